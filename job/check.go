@@ -1,0 +1,209 @@
+package job
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of a [Spec] that no limit changes.
+const (
+	MaxArgs          = 256
+	MaxEnv           = 128
+	MaxFiles         = 256
+	MaxStringBytes   = 32 << 10 // one argument or environment value
+	MaxMetadata      = 32
+	MaxMetadataBytes = 1024 // one key or value
+	MaxURLBytes      = 2048
+)
+
+// Check returns what is wrong with the spec as [Invalid], or nil. runtimes are the
+// names and aliases that exist, maximum what its limits may be.
+func (s Spec) Check(runtimes []string, maximum Limits) error {
+	var errs Invalid
+	add := func(field string, value any, message, allowed string) {
+		errs = append(errs, FieldError{field, value, message, allowed})
+	}
+
+	if s.SpecVersion < 0 || s.SpecVersion > SpecVersion {
+		add("spec_version", s.SpecVersion, "is not known", fmt.Sprintf("0 or 1 to %d", SpecVersion))
+	}
+	switch {
+	case s.Runtime == "":
+		add("runtime", nil, "is missing", strings.Join(runtimes, ", "))
+	case !slices.Contains(runtimes, s.Runtime):
+		add("runtime", clip(s.Runtime), "is not a runtime of this Glovebox", strings.Join(runtimes, ", "))
+	}
+	s.checkCode(add)
+	s.checkStrings(add)
+	if s.Callback != nil {
+		s.Callback.check(add)
+	}
+	if !slices.Contains([]Priority{"", High, Normal, Low}, s.Priority) {
+		add("priority", clip(string(s.Priority)), "is not known", "high, normal, low")
+	}
+	limitErrs := s.Limits.Check(maximum)
+	errs = append(errs, limitErrs...)
+	if most := s.Limits.Or(DefaultLimits).SourceKB << 10; len(limitErrs) == 0 && s.inputBytes() > most {
+		add("source", fmt.Sprintf("%d bytes with files and stdin", s.inputBytes()), "is too large",
+			fmt.Sprintf("%d bytes (limits.source_kb, at most %d)", most, maximum.SourceKB))
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs
+}
+
+type addFunc func(field string, value any, message, allowed string)
+
+func (s Spec) checkCode(add addFunc) {
+	if s.Source == "" && len(s.Files) == 0 {
+		add("source", nil, "is empty", "the program's text, or files[] with an entrypoint")
+	}
+	if s.Source == "" && len(s.Files) > 1 && s.Entrypoint == "" {
+		add("entrypoint", nil, "is missing", "the name of one of files[]")
+	}
+	if len(s.Files) > MaxFiles {
+		add("files", len(s.Files), "has too many entries", fmt.Sprintf("0 to %d", MaxFiles))
+		return
+	}
+	names := map[string]bool{}
+	for i, f := range s.Files {
+		at := fmt.Sprintf("files[%d]", i)
+		if problem := CheckName(f.Name); problem != "" {
+			add(at+".name", clip(f.Name), problem, "a relative path such as data/in.csv")
+		}
+		if names[f.Name] {
+			add(at+".name", clip(f.Name), "is there twice", "each name once")
+		}
+		names[f.Name] = true
+		if f.Content != "" && f.ContentBase64 != "" {
+			add(at, clip(f.Name), "has content and content_base64", "one of the two")
+		}
+		if _, err := f.Bytes(); err != nil {
+			add(at+".content_base64", clip(f.ContentBase64), "is not base64", "standard base64 with padding (RFC 4648)")
+		}
+	}
+	for name := range names { // a file where another name needs a directory
+		for dir := name; strings.Contains(dir, "/"); {
+			dir = dir[:strings.LastIndex(dir, "/")]
+			if names[dir] {
+				add("files", clip(dir), "is both a file and a directory", "names that can exist beside each other")
+			}
+		}
+	}
+	if s.Entrypoint != "" {
+		if problem := CheckName(s.Entrypoint); problem != "" {
+			add("entrypoint", clip(s.Entrypoint), problem, "a relative path such as main.py")
+		} else if s.Source == "" && !names[s.Entrypoint] {
+			add("entrypoint", clip(s.Entrypoint), "is not one of files[]", strings.Join(fileNames(s.Files), ", "))
+		} else if s.Source != "" && names[s.Entrypoint] {
+			add("entrypoint", clip(s.Entrypoint), "names both source and one of files[]", "another name")
+		}
+	}
+}
+
+func (s Spec) checkStrings(add addFunc) {
+	if len(s.Args) > MaxArgs {
+		add("args", len(s.Args), "has too many entries", fmt.Sprintf("0 to %d", MaxArgs))
+	}
+	for i, a := range s.Args[:min(len(s.Args), MaxArgs)] {
+		if problem := checkString(a, MaxStringBytes); problem != "" {
+			add(fmt.Sprintf("args[%d]", i), clip(a), problem, fmt.Sprintf("up to %d bytes without NUL", MaxStringBytes))
+		}
+	}
+	if len(s.Env) > MaxEnv {
+		add("env", len(s.Env), "has too many entries", fmt.Sprintf("0 to %d", MaxEnv))
+	} else {
+		for k, v := range s.Env {
+			if !envName(k) {
+				add("env", clip(k), "is not a variable's name", "letters, digits and _, not starting with a digit")
+			}
+			if problem := checkString(v, MaxStringBytes); problem != "" {
+				add("env."+clip(k), clip(v), problem, fmt.Sprintf("up to %d bytes without NUL", MaxStringBytes))
+			}
+		}
+	}
+	if len(s.Metadata) > MaxMetadata {
+		add("metadata", len(s.Metadata), "has too many entries", fmt.Sprintf("0 to %d", MaxMetadata))
+		return
+	}
+	for k, v := range s.Metadata {
+		if k == "" || len(k) > MaxMetadataBytes || len(v) > MaxMetadataBytes {
+			add("metadata", clip(k), "has a key or value of the wrong length", fmt.Sprintf("1 to %d bytes", MaxMetadataBytes))
+		}
+	}
+}
+
+func (c Callback) check(add addFunc) {
+	u, err := url.Parse(c.URL)
+	switch {
+	case len(c.URL) > MaxURLBytes:
+		add("callback.url", clip(c.URL), "is too long", fmt.Sprintf("up to %d bytes", MaxURLBytes))
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		add("callback.url", clip(c.URL), "is not an http or https URL", "https://host/path")
+	case u.User != nil:
+		add("callback.url", "(hidden)", "has a user name or password", "a URL without them; the signature proves who sent it")
+	}
+	for i, e := range c.Events {
+		if e != EventCompleted {
+			add(fmt.Sprintf("callback.events[%d]", i), clip(e), "is not known", EventCompleted)
+		}
+	}
+	if len(c.Events) > 1 {
+		add("callback.events", len(c.Events), "has too many entries", "each event once")
+	}
+}
+
+// inputBytes is how much the sandbox is handed, saturating.
+func (s Spec) inputBytes() int64 {
+	n := int64(len(s.Source)) + int64(len(s.Stdin))
+	for _, f := range s.Files {
+		n += int64(len(f.Content)) + int64(len(f.ContentBase64))*3/4
+	}
+	return min(n, math.MaxInt64)
+}
+
+func checkString(s string, most int) string {
+	switch {
+	case len(s) > most:
+		return "is too long"
+	case strings.ContainsRune(s, 0):
+		return "has a NUL"
+	}
+	return ""
+}
+
+func envName(s string) bool {
+	for i, r := range s {
+		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 256
+}
+
+// clip shortens a value for an error message; what a stranger sent is never echoed whole.
+func clip(s string) string {
+	const most = 64
+	if len(s) <= most {
+		return s
+	}
+	cut := most
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+func fileNames(files []File) []string {
+	names := make([]string, len(files))
+	for i, f := range files {
+		names[i] = clip(f.Name)
+	}
+	return names
+}

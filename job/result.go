@@ -1,0 +1,106 @@
+package job
+
+import "time"
+
+// InlineOutput is how many bytes of stdout and of stderr a result holds itself; the
+// whole of a longer stream is behind StdoutURL or StderrURL.
+const InlineOutput = 64 << 10
+
+// Result is what a job came to: what GET answers and what a webhook receives.
+type Result struct {
+	ID     string `json:"id"`
+	Status Status `json:"status"`
+	// ExitCode is the program's own, 124 after a time-out, 128 + n after signal n,
+	// and absent where nothing ran to an end (canceled, internal_error).
+	ExitCode *int `json:"exit_code,omitempty"`
+	// Signal names the signal that ended the program: "SIGSEGV".
+	Signal string `json:"signal,omitempty"`
+	// Stdout and Stderr are the first 64 KiB, as UTF-8 (bytes that are not become
+	// U+FFFD). StdoutURL and StderrURL are set when a stream was longer, or was not
+	// UTF-8, and lead to every byte of it.
+	Stdout    string `json:"stdout"`
+	Stderr    string `json:"stderr"`
+	StdoutURL string `json:"stdout_url,omitempty"`
+	StderrURL string `json:"stderr_url,omitempty"`
+	// Error says in words what went wrong, where status and exit code don't.
+	Error *Error `json:"error,omitempty"`
+
+	Usage     Usage      `json:"usage"`
+	Timing    Timing     `json:"timing"`
+	Artifacts []Artifact `json:"artifacts"`
+	// ArtifactsSkipped accounts for what the job left behind that was not kept, at
+	// most [MaxSkipped] entries; ArtifactsSkippedTotal counts all of them.
+	ArtifactsSkipped      []Skipped `json:"artifacts_skipped,omitempty"`
+	ArtifactsSkippedTotal int       `json:"artifacts_skipped_total,omitempty"`
+	Compile               *Compile  `json:"compile,omitempty"`
+	Runtime               Runtime   `json:"runtime"`
+	// LimitsEnforced is "hard" where a cgroup bounds the sandbox, "soft" where the
+	// worker watches it.
+	LimitsEnforced string `json:"limits_enforced,omitempty"`
+	// Attempt counts the tries at this job: 1, or more when a worker was lost.
+	Attempt int `json:"attempt"`
+	// Worker is the worker that ran the job.
+	Worker   string            `json:"worker,omitempty"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+}
+
+// MaxSkipped bounds Result.ArtifactsSkipped.
+const MaxSkipped = 20
+
+// Usage is what the job's processes used, its compile step not counted.
+type Usage struct {
+	WallMS          int64 `json:"wall_ms"`
+	CPUMS           int64 `json:"cpu_ms"`
+	MemoryPeakBytes int64 `json:"memory_peak_bytes"`
+}
+
+// Timing is when a job passed its stations.
+type Timing struct {
+	CreatedAt  time.Time  `json:"created_at"`
+	StartedAt  *time.Time `json:"started_at,omitempty"`
+	FinishedAt *time.Time `json:"finished_at,omitempty"`
+	// QueueMS is from accepted to taken by the worker that ended it.
+	QueueMS int64 `json:"queue_ms"`
+	// StartupMS is from taken to the program's first instruction.
+	StartupMS int64 `json:"startup_ms"`
+}
+
+// Artifact is a file that the job left in its directory, or a chart that it drew.
+type Artifact struct {
+	Name      string `json:"name"`
+	Size      int64  `json:"size"`
+	MediaType string `json:"media_type"`
+	SHA256    string `json:"sha256"`
+	// Kind is "chart" for an image, "file" for anything else.
+	Kind string `json:"kind"`
+	// URL downloads it, without a token, until it expires.
+	URL string `json:"url,omitempty"`
+}
+
+// The kinds of artifact.
+const (
+	KindChart = "chart"
+	KindFile  = "file"
+)
+
+// Skipped is something the job left that was not kept, and why.
+type Skipped struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// Compile is what the compile step said, for runtimes that have one.
+type Compile struct {
+	ExitCode int    `json:"exit_code"`
+	Output   string `json:"output"`
+	WallMS   int64  `json:"wall_ms"`
+}
+
+// Runtime is what the job ran on.
+type Runtime struct {
+	Name        string `json:"name"`
+	Version     string `json:"version,omitempty"`
+	Image       string `json:"image,omitempty"`
+	ImageDigest string `json:"image_digest,omitempty"`
+	OCIRuntime  string `json:"oci_runtime,omitempty"`
+}

@@ -1,0 +1,102 @@
+package job
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"time"
+)
+
+// SpecVersion is the version of [Spec] that this build writes and understands. A
+// worker hands a job of a newer version back to the queue.
+const SpecVersion = 1
+
+// Spec is what a producer submits: code, what it reads, what it may use, and where
+// to post the result.
+type Spec struct {
+	// SpecVersion is the version of this contract. Defaults to [SpecVersion].
+	SpecVersion int `json:"spec_version,omitempty" doc:"Version of this contract; defaults to 1." example:"1"`
+	// Runtime names a language image, or one of its aliases: "python", "node", "bash".
+	Runtime string `json:"runtime" doc:"Name or alias of a runtime; GET /v1/runtimes lists them." example:"python"`
+	// Source is the main file's text. Exclusive with Files.
+	Source string `json:"source,omitempty" doc:"The main file's text. Either this or files[]." example:"print('hello')"`
+	// Files are written to the job's directory before it starts. Beside Source they
+	// are further inputs; without Source, Entrypoint names the one to run.
+	Files []File `json:"files,omitempty" doc:"Files placed in the job's directory; with no source, entrypoint names the one to run."`
+	// Entrypoint names the file to run. Defaults to the runtime's own file name.
+	Entrypoint string `json:"entrypoint,omitempty" doc:"The file to run, one of files[]; defaults to the runtime's file name (main.py)."`
+	// Args are the program's arguments, after its own name.
+	Args []string `json:"args,omitempty" doc:"The program's arguments."`
+	// Env is added to the runtime's environment.
+	Env map[string]string `json:"env,omitempty" doc:"Environment variables added to the runtime's own."`
+	// Stdin is what the program reads from its standard input.
+	Stdin string `json:"stdin,omitempty" doc:"What the program reads from standard input."`
+	// Limits bound the run. A field that is 0 or absent has the runtime's default.
+	Limits Limits `json:"limits,omitempty" doc:"What the job may use; an absent field has the runtime's default."`
+	// Callback is where the signed result is posted, if anywhere.
+	Callback *Callback `json:"callback,omitempty" doc:"Where the signed result is posted."`
+	// Metadata is carried through to the result, unread.
+	Metadata map[string]string `json:"metadata,omitempty" doc:"Carried through to the result, unread."`
+	// Priority is "high", "normal" or "low". Defaults to "normal".
+	Priority Priority `json:"priority,omitempty" enum:"high,normal,low" doc:"Defaults to normal."`
+}
+
+// File is one input: its text in Content, or its bytes in ContentBase64.
+type File struct {
+	Name          string `json:"name" doc:"Relative path below the job's directory, such as data/in.csv." example:"data.csv"`
+	Content       string `json:"content,omitempty" doc:"The file's text."`
+	ContentBase64 string `json:"content_base64,omitempty" doc:"The file's bytes in standard base64, instead of content."`
+}
+
+// Bytes returns what the file holds. It fails when ContentBase64 is no base64.
+func (f File) Bytes() ([]byte, error) {
+	if f.ContentBase64 == "" {
+		return []byte(f.Content), nil
+	}
+	return base64.StdEncoding.DecodeString(f.ContentBase64)
+}
+
+// Callback is where events of a job are posted, signed per Standard Webhooks.
+type Callback struct {
+	URL string `json:"url" doc:"An http or https URL that the operator's address guard allows." example:"https://example.com/hook"`
+	// Events defaults to ["job.completed"], the only event there is today.
+	Events []string `json:"events,omitempty" doc:"Events to post; defaults to [\"job.completed\"]."`
+}
+
+// EventCompleted is posted once, when a job has reached its final status.
+const EventCompleted = "job.completed"
+
+// Priority orders jobs between queues. No priority starves another.
+type Priority string
+
+// The priorities; the zero value means [Normal].
+const (
+	High   Priority = "high"
+	Normal Priority = "normal"
+	Low    Priority = "low"
+)
+
+// Record is the state of a job that has no result yet, as GET answers it. Once the
+// job has ended, GET answers its [Result], which has the same leading fields.
+type Record struct {
+	ID        string            `json:"id"`
+	Status    Status            `json:"status"`
+	Runtime   string            `json:"runtime_name"`
+	Priority  Priority          `json:"priority"`
+	CreatedAt time.Time         `json:"created_at"`
+	StartedAt *time.Time        `json:"started_at,omitempty"`
+	Attempt   int               `json:"attempt"`
+	Metadata  map[string]string `json:"metadata,omitempty"`
+}
+
+// Clone returns a deep copy, by way of JSON; for tests and tools.
+func (s Spec) Clone() Spec {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // strings, numbers and maps of strings always marshal
+	}
+	var c Spec
+	if err := json.Unmarshal(b, &c); err != nil {
+		panic(err)
+	}
+	return c
+}

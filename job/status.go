@@ -1,0 +1,24 @@
+package job
+
+// Status is where a job stands. queued and running change; the others are final.
+type Status string
+
+// Every status. A user's failure is a status; only InternalError is Glovebox's own.
+const (
+	Queued              Status = "queued"
+	Running             Status = "running"
+	Succeeded           Status = "succeeded"             // exit code 0
+	Failed              Status = "failed"                // exit code ≠ 0, or killed by a signal
+	TimedOut            Status = "timed_out"             // wall or CPU time; exit code 124
+	OutOfMemory         Status = "out_of_memory"         // memory_mb was used up
+	OutputLimitExceeded Status = "output_limit_exceeded" // stdout or stderr passed output_kb
+	CompileFailed       Status = "compile_failed"        // the compile step failed; nothing was run
+	Canceled            Status = "canceled"              // DELETE /v1/jobs/{id}
+	InternalError       Status = "internal_error"        // Glovebox failed, after all its attempts
+)
+
+// Final reports whether a job in this status will never change again.
+func (s Status) Final() bool { return s != Queued && s != Running && s != "" }
+
+// TimedOutExitCode is the exit code of a job that ran out of time, as timeout(1) has it.
+const TimedOutExitCode = 124
