@@ -1,0 +1,84 @@
+// Package gbtest starts the real components that tests run against: Redis,
+// versitygw (an S3 server) and a rootless Podman service, each on loopback or a
+// private socket, each gone when its test ends.
+//
+// A component that is missing skips the test on a bare laptop and fails it where
+// GLOVEBOX_TEST_REQUIRE names it, as `make test` does.
+package gbtest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// ToolsDir is where infra/setup.sh puts runsc, versitygw and the Podman configuration.
+const ToolsDir = "/usr/local/lib/glovebox"
+
+// Require ends the test when component ("redis", "s3", "podman", "npm") is missing:
+// as a failure where GLOVEBOX_TEST_REQUIRE lists it, else as a skip.
+func Require(tb testing.TB, component string) {
+	tb.Helper()
+	if problem := missing(component); problem != "" {
+		Missing(tb, component, problem)
+	}
+}
+
+// Missing skips the test, or fails it where component is required.
+func Missing(tb testing.TB, component, problem string) {
+	tb.Helper()
+	if slices.Contains(strings.Split(os.Getenv("GLOVEBOX_TEST_REQUIRE"), ","), component) {
+		tb.Fatalf("%s is required (GLOVEBOX_TEST_REQUIRE) but %s; run infra/setup.sh", component, problem)
+	}
+	tb.Skipf("SKIPPED, NOT PROVEN: %s: %s; run infra/setup.sh", component, problem)
+}
+
+func missing(component string) string {
+	var err error
+	switch component {
+	case "redis":
+		_, err = exec.LookPath("redis-server")
+	case "s3":
+		_, err = Tool("versitygw")
+	case "podman":
+		if _, err = exec.LookPath("podman"); err == nil {
+			_, err = Tool("glovebox-runtime")
+		}
+		if err == nil && os.Getuid() == 0 {
+			return "the test runs as root: use go test -exec infra/as-podman-user.sh"
+		}
+	case "npm":
+		_, err = exec.LookPath("npm")
+	default:
+		return "gbtest knows no such component"
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// Tool returns the path of a program that infra/setup.sh installed.
+func Tool(name string) (string, error) {
+	path := filepath.Join(ToolsDir, name)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("look for %s: %w", name, err)
+	}
+	return path, nil
+}
+
+// Addr returns a loopback address that was free a moment ago.
+func Addr(tb testing.TB) string {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

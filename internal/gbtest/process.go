@@ -1,0 +1,150 @@
+package gbtest
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Process is a server or worker that a test starts, kills and starts again.
+type Process struct {
+	tb    testing.TB
+	argv  []string
+	env   []string
+	ready func() bool
+
+	mu   sync.Mutex
+	cmd  *exec.Cmd
+	done chan struct{}
+	out  *lockedBuffer
+}
+
+// Start runs argv with env added to a bare environment, waits until ready says so
+// (30 s at most), and kills it when the test ends.
+func Start(tb testing.TB, argv, env []string, ready func() bool) *Process {
+	tb.Helper()
+	p := &Process{tb: tb, argv: argv, env: env, ready: ready, out: &lockedBuffer{}}
+	p.Restart()
+	tb.Cleanup(func() {
+		p.Kill()
+		if tb.Failed() {
+			tb.Logf("output of %s:\n%s", argv[0], p.Output())
+		}
+	})
+	return p
+}
+
+// Restart starts the process again, after Kill or Stop.
+func (p *Process) Restart() {
+	p.tb.Helper()
+	p.mu.Lock()
+	p.cmd = exec.Command(p.argv[0], p.argv[1:]...)
+	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LANG=C.UTF-8"}, p.env...)
+	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
+	// A test that is killed must not leave its servers behind.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	done := make(chan struct{})
+	p.done = done
+	cmd := p.cmd
+	p.mu.Unlock()
+	started := make(chan error, 1)
+	go func() {
+		// Pdeathsig follows the thread that forked, so this goroutine keeps it.
+		runtime.LockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // how it ended is the test's business, through Alive and Output
+		}
+		close(done)
+	}()
+	if err := <-started; err != nil {
+		p.tb.Fatalf("start %s: %v", p.argv[0], err)
+	}
+	if p.ready == nil {
+		return
+	}
+	for deadline := time.Now().Add(30 * time.Second); !p.ready(); time.Sleep(10 * time.Millisecond) {
+		if !p.Alive() || time.Now().After(deadline) {
+			p.tb.Fatalf("%s did not become ready; its output:\n%s", p.argv[0], p.Output())
+		}
+	}
+}
+
+// Kill is kill -9, and waits until the process is gone.
+func (p *Process) Kill() { p.Signal(syscall.SIGKILL); <-p.doneChan() }
+
+// Stop sends SIGTERM and waits, for 30 s at most.
+func (p *Process) Stop() {
+	p.Signal(syscall.SIGTERM)
+	select {
+	case <-p.doneChan():
+	case <-time.After(30 * time.Second):
+		p.tb.Errorf("%s did not end within 30 s of SIGTERM; its output:\n%s", p.argv[0], p.Output())
+		p.Kill()
+	}
+}
+
+// Signal sends sig to the process.
+func (p *Process) Signal(sig syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd != nil && p.cmd.Process != nil {
+		_ = p.cmd.Process.Signal(sig) // it may have ended by itself
+	}
+}
+
+// PID of the running process.
+func (p *Process) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd.Process.Pid
+}
+
+// Alive reports whether the process runs.
+func (p *Process) Alive() bool {
+	select {
+	case <-p.doneChan():
+		return false
+	default:
+		return true
+	}
+}
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.doneChan() }
+
+func (p *Process) doneChan() chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done
+}
+
+// Output is what the process printed so far, over all its starts.
+func (p *Process) Output() string { return p.out.String() }
+
+// Printed reports whether the process printed s.
+func (p *Process) Printed(s string) bool { return strings.Contains(p.Output(), s) }
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

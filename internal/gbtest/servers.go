@@ -1,0 +1,125 @@
+package gbtest
+
+import (
+	"context"
+	"crypto/rand"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// RedisServer is a real redis-server with AOF, a password and noeviction.
+type RedisServer struct {
+	*Process
+	Addr, Password string
+}
+
+// URL in the form that redis.ParseURL reads.
+func (r *RedisServer) URL() string { return "redis://:" + r.Password + "@" + r.Addr + "/0" }
+
+// Redis starts a redis-server whose data survives Kill and Restart.
+func Redis(tb testing.TB) *RedisServer {
+	tb.Helper()
+	Require(tb, "redis")
+	addr, password := Addr(tb), rand.Text()
+	_, port, _ := net.SplitHostPort(addr)
+	ready := func() bool {
+		c, err := net.DialTimeout("tcp", addr, time.Second)
+		if err != nil {
+			return false
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(time.Second))
+		if _, err := c.Write([]byte("AUTH " + password + "\r\nPING\r\n")); err != nil {
+			return false
+		}
+		buf := make([]byte, 64)
+		n, _ := c.Read(buf)
+		return n >= 3 && string(buf[:3]) == "+OK" // while it loads its AOF it says -LOADING to PING, and +OK to AUTH
+	}
+	return &RedisServer{Addr: addr, Password: password, Process: Start(tb, []string{
+		"redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", tb.TempDir(), "--requirepass", password,
+		"--appendonly", "yes", "--appendfsync", "always", "--save", "", "--maxmemory-policy", "noeviction",
+	}, nil, ready)}
+}
+
+// S3Server is a real S3 server, versitygw over a directory.
+type S3Server struct {
+	*Process
+	Endpoint, Region, AccessKey, SecretKey string
+	// Dir is where the server keeps buckets, as folders.
+	Dir string
+}
+
+// S3 starts a versitygw whose data survives Kill and Restart.
+func S3(tb testing.TB) *S3Server {
+	tb.Helper()
+	Require(tb, "s3")
+	tool, err := Tool("versitygw")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s := &S3Server{Region: "us-east-1", AccessKey: rand.Text(), SecretKey: rand.Text(), Dir: tb.TempDir()}
+	addr := Addr(tb)
+	s.Endpoint = "http://" + addr
+	s.Process = Start(tb, []string{tool, "--port", addr, "--region", s.Region, "--quiet", "posix", s.Dir},
+		[]string{"ROOT_ACCESS_KEY=" + s.AccessKey, "ROOT_SECRET_KEY=" + s.SecretKey},
+		func() bool { return answers(tb.Context(), s.Endpoint) })
+	return s
+}
+
+// PodmanService is a rootless Podman service, as the user who runs the test.
+type PodmanService struct {
+	*Process
+	Socket string
+}
+
+// Podman starts a Podman service on a socket of its own. All of them share the
+// user's image store.
+func Podman(tb testing.TB) *PodmanService {
+	tb.Helper()
+	Require(tb, "podman")
+	// Unix socket paths are short (108 bytes), so not below tb.TempDir().
+	dir, err := os.MkdirTemp("", "gb")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "podman.sock")
+	p := Start(tb, []string{"podman", "system", "service", "-t", "0", "unix://" + socket}, PodmanEnv(),
+		func() bool {
+			c, err := net.Dial("unix", socket)
+			if err == nil {
+				c.Close()
+			}
+			return err == nil
+		})
+	return &PodmanService{Process: p, Socket: socket}
+}
+
+// PodmanEnv is the environment of a Podman service or command that uses Glovebox's
+// own configuration and store.
+func PodmanEnv() []string {
+	return []string{
+		"XDG_RUNTIME_DIR=" + os.Getenv("XDG_RUNTIME_DIR"),
+		"CONTAINERS_CONF=" + filepath.Join(ToolsDir, "podman/containers.conf"),
+		"CONTAINERS_STORAGE_CONF=" + filepath.Join(ToolsDir, "podman/storage.conf"),
+	}
+}
+
+func answers(ctx context.Context, url string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return false
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	res.Body.Close()
+	http.DefaultClient.CloseIdleConnections() // goleak watches
+	return true
+}
