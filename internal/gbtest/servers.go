@@ -1,6 +1,7 @@
 package gbtest
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
 	"net"
@@ -36,9 +37,8 @@ func Redis(tb testing.TB) *RedisServer {
 		if _, err := c.Write([]byte("AUTH " + password + "\r\nPING\r\n")); err != nil {
 			return false
 		}
-		buf := make([]byte, 64)
-		n, _ := c.Read(buf)
-		return n >= 3 && string(buf[:3]) == "+OK" // while it loads its AOF it says -LOADING to PING, and +OK to AUTH
+		answers := bufio.NewScanner(c) // while it loads its AOF it says +OK to AUTH and -LOADING to PING
+		return answers.Scan() && answers.Scan() && answers.Text() == "+PONG"
 	}
 	return &RedisServer{Addr: addr, Password: password, Process: Start(tb, []string{
 		"redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", tb.TempDir(), "--requirepass", password,

@@ -1,0 +1,85 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Delivery is one webhook message to one endpoint, over all its attempts.
+type Delivery struct {
+	ID, Tenant, JobID, URL, Event string
+	State                         DeliveryState
+	// Attempt is the number of the attempt that is due, from 1; once final, of the last.
+	Attempt   int
+	Due, Sent time.Time
+	Created   time.Time
+	// LastStatus is the HTTP status of the last answer, 0 if there was none, and
+	// LastError why the last attempt failed, in words fit for the tenant.
+	LastStatus int
+	LastError  string
+}
+
+// DeliveryState is where a delivery stands.
+type DeliveryState string
+
+// The states of a delivery; all but Pending are final.
+const (
+	Pending   DeliveryState = "pending"
+	Delivered DeliveryState = "delivered"
+	Exhausted DeliveryState = "failed" // every attempt of the schedule failed
+	Gone      DeliveryState = "gone"   // the endpoint answered 410
+)
+
+// ErrNoDelivery is answered for a delivery that does not exist, or no longer.
+var ErrNoDelivery = errors.New("no such delivery")
+
+// GetDelivery returns a delivery, or ErrNoDelivery.
+func (s *Store) GetDelivery(ctx context.Context, tenant, did string) (Delivery, error) {
+	if !ValidTenant(tenant) {
+		return Delivery{}, ErrNoDelivery
+	}
+	f, err := s.rdb.HGetAll(ctx, deliveryKey(tenant, did)).Result()
+	if err != nil {
+		return Delivery{}, fmt.Errorf("read delivery: %w", err)
+	}
+	if len(f) == 0 {
+		return Delivery{}, ErrNoDelivery
+	}
+	number := func(name string) int64 {
+		n, e := strconv.ParseInt(f[name], 10, 64)
+		if e != nil && f[name] != "" && err == nil {
+			err = fmt.Errorf("read field %s of delivery %s: %w", name, did, e)
+		}
+		return n
+	}
+	at := func(name string) time.Time {
+		if n := number(name); n != 0 {
+			return time.UnixMilli(n).UTC()
+		}
+		return time.Time{}
+	}
+	return Delivery{
+		ID: did, Tenant: tenant, JobID: f["job"], URL: f["url"], Event: f["event"], State: DeliveryState(f["state"]),
+		Attempt: int(number("attempt")), Due: at("due"), Sent: at("sent"), Created: at("created"),
+		LastStatus: int(number("status")), LastError: f["error"],
+	}, err
+}
+
+// Attempted records what an attempt at a delivery came to. With state Pending the
+// next attempt is enqueued for next. An attempt that was recorded already changes nothing.
+func (s *Store) Attempted(ctx context.Context, d Delivery, state DeliveryState, status int, problem string, next time.Time) error {
+	answer, err := deliverScript.Run(ctx, s.rdb, []string{deliveryKey(d.Tenant, d.ID), outboxKey(d.Tenant)},
+		d.ID, d.Attempt, ms(s.now()), string(state), ms(next), status, problem, s.retention.Milliseconds()).Text()
+	if err != nil {
+		return fmt.Errorf("record attempt at delivery: %w", err)
+	}
+	if answer == "ok" && state == Pending {
+		if err := s.EnqueueDelivery(ctx, d.Tenant, d.ID, d.Attempt+1, next); err != nil {
+			s.log.Warn("next delivery attempt is left to the sweeper", "delivery_id", d.ID, "error", err)
+		}
+	}
+	return nil
+}

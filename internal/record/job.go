@@ -1,0 +1,75 @@
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// Job is a record as it is stored.
+type Job struct {
+	ID       string
+	Tenant   string
+	State    job.Status
+	Epoch    int
+	Attempts int
+	Runtime  string
+	Priority job.Priority
+	Metadata map[string]string
+	// Spec, or SpecRef: the S3 key of one above 64 KiB. Both are gone once it ended.
+	Spec    *job.Spec
+	SpecRef string
+	// Callback is the URL that is told, or "".
+	Callback        string
+	Created         time.Time
+	Started         time.Time // zero while queued
+	Finished        time.Time // zero until it ended
+	Worker          string
+	CancelRequested bool
+	// Result as JSON up to 64 KiB, and ResultRef, the S3 key of result.json; at least
+	// one of them once it ended. URLs in it are relative to the epoch's prefix.
+	Result    []byte
+	ResultRef string
+}
+
+func parseJob(tenant, id string, f map[string]string) (Job, error) {
+	j := Job{
+		ID: id, Tenant: tenant, State: job.Status(f["state"]), Runtime: f["runtime"],
+		Priority: job.Priority(f["priority"]), SpecRef: f["spec_ref"], Callback: f["callback"],
+		Worker: f["worker"], CancelRequested: f["cancel"] != "", ResultRef: f["result_ref"],
+	}
+	var err error
+	number := func(name string) int64 {
+		if f[name] == "" {
+			return 0
+		}
+		n, e := strconv.ParseInt(f[name], 10, 64)
+		if e != nil && err == nil {
+			err = fmt.Errorf("read field %s of record %s: %w", name, id, e)
+		}
+		return n
+	}
+	at := func(name string) time.Time {
+		if n := number(name); n != 0 {
+			return time.UnixMilli(n).UTC()
+		}
+		return time.Time{}
+	}
+	j.Epoch, j.Attempts = int(number("epoch")), int(number("attempts"))
+	j.Created, j.Started, j.Finished = at("created"), at("started"), at("finished")
+	if r := f["result"]; r != "" {
+		j.Result = []byte(r)
+	}
+	for name, into := range map[string]any{"spec": &j.Spec, "metadata": &j.Metadata} {
+		if f[name] == "" {
+			continue
+		}
+		if e := json.Unmarshal([]byte(f[name]), into); e != nil && err == nil {
+			err = fmt.Errorf("read field %s of record %s: %w", name, id, e)
+		}
+	}
+	return j, err
+}

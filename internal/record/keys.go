@@ -1,0 +1,19 @@
+package record
+
+// All keys of a tenant share one hash tag, so that a script touches one slot.
+func key(tenant, rest string) string { return "gb:{" + tenant + "}:" + rest }
+
+func jobKey(tenant, id string) string       { return key(tenant, "job:"+id) }
+func openKey(tenant string) string          { return key(tenant, "open") }
+func runningKey(tenant string) string       { return key(tenant, "running") }
+func outboxKey(tenant string) string        { return key(tenant, "outbox") }
+func garbageKey(tenant string) string       { return key(tenant, "garbage") }
+func deliveryKey(tenant, did string) string { return key(tenant, "delivery:"+did) }
+func workerKey(worker string) string        { return "gb:worker:" + worker }
+
+const (
+	tenantsKey    = "gb:tenants"
+	runtimesKey   = "gb:runtimes"
+	doneChannel   = "gb:done"
+	cancelChannel = "gb:cancel"
+)

@@ -1,0 +1,236 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// sweepDelay is how long a queued job may be without a task before the sweeper looks.
+const sweepDelay = 10 * time.Second
+
+// Create writes the record of a new job, then its task. Once the record is written
+// the job is accepted: a task that could not be enqueued is the sweeper's work, so
+// an error means that nothing was accepted. specRef is the spec's S3 key, or "" for
+// a spec that the record itself holds.
+func (s *Store) Create(ctx context.Context, id string, spec job.Spec, specRef string) error {
+	tenant, ok := Tenant(id)
+	if !ok {
+		return fmt.Errorf("create job %q: not a job id", id)
+	}
+	now := s.now()
+	args := []any{id, ms(now), ms(now.Add(sweepDelay))}
+	metadata, err := json.Marshal(spec.Metadata)
+	if err != nil {
+		return fmt.Errorf("encode metadata: %w", err)
+	}
+	priority := spec.Priority
+	if priority == "" {
+		priority = job.Normal
+	}
+	args = append(args, "version", max(spec.SpecVersion, 1), "runtime", spec.Runtime,
+		"priority", string(priority), "metadata", metadata)
+	if spec.Callback != nil {
+		args = append(args, "callback", spec.Callback.URL)
+	}
+	if specRef != "" {
+		args = append(args, "spec_ref", specRef)
+	} else {
+		b, err := json.Marshal(spec)
+		if err != nil {
+			return fmt.Errorf("encode spec: %w", err)
+		}
+		args = append(args, "spec", b)
+	}
+	if err := s.rdb.SAdd(ctx, tenantsKey, tenant).Err(); err != nil {
+		return fmt.Errorf("create job: %w", err)
+	}
+	answer, err := createScript.Run(ctx, s.rdb, []string{jobKey(tenant, id), openKey(tenant)}, args...).Text()
+	if err != nil {
+		return fmt.Errorf("create job: %w", err)
+	}
+	if answer != "ok" {
+		return fmt.Errorf("create job %s: the record %s", id, answer)
+	}
+	if err := s.enqueueRun(ctx, id, 1, priority); err != nil {
+		s.log.Warn("job accepted, its task is left to the sweeper", "job_id", id, "error", err)
+	}
+	return nil
+}
+
+// Get returns the record of a job, or ErrNotFound.
+func (s *Store) Get(ctx context.Context, id string) (Job, error) {
+	tenant, ok := Tenant(id)
+	if !ok {
+		return Job{}, ErrNotFound
+	}
+	f, err := s.rdb.HGetAll(ctx, jobKey(tenant, id)).Result()
+	if err != nil {
+		return Job{}, fmt.Errorf("read job: %w", err)
+	}
+	if len(f) == 0 {
+		return Job{}, ErrNotFound
+	}
+	return parseJob(tenant, id, f)
+}
+
+// Start makes worker the one that runs this epoch of the job. It fails with
+// ErrNotFound, ErrStale, ErrEnded, ErrTaken or ErrNewer.
+func (s *Store) Start(ctx context.Context, id string, epoch int, worker string) (Job, error) {
+	tenant, ok := Tenant(id)
+	if !ok {
+		return Job{}, ErrNotFound
+	}
+	answer, err := startScript.Run(ctx, s.rdb, []string{jobKey(tenant, id), openKey(tenant), runningKey(tenant)},
+		id, epoch, worker, ms(s.now()), job.SpecVersion).Slice()
+	if err != nil {
+		return Job{}, fmt.Errorf("start job: %w", err)
+	}
+	if err := refused(answer[0].(string)); err != nil {
+		return Job{}, err
+	}
+	pairs := answer[1].([]any)
+	fields := make(map[string]string, len(pairs)/2)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		fields[pairs[i].(string)] = pairs[i+1].(string)
+	}
+	return parseJob(tenant, id, fields)
+}
+
+func refused(word string) error {
+	switch word {
+	case "ok":
+		return nil
+	case "missing":
+		return ErrNotFound
+	case "stale":
+		return ErrStale
+	case "ended":
+		return ErrEnded
+	case "taken":
+		return ErrTaken
+	case "newer":
+		return ErrNewer
+	}
+	return fmt.Errorf("the script answered %q", word)
+}
+
+// Ending is how a job ends.
+type Ending struct {
+	Status job.Status
+	// Result as JSON, at most MaxInline bytes, else nil: then ResultRef must be set.
+	Result []byte
+	// ResultRef is the S3 key of result.json, or "" when none was written.
+	ResultRef string
+	// Dirty asks the sweeper to look for objects that no record points to.
+	Dirty bool
+}
+
+// MaxInline is how large a spec or result may be to live in the record itself.
+const MaxInline = 64 << 10
+
+// End ends the job in the epoch that j names: its result, its delivery and the
+// waiters' wake-up are one step. It fails with ErrNotFound, ErrStale or ErrEnded;
+// then another result is the job's, or will be.
+func (s *Store) End(ctx context.Context, j Job, e Ending) error {
+	answer, err := endScript.Run(ctx, s.rdb, endKeys(j), append(s.endArgs(j, e), j.Epoch)...).Text()
+	if err != nil {
+		return fmt.Errorf("end job: %w", err)
+	}
+	if err := refused(answer); err != nil {
+		return err
+	}
+	s.enqueueFirstDelivery(ctx, j)
+	return nil
+}
+
+// Cancel ends a queued job with the given result, and asks the worker of a running
+// one to stop. It returns job.Canceled or job.Running, or ErrNotFound or ErrEnded.
+func (s *Store) Cancel(ctx context.Context, id string, result []byte) (job.Status, error) {
+	j, err := s.Get(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	answer, err := cancelScript.Run(ctx, s.rdb, endKeys(j), s.endArgs(j, Ending{Status: job.Canceled, Result: result})...).Text()
+	if err != nil {
+		return "", fmt.Errorf("cancel job: %w", err)
+	}
+	if answer == "running" {
+		return job.Running, nil
+	}
+	if err := refused(answer); err != nil {
+		return "", err
+	}
+	s.enqueueFirstDelivery(ctx, j)
+	return job.Canceled, nil
+}
+
+func endKeys(j Job) []string {
+	t := j.Tenant
+	return []string{
+		jobKey(t, j.ID), openKey(t), runningKey(t), outboxKey(t), garbageKey(t),
+		deliveryKey(t, DeliveryID(j.ID, job.EventCompleted, j.Callback)),
+	}
+}
+
+func (s *Store) endArgs(j Job, e Ending) []any {
+	dirty := "0"
+	if e.Dirty {
+		dirty = "1"
+	}
+	return []any{
+		j.ID, ms(s.now()), string(e.Status), e.Result, e.ResultRef, s.retention.Milliseconds(),
+		DeliveryID(j.ID, job.EventCompleted, j.Callback), job.EventCompleted, dirty,
+	}
+}
+
+func (s *Store) enqueueFirstDelivery(ctx context.Context, j Job) {
+	if j.Callback == "" {
+		return
+	}
+	did := DeliveryID(j.ID, job.EventCompleted, j.Callback)
+	if err := s.EnqueueDelivery(ctx, j.Tenant, did, 1, time.Time{}); err != nil {
+		s.log.Warn("job ended, its delivery is left to the sweeper", "job_id", j.ID, "delivery_id", did, "error", err)
+	}
+}
+
+// Requeue takes the job from worker and gives it back to the queue in a new epoch,
+// enqueued at once. A drain (counts false) spends no attempt. It answers canceled
+// or exhausted, and does nothing, where the caller has to end the job instead.
+func (s *Store) Requeue(ctx context.Context, id string, epoch int, worker string, counts bool) (Requeued, error) {
+	tenant, ok := Tenant(id)
+	if !ok {
+		return "", ErrNotFound
+	}
+	count := "0"
+	if counts {
+		count = "1"
+	}
+	answer, err := requeueScript.Run(ctx, s.rdb, []string{jobKey(tenant, id), openKey(tenant), runningKey(tenant)},
+		id, epoch, worker, ms(s.now().Add(sweepDelay)), count, s.maxAttempts).Slice()
+	if err != nil {
+		return "", fmt.Errorf("requeue job: %w", err)
+	}
+	word := Requeued(answer[0].(string))
+	if word != RequeueOK {
+		return word, nil
+	}
+	if err := s.enqueueRun(ctx, id, int(answer[1].(int64)), job.Priority(answer[2].(string))); err != nil {
+		s.log.Warn("job requeued, its task is left to the sweeper", "job_id", id, "error", err)
+	}
+	return word, nil
+}
+
+// Requeued is what Requeue came to.
+type Requeued string
+
+// The answers of Requeue.
+const (
+	RequeueOK        Requeued = "ok"
+	RequeueStale     Requeued = "stale"     // it is another's by now, or has ended
+	RequeueCanceled  Requeued = "canceled"  // cancel was asked: end it as canceled
+	RequeueExhausted Requeued = "exhausted" // no attempts left: end it as internal_error
+)

@@ -1,0 +1,99 @@
+package record
+
+import "github.com/redis/go-redis/v9"
+
+// Each script takes the time from its caller and answers a word (or a word and
+// values); docs/adr/0001-record.md lists preconditions and effects.
+
+var createScript = redis.NewScript(`
+-- KEYS: job, open   ARGV: id, now, due, then field, value, …
+if redis.call('EXISTS', KEYS[1]) == 1 then return 'exists' end
+redis.call('HSET', KEYS[1], 'state', 'queued', 'epoch', 1, 'attempts', 0, 'created', ARGV[2], unpack(ARGV, 4))
+redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
+return 'ok'`)
+
+var startScript = redis.NewScript(`
+-- KEYS: job, open, running   ARGV: id, epoch, worker, now, newest version known
+local r = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'version')
+if not r[1] then return {'missing'} end
+if r[1] ~= 'queued' and r[1] ~= 'running' then return {'ended'} end
+if r[2] ~= ARGV[2] then return {'stale'} end
+if r[1] == 'running' then return {'taken'} end
+if tonumber(r[3]) > tonumber(ARGV[5]) then return {'newer'} end
+redis.call('HSET', KEYS[1], 'state', 'running', 'worker', ARGV[3], 'started', ARGV[4])
+redis.call('HINCRBY', KEYS[1], 'attempts', 1)
+redis.call('ZREM', KEYS[2], ARGV[1])
+redis.call('HSET', KEYS[3], ARGV[1], ARGV[2] .. ' ' .. ARGV[3])
+return {'ok', redis.call('HGETALL', KEYS[1])}`)
+
+// finish ends a job; end and cancel share it.
+const finish = `
+-- KEYS: job, open, running, outbox, garbage, delivery
+-- a: id, now, state, result, result_ref, ttl ms, delivery id, event, dirty
+local function finish(a)
+  local r = redis.call('HMGET', KEYS[1], 'epoch', 'callback')
+  redis.call('HSET', KEYS[1], 'state', a.state, 'finished', a.now, 'result', a.result, 'result_ref', a.result_ref)
+  redis.call('HDEL', KEYS[1], 'spec', 'spec_ref')
+  redis.call('ZREM', KEYS[2], a.id)
+  redis.call('HDEL', KEYS[3], a.id)
+  if r[2] and r[2] ~= '' then
+    redis.call('HSET', KEYS[6], 'job', a.id, 'url', r[2], 'event', a.event, 'state', 'pending', 'attempt', 1, 'created', a.now, 'due', a.now)
+    redis.call('ZADD', KEYS[4], a.now, a.delivery)
+  end
+  if a.dirty == '1' or tonumber(r[1]) > 1 then redis.call('ZADD', KEYS[5], a.now, a.id) end
+  redis.call('PEXPIRE', KEYS[1], a.ttl)
+  redis.call('PUBLISH', 'gb:done', a.id)
+end
+local a = {id=ARGV[1], now=ARGV[2], state=ARGV[3], result=ARGV[4], result_ref=ARGV[5], ttl=ARGV[6], delivery=ARGV[7], event=ARGV[8], dirty=ARGV[9]}
+local state = redis.call('HGET', KEYS[1], 'state')
+if not state then return 'missing' end
+if state ~= 'queued' and state ~= 'running' then return 'ended' end
+`
+
+var endScript = redis.NewScript(finish + `
+-- ARGV[10]: epoch
+if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[10] then return 'stale' end
+finish(a)
+return 'ok'`)
+
+var cancelScript = redis.NewScript(finish + `
+if state == 'running' then
+  redis.call('HSET', KEYS[1], 'cancel', 1)
+  redis.call('PUBLISH', 'gb:cancel', a.id)
+  return 'running'
+end
+finish(a)
+return 'ok'`)
+
+var requeueScript = redis.NewScript(`
+-- KEYS: job, open, running   ARGV: id, epoch, worker, due, 1 if the attempt counts, most attempts
+local r = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'worker', 'cancel', 'attempts', 'priority')
+if r[1] ~= 'running' or r[2] ~= ARGV[2] or r[3] ~= ARGV[3] then
+  if redis.call('HGET', KEYS[3], ARGV[1]) == ARGV[2] .. ' ' .. ARGV[3] then redis.call('HDEL', KEYS[3], ARGV[1]) end
+  return {'stale'}
+end
+if r[4] then return {'canceled'} end
+if ARGV[5] == '1' and tonumber(r[5]) >= tonumber(ARGV[6]) then return {'exhausted'} end
+if ARGV[5] ~= '1' then redis.call('HINCRBY', KEYS[1], 'attempts', -1) end
+local epoch = redis.call('HINCRBY', KEYS[1], 'epoch', 1)
+redis.call('HSET', KEYS[1], 'state', 'queued')
+redis.call('HDEL', KEYS[1], 'worker', 'started')
+redis.call('HDEL', KEYS[3], ARGV[1])
+redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
+return {'ok', epoch, r[6]}`)
+
+var deliverScript = redis.NewScript(`
+-- KEYS: delivery, outbox   ARGV: delivery id, attempt, now, state, next due, status, error, ttl ms
+local r = redis.call('HMGET', KEYS[1], 'state', 'attempt')
+if not r[1] then redis.call('ZREM', KEYS[2], ARGV[1]) return 'missing' end
+if r[1] ~= 'pending' or r[2] ~= ARGV[2] then return 'stale' end
+redis.call('HSET', KEYS[1], 'state', ARGV[4], 'sent', ARGV[3], 'status', ARGV[6], 'error', ARGV[7])
+if ARGV[4] == 'pending' then
+  redis.call('HINCRBY', KEYS[1], 'attempt', 1)
+  redis.call('HSET', KEYS[1], 'due', ARGV[5])
+  redis.call('ZADD', KEYS[2], ARGV[5], ARGV[1])
+else
+  redis.call('ZREM', KEYS[2], ARGV[1])
+  redis.call('PEXPIRE', KEYS[1], ARGV[8])
+end
+return 'ok'`)

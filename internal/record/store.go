@@ -1,0 +1,102 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+)
+
+// What a transition answers when it can't be made.
+var (
+	ErrNotFound = errors.New("no such job")
+	ErrStale    = errors.New("the job has moved on to a later epoch")
+	ErrEnded    = errors.New("the job has ended already")
+	ErrTaken    = errors.New("the job is run already in this epoch")
+	ErrNewer    = errors.New("the job is of a newer spec version than this worker knows")
+)
+
+// Config says where the records live and how long.
+type Config struct {
+	// URL of Redis: redis://[user]:password@host:port/db, rediss:// for TLS.
+	URL string
+	// Retention is how long a record outlives its job's end. Defaults to 7 days.
+	Retention time.Duration
+	// MaxAttempts is how often a job may lose its worker before it ends as
+	// internal_error. Defaults to 3.
+	MaxAttempts int
+	// Log defaults to discarding.
+	Log *slog.Logger
+}
+
+// Store is the records of all tenants. Safe for concurrent use.
+type Store struct {
+	rdb         *redis.Client
+	tasks       *asynq.Client
+	retention   time.Duration
+	maxAttempts int
+	log         *slog.Logger
+	now         func() time.Time
+}
+
+// Open connects to Redis and checks that it answers. The caller closes the Store.
+func Open(ctx context.Context, c Config) (*Store, error) {
+	opts, err := redis.ParseURL(c.URL)
+	if err != nil {
+		return nil, errors.New("parse the Redis URL: want redis://:password@host:port/db") // the URL holds a password
+	}
+	// A script that was sent twice because an answer got lost answers "stale" or
+	// "ended" to its own caller, so what is retried is decided by callers.
+	opts.MaxRetries = -1
+	rdb := redis.NewClient(opts)
+	if err := rdb.Ping(ctx).Err(); err != nil {
+		rdb.Close()
+		return nil, fmt.Errorf("reach Redis at %s: %w", opts.Addr, err)
+	}
+	s := &Store{
+		rdb: rdb, tasks: asynq.NewClientFromRedisClient(rdb),
+		retention: c.Retention, maxAttempts: c.MaxAttempts, log: c.Log, now: time.Now,
+	}
+	if s.retention == 0 {
+		s.retention = 7 * 24 * time.Hour
+	}
+	if s.maxAttempts == 0 {
+		s.maxAttempts = 3
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	return s, nil
+}
+
+// Close releases the connections.
+func (s *Store) Close() error { return s.rdb.Close() }
+
+// Redis is the client the store uses, for asynq servers that share it.
+func (s *Store) Redis() redis.UniversalClient { return s.rdb }
+
+// Ping fails when Redis can't take a write that lasts: when it is away, still
+// loading, out of memory, or may evict records.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.rdb.Set(ctx, "gb:ping", "1", time.Minute).Err(); err != nil {
+		return fmt.Errorf("write to Redis: %w", err)
+	}
+	policy, err := s.rdb.ConfigGet(ctx, "maxmemory-policy").Result()
+	if err != nil {
+		if strings.Contains(err.Error(), "unknown command") || strings.Contains(err.Error(), "NOPERM") {
+			return nil // managed Redis hides CONFIG; doctor says so
+		}
+		return fmt.Errorf("read Redis's maxmemory-policy: %w", err)
+	}
+	if p := policy["maxmemory-policy"]; p != "" && p != "noeviction" {
+		return fmt.Errorf("the maxmemory-policy of Redis is %q, want noeviction: it may drop accepted jobs", p)
+	}
+	return nil
+}
+
+func ms(t time.Time) int64 { return t.UnixMilli() }

@@ -1,0 +1,158 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sort"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+const (
+	// BeatInterval is how often a worker says that it lives, workerTTL how long that holds.
+	BeatInterval = 5 * time.Second
+	workerTTL    = 15 * time.Second
+	// A runtime that no worker has published for this long is no longer offered.
+	runtimeTTL = 7 * 24 * time.Hour
+)
+
+// Worker is what a worker says of itself with each beat.
+type Worker struct {
+	ID      string    `json:"id"`
+	Host    string    `json:"host"`
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+}
+
+// Beat says that the worker lives, for 15 seconds.
+func (s *Store) Beat(ctx context.Context, w Worker) error {
+	b, err := json.Marshal(w)
+	if err != nil {
+		return err
+	}
+	if err := s.rdb.Set(ctx, workerKey(w.ID), b, workerTTL).Err(); err != nil {
+		return fmt.Errorf("beat: %w", err)
+	}
+	return nil
+}
+
+// Leave says that the worker is gone for good, so that nobody waits for its key to lapse.
+func (s *Store) Leave(ctx context.Context, worker string) error {
+	return s.rdb.Del(ctx, workerKey(worker)).Err()
+}
+
+// Alive reports whether the worker's key lives.
+func (s *Store) Alive(ctx context.Context, worker string) (bool, error) {
+	n, err := s.rdb.Exists(ctx, workerKey(worker)).Result()
+	return n == 1, err
+}
+
+// Runtime is a language image as workers publish it and GET /v1/runtimes shows it.
+type Runtime struct {
+	Name        string     `json:"name"`
+	Version     string     `json:"version"`
+	Aliases     []string   `json:"aliases"`
+	File        string     `json:"file"`
+	Image       string     `json:"image"`
+	ImageDigest string     `json:"image_digest"`
+	Limits      job.Limits `json:"limits"`
+	// Warm is how many sandboxes of it wait started.
+	Warm   int       `json:"warm"`
+	SeenAt time.Time `json:"seen_at"`
+}
+
+// PublishRuntimes says which runtimes this worker runs.
+func (s *Store) PublishRuntimes(ctx context.Context, runtimes []Runtime) error {
+	fields := make([]any, 0, 2*len(runtimes))
+	for _, r := range runtimes {
+		r.SeenAt = s.now().UTC()
+		b, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		fields = append(fields, r.Name, b)
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	if err := s.rdb.HSet(ctx, runtimesKey, fields...).Err(); err != nil {
+		return fmt.Errorf("publish runtimes: %w", err)
+	}
+	return nil
+}
+
+// Runtimes lists what workers published, by name.
+func (s *Store) Runtimes(ctx context.Context) ([]Runtime, error) {
+	f, err := s.rdb.HGetAll(ctx, runtimesKey).Result()
+	if err != nil {
+		return nil, fmt.Errorf("list runtimes: %w", err)
+	}
+	list := make([]Runtime, 0, len(f))
+	for name, b := range f {
+		var r Runtime
+		if err := json.Unmarshal([]byte(b), &r); err != nil {
+			return nil, fmt.Errorf("read runtime %s: %w", name, err)
+		}
+		if s.now().Sub(r.SeenAt) < runtimeTTL {
+			list = append(list, r)
+		}
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
+	return list, nil
+}
+
+// Listener wakes those who wait for a job: for its end, or for its cancellation. One
+// subscription serves the whole process.
+type Listener struct {
+	pubsub  *redis.PubSub
+	waiters waiters
+	done    chan struct{}
+}
+
+// ListenDone wakes on the end of jobs, ListenCancel on requests to cancel them. The
+// caller closes the Listener.
+func (s *Store) ListenDone(ctx context.Context) *Listener   { return s.listen(ctx, doneChannel) }
+func (s *Store) ListenCancel(ctx context.Context) *Listener { return s.listen(ctx, cancelChannel) }
+
+func (s *Store) listen(ctx context.Context, channel string) *Listener {
+	l := &Listener{pubsub: s.rdb.Subscribe(ctx, channel), waiters: newWaiters(), done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		for {
+			m, err := l.pubsub.Receive(ctx)
+			switch m := m.(type) {
+			case *redis.Message:
+				l.waiters.wake(m.Payload)
+			case *redis.Subscription:
+				l.waiters.wakeAll() // what was published while nobody listened is lost: look again
+			}
+			switch {
+			case errors.Is(err, redis.ErrClosed), ctx.Err() != nil:
+				return
+			case err != nil: // Redis is away; Receive reconnects and subscribes again
+				select {
+				case <-time.After(100 * time.Millisecond):
+				case <-ctx.Done():
+				}
+			}
+		}
+	}()
+	return l
+}
+
+// Wait returns a channel that gets a value whenever the job may have ended (or been
+// cancelled), and a function that gives it back. The record says whether it has:
+// read it after Wait, then after each wake-up.
+func (l *Listener) Wait(id string) (woken <-chan struct{}, stop func()) { return l.waiters.add(id) }
+
+// Close ends the subscription.
+func (l *Listener) Close() error {
+	err := l.pubsub.Close()
+	<-l.done
+	return err
+}
