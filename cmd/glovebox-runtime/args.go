@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// fixed are the flags of every runsc. Where they repeat a default of runsc, it is one
+// that the isolation rests on and that a new version must not change under us.
+var fixed = []string{
+	// runsc refuses rootless Podman otherwise: it has no cgroups to write to.
+	"--ignore-cgroups",
+	// No network stack of the host behind the sandbox's own; loopback only.
+	"--network=none",
+	"--platform=systrap",
+	// No socket and no FIFO of the host can be opened from inside.
+	"--host-uds=none",
+	"--host-fifo=none",
+	// Our root file systems are read-only. Should one not be, what is written to it
+	// stays in the sandbox's memory, where limits see it: the default is a file
+	// on the host's disk.
+	"--overlay2=root:memory",
+}
+
+// accepted are the global flags that Podman and conmon may pass, and whether a value
+// follows as an argument of its own. runsc lets the last of two equal flags win, so
+// anything else could undo one of fixed.
+var accepted = map[string]bool{
+	"root":       true,
+	"log":        true,
+	"log-format": true,
+	"version":    false,
+}
+
+// runscArgs returns the argument vector of runsc for that of an OCI runtime: global
+// flags, a command, and the command's own arguments, which pass unread.
+func runscArgs(args []string) ([]string, error) {
+	globals, rest, err := splitGlobals(args)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat([]string{"runsc"}, globals, fixed, rest), nil
+}
+
+func splitGlobals(args []string) (globals, rest []string, err error) {
+	for i := 0; i < len(args); {
+		arg := args[i]
+		if !strings.HasPrefix(arg, "-") {
+			return args[:i], args[i:], nil
+		}
+		name, _, inline := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+		valued, ok := accepted[name]
+		switch {
+		case !ok:
+			return nil, nil, fmt.Errorf("refuse flag %q: only --root, --log, --log-format and --version may precede the command", arg)
+		case valued && !inline && i+1 == len(args):
+			return nil, nil, fmt.Errorf("refuse flag %q: it lacks its value", arg)
+		case valued && !inline:
+			i += 2
+		default:
+			i++
+		}
+	}
+	return args, nil, nil
+}

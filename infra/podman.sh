@@ -1,0 +1,19 @@
+#!/bin/bash
+# Runs podman exactly as Glovebox's Podman service does: infra/podman.sh ps -a
+set -eu
+. "$(dirname "$(readlink -f "$0")")/podman-user.sh"
+
+find_podman_user
+# The podman user may not enter where we are, and podman wants a directory to be in.
+# A relative path among the arguments keeps its meaning wherever it does.
+setpriv_test=(test -x .)
+if [ "$(id -u)" = 0 ] && ! setpriv --reuid="$podman_user" --regid="$(id -g "$podman_user")" --init-groups "${setpriv_test[@]}"; then
+    cd /
+fi
+# Image builds need the proxy of the host, where there is one; sandboxes never see
+# it (http_proxy in containers.conf).
+proxies=()
+for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
+    [ -z "${!name:-}" ] || proxies+=("$name=${!name}")
+done
+as_podman_user "${proxies[@]}" podman "$@"

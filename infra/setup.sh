@@ -1,0 +1,232 @@
+#!/bin/bash
+# Prepares a machine for Glovebox: packages, Go, runsc, the user that runs Podman, its
+# configuration, the runtime images. Idempotent; a second run takes a second or two.
+#
+#   infra/setup.sh             everything
+#   infra/setup.sh --no-images everything but the runtime images
+#
+# For Debian 12 and 13 and Ubuntu 24.04, as root, or as a user with sudo. What it
+# installs outside the distribution's packages lies in /usr/local/lib/glovebox; when
+# run as root it also adds the user glovebox (GLOVEBOX_PODMAN_USER).
+set -eu -o pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+. infra/podman-user.sh
+
+readonly runsc_version=v0.0.0-20260905035102-160fafc42237
+readonly versitygw_version=v1.8.0
+readonly go_version=1.26.8 # for machines whose own go is older than go.mod asks for
+readonly packages="podman uidmap crun conmon fuse-overlayfs slirp4netns mmdebstrap redis-server
+    ca-certificates debian-archive-keyring git make gcc libc6-dev"
+
+images=yes
+case ${1:-} in
+"") ;;
+--no-images) images= ;;
+*)
+    sed -n '2,/^set/s/^# \?//p' "$0"
+    exit 2
+    ;;
+esac
+
+# ---- saying what happens ------------------------------------------------------
+
+say() { printf '  %-9s %s\n' "$1" "$2"; }
+now() { date +%s%N; }
+seconds_since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.1f s", (b - a) / 1e9 }'; }
+
+fail() {
+    printf '  %-9s %s\n' problem "$1" >&2
+    exit 1
+}
+
+# quietly NAME WHAT COMMAND… runs the command, shows how long it took, and its output
+# only when it fails.
+quietly() {
+    local name=$1 what=$2 start
+    start=$(now)
+    shift 2
+    if ! "$@" >"$work/log" 2>&1; then
+        cat "$work/log" >&2
+        fail "$name: $what: failed (the output is above)"
+    fi
+    say "$name" "$what ($(seconds_since "$start"))"
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo -- "$@"; fi
+}
+
+# ---- steps --------------------------------------------------------------------
+
+setup_packages() {
+    local missing=() package
+    for package in $packages; do
+        dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
+    done
+    if [ ${#missing[@]} = 0 ]; then
+        say packages "all installed"
+        return
+    fi
+    quietly packages "refreshed the package lists" as_root apt-get -q update
+    local had_redis=yes
+    [ -x /usr/bin/redis-server ] || had_redis=
+    # A policy of our own for the time of the installation: what is installed here is
+    # started by Glovebox when it needs it, not by the package. An existing one wins.
+    local policy=/usr/sbin/policy-rc.d made_policy=
+    if [ ! -e $policy ]; then
+        printf '#!/bin/sh\nexit 101\n' | as_root tee $policy >/dev/null
+        as_root chmod 755 $policy
+        made_policy=yes
+    fi
+    quietly packages "installed ${missing[*]}" as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get -q -y --no-install-recommends install "${missing[@]}"
+    [ -z "$made_policy" ] || as_root rm -f $policy
+    if [ -z "$had_redis" ] && [ -d /run/systemd/system ]; then
+        as_root systemctl --quiet disable redis-server
+    fi
+}
+
+# go_is_new_enough: does the go on the PATH fulfil go.mod by itself?
+go_is_new_enough() {
+    local want have
+    want=$(awk '$1 == "go" { print $2 }' go.mod)
+    have=$(cd / && GOTOOLCHAIN=local go env GOVERSION 2>/dev/null) || return 1
+    have=${have#go}
+    [ "$(printf '%s\n%s\n' "$want" "${have%% *}" | sort -V | head -n 1)" = "$want" ]
+}
+
+# setup_go leaves a go on the PATH that can build this tree. Makefile looks in the
+# same place.
+setup_go() {
+    PATH=$PATH:$GLOVEBOX_LIB/go/bin
+    if go_is_new_enough; then
+        say go "$(cd / && GOTOOLCHAIN=local go env GOVERSION)"
+        return
+    fi
+    PATH=$GLOVEBOX_LIB/go/bin:$PATH
+    if go_is_new_enough; then
+        say go "go$go_version in $GLOVEBOX_LIB/go"
+        return
+    fi
+    # Any go can fetch a newer one: toolchains are modules, checked against Go's
+    # checksum database like every other.
+    command -v go >/dev/null ||
+        quietly go "installed the distribution's" as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install golang-go
+    quietly go "fetched go$go_version" fetch_go
+}
+
+fetch_go() {
+    local module arch dir
+    arch=$(dpkg --print-architecture)
+    module=golang.org/toolchain@v0.0.1-go$go_version.linux-$arch
+    mkdir "$work/toolchain"
+    printf 'module toolchain\n' >"$work/toolchain/go.mod"
+    (cd "$work/toolchain" && GOFLAGS=-mod=mod GOTOOLCHAIN=local go mod download "$module")
+    dir=$(go env GOMODCACHE)/$module
+    as_root rm -rf "$GLOVEBOX_LIB/go.new"
+    as_root cp -r "$dir" "$GLOVEBOX_LIB/go.new"
+    # A module's files come without the permission to execute.
+    as_root chmod -R u=rwX,go=rX "$GLOVEBOX_LIB/go.new"
+    as_root chmod -R +x "$GLOVEBOX_LIB/go.new/bin" "$GLOVEBOX_LIB/go.new/pkg/tool"
+    as_root chown -R root:root "$GLOVEBOX_LIB/go.new"
+    as_root rm -rf "$GLOVEBOX_LIB/go"
+    as_root mv "$GLOVEBOX_LIB/go.new" "$GLOVEBOX_LIB/go"
+}
+
+# install_root FILE DESTINATION puts a file in place in one step, owned by root, so
+# that what is running keeps the old one.
+install_root() {
+    as_root install -m 755 "$1" "$2.new"
+    as_root mv -f "$2.new" "$2"
+}
+
+# setup_module NAME VERSION PACKAGE [FLAG…] installs a command of another module.
+setup_module() {
+    local name=$1 version=$2 package=$3 marker=$GLOVEBOX_LIB/$1.version
+    shift 3
+    if [ -x "$GLOVEBOX_LIB/$name" ] && [ "$(cat "$marker" 2>/dev/null)" = "$version" ]; then
+        say "$name" "$version"
+        return
+    fi
+    quietly "$name" "built $version" env CGO_ENABLED=0 GOBIN="$work" GOFLAGS= go install "$@" "$package@$version"
+    install_root "$work/$name" "$GLOVEBOX_LIB/$name"
+    echo "$version" | as_root tee "$marker" >/dev/null
+}
+
+# setup_command NAME installs a command of this tree that sandboxes need. Go's build
+# cache knows best whether it changed.
+setup_command() {
+    [ -d "cmd/$1" ] || return 0
+    CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$work/$1" "./cmd/$1"
+    if cmp -s "$work/$1" "$GLOVEBOX_LIB/$1"; then
+        say "$1" "as in this tree"
+        return
+    fi
+    install_root "$work/$1" "$GLOVEBOX_LIB/$1"
+    say "$1" "installed from this tree"
+}
+
+setup_user() {
+    local user=${GLOVEBOX_PODMAN_USER:-glovebox}
+    [ "$(id -u)" = 0 ] || user=$(id -un)
+    if [ "$(id -u)" = 0 ] && ! id "$user" >/dev/null 2>&1; then
+        useradd --system --user-group --create-home --home-dir "/var/lib/$user" --shell /usr/sbin/nologin "$user"
+        chmod 700 "/var/lib/$user"
+        say user "added $user, which will run Podman"
+    fi
+    local kind
+    for kind in uid gid; do
+        grep -qs "^$user:" "/etc/sub$kind" && continue
+        # Behind the last range that is there.
+        local first
+        first=$(awk -F: 'BEGIN { n = 100000 } $2 + $3 > n { n = $2 + $3 } END { print n }' "/etc/sub$kind" 2>/dev/null || echo 100000)
+        as_root usermod "--add-sub${kind}s" "$first-$((first + 65535))" "$user"
+        say user "gave $user the subordinate ${kind}s $first-$((first + 65535))"
+    done
+    find_podman_user || exit 1
+    say user "$podman_user runs Podman"
+}
+
+setup_podman() {
+    local file
+    as_root install -d -m 755 "$GLOVEBOX_LIB/podman"
+    for file in infra/podman/*.conf; do
+        cmp -s "$file" "$GLOVEBOX_LIB/podman/$(basename "$file")" ||
+            as_root install -m 644 "$file" "$GLOVEBOX_LIB/podman/"
+    done
+    local got want="glovebox-runtime overlay true"
+    got=$(infra/podman.sh info --format '{{.Host.OCIRuntime.Name}} {{.Store.GraphDriverName}} {{.Host.Security.Rootless}}' 2>"$work/log") || {
+        cat "$work/log" >&2
+        fail "podman info failed as $podman_user (the output is above)"
+    }
+    [ "$got" = "$want" ] || fail "Podman uses '$got' (OCI runtime, storage driver, rootless) instead of '$want'"
+    say podman "$(podman --version | awk '{ print $3 }'), rootless, native overlay, $GLOVEBOX_LIB/glovebox-runtime"
+}
+
+setup_images() {
+    [ -n "$images" ] || return 0
+    CGO_ENABLED=0 go build -o bin/glovebox ./cmd/glovebox
+    bin/glovebox runtimes build
+}
+
+# ---- main ---------------------------------------------------------------------
+
+[ "$(id -u)" = 0 ] || command -v sudo >/dev/null || fail "run this as root, or install sudo"
+command -v apt-get >/dev/null || fail "this is for Debian and Ubuntu; elsewhere install by hand what infra/README.md lists"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+umask 022
+
+start=$(now)
+setup_packages
+as_root install -d -m 755 $GLOVEBOX_LIB
+setup_go
+setup_module runsc $runsc_version gvisor.dev/gvisor/runsc \
+    -ldflags "-X gvisor.dev/gvisor/runsc/version.version=$runsc_version"
+setup_module versitygw $versitygw_version github.com/versity/versitygw/cmd/versitygw
+setup_command glovebox-runtime
+setup_command glovebox-agent
+setup_user
+setup_podman
+setup_images
+say ready "$(seconds_since "$start")"
