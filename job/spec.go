@@ -2,8 +2,6 @@ package job
 
 import (
 	"encoding/base64"
-	"encoding/json"
-	"time"
 )
 
 // SpecVersion is the version of [Spec] that this build writes and understands. A
@@ -76,27 +74,13 @@ const (
 )
 
 // Record is the state of a job that has no result yet, as GET answers it. Once the
-// job has ended, GET answers its [Result], which has the same leading fields.
+// job has ended, GET answers its [Result], which has all of these fields too but priority.
 type Record struct {
-	ID        string            `json:"id"`
-	Status    Status            `json:"status"`
-	Runtime   string            `json:"runtime_name"`
-	Priority  Priority          `json:"priority"`
-	CreatedAt time.Time         `json:"created_at"`
-	StartedAt *time.Time        `json:"started_at,omitempty"`
-	Attempt   int               `json:"attempt"`
-	Metadata  map[string]string `json:"metadata,omitempty"`
-}
-
-// Clone returns a deep copy, by way of JSON; for tests and tools.
-func (s Spec) Clone() Spec {
-	b, err := json.Marshal(s)
-	if err != nil {
-		panic(err) // strings, numbers and maps of strings always marshal
-	}
-	var c Spec
-	if err := json.Unmarshal(b, &c); err != nil {
-		panic(err)
-	}
-	return c
+	ID       string            `json:"id"`
+	Status   Status            `json:"status"`
+	Runtime  Runtime           `json:"runtime"`
+	Priority Priority          `json:"priority"`
+	Timing   Timing            `json:"timing"`
+	Attempt  int               `json:"attempt"`
+	Metadata map[string]string `json:"metadata,omitempty"`
 }

@@ -1,0 +1,18 @@
+// Package failpoint kills the process at a named step of a job, so that tests can
+// show what a kill -9 there leaves behind. It does so only in binaries built with
+// the tag `failpoint`; in all others Hit is an empty function.
+//
+// GLOVEBOX_FAILPOINT is `<name>:<file>`: the first process that reaches the step
+// while file does not exist creates it and dies by SIGKILL.
+package failpoint
+
+// The named steps of a job.
+const (
+	BeforeStart   = "before-start"   // the worker has the task, the record is still queued
+	Running       = "running"        // the program has printed something
+	Uploading     = "uploading"      // an artifact is on its way to S3
+	ResultWritten = "result-written" // result.json is in S3, the record still runs
+	RecordEnded   = "record-ended"   // the record has ended, its task is not done
+	DeliverySent  = "delivery-sent"  // the endpoint has answered, nobody has noted it
+	RecordCreated = "record-created" // the api wrote the record, its client has no answer
+)
