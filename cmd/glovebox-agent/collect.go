@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// collector sends what the job left in its directory. It runs with the job's rights
+// and after the job's last process, so that nothing changes while it looks.
+type collector struct {
+	root   string
+	limits job.Limits
+	given  map[string]sum
+	send   *session
+
+	sent    int64
+	skipped int
+}
+
+// run sends the artifacts in the order of their names, an account of what is left
+// out, and End.
+func (c *collector) run() error {
+	entries, err := walk(c.root)
+	if err != nil {
+		return fmt.Errorf("collect artifacts: %w", err)
+	}
+	for _, e := range entries {
+		if err := c.one(e); err != nil {
+			return fmt.Errorf("collect artifact %q: %w", agentwire.Printable(e.name, 100), err)
+		}
+	}
+	return c.send.out.WriteJSON(agentwire.TypeEnd, agentwire.End{SkippedTotal: c.skipped})
+}
+
+func (c *collector) one(e entry) error {
+	if e.problem != "" {
+		return c.skip(e.name, e.problem)
+	}
+	if given, ok := c.given[e.name]; ok && given.size == e.size {
+		now, err := sumOf(c.root, e)
+		if err == nil && now == given {
+			return nil // an input, as it was given
+		}
+	}
+	switch {
+	case e.size > c.limits.ArtifactMB<<20:
+		return c.skip(e.name, fmt.Sprintf("is larger than limits.artifact_mb (%d bytes)", e.size))
+	case c.sent >= c.limits.Artifacts:
+		return c.skip(e.name, fmt.Sprintf("is beyond limits.artifacts (%d)", c.limits.Artifacts))
+	}
+	f, err := openBeneath(c.root, e)
+	if err != nil {
+		return c.skip(e.name, "can't be read: "+plain(err))
+	}
+	defer f.Close()
+	c.sent++
+	if err := c.send.out.WriteJSON(agentwire.TypeArtifactBegin, agentwire.ArtifactBegin{Name: e.name, Size: e.size}); err != nil {
+		return err
+	}
+	buf := make([]byte, agentwire.MaxPayload)
+	for left := e.size; left > 0; {
+		n, err := io.ReadFull(f, buf[:min(left, int64(len(buf)))])
+		if err != nil {
+			return err
+		}
+		if err := c.send.sendBulk(agentwire.TypeArtifactData, buf[:n]); err != nil {
+			return err
+		}
+		left -= int64(n)
+	}
+	return c.send.out.Write(agentwire.TypeArtifactEnd, nil)
+}
+
+func (c *collector) skip(name, reason string) error {
+	if c.skipped++; c.skipped > job.MaxSkipped {
+		return nil // counted, and told in End
+	}
+	return c.send.out.WriteJSON(agentwire.TypeSkipped, agentwire.Skipped{
+		Name: agentwire.Printable(name, job.MaxName), Reason: reason,
+	})
+}
+
+func sumOf(root string, e entry) (sum, error) {
+	f, err := openBeneath(root, e)
+	if err != nil {
+		return sum{}, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	if err != nil {
+		return sum{}, err
+	}
+	s := sum{size: n}
+	copy(s.sha256[:], h.Sum(nil))
+	return s, nil
+}
+
+// openBeneath opens a file without following a link in any part of its name.
+func openBeneath(root string, e entry) (*os.File, error) {
+	dir, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { unix.Close(dir) }()
+	name := []byte(e.name)
+	for {
+		i := bytes.IndexByte(name, '/')
+		if i < 0 {
+			break
+		}
+		next, err := unix.Openat(dir, string(name[:i]), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, err
+		}
+		unix.Close(dir)
+		dir, name = next, name[i+1:]
+	}
+	fd, err := unix.Openat(dir, string(name), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	if problem := kindProblem(st.Mode, uint64(st.Nlink)); problem != "" || st.Size != e.size {
+		unix.Close(fd)
+		return nil, errors.New("it changed")
+	}
+	return os.NewFile(uintptr(fd), e.name), nil
+}
+
+// plain is an error without the path that os adds to it.
+func plain(err error) string {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	return err.Error()
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"os"
+	"path"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// sum is a file as the job was given it.
+type sum struct {
+	size   int64
+	sha256 [sha256.Size]byte
+}
+
+// inputs writes what the job is given.
+type inputs struct {
+	root string
+	// sums are the files that were there before the program started.
+	sums map[string]sum
+	// stdin is read-only; nil when there is none.
+	stdin *os.File
+	// problem says why the job can't have its inputs, which is the job's own fault.
+	problem string
+
+	name  string
+	left  int64
+	file  *os.File
+	hash  hash.Hash
+	size  int64
+	words bytes.Buffer // stdin
+}
+
+func newInputs(root string) *inputs {
+	return &inputs{root: root, sums: map[string]sum{}}
+}
+
+// begin creates a file. Names were checked; nothing of the job runs yet, so no part of
+// the path can be a link.
+func (in *inputs) begin(b agentwire.FileBegin) error {
+	in.name, in.left, in.size, in.hash = b.Name, b.Size, b.Size, sha256.New()
+	if in.problem != "" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Join(in.root, path.Dir(b.Name)), 0o755); err != nil {
+		return in.failed(err)
+	}
+	f, err := os.OpenFile(filepath.Join(in.root, b.Name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return in.failed(err)
+	}
+	in.file = f
+	return in.closeWhenDone()
+}
+
+func (in *inputs) data(p []byte) error {
+	in.left -= int64(len(p))
+	if in.problem != "" {
+		return nil
+	}
+	in.hash.Write(p)
+	if _, err := in.file.Write(p); err != nil {
+		return in.failed(err)
+	}
+	return in.closeWhenDone()
+}
+
+func (in *inputs) closeWhenDone() error {
+	if in.left > 0 {
+		return nil
+	}
+	if err := in.file.Close(); err != nil {
+		return in.failed(err)
+	}
+	s := sum{size: in.size}
+	in.hash.Sum(s.sha256[:0])
+	in.sums[in.name] = s
+	return nil
+}
+
+// failed turns an error that the job's own limits cause into a problem of the job.
+func (in *inputs) failed(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		in.problem = "glovebox: the input files do not fit into the job's directory (limits.disk_mb)"
+	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EEXIST), errors.Is(err, syscall.EISDIR):
+		in.problem = fmt.Sprintf("glovebox: an input file can't be made: %v", err)
+	default:
+		return fmt.Errorf("write input file: %w", err)
+	}
+	return nil
+}
+
+func (in *inputs) stdinData(p []byte) error {
+	in.words.Write(p)
+	return nil
+}
+
+// finish hands stdin over as a sealed file: it needs no flow control, may be read
+// again, and can't be grown or changed.
+func (in *inputs) finish() error {
+	if in.words.Len() == 0 {
+		return nil
+	}
+	fd, err := unix.MemfdCreate("stdin", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return fmt.Errorf("make stdin: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "stdin")
+	defer f.Close()
+	if _, err := in.words.WriteTo(f); err != nil {
+		return fmt.Errorf("write stdin: %w", err)
+	}
+	seals := unix.F_SEAL_WRITE | unix.F_SEAL_GROW | unix.F_SEAL_SHRINK | unix.F_SEAL_SEAL
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+		return fmt.Errorf("seal stdin: %w", err)
+	}
+	if in.stdin, err = os.Open(fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil {
+		return fmt.Errorf("open stdin: %w", err)
+	}
+	in.words = bytes.Buffer{}
+	return nil
+}
+
+// snapshot adds what is there now to what the job was given.
+func (in *inputs) snapshot(limits job.Limits) error {
+	w, err := walk(in.root)
+	if err != nil {
+		return err
+	}
+	for _, e := range w {
+		if e.problem != "" {
+			continue
+		}
+		s, err := sumOf(in.root, e)
+		if err != nil {
+			continue // it can't be read, so it can't become an artifact either
+		}
+		in.sums[e.name] = s
+	}
+	return nil
+}

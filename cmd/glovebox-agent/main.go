@@ -1,0 +1,69 @@
+// Command glovebox-agent is PID 1 of every sandbox: it receives a job through its
+// stdin, runs it as uid 1000, and sends back what the job says and leaves behind
+// (package agentwire has the protocol).
+//
+// It is the only trusted code inside, and the only one with capabilities (SETUID,
+// SETGID, SETPCAP, KILL). It takes nothing from its environment or its arguments,
+// accepts no code unless its kernel is gVisor, and gives a job no descriptor but its
+// three standard streams. It is not a boundary: gVisor is, and the worker treats every
+// frame from here as hostile all the same.
+//
+// Start at session.run. The binary has two more parts: step.go, which the agent
+// executes itself as to become the job, and collect.go, which reads what the job left
+// with the job's own rights.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+)
+
+func main() {
+	// Only the agent's own fork sets argv[0]; a job can call the binary so too, and
+	// gains nothing: it has the rights of the job then, and no configuration on fd 3.
+	if len(os.Args) == 1 && os.Args[0] == stepName {
+		os.Exit(runStep())
+	}
+	os.Clearenv()
+	s := newSession(os.Stdin, os.Stdout)
+	if err := s.run(); err != nil {
+		s.fault(err)
+		os.Exit(70)
+	}
+}
+
+// sealed returns the kernel's version, or why the agent is not where it has to be.
+func sealed() (kernel string, err error) {
+	b, err := os.ReadFile("/proc/version")
+	if err != nil {
+		return "", fmt.Errorf("read kernel version: %w", err)
+	}
+	kernel = strings.TrimSpace(string(b))
+	if !isGVisor(kernel) {
+		return "", fmt.Errorf("refuse to run: the kernel is not gVisor but %q", agentwire.Printable(kernel, 128))
+	}
+	if os.Getpid() != 1 || os.Getuid() != 0 {
+		return "", fmt.Errorf("refuse to run as pid %d, uid %d", os.Getpid(), os.Getuid())
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return "", fmt.Errorf("list processes: %w", err)
+	}
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && pid != 1 {
+			return "", errors.New("refuse to run: there is another process")
+		}
+	}
+	return kernel, nil
+}
+
+// isGVisor reads gVisor's own word in the release: "Linux version 4.19.0-gvisor #1 …".
+func isGVisor(version string) bool {
+	f := strings.Fields(version)
+	return len(f) >= 3 && f[0] == "Linux" && f[1] == "version" && strings.HasSuffix(f[2], "-gvisor")
+}

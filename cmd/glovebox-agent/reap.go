@@ -1,0 +1,56 @@
+package main
+
+import (
+	"errors"
+	"syscall"
+	"time"
+)
+
+// usage is what reaped processes have used.
+type usage struct {
+	cpu    time.Duration
+	maxRSS int64
+}
+
+// reap waits for every process of the run: PID 1 inherits them all. It sends the main
+// process's status when there is one, and the sum when no process is left.
+func reap(mainPID int, main chan<- syscall.WaitStatus, used chan<- usage) {
+	var sum usage
+	for {
+		var status syscall.WaitStatus
+		var ru syscall.Rusage
+		pid, err := syscall.Wait4(-1, &status, 0, &ru)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case err != nil: // ECHILD: none is left
+			used <- sum
+			return
+		}
+		sum.cpu += time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
+		sum.maxRSS = max(sum.maxRSS, ru.Maxrss<<10)
+		if pid == mainPID {
+			main <- status
+		}
+	}
+}
+
+// killAll sends SIGKILL to every process but this one.
+func killAll() {
+	_ = syscall.Kill(-1, syscall.SIGKILL) // ESRCH: there is none
+}
+
+// killUntil kills until none is left. Once is not enough: a process may fork while the
+// signal goes round.
+func killUntil(used <-chan usage) usage {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		killAll()
+		select {
+		case sum := <-used:
+			return sum
+		case <-tick.C:
+		}
+	}
+}

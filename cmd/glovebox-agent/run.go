@@ -1,0 +1,250 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// run is one program of the job, from its start to the end of its last process.
+type run struct {
+	name    string
+	argv    []string
+	env     map[string]string
+	limits  job.Limits
+	stdin   *os.File // nil: empty
+	stdout  *output
+	stderr  *output // nil: with stdout
+	started func() error
+	killed  <-chan struct{}
+}
+
+// ending is how a run ended.
+type ending struct {
+	agentwire.Exit
+	// message says what the program could not say itself: that it isn't there.
+	message string
+}
+
+// do runs the program, and returns when none of its processes is left and all that
+// they printed is sent. An error is the agent's own failure.
+func (r *run) do() (ending, error) {
+	g, err := newGroup(r.name, r.limits.Processes)
+	if err != nil {
+		return ending{}, err
+	}
+	stop := make(chan agentwire.Cause, 4) // more than there are senders: none waits
+	pipes, err := r.openPipes()
+	if err != nil {
+		return ending{}, err
+	}
+	pid, failure, err := r.start(g, pipes)
+	pipes.closeJobSide()
+	if err != nil {
+		killAll()
+		return ending{}, err
+	}
+
+	var pumps sync.WaitGroup
+	pumpErrs := make(chan error, 2)
+	exceeded := sync.OnceFunc(func() { stop <- agentwire.Output })
+	pump := func(o *output, f *os.File) {
+		if o == nil {
+			return
+		}
+		pumps.Go(func() {
+			if err := o.pump(f, exceeded); err != nil {
+				pumpErrs <- err
+			}
+		})
+	}
+	began := time.Now()
+	if failure == nil && r.started != nil {
+		if err := r.started(); err != nil {
+			return ending{}, err
+		}
+	}
+	pump(r.stdout, pipes.stdout)
+	pump(r.stderr, pipes.stderr)
+
+	main := make(chan syscall.WaitStatus, 1)
+	used := make(chan usage, 1)
+	go reap(pid, main, used)
+	watched := watchGroup(g, r.limits, stop)
+
+	var end ending
+	status, cause := r.wait(main, stop)
+	end.Cause = cause
+	wall := time.Since(began)
+	total := killUntil(used)
+	over := watched.finish()
+	pumps.Wait()
+	close(pumpErrs)
+	if err := <-pumpErrs; err != nil {
+		return ending{}, err
+	}
+	if over.err != nil {
+		return ending{}, over.err
+	}
+
+	end.Usage = job.Usage{
+		WallMS:          wall.Milliseconds(),
+		CPUMS:           max(over.cpu, total.cpu).Milliseconds(),
+		MemoryPeakBytes: max(over.memory, total.maxRSS),
+	}
+	end.ExitCode, end.Signal = exitOf(status)
+	switch {
+	case end.Cause != agentwire.Exited:
+	case over.memory > r.limits.MemoryMB<<20: // it ended before the next look
+		end.Cause = agentwire.Memory
+	case over.cpu >= time.Duration(r.limits.CPUMS)*time.Millisecond && status.Signaled():
+		end.Cause = agentwire.CPU // RLIMIT_CPU was first
+	}
+	if end.Cause == agentwire.Wall || end.Cause == agentwire.CPU {
+		end.ExitCode, end.Signal = job.TimedOutExitCode, ""
+	}
+	if failure != nil {
+		if r.started != nil {
+			if err := r.started(); err != nil {
+				return ending{}, err
+			}
+		}
+		end.message = failure.Message + "\n"
+		end.Cause, end.ExitCode, end.Signal = agentwire.Exited, failure.ExitCode, ""
+	}
+	return end, nil
+}
+
+// wait waits for the main process, and for what may end it: a limit, or the worker.
+// On every way out the main process is dead or about to be.
+func (r *run) wait(main <-chan syscall.WaitStatus, stop <-chan agentwire.Cause) (syscall.WaitStatus, agentwire.Cause) {
+	timer := time.NewTimer(time.Duration(r.limits.WallMS) * time.Millisecond)
+	defer timer.Stop()
+	cause := agentwire.Exited
+	select {
+	case status := <-main:
+		// A stream that went over its limit in the same moment still counts.
+		select {
+		case cause = <-stop:
+		default:
+		}
+		return status, cause
+	case <-timer.C:
+		cause = agentwire.Wall
+	case cause = <-stop:
+	case <-r.killed:
+		cause = agentwire.Killed
+	}
+	killAll()
+	return <-main, cause
+}
+
+// exitOf returns the exit code as a shell has it, and the signal's name.
+func exitOf(status syscall.WaitStatus) (code int, signal string) {
+	if status.Signaled() {
+		sig := status.Signal()
+		name := unix.SignalName(sig)
+		if name == "" {
+			name = fmt.Sprintf("SIG%d", int(sig))
+		}
+		return 128 + int(sig), name
+	}
+	return status.ExitStatus(), ""
+}
+
+// pipes are the ends of a run's standard streams.
+type pipes struct {
+	stdin          *os.File
+	stdout, stderr *os.File // ours
+	jobOut, jobErr *os.File
+}
+
+func (r *run) openPipes() (pipes, error) {
+	var p pipes
+	var err error
+	if p.stdin = r.stdin; p.stdin == nil {
+		if p.stdin, err = os.Open(os.DevNull); err != nil {
+			return p, fmt.Errorf("open empty stdin: %w", err)
+		}
+	}
+	if p.stdout, p.jobOut, err = os.Pipe(); err != nil {
+		return p, fmt.Errorf("make pipe: %w", err)
+	}
+	p.jobErr = p.jobOut
+	if r.stderr != nil {
+		if p.stderr, p.jobErr, err = os.Pipe(); err != nil {
+			return p, fmt.Errorf("make pipe: %w", err)
+		}
+	}
+	return p, nil
+}
+
+func (p pipes) closeJobSide() {
+	p.stdin.Close()
+	p.jobOut.Close()
+	p.jobErr.Close()
+}
+
+// start forks the step that becomes the program. failure is set when the program
+// could not be executed, which is the job's own fault.
+func (r *run) start(g group, p pipes) (pid int, failure *stepReport, err error) {
+	config, err := json.Marshal(stepConfig{Argv: r.argv, Env: environ(r.env), Path: r.env["PATH"], Limits: r.limits, Group: g.name})
+	if err != nil {
+		return 0, nil, fmt.Errorf("encode step: %w", err)
+	}
+	configRead, configWrite, err := os.Pipe()
+	if err != nil {
+		return 0, nil, fmt.Errorf("make pipe: %w", err)
+	}
+	defer configRead.Close()
+	defer configWrite.Close()
+	reportRead, reportWrite, err := os.Pipe()
+	if err != nil {
+		return 0, nil, fmt.Errorf("make pipe: %w", err)
+	}
+	defer reportRead.Close()
+	defer reportWrite.Close()
+
+	pid, err = syscall.ForkExec("/proc/self/exe", []string{stepName}, &syscall.ProcAttr{
+		Dir:   workDir,
+		Env:   []string{"GOMAXPROCS=1", "GOGC=off"}, // as few threads and as little work as can be
+		Files: []uintptr{p.stdin.Fd(), p.jobOut.Fd(), p.jobErr.Fd(), configRead.Fd(), reportWrite.Fd()},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return 0, nil, fmt.Errorf("start step: %w", err)
+	}
+	configRead.Close()
+	reportWrite.Close()
+	if _, err := configWrite.Write(config); err != nil {
+		return 0, nil, fmt.Errorf("configure step: %w", err)
+	}
+	configWrite.Close()
+
+	// The report's write end closes with the exec: no report is the good one.
+	b, err := io.ReadAll(io.LimitReader(reportRead, 64<<10))
+	if err != nil {
+		return 0, nil, fmt.Errorf("read step's report: %w", err)
+	}
+	if len(b) == 0 {
+		return pid, nil, nil
+	}
+	failure = new(stepReport)
+	if err := json.Unmarshal(b, failure); err != nil {
+		return 0, nil, fmt.Errorf("decode step's report: %w", err)
+	}
+	if failure.Fault {
+		return 0, nil, errors.New(failure.Message)
+	}
+	return pid, failure, nil
+}

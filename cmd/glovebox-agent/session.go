@@ -1,0 +1,232 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+)
+
+// session is the agent's life: one job.
+type session struct {
+	in     *agentwire.Reader
+	out    *agentwire.Writer
+	check  agentwire.FromHost
+	credit *agentwire.Credit
+	inputs *inputs
+	// killed is closed by a Kill frame.
+	killed chan struct{}
+}
+
+func newSession(in io.Reader, out io.Writer) *session {
+	return &session{
+		in:     agentwire.FromHostReader(in),
+		out:    agentwire.NewWriter(out),
+		credit: agentwire.NewCredit(),
+		killed: make(chan struct{}),
+	}
+}
+
+// run takes the job from Ready to End. An error is the agent's own failure.
+func (s *session) run() error {
+	kernel, err := sealed()
+	if err != nil {
+		return err
+	}
+	if err := s.out.WriteJSON(agentwire.TypeReady, agentwire.Ready{Protocol: agentwire.Version, Kernel: kernel}); err != nil {
+		return err
+	}
+	if err := asJob(s.receive); err != nil {
+		return err
+	}
+	go s.listen() // until the process exits: the end of stdin ends the sandbox
+
+	start := s.check.Start
+	if len(start.Compile) > 0 {
+		ok, err := s.compile(start)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return s.out.WriteJSON(agentwire.TypeEnd, agentwire.End{})
+		}
+	}
+	if err := s.program(start); err != nil {
+		return err
+	}
+	return asJob(func() error {
+		c := collector{root: workDir, limits: start.Limits, given: s.inputs.sums, send: s}
+		return c.run()
+	})
+}
+
+// fault tells the worker that the agent, not the job, has failed. Where even that
+// can't be written, the missing End says it.
+func (s *session) fault(err error) {
+	f := agentwire.Fault{Message: agentwire.Printable(err.Error(), 1024)}
+	if err := s.out.WriteJSON(agentwire.TypeFault, f); err != nil {
+		fmt.Fprintln(os.Stderr, "glovebox-agent:", err)
+	}
+}
+
+// receive takes the start, the inputs and stdin, up to Go.
+func (s *session) receive() error {
+	s.inputs = newInputs(workDir)
+	for {
+		f, err := s.next()
+		if err != nil {
+			return err
+		}
+		switch f.Type {
+		case agentwire.TypeFileBegin:
+			err = s.inputs.begin(s.check.File)
+		case agentwire.TypeFileData:
+			err = s.inputs.data(f.Payload)
+		case agentwire.TypeStdinData:
+			err = s.inputs.stdinData(f.Payload)
+		case agentwire.TypeGo:
+			return s.inputs.finish()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (s *session) next() (agentwire.Frame, error) {
+	f, err := s.in.Next()
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			return f, errors.New("the worker has gone")
+		}
+		return f, err
+	}
+	if err := s.check.Accept(f); err != nil {
+		return f, err
+	}
+	if f.Type == agentwire.TypeCredit {
+		if err := s.credit.Grant(f.Credit()); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+// listen serves credit and kill while the job runs. When the worker has gone, nobody
+// is left to run for: the exit of PID 1 takes every process with it.
+func (s *session) listen() {
+	killed := false
+	for {
+		f, err := s.next()
+		if err != nil {
+			os.Exit(71)
+		}
+		if f.Type == agentwire.TypeKill && !killed {
+			killed = true
+			close(s.killed)
+		}
+	}
+}
+
+// sendBulk sends p, as credit comes in.
+func (s *session) sendBulk(t agentwire.Type, p []byte) error {
+	for len(p) > 0 {
+		n, err := s.credit.Take(min(len(p), agentwire.MaxPayload))
+		if err != nil {
+			return err
+		}
+		if err := s.out.Write(t, p[:n]); err != nil {
+			return err
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+// compile runs the compile step and reports whether it succeeded. What it makes is
+// the program's input: no artifact, unless the program changes it.
+func (s *session) compile(start agentwire.Start) (ok bool, err error) {
+	out := &output{most: agentwire.MaxCompileOutput, truncate: true, send: func(p []byte) error {
+		return s.sendBulk(agentwire.TypeCompileOutput, p)
+	}}
+	r := run{
+		name: "compile", argv: start.Compile, env: start.Env, limits: start.Limits,
+		stdout: out, killed: s.killed,
+	}
+	end, err := r.do()
+	if err != nil {
+		return false, fmt.Errorf("run compile step: %w", err)
+	}
+	say := map[agentwire.Cause]string{
+		agentwire.Wall: "Compilation timed out\n", agentwire.CPU: "Compilation timed out\n",
+		agentwire.Memory: "Compilation ran out of memory\n",
+	}[end.Cause]
+	if err := out.add([]byte(end.message + say)); err != nil {
+		return false, err
+	}
+	compiled := agentwire.Compiled{ExitCode: end.ExitCode, WallMS: end.Usage.WallMS}
+	if end.Cause != agentwire.Exited && compiled.ExitCode == 0 {
+		compiled.ExitCode = 1
+	}
+	if err := s.out.WriteJSON(agentwire.TypeCompiled, compiled); err != nil {
+		return false, err
+	}
+	if compiled.ExitCode != 0 {
+		return false, nil
+	}
+	return true, asJob(func() error { return s.inputs.snapshot(start.Limits) })
+}
+
+// program runs the program.
+func (s *session) program(start agentwire.Start) error {
+	if s.inputs.problem != "" { // the job asks for more than its own limits allow
+		if err := s.out.Write(agentwire.TypeStarted, nil); err != nil {
+			return err
+		}
+		if err := s.sendBulk(agentwire.TypeStderr, []byte(s.inputs.problem+"\n")); err != nil {
+			return err
+		}
+		return s.out.WriteJSON(agentwire.TypeExit, agentwire.Exit{Cause: agentwire.Exited, ExitCode: 1})
+	}
+	most := start.Limits.OutputKB << 10
+	stream := func(t agentwire.Type) *output {
+		return &output{most: most, send: func(p []byte) error { return s.sendBulk(t, p) }}
+	}
+	r := run{
+		name: "program", argv: start.Command, env: start.Env, limits: start.Limits,
+		stdin: s.inputs.stdin, killed: s.killed,
+		stdout: stream(agentwire.TypeStdout), stderr: stream(agentwire.TypeStderr),
+		started: func() error { return s.out.Write(agentwire.TypeStarted, nil) },
+	}
+	end, err := r.do()
+	if err != nil {
+		return fmt.Errorf("run program: %w", err)
+	}
+	if end.message != "" {
+		if err := r.stderr.add([]byte(end.message)); err != nil {
+			return err
+		}
+	}
+	return s.out.WriteJSON(agentwire.TypeExit, end.Exit)
+}
+
+// environ returns env as the kernel wants it.
+func environ(env map[string]string) []string {
+	list := make([]string, 0, len(env))
+	for k, v := range env {
+		if k != "" && !strings.ContainsAny(k, "=\x00") && !strings.Contains(v, "\x00") {
+			list = append(list, k+"="+v)
+		}
+	}
+	return list
+}
+
+const (
+	workDir  = "/work"
+	jobID    = 1000 // uid and gid
+	pollTime = 10 * time.Millisecond
+)

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// watch looks at a group's memory and CPU time every pollTime.
+type watch struct {
+	stop chan struct{}
+	done chan seen
+}
+
+// seen is the most that a watch saw.
+type seen struct {
+	memory int64
+	cpu    time.Duration
+	err    error
+}
+
+// watchGroup says once over stop when the group is over a limit.
+func watchGroup(g group, limits job.Limits, stop chan<- agentwire.Cause) *watch {
+	w := &watch{stop: make(chan struct{}), done: make(chan seen, 1)}
+	go func() {
+		var most seen
+		tick := time.NewTicker(pollTime)
+		defer tick.Stop()
+		said := false
+		for last := false; !last; {
+			select {
+			case <-tick.C:
+			case <-w.stop:
+				last = true // one more look: the short runs are over before the first
+			}
+			if most.look(g); most.err != nil && !said {
+				said = true
+				stop <- agentwire.Killed // unwatched is not run; the error is reported
+			}
+			over := agentwire.Cause("")
+			switch {
+			case most.memory > limits.MemoryMB<<20:
+				over = agentwire.Memory
+			case most.cpu >= time.Duration(limits.CPUMS)*time.Millisecond:
+				over = agentwire.CPU
+			}
+			if over != "" && !said && !last {
+				said = true
+				stop <- over
+			}
+		}
+		w.done <- most
+	}()
+	return w
+}
+
+func (s *seen) look(g group) {
+	memory, err := g.memory()
+	if err != nil {
+		s.err = fmt.Errorf("watch memory: %w", err)
+		return
+	}
+	cpu, err := g.cpu()
+	if err != nil {
+		s.err = fmt.Errorf("watch cpu time: %w", err)
+		return
+	}
+	s.memory, s.cpu = max(s.memory, memory), max(s.cpu, cpu)
+}
+
+// finish stops the watch and returns what it saw.
+func (w *watch) finish() seen {
+	close(w.stop)
+	return <-w.done
+}

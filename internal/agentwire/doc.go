@@ -1,0 +1,43 @@
+// Package agentwire is the framed protocol between a worker and the agent that is
+// PID 1 of a sandbox. Both ends are here, and nothing but the standard library.
+//
+// The stream is the container's attached stdin and stdout: no file, socket or
+// directory of the host is shared with a job. Both ends treat what arrives as
+// hostile: the worker because a job may have taken the agent over, the agent
+// because the check is cheap.
+//
+// # Frames
+//
+// A frame is one byte of type, four bytes of length (big endian) and that many
+// bytes of payload, at most [MaxPayload]. Structured payloads are JSON; bulk ones
+// are raw bytes. [Reader] refuses unknown types and lengths beyond what the type
+// allows before it reads a payload; [FromHost] and [FromAgent] refuse frames that
+// come out of order or more often than they may.
+//
+// # A session
+//
+//	worker                                   agent
+//	                                      ◀─ Ready {protocol, kernel}
+//	Start… (JSON, in as many frames as     ─▶
+//	  it needs)
+//	(FileBegin FileData…)… StdinData… Go   ─▶
+//	                                      ◀─ [CompileOutput… Compiled]
+//	                                      ◀─ Started
+//	                                      ◀─ (Stdout | Stderr)…
+//	Credit… [Kill]                         ─▶
+//	                                      ◀─ Exit {cause, code, usage}
+//	                                      ◀─ (ArtifactBegin ArtifactData… ArtifactEnd | Skipped)…
+//	                                      ◀─ End
+//
+// A compile step that failed is followed by End. Fault may come at any time instead
+// of the rest: the agent, not the job, has failed. A stream that stops before End or
+// Fault proves nothing about the job: it is an infrastructure error.
+//
+// # Flow control
+//
+// conmon writes to the attached client in its only thread, so a worker that stops
+// reading stops stdin, cancel and exit with it. The worker therefore always reads,
+// and its memory is bounded by credit: the agent sends bulk bytes (see [Type.Bulk])
+// only against a grant ([Credit] frames), and waits when it has none. The worker
+// grants again what it has passed on. The other frames are bounded by their number.
+package agentwire

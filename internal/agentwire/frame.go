@@ -1,0 +1,224 @@
+package agentwire
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// Version is the protocol's version; the two ends must agree on it.
+const Version = 1
+
+// MaxPayload bounds the payload of every frame.
+const MaxPayload = 64 << 10
+
+const headerSize = 5
+
+// ErrProtocol is wrapped by every error that the other end's bytes caused.
+var ErrProtocol = errors.New("protocol violation")
+
+func violation(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrProtocol, fmt.Sprintf(format, args...))
+}
+
+// Type says what a frame is.
+type Type uint8
+
+// Frames from the worker.
+const (
+	TypeStart     Type = 1 // a piece of the JSON of [Start]
+	TypeFileBegin Type = 2 // [FileBegin]
+	TypeFileData  Type = 3
+	TypeStdinData Type = 4
+	TypeGo        Type = 5 // the inputs are complete
+	TypeCredit    Type = 6 // four bytes: how many more bulk bytes the agent may send
+	TypeKill      Type = 7 // end the job now, and report what there is
+)
+
+// Frames from the agent.
+const (
+	TypeReady         Type = 65 // [Ready]
+	TypeCompileOutput Type = 66
+	TypeCompiled      Type = 67 // [Compiled]
+	TypeStarted       Type = 68
+	TypeStdout        Type = 69
+	TypeStderr        Type = 70
+	TypeExit          Type = 71 // [Exit]
+	TypeArtifactBegin Type = 72 // [ArtifactBegin]
+	TypeArtifactData  Type = 73
+	TypeArtifactEnd   Type = 74
+	TypeSkipped       Type = 75 // [Skipped]
+	TypeFault         Type = 76 // [Fault]
+	TypeEnd           Type = 77 // [End]
+)
+
+// kinds says of each type whose it is and how long its payload may be.
+var kinds = map[Type]struct {
+	name      string
+	least     int
+	most      int
+	fromAgent bool
+	bulk      bool
+}{
+	TypeStart:         {"start", 1, MaxPayload, false, false},
+	TypeFileBegin:     {"file begin", 1, 4096, false, false},
+	TypeFileData:      {"file data", 1, MaxPayload, false, false},
+	TypeStdinData:     {"stdin data", 1, MaxPayload, false, false},
+	TypeGo:            {"go", 0, 0, false, false},
+	TypeCredit:        {"credit", 4, 4, false, false},
+	TypeKill:          {"kill", 0, 0, false, false},
+	TypeReady:         {"ready", 1, 4096, true, false},
+	TypeCompileOutput: {"compile output", 1, MaxPayload, true, true},
+	TypeCompiled:      {"compiled", 1, 4096, true, false},
+	TypeStarted:       {"started", 0, 0, true, false},
+	TypeStdout:        {"stdout", 1, MaxPayload, true, true},
+	TypeStderr:        {"stderr", 1, MaxPayload, true, true},
+	TypeExit:          {"exit", 1, 4096, true, false},
+	TypeArtifactBegin: {"artifact begin", 1, 4096, true, false},
+	TypeArtifactData:  {"artifact data", 1, MaxPayload, true, true},
+	TypeArtifactEnd:   {"artifact end", 0, 0, true, false},
+	TypeSkipped:       {"skipped", 1, 4096, true, false},
+	TypeFault:         {"fault", 1, 8192, true, false},
+	TypeEnd:           {"end", 1, 4096, true, false},
+}
+
+func (t Type) String() string {
+	if k, ok := kinds[t]; ok {
+		return k.name
+	}
+	return fmt.Sprintf("type %d", uint8(t))
+}
+
+// Bulk reports whether the payload of such a frame is paid for with credit.
+func (t Type) Bulk() bool { return kinds[t].bulk }
+
+// Frame is one message. Its payload is the receiver's to keep.
+type Frame struct {
+	Type    Type
+	Payload []byte
+}
+
+// Decode reads the payload's JSON into v, and refuses what v has no field for.
+func (f Frame) Decode(v any) error {
+	if err := unmarshal(f.Payload, v); err != nil {
+		return violation("%s: %v", f.Type, err)
+	}
+	return nil
+}
+
+// Credit returns the grant that a credit frame carries.
+func (f Frame) Credit() int64 { return int64(binary.BigEndian.Uint32(f.Payload)) }
+
+// Reader reads the frames of one direction. It is for one goroutine.
+type Reader struct {
+	r         io.Reader
+	fromAgent bool
+	header    [headerSize]byte
+}
+
+// FromAgentReader reads what an agent sends.
+func FromAgentReader(r io.Reader) *Reader { return &Reader{r: r, fromAgent: true} }
+
+// FromHostReader reads what a worker sends.
+func FromHostReader(r io.Reader) *Reader { return &Reader{r: r} }
+
+// Next returns the next frame. The error is io.EOF only between two frames; one that
+// wraps [ErrProtocol] means that the stream can't be trusted from here on.
+func (r *Reader) Next() (Frame, error) {
+	if _, err := io.ReadFull(r.r, r.header[:]); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return Frame{}, violation("the stream ends inside a header")
+		}
+		return Frame{}, err
+	}
+	t, n := Type(r.header[0]), binary.BigEndian.Uint32(r.header[1:])
+	k, known := kinds[t]
+	switch {
+	case !known || k.fromAgent != r.fromAgent:
+		return Frame{}, violation("unexpected %s", t)
+	case int64(n) < int64(k.least) || int64(n) > int64(k.most):
+		return Frame{}, violation("%s of %d bytes, allowed are %d to %d", t, n, k.least, k.most)
+	}
+	f := Frame{Type: t, Payload: make([]byte, n)}
+	if _, err := io.ReadFull(r.r, f.Payload); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return Frame{}, violation("the stream ends inside %s", t)
+		}
+		return Frame{}, err
+	}
+	return f, nil
+}
+
+// Writer writes frames, each in one call of the writer below. It may be used by
+// several goroutines at once.
+type Writer struct {
+	mu  sync.Mutex
+	w   io.Writer
+	buf []byte
+}
+
+// NewWriter returns a Writer on w.
+func NewWriter(w io.Writer) *Writer {
+	return &Writer{w: w, buf: make([]byte, 0, headerSize+4096)}
+}
+
+// Write sends one frame.
+func (w *Writer) Write(t Type, payload []byte) error {
+	k, known := kinds[t]
+	if !known || len(payload) < k.least || len(payload) > k.most {
+		return fmt.Errorf("write frame %s: %d bytes are not allowed", t, len(payload))
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.buf = append(w.buf[:0], byte(t), 0, 0, 0, 0)
+	binary.BigEndian.PutUint32(w.buf[1:], uint32(len(payload)))
+	w.buf = append(w.buf, payload...)
+	if _, err := w.w.Write(w.buf); err != nil {
+		return fmt.Errorf("write frame %s: %w", t, err)
+	}
+	return nil
+}
+
+// WriteJSON sends v as one frame.
+func (w *Writer) WriteJSON(t Type, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode frame %s: %w", t, err)
+	}
+	return w.Write(t, b)
+}
+
+// WriteChunks sends p as as many frames of the type as it needs, none when p is empty.
+func (w *Writer) WriteChunks(t Type, p []byte) error {
+	for len(p) > 0 {
+		n := min(len(p), MaxPayload)
+		if err := w.Write(t, p[:n]); err != nil {
+			return err
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+// WriteStart sends s.
+func (w *Writer) WriteStart(s Start) error {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("encode frame start: %w", err)
+	}
+	if len(b) > MaxStart {
+		return fmt.Errorf("write frame start: %d bytes, allowed are %d", len(b), MaxStart)
+	}
+	return w.WriteChunks(TypeStart, b)
+}
+
+// WriteCredit grants n bytes.
+func (w *Writer) WriteCredit(n int64) error {
+	if n <= 0 || n > maxGrant {
+		return fmt.Errorf("write frame credit: %d is out of range", n)
+	}
+	return w.Write(TypeCredit, binary.BigEndian.AppendUint32(nil, uint32(n)))
+}

@@ -1,0 +1,143 @@
+package agentwire
+
+import (
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// FromHost checks the order, the totals and the contents of what a worker sends. The
+// agent passes each frame to [FromHost.Accept] and acts on it only when that is nil.
+type FromHost struct {
+	// Start is complete with the first frame that isn't part of it.
+	Start Start
+	// File is the input being received.
+	File FileBegin
+
+	state    hostState
+	start    []byte
+	fileLeft int64
+	files    int
+	bytes    int64
+	names    map[string]bool
+}
+
+type hostState int
+
+const (
+	wantStart hostState = iota
+	inStart
+	betweenFiles
+	inFile
+	inStdin
+	running
+)
+
+// Accept checks the next frame.
+func (h *FromHost) Accept(f Frame) error {
+	if f.Type == TypeCredit {
+		if f.Credit() == 0 || f.Credit() > maxGrant {
+			return violation("a grant of %d bytes", f.Credit())
+		}
+		return nil
+	}
+	if h.state == inStart && f.Type != TypeStart {
+		if err := h.finishStart(); err != nil {
+			return err
+		}
+		h.state = betweenFiles
+	}
+	switch {
+	case f.Type == TypeStart && (h.state == wantStart || h.state == inStart):
+		if len(h.start)+len(f.Payload) > MaxStart {
+			return violation("start is longer than %d bytes", MaxStart)
+		}
+		h.start = append(h.start, f.Payload...)
+		h.state = inStart
+	case f.Type == TypeFileBegin && h.state == betweenFiles:
+		return h.beginFile(f)
+	case f.Type == TypeFileData && h.state == inFile:
+		h.fileLeft -= int64(len(f.Payload))
+		if h.fileLeft < 0 {
+			return violation("input file is longer than announced")
+		}
+		h.fileDone()
+	case f.Type == TypeStdinData && (h.state == betweenFiles || h.state == inStdin):
+		h.state = inStdin
+		return h.count(int64(len(f.Payload)))
+	case f.Type == TypeGo && (h.state == betweenFiles || h.state == inStdin):
+		h.state = running
+	case f.Type == TypeKill && h.state == running:
+	default:
+		return violation("%s is out of order", f.Type)
+	}
+	return nil
+}
+
+func (h *FromHost) finishStart() error {
+	if err := (Frame{Type: TypeStart, Payload: h.start}).Decode(&h.Start); err != nil {
+		return err
+	}
+	h.start = nil
+	switch l := h.Start.Limits; {
+	case h.Start.Protocol != Version:
+		return violation("start has protocol %d, this is %d", h.Start.Protocol, Version)
+	case len(h.Start.Command) == 0 || h.Start.Command[0] == "":
+		return violation("start has no command")
+	case len(h.Start.Compile) > 0 && h.Start.Compile[0] == "":
+		return violation("start has an empty compile command")
+	case l.WallMS <= 0 || l.CPUMS <= 0 || l.MemoryMB <= 0 || l.Processes <= 0 || l.OpenFiles <= 0 ||
+		l.OutputKB <= 0 || l.FileMB <= 0 || l.DiskMB <= 0 || l.SourceKB <= 0 || l.Artifacts < 0 || l.ArtifactMB < 0:
+		return violation("start has a limit that is not set")
+	case l.WallMS > maxMS || l.CPUMS > maxMS || l.MemoryMB > maxMB || l.FileMB > maxMB || l.DiskMB > maxMB ||
+		l.OutputKB > maxMB || l.ArtifactMB > maxMB || l.SourceKB > maxMB || l.Artifacts > 1<<20:
+		return violation("start has a limit beyond reason")
+	}
+	return nil
+}
+
+// Beyond these, a limit multiplied out to bytes or nanoseconds could overflow.
+const (
+	maxMS = 7 * 24 * 3600 * 1000
+	maxMB = 1 << 30
+)
+
+func (h *FromHost) beginFile(f Frame) error {
+	var b FileBegin
+	if err := f.Decode(&b); err != nil {
+		return err
+	}
+	if problem := job.CheckName(b.Name); problem != "" {
+		return violation("input file name %s", problem)
+	}
+	if h.names == nil {
+		h.names = map[string]bool{}
+	}
+	if h.names[b.Name] || b.Size < 0 {
+		return violation("input file %q", b.Name)
+	}
+	if h.files++; h.files > job.MaxFiles+1 { // files[] and the source
+		return violation("more than %d input files", job.MaxFiles+1)
+	}
+	h.names[b.Name] = true
+	h.File, h.fileLeft, h.state = b, b.Size, inFile
+	if err := h.count(b.Size); err != nil {
+		return err
+	}
+	h.fileDone()
+	return nil
+}
+
+func (h *FromHost) fileDone() {
+	if h.fileLeft == 0 {
+		h.state = betweenFiles
+	}
+}
+
+// count bounds the inputs together, so that the agent's memory is bounded too.
+func (h *FromHost) count(n int64) error {
+	const most = 1 << 30
+	if n > most || h.bytes+n > most {
+		return violation("inputs of more than %d bytes", int64(most))
+	}
+	h.bytes += n
+	return nil
+}

@@ -1,0 +1,114 @@
+package agentwire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// MaxStart bounds the JSON of [Start].
+const MaxStart = 16 << 20
+
+// maxGrant bounds one credit frame and the credit outstanding.
+const maxGrant = 1 << 30
+
+// MaxCompileOutput is how much of a compile step's output is kept.
+const MaxCompileOutput = 64 << 10
+
+// Ready is the agent's first word.
+type Ready struct {
+	Protocol int    `json:"protocol"`
+	Kernel   string `json:"kernel"` // /proc/version
+}
+
+// Start is everything about a run but its inputs.
+type Start struct {
+	Protocol int `json:"protocol"`
+	// Compile is run first, if it is there, and has to succeed.
+	Compile []string `json:"compile,omitempty"`
+	Command []string `json:"command"`
+	// Env is the job's whole environment.
+	Env map[string]string `json:"env,omitempty"`
+	// Limits are filled: no field is 0.
+	Limits job.Limits `json:"limits"`
+}
+
+// FileBegin announces an input file.
+type FileBegin struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"`
+}
+
+// Compiled is how the compile step ended.
+type Compiled struct {
+	ExitCode int   `json:"exit_code"`
+	WallMS   int64 `json:"wall_ms"`
+}
+
+// Cause is why the job's main process is no more.
+type Cause string
+
+// The causes.
+const (
+	Exited Cause = "exited" // by itself, or by a signal that was not ours
+	Wall   Cause = "wall"   // wall_ms
+	CPU    Cause = "cpu"    // cpu_ms
+	Memory Cause = "memory" // memory_mb
+	Output Cause = "output" // output_kb
+	Killed Cause = "killed" // a Kill frame
+)
+
+func (c Cause) known() bool {
+	switch c {
+	case Exited, Wall, CPU, Memory, Output, Killed:
+		return true
+	}
+	return false
+}
+
+// Exit is how the job ended.
+type Exit struct {
+	Cause    Cause     `json:"cause"`
+	ExitCode int       `json:"exit_code"`
+	Signal   string    `json:"signal,omitempty"`
+	Usage    job.Usage `json:"usage"`
+}
+
+// ArtifactBegin announces a file of which exactly Size bytes follow.
+type ArtifactBegin struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"`
+}
+
+// Skipped is something in the job's directory that is not sent, and why. The agent
+// sends at most [job.MaxSkipped] of them.
+type Skipped struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// Fault is the agent's own failure.
+type Fault struct {
+	Message string `json:"message"`
+}
+
+// End is the last frame of a session that came to its end.
+type End struct {
+	// SkippedTotal counts what was not sent, beyond the Skipped frames too.
+	SkippedTotal int `json:"skipped_total"`
+}
+
+func unmarshal(b []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more than one JSON value")
+	}
+	return nil
+}
