@@ -73,3 +73,18 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 	}
 	return j, err
 }
+
+// Failure is the result of a job that no run brought to an end.
+func (j Job) Failure(status job.Status, problem *job.Error, finished time.Time) job.Result {
+	finished = finished.UTC()
+	r := job.Result{
+		ID: j.ID, Status: status, Error: problem, Artifacts: []job.Artifact{},
+		Timing:  job.Timing{CreatedAt: j.Created, FinishedAt: &finished},
+		Runtime: job.Runtime{Name: j.Runtime}, Attempt: j.Attempts, Worker: j.Worker, Metadata: j.Metadata,
+	}
+	if !j.Started.IsZero() {
+		r.Timing.StartedAt = &j.Started
+		r.Timing.QueueMS = j.Started.Sub(j.Created).Milliseconds()
+	}
+	return r
+}

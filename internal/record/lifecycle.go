@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -55,11 +57,30 @@ func (s *Store) Create(ctx context.Context, id string, spec job.Spec, specRef st
 	if answer != "ok" {
 		return fmt.Errorf("create job %s: the record %s", id, answer)
 	}
-	if err := s.enqueueRun(ctx, id, 1, priority); err != nil {
+	if err := s.enqueueRun(ctx, id, 1, priority, time.Time{}); err != nil {
 		s.log.Warn("job accepted, its task is left to the sweeper", "job_id", id, "error", err)
 	}
 	return nil
 }
+
+// Announce says that objects of this job are about to be written to S3 although its
+// record does not exist yet: should it never come to exist, the sweeper deletes them.
+func (s *Store) Announce(ctx context.Context, id string) error {
+	tenant, ok := Tenant(id)
+	if !ok {
+		return fmt.Errorf("announce job %q: not a job id", id)
+	}
+	pipe := s.rdb.Pipeline()
+	pipe.SAdd(ctx, tenantsKey, tenant)
+	pipe.ZAdd(ctx, garbageKey(tenant), redis.Z{Score: float64(ms(s.now().Add(announceDelay))), Member: id})
+	if _, err := pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("announce job: %w", err)
+	}
+	return nil
+}
+
+// announceDelay is how long a producer may take from Announce to Create.
+const announceDelay = 10 * time.Minute
 
 // Get returns the record of a job, or ErrNotFound.
 func (s *Store) Get(ctx context.Context, id string) (Job, error) {
@@ -198,9 +219,9 @@ func (s *Store) enqueueFirstDelivery(ctx context.Context, j Job) {
 }
 
 // Requeue takes the job from worker and gives it back to the queue in a new epoch,
-// enqueued at once. A drain (counts false) spends no attempt. It answers canceled
-// or exhausted, and does nothing, where the caller has to end the job instead.
-func (s *Store) Requeue(ctx context.Context, id string, epoch int, worker string, counts bool) (Requeued, error) {
+// to be taken after delay. A drain (counts false) spends no attempt. It answers
+// canceled or exhausted, and does nothing, where the caller has to end the job instead.
+func (s *Store) Requeue(ctx context.Context, id string, epoch int, worker string, counts bool, delay time.Duration) (Requeued, error) {
 	tenant, ok := Tenant(id)
 	if !ok {
 		return "", ErrNotFound
@@ -210,7 +231,7 @@ func (s *Store) Requeue(ctx context.Context, id string, epoch int, worker string
 		count = "1"
 	}
 	answer, err := requeueScript.Run(ctx, s.rdb, []string{jobKey(tenant, id), openKey(tenant), runningKey(tenant)},
-		id, epoch, worker, ms(s.now().Add(sweepDelay)), count, s.maxAttempts).Slice()
+		id, epoch, worker, ms(s.now().Add(delay+sweepDelay)), count, s.maxAttempts).Slice()
 	if err != nil {
 		return "", fmt.Errorf("requeue job: %w", err)
 	}
@@ -218,7 +239,7 @@ func (s *Store) Requeue(ctx context.Context, id string, epoch int, worker string
 	if word != RequeueOK {
 		return word, nil
 	}
-	if err := s.enqueueRun(ctx, id, int(answer[1].(int64)), job.Priority(answer[2].(string))); err != nil {
+	if err := s.enqueueRun(ctx, id, int(answer[1].(int64)), job.Priority(answer[2].(string)), s.now().Add(delay)); err != nil {
 		s.log.Warn("job requeued, its task is left to the sweeper", "job_id", id, "error", err)
 	}
 	return word, nil

@@ -14,14 +14,15 @@ return 'ok'`)
 
 var startScript = redis.NewScript(`
 -- KEYS: job, open, running   ARGV: id, epoch, worker, now, newest version known
-local r = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'version')
+local r = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'version', 'worker')
 if not r[1] then return {'missing'} end
 if r[1] ~= 'queued' and r[1] ~= 'running' then return {'ended'} end
 if r[2] ~= ARGV[2] then return {'stale'} end
-if r[1] == 'running' then return {'taken'} end
+local again = r[1] == 'running'
+if again and r[4] ~= ARGV[3] then return {'taken'} end
 if tonumber(r[3]) > tonumber(ARGV[5]) then return {'newer'} end
 redis.call('HSET', KEYS[1], 'state', 'running', 'worker', ARGV[3], 'started', ARGV[4])
-redis.call('HINCRBY', KEYS[1], 'attempts', 1)
+if not again then redis.call('HINCRBY', KEYS[1], 'attempts', 1) end
 redis.call('ZREM', KEYS[2], ARGV[1])
 redis.call('HSET', KEYS[3], ARGV[1], ARGV[2] .. ' ' .. ARGV[3])
 return {'ok', redis.call('HGETALL', KEYS[1])}`)
@@ -31,7 +32,7 @@ const finish = `
 -- KEYS: job, open, running, outbox, garbage, delivery
 -- a: id, now, state, result, result_ref, ttl ms, delivery id, event, dirty
 local function finish(a)
-  local r = redis.call('HMGET', KEYS[1], 'epoch', 'callback')
+  local r = redis.call('HMGET', KEYS[1], 'epoch', 'callback', 'spec_ref')
   redis.call('HSET', KEYS[1], 'state', a.state, 'finished', a.now, 'result', a.result, 'result_ref', a.result_ref)
   redis.call('HDEL', KEYS[1], 'spec', 'spec_ref')
   redis.call('ZREM', KEYS[2], a.id)
@@ -40,7 +41,7 @@ local function finish(a)
     redis.call('HSET', KEYS[6], 'job', a.id, 'url', r[2], 'event', a.event, 'state', 'pending', 'attempt', 1, 'created', a.now, 'due', a.now)
     redis.call('ZADD', KEYS[4], a.now, a.delivery)
   end
-  if a.dirty == '1' or tonumber(r[1]) > 1 then redis.call('ZADD', KEYS[5], a.now, a.id) end
+  if a.dirty == '1' or tonumber(r[1]) > 1 or r[3] then redis.call('ZADD', KEYS[5], a.now, a.id) end
   redis.call('PEXPIRE', KEYS[1], a.ttl)
   redis.call('PUBLISH', 'gb:done', a.id)
 end

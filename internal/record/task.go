@@ -63,12 +63,12 @@ type Deliver struct {
 	Attempt int    `json:"attempt"`
 }
 
-// enqueueRun makes sure that there is a task for this epoch of the job.
-func (s *Store) enqueueRun(ctx context.Context, id string, epoch int, priority job.Priority) error {
+// enqueueRun makes sure that there is a task for this epoch of the job, to be taken at at.
+func (s *Store) enqueueRun(ctx context.Context, id string, epoch int, priority job.Priority, at time.Time) error {
 	if priority == "" {
 		priority = job.Normal
 	}
-	return s.enqueue(ctx, RunTask, Run{id, epoch}, id+"."+strconv.Itoa(epoch), string(priority), time.Time{})
+	return s.enqueue(ctx, RunTask, Run{id, epoch}, id+"."+strconv.Itoa(epoch), string(priority), at)
 }
 
 // EnqueueDelivery makes sure that there is a task for this attempt at the delivery.

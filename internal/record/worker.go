@@ -27,6 +27,8 @@ type Worker struct {
 	Host    string    `json:"host"`
 	Version string    `json:"version"`
 	Started time.Time `json:"started"`
+	// Jobs are the ids that it runs; the reaper takes back what it does not name.
+	Jobs []string `json:"jobs"`
 }
 
 // Beat says that the worker lives, for 15 seconds.
@@ -46,10 +48,20 @@ func (s *Store) Leave(ctx context.Context, worker string) error {
 	return s.rdb.Del(ctx, workerKey(worker)).Err()
 }
 
-// Alive reports whether the worker's key lives.
-func (s *Store) Alive(ctx context.Context, worker string) (bool, error) {
-	n, err := s.rdb.Exists(ctx, workerKey(worker)).Result()
-	return n == 1, err
+// Worker returns what the worker said last, and false when its key has lapsed.
+func (s *Store) Worker(ctx context.Context, id string) (Worker, bool, error) {
+	b, err := s.rdb.Get(ctx, workerKey(id)).Bytes()
+	if errors.Is(err, redis.Nil) {
+		return Worker{}, false, nil
+	}
+	if err != nil {
+		return Worker{}, false, fmt.Errorf("read worker: %w", err)
+	}
+	var w Worker
+	if err := json.Unmarshal(b, &w); err != nil {
+		return Worker{}, false, fmt.Errorf("read worker %s: %w", id, err)
+	}
+	return w, true, nil
 }
 
 // Runtime is a language image as workers publish it and GET /v1/runtimes shows it.
@@ -104,55 +116,4 @@ func (s *Store) Runtimes(ctx context.Context) ([]Runtime, error) {
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
 	return list, nil
-}
-
-// Listener wakes those who wait for a job: for its end, or for its cancellation. One
-// subscription serves the whole process.
-type Listener struct {
-	pubsub  *redis.PubSub
-	waiters waiters
-	done    chan struct{}
-}
-
-// ListenDone wakes on the end of jobs, ListenCancel on requests to cancel them. The
-// caller closes the Listener.
-func (s *Store) ListenDone(ctx context.Context) *Listener   { return s.listen(ctx, doneChannel) }
-func (s *Store) ListenCancel(ctx context.Context) *Listener { return s.listen(ctx, cancelChannel) }
-
-func (s *Store) listen(ctx context.Context, channel string) *Listener {
-	l := &Listener{pubsub: s.rdb.Subscribe(ctx, channel), waiters: newWaiters(), done: make(chan struct{})}
-	go func() {
-		defer close(l.done)
-		for {
-			m, err := l.pubsub.Receive(ctx)
-			switch m := m.(type) {
-			case *redis.Message:
-				l.waiters.wake(m.Payload)
-			case *redis.Subscription:
-				l.waiters.wakeAll() // what was published while nobody listened is lost: look again
-			}
-			switch {
-			case errors.Is(err, redis.ErrClosed), ctx.Err() != nil:
-				return
-			case err != nil: // Redis is away; Receive reconnects and subscribes again
-				select {
-				case <-time.After(100 * time.Millisecond):
-				case <-ctx.Done():
-				}
-			}
-		}
-	}()
-	return l
-}
-
-// Wait returns a channel that gets a value whenever the job may have ended (or been
-// cancelled), and a function that gives it back. The record says whether it has:
-// read it after Wait, then after each wake-up.
-func (l *Listener) Wait(id string) (woken <-chan struct{}, stop func()) { return l.waiters.add(id) }
-
-// Close ends the subscription.
-func (l *Listener) Close() error {
-	err := l.pubsub.Close()
-	<-l.done
-	return err
 }
