@@ -194,6 +194,10 @@ setup_podman() {
         cmp -s "$file" "$GLOVEBOX_LIB/podman/$(basename "$file")" ||
             as_root install -m 644 "$file" "$GLOVEBOX_LIB/podman/"
     done
+    # With them a Glovebox without its source tree can still run Podman as it should.
+    for file in podman.sh podman-user.sh; do
+        cmp -s "infra/$file" "$GLOVEBOX_LIB/$file" || install_root "infra/$file" "$GLOVEBOX_LIB/$file"
+    done
     local got want="glovebox-runtime overlay true"
     got=$(infra/podman.sh info --format '{{.Host.OCIRuntime.Name}} {{.Store.GraphDriverName}} {{.Host.Security.Rootless}}' 2>"$work/log") || {
         cat "$work/log" >&2

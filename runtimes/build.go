@@ -1,0 +1,212 @@
+package runtimes
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// BuildOptions say what [Set.Build] builds, and with what.
+type BuildOptions struct {
+	// Names of runtimes to build. Defaults to all.
+	Names []string
+	// Podman is the command of the Podman that owns the images, to which arguments are
+	// added. Defaults to the script that infra/setup.sh installs, which runs Podman as
+	// the user that Glovebox's Podman service runs as.
+	Podman []string
+	// Mirror is the Debian mirror to use. Defaults to the one that apt uses, on a
+	// Debian machine, and to mmdebstrap's own elsewhere.
+	Mirror string
+	// Out receives a line for each image. Defaults to nowhere.
+	Out io.Writer
+	// Force builds also what is there, to bring in newer packages.
+	Force bool
+}
+
+// defaultPodman is installed by infra/setup.sh.
+var defaultPodman = []string{"/usr/local/lib/glovebox/podman.sh"}
+
+// builder is one call of Build.
+type builder struct {
+	BuildOptions
+	set Set
+	dir string // removed at the end; the Podman user can read it
+}
+
+// Build makes the images that are missing: the base, then each runtime's. What it
+// runs is quiet; its output becomes part of the error when it fails.
+func (s Set) Build(ctx context.Context, options BuildOptions) (err error) {
+	if len(options.Podman) == 0 {
+		options.Podman = defaultPodman
+	}
+	if options.Out == nil {
+		options.Out = io.Discard
+	}
+	chosen, err := s.choose(options.Names)
+	if err != nil {
+		return err
+	}
+	built, err := s.Built(ctx, options.Podman)
+	if err != nil {
+		return err
+	}
+	b := &builder{BuildOptions: options, set: s}
+	if b.dir, err = os.MkdirTemp("", "glovebox-build-"); err != nil {
+		return fmt.Errorf("make a directory to build in: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	if err := os.Chmod(b.dir, 0o755); err != nil {
+		return fmt.Errorf("open %s to the Podman user: %w", b.dir, err)
+	}
+
+	baseIsReady := built[s.base] && !b.Force
+	for _, r := range chosen {
+		if built[r.Image()] && !b.Force {
+			b.say(r.Name, "there: "+r.Image())
+			continue
+		}
+		if !baseIsReady {
+			if err := b.timed(baseFolder, s.base, func() error { return b.bootstrap(ctx) }); err != nil {
+				return err
+			}
+			baseIsReady = true
+		}
+		if err := b.timed(r.Name, r.Image(), func() error { return b.build(ctx, r) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s Set) choose(names []string) ([]Runtime, error) {
+	if len(names) == 0 {
+		return s.List(), nil
+	}
+	var chosen []Runtime
+	for _, name := range names {
+		r, ok := s.Lookup(name)
+		if !ok {
+			return nil, fmt.Errorf("there is no runtime %q: choose among %s", name, strings.Join(s.Names(), ", "))
+		}
+		chosen = append(chosen, r)
+	}
+	return chosen, nil
+}
+
+// Built returns which images of Glovebox a Podman has, by name.
+func (s Set) Built(ctx context.Context, podman []string) (map[string]bool, error) {
+	if len(podman) == 0 {
+		podman = defaultPodman
+	}
+	out, err := run(exec.CommandContext(ctx, podman[0], append(slices.Clone(podman[1:]),
+		"images", "--filter", "reference=localhost/glovebox/*", "--format", "{{.Repository}}:{{.Tag}}")...))
+	if err != nil {
+		return nil, fmt.Errorf("list images: %w", err)
+	}
+	built := map[string]bool{}
+	for image := range strings.FieldsSeq(out) {
+		built[image] = true
+	}
+	return built, nil
+}
+
+// build makes the image of one runtime, on the base.
+func (b *builder) build(ctx context.Context, r Runtime) error {
+	folder := filepath.Join(b.dir, r.Name)
+	if err := b.unpack(r.Name, folder); err != nil {
+		return err
+	}
+	inputs := filepath.Join(b.dir, "inputs")
+	if err := writeInputs(inputs); err != nil {
+		return err
+	}
+	args := []string{
+		"build", "--quiet", "--pull=never", "--layers=false",
+		// Needs no OCI runtime, so that builds too can do without crun.
+		"--isolation=chroot",
+		"--build-arg", "BASE=" + b.set.base,
+		// There while the image is built, and not in it.
+		"--volume", inputs + ":/run/build:ro",
+		"--tag", r.Image(),
+	}
+	if registry := os.Getenv("npm_config_registry"); registry != "" {
+		args = append(args, "--build-arg", "npm_config_registry="+registry)
+	}
+	_, err := run(b.podman(ctx, append(args, folder)...))
+	return err
+}
+
+// unpack writes a folder of the set, which may be embedded, where Podman can read it.
+func (b *builder) unpack(folder, to string) error {
+	return walkImage(b.set.fsys, folder, func(name string, content []byte) error {
+		file := filepath.Join(to, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return fmt.Errorf("unpack %s: %w", folder, err)
+		}
+		if err := os.WriteFile(file, content, 0o644); err != nil {
+			return fmt.Errorf("unpack %s: %w", folder, err)
+		}
+		return nil
+	})
+}
+
+// writeInputs fills what a build finds in /run/build: the certificate authorities that
+// this machine trusts, for mirrors and proxies that need them.
+func writeInputs(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("write the build's inputs: %w", err)
+	}
+	bundle := os.Getenv("SSL_CERT_FILE")
+	if bundle == "" {
+		bundle = "/etc/ssl/certs/ca-certificates.crt"
+	}
+	certificates, err := os.ReadFile(bundle)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read the certificate authorities: %w", err)
+	}
+	aptConf := ""
+	if len(certificates) > 0 {
+		aptConf = "Acquire::https::CAInfo \"/run/build/ca-certificates.crt\";\n"
+	}
+	for name, content := range map[string][]byte{"ca-certificates.crt": certificates, "apt.conf": []byte(aptConf)} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			return fmt.Errorf("write the build's inputs: %w", err)
+		}
+	}
+	return nil
+}
+
+func (b *builder) podman(ctx context.Context, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, b.Podman[0], append(slices.Clone(b.Podman[1:]), args...)...)
+}
+
+func (b *builder) timed(name, image string, do func() error) error {
+	start := time.Now()
+	b.say(name, "building "+image)
+	if err := do(); err != nil {
+		return fmt.Errorf("build %s: %w", image, err)
+	}
+	b.say(name, fmt.Sprintf("built in %.0f s", time.Since(start).Seconds()))
+	return nil
+}
+
+func (b *builder) say(name, what string) { fmt.Fprintf(b.Out, "  %-9s %s\n", name, what) }
+
+// run returns what the command printed. Its error holds all that it said.
+func run(cmd *exec.Cmd) (string, error) {
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s%s", strings.Join(cmd.Args, " "), err, stdout.Bytes(), stderr.Bytes())
+	}
+	return stdout.String(), nil
+}

@@ -1,0 +1,170 @@
+package runtimes
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// FilePlaceholder stands for the file to run in a runtime's commands.
+const FilePlaceholder = "{file}"
+
+// environment is what every job starts with, unless its runtime says otherwise. HOME
+// isn't the job's directory: what programs leave there would become artifacts.
+var environment = map[string]string{
+	"PATH": "/usr/local/bin:/usr/bin:/bin",
+	"HOME": "/tmp",
+	"LANG": "C.UTF-8",
+}
+
+// Runtime is a language that jobs can be written in.
+type Runtime struct {
+	// Name is the runtime's own; no other has it as name or alias.
+	Name string
+	// Version is the language's, as a user would say it: "3.13".
+	Version string
+	// Aliases are other names of the runtime.
+	Aliases []string
+	// File is what a job's source is called where the job doesn't say: "main.py".
+	File string
+	// Compile, if there is one, runs before Run. "{file}" stands for the file in both.
+	Compile, Run []string
+	// Env is the whole environment that a job starts with.
+	Env map[string]string
+	// Limits are the defaults of the runtime's jobs; what is 0 has Glovebox's own.
+	Limits job.Limits
+
+	image string
+}
+
+// definition is runtime.yaml.
+type definition struct {
+	Name    string            `yaml:"name"`
+	Version string            `yaml:"version"`
+	Aliases []string          `yaml:"aliases"`
+	File    string            `yaml:"file"`
+	Compile []string          `yaml:"compile"`
+	Run     []string          `yaml:"run"`
+	Env     map[string]string `yaml:"env"`
+	Limits  map[string]any    `yaml:"limits"`
+}
+
+// Image returns the name of the runtime's image, which changes with everything that
+// the image is built from.
+func (r Runtime) Image() string { return r.image }
+
+// Command returns how to compile and to run a file of the job's directory. Compile is
+// nil for a runtime without that step. An empty entrypoint means the runtime's own.
+func (r Runtime) Command(entrypoint string, args []string) (compile, run []string) {
+	if entrypoint == "" {
+		entrypoint = r.File
+	}
+	// A name such as "-c" must not reach an interpreter as one of its options.
+	if strings.HasPrefix(entrypoint, "-") {
+		entrypoint = "./" + entrypoint
+	}
+	return fill(r.Compile, entrypoint), append(fill(r.Run, entrypoint), args...)
+}
+
+func fill(command []string, file string) []string {
+	var filled []string
+	for _, word := range command {
+		filled = append(filled, strings.ReplaceAll(word, FilePlaceholder, file))
+	}
+	return filled
+}
+
+var (
+	nameForm    = regexp.MustCompile(`^[a-z][a-z0-9+.#_-]{0,31}$`)
+	folderForm  = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+	versionForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._]{0,31}$`)
+)
+
+// parse reads runtime.yaml of the folder of the given name.
+func parse(folder string, text []byte) (Runtime, error) {
+	var d definition
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(&d); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errors.New("it is empty")
+		}
+		return Runtime{}, err
+	}
+	limits, err := d.limits()
+	if err != nil {
+		return Runtime{}, err
+	}
+	if err := d.check(folder); err != nil {
+		return Runtime{}, err
+	}
+	env := maps.Clone(environment)
+	maps.Copy(env, d.Env)
+	return Runtime{
+		Name: d.Name, Version: d.Version, Aliases: d.Aliases, File: d.File,
+		Compile: d.Compile, Run: d.Run, Env: env, Limits: limits,
+	}, nil
+}
+
+// limits reads the limits by way of JSON, so that their names are those of the API.
+func (d definition) limits() (job.Limits, error) {
+	var l job.Limits
+	text, err := json.Marshal(d.Limits)
+	if err != nil {
+		return l, fmt.Errorf("limits: %w", err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&l); err != nil {
+		return l, fmt.Errorf("limits: %w", err)
+	}
+	if faults := l.Check(job.DefaultMaximums); len(faults) > 0 {
+		return l, job.Invalid(faults)
+	}
+	return l, nil
+}
+
+func (d definition) check(folder string) error {
+	var errs []error
+	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if d.Name != folder || !folderForm.MatchString(d.Name) {
+		add("name: %q must be the name of its folder, %q, of lower-case letters, digits and -", d.Name, folder)
+	}
+	if !versionForm.MatchString(d.Version) {
+		add("version: %q must be letters, digits, dots and _", d.Version)
+	}
+	for _, alias := range d.Aliases {
+		if !nameForm.MatchString(alias) {
+			add("aliases: %q must be lower-case letters, digits and +.#_-", alias)
+		}
+	}
+	if problem := job.CheckName(d.File); problem != "" {
+		add("file: %q %s", d.File, problem)
+	}
+	if len(d.Run) == 0 {
+		add("run: is missing")
+	}
+	commands := slices.Concat(d.Compile, d.Run)
+	if !strings.Contains(strings.Join(commands, " "), FilePlaceholder) {
+		add("run: neither it nor compile mentions %s", FilePlaceholder)
+	}
+	if len(d.Run) > 0 && d.Run[0] == "" || len(d.Compile) > 0 && d.Compile[0] == "" {
+		add("run, compile: the program's name is empty")
+	}
+	for key := range d.Env {
+		if key == "" || strings.ContainsAny(key, "=\x00") {
+			add("env: %q is not a variable's name", key)
+		}
+	}
+	return errors.Join(errs...)
+}
