@@ -1,0 +1,154 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/record"
+)
+
+// Worker is what glovebox-worker is told.
+type Worker struct {
+	Redis record.Config
+	S3    artifacts.Config
+	// PodmanSocket is the path of the rootless Podman service's socket.
+	PodmanSocket string
+	// Agent is the path of the static glovebox-agent, which sandboxes mount.
+	Agent string
+	// Instance tells this installation's containers from those of others on the host.
+	Instance string
+	// Concurrency is the most jobs at once. Defaults to the number of CPUs.
+	Concurrency int
+	// MemoryMB is what the sandboxes may use together. Defaults to three quarters of
+	// the machine's memory.
+	MemoryMB int64
+	// Poll is how often an idle worker looks for tasks. Defaults to 100 ms.
+	Poll time.Duration
+	// Grace is how long running jobs may take to end after SIGTERM. Defaults to 30 s.
+	Grace time.Duration
+	// Log is "text" or "json".
+	Log string
+}
+
+// ReadWorker reads a worker's environment. Its error lists every fault.
+func ReadWorker(getenv Getenv) (Worker, error) {
+	r := NewReader(getenv)
+	w := Worker{
+		Redis:        r.Redis(),
+		S3:           r.S3(),
+		PodmanSocket: strings.TrimPrefix(r.Required("GLOVEBOX_PODMAN_SOCKET", "the path of the Podman service's socket"), "unix://"),
+		Agent:        r.Required("GLOVEBOX_AGENT", "the path of the glovebox-agent binary"),
+		Instance:     r.Required("GLOVEBOX_INSTANCE", "a word of letters and digits that names this installation"),
+		Concurrency:  r.Int("GLOVEBOX_CONCURRENCY", runtime.NumCPU(), 1, 4096),
+		MemoryMB:     int64(r.Int("GLOVEBOX_MEMORY_MB", machineMB()*3/4, 64, 1<<30)),
+		Poll:         r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 100, 1, 60_000),
+		Grace:        r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 30, 0, 86_400),
+		Log:          r.Choice("GLOVEBOX_LOG", "text", "json"),
+	}
+	return w, r.Err()
+}
+
+// API is what glovebox api is told.
+type API struct {
+	Redis record.Config
+	S3    artifacts.Config
+	// Addr is host:port, or fd:N for a listening socket that was inherited.
+	Addr string
+	// PublicURL is how clients and receivers of webhooks reach the API, without a slash at the end.
+	PublicURL string
+	// Token is the bearer token of the only tenant there is today.
+	Token string
+	// WebhookSecrets sign deliveries: two of them during a rotation.
+	WebhookSecrets []string
+	// CapabilityKeys sign the URLs of artifacts; the first signs, all verify.
+	CapabilityKeys []artifacts.TokenKey
+	// WebhookAllow are CIDR:port targets that webhooks may reach though they are private.
+	WebhookAllow []string
+	// Log is "text" or "json".
+	Log string
+}
+
+// ReadAPI reads the api's environment. Its error lists every fault.
+func ReadAPI(getenv Getenv) (API, error) {
+	r := NewReader(getenv)
+	a := API{
+		Redis:          r.Redis(),
+		S3:             r.S3(),
+		Addr:           r.String("GLOVEBOX_API_ADDR", DefaultAPIAddr),
+		PublicURL:      strings.TrimSuffix(r.Required("GLOVEBOX_PUBLIC_URL", "the URL at which clients reach the API"), "/"),
+		Token:          r.RequiredSecret("GLOVEBOX_TOKEN", "the token that clients present"),
+		WebhookSecrets: strings.Fields(r.RequiredSecret("GLOVEBOX_WEBHOOK_SECRET", "a whsec_… secret, or two with a space between")),
+		CapabilityKeys: r.tokenKeys("GLOVEBOX_CAPABILITY_KEY"),
+		WebhookAllow:   strings.FieldsFunc(r.getenv("GLOVEBOX_WEBHOOK_ALLOW"), func(c rune) bool { return c == ',' || c == ' ' }),
+		Log:            r.Choice("GLOVEBOX_LOG", "text", "json"),
+	}
+	if a.Token != "" && len(a.Token) < minToken {
+		r.Fault("GLOVEBOX_TOKEN", "has %d characters: want at least %d random ones", len(a.Token), minToken)
+	}
+	r.CheckURL("GLOVEBOX_PUBLIC_URL", a.PublicURL)
+	return a, r.Err()
+}
+
+// DefaultAPIAddr is where the API listens unless told otherwise.
+const DefaultAPIAddr = "127.0.0.1:8437"
+
+// minToken keeps anyone from choosing a token that can be guessed.
+const minToken = 20
+
+// Redis reads where the records are.
+func (r *Reader) Redis() record.Config {
+	return record.Config{URL: r.RequiredSecret("GLOVEBOX_REDIS_URL", "redis://:password@host:port/db")}
+}
+
+// S3 reads where the bucket is. Without an endpoint it is AWS's S3, and without keys
+// AWS's own chain finds them.
+func (r *Reader) S3() artifacts.Config {
+	c := artifacts.Config{
+		Endpoint:       r.String("GLOVEBOX_S3_ENDPOINT", ""),
+		PublicEndpoint: r.String("GLOVEBOX_S3_PUBLIC_ENDPOINT", ""),
+		Region:         r.String("GLOVEBOX_S3_REGION", "us-east-1"),
+		Bucket:         r.Required("GLOVEBOX_S3_BUCKET", "the name of the bucket"),
+		AccessKey:      r.Secret("GLOVEBOX_S3_ACCESS_KEY"),
+		SecretKey:      r.Secret("GLOVEBOX_S3_SECRET_KEY"),
+	}
+	// Servers other than AWS's seldom have a name for each bucket.
+	c.PathStyle = r.Bool("GLOVEBOX_S3_PATH_STYLE", c.Endpoint != "")
+	r.CheckURL("GLOVEBOX_S3_ENDPOINT", c.Endpoint)
+	r.CheckURL("GLOVEBOX_S3_PUBLIC_ENDPOINT", c.PublicEndpoint)
+	if (c.AccessKey == "") != (c.SecretKey == "") {
+		r.Fault("GLOVEBOX_S3_ACCESS_KEY", "and GLOVEBOX_S3_SECRET_KEY go together: want both or neither")
+	}
+	return c
+}
+
+// tokenKeys reads base64 keys, the first of which signs. A key's public id is derived
+// from it, so that a rotation is one more word and nothing has to be named.
+func (r *Reader) tokenKeys(name string) []artifacts.TokenKey {
+	var keys []artifacts.TokenKey
+	for _, word := range strings.Fields(r.RequiredSecret(name, "32 random bytes in base64")) {
+		secret, err := base64.StdEncoding.DecodeString(word)
+		if err != nil || len(secret) < 32 {
+			r.Fault(name, "is not 32 or more bytes in base64: openssl rand -base64 32 makes one")
+			continue
+		}
+		sum := sha256.Sum256(secret)
+		keys = append(keys, artifacts.TokenKey{ID: hex.EncodeToString(sum[:4]), Secret: secret})
+	}
+	return keys
+}
+
+// machineMB is the memory of the machine in MiB.
+func machineMB() int {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 1024 // sysinfo(2) can only fail for a bad pointer
+	}
+	return int(uint64(info.Totalram) * uint64(info.Unit) >> 20)
+}

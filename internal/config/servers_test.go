@@ -1,0 +1,98 @@
+package config
+
+import (
+	"encoding/base64"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func shared() File {
+	return File{
+		"GLOVEBOX_REDIS_URL": "redis://:pw@127.0.0.1:6379/0", "GLOVEBOX_S3_ENDPOINT": "http://127.0.0.1:7070",
+		"GLOVEBOX_S3_BUCKET": "glovebox", "GLOVEBOX_S3_ACCESS_KEY": "a", "GLOVEBOX_S3_SECRET_KEY": "s",
+	}
+}
+
+func with(base File, more File) File {
+	base = maps.Clone(base)
+	maps.Copy(base, more)
+	return base
+}
+
+func workerEnv() File {
+	return with(shared(), File{"GLOVEBOX_PODMAN_SOCKET": "unix:///run/x.sock", "GLOVEBOX_AGENT": "/a", "GLOVEBOX_INSTANCE": "i"})
+}
+
+func apiEnv() File {
+	return with(shared(), File{
+		"GLOVEBOX_PUBLIC_URL": "https://example.com/gb/", "GLOVEBOX_TOKEN": strings.Repeat("t", 20),
+		"GLOVEBOX_WEBHOOK_SECRET": "whsec_a whsec_b", "GLOVEBOX_WEBHOOK_ALLOW": "127.0.0.0/8:*,::1/128:80",
+		"GLOVEBOX_CAPABILITY_KEY": base64.StdEncoding.EncodeToString(make([]byte, 32)),
+	})
+}
+
+func TestReadWorker(t *testing.T) {
+	t.Parallel()
+	w, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_POLL_MS": "25", "GLOVEBOX_GRACE_SECONDS": "0"}).Get)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.PodmanSocket != "/run/x.sock" || w.Poll != 25*time.Millisecond || w.Grace != 0 || !w.S3.PathStyle || w.Concurrency < 1 || w.MemoryMB < 64 {
+		t.Errorf("got %+v", w)
+	}
+}
+
+func TestReadAPI(t *testing.T) {
+	t.Parallel()
+	a, err := ReadAPI(apiEnv().Get)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.PublicURL != "https://example.com/gb" || len(a.WebhookSecrets) != 2 || len(a.WebhookAllow) != 2 || len(a.CapabilityKeys) != 1 || a.Addr != DefaultAPIAddr {
+		t.Errorf("got %+v", a)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	// Every fault at once, and no secret among the words.
+	_, err := ReadWorker(File{"GLOVEBOX_POLL_MS": "0", "GLOVEBOX_S3_SECRET_KEY": "hush", "GLOVEBOX_LOG": "xml"}.Get)
+	for _, name := range []string{"REDIS_URL", "S3_BUCKET", "S3_ACCESS_KEY", "PODMAN_SOCKET", "AGENT", "INSTANCE", "POLL_MS", "LOG"} {
+		if err == nil || !strings.Contains(err.Error(), "GLOVEBOX_"+name) {
+			t.Errorf("got %v, want GLOVEBOX_%s named", err, name)
+		}
+	}
+	if strings.Contains(err.Error(), "hush") {
+		t.Error("the error shows a secret")
+	}
+	for name, bad := range map[string]string{
+		"GLOVEBOX_TOKEN": "short", "GLOVEBOX_CAPABILITY_KEY": "c2hvcnQ=", "GLOVEBOX_PUBLIC_URL": "ftp://x", "GLOVEBOX_S3_ENDPOINT": "127.0.0.1:1",
+		"GLOVEBOX_S3_PATH_STYLE": "maybe", "GLOVEBOX_WEBHOOK_SECRET": "", "GLOVEBOX_S3_BUCKET": "",
+	} {
+		if _, err := ReadAPI(with(apiEnv(), File{name: bad}).Get); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s=%q: got %v, want an error that names it", name, bad, err)
+		}
+	}
+}
+
+func TestSecretFromFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(path, []byte("from-a-file-of-its-own\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := ReadAPI(with(apiEnv(), File{"GLOVEBOX_TOKEN": "", "GLOVEBOX_TOKEN_FILE": path}).Get)
+	if err != nil || a.Token != "from-a-file-of-its-own" {
+		t.Errorf("got %q, %v", a.Token, err)
+	}
+	if _, err := ReadAPI(with(apiEnv(), File{"GLOVEBOX_TOKEN_FILE": path}).Get); err == nil {
+		t.Error("a secret and its file: got no error")
+	}
+	if _, err := ReadAPI(with(apiEnv(), File{"GLOVEBOX_TOKEN": "", "GLOVEBOX_TOKEN_FILE": path + "x"}).Get); err == nil {
+		t.Error("a file that is not there: got no error")
+	}
+}
