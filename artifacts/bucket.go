@@ -1,0 +1,77 @@
+package artifacts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+)
+
+// ErrPublic means that anyone can read or list the bucket.
+var ErrPublic = errors.New("the bucket is public")
+
+// canaryKey is an object that [Store.Check] tries to read without credentials. S3
+// refuses to say whether an object exists to who may not list, so only one that does
+// exist shows that reading is refused.
+const canaryKey = "glovebox-private"
+
+// EnsureBucket makes the bucket, private, unless it is there.
+func (s *Store) EnsureBucket(ctx context.Context) error {
+	in := &s3.CreateBucketInput{Bucket: &s.config.Bucket}
+	if s.config.Endpoint == "" && s.config.Region != "us-east-1" { // AWS wants it anywhere but there
+		in.CreateBucketConfiguration = &types.CreateBucketConfiguration{LocationConstraint: types.BucketLocationConstraint(s.config.Region)}
+	}
+	if _, err := s.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &s.config.Bucket}); err != nil {
+		if !errors.Is(notFound(err), ErrNotFound) {
+			return fmt.Errorf("look for bucket %q: %w", s.config.Bucket, err)
+		}
+		var ours *types.BucketAlreadyOwnedByYou // by another process, just now
+		if _, err := s.client.CreateBucket(ctx, in); err != nil && !errors.As(err, &ours) {
+			return fmt.Errorf("create bucket %q: %w", s.config.Bucket, err)
+		}
+	}
+	if _, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.config.Bucket, Key: aws.String(canaryKey)}); err == nil {
+		return nil
+	}
+	_, err := s.PutBytes(ctx, canaryKey, textUTF8, []byte("This object is private. Glovebox checks that it stays so.\n"))
+	return err
+}
+
+// Check asks whether the bucket can be reached with our credentials and can't be read
+// without ([ErrPublic]). It writes nothing.
+func (s *Store) Check(ctx context.Context) error {
+	if _, err := s.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &s.config.Bucket}); err != nil {
+		return fmt.Errorf("reach bucket %q: %w", s.config.Bucket, err)
+	}
+	for _, key := range []string{"", canaryKey} {
+		open, err := s.readableByAnyone(ctx, key)
+		if err != nil {
+			return fmt.Errorf("read bucket %q without credentials: %w", s.config.Bucket, err)
+		}
+		if open {
+			return fmt.Errorf("check bucket %q: %w: anyone can read %q", s.config.Bucket, ErrPublic, "/"+key)
+		}
+	}
+	return nil
+}
+
+// readableByAnyone gets key, or lists the bucket when key is empty, unsigned.
+func (s *Store) readableByAnyone(ctx context.Context, key string) (bool, error) {
+	var err error
+	if key == "" {
+		_, err = s.anonymous.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &s.config.Bucket, MaxKeys: aws.Int32(1)})
+	} else {
+		_, err = s.anonymous.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.config.Bucket, Key: &key})
+	}
+	var answered interface{ HTTPStatusCode() int }
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.As(err, &answered) && answered.HTTPStatusCode() >= 400 && answered.HTTPStatusCode() < 500:
+		return false, nil
+	}
+	return false, err
+}

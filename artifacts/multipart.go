@@ -1,0 +1,114 @@
+package artifacts
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"golang.org/x/sync/errgroup"
+)
+
+// abortTimeout bounds the clean-up of a failed upload. What it leaves, Sweep finds.
+const abortTimeout = 5 * time.Second
+
+// multipart sends r in parts: begin, send, complete, or abort. cancel ends ctx; a part
+// that fails for good calls it so that the reading stops at once.
+//
+// The SDK's transfer manager is not used: it notices a failed part only after reading
+// the next one, whatever that takes, holds buffers per upload without a common bound,
+// and logs to the global logger.
+func (s *Store) multipart(ctx context.Context, cancel context.CancelCauseFunc, o Object, name string, r io.Reader) error {
+	created, err := s.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
+		Bucket: &s.config.Bucket, Key: &o.Key, ContentType: &o.MediaType,
+		ContentDisposition: aws.String(disposition(name, o.MediaType)),
+	})
+	if err != nil {
+		return fmt.Errorf("begin multipart upload: %w", err)
+	}
+	parts, err := s.sendParts(ctx, cancel, o.Key, *created.UploadId, r)
+	if err == nil {
+		_, err = s.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
+			Bucket: &s.config.Bucket, Key: &o.Key, UploadId: created.UploadId,
+			MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
+		})
+		if err != nil {
+			err = fmt.Errorf("complete multipart upload: %w", err)
+		}
+	}
+	if err != nil {
+		cleanup, stop := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+		defer stop()
+		return errors.Join(err, s.abort(cleanup, o.Key, *created.UploadId))
+	}
+	return nil
+}
+
+// sendParts reads r into part buffers and sends up to Concurrency of them at once. It
+// returns when none is under way.
+func (s *Store) sendParts(ctx context.Context, cancel context.CancelCauseFunc, key, id string, r io.Reader) ([]types.CompletedPart, error) {
+	var group errgroup.Group
+	group.SetLimit(s.config.Concurrency)
+	var parts []*types.CompletedPart // each goroutine writes its own
+	var readErr error
+	for readErr == nil {
+		buf, err := s.buffers.take(ctx)
+		if err != nil {
+			readErr = err
+			break
+		}
+		var n int
+		n, readErr = fill(r, buf)
+		if n == 0 || readErr != nil && !errors.Is(readErr, io.EOF) {
+			s.buffers.put(buf)
+			break
+		}
+		part := &types.CompletedPart{PartNumber: aws.Int32(int32(len(parts) + 1))}
+		parts = append(parts, part)
+		group.Go(func() error {
+			defer s.buffers.put(buf)
+			out, err := s.client.UploadPart(ctx, &s3.UploadPartInput{
+				Bucket: &s.config.Bucket, Key: &key, UploadId: &id, PartNumber: part.PartNumber,
+				Body: bytes.NewReader(buf[:n]), ContentLength: aws.Int64(int64(n)),
+			})
+			if err != nil {
+				err = fmt.Errorf("send part %d: %w", *part.PartNumber, err)
+				cancel(err)
+				return err
+			}
+			part.ETag = out.ETag
+			return nil
+		})
+	}
+	sendErr := group.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx) // what came first; the others follow from it
+	}
+	if !errors.Is(readErr, io.EOF) {
+		return nil, readErr
+	}
+	if sendErr != nil {
+		return nil, sendErr
+	}
+	completed := make([]types.CompletedPart, len(parts))
+	for i, p := range parts {
+		completed[i] = *p
+	}
+	return completed, nil
+}
+
+func (s *Store) abort(ctx context.Context, key, id string) error {
+	_, err := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{
+		Bucket: &s.config.Bucket, Key: &key, UploadId: &id,
+	})
+	var gone *types.NoSuchUpload
+	if err == nil || errors.As(err, &gone) {
+		return nil
+	}
+	return fmt.Errorf("abort multipart upload of %q: %w", key, err)
+}

@@ -1,0 +1,180 @@
+package artifacts
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go"
+)
+
+// What callers decide by.
+var (
+	// ErrNotFound means that there is no object of that key.
+	ErrNotFound = errors.New("object not found")
+	// ErrTooLarge means that there were more bytes than the caller's limit.
+	ErrTooLarge = errors.New("larger than the limit")
+)
+
+// hashMetadata is where a small object carries its SHA-256.
+const hashMetadata = "sha256"
+
+// Object is something in the bucket.
+type Object struct {
+	Key  string
+	Size int64
+	// SHA256 in hex. Always set by an upload. A reader finds it for objects that were
+	// put in one piece only: S3 takes metadata before the first part, when nobody
+	// knows the hash. A job's result has it for every artifact.
+	SHA256    string
+	MediaType string
+	// Kind is job.KindChart or job.KindFile.
+	Kind string
+}
+
+// Store is one bucket. It is safe for concurrent use.
+type Store struct {
+	config    Config
+	client    *s3.Client
+	anonymous *s3.Client // without credentials, to see that it is refused
+	presign   *s3.PresignClient
+	transport *http.Transport
+
+	buffers *bufferPool
+	heads   sync.Pool
+}
+
+// Open returns a Store. It does not talk to the bucket: [Store.Check] does.
+func Open(ctx context.Context, c Config) (*Store, error) {
+	c = c.withDefaults()
+	if err := c.check(); err != nil {
+		return nil, fmt.Errorf("open bucket %q: %w", c.Bucket, err)
+	}
+	s := &Store{config: c, transport: newTransport(c.StallTimeout)}
+	client := &http.Client{
+		Transport:     s.transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	creds, err := provider(ctx, c, client)
+	if err != nil {
+		return nil, fmt.Errorf("open bucket %q: %w", c.Bucket, err)
+	}
+	options := s3.Options{
+		Region:       c.Region,
+		UsePathStyle: c.PathStyle,
+		HTTPClient:   client,
+		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
+			o.MaxAttempts = c.MaxAttempts
+			o.MaxBackoff = 4 * time.Second
+		}),
+		// Each request's body is hashed by its signature, which the server checks: that
+		// is as good as the checksum trailers, and older S3-compatible servers know it.
+		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
+		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
+	}
+	at := func(endpoint string, creds aws.CredentialsProvider) *s3.Client {
+		o := options
+		o.Credentials = creds
+		if endpoint != "" {
+			o.BaseEndpoint = aws.String(endpoint)
+		}
+		return s3.New(o)
+	}
+	s.client = at(c.Endpoint, creds)
+	s.anonymous = at(c.Endpoint, aws.AnonymousCredentials{})
+	s.presign = s3.NewPresignClient(at(c.PublicEndpoint, creds))
+
+	s.buffers = newBufferPool(c.PartBytes, c.MemoryBytes)
+	s.heads.New = func() any { b := make([]byte, headBytes); return &b }
+	return s, nil
+}
+
+// Close ends idle connections. Nothing may be under way.
+func (s *Store) Close() { s.transport.CloseIdleConnections() }
+
+func provider(ctx context.Context, c Config, client *http.Client) (aws.CredentialsProvider, error) {
+	if c.AccessKey != "" {
+		return credentials.NewStaticCredentialsProvider(c.AccessKey, c.SecretKey, ""), nil
+	}
+	chain, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(c.Region), awsconfig.WithHTTPClient(client))
+	if err != nil {
+		return nil, fmt.Errorf("find credentials: %w", err)
+	}
+	return chain.Credentials, nil
+}
+
+// PutBytes stores data under key, replacing what is there, all or nothing.
+func (s *Store) PutBytes(ctx context.Context, key, mediaType string, data []byte) (Object, error) {
+	sum := sha256.Sum256(data)
+	o := Object{Key: key, Size: int64(len(data)), SHA256: hex.EncodeToString(sum[:]), MediaType: mediaType, Kind: Kind(mediaType)}
+	return o, s.put(ctx, o, key, data)
+}
+
+func (s *Store) put(ctx context.Context, o Object, name string, data []byte) error {
+	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: &s.config.Bucket, Key: &o.Key, Body: bytes.NewReader(data), ContentLength: &o.Size,
+		ContentType: &o.MediaType, ContentDisposition: aws.String(disposition(name, o.MediaType)),
+		Metadata: map[string]string{hashMetadata: o.SHA256},
+	})
+	if err != nil {
+		return fmt.Errorf("put object %q: %w", o.Key, err)
+	}
+	return nil
+}
+
+// Get opens an object, or fails with [ErrNotFound]. The caller closes the body.
+func (s *Store) Get(ctx context.Context, key string) (io.ReadCloser, Object, error) {
+	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.config.Bucket, Key: &key})
+	if err != nil {
+		return nil, Object{}, fmt.Errorf("get object %q: %w", key, notFound(err))
+	}
+	mediaType := aws.ToString(out.ContentType)
+	return out.Body, Object{
+		Key: key, Size: aws.ToInt64(out.ContentLength), SHA256: out.Metadata[hashMetadata],
+		MediaType: mediaType, Kind: Kind(mediaType),
+	}, nil
+}
+
+// GetBytes returns an object of at most limit bytes. It fails with [ErrNotFound] or
+// [ErrTooLarge].
+func (s *Store) GetBytes(ctx context.Context, key string, limit int64) ([]byte, error) {
+	body, o, err := s.Get(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	if o.Size > limit {
+		return nil, fmt.Errorf("get object %q: %w: %d bytes of at most %d", key, ErrTooLarge, o.Size, limit)
+	}
+	data, err := io.ReadAll(io.LimitReader(body, limit+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read object %q: %w", key, err)
+	case int64(len(data)) > limit:
+		return nil, fmt.Errorf("get object %q: %w of %d bytes", key, ErrTooLarge, limit)
+	case int64(len(data)) != o.Size:
+		return nil, fmt.Errorf("read object %q: %w: %d bytes of %d", key, io.ErrUnexpectedEOF, len(data), o.Size)
+	}
+	return data, nil
+}
+
+// notFound adds [ErrNotFound] to an error by which S3 says so.
+func notFound(err error) error {
+	var api smithy.APIError
+	if errors.As(err, &api) && (api.ErrorCode() == "NoSuchKey" || api.ErrorCode() == "NotFound") {
+		return fmt.Errorf("%w: %w", ErrNotFound, err)
+	}
+	return err
+}

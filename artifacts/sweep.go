@@ -1,0 +1,88 @@
+package artifacts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+)
+
+// Swept counts what a sweep removed.
+type Swept struct{ Objects, Uploads int }
+
+// Sweep deletes the objects and aborts the unfinished multipart uploads below prefix,
+// but for those whose key keep wants; a nil keep wants none. It is for what lost
+// attempts left behind: keep must want everything of an attempt that still runs.
+//
+// It goes on past an object that can't be deleted, and returns what it did with the
+// errors of what it couldn't do.
+func (s *Store) Sweep(ctx context.Context, prefix string, keep func(key string) bool) (Swept, error) {
+	if prefix == "" {
+		return Swept{}, errors.New("sweep bucket: the prefix is empty, which would be everything")
+	}
+	if keep == nil {
+		keep = func(string) bool { return false }
+	}
+	uploads, uploadErr := s.sweepUploads(ctx, prefix, keep) // first: one that ends now becomes an object
+	objects, objectErr := s.sweepObjects(ctx, prefix, keep)
+	return Swept{objects, uploads}, errors.Join(uploadErr, objectErr)
+}
+
+func (s *Store) sweepObjects(ctx context.Context, prefix string, keep func(string) bool) (int, error) {
+	swept := 0
+	var errs []error
+	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &s.config.Bucket, Prefix: &prefix})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return swept, errors.Join(append(errs, fmt.Errorf("list objects below %q: %w", prefix, err))...)
+		}
+		var losers []types.ObjectIdentifier
+		for _, o := range page.Contents {
+			if !keep(*o.Key) {
+				losers = append(losers, types.ObjectIdentifier{Key: o.Key})
+			}
+		}
+		if len(losers) == 0 {
+			continue
+		}
+		out, err := s.client.DeleteObjects(ctx, &s3.DeleteObjectsInput{
+			Bucket: &s.config.Bucket, Delete: &types.Delete{Objects: losers, Quiet: aws.Bool(true)},
+		})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("delete %d objects below %q: %w", len(losers), prefix, err))
+			continue
+		}
+		for _, e := range out.Errors {
+			errs = append(errs, fmt.Errorf("delete object %q: %s: %s", aws.ToString(e.Key), aws.ToString(e.Code), aws.ToString(e.Message)))
+		}
+		swept += len(losers) - len(out.Errors)
+	}
+	return swept, errors.Join(errs...)
+}
+
+func (s *Store) sweepUploads(ctx context.Context, prefix string, keep func(string) bool) (int, error) {
+	swept := 0
+	var errs []error
+	pages := s3.NewListMultipartUploadsPaginator(s.client, &s3.ListMultipartUploadsInput{Bucket: &s.config.Bucket, Prefix: &prefix})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return swept, errors.Join(append(errs, fmt.Errorf("list multipart uploads below %q: %w", prefix, err))...)
+		}
+		for _, u := range page.Uploads {
+			if keep(*u.Key) {
+				continue
+			}
+			if err := s.abort(ctx, *u.Key, *u.UploadId); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			swept++
+		}
+	}
+	return swept, errors.Join(errs...)
+}
