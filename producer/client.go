@@ -1,0 +1,228 @@
+package producer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/failpoint"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// Config says where a [Client] finds Glovebox, and as whom.
+type Config struct {
+	// RedisURL is redis://:password@host:port/db. Only [Open] needs it.
+	RedisURL string
+	// S3 is the bucket. Only [Open] needs it.
+	S3 artifacts.Config
+	// Retention is how long a record outlives its job's end; the same for every
+	// process of a deployment. Defaults to 7 days.
+	Retention time.Duration
+	// Tenant whose jobs these are. Defaults to "default".
+	Tenant string
+	// Maximums of what a job may ask for. A field that is 0 has the one of
+	// job.DefaultMaximums.
+	Maximums job.Limits
+	// Links makes the URLs in results absolute. Defaults to leaving them relative to
+	// the API's /v1/jobs/<id>/.
+	Links *Links
+	// Log defaults to discarding.
+	Log *slog.Logger
+}
+
+// Client is [Jobs] over Redis and the bucket.
+type Client struct {
+	records  *record.Store
+	objects  *artifacts.Store
+	done     *record.Listener
+	tenant   string
+	maximums job.Limits
+	links    *Links
+	log      *slog.Logger
+	close    []func() error
+}
+
+var _ Jobs = (*Client)(nil)
+
+// Open connects to Redis and the bucket. The caller closes the Client.
+func Open(ctx context.Context, c Config) (*Client, error) {
+	objects, err := artifacts.Open(ctx, c.S3)
+	if err != nil {
+		return nil, err
+	}
+	records, err := record.Open(ctx, record.Config{URL: c.RedisURL, Retention: c.Retention, Log: c.Log})
+	if err != nil {
+		objects.Close()
+		return nil, err
+	}
+	client, err := New(c, records, objects)
+	if err != nil {
+		objects.Close()
+		return nil, errors.Join(err, records.Close())
+	}
+	client.close = append(client.close, records.Close, func() error { objects.Close(); return nil })
+	return client, nil
+}
+
+// New returns a Client over stores that the caller has open and closes after it.
+func New(c Config, records *record.Store, objects *artifacts.Store) (*Client, error) {
+	if c.Tenant == "" {
+		c.Tenant = "default"
+	}
+	if !record.ValidTenant(c.Tenant) {
+		return nil, fmt.Errorf("open client: tenant %.40q is not 1 to 32 lower-case letters and digits", c.Tenant)
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	// The listener lives as long as the Client, not as long as a context of Open.
+	done := records.ListenDone(context.Background())
+	return &Client{
+		records: records, objects: objects, done: done, tenant: c.Tenant, links: c.Links, log: c.Log,
+		maximums: c.Maximums.Or(job.DefaultMaximums), close: []func() error{done.Close},
+	}, nil
+}
+
+// For returns a Client for the jobs of another tenant. It shares everything with c
+// and needs no Close of its own.
+func (c *Client) For(tenant string) *Client {
+	other := *c
+	other.tenant, other.close = tenant, nil
+	return &other
+}
+
+// Maximums is the most that a job may ask for.
+func (c *Client) Maximums() job.Limits { return c.maximums }
+
+// Close ends every Wait that is under way with nothing, so cancel these before.
+func (c *Client) Close() error {
+	var errs []error
+	for _, f := range c.close {
+		errs = append(errs, f())
+	}
+	return errors.Join(errs...)
+}
+
+// Ready fails when a job submitted now would not be accepted durably.
+func (c *Client) Ready(ctx context.Context) error {
+	if err := c.records.Ping(ctx); err != nil {
+		return err
+	}
+	return c.objects.Check(ctx)
+}
+
+// Submit is [Jobs.Submit].
+func (c *Client) Submit(ctx context.Context, spec job.Spec) (Job, error) {
+	if err := c.check(ctx, spec); err != nil {
+		return Job{}, err
+	}
+	id := record.NewID(c.tenant)
+	specRef, err := c.putLargeSpec(ctx, id, spec)
+	if err != nil {
+		return Job{}, fmt.Errorf("submit job: %w", err)
+	}
+	if err := c.records.Create(ctx, id, spec, specRef); err != nil {
+		if err := c.afterFailedCreate(ctx, id, specRef, err); err != nil {
+			return Job{}, fmt.Errorf("submit job: %w", err)
+		}
+	}
+	failpoint.Hit(failpoint.RecordCreated)
+	return Job{Record: accepted(id, spec)}, nil
+}
+
+// accepted is the record of a job that was just created, without reading it back: a
+// read that failed would hide that the job is accepted.
+func accepted(id string, spec job.Spec) job.Record {
+	r := job.Record{
+		ID: id, Status: job.Queued, Runtime: job.Runtime{Name: spec.Runtime}, Priority: spec.Priority,
+		Timing: job.Timing{CreatedAt: time.Now().UTC().Truncate(time.Millisecond)}, Metadata: spec.Metadata,
+	}
+	if r.Priority == "" {
+		r.Priority = job.Normal
+	}
+	return r
+}
+
+func (c *Client) check(ctx context.Context, spec job.Spec) error {
+	runtimes, err := c.records.Runtimes(ctx)
+	if err != nil {
+		return fmt.Errorf("submit job: %w", err)
+	}
+	if len(runtimes) == 0 {
+		return ErrNoRuntimes
+	}
+	var names []string
+	for _, r := range runtimes {
+		names = append(append(names, r.Name), r.Aliases...)
+	}
+	return spec.Check(names, c.maximums)
+}
+
+// putLargeSpec stores a spec that is too large for Redis, and returns its key. The
+// bucket has it before the record points to it.
+func (c *Client) putLargeSpec(ctx context.Context, id string, spec job.Spec) (key string, err error) {
+	b, err := json.Marshal(spec)
+	if err != nil {
+		return "", fmt.Errorf("encode spec: %w", err)
+	}
+	if len(b) <= record.MaxInline {
+		return "", nil
+	}
+	keys, err := artifacts.JobKeys(c.tenant, id)
+	if err != nil {
+		return "", err
+	}
+	_, err = c.objects.PutBytes(ctx, keys.Spec(), "application/json", b)
+	return keys.Spec(), err
+}
+
+// afterFailedCreate returns nil when the record is there all the same: then only the
+// answer got lost. Where it is not, the spec in the bucket has nobody and goes.
+func (c *Client) afterFailedCreate(ctx context.Context, id, specRef string, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	_, err := c.records.Get(ctx, id)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrNotFound) && specRef != "":
+		if _, err := c.objects.Sweep(ctx, specRef, func(string) bool { return false }); err != nil {
+			c.log.Warn("spec of a job that was not accepted stays in the bucket", "job_id", id, "key", specRef, "error", err)
+		}
+	}
+	return cause
+}
+
+// owns reports whether id is a job of this tenant, as far as its name tells. Others'
+// jobs are answered for as if they did not exist.
+func (c *Client) owns(id string) bool {
+	tenant, ok := record.Tenant(id)
+	return ok && tenant == c.tenant
+}
+
+// Runtimes is [Jobs.Runtimes].
+func (c *Client) Runtimes(ctx context.Context) ([]Runtime, error) {
+	published, err := c.records.Runtimes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Runtime, len(published))
+	for i, r := range published {
+		list[i] = Runtime{
+			Name: r.Name, Version: r.Version, Aliases: r.Aliases, Image: r.Image,
+			ImageDigest: r.ImageDigest, Limits: r.Limits, Warm: r.Warm,
+		}
+		if list[i].Aliases == nil {
+			list[i].Aliases = []string{}
+		}
+	}
+	slices.SortFunc(list, func(a, b Runtime) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}

@@ -1,0 +1,17 @@
+// Package producer submits jobs to Glovebox and brings their results back.
+//
+// [Jobs] is what a producer can do. Two types do it: [Client] talks to Redis and the
+// bucket itself, for programs that run inside the deployment (the HTTP API is one of
+// them); [HTTP] talks to that API with a token, for everybody else. Programs written
+// against [Jobs] don't notice the difference, errors included.
+//
+// # Errors
+//
+// What a caller can put right has a type to decide by: [job.Invalid] lists every
+// field of a spec that is wrong, [ErrNotFound] and [ErrEnded] speak of the job, and
+// a [*job.Error] has a code ([CodeNoRuntimes], [CodeUnauthorized], …). Everything
+// else is a fault on the way and may be tried again, with one exception: a Submit
+// that failed on the way may have been accepted.
+//
+// Start at [NewHTTP] or [Open].
+package producer

@@ -1,0 +1,203 @@
+package producer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+const (
+	// waitSeconds is how long one request of a Wait asks the API to hold it.
+	waitSeconds = 30
+	// minRound keeps a Wait from spinning when an API answers at once, as one that
+	// shuts down does.
+	minRound = time.Second
+)
+
+// HTTP is [Jobs] over the API.
+type HTTP struct {
+	base   string
+	token  string
+	client *http.Client
+}
+
+var _ Jobs = (*HTTP)(nil)
+
+// NewHTTP returns [Jobs] over the API at baseURL, as the tenant whose token it is. It
+// does not talk to the API yet. The caller may Close it.
+func NewHTTP(baseURL, token string) (*HTTP, error) {
+	u, err := url.Parse(baseURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+		return nil, errors.New("read URL of the API: want http(s)://host[:port][/path], without user name or password")
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.ResponseHeaderTimeout = (waitSeconds + 30) * time.Second
+	transport.DisableCompression = true // or the size of a download would not be known
+	return &HTTP{
+		base: strings.TrimRight(baseURL, "/"), token: token,
+		client: &http.Client{Transport: transport, CheckRedirect: followDownload},
+	}, nil
+}
+
+// followDownload follows the API to the bucket without taking the token there. Go
+// would: it compares host names without ports.
+func followDownload(req *http.Request, via []*http.Request) error {
+	if via[0].Method != http.MethodGet || len(via) > 3 {
+		return fmt.Errorf("follow redirect to %s: not expected there", req.URL.Host)
+	}
+	req.Header.Del("Authorization")
+	req.Header.Del("Referer") // it may hold a capability
+	return nil
+}
+
+// Close ends idle connections.
+func (h *HTTP) Close() { h.client.CloseIdleConnections() }
+
+// Submit is [Jobs.Submit].
+func (h *HTTP) Submit(ctx context.Context, spec job.Spec) (Job, error) {
+	b, err := json.Marshal(spec)
+	if err != nil {
+		return Job{}, fmt.Errorf("encode spec: %w", err)
+	}
+	var j Job
+	err = h.json(ctx, http.MethodPost, "/v1/jobs", 0, b, &j)
+	return j, err
+}
+
+// Get is [Jobs.Get].
+func (h *HTTP) Get(ctx context.Context, id string) (Job, error) {
+	return h.job(ctx, http.MethodGet, id, 0)
+}
+
+// Cancel is [Jobs.Cancel].
+func (h *HTTP) Cancel(ctx context.Context, id string) (Job, error) {
+	return h.job(ctx, http.MethodDelete, id, 0)
+}
+
+// Wait is [Jobs.Wait]. The API holds each request until the job ends or 30 s have
+// passed. Wait bears with an API that is away for up to 30 s.
+func (h *HTTP) Wait(ctx context.Context, id string) (Job, error) {
+	var failing time.Time
+	for {
+		round := time.Now()
+		j, err := h.job(ctx, http.MethodGet, id, waitSeconds)
+		switch {
+		case ctx.Err() != nil:
+			return Job{}, ctx.Err()
+		case err == nil && j.Ended():
+			return j, nil
+		case err == nil:
+			failing = time.Time{}
+		case !passing(err), !failing.IsZero() && time.Since(failing) > outage:
+			return Job{}, err
+		case failing.IsZero():
+			failing = time.Now()
+		}
+		select {
+		case <-time.After(minRound - time.Since(round)):
+		case <-ctx.Done():
+			return Job{}, ctx.Err()
+		}
+	}
+}
+
+// passing reports whether an error may be gone the next time.
+func passing(err error) bool {
+	var said *job.Error
+	if errors.As(err, &said) {
+		return said.Code == CodeUnavailable || said.Code == CodeTimeout
+	}
+	var invalid job.Invalid
+	return !errors.Is(err, ErrNotFound) && !errors.As(err, &invalid)
+}
+
+// Open is [Jobs.Open]. The API redirects to the bucket, which sends the bytes.
+func (h *HTTP) Open(ctx context.Context, id, path string) (*Download, error) {
+	name := strings.TrimPrefix(path, artifactDir)
+	if !isJobID(id) || job.CheckName(name) != "" {
+		return nil, ErrNotFound // "..", say, would mean another URL
+	}
+	res, err := h.do(ctx, http.MethodGet, jobPath(id)+"/"+escapePath(path), 0, nil)
+	if err != nil {
+		return nil, err
+	}
+	if path == Stdout || path == Stderr {
+		name = id + "." + path + ".txt"
+	}
+	return &Download{res.Body, name, res.ContentLength, res.Header.Get("Content-Type")}, nil
+}
+
+// Runtimes is [Jobs.Runtimes].
+func (h *HTTP) Runtimes(ctx context.Context) ([]Runtime, error) {
+	var list struct {
+		Runtimes []Runtime `json:"runtimes"`
+	}
+	err := h.json(ctx, http.MethodGet, "/v1/runtimes", 0, nil, &list)
+	return list.Runtimes, err
+}
+
+func (h *HTTP) job(ctx context.Context, method, id string, wait int) (Job, error) {
+	var j Job
+	if !isJobID(id) {
+		return j, ErrNotFound // "..", say, would mean another URL
+	}
+	err := h.json(ctx, method, jobPath(id), wait, nil, &j)
+	return j, err
+}
+
+func isJobID(id string) bool {
+	_, ok := record.Tenant(id)
+	return ok
+}
+
+func (h *HTTP) json(ctx context.Context, method, path string, wait int, body []byte, into any) error {
+	res, err := h.do(ctx, method, path, wait, body)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxResult)).Decode(into); err != nil {
+		return fmt.Errorf("read answer of %s %s: %w", method, h.base+path, err)
+	}
+	return nil
+}
+
+// do returns a successful answer, whose body the caller closes.
+func (h *HTTP) do(ctx context.Context, method, path string, wait int, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, h.base+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("ask the API: %w", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+h.token)
+	req.Header.Set("User-Agent", "glovebox")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if wait > 0 {
+		req.Header.Set("Prefer", "wait="+strconv.Itoa(wait))
+	}
+	res, err := h.client.Do(req)
+	if err != nil {
+		var where *url.Error // its URL may hold a capability or a signature
+		if errors.As(err, &where) {
+			err = where.Err
+		}
+		return nil, fmt.Errorf("ask the API at %s: %w", h.base, err)
+	}
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		defer res.Body.Close()
+		return nil, problemOf(res)
+	}
+	return res, nil
+}

@@ -1,0 +1,127 @@
+package producer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// Jobs is what a producer can do. Safe for concurrent use.
+type Jobs interface {
+	// Submit accepts a job durably: once it returns, the job will come to a result.
+	// It fails with job.Invalid where the spec is wrong; then nothing is enqueued.
+	Submit(ctx context.Context, spec job.Spec) (Job, error)
+	// Get returns the job as it is now, or ErrNotFound.
+	Get(ctx context.Context, id string) (Job, error)
+	// Wait returns the job once it has ended. When ctx ends before that, Wait fails
+	// with ctx's error; the job goes on.
+	Wait(ctx context.Context, id string) (Job, error)
+	// Cancel ends a queued job at once, and asks for the end of a running one: then
+	// the job that it returns has not ended yet. Cancelling a canceled job again
+	// changes nothing; a job that ended otherwise is ErrEnded.
+	Cancel(ctx context.Context, id string) (Job, error)
+	// Open reads what a job made: Stdout, Stderr or ArtifactPath(name). It fails with
+	// ErrNotFound for what isn't there (yet). The caller closes the Download.
+	Open(ctx context.Context, id, path string) (*Download, error)
+	// Runtimes lists the languages that workers have published, by name.
+	Runtimes(ctx context.Context) ([]Runtime, error)
+}
+
+// What there is to [Jobs.Open] besides artifacts.
+const (
+	Stdout = "stdout"
+	Stderr = "stderr"
+)
+
+// ArtifactPath is what [Jobs.Open] calls the artifact of that name.
+func ArtifactPath(name string) string { return artifactDir + name }
+
+const artifactDir = "artifacts/"
+
+// Errors that say something about the job, not about the way to it.
+var (
+	ErrNotFound = record.ErrNotFound
+	ErrEnded    = record.ErrEnded
+	// ErrNoRuntimes is a *job.Error: no worker was ever there to say what it can run.
+	ErrNoRuntimes error = &job.Error{Code: CodeNoRuntimes, Message: "no worker has published a runtime yet: start one"}
+)
+
+// Codes of the *job.Error that [Jobs] return and of the API's problems.
+const (
+	CodeInvalid          = "invalid"
+	CodeNoRuntimes       = "no_runtimes"
+	CodeUnauthorized     = "unauthorized"
+	CodeForbidden        = "forbidden"
+	CodeNotFound         = "not_found" // no such job or file
+	CodeNoRoute          = "no_route"  // no such path in the API
+	CodeEnded            = "ended"
+	CodeTooLarge         = "too_large"
+	CodeMediaType        = "unsupported_media_type"
+	CodeNotAcceptable    = "not_acceptable"
+	CodeMethodNotAllowed = "method_not_allowed"
+	CodeTimeout          = "timeout"
+	CodeUnavailable      = "unavailable"
+	CodeInternal         = "internal"
+)
+
+// Job is a job as it is now: its record, and once it has ended its result.
+type Job struct {
+	job.Record
+	// Result is nil until the job has ended.
+	Result *job.Result
+}
+
+// Ended reports whether there is a result.
+func (j Job) Ended() bool { return j.Result != nil }
+
+// MarshalJSON writes what GET /v1/jobs/{id} answers: the result, or until there is
+// one the record.
+func (j Job) MarshalJSON() ([]byte, error) {
+	if j.Result != nil {
+		return json.Marshal(j.Result)
+	}
+	return json.Marshal(j.Record)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. A record made from a result has no
+// priority.
+func (j *Job) UnmarshalJSON(b []byte) error {
+	*j = Job{}
+	if err := json.Unmarshal(b, &j.Record); err != nil {
+		return err
+	}
+	if j.ID == "" || j.Status == "" {
+		return errors.New("neither a job's record nor a result: id or status is missing")
+	}
+	if !j.Status.Final() {
+		return nil
+	}
+	j.Result = new(job.Result)
+	return json.Unmarshal(b, j.Result)
+}
+
+// Runtime is a language that jobs can name.
+type Runtime struct {
+	Name        string   `json:"name" doc:"What a job's runtime names." example:"python"`
+	Version     string   `json:"version" doc:"Version of the language." example:"3.13"`
+	Aliases     []string `json:"aliases" doc:"Other names for it." nullable:"false"`
+	Image       string   `json:"image" doc:"The container image that jobs run in."`
+	ImageDigest string   `json:"image_digest" doc:"Digest of that image."`
+	// Limits are the defaults of jobs on this runtime.
+	Limits job.Limits `json:"limits" doc:"Defaults of jobs on this runtime."`
+	Warm   int        `json:"warm" doc:"Sandboxes that wait started."`
+}
+
+// Download is a file that a job made.
+type Download struct {
+	io.ReadCloser
+	// Name as the job wrote it, with slashes.
+	Name string
+	// Size in bytes, or -1 where it is not known.
+	Size      int64
+	MediaType string
+}

@@ -1,0 +1,90 @@
+package producer
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// Links turns what a stored result calls "artifacts/plot.png" or "stdout" into URLs of
+// the API that need no token of a tenant, because they carry a capability.
+//
+// Every reader of one result gets the same URLs: they expire with the job's record.
+type Links struct {
+	base   string
+	tokens *artifacts.Tokens
+	life   time.Duration
+}
+
+// NewLinks returns Links to the API that the world reaches at base. life is how long
+// after its job's end a URL works: the retention of records. Defaults to 7 days.
+func NewLinks(base string, tokens *artifacts.Tokens, life time.Duration) (*Links, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.User != nil {
+		return nil, fmt.Errorf("read URL of the API: %.100q is not http(s)://host[:port][/path]", base)
+	}
+	if tokens == nil {
+		return nil, errors.New("link to artifacts: no keys to sign with")
+	}
+	if life == 0 {
+		life = 7 * 24 * time.Hour
+	}
+	return &Links{strings.TrimRight(base, "/"), tokens, life}, nil
+}
+
+// Absolute returns a result whose URLs lead to the API.
+func (l *Links) Absolute(r job.Result, finished time.Time) (job.Result, error) {
+	var err error
+	link := func(stored, path string) string {
+		if stored == "" || err != nil {
+			return ""
+		}
+		var u string
+		u, err = l.url(r.ID, path, finished)
+		return u
+	}
+	r.StdoutURL = link(r.StdoutURL, Stdout)
+	r.StderrURL = link(r.StderrURL, Stderr)
+	r.Artifacts = slices.Clone(r.Artifacts)
+	for i, a := range r.Artifacts {
+		r.Artifacts[i].URL = link(a.URL, ArtifactPath(a.Name))
+	}
+	return r, err
+}
+
+func (l *Links) url(id, path string, finished time.Time) (string, error) {
+	tenant, ok := record.Tenant(id)
+	if !ok {
+		return "", fmt.Errorf("link to job %.80q: not a job id", id)
+	}
+	token, err := l.tokens.Sign(artifacts.Capability{Tenant: tenant, Job: id, Path: path, Expires: finished.Add(l.life)})
+	if err != nil {
+		return "", err
+	}
+	return l.base + jobPath(id) + "/" + escapePath(path) + "?token=" + url.QueryEscape(token), nil
+}
+
+// Verify returns the tenant whose file the token opens. It fails with
+// artifacts.ErrTokenInvalid or artifacts.ErrTokenExpired.
+func (l *Links) Verify(token, id, path string) (tenant string, err error) {
+	c, err := l.tokens.Verify(token, id, path, time.Now())
+	return c.Tenant, err
+}
+
+func jobPath(id string) string { return "/v1/jobs/" + url.PathEscape(id) }
+
+// escapePath escapes all but the slashes.
+func escapePath(path string) string {
+	parts := strings.Split(path, "/")
+	for i, p := range parts {
+		parts[i] = url.PathEscape(p)
+	}
+	return strings.Join(parts, "/")
+}

@@ -1,0 +1,141 @@
+package producer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+const (
+	// maxResult bounds result.json: two streams of 64 KiB, which JSON may make six
+	// times as long, compile output, metadata, and hundreds of artifacts.
+	maxResult = 8 << 20
+	// outage is how long a Wait bears with a Redis or bucket that doesn't answer.
+	outage     = 30 * time.Second
+	retryDelay = 250 * time.Millisecond
+)
+
+// Get is [Jobs.Get].
+func (c *Client) Get(ctx context.Context, id string) (Job, error) {
+	if !c.owns(id) {
+		return Job{}, ErrNotFound
+	}
+	r, err := c.records.Get(ctx, id)
+	if err != nil {
+		return Job{}, err
+	}
+	return c.read(ctx, r)
+}
+
+// read brings the result of a record that has ended.
+func (c *Client) read(ctx context.Context, r record.Job) (Job, error) {
+	j := Job{Record: wireRecord(r)}
+	if !r.State.Final() {
+		return j, nil
+	}
+	result, err := c.result(ctx, r)
+	if err != nil {
+		return Job{}, fmt.Errorf("read result of job %s: %w", r.ID, err)
+	}
+	if c.links != nil {
+		if result, err = c.links.Absolute(result, r.Finished); err != nil {
+			return Job{}, err
+		}
+	}
+	j.Result = &result
+	return j, nil
+}
+
+// result is the stored result, its URLs still relative.
+func (c *Client) result(ctx context.Context, r record.Job) (job.Result, error) {
+	b := r.Result
+	if b == nil {
+		if r.ResultRef == "" {
+			return job.Result{}, errors.New("the record has none")
+		}
+		var err error
+		if b, err = c.objects.GetBytes(ctx, r.ResultRef, maxResult); err != nil {
+			return job.Result{}, err
+		}
+	}
+	var result job.Result
+	if err := json.Unmarshal(b, &result); err != nil {
+		return job.Result{}, fmt.Errorf("decode: %w", err)
+	}
+	if result.Metadata == nil {
+		result.Metadata = r.Metadata
+	}
+	if result.Artifacts == nil {
+		result.Artifacts = []job.Artifact{}
+	}
+	return result, nil
+}
+
+// Result returns the result of a job that has ended, as [Client.Get] would, from its
+// record. The deliverer calls it, which serves every tenant.
+func (c *Client) Result(ctx context.Context, r record.Job) (job.Result, error) {
+	j, err := c.read(ctx, r)
+	if err != nil {
+		return job.Result{}, err
+	}
+	if j.Result == nil {
+		return job.Result{}, fmt.Errorf("read result of job %s: it is %s", r.ID, r.State)
+	}
+	return *j.Result, nil
+}
+
+func wireRecord(r record.Job) job.Record {
+	w := job.Record{
+		ID: r.ID, Status: r.State, Runtime: job.Runtime{Name: r.Runtime}, Priority: r.Priority,
+		Timing: job.Timing{CreatedAt: r.Created}, Attempt: r.Attempts, Metadata: r.Metadata,
+	}
+	if !r.Started.IsZero() {
+		w.Timing.StartedAt = &r.Started
+		w.Timing.QueueMS = r.Started.Sub(r.Created).Milliseconds()
+	}
+	if !r.Finished.IsZero() {
+		w.Timing.FinishedAt = &r.Finished
+	}
+	return w
+}
+
+// Wait is [Jobs.Wait]. It is woken by Redis and bears with outages of up to 30 s.
+func (c *Client) Wait(ctx context.Context, id string) (Job, error) {
+	if !c.owns(id) {
+		return Job{}, ErrNotFound
+	}
+	// Before the first look at the record, or an end between the two would be missed.
+	woken, stop := c.done.Wait(id)
+	defer stop()
+	var failing time.Time
+	for {
+		j, err := c.Get(ctx, id)
+		var again <-chan time.Time
+		switch {
+		case ctx.Err() != nil:
+			return Job{}, ctx.Err()
+		case err == nil && j.Ended(), errors.Is(err, ErrNotFound):
+			return j, err
+		case err == nil:
+			failing = time.Time{}
+		case failing.IsZero():
+			failing = time.Now()
+			again = time.After(retryDelay)
+		case time.Since(failing) > outage:
+			return Job{}, err
+		default:
+			again = time.After(retryDelay)
+		}
+		select {
+		case <-woken:
+		case <-again:
+		case <-ctx.Done():
+			return Job{}, ctx.Err()
+		}
+	}
+}
