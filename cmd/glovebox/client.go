@@ -1,0 +1,44 @@
+package main
+
+import (
+	"errors"
+	"os"
+
+	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// settings finds what the command line talks to, from here.
+func (a *app) settings() (config.Client, error) {
+	c, err := config.FindClient(a.url, a.getenv, ".", a.getenv("HOME"))
+	if err != nil {
+		return c, &failure{code: exitUsage, err: err}
+	}
+	return c, nil
+}
+
+// jobs returns the API. The caller closes it.
+func (a *app) jobs() (*producer.HTTP, error) {
+	c, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	if c.URL == "" {
+		return nil, &failure{exitUsage, errors.New("no Glovebox to talk to: neither --url nor GLOVEBOX_URL is given, and there is no ./.glovebox/env"),
+			`start one here with "glovebox dev", or set GLOVEBOX_URL and GLOVEBOX_TOKEN`}
+	}
+	if c.Token == "" {
+		return nil, &failure{exitUsage, errors.New("no token for " + c.URL + " (which comes from " + c.From + ")"),
+			"set GLOVEBOX_TOKEN; a token in an env file is only for the URL in the same file"}
+	}
+	return producer.NewHTTP(c.URL, c.Token)
+}
+
+// here is the current directory, for messages.
+func here() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "."
+	}
+	return dir
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// The exit codes, as the root command's help documents them.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitGlovebox    = 3
+	exitGoesOn      = 4
+	exitInterrupted = 130
+)
+
+// failure is an error with an exit code, and a hint at what to do about it.
+type failure struct {
+	code int
+	err  error
+	hint string
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+func usagef(format string, args ...any) error {
+	return &failure{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+// silent is an exit code about which everything has been said.
+type silent int
+
+func (s silent) Error() string { return fmt.Sprintf("exit code %d", int(s)) }
+
+// report prints what went wrong, and what to do, and returns the exit code.
+func (a *app) report(ctx context.Context, err error) int {
+	var quiet silent
+	if err == nil {
+		return exitOK
+	}
+	if errors.As(err, &quiet) {
+		return int(quiet)
+	}
+	f := a.classify(err)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return exitInterrupted
+	}
+	fmt.Fprintf(a.stderr, "glovebox: %s\n", strings.ReplaceAll(f.Error(), "\n", "\n          "))
+	if f.hint != "" {
+		fmt.Fprintf(a.stderr, "          %s\n", strings.ReplaceAll(f.hint, "\n", "\n          "))
+	}
+	return f.code
+}
+
+// classify gives every error that has none a code and a hint.
+func (a *app) classify(err error) *failure {
+	var f *failure
+	var invalid job.Invalid
+	var said *job.Error
+	var network net.Error
+	switch {
+	case errors.As(err, &f):
+		return f
+	case !a.entered:
+		return &failure{exitUsage, err, `"glovebox help" lists the commands, "glovebox help COMMAND" explains one`}
+	case errors.As(err, &invalid):
+		return &failure{exitUsage, err, ""}
+	case errors.Is(err, producer.ErrNotFound), errors.Is(err, producer.ErrEnded):
+		return &failure{exitFailed, err, ""}
+	case errors.Is(err, producer.ErrNoRuntimes):
+		return &failure{exitGlovebox, err, `"glovebox dev" starts one; "glovebox doctor" says what it may lack`}
+	case errors.As(err, &said) && (said.Code == producer.CodeUnauthorized || said.Code == producer.CodeForbidden):
+		return &failure{exitGlovebox, err, "the token comes from GLOVEBOX_TOKEN, ./.glovebox/env or ~/.config/glovebox/env"}
+	case errors.As(err, &said):
+		return &failure{exitGlovebox, err, ""}
+	case errors.As(err, &network):
+		return &failure{exitGlovebox, err, `is Glovebox running there? "glovebox dev" starts it on this machine`}
+	}
+	return &failure{exitFailed, err, ""}
+}

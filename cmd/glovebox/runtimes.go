@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/glovebox-run/glovebox/runtimes"
+)
+
+// podmanScript is installed by infra/setup.sh; it runs Podman as Glovebox's service does.
+const podmanScript = "/usr/local/lib/glovebox/podman.sh"
+
+func (a *app) runtimesCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "runtimes",
+		Short: "List the languages that jobs can use, and build their images",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.runtimesListCommand(), a.runtimesBuildCommand())
+	return cmd
+}
+
+type runtimesListOptions struct {
+	images, json bool
+}
+
+func (a *app) runtimesListCommand() *cobra.Command {
+	var o runtimesListOptions
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the runtimes that workers offer, or the images of this machine",
+		Long: `List the runtimes that the workers of the Glovebox you talk to offer: what
+"submit --runtime" takes. With --images, list what this build of Glovebox can run and
+which of the images this machine has.`,
+		Example: `  glovebox runtimes list
+  glovebox runtimes list --images`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.images {
+				return a.listImages(cmd.Context(), o.json)
+			}
+			return a.listRuntimes(cmd.Context(), o.json)
+		},
+	}
+	cmd.Flags().BoolVar(&o.images, "images", false, "show the images of this machine, without asking the API")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	return cmd
+}
+
+func (a *app) listRuntimes(ctx context.Context, asJSON bool) error {
+	jobs, err := a.jobs()
+	if err != nil {
+		return err
+	}
+	defer jobs.Close()
+	list, err := jobs.Runtimes(ctx)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(list)
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(a.stderr, "no worker has published a runtime yet")
+		return nil
+	}
+	w := a.table()
+	fmt.Fprintln(w, "RUNTIME\tVERSION\tALIASES\tWALL\tMEMORY\tIMAGE")
+	for _, r := range list {
+		l := r.Limits.Filled(r.Limits)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d MiB\t%s\n", r.Name, r.Version, strings.Join(r.Aliases, ", "),
+			milliseconds(l.WallMS), l.MemoryMB, strings.TrimPrefix(r.Image, "localhost/glovebox/"))
+	}
+	return w.Flush()
+}
+
+// image is a runtime of this build of Glovebox, and whether this machine can run it.
+type image struct {
+	Name    string   `json:"name"`
+	Version string   `json:"version"`
+	Aliases []string `json:"aliases"`
+	Image   string   `json:"image"`
+	Built   bool     `json:"built"`
+}
+
+func (a *app) images(ctx context.Context) ([]image, error) {
+	set, err := runtimes.Embedded()
+	if err != nil {
+		return nil, err
+	}
+	podman, err := a.podman()
+	if err != nil {
+		return nil, err
+	}
+	built, err := set.Built(ctx, podman)
+	if err != nil {
+		return nil, withSetup(err)
+	}
+	var list []image
+	for _, r := range set.List() {
+		list = append(list, image{r.Name, r.Version, r.Aliases, r.Image(), built[r.Image()]})
+	}
+	return list, nil
+}
+
+func (a *app) listImages(ctx context.Context, asJSON bool) error {
+	list, err := a.images(ctx)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(list)
+	}
+	w := a.table()
+	fmt.Fprintln(w, "RUNTIME\tVERSION\tBUILT\tIMAGE")
+	for _, i := range list {
+		state := "yes"
+		if !i.Built {
+			state = "no"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", i.Name, i.Version, state, i.Image)
+	}
+	return w.Flush()
+}
+
+func (a *app) runtimesBuildCommand() *cobra.Command {
+	var o runtimes.BuildOptions
+	cmd := &cobra.Command{
+		Use:   "build [NAME…]",
+		Short: "Build the images of runtimes, all of them unless named",
+		Long: `Build the images that are missing, from Debian's signed archive: first a base, then
+one for each runtime. No registry is involved. What is there and up to date is left
+alone, so a second run takes a second.
+
+Images belong to the user who runs Podman: as root that is GLOVEBOX_PODMAN_USER, or
+"glovebox", which infra/setup.sh makes.`,
+		Example: `  glovebox runtimes build
+  glovebox runtimes build python --force`,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			set, err := runtimes.Embedded()
+			if err != nil {
+				return err
+			}
+			if o.Podman, err = a.podman(); err != nil {
+				return err
+			}
+			o.Names, o.Out = names, a.stdout
+			for _, name := range names {
+				if _, ok := set.Lookup(name); !ok {
+					return usagef("there is no runtime %q: choose among %s", name, strings.Join(set.Names(), ", "))
+				}
+			}
+			return withSetup(set.Build(cmd.Context(), o))
+		},
+	}
+	cmd.Flags().BoolVar(&o.Force, "force", false, "build again what is there, to bring in newer packages")
+	cmd.Flags().StringVar(&o.Mirror, "mirror", "", "`URL` of the Debian mirror to use; the machine's own by default")
+	return cmd
+}
+
+// podman is the command that runs Podman as Glovebox's service does.
+func (a *app) podman() ([]string, error) {
+	c, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(podmanScript); err != nil {
+		return nil, &failure{exitFailed, fmt.Errorf("look for Podman's configuration: %w", err), setupHint}
+	}
+	if c.PodmanUser != "" {
+		return []string{"env", "GLOVEBOX_PODMAN_USER=" + c.PodmanUser, podmanScript}, nil
+	}
+	return []string{podmanScript}, nil
+}
+
+// setupHint is for whatever infra/setup.sh installs.
+const setupHint = `run infra/setup.sh (make setup); "glovebox doctor" says what is missing`
+
+// withSetup adds what to do when Podman, or what goes with it, isn't installed.
+func withSetup(err error) error {
+	var missing *exec.Error
+	if errors.As(err, &missing) {
+		return &failure{exitFailed, err, setupHint}
+	}
+	return err
+}
+
+func (a *app) table() *tabwriter.Writer { return tabwriter.NewWriter(a.stdout, 0, 0, 3, ' ', 0) }
+
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.stdout)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
