@@ -98,14 +98,9 @@ go_is_new_enough() {
 # setup_go leaves a go on the PATH that can build this tree. Makefile looks in the
 # same place.
 setup_go() {
-    PATH=$PATH:$GLOVEBOX_LIB/go/bin
-    if go_is_new_enough; then
-        say go "$(cd / && GOTOOLCHAIN=local go env GOVERSION)"
-        return
-    fi
     PATH=$GLOVEBOX_LIB/go/bin:$PATH
     if go_is_new_enough; then
-        say go "go$go_version in $GLOVEBOX_LIB/go"
+        say go "$(cd / && GOTOOLCHAIN=local go env GOVERSION)"
         return
     fi
     # Any go can fetch a newer one: toolchains are modules, checked against Go's
@@ -209,7 +204,7 @@ setup_podman() {
 
 setup_images() {
     [ -n "$images" ] || return 0
-    CGO_ENABLED=0 go build -o bin/glovebox ./cmd/glovebox
+    CGO_ENABLED=0 go build -trimpath -o bin/glovebox ./cmd/glovebox
     bin/glovebox runtimes build
 }
 

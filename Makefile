@@ -1,0 +1,79 @@
+# Everything that is done to this tree by hand or by machine. `make` alone lists it.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build runtimes demo check fmt test test-host test-podman bench fuzz clean FORCE
+SHELL := /bin/bash
+
+# Where infra/setup.sh puts a Go, on machines whose own is too old.
+export PATH := /usr/local/lib/glovebox/go/bin:$(PATH)
+
+# What the Podman bindings need to be compiled without C libraries. The same three are
+# in .golangci.yml; CONTRIBUTING.md says how an editor gets them.
+PODMAN_TAGS := remote containers_image_openpgp exclude_graphdriver_btrfs
+
+# Packages whose tests run sandboxes: as the user who owns them, never as root.
+PODMAN_PACKAGES := ./worker/... ./cmd/glovebox-worker/...
+
+COMMANDS := $(notdir $(wildcard cmd/*))
+# Tests that find one of these missing fail instead of being skipped.
+export GLOVEBOX_TEST_REQUIRE ?= redis,s3,podman
+GOLANGCI_VERSION := v2.15.0
+FUZZTIME ?= 1m
+TESTFLAGS ?=
+
+# $(call timed,what,commands) says how long the commands took.
+timed = @start=$$SECONDS; echo "== $(1)"; ( $(2) ); status=$$?; echo "== $(1): $$((SECONDS - start)) s, exit $$status"; exit $$status
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install what this machine lacks, build the runtimes' images
+	$(call timed,setup,infra/setup.sh)
+
+build: ## build the commands into bin/
+	$(call timed,build,$(MAKE) --no-print-directory $(addprefix bin/,$(COMMANDS)))
+
+bin/glovebox-worker: tags := -tags '$(PODMAN_TAGS)'
+bin/%: FORCE
+	CGO_ENABLED=0 go build -trimpath $(tags) -o $@ ./cmd/$*
+
+runtimes: bin/glovebox ## build the images of runtimes/ that are missing
+	bin/glovebox runtimes build
+
+demo: setup build ## run one job from submission to verified webhook
+	$(call timed,demo,infra/demo.sh)
+
+check: bin/golangci-lint-$(GOLANGCI_VERSION) ## format, vet and lint, without changing anything
+	$(call timed,format,bin/golangci-lint-$(GOLANGCI_VERSION) fmt --diff)
+	$(call timed,shell syntax,for script in infra/*.sh runtimes/*/*.sh .ci/run; do bash -n "$$script" || exit; done)
+	$(call timed,vet,go vet -tags '$(PODMAN_TAGS)' ./...)
+	$(call timed,lint,bin/golangci-lint-$(GOLANGCI_VERSION) run)
+
+fmt: bin/golangci-lint-$(GOLANGCI_VERSION) ## format the tree
+	bin/golangci-lint-$(GOLANGCI_VERSION) fmt
+
+bin/golangci-lint-%:
+	$(call timed,build golangci-lint $*,mkdir -p bin/lint && CGO_ENABLED=0 GOFLAGS= GOBIN=$(CURDIR)/bin/lint go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$* && mv bin/lint/golangci-lint $@ && rmdir bin/lint)
+
+test: setup build test-host test-podman ## set up, then every suite against the real components, with the race detector
+
+test-host: ## the suites that need no sandbox: Redis, S3, everything pure
+	$(call timed,test without sandboxes,go test -race -count=1 -timeout 20m $(TESTFLAGS) $$(go list ./... | grep -vxF "$$(go list $(PODMAN_PACKAGES))"))
+
+test-podman: ## the suites that run sandboxes, as the user who runs Podman
+	$(call timed,test with sandboxes,go test -race -count=1 -timeout 20m -tags '$(PODMAN_TAGS)' -exec $(CURDIR)/infra/as-podman-user.sh $(TESTFLAGS) $(PODMAN_PACKAGES))
+
+bench: setup build ## every benchmark, once; BENCH=regexp chooses
+	$(call timed,benchmarks without sandboxes,go test -run '^$$' -bench '$(or $(BENCH),.)' -timeout 30m $(TESTFLAGS) $$(go list ./... | grep -vxF "$$(go list $(PODMAN_PACKAGES))"))
+	$(call timed,benchmarks with sandboxes,go test -run '^$$' -bench '$(or $(BENCH),.)' -timeout 30m -tags '$(PODMAN_TAGS)' -exec $(CURDIR)/infra/as-podman-user.sh $(TESTFLAGS) $(PODMAN_PACKAGES))
+
+fuzz: ## each fuzz target for FUZZTIME (1m)
+	@grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's/:func / /' | while read -r file target; do \
+		echo "== $$target in $$(dirname "$$file")"; \
+		go test -tags '$(PODMAN_TAGS)' -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" || exit; \
+	done
+
+clean: ## remove what the other targets built in this tree
+	rm -rf bin
+
+FORCE:
