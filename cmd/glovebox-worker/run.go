@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/runtimes"
+	"github.com/glovebox-run/glovebox/worker"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+const help = `glovebox-worker takes jobs from the queue and runs each in a gVisor sandbox of its own.
+
+Run it as the user whose rootless Podman it uses, never as root. It is told
+everything by its environment (secrets may be in files: NAME_FILE=path):
+
+  GLOVEBOX_REDIS_URL       redis://:password@host:6379/0, noeviction, AOF on
+  GLOVEBOX_S3_ENDPOINT     https://… of an S3-compatible store; empty for AWS
+  GLOVEBOX_S3_REGION       such as eu-central-1
+  GLOVEBOX_S3_BUCKET       private bucket for what jobs make
+  GLOVEBOX_S3_ACCESS_KEY   and GLOVEBOX_S3_SECRET_KEY; empty for the instance's role
+  GLOVEBOX_PODMAN_SOCKET   unix socket of the rootless Podman service
+  GLOVEBOX_AGENT           path of the static glovebox-agent binary
+  GLOVEBOX_INSTANCE        a word that names this installation on this host
+  GLOVEBOX_CONCURRENCY     jobs at once                  (default: number of CPUs)
+  GLOVEBOX_MEMORY_MB       memory of all sandboxes, MiB  (default: ¾ of the machine)
+  GLOVEBOX_POLL_MS         how often an idle worker asks for work (default: 100)
+  GLOVEBOX_GRACE_SECONDS   how long jobs may go on after SIGTERM  (default: 30)
+  GLOVEBOX_LOG             text or json                  (default: text)
+
+SIGTERM drains: running jobs may finish within the grace, the rest go back to the
+queue at no cost. Exit status: 0 drained, 1 failed, 2 wrong configuration.
+`
+
+func run(ctx context.Context, args []string, getenv config.Getenv, stdout, stderr io.Writer) int {
+	switch {
+	case len(args) == 1 && (args[0] == "--help" || args[0] == "-h"):
+		fmt.Fprint(stdout, help)
+		return 0
+	case len(args) == 1 && (args[0] == "--version" || args[0] == "version"):
+		fmt.Fprintln(stdout, "glovebox-worker", version())
+		return 0
+	case len(args) > 0:
+		fmt.Fprintf(stderr, "glovebox-worker takes no arguments (got %q); see glovebox-worker --help\n", args[0])
+		return 2
+	case os.Getuid() == 0:
+		fmt.Fprintln(stderr, "glovebox-worker must not run as root: run it as the user of the rootless Podman service")
+		return 2
+	}
+	c, err := config.ReadWorker(getenv)
+	if err != nil {
+		fmt.Fprintf(stderr, "glovebox-worker: %v\nsee glovebox-worker --help\n", err)
+		return 2
+	}
+	log := config.Logger(stderr, c.Log)
+	if err := work(ctx, c, log); err != nil {
+		log.Error("glovebox-worker failed", "error", err)
+		return 1
+	}
+	log.Info("glovebox-worker drained")
+	return 0
+}
+
+func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
+	redis.SetLogger(&logging.VoidLogger{}) // what it would say, our own calls return
+	id := workerID()
+	c.Redis.Log = log
+	records, err := record.Open(ctx, c.Redis)
+	if err != nil {
+		return err
+	}
+	defer records.Close()
+	objects, err := artifacts.Open(ctx, c.S3)
+	if err != nil {
+		return err
+	}
+	defer objects.Close()
+	sandboxes, err := sandbox.Open(ctx, sandbox.Config{
+		Socket: c.PodmanSocket, Agent: c.Agent, Instance: c.Instance, Worker: id, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	defer sandboxes.Close()
+	set, err := runtimes.Embedded()
+	if err != nil {
+		return err
+	}
+	w, err := worker.New(worker.Config{
+		ID: id, Version: version(), Records: records, Objects: objects, Sandboxes: sandboxes, Runtimes: set,
+		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB, Poll: c.Poll, Grace: c.Grace, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	return w.Run(ctx)
+}
+
+// workerID is new for every run: a restarted worker must not be taken for the one
+// that died with jobs in its hands.
+func workerID() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "host"
+	}
+	return fmt.Sprintf("%s-%s", host, strings.ToLower(rand.Text()[:10]))
+}
+
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "unknown"
+}

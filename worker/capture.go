@@ -1,0 +1,94 @@
+package worker
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// capture keeps one output stream: its beginning in memory, and all of it in a file
+// without a name once it is longer than a result may hold. The file is ours alone:
+// nobody can find it, and it is gone with its descriptor.
+type capture struct {
+	dir   string
+	head  []byte
+	spool *os.File
+	size  int64
+}
+
+func (c *capture) write(p []byte) error {
+	c.size += int64(len(p))
+	if c.spool == nil && c.size <= job.InlineOutput {
+		c.head = append(c.head, p...)
+		return nil
+	}
+	if c.spool == nil {
+		f, err := unnamedFile(c.dir)
+		if err != nil {
+			return err
+		}
+		c.spool = f
+		if _, err := f.Write(c.head); err != nil {
+			return fmt.Errorf("spool output: %w", err)
+		}
+		c.head = append(c.head, p[:job.InlineOutput-len(c.head)]...)
+	}
+	if _, err := c.spool.Write(p); err != nil {
+		return fmt.Errorf("spool output: %w", err)
+	}
+	return nil
+}
+
+// text is what a result shows: at most 64 KiB, cut between characters, valid UTF-8.
+func (c *capture) text() string {
+	head := c.head
+	if c.spool != nil { // a character that the cut halved is left out
+		for i := 1; i < utf8.UTFMax && i <= len(head); i++ {
+			if b := head[len(head)-i]; utf8.RuneStart(b) {
+				if !utf8.FullRune(head[len(head)-i:]) {
+					head = head[:len(head)-i]
+				}
+				break
+			}
+		}
+	}
+	return strings.ToValidUTF8(string(head), "\uFFFD")
+}
+
+// inline reports whether text is the whole stream, byte by byte.
+func (c *capture) inline() bool { return c.spool == nil && utf8.Valid(c.head) }
+
+// all returns the whole stream from its beginning.
+func (c *capture) all() (io.Reader, error) {
+	if c.spool == nil {
+		return strings.NewReader(string(c.head)), nil
+	}
+	if _, err := c.spool.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("read spooled output: %w", err)
+	}
+	return io.LimitReader(c.spool, c.size), nil
+}
+
+func (c *capture) close() error {
+	if c.spool == nil {
+		return nil
+	}
+	return c.spool.Close()
+}
+
+// unnamedFile returns a file that is in no directory any more.
+func unnamedFile(dir string) (*os.File, error) {
+	f, err := os.CreateTemp(dir, "glovebox-output-*")
+	if err != nil {
+		return nil, fmt.Errorf("spool output: %w", err)
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("spool output: %w", err)
+	}
+	return f, nil
+}

@@ -1,0 +1,66 @@
+package worker
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+func TestCapture(t *testing.T) {
+	t.Parallel()
+	const most = job.InlineOutput
+	for _, c := range []struct {
+		name   string
+		in     string
+		inline bool
+		text   string
+	}{
+		{"nothing", "", true, ""},
+		{"short", "hello\n", true, "hello\n"},
+		{"exactly as much as fits", strings.Repeat("a", most), true, strings.Repeat("a", most)},
+		{"one more", strings.Repeat("a", most+1), false, strings.Repeat("a", most)},
+		{"a character on the cut", strings.Repeat("a", most-1) + "é" + "b", false, strings.Repeat("a", most-1)},
+		{"four bytes on the cut", strings.Repeat("a", most-3) + "😀" + "b", false, strings.Repeat("a", most-3)},
+		{"a whole character before the cut", strings.Repeat("a", most-2) + "é" + "b", false, strings.Repeat("a", most-2) + "é"},
+		{"not UTF-8", "a\xffb", false, "a\uFFFDb"},
+	} {
+		for _, piece := range []int{1, 1000, 1 << 20} {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				k := capture{dir: dir}
+				for rest := []byte(c.in); len(rest) > 0; {
+					n := min(piece, len(rest))
+					if err := k.write(rest[:n]); err != nil {
+						t.Fatal(err)
+					}
+					rest = rest[n:]
+				}
+				if k.inline() != c.inline {
+					t.Errorf("got inline %v, want %v", k.inline(), c.inline)
+				}
+				if got := k.text(); got != c.text || !utf8.ValidString(got) {
+					t.Errorf("got %d bytes of text, want %d", len(got), len(c.text))
+				}
+				r, err := k.all()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, []byte(c.in)) {
+					t.Errorf("got %d bytes back (%v), want %d", len(got), err, len(c.in))
+				}
+				if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+					t.Errorf("files with a name are left: %v %v", left, err)
+				}
+				if err := k.close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}

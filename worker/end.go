@@ -1,0 +1,126 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+const (
+	// cleanUpTimeout bounds what a job that failed on us may still take of S3 and Redis.
+	cleanUpTimeout = 30 * time.Second
+	// endTimeout is how long the end of a job waits for Redis to come back.
+	endTimeout = 2 * time.Minute
+)
+
+// endRecord ends the record, for as long as it takes Redis to come back, within reason.
+// nil means that e is the job's end, be it that an answer got lost and it was so before.
+func (w *Worker) endRecord(ctx context.Context, j record.Job, e record.Ending) error {
+	for wait, deadline := 50*time.Millisecond, time.Now().Add(endTimeout); ; wait = min(2*wait, 2*time.Second) {
+		err := w.Records.End(ctx, j, e)
+		if errors.Is(err, record.ErrEnded) {
+			now, getErr := w.Records.Get(ctx, j.ID)
+			if getErr == nil && now.Epoch == j.Epoch && now.Worker == w.ID && now.ResultRef == e.ResultRef && now.State == e.Status {
+				return nil
+			}
+			if getErr != nil && !errors.Is(getErr, record.ErrNotFound) {
+				err = getErr
+			}
+		}
+		if err == nil || lost(err) || time.Now().After(deadline) {
+			return err
+		}
+		w.Log.Warn("the record could not be ended, trying again", "job_id", j.ID, "error", err)
+		time.Sleep(wait)
+	}
+}
+
+// lost reports whether err says that the job is another's, or has another end.
+func lost(err error) bool {
+	return errors.Is(err, record.ErrStale) || errors.Is(err, record.ErrEnded) || errors.Is(err, record.ErrNotFound)
+}
+
+// ended is the last step after endRecord. What this try stored is deleted only where it
+// is certain that no record points to it.
+func (w *Worker) ended(ctx context.Context, j record.Job, status job.Status, err error) {
+	log := w.Log.With("job_id", j.ID, "epoch", j.Epoch)
+	switch {
+	case err == nil:
+		log.Info("job ended", "status", status)
+	case lost(err):
+		log.Info("job was another's by the time it ended here", "reason", err)
+		w.discard(ctx, j)
+	default:
+		log.Error("job could not be ended, the reaper will take it back", "error", err)
+	}
+}
+
+// giveBack is for jobs that this worker could not bring to an end: it deletes what
+// they stored, then ends them as canceled where that was asked, hands them back at no
+// cost when the worker is shutting down, and else spends one of their attempts.
+func (w *Worker) giveBack(life context.Context, j record.Job, cause error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(life), cleanUpTimeout)
+	defer cancel()
+	log := w.Log.With("job_id", j.ID, "epoch", j.Epoch)
+	w.discard(ctx, j)
+	if errors.Is(cause, errCanceled) {
+		w.endWithout(ctx, j, job.Canceled, nil)
+		return
+	}
+	drained := errors.Is(cause, errDrained)
+	var delay time.Duration
+	if !drained { // whatever failed gets time to come back: 2 s, then 8 s
+		log.Warn("job failed on us", "attempt", j.Attempts, "error", cause)
+		delay = time.Duration(2*j.Attempts*j.Attempts) * time.Second
+	}
+	answer, err := w.Records.Requeue(ctx, j.ID, j.Epoch, w.ID, !drained, delay)
+	if err != nil {
+		log.Warn("job could not be handed back, the reaper will", "error", err)
+		return
+	}
+	log.Info("job handed back", "answer", string(answer))
+	switch answer {
+	case record.RequeueCanceled:
+		w.endWithout(ctx, j, job.Canceled, nil)
+	case record.RequeueExhausted:
+		w.endWithout(ctx, j, job.InternalError, &job.Error{Code: "unavailable", Message: publicMessage(cause)})
+	}
+}
+
+// endWithout ends the job with a result that the record alone holds.
+func (w *Worker) endWithout(ctx context.Context, j record.Job, status job.Status, problem *job.Error) {
+	b, err := json.Marshal(j.Failure(status, problem, time.Now()))
+	if err == nil {
+		err = w.endRecord(ctx, j, record.Ending{Status: status, Result: b, Dirty: true})
+	}
+	if err != nil && !lost(err) {
+		w.Log.Error("job could not be ended, the reaper will", "job_id", j.ID, "status", status, "error", err)
+		return
+	}
+	w.Log.Info("job ended", "job_id", j.ID, "status", status)
+}
+
+// discard deletes what this epoch of the job stored.
+func (w *Worker) discard(ctx context.Context, j record.Job) {
+	keys, err := artifacts.JobKeys(j.Tenant, j.ID)
+	if err == nil {
+		_, err = w.Objects.Sweep(ctx, keys.EpochPrefix(int64(j.Epoch)), nil)
+	}
+	if err != nil {
+		w.Log.Warn("objects of a lost try are left to the sweeper", "job_id", j.ID, "epoch", j.Epoch, "error", err)
+	}
+}
+
+// publicMessage tells a tenant what failed without what our hosts are called.
+func publicMessage(cause error) string {
+	var je *job.Error
+	if errors.As(cause, &je) {
+		return je.Message
+	}
+	return "Glovebox could not run this job; its operator finds the reason in the worker's log by the job's id"
+}

@@ -1,0 +1,169 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/failpoint"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// handle is what asynq calls. It returns an error only when the task should come
+// back: when Redis could not be asked whose turn it is.
+func (w *Worker) handle(life context.Context, t *asynq.Task) error {
+	var run record.Run
+	if err := json.Unmarshal(t.Payload(), &run); err != nil {
+		w.Log.Error("task dropped: not a run", "error", err)
+		return nil
+	}
+	log := w.Log.With("job_id", run.ID, "epoch", run.Epoch)
+	if !w.begin(run.ID) {
+		return nil // it is the same task, redelivered: this worker runs it already
+	}
+	defer w.end(run.ID)
+	failpoint.Hit(failpoint.BeforeStart)
+	j, err := w.Records.Start(life, run.ID, run.Epoch, w.ID)
+	switch {
+	case errors.Is(err, record.ErrNotFound), errors.Is(err, record.ErrStale), errors.Is(err, record.ErrEnded), errors.Is(err, record.ErrTaken):
+		log.Debug("task dropped", "reason", err)
+		return nil
+	case err != nil: // also ErrNewer: a newer worker may take it
+		return err
+	}
+	w.execute(life, j)
+	return nil
+}
+
+// execute is the path of a job: run it, store what it made, end its record. What
+// fails in between is Glovebox's failure, and the job goes back to the queue.
+func (w *Worker) execute(life context.Context, j record.Job) {
+	ctx, stop := w.untilCanceled(life, j)
+	defer stop()
+	ending, err := w.run(ctx, j)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx) // cancelled or drained: that is why it failed
+		}
+		w.giveBack(life, j, err)
+		return
+	}
+	failpoint.Hit(failpoint.ResultWritten)
+	// The result is written, so it counts even if a cancellation or a shutdown comes now.
+	err = w.endRecord(context.WithoutCancel(ctx), j, ending)
+	failpoint.Hit(failpoint.RecordEnded)
+	w.ended(context.WithoutCancel(ctx), j, ending.Status, err)
+}
+
+// run runs the job in a sandbox and stores everything that it came to.
+func (w *Worker) run(ctx context.Context, j record.Job) (record.Ending, error) {
+	keys, err := artifacts.JobKeys(j.Tenant, j.ID)
+	if err != nil {
+		return record.Ending{}, err
+	}
+	program, runtime, err := w.program(ctx, j, keys)
+	if err != nil {
+		return record.Ending{}, err
+	}
+	release, err := w.admit(ctx, program.Limits)
+	if err != nil {
+		return record.Ending{}, err
+	}
+	defer release()
+	out := newOutput(w, keys, j.Epoch)
+	defer out.close()
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Duration(program.Limits.WallMS)*time.Millisecond+w.UploadTimeout)
+	defer cancel()
+	outcome, err := w.Sandboxes.Run(ctx, program, out)
+	if err != nil {
+		return record.Ending{}, fmt.Errorf("run in a sandbox: %w", err)
+	}
+	result := w.result(j, runtime, outcome, out)
+	if err := out.storeStreams(ctx, &result); err != nil {
+		return record.Ending{}, err
+	}
+	b, err := json.Marshal(result)
+	if err != nil {
+		return record.Ending{}, fmt.Errorf("encode result: %w", err)
+	}
+	ending := record.Ending{Status: result.Status, ResultRef: keys.Result(int64(j.Epoch)), Dirty: out.dirty}
+	if _, err := w.Objects.PutBytes(ctx, ending.ResultRef, "application/json", b); err != nil {
+		return record.Ending{}, err
+	}
+	if len(b) <= record.MaxInline {
+		ending.Result = b
+	}
+	return ending, nil
+}
+
+// program is what the sandbox runs.
+func (w *Worker) program(ctx context.Context, j record.Job, keys artifacts.Keys) (sandbox.Program, job.Runtime, error) {
+	spec := j.Spec
+	if spec == nil {
+		b, err := w.Objects.GetBytes(ctx, keys.Spec(), maxSpecBytes)
+		if err != nil {
+			return sandbox.Program{}, job.Runtime{}, fmt.Errorf("read spec: %w", err)
+		}
+		if err := json.Unmarshal(b, &spec); err != nil {
+			return sandbox.Program{}, job.Runtime{}, fmt.Errorf("read spec: %w", err)
+		}
+	}
+	runtime, ok := w.Runtimes.Lookup(spec.Runtime)
+	if !ok {
+		return sandbox.Program{}, job.Runtime{}, fmt.Errorf("this worker has no runtime %q", spec.Runtime)
+	}
+	digest, err := w.Sandboxes.Image(ctx, runtime.Image())
+	if err != nil {
+		return sandbox.Program{}, job.Runtime{}, err
+	}
+	files, entrypoint, err := inputs(*spec, runtime.File)
+	if err != nil {
+		return sandbox.Program{}, job.Runtime{}, err
+	}
+	compile, command := runtime.Command(entrypoint, spec.Args)
+	env := make(map[string]string, len(runtime.Env)+len(spec.Env))
+	for k, v := range runtime.Env {
+		env[k] = v
+	}
+	for k, v := range spec.Env {
+		env[k] = v
+	}
+	return sandbox.Program{
+		JobID: j.ID, Epoch: j.Epoch, Image: runtime.Image(), Compile: compile, Command: command,
+		Env: env, Files: files, Stdin: []byte(spec.Stdin),
+		Limits: spec.Limits.Filled(runtime.Limits),
+	}, job.Runtime{Name: runtime.Name, Version: runtime.Version, Image: runtime.Image(), ImageDigest: digest}, nil
+}
+
+// maxSpecBytes bounds a spec that is read from S3; base64 and JSON make it larger than its inputs.
+const maxSpecBytes = 256 << 20
+
+// inputs are the files of the job's directory and the one that is run.
+func inputs(spec job.Spec, runtimeFile string) (files []sandbox.File, entrypoint string, err error) {
+	entrypoint = spec.Entrypoint
+	switch {
+	case entrypoint != "":
+	case spec.Source == "" && len(spec.Files) == 1:
+		entrypoint = spec.Files[0].Name
+	default:
+		entrypoint = runtimeFile
+	}
+	if spec.Source != "" {
+		files = append(files, sandbox.File{Name: entrypoint, Content: []byte(spec.Source)})
+	}
+	for _, f := range spec.Files {
+		content, err := f.Bytes()
+		if err != nil {
+			return nil, "", fmt.Errorf("read input %q: %w", f.Name, err)
+		}
+		files = append(files, sandbox.File{Name: f.Name, Content: content})
+	}
+	return files, entrypoint, nil
+}

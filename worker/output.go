@@ -1,0 +1,108 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/failpoint"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// output takes what a job makes while it is made: it is the sandbox's Sink. Artifacts
+// go to S3 as they come, streams are kept.
+type output struct {
+	objects        Objects
+	keys           artifacts.Keys
+	epoch          int64
+	stdout, stderr capture
+
+	artifacts []job.Artifact
+	names     map[string]bool
+	// dirty: something was begun in S3 that the result does not name.
+	dirty bool
+}
+
+func newOutput(w *Worker, keys artifacts.Keys, epoch int) *output {
+	return &output{
+		objects: w.Objects, keys: keys, epoch: int64(epoch),
+		stdout: capture{dir: w.SpoolDir}, stderr: capture{dir: w.SpoolDir},
+		artifacts: []job.Artifact{}, names: map[string]bool{},
+	}
+}
+
+// Stdout keeps what the program printed. The sandbox has bounded it.
+func (o *output) Stdout(p []byte) error {
+	err := o.stdout.write(p)
+	failpoint.Hit(failpoint.Running)
+	return err
+}
+
+// Stderr is Stdout's sibling.
+func (o *output) Stderr(p []byte) error { return o.stderr.write(p) }
+
+// Artifact streams a file of the job to S3. size is what the sandbox says, and
+// nothing is believed of it but that there are no more bytes.
+func (o *output) Artifact(ctx context.Context, name string, size int64, r io.Reader) error {
+	if problem := job.CheckName(name); problem != "" {
+		return fmt.Errorf("store artifact %q: its name %s", name, problem)
+	}
+	if o.names[name] {
+		return fmt.Errorf("store artifact %q: it came twice", name)
+	}
+	o.names[name] = true
+	o.dirty = true
+	object, err := o.objects.Upload(ctx, o.keys.Artifact(o.epoch, name), &firstRead{r: r}, artifacts.Options{Limit: size, Name: name})
+	if err != nil {
+		return fmt.Errorf("store artifact %q: %w", name, err)
+	}
+	o.dirty = false
+	o.artifacts = append(o.artifacts, job.Artifact{
+		Name: name, Size: object.Size, MediaType: object.MediaType, SHA256: object.SHA256, Kind: object.Kind,
+		URL: "artifacts/" + name,
+	})
+	return nil
+}
+
+// storeStreams puts the streams that are too long for a result, or no text, in S3.
+func (o *output) storeStreams(ctx context.Context, r *job.Result) error {
+	for _, s := range []struct {
+		capture *capture
+		name    string
+		key     string
+		url     *string
+	}{
+		{&o.stdout, "stdout", o.keys.Stdout(o.epoch), &r.StdoutURL},
+		{&o.stderr, "stderr", o.keys.Stderr(o.epoch), &r.StderrURL},
+	} {
+		if s.capture.inline() {
+			continue
+		}
+		body, err := s.capture.all()
+		if err != nil {
+			return err
+		}
+		if _, err := o.objects.Upload(ctx, s.key, body, artifacts.Options{Limit: s.capture.size, Name: s.name + ".txt"}); err != nil {
+			return fmt.Errorf("store %s: %w", s.name, err)
+		}
+		*s.url = s.name
+	}
+	return nil
+}
+
+func (o *output) close() error { return errors.Join(o.stdout.close(), o.stderr.close()) }
+
+// firstRead is where an upload has begun.
+type firstRead struct {
+	r    io.Reader
+	once sync.Once
+}
+
+func (f *firstRead) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	f.once.Do(func() { failpoint.Hit(failpoint.Uploading) })
+	return n, err
+}

@@ -1,0 +1,35 @@
+package worker
+
+import (
+	"strings"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// result is what the job's owner gets to see of the outcome.
+func (w *Worker) result(j record.Job, runtime job.Runtime, o sandbox.Outcome, out *output) job.Result {
+	r := j.Failure(o.Status, nil, time.Now())
+	r.Timing.StartupMS = o.Startup.Milliseconds()
+	r.ExitCode, r.Signal, r.Usage, r.Compile = &o.ExitCode, o.Signal, o.Usage, o.Compile
+	r.Stdout, r.Stderr = out.stdout.text(), out.stderr.text()
+	if o.Status == job.TimedOut {
+		exitCode := job.TimedOutExitCode
+		r.ExitCode, r.Signal = &exitCode, ""
+		r.Stderr = withLine(r.Stderr, "Execution timed out")
+	}
+	r.Artifacts, r.ArtifactsSkipped, r.ArtifactsSkippedTotal = out.artifacts, o.Skipped, o.SkippedTotal
+	runtime.OCIRuntime = o.OCIRuntime
+	r.Runtime, r.LimitsEnforced, r.Worker = runtime, o.LimitsEnforced, w.ID
+	return r
+}
+
+// withLine adds a line to a stream's text, after whatever the program printed.
+func withLine(text, line string) string {
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text + line + "\n"
+}

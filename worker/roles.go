@@ -1,0 +1,105 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+)
+
+const (
+	publishInterval = time.Minute
+	reapInterval    = 10 * time.Second
+)
+
+// startRoles starts what goes on beside the jobs: beating, publishing runtimes and
+// removing what dead workers left in Podman. They end with ctx.
+func (w *Worker) startRoles(ctx context.Context) *sync.WaitGroup {
+	var roles sync.WaitGroup
+	every := func(interval time.Duration, name string, do func(context.Context) error) {
+		roles.Go(func() {
+			tick := time.NewTicker(interval)
+			defer tick.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+				}
+				if err := do(ctx); err != nil && ctx.Err() == nil {
+					w.Log.Warn("worker: a role failed, it is tried again", "role", name, "error", err)
+				}
+			}
+		})
+	}
+	every(record.BeatInterval, "beat", w.beat)
+	every(publishInterval, "publish runtimes", w.publish)
+	every(reapInterval, "reap sandboxes", w.reap)
+	return &roles
+}
+
+// beat says that this worker lives and which jobs it runs.
+func (w *Worker) beat(ctx context.Context) error {
+	w.mu.Lock()
+	jobs := make([]string, 0, len(w.active))
+	for id := range w.active {
+		jobs = append(jobs, id)
+	}
+	w.mu.Unlock()
+	return w.Records.Beat(ctx, record.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: started, Jobs: jobs})
+}
+
+// publish says which runtimes this worker can run: those whose image is there.
+func (w *Worker) publish(ctx context.Context) error {
+	var list []record.Runtime
+	for _, r := range w.Runtimes.List() {
+		digest, err := w.Sandboxes.Image(ctx, r.Image())
+		if err != nil {
+			w.Log.Warn("runtime is not offered: its image is missing; build it with `glovebox runtimes build`",
+				"runtime", r.Name, "image", r.Image(), "error", err)
+			continue
+		}
+		list = append(list, record.Runtime{
+			Name: r.Name, Version: r.Version, Aliases: r.Aliases, File: r.File,
+			Image: r.Image(), ImageDigest: digest, Limits: r.Limits,
+		})
+	}
+	if len(list) == 0 {
+		return fmt.Errorf("no runtime has an image: build them with `glovebox runtimes build`")
+	}
+	return w.Records.PublishRuntimes(ctx, list)
+}
+
+// reap removes the sandboxes of workers that are no more.
+func (w *Worker) reap(ctx context.Context) error {
+	var failed error
+	n, err := w.Sandboxes.Reap(ctx, func(worker string) bool {
+		_, alive, err := w.Records.Worker(ctx, worker)
+		if err != nil {
+			failed = err
+			return true // who can't be asked about is left alone
+		}
+		if alive {
+			delete(w.absent, worker)
+		}
+		return alive || !w.gone(worker)
+	})
+	if n > 0 {
+		w.Log.Info("sandboxes of dead workers removed", "count", n)
+	}
+	return errors.Join(err, failed)
+}
+
+// gone reports whether the worker has been away for two beats as seen here: after a
+// restart of Redis, every worker is away until it beats again.
+func (w *Worker) gone(worker string) bool {
+	since, known := w.absent[worker]
+	if !known {
+		w.absent[worker] = time.Now()
+		return false
+	}
+	return time.Since(since) > 2*record.BeatInterval
+}

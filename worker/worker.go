@@ -1,0 +1,163 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/runtimes"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// Sandboxes runs programs that nobody trusts. An Outcome is what the program came to,
+// an error that Glovebox failed; when ctx ends, the sandbox is destroyed at once and
+// the error is ctx's cause.
+type Sandboxes interface {
+	Run(ctx context.Context, p sandbox.Program, sink sandbox.Sink) (sandbox.Outcome, error)
+	Image(ctx context.Context, name string) (digest string, err error)
+	Reap(ctx context.Context, alive func(worker string) bool) (int, error)
+}
+
+// Objects stores what jobs make.
+type Objects interface {
+	Upload(ctx context.Context, key string, r io.Reader, o artifacts.Options) (artifacts.Object, error)
+	PutBytes(ctx context.Context, key, mediaType string, data []byte) (artifacts.Object, error)
+	GetBytes(ctx context.Context, key string, limit int64) ([]byte, error)
+	Sweep(ctx context.Context, prefix string, keep func(key string) bool) (artifacts.Swept, error)
+}
+
+// Config is what a Worker works with.
+type Config struct {
+	// ID names this run of the worker; no two runs may share one.
+	ID        string
+	Version   string
+	Records   *record.Store
+	Objects   Objects
+	Sandboxes Sandboxes
+	Runtimes  runtimes.Set
+	// Concurrency is how many jobs run at once. Defaults to 2.
+	Concurrency int
+	// MemoryMB is what all sandboxes together may use. Defaults to Concurrency × 512.
+	MemoryMB int64
+	// Poll is how often an idle worker looks at Redis. Defaults to 25 ms.
+	Poll time.Duration
+	// Grace is how long running jobs may go on after a shutdown has begun; then they
+	// are handed back at no cost of attempts. Defaults to 20 s.
+	Grace time.Duration
+	// UploadTimeout is how long storing a job's files may take. Defaults to 15 min.
+	UploadTimeout time.Duration
+	// SpoolDir holds output too long for memory, in files without a name. Defaults to
+	// os.TempDir().
+	SpoolDir string
+	Log      *slog.Logger
+}
+
+// Worker runs jobs until its context ends.
+type Worker struct {
+	Config
+	memory  *semaphore.Weighted
+	cancels *record.Listener
+
+	mu     sync.Mutex
+	active map[string]struct{} // ids of the jobs that this worker runs
+	busy   sync.WaitGroup
+
+	absent map[string]time.Time // other workers, since when they have no key; reap's own
+}
+
+// Causes that end a run from outside.
+var (
+	errCanceled = errors.New("the job was cancelled")
+	errDrained  = errors.New("the worker is shutting down")
+)
+
+// New checks the configuration.
+func New(c Config) (*Worker, error) {
+	if c.ID == "" || c.Records == nil || c.Objects == nil || c.Sandboxes == nil || c.Log == nil {
+		return nil, errors.New("new worker: ID, Records, Objects, Sandboxes and Log are needed")
+	}
+	if c.Concurrency <= 0 {
+		c.Concurrency = 2
+	}
+	if c.MemoryMB <= 0 {
+		c.MemoryMB = int64(c.Concurrency) * 512
+	}
+	if c.Poll <= 0 {
+		c.Poll = 25 * time.Millisecond
+	}
+	if c.Grace <= 0 {
+		c.Grace = 20 * time.Second
+	}
+	if c.UploadTimeout <= 0 {
+		c.UploadTimeout = 15 * time.Minute
+	}
+	if c.SpoolDir == "" {
+		c.SpoolDir = os.TempDir()
+	}
+	return &Worker{Config: c, memory: semaphore.NewWeighted(c.MemoryMB), active: map[string]struct{}{}, absent: map[string]time.Time{}}, nil
+}
+
+// Run takes jobs until ctx ends, then drains: running jobs may finish within the
+// grace, the rest are handed back. It returns nil when nothing was lost.
+func (w *Worker) Run(ctx context.Context) error {
+	// What has to outlive ctx, for the drain's sake, ends with life.
+	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+
+	if err := w.beat(ctx); err != nil {
+		return fmt.Errorf("say that the worker lives: %w", err)
+	}
+	if err := w.publish(ctx); err != nil {
+		return err
+	}
+	w.cancels = w.Records.ListenCancel(life)
+	defer w.cancels.Close()
+	roles := w.startRoles(life)
+
+	server := asynq.NewServerFromRedisClient(w.Records.Redis(), w.serverConfig())
+	handler := asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error { return w.handle(life, t) })
+	if err := server.Start(handler); err != nil {
+		end(err)
+		roles.Wait()
+		return fmt.Errorf("start taking jobs: %w", err)
+	}
+	w.Log.Info("worker takes jobs", "worker", w.ID, "concurrency", w.Concurrency, "memory_mb", w.MemoryMB)
+
+	<-ctx.Done()
+	server.Stop() // take no more
+	w.drain(end)
+	server.Shutdown() // no handler runs any more, so there is nothing that it could requeue
+	roles.Wait()
+	return w.Records.Leave(context.WithoutCancel(ctx), w.ID)
+}
+
+// drain lets running jobs finish within the grace, then ends the worker's life: what
+// still runs is handed back.
+func (w *Worker) drain(end context.CancelCauseFunc) {
+	done := make(chan struct{})
+	go func() { w.busy.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(w.Grace):
+		w.Log.Info("grace is over, running jobs are handed back", "worker", w.ID)
+	}
+	end(errDrained)
+	<-done
+}
+
+func (w *Worker) serverConfig() asynq.Config {
+	c := record.ServerConfig(w.Concurrency, record.JobQueues(), w.Poll)
+	c.Logger = asynqLog{w.Log}
+	c.LogLevel = asynq.WarnLevel
+	return c
+}

@@ -1,0 +1,323 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/runtimes"
+	"github.com/glovebox-run/glovebox/worker"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// glovebox is everything a worker needs, for real.
+type glovebox struct {
+	t         *testing.T
+	redis     *gbtest.RedisServer
+	s3        *gbtest.S3Server
+	records   *record.Store
+	objects   *artifacts.Store
+	sandboxes *sandbox.Podman
+	stop      func() error
+}
+
+func start(t *testing.T, change func(*worker.Config)) *glovebox {
+	t.Helper()
+	for _, component := range []string{"redis", "s3", "podman"} {
+		gbtest.Require(t, component)
+	}
+	agent, err := gbtest.Tool("glovebox-agent")
+	if a := os.Getenv("GLOVEBOX_AGENT"); a != "" {
+		agent, err = a, nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &glovebox{t: t, redis: gbtest.Redis(t), s3: gbtest.S3(t)}
+	podman := gbtest.Podman(t)
+	ctx := t.Context()
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	if g.records, err = record.Open(ctx, record.Config{URL: g.redis.URL()}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.records.Close() })
+	g.objects, err = artifacts.Open(ctx, artifacts.Config{
+		Endpoint: g.s3.Endpoint, Region: g.s3.Region, Bucket: "glovebox", AccessKey: g.s3.AccessKey, SecretKey: g.s3.SecretKey, PathStyle: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.objects.Close)
+	if err := g.objects.EnsureBucket(ctx); err != nil {
+		t.Fatal(err)
+	}
+	id := record.NewID("w")
+	g.sandboxes, err = sandbox.Open(ctx, sandbox.Config{Socket: podman.Socket, Agent: agent, Instance: id, Worker: id, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.sandboxes.Close)
+	set, err := runtimes.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := worker.Config{
+		ID: id, Version: "test", Records: g.records, Objects: g.objects, Sandboxes: g.sandboxes,
+		Runtimes: set, Poll: 10 * time.Millisecond, Log: log,
+	}
+	if change != nil {
+		change(&c)
+	}
+	w, err := worker.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	workerCtx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(workerCtx) }()
+	stopped := false
+	g.stop = func() error { stopped = true; cancel(); return <-ended }
+	t.Cleanup(func() {
+		if stopped {
+			return
+		}
+		if err := g.stop(); err != nil {
+			t.Errorf("worker: %v", err)
+		}
+	})
+	return g
+}
+
+func (g *glovebox) submit(spec job.Spec) string {
+	g.t.Helper()
+	id := record.NewID("default")
+	if err := g.records.Create(g.t.Context(), id, spec, ""); err != nil {
+		g.t.Fatal(err)
+	}
+	return id
+}
+
+// state waits until the job is in one of the wanted states, or has ended.
+func (g *glovebox) state(id string, want ...job.Status) record.Job {
+	g.t.Helper()
+	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		j, err := g.records.Get(g.t.Context(), id)
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		for _, s := range want {
+			if j.State == s {
+				return j
+			}
+		}
+		if j.State.Final() {
+			return j
+		}
+		if time.Now().After(deadline) {
+			g.t.Fatalf("job %s is %s after 90 s", id, j.State)
+		}
+	}
+}
+
+func (g *glovebox) result(id string) job.Result {
+	g.t.Helper()
+	j := g.state(id)
+	b := j.Result
+	if j.ResultRef != "" {
+		stored, err := g.objects.GetBytes(g.t.Context(), j.ResultRef, 1<<20)
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		if b != nil && string(b) != string(stored) {
+			g.t.Errorf("the record's result differs from result.json:\n%s\n%s", b, stored)
+		}
+		b = stored
+	}
+	var r job.Result
+	if err := json.Unmarshal(b, &r); err != nil {
+		g.t.Fatalf("result of %s: %v", id, err)
+	}
+	return r
+}
+
+func TestJobs(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil)
+	for _, c := range []struct {
+		name string
+		spec job.Spec
+		want func(job.Result) string
+	}{
+		{
+			"hello", job.Spec{Runtime: "python", Source: "print('hello')", Metadata: map[string]string{"k": "v"}},
+			func(r job.Result) string {
+				return expect(r.Status == job.Succeeded && *r.ExitCode == 0 && r.Stdout == "hello\n" && r.Stderr == "" &&
+					r.Runtime.Name == "python" && r.Runtime.ImageDigest != "" && r.Attempt == 1 && r.Metadata["k"] == "v" &&
+					r.Usage.WallMS > 0 && r.Timing.StartupMS > 0 && r.Timing.FinishedAt != nil)
+			},
+		},
+		{
+			"an alias, arguments, environment, standard input and files",
+			job.Spec{
+				Runtime: "py", Entrypoint: "app/run.py", Args: []string{"a b", "--c"}, Env: map[string]string{"GREETING": "hi"}, Stdin: "line\n",
+				Files: []job.File{{Name: "app/run.py", Content: "import sys,os\nprint(sys.argv[1:], os.environ['GREETING'], input(), open('data.txt').read())"}, {Name: "data.txt", ContentBase64: "ZGF0YQ=="}},
+			},
+			func(r job.Result) string { return expect(r.Stdout == "['a b', '--c'] hi line data\n") },
+		},
+		{
+			"exit code", job.Spec{Runtime: "bash", Source: "echo oops >&2; exit 3"},
+			func(r job.Result) string {
+				return expect(r.Status == job.Failed && *r.ExitCode == 3 && r.Stderr == "oops\n" && r.Error == nil)
+			},
+		},
+		{
+			"signal", job.Spec{Runtime: "bash", Source: "kill -SEGV $$"},
+			func(r job.Result) string {
+				return expect(r.Status == job.Failed && r.Signal == "SIGSEGV" && *r.ExitCode == 139)
+			},
+		},
+		{
+			"time-out", job.Spec{Runtime: "bash", Source: "echo begun; sleep 60", Limits: job.Limits{WallMS: 500}},
+			func(r job.Result) string {
+				return expect(r.Status == job.TimedOut && *r.ExitCode == 124 && r.Stdout == "begun\n" && strings.Contains(r.Stderr, "Execution timed out"))
+			},
+		},
+		{
+			"too much output", job.Spec{Runtime: "bash", Source: "yes", Limits: job.Limits{OutputKB: 100}},
+			func(r job.Result) string {
+				return expect(r.Status == job.OutputLimitExceeded && len(r.Stdout) == job.InlineOutput && r.StdoutURL == "stdout")
+			},
+		},
+		{
+			"output that is no text", job.Spec{Runtime: "bash", Source: `printf 'a\377b'`},
+			func(r job.Result) string { return expect(r.Stdout == "a\uFFFDb" && r.StdoutURL == "stdout") },
+		},
+		{
+			"a chart and a file", job.Spec{Runtime: "python", Source: "import matplotlib.pyplot as plt\nplt.plot([1,2])\nplt.show()\nopen('out/x.csv','w').write('a,b') if __import__('os').makedirs('out') is None else 0", Limits: job.Limits{WallMS: 60_000, MemoryMB: 512}},
+			func(r job.Result) string {
+				return expect(r.Status == job.Succeeded && len(r.Artifacts) == 2 &&
+					r.Artifacts[0].Name == "chart-1.png" && r.Artifacts[0].Kind == job.KindChart && r.Artifacts[0].MediaType == "image/png" &&
+					r.Artifacts[1].Name == "out/x.csv" && r.Artifacts[1].Kind == job.KindFile && r.Artifacts[1].Size == 3)
+			},
+		},
+		{
+			"node", job.Spec{Runtime: "node", Source: "console.log(require('lodash').sum([1,2]))"},
+			func(r job.Result) string { return expect(r.Stdout == "3\n") },
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := g.result(g.submit(c.spec))
+			if problem := c.want(r); problem != "" {
+				b, _ := json.MarshalIndent(r, "", "  ")
+				t.Errorf("%s: %.4000s", problem, b)
+			}
+		})
+	}
+}
+
+func expect(ok bool) string {
+	if ok {
+		return ""
+	}
+	return "not the result that was expected"
+}
+
+func TestOutputBeyondTheResultIsWhole(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil)
+	id := g.submit(job.Spec{Runtime: "bash", Source: "seq 1 100000"})
+	r := g.result(id)
+	if r.Status != job.Succeeded || r.StdoutURL != "stdout" {
+		t.Fatalf("got %s, stdout_url %q", r.Status, r.StdoutURL)
+	}
+	body, _, err := g.objects.Get(t.Context(), fmt.Sprintf("tenants/default/jobs/%s/1/stdout", id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	whole, err := io.ReadAll(body)
+	if err != nil || !strings.HasSuffix(string(whole), "\n100000\n") || !strings.HasPrefix(string(whole), r.Stdout) {
+		t.Errorf("got %d bytes, %v", len(whole), err)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil)
+	id := g.submit(job.Spec{Runtime: "bash", Source: "sleep 60", Limits: job.Limits{WallMS: 100_000}})
+	g.state(id, job.Running)
+	time.Sleep(300 * time.Millisecond) // somewhere in its start or run
+	began := time.Now()
+	if _, err := g.records.Cancel(t.Context(), id, nil); err != nil {
+		t.Fatal(err)
+	}
+	r := g.result(id)
+	if r.Status != job.Canceled || r.ExitCode != nil {
+		t.Errorf("got %+v", r)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("a cancel took %s, want at most a second", took)
+	}
+}
+
+func TestDrainHandsBackAtNoCost(t *testing.T) {
+	t.Parallel()
+	g := start(t, func(c *worker.Config) { c.Grace = time.Second })
+	quick := g.submit(job.Spec{Runtime: "bash", Source: "sleep 0.5; echo done"})
+	slow := g.submit(job.Spec{Runtime: "bash", Source: "sleep 60", Limits: job.Limits{WallMS: 100_000}})
+	g.state(quick, job.Running)
+	g.state(slow, job.Running)
+	time.Sleep(400 * time.Millisecond)
+	if err := g.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if r := g.result(quick); r.Stdout != "done\n" {
+		t.Errorf("a job that could finish within the grace: got %+v", r)
+	}
+	j, err := g.records.Get(t.Context(), slow)
+	if err != nil || j.State != job.Queued || j.Attempts != 0 || j.Epoch != 2 {
+		t.Errorf("got state %s attempts %d epoch %d %v, want queued 0 2", j.State, j.Attempts, j.Epoch, err)
+	}
+}
+
+func TestStoreComesBack(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil)
+	g.s3.Kill()
+	id := g.submit(job.Spec{Runtime: "bash", Source: "echo hello > file"})
+	g.state(id, job.Running)
+	time.Sleep(2 * time.Second)
+	g.s3.Restart()
+	r := g.result(id)
+	if r.Status != job.Succeeded || len(r.Artifacts) != 1 {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestRedisRestartsWhileAJobRuns(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil)
+	id := g.submit(job.Spec{Runtime: "bash", Source: "sleep 1; echo survived"})
+	g.state(id, job.Running)
+	g.redis.Kill()
+	time.Sleep(2 * time.Second)
+	g.redis.Restart()
+	if r := g.result(id); r.Stdout != "survived\n" || r.Attempt != 1 {
+		t.Errorf("got %+v", r)
+	}
+}
