@@ -1,0 +1,173 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const (
+	maxExcerpt = 1 << 10
+	// maxDrain is how much of an answer is read so that its connection can be used
+	// again; beyond it a new one is cheaper.
+	maxDrain = 64 << 10
+)
+
+// Config of a [Sender].
+type Config struct {
+	// Guard decides which addresses are dialled. Defaults to NewGuard(GuardConfig{}):
+	// public addresses on ports 80 and 443.
+	Guard *Guard
+	// Timeout of an attempt, from resolving the name to the end of the answer.
+	// Defaults to 20 s; the specification asks for 15 to 30.
+	Timeout time.Duration
+	// UserAgent defaults to "Glovebox-Webhook".
+	UserAgent string
+	// RootCAs vouch for receivers' certificates. Defaults to the system's.
+	RootCAs *x509.CertPool
+}
+
+// Sender makes attempts to deliver. It is safe for concurrent use.
+type Sender struct {
+	guard     *Guard
+	timeout   time.Duration
+	userAgent string
+	client    *http.Client
+}
+
+// New returns a Sender.
+func New(c Config) *Sender {
+	if c.Guard == nil {
+		c.Guard = NewGuard(GuardConfig{})
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = 20 * time.Second
+	}
+	if c.UserAgent == "" {
+		c.UserAgent = "Glovebox-Webhook"
+	}
+	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: c.Guard.Control}
+	return &Sender{guard: c.Guard, timeout: c.Timeout, userAgent: c.UserAgent, client: &http.Client{
+		// A redirect could lead anywhere, and turns a POST into a GET.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			Proxy:                  nil, // it would dial for us, past the guard
+			DialContext:            dialer.DialContext,
+			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.RootCAs},
+			TLSHandshakeTimeout:    10 * time.Second,
+			DisableCompression:     true, // an answer can't blow up in memory
+			MaxResponseHeaderBytes: 16 << 10,
+			MaxIdleConns:           64,
+			MaxIdleConnsPerHost:    2,
+			IdleConnTimeout:        30 * time.Second,
+		},
+	}}
+}
+
+// Close ends idle connections. Nothing may be under way.
+func (s *Sender) Close() { s.client.CloseIdleConnections() }
+
+// Request is one attempt.
+type Request struct {
+	URL string
+	// ID names the message; every attempt has the same.
+	ID string
+	// Timestamp of the attempt, which is signed.
+	Timestamp time.Time
+	Body      []byte
+	// Secrets that sign, at least one.
+	Secrets []Secret
+}
+
+// Response is what the receiver said.
+type Response struct {
+	// Status is 0 when there was no answer.
+	Status int
+	// RetryAfter is how long the receiver asks us to wait, up to a day; 0 if it doesn't.
+	RetryAfter time.Duration
+	// Body begins as the answer does: at most 1 KiB of valid UTF-8.
+	Body     string
+	Duration time.Duration
+}
+
+// Send makes one attempt. The error is nil only when the receiver answered 2xx.
+// Otherwise it is a [*Error], whose text may be shown to who gave the URL, or an error
+// of [Sign], which is ours. errors.Is tells [ErrURL], [ErrBlocked], [ErrGone] and
+// [ErrStatus]; the first is not worth another attempt, and the third forbids it.
+func (s *Sender) Send(ctx context.Context, r Request) (Response, error) {
+	u, err := parseURL(r.URL)
+	if err != nil {
+		return Response{}, &Error{err.Error(), err}
+	}
+	headers, err := Sign(r.Secrets, r.ID, r.Timestamp, r.Body)
+	if err != nil {
+		return Response{}, err
+	}
+	headers.Set("Content-Type", "application/json")
+	headers.Set("User-Agent", s.userAgent)
+
+	start := time.Now()
+	attempt, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(attempt, http.MethodPost, u.String(), bytes.NewReader(r.Body))
+	if err != nil {
+		return Response{}, &Error{ErrURL.Error(), fmt.Errorf("%w: %w", ErrURL, err)}
+	}
+	req.Header = headers
+	res, err := s.client.Do(req)
+	if err != nil {
+		return Response{Duration: time.Since(start)}, s.explain(ctx, u.Hostname(), err)
+	}
+	defer res.Body.Close()
+	// The status is the answer. How the body ends changes nothing, so errors don't count.
+	excerpt, _ := io.ReadAll(io.LimitReader(res.Body, maxExcerpt))
+	_, _ = io.CopyN(io.Discard, res.Body, maxDrain)
+	answer := Response{
+		Status:     res.StatusCode,
+		RetryAfter: retryAfter(res.Header.Get("Retry-After"), time.Now()),
+		Body:       strings.ToValidUTF8(string(excerpt), ""),
+		Duration:   time.Since(start),
+	}
+	return answer, judge(res.StatusCode)
+}
+
+func judge(status int) error {
+	switch {
+	case status >= 200 && status <= 299:
+		return nil
+	case status == http.StatusGone:
+		return &Error{"the endpoint answered 410: it wants no more webhooks", ErrGone}
+	case status >= 300 && status <= 399:
+		return &Error{fmt.Sprintf("the endpoint answered %d: redirects are not followed", status), ErrStatus}
+	}
+	return &Error{fmt.Sprintf("the endpoint answered %d", status), ErrStatus}
+}
+
+// What became of an attempt.
+var (
+	// ErrGone is the answer 410: the endpoint must not be tried again.
+	ErrGone = errors.New("endpoint is gone")
+	// ErrStatus is any other answer but 2xx.
+	ErrStatus = errors.New("endpoint refused")
+)
+
+// Error is a failed attempt. Its text says no more than who gave the URL knows or may
+// know: no address that a name resolved to, no address of ours. What it wraps is for
+// logs.
+type Error struct {
+	Message string
+	cause   error
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap returns the cause, in all its detail.
+func (e *Error) Unwrap() error { return e.cause }
