@@ -1,9 +1,11 @@
-// Package failpoint kills the process at a named step of a job, so that tests can
-// show what a kill -9 there leaves behind. It does so only in binaries built with
-// the tag `failpoint`; in all others Hit is an empty function.
+// Package failpoint stops the process at a named step of a job, so that tests can
+// show what a kill -9, or the loss of something else, leaves behind just there. It
+// does so only in binaries built with the tag `failpoint`; in all others [Hit] is an
+// empty function.
 //
-// GLOVEBOX_FAILPOINT is `<name>:<file>`: the first process that reaches the step
-// while file does not exist creates it and dies by SIGKILL.
+// GLOVEBOX_FAILPOINT is `kill:<name>:<file>` or `pause:<name>:<file>`. The first
+// process that reaches the step while file does not exist creates it, and dies by
+// SIGKILL, or waits until the file has gone.
 package failpoint
 
 // The named steps of a job.

@@ -5,16 +5,21 @@ package failpoint
 import (
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
+	"time"
 )
 
-// Hit kills the process when GLOVEBOX_FAILPOINT names this step and its file is not there yet.
+var passed atomic.Bool
+
+// Hit stops the process when GLOVEBOX_FAILPOINT names this step, once.
 func Hit(name string) {
-	want, file, ok := strings.Cut(os.Getenv("GLOVEBOX_FAILPOINT"), ":")
-	if !ok || want != name {
+	parts := strings.SplitN(os.Getenv("GLOVEBOX_FAILPOINT"), ":", 3)
+	if len(parts) != 3 || parts[1] != name || passed.Load() {
 		return
 	}
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	file := parts[2]
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 	if os.IsExist(err) {
 		return
 	}
@@ -22,6 +27,17 @@ func Hit(name string) {
 		panic("failpoint: " + err.Error())
 	}
 	f.Close()
-	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	select {}
+	passed.Store(true)
+	if parts[0] == "kill" {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+	for exists(file) {
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
