@@ -107,7 +107,6 @@ func bound(l job.Limits) error {
 		{"core size", unix.RLIMIT_CORE, 0},
 		{"file size", unix.RLIMIT_FSIZE, uint64(l.FileMB) << 20},
 		{"cpu time", unix.RLIMIT_CPU, seconds},
-		{"message queues", unix.RLIMIT_MSGQUEUE, 0},
 		{"processes", unix.RLIMIT_NPROC, uint64(l.Processes)},
 		{"open files", unix.RLIMIT_NOFILE, uint64(l.OpenFiles)},
 	} {

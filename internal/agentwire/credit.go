@@ -8,6 +8,10 @@ import (
 // ErrClosed is what a closed [Credit] answers.
 var ErrClosed = errors.New("credit is closed")
 
+// FrameCost is what a bulk frame costs beside its payload, so that credit bounds the
+// memory of a receiver of many small frames too.
+const FrameCost = 64
+
 // Credit is how many bulk bytes the agent may still send.
 type Credit struct {
 	mu     sync.Mutex
@@ -35,18 +39,18 @@ func (c *Credit) Grant(n int64) error {
 	return nil
 }
 
-// Take waits for credit and takes up to most bytes of it, at least one.
+// Take waits for credit and takes it for one frame of up to most bytes, at least one.
 func (c *Credit) Take(most int) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.left == 0 && !c.closed {
+	for c.left <= FrameCost && !c.closed {
 		c.more.Wait()
 	}
 	if c.closed {
 		return 0, ErrClosed
 	}
-	n := min(int64(most), c.left)
-	c.left -= n
+	n := min(int64(most), c.left-FrameCost)
+	c.left -= n + FrameCost
 	return int(n), nil
 }
 

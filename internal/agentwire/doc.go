@@ -38,6 +38,7 @@
 // conmon writes to the attached client in its only thread, so a worker that stops
 // reading stops stdin, cancel and exit with it. The worker therefore always reads,
 // and its memory is bounded by credit: the agent sends bulk bytes (see [Type.Bulk])
-// only against a grant ([Credit] frames), and waits when it has none. The worker
+// only against a grant (credit frames, counted by [Credit]), and waits when it has none.
+// A frame costs its payload and [FrameCost]. The worker
 // grants again what it has passed on. The other frames are bounded by their number.
 package agentwire

@@ -109,6 +109,14 @@ func (f Frame) Decode(v any) error {
 	return nil
 }
 
+// Cost is how much credit the frame uses up.
+func (f Frame) Cost() int64 {
+	if !f.Type.Bulk() {
+		return 0
+	}
+	return int64(len(f.Payload)) + FrameCost
+}
+
 // Credit returns the grant that a credit frame carries.
 func (f Frame) Credit() int64 { return int64(binary.BigEndian.Uint32(f.Payload)) }
 

@@ -55,7 +55,7 @@ func (a *FromAgent) Over() bool { return a.state == over }
 // Accept checks the next frame.
 func (a *FromAgent) Accept(f Frame) error {
 	if f.Type.Bulk() {
-		if a.outstanding -= int64(len(f.Payload)); a.outstanding < 0 {
+		if a.outstanding -= f.Cost(); a.outstanding < 0 {
 			return violation("%s beyond the credit", f.Type)
 		}
 	}

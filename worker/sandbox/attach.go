@@ -1,0 +1,141 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/containers/podman/v5/version"
+)
+
+// stream is a container's attached stdin (Write), stdout (Read) and stderr (complaint).
+//
+// The bindings' own Attach is not used: it replaces the transport of the connection
+// that all other requests share, inspects the container first, and leaves a goroutine
+// behind that reads its stdin. Their dialer, version and stream format are.
+type stream struct {
+	net.Conn
+	r    *bufio.Reader
+	left int // of the frame being read
+	kind byte
+
+	mu     sync.Mutex
+	stderr []byte
+}
+
+const (
+	streamStdout = 1
+	streamStderr = 2
+	streamError  = 3
+	// maxComplaint bounds what is kept of the agent's stderr; it has nothing to say
+	// there, unless it panics.
+	maxComplaint = 4 << 10
+)
+
+// attach connects to a container that was created and not yet started.
+func (p *Podman) attach(ctx context.Context, name string) (*stream, error) {
+	conn, err := p.http.GetDialer(p.with(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("attach to container: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	s, err := upgrade(conn, name)
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("attach to container: %w", err)
+	}
+	return s, nil
+}
+
+func upgrade(conn net.Conn, name string) (*stream, error) {
+	// No detach keys: with the default ones, a byte 0x10 in the stream is held back.
+	query := url.Values{"stdin": {"true"}, "stdout": {"true"}, "stderr": {"true"}, "stream": {"true"}, "detachKeys": {""}}
+	api := version.APIVersion[version.Libpod][version.CurrentAPI]
+	request, err := http.NewRequest(http.MethodPost, fmt.Sprintf("http://d/v%d.%d.%d/libpod/containers/%s/attach?%s",
+		api.Major, api.Minor, api.Patch, url.PathEscape(name), query.Encode()), nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Connection", "Upgrade")
+	request.Header.Set("Upgrade", "tcp")
+	if err := request.Write(conn); err != nil {
+		return nil, err
+	}
+	r := bufio.NewReaderSize(conn, 64<<10)
+	response, err := http.ReadResponse(r, request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusSwitchingProtocols {
+		defer response.Body.Close()
+		body, _ := io.ReadAll(io.LimitReader(response.Body, 1024)) // only to say more in the error
+		return nil, fmt.Errorf("podman answered %s: %s", response.Status, body)
+	}
+	return &stream{Conn: conn, r: r}, nil
+}
+
+// Read reads the container's stdout.
+func (s *stream) Read(p []byte) (int, error) {
+	for {
+		for s.left == 0 {
+			if err := s.header(); err != nil {
+				return 0, err
+			}
+		}
+		want := p[:min(len(p), s.left)]
+		if s.kind == streamStdout {
+			n, err := s.r.Read(want)
+			s.left -= n
+			return n, err
+		}
+		var aside [1024]byte
+		n, err := s.r.Read(aside[:min(len(aside), s.left)])
+		s.left -= n
+		s.complain(aside[:n])
+		if err != nil {
+			return 0, err
+		}
+		if s.kind == streamError && s.left == 0 {
+			return 0, fmt.Errorf("podman ended the stream: %s", s.complaint())
+		}
+	}
+}
+
+// header reads which stream the next bytes are of, and how many they are.
+func (s *stream) header() error {
+	var h [8]byte
+	if _, err := io.ReadFull(s.r, h[:]); err != nil {
+		return err
+	}
+	s.kind, s.left = h[0], int(binary.BigEndian.Uint32(h[4:]))
+	if s.kind == 0 {
+		s.kind = streamStdout // podman numbers it so before a container has started
+	}
+	if s.kind > streamError {
+		return fmt.Errorf("podman's stream has no channel %d", s.kind)
+	}
+	return nil
+}
+
+func (s *stream) complain(p []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stderr = append(s.stderr, p[:min(len(p), maxComplaint-len(s.stderr))]...)
+}
+
+// complaint is what the agent wrote to stderr.
+func (s *stream) complaint() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.stderr)
+}

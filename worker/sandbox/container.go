@@ -1,0 +1,176 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/containers/podman/v5/pkg/bindings/containers"
+	"github.com/containers/podman/v5/pkg/errorhandling"
+	"github.com/containers/podman/v5/pkg/specgen"
+	spec "github.com/opencontainers/runtime-spec/specs-go"
+	"go.podman.io/image/v5/manifest"
+)
+
+// The labels by which a reaper knows what is whose.
+const (
+	labelInstance = "run.glovebox.instance"
+	labelWorker   = "run.glovebox.worker"
+	labelJob      = "run.glovebox.job"
+	labelEpoch    = "run.glovebox.epoch"
+)
+
+const (
+	agentInside = "/glovebox-agent"
+	// sandboxCost is what gVisor and the agent need beside the job, MiB, for hosts
+	// whose OCI runtime enforces a hard limit.
+	sandboxCost = 64
+)
+
+// create makes the container and returns its name, which is in use until remove.
+func (p *Podman) create(ctx context.Context, program Program, imageID string) (string, error) {
+	name := "glovebox-" + rand.Text()
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return "", errors.New("create container: closed")
+	}
+	// Before the container exists, so that no Reap takes it for a dead worker's.
+	p.running[name] = true
+	p.mu.Unlock()
+	if _, err := containers.CreateWithSpec(p.with(ctx), p.spec(name, program, imageID), nil); err != nil {
+		p.remove(name) // the service may have made it all the same
+		return "", fmt.Errorf("create container: %w", err)
+	}
+	return name, nil
+}
+
+// spec is the whole of the container: what DESIGN.md promises is here.
+func (p *Podman) spec(name string, program Program, imageID string) *specgen.SpecGenerator {
+	l := program.Limits
+	s := specgen.NewSpecGenerator(imageID, false)
+	yes, no := true, false
+	stopTimeout := uint(0)
+
+	s.Name = name
+	s.Labels = map[string]string{
+		labelInstance: p.config.Instance,
+		labelWorker:   p.config.Worker,
+		labelJob:      program.JobID,
+		labelEpoch:    strconv.Itoa(program.Epoch),
+	}
+	// The agent, and nothing of the image's: no entry point, command, user, working
+	// directory, environment, volume or health check.
+	s.Entrypoint = []string{agentInside}
+	s.User = "0:0"
+	s.WorkDir = "/"
+	s.Env = map[string]string{}
+	s.UnsetEnvAll = &yes
+	s.EnvHost = &no
+	s.HTTPProxy = &no
+	s.ImageVolumeMode = "ignore"
+	s.HealthConfig = &manifest.Schema2HealthConfig{Test: []string{"NONE"}}
+	s.Systemd = "false"
+	s.Stdin = &yes
+	s.Terminal = &no
+	s.LogConfiguration = &specgen.LogConfig{Driver: "none"}
+	s.StopTimeout = &stopTimeout
+	s.Timeout = uint(p.config.Backstop / time.Second)
+
+	s.Hostname = "glovebox"
+	s.NetNS = specgen.Namespace{NSMode: specgen.NoNetwork}
+	s.IpcNS = specgen.Namespace{NSMode: specgen.None} // otherwise /dev/shm is a directory of the host
+	s.UseImageHosts = &yes                            // no hosts file, no resolv.conf, no passwd made for it
+	s.UseImageResolvConf = &yes
+	s.Passwd = &no
+
+	s.CapDrop = []string{"all"}
+	s.CapAdd = []string{"CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL"}
+	s.NoNewPrivileges = &yes
+	s.ReadOnlyFilesystem = &yes
+	s.ReadWriteTmpfs = &no
+	s.Mounts = []spec.Mount{
+		{
+			Destination: agentInside, Type: "bind", Source: p.config.Agent,
+			Options: []string{"bind", "ro", "nosuid", "nodev"},
+		},
+		// The directory is root's, so that its mode stays what it is; what is in it is
+		// the job's. (Podman 4 refuses uid= and gid=.)
+		tmpfs("/work", l.DiskMB, "0777"),
+		tmpfs("/tmp", l.DiskMB, "1777"),
+		tmpfs("/dev/shm", l.MemoryMB, "1777"),
+	}
+
+	// runsc applies none of these under rootless Podman; an OCI runtime that owns a
+	// delegated cgroup can. The agent's and the host's own limits never rely on it.
+	memory := (l.MemoryMB + sandboxCost) << 20
+	pids := 2*l.Processes + 64
+	period := uint64(100_000)
+	quota := int64(l.CPUs * float64(period))
+	s.ResourceLimits = &spec.LinuxResources{
+		Memory: &spec.LinuxMemory{Limit: &memory},
+		Pids:   &spec.LinuxPids{Limit: pids},
+		CPU:    &spec.LinuxCPU{Period: &period, Quota: &quota},
+	}
+	return s
+}
+
+func tmpfs(path string, sizeMB int64, mode string) spec.Mount {
+	return spec.Mount{
+		Destination: path, Type: "tmpfs", Source: "tmpfs",
+		Options: []string{"rw", "nosuid", "nodev", "notmpcopyup", fmt.Sprintf("size=%dm", sizeMB), "mode=" + mode},
+	}
+}
+
+// remove destroys the container, now and with force, in the background: nobody waits
+// for it but Close. It is tried again until the container is gone; what even that
+// leaves, Reap finds.
+func (p *Podman) remove(name string) {
+	p.removals.Go(func() {
+		defer func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			delete(p.running, name)
+		}()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		var err error
+		for pause := 50 * time.Millisecond; ; pause *= 2 {
+			if err = p.removeOnce(ctx, name); err == nil {
+				return
+			}
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				p.config.Log.Error("remove container", "container", name, "error", err)
+				return
+			}
+		}
+	})
+}
+
+func (p *Podman) removeOnce(ctx context.Context, name string) error {
+	options := new(containers.RemoveOptions).WithForce(true).WithIgnore(true).WithTimeout(0).WithVolumes(true)
+	reports, err := containers.Remove(p.with(ctx), name, options)
+	if isNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("remove container %s: %w", name, err)
+	}
+	for _, r := range reports {
+		if r.Err != nil && !isNotFound(r.Err) {
+			return fmt.Errorf("remove container %s: %w", name, r.Err)
+		}
+	}
+	return nil
+}
+
+func isNotFound(err error) bool {
+	var model *errorhandling.ErrorModel
+	return errors.As(err, &model) && model.ResponseCode == http.StatusNotFound
+}

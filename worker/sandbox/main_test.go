@@ -1,0 +1,145 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// The suite runs on the service and the images that infra/setup.sh makes.
+var suite struct {
+	once   sync.Once
+	podman *sandbox.Podman
+	socket string
+	image  string
+}
+
+// open returns the suite's Podman, which lives until the end of the last test.
+func open(t testing.TB) *sandbox.Podman {
+	t.Helper()
+	gbtest.Require(t, "podman")
+	suite.once.Do(func() {
+		suite.socket = service(t)
+		suite.podman = openAs(t, "suite")
+		suite.image = pythonImage(t)
+	})
+	if suite.podman == nil || suite.image == "" {
+		t.Fatal("the sandbox suite could not be set up; the first test says why")
+	}
+	return suite.podman
+}
+
+func openAs(t testing.TB, worker string) *sandbox.Podman {
+	t.Helper()
+	agent := os.Getenv("GLOVEBOX_TEST_AGENT")
+	if agent == "" {
+		agent = filepath.Join(gbtest.ToolsDir, "glovebox-agent")
+	}
+	p, err := sandbox.Open(t.Context(), sandbox.Config{
+		Socket: suite.socket, Agent: agent, Instance: instance, Worker: worker,
+		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// program is a Python program with the default limits.
+func program(source string, options ...func(*sandbox.Program)) sandbox.Program {
+	p := sandbox.Program{
+		JobID: "test", Epoch: 1,
+		Command: []string{"python3", "main.py"},
+		Env:     map[string]string{"PYTHONDONTWRITEBYTECODE": "1"},
+		Files:   []sandbox.File{{Name: "main.py", Content: []byte(source)}},
+		Limits:  job.Limits{}.Filled(job.Limits{}),
+	}
+	for _, o := range options {
+		o(&p)
+	}
+	return p
+}
+
+// bash is a shell program with the default limits.
+func bash(source string, options ...func(*sandbox.Program)) sandbox.Program {
+	return program("", append([]func(*sandbox.Program){func(p *sandbox.Program) {
+		p.Command = []string{"bash", "main.sh"}
+		p.Files = []sandbox.File{{Name: "main.sh", Content: []byte(source)}}
+	}}, options...)...)
+}
+
+// limits changes a program's limits.
+func limits(l job.Limits) func(*sandbox.Program) {
+	return func(p *sandbox.Program) { p.Limits = l.Filled(job.Limits{}) }
+}
+
+// kept is a sink that keeps everything.
+type kept struct {
+	stdout, stderr bytes.Buffer
+	artifacts      []artifact
+	keepBytes      bool
+}
+
+type artifact struct {
+	name   string
+	size   int64
+	sha256 string
+	bytes  string
+}
+
+func (k *kept) Stdout(p []byte) error { k.stdout.Write(p); return nil }
+func (k *kept) Stderr(p []byte) error { k.stderr.Write(p); return nil }
+
+func (k *kept) Artifact(_ context.Context, name string, size int64, r io.Reader) error {
+	h := sha256.New()
+	var b bytes.Buffer
+	w := io.Writer(h)
+	if k.keepBytes {
+		w = io.MultiWriter(h, &b)
+	}
+	n, err := io.Copy(w, r)
+	if err != nil {
+		return err
+	}
+	if n != size {
+		return io.ErrUnexpectedEOF
+	}
+	k.artifacts = append(k.artifacts, artifact{name, size, hex.EncodeToString(h.Sum(nil)), b.String()})
+	return nil
+}
+
+func (k *kept) names() string {
+	names := make([]string, len(k.artifacts))
+	for i, a := range k.artifacts {
+		names[i] = a.name
+	}
+	return strings.Join(names, " ")
+}
+
+// run runs the program; Glovebox must not fail.
+func run(t testing.TB, p sandbox.Program) (sandbox.Outcome, *kept) {
+	t.Helper()
+	k := &kept{keepBytes: true}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	podman := open(t)
+	p.Image = suite.image
+	o, err := podman.Run(ctx, p, k)
+	if err != nil {
+		t.Fatalf("%v\nstderr: %s", err, k.stderr.String())
+	}
+	return o, k
+}

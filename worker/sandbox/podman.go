@@ -1,0 +1,188 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/containers/podman/v5/pkg/bindings"
+	"github.com/containers/podman/v5/pkg/bindings/system"
+	"github.com/sirupsen/logrus"
+)
+
+// ErrUnavailable is wrapped by errors of [Open] and [Podman.Ping] that say that
+// no program can be run, or not safely.
+var ErrUnavailable = errors.New("sandbox is unavailable")
+
+// Config says which Podman service to use and how.
+type Config struct {
+	// Socket is the path of the rootless service's unix socket. Required.
+	Socket string
+	// Agent is the path, on the service's host, of the static glovebox-agent. Required.
+	Agent string
+	// Instance labels every container with the Glovebox installation it belongs to, so
+	// that two can share a Podman user. Required.
+	Instance string
+	// Worker labels every container with the worker that made it. Required.
+	Worker string
+	// Log receives what is handled here: removals that fail, agents that complain.
+	// Defaults to discarding.
+	Log *slog.Logger
+	// StartTimeout bounds the time from the container's creation to the agent's first
+	// word. Defaults to 1 minute.
+	StartTimeout time.Duration
+	// Backstop is after how long Podman itself kills a container, should everything
+	// else have failed. It has to cover the upload of artifacts. Defaults to 2 hours.
+	Backstop time.Duration
+}
+
+func (c Config) withDefaults() (Config, error) {
+	for name, value := range map[string]string{"Socket": c.Socket, "Agent": c.Agent, "Instance": c.Instance, "Worker": c.Worker} {
+		if value == "" {
+			return c, fmt.Errorf("open sandbox: %s is missing", name)
+		}
+	}
+	for name, value := range map[string]string{"Socket": c.Socket, "Agent": c.Agent} {
+		if !filepath.IsAbs(value) {
+			return c, fmt.Errorf("open sandbox: %s %q is not absolute", name, value)
+		}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.StartTimeout == 0 {
+		c.StartTimeout = time.Minute
+	}
+	if c.Backstop == 0 {
+		c.Backstop = 2 * time.Hour
+	}
+	return c, nil
+}
+
+// Podman runs programs. It may be used by many goroutines at once.
+type Podman struct {
+	config     Config
+	conn       context.Context // carries the bindings' connection, as they want it
+	http       *bindings.Connection
+	ociRuntime string
+	images     imageCache
+
+	mu       sync.Mutex
+	running  map[string]bool // names of containers in use here
+	closed   bool
+	removals sync.WaitGroup
+}
+
+// runtimes are the OCI runtimes that mean gVisor. Anything else is refused.
+var runtimes = map[string]bool{"glovebox-runtime": true, "runsc": true}
+
+// Open connects to the service. It fails with [ErrUnavailable] when the service does not
+// answer, is not rootless, or would use an OCI runtime other than ours.
+func Open(ctx context.Context, config Config) (*Podman, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	silence()
+	// The connection outlives ctx: the bindings take it from a context, but bind no
+	// request to it that is made later with another.
+	conn, err := bindings.NewConnection(ctx, "unix://"+config.Socket)
+	if err != nil {
+		return nil, fmt.Errorf("%w: connect to podman: %w", ErrUnavailable, err)
+	}
+	client, err := bindings.GetClient(conn)
+	if err != nil {
+		return nil, fmt.Errorf("%w: connect to podman: %w", ErrUnavailable, err)
+	}
+	if t, ok := client.Client.Transport.(*http.Transport); ok {
+		t.MaxIdleConnsPerHost = 64 // with the default of 2, most requests would dial
+	}
+	p := &Podman{
+		config: config, conn: context.WithoutCancel(conn), http: client,
+		running: map[string]bool{},
+	}
+	if err := p.checkService(ctx); err != nil {
+		client.Client.CloseIdleConnections()
+		return nil, err
+	}
+	return p, nil
+}
+
+// silence turns off the logger that the bindings share, which warns of every program
+// that exits before its stdin is closed.
+var silence = sync.OnceFunc(func() {
+	logrus.SetOutput(io.Discard)
+	logrus.SetLevel(logrus.PanicLevel)
+})
+
+func (p *Podman) checkService(ctx context.Context) error {
+	info, err := system.Info(p.with(ctx), nil)
+	if err != nil {
+		return fmt.Errorf("%w: ask podman what it is: %w", ErrUnavailable, err)
+	}
+	oci := info.Host.OCIRuntime
+	if oci == nil {
+		return fmt.Errorf("%w: podman names no OCI runtime", ErrUnavailable)
+	}
+	if !runtimes[oci.Name] || !runtimes[filepath.Base(oci.Path)] {
+		return fmt.Errorf("%w: podman's OCI runtime is %q (%s), allowed are glovebox-runtime and runsc: "+
+			"start the service with CONTAINERS_CONF of infra/podman", ErrUnavailable, oci.Name, oci.Path)
+	}
+	if !info.Host.Security.Rootless {
+		return fmt.Errorf("%w: podman runs as root; it has to be rootless", ErrUnavailable)
+	}
+	p.ociRuntime = firstLine(oci.Version)
+	if p.ociRuntime == "" {
+		p.ociRuntime = oci.Name
+	}
+	return nil
+}
+
+// Ping reports whether the service answers.
+func (p *Podman) Ping(ctx context.Context) error {
+	response, err := p.http.DoRequest(p.with(ctx), nil, http.MethodGet, "/_ping", nil, nil)
+	if err != nil {
+		return fmt.Errorf("%w: ping podman: %w", ErrUnavailable, err)
+	}
+	defer response.Body.Close()
+	if !response.IsSuccess() {
+		return fmt.Errorf("%w: ping podman: %s", ErrUnavailable, response.Status)
+	}
+	return nil
+}
+
+// OCIRuntime is the OCI runtime's name and version, as the service tells it.
+func (p *Podman) OCIRuntime() string { return p.ociRuntime }
+
+// Close waits until every container that was used is removed. No Run may be under way
+// or start after it.
+func (p *Podman) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.removals.Wait()
+	p.http.Client.CloseIdleConnections()
+}
+
+// with returns ctx with the connection, which the bindings look for in the context.
+func (p *Podman) with(ctx context.Context) context.Context {
+	return connected{Context: ctx, conn: p.conn}
+}
+
+type connected struct {
+	context.Context
+	conn context.Context
+}
+
+func (c connected) Value(key any) any {
+	if v := c.Context.Value(key); v != nil {
+		return v
+	}
+	return c.conn.Value(key)
+}

@@ -1,0 +1,109 @@
+package sandbox
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// Program is what to run.
+type Program struct {
+	JobID string // for the container's labels
+	Epoch int
+	// Image is an image in Podman's store.
+	Image string
+	// Compile is run first, if there is one, and has to succeed.
+	Compile []string
+	Command []string
+	// Env is added to PATH, HOME, TMPDIR and LANG, and may replace them. Nothing of the
+	// image's environment is there.
+	Env map[string]string
+	// Files are written to /work, where the program starts.
+	Files []File
+	Stdin []byte
+	// Limits must be filled (job.Limits.Filled).
+	Limits job.Limits
+}
+
+// File is one input.
+type File struct {
+	Name    string
+	Content []byte
+}
+
+// Sink takes what a program makes, in order, from one goroutine. A method that blocks
+// holds the program back, not the worker; an error ends the run and is returned by it.
+type Sink interface {
+	// Stdout and Stderr are given what was printed. They must not keep p.
+	Stdout(p []byte) error
+	Stderr(p []byte) error
+	// Artifact is given a file of exactly size bytes. It may read less, or nothing. A
+	// file that breaks off is a read error, never an early io.EOF. ctx ends with the
+	// run's.
+	Artifact(ctx context.Context, name string, size int64, r io.Reader) error
+}
+
+// Outcome is what became of a program.
+type Outcome struct {
+	Status job.Status
+	// ExitCode is the program's, 124 after a time-out, 128 + n after signal n; the
+	// compile step's where that failed.
+	ExitCode int
+	Signal   string
+	Usage    job.Usage
+	// Startup is from the call of Run to the program's first instruction.
+	Startup time.Duration
+	Compile *job.Compile
+	// Skipped accounts for what the program left that is no artifact, at most
+	// job.MaxSkipped entries; SkippedTotal counts all.
+	Skipped      []job.Skipped
+	SkippedTotal int
+	// LimitsEnforced is "hard" or "soft".
+	LimitsEnforced string
+	OCIRuntime     string
+	// Kernel is what the sandbox's /proc/version says.
+	Kernel string
+	// Timing says where the time before the program went.
+	Timing Timing
+}
+
+// Timing is when, from the call of Run, a step was done.
+type Timing struct {
+	Created, Attached, Running, Ready, Started, Exited, Ended time.Duration
+}
+
+// defaultEnv is what a program has, unless its runtime or its job says otherwise.
+var defaultEnv = map[string]string{
+	"PATH":   "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+	"HOME":   "/work",
+	"TMPDIR": "/tmp",
+	"LANG":   "C.UTF-8",
+}
+
+func (p Program) environment() map[string]string {
+	env := make(map[string]string, len(defaultEnv)+len(p.Env))
+	for k, v := range defaultEnv {
+		env[k] = v
+	}
+	for k, v := range p.Env {
+		env[k] = v
+	}
+	return env
+}
+
+// wordBytes is what execve counts: arguments and environment together.
+func (p Program) wordBytes() int {
+	n := 0
+	for _, a := range p.Command {
+		n += len(a) + 1
+	}
+	for k, v := range p.Env {
+		n += len(k) + len(v) + 2
+	}
+	return n
+}
+
+// maxWords is what Linux allows a program's arguments and environment by default.
+const maxWords = 2 << 20

@@ -1,0 +1,110 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/containers/podman/v5/pkg/bindings/containers"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// Run runs the program in a sandbox of its own and gives what it makes to the sink.
+//
+// What the program does wrong is in the outcome; an error means that Glovebox has failed,
+// or that the sink has, and the program may be run again. When ctx ends, the sandbox is
+// destroyed at once, whatever a call of the sink is waiting for, and the error is
+// context.Cause(ctx). No container is left in either case, at the latest when Close
+// returns.
+func (p *Podman) Run(ctx context.Context, program Program, sink Sink) (Outcome, error) {
+	began := time.Now()
+	if problem := program.refused(); problem != "" {
+		return p.refuse(began, problem, sink)
+	}
+	outcome, err := p.run(ctx, began, program, sink)
+	if err != nil && ctx.Err() != nil {
+		return Outcome{}, context.Cause(ctx)
+	}
+	return outcome, err
+}
+
+func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink Sink) (Outcome, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	image, err := p.image(ctx, program.Image)
+	if err != nil {
+		return Outcome{}, err
+	}
+	name, err := p.create(ctx, program, image.id)
+	if err != nil {
+		return Outcome{}, err
+	}
+	// Once, and at once when ctx ends: a sink that blocks must not keep a sandbox alive.
+	remove := sync.OnceFunc(func() { p.remove(name) })
+	defer remove()
+	defer context.AfterFunc(ctx, remove)()
+
+	s := &session{program: program, sink: sink, events: newQueue(), began: began}
+	s.check = agentwire.FromAgent{Limits: program.Limits, Compile: len(program.Compile) > 0}
+	s.outcome.OCIRuntime, s.outcome.LimitsEnforced = p.ociRuntime, "soft"
+	s.outcome.Timing.Created = time.Since(began)
+
+	if s.stream, err = p.attach(ctx, name); err != nil {
+		return Outcome{}, err
+	}
+	s.out = agentwire.NewWriter(s.stream)
+	s.outcome.Timing.Attached = time.Since(began)
+	var reader sync.WaitGroup
+	reader.Go(s.read)
+	defer reader.Wait()
+	defer s.stream.Close() // wakes the reader, and anything that is being sent
+	defer context.AfterFunc(ctx, func() { s.stream.Close() })()
+
+	if err := containers.Start(p.with(ctx), name, nil); err != nil {
+		return Outcome{}, fmt.Errorf("start container: %w", err)
+	}
+	s.outcome.Timing.Running = time.Since(began)
+	if err := s.serve(ctx, p.config.StartTimeout); err != nil {
+		if said := s.stream.complaint(); said != "" {
+			p.config.Log.Warn("agent complained", "job_id", program.JobID, "epoch", program.Epoch, "stderr", agentwire.Printable(said, maxComplaint))
+		}
+		if errors.Is(err, errNoEnd) && p.oomKilled(ctx, name) {
+			s.outcome.Status, s.outcome.ExitCode, s.outcome.Signal = job.OutOfMemory, 137, "SIGKILL"
+			return s.outcome, nil
+		}
+		return Outcome{}, fmt.Errorf("run program: %w", err)
+	}
+	return s.outcome, nil
+}
+
+// oomKilled asks whether the host's cgroup ended the sandbox, which takes the agent
+// and its last word with it.
+func (p *Podman) oomKilled(ctx context.Context, name string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	c, err := containers.Inspect(p.with(ctx), name, nil)
+	return err == nil && c.State != nil && c.State.OOMKilled
+}
+
+// refused says what no sandbox could run.
+func (p Program) refused() string {
+	if p.wordBytes() > maxWords {
+		return "glovebox: argument list too long"
+	}
+	return ""
+}
+
+// refuse is the outcome that such a program would have had.
+func (p *Podman) refuse(began time.Time, problem string, sink Sink) (Outcome, error) {
+	if err := sink.Stderr([]byte(problem + "\n")); err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{
+		Status: job.Failed, ExitCode: 126, LimitsEnforced: "soft", OCIRuntime: p.ociRuntime,
+		Startup: time.Since(began),
+	}, nil
+}

@@ -1,0 +1,411 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+const (
+	// window is how much a sandbox may have on its way to a sink.
+	window = 512 << 10
+	// grace is for how much longer than its limits a program may take before the
+	// agent, which enforces them, is not believed in any more.
+	grace = 10 * time.Second
+	// collectPatience is for how long an agent may be silent while it collects.
+	collectPatience = time.Minute
+)
+
+// errNoEnd is the stream that stops before its last frame.
+var errNoEnd = errors.New("the stream ended before the agent's last frame")
+
+// session is the worker's end of one sandbox's stream.
+type session struct {
+	program Program
+	stream  *stream
+	out     *agentwire.Writer
+	sink    Sink
+	events  *queue
+	began   time.Time
+
+	mu    sync.Mutex // guards check: the reader accepts, the server grants
+	check agentwire.FromAgent
+
+	outcome    Outcome
+	output     strings.Builder // of the compile step
+	stderrEnds byte
+	debt       int64 // credit used up and not granted again
+}
+
+// errNotGVisor refuses a sandbox that is none.
+var errNotGVisor = fmt.Errorf("%w: the sandbox's kernel is not gVisor", ErrUnavailable)
+
+// read moves frames from the stream to the queue until the stream or the session ends.
+func (s *session) read() {
+	frames := agentwire.FromAgentReader(s.stream)
+	for {
+		f, err := frames.Next()
+		if err != nil {
+			if errors.Is(err, io.EOF) || errors.Is(err, agentwire.ErrProtocol) && !errors.Is(err, io.EOF) {
+				err = errors.Join(errNoEnd, err)
+			}
+			s.events.end(err)
+			return
+		}
+		e := event{Frame: f, at: time.Now()}
+		s.mu.Lock()
+		err = s.check.Accept(f)
+		switch f.Type {
+		case agentwire.TypeReady:
+			e.say = s.check.Ready
+		case agentwire.TypeCompiled:
+			e.say = s.check.Compiled
+		case agentwire.TypeExit:
+			e.say = s.check.Exit
+		case agentwire.TypeArtifactBegin:
+			e.say = s.check.Artifact
+		case agentwire.TypeSkipped:
+			e.say = s.check.Skipped
+		case agentwire.TypeFault:
+			e.say = s.check.Fault
+		case agentwire.TypeEnd:
+			e.say = s.check.End
+		}
+		over := s.check.Over()
+		s.mu.Unlock()
+		if err != nil {
+			s.events.end(err)
+			return
+		}
+		s.events.push(e)
+		if over {
+			s.events.end(errNoEnd) // never seen: End and Fault are the last
+			return
+		}
+	}
+}
+
+// serve takes the session from Ready to End.
+func (s *session) serve(ctx context.Context, startTimeout time.Duration) error {
+	e, err := s.events.pop(ctx, startTimeout)
+	if err != nil {
+		return fmt.Errorf("wait for the agent: %w", err)
+	}
+	if err := s.ready(e); err != nil {
+		return err
+	}
+	if err := s.send(); err != nil {
+		return fmt.Errorf("send the program: %w", err)
+	}
+	limit := time.Duration(s.program.Limits.WallMS)*time.Millisecond + grace
+	if len(s.program.Compile) > 0 {
+		failed, err := s.compile(ctx, limit)
+		if err != nil || failed {
+			return err
+		}
+	}
+	if err := s.started(ctx, limit); err != nil {
+		return err
+	}
+	if overdue, err := s.run(ctx, limit); err != nil || overdue {
+		return err
+	}
+	return s.collect(ctx)
+}
+
+func (s *session) ready(e event) error {
+	ready, ok := e.say.(agentwire.Ready)
+	if !ok {
+		return s.unexpected(e)
+	}
+	s.outcome.Timing.Ready = e.at.Sub(s.began)
+	s.outcome.Kernel = ready.Kernel
+	if f := strings.Fields(ready.Kernel); len(f) < 3 || !strings.HasSuffix(f[2], "-gvisor") {
+		return errNotGVisor
+	}
+	return nil
+}
+
+// send tells the agent everything: the first grant, the program, its inputs.
+func (s *session) send() error {
+	p := s.program
+	if err := s.grant(window); err != nil {
+		return err
+	}
+	start := agentwire.Start{
+		Protocol: agentwire.Version, Compile: p.Compile, Command: p.Command,
+		Env: p.environment(), Limits: p.Limits,
+	}
+	if err := s.out.WriteStart(start); err != nil {
+		return err
+	}
+	for _, f := range p.Files {
+		if err := s.out.WriteJSON(agentwire.TypeFileBegin, agentwire.FileBegin{Name: f.Name, Size: int64(len(f.Content))}); err != nil {
+			return err
+		}
+		if err := s.out.WriteChunks(agentwire.TypeFileData, f.Content); err != nil {
+			return err
+		}
+	}
+	if err := s.out.WriteChunks(agentwire.TypeStdinData, p.Stdin); err != nil {
+		return err
+	}
+	return s.out.Write(agentwire.TypeGo, nil)
+}
+
+// grant allows n more bytes.
+func (s *session) grant(n int64) error {
+	s.mu.Lock()
+	s.check.Granted(n)
+	s.mu.Unlock()
+	return s.out.WriteCredit(n)
+}
+
+// passed gives the credit of a frame back, once enough has come together.
+func (s *session) passed(f agentwire.Frame) error {
+	if s.debt += f.Cost(); s.debt < window/4 {
+		return nil
+	}
+	n := s.debt
+	s.debt = 0
+	if err := s.grant(n); err != nil && !s.overHere() {
+		return err
+	}
+	return nil
+}
+
+// overHere reports whether the agent has said its last word, after which it reads no
+// grants any more.
+func (s *session) overHere() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.check.Over()
+}
+
+func (s *session) compile(ctx context.Context, limit time.Duration) (failed bool, err error) {
+	deadline := time.Now().Add(limit)
+	for {
+		e, err := s.events.pop(ctx, time.Until(deadline))
+		if err != nil {
+			return false, fmt.Errorf("wait for the compile step: %w", err)
+		}
+		switch e.Type {
+		case agentwire.TypeCompileOutput:
+			s.output.Write(e.Payload)
+			if err := s.passed(e.Frame); err != nil {
+				return false, err
+			}
+		case agentwire.TypeCompiled:
+			c := e.say.(agentwire.Compiled)
+			s.outcome.Compile = &job.Compile{
+				ExitCode: c.ExitCode, WallMS: c.WallMS,
+				Output: strings.ToValidUTF8(s.output.String(), "\uFFFD"),
+			}
+			if c.ExitCode == 0 {
+				return false, nil
+			}
+			s.outcome.Status, s.outcome.ExitCode = job.CompileFailed, c.ExitCode
+			s.outcome.Timing.Exited = e.at.Sub(s.began)
+			return true, s.end(ctx)
+		default:
+			return false, s.unexpected(e)
+		}
+	}
+}
+
+func (s *session) started(ctx context.Context, limit time.Duration) error {
+	e, err := s.events.pop(ctx, limit)
+	if err != nil {
+		return fmt.Errorf("wait for the program's start: %w", err)
+	}
+	if e.Type != agentwire.TypeStarted {
+		return s.unexpected(e)
+	}
+	s.outcome.Startup = e.at.Sub(s.began)
+	s.outcome.Timing.Started = s.outcome.Startup
+	return nil
+}
+
+// run passes output on until the program's exit. The time that counts against the
+// limit is that spent waiting here, so that a slow sink is not held against the agent.
+func (s *session) run(ctx context.Context, limit time.Duration) (overdue bool, err error) {
+	var waited time.Duration
+	for {
+		from := time.Now()
+		e, err := s.events.pop(ctx, limit-waited)
+		waited += time.Since(from)
+		if errors.Is(err, errOverdue) {
+			// Whatever the agent is busy with: the program has had its time.
+			s.outcome.Usage.WallMS = waited.Milliseconds()
+			return true, s.timedOut()
+		}
+		if err != nil {
+			return false, fmt.Errorf("wait for the program's end: %w", err)
+		}
+		switch e.Type {
+		case agentwire.TypeStdout:
+			err = s.sink.Stdout(e.Payload)
+		case agentwire.TypeStderr:
+			s.stderrEnds = e.Payload[len(e.Payload)-1]
+			err = s.sink.Stderr(e.Payload)
+		case agentwire.TypeExit:
+			return false, s.exit(e)
+		default:
+			err = s.unexpected(e)
+		}
+		if err == nil {
+			err = s.passed(e.Frame)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+}
+
+func (s *session) exit(e event) error {
+	exit := e.say.(agentwire.Exit)
+	s.outcome.Timing.Exited = e.at.Sub(s.began)
+	s.outcome.ExitCode, s.outcome.Signal, s.outcome.Usage = exit.ExitCode, exit.Signal, exit.Usage
+	switch exit.Cause {
+	case agentwire.Wall, agentwire.CPU:
+		return s.timedOut()
+	case agentwire.Memory:
+		s.outcome.Status = job.OutOfMemory
+	case agentwire.Output:
+		s.outcome.Status = job.OutputLimitExceeded
+	case agentwire.Killed:
+		return errors.New("the agent ended the program although nobody asked it to")
+	case agentwire.Exited:
+		s.outcome.Status = job.Succeeded
+		if exit.ExitCode != 0 || exit.Signal != "" {
+			s.outcome.Status = job.Failed
+		}
+	}
+	return nil
+}
+
+// timedOut says so where a user looks.
+func (s *session) timedOut() error {
+	s.outcome.Status, s.outcome.ExitCode, s.outcome.Signal = job.TimedOut, job.TimedOutExitCode, ""
+	message := "Execution timed out\n"
+	if s.stderrEnds != 0 && s.stderrEnds != '\n' {
+		message = "\n" + message
+	}
+	return s.sink.Stderr([]byte(message))
+}
+
+// collect passes the artifacts on, and ends the session.
+func (s *session) collect(ctx context.Context) error {
+	for {
+		e, err := s.events.pop(ctx, collectPatience)
+		if err != nil {
+			return fmt.Errorf("wait for artifacts: %w", err)
+		}
+		switch e.Type {
+		case agentwire.TypeArtifactBegin:
+			err = s.artifact(ctx, e.say.(agentwire.ArtifactBegin))
+		case agentwire.TypeSkipped:
+			skipped := e.say.(agentwire.Skipped)
+			s.outcome.Skipped = append(s.outcome.Skipped, job.Skipped{Name: skipped.Name, Reason: skipped.Reason})
+		case agentwire.TypeEnd:
+			return s.ended(e)
+		default:
+			err = s.unexpected(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (s *session) artifact(ctx context.Context, a agentwire.ArtifactBegin) error {
+	r := &artifactReader{ctx: ctx, session: s}
+	if err := s.sink.Artifact(ctx, a.Name, a.Size, r); err != nil {
+		if r.err != nil && !errors.Is(r.err, io.EOF) {
+			err = r.err // the sink failed because the sandbox did
+		}
+		return fmt.Errorf("pass artifact %q on: %w", a.Name, err)
+	}
+	if _, err := io.Copy(io.Discard, r); err != nil {
+		return fmt.Errorf("read artifact %q: %w", a.Name, err)
+	}
+	return nil
+}
+
+// end waits for End where nothing may come before it.
+func (s *session) end(ctx context.Context) error {
+	e, err := s.events.pop(ctx, collectPatience)
+	if err != nil {
+		return fmt.Errorf("wait for the agent's end: %w", err)
+	}
+	return s.ended(e)
+}
+
+func (s *session) ended(e event) error {
+	end, ok := e.say.(agentwire.End)
+	if !ok {
+		return s.unexpected(e)
+	}
+	s.outcome.SkippedTotal = end.SkippedTotal
+	s.outcome.Timing.Ended = e.at.Sub(s.began)
+	return nil
+}
+
+// unexpected is what a frame means that the order allows and the step doesn't: the
+// agent's fault, in both senses.
+func (s *session) unexpected(e event) error {
+	if fault, ok := e.say.(agentwire.Fault); ok {
+		return fmt.Errorf("agent: %s", fault.Message)
+	}
+	return fmt.Errorf("%w: unexpected %s", agentwire.ErrProtocol, e.Type)
+}
+
+// artifactReader reads one artifact's bytes, and grants them again as they are read.
+type artifactReader struct {
+	ctx     context.Context
+	session *session
+	frame   agentwire.Frame
+	left    []byte
+	err     error
+}
+
+func (r *artifactReader) Read(p []byte) (int, error) {
+	for len(r.left) == 0 {
+		if r.err != nil {
+			return 0, r.err
+		}
+		if r.err = r.next(); r.err != nil {
+			return 0, r.err
+		}
+	}
+	n := copy(p, r.left)
+	r.left = r.left[n:]
+	if len(r.left) == 0 {
+		if err := r.session.passed(r.frame); err != nil {
+			r.err = err
+		}
+	}
+	return n, nil
+}
+
+func (r *artifactReader) next() error {
+	e, err := r.session.events.pop(r.ctx, collectPatience)
+	if err != nil {
+		return fmt.Errorf("wait for an artifact's bytes: %w", err)
+	}
+	switch e.Type {
+	case agentwire.TypeArtifactData:
+		r.frame, r.left = e.Frame, e.Payload
+		return nil
+	case agentwire.TypeArtifactEnd:
+		return io.EOF
+	}
+	return r.session.unexpected(e)
+}
