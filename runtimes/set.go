@@ -59,13 +59,13 @@ func Load(fsys fs.FS) (Set, error) {
 		if err != nil {
 			return Set{}, fmt.Errorf("read %s: %w", file, err)
 		}
+		set.runtimes = append(set.runtimes, r)
 		for _, name := range append([]string{r.Name}, r.Aliases...) {
 			if i, ok := set.names[name]; ok {
 				return Set{}, fmt.Errorf("read %s: the name %q is taken by %s", file, name, set.runtimes[i].Name)
 			}
-			set.names[name] = len(set.runtimes)
+			set.names[name] = len(set.runtimes) - 1
 		}
-		set.runtimes = append(set.runtimes, r)
 	}
 	if len(set.runtimes) == 0 {
 		return Set{}, errors.New("there is no folder with a " + definitionFile)

@@ -1,0 +1,3 @@
+echo before
+echo "on purpose" >&2
+exit 3

@@ -1,0 +1,3 @@
+mkdir out
+sort data/in.txt >out/result.txt
+wc -l <out/result.txt

@@ -1,0 +1,3 @@
+print("before", flush=True)
+while True:
+    pass

@@ -1,0 +1,190 @@
+package runtimes
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// tree is a smallest set of runtimes, changed as told: a name mapped to "" is removed.
+func tree(changes map[string]string) fstest.MapFS {
+	fsys := fstest.MapFS{}
+	files := map[string]string{
+		"base/packages.txt":   "tzdata # a comment\n",
+		"c/Containerfile":     "FROM x\n",
+		"c/runtime.yaml":      "name: c\nversion: \"17\"\naliases: [gcc]\nfile: main.c\ncompile: [gcc, -o, /tmp/a, \"{file}\"]\nrun: [/tmp/a]\nenv: {LANG: C}\nlimits: {wall_ms: 20000, cpus: 0.5}\n",
+		"c/testdata/x/main.c": "int main() {}\n",
+	}
+	for name, content := range changes {
+		files[name] = content
+	}
+	for name, content := range files {
+		if content != "" {
+			fsys[name] = &fstest.MapFile{Data: []byte(content)}
+		}
+	}
+	return fsys
+}
+
+func load1(t *testing.T, changes map[string]string) Runtime {
+	t.Helper()
+	set, err := Load(tree(changes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set.List()[0]
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	set, err := Load(tree(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, ok := set.Lookup("gcc")
+	if !ok {
+		t.Fatal("the alias gcc is not found")
+	}
+	want := Runtime{
+		Name: "c", Version: "17", Aliases: []string{"gcc"}, File: "main.c",
+		Compile: []string{"gcc", "-o", "/tmp/a", "{file}"}, Run: []string{"/tmp/a"},
+		Env:    map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C"},
+		Limits: job.Limits{WallMS: 20000, CPUs: 0.5},
+		image:  r.image,
+	}
+	if diff := cmp.Diff(want, r, cmp.AllowUnexported(Runtime{})); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.HasPrefix(r.Image(), "localhost/glovebox/c:17-") {
+		t.Errorf("got image %q", r.Image())
+	}
+	if diff := cmp.Diff([]string{"c", "gcc"}, set.Names()); diff != "" {
+		t.Error(diff)
+	}
+	if _, ok := set.Lookup("C"); ok {
+		t.Error("names must be matched exactly")
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	t.Parallel()
+	const good = "name: c\nversion: \"17\"\nfile: main.c\nrun: [run, \"{file}\"]\n"
+	tests := []struct {
+		name    string
+		changes map[string]string
+		want    string
+	}{
+		{"no runtime", map[string]string{"c/runtime.yaml": ""}, "no folder with a runtime.yaml"},
+		{"no base", map[string]string{"base/packages.txt": ""}, "base"},
+		{"empty", map[string]string{"c/runtime.yaml": "# nothing\n"}, "it is empty"},
+		{"unknown field", map[string]string{"c/runtime.yaml": good + "runn: [x]\n"}, "runn"},
+		{"unknown limit", map[string]string{"c/runtime.yaml": good + "limits: {memory: 1}\n"}, `"memory"`},
+		{"limit of the wrong type", map[string]string{"c/runtime.yaml": good + "limits: {memory_mb: much}\n"}, "memory_mb"},
+		{"limit out of range", map[string]string{"c/runtime.yaml": good + "limits: {wall_ms: -1}\n"}, "limits.wall_ms"},
+		{"another folder's name", map[string]string{"c/runtime.yaml": strings.Replace(good, "name: c", "name: d", 1)}, `"c"`},
+		{"bad version", map[string]string{"c/runtime.yaml": strings.Replace(good, "17", "1 7", 1)}, "version"},
+		{"bad alias", map[string]string{"c/runtime.yaml": good + "aliases: [C C]\n"}, "aliases"},
+		{"alias taken", map[string]string{"c/runtime.yaml": good + "aliases: [c]\n"}, `"c" is taken by`},
+		{"name taken", map[string]string{
+			"c/runtime.yaml": good + "aliases: [d]\n",
+			"d/runtime.yaml": strings.Replace(good, "name: c", "name: d", 1),
+		}, `"d" is taken by c`},
+		{"file outside", map[string]string{"c/runtime.yaml": strings.Replace(good, "main.c", "../main.c", 1)}, "file"},
+		{"no run", map[string]string{"c/runtime.yaml": strings.Split(good, "run:")[0]}, "run: is missing"},
+		{"file unused", map[string]string{"c/runtime.yaml": strings.Replace(good, "{file}", "x", 1)}, "{file}"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Load(tree(tt.changes))
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got error %v, want one with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestImageName(t *testing.T) {
+	t.Parallel()
+	before := load1(t, nil).Image()
+	yaml := string(tree(nil)["c/runtime.yaml"].Data)
+	tests := []struct {
+		name, file, content string
+		changes             bool
+	}{
+		{"Containerfile", "c/Containerfile", "FROM y\n", true},
+		{"a file more", "c/extra.py", "x", true},
+		{"base", "base/packages.txt", "tzdata jq\n", true},
+		{"test", "c/testdata/x/main.c", "int main() { return 1; }\n", false},
+		{"limit", "c/runtime.yaml", strings.Replace(yaml, "20000", "10000", 1), false},
+		{"hidden file", "c/.Containerfile.swp", "x", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			after := load1(t, map[string]string{tt.file: tt.content}).Image()
+			if (before != after) != tt.changes {
+				t.Errorf("image was %s, is %s, want changed: %v", before, after, tt.changes)
+			}
+		})
+	}
+}
+
+func TestCommand(t *testing.T) {
+	t.Parallel()
+	r := load1(t, nil)
+	tests := []struct {
+		entrypoint   string
+		args         []string
+		compile, run []string
+	}{
+		{"", nil, []string{"gcc", "-o", "/tmp/a", "main.c"}, []string{"/tmp/a"}},
+		{"src/x.c", []string{"{file}", "-v"}, []string{"gcc", "-o", "/tmp/a", "src/x.c"}, []string{"/tmp/a", "{file}", "-v"}},
+		{"-o", nil, []string{"gcc", "-o", "/tmp/a", "./-o"}, []string{"/tmp/a"}},
+	}
+	for _, tt := range tests {
+		compile, run := r.Command(tt.entrypoint, tt.args)
+		if diff := cmp.Diff([][]string{tt.compile, tt.run}, [][]string{compile, run}); diff != "" {
+			t.Errorf("%q: %s", tt.entrypoint, diff)
+		}
+	}
+	if diff := cmp.Diff([]string{"/tmp/a"}, r.Run); diff != "" {
+		t.Errorf("Command changed the runtime: %s", diff)
+	}
+}
+
+// TestEmbedded looks at what Glovebox brings; that it works is for the sandbox's suite
+// to show, with the same cases.
+func TestEmbedded(t *testing.T) {
+	t.Parallel()
+	set, err := Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	onDisk, err := LoadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(onDisk.List(), set.List(), cmp.AllowUnexported(Runtime{})); diff != "" {
+		t.Errorf("what is embedded differs from the folders: %s", diff)
+	}
+	for _, r := range set.List() {
+		cases, err := set.Cases(r.Name)
+		if err != nil {
+			t.Error(err)
+		}
+		names := map[string]bool{}
+		for _, c := range cases {
+			names[c.Name] = true
+		}
+		for _, name := range []string{"hello", "stdin", "error", "files"} {
+			if !names[name] {
+				t.Errorf("%s has no case %s", r.Name, name)
+			}
+		}
+	}
+}
