@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"os"
 
 	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/producer"
@@ -10,7 +9,11 @@ import (
 
 // settings finds what the command line talks to, from here.
 func (a *app) settings() (config.Client, error) {
-	c, err := config.FindClient(a.url, a.getenv, ".", a.getenv("HOME"))
+	data := a.getenv("GLOVEBOX_DATA")
+	if data == "" {
+		data = defaultData
+	}
+	c, err := config.FindClient(a.url, a.getenv, data, a.getenv("HOME"))
 	if err != nil {
 		return c, &failure{code: exitUsage, err: err}
 	}
@@ -24,7 +27,7 @@ func (a *app) jobs() (*producer.HTTP, error) {
 		return nil, err
 	}
 	if c.URL == "" {
-		return nil, &failure{exitUsage, errors.New("no Glovebox to talk to: neither --url nor GLOVEBOX_URL is given, and there is no ./.glovebox/env"),
+		return nil, &failure{exitUsage, errors.New("no Glovebox to talk to: neither --url nor GLOVEBOX_URL is given, and there is no env file"),
 			`start one here with "glovebox dev", or set GLOVEBOX_URL and GLOVEBOX_TOKEN`}
 	}
 	if c.Token == "" {
@@ -32,13 +35,4 @@ func (a *app) jobs() (*producer.HTTP, error) {
 			"set GLOVEBOX_TOKEN; a token in an env file is only for the URL in the same file"}
 	}
 	return producer.NewHTTP(c.URL, c.Token)
-}
-
-// here is the current directory, for messages.
-func here() string {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "."
-	}
-	return dir
 }

@@ -72,7 +72,10 @@ Exit codes:
 		group   string
 		command *cobra.Command
 	}{
+		{serverGroup, a.devCommand()},
+		{serverGroup, a.apiCommand()},
 		{machineGroup, a.runtimesCommand()},
+		{machineGroup, a.versionCommand()},
 	} {
 		c.command.GroupID = c.group
 		root.AddCommand(c.command)

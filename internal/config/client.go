@@ -22,13 +22,14 @@ type Client struct {
 }
 
 // FindClient looks for each setting in the environment first, then in
-// dir/.glovebox/env, then in home/.config/glovebox/env. url, where given, comes before
+// data/env (which dev writes into its data directory), then in
+// home/.config/glovebox/env. url, where given, comes before
 // all of them. Settings that are nowhere stay empty: which of them a command needs is
 // its own business.
 //
 // A token from a file goes only to the URL of that file, so that a token which dev
 // made is never presented to some other server that GLOVEBOX_URL or --url names.
-func FindClient(url string, getenv Getenv, dir, home string) (Client, error) {
+func FindClient(url string, getenv Getenv, data, home string) (Client, error) {
 	r := NewReader(getenv)
 	c := Client{
 		URL: strings.TrimSuffix(r.String("GLOVEBOX_URL", ""), "/"), Token: r.Secret("GLOVEBOX_TOKEN"),
@@ -42,7 +43,7 @@ func FindClient(url string, getenv Getenv, dir, home string) (Client, error) {
 	if err := r.Err(); err != nil {
 		return Client{}, err
 	}
-	paths := []string{filepath.Join(dir, ".glovebox", "env")}
+	paths := []string{filepath.Join(data, "env")}
 	if home != "" {
 		paths = append(paths, filepath.Join(home, ".config", "glovebox", "env"))
 	}

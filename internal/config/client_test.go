@@ -19,7 +19,7 @@ func write(t *testing.T, path string, f File) {
 func TestFindClient(t *testing.T) {
 	t.Parallel()
 	dir, home := t.TempDir(), t.TempDir()
-	here, there := filepath.Join(dir, ".glovebox/env"), filepath.Join(home, ".config/glovebox/env")
+	here, there := filepath.Join(dir, "env"), filepath.Join(home, ".config/glovebox/env")
 	write(t, here, File{"GLOVEBOX_URL": "http://here", "GLOVEBOX_TOKEN": "here"})
 	write(t, there, File{"GLOVEBOX_URL": "http://there/", "GLOVEBOX_TOKEN": "there", "GLOVEBOX_WEBHOOK_SECRET": "whsec_there"})
 	for _, c := range []struct {

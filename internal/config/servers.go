@@ -71,6 +71,11 @@ type API struct {
 	CapabilityKeys []artifacts.TokenKey
 	// WebhookAllow are CIDR:port targets that webhooks may reach though they are private.
 	WebhookAllow []string
+	// WebhookSchedule are the delays of the attempts, as "0s,5s,5m"; empty for the
+	// default of Standard Webhooks.
+	WebhookSchedule string
+	// Poll is how often an idle deliverer looks for tasks. Defaults to 250 ms.
+	Poll time.Duration
 	// Log is "text" or "json".
 	Log string
 }
@@ -79,15 +84,17 @@ type API struct {
 func ReadAPI(getenv Getenv) (API, error) {
 	r := NewReader(getenv)
 	a := API{
-		Redis:          r.Redis(),
-		S3:             r.S3(),
-		Addr:           r.String("GLOVEBOX_API_ADDR", DefaultAPIAddr),
-		PublicURL:      strings.TrimSuffix(r.Required("GLOVEBOX_PUBLIC_URL", "the URL at which clients reach the API"), "/"),
-		Token:          r.RequiredSecret("GLOVEBOX_TOKEN", "the token that clients present"),
-		WebhookSecrets: strings.Fields(r.RequiredSecret("GLOVEBOX_WEBHOOK_SECRET", "a whsec_… secret, or two with a space between")),
-		CapabilityKeys: r.tokenKeys("GLOVEBOX_CAPABILITY_KEY"),
-		WebhookAllow:   strings.FieldsFunc(r.getenv("GLOVEBOX_WEBHOOK_ALLOW"), func(c rune) bool { return c == ',' || c == ' ' }),
-		Log:            r.Choice("GLOVEBOX_LOG", "text", "json"),
+		Redis:           r.Redis(),
+		S3:              r.S3(),
+		Addr:            r.String("GLOVEBOX_API_ADDR", DefaultAPIAddr),
+		PublicURL:       strings.TrimSuffix(r.Required("GLOVEBOX_PUBLIC_URL", "the URL at which clients reach the API"), "/"),
+		Token:           r.RequiredSecret("GLOVEBOX_TOKEN", "the token that clients present"),
+		WebhookSecrets:  strings.Fields(r.RequiredSecret("GLOVEBOX_WEBHOOK_SECRET", "a whsec_… secret, or two with a space between")),
+		CapabilityKeys:  r.tokenKeys("GLOVEBOX_CAPABILITY_KEY"),
+		WebhookAllow:    strings.FieldsFunc(r.getenv("GLOVEBOX_WEBHOOK_ALLOW"), func(c rune) bool { return c == ',' || c == ' ' }),
+		WebhookSchedule: r.String("GLOVEBOX_WEBHOOK_SCHEDULE", ""),
+		Poll:            r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 250, 1, 60_000),
+		Log:             r.Choice("GLOVEBOX_LOG", "text", "json"),
 	}
 	if a.Token != "" && len(a.Token) < minToken {
 		r.Fault("GLOVEBOX_TOKEN", "has %d characters: want at least %d random ones", len(a.Token), minToken)

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/api"
+)
+
+// tenant is the only one there is today.
+const tenant = "default"
+
+func (a *app) apiCommand() *cobra.Command {
+	var addr string
+	cmd := &cobra.Command{
+		Use:   "api",
+		Short: "Serve the HTTP API, and deliver webhooks",
+		Long: `Serve the HTTP API, deliver results to webhooks, and take back the jobs of lost
+workers. Any number of api processes can share one Redis and one bucket. It runs no
+code of anybody, so it belongs on hosts where no worker is.
+
+It is told everything by its environment (a secret can be in a file: NAME_FILE=path):
+
+  GLOVEBOX_REDIS_URL        redis://:password@host:6379/0, noeviction, AOF on
+  GLOVEBOX_S3_ENDPOINT      https://… of an S3-compatible store; empty for AWS
+  GLOVEBOX_S3_REGION        such as eu-central-1
+  GLOVEBOX_S3_BUCKET        private bucket for what jobs make
+  GLOVEBOX_S3_ACCESS_KEY    and GLOVEBOX_S3_SECRET_KEY; empty for the instance's role
+  GLOVEBOX_API_ADDR         host:port, or fd:N for a socket that was inherited
+  GLOVEBOX_PUBLIC_URL       the URL at which clients and receivers reach the API
+  GLOVEBOX_TOKEN            the token that clients present
+  GLOVEBOX_WEBHOOK_SECRET   whsec_…, or two of them during a rotation
+  GLOVEBOX_CAPABILITY_KEY   32 random bytes in base64; a new one first, during a rotation
+  GLOVEBOX_WEBHOOK_ALLOW    private targets that webhooks may reach: 10.1.2.0/24:443,…
+  GLOVEBOX_WEBHOOK_SCHEDULE delays of the attempts; that of Standard Webhooks by default
+  GLOVEBOX_LOG              text or json
+
+SIGTERM ends it: requests under way are answered, those who wait are sent away.`,
+		Example: `  glovebox api --addr 0.0.0.0:8437`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := config.ReadAPI(a.getenv)
+			if err != nil {
+				return &failure{exitUsage, err, `"glovebox api --help" explains each variable`}
+			}
+			c.Addr = addr
+			return a.serve(cmd.Context(), c)
+		},
+	}
+	cmd.Flags().StringVar(&addr, "addr", config.DefaultAPIAddr, "`ADDRESS` to listen on: host:port, or fd:N")
+	setTwin(cmd, "addr", "GLOVEBOX_API_ADDR")
+	return cmd
+}
+
+// serve runs the api, the deliverer and the sweeper until ctx ends or one of them fails.
+func (a *app) serve(ctx context.Context, c config.API) (err error) {
+	log := config.Logger(a.stderr, c.Log)
+	redis.SetLogger(&logging.VoidLogger{}) // what it would say, our own calls return
+	listener, err := listen(ctx, c.Addr)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	objects, err := artifacts.Open(ctx, c.S3)
+	if err != nil {
+		return err
+	}
+	defer objects.Close()
+	c.Redis.Log = log
+	records, err := record.Open(ctx, c.Redis)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, records.Close()) }()
+	tokens, err := artifacts.NewTokens(c.CapabilityKeys...)
+	if err != nil {
+		return err
+	}
+	links, err := producer.NewLinks(c.PublicURL, tokens, c.Redis.Retention)
+	if err != nil {
+		return err
+	}
+	client, err := producer.New(producer.Config{Tenant: tenant, Links: links, Log: log}, records, objects)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	handler, err := api.New(api.Config{
+		Client: client, Links: links, Tokens: map[api.TokenHash]string{api.HashToken(c.Token): tenant}, Version: version(), Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	sweeper := &record.Sweeper{Records: records, Log: log, DeleteObjects: deleteObjects(objects)}
+
+	log.Info("api serves", "addr", listener.Addr().String(), "url", c.PublicURL)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return handler.Serve(ctx, listener) })
+	group.Go(func() error { sweeper.Run(ctx); return nil })
+	return group.Wait()
+}
+
+// listen returns the API's socket: a new one, or fd:N, one that was inherited.
+func listen(ctx context.Context, addr string) (net.Listener, error) {
+	number, inherited := strings.CutPrefix(addr, "fd:")
+	if !inherited {
+		var lc net.ListenConfig
+		return lc.Listen(ctx, "tcp", addr)
+	}
+	fd, err := strconv.ParseUint(number, 10, 16)
+	if err != nil {
+		return nil, usagef("--addr %s: want host:port, or fd:N with N the number of a listening socket", addr)
+	}
+	file := os.NewFile(uintptr(fd), "api socket")
+	defer file.Close()
+	l, err := net.FileListener(file)
+	if err != nil {
+		return nil, fmt.Errorf("listen on inherited %s: %w", addr, err)
+	}
+	return l, nil
+}
+
+// deleteObjects is how the sweeper deletes what no record points to.
+func deleteObjects(objects *artifacts.Store) func(ctx context.Context, tenant, id string, keep int) error {
+	return func(ctx context.Context, tenant, id string, keep int) error {
+		keys, err := artifacts.JobKeys(tenant, id)
+		if err != nil {
+			return err
+		}
+		kept := keys.EpochPrefix(int64(keep))
+		_, err = objects.Sweep(ctx, keys.Prefix(), func(key string) bool { return keep > 0 && strings.HasPrefix(key, kept) })
+		return err
+	}
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/internal/dev"
+)
+
+// devSettings are variables of dev's own environment that it hands to the api and the
+// worker, over its own choice.
+var devSettings = []string{
+	"GLOVEBOX_CONCURRENCY", "GLOVEBOX_MEMORY_MB", "GLOVEBOX_POLL_MS", "GLOVEBOX_GRACE_SECONDS",
+	"GLOVEBOX_WEBHOOK_ALLOW", "GLOVEBOX_WEBHOOK_SCHEDULE", "GLOVEBOX_FAILPOINT",
+}
+
+type devOptions struct {
+	data, api, podmanUser string
+}
+
+func (a *app) devCommand() *cobra.Command {
+	var o devOptions
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run all of Glovebox on this machine",
+		Long: `Run all of Glovebox on this machine: Redis, an S3 server, the rootless Podman service,
+the API with the deliverer of webhooks, and a worker. A program that dies is started
+again; when dev itself dies, all of them do.
+
+Everything that lasts lies in one data directory: records, objects, logs, and
+credentials that are made once, at random. Started again on it, dev still has every
+job and result. DIR/env, which only you can read, tells the other commands where this
+Glovebox is.
+
+As root, Podman and the worker run as an ordinary user, who can't read the directory.
+Webhooks may be on loopback addresses here; other private addresses are refused.
+
+Ctrl-C ends everything in order: jobs that run get three seconds, then they go back to
+the queue. A second Ctrl-C kills at once; nothing that was accepted is lost.`,
+		Example: `  glovebox dev
+  glovebox dev --data /var/lib/glovebox-dev --api 127.0.0.1:0
+  GLOVEBOX_CONCURRENCY=4 glovebox dev`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			self, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("find this program: %w", err)
+			}
+			c := dev.Config{
+				Dir: o.data, Addr: o.api, PodmanUser: o.podmanUser, RuntimeDir: a.getenv("XDG_RUNTIME_DIR"),
+				Bin: filepath.Dir(self), Out: a.stdout,
+			}
+			for _, name := range devSettings {
+				if v := a.getenv(name); v != "" {
+					c.Extra = append(c.Extra, name+"="+v)
+				}
+			}
+			err = dev.Run(cmd.Context(), c)
+			if errors.Is(err, dev.ErrSetup) {
+				return &failure{code: exitFailed, err: err}
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&o.data, "data", defaultData, "`DIR` for everything that lasts")
+	cmd.Flags().StringVar(&o.api, "api", config.DefaultAPIAddr, "`ADDRESS` of the API; port 0 takes a free one")
+	cmd.Flags().StringVar(&o.podmanUser, "podman-user", "glovebox", "`USER` who runs Podman and the worker, where we are root")
+	return cmd
+}
+
+// defaultData is where dev keeps everything, and where the other commands look for it.
+const defaultData = ".glovebox"

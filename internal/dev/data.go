@@ -1,0 +1,166 @@
+package dev
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/webhook"
+)
+
+// lockPatience is how long a start waits for what is left of a dev that was killed:
+// its servers die with it, but not in the same instant.
+const lockPatience = 5 * time.Second
+
+// data is the data directory, locked.
+type data struct {
+	dir     string
+	lock    *os.File // the servers inherit it: while one of them lives, nobody else starts
+	secrets config.File
+}
+
+// openData makes the directory where it is missing, locks it, and reads or makes its
+// secrets.
+func openData(ctx context.Context, dir string) (_ *data, err error) {
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("find data directory: %w", err)
+	}
+	for _, d := range []string{dir, filepath.Join(dir, "redis"), filepath.Join(dir, "s3"), filepath.Join(dir, "logs")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return nil, fmt.Errorf("make data directory: %w", err)
+		}
+	}
+	// It may have been made by hand; nobody else has any business in it.
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("close data directory to others: %w", err)
+	}
+	d := &data{dir: dir}
+	if err := d.takeLock(ctx); err != nil {
+		return nil, err
+	}
+	if d.secrets, err = loadSecrets(filepath.Join(dir, "secrets")); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	return d, nil
+}
+
+func (d *data) path(name ...string) string { return filepath.Join(append([]string{d.dir}, name...)...) }
+
+func (d *data) close() error { return d.lock.Close() }
+
+// takeLock makes this process the only dev of the directory. The lock belongs to the
+// open file: it is free again when we and every server that inherited it are gone.
+func (d *data) takeLock(ctx context.Context) error {
+	f, err := os.OpenFile(d.path("lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("open lock: %w", err)
+	}
+	for deadline := time.Now().Add(lockPatience); ; {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			f.Close()
+			return fmt.Errorf("lock data directory: %w", err)
+		}
+		pid := holder(f)
+		if time.Now().After(deadline) || pid > 0 && unix.Kill(pid, 0) == nil {
+			f.Close()
+			return fmt.Errorf("%s is in use by another glovebox dev (pid %d): end that one, or choose another directory with --data", d.dir, pid)
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			f.Close()
+			return context.Cause(ctx)
+		}
+	}
+	if err := errors.Join(f.Truncate(0), writeAt(f, strconv.Itoa(os.Getpid())+"\n")); err != nil {
+		f.Close()
+		return fmt.Errorf("write lock: %w", err)
+	}
+	d.lock = f
+	return nil
+}
+
+func writeAt(f *os.File, s string) error {
+	_, err := f.WriteAt([]byte(s), 0)
+	return err
+}
+
+// holder is the pid that the lock names, 0 if it names none.
+func holder(f *os.File) int {
+	b := make([]byte, 32)
+	n, _ := f.ReadAt(b, 0) // an error is the end of a short file
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n])))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+// The secrets of a data directory.
+const (
+	redisPassword = "REDIS_PASSWORD"
+	s3AccessKey   = "S3_ACCESS_KEY"
+	s3SecretKey   = "S3_SECRET_KEY"
+	apiToken      = "TOKEN"
+	webhookSecret = "WEBHOOK_SECRET"
+	capabilityKey = "CAPABILITY_KEY"
+	// instance tells the containers and the runtime directory of this data directory
+	// from those of others. It is no secret, but made once, like them.
+	instance = "INSTANCE"
+)
+
+// loadSecrets reads the secrets, and makes those that are missing.
+func loadSecrets(path string) (config.File, error) {
+	secrets, err := config.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if secrets == nil {
+		secrets = config.File{}
+	}
+	changed := false
+	for name, fresh := range map[string]func() string{
+		redisPassword: rand.Text, s3AccessKey: rand.Text, s3SecretKey: rand.Text,
+		apiToken:      func() string { return "gb_" + rand.Text() },
+		webhookSecret: func() string { return webhook.NewSecret().Reveal() },
+		capabilityKey: func() string {
+			key := make([]byte, 32)
+			rand.Read(key) // never fails: it ends the program instead
+			return base64.StdEncoding.EncodeToString(key)
+		},
+		instance: func() string { return "dev" + strings.ToLower(rand.Text()[:8]) },
+	} {
+		if secrets[name] == "" {
+			secrets[name], changed = fresh(), true
+		}
+	}
+	if !changed {
+		return secrets, nil
+	}
+	return secrets, secrets.Write(path, "Made by glovebox dev, once. Without them the data beside this file can't be read.")
+}
+
+// writeEnv writes where the command line finds this Glovebox.
+func (d *data) writeEnv(url, podmanUser string) error {
+	env := config.File{
+		"GLOVEBOX_URL": url, "GLOVEBOX_TOKEN": d.secrets[apiToken],
+		"GLOVEBOX_WEBHOOK_SECRET": d.secrets[webhookSecret], "GLOVEBOX_PODMAN_USER": podmanUser,
+	}
+	return env.Write(d.path("env"), "Written by glovebox dev: where the command line finds it, and with which secrets.")
+}
