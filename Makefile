@@ -12,7 +12,14 @@ export PATH := /usr/local/lib/glovebox/go/bin:$(PATH)
 PODMAN_TAGS := remote containers_image_openpgp exclude_graphdriver_btrfs
 
 # Packages whose tests run sandboxes: as the user who owns them, never as root.
-PODMAN_PACKAGES := ./worker/... ./cmd/glovebox-worker/...
+PODMAN_PACKAGES := ./worker/... ./cmd/glovebox-worker/... ./e2e/...
+host_packages = $$(go list ./... | grep -vxF "$$(go list $(PODMAN_PACKAGES))")
+as_podman_user := -tags '$(PODMAN_TAGS)' -exec '$(CURDIR)/infra/as-podman-user.sh'
+
+# The end-to-end tests run the commands, built with points at which to fail, from a
+# directory that the Podman user can enter.
+with_test_binaries = bin=$$(mktemp -d /tmp/glovebox-bin.XXXXXX) && trap 'rm -rf "$$bin"' EXIT && chmod 755 "$$bin" && \
+	$(static) go build -tags 'failpoint $(PODMAN_TAGS)' -o "$$bin/" ./cmd/... && export GLOVEBOX_TEST_BIN="$$bin" &&
 
 COMMANDS := $(notdir $(wildcard cmd/*))
 # Tests that find one of these missing fail instead of being skipped.
@@ -20,6 +27,9 @@ export GLOVEBOX_TEST_REQUIRE ?= redis,s3,podman
 GOLANGCI_VERSION := v2.15.0
 FUZZTIME ?= 1m
 TESTFLAGS ?=
+
+# Static commands. check compiles the same way, so that the two share Go's build cache.
+static := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath"
 
 # $(call timed,what,commands) says how long the commands took.
 timed = @start=$$SECONDS; echo "== $(1)"; ( $(2) ); status=$$?; echo "== $(1): $$((SECONDS - start)) s, exit $$status"; exit $$status
@@ -35,7 +45,7 @@ build: ## build the commands into bin/
 
 bin/glovebox-worker: tags := -tags '$(PODMAN_TAGS)'
 bin/%: FORCE
-	CGO_ENABLED=0 go build -trimpath $(tags) -o $@ ./cmd/$*
+	$(static) go build $(tags) -o $@ ./cmd/$*
 
 runtimes: bin/glovebox ## build the images of runtimes/ that are missing
 	bin/glovebox runtimes build
@@ -46,8 +56,8 @@ demo: setup build ## run one job from submission to verified webhook
 check: bin/golangci-lint-$(GOLANGCI_VERSION) ## format, vet and lint, without changing anything
 	$(call timed,format,bin/golangci-lint-$(GOLANGCI_VERSION) fmt --diff)
 	$(call timed,shell syntax,for script in infra/*.sh runtimes/*/*.sh .ci/run; do bash -n "$$script" || exit; done)
-	$(call timed,vet,go vet -tags '$(PODMAN_TAGS)' ./...)
-	$(call timed,lint,bin/golangci-lint-$(GOLANGCI_VERSION) run)
+	$(call timed,vet,$(static) go vet -tags '$(PODMAN_TAGS)' ./...)
+	$(call timed,lint,$(static) bin/golangci-lint-$(GOLANGCI_VERSION) run)
 
 fmt: bin/golangci-lint-$(GOLANGCI_VERSION) ## format the tree
 	bin/golangci-lint-$(GOLANGCI_VERSION) fmt
@@ -58,14 +68,14 @@ bin/golangci-lint-%:
 test: setup build test-host test-podman ## set up, then every suite against the real components, with the race detector
 
 test-host: ## the suites that need no sandbox: Redis, S3, everything pure
-	$(call timed,test without sandboxes,go test -race -count=1 -timeout 20m $(TESTFLAGS) $$(go list ./... | grep -vxF "$$(go list $(PODMAN_PACKAGES))"))
+	$(call timed,test without sandboxes,go test -race -count=1 -timeout 20m $(TESTFLAGS) $(host_packages))
 
 test-podman: ## the suites that run sandboxes, as the user who runs Podman
-	$(call timed,test with sandboxes,go test -race -count=1 -timeout 20m -tags '$(PODMAN_TAGS)' -exec $(CURDIR)/infra/as-podman-user.sh $(TESTFLAGS) $(PODMAN_PACKAGES))
+	$(call timed,test with sandboxes,$(with_test_binaries) go test -race -count=1 -timeout 20m $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES))
 
-bench: setup build ## every benchmark, once; BENCH=regexp chooses
-	$(call timed,benchmarks without sandboxes,go test -run '^$$' -bench '$(or $(BENCH),.)' -timeout 30m $(TESTFLAGS) $$(go list ./... | grep -vxF "$$(go list $(PODMAN_PACKAGES))"))
-	$(call timed,benchmarks with sandboxes,go test -run '^$$' -bench '$(or $(BENCH),.)' -timeout 30m -tags '$(PODMAN_TAGS)' -exec $(CURDIR)/infra/as-podman-user.sh $(TESTFLAGS) $(PODMAN_PACKAGES))
+bench: setup build ## every benchmark; BENCH=regexp chooses
+	$(call timed,benchmarks without sandboxes,go test -run '^$$' -bench '$(or $(BENCH),.)' -timeout 30m $(TESTFLAGS) $(host_packages))
+	$(call timed,benchmarks with sandboxes,$(with_test_binaries) go test -p 1 -run '^$$' -bench '$(or $(BENCH),.)' -timeout 30m $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES))
 
 fuzz: ## each fuzz target for FUZZTIME (1m)
 	@grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's/:func / /' | while read -r file target; do \
