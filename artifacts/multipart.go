@@ -17,13 +17,13 @@ import (
 // abortTimeout bounds the clean-up of a failed upload. What it leaves, Sweep finds.
 const abortTimeout = 5 * time.Second
 
-// multipart sends r in parts: begin, send, complete, or abort. cancel ends ctx; a part
+// multipart sends begin and the rest in parts: begin, send, complete, or abort. cancel ends ctx; a part
 // that fails for good calls it so that the reading stops at once.
 //
 // The SDK's transfer manager is not used: it notices a failed part only after reading
 // the next one, whatever that takes, holds buffers per upload without a common bound,
 // and logs to the global logger.
-func (s *Store) multipart(ctx context.Context, cancel context.CancelCauseFunc, o Object, name string, r io.Reader) error {
+func (s *Store) multipart(ctx context.Context, cancel context.CancelCauseFunc, o Object, name string, begin []byte, rest *source) error {
 	created, err := s.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
 		Bucket: &s.config.Bucket, Key: &o.Key, ContentType: &o.MediaType,
 		ContentDisposition: aws.String(disposition(name, o.MediaType)),
@@ -31,15 +31,9 @@ func (s *Store) multipart(ctx context.Context, cancel context.CancelCauseFunc, o
 	if err != nil {
 		return fmt.Errorf("begin multipart upload: %w", err)
 	}
-	parts, err := s.sendParts(ctx, cancel, o.Key, *created.UploadId, r)
+	parts, err := s.sendParts(ctx, cancel, o.Key, *created.UploadId, io.MultiReader(bytes.NewReader(begin), rest))
 	if err == nil {
-		_, err = s.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
-			Bucket: &s.config.Bucket, Key: &o.Key, UploadId: created.UploadId,
-			MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
-		})
-		if err != nil {
-			err = fmt.Errorf("complete multipart upload: %w", err)
-		}
+		err = s.complete(ctx, o.Key, created.UploadId, parts, rest.n)
 	}
 	if err != nil {
 		cleanup, stop := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
@@ -100,6 +94,26 @@ func (s *Store) sendParts(ctx context.Context, cancel context.CancelCauseFunc, k
 		completed[i] = *p
 	}
 	return completed, nil
+}
+
+func (s *Store) complete(ctx context.Context, key string, id *string, parts []types.CompletedPart, size int64) error {
+	_, err := s.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
+		Bucket: &s.config.Bucket, Key: &key, UploadId: id,
+		MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
+	})
+	// When the answer of a first try was lost, the second finds no such upload: we
+	// alone know its id, so what ended it was our own first try.
+	var gone *types.NoSuchUpload
+	if errors.As(err, &gone) {
+		head, headErr := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.config.Bucket, Key: &key})
+		if headErr == nil && aws.ToInt64(head.ContentLength) == size {
+			return nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("complete multipart upload: %w", err)
+	}
+	return nil
 }
 
 func (s *Store) abort(ctx context.Context, key, id string) error {

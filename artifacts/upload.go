@@ -1,7 +1,6 @@
 package artifacts
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -64,7 +63,7 @@ func (s *Store) Upload(ctx context.Context, key string, r io.Reader, o Options) 
 		}
 		return object, nil
 	}
-	if err := s.multipart(ctx, cancel, object, o.Name, io.MultiReader(bytes.NewReader(begin), src)); err != nil {
+	if err := s.multipart(ctx, cancel, object, o.Name, begin, src); err != nil {
 		return Object{}, fmt.Errorf("upload %q: %w", key, err)
 	}
 	object.Size, object.SHA256 = src.n, src.sum()

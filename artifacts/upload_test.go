@@ -327,6 +327,33 @@ func TestUploadSurvivesFaults(t *testing.T) {
 		failures.Store(2)
 		upload(t, store, 10)
 	})
+	t.Run("the answer to the last request is lost", func(t *testing.T) {
+		target, err := url.Parse(server.Endpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lost atomic.Int64
+		forward := &httputil.ReverseProxy{
+			Transport: &http.Transport{DisableKeepAlives: true},
+			Rewrite: func(r *httputil.ProxyRequest) {
+				r.SetURL(target)
+				r.Out.Host = r.In.Host
+			},
+			ModifyResponse: func(r *http.Response) error {
+				if r.Request.Method == http.MethodPost && r.Request.URL.Query().Has("uploadId") && lost.Add(1) == 1 {
+					panic(http.ErrAbortHandler)
+				}
+				return nil
+			},
+		}
+		forgetful := httptest.NewServer(forward)
+		defer forgetful.Close()
+		store := open(t, server, func(c *artifacts.Config) { c.Endpoint = forgetful.URL })
+		upload(t, store, 2*part)
+		if got := lost.Load(); got != 2 {
+			t.Errorf("requests to complete: got %d, want 2", got)
+		}
+	})
 	t.Run("a server that hangs", func(t *testing.T) {
 		proxy := artifactstest.Throttle(t, server.Endpoint, 0)
 		store := open(t, server, func(c *artifacts.Config) {
