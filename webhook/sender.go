@@ -33,6 +33,8 @@ type Config struct {
 	UserAgent string
 	// RootCAs vouch for receivers' certificates. Defaults to the system's.
 	RootCAs *x509.CertPool
+	// Resolver of host names. Defaults to net.DefaultResolver.
+	Resolver *net.Resolver
 }
 
 // Sender makes attempts to deliver. It is safe for concurrent use.
@@ -54,7 +56,7 @@ func New(c Config) *Sender {
 	if c.UserAgent == "" {
 		c.UserAgent = "Glovebox-Webhook"
 	}
-	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: c.Guard.Control}
+	dialer := &net.Dialer{Timeout: 10 * time.Second, Resolver: c.Resolver, Control: c.Guard.Control}
 	return &Sender{guard: c.Guard, timeout: c.Timeout, userAgent: c.UserAgent, client: &http.Client{
 		// A redirect could lead anywhere, and turns a POST into a GET.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
