@@ -39,7 +39,7 @@ type ending struct {
 // do runs the program, and returns when none of its processes is left and all that
 // they printed is sent. An error is the agent's own failure.
 func (r *run) do() (ending, error) {
-	g, err := newGroup(r.name, r.limits.Processes)
+	g, err := newGroup(r.name)
 	if err != nil {
 		return ending{}, err
 	}

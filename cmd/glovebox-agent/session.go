@@ -163,7 +163,7 @@ func (s *session) compile(start agentwire.Start) (ok bool, err error) {
 	}
 	say := map[agentwire.Cause]string{
 		agentwire.Wall: "Compilation timed out\n", agentwire.CPU: "Compilation timed out\n",
-		agentwire.Memory: "Compilation ran out of memory\n",
+		agentwire.Memory: "Compilation ran out of memory\n", agentwire.Processes: "Compilation started too many processes\n",
 	}[end.Cause]
 	if err := out.add([]byte(end.message + say)); err != nil {
 		return false, err

@@ -75,6 +75,9 @@ func runStep() int {
 	}
 	file, err := lookPath(c.Argv[0], c.Path)
 	if err == nil {
+		if err := boundProcesses(c.Limits.Processes); err != nil {
+			return report(stepReport{Fault: true, Message: err.Error()})
+		}
 		err = syscall.Exec(file, c.Argv, c.Env) // returns only when it fails
 	}
 	code := 126
@@ -107,13 +110,23 @@ func bound(l job.Limits) error {
 		{"core size", unix.RLIMIT_CORE, 0},
 		{"file size", unix.RLIMIT_FSIZE, uint64(l.FileMB) << 20},
 		{"cpu time", unix.RLIMIT_CPU, seconds},
-		{"processes", unix.RLIMIT_NPROC, uint64(l.Processes)},
 		{"open files", unix.RLIMIT_NOFILE, uint64(l.OpenFiles)},
 	} {
 		// syscall's, not x/sys's: it also makes exec keep NOFILE as it is set here.
 		if err := syscall.Setrlimit(limit.resource, &syscall.Rlimit{Cur: limit.value, Max: limit.value}); err != nil {
 			return fmt.Errorf("limit %s: %w", limit.name, err)
 		}
+	}
+	return nil
+}
+
+// boundProcesses is the last thing before the exec, because the Go runtime ends this
+// process when it can't make a thread. The kernel counts those that a user has made:
+// this one is root's, so one less is allowed.
+func boundProcesses(n int64) error {
+	limit := syscall.Rlimit{Cur: uint64(n - 1), Max: uint64(n - 1)}
+	if err := syscall.Setrlimit(unix.RLIMIT_NPROC, &limit); err != nil {
+		return fmt.Errorf("limit processes: %w", err)
 	}
 	return nil
 }

@@ -8,7 +8,11 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// watch looks at a group's memory and CPU time every pollTime.
+// tooMany is how many processes end a run. RLIMIT_NPROC refuses a fork long before; this
+// is for the day on which it doesn't.
+func tooMany(processes int64) int64 { return 2*processes + 16 }
+
+// watch looks at a group's memory, CPU time and processes every pollTime.
 type watch struct {
 	stop chan struct{}
 	done chan seen
@@ -16,9 +20,10 @@ type watch struct {
 
 // seen is the most that a watch saw.
 type seen struct {
-	memory int64
-	cpu    time.Duration
-	err    error
+	memory    int64
+	cpu       time.Duration
+	processes int64
+	err       error
 }
 
 // watchGroup says once over stop when the group is over a limit.
@@ -45,6 +50,8 @@ func watchGroup(g group, limits job.Limits, stop chan<- agentwire.Cause) *watch 
 				over = agentwire.Memory
 			case most.cpu >= time.Duration(limits.CPUMS)*time.Millisecond:
 				over = agentwire.CPU
+			case most.processes > tooMany(limits.Processes):
+				over = agentwire.Processes
 			}
 			if over != "" && !said && !last {
 				said = true
@@ -67,6 +74,12 @@ func (s *seen) look(g group) {
 		s.err = fmt.Errorf("watch cpu time: %w", err)
 		return
 	}
+	processes, err := g.processes()
+	if err != nil {
+		s.err = fmt.Errorf("watch processes: %w", err)
+		return
+	}
+	s.processes = max(s.processes, processes)
 	s.memory, s.cpu = max(s.memory, memory), max(s.cpu, cpu)
 }
 

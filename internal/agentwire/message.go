@@ -59,11 +59,13 @@ const (
 	Memory Cause = "memory" // memory_mb
 	Output Cause = "output" // output_kb
 	Killed Cause = "killed" // a Kill frame
+	// Processes is far more processes than limits.processes allows.
+	Processes Cause = "processes"
 )
 
 func (c Cause) known() bool {
 	switch c {
-	case Exited, Wall, CPU, Memory, Output, Killed:
+	case Exited, Wall, CPU, Memory, Output, Killed, Processes:
 		return true
 	}
 	return false

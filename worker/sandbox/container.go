@@ -108,7 +108,7 @@ func (p *Podman) spec(name string, program Program, imageID string) *specgen.Spe
 	// runsc applies none of these under rootless Podman; an OCI runtime that owns a
 	// delegated cgroup can. The agent's and the host's own limits never rely on it.
 	memory := (l.MemoryMB + sandboxCost) << 20
-	pids := 2*l.Processes + 64
+	pids := 4*l.Processes + 128 // two a process, and as many processes as the agent lets pass
 	period := uint64(100_000)
 	quota := int64(l.CPUs * float64(period))
 	s.ResourceLimits = &spec.LinuxResources{

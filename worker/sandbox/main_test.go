@@ -136,7 +136,9 @@ func run(t testing.TB, p sandbox.Program) (sandbox.Outcome, *kept) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	podman := open(t)
-	p.Image = suite.image
+	if p.Image == "" {
+		p.Image = suite.image
+	}
 	o, err := podman.Run(ctx, p, k)
 	if err != nil {
 		t.Fatalf("%v\nstderr: %s", err, k.stderr.String())

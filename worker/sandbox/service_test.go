@@ -47,10 +47,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// podmanEnv is the service's environment.
+func podmanEnv() []string { return gbtest.PodmanEnv() }
+
 // podman runs a podman command as the service does.
 func podman(args ...string) (string, error) {
 	cmd := exec.Command("podman", args...)
-	cmd.Env = append(os.Environ(), gbtest.PodmanEnv()...)
+	cmd.Env = append(os.Environ(), podmanEnv()...)
 	out, err := cmd.Output()
 	return strings.TrimSpace(string(out)), err
 }
@@ -71,7 +74,7 @@ func service(t testing.TB) string {
 	}
 	socket := filepath.Join(dir, "podman.sock")
 	podmanService = exec.Command("podman", "system", "service", "-t", "0", "unix://"+socket)
-	podmanService.Env = append(os.Environ(), gbtest.PodmanEnv()...)
+	podmanService.Env = append(os.Environ(), podmanEnv()...)
 	podmanService.Stderr = os.Stderr
 	if err := podmanService.Start(); err != nil {
 		t.Fatal(err)

@@ -280,6 +280,9 @@ func (s *session) exit(e event) error {
 		s.outcome.Status = job.OutOfMemory
 	case agentwire.Output:
 		s.outcome.Status = job.OutputLimitExceeded
+	case agentwire.Processes:
+		s.outcome.Status = job.Failed
+		return s.say(fmt.Sprintf("glovebox: far more processes than limits.processes (%d)\n", s.program.Limits.Processes))
 	case agentwire.Killed:
 		return errors.New("the agent ended the program although nobody asked it to")
 	case agentwire.Exited:
@@ -294,11 +297,15 @@ func (s *session) exit(e event) error {
 // timedOut says so where a user looks.
 func (s *session) timedOut() error {
 	s.outcome.Status, s.outcome.ExitCode, s.outcome.Signal = job.TimedOut, job.TimedOutExitCode, ""
-	message := "Execution timed out\n"
+	return s.say("Execution timed out\n")
+}
+
+// say adds a line of ours to the program's stderr.
+func (s *session) say(line string) error {
 	if s.stderrEnds != 0 && s.stderrEnds != '\n' {
-		message = "\n" + message
+		line = "\n" + line
 	}
-	return s.sink.Stderr([]byte(message))
+	return s.sink.Stderr([]byte(line))
 }
 
 // collect passes the artifacts on, and ends the session.
