@@ -68,19 +68,23 @@ func keys(tb testing.TB, id string) artifacts.Keys {
 	return k
 }
 
-func read(tb testing.TB, url string) (*http.Response, []byte) {
+func read(tb testing.TB, url string) (status int, header http.Header, body []byte) {
 	tb.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	res, err := client.Get(url)
+	req, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	res, err := client.Do(req)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
+	body, err = io.ReadAll(res.Body)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return res, body
+	return res.StatusCode, res.Header, body
 }
 
 func TestBytes(t *testing.T) {
@@ -147,8 +151,8 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"", "/" + key} {
-		if res, _ := read(t, s3.Endpoint+"/glovebox"+path); res.StatusCode != http.StatusForbidden {
-			t.Errorf("anonymous GET %q: got %d, want 403", path, res.StatusCode)
+		if status, _, _ := read(t, s3.Endpoint+"/glovebox"+path); status != http.StatusForbidden {
+			t.Errorf("anonymous GET %q: got %d, want 403", path, status)
 		}
 	}
 
@@ -186,20 +190,20 @@ func TestPresign(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, got := read(t, url)
-		if res.StatusCode != 200 || string(got) != want {
-			t.Errorf("download %q: got %d %q, want 200 %q", name, res.StatusCode, got, want)
+		status, header, got := read(t, url)
+		if status != http.StatusOK || string(got) != want {
+			t.Errorf("download %q: got %d %q, want 200 %q", name, status, got, want)
 		}
-		if got, want := res.Header.Get("Content-Type"), o.MediaType; got != want {
+		if got, want := header.Get("Content-Type"), o.MediaType; got != want {
 			t.Errorf("type of %q: got %q, want %q", name, got, want)
 		}
-		verb, _, _ := strings.Cut(res.Header.Get("Content-Disposition"), ";")
+		verb, _, _ := strings.Cut(header.Get("Content-Disposition"), ";")
 		if want := map[bool]string{true: "inline", false: "attachment"}[o.MediaType == "text/plain; charset=utf-8"]; verb != want {
 			t.Errorf("disposition of %q: got %q, want %q", name, verb, want)
 		}
 		tampered := strings.Replace(url, "j1/1", "j1/2", 1)
-		if res, _ := read(t, tampered); res.StatusCode != http.StatusForbidden {
-			t.Errorf("tampered URL: got %d, want 403", res.StatusCode)
+		if status, _, _ := read(t, tampered); status != http.StatusForbidden {
+			t.Errorf("tampered URL: got %d, want 403", status)
 		}
 	}
 	if _, err := store.Presign(t.Context(), "k", "n", "text/plain", 8*24*3600e9); err == nil {

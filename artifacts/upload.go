@@ -47,7 +47,8 @@ func (s *Store) Upload(ctx context.Context, key string, r io.Reader, o Options) 
 
 	head := s.heads.Get().(*[]byte)
 	defer s.heads.Put(head)
-	src := &source{ctx: ctx, r: r, limit: o.Limit, hash: sha256.New()}
+	ended := func() error { return context.Cause(ctx) }
+	src := &source{ended: ended, r: r, limit: o.Limit, hash: sha256.New()}
 	n, err := fill(src, *head)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return Object{}, fmt.Errorf("upload %q: %w", key, err)
@@ -91,7 +92,7 @@ func closeWhenDone(ctx context.Context, r io.Reader) (stop func()) {
 
 // source counts, bounds and hashes what is read.
 type source struct {
-	ctx   context.Context
+	ended func() error // why to stop, if so
 	r     io.Reader
 	limit int64
 	hash  hash.Hash
@@ -100,8 +101,8 @@ type source struct {
 }
 
 func (s *source) Read(p []byte) (int, error) {
-	if s.ctx.Err() != nil {
-		return 0, context.Cause(s.ctx)
+	if err := s.ended(); err != nil {
+		return 0, err
 	}
 	if s.err != nil {
 		return 0, s.err
@@ -111,9 +112,9 @@ func (s *source) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	s.n += int64(n)
 	s.hash.Write(p[:n])
-	switch {
-	case s.ctx.Err() != nil:
-		s.err = context.Cause(s.ctx) // r was closed under us: say why
+	switch ended := s.ended(); {
+	case ended != nil:
+		s.err = ended // r was closed under us: say why
 	case s.n > s.limit:
 		s.err = fmt.Errorf("%w of %d bytes", ErrTooLarge, s.limit)
 	case err != nil && !errors.Is(err, io.EOF):

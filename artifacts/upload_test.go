@@ -132,6 +132,7 @@ func TestUploadMemory(t *testing.T) {
 
 // watchHeap samples how far the heap in use grows until it is called.
 func watchHeap(tb testing.TB) (peak func() uint64) {
+	tb.Helper()
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -150,7 +151,6 @@ func watchHeap(tb testing.TB) (peak func() uint64) {
 			}
 		}
 	}()
-	tb.Helper()
 	return func() uint64 { close(stop); <-stopped; return most }
 }
 
@@ -236,41 +236,50 @@ func TestUploadCancelWhileS3IsSlow(t *testing.T) {
 }
 
 // A reader that blocks is closed, so that neither a cancel nor a dead S3 waits for it.
-func TestUploadClosesBlockedReader(t *testing.T) {
+func TestUploadClosesBlockedReaderOnCancel(t *testing.T) {
+	t.Parallel()
+	store := open(t, gbtest.S3(t), nil)
+	for _, size := range []int64{0, part + 1} { // before and after a multipart upload is begun
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		r, w := io.Pipe()
+		written := make(chan error, 1)
+		go func() {
+			_, err := io.Copy(w, newStream(size))
+			written <- err
+		}()
+		_, err := store.Upload(ctx, "tenants/k", r, artifacts.Options{Limit: 1 << 30})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("after %d bytes: got %v, want context.DeadlineExceeded", size, err)
+		}
+		if err := <-written; err != nil {
+			t.Errorf("write %d bytes: %v", size, err)
+		}
+		wantNothing(t, store)
+	}
+}
+
+func TestUploadClosesBlockedReaderWhenS3Fails(t *testing.T) {
 	t.Parallel()
 	server := gbtest.S3(t)
 	proxy := artifactstest.Throttle(t, server.Endpoint, 0)
 	store := open(t, server, func(c *artifacts.Config) { c.Endpoint, c.MaxAttempts = proxy.URL, 1 })
-
-	t.Run("cancel", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		r, w := io.Pipe()
-		defer w.Close()
-		_, err := store.Upload(ctx, "tenants/k", r, artifacts.Options{Limit: 1 << 30})
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v, want context.DeadlineExceeded", err)
-		}
-		wantNothing(t, store)
-	})
-	t.Run("S3 fails", func(t *testing.T) {
-		r, w := io.Pipe()
-		begun := make(chan error, 1)
-		go func() {
-			_, err := io.Copy(w, newStream(part)) // one whole part, then nothing, and no end
-			begun <- err
-		}()
-		proxy.Reset(1<<20, 100)
-		_, err := store.Upload(t.Context(), "tenants/k", r, artifacts.Options{Limit: 1 << 30})
-		if err == nil || !strings.Contains(err.Error(), "send part 1") {
-			t.Errorf("got %v, want an error that names part 1", err)
-		}
-		if err := <-begun; err != nil {
-			t.Errorf("write: %v", err)
-		}
-		proxy.Reset(0, 0)
-		wantNothing(t, store)
-	})
+	r, w := io.Pipe()
+	written := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(w, newStream(part)) // one whole part, then nothing, and no end
+		written <- err
+	}()
+	proxy.Reset(1<<20, 100)
+	_, err := store.Upload(t.Context(), "tenants/k", r, artifacts.Options{Limit: 1 << 30})
+	if err == nil || !strings.Contains(err.Error(), "send part 1") {
+		t.Errorf("got %v, want an error that names part 1", err)
+	}
+	if err := <-written; err != nil {
+		t.Errorf("write: %v", err)
+	}
+	proxy.Reset(0, 0)
+	wantNothing(t, store)
 }
 
 func TestUploadSurvivesFaults(t *testing.T) {
@@ -280,7 +289,7 @@ func TestUploadSurvivesFaults(t *testing.T) {
 	upload := func(t *testing.T, store *artifacts.Store, size int64) {
 		t.Helper()
 		src := newStream(size)
-		key := keys(t, "j1").Artifact(1, "f")
+		key := keys(t, "j1").Artifact(1, fmt.Sprintf("%s %d", t.Name(), size))
 		o, err := store.Upload(t.Context(), key, src, artifacts.Options{Limit: 1 << 30})
 		if err != nil {
 			t.Fatal(err)
@@ -289,12 +298,13 @@ func TestUploadSurvivesFaults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, body := read(t, url)
+		_, _, body := read(t, url)
 		if got := fmt.Sprintf("%x", sha256.Sum256(body)); got != src.sum() {
 			t.Errorf("read back: got %d bytes %s, want %d %s", len(body), got, size, src.sum())
 		}
 	}
 	t.Run("connections reset in a body", func(t *testing.T) {
+		t.Parallel()
 		proxy := artifactstest.Throttle(t, server.Endpoint, 0)
 		store := open(t, server, func(c *artifacts.Config) { c.Endpoint = proxy.URL })
 		proxy.Reset(2<<20, 2)
@@ -303,6 +313,7 @@ func TestUploadSurvivesFaults(t *testing.T) {
 		upload(t, store, 200_000)
 	})
 	t.Run("503", func(t *testing.T) {
+		t.Parallel()
 		var failures atomic.Int64
 		target, err := url.Parse(server.Endpoint)
 		if err != nil {
@@ -328,6 +339,7 @@ func TestUploadSurvivesFaults(t *testing.T) {
 		upload(t, store, 10)
 	})
 	t.Run("the answer to the last request is lost", func(t *testing.T) {
+		t.Parallel()
 		target, err := url.Parse(server.Endpoint)
 		if err != nil {
 			t.Fatal(err)
@@ -355,6 +367,7 @@ func TestUploadSurvivesFaults(t *testing.T) {
 		}
 	})
 	t.Run("a server that hangs", func(t *testing.T) {
+		t.Parallel()
 		proxy := artifactstest.Throttle(t, server.Endpoint, 0)
 		store := open(t, server, func(c *artifacts.Config) {
 			c.Endpoint, c.MaxAttempts, c.StallTimeout = proxy.URL, 1, 300*time.Millisecond

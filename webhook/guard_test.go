@@ -50,8 +50,13 @@ func TestGuardDenies(t *testing.T) {
 		}
 	}
 	for _, bad := range [][2]string{
-		{"udp4", "8.8.8.8:443"}, {"unix", "/run/redis.sock"}, {"tcp", "8.8.8.8:443"},
-		{"tcp4", "example.com:443"}, {"tcp4", "8.8.8.8"}, {"tcp6", "[fe80::1%eth0]:443"}, {"tcp6", "[2606:4700::1%eth0]:443"},
+		{"udp4", "8.8.8.8:443"},
+		{"unix", "/run/redis.sock"},
+		{"tcp", "8.8.8.8:443"},
+		{"tcp4", "example.com:443"},
+		{"tcp4", "8.8.8.8"},
+		{"tcp6", "[fe80::1%eth0]:443"},
+		{"tcp6", "[2606:4700::1%eth0]:443"},
 	} {
 		if err := guard.Control(bad[0], bad[1], nil); !errors.Is(err, webhook.ErrBlocked) {
 			t.Errorf("%s %s: got %v, want ErrBlocked", bad[0], bad[1], err)

@@ -101,7 +101,7 @@ func installNPM(t *testing.T) string {
 		t.Fatal(err)
 	}
 	// Installed aside and renamed, so that a test that was killed leaves no half of it.
-	fresh, err := os.MkdirTemp(filepath.Dir(dir), "installing-")
+	fresh, err := os.MkdirTemp(filepath.Dir(dir), "installing-") //nolint:usetesting // renamed, so on the same file system
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,8 @@ func TestRebinding(t *testing.T) {
 		w.Header().Set("Connection", "close") // so that each attempt dials
 	}))
 	// One server on two addresses: 127.0.0.2 is allowed and stands for the internet.
-	all, err := net.Listen("tcp4", "0.0.0.0:0")
+	var config net.ListenConfig
+	all, err := config.Listen(t.Context(), "tcp4", "0.0.0.0:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,8 @@ type dnsServer struct {
 
 func newDNS(tb testing.TB) *dnsServer {
 	tb.Helper()
-	conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	var config net.ListenConfig
+	conn, err := config.ListenPacket(tb.Context(), "udp4", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -99,6 +101,7 @@ func (d *dnsServer) resolver() *net.Resolver {
 }
 
 func (d *dnsServer) serve(tb testing.TB) {
+	tb.Helper()
 	buf := make([]byte, 1500)
 	for {
 		n, client, err := d.conn.ReadFrom(buf)

@@ -24,6 +24,7 @@ import (
 
 // loopback is a guard that allows this machine, as `glovebox dev` does.
 func loopback(tb testing.TB) *webhook.Guard {
+	tb.Helper()
 	return webhook.NewGuard(webhook.GuardConfig{Allow: targets(tb, "127.0.0.0/8:*", "[::1]:*")})
 }
 
@@ -38,6 +39,7 @@ func sender(tb testing.TB, c webhook.Config) *webhook.Sender {
 }
 
 func request(tb testing.TB, url string) webhook.Request {
+	tb.Helper()
 	return webhook.Request{
 		URL: url, ID: "msg_1", Timestamp: time.Now(), Body: []byte(`{"type":"job.completed"}`),
 		Secrets: []webhook.Secret{secret(tb, vectorSecret)},
@@ -86,13 +88,16 @@ func TestSendIsVerified(t *testing.T) {
 	if res, err := s.Send(t.Context(), r); !errors.Is(err, webhook.ErrStatus) || res.Status != 500 || strings.Contains(res.Body, "10.0.0.5") {
 		t.Errorf("receiver that fails: got %+v, %v, want 500 without its reason", res, err)
 	}
-	plain, err := http.Get(receiver.URL)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, receiver.URL, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := receiver.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	plain.Body.Close()
-	http.DefaultClient.CloseIdleConnections()
-	if plain.StatusCode != 405 {
+	if plain.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("GET: got %d, want 405", plain.StatusCode)
 	}
 }
@@ -306,10 +311,7 @@ func TestSendBoundsTheAnswer(t *testing.T) {
 // serve runs a TCP server that talks to one client after another, and returns its URL.
 func serve(tb testing.TB, talk func(net.Conn)) string {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	l := listen(tb)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -352,10 +354,17 @@ func endless(begin, more string) func(net.Conn) {
 
 func closedAddr(tb testing.TB) string {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l := listen(tb)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func listen(tb testing.TB) net.Listener {
+	tb.Helper()
+	var config net.ListenConfig
+	l, err := config.Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return l
 }

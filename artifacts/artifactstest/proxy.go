@@ -4,6 +4,7 @@ package artifactstest
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/url"
@@ -33,7 +34,6 @@ type Proxy struct {
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
 	wg    sync.WaitGroup
-	ctx   context.Context
 }
 
 // Throttle starts a proxy to target (a URL or host:port) that passes bytesPerSecond in
@@ -43,22 +43,24 @@ func Throttle(tb testing.TB, target string, bytesPerSecond int) *Proxy {
 	if u, err := url.Parse(target); err == nil && u.Host != "" {
 		target = u.Host
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ctx, cancel := context.WithCancel(context.Background())
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
+		cancel()
 		tb.Fatalf("start proxy: %v", err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
 	p := &Proxy{
-		URL: "http://" + l.Addr().String(), target: target, listener: l, ctx: ctx,
+		URL: "http://" + l.Addr().String(), target: target, listener: l,
 		limiter: rate.NewLimiter(rate.Inf, chunk), conns: map[net.Conn]struct{}{},
 	}
 	p.SetRate(bytesPerSecond)
 	p.wg.Add(1)
-	go p.accept()
+	go p.accept(ctx)
 	tb.Cleanup(func() {
 		cancel()
 		l.Close()
-		p.Cut()
+		p.Refuse(true)
 		p.wg.Wait()
 	})
 	return p
@@ -100,7 +102,7 @@ func (p *Proxy) Cut() {
 // Passed is how many bytes went through so far, both directions together.
 func (p *Proxy) Passed() int64 { return p.passed.Load() }
 
-func (p *Proxy) accept() {
+func (p *Proxy) accept(ctx context.Context) {
 	defer p.wg.Done()
 	for {
 		c, err := p.listener.Accept()
@@ -108,17 +110,18 @@ func (p *Proxy) accept() {
 			return
 		}
 		p.wg.Add(1)
-		go p.serve(c)
+		go p.serve(ctx, c)
 	}
 }
 
-func (p *Proxy) serve(client net.Conn) {
+func (p *Proxy) serve(ctx context.Context, client net.Conn) {
 	defer p.wg.Done()
-	if p.refuse.Load() || p.ctx.Err() != nil {
+	if p.refuse.Load() {
 		reset(client)
 		return
 	}
-	server, err := net.Dial("tcp", p.target)
+	var dialer net.Dialer
+	server, err := dialer.DialContext(ctx, "tcp", p.target)
 	if err != nil {
 		reset(client)
 		return
@@ -127,20 +130,20 @@ func (p *Proxy) serve(client net.Conn) {
 	_ = client.(*net.TCPConn).SetReadBuffer(4 * chunk)
 	p.track(client, server)
 	var both sync.WaitGroup
-	both.Go(func() { p.copy(server, client, true) })
-	both.Go(func() { p.copy(client, server, false) })
+	both.Go(func() { p.copy(ctx, server, client, true) })
+	both.Go(func() { p.copy(ctx, client, server, false) })
 	both.Wait()
 	p.untrack(client, server)
 }
 
 // copy passes bytes until one side ends; up is the direction to the target.
-func (p *Proxy) copy(dst, src net.Conn, up bool) {
+func (p *Proxy) copy(ctx context.Context, dst, src net.Conn, up bool) {
 	buf := make([]byte, chunk)
 	var sent int64
 	for {
 		n, err := src.Read(buf)
 		if n > 0 {
-			if p.limiter.WaitN(p.ctx, n) != nil {
+			if p.limiter.WaitN(ctx, n) != nil {
 				break
 			}
 			if _, werr := dst.Write(buf[:n]); werr != nil {
@@ -154,7 +157,7 @@ func (p *Proxy) copy(dst, src net.Conn, up bool) {
 				return
 			}
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			_ = dst.(*net.TCPConn).CloseWrite()
 			return
 		}
@@ -172,7 +175,7 @@ func (p *Proxy) track(conns ...net.Conn) {
 	for _, c := range conns {
 		p.conns[c] = struct{}{}
 	}
-	if p.ctx.Err() != nil || p.refuse.Load() { // Cut came first
+	if p.refuse.Load() { // Cut came first
 		for _, c := range conns {
 			reset(c)
 		}
