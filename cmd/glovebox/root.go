@@ -72,6 +72,11 @@ Exit codes:
 		group   string
 		command *cobra.Command
 	}{
+		{jobGroup, a.submitCommand()},
+		{jobGroup, a.getCommand()},
+		{jobGroup, a.logsCommand()},
+		{jobGroup, a.cancelCommand()},
+		{jobGroup, a.receiveCommand()},
 		{serverGroup, a.devCommand()},
 		{serverGroup, a.apiCommand()},
 		{machineGroup, a.runtimesCommand()},

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/webhook"
+)
+
+type receiveOptions struct {
+	addr  string
+	count int
+	json  bool
+}
+
+func (a *app) receiveCommand() *cobra.Command {
+	var o receiveOptions
+	cmd := &cobra.Command{
+		Use:   "receive",
+		Short: "Receive webhooks on this machine, verify and print them",
+		Long: `Listen for webhooks, check the signature of each with GLOVEBOX_WEBHOOK_SECRET, and
+print "verified" or "REJECTED" and why. The secret is never a flag: it comes from the
+environment (or a file that GLOVEBOX_WEBHOOK_SECRET_FILE names), or from the env file
+that dev writes; two of them, during a rotation, have a space between.
+
+A message that was verified is answered with 204, a rejected one with 401, so that the
+sender tries it again.`,
+		Example: `  glovebox receive --addr 127.0.0.1:9000
+  glovebox submit --callback http://127.0.0.1:9000/ hello.py    # in another terminal
+  glovebox receive --count 1 --json | jq .event.data.status`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.receive(cmd.Context(), o) },
+	}
+	cmd.Flags().StringVar(&o.addr, "addr", "127.0.0.1:0", "`ADDRESS` to listen on; port 0 takes a free one")
+	cmd.Flags().IntVar(&o.count, "count", 0, "end after `N` verified messages; 0 for never")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object a message")
+	setTwin(cmd, "addr", "GLOVEBOX_RECEIVE_ADDR")
+	return cmd
+}
+
+func (a *app) receive(ctx context.Context, o receiveOptions) error {
+	secrets, err := a.webhookSecrets()
+	if err != nil {
+		return err
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", o.addr)
+	if err != nil {
+		return err
+	}
+	ctx, enough := context.WithCancel(ctx)
+	defer enough()
+	r := &receiver{app: a, secrets: secrets, options: o, enough: enough, seen: map[string]bool{}}
+	server := &http.Server{Handler: r, ReadTimeout: 30 * time.Second, MaxHeaderBytes: 32 << 10}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	fmt.Fprintf(a.stderr, "receiving at http://%s/\n", l.Addr())
+	select {
+	case err := <-served:
+		return fmt.Errorf("receive: %w", err)
+	case <-ctx.Done():
+	}
+	// Whoever is being answered still gets the answer.
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	err = server.Shutdown(grace)
+	<-served
+	return errors.Join(err, r.err)
+}
+
+func (a *app) webhookSecrets() ([]webhook.Secret, error) {
+	c, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	if len(c.WebhookSecrets) == 0 {
+		return nil, &failure{exitUsage, errors.New("no secret to verify webhooks with"),
+			"set GLOVEBOX_WEBHOOK_SECRET, or run this where dev's .glovebox/env is"}
+	}
+	var secrets []webhook.Secret
+	for _, text := range c.WebhookSecrets {
+		s, err := webhook.ParseSecret(text)
+		if err != nil {
+			return nil, &failure{code: exitUsage, err: fmt.Errorf("GLOVEBOX_WEBHOOK_SECRET: %w", err)}
+		}
+		secrets = append(secrets, s)
+	}
+	return secrets, nil
+}
+
+// receiver verifies and prints each message. It doesn't use webhook.Handler, which
+// tells only the sender why a message was rejected.
+type receiver struct {
+	*app
+	secrets []webhook.Secret
+	options receiveOptions
+	enough  func()
+
+	mu       sync.Mutex // one message is printed at a time
+	verified int
+	seen     map[string]bool
+	err      error
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if req.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "a webhook is a POST", http.StatusMethodNotAllowed)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, webhook.MaxBody))
+	if err == nil {
+		err = webhook.Verify(req.Header, body, r.secrets, webhook.DefaultTolerance, time.Now())
+	}
+	event := webhook.Event{ID: req.Header.Get(webhook.HeaderID)}
+	if err == nil {
+		err = json.Unmarshal(body, &event)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.rejected(req, err)
+		http.Error(w, err.Error(), http.StatusUnauthorized)
+		return
+	}
+	r.print(event, body)
+	w.WriteHeader(http.StatusNoContent)
+	r.seen[event.ID] = true
+	if r.verified++; r.verified == r.options.count {
+		r.enough()
+	}
+}
+
+func (r *receiver) rejected(req *http.Request, why error) {
+	if r.options.json {
+		r.keep(json.NewEncoder(r.stdout).Encode(map[string]any{"verified": false, "why": why.Error(), "from": req.RemoteAddr}))
+		return
+	}
+	fmt.Fprintf(r.stdout, "REJECTED: %s (from %s)\n", plain(why.Error()), req.RemoteAddr)
+}
+
+func (r *receiver) print(event webhook.Event, body []byte) {
+	if r.options.json {
+		r.keep(json.NewEncoder(r.stdout).Encode(map[string]any{
+			"verified": true, "id": event.ID, "again": r.seen[event.ID], "event": json.RawMessage(body),
+		}))
+		return
+	}
+	again := ""
+	if r.seen[event.ID] {
+		again = " (again: the same message was received before)"
+	}
+	fmt.Fprintf(r.stdout, "verified  %s  %s%s\n", plain(event.Type), plain(event.ID), again)
+	var result job.Result
+	if err := json.Unmarshal(event.Data, &result); err != nil || result.ID == "" {
+		return // an event about something else than a job
+	}
+	fmt.Fprintf(r.stdout, "  %s  %s %s\n", plain(result.ID), plain(headline(result)), timing(result))
+	if out := strings.TrimSpace(result.Stdout); out != "" {
+		first, _, more := strings.Cut(out, "\n")
+		if more {
+			first += " …"
+		}
+		fmt.Fprintf(r.stdout, "  stdout: %s\n", plain(first))
+	}
+	listArtifacts(r.stdout, result, func(f job.Artifact) string { return f.URL })
+}
+
+// keep remembers the first error of printing, to end with it.
+func (r *receiver) keep(err error) {
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("print message: %w", err)
+		r.enough()
+	}
+}

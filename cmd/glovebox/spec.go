@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// maxInput bounds what is read from a file, so that a mistaken name of a huge one, or
+// of /dev/zero, is found out here.
+const maxInput = 64 << 20
+
+// specOptions describe a job on the command line.
+type specOptions struct {
+	source                             string // FILE or -
+	runtime, stdinFile                 string
+	args, env, files, limits, metadata []string
+	callback, priority                 string
+}
+
+func (o *specOptions) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVarP(&o.runtime, "runtime", "r", "", "`NAME` of the runtime; guessed from FILE's extension by default")
+	f.StringArrayVar(&o.args, "arg", nil, "`ARGUMENT` of the program; can be given again")
+	f.StringArrayVar(&o.env, "env", nil, "`NAME=VALUE` for the program's environment; NAME alone takes the value from here")
+	f.StringVar(&o.stdinFile, "stdin-file", "", "`PATH` of what the program reads from its standard input; - for ours")
+	f.StringArrayVar(&o.files, "file", nil, "`[NAME=]PATH` of a file to place beside the program")
+	f.StringArrayVar(&o.limits, "limit", nil, "`LIMIT=NUMBER` such as wall_ms=5000 or memory_mb=512")
+	f.StringVar(&o.callback, "callback", "", "`URL` where the signed result is posted")
+	f.StringArrayVar(&o.metadata, "metadata", nil, "`KEY=VALUE` that the result carries")
+	f.StringVar(&o.priority, "priority", "", "high, normal or low")
+}
+
+// spec reads the files and makes a job of the options. What the job may ask for is the
+// API's to say.
+func (a *app) spec(o specOptions) (job.Spec, error) {
+	spec := job.Spec{SpecVersion: job.SpecVersion, Runtime: o.runtime, Args: o.args, Priority: job.Priority(o.priority)}
+	if o.source == "-" && o.stdinFile == "-" {
+		return spec, usagef("the program and its input can't both come from standard input")
+	}
+	source, err := a.read(o.source)
+	if err != nil {
+		return spec, err
+	}
+	if err := setSource(&spec, o.source, source); err != nil {
+		return spec, err
+	}
+	if o.stdinFile != "" {
+		stdin, err := a.read(o.stdinFile)
+		if err != nil {
+			return spec, err
+		}
+		if !utf8.Valid(stdin) {
+			return spec, usagef("--stdin-file %s is not UTF-8 text: give it as --file, and let the program read that", o.stdinFile)
+		}
+		spec.Stdin = string(stdin)
+	}
+	for _, f := range o.files {
+		name, path, named := strings.Cut(f, "=")
+		if !named {
+			name, path = filepath.Base(f), f
+		}
+		content, err := a.read(path)
+		if err != nil {
+			return spec, err
+		}
+		spec.Files = append(spec.Files, file(name, content))
+	}
+	if spec.Env, err = a.environment(o.env); err != nil {
+		return spec, err
+	}
+	if spec.Metadata, err = pairs("--metadata", o.metadata); err != nil {
+		return spec, err
+	}
+	if spec.Limits, err = parseLimits(o.limits); err != nil {
+		return spec, err
+	}
+	if o.callback != "" {
+		spec.Callback = &job.Callback{URL: o.callback}
+	}
+	return spec, nil
+}
+
+// setSource makes content the program, under its own name, which error messages then show.
+func setSource(spec *job.Spec, path string, content []byte) error {
+	name := filepath.Base(path)
+	if path == "-" || job.CheckName(name) != "" {
+		name = ""
+	}
+	if len(content) == 0 {
+		return usagef("%s is empty: there is nothing to run", path)
+	}
+	switch {
+	case utf8.Valid(content):
+		spec.Source, spec.Entrypoint = string(content), name
+	case name != "": // JSON can't carry it as text
+		spec.Files, spec.Entrypoint = append(spec.Files, file(name, content)), name
+	default:
+		return usagef("%s is not UTF-8 text", path)
+	}
+	return nil
+}
+
+// file is text where it is UTF-8, and base64 otherwise.
+func file(name string, content []byte) job.File {
+	if utf8.Valid(content) {
+		return job.File{Name: name, Content: string(content)}
+	}
+	return job.File{Name: name, ContentBase64: base64.StdEncoding.EncodeToString(content)}
+}
+
+// read returns what a file, or - for standard input, holds.
+func (a *app) read(path string) ([]byte, error) {
+	r := a.stdin
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, &failure{code: exitUsage, err: err}
+		}
+		defer f.Close()
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return nil, usagef("%s is a directory, not a file", path)
+		}
+		r = f
+	}
+	b, err := io.ReadAll(io.LimitReader(r, maxInput+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if len(b) > maxInput {
+		return nil, usagef("%s is larger than %s", path, bytesOf(maxInput))
+	}
+	return b, nil
+}
+
+// environment reads NAME=VALUE, and NAME with the value that it has here.
+func (a *app) environment(given []string) (map[string]string, error) {
+	full := make([]string, len(given))
+	for i, e := range given {
+		full[i] = e
+		if !strings.Contains(e, "=") {
+			full[i] = e + "=" + a.getenv(e)
+		}
+	}
+	return pairs("--env", full)
+}
+
+func pairs(flag string, given []string) (map[string]string, error) {
+	if len(given) == 0 {
+		return nil, nil
+	}
+	m := map[string]string{}
+	for _, p := range given {
+		k, v, ok := strings.Cut(p, "=")
+		if !ok || k == "" {
+			return nil, usagef("%s %s: want NAME=VALUE", flag, p)
+		}
+		if _, twice := m[k]; twice {
+			return nil, usagef("%s: %s is there twice", flag, k)
+		}
+		m[k] = v
+	}
+	return m, nil
+}
+
+// parseLimits reads LIMIT=NUMBER by way of JSON, so that names and types are the API's.
+func parseLimits(given []string) (job.Limits, error) {
+	var l job.Limits
+	m, err := pairs("--limit", given)
+	if err != nil {
+		return l, err
+	}
+	for name, value := range m {
+		if !json.Valid([]byte(value)) || strings.ContainsAny(value, `"{[tfn `) {
+			return l, usagef("--limit %s=%s: want a number", name, value)
+		}
+		dec := json.NewDecoder(bytes.NewReader(fmt.Appendf(nil, `{%q:%s}`, name, value)))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&l); err != nil {
+			var mistyped *json.UnmarshalTypeError
+			if errors.As(err, &mistyped) {
+				return l, usagef("--limit %s=%s: want a whole number", name, value)
+			}
+			return l, usagef("--limit %s: there is no such limit; there are %s", name, strings.Join(limitNames(), ", "))
+		}
+	}
+	return l, nil
+}
+
+// limitNames are the names of job.Limits in JSON, in their order.
+func limitNames() []string {
+	t := reflect.TypeFor[job.Limits]()
+	names := make([]string, t.NumField())
+	for i := range names {
+		names[i], _, _ = strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	}
+	return names
+}
