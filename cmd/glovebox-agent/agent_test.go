@@ -1,0 +1,205 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+func TestIsGVisor(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]bool{
+		"Linux version 4.19.0-gvisor #1 SMP Sun Jan 10 15:06:54 PST 2016": true,
+		"Linux version 6.18.0-amd64 (gvisor@host) #1 SMP gvisor":          false,
+		"Linux version 6.18.0 #1 4.19.0-gvisor":                           false,
+		"":                                                                false, "-gvisor": false,
+	} {
+		if got := isGVisor(version); got != want {
+			t.Errorf("%q: got %v, want %v", version, got, want)
+		}
+	}
+}
+
+// TestRefusesOutside: on this kernel, or as this process, the agent takes no job.
+func TestRefusesOutside(t *testing.T) {
+	t.Parallel()
+	read, write := io.Pipe()
+	defer read.Close()
+	s := newSession(strings.NewReader(""), write)
+	done := make(chan error, 1)
+	go func() { done <- s.run() }()
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "refuse to run") {
+		t.Errorf("got %v, want a refusal", err)
+	}
+}
+
+func TestLookPath(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"a/tool": 0o755, "b/tool": 0o755, "a/plain": 0o644, "b/plain": 0o755, "c/plain": 0o644} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := dir + "/none:" + dir + "/a:" + dir + "/b"
+	for file, want := range map[string]string{"tool": dir + "/a/tool", "plain": dir + "/b/plain", "./x": "./x", "/x": "/x"} {
+		if got, err := lookPath(file, path); got != want || err != nil {
+			t.Errorf("%s: got %q, %v, want %q", file, got, err, want)
+		}
+	}
+	if _, err := lookPath("nothing", path); !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("got %v, want ENOENT", err)
+	}
+	if _, err := lookPath("plain", dir+"/c"); !errors.Is(err, syscall.EACCES) {
+		t.Errorf("got %v, want EACCES", err)
+	}
+	if _, err := lookPath("tool", ""); !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("an empty PATH: got %v, want ENOENT", err)
+	}
+}
+
+func TestInputs(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	in := newInputs(root)
+	for name, content := range map[string]string{"a": "abc", "dir/deep/b": "", "c": "0123456789"} {
+		if err := in.begin(agentwire.FileBegin{Name: name, Size: int64(len(content))}); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range slices.Collect(slices.Chunk([]byte(content), 4)) {
+			if err := in.data(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(filepath.Join(root, name)); err != nil || string(got) != content {
+			t.Errorf("%s: got %q, %v, want %q", name, got, err, content)
+		}
+	}
+	for _, name := range []string{"a", "dir/deep/b", "c"} {
+		e := entry{name: name}
+		if info, err := os.Stat(filepath.Join(root, name)); err == nil {
+			e.size = info.Size()
+		}
+		if got, err := sumOf(root, e); err != nil || got != in.sums[name] {
+			t.Errorf("%s: got %v, %v, want %v", name, got, err, in.sums[name])
+		}
+	}
+	if err := in.stdinData([]byte("words")); err != nil {
+		t.Fatal(err)
+	}
+	if err := in.finish(); err != nil {
+		t.Fatal(err)
+	}
+	defer in.stdin.Close()
+	if got, err := io.ReadAll(in.stdin); err != nil || string(got) != "words" {
+		t.Errorf("stdin: got %q, %v", got, err)
+	}
+	if _, err := in.stdin.Write([]byte("x")); err == nil {
+		t.Error("stdin can be written to")
+	}
+}
+
+// TestInputsThatCannotBe is the job's problem, and what follows is read all the same.
+func TestInputsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	in := newInputs(t.TempDir())
+	for _, b := range []agentwire.FileBegin{{Name: "a", Size: 1}, {Name: "a/b", Size: 3}} {
+		if err := in.begin(b); err != nil {
+			t.Fatal(err)
+		}
+		if err := in.data(make([]byte, b.Size)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if in.problem == "" {
+		t.Error("a file below a file is no problem")
+	}
+}
+
+func TestOutput(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		write    int
+		truncate bool
+		sent     int
+		exceeded bool
+	}{{99, false, 99, false}, {100, false, 100, false}, {101, false, 100, true}, {200_000, false, 100, true}, {101, true, 100, false}} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent, exceeded := 0, false
+		o := output{most: 100, truncate: tt.truncate, send: func(p []byte) error { sent += len(p); return nil }}
+		go func() {
+			if _, err := w.Write(make([]byte, tt.write)); err != nil {
+				t.Error(err)
+			}
+			w.Close()
+		}()
+		if err := o.pump(r, func() { exceeded = true }); err != nil {
+			t.Error(err)
+		}
+		if sent != tt.sent || exceeded != tt.exceeded {
+			t.Errorf("%+v: sent %d, exceeded %v", tt, sent, exceeded)
+		}
+	}
+}
+
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		mode  uint32
+		links uint64
+		kept  bool
+	}{
+		{syscall.S_IFREG | 0o644, 1, true}, {syscall.S_IFREG, 2, false}, {syscall.S_IFREG, 0, false}, {syscall.S_IFLNK, 1, false},
+		{syscall.S_IFIFO, 1, false}, {syscall.S_IFSOCK, 1, false}, {syscall.S_IFCHR, 1, false}, {syscall.S_IFBLK, 1, false}, {0, 1, false},
+	} {
+		if got := kindProblem(tt.mode, tt.links); (got == "") != tt.kept {
+			t.Errorf("%o, %d links: got %q, want kept %v", tt.mode, tt.links, got, tt.kept)
+		}
+	}
+}
+
+func TestEnviron(t *testing.T) {
+	t.Parallel()
+	got := environ(map[string]string{"A": "b", "": "x", "C=D": "x", "E": "\x00", "F": "g=h"})
+	slices.Sort(got)
+	if want := []string{"A=b", "F=g=h"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestSkipIsBounded(t *testing.T) {
+	t.Parallel()
+	var sent strings.Builder
+	s := newSession(strings.NewReader(""), &sent)
+	c := collector{limits: job.DefaultLimits, send: s}
+	for range 1000 {
+		if err := c.skip(strings.Repeat("\x1b", 5000), "is odd"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := agentwire.FromAgentReader(strings.NewReader(sent.String()))
+	n := 0
+	for ; ; n++ {
+		if _, err := r.Next(); err != nil {
+			break
+		}
+	}
+	if n != job.MaxSkipped || c.skipped != 1000 {
+		t.Errorf("got %d frames and %d counted", n, c.skipped)
+	}
+}

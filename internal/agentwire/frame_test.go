@@ -1,0 +1,163 @@
+package agentwire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestFrames(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	w := NewWriter(&b)
+	for _, f := range []Frame{{TypeStarted, nil}, {TypeStdout, []byte("out")}, {TypeStdout, bytes.Repeat([]byte("x"), MaxPayload)}} {
+		if err := w.Write(f.Type, f.Payload); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.WriteChunks(TypeStderr, make([]byte, MaxPayload+1)); err != nil {
+		t.Fatal(err)
+	}
+	r := FromAgentReader(&b)
+	for i, want := range []struct {
+		t Type
+		n int
+	}{{TypeStarted, 0}, {TypeStdout, 3}, {TypeStdout, MaxPayload}, {TypeStderr, MaxPayload}, {TypeStderr, 1}} {
+		f, err := r.Next()
+		if err != nil || f.Type != want.t || len(f.Payload) != want.n {
+			t.Errorf("frame %d: got %s of %d bytes, %v, want %s of %d", i, f.Type, len(f.Payload), err, want.t, want.n)
+		}
+	}
+	if _, err := r.Next(); err != io.EOF {
+		t.Errorf("got %v, want io.EOF between frames", err)
+	}
+}
+
+func TestWriterRefuses(t *testing.T) {
+	t.Parallel()
+	w := NewWriter(io.Discard)
+	for _, f := range []Frame{
+		{TypeStdout, nil}, {TypeStdout, make([]byte, MaxPayload+1)}, {TypeGo, []byte("x")}, {TypeEnd, make([]byte, 4097)}, {200, nil},
+	} {
+		if err := w.Write(f.Type, f.Payload); err == nil {
+			t.Errorf("%s of %d bytes is written", f.Type, len(f.Payload))
+		}
+	}
+	if err := w.WriteStart(Start{Command: []string{strings.Repeat("x", MaxStart)}}); err == nil {
+		t.Error("a start that is too long is written")
+	}
+	for _, n := range []int64{-1, 0, maxGrant + 1} {
+		if err := w.WriteCredit(n); err == nil {
+			t.Errorf("a credit of %d is written", n)
+		}
+	}
+}
+
+func TestReaderRefuses(t *testing.T) {
+	t.Parallel()
+	frame := func(t Type, n uint32, payload string) string {
+		return string([]byte{byte(t), byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}) + payload
+	}
+	for name, stream := range map[string]string{
+		"unknown type":          frame(99, 0, ""),
+		"type zero":             frame(0, 0, ""),
+		"the other side's type": frame(TypeGo, 0, ""),
+		"too long":              frame(TypeStdout, MaxPayload+1, ""),
+		"far too long":          frame(TypeStdout, 1<<32-1, ""),
+		"empty output":          frame(TypeStdout, 0, ""),
+		"payload where none is": frame(TypeStarted, 1, "x"),
+		"ends in the header":    frame(TypeStarted, 0, "")[:3],
+		"ends before payload":   frame(TypeStdout, 5, ""),
+		"ends in payload":       frame(TypeStdout, 5, "abc"),
+	} {
+		if _, err := FromAgentReader(strings.NewReader(stream)).Next(); !errors.Is(err, ErrProtocol) {
+			t.Errorf("%s: got %v, want ErrProtocol", name, err)
+		}
+	}
+	if _, err := FromHostReader(strings.NewReader(frame(TypeStdout, 1, "x"))).Next(); !errors.Is(err, ErrProtocol) {
+		t.Errorf("an agent's frame from the host: got %v, want ErrProtocol", err)
+	}
+}
+
+func TestWriterIsShared(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	w := NewWriter(&b)
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for range 100 {
+				if err := w.Write(TypeStdout, bytes.Repeat([]byte{byte(i)}, 100)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	r := FromAgentReader(&b)
+	for range 400 {
+		f, err := r.Next()
+		if err != nil || !bytes.Equal(f.Payload, bytes.Repeat(f.Payload[:1], 100)) {
+			t.Fatalf("got %v, %v", f, err)
+		}
+	}
+}
+
+func TestCredit(t *testing.T) {
+	t.Parallel()
+	c := NewCredit()
+	if err := c.Grant(100 + FrameCost); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Take(30); n != 30 || err != nil {
+		t.Errorf("got %d, %v, want 30", n, err)
+	}
+	took := make(chan int)
+	go func() {
+		n, err := c.Take(1000) // 70 are left, of which FrameCost are the frame's
+		if err != nil {
+			t.Error(err)
+		}
+		took <- n
+	}()
+	if n := <-took; n != 6 {
+		t.Errorf("got %d, want 6", n)
+	}
+	go func() {
+		n, err := c.Take(1000)
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("got %d, %v, want ErrClosed", n, err)
+		}
+		took <- n
+	}()
+	select {
+	case n := <-took:
+		t.Fatalf("took %d without credit", n)
+	case <-time.After(20 * time.Millisecond):
+	}
+	c.Close()
+	<-took
+	for _, n := range []int64{0, -1, maxGrant + 1} {
+		if err := c.Grant(n); !errors.Is(err, ErrProtocol) {
+			t.Errorf("a grant of %d: got %v, want ErrProtocol", n, err)
+		}
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	got := []string{
+		Printable("plain ü", 100), Printable("a\nb\x1b[2J\u202e", 100), Printable("\xff\xfe", 100),
+		Printable("abcdef", 3), Printable("äöü", 3), Printable("", 3),
+	}
+	want := []string{"plain ü", "a\uFFFDb\uFFFD[2J\uFFFD", "\uFFFD\uFFFD", "abc…", "ä…", ""}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

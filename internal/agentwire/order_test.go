@@ -1,0 +1,201 @@
+package agentwire
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+func frame(t *testing.T, typ Type, v any) Frame {
+	t.Helper()
+	switch v := v.(type) {
+	case nil:
+		return Frame{Type: typ}
+	case string:
+		return Frame{Type: typ, Payload: []byte(v)}
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Frame{Type: typ, Payload: b}
+}
+
+var filled = job.Limits{Artifacts: 2, ArtifactMB: 1, OutputKB: 1}.Filled(job.Limits{})
+
+// The frames of a good session, by short names.
+func agentFrames(t *testing.T) map[string]Frame {
+	return map[string]Frame{
+		"ready":      frame(t, TypeReady, Ready{Protocol: Version, Kernel: "Linux version 4.19.0-gvisor"}),
+		"old ready":  frame(t, TypeReady, Ready{Protocol: Version + 1}),
+		"compiling":  frame(t, TypeCompileOutput, "warning"),
+		"compiled":   frame(t, TypeCompiled, Compiled{}),
+		"miscompile": frame(t, TypeCompiled, Compiled{ExitCode: 1}),
+		"started":    frame(t, TypeStarted, nil),
+		"out":        frame(t, TypeStdout, "out"),
+		"err":        frame(t, TypeStderr, "err"),
+		"out 1k":     frame(t, TypeStdout, strings.Repeat("x", 1024)),
+		"exit":       frame(t, TypeExit, Exit{Cause: Exited}),
+		"exit 256":   frame(t, TypeExit, Exit{Cause: Exited, ExitCode: 256}),
+		"exit why":   frame(t, TypeExit, Exit{Cause: "boredom"}),
+		"exit sig":   frame(t, TypeExit, Exit{Cause: Exited, Signal: "SIG\x1b"}),
+		"exit time":  frame(t, TypeExit, Exit{Cause: Exited, Usage: job.Usage{CPUMS: -1}}),
+		"a":          frame(t, TypeArtifactBegin, ArtifactBegin{Name: "a", Size: 3}),
+		"b":          frame(t, TypeArtifactBegin, ArtifactBegin{Name: "b"}),
+		"c":          frame(t, TypeArtifactBegin, ArtifactBegin{Name: "c"}),
+		"../x":       frame(t, TypeArtifactBegin, ArtifactBegin{Name: "../x"}),
+		"huge":       frame(t, TypeArtifactBegin, ArtifactBegin{Name: "huge", Size: 1<<20 + 1}),
+		"negative":   frame(t, TypeArtifactBegin, ArtifactBegin{Name: "n", Size: -1}),
+		"data":       frame(t, TypeArtifactData, "abc"),
+		"data 1":     frame(t, TypeArtifactData, "a"),
+		"a end":      frame(t, TypeArtifactEnd, nil),
+		"skip":       frame(t, TypeSkipped, Skipped{Name: "x\ny", Reason: "is a FIFO"}),
+		"fault":      frame(t, TypeFault, Fault{Message: "no\nwork"}),
+		"end":        frame(t, TypeEnd, End{}),
+		"end 1":      frame(t, TypeEnd, End{SkippedTotal: 1}),
+		"end -1":     frame(t, TypeEnd, End{SkippedTotal: -1}),
+		"no json":    frame(t, TypeReady, "{"),
+		"two json":   frame(t, TypeReady, "{}{}"),
+		"new field":  frame(t, TypeReady, `{"protocol":1,"kernel":"","more":1}`),
+	}
+}
+
+func TestFromAgent(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		frames  string // comma-separated; a "!" stands before the first that is refused
+		compile bool
+	}{
+		{frames: "ready,started,out,err,exit,a,data,a end,b,a end,end"},
+		{frames: "ready,started,exit,skip,a,data 1,data 1,data 1,a end,skip,!end 1"},
+		{frames: "ready,started,exit,skip,end 1,!fault"},
+		{frames: "ready,started,exit,!end -1"},
+		{frames: "ready,compiling,compiled,started,exit,end", compile: true},
+		{frames: "ready,compiled,started,exit,end", compile: true},
+		{frames: "ready,compiling,miscompile,end", compile: true},
+		{frames: "ready,miscompile,!started", compile: true},
+		{frames: "ready,!started", compile: true},
+		{frames: "ready,compiled,!compiled", compile: true},
+		{frames: "ready,!compiled"},
+		{frames: "ready,!compiling"},
+		{frames: "!started"}, {frames: "!out"}, {frames: "!end"}, {frames: "!exit"}, {frames: "!a"},
+		{frames: "!old ready"}, {frames: "!no json"}, {frames: "!two json"}, {frames: "!new field"},
+		{frames: "ready,!ready"}, {frames: "ready,!out"}, {frames: "ready,!end"},
+		{frames: "ready,started,!started"}, {frames: "ready,started,!a"}, {frames: "ready,started,!end"}, {frames: "ready,started,!skip"},
+		{frames: "ready,started,exit,!exit"}, {frames: "ready,started,exit,!out"},
+		{frames: "ready,started,!exit 256"}, {frames: "ready,started,!exit why"}, {frames: "ready,started,!exit sig"}, {frames: "ready,started,!exit time"},
+		{frames: "ready,started,out 1k,err,!out"},
+		{frames: "ready,started,exit,!data"}, {frames: "ready,started,exit,!a end"},
+		{frames: "ready,started,exit,a,!a end"}, {frames: "ready,started,exit,a,data,!data 1"}, {frames: "ready,started,exit,a,!b"},
+		{frames: "ready,started,exit,a,data,a end,!a"},
+		{frames: "ready,started,exit,a,data,a end,b,a end,!c"},
+		{frames: "ready,started,exit,!../x"}, {frames: "ready,started,exit,!huge"}, {frames: "ready,started,exit,!negative"},
+		{frames: "fault,!ready"}, {frames: "ready,fault,!end"}, {frames: "ready,started,out,fault"},
+	}
+	known := agentFrames(t)
+	for _, tt := range tests {
+		t.Run(tt.frames, func(t *testing.T) {
+			t.Parallel()
+			a := FromAgent{Limits: filled, Compile: tt.compile}
+			a.Granted(1 << 20)
+			for _, name := range strings.Split(tt.frames, ",") {
+				name, refused := strings.CutPrefix(name, "!")
+				f, ok := known[name]
+				if !ok {
+					t.Fatalf("no frame %q", name)
+				}
+				err := a.Accept(f)
+				if refused != (err != nil) || err != nil && !errors.Is(err, ErrProtocol) {
+					t.Fatalf("%s: got %v, want refused %v", name, err, refused)
+				}
+			}
+		})
+	}
+}
+
+func TestFromAgentCounts(t *testing.T) {
+	t.Parallel()
+	known := agentFrames(t)
+	start := func(grant int64) *FromAgent {
+		a := &FromAgent{Limits: filled}
+		a.Granted(grant)
+		for _, name := range []string{"ready", "started"} {
+			if err := a.Accept(known[name]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return a
+	}
+	a := start(3 + FrameCost)
+	if err := a.Accept(known["out"]); err != nil {
+		t.Error(err)
+	}
+	if err := a.Accept(known["out"]); !errors.Is(err, ErrProtocol) {
+		t.Errorf("output beyond the credit: got %v, want ErrProtocol", err)
+	}
+	a = start(1 << 20)
+	if err := a.Accept(known["exit"]); err != nil {
+		t.Fatal(err)
+	}
+	for i := range job.MaxSkipped + 1 {
+		if err := a.Accept(known["skip"]); (err != nil) != (i == job.MaxSkipped) {
+			t.Errorf("skipped file %d: got %v", i, err)
+		}
+	}
+	if a.Skipped.Name != "x\uFFFDy" {
+		t.Errorf("got %q, want a name that can be shown", a.Skipped.Name)
+	}
+}
+
+func hostFrames(t *testing.T) map[string]Frame {
+	start := Start{Protocol: Version, Command: []string{"x"}, Limits: filled}
+	none, old := start, start
+	none.Limits.WallMS, old.Protocol = 0, Version+1
+	empty := start
+	empty.Command = nil
+	vast := start
+	vast.Limits.MemoryMB = 1 << 50
+	credit := binary.BigEndian.AppendUint32(nil, 1000)
+	return map[string]Frame{
+		"start": frame(t, TypeStart, start), "half": frame(t, TypeStart, `{"protocol":1,`),
+		"unlimited": frame(t, TypeStart, none), "old": frame(t, TypeStart, old), "empty": frame(t, TypeStart, empty), "vast": frame(t, TypeStart, vast),
+		"a": frame(t, TypeFileBegin, FileBegin{"a", 3}), "b": frame(t, TypeFileBegin, FileBegin{"b", 0}),
+		"/a": frame(t, TypeFileBegin, FileBegin{"/a", 3}), "neg": frame(t, TypeFileBegin, FileBegin{"n", -1}), "tera": frame(t, TypeFileBegin, FileBegin{"t", 1 << 40}),
+		"data": frame(t, TypeFileData, "abc"), "data4": frame(t, TypeFileData, "abcd"),
+		"stdin": frame(t, TypeStdinData, "in"), "go": frame(t, TypeGo, nil), "kill": frame(t, TypeKill, nil),
+		"credit": {TypeCredit, credit}, "no credit": {TypeCredit, make([]byte, 4)}, "all credit": {TypeCredit, []byte{255, 255, 255, 255}},
+	}
+}
+
+func TestFromHost(t *testing.T) {
+	t.Parallel()
+	known := hostFrames(t)
+	for _, frames := range []string{
+		"credit,start,a,data,b,stdin,stdin,go,credit,kill,kill",
+		"start,go", "start,stdin,go",
+		"!go", "!a", "!data", "!stdin", "!kill", "!no credit", "!all credit",
+		"half,!go", "unlimited,!go", "old,!a", "empty,!go", "vast,!go",
+		"start,!data", "start,!/a", "start,!neg", "start,!tera", "start,!kill",
+		"start,a,!go", "start,a,!a", "start,a,!stdin", "start,a,!data4", "start,a,data,!data", "start,a,data,!a", "start,b,!data",
+		"start,stdin,!a", "start,go,!go", "start,go,!stdin", "start,go,!start", "start,a,!start",
+	} {
+		t.Run(frames, func(t *testing.T) {
+			t.Parallel()
+			var h FromHost
+			for _, name := range strings.Split(frames, ",") {
+				name, refused := strings.CutPrefix(name, "!")
+				f, ok := known[name]
+				if !ok {
+					t.Fatalf("no frame %q", name)
+				}
+				if err := h.Accept(f); refused != (err != nil) || err != nil && !errors.Is(err, ErrProtocol) {
+					t.Fatalf("%s: got %v, want refused %v", name, err, refused)
+				}
+			}
+		})
+	}
+}

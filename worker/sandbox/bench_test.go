@@ -1,0 +1,58 @@
+package sandbox_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// BenchmarkCold is one program in a fresh sandbox, beside the same image and code by
+// podman run --rm.
+func BenchmarkCold(b *testing.B) {
+	podman := open(b)
+	b.Run("sandbox", func(b *testing.B) {
+		p := program("print('hello')")
+		p.Image = suite.image
+		var sum sandbox.Timing
+		for b.Loop() {
+			o, err := podman.Run(b.Context(), p, &kept{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			sum.Created += o.Timing.Created
+			sum.Attached += o.Timing.Attached
+			sum.Running += o.Timing.Running
+			sum.Ready += o.Timing.Ready
+			sum.Started += o.Timing.Started
+			sum.Exited += o.Timing.Exited
+		}
+		n := float64(b.N) * 1e6
+		b.ReportMetric(float64(sum.Created)/n, "ms-created")
+		b.ReportMetric(float64(sum.Attached)/n, "ms-attached")
+		b.ReportMetric(float64(sum.Running)/n, "ms-running")
+		b.ReportMetric(float64(sum.Ready)/n, "ms-ready")
+		b.ReportMetric(float64(sum.Started)/n, "ms-started")
+		b.ReportMetric(float64(sum.Exited)/n, "ms-exited")
+	})
+	b.Run("podman-run", func(b *testing.B) {
+		dir, err := os.MkdirTemp("", "gb")
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		main := filepath.Join(dir, "main.py")
+		if err := os.WriteFile(main, []byte("print('hello')"), 0o644); err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			cmd := exec.Command("podman", "run", "--rm", "--read-only", "--network", "none", "-v", main+":/main.py:ro", suite.image, "python3", "/main.py")
+			cmd.Env = append(cmd.Environ(), podmanEnv()...)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				b.Fatalf("%v: %s", err, out)
+			}
+		}
+	})
+}
