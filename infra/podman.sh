@@ -4,10 +4,9 @@ set -eu
 . "$(dirname "$(readlink -f "$0")")/podman-user.sh"
 
 find_podman_user
-# The podman user may not enter where we are, and podman wants a directory to be in.
-# A relative path among the arguments keeps its meaning wherever it does.
-setpriv_test=(test -x .)
-if [ "$(id -u)" = 0 ] && ! setpriv --reuid="$podman_user" --regid="$(id -g "$podman_user")" --init-groups "${setpriv_test[@]}"; then
+# Podman 5 fails in a directory that its user may not enter. Anywhere else, a relative
+# path among the arguments keeps its meaning.
+if [ "$(id -u)" = 0 ] && ! setpriv --reuid="$podman_user" --regid="$(id -g "$podman_user")" --init-groups test -x "$PWD"; then
     cd /
 fi
 # Image builds need the proxy of the host, where there is one; sandboxes never see
