@@ -1,0 +1,134 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// Config says for whom the API works.
+type Config struct {
+	// Client does the work. Its tenant doesn't matter: tokens decide. The caller
+	// closes it after Serve has returned.
+	Client *producer.Client
+	// Links verifies the capabilities in URLs of files; the same that Client signs with.
+	Links *producer.Links
+	// Tokens maps the SHA-256 of each bearer token, as [HashToken] has it, to its tenant.
+	Tokens map[TokenHash]string
+	// MaxWait bounds Prefer: wait. Defaults to 60 s.
+	MaxWait time.Duration
+	// DownloadLife is how long a redirect to the bucket works. Defaults to 5 min.
+	DownloadLife time.Duration
+	// Version of Glovebox, for the OpenAPI document. Defaults to "dev".
+	Version string
+	// Log defaults to discarding.
+	Log *slog.Logger
+}
+
+const (
+	// bodyTime bounds how long a request's body may take.
+	bodyTime = time.Minute
+	// drainTime is what requests under way get when the API ends.
+	drainTime = 20 * time.Second
+)
+
+// API is the handler of all routes.
+type API struct {
+	client    *producer.Client
+	links     *producer.Links
+	tokens    map[TokenHash]string
+	maxWait   time.Duration
+	life      time.Duration
+	bodyLimit int64
+	log       *slog.Logger
+	handler   http.Handler
+	ready     readiness
+
+	// draining ends when waits are no longer worth it.
+	draining context.Context
+	drain    context.CancelFunc
+}
+
+// New returns the API.
+func New(c Config) (*API, error) {
+	if c.Client == nil || c.Links == nil {
+		return nil, errors.New("open API: it needs a client and links")
+	}
+	if len(c.Tokens) == 0 {
+		return nil, errors.New("open API: there is no token, so nobody could use it")
+	}
+	for _, tenant := range c.Tokens {
+		if !record.ValidTenant(tenant) {
+			return nil, fmt.Errorf("open API: tenant %.40q is not 1 to 32 lower-case letters and digits", tenant)
+		}
+	}
+	a := &API{
+		client: c.Client, links: c.Links, tokens: c.Tokens, maxWait: c.MaxWait, life: c.DownloadLife, log: c.Log,
+		// What limits.source_kb counts may be a third longer in base64 and still longer
+		// with JSON's escapes.
+		bodyLimit: c.Client.Maximums().SourceKB<<10*2 + 1<<20,
+	}
+	if a.maxWait == 0 {
+		a.maxWait = time.Minute
+	}
+	if a.life == 0 {
+		a.life = 5 * time.Minute
+	}
+	if a.log == nil {
+		a.log = slog.New(slog.DiscardHandler)
+	}
+	if c.Version == "" {
+		c.Version = "dev"
+	}
+	a.draining, a.drain = context.WithCancel(context.Background())
+	mux := http.NewServeMux()
+	if err := a.routes(mux, c.Version); err != nil {
+		return nil, err
+	}
+	a.handler = a.identify(a.record(a.recover(notFound(mux))))
+	return a, nil
+}
+
+// ServeHTTP answers one request.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
+
+// Drain answers every wait that is under way with what the job is now, and lets none
+// begin. For servers other than Serve, which calls it.
+func (a *API) Drain() { a.drain() }
+
+// Serve answers on l until ctx ends. Then it releases waiters, lets requests end for
+// up to 20 s, and returns nil unless some had to be cut off.
+func (a *API) Serve(ctx context.Context, l net.Listener) error {
+	srv := &http.Server{
+		Handler:           a,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		WriteTimeout:      a.maxWait + bodyTime + 30*time.Second,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve API: %w", err)
+	case <-ctx.Done():
+	}
+	a.Drain()
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	err := srv.Shutdown(grace)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("end API: requests were cut off: %w", err), srv.Close())
+	}
+	<-served
+	return err
+}

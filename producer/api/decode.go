@@ -1,0 +1,273 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// maxFaults bounds how many faults of one request are listed.
+const maxFaults = 32
+
+// decodeSpec reads a submitted job. Its error is a problem that lists what has the
+// wrong shape: unknown and repeated fields, wrong types, numbers that no field holds.
+//
+// It walks the JSON along the type of job.Spec and builds nothing but the Spec, so
+// that a hostile body costs no more than its own size. (huma's validation builds maps
+// of everything first, and an error for each unknown field, were there a million.)
+func decodeSpec(contentType string, body []byte) (job.Spec, error) {
+	var spec job.Spec
+	if err := checkMediaType(contentType); err != nil {
+		return spec, err
+	}
+	if len(body) == 0 {
+		return spec, newProblem(http.StatusBadRequest, producer.CodeInvalid, "the body is empty; a job is a JSON object")
+	}
+	if !utf8.Valid(body) {
+		return spec, newProblem(http.StatusBadRequest, producer.CodeInvalid, "the body is not UTF-8; bytes that are no text go into files[].content_base64")
+	}
+	if !json.Valid(body) {
+		return spec, syntaxProblem(body)
+	}
+	w := walker{dec: json.NewDecoder(bytes.NewReader(body))}
+	w.dec.UseNumber()
+	err := w.value(reflect.TypeFor[job.Spec](), "body", "")
+	if err != nil && !errors.Is(err, errEnough) {
+		return spec, fmt.Errorf("read job: %w", err)
+	}
+	if len(w.faults) > 0 {
+		return spec, invalidProblem(http.StatusUnprocessableEntity, w.faults)
+	}
+	if err := json.Unmarshal(body, &spec); err != nil {
+		return spec, fmt.Errorf("decode job: %w", err)
+	}
+	return spec, nil
+}
+
+func checkMediaType(contentType string) error {
+	mediaType, _, err := mime.ParseMediaType(contentType)
+	if contentType == "" || err == nil && mediaType == "application/json" {
+		return nil
+	}
+	p := newProblem(http.StatusUnsupportedMediaType, producer.CodeMediaType, "a job is sent as application/json")
+	p.Errors = job.Invalid{{Field: "Content-Type", Value: clip(contentType), Message: "is not known", Allowed: "application/json"}}
+	return p
+}
+
+func syntaxProblem(body []byte) problem {
+	err := json.Unmarshal(body, new(any)) // says where; it checks before it builds
+	p := newProblem(http.StatusBadRequest, producer.CodeInvalid, "the body is not JSON")
+	fault := job.FieldError{Field: "body", Message: "is not JSON", Allowed: "one JSON object"}
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		before := body[:min(max(syntax.Offset-1, 0), int64(len(body)))]
+		line := bytes.Count(before, []byte("\n")) + 1
+		column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
+		fault.Message = fmt.Sprintf("is not JSON at line %d, column %d: %s", line, column, syntax)
+	}
+	p.Errors = job.Invalid{fault}
+	return p
+}
+
+var errEnough = errors.New("enough faults")
+
+// walker compares JSON with a Go type. The JSON is well-formed.
+type walker struct {
+	dec    *json.Decoder
+	faults job.Invalid
+}
+
+func (w *walker) fault(field string, value any, message, allowed string) error {
+	w.faults = append(w.faults, job.FieldError{Field: clip(field), Value: value, Message: message, Allowed: allowed})
+	if len(w.faults) == maxFaults {
+		return errEnough
+	}
+	return nil
+}
+
+// value reads one value, which field calls by its path; prefix is what the paths of
+// its own fields start with.
+func (w *walker) value(t reflect.Type, field, prefix string) error {
+	token, err := w.dec.Token()
+	if err != nil || token == nil { // null is as good as absent
+		return err
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		if token != json.Delim('{') {
+			return w.wrong(token, field, "an object")
+		}
+		return w.object(t, prefix)
+	case reflect.Slice:
+		if token != json.Delim('[') {
+			return w.wrong(token, field, "an array")
+		}
+		for i := 0; w.dec.More(); i++ {
+			item := field + "[" + strconv.Itoa(i) + "]"
+			if err := w.value(t.Elem(), item, item+"."); err != nil {
+				return err
+			}
+		}
+		return w.end()
+	case reflect.String:
+		if _, ok := token.(string); !ok {
+			return w.wrong(token, field, "a string")
+		}
+	case reflect.Int, reflect.Int64:
+		n, ok := token.(json.Number)
+		if !ok {
+			return w.wrong(token, field, "a whole number")
+		}
+		if _, err := strconv.ParseInt(n.String(), 10, 64); err != nil {
+			return w.fault(field, clip(n.String()), "is not a whole number that Glovebox can hold", "a whole number, written without point or exponent")
+		}
+	case reflect.Float64:
+		n, ok := token.(json.Number)
+		if !ok {
+			return w.wrong(token, field, "a number")
+		}
+		if _, err := n.Float64(); err != nil {
+			return w.fault(field, clip(n.String()), "is not a number that Glovebox can hold", "a number")
+		}
+	case reflect.Bool:
+		if _, ok := token.(bool); !ok {
+			return w.wrong(token, field, "true or false")
+		}
+	default:
+		return fmt.Errorf("no JSON for %s", t)
+	}
+	return nil
+}
+
+func (w *walker) object(t reflect.Type, prefix string) error {
+	seen := map[string]bool{}
+	for w.dec.More() {
+		token, err := w.dec.Token()
+		if err != nil {
+			return err
+		}
+		name := token.(string)
+		inside, known := t, t.Kind() == reflect.Map
+		if known {
+			inside = t.Elem()
+		} else {
+			inside, known = fieldType(t, name)
+		}
+		switch {
+		case !known:
+			err = errors.Join(w.fault(prefix+name, nil, "is not a known field", strings.Join(fieldNames(t), ", ")), w.skip())
+		case seen[name]:
+			err = errors.Join(w.fault(prefix+name, nil, "is there twice", "each field once"), w.skip())
+		default:
+			seen[name] = true
+			err = w.value(inside, prefix+name, prefix+name+".")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return w.end()
+}
+
+// wrong notes that token is not what it should be, and skips what it opens.
+func (w *walker) wrong(token json.Token, field, want string) error {
+	var value any = token
+	depth := 0
+	switch got := token.(type) {
+	case json.Delim:
+		depth = 1
+		value = map[json.Delim]string{'{': "an object", '[': "an array"}[got]
+	case string:
+		value = clip(got)
+	case json.Number:
+		value = clip(got.String())
+	}
+	if err := w.fault(field, value, "is not "+want, want); err != nil {
+		return err
+	}
+	return w.skipTo(depth)
+}
+
+func (w *walker) skip() error {
+	token, err := w.dec.Token()
+	if _, opens := token.(json.Delim); err != nil || !opens {
+		return err
+	}
+	return w.skipTo(1)
+}
+
+// skipTo reads on until so many open objects and arrays are closed.
+func (w *walker) skipTo(depth int) error {
+	for depth > 0 {
+		token, err := w.dec.Token()
+		if err != nil {
+			return err
+		}
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+	}
+	return nil
+}
+
+func (w *walker) end() error {
+	_, err := w.dec.Token()
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func fieldType(t reflect.Type, name string) (reflect.Type, bool) {
+	for f := range t.Fields() {
+		if jsonName(f) == name {
+			return f.Type, true
+		}
+	}
+	return nil, false
+}
+
+func fieldNames(t reflect.Type) []string {
+	var names []string
+	for f := range t.Fields() {
+		names = append(names, jsonName(f))
+	}
+	slices.Sort(names)
+	return names
+}
+
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+// clip shortens what a stranger sent.
+func clip(s string) string {
+	const most = 120
+	if len(s) <= most {
+		return s
+	}
+	cut := most
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}

@@ -1,0 +1,76 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// file sends a file of a job: a redirect to the bucket, or the text itself where the
+// record holds it. path tells which file, from the request's URL.
+func (a *API) file(path func(*http.Request) string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		id, path := r.PathValue("id"), path(r)
+		tenant, err := a.reader(w, r, id, path)
+		if err != nil {
+			a.writeError(w, r, err)
+			return
+		}
+		if tenant == "" {
+			return
+		}
+		client := a.client.For(tenant)
+		f, err := client.Locate(r.Context(), id, path)
+		if err != nil {
+			a.writeError(w, r, err)
+			return
+		}
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		if f.Key == "" {
+			writeText(w, f)
+			return
+		}
+		target, err := client.Presign(r.Context(), f, a.life)
+		if err != nil {
+			a.writeError(w, r, fmt.Errorf("presign: %w", err))
+			return
+		}
+		w.Header().Set("Location", target)
+		w.WriteHeader(http.StatusFound)
+	}
+}
+
+// reader returns the tenant whose file the request may read, by the capability in its
+// URL or by its token. When it has answered the request itself, it returns "".
+func (a *API) reader(w http.ResponseWriter, r *http.Request, id, path string) (tenant string, err error) {
+	token := r.URL.Query().Get("token")
+	if token == "" {
+		tenant, ok := a.bearer(r)
+		if !ok {
+			writeUnauthorized(w, r)
+		}
+		return tenant, nil
+	}
+	tenant, err = a.links.Verify(token, id, path)
+	switch {
+	case errors.Is(err, artifacts.ErrTokenExpired):
+		return "", newProblem(http.StatusForbidden, producer.CodeForbidden, "this link has expired")
+	case err != nil:
+		return "", newProblem(http.StatusForbidden, producer.CodeForbidden, "this link is not valid; GET the job for one that is")
+	}
+	return tenant, nil
+}
+
+func writeText(w http.ResponseWriter, f producer.File) {
+	h := w.Header()
+	h.Set("Content-Type", f.MediaType)
+	h.Set("Content-Length", strconv.Itoa(len(f.Text)))
+	h.Set("Content-Disposition", mime.FormatMediaType("inline", map[string]string{"filename": f.Name}))
+	_, _ = io.WriteString(w, f.Text) // the client may have left
+}

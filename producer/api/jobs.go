@@ -1,0 +1,110 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+type submitInput struct {
+	Prefer      string `header:"Prefer" doc:"wait=SECONDS holds the answer until the job has ended or the time is up (RFC 7240)." example:"wait=30"`
+	ContentType string `header:"Content-Type" hidden:"true"`
+	RawBody     []byte `contentType:"application/json"`
+}
+
+type jobInput struct {
+	ID string `path:"id" doc:"The job's id."`
+}
+
+type getInput struct {
+	ID     string `path:"id" doc:"The job's id."`
+	Prefer string `header:"Prefer" doc:"wait=SECONDS holds the answer until the job has ended or the time is up (RFC 7240)." example:"wait=30"`
+}
+
+type jobOutput struct {
+	Status            int
+	Location          string `header:"Location" doc:"The job's own URL."`
+	PreferenceApplied string `header:"Preference-Applied" doc:"The wait that was applied."`
+	Body              any
+}
+
+func (a *API) submit(ctx context.Context, in *submitInput) (*jobOutput, error) {
+	if err := liftBodyDeadline(ctx); err != nil {
+		return nil, a.problem(ctx, fmt.Errorf("lift deadline: %w", err))
+	}
+	spec, err := decodeSpec(in.ContentType, in.RawBody)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	client := a.tenantClient(ctx)
+	j, err := client.Submit(ctx, spec)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	d := preferredWait(in.Prefer, a.maxWait)
+	if d > 0 {
+		// The job is accepted: whatever goes wrong from here on must not hide that.
+		if now, err := a.wait(ctx, client, j.ID, d); err == nil {
+			j = now
+		} else if ctx.Err() == nil {
+			a.log.WarnContext(ctx, "waiting for a job ended early", "job_id", j.ID, "request_id", requestID(ctx), "error", err)
+		}
+	}
+	return jobAnswer(j, http.StatusAccepted, d), nil
+}
+
+func (a *API) get(ctx context.Context, in *getInput) (*jobOutput, error) {
+	client := a.tenantClient(ctx)
+	d := preferredWait(in.Prefer, a.maxWait)
+	if d == 0 {
+		j, err := client.Get(ctx, in.ID)
+		if err != nil {
+			return nil, a.problem(ctx, err)
+		}
+		return jobAnswer(j, http.StatusOK, 0), nil
+	}
+	j, err := a.wait(ctx, client, in.ID, d)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return jobAnswer(j, http.StatusAccepted, d), nil
+}
+
+func (a *API) cancel(ctx context.Context, in *jobInput) (*jobOutput, error) {
+	j, err := a.tenantClient(ctx).Cancel(ctx, in.ID)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return jobAnswer(j, http.StatusAccepted, 0), nil
+}
+
+// jobAnswer is 200 with the result, or unfinished with the record.
+func jobAnswer(j producer.Job, unfinished int, waited time.Duration) *jobOutput {
+	out := &jobOutput{Status: unfinished, Location: "/v1/jobs/" + j.ID, Body: j}
+	if j.Ended() {
+		out.Status = http.StatusOK
+	}
+	if waited > 0 {
+		out.PreferenceApplied = fmt.Sprintf("wait=%d", int(waited.Seconds()))
+	}
+	return out
+}
+
+type runtimesOutput struct {
+	Body struct {
+		Runtimes []producer.Runtime `json:"runtimes" doc:"What jobs can name, by name." nullable:"false"`
+	}
+}
+
+func (a *API) runtimes(ctx context.Context, _ *struct{}) (*runtimesOutput, error) {
+	list, err := a.client.Runtimes(ctx)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	out := &runtimesOutput{}
+	out.Body.Runtimes = list
+	return out, nil
+}

@@ -1,0 +1,182 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+const requestIDHeader = "X-Request-Id"
+
+type requestIDKey struct{}
+
+func requestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
+// identify gives each request an id: the client's own, if it is one, or a new one.
+func (a *API) identify(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get(requestIDHeader)
+		if !validRequestID(id) {
+			id = rand.Text()
+		}
+		h := w.Header()
+		h.Set(requestIDHeader, id)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id)))
+	})
+}
+
+func validRequestID(s string) bool {
+	for _, c := range []byte(s) {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 64
+}
+
+// record logs each request: never its query, its headers or its body, which hold
+// tokens, capabilities and code.
+func (a *API) record(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		seen := &watchedWriter{ResponseWriter: w}
+		defer func() {
+			a.log.InfoContext(r.Context(), "request", "method", clip(r.Method), "path", clip(r.URL.Path), "status", seen.status,
+				"bytes", seen.bytes, "ms", time.Since(start).Milliseconds(), "request_id", requestID(r.Context()))
+		}()
+		next.ServeHTTP(seen, r)
+	})
+}
+
+// recover answers for a handler that panicked.
+func (a *API) recover(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			v := recover()
+			if v == nil {
+				return
+			}
+			if v == http.ErrAbortHandler {
+				panic(v)
+			}
+			a.log.ErrorContext(r.Context(), "handler panicked", "request_id", requestID(r.Context()),
+				"panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			if seen, ok := w.(*watchedWriter); ok && seen.status != 0 {
+				panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+			}
+			writeProblem(w, producer.NewProblem(http.StatusInternalServerError, producer.CodeInternal,
+				"Glovebox has a fault; its operator finds it under request id "+requestID(r.Context())))
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// watchedWriter notes what was answered.
+type watchedWriter struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+func (w *watchedWriter) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *watchedWriter) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(b)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap is for http.ResponseController.
+func (w *watchedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// refuseLargeBody refuses by its announced length a body that the operation would not
+// read to its end. One that announces none is read up to the limit.
+func (a *API) refuseLargeBody(ctx huma.Context, next func(huma.Context)) {
+	r, w := humago.Unwrap(ctx)
+	limit := ctx.Operation().MaxBodyBytes
+	if limit > 0 && r.ContentLength >= limit {
+		w.Header().Set("Connection", "close")
+		writeProblem(w, tooLarge(limit))
+		return
+	}
+	next(ctx)
+}
+
+func tooLarge(limit int64) *producer.Problem {
+	return producer.NewProblem(http.StatusRequestEntityTooLarge, producer.CodeTooLarge,
+		fmt.Sprintf("the body is too large; allowed: fewer than %d bytes", limit))
+}
+
+// bodyDone lifts the deadline by which the body had to be read. It would otherwise
+// end a wait: net/http reads on while a handler runs, to notice clients who leave.
+func bodyDone(ctx huma.Context, next func(huma.Context)) {
+	_, w := humago.Unwrap(ctx)
+	next(huma.WithValue(ctx, bodyDoneKey{}, func() error {
+		return http.NewResponseController(w).SetReadDeadline(time.Time{})
+	}))
+}
+
+type bodyDoneKey struct{}
+
+func liftBodyDeadline(ctx context.Context) error {
+	lift, ok := ctx.Value(bodyDoneKey{}).(func() error)
+	if !ok {
+		return nil
+	}
+	return lift()
+}
+
+// notFound makes problems of what the mux says by itself: no such route, or not with
+// this method.
+func notFound(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		said := &discarded{header: http.Header{}}
+		handler.ServeHTTP(said, r)
+		if said.status == http.StatusMethodNotAllowed {
+			w.Header().Set("Allow", said.header.Get("Allow"))
+			writeProblem(w, producer.NewProblem(http.StatusMethodNotAllowed, producer.CodeMethodNotAllowed,
+				"this path does not take "+clip(r.Method)+"; allowed: "+strings.TrimSpace(said.header.Get("Allow"))))
+			return
+		}
+		writeProblem(w, producer.NewProblem(http.StatusNotFound, producer.CodeNoRoute,
+			"there is no such path in this API; /openapi.json lists them"))
+	})
+}
+
+// discarded keeps the head of an answer.
+type discarded struct {
+	header http.Header
+	status int
+}
+
+func (d *discarded) Header() http.Header         { return d.header }
+func (d *discarded) WriteHeader(status int)      { d.status = status }
+func (d *discarded) Write(b []byte) (int, error) { return len(b), nil }

@@ -1,0 +1,199 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+const bearerScheme = "token"
+
+// routes registers every route and makes the OpenAPI document of them.
+func (a *API) routes(mux *http.ServeMux, version string) error {
+	schemas := huma.NewMapRegistry("#/components/schemas/", schemaName)
+	format := huma.Format{Marshal: marshal, Unmarshal: json.Unmarshal}
+	h := humago.New(mux, huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info: &huma.Info{
+				Title: "Glovebox", Version: version,
+				Description: "Runs untrusted code from a queue in gVisor sandboxes, stores the files and charts it makes, and posts a signed result to your webhook.",
+			},
+			Components: &huma.Components{
+				Schemas:         schemas,
+				SecuritySchemes: map[string]*huma.SecurityScheme{bearerScheme: {Type: "http", Scheme: "bearer"}},
+			},
+		},
+		Formats:       map[string]huma.Format{"application/json": format, "json": format},
+		DefaultFormat: "application/json",
+		Transformers:  []huma.Transformer{a.ours},
+	})
+	h.UseMiddleware(a.authenticate, a.refuseLargeBody, bodyDone)
+	d := documenter{schemas: schemas}
+	d.spec, d.record, d.result = d.schema(job.Spec{}), d.schema(job.Record{}), d.schema(job.Result{})
+	d.problem = d.schema(producer.Problem{})
+
+	submit := d.operation("submit-job", http.MethodPost, "/v1/jobs", "Submit a job",
+		"Accepts a job durably. With Prefer: wait=30 the answer is the result, if there is one within 30 seconds.",
+		d.answers(200, "The job has ended: its result", d.result), d.answers(202, "The job is accepted", d.record),
+		d.problems(400, 401, 413, 415, 422, 503))
+	submit.DefaultStatus = http.StatusAccepted
+	submit.SkipValidateBody = true // decodeSpec and job.Spec.Check do
+	submit.MaxBodyBytes = a.bodyLimit
+	submit.BodyReadTimeout = bodyTime
+	submit.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
+	huma.Register(h, submit, a.submit)
+	submit.RequestBody.Content["application/json"].Schema = d.spec
+
+	huma.Register(h, d.operation("get-job", http.MethodGet, "/v1/jobs/{id}", "Get a job",
+		"Answers the job's result once it has ended, and its record before. With Prefer: wait=30 the answer is held until the job has ended or 30 seconds have passed; then it is 202.",
+		d.answers(200, "The job's result; without Prefer, its record if it has not ended", &huma.Schema{OneOf: []*huma.Schema{d.result, d.record}}),
+		d.answers(202, "The time is up and the job has not ended", d.record), d.problems(401, 404, 503)), a.get)
+	huma.Register(h, d.operation("cancel-job", http.MethodDelete, "/v1/jobs/{id}", "Cancel a job",
+		"Ends a queued job at once and asks for the end of a running one. Cancelling a canceled job again changes nothing.",
+		d.answers(200, "The job is canceled: its result", d.result), d.answers(202, "The job runs and was asked to stop", d.record),
+		d.problems(401, 404, 409, 503)), a.cancel)
+	huma.Register(h, d.operation("list-runtimes", http.MethodGet, "/v1/runtimes", "List runtimes",
+		"What workers have published: the languages that jobs can name.", d.problems(401, 503)), a.runtimes)
+
+	public := func(op huma.Operation) huma.Operation { op.Security = nil; return op }
+	huma.Register(h, public(d.operation("health", http.MethodGet, "/healthz", "Does the process answer?", "")), a.health)
+	huma.Register(h, public(d.operation("ready", http.MethodGet, "/readyz", "Would a job be accepted now?",
+		"200 when a job submitted now would be accepted durably.", d.problems(503))), a.readyz)
+
+	a.fileRoutes(mux, h.OpenAPI(), d)
+	return a.document(mux, h.OpenAPI(), schemas)
+}
+
+// fileRoutes are plain handlers: they redirect, and names hold slashes.
+func (a *API) fileRoutes(mux *http.ServeMux, doc *huma.OpenAPI, d documenter) {
+	add := func(pattern, id, path, summary string, which func(*http.Request) string, params ...*huma.Param) {
+		mux.HandleFunc("GET "+pattern, a.file(which))
+		op := d.operation(id, http.MethodGet, path, summary,
+			"Redirects to the bucket for a few minutes; a short output is answered at once. The token in the URLs of a result is enough; without it, the tenant's own is needed.",
+			d.answers(200, "The text itself", nil), d.answers(302, "The file is at Location", nil), d.problems(401, 403, 404, 503))
+		op.Security = append(op.Security, map[string][]string{})
+		op.Parameters = append([]*huma.Param{{Name: "id", In: "path", Required: true, Schema: text()}}, params...)
+		op.Parameters = append(op.Parameters, &huma.Param{Name: "token", In: "query", Description: "Capability from a result's URL.", Schema: text()})
+		doc.AddOperation(&op)
+	}
+	constant := func(path string) func(*http.Request) string { return func(*http.Request) string { return path } }
+	add("/v1/jobs/{id}/stdout", "get-stdout", "/v1/jobs/{id}/stdout", "Read the whole standard output", constant(producer.Stdout))
+	add("/v1/jobs/{id}/stderr", "get-stderr", "/v1/jobs/{id}/stderr", "Read the whole standard error", constant(producer.Stderr))
+	add("/v1/jobs/{id}/artifacts/{name...}", "get-artifact", "/v1/jobs/{id}/artifacts/{name}", "Download an artifact",
+		func(r *http.Request) string { return producer.ArtifactPath(r.PathValue("name")) },
+		&huma.Param{Name: "name", In: "path", Required: true, Description: "The artifact's name; it may hold slashes.", Schema: text()})
+}
+
+// document serves what was registered. It is complete from here on.
+func (a *API) document(mux *http.ServeMux, doc *huma.OpenAPI, schemas huma.Registry) error {
+	delete(schemas.Map(), "ErrorModel") // huma's own form of errors, which no route answers
+	delete(schemas.Map(), "ErrorDetail")
+	requests := map[string]bool{"Spec": true, "File": true, "Callback": true, "Limits": true}
+	for name, s := range schemas.Map() {
+		if !requests[name] {
+			s.AdditionalProperties = nil // answers grow by addition
+		}
+		for _, p := range s.Properties {
+			if p.Type == huma.TypeArray && !requests[name] {
+				p.Nullable = false // ours are empty, not null
+			}
+		}
+	}
+	most, err := json.Marshal(a.client.Maximums())
+	if err != nil {
+		return fmt.Errorf("document limits: %w", err)
+	}
+	var maximums map[string]float64
+	if err := json.Unmarshal(most, &maximums); err != nil {
+		return fmt.Errorf("document limits: %w", err)
+	}
+	for name, s := range schemas.Map()["Limits"].Properties {
+		if m, ok := maximums[name]; ok {
+			s.Maximum = &m
+		}
+	}
+	b, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write OpenAPI document: %w", err)
+	}
+	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/openapi+json")
+		w.Header().Set("Cache-Control", "max-age=60")
+		_, _ = w.Write(b) // the client may have left
+	})
+	return nil
+}
+
+// schemaName tells apart the two types that are called Runtime.
+func schemaName(t reflect.Type, hint string) string {
+	if t == reflect.TypeFor[producer.Runtime]() {
+		return "PublishedRuntime"
+	}
+	return huma.DefaultSchemaNamer(t, hint)
+}
+
+func marshal(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false) // it is not read as HTML: nosniff, and a type of its own
+	return e.Encode(v)
+}
+
+func text() *huma.Schema { return &huma.Schema{Type: huma.TypeString} }
+
+// documenter writes operations down in one form.
+type documenter struct {
+	schemas                       huma.Registry
+	spec, record, result, problem *huma.Schema
+}
+
+func (d documenter) schema(v any) *huma.Schema {
+	return d.schemas.Schema(reflect.TypeOf(v), true, "")
+}
+
+func (d documenter) operation(id, method, path, summary, description string, responses ...map[string]*huma.Response) huma.Operation {
+	op := huma.Operation{
+		OperationID: id, Method: method, Path: path, Summary: summary, Description: description,
+		Security: []map[string][]string{{bearerScheme: {}}}, Responses: map[string]*huma.Response{},
+		Tags: []string{strings.Split(strings.TrimPrefix(path, "/v1"), "/")[1]},
+	}
+	for _, some := range responses {
+		for status, r := range some {
+			op.Responses[status] = r
+		}
+	}
+	op.Responses["default"] = d.problemResponse("A problem (RFC 9457)")
+	return op
+}
+
+func (d documenter) answers(status int, description string, schema *huma.Schema) map[string]*huma.Response {
+	r := &huma.Response{Description: description}
+	if schema != nil {
+		r.Content = map[string]*huma.MediaType{"application/json": {Schema: schema}}
+	}
+	return map[string]*huma.Response{fmt.Sprint(status): r}
+}
+
+func (d documenter) problems(statuses ...int) map[string]*huma.Response {
+	all := map[string]*huma.Response{}
+	for _, s := range statuses {
+		all[fmt.Sprint(s)] = d.problemResponse(http.StatusText(s))
+	}
+	return all
+}
+
+func (d documenter) problemResponse(description string) *huma.Response {
+	return &huma.Response{
+		Description: description,
+		Content:     map[string]*huma.MediaType{producer.ProblemMediaType: {Schema: d.problem}},
+	}
+}

@@ -1,0 +1,43 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// preferredWait reads wait=SECONDS from a Prefer header (RFC 7240). A preference that
+// makes no sense is no preference, as the RFC has it; one beyond most is cut.
+func preferredWait(prefer string, most time.Duration) time.Duration {
+	for _, one := range strings.Split(prefer, ",") {
+		one, _, _ = strings.Cut(one, ";")
+		name, value, _ := strings.Cut(one, "=")
+		if !strings.EqualFold(strings.TrimSpace(name), "wait") {
+			continue
+		}
+		value = strings.Trim(strings.TrimSpace(value), `"`)
+		seconds, err := strconv.ParseUint(value, 10, 32)
+		if err != nil {
+			return 0
+		}
+		return min(time.Duration(seconds)*time.Second, most) // the first counts
+	}
+	return 0
+}
+
+// wait returns the job when it has ended, or as it is when d has passed or the API
+// drains.
+func (a *API) wait(ctx context.Context, client *producer.Client, id string, d time.Duration) (producer.Job, error) {
+	waiting, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	defer context.AfterFunc(a.draining, cancel)()
+	j, err := client.Wait(waiting, id)
+	if waiting.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+		return client.Get(ctx, id)
+	}
+	return j, err
+}

@@ -1,0 +1,112 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// problem is a producer.Problem in the form that huma writes.
+type problem struct{ *producer.Problem }
+
+func (p problem) GetStatus() int            { return p.Status }
+func (p problem) Error() string             { return p.Detail }
+func (p problem) ContentType(string) string { return producer.ProblemMediaType }
+
+func newProblem(status int, code, detail string) problem {
+	return problem{producer.NewProblem(status, code, detail)}
+}
+
+// problem says what err means to the client. What it doesn't foresee is Redis or the
+// bucket failing: that is logged, and the client is told to try again.
+func (a *API) problem(ctx context.Context, err error) error {
+	var p problem
+	var invalid job.Invalid
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.As(err, &invalid):
+		return invalidProblem(http.StatusUnprocessableEntity, invalid)
+	case errors.Is(err, producer.ErrNotFound):
+		return newProblem(http.StatusNotFound, producer.CodeNotFound, "there is no such job or file, or no longer")
+	case errors.Is(err, producer.ErrEnded):
+		return newProblem(http.StatusConflict, producer.CodeEnded, "the job has ended already")
+	case errors.Is(err, producer.ErrNoRuntimes):
+		return retryLater(newProblem(http.StatusServiceUnavailable, producer.CodeNoRuntimes, producer.ErrNoRuntimes.Error()))
+	}
+	if ctx.Err() == nil { // else it is the client who left
+		a.log.ErrorContext(ctx, "request not served", "request_id", requestID(ctx), "error", err)
+	}
+	return retryLater(newProblem(http.StatusServiceUnavailable, producer.CodeUnavailable,
+		"Glovebox can't do this right now; its operator finds the reason under request id "+requestID(ctx)))
+}
+
+func retryLater(p problem) error {
+	return huma.ErrorWithHeaders(p, http.Header{"Retry-After": {"5"}})
+}
+
+// invalidProblem lists the wrong fields.
+func invalidProblem(status int, fields job.Invalid) problem {
+	p := newProblem(status, producer.CodeInvalid, "1 field is wrong")
+	if len(fields) > 1 {
+		p.Detail = fmt.Sprintf("%d fields are wrong", len(fields))
+	}
+	p.Errors = fields[:min(len(fields), maxFaults)]
+	if len(fields) > maxFaults {
+		p.Detail += fmt.Sprintf("; the first %d are listed", maxFaults)
+	}
+	return p
+}
+
+// ours makes a problem of what huma says by itself, when it refuses a body or a header
+// before a handler sees it.
+func (a *API) ours(_ huma.Context, _ string, v any) (any, error) {
+	m, ok := v.(*huma.ErrorModel)
+	if !ok {
+		return v, nil
+	}
+	if m.Status == http.StatusRequestEntityTooLarge {
+		return tooLarge(a.bodyLimit), nil
+	}
+	code := producer.CodeInvalid
+	switch {
+	case m.Status == http.StatusRequestTimeout:
+		code = producer.CodeTimeout
+	case m.Status >= http.StatusInternalServerError:
+		code = producer.CodeInternal
+	}
+	p := producer.NewProblem(m.Status, code, m.Detail)
+	for _, e := range m.Errors {
+		p.Errors = append(p.Errors, job.FieldError{Field: clip(e.Location), Message: e.Message})
+	}
+	return p, nil
+}
+
+func writeProblem(w http.ResponseWriter, p *producer.Problem) {
+	w.Header().Set("Content-Type", producer.ProblemMediaType)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // the client may have left
+}
+
+// writeError is for handlers that are not huma's.
+func (a *API) writeError(w http.ResponseWriter, r *http.Request, err error) {
+	err = a.problem(r.Context(), err)
+	var headers huma.HeadersError
+	if errors.As(err, &headers) {
+		for name, values := range headers.GetHeaders() {
+			w.Header()[name] = values
+		}
+	}
+	var p problem
+	if errors.As(err, &p) {
+		writeProblem(w, p.Problem)
+	}
+}

@@ -1,0 +1,142 @@
+// Package producertest gives tests of producers what stands behind them: a real
+// Redis, a real S3 server, and a worker that a test plays by hand.
+package producertest
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// BaseURL is what links in results start with.
+const BaseURL = "https://glovebox.example"
+
+// World is everything that a producer needs but a worker.
+type World struct {
+	Redis   *gbtest.RedisServer
+	S3      *gbtest.S3Server
+	S3Spec  artifacts.Config
+	Records *record.Store
+	Objects *artifacts.Store
+	Links   *producer.Links
+	// Client is of tenant "default".
+	Client *producer.Client
+}
+
+// New starts a World that ends with the test. base is what links start with,
+// BaseURL if it is "".
+func New(tb testing.TB, base string) *World {
+	tb.Helper()
+	w := &World{Redis: gbtest.Redis(tb), S3: gbtest.S3(tb)}
+	w.S3Spec = artifacts.Config{
+		Endpoint: w.S3.Endpoint, Region: w.S3.Region, Bucket: "glovebox",
+		AccessKey: w.S3.AccessKey, SecretKey: w.S3.SecretKey, PathStyle: true,
+	}
+	var err error
+	must := func() {
+		tb.Helper()
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	log := slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	w.Records, err = record.Open(tb.Context(), record.Config{URL: w.Redis.URL(), Log: log})
+	must()
+	tb.Cleanup(func() { w.Records.Close() })
+	w.Objects, err = artifacts.Open(tb.Context(), w.S3Spec)
+	must()
+	tb.Cleanup(w.Objects.Close)
+	err = w.Objects.EnsureBucket(tb.Context())
+	must()
+	tokens, err2 := artifacts.NewTokens(artifacts.TokenKey{ID: "1", Secret: bytes.Repeat([]byte{7}, 32)})
+	err = err2
+	must()
+	if base == "" {
+		base = BaseURL
+	}
+	w.Links, err = producer.NewLinks(base, tokens, 0)
+	must()
+	w.Client, err = producer.New(producer.Config{Links: w.Links, Log: log}, w.Records, w.Objects)
+	must()
+	tb.Cleanup(func() {
+		if err := w.Client.Close(); err != nil {
+			tb.Errorf("close client: %v", err)
+		}
+	})
+	return w
+}
+
+// Runtimes publishes python and bash, as a worker would.
+func (w *World) Runtimes(tb testing.TB) {
+	tb.Helper()
+	err := w.Records.PublishRuntimes(tb.Context(), []record.Runtime{
+		{Name: "python", Version: "3.13", Aliases: []string{"python3"}, File: "main.py", Image: "glovebox/python", ImageDigest: "sha256:00", Limits: job.DefaultLimits},
+		{Name: "bash", Version: "5.2", File: "main.sh", Image: "glovebox/bash", ImageDigest: "sha256:01", Limits: job.DefaultLimits},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Start takes the job in its first epoch, as a worker would.
+func (w *World) Start(tb testing.TB, id string) record.Job {
+	tb.Helper()
+	j, err := w.Records.Start(tb.Context(), id, 1, "worker-1")
+	if err != nil {
+		tb.Fatalf("start job: %v", err)
+	}
+	return j
+}
+
+// End ends a started job as a worker would: with a result in the bucket, its long
+// outputs and its artifacts. change may be nil.
+func (w *World) End(tb testing.TB, j record.Job, files map[string]string, change func(*job.Result)) job.Result {
+	tb.Helper()
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	zero := 0
+	r := job.Result{
+		ID: j.ID, Status: job.Succeeded, ExitCode: &zero, Stdout: "hello\n", Artifacts: []job.Artifact{},
+		Runtime:  job.Runtime{Name: j.Runtime},
+		Timing:   job.Timing{CreatedAt: j.Created, StartedAt: &j.Started, FinishedAt: &now},
+		Metadata: j.Metadata, Attempt: j.Attempts, Worker: "worker-1",
+	}
+	keys, err := artifacts.JobKeys(j.Tenant, j.ID)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for name, content := range files {
+		o, err := w.Objects.Upload(tb.Context(), keys.Artifact(int64(j.Epoch), name), bytes.NewReader([]byte(content)), artifacts.Options{Limit: 1 << 20, Name: name})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		r.Artifacts = append(r.Artifacts, job.Artifact{
+			Name: name, Size: o.Size, MediaType: o.MediaType, SHA256: o.SHA256, Kind: o.Kind, URL: producer.ArtifactPath(name),
+		})
+	}
+	if change != nil {
+		change(&r)
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	e := record.Ending{Status: r.Status, ResultRef: keys.Result(int64(j.Epoch))}
+	if _, err := w.Objects.PutBytes(tb.Context(), e.ResultRef, "application/json", b); err != nil {
+		tb.Fatal(err)
+	}
+	if len(b) <= record.MaxInline {
+		e.Result = b
+	}
+	if err := w.Records.End(tb.Context(), j, e); err != nil {
+		tb.Fatalf("end job: %v", err)
+	}
+	return r
+}
