@@ -17,6 +17,11 @@ import (
 // abortTimeout bounds the clean-up of a failed upload. What it leaves, Sweep finds.
 const abortTimeout = 5 * time.Second
 
+// settleTime is what a server gets to notice that requests were broken off. S3 says
+// that an upload aborted while a part is being stored may keep that part; versitygw
+// was seen to keep it where nothing lists it.
+const settleTime = 200 * time.Millisecond
+
 // multipart sends begin and the rest in parts: begin, send, complete, or abort. cancel ends ctx; a part
 // that fails for good calls it so that the reading stops at once.
 //
@@ -36,6 +41,9 @@ func (s *Store) multipart(ctx context.Context, cancel context.CancelCauseFunc, o
 		err = s.complete(ctx, o.Key, created.UploadId, parts, rest.n)
 	}
 	if err != nil {
+		if ctx.Err() != nil {
+			time.Sleep(settleTime)
+		}
 		cleanup, stop := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 		defer stop()
 		return errors.Join(err, s.abort(cleanup, o.Key, *created.UploadId))

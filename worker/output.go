@@ -55,7 +55,7 @@ func (o *output) Artifact(ctx context.Context, name string, size int64, r io.Rea
 	}
 	o.names[name] = true
 	o.dirty = true
-	object, err := o.objects.Upload(ctx, o.keys.Artifact(o.epoch, name), &firstRead{r: r}, artifacts.Options{Limit: size, Name: name})
+	object, err := o.objects.Upload(ctx, o.keys.Artifact(o.epoch, name), &firstRead{r: r}, artifacts.Options{Limit: max(size, 1), Name: name})
 	if err != nil {
 		return fmt.Errorf("store artifact %q: %w", name, err)
 	}

@@ -1,0 +1,387 @@
+package e2e
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/webhook"
+)
+
+const bucket = "glovebox"
+
+// glovebox is a whole installation, on real components.
+type glovebox struct {
+	tb       testing.TB
+	redis    *gbtest.RedisServer
+	s3       *gbtest.S3Server
+	podman   *gbtest.PodmanService
+	api      *gbtest.Process
+	worker   *gbtest.Process
+	client   *producer.HTTP
+	hook     *receiver
+	url      string
+	token    string
+	instance string
+	shared   []string // environment of api and workers
+	dir      string
+
+	addr, capabilityKey string
+	secret              webhook.Secret
+}
+
+type options struct {
+	apiEnv, workerEnv []string
+	// s3Endpoint, given the real one, returns what api and worker are told.
+	s3Endpoint func(real string) string
+	// hookFails is how many requests the receiver answers 503 first.
+	hookFails int
+	noWorker  bool
+}
+
+func start(tb testing.TB, o options) *glovebox {
+	tb.Helper()
+	for _, component := range []string{"redis", "s3", "podman"} {
+		gbtest.Require(tb, component)
+	}
+	g := &glovebox{
+		tb: tb, redis: gbtest.Redis(tb), s3: gbtest.S3(tb), podman: gbtest.Podman(tb),
+		token: rand.Text(), instance: strings.ToLower(rand.Text()), dir: tb.TempDir(),
+	}
+	secret := webhook.NewSecret()
+	g.hook = newReceiver(tb, secret, o.hookFails)
+	endpoint := g.s3.Endpoint
+	if o.s3Endpoint != nil {
+		endpoint = o.s3Endpoint(endpoint)
+	}
+	makeBucket(tb, g.s3)
+	g.shared = []string{
+		"GLOVEBOX_REDIS_URL=" + g.redis.URL(), "GLOVEBOX_S3_ENDPOINT=" + endpoint, "GLOVEBOX_S3_REGION=" + g.s3.Region,
+		"GLOVEBOX_S3_BUCKET=" + bucket, "GLOVEBOX_S3_ACCESS_KEY=" + g.s3.AccessKey, "GLOVEBOX_S3_SECRET_KEY=" + g.s3.SecretKey,
+	}
+	g.addr = gbtest.Addr(tb)
+	g.url = "http://" + g.addr
+	g.secret = secret
+	key := make([]byte, 32)
+	rand.Read(key)
+	g.capabilityKey = base64.StdEncoding.EncodeToString(key)
+	g.startAPI(o.apiEnv...)
+	if !o.noWorker {
+		g.worker = g.startWorker(o.workerEnv...)
+	}
+	var err error
+	if g.client, err = producer.NewHTTP(g.url, g.token); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(g.client.Close)
+	return g
+}
+
+// startAPI starts the api with its deliverer, always at the same address.
+func (g *glovebox) startAPI(env ...string) *gbtest.Process {
+	g.tb.Helper()
+	g.api = gbtest.Start(g.tb, []string{binary(g.tb, "glovebox"), "api"}, append(slices.Concat(g.shared, env),
+		"GLOVEBOX_API_ADDR="+g.addr, "GLOVEBOX_PUBLIC_URL="+g.url, "GLOVEBOX_TOKEN="+g.token,
+		"GLOVEBOX_WEBHOOK_SECRET="+g.secret.Reveal(), "GLOVEBOX_CAPABILITY_KEY="+g.capabilityKey,
+		"GLOVEBOX_WEBHOOK_ALLOW=127.0.0.0/8:1-65535",
+	), func() bool { return status(g.tb, g.url+"/readyz") == http.StatusOK })
+	return g.api
+}
+
+func (g *glovebox) startWorker(env ...string) *gbtest.Process {
+	g.tb.Helper()
+	return gbtest.Start(g.tb, []string{binary(g.tb, "glovebox-worker")}, append(slices.Concat(g.shared, env),
+		"GLOVEBOX_PODMAN_SOCKET="+g.podman.Socket, "GLOVEBOX_AGENT="+binary(g.tb, "glovebox-agent"),
+		"GLOVEBOX_INSTANCE="+g.instance, "GLOVEBOX_POLL_MS=10", "GLOVEBOX_CONCURRENCY=2",
+	), g.runtimesPublished)
+}
+
+func (g *glovebox) runtimesPublished() bool {
+	client, err := producer.NewHTTP(g.url, g.token)
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	defer client.Close()
+	list, err := client.Runtimes(g.tb.Context())
+	return err == nil && len(list) > 0
+}
+
+func makeBucket(tb testing.TB, s *gbtest.S3Server) {
+	tb.Helper()
+	store, err := artifacts.Open(tb.Context(), artifacts.Config{
+		Endpoint: s.Endpoint, Region: s.Region, Bucket: bucket, AccessKey: s.AccessKey, SecretKey: s.SecretKey, PathStyle: true,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer store.Close()
+	if err := store.EnsureBucket(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// binary is one of ours, built for tests.
+func binary(tb testing.TB, name string) string {
+	tb.Helper()
+	dir := os.Getenv("GLOVEBOX_TEST_BIN")
+	if dir == "" {
+		gbtest.Missing(tb, "podman", "GLOVEBOX_TEST_BIN names no directory of built binaries: run make test")
+	}
+	return filepath.Join(dir, name)
+}
+
+func status(tb testing.TB, url string) int {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0
+	}
+	res.Body.Close()
+	return res.StatusCode
+}
+
+// chart is a job with something to upload and something to print before that.
+func (g *glovebox) chart() job.Spec {
+	return job.Spec{
+		Runtime: "bash", Source: "echo hello; for i in 1 2 3; do head -c 100000 /dev/urandom > file$i.bin; done",
+		Callback: &job.Callback{URL: g.hook.url},
+	}
+}
+
+func (g *glovebox) submit(spec job.Spec) string {
+	g.tb.Helper()
+	j, err := g.client.Submit(g.tb.Context(), spec)
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	return j.ID
+}
+
+// wait returns the result, which must be there in time.
+func (g *glovebox) wait(id string, within time.Duration) job.Result {
+	g.tb.Helper()
+	ctx, cancel := context.WithTimeout(g.tb.Context(), within)
+	defer cancel()
+	for {
+		j, err := g.client.Wait(ctx, id)
+		if err == nil {
+			return *j.Result
+		}
+		if ctx.Err() != nil || errors.Is(err, producer.ErrNotFound) {
+			g.tb.Fatalf("no result within %s: %v", within, err)
+		}
+		time.Sleep(50 * time.Millisecond) // the api is away: that is what the tests do to it
+	}
+}
+
+// objects lists the keys in the bucket, unfinished uploads included.
+func (g *glovebox) objects() []string {
+	g.tb.Helper()
+	var keys []string
+	root := filepath.Join(g.s3.Dir, bucket)
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			if key, _ := filepath.Rel(root, path); key != "glovebox-private" { // EnsureBucket's own
+				keys = append(keys, key)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// containers lists what this installation has in Podman.
+func (g *glovebox) containers() []string {
+	g.tb.Helper()
+	client := &http.Client{Transport: unixTransport(g.podman.Socket)}
+	defer client.CloseIdleConnections()
+	filter := fmt.Sprintf(`{"label":["run.glovebox.instance=%s"]}`, g.instance)
+	req, err := http.NewRequestWithContext(g.tb.Context(), http.MethodGet, "http://podman/v4.0.0/libpod/containers/json?all=true&filters="+escape(filter), http.NoBody)
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	defer res.Body.Close()
+	var list []struct{ Names []string }
+	if err := json.NewDecoder(res.Body).Decode(&list); err != nil {
+		g.tb.Fatal(err)
+	}
+	var names []string
+	for _, c := range list {
+		names = append(names, c.Names...)
+	}
+	return names
+}
+
+// nothingLeft waits until Podman has no container of ours and S3 nothing but the
+// winner's objects of these jobs.
+func (g *glovebox) nothingLeft(results ...job.Result) {
+	g.tb.Helper()
+	want := map[string]bool{}
+	for _, r := range results {
+		for _, a := range r.Artifacts {
+			want[a.Name] = true
+		}
+	}
+	var problem string
+	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+		problem = ""
+		if c := g.containers(); len(c) > 0 {
+			problem = fmt.Sprintf("containers are left: %v", c)
+			continue
+		}
+		epochs := map[string]bool{}
+		for _, key := range g.objects() {
+			parts := strings.Split(key, "/") // tenants/default/jobs/<id>/<epoch>/…
+			if len(parts) < 6 || parts[0] != "tenants" {
+				problem += fmt.Sprintf("an object that no record points to: %s\n", key)
+				continue
+			}
+			epochs[parts[3]+"/"+parts[4]] = true
+			if name := parts[len(parts)-1]; name != "result.json" && parts[5] != "artifacts" {
+				problem += fmt.Sprintf("an object that no record points to: %s\n", key)
+			}
+		}
+		if len(epochs) != len(results) {
+			problem += fmt.Sprintf("objects of epochs %v for %d results\n", epochs, len(results))
+		}
+		if problem == "" {
+			return
+		}
+	}
+	g.tb.Error(problem)
+}
+
+// receiver is a webhook endpoint that verifies what it gets.
+type receiver struct {
+	url string
+
+	mu    sync.Mutex
+	fails int
+	got   []message
+	calls int
+	came  chan struct{}
+}
+
+type message struct {
+	ID     string
+	Result job.Result
+	At     time.Time
+}
+
+func newReceiver(tb testing.TB, secret webhook.Secret, fails int) *receiver {
+	r := &receiver{fails: fails, came: make(chan struct{}, 1000)}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, err := io.ReadAll(io.LimitReader(req.Body, 1<<20))
+		if err != nil {
+			tb.Errorf("receive: %v", err)
+		}
+		if err := webhook.Verify(req.Header, body, []webhook.Secret{secret}, 5*time.Minute, time.Now()); err != nil {
+			tb.Errorf("a message came that does not verify: %v", err)
+		}
+		var event struct {
+			Type string
+			Data job.Result
+		}
+		if err := json.Unmarshal(body, &event); err != nil || event.Type != job.EventCompleted {
+			tb.Errorf("a message came that is no %s: %v %s", job.EventCompleted, err, body)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.calls++
+		r.got = append(r.got, message{ID: req.Header.Get("webhook-id"), Result: event.Data, At: time.Now()})
+		if r.calls <= r.fails {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		r.came <- struct{}{}
+	}))
+	tb.Cleanup(server.Close)
+	r.url = server.URL + "/hook"
+	return r
+}
+
+// messages waits for n calls, and returns all that came.
+func (r *receiver) messages(tb testing.TB, n int, within time.Duration) []message {
+	tb.Helper()
+	timeout := time.After(within)
+	for {
+		r.mu.Lock()
+		got := slices.Clone(r.got)
+		r.mu.Unlock()
+		if len(got) >= n {
+			return got
+		}
+		select {
+		case <-r.came:
+		case <-timeout:
+			tb.Fatalf("%d messages came within %s, want %d", len(got), within, n)
+		}
+	}
+}
+
+// file returns the path of a fail point's file, which api and worker can make.
+func (g *glovebox) file(name string) string { return filepath.Join(g.dir, name) }
+
+// reached waits until a process has come to its fail point.
+func (g *glovebox) reached(name string) {
+	g.tb.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(g.file(name)); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			g.tb.Fatalf("nobody reached fail point %s within 30 s", name)
+		}
+	}
+}
+
+// goOn lets a paused process go on.
+func (g *glovebox) goOn(name string) {
+	g.tb.Helper()
+	if err := os.Remove(g.file(name)); err != nil {
+		g.tb.Fatal(err)
+	}
+}
+
+func (g *glovebox) failpoint(action, name string) string {
+	return "GLOVEBOX_FAILPOINT=" + action + ":" + name + ":" + g.file(name)
+}
+
+// diesByItself waits until a process has killed itself at its fail point.
+func diesByItself(tb testing.TB, p *gbtest.Process) {
+	tb.Helper()
+	select {
+	case <-p.Done():
+	case <-time.After(60 * time.Second):
+		tb.Fatalf("the process did not die; its output:\n%s", p.Output())
+	}
+}

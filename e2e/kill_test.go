@@ -1,0 +1,184 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/failpoint"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// steps of a job inside the worker.
+var workerSteps = []string{
+	failpoint.BeforeStart, failpoint.Running, failpoint.Uploading, failpoint.ResultWritten, failpoint.RecordEnded,
+}
+
+// proveOnce checks what holds after anything was killed: one stored result, one
+// message id, nothing left over.
+func (g *glovebox) proveOnce(id string, within time.Duration) job.Result {
+	g.tb.Helper()
+	r := g.wait(id, within)
+	if r.Status != job.Succeeded || r.Stdout != "hello\n" || len(r.Artifacts) != 3 {
+		g.tb.Errorf("got %s, stdout %q, %d artifacts; error %v", r.Status, r.Stdout, len(r.Artifacts), r.Error)
+	}
+	for _, m := range g.hook.messages(g.tb, 1, 60*time.Second) {
+		if first := g.hook.messages(g.tb, 1, 0)[0]; m.ID != first.ID || m.Result.ID != id {
+			g.tb.Errorf("message %s of job %s, want only %s of %s", m.ID, m.Result.ID, first.ID, id)
+		}
+		if m.Result.Attempt != r.Attempt || m.Result.Worker != r.Worker {
+			g.tb.Errorf("the webhook got the result of attempt %d by %s, the api says %d by %s", m.Result.Attempt, m.Result.Worker, r.Attempt, r.Worker)
+		}
+	}
+	g.nothingLeft(r)
+	if again := g.wait(id, 10*time.Second); again.Attempt != r.Attempt || again.Worker != r.Worker || !again.Timing.FinishedAt.Equal(*r.Timing.FinishedAt) {
+		g.tb.Errorf("the result changed: attempt %d by %s, then %d by %s", r.Attempt, r.Worker, again.Attempt, again.Worker)
+	}
+	return r
+}
+
+func TestKillWorker(t *testing.T) {
+	t.Parallel()
+	for _, step := range workerSteps {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			g := start(t, options{noWorker: true})
+			doomed := g.startWorker(g.failpoint("kill", step))
+			began := time.Now()
+			id := g.submit(g.chart())
+			diesByItself(t, doomed)
+			g.startWorker()
+			r := g.proveOnce(id, time.Minute)
+			t.Logf("killed at %s: result of attempt %d after %.1f s", step, r.Attempt, time.Since(began).Seconds())
+		})
+	}
+}
+
+func TestKillAPI(t *testing.T) {
+	t.Parallel()
+	t.Run("record created, client not told", func(t *testing.T) {
+		t.Parallel()
+		g := start(t, options{noWorker: true})
+		g.startWorker()
+		g.api.Kill()
+		doomed := g.startAPI(g.failpoint("kill", failpoint.RecordCreated))
+		if j, err := g.client.Submit(t.Context(), g.chart()); err == nil {
+			t.Fatalf("the api answered though it died: %+v", j)
+		}
+		diesByItself(t, doomed)
+		g.startAPI()
+		m := g.hook.messages(t, 1, time.Minute)[0] // accepted it was, so it runs
+		g.proveOnce(m.Result.ID, time.Minute)
+	})
+	t.Run("delivery sent, not recorded", func(t *testing.T) {
+		t.Parallel()
+		g := start(t, options{noWorker: true})
+		g.startWorker()
+		g.api.Kill()
+		doomed := g.startAPI(g.failpoint("kill", failpoint.DeliverySent))
+		id := g.submit(g.chart())
+		diesByItself(t, doomed)
+		g.startAPI()
+		messages := g.hook.messages(t, 2, 2*time.Minute)
+		if messages[0].ID != messages[1].ID {
+			t.Errorf("the same delivery came under two ids: %s, %s", messages[0].ID, messages[1].ID)
+		}
+		g.proveOnce(id, time.Minute)
+	})
+	for _, step := range workerSteps {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			g := start(t, options{noWorker: true})
+			g.startWorker(g.failpoint("pause", step))
+			id := g.submit(g.chart())
+			g.reached(step)
+			g.api.Kill()
+			g.goOn(step)
+			g.api.Restart()
+			if r := g.proveOnce(id, time.Minute); r.Attempt != 1 {
+				t.Errorf("got attempt %d: the code ran again though only the api died", r.Attempt)
+			}
+		})
+	}
+}
+
+func TestRestartRedis(t *testing.T) {
+	t.Parallel()
+	for _, step := range workerSteps {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			g := start(t, options{noWorker: true})
+			g.startWorker(g.failpoint("pause", step))
+			id := g.submit(g.chart())
+			g.reached(step)
+			g.redis.Kill()
+			g.goOn(step)
+			time.Sleep(500 * time.Millisecond) // the worker meets a Redis that is away
+			g.redis.Restart()
+			g.proveOnce(id, time.Minute)
+		})
+	}
+	t.Run(failpoint.DeliverySent, func(t *testing.T) {
+		t.Parallel()
+		g := start(t, options{noWorker: true})
+		g.startWorker()
+		g.api.Kill()
+		g.startAPI(g.failpoint("pause", failpoint.DeliverySent))
+		id := g.submit(g.chart())
+		g.reached(failpoint.DeliverySent)
+		g.redis.Kill()
+		g.goOn(failpoint.DeliverySent)
+		time.Sleep(500 * time.Millisecond)
+		g.redis.Restart()
+		g.proveOnce(id, time.Minute)
+	})
+}
+
+func TestKillPodman(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{noWorker: true})
+	g.startWorker(g.failpoint("pause", failpoint.Running))
+	id := g.submit(g.chart())
+	g.reached(failpoint.Running)
+	g.podman.Kill()
+	g.goOn(failpoint.Running)
+	time.Sleep(500 * time.Millisecond)
+	g.podman.Restart()
+	g.proveOnce(id, time.Minute)
+}
+
+func TestDeadEndpointNeverRunsTheCodeAgain(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{hookFails: 3, apiEnv: []string{"GLOVEBOX_WEBHOOK_SCHEDULE=0s,300ms,600ms,1200ms,2400ms"}})
+	id := g.submit(g.chart())
+	messages := g.hook.messages(t, 4, time.Minute)
+	r := g.proveOnce(id, time.Minute)
+	if r.Attempt != 1 {
+		t.Errorf("the code ran %d times", r.Attempt)
+	}
+	for i, least := range []time.Duration{300, 600, 1200} { // jitter takes a fifth at most
+		if got := messages[i+1].At.Sub(messages[i].At); got < least*time.Millisecond*7/10 {
+			t.Errorf("attempt %d came %s after the one before, want about %d ms", i+2, got, least)
+		}
+	}
+	time.Sleep(3 * time.Second)
+	if n := len(g.hook.messages(t, 4, 0)); n != 4 {
+		t.Errorf("%d messages came, want no more after the one that was accepted", n)
+	}
+}
+
+func TestNoSecretInAnyLog(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{})
+	spec := g.chart()
+	spec.Source += "\n# top-secret-source"
+	spec.Env = map[string]string{"PASSWORD": "top-secret-env"}
+	g.proveOnce(g.submit(spec), time.Minute)
+	for name, out := range map[string]string{"api": g.api.Output(), "worker": g.worker.Output()} {
+		for _, secret := range []string{"top-secret", g.token, g.redis.Password, g.s3.SecretKey, "whsec_", "token="} {
+			if strings.Contains(out, secret) {
+				t.Errorf("the log of the %s holds %.12s…:\n%s", name, secret, out)
+			}
+		}
+	}
+}
