@@ -72,6 +72,7 @@ type Podman struct {
 	http       *bindings.Connection
 	ociRuntime string
 	images     imageCache
+	unwatched  sync.Once
 
 	mu       sync.Mutex
 	running  map[string]bool // names of containers in use here

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/containers/podman/v5/pkg/bindings/containers"
@@ -68,12 +69,28 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 		return Outcome{}, fmt.Errorf("start container: %w", err)
 	}
 	s.outcome.Timing.Running = time.Since(began)
+	var overMemory atomic.Int64
+	var watch sync.WaitGroup
+	watchCtx, stopWatch := context.WithCancel(ctx)
+	watch.Go(func() {
+		p.watchMemory(watchCtx, name, program.Limits.MemoryMB<<20+memorySlack, func(held int64) {
+			overMemory.Store(held)
+			remove()
+		})
+	})
+	defer watch.Wait()
+	defer stopWatch()
 	if err := s.serve(ctx, p.config.StartTimeout); err != nil {
 		if said := s.stream.complaint(); said != "" {
 			p.config.Log.Warn("agent complained", "job_id", program.JobID, "epoch", program.Epoch, "stderr", agentwire.Printable(said, maxComplaint))
 		}
-		if errors.Is(err, errNoEnd) && p.oomKilled(ctx, name) {
+		if held := overMemory.Load(); errors.Is(err, errNoEnd) && (held > 0 || p.oomKilled(ctx, name)) {
+			// The agent went with its sandbox: what it would have told is not known.
 			s.outcome.Status, s.outcome.ExitCode, s.outcome.Signal = job.OutOfMemory, 137, "SIGKILL"
+			s.outcome.Usage.MemoryPeakBytes = held
+			if s.outcome.Startup > 0 {
+				s.outcome.Usage.WallMS = (time.Since(began) - s.outcome.Startup).Milliseconds()
+			}
 			return s.outcome, nil
 		}
 		return Outcome{}, fmt.Errorf("run program: %w", err)

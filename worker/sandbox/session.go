@@ -102,6 +102,10 @@ func (s *session) serve(ctx context.Context, startTimeout time.Duration) error {
 		return err
 	}
 	if err := s.send(); err != nil {
+		// An agent that stops reading says why.
+		if e, popErr := s.events.pop(ctx, time.Second); popErr == nil && e.Type == agentwire.TypeFault {
+			return s.unexpected(e)
+		}
 		return fmt.Errorf("send the program: %w", err)
 	}
 	limit := time.Duration(s.program.Limits.WallMS)*time.Millisecond + grace
@@ -168,25 +172,16 @@ func (s *session) grant(n int64) error {
 	return s.out.WriteCredit(n)
 }
 
-// passed gives the credit of a frame back, once enough has come together.
-func (s *session) passed(f agentwire.Frame) error {
+// passed gives the credit of a frame back, once enough has come together. That it
+// can't be written is no error of its own: the agent may have sent its last frame and
+// be gone, or the stream has broken, and the reader knows which.
+func (s *session) passed(f agentwire.Frame) {
 	if s.debt += f.Cost(); s.debt < window/4 {
-		return nil
+		return
 	}
 	n := s.debt
 	s.debt = 0
-	if err := s.grant(n); err != nil && !s.overHere() {
-		return err
-	}
-	return nil
-}
-
-// overHere reports whether the agent has said its last word, after which it reads no
-// grants any more.
-func (s *session) overHere() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.check.Over()
+	_ = s.grant(n)
 }
 
 func (s *session) compile(ctx context.Context, limit time.Duration) (failed bool, err error) {
@@ -199,9 +194,7 @@ func (s *session) compile(ctx context.Context, limit time.Duration) (failed bool
 		switch e.Type {
 		case agentwire.TypeCompileOutput:
 			s.output.Write(e.Payload)
-			if err := s.passed(e.Frame); err != nil {
-				return false, err
-			}
+			s.passed(e.Frame)
 		case agentwire.TypeCompiled:
 			c := e.say.(agentwire.Compiled)
 			s.outcome.Compile = &job.Compile{
@@ -260,12 +253,10 @@ func (s *session) run(ctx context.Context, limit time.Duration) (overdue bool, e
 		default:
 			err = s.unexpected(e)
 		}
-		if err == nil {
-			err = s.passed(e.Frame)
-		}
 		if err != nil {
 			return false, err
 		}
+		s.passed(e.Frame)
 	}
 }
 
@@ -395,9 +386,7 @@ func (r *artifactReader) Read(p []byte) (int, error) {
 	n := copy(p, r.left)
 	r.left = r.left[n:]
 	if len(r.left) == 0 {
-		if err := r.session.passed(r.frame); err != nil {
-			r.err = err
-		}
+		r.session.passed(r.frame)
 	}
 	return n, nil
 }

@@ -1,0 +1,141 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/containers/podman/v5/pkg/bindings/containers"
+)
+
+const (
+	// memoryDelay is how long a program is left alone: most are over by then, and
+	// asking Podman for the process costs as much as they do.
+	memoryDelay = 100 * time.Millisecond
+	memoryPoll  = 20 * time.Millisecond
+	// memorySlack is what a sandbox may hold beside its job: gVisor's own heap, the
+	// agent, and the image's files that gVisor caches.
+	memorySlack = 160 << 20
+)
+
+// watchMemory looks from outside at what the sandbox holds, until ctx ends, and calls
+// over once, with what it holds, when that is more than limit. It trusts nothing inside; the agent, which
+// does, is exact and comes first, so this is for an agent that was taken over and for
+// memory that gVisor holds on a job's behalf without charging it.
+//
+// It needs the worker to run as the Podman user. Where it doesn't, it says so once
+// and leaves the watch to the agent.
+func (p *Podman) watchMemory(ctx context.Context, name string, limit int64, over func(held int64)) {
+	if !sleep(ctx, memoryDelay) {
+		return
+	}
+	c, err := containers.Inspect(p.with(ctx), name, nil)
+	if err != nil || c.State == nil || c.State.Pid <= 0 {
+		return // it is over, or Podman is: the run finds out
+	}
+	process, err := openProcess(c.State.Pid)
+	if err != nil {
+		if errors.Is(err, os.ErrPermission) {
+			p.unwatched.Do(func() {
+				p.config.Log.Warn("sandboxes' memory is watched from inside only: the worker is not the podman user", "error", err)
+			})
+		}
+		return
+	}
+	defer process.close()
+	for sleep(ctx, memoryPoll) {
+		held, err := process.memory()
+		if err != nil {
+			return // the process has ended
+		}
+		if held > limit {
+			over(held)
+			return
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// process is a sandbox as the host sees it. Its directory in /proc is held open, so
+// that the number can't come to mean another process.
+type process struct {
+	proc *os.Root
+	// file is the name, below proc, of the memory that gVisor gives to its guests. Its
+	// mappings are shared by many processes: its blocks are the one true count.
+	file string
+}
+
+func openProcess(pid int) (*process, error) {
+	proc, err := os.OpenRoot("/proc/" + strconv.Itoa(pid))
+	if err != nil {
+		return nil, fmt.Errorf("open process: %w", err)
+	}
+	fds, err := proc.Open("fd")
+	if err != nil {
+		proc.Close()
+		return nil, fmt.Errorf("list descriptors: %w", err)
+	}
+	defer fds.Close()
+	names, err := fds.Readdirnames(-1)
+	if err != nil {
+		proc.Close()
+		return nil, fmt.Errorf("list descriptors: %w", err)
+	}
+	for _, name := range names {
+		target, err := proc.Readlink("fd/" + name)
+		if err == nil && strings.HasPrefix(target, "/memfd:runsc-memory") {
+			return &process{proc: proc, file: "/proc/" + strconv.Itoa(pid) + "/fd/" + name}, nil
+		}
+	}
+	proc.Close()
+	return nil, errors.New("find the sandbox's memory: no such descriptor")
+}
+
+func (p *process) close() { p.proc.Close() }
+
+// memory is the guests' memory and gVisor's own.
+func (p *process) memory() (int64, error) {
+	own, err := p.anonymous() // fails once the process is gone, so comes first
+	if err != nil {
+		return 0, err
+	}
+	info, err := os.Stat(p.file)
+	if err != nil {
+		return 0, err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, errors.New("stat the sandbox's memory: no blocks")
+	}
+	return own + st.Blocks*512, nil
+}
+
+// anonymous is the process's private memory.
+func (p *process) anonymous() (int64, error) {
+	f, err := p.proc.Open("status")
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if rest, ok := strings.CutPrefix(lines.Text(), "RssAnon:"); ok {
+			kb, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(rest, "kB")), 10, 64)
+			return kb << 10, err
+		}
+	}
+	return 0, errors.New("read status: no RssAnon")
+}
