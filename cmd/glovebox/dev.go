@@ -69,9 +69,12 @@ the queue. A second Ctrl-C kills at once; nothing that was accepted is lost.`,
 	}
 	cmd.Flags().StringVar(&o.data, "data", defaultData, "`DIR` for everything that lasts")
 	cmd.Flags().StringVar(&o.api, "api", config.DefaultAPIAddr, "`ADDRESS` of the API; port 0 takes a free one")
-	cmd.Flags().StringVar(&o.podmanUser, "podman-user", "glovebox", "`USER` who runs Podman and the worker, where we are root")
+	cmd.Flags().StringVar(&o.podmanUser, "podman-user", defaultPodmanUser, "`USER` who runs Podman and the worker, where we are root")
 	return cmd
 }
+
+// defaultPodmanUser is whom infra/setup.sh adds.
+const defaultPodmanUser = "glovebox"
 
 // defaultData is where dev keeps everything, and where the other commands look for it.
 const defaultData = ".glovebox"

@@ -19,10 +19,12 @@ import (
 	"github.com/glovebox-run/glovebox/producer"
 )
 
-// download writes what the job made to dir, and says where each file is.
+// saved is where download puts an artifact.
+func saved(dir string, f job.Artifact) string { return filepath.Join(dir, filepath.FromSlash(f.Name)) }
+
+// download writes what the job made to dir.
 func (a *app) download(ctx context.Context, jobs producer.Jobs, r job.Result, dir string) (err error) {
 	if len(r.Artifacts) == 0 {
-		fmt.Fprintf(a.stderr, "  the job left no files\n")
 		return nil
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -42,9 +44,6 @@ func (a *app) download(ctx context.Context, jobs producer.Jobs, r job.Result, di
 		}
 	}
 	done()
-	for _, f := range r.Artifacts {
-		fmt.Fprintf(a.stderr, "  saved %s\n", plain(filepath.Join(dir, filepath.FromSlash(f.Name))))
-	}
 	return nil
 }
 

@@ -70,7 +70,13 @@ func (a *app) get(ctx context.Context, id string, o getOptions) error {
 	if !j.Ended() {
 		return &failure{exitFailed, fmt.Errorf("there is nothing to download yet: the job is %s", j.Status), "--wait waits for its end"}
 	}
-	return a.download(ctx, jobs, *j.Result, o.out)
+	if err := a.download(ctx, jobs, *j.Result, o.out); err != nil {
+		return err
+	}
+	for _, f := range j.Result.Artifacts {
+		fmt.Fprintf(a.stderr, "saved as %s\n", plain(saved(o.out, f)))
+	}
+	return nil
 }
 
 // show prints a job as a person reads it.

@@ -80,6 +80,7 @@ Exit codes:
 		{serverGroup, a.devCommand()},
 		{serverGroup, a.apiCommand()},
 		{machineGroup, a.runtimesCommand()},
+		{machineGroup, a.doctorCommand()},
 		{machineGroup, a.versionCommand()},
 	} {
 		c.command.GroupID = c.group

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/runtimes"
 )
 
@@ -176,10 +177,14 @@ func (a *app) podman() ([]string, error) {
 	if _, err := os.Stat(podmanScript); err != nil {
 		return nil, &failure{exitFailed, fmt.Errorf("look for Podman's configuration: %w", err), setupHint}
 	}
+	return podmanCommand(c), nil
+}
+
+func podmanCommand(c config.Client) []string {
 	if c.PodmanUser != "" {
-		return []string{"env", "GLOVEBOX_PODMAN_USER=" + c.PodmanUser, podmanScript}, nil
+		return []string{"env", "GLOVEBOX_PODMAN_USER=" + c.PodmanUser, podmanScript}
 	}
-	return []string{podmanScript}, nil
+	return []string{podmanScript}
 }
 
 // setupHint is for whatever infra/setup.sh installs.

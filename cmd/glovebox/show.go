@@ -44,8 +44,8 @@ func printStream(ctx context.Context, jobs producer.Jobs, id, name, text, url st
 	return nil
 }
 
-// account says in a few lines how a job went, and what it left.
-func account(w io.Writer, r job.Result) {
+// account says in a few lines how a job went, and what it left, each file with a remark.
+func account(w io.Writer, r job.Result, remark func(job.Artifact) string) {
 	fmt.Fprintf(w, "%s %s\n", headline(r), timing(r))
 	if r.Compile != nil && r.Compile.ExitCode != 0 {
 		fmt.Fprintf(w, "  compiler (exit code %d):\n%s\n", r.Compile.ExitCode, indent(string(showControls([]byte(r.Compile.Output)))))
@@ -53,7 +53,7 @@ func account(w io.Writer, r job.Result) {
 	if r.Error != nil {
 		fmt.Fprintf(w, "  %s\n", plain(r.Error.Message))
 	}
-	listArtifacts(w, r, func(job.Artifact) string { return "" })
+	listArtifacts(w, r, remark)
 }
 
 // listArtifacts lists what a job left, each with a remark, and what was not kept.

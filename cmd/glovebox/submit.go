@@ -145,18 +145,21 @@ func (a *app) finish(ctx context.Context, jobs producer.Jobs, r job.Result, out 
 		if err := a.printJSON(r); err != nil {
 			return err
 		}
-	} else {
-		if err := a.printOutput(ctx, jobs, r); err != nil {
-			return err
-		}
-		account(a.stderr, r)
+	} else if err := a.printOutput(ctx, jobs, r); err != nil {
+		return err
 	}
+	remark := func(job.Artifact) string { return "" }
 	if out != "" {
 		if err := a.download(ctx, jobs, r, out); err != nil {
 			return err
 		}
-	} else if !asJSON && len(r.Artifacts) > 0 {
-		fmt.Fprintf(a.stderr, "  download them: glovebox get --out DIR %s\n", r.ID)
+		remark = func(f job.Artifact) string { return "saved as " + plain(saved(out, f)) }
+	}
+	if !asJSON {
+		account(a.stderr, r, remark)
+		if out == "" && len(r.Artifacts) > 0 {
+			fmt.Fprintf(a.stderr, "  download: glovebox get --out DIR %s\n", r.ID)
+		}
 	}
 	return outcome(r)
 }

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/user"
+
+	"github.com/spf13/cobra"
+
+	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/internal/dev"
+	"github.com/glovebox-run/glovebox/internal/doctor"
+	"github.com/glovebox-run/glovebox/runtimes"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for what keeps Glovebox from working, or from working safely",
+		Long: `Look at this machine for what keeps Glovebox from working, or from working safely, and
+say what to do about it. Each line is "ok", "warning" or "problem"; exit code 1 says
+that there is a problem. It changes nothing, but for a sandbox that it starts.
+
+Redis and S3 are looked at where GLOVEBOX_REDIS_URL and the GLOVEBOX_S3_… variables are
+set, as for the api and the worker; the API where the other commands would find it.`,
+		Example: `  glovebox doctor
+  glovebox doctor --json | jq '.[] | select(.level != "ok")'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.examine(cmd.Context(), asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (a *app) examine(ctx context.Context, asJSON bool) error {
+	c, err := a.doctorConfig()
+	if err != nil {
+		return err
+	}
+	findings := doctor.Run(ctx, c)
+	if asJSON {
+		if err := a.printJSON(findings); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range findings {
+			fmt.Fprintf(a.stdout, "%-8s %-16s %s\n", f.Level, f.Name, plain(f.Text))
+			if f.Fix != "" {
+				fmt.Fprintf(a.stdout, "%-8s %-16s → %s\n", "", "", f.Fix)
+			}
+		}
+	}
+	if !doctor.Healthy(findings) {
+		return silent(exitFailed)
+	}
+	return nil
+}
+
+func (a *app) doctorConfig() (doctor.Config, error) {
+	settings, err := a.settings()
+	if err != nil {
+		return doctor.Config{}, err
+	}
+	self, err := user.Current()
+	if err != nil {
+		return doctor.Config{}, fmt.Errorf("find out who we are: %w", err)
+	}
+	c := doctor.Config{
+		ToolsDir: dev.ToolsDir, Podman: podmanCommand(settings), PodmanUser: self.Username, Images: map[string]string{},
+		URL: settings.URL, Token: settings.Token,
+	}
+	if self.Uid == "0" {
+		if c.PodmanUser = settings.PodmanUser; c.PodmanUser == "" {
+			c.PodmanUser = defaultPodmanUser
+		}
+	}
+	set, err := runtimes.Embedded()
+	if err != nil {
+		return c, err
+	}
+	for _, r := range set.List() {
+		c.Images[r.Name] = r.Image()
+	}
+	env := config.NewReader(a.getenv)
+	if a.getenv("GLOVEBOX_REDIS_URL")+a.getenv("GLOVEBOX_REDIS_URL_FILE") != "" {
+		c.Redis = env.Redis()
+	}
+	if a.getenv("GLOVEBOX_S3_BUCKET") != "" {
+		c.S3 = env.S3()
+	}
+	if err := env.Err(); err != nil {
+		return c, &failure{code: exitUsage, err: err}
+	}
+	return c, nil
+}

@@ -1,0 +1,161 @@
+package doctor
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/record"
+)
+
+func TestOlder(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		version, floor string
+		want           bool
+	}{
+		{"6.18.44-fc-v657", "5.13", false},
+		{"5.10.0-21-amd64", "5.13", true},
+		{"5.13", "5.13", false},
+		{"4.3.1+ds1-8", "4.3.1", false},
+		{"4.3", "4.3.1", true},
+		{"10.0", "9.9", false},
+		{"", "1", true},
+	} {
+		if got := Older(c.version, c.floor); got != c.want {
+			t.Errorf("Older(%q, %q): got %t, want %t", c.version, c.floor, got, c.want)
+		}
+	}
+}
+
+func TestRedisIsSafe(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]bool{
+		"7.0.15": false, "7.2.10": false, "7.2.11": true, "7.4.5": false, "7.4.6": true, "8.0.3": false, "8.2.1": false, "8.2.2": true, "8.4.0": true, "": false,
+	} {
+		if got := RedisIsSafe(version); got != want {
+			t.Errorf("%q: got %t, want %t", version, got, want)
+		}
+	}
+}
+
+func TestSubordinate(t *testing.T) {
+	t.Parallel()
+	file := []byte("a:100000:65536\nb:165536:1000\n1001:300000:5\nb:400000:x\nbroken\n")
+	for _, c := range []struct {
+		name, id string
+		want     int
+	}{{"a", "1000", 65536}, {"b", "1001", 1005}, {"c", "1002", 0}} {
+		if got := Subordinate(file, c.name, c.id); got != c.want {
+			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// find returns the finding of that name.
+func find(t *testing.T, all []Finding, name string) Finding {
+	t.Helper()
+	for _, f := range all {
+		if f.Name == name {
+			return f
+		}
+	}
+	t.Fatalf("no finding %q among %v", name, all)
+	return Finding{}
+}
+
+func TestNothingInstalled(t *testing.T) {
+	t.Parallel()
+	all := Run(t.Context(), Config{ToolsDir: t.TempDir(), Podman: []string{filepath.Join(t.TempDir(), "podman")}, PodmanUser: "no-such-user"})
+	if Healthy(all) {
+		t.Error("got healthy")
+	}
+	for _, name := range []string{"podman user", "runsc", "tools", "podman"} {
+		if f := find(t, all, name); f.Level != Problem || f.Fix == "" {
+			t.Errorf("got %+v, want a problem with a fix", f)
+		}
+	}
+}
+
+// fakePodman answers podman info and images with files of a directory.
+func fakePodman(t *testing.T, info, images, run string) []string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "podman")
+	script := "#!/bin/sh\ncase $1 in\ninfo) cat <<'X'\n" + info + "\nX\n;;\nimages) echo '" + images + "';;\nrun) echo '" + run + "';;\nesac\n"
+	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return []string{path}
+}
+
+func TestUnsafePodman(t *testing.T) {
+	t.Parallel()
+	// As podman info says it, but for a Podman that runs as root, with crun and vfs.
+	info := `{"host":{"cgroupVersion":"v2","cgroupControllers":["cpu","memory","pids"],"logDriver":"journald","ociRuntime":{"name":"crun"},
+		"security":{"rootless":false}},"store":{"graphDriverName":"vfs"},"version":{"Version":"4.2.0"}}`
+	all := Run(t.Context(), Config{
+		ToolsDir: t.TempDir(), PodmanUser: "root", Images: map[string]string{"bash": "localhost/glovebox/bash:1"},
+		Podman: fakePodman(t, info, "localhost/glovebox/bash:1", "Linux version 6.1.0"),
+	})
+	for _, name := range []string{"podman", "rootless", "OCI runtime", "storage", "log driver", "sandbox"} {
+		if f := find(t, all, name); f.Level != Problem {
+			t.Errorf("got %+v, want a problem", f)
+		}
+	}
+	if f := find(t, all, "limits"); f.Level != OK {
+		t.Errorf("got %+v, want ok", f)
+	}
+}
+
+func TestRedisAndS3(t *testing.T) {
+	t.Parallel()
+	r, s := gbtest.Redis(t), gbtest.S3(t)
+	c := Config{ToolsDir: t.TempDir(), Podman: []string{"/nothing"}, Redis: record.Config{URL: r.URL()}, S3: artifacts.Config{
+		Endpoint: s.Endpoint, Region: s.Region, Bucket: "glovebox", AccessKey: s.AccessKey, SecretKey: s.SecretKey, PathStyle: true, MaxAttempts: 1,
+	}}
+	all := Run(t.Context(), c)
+	if f := find(t, all, "s3"); f.Level != Problem || f.Fix == "" {
+		t.Errorf("no bucket: got %+v, want a problem with a fix", f)
+	}
+	for _, name := range []string{"redis policy", "redis AOF"} {
+		if f := find(t, all, name); f.Level != OK {
+			t.Errorf("got %+v, want ok", f)
+		}
+	}
+	store, err := artifacts.Open(t.Context(), c.S3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := store.EnsureBucket(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := setPolicy(t.Context(), r.URL(), "allkeys-lru"); err != nil {
+		t.Fatal(err)
+	}
+	all = Run(t.Context(), c)
+	if f := find(t, all, "s3"); f.Level != OK {
+		t.Errorf("got %+v, want ok", f)
+	}
+	if f := find(t, all, "redis policy"); f.Level != Problem || !strings.Contains(f.Text, "allkeys-lru") {
+		t.Errorf("got %+v, want a problem that names the policy", f)
+	}
+	for _, f := range all {
+		if strings.Contains(f.Text+f.Fix, r.Password) || strings.Contains(f.Text, s.SecretKey) {
+			t.Errorf("a secret is shown: %+v", f)
+		}
+	}
+}
+
+func setPolicy(ctx context.Context, url, policy string) error {
+	store, err := record.Open(ctx, record.Config{URL: url})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	return store.Redis().ConfigSet(ctx, "maxmemory-policy", policy).Err()
+}

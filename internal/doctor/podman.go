@@ -1,0 +1,165 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	podmanFloor = "4.3.1"
+	// podmanSafe has the fixes for images of strangers (CVE-2026-94603 and others).
+	podmanSafe    = "6.2.0"
+	podmanTimeout = time.Minute
+)
+
+// podmanInfo is what we read of podman info.
+type podmanInfo struct {
+	Host struct {
+		CgroupVersion     string
+		CgroupControllers []string
+		LogDriver         string
+		OCIRuntime        struct{ Name, Path string }
+		Security          struct{ Rootless bool }
+	}
+	Store struct {
+		GraphDriverName string
+		GraphRoot       string
+		GraphStatus     map[string]string
+	}
+	Version struct{ Version string }
+}
+
+// podman reports whether Podman works at all.
+func (r *report) podman(ctx context.Context) bool {
+	out, err := r.runPodman(ctx, "info", "--format", "json")
+	if err != nil {
+		r.problem("podman", err.Error(), setup)
+		return false
+	}
+	var info podmanInfo
+	if err := json.Unmarshal(out, &info); err != nil {
+		r.problem("podman", "what podman info says can't be read: "+err.Error(), setup)
+		return false
+	}
+	switch v := info.Version.Version; {
+	case Older(v, podmanFloor):
+		r.problem("podman", v+" is too old, "+podmanFloor+" is needed", "a later release of the distribution")
+	case Older(v, podmanSafe):
+		r.warning("podman", v+": good for the images that are built here; before you run images of strangers, have "+podmanSafe, "a later release of the distribution")
+	default:
+		r.ok("podman", v)
+	}
+	if info.Host.Security.Rootless {
+		r.ok("rootless", "as "+r.PodmanUser)
+	} else {
+		r.problem("rootless", "Podman runs as root", setup)
+	}
+	if name := info.Host.OCIRuntime.Name; name == "glovebox-runtime" {
+		r.ok("OCI runtime", name+", "+info.Host.OCIRuntime.Path)
+	} else {
+		r.problem("OCI runtime", fmt.Sprintf("%q: jobs would not run in gVisor, so none will run", name), setup)
+	}
+	r.storage(info)
+	r.cgroups(info)
+	return true
+}
+
+func (r *report) storage(info podmanInfo) {
+	switch driver := info.Store.GraphDriverName; {
+	case driver != "overlay":
+		r.problem("storage", driver+": every sandbox would copy its whole image", setup)
+	case info.Store.GraphStatus["Native Overlay Diff"] == "false":
+		r.warning("storage", "overlay by FUSE, which is slower than the kernel's own", "a kernel of "+kernelFloor+" or later")
+	default:
+		r.ok("storage", "native overlay in "+info.Store.GraphRoot)
+	}
+	if info.Host.LogDriver != "none" {
+		r.problem("log driver", info.Host.LogDriver+": what jobs print would fill the disk", setup)
+	}
+}
+
+// cgroups says whether the host can bound a sandbox (hard), or the worker has to watch
+// it (soft).
+func (r *report) cgroups(info podmanInfo) {
+	var missing []string
+	for _, c := range []string{"cpu", "memory", "pids"} {
+		if !slices.Contains(info.Host.CgroupControllers, c) {
+			missing = append(missing, c)
+		}
+	}
+	switch {
+	case info.Host.CgroupVersion != "v2":
+		r.warning("limits", "soft: this machine has cgroups "+info.Host.CgroupVersion+", so the worker watches each sandbox itself",
+			"boot with systemd.unified_cgroup_hierarchy=1")
+	case len(missing) > 0:
+		r.warning("limits", "soft: "+r.PodmanUser+" is not delegated "+strings.Join(missing, ", "), "Delegate=yes in the worker's systemd unit")
+	default:
+		r.ok("limits", "cgroups v2, delegated")
+	}
+}
+
+// sandbox starts one, if there is an image, and looks whether its kernel is gVisor's.
+func (r *report) sandbox(ctx context.Context) {
+	out, err := r.runPodman(ctx, "images", "--filter", "reference=localhost/glovebox/*", "--format", "{{.Repository}}:{{.Tag}}")
+	if err != nil {
+		r.problem("images", err.Error(), setup)
+		return
+	}
+	there := strings.Fields(string(out))
+	var built, missing []string
+	for _, name := range slices.Sorted(maps.Keys(r.Images)) {
+		if slices.Contains(there, r.Images[name]) {
+			built = append(built, name)
+		} else {
+			missing = append(missing, name)
+		}
+	}
+	switch {
+	case len(built) == 0:
+		r.problem("images", "none is built", "glovebox runtimes build")
+		return
+	case len(missing) > 0:
+		r.warning("images", "built: "+strings.Join(built, ", ")+"; missing: "+strings.Join(missing, ", "), "glovebox runtimes build")
+	default:
+		r.ok("images", strings.Join(built, ", "))
+	}
+	began := time.Now()
+	out, err = r.runPodman(ctx, "run", "--rm", "--network=none", "--read-only", "--cap-drop=all", "--security-opt=no-new-privileges",
+		"--pull=never", r.Images[built[0]], "cat", "/proc/version")
+	switch {
+	case err != nil:
+		r.problem("sandbox", err.Error(), setup)
+	case !bytes.Contains(out, []byte("gvisor")):
+		r.problem("sandbox", "its kernel is not gVisor's: "+strings.TrimSpace(string(out)), setup)
+	default:
+		r.ok("sandbox", fmt.Sprintf("starts, and its kernel is gVisor's (%.1f s)", time.Since(began).Seconds()))
+	}
+}
+
+func (r *report) runPodman(ctx context.Context, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, podmanTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, r.Podman[0], append(slices.Clone(r.Podman[1:]), args...)...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		last := bytes.TrimSpace(exit.Stderr)
+		if i := bytes.LastIndexByte(last, '\n'); i >= 0 {
+			last = last[i+1:]
+		}
+		return nil, fmt.Errorf("podman %s: %w: %s", args[0], err, last)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("podman %s: %w", args[0], err)
+	}
+	return out, nil
+}

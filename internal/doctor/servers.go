@@ -1,0 +1,144 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+const serverTimeout = 10 * time.Second
+
+// redisFloors are, for each line of releases, the first without CVE-2025-49844, which
+// lets who may run Lua, as the queue must, run anything.
+var redisFloors = map[string]string{"7.2": "7.2.11", "7.4": "7.4.6", "8.0": "8.0.4", "8.2": "8.2.2"}
+
+// RedisIsSafe reports whether a version of Redis has the fixes.
+func RedisIsSafe(version string) bool {
+	for line, floor := range redisFloors {
+		if strings.HasPrefix(version, line+".") {
+			return !Older(version, floor)
+		}
+	}
+	return !Older(version, "8.2.2") // before 7.2 there is no line with a fix
+}
+
+var redisVersion = regexp.MustCompile(`v=([0-9.]+)`)
+
+func (r *report) redis(ctx context.Context) {
+	if r.Redis.URL == "" {
+		out, err := exec.CommandContext(ctx, "redis-server", "--version").Output()
+		if err != nil {
+			r.problem("redis", err.Error(), setup)
+			return
+		}
+		version := "of unknown version"
+		if m := redisVersion.FindSubmatch(out); m != nil {
+			version = string(m[1])
+		}
+		r.redisVersion(version, "for dev, which sets policy and AOF itself")
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+	defer cancel()
+	options, err := redis.ParseURL(r.Redis.URL)
+	if err != nil {
+		r.problem("redis", "GLOVEBOX_REDIS_URL is not redis://:password@host:port/db", "")
+		return
+	}
+	client := redis.NewClient(options)
+	defer client.Close()
+	info, err := client.Info(ctx, "server", "persistence", "memory").Result()
+	if err != nil {
+		r.problem("redis", fmt.Sprintf("%s: %v", options.Addr, err), "start it, or correct GLOVEBOX_REDIS_URL")
+		return
+	}
+	field := func(name string) string {
+		for line := range strings.Lines(info) {
+			if v, ok := strings.CutPrefix(line, name+":"); ok {
+				return strings.TrimSpace(v)
+			}
+		}
+		return ""
+	}
+	r.redisVersion(field("redis_version"), "at "+options.Addr)
+	if policy := field("maxmemory_policy"); policy == "noeviction" {
+		r.ok("redis policy", policy)
+	} else {
+		r.problem("redis policy", fmt.Sprintf("%q: accepted jobs may be dropped", policy), "redis-cli CONFIG SET maxmemory-policy noeviction, and in redis.conf")
+	}
+	if field("aof_enabled") == "1" {
+		r.ok("redis AOF", "on")
+	} else {
+		r.problem("redis AOF", "off: a restart loses accepted jobs", "redis-cli CONFIG SET appendonly yes, and in redis.conf")
+	}
+	if options.TLSConfig == nil && options.Network == "tcp" && !strings.HasPrefix(options.Addr, "127.") && !strings.HasPrefix(options.Addr, "localhost:") {
+		r.warning("redis TLS", "off: whoever is on the network reads and writes jobs", "rediss:// in GLOVEBOX_REDIS_URL")
+	}
+}
+
+func (r *report) redisVersion(version, where string) {
+	if RedisIsSafe(version) {
+		r.ok("redis", version+" "+where)
+		return
+	}
+	r.warning("redis", version+" "+where+": without the fix for CVE-2025-49844", "7.2.11, 7.4.6, 8.0.4, 8.2.2 or later, or the distribution's patched build")
+}
+
+func (r *report) s3(ctx context.Context) {
+	if r.S3.Bucket == "" {
+		return // versitygw is among the tools
+	}
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+	defer cancel()
+	store, err := artifacts.Open(ctx, r.S3)
+	if err != nil {
+		r.problem("s3", err.Error(), "correct the GLOVEBOX_S3_… variables")
+		return
+	}
+	defer store.Close()
+	err = store.Check(ctx)
+	switch {
+	case errors.Is(err, artifacts.ErrPublic):
+		r.problem("s3", err.Error(), "block public access to the bucket")
+	case err != nil:
+		r.problem("s3", err.Error(), "create the bucket, or correct the GLOVEBOX_S3_… variables")
+	default:
+		r.ok("s3", "bucket "+r.S3.Bucket+" is reachable, and not public")
+	}
+}
+
+func (r *report) api(ctx context.Context) {
+	if r.URL == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+	defer cancel()
+	client, err := producer.NewHTTP(r.URL, r.Token)
+	if err != nil {
+		r.warning("api", err.Error(), "")
+		return
+	}
+	defer client.Close()
+	list, err := client.Runtimes(ctx)
+	switch {
+	case err != nil:
+		r.warning("api", err.Error(), "glovebox dev, or correct GLOVEBOX_URL and GLOVEBOX_TOKEN")
+	case len(list) == 0:
+		r.warning("api", r.URL+" answers, but no worker has published a runtime", "start a worker")
+	default:
+		names := make([]string, len(list))
+		for i, l := range list {
+			names[i] = l.Name
+		}
+		r.ok("api", r.URL+" offers "+strings.Join(names, ", "))
+	}
+}
