@@ -94,7 +94,9 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	if err != nil {
 		return err
 	}
-	client, err := producer.New(producer.Config{Tenant: tenant, Links: links, Log: log}, records, objects)
+	client, err := producer.New( //nolint:contextcheck // it listens until it is closed, which is after ctx has ended
+		producer.Config{Tenant: tenant, Links: links, Log: log}, records, objects,
+	)
 	if err != nil {
 		return err
 	}

@@ -27,12 +27,16 @@ func (a *app) jobs() (*producer.HTTP, error) {
 		return nil, err
 	}
 	if c.URL == "" {
-		return nil, &failure{exitUsage, errors.New("no Glovebox to talk to: neither --url nor GLOVEBOX_URL is given, and there is no env file"),
-			`start one here with "glovebox dev", or set GLOVEBOX_URL and GLOVEBOX_TOKEN`}
+		return nil, &failure{
+			exitUsage, errors.New("no Glovebox to talk to: neither --url nor GLOVEBOX_URL is given, and there is no env file"),
+			`start one here with "glovebox dev", or set GLOVEBOX_URL and GLOVEBOX_TOKEN`,
+		}
 	}
 	if c.Token == "" {
-		return nil, &failure{exitUsage, errors.New("no token for " + c.URL + " (which comes from " + c.From + ")"),
-			"set GLOVEBOX_TOKEN; a token in an env file is only for the URL in the same file"}
+		return nil, &failure{
+			exitUsage, errors.New("no token for " + c.URL + " (which comes from " + c.From + ")"),
+			"set GLOVEBOX_TOKEN; a token in an env file is only for the URL in the same file",
+		}
 	}
 	return producer.NewHTTP(c.URL, c.Token)
 }

@@ -75,7 +75,9 @@ func (a *app) receive(ctx context.Context, o receiveOptions) error {
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	err = server.Shutdown(grace)
-	<-served
+	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
+		err = errors.Join(err, serveErr)
+	}
 	return errors.Join(err, r.err)
 }
 
@@ -85,8 +87,10 @@ func (a *app) webhookSecrets() ([]webhook.Secret, error) {
 		return nil, err
 	}
 	if len(c.WebhookSecrets) == 0 {
-		return nil, &failure{exitUsage, errors.New("no secret to verify webhooks with"),
-			"set GLOVEBOX_WEBHOOK_SECRET, or run this where dev's .glovebox/env is"}
+		return nil, &failure{
+			exitUsage, errors.New("no secret to verify webhooks with"),
+			"set GLOVEBOX_WEBHOOK_SECRET, or run this where dev's .glovebox/env is",
+		}
 	}
 	var secrets []webhook.Secret
 	for _, text := range c.WebhookSecrets {

@@ -22,7 +22,7 @@ type app struct {
 // run is the program. It returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, getenv: os.Getenv}
-	root := a.rootCommand()
+	root := a.rootCommand() //nolint:contextcheck // cobra hands it to the command that runs
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)

@@ -157,5 +157,5 @@ func machineMB() int {
 	if err := unix.Sysinfo(&info); err != nil {
 		return 1024 // sysinfo(2) can only fail for a bad pointer
 	}
-	return int(uint64(info.Totalram) * uint64(info.Unit) >> 20)
+	return int(info.Totalram * uint64(info.Unit) >> 20)
 }

@@ -194,7 +194,7 @@ func (s *stack) run(ctx context.Context, c supervise.Command, where string) erro
 	c.Restarted = func(why error) {
 		s.say("  %-8s died (%v) and is started again; see %s\n", c.Name, why, log.path)
 	}
-	p, err := supervise.Start(c)
+	p, err := supervise.Start(c) //nolint:contextcheck // it runs until stop, which has an order of its own
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (s *stack) run(ctx context.Context, c supervise.Command, where string) erro
 	s.running = append(s.running, p)
 	s.mu.Unlock()
 	if err := p.WaitReady(ctx); err != nil {
-		if ctx.Err() != nil && context.Cause(ctx) == context.Canceled {
+		if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
 			return err // another one failed, or Ctrl-C: that is the news
 		}
 		return fmt.Errorf("%w\nthe last lines of %s:\n%s", err, log.path, log.last())

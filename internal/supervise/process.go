@@ -115,7 +115,7 @@ func (p *Process) keep(ctx context.Context, first chan<- error) {
 
 // once runs one child to its end and returns why it ended.
 func (p *Process) once(ctx context.Context, first chan<- error) error {
-	cmd := exec.Command(p.Argv[0], p.Argv[1:]...)
+	cmd := exec.Command(p.Argv[0], p.Argv[1:]...) //nolint:noctx // endWith asks before it kills
 	cmd.Env, cmd.Dir, cmd.ExtraFiles = p.Env, p.Dir, p.Files
 	cmd.Stdout, cmd.Stderr = p.Output, p.Output
 	cmd.WaitDelay = outputGrace
@@ -168,10 +168,10 @@ func (p *Process) set(child *os.Process, ended error) {
 	p.changed = make(chan struct{})
 }
 
-func (p *Process) state() (child *os.Process, ended error, changed <-chan struct{}) {
+func (p *Process) state() (child *os.Process, changed <-chan struct{}, ended error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.child, p.ended, p.changed
+	return p.child, p.changed, p.ended
 }
 
 // WaitReady returns nil once Ready answers nil, and an error when the child ends before
@@ -181,7 +181,7 @@ func (p *Process) WaitReady(ctx context.Context) error {
 	defer tick.Stop()
 	var last error
 	for {
-		child, ended, changed := p.state()
+		child, changed, ended := p.state()
 		if child == nil && ended != nil {
 			return fmt.Errorf("%s ended before it was ready: %w", p.Name, ended)
 		}
