@@ -17,7 +17,7 @@ about a second. Its result says canceled, and is posted to its webhook like any 
 
 A job that has ended already can't be cancelled: exit code 1.`,
 		Example: `  glovebox cancel default-abc…`,
-		Args:    cobra.ExactArgs(1),
+		Args:    one("ID"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.cancel(cmd.Context(), args[0], asJSON) },
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the job as JSON")

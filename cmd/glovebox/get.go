@@ -30,7 +30,7 @@ Exit code 0 says that the job was found, however it went.`,
 		Example: `  glovebox get default-abc…
   glovebox get --wait --json default-abc… | jq .status
   glovebox get --out charts default-abc…`,
-		Args: cobra.ExactArgs(1),
+		Args: one("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.get(cmd.Context(), args[0], o) },
 	}
 	cmd.Flags().StringVar(&o.wait, "wait", "", "wait for the end of the job, for at most `DURATION` (--wait=30s) if given")

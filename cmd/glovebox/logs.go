@@ -16,7 +16,7 @@ error on standard error. A pipe or a file gets every byte; on a terminal, contro
 characters are shown as ^X.`,
 		Example: `  glovebox logs default-abc…
   glovebox logs default-abc… 2>/dev/null | sort`,
-		Args: cobra.ExactArgs(1),
+		Args: one("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.logs(cmd.Context(), args[0]) },
 	}
 }

@@ -43,11 +43,16 @@ runtimes list" shows what there is. The limits are ` + strings.Join(limitNames()
   echo 'console.log(6 * 7)' | glovebox submit --runtime node --wait -
   glovebox submit --wait --file data.csv --arg --verbose report.py
   glovebox submit --callback http://127.0.0.1:9000/ --metadata student=42 solution.py`,
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if n := cmd.ArgsLenAtDash(); len(args) > 1 && n != 1 {
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch n := cmd.ArgsLenAtDash(); {
+			case len(args) == 0 || n == 0:
+				return usagef("FILE is missing: a path, or - for standard input")
+			case len(args) > 1 && n != 1:
 				return usagef("one FILE is wanted; the program's own arguments go behind --: glovebox submit %s -- %s", args[0], args[1])
 			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
 			o.source, o.args = args[0], append(o.args, args[1:]...)
 			return a.submit(cmd.Context(), o)
 		},
