@@ -130,7 +130,7 @@ func TestIsolation(t *testing.T) {
 			"/sys/fs/cgroup/memory cgroup rw", "/sys/fs/cgroup/pids cgroup rw", "/tmp tmpfs rw", "/work tmpfs rw",
 		},
 		Env: map[string]string{
-			"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/work",
+			"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp",
 			"TMPDIR": "/tmp", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1",
 		},
 		Cwd: "/work", Host: "glovebox", FDs: []int{0, 1, 2}, Session: true, PIDs: got.PIDs,
@@ -184,7 +184,7 @@ WORKDIR /nowhere
 	o, k := run(t, bash("env | sort; id -u; pwd; ls -d /host /work/volume /work/health 2>&1", func(p *sandbox.Program) {
 		p.Image, p.JobID = tag, "hostile-image"
 	}))
-	want := "HOME=/work\nLANG=C.UTF-8\nPATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n" +
+	want := "HOME=/tmp\nLANG=C.UTF-8\nPATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n" +
 		"PWD=/work\nPYTHONDONTWRITEBYTECODE=1\nSHLVL=1\nTMPDIR=/tmp\n_=/usr/bin/env\n1000\n/work\n"
 	lines := strings.Split(k.stdout.String(), "\n")
 	missing := slices.Collect(func(yield func(string) bool) {

@@ -76,8 +76,9 @@ type Timing struct {
 
 // defaultEnv is what a program has, unless its runtime or its job says otherwise.
 var defaultEnv = map[string]string{
-	"PATH":   "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-	"HOME":   "/work",
+	"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+	// Not /work: what tools leave at home (caches, histories) is no artifact.
+	"HOME":   "/tmp",
 	"TMPDIR": "/tmp",
 	"LANG":   "C.UTF-8",
 }

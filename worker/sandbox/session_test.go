@@ -1,0 +1,230 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// rogue is an agent that was taken over: it speaks to a session over a pipe, in the
+// format of Podman's attached streams.
+type rogue struct {
+	t    *testing.T
+	conn net.Conn
+	w    *agentwire.Writer
+	told chan struct{} // closed when the worker has sent the whole program
+}
+
+// Write puts the header of Podman's stdout before what it is given.
+func (r *rogue) Write(p []byte) (int, error) {
+	header := [8]byte{streamStdout}
+	binary.BigEndian.PutUint32(header[4:], uint32(len(p)))
+	return r.conn.Write(append(header[:], p...))
+}
+
+func (r *rogue) send(t agentwire.Type, v any) {
+	var payload []byte
+	switch v := v.(type) {
+	case nil:
+	case string:
+		payload = []byte(v)
+	default:
+		var err error
+		if payload, err = json.Marshal(v); err != nil {
+			r.t.Error(err)
+		}
+	}
+	if err := r.w.Write(t, payload); err != nil && !errors.Is(err, io.ErrClosedPipe) {
+		r.t.Error(err)
+	}
+}
+
+func (r *rogue) ready() {
+	r.send(agentwire.TypeReady, agentwire.Ready{Protocol: agentwire.Version, Kernel: "Linux version 4.19.0-gvisor #1"})
+}
+
+func (r *rogue) started() {
+	r.ready()
+	<-r.told
+	r.send(agentwire.TypeStarted, nil)
+}
+
+// listen reads what the worker sends, until the pipe closes.
+func (r *rogue) listen() {
+	frames := agentwire.FromHostReader(r.conn)
+	for {
+		f, err := frames.Next()
+		if err != nil {
+			return
+		}
+		if f.Type == agentwire.TypeGo {
+			close(r.told)
+		}
+	}
+}
+
+func (r *rogue) exited() {
+	r.started()
+	r.send(agentwire.TypeExit, agentwire.Exit{Cause: agentwire.Exited})
+}
+
+type discard struct{ stderr strings.Builder }
+
+func (*discard) Stdout([]byte) error     { return nil }
+func (d *discard) Stderr(p []byte) error { d.stderr.Write(p); return nil }
+func (*discard) Artifact(_ context.Context, _ string, _ int64, r io.Reader) error {
+	_, err := io.Copy(io.Discard, r)
+	return err
+}
+
+// against runs a session against an agent that does as act says.
+func against(t *testing.T, act func(*rogue)) (Outcome, error) {
+	t.Helper()
+	here, there := net.Pipe()
+	agent := &rogue{t: t, conn: there, told: make(chan struct{})}
+	agent.w = agentwire.NewWriter(agent)
+	limits := job.Limits{WallMS: 1000, Artifacts: 2, ArtifactMB: 1, OutputKB: 1}.Filled(job.Limits{})
+	s := &session{
+		program: Program{Command: []string{"x"}, Limits: limits}, sink: &discard{}, events: newQueue(), began: time.Now(),
+		stream: &stream{Conn: here, r: bufio.NewReader(here)}, out: agentwire.NewWriter(here),
+		check: agentwire.FromAgent{Limits: limits},
+	}
+	done := make(chan struct{}, 3)
+	go func() { s.read(); done <- struct{}{} }()
+	go func() { agent.listen(); done <- struct{}{} }()
+	go func() { act(agent); done <- struct{}{} }()
+	err := s.serve(t.Context(), time.Minute)
+	here.Close()
+	there.Close()
+	for range 3 {
+		<-done
+	}
+	return s.outcome, err
+}
+
+func TestRogueAgent(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		act  func(*rogue)
+		err  error  // what it is,
+		says string // or says; neither: no error
+		want job.Status
+	}{
+		{name: "good", act: func(r *rogue) { r.exited(); r.send(agentwire.TypeEnd, agentwire.End{}) }, want: job.Succeeded},
+		{name: "silent from the start", act: func(*rogue) {}, err: errOverdue},
+		{name: "another kernel", act: func(r *rogue) {
+			r.send(agentwire.TypeReady, agentwire.Ready{Protocol: agentwire.Version, Kernel: "Linux version 6.1.0 #1 -gvisor"})
+		}, err: ErrUnavailable},
+		{name: "another protocol", act: func(r *rogue) {
+			r.send(agentwire.TypeReady, agentwire.Ready{Protocol: 9, Kernel: "Linux version 4.19.0-gvisor"})
+		}, err: agentwire.ErrProtocol},
+		{name: "gone before the end", act: func(r *rogue) { r.exited(); r.conn.Close() }, err: errNoEnd},
+		{name: "gone inside a frame", act: func(r *rogue) { r.started(); r.Write([]byte{70, 0, 0}); r.conn.Close() }, err: errNoEnd},
+		{name: "fault", act: func(r *rogue) { r.ready(); r.send(agentwire.TypeFault, agentwire.Fault{Message: "no cgroups"}) }, says: "agent: no cgroups"},
+		{name: "fault at once", act: func(r *rogue) { r.send(agentwire.TypeFault, agentwire.Fault{Message: "not gVisor"}) }, says: "agent: not gVisor"},
+		{name: "never ends the program", act: func(r *rogue) { r.started() }, want: job.TimedOut},
+		{name: "prints for ever", act: func(r *rogue) {
+			r.started()
+			for range 2 {
+				r.send(agentwire.TypeStdout, strings.Repeat("x", 1024))
+			}
+		}, err: agentwire.ErrProtocol},
+		{name: "stops in an artifact", act: func(r *rogue) {
+			r.exited()
+			r.send(agentwire.TypeArtifactBegin, agentwire.ArtifactBegin{Name: "a", Size: 10})
+			r.send(agentwire.TypeArtifactData, "abc")
+		}, err: errOverdue},
+		{name: "ends in an artifact", act: func(r *rogue) {
+			r.exited()
+			r.send(agentwire.TypeArtifactBegin, agentwire.ArtifactBegin{Name: "a", Size: 10})
+			r.send(agentwire.TypeArtifactData, "abc")
+			r.conn.Close()
+		}, err: errNoEnd},
+		{name: "climbs", act: func(r *rogue) {
+			r.exited()
+			r.send(agentwire.TypeArtifactBegin, agentwire.ArtifactBegin{Name: "../../etc/passwd"})
+		}, err: agentwire.ErrProtocol},
+		{name: "killed without a reason", act: func(r *rogue) {
+			r.started()
+			r.send(agentwire.TypeExit, agentwire.Exit{Cause: agentwire.Killed})
+		}, says: "nobody asked"},
+		{name: "Podman's own error", act: func(r *rogue) {
+			r.started()
+			header := [8]byte{streamError, 0, 0, 0, 0, 0, 0, 4}
+			r.conn.Write(append(header[:], "oops"...))
+		}, says: "oops"},
+		{name: "no such channel", act: func(r *rogue) { r.conn.Write([]byte{9, 0, 0, 0, 0, 0, 0, 1}) }, says: "no channel 9"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				o, err := against(t, tt.act)
+				switch {
+				case tt.err != nil && !errors.Is(err, tt.err), tt.err == nil && tt.says == "" && err != nil,
+					tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)):
+					t.Errorf("got %v, want %v %s", err, tt.err, tt.says)
+				}
+				if tt.want != "" && o.Status != tt.want {
+					t.Errorf("got %s, want %s", o.Status, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// TestComplaint: what the agent writes to stderr is kept apart, and little of it.
+func TestComplaint(t *testing.T) {
+	t.Parallel()
+	here, there := net.Pipe()
+	s := &stream{Conn: here, r: bufio.NewReader(here)}
+	go func() {
+		defer there.Close()
+		for range 3 {
+			header := [8]byte{streamStderr}
+			binary.BigEndian.PutUint32(header[4:], 3000)
+			there.Write(append(header[:], make([]byte, 3000)...))
+			header = [8]byte{streamStdout, 0, 0, 0, 0, 0, 0, 2}
+			there.Write(append(header[:], "ok"...))
+		}
+	}()
+	got, err := io.ReadAll(s)
+	if err != nil || string(got) != "okokok" || len(s.complaint()) != maxComplaint {
+		t.Errorf("got %q, %v, %d bytes of complaint", got, err, len(s.complaint()))
+	}
+}
+
+func TestQueueKeepsOrder(t *testing.T) {
+	t.Parallel()
+	q := newQueue()
+	for i := range 10 {
+		q.push(event{Frame: agentwire.Frame{Payload: []byte{byte(i)}}})
+	}
+	q.end(errNoEnd)
+	for i := range 10 {
+		if e, err := q.pop(t.Context(), time.Second); err != nil || e.Payload[0] != byte(i) {
+			t.Errorf("got %v, %v, want %d", e, err, i)
+		}
+	}
+	if _, err := q.pop(t.Context(), time.Second); !errors.Is(err, errNoEnd) {
+		t.Errorf("got %v, want errNoEnd", err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("cause")
+	cancel(cause)
+	if _, err := newQueue().pop(ctx, time.Second); !errors.Is(err, cause) {
+		t.Errorf("got %v, want the cause", err)
+	}
+}
