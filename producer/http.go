@@ -124,15 +124,15 @@ func passing(err error) bool {
 
 // Open is [Jobs.Open]. The API redirects to the bucket, which sends the bytes.
 func (h *HTTP) Open(ctx context.Context, id, path string) (*Download, error) {
-	name := strings.TrimPrefix(path, artifactDir)
-	if !isJobID(id) || job.CheckName(name) != "" {
+	name, ok := strings.CutPrefix(path, artifactDir)
+	if !ok && path != Stdout && path != Stderr || !isJobID(id) || job.CheckName(name) != "" {
 		return nil, ErrNotFound // "..", say, would mean another URL
 	}
 	res, err := h.do(ctx, http.MethodGet, jobPath(id)+"/"+escapePath(path), 0, nil)
 	if err != nil {
 		return nil, err
 	}
-	if path == Stdout || path == Stderr {
+	if !ok {
 		name = id + "." + path + ".txt"
 	}
 	return &Download{res.Body, name, res.ContentLength, res.Header.Get("Content-Type")}, nil

@@ -47,7 +47,7 @@ func (l *Links) Absolute(r job.Result, finished time.Time) (job.Result, error) {
 			return ""
 		}
 		var u string
-		u, err = l.url(r.ID, path, finished)
+		u, err = l.URL(r.ID, path, finished)
 		return u
 	}
 	r.StdoutURL = link(r.StdoutURL, Stdout)
@@ -59,7 +59,8 @@ func (l *Links) Absolute(r job.Result, finished time.Time) (job.Result, error) {
 	return r, err
 }
 
-func (l *Links) url(id, path string, finished time.Time) (string, error) {
+// URL leads to a file of a job, by its path as in Jobs.Open, until its record expires.
+func (l *Links) URL(id, path string, finished time.Time) (string, error) {
 	tenant, ok := record.Tenant(id)
 	if !ok {
 		return "", fmt.Errorf("link to job %.80q: not a job id", id)

@@ -1,0 +1,255 @@
+// Package deliverer posts signed results to webhooks, beside the api and away from
+// the hosts that run hostile code. It alone needs the webhook secrets.
+//
+// It serves the queue of deliveries, never the queues of jobs: a webhook that is dead
+// re-runs nothing, and one that is slow holds no sandbox. The record counts the
+// attempts and says when the next one is due; an asynq task only says that one is due
+// now. Each attempt carries the same message id and the same body, so a receiver that
+// heard an attempt which nobody could note down recognizes the next one.
+//
+// Start at [New], then [Deliverer.Run].
+package deliverer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/glovebox-run/glovebox/internal/failpoint"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/webhook"
+)
+
+// Config says what a Deliverer works with.
+type Config struct {
+	// Records and Client, whose tenant doesn't matter, are the caller's to close.
+	Records *record.Store
+	Client  *producer.Client
+	// Links leads receivers to what a body has no room for; the same as Client's.
+	Links *producer.Links
+	// Sender makes the attempts. The caller closes it.
+	Sender *webhook.Sender
+	// Secrets sign each message: one, or two during a rotation.
+	Secrets []webhook.Secret
+	// Schedule says when to try again. Defaults to webhook.DefaultSchedule().
+	Schedule webhook.Schedule
+	// Concurrency is how many attempts are made at once. Defaults to 256.
+	Concurrency int
+	// PerEndpoint is how many of them may go to one host and port, so that one that
+	// is slow can't hold up the others. Defaults to 4.
+	PerEndpoint int
+	// BodyBytes is how large a message may be before outputs are cut in it; the whole
+	// is behind their URLs. Defaults to 256 KiB.
+	BodyBytes int
+	// Interval is how often an idle Deliverer looks for work. Defaults to 200 ms.
+	Interval time.Duration
+	// Grace is what attempts under way get when the Deliverer ends; what is not
+	// finished then is made again by another. Defaults to 30 s.
+	Grace time.Duration
+	// Log defaults to discarding.
+	Log *slog.Logger
+}
+
+// Deliverer makes the deliveries that are due.
+type Deliverer struct {
+	Config
+	endpoints endpoints
+
+	// Attempts under way, which Run waits for: asynq would not.
+	mu       sync.Mutex
+	stopping bool
+	under    sync.WaitGroup
+}
+
+// New returns a Deliverer.
+func New(c Config) (*Deliverer, error) {
+	if c.Records == nil || c.Client == nil || c.Links == nil || c.Sender == nil {
+		return nil, errors.New("open deliverer: it needs records, a client, links and a sender")
+	}
+	if len(c.Secrets) == 0 {
+		return nil, errors.New("open deliverer: there is no secret to sign with")
+	}
+	if c.Schedule.Delays == nil {
+		c.Schedule = webhook.DefaultSchedule()
+	}
+	if c.Concurrency == 0 {
+		c.Concurrency = 256
+	}
+	if c.PerEndpoint == 0 {
+		c.PerEndpoint = 4
+	}
+	if c.BodyBytes == 0 {
+		c.BodyBytes = 256 << 10
+	}
+	if c.Interval == 0 {
+		c.Interval = 200 * time.Millisecond
+	}
+	if c.Grace == 0 {
+		c.Grace = 30 * time.Second
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Deliverer{Config: c, endpoints: newEndpoints(c.PerEndpoint)}, nil
+}
+
+// Run makes deliveries until ctx ends, then waits for the attempts under way, for
+// Grace at most. It may be called once.
+func (d *Deliverer) Run(ctx context.Context) error {
+	// Attempts outlive ctx by the grace, and then end without being counted.
+	attempts, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	c := record.ServerConfig(d.Concurrency, map[string]int{record.DeliveryQueue: 1}, d.Interval)
+	c.Logger = asynqLog{d.Log}
+	c.LogLevel = asynq.WarnLevel
+	c.ShutdownTimeout = time.Second // when asynq is told, nothing is under way any more
+	ownFault := c.RetryDelayFunc
+	c.RetryDelayFunc = func(n int, err error, t *asynq.Task) time.Duration {
+		var busy busyError
+		if errors.As(err, &busy) {
+			return busy.wait
+		}
+		return ownFault(n, err, t)
+	}
+	srv := asynq.NewServerFromRedisClient(d.Records.Redis(), c)
+	handler := asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error {
+		if !d.begin() {
+			return errStopping
+		}
+		defer d.under.Done()
+		return d.handle(attempts, t)
+	})
+	if err := srv.Start(handler); err != nil {
+		return fmt.Errorf("start deliverer: %w", err)
+	}
+	<-ctx.Done()
+	srv.Stop()
+	d.drain(cut)
+	srv.Shutdown()
+	return nil
+}
+
+var errStopping = errors.New("the deliverer is stopping")
+
+// begin counts an attempt as under way, unless Run waits for the last already.
+func (d *Deliverer) begin() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stopping {
+		return false
+	}
+	d.under.Add(1)
+	return true
+}
+
+// drain waits for attempts under way, and cuts them when the grace is over.
+func (d *Deliverer) drain(cut context.CancelFunc) {
+	d.mu.Lock()
+	d.stopping = true
+	d.mu.Unlock()
+	defer time.AfterFunc(d.Grace, cut).Stop()
+	d.under.Wait()
+}
+
+// handle makes the attempt that a task asks for. It fails only where Glovebox did:
+// then asynq calls again, and no attempt is spent.
+func (d *Deliverer) handle(ctx context.Context, t *asynq.Task) error {
+	var task record.Deliver
+	if err := json.Unmarshal(t.Payload(), &task); err != nil {
+		d.Log.ErrorContext(ctx, "task is no delivery", "error", err)
+		return nil
+	}
+	delivery, err := d.Records.GetDelivery(ctx, task.Tenant, task.ID)
+	if errors.Is(err, record.ErrNoDelivery) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if delivery.State != record.Pending || delivery.Attempt != task.Attempt {
+		return nil // somebody has made this attempt
+	}
+	endpoint := endpointOf(delivery.URL)
+	leave, err := d.endpoints.enter(endpoint, time.Now())
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return d.attempt(ctx, delivery)
+}
+
+// attempt posts the message once and notes what came of it.
+func (d *Deliverer) attempt(ctx context.Context, delivery record.Delivery) error {
+	body, err := d.message(ctx, delivery)
+	if errors.Is(err, producer.ErrNotFound) {
+		return d.note(ctx, delivery, outcome{state: record.Exhausted, problem: "the job has expired before its result could be delivered"})
+	}
+	if err != nil {
+		return fmt.Errorf("write message %s: %w", delivery.ID, err)
+	}
+	start := time.Now()
+	answer, err := d.Sender.Send(ctx, webhook.Request{
+		URL: delivery.URL, ID: delivery.ID, Timestamp: start, Body: body, Secrets: d.Secrets,
+	})
+	var told *webhook.Error
+	if err != nil && (ctx.Err() != nil || !errors.As(err, &told)) {
+		return fmt.Errorf("send message %s: %w", delivery.ID, err) // cut off, or a fault of ours
+	}
+	failpoint.Hit(failpoint.DeliverySent)
+	o := d.judge(delivery.Attempt, answer, err)
+	d.Log.InfoContext(ctx, "delivery attempted", "delivery_id", delivery.ID, "job_id", delivery.JobID, "attempt", delivery.Attempt,
+		"endpoint", endpointOf(delivery.URL), "status", answer.Status, "state", string(o.state), "error", errors.Unwrap(err),
+		"ms", time.Since(start).Milliseconds(), "bytes", len(body))
+	return d.note(ctx, delivery, o)
+}
+
+// outcome is what is noted of an attempt.
+type outcome struct {
+	state   record.DeliveryState
+	status  int
+	problem string
+	next    time.Time
+}
+
+func (d *Deliverer) judge(attempt int, answer webhook.Response, err error) outcome {
+	o := outcome{state: record.Delivered, status: answer.Status}
+	if err == nil {
+		return o
+	}
+	o.problem = err.Error()
+	wait, more := d.Schedule.NextAfter(attempt, answer.RetryAfter)
+	switch {
+	case errors.Is(err, webhook.ErrGone):
+		o.state = record.Gone
+	case errors.Is(err, webhook.ErrURL), !more:
+		o.state = record.Exhausted
+	default:
+		o.state, o.next = record.Pending, time.Now().Add(wait)
+	}
+	return o
+}
+
+// note writes the outcome into the record, over a short outage of Redis too: what is
+// not noted is sent again.
+func (d *Deliverer) note(ctx context.Context, delivery record.Delivery, o outcome) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
+	defer cancel()
+	for {
+		err := d.Records.Attempted(ctx, delivery, o.state, o.status, o.problem, o.next)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(250 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package deliverer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// message is the body of a delivery. It depends on nothing but the record, so that
+// every attempt has the same bytes.
+type message struct {
+	Type      string     `json:"type"`
+	Timestamp time.Time  `json:"timestamp"`
+	Data      job.Result `json:"data"`
+}
+
+func (d *Deliverer) message(ctx context.Context, delivery record.Delivery) ([]byte, error) {
+	j, err := d.Records.Get(ctx, delivery.JobID)
+	if err != nil {
+		return nil, err
+	}
+	result, err := d.Client.Result(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	return d.fit(message{Type: delivery.Event, Timestamp: delivery.Created, Data: result}, j.Finished)
+}
+
+// fit cuts outputs until the message is small enough, and gives a URL to what it cuts.
+// Names of artifacts and metadata are not cut: they are bounded, to less than a
+// receiver of ours takes.
+func (d *Deliverer) fit(m message, finished time.Time) ([]byte, error) {
+	whole := m.Data
+	for most := job.InlineOutput; ; most /= 2 {
+		b, err := encode(m)
+		if err != nil || len(b) <= d.BodyBytes || most == 0 {
+			return b, err
+		}
+		cuts := []struct {
+			stream    string
+			whole     string
+			text, url *string
+		}{
+			{producer.Stdout, whole.Stdout, &m.Data.Stdout, &m.Data.StdoutURL},
+			{producer.Stderr, whole.Stderr, &m.Data.Stderr, &m.Data.StderrURL},
+		}
+		for _, c := range cuts {
+			*c.text = cut(c.whole, most/2)
+			if len(*c.text) == len(c.whole) || *c.url != "" {
+				continue
+			}
+			if *c.url, err = d.Links.URL(m.Data.ID, c.stream, finished); err != nil {
+				return nil, fmt.Errorf("link to %s: %w", c.stream, err)
+			}
+		}
+		if whole.Compile != nil {
+			compile := *whole.Compile
+			compile.Output = cut(compile.Output, most/2)
+			m.Data.Compile = &compile
+		}
+	}
+}
+
+func encode(m message) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // it is no HTML, and < would be six bytes
+	if err := e.Encode(m); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// cut returns at most so many bytes of s, whole characters only.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most]
+}

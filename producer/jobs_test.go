@@ -1,0 +1,326 @@
+package producer_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/api"
+	"github.com/glovebox-run/glovebox/producer/producertest"
+)
+
+// TestJobs is the contract of producer.Jobs, which both implementations keep.
+func TestJobs(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T, *producertest.World, string) producer.Jobs{
+		"Client": func(_ *testing.T, w *producertest.World, tenant string) producer.Jobs { return w.Client.For(tenant) },
+		"HTTP":   overHTTP,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := producertest.New(t, "")
+			s := suite{w, open(t, w, "default"), open(t, w, "other")}
+			t.Run("no runtimes", s.noRuntimes)
+			w.Runtimes(t)
+			t.Run("invalid", s.invalid)
+			t.Run("life", s.life)
+			t.Run("large spec", s.largeSpec)
+			t.Run("wait", s.wait)
+			t.Run("wait ends with its context", s.waitContext)
+			t.Run("cancel queued", s.cancelQueued)
+			t.Run("cancel running", s.cancelRunning)
+			t.Run("files", s.files)
+			t.Run("others", s.others)
+			t.Run("runtimes", s.runtimes)
+			t.Run("wait over a restart of Redis", s.waitOverRestart)
+		})
+	}
+}
+
+func overHTTP(t *testing.T, w *producertest.World, tenant string) producer.Jobs {
+	a, err := api.New(api.Config{
+		Client: w.Client, Links: w.Links, Tokens: map[api.TokenHash]string{api.HashToken("token"): tenant},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(a)
+	t.Cleanup(srv.Close)
+	h, err := producer.NewHTTP(srv.URL, "token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	return h
+}
+
+type suite struct {
+	w     *producertest.World
+	jobs  producer.Jobs
+	other producer.Jobs // of another tenant
+}
+
+func (s suite) submit(t *testing.T) producer.Job {
+	t.Helper()
+	j, err := s.jobs.Submit(t.Context(), job.Spec{Runtime: "python", Source: "print('hello')", Metadata: map[string]string{"course": "cs1"}})
+	if err != nil {
+		t.Fatalf("submit: %v", err)
+	}
+	return j
+}
+
+func (s suite) noRuntimes(t *testing.T) {
+	_, err := s.jobs.Submit(t.Context(), job.Spec{Runtime: "python", Source: "1"})
+	if !errors.Is(err, producer.ErrNoRuntimes) {
+		t.Errorf("got %v, want ErrNoRuntimes", err)
+	}
+	var said *job.Error
+	if !errors.As(err, &said) || said.Code != producer.CodeNoRuntimes {
+		t.Errorf("got %#v, want a job.Error with code no_runtimes", err)
+	}
+}
+
+func (s suite) invalid(t *testing.T) {
+	spec := job.Spec{Runtime: "cobol", Limits: job.Limits{WallMS: -1, MemoryMB: 1 << 40}}
+	_, err := s.jobs.Submit(t.Context(), spec)
+	var invalid job.Invalid
+	if !errors.As(err, &invalid) {
+		t.Fatalf("got %v, want job.Invalid", err)
+	}
+	var fields []string
+	for _, f := range invalid {
+		fields = append(fields, f.Field)
+	}
+	want := []string{"runtime", "source", "limits.wall_ms", "limits.memory_mb"}
+	if diff := cmp.Diff(want, fields); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func (s suite) life(t *testing.T) {
+	j := s.submit(t)
+	if j.Status != job.Queued || j.Ended() || j.Priority != job.Normal {
+		t.Errorf("got %+v, want a queued job of normal priority", j)
+	}
+	running := s.w.Start(t, j.ID)
+	if j, err := s.jobs.Get(t.Context(), j.ID); err != nil || j.Status != job.Running || j.Ended() || j.Timing.StartedAt == nil {
+		t.Errorf("got %+v, %v, want a running job", j, err)
+	}
+	s.w.End(t, running, nil, func(r *job.Result) { r.Stdout = strings.Repeat("é", 32<<10); r.StdoutURL = "stdout" })
+	j, err := s.jobs.Get(t.Context(), j.ID)
+	if err != nil || !j.Ended() {
+		t.Fatalf("got %+v, %v, want a job that has ended", j, err)
+	}
+	if j.Result.Status != job.Succeeded || len(j.Result.Stdout) != 64<<10 || j.Result.Metadata["course"] != "cs1" {
+		t.Errorf("got %+v, want the result", j.Result)
+	}
+	want := producertest.BaseURL + "/v1/jobs/" + j.ID + "/stdout?token="
+	if !strings.HasPrefix(j.Result.StdoutURL, want) {
+		t.Errorf("got URL %q, want one that starts with %q", j.Result.StdoutURL, want)
+	}
+	if _, err := s.jobs.Cancel(t.Context(), j.ID); !errors.Is(err, producer.ErrEnded) {
+		t.Errorf("cancel: got %v, want ErrEnded", err)
+	}
+	again, err := s.jobs.Get(t.Context(), j.ID)
+	if diff := cmp.Diff(j, again); err != nil || diff != "" {
+		t.Errorf("a second read differs: %v %s", err, diff)
+	}
+}
+
+func (s suite) largeSpec(t *testing.T) {
+	spec := job.Spec{Runtime: "bash", Source: strings.Repeat("# \x01\n", 100_000)}
+	j, err := s.jobs.Submit(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := s.w.Start(t, j.ID)
+	if r.Spec != nil || r.SpecRef == "" {
+		t.Fatalf("got spec in record %v, reference %q; want it in the bucket", r.Spec != nil, r.SpecRef)
+	}
+	b, err := s.w.Objects.GetBytes(t.Context(), r.SpecRef, 1<<24)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got job.Spec
+	if err := json.Unmarshal(b, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(spec, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func (s suite) wait(t *testing.T) {
+	j := s.submit(t)
+	const n = 5
+	ended := make(chan error, n)
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() {
+			j, err := s.jobs.Wait(t.Context(), j.ID)
+			if err == nil && (!j.Ended() || j.Result.Stdout != "hello\n") {
+				err = fmt.Errorf("got %+v, want the result", j)
+			}
+			ended <- err
+		})
+	}
+	running := s.w.Start(t, j.ID)
+	select {
+	case err := <-ended:
+		t.Errorf("a wait ended before the job: %v", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	start := time.Now()
+	s.w.End(t, running, nil, nil)
+	all.Wait()
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("waits were woken after %s, want at once", took)
+	}
+	for range n {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func (s suite) waitContext(t *testing.T) {
+	j := s.submit(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := s.jobs.Wait(ctx, j.ID); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want DeadlineExceeded", err)
+	}
+	if _, err := s.jobs.Wait(t.Context(), record.NewID("default")); !errors.Is(err, producer.ErrNotFound) {
+		t.Errorf("got %v, want ErrNotFound", err)
+	}
+}
+
+func (s suite) cancelQueued(t *testing.T) {
+	j := s.submit(t)
+	canceled, err := s.jobs.Cancel(t.Context(), j.ID)
+	if err != nil || !canceled.Ended() || canceled.Status != job.Canceled {
+		t.Fatalf("got %+v, %v, want a canceled job", canceled, err)
+	}
+	r := canceled.Result
+	if r.ExitCode != nil || r.Error == nil || r.Error.Code != "canceled" || r.Artifacts == nil || r.Metadata["course"] != "cs1" {
+		t.Errorf("got %+v, want no exit code, an error, no artifacts, metadata", r)
+	}
+	again, err := s.jobs.Cancel(t.Context(), j.ID)
+	if diff := cmp.Diff(canceled, again); err != nil || diff != "" {
+		t.Errorf("a second cancel: %v %s", err, diff)
+	}
+}
+
+func (s suite) cancelRunning(t *testing.T) {
+	j := s.submit(t)
+	running := s.w.Start(t, j.ID)
+	asked, err := s.jobs.Cancel(t.Context(), j.ID)
+	if err != nil || asked.Ended() || asked.Status != job.Running {
+		t.Fatalf("got %+v, %v, want a running job", asked, err)
+	}
+	if r, err := s.w.Records.Get(t.Context(), j.ID); err != nil || !r.CancelRequested {
+		t.Errorf("got %+v, %v, want a record with a cancel request", r, err)
+	}
+	s.w.End(t, running, nil, func(r *job.Result) { r.Status = job.Canceled; r.ExitCode = nil })
+	if j, err := s.jobs.Wait(t.Context(), j.ID); err != nil || j.Status != job.Canceled {
+		t.Errorf("got %+v, %v, want a canceled job", j, err)
+	}
+}
+
+func (s suite) files(t *testing.T) {
+	j := s.submit(t)
+	running := s.w.Start(t, j.ID)
+	const odd = "out put/ü+%41 ?#&.csv"
+	long := strings.Repeat("line\n", 50_000)
+	if _, err := s.w.Objects.PutBytes(t.Context(), "tenants/default/jobs/"+j.ID+"/1/stdout", "text/plain; charset=utf-8", []byte(long)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.jobs.Open(t.Context(), j.ID, producer.Stdout); !errors.Is(err, producer.ErrNotFound) {
+		t.Errorf("stdout of a running job: got %v, want ErrNotFound", err)
+	}
+	s.w.End(t, running, map[string]string{odd: "a,b\n1,2\n"}, func(r *job.Result) {
+		r.Stdout, r.StdoutURL, r.Stderr = long[:64<<10], "stdout", "a warning\n"
+	})
+	for path, want := range map[string]string{
+		producer.ArtifactPath(odd): "a,b\n1,2\n", producer.Stdout: long, producer.Stderr: "a warning\n",
+	} {
+		d, err := s.jobs.Open(t.Context(), j.ID, path)
+		if err != nil {
+			t.Errorf("open %s: %v", path, err)
+			continue
+		}
+		b, err := io.ReadAll(d)
+		if closeErr := d.Close(); err != nil || closeErr != nil {
+			t.Errorf("read %s: %v, %v", path, err, closeErr)
+		}
+		if string(b) != want || d.Size != int64(len(want)) || !strings.HasPrefix(d.MediaType, "text/") {
+			t.Errorf("%s: got %d bytes, size %d, type %q; want %d bytes of text", path, len(b), d.Size, d.MediaType, len(want))
+		}
+	}
+	for _, path := range []string{"artifacts/none.png", "artifacts/../result.json", "../spec.json", "result.json", "artifacts/", "", "artifacts", "/stdout"} {
+		if _, err := s.jobs.Open(t.Context(), j.ID, path); !errors.Is(err, producer.ErrNotFound) {
+			t.Errorf("open %q: got %v, want ErrNotFound", path, err)
+		}
+	}
+}
+
+func (s suite) others(t *testing.T) {
+	j := s.submit(t)
+	for _, id := range []string{j.ID, record.NewID("other"), "", "..", "other-../../x"} {
+		_, getErr := s.other.Get(t.Context(), id)
+		_, waitErr := s.other.Wait(t.Context(), id)
+		_, cancelErr := s.other.Cancel(t.Context(), id)
+		_, openErr := s.other.Open(t.Context(), id, producer.Stdout)
+		for verb, err := range map[string]error{"get": getErr, "wait": waitErr, "cancel": cancelErr, "open": openErr} {
+			if !errors.Is(err, producer.ErrNotFound) {
+				t.Errorf("%s %q as another tenant: got %v, want ErrNotFound", verb, id, err)
+			}
+		}
+	}
+	if j, err := s.jobs.Get(t.Context(), j.ID); err != nil || j.Status != job.Queued {
+		t.Errorf("got %+v, %v, want the job untouched", j, err)
+	}
+}
+
+func (s suite) runtimes(t *testing.T) {
+	list, err := s.jobs.Runtimes(t.Context())
+	if err != nil || len(list) != 2 || list[0].Name != "bash" || list[1].Aliases[0] != "python3" || list[0].Aliases == nil {
+		t.Errorf("got %+v, %v, want bash and python", list, err)
+	}
+}
+
+func (s suite) waitOverRestart(t *testing.T) {
+	j := s.submit(t)
+	ended := make(chan error, 1)
+	go func() {
+		j, err := s.jobs.Wait(t.Context(), j.ID)
+		if err == nil && j.Status != job.Succeeded {
+			err = fmt.Errorf("got %+v, want success", j)
+		}
+		ended <- err
+	}()
+	time.Sleep(100 * time.Millisecond) // let it wait; where it doesn't yet, nothing breaks
+	s.w.Redis.Kill()
+	s.w.Redis.Restart()
+	s.w.End(t, s.w.Start(t, j.ID), nil, nil)
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the wait did not end")
+	}
+}
