@@ -63,6 +63,13 @@ func (s Spec) checkCode(add addFunc) {
 	if s.Source == "" && len(s.Files) == 0 {
 		add("source", nil, "is empty", "the program's text, or files[] with an entrypoint")
 	}
+	// JSON would replace what is not UTF-8 without a word.
+	if !utf8.ValidString(s.Source) {
+		add("source", nil, "is not UTF-8", "text; bytes go in files[].content_base64")
+	}
+	if !utf8.ValidString(s.Stdin) {
+		add("stdin", nil, "is not UTF-8", "text; bytes go in files[].content_base64")
+	}
 	if s.Source == "" && len(s.Files) > 1 && s.Entrypoint == "" {
 		add("entrypoint", nil, "is missing", "the name of one of files[]")
 	}
@@ -80,6 +87,9 @@ func (s Spec) checkCode(add addFunc) {
 			add(at+".name", clip(f.Name), "is there twice", "each name once")
 		}
 		names[f.Name] = true
+		if !utf8.ValidString(f.Content) {
+			add(at+".content", clip(f.Name), "is not UTF-8", "text; bytes go in content_base64")
+		}
 		if f.Content != "" && f.ContentBase64 != "" {
 			add(at, clip(f.Name), "has content and content_base64", "one of the two")
 		}
@@ -173,6 +183,8 @@ func checkString(s string, most int) string {
 		return "is too long"
 	case strings.ContainsRune(s, 0):
 		return "has a NUL"
+	case !utf8.ValidString(s):
+		return "is not UTF-8"
 	}
 	return ""
 }

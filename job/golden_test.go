@@ -1,0 +1,69 @@
+package job_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// TestGolden guards the wire contract: JSON grows by addition only.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+	zero := 0
+	for name, v := range map[string]any{
+		"spec.json": job.Spec{
+			SpecVersion: 1, Runtime: "python", Source: "print(1)", Files: []job.File{{Name: "a.txt", Content: "x"}, {Name: "b.bin", ContentBase64: "AA=="}},
+			Entrypoint: "main.py", Args: []string{"-v"}, Env: map[string]string{"A": "b"}, Stdin: "in", Limits: job.DefaultMaximums,
+			Callback: &job.Callback{URL: "https://example.com/hook", Events: []string{job.EventCompleted}},
+			Metadata: map[string]string{"k": "v"}, Priority: job.High,
+		},
+		"record.json": job.Record{
+			ID: "default-x", Status: job.Running, Runtime: job.Runtime{Name: "python"}, Priority: job.Normal,
+			Timing: job.Timing{CreatedAt: at, StartedAt: &at}, Attempt: 1, Metadata: map[string]string{"k": "v"},
+		},
+		"result.json": job.Result{
+			ID: "default-x", Status: job.Succeeded, ExitCode: &zero, Signal: "SIGKILL", Stdout: "out", Stderr: "err", StdoutURL: "u", StderrURL: "u",
+			Error: &job.Error{Code: "c", Message: "m"}, Usage: job.Usage{WallMS: 1, CPUMS: 2, MemoryPeakBytes: 3},
+			Timing:           job.Timing{CreatedAt: at, StartedAt: &at, FinishedAt: &at, QueueMS: 4, StartupMS: 5},
+			Artifacts:        []job.Artifact{{Name: "a.png", Size: 6, MediaType: "image/png", SHA256: "ab", Kind: job.KindChart, URL: "u"}},
+			ArtifactsSkipped: []job.Skipped{{Name: "fifo", Reason: "r"}}, ArtifactsSkippedTotal: 1,
+			Compile: &job.Compile{ExitCode: 0, Output: "o", WallMS: 7},
+			Runtime: job.Runtime{Name: "python", Version: "3.13", Image: "i", ImageDigest: "sha256:d", OCIRuntime: "runsc"}, LimitsEnforced: "soft",
+			Attempt: 1, Worker: "w", Metadata: map[string]string{"k": "v"},
+		},
+		"canceled.json": job.Result{ID: "default-x", Status: job.Canceled, Artifacts: []job.Artifact{}, Timing: job.Timing{CreatedAt: at}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := json.MarshalIndent(v, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, '\n')
+			file := filepath.Join("testdata", name)
+			if *update {
+				if err := os.WriteFile(file, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("the wire contract changed (-want +got):\n%s", cmp.Diff(string(want), string(got)))
+			}
+		})
+	}
+}
