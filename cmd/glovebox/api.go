@@ -47,9 +47,12 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
   GLOVEBOX_CAPABILITY_KEY   32 random bytes in base64; a new one first, during a rotation
   GLOVEBOX_WEBHOOK_ALLOW    private targets that webhooks may reach: 10.1.2.0/24:443,…
   GLOVEBOX_WEBHOOK_SCHEDULE delays of the attempts; that of Standard Webhooks by default
+  GLOVEBOX_POLL_MS          how often an idle deliverer asks for work (default: 250)
+  GLOVEBOX_GRACE_SECONDS    how long deliveries may go on after SIGTERM (default: 20)
   GLOVEBOX_LOG              text or json
 
-SIGTERM ends it: requests under way are answered, those who wait are sent away.`,
+SIGTERM ends it: requests and deliveries under way may end, those who wait for a job
+are sent away.`,
 		Example: `  glovebox api --addr 0.0.0.0:8437`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -70,6 +73,10 @@ SIGTERM ends it: requests under way are answered, those who wait are sent away.`
 func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	log := config.Logger(a.stderr, c.Log)
 	redis.SetLogger(&logging.VoidLogger{}) // what it would say, our own calls return
+	hooks, err := readDelivery(c)
+	if err != nil {
+		return err
+	}
 	listener, err := listen(ctx, c.Addr)
 	if err != nil {
 		return err
@@ -107,11 +114,17 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	if err != nil {
 		return err
 	}
+	deliveries, sender, err := newDeliverer(c, hooks, records, client, links, log)
+	if err != nil {
+		return err
+	}
+	defer sender.Close()
 	sweeper := &record.Sweeper{Records: records, Log: log, DeleteObjects: deleteObjects(objects)}
 
 	log.Info("api serves", "addr", listener.Addr().String(), "url", c.PublicURL)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return handler.Serve(ctx, listener) })
+	group.Go(func() error { return deliveries.Run(ctx) })
 	group.Go(func() error { sweeper.Run(ctx); return nil })
 	return group.Wait()
 }

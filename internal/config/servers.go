@@ -76,6 +76,8 @@ type API struct {
 	WebhookSchedule string
 	// Poll is how often an idle deliverer looks for tasks. Defaults to 250 ms.
 	Poll time.Duration
+	// Grace is how long deliveries under way may go on after SIGTERM. Defaults to 20 s.
+	Grace time.Duration
 	// Log is "text" or "json".
 	Log string
 }
@@ -94,6 +96,7 @@ func ReadAPI(getenv Getenv) (API, error) {
 		WebhookAllow:    strings.FieldsFunc(r.getenv("GLOVEBOX_WEBHOOK_ALLOW"), func(c rune) bool { return c == ',' || c == ' ' }),
 		WebhookSchedule: r.String("GLOVEBOX_WEBHOOK_SCHEDULE", ""),
 		Poll:            r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 250, 1, 60_000),
+		Grace:           r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 20, 0, 86_400),
 		Log:             r.Choice("GLOVEBOX_LOG", "text", "json"),
 	}
 	if a.Token != "" && len(a.Token) < minToken {

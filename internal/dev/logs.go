@@ -115,7 +115,7 @@ func (l *logFile) close() error {
 }
 
 // important returns a line of log/slog's JSON as a person reads it, if it is worth
-// showing: warnings, errors, and how jobs ended.
+// showing: warnings, errors, how jobs ended and webhooks were received.
 func important(line string) (string, bool) {
 	var entry map[string]any
 	if json.Unmarshal([]byte(line), &entry) != nil {
@@ -125,6 +125,9 @@ func important(line string) (string, bool) {
 	message, _ := entry["msg"].(string)
 	_, ofJob := entry["job_id"]
 	status, ended := entry["status"]
+	if state, ok := entry["state"]; ok && level == "INFO" && ofJob && entry["delivery_id"] != nil {
+		return fmt.Sprintf("%s webhook %v (attempt %v, %v answered %v)", entry["job_id"], state, entry["attempt"], entry["endpoint"], status), true
+	}
 	if level == "INFO" && ofJob && ended {
 		return fmt.Sprintf("%s %v", entry["job_id"], status), true
 	}

@@ -113,7 +113,7 @@ func (s *stack) api() supervise.Command {
 		env, "GLOVEBOX_API_ADDR=fd:3", "GLOVEBOX_PUBLIC_URL="+s.url,
 		"GLOVEBOX_TOKEN="+s.data.secrets[apiToken], "GLOVEBOX_WEBHOOK_SECRET="+s.data.secrets[webhookSecret],
 		"GLOVEBOX_CAPABILITY_KEY="+s.data.secrets[capabilityKey],
-		"GLOVEBOX_WEBHOOK_ALLOW=127.0.0.0/8:*,[::1]:*", "GLOVEBOX_POLL_MS=100",
+		"GLOVEBOX_WEBHOOK_ALLOW=127.0.0.0/8:*,[::1]:*", "GLOVEBOX_POLL_MS=100", "GLOVEBOX_GRACE_SECONDS=3",
 	)
 	return supervise.Command{
 		Name: "api", Argv: []string{"/proc/self/exe", "api"}, Env: append(env, s.Extra...),

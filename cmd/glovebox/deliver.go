@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/internal/deliverer"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/webhook"
+)
+
+// webhookJitter is how much is added to a delay at most, so that messages which failed
+// together don't come back together.
+const webhookJitter = 0.2
+
+// delivery is what the api's environment says about webhooks.
+type delivery struct {
+	secrets  []webhook.Secret
+	schedule webhook.Schedule
+	guard    *webhook.Guard
+}
+
+// readDelivery reads it before anything is opened: a fault is the operator's.
+func readDelivery(c config.API) (delivery, error) {
+	d := delivery{schedule: webhook.DefaultSchedule()}
+	for _, text := range c.WebhookSecrets {
+		s, err := webhook.ParseSecret(text)
+		if err != nil {
+			return d, &failure{code: exitUsage, err: fmt.Errorf("GLOVEBOX_WEBHOOK_SECRET: %w", err)}
+		}
+		d.secrets = append(d.secrets, s)
+	}
+	var allow []webhook.Target
+	for _, text := range c.WebhookAllow {
+		t, err := webhook.ParseTarget(text)
+		if err != nil {
+			return d, &failure{code: exitUsage, err: fmt.Errorf("GLOVEBOX_WEBHOOK_ALLOW: %w", err)}
+		}
+		allow = append(allow, t)
+	}
+	d.guard = webhook.NewGuard(webhook.GuardConfig{Allow: allow})
+	if c.WebhookSchedule != "" {
+		var err error
+		if d.schedule, err = webhook.ParseSchedule(c.WebhookSchedule, webhookJitter); err != nil {
+			return d, &failure{code: exitUsage, err: fmt.Errorf("GLOVEBOX_WEBHOOK_SCHEDULE: %w", err)}
+		}
+	}
+	return d, nil
+}
+
+// newDeliverer returns the deliverer. The caller closes the sender after it has run.
+func newDeliverer(c config.API, d delivery, records *record.Store, client *producer.Client, links *producer.Links, log *slog.Logger) (*deliverer.Deliverer, *webhook.Sender, error) {
+	sender := webhook.New(webhook.Config{Guard: d.guard})
+	run, err := deliverer.New(deliverer.Config{
+		Records: records, Client: client, Links: links, Sender: sender, Secrets: d.secrets,
+		Schedule: d.schedule, Interval: c.Poll, Grace: c.Grace, Log: log,
+	})
+	if err != nil {
+		sender.Close()
+		return nil, nil, err
+	}
+	return run, sender, nil
+}
