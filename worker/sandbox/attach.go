@@ -84,6 +84,18 @@ func upgrade(conn net.Conn, name string) (*stream, error) {
 	return &stream{Conn: conn, r: r}, nil
 }
 
+// writePatience is for how long an agent, whose only business it is, may leave what it
+// was sent unread.
+const writePatience = 30 * time.Second
+
+// Write writes to the container's stdin.
+func (s *stream) Write(p []byte) (int, error) {
+	if err := s.SetWriteDeadline(time.Now().Add(writePatience)); err != nil {
+		return 0, err
+	}
+	return s.Conn.Write(p)
+}
+
 // Read reads the container's stdout.
 func (s *stream) Read(p []byte) (int, error) {
 	for {

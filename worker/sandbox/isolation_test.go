@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"context"
 	"encoding/json"
 	"os/exec"
 	"slices"
@@ -196,5 +197,62 @@ WORKDIR /nowhere
 	})
 	if !strings.HasPrefix(k.stdout.String(), want) || len(missing) < 2 {
 		t.Errorf("got %+v\n%s", o, k.stdout.String())
+	}
+}
+
+// agentEnv is what Podman gives a container whatever it is told.
+var agentEnv = []string{"HOME=/root", "HOSTNAME=glovebox", "container=podman"}
+
+// TestAgentEnvironment: the agent's own environment has nothing of the image's either.
+func TestAgentEnvironment(t *testing.T) {
+	t.Parallel()
+	p := open(t)
+	prog := bash("echo on; sleep 60", limits(job.Limits{WallMS: 60_000}))
+	prog.Image, prog.JobID = suite.image, "agent-environment" // it sets PATH
+	ctx, cancel := context.WithCancel(t.Context())
+	sink := &signalSink{on: make(chan struct{}, 1)}
+	done := make(chan error, 1)
+	go func() {
+		_, err := p.Run(ctx, prog, sink)
+		done <- err
+	}()
+	<-sink.on
+	id, err := podman("ps", "-q", "--filter", "label=run.glovebox.job=agent-environment", "--filter", "label=run.glovebox.instance="+instance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := podman("inspect", "--format", "{{range .Config.Env}}{{println .}}{{end}}", id)
+	cancel()
+	<-done
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range strings.Fields(out) {
+		if !slices.Contains(agentEnv, v) {
+			t.Errorf("the agent has %q", v)
+		}
+	}
+}
+
+// TestAnnotatedImage: an image that speaks to Podman through annotations is refused.
+func TestAnnotatedImage(t *testing.T) {
+	t.Parallel()
+	p := open(t)
+	tag := "localhost/glovebox-test/annotated:" + strings.ToLower(instance)
+	cmd := exec.Command("podman", "build", "-q", "--isolation=chroot", "--format", "oci", "--annotation", "io.podman.annotations.checkpoint.runtime.name=crun", "-t", tag, "-f", "-", t.TempDir())
+	cmd.Env = append(cmd.Environ(), podmanEnv()...)
+	cmd.Stdin = strings.NewReader("FROM " + suite.image + "\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	t.Cleanup(func() {
+		if _, err := podman("rmi", "-f", tag); err != nil {
+			t.Errorf("remove the annotated image: %v", err)
+		}
+	})
+	prog := program("")
+	prog.Image = tag
+	if o, err := p.Run(t.Context(), prog, &kept{}); err == nil || !strings.Contains(err.Error(), "annotation") {
+		t.Errorf("got %+v, %v, want a refusal that names the annotation", o, err)
 	}
 }

@@ -36,11 +36,14 @@ func (p *Podman) Run(ctx context.Context, program Program, sink Sink) (Outcome, 
 func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink Sink) (Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	image, err := p.image(ctx, program.Image)
+	// Podman answers in time, or the program is better tried elsewhere.
+	startCtx, started := context.WithTimeoutCause(ctx, p.config.StartTimeout, errSlowStart)
+	defer started()
+	image, err := p.image(startCtx, program.Image)
 	if err != nil {
 		return Outcome{}, err
 	}
-	name, err := p.create(ctx, program, image.id)
+	name, err := p.create(startCtx, program, image.id)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -54,7 +57,7 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 	s.outcome.OCIRuntime, s.outcome.LimitsEnforced = p.ociRuntime, "soft"
 	s.outcome.Timing.Created = time.Since(began)
 
-	if s.stream, err = p.attach(ctx, name); err != nil {
+	if s.stream, err = p.attach(startCtx, name); err != nil {
 		return Outcome{}, err
 	}
 	s.out = agentwire.NewWriter(s.stream)
@@ -65,7 +68,7 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 	defer s.stream.Close() // wakes the reader, and anything that is being sent
 	defer context.AfterFunc(ctx, func() { s.stream.Close() })()
 
-	if err := containers.Start(p.with(ctx), name, nil); err != nil {
+	if err := containers.Start(p.with(startCtx), name, nil); err != nil {
 		return Outcome{}, fmt.Errorf("start container: %w", err)
 	}
 	s.outcome.Timing.Running = time.Since(began)
@@ -97,6 +100,9 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 	}
 	return s.outcome, nil
 }
+
+// errSlowStart is why a start is given up.
+var errSlowStart = fmt.Errorf("%w: podman did not start the sandbox in time", ErrUnavailable)
 
 // oomKilled asks whether the host's cgroup ended the sandbox, which takes the agent
 // and its last word with it.

@@ -42,6 +42,7 @@ type session struct {
 	output     strings.Builder // of the compile step
 	stderrEnds byte
 	debt       int64 // credit used up and not granted again
+	mute       bool  // nothing more can be written
 }
 
 // errNotGVisor refuses a sandbox that is none.
@@ -181,7 +182,9 @@ func (s *session) passed(f agentwire.Frame) {
 	}
 	n := s.debt
 	s.debt = 0
-	_ = s.grant(n)
+	if !s.mute {
+		s.mute = s.grant(n) != nil
+	}
 }
 
 func (s *session) compile(ctx context.Context, limit time.Duration) (failed bool, err error) {
@@ -323,20 +326,6 @@ func (s *session) collect(ctx context.Context) error {
 	}
 }
 
-func (s *session) artifact(ctx context.Context, a agentwire.ArtifactBegin) error {
-	r := &artifactReader{ctx: ctx, session: s}
-	if err := s.sink.Artifact(ctx, a.Name, a.Size, r); err != nil {
-		if r.err != nil && !errors.Is(r.err, io.EOF) {
-			err = r.err // the sink failed because the sandbox did
-		}
-		return fmt.Errorf("pass artifact %q on: %w", a.Name, err)
-	}
-	if _, err := io.Copy(io.Discard, r); err != nil {
-		return fmt.Errorf("read artifact %q: %w", a.Name, err)
-	}
-	return nil
-}
-
 // end waits for End where nothing may come before it.
 func (s *session) end(ctx context.Context) error {
 	e, err := s.events.pop(ctx, collectPatience)
@@ -363,45 +352,4 @@ func (s *session) unexpected(e event) error {
 		return fmt.Errorf("agent: %s", fault.Message)
 	}
 	return fmt.Errorf("%w: unexpected %s", agentwire.ErrProtocol, e.Type)
-}
-
-// artifactReader reads one artifact's bytes, and grants them again as they are read.
-type artifactReader struct {
-	ctx     context.Context
-	session *session
-	frame   agentwire.Frame
-	left    []byte
-	err     error
-}
-
-func (r *artifactReader) Read(p []byte) (int, error) {
-	for len(r.left) == 0 {
-		if r.err != nil {
-			return 0, r.err
-		}
-		if r.err = r.next(); r.err != nil {
-			return 0, r.err
-		}
-	}
-	n := copy(p, r.left)
-	r.left = r.left[n:]
-	if len(r.left) == 0 {
-		r.session.passed(r.frame)
-	}
-	return n, nil
-}
-
-func (r *artifactReader) next() error {
-	e, err := r.session.events.pop(r.ctx, collectPatience)
-	if err != nil {
-		return fmt.Errorf("wait for an artifact's bytes: %w", err)
-	}
-	switch e.Type {
-	case agentwire.TypeArtifactData:
-		r.frame, r.left = e.Frame, e.Payload
-		return nil
-	case agentwire.TypeArtifactEnd:
-		return io.EOF
-	}
-	return r.session.unexpected(e)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -24,6 +25,7 @@ type rogue struct {
 	conn net.Conn
 	w    *agentwire.Writer
 	told chan struct{} // closed when the worker has sent the whole program
+	deaf bool          // it reads nothing
 }
 
 // Write puts the header of Podman's stdout before what it is given.
@@ -62,6 +64,9 @@ func (r *rogue) started() {
 
 // listen reads what the worker sends, until the pipe closes.
 func (r *rogue) listen() {
+	if r.deaf {
+		return
+	}
 	frames := agentwire.FromHostReader(r.conn)
 	for {
 		f, err := frames.Next()
@@ -89,17 +94,18 @@ func (*discard) Artifact(_ context.Context, _ string, _ int64, r io.Reader) erro
 }
 
 // against runs a session against an agent that does as act says.
-func against(t *testing.T, act func(*rogue)) (Outcome, error) {
+func against(t *testing.T, deaf bool, act func(*rogue)) (Outcome, error) {
 	t.Helper()
 	here, there := net.Pipe()
-	agent := &rogue{t: t, conn: there, told: make(chan struct{})}
+	agent := &rogue{t: t, conn: there, told: make(chan struct{}), deaf: deaf}
 	agent.w = agentwire.NewWriter(agent)
 	limits := job.Limits{WallMS: 1000, Artifacts: 2, ArtifactMB: 1, OutputKB: 1}.Filled(job.Limits{})
 	s := &session{
 		program: Program{Command: []string{"x"}, Limits: limits}, sink: &discard{}, events: newQueue(), began: time.Now(),
-		stream: &stream{Conn: here, r: bufio.NewReader(here)}, out: agentwire.NewWriter(here),
-		check: agentwire.FromAgent{Limits: limits},
+		stream: &stream{Conn: here, r: bufio.NewReader(here)},
+		check:  agentwire.FromAgent{Limits: limits},
 	}
+	s.out = agentwire.NewWriter(s.stream)
 	done := make(chan struct{}, 3)
 	go func() { s.read(); done <- struct{}{} }()
 	go func() { agent.listen(); done <- struct{}{} }()
@@ -121,7 +127,9 @@ func TestRogueAgent(t *testing.T) {
 		err  error  // what it is,
 		says string // or says; neither: no error
 		want job.Status
+		deaf bool
 	}{
+		{name: "reads nothing", act: func(r *rogue) { r.ready() }, deaf: true, err: os.ErrDeadlineExceeded},
 		{name: "good", act: func(r *rogue) { r.exited(); r.send(agentwire.TypeEnd, agentwire.End{}) }, want: job.Succeeded},
 		{name: "silent from the start", act: func(*rogue) {}, err: errOverdue},
 		{name: "another kernel", act: func(r *rogue) {
@@ -171,7 +179,7 @@ func TestRogueAgent(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				o, err := against(t, tt.act)
+				o, err := against(t, tt.deaf, tt.act)
 				switch {
 				case tt.err != nil && !errors.Is(err, tt.err), tt.err == nil && tt.says == "" && err != nil,
 					tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)):
