@@ -1,0 +1,289 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+)
+
+// devTest is a dev, and the other commands beside it.
+type devTest struct {
+	t    *testing.T
+	bin  string
+	data string
+	dev  *gbtest.Process
+}
+
+func newDevTest(t *testing.T) *devTest {
+	t.Helper()
+	requireDev(t)
+	// Built as make build does it: dev looks for the worker and the agent beside itself.
+	bin := t.TempDir()
+	for _, name := range []string{"glovebox", "glovebox-worker", "glovebox-agent"} {
+		build := exec.CommandContext(t.Context(), "go", "build", "-tags", "remote containers_image_openpgp exclude_graphdriver_btrfs", "-o", bin+"/", "../"+name)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("build %s: %v\n%s", name, err, out)
+		}
+	}
+	return &devTest{t: t, bin: bin, data: filepath.Join(t.TempDir(), "data")}
+}
+
+// requireDev ends the test where this machine has not all that dev needs.
+func requireDev(t *testing.T) {
+	t.Helper()
+	gbtest.Require(t, "redis")
+	gbtest.Require(t, "s3")
+	out, err := exec.CommandContext(t.Context(), podmanScript, "images", "--format", "{{.Repository}}").CombinedOutput()
+	switch {
+	case err != nil:
+		gbtest.Missing(t, "podman", fmt.Sprintf("podman: %v: %s", err, out))
+	case !bytes.Contains(out, []byte("localhost/glovebox/python")):
+		gbtest.Missing(t, "podman", "the image of python is not built")
+	}
+}
+
+func (d *devTest) env() []string { return []string{"GLOVEBOX_DATA=" + d.data} }
+
+// start starts dev, the first time or again, and returns when it says that it is ready.
+func (d *devTest) start() {
+	d.t.Helper()
+	printed := 0
+	ready := func() bool { return strings.Count(d.dev.Output(), "Glovebox is ready") > printed }
+	if d.dev != nil {
+		printed = strings.Count(d.dev.Output(), "Glovebox is ready")
+		d.dev.Restart()
+	} else {
+		d.dev = gbtest.Start(d.t, []string{d.bin + "/glovebox", "dev", "--api", "127.0.0.1:0"}, d.env(), nil)
+	}
+	d.until("dev is ready", func() bool {
+		if !d.dev.Alive() {
+			d.t.Fatalf("dev ended; it printed:\n%s", d.dev.Output())
+		}
+		return ready()
+	})
+}
+
+func (d *devTest) until(what string, done func() bool) {
+	d.t.Helper()
+	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			d.t.Fatalf("after a minute: not so: %s; dev printed:\n%s", what, d.dev.Output())
+		}
+	}
+}
+
+// glovebox runs a command and returns what it printed and its exit code.
+func (d *devTest) glovebox(stdin string, args ...string) (stdout, stderr string, code int) {
+	d.t.Helper()
+	cmd := exec.CommandContext(d.t.Context(), d.bin+"/glovebox", args...)
+	cmd.Env = append(d.env(), "PATH="+os.Getenv("PATH"), "HOME="+d.t.TempDir())
+	cmd.Dir = d.t.TempDir()
+	var out, errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
+	var exit *exec.ExitError
+	if err := cmd.Run(); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else if err != nil {
+		d.t.Fatalf("glovebox %v: %v", args, err)
+	}
+	return out.String(), errs.String(), code
+}
+
+// run submits a program, waits, and returns the job's id.
+func (d *devTest) run(program, want string) (id string) {
+	d.t.Helper()
+	stdout, stderr, code := d.glovebox(program, "submit", "--runtime", "python", "--wait=60s", "-")
+	if stdout != want || code != exitOK {
+		d.t.Fatalf("submit: got %q, exit code %d, want %q and 0; it said:\n%s\ndev printed:\n%s", stdout, code, want, stderr, d.dev.Output())
+	}
+	return regexp.MustCompile(`job (\S+)`).FindStringSubmatch(stderr)[1]
+}
+
+// child returns the pid of a program that dev runs.
+func (d *devTest) child(name string) int {
+	d.t.Helper()
+	for _, p := range descendants(d.t, d.dev.PID()) {
+		if p.parent == d.dev.PID() && strings.Contains(p.command, name) {
+			return p.pid
+		}
+	}
+	d.t.Fatalf("dev runs no %q", name)
+	return 0
+}
+
+// gone checks that none of the processes is left.
+func (d *devTest) gone(pids []process) {
+	d.t.Helper()
+	for _, p := range pids {
+		d.until(fmt.Sprintf("%d (%s) is gone", p.pid, p.command), func() bool { _, lives := readProcess(p.pid); return !lives })
+	}
+}
+
+func TestDev(t *testing.T) {
+	t.Parallel()
+	d := newDevTest(t)
+	d.start()
+	id := d.run("print(6 * 7)", "42\n")
+
+	t.Log("a second dev on the same directory is refused")
+	_, stderr, code := d.glovebox("", "dev", "--api", "127.0.0.1:0")
+	if code != exitFailed || !strings.Contains(stderr, "in use by another glovebox dev (pid "+strconv.Itoa(d.dev.PID())) {
+		t.Errorf("got exit code %d and %q", code, stderr)
+	}
+
+	t.Log("what is killed comes back")
+	for name, what := range map[string]string{" api": "api", "glovebox-worker": "worker", "redis-server": "redis", "versitygw": "s3", "podman": "podman"} {
+		old := d.child(name)
+		if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		d.until(what+" died, and dev says so", func() bool {
+			return regexp.MustCompile(what + ` +died \(signal: killed\) and is started again`).MatchString(d.dev.Output())
+		})
+		d.until(what+" is there again", func() bool {
+			for _, p := range descendants(t, d.dev.PID()) {
+				if p.parent == d.dev.PID() && p.pid != old && strings.Contains(p.command, name) {
+					return true
+				}
+			}
+			return false
+		})
+		d.run("print('"+what+"')", what+"\n")
+	}
+
+	t.Log("Ctrl-C ends everything in seconds")
+	all := descendants(t, d.dev.PID())
+	if len(all) < 5 {
+		t.Errorf("dev runs %v, want at least five programs", all)
+	}
+	began := time.Now()
+	d.dev.Signal(syscall.SIGINT)
+	<-d.dev.Done()
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	d.gone(all)
+	d.noSandboxes()
+
+	t.Log("started again, it has every job and result")
+	d.start()
+	if stdout, stderr, code := d.glovebox("", "get", id); code != exitOK || !strings.Contains(stdout, "succeeded") {
+		t.Errorf("get: exit code %d, %s%s", code, stdout, stderr)
+	}
+	if stdout, stderr, code := d.glovebox("", "logs", id); code != exitOK || stdout != "42\n" {
+		t.Errorf("logs: exit code %d, %s%s", code, stdout, stderr)
+	}
+
+	t.Log("killed, it leaves nothing behind that keeps it from starting again")
+	all = descendants(t, d.dev.PID())
+	d.dev.Kill()
+	d.gone(all)
+	d.start()
+	d.run("print('again')", "again\n")
+	d.dev.Signal(syscall.SIGINT)
+	<-d.dev.Done()
+	d.noSandboxes()
+}
+
+// noSandboxes checks that Podman has no container of this dev.
+func (d *devTest) noSandboxes() {
+	d.t.Helper()
+	secrets, err := os.ReadFile(filepath.Join(d.data, "secrets"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	instance := regexp.MustCompile(`(?m)^INSTANCE=(\w+)$`).FindSubmatch(secrets)
+	out, err := exec.CommandContext(d.t.Context(), podmanScript, "ps", "-a", "--format", "{{.ID}} {{.Labels}}").CombinedOutput()
+	if err != nil {
+		d.t.Fatalf("podman ps: %v: %s", err, out)
+	}
+	if bytes.Contains(out, instance[1]) {
+		d.t.Errorf("sandboxes are left:\n%s", out)
+	}
+}
+
+func TestDevSubmit(t *testing.T) {
+	t.Parallel()
+	d := newDevTest(t)
+	d.start()
+
+	t.Log("every option of submit reaches the program")
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"main.py": "import os, sys\nprint(sys.argv[1:], os.environ['A'], sys.stdin.read(), open('in/x', encoding='latin1').read())\n" +
+			"print('oops', file=sys.stderr)\nopen('made.txt', 'w').write('made')\nsys.exit(3)\n",
+		"x": "\xff", "stdin": "typed",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := filepath.Join(dir, "out")
+	stdout, stderr, code := d.glovebox("", "submit", "--out", out, "--env", "A=b", "--arg", "one", "--stdin-file", filepath.Join(dir, "stdin"),
+		"--file", "in/x="+filepath.Join(dir, "x"), "--limit", "wall_ms=20000", "--metadata", "k=v", "--priority", "high", filepath.Join(dir, "main.py"), "--", "two")
+	if want := "['one', 'two'] b typed ÿ\n"; stdout != want || code != exitFailed {
+		t.Errorf("got %q, exit code %d, want %q and 1; it said:\n%s", stdout, code, want, stderr)
+	}
+	for _, want := range []string{"oops\n", "failed (exit code 3)", "made.txt", "saved as " + out} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("got %q, want %q in it", stderr, want)
+		}
+	}
+	if got := string(read(t, filepath.Join(out, "made.txt"))); got != "made" {
+		t.Errorf("downloaded: got %q, want %q", got, "made")
+	}
+
+	t.Log("--wait with a time gives up, and the job can be cancelled")
+	stdout, stderr, code = d.glovebox("import time; time.sleep(60)", "submit", "-r", "python", "--limit", "wall_ms=60000", "--wait=1s", "--json", "-")
+	if code != exitGoesOn || !strings.Contains(stderr, "the job goes on: glovebox get --wait ") {
+		t.Errorf("got exit code %d, %q %q", code, stdout, stderr)
+	}
+	id := regexp.MustCompile(`--wait (\S+)`).FindStringSubmatch(stderr)[1]
+	if stdout, stderr, code := d.glovebox("", "cancel", id); code != exitOK {
+		t.Errorf("cancel: exit code %d, %q %q", code, stdout, stderr)
+	}
+	stdout, stderr, code = d.glovebox("", "get", "--wait=30s", "--json", id)
+	if code != exitOK || !strings.Contains(stdout, `"status": "canceled"`) {
+		t.Errorf("get: exit code %d, %q %q", code, stdout, stderr)
+	}
+	if _, stderr, code := d.glovebox("", "cancel", id+"a"); code != exitFailed || !strings.Contains(stderr, "no such job") {
+		t.Errorf("cancel of no job: exit code %d, %q", code, stderr)
+	}
+
+	t.Log("a runtime that is not there, and a limit beyond the most, are said with what is allowed")
+	_, stderr, code = d.glovebox("x", "submit", "-r", "cobol", "--limit", "memory_mb=999999", "-")
+	if code != exitUsage || !strings.Contains(stderr, "cobol") || !strings.Contains(stderr, "python") || !strings.Contains(stderr, "limits.memory_mb") {
+		t.Errorf("got exit code %d, %q", code, stderr)
+	}
+	_, stderr, code = d.glovebox("x", "submit", "-")
+	if code != exitUsage || !strings.Contains(stderr, "--runtime is needed") {
+		t.Errorf("got exit code %d, %q", code, stderr)
+	}
+
+	t.Log("doctor finds it")
+	if stdout, stderr, code := d.glovebox("", "doctor"); code != exitOK || !strings.Contains(stdout, "its kernel is gVisor's") {
+		t.Errorf("doctor: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	d.dev.Stop()
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
