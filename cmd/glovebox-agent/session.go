@@ -228,5 +228,5 @@ func environ(env map[string]string) []string {
 const (
 	workDir  = "/work"
 	jobID    = 1000 // uid and gid
-	pollTime = 10 * time.Millisecond
+	pollTime = 20 * time.Millisecond
 )

@@ -40,8 +40,12 @@ func (p *Podman) watchMemory(ctx context.Context, name string, limit int64, over
 		return // it is over, or Podman is: the run finds out
 	}
 	process, err := openProcess(c.State.Pid)
+	// The kernel refuses it for a process that is ending, too: that passes with ctx.
+	for tries := 0; errors.Is(err, os.ErrPermission) && tries < 50 && sleep(ctx, memoryPoll); tries++ {
+		process, err = openProcess(c.State.Pid)
+	}
 	if err != nil {
-		if errors.Is(err, os.ErrPermission) {
+		if errors.Is(err, os.ErrPermission) && ctx.Err() == nil {
 			p.unwatched.Do(func() {
 				p.config.Log.Warn("sandboxes' memory is watched from inside only: the worker is not the podman user", "error", err)
 			})

@@ -92,6 +92,15 @@ func allBytes() string {
 	return string(b)
 }
 
+// TestMaximums: a job may ask for as much as an operator allows by default.
+func TestMaximums(t *testing.T) {
+	t.Parallel()
+	o, k := run(t, program("import resource as r\nprint(r.getrlimit(r.RLIMIT_NOFILE)[0], r.getrlimit(r.RLIMIT_FSIZE)[0] >> 20)\nfiles = [open('/dev/null') for i in range(4000)]", limits(job.DefaultMaximums)))
+	if o.Status != job.Succeeded || k.stdout.String() != "4096 1024\n" {
+		t.Errorf("got %+v %q %q", o, k.stdout.String(), k.stderr.String())
+	}
+}
+
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	o, _ := run(t, program("import os, time\nx = bytearray(60 << 20)\nif os.fork() == 0:\n  t = time.process_time()\n  while time.process_time() - t < 0.3: pass\n  os._exit(0)\nos.wait()\ntime.sleep(0.3)"))
