@@ -32,11 +32,8 @@ func decodeSpec(contentType string, body []byte) (job.Spec, error) {
 	if err := checkMediaType(contentType); err != nil {
 		return spec, err
 	}
-	if len(body) == 0 {
-		return spec, newProblem(http.StatusBadRequest, producer.CodeInvalid, "the body is empty; a job is a JSON object")
-	}
 	if !utf8.Valid(body) {
-		return spec, newProblem(http.StatusBadRequest, producer.CodeInvalid, "the body is not UTF-8; bytes that are no text go into files[].content_base64")
+		return spec, bodyProblem("is not UTF-8", "UTF-8; other bytes go into files[].content_base64")
 	}
 	if !json.Valid(body) {
 		return spec, syntaxProblem(body)
@@ -68,16 +65,21 @@ func checkMediaType(contentType string) error {
 
 func syntaxProblem(body []byte) problem {
 	err := json.Unmarshal(body, new(any)) // says where; it checks before it builds
-	p := newProblem(http.StatusBadRequest, producer.CodeInvalid, "the body is not JSON")
-	fault := job.FieldError{Field: "body", Message: "is not JSON", Allowed: "one JSON object"}
+	fault := "is not JSON"
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
 		before := body[:min(max(syntax.Offset-1, 0), int64(len(body)))]
 		line := bytes.Count(before, []byte("\n")) + 1
 		column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
-		fault.Message = fmt.Sprintf("is not JSON at line %d, column %d: %s", line, column, syntax)
+		fault = fmt.Sprintf("is not JSON at line %d, column %d: %s", line, column, syntax)
 	}
-	p.Errors = job.Invalid{fault}
+	return bodyProblem(fault, "one JSON object")
+}
+
+// bodyProblem says what is wrong with the body as a whole.
+func bodyProblem(fault, allowed string) problem {
+	p := newProblem(http.StatusBadRequest, producer.CodeInvalid, "the body "+fault)
+	p.Errors = job.Invalid{{Field: "body", Message: fault, Allowed: allowed}}
 	return p
 }
 

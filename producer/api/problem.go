@@ -72,8 +72,11 @@ func (a *API) ours(_ huma.Context, _ string, v any) (any, error) {
 	if !ok {
 		return v, nil
 	}
-	if m.Status == http.StatusRequestEntityTooLarge {
+	switch {
+	case m.Status == http.StatusRequestEntityTooLarge:
 		return tooLarge(a.bodyLimit), nil
+	case m.Status == http.StatusBadRequest && len(m.Errors) == 0:
+		return bodyProblem("is empty", "one JSON object").Problem, nil
 	}
 	code := producer.CodeInvalid
 	switch {

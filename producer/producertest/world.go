@@ -19,6 +19,11 @@ import (
 // BaseURL is what links in results start with.
 const BaseURL = "https://glovebox.example"
 
+// TokenKey signs the links of every World.
+func TokenKey() artifacts.TokenKey {
+	return artifacts.TokenKey{ID: "1", Secret: bytes.Repeat([]byte{7}, 32)}
+}
+
 // World is everything that a producer needs but a worker.
 type World struct {
 	Redis   *gbtest.RedisServer
@@ -56,7 +61,7 @@ func New(tb testing.TB, base string) *World {
 	tb.Cleanup(w.Objects.Close)
 	err = w.Objects.EnsureBucket(tb.Context())
 	must()
-	tokens, err2 := artifacts.NewTokens(artifacts.TokenKey{ID: "1", Secret: bytes.Repeat([]byte{7}, 32)})
+	tokens, err2 := artifacts.NewTokens(TokenKey())
 	err = err2
 	must()
 	if base == "" {

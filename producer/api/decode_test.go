@@ -1,0 +1,65 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+func TestDecodeSpec(t *testing.T) {
+	t.Parallel()
+	const full = `{"spec_version":1,"runtime":"python","source":null,"files":[{"name":"a","content":"x"},null],"entrypoint":"a","args":["1"],
+		"env":{"A":"B"},"stdin":"é","limits":{"wall_ms":1,"cpus":0.5},"callback":{"url":"https://x","events":["job.completed"]},
+		"metadata":{"k.k":"v"},"priority":"low"}`
+	for _, contentType := range []string{"", "application/json", "application/json; charset=utf-8", "Application/JSON"} {
+		got, err := decodeSpec(contentType, []byte(full))
+		if err != nil || got.Limits.CPUs != 0.5 || got.Metadata["k.k"] != "v" || len(got.Files) != 2 || got.Callback.Events[0] != "job.completed" {
+			t.Errorf("%q: got %+v, %v", contentType, got, err)
+		}
+	}
+}
+
+// A body of a million faults costs no more than one with a few.
+func TestDecodeStopsEarly(t *testing.T) {
+	t.Parallel()
+	body := `{"runtime":"python"` + strings.Repeat(`,"x":[{"y":1}]`, 200_000) + `}`
+	_, err := decodeSpec("", []byte(body))
+	var p problem
+	if !errors.As(err, &p) || len(p.Errors) != maxFaults {
+		t.Errorf("got %v, want %d faults", err, maxFaults)
+	}
+	b, err := json.Marshal(p)
+	if err != nil || len(b) > 32<<10 {
+		t.Errorf("got a problem of %d bytes, %v", len(b), err)
+	}
+}
+
+// FuzzDecodeSpec: what is accepted is what encoding/json reads, and can be checked;
+// what is refused is refused with a problem.
+func FuzzDecodeSpec(f *testing.F) {
+	for _, seed := range []string{
+		`{"runtime":"python","source":"1"}`, `{"limits":{"wall_ms":1e3}}`, `{"files":[{"name":"a"}],"env":{"A":1}}`, `[`, `null`, `{"a":{"b":[`,
+		`{"runtime":"a","runtime":"b"}`, "\xff", `{"limits":{"cpus":-0}}`, `{"callback":null,"args":[null]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		spec, err := decodeSpec("application/json", body)
+		var p problem
+		if err != nil {
+			if !errors.As(err, &p) {
+				t.Fatalf("refused without a problem: %v", err)
+			}
+			return
+		}
+		var plain job.Spec
+		if err := json.Unmarshal(body, &plain); err != nil || !reflect.DeepEqual(spec, plain) {
+			t.Fatalf("got %+v, encoding/json reads %+v, %v", spec, plain, err)
+		}
+		_ = spec.Check([]string{"python"}, job.DefaultMaximums) // must not panic
+	})
+}

@@ -1,0 +1,325 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/api"
+)
+
+func TestSubmitAndGet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	a := w.submit(t, `{"runtime":"python","source":"print('hello')","priority":"high","metadata":{"k":"v"}}`, "X-Request-Id: mine-1")
+	var r job.Record
+	if err := json.Unmarshal(a.body, &r); err != nil {
+		t.Fatal(err)
+	}
+	if a.status != 202 || a.header.Get("Location") != "/v1/jobs/"+r.ID || r.Status != job.Queued || r.Priority != job.High || r.Metadata["k"] != "v" {
+		t.Errorf("got %d %v %s, want 202 with the record", a.status, a.header, a.body)
+	}
+	if a.header.Get("X-Request-Id") != "mine-1" || a.header.Get("Content-Type") != "application/json" || a.header.Get("Preference-Applied") != "" {
+		t.Errorf("got %v", a.header)
+	}
+	a = w.do(t, "GET", "/v1/jobs/"+r.ID, http.NoBody)
+	if a.status != 200 || !strings.Contains(string(a.body), `"status":"queued"`) {
+		t.Errorf("got %d %s, want 200 with the record", a.status, a.body)
+	}
+	w.End(t, w.Start(t, r.ID), nil, nil)
+	a = w.do(t, "GET", "/v1/jobs/"+r.ID, http.NoBody)
+	var result job.Result
+	if err := json.Unmarshal(a.body, &result); err != nil || a.status != 200 || result.Stdout != "hello\n" {
+		t.Errorf("got %d %s, %v; want 200 with the result", a.status, a.body, err)
+	}
+	for _, method := range []string{"GET", "DELETE"} {
+		if a := w.do(t, method, "/v1/jobs/"+r.ID, http.NoBody, "Authorization: Bearer "+otherToken); a.status != 404 {
+			t.Errorf("%s as another tenant: got %d, want 404", method, a.status)
+		}
+	}
+	if a := w.do(t, "DELETE", "/v1/jobs/"+r.ID, http.NoBody); a.status != 409 {
+		t.Errorf("cancel after the end: got %d, want 409", a.status)
+	}
+	for _, leaked := range []string{token, otherToken, "print("} {
+		if strings.Contains(w.log.String(), leaked) {
+			t.Errorf("the log holds %q", leaked)
+		}
+	}
+}
+
+func TestPreferWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	a := w.submit(t, `{"runtime":"python","source":"1"}`, "Prefer: wait=1")
+	if a.status != 202 || a.header.Get("Preference-Applied") != "wait=1" || !strings.Contains(string(a.body), `"queued"`) {
+		t.Errorf("time is up: got %d %v %s, want 202 with the record", a.status, a.header, a.body)
+	}
+	for _, prefer := range []string{"wait=-1", "wait=NaN", "wait=1e9", "respond-async", "wait", "wait=99999999999999999999"} {
+		start := time.Now()
+		a := w.submit(t, `{"runtime":"python","source":"1"}`, "Prefer: "+prefer)
+		if a.status != 202 || a.header.Get("Preference-Applied") != "" || time.Since(start) > 5*time.Second {
+			t.Errorf("%s: got %d %v, want 202 at once", prefer, a.status, a.header)
+		}
+	}
+	if a := w.do(t, "GET", "/v1/jobs/default-aaaaaaaaaaaaaaaaaaaaaaaaaa", http.NoBody, "Prefer: wait=30"); a.status != 404 {
+		t.Errorf("wait for no job: got %d, want 404", a.status)
+	}
+
+	// Longer than any deadline there might be on reading: huma's default is 5 s.
+	id := w.accepted(t)
+	running := w.Start(t, id)
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() {
+		a, err := w.try(t.Context(), "GET", "/v1/jobs/"+id, http.NoBody, `Prefer: respond-async, Wait="30"; x=y`)
+		if err != nil || a.status != 200 || a.header.Get("Preference-Applied") != "wait=30" {
+			t.Errorf("get: got %d %s, %v; want 200 with the result", a.status, a.body, err)
+		}
+	})
+	submitted := make(chan struct{})
+	all.Go(func() {
+		defer close(submitted)
+		a, err := w.try(t.Context(), "POST", "/v1/jobs", strings.NewReader(`{"runtime":"bash","source":"1","metadata":{"wait":"x"}}`), "Prefer: wait=9")
+		if err != nil || a.status != 202 {
+			t.Errorf("submit: got %d %s, %v; want 202", a.status, a.body, err)
+		}
+	})
+	start := time.Now()
+	<-submitted
+	if took := time.Since(start); took < 8500*time.Millisecond {
+		t.Errorf("submit with wait=9 was answered after %s", took)
+	}
+	w.End(t, running, nil, nil)
+}
+
+func TestSubmitIsWoken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	go func() { // a worker that takes what comes
+		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+			ids, err := w.Records.Redis().ZRange(t.Context(), "gb:{default}:open", 0, 0).Result()
+			if err == nil && len(ids) == 1 {
+				w.End(t, w.Start(t, ids[0]), nil, nil)
+				return
+			}
+		}
+	}()
+	start := time.Now()
+	a := w.submit(t, `{"runtime":"python","source":"1"}`, "Prefer: wait=20")
+	if a.status != 200 || time.Since(start) > 5*time.Second || !strings.Contains(string(a.body), `"succeeded"`) {
+		t.Errorf("got %d %s after %s, want 200 with the result at once", a.status, a.body, time.Since(start))
+	}
+}
+
+// goleak, in TestMain, sees what clients who leave would leave behind.
+func TestClientsLeave(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	id := w.accepted(t)
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			if _, err := w.try(ctx, "GET", "/v1/jobs/"+id, http.NoBody, "Prefer: wait=60"); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v, want DeadlineExceeded", err)
+			}
+		})
+	}
+	all.Wait()
+	if strings.Contains(w.log.String(), `"level":"ERROR"`) {
+		t.Errorf("clients who leave are not an error: %s", w.log)
+	}
+}
+
+func TestServeEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	id := w.accepted(t)
+	a, err := api.New(api.Config{Client: w.Client, Links: w.Links, Tokens: map[api.TokenHash]string{api.HashToken(token): "default"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- a.Serve(ctx, l) }()
+	jobs, err := producer.NewHTTP("http://"+l.Addr().String(), token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer jobs.Close()
+	if _, err := jobs.Get(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	waited := make(chan answer, 1)
+	go func() {
+		a, err := w.try(t.Context(), "GET", "http://"+l.Addr().String()+"/v1/jobs/"+id, http.NoBody, "Prefer: wait=60")
+		if err != nil {
+			t.Errorf("wait: %v", err)
+		}
+		waited <- a
+	}()
+	time.Sleep(200 * time.Millisecond) // let it wait; where it doesn't yet, the answer is the same
+	start := time.Now()
+	cancel()
+	if err := <-served; err != nil || time.Since(start) > 5*time.Second {
+		t.Errorf("serve: got %v after %s, want nil at once", err, time.Since(start))
+	}
+	if a := <-waited; a.status != 202 {
+		t.Errorf("the waiter got %d %s, want 202", a.status, a.body)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	queued, running := w.accepted(t), w.accepted(t)
+	w.Start(t, running)
+	if a := w.do(t, "DELETE", "/v1/jobs/"+queued, http.NoBody); a.status != 200 || !strings.Contains(string(a.body), `"canceled"`) {
+		t.Errorf("queued: got %d %s, want 200 with the result", a.status, a.body)
+	}
+	if a := w.do(t, "DELETE", "/v1/jobs/"+running, http.NoBody); a.status != 202 || !strings.Contains(string(a.body), `"running"`) {
+		t.Errorf("running: got %d %s, want 202 with the record", a.status, a.body)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ready := func() int { return w.do(t, "GET", "/readyz", http.NoBody, "Authorization: ").status }
+	if a := w.do(t, "GET", "/healthz", http.NoBody, "Authorization: "); a.status != 200 || string(a.body) != "{\"status\":\"ok\"}\n" {
+		t.Errorf("got %d %s, want 200", a.status, a.body)
+	}
+	if got := ready(); got != 200 {
+		t.Errorf("got %d, want 200; log: %s", got, w.log)
+	}
+	w.S3.Kill()
+	time.Sleep(1100 * time.Millisecond) // an answer holds for a second
+	if got := ready(); got != 503 {
+		t.Errorf("without S3: got %d, want 503", got)
+	}
+	w.S3.Restart()
+	w.Redis.Kill()
+	time.Sleep(1100 * time.Millisecond)
+	a := w.do(t, "GET", "/readyz", http.NoBody)
+	if a.status != 503 || strings.Contains(string(a.body), w.Redis.Addr) {
+		t.Errorf("without Redis: got %d %s, want 503 that says no address", a.status, a.body)
+	}
+	if a := w.do(t, "GET", "/v1/jobs/default-aaaaaaaaaaaaaaaaaaaaaaaaaa", http.NoBody); a.status != 503 || a.header.Get("Retry-After") == "" || strings.Contains(string(a.body), w.Redis.Addr) {
+		t.Errorf("get without Redis: got %d %v %s, want 503", a.status, a.header, a.body)
+	}
+	if a := w.do(t, "GET", "/healthz", http.NoBody); a.status != 200 {
+		t.Errorf("got %d, want 200: the process answers", a.status)
+	}
+	w.Redis.Restart()
+	time.Sleep(1100 * time.Millisecond)
+	if got := ready(); got != 200 {
+		t.Errorf("got %d, want 200 again; log: %s", got, w.log)
+	}
+}
+
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	id := w.accepted(t)
+	const page = "<html><script>alert(1)</script></html>"
+	w.End(t, w.Start(t, id), map[string]string{"site/index.html": page, "a b+c%2F.csv": "1,2\n"}, func(r *job.Result) { r.Stderr = "oh\n" })
+	var result job.Result
+	if err := json.Unmarshal(w.do(t, "GET", "/v1/jobs/"+id, http.NoBody).body, &result); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range result.Artifacts {
+		a := w.do(t, "GET", f.URL, http.NoBody, "Authorization: ")
+		location := a.header.Get("Location")
+		if a.status != 302 || !strings.HasPrefix(location, w.S3.Endpoint+"/glovebox/tenants/default/jobs/"+id+"/1/artifacts/") {
+			t.Errorf("%s: got %d to %q, want 302 to the bucket", f.Name, a.status, location)
+			continue
+		}
+		got := w.do(t, "GET", location, http.NoBody, "Authorization: ")
+		if got.status != 200 || int64(len(got.body)) != f.Size || !strings.HasPrefix(got.header.Get("Content-Disposition"), "attachment") {
+			t.Errorf("%s: got %d, %d bytes, %v; want an attachment of %d", f.Name, got.status, len(got.body), got.header, f.Size)
+		}
+		// The capability is for this file only, and as it was signed.
+		for name, bad := range map[string]string{
+			"another file": strings.Replace(f.URL, "/artifacts/", "/artifacts/x", 1),
+			"a stream":     w.srv.URL + "/v1/jobs/" + id + "/stderr" + f.URL[strings.Index(f.URL, "?"):],
+			"tampered":     f.URL[:len(f.URL)-2] + "xx",
+		} {
+			if a := w.do(t, "GET", bad, http.NoBody, "Authorization: "); a.status != 403 {
+				t.Errorf("%s, %s: got %d, want 403", f.Name, name, a.status)
+			}
+		}
+	}
+	path := "/v1/jobs/" + id + "/artifacts/site/index.html"
+	if a := w.do(t, "GET", path, http.NoBody); a.status != 302 {
+		t.Errorf("with a token: got %d, want 302", a.status)
+	}
+	if a := w.do(t, "GET", path, http.NoBody, "Authorization: Bearer "+otherToken); a.status != 404 {
+		t.Errorf("with another tenant's token: got %d, want 404", a.status)
+	}
+	a := w.do(t, "GET", "/v1/jobs/"+id+"/stderr", http.NoBody)
+	if a.status != 200 || string(a.body) != "oh\n" || !strings.HasPrefix(a.header.Get("Content-Type"), "text/plain") || a.header.Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("short stderr: got %d %v %q, want the text", a.status, a.header, a.body)
+	}
+	expired, err := producer.NewLinks(w.srv.URL, tokensOf(t), time.Nanosecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := expired.URL(id, producer.Stderr, time.Now().Add(-time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := w.do(t, "GET", old, http.NoBody, "Authorization: "); a.status != 403 || !strings.Contains(string(a.body), "expired") {
+		t.Errorf("expired: got %d %s, want 403", a.status, a.body)
+	}
+	if strings.Contains(w.log.String(), "token=") {
+		t.Error("the log holds a capability")
+	}
+}
+
+func TestOpenAPI(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.do(t, "GET", "/openapi.json", http.NoBody, "Authorization: ")
+	if a.status != 200 || a.header.Get("Content-Type") != "application/openapi+json" {
+		t.Errorf("got %d %v", a.status, a.header)
+	}
+	golden(t, "openapi.json", append(a.body, '\n'))
+	var doc struct {
+		OpenAPI string
+		Paths   map[string]any
+	}
+	if err := json.Unmarshal(a.body, &doc); err != nil || doc.OpenAPI != "3.1.0" || len(doc.Paths) != 8 {
+		t.Errorf("got %s with %d paths, %v", doc.OpenAPI, len(doc.Paths), err)
+	}
+	for _, gone := range []string{"/docs", "/openapi.yaml", "/schemas/Spec.json"} {
+		if a := w.do(t, "GET", gone, http.NoBody); a.status != 404 {
+			t.Errorf("%s: got %d, want 404", gone, a.status)
+		}
+	}
+	if a := w.do(t, "GET", "/v1/runtimes", http.NoBody); a.status != 200 || string(a.body) != "{\"runtimes\":[]}\n" {
+		t.Errorf("got %d %s, want an empty list", a.status, a.body)
+	}
+	w.Runtimes(t)
+	golden(t, "runtimes.json", indented(t, w.do(t, "GET", "/v1/runtimes", http.NoBody).body))
+}

@@ -1,0 +1,174 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer/api"
+	"github.com/glovebox-run/glovebox/producer/producertest"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	token      = "gb_0123456789abcdef"
+	otherToken = "gb_fedcba9876543210"
+)
+
+// world is an API at work.
+type world struct {
+	*producertest.World
+	api *api.API
+	srv *httptest.Server
+	log *lockedBuffer
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	// Links lead to the server, which starts before it has its handler.
+	srv := httptest.NewUnstartedServer(nil)
+	w := &world{World: producertest.New(t, "http://"+srv.Listener.Addr().String()), srv: srv, log: &lockedBuffer{}}
+	var err error
+	w.api, err = api.New(api.Config{
+		Client: w.Client, Links: w.Links, Log: slog.New(slog.NewJSONHandler(w.log, nil)), Version: "test",
+		Tokens: map[api.TokenHash]string{api.HashToken(token): "default", api.HashToken(otherToken): "other"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Config.Handler = w.api
+	srv.Start()
+	t.Cleanup(srv.Close)
+	return w
+}
+
+// answer is what came back, its body read.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// do sends a request with the tenant's token; headers, as "Name: value", replace it.
+func (w *world) do(t *testing.T, method, path string, body io.Reader, headers ...string) answer {
+	t.Helper()
+	a, err := w.try(t.Context(), method, path, body, headers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func (w *world) try(ctx context.Context, method, path string, body io.Reader, headers ...string) (answer, error) {
+	url := path
+	if strings.HasPrefix(path, "/") {
+		url = w.srv.URL + path
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, body)
+	if err != nil {
+		return answer{}, err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Set(name, value)
+		if value == "" {
+			req.Header.Del(name)
+		}
+	}
+	res, err := w.srv.Client().Transport.RoundTrip(req) // which follows no redirect
+	if err != nil {
+		return answer{}, err
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	return answer{res.StatusCode, res.Header, b}, err
+}
+
+func (w *world) submit(t *testing.T, spec string, headers ...string) answer {
+	t.Helper()
+	return w.do(t, http.MethodPost, "/v1/jobs", strings.NewReader(spec), headers...)
+}
+
+// accepted submits a job that is fine and returns its id.
+func (w *world) accepted(t *testing.T) string {
+	t.Helper()
+	a := w.submit(t, `{"runtime":"python","source":"print('hello')"}`)
+	var r job.Record
+	if err := json.Unmarshal(a.body, &r); err != nil || a.status != http.StatusAccepted {
+		t.Fatalf("submit: got %d %s, %v", a.status, a.body, err)
+	}
+	return r.ID
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got; go test -update writes it):\n%s", path, diff)
+	}
+}
+
+func indented(t *testing.T, b []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := json.Indent(&out, b, "", "  "); err != nil {
+		t.Fatalf("%v in %.300s", err, b)
+	}
+	return append(bytes.TrimSpace(out.Bytes()), '\n')
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// tokensOf signs as the world's links do.
+func tokensOf(t *testing.T) *artifacts.Tokens {
+	t.Helper()
+	tokens, err := artifacts.NewTokens(producertest.TokenKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tokens
+}

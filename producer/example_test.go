@@ -1,0 +1,112 @@
+package producer_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+func ExampleNewHTTP() {
+	url := startAPI() // yours: http://127.0.0.1:8080 with `glovebox dev`
+	jobs, err := producer.NewHTTP(url, "the token that `glovebox dev` wrote to .glovebox/env")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer jobs.Close()
+	ctx := context.Background()
+
+	j, err := jobs.Submit(ctx, job.Spec{
+		Runtime: "python",
+		Source:  "print('hello'); open('squares.csv', 'w').write('2,4\\n3,9\\n')",
+		Limits:  job.Limits{WallMS: 5000, MemoryMB: 128},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if j, err = jobs.Wait(ctx, j.ID); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%s: %s", j.Result.Status, j.Result.Stdout)
+	for _, a := range j.Result.Artifacts {
+		d, err := jobs.Open(ctx, j.ID, producer.ArtifactPath(a.Name))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer d.Close()
+		b, err := io.ReadAll(d)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%s (%d bytes):\n%s", d.Name, d.Size, b)
+	}
+	// Output:
+	// succeeded: hello
+	// squares.csv (8 bytes):
+	// 2,4
+	// 3,9
+}
+
+// What is wrong with a job is said field by field.
+func ExampleJobs_invalid() {
+	var jobs producer.Jobs
+	jobs, err := producer.NewHTTP(startAPI(), "token")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = jobs.Submit(context.Background(), job.Spec{Runtime: "cobol", Limits: job.Limits{WallMS: -1}})
+	var invalid job.Invalid
+	if errors.As(err, &invalid) {
+		for _, f := range invalid {
+			fmt.Printf("%s %s, allowed: %s\n", f.Field, f.Message, f.Allowed)
+		}
+	}
+	// Output:
+	// runtime is not a runtime of this Glovebox, allowed: python
+	// source is empty, allowed: the program's text, or files[] with an entrypoint
+	// limits.wall_ms is out of range, allowed: 0 (the default) to 300000
+}
+
+// startAPI answers as Glovebox would for the jobs of the examples; [TestJobs] runs
+// against the API itself.
+func startAPI() (url string) {
+	const path = "/v1/jobs/default-aaaaaaaaaaaaaaaaaaaaaaaaaa"
+	record := job.Record{ID: "default-aaaaaaaaaaaaaaaaaaaaaaaaaa", Status: job.Queued}
+	result := job.Result{ID: record.ID, Status: job.Succeeded, Stdout: "hello\n", Artifacts: []job.Artifact{{Name: "squares.csv", Size: 8}}}
+	mux := http.NewServeMux()
+	answer := func(w http.ResponseWriter, status int, v any) {
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(v)
+	}
+	mux.HandleFunc("POST /v1/jobs", func(w http.ResponseWriter, r *http.Request) {
+		var spec job.Spec
+		_ = json.NewDecoder(r.Body).Decode(&spec)
+		if err := spec.Check([]string{"python"}, job.DefaultMaximums); err != nil {
+			p := producer.NewProblem(http.StatusUnprocessableEntity, producer.CodeInvalid, "fields are wrong")
+			errors.As(err, &p.Errors)
+			w.Header().Set("Content-Type", producer.ProblemMediaType)
+			answer(w, p.Status, p)
+			return
+		}
+		answer(w, http.StatusAccepted, record)
+	})
+	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, result) })
+	mux.HandleFunc("GET "+path+"/artifacts/squares.csv", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "2,4\n3,9\n")
+	})
+	srv := httptest.NewServer(mux)
+	exampleServers = append(exampleServers, srv)
+	return srv.URL
+}
