@@ -134,7 +134,7 @@ func openBeneath(root string, e entry) (*os.File, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	if problem := kindProblem(st.Mode, uint64(st.Nlink)); problem != "" || st.Size != e.size {
+	if problem := kindProblem(st.Mode, uint64(st.Nlink)); problem != "" || st.Size != e.size { //nolint:unconvert // it is 32 bits wide on arm64
 		unix.Close(fd)
 		return nil, errors.New("it changed")
 	}

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/glovebox-run/glovebox/internal/agentwire"
-	"github.com/glovebox-run/glovebox/job"
 )
 
 // sum is a file as the job was given it.
@@ -101,10 +100,7 @@ func (in *inputs) failed(err error) error {
 	return nil
 }
 
-func (in *inputs) stdinData(p []byte) error {
-	in.words.Write(p)
-	return nil
-}
+func (in *inputs) stdinData(p []byte) { in.words.Write(p) }
 
 // finish hands stdin over as a sealed file: it needs no flow control, may be read
 // again, and can't be grown or changed.
@@ -133,7 +129,7 @@ func (in *inputs) finish() error {
 }
 
 // snapshot adds what is there now to what the job was given.
-func (in *inputs) snapshot(limits job.Limits) error {
+func (in *inputs) snapshot() error {
 	w, err := walk(in.root)
 	if err != nil {
 		return err

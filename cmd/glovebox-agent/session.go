@@ -87,7 +87,7 @@ func (s *session) receive() error {
 		case agentwire.TypeFileData:
 			err = s.inputs.data(f.Payload)
 		case agentwire.TypeStdinData:
-			err = s.inputs.stdinData(f.Payload)
+			s.inputs.stdinData(f.Payload)
 		case agentwire.TypeGo:
 			return s.inputs.finish()
 		}
@@ -178,7 +178,7 @@ func (s *session) compile(start agentwire.Start) (ok bool, err error) {
 	if compiled.ExitCode != 0 {
 		return false, nil
 	}
-	return true, asJob(func() error { return s.inputs.snapshot(start.Limits) })
+	return true, asJob(s.inputs.snapshot)
 }
 
 // program runs the program.

@@ -114,8 +114,14 @@ func TestOpenBeneath(t *testing.T) {
 	}
 	f.Close()
 	for _, e := range []entry{
-		{name: "dir/f", size: 4}, {name: "file", size: 4}, {name: "abs", size: 4}, {name: "fifo"},
-		{name: "real"}, {name: "none"}, {name: "real/f", size: 5}, {name: "real/f/x"},
+		{name: "dir/f", size: 4},
+		{name: "file", size: 4},
+		{name: "abs", size: 4},
+		{name: "fifo"},
+		{name: "real"},
+		{name: "none"},
+		{name: "real/f", size: 5},
+		{name: "real/f/x"},
 	} {
 		if f, err := openBeneath(root, e); err == nil {
 			f.Close()

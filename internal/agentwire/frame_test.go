@@ -34,7 +34,7 @@ func TestFrames(t *testing.T) {
 			t.Errorf("frame %d: got %s of %d bytes, %v, want %s of %d", i, f.Type, len(f.Payload), err, want.t, want.n)
 		}
 	}
-	if _, err := r.Next(); err != io.EOF {
+	if _, err := r.Next(); !errors.Is(err, io.EOF) {
 		t.Errorf("got %v, want io.EOF between frames", err)
 	}
 }

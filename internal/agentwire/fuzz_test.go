@@ -25,7 +25,7 @@ func FuzzFromAgent(f *testing.F) {
 		for {
 			frame, err := r.Next()
 			if err != nil {
-				if err != io.EOF && !errors.Is(err, ErrProtocol) {
+				if !errors.Is(err, io.EOF) && !errors.Is(err, ErrProtocol) {
 					t.Fatalf("got %v, want io.EOF or ErrProtocol", err)
 				}
 				return
@@ -63,7 +63,7 @@ func FuzzFromHost(f *testing.F) {
 		for {
 			frame, err := r.Next()
 			if err != nil {
-				if err != io.EOF && !errors.Is(err, ErrProtocol) {
+				if !errors.Is(err, io.EOF) && !errors.Is(err, ErrProtocol) {
 					t.Fatalf("got %v, want io.EOF or ErrProtocol", err)
 				}
 				return

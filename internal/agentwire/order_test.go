@@ -29,6 +29,7 @@ var filled = job.Limits{Artifacts: 2, ArtifactMB: 1, OutputKB: 1}.Filled(job.Lim
 
 // The frames of a good session, by short names.
 func agentFrames(t *testing.T) map[string]Frame {
+	t.Helper()
 	return map[string]Frame{
 		"ready":      frame(t, TypeReady, Ready{Protocol: Version, Kernel: "Linux version 4.19.0-gvisor"}),
 		"old ready":  frame(t, TypeReady, Ready{Protocol: Version + 1}),
@@ -82,19 +83,42 @@ func TestFromAgent(t *testing.T) {
 		{frames: "ready,compiled,!compiled", compile: true},
 		{frames: "ready,!compiled"},
 		{frames: "ready,!compiling"},
-		{frames: "!started"}, {frames: "!out"}, {frames: "!end"}, {frames: "!exit"}, {frames: "!a"},
-		{frames: "!old ready"}, {frames: "!no json"}, {frames: "!two json"}, {frames: "!new field"},
-		{frames: "ready,!ready"}, {frames: "ready,!out"}, {frames: "ready,!end"},
-		{frames: "ready,started,!started"}, {frames: "ready,started,!a"}, {frames: "ready,started,!end"}, {frames: "ready,started,!skip"},
-		{frames: "ready,started,exit,!exit"}, {frames: "ready,started,exit,!out"},
-		{frames: "ready,started,!exit 256"}, {frames: "ready,started,!exit why"}, {frames: "ready,started,!exit sig"}, {frames: "ready,started,!exit time"},
+		{frames: "!started"},
+		{frames: "!out"},
+		{frames: "!end"},
+		{frames: "!exit"},
+		{frames: "!a"},
+		{frames: "!old ready"},
+		{frames: "!no json"},
+		{frames: "!two json"},
+		{frames: "!new field"},
+		{frames: "ready,!ready"},
+		{frames: "ready,!out"},
+		{frames: "ready,!end"},
+		{frames: "ready,started,!started"},
+		{frames: "ready,started,!a"},
+		{frames: "ready,started,!end"},
+		{frames: "ready,started,!skip"},
+		{frames: "ready,started,exit,!exit"},
+		{frames: "ready,started,exit,!out"},
+		{frames: "ready,started,!exit 256"},
+		{frames: "ready,started,!exit why"},
+		{frames: "ready,started,!exit sig"},
+		{frames: "ready,started,!exit time"},
 		{frames: "ready,started,out 1k,err,!out"},
-		{frames: "ready,started,exit,!data"}, {frames: "ready,started,exit,!a end"},
-		{frames: "ready,started,exit,a,!a end"}, {frames: "ready,started,exit,a,data,!data 1"}, {frames: "ready,started,exit,a,!b"},
+		{frames: "ready,started,exit,!data"},
+		{frames: "ready,started,exit,!a end"},
+		{frames: "ready,started,exit,a,!a end"},
+		{frames: "ready,started,exit,a,data,!data 1"},
+		{frames: "ready,started,exit,a,!b"},
 		{frames: "ready,started,exit,a,data,a end,!a"},
 		{frames: "ready,started,exit,a,data,a end,b,a end,!c"},
-		{frames: "ready,started,exit,!../x"}, {frames: "ready,started,exit,!huge"}, {frames: "ready,started,exit,!negative"},
-		{frames: "fault,!ready"}, {frames: "ready,fault,!end"}, {frames: "ready,started,out,fault"},
+		{frames: "ready,started,exit,!../x"},
+		{frames: "ready,started,exit,!huge"},
+		{frames: "ready,started,exit,!negative"},
+		{frames: "fault,!ready"},
+		{frames: "ready,fault,!end"},
+		{frames: "ready,started,out,fault"},
 	}
 	known := agentFrames(t)
 	for _, tt := range tests {
@@ -152,6 +176,7 @@ func TestFromAgentCounts(t *testing.T) {
 }
 
 func hostFrames(t *testing.T) map[string]Frame {
+	t.Helper()
 	start := Start{Protocol: Version, Command: []string{"x"}, Limits: filled}
 	none, old := start, start
 	none.Limits.WallMS, old.Protocol = 0, Version+1

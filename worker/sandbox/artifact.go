@@ -26,7 +26,7 @@ func (s *session) artifact(ctx context.Context, a agentwire.ArtifactBegin) error
 
 // artifactReader reads one artifact's bytes, and grants them again as they are read.
 type artifactReader struct {
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // an io.Reader has no other way to be cancelled
 	session *session
 	frame   agentwire.Frame
 	left    []byte

@@ -45,8 +45,8 @@ func (p *Podman) attach(ctx context.Context, name string) (*stream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("attach to container: %w", err)
 	}
-	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
-	s, err := upgrade(conn, name)
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	s, err := upgrade(ctx, conn, name)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -57,11 +57,11 @@ func (p *Podman) attach(ctx context.Context, name string) (*stream, error) {
 	return s, nil
 }
 
-func upgrade(conn net.Conn, name string) (*stream, error) {
+func upgrade(ctx context.Context, conn net.Conn, name string) (*stream, error) {
 	// No detach keys: with the default ones, a byte 0x10 in the stream is held back.
 	query := url.Values{"stdin": {"true"}, "stdout": {"true"}, "stderr": {"true"}, "stream": {"true"}, "detachKeys": {""}}
 	api := version.APIVersion[version.Libpod][version.CurrentAPI]
-	request, err := http.NewRequest(http.MethodPost, fmt.Sprintf("http://d/v%d.%d.%d/libpod/containers/%s/attach?%s",
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://d/v%d.%d.%d/libpod/containers/%s/attach?%s",
 		api.Major, api.Minor, api.Patch, url.PathEscape(name), query.Encode()), nil)
 	if err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ func BenchmarkCold(b *testing.B) {
 		b.ReportMetric(float64(sum.Exited)/n, "ms-exited")
 	})
 	b.Run("podman-run", func(b *testing.B) {
-		dir, err := os.MkdirTemp("", "gb")
+		dir, err := os.MkdirTemp("", "gb") //nolint:usetesting // podman has to reach it
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func BenchmarkCold(b *testing.B) {
 			b.Fatal(err)
 		}
 		for b.Loop() {
-			cmd := exec.Command("podman", "run", "--rm", "--read-only", "--network", "none", "-v", main+":/main.py:ro", suite.image, "python3", "/main.py")
+			cmd := exec.CommandContext(b.Context(), "podman", "run", "--rm", "--read-only", "--network", "none", "-v", main+":/main.py:ro", suite.image, "python3", "/main.py")
 			cmd.Env = append(cmd.Environ(), podmanEnv()...)
 			if out, err := cmd.CombinedOutput(); err != nil {
 				b.Fatalf("%v: %s", err, out)

@@ -43,7 +43,7 @@ func (p *Podman) create(ctx context.Context, program Program, imageID string) (s
 	p.running[name] = true
 	p.mu.Unlock()
 	if _, err := containers.CreateWithSpec(p.with(ctx), p.spec(name, program, imageID), nil); err != nil {
-		p.remove(name) // the service may have made it all the same
+		p.remove(name) //nolint:contextcheck // a container goes whatever became of its run; the service may have made it all the same
 		return "", fmt.Errorf("create container: %w", err)
 	}
 	return name, nil

@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os/exec"
 	"slices"
 	"strings"
@@ -170,7 +171,7 @@ USER nobody
 WORKDIR /nowhere
 `
 	tag := "localhost/glovebox-test/hostile:" + strings.ToLower(instance)
-	cmd := exec.Command("podman", "build", "-q", "--isolation=chroot", "--format", "docker", "-t", tag, "-f", "-", t.TempDir())
+	cmd := exec.CommandContext(t.Context(), "podman", "build", "-q", "--isolation=chroot", "--format", "docker", "-t", tag, "-f", "-", t.TempDir())
 	cmd.Env = append(cmd.Environ(), podmanEnv()...)
 	cmd.Stdin = strings.NewReader(file)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -223,7 +224,9 @@ func TestAgentEnvironment(t *testing.T) {
 	}
 	out, err := podman("inspect", "--format", "{{range .Config.Env}}{{println .}}{{end}}", id)
 	cancel()
-	<-done
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +242,7 @@ func TestAnnotatedImage(t *testing.T) {
 	t.Parallel()
 	p := open(t)
 	tag := "localhost/glovebox-test/annotated:" + strings.ToLower(instance)
-	cmd := exec.Command("podman", "build", "-q", "--isolation=chroot", "--format", "oci", "--annotation", "io.podman.annotations.checkpoint.runtime.name=crun", "-t", tag, "-f", "-", t.TempDir())
+	cmd := exec.CommandContext(t.Context(), "podman", "build", "-q", "--isolation=chroot", "--format", "oci", "--annotation", "io.podman.annotations.checkpoint.runtime.name=crun", "-t", tag, "-f", "-", t.TempDir())
 	cmd.Env = append(cmd.Environ(), podmanEnv()...)
 	cmd.Stdin = strings.NewReader("FROM " + suite.image + "\n")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,7 +42,7 @@ func (*printSink) Stderr([]byte) error   { return nil }
 func TestLostWorker(t *testing.T) {
 	t.Parallel()
 	p := open(t)
-	helper := exec.Command("/proc/self/exe", "-test.run=^TestLostWorkerHelper$", "-test.v")
+	helper := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestLostWorkerHelper$", "-test.v")
 	helper.Env = append(os.Environ(), "GLOVEBOX_TEST_LOST_SOCKET="+suite.socket, "GLOVEBOX_TEST_LOST_INSTANCE="+instance, "GLOVEBOX_TEST_LOST_IMAGE="+suite.image)
 	helper.Stderr = os.Stderr
 	out, err := helper.StdoutPipe()
@@ -62,7 +61,9 @@ func TestLostWorker(t *testing.T) {
 	if err := helper.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	helper.Wait() // killed: always an error
+	if err := helper.Wait(); err == nil {
+		t.Error("the killed worker ended well")
+	}
 
 	state := func() string {
 		s, err := podman("ps", "-a", "--filter", "label=run.glovebox.job=lost", "--filter", "label=run.glovebox.instance="+instance, "--format", "{{.State}}")
@@ -129,7 +130,7 @@ func TestLostSandbox(t *testing.T) {
 func TestFailsClosed(t *testing.T) {
 	t.Parallel()
 	gbtest.Require(t, "podman")
-	dir, err := os.MkdirTemp("", "gb")
+	dir, err := os.MkdirTemp("", "gb") //nolint:usetesting // a socket's path is short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,20 +140,24 @@ func TestFailsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	socket := filepath.Join(dir, "podman.sock")
-	cmd := exec.Command("podman", "system", "service", "-t", "0", "unix://"+socket)
+	cmd := exec.CommandContext(t.Context(), "podman", "system", "service", "-t", "0", "unix://"+socket)
 	cmd.Env = append(append(os.Environ(), podmanEnv()...), "CONTAINERS_CONF="+conf)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	// t.Context ends before the clean-ups, and the service with it.
+	t.Cleanup(func() {
+		if err := cmd.Wait(); err == nil {
+			t.Error("the killed service ended well")
+		}
+	})
 	config := sandbox.Config{Socket: socket, Agent: "/agent", Instance: "i", Worker: "w"}
 	deadline := time.Now().Add(20 * time.Second)
-	for c, err := net.Dial("unix", socket); err != nil; c, err = net.Dial("unix", socket) {
+	for !listens(t.Context(), socket) {
 		if time.Now().After(deadline) {
-			t.Fatal(err)
+			t.Fatal("podman's service does not listen")
 		}
 		time.Sleep(20 * time.Millisecond)
-		_ = c
 	}
 	p, err := sandbox.Open(t.Context(), config)
 	if !errors.Is(err, sandbox.ErrUnavailable) || !strings.Contains(fmt.Sprint(err), "crun") {

@@ -28,32 +28,32 @@ var suite struct {
 }
 
 // open returns the suite's Podman, which lives until the end of the last test.
-func open(t testing.TB) *sandbox.Podman {
-	t.Helper()
-	gbtest.Require(t, "podman")
+func open(tb testing.TB) *sandbox.Podman {
+	tb.Helper()
+	gbtest.Require(tb, "podman")
 	suite.once.Do(func() {
-		suite.socket = service(t)
-		suite.podman = openAs(t, "suite")
-		suite.image = pythonImage(t)
+		suite.socket = service(tb)
+		suite.podman = openAs(tb, "suite")
+		suite.image = pythonImage(tb)
 	})
 	if suite.podman == nil || suite.image == "" {
-		t.Fatal("the sandbox suite could not be set up; the first test says why")
+		tb.Fatal("the sandbox suite could not be set up; the first test says why")
 	}
 	return suite.podman
 }
 
-func openAs(t testing.TB, worker string) *sandbox.Podman {
-	t.Helper()
+func openAs(tb testing.TB, worker string) *sandbox.Podman {
+	tb.Helper()
 	agent := os.Getenv("GLOVEBOX_TEST_AGENT")
 	if agent == "" {
 		agent = filepath.Join(gbtest.ToolsDir, "glovebox-agent")
 	}
-	p, err := sandbox.Open(t.Context(), sandbox.Config{
+	p, err := sandbox.Open(tb.Context(), sandbox.Config{
 		Socket: suite.socket, Agent: agent, Instance: instance, Worker: worker,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return p
 }
@@ -130,18 +130,18 @@ func (k *kept) names() string {
 }
 
 // run runs the program; Glovebox must not fail.
-func run(t testing.TB, p sandbox.Program) (sandbox.Outcome, *kept) {
-	t.Helper()
+func run(tb testing.TB, p sandbox.Program) (sandbox.Outcome, *kept) {
+	tb.Helper()
 	k := &kept{keepBytes: true}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Minute)
 	defer cancel()
-	podman := open(t)
+	podman := open(tb)
 	if p.Image == "" {
 		p.Image = suite.image
 	}
 	o, err := podman.Run(ctx, p, k)
 	if err != nil {
-		t.Fatalf("%v\nstderr: %s", err, k.stderr.String())
+		tb.Fatalf("%v\nstderr: %s", err, k.stderr.String())
 	}
 	return o, k
 }

@@ -68,7 +68,7 @@ func (c Config) withDefaults() (Config, error) {
 // Podman runs programs. It may be used by many goroutines at once.
 type Podman struct {
 	config     Config
-	conn       context.Context // carries the bindings' connection, as they want it
+	conn       context.Context //nolint:containedctx // the bindings keep their connection in one
 	http       *bindings.Connection
 	ociRuntime string
 	images     imageCache
@@ -177,8 +177,8 @@ func (p *Podman) with(ctx context.Context) context.Context {
 }
 
 type connected struct {
-	context.Context
-	conn context.Context
+	context.Context                 //nolint:containedctx // it is a context
+	conn            context.Context //nolint:containedctx // and looks into another
 }
 
 func (c connected) Value(key any) any {

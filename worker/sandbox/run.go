@@ -37,18 +37,24 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	// Podman answers in time, or the program is better tried elsewhere.
-	startCtx, started := context.WithTimeoutCause(ctx, p.config.StartTimeout, errSlowStart)
+	startCtx, started := context.WithTimeout(ctx, p.config.StartTimeout)
 	defer started()
+	slow := func(err error) error {
+		if startCtx.Err() != nil && ctx.Err() == nil {
+			return errors.Join(errSlowStart, err)
+		}
+		return err
+	}
 	image, err := p.image(startCtx, program.Image)
 	if err != nil {
-		return Outcome{}, err
+		return Outcome{}, slow(err)
 	}
 	name, err := p.create(startCtx, program, image.id)
 	if err != nil {
-		return Outcome{}, err
+		return Outcome{}, slow(err)
 	}
 	// Once, and at once when ctx ends: a sink that blocks must not keep a sandbox alive.
-	remove := sync.OnceFunc(func() { p.remove(name) })
+	remove := sync.OnceFunc(func() { p.remove(name) }) //nolint:contextcheck // a container goes whatever became of its run
 	defer remove()
 	defer context.AfterFunc(ctx, remove)()
 
@@ -58,7 +64,7 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 	s.outcome.Timing.Created = time.Since(began)
 
 	if s.stream, err = p.attach(startCtx, name); err != nil {
-		return Outcome{}, err
+		return Outcome{}, slow(err)
 	}
 	s.out = agentwire.NewWriter(s.stream)
 	s.outcome.Timing.Attached = time.Since(began)
@@ -69,7 +75,7 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 	defer context.AfterFunc(ctx, func() { s.stream.Close() })()
 
 	if err := containers.Start(p.with(startCtx), name, nil); err != nil {
-		return Outcome{}, fmt.Errorf("start container: %w", err)
+		return Outcome{}, slow(fmt.Errorf("start container: %w", err))
 	}
 	s.outcome.Timing.Running = time.Since(began)
 	var overMemory atomic.Int64

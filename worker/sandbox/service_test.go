@@ -1,6 +1,8 @@
 package sandbox_test
 
 import (
+	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -24,6 +26,10 @@ var instance = "test-" + rand.Text()
 // podmanService is the suite's own; a test's process would end with that test.
 var podmanService *exec.Cmd
 
+// serviceSays is what it complains about: shown when a test has failed, because every
+// sandbox that is destroyed gives it reason to.
+var serviceSays bytes.Buffer
+
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if suite.podman != nil {
@@ -34,8 +40,13 @@ func TestMain(m *testing.M) {
 		}
 	}
 	if podmanService != nil {
-		podmanService.Process.Kill()
-		podmanService.Wait()
+		if err := podmanService.Process.Kill(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		_ = podmanService.Wait() // killed: always an error
+		if code != 0 {
+			fmt.Fprintf(os.Stderr, "podman's service said:\n%s", serviceSays.String())
+		}
 		os.RemoveAll(filepath.Dir(suite.socket))
 	}
 	if code == 0 && suite.podman != nil {
@@ -52,7 +63,7 @@ func podmanEnv() []string { return gbtest.PodmanEnv() }
 
 // podman runs a podman command as the service does.
 func podman(args ...string) (string, error) {
-	cmd := exec.Command("podman", args...)
+	cmd := exec.CommandContext(context.Background(), "podman", args...)
 	cmd.Env = append(os.Environ(), podmanEnv()...)
 	out, err := cmd.Output()
 	return strings.TrimSpace(string(out)), err
@@ -66,42 +77,50 @@ func containersLeft() string {
 	return out
 }
 
-func service(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "gb")
+func service(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "gb") //nolint:usetesting // it outlives the first test
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	socket := filepath.Join(dir, "podman.sock")
-	podmanService = exec.Command("podman", "system", "service", "-t", "0", "unix://"+socket)
+	podmanService = exec.CommandContext(context.Background(), "podman", "system", "service", "-t", "0", "unix://"+socket)
 	podmanService.Env = append(os.Environ(), podmanEnv()...)
-	podmanService.Stderr = os.Stderr
+	podmanService.Stderr = &serviceSays
 	if err := podmanService.Start(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if c, err := net.Dial("unix", socket); err == nil {
-			c.Close()
+		if listens(tb.Context(), socket) {
 			return socket
 		}
 	}
-	t.Fatal("podman's service does not listen")
+	tb.Fatal("podman's service does not listen")
 	return ""
 }
 
+// listens reports whether something answers at the socket.
+func listens(ctx context.Context, socket string) bool {
+	c, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+	if err == nil {
+		c.Close()
+	}
+	return err == nil
+}
+
 // pythonImage is the newest image of the python runtime.
-func pythonImage(t testing.TB) string {
-	t.Helper()
+func pythonImage(tb testing.TB) string {
+	tb.Helper()
 	out, err := podman("images", "--format", "json", "--filter", "reference=localhost/glovebox/python")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var images []struct{ Names []string }
 	if err := json.Unmarshal([]byte(out), &images); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if len(images) == 0 || len(images[0].Names) == 0 {
-		t.Fatal("no python runtime image: run infra/setup.sh")
+		tb.Fatal("no python runtime image: run infra/setup.sh")
 	}
 	return images[0].Names[0]
 }

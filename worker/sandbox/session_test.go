@@ -30,9 +30,17 @@ type rogue struct {
 
 // Write puts the header of Podman's stdout before what it is given.
 func (r *rogue) Write(p []byte) (int, error) {
-	header := [8]byte{streamStdout}
+	r.raw(streamStdout, string(p))
+	return len(p), nil
+}
+
+// raw writes to one of Podman's channels. That the other end is closed is for it to say.
+func (r *rogue) raw(channel byte, p string) {
+	header := [8]byte{channel}
 	binary.BigEndian.PutUint32(header[4:], uint32(len(p)))
-	return r.conn.Write(append(header[:], p...))
+	if _, err := r.conn.Write(append(header[:], p...)); err != nil && !errors.Is(err, io.ErrClosedPipe) {
+		r.t.Error(err)
+	}
 }
 
 func (r *rogue) send(t agentwire.Type, v any) {
@@ -139,7 +147,7 @@ func TestRogueAgent(t *testing.T) {
 			r.send(agentwire.TypeReady, agentwire.Ready{Protocol: 9, Kernel: "Linux version 4.19.0-gvisor"})
 		}, err: agentwire.ErrProtocol},
 		{name: "gone before the end", act: func(r *rogue) { r.exited(); r.conn.Close() }, err: errNoEnd},
-		{name: "gone inside a frame", act: func(r *rogue) { r.started(); r.Write([]byte{70, 0, 0}); r.conn.Close() }, err: errNoEnd},
+		{name: "gone inside a frame", act: func(r *rogue) { r.started(); r.raw(streamStdout, "\x46\x00"); r.conn.Close() }, err: errNoEnd},
 		{name: "fault", act: func(r *rogue) { r.ready(); r.send(agentwire.TypeFault, agentwire.Fault{Message: "no cgroups"}) }, says: "agent: no cgroups"},
 		{name: "fault at once", act: func(r *rogue) { r.send(agentwire.TypeFault, agentwire.Fault{Message: "not gVisor"}) }, says: "agent: not gVisor"},
 		{name: "never ends the program", act: func(r *rogue) { r.started() }, want: job.TimedOut},
@@ -170,10 +178,9 @@ func TestRogueAgent(t *testing.T) {
 		}, says: "nobody asked"},
 		{name: "Podman's own error", act: func(r *rogue) {
 			r.started()
-			header := [8]byte{streamError, 0, 0, 0, 0, 0, 0, 4}
-			r.conn.Write(append(header[:], "oops"...))
+			r.raw(streamError, "oops")
 		}, says: "oops"},
-		{name: "no such channel", act: func(r *rogue) { r.conn.Write([]byte{9, 0, 0, 0, 0, 0, 0, 1}) }, says: "no channel 9"},
+		{name: "no such channel", act: func(r *rogue) { r.raw(9, "") }, says: "no channel 9"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -198,14 +205,12 @@ func TestComplaint(t *testing.T) {
 	t.Parallel()
 	here, there := net.Pipe()
 	s := &stream{Conn: here, r: bufio.NewReader(here)}
+	agent := &rogue{t: t, conn: there}
 	go func() {
 		defer there.Close()
 		for range 3 {
-			header := [8]byte{streamStderr}
-			binary.BigEndian.PutUint32(header[4:], 3000)
-			there.Write(append(header[:], make([]byte, 3000)...))
-			header = [8]byte{streamStdout, 0, 0, 0, 0, 0, 0, 2}
-			there.Write(append(header[:], "ok"...))
+			agent.raw(streamStderr, strings.Repeat("x", 3000))
+			agent.raw(streamStdout, "ok")
 		}
 	}()
 	got, err := io.ReadAll(s)

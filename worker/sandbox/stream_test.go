@@ -72,6 +72,7 @@ func (w *watchingSink) Artifact(_ context.Context, name string, size int64, r io
 }
 
 func resident(t *testing.T) int64 {
+	t.Helper()
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
 		t.Fatal(err)
