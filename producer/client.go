@@ -62,7 +62,7 @@ func Open(ctx context.Context, c Config) (*Client, error) {
 		objects.Close()
 		return nil, err
 	}
-	client, err := New(c, records, objects)
+	client, err := New(c, records, objects) //nolint:contextcheck // the Client outlives ctx
 	if err != nil {
 		objects.Close()
 		return nil, errors.Join(err, records.Close())

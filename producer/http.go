@@ -128,7 +128,7 @@ func (h *HTTP) Open(ctx context.Context, id, path string) (*Download, error) {
 	if !ok && path != Stdout && path != Stderr || !isJobID(id) || job.CheckName(name) != "" {
 		return nil, ErrNotFound // "..", say, would mean another URL
 	}
-	res, err := h.do(ctx, http.MethodGet, jobPath(id)+"/"+escapePath(path), 0, nil)
+	res, err := h.do(ctx, http.MethodGet, jobPath(id)+"/"+escapePath(path), 0, nil) //nolint:bodyclose // the caller closes the Download
 	if err != nil {
 		return nil, err
 	}

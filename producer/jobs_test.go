@@ -50,6 +50,7 @@ func TestJobs(t *testing.T) {
 }
 
 func overHTTP(t *testing.T, w *producertest.World, tenant string) producer.Jobs {
+	t.Helper()
 	a, err := api.New(api.Config{
 		Client: w.Client, Links: w.Links, Tokens: map[api.TokenHash]string{api.HashToken("token"): tenant},
 	})

@@ -131,12 +131,6 @@ func (b *bench) receiver(t *testing.T, answer func(n int, w http.ResponseWriter,
 	return rec
 }
 
-func (r *receiver) count() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.ids)
-}
-
 // same checks that every message had this id and one body, and returns the body.
 func (r *receiver) same(t *testing.T, id string, n int) []byte {
 	t.Helper()

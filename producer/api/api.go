@@ -52,7 +52,7 @@ type API struct {
 	ready     readiness
 
 	// draining ends when waits are no longer worth it.
-	draining context.Context
+	draining context.Context //nolint:containedctx // it is a switch of the API, not a request's
 	drain    context.CancelFunc
 }
 
@@ -129,6 +129,8 @@ func (a *API) Serve(ctx context.Context, l net.Listener) error {
 	if err != nil {
 		err = errors.Join(fmt.Errorf("end API: requests were cut off: %w", err), srv.Close())
 	}
-	<-served
+	if served := <-served; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, fmt.Errorf("serve API: %w", served))
+	}
 	return err
 }

@@ -164,12 +164,7 @@ func (w *walker) object(t reflect.Type, prefix string) error {
 			return err
 		}
 		name := token.(string)
-		inside, known := t, t.Kind() == reflect.Map
-		if known {
-			inside = t.Elem()
-		} else {
-			inside, known = fieldType(t, name)
-		}
+		inside, known := fieldType(t, name)
 		switch {
 		case !known:
 			err = errors.Join(w.fault(prefix+name, nil, "is not a known field", strings.Join(fieldNames(t), ", ")), w.skip())
@@ -238,7 +233,11 @@ func (w *walker) end() error {
 	return err
 }
 
+// fieldType is the type of what a struct or map holds under that name.
 func fieldType(t reflect.Type, name string) (reflect.Type, bool) {
+	if t.Kind() == reflect.Map {
+		return t.Elem(), true
+	}
 	for f := range t.Fields() {
 		if jsonName(f) == name {
 			return f.Type, true

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -55,9 +56,10 @@ func (a *API) record(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		seen := &watchedWriter{ResponseWriter: w}
+		ctx := r.Context()
 		defer func() {
-			a.log.InfoContext(r.Context(), "request", "method", clip(r.Method), "path", clip(r.URL.Path), "status", seen.status,
-				"bytes", seen.bytes, "ms", time.Since(start).Milliseconds(), "request_id", requestID(r.Context()))
+			a.log.InfoContext(ctx, "request", "method", clip(r.Method), "path", clip(r.URL.Path), "status", seen.status,
+				"bytes", seen.bytes, "ms", time.Since(start).Milliseconds(), "request_id", requestID(ctx))
 		}()
 		next.ServeHTTP(seen, r)
 	})
@@ -66,21 +68,22 @@ func (a *API) record(next http.Handler) http.Handler {
 // recover answers for a handler that panicked.
 func (a *API) recover(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := r.Context()
 		defer func() {
 			v := recover()
 			if v == nil {
 				return
 			}
-			if v == http.ErrAbortHandler {
+			if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(v)
 			}
-			a.log.ErrorContext(r.Context(), "handler panicked", "request_id", requestID(r.Context()),
+			a.log.ErrorContext(ctx, "handler panicked", "request_id", requestID(ctx),
 				"panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 			if seen, ok := w.(*watchedWriter); ok && seen.status != 0 {
 				panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 			}
 			writeProblem(w, producer.NewProblem(http.StatusInternalServerError, producer.CodeInternal,
-				"Glovebox has a fault; its operator finds it under request id "+requestID(r.Context())))
+				"Glovebox has a fault; its operator finds it under request id "+requestID(ctx)))
 		}()
 		next.ServeHTTP(w, r)
 	})

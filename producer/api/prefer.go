@@ -34,7 +34,7 @@ func preferredWait(prefer string, most time.Duration) time.Duration {
 func (a *API) wait(ctx context.Context, client *producer.Client, id string, d time.Duration) (producer.Job, error) {
 	waiting, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	defer context.AfterFunc(a.draining, cancel)()
+	defer context.AfterFunc(a.draining, cancel)() //nolint:contextcheck // it ends the wait, beside ctx
 	j, err := client.Wait(waiting, id)
 	if waiting.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
 		return client.Get(ctx, id)

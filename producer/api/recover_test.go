@@ -15,7 +15,7 @@ func TestRecover(t *testing.T) {
 	a := &API{log: slog.New(slog.NewTextHandler(&log, nil))}
 	h := a.identify(a.record(a.recover(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("oh no") }))))
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/x?token=secret", http.NoBody))
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/x?token=secret", http.NoBody))
 	if w.Code != 500 || !strings.Contains(w.Body.String(), "urn:glovebox:problem:internal") || strings.Contains(w.Body.String(), "oh no") {
 		t.Errorf("got %d %s, want a problem that says nothing of the fault", w.Code, w.Body)
 	}
