@@ -43,7 +43,7 @@ func (p *Podman) create(ctx context.Context, program Program, imageID string) (s
 	p.running[name] = true
 	p.mu.Unlock()
 	if _, err := containers.CreateWithSpec(p.with(ctx), p.spec(name, program, imageID), nil); err != nil {
-		p.remove(name) //nolint:contextcheck // a container goes whatever became of its run; the service may have made it all the same
+		p.remove(name, lateCreate) //nolint:contextcheck // a container goes whatever became of its run
 		return "", fmt.Errorf("create container: %w", err)
 	}
 	return name, nil
@@ -126,31 +126,40 @@ func tmpfs(path string, sizeMB int64, mode string) spec.Mount {
 	}
 }
 
+// lateCreate is for how long the service may go on with a creation that was given up.
+const lateCreate = 3 * time.Second
+
 // remove destroys the container, now and with force, in the background: nobody waits
 // for it but Close. It is tried again until the container is gone; what even that
-// leaves, Reap finds.
-func (p *Podman) remove(name string) {
+// leaves, Reap finds. A container that may not exist yet is removed once more later.
+func (p *Podman) remove(name string, again time.Duration) {
 	p.removals.Go(func() {
 		defer func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			delete(p.running, name)
 		}()
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		var err error
-		for pause := 50 * time.Millisecond; ; pause *= 2 {
-			if err = p.removeOnce(ctx, name); err == nil {
-				return
-			}
-			select {
-			case <-time.After(pause):
-			case <-ctx.Done():
-				p.config.Log.Error("remove container", "container", name, "error", err)
-				return
-			}
+		p.removeSurely(name)
+		if again > 0 {
+			time.Sleep(again)
+			p.removeSurely(name)
 		}
 	})
+}
+
+func (p *Podman) removeSurely(name string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for pause := 50 * time.Millisecond; ; pause *= 2 {
+		err := p.removeOnce(ctx, name)
+		if err == nil {
+			return
+		}
+		if !sleep(ctx, pause) {
+			p.config.Log.Error("remove container", "container", name, "error", err)
+			return
+		}
+	}
 }
 
 func (p *Podman) removeOnce(ctx context.Context, name string) error {

@@ -54,7 +54,7 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 		return Outcome{}, slow(err)
 	}
 	// Once, and at once when ctx ends: a sink that blocks must not keep a sandbox alive.
-	remove := sync.OnceFunc(func() { p.remove(name) }) //nolint:contextcheck // a container goes whatever became of its run
+	remove := sync.OnceFunc(func() { p.remove(name, 0) }) //nolint:contextcheck // a container goes whatever became of its run
 	defer remove()
 	defer context.AfterFunc(ctx, remove)()
 

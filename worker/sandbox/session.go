@@ -54,10 +54,10 @@ func (s *session) read() {
 	for {
 		f, err := frames.Next()
 		if err != nil {
-			if errors.Is(err, io.EOF) || errors.Is(err, agentwire.ErrProtocol) && !errors.Is(err, io.EOF) {
-				err = errors.Join(errNoEnd, err)
+			if errors.Is(err, io.EOF) {
+				err = nil // as a pipe's end is told; the sentence below says it better
 			}
-			s.events.end(err)
+			s.events.end(errors.Join(errNoEnd, err))
 			return
 		}
 		e := event{Frame: f, at: time.Now()}

@@ -152,6 +152,29 @@ func TestCancelWhileItRuns(t *testing.T) {
 	gone(t, "canceled", 3*time.Second)
 }
 
+// TestCancelAnytime: whatever step a cancel meets, Run returns within a second, and
+// TestMain finds no container left.
+func TestCancelAnytime(t *testing.T) {
+	t.Parallel()
+	podman := open(t)
+	for after := 5 * time.Millisecond; after < 400*time.Millisecond; after = after * 4 / 3 {
+		p := program("open('x', 'wb').write(bytes(8 << 20))")
+		p.Image = suite.image
+		ctx, cancel := context.WithCancel(t.Context())
+		canceled := make(chan time.Time, 1)
+		time.AfterFunc(after, func() { canceled <- time.Now(); cancel() })
+		_, err := podman.Run(ctx, p, &kept{})
+		returned := time.Now()
+		if took := returned.Sub(<-canceled); took > time.Second {
+			t.Errorf("a cancel after %v took %v", after, took)
+		}
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("a cancel after %v: %v", after, err)
+		}
+		cancel()
+	}
+}
+
 type signalSink struct {
 	kept
 	on chan struct{}
