@@ -18,6 +18,9 @@ const (
 	// outage is how long a Wait bears with a Redis or bucket that doesn't answer.
 	outage     = 30 * time.Second
 	retryDelay = 250 * time.Millisecond
+	// lookAgain is when a Wait that nobody woke looks for itself: Redis delivers a
+	// message at most once, and a connection that broke without a word brings none.
+	lookAgain = 15 * time.Second
 )
 
 // Get is [Jobs.Get].
@@ -115,7 +118,7 @@ func (c *Client) Wait(ctx context.Context, id string) (Job, error) {
 	var failing time.Time
 	for {
 		j, err := c.Get(ctx, id)
-		var again <-chan time.Time
+		delay := lookAgain
 		switch {
 		case ctx.Err() != nil:
 			return Job{}, ctx.Err()
@@ -123,17 +126,17 @@ func (c *Client) Wait(ctx context.Context, id string) (Job, error) {
 			return j, err
 		case err == nil:
 			failing = time.Time{}
-		case failing.IsZero():
-			failing = time.Now()
-			again = time.After(retryDelay)
-		case time.Since(failing) > outage:
+		case !failing.IsZero() && time.Since(failing) > outage:
 			return Job{}, err
 		default:
-			again = time.After(retryDelay)
+			delay = retryDelay
+			if failing.IsZero() {
+				failing = time.Now()
+			}
 		}
 		select {
 		case <-woken:
-		case <-again:
+		case <-time.After(delay):
 		case <-ctx.Done():
 			return Job{}, ctx.Err()
 		}
