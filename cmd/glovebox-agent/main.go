@@ -31,10 +31,13 @@ func main() {
 	}
 	os.Clearenv()
 	s := newSession(os.Stdin, os.Stdout)
+	code := 0
 	if err := s.run(); err != nil {
 		s.fault(err)
-		os.Exit(70)
+		code = 70
 	}
+	s.waitForWorker()
+	os.Exit(code)
 }
 
 // sealed returns the kernel's version, or why the agent is not where it has to be.

@@ -19,7 +19,8 @@ type session struct {
 	credit *agentwire.Credit
 	inputs *inputs
 	// killed is closed by a Kill frame.
-	killed chan struct{}
+	killed    chan struct{}
+	listening bool // listen runs, and is the one reader of in
 }
 
 func newSession(in io.Reader, out io.Writer) *session {
@@ -43,6 +44,7 @@ func (s *session) run() error {
 	if err := asJob(s.receive); err != nil {
 		return err
 	}
+	s.listening = true
 	go s.listen() // until the process exits: the end of stdin ends the sandbox
 
 	start := s.check.Start
@@ -130,6 +132,16 @@ func (s *session) listen() {
 			close(s.killed)
 		}
 	}
+}
+
+// waitForWorker waits until the worker has gone, which it does when it has read the
+// last frame: an attached stream may lose its last bytes when its container ends.
+func (s *session) waitForWorker() {
+	const patience = time.Minute // nobody should need it, but nothing may last for ever
+	if !s.listening {
+		go s.listen()
+	}
+	time.Sleep(patience)
 }
 
 // sendBulk sends p, as credit comes in.

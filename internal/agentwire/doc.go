@@ -28,6 +28,7 @@
 //	                                      ◀─ Exit {cause, code, usage}
 //	                                      ◀─ (ArtifactBegin ArtifactData… ArtifactEnd | Skipped)…
 //	                                      ◀─ End
+//	(closes the stream)                    ─▶
 //
 // A compile step that failed is followed by End. Fault may come at any time instead
 // of the rest: the agent, not the job, has failed. A stream that stops before End or

@@ -133,7 +133,7 @@ const lateCreate = 3 * time.Second
 // for it but Close. It is tried again until the container is gone; what even that
 // leaves, Reap finds. A container that may not exist yet is removed once more later.
 func (p *Podman) remove(name string, again time.Duration) {
-	p.removals.Go(func() {
+	p.background.Go(func() {
 		defer func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()

@@ -74,10 +74,11 @@ type Podman struct {
 	images     imageCache
 	unwatched  sync.Once
 
-	mu       sync.Mutex
-	running  map[string]bool // names of containers in use here
-	closed   bool
-	removals sync.WaitGroup
+	mu      sync.Mutex
+	running map[string]bool // names of containers in use here
+	closed  bool
+	// background is what a Run leaves behind and does not wait for: removals above all.
+	background sync.WaitGroup
 }
 
 // runtimes are the OCI runtimes that mean gVisor. Anything else is refused.
@@ -167,7 +168,7 @@ func (p *Podman) Close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	p.removals.Wait()
+	p.background.Wait()
 	p.http.Client.CloseIdleConnections()
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/containers/podman/v5/pkg/bindings/containers"
 )
@@ -16,6 +18,7 @@ func (p *Podman) Reap(ctx context.Context, alive func(worker string) bool) (int,
 	options := new(containers.ListOptions).WithAll(true).WithFilters(map[string][]string{
 		"label": {labelInstance + "=" + p.config.Instance},
 	})
+	before := p.inUse()
 	list, err := containers.List(p.with(ctx), options)
 	if err != nil {
 		return 0, fmt.Errorf("list containers: %w", err)
@@ -24,7 +27,12 @@ func (p *Podman) Reap(ctx context.Context, alive func(worker string) bool) (int,
 	var errs []error
 	for _, c := range list {
 		worker := c.Labels[labelWorker]
-		if worker == p.config.Worker && p.inUse(c.Names) || worker != p.config.Worker && alive(worker) {
+		if worker == p.config.Worker {
+			// What was in use before the listing and is not now was removed meanwhile.
+			if now := p.inUse(); slices.ContainsFunc(c.Names, func(name string) bool { return before[name] || now[name] }) {
+				continue
+			}
+		} else if alive(worker) {
 			continue
 		}
 		if err := p.removeOnce(ctx, c.ID); err != nil {
@@ -38,13 +46,9 @@ func (p *Podman) Reap(ctx context.Context, alive func(worker string) bool) (int,
 	return removed, errors.Join(errs...)
 }
 
-func (p *Podman) inUse(names []string) bool {
+// inUse are the names of the containers that are in use here now.
+func (p *Podman) inUse() map[string]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, name := range names {
-		if p.running[name] {
-			return true
-		}
-	}
-	return false
+	return maps.Clone(p.running)
 }
