@@ -21,6 +21,7 @@ import (
 
 	"github.com/hibiken/asynq"
 
+	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/failpoint"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/producer"
@@ -124,7 +125,12 @@ func (d *Deliverer) Run(ctx context.Context) error {
 			return errStopping
 		}
 		defer d.under.Done()
-		return d.handle(attempts, t)
+		err := d.handle(attempts, t)
+		var busy busyError
+		if err != nil && !errors.As(err, &busy) && attempts.Err() == nil { // asynq says nothing of it
+			d.Log.WarnContext(attempts, "delivery put off by a fault of ours", "task", string(t.Payload()), "error", err)
+		}
+		return err
 	})
 	if err := srv.Start(handler); err != nil {
 		return fmt.Errorf("start deliverer: %w", err)
@@ -188,8 +194,9 @@ func (d *Deliverer) handle(ctx context.Context, t *asynq.Task) error {
 // attempt posts the message once and notes what came of it.
 func (d *Deliverer) attempt(ctx context.Context, delivery record.Delivery) error {
 	body, err := d.message(ctx, delivery)
-	if errors.Is(err, producer.ErrNotFound) {
-		return d.note(ctx, delivery, outcome{state: record.Exhausted, problem: "the job has expired before its result could be delivered"})
+	if errors.Is(err, producer.ErrNotFound) || errors.Is(err, artifacts.ErrNotFound) {
+		d.Log.WarnContext(ctx, "delivery has no result to send", "delivery_id", delivery.ID, "job_id", delivery.JobID, "error", err)
+		return d.note(ctx, delivery, outcome{state: record.Exhausted, problem: "the result is gone, and was not delivered before"})
 	}
 	if err != nil {
 		return fmt.Errorf("write message %s: %w", delivery.ID, err)

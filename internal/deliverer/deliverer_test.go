@@ -392,6 +392,33 @@ func TestBodyIsBounded(t *testing.T) {
 	}
 }
 
+// A job that never ran has a result too, and one whose result is lost is given up.
+func TestOddResults(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	rec := b.receiver(t, nil)
+	j, err := b.Client.Submit(t.Context(), job.Spec{Runtime: "python", Source: "1", Callback: &job.Callback{URL: rec.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Client.Cancel(t.Context(), j.ID); err != nil {
+		t.Fatal(err)
+	}
+	jobID, lost := b.end(t, rec.URL+"/lost", func(r *job.Result) { r.Stdout = strings.Repeat("x", 64<<10) })
+	if _, err := b.Objects.Sweep(t.Context(), "tenants/default/jobs/"+jobID+"/", func(string) bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	b.run(t)
+	canceled := record.DeliveryID(j.ID, job.EventCompleted, rec.URL)
+	b.settled(t, canceled, record.Delivered)
+	if d := b.settled(t, lost, record.Exhausted); d.LastError == "" {
+		t.Errorf("got %+v, want an error", d)
+	}
+	if body := string(rec.same(t, canceled, 1)); !strings.Contains(body, `"status":"canceled"`) {
+		t.Errorf("got %s, want the result of a canceled job", body)
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	if _, err := deliverer.New(deliverer.Config{}); err == nil {
