@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+func TestSpec(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	source, latin, data := write("main.py", "print()"), write("latin.py", "# \xe9"), write("data.bin", "\x00\xff")
+	base := job.Spec{SpecVersion: job.SpecVersion}
+	for _, c := range []struct {
+		name  string
+		stdin string
+		o     specOptions
+		want  func(*job.Spec)
+	}{
+		{"a file keeps its name", "", specOptions{source: source}, func(s *job.Spec) { s.Source, s.Entrypoint = "print()", "main.py" }},
+		{"standard input has none", "1+1", specOptions{source: "-"}, func(s *job.Spec) { s.Source = "1+1" }},
+		{"no text goes as base64", "", specOptions{source: latin}, func(s *job.Spec) {
+			s.Files, s.Entrypoint = []job.File{{Name: "latin.py", ContentBase64: "IyDp"}}, "latin.py"
+		}},
+		{"files", "typed", specOptions{source: source, stdinFile: "-", files: []string{data, "in/x.py=" + source}}, func(s *job.Spec) {
+			s.Source, s.Entrypoint, s.Stdin = "print()", "main.py", "typed"
+			s.Files = []job.File{{Name: "data.bin", ContentBase64: "AP8="}, {Name: "in/x.py", Content: "print()"}}
+		}},
+		{"the rest", "1", specOptions{
+			source: "-", env: []string{"A=b=c", "HERE"}, metadata: []string{"k=v"}, limits: []string{"wall_ms=5000", "cpus=0.5"},
+			callback: "https://x/", priority: "low", runtime: "py", args: []string{"-x"},
+		}, func(s *job.Spec) {
+			s.Source, s.Env, s.Metadata = "1", map[string]string{"A": "b=c", "HERE": "of HERE"}, map[string]string{"k": "v"}
+			s.Limits, s.Callback, s.Priority = job.Limits{WallMS: 5000, CPUs: 0.5}, &job.Callback{URL: "https://x/"}, job.Low
+			s.Runtime, s.Args = "py", []string{"-x"}
+		}},
+	} {
+		a := &app{stdin: strings.NewReader(c.stdin), getenv: func(name string) string { return "of " + name }}
+		got, err := a.spec(c.o)
+		want := base
+		c.want(&want)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v %s", c.name, err, diff)
+		}
+	}
+	for _, o := range []specOptions{
+		{source: "-", stdinFile: "-"},
+		{source: source, stdinFile: data},
+		{source: "/dev/zero"},
+		{source: dir},
+		{source: source, limits: []string{"wall_ms=5e3x"}},
+		{source: source, limits: []string{`wall_ms=1,"memory_mb":2`}},
+		{source: source, limits: []string{"wall_ms=null"}},
+		{source: source, limits: []string{"wall_ms=[1]"}},
+		{source: source, env: []string{"=x"}},
+	} {
+		a := &app{stdin: strings.NewReader("x"), getenv: func(string) string { return "" }}
+		var f *failure
+		if _, err := a.spec(o); !errors.As(err, &f) || f.code != exitUsage {
+			t.Errorf("%+v: got %v, want a usage error", o, err)
+		}
+	}
+}
+
+func TestLimitNames(t *testing.T) {
+	t.Parallel()
+	names := limitNames()
+	if len(names) < 12 || names[0] != "wall_ms" {
+		t.Errorf("got %v", names)
+	}
+	for _, name := range names {
+		if _, err := parseLimits([]string{name + "=1"}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
