@@ -91,12 +91,13 @@ func (p *Process) Stop() {
 	}
 }
 
-// Signal sends sig to the process.
+// Signal sends sig to the process and its children.
 func (p *Process) Signal(sig syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cmd != nil && p.cmd.Process != nil {
-		_ = p.cmd.Process.Signal(sig) // it may have ended by itself
+		// The whole group: rootless podman does its work in a child. It may have ended by itself.
+		_ = syscall.Kill(-p.cmd.Process.Pid, sig)
 	}
 }
 

@@ -105,7 +105,14 @@ func TestLifecycle(t *testing.T) {
 	defer listener.Close()
 	woken, stop := listener.Wait(id)
 	defer stop()
-	<-woken // the subscription itself
+	for s.Redis().PubSubNumSub(t.Context(), "gb:done").Val()["gb:done"] == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(20 * time.Millisecond)
+	select { // the subscription's own wake-up, which may have come before Wait
+	case <-woken:
+	default:
+	}
 	if err := s.End(t.Context(), j, record.Ending{Status: job.Succeeded, Result: []byte(`{"a":1}`), ResultRef: "k"}); err != nil {
 		t.Fatal(err)
 	}

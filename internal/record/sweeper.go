@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +22,9 @@ const (
 	sweepInterval = 5 * time.Second
 	// lostAfter is how long a worker's beat may not name a job it runs: two beats and a bit.
 	lostAfter = 12 * time.Second
+	// lookAgain is how soon what has a task is looked at again: asynq's lease is 30 s,
+	// and a task whose holder died is to be found within a minute.
+	lookAgain = 15 * time.Second
 	// A loser that stalled may write once more after its job ended.
 	secondSweepDelay = 2 * time.Minute
 	secondSweep      = "#2"
@@ -160,6 +165,10 @@ func (s *Store) EndWithout(ctx context.Context, id string, epoch int, status job
 // sweepOpen makes sure that each job that has been queued for long has a task.
 func (w *Sweeper) sweepOpen(ctx context.Context, tenant string) error {
 	ids, err := w.due(ctx, openKey(tenant), 0)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	orphans, err := w.Records.orphans(slices.Collect(maps.Keys(JobQueues()))...)
 	if err != nil {
 		return err
 	}
@@ -174,10 +183,10 @@ func (w *Sweeper) sweepOpen(ctx context.Context, tenant string) error {
 		if err != nil {
 			return err
 		}
-		if err := w.Records.enqueueRun(ctx, id, j.Epoch, j.Priority, time.Time{}); err != nil {
+		if err := w.Records.rescue(ctx, runTask(id, j.Epoch, j.Priority, time.Time{}), orphans); err != nil {
 			return err
 		}
-		if err := w.postpone(ctx, openKey(tenant), id, 30*time.Second); err != nil {
+		if err := w.postpone(ctx, openKey(tenant), id); err != nil {
 			return err
 		}
 	}
@@ -186,7 +195,11 @@ func (w *Sweeper) sweepOpen(ctx context.Context, tenant string) error {
 
 // sweepOutbox makes sure that each delivery that is overdue has a task.
 func (w *Sweeper) sweepOutbox(ctx context.Context, tenant string) error {
-	ids, err := w.due(ctx, outboxKey(tenant), 5*time.Second)
+	ids, err := w.due(ctx, outboxKey(tenant), sweepInterval)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	orphans, err := w.Records.orphans(DeliveryQueue)
 	if err != nil {
 		return err
 	}
@@ -201,10 +214,10 @@ func (w *Sweeper) sweepOutbox(ctx context.Context, tenant string) error {
 		if err != nil {
 			return err
 		}
-		if err := w.Records.EnqueueDelivery(ctx, tenant, did, d.Attempt, time.Time{}); err != nil {
+		if err := w.Records.rescue(ctx, deliverTask(tenant, did, d.Attempt, time.Time{}), orphans); err != nil {
 			return err
 		}
-		if err := w.postpone(ctx, outboxKey(tenant), did, 30*time.Second); err != nil {
+		if err := w.postpone(ctx, outboxKey(tenant), did); err != nil {
 			return err
 		}
 	}
@@ -259,6 +272,6 @@ func (w *Sweeper) due(ctx context.Context, key string, overdue time.Duration) ([
 }
 
 // postpone looks at id again later, unless it has left the set since.
-func (w *Sweeper) postpone(ctx context.Context, key, id string, by time.Duration) error {
-	return w.Records.rdb.ZAddXX(ctx, key, redis.Z{Score: float64(ms(w.Records.now().Add(by))), Member: id}).Err()
+func (w *Sweeper) postpone(ctx context.Context, key, id string) error {
+	return w.Records.rdb.ZAddXX(ctx, key, redis.Z{Score: float64(ms(w.Records.now().Add(lookAgain))), Member: id}).Err()
 }

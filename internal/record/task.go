@@ -63,32 +63,93 @@ type Deliver struct {
 	Attempt int    `json:"attempt"`
 }
 
-// enqueueRun makes sure that there is a task for this epoch of the job, to be taken at at.
-func (s *Store) enqueueRun(ctx context.Context, id string, epoch int, priority job.Priority, at time.Time) error {
+// task is one to enqueue.
+type task struct {
+	kind, id, queue string
+	payload         any
+	at              time.Time // not before; zero for at once
+}
+
+func runTask(id string, epoch int, priority job.Priority, at time.Time) task {
 	if priority == "" {
 		priority = job.Normal
 	}
-	return s.enqueue(ctx, RunTask, Run{id, epoch}, id+"."+strconv.Itoa(epoch), string(priority), at)
+	return task{RunTask, id + "." + strconv.Itoa(epoch), string(priority), Run{id, epoch}, at}
+}
+
+func deliverTask(tenant, did string, attempt int, at time.Time) task {
+	return task{DeliverTask, tenant + "/" + did + "." + strconv.Itoa(attempt), DeliveryQueue, Deliver{tenant, did, attempt}, at}
+}
+
+// enqueueRun makes sure that there is a task for this epoch of the job, to be taken at at.
+func (s *Store) enqueueRun(ctx context.Context, id string, epoch int, priority job.Priority, at time.Time) error {
+	_, err := s.enqueue(ctx, runTask(id, epoch, priority, at))
+	return err
 }
 
 // EnqueueDelivery makes sure that there is a task for this attempt at the delivery.
 func (s *Store) EnqueueDelivery(ctx context.Context, tenant, did string, attempt int, at time.Time) error {
-	return s.enqueue(ctx, DeliverTask, Deliver{tenant, did, attempt},
-		tenant+"/"+did+"."+strconv.Itoa(attempt), DeliveryQueue, at)
+	_, err := s.enqueue(ctx, deliverTask(tenant, did, attempt, at))
+	return err
 }
 
-func (s *Store) enqueue(ctx context.Context, kind string, payload any, taskID, queue string, at time.Time) error {
-	b, err := json.Marshal(payload)
+// enqueue reports whether the task was there already.
+func (s *Store) enqueue(ctx context.Context, t task) (there bool, err error) {
+	b, err := json.Marshal(t.payload)
 	if err != nil {
-		return err
+		return false, err
 	}
-	opts := []asynq.Option{asynq.TaskID(taskID), asynq.Queue(queue), asynq.MaxRetry(neverArchive), asynq.Timeout(taskTimeout)}
-	if at.After(s.now()) {
-		opts = append(opts, asynq.ProcessAt(at))
+	opts := []asynq.Option{asynq.TaskID(t.id), asynq.Queue(t.queue), asynq.MaxRetry(neverArchive), asynq.Timeout(taskTimeout)}
+	if t.at.After(s.now()) {
+		opts = append(opts, asynq.ProcessAt(t.at))
 	}
-	_, err = s.tasks.EnqueueContext(ctx, asynq.NewTask(kind, b), opts...)
-	if err != nil && !errors.Is(err, asynq.ErrTaskIDConflict) { // a conflict: the task is there
-		return fmt.Errorf("enqueue task %s: %w", taskID, err)
+	_, err = s.tasks.EnqueueContext(ctx, asynq.NewTask(t.kind, b), opts...)
+	if errors.Is(err, asynq.ErrTaskIDConflict) {
+		return true, nil
 	}
-	return nil
+	if err != nil {
+		return false, fmt.Errorf("enqueue task %s: %w", t.id, err)
+	}
+	return false, nil
+}
+
+// rescue makes sure that there is a task that some process has or will get. A task
+// whose holder died is asynq's to recover, but that takes it one to two minutes: until
+// then it is enqueued anew under another id, and what asynq recovers finds a record
+// that has moved on. orphans are the ids of such tasks.
+func (s *Store) rescue(ctx context.Context, t task, orphans map[string]bool) error {
+	for {
+		there, err := s.enqueue(ctx, t)
+		if err != nil || !there || !orphans[t.id] {
+			return err
+		}
+		t.id += "r"
+	}
+}
+
+// orphans lists the tasks in these queues whose holder's lease has expired.
+func (s *Store) orphans(queues ...string) (map[string]bool, error) {
+	const pageSize = 1000
+	inspector := asynq.NewInspectorFromRedisClient(s.rdb)
+	ids := map[string]bool{}
+	for _, queue := range queues {
+		for page := 1; ; page++ {
+			active, err := inspector.ListActiveTasks(queue, asynq.PageSize(pageSize), asynq.Page(page))
+			if errors.Is(err, asynq.ErrQueueNotFound) {
+				break
+			}
+			if err != nil {
+				return nil, fmt.Errorf("list active tasks: %w", err)
+			}
+			for _, t := range active {
+				if t.IsOrphaned {
+					ids[t.ID] = true
+				}
+			}
+			if len(active) < pageSize {
+				break
+			}
+		}
+	}
+	return ids, nil
 }
