@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -191,7 +192,11 @@ func (s *stack) run(ctx context.Context, c supervise.Command, where string) erro
 	}
 	s.later(log.close)
 	c.Output = log
+	var ready atomic.Bool
 	c.Restarted = func(why error) {
+		if !ready.Load() {
+			return // WaitReady says it, and that is the end
+		}
 		s.say("  %-8s died (%v) and is started again; see %s\n", c.Name, why, log.path)
 	}
 	p, err := supervise.Start(c) //nolint:contextcheck // it runs until stop, which has an order of its own
@@ -207,6 +212,7 @@ func (s *stack) run(ctx context.Context, c supervise.Command, where string) erro
 		}
 		return fmt.Errorf("%w\nthe last lines of %s:\n%s", err, log.path, log.last())
 	}
+	ready.Store(true)
 	s.say("  %-8s %s (%.1f s)\n", c.Name, where, time.Since(began).Seconds())
 	return nil
 }

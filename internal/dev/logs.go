@@ -102,7 +102,14 @@ func (l *logFile) lost(err error) {
 func (l *logFile) last() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return strings.Join(l.tail, "\n")
+	lines := make([]string, len(l.tail))
+	for i, line := range l.tail {
+		if text, ok := important(line); ok {
+			line = text
+		}
+		lines[i] = "  " + printable(line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 func (l *logFile) close() error {
@@ -113,6 +120,9 @@ func (l *logFile) close() error {
 	}
 	return l.file.Close()
 }
+
+// levels are those of log/slog that are worth showing, in words.
+var levels = map[string]string{"WARN": "warning", "ERROR": "error"}
 
 // important returns a line of log/slog's JSON as a person reads it, if it is worth
 // showing: warnings, errors, how jobs ended and webhooks were received.
@@ -131,11 +141,11 @@ func important(line string) (string, bool) {
 	if level == "INFO" && ofJob && ended {
 		return fmt.Sprintf("%s %v", entry["job_id"], status), true
 	}
-	if level != "WARN" && level != "ERROR" {
+	if levels[level] == "" {
 		return "", false
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s", strings.ToLower(level), message)
+	fmt.Fprintf(&b, "%s: %s", levels[level], message)
 	for _, name := range []string{"job_id", "delivery_id", "error"} {
 		if v, ok := entry[name]; ok {
 			fmt.Fprintf(&b, " %s=%v", name, v)

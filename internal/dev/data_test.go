@@ -1,0 +1,76 @@
+package dev
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestData(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	if err := os.Mkdir(dir, 0o777); err != nil { //nolint:gosec // that is what has to be put right
+		t.Fatal(err)
+	}
+	first, err := openData(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("mode: got %v, %v, want 0700", info.Mode(), err)
+	}
+	if _, err := openData(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "in use by another glovebox dev") {
+		t.Errorf("twice: got %v, want that it is in use", err)
+	}
+	if err := first.writeEnv("http://127.0.0.1:1", "glovebox"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"secrets", "env", "lock"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: got %v, %v, want mode 0600", name, info, err)
+		}
+	}
+	secrets := maps.Clone(first.secrets)
+	if err := first.close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := openData(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.close()
+	if !maps.Equal(secrets, again.secrets) || len(secrets) != 7 {
+		t.Error("the secrets are not those of the first time")
+	}
+}
+
+// What is left of a dev that was killed holds the lock for a moment: it is waited for.
+func TestLockOfTheDead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	// A lock whose holder is no process, held by another open file: an inherited one.
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writeAt(f, "4194999\n"); err != nil { // beyond the kernel's largest pid
+		t.Fatal(err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	release := time.AfterFunc(200*time.Millisecond, func() { f.Close() })
+	defer release.Stop()
+	d, err := openData(t.Context(), dir)
+	if err != nil {
+		t.Fatalf("got %v, want the lock once it is free", err)
+	}
+	if err := d.close(); err != nil {
+		t.Fatal(err)
+	}
+}
