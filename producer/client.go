@@ -14,6 +14,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/failpoint"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/webhook"
 )
 
 // Config says where a [Client] finds Glovebox, and as whom.
@@ -162,7 +163,16 @@ func (c *Client) check(ctx context.Context, spec job.Spec) error {
 	for _, r := range runtimes {
 		names = append(append(names, r.Name), r.Aliases...)
 	}
-	return spec.Check(names, c.maximums)
+	if err := spec.Check(names, c.maximums); err != nil || spec.Callback == nil {
+		return err
+	}
+	if err := webhook.CheckURL(spec.Callback.URL); err != nil { // or each attempt would say so
+		return job.Invalid{{
+			Field: "callback.url", Value: fmt.Sprintf("%.120s", spec.Callback.URL), Message: err.Error(),
+			Allowed: "https://host[:port]/path, the host a name or an address",
+		}}
+	}
+	return nil
 }
 
 // putLargeSpec stores a spec that is too large for Redis, and returns its key. The

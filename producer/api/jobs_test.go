@@ -202,6 +202,36 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+func TestDeliveries(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	a := w.submit(t, `{"runtime":"python","source":"1","callback":{"url":"https://example.com/hook"}}`)
+	var r job.Record
+	if err := json.Unmarshal(a.body, &r); err != nil || a.status != 202 {
+		t.Fatalf("got %d %s, %v", a.status, a.body, err)
+	}
+	list := func(want int, headers ...string) []producer.Delivery {
+		t.Helper()
+		a := w.do(t, "GET", "/v1/deliveries?job="+r.ID, http.NoBody, headers...)
+		var out struct{ Deliveries []producer.Delivery }
+		if err := json.Unmarshal(a.body, &out); err != nil || a.status != want {
+			t.Errorf("got %d %s, %v; want %d", a.status, a.body, err, want)
+		}
+		return out.Deliveries
+	}
+	if got := list(200); len(got) != 0 {
+		t.Errorf("before the end: got %+v, want none", got)
+	}
+	w.End(t, w.Start(t, r.ID), nil, nil)
+	got := list(200)
+	if len(got) != 1 || got[0].State != "pending" || got[0].Attempt != 1 || got[0].JobID != r.ID || got[0].NextAt == nil || got[0].LastAt != nil {
+		t.Errorf("got %+v, want one that is due", got)
+	}
+	list(404, "Authorization: Bearer "+otherToken)
+	list(401, "Authorization: ")
+}
+
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -309,7 +339,7 @@ func TestOpenAPI(t *testing.T) {
 		OpenAPI string
 		Paths   map[string]any
 	}
-	if err := json.Unmarshal(a.body, &doc); err != nil || doc.OpenAPI != "3.1.0" || len(doc.Paths) != 8 {
+	if err := json.Unmarshal(a.body, &doc); err != nil || doc.OpenAPI != "3.1.0" || len(doc.Paths) != 9 {
 		t.Errorf("got %s with %d paths, %v", doc.OpenAPI, len(doc.Paths), err)
 	}
 	for _, gone := range []string{"/docs", "/openapi.yaml", "/schemas/Spec.json"} {

@@ -32,6 +32,9 @@ func (a *API) identify(next http.Handler) http.Handler {
 		if !validRequestID(id) {
 			id = rand.Text()
 		}
+		if prefer := r.Header.Values("Prefer"); len(prefer) > 1 { // many lines are one list
+			r.Header.Set("Prefer", strings.Join(prefer, ", "))
+		}
 		h := w.Header()
 		h.Set(requestIDHeader, id)
 		h.Set("X-Content-Type-Options", "nosniff")

@@ -87,7 +87,7 @@ func (a *API) ours(_ huma.Context, _ string, v any) (any, error) {
 	}
 	p := producer.NewProblem(m.Status, code, m.Detail)
 	for _, e := range m.Errors {
-		p.Errors = append(p.Errors, job.FieldError{Field: clip(e.Location), Message: e.Message})
+		p.Errors = append(p.Errors, job.FieldError{Field: clip(e.Location), Message: e.Message, Allowed: "see /openapi.json"})
 	}
 	return p, nil
 }

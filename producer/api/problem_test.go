@@ -65,6 +65,9 @@ func TestProblems(t *testing.T) {
 		{"no-such-file", 404, get("GET", "/v1/jobs/"+id+"/artifacts/a%2F..%2Fb")},
 		{"file-without-token", 401, get("GET", "/v1/jobs/"+id+"/stdout", "Authorization: ")},
 		{"invalid-link", 403, get("GET", "/v1/jobs/"+id+"/stdout?token=1.default.99999999999.AAAA", "Authorization: ")},
+		{"callback-as-number", 422, submit(`{"runtime":"python","source":"1","callback":{"url":"http://0x7f.1/"}}`)},
+		{"deliveries-of-nothing", 422, get("GET", "/v1/deliveries")},
+		{"deliveries-of-no-job", 404, get("GET", "/v1/deliveries?job="+id)},
 		{"no-such-path", 404, get("GET", "/v2/jobs")},
 		{"method-not-allowed", 405, get("PUT", "/v1/jobs")},
 	} {
