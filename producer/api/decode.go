@@ -18,8 +18,13 @@ import (
 	"github.com/glovebox-run/glovebox/producer"
 )
 
-// maxFaults bounds how many faults of one request are listed.
-const maxFaults = 32
+const (
+	// maxFaults bounds how many faults of one request are listed.
+	maxFaults = 32
+	// maxEntries is more than any list or map of a job may have (job.MaxArgs and its
+	// like say how many): beyond it, reading on would only cost memory.
+	maxEntries = 4096
+)
 
 // decodeSpec reads a submitted job. Its error is a problem that lists what has the
 // wrong shape: unknown and repeated fields, wrong types, numbers that no field holds.
@@ -114,12 +119,15 @@ func (w *walker) value(t reflect.Type, field, prefix string) error {
 		if token != json.Delim('{') {
 			return w.wrong(token, field, "an object")
 		}
-		return w.object(t, prefix)
+		return w.object(t, field, prefix)
 	case reflect.Slice:
 		if token != json.Delim('[') {
 			return w.wrong(token, field, "an array")
 		}
 		for i := 0; w.dec.More(); i++ {
+			if i == maxEntries {
+				return w.tooMany(field)
+			}
 			item := field + "[" + strconv.Itoa(i) + "]"
 			if err := w.value(t.Elem(), item, item+"."); err != nil {
 				return err
@@ -156,9 +164,12 @@ func (w *walker) value(t reflect.Type, field, prefix string) error {
 	return nil
 }
 
-func (w *walker) object(t reflect.Type, prefix string) error {
+func (w *walker) object(t reflect.Type, field, prefix string) error {
 	seen := map[string]bool{}
 	for w.dec.More() {
+		if len(seen) == maxEntries {
+			return w.tooMany(field)
+		}
 		token, err := w.dec.Token()
 		if err != nil {
 			return err
@@ -179,6 +190,11 @@ func (w *walker) object(t reflect.Type, prefix string) error {
 		}
 	}
 	return w.end()
+}
+
+// tooMany ends the walk.
+func (w *walker) tooMany(field string) error {
+	return errors.Join(w.fault(field, nil, "has too many entries", fmt.Sprintf("far fewer than %d", maxEntries)), errEnough)
 }
 
 // wrong notes that token is not what it should be, and skips what it opens.

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -35,6 +36,26 @@ func TestDecodeStopsEarly(t *testing.T) {
 	b, err := json.Marshal(p)
 	if err != nil || len(b) > 32<<10 {
 		t.Errorf("got a problem of %d bytes, %v", len(b), err)
+	}
+}
+
+// Nor do lists and maps that no job may have.
+func TestDecodeBoundsEntries(t *testing.T) {
+	t.Parallel()
+	var env strings.Builder
+	for i := range maxEntries + 1 {
+		fmt.Fprintf(&env, `,"A%d":""`, i)
+	}
+	for field, body := range map[string]string{
+		"args":  `{"args":["a"` + strings.Repeat(`,"a"`, maxEntries) + `]}`,
+		"files": `{"files":[null` + strings.Repeat(`,null`, maxEntries) + `]}`,
+		"env":   `{"env":{` + env.String()[1:] + `}}`,
+	} {
+		_, err := decodeSpec("", []byte(body))
+		var p problem
+		if !errors.As(err, &p) || len(p.Errors) != 1 || p.Errors[0].Field != field {
+			t.Errorf("%s: got %+v, want one fault", field, err)
+		}
 	}
 }
 
