@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"strconv"
@@ -93,6 +94,9 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, records.Close()) }()
+	if err := durable(ctx, records, log); err != nil {
+		return err
+	}
 	tokens, err := artifacts.NewTokens(c.CapabilityKeys...)
 	if err != nil {
 		return err
@@ -127,6 +131,19 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	group.Go(func() error { return deliveries.Run(ctx) })
 	group.Go(func() error { sweeper.Run(ctx); return nil })
 	return group.Wait()
+}
+
+// durable fails when Redis may drop accepted jobs, and warns when a restart of it would
+// lose them.
+func durable(ctx context.Context, records *record.Store, log *slog.Logger) error {
+	if err := records.Ping(ctx); err != nil {
+		return err
+	}
+	info, err := records.Redis().Info(ctx, "persistence").Result()
+	if err != nil || !strings.Contains(info, "aof_enabled:1") {
+		log.Warn("Redis has no AOF, or does not say: a restart of it may lose accepted jobs; glovebox doctor says more", "error", err)
+	}
+	return nil
 }
 
 // listen returns the API's socket: a new one, or fd:N, one that was inherited.

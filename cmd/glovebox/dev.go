@@ -53,7 +53,7 @@ the queue. A second Ctrl-C kills at once; nothing that was accepted is lost.`,
 			}
 			c := dev.Config{
 				Dir: o.data, Addr: o.api, PodmanUser: o.podmanUser, RuntimeDir: a.getenv("XDG_RUNTIME_DIR"),
-				Bin: filepath.Dir(self), Out: a.stdout,
+				Bin: filepath.Dir(self), Command: os.Args[0], Out: a.stdout,
 			}
 			for _, name := range devSettings {
 				if v := a.getenv(name); v != "" {

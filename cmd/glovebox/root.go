@@ -41,7 +41,8 @@ On one machine, "glovebox dev" runs all of it; "glovebox submit" in another term
 runs a job.
 
 Settings are looked for in this order: a flag, the environment variable that the
-flag's help names, ./.glovebox/env (which dev writes), ~/.config/glovebox/env.
+flag's help names, ./.glovebox/env (which dev writes; GLOVEBOX_DATA names another
+directory), ~/.config/glovebox/env. Secrets are never flags.
 
 Exit codes:
   0    success; with "submit --wait": the job succeeded

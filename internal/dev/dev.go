@@ -37,6 +37,9 @@ type Config struct {
 	RuntimeDir string
 	// Bin is where glovebox-worker and glovebox-agent lie.
 	Bin string
+	// Command is how the user called this program, for the hints at what to do next.
+	// Defaults to "glovebox".
+	Command string
 	// Extra is added to the environment of the api and the worker, as NAME=value.
 	Extra []string
 	// Out is told what runs where, and what happens that is important.
@@ -56,6 +59,7 @@ type stack struct {
 	s3Addr               string
 	listener             *os.File // the API's, which api inherits
 	url, localURL        string
+	exposed              bool // other machines may reach the API
 
 	mu      sync.Mutex // guards what follows, and Out
 	logs    map[string]*logFile
@@ -69,6 +73,9 @@ func Run(ctx context.Context, c Config) (err error) {
 	if c.PodmanUser == "" {
 		c.PodmanUser = "glovebox"
 	}
+	if c.Command == "" {
+		c.Command = "glovebox"
+	}
 	s := &stack{Config: c, began: time.Now(), logs: map[string]*logFile{}}
 	defer func() { err = errors.Join(err, s.close()) }()
 	if err := s.prepare(ctx); err != nil {
@@ -81,7 +88,7 @@ func Run(ctx context.Context, c Config) (err error) {
 		}
 		return err
 	}
-	if err := s.data.writeEnv(s.url, s.user.name); err != nil {
+	if err := s.data.writeEnv(s.localURL, s.user.name); err != nil {
 		return err
 	}
 	if err := s.welcome(ctx); err != nil && ctx.Err() == nil {
@@ -118,8 +125,7 @@ func (s *stack) prepare(ctx context.Context) (err error) {
 		}
 		s.later(s.programs.lock.Close)
 	}
-	s.s3Addr, err = freeAddr(ctx)
-	return err
+	return nil
 }
 
 // listen opens the API's socket, so that a port that is taken is found out at once and
@@ -142,7 +148,7 @@ func (s *stack) listen(ctx context.Context) error {
 		return fmt.Errorf("listen for the API: %w", err)
 	}
 	s.later(s.listener.Close)
-	s.url, s.localURL = urls(l.Addr())
+	s.url, s.localURL, s.exposed = urls(l.Addr())
 	return nil
 }
 
@@ -168,7 +174,7 @@ func (s *stack) start(ctx context.Context) error {
 	}
 	stores, storesCtx := errgroup.WithContext(ctx)
 	stores.Go(func() error { return s.run(storesCtx, redis, "unix socket in "+s.socketDir) })
-	stores.Go(func() error { return s.run(storesCtx, s.s3(), "http://"+s.s3Addr+", bucket "+bucket) })
+	stores.Go(func() error { return s.runS3(storesCtx) })
 	stores.Go(func() error { return s.run(storesCtx, s.podman(), "rootless, as "+s.user.name) })
 	if err := stores.Wait(); err != nil {
 		return err
@@ -177,6 +183,21 @@ func (s *stack) start(ctx context.Context) error {
 	servers.Go(func() error { return s.run(serversCtx, s.api(), s.url+", with the deliverer of webhooks") })
 	servers.Go(func() error { return s.run(serversCtx, s.worker(), "as "+s.user.name) })
 	return servers.Wait()
+}
+
+// runS3 starts the S3 server on a port that is free. Somebody may take it before the
+// server does; then there are others.
+func (s *stack) runS3(ctx context.Context) error {
+	for attempt := 1; ; attempt++ {
+		var err error
+		if s.s3Addr, err = freeAddr(ctx); err != nil {
+			return err
+		}
+		err = s.run(ctx, s.s3(), "http://"+s.s3Addr+", bucket "+bucket)
+		if err == nil || ctx.Err() != nil || attempt == 3 {
+			return err
+		}
+	}
 }
 
 // run starts one program and waits until it is ready.
@@ -207,6 +228,7 @@ func (s *stack) run(ctx context.Context, c supervise.Command, where string) erro
 	s.running = append(s.running, p)
 	s.mu.Unlock()
 	if err := p.WaitReady(ctx); err != nil {
+		p.Stop()
 		if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
 			return err // another one failed, or Ctrl-C: that is the news
 		}
@@ -262,21 +284,24 @@ func (s *stack) welcome(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.say("\nGlovebox is ready at %s, with %s.\n\n%s\nCtrl-C stops everything. Logs are in %s.\n\n",
-		s.url, languages(list), s.hints(), s.data.path("logs"))
+	s.say("\nGlovebox is ready at %s, with %s.\n\n%s\n", s.url, languages(list), s.hints())
+	if s.exposed {
+		s.say("The API may be reached from other machines, without TLS; files can be downloaded on this one only.\n")
+	}
+	s.say("Ctrl-C stops everything. Logs are in %s.\n\n", s.data.path("logs"))
 	return nil
 }
 
-// hints are the commands for the next terminal.
+// hints are commands for the next terminal, to copy.
 func (s *stack) hints() string {
-	where, set := "In another terminal, in this directory:", ""
+	set := ""
 	if here, err := filepath.Abs(".glovebox"); err != nil || here != s.data.dir {
-		where, set = "In another terminal:", "  export GLOVEBOX_DATA="+s.data.dir+"\n"
+		set = "  export GLOVEBOX_DATA=" + s.data.dir + "\n"
 	}
-	return where + "\n\n" + set +
-		"  echo 'print(6 * 7)' | glovebox submit --runtime python --wait -\n" +
-		"  glovebox submit --wait --out charts chart.py\n" +
-		"  glovebox help\n"
+	return "In another terminal, in this directory:\n\n" + set +
+		"  echo 'print(6 * 7)' | " + s.Command + " submit --runtime python --wait -\n" +
+		"  echo 'import pylab; pylab.plot([3, 1, 4]); pylab.show()' | " + s.Command + " submit -r python --out charts -\n" +
+		"  " + s.Command + " help\n"
 }
 
 func languages(list []record.Runtime) string {

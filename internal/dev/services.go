@@ -204,20 +204,20 @@ func get(ctx context.Context, url string) error {
 }
 
 // urls returns the URL that clients are told and the one that surely leads here from
-// here, for a listener on addr.
-func urls(addr net.Addr) (public, local string) {
+// here, for a listener on addr, and whether other machines may reach it.
+func urls(addr net.Addr) (public, local string, exposed bool) {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
-		return "", ""
+		return "", "", false
 	}
 	if !tcp.IP.IsUnspecified() {
 		u := (&url.URL{Scheme: "http", Host: tcp.String()}).String()
-		return u, u
+		return u, u, !tcp.IP.IsLoopback()
 	}
 	local = fmt.Sprintf("http://127.0.0.1:%d", tcp.Port)
 	host, err := os.Hostname()
 	if err != nil {
-		return local, local
+		return local, local, true
 	}
-	return fmt.Sprintf("http://%s:%d", host, tcp.Port), local
+	return fmt.Sprintf("http://%s:%d", host, tcp.Port), local, true
 }
