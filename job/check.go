@@ -151,12 +151,12 @@ func (s Spec) checkStrings(add addFunc) {
 func (c Callback) check(add addFunc) {
 	u, err := url.Parse(c.URL)
 	switch {
+	case strings.Contains(c.URL, "@") && (err != nil || u.User != nil): // never echoed: it may hold a password
+		add("callback.url", "(hidden)", "has a user name or password", "a URL without them; the signature proves who sent it")
 	case len(c.URL) > MaxURLBytes:
 		add("callback.url", clip(c.URL), "is too long", fmt.Sprintf("up to %d bytes", MaxURLBytes))
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		add("callback.url", clip(c.URL), "is not an http or https URL", "https://host/path")
-	case u.User != nil:
-		add("callback.url", "(hidden)", "has a user name or password", "a URL without them; the signature proves who sent it")
 	}
 	for i, e := range c.Events {
 		if e != EventCompleted {

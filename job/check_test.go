@@ -60,6 +60,8 @@ func TestCheck(t *testing.T) {
 		{"priority", with(func(s *job.Spec) { s.Priority = "urgent" }), "priority", "high, normal, low"},
 		{"callback that is no URL", with(func(s *job.Spec) { s.Callback = &job.Callback{URL: "file:///etc/passwd"} }), "callback.url", "http"},
 		{"callback with a password", with(func(s *job.Spec) { s.Callback = &job.Callback{URL: "https://u:hunter2@example.com"} }), "callback.url", "(hidden)"},
+		{"a password and another scheme", with(func(s *job.Spec) { s.Callback = &job.Callback{URL: "ftp://u:hunter2@example.com"} }), "callback.url", "(hidden)"},
+		{"a password and no URL", with(func(s *job.Spec) { s.Callback = &job.Callback{URL: "http://u:hunter2@[::/"} }), "callback.url", "(hidden)"},
 		{"unknown event", with(func(s *job.Spec) {
 			s.Callback = &job.Callback{URL: "https://example.com", Events: []string{"job.started"}}
 		}), "callback.events[0]", ""},

@@ -121,7 +121,8 @@ func (c *Client) Ready(ctx context.Context) error {
 
 // Submit is [Jobs.Submit].
 func (c *Client) Submit(ctx context.Context, spec job.Spec) (Job, error) {
-	if err := c.check(ctx, spec); err != nil {
+	spec, err := c.check(ctx, spec)
+	if err != nil {
 		return Job{}, err
 	}
 	id := record.NewID(c.tenant)
@@ -151,32 +152,43 @@ func accepted(id string, spec job.Spec) job.Record {
 	return r
 }
 
-func (c *Client) check(ctx context.Context, spec job.Spec) error {
+// check returns the spec with its runtime's own name in the place of an alias, or
+// job.Invalid.
+func (c *Client) check(ctx context.Context, spec job.Spec) (job.Spec, error) {
 	runtimes, err := c.records.Runtimes(ctx)
 	if err != nil {
-		return fmt.Errorf("submit job: %w", err)
+		return spec, fmt.Errorf("submit job: %w", err)
 	}
 	if len(runtimes) == 0 {
-		return ErrNoRuntimes
+		return spec, ErrNoRuntimes
 	}
 	var names []string
 	for _, r := range runtimes {
 		names = append(append(names, r.Name), r.Aliases...)
 	}
-	if err := spec.Check(names, c.maximums); err != nil || spec.Callback == nil {
-		return err
+	if err := spec.Check(names, c.maximums); err != nil {
+		return spec, err
+	}
+	for _, r := range runtimes {
+		if slices.Contains(r.Aliases, spec.Runtime) {
+			spec.Runtime = r.Name
+		}
+	}
+	if spec.Callback == nil {
+		return spec, nil
 	}
 	if err := webhook.CheckURL(spec.Callback.URL); err != nil { // or each attempt would say so
-		return job.Invalid{{
+		return spec, job.Invalid{{
 			Field: "callback.url", Value: fmt.Sprintf("%.120s", spec.Callback.URL), Message: err.Error(),
 			Allowed: "https://host[:port]/path, the host a name or an address",
 		}}
 	}
-	return nil
+	return spec, nil
 }
 
 // putLargeSpec stores a spec that is too large for Redis, and returns its key. The
-// bucket has it before the record points to it.
+// bucket has it before the record points to it; should there never be a record, the
+// announcement lets the sweeper find it.
 func (c *Client) putLargeSpec(ctx context.Context, id string, spec job.Spec) (key string, err error) {
 	b, err := json.Marshal(spec)
 	if err != nil {
@@ -187,6 +199,9 @@ func (c *Client) putLargeSpec(ctx context.Context, id string, spec job.Spec) (ke
 	}
 	keys, err := artifacts.JobKeys(c.tenant, id)
 	if err != nil {
+		return "", err
+	}
+	if err := c.records.Announce(ctx, id); err != nil {
 		return "", err
 	}
 	_, err = c.objects.PutBytes(ctx, keys.Spec(), "application/json", b)

@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,35 +16,30 @@ type Listener struct {
 }
 
 // ListenDone wakes on the end of jobs, ListenCancel on requests to cancel them. The
-// caller closes the Listener.
+// caller closes the Listener; ctx only bounds the first attempt to subscribe.
 func (s *Store) ListenDone(ctx context.Context) *Listener   { return s.listen(ctx, doneChannel) }
 func (s *Store) ListenCancel(ctx context.Context) *Listener { return s.listen(ctx, cancelChannel) }
 
 func (s *Store) listen(ctx context.Context, channel string) *Listener {
 	l := &Listener{pubsub: s.rdb.Subscribe(ctx, channel), waiters: newWaiters(), done: make(chan struct{})}
+	// The channel pings, so a connection that is dead without a word is found, and it
+	// reconnects and subscribes again for as long as it takes.
+	received := l.pubsub.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(healthCheck))
 	go func() {
 		defer close(l.done)
-		for {
-			m, err := l.pubsub.Receive(ctx)
-			switch m := m.(type) {
-			case *redis.Message:
-				l.waiters.wake(m.Payload)
-			case *redis.Subscription:
-				l.waiters.wakeAll() // what was published while nobody listened is lost: look again
-			}
-			switch {
-			case errors.Is(err, redis.ErrClosed), ctx.Err() != nil:
-				return
-			case err != nil: // Redis is away; Receive reconnects and subscribes again
-				select {
-				case <-time.After(100 * time.Millisecond):
-				case <-ctx.Done():
-				}
+		for m := range received {
+			if message, ok := m.(*redis.Message); ok {
+				l.waiters.wake(message.Payload)
+			} else {
+				l.waiters.wakeAll() // subscribed: what was published before is lost, so look again
 			}
 		}
 	}()
 	return l
 }
+
+// healthCheck is how long the connection may be silent before it is pinged.
+const healthCheck = 3 * time.Second
 
 // Wait returns a channel that gets a value whenever the job may have ended (or been
 // cancelled), and a function that gives it back. The record says whether it has:
