@@ -273,6 +273,29 @@ func TestDevSubmit(t *testing.T) {
 	if stdout, stderr, code := d.glovebox("", "doctor"); code != exitOK || !strings.Contains(stdout, "its kernel is gVisor's") {
 		t.Errorf("doctor: exit code %d\n%s%s", code, stdout, stderr)
 	}
+
+	t.Log("a second Ctrl-C doesn't wait for the job that runs, and the job is not lost")
+	stdout, _, _ = d.glovebox("import time; time.sleep(6); print('done')", "submit", "-r", "python", "-")
+	id = strings.TrimSpace(stdout)
+	d.until("the job runs", func() bool {
+		stdout, _, _ := d.glovebox("", "get", "--json", id)
+		return strings.Contains(stdout, `"status": "running"`)
+	})
+	all := descendants(t, d.dev.PID())
+	d.dev.Signal(syscall.SIGINT)
+	d.until("dev stops", func() bool { return d.dev.Printed("Stopping") })
+	began := time.Now()
+	d.dev.Signal(syscall.SIGINT)
+	<-d.dev.Done()
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("the second Ctrl-C took %s", took)
+	}
+	d.gone(all)
+	d.start()
+	stdout, stderr, code = d.glovebox("", "get", "--wait=100s", id)
+	if code != exitOK || !strings.Contains(stdout, "done") {
+		t.Errorf("get: exit code %d, %q %q", code, stdout, stderr)
+	}
 	d.dev.Stop()
 }
 
