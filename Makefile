@@ -26,6 +26,9 @@ COMMANDS := $(notdir $(wildcard cmd/*))
 export GLOVEBOX_TEST_REQUIRE ?= redis,s3,podman
 GOLANGCI_VERSION := v2.15.0
 FUZZTIME ?= 1m
+# How many sandboxes a benchmark starts.
+BENCHTIME ?= 30x
+bench_file = grep -v 'no test files' | tee -a docs/benchmarks/$$(date +%F)-$$(git rev-parse --short HEAD).txt
 TESTFLAGS ?=
 
 # Static commands. check compiles the same way, so that the two share Go's build cache.
@@ -73,9 +76,10 @@ test-host: ## the suites that need no sandbox: Redis, S3, everything pure
 test-podman: ## the suites that run sandboxes, as the user who runs Podman
 	$(call timed,test with sandboxes,$(with_test_binaries) go test -race -count=1 -timeout 20m $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES))
 
-bench: setup build ## every benchmark; BENCH=regexp chooses
-	$(call timed,benchmarks without sandboxes,go test -run '^$$' -bench '$(or $(BENCH),.)' -timeout 30m $(TESTFLAGS) $(host_packages))
-	$(call timed,benchmarks with sandboxes,$(with_test_binaries) go test -p 1 -run '^$$' -bench '$(or $(BENCH),.)' -timeout 30m $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES))
+bench: setup build ## every benchmark, kept in docs/benchmarks/; BENCH=regexp chooses
+	@mkdir -p docs/benchmarks
+	$(call timed,benchmarks without sandboxes,set -o pipefail; go test -run '^$$' -bench '$(or $(BENCH),.)' -timeout 30m $(TESTFLAGS) $(host_packages) | $(bench_file))
+	$(call timed,benchmarks with sandboxes,set -o pipefail; $(with_test_binaries) go test -p 1 -run '^$$' -bench '$(or $(BENCH),.)' -benchtime $(BENCHTIME) -timeout 30m $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES) | $(bench_file))
 
 fuzz: ## each fuzz target for FUZZTIME (1m)
 	@grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's/:func / /' | while read -r file target; do \
