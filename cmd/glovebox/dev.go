@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +16,7 @@ import (
 // devSettings are variables of dev's own environment that it hands to the api and the
 // worker, over its own choice.
 var devSettings = []string{
-	"GLOVEBOX_CONCURRENCY", "GLOVEBOX_MEMORY_MB", "GLOVEBOX_POLL_MS", "GLOVEBOX_GRACE_SECONDS",
+	"GLOVEBOX_CONCURRENCY", "GLOVEBOX_MEMORY_MB", "GLOVEBOX_POLL_MS",
 	"GLOVEBOX_WEBHOOK_ALLOW", "GLOVEBOX_WEBHOOK_SCHEDULE", "GLOVEBOX_FAILPOINT",
 }
 
@@ -40,8 +41,9 @@ Glovebox is.
 As root, Podman and the worker run as an ordinary user, who can't read the directory.
 Webhooks may be on loopback addresses here; other private addresses are refused.
 
-Ctrl-C ends everything in order: jobs that run get three seconds, then they go back to
-the queue. A second Ctrl-C kills at once; nothing that was accepted is lost.`,
+Ctrl-C ends everything in order: jobs that run get three seconds, or what
+GLOVEBOX_GRACE_SECONDS says, then they go back to the queue. A second Ctrl-C kills at
+once; nothing that was accepted is lost.`,
 		Example: `  glovebox dev
   glovebox dev --data /var/lib/glovebox-dev --api 127.0.0.1:0
   GLOVEBOX_CONCURRENCY=4 glovebox dev`,
@@ -51,9 +53,14 @@ the queue. A second Ctrl-C kills at once; nothing that was accepted is lost.`,
 			if err != nil {
 				return fmt.Errorf("find this program: %w", err)
 			}
+			env := config.NewReader(a.getenv)
 			c := dev.Config{
 				Dir: o.data, Addr: o.api, PodmanUser: o.podmanUser, RuntimeDir: a.getenv("XDG_RUNTIME_DIR"),
 				Bin: filepath.Dir(self), Command: os.Args[0], Out: a.stdout,
+				Grace: env.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 3, 1, 3600),
+			}
+			if err := env.Err(); err != nil {
+				return &failure{code: exitUsage, err: err}
 			}
 			for _, name := range devSettings {
 				if v := a.getenv(name); v != "" {
@@ -69,6 +76,7 @@ the queue. A second Ctrl-C kills at once; nothing that was accepted is lost.`,
 	}
 	cmd.Flags().StringVar(&o.data, "data", defaultData, "`DIR` for everything that lasts")
 	cmd.Flags().StringVar(&o.api, "api", config.DefaultAPIAddr, "`ADDRESS` of the API; port 0 takes a free one")
+	setTwin(cmd, "api", "GLOVEBOX_API_ADDR")
 	cmd.Flags().StringVar(&o.podmanUser, "podman-user", defaultPodmanUser, "`USER` who runs Podman and the worker, where we are root")
 	return cmd
 }

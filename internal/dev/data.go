@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -37,13 +38,15 @@ func openData(ctx context.Context, dir string) (_ *data, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("find data directory: %w", err)
 	}
+	if err := ours(dir); err != nil {
+		return nil, err
+	}
 	for _, d := range []string{dir, filepath.Join(dir, "redis"), filepath.Join(dir, "s3"), filepath.Join(dir, "logs")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, fmt.Errorf("make data directory: %w", err)
 		}
 	}
-	// It may have been made by hand; nobody else has any business in it.
-	if err := os.Chmod(dir, 0o700); err != nil {
+	if err := os.Chmod(dir, 0o700); err != nil { // it may have been made by hand
 		return nil, fmt.Errorf("close data directory to others: %w", err)
 	}
 	d := &data{dir: dir}
@@ -54,6 +57,30 @@ func openData(ctx context.Context, dir string) (_ *data, err error) {
 		return nil, errors.Join(err, d.close())
 	}
 	return d, nil
+}
+
+// ours refuses a directory that is somebody else's, or holds something else: it would
+// be closed to everybody, and somebody's home or /tmp must not be.
+func ours(dir string) error {
+	info, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at data directory: %w", err)
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() || int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s is no directory of ours: choose another one with --data", dir)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("look at data directory: %w", err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "lock")); err != nil && len(entries) > 0 {
+		return fmt.Errorf("%s is not empty, and not a data directory of dev: choose another one with --data", dir)
+	}
+	return nil
 }
 
 func (d *data) path(name ...string) string { return filepath.Join(append([]string{d.dir}, name...)...) }

@@ -49,6 +49,32 @@ func TestData(t *testing.T) {
 	}
 }
 
+// --data /tmp, or --data ~, must not close these to everybody.
+func TestDataOfOthers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "letter.txt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openData(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "not a data directory") {
+		t.Errorf("got %v, want it refused", err)
+	}
+	if after, err := os.Stat(dir); err != nil || after.Mode() != before.Mode() {
+		t.Errorf("its mode: got %v, %v, want %v", after.Mode(), err, before.Mode())
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(t.TempDir(), link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openData(t.Context(), link); err == nil {
+		t.Error("a link: got no error")
+	}
+}
+
 // What is left of a dev that was killed holds the lock for a moment: it is waited for.
 func TestLockOfTheDead(t *testing.T) {
 	t.Parallel()

@@ -40,6 +40,9 @@ type Config struct {
 	// Command is how the user called this program, for the hints at what to do next.
 	// Defaults to "glovebox".
 	Command string
+	// Grace is how long jobs and deliveries may go on after Ctrl-C; then jobs go back to
+	// the queue. Defaults to 3 s.
+	Grace time.Duration
 	// Extra is added to the environment of the api and the worker, as NAME=value.
 	Extra []string
 	// Out is told what runs where, and what happens that is important.
@@ -72,6 +75,9 @@ type stack struct {
 func Run(ctx context.Context, c Config) (err error) {
 	if c.PodmanUser == "" {
 		c.PodmanUser = "glovebox"
+	}
+	if c.Grace == 0 {
+		c.Grace = 3 * time.Second
 	}
 	if c.Command == "" {
 		c.Command = "glovebox"

@@ -113,12 +113,12 @@ func (s *stack) api() supervise.Command {
 		env, "GLOVEBOX_API_ADDR=fd:3", "GLOVEBOX_PUBLIC_URL="+s.url,
 		"GLOVEBOX_TOKEN="+s.data.secrets[apiToken], "GLOVEBOX_WEBHOOK_SECRET="+s.data.secrets[webhookSecret],
 		"GLOVEBOX_CAPABILITY_KEY="+s.data.secrets[capabilityKey],
-		"GLOVEBOX_WEBHOOK_ALLOW=127.0.0.0/8:*,[::1]:*", "GLOVEBOX_POLL_MS=100", "GLOVEBOX_GRACE_SECONDS=3",
+		"GLOVEBOX_WEBHOOK_ALLOW=127.0.0.0/8:*,[::1]:*", "GLOVEBOX_POLL_MS=100", s.graceSetting(),
 	)
 	return supervise.Command{
 		Name: "api", Argv: []string{"/proc/self/exe", "api"}, Env: append(env, s.Extra...),
 		// The socket is ours, so that clients wait rather than fail while the api is away.
-		Files: []*os.File{s.listener}, Grace: 10 * time.Second,
+		Files: []*os.File{s.listener}, Grace: s.Grace + 5*time.Second,
 		Ready: func(ctx context.Context) error { return get(ctx, s.localURL+"/readyz") },
 	}
 }
@@ -127,18 +127,18 @@ func (s *stack) worker() supervise.Command {
 	env := append(s.user.environment(), s.shared()...)
 	env = append(
 		env, "GLOVEBOX_PODMAN_SOCKET="+s.podmanSocket(), "GLOVEBOX_AGENT="+s.programs.agent,
-		"GLOVEBOX_INSTANCE="+s.data.secrets[instance], "GLOVEBOX_POLL_MS=25",
-		fmt.Sprintf("GLOVEBOX_GRACE_SECONDS=%d", int(workerGrace.Seconds())),
+		"GLOVEBOX_INSTANCE="+s.data.secrets[instance], "GLOVEBOX_POLL_MS=25", s.graceSetting(),
 	)
 	return supervise.Command{
 		Name: "worker", Argv: []string{s.programs.worker}, Env: append(env, s.Extra...), User: s.user.credential,
-		Grace: workerGrace + 10*time.Second,
+		Grace: s.Grace + 10*time.Second,
 		Ready: func(ctx context.Context) error { _, err := s.published(ctx); return err },
 	}
 }
 
-// workerGrace is how long jobs may go on after Ctrl-C before they go back to the queue.
-const workerGrace = 3 * time.Second
+func (s *stack) graceSetting() string {
+	return fmt.Sprintf("GLOVEBOX_GRACE_SECONDS=%d", int(s.Grace.Seconds()))
+}
 
 // published are the runtimes that the worker which runs now has published.
 func (s *stack) published(ctx context.Context) ([]record.Runtime, error) {

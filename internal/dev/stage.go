@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -94,8 +95,13 @@ func clearStaged(dir, own string) error {
 	}
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
-		if path == own || e.Name()[0] == '.' {
+		if path == own {
 			continue
+		}
+		if e.Name()[0] == '.' { // a copy in the making, or that of someone who died over it
+			if info, err := e.Info(); err != nil || time.Since(info.ModTime()) < time.Hour {
+				continue
+			}
 		}
 		f, err := os.Open(path)
 		if err != nil {
