@@ -49,8 +49,8 @@ type glovebox struct {
 
 type options struct {
 	apiEnv, workerEnv []string
-	// s3Endpoint, given the real one, returns what api and worker are told.
-	s3Endpoint func(real string) string
+	// s3Endpoint, given that of the server, returns what api and worker are told.
+	s3Endpoint func(endpoint string) string
 	// hookFails is how many requests the receiver answers 503 first.
 	hookFails int
 	noWorker  bool
@@ -148,6 +148,7 @@ func binary(tb testing.TB, name string) string {
 }
 
 func status(tb testing.TB, url string) int {
+	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -299,6 +300,7 @@ type message struct {
 }
 
 func newReceiver(tb testing.TB, secret webhook.Secret, fails int) *receiver {
+	tb.Helper()
 	r := &receiver{fails: fails, came: make(chan struct{}, 1000)}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(io.LimitReader(req.Body, 1<<20))

@@ -57,7 +57,7 @@ func TestSlowStoreAndCancel(t *testing.T) {
 	t.Parallel()
 	g := start(t, options{
 		noWorker:   true,
-		s3Endpoint: func(real string) string { return artifactstest.Throttle(t, real, 1<<20).URL },
+		s3Endpoint: func(endpoint string) string { return artifactstest.Throttle(t, endpoint, 1<<20).URL },
 	})
 	g.worker = g.startWorker(g.failpoint("pause", failpoint.Uploading))
 	id := g.submit(large())

@@ -2,9 +2,7 @@ package worker
 
 import (
 	"context"
-	"log/slog"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -80,27 +78,4 @@ func hostname() string {
 		return "unknown"
 	}
 	return name
-}
-
-// asynqLog gives asynq's own words to our log.
-type asynqLog struct{ log *slog.Logger }
-
-func (l asynqLog) Debug(args ...any) { l.log.Debug(words(args)) }
-func (l asynqLog) Info(args ...any)  { l.log.Info(words(args)) }
-func (l asynqLog) Warn(args ...any)  { l.log.Warn(words(args)) }
-func (l asynqLog) Error(args ...any) { l.log.Error(words(args)) }
-func (l asynqLog) Fatal(args ...any) { l.log.Error(words(args)) }
-
-func words(args []any) string {
-	var b strings.Builder
-	b.WriteString("asynq:")
-	for _, a := range args {
-		b.WriteByte(' ')
-		if s, ok := a.(string); ok {
-			b.WriteString(s)
-		} else if e, ok := a.(error); ok {
-			b.WriteString(e.Error())
-		}
-	}
-	return b.String()
 }

@@ -124,7 +124,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer w.cancels.Close()
 	roles := w.startRoles(life)
 
-	server := asynq.NewServerFromRedisClient(w.Records.Redis(), w.serverConfig())
+	server := asynq.NewServerFromRedisClient(w.Records.Redis(), record.ServerConfig(w.Concurrency, record.JobQueues(), w.Poll, w.Log))
 	handler := asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error { return w.handle(life, t) })
 	if err := server.Start(handler); err != nil {
 		end(err)
@@ -153,11 +153,4 @@ func (w *Worker) drain(end context.CancelCauseFunc) {
 	}
 	end(errDrained)
 	<-done
-}
-
-func (w *Worker) serverConfig() asynq.Config {
-	c := record.ServerConfig(w.Concurrency, record.JobQueues(), w.Poll)
-	c.Logger = asynqLog{w.Log}
-	c.LogLevel = asynq.WarnLevel
-	return c
 }

@@ -163,7 +163,8 @@ func TestJobs(t *testing.T) {
 		want func(job.Result) string
 	}{
 		{
-			"hello", job.Spec{Runtime: "python", Source: "print('hello')", Metadata: map[string]string{"k": "v"}},
+			"hello",
+			job.Spec{Runtime: "python", Source: "print('hello')", Metadata: map[string]string{"k": "v"}},
 			func(r job.Result) string {
 				return expect(r.Status == job.Succeeded && *r.ExitCode == 0 && r.Stdout == "hello\n" && r.Stderr == "" &&
 					r.Runtime.Name == "python" && r.Runtime.ImageDigest != "" && r.Attempt == 1 && r.Metadata["k"] == "v" &&
@@ -179,35 +180,41 @@ func TestJobs(t *testing.T) {
 			func(r job.Result) string { return expect(r.Stdout == "['a b', '--c'] hi line data\n") },
 		},
 		{
-			"exit code", job.Spec{Runtime: "bash", Source: "echo oops >&2; exit 3"},
+			"exit code",
+			job.Spec{Runtime: "bash", Source: "echo oops >&2; exit 3"},
 			func(r job.Result) string {
 				return expect(r.Status == job.Failed && *r.ExitCode == 3 && r.Stderr == "oops\n" && r.Error == nil)
 			},
 		},
 		{
-			"signal", job.Spec{Runtime: "bash", Source: "kill -SEGV $$"},
+			"signal",
+			job.Spec{Runtime: "bash", Source: "kill -SEGV $$"},
 			func(r job.Result) string {
 				return expect(r.Status == job.Failed && r.Signal == "SIGSEGV" && *r.ExitCode == 139)
 			},
 		},
 		{
-			"time-out", job.Spec{Runtime: "bash", Source: "echo begun; sleep 60", Limits: job.Limits{WallMS: 500}},
+			"time-out",
+			job.Spec{Runtime: "bash", Source: "echo begun; sleep 60", Limits: job.Limits{WallMS: 500}},
 			func(r job.Result) string {
 				return expect(r.Status == job.TimedOut && *r.ExitCode == 124 && r.Stdout == "begun\n" && strings.Contains(r.Stderr, "Execution timed out"))
 			},
 		},
 		{
-			"too much output", job.Spec{Runtime: "bash", Source: "yes", Limits: job.Limits{OutputKB: 100}},
+			"too much output",
+			job.Spec{Runtime: "bash", Source: "yes", Limits: job.Limits{OutputKB: 100}},
 			func(r job.Result) string {
 				return expect(r.Status == job.OutputLimitExceeded && len(r.Stdout) == job.InlineOutput && r.StdoutURL == "stdout")
 			},
 		},
 		{
-			"output that is no text", job.Spec{Runtime: "bash", Source: `printf 'a\377b'`},
+			"output that is no text",
+			job.Spec{Runtime: "bash", Source: `printf 'a\377b'`},
 			func(r job.Result) string { return expect(r.Stdout == "a\uFFFDb" && r.StdoutURL == "stdout") },
 		},
 		{
-			"a chart and a file", job.Spec{Runtime: "python", Source: "import matplotlib.pyplot as plt\nplt.plot([1,2])\nplt.show()\nopen('out/x.csv','w').write('a,b') if __import__('os').makedirs('out') is None else 0", Limits: job.Limits{WallMS: 60_000, MemoryMB: 512}},
+			"a chart and a file",
+			job.Spec{Runtime: "python", Source: "import matplotlib.pyplot as plt\nplt.plot([1,2])\nplt.show()\nopen('out/x.csv','w').write('a,b') if __import__('os').makedirs('out') is None else 0", Limits: job.Limits{WallMS: 60_000, MemoryMB: 512}},
 			func(r job.Result) string {
 				return expect(r.Status == job.Succeeded && len(r.Artifacts) == 2 &&
 					r.Artifacts[0].Name == "chart-1.png" && r.Artifacts[0].Kind == job.KindChart && r.Artifacts[0].MediaType == "image/png" &&
@@ -215,7 +222,8 @@ func TestJobs(t *testing.T) {
 			},
 		},
 		{
-			"node", job.Spec{Runtime: "node", Source: "console.log(require('lodash').sum([1,2]))"},
+			"node",
+			job.Spec{Runtime: "node", Source: "console.log(require('lodash').sum([1,2]))"},
 			func(r job.Result) string { return expect(r.Stdout == "3\n") },
 		},
 	} {

@@ -75,7 +75,7 @@ func Tool(name string) (string, error) {
 // Addr returns a loopback address that was free a moment ago.
 func Addr(tb testing.TB) string {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func Start(tb testing.TB, argv, env []string, ready func() bool) *Process {
 func (p *Process) Restart() {
 	p.tb.Helper()
 	p.mu.Lock()
-	p.cmd = exec.Command(p.argv[0], p.argv[1:]...)
+	p.cmd = exec.Command(p.argv[0], p.argv[1:]...) //nolint:noctx // it outlives tb.Context, which ends before clean-ups run
 	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LANG=C.UTF-8"}, p.env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
 	// A test that is killed must not leave its servers behind.

@@ -28,7 +28,7 @@ func Redis(tb testing.TB) *RedisServer {
 	addr, password := Addr(tb), rand.Text()
 	_, port, _ := net.SplitHostPort(addr)
 	ready := func() bool {
-		c, err := net.DialTimeout("tcp", addr, time.Second)
+		c, err := dial("tcp", addr)
 		if err != nil {
 			return false
 		}
@@ -37,8 +37,13 @@ func Redis(tb testing.TB) *RedisServer {
 		if _, err := c.Write([]byte("AUTH " + password + "\r\nPING\r\n")); err != nil {
 			return false
 		}
-		answers := bufio.NewScanner(c) // while it loads its AOF it says +OK to AUTH and -LOADING to PING
-		return answers.Scan() && answers.Scan() && answers.Text() == "+PONG"
+		answers := bufio.NewScanner(c)
+		for answers.Scan() { // while it loads its AOF it says +OK to AUTH and -LOADING to PING
+			if answers.Text() != "+OK" {
+				return answers.Text() == "+PONG"
+			}
+		}
+		return false
 	}
 	return &RedisServer{Addr: addr, Password: password, Process: Start(tb, []string{
 		"redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", tb.TempDir(), "--requirepass", password,
@@ -83,7 +88,7 @@ func Podman(tb testing.TB) *PodmanService {
 	tb.Helper()
 	Require(tb, "podman")
 	// Unix socket paths are short (108 bytes), so not below tb.TempDir().
-	dir, err := os.MkdirTemp("", "gb")
+	dir, err := os.MkdirTemp("", "gb") //nolint:usetesting // too long a path for a socket
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -91,7 +96,7 @@ func Podman(tb testing.TB) *PodmanService {
 	socket := filepath.Join(dir, "podman.sock")
 	p := Start(tb, []string{"podman", "system", "service", "-t", "0", "unix://" + socket}, PodmanEnv(),
 		func() bool {
-			c, err := net.Dial("unix", socket)
+			c, err := dial("unix", socket)
 			if err == nil {
 				c.Close()
 			}
@@ -108,6 +113,12 @@ func PodmanEnv() []string {
 		"CONTAINERS_CONF=" + filepath.Join(ToolsDir, "podman/containers.conf"),
 		"CONTAINERS_STORAGE_CONF=" + filepath.Join(ToolsDir, "podman/storage.conf"),
 	}
+}
+
+// dial does without tb.Context, which has ended when a clean-up restarts a server.
+func dial(network, addr string) (net.Conn, error) {
+	d := net.Dialer{Timeout: time.Second}
+	return d.DialContext(context.Background(), network, addr)
 }
 
 func answers(ctx context.Context, url string) bool {

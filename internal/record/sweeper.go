@@ -262,8 +262,8 @@ func (w *Sweeper) sweepGarbage(ctx context.Context, tenant string) error {
 }
 
 func (w *Sweeper) due(ctx context.Context, key string, overdue time.Duration) ([]string, error) {
-	ids, err := w.Records.rdb.ZRangeByScore(ctx, key, &redis.ZRangeBy{
-		Min: "-inf", Max: strconv.FormatInt(ms(w.Records.now().Add(-overdue)), 10), Count: page,
+	ids, err := w.Records.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
+		Key: key, ByScore: true, Start: "-inf", Stop: ms(w.Records.now().Add(-overdue)), Count: page,
 	}).Result()
 	if err != nil {
 		return nil, fmt.Errorf("list what is due in %s: %w", key, err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -35,8 +36,9 @@ const (
 
 // ServerConfig is what every asynq server of Glovebox has in common. interval is
 // how often an idle worker looks at Redis: half of it is added to the latency.
-func ServerConfig(concurrency int, queues map[string]int, interval time.Duration) asynq.Config {
+func ServerConfig(concurrency int, queues map[string]int, interval time.Duration, log *slog.Logger) asynq.Config {
 	return asynq.Config{
+		Logger: asynqLog{log}, LogLevel: asynq.WarnLevel,
 		Concurrency: concurrency, Queues: queues, TaskCheckInterval: interval,
 		DelayedTaskCheckInterval: time.Second,
 		// Nothing that asynq sees is a failure that spends a retry.

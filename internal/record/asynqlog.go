@@ -1,4 +1,4 @@
-package deliverer
+package record
 
 import (
 	"context"
