@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -37,7 +38,19 @@ func newDevTest(t *testing.T) *devTest {
 			t.Fatalf("build %s: %v\n%s", name, err, out)
 		}
 	}
-	return &devTest{t: t, bin: bin, data: filepath.Join(t.TempDir(), "data")}
+	d := &devTest{t: t, bin: bin, data: filepath.Join(t.TempDir(), "data")}
+	t.Cleanup(d.removeSandboxes)
+	return d
+}
+
+// removeSandboxes removes what workers left that were killed: with the data directory
+// goes everybody who would.
+func (d *devTest) removeSandboxes() {
+	for _, id := range strings.Fields(d.sandboxes("--all", "--quiet")) {
+		if out, err := exec.CommandContext(context.Background(), podmanScript, "rm", "--force", id).CombinedOutput(); err != nil {
+			d.t.Errorf("podman rm: %v: %s", err, out)
+		}
+	}
 }
 
 // requireDev ends the test where this machine has not all that dev needs.
@@ -175,7 +188,7 @@ func TestDev(t *testing.T) {
 		t.Errorf("it took %s", took)
 	}
 	d.gone(all)
-	if left := d.sandboxes(); left != "" {
+	if left := d.sandboxes("--quiet"); left != "" {
 		t.Errorf("sandboxes still run:\n%s", left)
 	}
 
@@ -194,17 +207,17 @@ func TestDev(t *testing.T) {
 	d.gone(all)
 	d.start()
 	d.run("print('again')", "again\n")
-	d.until("what killed workers left in Podman is removed", func() bool { return d.sandboxes("--all") == "" })
+	d.until("what killed workers left in Podman is removed", func() bool { return d.sandboxes("--all", "--quiet") == "" })
 	d.dev.Stop()
 }
 
-// sandboxes lists the containers of this dev that run, or with --all those that ended too.
+// sandboxes are the containers of this dev that run, as podman ps shows them with flags.
 func (d *devTest) sandboxes(flags ...string) string {
 	d.t.Helper()
 	secrets := read(d.t, filepath.Join(d.data, "secrets"))
 	instance := regexp.MustCompile(`(?m)^INSTANCE=(\w+)$`).FindSubmatch(secrets)
-	args := append([]string{"ps", "--filter", "label=run.glovebox.instance=" + string(instance[1]), "--format", "{{.ID}} {{.Status}}"}, flags...)
-	out, err := exec.CommandContext(d.t.Context(), podmanScript, args...).CombinedOutput()
+	args := append([]string{"ps", "--filter", "label=run.glovebox.instance=" + string(instance[1])}, flags...)
+	out, err := exec.CommandContext(context.Background(), podmanScript, args...).CombinedOutput()
 	if err != nil {
 		d.t.Fatalf("podman ps: %v: %s", err, out)
 	}
@@ -240,6 +253,16 @@ func TestDevSubmit(t *testing.T) {
 	}
 	if got := string(read(t, filepath.Join(out, "made.txt"))); got != "made" {
 		t.Errorf("downloaded: got %q, want %q", got, "made")
+	}
+
+	t.Log("the signed result reaches receive, with the files' URLs")
+	receiver := gbtest.Start(t, []string{d.bin + "/glovebox", "receive", "--count", "1"}, d.env(), nil)
+	d.until("receive listens", func() bool { return receiver.Printed("receiving at http://") })
+	url := regexp.MustCompile(`receiving at (\S+)`).FindStringSubmatch(receiver.Output())[1]
+	d.glovebox("open('a.txt', 'w').write('x')", "submit", "-r", "py", "--callback", url, "-")
+	d.until("receive ends after its one message", func() bool { return !receiver.Alive() })
+	if got := receiver.Output(); !regexp.MustCompile(`(?s)verified  job\.completed  msg_\w+\n.* succeeded in .*a\.txt .*http://`).MatchString(got) {
+		t.Errorf("got %q", got)
 	}
 
 	t.Log("--wait with a time gives up, and the job can be cancelled")
