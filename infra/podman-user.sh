@@ -23,9 +23,10 @@ find_podman_user() {
         # It lives in memory: nobody but us makes it for a user who never logs in.
         [ -d "$podman_runtime_dir" ] || install -d -m 700 -o "$podman_user" -g "$(id -g "$podman_user")" "$podman_runtime_dir"
     else
-        podman_runtime_dir=${XDG_RUNTIME_DIR:-$podman_runtime_dir}
+        # su leaves the variable of whoever called it.
+        [ ! -w "${XDG_RUNTIME_DIR:-}" ] || podman_runtime_dir=$XDG_RUNTIME_DIR
         if [ ! -w "$podman_runtime_dir" ]; then
-            echo "no runtime directory $podman_runtime_dir: sudo loginctl enable-linger $podman_user" >&2
+            echo "no runtime directory $podman_runtime_dir: infra/setup.sh makes it" >&2
             return 1
         fi
     fi

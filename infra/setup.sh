@@ -178,8 +178,28 @@ setup_user() {
         as_root usermod "--add-sub${kind}s" "$first-$((first + 65535))" "$user"
         say user "gave $user the subordinate ${kind}s $first-$((first + 65535))"
     done
+    setup_runtime_dir
     find_podman_user || exit 1
     say user "$podman_user runs Podman"
+}
+
+# setup_runtime_dir makes the directory that a login makes, for a user who came by su or
+# runs where there are no logins. Root's is find_podman_user's business.
+setup_runtime_dir() {
+    local dir
+    dir=/run/user/$(id -u)
+    if [ "$(id -u)" = 0 ] || [ -w "${XDG_RUNTIME_DIR:-}" ] || [ -w "$dir" ]; then
+        return 0
+    fi
+    if [ -d /run/systemd/system ]; then
+        as_root loginctl enable-linger "$(id -un)"
+        local tries=100
+        while [ ! -w "$dir" ] && [ $((tries -= 1)) -gt 0 ]; do sleep 0.1; done
+    else
+        as_root install -d -m 755 /run/user
+        as_root install -d -m 700 -o "$(id -u)" -g "$(id -g)" "$dir"
+    fi
+    say user "made $dir"
 }
 
 setup_podman() {

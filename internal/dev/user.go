@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // podmanUser is who runs Podman and the worker.
@@ -39,11 +41,12 @@ func findUser(name, xdgRuntimeDir string) (podmanUser, error) {
 		return u, fmt.Errorf("read gid of %s: %w", u.name, err)
 	}
 	if self != 0 {
-		if u.runtimeDir = xdgRuntimeDir; u.runtimeDir == "" {
+		// su leaves the variable of whoever called it.
+		if u.runtimeDir = xdgRuntimeDir; unix.Access(u.runtimeDir, unix.W_OK) != nil {
 			u.runtimeDir = filepath.Join("/run/user", account.Uid)
 		}
-		if info, err := os.Stat(u.runtimeDir); err != nil || !info.IsDir() {
-			return u, fmt.Errorf("there is no runtime directory %s: sudo loginctl enable-linger %s makes it", u.runtimeDir, u.name)
+		if err := unix.Access(u.runtimeDir, unix.W_OK); err != nil {
+			return u, fmt.Errorf("find the runtime directory %s: %w (infra/setup.sh makes it)", u.runtimeDir, err)
 		}
 		return u, nil
 	}
