@@ -219,7 +219,7 @@ setup_podman() {
         fail "podman info failed as $podman_user (the output is above)"
     }
     [ "$got" = "$want" ] || fail "Podman uses '$got' (OCI runtime, storage driver, rootless) instead of '$want'"
-    say podman "$(podman --version | awk '{ print $3 }'), rootless, native overlay, $GLOVEBOX_LIB/glovebox-runtime"
+    say podman "$(infra/podman.sh --version | awk '{ print $3 }'), rootless, native overlay, $GLOVEBOX_LIB/glovebox-runtime"
 }
 
 setup_images() {
