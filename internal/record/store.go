@@ -53,7 +53,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	// A script that was sent twice because an answer got lost answers "stale" or
 	// "ended" to its own caller, so what is retried is decided by callers.
 	opts.MaxRetries = -1
+	bound(opts)
 	rdb := redis.NewClient(opts)
+	rdb.AddHook(outage{})
 	if err := rdb.Ping(ctx).Err(); err != nil {
 		rdb.Close()
 		return nil, fmt.Errorf("reach Redis at %s: %w", opts.Addr, err)
@@ -73,6 +75,23 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	return s, nil
 }
+
+// bound makes each call end in time when Redis hangs rather than refuses: by its
+// context's deadline, and by time-outs of its own.
+func bound(o *redis.Options) {
+	o.ContextTimeoutEnabled = true
+	for _, timeout := range []*time.Duration{&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout} {
+		if *timeout == 0 {
+			*timeout = callTimeout
+		}
+	}
+	if o.DialerRetries == 0 {
+		o.DialerRetries = 1
+	}
+}
+
+// callTimeout is shorter than the time between two beats.
+const callTimeout = 3 * time.Second
 
 // Close releases the connections.
 func (s *Store) Close() error { return s.rdb.Close() }
