@@ -42,7 +42,7 @@ func canceledResult(r record.Job, now time.Time) job.Result {
 		ID: r.ID, Status: job.Canceled,
 		Error:     &job.Error{Code: "canceled", Message: "canceled before a worker took it"},
 		Runtime:   job.Runtime{Name: r.Runtime},
-		Timing:    job.Timing{CreatedAt: r.Created, FinishedAt: &now, QueueMS: now.Sub(r.Created).Milliseconds()},
+		Timing:    job.Timing{CreatedAt: r.Created, FinishedAt: &now, QueueMS: max(now.Sub(r.Created), 0).Milliseconds()},
 		Artifacts: []job.Artifact{},
 		Attempt:   r.Attempts,
 	}

@@ -99,7 +99,7 @@ func wireRecord(r record.Job) job.Record {
 	}
 	if !r.Started.IsZero() {
 		w.Timing.StartedAt = &r.Started
-		w.Timing.QueueMS = r.Started.Sub(r.Created).Milliseconds()
+		w.Timing.QueueMS = r.Queued().Milliseconds()
 	}
 	if !r.Finished.IsZero() {
 		w.Timing.FinishedAt = &r.Finished

@@ -12,6 +12,7 @@ import (
 // result is what the job's owner gets to see of the outcome.
 func (w *Worker) result(j record.Job, runtime job.Runtime, o sandbox.Outcome, out *output) job.Result {
 	r := j.Failure(o.Status, nil, time.Now())
+	r.Metadata = j.Metadata
 	r.Timing.StartupMS = o.Startup.Milliseconds()
 	r.ExitCode, r.Signal, r.Usage, r.Compile = &o.ExitCode, o.Signal, o.Usage, o.Compile
 	r.Stdout, r.Stderr = out.stdout.text(), out.stderr.text()

@@ -74,17 +74,22 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 	return j, err
 }
 
-// Failure is the result of a job that no run brought to an end.
+// Failure is the result of a job that no run brought to an end. Metadata is left to
+// the record, which has it already: together they may be more than a record holds.
 func (j Job) Failure(status job.Status, problem *job.Error, finished time.Time) job.Result {
 	finished = finished.UTC()
 	r := job.Result{
 		ID: j.ID, Status: status, Error: problem, Artifacts: []job.Artifact{},
 		Timing:  job.Timing{CreatedAt: j.Created, FinishedAt: &finished},
-		Runtime: job.Runtime{Name: j.Runtime}, Attempt: j.Attempts, Worker: j.Worker, Metadata: j.Metadata,
+		Runtime: job.Runtime{Name: j.Runtime}, Attempt: j.Attempts, Worker: j.Worker,
 	}
 	if !j.Started.IsZero() {
 		r.Timing.StartedAt = &j.Started
-		r.Timing.QueueMS = j.Started.Sub(j.Created).Milliseconds()
+		r.Timing.QueueMS = j.Queued().Milliseconds()
 	}
 	return r
 }
+
+// Queued is how long the job waited for the worker that has it. The two ends of it are
+// read from clocks of two hosts.
+func (j Job) Queued() time.Duration { return max(j.Started.Sub(j.Created), 0) }

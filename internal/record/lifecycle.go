@@ -204,7 +204,7 @@ func (s *Store) endArgs(j Job, e Ending) []any {
 	}
 	return []any{
 		j.ID, ms(s.now()), string(e.Status), e.Result, e.ResultRef, s.retention.Milliseconds(),
-		DeliveryID(j.ID, job.EventCompleted, j.Callback), job.EventCompleted, dirty,
+		DeliveryID(j.ID, job.EventCompleted, j.Callback), job.EventCompleted, dirty, expiredDelay.Milliseconds(),
 	}
 }
 

@@ -1,10 +1,13 @@
 package record_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -312,7 +315,70 @@ func TestFailureHasAllLeadingFields(t *testing.T) {
 	if err := json.Unmarshal(get(t, s, id).Result, &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.ID != id || r.Status != job.InternalError || r.Error.Code != "worker_lost" || r.Attempt != 1 || r.Timing.StartedAt == nil || r.Metadata["course"] != "42" {
+	if r.ID != id || r.Status != job.InternalError || r.Error.Code != "worker_lost" || r.Attempt != 1 || r.Timing.StartedAt == nil {
 		t.Errorf("got %+v", r)
 	}
+}
+
+func TestFailureFitsIntoTheRecord(t *testing.T) {
+	t.Parallel()
+	s, _ := open(t)
+	most := spec()
+	for i := range job.MaxMetadata {
+		most.Metadata[fmt.Sprint(i, strings.Repeat("k", job.MaxMetadataBytes-3))] = strings.Repeat("\x01", job.MaxMetadataBytes)
+	}
+	id := create(t, s, most)
+	start(t, s, id, 1, "w1")
+	if err := s.EndWithout(t.Context(), id, 1, job.Canceled, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(get(t, s, id).Result); n > record.MaxInline {
+		t.Errorf("the result in the record has %d bytes", n)
+	}
+	if got := get(t, s, id).Metadata; len(got) != len(most.Metadata) {
+		t.Errorf("the record has %d pairs of metadata", len(got))
+	}
+}
+
+// TestRedisThatHangs stops Redis without ending it: connections stay and nobody answers.
+func TestRedisThatHangs(t *testing.T) {
+	t.Parallel()
+	s, server := open(t)
+	id := create(t, s, spec())
+	j := start(t, s, id, 1, "w1")
+	server.Signal(syscall.SIGSTOP)
+	t.Cleanup(func() { server.Signal(syscall.SIGCONT) })
+	for name, call := range map[string]func(context.Context) error{
+		"get":     func(ctx context.Context) error { _, err := s.Get(ctx, id); return err },
+		"create":  func(ctx context.Context) error { return s.Create(ctx, record.NewID("default"), spec(), "") },
+		"start":   func(ctx context.Context) error { _, err := s.Start(ctx, id, 1, "w1"); return err },
+		"end":     func(ctx context.Context) error { return s.End(ctx, j, record.Ending{Status: job.Failed}) },
+		"cancel":  func(ctx context.Context) error { _, err := s.Cancel(ctx, id, nil); return err },
+		"requeue": func(ctx context.Context) error { _, err := s.Requeue(ctx, id, 1, "w1", true, 0); return err },
+		"beat":    func(ctx context.Context) error { return s.Beat(ctx, record.Worker{ID: "w1"}) },
+		"ping":    s.Ping,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			if err := call(ctx); err == nil {
+				t.Error("it succeeded without an answer")
+			}
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("it took %s, its context had ended after 0.2 s", took)
+			}
+		})
+	}
+	t.Run("without a deadline", func(t *testing.T) {
+		t.Parallel()
+		began := time.Now()
+		if _, err := s.Get(t.Context(), id); err == nil {
+			t.Error("it succeeded without an answer")
+		}
+		if took := time.Since(began); took > 7*time.Second {
+			t.Errorf("it took %s", took)
+		}
+	})
 }

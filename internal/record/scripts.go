@@ -30,7 +30,7 @@ return {'ok', redis.call('HGETALL', KEYS[1])}`)
 // finish ends a job; end and cancel share it.
 const finish = `
 -- KEYS: job, open, running, outbox, garbage, delivery
--- a: id, now, state, result, result_ref, ttl ms, delivery id, event, dirty
+-- a: id, now, state, result, result_ref, ttl ms, delivery id, event, dirty, how long after ttl objects go, ms
 local function finish(a)
   local r = redis.call('HMGET', KEYS[1], 'epoch', 'callback', 'spec_ref')
   redis.call('HSET', KEYS[1], 'state', a.state, 'finished', a.now, 'result', a.result, 'result_ref', a.result_ref)
@@ -41,19 +41,23 @@ local function finish(a)
     redis.call('HSET', KEYS[6], 'job', a.id, 'url', r[2], 'event', a.event, 'state', 'pending', 'attempt', 1, 'created', a.now, 'due', a.now)
     redis.call('ZADD', KEYS[4], a.now, a.delivery)
   end
-  if a.dirty == '1' or tonumber(r[1]) > 1 or r[3] then redis.call('ZADD', KEYS[5], a.now, a.id) end
+  if a.dirty == '1' or tonumber(r[1]) > 1 or r[3] then
+    redis.call('ZADD', KEYS[5], a.now, a.id)
+  elseif a.result_ref ~= '' then
+    redis.call('ZADD', KEYS[5], a.now + a.ttl + a.late, a.id)
+  end
   redis.call('PEXPIRE', KEYS[1], a.ttl)
   redis.call('PUBLISH', 'gb:done', a.id)
 end
-local a = {id=ARGV[1], now=ARGV[2], state=ARGV[3], result=ARGV[4], result_ref=ARGV[5], ttl=ARGV[6], delivery=ARGV[7], event=ARGV[8], dirty=ARGV[9]}
+local a = {id=ARGV[1], now=ARGV[2], state=ARGV[3], result=ARGV[4], result_ref=ARGV[5], ttl=ARGV[6], delivery=ARGV[7], event=ARGV[8], dirty=ARGV[9], late=ARGV[10]}
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return 'missing' end
 if state ~= 'queued' and state ~= 'running' then return 'ended' end
 `
 
 var endScript = redis.NewScript(finish + `
--- ARGV[10]: epoch
-if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[10] then return 'stale' end
+-- ARGV[11]: epoch
+if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[11] then return 'stale' end
 finish(a)
 return 'ok'`)
 
@@ -81,6 +85,7 @@ redis.call('HSET', KEYS[1], 'state', 'queued')
 redis.call('HDEL', KEYS[1], 'worker', 'started')
 redis.call('HDEL', KEYS[3], ARGV[1])
 redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
+redis.call('PUBLISH', 'gb:cancel', ARGV[1]) -- should the worker live after all, it stops
 return {'ok', epoch, r[6]}`)
 
 var deliverScript = redis.NewScript(`

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -27,7 +28,12 @@ const (
 	lookAgain = 15 * time.Second
 	// A loser that stalled may write once more after its job ended.
 	secondSweepDelay = 2 * time.Minute
-	secondSweep      = "#2"
+	// expiredDelay is how long after its record a job's objects go.
+	expiredDelay = time.Minute
+	// A job whose objects can't be deleted is put off, so that others get their turn.
+	garbageRetry = time.Minute
+	// deleteTimeout bounds the deletion of one job's objects.
+	deleteTimeout = time.Minute
 	// page is how many entries one pass over a sorted set takes.
 	page = 500
 )
@@ -42,27 +48,35 @@ type Sweeper struct {
 	DeleteObjects func(ctx context.Context, tenant, id string, keep int) error
 	Log           *slog.Logger
 
-	// tenant → "<id> <epoch>" → since when no beat names it
+	// reap's own: tenant → "<id> <epoch>" → since when no beat names it, and tenant →
+	// when reap last saw what is running.
 	unnamed map[string]map[string]time.Time
+	looked  map[string]time.Time
 }
 
-// Run sweeps until ctx ends.
+// Run sweeps until ctx ends. Each step has a loop of its own: a bucket that hangs holds
+// up the deletion of garbage, and must not hold up the jobs of lost workers.
 func (w *Sweeper) Run(ctx context.Context) {
-	reap, sweep := time.NewTicker(reapInterval), time.NewTicker(sweepInterval)
-	defer reap.Stop()
-	defer sweep.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-reap.C:
-			w.pass(ctx, "reap", w.reap)
-		case <-sweep.C:
-			w.pass(ctx, "sweep open", w.sweepOpen)
-			w.pass(ctx, "sweep outbox", w.sweepOutbox)
-			w.pass(ctx, "sweep garbage", w.sweepGarbage)
-		}
+	var loops sync.WaitGroup
+	every := func(interval time.Duration, name string, step func(context.Context, string) error) {
+		loops.Go(func() {
+			tick := time.NewTicker(interval)
+			defer tick.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+					w.pass(ctx, name, step)
+				}
+			}
+		})
 	}
+	every(reapInterval, "reap", w.reap)
+	every(sweepInterval, "sweep open", w.sweepOpen)
+	every(sweepInterval, "sweep outbox", w.sweepOutbox)
+	every(sweepInterval, "sweep garbage", w.sweepGarbage)
+	loops.Wait()
 }
 
 // pass runs one step for every tenant. What fails is logged and tried again next time.
@@ -82,9 +96,14 @@ func (w *Sweeper) reap(ctx context.Context, tenant string) error {
 	if err != nil {
 		return fmt.Errorf("list running jobs: %w", err)
 	}
+	if time.Since(w.looked[tenant]) > 2*reapInterval {
+		// Redis or this process stood still: that time says nothing about a worker.
+		delete(w.unnamed, tenant)
+	}
 	named := map[string]bool{}
 	asked := map[string]bool{}
 	lost := map[string]time.Time{} // what is left of w.unnamed[tenant]
+	var errs []error
 	for id, at := range running {
 		epoch, worker, _ := strings.Cut(at, " ")
 		if !asked[worker] {
@@ -109,23 +128,24 @@ func (w *Sweeper) reap(ctx context.Context, tenant string) error {
 		if time.Since(since) < lostAfter {
 			continue
 		}
-		n, err := strconv.Atoi(epoch)
-		if err != nil {
-			return fmt.Errorf("read running job %s: %w", id, err)
-		}
-		if err := w.takeBack(ctx, id, n, worker); err != nil {
-			return err
+		if err := w.takeBack(ctx, id, epoch, worker); err != nil {
+			errs = append(errs, fmt.Errorf("take back job %s: %w", id, err))
+			continue
 		}
 		delete(lost, k)
 	}
 	if w.unnamed == nil {
-		w.unnamed = map[string]map[string]time.Time{}
+		w.unnamed, w.looked = map[string]map[string]time.Time{}, map[string]time.Time{}
 	}
-	w.unnamed[tenant] = lost
-	return nil
+	w.unnamed[tenant], w.looked[tenant] = lost, time.Now()
+	return errors.Join(errs...)
 }
 
-func (w *Sweeper) takeBack(ctx context.Context, id string, epoch int, worker string) error {
+func (w *Sweeper) takeBack(ctx context.Context, id, at, worker string) error {
+	epoch, err := strconv.Atoi(at)
+	if err != nil {
+		return fmt.Errorf("read epoch: %w", err)
+	}
 	answer, err := w.Records.Requeue(ctx, id, epoch, worker, true, 0)
 	if err != nil {
 		return err
@@ -172,25 +192,16 @@ func (w *Sweeper) sweepOpen(ctx context.Context, tenant string) error {
 	if err != nil {
 		return err
 	}
-	for _, id := range ids {
+	return w.each(ctx, openKey(tenant), ids, lookAgain, func(id string) error {
 		j, err := w.Records.Get(ctx, id)
 		if errors.Is(err, ErrNotFound) {
-			if err := w.Records.rdb.ZRem(ctx, openKey(tenant), id).Err(); err != nil {
-				return err
-			}
-			continue
+			return w.Records.rdb.ZRem(ctx, openKey(tenant), id).Err()
 		}
 		if err != nil {
 			return err
 		}
-		if err := w.Records.rescue(ctx, runTask(id, j.Epoch, j.Priority, time.Time{}), orphans); err != nil {
-			return err
-		}
-		if err := w.postpone(ctx, openKey(tenant), id); err != nil {
-			return err
-		}
-	}
-	return nil
+		return w.Records.rescue(ctx, runTask(id, j.Epoch, j.Priority, time.Time{}), orphans)
+	})
 }
 
 // sweepOutbox makes sure that each delivery that is overdue has a task.
@@ -203,62 +214,34 @@ func (w *Sweeper) sweepOutbox(ctx context.Context, tenant string) error {
 	if err != nil {
 		return err
 	}
-	for _, did := range ids {
+	return w.each(ctx, outboxKey(tenant), ids, lookAgain, func(did string) error {
 		d, err := w.Records.GetDelivery(ctx, tenant, did)
 		if errors.Is(err, ErrNoDelivery) {
-			if err := w.Records.rdb.ZRem(ctx, outboxKey(tenant), did).Err(); err != nil {
-				return err
-			}
-			continue
+			return w.Records.rdb.ZRem(ctx, outboxKey(tenant), did).Err()
 		}
 		if err != nil {
 			return err
 		}
-		if err := w.Records.rescue(ctx, deliverTask(tenant, did, d.Attempt, time.Time{}), orphans); err != nil {
-			return err
-		}
-		if err := w.postpone(ctx, outboxKey(tenant), did); err != nil {
-			return err
-		}
-	}
-	return nil
+		return w.Records.rescue(ctx, deliverTask(tenant, did, d.Attempt, time.Time{}), orphans)
+	})
 }
 
-// sweepGarbage deletes the objects that no record points to.
-func (w *Sweeper) sweepGarbage(ctx context.Context, tenant string) error {
-	entries, err := w.due(ctx, garbageKey(tenant), 0)
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		id, again := strings.CutSuffix(entry, secondSweep)
-		keep := 0
-		j, err := w.Records.Get(ctx, id)
-		switch {
-		case errors.Is(err, ErrNotFound): // announced and never created
-		case err != nil:
-			return err
-		case !j.State.Final(): // its end puts it here again where that is needed
-			if err := w.Records.rdb.ZRem(ctx, garbageKey(tenant), entry).Err(); err != nil {
-				return err
-			}
-			continue
-		case j.ResultRef != "":
-			keep = j.Epoch
+// each does something for each id, and then looks at it again later. One for which it
+// fails must not keep the others from their turn, so it is put off like them.
+func (w *Sweeper) each(ctx context.Context, key string, ids []string, again time.Duration, do func(id string) error) error {
+	var errs []error
+	for _, id := range ids {
+		if ctx.Err() != nil {
+			break
 		}
-		if err := w.DeleteObjects(ctx, tenant, id, keep); err != nil {
-			return fmt.Errorf("delete losing objects of %s: %w", id, err)
+		if err := do(id); err != nil {
+			errs = append(errs, fmt.Errorf("%s in %s: %w", id, key, err))
 		}
-		pipe := w.Records.rdb.TxPipeline()
-		pipe.ZRem(ctx, garbageKey(tenant), entry)
-		if !again {
-			pipe.ZAdd(ctx, garbageKey(tenant), redis.Z{Score: float64(ms(w.Records.now().Add(secondSweepDelay))), Member: id + secondSweep})
-		}
-		if _, err := pipe.Exec(ctx); err != nil {
-			return err
+		if err := w.look(ctx, key, id, w.Records.now().Add(again)); err != nil {
+			return errors.Join(append(errs, err)...)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (w *Sweeper) due(ctx context.Context, key string, overdue time.Duration) ([]string, error) {
@@ -271,7 +254,10 @@ func (w *Sweeper) due(ctx context.Context, key string, overdue time.Duration) ([
 	return ids, nil
 }
 
-// postpone looks at id again later, unless it has left the set since.
-func (w *Sweeper) postpone(ctx context.Context, key, id string) error {
-	return w.Records.rdb.ZAddXX(ctx, key, redis.Z{Score: float64(ms(w.Records.now().Add(lookAgain))), Member: id}).Err()
+// look says when to look at id again, unless it has left the set since.
+func (w *Sweeper) look(ctx context.Context, key, id string, at time.Time) error {
+	if err := w.Records.rdb.ZAddXX(ctx, key, redis.Z{Score: float64(ms(at)), Member: id}).Err(); err != nil {
+		return fmt.Errorf("put off %s in %s: %w", id, key, err)
+	}
+	return nil
 }

@@ -32,6 +32,8 @@ const (
 	neverArchive = 1 << 30
 	// Time-outs are the sandbox's; asynq's only has to be out of the way.
 	taskTimeout = 30 * 24 * time.Hour
+	// retryDelay is after what a task comes back that met a fault of ours.
+	retryDelay = 2 * time.Second
 )
 
 // ServerConfig is what every asynq server of Glovebox has in common. interval is
@@ -43,11 +45,12 @@ func ServerConfig(concurrency int, queues map[string]int, interval time.Duration
 		DelayedTaskCheckInterval: time.Second,
 		// Nothing that asynq sees is a failure that spends a retry.
 		IsFailure: func(error) bool { return false },
-		RetryDelayFunc: func(n int, err error, _ *asynq.Task) time.Duration {
+		// As nothing is a failure, asynq counts no retries that the delay could grow with.
+		RetryDelayFunc: func(_ int, err error, _ *asynq.Task) time.Duration {
 			if errors.Is(err, asynq.ErrLeaseExpired) {
 				return 0
 			}
-			return min(time.Second<<min(n, 5), 30*time.Second)
+			return retryDelay
 		},
 	}
 }
@@ -118,7 +121,8 @@ func (s *Store) enqueue(ctx context.Context, t task) (there bool, err error) {
 // rescue makes sure that there is a task that some process has or will get. A task
 // whose holder died is asynq's to recover, but that takes it one to two minutes: until
 // then it is enqueued anew under another id, and what asynq recovers finds a record
-// that has moved on. orphans are the ids of such tasks.
+// that has moved on. The same goes for one that an operator has archived, which nobody
+// will ever get. orphans are the ids of such tasks.
 func (s *Store) rescue(ctx context.Context, t task, orphans map[string]bool) error {
 	for {
 		there, err := s.enqueue(ctx, t)
@@ -129,29 +133,42 @@ func (s *Store) rescue(ctx context.Context, t task, orphans map[string]bool) err
 	}
 }
 
-// orphans lists the tasks in these queues whose holder's lease has expired.
+// orphans lists the tasks in these queues that no process has or will get soon: those
+// whose holder's lease has expired, and archived ones.
 func (s *Store) orphans(queues ...string) (map[string]bool, error) {
-	const pageSize = 1000
 	inspector := asynq.NewInspectorFromRedisClient(s.rdb)
 	ids := map[string]bool{}
 	for _, queue := range queues {
-		for page := 1; ; page++ {
-			active, err := inspector.ListActiveTasks(queue, asynq.PageSize(pageSize), asynq.Page(page))
-			if errors.Is(err, asynq.ErrQueueNotFound) {
-				break
+		if err := eachTask(inspector.ListActiveTasks, queue, func(t *asynq.TaskInfo) {
+			if t.IsOrphaned {
+				ids[t.ID] = true
 			}
-			if err != nil {
-				return nil, fmt.Errorf("list active tasks: %w", err)
-			}
-			for _, t := range active {
-				if t.IsOrphaned {
-					ids[t.ID] = true
-				}
-			}
-			if len(active) < pageSize {
-				break
-			}
+		}); err != nil {
+			return nil, fmt.Errorf("list active tasks: %w", err)
+		}
+		if err := eachTask(inspector.ListArchivedTasks, queue, func(t *asynq.TaskInfo) { ids[t.ID] = true }); err != nil {
+			return nil, fmt.Errorf("list archived tasks: %w", err)
 		}
 	}
 	return ids, nil
+}
+
+// eachTask visits every task of a queue that list finds.
+func eachTask(list func(string, ...asynq.ListOption) ([]*asynq.TaskInfo, error), queue string, visit func(*asynq.TaskInfo)) error {
+	const pageSize = 1000
+	for page := 1; ; page++ {
+		tasks, err := list(queue, asynq.PageSize(pageSize), asynq.Page(page))
+		if errors.Is(err, asynq.ErrQueueNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, t := range tasks {
+			visit(t)
+		}
+		if len(tasks) < pageSize {
+			return nil
+		}
+	}
 }
