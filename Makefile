@@ -1,7 +1,7 @@
 # Everything that is done to this tree by hand or by machine. `make` alone lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build runtimes demo check fmt test test-host test-podman bench fuzz clean FORCE
+.PHONY: help setup setup-tests build runtimes demo check fmt test test-host test-podman bench fuzz clean FORCE
 SHELL := /bin/bash
 
 # Where infra/setup.sh puts a Go, on machines whose own is too old.
@@ -23,7 +23,7 @@ with_test_binaries = bin=$$(mktemp -d /tmp/glovebox-bin.XXXXXX) && trap 'rm -rf 
 
 COMMANDS := $(notdir $(wildcard cmd/*))
 # Tests that find one of these missing fail instead of being skipped.
-export GLOVEBOX_TEST_REQUIRE ?= redis,s3,podman
+export GLOVEBOX_TEST_REQUIRE ?= redis,s3,podman,npm
 GOLANGCI_VERSION := v2.15.0
 FUZZTIME ?= 1m
 # How many sandboxes a benchmark starts.
@@ -68,7 +68,10 @@ fmt: bin/golangci-lint-$(GOLANGCI_VERSION) ## format the tree
 bin/golangci-lint-%:
 	$(call timed,build golangci-lint $*,mkdir -p bin/lint && CGO_ENABLED=0 GOFLAGS= GOBIN=$(CURDIR)/bin/lint go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$* && mv bin/lint/golangci-lint $@ && rmdir bin/lint)
 
-test: setup build test-host test-podman ## set up, then every suite against the real components, with the race detector
+setup-tests: setup
+	$(call timed,setup of what only tests need,infra/setup-tests.sh)
+
+test: setup-tests build test-host test-podman ## set up, then every suite against the real components, with the race detector
 
 test-host: ## the suites that need no sandbox: Redis, S3, everything pure
 	$(call timed,test without sandboxes,go test -race -count=1 -timeout 20m $(TESTFLAGS) $(host_packages))

@@ -95,7 +95,9 @@ func (a *app) show(j producer.Job) error {
 		line("metadata", "%s = %s", plain(k), plain(j.Metadata[k]))
 	}
 	if j.Result != nil {
-		line("limits", "%s, on worker %s", j.Result.LimitsEnforced, plain(j.Result.Worker))
+		if j.Result.LimitsEnforced != "" {
+			line("limits", "%s, on worker %s", plain(j.Result.LimitsEnforced), plain(j.Result.Worker))
+		}
 		if j.Result.Error != nil {
 			line("error", "%s", plain(j.Result.Error.Message))
 		}

@@ -85,7 +85,7 @@ func headline(r job.Result) string {
 
 // timing is where a job's time went.
 func timing(r job.Result) string {
-	if r.Timing.StartedAt == nil {
+	if r.ExitCode == nil { // nothing ran to an end
 		return ""
 	}
 	parts := []string{

@@ -49,7 +49,7 @@ func ReadWorker(getenv Getenv) (Worker, error) {
 		Concurrency:  r.Int("GLOVEBOX_CONCURRENCY", runtime.NumCPU(), 1, 4096),
 		MemoryMB:     int64(r.Int("GLOVEBOX_MEMORY_MB", machineMB()*3/4, 64, 1<<30)),
 		Poll:         r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 100, 1, 60_000),
-		Grace:        r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 30, 0, 86_400),
+		Grace:        r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 30, 1, 86_400),
 		Log:          r.Choice("GLOVEBOX_LOG", "text", "json"),
 	}
 	return w, r.Err()

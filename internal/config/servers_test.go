@@ -37,11 +37,11 @@ func apiEnv() File {
 
 func TestReadWorker(t *testing.T) {
 	t.Parallel()
-	w, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_POLL_MS": "25", "GLOVEBOX_GRACE_SECONDS": "0"}).Get)
+	w, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_POLL_MS": "25", "GLOVEBOX_GRACE_SECONDS": "1"}).Get)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.PodmanSocket != "/run/x.sock" || w.Poll != 25*time.Millisecond || w.Grace != 0 || !w.S3.PathStyle || w.Concurrency < 1 || w.MemoryMB < 64 {
+	if w.PodmanSocket != "/run/x.sock" || w.Poll != 25*time.Millisecond || w.Grace != time.Second || !w.S3.PathStyle || w.Concurrency < 1 || w.MemoryMB < 64 {
 		t.Errorf("got %+v", w)
 	}
 }

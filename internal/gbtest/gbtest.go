@@ -53,7 +53,9 @@ func missing(component string) string {
 			return "the test runs as root: use go test -exec infra/as-podman-user.sh"
 		}
 	case "npm":
-		_, err = exec.LookPath("npm")
+		if _, err = exec.LookPath("npm"); err == nil {
+			_, err = exec.LookPath("node")
+		}
 	default:
 		return "gbtest knows no such component"
 	}
