@@ -149,9 +149,35 @@ func TestOutput(t *testing.T) {
 		if err := o.pump(r, func() { exceeded = true }); err != nil {
 			t.Error(err)
 		}
+		r.Close()
 		if sent != tt.sent || exceeded != tt.exceeded {
 			t.Errorf("%+v: sent %d, exceeded %v", tt, sent, exceeded)
 		}
+	}
+}
+
+// TestOutputWithoutEnd: a write end that nobody holds and nothing closes keeps no run
+// waiting, and what was written is not lost.
+func TestOutputWithoutEnd(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{0, 60_000} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+		sent := 0
+		o := output{most: 1 << 20, send: func(p []byte) error { sent += len(p); return nil }}
+		if err := noWriters(r); err != nil { // it may come before, while and after the pump reads
+			t.Fatal(err)
+		}
+		if err := o.pump(r, nil); err != nil || sent != size {
+			t.Errorf("got %d bytes, %v, want %d", sent, err, size)
+		}
+		r.Close()
+		w.Close()
 	}
 }
 

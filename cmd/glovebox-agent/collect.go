@@ -23,6 +23,7 @@ type collector struct {
 	send   *session
 
 	sent    int64
+	bytes   int64
 	skipped int
 }
 
@@ -57,12 +58,17 @@ func (c *collector) one(e entry) error {
 	case c.sent >= c.limits.Artifacts:
 		return c.skip(e.name, fmt.Sprintf("is beyond limits.artifacts (%d)", c.limits.Artifacts))
 	}
+	// Holes take no room in the directory, but they would in the store.
+	if c.bytes+e.size > c.limits.DiskMB<<20 {
+		return c.skip(e.name, fmt.Sprintf("is beyond limits.disk_mb (%d), with the files before it", c.limits.DiskMB))
+	}
 	f, err := openBeneath(c.root, e)
 	if err != nil {
 		return c.skip(e.name, "can't be read: "+plain(err))
 	}
 	defer f.Close()
 	c.sent++
+	c.bytes += e.size
 	if err := c.send.out.WriteJSON(agentwire.TypeArtifactBegin, agentwire.ArtifactBegin{Name: e.name, Size: e.size}); err != nil {
 		return err
 	}

@@ -25,13 +25,24 @@ var controllers = []string{"pids", "memory", "cpuacct"}
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-func (g group) dir(controller string) string { return filepath.Join(cgroupRoot, controller, g.name) }
+// dir is where a controller has the group. Memory has one for all runs: what a compile
+// step leaves in files is held while the program runs, and counts against its limit.
+func (g group) dir(controller string) string {
+	if controller == "memory" {
+		return filepath.Join(cgroupRoot, controller, "glovebox")
+	}
+	return filepath.Join(cgroupRoot, controller, g.name)
+}
 
 // newGroup makes the cgroup. It fails closed: without it, no run.
 func newGroup(name string) (group, error) {
 	g := group{name: "glovebox-" + name}
 	for _, c := range controllers {
-		if err := os.Mkdir(g.dir(c), 0o755); err != nil {
+		err := os.Mkdir(g.dir(c), 0o755)
+		if c == "memory" && errors.Is(err, os.ErrExist) {
+			continue // of the run before
+		}
+		if err != nil {
 			return g, fmt.Errorf("make cgroup: %w", err)
 		}
 	}

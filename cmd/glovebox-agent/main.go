@@ -17,11 +17,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 
 	"github.com/glovebox-run/glovebox/internal/agentwire"
 )
+
+// init keeps the main goroutine on the main thread, so that asJob's never gets it: that
+// thread is what /proc/1 shows as the agent, and it can't end.
+func init() { runtime.LockOSThread() } //nolint:gochecknoinits // only here is the main goroutine on the main thread for sure
 
 func main() {
 	// Only the agent's own fork sets argv[0]; a job can call the binary so too, and

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
+	"time"
 )
 
 // output is where one stream of the job goes, and how much of it.
@@ -26,21 +28,55 @@ func (o *output) add(p []byte) error {
 // pump copies r until every process that could write to it is gone. It calls exceeded
 // when there is more than the limit allows, and reads on, so that nothing blocks.
 func (o *output) pump(r *os.File, exceeded func()) error {
-	defer r.Close()
 	buf := make([]byte, 32<<10)
+	read := r.Read
 	for {
-		n, err := r.Read(buf)
+		n, err := read(buf)
 		if over := o.sent+int64(n) > o.most; over && !o.truncate {
 			exceeded()
 		}
 		if sendErr := o.add(buf[:n]); sendErr != nil {
 			return sendErr
 		}
-		if err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded): // no writer is left
+			read = func(p []byte) (int, error) { return readNow(r, p) }
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
 			return fmt.Errorf("read output: %w", err)
 		}
 	}
+}
+
+// noWriters tells the pump of r that no process is left that could write, even if r has
+// no end: a job can leave its own end in flight between two sockets of its own, where
+// no kernel closes it.
+func noWriters(r *os.File) error {
+	if r == nil {
+		return nil
+	}
+	if err := r.SetReadDeadline(time.Now()); err != nil {
+		return fmt.Errorf("end output: %w", err)
+	}
+	return nil
+}
+
+// readNow reads what is there without waiting for more; io.EOF means that nothing is.
+func readNow(r *os.File, p []byte) (n int, err error) {
+	raw, err := r.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var readErr error
+	if err := raw.Control(func(fd uintptr) { n, readErr = syscall.Read(int(fd), p) }); err != nil {
+		return 0, err
+	}
+	switch {
+	case errors.Is(readErr, syscall.EINTR):
+		return 0, nil
+	case errors.Is(readErr, syscall.EAGAIN), readErr == nil && n == 0:
+		return 0, io.EOF
+	}
+	return max(n, 0), readErr
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // usage is what reaped processes have used.
@@ -12,14 +14,14 @@ type usage struct {
 	maxRSS int64
 }
 
-// reap waits for every process of the run: PID 1 inherits them all. It sends the main
+// reap waits for every process of the run, however it was cloned: PID 1 inherits them all. It sends the main
 // process's status when there is one, and the sum when no process is left.
 func reap(mainPID int, main chan<- syscall.WaitStatus, used chan<- usage) {
 	var sum usage
 	for {
 		var status syscall.WaitStatus
 		var ru syscall.Rusage
-		pid, err := syscall.Wait4(-1, &status, 0, &ru)
+		pid, err := syscall.Wait4(-1, &status, unix.WALL, &ru)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 			continue
@@ -31,6 +33,7 @@ func reap(mainPID int, main chan<- syscall.WaitStatus, used chan<- usage) {
 		sum.maxRSS = max(sum.maxRSS, ru.Maxrss<<10)
 		if pid == mainPID {
 			main <- status
+			mainPID = 0 // its number may come again
 		}
 	}
 }

@@ -88,7 +88,11 @@ func (r *run) do() (ending, error) {
 	wall := time.Since(began)
 	total := killUntil(used)
 	over := watched.finish()
+	if err := errors.Join(noWriters(pipes.stdout), noWriters(pipes.stderr)); err != nil {
+		return ending{}, err
+	}
 	pumps.Wait()
+	pipes.closeOurSide()
 	close(pumpErrs)
 	if err := <-pumpErrs; err != nil {
 		return ending{}, err
@@ -103,6 +107,12 @@ func (r *run) do() (ending, error) {
 		MemoryPeakBytes: max(over.memory, total.maxRSS),
 	}
 	end.ExitCode, end.Signal = exitOf(status)
+	if end.Cause == agentwire.Exited {
+		select { // its last words may have been too many
+		case end.Cause = <-stop:
+		default:
+		}
+	}
 	switch {
 	case end.Cause != agentwire.Exited:
 	case over.memory > r.limits.MemoryMB<<20: // it ended before the next look
@@ -193,6 +203,13 @@ func (p pipes) closeJobSide() {
 	p.stdin.Close()
 	p.jobOut.Close()
 	p.jobErr.Close()
+}
+
+func (p pipes) closeOurSide() {
+	p.stdout.Close()
+	if p.stderr != nil {
+		p.stderr.Close()
+	}
 }
 
 // start forks the step that becomes the program. failure is set when the program

@@ -190,7 +190,7 @@ func (s *session) compile(start agentwire.Start) (ok bool, err error) {
 	if compiled.ExitCode != 0 {
 		return false, nil
 	}
-	return true, asJob(s.inputs.snapshot)
+	return true, asJob(func() error { return s.inputs.snapshot(start.Limits.DiskMB << 20) })
 }
 
 // program runs the program.

@@ -73,6 +73,9 @@ func runStep() int {
 	if err := giveUpRights(); err != nil {
 		return report(stepReport{Fault: true, Message: err.Error()})
 	}
+	if err := refuseNamespaces(); err != nil {
+		return report(stepReport{Fault: true, Message: err.Error()})
+	}
 	file, err := lookPath(c.Argv[0], c.Path)
 	if err == nil {
 		if err := boundProcesses(c.Limits.Processes); err != nil {

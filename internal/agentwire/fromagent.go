@@ -28,6 +28,7 @@ type FromAgent struct {
 	stderr       int64
 	compiled     int64
 	artifacts    int64
+	artifactSum  int64
 	artifactLeft int64
 	skips        int
 	names        map[string]bool
@@ -121,7 +122,8 @@ func (a *FromAgent) acceptCompiled(f Frame) error {
 	if err := f.Decode(&a.Compiled); err != nil {
 		return err
 	}
-	if a.Compiled.ExitCode < 0 || a.Compiled.ExitCode > 255 || a.Compiled.WallMS < 0 {
+	if a.Compiled.ExitCode < 0 || a.Compiled.ExitCode > 255 ||
+		!plausible(job.Usage{WallMS: a.Compiled.WallMS}) {
 		return violation("compiled with exit code %d", a.Compiled.ExitCode)
 	}
 	a.Compile = false // it comes once
@@ -137,8 +139,7 @@ func (a *FromAgent) acceptExit(f Frame) error {
 		return err
 	}
 	e := &a.Exit
-	if !e.Cause.known() || e.ExitCode < 0 || e.ExitCode > 255 || len(e.Signal) > 16 ||
-		e.Usage.WallMS < 0 || e.Usage.CPUMS < 0 || e.Usage.MemoryPeakBytes < 0 {
+	if !e.Cause.known() || e.ExitCode < 0 || e.ExitCode > 255 || len(e.Signal) > 16 || !plausible(e.Usage) {
 		return violation("exit with cause %q and code %d", Printable(string(e.Cause), 16), e.ExitCode)
 	}
 	for _, r := range e.Signal {
@@ -148,6 +149,13 @@ func (a *FromAgent) acceptExit(f Frame) error {
 	}
 	a.state = collecting
 	return nil
+}
+
+// plausible refuses figures that would spoil every sum that they are added to.
+func plausible(u job.Usage) bool {
+	const maxCPUs = 1 << 10
+	return u.WallMS >= 0 && u.WallMS <= maxMS && u.CPUMS >= 0 && u.CPUMS <= maxMS*maxCPUs &&
+		u.MemoryPeakBytes >= 0 && u.MemoryPeakBytes <= maxMB<<20
 }
 
 func (a *FromAgent) acceptArtifact(f Frame) error {
@@ -169,6 +177,9 @@ func (a *FromAgent) acceptArtifact(f Frame) error {
 		return violation("more than %d artifacts", a.Limits.Artifacts)
 	case a.Artifact.Size < 0 || a.Artifact.Size > a.Limits.ArtifactMB<<20:
 		return violation("artifact of %d bytes", a.Artifact.Size)
+	}
+	if a.artifactSum += a.Artifact.Size; a.artifactSum > a.Limits.DiskMB<<20 {
+		return violation("artifacts of more than %d MiB", a.Limits.DiskMB)
 	}
 	a.names[a.Artifact.Name] = true
 	a.artifactLeft, a.state = a.Artifact.Size, inArtifact

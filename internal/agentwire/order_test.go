@@ -45,6 +45,8 @@ func agentFrames(t *testing.T) map[string]Frame {
 		"exit why":   frame(t, TypeExit, Exit{Cause: "boredom"}),
 		"exit sig":   frame(t, TypeExit, Exit{Cause: Exited, Signal: "SIG\x1b"}),
 		"exit time":  frame(t, TypeExit, Exit{Cause: Exited, Usage: job.Usage{CPUMS: -1}}),
+		"exit age":   frame(t, TypeExit, Exit{Cause: Exited, Usage: job.Usage{WallMS: 1 << 62}}),
+		"exit fat":   frame(t, TypeExit, Exit{Cause: Exited, Usage: job.Usage{MemoryPeakBytes: 1 << 62}}),
 		"a":          frame(t, TypeArtifactBegin, ArtifactBegin{Name: "a", Size: 3}),
 		"b":          frame(t, TypeArtifactBegin, ArtifactBegin{Name: "b"}),
 		"c":          frame(t, TypeArtifactBegin, ArtifactBegin{Name: "c"}),
@@ -105,6 +107,8 @@ func TestFromAgent(t *testing.T) {
 		{frames: "ready,started,!exit why"},
 		{frames: "ready,started,!exit sig"},
 		{frames: "ready,started,!exit time"},
+		{frames: "ready,started,!exit age"},
+		{frames: "ready,started,!exit fat"},
 		{frames: "ready,started,out 1k,err,!out"},
 		{frames: "ready,started,exit,!data"},
 		{frames: "ready,started,exit,!a end"},
@@ -172,6 +176,27 @@ func TestFromAgentCounts(t *testing.T) {
 	}
 	if a.Skipped.Name != "x\uFFFDy" {
 		t.Errorf("got %q, want a name that can be shown", a.Skipped.Name)
+	}
+}
+
+// TestFromAgentSum: small files with holes can add up to more than fits the directory.
+func TestFromAgentSum(t *testing.T) {
+	t.Parallel()
+	known := agentFrames(t)
+	a := FromAgent{Limits: filled}
+	a.Limits.DiskMB = 1
+	a.Granted(2 << 20)
+	good := []Frame{known["ready"], known["started"], known["exit"], frame(t, TypeArtifactBegin, ArtifactBegin{Name: "whole", Size: 1 << 20})}
+	for range 16 {
+		good = append(good, frame(t, TypeArtifactData, strings.Repeat("x", MaxPayload)))
+	}
+	for _, f := range append(good, known["a end"]) {
+		if err := a.Accept(f); err != nil {
+			t.Fatal(f.Type, err)
+		}
+	}
+	if err := a.Accept(known["a"]); !errors.Is(err, ErrProtocol) {
+		t.Errorf("3 bytes more than limits.disk_mb: got %v, want ErrProtocol", err)
 	}
 }
 
