@@ -51,7 +51,7 @@ func (r *artifactReader) Read(p []byte) (int, error) {
 }
 
 func (r *artifactReader) next() error {
-	e, err := r.session.events.pop(r.ctx, collectPatience)
+	e, err := r.session.collected(r.ctx)
 	if err != nil {
 		return fmt.Errorf("wait for an artifact's bytes: %w", err)
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/containers/podman/v5/version"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
 )
 
 // stream is a container's attached stdin (Write), stdout (Read) and stderr (complaint).
@@ -25,6 +27,8 @@ type stream struct {
 	r    *bufio.Reader
 	left int // of the frame being read
 	kind byte
+	// noise counts the bytes of stderr, kept or not.
+	noise int64
 
 	mu     sync.Mutex
 	stderr []byte
@@ -37,6 +41,9 @@ const (
 	// maxComplaint bounds what is kept of the agent's stderr; it has nothing to say
 	// there, unless it panics.
 	maxComplaint = 4 << 10
+	// maxNoise is when an agent's stderr ends the session. Nothing pays for these bytes:
+	// neither credit nor a limit of the job.
+	maxNoise = 1 << 20
 )
 
 // attach connects to a container that was created and not yet started.
@@ -116,6 +123,9 @@ func (s *stream) Read(p []byte) (int, error) {
 		s.complain(aside[:n])
 		if err != nil {
 			return 0, err
+		}
+		if s.noise += int64(n); s.noise > maxNoise {
+			return 0, fmt.Errorf("%w: more than %d bytes of stderr", agentwire.ErrProtocol, maxNoise)
 		}
 		if s.kind == streamError && s.left == 0 {
 			return 0, fmt.Errorf("podman ended the stream: %s", s.complaint())

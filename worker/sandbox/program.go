@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -94,10 +95,11 @@ func (p Program) environment() map[string]string {
 	return env
 }
 
-// wordBytes is what execve counts: arguments and environment together.
+// wordBytes is what execve counts, arguments and environment together, the compile
+// step's too, so that they fit into the protocol's start.
 func (p Program) wordBytes() int {
 	n := 0
-	for _, a := range p.Command {
+	for _, a := range slices.Concat(p.Compile, p.Command) {
 		n += len(a) + 1
 	}
 	for k, v := range p.Env {

@@ -19,8 +19,10 @@ const (
 	// grace is for how much longer than its limits a program may take before the
 	// agent, which enforces them, is not believed in any more.
 	grace = 10 * time.Second
-	// collectPatience is for how long an agent may be silent while it collects.
+	// collectPatience is for how long an agent may keep the worker waiting while it
+	// collects, in all, beside what the files that it may send take at collectRate.
 	collectPatience = time.Minute
+	collectRate     = 10 // MiB a second
 )
 
 // errNoEnd is the stream that stops before its last frame.
@@ -43,6 +45,8 @@ type session struct {
 	stderrEnds byte
 	debt       int64 // credit used up and not granted again
 	mute       bool  // nothing more can be written
+	// waited is how long the agent has kept the collection waiting.
+	waited time.Duration
 }
 
 // errNotGVisor refuses a sandbox that is none.
@@ -102,7 +106,7 @@ func (s *session) serve(ctx context.Context, startTimeout time.Duration) error {
 	if err := s.ready(e); err != nil {
 		return err
 	}
-	if err := s.send(); err != nil {
+	if err := s.sendWithin(startTimeout); err != nil {
 		// An agent that stops reading says why.
 		if e, popErr := s.events.pop(ctx, time.Second); popErr == nil && e.Type == agentwire.TypeFault {
 			return s.unexpected(e)
@@ -136,6 +140,13 @@ func (s *session) ready(e event) error {
 		return errNotGVisor
 	}
 	return nil
+}
+
+// sendWithin closes the stream on an agent that takes the program too slowly.
+func (s *session) sendWithin(patience time.Duration) error {
+	overdue := time.AfterFunc(patience, func() { s.stream.Close() })
+	defer overdue.Stop()
+	return s.send()
 }
 
 // send tells the agent everything: the first grant, the program, its inputs.
@@ -305,7 +316,7 @@ func (s *session) say(line string) error {
 // collect passes the artifacts on, and ends the session.
 func (s *session) collect(ctx context.Context) error {
 	for {
-		e, err := s.events.pop(ctx, collectPatience)
+		e, err := s.collected(ctx)
 		if err != nil {
 			return fmt.Errorf("wait for artifacts: %w", err)
 		}
@@ -326,9 +337,18 @@ func (s *session) collect(ctx context.Context) error {
 	}
 }
 
+// collected waits for the next event of the collection.
+func (s *session) collected(ctx context.Context) (event, error) {
+	patience := collectPatience + time.Duration(s.program.Limits.DiskMB)*time.Second/collectRate
+	from := time.Now()
+	e, err := s.events.pop(ctx, patience-s.waited)
+	s.waited += time.Since(from)
+	return e, err
+}
+
 // end waits for End where nothing may come before it.
 func (s *session) end(ctx context.Context) error {
-	e, err := s.events.pop(ctx, collectPatience)
+	e, err := s.collected(ctx)
 	if err != nil {
 		return fmt.Errorf("wait for the agent's end: %w", err)
 	}

@@ -26,6 +26,7 @@ type rogue struct {
 	w    *agentwire.Writer
 	told chan struct{} // closed when the worker has sent the whole program
 	deaf bool          // it reads nothing
+	slow time.Duration // how long it takes over each frame that it reads
 }
 
 // Write puts the header of Podman's stdout before what it is given.
@@ -81,6 +82,7 @@ func (r *rogue) listen() {
 		if err != nil {
 			return
 		}
+		time.Sleep(r.slow)
 		if f.Type == agentwire.TypeGo {
 			close(r.told)
 		}
@@ -102,14 +104,14 @@ func (*discard) Artifact(_ context.Context, _ string, _ int64, r io.Reader) erro
 }
 
 // against runs a session against an agent that does as act says.
-func against(t *testing.T, deaf bool, act func(*rogue)) (Outcome, error) {
+func against(t *testing.T, deaf bool, slow time.Duration, act func(*rogue)) (Outcome, error) {
 	t.Helper()
 	here, there := net.Pipe()
-	agent := &rogue{t: t, conn: there, told: make(chan struct{}), deaf: deaf}
+	agent := &rogue{t: t, conn: there, told: make(chan struct{}), deaf: deaf, slow: slow}
 	agent.w = agentwire.NewWriter(agent)
 	limits := job.Limits{WallMS: 1000, Artifacts: 2, ArtifactMB: 1, OutputKB: 1}.Filled(job.Limits{})
 	s := &session{
-		program: Program{Command: []string{"x"}, Limits: limits}, sink: &discard{}, events: newQueue(), began: time.Now(),
+		program: Program{Command: []string{"x"}, Stdin: []byte("x"), Limits: limits}, sink: &discard{}, events: newQueue(), began: time.Now(),
 		stream: &stream{Conn: here, r: bufio.NewReader(here)},
 		check:  agentwire.FromAgent{Limits: limits},
 	}
@@ -136,8 +138,31 @@ func TestRogueAgent(t *testing.T) {
 		says string // or says; neither: no error
 		want job.Status
 		deaf bool
+		slow time.Duration
 	}{
 		{name: "reads nothing", act: func(r *rogue) { r.ready() }, deaf: true, err: os.ErrDeadlineExceeded},
+		{name: "reads too slowly", act: func(r *rogue) { r.ready() }, slow: 25 * time.Second, err: io.ErrClosedPipe},
+		{name: "complains for ever", act: func(r *rogue) {
+			r.started()
+			for range 20 {
+				r.raw(streamStderr, strings.Repeat("x", 64<<10))
+			}
+		}, err: agentwire.ErrProtocol},
+		{name: "drips an artifact", act: func(r *rogue) {
+			r.exited()
+			r.send(agentwire.TypeArtifactBegin, agentwire.ArtifactBegin{Name: "a", Size: 1000})
+			for range 1000 {
+				time.Sleep(10 * time.Second)
+				r.send(agentwire.TypeArtifactData, "x")
+			}
+		}, err: errOverdue},
+		{name: "drips skipped files", act: func(r *rogue) {
+			r.exited()
+			for range job.MaxSkipped {
+				time.Sleep(50 * time.Second)
+				r.send(agentwire.TypeSkipped, agentwire.Skipped{Name: "x", Reason: "y"})
+			}
+		}, err: errOverdue},
 		{name: "good", act: func(r *rogue) { r.exited(); r.send(agentwire.TypeEnd, agentwire.End{}) }, want: job.Succeeded},
 		{name: "silent from the start", act: func(*rogue) {}, err: errOverdue},
 		{name: "another kernel", act: func(r *rogue) {
@@ -186,7 +211,7 @@ func TestRogueAgent(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				o, err := against(t, tt.deaf, tt.act)
+				o, err := against(t, tt.deaf, tt.slow, tt.act)
 				switch {
 				case tt.err != nil && !errors.Is(err, tt.err), tt.err == nil && tt.says == "" && err != nil,
 					tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)):
