@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"os"
 	"sync"
 	"time"
@@ -17,50 +18,84 @@ var started = time.Now().UTC()
 // (facts.md: sentry, gofer, conmon).
 const sandboxCostMB = 48
 
-// begin notes that this worker runs the job; false if it does already.
-func (w *Worker) begin(id string) bool {
+var errRunning = errors.New("this worker runs the job already")
+
+// begin notes that this worker runs the job. It fails with errRunning or errDrained.
+func (w *Worker) begin(run record.Run) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, running := w.active[id]; running {
-		return false
+	if w.stopping {
+		return errDrained
 	}
-	w.active[id] = struct{}{}
+	if _, running := w.active[run]; running {
+		return errRunning
+	}
+	w.active[run] = struct{}{}
 	w.busy.Add(1)
-	return true
+	return nil
 }
 
-func (w *Worker) end(id string) {
+func (w *Worker) end(run record.Run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.active, id)
+	delete(w.active, run)
 	w.busy.Done()
 }
 
-// untilCanceled returns a context that ends with errCanceled when somebody cancels
-// the job. The record is read again after the subscription (re)starts, because a
-// message that was published before is lost.
-func (w *Worker) untilCanceled(life context.Context, j record.Job) (context.Context, context.CancelFunc) {
+const (
+	// lookInterval is how often a run looks for itself whether it is to go on: Redis
+	// delivers a message at most once.
+	lookInterval = 10 * time.Second
+	lookRetry    = time.Second
+)
+
+// watch returns a context that ends with errCanceled when somebody cancels the job,
+// and with errLost when it was taken from this worker. woken says when to look.
+func (w *Worker) watch(life context.Context, j record.Job, woken <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(life)
 	if j.CancelRequested {
 		cancel(errCanceled)
 	}
-	woken, forget := w.cancels.Wait(j.ID)
 	var watch sync.WaitGroup
 	watch.Go(func() {
+		look := time.NewTimer(lookInterval)
+		defer look.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-woken:
+			case <-look.C:
 			}
-			if now, err := w.Records.Get(ctx, j.ID); err == nil && now.CancelRequested && now.Epoch == j.Epoch {
-				cancel(errCanceled)
-			} else if err != nil && ctx.Err() == nil {
-				w.Log.Warn("could not see whether the job was cancelled", "job_id", j.ID, "error", err)
+			err := w.goesOn(ctx, j)
+			if errors.Is(err, errCanceled) || errors.Is(err, errLost) {
+				cancel(err)
+				return
+			}
+			look.Reset(lookInterval)
+			if err != nil && ctx.Err() == nil {
+				w.Log.Warn("could not see whether the job was cancelled, trying again", "job_id", j.ID, "error", err)
+				look.Reset(lookRetry)
 			}
 		}
 	})
-	return ctx, func() { cancel(nil); watch.Wait(); forget() }
+	return ctx, func() { cancel(nil); watch.Wait() }
+}
+
+// goesOn fails with errCanceled or errLost where the run of j is to end.
+func (w *Worker) goesOn(ctx context.Context, j record.Job) error {
+	now, err := w.Records.Get(ctx, j.ID)
+	switch {
+	case errors.Is(err, record.ErrNotFound):
+		return errLost
+	case err != nil:
+		return err
+	case now.Epoch != j.Epoch || now.State != job.Running || now.Worker != w.ID:
+		return errLost
+	case now.CancelRequested:
+		return errCanceled
+	}
+	return nil
 }
 
 // admit waits until there is memory for the job's sandbox.

@@ -12,32 +12,50 @@ import (
 )
 
 const (
-	// cleanUpTimeout bounds what a job that failed on us may still take of S3 and Redis.
-	cleanUpTimeout = 30 * time.Second
-	// endTimeout is how long the end of a job waits for Redis to come back.
-	endTimeout = 2 * time.Minute
+	// cleanUpTimeout bounds what a job that failed on us may still take of S3.
+	cleanUpTimeout = 10 * time.Second
+	// endTimeout is how long the end of a job waits for Redis to come back, and
+	// giveBackTimeout how long handing it back does.
+	endTimeout      = 2 * time.Minute
+	giveBackTimeout = 30 * time.Second
 )
 
-// endRecord ends the record, for as long as it takes Redis to come back, within reason.
-// nil means that e is the job's end, be it that an answer got lost and it was so before.
-func (w *Worker) endRecord(ctx context.Context, j record.Job, e record.Ending) error {
-	for wait, deadline := 50*time.Millisecond, time.Now().Add(endTimeout); ; wait = min(2*wait, 2*time.Second) {
-		err := w.Records.End(ctx, j, e)
-		if errors.Is(err, record.ErrEnded) {
-			now, getErr := w.Records.Get(ctx, j.ID)
-			if getErr == nil && now.Epoch == j.Epoch && now.Worker == w.ID && now.ResultRef == e.ResultRef && now.State == e.Status {
-				return nil
-			}
-			if getErr != nil && !errors.Is(getErr, record.ErrNotFound) {
-				err = getErr
-			}
-		}
-		if err == nil || lost(err) || time.Now().After(deadline) {
+// persist calls do until it is done, for as long as it takes Redis to come back,
+// within reason. do fails for good with an error that lost knows.
+func (w *Worker) persist(ctx context.Context, timeout time.Duration, id string, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		err := do(ctx)
+		if err == nil || lost(err) || ctx.Err() != nil {
 			return err
 		}
-		w.Log.Warn("the record could not be ended, trying again", "job_id", j.ID, "error", err)
-		time.Sleep(wait)
+		w.Log.Warn("the record could not be written, trying again", "job_id", id, "error", err)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return err
+		}
 	}
+}
+
+// endRecord ends the record. nil means that e is the job's end, be it that an answer
+// got lost and it was so before.
+func (w *Worker) endRecord(ctx context.Context, j record.Job, e record.Ending) error {
+	return w.persist(ctx, endTimeout, j.ID, func(ctx context.Context) error {
+		err := w.Records.End(ctx, j, e)
+		if !errors.Is(err, record.ErrEnded) {
+			return err
+		}
+		now, getErr := w.Records.Get(ctx, j.ID)
+		switch {
+		case getErr != nil && !errors.Is(getErr, record.ErrNotFound):
+			return getErr
+		case getErr == nil && now.Epoch == j.Epoch && now.Worker == w.ID && now.ResultRef == e.ResultRef && now.State == e.Status:
+			return nil
+		}
+		return err
+	})
 }
 
 // lost reports whether err says that the job is another's, or has another end.
@@ -60,31 +78,43 @@ func (w *Worker) ended(ctx context.Context, j record.Job, status job.Status, err
 	}
 }
 
-// giveBack is for jobs that this worker could not bring to an end: it deletes what
-// they stored, then ends them as canceled where that was asked, hands them back at no
-// cost when the worker is shutting down, and else spends one of their attempts.
+// giveBack is for jobs that this worker could not bring to an end: it ends them as
+// canceled where that was asked, hands them back at no cost when the worker is shutting
+// down, and else spends one of their attempts. What they stored is deleted after that:
+// it may take long, and nobody has to wait for it.
 func (w *Worker) giveBack(life context.Context, j record.Job, cause error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(life), cleanUpTimeout)
-	defer cancel()
-	log := w.Log.With("job_id", j.ID, "epoch", j.Epoch)
-	w.discard(ctx, j)
-	if errors.Is(cause, errCanceled) {
+	ctx := context.WithoutCancel(life)
+	switch {
+	case errors.Is(cause, errLost):
+		w.Log.Info("job was taken from this worker", "job_id", j.ID, "epoch", j.Epoch)
+	case errors.Is(cause, errCanceled):
 		w.endWithout(ctx, j, job.Canceled, nil)
-		return
+	default:
+		w.requeue(ctx, j, cause)
 	}
+	w.discard(ctx, j)
+}
+
+func (w *Worker) requeue(ctx context.Context, j record.Job, cause error) {
+	log := w.Log.With("job_id", j.ID, "epoch", j.Epoch)
 	drained := errors.Is(cause, errDrained)
 	var delay time.Duration
 	if !drained { // whatever failed gets time to come back: 2 s, then 8 s
 		log.Warn("job failed on us", "attempt", j.Attempts, "error", cause)
 		delay = time.Duration(2*j.Attempts*j.Attempts) * time.Second
 	}
-	answer, err := w.Records.Requeue(ctx, j.ID, j.Epoch, w.ID, !drained, delay)
+	var answer record.Requeued
+	err := w.persist(ctx, giveBackTimeout, j.ID, func(ctx context.Context) (err error) {
+		answer, err = w.Records.Requeue(ctx, j.ID, j.Epoch, w.ID, !drained, delay)
+		return err
+	})
 	if err != nil {
 		log.Warn("job could not be handed back, the reaper will", "error", err)
 		return
 	}
 	log.Info("job handed back", "answer", string(answer))
 	switch answer {
+	case record.RequeueOK, record.RequeueStale:
 	case record.RequeueCanceled:
 		w.endWithout(ctx, j, job.Canceled, nil)
 	case record.RequeueExhausted:
@@ -105,8 +135,11 @@ func (w *Worker) endWithout(ctx context.Context, j record.Job, status job.Status
 	w.Log.Info("job ended", "job_id", j.ID, "status", status)
 }
 
-// discard deletes what this epoch of the job stored.
+// discard deletes what this epoch of the job stored. What it can't delete in time, the
+// sweeper finds.
 func (w *Worker) discard(ctx context.Context, j record.Job) {
+	ctx, cancel := context.WithTimeout(ctx, cleanUpTimeout)
+	defer cancel()
 	keys, err := artifacts.JobKeys(j.Tenant, j.ID)
 	if err == nil {
 		_, err = w.Objects.Sweep(ctx, keys.EpochPrefix(int64(j.Epoch)), nil)

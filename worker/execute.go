@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -25,10 +26,15 @@ func (w *Worker) handle(life context.Context, t *asynq.Task) error {
 		return nil
 	}
 	log := w.Log.With("job_id", run.ID, "epoch", run.Epoch)
-	if !w.begin(run.ID) {
-		return nil // it is the same task, redelivered: this worker runs it already
+	if err := w.begin(run); errors.Is(err, errRunning) {
+		return nil // it is the same task, redelivered
+	} else if err != nil {
+		return err
 	}
-	defer w.end(run.ID)
+	defer w.end(run)
+	// Before the record is read, or a cancellation between the two would wake nobody.
+	woken, forget := w.cancels.Wait(run.ID)
+	defer forget()
 	failpoint.Hit(failpoint.BeforeStart)
 	j, err := w.Records.Start(life, run.ID, run.Epoch, w.ID)
 	switch {
@@ -36,16 +42,17 @@ func (w *Worker) handle(life context.Context, t *asynq.Task) error {
 		log.Debug("task dropped", "reason", err)
 		return nil
 	case err != nil: // also ErrNewer: a newer worker may take it
+		log.Warn("job could not be started, its task comes back", "error", err)
 		return err
 	}
-	w.execute(life, j)
+	w.execute(life, j, woken)
 	return nil
 }
 
 // execute is the path of a job: run it, store what it made, end its record. What
 // fails in between is Glovebox's failure, and the job goes back to the queue.
-func (w *Worker) execute(life context.Context, j record.Job) {
-	ctx, stop := w.untilCanceled(life, j)
+func (w *Worker) execute(life context.Context, j record.Job, woken <-chan struct{}) {
+	ctx, stop := w.watch(life, j, woken)
 	defer stop()
 	ending, err := w.run(ctx, j)
 	if err != nil {
@@ -62,8 +69,14 @@ func (w *Worker) execute(life context.Context, j record.Job) {
 	w.ended(context.WithoutCancel(ctx), j, ending.Status, err)
 }
 
-// run runs the job in a sandbox and stores everything that it came to.
-func (w *Worker) run(ctx context.Context, j record.Job) (record.Ending, error) {
+// run runs the job in a sandbox and stores everything that it came to. A panic is an
+// error like others: asynq would call again and again, and no attempt would be spent.
+func (w *Worker) run(ctx context.Context, j record.Job) (_ record.Ending, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("run job: panic: %v\n%s", v, debug.Stack())
+		}
+	}()
 	keys, err := artifacts.JobKeys(j.Tenant, j.ID)
 	if err != nil {
 		return record.Ending{}, err

@@ -45,8 +45,8 @@ func (w *Worker) startRoles(ctx context.Context) *sync.WaitGroup {
 func (w *Worker) beat(ctx context.Context) error {
 	w.mu.Lock()
 	jobs := make([]string, 0, len(w.active))
-	for id := range w.active {
-		jobs = append(jobs, id)
+	for run := range w.active {
+		jobs = append(jobs, run.ID)
 	}
 	w.mu.Unlock()
 	return w.Records.Beat(ctx, record.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: started, Jobs: jobs})

@@ -68,9 +68,10 @@ type Worker struct {
 	memory  *semaphore.Weighted
 	cancels *record.Listener
 
-	mu     sync.Mutex
-	active map[string]struct{} // ids of the jobs that this worker runs
-	busy   sync.WaitGroup
+	mu       sync.Mutex
+	active   map[record.Run]struct{} // what this worker runs
+	stopping bool                    // nothing is to be begun any more
+	busy     sync.WaitGroup
 
 	absent map[string]time.Time // other workers, since when they have no key; reap's own
 }
@@ -79,6 +80,7 @@ type Worker struct {
 var (
 	errCanceled = errors.New("the job was cancelled")
 	errDrained  = errors.New("the worker is shutting down")
+	errLost     = errors.New("the job is another's by now")
 )
 
 // New checks the configuration.
@@ -104,7 +106,7 @@ func New(c Config) (*Worker, error) {
 	if c.SpoolDir == "" {
 		c.SpoolDir = os.TempDir()
 	}
-	return &Worker{Config: c, memory: semaphore.NewWeighted(c.MemoryMB), active: map[string]struct{}{}, absent: map[string]time.Time{}}, nil
+	return &Worker{Config: c, memory: semaphore.NewWeighted(c.MemoryMB), active: map[record.Run]struct{}{}, absent: map[string]time.Time{}}, nil
 }
 
 // Run takes jobs until ctx ends, then drains: running jobs may finish within the
@@ -122,13 +124,15 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	w.cancels = w.Records.ListenCancel(life)
 	defer w.cancels.Close()
-	roles := w.startRoles(life)
+	// Beats go on until the last job is handed back: else the reaper would be quicker.
+	beating, stopRoles := context.WithCancel(context.WithoutCancel(ctx))
+	roles := w.startRoles(beating)
+	defer roles.Wait()
+	defer stopRoles()
 
 	server := asynq.NewServerFromRedisClient(w.Records.Redis(), record.ServerConfig(w.Concurrency, record.JobQueues(), w.Poll, w.Log))
 	handler := asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error { return w.handle(life, t) })
 	if err := server.Start(handler); err != nil {
-		end(err)
-		roles.Wait()
 		return fmt.Errorf("start taking jobs: %w", err)
 	}
 	w.Log.Info("worker takes jobs", "worker", w.ID, "concurrency", w.Concurrency, "memory_mb", w.MemoryMB)
@@ -137,13 +141,17 @@ func (w *Worker) Run(ctx context.Context) error {
 	server.Stop() // take no more
 	w.drain(end)
 	server.Shutdown() // no handler runs any more, so there is nothing that it could requeue
-	roles.Wait()
+	stopRoles()
+	roles.Wait() // a beat after Leave would undo it
 	return w.Records.Leave(context.WithoutCancel(ctx), w.ID)
 }
 
 // drain lets running jobs finish within the grace, then ends the worker's life: what
 // still runs is handed back.
 func (w *Worker) drain(end context.CancelCauseFunc) {
+	w.mu.Lock()
+	w.stopping = true
+	w.mu.Unlock()
 	done := make(chan struct{})
 	go func() { w.busy.Wait(); close(done) }()
 	select {
