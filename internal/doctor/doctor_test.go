@@ -106,7 +106,7 @@ func TestUnsafePodman(t *testing.T) {
 			t.Errorf("got %+v, want a problem", f)
 		}
 	}
-	if f := find(t, all, "limits"); f.Level != OK {
+	if f := find(t, all, "cgroups"); f.Level != OK {
 		t.Errorf("got %+v, want ok", f)
 	}
 }

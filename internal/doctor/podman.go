@@ -86,8 +86,8 @@ func (r *report) storage(info podmanInfo) {
 	}
 }
 
-// cgroups says whether the host can bound a sandbox (hard), or the worker has to watch
-// it (soft).
+// cgroups looks for what hard limits will need. In this version the worker watches each
+// sandbox itself whatever there is, and says "soft" in its results.
 func (r *report) cgroups(info podmanInfo) {
 	var missing []string
 	for _, c := range []string{"cpu", "memory", "pids"} {
@@ -97,12 +97,13 @@ func (r *report) cgroups(info podmanInfo) {
 	}
 	switch {
 	case info.Host.CgroupVersion != "v2":
-		r.warning("limits", "soft: this machine has cgroups "+info.Host.CgroupVersion+", so the worker watches each sandbox itself",
+		r.warning("cgroups", info.Host.CgroupVersion+": limits are soft, the worker watches each sandbox itself",
 			"boot with systemd.unified_cgroup_hierarchy=1")
 	case len(missing) > 0:
-		r.warning("limits", "soft: "+r.PodmanUser+" is not delegated "+strings.Join(missing, ", "), "Delegate=yes in the worker's systemd unit")
+		r.warning("cgroups", "v2, but "+r.PodmanUser+" is not delegated "+strings.Join(missing, ", ")+": limits are soft, the worker watches each sandbox itself",
+			"Delegate=yes in the worker's systemd unit")
 	default:
-		r.ok("limits", "cgroups v2, delegated")
+		r.ok("cgroups", "v2, delegated; in this version limits are soft all the same, the worker watches each sandbox itself")
 	}
 }
 
