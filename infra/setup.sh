@@ -58,32 +58,56 @@ as_root() {
 
 # ---- steps --------------------------------------------------------------------
 
+# apt_get waits for another apt at work: a new machine updates itself at first.
+apt_get() {
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"
+}
+
+# refresh_lists: an update, unlike an installation, doesn't wait for its lock by itself.
+refresh_lists() {
+    local tries=60
+    until apt_get update >"$work/update" 2>&1; do
+        if ! grep -q 'lists/lock' "$work/update" || [ $((tries -= 1)) = 0 ]; then
+            cat "$work/update"
+            return 1
+        fi
+        sleep 5
+    done
+}
+
 setup_packages() {
     local missing=() package
     for package in $packages; do
         dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
     done
+    # Any go will do, to fetch the right one with.
+    command -v go >/dev/null || missing+=(golang-go)
     if [ ${#missing[@]} = 0 ]; then
         say packages "all installed"
         return
     fi
-    quietly packages "refreshed the package lists" as_root apt-get -q update
+    quietly packages "refreshed the package lists" refresh_lists
     local had_redis=yes
     [ -x /usr/bin/redis-server ] || had_redis=
     # A policy of our own for the time of the installation: what is installed here is
     # started by Glovebox when it needs it, not by the package. An existing one wins.
-    local policy=/usr/sbin/policy-rc.d made_policy=
-    if [ ! -e $policy ]; then
+    if [ ! -e /usr/sbin/policy-rc.d ]; then
+        policy=/usr/sbin/policy-rc.d
         printf '#!/bin/sh\nexit 101\n' | as_root tee $policy >/dev/null
         as_root chmod 755 $policy
-        made_policy=yes
     fi
-    quietly packages "installed ${missing[*]}" as_root env DEBIAN_FRONTEND=noninteractive \
-        apt-get -q -y --no-install-recommends install "${missing[@]}"
-    [ -z "$made_policy" ] || as_root rm -f $policy
+    quietly packages "installed ${missing[*]}" apt_get -y --no-install-recommends install "${missing[@]}"
+    remove_policy
     if [ -z "$had_redis" ] && [ -d /run/systemd/system ]; then
         as_root systemctl --quiet disable redis-server
     fi
+}
+
+# remove_policy is also what happens when setup.sh fails half-way: left behind, the
+# policy would keep every later package from starting its service.
+remove_policy() {
+    [ -z "$policy" ] || as_root rm -f "$policy"
+    policy=
 }
 
 # go_is_new_enough: does the go on the PATH fulfil go.mod by itself?
@@ -98,15 +122,11 @@ go_is_new_enough() {
 # setup_go leaves a go on the PATH that can build this tree. Makefile looks in the
 # same place.
 setup_go() {
-    PATH=$GLOVEBOX_LIB/go/bin:$PATH
     if go_is_new_enough; then
         say go "$(cd / && GOTOOLCHAIN=local go env GOVERSION)"
         return
     fi
-    # Any go can fetch a newer one: toolchains are modules, checked against Go's
-    # checksum database like every other.
-    command -v go >/dev/null ||
-        quietly go "installed the distribution's" as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install golang-go
+    # Toolchains are modules, checked against Go's checksum database like every other.
     quietly go "fetched go$go_version" fetch_go
 }
 
@@ -233,8 +253,10 @@ setup_images() {
 [ "$(id -u)" = 0 ] || command -v sudo >/dev/null || fail "run this as root, or install sudo"
 command -v apt-get >/dev/null || fail "this is for Debian and Ubuntu; elsewhere install by hand what infra/README.md lists"
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+policy= # the file that keeps new services from starting, while it is there
+trap 'remove_policy; rm -rf "$work"' EXIT
 umask 022
+PATH=$GLOVEBOX_LIB/go/bin:$PATH
 
 start=$(now)
 setup_packages
