@@ -131,7 +131,7 @@ func (c *Client) Submit(ctx context.Context, spec job.Spec) (Job, error) {
 		return Job{}, fmt.Errorf("submit job: %w", err)
 	}
 	if err := c.records.Create(ctx, id, spec, specRef); err != nil {
-		if err := c.afterFailedCreate(ctx, id, specRef, err); err != nil {
+		if err := c.afterFailedCreate(ctx, id, err); err != nil {
 			return Job{}, fmt.Errorf("submit job: %w", err)
 		}
 	}
@@ -204,25 +204,22 @@ func (c *Client) putLargeSpec(ctx context.Context, id string, spec job.Spec) (ke
 	if err := c.records.Announce(ctx, id); err != nil {
 		return "", err
 	}
+	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
+	defer cancel()
 	_, err = c.objects.PutBytes(ctx, keys.Spec(), "application/json", b)
 	return keys.Spec(), err
 }
 
 // afterFailedCreate returns nil when the record is there all the same: then only the
-// answer got lost. Where it is not, the spec in the bucket has nobody and goes.
-func (c *Client) afterFailedCreate(ctx context.Context, id, specRef string, cause error) error {
+// answer got lost. Where it is not, Redis may still be about to write it, so the spec in
+// the bucket stays: the sweeper finds it by its announcement if nothing points to it.
+func (c *Client) afterFailedCreate(ctx context.Context, id string, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	_, err := c.records.Get(ctx, id)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, ErrNotFound) && specRef != "":
-		if _, err := c.objects.Sweep(ctx, specRef, func(string) bool { return false }); err != nil {
-			c.log.Warn("spec of a job that was not accepted stays in the bucket", "job_id", id, "key", specRef, "error", err)
-		}
+	if _, err := c.records.Get(ctx, id); err != nil {
+		return cause
 	}
-	return cause
+	return nil
 }
 
 // owns reports whether id is a job of this tenant, as far as its name tells. Others'

@@ -21,6 +21,9 @@ const (
 	// lookAgain is when a Wait that nobody woke looks for itself: Redis delivers a
 	// message at most once, and a connection that broke without a word brings none.
 	lookAgain = 15 * time.Second
+	// bucketTimeout bounds one read or write of a spec or result in the bucket: a bucket
+	// that hangs must not hold a request, or a place in the deliverer, for minutes.
+	bucketTimeout = 30 * time.Second
 )
 
 // Get is [Jobs.Get].
@@ -61,6 +64,8 @@ func (c *Client) result(ctx context.Context, r record.Job) (job.Result, error) {
 		if r.ResultRef == "" {
 			return job.Result{}, errors.New("the record has none")
 		}
+		ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
+		defer cancel()
 		var err error
 		if b, err = c.objects.GetBytes(ctx, r.ResultRef, maxResult); err != nil {
 			return job.Result{}, err

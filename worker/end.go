@@ -140,6 +140,9 @@ func (w *Worker) endWithout(ctx context.Context, j record.Job, status job.Status
 func (w *Worker) discard(ctx context.Context, j record.Job) {
 	ctx, cancel := context.WithTimeout(ctx, cleanUpTimeout)
 	defer cancel()
+	if now, err := w.Records.Get(ctx, j.ID); err == nil && now.Epoch == j.Epoch && now.Worker != w.ID {
+		return // a Redis that lost its last writes gave our epoch, and so our prefix, to another
+	}
 	keys, err := artifacts.JobKeys(j.Tenant, j.ID)
 	if err == nil {
 		_, err = w.Objects.Sweep(ctx, keys.EpochPrefix(int64(j.Epoch)), nil)

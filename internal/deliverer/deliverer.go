@@ -112,8 +112,12 @@ func (d *Deliverer) Run(ctx context.Context) error {
 	ownFault := c.RetryDelayFunc
 	c.RetryDelayFunc = func(n int, err error, t *asynq.Task) time.Duration {
 		var busy busyError
-		if errors.As(err, &busy) {
+		var fault faultError
+		switch {
+		case errors.As(err, &busy):
 			return busy.wait
+		case errors.As(err, &fault):
+			return fault.wait
 		}
 		return ownFault(n, err, t)
 	}
@@ -186,7 +190,24 @@ func (d *Deliverer) handle(ctx context.Context, t *asynq.Task) error {
 		return err
 	}
 	defer leave()
-	return d.attempt(ctx, delivery)
+	if err := d.attempt(ctx, delivery); err != nil {
+		return faultError{err, faultDelay(time.Since(delivery.Due))}
+	}
+	return nil
+}
+
+// faultError puts a delivery off, without an attempt, because of a fault of ours.
+type faultError struct {
+	error
+	wait time.Duration
+}
+
+func (e faultError) Unwrap() error { return e.error }
+
+// faultDelay grows with how long the delivery has been due: the bucket may be away for
+// a moment, or one result be unreadable for good.
+func faultDelay(overdue time.Duration) time.Duration {
+	return min(max(overdue/10, 2*time.Second), 10*time.Minute)
 }
 
 // attempt posts the message once and notes what came of it.

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hibiken/asynq"
+
 	"github.com/glovebox-run/glovebox/internal/deliverer"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
@@ -428,5 +430,42 @@ func TestNewRefuses(t *testing.T) {
 	b.config.Secrets = nil
 	if _, err := deliverer.New(b.config); err == nil || !strings.Contains(fmt.Sprint(err), "secret") {
 		t.Errorf("got %v, want an error about secrets", err)
+	}
+}
+
+func TestOwnFaultsComeBackEverLater(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.run(t)
+	rec := b.receiver(t, nil)
+	id, did := b.end(t, rec.URL, func(r *job.Result) { r.Stdout = strings.Repeat("x", 60<<10); r.Stderr = strings.Repeat("y", 60<<10) })
+	_ = b.settled(t, did, record.Delivered)
+	j, err := b.Records.Get(t.Context(), id)
+	if err != nil || j.Result != nil {
+		t.Fatalf("got %d bytes of result in the record, %v; want it in the bucket", len(j.Result), err)
+	}
+	// The same again, of a job whose result nobody can read and that ended an hour ago.
+	if _, err := b.Objects.PutBytes(t.Context(), j.ResultRef, "application/json", []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	due := time.Now().Add(-time.Hour)
+	if err := b.Records.Redis().HSet(t.Context(), "gb:{default}:delivery:"+did, "state", "pending", "due", due.UnixMilli()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Records.EnqueueDelivery(t.Context(), "default", did, 1, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	inspector := asynq.NewInspectorFromRedisClient(b.Records.Redis())
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		retries, err := inspector.ListRetryTasks(record.DeliveryQueue)
+		if err == nil && len(retries) == 1 {
+			if wait := time.Until(retries[0].NextProcessAt); wait < 5*time.Minute {
+				t.Errorf("it is tried again in %s though it failed for an hour", wait)
+			}
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("got %d tasks to try again, %v", len(retries), err)
+		}
 	}
 }

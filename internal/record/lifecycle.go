@@ -153,11 +153,11 @@ type Ending struct {
 // MaxInline is how large a spec or result may be to live in the record itself.
 const MaxInline = 64 << 10
 
-// End ends the job in the epoch that j names: its result, its delivery and the
+// End ends the job in the epoch and for the worker that j names: its result, its delivery and the
 // waiters' wake-up are one step. It fails with ErrNotFound, ErrStale or ErrEnded;
 // then another result is the job's, or will be.
 func (s *Store) End(ctx context.Context, j Job, e Ending) error {
-	answer, err := endScript.Run(ctx, s.rdb, endKeys(j), append(s.endArgs(j, e), j.Epoch)...).Text()
+	answer, err := endScript.Run(ctx, s.rdb, endKeys(j), append(s.endArgs(j, e), j.Epoch, j.Worker)...).Text()
 	if err != nil {
 		return fmt.Errorf("end job: %w", err)
 	}

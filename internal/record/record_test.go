@@ -382,3 +382,21 @@ func TestRedisThatHangs(t *testing.T) {
 		}
 	})
 }
+
+func TestEndByAnotherWorkerOfTheSameEpoch(t *testing.T) {
+	t.Parallel()
+	s, _ := open(t)
+	id := create(t, s, spec())
+	first := start(t, s, id, 1, "w1")
+	// As after a failover to a Redis that had not heard of the start yet.
+	ctx := t.Context()
+	s.Redis().HSet(ctx, "gb:{default}:job:"+id, "state", "queued")
+	s.Redis().HDel(ctx, "gb:{default}:job:"+id, "worker")
+	second := start(t, s, id, 1, "w2")
+	if err := s.End(ctx, first, record.Ending{Status: job.Failed, Result: []byte("{}")}); !errors.Is(err, record.ErrStale) {
+		t.Errorf("end by the worker that lost its start: got %v, want ErrStale", err)
+	}
+	if err := s.End(ctx, second, record.Ending{Status: job.Succeeded, Result: []byte("{}")}); err != nil {
+		t.Error(err)
+	}
+}

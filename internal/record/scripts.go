@@ -56,8 +56,9 @@ if state ~= 'queued' and state ~= 'running' then return 'ended' end
 `
 
 var endScript = redis.NewScript(finish + `
--- ARGV[11]: epoch
-if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[11] then return 'stale' end
+-- ARGV[11]: epoch, ARGV[12]: worker
+local r = redis.call('HMGET', KEYS[1], 'epoch', 'worker')
+if r[1] ~= ARGV[11] or (state == 'running' and r[2] ~= ARGV[12]) then return 'stale' end
 finish(a)
 return 'ok'`)
 

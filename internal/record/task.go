@@ -106,7 +106,8 @@ func (s *Store) enqueue(ctx context.Context, t task) (there bool, err error) {
 	}
 	opts := []asynq.Option{asynq.TaskID(t.id), asynq.Queue(t.queue), asynq.MaxRetry(neverArchive), asynq.Timeout(taskTimeout)}
 	if t.at.After(s.now()) {
-		opts = append(opts, asynq.ProcessAt(t.at))
+		// asynq drops what is below a second, and would come too early.
+		opts = append(opts, asynq.ProcessAt(t.at.Add(time.Second-1).Truncate(time.Second)))
 	}
 	_, err = s.tasks.EnqueueContext(ctx, asynq.NewTask(t.kind, b), opts...)
 	if errors.Is(err, asynq.ErrTaskIDConflict) {
