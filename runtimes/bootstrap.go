@@ -33,17 +33,19 @@ func (b *builder) bootstrap(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the base's packages: %w", err)
 	}
-	sources, err := b.sources(ctx)
-	if err != nil {
-		return err
-	}
 	rootfs := filepath.Join(b.dir, "base.tar")
 	args := []string{"--quiet", "--variant=minbase", "--keyring=" + keyring, "--include=" + strings.Join(words(packages), ",")}
 	for _, option := range leftOut {
 		args = append(args, "--dpkgopt="+option)
 	}
-	args = append(args, "--customize-hook=sh "+filepath.Join(folder, "customize.sh")+` "$1"`, suite, rootfs)
-	if _, err := run(exec.CommandContext(ctx, "mmdebstrap", append(args, sources...)...)); err != nil {
+	args = append(args, "--customize-hook=sh "+filepath.Join(folder, "customize.sh")+` "$1"`)
+	if len(b.sources) > 0 {
+		// Builds get the list as an input. What the mirror of this machine is called, and
+		// perhaps a password in it, is nothing for an image that goes to a bucket.
+		args = append(args, `--customize-hook=rm "$1/etc/apt/sources.list"`)
+	}
+	args = append(append(args, suite, rootfs), b.sources...)
+	if _, err := run(exec.CommandContext(ctx, "mmdebstrap", args...)); err != nil {
 		return err
 	}
 	tar, err := os.Open(rootfs)
@@ -70,11 +72,11 @@ func words(text []byte) []string {
 	return all
 }
 
-// sources returns apt's lines for the mirror: the one asked for, or those that this
+// findSources returns apt's lines for the mirror: the one asked for, or those that this
 // machine's own apt uses, with security updates. None means mmdebstrap's default.
-func (b *builder) sources(ctx context.Context) ([]string, error) {
-	if b.Mirror != "" {
-		return []string{source(b.Mirror, suite)}, nil
+func findSources(ctx context.Context, mirror string) ([]string, error) {
+	if mirror != "" {
+		return []string{source(mirror, suite)}, nil
 	}
 	mirror, err := aptMirror(ctx, "Debian")
 	if err != nil || mirror == "" {
@@ -100,6 +102,18 @@ func aptMirror(ctx context.Context, label string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find apt's mirror: %w", err)
 	}
-	first, _, _ := strings.Cut(strings.TrimSpace(out), "\n")
-	return first, nil
+	return firstServer(out), nil
+}
+
+// firstServer returns the first line that any machine can use. Debian's cloud images
+// have lists of mirrors in files (mirror+file:), which a root file system in the
+// making lacks, as it lacks a CD.
+func firstServer(sites string) string {
+	for site := range strings.Lines(sites) {
+		site = strings.TrimSpace(site)
+		if strings.HasPrefix(site, "http://") || strings.HasPrefix(site, "https://") {
+			return site
+		}
+	}
+	return ""
 }

@@ -38,8 +38,9 @@ var defaultPodman = []string{"/usr/local/lib/glovebox/podman.sh"}
 // builder is one call of Build.
 type builder struct {
 	BuildOptions
-	set Set
-	dir string // removed at the end; the Podman user can read it
+	set     Set
+	dir     string   // removed at the end; the Podman user can read it
+	sources []string // apt's, see findSources
 }
 
 // Build makes the images that are missing: the base, then each runtime's. What it
@@ -68,18 +69,26 @@ func (s Set) Build(ctx context.Context, options BuildOptions) (err error) {
 		return fmt.Errorf("open %s to the Podman user: %w", b.dir, err)
 	}
 
-	baseIsReady := built[s.base] && !b.Force
+	var missing []Runtime
 	for _, r := range chosen {
 		if built[r.Image()] && !b.Force {
 			b.say(r.Name, "there: "+r.Image())
 			continue
 		}
-		if !baseIsReady {
-			if err := b.timed(baseFolder, s.base, func() error { return b.bootstrap(ctx) }); err != nil {
-				return err
-			}
-			baseIsReady = true
+		missing = append(missing, r)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if b.sources, err = findSources(ctx, b.Mirror); err != nil {
+		return err
+	}
+	if !built[s.base] || b.Force {
+		if err := b.timed(baseFolder, s.base, func() error { return b.bootstrap(ctx) }); err != nil {
+			return err
 		}
+	}
+	for _, r := range missing {
 		if err := b.timed(r.Name, r.Image(), func() error { return b.build(ctx, r) }); err != nil {
 			return err
 		}
@@ -126,7 +135,7 @@ func (b *builder) build(ctx context.Context, r Runtime) error {
 		return err
 	}
 	inputs := filepath.Join(b.dir, "inputs")
-	if err := writeInputs(inputs); err != nil {
+	if err := writeInputs(inputs, b.sources); err != nil {
 		return err
 	}
 	args := []string{
@@ -159,9 +168,9 @@ func (b *builder) unpack(folder, to string) error {
 	})
 }
 
-// writeInputs fills what a build finds in /run/build: the certificate authorities that
-// this machine trusts, for mirrors and proxies that need them.
-func writeInputs(dir string) error {
+// writeInputs fills what a build finds in /run/build: apt's sources, and the certificate
+// authorities that this machine trusts, for mirrors and proxies that need them.
+func writeInputs(dir string, sources []string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("write the build's inputs: %w", err)
 	}
@@ -173,12 +182,17 @@ func writeInputs(dir string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read the certificate authorities: %w", err)
 	}
-	aptConf := ""
+	files, aptConf := map[string]string{"ca-certificates.crt": string(certificates)}, ""
 	if len(certificates) > 0 {
-		aptConf = "Acquire::https::CAInfo \"/run/build/ca-certificates.crt\";\n"
+		aptConf += "Acquire::https::CAInfo \"/run/build/ca-certificates.crt\";\n"
 	}
-	for name, content := range map[string][]byte{"ca-certificates.crt": certificates, "apt.conf": []byte(aptConf)} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+	if len(sources) > 0 { // without, the base has mmdebstrap's
+		files["sources.list"] = strings.Join(sources, "\n") + "\n"
+		aptConf += "Dir::Etc::SourceList \"/run/build/sources.list\";\n"
+	}
+	files["apt.conf"] = aptConf
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
 			return fmt.Errorf("write the build's inputs: %w", err)
 		}
 	}

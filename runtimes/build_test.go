@@ -56,7 +56,7 @@ func TestBuild(t *testing.T) {
 	if !built[image] {
 		t.Errorf("%s is not among %v", image, built)
 	}
-	got := podman("run", "--rm", "--read-only", image, "sh", "-c", "cat /marker; ls -A /run/build 2>/dev/null || true")
+	got := podman("run", "--rm", "--read-only", image, "sh", "-c", "cat /marker; ls -A /run/build 2>/dev/null; cat /etc/apt/sources.list 2>/dev/null || true")
 	if want := "hello\nuid=1000(job) gid=1000(job) groups=1000(job)\n"; got != want {
 		t.Errorf("got %q, want %q: what was added, and nothing of the build machine", got, want)
 	}
@@ -69,6 +69,25 @@ func TestBuild(t *testing.T) {
 		t.Errorf("the second time: got %q, want it to say %q", out.String(), want)
 	}
 	podman("rmi", image)
+}
+
+func TestFirstServer(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, sites, want string }{
+		{"no line", "", ""},
+		{"one", "http://mirror.example/debian\n", "http://mirror.example/debian"},
+		{"several", "https://a.example/debian\nhttp://b.example/debian\n", "https://a.example/debian"},
+		{"a cloud image's", "mirror+file:/etc/apt/mirrors/debian.list\n", ""},
+		{"a CD before a server", "cdrom://[Debian 13]/\nhttp://mirror.example/debian\n", "http://mirror.example/debian"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := firstServer(tt.sites); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
 }
 
 func TestBuildRefuses(t *testing.T) {
