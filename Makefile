@@ -1,7 +1,7 @@
 # Everything that is done to this tree by hand or by machine. `make` alone lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests build runtimes demo check fmt test test-host test-podman bench fuzz clean FORCE
+.PHONY: help setup setup-tests build runtimes demo check fmt test test-host test-podman chaos soak bench fuzz clean FORCE
 SHELL := /bin/bash
 
 # Where infra/setup.sh puts a Go, on machines whose own is too old.
@@ -78,6 +78,17 @@ test-host: ## the suites that need no sandbox: Redis, S3, everything pure
 
 test-podman: ## the suites that run sandboxes, as the user who runs Podman
 	$(call timed,test with sandboxes,$(with_test_binaries) go test -race -count=1 -timeout 20m $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES))
+
+CHAOS_JOBS ?= 300
+CHAOS_KILLS ?= 5
+SOAK_JOBS ?= 2000
+e2e = $(with_test_binaries) go test -v -count=1 -timeout 2h $(as_podman_user) $(TESTFLAGS)
+
+chaos: setup-tests build ## CHAOS_JOBS jobs while everything is killed, CHAOS_KILLS times at each step
+	$(call timed,chaos,export GLOVEBOX_CHAOS_JOBS=$(CHAOS_JOBS) GLOVEBOX_CHAOS_KILLS=$(CHAOS_KILLS); $(e2e) -run 'TestChaos$$' ./e2e/)
+
+soak: setup-tests build ## SOAK_JOBS hostile jobs in a row on one worker, whose figures must stay flat
+	$(call timed,soak,export GLOVEBOX_SOAK_JOBS=$(SOAK_JOBS); $(e2e) -run 'TestSoak$$' ./e2e/)
 
 bench: setup build ## every benchmark, kept in docs/benchmarks/; BENCH=regexp chooses
 	@mkdir -p docs/benchmarks

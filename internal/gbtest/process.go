@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -75,6 +76,13 @@ func (p *Process) Restart() {
 			p.tb.Fatalf("%s did not become ready; its output:\n%s", p.argv[0], p.Output())
 		}
 	}
+}
+
+// Setenv changes the environment that the process has from its next start on.
+func (p *Process) Setenv(name, value string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.env = append(slices.Clip(p.env), name+"="+value) // the last one counts
 }
 
 // Kill is kill -9, and waits until the process is gone.
