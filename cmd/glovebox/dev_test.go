@@ -217,9 +217,12 @@ func (d *devTest) sandboxes(flags ...string) string {
 	secrets := read(d.t, filepath.Join(d.data, "secrets"))
 	instance := regexp.MustCompile(`(?m)^INSTANCE=(\w+)$`).FindSubmatch(secrets)
 	args := append([]string{"ps", "--filter", "label=run.glovebox.instance=" + string(instance[1])}, flags...)
-	out, err := exec.CommandContext(context.Background(), podmanScript, args...).CombinedOutput()
+	cmd := exec.CommandContext(context.Background(), podmanScript, args...)
+	var warnings bytes.Buffer // of cgroups v1, by Podman 5
+	cmd.Stderr = &warnings
+	out, err := cmd.Output()
 	if err != nil {
-		d.t.Fatalf("podman ps: %v: %s", err, out)
+		d.t.Fatalf("podman ps: %v: %s", err, &warnings)
 	}
 	return string(out)
 }
