@@ -40,7 +40,8 @@ func TestGolden(t *testing.T) {
 			ArtifactsSkipped: []job.Skipped{{Name: "fifo", Reason: "r"}}, ArtifactsSkippedTotal: 1,
 			Compile: &job.Compile{ExitCode: 0, Output: "o", WallMS: 7},
 			Runtime: job.Runtime{Name: "python", Version: "3.13", Image: "i", ImageDigest: "sha256:d", OCIRuntime: "runsc"}, LimitsEnforced: "soft",
-			Attempt: 1, Worker: "w", Metadata: map[string]string{"k": "v"},
+			Attestation: &job.Attestation{PayloadType: "t", Payload: "e30=", Signatures: []job.Signature{{KeyID: "k", Sig: "AA=="}}},
+			Attempt:     1, Worker: "w", Metadata: map[string]string{"k": "v"},
 		},
 		"canceled.json": job.Result{ID: "default-x", Status: job.Canceled, Artifacts: []job.Artifact{}, Timing: job.Timing{CreatedAt: at}},
 	} {

@@ -37,6 +37,9 @@ type Result struct {
 	// LimitsEnforced is "hard" where a cgroup bounds the sandbox, "soft" where the
 	// worker watches it.
 	LimitsEnforced string `json:"limits_enforced,omitempty"`
+	// Attestation is the worker's signed statement about this result, where it has a
+	// signing key: package attest and "glovebox verify" check it.
+	Attestation *Attestation `json:"attestation,omitempty"`
 	// Attempt counts the tries at this job: 1, or more when a worker was lost.
 	Attempt int `json:"attempt"`
 	// Worker is the worker that ran the job.

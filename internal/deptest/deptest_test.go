@@ -24,6 +24,7 @@ func TestDependencies(t *testing.T) {
 		{pkg: "job", only: []string{}},
 		{pkg: "producer", forbid: append([]string{module + "/worker"}, podman...)},
 		{pkg: "webhook", forbid: append([]string{"github.com/aws/", "github.com/hibiken/", "github.com/redis/", module + "/worker", module + "/producer"}, podman...)},
+		{pkg: "attest", only: []string{module + "/job"}},
 		{pkg: "artifacts", forbid: append([]string{module + "/worker", module + "/producer"}, podman...)},
 		{pkg: "runtimes", forbid: podman},
 		{pkg: "cmd/glovebox", forbid: podman},

@@ -1,0 +1,90 @@
+package attest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"reflect"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// TestInputHash writes the encoding out by hand, as the ADR has it.
+func TestInputHash(t *testing.T) {
+	t.Parallel()
+	spec := job.Spec{
+		Runtime: "python", Source: "print(1)", Args: []string{"-v", ""}, Env: map[string]string{"B": "2", "A": "1"}, Stdin: "in",
+		Files: []job.File{{Name: "b", ContentBase64: "AP8="}, {Name: "a", Content: "x"}},
+	}
+	const encoded = "\x00\x00\x00\x00\x00\x00\x00\x11glovebox/input/v1" +
+		"\x00\x00\x00\x00\x00\x00\x00\x08print(1)" + "\x00\x00\x00\x00\x00\x00\x00\x00" +
+		"\x00\x00\x00\x00\x00\x00\x00\x012" + "\x00\x00\x00\x00\x00\x00\x00\x02-v" + "\x00\x00\x00\x00\x00\x00\x00\x00" +
+		"\x00\x00\x00\x00\x00\x00\x00\x012" + "\x00\x00\x00\x00\x00\x00\x00\x01A" + "\x00\x00\x00\x00\x00\x00\x00\x011" +
+		"\x00\x00\x00\x00\x00\x00\x00\x01B" + "\x00\x00\x00\x00\x00\x00\x00\x012" +
+		"\x00\x00\x00\x00\x00\x00\x00\x02in" +
+		"\x00\x00\x00\x00\x00\x00\x00\x012" + "\x00\x00\x00\x00\x00\x00\x00\x01a" + "\x00\x00\x00\x00\x00\x00\x00\x01x" +
+		"\x00\x00\x00\x00\x00\x00\x00\x01b" + "\x00\x00\x00\x00\x00\x00\x00\x02\x00\xff"
+	sum := sha256.Sum256([]byte(encoded))
+	got, err := InputHash(spec)
+	if want := hex.EncodeToString(sum[:]); err != nil || got != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
+	}
+	if _, err := InputHash(job.Spec{Files: []job.File{{Name: "a", ContentBase64: "*"}}}); err == nil {
+		t.Error("a file that is no base64 has a hash")
+	}
+}
+
+// notInput is what a spec says that the program never sees, or that the environment's
+// hash covers.
+var notInput = map[string]bool{
+	"spec_version": true, "runtime": true, "limits": true, "callback": true, "metadata": true, "priority": true,
+}
+
+// TestEveryInput changes each field of a spec: one that is added and forgotten fails.
+func TestEveryInput(t *testing.T) {
+	t.Parallel()
+	spec := func() job.Spec {
+		return job.Spec{
+			SpecVersion: 1, Runtime: "r", Source: "s", Files: []job.File{{Name: "f", Content: "c"}}, Entrypoint: "e", Args: []string{"a"},
+			Env: map[string]string{"E": "v"}, Stdin: "i", Limits: job.DefaultMaximums, Callback: &job.Callback{URL: "u", Events: []string{"e"}},
+			Metadata: map[string]string{"k": "v"}, Priority: job.High,
+		}
+	}
+	before, err := InputHash(spec())
+	if err != nil {
+		t.Fatal(err)
+	}
+	typ := reflect.TypeFor[job.Spec]()
+	for i := range typ.NumField() {
+		name, changed := jsonName(typ.Field(i)), spec()
+		reflect.ValueOf(&changed).Elem().Field(i).SetZero()
+		after, err := InputHash(changed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (after == before) != notInput[name] {
+			t.Errorf("%s: the hash is the same: %v, want %v", name, after == before, notInput[name])
+		}
+	}
+}
+
+// TestFieldsDontRunTogether: what one field gains another loses.
+func TestFieldsDontRunTogether(t *testing.T) {
+	t.Parallel()
+	seen := map[string]job.Spec{}
+	for _, spec := range []job.Spec{
+		{}, {Source: "ab"}, {Source: "a", Entrypoint: "b"}, {Entrypoint: "ab"}, {Stdin: "ab"},
+		{Args: []string{"ab"}}, {Args: []string{"a", "b"}}, {Args: []string{"", "ab"}}, {Args: []string{"ab", ""}},
+		{Env: map[string]string{"a": "b"}}, {Env: map[string]string{"ab": ""}}, {Env: map[string]string{"a": "", "b": ""}},
+		{Files: []job.File{{Name: "a", Content: "b"}}}, {Files: []job.File{{Name: "ab"}}}, {Files: []job.File{{Name: "a"}, {Name: "b"}}},
+	} {
+		sum, err := InputHash(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, there := seen[sum]; there {
+			t.Errorf("%+v and %+v have one hash", spec, other)
+		}
+		seen[sum] = spec
+	}
+}

@@ -1,0 +1,138 @@
+package attest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// MaxResult bounds what [ParseResult] reads.
+const MaxResult = 16 << 20
+
+// ParseResult reads a result, or the webhook message that carries one, so that it means
+// the same to every other reader. It refuses what parsers disagree about: a name that is
+// there twice, or in capitals, which Go would take for ours; half of a surrogate pair.
+func ParseResult(b []byte) (job.Result, error) {
+	switch {
+	case len(b) > MaxResult:
+		return job.Result{}, fmt.Errorf("read result: larger than %d MiB", MaxResult>>20)
+	case !utf8.Valid(b) || halfPair(b):
+		return job.Result{}, errors.New("read result: it is not Unicode")
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	if err := unambiguous(d, "", 0); err != nil {
+		return job.Result{}, fmt.Errorf("read result: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return job.Result{}, errors.New("read result: something comes after it")
+	}
+	var message struct {
+		ID   json.RawMessage `json:"id"`
+		Data json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(b, &message); err != nil {
+		return job.Result{}, fmt.Errorf("read result: %w", err)
+	}
+	if message.ID != nil && message.Data != nil {
+		return job.Result{}, errors.New("read result: it has id and data: a result or a message is wanted")
+	}
+	if message.Data != nil {
+		b = message.Data
+	}
+	var r job.Result
+	if err := json.Unmarshal(b, &r); err != nil {
+		return job.Result{}, fmt.Errorf("read result: %w", err)
+	}
+	if r.ID == "" || !r.Status.Final() {
+		return job.Result{}, errors.New("read result: it is no result of a job: id or a final status is missing")
+	}
+	return r, nil
+}
+
+// maxDepth is beyond what a result nests.
+const maxDepth = 16
+
+// unambiguous reads one value, whose own name is given.
+func unambiguous(d *json.Decoder, name string, depth int) error {
+	t, err := d.Token()
+	if err != nil {
+		return err
+	}
+	open, nested := t.(json.Delim)
+	if !nested {
+		return nil
+	}
+	if depth == maxDepth {
+		return fmt.Errorf("it nests deeper than %d", maxDepth)
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		inner := name
+		if open == '{' {
+			t, err := d.Token()
+			if err != nil {
+				return err
+			}
+			inner, _ = t.(string) // a name is nothing else
+			if name != "metadata" && !ours(inner) {
+				return fmt.Errorf("%.60q is no name that Glovebox writes", inner)
+			}
+			if seen[inner] {
+				return fmt.Errorf("%.60q is there twice", inner)
+			}
+			seen[inner] = true
+		}
+		if err := unambiguous(d, inner, depth+1); err != nil {
+			return err
+		}
+	}
+	_, err = d.Token()
+	return err
+}
+
+// ours reports whether a name is spelled as ours are, or is DSSE's payloadType.
+// encoding/json would take Status for status, which other parsers don't.
+func ours(name string) bool {
+	return name == "payloadType" || !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_'
+	})
+}
+
+// halfPair reports whether valid JSON has an escape of one half of a surrogate pair. Go
+// reads U+FFFD there, which others don't.
+func halfPair(b []byte) bool {
+	for i := 0; i+1 < len(b); i++ {
+		if b[i] != '\\' {
+			continue
+		}
+		i++
+		if high := escaped(b[i-1:]); utf16.IsSurrogate(high) {
+			if utf16.DecodeRune(high, escaped(b[min(i+5, len(b)):])) == utf8.RuneError {
+				return true
+			}
+			i += 10 // beyond the pair
+		}
+	}
+	return false
+}
+
+// escaped returns the \uXXXX that b begins with, or -1.
+func escaped(b []byte) rune {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return -1
+	}
+	n, err := strconv.ParseUint(string(b[2:6]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(n)
+}

@@ -1,0 +1,155 @@
+package attest
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// What a statement calls itself and its predicate.
+const (
+	StatementType = "https://in-toto.io/Statement/v1"
+	PredicateType = "https://github.com/glovebox-run/glovebox/attestation/v1"
+)
+
+// Statement is what is signed: an in-toto statement with one subject.
+type Statement struct {
+	Type          string    `json:"_type"`
+	Subject       []Subject `json:"subject"`
+	PredicateType string    `json:"predicateType"`
+	Predicate     Predicate `json:"predicate"`
+}
+
+// Subject is the job by its id, and the digest over what it was and came to.
+type Subject struct {
+	Name   string `json:"name"`
+	Digest Digest `json:"digest"`
+}
+
+// Digest is an in-toto digest set of the one algorithm that we use.
+type Digest struct {
+	SHA256 string `json:"sha256"`
+}
+
+// Predicate is every attested field.
+type Predicate struct {
+	ID       string      `json:"id"`
+	Status   job.Status  `json:"status"`
+	ExitCode *int        `json:"exit_code,omitempty"`
+	Signal   string      `json:"signal,omitempty"`
+	Error    *job.Error  `json:"error,omitempty"`
+	Stdout   Stream      `json:"stdout"`
+	Stderr   Stream      `json:"stderr"`
+	Compile  *Compile    `json:"compile,omitempty"`
+	Usage    job.Usage   `json:"usage"`
+	Timing   job.Timing  `json:"timing"`
+	Runtime  job.Runtime `json:"runtime"`
+	// Artifacts are in the result's order.
+	Artifacts             []Artifact    `json:"artifacts"`
+	ArtifactsSkipped      []job.Skipped `json:"artifacts_skipped,omitempty"`
+	ArtifactsSkippedTotal int           `json:"artifacts_skipped_total,omitempty"`
+	// Limits are those that the job ran under, defaults included.
+	Limits         job.Limits `json:"limits"`
+	LimitsEnforced string     `json:"limits_enforced,omitempty"`
+	Attempt        int        `json:"attempt"`
+	Worker         string     `json:"worker,omitempty"`
+
+	InputHash       string `json:"input_hash"`
+	OutputHash      string `json:"output_hash"`
+	EnvironmentHash string `json:"environment_hash"`
+}
+
+// Stream attests an output stream.
+type Stream struct {
+	// Size and SHA256 are of every byte that the program wrote.
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+	// TextSHA256 is of what the result shows of it.
+	TextSHA256 string `json:"text_sha256"`
+}
+
+// Compile attests the compile step.
+type Compile struct {
+	ExitCode     int    `json:"exit_code"`
+	OutputSHA256 string `json:"output_sha256"`
+	WallMS       int64  `json:"wall_ms"`
+}
+
+// Artifact attests a file, but for its URL.
+type Artifact struct {
+	Name      string `json:"name"`
+	Size      int64  `json:"size"`
+	MediaType string `json:"media_type"`
+	SHA256    string `json:"sha256"`
+	Kind      string `json:"kind"`
+}
+
+// Run is what a result does not say of the run that it came from.
+type Run struct {
+	// InputHash is that of the spec, as [InputHash] has it.
+	InputHash string
+	// Limits that the job ran under.
+	Limits job.Limits
+	// Stdout and Stderr are the whole streams; TextSHA256 is not read.
+	Stdout, Stderr Stream
+}
+
+// describe returns what is attested of a result, without hashes.
+func describe(r job.Result, run Run) Predicate {
+	p := Predicate{
+		ID: r.ID, Status: r.Status, ExitCode: r.ExitCode, Signal: r.Signal, Error: r.Error,
+		Stdout: run.Stdout, Stderr: run.Stderr,
+		Usage: r.Usage, Timing: r.Timing, Runtime: r.Runtime, Artifacts: make([]Artifact, len(r.Artifacts)),
+		ArtifactsSkipped: r.ArtifactsSkipped, ArtifactsSkippedTotal: r.ArtifactsSkippedTotal,
+		Limits: run.Limits, LimitsEnforced: r.LimitsEnforced, Attempt: r.Attempt, Worker: r.Worker,
+		InputHash: run.InputHash,
+	}
+	p.Stdout.TextSHA256, p.Stderr.TextSHA256 = hashText(r.Stdout), hashText(r.Stderr)
+	if r.Compile != nil {
+		p.Compile = &Compile{ExitCode: r.Compile.ExitCode, OutputSHA256: hashText(r.Compile.Output), WallMS: r.Compile.WallMS}
+	}
+	for i, a := range r.Artifacts {
+		p.Artifacts[i] = Artifact{Name: a.Name, Size: a.Size, MediaType: a.MediaType, SHA256: a.SHA256, Kind: a.Kind}
+	}
+	return p
+}
+
+// hashed returns p with its hashes.
+func (p Predicate) hashed() (Predicate, error) {
+	var err error
+	p.OutputHash = outputHash(p)
+	p.EnvironmentHash, err = environmentHash(p)
+	return p, err
+}
+
+// Attest returns a signed statement about a result. Its URLs, metadata and attestation
+// are not looked at.
+func (s *Signer) Attest(r job.Result, run Run) (*job.Attestation, error) {
+	// JSON replaces what is not UTF-8 and drops what a clock knows beyond the time:
+	// what is attested is what a reader will read.
+	b, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("attest result: %w", err)
+	}
+	var read job.Result
+	if err := json.Unmarshal(b, &read); err != nil {
+		return nil, fmt.Errorf("attest result: %w", err)
+	}
+	p, err := describe(read, run).hashed()
+	if err != nil {
+		return nil, fmt.Errorf("attest result: %w", err)
+	}
+	payload, err := json.Marshal(Statement{
+		Type: StatementType, PredicateType: PredicateType, Predicate: p,
+		Subject: []Subject{{Name: r.ID, Digest: Digest{SHA256: subjectDigest(p)}}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("attest result: %w", err)
+	}
+	if len(payload) > maxPayload {
+		return nil, fmt.Errorf("attest result: the statement would have %d bytes, at most %d are verified", len(payload), maxPayload)
+	}
+	a := seal(s, PayloadType, payload)
+	return &a, nil
+}
