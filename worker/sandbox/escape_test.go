@@ -75,6 +75,15 @@ print("clock", attempt(time.clock_settime, time.CLOCK_REALTIME, 0), "oom", attem
 `), stdout: "io_uring_setup ENOSYS\nmove_mount EPERM\nfsopen EPERM\n" +
 			"mount EPERM\numount2 EPERM\nreboot EPERM\nsethostname EPERM\nswapon EPERM\nacct EPERM\nchroot EPERM\nsetuid EPERM\nsetgroups EPERM\ninit_module EPERM\nfanotify_init ENOSYS\n" +
 			"/tmp/null EPERM\n/work/null EPERM\n/dev/shm/null EPERM\nclock EPERM oom EACCES\n"},
+		{name: "places to write", program: program(`
+import os
+found = []
+for top, dirs, files in os.walk("/"):
+    dirs[:] = [d for d in dirs if top + d not in ("/proc", "/sys", "/usr")] # /usr is much, and of the same mount as /
+    if os.access(top, os.W_OK): found.append(f"{top} {(s := os.statvfs(top)).f_blocks * s.f_frsize >> 20}")
+    found += [p for p in (os.path.join(top, f) for f in files) if not os.path.islink(p) and os.access(p, os.W_OK)]
+print(*sorted(found))
+`, limits(job.Limits{DiskMB: 5, MemoryMB: 70})), stdout: "/dev/full /dev/fuse /dev/net/tun /dev/null /dev/pts/ptmx /dev/random /dev/shm 70 /dev/tty /dev/urandom /dev/zero /tmp 5 /work 5 /work/main.py\n"},
 		{name: "set-uid files", program: bash(`
 su -c 'id -u' </dev/null 2>/dev/null; cp /usr/bin/id /tmp/id; chmod 6755 /tmp/id; /tmp/id -u; /tmp/id -g
 stat -c %a /usr/bin/su
