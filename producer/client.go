@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/failpoint"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
@@ -248,3 +249,7 @@ func (c *Client) Runtimes(ctx context.Context) ([]Runtime, error) {
 	slices.SortFunc(list, func(a, b Runtime) int { return strings.Compare(a.Name, b.Name) })
 	return list, nil
 }
+
+// Keys lists the public keys that attest results: those in use, and those that were as
+// long as there are results that they signed.
+func (c *Client) Keys(ctx context.Context) ([]attest.Key, error) { return c.records.Keys(ctx) }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -145,6 +146,13 @@ func (h *HTTP) Runtimes(ctx context.Context) ([]Runtime, error) {
 	}
 	err := h.json(ctx, http.MethodGet, "/v1/runtimes", 0, nil, &list)
 	return list.Runtimes, err
+}
+
+// Keys lists the public keys that attest results, as the API has them.
+func (h *HTTP) Keys(ctx context.Context) ([]attest.Key, error) {
+	var list attest.KeyList
+	err := h.json(ctx, http.MethodGet, "/v1/keys", 0, nil, &list)
+	return list.Keys, err
 }
 
 func (h *HTTP) job(ctx context.Context, method, id string, wait int) (Job, error) {

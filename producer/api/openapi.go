@@ -64,6 +64,9 @@ func (a *API) routes(mux *http.ServeMux, version string) error {
 		d.problems(401, 404, 409, 503)), a.cancel)
 	huma.Register(h, d.operation("list-runtimes", http.MethodGet, "/v1/runtimes", "List runtimes",
 		"What workers have published: the languages that jobs can name.", d.problems(401, 503)), a.runtimes)
+	huma.Register(h, d.operation("list-keys", http.MethodGet, "/v1/keys", "List attestation keys",
+		"The public keys that workers sign results with, newest first, and those that they did as long as there are results that they signed. The document is what glovebox verify --keys reads.",
+		d.problems(401, 503)), a.keys)
 	huma.Register(h, d.operation("list-deliveries", http.MethodGet, "/v1/deliveries", "List webhook messages of a job",
 		"What was, or will be, posted to the job's callback, and how its last attempt went.", d.problems(401, 404, 422, 503)), a.deliveries)
 

@@ -1,0 +1,87 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"time"
+
+	"github.com/glovebox-run/glovebox/attest"
+)
+
+// keyMargin is how much longer a retired key is listed than the last result that it
+// may have signed: a worker publishes its own once a minute.
+const keyMargin = time.Hour
+
+// PublishKey says that a worker signs results with this key. Workers that share one
+// publish the same. Keys that no result is left of are forgotten.
+func (s *Store) PublishKey(ctx context.Context, k attest.Key) error {
+	all, err := s.allKeys(ctx)
+	if err != nil {
+		return fmt.Errorf("publish key: %w", err)
+	}
+	now := s.now().UTC().Truncate(time.Second)
+	k.NotBefore, k.SeenAt = now, now
+	var expired []string
+	for _, old := range all {
+		switch {
+		case old.ID == k.ID:
+			k.NotBefore = old.NotBefore
+		case s.keyExpired(old):
+			expired = append(expired, old.ID)
+		}
+	}
+	b, err := json.Marshal(k)
+	if err != nil {
+		return fmt.Errorf("publish key: %w", err)
+	}
+	err = s.rdb.HSet(ctx, keysKey, k.ID, b).Err()
+	if err == nil && len(expired) > 0 {
+		err = s.rdb.HDel(ctx, keysKey, expired...).Err()
+	}
+	if err != nil {
+		return fmt.Errorf("publish key: %w", err)
+	}
+	return nil
+}
+
+// Keys lists the keys that workers sign with, and those that they did as long as there
+// may be records of what they signed; the newest first.
+func (s *Store) Keys(ctx context.Context) ([]attest.Key, error) {
+	all, err := s.allKeys(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list keys: %w", err)
+	}
+	list := make([]attest.Key, 0, len(all))
+	for _, k := range all {
+		if !s.keyExpired(k) {
+			list = append(list, k)
+		}
+	}
+	sort.Slice(list, func(i, j int) bool {
+		if !list[i].NotBefore.Equal(list[j].NotBefore) {
+			return list[i].NotBefore.After(list[j].NotBefore)
+		}
+		return list[i].ID < list[j].ID
+	})
+	return list, nil
+}
+
+func (s *Store) keyExpired(k attest.Key) bool { return s.now().Sub(k.SeenAt) > s.retention+keyMargin }
+
+func (s *Store) allKeys(ctx context.Context) ([]attest.Key, error) {
+	f, err := s.rdb.HGetAll(ctx, keysKey).Result()
+	if err != nil {
+		return nil, err
+	}
+	list := make([]attest.Key, 0, len(f))
+	for id, b := range f {
+		var k attest.Key
+		if err := json.Unmarshal([]byte(b), &k); err != nil {
+			return nil, fmt.Errorf("read key %s: %w", id, err)
+		}
+		list = append(list, k)
+	}
+	return list, nil
+}
