@@ -132,7 +132,9 @@ func (w *Worker) program(ctx context.Context, j record.Job, keys artifacts.Keys)
 	if !ok {
 		return sandbox.Program{}, job.Runtime{}, fmt.Errorf("this worker has no runtime %q", spec.Runtime)
 	}
-	digest, err := w.Sandboxes.Image(ctx, runtime.Image())
+	asking, cancel := context.WithTimeout(ctx, imageTimeout)
+	defer cancel()
+	digest, err := w.Sandboxes.Image(asking, runtime.Image())
 	if err != nil {
 		return sandbox.Program{}, job.Runtime{}, err
 	}
@@ -154,6 +156,9 @@ func (w *Worker) program(ctx context.Context, j record.Job, keys artifacts.Keys)
 		Limits: spec.Limits.Filled(runtime.Limits),
 	}, job.Runtime{Name: runtime.Name, Version: runtime.Version, Image: runtime.Image(), ImageDigest: digest}, nil
 }
+
+// imageTimeout is how long Podman may take to say what an image is.
+const imageTimeout = 15 * time.Second
 
 // maxSpecBytes bounds a spec that is read from S3; base64 and JSON make it larger than its inputs.
 const maxSpecBytes = 256 << 20

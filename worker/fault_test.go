@@ -184,3 +184,34 @@ func TestDrainWhileJobsArrive(t *testing.T) {
 		}
 	}
 }
+
+// hanging doesn't answer for an image once it is told to hang.
+type hanging struct {
+	worker.Sandboxes
+	hangs *atomic.Bool
+}
+
+func (h hanging) Image(ctx context.Context, name string) (string, error) {
+	if !h.hangs.Load() {
+		return h.Sandboxes.Image(ctx, name)
+	}
+	<-ctx.Done()
+	return "", ctx.Err()
+}
+
+func TestPodmanThatHangsHoldsNoJobForEver(t *testing.T) {
+	t.Parallel()
+	var hangs atomic.Bool
+	g := start(t, func(c *worker.Config) { c.Sandboxes = hanging{c.Sandboxes, &hangs} })
+	g.result(g.submit(job.Spec{Runtime: "bash", Source: "true"})) // it has published its runtimes
+	hangs.Store(true)
+	id := g.submit(job.Spec{Runtime: "bash", Source: "echo hello"})
+	g.state(id, job.Running)
+	if j := g.state(id, job.Queued); j.Epoch != 2 {
+		t.Errorf("got %s in epoch %d", j.State, j.Epoch)
+	}
+	hangs.Store(false)
+	if r := g.result(id); r.Stdout != "hello\n" || r.Attempt != 2 {
+		t.Errorf("got %+v", r)
+	}
+}

@@ -13,6 +13,8 @@ import (
 const (
 	publishInterval = time.Minute
 	reapInterval    = 10 * time.Second
+	// roleTimeout ends what waits for a Podman that hangs.
+	roleTimeout = time.Minute
 )
 
 // startRoles starts what goes on beside the jobs: beating, publishing runtimes and
@@ -29,7 +31,10 @@ func (w *Worker) startRoles(ctx context.Context) *sync.WaitGroup {
 					return
 				case <-tick.C:
 				}
-				if err := do(ctx); err != nil && ctx.Err() == nil {
+				bounded, cancel := context.WithTimeout(ctx, roleTimeout)
+				err := do(bounded)
+				cancel()
+				if err != nil && ctx.Err() == nil {
 					w.Log.Warn("worker: a role failed, it is tried again", "role", name, "error", err)
 				}
 			}
