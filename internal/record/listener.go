@@ -22,8 +22,10 @@ func (s *Store) ListenCancel(ctx context.Context) *Listener { return s.listen(ct
 
 func (s *Store) listen(ctx context.Context, channel string) *Listener {
 	l := &Listener{pubsub: s.rdb.Subscribe(ctx, channel), waiters: newWaiters(), done: make(chan struct{})}
-	// The channel pings, so a connection that is dead without a word is found, and it
-	// reconnects and subscribes again for as long as it takes.
+	// The channel pings, so that it notices a peer that is gone, and reconnects and
+	// subscribes again for as long as it takes. It does not wait for the answer: a
+	// network that swallows everything is found by TCP, after minutes, which is why who
+	// waits also looks for itself now and then.
 	received := l.pubsub.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(healthCheck))
 	go func() {
 		defer close(l.done)

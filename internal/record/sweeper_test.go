@@ -429,3 +429,43 @@ func TestPoisonedRecordHoldsUpNobody(t *testing.T) {
 		t.Errorf("got tasks %v, want %s.1", got, good)
 	}
 }
+
+func TestTwoSweepersTakeAJobBackOnce(t *testing.T) {
+	t.Parallel()
+	w, _ := sweeping(t)
+	s, ctx := w.Records, t.Context()
+	other := &Sweeper{Records: s, DeleteObjects: w.DeleteObjects, Log: w.Log}
+	var ids []string
+	for range 20 {
+		id := NewID("default")
+		ids = append(ids, id)
+		if err := s.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Start(ctx, id, 1, "dead"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var both sync.WaitGroup
+	for _, one := range []*Sweeper{w, other} {
+		if err := one.reap(ctx, "default"); err != nil {
+			t.Fatal(err)
+		}
+		for _, lost := range one.unnamed {
+			for k, since := range lost {
+				lost[k] = since.Add(-lostAfter)
+			}
+		}
+		both.Go(func() {
+			if err := one.reap(ctx, "default"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	for _, id := range ids {
+		if j, err := s.Get(ctx, id); err != nil || j.State != job.Queued || j.Epoch != 2 || j.Attempts != 1 {
+			t.Errorf("got %s in epoch %d after %d attempts, %v", j.State, j.Epoch, j.Attempts, err)
+		}
+	}
+}
