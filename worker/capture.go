@@ -1,12 +1,16 @@
 package worker
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -18,10 +22,15 @@ type capture struct {
 	head  []byte
 	spool *os.File
 	size  int64
+	sum   hash.Hash // of every byte; nil as long as there is none
 }
 
 func (c *capture) write(p []byte) error {
 	c.size += int64(len(p))
+	if c.sum == nil {
+		c.sum = sha256.New()
+	}
+	c.sum.Write(p)
 	if c.spool == nil && c.size <= job.InlineOutput {
 		c.head = append(c.head, p...)
 		return nil
@@ -41,6 +50,15 @@ func (c *capture) write(p []byte) error {
 		return fmt.Errorf("spool output: %w", err)
 	}
 	return nil
+}
+
+// attested is what is attested of the whole stream.
+func (c *capture) attested() attest.Stream {
+	sum := c.sum
+	if sum == nil {
+		sum = sha256.New()
+	}
+	return attest.Stream{Size: c.size, SHA256: hex.EncodeToString(sum.Sum(nil))}
 }
 
 // text is what a result shows: at most 64 KiB, cut between characters, valid UTF-8.

@@ -81,7 +81,11 @@ func (w *Worker) run(ctx context.Context, j record.Job) (_ record.Ending, err er
 	if err != nil {
 		return record.Ending{}, err
 	}
-	program, runtime, err := w.program(ctx, j, keys)
+	spec, err := w.spec(ctx, j, keys)
+	if err != nil {
+		return record.Ending{}, err
+	}
+	program, runtime, err := w.program(ctx, j, spec)
 	if err != nil {
 		return record.Ending{}, err
 	}
@@ -102,6 +106,9 @@ func (w *Worker) run(ctx context.Context, j record.Job) (_ record.Ending, err er
 	if err := out.storeStreams(ctx, &result); err != nil {
 		return record.Ending{}, err
 	}
+	if err := w.attest(&result, spec, program.Limits, out); err != nil {
+		return record.Ending{}, err
+	}
 	b, err := json.Marshal(result)
 	if err != nil {
 		return record.Ending{}, fmt.Errorf("encode result: %w", err)
@@ -116,18 +123,24 @@ func (w *Worker) run(ctx context.Context, j record.Job) (_ record.Ending, err er
 	return ending, nil
 }
 
-// program is what the sandbox runs.
-func (w *Worker) program(ctx context.Context, j record.Job, keys artifacts.Keys) (sandbox.Program, job.Runtime, error) {
-	spec := j.Spec
-	if spec == nil {
-		b, err := w.Objects.GetBytes(ctx, keys.Spec(), maxSpecBytes)
-		if err != nil {
-			return sandbox.Program{}, job.Runtime{}, fmt.Errorf("read spec: %w", err)
-		}
-		if err := json.Unmarshal(b, &spec); err != nil {
-			return sandbox.Program{}, job.Runtime{}, fmt.Errorf("read spec: %w", err)
-		}
+// spec is what the job's owner submitted, from the record or from S3.
+func (w *Worker) spec(ctx context.Context, j record.Job, keys artifacts.Keys) (job.Spec, error) {
+	if j.Spec != nil {
+		return *j.Spec, nil
 	}
+	b, err := w.Objects.GetBytes(ctx, keys.Spec(), maxSpecBytes)
+	if err != nil {
+		return job.Spec{}, fmt.Errorf("read spec: %w", err)
+	}
+	var spec job.Spec
+	if err := json.Unmarshal(b, &spec); err != nil {
+		return job.Spec{}, fmt.Errorf("read spec: %w", err)
+	}
+	return spec, nil
+}
+
+// program is what the sandbox runs.
+func (w *Worker) program(ctx context.Context, j record.Job, spec job.Spec) (sandbox.Program, job.Runtime, error) {
 	runtime, ok := w.Runtimes.Lookup(spec.Runtime)
 	if !ok {
 		return sandbox.Program{}, job.Runtime{}, fmt.Errorf("this worker has no runtime %q", spec.Runtime)
@@ -138,7 +151,7 @@ func (w *Worker) program(ctx context.Context, j record.Job, keys artifacts.Keys)
 	if err != nil {
 		return sandbox.Program{}, job.Runtime{}, err
 	}
-	files, entrypoint, err := inputs(*spec, runtime.File)
+	files, entrypoint, err := inputs(spec, runtime.File)
 	if err != nil {
 		return sandbox.Program{}, job.Runtime{}, err
 	}

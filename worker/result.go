@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -25,6 +26,22 @@ func (w *Worker) result(j record.Job, runtime job.Runtime, o sandbox.Outcome, ou
 	runtime.OCIRuntime = o.OCIRuntime
 	r.Runtime, r.LimitsEnforced, r.Worker = runtime, o.LimitsEnforced, w.ID
 	return r
+}
+
+// attest signs the result, where this worker has a key. It comes last: whatever changes
+// in the result after it makes the signature a lie.
+func (w *Worker) attest(r *job.Result, spec job.Spec, limits job.Limits, out *output) error {
+	if w.Signer == nil {
+		return nil
+	}
+	input, err := attest.InputHash(spec)
+	if err != nil {
+		return err
+	}
+	r.Attestation, err = w.Signer.Attest(*r, attest.Run{
+		InputHash: input, Limits: limits, Stdout: out.stdout.attested(), Stderr: out.stderr.attested(),
+	})
+	return err
 }
 
 // withLine adds a line to a stream's text, after whatever the program printed.

@@ -18,7 +18,7 @@ const (
 )
 
 // startRoles starts what goes on beside the jobs: beating, publishing runtimes and
-// removing what dead workers left in Podman. They end with ctx.
+// key, and removing what dead workers left in Podman. They end with ctx.
 func (w *Worker) startRoles(ctx context.Context) *sync.WaitGroup {
 	var roles sync.WaitGroup
 	every := func(interval time.Duration, name string, do func(context.Context) error) {
@@ -41,7 +41,7 @@ func (w *Worker) startRoles(ctx context.Context) *sync.WaitGroup {
 		})
 	}
 	every(record.BeatInterval, "beat", w.beat)
-	every(publishInterval, "publish runtimes", w.publish)
+	every(publishInterval, "publish runtimes and key", w.publish)
 	every(reapInterval, "reap sandboxes", w.reap)
 	return &roles
 }
@@ -57,8 +57,14 @@ func (w *Worker) beat(ctx context.Context) error {
 	return w.Records.Beat(ctx, record.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: started, Jobs: jobs})
 }
 
-// publish says which runtimes this worker can run: those whose image is there.
+// publish says which runtimes this worker can run, those whose image is there, and with
+// which key it signs their results.
 func (w *Worker) publish(ctx context.Context) error {
+	if w.Signer != nil { // before the first job: nobody is to see a result with an unknown key
+		if err := w.Records.PublishKey(ctx, w.Signer.Key()); err != nil {
+			return err
+		}
+	}
 	var list []record.Runtime
 	for _, r := range w.Runtimes.List() {
 		digest, err := w.Sandboxes.Image(ctx, r.Image())

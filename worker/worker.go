@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -45,6 +46,8 @@ type Config struct {
 	Objects   Objects
 	Sandboxes Sandboxes
 	Runtimes  runtimes.Set
+	// Signer attests results. Defaults to nil: then they carry no attestation.
+	Signer *attest.Signer
 	// Concurrency is how many jobs run at once. Defaults to 2.
 	Concurrency int
 	// MemoryMB is what all sandboxes together may use. Defaults to Concurrency × 512.
@@ -134,6 +137,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	handler := asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error { return w.handle(life, t) })
 	if err := server.Start(handler); err != nil {
 		return fmt.Errorf("start taking jobs: %w", err)
+	}
+	if w.Signer == nil {
+		w.Log.Warn("results carry no attestation: GLOVEBOX_SIGNING_KEY is not set")
 	}
 	w.Log.Info("worker takes jobs", "worker", w.ID, "concurrency", w.Concurrency, "memory_mb", w.MemoryMB)
 

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/record"
 )
 
@@ -33,6 +34,8 @@ type Worker struct {
 	Poll time.Duration
 	// Grace is how long running jobs may take to end after SIGTERM. Defaults to 30 s.
 	Grace time.Duration
+	// Signer attests results; nil where there is no key.
+	Signer *attest.Signer
 	// Log is "text" or "json".
 	Log string
 }
@@ -50,6 +53,7 @@ func ReadWorker(getenv Getenv) (Worker, error) {
 		MemoryMB:     int64(r.Int("GLOVEBOX_MEMORY_MB", machineMB()*3/4, 64, 1<<30)),
 		Poll:         r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 100, 1, 60_000),
 		Grace:        r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 30, 1, 86_400),
+		Signer:       r.signer("GLOVEBOX_SIGNING_KEY"),
 		Log:          r.Choice("GLOVEBOX_LOG", "text", "json"),
 	}
 	return w, r.Err()
@@ -152,6 +156,20 @@ func (r *Reader) tokenKeys(name string) []artifacts.TokenKey {
 		keys = append(keys, artifacts.TokenKey{ID: hex.EncodeToString(sum[:4]), Secret: secret})
 	}
 	return keys
+}
+
+// signer reads a key to attest results with, if there is one.
+func (r *Reader) signer(name string) *attest.Signer {
+	seed := r.Secret(name)
+	if seed == "" {
+		return nil
+	}
+	s, err := attest.NewSigner(seed)
+	if err != nil {
+		r.Fault(name, "is not 32 bytes in base64: openssl rand -base64 32 makes one")
+		return nil
+	}
+	return s
 }
 
 // machineMB is the memory of the machine in MiB.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/glovebox-run/glovebox/attest"
 )
 
 func shared() File {
@@ -43,6 +45,30 @@ func TestReadWorker(t *testing.T) {
 	}
 	if w.PodmanSocket != "/run/x.sock" || w.Poll != 25*time.Millisecond || w.Grace != time.Second || !w.S3.PathStyle || w.Concurrency < 1 || w.MemoryMB < 64 {
 		t.Errorf("got %+v", w)
+	}
+}
+
+func TestSigningKey(t *testing.T) {
+	t.Parallel()
+	if w, err := ReadWorker(workerEnv().Get); err != nil || w.Signer != nil {
+		t.Errorf("without a key: got %v, %v, want no signer", w.Signer, err)
+	}
+	seed := attest.NewSeed()
+	path := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(path, []byte(seed+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	direct, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_SIGNING_KEY": seed}).Get)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fromFile, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_SIGNING_KEY_FILE": path}).Get)
+	if err != nil || fromFile.Signer.Key().ID != direct.Signer.Key().ID {
+		t.Errorf("from a file: got %v, %v, want %v", fromFile.Signer, err, direct.Signer)
+	}
+	bad := seed[:40]
+	if _, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_SIGNING_KEY": bad}).Get); err == nil || !strings.Contains(err.Error(), "GLOVEBOX_SIGNING_KEY") || strings.Contains(err.Error(), bad) {
+		t.Errorf("half a key: got %v, want an error that names the variable and not the key", err)
 	}
 }
 

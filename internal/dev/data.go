@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/webhook"
 )
@@ -147,6 +148,7 @@ const (
 	apiToken      = "TOKEN"
 	webhookSecret = "WEBHOOK_SECRET"
 	capabilityKey = "CAPABILITY_KEY"
+	signingKey    = "SIGNING_KEY"
 	// instance tells the containers and the runtime directory of this data directory
 	// from those of others. It is no secret, but made once, like them.
 	instance = "INSTANCE"
@@ -171,7 +173,8 @@ func loadSecrets(path string) (config.File, error) {
 			rand.Read(key) // never fails: it ends the program instead
 			return base64.StdEncoding.EncodeToString(key)
 		},
-		instance: func() string { return "dev" + strings.ToLower(rand.Text()[:8]) },
+		signingKey: attest.NewSeed,
+		instance:   func() string { return "dev" + strings.ToLower(rand.Text()[:8]) },
 	} {
 		if secrets[name] == "" {
 			secrets[name], changed = fresh(), true

@@ -1,0 +1,78 @@
+package worker_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/attest"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker"
+)
+
+// TestAttestation runs jobs that end in different ways: the result of each verifies
+// with the key that the worker published, and says which input it is of.
+func TestAttestation(t *testing.T) {
+	t.Parallel()
+	signer, err := attest.NewSigner(attest.NewSeed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := start(t, func(c *worker.Config) { c.Signer = signer })
+	for name, c := range map[string]struct {
+		spec   job.Spec
+		status job.Status
+		stdout string // the whole of it, as it is attested
+	}{
+		"files and both streams": {job.Spec{Runtime: "bash", Source: "echo out; echo err >&2; echo x > a.txt; mkdir d; echo y > d/b.txt"}, job.Succeeded, "out\n"},
+		"more than a result shows": {
+			job.Spec{Runtime: "bash", Source: `head -c 100000 /dev/zero | tr '\0' a`}, job.Succeeded, strings.Repeat("a", 100_000),
+		},
+		"bytes that are no text": {job.Spec{Runtime: "bash", Source: `printf '\377'`}, job.Succeeded, "\xff"},
+		"an exit code":           {job.Spec{Runtime: "bash", Source: "exit 3"}, job.Failed, ""},
+		"a time-out":             {job.Spec{Runtime: "bash", Source: "sleep 60", Limits: job.Limits{WallMS: 1000}}, job.TimedOut, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := g.result(g.submit(c.spec))
+			if r.Status != c.status {
+				t.Fatalf("got %+v, want status %s", r, c.status)
+			}
+			keys, err := g.records.Keys(t.Context()) // published before the first job
+			if err != nil || len(keys) != 1 || keys[0].ID != signer.Key().ID {
+				t.Fatalf("published: got %v, %v, want %v", keys, err, signer)
+			}
+			v, err := attest.Verify(r, keys)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := v.Statement.Predicate
+			sum := sha256.Sum256([]byte(c.stdout))
+			if p.Stdout.SHA256 != hex.EncodeToString(sum[:]) || p.Stdout.Size != int64(len(c.stdout)) {
+				t.Errorf("stdout: got %+v, want %d bytes with hash %x", p.Stdout, len(c.stdout), sum)
+			}
+			if input, err := attest.InputHash(c.spec); err != nil || p.InputHash != input {
+				t.Errorf("input: got %s, want %s (%v)", p.InputHash, input, err)
+			}
+			if p.Limits.WallMS == 0 || p.Limits.MemoryMB == 0 || p.Runtime.ImageDigest == "" || p.Runtime.OCIRuntime == "" || p.LimitsEnforced == "" {
+				t.Errorf("the environment is incomplete: %+v", p)
+			}
+			r.Status = job.Succeeded + "?"
+			if _, err := attest.Verify(r, keys); err == nil {
+				t.Error("with another status it verifies")
+			}
+		})
+	}
+}
+
+func TestNoSigningKey(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil)
+	r := g.result(g.submit(job.Spec{Runtime: "bash", Source: "true"}))
+	if r.Status != job.Succeeded || r.Attestation != nil {
+		t.Errorf("got %+v, want a result without attestation", r)
+	}
+	if keys, err := g.records.Keys(t.Context()); err != nil || len(keys) != 0 {
+		t.Errorf("keys: got %v, %v, want none", keys, err)
+	}
+}
