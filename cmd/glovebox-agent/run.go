@@ -102,9 +102,11 @@ func (r *run) do() (ending, error) {
 	}
 
 	end.Usage = job.Usage{
-		WallMS:          wall.Milliseconds(),
-		CPUMS:           max(over.cpu, total.cpu).Milliseconds(),
-		MemoryPeakBytes: max(over.memory, total.maxRSS),
+		WallMS: wall.Milliseconds(),
+		CPUMS:  max(over.cpu, total.cpu).Milliseconds(),
+		// The kernel's own figure knows what was between two looks, but counts what a
+		// thread's stack may take, too: more than the limit the watch would have seen.
+		MemoryPeakBytes: max(over.memory, min(total.maxRSS, r.limits.MemoryMB<<20)),
 	}
 	end.ExitCode, end.Signal = exitOf(status)
 	if end.Cause == agentwire.Exited {

@@ -112,6 +112,15 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// TestUsageOfThreads: stacks that nothing touches are no memory.
+func TestUsageOfThreads(t *testing.T) {
+	t.Parallel()
+	o, k := run(t, program("import threading, time\nfor i in range(150): threading.Thread(target=time.sleep, args=(1,)).start()", limits(job.Limits{Processes: 200, MemoryMB: 96})))
+	if o.Status != job.Succeeded || o.Usage.MemoryPeakBytes > 96<<20 {
+		t.Errorf("got %+v, want at most 96 MiB\n%s", o, k.stderr.String())
+	}
+}
+
 func TestCompile(t *testing.T) {
 	t.Parallel()
 	compile := func(script string, options ...func(*sandbox.Program)) sandbox.Program {
