@@ -78,6 +78,7 @@ Exit codes:
 		{jobGroup, a.logsCommand()},
 		{jobGroup, a.cancelCommand()},
 		{jobGroup, a.receiveCommand()},
+		{jobGroup, a.verifyCommand()},
 		{serverGroup, a.devCommand()},
 		{serverGroup, a.apiCommand()},
 		{machineGroup, a.runtimesCommand()},
