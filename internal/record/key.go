@@ -21,7 +21,7 @@ func (s *Store) PublishKey(ctx context.Context, k attest.Key) error {
 	if err != nil {
 		return fmt.Errorf("publish key: %w", err)
 	}
-	now := s.now().UTC().Truncate(time.Second)
+	now := s.now().UTC().Truncate(time.Millisecond)
 	k.NotBefore, k.SeenAt = now, now
 	var expired []string
 	for _, old := range all {
