@@ -27,6 +27,9 @@ func TestAttestation(t *testing.T) {
 
 	t.Log("a worker with another key takes over")
 	g.worker.Stop()
+	if strings.Contains(g.worker.Output(), older) {
+		t.Error("the worker's log holds its signing key")
+	}
 	g.worker = g.startWorker("GLOVEBOX_SIGNING_KEY=" + newer)
 	second := g.wait(g.submit(g.chart()), time.Minute)
 

@@ -268,6 +268,15 @@ func TestDevSubmit(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 
+	t.Log("results are attested, and verify prints so")
+	result, stderr, code := d.glovebox("print(1)", "submit", "-r", "py", "--wait=60s", "--json", "-")
+	if code != exitOK {
+		t.Errorf("submit: exit code %d, %q", code, stderr)
+	}
+	if stdout, stderr, code := d.glovebox(result, "verify", "-"); code != exitOK || !strings.HasPrefix(stdout, "verified  default-") {
+		t.Errorf("verify: exit code %d, %q %q", code, stdout, stderr)
+	}
+
 	t.Log("--wait with a time gives up, and the job can be cancelled")
 	stdout, stderr, code = d.glovebox("import time; time.sleep(60)", "submit", "-r", "python", "--limit", "wall_ms=60000", "--wait=1s", "--json", "-")
 	if code != exitGoesOn || !strings.Contains(stderr, "the job goes on: glovebox get --wait ") {
@@ -296,7 +305,7 @@ func TestDevSubmit(t *testing.T) {
 	}
 
 	t.Log("doctor finds it")
-	if stdout, stderr, code := d.glovebox("", "doctor"); code != exitOK || !strings.Contains(stdout, "its kernel is gVisor's") {
+	if stdout, stderr, code := d.glovebox("", "doctor"); code != exitOK || !strings.Contains(stdout, "its kernel is gVisor's") || !strings.Contains(stdout, "results are signed") {
 		t.Errorf("doctor: exit code %d\n%s%s", code, stdout, stderr)
 	}
 

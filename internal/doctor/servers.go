@@ -140,5 +140,19 @@ func (r *report) api(ctx context.Context) {
 			names[i] = l.Name
 		}
 		r.ok("api", r.URL+" offers "+strings.Join(names, ", "))
+		r.attestation(ctx, client)
+	}
+}
+
+// attestation looks whether the workers that have been there sign results.
+func (r *report) attestation(ctx context.Context, client *producer.HTTP) {
+	keys, err := client.Keys(ctx)
+	switch {
+	case err != nil:
+		r.warning("attestation", err.Error(), "")
+	case len(keys) == 0:
+		r.warning("attestation", "no worker signs results, so that nobody can verify them later", "GLOVEBOX_SIGNING_KEY=$(openssl rand -base64 32) for workers")
+	default:
+		r.ok("attestation", fmt.Sprintf("results are signed; keys listed: %d", len(keys)))
 	}
 }
