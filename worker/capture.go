@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
+const spoolBuffer = 32 << 10
+
 // capture keeps one output stream: its beginning in memory, and all of it in a file
 // without a name once it is longer than a result may hold. The file is ours alone:
 // nobody can find it, and it is gone with its descriptor.
@@ -21,6 +24,7 @@ type capture struct {
 	dir   string
 	head  []byte
 	spool *os.File
+	to    *bufio.Writer // of spool: a program may print byte by byte
 	size  int64
 	sum   hash.Hash // of every byte; nil as long as there is none
 }
@@ -40,13 +44,13 @@ func (c *capture) write(p []byte) error {
 		if err != nil {
 			return err
 		}
-		c.spool = f
-		if _, err := f.Write(c.head); err != nil {
+		c.spool, c.to = f, bufio.NewWriterSize(f, spoolBuffer)
+		if _, err := c.to.Write(c.head); err != nil {
 			return fmt.Errorf("spool output: %w", err)
 		}
 		c.head = append(c.head, p[:job.InlineOutput-len(c.head)]...)
 	}
-	if _, err := c.spool.Write(p); err != nil {
+	if _, err := c.to.Write(p); err != nil {
 		return fmt.Errorf("spool output: %w", err)
 	}
 	return nil
@@ -84,6 +88,9 @@ func (c *capture) inline() bool { return c.spool == nil && utf8.Valid(c.head) }
 func (c *capture) all() (io.Reader, error) {
 	if c.spool == nil {
 		return strings.NewReader(string(c.head)), nil
+	}
+	if err := c.to.Flush(); err != nil {
+		return nil, fmt.Errorf("spool output: %w", err)
 	}
 	if _, err := c.spool.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("read spooled output: %w", err)

@@ -8,6 +8,7 @@ package gbtest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -74,13 +75,19 @@ func Tool(name string) (string, error) {
 	return path, nil
 }
 
-// Addr returns a loopback address that was free a moment ago.
+// Addr returns a loopback address that was free a moment ago. Its port is below those
+// that the kernel hands to outgoing connections, one of which could take it meanwhile.
 func Addr(tb testing.TB) string {
 	tb.Helper()
-	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
+	for range 100 {
+		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000)) //nolint:gosec // not a secret
+		l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", addr)
+		if err != nil {
+			continue
+		}
+		l.Close()
+		return addr
 	}
-	defer l.Close()
-	return l.Addr().String()
+	tb.Fatal("no free port on 127.0.0.1")
+	return ""
 }
