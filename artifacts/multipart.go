@@ -41,12 +41,16 @@ func (s *Store) multipart(ctx context.Context, cancel context.CancelCauseFunc, o
 		err = s.complete(ctx, o.Key, created.UploadId, parts, rest.n)
 	}
 	if err != nil {
-		if ctx.Err() != nil {
-			time.Sleep(settleTime)
-		}
 		cleanup, stop := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 		defer stop()
-		return errors.Join(err, s.abort(cleanup, o.Key, *created.UploadId))
+		if ctx.Err() == nil {
+			return errors.Join(err, s.abort(cleanup, o.Key, *created.UploadId))
+		}
+		for range 2 { // the second is for a part that came whole, and was stored late
+			time.Sleep(settleTime)
+			err = errors.Join(err, s.abort(cleanup, o.Key, *created.UploadId))
+		}
+		return err
 	}
 	return nil
 }
