@@ -32,6 +32,9 @@ func run(args []string) error {
 		return err
 	}
 	runsc := filepath.Join(filepath.Dir(self), "runsc")
+	if _, rest, err := splitGlobals(args); err == nil && kills(rest) {
+		return kill(runsc, argv, rest)
+	}
 	if err := syscall.Exec(runsc, argv, os.Environ()); err != nil {
 		return fmt.Errorf("execute %s: %w", runsc, err)
 	}

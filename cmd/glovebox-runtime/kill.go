@@ -1,0 +1,49 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	killPatience = time.Second
+	killPause    = 20 * time.Millisecond
+)
+
+// kills reports whether a command with its arguments is `kill <id> 9`.
+func kills(rest []string) bool {
+	return len(rest) > 2 && rest[0] == "kill" && slices.Contains([]string{"9", "KILL", "SIGKILL"}, rest[len(rest)-1])
+}
+
+// kill is runsc's, but that a sandbox which ends by itself at that moment counts as
+// killed. runsc then says that it can't reach it, Podman believes that somebody
+// else cleans up, and forgets the container without `delete`: what runsc keeps of it
+// would stay in memory for good. argv are runsc's arguments, rest is their tail from
+// the command on.
+func kill(runsc string, argv, rest []string) error {
+	for deadline := time.Now().Add(killPatience); ; time.Sleep(killPause) {
+		var said bytes.Buffer
+		cmd := &exec.Cmd{Path: runsc, Args: argv, Stdout: os.Stdout, Stderr: &said}
+		err := cmd.Run()
+		var exit *exec.ExitError
+		switch {
+		case err == nil, errors.As(err, &exit) && stopped(runsc, argv, rest):
+			return nil
+		case exit == nil || time.Now().After(deadline):
+			return errors.Join(err, errors.New(strings.TrimSpace(said.String())))
+		}
+	}
+}
+
+// stopped reports whether runsc knows the sandbox and says that nothing of it runs.
+func stopped(runsc string, argv, rest []string) bool {
+	id := rest[len(rest)-2]
+	cmd := &exec.Cmd{Path: runsc, Args: slices.Concat(argv[:len(argv)-len(rest)], []string{"state", id})}
+	out, err := cmd.Output()
+	return err == nil && bytes.Contains(out, []byte(`"status": "stopped"`)) // not worth the start of a JSON parser
+}

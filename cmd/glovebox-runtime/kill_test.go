@@ -1,0 +1,59 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestKills(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]bool{
+		"kill abc 9": true, "kill --all abc KILL": true, "kill abc SIGKILL": true,
+		"kill abc 15": false, "kill abc": false, "kill": false, "delete abc 9": false, "": false,
+	} {
+		if got := kills(strings.Fields(args)); got != want {
+			t.Errorf("%q: got %v, want %v", args, got, want)
+		}
+	}
+}
+
+// TestKill stands in for a runsc whose sandbox ends while it is killed; e2e's TestSoak
+// meets the real one.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	const fails = `echo "$@" >>"$0.log"; [ "$4" = kill ] && { echo connection refused >&2; exit 128; }; echo '"status": "STATUS"'`
+	tests := []struct {
+		name, script string
+		refused      string // part of the error
+		calls        string
+	}{
+		{name: "killed", script: `echo "$@" >>"$0.log"`, calls: "--root /r --fixed kill abc 9"},
+		{name: "ended by itself", script: strings.ReplaceAll(fails, "STATUS", "stopped"), calls: "--root /r --fixed kill abc 9\n--root /r --fixed state abc"},
+		{name: "can't be killed", script: strings.ReplaceAll(fails, "STATUS", "running"), refused: "connection refused"},
+		{name: "unknown to runsc", script: "echo does not exist >&2; exit 128", refused: "does not exist"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			runsc := filepath.Join(t.TempDir(), "runsc")
+			if err := os.WriteFile(runsc, []byte("#!/bin/sh\n"+tt.script+"\n"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			err := kill(runsc, strings.Fields("runsc --root /r --fixed kill abc 9"), strings.Fields("kill abc 9"))
+			if tt.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.refused) {
+					t.Errorf("got %v, want an error with %q", err, tt.refused)
+				}
+				return
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			if b, err := os.ReadFile(runsc + ".log"); err != nil || strings.TrimSpace(string(b)) != tt.calls {
+				t.Errorf("runsc was called with %q, want %q; %v", b, tt.calls, err)
+			}
+		})
+	}
+}
