@@ -73,10 +73,21 @@ func TestFieldsDontRunTogether(t *testing.T) {
 	t.Parallel()
 	seen := map[string]job.Spec{}
 	for _, spec := range []job.Spec{
-		{}, {Source: "ab"}, {Source: "a", Entrypoint: "b"}, {Entrypoint: "ab"}, {Stdin: "ab"},
-		{Args: []string{"ab"}}, {Args: []string{"a", "b"}}, {Args: []string{"", "ab"}}, {Args: []string{"ab", ""}},
-		{Env: map[string]string{"a": "b"}}, {Env: map[string]string{"ab": ""}}, {Env: map[string]string{"a": "", "b": ""}},
-		{Files: []job.File{{Name: "a", Content: "b"}}}, {Files: []job.File{{Name: "ab"}}}, {Files: []job.File{{Name: "a"}, {Name: "b"}}},
+		{},
+		{Source: "ab"},
+		{Source: "a", Entrypoint: "b"},
+		{Entrypoint: "ab"},
+		{Stdin: "ab"},
+		{Args: []string{"ab"}},
+		{Args: []string{"a", "b"}},
+		{Args: []string{"", "ab"}},
+		{Args: []string{"ab", ""}},
+		{Env: map[string]string{"a": "b"}},
+		{Env: map[string]string{"ab": ""}},
+		{Env: map[string]string{"a": "", "b": ""}},
+		{Files: []job.File{{Name: "a", Content: "b"}}},
+		{Files: []job.File{{Name: "ab"}}},
+		{Files: []job.File{{Name: "a"}, {Name: "b"}}},
 	} {
 		sum, err := InputHash(spec)
 		if err != nil {

@@ -55,10 +55,10 @@ func seal(s *Signer, payloadType string, payload []byte) job.Attestation {
 
 // open returns the payload of an envelope that one of the keys signed, and that key.
 // Nothing of the payload is looked at before its signature is found right.
-func open(a job.Attestation, payloadType string, keys []Key) ([]byte, Key, error) {
+func open(a job.Attestation, keys []Key) ([]byte, Key, error) {
 	switch {
-	case a.PayloadType != payloadType:
-		return nil, Key{}, fmt.Errorf("%w: its payload is %.60q, want %q", ErrMalformed, a.PayloadType, payloadType)
+	case a.PayloadType != PayloadType:
+		return nil, Key{}, fmt.Errorf("%w: its payload is %.60q, want %q", ErrMalformed, a.PayloadType, PayloadType)
 	case len(a.Payload) > base64.StdEncoding.EncodedLen(maxPayload):
 		return nil, Key{}, fmt.Errorf("%w: its payload is larger than %d bytes", ErrMalformed, maxPayload)
 	case len(a.Signatures) == 0 || len(a.Signatures) > maxSignatures:
@@ -68,7 +68,7 @@ func open(a job.Attestation, payloadType string, keys []Key) ([]byte, Key, error
 	if err != nil {
 		return nil, Key{}, fmt.Errorf("%w: its payload: %w", ErrMalformed, err)
 	}
-	signed := pae(payloadType, payload)
+	signed := pae(PayloadType, payload)
 	why := ErrUnknownKey
 	for _, s := range a.Signatures {
 		sig, err := decode(s.Sig)

@@ -61,7 +61,7 @@ func TestVectors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			a := job.Attestation{PayloadType: c.payloadType, Payload: c.payload, Signatures: []job.Signature{{Sig: c.sig}}}
-			payload, key, err := open(a, PayloadType, []Key{s.Key()})
+			payload, key, err := open(a, []Key{s.Key()})
 			if (err == nil) != c.accept {
 				t.Fatalf("got %v, want accepted %v", err, c.accept)
 			}
@@ -123,7 +123,7 @@ func TestOpenRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if _, _, err := open(c.a, PayloadType, c.keys); !errors.Is(err, c.want) {
+			if _, _, err := open(c.a, c.keys); !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 		})
@@ -138,7 +138,7 @@ func TestOpenRefuses(t *testing.T) {
 			changed := append([]byte{}, sig...)
 			changed[i/8] ^= 1 << (i % 8)
 			a := with(func(a *job.Attestation) { a.Signatures[0].Sig = base64.StdEncoding.EncodeToString(changed) })
-			if _, _, err := open(a, PayloadType, both); !errors.Is(err, ErrSignature) {
+			if _, _, err := open(a, both); !errors.Is(err, ErrSignature) {
 				t.Errorf("bit %d: got %v, want %v", i, err, ErrSignature)
 			}
 		}

@@ -27,7 +27,7 @@ func Verify(r job.Result, keys []Key) (Verified, error) {
 	if r.Attestation == nil {
 		return Verified{}, ErrUnsigned
 	}
-	payload, key, err := open(*r.Attestation, PayloadType, keys)
+	payload, key, err := open(*r.Attestation, keys)
 	if err != nil {
 		return Verified{}, err
 	}

@@ -33,35 +33,33 @@ func TestAttestation(t *testing.T) {
 		"an exit code":           {job.Spec{Runtime: "bash", Source: "exit 3"}, job.Failed, ""},
 		"a time-out":             {job.Spec{Runtime: "bash", Source: "sleep 60", Limits: job.Limits{WallMS: 1000}}, job.TimedOut, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			r := g.result(g.submit(c.spec))
-			if r.Status != c.status {
-				t.Fatalf("got %+v, want status %s", r, c.status)
-			}
-			keys, err := g.records.Keys(t.Context()) // published before the first job
-			if err != nil || len(keys) != 1 || keys[0].ID != signer.Key().ID {
-				t.Fatalf("published: got %v, %v, want %v", keys, err, signer)
-			}
-			v, err := attest.Verify(r, keys)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p := v.Statement.Predicate
-			sum := sha256.Sum256([]byte(c.stdout))
-			if p.Stdout.SHA256 != hex.EncodeToString(sum[:]) || p.Stdout.Size != int64(len(c.stdout)) {
-				t.Errorf("stdout: got %+v, want %d bytes with hash %x", p.Stdout, len(c.stdout), sum)
-			}
-			if input, err := attest.InputHash(c.spec); err != nil || p.InputHash != input {
-				t.Errorf("input: got %s, want %s (%v)", p.InputHash, input, err)
-			}
-			if p.Limits.WallMS == 0 || p.Limits.MemoryMB == 0 || p.Runtime.ImageDigest == "" || p.Runtime.OCIRuntime == "" || p.LimitsEnforced == "" {
-				t.Errorf("the environment is incomplete: %+v", p)
-			}
-			r.Status = job.Succeeded + "?"
-			if _, err := attest.Verify(r, keys); err == nil {
-				t.Error("with another status it verifies")
-			}
-		})
+		r := g.result(g.submit(c.spec))
+		if r.Status != c.status {
+			t.Fatalf("%s: got %+v, want status %s", name, r, c.status)
+		}
+		keys, err := g.records.Keys(t.Context()) // published before the first job
+		if err != nil || len(keys) != 1 || keys[0].ID != signer.Key().ID {
+			t.Fatalf("%s: published: got %v, %v, want %v", name, keys, err, signer)
+		}
+		v, err := attest.Verify(r, keys)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		p := v.Statement.Predicate
+		sum := sha256.Sum256([]byte(c.stdout))
+		if p.Stdout.SHA256 != hex.EncodeToString(sum[:]) || p.Stdout.Size != int64(len(c.stdout)) {
+			t.Errorf("%s: stdout: got %+v, want %d bytes with hash %x", name, p.Stdout, len(c.stdout), sum)
+		}
+		if input, err := attest.InputHash(c.spec); err != nil || p.InputHash != input {
+			t.Errorf("%s: input: got %s, want %s (%v)", name, p.InputHash, input, err)
+		}
+		if p.Limits.WallMS == 0 || p.Limits.MemoryMB == 0 || p.Runtime.ImageDigest == "" || p.Runtime.OCIRuntime == "" || p.LimitsEnforced == "" {
+			t.Errorf("%s: the environment is incomplete: %+v", name, p)
+		}
+		r.Status = job.Succeeded + "?"
+		if _, err := attest.Verify(r, keys); err == nil {
+			t.Errorf("%s: with another status it verifies", name)
+		}
 	}
 }
 
