@@ -82,7 +82,7 @@ test-podman: ## the suites that run sandboxes, as the user who runs Podman
 CHAOS_JOBS ?= 300
 CHAOS_KILLS ?= 5
 SOAK_JOBS ?= 2000
-e2e = $(with_test_binaries) go test -v -count=1 -timeout 2h $(as_podman_user) $(TESTFLAGS)
+e2e = $(with_test_binaries) go test -race -v -count=1 -timeout 2h $(as_podman_user) $(TESTFLAGS)
 
 chaos: setup-tests build ## CHAOS_JOBS jobs while everything is killed, CHAOS_KILLS times at each step
 	$(call timed,chaos,export GLOVEBOX_CHAOS_JOBS=$(CHAOS_JOBS) GLOVEBOX_CHAOS_KILLS=$(CHAOS_KILLS); $(e2e) -run 'TestChaos$$' ./e2e/)

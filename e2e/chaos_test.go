@@ -30,7 +30,6 @@ type chaos struct {
 	clients []*producer.HTTP
 	records *record.Store
 	jobs    int // at least
-	began   time.Time
 
 	outstanding chan struct{}  // bounds the jobs that have no result yet
 	watching    sync.WaitGroup // for results, and to cancel
@@ -81,13 +80,14 @@ func startChaos(t *testing.T, jobs int) *chaos {
 	t.Helper()
 	schedule := "GLOVEBOX_WEBHOOK_SCHEDULE=0s,1s,1s,2s,2s,4s,4s,8s,8s,8s,8s,8s"
 	c := &chaos{
-		glovebox: start(t, options{noWorker: true, hookFails: 5, apiEnv: []string{schedule}}),
-		ledger:   newLedger(), jobs: jobs, began: time.Now(), outstanding: make(chan struct{}, 24),
+		glovebox: start(t, options{noWorker: true, hookFails: 5}),
+		ledger:   newLedger(), jobs: jobs, outstanding: make(chan struct{}, 24),
 	}
 	second := gbtest.Addr(t)
-	c.apis = []*service{
-		{name: "api 1", Process: c.api},
-		{name: "api 2", Process: gbtest.Start(t, []string{binary(t, "glovebox"), "api"}, c.apiEnv(second, schedule), nil)},
+	c.api.Kill() // its like is not waited for: it may start while Redis is away
+	for i, addr := range []string{c.addr, second} {
+		c.apis = append(c.apis, &service{name: fmt.Sprintf("api %d", i+1), Process: gbtest.Start(t,
+			[]string{binary(t, "glovebox"), "api"}, c.apiEnv(addr, schedule), nil)})
 	}
 	for i := range 2 {
 		c.workers = append(c.workers, &service{name: fmt.Sprintf("worker %d", i+1), Process: gbtest.Start(t,
@@ -116,7 +116,7 @@ func (c *chaos) submitAll(ctx context.Context, over <-chan struct{}) int {
 	for n := 0; ; n++ {
 		select {
 		case <-over:
-			if n >= c.jobs {
+			if accepted >= c.jobs {
 				return accepted
 			}
 		default:

@@ -42,6 +42,7 @@ type glovebox struct {
 	instance string
 	shared   []string // environment of api and workers
 	dir      string
+	began    time.Time
 
 	addr, capabilityKey string
 	secret              webhook.Secret
@@ -63,7 +64,7 @@ func start(tb testing.TB, o options) *glovebox {
 	}
 	g := &glovebox{
 		tb: tb, redis: gbtest.Redis(tb), s3: gbtest.S3(tb), podman: gbtest.Podman(tb),
-		token: rand.Text(), instance: strings.ToLower(rand.Text()), dir: tb.TempDir(),
+		token: rand.Text(), instance: strings.ToLower(rand.Text()), dir: tb.TempDir(), began: time.Now(),
 	}
 	secret := webhook.NewSecret()
 	g.hook = newReceiver(tb, secret, o.hookFails)

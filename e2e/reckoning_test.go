@@ -143,10 +143,10 @@ func (c *chaos) leftInRedis(jobs map[string]record.Job, all bool) (left []string
 			add("in garbage once more: %s, due %s", id, time.Until(due))
 		}
 	}
-	return append(left, c.leftTasks(jobs, all)...)
+	return append(left, c.leftTasks(all)...)
 }
 
-func (c *chaos) leftTasks(jobs map[string]record.Job, all bool) (left []string) {
+func (c *chaos) leftTasks(all bool) (left []string) {
 	inspector := asynq.NewInspectorFromRedisClient(c.records.Redis())
 	for _, queue := range append(slices.Collect(maps.Keys(record.JobQueues())), record.DeliveryQueue) {
 		for _, list := range []func(string, ...asynq.ListOption) ([]*asynq.TaskInfo, error){
@@ -171,20 +171,30 @@ func (c *chaos) leftTasks(jobs map[string]record.Job, all bool) (left []string) 
 var containerID = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 
 // leftProcesses lists processes (conmon, runsc, …) younger than this test of containers
-// that Podman does not know.
-func (c *chaos) leftProcesses() (left []string) {
+// that Podman does not know. One that only takes its time to end is not among them.
+func (g *glovebox) leftProcesses() []string {
+	left := g.strays()
+	if len(left) == 0 {
+		return nil
+	}
+	time.Sleep(3 * time.Second)
+	still := g.strays()
+	return slices.DeleteFunc(left, func(process string) bool { return !slices.Contains(still, process) })
+}
+
+func (g *glovebox) strays() (left []string) {
 	before, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		return []string{err.Error()}
 	}
 	known := map[string]bool{}
-	for _, container := range c.inPodman("") {
+	for _, container := range g.inPodman("") {
 		known[container.ID] = true
 	}
 	for _, path := range before {
 		dir, err := os.Stat(filepath.Dir(path))
 		b, readErr := os.ReadFile(path)
-		if err != nil || readErr != nil || dir.Sys().(*syscall.Stat_t).Uid != uint32(os.Getuid()) || dir.ModTime().Before(c.began) {
+		if err != nil || readErr != nil || dir.Sys().(*syscall.Stat_t).Uid != uint32(os.Getuid()) || dir.ModTime().Before(g.began) {
 			continue // it has ended, or is none of ours
 		}
 		if id := containerID.FindString(string(b)); id != "" && !known[id] {
@@ -197,7 +207,9 @@ func (c *chaos) leftProcesses() (left []string) {
 // count holds what everybody was told against what is stored, and prints the sums.
 func (c *chaos) count(left []string) {
 	jobs := c.stored()
-	unanswered, lost, gaveUp, deliveries, statuses := 0, 0, 0, 0, map[job.Status]int{}
+	unanswered, lost, deliveries, statuses := 0, 0, 0, map[job.Status]int{}
+	gaveUp := map[string]int{} // by what the three tries met
+	failed := c.failed()
 	for id := range c.accepted {
 		if !jobs[id].State.Final() || c.first[id] == "" {
 			lost++
@@ -214,7 +226,11 @@ func (c *chaos) count(left []string) {
 			continue
 		}
 		statuses[j.State]++
-		gaveUp += c.judge(j, r)
+		if j.State == job.InternalError && c.lost[id]+failed[id] >= 3 {
+			gaveUp[fmt.Sprintf("%d lost workers and %d outages", c.lost[id], failed[id])]++
+		} else {
+			c.judge(j, r)
+		}
 		if j.Callback == "" {
 			continue
 		}
@@ -233,7 +249,7 @@ func (c *chaos) count(left []string) {
 		}
 	}
 	c.tb.Logf("%d jobs, %d of them without an answer to their producer: %v", len(jobs), unanswered, statuses)
-	c.tb.Logf("jobs lost %d, results changed %d, message ids doubled %d, callbacks %d in %d messages, left over %d, internal errors after 3 lost workers %d",
+	c.tb.Logf("jobs lost %d, results changed %d, message ids doubled %d, callbacks %d in %d messages, left over %d, internal errors after %v",
 		lost, c.changed, c.doubled, deliveries, len(c.hook.messages(c.tb, 0, 0)), len(left), gaveUp)
 	for _, l := range left {
 		c.tb.Errorf("left: %s", l)
@@ -243,21 +259,30 @@ func (c *chaos) count(left []string) {
 	}
 }
 
-// judge says whether the job came to what it deserves; it returns 1 for one that lost
-// its worker too often to come to anything.
-func (c *chaos) judge(j record.Job, r job.Result) (gaveUp int) {
+var failedLine = regexp.MustCompile(`msg="job failed on us" job_id=(\S+)`)
+
+// failed counts how often each job failed because S3, Redis or Podman were away.
+func (c *chaos) failed() map[string]int {
+	failed := map[string]int{}
+	for _, w := range c.workers {
+		for _, line := range failedLine.FindAllStringSubmatch(w.Output(), -1) {
+			failed[line[1]]++
+		}
+	}
+	return failed
+}
+
+// judge says whether the job came to what it deserves.
+func (c *chaos) judge(j record.Job, r job.Result) {
 	n, err := strconv.Atoi(j.Metadata["n"])
 	if err != nil {
 		c.problem("job %s: metadata %v", j.ID, j.Metadata)
-		return 0
+		return
 	}
 	s := samples[n%len(samples)]
 	want := s.status
 	if c.accepted[j.ID] {
 		want = job.Canceled
-	}
-	if j.State == job.InternalError && c.lost[j.ID] >= 3 {
-		return 1
 	}
 	if j.State != want || r.Status != want {
 		c.problem("job %s (%s) is %s, want %s; its worker was killed %d times; attempt %d, error %v, stderr %.300q", j.ID, s.name, r.Status, want, c.lost[j.ID], r.Attempt, r.Error, r.Stderr)
@@ -266,5 +291,4 @@ func (c *chaos) judge(j record.Job, r job.Result) (gaveUp int) {
 			c.problem("job %s (%s): %s", j.ID, s.name, wrong)
 		}
 	}
-	return 0
 }

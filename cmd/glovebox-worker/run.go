@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
@@ -42,7 +43,8 @@ everything by its environment (secrets may be in files: NAME_FILE=path):
   GLOVEBOX_LOG             text or json                  (default: text)
 
 SIGTERM drains: running jobs may finish within the grace, the rest go back to the
-queue at no cost. Exit status: 0 drained, 1 failed, 2 wrong configuration.
+queue at no cost. SIGUSR1 logs the number of goroutines and the size of the heap.
+Exit status: 0 drained, 1 failed, 2 wrong configuration.
 `
 
 func run(ctx context.Context, args []string, getenv config.Getenv, stdout, stderr io.Writer) int {
@@ -66,6 +68,12 @@ func run(ctx context.Context, args []string, getenv config.Getenv, stdout, stder
 		return 2
 	}
 	log := config.Logger(stderr, c.Log)
+	// Until the drain is over, too: a second signal of that kind must never kill.
+	asking, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var asked sync.WaitGroup
+	asked.Go(func() { figures(asking, log) })
+	defer asked.Wait()
+	defer stop()
 	if err := work(ctx, c, log); err != nil {
 		log.Error("glovebox-worker failed", "error", err)
 		return 1
