@@ -32,7 +32,7 @@ const (
 )
 
 // create makes the container and returns its name, which is in use until remove.
-func (p *Podman) create(ctx context.Context, program Program, imageID string) (string, error) {
+func (p *Podman) create(ctx context.Context, program Program, imageID string, backstop time.Duration) (string, error) {
 	name := "glovebox-" + rand.Text()
 	p.mu.Lock()
 	if p.closed {
@@ -42,7 +42,7 @@ func (p *Podman) create(ctx context.Context, program Program, imageID string) (s
 	// Before the container exists, so that no Reap takes it for a dead worker's.
 	p.running[name] = true
 	p.mu.Unlock()
-	if _, err := containers.CreateWithSpec(p.with(ctx), p.spec(name, program, imageID), nil); err != nil {
+	if _, err := containers.CreateWithSpec(p.with(ctx), p.spec(name, program, imageID, backstop), nil); err != nil {
 		p.remove(name, lateCreate) //nolint:contextcheck // a container goes whatever became of its run
 		return "", fmt.Errorf("create container: %w", err)
 	}
@@ -50,7 +50,7 @@ func (p *Podman) create(ctx context.Context, program Program, imageID string) (s
 }
 
 // spec is the whole of the container: what DESIGN.md promises is here.
-func (p *Podman) spec(name string, program Program, imageID string) *specgen.SpecGenerator {
+func (p *Podman) spec(name string, program Program, imageID string, backstop time.Duration) *specgen.SpecGenerator {
 	l := program.Limits
 	s := specgen.NewSpecGenerator(imageID, false)
 	yes, no := true, false
@@ -79,7 +79,7 @@ func (p *Podman) spec(name string, program Program, imageID string) *specgen.Spe
 	s.Terminal = &no
 	s.LogConfiguration = &specgen.LogConfig{Driver: "none"}
 	s.StopTimeout = &stopTimeout
-	s.Timeout = uint(p.config.Backstop / time.Second)
+	s.Timeout = uint(backstop / time.Second)
 
 	s.Hostname = "glovebox"
 	s.NetNS = specgen.Namespace{NSMode: specgen.NoNetwork}
@@ -124,6 +124,20 @@ func tmpfs(path string, sizeMB int64, mode string) spec.Mount {
 		Destination: path, Type: "tmpfs", Source: "tmpfs",
 		Options: []string{"rw", "nosuid", "nodev", "notmpcopyup", fmt.Sprintf("size=%dm", sizeMB), "mode=" + mode},
 	}
+}
+
+// backstopSlack is how long a container may outlive its run before Podman kills it.
+const backstopSlack = time.Minute
+
+// backstop is after how long Podman itself kills the container of a run that ctx bounds.
+// A service that dies while it makes a container forgets that it has a sandbox by now,
+// which nobody but conmon's clock ends then.
+func (p *Podman) backstop(ctx context.Context) time.Duration {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return p.config.Backstop
+	}
+	return min(max(time.Until(end), 0)+backstopSlack, p.config.Backstop) // 0 would be never
 }
 
 // lateCreate is for how long the service may go on with a creation that was given up.

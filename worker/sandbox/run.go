@@ -49,7 +49,7 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 	if err != nil {
 		return Outcome{}, slow(err)
 	}
-	name, err := p.create(startCtx, program, image.id)
+	name, err := p.create(startCtx, program, image.id, p.backstop(ctx))
 	if err != nil {
 		return Outcome{}, slow(err)
 	}
