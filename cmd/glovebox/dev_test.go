@@ -29,10 +29,10 @@ type devTest struct {
 func newDevTest(t *testing.T) *devTest {
 	t.Helper()
 	requireDev(t)
-	// Built as make build does it: dev looks for the worker and the agent beside itself.
+	// Built as make build does it, so that what it compiled is used: dev looks for the worker and the agent beside itself.
 	bin := t.TempDir()
 	for _, name := range []string{"glovebox", "glovebox-worker", "glovebox-agent"} {
-		build := exec.CommandContext(t.Context(), "go", "build", "-tags", "remote containers_image_openpgp exclude_graphdriver_btrfs", "-o", bin+"/", "../"+name)
+		build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", "remote containers_image_openpgp exclude_graphdriver_btrfs", "-o", bin+"/", "../"+name)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("build %s: %v\n%s", name, err, out)
