@@ -157,7 +157,7 @@ func (w *Sweeper) takeBack(ctx context.Context, id, at, worker string) error {
 	case RequeueExhausted:
 		return w.Records.EndWithout(ctx, id, epoch, job.InternalError, &job.Error{
 			Code:    "worker_lost",
-			Message: fmt.Sprintf("the worker was lost while it ran this job, %d times", w.Records.maxAttempts),
+			Message: fmt.Sprintf("none of %d tries at this job came to an end; the last one lost its worker", w.Records.maxAttempts),
 		})
 	}
 	return nil
