@@ -98,7 +98,7 @@ bench: setup build ## every benchmark, kept in docs/benchmarks/; BENCH=regexp ch
 fuzz: ## each fuzz target for FUZZTIME (1m)
 	@grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's/:func / /' | while read -r file target; do \
 		echo "== $$target in $$(dirname "$$file")"; \
-		go test -tags '$(PODMAN_TAGS)' -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" || exit; \
+		go test -tags '$(PODMAN_TAGS)' -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "$$(dirname "$$file")" || exit; \
 	done
 
 clean: ## remove what the other targets built in this tree
