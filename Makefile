@@ -58,6 +58,7 @@ demo: setup build ## run one job from submission to verified webhook
 
 check: bin/golangci-lint-$(GOLANGCI_VERSION) ## format, vet and lint, without changing anything
 	$(call timed,format,bin/golangci-lint-$(GOLANGCI_VERSION) fmt --diff)
+	$(call timed,modules,go mod tidy -diff)
 	$(call timed,shell syntax,for script in infra/*.sh runtimes/*/*.sh .ci/run; do bash -n "$$script" || exit; done)
 	$(call timed,vet,$(static) go vet -tags '$(PODMAN_TAGS)' ./...)
 	$(call timed,lint,$(static) bin/golangci-lint-$(GOLANGCI_VERSION) run)
