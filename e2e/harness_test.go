@@ -387,12 +387,12 @@ func (g *glovebox) file(name string) string { return filepath.Join(g.dir, name) 
 // reached waits until a process has come to its fail point.
 func (g *glovebox) reached(name string) {
 	g.tb.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		if _, err := os.Stat(g.file(name)); err == nil {
 			return
 		}
 		if time.Now().After(deadline) {
-			g.tb.Fatalf("nobody reached fail point %s within 30 s", name)
+			g.tb.Fatalf("nobody reached fail point %s within 90 s", name)
 		}
 	}
 }
