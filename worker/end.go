@@ -99,9 +99,9 @@ func (w *Worker) requeue(ctx context.Context, j record.Job, cause error) {
 	log := w.Log.With("job_id", j.ID, "epoch", j.Epoch)
 	drained := errors.Is(cause, errDrained)
 	var delay time.Duration
-	if !drained { // whatever failed gets time to come back: 2 s, then 8 s
+	if !drained { // whatever failed gets time to come back: 5 s, then 40 s
 		log.Warn("job failed on us", "attempt", j.Attempts, "error", cause)
-		delay = time.Duration(2*j.Attempts*j.Attempts) * time.Second
+		delay = time.Duration(5*j.Attempts*j.Attempts*j.Attempts) * time.Second
 	}
 	var answer record.Requeued
 	err := w.persist(ctx, giveBackTimeout, j.ID, func(ctx context.Context) (err error) {
