@@ -32,8 +32,16 @@ func run(args []string) error {
 		return err
 	}
 	runsc := filepath.Join(filepath.Dir(self), "runsc")
-	if _, rest, err := splitGlobals(args); err == nil && kills(rest) {
+	_, rest, err := splitGlobals(args)
+	switch {
+	case err != nil:
+		return err
+	case kills(rest):
 		return kill(runsc, argv, rest)
+	case len(rest) > 1 && rest[0] == "create":
+		if err := displace(runsc, argv, rest); err != nil {
+			return err
+		}
 	}
 	if err := syscall.Exec(runsc, argv, os.Environ()); err != nil {
 		return fmt.Errorf("execute %s: %w", runsc, err)

@@ -43,7 +43,7 @@ func (p *Podman) create(ctx context.Context, program Program, imageID string, ba
 	p.running[name] = true
 	p.mu.Unlock()
 	if _, err := containers.CreateWithSpec(p.with(ctx), p.spec(name, program, imageID, backstop), nil); err != nil {
-		p.remove(name, lateCreate) //nolint:contextcheck // a container goes whatever became of its run
+		p.remove(name, removal{again: lateCreate}) //nolint:contextcheck // a container goes whatever became of its run
 		return "", fmt.Errorf("create container: %w", err)
 	}
 	return name, nil
@@ -143,29 +143,43 @@ func (p *Podman) backstop(ctx context.Context) time.Duration {
 // lateCreate is for how long the service may go on with a creation that was given up.
 const lateCreate = 3 * time.Second
 
+// removal is what has to be thought of as a container goes.
+type removal struct {
+	// again is after what time it goes once more, because it may not exist yet.
+	again time.Duration
+	// unsettled: the service may have died as it made the sandbox.
+	unsettled bool
+}
+
 // remove destroys the container, now and with force, in the background: nobody waits
 // for it but Close. It is tried again until the container is gone; what even that
-// leaves, Reap finds. A container that may not exist yet is removed once more later.
-func (p *Podman) remove(name string, again time.Duration) {
+// leaves, Reap finds.
+func (p *Podman) remove(name string, r removal) {
 	p.background.Go(func() {
 		defer func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			delete(p.running, name)
 		}()
-		p.removeSurely(name)
-		if again > 0 {
-			time.Sleep(again)
-			p.removeSurely(name)
+		p.removeSurely(name, r.unsettled)
+		if r.again > 0 {
+			time.Sleep(r.again)
+			p.removeSurely(name, false)
 		}
 	})
 }
 
-func (p *Podman) removeSurely(name string) {
+func (p *Podman) removeSurely(name string, unsettled bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for pause := 50 * time.Millisecond; ; pause *= 2 {
-		err := p.removeOnce(ctx, name)
+		var err error
+		if unsettled {
+			err = p.settle(ctx, name)
+		}
+		if err == nil {
+			err = p.removeOnce(ctx, name)
+		}
 		if err == nil {
 			return
 		}
@@ -174,6 +188,35 @@ func (p *Podman) removeSurely(name string) {
 			return
 		}
 	}
+}
+
+// stateCreated is what Podman calls a container of which it believes that it has no sandbox yet.
+const stateCreated = "created"
+
+// settle lets Podman know of the sandbox that its service was making for the container
+// as it died: no removal would reach it. With a sandbox made anew, which our OCI
+// runtime puts in the place of the other, Podman has something to destroy. It fails
+// when Podman doesn't answer.
+func (p *Podman) settle(ctx context.Context, name string) error {
+	found, err := containers.Inspect(p.with(ctx), name, nil)
+	if isNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at container %s: %w", name, err)
+	}
+	if found.State == nil || found.State.Status != stateCreated {
+		return nil
+	}
+	err = containers.ContainerInit(p.with(ctx), name, nil)
+	var answer *errorhandling.ErrorModel
+	if err != nil && !errors.As(err, &answer) {
+		return fmt.Errorf("settle container %s: %w", name, err)
+	}
+	if err != nil { // it can't be made any more, so it goes as it is
+		p.config.Log.Warn("container could not be settled before its removal", "container", name, "error", err)
+	}
+	return nil
 }
 
 func (p *Podman) removeOnce(ctx context.Context, name string) error {

@@ -42,14 +42,17 @@ func open(tb testing.TB) *sandbox.Podman {
 	return suite.podman
 }
 
+func agentPath() string {
+	if agent := os.Getenv("GLOVEBOX_TEST_AGENT"); agent != "" {
+		return agent
+	}
+	return filepath.Join(gbtest.ToolsDir, "glovebox-agent")
+}
+
 func openAs(tb testing.TB, worker string) *sandbox.Podman {
 	tb.Helper()
-	agent := os.Getenv("GLOVEBOX_TEST_AGENT")
-	if agent == "" {
-		agent = filepath.Join(gbtest.ToolsDir, "glovebox-agent")
-	}
 	p, err := sandbox.Open(tb.Context(), sandbox.Config{
-		Socket: suite.socket, Agent: agent, Instance: instance, Worker: worker,
+		Socket: suite.socket, Agent: agentPath(), Instance: instance, Worker: worker,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {

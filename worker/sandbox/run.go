@@ -54,7 +54,8 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 		return Outcome{}, slow(err)
 	}
 	// Once, and at once when ctx ends: a sink that blocks must not keep a sandbox alive.
-	remove := sync.OnceFunc(func() { p.remove(name, 0) }) //nolint:contextcheck // a container goes whatever became of its run
+	var unsettled atomic.Bool
+	remove := sync.OnceFunc(func() { p.remove(name, removal{unsettled: unsettled.Load()}) }) //nolint:contextcheck // a container goes whatever became of its run
 	defer remove()
 	defer context.AfterFunc(ctx, remove)()
 
@@ -64,6 +65,7 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 	s.outcome.Timing.Created = time.Since(began)
 
 	if s.stream, err = p.attach(startCtx, name); err != nil {
+		unsettled.Store(true) // it makes the sandbox already
 		return Outcome{}, slow(err)
 	}
 	s.out = agentwire.NewWriter(s.stream)
@@ -75,6 +77,7 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 	defer context.AfterFunc(ctx, func() { s.stream.Close() })()
 
 	if err := containers.Start(p.with(startCtx), name, nil); err != nil {
+		unsettled.Store(true)
 		return Outcome{}, slow(fmt.Errorf("start container: %w", err))
 	}
 	s.outcome.Timing.Running = time.Since(began)

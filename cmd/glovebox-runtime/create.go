@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// displace destroys the sandbox that already has the name of the one to be created. It is
+// of a Podman service that died while it made the container: started again, Podman
+// knows the container and nothing of its sandbox, which no removal would reach. argv
+// are runsc's arguments, rest is their tail from the command on.
+func displace(runsc string, argv, rest []string) error {
+	id := rest[len(rest)-1]
+	state := filepath.Join(root(argv), id+"_sandbox:"+id+".state")
+	if _, err := os.Stat(state); err != nil {
+		return nil //nolint:nilerr // there is none, as always; any other reason is runsc's to tell
+	}
+	cmd := &exec.Cmd{Path: runsc, Args: slices.Concat(argv[:len(argv)-len(rest)], []string{"delete", "--force", id})}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("delete sandbox %s of a service that died: %w: %s", id, err, out)
+	}
+	return nil
+}
+
+// root is where runsc keeps its states.
+func root(argv []string) string {
+	for i, arg := range argv {
+		flag := strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-")
+		if value, ok := strings.CutPrefix(flag, "root="); ok {
+			return value
+		}
+		if flag == "root" && arg != flag && i+1 < len(argv) {
+			return argv[i+1]
+		}
+	}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		return filepath.Join(dir, "runsc")
+	}
+	return "/var/run/runsc"
+}
