@@ -77,7 +77,7 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 // Failure is the result of a job that no run brought to an end. Metadata is left to
 // the record, which has it already: together they may be more than a record holds.
 func (j Job) Failure(status job.Status, problem *job.Error, finished time.Time) job.Result {
-	finished = finished.UTC()
+	finished = finished.UTC().Truncate(time.Millisecond) // as the record has it
 	r := job.Result{
 		ID: j.ID, Status: status, Error: problem, Artifacts: []job.Artifact{},
 		Timing:  job.Timing{CreatedAt: j.Created, FinishedAt: &finished},
