@@ -14,7 +14,7 @@ import (
 )
 
 func ExampleNewHTTP() {
-	url := startAPI() // yours: http://127.0.0.1:8080 with `glovebox dev`
+	url := startAPI() // yours: http://127.0.0.1:8437 with `glovebox dev`
 	jobs, err := producer.NewHTTP(url, "the token that `glovebox dev` wrote to .glovebox/env")
 	if err != nil {
 		fmt.Println(err)
