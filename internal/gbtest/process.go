@@ -1,7 +1,6 @@
 package gbtest
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"runtime"
@@ -23,14 +22,14 @@ type Process struct {
 	mu   sync.Mutex
 	cmd  *exec.Cmd
 	done chan struct{}
-	out  *lockedBuffer
+	out  *Buffer
 }
 
 // Start runs argv with env added to a bare environment, waits until ready says so
 // (30 s at most), and kills it when the test ends.
 func Start(tb testing.TB, argv, env []string, ready func() bool) *Process {
 	tb.Helper()
-	p := &Process{tb: tb, argv: argv, env: env, ready: ready, out: &lockedBuffer{}}
+	p := &Process{tb: tb, argv: argv, env: env, ready: ready, out: &Buffer{}}
 	p.Restart()
 	tb.Cleanup(func() {
 		p.Kill()
@@ -140,20 +139,3 @@ func (p *Process) Output() string { return p.out.String() }
 
 // Printed reports whether the process printed s.
 func (p *Process) Printed(s string) bool { return strings.Contains(p.Output(), s) }
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}

@@ -7,39 +7,28 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // output is a writer that can be waited on.
-type output struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
+type output struct{ gbtest.Buffer }
 
 func (o *output) has(t *testing.T, want string) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		o.mu.Lock()
-		got := o.b.String()
-		o.mu.Unlock()
-		if strings.Contains(got, want) {
+		if strings.Contains(o.String(), want) {
 			return
 		}
 	}
-	t.Fatalf("got %q, want %q in it", o.b.String(), want)
+	t.Fatalf("got %q, want %q in it", o.String(), want)
 }
 
 func sh(script string, out *output) Command {
@@ -169,7 +158,7 @@ func TestOutputHeldOpen(t *testing.T) {
 	if d := time.Since(began); d > 4*time.Second {
 		t.Errorf("Stop took %s", d)
 	}
-	left, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(out.b.String(), "child")))
+	left, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(out.String(), "child")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,13 +12,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer/api"
 	"github.com/glovebox-run/glovebox/producer/producertest"
@@ -38,14 +38,14 @@ type world struct {
 	*producertest.World
 	api *api.API
 	srv *httptest.Server
-	log *lockedBuffer
+	log *gbtest.Buffer
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	// Links lead to the server, which starts before it has its handler.
 	srv := httptest.NewUnstartedServer(nil)
-	w := &world{World: producertest.New(t, "http://"+srv.Listener.Addr().String()), srv: srv, log: &lockedBuffer{}}
+	w := &world{World: producertest.New(t, "http://"+srv.Listener.Addr().String()), srv: srv, log: &gbtest.Buffer{}}
 	var err error
 	w.api, err = api.New(api.Config{
 		Client: w.Client, Links: w.Links, Log: slog.New(slog.NewJSONHandler(w.log, nil)), Version: "test",
@@ -144,23 +144,6 @@ func indented(t *testing.T, b []byte) []byte {
 		t.Fatalf("%v in %.300s", err, b)
 	}
 	return append(bytes.TrimSpace(out.Bytes()), '\n')
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // tokensOf signs as the world's links do.
