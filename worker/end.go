@@ -128,11 +128,14 @@ func (w *Worker) endWithout(ctx context.Context, j record.Job, status job.Status
 	if err == nil {
 		err = w.endRecord(ctx, j, record.Ending{Status: status, Result: b, Dirty: true})
 	}
-	if err != nil && !lost(err) {
+	switch {
+	case err == nil:
+		w.Log.Info("job ended", "job_id", j.ID, "status", status)
+	case lost(err):
+		w.Log.Info("job was another's by the time it ended here", "job_id", j.ID, "epoch", j.Epoch, "reason", err)
+	default:
 		w.Log.Error("job could not be ended, the reaper will", "job_id", j.ID, "status", status, "error", err)
-		return
 	}
-	w.Log.Info("job ended", "job_id", j.ID, "status", status)
 }
 
 // discard deletes what this epoch of the job stored. What it can't delete in time, the
