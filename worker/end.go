@@ -97,15 +97,15 @@ func (w *Worker) giveBack(life context.Context, j record.Job, cause error) {
 
 func (w *Worker) requeue(ctx context.Context, j record.Job, cause error) {
 	log := w.Log.With("job_id", j.ID, "epoch", j.Epoch)
-	drained := errors.Is(cause, errDrained)
-	var delay time.Duration
-	if !drained { // whatever failed gets time to come back: 5 s, then 40 s
+	cost, delay := record.CostNothing, time.Duration(0)
+	if !errors.Is(cause, errDrained) {
+		cost = record.CostAttempt // whatever failed gets time to come back: 5 s, then 40 s
 		log.Warn("job failed on us", "attempt", j.Attempts, "error", cause)
 		delay = time.Duration(5*j.Attempts*j.Attempts*j.Attempts) * time.Second
 	}
 	var answer record.Requeued
 	err := w.persist(ctx, giveBackTimeout, j.ID, func(ctx context.Context) (err error) {
-		answer, err = w.Records.Requeue(ctx, j.ID, j.Epoch, w.ID, !drained, delay)
+		answer, err = w.Records.Requeue(ctx, j.ID, j.Epoch, w.ID, cost, delay)
 		return err
 	})
 	if err != nil {

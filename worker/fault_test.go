@@ -110,7 +110,7 @@ func TestStopsAJobThatWasTakenFromIt(t *testing.T) {
 	g.state(job1, job.Running)
 	time.Sleep(500 * time.Millisecond)
 	// As the reaper does with a worker that stood still for long.
-	if answer, err := g.records.Requeue(t.Context(), job1, 1, id, true, 0); err != nil || answer != record.RequeueOK {
+	if answer, err := g.records.Requeue(t.Context(), job1, 1, id, record.CostAttempt, 0); err != nil || answer != record.RequeueOK {
 		t.Fatal(answer, err)
 	}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {

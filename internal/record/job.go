@@ -29,6 +29,8 @@ type Job struct {
 	Finished        time.Time // zero until it ended
 	Worker          string
 	CancelRequested bool
+	// OutageSince is when an outage first handed the job back; zero if none has.
+	OutageSince time.Time
 	// Result as JSON up to 64 KiB, and ResultRef, the S3 key of result.json; at least
 	// one of them once it ended. URLs in it are relative to the epoch's prefix.
 	Result    []byte
@@ -59,7 +61,7 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 		return time.Time{}
 	}
 	j.Epoch, j.Attempts = int(number("epoch")), int(number("attempts"))
-	j.Created, j.Started, j.Finished = at("created"), at("started"), at("finished")
+	j.Created, j.Started, j.Finished, j.OutageSince = at("created"), at("started"), at("finished"), at("outage")
 	if r := f["result"]; r != "" {
 		j.Result = []byte(r)
 	}

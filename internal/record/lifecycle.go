@@ -218,20 +218,34 @@ func (s *Store) enqueueFirstDelivery(ctx context.Context, j Job) {
 	}
 }
 
+// Cost is what it costs a job to be handed back to the queue.
+type Cost string
+
+const (
+	// CostAttempt is for whatever may be the job's own doing: a worker that is lost, a
+	// run that fails on us.
+	CostAttempt Cost = "attempt"
+	// CostNothing is for a worker that shuts down.
+	CostNothing Cost = "nothing"
+	// CostOutage is for what the worker needs and does not have. It costs nothing for a
+	// day from the first time on, then an attempt, so that no job goes round for ever.
+	CostOutage Cost = "outage"
+)
+
+// outagePatience is how long outages cost a job nothing.
+const outagePatience = 24 * time.Hour
+
 // Requeue takes the job from worker and gives it back to the queue in a new epoch,
-// to be taken after delay. A drain (counts false) spends no attempt. It answers
-// canceled or exhausted, and does nothing, where the caller has to end the job instead.
-func (s *Store) Requeue(ctx context.Context, id string, epoch int, worker string, counts bool, delay time.Duration) (Requeued, error) {
+// to be taken after delay. It answers canceled or exhausted, and does nothing, where the
+// caller has to end the job instead.
+func (s *Store) Requeue(ctx context.Context, id string, epoch int, worker string, cost Cost, delay time.Duration) (Requeued, error) {
 	tenant, ok := Tenant(id)
 	if !ok {
 		return "", ErrNotFound
 	}
-	count := "0"
-	if counts {
-		count = "1"
-	}
+	now := s.now()
 	answer, err := requeueScript.Run(ctx, s.rdb, []string{jobKey(tenant, id), openKey(tenant), runningKey(tenant)},
-		id, epoch, worker, ms(s.now().Add(delay+sweepDelay)), count, s.maxAttempts).Slice()
+		id, epoch, worker, ms(now.Add(delay+sweepDelay)), string(cost), s.maxAttempts, ms(now), outagePatience.Milliseconds()).Slice()
 	if err != nil {
 		return "", fmt.Errorf("requeue job: %w", err)
 	}
@@ -239,7 +253,7 @@ func (s *Store) Requeue(ctx context.Context, id string, epoch int, worker string
 	if word != RequeueOK {
 		return word, nil
 	}
-	if err := s.enqueueRun(ctx, id, int(answer[1].(int64)), job.Priority(answer[2].(string)), s.now().Add(delay)); err != nil {
+	if err := s.enqueueRun(ctx, id, int(answer[1].(int64)), job.Priority(answer[2].(string)), now.Add(delay)); err != nil {
 		s.log.Warn("job requeued, its task is left to the sweeper", "job_id", id, "error", err)
 	}
 	return word, nil

@@ -146,17 +146,21 @@ func TestLifecycle(t *testing.T) {
 func TestRequeue(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name           string
-		counts, cancel bool
-		attempts       int
-		want           record.Requeued
-		wantAttempts   int
+		name         string
+		cost         record.Cost
+		cancel       bool
+		attempts     int
+		want         record.Requeued
+		wantAttempts int
 	}{
-		{"a lost worker costs an attempt", true, false, 1, record.RequeueOK, 1},
-		{"a drain costs none", false, false, 1, record.RequeueOK, 0},
-		{"attempts used up", true, false, 3, record.RequeueExhausted, 3},
-		{"a drain works on the last attempt", false, false, 3, record.RequeueOK, 2},
-		{"cancelled meanwhile", true, true, 1, record.RequeueCanceled, 1},
+		{"a lost worker costs an attempt", record.CostAttempt, false, 1, record.RequeueOK, 1},
+		{"a drain costs none", record.CostNothing, false, 1, record.RequeueOK, 0},
+		{"attempts used up", record.CostAttempt, false, 3, record.RequeueExhausted, 3},
+		{"a drain works on the last attempt", record.CostNothing, false, 3, record.RequeueOK, 2},
+		{"an outage costs none", record.CostOutage, false, 1, record.RequeueOK, 0},
+		{"an outage at the last attempt", record.CostOutage, false, 3, record.RequeueOK, 2},
+		{"cancelled in an outage", record.CostOutage, true, 1, record.RequeueCanceled, 1},
+		{"cancelled meanwhile", record.CostAttempt, true, 1, record.RequeueCanceled, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -164,7 +168,7 @@ func TestRequeue(t *testing.T) {
 			id, epoch := create(t, s, spec()), 1
 			for ; epoch < c.attempts; epoch++ {
 				start(t, s, id, epoch, "w")
-				if _, err := s.Requeue(t.Context(), id, epoch, "w", true, 0); err != nil {
+				if _, err := s.Requeue(t.Context(), id, epoch, "w", record.CostAttempt, 0); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -174,7 +178,7 @@ func TestRequeue(t *testing.T) {
 					t.Fatalf("cancel: got %v %v", got, err)
 				}
 			}
-			got, err := s.Requeue(t.Context(), id, epoch, "w", c.counts, 0)
+			got, err := s.Requeue(t.Context(), id, epoch, "w", c.cost, 0)
 			if err != nil || got != c.want {
 				t.Fatalf("got %q %v, want %q", got, err, c.want)
 			}
@@ -191,10 +195,46 @@ func TestRequeue(t *testing.T) {
 			if err := s.End(t.Context(), old, record.Ending{Status: job.Succeeded, Result: []byte("{}")}); !errors.Is(err, record.ErrStale) {
 				t.Errorf("end by the loser: got %v, want ErrStale", err)
 			}
-			if got, _ := s.Requeue(t.Context(), id, epoch, "w", c.counts, 0); got != record.RequeueStale {
+			if got, _ := s.Requeue(t.Context(), id, epoch, "w", c.cost, 0); got != record.RequeueStale {
 				t.Errorf("second requeue: got %q, want stale", got)
 			}
 		})
+	}
+}
+
+
+// TestOutagesCostNothingForADay: then they cost attempts, and the job comes to its end.
+func TestOutagesCostNothingForADay(t *testing.T) {
+	t.Parallel()
+	s, _ := open(t)
+	id := create(t, s, spec())
+	outage := func(epoch int) record.Requeued {
+		t.Helper()
+		start(t, s, id, epoch, "w")
+		got, err := s.Requeue(t.Context(), id, epoch, "w", record.CostOutage, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	for epoch := 1; epoch <= 10; epoch++ {
+		if got := outage(epoch); got != record.RequeueOK {
+			t.Fatalf("outage %d: got %q", epoch, got)
+		}
+	}
+	j := get(t, s, id)
+	if since := time.Since(j.OutageSince); j.Attempts != 0 || since < 0 || since > time.Minute {
+		t.Errorf("after 10 outages: got %d attempts, outages since %s", j.Attempts, j.OutageSince)
+	}
+	dayAgo := time.Now().Add(-24*time.Hour - time.Second).UnixMilli()
+	s.Redis().HSet(t.Context(), "gb:{default}:job:"+id, "outage", dayAgo)
+	for i, want := range []record.Requeued{record.RequeueOK, record.RequeueOK, record.RequeueExhausted} {
+		if got := outage(11 + i); got != want {
+			t.Errorf("outage %d after a day: got %q, want %q", i+1, got, want)
+		}
+		if j := get(t, s, id); j.Attempts != i+1 {
+			t.Errorf("outage %d after a day: got %d attempts", i+1, j.Attempts)
+		}
 	}
 }
 
@@ -354,7 +394,7 @@ func TestRedisThatHangs(t *testing.T) {
 		"start":   func(ctx context.Context) error { _, err := s.Start(ctx, id, 1, "w1"); return err },
 		"end":     func(ctx context.Context) error { return s.End(ctx, j, record.Ending{Status: job.Failed}) },
 		"cancel":  func(ctx context.Context) error { _, err := s.Cancel(ctx, id, nil); return err },
-		"requeue": func(ctx context.Context) error { _, err := s.Requeue(ctx, id, 1, "w1", true, 0); return err },
+		"requeue": func(ctx context.Context) error { _, err := s.Requeue(ctx, id, 1, "w1", record.CostAttempt, 0); return err },
 		"beat":    func(ctx context.Context) error { return s.Beat(ctx, record.Worker{ID: "w1"}) },
 		"ping":    s.Ping,
 	} {

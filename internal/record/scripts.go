@@ -72,15 +72,20 @@ finish(a)
 return 'ok'`)
 
 var requeueScript = redis.NewScript(`
--- KEYS: job, open, running   ARGV: id, epoch, worker, due, 1 if the attempt counts, most attempts
+-- KEYS: job, open, running   ARGV: id, epoch, worker, due, cost, most attempts, now, how long outages cost nothing, ms
 local r = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'worker', 'cancel', 'attempts', 'priority')
 if r[1] ~= 'running' or r[2] ~= ARGV[2] or r[3] ~= ARGV[3] then
   if redis.call('HGET', KEYS[3], ARGV[1]) == ARGV[2] .. ' ' .. ARGV[3] then redis.call('HDEL', KEYS[3], ARGV[1]) end
   return {'stale'}
 end
 if r[4] then return {'canceled'} end
-if ARGV[5] == '1' and tonumber(r[5]) >= tonumber(ARGV[6]) then return {'exhausted'} end
-if ARGV[5] ~= '1' then redis.call('HINCRBY', KEYS[1], 'attempts', -1) end
+local cost = ARGV[5]
+if cost == 'outage' then
+  redis.call('HSETNX', KEYS[1], 'outage', ARGV[7])
+  if tonumber(ARGV[7]) - tonumber(redis.call('HGET', KEYS[1], 'outage')) > tonumber(ARGV[8]) then cost = 'attempt' end
+end
+if cost == 'attempt' and tonumber(r[5]) >= tonumber(ARGV[6]) then return {'exhausted'} end
+if cost ~= 'attempt' then redis.call('HINCRBY', KEYS[1], 'attempts', -1) end
 local epoch = redis.call('HINCRBY', KEYS[1], 'epoch', 1)
 redis.call('HSET', KEYS[1], 'state', 'queued')
 redis.call('HDEL', KEYS[1], 'worker', 'started')

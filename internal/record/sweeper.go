@@ -146,7 +146,7 @@ func (w *Sweeper) takeBack(ctx context.Context, id, at, worker string) error {
 	if err != nil {
 		return fmt.Errorf("read epoch: %w", err)
 	}
-	answer, err := w.Records.Requeue(ctx, id, epoch, worker, true, 0)
+	answer, err := w.Records.Requeue(ctx, id, epoch, worker, CostAttempt, 0)
 	if err != nil {
 		return err
 	}

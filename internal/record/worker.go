@@ -29,6 +29,8 @@ type Worker struct {
 	Started time.Time `json:"started"`
 	// Jobs are the ids that it runs; the reaper takes back what it does not name.
 	Jobs []string `json:"jobs"`
+	// Paused is why it takes no jobs, "" when it does.
+	Paused string `json:"paused,omitempty"`
 }
 
 // Beat says that the worker lives, for 15 seconds.
