@@ -33,16 +33,14 @@ var accepted = map[string]bool{
 	"version":    false,
 }
 
-// runscArgs returns the argument vector of runsc for that of an OCI runtime: global
-// flags, a command, and the command's own arguments, which pass unread.
-func runscArgs(args []string) ([]string, error) {
-	globals, rest, err := splitGlobals(args)
-	if err != nil {
-		return nil, err
-	}
-	return slices.Concat([]string{"runsc"}, globals, fixed, rest), nil
+// runscArgs returns the argument vector of runsc for that of an OCI runtime: its global
+// flags, and the rest.
+func runscArgs(globals, rest []string) []string {
+	return slices.Concat([]string{"runsc"}, globals, fixed, rest)
 }
 
+// splitGlobals splits an OCI runtime's arguments into global flags, and a command with its
+// own arguments, which pass unread.
 func splitGlobals(args []string) (globals, rest []string, err error) {
 	for i := 0; i < len(args); {
 		arg := args[i]

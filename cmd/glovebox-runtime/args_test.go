@@ -36,16 +36,17 @@ func TestRunscArgs(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := runscArgs(strings.Fields(tt.args))
+			globals, rest, err := splitGlobals(strings.Fields(tt.args))
 			if tt.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.refused) {
-					t.Fatalf("got %q, %v, want an error with %q", got, err, tt.refused)
+					t.Fatalf("got %q %q, %v, want an error with %q", globals, rest, err, tt.refused)
 				}
 				return
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
+			got := runscArgs(globals, rest)
 			want := slices.Concat([]string{"runsc"}, strings.Fields(tt.globals), fixed, strings.Fields(tt.rest))
 			if !slices.Equal(got, want) {
 				t.Errorf("got %q, want %q", got, want)

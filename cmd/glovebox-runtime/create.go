@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -8,6 +9,53 @@ import (
 	"slices"
 	"strings"
 )
+
+// create makes the sandbox, in a cgroup of its own where the host delegates them.
+func create(runsc string, argv, rest []string) error {
+	if err := displace(runsc, argv, rest); err != nil {
+		return err
+	}
+	leaves, err := leavesOf(cgroupMount, selfCgroup)
+	if err != nil {
+		return err
+	}
+	if leaves == "" {
+		return become(runsc, argv)
+	}
+	b, err := boundsOf(bundleOf(rest))
+	if err != nil {
+		return err
+	}
+	l, err := leafOf(leaves, rest)
+	if err != nil {
+		return err
+	}
+	if err := l.make(b); err != nil {
+		return err
+	}
+	if err := l.run(runsc, argv); err != nil {
+		return errors.Join(err, l.remove()) // nobody deletes what was never made
+	}
+	return nil
+}
+
+// remove destroys what runsc has of the sandbox, then its cgroup if it has one, with
+// whatever runsc left in it.
+func remove(runsc string, argv, rest []string) error {
+	leaves, err := leavesOf(cgroupMount, selfCgroup)
+	if err != nil {
+		return err
+	}
+	if leaves == "" {
+		return become(runsc, argv)
+	}
+	l, err := leafOf(leaves, rest)
+	if err != nil {
+		return err
+	}
+	cmd := &exec.Cmd{Path: runsc, Args: argv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	return errors.Join(cmd.Run(), l.remove())
+}
 
 // displace destroys the sandbox that already has the name of the one to be created. It is
 // of a Podman service that died while it made the container: started again, Podman

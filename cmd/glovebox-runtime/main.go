@@ -1,50 +1,60 @@
 // Command glovebox-runtime is the OCI runtime that Glovebox gives to Podman: it adds
 // the flags that rootless Podman and untrusted code need, and becomes the runsc that
-// lies beside it.
+// lies beside it. Where the host delegates cgroups, it also gives each sandbox one that
+// bounds it, which runsc doesn't do under rootless Podman.
 //
 // It starts several times for every sandbox, so it is small and links the standard
-// library only. It never runs anything but that runsc: without it, or when asked
-// for a flag that it doesn't know, it fails, and the sandbox isn't made.
+// library only. It never runs anything but that runsc: without it, when asked for a flag
+// that it doesn't know, or when a limit is missing, it fails, and the sandbox isn't made.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "glovebox-runtime:", err)
-		os.Exit(1)
+	err := run(os.Args[1:])
+	fmt.Fprintln(os.Stderr, "glovebox-runtime:", err)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() > 0 {
+		os.Exit(exit.ExitCode())
 	}
+	os.Exit(1)
 }
 
-// run becomes runsc; it returns only what kept it from that.
+// run becomes runsc, or exits when runsc is done; it returns only what kept it from that.
 func run(args []string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find own path: %w", err)
 	}
-	argv, err := runscArgs(args)
+	globals, rest, err := splitGlobals(args)
 	if err != nil {
 		return err
 	}
-	runsc := filepath.Join(filepath.Dir(self), "runsc")
-	_, rest, err := splitGlobals(args)
+	runsc, argv := filepath.Join(filepath.Dir(self), "runsc"), runscArgs(globals, rest)
 	switch {
-	case err != nil:
-		return err
 	case kills(rest):
-		return kill(runsc, argv, rest)
+		err = kill(runsc, argv, rest)
 	case len(rest) > 1 && rest[0] == "create":
-		if err := displace(runsc, argv, rest); err != nil {
-			return err
-		}
+		err = create(runsc, argv, rest)
+	case len(rest) > 1 && rest[0] == "delete":
+		err = remove(runsc, argv, rest)
+	default:
+		err = become(runsc, argv)
 	}
-	if err := syscall.Exec(runsc, argv, os.Environ()); err != nil {
-		return fmt.Errorf("execute %s: %w", runsc, err)
+	if err == nil {
+		os.Exit(0)
 	}
-	return nil
+	return err
+}
+
+// become returns only with an error.
+func become(runsc string, argv []string) error {
+	return fmt.Errorf("execute %s: %w", runsc, syscall.Exec(runsc, argv, os.Environ()))
 }

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	cgroupMount = "/sys/fs/cgroup"
+	selfCgroup  = "/proc/self/cgroup"
+	// leavesName is the cgroup, in the unit that systemd delegates to the Podman service,
+	// below which every sandbox has a cgroup of its own. infra/podman-service.sh makes
+	// it; where it is, no sandbox is made without.
+	leavesName = "glovebox-sandboxes"
+)
+
+// leavesOf returns the directory in which a process has to make its sandboxes' cgroups,
+// and "" where nothing is delegated to it. self is its /proc/self/cgroup.
+func leavesOf(mount, self string) (string, error) {
+	b, err := os.ReadFile(self)
+	if err != nil {
+		return "", fmt.Errorf("find own cgroup: %w", err)
+	}
+	for line := range strings.Lines(string(b)) {
+		// The unified hierarchy's; no other can be delegated to an ordinary user.
+		path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::")
+		if !ok {
+			continue
+		}
+		for dir := filepath.Join(mount, path); len(dir) >= len(mount); dir = filepath.Dir(dir) {
+			leaves := filepath.Join(dir, leavesName)
+			if _, err := os.Stat(leaves); err == nil {
+				return leaves, nil
+			} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+				return "", fmt.Errorf("look for delegated cgroups: %w", err)
+			}
+		}
+	}
+	return "", nil
+}
+
+// leaf is the path of a sandbox's cgroup.
+type leaf string
+
+// leafOf is the cgroup of a command's sandbox. rest are its arguments, of which the last is an id.
+func leafOf(leaves string, rest []string) (leaf, error) {
+	id := rest[len(rest)-1]
+	if id == "." || id == ".." || strings.ContainsAny(id, "/\n") {
+		return "", fmt.Errorf("refuse container id %q: it can't name a cgroup", id)
+	}
+	return leaf(filepath.Join(leaves, id)), nil
+}
+
+// bounds are what a sandbox may use of the host, as cgroup v2 files take it.
+type bounds struct{ memory, cpu, pids string }
+
+// boundsOf reads them from a bundle's config.json.
+func boundsOf(bundle string) (bounds, error) {
+	b, err := os.ReadFile(filepath.Join(bundle, "config.json"))
+	if err != nil {
+		return bounds{}, fmt.Errorf("read limits: %w", err)
+	}
+	var config struct {
+		Linux struct {
+			Resources struct {
+				Memory struct{ Limit int64 }
+				CPU    struct {
+					Quota  int64
+					Period uint64
+				}
+				Pids struct{ Limit int64 }
+			}
+		}
+	}
+	if err := json.Unmarshal(b, &config); err != nil {
+		return bounds{}, fmt.Errorf("read limits: %w", err)
+	}
+	r := config.Linux.Resources
+	for name, missing := range map[string]bool{
+		"memory.limit": r.Memory.Limit <= 0, "cpu.quota": r.CPU.Quota <= 0 || r.CPU.Period == 0, "pids.limit": r.Pids.Limit <= 0,
+	} {
+		if missing {
+			return bounds{}, fmt.Errorf("refuse a sandbox without linux.resources.%s: on this host a cgroup bounds every sandbox", name)
+		}
+	}
+	return bounds{
+		memory: strconv.FormatInt(r.Memory.Limit, 10),
+		cpu:    fmt.Sprintf("%d %d", r.CPU.Quota, r.CPU.Period),
+		pids:   strconv.FormatInt(r.Pids.Limit, 10),
+	}, nil
+}
+
+// bundleOf is the directory that `create` is told of: its --bundle, or where it stands.
+func bundleOf(rest []string) string {
+	for i, arg := range rest {
+		name, value, inline := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		switch {
+		case !strings.HasPrefix(arg, "-") || name != "bundle" && name != "b":
+		case inline:
+			return value
+		case i+1 < len(rest):
+			return rest[i+1]
+		}
+	}
+	return "."
+}
+
+// make makes the cgroup with its limits. One that is there already is of a sandbox that
+// was displaced, and goes.
+func (l leaf) make(b bounds) (err error) {
+	if err := l.remove(); err != nil {
+		return err
+	}
+	if err := os.Mkdir(string(l), 0o755); err != nil {
+		return fmt.Errorf("make cgroup: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.remove())
+		}
+	}()
+	for _, file := range []struct{ name, value string }{
+		{"memory.max", b.memory},
+		{"memory.swap.max", "0"},
+		{"memory.oom.group", "1"}, // half a sandbox is none
+		{"cpu.max", b.cpu},
+		{"pids.max", b.pids},
+	} {
+		err := os.WriteFile(filepath.Join(string(l), file.name), []byte(file.value), 0)
+		if errors.Is(err, fs.ErrNotExist) && file.name == "memory.swap.max" {
+			continue // a kernel that doesn't account for swap
+		}
+		if err != nil {
+			return fmt.Errorf("limit cgroup: %w", err)
+		}
+	}
+	// What the worker, in this group, may rewrite when a job claims the sandbox, and
+	// with what it ends a sandbox that Podman has forgotten.
+	for _, name := range []string{"memory.max", "cpu.max", "pids.max", "cgroup.kill"} {
+		err := os.Chmod(filepath.Join(string(l), name), 0o664)
+		if errors.Is(err, fs.ErrNotExist) && name == "cgroup.kill" {
+			continue // before Linux 5.14
+		}
+		if err != nil {
+			return fmt.Errorf("share cgroup: %w", err)
+		}
+	}
+	return nil
+}
+
+// run runs a command that is in the cgroup from its first instruction, with all that it starts.
+func (l leaf) run(path string, argv []string) error {
+	dir, err := os.Open(string(l))
+	if err != nil {
+		return fmt.Errorf("open cgroup: %w", err)
+	}
+	defer dir.Close()
+	cmd := &exec.Cmd{
+		Path: path, Args: argv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		SysProcAttr: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())},
+	}
+	return cmd.Run()
+}
+
+const (
+	removePatience = 2 * time.Second
+	removePause    = 5 * time.Millisecond
+)
+
+// remove kills what is left in the cgroup and removes it. It is no error that there is none.
+func (l leaf) remove() error {
+	for deadline := time.Now().Add(removePatience); ; time.Sleep(removePause) {
+		err := os.Remove(string(l))
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("remove cgroup: %w", err)
+		}
+		kill := os.WriteFile(filepath.Join(string(l), "cgroup.kill"), []byte("1"), 0)
+		if kill != nil && !errors.Is(kill, fs.ErrNotExist) {
+			return fmt.Errorf("end what is left in the cgroup: %w", kill)
+		}
+	}
+}
