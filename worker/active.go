@@ -9,14 +9,11 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
 // started is when this process began.
 var started = time.Now().UTC()
-
-// sandboxCostMB is what a sandbox takes besides its job: 26–60 MB were measured
-// (facts.md: sentry, gofer, conmon).
-const sandboxCostMB = 48
 
 var errRunning = errors.New("this worker runs the job already")
 
@@ -100,7 +97,7 @@ func (w *Worker) goesOn(ctx context.Context, j record.Job) error {
 
 // admit waits until there is memory for the job's sandbox.
 func (w *Worker) admit(ctx context.Context, l job.Limits) (release func(), err error) {
-	need := min(l.MemoryMB+sandboxCostMB, w.MemoryMB) // a job above the whole budget runs alone
+	need := min(l.MemoryMB+sandbox.CostMB(l), w.MemoryMB) // a job above the whole budget runs alone
 	if err := w.memory.Acquire(ctx, need); err != nil {
 		return nil, context.Cause(ctx)
 	}

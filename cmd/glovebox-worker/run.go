@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 
@@ -25,7 +27,9 @@ import (
 const help = `glovebox-worker takes jobs from the queue and runs each in a gVisor sandbox of its own.
 
 Run it as the user whose rootless Podman it uses, never as root. It is told
-everything by its environment (secrets may be in files: NAME_FILE=path):
+everything by its environment (secrets may be in files: NAME_FILE=path), but for
+
+  --require-cgroups        do not start where limits are not hard, as GLOVEBOX_REQUIRE_CGROUPS=true
 
   GLOVEBOX_REDIS_URL       redis://:password@host:6379/0, noeviction, AOF on
   GLOVEBOX_S3_ENDPOINT     https://… of an S3-compatible store; empty for AWS
@@ -41,11 +45,18 @@ everything by its environment (secrets may be in files: NAME_FILE=path):
   GLOVEBOX_GRACE_SECONDS   how long jobs may go on after SIGTERM  (default: 30)
   GLOVEBOX_SIGNING_KEY     signs results: openssl rand -base64 32  (default: unsigned)
   GLOVEBOX_LOG             text or json                  (default: text)
+  GLOVEBOX_REQUIRE_CGROUPS true: refuse to start where limits are soft  (default: false)
+
+At its start it runs a sandbox to see who enforces limits: the host's kernel, by a
+cgroup for each sandbox ("hard"), or only the agent and the worker, who watch ("soft").
+The log and every result say which.
 
 SIGTERM drains: running jobs may finish within the grace, the rest go back to the
 queue at no cost. SIGUSR1 logs the number of goroutines and the size of the heap.
 Exit status: 0 drained, 1 failed, 2 wrong configuration.
 `
+
+const requireCgroups = "--require-cgroups"
 
 func run(ctx context.Context, args []string, getenv config.Getenv, stdout, stderr io.Writer) int {
 	switch {
@@ -55,8 +66,8 @@ func run(ctx context.Context, args []string, getenv config.Getenv, stdout, stder
 	case len(args) == 1 && (args[0] == "--version" || args[0] == "version"):
 		fmt.Fprintln(stdout, "glovebox-worker", version())
 		return 0
-	case len(args) > 0:
-		fmt.Fprintf(stderr, "glovebox-worker takes no arguments (got %q); see glovebox-worker --help\n", args[0])
+	case len(args) > 1 || len(args) == 1 && args[0] != requireCgroups:
+		fmt.Fprintf(stderr, "glovebox-worker knows no argument %q; see glovebox-worker --help\n", args[len(args)-1])
 		return 2
 	case os.Getuid() == 0:
 		fmt.Fprintln(stderr, "glovebox-worker must not run as root: run it as the user of the rootless Podman service")
@@ -67,6 +78,7 @@ func run(ctx context.Context, args []string, getenv config.Getenv, stdout, stder
 		fmt.Fprintf(stderr, "glovebox-worker: %v\nsee glovebox-worker --help\n", err)
 		return 2
 	}
+	c.RequireCgroups = c.RequireCgroups || slices.Contains(args, requireCgroups)
 	log := config.Logger(stderr, c.Log)
 	// Until the drain is over, too: a second signal of that kind must never kill.
 	asking, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -107,6 +119,9 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	if err := selfTest(ctx, sandboxes, set, c.RequireCgroups, log); err != nil {
+		return err
+	}
 	w, err := worker.New(worker.Config{
 		ID: id, Version: version(), Records: records, Objects: objects, Sandboxes: sandboxes, Runtimes: set, Signer: c.Signer,
 		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB, Poll: c.Poll, Grace: c.Grace, Log: log,
@@ -115,6 +130,34 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 		return err
 	}
 	return w.Run(ctx)
+}
+
+// selfTest runs a sandbox of the first runtime whose image is there.
+func selfTest(ctx context.Context, sandboxes *sandbox.Podman, set runtimes.Set, require bool, log *slog.Logger) error {
+	image := ""
+	for _, r := range set.List() {
+		if _, err := sandboxes.Image(ctx, r.Image()); err == nil {
+			image = r.Image()
+			break
+		} else if !errors.Is(err, sandbox.ErrNoImage) {
+			return err
+		}
+	}
+	if image == "" {
+		return errors.New("no runtime's image is in Podman's store, so no job could run: build them with `glovebox runtimes build`")
+	}
+	found, err := sandboxes.SelfTest(ctx, image)
+	switch {
+	case err != nil:
+		return err
+	case found.Hard:
+		log.Info("limits are hard: the kernel enforces what the self-test's sandbox was given, and what that was changed to")
+	case require:
+		return fmt.Errorf("limits are soft, and %s forbids that: %s", requireCgroups, found.Reason)
+	default:
+		log.Warn("limits are soft: the agent and the worker watch each sandbox", "reason", found.Reason)
+	}
+	return nil
 }
 
 // workerID is new for every run: a restarted worker must not be taken for the one

@@ -36,6 +36,9 @@ type Worker struct {
 	Grace time.Duration
 	// Signer attests results; nil where there is no key.
 	Signer *attest.Signer
+	// RequireCgroups keeps the worker from starting where the host's kernel doesn't bound
+	// its sandboxes.
+	RequireCgroups bool
 	// Log is "text" or "json".
 	Log string
 }
@@ -55,6 +58,8 @@ func ReadWorker(getenv Getenv) (Worker, error) {
 		Grace:        r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 30, 1, 86_400),
 		Signer:       r.signer("GLOVEBOX_SIGNING_KEY"),
 		Log:          r.Choice("GLOVEBOX_LOG", "text", "json"),
+
+		RequireCgroups: r.Bool("GLOVEBOX_REQUIRE_CGROUPS", false),
 	}
 	return w, r.Err()
 }

@@ -21,7 +21,7 @@ import (
 // ToolsDir is where infra/setup.sh puts runsc, versitygw and the Podman configuration.
 const ToolsDir = "/usr/local/lib/glovebox"
 
-// Require ends the test when component ("redis", "s3", "podman", "npm") is missing:
+// Require ends the test when component ("redis", "s3", "podman", "npm", "cgroups") is missing:
 // as a failure where GLOVEBOX_TEST_REQUIRE lists it, else as a skip.
 func Require(tb testing.TB, component string) {
 	tb.Helper()
@@ -57,6 +57,10 @@ func missing(component string) string {
 		if _, err = exec.LookPath("npm"); err == nil {
 			_, err = exec.LookPath("node")
 		}
+	case "cgroups":
+		if Leaves() == "" {
+			return "the host delegates no cgroups to this process: make test-vm runs this test where it does"
+		}
 	default:
 		return "gbtest knows no such component"
 	}
@@ -64,6 +68,24 @@ func missing(component string) string {
 		return err.Error()
 	}
 	return ""
+}
+
+// Leaves is the directory in which glovebox-runtime makes the cgroups of sandboxes that are
+// started by the test's own Podman service; "" where none is delegated.
+func Leaves() string {
+	b, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return ""
+	}
+	_, path, ok := strings.Cut(string(b), "0::")
+	if !ok {
+		return ""
+	}
+	leaves := filepath.Join("/sys/fs/cgroup", filepath.Dir(strings.TrimSpace(path)), "glovebox-sandboxes")
+	if _, err := os.Stat(leaves); err != nil {
+		return ""
+	}
+	return leaves
 }
 
 // Tool returns the path of a program that infra/setup.sh installed.

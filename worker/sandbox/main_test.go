@@ -34,7 +34,7 @@ func open(tb testing.TB) *sandbox.Podman {
 	suite.once.Do(func() {
 		suite.socket = service(tb)
 		suite.podman = openAs(tb, "suite")
-		suite.image = pythonImage(tb)
+		suite.image = runtimeImage(tb)
 	})
 	if suite.podman == nil || suite.image == "" {
 		tb.Fatal("the sandbox suite could not be set up; the first test says why")

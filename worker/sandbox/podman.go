@@ -71,8 +71,10 @@ type Podman struct {
 	conn       context.Context //nolint:containedctx // the bindings keep their connection in one
 	http       *bindings.Connection
 	ociRuntime string
-	images     imageCache
-	unwatched  sync.Once
+	// leaves is where sandboxes have their cgroups; "" until SelfTest has proven it.
+	leaves    string
+	images    imageCache
+	unwatched sync.Once
 
 	mu      sync.Mutex
 	running map[string]bool // names of containers in use here

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
+	"time"
 
 	"github.com/containers/podman/v5/pkg/bindings/containers"
 )
@@ -48,6 +50,55 @@ func (p *Podman) Reap(ctx context.Context, alive func(worker string) bool) (int,
 		removed++
 		p.config.Log.Info("removed a container that nobody used", "container", c.ID, "worker", worker,
 			"job_id", c.Labels[labelJob], "epoch", c.Labels[labelEpoch])
+	}
+	if p.leaves != "" {
+		n, err := p.reapLeaves(ctx)
+		removed += n
+		errs = append(errs, err)
+	}
+	return removed, errors.Join(errs...)
+}
+
+// leafAge is how old a cgroup is that no container is about to be made for.
+const leafAge = 2 * time.Minute
+
+// reapLeaves ends what runs in cgroups whose container Podman has forgotten, and removes
+// them: a service that was killed while it made a sandbox knows nothing of it.
+func (p *Podman) reapLeaves(ctx context.Context) (int, error) {
+	dirs, err := os.ReadDir(p.leaves)
+	if err != nil {
+		return 0, fmt.Errorf("list cgroups: %w", err)
+	}
+	var old []string
+	for _, dir := range dirs {
+		if info, err := dir.Info(); err == nil && dir.IsDir() && time.Since(info.ModTime()) > leafAge {
+			old = append(old, dir.Name())
+		}
+	}
+	if len(old) == 0 {
+		return 0, nil
+	}
+	// After the cgroups were listed, or one that is being made would be taken for forgotten.
+	list, err := containers.List(p.with(ctx), new(containers.ListOptions).WithAll(true))
+	if err != nil {
+		return 0, fmt.Errorf("list containers: %w", err)
+	}
+	known := map[string]bool{}
+	for _, c := range list {
+		known[c.ID] = true
+	}
+	removed := 0
+	var errs []error
+	for _, id := range old {
+		if known[id] {
+			continue
+		}
+		if err := removeLeaf(p.leaves, id); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		removed++
+		p.config.Log.Info("removed a cgroup whose container podman has forgotten", "container", id)
 	}
 	return removed, errors.Join(errs...)
 }

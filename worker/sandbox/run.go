@@ -49,7 +49,7 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 	if err != nil {
 		return Outcome{}, slow(err)
 	}
-	name, err := p.create(startCtx, program, image.id, p.backstop(ctx))
+	name, id, err := p.create(startCtx, program, image.id, p.backstop(ctx))
 	if err != nil {
 		return Outcome{}, slow(err)
 	}
@@ -61,7 +61,7 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 
 	s := &session{program: program, sink: sink, events: newQueue(), began: began}
 	s.check = agentwire.FromAgent{Limits: program.Limits, Compile: len(program.Compile) > 0}
-	s.outcome.OCIRuntime, s.outcome.LimitsEnforced = p.ociRuntime, "soft"
+	s.outcome.OCIRuntime, s.outcome.LimitsEnforced = p.ociRuntime, p.enforced()
 	s.outcome.Timing.Created = time.Since(began)
 
 	if s.stream, err = p.attach(startCtx, name); err != nil {
@@ -82,20 +82,31 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 	}
 	s.outcome.Timing.Running = time.Since(began)
 	var overMemory atomic.Int64
-	watchCtx, stopWatch := context.WithCancel(ctx)
-	defer stopWatch()
-	// Not waited for here: the bindings take 0.6 s to notice that a request is cancelled.
-	p.background.Go(func() {
-		p.watchMemory(watchCtx, name, program.Limits.MemoryMB<<20+memorySlack, func(held int64) {
-			overMemory.Store(held)
-			remove()
+	if p.leaves != "" {
+		if s.leaf, err = openLeaf(p.leaves, id); err != nil {
+			return Outcome{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		defer s.leaf.close()
+	} else {
+		watchCtx, stopWatch := context.WithCancel(ctx)
+		defer stopWatch()
+		// Not waited for here: the bindings take 0.6 s to notice that a request is cancelled.
+		p.background.Go(func() {
+			p.watchMemory(watchCtx, name, program.Limits.MemoryMB<<20+memorySlack, func(held int64) {
+				overMemory.Store(held)
+				remove()
+			})
 		})
-	})
+	}
 	if err := s.serve(ctx, p.config.StartTimeout); err != nil {
 		if said := s.stream.complaint(); said != "" {
 			p.config.Log.Warn("agent complained", "job_id", program.JobID, "epoch", program.Epoch, "stderr", agentwire.Printable(said, maxComplaint))
 		}
-		if held := overMemory.Load(); errors.Is(err, errNoEnd) && (held > 0 || p.oomKilled(ctx, name)) {
+		held := overMemory.Load()
+		if held == 0 && errors.Is(err, errNoEnd) && p.oomKilled(ctx, name, s.leaf) {
+			held = boundsOf(program.Limits).memory
+		}
+		if held > 0 && errors.Is(err, errNoEnd) {
 			// The agent went with its sandbox: what it would have told is not known.
 			s.outcome.Status, s.outcome.ExitCode, s.outcome.Signal = job.OutOfMemory, 137, "SIGKILL"
 			s.outcome.Usage.MemoryPeakBytes = held
@@ -112,13 +123,38 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 // errSlowStart is why a start is given up.
 var errSlowStart = fmt.Errorf("%w: podman did not start the sandbox in time", ErrUnavailable)
 
-// oomKilled asks whether the host's cgroup ended the sandbox, which takes the agent
-// and its last word with it.
-func (p *Podman) oomKilled(ctx context.Context, name string) bool {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+// oomPatience is how long Podman may take to notice that a sandbox has ended.
+const oomPatience = 5 * time.Second
+
+// oomKilled asks whether the host's kernel ended the sandbox for its memory, which takes
+// the agent and its last word with it. The cgroup knows until it is removed, and Podman
+// from then on.
+func (p *Podman) oomKilled(ctx context.Context, name string, l *leaf) bool {
+	if l == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, oomPatience)
 	defer cancel()
-	c, err := containers.Inspect(p.with(ctx), name, nil)
-	return err == nil && c.State != nil && c.State.OOMKilled
+	for {
+		if l.oomKilled() {
+			return true
+		}
+		c, err := containers.Inspect(p.with(ctx), name, nil)
+		if err != nil || c.State == nil {
+			return false
+		}
+		if c.State.OOMKilled || !c.State.Running || !sleep(ctx, memoryPoll) {
+			return c.State.OOMKilled
+		}
+	}
+}
+
+// enforced is who sees to it that limits hold.
+func (p *Podman) enforced() string {
+	if p.leaves != "" {
+		return "hard"
+	}
+	return "soft"
 }
 
 // refused says what no sandbox could run.
@@ -135,7 +171,7 @@ func (p *Podman) refuse(began time.Time, problem string, sink Sink) (Outcome, er
 		return Outcome{}, err
 	}
 	return Outcome{
-		Status: job.Failed, ExitCode: 126, LimitsEnforced: "soft", OCIRuntime: p.ociRuntime,
+		Status: job.Failed, ExitCode: 126, LimitsEnforced: p.enforced(), OCIRuntime: p.ociRuntime,
 		Startup: time.Since(began),
 	}, nil
 }

@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -108,10 +109,12 @@ func listens(ctx context.Context, socket string) bool {
 	return err == nil
 }
 
-// pythonImage is the newest image of the python runtime.
-func pythonImage(tb testing.TB) string {
+// runtimeImage is the newest image of the suite's runtime: python, or where its tests are
+// not run GLOVEBOX_TEST_RUNTIME.
+func runtimeImage(tb testing.TB) string {
 	tb.Helper()
-	out, err := podman("images", "--format", "json", "--filter", "reference=localhost/glovebox/python")
+	name := cmp.Or(os.Getenv("GLOVEBOX_TEST_RUNTIME"), "python")
+	out, err := podman("images", "--format", "json", "--filter", "reference=localhost/glovebox/"+name)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -120,7 +123,7 @@ func pythonImage(tb testing.TB) string {
 		tb.Fatal(err)
 	}
 	if len(images) == 0 || len(images[0].Names) == 0 {
-		tb.Fatal("no python runtime image: run infra/setup.sh")
+		tb.Fatalf("no image of the runtime %s: run infra/setup.sh", name)
 	}
 	return images[0].Names[0]
 }

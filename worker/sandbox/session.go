@@ -36,6 +36,7 @@ type session struct {
 	sink    Sink
 	events  *queue
 	began   time.Time
+	leaf    *leaf // nil where the host delegates no cgroups
 
 	mu    sync.Mutex // guards check: the reader accepts, the server grants
 	check agentwire.FromAgent
@@ -105,6 +106,11 @@ func (s *session) serve(ctx context.Context, startTimeout time.Duration) error {
 	}
 	if err := s.ready(e); err != nil {
 		return err
+	}
+	if s.leaf != nil {
+		if err := s.leaf.apply(boundsOf(s.program.Limits)); err != nil {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
 	}
 	if err := s.sendWithin(startTimeout); err != nil {
 		// An agent that stops reading says why.

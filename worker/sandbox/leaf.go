@@ -1,0 +1,184 @@
+package sandbox
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	spec "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+const (
+	// leavesName is the directory of sandboxes' cgroups, as glovebox-runtime knows it.
+	leavesName  = "glovebox-sandboxes"
+	cgroupMount = "/sys/fs/cgroup"
+
+	// cpuPeriod is the kernel's default, microseconds.
+	cpuPeriod = 100_000
+	// minCPUs is the least that the agent can do its work with.
+	minCPUs = 0.1
+	// startCPUs is what a sandbox may use until a job claims it: a start takes the same
+	// time whatever the job may use.
+	startCPUs = 1.0
+)
+
+// bounds are what the host's cgroup lets a whole sandbox use.
+type bounds struct {
+	memory int64 // bytes
+	pids   int64
+	quota  int64 // microseconds of CPU time in each cpuPeriod
+}
+
+// boundsOf are the bounds of a job with these limits.
+func boundsOf(l job.Limits) bounds {
+	return bounds{
+		memory: (l.MemoryMB + CostMB(l)) << 20,
+		pids:   4*l.Processes + 128, // two a process, and as many processes as the agent lets pass
+		quota:  int64(max(l.CPUs, minCPUs) * cpuPeriod),
+	}
+}
+
+// starting are the bounds until the job's own are applied.
+func (b bounds) starting() bounds {
+	b.quota = max(b.quota, int64(startCPUs*cpuPeriod))
+	return b
+}
+
+// resources are the bounds as glovebox-runtime is told them.
+func (b bounds) resources() *spec.LinuxResources {
+	period := uint64(cpuPeriod)
+	return &spec.LinuxResources{
+		Memory: &spec.LinuxMemory{Limit: &b.memory},
+		Pids:   &spec.LinuxPids{Limit: b.pids},
+		CPU:    &spec.LinuxCPU{Period: &period, Quota: &b.quota},
+	}
+}
+
+// leaf is the cgroup of one sandbox, which glovebox-runtime made. Its directory is held
+// open, so that the name can't come to mean another.
+type leaf struct{ root *os.Root }
+
+func openLeaf(leaves, id string) (*leaf, error) {
+	root, err := os.OpenRoot(filepath.Join(leaves, id))
+	if err != nil {
+		return nil, fmt.Errorf("open the sandbox's cgroup: %w", err)
+	}
+	return &leaf{root}, nil
+}
+
+func (l *leaf) close() { l.root.Close() }
+
+// files are the bounds as the cgroup's files hold them.
+func (b bounds) files() map[string]string {
+	return map[string]string{
+		"memory.max": strconv.FormatInt(b.memory, 10),
+		"pids.max":   strconv.FormatInt(b.pids, 10),
+		"cpu.max":    fmt.Sprintf("%d %d", b.quota, cpuPeriod),
+	}
+}
+
+// apply makes the bounds those of the sandbox.
+func (l *leaf) apply(b bounds) error {
+	for name, value := range b.files() {
+		if now, err := l.read(name); err == nil && now == value {
+			continue
+		}
+		if err := l.write(name, value); err != nil {
+			return fmt.Errorf("bound the sandbox: %w", err)
+		}
+	}
+	return l.check(b)
+}
+
+// check returns nil where the kernel enforces the bounds.
+func (l *leaf) check(b bounds) error {
+	want := b.files()
+	want["memory.oom.group"] = "1" // half a sandbox would be left
+	want["memory.swap.max"] = "0"  // memory.max would be no limit
+	for name, value := range want {
+		now, err := l.read(name)
+		if errors.Is(err, fs.ErrNotExist) && name == "memory.swap.max" {
+			continue // a kernel that doesn't account for swap
+		}
+		if err != nil {
+			return fmt.Errorf("look at the sandbox's bounds: %w", err)
+		}
+		if now != value {
+			return fmt.Errorf("look at the sandbox's bounds: %s is %q, want %q", name, now, value)
+		}
+	}
+	return nil
+}
+
+func (l *leaf) read(name string) (string, error) {
+	b, err := l.root.ReadFile(name)
+	return strings.TrimSpace(string(b)), err
+}
+
+func (l *leaf) write(name, value string) error {
+	f, err := l.root.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
+}
+
+// oomKilled reports whether the kernel ended the sandbox for its memory. It can't tell
+// once the cgroup is removed.
+func (l *leaf) oomKilled() bool {
+	events, err := l.read("memory.events")
+	if err != nil {
+		return false
+	}
+	for lines := bufio.NewScanner(strings.NewReader(events)); lines.Scan(); {
+		if n, ok := strings.CutPrefix(lines.Text(), "oom_kill "); ok {
+			return n != "0"
+		}
+	}
+	return false
+}
+
+// removeLeaf ends what is left in a cgroup and removes it.
+func removeLeaf(leaves, id string) error {
+	l, err := openLeaf(leaves, id)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	if err := l.write("cgroup.kill", "1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("end what is left in cgroup %s: %w", id, err)
+	}
+	for tries := 0; ; tries++ {
+		err := os.Remove(filepath.Join(leaves, id))
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if tries == 100 {
+			return fmt.Errorf("remove cgroup: %w", err)
+		}
+		time.Sleep(memoryPoll)
+	}
+}
+
+// cgroupOf returns the path in the file system of a process's cgroup.
+func cgroupOf(pid int) (string, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
+	if err != nil {
+		return "", fmt.Errorf("find the sandbox's cgroup: %w", err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok {
+			return filepath.Join(cgroupMount, path), nil
+		}
+	}
+	return "", nil // cgroups of version 1 only
+}

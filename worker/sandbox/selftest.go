@@ -1,0 +1,106 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/containers/podman/v5/pkg/bindings/containers"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// testTimeout bounds the self-test.
+const testTimeout = time.Minute
+
+// Enforcement says who sees to it that limits hold.
+type Enforcement struct {
+	// Hard: the host's kernel bounds every sandbox. Else the agent and the worker watch.
+	Hard bool
+	// Reason says why limits are not hard, and what to do about it.
+	Reason string
+}
+
+// SelfTest starts a sandbox and looks whether its kernel is gVisor's, and whether the
+// host's kernel enforces the limits that were asked for, as given and as rewritten. It is
+// to be called once, before the first Run, which relies on what it finds: where limits
+// are hard, a program whose sandbox the kernel doesn't bound is not run.
+//
+// An error says that no sandbox can be started.
+func (p *Podman) SelfTest(ctx context.Context, imageName string) (Enforcement, error) {
+	ctx, cancel := context.WithTimeout(ctx, testTimeout)
+	defer cancel()
+	e, err := p.selfTest(ctx, imageName)
+	if err != nil {
+		return Enforcement{}, fmt.Errorf("test a sandbox: %w", err)
+	}
+	return e, nil
+}
+
+func (p *Podman) selfTest(ctx context.Context, imageName string) (_ Enforcement, err error) {
+	image, err := p.image(ctx, imageName)
+	if err != nil {
+		return Enforcement{}, err
+	}
+	// Figures that nobody else would ask for.
+	program := Program{JobID: "self-test", Limits: job.Limits{MemoryMB: 61, Processes: 13, CPUs: 1.3}.Filled(job.Limits{})}
+	name, id, err := p.create(ctx, program, image.id, p.backstop(ctx))
+	if err != nil {
+		return Enforcement{}, err
+	}
+	unsettled := true
+	defer func() { p.remove(name, removal{unsettled: unsettled}) }() //nolint:contextcheck // a container goes whatever became of its run
+	s := &session{program: program, events: newQueue(), began: time.Now()}
+	s.check = agentwire.FromAgent{Limits: program.Limits}
+	if s.stream, err = p.attach(ctx, name); err != nil {
+		return Enforcement{}, err
+	}
+	defer s.stream.Close()
+	if err := containers.Start(p.with(ctx), name, nil); err != nil {
+		return Enforcement{}, fmt.Errorf("start container: %w", err)
+	}
+	unsettled = false
+	go s.read() // ends with the stream
+	first, err := s.events.pop(ctx, testTimeout)
+	if err != nil {
+		return Enforcement{}, fmt.Errorf("wait for the agent: %w", err)
+	}
+	if err := s.ready(first); err != nil {
+		return Enforcement{}, err
+	}
+	return p.enforcement(ctx, id, boundsOf(program.Limits))
+}
+
+// enforcement looks at the running sandbox id, which was made with the bounds asked.
+func (p *Podman) enforcement(ctx context.Context, id string, asked bounds) (Enforcement, error) {
+	c, err := containers.Inspect(p.with(ctx), id, nil)
+	if err != nil || c.State == nil || c.State.Pid <= 0 {
+		return Enforcement{}, errors.Join(errors.New("the sandbox ended by itself"), err)
+	}
+	cgroup, err := cgroupOf(c.State.Pid)
+	if err != nil {
+		return Enforcement{}, err
+	}
+	leaves := filepath.Dir(cgroup)
+	if filepath.Base(leaves) != leavesName || filepath.Base(cgroup) != id {
+		return Enforcement{Reason: fmt.Sprintf("no cgroup of version 2 is delegated to the Podman service (its sandboxes are in %q): "+
+			"infra/worker-host.sh sets that up", cgroup)}, nil
+	}
+	l, err := openLeaf(leaves, id)
+	if err != nil {
+		return Enforcement{Reason: err.Error()}, nil
+	}
+	defer l.close()
+	err = l.check(asked.starting())
+	if err == nil {
+		err = l.apply(boundsOf(job.Limits{MemoryMB: 67, Processes: 17, CPUs: 0.7}.Filled(job.Limits{})))
+	}
+	if err != nil {
+		return Enforcement{Reason: err.Error()}, nil
+	}
+	p.leaves = leaves
+	return Enforcement{Hard: true}, nil
+}
