@@ -5,7 +5,7 @@ type Limits struct {
 	WallMS     int64   `json:"wall_ms,omitempty" minimum:"0" doc:"Wall-clock time, milliseconds." example:"10000"`
 	CPUMS      int64   `json:"cpu_ms,omitempty" minimum:"0" doc:"CPU time of all processes, milliseconds; defaults to wall_ms × cpus."`
 	MemoryMB   int64   `json:"memory_mb,omitempty" minimum:"0" doc:"Memory of the whole sandbox, its files included, MiB." example:"256"`
-	CPUs       float64 `json:"cpus,omitempty" minimum:"0" doc:"CPU share; fractions are fine."`
+	CPUs       float64 `json:"cpus,omitempty" minimum:"0" doc:"CPU share, where limits are hard; fractions are fine, less than 0.1 counts as 0.1."`
 	Processes  int64   `json:"processes,omitempty" minimum:"0" doc:"Processes and threads at once."`
 	OpenFiles  int64   `json:"open_files,omitempty" minimum:"0" doc:"Open files of a process."`
 	OutputKB   int64   `json:"output_kb,omitempty" minimum:"0" doc:"Each of stdout and stderr, KiB; the job is stopped beyond it."`
