@@ -73,7 +73,7 @@ func runStep() int {
 	if err := giveUpRights(); err != nil {
 		return report(stepReport{Fault: true, Message: err.Error()})
 	}
-	if err := refuseNamespaces(); err != nil {
+	if err := refuseCalls(); err != nil {
 		return report(stepReport{Fault: true, Message: err.Error()})
 	}
 	file, err := lookPath(c.Argv[0], c.Path)

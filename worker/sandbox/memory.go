@@ -60,6 +60,8 @@ func (p *Podman) watchMemory(ctx context.Context, name string, limit int64, over
 		}
 		if held > limit {
 			over(held)
+			// Podman's way to the same end takes seconds on a busy host.
+			process.kill()
 			return
 		}
 	}
@@ -78,6 +80,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // that the number can't come to mean another process.
 type process struct {
 	proc *os.Root
+	host *os.Process // a pidfd
 	// file is the name, below proc, of the memory that gVisor gives to its guests. Its
 	// mappings are shared by many processes: its blocks are the one true count.
 	file string
@@ -102,14 +105,28 @@ func openProcess(pid int) (*process, error) {
 	for _, name := range names {
 		target, err := proc.Readlink("fd/" + name)
 		if err == nil && strings.HasPrefix(target, "/memfd:runsc-memory") {
-			return &process{proc: proc, file: "/proc/" + strconv.Itoa(pid) + "/fd/" + name}, nil
+			host, err := os.FindProcess(pid)
+			if err != nil {
+				proc.Close()
+				return nil, fmt.Errorf("open process: %w", err)
+			}
+			return &process{proc: proc, host: host, file: "/proc/" + strconv.Itoa(pid) + "/fd/" + name}, nil
 		}
 	}
 	proc.Close()
 	return nil, errors.New("find the sandbox's memory: no such descriptor")
 }
 
-func (p *process) close() { p.proc.Close() }
+func (p *process) close() {
+	p.proc.Close()
+	_ = p.host.Release() // it has no error to tell
+}
+
+// kill ends the sandbox, whose memory must just have been read: only while that process
+// lives is host surely the same.
+func (p *process) kill() {
+	_ = p.host.Kill() // it may have ended since
+}
 
 // memory is the guests' memory and gVisor's own.
 func (p *process) memory() (int64, error) {
