@@ -10,7 +10,7 @@ const (
 	Succeeded           Status = "succeeded"             // exit code 0
 	Failed              Status = "failed"                // exit code ≠ 0, or killed by a signal
 	TimedOut            Status = "timed_out"             // wall or CPU time; exit code 124
-	OutOfMemory         Status = "out_of_memory"         // memory_mb was used up
+	OutOfMemory         Status = "out_of_memory"         // memory_mb was used up, or memory was refused and the job failed for it
 	OutputLimitExceeded Status = "output_limit_exceeded" // stdout or stderr passed output_kb
 	CompileFailed       Status = "compile_failed"        // the compile step failed; nothing was run
 	Canceled            Status = "canceled"              // DELETE /v1/jobs/{id}

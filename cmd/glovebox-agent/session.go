@@ -218,12 +218,26 @@ func (s *session) program(start agentwire.Start) error {
 	if err != nil {
 		return fmt.Errorf("run program: %w", err)
 	}
+	if end.Cause == agentwire.Exited && (end.ExitCode != 0 || end.Signal != "") && saidOutOfMemory() {
+		end.Cause = agentwire.Memory
+	}
 	if end.message != "" {
 		if err := r.stderr.add([]byte(end.message)); err != nil {
 			return err
 		}
 	}
 	return s.out.WriteJSON(agentwire.TypeExit, end.Exit)
+}
+
+// outOfMemoryMark is the empty file by which a language's runtime says that a program
+// was refused memory and gave up: the kernel ends whoever goes over memory_mb, and
+// refuses only what no machine has, which a language makes an exception of. A job that
+// makes it itself gains nothing: it could as well use its memory up.
+const outOfMemoryMark = "/tmp/.glovebox-out-of-memory"
+
+func saidOutOfMemory() bool {
+	_, err := os.Lstat(outOfMemoryMark)
+	return err == nil
 }
 
 // environ returns env as the kernel wants it.
