@@ -59,12 +59,9 @@ func TestStatus(t *testing.T) {
 		{name: "a directory", program: program("", command("/tmp")), status: job.Failed, exitCode: 126, stderr: "/tmp"},
 		{name: "PATH of the job", program: bash("printf '#!/bin/sh\necho mine\n' >x; chmod +x x; x", func(p *sandbox.Program) { p.Env["PATH"] = "/work:/usr/bin" }), status: job.Succeeded, stdout: "mine\n"},
 		{name: "too many words", program: program("", func(p *sandbox.Program) { p.Command = append(p.Command, strings.Repeat("x", 3<<20)) }), status: job.Failed, exitCode: 126, stderr: "argument list too long"},
-		{name: "file size", program: program("open('x', 'wb').write(bytes(3 << 20))", limits(job.Limits{FileMB: 2})), status: job.Failed, exitCode: 1, stderr: "File too large"},
-		{name: "disk", program: program("[open(f'x{i}', 'wb').write(bytes(1 << 20)) for i in range(9)]", limits(job.Limits{DiskMB: 4})), status: job.Failed, exitCode: 1, stderr: "No space left"},
 		{name: "inputs beyond the disk", program: program("", func(p *sandbox.Program) {
 			p.Files = append(p.Files, sandbox.File{Name: "big", Content: make([]byte, 2<<20)})
 		}, limits(job.Limits{DiskMB: 1})), status: job.Failed, exitCode: 1, stderr: "limits.disk_mb"},
-		{name: "open files", program: program("[open('/dev/null') for i in range(40)]", limits(job.Limits{OpenFiles: 32})), status: job.Failed, exitCode: 1, stderr: "Too many open files"},
 		{name: "no core, no raising of limits", program: program("import resource as r\nprint(r.getrlimit(r.RLIMIT_CORE), r.getrlimit(r.RLIMIT_NOFILE))\ntry: r.setrlimit(r.RLIMIT_NOFILE, (64, 65))\nexcept Exception as e: print(e)", limits(job.Limits{OpenFiles: 32})), status: job.Succeeded, stdout: "(0, 0) (32, 32)\nnot allowed to raise maximum limit\n"},
 	}
 	for _, tt := range tests {
@@ -105,17 +102,6 @@ func TestMaximums(t *testing.T) {
 	o, k := run(t, program("import resource as r\nprint(r.getrlimit(r.RLIMIT_NOFILE)[0], r.getrlimit(r.RLIMIT_FSIZE)[0] >> 20)\nfiles = [open('/dev/null') for i in range(4000)]", limits(job.DefaultMaximums)))
 	if o.Status != job.Succeeded || k.stdout.String() != "4096 1024\n" {
 		t.Errorf("got %+v %q %q", o, k.stdout.String(), k.stderr.String())
-	}
-}
-
-func TestUsage(t *testing.T) {
-	t.Parallel()
-	o, _ := run(t, program("import os, time\nx = bytearray(60 << 20)\nif os.fork() == 0:\n  t = time.process_time()\n  while time.process_time() - t < 0.3: pass\n  os._exit(0)\nos.wait()\ntime.sleep(0.3)"))
-	if u := o.Usage; u.WallMS < 600 || u.CPUMS < 290 || u.CPUMS > u.WallMS*2 || u.MemoryPeakBytes < 60<<20 || u.MemoryPeakBytes > 200<<20 {
-		t.Errorf("got %+v, want wall ≥ 600, cpu about 330, memory 60 to 200 MiB", u)
-	}
-	if o.Startup <= 0 || !strings.HasPrefix(o.OCIRuntime, "runsc") || o.LimitsEnforced == "" {
-		t.Errorf("got %+v", o)
 	}
 }
 
