@@ -36,8 +36,7 @@ func (s *Store) EnsureBucket(ctx context.Context) error {
 	if _, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.config.Bucket, Key: aws.String(canaryKey)}); err == nil {
 		return nil
 	}
-	_, err := s.PutBytes(ctx, canaryKey, textUTF8, []byte("This object is private. Glovebox checks that it stays so.\n"))
-	return err
+	return s.putCanary(ctx)
 }
 
 // Check asks whether the bucket can be reached with our credentials and can't be read
@@ -56,6 +55,31 @@ func (s *Store) Check(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// once is for requests that ask how things are now: they are not repeated.
+func once(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
+
+// Ping asks, once, whether the bucket can be reached with our credentials.
+func (s *Store) Ping(ctx context.Context) error {
+	if _, err := s.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &s.config.Bucket}, once); err != nil {
+		return fmt.Errorf("reach bucket %q: %w", s.config.Bucket, err)
+	}
+	return nil
+}
+
+// TryWrite tries, once, whether the bucket takes an object. It leaves nothing that was
+// not there before: it writes the object that [Store.EnsureBucket] does.
+func (s *Store) TryWrite(ctx context.Context) error {
+	if err := s.putCanary(ctx, once); err != nil {
+		return fmt.Errorf("write to bucket %q: %w", s.config.Bucket, err)
+	}
+	return nil
+}
+
+func (s *Store) putCanary(ctx context.Context, options ...func(*s3.Options)) error {
+	_, err := s.putBytes(ctx, canaryKey, textUTF8, []byte("This object is private. Glovebox checks that it stays so.\n"), options...)
+	return err
 }
 
 // readableByAnyone gets key, or lists the bucket when key is empty, unsigned.

@@ -117,17 +117,21 @@ func provider(ctx context.Context, c Config, client *http.Client) (aws.Credentia
 
 // PutBytes stores data under key, replacing what is there, all or nothing.
 func (s *Store) PutBytes(ctx context.Context, key, mediaType string, data []byte) (Object, error) {
-	sum := sha256.Sum256(data)
-	o := Object{Key: key, Size: int64(len(data)), SHA256: hex.EncodeToString(sum[:]), MediaType: mediaType, Kind: Kind(mediaType)}
-	return o, s.put(ctx, o, key, data)
+	return s.putBytes(ctx, key, mediaType, data)
 }
 
-func (s *Store) put(ctx context.Context, o Object, name string, data []byte) error {
+func (s *Store) putBytes(ctx context.Context, key, mediaType string, data []byte, options ...func(*s3.Options)) (Object, error) {
+	sum := sha256.Sum256(data)
+	o := Object{Key: key, Size: int64(len(data)), SHA256: hex.EncodeToString(sum[:]), MediaType: mediaType, Kind: Kind(mediaType)}
+	return o, s.put(ctx, o, key, data, options...)
+}
+
+func (s *Store) put(ctx context.Context, o Object, name string, data []byte, options ...func(*s3.Options)) error {
 	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
 		Bucket: &s.config.Bucket, Key: &o.Key, Body: bytes.NewReader(data), ContentLength: &o.Size,
 		ContentType: &o.MediaType, ContentDisposition: aws.String(disposition(name, o.MediaType)),
 		Metadata: map[string]string{hashMetadata: o.SHA256},
-	})
+	}, options...)
 	if err != nil {
 		return fmt.Errorf("put object %q: %w", o.Key, err)
 	}

@@ -339,7 +339,7 @@ func (c *chaos) suffer(s *service, f fault, happened *tally) {
 	}
 }
 
-var workerLine = regexp.MustCompile(`msg="worker takes jobs" worker=(\S+)`)
+var workerLine = regexp.MustCompile(`msg="worker (?:takes jobs|goes on)[^"]*" worker=(\S+)`)
 
 // note counts which jobs lost their worker by its death just now. from is where the
 // output of its last life begins.

@@ -17,12 +17,16 @@ var started = time.Now().UTC()
 
 var errRunning = errors.New("this worker runs the job already")
 
-// begin notes that this worker runs the job. It fails with errRunning or errDrained.
+// begin notes that this worker runs the job. It fails with errRunning, errDrained or
+// errPaused.
 func (w *Worker) begin(run record.Run) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stopping {
 		return errDrained
+	}
+	if w.paused() != nil {
+		return errPaused
 	}
 	if _, running := w.active[run]; running {
 		return errRunning

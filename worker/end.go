@@ -80,7 +80,7 @@ func (w *Worker) ended(ctx context.Context, j record.Job, status job.Status, err
 
 // giveBack is for jobs that this worker could not bring to an end: it ends them as
 // canceled where that was asked, hands them back at no cost when the worker is shutting
-// down, and else spends one of their attempts. What they stored is deleted after that:
+// down or can run no job at all, and else spends one of their attempts. What they stored is deleted after that:
 // it may take long, and nobody has to wait for it.
 func (w *Worker) giveBack(life context.Context, j record.Job, cause error) {
 	ctx := context.WithoutCancel(life)
@@ -90,18 +90,21 @@ func (w *Worker) giveBack(life context.Context, j record.Job, cause error) {
 	case errors.Is(cause, errCanceled):
 		w.endWithout(ctx, j, job.Canceled, nil)
 	default:
-		w.requeue(ctx, j, cause)
+		w.requeue(life, j, cause)
 	}
 	w.discard(ctx, j)
 }
 
-func (w *Worker) requeue(ctx context.Context, j record.Job, cause error) {
+func (w *Worker) requeue(life context.Context, j record.Job, cause error) {
+	ctx := context.WithoutCancel(life)
 	log := w.Log.With("job_id", j.ID, "epoch", j.Epoch)
-	cost, delay := record.CostNothing, time.Duration(0)
-	if !errors.Is(cause, errDrained) {
-		cost = record.CostAttempt // whatever failed gets time to come back: 5 s, then 40 s
+	cost, delay := w.cost(life, j, cause)
+	switch cost {
+	case record.CostAttempt:
 		log.Warn("job failed on us", "attempt", j.Attempts, "error", cause)
-		delay = time.Duration(5*j.Attempts*j.Attempts*j.Attempts) * time.Second
+	case record.CostOutage:
+		log.Warn("job met an outage", "error", cause)
+	case record.CostNothing:
 	}
 	var answer record.Requeued
 	err := w.persist(ctx, giveBackTimeout, j.ID, func(ctx context.Context) (err error) {
@@ -120,6 +123,29 @@ func (w *Worker) requeue(ctx context.Context, j record.Job, cause error) {
 	case record.RequeueExhausted:
 		w.endWithout(ctx, j, job.InternalError, &job.Error{Code: "unavailable", Message: publicMessage(cause)})
 	}
+}
+
+const (
+	leastOutageDelay = 5 * time.Second
+	mostOutageDelay  = 5 * time.Minute
+)
+
+// cost is what it costs the job that it failed here, and after what time it is to be
+// tried again: whatever failed gets time to come back.
+func (w *Worker) cost(life context.Context, j record.Job, cause error) (record.Cost, time.Duration) {
+	if errors.Is(cause, errDrained) {
+		return record.CostNothing, 0
+	}
+	outage := w.outage(life, j.Started)
+	switch {
+	case life.Err() != nil:
+		return record.CostNothing, 0
+	case outage == nil:
+		return record.CostAttempt, time.Duration(5*j.Attempts*j.Attempts*j.Attempts) * time.Second // 5 s, then 40 s
+	case j.OutageSince.IsZero():
+		return record.CostOutage, leastOutageDelay
+	}
+	return record.CostOutage, min(max(time.Since(j.OutageSince), leastOutageDelay), mostOutageDelay)
 }
 
 // endWithout ends the job with a result that the record alone holds.

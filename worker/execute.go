@@ -26,6 +26,12 @@ func (w *Worker) handle(life context.Context, t *asynq.Task) error {
 		return nil
 	}
 	log := w.Log.With("job_id", run.ID, "epoch", run.Epoch)
+	select { // after a pause there may be jobs from before it
+	case w.slots <- struct{}{}:
+		defer func() { <-w.slots }()
+	case <-life.Done():
+		return errDrained
+	}
 	if err := w.begin(run); errors.Is(err, errRunning) {
 		return nil // it is the same task, redelivered
 	} else if err != nil {

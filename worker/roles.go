@@ -18,7 +18,8 @@ const (
 )
 
 // startRoles starts what goes on beside the jobs: beating, publishing runtimes and
-// key, and removing what dead workers left in Podman. They end with ctx.
+// key, removing what dead workers left in Podman, and watching over Podman and S3. They
+// end with ctx.
 func (w *Worker) startRoles(ctx context.Context) *sync.WaitGroup {
 	var roles sync.WaitGroup
 	every := func(interval time.Duration, name string, do func(context.Context) error) {
@@ -43,6 +44,7 @@ func (w *Worker) startRoles(ctx context.Context) *sync.WaitGroup {
 	every(record.BeatInterval, "beat", w.beat)
 	every(publishInterval, "publish runtimes and key", w.publish)
 	every(reapInterval, "reap sandboxes", w.reap)
+	roles.Go(func() { w.watchOver(ctx) })
 	return &roles
 }
 
@@ -54,7 +56,11 @@ func (w *Worker) beat(ctx context.Context) error {
 		jobs = append(jobs, run.ID)
 	}
 	w.mu.Unlock()
-	return w.Records.Beat(ctx, record.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: started, Jobs: jobs})
+	beat := record.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: started, Jobs: jobs}
+	if why := w.paused(); why != nil {
+		beat.Paused = why.Error()
+	}
+	return w.Records.Beat(ctx, beat)
 }
 
 // publish says which runtimes this worker can run, those whose image is there, and with

@@ -27,6 +27,8 @@ type Sandboxes interface {
 	Run(ctx context.Context, p sandbox.Program, sink sandbox.Sink) (sandbox.Outcome, error)
 	Image(ctx context.Context, name string) (digest string, err error)
 	Reap(ctx context.Context, alive func(worker string) bool) (int, error)
+	// Ping asks Podman whether it is there.
+	Ping(ctx context.Context) error
 }
 
 // Objects stores what jobs make.
@@ -35,6 +37,9 @@ type Objects interface {
 	PutBytes(ctx context.Context, key, mediaType string, data []byte) (artifacts.Object, error)
 	GetBytes(ctx context.Context, key string, limit int64) ([]byte, error)
 	Sweep(ctx context.Context, prefix string, keep func(key string) bool) (artifacts.Swept, error)
+	// Ping asks whether the bucket is there, TryWrite whether it takes an object.
+	Ping(ctx context.Context) error
+	TryWrite(ctx context.Context) error
 }
 
 // Config is what a Worker works with.
@@ -69,7 +74,10 @@ type Config struct {
 type Worker struct {
 	Config
 	memory  *semaphore.Weighted
+	slots   chan struct{} // one for each job at once
 	cancels *record.Listener
+	intake  *intake
+	pauses  pauses
 
 	mu       sync.Mutex
 	active   map[record.Run]struct{} // what this worker runs
@@ -84,6 +92,7 @@ var (
 	errCanceled = errors.New("the job was cancelled")
 	errDrained  = errors.New("the worker is shutting down")
 	errLost     = errors.New("the job is another's by now")
+	errPaused   = errors.New("the worker is paused")
 )
 
 // New checks the configuration.
@@ -109,7 +118,10 @@ func New(c Config) (*Worker, error) {
 	if c.SpoolDir == "" {
 		c.SpoolDir = os.TempDir()
 	}
-	return &Worker{Config: c, memory: semaphore.NewWeighted(c.MemoryMB), active: map[record.Run]struct{}{}, absent: map[string]time.Time{}}, nil
+	return &Worker{
+		Config: c, memory: semaphore.NewWeighted(c.MemoryMB), slots: make(chan struct{}, c.Concurrency),
+		active: map[record.Run]struct{}{}, absent: map[string]time.Time{},
+	}, nil
 }
 
 // Run takes jobs until ctx ends, then drains: running jobs may finish within the
@@ -127,26 +139,31 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	w.cancels = w.Records.ListenCancel(life)
 	defer w.cancels.Close()
+	w.intake = &intake{
+		server: func() *asynq.Server {
+			return asynq.NewServerFromRedisClient(w.Records.Redis(), record.ServerConfig(w.Concurrency, record.JobQueues(), w.Poll, w.Log))
+		},
+		handle: func(_ context.Context, t *asynq.Task) error { return w.handle(life, t) },
+	}
+	if w.Signer == nil {
+		w.Log.Warn("results carry no attestation: GLOVEBOX_SIGNING_KEY is not set")
+	}
+	if w.look(ctx); w.paused() == nil {
+		w.Log.Info("worker takes jobs", "worker", w.ID, "concurrency", w.Concurrency, "memory_mb", w.MemoryMB)
+		if err := w.intake.open(); err != nil {
+			return err
+		}
+	}
 	// Beats go on until the last job is handed back: else the reaper would be quicker.
 	beating, stopRoles := context.WithCancel(context.WithoutCancel(ctx))
 	roles := w.startRoles(beating)
 	defer roles.Wait()
 	defer stopRoles()
 
-	server := asynq.NewServerFromRedisClient(w.Records.Redis(), record.ServerConfig(w.Concurrency, record.JobQueues(), w.Poll, w.Log))
-	handler := asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error { return w.handle(life, t) })
-	if err := server.Start(handler); err != nil {
-		return fmt.Errorf("start taking jobs: %w", err)
-	}
-	if w.Signer == nil {
-		w.Log.Warn("results carry no attestation: GLOVEBOX_SIGNING_KEY is not set")
-	}
-	w.Log.Info("worker takes jobs", "worker", w.ID, "concurrency", w.Concurrency, "memory_mb", w.MemoryMB)
-
 	<-ctx.Done()
-	server.Stop() // take no more
+	w.intake.end() // take no more
 	w.drain(end)
-	server.Shutdown() // no handler runs any more, so there is nothing that it could requeue
+	w.intake.close() // no handler runs any more, so there is nothing that it could requeue
 	stopRoles()
 	roles.Wait() // a beat after Leave would undo it
 	return w.Records.Leave(context.WithoutCancel(ctx), w.ID)

@@ -32,26 +32,27 @@ type glovebox struct {
 	s3        *gbtest.S3Server
 	records   *record.Store
 	objects   *artifacts.Store
+	podman    *gbtest.PodmanService
 	sandboxes *sandbox.Podman
+	log       gbtest.Buffer
 	stop      func() error
 }
 
 func start(t *testing.T, change func(*worker.Config)) *glovebox {
 	t.Helper()
+	return startOn(t, gbtest.Podman(t), change)
+}
+
+// startOn starts a worker on a Podman service of the test's own.
+func startOn(t *testing.T, podman *gbtest.PodmanService, change func(*worker.Config)) *glovebox {
+	t.Helper()
 	for _, component := range []string{"redis", "s3", "podman"} {
 		gbtest.Require(t, component)
 	}
-	agent, err := gbtest.Tool("glovebox-agent")
-	if a := os.Getenv("GLOVEBOX_AGENT"); a != "" {
-		agent, err = a, nil
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := &glovebox{t: t, redis: gbtest.Redis(t), s3: gbtest.S3(t)}
-	podman := gbtest.Podman(t)
+	var err error
+	g := &glovebox{t: t, redis: gbtest.Redis(t), s3: gbtest.S3(t), podman: podman}
 	ctx := t.Context()
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &g.log), nil))
 	if g.records, err = record.Open(ctx, record.Config{URL: g.redis.URL()}); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func start(t *testing.T, change func(*worker.Config)) *glovebox {
 		t.Fatal(err)
 	}
 	id := record.NewID("w")
-	g.sandboxes, err = sandbox.Open(ctx, sandbox.Config{Socket: podman.Socket, Agent: agent, Instance: id, Worker: id, Log: log})
+	g.sandboxes, err = sandbox.Open(ctx, sandbox.Config{Socket: podman.Socket, Agent: agentPath(t), Instance: id, Worker: id, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,30 @@ func start(t *testing.T, change func(*worker.Config)) *glovebox {
 			t.Errorf("worker: %v", err)
 		}
 	})
+	g.says("worker takes jobs")
 	return g
+}
+
+func agentPath(t *testing.T) string {
+	t.Helper()
+	if agent := os.Getenv("GLOVEBOX_AGENT"); agent != "" {
+		return agent
+	}
+	agent, err := gbtest.Tool("glovebox-agent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return agent
+}
+
+// says waits until the worker has logged words.
+func (g *glovebox) says(words string) {
+	g.t.Helper()
+	for deadline := time.Now().Add(90 * time.Second); !strings.Contains(g.log.String(), words); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			g.t.Fatalf("the worker did not say %q within 90 s", words)
+		}
+	}
 }
 
 func (g *glovebox) submit(spec job.Spec) string {
@@ -288,7 +312,7 @@ func TestCancel(t *testing.T) {
 
 func TestDrainHandsBackAtNoCost(t *testing.T) {
 	t.Parallel()
-	g := start(t, func(c *worker.Config) { c.Grace = time.Second })
+	g := start(t, func(c *worker.Config) { c.Grace = 4 * time.Second })
 	quick := g.submit(job.Spec{Runtime: "bash", Source: "sleep 0.5; echo done"})
 	slow := g.submit(job.Spec{Runtime: "bash", Source: "sleep 60", Limits: job.Limits{WallMS: 100_000}})
 	g.state(quick, job.Running)

@@ -202,7 +202,6 @@ func TestRequeue(t *testing.T) {
 	}
 }
 
-
 // TestOutagesCostNothingForADay: then they cost attempts, and the job comes to its end.
 func TestOutagesCostNothingForADay(t *testing.T) {
 	t.Parallel()
@@ -389,14 +388,17 @@ func TestRedisThatHangs(t *testing.T) {
 	server.Signal(syscall.SIGSTOP)
 	t.Cleanup(func() { server.Signal(syscall.SIGCONT) })
 	for name, call := range map[string]func(context.Context) error{
-		"get":     func(ctx context.Context) error { _, err := s.Get(ctx, id); return err },
-		"create":  func(ctx context.Context) error { return s.Create(ctx, record.NewID("default"), spec(), "") },
-		"start":   func(ctx context.Context) error { _, err := s.Start(ctx, id, 1, "w1"); return err },
-		"end":     func(ctx context.Context) error { return s.End(ctx, j, record.Ending{Status: job.Failed}) },
-		"cancel":  func(ctx context.Context) error { _, err := s.Cancel(ctx, id, nil); return err },
-		"requeue": func(ctx context.Context) error { _, err := s.Requeue(ctx, id, 1, "w1", record.CostAttempt, 0); return err },
-		"beat":    func(ctx context.Context) error { return s.Beat(ctx, record.Worker{ID: "w1"}) },
-		"ping":    s.Ping,
+		"get":    func(ctx context.Context) error { _, err := s.Get(ctx, id); return err },
+		"create": func(ctx context.Context) error { return s.Create(ctx, record.NewID("default"), spec(), "") },
+		"start":  func(ctx context.Context) error { _, err := s.Start(ctx, id, 1, "w1"); return err },
+		"end":    func(ctx context.Context) error { return s.End(ctx, j, record.Ending{Status: job.Failed}) },
+		"cancel": func(ctx context.Context) error { _, err := s.Cancel(ctx, id, nil); return err },
+		"requeue": func(ctx context.Context) error {
+			_, err := s.Requeue(ctx, id, 1, "w1", record.CostAttempt, 0)
+			return err
+		},
+		"beat": func(ctx context.Context) error { return s.Beat(ctx, record.Worker{ID: "w1"}) },
+		"ping": s.Ping,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

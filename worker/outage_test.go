@@ -1,0 +1,143 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+const (
+	pauses = "worker pauses"
+	goesOn = "worker goes on"
+)
+
+// chart is a job that stores a file.
+var chart = job.Spec{Runtime: "bash", Source: "echo hello | tee file", Limits: job.Limits{WallMS: 60_000}}
+
+// endure submits a job before and one in an outage that goes on for longer than three attempts
+// could bear; both have to come to their result at the first attempt.
+func (g *glovebox) endure(outage, end func()) {
+	g.t.Helper()
+	outage()
+	met := g.submit(chart)
+	g.says(pauses)
+	waited := g.submit(chart)
+	time.Sleep(2 * time.Second)
+	for _, id := range []string{met, waited} {
+		if j := g.state(id, job.Queued); j.State != job.Queued || j.Attempts != 0 {
+			g.t.Errorf("in the outage a job is %s with %d attempts; want queued with none", j.State, j.Attempts)
+		}
+	}
+	end()
+	g.says(goesOn)
+	for _, id := range []string{met, waited} {
+		if r := g.result(id); r.Status != job.Succeeded || r.Stdout != "hello\n" || len(r.Artifacts) != 1 || r.Attempt != 1 {
+			g.t.Errorf("after the outage: got %s at attempt %d, %+v", r.Status, r.Attempt, r.Error)
+		}
+	}
+}
+
+func TestStoreIsAway(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil)
+	g.endure(g.s3.Kill, g.s3.Restart)
+}
+
+func TestPodmanIsAway(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil)
+	g.endure(g.podman.Kill, g.podman.Restart)
+}
+
+// TestPodmanDiesUnderAJob: a sandbox that goes with its service costs its job nothing.
+func TestPodmanDiesUnderAJob(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil)
+	id := g.submit(job.Spec{Runtime: "bash", Source: "sleep 30; echo hello > file", Limits: job.Limits{WallMS: 60_000}})
+	g.state(id, job.Running)
+	g.podman.Kill() // its sandbox goes with its stream
+	g.says(pauses)
+	g.podman.Restart()
+	g.says(goesOn)
+	if j := g.state(id, job.Running); j.Attempts != 1 || j.Epoch != 2 {
+		t.Errorf("got %d attempts in epoch %d, want the first again", j.Attempts, j.Epoch)
+	}
+	if _, err := g.records.Cancel(t.Context(), id, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// claiming says of a job's run what an outage would say.
+type claiming struct{ worker.Sandboxes }
+
+func (c claiming) Run(ctx context.Context, p sandbox.Program, s sandbox.Sink) (sandbox.Outcome, error) {
+	if p.JobID == worker.TrialID {
+		return c.Sandboxes.Run(ctx, p, s)
+	}
+	return sandbox.Outcome{}, fmt.Errorf("%w: podman did not start the sandbox in time", sandbox.ErrUnavailable)
+}
+
+// costsAnAttempt waits until the job has failed on the worker once, and proves that
+// nothing of it looked like an outage.
+func (g *glovebox) costsAnAttempt(id string) {
+	g.t.Helper()
+	g.says("job handed back")
+	if j := g.state(id, job.Queued); j.Attempts != 1 || j.Epoch != 2 || !j.OutageSince.IsZero() {
+		g.t.Errorf("got %d attempts in epoch %d, outage since %s; want one attempt spent and no outage", j.Attempts, j.Epoch, j.OutageSince)
+	}
+	if strings.Contains(g.log.String(), pauses) {
+		g.t.Error("a job made its worker pause")
+	}
+	if _, err := g.records.Cancel(g.t.Context(), id, nil); err != nil {
+		g.t.Error(err)
+	}
+}
+
+func TestWhatLooksLikeAnOutageCostsAnAttempt(t *testing.T) {
+	t.Parallel()
+	g := start(t, func(c *worker.Config) { c.Sandboxes = claiming{c.Sandboxes} })
+	g.costsAnAttempt(g.submit(chart))
+}
+
+// TestCrashedSandboxCostsAnAttempt: to the worker, a job that crashes its gVisor and one
+// whose sandbox is killed are the same: the stream ends.
+func TestCrashedSandboxCostsAnAttempt(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil)
+	id := g.submit(job.Spec{Runtime: "bash", Source: "sleep 60", Limits: job.Limits{WallMS: 100_000}})
+	g.state(id, job.Running)
+	var container string
+	for deadline := time.Now().Add(time.Minute); container == ""; time.Sleep(100 * time.Millisecond) {
+		var err error
+		if container, err = podman(t, "ps", "-q", "--filter", "label=run.glovebox.job="+id); err != nil || time.Now().After(deadline) {
+			t.Fatalf("its sandbox does not run: %v", err)
+		}
+	}
+	if _, err := podman(t, "kill", container); err != nil {
+		t.Fatal(err)
+	}
+	g.costsAnAttempt(id)
+}
+
+// podman runs a podman command as the service does.
+func podman(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "podman", args...)
+	cmd.Env = append(os.Environ(), gbtest.PodmanEnv()...)
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = fmt.Errorf("%w: %s", err, exit.Stderr)
+	}
+	return strings.TrimSpace(string(out)), err
+}

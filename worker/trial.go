@@ -1,0 +1,98 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+const (
+	// pingTimeout is how long Podman and S3 may each take to say that they are there.
+	pingTimeout = 10 * time.Second
+	// trialTimeout bounds a whole trial, in which a sandbox has a minute to start.
+	trialTimeout = 90 * time.Second
+	// trialSpoolBytes is what has to fit into the spool.
+	trialSpoolBytes = 1 << 20
+)
+
+// TrialID is the job id of the program that a trial runs.
+const TrialID = "trial"
+
+// ping asks whether what jobs need is there.
+func (w *Worker) ping(ctx context.Context) error {
+	for _, ask := range []func(context.Context) error{w.Sandboxes.Ping, w.Objects.Ping} {
+		bounded, cancel := context.WithTimeout(ctx, pingTimeout)
+		err := ask(bounded)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// trial does what a job needs: it runs a program in a sandbox, stores an object and
+// spools output. It fails when this worker can run no job. Nothing of a job takes part
+// in it, so no job can make it fail: docs/adr/0004-outages.md.
+func (w *Worker) trial(ctx context.Context) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
+	defer cancel()
+	if err := w.ping(ctx); err != nil {
+		return err
+	}
+	if err := w.trialRun(ctx); err != nil {
+		return fmt.Errorf("run a sandbox: %w", err)
+	}
+	storing, stop := context.WithTimeout(ctx, pingTimeout)
+	defer stop()
+	if err := w.Objects.TryWrite(storing); err != nil {
+		return err
+	}
+	return w.trialSpool()
+}
+
+// trialRun runs a program of ours in the first image that is there. What becomes of it
+// does not matter: it ran.
+func (w *Worker) trialRun(ctx context.Context) error {
+	err := errors.New("there is no runtime")
+	for _, r := range w.Runtimes.List() {
+		_, err = w.Sandboxes.Run(ctx, sandbox.Program{
+			JobID: TrialID, Epoch: 1, Image: r.Image(), Command: []string{"true"}, Limits: job.Limits{WallMS: 10_000}.Filled(job.Limits{}),
+		}, nowhere{})
+		if !errors.Is(err, sandbox.ErrNoImage) {
+			return err
+		}
+	}
+	return err
+}
+
+// nowhere is a sink that keeps nothing.
+type nowhere struct{}
+
+func (nowhere) Stdout([]byte) error                                      { return nil }
+func (nowhere) Stderr([]byte) error                                      { return nil }
+func (nowhere) Artifact(context.Context, string, int64, io.Reader) error { return nil }
+
+// trialSpool writes what the longer output of a job would.
+func (w *Worker) trialSpool() error {
+	f, err := unnamedFile(w.SpoolDir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Write(make([]byte, trialSpoolBytes)); err != nil {
+		return fmt.Errorf("spool output in %s: %w", w.SpoolDir, err)
+	}
+	return nil
+}
