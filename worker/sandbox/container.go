@@ -26,7 +26,11 @@ const (
 	labelEpoch    = "run.glovebox.epoch"
 )
 
-const agentInside = "/glovebox-agent"
+const (
+	agentInside = "/glovebox-agent"
+	// namePrefix is that of every container's name.
+	namePrefix = "glovebox-"
+)
 
 // CostMB is what a sandbox may use beside its job, MiB: gVisor, the agent, and what the
 // host's kernel keeps for them. Measured were 17 to 28 for Python and its charts, 39 for 64
@@ -36,7 +40,7 @@ func CostMB(l job.Limits) int64 { return 48 + l.Processes/4 }
 
 // create makes the container and returns its name, which is in use until remove, and its id.
 func (p *Podman) create(ctx context.Context, program Program, imageID string, backstop time.Duration) (name, id string, err error) {
-	name = "glovebox-" + rand.Text()
+	name = namePrefix + rand.Text()
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()

@@ -70,7 +70,9 @@ type Podman struct {
 	config     Config
 	conn       context.Context //nolint:containedctx // the bindings keep their connection in one
 	http       *bindings.Connection
-	ociRuntime string
+	ociRuntime string // its name and version
+	ociPath    string
+	graphRoot  string // of the service's store
 	// leaves is where sandboxes have their cgroups; "" until SelfTest has proven it.
 	leaves    string
 	images    imageCache
@@ -79,6 +81,9 @@ type Podman struct {
 	mu      sync.Mutex
 	running map[string]bool // names of containers in use here
 	closed  bool
+	// Reap's own: since when Podman knows nothing of a container, and how long that may be.
+	forgotten map[conmon]time.Time
+	strayAge  time.Duration
 	// background is what a Run leaves behind and does not wait for: removals above all.
 	background sync.WaitGroup
 }
@@ -109,7 +114,7 @@ func Open(ctx context.Context, config Config) (*Podman, error) {
 	}
 	p := &Podman{
 		config: config, conn: context.WithoutCancel(conn), http: client,
-		running: map[string]bool{},
+		running: map[string]bool{}, strayAge: strayAge,
 	}
 	if err := p.checkService(ctx); err != nil {
 		client.Client.CloseIdleConnections()
@@ -140,6 +145,10 @@ func (p *Podman) checkService(ctx context.Context) error {
 	}
 	if !info.Host.Security.Rootless {
 		return fmt.Errorf("%w: podman runs as root; it has to be rootless", ErrUnavailable)
+	}
+	p.ociPath = oci.Path
+	if info.Store != nil {
+		p.graphRoot = info.Store.GraphRoot
 	}
 	p.ociRuntime = firstLine(oci.Version)
 	if p.ociRuntime == "" {

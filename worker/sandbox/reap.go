@@ -14,8 +14,9 @@ import (
 
 // Reap removes the containers of this instance that nobody uses any more: those of
 // workers that are not alive, and those of this worker that no Run here is using (an
-// earlier process of the same name left them). It returns how many it removed, and
-// goes on after an error.
+// earlier process of the same name left them). Beside them it kills sandboxes that
+// Podman itself has forgotten. It returns how many it removed, and goes on after an
+// error. Only one Reap may be under way.
 func (p *Podman) Reap(ctx context.Context, alive func(worker string) bool) (int, error) {
 	options := new(containers.ListOptions).WithAll(true).WithFilters(map[string][]string{
 		"label": {labelInstance + "=" + p.config.Instance},
@@ -56,7 +57,8 @@ func (p *Podman) Reap(ctx context.Context, alive func(worker string) bool) (int,
 		removed += n
 		errs = append(errs, err)
 	}
-	return removed, errors.Join(errs...)
+	n, err := p.reapStrays(ctx)
+	return removed + n, errors.Join(append(errs, err)...)
 }
 
 // leafAge is how old a cgroup is that no container is about to be made for.

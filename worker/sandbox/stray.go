@@ -1,0 +1,184 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/containers/podman/v5/pkg/bindings/containers"
+	"golang.org/x/sys/unix"
+)
+
+// strayAge is for how long Podman has to know nothing of a sandbox before it is killed.
+const strayAge = 2 * time.Minute
+
+// conmon is the process that Podman starts for a container, and that outlives it.
+type conmon struct {
+	pid       int
+	container string
+}
+
+// reapStrays kills sandboxes that Podman has forgotten: a service that is killed as it
+// makes one can leave it with nobody who knows its name. They are found by their conmon,
+// so only where the worker is Podman's user; elsewhere their cgroup tells, or nothing.
+func (p *Podman) reapStrays(ctx context.Context) (int, error) {
+	found, err := p.conmons()
+	if err != nil || len(found) == 0 {
+		return 0, err
+	}
+	// After the processes, so that what is made meanwhile is not among them. Every
+	// container counts, whoever's it is.
+	list, err := containers.List(p.with(ctx), new(containers.ListOptions).WithAll(true).WithExternal(true))
+	if err != nil {
+		return 0, fmt.Errorf("list containers: %w", err)
+	}
+	known := map[string]bool{}
+	for _, c := range list {
+		known[c.ID] = true
+	}
+	forgotten := map[conmon]time.Time{}
+	killed := 0
+	var errs []error
+	for _, c := range found {
+		if known[c.container] {
+			continue
+		}
+		since, seen := p.forgotten[c]
+		if !seen {
+			since = time.Now()
+		}
+		forgotten[c] = since
+		if time.Since(since) < p.strayAge {
+			continue
+		}
+		if err := p.killStray(ctx, c); err != nil {
+			errs = append(errs, fmt.Errorf("kill forgotten sandbox %s: %w", c.container, err))
+			continue
+		}
+		killed++
+		p.config.Log.Warn("killed a sandbox that podman had forgotten", "container", c.container)
+	}
+	p.forgotten = forgotten
+	return killed, errors.Join(errs...)
+}
+
+// conmons lists this user's processes of conmon whose container is Glovebox's, runs on
+// our OCI runtime and lies in the store of our service.
+func (p *Podman) conmons() ([]conmon, error) {
+	var found []conmon
+	err := eachProcess(func(pid int, argv []string) {
+		if c, ok := p.asConmon(pid, argv); ok {
+			found = append(found, c)
+		}
+	})
+	return found, err
+}
+
+var containerID = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// asConmon reads conmon's arguments.
+func (p *Podman) asConmon(pid int, argv []string) (conmon, bool) {
+	if filepath.Base(argv[0]) != "conmon" {
+		return conmon{}, false
+	}
+	flags := map[string]string{} // the first of each: what follows are the arguments of its exit command
+	for i := 1; i+1 < len(argv); i++ {
+		if _, again := flags[argv[i]]; !again {
+			flags[argv[i]] = argv[i+1]
+		}
+	}
+	id := flags["-c"]
+	ours := containerID.MatchString(id) && strings.HasPrefix(flags["-n"], namePrefix) && flags["-r"] == p.ociPath &&
+		flags["-b"] == filepath.Join(p.graphRoot, "overlay-containers", id, "userdata")
+	return conmon{pid, id}, ours
+}
+
+// killStray deletes the sandbox as Podman would, then ends what is left of it.
+func (p *Podman) killStray(ctx context.Context, c conmon) error {
+	// runsc finds its state by the environment that conmon has of the service.
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", c.pid))
+	if err != nil {
+		return fmt.Errorf("read conmon's environment: %w", err)
+	}
+	remove := exec.CommandContext(ctx, p.ociPath, "delete", "--force", c.container)
+	remove.Env = strings.Split(strings.TrimRight(string(env), "\x00"), "\x00")
+	out, err := remove.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("delete sandbox: %w: %.500s", err, out)
+	}
+	if scanErr := eachProcess(func(pid int, argv []string) {
+		if p.partOf(c, pid, argv) {
+			err = errors.Join(err, p.killSurely(c, pid))
+		}
+	}); scanErr != nil {
+		return errors.Join(err, scanErr)
+	}
+	return errors.Join(err, p.removeOnce(ctx, c.container))
+}
+
+// partOf reports whether a process is the sandbox's, its gofer or its conmon.
+func (p *Podman) partOf(c conmon, pid int, argv []string) bool {
+	if found, ok := p.asConmon(pid, argv); ok {
+		return found == c
+	}
+	name := argv[0]
+	return (name == "runsc-sandbox" || name == "runsc-gofer") && slices.Contains(argv, c.container)
+}
+
+// killSurely kills a process of the sandbox and no other that has got its id since.
+func (p *Podman) killSurely(c conmon, pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open process %d: %w", pid, err)
+	}
+	defer unix.Close(fd)
+	if argv := arguments(pid); len(argv) == 0 || !p.partOf(c, pid, argv) {
+		return nil
+	}
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("kill process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// eachProcess calls visit for each process of this user that has arguments.
+func eachProcess(visit func(pid int, argv []string)) error {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return fmt.Errorf("list processes: %w", err)
+	}
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		var stat unix.Stat_t
+		if unix.Stat("/proc/"+entry.Name(), &stat) != nil || int(stat.Uid) != os.Getuid() {
+			continue // it has ended, or is somebody else's
+		}
+		if argv := arguments(pid); len(argv) > 0 {
+			visit(pid, argv)
+		}
+	}
+	return nil
+}
+
+func arguments(pid int) []string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil || len(b) == 0 {
+		return nil // it has ended
+	}
+	return strings.Split(string(bytes.TrimRight(b, "\x00")), "\x00")
+}
