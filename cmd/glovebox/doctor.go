@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/user"
 
 	"github.com/spf13/cobra"
@@ -69,6 +70,9 @@ func (a *app) doctorConfig() (doctor.Config, error) {
 	c := doctor.Config{
 		ToolsDir: dev.ToolsDir, Podman: podmanCommand(settings), PodmanUser: self.Username, Images: map[string]string{},
 		URL: settings.URL, Token: settings.Token,
+	}
+	if _, err := os.Stat("/etc/systemd/system/glovebox-podman.service"); err == nil {
+		c.WorkerHost = true
 	}
 	if self.Uid == "0" {
 		if c.PodmanUser = settings.PodmanUser; c.PodmanUser == "" {

@@ -39,6 +39,9 @@ type Config struct {
 	Podman []string
 	// PodmanUser is the name of the user who runs it.
 	PodmanUser string
+	// WorkerHost says that infra/worker-host.sh made the machine: what only dev needs is
+	// not missing there.
+	WorkerHost bool
 	// Images are the images that this build of Glovebox runs jobs in, by runtime.
 	Images map[string]string
 	// Redis, if it has a URL, and S3, if it has a bucket, are what production uses.

@@ -130,7 +130,11 @@ func (r *report) tools(ctx context.Context) {
 	default:
 		r.ok("runsc", version)
 	}
-	for _, name := range []string{"glovebox-runtime", "versitygw", "podman/containers.conf", "podman/storage.conf"} {
+	names := []string{"glovebox-runtime", "podman/containers.conf", "podman/storage.conf"}
+	if !r.WorkerHost {
+		names = append(names, "versitygw")
+	}
+	for _, name := range names {
 		if _, err := os.Stat(filepath.Join(r.ToolsDir, name)); err != nil {
 			r.problem("tools", err.Error(), setup)
 		}

@@ -23,11 +23,10 @@ const (
 // podmanInfo is what we read of podman info.
 type podmanInfo struct {
 	Host struct {
-		CgroupVersion     string
-		CgroupControllers []string
-		LogDriver         string
-		OCIRuntime        struct{ Name, Path string }
-		Security          struct{ Rootless bool }
+		CgroupVersion string
+		LogDriver     string
+		OCIRuntime    struct{ Name, Path string }
+		Security      struct{ Rootless bool }
 	}
 	Store struct {
 		GraphDriverName string
@@ -68,7 +67,7 @@ func (r *report) podman(ctx context.Context) bool {
 		r.problem("OCI runtime", fmt.Sprintf("%q: jobs would not run in gVisor, so none will run", name), setup)
 	}
 	r.storage(info)
-	r.cgroups(info)
+	r.cgroups(info.Host.CgroupVersion, r.services())
 	return true
 }
 
@@ -83,27 +82,6 @@ func (r *report) storage(info podmanInfo) {
 	}
 	if info.Host.LogDriver != "none" {
 		r.problem("log driver", info.Host.LogDriver+": what jobs print would fill the disk", setup)
-	}
-}
-
-// cgroups looks for what hard limits will need. In this version the worker watches each
-// sandbox itself whatever there is, and says "soft" in its results.
-func (r *report) cgroups(info podmanInfo) {
-	var missing []string
-	for _, c := range []string{"cpu", "memory", "pids"} {
-		if !slices.Contains(info.Host.CgroupControllers, c) {
-			missing = append(missing, c)
-		}
-	}
-	switch {
-	case info.Host.CgroupVersion != "v2":
-		r.warning("cgroups", info.Host.CgroupVersion+": limits are soft, the worker watches each sandbox itself",
-			"boot with systemd.unified_cgroup_hierarchy=1")
-	case len(missing) > 0:
-		r.warning("cgroups", "v2, but "+r.PodmanUser+" is not delegated "+strings.Join(missing, ", ")+": limits are soft, the worker watches each sandbox itself",
-			"Delegate=yes in the worker's systemd unit")
-	default:
-		r.ok("cgroups", "v2, delegated; in this version limits are soft all the same, the worker watches each sandbox itself")
 	}
 }
 

@@ -34,6 +34,11 @@ func RedisIsSafe(version string) bool {
 var redisVersion = regexp.MustCompile(`v=([0-9.]+)`)
 
 func (r *report) redis(ctx context.Context) {
+	if r.Redis.URL == "" && r.WorkerHost {
+		r.warning("redis", "GLOVEBOX_REDIS_URL is not set, so neither Redis nor S3 was looked at",
+			"(set -a; . /etc/glovebox/worker.env; glovebox doctor)")
+		return
+	}
 	if r.Redis.URL == "" {
 		out, err := exec.CommandContext(ctx, "redis-server", "--version").Output()
 		if err != nil {
