@@ -4,29 +4,36 @@
 #
 #   infra/setup.sh             everything
 #   infra/setup.sh --no-images everything but the runtime images
+#   infra/setup.sh --from DIR  what sandboxes need, from a directory that worker-host.sh
+#                              --pack filled: nothing is built, only packages are fetched
 #
 # For Debian 12 and 13 and Ubuntu 24.04, as root, or as a user with sudo. What it
 # installs outside the distribution's packages lies in /usr/local/lib/glovebox; when
 # run as root it also adds the user glovebox (GLOVEBOX_PODMAN_USER).
 set -eu -o pipefail
+readonly caller_dir=$PWD
 cd "$(dirname "$(readlink -f "$0")")/.."
 . infra/podman-user.sh
 
 readonly runsc_version=v0.0.0-20260905035102-160fafc42237
 readonly versitygw_version=v1.8.0
 readonly go_version=1.26.8 # for machines whose own go is older than go.mod asks for
-readonly packages="podman uidmap crun conmon fuse-overlayfs slirp4netns mmdebstrap redis-server
-    ca-certificates debian-archive-keyring git make gcc libc6-dev"
+# What sandboxes need, and what building and trying Glovebox needs beside it.
+packages="podman uidmap crun conmon fuse-overlayfs slirp4netns ca-certificates"
+readonly build_packages="mmdebstrap redis-server debian-archive-keyring git make gcc libc6-dev"
 
 images=yes
-case ${1:-} in
-"") ;;
---no-images) images= ;;
+from=
+case ${1:-}:$# in
+:0) ;;
+--no-images:1) images= ;;
+--from:2) from=$(cd "$caller_dir" && readlink -f "$2") ;;
 *)
-    sed -n '2,/^set/s/^# \?//p' "$0"
+    sed -n '2,/^set/{/^set/d;s/^# \?//p}' "$0" >&2
     exit 2
     ;;
 esac
+[ -n "$from" ] || packages="$packages $build_packages"
 
 # ---- saying what happens ------------------------------------------------------
 
@@ -81,7 +88,7 @@ setup_packages() {
         dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
     done
     # Any go will do, to fetch the right one with.
-    command -v go >/dev/null || missing+=(golang-go)
+    [ -n "$from" ] || command -v go >/dev/null || missing+=(golang-go)
     if [ ${#missing[@]} = 0 ]; then
         say packages "all installed"
         return
@@ -168,6 +175,17 @@ setup_module() {
     echo "$version" | as_root tee "$marker" >/dev/null
 }
 
+# install_packed NAME installs a program that was built elsewhere.
+install_packed() {
+    [ -x "$from/lib/$1" ] || fail "$1 is not in $from/lib: make the directory with infra/worker-host.sh --pack"
+    if cmp -s "$from/lib/$1" "$GLOVEBOX_LIB/$1"; then
+        say "$1" "as in $from"
+        return
+    fi
+    install_root "$from/lib/$1" "$GLOVEBOX_LIB/$1"
+    say "$1" "installed from $from"
+}
+
 # setup_command NAME installs a command of this tree that sandboxes need. Go's build
 # cache knows best whether it changed.
 setup_command() {
@@ -179,6 +197,16 @@ setup_command() {
     fi
     install_root "$work/$1" "$GLOVEBOX_LIB/$1"
     say "$1" "installed from this tree"
+}
+
+# setup_programs builds what isn't in packages.
+setup_programs() {
+    setup_go
+    setup_module runsc $runsc_version gvisor.dev/gvisor/runsc \
+        -ldflags "-X gvisor.dev/gvisor/runsc/version.version=$runsc_version"
+    setup_module versitygw $versitygw_version github.com/versity/versitygw/cmd/versitygw
+    setup_command glovebox-runtime
+    setup_command glovebox-agent
 }
 
 setup_user() {
@@ -230,7 +258,7 @@ setup_podman() {
             as_root install -m 644 "$file" "$GLOVEBOX_LIB/podman/"
     done
     # With them a Glovebox without its source tree can still run Podman as it should.
-    for file in podman.sh podman-user.sh; do
+    for file in podman.sh podman-user.sh podman-service.sh; do
         cmp -s "infra/$file" "$GLOVEBOX_LIB/$file" || install_root "infra/$file" "$GLOVEBOX_LIB/$file"
     done
     local got want="glovebox-runtime overlay true"
@@ -244,8 +272,26 @@ setup_podman() {
 
 setup_images() {
     [ -n "$images" ] || return 0
+    if [ -n "$from" ]; then
+        load_images
+        return
+    fi
     CGO_ENABLED=0 go build -trimpath -o bin/glovebox ./cmd/glovebox
     bin/glovebox runtimes build
+}
+
+# load_images loads what is not there yet: the files are named by the images' ids.
+load_images() {
+    local archive id
+    for archive in "$from"/images/*.tar; do
+        [ -e "$archive" ] || fail "no image is in $from/images: make the directory with infra/worker-host.sh --pack"
+        id=$(basename "$archive" .tar)
+        if infra/podman.sh image exists "${id##*-}"; then
+            say image "${id%-*}"
+        else
+            quietly image "loaded ${id%-*}" infra/podman.sh load <"$archive"
+        fi
+    done
 }
 
 # ---- main ---------------------------------------------------------------------
@@ -261,12 +307,11 @@ PATH=$GLOVEBOX_LIB/go/bin:$PATH
 start=$(now)
 setup_packages
 as_root install -d -m 755 $GLOVEBOX_LIB
-setup_go
-setup_module runsc $runsc_version gvisor.dev/gvisor/runsc \
-    -ldflags "-X gvisor.dev/gvisor/runsc/version.version=$runsc_version"
-setup_module versitygw $versitygw_version github.com/versity/versitygw/cmd/versitygw
-setup_command glovebox-runtime
-setup_command glovebox-agent
+if [ -n "$from" ]; then
+    for command in runsc glovebox-runtime glovebox-agent; do install_packed $command; done
+else
+    setup_programs
+fi
 setup_user
 setup_podman
 setup_images

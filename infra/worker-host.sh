@@ -1,0 +1,207 @@
+#!/bin/bash
+# Makes this machine a worker host: sandboxes as the user glovebox, the worker as the
+# user glovebox-worker, which alone has secrets, both as systemd units. Idempotent; run
+# again it updates, and restarts what changed.
+#
+#   infra/worker-host.sh                         install, building what is needed
+#   infra/worker-host.sh --from DIR              install what --pack put into DIR
+#   infra/worker-host.sh --pack DIR [RUNTIME…]   build it into DIR, with these images or all
+#   infra/worker-host.sh … --api                 the api, too (it belongs on another host)
+#
+# For Debian 12 and 13 and Ubuntu 24.04, as root. Build once, install on many:
+#
+#   infra/worker-host.sh --pack pack && rsync -a pack/ host:glovebox/
+#   ssh host glovebox/infra/worker-host.sh --from glovebox
+#
+# What to fill in afterwards is in /etc/glovebox/worker.env.
+set -eu -o pipefail
+readonly caller_dir=$PWD
+cd "$(dirname "$(readlink -f "$0")")/.."
+. infra/podman-user.sh
+
+say() { printf '  %-9s %s\n' "$1" "$2"; }
+fail() {
+    printf '  %-9s %s\n' problem "$1" >&2
+    exit 1
+}
+usage() { sed -n '2,/^set/{/^set/d;s/^# \?//p}' "$0"; }
+
+# ---- pack ---------------------------------------------------------------------
+
+# pack DIR [RUNTIME…] collects from this machine, which setup.sh has prepared, what worker
+# hosts need.
+pack() {
+    local dir=$1 runtime image id
+    shift
+    [ -x "$GLOVEBOX_LIB/runsc" ] || fail "runsc is missing: run infra/setup.sh first"
+    make build
+    mkdir -p "$dir/bin" "$dir/lib" "$dir/images"
+    install -m 755 bin/glovebox bin/glovebox-worker "$dir/bin/"
+    install -m 755 "$GLOVEBOX_LIB/runsc" bin/glovebox-runtime bin/glovebox-agent "$dir/lib/"
+    rm -rf "$dir/infra"
+    cp -r infra "$dir/infra"
+    # The name of a file is the runtime's and its image's id, by which a host knows what it has.
+    while read -r runtime image; do
+        [ $# = 0 ] || [[ " $* " == *" $runtime "* ]] || continue
+        id=$(infra/podman.sh image inspect --format '{{.Id}}' "$image") || fail "the image of $runtime is missing: make runtimes"
+        [ ! -e "$dir/images/$runtime-$id.tar" ] || continue
+        rm -f "$dir/images/$runtime"-*.tar
+        infra/podman.sh save --quiet --format oci-archive "$image" >"$dir/images/new"
+        mv "$dir/images/new" "$dir/images/$runtime-$id.tar"
+        say packed "$image"
+    done < <(bin/glovebox runtimes list --images | awk 'NR > 1 { print $1, $NF }')
+    say packed "$(du -sh "$dir" | cut -f1) in $dir"
+}
+
+# ---- install ------------------------------------------------------------------
+
+# put FILE DESTINATION MODE installs a file, and says so where it changed.
+put() {
+    cmp -s "$1" "$2" && return
+    install -m "$3" "$1" "$2.new"
+    mv -f "$2.new" "$2"
+    say installed "$2"
+    changed=yes
+}
+
+# put_settings NAME TEXT makes /etc/glovebox/NAME, unless it is there.
+put_settings() {
+    local file=/etc/glovebox/$1
+    if [ ! -e "$file" ]; then
+        (umask 077 && printf '%s\n' "$2" >"$file.new" && mv "$file.new" "$file")
+        say installed "$file"
+    fi
+    chown root:root "$file"
+    chmod 600 "$file"
+}
+
+readonly settings_shared='# Settings and secrets: systemd reads this file as root, so it stays mode 0600, owned by
+# root. What is empty is unset. Restart the unit after a change.
+GLOVEBOX_REDIS_URL=
+GLOVEBOX_S3_ENDPOINT=
+GLOVEBOX_S3_REGION=
+GLOVEBOX_S3_BUCKET=
+GLOVEBOX_S3_ACCESS_KEY=
+GLOVEBOX_S3_SECRET_KEY='
+
+readonly settings_worker="# glovebox-worker --help explains each.
+$settings_shared
+# openssl rand -base64 32; without one, results are not attested.
+GLOVEBOX_SIGNING_KEY=
+# false lets jobs run without hard limits, on a host that has no cgroup v2.
+GLOVEBOX_REQUIRE_CGROUPS=true"
+
+readonly settings_api="# glovebox api --help explains each.
+$settings_shared
+GLOVEBOX_API_ADDR=127.0.0.1:8437
+GLOVEBOX_PUBLIC_URL=
+GLOVEBOX_TOKEN=
+GLOVEBOX_WEBHOOK_SECRET=
+GLOVEBOX_CAPABILITY_KEY="
+
+# install_units NAME… puts the units in place and has them start with the machine.
+install_units() {
+    local unit
+    for unit; do put "infra/systemd/$unit" "/etc/systemd/system/$unit" 644; done
+    systemctl daemon-reload
+    systemctl --quiet enable "$@"
+}
+
+# begin UNIT FILE starts the unit, or restarts it where something changed, once its
+# settings are filled in.
+begin() {
+    if ! grep -q '^GLOVEBOX_REDIS_URL=.' "$2"; then
+        say "to do" "fill in $2, then: systemctl restart $1"
+    elif [ -n "$changed" ]; then
+        systemctl restart "$1"
+        say restarted "$1"
+    else
+        systemctl start "$1"
+        say running "$1"
+    fi
+}
+
+# podman_parts stands for the files that a running Podman service has read.
+podman_parts() { find "$GLOVEBOX_LIB" -name '*.sh' -o -name '*.conf' | sort | xargs -r cat | sha256sum; }
+
+install_host() {
+    local programs=bin before
+    install -d -m 755 "$GLOVEBOX_LIB"
+    before=$(podman_parts)
+    # First of all: it tells podman.sh, which setup.sh uses, where this Podman lives.
+    put infra/systemd/glovebox-podman.service /etc/systemd/system/glovebox-podman.service 644
+    if [ -n "$from" ]; then
+        infra/setup.sh --from "$from"
+        programs=$from/bin
+    else
+        infra/setup.sh
+        make build
+    fi
+    [ "$before" = "$(podman_parts)" ] || changed=yes
+    find_podman_user
+    local run_root
+    run_root=$(infra/podman.sh info --format '{{.Store.RunRoot}}')
+    case $run_root in
+    /run/glovebox-podman/*) ;;
+    *) fail "the images of user $podman_user were stored for $run_root, which only exists on machines for development:
+            remove them (rm -rf $podman_home/.local/share/glovebox) and run this again" ;;
+    esac
+
+    if ! id glovebox-worker >/dev/null 2>&1; then
+        useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin glovebox-worker
+        say user "added glovebox-worker, which will run the worker"
+    fi
+    local file
+    for file in glovebox glovebox-worker; do put "$programs/$file" "/usr/local/bin/$file" 755; done
+    # What breaks out of a sandbox must not get out of its unit by asking cron.
+    for file in /etc/cron.deny /etc/at.deny; do
+        # Without at.deny, nobody but root may use at.
+        [ "$file" = /etc/cron.deny ] || [ -e "$file" ] || continue
+        grep -qsx "$podman_user" "$file" || echo "$podman_user" >>"$file"
+    done
+
+    install -d -m 755 /etc/glovebox
+    put_settings worker.env "$settings_worker"
+    install_units glovebox-podman.socket glovebox-podman.service glovebox-worker.service
+    # Nothing of its user runs outside of the unit: not even what podman.sh, used by
+    # setup.sh, leaves behind to hold its namespace.
+    systemctl --quiet is-active glovebox-podman.service || infra/podman.sh system migrate
+    [ -z "$changed" ] || systemctl try-restart glovebox-podman.service
+    systemctl start glovebox-podman.socket
+    begin glovebox-worker.service /etc/glovebox/worker.env
+    if [ -n "$api" ]; then
+        put_settings api.env "$settings_api"
+        install_units glovebox-api.service
+        begin glovebox-api.service /etc/glovebox/api.env
+    fi
+    say ready "journalctl -u glovebox-worker says whether limits are hard; glovebox doctor looks at the rest"
+}
+
+# ---- main ---------------------------------------------------------------------
+
+from= api= changed= pack_dir= runtimes=()
+while [ $# -gt 0 ]; do
+    case $1 in
+    --from | --pack)
+        [ $# -gt 1 ] || { usage >&2; exit 2; }
+        [ "$1" = --from ] && from=$(cd "$caller_dir" && readlink -f "$2") || pack_dir=$(cd "$caller_dir" && readlink -m "$2")
+        shift
+        ;;
+    --api) api=yes ;;
+    --help | -h) usage; exit 0 ;;
+    -*) usage >&2; exit 2 ;;
+    *) runtimes+=("$1") ;;
+    esac
+    shift
+done
+[ -n "$pack_dir" ] || [ ${#runtimes[@]} = 0 ] || { usage >&2; exit 2; }
+[ "$(id -u)" = 0 ] || fail "run this as root"
+umask 022
+if [ -n "$pack_dir" ]; then
+    pack "$pack_dir" "${runtimes[@]}"
+    exit
+fi
+[ -d /run/systemd/system ] || fail "this machine doesn't run systemd"
+[ -z "$from" ] || [ -d "$from/lib" ] || fail "$from was not made by infra/worker-host.sh --pack"
+export GLOVEBOX_PODMAN_USER=glovebox # whom the units name
+install_host
