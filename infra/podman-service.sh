@@ -47,6 +47,8 @@ delegate() {
     mkdir -p "$unit/glovebox-sandboxes" || return 1
     echo "+cpu +memory +pids" >"$unit/cgroup.subtree_control" || return 1
     echo "+cpu +memory +pids" >"$unit/glovebox-sandboxes/cgroup.subtree_control" || return 1
+    # The worker, in this group, removes the leaf of a sandbox that Podman has forgotten.
+    chmod g+w "$unit/glovebox-sandboxes" || return 1
 }
 
 find_podman_user
