@@ -1,12 +1,16 @@
 // Package artifactstest puts a bad network between a test and an S3 server: slow,
-// refusing, or breaking off in the middle of a body.
+// refusing, answering for a server that is overloaded, or breaking off in the middle of
+// a body.
 package artifactstest
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -27,6 +31,7 @@ type Proxy struct {
 	listener net.Listener
 	limiter  *rate.Limiter
 	refuse   atomic.Bool
+	overload atomic.Bool
 	// A connection that sent resetAfter bytes is reset, while resets is above 0.
 	resetAfter, resets atomic.Int64
 	passed             atomic.Int64
@@ -83,6 +88,13 @@ func (p *Proxy) Refuse(refuse bool) {
 	}
 }
 
+// Overload makes every request be answered with 503 SlowDown, as S3 does to who asks too
+// much. Connections there are end.
+func (p *Proxy) Overload(overload bool) {
+	p.overload.Store(overload)
+	p.Cut()
+}
+
 // Reset makes the next times connections be reset (RST) when each has sent more than
 // after bytes towards the target.
 func (p *Proxy) Reset(after int64, times int) {
@@ -120,6 +132,12 @@ func (p *Proxy) serve(ctx context.Context, client net.Conn) {
 		reset(client)
 		return
 	}
+	if p.overload.Load() {
+		p.track(client)
+		slowDown(client)
+		p.untrack(client)
+		return
+	}
 	var dialer net.Dialer
 	server, err := dialer.DialContext(ctx, "tcp", p.target)
 	if err != nil {
@@ -134,6 +152,27 @@ func (p *Proxy) serve(ctx context.Context, client net.Conn) {
 	both.Go(func() { p.copy(ctx, client, server, false) })
 	both.Wait()
 	p.untrack(client, server)
+}
+
+// slowDown answers every request of a connection.
+func slowDown(c net.Conn) {
+	const body = "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+	for r := bufio.NewReader(c); ; {
+		request, err := http.ReadRequest(r)
+		if err != nil {
+			return
+		}
+		if _, err := io.Copy(io.Discard, request.Body); err != nil {
+			return
+		}
+		answer := fmt.Sprintf("HTTP/1.1 503 Slow Down\r\nContent-Type: application/xml\r\nContent-Length: %d\r\n\r\n", len(body))
+		if request.Method != http.MethodHead {
+			answer += body
+		}
+		if _, err := io.WriteString(c, answer); err != nil {
+			return
+		}
+	}
 }
 
 // copy passes bytes until one side ends; up is the direction to the target.
