@@ -7,12 +7,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/agentwire"
 	"github.com/glovebox-run/glovebox/internal/record"
 )
 
 const (
 	publishInterval = time.Minute
 	reapInterval    = 10 * time.Second
+	// maxReason is how much of why it is paused a worker says with its beat.
+	maxReason = 300
 	// roleTimeout ends what waits for a Podman that hangs.
 	roleTimeout = time.Minute
 )
@@ -58,7 +61,7 @@ func (w *Worker) beat(ctx context.Context) error {
 	w.mu.Unlock()
 	beat := record.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: started, Jobs: jobs}
 	if why := w.paused(); why != nil {
-		beat.Paused = why.Error()
+		beat.Paused = agentwire.Printable(why.Error(), maxReason)
 	}
 	return w.Records.Beat(ctx, beat)
 }
