@@ -23,7 +23,7 @@ func (w *Worker) result(j record.Job, runtime job.Runtime, o sandbox.Outcome, ou
 		r.Stderr = withLine(r.Stderr, "Execution timed out")
 	}
 	r.Artifacts, r.ArtifactsSkipped, r.ArtifactsSkippedTotal = out.artifacts, o.Skipped, o.SkippedTotal
-	runtime.OCIRuntime = o.OCIRuntime
+	runtime.OCIRuntime, runtime.ImageDigest = o.OCIRuntime, o.ImageDigest
 	r.Runtime, r.LimitsEnforced, r.Worker = runtime, o.LimitsEnforced, w.ID
 	return r
 }

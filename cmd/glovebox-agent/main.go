@@ -58,6 +58,10 @@ func sealed() (kernel string, err error) {
 	if os.Getpid() != 1 || os.Getuid() != 0 {
 		return "", fmt.Errorf("refuse to run as pid %d, uid %d", os.Getpid(), os.Getuid())
 	}
+	// The collector follows no link, so that all that the job leaves would be lost.
+	if info, err := os.Lstat(workDir); err != nil || !info.IsDir() {
+		return "", fmt.Errorf("refuse to run: %s is no directory but what the image has there", workDir)
+	}
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return "", fmt.Errorf("list processes: %w", err)

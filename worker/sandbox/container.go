@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/containers/podman/v5/pkg/bindings/containers"
@@ -63,6 +64,7 @@ func (p *Podman) spec(name string, program Program, imageID string, backstop tim
 	s := specgen.NewSpecGenerator(imageID, false)
 	yes, no := true, false
 	stopTimeout := uint(0)
+	kill := syscall.SIGKILL
 
 	s.Name = name
 	s.Labels = map[string]string{
@@ -72,7 +74,7 @@ func (p *Podman) spec(name string, program Program, imageID string, backstop tim
 		labelEpoch:    strconv.Itoa(program.Epoch),
 	}
 	// The agent, and nothing of the image's: no entry point, command, user, working
-	// directory, environment, volume or health check.
+	// directory, environment, volume, health check or stop signal.
 	s.Entrypoint = []string{agentInside}
 	s.User = "0:0"
 	s.WorkDir = "/"
@@ -87,6 +89,7 @@ func (p *Podman) spec(name string, program Program, imageID string, backstop tim
 	s.Terminal = &no
 	s.LogConfiguration = &specgen.LogConfig{Driver: "none"}
 	s.StopTimeout = &stopTimeout
+	s.StopSignal = &kill
 	s.Timeout = uint(backstop / time.Second)
 
 	s.Hostname = "glovebox"

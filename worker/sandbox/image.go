@@ -5,16 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/containers/podman/v5/pkg/bindings/images"
+	"github.com/containers/podman/v5/pkg/domain/entities/types"
 	"github.com/containers/podman/v5/pkg/errorhandling"
 )
 
-// ErrNoImage is wrapped when an image is not in Podman's store. Nothing is ever pulled.
-var ErrNoImage = errors.New("image is not there")
+var (
+	// ErrNoImage is wrapped when an image is not in Podman's store. Nothing is ever pulled.
+	ErrNoImage = errors.New("image is not there")
+	// ErrImageRefused is wrapped when an image is there and is not for running.
+	ErrImageRefused = errors.New("image is refused")
+)
 
 // imageTTL is for how long a name may mean an image that was replaced.
 const imageTTL = 10 * time.Second
@@ -30,7 +37,8 @@ type imageCache struct {
 	named map[string]image
 }
 
-// Image returns the digest of an image in Podman's store, as "sha256:…".
+// Image returns the digest of an image in Podman's store, as "sha256:…". It fails with
+// [ErrNoImage] and [ErrImageRefused].
 func (p *Podman) Image(ctx context.Context, name string) (digest string, err error) {
 	i, err := p.image(ctx, name)
 	return i.digest, err
@@ -54,12 +62,8 @@ func (p *Podman) image(ctx context.Context, name string) (image, error) {
 		}
 		return image{}, fmt.Errorf("inspect image %q: %w", name, err)
 	}
-	// Podman reads some of its own settings from annotations, and has taken them from
-	// images (CVE-2026-94603): an image that carries any is not for running.
-	for key := range report.Annotations {
-		if strings.HasPrefix(key, "io.podman.annotations.") {
-			return image{}, fmt.Errorf("refuse image %q: it has the annotation %q", name, key)
-		}
+	if problem := refusal(name, report); problem != "" {
+		return image{}, fmt.Errorf("inspect image %q: %w: %s", name, ErrImageRefused, problem)
 	}
 	i := image{id: report.ID, digest: string(report.Digest), at: time.Now()}
 	if i.digest == "" {
@@ -72,6 +76,45 @@ func (p *Podman) image(ctx context.Context, name string) (image, error) {
 	}
 	p.images.named[name] = i
 	return i, nil
+}
+
+// harmless are the annotations of an image that neither Podman nor gVisor nor any hook
+// reads: those of the OCI's image specification, which every builder writes, and those
+// of the images that Docker calls official. Podman 4 hands all of an image's annotations
+// to the OCI runtime, and takes some of its own settings from there (CVE-2026-94603);
+// to gVisor they can name files of the host ("dev.gvisor.tar.rootfs.upper").
+var harmless = []string{"org.opencontainers.image.", "com.docker.official-images."}
+
+// meant are the labels of an image that mean something: to Podman (capabilities,
+// seccomp, updates), and to us. Labels never reach the OCI runtime.
+var meant = []string{"io.containers.", "io.podman.", "PODMAN_SYSTEMD_UNIT", "run.glovebox."}
+
+// refusal says why an image is not for running, or "".
+func refusal(name string, report *types.ImageInspectReport) string {
+	// A pinned name is that of what is in the store: Podman answers with the image whose
+	// manifest has that digest, and this is its word for it.
+	if strings.Contains(name, "@") && !slices.Contains(report.RepoDigests, name) {
+		return fmt.Sprintf("it is another one: %s", strings.Join(report.RepoDigests, ", "))
+	}
+	// By its platform, Podman would choose an OCI runtime.
+	if report.Os != "linux" || report.Architecture != runtime.GOARCH {
+		return fmt.Sprintf("it is for %s/%s, this host is linux/%s", report.Os, report.Architecture, runtime.GOARCH)
+	}
+	for key := range report.Annotations {
+		if !startsWithAny(key, harmless) {
+			return fmt.Sprintf("it has the annotation %q; allowed are those that start with %s", key, strings.Join(harmless, ", "))
+		}
+	}
+	for key := range report.Labels {
+		if startsWithAny(key, meant) {
+			return fmt.Sprintf("it has the label %q, which Podman or Glovebox would read", key)
+		}
+	}
+	return ""
+}
+
+func startsWithAny(s string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s, p) })
 }
 
 func firstLine(s string) string {

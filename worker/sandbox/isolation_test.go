@@ -4,16 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/glovebox-run/glovebox/job"
-	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
 // look is what a job sees of where it is.
@@ -161,50 +158,6 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// TestHostileImage: nothing in an image's configuration reaches the agent or the job.
-func TestHostileImage(t *testing.T) {
-	t.Parallel()
-	open(t)
-	file := `FROM ` + suite.image + `
-ENV LD_PRELOAD=/evil.so GODEBUG=execerrdot=0 GOTRACEBACK=system SECRET=image PATH=/evil
-VOLUME /host /work/volume
-HEALTHCHECK --interval=1s CMD touch /work/health
-ENTRYPOINT ["/bin/echo", "image's entrypoint"]
-CMD ["image's", "command"]
-USER nobody
-WORKDIR /nowhere
-`
-	tag := "localhost/glovebox-test/hostile:" + strings.ToLower(instance)
-	cmd := exec.CommandContext(t.Context(), "podman", "build", "-q", "--isolation=chroot", "--format", "docker", "-t", tag, "-f", "-", t.TempDir())
-	cmd.Env = append(cmd.Environ(), podmanEnv()...)
-	cmd.Stdin = strings.NewReader(file)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	t.Cleanup(func() {
-		if _, err := podman("rmi", "-f", tag); err != nil {
-			t.Errorf("remove the hostile image: %v", err)
-		}
-	})
-	t.Cleanup(func() { gone(t, "hostile-image", 10*time.Second) }) // before the image goes
-	o, k := run(t, bash("env | sort; id -u; pwd; ls -d /host /work/volume /work/health 2>&1", func(p *sandbox.Program) {
-		p.Image, p.JobID = tag, "hostile-image"
-	}))
-	want := "HOME=/tmp\nLANG=C.UTF-8\nPATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n" +
-		"PWD=/work\nPYTHONDONTWRITEBYTECODE=1\nSHLVL=1\nTMPDIR=/tmp\n_=/usr/bin/env\n1000\n/work\n"
-	lines := strings.Split(k.stdout.String(), "\n")
-	missing := slices.Collect(func(yield func(string) bool) {
-		for _, l := range lines {
-			if strings.HasPrefix(l, "ls: ") && !yield(l) {
-				return
-			}
-		}
-	})
-	if !strings.HasPrefix(k.stdout.String(), want) || len(missing) < 2 {
-		t.Errorf("got %+v\n%s", o, k.stdout.String())
-	}
-}
-
 // agentEnv is what Podman gives a container whatever it is told.
 var agentEnv = []string{"HOME=/root", "HOSTNAME=glovebox", "container=podman"}
 
@@ -238,28 +191,5 @@ func TestAgentEnvironment(t *testing.T) {
 		if !slices.Contains(agentEnv, v) {
 			t.Errorf("the agent has %q", v)
 		}
-	}
-}
-
-// TestAnnotatedImage: an image that speaks to Podman through annotations is refused.
-func TestAnnotatedImage(t *testing.T) {
-	t.Parallel()
-	p := open(t)
-	tag := "localhost/glovebox-test/annotated:" + strings.ToLower(instance)
-	cmd := exec.CommandContext(t.Context(), "podman", "build", "-q", "--isolation=chroot", "--format", "oci", "--annotation", "io.podman.annotations.checkpoint.runtime.name=crun", "-t", tag, "-f", "-", t.TempDir())
-	cmd.Env = append(cmd.Environ(), podmanEnv()...)
-	cmd.Stdin = strings.NewReader("FROM " + suite.image + "\n")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	t.Cleanup(func() {
-		if _, err := podman("rmi", "-f", tag); err != nil {
-			t.Errorf("remove the annotated image: %v", err)
-		}
-	})
-	prog := program("")
-	prog.Image = tag
-	if o, err := p.Run(t.Context(), prog, &kept{}); err == nil || !strings.Contains(err.Error(), "annotation") {
-		t.Errorf("got %+v, %v, want a refusal that names the annotation", o, err)
 	}
 }

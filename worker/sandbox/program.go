@@ -13,7 +13,8 @@ import (
 type Program struct {
 	JobID string // for the container's labels
 	Epoch int
-	// Image is an image in Podman's store.
+	// Image is an image in Podman's store. A name with a digest ("name@sha256:…") is that
+	// image or none.
 	Image string
 	// Compile is run first, if there is one, and has to succeed.
 	Compile []string
@@ -64,6 +65,8 @@ type Outcome struct {
 	// LimitsEnforced is "hard" or "soft".
 	LimitsEnforced string
 	OCIRuntime     string
+	// ImageDigest is that of the image that was run, as Podman's store has it: "sha256:…".
+	ImageDigest string
 	// Kernel is what the sandbox's /proc/version says.
 	Kernel string
 	// Timing says where the time before the program went.

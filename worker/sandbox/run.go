@@ -23,9 +23,6 @@ import (
 // returns.
 func (p *Podman) Run(ctx context.Context, program Program, sink Sink) (Outcome, error) {
 	began := time.Now()
-	if problem := program.refused(); problem != "" {
-		return p.refuse(began, problem, sink)
-	}
 	outcome, err := p.run(ctx, began, program, sink)
 	if err != nil && ctx.Err() != nil {
 		return Outcome{}, context.Cause(ctx)
@@ -49,6 +46,9 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 	if err != nil {
 		return Outcome{}, slow(err)
 	}
+	if problem := program.refused(); problem != "" {
+		return p.refuse(began, problem, image, sink)
+	}
 	name, id, err := p.create(startCtx, program, image.id, p.backstop(ctx))
 	if err != nil {
 		return Outcome{}, slow(err)
@@ -62,6 +62,7 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 	s := &session{program: program, sink: sink, events: newQueue(), began: began}
 	s.check = agentwire.FromAgent{Limits: program.Limits, Compile: len(program.Compile) > 0}
 	s.outcome.OCIRuntime, s.outcome.LimitsEnforced = p.ociRuntime, p.enforced()
+	s.outcome.ImageDigest = image.digest
 	s.outcome.Timing.Created = time.Since(began)
 
 	if s.stream, err = p.attach(startCtx, name); err != nil {
@@ -166,12 +167,12 @@ func (p Program) refused() string {
 }
 
 // refuse is the outcome that such a program would have had.
-func (p *Podman) refuse(began time.Time, problem string, sink Sink) (Outcome, error) {
+func (p *Podman) refuse(began time.Time, problem string, image image, sink Sink) (Outcome, error) {
 	if err := sink.Stderr([]byte(problem + "\n")); err != nil {
 		return Outcome{}, err
 	}
 	return Outcome{
 		Status: job.Failed, ExitCode: 126, LimitsEnforced: p.enforced(), OCIRuntime: p.ociRuntime,
-		Startup: time.Since(began),
+		ImageDigest: image.digest, Startup: time.Since(began),
 	}, nil
 }
