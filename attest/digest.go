@@ -19,6 +19,7 @@ import (
 // The names that the hashes begin with, so that none can be taken for another.
 const (
 	inputDomain       = "glovebox/input/v1"
+	imageInputDomain  = "glovebox/image-input/v1"
 	outputDomain      = "glovebox/output/v1"
 	environmentDomain = "glovebox/environment/v1"
 	subjectDomain     = "glovebox/result/v1"
@@ -56,10 +57,17 @@ func (f fields) optional(n *int) {
 func (f fields) hex() string { return hex.EncodeToString(f.sum.Sum(nil)) }
 
 // InputHash is the hash of what a job is given: source, entry point, arguments,
-// environment, standard input and files. Whoever submitted the spec can compute it, and
+// environment, standard input and files; before these, where the job brings an image,
+// that and its command. Whoever submitted the spec can compute it, and
 // compare it with the attested one. It fails for files whose base64 is none.
 func InputHash(spec job.Spec) (string, error) {
 	f := newFields(inputDomain)
+	if spec.Image != "" || len(spec.Command) > 0 {
+		f = newFields(imageInputDomain)
+		f.text(spec.Image)
+		f.number(int64(len(spec.Command)))
+		f.text(spec.Command...)
+	}
 	f.text(spec.Source, spec.Entrypoint)
 	f.number(int64(len(spec.Args)))
 	f.text(spec.Args...)

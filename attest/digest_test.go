@@ -29,6 +29,15 @@ func TestInputHash(t *testing.T) {
 	if want := hex.EncodeToString(sum[:]); err != nil || got != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
+	const ofImage = "\x00\x00\x00\x00\x00\x00\x00\x17glovebox/image-input/v1" +
+		"\x00\x00\x00\x00\x00\x00\x00\x05a@b:c" +
+		"\x00\x00\x00\x00\x00\x00\x00\x012" + "\x00\x00\x00\x00\x00\x00\x00\x05/tool" + "\x00\x00\x00\x00\x00\x00\x00\x02-v"
+	spec.Runtime, spec.Image, spec.Command = "", "a@b:c", []string{"/tool", "-v"}
+	sum = sha256.Sum256([]byte(ofImage + encoded[8+len(inputDomain):]))
+	got, err = InputHash(spec)
+	if want := hex.EncodeToString(sum[:]); err != nil || got != want {
+		t.Errorf("with an image: got %s, %v, want %s", got, err, want)
+	}
 	if _, err := InputHash(job.Spec{Files: []job.File{{Name: "a", ContentBase64: "*"}}}); err == nil {
 		t.Error("a file that is no base64 has a hash")
 	}
@@ -45,7 +54,7 @@ func TestEveryInput(t *testing.T) {
 	t.Parallel()
 	spec := func() job.Spec {
 		return job.Spec{
-			SpecVersion: 1, Runtime: "r", Source: "s", Files: []job.File{{Name: "f", Content: "c"}}, Entrypoint: "e", Args: []string{"a"},
+			SpecVersion: 1, Runtime: "r", Image: "m", Command: []string{"c"}, Source: "s", Files: []job.File{{Name: "f", Content: "c"}}, Entrypoint: "e", Args: []string{"a"},
 			Env: map[string]string{"E": "v"}, Stdin: "i", Limits: job.DefaultMaximums, Callback: &job.Callback{URL: "u", Events: []string{"e"}},
 			Metadata: map[string]string{"k": "v"}, Priority: job.High,
 		}
@@ -85,6 +94,12 @@ func TestFieldsDontRunTogether(t *testing.T) {
 		{Env: map[string]string{"a": "b"}},
 		{Env: map[string]string{"ab": ""}},
 		{Env: map[string]string{"a": "", "b": ""}},
+		{Image: "ab"},
+		{Image: "a", Source: "b"},
+		{Command: []string{"ab"}},
+		{Command: []string{"a", "b"}},
+		{Command: []string{"a"}, Args: []string{"b"}},
+		{Image: "a", Command: []string{"b"}},
 		{Files: []job.File{{Name: "a", Content: "b"}}},
 		{Files: []job.File{{Name: "ab"}}},
 		{Files: []job.File{{Name: "a"}, {Name: "b"}}},

@@ -21,8 +21,9 @@ const (
 )
 
 // Check returns what is wrong with the spec as [Invalid], or nil. runtimes are the
-// names and aliases that exist, maximum what its limits may be.
-func (s Spec) Check(runtimes []string, maximum Limits) error {
+// names and aliases that exist, images those that the operator allows, maximum what its
+// limits may be.
+func (s Spec) Check(runtimes, images []string, maximum Limits) error {
 	var errs Invalid
 	add := func(field string, value any, message, allowed string) {
 		errs = append(errs, FieldError{field, value, message, allowed})
@@ -31,13 +32,12 @@ func (s Spec) Check(runtimes []string, maximum Limits) error {
 	if s.SpecVersion < 0 || s.SpecVersion > SpecVersion {
 		add("spec_version", s.SpecVersion, "is not known", fmt.Sprintf("0 or 1 to %d", SpecVersion))
 	}
-	switch {
-	case s.Runtime == "":
-		add("runtime", nil, "is missing", strings.Join(runtimes, ", "))
-	case !slices.Contains(runtimes, s.Runtime):
-		add("runtime", clip(s.Runtime), "is not a runtime of this Glovebox", strings.Join(runtimes, ", "))
+	if s.Image != "" || len(s.Command) > 0 {
+		s.checkImage(add, images)
+	} else {
+		s.checkRuntime(add, runtimes)
 	}
-	s.checkCode(add)
+	s.checkInputs(add)
 	s.checkStrings(add)
 	if s.Callback != nil {
 		s.Callback.check(add)
@@ -59,19 +59,29 @@ func (s Spec) Check(runtimes []string, maximum Limits) error {
 
 type addFunc func(field string, value any, message, allowed string)
 
-func (s Spec) checkCode(add addFunc) {
+// checkRuntime checks which program a runtime is to run.
+func (s Spec) checkRuntime(add addFunc, runtimes []string) {
+	switch {
+	case s.Runtime == "":
+		add("runtime", nil, "is missing", strings.Join(runtimes, ", "))
+	case !slices.Contains(runtimes, s.Runtime):
+		add("runtime", clip(s.Runtime), "is not a runtime of this Glovebox", strings.Join(runtimes, ", "))
+	}
 	if s.Source == "" && len(s.Files) == 0 {
 		add("source", nil, "is empty", "the program's text, or files[] with an entrypoint")
 	}
+	if s.Source == "" && len(s.Files) > 1 && s.Entrypoint == "" {
+		add("entrypoint", nil, "is missing", "the name of one of files[]")
+	}
+}
+
+func (s Spec) checkInputs(add addFunc) {
 	// JSON would replace what is not UTF-8 without a word.
 	if !utf8.ValidString(s.Source) {
 		add("source", nil, "is not UTF-8", "text; bytes go in files[].content_base64")
 	}
 	if !utf8.ValidString(s.Stdin) {
 		add("stdin", nil, "is not UTF-8", "text; bytes go in files[].content_base64")
-	}
-	if s.Source == "" && len(s.Files) > 1 && s.Entrypoint == "" {
-		add("entrypoint", nil, "is missing", "the name of one of files[]")
 	}
 	if len(s.Files) > MaxFiles {
 		add("files", len(s.Files), "has too many entries", fmt.Sprintf("0 to %d", MaxFiles))
@@ -105,7 +115,7 @@ func (s Spec) checkCode(add addFunc) {
 			}
 		}
 	}
-	if s.Entrypoint != "" {
+	if s.Entrypoint != "" && (s.Image == "" || s.Source != "") {
 		if problem := CheckName(s.Entrypoint); problem != "" {
 			add("entrypoint", clip(s.Entrypoint), problem, "a relative path such as main.py")
 		} else if s.Source == "" && !names[s.Entrypoint] {
@@ -117,14 +127,8 @@ func (s Spec) checkCode(add addFunc) {
 }
 
 func (s Spec) checkStrings(add addFunc) {
-	if len(s.Args) > MaxArgs {
-		add("args", len(s.Args), "has too many entries", fmt.Sprintf("0 to %d", MaxArgs))
-	}
-	for i, a := range s.Args[:min(len(s.Args), MaxArgs)] {
-		if problem := checkString(a, MaxStringBytes); problem != "" {
-			add(fmt.Sprintf("args[%d]", i), clip(a), problem, fmt.Sprintf("up to %d bytes without NUL", MaxStringBytes))
-		}
-	}
+	checkWords(add, "args", s.Args, MaxArgs)
+	checkWords(add, "command", s.Command, MaxArgs+1)
 	if len(s.Env) > MaxEnv {
 		add("env", len(s.Env), "has too many entries", fmt.Sprintf("0 to %d", MaxEnv))
 	} else {
@@ -175,6 +179,17 @@ func (s Spec) inputBytes() int64 {
 		n += int64(len(f.Content)) + int64(len(f.ContentBase64))*3/4
 	}
 	return min(n, math.MaxInt64)
+}
+
+func checkWords(add addFunc, field string, words []string, most int) {
+	if len(words) > most {
+		add(field, len(words), "has too many entries", fmt.Sprintf("0 to %d", most))
+	}
+	for i, w := range words[:min(len(words), most)] {
+		if problem := checkString(w, MaxStringBytes); problem != "" {
+			add(fmt.Sprintf("%s[%d]", field, i), clip(w), problem, fmt.Sprintf("up to %d bytes without NUL", MaxStringBytes))
+		}
+	}
 }
 
 func checkString(s string, most int) string {

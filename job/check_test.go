@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -13,13 +14,21 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-var runtimes = []string{"bash", "python", "py"}
+var (
+	runtimes = []string{"bash", "python", "py"}
+	images   = []string{"localhost/tool@sha256:" + strings.Repeat("0", 64), "registry.example.com:5000/team/a_b.c--d@sha256:" + strings.Repeat("a", 64)}
+)
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	good := job.Spec{Runtime: "python", Source: "print(1)"}
 	with := func(change func(*job.Spec)) job.Spec {
 		s := good
+		change(&s)
+		return s
+	}
+	withImage := func(change func(*job.Spec)) job.Spec {
+		s := job.Spec{Image: images[0], Command: []string{"/tool", "-v"}}
 		change(&s)
 		return s
 	}
@@ -69,11 +78,33 @@ func TestCheck(t *testing.T) {
 		{"large limit", with(func(s *job.Spec) { s.Limits.MemoryMB = job.DefaultMaximums.MemoryMB + 1 }), "limits.memory_mb", "2048"},
 		{"no number", with(func(s *job.Spec) { s.Limits.CPUs = math.NaN() }), "limits.cpus", ""},
 		{"large source", with(func(s *job.Spec) { s.Source = strings.Repeat("a", 1<<20+1) }), "source", "too large"},
+		{"an image and a command", withImage(func(*job.Spec) {}), "", ""},
+		{"an image of a registry", withImage(func(s *job.Spec) { s.Image = images[1] }), "", ""},
+		{"an image and inputs", withImage(func(s *job.Spec) {
+			s.Source, s.Entrypoint, s.Stdin, s.Files = "x", "main.txt", "y", []job.File{{Name: "a"}, {Name: "b"}}
+		}), "", ""},
+		{"as many words as there may be", withImage(func(s *job.Spec) { s.Command = slices.Repeat([]string{"a"}, job.MaxArgs+1) }), "", ""},
+		{"an image and a runtime", withImage(func(s *job.Spec) { s.Runtime = "python" }), "image", "beside runtime"},
+		{"a command and no image", with(func(s *job.Spec) { s.Command = []string{"a"} }), "command", "has no image"},
+		{"an image and no command", withImage(func(s *job.Spec) { s.Command = nil }), "command", "names no program"},
+		{"an image and an empty program", withImage(func(s *job.Spec) { s.Command = []string{""} }), "command", "names no program"},
+		{"an image and arguments", withImage(func(s *job.Spec) { s.Args = []string{"a"} }), "args", "in command"},
+		{"an image and a source without a name", withImage(func(s *job.Spec) { s.Source = "a" }), "entrypoint", "source becomes"},
+		{"an image and a name without a source", withImage(func(s *job.Spec) { s.Entrypoint = "a" }), "entrypoint", "names no source"},
+		{"an image and a source above", withImage(func(s *job.Spec) { s.Source, s.Entrypoint = "a", "../a" }), "entrypoint", "plain path"},
+		{"an image and a source that is a file", withImage(func(s *job.Spec) {
+			s.Source, s.Entrypoint, s.Files = "a", "a", []job.File{{Name: "a"}}
+		}), "entrypoint", "both"},
+		{"NUL in a command", withImage(func(s *job.Spec) { s.Command[1] = "\x00" }), "command[1]", "NUL"},
+		{"a long command", withImage(func(s *job.Spec) { s.Command = make([]string, job.MaxArgs+2); s.Command[0] = "a" }), "command", "257"},
+		{"an image that is not allowed", withImage(func(s *job.Spec) { s.Image = "localhost/other@sha256:" + strings.Repeat("0", 64) }), "image", "allowed: " + images[0] + ", " + images[1]},
+		{"another digest of an allowed name", withImage(func(s *job.Spec) { s.Image = images[1][:len(images[1])-1] + "b" }), "image", "allowed: " + images[1] + ", " + images[0]},
+		{"an image with a tag", withImage(func(s *job.Spec) { s.Image = "localhost/tool:1" }), "image", "has no digest"},
 		{"metadata", with(func(s *job.Spec) { s.Metadata = map[string]string{"": "x"} }), "metadata", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			err := c.spec.Check(runtimes, job.DefaultMaximums)
+			err := c.spec.Check(runtimes, images, job.DefaultMaximums)
 			var invalid job.Invalid
 			if c.field == "" {
 				if err != nil {
@@ -94,6 +125,44 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestCheckImage: what passes pins one image, and is its full name.
+func TestCheckImage(t *testing.T) {
+	t.Parallel()
+	digest := "@sha256:" + strings.Repeat("0123456789abcdef", 4)
+	for _, name := range []string{"localhost/a", "localhost:5000/a", "registry.example.com/a/b/c-d_e__f.g--h"} {
+		if problem := job.CheckImage(name + digest); problem != "" {
+			t.Errorf("%s %s", name, problem)
+		}
+	}
+	for _, name := range []string{
+		"", "a", "localhost/a:1", "localhost/a", digest, "a" + digest, "localhost/a:1" + digest, "localhost/a" + digest + digest,
+		"localhost/A" + digest, "-localhost/a" + digest, "localhost//a" + digest, "localhost/../a" + digest, "localhost/a/" + digest,
+		"localhost/a" + digest + "0", "localhost/a" + digest[:70], "localhost/a" + strings.ToUpper(digest), "localhost/a@sha512:" + digest[8:],
+		" localhost/a" + digest, "localhost/a" + digest + "\n", "docker://localhost/a" + digest, "localhost/a\x00" + digest,
+		"localhost/" + strings.Repeat("a", 500) + digest,
+	} {
+		if job.CheckImage(name) == "" {
+			t.Errorf("%q passed", name)
+		}
+	}
+}
+
+// TestAllowedImages: a long list is not sent with every refusal.
+func TestAllowedImages(t *testing.T) {
+	t.Parallel()
+	var many []string
+	for i := range 1000 {
+		many = append(many, fmt.Sprintf("localhost/tool%d@sha256:%064d", i, i))
+	}
+	spec := job.Spec{Image: images[0], Command: []string{"a"}}
+	if err := spec.Check(nil, many, job.DefaultMaximums); err == nil || len(err.Error()) > 1000 || !strings.Contains(err.Error(), "GET /v1/runtimes") {
+		t.Errorf("got %.2000v, want a few images and where there are more", err)
+	}
+	if err := spec.Check(nil, nil, job.DefaultMaximums); err == nil || !strings.Contains(err.Error(), "no image") {
+		t.Errorf("got %v, want that none is allowed", err)
+	}
+}
+
 func TestFilled(t *testing.T) {
 	t.Parallel()
 	got := job.Limits{WallMS: 2000, CPUs: 2}.Filled(job.Limits{MemoryMB: 512, WallMS: 9000})
@@ -104,11 +173,17 @@ func TestFilled(t *testing.T) {
 
 func ExampleSpec_Check() {
 	spec := job.Spec{Runtime: "cobol", Limits: job.Limits{WallMS: -5}}
-	fmt.Println(spec.Check([]string{"bash", "python"}, job.DefaultMaximums))
+	fmt.Println(spec.Check([]string{"bash", "python"}, nil, job.DefaultMaximums))
 	// Output:
 	// runtime: is not a runtime of this Glovebox (got cobol); allowed: bash, python
 	// source: is empty; allowed: the program's text, or files[] with an entrypoint
 	// limits.wall_ms: is out of range (got -5); allowed: 0 (the default) to 300000
+}
+
+func ExampleCheckImage() {
+	fmt.Println(job.CheckImage("registry.example.com/team/tool:latest"))
+	// Output:
+	// has no digest
 }
 
 func FuzzCheckName(f *testing.F) {
@@ -129,9 +204,10 @@ func FuzzCheckName(f *testing.F) {
 func FuzzSpec(f *testing.F) {
 	f.Add([]byte(`{"runtime":"python","source":"print(1)","files":[{"name":"a","content_base64":"eA=="}],"limits":{"wall_ms":5},"env":{"A":"b"}}`))
 	f.Add([]byte(`{"runtime":"python","files":[{"name":"a/b"},{"name":"a"}],"entrypoint":"a/b","callback":{"url":"http://[::1]:80"}}`))
+	f.Add([]byte(`{"image":"` + images[0] + `","command":["a","b"],"source":"x","entrypoint":"y"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var s job.Spec
-		if json.Unmarshal(b, &s) != nil || s.Check(runtimes, job.DefaultMaximums) != nil {
+		if json.Unmarshal(b, &s) != nil || s.Check(runtimes, images, job.DefaultMaximums) != nil {
 			return
 		}
 		again, err := json.Marshal(s)
@@ -139,7 +215,7 @@ func FuzzSpec(f *testing.F) {
 			t.Fatalf("a spec that passed can't be stored: %v", err)
 		}
 		var back job.Spec
-		if err := json.Unmarshal(again, &back); err != nil || back.Check(runtimes, job.DefaultMaximums) != nil {
+		if err := json.Unmarshal(again, &back); err != nil || back.Check(runtimes, images, job.DefaultMaximums) != nil {
 			t.Errorf("a spec that passed does not after a round trip: %v\n%s", err, again)
 		}
 	})

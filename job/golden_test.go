@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +28,10 @@ func TestGolden(t *testing.T) {
 			Entrypoint: "main.py", Args: []string{"-v"}, Env: map[string]string{"A": "b"}, Stdin: "in", Limits: job.DefaultMaximums,
 			Callback: &job.Callback{URL: "https://example.com/hook", Events: []string{job.EventCompleted}},
 			Metadata: map[string]string{"k": "v"}, Priority: job.High,
+		},
+		"spec-image.json": job.Spec{
+			Image: "registry.example.com/team/tool@sha256:" + strings.Repeat("0", 64), Command: []string{"/bin/tool", "in.txt"},
+			Source: "text", Entrypoint: "in.txt",
 		},
 		"record.json": job.Record{
 			ID: "default-x", Status: job.Running, Runtime: job.Runtime{Name: "python"}, Priority: job.Normal,

@@ -14,16 +14,25 @@ type Spec struct {
 	// SpecVersion is the version of this contract. Defaults to [SpecVersion].
 	SpecVersion int `json:"spec_version,omitempty" doc:"Version of this contract; defaults to 1." example:"1"`
 	// Runtime names a language image, or one of its aliases: "python", "node", "bash".
-	Runtime string `json:"runtime" doc:"Name or alias of a runtime; GET /v1/runtimes lists them." example:"python"`
-	// Source is the main file's text. Exclusive with Files.
+	// Exclusive with Image.
+	Runtime string `json:"runtime,omitempty" doc:"Name or alias of a runtime; GET /v1/runtimes lists them. Either this or image." example:"python"`
+	// Image is an image of one's own to run in instead of a runtime's, with its digest:
+	// "registry.example.com/team/tool@sha256:…". The operator's list says which.
+	Image string `json:"image,omitempty" doc:"An image to run in instead of a runtime's, name@sha256:digest; GET /v1/runtimes lists those that the operator allows." example:"registry.example.com/team/tool@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"`
+	// Command is what an Image runs, in the job's directory: the program, found in PATH
+	// (/usr/local/bin, /usr/bin, /bin and their sbin) unless it has a slash, and its
+	// arguments. Nothing of the image's own configuration has a say in it.
+	Command []string `json:"command,omitempty" doc:"With image: the program to run, and its arguments. The image's own entry point, command, user, working directory and environment are not used."`
+	// Source is the main file's text. With an Image, Entrypoint says what the file is called.
 	Source string `json:"source,omitempty" doc:"The main file's text. Either this or files[]." example:"print('hello')"`
 	// Files are written to the job's directory before it starts. Beside Source they
 	// are further inputs; without Source, Entrypoint names the one to run.
 	Files []File `json:"files,omitempty" doc:"Files placed in the job's directory; with no source, entrypoint names the one to run."`
-	// Entrypoint names the file to run. Defaults to the runtime's own file name.
-	Entrypoint string `json:"entrypoint,omitempty" doc:"The file to run, one of files[]; defaults to the runtime's file name (main.py)."`
-	// Args are the program's arguments, after its own name.
-	Args []string `json:"args,omitempty" doc:"The program's arguments."`
+	// Entrypoint names the file to run. Defaults to the runtime's own file name. With an
+	// Image it only names the file that Source becomes: Command says what runs.
+	Entrypoint string `json:"entrypoint,omitempty" doc:"The file to run, one of files[]; defaults to the runtime's file name (main.py). With image, the name that source gets."`
+	// Args are the program's arguments, after its own name. An Image's are in Command.
+	Args []string `json:"args,omitempty" doc:"The program's arguments. With image they are in command."`
 	// Env is added to the runtime's environment.
 	Env map[string]string `json:"env,omitempty" doc:"Environment variables added to the runtime's own."`
 	// Stdin is what the program reads from its standard input.

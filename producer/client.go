@@ -144,7 +144,7 @@ func (c *Client) Submit(ctx context.Context, spec job.Spec) (Job, error) {
 // read that failed would hide that the job is accepted.
 func accepted(id string, spec job.Spec) job.Record {
 	r := job.Record{
-		ID: id, Status: job.Queued, Runtime: job.Runtime{Name: spec.Runtime}, Priority: spec.Priority,
+		ID: id, Status: job.Queued, Runtime: job.Runtime{Name: spec.Runtime, Image: spec.Image}, Priority: spec.Priority,
 		Timing: job.Timing{CreatedAt: time.Now().UTC().Truncate(time.Millisecond)}, Metadata: spec.Metadata,
 	}
 	if r.Priority == "" {
@@ -160,14 +160,20 @@ func (c *Client) check(ctx context.Context, spec job.Spec) (job.Spec, error) {
 	if err != nil {
 		return spec, fmt.Errorf("submit job: %w", err)
 	}
-	if len(runtimes) == 0 {
+	var images []string
+	if spec.Image != "" {
+		if images, err = c.records.Images(ctx); err != nil {
+			return spec, fmt.Errorf("submit job: %w", err)
+		}
+	}
+	if len(runtimes) == 0 && len(images) == 0 {
 		return spec, ErrNoRuntimes
 	}
 	var names []string
 	for _, r := range runtimes {
 		names = append(append(names, r.Name), r.Aliases...)
 	}
-	if err := spec.Check(names, c.maximums); err != nil {
+	if err := spec.Check(names, images, c.maximums); err != nil {
 		return spec, err
 	}
 	for _, r := range runtimes {
@@ -247,6 +253,19 @@ func (c *Client) Runtimes(ctx context.Context) ([]Runtime, error) {
 		}
 	}
 	slices.SortFunc(list, func(a, b Runtime) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// Images is [Jobs.Images].
+func (c *Client) Images(ctx context.Context) ([]Image, error) {
+	published, err := c.records.Images(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Image, len(published))
+	for i, image := range published {
+		list[i] = Image{Image: image}
+	}
 	return list, nil
 }
 

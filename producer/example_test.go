@@ -93,7 +93,7 @@ func startAPI() (url string) {
 	mux.HandleFunc("POST /v1/jobs", func(w http.ResponseWriter, r *http.Request) {
 		var spec job.Spec
 		_ = json.NewDecoder(r.Body).Decode(&spec)
-		if err := spec.Check([]string{"python"}, job.DefaultMaximums); err != nil {
+		if err := spec.Check([]string{"python"}, nil, job.DefaultMaximums); err != nil {
 			p := producer.NewProblem(http.StatusUnprocessableEntity, producer.CodeInvalid, "fields are wrong")
 			errors.As(err, &p.Errors)
 			w.Header().Set("Content-Type", producer.ProblemMediaType)

@@ -148,6 +148,15 @@ func (h *HTTP) Runtimes(ctx context.Context) ([]Runtime, error) {
 	return list.Runtimes, err
 }
 
+// Images is [Jobs.Images].
+func (h *HTTP) Images(ctx context.Context) ([]Image, error) {
+	var list struct {
+		Images []Image `json:"images"`
+	}
+	err := h.json(ctx, http.MethodGet, "/v1/runtimes", 0, nil, &list)
+	return list.Images, err
+}
+
 // Keys lists the public keys that attest results, as the API has them.
 func (h *HTTP) Keys(ctx context.Context) ([]attest.Key, error) {
 	var list attest.KeyList

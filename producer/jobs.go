@@ -29,6 +29,8 @@ type Jobs interface {
 	Open(ctx context.Context, id, path string) (*Download, error)
 	// Runtimes lists the languages that workers have published, by name.
 	Runtimes(ctx context.Context) ([]Runtime, error)
+	// Images lists the images of one's own that the operator allows and workers have.
+	Images(ctx context.Context) ([]Image, error)
 }
 
 // What there is to [Jobs.Open] besides artifacts.
@@ -114,6 +116,11 @@ type Runtime struct {
 	// Limits are the defaults of jobs on this runtime.
 	Limits job.Limits `json:"limits" doc:"Defaults of jobs on this runtime."`
 	Warm   int        `json:"warm" doc:"Sandboxes that wait started."`
+}
+
+// Image is an image that jobs can bring, instead of a runtime.
+type Image struct {
+	Image string `json:"image" doc:"What a job's image names." example:"registry.example.com/team/tool@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"`
 }
 
 // Download is a file that a job made.

@@ -99,7 +99,7 @@ func (c *Client) Result(ctx context.Context, r record.Job) (job.Result, error) {
 
 func wireRecord(r record.Job) job.Record {
 	w := job.Record{
-		ID: r.ID, Status: r.State, Runtime: job.Runtime{Name: r.Runtime}, Priority: r.Priority,
+		ID: r.ID, Status: r.State, Runtime: job.Runtime{Name: r.Runtime, Image: r.Image}, Priority: r.Priority,
 		Timing: job.Timing{CreatedAt: r.Created}, Attempt: r.Attempts, Metadata: r.Metadata,
 	}
 	if !r.Started.IsZero() {

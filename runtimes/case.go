@@ -88,7 +88,7 @@ func (s Set) readCase(r Runtime, dir string) (Case, error) {
 	if err != nil {
 		return c, err
 	}
-	return c, c.Spec.Check(s.Names(), job.DefaultMaximums)
+	return c, c.Spec.Check(s.Names(), nil, job.DefaultMaximums)
 }
 
 func readJSON(fsys fs.FS, name string, to any) error {

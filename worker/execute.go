@@ -147,14 +147,16 @@ func (w *Worker) spec(ctx context.Context, j record.Job, keys artifacts.Keys) (j
 
 // program is what the sandbox runs.
 func (w *Worker) program(ctx context.Context, j record.Job, spec job.Spec) (sandbox.Program, job.Runtime, error) {
+	if spec.Image != "" {
+		return w.imageProgram(ctx, j, spec)
+	}
 	runtime, ok := w.Runtimes.Lookup(spec.Runtime)
 	if !ok {
 		return sandbox.Program{}, job.Runtime{}, fmt.Errorf("this worker has no runtime %q", spec.Runtime)
 	}
 	asking, cancel := context.WithTimeout(ctx, imageTimeout)
 	defer cancel()
-	digest, err := w.Sandboxes.Image(asking, runtime.Image())
-	if err != nil {
+	if _, err := w.Sandboxes.Image(asking, runtime.Image()); err != nil { // before it waits for memory
 		return sandbox.Program{}, job.Runtime{}, err
 	}
 	files, entrypoint, err := inputs(spec, runtime.File)
@@ -173,7 +175,7 @@ func (w *Worker) program(ctx context.Context, j record.Job, spec job.Spec) (sand
 		JobID: j.ID, Epoch: j.Epoch, Image: runtime.Image(), Compile: compile, Command: command,
 		Env: env, Files: files, Stdin: []byte(spec.Stdin),
 		Limits: spec.Limits.Filled(runtime.Limits),
-	}, job.Runtime{Name: runtime.Name, Version: runtime.Version, Image: runtime.Image(), ImageDigest: digest}, nil
+	}, job.Runtime{Name: runtime.Name, Version: runtime.Version, Image: runtime.Image()}, nil
 }
 
 // imageTimeout is how long Podman may take to say what an image is.

@@ -87,8 +87,12 @@ func (w *Worker) publish(ctx context.Context) error {
 			Image: r.Image(), ImageDigest: digest, Limits: r.Limits,
 		})
 	}
-	if len(list) == 0 {
+	images := w.images(ctx)
+	if len(list) == 0 && len(images) == 0 {
 		return fmt.Errorf("no runtime has an image: build them with `glovebox runtimes build`")
+	}
+	if err := w.Records.PublishImages(ctx, images); err != nil {
+		return err
 	}
 	return w.Records.PublishRuntimes(ctx, list)
 }

@@ -51,6 +51,8 @@ type Config struct {
 	Objects   Objects
 	Sandboxes Sandboxes
 	Runtimes  runtimes.Set
+	// Images are those that jobs may bring, each pinned by its digest. Defaults to none.
+	Images []string
 	// Signer attests results. Defaults to nil: then they carry no attestation.
 	Signer *attest.Signer
 	// Concurrency is how many jobs run at once. Defaults to 2.
@@ -84,7 +86,8 @@ type Worker struct {
 	stopping bool                    // nothing is to be begun any more
 	busy     sync.WaitGroup
 
-	absent map[string]time.Time // other workers, since when they have no key; reap's own
+	missing map[string]string    // allowed images that can't be run, and why; publish's own
+	absent  map[string]time.Time // other workers, since when they have no key; reap's own
 }
 
 // Causes that end a run from outside.
@@ -120,7 +123,7 @@ func New(c Config) (*Worker, error) {
 	}
 	return &Worker{
 		Config: c, memory: semaphore.NewWeighted(c.MemoryMB), slots: make(chan struct{}, c.Concurrency),
-		active: map[record.Run]struct{}{}, absent: map[string]time.Time{},
+		active: map[record.Run]struct{}{}, absent: map[string]time.Time{}, missing: map[string]string{},
 	}, nil
 }
 

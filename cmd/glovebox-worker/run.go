@@ -43,6 +43,7 @@ everything by its environment (secrets may be in files: NAME_FILE=path), but for
   GLOVEBOX_MEMORY_MB       memory of all sandboxes, MiB  (default: ¾ of the machine)
   GLOVEBOX_POLL_MS         how often an idle worker asks for work (default: 100)
   GLOVEBOX_GRACE_SECONDS   how long jobs may go on after SIGTERM  (default: 30)
+  GLOVEBOX_IMAGES          images that jobs may bring: name@sha256:… …  (default: none)
   GLOVEBOX_SIGNING_KEY     signs results: openssl rand -base64 32  (default: unsigned)
   GLOVEBOX_LOG             text or json                  (default: text)
   GLOVEBOX_REQUIRE_CGROUPS true: refuse to start where limits are soft  (default: false)
@@ -123,7 +124,7 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 		return err
 	}
 	w, err := worker.New(worker.Config{
-		ID: id, Version: version(), Records: records, Objects: objects, Sandboxes: sandboxes, Runtimes: set, Signer: c.Signer,
+		ID: id, Version: version(), Records: records, Objects: objects, Sandboxes: sandboxes, Runtimes: set, Images: c.Images, Signer: c.Signer,
 		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB, Poll: c.Poll, Grace: c.Grace, Log: log,
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // Worker is what glovebox-worker is told.
@@ -34,6 +35,8 @@ type Worker struct {
 	Poll time.Duration
 	// Grace is how long running jobs may take to end after SIGTERM. Defaults to 30 s.
 	Grace time.Duration
+	// Images are those that jobs may bring, each pinned by its digest.
+	Images []string
 	// Signer attests results; nil where there is no key.
 	Signer *attest.Signer
 	// RequireCgroups keeps the worker from starting where the host's kernel doesn't bound
@@ -56,6 +59,7 @@ func ReadWorker(getenv Getenv) (Worker, error) {
 		MemoryMB:     int64(r.Int("GLOVEBOX_MEMORY_MB", machineMB()*3/4, 64, 1<<30)),
 		Poll:         r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 100, 1, 60_000),
 		Grace:        r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 30, 1, 86_400),
+		Images:       r.images("GLOVEBOX_IMAGES"),
 		Signer:       r.signer("GLOVEBOX_SIGNING_KEY"),
 		Log:          r.Choice("GLOVEBOX_LOG", "text", "json"),
 
@@ -175,6 +179,21 @@ func (r *Reader) signer(name string) *attest.Signer {
 		return nil
 	}
 	return s
+}
+
+// images reads the images that jobs may bring: words, or lines of a file with comments.
+func (r *Reader) images(name string) []string {
+	var list []string
+	for line := range strings.Lines(r.Secret(name)) { // it is none, but may be in a file, too
+		line, _, _ = strings.Cut(line, "#")
+		for _, image := range strings.Fields(line) {
+			if problem := job.CheckImage(image); problem != "" {
+				r.Fault(name, "has %.600q, which %s: want %s", image, problem, job.ImageForm)
+			}
+			list = append(list, image)
+		}
+	}
+	return list
 }
 
 // machineMB is the memory of the machine in MiB.

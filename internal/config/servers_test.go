@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +70,28 @@ func TestSigningKey(t *testing.T) {
 	bad := seed[:40]
 	if _, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_SIGNING_KEY": bad}).Get); err == nil || !strings.Contains(err.Error(), "GLOVEBOX_SIGNING_KEY") || strings.Contains(err.Error(), bad) {
 		t.Errorf("half a key: got %v, want an error that names the variable and not the key", err)
+	}
+}
+
+func TestImages(t *testing.T) {
+	t.Parallel()
+	one, two := "localhost/a@sha256:"+strings.Repeat("0", 64), "registry.example.com/b/c@sha256:"+strings.Repeat("f", 64)
+	path := filepath.Join(t.TempDir(), "images")
+	if err := os.WriteFile(path, []byte("# ours\n"+one+"   # graders\n\n"+two+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, env := range []File{{"GLOVEBOX_IMAGES": one + " " + two}, {"GLOVEBOX_IMAGES_FILE": path}} {
+		if w, err := ReadWorker(with(workerEnv(), env).Get); err != nil || !slices.Equal(w.Images, []string{one, two}) {
+			t.Errorf("%v: got %v, %v", env, w.Images, err)
+		}
+	}
+	if w, err := ReadWorker(workerEnv().Get); err != nil || len(w.Images) != 0 {
+		t.Errorf("got %v, %v, want no image unless one is named", w.Images, err)
+	}
+	for _, bad := range []string{"localhost/a:latest", one + ":1", "*"} {
+		if _, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_IMAGES": one + " " + bad}).Get); err == nil || !strings.Contains(err.Error(), "GLOVEBOX_IMAGES has \""+bad) {
+			t.Errorf("%s: got %v, want an error that names variable and value", bad, err)
+		}
 	}
 }
 

@@ -17,6 +17,8 @@ type Job struct {
 	Epoch    int
 	Attempts int
 	Runtime  string
+	// Image is one of the submitter's own, instead of Runtime.
+	Image    string
 	Priority job.Priority
 	Metadata map[string]string
 	// Spec, or SpecRef: the S3 key of one above 64 KiB. Both are gone once it ended.
@@ -39,7 +41,7 @@ type Job struct {
 
 func parseJob(tenant, id string, f map[string]string) (Job, error) {
 	j := Job{
-		ID: id, Tenant: tenant, State: job.Status(f["state"]), Runtime: f["runtime"],
+		ID: id, Tenant: tenant, State: job.Status(f["state"]), Runtime: f["runtime"], Image: f["image"],
 		Priority: job.Priority(f["priority"]), SpecRef: f["spec_ref"], Callback: f["callback"],
 		Worker: f["worker"], CancelRequested: f["cancel"] != "", ResultRef: f["result_ref"],
 	}
@@ -83,7 +85,7 @@ func (j Job) Failure(status job.Status, problem *job.Error, finished time.Time) 
 	r := job.Result{
 		ID: j.ID, Status: status, Error: problem, Artifacts: []job.Artifact{},
 		Timing:  job.Timing{CreatedAt: j.Created, FinishedAt: &finished},
-		Runtime: job.Runtime{Name: j.Runtime}, Attempt: j.Attempts, Worker: j.Worker,
+		Runtime: job.Runtime{Name: j.Runtime, Image: j.Image}, Attempt: j.Attempts, Worker: j.Worker,
 	}
 	if !j.Started.IsZero() {
 		r.Timing.StartedAt = &j.Started

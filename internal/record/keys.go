@@ -14,6 +14,7 @@ func workerKey(worker string) string        { return "gb:worker:" + worker }
 const (
 	tenantsKey    = "gb:tenants"
 	runtimesKey   = "gb:runtimes"
+	imagesKey     = "gb:images"
 	keysKey       = "gb:keys"
 	doneChannel   = "gb:done"
 	cancelChannel = "gb:cancel"

@@ -35,6 +35,9 @@ func (s *Store) Create(ctx context.Context, id string, spec job.Spec, specRef st
 	}
 	args = append(args, "version", max(spec.SpecVersion, 1), "runtime", spec.Runtime,
 		"priority", string(priority), "metadata", metadata)
+	if spec.Image != "" {
+		args = append(args, "image", spec.Image)
+	}
 	if spec.Callback != nil {
 		args = append(args, "callback", spec.Callback.URL)
 	}

@@ -64,7 +64,7 @@ func TestDecodeBoundsEntries(t *testing.T) {
 func FuzzDecodeSpec(f *testing.F) {
 	for _, seed := range []string{
 		`{"runtime":"python","source":"1"}`, `{"limits":{"wall_ms":1e3}}`, `{"files":[{"name":"a"}],"env":{"A":1}}`, `[`, `null`, `{"a":{"b":[`,
-		`{"runtime":"a","runtime":"b"}`, "\xff", `{"limits":{"cpus":-0}}`, `{"callback":null,"args":[null]}`,
+		`{"runtime":"a","runtime":"b"}`, "\xff", `{"limits":{"cpus":-0}}`, `{"callback":null,"args":[null]}`, `{"image":"localhost/a@sha256:0","command":["a",null]}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -81,6 +81,6 @@ func FuzzDecodeSpec(f *testing.F) {
 		if err := json.Unmarshal(body, &plain); err != nil || !reflect.DeepEqual(spec, plain) {
 			t.Fatalf("got %+v, encoding/json reads %+v, %v", spec, plain, err)
 		}
-		_ = spec.Check([]string{"python"}, job.DefaultMaximums) // must not panic
+		_ = spec.Check([]string{"python"}, nil, job.DefaultMaximums) // must not panic
 	})
 }

@@ -95,7 +95,8 @@ func jobAnswer(j producer.Job, unfinished int, waited time.Duration) *jobOutput 
 
 type runtimesOutput struct {
 	Body struct {
-		Runtimes []producer.Runtime `json:"runtimes" doc:"What jobs can name, by name." nullable:"false"`
+		Runtimes []producer.Runtime `json:"runtimes" doc:"What a job's runtime can name, by name." nullable:"false"`
+		Images   []producer.Image   `json:"images" doc:"What a job's image can name." nullable:"false"`
 	}
 }
 
@@ -104,7 +105,11 @@ func (a *API) runtimes(ctx context.Context, _ *struct{}) (*runtimesOutput, error
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
+	images, err := a.client.Images(ctx)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
 	out := &runtimesOutput{}
-	out.Body.Runtimes = list
+	out.Body.Runtimes, out.Body.Images = list, images
 	return out, nil
 }

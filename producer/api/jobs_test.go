@@ -14,7 +14,26 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/api"
+	"github.com/glovebox-run/glovebox/producer/producertest"
 )
+
+// TestSubmitImage: an image that the operator allows is as good as a runtime.
+func TestSubmitImage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Images(t) // a worker without a runtime
+	a := w.submit(t, `{"image":"`+producertest.Image+`","command":["/tool","-v"]}`)
+	var r job.Record
+	if err := json.Unmarshal(a.body, &r); err != nil || a.status != 202 || r.Runtime != (job.Runtime{Image: producertest.Image}) {
+		t.Fatalf("got %d %s, %v, want 202 with the image", a.status, a.body, err)
+	}
+	if j := w.Start(t, r.ID); j.Spec.Command[1] != "-v" || j.Image != producertest.Image {
+		t.Errorf("got %+v, want the command and the image", j)
+	}
+	if a := w.do(t, "GET", "/v1/jobs/"+r.ID, http.NoBody); a.status != 200 || !strings.Contains(string(a.body), producertest.Image) {
+		t.Errorf("got %d %s, want the image in the record", a.status, a.body)
+	}
+}
 
 func TestSubmitAndGet(t *testing.T) {
 	t.Parallel()
@@ -347,9 +366,10 @@ func TestOpenAPI(t *testing.T) {
 			t.Errorf("%s: got %d, want 404", gone, a.status)
 		}
 	}
-	if a := w.do(t, "GET", "/v1/runtimes", http.NoBody); a.status != 200 || string(a.body) != "{\"runtimes\":[]}\n" {
+	if a := w.do(t, "GET", "/v1/runtimes", http.NoBody); a.status != 200 || string(a.body) != "{\"runtimes\":[],\"images\":[]}\n" {
 		t.Errorf("got %d %s, want an empty list", a.status, a.body)
 	}
 	w.Runtimes(t)
+	w.Images(t)
 	golden(t, "runtimes.json", indented(t, w.do(t, "GET", "/v1/runtimes", http.NoBody).body))
 }

@@ -63,7 +63,7 @@ func (a *API) routes(mux *http.ServeMux, version string) error {
 		d.answers(200, "The job is canceled: its result", d.result), d.answers(202, "The job runs and was asked to stop", d.record),
 		d.problems(401, 404, 409, 503)), a.cancel)
 	huma.Register(h, d.operation("list-runtimes", http.MethodGet, "/v1/runtimes", "List runtimes",
-		"What workers have published: the languages that jobs can name.", d.problems(401, 503)), a.runtimes)
+		"What workers have published: the languages that jobs can name, and the images of one's own that the operator allows.", d.problems(401, 503)), a.runtimes)
 	huma.Register(h, d.operation("list-keys", http.MethodGet, "/v1/keys", "List attestation keys",
 		"The public keys that workers sign results with, newest first, and those that they did as long as there are results that they signed. The document is what glovebox verify --keys reads.",
 		d.problems(401, 503)), a.keys)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/producertest"
 )
 
 // Each bad request has a golden problem, and leaves nothing behind.
@@ -27,6 +28,8 @@ func TestProblems(t *testing.T) {
 	// Before any worker has published runtimes.
 	check(t, w, "no-runtimes", 503, submit(`{"runtime":"python","source":"1"}`))
 	w.Runtimes(t)
+	check(t, w, "no-images", 422, submit(`{"image":"`+producertest.Image+`","command":["/tool"]}`))
+	w.Images(t)
 	for _, test := range []struct {
 		name   string
 		status int
@@ -41,7 +44,12 @@ func TestProblems(t *testing.T) {
 		{"limit-is-nan", 400, submit(`{"runtime":"python","source":"1","limits":{"cpus":NaN}}`)},
 		{"limits-no-number-holds", 422, submit(`{"runtime":"python","source":"1","limits":{"wall_ms":1e3,"memory_mb":99999999999999999999,"cpus":1e999,"disk_mb":1.5}}`)},
 		{"limits-is-an-array", 422, submit(`{"runtime":"python","source":"1","limits":[1,{"wall_ms":2}]}`)},
-		{"unknown-fields", 422, submit(`{"runtime":"python","source":"1","image":"x","Runtime":"y","limits":{"wall_s":1},"files":[{"name":"a","mode":{"x":[1]}}]}`)},
+		{"image-and-runtime", 422, submit(`{"runtime":"python","image":"` + producertest.Image + `","command":["/tool"]}`)},
+		{"image-not-allowed", 422, submit(`{"image":"registry.example.com/other@sha256:` + strings.Repeat("0", 64) + `","command":["/tool"]}`)},
+		{"image-of-another-digest", 422, submit(`{"image":"` + strings.Replace(producertest.Image, "@sha256:0", "@sha256:1", 1) + `","command":["/tool"]}`)},
+		{"image-by-tag", 422, submit(`{"image":"registry.example.com/team/tool:latest","command":[],"args":["-v"],"entrypoint":"main.py"}`)},
+		{"command-without-image", 422, submit(`{"runtime":"python","source":"1","command":["/tool"]}`)},
+		{"unknown-fields", 422, submit(`{"runtime":"python","source":"1","imge":"x","Runtime":"y","limits":{"wall_s":1},"files":[{"name":"a","mode":{"x":[1]}}]}`)},
 		{"repeated-field", 422, submit(`{"runtime":"python","source":"1","runtime":"bash"}`)},
 		{"wrong-types", 422, submit(`{"runtime":1,"source":["a"],"files":{"a":"b"},"args":["x",2],"env":{"A":true},"callback":"https://x"}`)},
 		{"bad-names", 422, submit(`{"runtime":"python","files":[{"name":"../x"},{"name":"/etc/passwd"},{"name":"a\n"}],"entrypoint":"a"}`)},

@@ -91,6 +91,17 @@ func (w *World) Runtimes(tb testing.TB) {
 	}
 }
 
+// Image is one that [World.Images] publishes.
+const Image = "registry.example.com/team/tool@sha256:00000000000000000000000000000000000000000000000000000000000000aa"
+
+// Images publishes an image that jobs may bring, as a worker would.
+func (w *World) Images(tb testing.TB) {
+	tb.Helper()
+	if err := w.Records.PublishImages(tb.Context(), []string{Image}); err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // Start takes the job in its first epoch, as a worker would.
 func (w *World) Start(tb testing.TB, id string) record.Job {
 	tb.Helper()

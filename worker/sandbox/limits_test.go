@@ -77,7 +77,7 @@ func TestLimits(t *testing.T) {
 				t.Fatal("no program exceeds this limit: add one to limitCases")
 			}
 			if c.status == "" {
-				err := job.Spec{Runtime: "python", Source: c.source, Limits: c.limits}.Check([]string{"python"}, job.DefaultMaximums)
+				err := job.Spec{Runtime: "python", Source: c.source, Limits: c.limits}.Check([]string{"python"}, nil, job.DefaultMaximums)
 				var invalid job.Invalid
 				if !errors.As(err, &invalid) || !strings.Contains(fmt.Sprint(err), "limits."+name) {
 					t.Errorf("got %v, want a refusal that names limits.%s", err, name)

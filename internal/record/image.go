@@ -1,0 +1,61 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// PublishImages says which images of one's own this worker runs: they are in its store,
+// and its operator allows them. What no worker has said for a week is forgotten.
+func (s *Store) PublishImages(ctx context.Context, images []string) error {
+	f, err := s.rdb.HGetAll(ctx, imagesKey).Result()
+	if err != nil {
+		return fmt.Errorf("publish images: %w", err)
+	}
+	now := ms(s.now())
+	var fields []any
+	for _, i := range images {
+		fields = append(fields, i, now)
+	}
+	var expired []string
+	for image, seen := range f {
+		if !s.fresh(seen) && !slices.Contains(images, image) {
+			expired = append(expired, image)
+		}
+	}
+	if len(fields) > 0 {
+		err = s.rdb.HSet(ctx, imagesKey, fields...).Err()
+	}
+	if err == nil && len(expired) > 0 {
+		err = s.rdb.HDel(ctx, imagesKey, expired...).Err()
+	}
+	if err != nil {
+		return fmt.Errorf("publish images: %w", err)
+	}
+	return nil
+}
+
+// Images lists what workers published, sorted.
+func (s *Store) Images(ctx context.Context) ([]string, error) {
+	f, err := s.rdb.HGetAll(ctx, imagesKey).Result()
+	if err != nil {
+		return nil, fmt.Errorf("list images: %w", err)
+	}
+	var list []string
+	for image, seen := range f {
+		if s.fresh(seen) {
+			list = append(list, image)
+		}
+	}
+	slices.Sort(list)
+	return list, nil
+}
+
+// fresh reports whether the time, in ms as Redis has it, is not long ago.
+func (s *Store) fresh(seen string) bool {
+	at, err := strconv.ParseInt(seen, 10, 64)
+	return err == nil && s.now().Sub(time.UnixMilli(at)) < runtimeTTL
+}

@@ -1,0 +1,72 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// images are those that jobs may bring to this worker: its operator allows them, they
+// are in Podman's store, and nothing about them changes how they would be isolated. It
+// tells the operator about the others, once.
+func (w *Worker) images(ctx context.Context) []string {
+	var list []string
+	for _, image := range w.Images {
+		_, err := w.Sandboxes.Image(ctx, image)
+		problem := ""
+		switch {
+		case err == nil:
+			list = append(list, image)
+		case errors.Is(err, sandbox.ErrNoImage):
+			problem = "it is not in the Podman user's store: infra/podman.sh pull or load it"
+		default:
+			problem = err.Error()
+		}
+		if problem != "" && w.missing[image] != problem {
+			w.Log.Warn("image is allowed but not offered", "image", image, "reason", problem)
+		}
+		w.missing[image] = problem
+	}
+	return list
+}
+
+// imageProgram is what the sandbox runs in an image that the job brings. The api has
+// checked that the image is allowed; this worker doesn't rely on it.
+func (w *Worker) imageProgram(ctx context.Context, j record.Job, spec job.Spec) (sandbox.Program, job.Runtime, error) {
+	if !slices.Contains(w.Images, spec.Image) || len(spec.Command) == 0 {
+		return sandbox.Program{}, job.Runtime{}, imageError(spec.Image, "is not allowed by the operator of the worker that got the job", nil)
+	}
+	asking, cancel := context.WithTimeout(ctx, imageTimeout)
+	defer cancel()
+	_, err := w.Sandboxes.Image(asking, spec.Image)
+	switch {
+	case errors.Is(err, sandbox.ErrNoImage):
+		return sandbox.Program{}, job.Runtime{}, imageError(spec.Image, "is not on the worker that got the job", err)
+	case errors.Is(err, sandbox.ErrImageRefused):
+		return sandbox.Program{}, job.Runtime{}, imageError(spec.Image, "is refused by the worker that got the job", err)
+	case err != nil:
+		return sandbox.Program{}, job.Runtime{}, err
+	}
+	files, _, err := inputs(spec, "")
+	if err != nil {
+		return sandbox.Program{}, job.Runtime{}, err
+	}
+	return sandbox.Program{
+		JobID: j.ID, Epoch: j.Epoch, Image: spec.Image, Command: spec.Command,
+		Env: spec.Env, Files: files, Stdin: []byte(spec.Stdin), Limits: spec.Limits.Filled(job.Limits{}),
+	}, job.Runtime{Image: spec.Image}, nil
+}
+
+// imageError tells the job's owner about their image, and the log the cause.
+func imageError(image, problem string, cause error) error {
+	told := &job.Error{Code: "image_unavailable", Message: fmt.Sprintf("the image %s %s", image, problem)}
+	if cause == nil {
+		return told
+	}
+	return fmt.Errorf("%w: %w", told, cause)
+}

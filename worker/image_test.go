@@ -1,0 +1,29 @@
+package worker_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/runtimes"
+)
+
+// TestImageNotAllowed: a worker runs no image but its operator's, whatever the api let
+// through.
+func TestImageNotAllowed(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil) // it allows none
+	set, err := runtimes.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bash, _ := set.Lookup("bash") // by its tag, an image that is there
+	id := g.submit(job.Spec{Image: bash.Image(), Command: []string{"bash", "-c", "echo ran"}})
+	r := g.result(id)
+	if r.Status != job.InternalError || r.Stdout != "" || r.Error == nil || !strings.Contains(r.Error.Message, "not allowed") || r.Runtime.Image != bash.Image() {
+		t.Errorf("got %+v, want an internal error that names the image", r)
+	}
+	if images, err := g.records.Images(t.Context()); err != nil || len(images) > 0 {
+		t.Errorf("published: got %v, %v, want none", images, err)
+	}
+}
