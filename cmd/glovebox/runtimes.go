@@ -40,7 +40,7 @@ func (a *app) runtimesListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the runtimes that workers offer, or the images of this machine",
 		Long: `List the runtimes that the workers of the Glovebox you talk to offer: what
-"submit --runtime" takes. With --images, list what this build of Glovebox can run and
+"submit --runtime" takes, and below them the images that "submit --image" does. With --images, list what this build of Glovebox can run and
 which of the images this machine has.`,
 		Example: `  glovebox runtimes list
   glovebox runtimes list --images`,
@@ -54,6 +54,7 @@ which of the images this machine has.`,
 	}
 	cmd.Flags().BoolVar(&o.images, "images", false, "show the images of this machine, without asking the API")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	setTwin(cmd, "images", "GLOVEBOX_LIST_IMAGES") // GLOVEBOX_IMAGES is the worker's
 	return cmd
 }
 
@@ -70,7 +71,11 @@ func (a *app) listRuntimes(ctx context.Context, asJSON bool) error {
 	if asJSON {
 		return a.printJSON(list)
 	}
-	if len(list) == 0 {
+	images, err := jobs.Images(ctx)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 && len(images) == 0 {
 		fmt.Fprintln(a.stderr, "no worker has published a runtime yet")
 		return nil
 	}
@@ -81,7 +86,16 @@ func (a *app) listRuntimes(ctx context.Context, asJSON bool) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d MiB\t%s\n", r.Name, r.Version, strings.Join(r.Aliases, ", "),
 			milliseconds(l.WallMS), l.MemoryMB, strings.TrimPrefix(r.Image, "localhost/glovebox/"))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if len(images) > 0 {
+		fmt.Fprintln(a.stdout, "\nIMAGES")
+	}
+	for _, i := range images {
+		fmt.Fprintln(a.stdout, i.Image)
+	}
+	return nil
 }
 
 // image is a runtime of this build of Glovebox, and whether this machine can run it.

@@ -24,7 +24,9 @@ const maxInput = 64 << 20
 
 // specOptions describe a job on the command line.
 type specOptions struct {
-	source                             string // FILE or -
+	source                             string // FILE or -; none beside an image
+	image                              string
+	command                            []string
 	runtime, stdinFile                 string
 	args, env, files, limits, metadata []string
 	callback, priority                 string
@@ -33,6 +35,7 @@ type specOptions struct {
 func (o *specOptions) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVarP(&o.runtime, "runtime", "r", "", "`NAME` of the runtime; guessed from FILE's extension by default")
+	f.StringVar(&o.image, "image", "", "`NAME@sha256:DIGEST` of an image to run in instead; the command goes behind --")
 	f.StringArrayVar(&o.args, "arg", nil, "`ARGUMENT` of the program; can be given again")
 	f.StringArrayVar(&o.env, "env", nil, "`NAME=VALUE` for the program's environment; NAME alone takes the value from here")
 	f.StringVar(&o.stdinFile, "stdin-file", "", "`PATH` of what the program reads from its standard input; - for ours")
@@ -46,16 +49,22 @@ func (o *specOptions) add(cmd *cobra.Command) {
 // spec reads the files and makes a job of the options. What the job may ask for is the
 // API's to say.
 func (a *app) spec(o specOptions) (job.Spec, error) {
-	spec := job.Spec{SpecVersion: job.SpecVersion, Runtime: o.runtime, Args: o.args, Priority: job.Priority(o.priority)}
+	spec := job.Spec{
+		SpecVersion: job.SpecVersion, Runtime: o.runtime, Image: o.image, Command: o.command,
+		Args: o.args, Priority: job.Priority(o.priority),
+	}
 	if o.source == "-" && o.stdinFile == "-" {
 		return spec, usagef("the program and its input can't both come from standard input")
 	}
-	source, err := a.read(o.source)
-	if err != nil {
-		return spec, err
-	}
-	if err := setSource(&spec, o.source, source); err != nil {
-		return spec, err
+	var err error
+	if o.image == "" {
+		source, err := a.read(o.source)
+		if err != nil {
+			return spec, err
+		}
+		if err := setSource(&spec, o.source, source); err != nil {
+			return spec, err
+		}
 	}
 	if o.stdinFile != "" {
 		stdin, err := a.read(o.stdinFile)

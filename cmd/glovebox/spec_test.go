@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,6 +39,12 @@ func TestSpec(t *testing.T) {
 		{"files", "typed", specOptions{source: source, stdinFile: "-", files: []string{data, "in/x.py=" + source}}, func(s *job.Spec) {
 			s.Source, s.Entrypoint, s.Stdin = "print()", "main.py", "typed"
 			s.Files = []job.File{{Name: "data.bin", ContentBase64: "AP8="}, {Name: "in/x.py", Content: "print()"}}
+		}},
+		{"an image", "typed", specOptions{
+			image: "localhost/a@sha256:0", command: []string{"/tool", "-v"}, files: []string{source}, stdinFile: "-",
+		}, func(s *job.Spec) {
+			s.Image, s.Command, s.Stdin = "localhost/a@sha256:0", []string{"/tool", "-v"}, "typed"
+			s.Files = []job.File{{Name: "main.py", Content: "print()"}}
 		}},
 		{"the rest", "1", specOptions{
 			source: "-", env: []string{"A=b=c", "HERE"}, metadata: []string{"k=v"}, limits: []string{"wall_ms=5000", "cpus=0.5"},
@@ -84,6 +91,36 @@ func TestLimitNames(t *testing.T) {
 	for _, name := range names {
 		if _, err := parseLimits([]string{name + "=1"}); err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestTake sorts arguments as a shell hands them over.
+func TestTake(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		image string
+		args  []string
+		dash  int
+		want  specOptions
+		fails bool
+	}{
+		{"", []string{"a.py"}, -1, specOptions{source: "a.py"}, false},
+		{"", []string{"a.py", "-v"}, 1, specOptions{source: "a.py", args: []string{"-v"}}, false},
+		{"", nil, -1, specOptions{}, true},
+		{"", []string{"-v"}, 0, specOptions{}, true},
+		{"", []string{"a.py", "b.py"}, -1, specOptions{}, true},
+		{"i", []string{"/tool"}, 0, specOptions{command: []string{"/tool"}}, false},
+		{"i", []string{"a", "b", "/tool", "-v"}, 2, specOptions{files: []string{"a", "b"}, command: []string{"/tool", "-v"}}, false},
+		{"i", []string{"a"}, 1, specOptions{}, true},
+		{"i", []string{"a"}, -1, specOptions{}, true},
+		{"i", nil, -1, specOptions{}, true},
+	} {
+		o := submitOptions{specOptions: specOptions{image: c.image}}
+		err := o.take(c.args, c.dash)
+		if c.want.image = c.image; (err != nil) != c.fails || !c.fails && (o.source != c.want.source ||
+			!slices.Equal(o.args, c.want.args) || !slices.Equal(o.files, c.want.files) || !slices.Equal(o.command, c.want.command)) {
+			t.Errorf("%+v: got %+v, %v", c, o.specOptions, err)
 		}
 	}
 }

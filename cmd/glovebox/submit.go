@@ -25,7 +25,8 @@ type submitOptions struct {
 func (a *app) submitCommand() *cobra.Command {
 	var o submitOptions
 	cmd := &cobra.Command{
-		Use:   "submit FILE|- [-- ARG…]",
+		Use: `submit FILE|- [-- ARG…]
+  glovebox submit --image NAME@sha256:DIGEST [FILE…] -- COMMAND [ARG…]`,
 		Short: "Run a program in a sandbox",
 		Long: `Submit a program, from a file or from standard input (-), and print the job's id.
 
@@ -36,24 +37,22 @@ exit code then tells how it went: 0 the job succeeded, 1 it did not, 3 Glovebox 
 
 With --out, download the files and charts that the job made, into a directory.
 
+With --image, run a command in an image of your own, which the operator has to allow:
+FILEs are placed in its working directory, and nothing of the image's own entry point,
+environment or user is used.
+
 The runtime is guessed from the file's name, unless --runtime gives it. "glovebox
-runtimes list" shows what there is. The limits are ` + strings.Join(limitNames(), ", ") + `.`,
+runtimes list" shows what there is, and the images that are allowed. The limits are ` + strings.Join(limitNames(), ", ") + `.`,
 		Example: `  glovebox submit --wait hello.py
   glovebox submit --wait --out charts --limit memory_mb=512 chart.py
   echo 'console.log(6 * 7)' | glovebox submit --runtime node --wait -
   glovebox submit --wait --file data.csv --arg --verbose report.py
+  glovebox submit --wait --image localhost/tool@sha256:… data.csv -- /bin/tool data.csv
   glovebox submit --callback http://127.0.0.1:9000/ --metadata student=42 solution.py`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			switch n := cmd.ArgsLenAtDash(); {
-			case len(args) == 0 || n == 0:
-				return usagef("FILE is missing: a path, or - for standard input")
-			case len(args) > 1 && n != 1:
-				return usagef("one FILE is wanted; the program's own arguments go behind --: glovebox submit %s -- %s", args[0], args[1])
-			}
-			return nil
-		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.source, o.args = args[0], append(o.args, args[1:]...)
+			if err := o.take(args, cmd.ArgsLenAtDash()); err != nil {
+				return err
+			}
 			return a.submit(cmd.Context(), o)
 		},
 	}
@@ -63,6 +62,23 @@ runtimes list" shows what there is. The limits are ` + strings.Join(limitNames()
 	cmd.Flags().StringVar(&o.out, "out", "", "download what the job made to `DIR`; waits")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the job, or with --wait its result, as JSON")
 	return cmd
+}
+
+// take sorts the arguments, dash of which, or -1, stand before a --.
+func (o *submitOptions) take(args []string, dash int) error {
+	switch {
+	case o.image != "" && (dash < 0 || dash == len(args)):
+		return usagef("the command to run in the image is missing: glovebox submit --image %s [FILE…] -- COMMAND [ARG…]", o.image)
+	case o.image != "":
+		o.files, o.command = append(o.files, args[:dash]...), args[dash:]
+	case len(args) == 0 || dash == 0:
+		return usagef("FILE is missing: a path, or - for standard input")
+	case len(args) > 1 && dash != 1:
+		return usagef("one FILE is wanted; the program's own arguments go behind --: glovebox submit %s -- %s", args[0], args[1])
+	default:
+		o.source, o.args = args[0], append(o.args, args[1:]...)
+	}
+	return nil
 }
 
 // untilEnd is --wait without a duration.
@@ -82,7 +98,7 @@ func (a *app) submit(ctx context.Context, o submitOptions) error {
 		return err
 	}
 	defer jobs.Close()
-	if spec.Runtime == "" {
+	if spec.Runtime == "" && spec.Image == "" {
 		if spec.Runtime, err = guessRuntime(ctx, jobs, o.source); err != nil {
 			return err
 		}
