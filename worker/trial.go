@@ -65,12 +65,16 @@ func (w *Worker) trial(ctx context.Context) (err error) {
 // trialRun runs a program of ours in the first image that is there. What becomes of it
 // does not matter: it ran.
 func (w *Worker) trialRun(ctx context.Context) error {
-	err := errors.New("there is no runtime")
+	var images []string
 	for _, r := range w.Runtimes.List() {
+		images = append(images, r.Image())
+	}
+	err := errors.New("there is no image")
+	for _, image := range append(images, w.Images...) {
 		_, err = w.Sandboxes.Run(ctx, sandbox.Program{
-			JobID: TrialID, Epoch: 1, Image: r.Image(), Command: []string{"true"}, Limits: job.Limits{WallMS: 10_000}.Filled(job.Limits{}),
+			JobID: TrialID, Epoch: 1, Image: image, Command: []string{"true"}, Limits: job.Limits{WallMS: 10_000}.Filled(job.Limits{}),
 		}, nowhere{})
-		if !errors.Is(err, sandbox.ErrNoImage) {
+		if !errors.Is(err, sandbox.ErrNoImage) && !errors.Is(err, sandbox.ErrImageRefused) {
 			return err
 		}
 	}

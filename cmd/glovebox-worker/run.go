@@ -120,7 +120,11 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := selfTest(ctx, sandboxes, set, c.RequireCgroups, log); err != nil {
+	var images []string
+	for _, r := range set.List() {
+		images = append(images, r.Image())
+	}
+	if err := selfTest(ctx, sandboxes, append(images, c.Images...), c.RequireCgroups, log); err != nil {
 		return err
 	}
 	w, err := worker.New(worker.Config{
@@ -133,19 +137,19 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 	return w.Run(ctx)
 }
 
-// selfTest runs a sandbox of the first runtime whose image is there.
-func selfTest(ctx context.Context, sandboxes *sandbox.Podman, set runtimes.Set, require bool, log *slog.Logger) error {
+// selfTest runs a sandbox of the first image that is there.
+func selfTest(ctx context.Context, sandboxes *sandbox.Podman, images []string, require bool, log *slog.Logger) error {
 	image := ""
-	for _, r := range set.List() {
-		if _, err := sandboxes.Image(ctx, r.Image()); err == nil {
-			image = r.Image()
+	for _, i := range images {
+		if _, err := sandboxes.Image(ctx, i); err == nil {
+			image = i
 			break
-		} else if !errors.Is(err, sandbox.ErrNoImage) {
+		} else if !errors.Is(err, sandbox.ErrNoImage) && !errors.Is(err, sandbox.ErrImageRefused) {
 			return err
 		}
 	}
 	if image == "" {
-		return errors.New("no runtime's image is in Podman's store, so no job could run: build them with `glovebox runtimes build`")
+		return errors.New("no runtime's image, and none of GLOVEBOX_IMAGES, is in Podman's store, so no job could run: build them with `glovebox runtimes build`")
 	}
 	found, err := sandboxes.SelfTest(ctx, image)
 	switch {
