@@ -81,7 +81,8 @@ type Podman struct {
 	mu      sync.Mutex
 	running map[string]bool // names of containers in use here
 	closed  bool
-	// Reap's own: since when Podman knows nothing of a container, and how long that may be.
+	// Since when Podman knows nothing of a container, and how long that may be.
+	reaping   sync.Mutex
 	forgotten map[conmon]time.Time
 	strayAge  time.Duration
 	// background is what a Run leaves behind and does not wait for: removals above all.

@@ -16,7 +16,7 @@ import (
 // workers that are not alive, and those of this worker that no Run here is using (an
 // earlier process of the same name left them). Beside them it kills sandboxes that
 // Podman itself has forgotten. It returns how many it removed, and goes on after an
-// error. Only one Reap may be under way.
+// error.
 func (p *Podman) Reap(ctx context.Context, alive func(worker string) bool) (int, error) {
 	options := new(containers.ListOptions).WithAll(true).WithFilters(map[string][]string{
 		"label": {labelInstance + "=" + p.config.Instance},

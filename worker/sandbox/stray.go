@@ -31,6 +31,8 @@ type conmon struct {
 // makes one can leave it with nobody who knows its name. They are found by their conmon,
 // so only where the worker is Podman's user; elsewhere their cgroup tells, or nothing.
 func (p *Podman) reapStrays(ctx context.Context) (int, error) {
+	p.reaping.Lock()
+	defer p.reaping.Unlock()
 	found, err := p.conmons()
 	if err != nil || len(found) == 0 {
 		return 0, err
