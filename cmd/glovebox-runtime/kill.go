@@ -11,7 +11,9 @@ import (
 )
 
 const (
-	killPatience = time.Second
+	// A busy host takes seconds to end a sandbox with some hundred processes, and for as
+	// long nobody listens and runsc calls it running.
+	killPatience = 20 * time.Second
 	killPause    = 20 * time.Millisecond
 )
 
@@ -25,25 +27,33 @@ func kills(rest []string) bool {
 // else cleans up, and forgets the container without `delete`: what runsc keeps of it
 // would stay in memory for good. argv are runsc's arguments, rest is their tail from
 // the command on.
-func kill(runsc string, argv, rest []string) error {
-	for deadline := time.Now().Add(killPatience); ; time.Sleep(killPause) {
+func kill(runsc string, argv, rest []string, patience time.Duration) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(killPause) {
 		var said bytes.Buffer
 		cmd := &exec.Cmd{Path: runsc, Args: argv, Stdout: os.Stdout, Stderr: &said}
 		err := cmd.Run()
-		var exit *exec.ExitError
-		switch {
-		case err == nil, errors.As(err, &exit) && stopped(runsc, argv, rest):
+		if err == nil {
 			return nil
-		case exit == nil || time.Now().After(deadline):
+		}
+		var exit *exec.ExitError
+		known, stopped := false, false
+		if errors.As(err, &exit) {
+			known, stopped = state(runsc, argv, rest)
+		}
+		switch {
+		case stopped:
+			return nil
+		case !known || time.Now().After(deadline):
 			return errors.Join(err, errors.New(strings.TrimSpace(said.String())))
 		}
 	}
 }
 
-// stopped reports whether runsc knows the sandbox and says that nothing of it runs.
-func stopped(runsc string, argv, rest []string) bool {
+// state reports whether runsc knows the sandbox, and whether it says that nothing of it
+// runs.
+func state(runsc string, argv, rest []string) (known, stopped bool) {
 	id := rest[len(rest)-2]
 	cmd := &exec.Cmd{Path: runsc, Args: slices.Concat(argv[:len(argv)-len(rest)], []string{"state", id})}
 	out, err := cmd.Output()
-	return err == nil && bytes.Contains(out, []byte(`"status": "stopped"`)) // not worth the start of a JSON parser
+	return err == nil, bytes.Contains(out, []byte(`"status": "stopped"`)) // not worth the start of a JSON parser
 }

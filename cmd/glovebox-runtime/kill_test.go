@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestKills(t *testing.T) {
@@ -28,11 +29,17 @@ func TestKill(t *testing.T) {
 		name, script string
 		refused      string // part of the error
 		calls        string
+		patience     time.Duration
 	}{
 		{name: "killed", script: `echo "$@" >>"$0.log"`, calls: "--root /r --fixed kill abc 9"},
 		{name: "ended by itself", script: strings.ReplaceAll(fails, "STATUS", "stopped"), calls: "--root /r --fixed kill abc 9\n--root /r --fixed state abc"},
-		{name: "can't be killed", script: strings.ReplaceAll(fails, "STATUS", "running"), refused: "connection refused"},
-		{name: "unknown to runsc", script: "echo does not exist >&2; exit 128", refused: "does not exist"},
+		{
+			name: "ends slowly", patience: time.Minute,
+			script: `echo "$@" >>"$0.log"; [ "$4" = kill ] && { echo connection refused >&2; exit 128; }; [ $(wc -l <"$0.log") -lt 4 ] || echo '"status": "stopped"'`,
+			calls:  "--root /r --fixed kill abc 9\n--root /r --fixed state abc\n--root /r --fixed kill abc 9\n--root /r --fixed state abc",
+		},
+		{name: "can't be killed", script: strings.ReplaceAll(fails, "STATUS", "running"), patience: 100 * time.Millisecond, refused: "connection refused"},
+		{name: "unknown to runsc", script: "echo does not exist >&2; exit 128", patience: time.Hour, refused: "does not exist"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -41,7 +48,7 @@ func TestKill(t *testing.T) {
 			if err := os.WriteFile(runsc, []byte("#!/bin/sh\n"+tt.script+"\n"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			err := kill(runsc, strings.Fields("runsc --root /r --fixed kill abc 9"), strings.Fields("kill abc 9"))
+			err := kill(runsc, strings.Fields("runsc --root /r --fixed kill abc 9"), strings.Fields("kill abc 9"), tt.patience)
 			if tt.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.refused) {
 					t.Errorf("got %v, want an error with %q", err, tt.refused)

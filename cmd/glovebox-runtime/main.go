@@ -40,7 +40,7 @@ func run(args []string) error {
 	runsc, argv := filepath.Join(filepath.Dir(self), "runsc"), runscArgs(globals, rest)
 	switch {
 	case kills(rest):
-		err = kill(runsc, argv, rest)
+		err = kill(runsc, argv, rest, killPatience)
 	case len(rest) > 1 && rest[0] == "create":
 		err = create(runsc, argv, rest)
 	case len(rest) > 1 && rest[0] == "delete":
