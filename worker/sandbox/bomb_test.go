@@ -107,10 +107,10 @@ type gateSink struct {
 	open    chan struct{}
 }
 
-func (s *gateSink) Stdout([]byte) error {
+func (s *gateSink) Stdout(p []byte) error {
 	s.once.Do(func() { close(s.reached) })
 	<-s.open
-	return nil
+	return s.kept.Stdout(p)
 }
 
 // processOf is the host's process of the job's sandbox.
