@@ -46,14 +46,15 @@ func remove(runsc string, argv, rest []string) error {
 	if err != nil {
 		return err
 	}
+	defer forget(argv, rest[len(rest)-1])
+	cmd := &exec.Cmd{Path: runsc, Args: argv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	if leaves == "" {
-		return become(runsc, argv)
+		return cmd.Run()
 	}
 	l, err := leafOf(leaves, rest)
 	if err != nil {
 		return err
 	}
-	cmd := &exec.Cmd{Path: runsc, Args: argv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	return errors.Join(cmd.Run(), l.remove())
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -44,6 +45,7 @@ func kill(runsc string, argv, rest []string, patience time.Duration) error {
 		case stopped:
 			return nil
 		case !known || time.Now().After(deadline):
+			forget(argv, rest[len(rest)-2])
 			return errors.Join(err, errors.New(strings.TrimSpace(said.String())))
 		}
 	}
@@ -56,4 +58,13 @@ func state(runsc string, argv, rest []string) (known, stopped bool) {
 	cmd := &exec.Cmd{Path: runsc, Args: slices.Concat(argv[:len(argv)-len(rest)], []string{"state", id})}
 	out, err := cmd.Output()
 	return err == nil, bytes.Contains(out, []byte(`"status": "stopped"`)) // not worth the start of a JSON parser
+}
+
+// forget removes the lock file that runsc makes anew, and leaves, when it is asked about a
+// sandbox that is gone: two of Podman's processes that remove one container do that.
+func forget(argv []string, id string) {
+	name := filepath.Join(root(argv), id+"_sandbox:"+id)
+	if _, err := os.Stat(name + ".state"); errors.Is(err, os.ErrNotExist) {
+		_ = os.Remove(name + ".lock") // mostly there is none
+	}
 }

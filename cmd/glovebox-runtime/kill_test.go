@@ -64,3 +64,21 @@ func TestKill(t *testing.T) {
 		})
 	}
 }
+
+// TestForget: a lock without a state goes, one with a state stays.
+func TestForget(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"gone_sandbox:gone.lock", "here_sandbox:here.lock", "here_sandbox:here.state"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"gone", "here", "never"} {
+		forget([]string{"runsc", "--root", dir}, id)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(left) != 2 {
+		t.Errorf("got %v, %v, want here's two files", left, err)
+	}
+}
