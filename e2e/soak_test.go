@@ -55,6 +55,13 @@ func TestSoak(t *testing.T) {
 		t.Log(figures[len(figures)-1])
 	}
 	t.Logf("%d jobs in %.0f s: %v", jobs, time.Since(began).Seconds(), statuses)
+	var uploads []string
+	if !within(30*time.Second, func() bool {
+		uploads = slices.DeleteFunc(g.objects(), func(key string) bool { return !strings.HasPrefix(key, ".sgwtmp/") })
+		return len(uploads) == 0
+	}) {
+		t.Errorf("uploads were not finished: %v", uploads)
+	}
 	first, last := figures[0], figures[len(figures)-1]
 	for _, f := range []struct {
 		name             string
