@@ -39,8 +39,13 @@ func TestReapsWhatPodmanForgot(t *testing.T) {
 	t.Cleanup(func() {
 		service.Kill()
 		for _, id := range []string{forgotten, others, known} {
-			for _, process := range processesOf(t, id) {
-				_ = process.Kill() // it may have ended
+			// conmon first: it would call podman for a store that is gone.
+			for _, name := range []string{"conmon", ""} {
+				for _, process := range processesOf(t, id) {
+					if comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", process.Pid)); err == nil && strings.HasPrefix(string(comm), name) {
+						_ = process.Kill() // it may have ended
+					}
+				}
 			}
 		}
 	})
