@@ -12,6 +12,10 @@ import (
 
 // create makes the sandbox, in a cgroup of its own where the host delegates them.
 func create(runsc string, argv, rest []string) error {
+	c, err := readConfig(bundleOf(rest))
+	if err != nil {
+		return err
+	}
 	if err := displace(runsc, argv, rest); err != nil {
 		return err
 	}
@@ -22,7 +26,7 @@ func create(runsc string, argv, rest []string) error {
 	if leaves == "" {
 		return become(runsc, argv)
 	}
-	b, err := boundsOf(bundleOf(rest))
+	b, err := boundsOf(c)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -63,28 +62,9 @@ func leafOf(leaves string, rest []string) (leaf, error) {
 // bounds are what a sandbox may use of the host, as cgroup v2 files take it.
 type bounds struct{ memory, cpu, pids string }
 
-// boundsOf reads them from a bundle's config.json.
-func boundsOf(bundle string) (bounds, error) {
-	b, err := os.ReadFile(filepath.Join(bundle, "config.json"))
-	if err != nil {
-		return bounds{}, fmt.Errorf("read limits: %w", err)
-	}
-	var config struct {
-		Linux struct {
-			Resources struct {
-				Memory struct{ Limit int64 }
-				CPU    struct {
-					Quota  int64
-					Period uint64
-				}
-				Pids struct{ Limit int64 }
-			}
-		}
-	}
-	if err := json.Unmarshal(b, &config); err != nil {
-		return bounds{}, fmt.Errorf("read limits: %w", err)
-	}
-	r := config.Linux.Resources
+// boundsOf reads them from a sandbox's configuration.
+func boundsOf(c config) (bounds, error) {
+	r := c.Linux.Resources
 	for name, missing := range map[string]bool{
 		"memory.limit": r.Memory.Limit <= 0, "cpu.quota": r.CPU.Quota <= 0 || r.CPU.Period == 0, "pids.limit": r.Pids.Limit <= 0,
 	} {
@@ -97,21 +77,6 @@ func boundsOf(bundle string) (bounds, error) {
 		cpu:    fmt.Sprintf("%d %d", r.CPU.Quota, r.CPU.Period),
 		pids:   strconv.FormatInt(r.Pids.Limit, 10),
 	}, nil
-}
-
-// bundleOf is the directory that `create` is told of: its --bundle, or where it stands.
-func bundleOf(rest []string) string {
-	for i, arg := range rest {
-		name, value, inline := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		switch {
-		case !strings.HasPrefix(arg, "-") || name != "bundle" && name != "b":
-		case inline:
-			return value
-		case i+1 < len(rest):
-			return rest[i+1]
-		}
-	}
-	return "."
 }
 
 // make makes the cgroup with its limits. One that is there already is of a sandbox that
