@@ -153,7 +153,9 @@ install_host() {
     fi
     local file
     for file in glovebox glovebox-worker; do put "$programs/$file" "/usr/local/bin/$file" 755; done
-    # What breaks out of a sandbox must not get out of its unit by asking cron.
+    # What breaks out of a sandbox must not get out of its unit by asking others to run
+    # something: a systemd of its own, which anybody may have who asks to linger; cron; at.
+    systemctl --quiet mask "user@$(id -u "$podman_user").service"
     for file in /etc/cron.deny /etc/at.deny; do
         # Without at.deny, nobody but root may use at.
         [ "$file" = /etc/cron.deny ] || [ -e "$file" ] || continue
