@@ -1,7 +1,7 @@
 # Everything that is done to this tree by hand or by machine. `make` alone lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests build runtimes demo check fmt test test-host test-podman chaos soak bench fuzz clean FORCE
+.PHONY: help setup setup-tests build runtimes demo check fmt test test-host test-podman test-vm chaos soak bench fuzz clean FORCE
 SHELL := /bin/bash
 
 # Where infra/setup.sh puts a Go, on machines whose own is too old.
@@ -59,7 +59,7 @@ demo: setup build ## run one job from submission to verified webhook
 check: bin/golangci-lint-$(GOLANGCI_VERSION) ## format, vet and lint, without changing anything
 	$(call timed,format,bin/golangci-lint-$(GOLANGCI_VERSION) fmt --diff)
 	$(call timed,modules,go mod tidy -diff)
-	$(call timed,shell syntax,for script in infra/*.sh runtimes/*/*.sh .ci/run; do bash -n "$$script" || exit; done)
+	$(call timed,shell syntax,for script in infra/*.sh e2e/vm/*.sh e2e/vm/guest/*.sh runtimes/*/*.sh .ci/run; do bash -n "$$script" || exit; done)
 	$(call timed,vet,$(static) go vet -tags '$(PODMAN_TAGS)' ./...)
 	$(call timed,lint,$(static) bin/golangci-lint-$(GOLANGCI_VERSION) run)
 
@@ -79,6 +79,12 @@ test-host: ## the suites that need no sandbox: Redis, S3, everything pure
 
 test-podman: ## the suites that run sandboxes, as the user who runs Podman
 	$(call timed,test with sandboxes,$(with_test_binaries) go test -race -count=1 -timeout 20m $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES))
+
+# Where build-image.sh and run-vm.sh are, which make and boot an emulated machine.
+export VM ?= ../shared/vm
+
+test-vm: setup ## a production worker host in an emulated Debian machine: hard limits, two users; ONLY="limits users" for a part
+	$(call timed,test in an emulated machine,e2e/vm/run.sh)
 
 CHAOS_JOBS ?= 300
 CHAOS_KILLS ?= 5

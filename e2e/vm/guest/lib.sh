@@ -1,0 +1,81 @@
+# Sourced by the parts of the test. Each line that proves something begins with PASS or
+# FAIL; out/ comes back to the host.
+
+readonly out=/mnt/t/out
+readonly unit=/sys/fs/cgroup/system.slice/glovebox-podman.service
+readonly leaves=$unit/glovebox-sandboxes
+
+failed=0
+pass() { echo "PASS $1"; }
+fail() {
+    echo "FAIL $1"
+    failed=$((failed + 1))
+}
+part() { printf '\n== %s (%ss)\n' "$1" "$SECONDS"; }
+
+# check WHAT COMMAND… passes when the command succeeds.
+check() {
+    local what=$1
+    shift
+    if "$@" >/dev/null 2>&1; then pass "$what"; else fail "$what"; fi
+}
+
+# equal WHAT GOT WANT
+equal() {
+    if [ "$2" = "$3" ]; then pass "$1: $2"; else fail "$1: got '$2', want '$3'"; fi
+}
+
+# within SECONDS COMMAND… waits until the command succeeds.
+within() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.5
+    done
+}
+
+# run NAME [FLAG…] runs the bash program on stdin as a job, to its end: out/NAME.json. An
+# emulated machine is so slow at times that the api's answer comes too late: get asks again.
+run() {
+    local name=$1 id
+    shift
+    id=$(submit "$@" 2>"$out/$name.err") || return
+    within 900 ended "$name" "$id"
+}
+ended() {
+    glovebox get --wait=60s --json "$2" >"$out/$1.json" 2>>"$out/$1.err"
+    [ -s "$out/$1.json" ] && [ "$(result "$1" status)" != queued ] && [ "$(result "$1" status)" != running ]
+}
+
+# submit [FLAG…] submits the bash program on stdin and prints the job's id.
+submit() { glovebox submit --runtime bash "$@" -; }
+
+# result NAME FIELD
+result() { jq -r ".$2" "$out/$1.json" 2>/dev/null || echo "no result: $(head -c 300 "$out/$1.err")"; }
+
+# logged UNIT TEXT: has the unit said it since it was started last?
+logged() { this_run "$1" | grep -q -- "$2"; }
+this_run() { journalctl -q -o cat -u "$1" _SYSTEMD_INVOCATION_ID="$(systemctl show -P InvocationID "$1")"; }
+
+leaf_count() { find "$leaves" -mindepth 1 -maxdepth 1 -type d 2>/dev/null | wc -l; }
+# sandbox_processes are all of the sandbox user but what makes up the service.
+sandbox_processes() { pgrep -u glovebox -a 'runsc|conmon|exe' | grep -E 'runsc|conmon' || true; }
+a_leaf() { [ "$(leaf_count)" -gt 0 ]; }
+no_sandbox() { [ "$(leaf_count)" = 0 ] && [ -z "$(sandbox_processes)" ] && [ "$(containers)" = "[]" ]; }
+containers() { as_worker curl -fsS --unix-socket /run/glovebox-podman.sock 'http://d/v4.0.0/libpod/containers/json?all=true' | jq -c '[.[].Names[0]]'; }
+
+# nothing_left WHAT
+nothing_left() {
+    if within 60 no_sandbox; then
+        pass "$1: no leaf, no process, no container is left"
+    else
+        fail "$1: left are $(leaf_count) leaves, containers '$(containers)', processes '$(sandbox_processes)'"
+        systemd-cgls --no-pager -u glovebox-podman.service
+    fi
+}
+
+# as_worker COMMAND… with the worker's rights.
+as_worker() { setpriv --reuid=glovebox-worker --regid=glovebox-worker --groups="$(id -g glovebox)" env -C / HOME=/tmp/worker "$@"; }
+# as_escaped COMMAND… with the rights of the user of the sandboxes, from outside its unit.
+as_escaped() { setpriv --reuid=glovebox --regid=glovebox --init-groups env -i -C / HOME=/var/lib/glovebox PATH="$PATH" "$@"; }

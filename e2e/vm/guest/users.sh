@@ -1,0 +1,132 @@
+# What an escape from gVisor finds: it is the user glovebox. Everything below is tried as
+# that user twice: from outside of its unit, with no wall but the user, and as a process
+# of the unit, in its cgroup and its namespaces.
+
+worker=$(systemctl show -P MainPID glovebox-worker)
+api=$(systemctl show -P MainPID glovebox-api)
+podman_pid=$(systemctl show -P MainPID glovebox-podman)
+redis_password=$(sed -n 's#^GLOVEBOX_REDIS_URL=redis://:\([^@]*\)@.*#\1#p' /etc/glovebox/worker.env)
+mapfile -t secrets < <(sed -nE 's/^GLOVEBOX_(S3_ACCESS_KEY|S3_SECRET_KEY|SIGNING_KEY|TOKEN|WEBHOOK_SECRET|CAPABILITY_KEY)=(.+)/\2/p' /etc/glovebox/*.env)
+equal "users" "$(ps -o user:20= -p "$worker"; ps -o user:20= -p "$podman_pid")" "glovebox-worker
+glovebox"
+
+# as_inside COMMAND… as a process of the unit: in its cgroup, then its network and view of files.
+as_inside() {
+    bash -c 'echo $$ >'"$unit"'/sup/cgroup.procs && exec nsenter -t '"$podman_pid"' --net --mount setpriv --reuid=glovebox --regid=glovebox --init-groups \
+        env -i -C / HOME=/var/lib/glovebox PATH="$PATH" "$@"' - "$@"
+}
+
+# denied WHAT COMMAND… has to fail in both places, and say nothing secret.
+denied() {
+    local what=$1 where said status secret
+    shift
+    for where in as_escaped as_inside; do
+        status=0
+        said=$($where timeout 60 "$@" 2>&1) || status=$?
+        for secret in "$redis_password" "${secrets[@]}"; do
+            if [[ $said == *"$secret"* ]]; then
+                fail "$where: $what: says a secret"
+                continue 2
+            fi
+        done
+        if [ $status = 0 ]; then
+            fail "$where: $what: works: ${said:0:200}"
+        else
+            said=${said##*$'\n'} # no forks: an emulated machine takes a tenth of a second for each
+            pass "$where can't $what (${said:0:90})"
+        fi
+    done
+}
+
+cat >/tmp/ptrace.py <<'PYTHON'
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.ptrace(16, int(sys.argv[1]), 0, 0) != 0:  # PTRACE_ATTACH
+    sys.exit(os.strerror(ctypes.get_errno()))
+PYTHON
+cat >/tmp/readv.py <<'PYTHON'
+import ctypes, os, sys
+class iovec(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]
+libc = ctypes.CDLL(None, use_errno=True)
+libc.process_vm_readv.restype = ctypes.c_ssize_t
+buf = ctypes.create_string_buffer(8)
+address = int(sys.argv[2], 16)
+if libc.process_vm_readv(int(sys.argv[1]), ctypes.byref(iovec(ctypes.addressof(buf), 8)), 1, ctypes.byref(iovec(address, 8)), 1, 0) < 0:
+    sys.exit(os.strerror(ctypes.get_errno()))
+PYTHON
+chmod 644 /tmp/ptrace.py /tmp/readv.py
+
+# ---- secrets on disk -------------------------------------------------------------
+
+for file in /etc/glovebox/worker.env /etc/glovebox/api.env /etc/glovebox/s3.env; do denied "read $file" cat $file; done
+denied "write to /etc/glovebox" touch /etc/glovebox/x
+denied "list the bucket's files" ls /var/lib/versitygw
+denied "read Redis' files" ls /var/lib/redis
+denied "read systemd's credentials" bash -c 'ls /run/credentials/* 2>&1 | grep .; cat /run/credentials/*/* /run/systemd/propagate/*/* /etc/credstore*/*'
+denied "see the secrets in the units' properties" bash -c 'systemctl show glovebox-worker glovebox-api | grep -E "GLOVEBOX_(REDIS_URL|S3_SECRET_KEY|TOKEN)="'
+denied "read the journal" bash -c 'journalctl -q -u glovebox-worker -n 1 | grep . || { echo nothing; exit 1; }'
+denied "read core dumps" bash -c 'cat /var/lib/systemd/coredump/*'
+denied "read the worker's spool and temporary files" bash -c 'ls /tmp/systemd-private-*-glovebox-worker*/ /proc/'"$worker"'/root/tmp'
+denied "read the home of the worker" bash -c 'ls "$(getent passwd glovebox-worker | cut -d: -f6)"'
+
+# ---- the processes that have them --------------------------------------------------
+
+for who in worker api; do
+    pid=${!who}
+    start=$(awk 'NR == 1 { sub(/-.*/, "", $1); print $1 }' "/proc/$pid/maps")
+    denied "read the $who's environment" cat "/proc/$pid/environ"
+    denied "read the $who's memory" dd if="/proc/$pid/mem" bs=8 count=1 skip=$((0x$start / 8))
+    denied "read the $who's memory by process_vm_readv" python3 /tmp/readv.py "$pid" "$start"
+    denied "read the $who's memory map" cat "/proc/$pid/maps"
+    denied "list the $who's descriptors" ls "/proc/$pid/fd/"
+    denied "enter the $who's root" ls "/proc/$pid/root/"
+    denied "trace the $who" python3 /tmp/ptrace.py "$pid"
+    denied "signal the $who" kill -9 "$pid"
+    denied "enter the $who's cgroup" bash -c "echo \$\$ >/sys/fs/cgroup/system.slice/glovebox-$who.service/cgroup.procs"
+    equal "$who still the same process" "$(systemctl show -P MainPID "glovebox-$who")" "$pid"
+done
+denied "dump a worker's core" bash -c "grep -E '^Max core file size +[1-9u]' /proc/$worker/limits"
+
+# ---- the servers -------------------------------------------------------------------
+
+denied "use Redis without its password" bash -c 'redis-cli -h 127.0.0.1 ping | grep PONG'
+denied "list the bucket without keys" curl -fsS http://127.0.0.1:7070/glovebox
+denied "use the API without a token" curl -fsS http://127.0.0.1:8437/v1/jobs/x
+
+# ---- ways out of the unit ------------------------------------------------------------
+
+denied "start something with cron" bash -c 'echo "* * * * * true" | crontab -'
+denied "start something with at" bash -c 'echo true | at now'
+denied "have a systemd of its own" bash -c 'loginctl --no-ask-password enable-linger glovebox; sleep 5; systemctl is-active "user@$(id -u).service"'
+loginctl disable-linger glovebox 2>/dev/null
+denied "start a unit" systemd-run --no-ask-password true
+denied "start a unit of a systemd of its own" systemd-run --user true
+denied "stop the worker" systemctl --no-ask-password stop glovebox-worker
+denied "become root by su" bash -c 'su -c id </dev/null'
+denied "raise what all sandboxes together may have" bash -c "echo max >$unit/memory.max"
+denied "leave the unit's cgroup" bash -c 'echo $$ >/sys/fs/cgroup/cgroup.procs'
+denied "put another socket in the place of Podman's" bash -c 'rm /run/glovebox-podman.sock'
+denied "change what is run" bash -c 'touch /usr/local/lib/glovebox/x /usr/local/bin/x'
+
+# With the password and the keys it would still need a network, which the unit has not.
+inside() { as_inside timeout 30 "$@"; }
+inside bash -c "redis-cli -h 127.0.0.1 -a $redis_password ping 2>&1 | grep -q PONG" && fail "the unit reaches Redis" || pass "the unit reaches no Redis, whoever has the password"
+inside curl -sS -o /dev/null http://127.0.0.1:7070/ && fail "the unit reaches S3" || pass "the unit reaches no S3"
+equal "the unit's network devices" "$(inside bash -c 'tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d " "' | sort | tr '\n' ' ')" "lo "
+check "without the unit's wall the password would do (so the test above can fail)" as_escaped redis-cli -h 127.0.0.1 -a "$redis_password" ping
+
+# ---- what it has ---------------------------------------------------------------------
+
+echo "What does work as user glovebox:"
+allowed() {
+    local what=$1
+    shift
+    as_inside timeout 60 "$@" >/dev/null 2>&1 && echo "  has: $what" || echo "  has not: $what"
+}
+allowed "Podman's socket, so every sandbox" curl -fsS --unix-socket /run/glovebox-podman.sock http://d/v4.0.0/libpod/info
+allowed "its own images and containers" ls /var/lib/glovebox/.local/share/glovebox/storage
+allowed "the limits of its sandboxes' leaves" test -w "$leaves/cgroup.subtree_control"
+allowed "the names and commands of all processes" ps -p "$worker" -o args
+allowed "the names of the units" systemctl is-active glovebox-worker
+allowed "/tmp, /var/tmp and /dev/shm of the host" bash -c 'touch /tmp/g /var/tmp/g /dev/shm/g && rm /tmp/g /var/tmp/g /dev/shm/g'
