@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -147,6 +148,59 @@ func (l *leaf) oomKilled() bool {
 	return false
 }
 
+const (
+	leafPoll = 100 * time.Millisecond
+	// leafMargin is how near to its bound a sandbox is taken for one that has met it.
+	leafMargin = 2 << 20
+)
+
+// watch ends the sandbox once, after calling over with what it holds, when that comes to
+// limit, until ctx ends. The kernel would end it, too, but takes back the pages of its
+// programs first, again and again, as long as one of them is read: seconds on a fast
+// disk, minutes on a slow one.
+func (l *leaf) watch(ctx context.Context, limit int64, over func(held int64)) {
+	for sleep(ctx, leafPoll) {
+		held, err := l.held()
+		if err != nil {
+			return // it is removed
+		}
+		if held > limit-leafMargin {
+			over(held)
+			l.kill() //nolint:errcheck // the removal of its container ends it, too
+			return
+		}
+	}
+}
+
+// held is the memory, bytes, that the kernel can't take back from the sandbox.
+func (l *leaf) held() (int64, error) {
+	stat, err := l.read("memory.stat")
+	if err != nil {
+		return 0, err
+	}
+	var held int64
+	for line := range strings.Lines(stat) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		switch name {
+		case "anon", "shmem", "slab_unreclaimable", "kernel_stack", "pagetables":
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("read memory.stat: %w", err)
+			}
+			held += n
+		}
+	}
+	return held, nil
+}
+
+// kill ends whatever is in the cgroup, where the kernel can (Linux 5.14).
+func (l *leaf) kill() error {
+	if err := l.write("cgroup.kill", "1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("end what is left in the cgroup: %w", err)
+	}
+	return nil
+}
+
 // removeLeaf ends what is left in a cgroup and removes it.
 func removeLeaf(leaves, id string) error {
 	l, err := openLeaf(leaves, id)
@@ -154,8 +208,8 @@ func removeLeaf(leaves, id string) error {
 		return err
 	}
 	defer l.close()
-	if err := l.write("cgroup.kill", "1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("end what is left in cgroup %s: %w", id, err)
+	if err := l.kill(); err != nil {
+		return err
 	}
 	for tries := 0; ; tries++ {
 		err := os.Remove(filepath.Join(leaves, id))

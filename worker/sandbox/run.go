@@ -83,22 +83,27 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 	}
 	s.outcome.Timing.Running = time.Since(began)
 	var overMemory atomic.Int64
+	watch := func(ctx context.Context, over func(held int64)) {
+		p.watchMemory(ctx, name, program.Limits.MemoryMB<<20+memorySlack, over)
+	}
 	if p.leaves != "" {
 		if s.leaf, err = openLeaf(p.leaves, id); err != nil {
 			return Outcome{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		defer s.leaf.close()
-	} else {
-		watchCtx, stopWatch := context.WithCancel(ctx)
-		defer stopWatch()
-		// Not waited for here: the bindings take 0.6 s to notice that a request is cancelled.
-		p.background.Go(func() {
-			p.watchMemory(watchCtx, name, program.Limits.MemoryMB<<20+memorySlack, func(held int64) {
-				overMemory.Store(held)
-				remove()
-			})
-		})
+		watch = func(ctx context.Context, over func(held int64)) {
+			s.leaf.watch(ctx, boundsOf(program.Limits).memory, over)
+		}
 	}
+	watchCtx, stopWatch := context.WithCancel(ctx)
+	defer stopWatch()
+	// Not waited for here: the bindings take 0.6 s to notice that a request is cancelled.
+	p.background.Go(func() {
+		watch(watchCtx, func(held int64) {
+			overMemory.Store(held)
+			remove()
+		})
+	})
 	if err := s.serve(ctx, p.config.StartTimeout); err != nil {
 		if said := s.stream.complaint(); said != "" {
 			p.config.Log.Warn("agent complained", "job_id", program.JobID, "epoch", program.Epoch, "stderr", agentwire.Printable(said, maxComplaint))

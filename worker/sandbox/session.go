@@ -257,6 +257,10 @@ func (s *session) run(ctx context.Context, limit time.Duration) (overdue bool, e
 		if errors.Is(err, errOverdue) {
 			// Whatever the agent is busy with: the program has had its time.
 			s.outcome.Usage.WallMS = waited.Milliseconds()
+			if s.leaf != nil && s.leaf.oomKilled() { // and nobody has said so yet
+				s.outcome.Status, s.outcome.ExitCode, s.outcome.Signal = job.OutOfMemory, 137, "SIGKILL"
+				return true, nil
+			}
 			return true, s.timedOut()
 		}
 		if err != nil {
