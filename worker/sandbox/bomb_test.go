@@ -58,6 +58,15 @@ time.sleep(60)`,
 for i in range(40):
     if os.fork() == 0: os.posix_fallocate(os.memfd_create("x"), 0, 250 << 20); time.sleep(60)
 time.sleep(60)`,
+		"mapped at once": `
+import mmap
+for i in range(40):
+    if os.fork() == 0: x = mmap.mmap(-1, 250 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE); time.sleep(60)
+time.sleep(60)`,
+		"read at once": `
+for i in range(40):
+    if os.fork() == 0: x = open("/dev/zero", "rb", 0).read(250 << 20); time.sleep(60)
+time.sleep(60)`,
 	} {
 		t.Run(name, func(t *testing.T) { //nolint:paralleltest // one after the other
 			// The output is more than anything on its way takes: the bomb waits for the sink.
