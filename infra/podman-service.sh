@@ -44,9 +44,10 @@ delegate() {
             echo "$process" >"$unit/sup/cgroup.procs" || return 1
         done
     fi
-    mkdir -p "$unit/glovebox-sandboxes" || return 1
     echo "+cpu +memory +pids" >"$unit/cgroup.subtree_control" || return 1
-    echo "+cpu +memory +pids" >"$unit/glovebox-sandboxes/cgroup.subtree_control" || return 1
+    # Last: where it is, no sandbox is made without a cgroup in it.
+    mkdir -p "$unit/glovebox-sandboxes" || return 1
+    echo "+cpu +memory +pids" >"$unit/glovebox-sandboxes/cgroup.subtree_control" || { rmdir "$unit/glovebox-sandboxes"; return 1; }
     # The worker, in this group, removes the leaf of a sandbox that Podman has forgotten.
     chmod g+w "$unit/glovebox-sandboxes" || return 1
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/glovebox-run/glovebox/internal/cgroup"
 )
 
 // create makes the sandbox, in a cgroup of its own where the host delegates them.
@@ -19,18 +21,18 @@ func create(runsc string, argv, rest []string) error {
 	if err := displace(runsc, argv, rest); err != nil {
 		return err
 	}
-	leaves, err := leavesOf(cgroupMount, selfCgroup)
+	dir, err := leaves()
 	if err != nil {
 		return err
 	}
-	if leaves == "" {
+	if dir == "" {
 		return become(runsc, argv)
 	}
 	b, err := boundsOf(c)
 	if err != nil {
 		return err
 	}
-	l, err := leafOf(leaves, rest)
+	l, err := leafOf(dir, rest)
 	if err != nil {
 		return err
 	}
@@ -43,19 +45,28 @@ func create(runsc string, argv, rest []string) error {
 	return nil
 }
 
+// leaves is where this process makes the cgroups of its sandboxes, "" for nowhere.
+func leaves() (string, error) {
+	path, err := cgroup.Of("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	return cgroup.LeavesOf(cgroup.Mount, path)
+}
+
 // remove destroys what runsc has of the sandbox, then its cgroup if it has one, with
 // whatever runsc left in it.
 func remove(runsc string, argv, rest []string) error {
-	leaves, err := leavesOf(cgroupMount, selfCgroup)
+	dir, err := leaves()
 	if err != nil {
 		return err
 	}
 	defer forget(argv, rest[len(rest)-1])
 	cmd := &exec.Cmd{Path: runsc, Args: argv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
-	if leaves == "" {
+	if dir == "" {
 		return cmd.Run()
 	}
-	l, err := leafOf(leaves, rest)
+	l, err := leafOf(dir, rest)
 	if err != nil {
 		return err
 	}

@@ -11,41 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
-)
 
-const (
-	cgroupMount = "/sys/fs/cgroup"
-	selfCgroup  = "/proc/self/cgroup"
-	// leavesName is the cgroup, in the unit that systemd delegates to the Podman service,
-	// below which every sandbox has a cgroup of its own. infra/podman-service.sh makes
-	// it; where it is, no sandbox is made without.
-	leavesName = "glovebox-sandboxes"
+	"github.com/glovebox-run/glovebox/internal/cgroup"
 )
-
-// leavesOf returns the directory in which a process has to make its sandboxes' cgroups,
-// and "" where nothing is delegated to it. self is its /proc/self/cgroup.
-func leavesOf(mount, self string) (string, error) {
-	b, err := os.ReadFile(self)
-	if err != nil {
-		return "", fmt.Errorf("find own cgroup: %w", err)
-	}
-	for line := range strings.Lines(string(b)) {
-		// The unified hierarchy's; no other can be delegated to an ordinary user.
-		path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::")
-		if !ok {
-			continue
-		}
-		for dir := filepath.Join(mount, path); len(dir) >= len(mount); dir = filepath.Dir(dir) {
-			leaves := filepath.Join(dir, leavesName)
-			if _, err := os.Stat(leaves); err == nil {
-				return leaves, nil
-			} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
-				return "", fmt.Errorf("look for delegated cgroups: %w", err)
-			}
-		}
-	}
-	return "", nil
-}
 
 // leaf is the path of a sandbox's cgroup.
 type leaf string
@@ -53,7 +21,7 @@ type leaf string
 // leafOf is the cgroup of a command's sandbox. rest are its arguments, of which the last is an id.
 func leafOf(leaves string, rest []string) (leaf, error) {
 	id := rest[len(rest)-1]
-	if id == "." || id == ".." || strings.ContainsAny(id, "/\n") {
+	if id == "" || id == "." || id == ".." || strings.ContainsAny(id, "/\n") {
 		return "", fmt.Errorf("refuse container id %q: it can't name a cgroup", id)
 	}
 	return leaf(filepath.Join(leaves, id)), nil
@@ -101,8 +69,8 @@ func (l leaf) make(b bounds) (err error) {
 		{"pids.max", b.pids},
 	} {
 		err := os.WriteFile(filepath.Join(string(l), file.name), []byte(file.value), 0)
-		if errors.Is(err, fs.ErrNotExist) && file.name == "memory.swap.max" {
-			continue // a kernel that doesn't account for swap
+		if errors.Is(err, fs.ErrNotExist) && file.name == "memory.swap.max" && !cgroup.Swaps() {
+			continue // neither does the kernel account for swap, nor is there any
 		}
 		if err != nil {
 			return fmt.Errorf("limit cgroup: %w", err)

@@ -2,54 +2,9 @@ package main
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
-
-// TestLeavesOf looks for the delegated directory in trees like those of systemd. That
-// the kernel takes what is written there is shown in worker/sandbox and by make test-vm.
-func TestLeavesOf(t *testing.T) {
-	t.Parallel()
-	mount := t.TempDir()
-	for _, dir := range []string{"system.slice/unit/" + leavesName + "/abc", "system.slice/unit/sup/deep", "system.slice/other/sup"} {
-		if err := os.MkdirAll(filepath.Join(mount, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	tests := []struct {
-		name, self string
-		want       string // below mount
-	}{
-		{name: "beside", self: "0::/system.slice/unit/sup\n", want: "system.slice/unit/" + leavesName},
-		{name: "above", self: "0::/system.slice/unit/sup/deep\n", want: "system.slice/unit/" + leavesName},
-		{name: "in the unit itself", self: "0::/system.slice/unit\n", want: "system.slice/unit/" + leavesName},
-		{name: "in a leaf", self: "0::/system.slice/unit/" + leavesName + "/abc\n", want: "system.slice/unit/" + leavesName},
-		{name: "not delegated", self: "0::/system.slice/other/sup\n"},
-		{name: "gone", self: "0::/system.slice/gone (deleted)\n"},
-		{name: "root", self: "0::/\n"},
-		{name: "hybrid", self: "12:pids:/system.slice/unit/sup\n1:name=systemd:/x\n0::/\n"},
-		{name: "v1 only", self: "12:pids:/system.slice/unit/sup\n"},
-		{name: "outside of the mount", self: "0::/../../system.slice/other\n"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			self := filepath.Join(t.TempDir(), "cgroup")
-			if err := os.WriteFile(self, []byte(tt.self), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			want := tt.want
-			if want != "" {
-				want = filepath.Join(mount, want)
-			}
-			if got, err := leavesOf(mount, self); err != nil || got != want {
-				t.Errorf("got %q, %v, want %q", got, err, want)
-			}
-		})
-	}
-}
 
 func TestBoundsOf(t *testing.T) {
 	t.Parallel()
@@ -94,6 +49,9 @@ func TestBoundsOf(t *testing.T) {
 
 func TestLeafOf(t *testing.T) {
 	t.Parallel()
+	if got, err := leafOf("/u", []string{"delete", ""}); err == nil {
+		t.Errorf("no id: got %q", got)
+	}
 	for args, want := range map[string]string{
 		"create --bundle /b abc": "/u/abc", "delete --force abc": "/u/abc",
 		"create ../abc": "", "create ..": "", "create .": "", "create a/b": "",

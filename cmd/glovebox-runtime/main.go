@@ -3,7 +3,7 @@
 // lies beside it. Where the host delegates cgroups, it also gives each sandbox one that
 // bounds it, which runsc doesn't do under rootless Podman.
 //
-// It starts several times for every sandbox, so it is small and links the standard
+// It starts several times for every sandbox, so it is small and links little but the standard
 // library only. It never runs anything but that runsc: without it, when asked for a flag
 // that it doesn't know, or when a limit is missing, it fails, and the sandbox isn't made.
 package main
@@ -39,6 +39,8 @@ func run(args []string) error {
 	}
 	runsc, argv := filepath.Join(filepath.Dir(self), "runsc"), runscArgs(globals, rest)
 	switch {
+	case len(rest) > 0 && (rest[0] == "run" || rest[0] == "restore"):
+		err = fmt.Errorf("refuse %s: a sandbox is made by create, which looks at its configuration", rest[0])
 	case kills(rest):
 		err = kill(runsc, argv, rest, killPatience)
 	case len(rest) > 1 && rest[0] == "create":

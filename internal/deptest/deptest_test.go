@@ -28,7 +28,7 @@ func TestDependencies(t *testing.T) {
 		{pkg: "artifacts", forbid: append([]string{module + "/worker", module + "/producer"}, podman...)},
 		{pkg: "runtimes", forbid: podman},
 		{pkg: "cmd/glovebox", forbid: podman},
-		{pkg: "cmd/glovebox-runtime", only: []string{}},
+		{pkg: "cmd/glovebox-runtime", only: []string{module + "/internal/cgroup"}},
 		{pkg: "cmd/glovebox-agent", only: []string{"golang.org/x/sys/", module + "/internal/agentwire", module + "/job"}},
 	}
 	for _, tt := range tests {

@@ -10,12 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/glovebox-run/glovebox/internal/cgroup"
 )
 
 const (
-	cgroupMount = "/sys/fs/cgroup"
-	// leavesName is the directory of sandboxes' cgroups, as glovebox-runtime knows it.
-	leavesName = "glovebox-sandboxes"
 	// hostSetup is the fix for whatever a production worker host lacks.
 	hostSetup = "infra/worker-host.sh, where jobs come from strangers"
 )
@@ -42,7 +41,7 @@ func (r *report) cgroups(version string, services []service) {
 		return
 	}
 	for _, s := range services {
-		leaves, missing := delegated(cgroupMount, s.cgroup)
+		leaves, missing := delegated(cgroup.Mount, s.cgroup)
 		switch {
 		case leaves == "":
 			r.warning("cgroups", fmt.Sprintf("v2, but none is delegated to the Podman service (process %d): %s", s.pid, soft), hostSetup)
@@ -57,9 +56,9 @@ func (r *report) cgroups(version string, services []service) {
 
 // delegated returns where a service with this cgroup makes those of its sandboxes, and the
 // controllers that are missing there. Nothing is delegated where leaves is "".
-func delegated(mount, cgroup string) (leaves string, missing []string) {
-	for dir := filepath.Join(mount, cgroup); len(dir) > len(mount); dir = filepath.Dir(dir) {
-		leaves = filepath.Join(dir, leavesName)
+func delegated(mount, path string) (leaves string, missing []string) {
+	for dir := filepath.Join(mount, path); len(dir) > len(mount); dir = filepath.Dir(dir) {
+		leaves = filepath.Join(dir, cgroup.Leaves)
 		handedDown, err := os.ReadFile(filepath.Join(leaves, "cgroup.subtree_control"))
 		if err != nil {
 			continue // not this one
@@ -103,7 +102,11 @@ func (r *report) services() []service {
 		if err != nil {
 			continue // no process
 		}
-		s := service{pid, ownCgroup(dir)}
+		path, err := cgroup.Of(filepath.Join(dir, "cgroup"))
+		if err != nil {
+			continue // it has ended
+		}
+		s := service{pid, path}
 		if !slices.ContainsFunc(found, func(f service) bool { return f.cgroup == s.cgroup }) {
 			found = append(found, s)
 		}
@@ -115,18 +118,4 @@ func (r *report) services() []service {
 func isService(cmdline []byte) bool {
 	argv := bytes.Split(cmdline, []byte{0})
 	return len(argv) > 2 && filepath.Base(string(argv[0])) == "podman" && string(argv[1]) == "system" && string(argv[2]) == "service"
-}
-
-// ownCgroup is a process's cgroup of version 2.
-func ownCgroup(proc string) string {
-	b, err := os.ReadFile(filepath.Join(proc, "cgroup"))
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(string(b)) {
-		if path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok {
-			return path
-		}
-	}
-	return ""
 }

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/glovebox-run/glovebox/internal/cgroup"
 )
 
 // ToolsDir is where infra/setup.sh puts runsc, versitygw and the Podman configuration.
@@ -73,16 +75,12 @@ func missing(component string) string {
 // Leaves is the directory in which glovebox-runtime makes the cgroups of sandboxes that are
 // started by the test's own Podman service; "" where none is delegated.
 func Leaves() string {
-	b, err := os.ReadFile("/proc/self/cgroup")
+	path, err := cgroup.Of("/proc/self/cgroup")
 	if err != nil {
 		return ""
 	}
-	_, path, ok := strings.Cut(string(b), "0::")
-	if !ok {
-		return ""
-	}
-	leaves := filepath.Join("/sys/fs/cgroup", filepath.Dir(strings.TrimSpace(path)), "glovebox-sandboxes")
-	if _, err := os.Stat(leaves); err != nil {
+	leaves, err := cgroup.LeavesOf(cgroup.Mount, path)
+	if err != nil {
 		return ""
 	}
 	return leaves

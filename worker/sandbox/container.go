@@ -55,6 +55,10 @@ func (p *Podman) create(ctx context.Context, program Program, imageID string, ba
 		p.remove(name, removal{again: lateCreate}) //nolint:contextcheck // a container goes whatever became of its run
 		return "", "", fmt.Errorf("create container: %w", err)
 	}
+	if !containerID.MatchString(created.ID) { // it will be part of a path
+		p.remove(name, removal{}) //nolint:contextcheck // as above
+		return "", "", fmt.Errorf("create container: podman calls it %.80q, which is no id", created.ID)
+	}
 	return name, created.ID, nil
 }
 

@@ -14,14 +14,11 @@ import (
 
 	spec "github.com/opencontainers/runtime-spec/specs-go"
 
+	"github.com/glovebox-run/glovebox/internal/cgroup"
 	"github.com/glovebox-run/glovebox/job"
 )
 
 const (
-	// leavesName is the directory of sandboxes' cgroups, as glovebox-runtime knows it.
-	leavesName  = "glovebox-sandboxes"
-	cgroupMount = "/sys/fs/cgroup"
-
 	// cpuPeriod is the kernel's default, microseconds.
 	cpuPeriod = 100_000
 	// minCPUs is the least that the agent can do its work with.
@@ -106,8 +103,8 @@ func (l *leaf) check(b bounds) error {
 	want["memory.swap.max"] = "0"  // memory.max would be no limit
 	for name, value := range want {
 		now, err := l.read(name)
-		if errors.Is(err, fs.ErrNotExist) && name == "memory.swap.max" {
-			continue // a kernel that doesn't account for swap
+		if errors.Is(err, fs.ErrNotExist) && name == "memory.swap.max" && !cgroup.Swaps() {
+			continue // neither does the kernel account for swap, nor is there any
 		}
 		if err != nil {
 			return fmt.Errorf("look at the sandbox's bounds: %w", err)
@@ -115,6 +112,9 @@ func (l *leaf) check(b bounds) error {
 		if now != value {
 			return fmt.Errorf("look at the sandbox's bounds: %s is %q, want %q", name, now, value)
 		}
+	}
+	if events, err := l.read("cgroup.events"); err != nil || !strings.Contains(events, "populated 1") {
+		return errors.Join(errors.New("look at the sandbox's bounds: nothing is in its cgroup"), err)
 	}
 	return nil
 }
@@ -201,8 +201,12 @@ func (l *leaf) kill() error {
 	return nil
 }
 
+// removeTries is how often a cgroup whose processes were killed is tried to be removed in
+// one pass of the reaper.
+const removeTries = 10
+
 // removeLeaf ends what is left in a cgroup and removes it.
-func removeLeaf(leaves, id string) error {
+func removeLeaf(ctx context.Context, leaves, id string) error {
 	l, err := openLeaf(leaves, id)
 	if err != nil {
 		return err
@@ -211,28 +215,13 @@ func removeLeaf(leaves, id string) error {
 	if err := l.kill(); err != nil {
 		return err
 	}
-	for tries := 0; ; tries++ {
-		err := os.Remove(filepath.Join(leaves, id))
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
+	for range removeTries {
+		if err = os.Remove(filepath.Join(leaves, id)); err == nil || errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		if tries == 100 {
-			return fmt.Errorf("remove cgroup: %w", err)
-		}
-		time.Sleep(memoryPoll)
-	}
-}
-
-// cgroupOf returns the path in the file system of a process's cgroup.
-func cgroupOf(pid int) (string, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
-	if err != nil {
-		return "", fmt.Errorf("find the sandbox's cgroup: %w", err)
-	}
-	for line := range strings.Lines(string(b)) {
-		if path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok {
-			return filepath.Join(cgroupMount, path), nil
+		if !sleep(ctx, memoryPoll) {
+			break
 		}
 	}
-	return "", nil // cgroups of version 1 only
+	return fmt.Errorf("remove cgroup: %w", err)
 }

@@ -152,8 +152,8 @@ func TestHardCPU(t *testing.T) {
 	time.Sleep(6 * time.Second)
 	share := float64(used()-cpu) / float64(time.Since(from))
 	t.Logf("cpus 0.47: used %.3f", share)
-	if share > 0.52 || share < 0.25 {
-		t.Errorf("got %.3f of a CPU, want about 0.47", share)
+	if share > 0.52 {
+		t.Errorf("got %.3f of a CPU, want at most 0.47", share)
 	}
 	if o, _ := end(); o.Status != job.TimedOut {
 		t.Errorf("got %+v", o)
@@ -189,19 +189,32 @@ func TestHardMemory(t *testing.T) {
 	}
 }
 
-// TestHardProcesses: a fork bomb stays within its cgroup, and nothing of it is left.
+// TestHardProcesses: the host's own bound of a sandbox's processes is there, above what the
+// agent lets pass: rewritten, it refuses what the agent would allow.
 func TestHardProcesses(t *testing.T) {
 	p := hard(t, "hard-processes")
-	leaf, end := started(t, p, bash("bomb() { bomb | bomb & }; bomb; sleep 60", limits(job.Limits{Processes: 32, CPUs: 0.53, WallMS: 5_000, CPUMS: 60_000})), "53000 100000")
-	time.Sleep(3 * time.Second)
-	peak, err := os.ReadFile(filepath.Join(leaf, "pids.peak"))
-	t.Logf("processes 32: pids.peak %s %v", strings.TrimSpace(string(peak)), err)
-	if o, _ := end(); o.Status != job.TimedOut && o.Status != job.Failed {
-		t.Errorf("got %+v", o)
+	leaf, _ := started(t, p, bash("sleep 5; for i in {1..60}; do sleep 60 & done; echo still here; sleep 60", limits(job.Limits{Processes: 64, CPUs: 0.53, WallMS: 120_000})), "53000 100000")
+	now, err := os.ReadFile(filepath.Join(leaf, "pids.current"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	p.Close()
-	if _, err := os.Stat(leaf); !os.IsNotExist(err) {
-		t.Errorf("the cgroup is still there: %v", err)
+	n, err := strconv.Atoi(strings.TrimSpace(string(now)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(leaf, "pids.max"), []byte(strconv.Itoa(n+10)), 0); err != nil {
+		t.Fatal(err)
+	}
+	refused := false
+	for deadline := time.Now().Add(time.Minute); !refused && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		events, err := os.ReadFile(filepath.Join(leaf, "pids.events"))
+		if err != nil {
+			break // the sandbox has ended for it
+		}
+		refused = strings.Contains(string(events), "max ") && !strings.Contains(string(events), "max 0\n")
+	}
+	if !refused {
+		t.Error("the kernel refused no process")
 	}
 }
 

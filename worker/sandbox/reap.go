@@ -95,7 +95,7 @@ func (p *Podman) reapLeaves(ctx context.Context) (int, error) {
 		if known[id] {
 			continue
 		}
-		if err := removeLeaf(p.leaves, id); err != nil {
+		if err := removeLeaf(ctx, p.leaves, id); err != nil {
 			errs = append(errs, err)
 			continue
 		}

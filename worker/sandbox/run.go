@@ -87,7 +87,7 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 		p.watchMemory(ctx, name, program.Limits.MemoryMB<<20+memorySlack, over)
 	}
 	if p.leaves != "" {
-		if s.leaf, err = openLeaf(p.leaves, id); err != nil {
+		if s.leaf, err = openLeaf(p.leaves, id); err != nil { // it ended at once, or was made elsewhere
 			return Outcome{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		defer s.leaf.close()

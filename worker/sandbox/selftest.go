@@ -10,6 +10,7 @@ import (
 	"github.com/containers/podman/v5/pkg/bindings/containers"
 
 	"github.com/glovebox-run/glovebox/internal/agentwire"
+	"github.com/glovebox-run/glovebox/internal/cgroup"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -80,14 +81,14 @@ func (p *Podman) enforcement(ctx context.Context, id string, asked bounds) (Enfo
 	if err != nil || c.State == nil || c.State.Pid <= 0 {
 		return Enforcement{}, errors.Join(errors.New("the sandbox ended by itself"), err)
 	}
-	cgroup, err := cgroupOf(c.State.Pid)
+	path, err := cgroup.Of(fmt.Sprintf("/proc/%d/cgroup", c.State.Pid))
 	if err != nil {
 		return Enforcement{}, err
 	}
-	leaves := filepath.Dir(cgroup)
-	if filepath.Base(leaves) != leavesName || filepath.Base(cgroup) != id {
+	leaves := filepath.Join(cgroup.Mount, filepath.Dir(path))
+	if filepath.Base(leaves) != cgroup.Leaves || filepath.Base(path) != id {
 		return Enforcement{Reason: fmt.Sprintf("no cgroup of version 2 is delegated to the Podman service (its sandboxes are in %q): "+
-			"infra/worker-host.sh sets that up", cgroup)}, nil
+			"infra/worker-host.sh sets that up", path)}, nil
 	}
 	l, err := openLeaf(leaves, id)
 	if err != nil {
