@@ -17,7 +17,7 @@ under_load() {
     nothing_left "$what"
 }
 
-kill_main() { kill -9 "$(systemctl show -P MainPID "$1")"; }
+kill_main() { kill "-${2:-9}" "$(systemctl show -P MainPID "$1")"; }
 # The server itself is a child in a user namespace, of the process that systemd knows.
 kill_server() { pkill -9 -P "$(systemctl show -P MainPID glovebox-podman)" podman; }
 
@@ -25,6 +25,8 @@ under_load "kill -9 of the Podman service" kill_main glovebox-podman
 under_load "kill -9 of Podman in its namespace" kill_server
 under_load "restart of the Podman service" systemctl restart glovebox-podman
 under_load "kill -9 of the worker" kill_main glovebox-worker
+# It ends a Go program as a panic does. Status 2, as a wrong configuration, would be its last.
+under_load "SIGQUIT of the worker" kill_main glovebox-worker QUIT
 under_load "restart of the worker" systemctl restart glovebox-worker
 under_load "kill -9 of the api" kill_main glovebox-api
 check "the worker says again that limits are hard" within 120 logged glovebox-worker 'limits are hard'
