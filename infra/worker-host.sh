@@ -76,7 +76,8 @@ put_settings() {
 }
 
 readonly settings_shared='# Settings and secrets: systemd reads this file as root, so it stays mode 0600, owned by
-# root. What is empty is unset. Restart the unit after a change.
+# root. What is empty is unset. Restart the unit after a change. A value with spaces or
+# signs that a shell knows (& ; $ # ?) goes in single quotes: NAME='\''one two'\''
 GLOVEBOX_REDIS_URL=
 GLOVEBOX_S3_ENDPOINT=
 GLOVEBOX_S3_REGION=
@@ -107,12 +108,12 @@ install_units() {
     systemctl --quiet enable "$@"
 }
 
-# begin UNIT FILE starts the unit, or restarts it where something changed, once its
-# settings are filled in.
+# begin UNIT FILE [RESTART] starts the unit, or restarts it where RESTART isn't empty, once
+# its settings are filled in.
 begin() {
-    if ! grep -q '^GLOVEBOX_REDIS_URL=.' "$2"; then
+    if ! grep -qE '^GLOVEBOX_REDIS_URL(_FILE)?=.' "$2"; then
         say "to do" "fill in $2, then: systemctl restart $1"
-    elif [ -n "$changed" ]; then
+    elif [ -n "${3:-}" ]; then
         systemctl restart "$1"
         say restarted "$1"
     else
@@ -121,8 +122,11 @@ begin() {
     fi
 }
 
-# podman_parts stands for the files that a running Podman service has read.
-podman_parts() { find "$GLOVEBOX_LIB" -name '*.sh' -o -name '*.conf' | sort | xargs -r cat | sha256sum; }
+# podman_parts stands for the files that a running Podman service has read or runs.
+podman_parts() {
+    find "$GLOVEBOX_LIB" -maxdepth 2 -type f \( -name '*.sh' -o -name '*.conf' -o -name runsc -o -name 'glovebox-*' \) |
+        sort | xargs -r sha256sum
+}
 
 install_host() {
     local programs=bin before
@@ -168,13 +172,18 @@ install_host() {
     # Nothing of its user runs outside of the unit: not even what podman.sh, used by
     # setup.sh, leaves behind to hold its namespace.
     systemctl --quiet is-active glovebox-podman.service || infra/podman.sh system migrate
-    [ -z "$changed" ] || systemctl try-restart glovebox-podman.service
+    local restart_worker=$changed
+    if [ -n "$changed" ] && systemctl --quiet is-active glovebox-podman.service; then
+        systemctl restart glovebox-podman.service
+        say restarted "glovebox-podman.service, and with it a worker that ran"
+        restart_worker=
+    fi
     systemctl start glovebox-podman.socket
-    begin glovebox-worker.service /etc/glovebox/worker.env
+    begin glovebox-worker.service /etc/glovebox/worker.env "$restart_worker"
     if [ -n "$api" ]; then
         put_settings api.env "$settings_api"
         install_units glovebox-api.service
-        begin glovebox-api.service /etc/glovebox/api.env
+        begin glovebox-api.service /etc/glovebox/api.env "$changed"
     fi
     say ready "journalctl -u glovebox-worker says whether limits are hard; glovebox doctor looks at the rest"
 }
@@ -184,9 +193,14 @@ install_host() {
 from= api= changed= pack_dir= runtimes=()
 while [ $# -gt 0 ]; do
     case $1 in
-    --from | --pack)
+    --from)
         [ $# -gt 1 ] || { usage >&2; exit 2; }
-        [ "$1" = --from ] && from=$(cd "$caller_dir" && readlink -f "$2") || pack_dir=$(cd "$caller_dir" && readlink -m "$2")
+        from=$(cd "$caller_dir" && readlink -e -- "$2") || fail "--from: there is no directory '$2'"
+        shift
+        ;;
+    --pack)
+        [ $# -gt 1 ] || { usage >&2; exit 2; }
+        pack_dir=$(cd "$caller_dir" && readlink -m -- "$2") || fail "--pack: '$2' is no name of a directory"
         shift
         ;;
     --api) api=yes ;;
@@ -197,6 +211,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 [ -n "$pack_dir" ] || [ ${#runtimes[@]} = 0 ] || { usage >&2; exit 2; }
+[ -z "$pack_dir" ] || [ -z "$from" ] || fail "--pack and --from exclude each other"
 [ "$(id -u)" = 0 ] || fail "run this as root"
 umask 022
 if [ -n "$pack_dir" ]; then
