@@ -1,9 +1,10 @@
-# The sandbox suite's own tests of leaves, as the Podman user in a delegated unit.
+# The sandbox suite's own tests of leaves, as the Podman user in a delegated unit. They
+# are those of leaf_test.go, in bash: here are no images of other runtimes.
 
 systemctl stop glovebox-worker
 install -d -m 755 /tmp/gotests
 install -m 755 sandbox.test /tmp/gotests/
-tests='^Test(Hard|Limit)'
+tests='^Test(SelfTest|Hard.*|LimitsRewritten|LimitMissing)$'
 systemd-run --quiet --wait --pipe -p User=glovebox -p WorkingDirectory=/tmp/gotests -p "Delegate=cpu memory pids" -p DelegateSubgroup=sup -p TasksMax=8192 \
     -p Environment=XDG_RUNTIME_DIR=/run/glovebox-podman \
     /usr/local/lib/glovebox/podman-service.sh env -C /tmp/gotests GLOVEBOX_TEST_REQUIRE=podman,cgroups GLOVEBOX_TEST_RUNTIME=bash \
