@@ -169,15 +169,14 @@ func (p *Podman) remove(name string, r removal) {
 			delete(p.running, name)
 		}()
 		p.removeSurely(name, r.unsettled)
-		if r.again > 0 {
-			time.Sleep(r.again)
+		if r.again > 0 && sleep(p.removing, r.again) {
 			p.removeSurely(name, false)
 		}
 	})
 }
 
 func (p *Podman) removeSurely(name string, unsettled bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(p.removing, time.Minute)
 	defer cancel()
 	for pause := 50 * time.Millisecond; ; pause *= 2 {
 		var err error

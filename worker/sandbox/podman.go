@@ -87,19 +87,41 @@ type Podman struct {
 	strayAge  time.Duration
 	// background is what a Run leaves behind and does not wait for: removals above all.
 	background sync.WaitGroup
+	// removing ends with giveUp, and with it removals that still go on.
+	removing context.Context //nolint:containedctx // they outlive every Run, and its context
+	giveUp   context.CancelFunc
 }
 
 // runtimes are the OCI runtimes that mean gVisor. Anything else is refused.
 var runtimes = map[string]bool{"glovebox-runtime": true, "runsc": true}
 
+const (
+	// openTimeout is how long Open waits for the service.
+	openTimeout = 15 * time.Second
+	// closeAsks is after how long Close, as removals still go on, asks whether the service
+	// is there at all, and closePatience how long that may take to answer.
+	closeAsks     = 2 * time.Second
+	closePatience = 4 * time.Second
+)
+
 // Open connects to the service. It fails with [ErrUnavailable] when the service does not
-// answer, is not rootless, or would use an OCI runtime other than ours.
+// answer within 15 s, is not rootless, or would use an OCI runtime other than ours.
 func Open(ctx context.Context, config Config) (*Podman, error) {
 	config, err := config.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	silence()
+	opening, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	p, err := connect(opening, config)
+	if err != nil && opening.Err() != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("%w: podman at %s did not answer within %s: is its service stuck? restart it (%w)", ErrUnavailable, config.Socket, openTimeout, err)
+	}
+	return p, err
+}
+
+func connect(ctx context.Context, config Config) (*Podman, error) {
 	// The connection outlives ctx: the bindings take it from a context, but bind no
 	// request to it that is made later with another.
 	conn, err := bindings.NewConnection(ctx, "unix://"+config.Socket)
@@ -117,7 +139,9 @@ func Open(ctx context.Context, config Config) (*Podman, error) {
 		config: config, conn: context.WithoutCancel(conn), http: client,
 		running: map[string]bool{}, strayAge: strayAge,
 	}
+	p.removing, p.giveUp = context.WithCancel(context.WithoutCancel(ctx))
 	if err := p.checkService(ctx); err != nil {
+		p.giveUp()
 		client.Client.CloseIdleConnections()
 		return nil, err
 	}
@@ -174,14 +198,35 @@ func (p *Podman) Ping(ctx context.Context) error {
 // OCIRuntime is the OCI runtime's name and version, as the service tells it.
 func (p *Podman) OCIRuntime() string { return p.ociRuntime }
 
-// Close waits until every container that was used is removed. No Run may be under way
-// or start after it.
+// Close waits until every container that was used is removed; where Podman is away, for
+// some 6 s: systemd starts a Podman that crashed only when its worker has ended, whose
+// containers the next worker's Reap removes. No Run may be under way or start after it.
 func (p *Podman) Close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	p.background.Wait()
+	removed := make(chan struct{})
+	go func() { p.background.Wait(); close(removed) }()
+	for waiting := true; waiting; {
+		select {
+		case <-removed:
+			waiting = false
+		case <-time.After(closeAsks):
+			p.giveUpUnlessAnswered()
+		}
+	}
+	p.giveUp()
 	p.http.Client.CloseIdleConnections()
+}
+
+// giveUpUnlessAnswered ends the removals that go on, unless Podman is there and only slow.
+func (p *Podman) giveUpUnlessAnswered() {
+	ctx, cancel := context.WithTimeout(p.removing, closePatience)
+	defer cancel()
+	if err := p.Ping(ctx); err != nil && p.removing.Err() == nil {
+		p.config.Log.Warn("containers are left to the next worker's reaper", "error", err)
+		p.giveUp()
+	}
 }
 
 // with returns ctx with the connection, which the bindings look for in the context.
