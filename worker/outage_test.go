@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,6 +75,70 @@ func TestPodmanDiesUnderAJob(t *testing.T) {
 	}
 	if _, err := g.records.Cancel(t.Context(), id, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// stuck is a Podman that answers, and whose first trial fails and next ones hang.
+type stuck struct {
+	worker.Sandboxes
+	trials  *atomic.Int32
+	hanging chan struct{} // closed once a trial hangs
+	fails   map[string]chan struct{}
+}
+
+func (s stuck) Run(ctx context.Context, p sandbox.Program, _ sandbox.Sink) (sandbox.Outcome, error) {
+	broken := errors.New("no sandbox can be made")
+	if p.JobID == worker.TrialID {
+		switch s.trials.Add(1) {
+		case 1:
+			return sandbox.Outcome{}, broken
+		case 2:
+			close(s.hanging)
+		}
+		<-ctx.Done()
+		return sandbox.Outcome{}, context.Cause(ctx)
+	}
+	select {
+	case <-s.fails[string(p.Stdin)]:
+		return sandbox.Outcome{}, broken
+	case <-ctx.Done():
+		return sandbox.Outcome{}, context.Cause(ctx)
+	}
+}
+
+// TestTrialThatHangs: neither a job of which it is known that it met an outage waits for
+// it, nor the worker's end.
+func TestTrialThatHangs(t *testing.T) {
+	t.Parallel()
+	s := stuck{trials: new(atomic.Int32), hanging: make(chan struct{}), fails: map[string]chan struct{}{"first": make(chan struct{}), "second": make(chan struct{})}}
+	g := start(t, func(c *worker.Config) { s.Sandboxes = c.Sandboxes; c.Sandboxes = s })
+	var ids []string
+	for _, stdin := range []string{"first", "second"} {
+		spec := chart
+		spec.Stdin = stdin
+		ids = append(ids, g.submit(spec))
+	}
+	for _, id := range ids {
+		g.state(id, job.Running)
+	}
+	close(s.fails["first"]) // its trial fails, and the worker pauses
+	select {
+	case <-s.hanging:
+	case <-time.After(90 * time.Second):
+		t.Fatal("the worker makes no trial of its own")
+	}
+	began := time.Now()
+	close(s.fails["second"])
+	if j := g.state(ids[1], job.Queued); j.State != job.Queued || j.Attempts != 0 {
+		t.Errorf("got %s, %d attempts; want it handed back at no cost", j.State, j.Attempts)
+	}
+	if err := g.stop(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("it took %s behind a trial that hangs", took)
+	} else {
+		t.Logf("handed back, and ended, in %s", took)
 	}
 }
 

@@ -25,6 +25,17 @@ type pauses struct {
 	paused bool
 	why    error     // of the last pause
 	since  time.Time // when that began
+	ended  time.Time // and ended, or the one before it
+}
+
+// met is why the worker is paused, or why it was in a pause that ended after began, or nil.
+func (p *pauses) met(began time.Time) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.paused || p.ended.After(began) {
+		return p.why
+	}
+	return nil
 }
 
 // paused is why the worker is paused, or nil.
@@ -43,13 +54,12 @@ func (w *Worker) paused() error {
 func (w *Worker) outage(ctx context.Context, began time.Time) error {
 	failed := time.Now()
 	p := &w.pauses
+	if why := p.met(began); why != nil { // known: no need to wait for a trial that goes on
+		return why
+	}
 	p.trial.Lock()
 	defer p.trial.Unlock()
-	p.mu.Lock()
-	met := p.paused || p.since.After(began)
-	why := p.why
-	p.mu.Unlock()
-	if met {
+	if why := p.met(began); why != nil {
 		return why
 	}
 	if !p.tried.After(failed) { // else another job's trial has answered that
@@ -82,14 +92,14 @@ func (w *Worker) goOn() error {
 	p := &w.pauses
 	p.mu.Lock()
 	since := p.since
-	p.paused = false
+	p.paused, p.ended = false, time.Now()
 	p.mu.Unlock()
 	w.Log.Info("worker goes on: it can run jobs again", "worker", w.ID, "paused_seconds", int(time.Since(since).Seconds()))
 	return w.intake.open()
 }
 
 // watchOver pauses the worker when what jobs need is away, and lets it go on when that
-// is back, until ctx ends.
+// is back, until ctx ends, and a trial with it: a drain must not wait for one.
 func (w *Worker) watchOver(ctx context.Context) {
 	tick := time.NewTicker(trialInterval)
 	defer tick.Stop()

@@ -22,8 +22,8 @@ const (
 
 // startRoles starts what goes on beside the jobs: beating, publishing runtimes and
 // key, removing what dead workers left in Podman, and watching over Podman and S3. They
-// end with ctx.
-func (w *Worker) startRoles(ctx context.Context) *sync.WaitGroup {
+// end with ctx, and the watch with taking: who takes no more jobs has nothing to pause.
+func (w *Worker) startRoles(ctx, taking context.Context) *sync.WaitGroup {
 	var roles sync.WaitGroup
 	every := func(interval time.Duration, name string, do func(context.Context) error) {
 		roles.Go(func() {
@@ -47,7 +47,7 @@ func (w *Worker) startRoles(ctx context.Context) *sync.WaitGroup {
 	every(record.BeatInterval, "beat", w.beat)
 	every(publishInterval, "publish runtimes and key", w.publish)
 	every(reapInterval, "reap sandboxes", w.reap)
-	roles.Go(func() { w.watchOver(ctx) })
+	roles.Go(func() { w.watchOver(taking) })
 	return &roles
 }
 

@@ -159,7 +159,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	// Beats go on until the last job is handed back: else the reaper would be quicker.
 	beating, stopRoles := context.WithCancel(context.WithoutCancel(ctx))
-	roles := w.startRoles(beating)
+	roles := w.startRoles(beating, ctx)
 	defer roles.Wait()
 	defer stopRoles()
 
