@@ -55,6 +55,36 @@ func (l Limits) Filled(runtime Limits) Limits {
 	return l
 }
 
+// AtMost returns l with every field that is 0 or beyond m taken from m.
+func (l Limits) AtMost(m Limits) Limits {
+	dst, src := l.fields(), m.fields()
+	for i := range dst {
+		if *dst[i].value == 0 || *dst[i].value > *src[i].value {
+			*dst[i].value = *src[i].value
+		}
+	}
+	if l.CPUs == 0 || l.CPUs > m.CPUs {
+		l.CPUs = m.CPUs
+	}
+	return l
+}
+
+// Within returns l with every field set that is 0 and whose default, on this runtime,
+// is beyond maximum: a job that asks for nothing must not get more than it may ask for.
+func (l Limits) Within(runtime, maximum Limits) Limits {
+	filled := l.Filled(runtime)
+	dst, got, most := l.fields(), filled.fields(), maximum.fields()
+	for i := range dst {
+		if *dst[i].value == 0 && *got[i].value > *most[i].value {
+			*dst[i].value = *most[i].value
+		}
+	}
+	if l.CPUs == 0 && filled.CPUs > maximum.CPUs {
+		l.CPUs = maximum.CPUs
+	}
+	return l
+}
+
 // Check returns an error for each field that is negative or beyond maximum.
 func (l Limits) Check(maximum Limits) []FieldError {
 	var errs []FieldError

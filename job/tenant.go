@@ -1,0 +1,175 @@
+package job
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds of what [Terms] hold, and of a token's label.
+const (
+	MaxTermsEntries = 256 // of each list
+	MaxHostBytes    = 255
+	MaxLabelBytes   = 64
+	maxRate         = 1_000_000
+	maxQuota        = 1 << 50
+)
+
+// Tenant is who submits jobs: a name, the tokens that speak for it, and what it may do.
+type Tenant struct {
+	Name      string    `json:"name" doc:"1 to 32 lower-case letters and digits." example:"acme"`
+	CreatedAt time.Time `json:"created_at"`
+	// Revision counts the changes of Terms, from 1.
+	Revision int64 `json:"revision" doc:"Counts the changes of terms; a change names the one that it is based on."`
+	Terms    Terms `json:"terms"`
+	// Tokens by age, the oldest first.
+	Tokens []Token     `json:"tokens" nullable:"false"`
+	Usage  TenantUsage `json:"usage" doc:"What its quotas count, now."`
+}
+
+// Terms are what a tenant may do. The zero value is bounded by the operator's maximums only.
+type Terms struct {
+	// Disabled refuses every request of the tenant. What it had queued still runs.
+	Disabled bool   `json:"disabled,omitempty" doc:"Refuse every request of the tenant; what it had queued still runs."`
+	Quotas   Quotas `json:"quotas,omitzero"`
+	// Maximums narrow the operator's; a field that is 0 or absent leaves them as they are.
+	Maximums Limits `json:"maximums,omitzero" doc:"The most that a job may ask for, where that is less than the operator's own maximum."`
+	// Runtimes are the names of those that jobs may use; none means all.
+	Runtimes []string `json:"runtimes,omitempty" doc:"Runtimes that jobs may use, by name; none means all."`
+	// CallbackHosts are the hosts that jobs may name in a callback, "*.example.com" for
+	// every host below example.com; none means all that the operator's guard allows.
+	CallbackHosts []string `json:"callback_hosts,omitempty" doc:"Hosts that callbacks may lead to, *.example.com for all below example.com; none means all that the operator's guard allows." example:"[\"hooks.example.com\"]"`
+}
+
+// Quotas bound what a tenant takes of a deployment. One that is 0 is no bound.
+type Quotas struct {
+	// RequestsPerMinute to the API, all processes together.
+	RequestsPerMinute int64 `json:"requests_per_minute,omitempty" doc:"Requests to the API per minute." minimum:"0" example:"600"`
+	// JobsQueued are jobs that no worker has started, or that are to be tried again.
+	JobsQueued int64 `json:"jobs_queued,omitempty" doc:"Jobs that wait for a worker." minimum:"0" example:"1000"`
+	// BytesQueued are the specs of these jobs, as JSON.
+	BytesQueued int64 `json:"bytes_queued,omitempty" doc:"Bytes of these jobs: their specs as JSON." minimum:"0"`
+}
+
+// TenantUsage is how much of its quotas a tenant uses.
+type TenantUsage struct {
+	JobsQueued  int64 `json:"jobs_queued"`
+	BytesQueued int64 `json:"bytes_queued"`
+}
+
+// Token is what is known of a token once it was shown: not the token.
+type Token struct {
+	ID        string    `json:"id" doc:"What revokes it." example:"k7w3mq2a"`
+	Label     string    `json:"label,omitempty" doc:"What its maker called it."`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// Check returns what is wrong with the terms as [Invalid], or nil.
+func (t Terms) Check() error {
+	var errs Invalid
+	add := func(field string, value any, message, allowed string) {
+		errs = append(errs, FieldError{field, value, message, allowed})
+	}
+	for _, q := range []struct {
+		name        string
+		value, most int64
+	}{
+		{"requests_per_minute", t.Quotas.RequestsPerMinute, maxRate},
+		{"jobs_queued", t.Quotas.JobsQueued, maxQuota},
+		{"bytes_queued", t.Quotas.BytesQueued, maxQuota},
+	} {
+		if q.value < 0 || q.value > q.most {
+			add("terms.quotas."+q.name, q.value, "is out of range", fmt.Sprintf("0 (no quota) to %d", q.most))
+		}
+	}
+	for i, f := range t.Maximums.fields() {
+		if most := *unbounded.fields()[i].value; *f.value < 0 || *f.value > most {
+			add("terms.maximums."+f.name, *f.value, "is out of range", fmt.Sprintf("0 (the operator's) to %d", most))
+		}
+	}
+	if !(t.Maximums.CPUs >= 0 && t.Maximums.CPUs <= unbounded.CPUs) { // written so that NaN fails
+		add("terms.maximums.cpus", fmt.Sprint(t.Maximums.CPUs), "is out of range", fmt.Sprintf("0 (the operator's) to %v", unbounded.CPUs))
+	}
+	checkEntries(add, "terms.runtimes", t.Runtimes, "the name of a runtime", runtimeName)
+	checkEntries(add, "terms.callback_hosts", t.CallbackHosts, "a host such as hooks.example.com or *.example.com, without scheme and port", hostPattern)
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs
+}
+
+// unbounded is more than any limit can mean, and still safe to multiply.
+var unbounded = Limits{
+	WallMS: 1 << 40, CPUMS: 1 << 40, MemoryMB: 1 << 30, CPUs: 1 << 20, Processes: 1 << 30, OpenFiles: 1 << 30, OutputKB: 1 << 30,
+	FileMB: 1 << 30, DiskMB: 1 << 30, SourceKB: 1 << 30, Artifacts: 1 << 30, ArtifactMB: 1 << 30,
+}
+
+func checkEntries(add addFunc, field string, list []string, allowed string, ok func(string) bool) {
+	if len(list) > MaxTermsEntries {
+		add(field, len(list), "has too many entries", fmt.Sprintf("0 to %d", MaxTermsEntries))
+		return
+	}
+	for i, entry := range list {
+		switch {
+		case !ok(entry):
+			add(fmt.Sprintf("%s[%d]", field, i), clip(entry), "is not valid", allowed)
+		case slices.Contains(list[:i], entry):
+			add(fmt.Sprintf("%s[%d]", field, i), clip(entry), "is there twice", "each entry once")
+		}
+	}
+}
+
+func runtimeName(s string) bool {
+	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.' && r != '_' && r != '+'
+	})
+}
+
+// hostPattern is a host as a URL spells it, in lower case, "*." before it or not.
+func hostPattern(s string) bool {
+	host := strings.TrimPrefix(s, "*.")
+	u, err := url.Parse("https://" + host + "/")
+	return err == nil && host != "" && len(host) <= MaxHostBytes && u.Host == host && u.Port() == "" && u.User == nil &&
+		!strings.HasSuffix(host, ":") && !strings.HasSuffix(host, ".") && !strings.ContainsFunc(host, func(r rune) bool {
+		return unicode.IsUpper(r) || unicode.IsSpace(r) || unicode.IsControl(r) || r == '*' || r == '%'
+	})
+}
+
+// AllowsRuntime reports whether jobs may use the runtime of that name (no alias).
+func (t Terms) AllowsRuntime(name string) bool {
+	return len(t.Runtimes) == 0 || slices.Contains(t.Runtimes, name)
+}
+
+// AllowsCallback reports whether a callback may lead to rawURL.
+func (t Terms) AllowsCallback(rawURL string) bool {
+	if len(t.CallbackHosts) == 0 {
+		return true
+	}
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return false
+	}
+	host := strings.TrimSuffix(strings.ToLower(u.Host), ":"+u.Port())
+	host = strings.TrimSuffix(host, ".")
+	return slices.ContainsFunc(t.CallbackHosts, func(pattern string) bool {
+		if below, ok := strings.CutPrefix(pattern, "*"); ok {
+			return strings.HasSuffix(host, below) && host != below
+		}
+		return host == pattern
+	})
+}
+
+// CheckLabel says what is wrong with a token's label, or "".
+func CheckLabel(s string) string {
+	switch {
+	case len(s) > MaxLabelBytes:
+		return "is too long"
+	case !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return "has a character that can't be printed"
+	}
+	return ""
+}
