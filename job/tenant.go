@@ -92,7 +92,7 @@ func (t Terms) Check() error {
 		}
 	}
 	if !(t.Maximums.CPUs >= 0 && t.Maximums.CPUs <= unbounded.CPUs) { // written so that NaN fails
-		add("terms.maximums.cpus", fmt.Sprint(t.Maximums.CPUs), "is out of range", fmt.Sprintf("0 (the operator's) to %v", unbounded.CPUs))
+		add("terms.maximums.cpus", fmt.Sprint(t.Maximums.CPUs), "is out of range", fmt.Sprintf("0 (the operator's) to %d", int64(unbounded.CPUs)))
 	}
 	checkEntries(add, "terms.runtimes", t.Runtimes, "the name of a runtime", runtimeName)
 	checkEntries(add, "terms.callback_hosts", t.CallbackHosts, "a host such as hooks.example.com or *.example.com, without scheme and port", hostPattern)

@@ -9,6 +9,9 @@ func runningKey(tenant string) string       { return key(tenant, "running") }
 func outboxKey(tenant string) string        { return key(tenant, "outbox") }
 func garbageKey(tenant string) string       { return key(tenant, "garbage") }
 func deliveryKey(tenant, did string) string { return key(tenant, "delivery:"+did) }
+func tenantKey(tenant string) string        { return key(tenant, "tenant") }
+func queuedKey(tenant string) string        { return key(tenant, "queued") } // bytes
+func rateKey(tenant string) string          { return key(tenant, "rate") }
 func workerKey(worker string) string        { return "gb:worker:" + worker }
 
 const (

@@ -14,21 +14,33 @@ import (
 // sweepDelay is how long a queued job may be without a task before the sweeper looks.
 const sweepDelay = 10 * time.Second
 
+// CodeQuotaExceeded is the code of the *job.Error of a job that its tenant's quotas
+// have no room for.
+const CodeQuotaExceeded = "quota_exceeded"
+
 // Create writes the record of a new job, then its task. Once the record is written
 // the job is accepted: a task that could not be enqueued is the sweeper's work, so
 // an error means that nothing was accepted. specRef is the spec's S3 key, or "" for
-// a spec that the record itself holds.
+// a spec that the record itself holds. A job beyond its tenant's quotas is a *job.Error.
 func (s *Store) Create(ctx context.Context, id string, spec job.Spec, specRef string) error {
 	tenant, ok := Tenant(id)
 	if !ok {
 		return fmt.Errorf("create job %q: not a job id", id)
 	}
-	now := s.now()
-	args := []any{id, ms(now), ms(now.Add(sweepDelay))}
+	quotas, err := s.quotas(ctx, tenant)
+	if err != nil {
+		return fmt.Errorf("create job: %w", err)
+	}
+	b, err := json.Marshal(spec)
+	if err != nil {
+		return fmt.Errorf("encode spec: %w", err)
+	}
 	metadata, err := json.Marshal(spec.Metadata)
 	if err != nil {
 		return fmt.Errorf("encode metadata: %w", err)
 	}
+	now := s.now()
+	args := []any{id, ms(now), ms(now.Add(sweepDelay)), len(b), quotas.JobsQueued, quotas.BytesQueued}
 	priority := spec.Priority
 	if priority == "" {
 		priority = job.Normal
@@ -44,20 +56,18 @@ func (s *Store) Create(ctx context.Context, id string, spec job.Spec, specRef st
 	if specRef != "" {
 		args = append(args, "spec_ref", specRef)
 	} else {
-		b, err := json.Marshal(spec)
-		if err != nil {
-			return fmt.Errorf("encode spec: %w", err)
-		}
 		args = append(args, "spec", b)
 	}
 	if err := s.rdb.SAdd(ctx, tenantsKey, tenant).Err(); err != nil {
 		return fmt.Errorf("create job: %w", err)
 	}
-	answer, err := createScript.Run(ctx, s.rdb, []string{jobKey(tenant, id), openKey(tenant)}, args...).Text()
-	if err != nil {
+	answer, err := createScript.Run(ctx, s.rdb, []string{jobKey(tenant, id), openKey(tenant), queuedKey(tenant)}, args...).Text()
+	switch {
+	case err != nil:
 		return fmt.Errorf("create job: %w", err)
-	}
-	if answer != "ok" {
+	case answer == "jobs_queued" || answer == "bytes_queued":
+		return overQuota(answer, quotas)
+	case answer != "ok":
 		return fmt.Errorf("create job %s: the record %s", id, answer)
 	}
 	if err := s.enqueueRun(ctx, id, 1, priority, time.Time{}); err != nil {
@@ -108,7 +118,7 @@ func (s *Store) Start(ctx context.Context, id string, epoch int, worker string) 
 	if !ok {
 		return Job{}, ErrNotFound
 	}
-	answer, err := startScript.Run(ctx, s.rdb, []string{jobKey(tenant, id), openKey(tenant), runningKey(tenant)},
+	answer, err := startScript.Run(ctx, s.rdb, []string{jobKey(tenant, id), openKey(tenant), runningKey(tenant), queuedKey(tenant)},
 		id, epoch, worker, ms(s.now()), job.SpecVersion).Slice()
 	if err != nil {
 		return Job{}, fmt.Errorf("start job: %w", err)
@@ -196,7 +206,7 @@ func endKeys(j Job) []string {
 	t := j.Tenant
 	return []string{
 		jobKey(t, j.ID), openKey(t), runningKey(t), outboxKey(t), garbageKey(t),
-		deliveryKey(t, DeliveryID(j.ID, job.EventCompleted, j.Callback)),
+		deliveryKey(t, DeliveryID(j.ID, job.EventCompleted, j.Callback)), queuedKey(t),
 	}
 }
 
@@ -247,7 +257,7 @@ func (s *Store) Requeue(ctx context.Context, id string, epoch int, worker string
 		return "", ErrNotFound
 	}
 	now := s.now()
-	answer, err := requeueScript.Run(ctx, s.rdb, []string{jobKey(tenant, id), openKey(tenant), runningKey(tenant)},
+	answer, err := requeueScript.Run(ctx, s.rdb, []string{jobKey(tenant, id), openKey(tenant), runningKey(tenant), queuedKey(tenant)},
 		id, epoch, worker, ms(now.Add(delay+sweepDelay)), string(cost), s.maxAttempts, ms(now), outagePatience.Milliseconds()).Slice()
 	if err != nil {
 		return "", fmt.Errorf("requeue job: %w", err)

@@ -6,14 +6,27 @@ import "github.com/redis/go-redis/v9"
 // values); docs/adr/0001-record.md lists preconditions and effects.
 
 var createScript = redis.NewScript(`
--- KEYS: job, open   ARGV: id, now, due, then field, value, …
+-- KEYS: job, open, queued   ARGV: id, now, due, bytes, most jobs, most bytes (0: any), then field, value, …
 if redis.call('EXISTS', KEYS[1]) == 1 then return 'exists' end
-redis.call('HSET', KEYS[1], 'state', 'queued', 'epoch', 1, 'attempts', 0, 'created', ARGV[2], unpack(ARGV, 4))
+local jobs = redis.call('ZCARD', KEYS[2])
+if jobs == 0 then redis.call('DEL', KEYS[3]) end -- heals what a worker of before these bytes were counted left
+local bytes, most_jobs, most_bytes = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+if most_jobs > 0 and jobs >= most_jobs then return 'jobs_queued' end
+if most_bytes > 0 and tonumber(redis.call('GET', KEYS[3]) or 0) + bytes > most_bytes then return 'bytes_queued' end
+redis.call('HSET', KEYS[1], 'state', 'queued', 'epoch', 1, 'attempts', 0, 'created', ARGV[2], 'bytes', ARGV[4], unpack(ARGV, 7))
 redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
+redis.call('INCRBY', KEYS[3], ARGV[4])
 return 'ok'`)
 
-var startScript = redis.NewScript(`
--- KEYS: job, open, running   ARGV: id, epoch, worker, now, newest version known
+// unqueue takes the bytes of a job that is no longer queued from its tenant's.
+const unqueue = `
+local function unqueue(job, queued)
+  if redis.call('DECRBY', queued, redis.call('HGET', job, 'bytes') or 0) <= 0 then redis.call('DEL', queued) end
+end
+`
+
+var startScript = redis.NewScript(unqueue + `
+-- KEYS: job, open, running, queued   ARGV: id, epoch, worker, now, newest version known
 local r = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'version', 'worker')
 if not r[1] then return {'missing'} end
 if r[1] ~= 'queued' and r[1] ~= 'running' then return {'ended'} end
@@ -22,17 +35,21 @@ local again = r[1] == 'running'
 if again and r[4] ~= ARGV[3] then return {'taken'} end
 if tonumber(r[3]) > tonumber(ARGV[5]) then return {'newer'} end
 redis.call('HSET', KEYS[1], 'state', 'running', 'worker', ARGV[3], 'started', ARGV[4])
-if not again then redis.call('HINCRBY', KEYS[1], 'attempts', 1) end
+if not again then
+  redis.call('HINCRBY', KEYS[1], 'attempts', 1)
+  unqueue(KEYS[1], KEYS[4])
+end
 redis.call('ZREM', KEYS[2], ARGV[1])
 redis.call('HSET', KEYS[3], ARGV[1], ARGV[2] .. ' ' .. ARGV[3])
 return {'ok', redis.call('HGETALL', KEYS[1])}`)
 
 // finish ends a job; end and cancel share it.
-const finish = `
--- KEYS: job, open, running, outbox, garbage, delivery
+const finish = unqueue + `
+-- KEYS: job, open, running, outbox, garbage, delivery, queued
 -- a: id, now, state, result, result_ref, ttl ms, delivery id, event, dirty, how long after ttl objects go, ms
 local function finish(a)
-  local r = redis.call('HMGET', KEYS[1], 'epoch', 'callback', 'spec_ref')
+  local r = redis.call('HMGET', KEYS[1], 'epoch', 'callback', 'spec_ref', 'state')
+  if r[4] == 'queued' then unqueue(KEYS[1], KEYS[7]) end
   redis.call('HSET', KEYS[1], 'state', a.state, 'finished', a.now, 'result', a.result, 'result_ref', a.result_ref)
   redis.call('HDEL', KEYS[1], 'spec', 'spec_ref')
   redis.call('ZREM', KEYS[2], a.id)
@@ -72,7 +89,7 @@ finish(a)
 return 'ok'`)
 
 var requeueScript = redis.NewScript(`
--- KEYS: job, open, running   ARGV: id, epoch, worker, due, cost, most attempts, now, how long outages cost nothing, ms
+-- KEYS: job, open, running, queued   ARGV: id, epoch, worker, due, cost, most attempts, now, how long outages cost nothing, ms
 local r = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'worker', 'cancel', 'attempts', 'priority')
 if r[1] ~= 'running' or r[2] ~= ARGV[2] or r[3] ~= ARGV[3] then
   if redis.call('HGET', KEYS[3], ARGV[1]) == ARGV[2] .. ' ' .. ARGV[3] then redis.call('HDEL', KEYS[3], ARGV[1]) end
@@ -91,6 +108,7 @@ redis.call('HSET', KEYS[1], 'state', 'queued')
 redis.call('HDEL', KEYS[1], 'worker', 'started')
 redis.call('HDEL', KEYS[3], ARGV[1])
 redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
+redis.call('INCRBY', KEYS[4], redis.call('HGET', KEYS[1], 'bytes') or 0)
 redis.call('PUBLISH', 'gb:cancel', ARGV[1]) -- should the worker live after all, it stops
 return {'ok', epoch, r[6]}`)
 

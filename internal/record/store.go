@@ -42,6 +42,7 @@ type Store struct {
 	maxAttempts int
 	log         *slog.Logger
 	now         func() time.Time
+	tenants     tenantCache
 }
 
 // Open connects to Redis and checks that it answers. The caller closes the Store.

@@ -469,3 +469,44 @@ func TestTwoSweepersTakeAJobBackOnce(t *testing.T) {
 		}
 	}
 }
+
+// Who the tenants are is asked at each pass: one that came a moment ago is swept too.
+func TestSweepsEveryTenant(t *testing.T) {
+	t.Parallel()
+	w, deleted := sweeping(t)
+	s, ctx := w.Records, t.Context()
+	tenants := []string{"acme", "default", strings.Repeat("z", 32)}
+	var lost []string
+	for _, tenant := range tenants {
+		queued, running, announced := NewID(tenant), NewID(tenant), NewID(tenant)
+		for _, id := range []string{queued, running} {
+			if err := s.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.Start(ctx, running, 1, "dead"); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Announce(ctx, announced); err != nil {
+			t.Fatal(err)
+		}
+		lost = append(lost, queued+".1", running+".2")
+		w.pass(ctx, "reap", w.reap)
+	}
+	if _, err := asynq.NewInspectorFromRedisClient(s.rdb).DeleteAllPendingTasks("normal"); err != nil {
+		t.Fatal(err)
+	}
+	w.forward(announceDelay + time.Minute)
+	w.pass(ctx, "reap", w.reap)
+	w.pass(ctx, "open", w.sweepOpen)
+	w.pass(ctx, "garbage", w.sweepGarbage)
+	slices.Sort(lost)
+	if got := tasks(t, s, "normal"); !slices.Equal(got, lost) {
+		t.Errorf("got tasks %v, want %v", got, lost)
+	}
+	n := 0
+	deleted.Range(func(any, any) bool { n++; return true })
+	if n != len(tenants) {
+		t.Errorf("garbage of %d tenants was deleted, want %d", n, len(tenants))
+	}
+}

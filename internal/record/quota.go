@@ -1,0 +1,57 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// quotas of a tenant: none where it has no record.
+func (s *Store) quotas(ctx context.Context, tenant string) (job.Quotas, error) {
+	t, err := s.Tenant(ctx, tenant)
+	if err != nil && !errors.Is(err, ErrNoTenant) {
+		return job.Quotas{}, err
+	}
+	return t.Terms.Quotas, nil
+}
+
+// CheckRoom fails, as Create would, when the tenant's quotas have no room for a job of
+// so many bytes: before its spec goes to the bucket. Create decides.
+func (s *Store) CheckRoom(ctx context.Context, tenant string, bytes int64) error {
+	quotas, err := s.quotas(ctx, tenant)
+	if err != nil || quotas.JobsQueued == 0 && quotas.BytesQueued == 0 {
+		return err
+	}
+	pipe := s.rdb.Pipeline()
+	open, queued := pipe.ZCard(ctx, openKey(tenant)), pipe.Get(ctx, queuedKey(tenant))
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return fmt.Errorf("read what is queued: %w", err)
+	}
+	held, err := queued.Int64()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return fmt.Errorf("read bytes queued: %w", err)
+	}
+	switch {
+	case quotas.JobsQueued > 0 && open.Val() >= quotas.JobsQueued:
+		return overQuota("jobs_queued", quotas)
+	case quotas.BytesQueued > 0 && held+bytes > quotas.BytesQueued && (open.Val() > 0 || bytes > quotas.BytesQueued):
+		return overQuota("bytes_queued", quotas)
+	}
+	return nil
+}
+
+// overQuota says which quota has no room for another job.
+func overQuota(quota string, q job.Quotas) error {
+	most := q.JobsQueued
+	if quota == "bytes_queued" {
+		most = q.BytesQueued
+	}
+	return &job.Error{
+		Code:    CodeQuotaExceeded,
+		Message: fmt.Sprintf("the tenant's quota %s (%d) has no room for this job until a worker has taken others", quota, most),
+	}
+}

@@ -1,0 +1,176 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// What a change of a tenant answers when it can't be made.
+var (
+	ErrNoTenant     = errors.New("no such tenant")
+	ErrTenantExists = errors.New("the tenant exists already")
+	ErrRevision     = errors.New("the tenant's terms have changed meanwhile")
+)
+
+// TenantRecord is a tenant, with what proves its tokens.
+type TenantRecord struct {
+	job.Tenant
+
+	hashes []tokenHash
+}
+
+// CreateTenant writes the record of a new tenant, which has no token yet. It fails with
+// ErrTenantExists. The caller has checked name and terms.
+func (s *Store) CreateTenant(ctx context.Context, name string, terms job.Terms) (TenantRecord, error) {
+	b, err := json.Marshal(terms)
+	if err != nil {
+		return TenantRecord{}, fmt.Errorf("encode terms: %w", err)
+	}
+	if err := s.rdb.SAdd(ctx, tenantsKey, name).Err(); err != nil {
+		return TenantRecord{}, fmt.Errorf("create tenant: %w", err)
+	}
+	answer, err := createTenantScript.Run(ctx, s.rdb, []string{tenantKey(name)}, ms(s.now()), b).Text()
+	if err != nil {
+		return TenantRecord{}, fmt.Errorf("create tenant: %w", err)
+	}
+	if answer == "exists" {
+		return TenantRecord{}, ErrTenantExists
+	}
+	s.tenants.forget(name)
+	return s.ReadTenant(ctx, name)
+}
+
+// SetTerms replaces the terms of a tenant, if they are still those of that revision. It
+// fails with ErrNoTenant or ErrRevision. The caller has checked the terms.
+func (s *Store) SetTerms(ctx context.Context, name string, revision int64, terms job.Terms) (TenantRecord, error) {
+	b, err := json.Marshal(terms)
+	if err != nil {
+		return TenantRecord{}, fmt.Errorf("encode terms: %w", err)
+	}
+	answer, err := setTermsScript.Run(ctx, s.rdb, []string{tenantKey(name)}, revision, b).Text()
+	switch {
+	case err != nil:
+		return TenantRecord{}, fmt.Errorf("set terms of tenant: %w", err)
+	case answer == "missing":
+		return TenantRecord{}, ErrNoTenant
+	case answer == "stale":
+		return TenantRecord{}, ErrRevision
+	}
+	s.tenants.forget(name)
+	return s.ReadTenant(ctx, name)
+}
+
+// ReadTenant returns a tenant as it is now, with what it uses, or ErrNoTenant.
+func (s *Store) ReadTenant(ctx context.Context, name string) (TenantRecord, error) {
+	if !ValidTenant(name) {
+		return TenantRecord{}, ErrNoTenant
+	}
+	list, err := s.readTenants(ctx, name)
+	if err != nil {
+		return TenantRecord{}, err
+	}
+	if len(list) == 0 {
+		return TenantRecord{}, ErrNoTenant
+	}
+	return list[0], nil
+}
+
+// Tenants lists the tenants that have a record, by name.
+func (s *Store) Tenants(ctx context.Context) ([]TenantRecord, error) {
+	names, err := s.rdb.SMembers(ctx, tenantsKey).Result()
+	if err != nil {
+		return nil, fmt.Errorf("list tenants: %w", err)
+	}
+	slices.Sort(names)
+	return s.readTenants(ctx, names...)
+}
+
+// readTenants leaves out those that have no record.
+func (s *Store) readTenants(ctx context.Context, names ...string) ([]TenantRecord, error) {
+	type answer struct {
+		record *redis.MapStringStringCmd
+		open   *redis.IntCmd
+		bytes  *redis.StringCmd
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	answers := make([]answer, len(names))
+	pipe := s.rdb.Pipeline()
+	for i, name := range names {
+		answers[i] = answer{pipe.HGetAll(ctx, tenantKey(name)), pipe.ZCard(ctx, openKey(name)), pipe.Get(ctx, queuedKey(name))}
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return nil, fmt.Errorf("read tenants: %w", err)
+	}
+	var list []TenantRecord
+	for i, name := range names {
+		if len(answers[i].record.Val()) == 0 {
+			continue
+		}
+		t, err := parseTenant(name, answers[i].record.Val())
+		if err != nil {
+			return nil, err
+		}
+		t.Usage.JobsQueued = answers[i].open.Val()
+		if t.Usage.BytesQueued, err = answers[i].bytes.Int64(); err != nil && !errors.Is(err, redis.Nil) {
+			return nil, fmt.Errorf("read bytes queued of tenant %s: %w", name, err)
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+func parseTenant(name string, f map[string]string) (TenantRecord, error) {
+	t := TenantRecord{Tenant: job.Tenant{Name: name, Tokens: []job.Token{}}}
+	created, err := strconv.ParseInt(f["created"], 10, 64)
+	t.CreatedAt = time.UnixMilli(created).UTC()
+	var revisionErr error
+	t.Revision, revisionErr = strconv.ParseInt(f["revision"], 10, 64)
+	err = errors.Join(err, revisionErr, json.Unmarshal([]byte(f["terms"]), &t.Terms))
+	for field, value := range f {
+		id, ok := strings.CutPrefix(field, tokenField)
+		if !ok {
+			continue
+		}
+		var stored storedToken
+		err = errors.Join(err, json.Unmarshal([]byte(value), &stored))
+		t.Tokens = append(t.Tokens, job.Token{ID: id, Label: stored.Label, CreatedAt: time.UnixMilli(stored.Created).UTC()})
+		t.hashes = append(t.hashes, stored.Hash)
+	}
+	if err != nil { // a record that can't be read must not admit anybody
+		return TenantRecord{}, fmt.Errorf("read record of tenant %s: %w", name, err)
+	}
+	slices.SortFunc(t.Tokens, func(a, b job.Token) int {
+		if c := a.CreatedAt.Compare(b.CreatedAt); c != 0 {
+			return c
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return t, nil
+}
+
+var createTenantScript = redis.NewScript(`
+-- KEYS: tenant   ARGV: now, terms
+if redis.call('EXISTS', KEYS[1]) == 1 then return 'exists' end
+redis.call('HSET', KEYS[1], 'created', ARGV[1], 'revision', 1, 'terms', ARGV[2])
+return 'ok'`)
+
+var setTermsScript = redis.NewScript(`
+-- KEYS: tenant   ARGV: revision, terms
+local revision = redis.call('HGET', KEYS[1], 'revision')
+if not revision then return 'missing' end
+if revision ~= ARGV[1] then return 'stale' end
+redis.call('HSET', KEYS[1], 'terms', ARGV[2])
+redis.call('HINCRBY', KEYS[1], 'revision', 1)
+return 'ok'`)

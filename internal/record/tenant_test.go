@@ -1,0 +1,198 @@
+package record_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// process opens the records of the same Redis once more, as another process would.
+func process(t *testing.T, url string) *record.Store {
+	t.Helper()
+	s, err := record.Open(t.Context(), record.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func newTenant(t *testing.T, s *record.Store, name string, terms job.Terms) record.TenantRecord {
+	t.Helper()
+	made, err := s.CreateTenant(t.Context(), name, terms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func addToken(t *testing.T, s *record.Store, tenant, label string) (string, job.Token) {
+	t.Helper()
+	token, known, err := s.AddToken(t.Context(), tenant, label)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token, known
+}
+
+func TestTenantLifecycle(t *testing.T) {
+	t.Parallel()
+	s, _ := open(t)
+	ctx := t.Context()
+	if _, err := s.Tenant(ctx, "acme"); !errors.Is(err, record.ErrNoTenant) {
+		t.Errorf("before it is made: got %v, want ErrNoTenant", err)
+	}
+	terms := job.Terms{Quotas: job.Quotas{JobsQueued: 5}, Runtimes: []string{"python"}}
+	made := newTenant(t, s, "acme", terms)
+	if diff := cmp.Diff(terms, made.Terms); diff != "" || made.Revision != 1 || made.Name != "acme" || time.Since(made.CreatedAt).Abs() > time.Minute {
+		t.Errorf("got %+v: %s", made.Tenant, diff)
+	}
+	if now, err := s.Tenant(ctx, "acme"); err != nil || now.Revision != 1 {
+		t.Errorf("what this process changed is not seen by it at once: %+v, %v", now.Tenant, err)
+	}
+	if _, err := s.CreateTenant(ctx, "acme", job.Terms{}); !errors.Is(err, record.ErrTenantExists) {
+		t.Errorf("again: got %v, want ErrTenantExists", err)
+	}
+	newTenant(t, s, "abc", job.Terms{})
+	create(t, s, spec()) // of "default", which has no record
+	list, err := s.Tenants(ctx)
+	if err != nil || len(list) != 2 || list[0].Name != "abc" || list[1].Terms.Quotas.JobsQueued != 5 {
+		t.Errorf("got %+v, %v, want abc and acme", list, err)
+	}
+
+	changed, err := s.SetTerms(ctx, "acme", 1, job.Terms{Disabled: true})
+	if err != nil || changed.Revision != 2 || !changed.Terms.Disabled || changed.Terms.Runtimes != nil {
+		t.Errorf("got %+v, %v", changed.Tenant, err)
+	}
+	if _, err := s.SetTerms(ctx, "acme", 1, job.Terms{}); !errors.Is(err, record.ErrRevision) {
+		t.Errorf("a change of old terms: got %v, want ErrRevision", err)
+	}
+	for _, name := range []string{"nobody", "no}body", ""} {
+		if _, err := s.SetTerms(ctx, name, 1, job.Terms{}); !errors.Is(err, record.ErrNoTenant) {
+			t.Errorf("%q: got %v, want ErrNoTenant", name, err)
+		}
+		if _, err := s.ReadTenant(ctx, name); !errors.Is(err, record.ErrNoTenant) {
+			t.Errorf("%q: got %v, want ErrNoTenant", name, err)
+		}
+	}
+}
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	s, server := open(t)
+	ctx := t.Context()
+	newTenant(t, s, "acme", job.Terms{})
+	newTenant(t, s, "other", job.Terms{})
+	first, known := addToken(t, s, "acme", "ci")
+	second, _ := addToken(t, s, "acme", "")
+	foreign, _ := addToken(t, s, "other", "")
+	if tenant, ok := record.TokenTenant(first); !ok || tenant != "acme" || !strings.HasPrefix(first, "gb_acme_") || first == second {
+		t.Errorf("got a token of tenant %q, %v", tenant, ok)
+	}
+	acme, err := s.Tenant(ctx, "acme")
+	if err != nil || len(acme.Tokens) != 2 || known.Label != "ci" {
+		t.Fatalf("got %+v, %v", acme.Tokens, err)
+	}
+	for token, want := range map[string]bool{
+		first: true, second: true, foreign: false, "": false, first[:len(first)-1]: false, first + "a": false, strings.ToUpper(first): false,
+		strings.Replace(foreign, "other", "acme", 1): false,
+	} {
+		if got := acme.Owns(token); got != want {
+			t.Errorf("owns a token of %d characters: got %v, want %v", len(token), got, want)
+		}
+	}
+	// Redis knows no token, nor what could be made one.
+	stored, err := s.Redis().HGetAll(ctx, "gb:{acme}:tenant").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field, value := range stored {
+		if strings.Contains(field+value, first[len("gb_acme_"):]) {
+			t.Errorf("field %s holds a token", field)
+		}
+	}
+
+	there := process(t, server.URL())
+	if now, err := there.Tenant(ctx, "acme"); err != nil || !now.Owns(first) {
+		t.Fatalf("another process: %v", err)
+	}
+	if err := s.RevokeToken(ctx, "acme", known.ID); err != nil {
+		t.Fatal(err)
+	}
+	revoked := time.Now()
+	if now, err := s.Tenant(ctx, "acme"); err != nil || now.Owns(first) || !now.Owns(second) {
+		t.Errorf("this process goes by a revoked token (%v)", err)
+	}
+	for {
+		asked := time.Now()
+		now, err := there.Tenant(ctx, "acme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !now.Owns(first) {
+			break
+		}
+		if asked.Sub(revoked) > time.Second {
+			t.Fatalf("another process goes by a token %s after it was revoked", asked.Sub(revoked))
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := s.RevokeToken(ctx, "acme", known.ID); !errors.Is(err, record.ErrNoToken) {
+		t.Errorf("again: got %v, want ErrNoToken", err)
+	}
+	if err := s.RevokeToken(ctx, "nobody", known.ID); !errors.Is(err, record.ErrNoTenant) {
+		t.Errorf("of nobody: got %v, want ErrNoTenant", err)
+	}
+	if _, _, err := s.AddToken(ctx, "nobody", ""); !errors.Is(err, record.ErrNoTenant) {
+		t.Errorf("a token for nobody: got %v, want ErrNoTenant", err)
+	}
+	for range record.MaxTokens - 1 {
+		addToken(t, s, "acme", "")
+	}
+	if _, _, err := s.AddToken(ctx, "acme", ""); !errors.Is(err, record.ErrTooManyTokens) {
+		t.Errorf("one token too many: got %v, want ErrTooManyTokens", err)
+	}
+}
+
+func TestTokenTenant(t *testing.T) {
+	t.Parallel()
+	const random = "abcdefghijklmnopqrstuvwxyz234567"
+	if tenant, ok := record.TokenTenant("gb_acme_" + random); !ok || tenant != "acme" {
+		t.Errorf("got %q, %v, want acme", tenant, ok)
+	}
+	for _, bad := range []string{
+		"", "gb_", "gb__" + random, "gb_acme_", "gb_acme_" + random + "a", "gb_acme_" + random[1:], "acme_" + random, "GB_acme_" + random,
+		"gb_ACME_" + random, "gb_a}b_" + random, "gb_acme_" + strings.ToUpper(random), "gb_a_b_" + random, "gb_acme_" + random[1:] + "1",
+		"gb_" + strings.Repeat("a", 33) + "_" + random, "gb_ABCDEFGHIJKLMNOPQRSTUVWXYZ", // what dev makes
+	} {
+		if tenant, ok := record.TokenTenant(bad); ok {
+			t.Errorf("%q passed as a token of %q", bad, tenant)
+		}
+	}
+}
+
+// A Redis that is away must not leave the last word to what is remembered.
+func TestTenantIsNotRememberedOverAnOutage(t *testing.T) {
+	t.Parallel()
+	s, server := open(t)
+	newTenant(t, s, "acme", job.Terms{})
+	if _, err := s.Tenant(t.Context(), "acme"); err != nil {
+		t.Fatal(err)
+	}
+	server.Kill()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		_, err := s.Tenant(t.Context(), "acme")
+		if err != nil && !errors.Is(err, record.ErrNoTenant) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("10 s without Redis: got %v, want a fault", err)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+const (
+	// tenantLife is how long a process goes by what it read of a tenant: a token that
+	// another process revoked is good for that long at most.
+	tenantLife = time.Second
+	// maxTenants bounds what names that a stranger makes up can take of our memory.
+	maxTenants = 10_000
+)
+
+// tenantCache remembers tenants, and names that no tenant has.
+type tenantCache struct {
+	mu sync.Mutex
+	m  map[string]remembered
+}
+
+type remembered struct {
+	tenant TenantRecord
+	exists bool
+	void   bool      // a change came after it
+	read   time.Time // just before it was read, or changed
+}
+
+// Tenant returns a tenant as it was within the last second, without what it uses, or
+// ErrNoTenant. When Redis doesn't answer, nothing older is returned.
+func (s *Store) Tenant(ctx context.Context, name string) (TenantRecord, error) {
+	if !ValidTenant(name) {
+		return TenantRecord{}, ErrNoTenant
+	}
+	r, ok := s.tenants.get(name)
+	if !ok {
+		r = remembered{read: time.Now()}
+		var err error
+		r.tenant, err = s.ReadTenant(ctx, name)
+		if err != nil && !errors.Is(err, ErrNoTenant) {
+			return TenantRecord{}, err
+		}
+		r.exists = err == nil
+		s.tenants.put(name, r)
+	}
+	if !r.exists {
+		return TenantRecord{}, ErrNoTenant
+	}
+	return r.tenant, nil
+}
+
+func (c *tenantCache) get(name string) (remembered, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, ok := c.m[name]
+	return r, ok && !r.void && time.Since(r.read) < tenantLife
+}
+
+func (c *tenantCache) put(name string, r remembered) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.m == nil || len(c.m) >= maxTenants {
+		c.m = map[string]remembered{}
+	}
+	if r.read.After(c.m[name].read) { // else what was read before a change would outlive it
+		c.m[name] = r
+	}
+}
+
+// forget makes the next question go to Redis, and what is being read now no answer to it.
+func (c *tenantCache) forget(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.m == nil {
+		c.m = map[string]remembered{}
+	}
+	c.m[name] = remembered{void: true, read: time.Now()}
+}

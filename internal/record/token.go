@@ -1,0 +1,135 @@
+package record
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+const (
+	// TokenPrefix is what every tenant's token starts with: gb_<tenant>_<32 characters>.
+	TokenPrefix  = "gb_"
+	tokenRandom  = 20 // bytes: 160 bits, 32 characters of base32
+	tokenIDBytes = 5  // 8 characters
+	tokenField   = "token:"
+	// MaxTokens is how many tokens a tenant may have.
+	MaxTokens = 32
+)
+
+// What a change of a tenant's tokens answers when it can't be made.
+var (
+	ErrNoToken       = errors.New("no such token")
+	ErrTooManyTokens = fmt.Errorf("the tenant has %d tokens already, the most there can be: revoke one", MaxTokens)
+)
+
+// tokenHash is the SHA-256 of a token: tokens are random, so a plain hash is enough.
+type tokenHash [sha256.Size]byte
+
+func (h tokenHash) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(h[:])), nil }
+
+func (h *tokenHash) UnmarshalText(b []byte) error {
+	if len(b) != hex.EncodedLen(len(h)) {
+		return errors.New("a token's hash has the wrong length")
+	}
+	_, err := hex.Decode(h[:], b)
+	return err
+}
+
+// storedToken is a token as its tenant's record holds it.
+type storedToken struct {
+	Hash    tokenHash `json:"hash"`
+	Label   string    `json:"label,omitempty"`
+	Created int64     `json:"created"`
+}
+
+// TokenTenant returns the tenant that a token is of, if it is one, and false for what
+// has not the form of a tenant's token.
+func TokenTenant(token string) (string, bool) {
+	rest, ok := strings.CutPrefix(token, TokenPrefix)
+	tenant, random, found := strings.Cut(rest, "_")
+	if !ok || !found || !ValidTenant(tenant) || len(random) != idEncoding.EncodedLen(tokenRandom) || !lowerBase32(random) {
+		return "", false
+	}
+	return tenant, true
+}
+
+// Owns reports whether token is one of the tenant's. It compares with every one of
+// them, so that the time it takes says nothing.
+func (t TenantRecord) Owns(token string) bool {
+	got := sha256.Sum256([]byte(token))
+	found := 0
+	for _, want := range t.hashes {
+		found |= subtle.ConstantTimeCompare(got[:], want[:])
+	}
+	return found == 1
+}
+
+// AddToken makes a new token of the tenant, and returns it: nobody can read it again. It
+// fails with ErrNoTenant or ErrTooManyTokens. The caller has checked the label.
+func (s *Store) AddToken(ctx context.Context, tenant, label string) (token string, known job.Token, err error) {
+	if !ValidTenant(tenant) {
+		return "", known, ErrNoTenant
+	}
+	var random [tokenRandom]byte
+	var id [tokenIDBytes]byte
+	rand.Read(random[:]) // never fails: crypto/rand aborts the program instead
+	rand.Read(id[:])
+	token = TokenPrefix + tenant + "_" + idEncoding.EncodeToString(random[:])
+	now := s.now().UTC()
+	known = job.Token{ID: idEncoding.EncodeToString(id[:]), Label: label, CreatedAt: now}
+	b, err := json.Marshal(storedToken{Hash: sha256.Sum256([]byte(token)), Label: label, Created: ms(now)})
+	if err != nil {
+		return "", known, fmt.Errorf("encode token: %w", err)
+	}
+	answer, err := addTokenScript.Run(ctx, s.rdb, []string{tenantKey(tenant)}, tokenField+known.ID, b, MaxTokens).Text()
+	switch {
+	case err != nil:
+		return "", known, fmt.Errorf("add token: %w", err)
+	case answer == "missing":
+		return "", known, ErrNoTenant
+	case answer == "full":
+		return "", known, ErrTooManyTokens
+	case answer != "ok":
+		return "", known, fmt.Errorf("add token: its id is %s", answer)
+	}
+	s.tenants.forget(tenant)
+	return token, known, nil
+}
+
+// RevokeToken makes a token worthless: here at once, in other processes within a
+// second. It fails with ErrNoTenant or ErrNoToken.
+func (s *Store) RevokeToken(ctx context.Context, tenant, id string) error {
+	if !ValidTenant(tenant) {
+		return ErrNoTenant
+	}
+	n, err := s.rdb.HDel(ctx, tenantKey(tenant), tokenField+id).Result()
+	if err != nil {
+		return fmt.Errorf("revoke token: %w", err)
+	}
+	s.tenants.forget(tenant)
+	if n == 1 {
+		return nil
+	}
+	if _, err := s.ReadTenant(ctx, tenant); err != nil {
+		return err
+	}
+	return ErrNoToken
+}
+
+var addTokenScript = redis.NewScript(`
+-- KEYS: tenant   ARGV: field, token, most tokens
+local revision = redis.call('HGET', KEYS[1], 'revision')
+if not revision then return 'missing' end
+if redis.call('HLEN', KEYS[1]) - 3 >= tonumber(ARGV[3]) then return 'full' end -- created, revision, terms
+if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 'taken' end
+return 'ok'`)
