@@ -38,8 +38,10 @@ type Terms struct {
 	Quotas   Quotas `json:"quotas,omitzero"`
 	// Maximums narrow the operator's; a field that is 0 or absent leaves them as they are.
 	Maximums Limits `json:"maximums,omitzero" doc:"The most that a job may ask for, where that is less than the operator's own maximum."`
-	// Runtimes are the names of those that jobs may use; none means all.
-	Runtimes []string `json:"runtimes,omitempty" doc:"Runtimes that jobs may use, by name; none means all."`
+	// Runtimes are the names of those that jobs may use, Images the images of one's own, by
+	// name@digest or by a name for all its digests. None in either means all that there are.
+	Runtimes []string `json:"runtimes,omitempty" doc:"Runtimes that jobs may use, by name. None here nor in images means all."`
+	Images   []string `json:"images,omitempty" doc:"Images that jobs may bring, by name@sha256:… or by a name for all its digests. None here nor in runtimes means all that workers offer."`
 	// CallbackHosts are the hosts that jobs may name in a callback, "*.example.com" for
 	// every host below example.com; none means all that the operator's guard allows.
 	CallbackHosts []string `json:"callback_hosts,omitempty" doc:"Hosts that callbacks may lead to, *.example.com for all below example.com; none means all that the operator's guard allows." example:"[\"hooks.example.com\"]"`
@@ -95,6 +97,7 @@ func (t Terms) Check() error {
 		add("terms.maximums.cpus", fmt.Sprint(t.Maximums.CPUs), "is out of range", fmt.Sprintf("0 (the operator's) to %d", int64(unbounded.CPUs)))
 	}
 	checkEntries(add, "terms.runtimes", t.Runtimes, "the name of a runtime", runtimeName)
+	checkEntries(add, "terms.images", t.Images, "an image's name, with @sha256:… or for all its digests without", imageName)
 	checkEntries(add, "terms.callback_hosts", t.CallbackHosts, "a host such as hooks.example.com or *.example.com, without scheme and port", hostPattern)
 	if len(errs) == 0 {
 		return nil
@@ -129,6 +132,14 @@ func runtimeName(s string) bool {
 	})
 }
 
+// imageName is a pinned image, or its name alone.
+func imageName(s string) bool {
+	if !strings.Contains(s, "@") {
+		s += "@sha256:" + strings.Repeat("0", 64)
+	}
+	return CheckImage(s) == ""
+}
+
 // hostPattern is a host as a URL spells it, in lower case, "*." before it or not.
 func hostPattern(s string) bool {
 	host := strings.TrimPrefix(s, "*.")
@@ -141,7 +152,13 @@ func hostPattern(s string) bool {
 
 // AllowsRuntime reports whether jobs may use the runtime of that name (no alias).
 func (t Terms) AllowsRuntime(name string) bool {
-	return len(t.Runtimes) == 0 || slices.Contains(t.Runtimes, name)
+	return len(t.Runtimes)+len(t.Images) == 0 || slices.Contains(t.Runtimes, name)
+}
+
+// AllowsImage reports whether jobs may bring the image, pinned by its digest.
+func (t Terms) AllowsImage(image string) bool {
+	name, _, _ := strings.Cut(image, "@")
+	return len(t.Runtimes)+len(t.Images) == 0 || slices.Contains(t.Images, image) || slices.Contains(t.Images, name)
 }
 
 // AllowsCallback reports whether a callback may lead to rawURL.

@@ -89,6 +89,36 @@ func TestAllowsCallback(t *testing.T) {
 	}
 }
 
+func TestAllowsImage(t *testing.T) {
+	t.Parallel()
+	digest := "@sha256:" + strings.Repeat("a", 64)
+	other := "@sha256:" + strings.Repeat("b", 64)
+	terms := Terms{Images: []string{"localhost/any", "localhost/one" + digest}}
+	if err := terms.Check(); err != nil {
+		t.Error(err)
+	}
+	for image, want := range map[string]bool{
+		"localhost/any" + digest: true, "localhost/any" + other: true, "localhost/one" + digest: true, "localhost/one" + other: false,
+		"localhost/anyone" + digest: false, "localhost/none" + digest: false, "": false,
+	} {
+		if got := terms.AllowsImage(image); got != want {
+			t.Errorf("%s: got %v, want %v", image, got, want)
+		}
+	}
+	// Each list alone is the whole of what is allowed.
+	if terms.AllowsRuntime("python") || (Terms{Runtimes: []string{"python"}}).AllowsImage("localhost/any"+digest) {
+		t.Error("a list of one kind left the other kind open")
+	}
+	if !(Terms{}).AllowsImage("localhost/any"+digest) || !(Terms{}).AllowsRuntime("python") {
+		t.Error("terms without lists: got refused, want allowed")
+	}
+	for _, bad := range []string{"", "any", "localhost/any:latest", "localhost/any@sha256:abc", "localhost/*", "@" + digest} {
+		if err := (Terms{Images: []string{bad}}).Check(); err == nil {
+			t.Errorf("%q: got no error", bad)
+		}
+	}
+}
+
 func TestCheckLabel(t *testing.T) {
 	t.Parallel()
 	for label, ok := range map[string]bool{

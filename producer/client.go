@@ -132,6 +132,10 @@ func (c *Client) Submit(ctx context.Context, spec job.Spec) (Job, error) {
 		return Job{}, fmt.Errorf("submit job: %w", err)
 	}
 	if err := c.records.Create(ctx, id, spec, specRef); err != nil {
+		var refused *job.Error
+		if errors.As(err, &refused) {
+			return Job{}, err
+		}
 		if err := c.afterFailedCreate(ctx, id, err); err != nil {
 			return Job{}, fmt.Errorf("submit job: %w", err)
 		}
@@ -169,17 +173,27 @@ func (c *Client) check(ctx context.Context, spec job.Spec) (job.Spec, error) {
 	if len(runtimes) == 0 && len(images) == 0 {
 		return spec, ErrNoRuntimes
 	}
+	terms, err := c.terms(ctx)
+	if err != nil {
+		return spec, fmt.Errorf("submit job: %w", err)
+	}
+	runtimes = slices.DeleteFunc(runtimes, func(r record.Runtime) bool { return !allowsRuntime(terms, r) })
+	images = slices.DeleteFunc(images, func(image string) bool { return !terms.AllowsImage(image) })
 	var names []string
 	for _, r := range runtimes {
 		names = append(append(names, r.Name), r.Aliases...)
 	}
-	if err := spec.Check(names, images, c.maximums); err != nil {
-		return spec, err
-	}
+	maximums := terms.Maximums.AtMost(c.maximums)
 	for _, r := range runtimes {
-		if slices.Contains(r.Aliases, spec.Runtime) {
-			spec.Runtime = r.Name
+		if r.Name == spec.Runtime || slices.Contains(r.Aliases, spec.Runtime) {
+			spec.Runtime, spec.Limits = r.Name, spec.Limits.Within(r.Limits, maximums)
 		}
+	}
+	if spec.Image != "" {
+		spec.Limits = spec.Limits.Within(job.Limits{}, maximums)
+	}
+	if err := spec.Check(names, images, maximums); err != nil {
+		return spec, err
 	}
 	if spec.Callback == nil {
 		return spec, nil
@@ -188,6 +202,12 @@ func (c *Client) check(ctx context.Context, spec job.Spec) (job.Spec, error) {
 		return spec, job.Invalid{{
 			Field: "callback.url", Value: fmt.Sprintf("%.120s", spec.Callback.URL), Message: err.Error(),
 			Allowed: "https://host[:port]/path, the host a name or an address",
+		}}
+	}
+	if !terms.AllowsCallback(spec.Callback.URL) {
+		return spec, job.Invalid{{
+			Field: "callback.url", Value: fmt.Sprintf("%.120s", spec.Callback.URL), Message: "leads to a host that this tenant may not use",
+			Allowed: fmt.Sprintf("hosts: %.500s", strings.Join(terms.CallbackHosts, ", ")),
 		}}
 	}
 	return spec, nil
@@ -206,6 +226,9 @@ func (c *Client) putLargeSpec(ctx context.Context, id string, spec job.Spec) (ke
 	}
 	keys, err := artifacts.JobKeys(c.tenant, id)
 	if err != nil {
+		return "", err
+	}
+	if err := c.records.CheckRoom(ctx, c.tenant, int64(len(b))); err != nil {
 		return "", err
 	}
 	if err := c.records.Announce(ctx, id); err != nil {
@@ -242,6 +265,11 @@ func (c *Client) Runtimes(ctx context.Context) ([]Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
+	terms, err := c.terms(ctx)
+	if err != nil {
+		return nil, err
+	}
+	published = slices.DeleteFunc(published, func(r record.Runtime) bool { return !allowsRuntime(terms, r) })
 	list := make([]Runtime, len(published))
 	for i, r := range published {
 		list[i] = Runtime{
@@ -262,6 +290,11 @@ func (c *Client) Images(ctx context.Context) ([]Image, error) {
 	if err != nil {
 		return nil, err
 	}
+	terms, err := c.terms(ctx)
+	if err != nil {
+		return nil, err
+	}
+	published = slices.DeleteFunc(published, func(image string) bool { return !terms.AllowsImage(image) })
 	list := make([]Image, len(published))
 	for i, image := range published {
 		list[i] = Image{Image: image}

@@ -117,7 +117,7 @@ func (h *HTTP) Wait(ctx context.Context, id string) (Job, error) {
 func passing(err error) bool {
 	var said *job.Error
 	if errors.As(err, &said) {
-		return said.Code == CodeUnavailable || said.Code == CodeTimeout
+		return said.Code == CodeUnavailable || said.Code == CodeTimeout || said.Code == CodeRateLimited
 	}
 	var invalid job.Invalid
 	return !errors.Is(err, ErrNotFound) && !errors.As(err, &invalid)

@@ -13,7 +13,8 @@ import (
 // Jobs is what a producer can do. Safe for concurrent use.
 type Jobs interface {
 	// Submit accepts a job durably: once it returns, the job will come to a result.
-	// It fails with job.Invalid where the spec is wrong; then nothing is enqueued.
+	// It fails with job.Invalid where the spec is wrong, and with a *job.Error of code
+	// quota_exceeded where the tenant's queue is full; then nothing is enqueued.
 	Submit(ctx context.Context, spec job.Spec) (Job, error)
 	// Get returns the job as it is now, or ErrNotFound.
 	Get(ctx context.Context, id string) (Job, error)
@@ -61,6 +62,13 @@ const (
 	CodeNotFound         = "not_found" // no such job or file
 	CodeNoRoute          = "no_route"  // no such path in the API
 	CodeEnded            = "ended"
+	CodeRateLimited      = "rate_limited"           // more requests than the tenant's quota
+	CodeQuotaExceeded    = record.CodeQuotaExceeded // more queued than the tenant's quotas
+	CodeNoTenant         = "no_tenant"
+	CodeTenantExists     = "tenant_exists"
+	CodeRevision         = "revision" // the terms have changed meanwhile
+	CodeNoToken          = "no_token"
+	CodeTooManyTokens    = "too_many_tokens"
 	CodeTooLarge         = "too_large"
 	CodeMediaType        = "unsupported_media_type"
 	CodeNotAcceptable    = "not_acceptable"

@@ -47,13 +47,17 @@ func (p *Problem) err() error {
 		return p.Errors
 	case code == CodeNotFound:
 		return fmt.Errorf("%w (the API says: %s)", ErrNotFound, p.Detail)
-	case code == CodeEnded:
-		return ErrEnded
-	case code == CodeNoRuntimes:
-		return ErrNoRuntimes
+	case sentinels[code] != nil:
+		return sentinels[code]
 	default:
 		return &job.Error{Code: code, Message: p.Detail}
 	}
+}
+
+// sentinels are the errors that a code says everything about.
+var sentinels = map[string]error{
+	CodeEnded: ErrEnded, CodeNoRuntimes: ErrNoRuntimes, CodeNoTenant: ErrNoTenant, CodeTenantExists: ErrTenantExists,
+	CodeRevision: ErrRevision, CodeNoToken: ErrNoToken, CodeTooManyTokens: ErrTooManyTokens,
 }
 
 // problemOf reads the error in an answer that is no success.

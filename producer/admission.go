@@ -1,0 +1,97 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// Admission is what a tenant's quota of requests says to one request. Without such a
+// quota it is zero.
+type Admission struct {
+	// Quota is the number of requests that Window is for.
+	Quota  int64
+	Window time.Duration
+	// Remaining requests that would be admitted at once, Reset the time until all of
+	// Quota would.
+	Remaining int64
+	Reset     time.Duration
+	// Wait is how long a request that is refused had better wait.
+	Wait time.Duration
+}
+
+// errDisabled answers every request of a tenant that is disabled.
+var errDisabled = &job.Error{Code: CodeForbidden, Message: "this tenant is disabled; its operator knows why"}
+
+// TokenTenant returns the tenant whose token it is, as far as the records know, or
+// ErrNoTenant. A token that was revoked less than a second ago may still be one.
+func (c *Client) TokenTenant(ctx context.Context, token string) (string, error) {
+	name, ok := record.TokenTenant(token)
+	if !ok {
+		return "", ErrNoTenant
+	}
+	t, err := c.records.Tenant(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	if !t.Owns(token) {
+		return "", ErrNoTenant
+	}
+	return name, nil
+}
+
+// Admit counts one request of the Client's tenant. It fails with a *job.Error: forbidden
+// if the tenant is disabled, rate_limited beyond its quota.
+func (c *Client) Admit(ctx context.Context) (Admission, error) {
+	terms, err := c.terms(ctx)
+	quota := terms.Quotas.RequestsPerMinute
+	if err != nil || quota == 0 {
+		return Admission{}, err
+	}
+	r, err := c.records.TakeRequest(ctx, c.tenant, quota)
+	if err != nil {
+		return Admission{}, err
+	}
+	a := Admission{Quota: quota, Window: record.RateWindow, Remaining: r.Remaining, Reset: r.Reset, Wait: r.Wait}
+	if r.Wait > 0 {
+		return a, &job.Error{
+			Code:    CodeRateLimited,
+			Message: fmt.Sprintf("the tenant's quota requests_per_minute (%d) is used up for now", quota),
+		}
+	}
+	return a, nil
+}
+
+// Enabled fails with a *job.Error, forbidden, if the Client's tenant is disabled.
+func (c *Client) Enabled(ctx context.Context) error {
+	_, err := c.terms(ctx)
+	return err
+}
+
+// terms of the Client's tenant: those without any bound where it was never created.
+func (c *Client) terms(ctx context.Context) (job.Terms, error) {
+	t, err := c.records.Tenant(ctx, c.tenant)
+	switch {
+	case errors.Is(err, ErrNoTenant):
+		return job.Terms{}, nil
+	case err != nil:
+		return job.Terms{}, err
+	case t.Terms.Disabled:
+		return job.Terms{}, errDisabled
+	}
+	return t.Terms, nil
+}
+
+// allowsRuntime reports whether terms name the runtime, by its name or an alias.
+func allowsRuntime(terms job.Terms, r record.Runtime) bool {
+	for _, name := range append([]string{r.Name}, r.Aliases...) {
+		if terms.AllowsRuntime(name) {
+			return true
+		}
+	}
+	return false
+}

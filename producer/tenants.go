@@ -1,0 +1,110 @@
+package producer
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// Tenants is what an operator can do about who submits jobs. [Client] does it over
+// Redis, whatever its own tenant, [HTTP] over the API, with the admin token. Safe for
+// concurrent use.
+type Tenants interface {
+	// CreateTenant makes a tenant that has no token yet. It fails with job.Invalid or
+	// ErrTenantExists.
+	CreateTenant(ctx context.Context, name string, terms job.Terms) (job.Tenant, error)
+	// ListTenants lists all of them, by name. A tenant that was never created is not
+	// among them, though there may be jobs of it: "default" is such a one.
+	ListTenants(ctx context.Context) ([]job.Tenant, error)
+	// GetTenant returns a tenant, or ErrNoTenant.
+	GetTenant(ctx context.Context, name string) (job.Tenant, error)
+	// SetTerms replaces the terms of a tenant whose revision it still is. They hold
+	// everywhere within a second, for what is submitted from then on. It fails with
+	// job.Invalid, ErrNoTenant or ErrRevision.
+	SetTerms(ctx context.Context, name string, revision int64, terms job.Terms) (job.Tenant, error)
+	// AddToken makes another token of the tenant: this answer is the only one that has
+	// it. It fails with job.Invalid, ErrNoTenant or ErrTooManyTokens.
+	AddToken(ctx context.Context, tenant, label string) (NewToken, error)
+	// RevokeToken makes a token worthless, everywhere within a second. It fails with
+	// ErrNoTenant or ErrNoToken.
+	RevokeToken(ctx context.Context, tenant, id string) error
+}
+
+var (
+	_ Tenants = (*Client)(nil)
+	_ Tenants = (*HTTP)(nil)
+)
+
+// Errors of [Tenants].
+var (
+	ErrNoTenant      = record.ErrNoTenant
+	ErrTenantExists  = record.ErrTenantExists
+	ErrRevision      = record.ErrRevision
+	ErrNoToken       = record.ErrNoToken
+	ErrTooManyTokens = record.ErrTooManyTokens
+)
+
+// NewToken is a token on the only occasion on which it is shown.
+type NewToken struct {
+	job.Token
+
+	Secret string `json:"token" doc:"The token itself. Nobody can read it again." example:"gb_acme_…"`
+}
+
+// CreateTenant is [Tenants.CreateTenant].
+func (c *Client) CreateTenant(ctx context.Context, name string, terms job.Terms) (job.Tenant, error) {
+	if !record.ValidTenant(name) {
+		return job.Tenant{}, job.Invalid{{
+			Field: "name", Value: fmt.Sprintf("%.64s", name), Message: "is no name of a tenant", Allowed: "1 to 32 lower-case letters and digits",
+		}}
+	}
+	if err := terms.Check(); err != nil {
+		return job.Tenant{}, err
+	}
+	t, err := c.records.CreateTenant(ctx, name, terms)
+	return t.Tenant, err
+}
+
+// ListTenants is [Tenants.ListTenants].
+func (c *Client) ListTenants(ctx context.Context) ([]job.Tenant, error) {
+	records, err := c.records.Tenants(ctx)
+	list := make([]job.Tenant, len(records))
+	for i, t := range records {
+		list[i] = t.Tenant
+	}
+	return list, err
+}
+
+// GetTenant is [Tenants.GetTenant].
+func (c *Client) GetTenant(ctx context.Context, name string) (job.Tenant, error) {
+	t, err := c.records.ReadTenant(ctx, name)
+	return t.Tenant, err
+}
+
+// SetTerms is [Tenants.SetTerms].
+func (c *Client) SetTerms(ctx context.Context, name string, revision int64, terms job.Terms) (job.Tenant, error) {
+	if err := terms.Check(); err != nil {
+		return job.Tenant{}, err
+	}
+	t, err := c.records.SetTerms(ctx, name, revision, terms)
+	return t.Tenant, err
+}
+
+// AddToken is [Tenants.AddToken].
+func (c *Client) AddToken(ctx context.Context, tenant, label string) (NewToken, error) {
+	if problem := job.CheckLabel(label); problem != "" {
+		return NewToken{}, job.Invalid{{
+			Field: "label", Value: fmt.Sprintf("%.64q", label), Message: problem,
+			Allowed: fmt.Sprintf("0 to %d bytes that can be printed", job.MaxLabelBytes),
+		}}
+	}
+	secret, known, err := c.records.AddToken(ctx, tenant, label)
+	return NewToken{known, secret}, err
+}
+
+// RevokeToken is [Tenants.RevokeToken].
+func (c *Client) RevokeToken(ctx context.Context, tenant, id string) error {
+	return c.records.RevokeToken(ctx, tenant, id)
+}

@@ -1,0 +1,104 @@
+package producer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// TenantList is what GET /v1/admin/tenants answers.
+type TenantList struct {
+	Tenants []job.Tenant `json:"tenants" nullable:"false"`
+}
+
+// TenantRequest is what POST /v1/admin/tenants takes.
+type TenantRequest struct {
+	Name  string    `json:"name" doc:"1 to 32 lower-case letters and digits." example:"acme"`
+	Terms job.Terms `json:"terms,omitzero"`
+}
+
+// TermsRequest is what PUT /v1/admin/tenants/{name} takes.
+type TermsRequest struct {
+	Revision int64     `json:"revision" doc:"The revision that the new terms are based on."`
+	Terms    job.Terms `json:"terms" doc:"The new terms, whole."`
+}
+
+// TokenRequest is what POST /v1/admin/tenants/{name}/tokens takes.
+type TokenRequest struct {
+	Label string `json:"label,omitempty" doc:"What you call it: up to 64 bytes." example:"ci"`
+}
+
+const tenantsPath = "/v1/admin/tenants"
+
+// CreateTenant is [Tenants.CreateTenant].
+func (h *HTTP) CreateTenant(ctx context.Context, name string, terms job.Terms) (job.Tenant, error) {
+	var t job.Tenant
+	err := h.send(ctx, http.MethodPost, tenantsPath, TenantRequest{name, terms}, &t)
+	return t, err
+}
+
+// ListTenants is [Tenants.ListTenants].
+func (h *HTTP) ListTenants(ctx context.Context) ([]job.Tenant, error) {
+	var list TenantList
+	err := h.json(ctx, http.MethodGet, tenantsPath, 0, nil, &list)
+	return list.Tenants, err
+}
+
+// GetTenant is [Tenants.GetTenant].
+func (h *HTTP) GetTenant(ctx context.Context, name string) (job.Tenant, error) {
+	var t job.Tenant
+	if !record.ValidTenant(name) {
+		return t, ErrNoTenant // "..", say, would mean another URL
+	}
+	err := h.json(ctx, http.MethodGet, tenantsPath+"/"+name, 0, nil, &t)
+	return t, err
+}
+
+// SetTerms is [Tenants.SetTerms].
+func (h *HTTP) SetTerms(ctx context.Context, name string, revision int64, terms job.Terms) (job.Tenant, error) {
+	var t job.Tenant
+	if !record.ValidTenant(name) {
+		return t, ErrNoTenant
+	}
+	err := h.send(ctx, http.MethodPut, tenantsPath+"/"+name, TermsRequest{revision, terms}, &t)
+	return t, err
+}
+
+// AddToken is [Tenants.AddToken].
+func (h *HTTP) AddToken(ctx context.Context, tenant, label string) (NewToken, error) {
+	var t NewToken
+	if !record.ValidTenant(tenant) {
+		return t, ErrNoTenant
+	}
+	err := h.send(ctx, http.MethodPost, tenantsPath+"/"+tenant+"/tokens", TokenRequest{label}, &t)
+	return t, err
+}
+
+// RevokeToken is [Tenants.RevokeToken].
+func (h *HTTP) RevokeToken(ctx context.Context, tenant, id string) error {
+	switch {
+	case !record.ValidTenant(tenant):
+		return ErrNoTenant
+	case id == "" || id == "." || id == "..":
+		return ErrNoToken
+	}
+	res, err := h.do(ctx, http.MethodDelete, tenantsPath+"/"+tenant+"/tokens/"+url.PathEscape(id), 0, nil)
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
+}
+
+// send sends a request with a JSON body.
+func (h *HTTP) send(ctx context.Context, method, path string, body, into any) error {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("encode request: %w", err)
+	}
+	return h.json(ctx, method, path, 0, b, into)
+}
