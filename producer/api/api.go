@@ -20,8 +20,11 @@ type Config struct {
 	Client *producer.Client
 	// Links verifies the capabilities in URLs of files; the same that Client signs with.
 	Links *producer.Links
-	// Tokens maps the SHA-256 of each bearer token, as [HashToken] has it, to its tenant.
+	// Tokens maps the SHA-256 of bearer tokens, as [HashToken] has it, to their tenants,
+	// beside those in the tenants' records.
 	Tokens map[TokenHash]string
+	// AdminToken is the SHA-256 of the token of /v1/admin. Defaults to nobody's.
+	AdminToken *TokenHash
 	// MaxWait bounds Prefer: wait. Defaults to 60 s.
 	MaxWait time.Duration
 	// DownloadLife is how long a redirect to the bucket works. Defaults to 5 min.
@@ -41,15 +44,17 @@ const (
 
 // API is the handler of all routes.
 type API struct {
-	client    *producer.Client
-	links     *producer.Links
-	tokens    map[TokenHash]string
-	maxWait   time.Duration
-	life      time.Duration
-	bodyLimit int64
-	log       *slog.Logger
-	handler   http.Handler
-	ready     readiness
+	client     *producer.Client
+	links      *producer.Links
+	tokens     map[TokenHash]string
+	adminToken *TokenHash
+	maxWait    time.Duration
+	life       time.Duration
+	bodyLimit  int64
+	log        *slog.Logger
+	handler    http.Handler
+	ready      readiness
+	patterns   []string // of all routes
 
 	// draining ends when waits are no longer worth it.
 	draining context.Context //nolint:containedctx // it is a switch of the API, not a request's
@@ -61,16 +66,19 @@ func New(c Config) (*API, error) {
 	if c.Client == nil || c.Links == nil {
 		return nil, errors.New("open API: it needs a client and links")
 	}
-	if len(c.Tokens) == 0 {
+	if len(c.Tokens) == 0 && c.AdminToken == nil {
 		return nil, errors.New("open API: there is no token, so nobody could use it")
 	}
-	for _, tenant := range c.Tokens {
+	for hash, tenant := range c.Tokens {
+		if c.AdminToken != nil && hash == *c.AdminToken {
+			return nil, errors.New("open API: the admin token is a tenant's too; want one of its own")
+		}
 		if !record.ValidTenant(tenant) {
 			return nil, fmt.Errorf("open API: tenant %.40q is not 1 to 32 lower-case letters and digits", tenant)
 		}
 	}
 	a := &API{
-		client: c.Client, links: c.Links, tokens: c.Tokens, maxWait: c.MaxWait, life: c.DownloadLife, log: c.Log,
+		client: c.Client, links: c.Links, tokens: c.Tokens, adminToken: c.AdminToken, maxWait: c.MaxWait, life: c.DownloadLife, log: c.Log,
 		// What limits.source_kb counts may be a third longer in base64 and still longer
 		// with JSON's escapes.
 		bodyLimit: c.Client.Maximums().SourceKB<<10*2 + 1<<20,
@@ -89,11 +97,23 @@ func New(c Config) (*API, error) {
 	}
 	a.draining, a.drain = context.WithCancel(context.Background())
 	mux := http.NewServeMux()
-	if err := a.routes(mux, c.Version); err != nil {
+	if err := a.routes(&listedMux{mux, &a.patterns}, c.Version); err != nil {
 		return nil, err
 	}
 	a.handler = a.identify(a.record(a.recover(notFound(mux))))
 	return a, nil
+}
+
+// listedMux notes the patterns of its routes, for a test that no route escapes.
+type listedMux struct {
+	*http.ServeMux
+	patterns *[]string
+}
+
+// HandleFunc is what humago registers with, too.
+func (m *listedMux) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
+	*m.patterns = append(*m.patterns, pattern)
+	m.ServeMux.HandleFunc(pattern, handler)
 }
 
 // ServeHTTP answers one request.

@@ -26,36 +26,36 @@ const (
 	maxEntries = 4096
 )
 
-// decodeSpec reads a submitted job. Its error is a problem that lists what has the
-// wrong shape: unknown and repeated fields, wrong types, numbers that no field holds.
+// decode reads a body: a submitted job, say. Its error is a problem that lists what has
+// the wrong shape: unknown and repeated fields, wrong types, numbers that no field holds.
 //
-// It walks the JSON along the type of job.Spec and builds nothing but the Spec, so
+// It walks the JSON along the type T and builds nothing but one value of it, so
 // that a hostile body costs no more than its own size. (huma's validation builds maps
 // of everything first, and an error for each unknown field, were there a million.)
-func decodeSpec(contentType string, body []byte) (job.Spec, error) {
-	var spec job.Spec
+func decode[T any](contentType string, body []byte) (T, error) {
+	var v T
 	if err := checkMediaType(contentType); err != nil {
-		return spec, err
+		return v, err
 	}
 	if !utf8.Valid(body) {
-		return spec, bodyProblem("is not UTF-8", "UTF-8; other bytes go into files[].content_base64")
+		return v, bodyProblem("is not UTF-8", "UTF-8; other bytes go into files[].content_base64")
 	}
 	if !json.Valid(body) {
-		return spec, syntaxProblem(body)
+		return v, syntaxProblem(body)
 	}
 	w := walker{dec: json.NewDecoder(bytes.NewReader(body))}
 	w.dec.UseNumber()
-	err := w.value(reflect.TypeFor[job.Spec](), "body", "")
+	err := w.value(reflect.TypeFor[T](), "body", "")
 	if err != nil && !errors.Is(err, errEnough) {
-		return spec, fmt.Errorf("read job: %w", err)
+		return v, fmt.Errorf("read body: %w", err)
 	}
 	if len(w.faults) > 0 {
-		return spec, invalidProblem(http.StatusUnprocessableEntity, w.faults)
+		return v, invalidProblem(http.StatusUnprocessableEntity, w.faults)
 	}
-	if err := json.Unmarshal(body, &spec); err != nil {
-		return spec, fmt.Errorf("decode job: %w", err)
+	if err := json.Unmarshal(body, &v); err != nil {
+		return v, fmt.Errorf("decode body: %w", err)
 	}
-	return spec, nil
+	return v, nil
 }
 
 func checkMediaType(contentType string) error {
@@ -63,7 +63,7 @@ func checkMediaType(contentType string) error {
 	if contentType == "" || err == nil && mediaType == "application/json" {
 		return nil
 	}
-	p := newProblem(http.StatusUnsupportedMediaType, producer.CodeMediaType, "a job is sent as application/json")
+	p := newProblem(http.StatusUnsupportedMediaType, producer.CodeMediaType, "this is sent as application/json")
 	p.Errors = job.Invalid{{Field: "Content-Type", Value: clip(contentType), Message: "is not known", Allowed: "application/json"}}
 	return p
 }

@@ -17,7 +17,7 @@ func TestDecodeSpec(t *testing.T) {
 		"env":{"A":"B"},"stdin":"é","limits":{"wall_ms":1,"cpus":0.5},"callback":{"url":"https://x","events":["job.completed"]},
 		"metadata":{"k.k":"v"},"priority":"low"}`
 	for _, contentType := range []string{"", "application/json", "application/json; charset=utf-8", "Application/JSON"} {
-		got, err := decodeSpec(contentType, []byte(full))
+		got, err := decode[job.Spec](contentType, []byte(full))
 		if err != nil || got.Limits.CPUs != 0.5 || got.Metadata["k.k"] != "v" || len(got.Files) != 2 || got.Callback.Events[0] != "job.completed" {
 			t.Errorf("%q: got %+v, %v", contentType, got, err)
 		}
@@ -28,7 +28,7 @@ func TestDecodeSpec(t *testing.T) {
 func TestDecodeStopsEarly(t *testing.T) {
 	t.Parallel()
 	body := `{"runtime":"python"` + strings.Repeat(`,"x":[{"y":1}]`, 200_000) + `}`
-	_, err := decodeSpec("", []byte(body))
+	_, err := decode[job.Spec]("", []byte(body))
 	var p problem
 	if !errors.As(err, &p) || len(p.Errors) != maxFaults {
 		t.Errorf("got %v, want %d faults", err, maxFaults)
@@ -51,7 +51,7 @@ func TestDecodeBoundsEntries(t *testing.T) {
 		"files": `{"files":[null` + strings.Repeat(`,null`, maxEntries) + `]}`,
 		"env":   `{"env":{` + env.String()[1:] + `}}`,
 	} {
-		_, err := decodeSpec("", []byte(body))
+		_, err := decode[job.Spec]("", []byte(body))
 		var p problem
 		if !errors.As(err, &p) || len(p.Errors) != 1 || p.Errors[0].Field != field {
 			t.Errorf("%s: got %+v, want one fault", field, err)
@@ -69,7 +69,7 @@ func FuzzDecodeSpec(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		spec, err := decodeSpec("application/json", body)
+		spec, err := decode[job.Spec]("application/json", body)
 		var p problem
 		if err != nil {
 			if !errors.As(err, &p) {

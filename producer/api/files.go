@@ -19,10 +19,7 @@ func (a *API) file(path func(*http.Request) string) http.HandlerFunc {
 		id, path := r.PathValue("id"), path(r)
 		tenant, err := a.reader(w, r, id, path)
 		if err != nil {
-			a.writeError(w, r, err)
-			return
-		}
-		if tenant == "" {
+			a.refuse(w, r, err)
 			return
 		}
 		client := a.client.For(tenant)
@@ -47,15 +44,11 @@ func (a *API) file(path func(*http.Request) string) http.HandlerFunc {
 }
 
 // reader returns the tenant whose file the request may read, by the capability in its
-// URL or by its token. When it has answered the request itself, it returns "".
+// URL or by its token.
 func (a *API) reader(w http.ResponseWriter, r *http.Request, id, path string) (tenant string, err error) {
 	token := r.URL.Query().Get("token")
 	if token == "" {
-		tenant, ok := a.bearer(r)
-		if !ok {
-			writeUnauthorized(w, r)
-		}
-		return tenant, nil
+		return a.tenant(w, r)
 	}
 	tenant, err = a.links.Verify(token, id, path)
 	switch {
@@ -64,7 +57,7 @@ func (a *API) reader(w http.ResponseWriter, r *http.Request, id, path string) (t
 	case err != nil:
 		return "", newProblem(http.StatusForbidden, producer.CodeForbidden, "this link is not valid; GET the job for one that is")
 	}
-	return tenant, nil
+	return tenant, a.client.For(tenant).Enabled(r.Context())
 }
 
 func writeText(w http.ResponseWriter, f producer.File) {

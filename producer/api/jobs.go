@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
 
@@ -35,7 +36,7 @@ func (a *API) submit(ctx context.Context, in *submitInput) (*jobOutput, error) {
 	if err := liftBodyDeadline(ctx); err != nil {
 		return nil, a.problem(ctx, fmt.Errorf("lift deadline: %w", err))
 	}
-	spec, err := decodeSpec(in.ContentType, in.RawBody)
+	spec, err := decode[job.Spec](in.ContentType, in.RawBody)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
@@ -101,11 +102,11 @@ type runtimesOutput struct {
 }
 
 func (a *API) runtimes(ctx context.Context, _ *struct{}) (*runtimesOutput, error) {
-	list, err := a.client.Runtimes(ctx)
+	list, err := a.tenantClient(ctx).Runtimes(ctx)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
-	images, err := a.client.Images(ctx)
+	images, err := a.tenantClient(ctx).Images(ctx)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}

@@ -358,7 +358,7 @@ func TestOpenAPI(t *testing.T) {
 		OpenAPI string
 		Paths   map[string]any
 	}
-	if err := json.Unmarshal(a.body, &doc); err != nil || doc.OpenAPI != "3.1.0" || len(doc.Paths) != 10 {
+	if err := json.Unmarshal(a.body, &doc); err != nil || doc.OpenAPI != "3.1.0" || len(doc.Paths) != 14 {
 		t.Errorf("got %s with %d paths, %v", doc.OpenAPI, len(doc.Paths), err)
 	}
 	for _, gone := range []string{"/docs", "/openapi.yaml", "/schemas/Spec.json"} {

@@ -31,6 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const (
 	token      = "gb_0123456789abcdef"
 	otherToken = "gb_fedcba9876543210"
+	adminToken = "admin_0123456789abcdef"
 )
 
 // world is an API at work.
@@ -47,8 +48,10 @@ func newWorld(t *testing.T) *world {
 	srv := httptest.NewUnstartedServer(nil)
 	w := &world{World: producertest.New(t, "http://"+srv.Listener.Addr().String()), srv: srv, log: &gbtest.Buffer{}}
 	var err error
+	admin := api.HashToken(adminToken)
 	w.api, err = api.New(api.Config{
-		Client: w.Client, Links: w.Links, Log: slog.New(slog.NewJSONHandler(w.log, nil)), Version: "test",
+		AdminToken: &admin,
+		Client:     w.Client, Links: w.Links, Log: slog.New(slog.NewJSONHandler(w.log, nil)), Version: "test",
 		Tokens: map[api.TokenHash]string{api.HashToken(token): "default", api.HashToken(otherToken): "other"},
 	})
 	if err != nil {

@@ -15,10 +15,14 @@ import (
 	"github.com/glovebox-run/glovebox/producer"
 )
 
-const bearerScheme = "token"
+// The two kinds of token: a tenant's, and the operator's.
+const (
+	bearerScheme = "token"
+	adminScheme  = "admin"
+)
 
 // routes registers every route and makes the OpenAPI document of them.
-func (a *API) routes(mux *http.ServeMux, version string) error {
+func (a *API) routes(mux *listedMux, version string) error {
 	schemas := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	format := huma.Format{Marshal: marshal, Unmarshal: json.Unmarshal}
 	h := humago.New(mux, huma.Config{
@@ -29,8 +33,11 @@ func (a *API) routes(mux *http.ServeMux, version string) error {
 				Description: "Runs untrusted code from a queue in gVisor sandboxes, stores the files and charts it makes, and posts a signed result to your webhook.",
 			},
 			Components: &huma.Components{
-				Schemas:         schemas,
-				SecuritySchemes: map[string]*huma.SecurityScheme{bearerScheme: {Type: "http", Scheme: "bearer"}},
+				Schemas: schemas,
+				SecuritySchemes: map[string]*huma.SecurityScheme{
+					bearerScheme: {Type: "http", Scheme: "bearer", Description: "A tenant's token."},
+					adminScheme:  {Type: "http", Scheme: "bearer", Description: "The operator's token, GLOVEBOX_ADMIN_TOKEN."},
+				},
 			},
 		},
 		Formats:       map[string]huma.Format{"application/json": format, "json": format},
@@ -47,7 +54,7 @@ func (a *API) routes(mux *http.ServeMux, version string) error {
 		d.answers(200, "The job has ended: its result", d.result), d.answers(202, "The job is accepted", d.record),
 		d.problems(400, 401, 413, 415, 422, 503))
 	submit.DefaultStatus = http.StatusAccepted
-	submit.SkipValidateBody = true // decodeSpec and job.Spec.Check do
+	submit.SkipValidateBody = true // decode and job.Spec.Check do
 	submit.MaxBodyBytes = a.bodyLimit
 	submit.BodyReadTimeout = bodyTime
 	submit.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
@@ -70,17 +77,23 @@ func (a *API) routes(mux *http.ServeMux, version string) error {
 	huma.Register(h, d.operation("list-deliveries", http.MethodGet, "/v1/deliveries", "List webhook messages of a job",
 		"What was, or will be, posted to the job's callback, and how its last attempt went.", d.problems(401, 404, 422, 503)), a.deliveries)
 
-	public := func(op huma.Operation) huma.Operation { op.Security = nil; return op }
+	public := func(op huma.Operation) huma.Operation {
+		op.Security = nil
+		delete(op.Responses, "403")
+		delete(op.Responses, "429")
+		return op
+	}
 	huma.Register(h, public(d.operation("health", http.MethodGet, "/healthz", "Does the process answer?", "")), a.health)
 	huma.Register(h, public(d.operation("ready", http.MethodGet, "/readyz", "Would a job be accepted now?",
 		"200 when a job submitted now would be accepted durably.", d.problems(503))), a.readyz)
 
+	a.tenantRoutes(h, d)
 	a.fileRoutes(mux, h.OpenAPI(), d)
 	return a.document(mux, h.OpenAPI(), schemas)
 }
 
 // fileRoutes are plain handlers: they redirect, and names hold slashes.
-func (a *API) fileRoutes(mux *http.ServeMux, doc *huma.OpenAPI, d documenter) {
+func (a *API) fileRoutes(mux *listedMux, doc *huma.OpenAPI, d documenter) {
 	add := func(pattern, id, path, summary string, which func(*http.Request) string, params ...*huma.Param) {
 		mux.HandleFunc("GET "+pattern, a.file(which))
 		op := d.operation(id, http.MethodGet, path, summary,
@@ -100,10 +113,13 @@ func (a *API) fileRoutes(mux *http.ServeMux, doc *huma.OpenAPI, d documenter) {
 }
 
 // document serves what was registered. It is complete from here on.
-func (a *API) document(mux *http.ServeMux, doc *huma.OpenAPI, schemas huma.Registry) error {
+func (a *API) document(mux *listedMux, doc *huma.OpenAPI, schemas huma.Registry) error {
 	delete(schemas.Map(), "ErrorModel") // huma's own form of errors, which no route answers
 	delete(schemas.Map(), "ErrorDetail")
-	requests := map[string]bool{"Spec": true, "File": true, "Callback": true, "Limits": true}
+	requests := map[string]bool{
+		"Spec": true, "File": true, "Callback": true, "Limits": true,
+		"TenantRequest": true, "TermsRequest": true, "TokenRequest": true, "Terms": true, "Quotas": true,
+	}
 	for name, s := range schemas.Map() {
 		if !requests[name] {
 			s.AdditionalProperties = nil // answers grow by addition
@@ -171,7 +187,12 @@ func (d documenter) operation(id, method, path, summary, description string, res
 		Security: []map[string][]string{{bearerScheme: {}}}, Responses: map[string]*huma.Response{},
 		Tags: []string{strings.Split(strings.TrimPrefix(path, "/v1"), "/")[1]},
 	}
-	for _, some := range responses {
+	refusals := d.problems(http.StatusForbidden, http.StatusTooManyRequests)
+	refusals["429"].Headers = map[string]*huma.Param{
+		"Retry-After": {Description: "Seconds until it is worth to try again.", Schema: &huma.Schema{Type: huma.TypeInteger}},
+		"RateLimit":   {Description: "What is left of the tenant's quota of requests (draft-ietf-httpapi-ratelimit-headers).", Schema: text()},
+	}
+	for _, some := range append(responses, refusals) {
 		for status, r := range some {
 			op.Responses[status] = r
 		}

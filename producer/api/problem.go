@@ -29,6 +29,7 @@ func newProblem(status int, code, detail string) problem {
 func (a *API) problem(ctx context.Context, err error) error {
 	var p problem
 	var invalid job.Invalid
+	var said *job.Error
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -38,8 +39,28 @@ func (a *API) problem(ctx context.Context, err error) error {
 		return newProblem(http.StatusNotFound, producer.CodeNotFound, "there is no such job or file, or no longer")
 	case errors.Is(err, producer.ErrEnded):
 		return newProblem(http.StatusConflict, producer.CodeEnded, "the job has ended already")
+	case errors.Is(err, producer.ErrNoTenant):
+		return newProblem(http.StatusNotFound, producer.CodeNoTenant, "there is no such tenant")
+	case errors.Is(err, producer.ErrNoToken):
+		return newProblem(http.StatusNotFound, producer.CodeNoToken, "the tenant has no such token, or no longer")
+	case errors.Is(err, producer.ErrTenantExists):
+		return newProblem(http.StatusConflict, producer.CodeTenantExists, "there is a tenant of that name already")
+	case errors.Is(err, producer.ErrRevision):
+		return newProblem(http.StatusConflict, producer.CodeRevision, "the terms have changed meanwhile: get them, and change those")
+	case errors.Is(err, producer.ErrTooManyTokens):
+		return newProblem(http.StatusConflict, producer.CodeTooManyTokens, err.Error())
 	case errors.Is(err, producer.ErrNoRuntimes):
 		return retryLater(newProblem(http.StatusServiceUnavailable, producer.CodeNoRuntimes, producer.ErrNoRuntimes.Error()))
+	}
+	if errors.As(err, &said) {
+		switch said.Code {
+		case producer.CodeForbidden:
+			return newProblem(http.StatusForbidden, said.Code, said.Message)
+		case producer.CodeRateLimited: // when to come back was said where that was known
+			return newProblem(http.StatusTooManyRequests, said.Code, said.Message)
+		case producer.CodeQuotaExceeded:
+			return retryLater(newProblem(http.StatusTooManyRequests, said.Code, said.Message))
+		}
 	}
 	if ctx.Err() == nil { // else it is the client who left
 		a.log.ErrorContext(ctx, "request not served", "request_id", requestID(ctx), "error", err)

@@ -1,0 +1,187 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// What the isolation test does with a route.
+type visit struct {
+	method string
+	// path of the route for something that belongs to another tenant; "<id>" stands for
+	// its job. It has to be answered for as if there were no such job.
+	path string
+	// shared says that the route belongs to nobody: what it answers must not tell of others.
+	shared bool
+	// admin says that the route refuses every tenant, its own things included.
+	admin bool
+	body  string
+	// headers that vary the request, one at a time.
+	headers []string
+}
+
+// visits has an entry for each route: whoever adds one says here what another tenant
+// sees of it.
+var visits = map[string]visit{
+	"POST /v1/jobs":                                  {path: "/v1/jobs", body: `{"runtime":"python","source":"1"}`, shared: true, headers: []string{"Prefer: wait=1"}},
+	"GET /v1/jobs/{id}":                              {path: "/v1/jobs/<id>", headers: []string{"Prefer: wait=1"}},
+	"DELETE /v1/jobs/{id}":                           {path: "/v1/jobs/<id>"},
+	"GET /v1/jobs/{id}/stdout":                       {path: "/v1/jobs/<id>/stdout"},
+	"GET /v1/jobs/{id}/stderr":                       {path: "/v1/jobs/<id>/stderr"},
+	"GET /v1/jobs/{id}/artifacts/{name...}":          {path: "/v1/jobs/<id>/artifacts/plot.txt"},
+	"GET /v1/deliveries":                             {path: "/v1/deliveries?job=<id>"},
+	"GET /v1/runtimes":                               {path: "/v1/runtimes", shared: true},
+	"GET /v1/keys":                                   {path: "/v1/keys", shared: true},
+	"GET /healthz":                                   {path: "/healthz", shared: true},
+	"GET /readyz":                                    {path: "/readyz", shared: true},
+	"GET /openapi.json":                              {path: "/openapi.json", shared: true},
+	"POST /v1/admin/tenants":                         {path: "/v1/admin/tenants", admin: true, body: `{"name":"mine"}`},
+	"GET /v1/admin/tenants":                          {path: "/v1/admin/tenants", admin: true},
+	"GET /v1/admin/tenants/{name}":                   {path: "/v1/admin/tenants/owner", admin: true},
+	"PUT /v1/admin/tenants/{name}":                   {path: "/v1/admin/tenants/owner", admin: true, body: `{"revision":1,"terms":{"disabled":true}}`},
+	"POST /v1/admin/tenants/{name}/tokens":           {path: "/v1/admin/tenants/owner/tokens", admin: true, body: `{}`},
+	"DELETE /v1/admin/tenants/{name}/tokens/{token}": {path: "/v1/admin/tenants/owner/tokens/<token>", admin: true},
+}
+
+// TestOthersDoNotExist walks every route with another tenant's token.
+func TestOthersDoNotExist(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	checkVisits(t, w)
+	owner, _ := w.tenant(t, "owner", job.Terms{})
+	stranger, _ := w.tenant(t, "stranger", job.Terms{})
+
+	submit := func(spec string) string {
+		t.Helper()
+		var r job.Record
+		a := w.submit(t, spec, "Authorization: Bearer "+owner)
+		if err := json.Unmarshal(a.body, &r); err != nil || a.status != http.StatusAccepted {
+			t.Fatalf("submit: got %d %s, %v", a.status, a.body, err)
+		}
+		return r.ID
+	}
+	const spec = `{"runtime":"python","source":"'secret'","callback":{"url":"https://hooks.owner.example/"},"metadata":{"k":"private"}}`
+	queued, running, ended := submit(spec), submit(spec), submit(spec)
+	w.Start(t, running)
+	w.End(t, w.Start(t, ended), map[string]string{"plot.txt": "private"}, func(r *job.Result) { r.Stdout, r.Stderr = "private", "private" })
+	known := w.do(t, "GET", "/v1/admin/tenants/owner", http.NoBody, "Authorization: Bearer "+adminToken)
+	var before job.Tenant
+	if err := json.Unmarshal(known.body, &before); err != nil || len(before.Tokens) != 1 {
+		t.Fatalf("got %s, %v", known.body, err)
+	}
+
+	ask := func(v visit, id, token string, headers []string) answer {
+		path := strings.NewReplacer("<id>", id, "<token>", before.Tokens[0].ID).Replace(v.path)
+		return w.do(t, v.method, path, strings.NewReader(v.body), append([]string{"Authorization: Bearer " + token}, headers...)...)
+	}
+	for pattern, v := range visits {
+		v.method, _, _ = strings.Cut(pattern, " ")
+		for _, headers := range append([][]string{nil}, headerSets(v.headers)...) {
+			switch {
+			case v.admin:
+				if a := ask(v, "", stranger, headers); a.status != http.StatusForbidden || strings.Contains(string(a.body), "owner") {
+					t.Errorf("%s: got %d %s, want 403", pattern, a.status, a.body)
+				}
+			case v.shared:
+				a := ask(v, "", stranger, headers)
+				for _, private := range []string{"owner", "private", "secret", queued, running, ended} {
+					if strings.Contains(string(a.body), private) {
+						t.Errorf("%s: the answer tells of %q: %s", pattern, private, a.body)
+					}
+				}
+			default:
+				// Whether the job exists in any state, or not, and whose it would be: one answer.
+				none := ask(v, record.NewID("owner"), stranger, headers)
+				if none.status != http.StatusNotFound {
+					t.Errorf("%s of no job: got %d %s, want 404", pattern, none.status, none.body)
+				}
+				for what, id := range map[string]string{
+					"another's queued job": queued, "another's running job": running, "another's ended job": ended, "no job of its own": record.NewID("stranger"),
+				} {
+					got := ask(v, id, stranger, headers)
+					if diff := cmp.Diff(seen(none), seen(got)); diff != "" {
+						t.Errorf("%s of %s differs from that of no job: %s", pattern, what, diff)
+					}
+				}
+			}
+		}
+	}
+
+	// And nothing of the owner's has changed by it.
+	for id, want := range map[string]string{queued: "queued", running: "running", ended: "succeeded"} {
+		a := w.do(t, "GET", "/v1/jobs/"+id, http.NoBody, "Authorization: Bearer "+owner)
+		if a.status != http.StatusOK || !strings.Contains(string(a.body), `"status":"`+want+`"`) {
+			t.Errorf("the owner's job: got %d %s, want it %s", a.status, a.body, want)
+		}
+	}
+	if a, err := w.Records.Get(t.Context(), running); err != nil || a.CancelRequested {
+		t.Errorf("got %+v, %v, want no request to cancel", a, err)
+	}
+	var after job.Tenant
+	known = w.do(t, "GET", "/v1/admin/tenants/owner", http.NoBody, "Authorization: Bearer "+adminToken)
+	if err := json.Unmarshal(known.body, &after); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("the owner's tenant: %s", diff)
+	}
+}
+
+// checkVisits fails for a route without a visit, be it in the OpenAPI document or not,
+// and for a visit without a route.
+func checkVisits(t *testing.T, w *world) {
+	t.Helper()
+	var doc struct {
+		Paths map[string]map[string]any
+	}
+	if err := json.Unmarshal(w.do(t, "GET", "/openapi.json", http.NoBody).body, &doc); err != nil {
+		t.Fatal(err)
+	}
+	routes := w.api.Patterns()
+	for path, operations := range doc.Paths {
+		for method := range operations {
+			route := strings.ToUpper(method) + " " + path
+			if !slices.ContainsFunc(routes, func(p string) bool { return strings.Replace(p, "...}", "}", 1) == route }) {
+				t.Errorf("the OpenAPI document has %s, which is no route", route)
+			}
+		}
+	}
+	for _, route := range routes {
+		if _, ok := visits[route]; !ok {
+			t.Errorf("%s has no visit: say in visits what another tenant sees of it", route)
+		}
+	}
+	for route := range visits {
+		if !slices.Contains(routes, route) {
+			t.Errorf("%s is visited but no route", route)
+		}
+	}
+	if len(routes) < 18 {
+		t.Errorf("got %d routes: are they all?", len(routes))
+	}
+}
+
+func headerSets(headers []string) [][]string {
+	var sets [][]string
+	for _, h := range headers {
+		sets = append(sets, []string{h})
+	}
+	return sets
+}
+
+// seen is all of an answer that may tell something.
+func seen(a answer) map[string]any {
+	header := a.header.Clone()
+	header.Del("X-Request-Id") // random
+	header.Del("Date")
+	return map[string]any{"status": a.status, "header": header, "body": string(a.body)}
+}
