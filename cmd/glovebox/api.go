@@ -22,8 +22,8 @@ import (
 	"github.com/glovebox-run/glovebox/producer/api"
 )
 
-// tenant is the only one there is today.
-const tenant = "default"
+// defaultTenant is whose token GLOVEBOX_TOKEN is.
+const defaultTenant = "default"
 
 func (a *app) apiCommand() *cobra.Command {
 	var addr string
@@ -43,7 +43,9 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
   GLOVEBOX_S3_ACCESS_KEY    and GLOVEBOX_S3_SECRET_KEY; empty for the instance's role
   GLOVEBOX_API_ADDR         host:port, or fd:N for a socket that was inherited
   GLOVEBOX_PUBLIC_URL       the URL at which clients and receivers reach the API
-  GLOVEBOX_TOKEN            the token that clients present
+  GLOVEBOX_TOKEN            the token that clients of the tenant "default" present
+  GLOVEBOX_ADMIN_TOKEN      the token for "glovebox tenant"; without it there is no admin
+                            API, with it GLOVEBOX_TOKEN may be left out
   GLOVEBOX_WEBHOOK_SECRET   whsec_…, or two of them during a rotation
   GLOVEBOX_CAPABILITY_KEY   32 random bytes in base64; a new one first, during a rotation
   GLOVEBOX_WEBHOOK_ALLOW    private targets that webhooks may reach: 10.1.2.0/24:443,…
@@ -106,15 +108,21 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 		return err
 	}
 	client, err := producer.New( //nolint:contextcheck // it listens until it is closed, which is after ctx has ended
-		producer.Config{Tenant: tenant, Links: links, Log: log}, records, objects,
+		producer.Config{Tenant: defaultTenant, Links: links, Log: log}, records, objects,
 	)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	handler, err := api.New(api.Config{
-		Client: client, Links: links, Tokens: map[api.TokenHash]string{api.HashToken(c.Token): tenant}, Version: version(), Log: log,
-	})
+	settings := api.Config{Client: client, Links: links, Tokens: map[api.TokenHash]string{}, Version: version(), Log: log}
+	if c.Token != "" {
+		settings.Tokens[api.HashToken(c.Token)] = defaultTenant
+	}
+	if c.AdminToken != "" {
+		admin := api.HashToken(c.AdminToken)
+		settings.AdminToken = &admin
+	}
+	handler, err := api.New(settings)
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 type Client struct {
 	// URL of the API, without a slash at the end.
 	URL string
-	// Token is presented to it.
-	Token string
+	// Token is presented to it, AdminToken where tenants are concerned.
+	Token, AdminToken string
 	// WebhookSecrets verify what a receiver receives.
 	WebhookSecrets []string
 	// PodmanUser runs Podman where we are root.
@@ -32,7 +32,7 @@ type Client struct {
 func FindClient(url string, getenv Getenv, data, home string) (Client, error) {
 	r := NewReader(getenv)
 	c := Client{
-		URL: strings.TrimSuffix(r.String("GLOVEBOX_URL", ""), "/"), Token: r.Secret("GLOVEBOX_TOKEN"),
+		URL: strings.TrimSuffix(r.String("GLOVEBOX_URL", ""), "/"), Token: r.Secret("GLOVEBOX_TOKEN"), AdminToken: r.Secret("GLOVEBOX_ADMIN_TOKEN"),
 		WebhookSecrets: strings.Fields(r.Secret("GLOVEBOX_WEBHOOK_SECRET")), PodmanUser: r.String("GLOVEBOX_PODMAN_USER", ""),
 		From: "GLOVEBOX_URL",
 	}
@@ -72,6 +72,9 @@ func (c *Client) fill(path string, file File) error {
 	}
 	if c.Token == "" && c.URL == url {
 		c.Token = r.Secret("GLOVEBOX_TOKEN")
+	}
+	if c.AdminToken == "" && c.URL == url {
+		c.AdminToken = r.Secret("GLOVEBOX_ADMIN_TOKEN")
 	}
 	if len(c.WebhookSecrets) == 0 {
 		c.WebhookSecrets = strings.Fields(r.Secret("GLOVEBOX_WEBHOOK_SECRET"))

@@ -20,7 +20,7 @@ func TestFindClient(t *testing.T) {
 	t.Parallel()
 	dir, home := t.TempDir(), t.TempDir()
 	here, there := filepath.Join(dir, "env"), filepath.Join(home, ".config/glovebox/env")
-	write(t, here, File{"GLOVEBOX_URL": "http://here", "GLOVEBOX_TOKEN": "here"})
+	write(t, here, File{"GLOVEBOX_URL": "http://here", "GLOVEBOX_TOKEN": "here", "GLOVEBOX_ADMIN_TOKEN": "admin-here"})
 	write(t, there, File{"GLOVEBOX_URL": "http://there/", "GLOVEBOX_TOKEN": "there", "GLOVEBOX_WEBHOOK_SECRET": "whsec_there"})
 	for _, c := range []struct {
 		name, flag       string
@@ -36,6 +36,10 @@ func TestFindClient(t *testing.T) {
 		got, err := FindClient(c.flag, c.env.Get, dir, home)
 		if err != nil || got.URL != c.url || got.Token != c.token || got.From != c.from || len(got.WebhookSecrets) != 1 {
 			t.Errorf("%s: got %+v, %v", c.name, got, err)
+		}
+		// An admin token from a file goes to no other URL either.
+		if want := c.from == here; (got.AdminToken == "admin-here") != want {
+			t.Errorf("%s: got admin token %q", c.name, got.AdminToken)
 		}
 	}
 	if got, err := FindClient("", File{}.Get, t.TempDir(), ""); err != nil || got.URL != "" {

@@ -76,8 +76,11 @@ type API struct {
 	Addr string
 	// PublicURL is how clients and receivers of webhooks reach the API, without a slash at the end.
 	PublicURL string
-	// Token is the bearer token of the only tenant there is today.
+	// Token is the bearer token of the tenant "default"; empty where only tenants' own
+	// tokens are to be good.
 	Token string
+	// AdminToken is the operator's, for the admin API; empty for none.
+	AdminToken string
 	// WebhookSecrets sign deliveries: two of them during a rotation.
 	WebhookSecrets []string
 	// CapabilityKeys sign the URLs of artifacts; the first signs, all verify.
@@ -103,7 +106,7 @@ func ReadAPI(getenv Getenv) (API, error) {
 		S3:              r.S3(),
 		Addr:            r.String("GLOVEBOX_API_ADDR", DefaultAPIAddr),
 		PublicURL:       strings.TrimSuffix(r.Required("GLOVEBOX_PUBLIC_URL", "the URL at which clients reach the API"), "/"),
-		Token:           r.RequiredSecret("GLOVEBOX_TOKEN", "the token that clients present"),
+		AdminToken:      r.Secret("GLOVEBOX_ADMIN_TOKEN"),
 		WebhookSecrets:  strings.Fields(r.RequiredSecret("GLOVEBOX_WEBHOOK_SECRET", "a whsec_… secret, or two with a space between")),
 		CapabilityKeys:  r.tokenKeys("GLOVEBOX_CAPABILITY_KEY"),
 		WebhookAllow:    strings.FieldsFunc(r.getenv("GLOVEBOX_WEBHOOK_ALLOW"), func(c rune) bool { return c == ',' || c == ' ' }),
@@ -112,8 +115,18 @@ func ReadAPI(getenv Getenv) (API, error) {
 		Grace:           r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 20, 0, 86_400),
 		Log:             r.Choice("GLOVEBOX_LOG", "text", "json"),
 	}
-	if a.Token != "" && len(a.Token) < minToken {
-		r.Fault("GLOVEBOX_TOKEN", "has %d characters: want at least %d random ones", len(a.Token), minToken)
+	if a.AdminToken == "" {
+		a.Token = r.RequiredSecret("GLOVEBOX_TOKEN", "the token that clients present")
+	} else {
+		a.Token = r.Secret("GLOVEBOX_TOKEN")
+	}
+	for name, token := range map[string]string{"GLOVEBOX_TOKEN": a.Token, "GLOVEBOX_ADMIN_TOKEN": a.AdminToken} {
+		if token != "" && len(token) < minToken {
+			r.Fault(name, "has %d characters: want at least %d random ones", len(token), minToken)
+		}
+	}
+	if a.AdminToken != "" && a.AdminToken == a.Token {
+		r.Fault("GLOVEBOX_ADMIN_TOKEN", "is the same as GLOVEBOX_TOKEN: want a secret of its own")
 	}
 	r.CheckURL("GLOVEBOX_PUBLIC_URL", a.PublicURL)
 	return a, r.Err()

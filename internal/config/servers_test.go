@@ -128,6 +128,29 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+func TestAdminToken(t *testing.T) {
+	t.Parallel()
+	admin := strings.Repeat("a", 20)
+	for _, c := range []struct {
+		env File
+		bad string // what the error names
+	}{
+		{File{"GLOVEBOX_ADMIN_TOKEN": admin}, ""},
+		{File{"GLOVEBOX_ADMIN_TOKEN": admin, "GLOVEBOX_TOKEN": ""}, ""},
+		{File{"GLOVEBOX_TOKEN": ""}, "GLOVEBOX_TOKEN"},
+		{File{"GLOVEBOX_ADMIN_TOKEN": "short"}, "GLOVEBOX_ADMIN_TOKEN"},
+		{File{"GLOVEBOX_ADMIN_TOKEN": strings.Repeat("t", 20)}, "a secret of its own"}, // as apiEnv's token
+	} {
+		a, err := ReadAPI(with(apiEnv(), c.env).Get)
+		switch {
+		case c.bad != "" && (err == nil || !strings.Contains(err.Error(), c.bad)):
+			t.Errorf("%v: got %v, want an error that says %q", c.env, err, c.bad)
+		case c.bad == "" && (err != nil || a.AdminToken != admin):
+			t.Errorf("%v: got %q, %v", c.env, a.AdminToken, err)
+		}
+	}
+}
+
 func TestSecretFromFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "token")

@@ -146,6 +146,7 @@ const (
 	s3AccessKey   = "S3_ACCESS_KEY"
 	s3SecretKey   = "S3_SECRET_KEY"
 	apiToken      = "TOKEN"
+	adminToken    = "ADMIN_TOKEN"
 	webhookSecret = "WEBHOOK_SECRET"
 	capabilityKey = "CAPABILITY_KEY"
 	signingKey    = "SIGNING_KEY"
@@ -167,6 +168,7 @@ func loadSecrets(path string) (config.File, error) {
 	for name, fresh := range map[string]func() string{
 		redisPassword: rand.Text, s3AccessKey: rand.Text, s3SecretKey: rand.Text,
 		apiToken:      func() string { return "gb_" + rand.Text() },
+		adminToken:    rand.Text,
 		webhookSecret: func() string { return webhook.NewSecret().Reveal() },
 		capabilityKey: func() string {
 			key := make([]byte, 32)
@@ -189,7 +191,7 @@ func loadSecrets(path string) (config.File, error) {
 // writeEnv writes where the command line finds this Glovebox.
 func (d *data) writeEnv(url, podmanUser string) error {
 	env := config.File{
-		"GLOVEBOX_URL": url, "GLOVEBOX_TOKEN": d.secrets[apiToken],
+		"GLOVEBOX_URL": url, "GLOVEBOX_TOKEN": d.secrets[apiToken], "GLOVEBOX_ADMIN_TOKEN": d.secrets[adminToken],
 		"GLOVEBOX_WEBHOOK_SECRET": d.secrets[webhookSecret], "GLOVEBOX_PODMAN_USER": podmanUser,
 	}
 	return env.Write(d.path("env"), "Written by glovebox dev: where the command line finds it, and with which secrets.")

@@ -111,7 +111,7 @@ func (s *stack) api() supervise.Command {
 	env := append(own(), s.shared()...)
 	env = append(
 		env, "GLOVEBOX_API_ADDR=fd:3", "GLOVEBOX_PUBLIC_URL="+s.url,
-		"GLOVEBOX_TOKEN="+s.data.secrets[apiToken], "GLOVEBOX_WEBHOOK_SECRET="+s.data.secrets[webhookSecret],
+		"GLOVEBOX_TOKEN="+s.data.secrets[apiToken], "GLOVEBOX_ADMIN_TOKEN="+s.data.secrets[adminToken], "GLOVEBOX_WEBHOOK_SECRET="+s.data.secrets[webhookSecret],
 		"GLOVEBOX_CAPABILITY_KEY="+s.data.secrets[capabilityKey],
 		"GLOVEBOX_WEBHOOK_ALLOW=127.0.0.0/8:*,[::1]:*", "GLOVEBOX_POLL_MS=100", s.graceSetting(),
 	)
