@@ -20,23 +20,31 @@ func (a *app) settings() (config.Client, error) {
 	return c, nil
 }
 
-// jobs returns the API. The caller closes it.
+// jobs is the API as a tenant sees it. The caller closes it.
 func (a *app) jobs() (*producer.HTTP, error) {
+	return a.connect(func(c config.Client) string { return c.Token }, "GLOVEBOX_TOKEN")
+}
+
+// connect returns the API, with one of the tokens that the settings have. variable is
+// the name of that one.
+func (a *app) connect(which func(config.Client) string, variable string) (*producer.HTTP, error) {
 	c, err := a.settings()
 	if err != nil {
 		return nil, err
 	}
+	a.token = variable
 	if c.URL == "" {
 		return nil, &failure{
 			exitUsage, errors.New("no Glovebox to talk to: neither --url nor GLOVEBOX_URL is given, and there is no env file"),
-			`start one here with "glovebox dev", or set GLOVEBOX_URL and GLOVEBOX_TOKEN`,
+			`start one here with "glovebox dev", or set GLOVEBOX_URL and ` + variable,
 		}
 	}
-	if c.Token == "" {
+	token := which(c)
+	if token == "" {
 		return nil, &failure{
 			exitUsage, errors.New("no token for " + c.URL + " (which comes from " + c.From + ")"),
-			"set GLOVEBOX_TOKEN; a token in an env file is only for the URL in the same file",
+			"set " + variable + "; a token in an env file is only for the URL in the same file",
 		}
 	}
-	return producer.NewHTTP(c.URL, c.Token)
+	return producer.NewHTTP(c.URL, token)
 }

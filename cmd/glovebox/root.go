@@ -17,16 +17,21 @@ type app struct {
 	getenv         config.Getenv
 	url            string // --url
 	entered        bool   // the command line was understood
+	token          string // the variable that the token was looked for in
 }
 
 // run is the program. It returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, getenv: os.Getenv}
+	return a.run(ctx, args)
+}
+
+func (a *app) run(ctx context.Context, args []string) int {
 	root := a.rootCommand() //nolint:contextcheck // cobra hands it to the command that runs
 	root.SetArgs(args)
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
 	return a.report(ctx, root.ExecuteContext(ctx))
 }
 
@@ -81,6 +86,7 @@ Exit codes:
 		{jobGroup, a.verifyCommand()},
 		{serverGroup, a.devCommand()},
 		{serverGroup, a.apiCommand()},
+		{serverGroup, a.tenantCommand()},
 		{machineGroup, a.runtimesCommand()},
 		{machineGroup, a.doctorCommand()},
 		{machineGroup, a.versionCommand()},

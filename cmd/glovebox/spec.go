@@ -93,7 +93,7 @@ func (a *app) spec(o specOptions) (job.Spec, error) {
 	if spec.Metadata, err = pairs("--metadata", o.metadata); err != nil {
 		return spec, err
 	}
-	if spec.Limits, err = parseLimits(o.limits); err != nil {
+	if spec.Limits, err = parseLimits("--limit", o.limits, job.Limits{}); err != nil {
 		return spec, err
 	}
 	if o.callback != "" {
@@ -184,25 +184,25 @@ func pairs(flag string, given []string) (map[string]string, error) {
 	return m, nil
 }
 
-// parseLimits reads LIMIT=NUMBER by way of JSON, so that names and types are the API's.
-func parseLimits(given []string) (job.Limits, error) {
-	var l job.Limits
-	m, err := pairs("--limit", given)
+// parseLimits sets what LIMIT=NUMBER says in l, by way of JSON, so that names and types
+// are the API's.
+func parseLimits(flag string, given []string, l job.Limits) (job.Limits, error) {
+	m, err := pairs(flag, given)
 	if err != nil {
 		return l, err
 	}
 	for name, value := range m {
 		if !json.Valid([]byte(value)) || strings.ContainsAny(value, `"{[tfn `) {
-			return l, usagef("--limit %s=%s: want a number", name, value)
+			return l, usagef("%s %s=%s: want a number", flag, name, value)
 		}
 		dec := json.NewDecoder(bytes.NewReader(fmt.Appendf(nil, `{%q:%s}`, name, value)))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&l); err != nil {
 			var mistyped *json.UnmarshalTypeError
 			if errors.As(err, &mistyped) {
-				return l, usagef("--limit %s=%s: want a whole number", name, value)
+				return l, usagef("%s %s=%s: want a whole number", flag, name, value)
 			}
-			return l, usagef("--limit %s: there is no such limit; there are %s", name, strings.Join(limitNames(), ", "))
+			return l, usagef("%s %s: there is no such limit; there are %s", flag, name, strings.Join(limitNames(), ", "))
 		}
 	}
 	return l, nil

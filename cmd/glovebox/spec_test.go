@@ -89,7 +89,7 @@ func TestLimitNames(t *testing.T) {
 		t.Errorf("got %v", names)
 	}
 	for _, name := range names {
-		if _, err := parseLimits([]string{name + "=1"}); err != nil {
+		if _, err := parseLimits("--limit", []string{name + "=1"}, job.Limits{}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

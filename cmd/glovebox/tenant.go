@@ -1,0 +1,287 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+func (a *app) tenantCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tenant",
+		Short: "Manage who submits jobs: tenants, their quotas and tokens",
+		Long: `Manage who submits jobs. A tenant has a name, tokens, and terms: quotas, the most that
+its jobs may ask for, and which runtimes and callback hosts they may name. What is
+another tenant's does not exist for it.
+
+These commands talk to the API as its operator, with GLOVEBOX_ADMIN_TOKEN, which the api
+was started with. What they change holds everywhere within a second.
+
+The tenant "default", whose token is GLOVEBOX_TOKEN, needs no record. Create it to give
+it terms, or tokens of its own.`,
+		Example: `  glovebox tenant create acme --requests-per-minute 600 --jobs-queued 1000
+  glovebox tenant list
+  glovebox tenant disable acme`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		a.tenantCreateCommand(), a.tenantListCommand(), a.tenantShowCommand(), a.tenantUpdateCommand(),
+		a.tenantDisableCommand("disable", true), a.tenantDisableCommand("enable", false), a.tokenCommand(),
+	)
+	return cmd
+}
+
+func (a *app) tenantCreateCommand() *cobra.Command {
+	var o termsOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Create a tenant, and print its first token",
+		Long: `Create a tenant, and print its first token on standard output: it is shown this once,
+and nobody can read it again. A quota or maximum that is not given is no bound but the
+operator's own.`,
+		Example: `  glovebox tenant create acme
+  glovebox tenant create school --jobs-queued 5000 --maximum wall_ms=10000 --allow-runtimes python,node`,
+		Args: one("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			terms, err := o.apply(cmd, job.Terms{})
+			if err != nil {
+				return err
+			}
+			return a.createTenant(cmd.Context(), args[0], terms, asJSON)
+		},
+	}
+	o.add(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print tenant and token as JSON")
+	return cmd
+}
+
+func (a *app) createTenant(ctx context.Context, name string, terms job.Terms, asJSON bool) error {
+	tenants, err := a.tenants()
+	if err != nil {
+		return err
+	}
+	defer tenants.Close()
+	if _, err := tenants.CreateTenant(ctx, name, terms); err != nil {
+		return err
+	}
+	token, err := tenants.AddToken(ctx, name, "first")
+	if err != nil {
+		return &failure{exitFailed, fmt.Errorf("the tenant is created, but has no token: %w", err), "make one: glovebox tenant token add " + name}
+	}
+	if asJSON {
+		made, err := tenants.GetTenant(ctx, name)
+		if err != nil {
+			return err
+		}
+		return a.printJSON(struct {
+			Tenant job.Tenant        `json:"tenant"`
+			Token  producer.NewToken `json:"token"`
+		}{made, token})
+	}
+	fmt.Fprintf(a.stderr, "created; this is the token of tenant %s, shown this once:\n", name)
+	fmt.Fprintln(a.stdout, token.Secret)
+	return nil
+}
+
+func (a *app) tenantListCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List tenants, their quotas and what they use of them",
+		Example: `  glovebox tenant list`,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.listTenants(cmd.Context(), asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (a *app) listTenants(ctx context.Context, asJSON bool) error {
+	tenants, err := a.tenants()
+	if err != nil {
+		return err
+	}
+	defer tenants.Close()
+	list, err := tenants.ListTenants(ctx)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(list)
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(a.stderr, `no tenant has been created yet; "default" needs no record`)
+		return nil
+	}
+	w := a.table()
+	fmt.Fprintln(w, "TENANT\tSTATE\tREQUESTS/MIN\tJOBS QUEUED\tBYTES QUEUED\tTOKENS\tCREATED")
+	for _, t := range list {
+		q := t.Terms.Quotas
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d of %s\t%s of %s\t%d\t%s\n", plain(t.Name), tenantState(t), quota(q.RequestsPerMinute, fmt.Sprint(q.RequestsPerMinute)),
+			t.Usage.JobsQueued, quota(q.JobsQueued, fmt.Sprint(q.JobsQueued)), bytesOf(t.Usage.BytesQueued), quota(q.BytesQueued, bytesOf(q.BytesQueued)),
+			len(t.Tokens), t.CreatedAt.Format("2006-01-02"))
+	}
+	return w.Flush()
+}
+
+func (a *app) tenantShowCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "show NAME",
+		Short:   "Show a tenant: its terms, tokens and what it uses",
+		Example: `  glovebox tenant show acme`,
+		Args:    one("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tenants, err := a.tenants()
+			if err != nil {
+				return err
+			}
+			defer tenants.Close()
+			t, err := tenants.GetTenant(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.showTenant(t, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (a *app) showTenant(t job.Tenant, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(t)
+	}
+	q := t.Terms.Quotas
+	w := a.table()
+	fmt.Fprintf(w, "tenant\t%s, %s, created %s\n", plain(t.Name), tenantState(t), t.CreatedAt.Format("2006-01-02 15:04 MST"))
+	fmt.Fprintf(w, "requests\t%s a minute\n", quota(q.RequestsPerMinute, fmt.Sprint(q.RequestsPerMinute)))
+	fmt.Fprintf(w, "queued\t%d of %s jobs, %s of %s\n", t.Usage.JobsQueued, quota(q.JobsQueued, fmt.Sprint(q.JobsQueued)),
+		bytesOf(t.Usage.BytesQueued), quota(q.BytesQueued, bytesOf(q.BytesQueued)))
+	fmt.Fprintf(w, "maximums\t%s\n", maximums(t.Terms.Maximums))
+	restricted := len(t.Terms.Runtimes)+len(t.Terms.Images) > 0
+	fmt.Fprintf(w, "runtimes\t%s\n", listed(t.Terms.Runtimes, restricted))
+	fmt.Fprintf(w, "images\t%s\n", listed(t.Terms.Images, restricted))
+	fmt.Fprintf(w, "callback hosts\t%s\n", listed(t.Terms.CallbackHosts, len(t.Terms.CallbackHosts) > 0))
+	printTokens(w, t.Tokens)
+	return w.Flush()
+}
+
+func printTokens(w *tabwriter.Writer, tokens []job.Token) {
+	for _, token := range tokens {
+		fmt.Fprintf(w, "token\t%s\tcreated %s\t%s\n", plain(token.ID), token.CreatedAt.Format("2006-01-02 15:04 MST"), plain(token.Label))
+	}
+	if len(tokens) == 0 {
+		fmt.Fprintln(w, "token\tnone")
+	}
+}
+
+func (a *app) tenantUpdateCommand() *cobra.Command {
+	var o termsOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "update NAME",
+		Short: "Change the terms of a tenant",
+		Long: `Change the terms of a tenant: what is not given stays as it is, a quota or maximum of 0
+and an empty list lift a bound. What was accepted before is run and delivered all the same.`,
+		Example: `  glovebox tenant update acme --jobs-queued 2000 --maximum memory_mb=1024
+  glovebox tenant update acme --requests-per-minute 0 --allow-runtimes ""`,
+		Args: one("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.changeTerms(cmd.Context(), args[0], asJSON, func(t job.Terms) (job.Terms, error) { return o.apply(cmd, t) })
+		},
+	}
+	o.add(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the tenant as JSON")
+	return cmd
+}
+
+// tenantDisableCommand is disable, and enable.
+func (a *app) tenantDisableCommand(name string, disabled bool) *cobra.Command {
+	var asJSON bool
+	short := "Let a tenant use Glovebox again"
+	if disabled {
+		short = "Refuse every request of a tenant; what it had queued still runs"
+	}
+	cmd := &cobra.Command{
+		Use:     name + " NAME",
+		Short:   short,
+		Example: "  glovebox tenant " + name + " acme",
+		Args:    one("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.changeTerms(cmd.Context(), args[0], asJSON, func(t job.Terms) (job.Terms, error) {
+				t.Disabled = disabled
+				return t, nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the tenant as JSON")
+	return cmd
+}
+
+// changeTerms changes a tenant's terms, once more where somebody else did meanwhile.
+func (a *app) changeTerms(ctx context.Context, name string, asJSON bool, change func(job.Terms) (job.Terms, error)) error {
+	tenants, err := a.tenants()
+	if err != nil {
+		return err
+	}
+	defer tenants.Close()
+	for {
+		t, err := tenants.GetTenant(ctx, name)
+		if err != nil {
+			return err
+		}
+		terms, err := change(t.Terms)
+		if err != nil {
+			return err
+		}
+		t, err = tenants.SetTerms(ctx, name, t.Revision, terms)
+		if errors.Is(err, producer.ErrRevision) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		return a.showTenant(t, asJSON)
+	}
+}
+
+// tenants is the API as its operator sees it. The caller closes it.
+func (a *app) tenants() (*producer.HTTP, error) {
+	return a.connect(func(c config.Client) string { return c.AdminToken }, "GLOVEBOX_ADMIN_TOKEN")
+}
+
+func tenantState(t job.Tenant) string {
+	if t.Terms.Disabled {
+		return "disabled"
+	}
+	return "enabled"
+}
+
+// quota is n as text says it, or that there is no such quota.
+func quota(n int64, text string) string {
+	if n == 0 {
+		return "any"
+	}
+	return text
+}
+
+func listed(list []string, restricted bool) string {
+	switch {
+	case !restricted:
+		return "all"
+	case len(list) == 0:
+		return "none"
+	}
+	return plain(strings.Join(list, ", "))
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/api"
+	"github.com/glovebox-run/glovebox/producer/producertest"
+)
+
+// TestTenantCommands does what an operator does, over a real API and Redis.
+func TestTenantCommands(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	const adminToken = "an-admin-token-of-a-test"
+	admin := api.HashToken(adminToken)
+	handler, err := api.New(api.Config{Client: w.Client, Links: w.Links, AdminToken: &admin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(handler)
+	t.Cleanup(srv.Close)
+
+	try := func(env config.File, args ...string) (code int, stdout, stderr string) {
+		t.Helper()
+		settings := config.File{"GLOVEBOX_URL": srv.URL, "GLOVEBOX_ADMIN_TOKEN": adminToken, "GLOVEBOX_DATA": t.TempDir()}
+		for name, value := range env {
+			settings[name] = value
+		}
+		var out, errs bytes.Buffer
+		a := &app{stdin: strings.NewReader("print(1)"), stdout: &out, stderr: &errs, getenv: settings.Get}
+		code = a.run(t.Context(), args)
+		return code, out.String(), errs.String()
+	}
+	glovebox := func(args ...string) string {
+		t.Helper()
+		code, out, errs := try(nil, args...)
+		if code != exitOK {
+			t.Fatalf("%v: got exit code %d, %s", args, code, errs)
+		}
+		return out
+	}
+	show := func(name string) job.Tenant {
+		t.Helper()
+		var tenant job.Tenant
+		if err := json.Unmarshal([]byte(glovebox("tenant", "show", name, "--json")), &tenant); err != nil {
+			t.Fatal(err)
+		}
+		return tenant
+	}
+	asTenant := func(token string) config.File { return config.File{"GLOVEBOX_TOKEN": strings.TrimSpace(token)} }
+
+	first := glovebox("tenant", "create", "acme", "--jobs-queued", "1", "--maximum", "wall_ms=5000", "--maximum", "cpus=0.5",
+		"--allow-runtimes", "python,bash", "--allow-callback-hosts", "*.acme.example")
+	if !strings.HasPrefix(first, "gb_acme_") || strings.Count(first, "\n") != 1 {
+		t.Errorf("create: got %q, want the token alone", first)
+	}
+	want := job.Terms{
+		Quotas: job.Quotas{JobsQueued: 1}, Maximums: job.Limits{WallMS: 5000, CPUs: 0.5},
+		Runtimes: []string{"python", "bash"}, CallbackHosts: []string{"*.acme.example"},
+	}
+	if diff := cmp.Diff(want, show("acme").Terms); diff != "" {
+		t.Errorf("create: %s", diff)
+	}
+	submit := []string{"submit", "--runtime", "python", "-"}
+	if code, out, errs := try(asTenant(first), submit...); code != exitOK || !strings.HasPrefix(out, "acme-") {
+		t.Errorf("submit: got %d, %q, %s", code, out, errs)
+	}
+	if code, _, errs := try(asTenant(first), submit...); code != exitFailed || !strings.Contains(errs, "jobs_queued") || !strings.Contains(errs, "try again later") {
+		t.Errorf("submit beyond the quota: got %d, %s", code, errs)
+	}
+
+	// What update does not name stays.
+	glovebox("tenant", "update", "acme", "--jobs-queued", "0", "--requests-per-minute", "600", "--maximum", "wall_ms=0", "--maximum", "memory_mb=128", "--allow-runtimes", "", "--allow-images", "localhost/tool")
+	want.Quotas, want.Maximums, want.Runtimes = job.Quotas{RequestsPerMinute: 600}, job.Limits{CPUs: 0.5, MemoryMB: 128}, nil
+	want.Images = []string{"localhost/tool"}
+	if diff := cmp.Diff(want, show("acme").Terms); diff != "" {
+		t.Errorf("update: %s", diff)
+	}
+	if code, _, errs := try(asTenant(first), submit...); code != exitUsage || !strings.Contains(errs, "runtime") {
+		t.Errorf("submit with a runtime that is not allowed: got %d, %s", code, errs)
+	}
+	glovebox("tenant", "update", "acme", "--allow-images", "")
+	want.Images = nil
+	if out := glovebox("tenant", "show", "acme"); !strings.Contains(out, "600 a minute") || !strings.Contains(out, "memory_mb=128 cpus=0.5") || !strings.Contains(out, "1 of any jobs") {
+		t.Errorf("show: got\n%s", out)
+	}
+
+	glovebox("tenant", "disable", "acme")
+	if code, _, errs := try(asTenant(first), submit...); code != exitGlovebox || !strings.Contains(errs, "disabled") {
+		t.Errorf("submit as a disabled tenant: got %d, %s", code, errs)
+	}
+	if out := glovebox("tenant", "list"); !strings.Contains(out, "acme     disabled   600") {
+		t.Errorf("list: got\n%s", out)
+	}
+	glovebox("tenant", "enable", "acme")
+	if diff := cmp.Diff(want, show("acme").Terms); diff != "" {
+		t.Errorf("disable and enable: %s", diff)
+	}
+
+	// A rotation.
+	second := glovebox("tenant", "token", "add", "acme", "--label", "second")
+	tokens := show("acme").Tokens
+	if len(tokens) != 2 || tokens[1].Label != "second" || !strings.Contains(glovebox("tenant", "token", "list", "acme"), tokens[1].ID) {
+		t.Fatalf("got tokens %+v", tokens)
+	}
+	glovebox("tenant", "token", "revoke", "acme", tokens[0].ID)
+	if code, _, errs := try(asTenant(first), submit...); code != exitGlovebox || !strings.Contains(errs, "GLOVEBOX_TOKEN") {
+		t.Errorf("the revoked token: got %d, %s", code, errs)
+	}
+	if code, _, errs := try(asTenant(second), submit...); code != exitOK {
+		t.Errorf("the new token: got %d, %s", code, errs)
+	}
+	var made struct {
+		Tenant job.Tenant
+		Token  producer.NewToken
+	}
+	if err := json.Unmarshal([]byte(glovebox("tenant", "create", "json", "--json")), &made); err != nil || made.Tenant.Name != "json" || made.Token.Secret == "" {
+		t.Errorf("create --json: got %+v, %v", made.Tenant, err)
+	}
+
+	for _, c := range []struct {
+		code int
+		env  config.File
+		want string
+		args []string
+	}{
+		{exitFailed, nil, "exists already", []string{"tenant", "create", "acme"}},
+		{exitUsage, nil, "1 to 32 lower-case letters and digits", []string{"tenant", "create", "Acme"}},
+		{exitUsage, nil, "terms.quotas.jobs_queued", []string{"tenant", "update", "acme", "--jobs-queued", "-1"}},
+		{exitUsage, nil, "--maximum walls: there is no such limit", []string{"tenant", "update", "acme", "--maximum", "walls=1"}},
+		{exitFailed, nil, "no such tenant", []string{"tenant", "show", "nobody"}},
+		{exitFailed, nil, "no such token", []string{"tenant", "token", "revoke", "acme", tokens[0].ID}},
+		{exitUsage, nil, "ID of a token", []string{"tenant", "token", "revoke", "acme"}},
+		{exitUsage, config.File{"GLOVEBOX_ADMIN_TOKEN": ""}, "set GLOVEBOX_ADMIN_TOKEN", []string{"tenant", "list"}},
+		{exitGlovebox, config.File{"GLOVEBOX_ADMIN_TOKEN": strings.TrimSpace(second)}, "this needs the admin token", []string{"tenant", "list"}},
+		{exitGlovebox, config.File{"GLOVEBOX_ADMIN_TOKEN": "wrong"}, "the token comes from GLOVEBOX_ADMIN_TOKEN", []string{"tenant", "list"}},
+	} {
+		if code, _, errs := try(c.env, c.args...); code != c.code || !strings.Contains(errs, c.want) {
+			t.Errorf("%v: got exit code %d, %s; want %d and %q", c.args, code, errs, c.code, c.want)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// termsOptions are the terms of a tenant on the command line.
+type termsOptions struct {
+	requests, jobs, bytes int64
+	maximums              []string
+	runtimes, images      []string
+	hosts                 []string
+}
+
+func (o *termsOptions) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.Int64Var(&o.requests, "requests-per-minute", 0, "requests to the API per minute; 0 for any `NUMBER`")
+	f.Int64Var(&o.jobs, "jobs-queued", 0, "jobs that wait for a worker; 0 for any `NUMBER`")
+	f.Int64Var(&o.bytes, "bytes-queued", 0, "`BYTES` of these jobs, their specs as JSON; 0 for any number")
+	f.StringArrayVar(&o.maximums, "maximum", nil, "the most that a job may ask for: `LIMIT=NUMBER` such as memory_mb=512; 0 for the operator's")
+	f.StringSliceVar(&o.runtimes, "allow-runtimes", nil, "`NAMES` of the only runtimes that jobs may use, with commas; empty, and no allowed images, for all")
+	f.StringSliceVar(&o.images, "allow-images", nil, "`NAMES` of the only images that jobs may bring, with or without @sha256:…; empty, and no allowed runtimes, for all")
+	f.StringSliceVar(&o.hosts, "allow-callback-hosts", nil, "the only `HOSTS` that callbacks may lead to, with commas: hooks.example.com,*.example.org; empty for all")
+}
+
+// apply changes in terms what the command line names.
+func (o *termsOptions) apply(cmd *cobra.Command, t job.Terms) (job.Terms, error) {
+	changed := cmd.Flags().Changed
+	if changed("requests-per-minute") {
+		t.Quotas.RequestsPerMinute = o.requests
+	}
+	if changed("jobs-queued") {
+		t.Quotas.JobsQueued = o.jobs
+	}
+	if changed("bytes-queued") {
+		t.Quotas.BytesQueued = o.bytes
+	}
+	if changed("allow-runtimes") {
+		t.Runtimes = o.runtimes
+	}
+	if changed("allow-images") {
+		t.Images = o.images
+	}
+	if changed("allow-callback-hosts") {
+		t.CallbackHosts = o.hosts
+	}
+	var err error
+	t.Maximums, err = parseLimits("--maximum", o.maximums, t.Maximums)
+	return t, err
+}
+
+// maximums are those that narrow the operator's, by name.
+func maximums(l job.Limits) string {
+	b, err := json.Marshal(l)
+	if err != nil {
+		return err.Error() // NaN, which no API sends
+	}
+	var set map[string]json.Number
+	if err := json.Unmarshal(b, &set); err != nil {
+		return err.Error()
+	}
+	var words []string
+	for _, name := range limitNames() {
+		if value, ok := set[name]; ok {
+			words = append(words, fmt.Sprintf("%s=%s", name, value))
+		}
+	}
+	if len(words) == 0 {
+		return "the operator's"
+	}
+	return strings.Join(words, " ")
+}
