@@ -46,6 +46,9 @@ type Config struct {
 	// StallTimeout ends a connection on which nothing moves in either direction, so
 	// that a server that hangs can't hold a sandbox for ever. Defaults to 60 s.
 	StallTimeout time.Duration
+	// Observe, if set, is told of each attempt at a request, and must not wait for
+	// anything.
+	Observe func(Request)
 }
 
 func (c Config) withDefaults() Config {

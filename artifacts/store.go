@@ -92,9 +92,12 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		}
 		return s3.New(o)
 	}
-	s.client = at(c.Endpoint, creds)
 	s.anonymous = at(c.Endpoint, aws.AnonymousCredentials{})
 	s.presign = s3.NewPresignClient(at(c.PublicEndpoint, creds))
+	if c.Observe != nil { // not of what is meant to be refused, or only signed
+		options.APIOptions = append(options.APIOptions, observe(c.Observe))
+	}
+	s.client = at(c.Endpoint, creds)
 
 	s.buffers = newBufferPool(c.PartBytes, c.MemoryBytes)
 	s.heads.New = func() any { b := make([]byte, headBytes); return &b }
