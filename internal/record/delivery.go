@@ -76,6 +76,9 @@ func (s *Store) Attempted(ctx context.Context, d Delivery, state DeliveryState, 
 	if err != nil {
 		return fmt.Errorf("record attempt at delivery: %w", err)
 	}
+	if answer == "ok" {
+		s.observer.Attempted(d, state, s.now())
+	}
 	if answer == "ok" && state == Pending {
 		if err := s.EnqueueDelivery(ctx, d.Tenant, d.ID, d.Attempt+1, next); err != nil {
 			s.log.Warn("next delivery attempt is left to the sweeper", "delivery_id", d.ID, "error", err)

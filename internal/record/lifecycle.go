@@ -70,6 +70,7 @@ func (s *Store) Create(ctx context.Context, id string, spec job.Spec, specRef st
 	case answer != "ok":
 		return fmt.Errorf("create job %s: the record %s", id, answer)
 	}
+	s.observer.Accepted(spec.Runtime, priority)
 	if err := s.enqueueRun(ctx, id, 1, priority, time.Time{}); err != nil {
 		s.log.Warn("job accepted, its task is left to the sweeper", "job_id", id, "error", err)
 	}
@@ -131,7 +132,11 @@ func (s *Store) Start(ctx context.Context, id string, epoch int, worker string) 
 	for i := 0; i+1 < len(pairs); i += 2 {
 		fields[pairs[i].(string)] = pairs[i+1].(string)
 	}
-	return parseJob(tenant, id, fields)
+	j, err := parseJob(tenant, id, fields)
+	if err == nil {
+		s.observer.Started(j)
+	}
+	return j, err
 }
 
 func refused(word string) error {
@@ -177,6 +182,7 @@ func (s *Store) End(ctx context.Context, j Job, e Ending) error {
 	if err := refused(answer); err != nil {
 		return err
 	}
+	s.observer.Ended(j.Runtime, e.Status)
 	s.enqueueFirstDelivery(ctx, j)
 	return nil
 }
@@ -198,6 +204,7 @@ func (s *Store) Cancel(ctx context.Context, id string, result []byte) (job.Statu
 	if err := refused(answer); err != nil {
 		return "", err
 	}
+	s.observer.Ended(j.Runtime, job.Canceled)
 	s.enqueueFirstDelivery(ctx, j)
 	return job.Canceled, nil
 }
@@ -266,6 +273,7 @@ func (s *Store) Requeue(ctx context.Context, id string, epoch int, worker string
 	if word != RequeueOK {
 		return word, nil
 	}
+	s.observer.Requeued(cost)
 	if err := s.enqueueRun(ctx, id, int(answer[1].(int64)), job.Priority(answer[2].(string)), now.Add(delay)); err != nil {
 		s.log.Warn("job requeued, its task is left to the sweeper", "job_id", id, "error", err)
 	}

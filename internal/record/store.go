@@ -30,6 +30,8 @@ type Config struct {
 	// MaxAttempts is how often a job may lose its worker before it ends as
 	// internal_error. Defaults to 3.
 	MaxAttempts int
+	// Observer is told of what the Store did. Defaults to nobody.
+	Observer Observer
 	// Log defaults to discarding.
 	Log *slog.Logger
 }
@@ -40,6 +42,7 @@ type Store struct {
 	tasks       *asynq.Client
 	retention   time.Duration
 	maxAttempts int
+	observer    Observer
 	log         *slog.Logger
 	now         func() time.Time
 	tenants     tenantCache
@@ -63,13 +66,16 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	s := &Store{
 		rdb: rdb, tasks: asynq.NewClientFromRedisClient(rdb),
-		retention: c.Retention, maxAttempts: c.MaxAttempts, log: c.Log, now: time.Now,
+		retention: c.Retention, maxAttempts: c.MaxAttempts, observer: c.Observer, log: c.Log, now: time.Now,
 	}
 	if s.retention == 0 {
 		s.retention = 7 * 24 * time.Hour
 	}
 	if s.maxAttempts == 0 {
 		s.maxAttempts = 3
+	}
+	if s.observer == nil {
+		s.observer = unobserved{}
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

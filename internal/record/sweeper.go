@@ -54,6 +54,17 @@ type Sweeper struct {
 	looked  map[string]time.Time
 }
 
+// What the passes are called.
+const (
+	reapPass    = "reap"
+	openPass    = "sweep open"
+	outboxPass  = "sweep outbox"
+	garbagePass = "sweep garbage"
+)
+
+// Passes lists what Observer.PassFailed may be told of.
+func Passes() []string { return []string{reapPass, openPass, outboxPass, garbagePass} }
+
 // Run sweeps until ctx ends. Each step has a loop of its own: a bucket that hangs holds
 // up the deletion of garbage, and must not hold up the jobs of lost workers.
 func (w *Sweeper) Run(ctx context.Context) {
@@ -72,10 +83,10 @@ func (w *Sweeper) Run(ctx context.Context) {
 			}
 		})
 	}
-	every(reapInterval, "reap", w.reap)
-	every(sweepInterval, "sweep open", w.sweepOpen)
-	every(sweepInterval, "sweep outbox", w.sweepOutbox)
-	every(sweepInterval, "sweep garbage", w.sweepGarbage)
+	every(reapInterval, reapPass, w.reap)
+	every(sweepInterval, openPass, w.sweepOpen)
+	every(sweepInterval, outboxPass, w.sweepOutbox)
+	every(sweepInterval, garbagePass, w.sweepGarbage)
 	loops.Wait()
 }
 
@@ -86,6 +97,7 @@ func (w *Sweeper) pass(ctx context.Context, name string, step func(context.Conte
 		err = errors.Join(err, step(ctx, tenant))
 	}
 	if err != nil && ctx.Err() == nil {
+		w.Records.observer.PassFailed(name)
 		w.Log.Warn("sweeper: a pass failed, it is tried again", "pass", name, "error", err)
 	}
 }
@@ -151,6 +163,9 @@ func (w *Sweeper) takeBack(ctx context.Context, id, at, worker string) error {
 		return err
 	}
 	w.Log.Warn("job of a lost worker taken back", "job_id", id, "worker", worker, "epoch", epoch, "answer", string(answer))
+	if answer != RequeueStale {
+		w.Records.observer.TakenBack()
+	}
 	switch answer {
 	case RequeueCanceled:
 		return w.Records.EndWithout(ctx, id, epoch, job.Canceled, nil)
