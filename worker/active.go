@@ -33,6 +33,7 @@ func (w *Worker) begin(run record.Run) error {
 	}
 	w.active[run] = struct{}{}
 	w.busy.Add(1)
+	w.Metrics.Took(1)
 	return nil
 }
 
@@ -41,6 +42,7 @@ func (w *Worker) end(run record.Run) {
 	defer w.mu.Unlock()
 	delete(w.active, run)
 	w.busy.Done()
+	w.Metrics.Took(-1)
 }
 
 const (
@@ -105,7 +107,8 @@ func (w *Worker) admit(ctx context.Context, l job.Limits) (release func(), err e
 	if err := w.memory.Acquire(ctx, need); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	return func() { w.memory.Release(need) }, nil
+	w.Metrics.Reserved(need << 20)
+	return func() { w.memory.Release(need); w.Metrics.Reserved(-need << 20) }, nil
 }
 
 func hostname() string {

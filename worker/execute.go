@@ -8,10 +8,12 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/aws/smithy-go"
 	"github.com/hibiken/asynq"
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/failpoint"
+	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -64,6 +66,8 @@ func (w *Worker) execute(life context.Context, j record.Job, woken <-chan struct
 	if err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx) // cancelled or drained: that is why it failed
+		} else {
+			w.Metrics.Failed(reason(err))
 		}
 		w.giveBack(life, j, err)
 		return
@@ -106,8 +110,9 @@ func (w *Worker) run(ctx context.Context, j record.Job) (_ record.Ending, err er
 	defer cancel()
 	outcome, err := w.Sandboxes.Run(ctx, program, out)
 	if err != nil {
-		return record.Ending{}, fmt.Errorf("run in a sandbox: %w", err)
+		return record.Ending{}, fmt.Errorf("%w: %w", errSandbox, err)
 	}
+	w.Metrics.Ran(runtime.Name, outcome.Startup, outcome.Usage, out.artifacts)
 	result := w.result(j, runtime, outcome, out)
 	if err := out.storeStreams(ctx, &result); err != nil {
 		return record.Ending{}, err
@@ -127,6 +132,21 @@ func (w *Worker) run(ctx context.Context, j record.Job) (_ record.Ending, err er
 		ending.Result = b
 	}
 	return ending, nil
+}
+
+// errSandbox is wrapped by what a sandbox fails with, that of its sink included.
+var errSandbox = errors.New("run in a sandbox")
+
+// reason is the class of a failure of ours.
+func reason(err error) metrics.Failure {
+	var store *smithy.OperationError // every request to the bucket fails with one
+	switch {
+	case errors.As(err, &store):
+		return metrics.FailStore
+	case errors.Is(err, errSandbox):
+		return metrics.FailSandbox
+	}
+	return metrics.FailOther
 }
 
 // spec is what the job's owner submitted, from the record or from S3.

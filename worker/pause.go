@@ -82,6 +82,7 @@ func (w *Worker) pause(why error) {
 	p.paused, p.why = true, why
 	p.mu.Unlock()
 	if !again {
+		w.Metrics.Paused(true)
 		w.Log.Error("worker pauses: it takes no jobs until it can run them", "worker", w.ID, "error", why)
 		w.intake.shut()
 	}
@@ -94,6 +95,7 @@ func (w *Worker) goOn() error {
 	since := p.since
 	p.paused, p.ended = false, time.Now()
 	p.mu.Unlock()
+	w.Metrics.Paused(false)
 	w.Log.Info("worker goes on: it can run jobs again", "worker", w.ID, "paused_seconds", int(time.Since(since).Seconds()))
 	return w.intake.open()
 }

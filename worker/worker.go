@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/attest"
+	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -69,7 +71,9 @@ type Config struct {
 	// SpoolDir holds output too long for memory, in files without a name. Defaults to
 	// os.TempDir().
 	SpoolDir string
-	Log      *slog.Logger
+	// Metrics are what is counted and measured. Defaults to some that nobody reads.
+	Metrics *metrics.Worker
+	Log     *slog.Logger
 }
 
 // Worker runs jobs until its context ends.
@@ -121,6 +125,10 @@ func New(c Config) (*Worker, error) {
 	if c.SpoolDir == "" {
 		c.SpoolDir = os.TempDir()
 	}
+	if c.Metrics == nil {
+		c.Metrics = metrics.NewWorker(prometheus.NewRegistry(), nil)
+	}
+	c.Metrics.Offers(c.Concurrency, c.MemoryMB<<20)
 	return &Worker{
 		Config: c, memory: semaphore.NewWeighted(c.MemoryMB), slots: make(chan struct{}, c.Concurrency),
 		active: map[record.Run]struct{}{}, absent: map[string]time.Time{}, missing: map[string]string{},

@@ -45,6 +45,8 @@ everything by its environment (secrets may be in files: NAME_FILE=path), but for
   GLOVEBOX_GRACE_SECONDS   how long jobs may go on after SIGTERM  (default: 30)
   GLOVEBOX_IMAGES          images that jobs may bring: name@sha256:… …  (default: none)
   GLOVEBOX_SIGNING_KEY     signs results: openssl rand -base64 32  (default: unsigned)
+  GLOVEBOX_METRICS_ADDR    host:port, or fd:N, at which Prometheus finds /metrics, for
+                           operators only                (default: nowhere)
   GLOVEBOX_LOG             text or json                  (default: text)
   GLOVEBOX_REQUIRE_CGROUPS true: refuse to start where limits are soft  (default: false)
 
@@ -98,12 +100,22 @@ func run(ctx context.Context, args []string, getenv config.Getenv, stdout, stder
 func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 	redis.SetLogger(&logging.VoidLogger{}) // what it would say, our own calls return
 	id := workerID()
-	c.Redis.Log = log
+	set, err := runtimes.Embedded()
+	if err != nil {
+		return err
+	}
+	m, err := newMetrics(ctx, c, set.Names())
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	c.Redis.Log, c.Redis.Observer, c.S3.Observe = log, m.records, m.s3.Observe
 	records, err := record.Open(ctx, c.Redis)
 	if err != nil {
 		return err
 	}
 	defer records.Close()
+	records.Redis().AddHook(m.redis)
 	objects, err := artifacts.Open(ctx, c.S3)
 	if err != nil {
 		return err
@@ -116,10 +128,6 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 		return err
 	}
 	defer sandboxes.Close()
-	set, err := runtimes.Embedded()
-	if err != nil {
-		return err
-	}
 	var images []string
 	for _, r := range set.List() {
 		images = append(images, r.Image())
@@ -129,12 +137,12 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 	}
 	w, err := worker.New(worker.Config{
 		ID: id, Version: version(), Records: records, Objects: objects, Sandboxes: sandboxes, Runtimes: set, Images: c.Images, Signer: c.Signer,
-		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB, Poll: c.Poll, Grace: c.Grace, Log: log,
+		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB, Poll: c.Poll, Grace: c.Grace, Metrics: m.worker, Log: log,
 	})
 	if err != nil {
 		return err
 	}
-	return w.Run(ctx)
+	return m.beside(ctx, log, w.Run)
 }
 
 // selfTest runs a sandbox of the first image that is there.

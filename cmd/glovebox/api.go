@@ -3,11 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
-	"os"
-	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -52,6 +48,8 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
   GLOVEBOX_WEBHOOK_SCHEDULE delays of the attempts; that of Standard Webhooks by default
   GLOVEBOX_POLL_MS          how often an idle deliverer asks for work (default: 250)
   GLOVEBOX_GRACE_SECONDS    how long deliveries may go on after SIGTERM (default: 20)
+  GLOVEBOX_METRICS_ADDR     host:port, or fd:N, at which Prometheus finds /metrics, for
+                            operators only (default: nowhere)
   GLOVEBOX_LOG              text or json
 
 SIGTERM ends it: requests and deliveries under way may end, those who wait for a job
@@ -80,22 +78,31 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	if err != nil {
 		return err
 	}
-	listener, err := listen(ctx, c.Addr)
-	if err != nil {
+	listener, err := config.Listen(ctx, c.Addr)
+	if errors.Is(err, config.ErrAddr) {
+		return usagef("--addr: %v", err)
+	} else if err != nil {
 		return err
 	}
 	defer listener.Close()
+	m, err := newMetrics(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	c.S3.Observe = m.s3.Observe
 	objects, err := artifacts.Open(ctx, c.S3)
 	if err != nil {
 		return err
 	}
 	defer objects.Close()
-	c.Redis.Log = log
+	c.Redis.Log, c.Redis.Observer = log, m.records
 	records, err := record.Open(ctx, c.Redis)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, records.Close()) }()
+	m.watch(records)
 	if err := durable(ctx, records, log); err != nil {
 		return err
 	}
@@ -114,7 +121,7 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	settings := api.Config{Client: client, Links: links, Tokens: map[api.TokenHash]string{}, Version: version(), Log: log}
+	settings := api.Config{Client: client, Links: links, Tokens: map[api.TokenHash]string{}, Version: version(), Observe: m.http.Observe, Log: log}
 	if c.Token != "" {
 		settings.Tokens[api.HashToken(c.Token)] = defaultTenant
 	}
@@ -126,7 +133,7 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	if err != nil {
 		return err
 	}
-	deliveries, sender, err := newDeliverer(c, hooks, records, client, links, log)
+	deliveries, sender, err := newDeliverer(c, hooks, records, client, links, m.deliverer, log)
 	if err != nil {
 		return err
 	}
@@ -138,6 +145,7 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	group.Go(func() error { return handler.Serve(ctx, listener) })
 	group.Go(func() error { return deliveries.Run(ctx) })
 	group.Go(func() error { sweeper.Run(ctx); return nil })
+	group.Go(func() error { m.serve(ctx, log); return nil })
 	return group.Wait()
 }
 
@@ -152,26 +160,6 @@ func durable(ctx context.Context, records *record.Store, log *slog.Logger) error
 		log.Warn("Redis has no AOF, or does not say: a restart of it may lose accepted jobs; glovebox doctor says more", "error", err)
 	}
 	return nil
-}
-
-// listen returns the API's socket: a new one, or fd:N, one that was inherited.
-func listen(ctx context.Context, addr string) (net.Listener, error) {
-	number, inherited := strings.CutPrefix(addr, "fd:")
-	if !inherited {
-		var lc net.ListenConfig
-		return lc.Listen(ctx, "tcp", addr)
-	}
-	fd, err := strconv.ParseUint(number, 10, 16)
-	if err != nil {
-		return nil, usagef("--addr %s: want host:port, or fd:N with N the number of a listening socket", addr)
-	}
-	file := os.NewFile(uintptr(fd), "api socket")
-	defer file.Close()
-	l, err := net.FileListener(file)
-	if err != nil {
-		return nil, fmt.Errorf("listen on inherited %s: %w", addr, err)
-	}
-	return l, nil
 }
 
 // deleteObjects is how the sweeper deletes what no record points to.

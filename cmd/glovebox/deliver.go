@@ -6,6 +6,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/internal/deliverer"
+	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/webhook"
@@ -51,11 +52,11 @@ func readDelivery(c config.API) (delivery, error) {
 }
 
 // newDeliverer returns the deliverer. The caller closes the sender after it has run.
-func newDeliverer(c config.API, d delivery, records *record.Store, client *producer.Client, links *producer.Links, log *slog.Logger) (*deliverer.Deliverer, *webhook.Sender, error) {
+func newDeliverer(c config.API, d delivery, records *record.Store, client *producer.Client, links *producer.Links, m *metrics.Deliverer, log *slog.Logger) (*deliverer.Deliverer, *webhook.Sender, error) {
 	sender := webhook.New(webhook.Config{Guard: d.guard})
 	run, err := deliverer.New(deliverer.Config{
 		Records: records, Client: client, Links: links, Sender: sender, Secrets: d.secrets,
-		Schedule: d.schedule, Interval: c.Poll, Grace: c.Grace, Log: log,
+		Schedule: d.schedule, Interval: c.Poll, Grace: c.Grace, Metrics: m, Log: log,
 	})
 	if err != nil {
 		sender.Close()

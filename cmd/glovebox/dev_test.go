@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -156,6 +158,26 @@ func TestDev(t *testing.T) {
 		t.Errorf("got exit code %d and %q", code, stderr)
 	}
 
+	t.Log("metrics are where it says, of the job that ran and nothing of what it was")
+	where := regexp.MustCompile(`(?s)metrics at (http://127.0.0.1:\d+/metrics) \(api\)\s+and (http://127.0.0.1:\d+/metrics) \(worker\)`).FindStringSubmatch(d.dev.Output())
+	if where == nil {
+		t.Fatalf("dev doesn't say where its metrics are:\n%s", d.dev.Output())
+	}
+	for url, want := range map[string]string{
+		where[1]: `glovebox_jobs_accepted_total{priority="normal",runtime="python"} 1`,
+		where[2]: `glovebox_jobs_ended_total{runtime="python",status="succeeded"} 1`,
+	} {
+		text := d.scrape(url)
+		for _, line := range []string{want, `glovebox_redis_errors_total{reason="connection"} 0`} {
+			if !strings.Contains(text, line+"\n") {
+				t.Errorf("%s: want %s in\n%s", url, line, text)
+			}
+		}
+		if strings.Contains(text, id) || strings.Contains(text, "default") {
+			t.Errorf("%s: a job or a tenant is in\n%s", url, text)
+		}
+	}
+
 	t.Log("what is killed comes back")
 	for name, what := range map[string]string{" api": "api", "glovebox-worker": "worker", "redis-server": "redis", "versitygw": "s3", "podman": "podman"} {
 		old := d.child(name)
@@ -209,6 +231,25 @@ func TestDev(t *testing.T) {
 	d.run("print('again')", "again\n")
 	d.until("what killed workers left in Podman is removed", func() bool { return d.sandboxes("--all", "--quiet") == "" })
 	d.dev.Stop()
+}
+
+// scrape reads metrics as Prometheus does.
+func (d *devTest) scrape(url string) string {
+	d.t.Helper()
+	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		d.t.Fatalf("%s: %s, %v", url, res.Status, err)
+	}
+	return string(b)
 }
 
 // sandboxes are the containers of this dev that run, as podman ps shows them with flags.

@@ -37,6 +37,8 @@ type Worker struct {
 	Grace time.Duration
 	// Images are those that jobs may bring, each pinned by its digest.
 	Images []string
+	// MetricsAddr is where GET /metrics is answered, host:port or fd:N; "" for nowhere.
+	MetricsAddr string
 	// Signer attests results; nil where there is no key.
 	Signer *attest.Signer
 	// RequireCgroups keeps the worker from starting where the host's kernel doesn't bound
@@ -60,6 +62,7 @@ func ReadWorker(getenv Getenv) (Worker, error) {
 		Poll:         r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 100, 1, 60_000),
 		Grace:        r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 30, 1, 86_400),
 		Images:       r.images("GLOVEBOX_IMAGES"),
+		MetricsAddr:  r.String("GLOVEBOX_METRICS_ADDR", ""),
 		Signer:       r.signer("GLOVEBOX_SIGNING_KEY"),
 		Log:          r.Choice("GLOVEBOX_LOG", "text", "json"),
 
@@ -94,6 +97,8 @@ type API struct {
 	Poll time.Duration
 	// Grace is how long deliveries under way may go on after SIGTERM. Defaults to 20 s.
 	Grace time.Duration
+	// MetricsAddr is where GET /metrics is answered, host:port or fd:N; "" for nowhere.
+	MetricsAddr string
 	// Log is "text" or "json".
 	Log string
 }
@@ -113,6 +118,7 @@ func ReadAPI(getenv Getenv) (API, error) {
 		WebhookSchedule: r.String("GLOVEBOX_WEBHOOK_SCHEDULE", ""),
 		Poll:            r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 250, 1, 60_000),
 		Grace:           r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 20, 0, 86_400),
+		MetricsAddr:     r.String("GLOVEBOX_METRICS_ADDR", ""),
 		Log:             r.Choice("GLOVEBOX_LOG", "text", "json"),
 	}
 	if a.AdminToken == "" {

@@ -20,9 +20,11 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/failpoint"
+	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/webhook"
@@ -54,6 +56,8 @@ type Config struct {
 	// Grace is what attempts under way get when the Deliverer ends; what is not
 	// finished then is made again by another. Defaults to 30 s.
 	Grace time.Duration
+	// Metrics are what is counted and measured. Defaults to some that nobody reads.
+	Metrics *metrics.Deliverer
 	// Log defaults to discarding.
 	Log *slog.Logger
 }
@@ -95,6 +99,9 @@ func New(c Config) (*Deliverer, error) {
 	if c.Grace == 0 {
 		c.Grace = 30 * time.Second
 	}
+	if c.Metrics == nil {
+		c.Metrics = metrics.NewDeliverer(prometheus.NewRegistry())
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -130,6 +137,7 @@ func (d *Deliverer) Run(ctx context.Context) error {
 		err := d.handle(attempts, t)
 		var busy busyError
 		if err != nil && !errors.As(err, &busy) && attempts.Err() == nil { // asynq says nothing of it
+			d.Metrics.Fault()
 			d.Log.WarnContext(attempts, "delivery put off by a fault of ours", "task", string(t.Payload()), "error", err)
 		}
 		return err
@@ -229,6 +237,7 @@ func (d *Deliverer) attempt(ctx context.Context, delivery record.Delivery) error
 		return fmt.Errorf("send message %s: %w", delivery.ID, err) // cut off, or a fault of ours
 	}
 	failpoint.Hit(failpoint.DeliverySent)
+	d.Metrics.Sent(answer.Status, time.Since(start))
 	o := d.judge(delivery.Attempt, answer, err)
 	d.Log.InfoContext(ctx, "delivery attempted", "delivery_id", delivery.ID, "job_id", delivery.JobID, "attempt", delivery.Attempt,
 		"endpoint", endpointOf(delivery.URL), "status", answer.Status, "state", string(o.state), "error", errors.Unwrap(err),

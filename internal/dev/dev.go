@@ -60,7 +60,8 @@ type stack struct {
 	// socketDir is for our sockets, podmanDir for those of the Podman user.
 	socketDir, podmanDir string
 	s3Addr               string
-	listener             *os.File // the API's, which api inherits
+	listener             *os.File          // the API's, which api inherits
+	metrics              map[string]socket // of api and worker
 	url, localURL        string
 	exposed              bool // other machines may reach the API
 
@@ -124,6 +125,9 @@ func (s *stack) prepare(ctx context.Context) (err error) {
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
+	if err := s.listenMetrics(ctx); err != nil {
+		return err
+	}
 	s.programs = staged{worker: s.tools.worker, agent: s.tools.agent}
 	if s.user.credential != nil {
 		if s.programs, err = stage(s.tools, filepath.Join(ToolsDir, "staged")); err != nil {
@@ -155,6 +159,39 @@ func (s *stack) listen(ctx context.Context) error {
 	}
 	s.later(s.listener.Close)
 	s.url, s.localURL, s.exposed = urls(l.Addr())
+	return nil
+}
+
+// socket is one that a program inherits.
+type socket struct {
+	file *os.File
+	addr string
+}
+
+// metricsAddr is where the metrics of each are, unless somebody else is there.
+var metricsAddr = map[string]string{"api": "127.0.0.1:8438", "worker": "127.0.0.1:8439"}
+
+// listenMetrics opens the sockets at which Prometheus may ask, on loopback only.
+func (s *stack) listenMetrics(ctx context.Context) error {
+	s.metrics = map[string]socket{}
+	for name, addr := range metricsAddr {
+		var lc net.ListenConfig
+		l, err := lc.Listen(ctx, "tcp", addr)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			l, err = lc.Listen(ctx, "tcp", "127.0.0.1:0")
+		}
+		if err != nil {
+			return fmt.Errorf("listen for metrics of the %s: %w", name, err)
+		}
+		file, err := l.(*net.TCPListener).File()
+		addr = l.Addr().String()
+		l.Close()
+		if err != nil {
+			return fmt.Errorf("listen for metrics of the %s: %w", name, err)
+		}
+		s.later(file.Close)
+		s.metrics[name] = socket{file, addr}
+	}
 	return nil
 }
 
@@ -294,7 +331,8 @@ func (s *stack) welcome(ctx context.Context) error {
 	if s.exposed {
 		s.say("The API may be reached from other machines, without TLS; files can be downloaded on this one only.\n")
 	}
-	s.say("Ctrl-C stops everything. Logs are in %s.\n\n", s.data.path("logs"))
+	s.say("Ctrl-C stops everything. Logs are in %s; metrics at http://%s/metrics (api)\nand http://%s/metrics (worker).\n\n",
+		s.data.path("logs"), s.metrics["api"].addr, s.metrics["worker"].addr)
 	return nil
 }
 

@@ -110,7 +110,7 @@ func (s *stack) shared() []string {
 func (s *stack) api() supervise.Command {
 	env := append(own(), s.shared()...)
 	env = append(
-		env, "GLOVEBOX_API_ADDR=fd:3", "GLOVEBOX_PUBLIC_URL="+s.url,
+		env, "GLOVEBOX_API_ADDR=fd:3", "GLOVEBOX_METRICS_ADDR=fd:4", "GLOVEBOX_PUBLIC_URL="+s.url,
 		"GLOVEBOX_TOKEN="+s.data.secrets[apiToken], "GLOVEBOX_ADMIN_TOKEN="+s.data.secrets[adminToken], "GLOVEBOX_WEBHOOK_SECRET="+s.data.secrets[webhookSecret],
 		"GLOVEBOX_CAPABILITY_KEY="+s.data.secrets[capabilityKey],
 		"GLOVEBOX_WEBHOOK_ALLOW=127.0.0.0/8:*,[::1]:*", "GLOVEBOX_POLL_MS=100", s.graceSetting(),
@@ -118,7 +118,7 @@ func (s *stack) api() supervise.Command {
 	return supervise.Command{
 		Name: "api", Argv: []string{"/proc/self/exe", "api"}, Env: append(env, s.Extra...),
 		// The socket is ours, so that clients wait rather than fail while the api is away.
-		Files: []*os.File{s.listener}, Grace: s.Grace + 5*time.Second,
+		Files: []*os.File{s.listener, s.metrics["api"].file}, Grace: s.Grace + 5*time.Second,
 		Ready: func(ctx context.Context) error { return get(ctx, s.localURL+"/readyz") },
 	}
 }
@@ -126,11 +126,12 @@ func (s *stack) api() supervise.Command {
 func (s *stack) worker() supervise.Command {
 	env := append(s.user.environment(), s.shared()...)
 	env = append(
-		env, "GLOVEBOX_PODMAN_SOCKET="+s.podmanSocket(), "GLOVEBOX_AGENT="+s.programs.agent,
+		env, "GLOVEBOX_METRICS_ADDR=fd:3", "GLOVEBOX_PODMAN_SOCKET="+s.podmanSocket(), "GLOVEBOX_AGENT="+s.programs.agent,
 		"GLOVEBOX_INSTANCE="+s.data.secrets[instance], "GLOVEBOX_SIGNING_KEY="+s.data.secrets[signingKey], "GLOVEBOX_POLL_MS=25", s.graceSetting(),
 	)
 	return supervise.Command{
 		Name: "worker", Argv: []string{s.programs.worker}, Env: append(env, s.Extra...), User: s.user.credential,
+		Files: []*os.File{s.metrics["worker"].file},
 		Grace: s.Grace + 10*time.Second,
 		Ready: func(ctx context.Context) error { _, err := s.published(ctx); return err },
 	}

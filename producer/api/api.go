@@ -31,6 +31,9 @@ type Config struct {
 	DownloadLife time.Duration
 	// Version of Glovebox, for the OpenAPI document. Defaults to "dev".
 	Version string
+	// Observe, if set, is told of each request that was answered: the pattern that
+	// matched it, "" if none did, the status and how long it took.
+	Observe func(route string, status int, took time.Duration)
 	// Log defaults to discarding.
 	Log *slog.Logger
 }
@@ -51,6 +54,7 @@ type API struct {
 	maxWait    time.Duration
 	life       time.Duration
 	bodyLimit  int64
+	observe    func(route string, status int, took time.Duration) // or nil
 	log        *slog.Logger
 	handler    http.Handler
 	ready      readiness
@@ -78,7 +82,7 @@ func New(c Config) (*API, error) {
 		}
 	}
 	a := &API{
-		client: c.Client, links: c.Links, tokens: c.Tokens, adminToken: c.AdminToken, maxWait: c.MaxWait, life: c.DownloadLife, log: c.Log,
+		client: c.Client, links: c.Links, tokens: c.Tokens, adminToken: c.AdminToken, maxWait: c.MaxWait, life: c.DownloadLife, observe: c.Observe, log: c.Log,
 		// What limits.source_kb counts may be a third longer in base64 and still longer
 		// with JSON's escapes.
 		bodyLimit: c.Client.Maximums().SourceKB<<10*2 + 1<<20,

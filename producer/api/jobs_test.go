@@ -361,7 +361,7 @@ func TestOpenAPI(t *testing.T) {
 	if err := json.Unmarshal(a.body, &doc); err != nil || doc.OpenAPI != "3.1.0" || len(doc.Paths) != 14 {
 		t.Errorf("got %s with %d paths, %v", doc.OpenAPI, len(doc.Paths), err)
 	}
-	for _, gone := range []string{"/docs", "/openapi.yaml", "/schemas/Spec.json"} {
+	for _, gone := range []string{"/docs", "/openapi.yaml", "/schemas/Spec.json", "/metrics"} {
 		if a := w.do(t, "GET", gone, http.NoBody); a.status != 404 {
 			t.Errorf("%s: got %d, want 404", gone, a.status)
 		}

@@ -61,8 +61,12 @@ func (a *API) record(next http.Handler) http.Handler {
 		seen := &watchedWriter{ResponseWriter: w}
 		ctx := r.Context()
 		defer func() {
+			took := time.Since(start)
+			if a.observe != nil {
+				a.observe(r.Pattern, seen.status, took)
+			}
 			a.log.InfoContext(ctx, "request", "method", clip(r.Method), "path", clip(r.URL.Path), "status", seen.status,
-				"bytes", seen.bytes, "ms", time.Since(start).Milliseconds(), "request_id", requestID(ctx))
+				"bytes", seen.bytes, "ms", took.Milliseconds(), "request_id", requestID(ctx))
 		}()
 		next.ServeHTTP(seen, r)
 	})

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/internal/metrics"
+)
+
+// workerMetrics are what a worker counts and measures.
+type workerMetrics struct {
+	registry *prometheus.Registry
+	listener net.Listener // nil where nobody is to read them
+	records  *metrics.Records
+	redis    *metrics.Redis
+	s3       *metrics.S3
+	worker   *metrics.Worker
+}
+
+func newMetrics(ctx context.Context, c config.Worker, runtimes []string) (*workerMetrics, error) {
+	r := metrics.NewRegistry(version())
+	m := &workerMetrics{
+		registry: r, records: metrics.NewRecords(r, runtimes), redis: metrics.NewRedis(r), s3: metrics.NewS3(r),
+		worker: metrics.NewWorker(r, runtimes),
+	}
+	if c.MetricsAddr == "" {
+		return m, nil
+	}
+	var err error
+	if m.listener, err = config.Listen(ctx, c.MetricsAddr); err != nil {
+		return nil, fmt.Errorf("GLOVEBOX_METRICS_ADDR: %w", err)
+	}
+	return m, nil
+}
+
+// beside runs the worker, and answers scrapes as long as it runs: its drain is to be
+// seen, too.
+func (m *workerMetrics) beside(ctx context.Context, log *slog.Logger, run func(context.Context) error) error {
+	if m.listener == nil {
+		return run(ctx)
+	}
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var scrapes sync.WaitGroup
+	scrapes.Go(func() { metrics.Serve(serving, m.listener, m.registry, log) })
+	defer scrapes.Wait()
+	defer stop()
+	return run(ctx)
+}
+
+// close is for a start that ended before beside.
+func (m *workerMetrics) close() {
+	if m.listener != nil {
+		m.listener.Close()
+	}
+}

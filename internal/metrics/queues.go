@@ -1,0 +1,92 @@
+package metrics
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+)
+
+const (
+	// lookTimeout bounds what a scrape waits for Redis.
+	lookTimeout = 5 * time.Second
+	// lookFor is how long a look holds: two Prometheus servers ask no more than one.
+	lookFor = time.Second
+)
+
+// Queues says how much there is to do, from Redis, when it is asked. Every api says the
+// same: a query takes the max of them, not the sum.
+type Queues struct {
+	depth                                    func(context.Context) (record.Depth, error)
+	up, queued, running, deliveries, garbage *prometheus.Desc
+	tasks, oldest                            *prometheus.Desc
+
+	mu   sync.Mutex
+	at   time.Time
+	last record.Depth
+	err  error
+}
+
+// NewQueues registers the metrics of queues; depth is [record.Store.Depth].
+func NewQueues(r prometheus.Registerer, depth func(context.Context) (record.Depth, error)) *Queues {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, labels, nil)
+	}
+	m := &Queues{
+		depth:      depth,
+		up:         desc("glovebox_redis_up", "1 if Redis answered what there is to do, 0 if it didn't: then the metrics that come from it are absent."),
+		queued:     desc("glovebox_jobs_queued", "Jobs that wait for a worker, of all tenants."),
+		running:    desc("glovebox_jobs_running", "Jobs that workers run, of all tenants."),
+		deliveries: desc("glovebox_deliveries_pending", "Webhook messages that are not delivered and not given up."),
+		garbage:    desc("glovebox_garbage_jobs", "Jobs with objects in the bucket that are to be looked at, when their record has expired at the latest."),
+		tasks:      desc("glovebox_queue_tasks", "Tasks in a queue: waiting (due), active (a process has them), delayed (due later).", "queue", "state"),
+		oldest:     desc("glovebox_queue_oldest_seconds", "How long the oldest waiting task of a queue waits; 0 if none does.", "queue"),
+	}
+	r.MustRegister(m)
+	return m
+}
+
+// Describe is of prometheus.Collector.
+func (m *Queues) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{m.up, m.queued, m.running, m.deliveries, m.garbage, m.tasks, m.oldest} {
+		to <- d
+	}
+}
+
+// Collect is of prometheus.Collector.
+func (m *Queues) Collect(to chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	d, err := m.look()
+	if err != nil { // why, is in glovebox_redis_errors_total
+		gauge(m.up, 0)
+		return
+	}
+	gauge(m.up, 1)
+	gauge(m.queued, float64(d.Queued))
+	gauge(m.running, float64(d.Running))
+	gauge(m.deliveries, float64(d.Deliveries))
+	gauge(m.garbage, float64(d.Garbage))
+	for _, q := range d.Queues {
+		gauge(m.tasks, float64(q.Waiting), q.Name, "waiting")
+		gauge(m.tasks, float64(q.Active), q.Name, "active")
+		gauge(m.tasks, float64(q.Delayed), q.Name, "delayed")
+		gauge(m.oldest, q.Oldest.Seconds(), q.Name)
+	}
+}
+
+func (m *Queues) look() (record.Depth, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if time.Since(m.at) > lookFor {
+		ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+		defer cancel()
+		m.last, m.err = m.depth(ctx)
+		m.at = time.Now()
+	}
+	return m.last, m.err
+}

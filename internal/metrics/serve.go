@@ -1,0 +1,39 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// scrapes is how many scrapes are answered at once; more are refused with 503.
+const scrapes = 4
+
+// Handler answers GET /metrics.
+func Handler(r *prometheus.Registry) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError, Registry: r, MaxRequestsInFlight: scrapes,
+	}))
+	return mux
+}
+
+// Serve answers scrapes on l until ctx ends. Should it fail before, it says so in the
+// log: nothing else depends on it.
+func Serve(ctx context.Context, l net.Listener, r *prometheus.Registry, log *slog.Logger) {
+	srv := &http.Server{
+		Handler: Handler(r), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	log.Info("metrics are served", "url", "http://"+l.Addr().String()+"/metrics")
+	defer context.AfterFunc(ctx, func() { srv.Close() })() // a scrape that is cut off is made again
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		log.Error("metrics are not served any more", "error", err)
+	}
+}

@@ -1,0 +1,106 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// Worker measures what a worker runs.
+type Worker struct {
+	runtimes                        []string
+	startup, run                    *prometheus.HistogramVec
+	cpu                             *prometheus.CounterVec
+	artifacts, bytes                *prometheus.CounterVec
+	failures                        *prometheus.CounterVec
+	running, slots, paused          prometheus.Gauge
+	memoryReserved, memoryAvailable prometheus.Gauge
+}
+
+// Failure is why a try at a job failed on us.
+type Failure string
+
+// The classes of failures.
+const (
+	FailSandbox Failure = "sandbox" // Podman, runsc or the agent
+	FailStore   Failure = "store"   // the bucket
+	FailOther   Failure = "other"
+)
+
+// NewWorker registers the metrics of a worker. runtimes are the names that may become
+// labels; any other is counted as "other", and an image of one's own as "image".
+func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
+	runtime := []string{"runtime"}
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	}
+	m := &Worker{
+		runtimes: runtimes,
+		startup: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "glovebox_sandbox_startup_seconds", Help: "From the claim of a sandbox to the program's first instruction.", Buckets: runBuckets,
+		}, runtime),
+		run: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "glovebox_job_run_seconds", Help: "Wall-clock time of programs, whatever they came to.", Buckets: runBuckets,
+		}, runtime),
+		cpu: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "glovebox_job_cpu_seconds_total", Help: "CPU time of programs; their sandboxes' own is not in it.",
+		}, runtime),
+		artifacts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "glovebox_artifacts_total", Help: "Artifacts that were stored.",
+		}, []string{"kind"}),
+		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "glovebox_artifact_bytes_total", Help: "Size of the artifacts that were stored.",
+		}, []string{"kind"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "glovebox_job_failures_total", Help: "Tries at jobs that failed on us: sandbox (Podman, runsc, the agent), store (the bucket), other.",
+		}, []string{"reason"}),
+		running:         gauge("glovebox_worker_jobs", "Jobs that this worker has in hand."),
+		slots:           gauge("glovebox_worker_concurrency", "Jobs that this worker may have in hand."),
+		paused:          gauge("glovebox_worker_paused", "1 while this worker takes no jobs because it can run none, else 0."),
+		memoryReserved:  gauge("glovebox_worker_memory_reserved_bytes", "Memory that the jobs which run may use, their sandboxes' own included."),
+		memoryAvailable: gauge("glovebox_worker_memory_budget_bytes", "Memory that all sandboxes of this worker may use together."),
+	}
+	for _, reason := range []Failure{FailSandbox, FailStore, FailOther} {
+		m.failures.WithLabelValues(string(reason)) // so that the first one is an increase
+	}
+	r.MustRegister(m.startup, m.run, m.cpu, m.artifacts, m.bytes, m.failures, m.running, m.slots, m.paused, m.memoryReserved, m.memoryAvailable)
+	return m
+}
+
+// Offers says what the worker has to give.
+func (m *Worker) Offers(concurrency int, memory int64) {
+	m.slots.Set(float64(concurrency))
+	m.memoryAvailable.Set(float64(memory))
+}
+
+// Took says that the worker has one job more in hand, or with -1 one less.
+func (m *Worker) Took(n int) { m.running.Add(float64(n)) }
+
+// Paused says whether the worker is paused.
+func (m *Worker) Paused(now bool) {
+	if now {
+		m.paused.Set(1)
+	} else {
+		m.paused.Set(0)
+	}
+}
+
+// Reserved says that sandboxes take so many bytes more, or if negative, less.
+func (m *Worker) Reserved(n int64) { m.memoryReserved.Add(float64(n)) }
+
+// Ran measures a program that came to an outcome.
+func (m *Worker) Ran(runtime string, startup time.Duration, u job.Usage, made []job.Artifact) {
+	runtime = runtimeLabel(m.runtimes, runtime)
+	m.startup.WithLabelValues(runtime).Observe(startup.Seconds())
+	m.run.WithLabelValues(runtime).Observe(float64(u.WallMS) / 1000)
+	m.cpu.WithLabelValues(runtime).Add(float64(max(u.CPUMS, 0)) / 1000) // the agent says so
+	for _, a := range made {
+		m.artifacts.WithLabelValues(a.Kind).Inc()
+		m.bytes.WithLabelValues(a.Kind).Add(float64(a.Size))
+	}
+}
+
+// Failed counts a try that failed on us.
+func (m *Worker) Failed(reason Failure) { m.failures.WithLabelValues(string(reason)).Inc() }
