@@ -1,11 +1,14 @@
 package e2e
 
 import (
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/failpoint"
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -170,16 +173,52 @@ func TestDeadEndpointNeverRunsTheCodeAgain(t *testing.T) {
 
 func TestNoSecretInAnyLog(t *testing.T) {
 	t.Parallel()
-	g := start(t, options{})
+	api, worker := gbtest.Addr(t), gbtest.Addr(t)
+	g := start(t, options{apiEnv: []string{"GLOVEBOX_METRICS_ADDR=" + api}, workerEnv: []string{"GLOVEBOX_METRICS_ADDR=" + worker}})
 	spec := g.chart()
 	spec.Source += "\n# top-secret-source"
 	spec.Env = map[string]string{"PASSWORD": "top-secret-env"}
 	g.proveOnce(g.submit(spec))
-	for name, out := range map[string]string{"api": g.api.Output(), "worker": g.worker.Output()} {
+	logs := map[string]string{"log of the api": g.api.Output(), "log of the worker": g.worker.Output()}
+	for name, out := range logs {
+		if !strings.Contains(out, "job_id=default-") || !strings.Contains(out, "tenant=default") {
+			t.Errorf("no line of the %s names the job and its tenant:\n%s", name, out)
+		}
+	}
+	for name, addr := range map[string]string{"api": api, "worker": worker} {
+		metrics := get(t, "http://"+addr+"/metrics")
+		if !strings.Contains(metrics, "\nglovebox_redis_call_seconds_count ") {
+			t.Errorf("metrics of the %s: got %.200s", name, metrics)
+		}
+		if strings.Contains(metrics, "default") || strings.Contains(metrics, g.hook.url) {
+			t.Errorf("metrics of the %s name a tenant or a webhook:\n%s", name, metrics)
+		}
+		logs["metrics of the "+name] = metrics
+	}
+	for name, out := range logs {
 		for _, secret := range []string{"top-secret", g.token, g.redis.Password, g.s3.SecretKey, "whsec_", "token="} {
 			if strings.Contains(out, secret) {
-				t.Errorf("the log of the %s holds %.12s…:\n%s", name, secret, out)
+				t.Errorf("the %s holds %.12s…:\n%s", name, secret, out)
 			}
 		}
 	}
+}
+
+// get reads what anybody may read at url.
+func get(t *testing.T, url string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v", url, res.Status, err)
+	}
+	return string(b)
 }
