@@ -4,6 +4,7 @@ package record
 func key(tenant, rest string) string { return "gb:{" + tenant + "}:" + rest }
 
 func jobKey(tenant, id string) string       { return key(tenant, "job:"+id) }
+func jobsKey(tenant string) string          { return key(tenant, "jobs") }
 func openKey(tenant string) string          { return key(tenant, "open") }
 func runningKey(tenant string) string       { return key(tenant, "running") }
 func outboxKey(tenant string) string        { return key(tenant, "outbox") }

@@ -61,7 +61,7 @@ func (s *Store) Create(ctx context.Context, id string, spec job.Spec, specRef st
 	if err := s.rdb.SAdd(ctx, tenantsKey, tenant).Err(); err != nil {
 		return fmt.Errorf("create job: %w", err)
 	}
-	answer, err := createScript.Run(ctx, s.rdb, []string{jobKey(tenant, id), openKey(tenant), queuedKey(tenant)}, args...).Text()
+	answer, err := createScript.Run(ctx, s.rdb, []string{jobKey(tenant, id), openKey(tenant), queuedKey(tenant), jobsKey(tenant)}, args...).Text()
 	switch {
 	case err != nil:
 		return fmt.Errorf("create job: %w", err)

@@ -6,7 +6,7 @@ import "github.com/redis/go-redis/v9"
 // values); docs/adr/0001-record.md lists preconditions and effects.
 
 var createScript = redis.NewScript(`
--- KEYS: job, open, queued   ARGV: id, now, due, bytes, most jobs, most bytes (0: any), then field, value, …
+-- KEYS: job, open, queued, jobs   ARGV: id, now, due, bytes, most jobs, most bytes (0: any), then field, value, …
 if redis.call('EXISTS', KEYS[1]) == 1 then return 'exists' end
 local jobs = redis.call('ZCARD', KEYS[2])
 if jobs == 0 then redis.call('DEL', KEYS[3]) end -- heals what a worker of before these bytes were counted left
@@ -16,6 +16,7 @@ if most_bytes > 0 and tonumber(redis.call('GET', KEYS[3]) or 0) + bytes > most_b
 redis.call('HSET', KEYS[1], 'state', 'queued', 'epoch', 1, 'attempts', 0, 'created', ARGV[2], 'bytes', ARGV[4], unpack(ARGV, 7))
 redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
 redis.call('INCRBY', KEYS[3], ARGV[4])
+redis.call('ZADD', KEYS[4], 0, ARGV[2] .. ':' .. ARGV[1])
 return 'ok'`)
 
 // unqueue takes the bytes of a job that is no longer queued from its tenant's.

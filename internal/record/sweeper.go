@@ -21,6 +21,7 @@ import (
 const (
 	reapInterval  = 2 * time.Second
 	sweepInterval = 5 * time.Second
+	listInterval  = time.Minute
 	// lostAfter is how long a worker's beat may not name a job it runs: two beats and a bit.
 	lostAfter = 12 * time.Second
 	// lookAgain is how soon what has a task is looked at again: asynq's lease is 30 s,
@@ -60,10 +61,11 @@ const (
 	openPass    = "sweep open"
 	outboxPass  = "sweep outbox"
 	garbagePass = "sweep garbage"
+	listPass    = "sweep list"
 )
 
 // Passes lists what Observer.PassFailed may be told of.
-func Passes() []string { return []string{reapPass, openPass, outboxPass, garbagePass} }
+func Passes() []string { return []string{reapPass, openPass, outboxPass, garbagePass, listPass} }
 
 // Run sweeps until ctx ends. Each step has a loop of its own: a bucket that hangs holds
 // up the deletion of garbage, and must not hold up the jobs of lost workers.
@@ -87,6 +89,7 @@ func (w *Sweeper) Run(ctx context.Context) {
 	every(sweepInterval, openPass, w.sweepOpen)
 	every(sweepInterval, outboxPass, w.sweepOutbox)
 	every(sweepInterval, garbagePass, w.sweepGarbage)
+	every(listInterval, listPass, w.sweepListed)
 	loops.Wait()
 }
 

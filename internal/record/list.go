@@ -1,0 +1,212 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// Filter says which jobs of a tenant to list.
+type Filter struct {
+	// States the job may be in; empty for any.
+	States []job.Status
+	// Runtime by its own name; "" for any.
+	Runtime string
+	// Since is the earliest creation. Records have milliseconds, so what is smaller is
+	// cut off here, too: a job that was created after a moment is listed since then.
+	Since time.Time
+	// After is where the page before ended; "" begins with the newest job.
+	After Position
+	// Limit is how many jobs to list at most, from 1.
+	Limit int
+}
+
+// Position is a place in the list of a tenant's jobs, which is ordered by creation: it
+// is that of one job, and stays where it is whatever comes or goes.
+type Position string
+
+const (
+	// millisDigits is how a time is written in a Position, up to the year 2286.
+	millisDigits = 13
+	latestMillis = 9_999_999_999_999
+)
+
+// position is the entry of a job in the list, as the create script writes it.
+func position(created time.Time, id string) Position {
+	return Position(fmt.Sprintf("%0*d:%s", millisDigits, min(max(ms(created), 0), latestMillis), id))
+}
+
+// ParsePosition reads a Position of this tenant's list.
+func ParsePosition(tenant, s string) (Position, bool) {
+	millis, id, ok := strings.Cut(s, ":")
+	of, isID := Tenant(id)
+	digits := strings.Trim(millis, "0123456789") == ""
+	return Position(s), ok && isID && of == tenant && digits && len(millis) == millisDigits
+}
+
+func (p Position) id() string { _, id, _ := strings.Cut(string(p), ":"); return id }
+
+const (
+	// listChunk is how many entries one round trip looks at, listMost how many a page
+	// does, whatever it finds: a filter that fits nothing must not walk through all.
+	listChunk = 200
+	listMost  = 2000
+	// listBytes bounds the metadata of a page.
+	listBytes = 1 << 20
+)
+
+// List returns jobs of a tenant, newest first, without specs and results, and where the
+// next page goes on: "" at the end. A page can hold fewer jobs than the limit, or none,
+// and not be the last one. A page costs as much as looking at 2,000 jobs at most.
+func (s *Store) List(ctx context.Context, tenant string, f Filter) (jobs []Job, next Position, err error) {
+	if !ValidTenant(tenant) {
+		return nil, "", nil
+	}
+	found, next, err := s.find(ctx, tenant, f)
+	if err == nil {
+		jobs, err = s.readListed(ctx, tenant, found)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("list jobs: %w", err)
+	}
+	// Some may have moved on since they were found.
+	jobs = slices.DeleteFunc(jobs, func(j Job) bool { return !f.fits(j.State, j.Runtime) })
+	return jobs, next, nil
+}
+
+func (f Filter) fits(state job.Status, runtime string) bool {
+	return state != "" && (len(f.States) == 0 || slices.Contains(f.States, state)) && (f.Runtime == "" || f.Runtime == runtime)
+}
+
+// find looks for the ids of one page.
+func (s *Store) find(ctx context.Context, tenant string, f Filter) (ids []string, next Position, err error) {
+	least, after := "-", f.After
+	if !f.Since.IsZero() {
+		least = "[" + string(position(f.Since, ""))
+	}
+	metadata := int64(0)
+	for range listMost / listChunk {
+		most := "+"
+		if after != "" {
+			most = "(" + string(after)
+		}
+		entries, err := s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
+			Key: jobsKey(tenant), ByLex: true, Rev: true, Start: most, Stop: least, Count: listChunk,
+		}).Result()
+		if err != nil {
+			return nil, "", err
+		}
+		looks, err := s.glance(ctx, tenant, entries)
+		if err != nil {
+			return nil, "", err
+		}
+		for i, l := range looks {
+			after = Position(entries[i])
+			if !f.fits(l.state, l.runtime) { // or its record has expired
+				continue
+			}
+			ids = append(ids, after.id())
+			if metadata += l.metadata; len(ids) >= f.Limit || metadata > listBytes {
+				return ids, after, nil
+			}
+		}
+		if len(entries) < listChunk {
+			return ids, "", nil
+		}
+	}
+	return ids, after, nil
+}
+
+// look is what a filter wants to know of a job.
+type look struct {
+	state    job.Status
+	runtime  string
+	metadata int64 // bytes
+}
+
+func (s *Store) glance(ctx context.Context, tenant string, entries []string) ([]look, error) {
+	pipe := s.rdb.Pipeline()
+	fields, lengths := make([]*redis.SliceCmd, len(entries)), make([]*redis.IntCmd, len(entries))
+	for i, e := range entries {
+		k := jobKey(tenant, Position(e).id())
+		fields[i], lengths[i] = pipe.HMGet(ctx, k, "state", "runtime"), pipe.HStrLen(ctx, k, "metadata")
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, err
+	}
+	looks := make([]look, len(entries))
+	for i := range entries {
+		state, _ := fields[i].Val()[0].(string) // nil where the record is gone
+		runtime, _ := fields[i].Val()[1].(string)
+		looks[i] = look{job.Status(state), runtime, lengths[i].Val()}
+	}
+	return looks, nil
+}
+
+// listed are the fields of a record that a list shows.
+var listed = []string{
+	"state", "epoch", "attempts", "runtime", "image", "priority", "metadata", "created", "started", "finished", "worker", "cancel", "callback",
+}
+
+func (s *Store) readListed(ctx context.Context, tenant string, ids []string) ([]Job, error) {
+	pipe := s.rdb.Pipeline()
+	all := make([]*redis.SliceCmd, len(ids))
+	for i, id := range ids {
+		all[i] = pipe.HMGet(ctx, jobKey(tenant, id), listed...)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, err
+	}
+	jobs := make([]Job, len(ids))
+	for i, id := range ids {
+		fields := map[string]string{}
+		for n, v := range all[i].Val() {
+			if text, ok := v.(string); ok {
+				fields[listed[n]] = text
+			}
+		}
+		var err error
+		if jobs[i], err = parseJob(tenant, id, fields); err != nil {
+			return nil, err
+		}
+	}
+	return jobs, nil
+}
+
+// sweepListed takes jobs out of the list whose records have expired. No younger record
+// can have.
+func (w *Sweeper) sweepListed(ctx context.Context, tenant string) error {
+	rdb := w.Records.rdb
+	least, most := "-", "("+string(position(w.Records.now().Add(-w.Records.retention), ""))
+	for {
+		entries, err := rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: jobsKey(tenant), ByLex: true, Start: least, Stop: most, Count: page}).Result()
+		if err != nil {
+			return fmt.Errorf("list expired jobs: %w", err)
+		}
+		looks, err := w.Records.glance(ctx, tenant, entries)
+		if err != nil {
+			return fmt.Errorf("look at expired jobs: %w", err)
+		}
+		var gone []any
+		for i, l := range looks {
+			least = "(" + entries[i]
+			if l.state == "" {
+				gone = append(gone, entries[i])
+			}
+		}
+		if len(gone) > 0 {
+			if err := rdb.ZRem(ctx, jobsKey(tenant), gone...).Err(); err != nil {
+				return fmt.Errorf("take expired jobs out of the list: %w", err)
+			}
+		}
+		if len(entries) < page {
+			return nil
+		}
+	}
+}
