@@ -17,6 +17,11 @@ const (
 	InternalError       Status = "internal_error"        // Glovebox failed, after all its attempts
 )
 
+// Statuses lists every status, in the order in which a job may pass them.
+func Statuses() []Status {
+	return []Status{Queued, Running, Succeeded, Failed, TimedOut, OutOfMemory, OutputLimitExceeded, CompileFailed, Canceled, InternalError}
+}
+
 // Final reports whether a job in this status will never change again.
 func (s Status) Final() bool { return s != Queued && s != Running && s != "" }
 

@@ -79,6 +79,30 @@ func ExampleJobs_invalid() {
 	// limits.wall_ms is out of range, allowed: 0 (the default) to 300000
 }
 
+// A list comes page by page.
+func ExampleJobs_list() {
+	var jobs producer.Jobs
+	jobs, err := producer.NewHTTP(startAPI(), "token")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	o := producer.ListOptions{Status: []job.Status{job.Queued, job.Running}}
+	for more := true; more; more = o.Cursor != "" {
+		page, err := jobs.List(context.Background(), o)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		for _, j := range page.Jobs {
+			fmt.Println(j.ID, j.Status)
+		}
+		o.Cursor = page.Next
+	}
+	// Output:
+	// default-aaaaaaaaaaaaaaaaaaaaaaaaaa queued
+}
+
 // startAPI answers as Glovebox would for the jobs of the examples; [TestJobs] runs
 // against the API itself.
 func startAPI() (url string) {
@@ -101,6 +125,13 @@ func startAPI() (url string) {
 			return
 		}
 		answer(w, http.StatusAccepted, record)
+	})
+	mux.HandleFunc("GET /v1/jobs", func(w http.ResponseWriter, r *http.Request) {
+		page := producer.JobPage{Jobs: []job.Record{}, Next: "next"}
+		if r.FormValue("cursor") == "next" {
+			page = producer.JobPage{Jobs: []job.Record{record}}
+		}
+		answer(w, http.StatusOK, page)
 	})
 	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, result) })
 	mux.HandleFunc("GET "+path+"/artifacts/squares.csv", func(w http.ResponseWriter, _ *http.Request) {

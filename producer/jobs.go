@@ -28,6 +28,10 @@ type Jobs interface {
 	// Open reads what a job made: Stdout, Stderr or ArtifactPath(name). It fails with
 	// ErrNotFound for what isn't there (yet). The caller closes the Download.
 	Open(ctx context.Context, id, path string) (*Download, error)
+	// List returns a page of the tenant's jobs, newest first. It fails with job.Invalid
+	// where an option is wrong. Pages that Next leads to go on where the one before
+	// ended, whatever jobs come meanwhile.
+	List(ctx context.Context, o ListOptions) (JobPage, error)
 	// Runtimes lists the languages that workers have published, by name.
 	Runtimes(ctx context.Context) ([]Runtime, error)
 	// Images lists the images of one's own that the operator allows and workers have.

@@ -47,6 +47,9 @@ func TestJobs(t *testing.T) {
 			t.Run("files", s.files)
 			t.Run("others", s.others)
 			t.Run("runtimes", s.runtimes)
+			t.Run("list", s.list)
+			t.Run("list of others", s.listOfOthers)
+			t.Run("invalid list", s.invalidList)
 			t.Run("wait over a restart of Redis", s.waitOverRestart)
 		})
 	}

@@ -32,6 +32,7 @@ type visit struct {
 // sees of it.
 var visits = map[string]visit{
 	"POST /v1/jobs":                                  {path: "/v1/jobs", body: `{"runtime":"python","source":"1"}`, shared: true, headers: []string{"Prefer: wait=1"}},
+	"GET /v1/jobs":                                   {path: "/v1/jobs?limit=200", shared: true},
 	"GET /v1/jobs/{id}":                              {path: "/v1/jobs/<id>", headers: []string{"Prefer: wait=1"}},
 	"DELETE /v1/jobs/{id}":                           {path: "/v1/jobs/<id>"},
 	"GET /v1/jobs/{id}/stdout":                       {path: "/v1/jobs/<id>/stdout"},

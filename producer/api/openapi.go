@@ -69,6 +69,10 @@ func (a *API) routes(mux *listedMux, version string) error {
 		"Ends a queued job at once and asks for the end of a running one. Cancelling a canceled job again changes nothing.",
 		d.answers(200, "The job is canceled: its result", d.result), d.answers(202, "The job runs and was asked to stop", d.record),
 		d.problems(401, 404, 409, 503)), a.cancel)
+	huma.Register(h, d.operation("list-jobs", http.MethodGet, "/v1/jobs", "List jobs",
+		"Answers the records of the tenant's jobs, newest first, as long as they are kept; a job's result, and with it startup_ms, is at GET /v1/jobs/{id}. Where next_cursor is, there may be more: a page looks at a bounded number of jobs, so it can hold fewer than limit, or none, and not be the last.",
+		d.problems(401, 422, 503)), a.list)
+	describeList(h.OpenAPI().Paths["/v1/jobs"].Get)
 	huma.Register(h, d.operation("list-runtimes", http.MethodGet, "/v1/runtimes", "List runtimes",
 		"What workers have published: the languages that jobs can name, and the images of one's own that the operator allows.", d.problems(401, 503)), a.runtimes)
 	huma.Register(h, d.operation("list-keys", http.MethodGet, "/v1/keys", "List attestation keys",

@@ -36,6 +36,9 @@ func TestProblems(t *testing.T) {
 		do     func(*testing.T) answer
 	}{
 		{"unknown-runtime", 422, submit(`{"runtime":"cobol","source":"1"}`)},
+		{"bad-list", 422, get("GET", "/v1/jobs?status=done,running&limit=201&cursor=Kg&runtime="+strings.Repeat("x", 300))},
+		{"bad-list-values", 422, get("GET", "/v1/jobs?limit=many&since=yesterday&status="+strings.Repeat("failed,", 30))},
+		{"list-without-token", 401, get("GET", "/v1/jobs", "Authorization: ")},
 		{"empty-source", 422, submit(`{"runtime":"python","source":""}`)},
 		{"empty-object", 422, submit(`{}`)},
 		{"negative-limit", 422, submit(`{"runtime":"python","source":"1","limits":{"wall_ms":-1,"cpus":-0.5}}`)},
@@ -114,8 +117,8 @@ func check(t *testing.T, _ *world, name string, status int, do func(*testing.T) 
 	if status == 401 && !strings.HasPrefix(a.header.Get("WWW-Authenticate"), "Bearer ") {
 		t.Errorf("%s: no WWW-Authenticate", name)
 	}
-	if status == 405 && a.header.Get("Allow") != "POST" {
-		t.Errorf("%s: Allow is %q, want POST", name, a.header.Get("Allow"))
+	if status == 405 && a.header.Get("Allow") != "GET, HEAD, POST" {
+		t.Errorf("%s: Allow is %q, want GET, HEAD and POST", name, a.header.Get("Allow"))
 	}
 	if len(a.body) > 4096 {
 		t.Errorf("%s: the problem has %d bytes: is something echoed whole?", name, len(a.body))
