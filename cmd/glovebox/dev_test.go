@@ -178,6 +178,15 @@ func TestDev(t *testing.T) {
 		}
 	}
 
+	t.Log("list shows it")
+	if stdout, stderr, code := d.glovebox("", "list", "--status", "succeeded", "--runtime", "py", "--since", "1h"); code != exitOK ||
+		!regexp.MustCompile(`^JOB +STATUS +RUNTIME +CREATED +TOOK\n`+id+` +succeeded +python +20\S+ \S+ +[0-9.]+ m?s\n$`).MatchString(stdout) {
+		t.Errorf("list: exit code %d, %s%s", code, stdout, stderr)
+	}
+	if stdout, stderr, code := d.glovebox("", "list", "--status", "done"); code != exitUsage || !strings.Contains(stderr, "out_of_memory") {
+		t.Errorf("list: exit code %d, %s%s", code, stdout, stderr)
+	}
+
 	t.Log("what is killed comes back")
 	for name, what := range map[string]string{" api": "api", "glovebox-worker": "worker", "redis-server": "redis", "versitygw": "s3", "podman": "podman"} {
 		old := d.child(name)

@@ -80,6 +80,7 @@ Exit codes:
 	}{
 		{jobGroup, a.submitCommand()},
 		{jobGroup, a.getCommand()},
+		{jobGroup, a.listCommand()},
 		{jobGroup, a.logsCommand()},
 		{jobGroup, a.cancelCommand()},
 		{jobGroup, a.receiveCommand()},
