@@ -127,7 +127,7 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	defer sandboxes.Close()
+	defer sandboxes.Close() //nolint:contextcheck // ctx has ended by then
 	var images []string
 	for _, r := range set.List() {
 		images = append(images, r.Image())
