@@ -5,12 +5,16 @@ import (
 	"log/slog"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/glovebox-run/glovebox/internal/metrics"
 )
 
 // TestJobMeetsPause: a job met a pause when the two overlap, whichever began first.
 func TestJobMeetsPause(t *testing.T) {
 	t.Parallel()
-	w := &Worker{Config: Config{Log: slog.New(slog.DiscardHandler)}, intake: &intake{ended: true}}
+	w := &Worker{Config: Config{Log: slog.New(slog.DiscardHandler), Metrics: metrics.NewWorker(prometheus.NewRegistry(), nil)}, intake: &intake{ended: true}}
 	why := errors.New("podman is away")
 	before := time.Now()
 	if got := w.pauses.met(before); got != nil {

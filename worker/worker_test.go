@@ -312,7 +312,7 @@ func TestCancel(t *testing.T) {
 
 func TestDrainHandsBackAtNoCost(t *testing.T) {
 	t.Parallel()
-	g := start(t, func(c *worker.Config) { c.Grace = 4 * time.Second })
+	g := start(t, func(c *worker.Config) { c.Grace = 25 * time.Second }) // the quick one may be slow to start
 	quick := g.submit(job.Spec{Runtime: "bash", Source: "sleep 0.5; echo done"})
 	slow := g.submit(job.Spec{Runtime: "bash", Source: "sleep 60", Limits: job.Limits{WallMS: 100_000}})
 	g.state(quick, job.Running)

@@ -155,14 +155,22 @@ const (
 )
 
 // watch ends the sandbox once, after calling over with what it holds, when that comes to
-// limit, until ctx ends. The kernel would end it, too, but takes back the pages of its
-// programs first, again and again, as long as one of them is read: seconds on a fast
-// disk, minutes on a slow one.
-func (l *leaf) watch(ctx context.Context, limit int64, over func(held int64)) {
+// its memory.max, until ctx ends. The kernel would end it, too, but takes back the pages
+// of its programs first, again and again, as long as one of them is read: seconds on a
+// fast disk, minutes on a slow one.
+func (l *leaf) watch(ctx context.Context, over func(held int64)) {
 	for sleep(ctx, leafPoll) {
-		held, err := l.held()
+		most, err := l.read("memory.max")
 		if err != nil {
 			return // it is removed
+		}
+		limit, err := strconv.ParseInt(most, 10, 64)
+		if err != nil {
+			return // "max", which no worker writes
+		}
+		held, err := l.held()
+		if err != nil {
+			return
 		}
 		if held > limit-leafMargin {
 			over(held)

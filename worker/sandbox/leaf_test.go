@@ -108,7 +108,7 @@ func started(t *testing.T, p *sandbox.Podman, program sandbox.Program, cpuMax st
 // the sandbox was made with a whole CPU, and nothing of them is left when it is gone.
 func TestHardLimits(t *testing.T) {
 	p := hard(t, "hard-limits")
-	leaf, end := started(t, p, bash("sleep 3", limits(job.Limits{MemoryMB: 128, Processes: 64, CPUs: 0.31})), "31000 100000")
+	leaf, end := started(t, p, bash("sleep 3", limits(job.Limits{MemoryMB: 128, Processes: 64, CPUs: 0.31, WallMS: 120_000})), "31000 100000")
 	for file, want := range map[string]string{
 		"memory.max": strconv.Itoa((128 + 64) << 20), "memory.swap.max": "0", "memory.oom.group": "1",
 		"cpu.max": "31000 100000", "pids.max": "384",

@@ -91,9 +91,7 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 			return Outcome{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		defer s.leaf.close()
-		watch = func(ctx context.Context, over func(held int64)) {
-			s.leaf.watch(ctx, boundsOf(program.Limits).memory, over)
-		}
+		watch = s.leaf.watch
 	}
 	watchCtx, stopWatch := context.WithCancel(ctx)
 	defer stopWatch()
