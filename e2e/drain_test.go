@@ -59,6 +59,9 @@ func (g *glovebox) release(containers []string) {
 				if err == nil {
 					return
 				}
+				if strings.Contains(string(out), "no such container") {
+					return // it was released, and gone before the exec could say so
+				}
 				if ctx.Err() != nil {
 					g.tb.Errorf("release a job: %v: %s", err, out)
 					return
