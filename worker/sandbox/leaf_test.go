@@ -129,7 +129,7 @@ func TestHardLimits(t *testing.T) {
 // TestHardCPU: a program that would use every CPU gets its share.
 func TestHardCPU(t *testing.T) {
 	p := hard(t, "hard-cpu")
-	leaf, end := started(t, p, bash("while :; do :; done & while :; do :; done", limits(job.Limits{CPUs: 0.47, WallMS: 12_000, CPUMS: 60_000})), "47000 100000")
+	leaf, end := started(t, p, bash("while :; do :; done & while :; do :; done", limits(job.Limits{CPUs: 0.47, WallMS: 40_000, CPUMS: 120_000})), "47000 100000")
 	used := func() time.Duration {
 		b, err := os.ReadFile(filepath.Join(leaf, "cpu.stat"))
 		if err != nil {
