@@ -18,6 +18,7 @@ const (
 	MaxMetadata      = 32
 	MaxMetadataBytes = 1024 // one key or value
 	MaxURLBytes      = 2048
+	MaxKeyBytes      = 255 // an idempotency key
 )
 
 // Check returns what is wrong with the spec as [Invalid], or nil. runtimes are the
@@ -40,7 +41,7 @@ func (s Spec) Check(runtimes, images []string, maximum Limits) error {
 	s.checkInputs(add)
 	s.checkStrings(add)
 	if s.Callback != nil {
-		s.Callback.check(add)
+		s.Callback.check(add, EventCompleted)
 	}
 	if !slices.Contains([]Priority{"", High, Normal, Low}, s.Priority) {
 		add("priority", clip(string(s.Priority)), "is not known", "high, normal, low")
@@ -141,18 +142,23 @@ func (s Spec) checkStrings(add addFunc) {
 			}
 		}
 	}
-	if len(s.Metadata) > MaxMetadata {
-		add("metadata", len(s.Metadata), "has too many entries", fmt.Sprintf("0 to %d", MaxMetadata))
+	checkMetadata(add, s.Metadata)
+}
+
+func checkMetadata(add addFunc, metadata map[string]string) {
+	if len(metadata) > MaxMetadata {
+		add("metadata", len(metadata), "has too many entries", fmt.Sprintf("0 to %d", MaxMetadata))
 		return
 	}
-	for k, v := range s.Metadata {
+	for k, v := range metadata {
 		if k == "" || len(k) > MaxMetadataBytes || len(v) > MaxMetadataBytes {
 			add("metadata", clip(k), "has a key or value of the wrong length", fmt.Sprintf("1 to %d bytes", MaxMetadataBytes))
 		}
 	}
 }
 
-func (c Callback) check(add addFunc) {
+// check checks a callback that is told of one event.
+func (c Callback) check(add addFunc, event string) {
 	u, err := url.Parse(c.URL)
 	switch {
 	case strings.Contains(c.URL, "@") && (err != nil || u.User != nil): // never echoed: it may hold a password
@@ -163,8 +169,8 @@ func (c Callback) check(add addFunc) {
 		add("callback.url", clip(c.URL), "is not an http or https URL", "https://host/path")
 	}
 	for i, e := range c.Events {
-		if e != EventCompleted {
-			add(fmt.Sprintf("callback.events[%d]", i), clip(e), "is not known", EventCompleted)
+		if e != event {
+			add(fmt.Sprintf("callback.events[%d]", i), clip(e), "is not known", event)
 		}
 	}
 	if len(c.Events) > 1 {
@@ -200,6 +206,17 @@ func checkString(s string, most int) string {
 		return "has a NUL"
 	case !utf8.ValidString(s):
 		return "is not UTF-8"
+	}
+	return ""
+}
+
+// checkKey says what is wrong with an idempotency key, or "".
+func checkKey(s string) string {
+	if len(s) > MaxKeyBytes {
+		return "is too long"
+	}
+	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return "has a character that is not printable ASCII"
 	}
 	return ""
 }

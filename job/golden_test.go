@@ -48,6 +48,18 @@ func TestGolden(t *testing.T) {
 			Attestation: &job.Attestation{PayloadType: "t", Payload: "e30=", Signatures: []job.Signature{{KeyID: "k", Sig: "AA=="}}},
 			Attempt:     1, Worker: "w", Metadata: map[string]string{"k": "v"},
 		},
+		"batch.json": job.Batch{
+			ID: "default-b-x", Status: job.BatchCanceled, Total: 3, Jobs: 2, Rejected: 1, Ended: 2,
+			Counts: map[job.Status]int{job.Succeeded: 1, job.Canceled: 1}, CancelRequested: true,
+			CreatedAt: at, SealedAt: &at, FinishedAt: &at, ResultsURL: "u",
+			Errors:   []job.ItemError{{Index: 1, Code: "invalid", Message: "m", Errors: job.Invalid{{Field: "runtime", Value: "cobol", Message: "m", Allowed: "python"}}}},
+			Metadata: map[string]string{"k": "v"},
+		},
+		"batch-new.json":      job.Batch{ID: "default-b-x", Status: job.BatchReceiving, Counts: map[job.Status]int{}, CreatedAt: at},
+		"batch-rejected.json": job.BatchResult{Index: 1, Error: &job.Error{Code: "invalid", Message: "m"}},
+		"batch-options.json": job.BatchOptions{
+			IdempotencyKey: "key", Callback: &job.Callback{URL: "https://example.com/hook", Events: []string{job.EventBatchCompleted}}, Metadata: map[string]string{"k": "v"},
+		},
 		"canceled.json": job.Result{ID: "default-x", Status: job.Canceled, Artifacts: []job.Artifact{}, Timing: job.Timing{CreatedAt: at}},
 	} {
 		t.Run(name, func(t *testing.T) {
