@@ -112,6 +112,15 @@ func (s Set) Names() []string {
 // List returns the runtimes, sorted by name.
 func (s Set) List() []Runtime { return slices.Clone(s.runtimes) }
 
+// Images returns the names of the runtimes' images, in the order of List.
+func (s Set) Images() []string {
+	images := make([]string, len(s.runtimes))
+	for i, r := range s.runtimes {
+		images[i] = r.Image()
+	}
+	return images
+}
+
 // notInImage are parts of a folder that its image doesn't depend on: changing a
 // default limit or a test needs no new image.
 func notInImage(name string) bool {

@@ -65,12 +65,8 @@ func (w *Worker) trial(ctx context.Context) (err error) {
 // trialRun runs a program of ours in the first image that is there. What becomes of it
 // does not matter: it ran.
 func (w *Worker) trialRun(ctx context.Context) error {
-	var images []string
-	for _, r := range w.Runtimes.List() {
-		images = append(images, r.Image())
-	}
 	err := errors.New("there is no image")
-	for _, image := range append(images, w.Images...) {
+	for _, image := range append(w.Runtimes.Images(), w.Images...) {
 		_, err = w.Sandboxes.Run(ctx, sandbox.Program{
 			JobID: TrialID, Epoch: 1, Image: image, Command: []string{"true"}, Limits: job.Limits{WallMS: 10_000}.Filled(job.Limits{}),
 		}, nowhere{})

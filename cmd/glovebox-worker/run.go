@@ -128,11 +128,7 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 		return err
 	}
 	defer sandboxes.Close() //nolint:contextcheck // ctx has ended by then
-	var images []string
-	for _, r := range set.List() {
-		images = append(images, r.Image())
-	}
-	if err := selfTest(ctx, sandboxes, append(images, c.Images...), c.RequireCgroups, log); err != nil {
+	if err := selfTest(ctx, sandboxes, append(set.Images(), c.Images...), c.RequireCgroups, log); err != nil {
 		return err
 	}
 	w, err := worker.New(worker.Config{

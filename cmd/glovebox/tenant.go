@@ -66,31 +66,28 @@ operator's own.`,
 }
 
 func (a *app) createTenant(ctx context.Context, name string, terms job.Terms, asJSON bool) error {
-	tenants, err := a.tenants()
-	if err != nil {
-		return err
-	}
-	defer tenants.Close()
-	if _, err := tenants.CreateTenant(ctx, name, terms); err != nil {
-		return err
-	}
-	token, err := tenants.AddToken(ctx, name, "first")
-	if err != nil {
-		return &failure{exitFailed, fmt.Errorf("the tenant is created, but has no token: %w", err), "make one: glovebox tenant token add " + name}
-	}
-	if asJSON {
-		made, err := tenants.GetTenant(ctx, name)
-		if err != nil {
+	return a.withTenants(func(tenants *producer.HTTP) error {
+		if _, err := tenants.CreateTenant(ctx, name, terms); err != nil {
 			return err
 		}
-		return a.printJSON(struct {
-			Tenant job.Tenant        `json:"tenant"`
-			Token  producer.NewToken `json:"token"`
-		}{made, token})
-	}
-	fmt.Fprintf(a.stderr, "created; this is the token of tenant %s, shown this once:\n", name)
-	fmt.Fprintln(a.stdout, token.Secret)
-	return nil
+		token, err := tenants.AddToken(ctx, name, "first")
+		if err != nil {
+			return &failure{exitFailed, fmt.Errorf("the tenant is created, but has no token: %w", err), "make one: glovebox tenant token add " + name}
+		}
+		if asJSON {
+			made, err := tenants.GetTenant(ctx, name)
+			if err != nil {
+				return err
+			}
+			return a.printJSON(struct {
+				Tenant job.Tenant        `json:"tenant"`
+				Token  producer.NewToken `json:"token"`
+			}{made, token})
+		}
+		fmt.Fprintf(a.stderr, "created; this is the token of tenant %s, shown this once:\n", name)
+		fmt.Fprintln(a.stdout, token.Secret)
+		return nil
+	})
 }
 
 func (a *app) tenantListCommand() *cobra.Command {
@@ -107,31 +104,28 @@ func (a *app) tenantListCommand() *cobra.Command {
 }
 
 func (a *app) listTenants(ctx context.Context, asJSON bool) error {
-	tenants, err := a.tenants()
-	if err != nil {
-		return err
-	}
-	defer tenants.Close()
-	list, err := tenants.ListTenants(ctx)
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		return a.printJSON(list)
-	}
-	if len(list) == 0 {
-		fmt.Fprintln(a.stderr, `no tenant has been created yet; "default" needs no record`)
-		return nil
-	}
-	w := a.table()
-	fmt.Fprintln(w, "TENANT\tSTATE\tREQUESTS/MIN\tJOBS QUEUED\tBYTES QUEUED\tTOKENS\tCREATED")
-	for _, t := range list {
-		q := t.Terms.Quotas
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d of %s\t%s of %s\t%d\t%s\n", plain(t.Name), tenantState(t), quota(q.RequestsPerMinute, fmt.Sprint(q.RequestsPerMinute)),
-			t.Usage.JobsQueued, quota(q.JobsQueued, fmt.Sprint(q.JobsQueued)), bytesOf(t.Usage.BytesQueued), quota(q.BytesQueued, bytesOf(q.BytesQueued)),
-			len(t.Tokens), t.CreatedAt.Format("2006-01-02"))
-	}
-	return w.Flush()
+	return a.withTenants(func(tenants *producer.HTTP) error {
+		list, err := tenants.ListTenants(ctx)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return a.printJSON(list)
+		}
+		if len(list) == 0 {
+			fmt.Fprintln(a.stderr, `no tenant has been created yet; "default" needs no record`)
+			return nil
+		}
+		w := a.table()
+		fmt.Fprintln(w, "TENANT\tSTATE\tREQUESTS/MIN\tJOBS QUEUED\tBYTES QUEUED\tTOKENS\tCREATED")
+		for _, t := range list {
+			q := t.Terms.Quotas
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d of %s\t%s of %s\t%d\t%s\n", plain(t.Name), tenantState(t), quota(q.RequestsPerMinute, fmt.Sprint(q.RequestsPerMinute)),
+				t.Usage.JobsQueued, quota(q.JobsQueued, fmt.Sprint(q.JobsQueued)), bytesOf(t.Usage.BytesQueued), quota(q.BytesQueued, bytesOf(q.BytesQueued)),
+				len(t.Tokens), t.CreatedAt.Format("2006-01-02"))
+		}
+		return w.Flush()
+	})
 }
 
 func (a *app) tenantShowCommand() *cobra.Command {
@@ -142,16 +136,13 @@ func (a *app) tenantShowCommand() *cobra.Command {
 		Example: `  glovebox tenant show acme`,
 		Args:    one("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tenants, err := a.tenants()
-			if err != nil {
-				return err
-			}
-			defer tenants.Close()
-			t, err := tenants.GetTenant(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return a.showTenant(t, asJSON)
+			return a.withTenants(func(tenants *producer.HTTP) error {
+				t, err := tenants.GetTenant(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return a.showTenant(t, asJSON)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -231,34 +222,36 @@ func (a *app) tenantDisableCommand(name string, disabled bool) *cobra.Command {
 
 // changeTerms changes a tenant's terms, once more where somebody else did meanwhile.
 func (a *app) changeTerms(ctx context.Context, name string, asJSON bool, change func(job.Terms) (job.Terms, error)) error {
-	tenants, err := a.tenants()
+	return a.withTenants(func(tenants *producer.HTTP) error {
+		for {
+			t, err := tenants.GetTenant(ctx, name)
+			if err != nil {
+				return err
+			}
+			terms, err := change(t.Terms)
+			if err != nil {
+				return err
+			}
+			t, err = tenants.SetTerms(ctx, name, t.Revision, terms)
+			if errors.Is(err, producer.ErrRevision) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			return a.showTenant(t, asJSON)
+		}
+	})
+}
+
+// withTenants calls do with the API as its operator sees it.
+func (a *app) withTenants(do func(tenants *producer.HTTP) error) error {
+	tenants, err := a.connect(func(c config.Client) string { return c.AdminToken }, "GLOVEBOX_ADMIN_TOKEN")
 	if err != nil {
 		return err
 	}
 	defer tenants.Close()
-	for {
-		t, err := tenants.GetTenant(ctx, name)
-		if err != nil {
-			return err
-		}
-		terms, err := change(t.Terms)
-		if err != nil {
-			return err
-		}
-		t, err = tenants.SetTerms(ctx, name, t.Revision, terms)
-		if errors.Is(err, producer.ErrRevision) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		return a.showTenant(t, asJSON)
-	}
-}
-
-// tenants is the API as its operator sees it. The caller closes it.
-func (a *app) tenants() (*producer.HTTP, error) {
-	return a.connect(func(c config.Client) string { return c.AdminToken }, "GLOVEBOX_ADMIN_TOKEN")
+	return do(tenants)
 }
 
 func tenantState(t job.Tenant) string {

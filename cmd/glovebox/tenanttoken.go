@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 func (a *app) tokenCommand() *cobra.Command {
@@ -32,21 +34,18 @@ and nobody can read it again.`,
 		Example: `  glovebox tenant token add acme --label ci`,
 		Args:    one("TENANT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tenants, err := a.tenants()
-			if err != nil {
-				return err
-			}
-			defer tenants.Close()
-			token, err := tenants.AddToken(cmd.Context(), args[0], label)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return a.printJSON(token)
-			}
-			fmt.Fprintf(a.stderr, "token %s of tenant %s, shown this once:\n", plain(token.ID), args[0])
-			fmt.Fprintln(a.stdout, token.Secret)
-			return nil
+			return a.withTenants(func(tenants *producer.HTTP) error {
+				token, err := tenants.AddToken(cmd.Context(), args[0], label)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return a.printJSON(token)
+				}
+				fmt.Fprintf(a.stderr, "token %s of tenant %s, shown this once:\n", plain(token.ID), args[0])
+				fmt.Fprintln(a.stdout, token.Secret)
+				return nil
+			})
 		},
 	}
 	cmd.Flags().StringVar(&label, "label", "", "what you call it: `TEXT` of up to 64 bytes")
@@ -62,21 +61,18 @@ func (a *app) tokenListCommand() *cobra.Command {
 		Example: `  glovebox tenant token list acme`,
 		Args:    one("TENANT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tenants, err := a.tenants()
-			if err != nil {
-				return err
-			}
-			defer tenants.Close()
-			t, err := tenants.GetTenant(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return a.printJSON(t.Tokens)
-			}
-			w := a.table()
-			printTokens(w, t.Tokens)
-			return w.Flush()
+			return a.withTenants(func(tenants *producer.HTTP) error {
+				t, err := tenants.GetTenant(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return a.printJSON(t.Tokens)
+				}
+				w := a.table()
+				printTokens(w, t.Tokens)
+				return w.Flush()
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -95,16 +91,13 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tenants, err := a.tenants()
-			if err != nil {
-				return err
-			}
-			defer tenants.Close()
-			if err := tenants.RevokeToken(cmd.Context(), args[0], args[1]); err != nil {
-				return err
-			}
-			fmt.Fprintln(a.stderr, "revoked")
-			return nil
+			return a.withTenants(func(tenants *producer.HTTP) error {
+				if err := tenants.RevokeToken(cmd.Context(), args[0], args[1]); err != nil {
+					return err
+				}
+				fmt.Fprintln(a.stderr, "revoked")
+				return nil
+			})
 		},
 	}
 }

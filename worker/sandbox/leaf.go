@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -140,9 +139,9 @@ func (l *leaf) oomKilled() bool {
 	if err != nil {
 		return false
 	}
-	for lines := bufio.NewScanner(strings.NewReader(events)); lines.Scan(); {
-		if n, ok := strings.CutPrefix(lines.Text(), "oom_kill "); ok {
-			return n != "0"
+	for line := range strings.Lines(events) {
+		if n, ok := strings.CutPrefix(line, "oom_kill "); ok {
+			return strings.TrimSpace(n) != "0"
 		}
 	}
 	return false

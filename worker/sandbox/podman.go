@@ -137,7 +137,7 @@ func connect(ctx context.Context, config Config) (*Podman, error) {
 	}
 	p := &Podman{
 		config: config, conn: context.WithoutCancel(conn), http: client,
-		running: map[string]bool{}, strayAge: strayAge,
+		running: map[string]bool{}, strayAge: forgottenAge,
 	}
 	p.removing, p.giveUp = context.WithCancel(context.WithoutCancel(ctx))
 	if err := p.checkService(ctx); err != nil {

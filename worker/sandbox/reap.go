@@ -61,8 +61,9 @@ func (p *Podman) Reap(ctx context.Context, alive func(worker string) bool) (int,
 	return removed + n, errors.Join(append(errs, err)...)
 }
 
-// leafAge is how old a cgroup is that no container is about to be made for.
-const leafAge = 2 * time.Minute
+// forgottenAge is for how long what Podman does not know is left alone: it may be about
+// to be made.
+const forgottenAge = 2 * time.Minute
 
 // reapLeaves ends what runs in cgroups whose container Podman has forgotten, and removes
 // them: a service that was killed while it made a sandbox knows nothing of it.
@@ -73,7 +74,7 @@ func (p *Podman) reapLeaves(ctx context.Context) (int, error) {
 	}
 	var old []string
 	for _, dir := range dirs {
-		if info, err := dir.Info(); err == nil && dir.IsDir() && time.Since(info.ModTime()) > leafAge {
+		if info, err := dir.Info(); err == nil && dir.IsDir() && time.Since(info.ModTime()) > forgottenAge {
 			old = append(old, dir.Name())
 		}
 	}
@@ -81,13 +82,9 @@ func (p *Podman) reapLeaves(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	// After the cgroups were listed, or one that is being made would be taken for forgotten.
-	list, err := containers.List(p.with(ctx), new(containers.ListOptions).WithAll(true))
+	known, err := p.known(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("list containers: %w", err)
-	}
-	known := map[string]bool{}
-	for _, c := range list {
-		known[c.ID] = true
+		return 0, err
 	}
 	removed := 0
 	var errs []error
@@ -103,6 +100,19 @@ func (p *Podman) reapLeaves(ctx context.Context) (int, error) {
 		p.config.Log.Info("removed a cgroup whose container podman has forgotten", "container", id)
 	}
 	return removed, errors.Join(errs...)
+}
+
+// known are the ids of all containers that Podman knows, whoever's they are.
+func (p *Podman) known(ctx context.Context) (map[string]bool, error) {
+	list, err := containers.List(p.with(ctx), new(containers.ListOptions).WithAll(true).WithExternal(true))
+	if err != nil {
+		return nil, fmt.Errorf("list containers: %w", err)
+	}
+	known := make(map[string]bool, len(list))
+	for _, c := range list {
+		known[c.ID] = true
+	}
+	return known, nil
 }
 
 // inUse are the names of the containers that are in use here now.

@@ -112,7 +112,7 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 		}
 		if held > 0 && errors.Is(err, errNoEnd) {
 			// The agent went with its sandbox: what it would have told is not known.
-			s.outcome.Status, s.outcome.ExitCode, s.outcome.Signal = job.OutOfMemory, 137, "SIGKILL"
+			s.outOfMemory()
 			s.outcome.Usage.MemoryPeakBytes = held
 			if s.outcome.Startup > 0 {
 				s.outcome.Usage.WallMS = (time.Since(began) - s.outcome.Startup).Milliseconds()

@@ -258,7 +258,7 @@ func (s *session) run(ctx context.Context, limit time.Duration) (overdue bool, e
 			// Whatever the agent is busy with: the program has had its time.
 			s.outcome.Usage.WallMS = waited.Milliseconds()
 			if s.leaf != nil && s.leaf.oomKilled() { // and nobody has said so yet
-				s.outcome.Status, s.outcome.ExitCode, s.outcome.Signal = job.OutOfMemory, 137, "SIGKILL"
+				s.outOfMemory()
 				return true, nil
 			}
 			return true, s.timedOut()
@@ -307,6 +307,11 @@ func (s *session) exit(e event) error {
 		}
 	}
 	return nil
+}
+
+// outOfMemory is what the program came to when its whole sandbox was killed for it.
+func (s *session) outOfMemory() {
+	s.outcome.Status, s.outcome.ExitCode, s.outcome.Signal = job.OutOfMemory, 137, "SIGKILL"
 }
 
 // timedOut says so where a user looks.

@@ -14,12 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/containers/podman/v5/pkg/bindings/containers"
 	"golang.org/x/sys/unix"
 )
-
-// strayAge is for how long Podman has to know nothing of a sandbox before it is killed.
-const strayAge = 2 * time.Minute
 
 // conmon is the process that Podman starts for a container, and that outlives it.
 type conmon struct {
@@ -37,15 +33,10 @@ func (p *Podman) reapStrays(ctx context.Context) (int, error) {
 	if err != nil || len(found) == 0 {
 		return 0, err
 	}
-	// After the processes, so that what is made meanwhile is not among them. Every
-	// container counts, whoever's it is.
-	list, err := containers.List(p.with(ctx), new(containers.ListOptions).WithAll(true).WithExternal(true))
+	// After the processes, so that what is made meanwhile is not among them.
+	known, err := p.known(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("list containers: %w", err)
-	}
-	known := map[string]bool{}
-	for _, c := range list {
-		known[c.ID] = true
+		return 0, err
 	}
 	forgotten := map[conmon]time.Time{}
 	killed := 0
