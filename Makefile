@@ -16,10 +16,11 @@ PODMAN_PACKAGES := ./worker/... ./cmd/glovebox-worker/... ./runtimes/... ./e2e/.
 host_packages = $$(go list ./... | grep -vxF "$$(go list $(PODMAN_PACKAGES))")
 as_podman_user := -tags '$(PODMAN_TAGS)' -exec '$(CURDIR)/infra/as-podman-user.sh'
 
-# The end-to-end tests run the commands, built with points at which to fail, from a
-# directory that the Podman user can enter.
+# The end-to-end tests run the commands, built with points at which to fail, and a client
+# generated from the OpenAPI document, from a directory that the Podman user can enter.
 with_test_binaries = bin=$$(mktemp -d /tmp/glovebox-bin.XXXXXX) && trap 'rm -rf "$$bin"' EXIT && chmod 755 "$$bin" && \
-	$(static) go build -tags 'failpoint $(PODMAN_TAGS)' -o "$$bin/" ./cmd/... && export GLOVEBOX_TEST_BIN="$$bin" &&
+	$(static) go build -tags 'failpoint $(PODMAN_TAGS)' -o "$$bin/" ./cmd/... && \
+	( cd e2e/openapi && $(static) go generate && $(static) go build -o "$$bin/" . ) && export GLOVEBOX_TEST_BIN="$$bin" &&
 
 COMMANDS := $(notdir $(wildcard cmd/*))
 # Tests that find one of these missing fail instead of being skipped.
@@ -58,7 +59,7 @@ demo: setup build ## run one job from submission to verified webhook
 
 check: bin/golangci-lint-$(GOLANGCI_VERSION) ## format, vet and lint, without changing anything
 	$(call timed,format,bin/golangci-lint-$(GOLANGCI_VERSION) fmt --diff)
-	$(call timed,modules,go mod tidy -diff)
+	$(call timed,modules,go mod tidy -diff && cd e2e/openapi && go generate && go mod tidy -diff)
 	$(call timed,shell syntax,for script in infra/*.sh e2e/vm/*.sh e2e/vm/guest/*.sh runtimes/*/*.sh .ci/run; do bash -n "$$script" || exit; done)
 	$(call timed,vet,$(static) go vet -tags '$(PODMAN_TAGS)' ./...)
 	$(call timed,lint,$(static) bin/golangci-lint-$(GOLANGCI_VERSION) run)

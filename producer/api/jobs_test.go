@@ -1,16 +1,19 @@
 package api_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/api"
@@ -360,6 +363,11 @@ func TestOpenAPI(t *testing.T) {
 	}
 	if err := json.Unmarshal(a.body, &doc); err != nil || doc.OpenAPI != "3.1.0" || len(doc.Paths) != 14 {
 		t.Errorf("got %s with %d paths, %v", doc.OpenAPI, len(doc.Paths), err)
+	}
+	judge := exec.CommandContext(t.Context(), "node", "validate.js")
+	judge.Dir, judge.Stdin = gbtest.NPM(t, "testdata/npm"), bytes.NewReader(a.body)
+	if said, err := judge.CombinedOutput(); err != nil || string(said) != "valid 3.1\n" {
+		t.Errorf("the specification's schema says: %s, %v", said, err)
 	}
 	for _, gone := range []string{"/docs", "/openapi.yaml", "/schemas/Spec.json", "/metrics"} {
 		if a := w.do(t, "GET", gone, http.NoBody); a.status != 404 {
