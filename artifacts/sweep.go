@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -29,6 +30,18 @@ func (s *Store) Sweep(ctx context.Context, prefix string, keep func(key string) 
 	uploads, uploadErr := s.sweepUploads(ctx, prefix, keep) // first: one that ends now becomes an object
 	objects, objectErr := s.sweepObjects(ctx, prefix, keep)
 	return Swept{objects, uploads}, errors.Join(uploadErr, objectErr)
+}
+
+// SweepJob deletes all that a job has in the bucket but what the try of epoch keep
+// stored; 0 keeps nothing.
+func (s *Store) SweepJob(ctx context.Context, tenant, id string, keep int) error {
+	keys, err := JobKeys(tenant, id)
+	if err != nil {
+		return err
+	}
+	kept := keys.EpochPrefix(int64(keep))
+	_, err = s.Sweep(ctx, keys.Prefix(), func(key string) bool { return keep > 0 && strings.HasPrefix(key, kept) })
+	return err
 }
 
 func (s *Store) sweepObjects(ctx context.Context, prefix string, keep func(string) bool) (int, error) {

@@ -46,6 +46,9 @@ func (s Spec) Check(runtimes, images []string, maximum Limits) error {
 	if !slices.Contains([]Priority{"", High, Normal, Low}, s.Priority) {
 		add("priority", clip(string(s.Priority)), "is not known", "high, normal, low")
 	}
+	if s.RetentionSeconds < 0 || s.RetentionSeconds > MaxRetentionSeconds {
+		add("retention_seconds", s.RetentionSeconds, "is out of range", fmt.Sprintf("0 (the tenant's) to %d", MaxRetentionSeconds))
+	}
 	limitErrs := s.Limits.Check(maximum)
 	errs = append(errs, limitErrs...)
 	if most := s.Limits.Or(DefaultLimits).SourceKB << 10; len(limitErrs) == 0 && s.inputBytes() > most {

@@ -41,6 +41,9 @@ type Spec struct {
 	Limits Limits `json:"limits,omitempty" doc:"What the job may use; an absent field has the runtime's default."`
 	// Callback is where the signed result is posted, if anywhere.
 	Callback *Callback `json:"callback,omitempty" doc:"Where the signed result is posted."`
+	// RetentionSeconds is how long the job, its result and its files are kept after its
+	// end. Defaults to the tenant's retention, which is also the most.
+	RetentionSeconds int64 `json:"retention_seconds,omitempty" minimum:"0" doc:"How long the job, its result and its files are kept after its end, seconds; the tenant's retention is the default and the most. A webhook that has not been delivered by then is given up." example:"86400"`
 	// Metadata is carried through to the result, unread.
 	Metadata map[string]string `json:"metadata,omitempty" doc:"Carried through to the result, unread."`
 	// Priority is "high", "normal" or "low". Defaults to "normal".

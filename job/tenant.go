@@ -17,6 +17,8 @@ const (
 	MaxLabelBytes   = 64
 	maxRate         = 1_000_000
 	maxQuota        = 1 << 50
+	// MaxRetentionSeconds is ten years.
+	MaxRetentionSeconds = 10 * 365 * 24 * 60 * 60
 )
 
 // Tenant is who submits jobs: a name, the tokens that speak for it, and what it may do.
@@ -36,6 +38,9 @@ type Terms struct {
 	// Disabled refuses every request of the tenant. What it had queued still runs.
 	Disabled bool   `json:"disabled,omitempty" doc:"Refuse every request of the tenant; what it had queued still runs."`
 	Quotas   Quotas `json:"quotas,omitzero"`
+	// RetentionSeconds is how long jobs are kept after their end, unless they ask for
+	// less; 0, or more than the operator's retention, means that one.
+	RetentionSeconds int64 `json:"retention_seconds,omitempty" doc:"How long jobs, results and files are kept after a job's end, seconds, unless the job asks for less; 0, or more than the operator's own retention, means that one." minimum:"0"`
 	// Maximums narrow the operator's; a field that is 0 or absent leaves them as they are.
 	Maximums Limits `json:"maximums,omitzero" doc:"The most that a job may ask for, where that is less than the operator's own maximum."`
 	// Runtimes are the names of those that jobs may use, Images the images of one's own, by
@@ -55,12 +60,16 @@ type Quotas struct {
 	JobsQueued int64 `json:"jobs_queued,omitempty" doc:"Jobs that wait for a worker." minimum:"0" example:"1000"`
 	// BytesQueued are the specs of these jobs, as JSON.
 	BytesQueued int64 `json:"bytes_queued,omitempty" doc:"Bytes of these jobs: their specs as JSON." minimum:"0"`
+	// BytesStored are the objects that are kept of jobs that have ended. They are counted
+	// when a job ends, so one job can pass the quota by what its limits let it keep.
+	BytesStored int64 `json:"bytes_stored,omitempty" doc:"Bytes of artifacts, long outputs and results that are kept. Counted when a job ends, so jobs that were accepted before can pass it; none is accepted while it is reached." minimum:"0"`
 }
 
 // TenantUsage is how much of its quotas a tenant uses.
 type TenantUsage struct {
 	JobsQueued  int64 `json:"jobs_queued"`
 	BytesQueued int64 `json:"bytes_queued"`
+	BytesStored int64 `json:"bytes_stored"`
 }
 
 // Token is what is known of a token once it was shown: not the token.
@@ -83,10 +92,14 @@ func (t Terms) Check() error {
 		{"requests_per_minute", t.Quotas.RequestsPerMinute, maxRate},
 		{"jobs_queued", t.Quotas.JobsQueued, maxQuota},
 		{"bytes_queued", t.Quotas.BytesQueued, maxQuota},
+		{"bytes_stored", t.Quotas.BytesStored, maxQuota},
 	} {
 		if q.value < 0 || q.value > q.most {
 			add("terms.quotas."+q.name, q.value, "is out of range", fmt.Sprintf("0 (no quota) to %d", q.most))
 		}
+	}
+	if r := t.RetentionSeconds; r < 0 || r > MaxRetentionSeconds {
+		add("terms.retention_seconds", r, "is out of range", fmt.Sprintf("0 (the operator's) to %d", MaxRetentionSeconds))
 	}
 	for i, f := range t.Maximums.fields() {
 		if most := *unbounded.fields()[i].value; *f.value < 0 || *f.value > most {

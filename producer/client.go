@@ -24,7 +24,7 @@ type Config struct {
 	RedisURL string
 	// S3 is the bucket. Only [Open] needs it.
 	S3 artifacts.Config
-	// Retention is how long a record outlives its job's end; the same for every
+	// Retention is how long a job is kept after its end, at most; the same for every
 	// process of a deployment. Defaults to 7 days.
 	Retention time.Duration
 	// Tenant whose jobs these are. Defaults to "default".
@@ -194,6 +194,12 @@ func (c *Client) check(ctx context.Context, spec job.Spec) (job.Spec, error) {
 	}
 	if err := spec.Check(names, images, maximums); err != nil {
 		return spec, err
+	}
+	if most := int64(c.records.Retention(terms) / time.Second); spec.RetentionSeconds > most {
+		return spec, job.Invalid{{
+			Field: "retention_seconds", Value: spec.RetentionSeconds, Message: "is longer than jobs of this tenant are kept",
+			Allowed: fmt.Sprintf("0 (as long as that) to %d", most),
+		}}
 	}
 	if spec.Callback == nil {
 		return spec, nil

@@ -25,6 +25,11 @@ type Jobs interface {
 	// the job that it returns has not ended yet. Cancelling a canceled job again
 	// changes nothing; a job that ended otherwise is ErrEnded.
 	Cancel(ctx context.Context, id string) (Job, error)
+	// Purge deletes everything that is kept of a job that has ended: its record, result
+	// and files, and a delivery that is pending. Once it returns, there is no such job; a
+	// bucket that is away loses its files when it is back. A job that has not ended is
+	// ErrNotEnded.
+	Purge(ctx context.Context, id string) error
 	// Open reads what a job made: Stdout, Stderr or ArtifactPath(name). It fails with
 	// ErrNotFound for what isn't there (yet). The caller closes the Download.
 	Open(ctx context.Context, id, path string) (*Download, error)
@@ -53,6 +58,7 @@ const artifactDir = "artifacts/"
 var (
 	ErrNotFound = record.ErrNotFound
 	ErrEnded    = record.ErrEnded
+	ErrNotEnded = record.ErrNotEnded
 	// ErrNoRuntimes is a *job.Error: no worker was ever there to say what it can run.
 	ErrNoRuntimes error = &job.Error{Code: CodeNoRuntimes, Message: "no worker has published a runtime yet: start one"}
 )
@@ -66,6 +72,7 @@ const (
 	CodeNotFound         = "not_found" // no such job or file
 	CodeNoRoute          = "no_route"  // no such path in the API
 	CodeEnded            = "ended"
+	CodeNotEnded         = "not_ended"              // purge a job that is queued or running
 	CodeRateLimited      = "rate_limited"           // more requests than the tenant's quota
 	CodeQuotaExceeded    = record.CodeQuotaExceeded // more queued than the tenant's quotas
 	CodeNoTenant         = "no_tenant"

@@ -44,6 +44,7 @@ func TestJobs(t *testing.T) {
 			t.Run("wait ends with its context", s.waitContext)
 			t.Run("cancel queued", s.cancelQueued)
 			t.Run("cancel running", s.cancelRunning)
+			t.Run("purge", s.purge)
 			t.Run("files", s.files)
 			t.Run("others", s.others)
 			t.Run("runtimes", s.runtimes)
@@ -246,6 +247,36 @@ func (s suite) cancelRunning(t *testing.T) {
 	}
 }
 
+func (s suite) purge(t *testing.T) {
+	j := s.submit(t)
+	if err := s.jobs.Purge(t.Context(), j.ID); !errors.Is(err, producer.ErrNotEnded) {
+		t.Errorf("queued: got %v, want ErrNotEnded", err)
+	}
+	running := s.w.Start(t, j.ID)
+	if err := s.jobs.Purge(t.Context(), j.ID); !errors.Is(err, producer.ErrNotEnded) {
+		t.Errorf("running: got %v, want ErrNotEnded", err)
+	}
+	s.w.End(t, running, map[string]string{"plot.txt": "a plot"}, nil)
+	if err := s.jobs.Purge(t.Context(), j.ID); err != nil {
+		t.Fatal(err)
+	}
+	_, getErr := s.jobs.Get(t.Context(), j.ID)
+	_, openErr := s.jobs.Open(t.Context(), j.ID, producer.ArtifactPath("plot.txt"))
+	_, cancelErr := s.jobs.Cancel(t.Context(), j.ID)
+	for verb, err := range map[string]error{"get": getErr, "open": openErr, "cancel": cancelErr, "purge": s.jobs.Purge(t.Context(), j.ID)} {
+		if !errors.Is(err, producer.ErrNotFound) {
+			t.Errorf("%s: got %v, want ErrNotFound", verb, err)
+		}
+	}
+	page, err := s.jobs.List(t.Context(), producer.ListOptions{Limit: 200})
+	if err != nil || slices.ContainsFunc(page.Jobs, func(r job.Record) bool { return r.ID == j.ID }) {
+		t.Errorf("listed: got %v, %v", page.Jobs, err)
+	}
+	if left := s.w.Kept(t, "tenants/default/jobs/"+j.ID+"/"); len(left) > 0 {
+		t.Errorf("objects are left: %v", left)
+	}
+}
+
 func (s suite) files(t *testing.T) {
 	j := s.submit(t)
 	running := s.w.Start(t, j.ID)
@@ -289,8 +320,9 @@ func (s suite) others(t *testing.T) {
 		_, getErr := s.other.Get(t.Context(), id)
 		_, waitErr := s.other.Wait(t.Context(), id)
 		_, cancelErr := s.other.Cancel(t.Context(), id)
+		purgeErr := s.other.Purge(t.Context(), id)
 		_, openErr := s.other.Open(t.Context(), id, producer.Stdout)
-		for verb, err := range map[string]error{"get": getErr, "wait": waitErr, "cancel": cancelErr, "open": openErr} {
+		for verb, err := range map[string]error{"get": getErr, "wait": waitErr, "cancel": cancelErr, "open": openErr, "purge": purgeErr} {
 			if !errors.Is(err, producer.ErrNotFound) {
 				t.Errorf("%s %q as another tenant: got %v, want ErrNotFound", verb, id, err)
 			}
@@ -352,17 +384,21 @@ func (h late) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			*h.todo = func() { _ = next(context.WithoutCancel(ctx), cmd) }
 			return os.ErrDeadlineExceeded
 		}
-		err := next(ctx, cmd)
-		if *h.todo != nil && strings.EqualFold(cmd.Name(), "hgetall") {
+		return next(ctx, cmd)
+	}
+}
+
+func (h late) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		err := next(ctx, cmds)
+		if *h.todo != nil && strings.EqualFold(cmds[0].Name(), "hgetall") {
 			(*h.todo)()
 			*h.todo = nil
 		}
 		return err
 	}
-}
-
-func (late) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 func TestCreateThatComesLateHasItsSpec(t *testing.T) {

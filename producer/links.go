@@ -20,12 +20,10 @@ import (
 type Links struct {
 	base   string
 	tokens *artifacts.Tokens
-	life   time.Duration
 }
 
-// NewLinks returns Links to the API that the world reaches at base. life is how long
-// after its job's end a URL works: the retention of records. Defaults to 7 days.
-func NewLinks(base string, tokens *artifacts.Tokens, life time.Duration) (*Links, error) {
+// NewLinks returns Links to the API that the world reaches at base.
+func NewLinks(base string, tokens *artifacts.Tokens) (*Links, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.User != nil {
 		return nil, fmt.Errorf("read URL of the API: %.100q is not http(s)://host[:port][/path]", base)
@@ -33,21 +31,18 @@ func NewLinks(base string, tokens *artifacts.Tokens, life time.Duration) (*Links
 	if tokens == nil {
 		return nil, errors.New("link to artifacts: no keys to sign with")
 	}
-	if life == 0 {
-		life = 7 * 24 * time.Hour
-	}
-	return &Links{strings.TrimRight(base, "/"), tokens, life}, nil
+	return &Links{strings.TrimRight(base, "/"), tokens}, nil
 }
 
-// Absolute returns a result whose URLs lead to the API.
-func (l *Links) Absolute(r job.Result, finished time.Time) (job.Result, error) {
+// Absolute returns a result whose URLs lead to the API, until its job expires.
+func (l *Links) Absolute(r job.Result, expires time.Time) (job.Result, error) {
 	var err error
 	link := func(stored, path string) string {
 		if stored == "" || err != nil {
 			return ""
 		}
 		var u string
-		u, err = l.URL(r.ID, path, finished)
+		u, err = l.URL(r.ID, path, expires)
 		return u
 	}
 	r.StdoutURL = link(r.StdoutURL, Stdout)
@@ -59,13 +54,13 @@ func (l *Links) Absolute(r job.Result, finished time.Time) (job.Result, error) {
 	return r, err
 }
 
-// URL leads to a file of a job, by its path as in Jobs.Open, until its record expires.
-func (l *Links) URL(id, path string, finished time.Time) (string, error) {
+// URL leads to a file of a job, by its path as in Jobs.Open, until then.
+func (l *Links) URL(id, path string, expires time.Time) (string, error) {
 	tenant, ok := record.Tenant(id)
 	if !ok {
 		return "", fmt.Errorf("link to job %.80q: not a job id", id)
 	}
-	token, err := l.tokens.Sign(artifacts.Capability{Tenant: tenant, Job: id, Path: path, Expires: finished.Add(l.life)})
+	token, err := l.tokens.Sign(artifacts.Capability{Tenant: tenant, Job: id, Path: path, Expires: expires})
 	if err != nil {
 		return "", err
 	}

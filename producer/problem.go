@@ -56,7 +56,7 @@ func (p *Problem) err() error {
 
 // sentinels are the errors that a code says everything about.
 var sentinels = map[string]error{
-	CodeEnded: ErrEnded, CodeNoRuntimes: ErrNoRuntimes, CodeNoTenant: ErrNoTenant, CodeTenantExists: ErrTenantExists,
+	CodeEnded: ErrEnded, CodeNotEnded: ErrNotEnded, CodeNoRuntimes: ErrNoRuntimes, CodeNoTenant: ErrNoTenant, CodeTenantExists: ErrTenantExists,
 	CodeRevision: ErrRevision, CodeNoToken: ErrNoToken, CodeTooManyTokens: ErrTooManyTokens,
 }
 

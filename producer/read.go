@@ -49,7 +49,7 @@ func (c *Client) read(ctx context.Context, r record.Job) (Job, error) {
 		return Job{}, fmt.Errorf("read result of job %s: %w", r.ID, err)
 	}
 	if c.links != nil {
-		if result, err = c.links.Absolute(result, r.Finished); err != nil {
+		if result, err = c.links.Absolute(result, r.Expires()); err != nil {
 			return Job{}, err
 		}
 	}

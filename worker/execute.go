@@ -124,7 +124,7 @@ func (w *Worker) run(ctx context.Context, j record.Job) (_ record.Ending, err er
 	if err != nil {
 		return record.Ending{}, fmt.Errorf("encode result: %w", err)
 	}
-	ending := record.Ending{Status: result.Status, ResultRef: keys.Result(int64(j.Epoch)), Dirty: out.dirty}
+	ending := record.Ending{Status: result.Status, ResultRef: keys.Result(int64(j.Epoch)), Dirty: out.dirty, Stored: out.stored + int64(len(b))}
 	if _, err := w.Objects.PutBytes(ctx, ending.ResultRef, "application/json", b); err != nil {
 		return record.Ending{}, err
 	}

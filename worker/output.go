@@ -22,6 +22,8 @@ type output struct {
 
 	artifacts []job.Artifact
 	names     map[string]bool
+	// stored is how many bytes of these, and of streams, are in S3.
+	stored int64
 	// dirty: something was begun in S3 that the result does not name.
 	dirty bool
 }
@@ -60,6 +62,7 @@ func (o *output) Artifact(ctx context.Context, name string, size int64, r io.Rea
 		return fmt.Errorf("store artifact %q: %w", name, err)
 	}
 	o.dirty = false
+	o.stored += object.Size
 	o.artifacts = append(o.artifacts, job.Artifact{
 		Name: name, Size: object.Size, MediaType: object.MediaType, SHA256: object.SHA256, Kind: object.Kind,
 		URL: "artifacts/" + name,
@@ -85,9 +88,11 @@ func (o *output) storeStreams(ctx context.Context, r *job.Result) error {
 		if err != nil {
 			return err
 		}
-		if _, err := o.objects.Upload(ctx, s.key, body, artifacts.Options{Limit: s.capture.size, Name: s.name + ".txt"}); err != nil {
+		object, err := o.objects.Upload(ctx, s.key, body, artifacts.Options{Limit: s.capture.size, Name: s.name + ".txt"})
+		if err != nil {
 			return fmt.Errorf("store %s: %w", s.name, err)
 		}
+		o.stored += object.Size
 		*s.url = s.name
 	}
 	return nil

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -288,6 +290,33 @@ func TestOutputBeyondTheResultIsWhole(t *testing.T) {
 	whole, err := io.ReadAll(body)
 	if err != nil || !strings.HasSuffix(string(whole), "\n100000\n") || !strings.HasPrefix(string(whole), r.Stdout) {
 		t.Errorf("got %d bytes, %v", len(whole), err)
+	}
+}
+
+// What a tenant is said to keep is what is in its part of the bucket.
+func TestBytesStored(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil)
+	r := g.result(g.submit(job.Spec{Runtime: "bash", Source: "seq 1 100000; seq 1 10 > a.csv; mkdir b; head -c 300000 /dev/zero > b/c"}))
+	if r.Status != job.Succeeded || r.StdoutURL == "" || len(r.Artifacts) != 2 {
+		t.Fatalf("got %s, stdout_url %q, artifacts %+v", r.Status, r.StdoutURL, r.Artifacts)
+	}
+	want := int64(0)
+	err := filepath.WalkDir(filepath.Join(g.s3.Dir, "glovebox/tenants/default"), func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			want += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := g.records.Redis().Get(t.Context(), "gb:{default}:stored").Int64(); err != nil || got != want {
+		t.Errorf("got %d bytes, %v; the bucket has %d", got, err, want)
 	}
 }
 

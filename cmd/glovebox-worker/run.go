@@ -41,6 +41,10 @@ everything by its environment (secrets may be in files: NAME_FILE=path), but for
   GLOVEBOX_INSTANCE        a word that names this installation on this host
   GLOVEBOX_CONCURRENCY     jobs at once                  (default: number of CPUs)
   GLOVEBOX_MEMORY_MB       memory of all sandboxes, MiB  (default: ¾ of the machine)
+  GLOVEBOX_RETENTION_SECONDS
+                           how long jobs are kept after their end, at most; the same for
+                           every api and worker          (default: 604800, 7 days)
+  GLOVEBOX_RESULT_SECONDS  how long results stay in Redis beside the bucket (default: 3600)
   GLOVEBOX_POLL_MS         how often an idle worker asks for work (default: 100)
   GLOVEBOX_GRACE_SECONDS   how long jobs may go on after SIGTERM  (default: 30)
   GLOVEBOX_IMAGES          images that jobs may bring: name@sha256:… …  (default: none)

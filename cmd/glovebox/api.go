@@ -46,6 +46,9 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
   GLOVEBOX_CAPABILITY_KEY   32 random bytes in base64; a new one first, during a rotation
   GLOVEBOX_WEBHOOK_ALLOW    private targets that webhooks may reach: 10.1.2.0/24:443,…
   GLOVEBOX_WEBHOOK_SCHEDULE delays of the attempts; that of Standard Webhooks by default
+  GLOVEBOX_RETENTION_SECONDS
+                            how long jobs are kept after their end, at most; the same for
+                            every api and worker (default: 604800, 7 days)
   GLOVEBOX_POLL_MS          how often an idle deliverer asks for work (default: 250)
   GLOVEBOX_GRACE_SECONDS    how long deliveries may go on after SIGTERM (default: 20)
   GLOVEBOX_METRICS_ADDR     host:port, or fd:N, at which Prometheus finds /metrics, for
@@ -110,7 +113,7 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	if err != nil {
 		return err
 	}
-	links, err := producer.NewLinks(c.PublicURL, tokens, c.Redis.Retention)
+	links, err := producer.NewLinks(c.PublicURL, tokens)
 	if err != nil {
 		return err
 	}
@@ -138,7 +141,7 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 		return err
 	}
 	defer sender.Close()
-	sweeper := &record.Sweeper{Records: records, Log: log, DeleteObjects: deleteObjects(objects)}
+	sweeper := &record.Sweeper{Records: records, Log: log, DeleteObjects: objects.SweepJob}
 
 	log.Info("api serves", "addr", listener.Addr().String(), "url", c.PublicURL)
 	group, ctx := errgroup.WithContext(ctx)
@@ -160,17 +163,4 @@ func durable(ctx context.Context, records *record.Store, log *slog.Logger) error
 		log.Warn("Redis has no AOF, or does not say: a restart of it may lose accepted jobs; glovebox doctor says more", "error", err)
 	}
 	return nil
-}
-
-// deleteObjects is how the sweeper deletes what no record points to.
-func deleteObjects(objects *artifacts.Store) func(ctx context.Context, tenant, id string, keep int) error {
-	return func(ctx context.Context, tenant, id string, keep int) error {
-		keys, err := artifacts.JobKeys(tenant, id)
-		if err != nil {
-			return err
-		}
-		kept := keys.EpochPrefix(int64(keep))
-		_, err = objects.Sweep(ctx, keys.Prefix(), func(key string) bool { return keep > 0 && strings.HasPrefix(key, kept) })
-		return err
-	}
 }

@@ -83,6 +83,7 @@ Exit codes:
 		{jobGroup, a.listCommand()},
 		{jobGroup, a.logsCommand()},
 		{jobGroup, a.cancelCommand()},
+		{jobGroup, a.removeCommand()},
 		{jobGroup, a.receiveCommand()},
 		{jobGroup, a.verifyCommand()},
 		{serverGroup, a.devCommand()},

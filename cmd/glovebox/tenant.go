@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -159,6 +160,7 @@ func (a *app) showTenant(t job.Tenant, asJSON bool) error {
 	fmt.Fprintf(w, "requests\t%s a minute\n", quota(q.RequestsPerMinute, fmt.Sprint(q.RequestsPerMinute)))
 	fmt.Fprintf(w, "queued\t%d of %s jobs, %s of %s\n", t.Usage.JobsQueued, quota(q.JobsQueued, fmt.Sprint(q.JobsQueued)),
 		bytesOf(t.Usage.BytesQueued), quota(q.BytesQueued, bytesOf(q.BytesQueued)))
+	fmt.Fprintf(w, "stored\t%s of %s, kept for %s\n", bytesOf(t.Usage.BytesStored), quota(q.BytesStored, bytesOf(q.BytesStored)), retention(t.Terms))
 	fmt.Fprintf(w, "maximums\t%s\n", maximums(t.Terms.Maximums))
 	restricted := len(t.Terms.Runtimes)+len(t.Terms.Images) > 0
 	fmt.Fprintf(w, "runtimes\t%s\n", listed(t.Terms.Runtimes, restricted))
@@ -252,6 +254,14 @@ func (a *app) withTenants(do func(tenants *producer.HTTP) error) error {
 	}
 	defer tenants.Close()
 	return do(tenants)
+}
+
+// retention is how long jobs of the tenant are kept.
+func retention(t job.Terms) string {
+	if t.RetentionSeconds == 0 {
+		return "the operator's retention"
+	}
+	return (time.Duration(t.RetentionSeconds) * time.Second).String()
 }
 
 func tenantState(t job.Tenant) string {

@@ -13,6 +13,7 @@ import (
 // termsOptions are the terms of a tenant on the command line.
 type termsOptions struct {
 	requests, jobs, bytes int64
+	stored, retention     int64
 	maximums              []string
 	runtimes, images      []string
 	hosts                 []string
@@ -23,6 +24,8 @@ func (o *termsOptions) add(cmd *cobra.Command) {
 	f.Int64Var(&o.requests, "requests-per-minute", 0, "requests to the API per minute; 0 for any `NUMBER`")
 	f.Int64Var(&o.jobs, "jobs-queued", 0, "jobs that wait for a worker; 0 for any `NUMBER`")
 	f.Int64Var(&o.bytes, "bytes-queued", 0, "`BYTES` of these jobs, their specs as JSON; 0 for any number")
+	f.Int64Var(&o.stored, "bytes-stored", 0, "`BYTES` of files, outputs and results that are kept; 0 for any number")
+	f.Int64Var(&o.retention, "retention-seconds", 0, "how many `SECONDS` jobs are kept after their end, unless they ask for less; 0 for as long as the operator keeps them")
 	f.StringArrayVar(&o.maximums, "maximum", nil, "the most that a job may ask for: `LIMIT=NUMBER` such as memory_mb=512; 0 for the operator's")
 	f.StringSliceVar(&o.runtimes, "allow-runtimes", nil, "`NAMES` of the only runtimes that jobs may use, with commas; empty, and no allowed images, for all")
 	f.StringSliceVar(&o.images, "allow-images", nil, "`NAMES` of the only images that jobs may bring, with or without @sha256:…; empty, and no allowed runtimes, for all")
@@ -40,6 +43,12 @@ func (o *termsOptions) apply(cmd *cobra.Command, t job.Terms) (job.Terms, error)
 	}
 	if changed("bytes-queued") {
 		t.Quotas.BytesQueued = o.bytes
+	}
+	if changed("bytes-stored") {
+		t.Quotas.BytesStored = o.stored
+	}
+	if changed("retention-seconds") {
+		t.RetentionSeconds = o.retention
 	}
 	if changed("allow-runtimes") {
 		t.Runtimes = o.runtimes

@@ -144,9 +144,13 @@ const DefaultAPIAddr = "127.0.0.1:8437"
 // minToken keeps anyone from choosing a token that can be guessed.
 const minToken = 20
 
-// Redis reads where the records are.
+// Redis reads where the records are, and how long jobs are kept.
 func (r *Reader) Redis() record.Config {
-	return record.Config{URL: r.RequiredSecret("GLOVEBOX_REDIS_URL", "redis://:password@host:port/db")}
+	return record.Config{
+		URL:        r.RequiredSecret("GLOVEBOX_REDIS_URL", "redis://:password@host:port/db"),
+		Retention:  r.Count("GLOVEBOX_RETENTION_SECONDS", time.Second, 7*24*60*60, 1, job.MaxRetentionSeconds),
+		ResultLife: r.Count("GLOVEBOX_RESULT_SECONDS", time.Second, 60*60, 1, job.MaxRetentionSeconds),
+	}
 }
 
 // S3 reads where the bucket is. Without an endpoint it is AWS's S3, and without keys

@@ -30,13 +30,13 @@ func (d *Deliverer) message(ctx context.Context, delivery record.Delivery) ([]by
 	if err != nil {
 		return nil, err
 	}
-	return d.fit(message{Type: delivery.Event, Timestamp: delivery.Created, Data: result}, j.Finished)
+	return d.fit(message{Type: delivery.Event, Timestamp: delivery.Created, Data: result}, j.Expires())
 }
 
 // fit cuts outputs until the message is small enough, and gives a URL to what it cuts.
 // Names of artifacts and metadata are not cut: they are bounded, to less than a
 // receiver of ours takes.
-func (d *Deliverer) fit(m message, finished time.Time) ([]byte, error) {
+func (d *Deliverer) fit(m message, expires time.Time) ([]byte, error) {
 	whole := m.Data
 	for most := job.InlineOutput; ; most /= 2 {
 		b, err := encode(m)
@@ -56,7 +56,7 @@ func (d *Deliverer) fit(m message, finished time.Time) ([]byte, error) {
 			if len(*c.text) == len(c.whole) || *c.url != "" {
 				continue
 			}
-			if *c.url, err = d.Links.URL(m.Data.ID, c.stream, finished); err != nil {
+			if *c.url, err = d.Links.URL(m.Data.ID, c.stream, expires); err != nil {
 				return nil, fmt.Errorf("link to %s: %w", c.stream, err)
 			}
 		}

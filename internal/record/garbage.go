@@ -46,27 +46,25 @@ func (w *Sweeper) sweepObjects(ctx context.Context, tenant, id string) error {
 	if err := w.DeleteObjects(bounded, tenant, id, keep); err != nil {
 		return fmt.Errorf("delete objects of %s but epoch %d: %w", id, keep, err)
 	}
-	if again, ok := w.sweepAgain(j, keep); ok && !gone {
-		return w.look(ctx, garbageKey(tenant), id, again)
+	if gone {
+		return w.Records.forget(ctx, tenant, id, time.Time{})
 	}
-	if err := w.Records.rdb.ZRem(ctx, garbageKey(tenant), id).Err(); err != nil {
-		return fmt.Errorf("note that %s is swept: %w", id, err)
+	err = lookWhileKept.Run(ctx, w.Records.rdb, []string{jobKey(tenant, id), garbageKey(tenant)}, id, ms(w.sweepAgain(j))).Err()
+	if err != nil {
+		return fmt.Errorf("say when to sweep %s again: %w", id, err)
 	}
 	return nil
 }
 
-// sweepAgain is when a job that has ended is to be swept once more, if ever.
-func (w *Sweeper) sweepAgain(j Job, keep int) (time.Time, bool) {
+// sweepAgain is when a job that has ended is to be swept once more.
+func (w *Sweeper) sweepAgain(j Job) time.Time {
 	now := w.Records.now()
 	if second := j.Finished.Add(secondSweepDelay); now.Before(second) {
-		return second, true
+		return second
 	}
-	if keep == 0 {
-		return time.Time{}, false
+	expired := j.Expires().Add(expiredDelay)
+	if expired.Before(now) { // Redis has another clock, or a record of before had another retention
+		expired = now.Add(expiredDelay)
 	}
-	expired := j.Finished.Add(w.Records.retention + expiredDelay)
-	if expired.Before(now) { // another process was told of another retention
-		expired = now.Add(time.Hour)
-	}
-	return expired, true
+	return expired
 }

@@ -33,8 +33,11 @@ type Job struct {
 	CancelRequested bool
 	// OutageSince is when an outage first handed the job back; zero if none has.
 	OutageSince time.Time
+	// Retention is how long the job is kept after its end.
+	Retention time.Duration
 	// Result as JSON up to 64 KiB, and ResultRef, the S3 key of result.json; at least
-	// one of them once it ended. URLs in it are relative to the epoch's prefix.
+	// one of them once it ended. Where there is a ResultRef, Result is there for a short
+	// time only. URLs in it are relative to the epoch's prefix.
 	Result    []byte
 	ResultRef string
 }
@@ -64,6 +67,7 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 	}
 	j.Epoch, j.Attempts = int(number("epoch")), int(number("attempts"))
 	j.Created, j.Started, j.Finished, j.OutageSince = at("created"), at("started"), at("finished"), at("outage")
+	j.Retention = time.Duration(number("retention")) * time.Millisecond
 	if r := f["result"]; r != "" {
 		j.Result = []byte(r)
 	}

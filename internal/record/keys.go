@@ -9,6 +9,10 @@ func openKey(tenant string) string          { return key(tenant, "open") }
 func runningKey(tenant string) string       { return key(tenant, "running") }
 func outboxKey(tenant string) string        { return key(tenant, "outbox") }
 func garbageKey(tenant string) string       { return key(tenant, "garbage") }
+func resultKey(tenant, id string) string    { return key(tenant, "result:"+id) }
+func eventsKey(tenant, id string) string    { return key(tenant, "events:"+id) }
+func keptKey(tenant string) string          { return key(tenant, "kept") }
+func storedKey(tenant string) string        { return key(tenant, "stored") } // bytes
 func deliveryKey(tenant, did string) string { return key(tenant, "delivery:"+did) }
 func tenantKey(tenant string) string        { return key(tenant, "tenant") }
 func queuedKey(tenant string) string        { return key(tenant, "queued") } // bytes

@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -27,9 +28,13 @@ func (s *Store) Create(ctx context.Context, id string, spec job.Spec, specRef st
 	if !ok {
 		return fmt.Errorf("create job %q: not a job id", id)
 	}
-	quotas, err := s.quotas(ctx, tenant)
+	terms, err := s.terms(ctx, tenant)
 	if err != nil {
 		return fmt.Errorf("create job: %w", err)
+	}
+	quotas := terms.Quotas
+	if err := s.checkStored(ctx, tenant, quotas); err != nil {
+		return err
 	}
 	b, err := json.Marshal(spec)
 	if err != nil {
@@ -46,7 +51,7 @@ func (s *Store) Create(ctx context.Context, id string, spec job.Spec, specRef st
 		priority = job.Normal
 	}
 	args = append(args, "version", max(spec.SpecVersion, 1), "runtime", spec.Runtime,
-		"priority", string(priority), "metadata", metadata)
+		"priority", string(priority), "metadata", metadata, "retention", s.retentionOf(spec, terms).Milliseconds())
 	if spec.Image != "" {
 		args = append(args, "image", spec.Image)
 	}
@@ -102,14 +107,19 @@ func (s *Store) Get(ctx context.Context, id string) (Job, error) {
 	if !ok {
 		return Job{}, ErrNotFound
 	}
-	f, err := s.rdb.HGetAll(ctx, jobKey(tenant, id)).Result()
-	if err != nil {
+	pipe := s.rdb.Pipeline()
+	fields, result := pipe.HGetAll(ctx, jobKey(tenant, id)), pipe.Get(ctx, resultKey(tenant, id))
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return Job{}, fmt.Errorf("read job: %w", err)
 	}
-	if len(f) == 0 {
+	if len(fields.Val()) == 0 {
 		return Job{}, ErrNotFound
 	}
-	return parseJob(tenant, id, f)
+	j, err := s.parse(tenant, id, fields.Val())
+	if r := result.Val(); r != "" && j.State.Final() {
+		j.Result = []byte(r)
+	}
+	return j, err
 }
 
 // Start makes worker the one that runs this epoch of the job. It fails with
@@ -132,7 +142,7 @@ func (s *Store) Start(ctx context.Context, id string, epoch int, worker string) 
 	for i := 0; i+1 < len(pairs); i += 2 {
 		fields[pairs[i].(string)] = pairs[i+1].(string)
 	}
-	j, err := parseJob(tenant, id, fields)
+	j, err := s.parse(tenant, id, fields)
 	if err == nil {
 		s.observer.Started(j)
 	}
@@ -164,6 +174,8 @@ type Ending struct {
 	Result []byte
 	// ResultRef is the S3 key of result.json, or "" when none was written.
 	ResultRef string
+	// Stored is how many bytes of objects the job keeps, result.json among them.
+	Stored int64
 	// Dirty asks the sweeper to look for objects that no record points to.
 	Dirty bool
 }
@@ -214,6 +226,7 @@ func endKeys(j Job) []string {
 	return []string{
 		jobKey(t, j.ID), openKey(t), runningKey(t), outboxKey(t), garbageKey(t),
 		deliveryKey(t, DeliveryID(j.ID, job.EventCompleted, j.Callback)), queuedKey(t),
+		resultKey(t, j.ID), keptKey(t), storedKey(t),
 	}
 }
 
@@ -225,6 +238,7 @@ func (s *Store) endArgs(j Job, e Ending) []any {
 	return []any{
 		j.ID, ms(s.now()), string(e.Status), e.Result, e.ResultRef, s.retention.Milliseconds(),
 		DeliveryID(j.ID, job.EventCompleted, j.Callback), job.EventCompleted, dirty, expiredDelay.Milliseconds(),
+		s.resultLife.Milliseconds(), e.Stored,
 	}
 }
 

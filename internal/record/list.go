@@ -151,7 +151,7 @@ func (s *Store) glance(ctx context.Context, tenant string, entries []string) ([]
 
 // listed are the fields of a record that a list shows.
 var listed = []string{
-	"state", "epoch", "attempts", "runtime", "image", "priority", "metadata", "created", "started", "finished", "worker", "cancel", "callback",
+	"state", "epoch", "attempts", "runtime", "image", "priority", "metadata", "created", "started", "finished", "worker", "cancel", "callback", "retention",
 }
 
 func (s *Store) readListed(ctx context.Context, tenant string, ids []string) ([]Job, error) {
@@ -172,15 +172,15 @@ func (s *Store) readListed(ctx context.Context, tenant string, ids []string) ([]
 			}
 		}
 		var err error
-		if jobs[i], err = parseJob(tenant, id, fields); err != nil {
+		if jobs[i], err = s.parse(tenant, id, fields); err != nil {
 			return nil, err
 		}
 	}
 	return jobs, nil
 }
 
-// sweepListed takes jobs out of the list whose records have expired. No younger record
-// can have.
+// sweepListed takes jobs out of the list whose records have expired, where forget did
+// not: it knows no job that an older version ended.
 func (w *Sweeper) sweepListed(ctx context.Context, tenant string) error {
 	rdb := w.Records.rdb
 	least, most := "-", "("+string(position(w.Records.now().Add(-w.Records.retention), ""))

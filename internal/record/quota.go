@@ -10,20 +10,24 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// quotas of a tenant: none where it has no record.
-func (s *Store) quotas(ctx context.Context, tenant string) (job.Quotas, error) {
+// terms of a tenant: none where it has no record.
+func (s *Store) terms(ctx context.Context, tenant string) (job.Terms, error) {
 	t, err := s.Tenant(ctx, tenant)
 	if err != nil && !errors.Is(err, ErrNoTenant) {
-		return job.Quotas{}, err
+		return job.Terms{}, err
 	}
-	return t.Terms.Quotas, nil
+	return t.Terms, nil
 }
 
 // CheckRoom fails, as Create would, when the tenant's quotas have no room for a job of
 // so many bytes: before its spec goes to the bucket. Create decides.
 func (s *Store) CheckRoom(ctx context.Context, tenant string, bytes int64) error {
-	quotas, err := s.quotas(ctx, tenant)
-	if err != nil || quotas.JobsQueued == 0 && quotas.BytesQueued == 0 {
+	terms, err := s.terms(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	quotas := terms.Quotas
+	if err := s.checkStored(ctx, tenant, quotas); err != nil || quotas.JobsQueued == 0 && quotas.BytesQueued == 0 {
 		return err
 	}
 	pipe := s.rdb.Pipeline()

@@ -45,38 +45,40 @@ redis.call('HSET', KEYS[3], ARGV[1], ARGV[2] .. ' ' .. ARGV[3])
 return {'ok', redis.call('HGETALL', KEYS[1])}`)
 
 // finish ends a job; end and cancel share it.
-const finish = unqueue + `
--- KEYS: job, open, running, outbox, garbage, delivery, queued
--- a: id, now, state, result, result_ref, ttl ms, delivery id, event, dirty, how long after ttl objects go, ms
+const finish = unqueue + keep + `
+-- KEYS: job, open, running, outbox, garbage, delivery, queued, and keep's
+-- a: id, now, state, result, result_ref, ttl ms (of a record that doesn't say), delivery id, event, dirty, how long after ttl objects go, ms, and keep's
 local function finish(a)
-  local r = redis.call('HMGET', KEYS[1], 'epoch', 'callback', 'spec_ref', 'state')
+  local r = redis.call('HMGET', KEYS[1], 'epoch', 'callback', 'spec_ref', 'state', 'retention', 'created')
+  local ttl = r[5] or a.ttl
   if r[4] == 'queued' then unqueue(KEYS[1], KEYS[7]) end
-  redis.call('HSET', KEYS[1], 'state', a.state, 'finished', a.now, 'result', a.result, 'result_ref', a.result_ref)
+  redis.call('HSET', KEYS[1], 'state', a.state, 'finished', a.now, 'result_ref', a.result_ref)
+  keep(a, ttl, r[6])
   redis.call('HDEL', KEYS[1], 'spec', 'spec_ref')
   redis.call('ZREM', KEYS[2], a.id)
   redis.call('HDEL', KEYS[3], a.id)
   if r[2] and r[2] ~= '' then
-    redis.call('HSET', KEYS[6], 'job', a.id, 'url', r[2], 'event', a.event, 'state', 'pending', 'attempt', 1, 'created', a.now, 'due', a.now)
+    redis.call('HSET', KEYS[6], 'job', a.id, 'url', r[2], 'event', a.event, 'state', 'pending', 'attempt', 1, 'created', a.now, 'due', a.now, 'expires', string.format('%.0f', a.now + ttl))
     redis.call('ZADD', KEYS[4], a.now, a.delivery)
   end
   if a.dirty == '1' or tonumber(r[1]) > 1 or r[3] then
     redis.call('ZADD', KEYS[5], a.now, a.id)
-  elseif a.result_ref ~= '' then
-    redis.call('ZADD', KEYS[5], a.now + a.ttl + a.late, a.id)
+  else
+    redis.call('ZADD', KEYS[5], a.now + ttl + a.late, a.id)
   end
-  redis.call('PEXPIRE', KEYS[1], a.ttl)
+  redis.call('PEXPIRE', KEYS[1], ttl)
   redis.call('PUBLISH', 'gb:done', a.id)
 end
-local a = {id=ARGV[1], now=ARGV[2], state=ARGV[3], result=ARGV[4], result_ref=ARGV[5], ttl=ARGV[6], delivery=ARGV[7], event=ARGV[8], dirty=ARGV[9], late=ARGV[10]}
+local a = {id=ARGV[1], now=ARGV[2], state=ARGV[3], result=ARGV[4], result_ref=ARGV[5], ttl=ARGV[6], delivery=ARGV[7], event=ARGV[8], dirty=ARGV[9], late=ARGV[10], cached=ARGV[11], bytes=ARGV[12]}
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return 'missing' end
 if state ~= 'queued' and state ~= 'running' then return 'ended' end
 `
 
 var endScript = redis.NewScript(finish + `
--- ARGV[11]: epoch, ARGV[12]: worker
+-- ARGV[13]: epoch, ARGV[14]: worker
 local r = redis.call('HMGET', KEYS[1], 'epoch', 'worker')
-if r[1] ~= ARGV[11] or (state == 'running' and r[2] ~= ARGV[12]) then return 'stale' end
+if r[1] ~= ARGV[13] or (state == 'running' and r[2] ~= ARGV[14]) then return 'stale' end
 finish(a)
 return 'ok'`)
 
@@ -114,8 +116,8 @@ redis.call('PUBLISH', 'gb:cancel', ARGV[1]) -- should the worker live after all,
 return {'ok', epoch, r[6]}`)
 
 var deliverScript = redis.NewScript(`
--- KEYS: delivery, outbox   ARGV: delivery id, attempt, now, state, next due, status, error, ttl ms
-local r = redis.call('HMGET', KEYS[1], 'state', 'attempt')
+-- KEYS: delivery, outbox   ARGV: delivery id, attempt, now, state, next due, status, error, ttl ms (of one that doesn't say)
+local r = redis.call('HMGET', KEYS[1], 'state', 'attempt', 'expires')
 if not r[1] then redis.call('ZREM', KEYS[2], ARGV[1]) return 'missing' end
 if r[1] ~= 'pending' or r[2] ~= ARGV[2] then return 'stale' end
 redis.call('HSET', KEYS[1], 'state', ARGV[4], 'sent', ARGV[3], 'status', ARGV[6], 'error', ARGV[7])
@@ -125,6 +127,6 @@ if ARGV[4] == 'pending' then
   redis.call('ZADD', KEYS[2], ARGV[5], ARGV[1])
 else
   redis.call('ZREM', KEYS[2], ARGV[1])
-  redis.call('PEXPIRE', KEYS[1], ARGV[8])
+  if r[3] then redis.call('PEXPIREAT', KEYS[1], r[3]) else redis.call('PEXPIRE', KEYS[1], ARGV[8]) end
 end
 return 'ok'`)

@@ -25,8 +25,12 @@ var (
 type Config struct {
 	// URL of Redis: redis://[user]:password@host:port/db, rediss:// for TLS.
 	URL string
-	// Retention is how long a record outlives its job's end. Defaults to 7 days.
+	// Retention is how long a job is kept after its end, at most, and unless it or its
+	// tenant asks for less; the same for every process of a deployment. Defaults to 7 days.
 	Retention time.Duration
+	// ResultLife is how long a result that is in the bucket, too, stays in Redis.
+	// Defaults to 1 hour.
+	ResultLife time.Duration
 	// MaxAttempts is how often a job may lose its worker before it ends as
 	// internal_error. Defaults to 3.
 	MaxAttempts int
@@ -41,6 +45,7 @@ type Store struct {
 	rdb         *redis.Client
 	tasks       *asynq.Client
 	retention   time.Duration
+	resultLife  time.Duration
 	maxAttempts int
 	observer    Observer
 	log         *slog.Logger
@@ -66,10 +71,13 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	s := &Store{
 		rdb: rdb, tasks: asynq.NewClientFromRedisClient(rdb),
-		retention: c.Retention, maxAttempts: c.MaxAttempts, observer: c.Observer, log: c.Log, now: time.Now,
+		retention: c.Retention, resultLife: c.ResultLife, maxAttempts: c.MaxAttempts, observer: c.Observer, log: c.Log, now: time.Now,
 	}
 	if s.retention == 0 {
 		s.retention = 7 * 24 * time.Hour
+	}
+	if s.resultLife == 0 {
+		s.resultLife = time.Hour
 	}
 	if s.maxAttempts == 0 {
 		s.maxAttempts = 3

@@ -101,6 +101,7 @@ func (s *Store) readTenants(ctx context.Context, names ...string) ([]TenantRecor
 		record *redis.MapStringStringCmd
 		open   *redis.IntCmd
 		bytes  *redis.StringCmd
+		stored *redis.StringCmd
 	}
 	if len(names) == 0 {
 		return nil, nil
@@ -108,7 +109,9 @@ func (s *Store) readTenants(ctx context.Context, names ...string) ([]TenantRecor
 	answers := make([]answer, len(names))
 	pipe := s.rdb.Pipeline()
 	for i, name := range names {
-		answers[i] = answer{pipe.HGetAll(ctx, tenantKey(name)), pipe.ZCard(ctx, openKey(name)), pipe.Get(ctx, queuedKey(name))}
+		answers[i] = answer{
+			pipe.HGetAll(ctx, tenantKey(name)), pipe.ZCard(ctx, openKey(name)), pipe.Get(ctx, queuedKey(name)), pipe.Get(ctx, storedKey(name)),
+		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return nil, fmt.Errorf("read tenants: %w", err)
@@ -125,6 +128,9 @@ func (s *Store) readTenants(ctx context.Context, names ...string) ([]TenantRecor
 		t.Usage.JobsQueued = answers[i].open.Val()
 		if t.Usage.BytesQueued, err = answers[i].bytes.Int64(); err != nil && !errors.Is(err, redis.Nil) {
 			return nil, fmt.Errorf("read bytes queued of tenant %s: %w", name, err)
+		}
+		if t.Usage.BytesStored, err = answers[i].stored.Int64(); err != nil && !errors.Is(err, redis.Nil) {
+			return nil, fmt.Errorf("read bytes stored of tenant %s: %w", name, err)
 		}
 		list = append(list, t)
 	}

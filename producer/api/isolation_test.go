@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,6 +20,8 @@ type visit struct {
 	// path of the route for something that belongs to another tenant; "<id>" stands for
 	// its job. It has to be answered for as if there were no such job.
 	path string
+	// also are other paths of the same route.
+	also []string
 	// shared says that the route belongs to nobody: what it answers must not tell of others.
 	shared bool
 	// admin says that the route refuses every tenant, its own things included.
@@ -34,7 +37,7 @@ var visits = map[string]visit{
 	"POST /v1/jobs":                                  {path: "/v1/jobs", body: `{"runtime":"python","source":"1"}`, shared: true, headers: []string{"Prefer: wait=1"}},
 	"GET /v1/jobs":                                   {path: "/v1/jobs?limit=200", shared: true},
 	"GET /v1/jobs/{id}":                              {path: "/v1/jobs/<id>", headers: []string{"Prefer: wait=1"}},
-	"DELETE /v1/jobs/{id}":                           {path: "/v1/jobs/<id>"},
+	"DELETE /v1/jobs/{id}":                           {path: "/v1/jobs/<id>", also: []string{"/v1/jobs/<id>?purge=true"}},
 	"GET /v1/jobs/{id}/stdout":                       {path: "/v1/jobs/<id>/stdout"},
 	"GET /v1/jobs/{id}/stderr":                       {path: "/v1/jobs/<id>/stderr"},
 	"GET /v1/jobs/{id}/artifacts/{name...}":          {path: "/v1/jobs/<id>/artifacts/plot.txt"},
@@ -84,8 +87,7 @@ func TestOthersDoNotExist(t *testing.T) {
 		path := strings.NewReplacer("<id>", id, "<token>", before.Tokens[0].ID).Replace(v.path)
 		return w.do(t, v.method, path, strings.NewReader(v.body), append([]string{"Authorization: Bearer " + token}, headers...)...)
 	}
-	for pattern, v := range visits {
-		v.method, _, _ = strings.Cut(pattern, " ")
+	for pattern, v := range everyVisit() {
 		for _, headers := range append([][]string{nil}, headerSets(v.headers)...) {
 			switch {
 			case v.admin:
@@ -134,6 +136,21 @@ func TestOthersDoNotExist(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("the owner's tenant: %s", diff)
+	}
+}
+
+// everyVisit yields each route's visits by what to call them.
+func everyVisit() iter.Seq2[string, visit] {
+	return func(yield func(string, visit) bool) {
+		for pattern, v := range visits {
+			v.method, _, _ = strings.Cut(pattern, " ")
+			for _, path := range append([]string{v.path}, v.also...) {
+				v.path = path
+				if !yield(v.method+" "+path, v) {
+					return
+				}
+			}
+		}
 	}
 }
 

@@ -16,8 +16,10 @@ type submitInput struct {
 	RawBody     []byte `contentType:"application/json"`
 }
 
-type jobInput struct {
-	ID string `path:"id" doc:"The job's id."`
+// cancelInput has text only: what is wrong with it is said like any other wrong field.
+type cancelInput struct {
+	ID    string `path:"id" doc:"The job's id."`
+	Purge string `query:"purge"`
 }
 
 type getInput struct {
@@ -74,7 +76,17 @@ func (a *API) get(ctx context.Context, in *getInput) (*jobOutput, error) {
 	return jobAnswer(j, http.StatusAccepted, d), nil
 }
 
-func (a *API) cancel(ctx context.Context, in *jobInput) (*jobOutput, error) {
+func (a *API) cancel(ctx context.Context, in *cancelInput) (*jobOutput, error) {
+	switch in.Purge {
+	case "", "false":
+	case "true":
+		if err := a.tenantClient(ctx).Purge(ctx, in.ID); err != nil {
+			return nil, a.problem(ctx, err)
+		}
+		return &jobOutput{Status: http.StatusNoContent}, nil
+	default:
+		return nil, a.problem(ctx, job.Invalid{{Field: "purge", Value: clip(in.Purge), Message: "is not known", Allowed: "true or false"}})
+	}
 	j, err := a.tenantClient(ctx).Cancel(ctx, in.ID)
 	if err != nil {
 		return nil, a.problem(ctx, err)

@@ -333,11 +333,7 @@ func TestFiles(t *testing.T) {
 	if a.status != 200 || string(a.body) != "oh\n" || !strings.HasPrefix(a.header.Get("Content-Type"), "text/plain") || a.header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("short stderr: got %d %v %q, want the text", a.status, a.header, a.body)
 	}
-	expired, err := producer.NewLinks(w.srv.URL, tokensOf(t), time.Nanosecond)
-	if err != nil {
-		t.Fatal(err)
-	}
-	old, err := expired.URL(id, producer.Stderr, time.Now().Add(-time.Hour))
+	old, err := w.Links.URL(id, producer.Stderr, time.Now().Add(-time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}

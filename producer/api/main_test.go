@@ -17,7 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer/api"
@@ -147,14 +146,4 @@ func indented(t *testing.T, b []byte) []byte {
 		t.Fatalf("%v in %.300s", err, b)
 	}
 	return append(bytes.TrimSpace(out.Bytes()), '\n')
-}
-
-// tokensOf signs as the world's links do.
-func tokensOf(t *testing.T) *artifacts.Tokens {
-	t.Helper()
-	tokens, err := artifacts.NewTokens(producertest.TokenKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tokens
 }

@@ -39,6 +39,8 @@ func (a *API) problem(ctx context.Context, err error) error {
 		return newProblem(http.StatusNotFound, producer.CodeNotFound, "there is no such job or file, or no longer")
 	case errors.Is(err, producer.ErrEnded):
 		return newProblem(http.StatusConflict, producer.CodeEnded, "the job has ended already")
+	case errors.Is(err, producer.ErrNotEnded):
+		return newProblem(http.StatusConflict, producer.CodeNotEnded, "the job has not ended: cancel it, and purge it once it has")
 	case errors.Is(err, producer.ErrNoTenant):
 		return newProblem(http.StatusNotFound, producer.CodeNoTenant, "there is no such tenant")
 	case errors.Is(err, producer.ErrNoToken):

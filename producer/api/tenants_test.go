@@ -239,7 +239,7 @@ func TestLinksOfADisabledTenant(t *testing.T) {
 		t.Fatalf("got %d %s, %v", a.status, a.body, err)
 	}
 	w.End(t, w.Start(t, r.ID), nil, nil)
-	link, err := w.Links.URL(r.ID, producer.Stdout, time.Now())
+	link, err := w.Links.URL(r.ID, producer.Stdout, time.Now().Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}

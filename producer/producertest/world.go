@@ -5,7 +5,10 @@ package producertest
 import (
 	"bytes"
 	"encoding/json"
+	"io/fs"
 	"log/slog"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,7 +70,7 @@ func New(tb testing.TB, base string) *World {
 	if base == "" {
 		base = BaseURL
 	}
-	w.Links, err = producer.NewLinks(base, tokens, 0)
+	w.Links, err = producer.NewLinks(base, tokens)
 	must()
 	w.Client, err = producer.New(producer.Config{Links: w.Links, Log: log}, w.Records, w.Objects)
 	must()
@@ -144,7 +147,10 @@ func (w *World) End(tb testing.TB, j record.Job, files map[string]string, change
 	if err != nil {
 		tb.Fatal(err)
 	}
-	e := record.Ending{Status: r.Status, ResultRef: keys.Result(int64(j.Epoch))}
+	e := record.Ending{Status: r.Status, ResultRef: keys.Result(int64(j.Epoch)), Stored: int64(len(b))}
+	for _, a := range r.Artifacts {
+		e.Stored += a.Size
+	}
 	if _, err := w.Objects.PutBytes(tb.Context(), e.ResultRef, "application/json", b); err != nil {
 		tb.Fatal(err)
 	}
@@ -155,4 +161,29 @@ func (w *World) End(tb testing.TB, j record.Job, files map[string]string, change
 		tb.Fatalf("end job: %v", err)
 	}
 	return r
+}
+
+// Kept are the objects in the bucket whose keys start with prefix, and their sizes.
+func (w *World) Kept(tb testing.TB, prefix string) map[string]int64 {
+	tb.Helper()
+	root := filepath.Join(w.S3.Dir, w.S3Spec.Bucket)
+	found := map[string]int64{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		key, err := filepath.Rel(root, path)
+		if err == nil && strings.HasPrefix(key, prefix) {
+			found[key] = info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return found
 }

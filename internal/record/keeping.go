@@ -1,0 +1,166 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// ErrNotEnded is what Purge answers for a job that is queued or running.
+var ErrNotEnded = errors.New("the job has not ended yet: cancel it first")
+
+// Retention is how long jobs of a tenant with these terms are kept, at most, and unless
+// they ask for less.
+func (s *Store) Retention(t job.Terms) time.Duration {
+	if t.RetentionSeconds == 0 {
+		return s.retention
+	}
+	return min(time.Duration(t.RetentionSeconds)*time.Second, s.retention)
+}
+
+// retentionOf is how long this job is kept after its end.
+func (s *Store) retentionOf(spec job.Spec, t job.Terms) time.Duration {
+	if spec.RetentionSeconds == 0 {
+		return s.Retention(t)
+	}
+	return min(time.Duration(spec.RetentionSeconds)*time.Second, s.Retention(t))
+}
+
+// Expires is when a job that has ended is no longer kept.
+func (j Job) Expires() time.Time { return j.Finished.Add(j.Retention) }
+
+// parse reads a record. One of before jobs had a retention of their own has the operator's.
+func (s *Store) parse(tenant, id string, f map[string]string) (Job, error) {
+	j, err := parseJob(tenant, id, f)
+	if j.Retention == 0 {
+		j.Retention = s.retention
+	}
+	return j, err
+}
+
+// keep is what finish does to keep what the job left for as long as its retention.
+const keep = `
+-- KEYS, after finish's: result, kept, stored   a: also cached (how long result is kept beside result.json, ms), bytes
+local function keep(a, retention, created)
+  if a.result_ref == '' then
+    redis.call('HSET', KEYS[1], 'result', a.result)
+  elseif a.result ~= '' then
+    local cached = a.cached
+    if tonumber(cached) > tonumber(retention) then cached = retention end
+    redis.call('SET', KEYS[8], a.result, 'PX', cached)
+  end
+  redis.call('HSET', KEYS[9], a.id, a.bytes .. ' ' .. created)
+  redis.call('INCRBY', KEYS[10], a.bytes)
+end
+`
+
+// Purge takes an ended job out of everything but what says which objects of it are
+// still to be deleted: they are due at once, and once they are gone, Forget says so. A
+// delivery that is pending is dropped. It fails with ErrNotFound or ErrNotEnded.
+func (s *Store) Purge(ctx context.Context, id string) error {
+	j, err := s.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	t, did := j.Tenant, DeliveryID(id, job.EventCompleted, j.Callback)
+	answer, err := purgeScript.Run(ctx, s.rdb, []string{
+		jobKey(t, id), resultKey(t, id), deliveryKey(t, did), eventsKey(t, id), outboxKey(t), jobsKey(t), garbageKey(t),
+	}, id, did, ms(s.now())).Text()
+	switch {
+	case err != nil:
+		return fmt.Errorf("purge job: %w", err)
+	case answer == "missing":
+		return ErrNotFound
+	case answer == "kept":
+		return ErrNotEnded
+	}
+	return nil
+}
+
+var purgeScript = redis.NewScript(`
+-- KEYS: job, result, delivery, events, outbox, jobs, garbage   ARGV: id, delivery id, now
+local r = redis.call('HMGET', KEYS[1], 'state', 'created')
+if not r[1] then return 'missing' end
+if r[1] == 'queued' or r[1] == 'running' then return 'kept' end
+redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
+redis.call('ZREM', KEYS[5], ARGV[2])
+redis.call('ZREM', KEYS[6], r[2] .. ':' .. ARGV[1])
+redis.call('ZADD', KEYS[7], ARGV[3], ARGV[1])
+return 'ok'`)
+
+// Purged says that the objects of a purged job are deleted. The sweeper looks once more,
+// for what a try that lost the job may still be writing.
+func (s *Store) Purged(ctx context.Context, id string) error {
+	tenant, ok := Tenant(id)
+	if !ok {
+		return ErrNotFound
+	}
+	return s.forget(ctx, tenant, id, s.now().Add(secondSweepDelay))
+}
+
+// forget gives back what a job without record and objects took of its tenant's quota,
+// and takes it out of the list. again is when to look for objects once more, if ever.
+func (s *Store) forget(ctx context.Context, tenant, id string, again time.Time) error {
+	due := ""
+	if !again.IsZero() {
+		due = fmt.Sprint(ms(again))
+	}
+	err := forgetScript.Run(ctx, s.rdb, []string{keptKey(tenant), storedKey(tenant), jobsKey(tenant), garbageKey(tenant)}, id, due).Err()
+	if err != nil {
+		return fmt.Errorf("forget %s: %w", id, err)
+	}
+	return nil
+}
+
+var forgetScript = redis.NewScript(`
+-- KEYS: kept, stored, jobs, garbage   ARGV: id, when to look again or ''
+local kept = redis.call('HGET', KEYS[1], ARGV[1])
+if kept then
+  local bytes, created = string.match(kept, '^(%d+) (%d+)$')
+  redis.call('HDEL', KEYS[1], ARGV[1])
+  if redis.call('DECRBY', KEYS[2], bytes) <= 0 then redis.call('DEL', KEYS[2]) end
+  redis.call('ZREM', KEYS[3], created .. ':' .. ARGV[1])
+end
+if ARGV[2] == '' then
+  redis.call('ZREM', KEYS[4], ARGV[1])
+else
+  redis.call('ZADD', KEYS[4], 'XX', ARGV[2], ARGV[1])
+end
+return 'ok'`)
+
+// lookWhileKept says when to look at the objects of a job again, unless its record is
+// gone by now: then that is due already.
+var lookWhileKept = redis.NewScript(`
+-- KEYS: job, garbage   ARGV: id, due
+if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('ZADD', KEYS[2], 'XX', ARGV[2], ARGV[1]) end
+return 'ok'`)
+
+// stored is how many bytes of objects are kept for the tenant.
+func (s *Store) stored(ctx context.Context, tenant string) (int64, error) {
+	n, err := s.rdb.Get(ctx, storedKey(tenant)).Int64()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return 0, fmt.Errorf("read bytes stored: %w", err)
+	}
+	return n, nil
+}
+
+// checkStored fails with a *job.Error when a tenant keeps as much as it may.
+func (s *Store) checkStored(ctx context.Context, tenant string, q job.Quotas) error {
+	if q.BytesStored == 0 {
+		return nil
+	}
+	n, err := s.stored(ctx, tenant)
+	if err != nil || n < q.BytesStored {
+		return err
+	}
+	return &job.Error{
+		Code: CodeQuotaExceeded,
+		Message: fmt.Sprintf("the tenant's quota bytes_stored (%d) is used up by the %d bytes that are kept of its jobs: purge some, or wait until they expire",
+			q.BytesStored, n),
+	}
+}
