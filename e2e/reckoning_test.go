@@ -120,7 +120,7 @@ func (c *chaos) leftInRedis(jobs map[string]record.Job, all bool) (left []string
 	defer cancel()
 	add := func(format string, args ...any) { left = append(left, fmt.Sprintf(format, args...)) }
 	rdb := c.records.Redis()
-	for _, set := range []string{"open", "outbox"} {
+	for _, set := range []string{"open", "backlog:high", "backlog:normal", "backlog:low", "outbox"} {
 		members, err := rdb.ZRange(ctx, "gb:{default}:"+set, 0, -1).Result()
 		if err != nil || len(members) > 0 {
 			add("in %s: %v, %v", set, members, err)

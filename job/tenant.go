@@ -58,6 +58,8 @@ type Quotas struct {
 	RequestsPerMinute int64 `json:"requests_per_minute,omitempty" doc:"Requests to the API per minute." minimum:"0" example:"600"`
 	// JobsQueued are jobs that no worker has started, or that are to be tried again.
 	JobsQueued int64 `json:"jobs_queued,omitempty" doc:"Jobs that wait for a worker." minimum:"0" example:"1000"`
+	// RunningAtOnce are jobs that workers have at the same time.
+	RunningAtOnce int64 `json:"running_at_once,omitempty" doc:"Jobs that run at the same time; the others wait." minimum:"0" example:"20"`
 	// BytesQueued are the specs of these jobs, as JSON.
 	BytesQueued int64 `json:"bytes_queued,omitempty" doc:"Bytes of these jobs: their specs as JSON." minimum:"0"`
 	// BytesStored are the objects that are kept of jobs that have ended. They are counted
@@ -70,6 +72,7 @@ type TenantUsage struct {
 	JobsQueued  int64 `json:"jobs_queued"`
 	BytesQueued int64 `json:"bytes_queued"`
 	BytesStored int64 `json:"bytes_stored"`
+	Running     int64 `json:"running"`
 }
 
 // Token is what is known of a token once it was shown: not the token.
@@ -93,6 +96,7 @@ func (t Terms) Check() error {
 		{"jobs_queued", t.Quotas.JobsQueued, maxQuota},
 		{"bytes_queued", t.Quotas.BytesQueued, maxQuota},
 		{"bytes_stored", t.Quotas.BytesStored, maxQuota},
+		{"running_at_once", t.Quotas.RunningAtOnce, maxQuota},
 	} {
 		if q.value < 0 || q.value > q.most {
 			add("terms.quotas."+q.name, q.value, "is out of range", fmt.Sprintf("0 (no quota) to %d", q.most))

@@ -13,7 +13,7 @@ import (
 func TestTermsCheck(t *testing.T) {
 	t.Parallel()
 	fine := Terms{
-		Quotas:   Quotas{RequestsPerMinute: maxRate, JobsQueued: maxQuota, BytesQueued: maxQuota},
+		Quotas:   Quotas{RequestsPerMinute: maxRate, JobsQueued: maxQuota, BytesQueued: maxQuota, RunningAtOnce: maxQuota},
 		Maximums: DefaultMaximums, Runtimes: []string{"python", "node", "c++", "gcc-13.2"},
 		CallbackHosts: []string{"example.com", "*.example.com", "127.0.0.1", "[::1]", "xn--bcher-kva.example"},
 	}
@@ -23,7 +23,7 @@ func TestTermsCheck(t *testing.T) {
 		}
 	}
 	bad := Terms{
-		Quotas:   Quotas{RequestsPerMinute: maxRate + 1, JobsQueued: -1, BytesQueued: maxQuota + 1},
+		Quotas:   Quotas{RequestsPerMinute: maxRate + 1, JobsQueued: -1, BytesQueued: maxQuota + 1, RunningAtOnce: -1},
 		Maximums: Limits{WallMS: -1, MemoryMB: unbounded.MemoryMB + 1, CPUs: math.NaN()},
 		Runtimes: []string{"python", "", "python", "a b"},
 		CallbackHosts: []string{
@@ -42,7 +42,7 @@ func TestTermsCheck(t *testing.T) {
 		}
 	}
 	want := []string{
-		"terms.quotas.requests_per_minute", "terms.quotas.jobs_queued", "terms.quotas.bytes_queued",
+		"terms.quotas.requests_per_minute", "terms.quotas.jobs_queued", "terms.quotas.bytes_queued", "terms.quotas.running_at_once",
 		"terms.maximums.wall_ms", "terms.maximums.memory_mb", "terms.maximums.cpus",
 		"terms.runtimes[1]", "terms.runtimes[2]", "terms.runtimes[3]",
 	}

@@ -98,7 +98,7 @@ func coded(err error, code string) bool {
 func (s tenantSuite) life(t *testing.T) {
 	ctx, name := t.Context(), s.prefix+"life"
 	terms := job.Terms{
-		Quotas:   job.Quotas{RequestsPerMinute: 600, JobsQueued: 10, BytesQueued: 1 << 20},
+		Quotas:   job.Quotas{RequestsPerMinute: 600, JobsQueued: 10, BytesQueued: 1 << 20, RunningAtOnce: 3},
 		Maximums: job.Limits{WallMS: 5000, CPUs: 0.5}, Runtimes: []string{"python"}, CallbackHosts: []string{"*.example.com"},
 	}
 	made, err := s.tenants.CreateTenant(ctx, name, terms)

@@ -59,7 +59,7 @@ func (w *Worker) beat(ctx context.Context) error {
 		jobs = append(jobs, run.ID)
 	}
 	w.mu.Unlock()
-	beat := record.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: started, Jobs: jobs}
+	beat := record.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: started, Concurrency: w.Concurrency, Jobs: jobs}
 	if why := w.paused(); why != nil {
 		beat.Paused = agentwire.Printable(why.Error(), maxReason)
 	}

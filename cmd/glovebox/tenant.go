@@ -51,7 +51,7 @@ func (a *app) tenantCreateCommand() *cobra.Command {
 and nobody can read it again. A quota or maximum that is not given is no bound but the
 operator's own.`,
 		Example: `  glovebox tenant create acme
-  glovebox tenant create school --jobs-queued 5000 --maximum wall_ms=10000 --allow-runtimes python,node`,
+  glovebox tenant create school --jobs-queued 5000 --running-at-once 20 --maximum wall_ms=10000 --allow-runtimes python,node`,
 		Args: one("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			terms, err := o.apply(cmd, job.Terms{})
@@ -118,11 +118,11 @@ func (a *app) listTenants(ctx context.Context, asJSON bool) error {
 			return nil
 		}
 		w := a.table()
-		fmt.Fprintln(w, "TENANT\tSTATE\tREQUESTS/MIN\tJOBS QUEUED\tBYTES QUEUED\tTOKENS\tCREATED")
+		fmt.Fprintln(w, "TENANT\tSTATE\tREQUESTS/MIN\tRUNNING\tJOBS QUEUED\tBYTES QUEUED\tTOKENS\tCREATED")
 		for _, t := range list {
 			q := t.Terms.Quotas
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d of %s\t%s of %s\t%d\t%s\n", plain(t.Name), tenantState(t), quota(q.RequestsPerMinute, fmt.Sprint(q.RequestsPerMinute)),
-				t.Usage.JobsQueued, quota(q.JobsQueued, fmt.Sprint(q.JobsQueued)), bytesOf(t.Usage.BytesQueued), quota(q.BytesQueued, bytesOf(q.BytesQueued)),
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d of %s\t%d of %s\t%s of %s\t%d\t%s\n", plain(t.Name), tenantState(t), quota(q.RequestsPerMinute, fmt.Sprint(q.RequestsPerMinute)),
+				t.Usage.Running, quota(q.RunningAtOnce, fmt.Sprint(q.RunningAtOnce)), t.Usage.JobsQueued, quota(q.JobsQueued, fmt.Sprint(q.JobsQueued)), bytesOf(t.Usage.BytesQueued), quota(q.BytesQueued, bytesOf(q.BytesQueued)),
 				len(t.Tokens), t.CreatedAt.Format("2006-01-02"))
 		}
 		return w.Flush()
@@ -158,6 +158,7 @@ func (a *app) showTenant(t job.Tenant, asJSON bool) error {
 	w := a.table()
 	fmt.Fprintf(w, "tenant\t%s, %s, created %s\n", plain(t.Name), tenantState(t), t.CreatedAt.Format("2006-01-02 15:04 MST"))
 	fmt.Fprintf(w, "requests\t%s a minute\n", quota(q.RequestsPerMinute, fmt.Sprint(q.RequestsPerMinute)))
+	fmt.Fprintf(w, "running\t%d of %s jobs\n", t.Usage.Running, quota(q.RunningAtOnce, fmt.Sprint(q.RunningAtOnce)))
 	fmt.Fprintf(w, "queued\t%d of %s jobs, %s of %s\n", t.Usage.JobsQueued, quota(q.JobsQueued, fmt.Sprint(q.JobsQueued)),
 		bytesOf(t.Usage.BytesQueued), quota(q.BytesQueued, bytesOf(q.BytesQueued)))
 	fmt.Fprintf(w, "stored\t%s of %s, kept for %s\n", bytesOf(t.Usage.BytesStored), quota(q.BytesStored, bytesOf(q.BytesStored)), retention(t.Terms))

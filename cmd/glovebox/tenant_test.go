@@ -59,13 +59,13 @@ func TestTenantCommands(t *testing.T) {
 	}
 	asTenant := func(token string) config.File { return config.File{"GLOVEBOX_TOKEN": strings.TrimSpace(token)} }
 
-	first := glovebox("tenant", "create", "acme", "--jobs-queued", "1", "--maximum", "wall_ms=5000", "--maximum", "cpus=0.5",
+	first := glovebox("tenant", "create", "acme", "--jobs-queued", "1", "--running-at-once", "7", "--maximum", "wall_ms=5000", "--maximum", "cpus=0.5",
 		"--allow-runtimes", "python,bash", "--allow-callback-hosts", "*.acme.example")
 	if !strings.HasPrefix(first, "gb_acme_") || strings.Count(first, "\n") != 1 {
 		t.Errorf("create: got %q, want the token alone", first)
 	}
 	want := job.Terms{
-		Quotas: job.Quotas{JobsQueued: 1}, Maximums: job.Limits{WallMS: 5000, CPUs: 0.5},
+		Quotas: job.Quotas{JobsQueued: 1, RunningAtOnce: 7}, Maximums: job.Limits{WallMS: 5000, CPUs: 0.5},
 		Runtimes: []string{"python", "bash"}, CallbackHosts: []string{"*.acme.example"},
 	}
 	if diff := cmp.Diff(want, show("acme").Terms); diff != "" {
@@ -81,7 +81,7 @@ func TestTenantCommands(t *testing.T) {
 
 	// What update does not name stays.
 	glovebox("tenant", "update", "acme", "--jobs-queued", "0", "--requests-per-minute", "600", "--maximum", "wall_ms=0", "--maximum", "memory_mb=128", "--allow-runtimes", "", "--allow-images", "localhost/tool")
-	want.Quotas, want.Maximums, want.Runtimes = job.Quotas{RequestsPerMinute: 600}, job.Limits{CPUs: 0.5, MemoryMB: 128}, nil
+	want.Quotas, want.Maximums, want.Runtimes = job.Quotas{RequestsPerMinute: 600, RunningAtOnce: 7}, job.Limits{CPUs: 0.5, MemoryMB: 128}, nil
 	want.Images = []string{"localhost/tool"}
 	if diff := cmp.Diff(want, show("acme").Terms); diff != "" {
 		t.Errorf("update: %s", diff)
@@ -91,7 +91,7 @@ func TestTenantCommands(t *testing.T) {
 	}
 	glovebox("tenant", "update", "acme", "--allow-images", "")
 	want.Images = nil
-	if out := glovebox("tenant", "show", "acme"); !strings.Contains(out, "600 a minute") || !strings.Contains(out, "memory_mb=128 cpus=0.5") || !strings.Contains(out, "1 of any jobs") {
+	if out := glovebox("tenant", "show", "acme"); !strings.Contains(out, "600 a minute") || !strings.Contains(out, "memory_mb=128 cpus=0.5") || !strings.Contains(out, "1 of any jobs") || !strings.Contains(out, "0 of 7 jobs") {
 		t.Errorf("show: got\n%s", out)
 	}
 

@@ -13,6 +13,7 @@ import (
 // termsOptions are the terms of a tenant on the command line.
 type termsOptions struct {
 	requests, jobs, bytes int64
+	running               int64
 	stored, retention     int64
 	maximums              []string
 	runtimes, images      []string
@@ -26,6 +27,7 @@ func (o *termsOptions) add(cmd *cobra.Command) {
 	f.Int64Var(&o.bytes, "bytes-queued", 0, "`BYTES` of these jobs, their specs as JSON; 0 for any number")
 	f.Int64Var(&o.stored, "bytes-stored", 0, "`BYTES` of files, outputs and results that are kept; 0 for any number")
 	f.Int64Var(&o.retention, "retention-seconds", 0, "how many `SECONDS` jobs are kept after their end, unless they ask for less; 0 for as long as the operator keeps them")
+	f.Int64Var(&o.running, "running-at-once", 0, "jobs that run at the same time, others wait; 0 for any `NUMBER`")
 	f.StringArrayVar(&o.maximums, "maximum", nil, "the most that a job may ask for: `LIMIT=NUMBER` such as memory_mb=512; 0 for the operator's")
 	f.StringSliceVar(&o.runtimes, "allow-runtimes", nil, "`NAMES` of the only runtimes that jobs may use, with commas; empty, and no allowed images, for all")
 	f.StringSliceVar(&o.images, "allow-images", nil, "`NAMES` of the only images that jobs may bring, with or without @sha256:…; empty, and no allowed runtimes, for all")
@@ -49,6 +51,9 @@ func (o *termsOptions) apply(cmd *cobra.Command, t job.Terms) (job.Terms, error)
 	}
 	if changed("retention-seconds") {
 		t.RetentionSeconds = o.retention
+	}
+	if changed("running-at-once") {
+		t.Quotas.RunningAtOnce = o.running
 	}
 	if changed("allow-runtimes") {
 		t.Runtimes = o.runtimes

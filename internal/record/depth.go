@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -20,8 +19,8 @@ type Depth struct {
 	Queues                               []QueueDepth
 }
 
-// QueueDepth is one of asynq's queues. A job may be queued without a task in it for the
-// moment that the sweeper needs.
+// QueueDepth is one of asynq's queues. A job is queued without a task in it while it is in
+// its tenant's backlog, and for the moment that the sweeper needs.
 type QueueDepth struct {
 	Name string
 	// Waiting tasks are due, Active ones in the hands of a process, Delayed ones due later.
@@ -68,19 +67,19 @@ func (s *Store) addDepth(ctx context.Context, d *Depth, tenants []string) error 
 	pipe := s.rdb.Pipeline()
 	type count struct {
 		into *int64
-		of   *redis.IntCmd
+		of   func() int64
 	}
 	var counts []count
 	for _, t := range tenants {
 		counts = append(counts,
-			count{&d.Queued, pipe.ZCard(ctx, openKey(t))}, count{&d.Running, pipe.HLen(ctx, runningKey(t))},
-			count{&d.Deliveries, pipe.ZCard(ctx, outboxKey(t))}, count{&d.Garbage, pipe.ZCard(ctx, garbageKey(t))})
+			count{&d.Queued, countQueued(ctx, pipe, t)}, count{&d.Running, pipe.HLen(ctx, runningKey(t)).Val},
+			count{&d.Deliveries, pipe.ZCard(ctx, outboxKey(t)).Val}, count{&d.Garbage, pipe.ZCard(ctx, garbageKey(t)).Val})
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return err
 	}
 	for _, c := range counts {
-		*c.into += c.of.Val()
+		*c.into += c.of()
 	}
 	return nil
 }

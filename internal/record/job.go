@@ -25,8 +25,10 @@ type Job struct {
 	Spec    *job.Spec
 	SpecRef string
 	// Callback is the URL that is told, or "".
-	Callback        string
-	Created         time.Time
+	Callback string
+	Created  time.Time
+	// Released is when it left its tenant's backlog, or never had to enter it; zero before.
+	Released        time.Time
 	Started         time.Time // zero while queued
 	Finished        time.Time // zero until it ended
 	Worker          string
@@ -68,6 +70,7 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 	j.Epoch, j.Attempts = int(number("epoch")), int(number("attempts"))
 	j.Created, j.Started, j.Finished, j.OutageSince = at("created"), at("started"), at("finished"), at("outage")
 	j.Retention = time.Duration(number("retention")) * time.Millisecond
+	j.Released = at("released")
 	if r := f["result"]; r != "" {
 		j.Result = []byte(r)
 	}

@@ -45,17 +45,16 @@ func (s *Store) parse(tenant, id string, f map[string]string) (Job, error) {
 
 // keep is what finish does to keep what the job left for as long as its retention.
 const keep = `
--- KEYS, after finish's: result, kept, stored   a: also cached (how long result is kept beside result.json, ms), bytes
 local function keep(a, retention, created)
   if a.result_ref == '' then
-    redis.call('HSET', KEYS[1], 'result', a.result)
+    call('HSET', job(a.id), 'result', a.result)
   elseif a.result ~= '' then
     local cached = a.cached
     if tonumber(cached) > tonumber(retention) then cached = retention end
-    redis.call('SET', KEYS[8], a.result, 'PX', cached)
+    call('SET', t .. 'result:' .. a.id, a.result, 'PX', cached)
   end
-  redis.call('HSET', KEYS[9], a.id, a.bytes .. ' ' .. created)
-  redis.call('INCRBY', KEYS[10], a.bytes)
+  call('HSET', t .. 'kept', a.id, a.bytes .. ' ' .. created)
+  call('INCRBY', t .. 'stored', a.bytes)
 end
 `
 

@@ -1,7 +1,12 @@
 package record
 
+import "github.com/glovebox-run/glovebox/job"
+
 // All keys of a tenant share one hash tag, so that a script touches one slot.
-func key(tenant, rest string) string { return "gb:{" + tenant + "}:" + rest }
+func key(tenant, rest string) string { return tenantPrefix(tenant) + rest }
+
+// tenantPrefix is what the keys of a tenant begin with.
+func tenantPrefix(tenant string) string { return "gb:{" + tenant + "}:" }
 
 func jobKey(tenant, id string) string       { return key(tenant, "job:"+id) }
 func jobsKey(tenant string) string          { return key(tenant, "jobs") }
@@ -17,9 +22,20 @@ func deliveryKey(tenant, did string) string { return key(tenant, "delivery:"+did
 func tenantKey(tenant string) string        { return key(tenant, "tenant") }
 func queuedKey(tenant string) string        { return key(tenant, "queued") } // bytes
 func rateKey(tenant string) string          { return key(tenant, "rate") }
-func workerKey(worker string) string        { return "gb:worker:" + worker }
+func backlogKey(tenant string, p job.Priority) string {
+	return key(tenant, "backlog:"+string(p))
+}
+
+// backlogKeys are those of all priorities.
+func backlogKeys(tenant string) []string {
+	return []string{backlogKey(tenant, job.High), backlogKey(tenant, job.Normal), backlogKey(tenant, job.Low)}
+}
+
+func workerKey(worker string) string { return "gb:worker:" + worker }
 
 const (
+	slotsKey      = "gb:slots"
+	slotsTotalKey = "gb:slots:total"
 	tenantsKey    = "gb:tenants"
 	runtimesKey   = "gb:runtimes"
 	imagesKey     = "gb:images"

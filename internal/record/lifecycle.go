@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -11,95 +10,6 @@ import (
 
 	"github.com/glovebox-run/glovebox/job"
 )
-
-// sweepDelay is how long a queued job may be without a task before the sweeper looks.
-const sweepDelay = 10 * time.Second
-
-// CodeQuotaExceeded is the code of the *job.Error of a job that its tenant's quotas
-// have no room for.
-const CodeQuotaExceeded = "quota_exceeded"
-
-// Create writes the record of a new job, then its task. Once the record is written
-// the job is accepted: a task that could not be enqueued is the sweeper's work, so
-// an error means that nothing was accepted. specRef is the spec's S3 key, or "" for
-// a spec that the record itself holds. A job beyond its tenant's quotas is a *job.Error.
-func (s *Store) Create(ctx context.Context, id string, spec job.Spec, specRef string) error {
-	tenant, ok := Tenant(id)
-	if !ok {
-		return fmt.Errorf("create job %q: not a job id", id)
-	}
-	terms, err := s.terms(ctx, tenant)
-	if err != nil {
-		return fmt.Errorf("create job: %w", err)
-	}
-	quotas := terms.Quotas
-	if err := s.checkStored(ctx, tenant, quotas); err != nil {
-		return err
-	}
-	b, err := json.Marshal(spec)
-	if err != nil {
-		return fmt.Errorf("encode spec: %w", err)
-	}
-	metadata, err := json.Marshal(spec.Metadata)
-	if err != nil {
-		return fmt.Errorf("encode metadata: %w", err)
-	}
-	now := s.now()
-	args := []any{id, ms(now), ms(now.Add(sweepDelay)), len(b), quotas.JobsQueued, quotas.BytesQueued}
-	priority := spec.Priority
-	if priority == "" {
-		priority = job.Normal
-	}
-	args = append(args, "version", max(spec.SpecVersion, 1), "runtime", spec.Runtime,
-		"priority", string(priority), "metadata", metadata, "retention", s.retentionOf(spec, terms).Milliseconds())
-	if spec.Image != "" {
-		args = append(args, "image", spec.Image)
-	}
-	if spec.Callback != nil {
-		args = append(args, "callback", spec.Callback.URL)
-	}
-	if specRef != "" {
-		args = append(args, "spec_ref", specRef)
-	} else {
-		args = append(args, "spec", b)
-	}
-	if err := s.rdb.SAdd(ctx, tenantsKey, tenant).Err(); err != nil {
-		return fmt.Errorf("create job: %w", err)
-	}
-	answer, err := createScript.Run(ctx, s.rdb, []string{jobKey(tenant, id), openKey(tenant), queuedKey(tenant), jobsKey(tenant)}, args...).Text()
-	switch {
-	case err != nil:
-		return fmt.Errorf("create job: %w", err)
-	case answer == "jobs_queued" || answer == "bytes_queued":
-		return overQuota(answer, quotas)
-	case answer != "ok":
-		return fmt.Errorf("create job %s: the record %s", id, answer)
-	}
-	s.observer.Accepted(spec.Runtime, priority)
-	if err := s.enqueueRun(ctx, id, 1, priority, time.Time{}); err != nil {
-		s.log.Warn("job accepted, its task is left to the sweeper", "job_id", id, "error", err)
-	}
-	return nil
-}
-
-// Announce says that objects of this job are about to be written to S3 although its
-// record does not exist yet: should it never come to exist, the sweeper deletes them.
-func (s *Store) Announce(ctx context.Context, id string) error {
-	tenant, ok := Tenant(id)
-	if !ok {
-		return fmt.Errorf("announce job %q: not a job id", id)
-	}
-	pipe := s.rdb.Pipeline()
-	pipe.SAdd(ctx, tenantsKey, tenant)
-	pipe.ZAdd(ctx, garbageKey(tenant), redis.Z{Score: float64(ms(s.now().Add(announceDelay))), Member: id})
-	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("announce job: %w", err)
-	}
-	return nil
-}
-
-// announceDelay is how long a producer may take from Announce to Create.
-const announceDelay = 10 * time.Minute
 
 // Get returns the record of a job, or ErrNotFound.
 func (s *Store) Get(ctx context.Context, id string) (Job, error) {
@@ -129,7 +39,7 @@ func (s *Store) Start(ctx context.Context, id string, epoch int, worker string) 
 	if !ok {
 		return Job{}, ErrNotFound
 	}
-	answer, err := startScript.Run(ctx, s.rdb, []string{jobKey(tenant, id), openKey(tenant), runningKey(tenant), queuedKey(tenant)},
+	answer, err := startScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)},
 		id, epoch, worker, ms(s.now()), job.SpecVersion).Slice()
 	if err != nil {
 		return Job{}, fmt.Errorf("start job: %w", err)
@@ -187,15 +97,14 @@ const MaxInline = 64 << 10
 // waiters' wake-up are one step. It fails with ErrNotFound, ErrStale or ErrEnded;
 // then another result is the job's, or will be.
 func (s *Store) End(ctx context.Context, j Job, e Ending) error {
-	answer, err := endScript.Run(ctx, s.rdb, endKeys(j), append(s.endArgs(j, e), j.Epoch, j.Worker)...).Text()
+	answer, err := endScript.Run(ctx, s.rdb, []string{tenantPrefix(j.Tenant)}, append(s.endArgs(ctx, j, e), j.Epoch, j.Worker)...).Slice()
 	if err != nil {
 		return fmt.Errorf("end job: %w", err)
 	}
-	if err := refused(answer); err != nil {
+	if err := refused(answer[0].(string)); err != nil {
 		return err
 	}
-	s.observer.Ended(j.Runtime, e.Status)
-	s.enqueueFirstDelivery(ctx, j)
+	s.afterEnd(ctx, j, e.Status, answer[1])
 	return nil
 }
 
@@ -206,40 +115,43 @@ func (s *Store) Cancel(ctx context.Context, id string, result []byte) (job.Statu
 	if err != nil {
 		return "", err
 	}
-	answer, err := cancelScript.Run(ctx, s.rdb, endKeys(j), s.endArgs(j, Ending{Status: job.Canceled, Result: result})...).Text()
+	answer, err := cancelScript.Run(ctx, s.rdb, []string{tenantPrefix(j.Tenant)}, s.endArgs(ctx, j, Ending{Status: job.Canceled, Result: result})...).Slice()
 	if err != nil {
 		return "", fmt.Errorf("cancel job: %w", err)
 	}
-	if answer == "running" {
+	word := answer[0].(string)
+	if word == "running" {
 		return job.Running, nil
 	}
-	if err := refused(answer); err != nil {
+	if err := refused(word); err != nil {
 		return "", err
 	}
-	s.observer.Ended(j.Runtime, job.Canceled)
-	s.enqueueFirstDelivery(ctx, j)
+	s.afterEnd(ctx, j, job.Canceled, answer[1])
 	return job.Canceled, nil
 }
 
-func endKeys(j Job) []string {
-	t := j.Tenant
-	return []string{
-		jobKey(t, j.ID), openKey(t), runningKey(t), outboxKey(t), garbageKey(t),
-		deliveryKey(t, DeliveryID(j.ID, job.EventCompleted, j.Callback)), queuedKey(t),
-		resultKey(t, j.ID), keptKey(t), storedKey(t),
-	}
-}
-
-func (s *Store) endArgs(j Job, e Ending) []any {
+func (s *Store) endArgs(ctx context.Context, j Job, e Ending) []any {
 	dirty := "0"
 	if e.Dirty {
 		dirty = "1"
 	}
+	now := s.now()
 	return []any{
-		j.ID, ms(s.now()), string(e.Status), e.Result, e.ResultRef, s.retention.Milliseconds(),
+		j.ID, ms(now), string(e.Status), e.Result, e.ResultRef, s.retention.Milliseconds(),
 		DeliveryID(j.ID, job.EventCompleted, j.Callback), job.EventCompleted, dirty, expiredDelay.Milliseconds(),
-		s.resultLife.Milliseconds(), e.Stored,
+		s.resultLife.Milliseconds(), e.Stored, s.windowOrNone(ctx, j.Tenant), ms(now.Add(sweepDelay)),
 	}
+}
+
+// afterEnd gives a task to what the end of the job made due: those of its tenant's jobs
+// that it released, and its delivery. What can't be enqueued is the sweeper's work.
+func (s *Store) afterEnd(ctx context.Context, j Job, status job.Status, released any) {
+	s.observer.Ended(j.Runtime, status)
+	list, _ := released.([]any)
+	if err := s.enqueueReleased(ctx, list); err != nil {
+		s.log.Warn("jobs released, their tasks are left to the sweeper", "tenant", j.Tenant, "error", err)
+	}
+	s.enqueueFirstDelivery(ctx, j)
 }
 
 func (s *Store) enqueueFirstDelivery(ctx context.Context, j Job) {
@@ -278,7 +190,7 @@ func (s *Store) Requeue(ctx context.Context, id string, epoch int, worker string
 		return "", ErrNotFound
 	}
 	now := s.now()
-	answer, err := requeueScript.Run(ctx, s.rdb, []string{jobKey(tenant, id), openKey(tenant), runningKey(tenant), queuedKey(tenant)},
+	answer, err := requeueScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)},
 		id, epoch, worker, ms(now.Add(delay+sweepDelay)), string(cost), s.maxAttempts, ms(now), outagePatience.Milliseconds()).Slice()
 	if err != nil {
 		return "", fmt.Errorf("requeue job: %w", err)

@@ -31,7 +31,7 @@ func (s *Store) CheckRoom(ctx context.Context, tenant string, bytes int64) error
 		return err
 	}
 	pipe := s.rdb.Pipeline()
-	open, queued := pipe.ZCard(ctx, openKey(tenant)), pipe.Get(ctx, queuedKey(tenant))
+	jobs, queued := countQueued(ctx, pipe, tenant), pipe.Get(ctx, queuedKey(tenant))
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return fmt.Errorf("read what is queued: %w", err)
 	}
@@ -40,12 +40,27 @@ func (s *Store) CheckRoom(ctx context.Context, tenant string, bytes int64) error
 		return fmt.Errorf("read bytes queued: %w", err)
 	}
 	switch {
-	case quotas.JobsQueued > 0 && open.Val() >= quotas.JobsQueued:
+	case quotas.JobsQueued > 0 && jobs() >= quotas.JobsQueued:
 		return overQuota("jobs_queued", quotas)
-	case quotas.BytesQueued > 0 && held+bytes > quotas.BytesQueued && (open.Val() > 0 || bytes > quotas.BytesQueued):
+	case quotas.BytesQueued > 0 && held+bytes > quotas.BytesQueued && (jobs() > 0 || bytes > quotas.BytesQueued):
 		return overQuota("bytes_queued", quotas)
 	}
 	return nil
+}
+
+// countQueued asks for the number of a tenant's queued jobs, released or not. The number
+// is there once the pipeline was executed.
+func countQueued(ctx context.Context, pipe redis.Pipeliner, tenant string) func() int64 {
+	counts := []*redis.IntCmd{pipe.ZCard(ctx, openKey(tenant))}
+	for _, k := range backlogKeys(tenant) {
+		counts = append(counts, pipe.ZCard(ctx, k))
+	}
+	return func() (n int64) {
+		for _, c := range counts {
+			n += c.Val()
+		}
+		return n
+	}
 }
 
 // overQuota says which quota has no room for another job.

@@ -51,6 +51,7 @@ type Store struct {
 	log         *slog.Logger
 	now         func() time.Time
 	tenants     tenantCache
+	slots       slots
 }
 
 // Open connects to Redis and checks that it answers. The caller closes the Store.

@@ -21,7 +21,9 @@ import (
 const (
 	reapInterval  = 2 * time.Second
 	sweepInterval = 5 * time.Second
-	listInterval  = time.Minute
+	// releaseInterval is how long jobs wait for a window that has grown.
+	releaseInterval = time.Second
+	listInterval    = time.Minute
 	// lostAfter is how long a worker's beat may not name a job it runs: two beats and a bit.
 	lostAfter = 12 * time.Second
 	// lookAgain is how soon what has a task is looked at again: asynq's lease is 30 s,
@@ -59,19 +61,22 @@ type Sweeper struct {
 const (
 	reapPass    = "reap"
 	openPass    = "sweep open"
+	backlogPass = "release"
 	outboxPass  = "sweep outbox"
 	garbagePass = "sweep garbage"
 	listPass    = "sweep list"
 )
 
 // Passes lists what Observer.PassFailed may be told of.
-func Passes() []string { return []string{reapPass, openPass, outboxPass, garbagePass, listPass} }
+func Passes() []string {
+	return []string{reapPass, openPass, backlogPass, outboxPass, garbagePass, listPass}
+}
 
 // Run sweeps until ctx ends. Each step has a loop of its own: a bucket that hangs holds
 // up the deletion of garbage, and must not hold up the jobs of lost workers.
 func (w *Sweeper) Run(ctx context.Context) {
 	var loops sync.WaitGroup
-	every := func(interval time.Duration, name string, step func(context.Context, string) error) {
+	every := func(interval time.Duration, pass func(context.Context)) {
 		loops.Go(func() {
 			tick := time.NewTicker(interval)
 			defer tick.Stop()
@@ -80,22 +85,29 @@ func (w *Sweeper) Run(ctx context.Context) {
 				case <-ctx.Done():
 					return
 				case <-tick.C:
-					w.pass(ctx, name, step)
+					pass(ctx)
 				}
 			}
 		})
 	}
-	every(reapInterval, reapPass, w.reap)
-	every(sweepInterval, openPass, w.sweepOpen)
-	every(sweepInterval, outboxPass, w.sweepOutbox)
-	every(sweepInterval, garbagePass, w.sweepGarbage)
-	every(listInterval, listPass, w.sweepListed)
+	every(reapInterval, func(ctx context.Context) { w.pass(ctx, reapPass, w.reap) })
+	every(releaseInterval, w.passBacklogs)
+	every(sweepInterval, func(ctx context.Context) { w.pass(ctx, openPass, w.sweepOpen) })
+	every(sweepInterval, func(ctx context.Context) { w.pass(ctx, outboxPass, w.sweepOutbox) })
+	every(sweepInterval, func(ctx context.Context) { w.pass(ctx, garbagePass, w.sweepGarbage) })
+	every(listInterval, func(ctx context.Context) { w.pass(ctx, listPass, w.sweepListed) })
 	loops.Wait()
 }
 
-// pass runs one step for every tenant. What fails is logged and tried again next time.
+// pass runs one step for every tenant.
 func (w *Sweeper) pass(ctx context.Context, name string, step func(context.Context, string) error) {
 	tenants, err := w.Records.rdb.SMembers(ctx, tenantsKey).Result()
+	w.visit(ctx, name, tenants, err, step)
+}
+
+// visit runs one step for these tenants. What fails is logged and tried again next time,
+// also that the tenants could not be listed, or not all of them.
+func (w *Sweeper) visit(ctx context.Context, name string, tenants []string, err error, step func(context.Context, string) error) {
 	for _, tenant := range tenants {
 		err = errors.Join(err, step(ctx, tenant))
 	}
@@ -125,6 +137,9 @@ func (w *Sweeper) reap(ctx context.Context, tenant string) error {
 			asked[worker] = true
 			beat, _, err := w.Records.Worker(ctx, worker)
 			if err != nil {
+				return err
+			}
+			if err := w.Records.noteSilent(ctx, beat); err != nil {
 				return err
 			}
 			for _, id := range beat.Jobs {

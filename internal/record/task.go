@@ -76,10 +76,7 @@ type task struct {
 }
 
 func runTask(id string, epoch int, priority job.Priority, at time.Time) task {
-	if priority == "" {
-		priority = job.Normal
-	}
-	return task{RunTask, id + "." + strconv.Itoa(epoch), string(priority), Run{id, epoch}, at}
+	return task{RunTask, id + "." + strconv.Itoa(epoch), string(orNormal(priority)), Run{id, epoch}, at}
 }
 
 func deliverTask(tenant, did string, attempt int, at time.Time) task {

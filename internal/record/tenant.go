@@ -98,10 +98,11 @@ func (s *Store) Tenants(ctx context.Context) ([]TenantRecord, error) {
 // readTenants leaves out those that have no record.
 func (s *Store) readTenants(ctx context.Context, names ...string) ([]TenantRecord, error) {
 	type answer struct {
-		record *redis.MapStringStringCmd
-		open   *redis.IntCmd
-		bytes  *redis.StringCmd
-		stored *redis.StringCmd
+		record  *redis.MapStringStringCmd
+		queued  func() int64
+		bytes   *redis.StringCmd
+		running *redis.IntCmd
+		stored  *redis.StringCmd
 	}
 	if len(names) == 0 {
 		return nil, nil
@@ -110,7 +111,8 @@ func (s *Store) readTenants(ctx context.Context, names ...string) ([]TenantRecor
 	pipe := s.rdb.Pipeline()
 	for i, name := range names {
 		answers[i] = answer{
-			pipe.HGetAll(ctx, tenantKey(name)), pipe.ZCard(ctx, openKey(name)), pipe.Get(ctx, queuedKey(name)), pipe.Get(ctx, storedKey(name)),
+			pipe.HGetAll(ctx, tenantKey(name)), countQueued(ctx, pipe, name), pipe.Get(ctx, queuedKey(name)), pipe.HLen(ctx, runningKey(name)),
+			pipe.Get(ctx, storedKey(name)),
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
@@ -125,7 +127,7 @@ func (s *Store) readTenants(ctx context.Context, names ...string) ([]TenantRecor
 		if err != nil {
 			return nil, err
 		}
-		t.Usage.JobsQueued = answers[i].open.Val()
+		t.Usage.JobsQueued, t.Usage.Running = answers[i].queued(), answers[i].running.Val()
 		if t.Usage.BytesQueued, err = answers[i].bytes.Int64(); err != nil && !errors.Is(err, redis.Nil) {
 			return nil, fmt.Errorf("read bytes queued of tenant %s: %w", name, err)
 		}

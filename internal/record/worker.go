@@ -27,6 +27,9 @@ type Worker struct {
 	Host    string    `json:"host"`
 	Version string    `json:"version"`
 	Started time.Time `json:"started"`
+	// Concurrency is how many jobs it runs at once. A version before this was said says
+	// nothing: 0.
+	Concurrency int `json:"concurrency,omitempty"`
 	// Jobs are the ids that it runs; the reaper takes back what it does not name.
 	Jobs []string `json:"jobs"`
 	// Paused is why it takes no jobs, "" when it does.
@@ -39,7 +42,14 @@ func (s *Store) Beat(ctx context.Context, w Worker) error {
 	if err != nil {
 		return err
 	}
-	if err := s.rdb.Set(ctx, workerKey(w.ID), b, workerTTL).Err(); err != nil {
+	pipe := s.rdb.Pipeline()
+	pipe.Set(ctx, workerKey(w.ID), b, workerTTL)
+	if w.Paused == "" && w.Concurrency > 0 {
+		pipe.HSet(ctx, slotsKey, w.ID, w.Concurrency)
+	} else {
+		pipe.HDel(ctx, slotsKey, w.ID)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("beat: %w", err)
 	}
 	return nil
@@ -47,7 +57,11 @@ func (s *Store) Beat(ctx context.Context, w Worker) error {
 
 // Leave says that the worker is gone for good, so that nobody waits for its key to lapse.
 func (s *Store) Leave(ctx context.Context, worker string) error {
-	return s.rdb.Del(ctx, workerKey(worker)).Err()
+	pipe := s.rdb.Pipeline()
+	pipe.Del(ctx, workerKey(worker))
+	pipe.HDel(ctx, slotsKey, worker)
+	_, err := pipe.Exec(ctx)
+	return err
 }
 
 // Worker returns what the worker said last, and false when its key has lapsed.

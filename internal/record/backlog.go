@@ -1,0 +1,160 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// queue is what scripts have in common that move jobs between a tenant's backlog, the
+// released ones and those that run (docs/adr/0007-backlog.md).
+const queue = `
+local call, t = redis.call, KEYS[1]
+local open, running, queued, line = t .. 'open', t .. 'running', t .. 'queued', t .. 'line'
+local function job(id) return t .. 'job:' .. id end
+local function backlog(priority) return t .. 'backlog:' .. priority end
+
+-- room is how many jobs more may be released or run.
+local function room(window) return tonumber(window) - call('ZCARD', open) - call('HLEN', running) end
+
+local function is_backlogged() return call('EXISTS', backlog('high'), backlog('normal'), backlog('low')) > 0 end
+
+-- waiting is how many jobs are queued, released or not.
+local function waiting()
+  return call('ZCARD', open) + call('ZCARD', backlog('high')) + call('ZCARD', backlog('normal')) + call('ZCARD', backlog('low'))
+end
+
+-- line_up puts a job at the end of its backlog.
+local function line_up(id, priority)
+  call('ZADD', backlog(priority), call('HINCRBY', line, 'last', 1), id)
+end
+
+-- open_up releases a job: it wants a task, which the sweeper looks for once due.
+local function open_up(id, epoch, priority, now, due)
+  call('ZADD', open, due, id)
+  call('HSET', job(id), 'released', now)
+  return {id, epoch, priority}
+end
+
+-- unqueue takes a job that is no longer queued out of where it waits, and its bytes from its tenant's.
+local function unqueue(id)
+  local r = call('HMGET', job(id), 'bytes', 'priority')
+  if call('ZREM', open, id) == 0 then call('ZREM', backlog(r[2] or 'normal'), id) end
+  if call('DECRBY', queued, r[1] or 0) <= 0 then call('DEL', queued) end
+end
+
+-- Of ten jobs that are released six are high, three normal, one low; a priority without any gives its turn away.
+local turns = {'high', 'normal', 'high', 'high', 'low', 'high', 'normal', 'high', 'normal', 'high'}
+
+-- release moves jobs from the backlog to open as long as there is room, 500 at most.
+local function release(window, now, due)
+  local released, left = {}, math.min(room(window), 500)
+  if left <= 0 or not is_backlogged() then return released end
+  local turn = tonumber(call('HGET', line, 'turn') or 0)
+  while left > 0 and is_backlogged() do
+    turn = turn % #turns + 1
+    local priority = turns[turn]
+    local id = call('ZPOPMIN', backlog(priority))[1]
+    local r = id and call('HMGET', job(id), 'state', 'epoch')
+    if r and r[1] == 'queued' then -- else a process of before the backlog ended it
+      left = left - 1
+      released[#released + 1] = open_up(id, r[2], priority, now, due)
+    end
+  end
+  call('HSET', line, 'turn', turn)
+  return released
+end
+`
+
+var releaseScript = redis.NewScript(queue + `
+-- ARGV: now, due, window
+return release(ARGV[3], ARGV[1], ARGV[2])`)
+
+// released is a job that has left its tenant's backlog, or never was in it, and wants a task.
+type released struct {
+	id       string
+	epoch    int
+	priority job.Priority
+}
+
+// release fills the tenant's window from its backlog.
+func (s *Store) release(ctx context.Context, tenant string) error {
+	window, err := s.window(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	now := s.now()
+	answer, err := releaseScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)}, ms(now), ms(now.Add(sweepDelay)), window).Slice()
+	if err != nil {
+		return fmt.Errorf("release jobs: %w", err)
+	}
+	return s.enqueueReleased(ctx, answer)
+}
+
+// enqueueReleased gives jobs their task that a script released. Once that fails, the rest
+// is the sweeper's work.
+func (s *Store) enqueueReleased(ctx context.Context, answer []any) error {
+	list, err := parseReleased(answer)
+	if err != nil {
+		return err
+	}
+	for _, r := range list {
+		if err := s.enqueueRun(ctx, r.id, r.epoch, r.priority, time.Time{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func parseReleased(answer []any) ([]released, error) {
+	list := make([]released, 0, len(answer))
+	for _, a := range answer {
+		var words [3]string
+		fields, _ := a.([]any)
+		for i := range words {
+			if i < len(fields) {
+				words[i], _ = fields[i].(string)
+			}
+		}
+		epoch, err := strconv.Atoi(words[1])
+		if err != nil || words[0] == "" {
+			return list, fmt.Errorf("a script says that it released %v", a)
+		}
+		list = append(list, released{words[0], epoch, job.Priority(words[2])})
+	}
+	return list, nil
+}
+
+// passBacklogs releases jobs where a window has grown, or a worker of before the backlog
+// ended some.
+func (w *Sweeper) passBacklogs(ctx context.Context) {
+	tenants, err := w.Records.backlogged(ctx)
+	w.visit(ctx, backlogPass, tenants, err, w.Records.release)
+}
+
+// backlogged lists the tenants that have a backlog: a round trip for 500 tenants.
+func (s *Store) backlogged(ctx context.Context) (found []string, err error) {
+	tenants, err := s.rdb.SMembers(ctx, tenantsKey).Result()
+	for some := range slices.Chunk(tenants, depthTenants) {
+		pipe := s.rdb.Pipeline()
+		exist := make([]*redis.IntCmd, len(some))
+		for i, tenant := range some {
+			exist[i] = pipe.Exists(ctx, backlogKeys(tenant)...)
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return nil, fmt.Errorf("look for backlogs: %w", err)
+		}
+		for i, tenant := range some {
+			if exist[i].Val() > 0 {
+				found = append(found, tenant)
+			}
+		}
+	}
+	return found, err
+}

@@ -1,0 +1,218 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// CodeQuotaExceeded is the code of the *job.Error of a job that its tenant's quotas
+// have no room for.
+const CodeQuotaExceeded = "quota_exceeded"
+
+// ErrExists is what became of a job whose id has a record already.
+var ErrExists = errors.New("there is a job of that id already")
+
+// NewJob is a job to create.
+type NewJob struct {
+	ID   string
+	Spec job.Spec
+	// JSON is Spec as JSON. Defaults to its encoding: it is for callers that have it.
+	JSON []byte
+	// SpecRef is the S3 key of a spec above MaxInline, or "" for one that the record
+	// itself holds.
+	SpecRef string
+}
+
+// Created is what became of a NewJob.
+type Created struct {
+	ID string
+	// Err is nil for a job that is accepted. Else nothing was created: it is ErrExists,
+	// or a *job.Error beyond the tenant's quotas.
+	Err error
+}
+
+const (
+	// sweepDelay is how long a released job may be without a task before the sweeper looks.
+	sweepDelay = 10 * time.Second
+	// What one call of the create script takes at most, so that it holds up nobody.
+	createMost      = 100
+	createMostBytes = 1 << 20
+)
+
+// Create is CreateMany of one job. An error means that nothing was accepted, as far as
+// Redis has said.
+func (s *Store) Create(ctx context.Context, id string, spec job.Spec, specRef string) error {
+	tenant, ok := Tenant(id)
+	if !ok {
+		return fmt.Errorf("create job %q: not a job id", id)
+	}
+	created, err := s.CreateMany(ctx, tenant, []NewJob{{ID: id, Spec: spec, SpecRef: specRef}})
+	if err != nil {
+		return err
+	}
+	return created[0].Err
+}
+
+// CreateMany writes the records of new jobs of one tenant, and gives those a task whose
+// turn it is: the others wait in the tenant's backlog. It takes a round trip for some 100
+// jobs, and one for each that is released at once. Once the record is written
+// the job is accepted: a task that could not be enqueued is the sweeper's work.
+//
+// It returns what became of the jobs, in their order. With an error it is shorter than
+// jobs: of the rest nobody knows. Creating these again is harmless, they are ErrExists then.
+func (s *Store) CreateMany(ctx context.Context, tenant string, jobs []NewJob) ([]Created, error) {
+	terms, err := s.terms(ctx, tenant)
+	if err != nil {
+		return nil, fmt.Errorf("create jobs: %w", err)
+	}
+	quotas := terms.Quotas
+	if err := s.checkStored(ctx, tenant, quotas); err != nil {
+		return refuseAll(jobs, err)
+	}
+	window, err := s.window(ctx, tenant)
+	if err != nil {
+		return nil, fmt.Errorf("create jobs: %w", err)
+	}
+	if err := s.rdb.SAdd(ctx, tenantsKey, tenant).Err(); err != nil {
+		return nil, fmt.Errorf("create jobs: %w", err)
+	}
+	created := make([]Created, 0, len(jobs))
+	for len(created) < len(jobs) {
+		now := s.now()
+		args := []any{ms(now), ms(now.Add(sweepDelay)), window, quotas.JobsQueued, quotas.BytesQueued}
+		some, size := jobs[len(created):], 0
+		for i, j := range some {
+			if i == createMost || size > createMostBytes {
+				some = some[:i]
+				break
+			}
+			var n int
+			if args, n, err = s.appendJob(args, tenant, j, terms); err != nil {
+				return created, err
+			}
+			size += n
+		}
+		words, err := s.createSome(ctx, tenant, args)
+		if err != nil {
+			return created, err
+		}
+		for i, word := range words[:min(len(words), len(some))] {
+			created = append(created, s.accepted(some[i], word, quotas))
+		}
+		if len(words) != len(some) {
+			return created, fmt.Errorf("create jobs: the script answered %d words for %d", len(words), len(some))
+		}
+	}
+	return created, nil
+}
+
+// refuseAll is what became of jobs none of which there is room for, or else err.
+func refuseAll(jobs []NewJob, err error) ([]Created, error) {
+	var refused *job.Error
+	if !errors.As(err, &refused) {
+		return nil, fmt.Errorf("create jobs: %w", err)
+	}
+	created := make([]Created, len(jobs))
+	for i, j := range jobs {
+		created[i] = Created{j.ID, err}
+	}
+	return created, nil
+}
+
+// appendJob appends what the create script wants to know of a job, and says how large its spec is.
+func (s *Store) appendJob(args []any, tenant string, j NewJob, terms job.Terms) ([]any, int, error) {
+	if of, ok := Tenant(j.ID); !ok || of != tenant {
+		return nil, 0, fmt.Errorf("create job %q: not a job id of tenant %s", j.ID, tenant)
+	}
+	spec := j.JSON
+	if spec == nil {
+		var err error
+		if spec, err = json.Marshal(j.Spec); err != nil {
+			return nil, 0, fmt.Errorf("encode spec: %w", err)
+		}
+	}
+	metadata, err := json.Marshal(j.Spec.Metadata)
+	if err != nil {
+		return nil, 0, fmt.Errorf("encode metadata: %w", err)
+	}
+	fields := []any{"version", max(j.Spec.SpecVersion, 1), "runtime", j.Spec.Runtime, "metadata", metadata, "retention", s.retentionOf(j.Spec, terms).Milliseconds()}
+	if j.Spec.Image != "" {
+		fields = append(fields, "image", j.Spec.Image)
+	}
+	if j.Spec.Callback != nil {
+		fields = append(fields, "callback", j.Spec.Callback.URL)
+	}
+	if j.SpecRef != "" {
+		fields = append(fields, "spec_ref", j.SpecRef)
+	} else {
+		fields = append(fields, "spec", spec)
+	}
+	args = append(args, j.ID, len(spec), string(orNormal(j.Spec.Priority)), len(fields))
+	return append(args, fields...), len(spec), nil
+}
+
+// createSome runs the create script, and enqueues what it released.
+func (s *Store) createSome(ctx context.Context, tenant string, args []any) (words []any, err error) {
+	answer, err := createScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)}, args...).Slice()
+	if err != nil {
+		return nil, fmt.Errorf("create jobs: %w", err)
+	}
+	words, ok := answer[0].([]any)
+	list, alsoOK := answer[1].([]any)
+	if !ok || !alsoOK {
+		return nil, fmt.Errorf("create jobs: the script answered %v", answer)
+	}
+	if err := s.enqueueReleased(ctx, list); err != nil {
+		s.log.Warn("jobs accepted, their tasks are left to the sweeper", "tenant", tenant, "error", err)
+	}
+	return words, nil
+}
+
+// accepted says what the script's word for a job means.
+func (s *Store) accepted(j NewJob, word any, q job.Quotas) Created {
+	c := Created{ID: j.ID}
+	switch word {
+	case "ok":
+		s.observer.Accepted(j.Spec.Runtime, orNormal(j.Spec.Priority))
+	case "exists":
+		c.Err = ErrExists
+	case "jobs_queued", "bytes_queued":
+		c.Err = overQuota(word.(string), q)
+	default:
+		c.Err = fmt.Errorf("create job %s: the script answered %v", j.ID, word)
+	}
+	return c
+}
+
+func orNormal(p job.Priority) job.Priority {
+	if p == "" {
+		return job.Normal
+	}
+	return p
+}
+
+// Announce says that objects of this job are about to be written to S3 although its
+// record does not exist yet: should it never come to exist, the sweeper deletes them.
+func (s *Store) Announce(ctx context.Context, id string) error {
+	tenant, ok := Tenant(id)
+	if !ok {
+		return fmt.Errorf("announce job %q: not a job id", id)
+	}
+	pipe := s.rdb.Pipeline()
+	pipe.SAdd(ctx, tenantsKey, tenant)
+	pipe.ZAdd(ctx, garbageKey(tenant), redis.Z{Score: float64(ms(s.now().Add(announceDelay))), Member: id})
+	if _, err := pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("announce job: %w", err)
+	}
+	return nil
+}
+
+// announceDelay is how long a producer may take from Announce to Create.
+const announceDelay = 10 * time.Minute

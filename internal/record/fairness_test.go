@@ -1,0 +1,325 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// A tenant with a long queue holds up nobody: a job of another one starts after two of
+// its runs a slot at most, whatever priorities both use.
+func TestSingleJobBesideALongQueue(t *testing.T) {
+	t.Parallel()
+	const workers, concurrency, long = 2, 2, 1000
+	s := fleet(t, workers*concurrency)
+	var jobs []NewJob
+	for range long {
+		jobs = append(jobs, NewJob{ID: NewID("long"), Spec: job.Spec{Runtime: "bash"}})
+	}
+	if _, err := s.CreateMany(t.Context(), "long", jobs); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	ended := map[string]int{} // tenant → runs
+	singles := make(chan int, 8)
+	handle := func(ctx context.Context, task *asynq.Task) error {
+		var run Run
+		if err := json.Unmarshal(task.Payload(), &run); err != nil {
+			t.Error(err)
+			return nil
+		}
+		j, err := s.Start(ctx, run.ID, run.Epoch, "w")
+		if err != nil {
+			return err
+		}
+		if j.Tenant == "single" {
+			mu.Lock()
+			singles <- ended["long"]
+			mu.Unlock()
+		}
+		time.Sleep(20 * time.Millisecond) // its run: much longer than what a busy machine may take between two steps
+		mu.Lock()
+		ended[j.Tenant]++
+		mu.Unlock()
+		return s.End(ctx, j, Ending{Status: job.Succeeded, Result: []byte("{}")})
+	}
+	for range workers {
+		server := asynq.NewServerFromRedisClient(s.rdb, ServerConfig(concurrency, JobQueues(), 5*time.Millisecond, s.log))
+		if err := server.Start(asynq.HandlerFunc(handle)); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(server.Shutdown)
+	}
+	for range 5 {
+		s.mustCreate(t, "single", "")
+		mu.Lock()
+		before := ended["long"] // since it was accepted; it may have started already
+		mu.Unlock()
+		select {
+		case after := <-singles:
+			t.Logf("the single job started after %d runs of the long queue", after-before)
+			if after-before > runsAhead*workers*concurrency {
+				t.Errorf("the single job waited for %d runs, want %d at most", after-before, runsAhead*workers*concurrency)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("the single job did not start within a minute")
+		}
+	}
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		mu.Lock()
+		n := ended["long"]
+		mu.Unlock()
+		if n == long {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("of %d jobs %d have ended", long, n)
+		}
+	}
+}
+
+// model is what a tenant's jobs should be, whatever was done to them.
+type model struct {
+	name   string
+	quotas job.Quotas
+	jobs   map[string]*modelJob
+}
+
+type modelJob struct {
+	state  job.Status
+	epoch  int
+	bytes  int64
+	cancel bool
+}
+
+func (m *model) in(state job.Status) (ids []string) {
+	for id, j := range m.jobs {
+		if j.state == state {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids) // so that a seed says all
+	return ids
+}
+
+func (m *model) bytes() (n int64) {
+	for _, j := range m.jobs {
+		if j.state == job.Queued {
+			n += j.bytes
+		}
+	}
+	return n
+}
+
+// TestAnythingAtRandom does what can be done to jobs of several tenants, in any order,
+// and holds Redis against a model after each step.
+func TestAnythingAtRandom(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	const slots = 2
+	s := fleet(t, slots)
+	tenants := []*model{
+		{name: "one", jobs: map[string]*modelJob{}},
+		{name: "two", quotas: job.Quotas{RunningAtOnce: 1, JobsQueued: 12}, jobs: map[string]*modelJob{}},
+		{name: "three", quotas: job.Quotas{RunningAtOnce: 3, BytesQueued: 900}, jobs: map[string]*modelJob{}},
+	}
+	for _, m := range tenants {
+		if _, err := s.CreateTenant(t.Context(), m.name, job.Terms{Quotas: m.quotas}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for step := range 600 {
+		m := tenants[r.IntN(len(tenants))]
+		what := m.step(t, s, r)
+		m.check(t, s, slots)
+		if t.Failed() {
+			t.Fatalf("step %d of tenant %s: %s", step, m.name, what)
+		}
+	}
+	for _, m := range tenants { // and in the end everything ends
+		for len(m.in(job.Queued))+len(m.in(job.Running)) > 0 {
+			for _, id := range s.opened(t, m.name) {
+				m.start(t, s, id)
+			}
+			ids := m.in(job.Running)
+			if len(ids) == 0 {
+				t.Fatalf("tenant %s: nothing runs, and %d are queued", m.name, len(m.in(job.Queued)))
+			}
+			for _, id := range ids {
+				m.end(t, s, id)
+			}
+			m.check(t, s, slots)
+			if t.Failed() {
+				t.FailNow()
+			}
+		}
+	}
+}
+
+func (m *model) step(t *testing.T, s *Store, r *rand.Rand) string {
+	t.Helper()
+	pick := func(ids []string) string {
+		if len(ids) == 0 {
+			return ""
+		}
+		return ids[r.IntN(len(ids))]
+	}
+	queued, running := pick(m.in(job.Queued)), pick(m.in(job.Running))
+	released := pick(s.opened(t, m.name))
+	switch n := r.IntN(20); {
+	case n < 7:
+		m.create(t, s, r)
+		return "create"
+	case n < 12 && released != "":
+		m.start(t, s, released)
+		return "start " + released
+	case n < 16 && running != "":
+		m.end(t, s, running)
+		return "end " + running
+	case n < 17 && queued != "":
+		if got, err := s.Cancel(t.Context(), queued, []byte("{}")); err != nil || got != job.Canceled {
+			t.Errorf("cancel: got %v, %v", got, err)
+		}
+		m.jobs[queued].state = job.Canceled
+		return "cancel " + queued
+	case n < 18 && running != "":
+		if got, err := s.Cancel(t.Context(), running, []byte("{}")); err != nil || got != job.Running {
+			t.Errorf("cancel: got %v, %v", got, err)
+		}
+		m.jobs[running].cancel = true
+		return "cancel running " + running
+	case n < 19 && running != "":
+		want := RequeueOK
+		if m.jobs[running].cancel {
+			want = RequeueCanceled
+		}
+		if got, err := s.Requeue(t.Context(), running, m.jobs[running].epoch, "w", CostNothing, 0); err != nil || got != want {
+			t.Errorf("requeue: got %v, %v, want %v", got, err, want)
+		}
+		if want == RequeueOK {
+			m.jobs[running].state = job.Queued
+			m.jobs[running].epoch++
+		}
+		return "requeue " + running
+	}
+	return "nothing"
+}
+
+// create creates up to five jobs, and knows which of them there is room for.
+func (m *model) create(t *testing.T, s *Store, r *rand.Rand) {
+	t.Helper()
+	var jobs []NewJob
+	for range 1 + r.IntN(5) {
+		priority := []job.Priority{"", job.High, job.Normal, job.Low}[r.IntN(4)]
+		jobs = append(jobs, NewJob{ID: NewID(m.name), Spec: job.Spec{Runtime: "bash", Priority: priority}})
+	}
+	created, err := s.CreateMany(t.Context(), m.name, jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range created {
+		b, err := json.Marshal(jobs[i].Spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		full := m.quotas.JobsQueued > 0 && int64(len(m.in(job.Queued))) >= m.quotas.JobsQueued ||
+			m.quotas.BytesQueued > 0 && m.bytes()+int64(len(b)) > m.quotas.BytesQueued
+		if full != (c.Err != nil) {
+			t.Errorf("create: got %v, and the quota is full: %v", c.Err, full)
+		}
+		if c.Err == nil {
+			m.jobs[c.ID] = &modelJob{state: job.Queued, epoch: 1, bytes: int64(len(b))}
+		}
+	}
+}
+
+func (m *model) start(t *testing.T, s *Store, id string) {
+	t.Helper()
+	j := m.jobs[id]
+	got := s.mustStart(t, id, j.epoch)
+	if s.rdb.Exists(t.Context(), "asynq:{"+string(got.Priority)+"}:t:"+id+"."+strconv.Itoa(j.epoch)).Val() == 0 {
+		t.Errorf("%s is released and has no task", id)
+	}
+	j.state = job.Running
+}
+
+func (m *model) end(t *testing.T, s *Store, id string) {
+	t.Helper()
+	j := m.jobs[id]
+	s.mustEnd(t, Job{ID: id, Tenant: m.name, Epoch: j.epoch, Worker: "w"})
+	j.state = job.Succeeded
+}
+
+// check holds what Redis has of the tenant against the model.
+func (m *model) check(t *testing.T, s *Store, slots int64) {
+	t.Helper()
+	window := runsAhead * slots
+	if m.quotas.RunningAtOnce > 0 {
+		window = min(window, m.quotas.RunningAtOnce)
+	}
+	open := s.opened(t, m.name)
+	running := s.rdb.HKeys(t.Context(), runningKey(m.name)).Val()
+	queued := slices.Clone(open)
+	for _, p := range []job.Priority{job.High, job.Normal, job.Low} {
+		queued = append(queued, s.behind(t, m.name, p)...)
+	}
+	slices.Sort(queued)
+	slices.Sort(running)
+	held := int64(len(open) + len(running))
+	if held > window {
+		t.Errorf("%d are released or run, want %d at most", held, window)
+	}
+	if held < window && len(queued) > len(open) {
+		t.Errorf("%d wait in the backlog while %d of %d are released or run", len(queued)-len(open), held, window)
+	}
+	if want := m.in(job.Queued); !slices.Equal(queued, want) {
+		t.Errorf("queued are %v, want %v", queued, want)
+	}
+	if want := m.in(job.Running); !slices.Equal(running, want) {
+		t.Errorf("running are %v, want %v", running, want)
+	}
+	want := job.TenantUsage{JobsQueued: int64(len(queued)), BytesQueued: m.bytes(), Running: int64(len(running))}
+	if got := s.usage(t, m.name); got != want {
+		t.Errorf("it uses %+v, want %+v", got, want)
+	}
+}
+
+// BenchmarkCreateMany beside BenchmarkEnqueue: what it costs to accept 10,000 jobs of one
+// call, and 10,000 bare tasks.
+func BenchmarkCreateMany(b *testing.B) {
+	s := fleet(b, 4)
+	jobs := make([]NewJob, 10_000)
+	for b.Loop() {
+		for i := range jobs {
+			jobs[i] = NewJob{ID: NewID("default"), Spec: job.Spec{Runtime: "python", Source: "print(1)", Metadata: map[string]string{"n": strconv.Itoa(i)}}}
+		}
+		if created, err := s.CreateMany(b.Context(), "default", jobs); err != nil || len(created) != len(jobs) {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*len(jobs)), "µs/job")
+}
+
+func BenchmarkEnqueue(b *testing.B) {
+	s := fleet(b, 4)
+	const tasks = 10_000
+	for b.Loop() {
+		for range tasks {
+			if err := s.enqueueRun(b.Context(), NewID("default"), 1, job.Normal, time.Time{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*tasks), "µs/task")
+}
