@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
 	"maps"
@@ -36,11 +37,16 @@ func newFields(domain string) fields {
 
 func (f fields) text(all ...string) {
 	for _, s := range all {
-		var length [8]byte
-		binary.BigEndian.PutUint64(length[:], uint64(len(s)))
-		f.sum.Write(length[:])
+		f.length(int64(len(s)))
 		f.sum.Write([]byte(s))
 	}
+}
+
+// length begins a field of n bytes.
+func (f fields) length(n int64) {
+	var length [8]byte
+	binary.BigEndian.PutUint64(length[:], uint64(n))
+	f.sum.Write(length[:])
 }
 
 func (f fields) number(n int64) { f.text(strconv.FormatInt(n, 10)) }
@@ -59,8 +65,36 @@ func (f fields) hex() string { return hex.EncodeToString(f.sum.Sum(nil)) }
 // InputHash is the hash of what a job is given: source, entry point, arguments,
 // environment, standard input and files; before these, where the job brings an image,
 // that and its command. Whoever submitted the spec can compute it, and
-// compare it with the attested one. It fails for files whose base64 is none.
+// compare it with the attested one. It fails for files whose base64 is none. A file that
+// is kept elsewhere counts like any other: put its content into the spec, or use [Input].
 func InputHash(spec job.Spec) (string, error) {
+	in := NewInput(spec)
+	for _, file := range in.files {
+		content, err := file.Bytes()
+		if err != nil {
+			return "", fmt.Errorf("hash input %.40q: %w", file.Name, err)
+		}
+		if err := in.Begin(file.Name, int64(len(content))); err != nil {
+			return "", err
+		}
+		if _, err := in.Write(content); err != nil {
+			return "", err
+		}
+	}
+	return in.Sum()
+}
+
+// Input is an [InputHash] for who has files as streams: each is begun, in the order of
+// their names, and its content written.
+type Input struct {
+	fields fields
+	files  []job.File // by name
+	begun  int
+	left   int64 // of the file that was begun last
+}
+
+// NewInput returns the Input of a job, into which its files go.
+func NewInput(spec job.Spec) *Input {
 	f := newFields(inputDomain)
 	if spec.Image != "" || len(spec.Command) > 0 {
 		f = newFields(imageInputDomain)
@@ -78,14 +112,41 @@ func InputHash(spec job.Spec) (string, error) {
 	f.text(spec.Stdin)
 	f.number(int64(len(spec.Files)))
 	files := slices.SortedFunc(slices.Values(spec.Files), func(a, b job.File) int { return cmp.Compare(a.Name, b.Name) })
-	for _, file := range files {
-		content, err := file.Bytes()
-		if err != nil {
-			return "", fmt.Errorf("hash input %.40q: %w", file.Name, err)
-		}
-		f.text(file.Name, string(content))
+	return &Input{fields: f, files: files}
+}
+
+// Files are the job's files in the order in which Begin wants them.
+func (in *Input) Files() []job.File { return in.files }
+
+// Begin says that the content of the next file follows, size bytes.
+func (in *Input) Begin(name string, size int64) error {
+	if in.begun == len(in.files) || in.files[in.begun].Name != name || in.left != 0 || size < 0 {
+		return fmt.Errorf("hash input %.40q: it is not its turn", name)
 	}
-	return f.hex(), nil
+	in.begun, in.left = in.begun+1, size
+	in.fields.text(name)
+	in.fields.length(size)
+	return nil
+}
+
+// Write adds content to the file that was begun last.
+func (in *Input) Write(p []byte) (int, error) {
+	if int64(len(p)) > in.left {
+		return 0, errors.New("hash input: more content than announced")
+	}
+	in.left -= int64(len(p))
+	return in.fields.sum.Write(p)
+}
+
+// Complete reports whether all of each file was written.
+func (in *Input) Complete() bool { return in.begun == len(in.files) && in.left == 0 }
+
+// Sum is the hash in hex. It fails unless the Input is complete.
+func (in *Input) Sum() (string, error) {
+	if !in.Complete() {
+		return "", fmt.Errorf("hash input: %d of %d files were written, %d bytes are missing", in.begun, len(in.files), in.left)
+	}
+	return in.fields.hex(), nil
 }
 
 // outputHash is the hash of what came out.

@@ -3,6 +3,7 @@ package attest
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"reflect"
 	"testing"
 
@@ -40,6 +41,43 @@ func TestInputHash(t *testing.T) {
 	}
 	if _, err := InputHash(job.Spec{Files: []job.File{{Name: "a", ContentBase64: "*"}}}); err == nil {
 		t.Error("a file that is no base64 has a hash")
+	}
+}
+
+// TestInputOfStreams: however a file comes, its content is what counts.
+func TestInputOfStreams(t *testing.T) {
+	t.Parallel()
+	spec := job.Spec{Source: "s", Files: []job.File{{Name: "b", Content: "content"}, {Name: "a"}}}
+	want, err := InputHash(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Files[0] = job.File{Name: "b", Artifact: "default-x/y", Size: 7}
+	if _, err := InputHash(spec); !errors.Is(err, job.ErrKept) {
+		t.Errorf("without its content: got %v, want ErrKept", err)
+	}
+	in := NewInput(spec)
+	if err := in.Begin("b", 7); err == nil {
+		t.Error("files may come in any order")
+	}
+	for _, f := range []struct{ name, content string }{{"a", ""}, {"b", "content"}} {
+		if _, err := in.Sum(); err == nil || in.Complete() {
+			t.Errorf("before %s: there is a hash", f.name)
+		}
+		if err := in.Begin(f.name, int64(len(f.content))); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []byte(f.content) {
+			if _, err := in.Write([]byte{c}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := in.Write([]byte("x")); err == nil {
+		t.Error("a file may have more content than announced")
+	}
+	if got, err := in.Sum(); err != nil || got != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
 }
 

@@ -104,10 +104,8 @@ func (s Spec) checkInputs(add addFunc) {
 		if !utf8.ValidString(f.Content) {
 			add(at+".content", clip(f.Name), "is not UTF-8", "text; bytes go in content_base64")
 		}
-		if f.Content != "" && f.ContentBase64 != "" {
-			add(at, clip(f.Name), "has content and content_base64", "one of the two")
-		}
-		if _, err := f.Bytes(); err != nil {
+		f.checkContent(add, at)
+		if _, err := f.Bytes(); err != nil && !f.Kept() {
 			add(at+".content_base64", clip(f.ContentBase64), "is not base64", "standard base64 with padding (RFC 4648)")
 		}
 	}
@@ -128,6 +126,42 @@ func (s Spec) checkInputs(add addFunc) {
 			add("entrypoint", clip(s.Entrypoint), "names both source and one of files[]", "another name")
 		}
 	}
+}
+
+// checkContent checks that a file says once what it holds, and where.
+func (f File) checkContent(add addFunc, at string) {
+	var given []string
+	for _, c := range []struct{ field, value string }{
+		{"content", f.Content}, {"content_base64", f.ContentBase64}, {"artifact", f.Artifact},
+	} {
+		if c.value != "" {
+			given = append(given, c.field)
+		}
+	}
+	if len(given) > 1 {
+		add(at, clip(f.Name), "has "+strings.Join(given, " and "), "one of them")
+	}
+	if f.Artifact != "" {
+		id, name, ok := strings.Cut(f.Artifact, "/")
+		if !ok || id == "" || CheckName(name) != "" {
+			add(at+".artifact", clip(f.Artifact), "is not an artifact of a job", "<job id>/<name of its artifact>")
+		}
+	}
+	if f.SHA256 != "" && !isSHA256(f.SHA256) {
+		add(at+".sha256", clip(f.SHA256), "is not a SHA-256", "64 lower-case hex digits")
+	}
+	switch {
+	case f.Size < 0:
+		add(at+".size", f.Size, "is negative", "the file's bytes")
+	case !f.Kept() && f.Size > 0:
+		add(at+".size", f.Size, "is there without artifact", "nothing, or artifact")
+	case !f.Kept() && f.SHA256 != "":
+		add(at+".sha256", clip(f.SHA256), "is there without artifact", "nothing, or artifact")
+	}
+}
+
+func isSHA256(s string) bool {
+	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 func (s Spec) checkStrings(add addFunc) {

@@ -11,7 +11,7 @@ type Result struct {
 	ID     string `json:"id"`
 	Status Status `json:"status"`
 	// ExitCode is the program's own, 124 after a time-out, 128 + n after signal n,
-	// and absent where nothing ran to an end (canceled, internal_error).
+	// and absent where nothing ran to an end (canceled, internal_error, an input that was gone).
 	ExitCode *int `json:"exit_code,omitempty"`
 	// Signal names the signal that ended the program: "SIGSEGV".
 	Signal string `json:"signal,omitempty"`

@@ -2,17 +2,22 @@ package job
 
 import (
 	"encoding/base64"
+	"errors"
+	"slices"
 )
 
 // SpecVersion is the version of [Spec] that this build writes and understands. A
 // worker hands a job of a newer version back to the queue.
-const SpecVersion = 1
+//
+// Version 2 has files that are kept elsewhere ([File.Kept]).
+const SpecVersion = 2
 
 // Spec is what a producer submits: code, what it reads, what it may use, and where
 // to post the result.
 type Spec struct {
-	// SpecVersion is the version of this contract. Defaults to [SpecVersion].
-	SpecVersion int `json:"spec_version,omitempty" doc:"Version of this contract; defaults to 1." example:"1"`
+	// SpecVersion is the version of this contract that the spec was written for. What is
+	// in the spec decides which version a worker has to know ([Spec.Needs]).
+	SpecVersion int `json:"spec_version,omitempty" doc:"Version of this contract; may be left out." example:"1"`
 	// Runtime names a language image, or one of its aliases: "python", "node", "bash".
 	// Exclusive with Image.
 	Runtime string `json:"runtime,omitempty" doc:"Name or alias of a runtime; GET /v1/runtimes lists them. Either this or image." example:"python"`
@@ -50,15 +55,42 @@ type Spec struct {
 	Priority Priority `json:"priority,omitempty" enum:"high,normal,low" doc:"Defaults to normal."`
 }
 
-// File is one input: its text in Content, or its bytes in ContentBase64.
+// Needs is the version that a worker has to know to run the job.
+func (s Spec) Needs() int {
+	if slices.ContainsFunc(s.Files, File.Kept) {
+		return 2
+	}
+	return 1
+}
+
+// File is one input: its text in Content, its bytes in ContentBase64, or where it is
+// kept, in Artifact or Upload.
 type File struct {
 	Name          string `json:"name" doc:"Relative path below the job's directory, such as data/in.csv." example:"data.csv"`
 	Content       string `json:"content,omitempty" doc:"The file's text."`
 	ContentBase64 string `json:"content_base64,omitempty" doc:"The file's bytes in standard base64, instead of content."`
+	// Artifact is "<job id>/<name>": an artifact of a job of the same tenant that has ended.
+	// It has to be there when the job is submitted, and still when it starts: else the job
+	// fails, with error code input_gone.
+	Artifact string `json:"artifact,omitempty" doc:"Instead of content: an artifact of another job of yours that has ended, as <job id>/<name>. Where it is gone by the time the job starts, the job fails (error code input_gone)." example:"default-abcdefghijklmnopqrstuvwxyz/plot.png"`
+	// Size and SHA256 are what a file that is kept has to have. Submitting the job fills
+	// them in.
+	Size   int64  `json:"size,omitempty" minimum:"0" doc:"With artifact: what its size has to be, bytes; filled in if absent."`
+	SHA256 string `json:"sha256,omitempty" doc:"With artifact: what its SHA-256 has to be, in hex; filled in if absent."`
 }
 
-// Bytes returns what the file holds. It fails when ContentBase64 is no base64.
+// Kept reports whether the file's content is not in the spec.
+func (f File) Kept() bool { return f.Artifact != "" }
+
+// ErrKept is what Bytes answers for a file whose content is kept elsewhere.
+var ErrKept = errors.New("its content is not in the spec")
+
+// Bytes returns what the file holds. It fails when ContentBase64 is no base64, and with
+// ErrKept.
 func (f File) Bytes() ([]byte, error) {
+	if f.Kept() {
+		return nil, ErrKept
+	}
 	if f.ContentBase64 == "" {
 		return []byte(f.Content), nil
 	}

@@ -184,8 +184,10 @@ func (c *Client) check(ctx context.Context, spec job.Spec) (job.Spec, error) {
 		names = append(append(names, r.Name), r.Aliases...)
 	}
 	maximums := terms.Maximums.AtMost(c.maximums)
+	var defaults job.Limits
 	for _, r := range runtimes {
 		if r.Name == spec.Runtime || slices.Contains(r.Aliases, spec.Runtime) {
+			defaults = r.Limits
 			spec.Runtime, spec.Limits = r.Name, spec.Limits.Within(r.Limits, maximums)
 		}
 	}
@@ -193,6 +195,9 @@ func (c *Client) check(ctx context.Context, spec job.Spec) (job.Spec, error) {
 		spec.Limits = spec.Limits.Within(job.Limits{}, maximums)
 	}
 	if err := spec.Check(names, images, maximums); err != nil {
+		return spec, err
+	}
+	if spec, err = c.resolve(ctx, spec, spec.Limits.Filled(defaults)); err != nil {
 		return spec, err
 	}
 	if most := int64(c.records.Retention(terms) / time.Second); spec.RetentionSeconds > most {

@@ -45,6 +45,8 @@ func TestJobs(t *testing.T) {
 			t.Run("cancel queued", s.cancelQueued)
 			t.Run("cancel running", s.cancelRunning)
 			t.Run("purge", s.purge)
+			t.Run("artifacts as inputs", s.artifactInputs)
+			t.Run("large inputs", s.largeInputs)
 			t.Run("files", s.files)
 			t.Run("others", s.others)
 			t.Run("runtimes", s.runtimes)

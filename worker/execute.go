@@ -12,6 +12,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/failpoint"
 	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/record"
@@ -63,12 +64,16 @@ func (w *Worker) execute(life context.Context, j record.Job, woken <-chan struct
 	ctx, stop := w.watch(life, j, woken)
 	defer stop()
 	ending, err := w.run(ctx, j)
-	if err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx) // cancelled or drained: that is why it failed
-		} else {
-			w.Metrics.Failed(reason(err))
-		}
+	var input *inputError
+	switch {
+	case err != nil && ctx.Err() != nil: // cancelled or drained: that is why it failed
+		w.giveBack(life, j, context.Cause(ctx))
+		return
+	case errors.As(err, &input): // nothing ran, and nothing would another time
+		w.endWithout(context.WithoutCancel(ctx), j, job.Failed, input.told)
+		return
+	case err != nil:
+		w.Metrics.Failed(reason(err))
 		w.giveBack(life, j, err)
 		return
 	}
@@ -95,7 +100,8 @@ func (w *Worker) run(ctx context.Context, j record.Job) (_ record.Ending, err er
 	if err != nil {
 		return record.Ending{}, err
 	}
-	program, runtime, err := w.program(ctx, j, spec)
+	given := attest.NewInput(spec)
+	program, runtime, err := w.program(ctx, j, spec, given)
 	if err != nil {
 		return record.Ending{}, err
 	}
@@ -117,7 +123,7 @@ func (w *Worker) run(ctx context.Context, j record.Job) (_ record.Ending, err er
 	if err := out.storeStreams(ctx, &result); err != nil {
 		return record.Ending{}, err
 	}
-	if err := w.attest(&result, spec, program.Limits, out); err != nil {
+	if err := w.attest(&result, spec, given, program.Limits, out); err != nil {
 		return record.Ending{}, err
 	}
 	b, err := json.Marshal(result)
@@ -166,9 +172,9 @@ func (w *Worker) spec(ctx context.Context, j record.Job, keys artifacts.Keys) (j
 }
 
 // program is what the sandbox runs.
-func (w *Worker) program(ctx context.Context, j record.Job, spec job.Spec) (sandbox.Program, job.Runtime, error) {
+func (w *Worker) program(ctx context.Context, j record.Job, spec job.Spec, given *attest.Input) (sandbox.Program, job.Runtime, error) {
 	if spec.Image != "" {
-		return w.imageProgram(ctx, j, spec)
+		return w.imageProgram(ctx, j, spec, given)
 	}
 	runtime, ok := w.Runtimes.Lookup(spec.Runtime)
 	if !ok {
@@ -179,7 +185,7 @@ func (w *Worker) program(ctx context.Context, j record.Job, spec job.Spec) (sand
 	if _, err := w.Sandboxes.Image(asking, runtime.Image()); err != nil { // before it waits for memory
 		return sandbox.Program{}, job.Runtime{}, err
 	}
-	files, entrypoint, err := inputs(spec, runtime.File)
+	files, entrypoint, err := w.inputs(ctx, j, spec, runtime.File, given)
 	if err != nil {
 		return sandbox.Program{}, job.Runtime{}, err
 	}
@@ -203,26 +209,3 @@ const imageTimeout = 15 * time.Second
 
 // maxSpecBytes bounds a spec that is read from S3; base64 and JSON make it larger than its inputs.
 const maxSpecBytes = 256 << 20
-
-// inputs are the files of the job's directory and the one that is run.
-func inputs(spec job.Spec, runtimeFile string) (files []sandbox.File, entrypoint string, err error) {
-	entrypoint = spec.Entrypoint
-	switch {
-	case entrypoint != "":
-	case spec.Source == "" && len(spec.Files) == 1:
-		entrypoint = spec.Files[0].Name
-	default:
-		entrypoint = runtimeFile
-	}
-	if spec.Source != "" {
-		files = append(files, sandbox.File{Name: entrypoint, Content: []byte(spec.Source)})
-	}
-	for _, f := range spec.Files {
-		content, err := f.Bytes()
-		if err != nil {
-			return nil, "", fmt.Errorf("read input %q: %w", f.Name, err)
-		}
-		files = append(files, sandbox.File{Name: f.Name, Content: content})
-	}
-	return files, entrypoint, nil
-}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -37,7 +38,7 @@ func (w *Worker) images(ctx context.Context) []string {
 
 // imageProgram is what the sandbox runs in an image that the job brings. The api has
 // checked that the image is allowed; this worker doesn't rely on it.
-func (w *Worker) imageProgram(ctx context.Context, j record.Job, spec job.Spec) (sandbox.Program, job.Runtime, error) {
+func (w *Worker) imageProgram(ctx context.Context, j record.Job, spec job.Spec, given *attest.Input) (sandbox.Program, job.Runtime, error) {
 	if !slices.Contains(w.Images, spec.Image) || len(spec.Command) == 0 {
 		return sandbox.Program{}, job.Runtime{}, imageError(spec.Image, "is not allowed by the operator of the worker that got the job", nil)
 	}
@@ -52,7 +53,7 @@ func (w *Worker) imageProgram(ctx context.Context, j record.Job, spec job.Spec) 
 	case err != nil:
 		return sandbox.Program{}, job.Runtime{}, err
 	}
-	files, _, err := inputs(spec, "")
+	files, _, err := w.inputs(ctx, j, spec, "", given)
 	if err != nil {
 		return sandbox.Program{}, job.Runtime{}, err
 	}

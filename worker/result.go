@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -29,12 +30,19 @@ func (w *Worker) result(j record.Job, runtime job.Runtime, o sandbox.Outcome, ou
 }
 
 // attest signs the result, where this worker has a key. It comes last: whatever changes
-// in the result after it makes the signature a lie.
-func (w *Worker) attest(r *job.Result, spec job.Spec, limits job.Limits, out *output) error {
+// in the result after it makes the signature a lie. Where the sandbox refused the program
+// before it was given files that are kept elsewhere, there is no saying what they hold.
+func (w *Worker) attest(r *job.Result, spec job.Spec, given *attest.Input, limits job.Limits, out *output) error {
 	if w.Signer == nil {
 		return nil
 	}
-	input, err := attest.InputHash(spec)
+	input, err := given.Sum()
+	if !given.Complete() {
+		input, err = attest.InputHash(spec)
+	}
+	if errors.Is(err, job.ErrKept) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

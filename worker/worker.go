@@ -37,6 +37,7 @@ type Sandboxes interface {
 type Objects interface {
 	Upload(ctx context.Context, key string, r io.Reader, o artifacts.Options) (artifacts.Object, error)
 	PutBytes(ctx context.Context, key, mediaType string, data []byte) (artifacts.Object, error)
+	Get(ctx context.Context, key string) (io.ReadCloser, artifacts.Object, error)
 	GetBytes(ctx context.Context, key string, limit int64) ([]byte, error)
 	Sweep(ctx context.Context, prefix string, keep func(key string) bool) (artifacts.Swept, error)
 	// Ping asks whether the bucket is there, TryWrite whether it takes an object.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -24,12 +25,14 @@ const maxInput = 64 << 20
 
 // specOptions describe a job on the command line.
 type specOptions struct {
-	source                             string // FILE or -; none beside an image
-	image                              string
-	command                            []string
-	runtime, stdinFile                 string
-	args, env, files, limits, metadata []string
-	callback, priority                 string
+	source                      string // FILE or -; none beside an image
+	image                       string
+	command                     []string
+	runtime, stdinFile          string
+	args, env, limits, metadata []string
+	files, artifacts            []string
+	callback, priority          string
+	retention                   time.Duration
 }
 
 func (o *specOptions) add(cmd *cobra.Command) {
@@ -40,9 +43,11 @@ func (o *specOptions) add(cmd *cobra.Command) {
 	f.StringArrayVar(&o.env, "env", nil, "`NAME=VALUE` for the program's environment; NAME alone takes the value from here")
 	f.StringVar(&o.stdinFile, "stdin-file", "", "`PATH` of what the program reads from its standard input; - for ours")
 	f.StringArrayVar(&o.files, "file", nil, "`[NAME=]PATH` of a file to place beside the program")
+	f.StringArrayVar(&o.artifacts, "artifact", nil, "`[NAME=]ID/FILE`: a file that another job left, to place beside the program")
 	f.StringArrayVar(&o.limits, "limit", nil, "`LIMIT=NUMBER` such as wall_ms=5000 or memory_mb=512")
 	f.StringVar(&o.callback, "callback", "", "`URL` where the signed result is posted")
 	f.StringArrayVar(&o.metadata, "metadata", nil, "`KEY=VALUE` that the result carries")
+	f.DurationVar(&o.retention, "retention", 0, "`DURATION` to keep the job, its result and files for after its end, such as 24h; as long as the operator allows by default")
 	f.StringVar(&o.priority, "priority", "", "high, normal or low")
 }
 
@@ -50,7 +55,7 @@ func (o *specOptions) add(cmd *cobra.Command) {
 // API's to say.
 func (a *app) spec(o specOptions) (job.Spec, error) {
 	spec := job.Spec{
-		SpecVersion: job.SpecVersion, Runtime: o.runtime, Image: o.image, Command: o.command,
+		Runtime: o.runtime, Image: o.image, Command: o.command,
 		Args: o.args, Priority: job.Priority(o.priority),
 	}
 	if o.source == "-" && o.stdinFile == "-" {
@@ -87,6 +92,20 @@ func (a *app) spec(o specOptions) (job.Spec, error) {
 		}
 		spec.Files = append(spec.Files, file(name, content))
 	}
+	for _, ref := range o.artifacts {
+		name, artifact, named := strings.Cut(ref, "=")
+		if !named {
+			artifact = ref
+		}
+		id, file, ok := strings.Cut(artifact, "/")
+		if !ok || id == "" || file == "" {
+			return spec, usagef("--artifact %s: want ID/FILE, or NAME=ID/FILE", ref)
+		}
+		if !named {
+			name = file
+		}
+		spec.Files = append(spec.Files, job.File{Name: name, Artifact: artifact})
+	}
 	if spec.Env, err = a.environment(o.env); err != nil {
 		return spec, err
 	}
@@ -96,6 +115,11 @@ func (a *app) spec(o specOptions) (job.Spec, error) {
 	if spec.Limits, err = parseLimits("--limit", o.limits, job.Limits{}); err != nil {
 		return spec, err
 	}
+	if o.retention%time.Second != 0 || o.retention < 0 {
+		return spec, usagef("--retention %s: want whole seconds, such as 90s, 12h or 168h", o.retention)
+	}
+	spec.RetentionSeconds = int64(o.retention / time.Second)
+	spec.SpecVersion = spec.Needs()
 	if o.callback != "" {
 		spec.Callback = &job.Callback{URL: o.callback}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -24,7 +25,7 @@ func TestSpec(t *testing.T) {
 		return path
 	}
 	source, latin, data := write("main.py", "print()"), write("latin.py", "# \xe9"), write("data.bin", "\x00\xff")
-	base := job.Spec{SpecVersion: job.SpecVersion}
+	base := job.Spec{SpecVersion: 1}
 	for _, c := range []struct {
 		name  string
 		stdin string
@@ -40,6 +41,10 @@ func TestSpec(t *testing.T) {
 			s.Source, s.Entrypoint, s.Stdin = "print()", "main.py", "typed"
 			s.Files = []job.File{{Name: "data.bin", ContentBase64: "AP8="}, {Name: "in/x.py", Content: "print()"}}
 		}},
+		{"artifacts", "1", specOptions{source: "-", artifacts: []string{"default-x/a/b.csv", "in.csv=default-x/c.csv"}}, func(s *job.Spec) {
+			s.Source, s.SpecVersion = "1", 2
+			s.Files = []job.File{{Name: "a/b.csv", Artifact: "default-x/a/b.csv"}, {Name: "in.csv", Artifact: "default-x/c.csv"}}
+		}},
 		{"an image", "typed", specOptions{
 			image: "localhost/a@sha256:0", command: []string{"/tool", "-v"}, files: []string{source}, stdinFile: "-",
 		}, func(s *job.Spec) {
@@ -48,10 +53,11 @@ func TestSpec(t *testing.T) {
 		}},
 		{"the rest", "1", specOptions{
 			source: "-", env: []string{"A=b=c", "HERE"}, metadata: []string{"k=v"}, limits: []string{"wall_ms=5000", "cpus=0.5"},
-			callback: "https://x/", priority: "low", runtime: "py", args: []string{"-x"},
+			callback: "https://x/", retention: 90 * time.Second, priority: "low", runtime: "py", args: []string{"-x"},
 		}, func(s *job.Spec) {
 			s.Source, s.Env, s.Metadata = "1", map[string]string{"A": "b=c", "HERE": "of HERE"}, map[string]string{"k": "v"}
 			s.Limits, s.Callback, s.Priority = job.Limits{WallMS: 5000, CPUs: 0.5}, &job.Callback{URL: "https://x/"}, job.Low
+			s.RetentionSeconds = 90
 			s.Runtime, s.Args = "py", []string{"-x"}
 		}},
 	} {
@@ -73,6 +79,10 @@ func TestSpec(t *testing.T) {
 		{source: source, limits: []string{"wall_ms=null"}},
 		{source: source, limits: []string{"wall_ms=[1]"}},
 		{source: source, env: []string{"=x"}},
+		{source: source, artifacts: []string{"default-x"}},
+		{source: source, artifacts: []string{"in.csv=default-x"}},
+		{source: source, artifacts: []string{"default-x/"}},
+		{source: source, retention: time.Millisecond},
 	} {
 		a := &app{stdin: strings.NewReader("x"), getenv: func(string) string { return "" }}
 		var f *failure

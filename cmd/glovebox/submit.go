@@ -37,6 +37,9 @@ exit code then tells how it went: 0 the job succeeded, 1 it did not, 3 Glovebox 
 
 With --out, download the files and charts that the job made, into a directory.
 
+With --artifact, give the program a file that a job before it left: it goes from the
+bucket into the sandbox, not through here.
+
 With --image, run a command in an image of your own, which the operator has to allow:
 FILEs are placed in its working directory, and nothing of the image's own entry point,
 environment or user is used.
@@ -47,6 +50,7 @@ runtimes list" shows what there is, and the images that are allowed. The limits 
   glovebox submit --wait --out charts --limit memory_mb=512 chart.py
   echo 'console.log(6 * 7)' | glovebox submit --runtime node --wait -
   glovebox submit --wait --file data.csv --arg --verbose report.py
+  glovebox submit --wait --artifact in.csv=default-abc…/out.csv report.py
   glovebox submit --wait --image localhost/tool@sha256:… data.csv -- /bin/tool data.csv
   glovebox submit --callback http://127.0.0.1:9000/ --metadata student=42 solution.py`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -142,7 +142,7 @@ func (s *Store) appendJob(args []any, tenant string, j NewJob, terms job.Terms) 
 	if err != nil {
 		return nil, 0, fmt.Errorf("encode metadata: %w", err)
 	}
-	fields := []any{"version", max(j.Spec.SpecVersion, 1), "runtime", j.Spec.Runtime, "metadata", metadata, "retention", s.retentionOf(j.Spec, terms).Milliseconds()}
+	fields := []any{"version", j.Spec.Needs(), "runtime", j.Spec.Runtime, "metadata", metadata, "retention", s.retentionOf(j.Spec, terms).Milliseconds()}
 	if j.Spec.Image != "" {
 		fields = append(fields, "image", j.Spec.Image)
 	}

@@ -29,10 +29,14 @@ type Program struct {
 	Limits job.Limits
 }
 
-// File is one input.
+// File is one input: its Content, or where that is read from.
 type File struct {
 	Name    string
 	Content []byte
+	// Open, if it is set, is called once, when it is the file's turn, for Size bytes. What
+	// it or a Read fails with is wrapped by what Run fails with.
+	Open func(ctx context.Context) (io.ReadCloser, error)
+	Size int64
 }
 
 // Sink takes what a program makes, in order, from one goroutine. A method that blocks

@@ -112,12 +112,17 @@ func (s *session) serve(ctx context.Context, startTimeout time.Duration) error {
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 	}
-	if err := s.sendWithin(startTimeout); err != nil {
-		// An agent that stops reading says why.
-		if e, popErr := s.events.pop(ctx, time.Second); popErr == nil && e.Type == agentwire.TypeFault {
+	if err := s.sendWithin(ctx, startTimeout); err != nil {
+		var input inputError
+		if errors.As(err, &input) {
+			return err
+		}
+		// An agent that stops reading says why, unless it went with its sandbox.
+		e, popErr := s.events.pop(ctx, time.Second)
+		if popErr == nil && e.Type == agentwire.TypeFault {
 			return s.unexpected(e)
 		}
-		return fmt.Errorf("send the program: %w", err)
+		return fmt.Errorf("send the program: %w", errors.Join(err, popErr))
 	}
 	limit := time.Duration(s.program.Limits.WallMS)*time.Millisecond + grace
 	if len(s.program.Compile) > 0 {
@@ -148,15 +153,17 @@ func (s *session) ready(e event) error {
 	return nil
 }
 
-// sendWithin closes the stream on an agent that takes the program too slowly.
-func (s *session) sendWithin(patience time.Duration) error {
+// sendWithin closes the stream on an agent that takes the program too slowly, or a piece
+// of an input that is read from elsewhere.
+func (s *session) sendWithin(ctx context.Context, patience time.Duration) error {
 	overdue := time.AfterFunc(patience, func() { s.stream.Close() })
 	defer overdue.Stop()
-	return s.send()
+	return s.send(ctx, func() { overdue.Stop() }, func() { overdue.Reset(patience) })
 }
 
-// send tells the agent everything: the first grant, the program, its inputs.
-func (s *session) send() error {
+// send tells the agent everything: the first grant, the program, its inputs. It calls
+// pause and resume around what it is not the agent that it waits for.
+func (s *session) send(ctx context.Context, pause, resume func()) error {
 	p := s.program
 	if err := s.grant(window); err != nil {
 		return err
@@ -169,6 +176,12 @@ func (s *session) send() error {
 		return err
 	}
 	for _, f := range p.Files {
+		if f.Open != nil {
+			if err := s.sendFile(ctx, f, pause, resume); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := s.out.WriteJSON(agentwire.TypeFileBegin, agentwire.FileBegin{Name: f.Name, Size: int64(len(f.Content))}); err != nil {
 			return err
 		}
@@ -180,6 +193,49 @@ func (s *session) send() error {
 		return err
 	}
 	return s.out.Write(agentwire.TypeGo, nil)
+}
+
+// inputError is why an input could not be read.
+type inputError struct {
+	name string
+	err  error
+}
+
+func (e inputError) Error() string { return fmt.Sprintf("read input %q: %v", e.name, e.err) }
+func (e inputError) Unwrap() error { return e.err }
+
+// sendFile passes an input on while it is read.
+func (s *session) sendFile(ctx context.Context, f File, pause, resume func()) error {
+	pause()
+	r, err := f.Open(ctx)
+	resume()
+	if err != nil {
+		return inputError{f.Name, err}
+	}
+	defer r.Close()
+	if err := s.out.WriteJSON(agentwire.TypeFileBegin, agentwire.FileBegin{Name: f.Name, Size: f.Size}); err != nil {
+		return err
+	}
+	buf := make([]byte, agentwire.MaxPayload)
+	for left := f.Size; ; {
+		pause()
+		n, err := r.Read(buf)
+		resume()
+		left -= int64(n)
+		ended := errors.Is(err, io.EOF)
+		switch {
+		case err != nil && !ended:
+			return inputError{f.Name, err}
+		case left < 0 || ended && left > 0:
+			return inputError{f.Name, fmt.Errorf("it does not have the %d bytes that it should", f.Size)}
+		}
+		if err := s.out.WriteChunks(agentwire.TypeFileData, buf[:n]); err != nil {
+			return err
+		}
+		if ended {
+			return nil
+		}
+	}
 }
 
 // grant allows n more bytes.

@@ -1,0 +1,104 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// mostInputs is what a worker hands to a sandbox at most, whatever the limits are.
+const mostInputs = 1 << 30
+
+// resolve finds the files that are kept elsewhere, and notes in the spec what they are,
+// so that the job is run with these or not at all. limits are those of the job, filled.
+// It fails with job.Invalid.
+func (c *Client) resolve(ctx context.Context, spec job.Spec, limits job.Limits) (job.Spec, error) {
+	if !slices.ContainsFunc(spec.Files, job.File.Kept) {
+		return spec, nil
+	}
+	spec.Files = slices.Clone(spec.Files) // the caller's
+	var invalid job.Invalid
+	results := map[string]job.Result{}
+	total := int64(len(spec.Source))
+	for i, f := range spec.Files {
+		size := int64(len(f.Content)) + int64(len(f.ContentBase64))*3/4
+		if f.Kept() {
+			problems, err := c.resolveArtifact(ctx, &spec.Files[i], results)
+			if err != nil {
+				return spec, fmt.Errorf("look for files[%d]: %w", i, err)
+			}
+			for _, p := range problems {
+				p.Field = fmt.Sprintf("files[%d].%s", i, p.Field)
+				invalid = append(invalid, p)
+			}
+			size = spec.Files[i].Size
+		}
+		total = min(total+size, 2*mostInputs) // a sum of 256 sizes must not overflow
+	}
+	for _, l := range []struct {
+		name string
+		most int64
+	}{{"limits.disk_mb", limits.DiskMB << 20}, {"limits.memory_mb", limits.MemoryMB << 20}, {"what any job is given", mostInputs}} {
+		if total > l.most && invalid == nil {
+			invalid = job.Invalid{{
+				Field: "files", Value: fmt.Sprintf("%d bytes with source", total), Message: "are too large",
+				Allowed: fmt.Sprintf("%d bytes (%s): the program needs room besides", l.most, l.name),
+			}}
+		}
+	}
+	if invalid != nil {
+		return spec, invalid
+	}
+	return spec, nil
+}
+
+// resolveArtifact notes what the artifact is that f names. Others' jobs are answered for
+// as if they did not exist.
+func (c *Client) resolveArtifact(ctx context.Context, f *job.File, results map[string]job.Result) (job.Invalid, error) {
+	id, name, _ := strings.Cut(f.Artifact, "/")
+	result, known := results[id]
+	if !known {
+		var err error
+		if result, err = c.ended(ctx, id); err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+		results[id] = result
+	}
+	i := slices.IndexFunc(result.Artifacts, func(a job.Artifact) bool { return a.Name == name })
+	if i < 0 {
+		return job.Invalid{{
+			Field: "artifact", Value: fmt.Sprintf("%.120s", f.Artifact), Message: "is no artifact of a job of yours that has ended",
+			Allowed: "<job id>/<name>, while that job is kept",
+		}}, nil
+	}
+	var invalid job.Invalid
+	a := result.Artifacts[i]
+	if f.SHA256 != "" && f.SHA256 != a.SHA256 {
+		invalid = append(invalid, job.FieldError{Field: "sha256", Value: f.SHA256, Message: "is not that of the artifact", Allowed: a.SHA256 + ", or nothing"})
+	}
+	if f.Size != 0 && f.Size != a.Size {
+		invalid = append(invalid, job.FieldError{Field: "size", Value: f.Size, Message: "is not that of the artifact", Allowed: fmt.Sprintf("%d, or nothing", a.Size)})
+	}
+	f.Size, f.SHA256 = a.Size, a.SHA256
+	return invalid, nil
+}
+
+// ended is the result of a job of this tenant that has ended, its URLs still relative, or
+// ErrNotFound.
+func (c *Client) ended(ctx context.Context, id string) (job.Result, error) {
+	if !c.owns(id) {
+		return job.Result{}, ErrNotFound
+	}
+	r, err := c.records.Get(ctx, id)
+	if err != nil {
+		return job.Result{}, err
+	}
+	if !r.State.Final() {
+		return job.Result{}, ErrNotFound
+	}
+	return c.result(ctx, r)
+}

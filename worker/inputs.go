@@ -1,0 +1,137 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strings"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/attest"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// inputs are the files of the job's directory and the one that is run. Those that are
+// kept elsewhere go from the bucket into the sandbox while they are read, and are hashed
+// on their way, so all of files[] go in the order in which they are hashed.
+func (w *Worker) inputs(ctx context.Context, j record.Job, spec job.Spec, runtimeFile string, given *attest.Input) (files []sandbox.File, entrypoint string, err error) {
+	entrypoint = spec.Entrypoint
+	switch {
+	case entrypoint != "":
+	case spec.Source == "" && len(spec.Files) == 1:
+		entrypoint = spec.Files[0].Name
+	default:
+		entrypoint = runtimeFile
+	}
+	if spec.Source != "" {
+		files = append(files, sandbox.File{Name: entrypoint, Content: []byte(spec.Source)})
+	}
+	for _, f := range given.Files() {
+		file, err := w.input(ctx, j, f)
+		if err != nil {
+			return nil, "", fmt.Errorf("read input %q: %w", f.Name, err)
+		}
+		open := file.Open
+		file.Open = func(ctx context.Context) (io.ReadCloser, error) {
+			r, err := open(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return hashed{io.TeeReader(r, given), r}, given.Begin(file.Name, file.Size)
+		}
+		files = append(files, file)
+	}
+	return files, entrypoint, nil
+}
+
+// hashed reads through one, and closes the other.
+type hashed struct {
+	io.Reader
+	io.Closer
+}
+
+// input is one file, wherever it is.
+func (w *Worker) input(ctx context.Context, j record.Job, f job.File) (sandbox.File, error) {
+	if !f.Kept() {
+		content, err := f.Bytes()
+		return sandbox.File{Name: f.Name, Size: int64(len(content)), Open: func(context.Context) (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(content)), nil
+		}}, err
+	}
+	key, err := w.keptAt(ctx, j.Tenant, f)
+	if err != nil {
+		return sandbox.File{}, err
+	}
+	return sandbox.File{Name: f.Name, Size: f.Size, Open: func(ctx context.Context) (io.ReadCloser, error) {
+		body, o, err := w.Objects.Get(ctx, key)
+		switch {
+		case errors.Is(err, artifacts.ErrNotFound):
+			return nil, gone(f)
+		case err != nil:
+			return nil, err
+		case o.Size != f.Size:
+			return nil, errors.Join(changed(f), body.Close())
+		}
+		return &checked{body, sha256.New(), f}, nil
+	}}, nil
+}
+
+// keptAt is the key of a file that is kept elsewhere. The api has looked at whose it is;
+// this worker doesn't rely on it.
+func (w *Worker) keptAt(ctx context.Context, tenant string, f job.File) (string, error) {
+	id, name, _ := strings.Cut(f.Artifact, "/")
+	if of, ok := record.Tenant(id); !ok || of != tenant {
+		return "", gone(f)
+	}
+	source, err := w.Records.Get(ctx, id)
+	if errors.Is(err, record.ErrNotFound) || err == nil && !source.State.Final() {
+		return "", gone(f)
+	}
+	if err != nil {
+		return "", err
+	}
+	keys, err := artifacts.JobKeys(tenant, id)
+	return keys.Artifact(int64(source.Epoch), name), err
+}
+
+// checked fails at the end of a content that is not the one that was submitted.
+type checked struct {
+	io.ReadCloser
+	sum  hash.Hash
+	file job.File
+}
+
+func (c *checked) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	c.sum.Write(p[:n])
+	if errors.Is(err, io.EOF) && hex.EncodeToString(c.sum.Sum(nil)) != c.file.SHA256 {
+		return n, changed(c.file)
+	}
+	return n, err
+}
+
+// inputError is a job's failure, not ours: it can't be given what it was submitted with.
+type inputError struct{ told *job.Error }
+
+func (e *inputError) Error() string { return e.told.Error() }
+
+func gone(f job.File) error {
+	return &inputError{&job.Error{
+		Code:    "input_gone",
+		Message: fmt.Sprintf("%q is %q, which is gone: it was purged, or its retention was over, before this job started", f.Name, f.Artifact),
+	}}
+}
+
+func changed(f job.File) error {
+	return &inputError{&job.Error{
+		Code:    "input_changed",
+		Message: fmt.Sprintf("%q is %q, which does not have the size and SHA-256 that it had when this job was submitted", f.Name, f.Artifact),
+	}}
+}
