@@ -91,7 +91,8 @@ func startChaos(t *testing.T, jobs int) *chaos {
 	}
 	for i := range 2 {
 		c.workers = append(c.workers, &service{name: fmt.Sprintf("worker %d", i+1), Process: gbtest.Start(t,
-			[]string{binary(t, "glovebox-worker")}, c.workerEnv("GLOVEBOX_GRACE_SECONDS=3"), nil)})
+			[]string{binary(t, "glovebox-worker")}, c.workerEnv("GLOVEBOX_GRACE_SECONDS=3", "GLOVEBOX_WARM=2"), nil)})
+		c.mostWarm += 2 * kinds(t)
 	}
 	other, err := producer.NewHTTP("http://"+second, c.token)
 	if err != nil {

@@ -43,6 +43,7 @@ type glovebox struct {
 	shared   []string // environment of api and workers
 	dir      string
 	began    time.Time
+	mostWarm int // sandboxes that may wait
 
 	addr, capabilityKey string
 	secret              webhook.Secret
@@ -120,7 +121,7 @@ func (g *glovebox) startWorker(env ...string) *gbtest.Process {
 func (g *glovebox) workerEnv(env ...string) []string {
 	return slices.Concat(g.shared, []string{
 		"GLOVEBOX_PODMAN_SOCKET=" + g.podman.Socket, "GLOVEBOX_AGENT=" + binary(g.tb, "glovebox-agent"),
-		"GLOVEBOX_INSTANCE=" + g.instance, "GLOVEBOX_POLL_MS=10", "GLOVEBOX_CONCURRENCY=2",
+		"GLOVEBOX_INSTANCE=" + g.instance, "GLOVEBOX_POLL_MS=10", "GLOVEBOX_CONCURRENCY=2", "GLOVEBOX_WARM=0",
 	}, env)
 }
 
@@ -235,19 +236,33 @@ func (g *glovebox) objects() []string {
 	return keys
 }
 
-// containers lists what this installation has in Podman.
+// containers lists what this installation has in Podman, but for warm sandboxes as long
+// as there are no more of them than may be.
 func (g *glovebox) containers() []string {
 	g.tb.Helper()
-	var names []string
-	for _, c := range g.inPodman("&filters=" + escape(fmt.Sprintf(`{"label":["run.glovebox.instance=%s"]}`, g.instance))) {
-		names = append(names, c.Names...)
+	var names, warm []string
+	for _, c := range g.ours() {
+		if c.Labels["run.glovebox.job"] == "warm" {
+			warm = append(warm, c.Names...)
+		} else {
+			names = append(names, c.Names...)
+		}
+	}
+	if len(warm) > g.mostWarm {
+		names = append(names, warm...)
 	}
 	return names
 }
 
+// ours lists all that this installation has in Podman.
+func (g *glovebox) ours() []container {
+	return g.inPodman("&filters=" + escape(fmt.Sprintf(`{"label":["run.glovebox.instance=%s"]}`, g.instance)))
+}
+
 type container struct {
-	ID    string `json:"Id"`
-	Names []string
+	ID     string `json:"Id"`
+	Names  []string
+	Labels map[string]string
 }
 
 // inPodman lists the containers of the Podman user, those of other tests too.

@@ -25,7 +25,8 @@ func TestSoak(t *testing.T) {
 	t.Parallel()
 	const atOnce = 4
 	jobs := number(t, "GLOVEBOX_SOAK_JOBS", len(hostiles))
-	g := start(t, options{workerEnv: []string{"GLOVEBOX_CONCURRENCY=" + strconv.Itoa(atOnce)}})
+	g := start(t, options{workerEnv: []string{"GLOVEBOX_CONCURRENCY=" + strconv.Itoa(atOnce), "GLOVEBOX_WARM=2"}})
+	g.mostWarm = 2 * kinds(t)
 	began := time.Now()
 	turns := make(chan int)
 	statuses := map[job.Status]int{}

@@ -118,7 +118,7 @@ func (w *Worker) run(ctx context.Context, j record.Job) (_ record.Ending, err er
 	if err != nil {
 		return record.Ending{}, fmt.Errorf("%w: %w", errSandbox, err)
 	}
-	w.Metrics.Ran(runtime.Name, outcome.Startup, outcome.Usage, out.artifacts)
+	w.Metrics.Ran(runtime.Name, outcome.Warm, outcome.Startup, outcome.Usage, out.artifacts)
 	result := w.result(j, runtime, outcome, out)
 	if err := out.storeStreams(ctx, &result); err != nil {
 		return record.Ending{}, err

@@ -26,7 +26,7 @@ func TestMetrics(t *testing.T) {
 	g.result(g.submit(job.Spec{Runtime: "bash", Source: "echo 12345 > file; exit 3"}))
 	eventually(
 		t, r,
-		`glovebox_job_run_seconds_count{runtime="bash"} 1`, `glovebox_sandbox_startup_seconds_count{runtime="bash"} 1`,
+		`glovebox_job_run_seconds_count{runtime="bash"} 1`, `glovebox_sandbox_startup_seconds_count{runtime="bash",start="cold"} 1`,
 		`glovebox_artifacts_total{kind="file"} 1`, `glovebox_artifact_bytes_total{kind="file"} 6`,
 		`glovebox_worker_jobs 0`, `glovebox_worker_memory_reserved_bytes 0`,
 	)

@@ -59,6 +59,9 @@ func (w *Worker) beat(ctx context.Context) error {
 		jobs = append(jobs, run.ID)
 	}
 	w.mu.Unlock()
+	for _, r := range w.Runtimes.List() {
+		w.Metrics.Warm(r.Name, w.Sandboxes.WarmOf(r.Image()))
+	}
 	beat := record.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: started, Concurrency: w.Concurrency, Jobs: jobs}
 	if why := w.paused(); why != nil {
 		beat.Paused = agentwire.Printable(why.Error(), maxReason)
@@ -84,7 +87,7 @@ func (w *Worker) publish(ctx context.Context) error {
 		}
 		list = append(list, record.Runtime{
 			Name: r.Name, Version: r.Version, Aliases: r.Aliases, File: r.File,
-			Image: r.Image(), ImageDigest: digest, Limits: r.Limits,
+			Image: r.Image(), ImageDigest: digest, Limits: r.Limits, Warm: w.Sandboxes.WarmOf(r.Image()),
 		})
 	}
 	images := w.images(ctx)

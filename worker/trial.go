@@ -69,6 +69,7 @@ func (w *Worker) trialRun(ctx context.Context) error {
 	for _, image := range append(w.Runtimes.Images(), w.Images...) {
 		_, err = w.Sandboxes.Run(ctx, sandbox.Program{
 			JobID: TrialID, Epoch: 1, Image: image, Command: []string{"true"}, Limits: job.Limits{WallMS: 10_000}.Filled(job.Limits{}),
+			Fresh: true, // or it would not show that Podman can start one
 		}, nowhere{})
 		if !errors.Is(err, sandbox.ErrNoImage) && !errors.Is(err, sandbox.ErrImageRefused) {
 			return err

@@ -29,6 +29,8 @@ type Sandboxes interface {
 	Run(ctx context.Context, p sandbox.Program, sink sandbox.Sink) (sandbox.Outcome, error)
 	Image(ctx context.Context, name string) (digest string, err error)
 	Reap(ctx context.Context, alive func(worker string) bool) (int, error)
+	// WarmOf counts the sandboxes of an image that wait started.
+	WarmOf(image string) int
 	// Ping asks Podman whether it is there.
 	Ping(ctx context.Context) error
 }

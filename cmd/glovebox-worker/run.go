@@ -19,6 +19,7 @@ import (
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -40,6 +41,8 @@ everything by its environment (secrets may be in files: NAME_FILE=path), but for
   GLOVEBOX_AGENT           path of the static glovebox-agent binary
   GLOVEBOX_INSTANCE        a word that names this installation on this host
   GLOVEBOX_CONCURRENCY     jobs at once                  (default: number of CPUs)
+  GLOVEBOX_WARM            started sandboxes that wait, of each runtime in demand
+                           (default: GLOVEBOX_CONCURRENCY; 0: none)
   GLOVEBOX_MEMORY_MB       memory of all sandboxes, MiB  (default: ¾ of the machine)
   GLOVEBOX_RETENTION_SECONDS
                            how long jobs are kept after their end, at most; the same for
@@ -135,14 +138,28 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 	if err := selfTest(ctx, sandboxes, append(set.Images(), c.Images...), c.RequireCgroups, log); err != nil {
 		return err
 	}
+	warm := warmth(c, set)
+	if c.Warm > 0 {
+		sandboxes.KeepWarm(ctx, warm)
+	}
 	w, err := worker.New(worker.Config{
 		ID: id, Version: version(), Records: records, Objects: objects, Sandboxes: sandboxes, Runtimes: set, Images: c.Images, Signer: c.Signer,
-		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB, Poll: c.Poll, Grace: c.Grace, Metrics: m.worker, Log: log,
+		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB - warm.MemoryMB, Poll: c.Poll, Grace: c.Grace, Metrics: m.worker, Log: log,
 	})
 	if err != nil {
 		return err
 	}
 	return m.beside(ctx, log, w.Run)
+}
+
+// warmth is what sandboxes are kept started: of every runtime, in a quarter of the memory.
+func warmth(c config.Worker, set runtimes.Set) sandbox.Warm {
+	w := sandbox.Warm{Images: map[string]job.Limits{}, MaxMemoryMB: c.MemoryMB, Most: c.Warm}
+	for _, r := range set.List() {
+		w.Images[r.Image()] = job.Limits{}.Filled(r.Limits)
+	}
+	w.MemoryMB = min(c.MemoryMB/4, int64(len(w.Images)*c.Warm*sandbox.IdleMB))
+	return w
 }
 
 // selfTest runs a sandbox of the first image that is there.

@@ -16,7 +16,7 @@ import (
 // devSettings are variables of dev's own environment that it hands to the api and the
 // worker, over its own choice.
 var devSettings = []string{
-	"GLOVEBOX_CONCURRENCY", "GLOVEBOX_MEMORY_MB", "GLOVEBOX_POLL_MS",
+	"GLOVEBOX_CONCURRENCY", "GLOVEBOX_WARM", "GLOVEBOX_MEMORY_MB", "GLOVEBOX_POLL_MS",
 	"GLOVEBOX_WEBHOOK_ALLOW", "GLOVEBOX_WEBHOOK_SCHEDULE", "GLOVEBOX_FAILPOINT", "GLOVEBOX_IMAGES",
 	"GLOVEBOX_RETENTION_SECONDS", "GLOVEBOX_RESULT_SECONDS",
 }

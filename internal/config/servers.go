@@ -28,6 +28,9 @@ type Worker struct {
 	Instance string
 	// Concurrency is the most jobs at once. Defaults to the number of CPUs.
 	Concurrency int
+	// Warm is how many started sandboxes to keep of each runtime in demand. Defaults to
+	// Concurrency.
+	Warm int
 	// MemoryMB is what the sandboxes may use together. Defaults to three quarters of
 	// the machine's memory.
 	MemoryMB int64
@@ -51,13 +54,15 @@ type Worker struct {
 // ReadWorker reads a worker's environment. Its error lists every fault.
 func ReadWorker(getenv Getenv) (Worker, error) {
 	r := NewReader(getenv)
+	concurrency := r.Int("GLOVEBOX_CONCURRENCY", runtime.NumCPU(), 1, 4096)
 	w := Worker{
 		Redis:        r.Redis(),
 		S3:           r.S3(),
 		PodmanSocket: strings.TrimPrefix(r.Required("GLOVEBOX_PODMAN_SOCKET", "the path of the Podman service's socket"), "unix://"),
 		Agent:        r.Required("GLOVEBOX_AGENT", "the path of the glovebox-agent binary"),
 		Instance:     r.Required("GLOVEBOX_INSTANCE", "a word of letters and digits that names this installation"),
-		Concurrency:  r.Int("GLOVEBOX_CONCURRENCY", runtime.NumCPU(), 1, 4096),
+		Concurrency:  concurrency,
+		Warm:         r.Int("GLOVEBOX_WARM", concurrency, 0, 4096),
 		MemoryMB:     int64(r.Int("GLOVEBOX_MEMORY_MB", machineMB()*3/4, 64, 1<<30)),
 		Poll:         r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 100, 1, 60_000),
 		Grace:        r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 30, 1, 86_400),

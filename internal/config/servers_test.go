@@ -44,8 +44,11 @@ func TestReadWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.PodmanSocket != "/run/x.sock" || w.Poll != 25*time.Millisecond || w.Grace != time.Second || !w.S3.PathStyle || w.Concurrency < 1 || w.MemoryMB < 64 {
+	if w.PodmanSocket != "/run/x.sock" || w.Poll != 25*time.Millisecond || w.Grace != time.Second || !w.S3.PathStyle || w.Concurrency < 1 || w.Warm != w.Concurrency || w.MemoryMB < 64 {
 		t.Errorf("got %+v", w)
+	}
+	if w, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_WARM": "0"}).Get); err != nil || w.Warm != 0 {
+		t.Errorf("GLOVEBOX_WARM=0: got %d, %v", w.Warm, err)
 	}
 }
 

@@ -15,6 +15,7 @@ type Worker struct {
 	cpu                             *prometheus.CounterVec
 	artifacts, bytes                *prometheus.CounterVec
 	failures                        *prometheus.CounterVec
+	warm                            *prometheus.GaugeVec
 	running, slots, paused          prometheus.Gauge
 	memoryReserved, memoryAvailable prometheus.Gauge
 }
@@ -39,8 +40,8 @@ func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
 	m := &Worker{
 		runtimes: runtimes,
 		startup: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "glovebox_sandbox_startup_seconds", Help: "From the claim of a sandbox to the program's first instruction.", Buckets: runBuckets,
-		}, runtime),
+			Name: "glovebox_sandbox_startup_seconds", Help: "From the claim of a sandbox, warm (it waited) or cold, to the program's first instruction.", Buckets: runBuckets,
+		}, []string{"runtime", "start"}),
 		run: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "glovebox_job_run_seconds", Help: "Wall-clock time of programs, whatever they came to.", Buckets: runBuckets,
 		}, runtime),
@@ -56,6 +57,9 @@ func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "glovebox_job_failures_total", Help: "Tries at jobs that failed on us: sandbox (Podman, runsc, the agent), store (the bucket), other.",
 		}, []string{"reason"}),
+		warm: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "glovebox_worker_warm_sandboxes", Help: "Sandboxes that wait started, each for one job.",
+		}, runtime),
 		running:         gauge("glovebox_worker_jobs", "Jobs that this worker has in hand."),
 		slots:           gauge("glovebox_worker_concurrency", "Jobs that this worker may have in hand."),
 		paused:          gauge("glovebox_worker_paused", "1 while this worker takes no jobs because it can run none, else 0."),
@@ -65,7 +69,7 @@ func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
 	for _, reason := range []Failure{FailSandbox, FailStore, FailOther} {
 		m.failures.WithLabelValues(string(reason)) // so that the first one is an increase
 	}
-	r.MustRegister(m.startup, m.run, m.cpu, m.artifacts, m.bytes, m.failures, m.running, m.slots, m.paused, m.memoryReserved, m.memoryAvailable)
+	r.MustRegister(m.startup, m.run, m.cpu, m.artifacts, m.bytes, m.failures, m.warm, m.running, m.slots, m.paused, m.memoryReserved, m.memoryAvailable)
 	return m
 }
 
@@ -90,10 +94,19 @@ func (m *Worker) Paused(now bool) {
 // Reserved says that sandboxes take so many bytes more, or if negative, less.
 func (m *Worker) Reserved(n int64) { m.memoryReserved.Add(float64(n)) }
 
+// Warm says how many sandboxes of a runtime wait started.
+func (m *Worker) Warm(runtime string, n int) {
+	m.warm.WithLabelValues(runtimeLabel(m.runtimes, runtime)).Set(float64(n))
+}
+
 // Ran measures a program that came to an outcome.
-func (m *Worker) Ran(runtime string, startup time.Duration, u job.Usage, made []job.Artifact) {
+func (m *Worker) Ran(runtime string, warm bool, startup time.Duration, u job.Usage, made []job.Artifact) {
 	runtime = runtimeLabel(m.runtimes, runtime)
-	m.startup.WithLabelValues(runtime).Observe(startup.Seconds())
+	start := "cold"
+	if warm {
+		start = "warm"
+	}
+	m.startup.WithLabelValues(runtime, start).Observe(startup.Seconds())
 	m.run.WithLabelValues(runtime).Observe(float64(u.WallMS) / 1000)
 	m.cpu.WithLabelValues(runtime).Add(float64(max(u.CPUMS, 0)) / 1000) // the agent says so
 	for _, a := range made {

@@ -40,7 +40,7 @@ const (
 func CostMB(l job.Limits) int64 { return 48 + l.Processes/4 }
 
 // create makes the container and returns its name, which is in use until remove, and its id.
-func (p *Podman) create(ctx context.Context, program Program, imageID string, backstop time.Duration) (name, id string, err error) {
+func (p *Podman) create(ctx context.Context, plan plan, imageID string) (name, id string, err error) {
 	name = namePrefix + rand.Text()
 	p.mu.Lock()
 	if p.closed {
@@ -50,7 +50,7 @@ func (p *Podman) create(ctx context.Context, program Program, imageID string, ba
 	// Before the container exists, so that no Reap takes it for a dead worker's.
 	p.running[name] = true
 	p.mu.Unlock()
-	created, err := containers.CreateWithSpec(p.with(ctx), p.spec(name, program, imageID, backstop), nil)
+	created, err := containers.CreateWithSpec(p.with(ctx), p.spec(name, plan, imageID), nil)
 	if err != nil {
 		p.remove(name, removal{again: lateCreate}) //nolint:contextcheck // a container goes whatever became of its run
 		return "", "", fmt.Errorf("create container: %w", err)
@@ -63,8 +63,8 @@ func (p *Podman) create(ctx context.Context, program Program, imageID string, ba
 }
 
 // spec is the whole of the container: what DESIGN.md promises is here.
-func (p *Podman) spec(name string, program Program, imageID string, backstop time.Duration) *specgen.SpecGenerator {
-	l := program.Limits
+func (p *Podman) spec(name string, plan plan, imageID string) *specgen.SpecGenerator {
+	l := plan.limits
 	s := specgen.NewSpecGenerator(imageID, false)
 	yes, no := true, false
 	stopTimeout := uint(0)
@@ -74,8 +74,8 @@ func (p *Podman) spec(name string, program Program, imageID string, backstop tim
 	s.Labels = map[string]string{
 		labelInstance: p.config.Instance,
 		labelWorker:   p.config.Worker,
-		labelJob:      program.JobID,
-		labelEpoch:    strconv.Itoa(program.Epoch),
+		labelJob:      plan.jobID,
+		labelEpoch:    strconv.Itoa(plan.epoch),
 	}
 	// The agent, and nothing of the image's: no entry point, command, user, working
 	// directory, environment, volume, health check or stop signal.
@@ -94,7 +94,7 @@ func (p *Podman) spec(name string, program Program, imageID string, backstop tim
 	s.LogConfiguration = &specgen.LogConfig{Driver: "none"}
 	s.StopTimeout = &stopTimeout
 	s.StopSignal = &kill
-	s.Timeout = uint(backstop / time.Second)
+	s.Timeout = uint(plan.backstop / time.Second)
 
 	s.Hostname = "glovebox"
 	s.NetNS = specgen.Namespace{NSMode: specgen.NoNetwork}
@@ -117,7 +117,7 @@ func (p *Podman) spec(name string, program Program, imageID string, backstop tim
 		// the job's. (Podman 4 refuses uid= and gid=.)
 		tmpfs("/work", l.DiskMB, "0777"),
 		tmpfs("/tmp", l.DiskMB, "1777"),
-		tmpfs("/dev/shm", l.MemoryMB, "1777"),
+		tmpfs("/dev/shm", plan.shmMB, "1777"),
 	}
 
 	// runsc applies none of these under rootless Podman: glovebox-runtime does, where the

@@ -54,6 +54,11 @@ func (p *Podman) image(ctx context.Context, name string) (image, error) {
 	if ok && time.Since(cached.at) < imageTTL {
 		return cached, nil
 	}
+	return p.lookUpImage(ctx, name)
+}
+
+// lookUpImage asks Podman what the name means now.
+func (p *Podman) lookUpImage(ctx context.Context, name string) (image, error) {
 	report, err := images.GetImage(p.with(ctx), name, nil)
 	if err != nil {
 		var model *errorhandling.ErrorModel

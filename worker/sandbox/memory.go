@@ -8,10 +8,13 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/containers/podman/v5/pkg/bindings/containers"
+
+	"github.com/glovebox-run/glovebox/job"
 )
 
 const (
@@ -24,44 +27,79 @@ const (
 	memorySlack = 160 << 20
 )
 
-// watchMemory looks from outside at what the sandbox holds, until ctx ends, and calls
-// over once, with what it holds, when that is more than limit. It trusts nothing inside; the agent, which
-// does, is exact and comes first, so this is for an agent that was taken over and for
-// memory that gVisor holds on a job's behalf without charging it.
-//
-// It needs the worker to run as the Podman user. Where it doesn't, it says so once
-// and leaves the watch to the agent.
-func (p *Podman) watchMemory(ctx context.Context, name string, limit int64, over func(held int64)) {
-	if !sleep(ctx, memoryDelay) {
-		return
+// memoryWatch looks from outside at what a sandbox holds.
+type memoryWatch struct {
+	held atomic.Int64 // what it held as it was killed for it, bytes; else 0
+	stop context.CancelFunc
+}
+
+// watch looks at what the sandbox holds until ctx ends or it is stopped, and kills it when
+// that is more than a program with these limits may have. It trusts nothing inside; the
+// agent, which does, is exact and comes first, so this is for an agent that was taken over
+// and for memory that gVisor holds on a job's behalf without charging it.
+func (p *Podman) watch(ctx context.Context, w *waiting, l job.Limits) *memoryWatch {
+	m := &memoryWatch{}
+	ctx, m.stop = context.WithCancel(ctx)
+	over := func(held int64) {
+		m.held.Store(held)
+		w.remove()
 	}
+	ready := w.process
+	w.process = nil // it is closed below
+	// Not waited for: the bindings take 0.6 s to notice that a request is cancelled.
+	p.background.Go(func() {
+		limit := l.MemoryMB<<20 + memorySlack
+		switch {
+		case w.s.leaf != nil:
+			w.s.leaf.watch(ctx, over)
+		case ready != nil:
+			defer ready.close()
+			ready.watch(ctx, limit, over)
+		case sleep(ctx, memoryDelay):
+			if process := p.findProcess(ctx, w.name); process != nil {
+				defer process.close()
+				process.watch(ctx, limit, over)
+			}
+		}
+	})
+	return m
+}
+
+// findProcess opens the sandbox's process. It needs the worker to run as the Podman user:
+// where it doesn't, it says so once, returns nil, and leaves the watch to the agent.
+func (p *Podman) findProcess(ctx context.Context, name string) *process {
 	c, err := containers.Inspect(p.with(ctx), name, nil)
 	if err != nil || c.State == nil || c.State.Pid <= 0 {
-		return // it is over, or Podman is: the run finds out
+		return nil // it is over, or Podman is: the run finds out
 	}
 	process, err := openProcess(c.State.Pid)
 	// The kernel refuses it for a process that is ending, too: that passes with ctx.
 	for tries := 0; errors.Is(err, os.ErrPermission) && tries < 50 && sleep(ctx, memoryPoll); tries++ {
 		process, err = openProcess(c.State.Pid)
 	}
-	if err != nil {
-		if errors.Is(err, os.ErrPermission) && ctx.Err() == nil {
-			p.unwatched.Do(func() {
-				p.config.Log.Warn("sandboxes' memory is watched from inside only: the worker is not the podman user", "error", err)
-			})
-		}
-		return
+	if errors.Is(err, os.ErrPermission) && ctx.Err() == nil {
+		p.unwatched.Do(func() {
+			p.config.Log.Warn("sandboxes' memory is watched from inside only: the worker is not the podman user", "error", err)
+		})
 	}
-	defer process.close()
+	if err != nil {
+		return nil
+	}
+	return process
+}
+
+// watch kills the process once, after calling over with what it holds, when that is more
+// than limit, until ctx ends.
+func (p *process) watch(ctx context.Context, limit int64, over func(held int64)) {
 	for sleep(ctx, memoryPoll) {
-		held, err := process.memory()
+		held, err := p.memory()
 		if err != nil {
 			return // the process has ended
 		}
 		if held > limit {
 			over(held)
 			// Podman's way to the same end takes seconds on a busy host.
-			process.kill()
+			p.kill()
 			return
 		}
 	}

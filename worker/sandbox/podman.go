@@ -76,6 +76,7 @@ type Podman struct {
 	// leaves is where sandboxes have their cgroups; "" until SelfTest has proven it.
 	leaves    string
 	images    imageCache
+	pool      *pool // nil until KeepWarm
 	unwatched sync.Once
 
 	mu      sync.Mutex
@@ -202,6 +203,10 @@ func (p *Podman) OCIRuntime() string { return p.ociRuntime }
 // some 6 s: systemd starts a Podman that crashed only when its worker has ended, whose
 // containers the next worker's Reap removes. No Run may be under way or start after it.
 func (p *Podman) Close() {
+	if p.pool != nil {
+		p.pool.stop()
+		<-p.pool.ended
+	}
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()

@@ -27,6 +27,8 @@ type Program struct {
 	Stdin []byte
 	// Limits must be filled (job.Limits.Filled).
 	Limits job.Limits
+	// Fresh asks for a sandbox that is made for the program, and no warm one.
+	Fresh bool
 }
 
 // File is one input: its Content, or where that is read from.
@@ -73,6 +75,8 @@ type Outcome struct {
 	ImageDigest string
 	// Kernel is what the sandbox's /proc/version says.
 	Kernel string
+	// Warm says that the sandbox was started before the call of Run.
+	Warm bool
 	// Timing says where the time before the program went.
 	Timing Timing
 }

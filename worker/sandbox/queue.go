@@ -42,6 +42,13 @@ func (q *queue) end(err error) {
 	q.signal()
 }
 
+// ended reports whether no event will follow.
+func (q *queue) ended() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.err != nil
+}
+
 func (q *queue) signal() {
 	select {
 	case q.wake <- struct{}{}:

@@ -2,15 +2,10 @@ package sandbox
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/containers/podman/v5/pkg/bindings/containers"
 
-	"github.com/glovebox-run/glovebox/internal/agentwire"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -33,99 +28,25 @@ func (p *Podman) Run(ctx context.Context, program Program, sink Sink) (Outcome, 
 func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink Sink) (Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// Podman answers in time, or the program is better tried elsewhere.
-	startCtx, started := context.WithTimeout(ctx, p.config.StartTimeout)
-	defer started()
-	slow := func(err error) error {
-		if startCtx.Err() != nil && ctx.Err() == nil {
-			return errors.Join(errSlowStart, err)
-		}
-		return err
-	}
-	image, err := p.image(startCtx, program.Image)
-	if err != nil {
-		return Outcome{}, slow(err)
-	}
 	if problem := program.refused(); problem != "" {
-		return p.refuse(began, problem, image, sink)
+		return p.refuse(ctx, began, program.Image, problem, sink)
 	}
-	name, id, err := p.create(startCtx, program, image.id, p.backstop(ctx))
-	if err != nil {
-		return Outcome{}, slow(err)
-	}
-	// Once, and at once when ctx ends: a sink that blocks must not keep a sandbox alive.
-	var unsettled atomic.Bool
-	remove := sync.OnceFunc(func() { p.remove(name, removal{unsettled: unsettled.Load()}) }) //nolint:contextcheck // a container goes whatever became of its run
-	defer remove()
-	defer context.AfterFunc(ctx, remove)()
-
-	s := &session{program: program, sink: sink, events: newQueue(), began: began}
-	s.check = agentwire.FromAgent{Limits: program.Limits, Compile: len(program.Compile) > 0}
-	s.outcome.OCIRuntime, s.outcome.LimitsEnforced = p.ociRuntime, p.enforced()
-	s.outcome.ImageDigest = image.digest
-	s.outcome.Timing.Created = time.Since(began)
-
-	if s.stream, err = p.attach(startCtx, name); err != nil {
-		unsettled.Store(true) // it makes the sandbox already
-		return Outcome{}, slow(err)
-	}
-	s.out = agentwire.NewWriter(s.stream)
-	s.outcome.Timing.Attached = time.Since(began)
-	var reader sync.WaitGroup
-	reader.Go(s.read)
-	defer reader.Wait()
-	defer s.stream.Close() // wakes the reader, and anything that is being sent
-	defer context.AfterFunc(ctx, func() { s.stream.Close() })()
-
-	if err := containers.Start(p.with(startCtx), name, nil); err != nil {
-		unsettled.Store(true)
-		return Outcome{}, slow(fmt.Errorf("start container: %w", err))
-	}
-	s.outcome.Timing.Running = time.Since(began)
-	var overMemory atomic.Int64
-	watch := func(ctx context.Context, over func(held int64)) {
-		p.watchMemory(ctx, name, program.Limits.MemoryMB<<20+memorySlack, over)
-	}
-	if p.leaves != "" {
-		if s.leaf, err = openLeaf(p.leaves, id); err != nil { // it ended at once, or was made elsewhere
-			return Outcome{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	if w := p.claim(ctx, program); w != nil {
+		w.s.claimed(began)
+		outcome, err := p.use(ctx, w, program, sink)
+		if err == nil || w.s.begun || ctx.Err() != nil {
+			return outcome, err
 		}
-		defer s.leaf.close()
-		watch = s.leaf.watch
+		p.config.Log.Warn("a warm sandbox failed before its program began, which gets a fresh one", "job_id", program.JobID, "epoch", program.Epoch, "error", err)
 	}
-	watchCtx, stopWatch := context.WithCancel(ctx)
-	defer stopWatch()
-	// Not waited for here: the bindings take 0.6 s to notice that a request is cancelled.
-	p.background.Go(func() {
-		watch(watchCtx, func(held int64) {
-			overMemory.Store(held)
-			remove()
-		})
+	w, err := p.start(ctx, began, plan{
+		image: program.Image, limits: program.Limits, shmMB: program.Limits.MemoryMB, jobID: program.JobID, epoch: program.Epoch, backstop: p.backstop(ctx),
 	})
-	if err := s.serve(ctx, p.config.StartTimeout); err != nil {
-		if said := s.stream.complaint(); said != "" {
-			p.config.Log.Warn("agent complained", "job_id", program.JobID, "epoch", program.Epoch, "stderr", agentwire.Printable(said, maxComplaint))
-		}
-		held := overMemory.Load()
-		if held == 0 && errors.Is(err, errNoEnd) && p.oomKilled(ctx, name, s.leaf) {
-			held = boundsOf(program.Limits).memory
-		}
-		if held > 0 && errors.Is(err, errNoEnd) {
-			// The agent went with its sandbox: what it would have told is not known.
-			s.outOfMemory()
-			s.outcome.Usage.MemoryPeakBytes = held
-			if s.outcome.Startup > 0 {
-				s.outcome.Usage.WallMS = (time.Since(began) - s.outcome.Startup).Milliseconds()
-			}
-			return s.outcome, nil
-		}
-		return Outcome{}, fmt.Errorf("run program: %w", err)
+	if err != nil {
+		return Outcome{}, err
 	}
-	return s.outcome, nil
+	return p.use(ctx, w, program, sink)
 }
-
-// errSlowStart is why a start is given up.
-var errSlowStart = fmt.Errorf("%w: podman did not start the sandbox in time", ErrUnavailable)
 
 // oomPatience is how long Podman may take to notice that a sandbox has ended.
 const oomPatience = 5 * time.Second
@@ -170,7 +91,11 @@ func (p Program) refused() string {
 }
 
 // refuse is the outcome that such a program would have had.
-func (p *Podman) refuse(began time.Time, problem string, image image, sink Sink) (Outcome, error) {
+func (p *Podman) refuse(ctx context.Context, began time.Time, imageName, problem string, sink Sink) (Outcome, error) {
+	image, err := p.image(ctx, imageName)
+	if err != nil {
+		return Outcome{}, err
+	}
 	if err := sink.Stderr([]byte(problem + "\n")); err != nil {
 		return Outcome{}, err
 	}

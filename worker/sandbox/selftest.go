@@ -9,7 +9,6 @@ import (
 
 	"github.com/containers/podman/v5/pkg/bindings/containers"
 
-	"github.com/glovebox-run/glovebox/internal/agentwire"
 	"github.com/glovebox-run/glovebox/internal/cgroup"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -41,38 +40,18 @@ func (p *Podman) SelfTest(ctx context.Context, imageName string) (Enforcement, e
 	return e, nil
 }
 
-func (p *Podman) selfTest(ctx context.Context, imageName string) (_ Enforcement, err error) {
-	image, err := p.image(ctx, imageName)
-	if err != nil {
-		return Enforcement{}, err
-	}
+func (p *Podman) selfTest(ctx context.Context, imageName string) (Enforcement, error) {
 	// Figures that nobody else would ask for.
-	program := Program{JobID: "self-test", Limits: job.Limits{MemoryMB: 61, Processes: 13, CPUs: 1.3}.Filled(job.Limits{})}
-	name, id, err := p.create(ctx, program, image.id, p.backstop(ctx))
+	limits := job.Limits{MemoryMB: 61, Processes: 13, CPUs: 1.3}.Filled(job.Limits{})
+	w, err := p.start(ctx, time.Now(), plan{image: imageName, limits: limits, shmMB: limits.MemoryMB, jobID: "self-test", backstop: p.backstop(ctx)})
 	if err != nil {
 		return Enforcement{}, err
 	}
-	unsettled := true
-	defer func() { p.remove(name, removal{unsettled: unsettled}) }() //nolint:contextcheck // a container goes whatever became of its run
-	s := &session{program: program, events: newQueue(), began: time.Now()}
-	s.check = agentwire.FromAgent{Limits: program.Limits}
-	if s.stream, err = p.attach(ctx, name); err != nil {
+	defer w.close()
+	if err := w.s.awaitReady(ctx, testTimeout); err != nil {
 		return Enforcement{}, err
 	}
-	defer s.stream.Close()
-	if err := containers.Start(p.with(ctx), name, nil); err != nil {
-		return Enforcement{}, fmt.Errorf("start container: %w", err)
-	}
-	unsettled = false
-	go s.read() // ends with the stream
-	first, err := s.events.pop(ctx, testTimeout)
-	if err != nil {
-		return Enforcement{}, fmt.Errorf("wait for the agent: %w", err)
-	}
-	if err := s.ready(first); err != nil {
-		return Enforcement{}, err
-	}
-	return p.enforcement(ctx, id, boundsOf(program.Limits))
+	return p.enforcement(ctx, w.id, boundsOf(limits))
 }
 
 // enforcement looks at the running sandbox id, which was made with the bounds asked.

@@ -41,6 +41,9 @@ type session struct {
 	mu    sync.Mutex // guards check: the reader accepts, the server grants
 	check agentwire.FromAgent
 
+	isReady bool // the agent waits for a program
+	begun   bool // the program, or its compile step, may have begun
+
 	outcome    Outcome
 	output     strings.Builder // of the compile step
 	stderrEnds byte
@@ -98,13 +101,22 @@ func (s *session) read() {
 	}
 }
 
+// give makes the session that of a program.
+func (s *session) give(program Program, sink Sink) {
+	s.program, s.sink = program, sink
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.check.Limits, s.check.Compile = program.Limits, len(program.Compile) > 0
+}
+
+// claimed makes a session that was ready one of a run that began then.
+func (s *session) claimed(began time.Time) {
+	s.began, s.outcome.Timing, s.outcome.Warm = began, Timing{}, true
+}
+
 // serve takes the session from Ready to End.
 func (s *session) serve(ctx context.Context, startTimeout time.Duration) error {
-	e, err := s.events.pop(ctx, startTimeout)
-	if err != nil {
-		return fmt.Errorf("wait for the agent: %w", err)
-	}
-	if err := s.ready(e); err != nil {
+	if err := s.awaitReady(ctx, startTimeout); err != nil {
 		return err
 	}
 	if s.leaf != nil {
@@ -124,6 +136,7 @@ func (s *session) serve(ctx context.Context, startTimeout time.Duration) error {
 		}
 		return fmt.Errorf("send the program: %w", errors.Join(err, popErr))
 	}
+	s.begun = true
 	limit := time.Duration(s.program.Limits.WallMS)*time.Millisecond + grace
 	if len(s.program.Compile) > 0 {
 		failed, err := s.compile(ctx, limit)
@@ -138,6 +151,20 @@ func (s *session) serve(ctx context.Context, startTimeout time.Duration) error {
 		return err
 	}
 	return s.collect(ctx)
+}
+
+// awaitReady waits for the agent's first word, unless it has come.
+func (s *session) awaitReady(ctx context.Context, patience time.Duration) error {
+	if s.isReady {
+		return nil
+	}
+	e, err := s.events.pop(ctx, patience)
+	if err != nil {
+		return fmt.Errorf("wait for the agent: %w", err)
+	}
+	err = s.ready(e)
+	s.isReady = err == nil
+	return err
 }
 
 func (s *session) ready(e event) error {

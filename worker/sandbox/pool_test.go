@@ -1,0 +1,185 @@
+package sandbox_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// warm returns a Podman that keeps most sandboxes of the suite's image started, and waits
+// until they are.
+// Its instance is its own: another test's Reap takes what is of workers that it does not know.
+func warm(tb testing.TB, worker string, most int) *sandbox.Podman {
+	tb.Helper()
+	open(tb)
+	p, err := sandbox.Open(tb.Context(), sandbox.Config{
+		Socket: suite.socket, Agent: agentPath(), Instance: instance + "-" + worker, Worker: worker, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(p.Close)
+	p.KeepWarm(tb.Context(), sandbox.Warm{
+		Images: map[string]job.Limits{suite.image: job.Limits{}.Filled(job.Limits{})}, MaxMemoryMB: 1024, Most: most, MemoryMB: 1000,
+	})
+	awaitWarm(tb, p, 1)
+	return p
+}
+
+func awaitWarm(tb testing.TB, p *sandbox.Podman, n int) {
+	tb.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for p.WarmOf(suite.image) < n {
+		if time.Now().After(deadline) {
+			tb.Fatalf("%d warm sandboxes after a minute, want %d", p.WarmOf(suite.image), n)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// containersOf lists the containers that the worker has made.
+func containersOf(tb testing.TB, worker string) []string {
+	tb.Helper()
+	out, err := podman("ps", "-a", "-q", "--filter", "label=run.glovebox.instance="+instance+"-"+worker)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return strings.Fields(out)
+}
+
+// TestWarm: a warm sandbox is as good as a fresh one, is used once, and is replaced.
+func TestWarm(t *testing.T) {
+	t.Parallel()
+	p := warm(t, "warm", 2)
+	// What it leaves must be nowhere in the next.
+	const source = `import os
+print(sorted(os.listdir('/work')), os.path.exists('/tmp/left'), os.path.exists('/dev/shm/left'), os.getuid())
+for dir in ('/tmp', '/dev/shm', '/work'):
+    open(dir + '/left', 'w').write('x')
+`
+	for i := range 5 {
+		sink := &kept{}
+		program := program(source)
+		program.Image = suite.image
+		o, err := p.Run(t.Context(), program, sink)
+		if err != nil || o.Status != job.Succeeded {
+			t.Fatalf("run %d: %+v, %v: %s", i, o, err, sink.stderr.String())
+		}
+		if want := "['main.py'] False False 1000\n"; sink.stdout.String() != want || sink.names() != "left" {
+			t.Errorf("run %d: got %q and %s, want %q and its file", i, sink.stdout.String(), sink.names(), want)
+		}
+		if !o.Warm || o.Timing.Created != 0 || o.Startup <= 0 || o.ImageDigest == "" || o.LimitsEnforced == "" || !strings.Contains(o.Kernel, "gvisor") {
+			t.Errorf("run %d: got %+v, want a warm one", i, o)
+		}
+		awaitWarm(t, p, 2) // in demand now
+	}
+}
+
+// TestWarmLimits: what is given to a warm sandbox bounds it as it would a fresh one.
+func TestWarmLimits(t *testing.T) {
+	t.Parallel()
+	p := warm(t, "warm-limits", 1)
+	for name, c := range map[string]struct {
+		source string
+		limits job.Limits
+		want   job.Status
+	}{
+		"memory":  {"b = bytearray(300 << 20)\nfor i in range(0, len(b), 4096): b[i] = 1\nprint('survived')", job.Limits{MemoryMB: 64}, job.OutOfMemory},
+		"shm":     {"open('/dev/shm/x', 'wb').write(bytes(300 << 20))\nprint('survived')", job.Limits{MemoryMB: 64}, job.OutOfMemory},
+		"more":    {"b = bytearray(300 << 20)\nfor i in range(0, len(b), 4096): b[i] = 1", job.Limits{MemoryMB: 512}, job.Succeeded},
+		"time":    {"while True: pass", job.Limits{WallMS: 500}, job.TimedOut},
+		"output":  {"while True: print('x' * 1000)", job.Limits{OutputKB: 16}, job.OutputLimitExceeded},
+		"threads": {"import threading, time\nfor i in range(99): threading.Thread(target=time.sleep, args=(9,), daemon=True).start()", job.Limits{Processes: 8}, job.Failed},
+	} {
+		awaitWarm(t, p, 1)
+		sink := &kept{}
+		program := program(c.source, limits(c.limits))
+		program.Image = suite.image
+		o, err := p.Run(t.Context(), program, sink)
+		if err != nil || o.Status != c.want || !o.Warm {
+			t.Errorf("%s: got %+v, %v: %.300s, want %s in a warm one", name, o, err, sink.stderr.String(), c.want)
+		}
+	}
+}
+
+// TestNotWarm: who asks for what a warm sandbox can't be gets a fresh one.
+func TestNotWarm(t *testing.T) {
+	t.Parallel()
+	p := warm(t, "not-warm", 1)
+	for name, change := range map[string]func(*sandbox.Program){
+		"another disk":     func(p *sandbox.Program) { p.Limits.DiskMB++ },
+		"more memory":      func(p *sandbox.Program) { p.Limits.MemoryMB = 1025 },
+		"a fresh one":      func(p *sandbox.Program) { p.Fresh = true },
+		"a longer time":    nil,
+		"one that is left": nil,
+	} {
+		program := program("print('ok')")
+		program.Image = suite.image
+		ctx := t.Context()
+		wantWarm := false
+		switch {
+		case change != nil:
+			change(&program)
+		case name == "a longer time":
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, 2*time.Hour)
+			defer cancel()
+		default:
+			wantWarm = true
+		}
+		awaitWarm(t, p, 1)
+		sink := &kept{}
+		o, err := p.Run(ctx, program, sink)
+		if err != nil || o.Status != job.Succeeded || o.Warm != wantWarm {
+			t.Errorf("%s: got %+v, %v, want warm: %v", name, o, err, wantWarm)
+		}
+	}
+}
+
+// TestWarmDies: a sandbox that ends as it waits is replaced, and costs no program its run.
+func TestWarmDies(t *testing.T) {
+	t.Parallel()
+	p := warm(t, "warm-dies", 1)
+	for range 3 {
+		deadline := time.Now().Add(time.Minute)
+		for killed := 0; killed == 0; { // one that is being removed can't be
+			if time.Now().After(deadline) {
+				t.Fatal("no sandbox could be killed")
+			}
+			for _, id := range containersOf(t, "warm-dies") {
+				if _, err := podman("kill", id); err == nil {
+					killed++
+				}
+			}
+		}
+		sink := &kept{}
+		program := program("print('ok')")
+		program.Image = suite.image
+		if o, err := p.Run(t.Context(), program, sink); err != nil || o.Status != job.Succeeded || sink.stdout.String() != "ok\n" {
+			t.Errorf("got %+v, %v, %q", o, err, sink.stdout.String())
+		}
+	}
+	awaitWarm(t, p, 1)
+}
+
+// TestWarmEnds: nothing is left of a pool whose worker ends.
+func TestWarmEnds(t *testing.T) {
+	t.Parallel()
+	p := warm(t, "warm-ends", 3)
+	if n := len(containersOf(t, "warm-ends")); n != 1 {
+		t.Errorf("%d containers, want one as long as nobody wants more", n)
+	}
+	if removed, err := p.Reap(t.Context(), func(string) bool { return true }); err != nil || removed != 0 {
+		t.Errorf("Reap took %d, %v, want it to leave what waits", removed, err)
+	}
+	p.Close()
+	if left := containersOf(t, "warm-ends"); len(left) > 0 {
+		t.Errorf("%v are left", left)
+	}
+}

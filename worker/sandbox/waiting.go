@@ -1,0 +1,145 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/containers/podman/v5/pkg/bindings/containers"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// plan is what a sandbox is made of, and what can't be changed once it is made: the
+// sizes of its file systems. All other limits are given when a program gets it.
+type plan struct {
+	image    string
+	limits   job.Limits
+	shmMB    int64  // size of /dev/shm, which memory_mb bounds whatever it is
+	jobID    string // for the container's labels
+	epoch    int
+	backstop time.Duration
+}
+
+// waiting is a sandbox that was started, and whose agent waits for a program.
+type waiting struct {
+	image image
+	plan  plan
+	made  time.Time
+	name  string
+	id    string
+	s     *session
+	// process is the sandbox's, where the watch over its memory was made ready; else nil.
+	process *process
+	// remove destroys the container, in the background and once.
+	remove func()
+	reader sync.WaitGroup
+}
+
+// start makes a sandbox and starts it. Its agent has not said yet that it is ready. The
+// caller closes it.
+func (p *Podman) start(ctx context.Context, began time.Time, plan plan) (_ *waiting, err error) {
+	// Podman answers in time, or the program is better tried elsewhere.
+	startCtx, started := context.WithTimeout(ctx, p.config.StartTimeout)
+	defer started()
+	defer func() {
+		if err != nil && startCtx.Err() != nil && ctx.Err() == nil {
+			err = errors.Join(errSlowStart, err)
+		}
+	}()
+	image, err := p.image(startCtx, plan.image)
+	if err != nil {
+		return nil, err
+	}
+	name, id, err := p.create(startCtx, plan, image.id)
+	if err != nil {
+		return nil, err
+	}
+	var unsettled atomic.Bool
+	w := &waiting{image: image, plan: plan, made: time.Now(), name: name, id: id, s: &session{events: newQueue(), began: began}}
+	w.remove = sync.OnceFunc(func() { p.remove(name, removal{unsettled: unsettled.Load()}) }) //nolint:contextcheck // a container goes whatever became of its run
+	defer context.AfterFunc(ctx, w.remove)()
+	s := w.s
+	s.outcome.OCIRuntime, s.outcome.LimitsEnforced, s.outcome.ImageDigest = p.ociRuntime, p.enforced(), image.digest
+	s.outcome.Timing.Created = time.Since(began)
+	if s.stream, err = p.attach(startCtx, name); err != nil {
+		unsettled.Store(true) // it makes the sandbox already
+		w.remove()
+		return nil, err
+	}
+	s.out = agentwire.NewWriter(s.stream)
+	s.outcome.Timing.Attached = time.Since(began)
+	w.reader.Go(s.read)
+	if err := containers.Start(p.with(startCtx), name, nil); err != nil {
+		unsettled.Store(true)
+		w.close()
+		return nil, fmt.Errorf("start container: %w", err)
+	}
+	s.outcome.Timing.Running = time.Since(began)
+	if p.leaves != "" {
+		if s.leaf, err = openLeaf(p.leaves, id); err != nil { // it ended at once, or was made elsewhere
+			w.close()
+			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+	}
+	return w, nil
+}
+
+// errSlowStart is why a start is given up.
+var errSlowStart = fmt.Errorf("%w: podman did not start the sandbox in time", ErrUnavailable)
+
+// close destroys the sandbox; nobody may use it any more.
+func (w *waiting) close() {
+	w.s.stream.Close() // wakes the reader, and anything that is being sent
+	w.remove()
+	w.reader.Wait()
+	if w.s.leaf != nil {
+		w.s.leaf.close()
+	}
+	if w.process != nil {
+		w.process.close()
+	}
+}
+
+// fits reports whether a program with these limits, whose run ends in time, can have it.
+func (w *waiting) fits(ctx context.Context, l job.Limits) bool {
+	left := time.Until(w.made.Add(w.plan.backstop)) - backstopSlack
+	end, bounded := ctx.Deadline()
+	return w.plan.limits.DiskMB == l.DiskMB && w.plan.shmMB >= l.MemoryMB && (!bounded || time.Until(end) < left)
+}
+
+// use runs the program in the sandbox, and destroys it. Once, and at once when ctx ends:
+// a sink that blocks must not keep a sandbox alive.
+func (p *Podman) use(ctx context.Context, w *waiting, program Program, sink Sink) (Outcome, error) {
+	defer w.close()
+	defer context.AfterFunc(ctx, func() { w.remove(); w.s.stream.Close() })()
+	s := w.s
+	s.give(program, sink)
+	over := p.watch(ctx, w, program.Limits)
+	defer over.stop()
+	err := s.serve(ctx, p.config.StartTimeout)
+	if err == nil {
+		return s.outcome, nil
+	}
+	if said := s.stream.complaint(); said != "" {
+		p.config.Log.Warn("agent complained", "job_id", program.JobID, "epoch", program.Epoch, "stderr", agentwire.Printable(said, maxComplaint))
+	}
+	held := over.held.Load()
+	if held == 0 && errors.Is(err, errNoEnd) && p.oomKilled(ctx, w.name, s.leaf) {
+		held = boundsOf(program.Limits).memory
+	}
+	if held > 0 && errors.Is(err, errNoEnd) {
+		// The agent went with its sandbox: what it would have told is not known.
+		s.outOfMemory()
+		s.outcome.Usage.MemoryPeakBytes = held
+		if s.outcome.Startup > 0 {
+			s.outcome.Usage.WallMS = (time.Since(s.began) - s.outcome.Startup).Milliseconds()
+		}
+		return s.outcome, nil
+	}
+	return Outcome{}, fmt.Errorf("run program: %w", err)
+}
