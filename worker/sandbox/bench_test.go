@@ -9,15 +9,20 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
-// BenchmarkCold is one program in a fresh sandbox, beside the same image and code by
+// BenchmarkHello is one program in a fresh sandbox and in a warm one, beside the same image and code by
 // podman run --rm.
-func BenchmarkCold(b *testing.B) {
+func BenchmarkHello(b *testing.B) {
 	podman := open(b)
-	b.Run("sandbox", func(b *testing.B) {
+	pooled := warm(b, "bench", 2)
+	run := func(b *testing.B, podman *sandbox.Podman, before func()) {
+		b.Helper()
 		p := program("print('hello')")
 		p.Image = suite.image
 		var sum sandbox.Timing
 		for b.Loop() {
+			b.StopTimer()
+			before()
+			b.StartTimer()
 			o, err := podman.Run(b.Context(), p, &kept{})
 			if err != nil {
 				b.Fatal(err)
@@ -36,7 +41,9 @@ func BenchmarkCold(b *testing.B) {
 		b.ReportMetric(float64(sum.Ready)/n, "ms-ready")
 		b.ReportMetric(float64(sum.Started)/n, "ms-started")
 		b.ReportMetric(float64(sum.Exited)/n, "ms-exited")
-	})
+	}
+	b.Run("cold", func(b *testing.B) { run(b, podman, func() {}) })
+	b.Run("warm", func(b *testing.B) { run(b, pooled, func() { awaitWarm(b, pooled, 1) }) })
 	b.Run("podman-run", func(b *testing.B) {
 		dir, err := os.MkdirTemp("", "gb") //nolint:usetesting // podman has to reach it
 		if err != nil {
