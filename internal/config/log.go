@@ -8,8 +8,8 @@ import (
 	"github.com/glovebox-run/glovebox/internal/record"
 )
 
-// Logger writes to w as GLOVEBOX_LOG asks: "json" or "text". What is said of a job names
-// its tenant, too.
+// Logger writes to w as GLOVEBOX_LOG asks: "json" or "text". What is said of a job
+// or a batch names its tenant, too.
 func Logger(w io.Writer, format string) *slog.Logger {
 	if format == "json" {
 		return slog.New(tenants{slog.NewJSONHandler(w, nil)})
@@ -17,7 +17,7 @@ func Logger(w io.Writer, format string) *slog.Logger {
 	return slog.New(tenants{slog.NewTextHandler(w, nil)})
 }
 
-// tenants adds the tenant beside each job_id, whose beginning it is.
+// tenants adds the tenant beside each job_id and batch_id, whose beginning it is.
 type tenants struct{ slog.Handler }
 
 func (h tenants) Handle(ctx context.Context, r slog.Record) error {
@@ -43,10 +43,11 @@ func (h tenants) WithAttrs(attrs []slog.Attr) slog.Handler {
 func (h tenants) WithGroup(name string) slog.Handler { return tenants{h.Handler.WithGroup(name)} }
 
 func appendTenant(to []slog.Attr, a slog.Attr) []slog.Attr {
-	if a.Key != "job_id" || a.Value.Kind() != slog.KindString {
+	of := map[string]func(string) (string, bool){"job_id": record.Tenant, "batch_id": record.BatchTenant}[a.Key]
+	if of == nil || a.Value.Kind() != slog.KindString {
 		return to
 	}
-	if tenant, ok := record.Tenant(a.Value.String()); ok {
+	if tenant, ok := of(a.Value.String()); ok {
 		to = append(to, slog.String("tenant", tenant))
 	}
 	return to

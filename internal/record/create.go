@@ -28,6 +28,9 @@ type NewJob struct {
 	// SpecRef is the S3 key of a spec above MaxInline, or "" for one that the record
 	// itself holds.
 	SpecRef string
+	// Index and Fingerprint are for AddToBatch.
+	Index       int
+	Fingerprint Fingerprint
 }
 
 // Created is what became of a NewJob.
@@ -68,6 +71,11 @@ func (s *Store) Create(ctx context.Context, id string, spec job.Spec, specRef st
 // It returns what became of the jobs, in their order. With an error it is shorter than
 // jobs: of the rest nobody knows. Creating these again is harmless, they are ErrExists then.
 func (s *Store) CreateMany(ctx context.Context, tenant string, jobs []NewJob) ([]Created, error) {
+	return s.createMany(ctx, tenant, "", jobs)
+}
+
+// createMany is CreateMany of jobs of a batch, or of none, which is "".
+func (s *Store) createMany(ctx context.Context, tenant, batch string, jobs []NewJob) ([]Created, error) {
 	terms, err := s.terms(ctx, tenant)
 	if err != nil {
 		return nil, fmt.Errorf("create jobs: %w", err)
@@ -86,7 +94,7 @@ func (s *Store) CreateMany(ctx context.Context, tenant string, jobs []NewJob) ([
 	created := make([]Created, 0, len(jobs))
 	for len(created) < len(jobs) {
 		now := s.now()
-		args := []any{ms(now), ms(now.Add(sweepDelay)), window, quotas.JobsQueued, quotas.BytesQueued}
+		args := []any{ms(now), ms(now.Add(sweepDelay)), window, quotas.JobsQueued, quotas.BytesQueued, batch, ms(now.Add(batchPatience))}
 		some, size := jobs[len(created):], 0
 		for i, j := range some {
 			if i == createMost || size > createMostBytes {
@@ -94,7 +102,7 @@ func (s *Store) CreateMany(ctx context.Context, tenant string, jobs []NewJob) ([
 				break
 			}
 			var n int
-			if args, n, err = s.appendJob(args, tenant, j, terms); err != nil {
+			if args, n, err = s.appendJob(args, tenant, batch, j, terms); err != nil {
 				return created, err
 			}
 			size += n
@@ -127,7 +135,7 @@ func refuseAll(jobs []NewJob, err error) ([]Created, error) {
 }
 
 // appendJob appends what the create script wants to know of a job, and says how large its spec is.
-func (s *Store) appendJob(args []any, tenant string, j NewJob, terms job.Terms) ([]any, int, error) {
+func (s *Store) appendJob(args []any, tenant, batch string, j NewJob, terms job.Terms) ([]any, int, error) {
 	if of, ok := Tenant(j.ID); !ok || of != tenant {
 		return nil, 0, fmt.Errorf("create job %q: not a job id of tenant %s", j.ID, tenant)
 	}
@@ -154,7 +162,10 @@ func (s *Store) appendJob(args []any, tenant string, j NewJob, terms job.Terms) 
 	} else {
 		fields = append(fields, "spec", spec)
 	}
-	args = append(args, j.ID, len(spec), string(orNormal(j.Spec.Priority)), len(fields))
+	if batch != "" {
+		fields = append(fields, "batch", batch, "index", j.Index)
+	}
+	args = append(args, j.ID, len(spec), string(orNormal(j.Spec.Priority)), j.Index, string(j.Fingerprint[:]), len(fields))
 	return append(args, fields...), len(spec), nil
 }
 
@@ -186,7 +197,10 @@ func (s *Store) accepted(j NewJob, word any, q job.Quotas) Created {
 	case "jobs_queued", "bytes_queued":
 		c.Err = overQuota(word.(string), q)
 	default:
-		c.Err = fmt.Errorf("create job %s: the script answered %v", j.ID, word)
+		text, _ := word.(string)
+		if c.Err = batchRefusal(text); c.Err != nil {
+			c.Err = fmt.Errorf("create job %s: %w", j.ID, c.Err)
+		}
 	}
 	return c
 }

@@ -10,8 +10,10 @@ import (
 
 // Delivery is one webhook message to one endpoint, over all its attempts.
 type Delivery struct {
-	ID, Tenant, JobID, URL, Event string
-	State                         DeliveryState
+	ID, Tenant, URL, Event string
+	// JobID or BatchID is what the message is about.
+	JobID, BatchID string
+	State          DeliveryState
 	// Attempt is the number of the attempt that is due, from 1; once final, of the last.
 	Attempt   int
 	Due, Sent time.Time
@@ -62,7 +64,7 @@ func (s *Store) GetDelivery(ctx context.Context, tenant, did string) (Delivery, 
 		return time.Time{}
 	}
 	return Delivery{
-		ID: did, Tenant: tenant, JobID: f["job"], URL: f["url"], Event: f["event"], State: DeliveryState(f["state"]),
+		ID: did, Tenant: tenant, JobID: f["job"], BatchID: f["batch"], URL: f["url"], Event: f["event"], State: DeliveryState(f["state"]),
 		Attempt: int(number("attempt")), Due: at("due"), Sent: at("sent"), Created: at("created"),
 		LastStatus: int(number("status")), LastError: f["error"],
 	}, err

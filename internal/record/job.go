@@ -21,6 +21,8 @@ type Job struct {
 	Image    string
 	Priority job.Priority
 	Metadata map[string]string
+	// Batch that it is a job of, or "".
+	Batch string
 	// Spec, or SpecRef: the S3 key of one above 64 KiB. Both are gone once it ended.
 	Spec    *job.Spec
 	SpecRef string
@@ -49,6 +51,7 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 		ID: id, Tenant: tenant, State: job.Status(f["state"]), Runtime: f["runtime"], Image: f["image"],
 		Priority: job.Priority(f["priority"]), SpecRef: f["spec_ref"], Callback: f["callback"],
 		Worker: f["worker"], CancelRequested: f["cancel"] != "", ResultRef: f["result_ref"],
+		Batch: f["batch"],
 	}
 	var err error
 	number := func(name string) int64 {

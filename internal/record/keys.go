@@ -8,20 +8,25 @@ func key(tenant, rest string) string { return tenantPrefix(tenant) + rest }
 // tenantPrefix is what the keys of a tenant begin with.
 func tenantPrefix(tenant string) string { return "gb:{" + tenant + "}:" }
 
-func jobKey(tenant, id string) string       { return key(tenant, "job:"+id) }
-func jobsKey(tenant string) string          { return key(tenant, "jobs") }
-func openKey(tenant string) string          { return key(tenant, "open") }
-func runningKey(tenant string) string       { return key(tenant, "running") }
-func outboxKey(tenant string) string        { return key(tenant, "outbox") }
-func garbageKey(tenant string) string       { return key(tenant, "garbage") }
-func resultKey(tenant, id string) string    { return key(tenant, "result:"+id) }
-func eventsKey(tenant, id string) string    { return key(tenant, "events:"+id) }
-func keptKey(tenant string) string          { return key(tenant, "kept") }
-func storedKey(tenant string) string        { return key(tenant, "stored") } // bytes
-func deliveryKey(tenant, did string) string { return key(tenant, "delivery:"+did) }
-func tenantKey(tenant string) string        { return key(tenant, "tenant") }
-func queuedKey(tenant string) string        { return key(tenant, "queued") } // bytes
-func rateKey(tenant string) string          { return key(tenant, "rate") }
+func jobKey(tenant, id string) string         { return key(tenant, "job:"+id) }
+func jobsKey(tenant string) string            { return key(tenant, "jobs") }
+func openKey(tenant string) string            { return key(tenant, "open") }
+func runningKey(tenant string) string         { return key(tenant, "running") }
+func outboxKey(tenant string) string          { return key(tenant, "outbox") }
+func garbageKey(tenant string) string         { return key(tenant, "garbage") }
+func resultKey(tenant, id string) string      { return key(tenant, "result:"+id) }
+func eventsKey(tenant, id string) string      { return key(tenant, "events:"+id) }
+func keptKey(tenant string) string            { return key(tenant, "kept") }
+func storedKey(tenant string) string          { return key(tenant, "stored") } // bytes
+func deliveryKey(tenant, did string) string   { return key(tenant, "delivery:"+did) }
+func tenantKey(tenant string) string          { return key(tenant, "tenant") }
+func queuedKey(tenant string) string          { return key(tenant, "queued") } // bytes
+func rateKey(tenant string) string            { return key(tenant, "rate") }
+func batchKey(tenant, id string) string       { return key(tenant, "batch:"+id) }
+func batchItemsKey(tenant, id string) string  { return key(tenant, "batch:"+id+":items") }
+func batchErrorsKey(tenant, id string) string { return key(tenant, "batch:"+id+":errors") }
+func batchesKey(tenant string) string         { return key(tenant, "batches") }
+func batchWorkKey(tenant string) string       { return key(tenant, "batchwork") }
 func backlogKey(tenant string, p job.Priority) string {
 	return key(tenant, "backlog:"+string(p))
 }

@@ -18,16 +18,33 @@ func (s *Store) Get(ctx context.Context, id string) (Job, error) {
 		return Job{}, ErrNotFound
 	}
 	pipe := s.rdb.Pipeline()
-	fields, result := pipe.HGetAll(ctx, jobKey(tenant, id)), pipe.Get(ctx, resultKey(tenant, id))
+	read := s.readJob(ctx, pipe, tenant, id)
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return Job{}, fmt.Errorf("read job: %w", err)
 	}
-	if len(fields.Val()) == 0 {
+	return read.job()
+}
+
+// jobRead is a record that is being read.
+type jobRead struct {
+	store      *Store
+	tenant, id string
+	fields     *redis.MapStringStringCmd
+	result     *redis.StringCmd
+}
+
+func (s *Store) readJob(ctx context.Context, pipe redis.Pipeliner, tenant, id string) jobRead {
+	return jobRead{s, tenant, id, pipe.HGetAll(ctx, jobKey(tenant, id)), pipe.Get(ctx, resultKey(tenant, id))}
+}
+
+// job is the record, or ErrNotFound, once the pipeline was executed.
+func (r jobRead) job() (Job, error) {
+	if len(r.fields.Val()) == 0 {
 		return Job{}, ErrNotFound
 	}
-	j, err := s.parse(tenant, id, fields.Val())
-	if r := result.Val(); r != "" && j.State.Final() {
-		j.Result = []byte(r)
+	j, err := r.store.parse(r.tenant, r.id, r.fields.Val())
+	if text := r.result.Val(); text != "" && j.State.Final() {
+		j.Result = []byte(text)
 	}
 	return j, err
 }
@@ -104,7 +121,7 @@ func (s *Store) End(ctx context.Context, j Job, e Ending) error {
 	if err := refused(answer[0].(string)); err != nil {
 		return err
 	}
-	s.afterEnd(ctx, j, e.Status, answer[1])
+	s.afterEnd(ctx, j, e.Status, answer)
 	return nil
 }
 
@@ -126,7 +143,7 @@ func (s *Store) Cancel(ctx context.Context, id string, result []byte) (job.Statu
 	if err := refused(word); err != nil {
 		return "", err
 	}
-	s.afterEnd(ctx, j, job.Canceled, answer[1])
+	s.afterEnd(ctx, j, job.Canceled, answer)
 	return job.Canceled, nil
 }
 
@@ -144,14 +161,17 @@ func (s *Store) endArgs(ctx context.Context, j Job, e Ending) []any {
 }
 
 // afterEnd gives a task to what the end of the job made due: those of its tenant's jobs
-// that it released, and its delivery. What can't be enqueued is the sweeper's work.
-func (s *Store) afterEnd(ctx context.Context, j Job, status job.Status, released any) {
+// that it released, its delivery, and that of a batch which ended with it. What can't be enqueued is the sweeper's work.
+func (s *Store) afterEnd(ctx context.Context, j Job, status job.Status, answer []any) {
 	s.observer.Ended(j.Runtime, status)
-	list, _ := released.([]any)
+	list, _ := answer[1].([]any)
 	if err := s.enqueueReleased(ctx, list); err != nil {
 		s.log.Warn("jobs released, their tasks are left to the sweeper", "tenant", j.Tenant, "error", err)
 	}
 	s.enqueueFirstDelivery(ctx, j)
+	if told, _ := answer[2].(string); told != "" {
+		s.enqueueBatchDelivery(ctx, j.Tenant, j.Batch, told)
+	}
 }
 
 func (s *Store) enqueueFirstDelivery(ctx context.Context, j Job) {

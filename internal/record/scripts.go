@@ -6,21 +6,33 @@ import "github.com/redis/go-redis/v9"
 // values); docs/adr/0001-record.md lists preconditions and effects. KEYS[1] of those that
 // begin with queue is what all keys of the tenant begin with: they share its slot.
 
-var createScript = redis.NewScript(queue + `
--- ARGV: now, due, window, most jobs, most bytes (0: any), and of each job: id, bytes, priority, n, then n fields and values
-local now, due, window, most_jobs, most_bytes = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+var createScript = redis.NewScript(queue + batchCode + `
+-- ARGV: now, due, window, most jobs, most bytes (0: any), batch or '', when it is given up,
+-- and of each job: id, bytes, priority, index and fingerprint (of a batch's), n, then n fields and values
+local now, due, window, most_jobs, most_bytes, batch = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+local batch_state = batch ~= '' and call('HGET', batch_key(batch), 'state')
+local in_batch = 0
 local left, backlogged = room(window), is_backlogged()
 local jobs, added = waiting(), 0
 if jobs == 0 then call('DEL', queued) end -- heals what a worker of before these bytes were counted left
 local held = tonumber(call('GET', queued) or 0)
 local words, released = {}, {}
-local function create(id, bytes, priority, from, to)
+local function create(id, bytes, priority, index, fingerprint, from, to)
+  if batch ~= '' then
+    local word = known(batch, index, fingerprint)
+    if word then return word end
+    if batch_state ~= 'receiving' then return batch_state and 'sealed' or 'missing' end
+  end
   if call('EXISTS', job(id)) == 1 then return 'exists' end
   if most_jobs > 0 and jobs >= most_jobs then return 'jobs_queued' end
   if most_bytes > 0 and held + added + bytes > most_bytes then return 'bytes_queued' end
   jobs, added = jobs + 1, added + bytes
   call('HSET', job(id), 'state', 'queued', 'epoch', 1, 'attempts', 0, 'created', now, 'bytes', bytes, 'priority', priority, unpack(ARGV, from, to))
   call('ZADD', t .. 'jobs', 0, now .. ':' .. id)
+  if batch ~= '' then
+    note(batch, index, fingerprint)
+    in_batch = in_batch + 1
+  end
   if left > 0 and not backlogged then
     left = left - 1
     released[#released + 1] = open_up(id, '1', priority, now, due)
@@ -29,13 +41,17 @@ local function create(id, bytes, priority, from, to)
   end
   return 'ok'
 end
-local i = 6
+local i = 8
 while ARGV[i] do
-  local n = tonumber(ARGV[i + 3])
-  words[#words + 1] = create(ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], i + 4, i + 3 + n)
-  i = i + 4 + n
+  local n = tonumber(ARGV[i + 5])
+  words[#words + 1] = create(ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], tonumber(ARGV[i + 3]), ARGV[i + 4], i + 6, i + 5 + n)
+  i = i + 6 + n
 end
 if added > 0 then call('INCRBY', queued, added) end
+if in_batch > 0 then
+  call('HINCRBY', batch_key(batch), 'jobs', in_batch)
+  call('ZADD', batchwork, ARGV[7], batch)
+end
 if left > 0 and backlogged then released = release(window, now, due) end -- the window has grown
 return {words, released}`)
 
@@ -58,7 +74,7 @@ call('HSET', running, id, ARGV[2] .. ' ' .. ARGV[3])
 return {'ok', call('HGETALL', job(id))}`)
 
 // finish ends a job, and releases the next ones of its tenant; end and cancel share it.
-const finish = queue + keep + `
+const finish = queue + keep + batchCode + `
 -- ARGV: id, now, state, result, result_ref, ttl ms (of a record that doesn't say), delivery id, event, dirty, how long
 -- after ttl objects go, ms, how long the result is kept beside result.json, ms, bytes of the objects, window, due
 local a = {
@@ -66,7 +82,7 @@ local a = {
   dirty = ARGV[9], late = ARGV[10], cached = ARGV[11], bytes = ARGV[12], window = ARGV[13], due = ARGV[14],
 }
 local function finish()
-  local r = call('HMGET', job(a.id), 'epoch', 'callback', 'spec_ref', 'state', 'retention', 'created')
+  local r = call('HMGET', job(a.id), 'epoch', 'callback', 'spec_ref', 'state', 'retention', 'created', 'batch')
   local ttl = r[5] or a.ttl
   if r[4] == 'queued' then unqueue(a.id) end
   call('HSET', job(a.id), 'state', a.state, 'finished', a.now, 'result_ref', a.result_ref)
@@ -84,7 +100,8 @@ local function finish()
   end
   call('PEXPIRE', job(a.id), ttl)
   call('PUBLISH', 'gb:done', a.id)
-  return {'ok', release(a.window, a.now, a.due)}
+  local told = r[7] and count_ended(r[7], a.state, a.now) or ''
+  return {'ok', release(a.window, a.now, a.due), told}
 end
 local state = call('HGET', job(a.id), 'state')
 if not state then return {'missing'} end

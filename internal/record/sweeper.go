@@ -64,12 +64,13 @@ const (
 	backlogPass = "release"
 	outboxPass  = "sweep outbox"
 	garbagePass = "sweep garbage"
+	batchPass   = "sweep batches"
 	listPass    = "sweep list"
 )
 
 // Passes lists what Observer.PassFailed may be told of.
 func Passes() []string {
-	return []string{reapPass, openPass, backlogPass, outboxPass, garbagePass, listPass}
+	return []string{reapPass, openPass, backlogPass, outboxPass, garbagePass, batchPass, listPass}
 }
 
 // Run sweeps until ctx ends. Each step has a loop of its own: a bucket that hangs holds
@@ -95,7 +96,9 @@ func (w *Sweeper) Run(ctx context.Context) {
 	every(sweepInterval, func(ctx context.Context) { w.pass(ctx, openPass, w.sweepOpen) })
 	every(sweepInterval, func(ctx context.Context) { w.pass(ctx, outboxPass, w.sweepOutbox) })
 	every(sweepInterval, func(ctx context.Context) { w.pass(ctx, garbagePass, w.sweepGarbage) })
+	every(sweepInterval, func(ctx context.Context) { w.pass(ctx, batchPass, w.sweepBatches) })
 	every(listInterval, func(ctx context.Context) { w.pass(ctx, listPass, w.sweepListed) })
+	every(listInterval, func(ctx context.Context) { w.pass(ctx, listPass, w.sweepListedBatches) })
 	loops.Wait()
 }
 

@@ -1,0 +1,275 @@
+package record
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// What a step with a batch answers when it can't be made.
+var (
+	ErrNoBatch    error = ofBatch{"no such batch", ErrNotFound}
+	ErrBatchEnded error = ofBatch{"the batch has ended already", ErrEnded}
+	// ErrConflict is for another batch under the same idempotency key.
+	ErrConflict = errors.New("the idempotency key is that of a batch with other jobs or options")
+)
+
+// ofBatch is what an error of jobs is for a batch.
+type ofBatch struct {
+	text string
+	like error
+}
+
+func (e ofBatch) Error() string        { return e.text }
+func (e ofBatch) Is(target error) bool { return target == e.like }
+
+const (
+	// batchPatience is how long a batch that is being received may be left alone.
+	batchPatience = 15 * time.Minute
+	// keyLife is how long an idempotency key names its batch.
+	keyLife = 24 * time.Hour
+)
+
+// Batch is a batch's record.
+type Batch struct {
+	ID, Tenant string
+	State      job.BatchStatus
+	// Jobs were accepted and Rejected not. Once the batch is sealed that is all of it.
+	Jobs, Rejected int
+	// Ended jobs, by their status.
+	Ended           map[job.Status]int
+	CancelRequested bool
+	// Callback is the URL that is told, or "".
+	Callback                  string
+	Metadata                  map[string]string
+	Created, Sealed, Finished time.Time // the latter two zero until then
+	// Retention is how long it is kept after its end.
+	Retention time.Duration
+	// Errors of rejected jobs, some of them, by index.
+	Errors []job.ItemError
+}
+
+// Expires is when a batch that has ended is kept no longer.
+func (b Batch) Expires() time.Time { return b.Finished.Add(b.Retention) }
+
+// Total is how many jobs were sent so far.
+func (b Batch) Total() int { return b.Jobs + b.Rejected }
+
+// NewBatchID returns a fresh batch id for tenant: what a job's has, behind a "b-".
+func NewBatchID(tenant string) string {
+	return tenant + "-" + batchMark + strings.TrimPrefix(NewID(tenant), tenant+"-")
+}
+
+const batchMark = "b-"
+
+// BatchTenant returns the tenant of a batch id, and false for what is no batch id.
+func BatchTenant(id string) (string, bool) {
+	tenant, rest, _ := strings.Cut(id, "-")
+	random, ok := strings.CutPrefix(rest, batchMark)
+	if !ok {
+		return "", false
+	}
+	return Tenant(tenant + "-" + random)
+}
+
+// ItemID is the id of a batch's job: always the same, so that none is made twice. It
+// can't be guessed, as the batch's can't.
+func ItemID(batch string, index int) string {
+	tenant, _ := BatchTenant(batch)
+	sum := sha256.Sum256([]byte(batch + "." + strconv.Itoa(index)))
+	return tenant + "-" + idEncoding.EncodeToString(sum[:16])
+}
+
+// Fingerprint tells one job of a batch from another that comes in its place: 62 bits
+// of the SHA-256 of its JSON, a bit that says that it was rejected, and one that is
+// always set, so that it is never what Redis has where nothing was written.
+type Fingerprint [fingerprintBytes]byte
+
+const fingerprintBytes = 8
+
+// NewFingerprint of a job's JSON.
+func NewFingerprint(json []byte) Fingerprint {
+	sum := sha256.Sum256(json)
+	f := Fingerprint(sum[:fingerprintBytes])
+	f[0] = f[0]&^rejectedBit | presentBit
+	return f
+}
+
+const (
+	rejectedBit = 0x80
+	presentBit  = 0x01
+)
+
+func (f Fingerprint) rejected() Fingerprint { f[0] |= rejectedBit; return f }
+
+// Rejected reports whether the job was.
+func (f Fingerprint) Rejected() bool { return f[0]&rejectedBit != 0 }
+
+// Known reports whether there is such a job at all.
+func (f Fingerprint) Known() bool { return binary.BigEndian.Uint64(f[:]) != 0 }
+
+// Same reports whether it is the same job, be it accepted or rejected.
+func (f Fingerprint) Same(as Fingerprint) bool { return f.rejected() == as.rejected() }
+
+// OpenBatch begins a batch, or finds the one that its key began: then continued is
+// true. It fails with ErrConflict where that has other options.
+func (s *Store) OpenBatch(ctx context.Context, tenant string, o job.BatchOptions) (b Batch, continued bool, err error) {
+	if !ValidTenant(tenant) {
+		return Batch{}, false, fmt.Errorf("open batch: %.40q is no tenant", tenant)
+	}
+	terms, err := s.terms(ctx, tenant)
+	if err != nil {
+		return Batch{}, false, fmt.Errorf("open batch: %w", err)
+	}
+	key := o.IdempotencyKey
+	o.IdempotencyKey = ""
+	options, err := json.Marshal(o)
+	if err != nil {
+		return Batch{}, false, fmt.Errorf("encode options: %w", err)
+	}
+	metadata, err := json.Marshal(o.Metadata)
+	if err != nil {
+		return Batch{}, false, fmt.Errorf("encode metadata: %w", err)
+	}
+	id, now := NewBatchID(tenant), s.now()
+	callback, delivery := "", ""
+	if o.Callback != nil {
+		callback = o.Callback.URL
+		delivery = DeliveryID(id, job.EventBatchCompleted, callback)
+	}
+	if err := s.rdb.SAdd(ctx, tenantsKey, tenant).Err(); err != nil {
+		return Batch{}, false, fmt.Errorf("open batch: %w", err)
+	}
+	keySum, optionsSum := sha256.Sum256([]byte(key)), sha256.Sum256(options)
+	held, err := openBatchScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)},
+		id, ms(now), ms(now.Add(batchPatience)), key, hex.EncodeToString(keySum[:]), keyLife.Milliseconds(), hex.EncodeToString(optionsSum[:8]),
+		"callback", callback, "delivery", delivery, "metadata", metadata,
+		"retention", s.Retention(terms).Milliseconds()).Text()
+	if err != nil {
+		return Batch{}, false, fmt.Errorf("open batch: %w", err)
+	}
+	if held == "conflict" {
+		return Batch{}, false, ErrConflict
+	}
+	b, err = s.GetBatch(ctx, held)
+	return b, held != id, err
+}
+
+// GetBatch returns the record of a batch, or ErrNoBatch.
+func (s *Store) GetBatch(ctx context.Context, id string) (Batch, error) {
+	tenant, ok := BatchTenant(id)
+	if !ok {
+		return Batch{}, ErrNoBatch
+	}
+	pipe := s.rdb.Pipeline()
+	fields, faults := pipe.HGetAll(ctx, batchKey(tenant, id)), pipe.HGetAll(ctx, batchErrorsKey(tenant, id))
+	if _, err := pipe.Exec(ctx); err != nil {
+		return Batch{}, fmt.Errorf("read batch: %w", err)
+	}
+	if len(fields.Val()) == 0 {
+		return Batch{}, ErrNoBatch
+	}
+	return parseBatch(tenant, id, fields.Val(), faults.Val())
+}
+
+// Fingerprints returns those of n of the batch's jobs, from index first on.
+func (s *Store) Fingerprints(ctx context.Context, id string, first, n int) ([]Fingerprint, error) {
+	tenant, ok := BatchTenant(id)
+	if !ok {
+		return nil, ErrNoBatch
+	}
+	text, err := s.rdb.GetRange(ctx, batchItemsKey(tenant, id), int64(first)*fingerprintBytes, int64(first+n)*fingerprintBytes-1).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read jobs of batch: %w", err)
+	}
+	list := make([]Fingerprint, n)
+	for i := range list {
+		copy(list[i][:], text[min(i*fingerprintBytes, len(text)):])
+	}
+	return list, nil
+}
+
+// SealBatch says that the batch has so many jobs, all of which were added. It ends the
+// batch if all of them have ended. A batch that was sealed before with as many is left
+// as it is; with another number, SealBatch fails with ErrConflict.
+func (s *Store) SealBatch(ctx context.Context, id string, total int) (Batch, error) {
+	tenant, ok := BatchTenant(id)
+	if !ok {
+		return Batch{}, ErrNoBatch
+	}
+	answer, err := sealBatchScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)}, id, ms(s.now()), total).Text()
+	if err != nil {
+		return Batch{}, fmt.Errorf("seal batch: %w", err)
+	}
+	switch word, delivery, _ := strings.Cut(answer, " "); word {
+	case "ok":
+		s.enqueueBatchDelivery(ctx, tenant, id, delivery)
+		return s.GetBatch(ctx, id)
+	case "missing":
+		return Batch{}, ErrNoBatch
+	case "conflict":
+		return Batch{}, ErrConflict
+	default:
+		return Batch{}, fmt.Errorf("seal batch %s of %d jobs: the script answered %q", id, total, answer)
+	}
+}
+
+func (s *Store) enqueueBatchDelivery(ctx context.Context, tenant, batch, delivery string) {
+	if delivery == "" {
+		return
+	}
+	if err := s.EnqueueDelivery(ctx, tenant, delivery, 1, time.Time{}); err != nil {
+		s.log.Warn("batch ended, its delivery is left to the sweeper", "batch_id", batch, "delivery_id", delivery, "error", err)
+	}
+}
+
+func parseBatch(tenant, id string, f, faults map[string]string) (Batch, error) {
+	b := Batch{
+		ID: id, Tenant: tenant, State: job.BatchStatus(f["state"]), Ended: map[job.Status]int{},
+		CancelRequested: f["cancel"] != "", Callback: f["callback"],
+	}
+	var err error
+	number := func(name string) int64 {
+		n, e := strconv.ParseInt(f[name], 10, 64)
+		if e != nil && f[name] != "" && err == nil {
+			err = fmt.Errorf("read field %s of batch %s: %w", name, id, e)
+		}
+		return n
+	}
+	at := func(name string) time.Time {
+		if n := number(name); n != 0 {
+			return time.UnixMilli(n).UTC()
+		}
+		return time.Time{}
+	}
+	b.Jobs, b.Rejected = int(number("jobs")), int(number("rejected"))
+	b.Created, b.Sealed, b.Finished = at("created"), at("sealed"), at("finished")
+	b.Retention = time.Duration(number("retention")) * time.Millisecond
+	for name := range f {
+		if status, ok := strings.CutPrefix(name, endedField); ok {
+			b.Ended[job.Status(status)] = int(number(name))
+		}
+	}
+	if e := json.Unmarshal([]byte(f["metadata"]), &b.Metadata); e != nil && err == nil {
+		err = fmt.Errorf("read metadata of batch %s: %w", id, e)
+	}
+	for _, text := range faults {
+		var fault job.ItemError
+		if e := json.Unmarshal([]byte(text), &fault); e != nil && err == nil {
+			err = fmt.Errorf("read errors of batch %s: %w", id, e)
+		}
+		b.Errors = append(b.Errors, fault)
+	}
+	slices.SortFunc(b.Errors, func(x, y job.ItemError) int { return x.Index - y.Index })
+	return b, err
+}

@@ -1,0 +1,126 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+const (
+	// cancelAgain is when the sweeper goes on with a batch that is being canceled: whoever
+	// began it may have died.
+	cancelAgain = 30 * time.Second
+	// cancelGroup is how many jobs of a batch are canceled in one round trip.
+	cancelGroup = 100
+)
+
+// CancelBatch ends what is queued of a batch and asks the workers of what runs to stop.
+// Nothing more of it is received. It fails with ErrNoBatch or ErrBatchEnded; canceling
+// one that is canceled changes nothing.
+func (s *Store) CancelBatch(ctx context.Context, id string) (Batch, error) {
+	tenant, ok := BatchTenant(id)
+	if !ok {
+		return Batch{}, ErrNoBatch
+	}
+	now := s.now()
+	answer, err := cancelBatchScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)},
+		id, ms(now), ms(now.Add(cancelAgain))).Text()
+	if err != nil {
+		return Batch{}, fmt.Errorf("cancel batch: %w", err)
+	}
+	word, delivery, _ := strings.Cut(answer, " ")
+	switch word {
+	case "missing":
+		return Batch{}, ErrNoBatch
+	case string(job.BatchCompleted):
+		return Batch{}, ErrBatchEnded
+	case string(job.BatchCanceled):
+		return s.GetBatch(ctx, id)
+	}
+	s.enqueueBatchDelivery(ctx, tenant, id, delivery)
+	b, err := s.GetBatch(ctx, id)
+	if err != nil || b.State.Final() {
+		return b, err
+	}
+	if err := s.cancelJobs(ctx, b); err != nil {
+		return b, fmt.Errorf("cancel jobs of batch %s: %w", id, err)
+	}
+	return s.GetBatch(ctx, id)
+}
+
+// cancelJobs cancels what has not ended of a batch, in groups, the last jobs first: what
+// the end of a job releases would only have to be canceled, too.
+func (s *Store) cancelJobs(ctx context.Context, b Batch) error {
+	if err := cancelScript.Load(ctx, s.rdb).Err(); err != nil { // a pipeline can't fall back on the script's text
+		return err
+	}
+	for last := b.Total(); last > 0; last -= cancelGroup {
+		var ids []string
+		for i := max(last-cancelGroup, 0); i < last; i++ {
+			ids = append(ids, ItemID(b.ID, i))
+		}
+		jobs, err := s.readListed(ctx, b.Tenant, ids)
+		if err != nil {
+			return err
+		}
+		jobs = slices.DeleteFunc(jobs, func(j Job) bool { return j.State.Final() || j.State == "" || j.CancelRequested })
+		if err := s.cancelMany(ctx, jobs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cancelMany cancels jobs in one round trip. One that has ended meanwhile is left as it is.
+func (s *Store) cancelMany(ctx context.Context, jobs []Job) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	pipe := s.rdb.Pipeline()
+	answers := make([]*redis.Cmd, len(jobs))
+	for i := len(jobs) - 1; i >= 0; i-- {
+		j := jobs[i]
+		result, err := json.Marshal(j.Failure(job.Canceled, &job.Error{Code: "canceled", Message: "canceled with its batch before a worker took it"}, s.now()))
+		if err != nil {
+			return err
+		}
+		answers[i] = cancelScript.EvalSha(ctx, pipe, []string{tenantPrefix(j.Tenant)}, s.endArgs(ctx, j, Ending{Status: job.Canceled, Result: result})...)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return err
+	}
+	for i, a := range answers {
+		answer, err := a.Slice()
+		if err != nil {
+			return err
+		}
+		if answer[0] == "ok" { // else it runs, and was asked to stop, or has ended
+			s.afterEnd(ctx, jobs[i], job.Canceled, answer)
+		}
+	}
+	return nil
+}
+
+// sweepBatches goes on with batches that are being canceled, and cancels those whose
+// sender has not been heard of for long.
+func (w *Sweeper) sweepBatches(ctx context.Context, tenant string) error {
+	ids, err := w.due(ctx, batchWorkKey(tenant), 0)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	return w.each(ctx, batchWorkKey(tenant), ids, cancelAgain, func(id string) error {
+		_, err := w.Records.CancelBatch(ctx, id)
+		if errors.Is(err, ErrNoBatch) || errors.Is(err, ErrBatchEnded) {
+			return w.Records.rdb.ZRem(ctx, batchWorkKey(tenant), id).Err()
+		}
+		return err
+	})
+}

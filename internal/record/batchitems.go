@@ -1,0 +1,121 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// ErrSealed is what becomes of a job that is new to a batch of which nothing more is received.
+var ErrSealed = errors.New("the batch receives no more jobs")
+
+// AddToBatch is CreateMany of jobs of a batch. One that is there already is left as it is.
+// It fails with the first job that can't be added: beyond the tenant's quotas with a
+// *job.Error, else with ErrConflict, ErrSealed or ErrNoBatch. The others may have been.
+func (s *Store) AddToBatch(ctx context.Context, id string, jobs []NewJob) error {
+	tenant, ok := BatchTenant(id)
+	if !ok {
+		return ErrNoBatch
+	}
+	created, err := s.createMany(ctx, tenant, id, jobs)
+	if err != nil {
+		return err
+	}
+	for i, c := range created {
+		if c.Err != nil {
+			return fmt.Errorf("jobs[%d]: %w", jobs[i].Index, c.Err)
+		}
+	}
+	return nil
+}
+
+// Reject notes that jobs of a batch are not accepted, and why. One that was noted before
+// is noted once. It fails with ErrConflict, ErrSealed or ErrNoBatch.
+func (s *Store) Reject(ctx context.Context, id string, prints []Fingerprint, faults []job.ItemError) error {
+	tenant, ok := BatchTenant(id)
+	if !ok {
+		return ErrNoBatch
+	}
+	if err := rejectScript.Load(ctx, s.rdb).Err(); err != nil { // a pipeline can't fall back on the script's text
+		return fmt.Errorf("reject jobs: %w", err)
+	}
+	pipe := s.rdb.Pipeline()
+	answers := make([]*redis.Cmd, len(faults))
+	for i, fault := range faults {
+		b, err := json.Marshal(fault)
+		if err != nil {
+			return fmt.Errorf("encode error of job %d: %w", fault.Index, err)
+		}
+		f := prints[i].rejected()
+		answers[i] = rejectScript.EvalSha(ctx, pipe, []string{tenantPrefix(tenant)},
+			id, ms(s.now().Add(batchPatience)), fault.Index, string(f[:]), b, job.MaxBatchErrors)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("reject jobs: %w", err)
+	}
+	for _, a := range answers {
+		word, err := a.Text()
+		if err == nil {
+			err = batchRefusal(word)
+		}
+		if err != nil {
+			return fmt.Errorf("reject jobs: %w", err)
+		}
+	}
+	return nil
+}
+
+// batchRefusal is what a script's word for a job of a batch means.
+func batchRefusal(word string) error {
+	switch word {
+	case "ok", "there":
+		return nil
+	case "conflict":
+		return ErrConflict
+	case "sealed":
+		return ErrSealed
+	case "missing":
+		return ErrNoBatch
+	}
+	return fmt.Errorf("the script answered %q", word)
+}
+
+// Rejection returns why a job of the batch was rejected, as far as that is kept.
+func (b Batch) Rejection(index int) *job.Error {
+	for _, e := range b.Errors {
+		if e.Index == index {
+			return &job.Error{Code: e.Code, Message: e.Message}
+		}
+	}
+	return &job.Error{Code: "invalid", Message: "it was rejected when the batch was submitted; the reasons of only some are kept"}
+}
+
+// BatchJobs returns the records of n of the batch's jobs, from index first on; the ID of
+// one that does not exist, or no longer, is "".
+func (s *Store) BatchJobs(ctx context.Context, id string, first, n int) ([]Job, error) {
+	tenant, ok := BatchTenant(id)
+	if !ok {
+		return nil, ErrNoBatch
+	}
+	pipe := s.rdb.Pipeline()
+	reads := make([]jobRead, n)
+	for i := range reads {
+		reads[i] = s.readJob(ctx, pipe, tenant, ItemID(id, first+i))
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return nil, fmt.Errorf("read jobs of batch: %w", err)
+	}
+	jobs := make([]Job, n)
+	for i, r := range reads {
+		var err error
+		if jobs[i], err = r.job(); err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+	}
+	return jobs, nil
+}

@@ -1,0 +1,90 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ParseBatchPosition reads a Position of this tenant's list of batches.
+func ParseBatchPosition(tenant, s string) (Position, bool) {
+	millis, id, ok := strings.Cut(s, ":")
+	of, isID := BatchTenant(id)
+	digits := strings.Trim(millis, "0123456789") == ""
+	return Position(s), ok && isID && of == tenant && digits && len(millis) == millisDigits
+}
+
+// ListBatches returns batches of a tenant, newest first, without the errors of their
+// rejected jobs, and where the next page goes on: "" at the end.
+func (s *Store) ListBatches(ctx context.Context, tenant string, after Position, limit int) (list []Batch, next Position, err error) {
+	if !ValidTenant(tenant) {
+		return nil, "", nil
+	}
+	most := "+"
+	if after != "" {
+		most = "(" + string(after)
+	}
+	entries, err := s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: batchesKey(tenant), ByLex: true, Rev: true, Start: most, Stop: "-", Count: int64(limit)}).Result()
+	if err != nil {
+		return nil, "", fmt.Errorf("list batches: %w", err)
+	}
+	pipe := s.rdb.Pipeline()
+	fields := make([]*redis.MapStringStringCmd, len(entries))
+	for i, e := range entries {
+		fields[i] = pipe.HGetAll(ctx, batchKey(tenant, Position(e).id()))
+	}
+	if _, err := pipe.Exec(ctx); err != nil && len(entries) > 0 {
+		return nil, "", fmt.Errorf("list batches: %w", err)
+	}
+	for i, f := range fields {
+		if len(f.Val()) == 0 {
+			continue // it has expired
+		}
+		b, err := parseBatch(tenant, Position(entries[i]).id(), f.Val(), nil)
+		if err != nil {
+			return nil, "", err
+		}
+		list = append(list, b)
+	}
+	if len(entries) == limit {
+		next = Position(entries[limit-1])
+	}
+	return list, next, nil
+}
+
+// sweepListedBatches takes batches out of the list whose records have expired.
+func (w *Sweeper) sweepListedBatches(ctx context.Context, tenant string) error {
+	rdb := w.Records.rdb
+	least, most := "-", "("+string(position(w.Records.now().Add(-w.Records.retention), ""))
+	for {
+		entries, err := rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: batchesKey(tenant), ByLex: true, Start: least, Stop: most, Count: page}).Result()
+		if err != nil {
+			return fmt.Errorf("list expired batches: %w", err)
+		}
+		if len(entries) == 0 {
+			return nil
+		}
+		pipe := rdb.Pipeline()
+		exist := make([]*redis.IntCmd, len(entries))
+		for i, e := range entries {
+			exist[i] = pipe.Exists(ctx, batchKey(tenant, Position(e).id()))
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return fmt.Errorf("look at expired batches: %w", err)
+		}
+		var gone []any
+		for i, e := range entries {
+			least = "(" + e
+			if exist[i].Val() == 0 {
+				gone = append(gone, e)
+			}
+		}
+		if len(gone) > 0 {
+			if err := rdb.ZRem(ctx, batchesKey(tenant), gone...).Err(); err != nil {
+				return fmt.Errorf("take expired batches out of the list: %w", err)
+			}
+		}
+	}
+}

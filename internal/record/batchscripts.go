@@ -1,0 +1,102 @@
+package record
+
+import "github.com/redis/go-redis/v9"
+
+// endedField is before a status, in a batch's record: how many jobs ended in it.
+const endedField = "n:"
+
+// batchCode is what the scripts have in common that know batches
+// (docs/adr/0008-batches.md). KEYS[1] is what all keys of the tenant begin with.
+const batchCode = `
+local call, t = redis.call, KEYS[1]
+local batchwork = t .. 'batchwork'
+local function batch_key(id) return t .. 'batch:' .. id end
+local function items_key(id) return t .. 'batch:' .. id .. ':items' end
+local function errors_key(id) return t .. 'batch:' .. id .. ':errors' end
+
+-- known answers what is known of a job of a batch: nothing, that it is there, or that
+-- another is in its place.
+local function known(id, index, fingerprint)
+  local held = call('GETRANGE', items_key(id), index * 8, index * 8 + 7)
+  if held == '' or held == '\0\0\0\0\0\0\0\0' then return nil end
+  local function bare(f) return string.char(string.byte(f) % 128) .. string.sub(f, 2) end -- but that it was rejected
+  return bare(held) == bare(fingerprint) and 'there' or 'conflict'
+end
+
+local function note(id, index, fingerprint) call('SETRANGE', items_key(id), index * 8, fingerprint) end
+
+-- settle ends a batch that is sealed and whose jobs have all ended, and answers the
+-- delivery to make, or nothing.
+local function settle(id, now)
+  local b = call('HMGET', batch_key(id), 'state', 'jobs', 'ended', 'cancel', 'callback', 'delivery', 'retention')
+  if b[1] ~= 'running' or b[2] ~= b[3] then return '' end
+  call('HSET', batch_key(id), 'state', b[4] and 'canceled' or 'completed', 'finished', now)
+  if b[6] ~= '' then
+    call('HSET', t .. 'delivery:' .. b[6], 'batch', id, 'url', b[5], 'event', 'batch.completed', 'state', 'pending', 'attempt', 1, 'created', now, 'due', now)
+    call('ZADD', t .. 'outbox', now, b[6])
+  end
+  call('ZREM', batchwork, id)
+  for _, key in ipairs({batch_key(id), items_key(id), errors_key(id)}) do call('PEXPIRE', key, b[7]) end
+  call('PUBLISH', 'gb:done', id)
+  return b[6]
+end
+
+-- count_ended counts a job of a batch that has just ended, and maybe the batch with it.
+local function count_ended(id, state, now)
+  if call('EXISTS', batch_key(id)) == 0 then return '' end
+  call('HINCRBY', batch_key(id), 'ended', 1)
+  call('HINCRBY', batch_key(id), 'n:' .. state, 1)
+  return settle(id, now)
+end
+`
+
+var openBatchScript = redis.NewScript(batchCode + `
+-- ARGV: id, now, due, key or '', hash of it, ms that it is kept, hash of the options, then field, value, …
+local id, now = ARGV[1], ARGV[2]
+if ARGV[4] ~= '' then
+  local idem = t .. 'batchidem:' .. ARGV[5]
+  local held = call('GET', idem)
+  local options = held and call('HGET', batch_key(held), 'options')
+  if options then return options == ARGV[7] and held or 'conflict' end
+  call('SET', idem, id, 'PX', ARGV[6])
+end
+call('HSET', batch_key(id), 'state', 'receiving', 'created', now, 'jobs', 0, 'rejected', 0, 'ended', 0, 'options', ARGV[7], unpack(ARGV, 8))
+call('ZADD', batchwork, ARGV[3], id)
+call('ZADD', t .. 'batches', 0, now .. ':' .. id)
+return id`)
+
+var rejectScript = redis.NewScript(batchCode + `
+-- ARGV: batch, when it is given up, index, fingerprint, error, most errors
+local id, index = ARGV[1], tonumber(ARGV[3])
+local state = call('HGET', batch_key(id), 'state')
+if not state then return 'missing' end
+local word = known(id, index, ARGV[4])
+if word then return word end
+if state ~= 'receiving' then return 'sealed' end
+note(id, index, ARGV[4])
+call('HINCRBY', batch_key(id), 'rejected', 1)
+if call('HLEN', errors_key(id)) < tonumber(ARGV[6]) then call('HSET', errors_key(id), index, ARGV[5]) end
+call('ZADD', batchwork, ARGV[2], id)
+return 'ok'`)
+
+var sealBatchScript = redis.NewScript(batchCode + `
+-- ARGV: id, now, jobs sent
+local id = ARGV[1]
+local b = call('HMGET', batch_key(id), 'state', 'jobs', 'rejected')
+if not b[1] then return 'missing' end
+if tonumber(b[2]) + tonumber(b[3]) ~= tonumber(ARGV[3]) then return 'conflict' end
+if b[1] ~= 'receiving' then return 'ok' end
+call('HSET', batch_key(id), 'state', 'running', 'sealed', ARGV[2])
+call('ZREM', batchwork, id)
+return 'ok ' .. settle(id, ARGV[2])`)
+
+var cancelBatchScript = redis.NewScript(batchCode + `
+-- ARGV: id, now, when to look again
+local id = ARGV[1]
+local state = call('HGET', batch_key(id), 'state')
+if not state then return 'missing' end
+if state == 'completed' or state == 'canceled' then return state end
+if state == 'receiving' then call('HSET', batch_key(id), 'state', 'running', 'sealed', ARGV[2]) end
+call('HSET', batch_key(id), 'cancel', 1)
+call('ZADD', batchwork, ARGV[3], id)
+return 'ok ' .. settle(id, ARGV[2])`)
