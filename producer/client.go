@@ -15,7 +15,6 @@ import (
 	"github.com/glovebox-run/glovebox/internal/failpoint"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
-	"github.com/glovebox-run/glovebox/webhook"
 )
 
 // Config says where a [Client] finds Glovebox, and as whom.
@@ -127,7 +126,11 @@ func (c *Client) Submit(ctx context.Context, spec job.Spec) (Job, error) {
 		return Job{}, err
 	}
 	id := record.NewID(c.tenant)
-	specRef, err := c.putLargeSpec(ctx, id, spec)
+	b, err := json.Marshal(spec)
+	if err != nil {
+		return Job{}, fmt.Errorf("encode spec: %w", err)
+	}
+	specRef, err := c.putLargeSpec(ctx, id, b)
 	if err != nil {
 		return Job{}, fmt.Errorf("submit job: %w", err)
 	}
@@ -160,78 +163,17 @@ func accepted(id string, spec job.Spec) job.Record {
 // check returns the spec with its runtime's own name in the place of an alias, or
 // job.Invalid.
 func (c *Client) check(ctx context.Context, spec job.Spec) (job.Spec, error) {
-	runtimes, err := c.records.Runtimes(ctx)
+	r, err := c.rules(ctx)
 	if err != nil {
-		return spec, fmt.Errorf("submit job: %w", err)
-	}
-	var images []string
-	if spec.Image != "" {
-		if images, err = c.records.Images(ctx); err != nil {
-			return spec, fmt.Errorf("submit job: %w", err)
-		}
-	}
-	if len(runtimes) == 0 && len(images) == 0 {
-		return spec, ErrNoRuntimes
-	}
-	terms, err := c.terms(ctx)
-	if err != nil {
-		return spec, fmt.Errorf("submit job: %w", err)
-	}
-	runtimes = slices.DeleteFunc(runtimes, func(r record.Runtime) bool { return !allowsRuntime(terms, r) })
-	images = slices.DeleteFunc(images, func(image string) bool { return !terms.AllowsImage(image) })
-	var names []string
-	for _, r := range runtimes {
-		names = append(append(names, r.Name), r.Aliases...)
-	}
-	maximums := terms.Maximums.AtMost(c.maximums)
-	var defaults job.Limits
-	for _, r := range runtimes {
-		if r.Name == spec.Runtime || slices.Contains(r.Aliases, spec.Runtime) {
-			defaults = r.Limits
-			spec.Runtime, spec.Limits = r.Name, spec.Limits.Within(r.Limits, maximums)
-		}
-	}
-	if spec.Image != "" {
-		spec.Limits = spec.Limits.Within(job.Limits{}, maximums)
-	}
-	if err := spec.Check(names, images, maximums); err != nil {
 		return spec, err
 	}
-	if spec, err = c.resolve(ctx, spec, spec.Limits.Filled(defaults)); err != nil {
-		return spec, err
-	}
-	if most := int64(c.records.Retention(terms) / time.Second); spec.RetentionSeconds > most {
-		return spec, job.Invalid{{
-			Field: "retention_seconds", Value: spec.RetentionSeconds, Message: "is longer than jobs of this tenant are kept",
-			Allowed: fmt.Sprintf("0 (as long as that) to %d", most),
-		}}
-	}
-	if spec.Callback == nil {
-		return spec, nil
-	}
-	if err := webhook.CheckURL(spec.Callback.URL); err != nil { // or each attempt would say so
-		return spec, job.Invalid{{
-			Field: "callback.url", Value: fmt.Sprintf("%.120s", spec.Callback.URL), Message: err.Error(),
-			Allowed: "https://host[:port]/path, the host a name or an address",
-		}}
-	}
-	if !terms.AllowsCallback(spec.Callback.URL) {
-		return spec, job.Invalid{{
-			Field: "callback.url", Value: fmt.Sprintf("%.120s", spec.Callback.URL), Message: "leads to a host that this tenant may not use",
-			Allowed: fmt.Sprintf("hosts: %.500s", strings.Join(terms.CallbackHosts, ", ")),
-		}}
-	}
-	return spec, nil
+	return r.check(ctx, spec)
 }
 
 // putLargeSpec stores a spec that is too large for Redis, and returns its key. The
 // bucket has it before the record points to it; should there never be a record, the
 // announcement lets the sweeper find it.
-func (c *Client) putLargeSpec(ctx context.Context, id string, spec job.Spec) (key string, err error) {
-	b, err := json.Marshal(spec)
-	if err != nil {
-		return "", fmt.Errorf("encode spec: %w", err)
-	}
+func (c *Client) putLargeSpec(ctx context.Context, id string, b []byte) (key string, err error) {
 	if len(b) <= record.MaxInline {
 		return "", nil
 	}

@@ -11,11 +11,13 @@ import (
 
 // Delivery is one webhook message to one endpoint, over all its attempts.
 type Delivery struct {
-	ID    string `json:"id" doc:"The message's webhook-id, the same at every attempt."`
-	JobID string `json:"job_id"`
-	Event string `json:"event" example:"job.completed"`
-	URL   string `json:"url"`
-	State string `json:"state" enum:"pending,delivered,failed,gone" doc:"failed: every attempt of the schedule was; gone: the endpoint answered 410."`
+	ID string `json:"id" doc:"The message's webhook-id, the same at every attempt."`
+	// JobID or BatchID is what the message is about.
+	JobID   string `json:"job_id,omitempty"`
+	BatchID string `json:"batch_id,omitempty"`
+	Event   string `json:"event" example:"job.completed"`
+	URL     string `json:"url"`
+	State   string `json:"state" enum:"pending,delivered,failed,gone" doc:"failed: every attempt of the schedule was; gone: the endpoint answered 410."`
 	// Attempt is the number of the attempt that is due, from 1; once final, of the last.
 	Attempt    int        `json:"attempt" doc:"Number of the attempt that is due, or once final of the last."`
 	CreatedAt  time.Time  `json:"created_at"`
@@ -35,11 +37,25 @@ func (c *Client) Deliveries(ctx context.Context, id string) ([]Delivery, error) 
 	if err != nil {
 		return nil, err
 	}
+	return c.deliveriesOf(ctx, id, job.EventCompleted, r.Callback)
+}
+
+// BatchDeliveries lists the webhook messages of a batch itself: none before it has
+// ended, or where nobody is to be told.
+func (c *Client) BatchDeliveries(ctx context.Context, id string) ([]Delivery, error) {
+	b, err := c.batch(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return c.deliveriesOf(ctx, id, job.EventBatchCompleted, b.Callback)
+}
+
+func (c *Client) deliveriesOf(ctx context.Context, id, event, callback string) ([]Delivery, error) {
 	list := []Delivery{}
-	if r.Callback == "" {
+	if callback == "" {
 		return list, nil
 	}
-	d, err := c.records.GetDelivery(ctx, r.Tenant, record.DeliveryID(id, job.EventCompleted, r.Callback))
+	d, err := c.records.GetDelivery(ctx, c.tenant, record.DeliveryID(id, event, callback))
 	if errors.Is(err, record.ErrNoDelivery) {
 		return list, nil
 	}
@@ -47,7 +63,7 @@ func (c *Client) Deliveries(ctx context.Context, id string) ([]Delivery, error) 
 		return nil, err
 	}
 	wire := Delivery{
-		ID: d.ID, JobID: d.JobID, Event: d.Event, URL: d.URL, State: string(d.State), Attempt: d.Attempt,
+		ID: d.ID, JobID: d.JobID, BatchID: d.BatchID, Event: d.Event, URL: d.URL, State: string(d.State), Attempt: d.Attempt,
 		CreatedAt: d.Created, LastStatus: d.LastStatus, LastError: d.LastError,
 	}
 	if d.State == record.Pending {

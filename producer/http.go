@@ -89,29 +89,42 @@ func (h *HTTP) Cancel(ctx context.Context, id string) (Job, error) {
 // Wait is [Jobs.Wait]. The API holds each request until the job ends or 30 s have
 // passed. Wait bears with an API that is away for up to 30 s.
 func (h *HTTP) Wait(ctx context.Context, id string) (Job, error) {
+	return awaitHTTP(ctx, func(ctx context.Context) (Job, bool, error) {
+		j, err := h.job(ctx, http.MethodGet, id, waitSeconds)
+		return j, j.Ended(), err
+	})
+}
+
+// awaitHTTP asks, with a request that the API holds, until a job or a batch has ended.
+func awaitHTTP[T any](ctx context.Context, ask func(context.Context) (v T, ended bool, err error)) (T, error) {
+	var none T
 	var failing time.Time
 	for {
 		round := time.Now()
-		j, err := h.job(ctx, http.MethodGet, id, waitSeconds)
+		v, ended, err := ask(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return Job{}, ctx.Err()
-		case err == nil && j.Ended():
-			return j, nil
+			return none, ctx.Err()
+		case err == nil && ended:
+			return v, nil
 		case err == nil:
 			failing = time.Time{}
 		case !passing(err), !failing.IsZero() && time.Since(failing) > outage:
-			return Job{}, err
+			return none, err
 		case failing.IsZero():
 			failing = time.Now()
 		}
 		select {
 		case <-time.After(minRound - time.Since(round)):
 		case <-ctx.Done():
-			return Job{}, ctx.Err()
+			return none, ctx.Err()
 		}
 	}
 }
+
+// Temporary reports whether what failed for that error may succeed the next time: because
+// Glovebox is away, say, or the way to it.
+func Temporary(err error) bool { return err != nil && passing(err) && !errors.Is(err, ErrEnded) }
 
 // passing reports whether an error may be gone the next time.
 func passing(err error) bool {
@@ -196,14 +209,19 @@ func (h *HTTP) do(ctx context.Context, method, path string, wait int, body []byt
 	if err != nil {
 		return nil, fmt.Errorf("ask the API: %w", err)
 	}
-	req.Header.Set("Authorization", "Bearer "+h.token)
-	req.Header.Set("User-Agent", "glovebox")
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if wait > 0 {
 		req.Header.Set("Prefer", "wait="+strconv.Itoa(wait))
 	}
+	return h.ask(req)
+}
+
+// ask adds who asks.
+func (h *HTTP) ask(req *http.Request) (*http.Response, error) {
+	req.Header.Set("Authorization", "Bearer "+h.token)
+	req.Header.Set("User-Agent", "glovebox")
 	res, err := h.client.Do(req)
 	if err != nil {
 		var where *url.Error // its URL may hold a capability or a signature

@@ -12,6 +12,7 @@ import (
 
 // Jobs is what a producer can do. Safe for concurrent use.
 type Jobs interface {
+	Batches
 	// Submit accepts a job durably: once it returns, the job will come to a result.
 	// It fails with job.Invalid where the spec is wrong, and with a *job.Error of code
 	// quota_exceeded where the tenant's queue is full; then nothing is enqueued.
@@ -75,6 +76,7 @@ const (
 	CodeNotEnded         = "not_ended"              // purge a job that is queued or running
 	CodeRateLimited      = "rate_limited"           // more requests than the tenant's quota
 	CodeQuotaExceeded    = record.CodeQuotaExceeded // more queued than the tenant's quotas
+	CodeConflict         = "idempotency_conflict"   // the key is another request's
 	CodeNoTenant         = "no_tenant"
 	CodeTenantExists     = "tenant_exists"
 	CodeRevision         = "revision" // the terms have changed meanwhile

@@ -34,7 +34,7 @@ func TestJobs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := producertest.New(t, "")
-			s := suite{w, open(t, w, "default"), open(t, w, "other")}
+			s := suite{w, open, open(t, w, "default"), open(t, w, "other")}
 			t.Run("no runtimes", s.noRuntimes)
 			w.Runtimes(t)
 			t.Run("invalid", s.invalid)
@@ -53,6 +53,14 @@ func TestJobs(t *testing.T) {
 			t.Run("list", s.list)
 			t.Run("list of others", s.listOfOthers)
 			t.Run("invalid list", s.invalidList)
+			t.Run("batch", s.batchLife)
+			t.Run("batch sent again", s.batchReplay)
+			t.Run("batch without a key", s.batchWithoutKey)
+			t.Run("cancel batch", s.batchCancel)
+			t.Run("invalid batch", s.batchInvalid)
+			t.Run("batches of others", s.batchOthers)
+			t.Run("list batches", s.batchList)
+			t.Run("batch beyond a quota", s.batchQuota)
 			t.Run("wait over a restart of Redis", s.waitOverRestart)
 		})
 	}
@@ -78,6 +86,7 @@ func overHTTP(t *testing.T, w *producertest.World, tenant string) producer.Jobs 
 
 type suite struct {
 	w     *producertest.World
+	open  func(t *testing.T, w *producertest.World, tenant string) producer.Jobs
 	jobs  producer.Jobs
 	other producer.Jobs // of another tenant
 }

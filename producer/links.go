@@ -60,11 +60,27 @@ func (l *Links) URL(id, path string, expires time.Time) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("link to job %.80q: not a job id", id)
 	}
-	token, err := l.tokens.Sign(artifacts.Capability{Tenant: tenant, Job: id, Path: path, Expires: expires})
+	return l.sign(jobPath(id), artifacts.Capability{Tenant: tenant, Job: id, Path: path, Expires: expires})
+}
+
+// BatchURL leads to the results of a batch, until then.
+func (l *Links) BatchURL(id string, expires time.Time) (string, error) {
+	tenant, ok := record.BatchTenant(id)
+	if !ok {
+		return "", fmt.Errorf("link to batch %.80q: not a batch id", id)
+	}
+	return l.sign(batchPath(id), artifacts.Capability{Tenant: tenant, Job: id, Path: Results, Expires: expires})
+}
+
+// Results is what a batch's URL ends with that leads to all results.
+const Results = "results"
+
+func (l *Links) sign(path string, c artifacts.Capability) (string, error) {
+	token, err := l.tokens.Sign(c)
 	if err != nil {
 		return "", err
 	}
-	return l.base + jobPath(id) + "/" + escapePath(path) + "?token=" + url.QueryEscape(token), nil
+	return l.base + path + "/" + escapePath(c.Path) + "?token=" + url.QueryEscape(token), nil
 }
 
 // Verify returns the tenant whose file the token opens. It fails with
@@ -74,7 +90,8 @@ func (l *Links) Verify(token, id, path string) (tenant string, err error) {
 	return c.Tenant, err
 }
 
-func jobPath(id string) string { return "/v1/jobs/" + url.PathEscape(id) }
+func jobPath(id string) string   { return "/v1/jobs/" + url.PathEscape(id) }
+func batchPath(id string) string { return "/v1/batches/" + url.PathEscape(id) }
 
 // escapePath escapes all but the slashes.
 func escapePath(path string) string {

@@ -17,6 +17,7 @@ type Problem struct {
 	Status int         `json:"status" doc:"The HTTP status." example:"422"`
 	Detail string      `json:"detail" doc:"What went wrong this time."`
 	Errors job.Invalid `json:"errors,omitempty" doc:"Each field that is wrong, what it held and what is allowed."`
+	Batch  *job.Batch  `json:"batch,omitempty" doc:"What became of a batch that was not received to its end."`
 }
 
 const (
@@ -42,6 +43,13 @@ func (p *Problem) Code() string {
 
 // err is the error that [Client] would have returned.
 func (p *Problem) err() error {
+	if p.Batch != nil {
+		return &BatchError{Batch: *p.Batch, Err: p.cause()}
+	}
+	return p.cause()
+}
+
+func (p *Problem) cause() error {
 	switch code := p.Code(); {
 	case len(p.Errors) > 0:
 		return p.Errors
@@ -56,7 +64,7 @@ func (p *Problem) err() error {
 
 // sentinels are the errors that a code says everything about.
 var sentinels = map[string]error{
-	CodeEnded: ErrEnded, CodeNotEnded: ErrNotEnded, CodeNoRuntimes: ErrNoRuntimes, CodeNoTenant: ErrNoTenant, CodeTenantExists: ErrTenantExists,
+	CodeEnded: ErrEnded, CodeNotEnded: ErrNotEnded, CodeConflict: ErrConflict, CodeNoRuntimes: ErrNoRuntimes, CodeNoTenant: ErrNoTenant, CodeTenantExists: ErrTenantExists,
 	CodeRevision: ErrRevision, CodeNoToken: ErrNoToken, CodeTooManyTokens: ErrTooManyTokens,
 }
 

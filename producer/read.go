@@ -117,22 +117,31 @@ func (c *Client) Wait(ctx context.Context, id string) (Job, error) {
 	if !c.owns(id) {
 		return Job{}, ErrNotFound
 	}
+	return await(ctx, c.done, id, func(ctx context.Context) (Job, bool, error) {
+		j, err := c.Get(ctx, id)
+		return j, j.Ended(), err
+	})
+}
+
+// await looks at a job or a batch until it has ended. done wakes it.
+func await[T any](ctx context.Context, done *record.Listener, id string, look func(context.Context) (v T, ended bool, err error)) (T, error) {
 	// Before the first look at the record, or an end between the two would be missed.
-	woken, stop := c.done.Wait(id)
+	woken, stop := done.Wait(id)
 	defer stop()
+	var none T
 	var failing time.Time
 	for {
-		j, err := c.Get(ctx, id)
+		v, ended, err := look(ctx)
 		delay := lookAgain
 		switch {
 		case ctx.Err() != nil:
-			return Job{}, ctx.Err()
-		case err == nil && j.Ended(), errors.Is(err, ErrNotFound):
-			return j, err
+			return none, ctx.Err()
+		case err == nil && ended, errors.Is(err, ErrNotFound):
+			return v, err
 		case err == nil:
 			failing = time.Time{}
 		case !failing.IsZero() && time.Since(failing) > outage:
-			return Job{}, err
+			return none, err
 		default:
 			delay = retryDelay
 			if failing.IsZero() {
@@ -143,7 +152,7 @@ func (c *Client) Wait(ctx context.Context, id string) (Job, error) {
 		case <-woken:
 		case <-time.After(delay):
 		case <-ctx.Done():
-			return Job{}, ctx.Err()
+			return none, ctx.Err()
 		}
 	}
 }

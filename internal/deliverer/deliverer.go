@@ -222,7 +222,7 @@ func faultDelay(overdue time.Duration) time.Duration {
 func (d *Deliverer) attempt(ctx context.Context, delivery record.Delivery) error {
 	body, err := d.message(ctx, delivery)
 	if errors.Is(err, producer.ErrNotFound) || errors.Is(err, artifacts.ErrNotFound) {
-		d.Log.WarnContext(ctx, "delivery has no result to send", "delivery_id", delivery.ID, "job_id", delivery.JobID, "error", err)
+		d.Log.With(about(delivery)).WarnContext(ctx, "delivery has no result to send", "delivery_id", delivery.ID, "error", err)
 		return d.note(ctx, delivery, outcome{state: record.Exhausted, problem: "the result is gone, and was not delivered before"})
 	}
 	if err != nil {
@@ -239,10 +239,18 @@ func (d *Deliverer) attempt(ctx context.Context, delivery record.Delivery) error
 	failpoint.Hit(failpoint.DeliverySent)
 	d.Metrics.Sent(answer.Status, time.Since(start))
 	o := d.judge(delivery.Attempt, answer, err)
-	d.Log.InfoContext(ctx, "delivery attempted", "delivery_id", delivery.ID, "job_id", delivery.JobID, "attempt", delivery.Attempt,
+	d.Log.With(about(delivery)).InfoContext(ctx, "delivery attempted", "delivery_id", delivery.ID, "attempt", delivery.Attempt,
 		"endpoint", endpointOf(delivery.URL), "status", answer.Status, "state", string(o.state), "error", errors.Unwrap(err),
 		"ms", time.Since(start).Milliseconds(), "bytes", len(body))
 	return d.note(ctx, delivery, o)
+}
+
+// about names in the log what a message is about.
+func about(d record.Delivery) slog.Attr {
+	if d.BatchID != "" {
+		return slog.String("batch_id", d.BatchID)
+	}
+	return slog.String("job_id", d.JobID)
 }
 
 // outcome is what is noted of an attempt.

@@ -19,6 +19,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/deliverer"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/producertest"
 	"github.com/glovebox-run/glovebox/webhook"
 )
@@ -173,6 +174,52 @@ func TestDeliver(t *testing.T) {
 	stop()
 	if j, err := b.Records.Get(t.Context(), jobID); err != nil || j.Attempts != 1 {
 		t.Errorf("got %+v, %v, want the job run once", j, err)
+	}
+}
+
+// A batch is told of once, whatever its jobs are told.
+func TestDeliverBatch(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.config.BodyBytes = 4 << 10
+	b.run(t)
+	rec := b.receiver(t, nil)
+	jobs := func(yield func(job.Spec, error) bool) {
+		for i := range 60 {
+			spec := job.Spec{Runtime: "python", Source: "1"}
+			if i >= 2 {
+				spec.Runtime = "cobol"
+			}
+			if !yield(spec, nil) {
+				return
+			}
+		}
+	}
+	submitted, err := b.Client.SubmitBatch(t.Context(), producer.BatchOptions{BatchOptions: job.BatchOptions{Callback: &job.Callback{URL: rec.URL}}}, jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		b.End(t, b.Start(t, record.ItemID(submitted.ID, i)), nil, nil)
+	}
+	id := record.DeliveryID(submitted.ID, job.EventBatchCompleted, rec.URL)
+	d := b.settled(t, id, record.Delivered)
+	body := rec.same(t, id, 1)
+	var event struct {
+		Type      string
+		Timestamp time.Time
+		Data      job.Batch
+	}
+	if err := json.Unmarshal(body, &event); err != nil {
+		t.Fatal(err)
+	}
+	now, err := b.Client.GetBatch(t.Context(), submitted.ID)
+	if err != nil || event.Type != "batch.completed" || !event.Timestamp.Equal(d.Created) || event.Data.Status != job.BatchCompleted ||
+		event.Data.Counts[job.Succeeded] != 2 || event.Data.ResultsURL != now.ResultsURL || now.ResultsURL == "" {
+		t.Errorf("got %s, %v, want the batch as it is: %+v", body, err, now)
+	}
+	if len(body) > 4<<10 || event.Data.Rejected != 58 || len(event.Data.Errors) == 0 || len(event.Data.Errors) == 58 {
+		t.Errorf("got %d bytes with %d of %d errors, want as many as fit", len(body), len(event.Data.Errors), event.Data.Rejected)
 	}
 }
 

@@ -15,13 +15,20 @@ import (
 
 // message is the body of a delivery. It depends on nothing but the record, so that
 // every attempt has the same bytes.
-type message struct {
-	Type      string     `json:"type"`
-	Timestamp time.Time  `json:"timestamp"`
-	Data      job.Result `json:"data"`
+type message[T any] struct {
+	Type      string    `json:"type"`
+	Timestamp time.Time `json:"timestamp"`
+	Data      T         `json:"data"`
 }
 
 func (d *Deliverer) message(ctx context.Context, delivery record.Delivery) ([]byte, error) {
+	if delivery.BatchID != "" {
+		b, err := d.Client.Batch(ctx, delivery.BatchID)
+		if err != nil {
+			return nil, err
+		}
+		return d.fitBatch(message[job.Batch]{delivery.Event, delivery.Created, b})
+	}
 	j, err := d.Records.Get(ctx, delivery.JobID)
 	if err != nil {
 		return nil, err
@@ -30,13 +37,25 @@ func (d *Deliverer) message(ctx context.Context, delivery record.Delivery) ([]by
 	if err != nil {
 		return nil, err
 	}
-	return d.fit(message{Type: delivery.Event, Timestamp: delivery.Created, Data: result}, j.Expires())
+	return d.fit(message[job.Result]{delivery.Event, delivery.Created, result}, j.Expires())
+}
+
+// fitBatch leaves out errors of rejected jobs until the message is small enough: the
+// results have them.
+func (d *Deliverer) fitBatch(m message[job.Batch]) ([]byte, error) {
+	for {
+		b, err := encode(m)
+		if err != nil || len(b) <= d.BodyBytes || len(m.Data.Errors) == 0 {
+			return b, err
+		}
+		m.Data.Errors = m.Data.Errors[:len(m.Data.Errors)/2]
+	}
 }
 
 // fit cuts outputs until the message is small enough, and gives a URL to what it cuts.
 // Names of artifacts and metadata are not cut: they are bounded, to less than a
 // receiver of ours takes.
-func (d *Deliverer) fit(m message, expires time.Time) ([]byte, error) {
+func (d *Deliverer) fit(m message[job.Result], expires time.Time) ([]byte, error) {
 	whole := m.Data
 	for most := job.InlineOutput; ; most /= 2 {
 		b, err := encode(m)
@@ -68,7 +87,7 @@ func (d *Deliverer) fit(m message, expires time.Time) ([]byte, error) {
 	}
 }
 
-func encode(m message) ([]byte, error) {
+func encode(m any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false) // it is no HTML, and < would be six bytes

@@ -29,6 +29,8 @@ type Config struct {
 	MaxWait time.Duration
 	// DownloadLife is how long a redirect to the bucket works. Defaults to 5 min.
 	DownloadLife time.Duration
+	// BatchBytes is how large a batch may be as it is sent. Defaults to DefaultBatchBytes.
+	BatchBytes int64
 	// Version of Glovebox, for the OpenAPI document. Defaults to "dev".
 	Version string
 	// Observe, if set, is told of each request that was answered: the pattern that
@@ -37,6 +39,9 @@ type Config struct {
 	// Log defaults to discarding.
 	Log *slog.Logger
 }
+
+// DefaultBatchBytes is how large a batch may be, unless the operator says otherwise.
+const DefaultBatchBytes = 256 << 20
 
 const (
 	// bodyTime bounds how long a request's body may take.
@@ -54,6 +59,7 @@ type API struct {
 	maxWait    time.Duration
 	life       time.Duration
 	bodyLimit  int64
+	batchLimit int64
 	observe    func(route string, status int, took time.Duration) // or nil
 	log        *slog.Logger
 	handler    http.Handler
@@ -82,10 +88,13 @@ func New(c Config) (*API, error) {
 		}
 	}
 	a := &API{
-		client: c.Client, links: c.Links, tokens: c.Tokens, adminToken: c.AdminToken, maxWait: c.MaxWait, life: c.DownloadLife, observe: c.Observe, log: c.Log,
+		client: c.Client, links: c.Links, tokens: c.Tokens, adminToken: c.AdminToken, maxWait: c.MaxWait, life: c.DownloadLife, batchLimit: c.BatchBytes, observe: c.Observe, log: c.Log,
 		// What limits.source_kb counts may be a third longer in base64 and still longer
 		// with JSON's escapes.
 		bodyLimit: c.Client.Maximums().SourceKB<<10*2 + 1<<20,
+	}
+	if a.batchLimit == 0 {
+		a.batchLimit = DefaultBatchBytes
 	}
 	if a.maxWait == 0 {
 		a.maxWait = time.Minute

@@ -43,6 +43,12 @@ func decode[T any](contentType string, body []byte) (T, error) {
 	if !json.Valid(body) {
 		return v, syntaxProblem(body)
 	}
+	return decodeValid[T](body)
+}
+
+// decodeValid is decode of what is known to be JSON.
+func decodeValid[T any](body []byte) (T, error) {
+	var v T
 	w := walker{dec: json.NewDecoder(bytes.NewReader(body))}
 	w.dec.UseNumber()
 	err := w.value(reflect.TypeFor[T](), "body", "")

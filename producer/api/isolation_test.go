@@ -18,7 +18,7 @@ import (
 type visit struct {
 	method string
 	// path of the route for something that belongs to another tenant; "<id>" stands for
-	// its job. It has to be answered for as if there were no such job.
+	// its job, "<batch>" for its batch. It has to be answered for as if there were no such job.
 	path string
 	// also are other paths of the same route.
 	also []string
@@ -27,6 +27,8 @@ type visit struct {
 	// admin says that the route refuses every tenant, its own things included.
 	admin bool
 	body  string
+	// mediaType of body, if it is not JSON.
+	mediaType string
 	// headers that vary the request, one at a time.
 	headers []string
 }
@@ -41,6 +43,11 @@ var visits = map[string]visit{
 	"GET /v1/jobs/{id}/stdout":                       {path: "/v1/jobs/<id>/stdout"},
 	"GET /v1/jobs/{id}/stderr":                       {path: "/v1/jobs/<id>/stderr"},
 	"GET /v1/jobs/{id}/artifacts/{name...}":          {path: "/v1/jobs/<id>/artifacts/plot.txt"},
+	"POST /v1/batches":                               {path: "/v1/batches", body: `{"runtime":"python","source":"1"}`, shared: true, headers: []string{"Idempotency-Key: owners"}, mediaType: "application/x-ndjson"},
+	"GET /v1/batches":                                {path: "/v1/batches?limit=200", shared: true},
+	"GET /v1/batches/{id}":                           {path: "/v1/batches/<batch>", headers: []string{"Prefer: wait=1"}},
+	"DELETE /v1/batches/{id}":                        {path: "/v1/batches/<batch>"},
+	"GET /v1/batches/{id}/results":                   {path: "/v1/batches/<batch>/results"},
 	"GET /v1/deliveries":                             {path: "/v1/deliveries?job=<id>"},
 	"GET /v1/runtimes":                               {path: "/v1/runtimes", shared: true},
 	"GET /v1/keys":                                   {path: "/v1/keys", shared: true},
@@ -77,6 +84,12 @@ func TestOthersDoNotExist(t *testing.T) {
 	queued, running, ended := submit(spec), submit(spec), submit(spec)
 	w.Start(t, running)
 	w.End(t, w.Start(t, ended), map[string]string{"plot.txt": "private"}, func(r *job.Result) { r.Stdout, r.Stderr = "private", "private" })
+	const twoLines = `{"batch":{"metadata":{"k":"private"},"callback":{"url":"https://hooks.owner.example/"}}}` + "\n" + spec + "\n" + spec
+	_, begun, _ := w.batch(t, "application/x-ndjson", twoLines, "Authorization: Bearer "+owner, "Idempotency-Key: owners")
+	_, completed, _ := w.batch(t, "application/x-ndjson", twoLines, "Authorization: Bearer "+owner)
+	for i := range 2 {
+		w.End(t, w.Start(t, record.ItemID(completed.ID, i)), nil, nil)
+	}
 	known := w.do(t, "GET", "/v1/admin/tenants/owner", http.NoBody, "Authorization: Bearer "+adminToken)
 	var before job.Tenant
 	if err := json.Unmarshal(known.body, &before); err != nil || len(before.Tokens) != 1 {
@@ -84,8 +97,12 @@ func TestOthersDoNotExist(t *testing.T) {
 	}
 
 	ask := func(v visit, id, token string, headers []string) answer {
-		path := strings.NewReplacer("<id>", id, "<token>", before.Tokens[0].ID).Replace(v.path)
-		return w.do(t, v.method, path, strings.NewReader(v.body), append([]string{"Authorization: Bearer " + token}, headers...)...)
+		path := strings.NewReplacer("<id>", id, "<batch>", id, "<token>", before.Tokens[0].ID).Replace(v.path)
+		headers = append([]string{"Authorization: Bearer " + token}, headers...)
+		if v.mediaType != "" {
+			headers = append(headers, "Content-Type: "+v.mediaType)
+		}
+		return w.do(t, v.method, path, strings.NewReader(v.body), headers...)
 	}
 	for pattern, v := range everyVisit() {
 		for _, headers := range append([][]string{nil}, headerSets(v.headers)...) {
@@ -96,20 +113,25 @@ func TestOthersDoNotExist(t *testing.T) {
 				}
 			case v.shared:
 				a := ask(v, "", stranger, headers)
-				for _, private := range []string{"owner", "private", "secret", queued, running, ended} {
+				for _, private := range []string{"owner", "private", "secret", queued, running, ended, begun.ID, completed.ID} {
 					if strings.Contains(string(a.body), private) {
 						t.Errorf("%s: the answer tells of %q: %s", pattern, private, a.body)
 					}
 				}
 			default:
 				// Whether the job exists in any state, or not, and whose it would be: one answer.
-				none := ask(v, record.NewID("owner"), stranger, headers)
+				newID := record.NewID
+				others := map[string]string{"another's queued job": queued, "another's running job": running, "another's ended job": ended}
+				if strings.Contains(v.path, "<batch>") {
+					newID = record.NewBatchID
+					others = map[string]string{"another's running batch": begun.ID, "another's completed batch": completed.ID}
+				}
+				none := ask(v, newID("owner"), stranger, headers)
 				if none.status != http.StatusNotFound {
 					t.Errorf("%s of no job: got %d %s, want 404", pattern, none.status, none.body)
 				}
-				for what, id := range map[string]string{
-					"another's queued job": queued, "another's running job": running, "another's ended job": ended, "no job of its own": record.NewID("stranger"),
-				} {
+				others["no job of its own"] = newID("stranger")
+				for what, id := range others {
 					got := ask(v, id, stranger, headers)
 					if diff := cmp.Diff(seen(none), seen(got)); diff != "" {
 						t.Errorf("%s of %s differs from that of no job: %s", pattern, what, diff)
@@ -125,6 +147,18 @@ func TestOthersDoNotExist(t *testing.T) {
 		if a.status != http.StatusOK || !strings.Contains(string(a.body), `"status":"`+want+`"`) {
 			t.Errorf("the owner's job: got %d %s, want it %s", a.status, a.body, want)
 		}
+	}
+	for id, want := range map[string]string{begun.ID: "running", completed.ID: "completed"} {
+		a := w.do(t, "GET", "/v1/batches/"+id, http.NoBody, "Authorization: Bearer "+owner)
+		if a.status != http.StatusOK || !strings.Contains(string(a.body), `"status":"`+want+`"`) || strings.Contains(string(a.body), "cancel_requested") {
+			t.Errorf("the owner's batch: got %d %s, want it %s", a.status, a.body, want)
+		}
+	}
+	if a := w.do(t, "GET", "/v1/deliveries?batch="+completed.ID, http.NoBody, "Authorization: Bearer "+stranger); a.status != http.StatusNotFound {
+		t.Errorf("deliveries of the owner's batch: got %d %s, want 404", a.status, a.body)
+	}
+	if a := w.do(t, "GET", "/v1/deliveries?batch="+completed.ID, http.NoBody, "Authorization: Bearer "+owner); !strings.Contains(string(a.body), job.EventBatchCompleted) {
+		t.Errorf("deliveries of its batch: got %d %s", a.status, a.body)
 	}
 	if a, err := w.Records.Get(t.Context(), running); err != nil || a.CancelRequested {
 		t.Errorf("got %+v, %v, want no request to cancel", a, err)
@@ -183,7 +217,7 @@ func checkVisits(t *testing.T, w *world) {
 			t.Errorf("%s is visited but no route", route)
 		}
 	}
-	if len(routes) < 18 {
+	if len(routes) < 23 {
 		t.Errorf("got %d routes: are they all?", len(routes))
 	}
 }

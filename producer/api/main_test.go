@@ -43,16 +43,25 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldWith(t, func(*apiConfig) {})
+}
+
+type apiConfig = api.Config
+
+func newWorldWith(t *testing.T, change func(*apiConfig)) *world {
+	t.Helper()
 	// Links lead to the server, which starts before it has its handler.
 	srv := httptest.NewUnstartedServer(nil)
 	w := &world{World: producertest.New(t, "http://"+srv.Listener.Addr().String()), srv: srv, log: &gbtest.Buffer{}}
 	var err error
 	admin := api.HashToken(adminToken)
-	w.api, err = api.New(api.Config{
+	config := api.Config{
 		AdminToken: &admin,
 		Client:     w.Client, Links: w.Links, Log: slog.New(slog.NewJSONHandler(w.log, nil)), Version: "test",
 		Tokens: map[api.TokenHash]string{api.HashToken(token): "default", api.HashToken(otherToken): "other"},
-	})
+	}
+	change(&config)
+	w.api, err = api.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}

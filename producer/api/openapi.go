@@ -97,6 +97,7 @@ func (a *API) routes(mux *listedMux, version string) error {
 	huma.Register(h, public(d.operation("ready", http.MethodGet, "/readyz", "Would a job be accepted now?",
 		"200 when a job submitted now would be accepted durably.", d.problems(503))), a.readyz)
 
+	a.batchRoutes(mux, h, d)
 	a.tenantRoutes(h, d)
 	a.fileRoutes(mux, h.OpenAPI(), d)
 	return a.document(mux, h.OpenAPI(), schemas)
@@ -127,7 +128,7 @@ func (a *API) document(mux *listedMux, doc *huma.OpenAPI, schemas huma.Registry)
 	delete(schemas.Map(), "ErrorModel") // huma's own form of errors, which no route answers
 	delete(schemas.Map(), "ErrorDetail")
 	requests := map[string]bool{
-		"Spec": true, "File": true, "Callback": true, "Limits": true,
+		"BatchRequest": true, "BatchLine": true, "BatchOptions": true, "Spec": true, "File": true, "Callback": true, "Limits": true,
 		"TenantRequest": true, "TermsRequest": true, "TokenRequest": true, "Terms": true, "Quotas": true,
 	}
 	for name, s := range schemas.Map() {

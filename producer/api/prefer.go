@@ -32,12 +32,17 @@ func preferredWait(prefer string, most time.Duration) time.Duration {
 // wait returns the job when it has ended, or as it is when d has passed or the API
 // drains.
 func (a *API) wait(ctx context.Context, client *producer.Client, id string, d time.Duration) (producer.Job, error) {
+	return held(ctx, a, id, d, client.Wait, client.Get)
+}
+
+// held waits for so long, or until the API drains, and then gets what there is.
+func held[T any](ctx context.Context, a *API, id string, d time.Duration, wait, get func(context.Context, string) (T, error)) (T, error) {
 	waiting, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	defer context.AfterFunc(a.draining, cancel)() //nolint:contextcheck // it ends the wait, beside ctx
-	j, err := client.Wait(waiting, id)
+	v, err := wait(waiting, id)
 	if waiting.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-		return client.Get(ctx, id)
+		return get(ctx, id)
 	}
-	return j, err
+	return v, err
 }

@@ -36,9 +36,9 @@ func (a *API) problem(ctx context.Context, err error) error {
 	case errors.As(err, &invalid):
 		return invalidProblem(http.StatusUnprocessableEntity, invalid)
 	case errors.Is(err, producer.ErrNotFound):
-		return newProblem(http.StatusNotFound, producer.CodeNotFound, "there is no such job or file, or no longer")
+		return newProblem(http.StatusNotFound, producer.CodeNotFound, "there is no such job, batch or file, or no longer")
 	case errors.Is(err, producer.ErrEnded):
-		return newProblem(http.StatusConflict, producer.CodeEnded, "the job has ended already")
+		return newProblem(http.StatusConflict, producer.CodeEnded, err.Error())
 	case errors.Is(err, producer.ErrNotEnded):
 		return newProblem(http.StatusConflict, producer.CodeNotEnded, "the job has not ended: cancel it, and purge it once it has")
 	case errors.Is(err, producer.ErrNoTenant):
@@ -58,6 +58,8 @@ func (a *API) problem(ctx context.Context, err error) error {
 		switch said.Code {
 		case producer.CodeForbidden:
 			return newProblem(http.StatusForbidden, said.Code, said.Message)
+		case producer.CodeConflict:
+			return newProblem(http.StatusConflict, said.Code, err.Error())
 		case producer.CodeRateLimited: // when to come back was said where that was known
 			return newProblem(http.StatusTooManyRequests, said.Code, said.Message)
 		case producer.CodeQuotaExceeded:
@@ -124,7 +126,11 @@ func writeProblem(w http.ResponseWriter, p *producer.Problem) {
 
 // writeError is for handlers that are not huma's.
 func (a *API) writeError(w http.ResponseWriter, r *http.Request, err error) {
-	err = a.problem(r.Context(), err)
+	writeAnswered(w, a.problem(r.Context(), err))
+}
+
+// writeAnswered writes what [API.problem] made of an error.
+func writeAnswered(w http.ResponseWriter, err error) {
 	var headers huma.HeadersError
 	if errors.As(err, &headers) {
 		for name, values := range headers.GetHeaders() {

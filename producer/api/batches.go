@@ -1,0 +1,333 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"mime"
+	"net/http"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/glovebox-run/glovebox/internal/jobstream"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// linesMediaTypes are what JSON Lines goes by.
+var linesMediaTypes = map[string]bool{producer.LinesMediaType: true, "application/jsonl": true, "application/x-jsonlines": true}
+
+// submitBatch is a plain handler: huma would read the whole body first.
+func (a *API) submitBatch(w http.ResponseWriter, r *http.Request) {
+	tenant, err := a.tenant(w, r)
+	if err != nil {
+		a.refuse(w, r, err)
+		return
+	}
+	b, err := a.receive(w, r, tenant)
+	// What follows has its own time: the answer, and the rest of a body that nobody wants.
+	// Where a deadline can't be set the connection is gone, and nobody is left to tell.
+	control, end := http.NewResponseController(w), time.Now().Add(answerTime)
+	_ = control.SetWriteDeadline(end)
+	if err != nil {
+		_ = control.SetReadDeadline(end)
+		writeAnswered(w, a.batchProblem(r.Context(), err))
+		return
+	}
+	w.Header().Set("Location", "/v1/batches/"+b.ID)
+	writeJSON(w, http.StatusAccepted, b)
+}
+
+func (a *API) receive(w http.ResponseWriter, r *http.Request, tenant string) (job.Batch, error) {
+	if r.ContentLength > a.batchLimit {
+		w.Header().Set("Connection", "close")
+		return job.Batch{}, problem{tooLarge(a.batchLimit + 1)}
+	}
+	body := &patientBody{r: http.MaxBytesReader(w, r.Body, a.batchLimit), control: http.NewResponseController(w), patience: bodyTime}
+	stream, err := openStream(r.Header.Get("Content-Type"), body, a.bodyLimit)
+	if err != nil {
+		return job.Batch{}, err
+	}
+	options, err := batchOptions(stream.Head, r.Header.Get("Idempotency-Key"))
+	if err != nil {
+		return job.Batch{}, err
+	}
+	return a.client.For(tenant).ReceiveBatch(r.Context(), producer.BatchOptions{BatchOptions: options}, batchItems(stream))
+}
+
+func openStream(contentType string, body io.Reader, most int64) (*jobstream.Reader, error) {
+	mediaType, _, err := mime.ParseMediaType(contentType)
+	switch {
+	case err == nil && linesMediaTypes[mediaType]:
+		return jobstream.Lines(body, most)
+	case err == nil && mediaType == "application/json":
+		return jobstream.Object(body, most)
+	}
+	p := newProblem(http.StatusUnsupportedMediaType, producer.CodeMediaType, "a batch is sent as JSON Lines or as one JSON object")
+	p.Errors = job.Invalid{{Field: "Content-Type", Value: clip(contentType), Message: "is not known", Allowed: producer.LinesMediaType + ", application/json"}}
+	return nil, p
+}
+
+// batchOptions reads what was said before the jobs, and the header that means the same.
+func batchOptions(head []byte, key string) (o job.BatchOptions, err error) {
+	if head != nil {
+		if o, err = decode[job.BatchOptions]("application/json", head); err != nil {
+			return o, err
+		}
+	}
+	if key == "" {
+		return o, nil
+	}
+	if o.IdempotencyKey != "" && o.IdempotencyKey != key {
+		return o, job.Invalid{{Field: "idempotency_key", Value: clip(o.IdempotencyKey), Message: "is another one than that of the header Idempotency-Key", Allowed: "one of the two"}}
+	}
+	o.IdempotencyKey = key
+	return o, nil
+}
+
+// batchItems decodes jobs one by one. One that is JSON of another shape than a job's is
+// an item with faults.
+func batchItems(stream *jobstream.Reader) iter.Seq2[producer.BatchItem, error] {
+	return func(yield func(producer.BatchItem, error) bool) {
+		for {
+			raw, err := stream.Next()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			item := producer.BatchItem{JSON: raw.JSON}
+			if err == nil {
+				item.Spec, item.Invalid, err = decodeItem(raw.JSON)
+			}
+			if !yield(item, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func decodeItem(text []byte) (job.Spec, job.Invalid, error) {
+	if !utf8.Valid(text) {
+		return job.Spec{}, job.Invalid{{Field: "body", Message: "is not UTF-8", Allowed: "UTF-8; other bytes go into files[].content_base64"}}, nil
+	}
+	spec, err := decodeValid[job.Spec](text)
+	var p problem
+	if errors.As(err, &p) && len(p.Errors) > 0 {
+		return job.Spec{}, p.Errors, nil
+	}
+	return spec, nil, err
+}
+
+// batchProblem says what became of a batch that was not received.
+func (a *API) batchProblem(ctx context.Context, err error) error {
+	var left *producer.BatchError
+	cause := err
+	if errors.As(err, &left) {
+		cause = left.Err
+	}
+	answer := a.problem(ctx, a.streamProblem(cause))
+	var p problem
+	if left == nil || !errors.As(answer, &p) {
+		return answer
+	}
+	whole := *p.Problem
+	whole.Batch = &left.Batch
+	what := "it is canceled"
+	if !left.Batch.CancelRequested {
+		what = "send the same batch again with its idempotency key, within 15 minutes, to go on"
+	}
+	whole.Detail = fmt.Sprintf("%s; %d jobs of batch %s were taken, %s", whole.Detail, left.Batch.Jobs, left.Batch.ID, what)
+	var headers huma.HeadersError
+	if errors.As(answer, &headers) {
+		return huma.ErrorWithHeaders(problem{&whole}, headers.GetHeaders())
+	}
+	return problem{&whole}
+}
+
+// streamProblem says what is wrong with a body as such.
+func (a *API) streamProblem(err error) error {
+	var syntax *jobstream.SyntaxError
+	var tooMuch *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooMuch):
+		return problem{tooLarge(a.batchLimit + 1)}
+	case errors.As(err, &syntax) && syntax.TooLarge:
+		p := newProblem(http.StatusRequestEntityTooLarge, producer.CodeTooLarge, syntax.Where+" "+syntax.Message)
+		p.Errors = job.Invalid{{Field: syntax.Where, Message: syntax.Message, Allowed: syntax.Allowed}}
+		return p
+	case errors.As(err, &syntax):
+		p := newProblem(http.StatusBadRequest, producer.CodeInvalid, syntax.Where+" "+syntax.Message)
+		p.Errors = job.Invalid{{Field: syntax.Where, Message: syntax.Message, Allowed: syntax.Allowed}}
+		return p
+	case errors.Is(err, errImpatient):
+		return newProblem(http.StatusRequestTimeout, producer.CodeTimeout, "the batch came too slowly")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return newProblem(http.StatusBadRequest, producer.CodeInvalid, "the body ended before its announced end")
+	}
+	return err
+}
+
+const (
+	// bodyRate is how many bytes a second buy a sender of a large body more time.
+	bodyRate = 32 << 10
+	// answerTime is how long an answer, or one line of it, may take.
+	answerTime = 30 * time.Second
+)
+
+// patientBody reads a body whose sender may take bodyTime, and as long as its bytes
+// take at bodyRate: a large one is not cut off, and a slow one is. The time that
+// Glovebox takes itself doesn't count.
+type patientBody struct {
+	r        io.Reader
+	control  *http.ResponseController
+	patience time.Duration
+}
+
+var errImpatient = errors.New("the body came too slowly")
+
+func (b *patientBody) Read(p []byte) (int, error) {
+	began := time.Now()
+	if err := b.control.SetReadDeadline(began.Add(max(b.patience, 0))); err != nil {
+		return 0, fmt.Errorf("set deadline: %w", err)
+	}
+	n, err := b.r.Read(p)
+	b.patience += time.Duration(n)*time.Second/bodyRate - time.Since(began)
+	switch {
+	case errors.Is(err, io.EOF): // net/http reads on while a handler runs, to notice clients who leave
+		if lift := b.control.SetReadDeadline(time.Time{}); lift != nil {
+			return n, fmt.Errorf("lift deadline: %w", lift)
+		}
+	case err != nil && b.patience <= 0:
+		err = fmt.Errorf("%w: %w", errImpatient, err)
+	}
+	return n, err
+}
+
+type batchInput struct {
+	ID string `path:"id" doc:"The batch's id."`
+}
+
+type getBatchInput struct {
+	ID     string `path:"id" doc:"The batch's id."`
+	Prefer string `header:"Prefer" doc:"wait=SECONDS holds the answer until the batch has ended or the time is up (RFC 7240)." example:"wait=30"`
+}
+
+type batchOutput struct {
+	Status            int
+	PreferenceApplied string `header:"Preference-Applied" doc:"The wait that was applied."`
+	Body              job.Batch
+}
+
+func (a *API) getBatch(ctx context.Context, in *getBatchInput) (*batchOutput, error) {
+	client := a.tenantClient(ctx)
+	out := &batchOutput{Status: http.StatusOK}
+	var err error
+	if d := preferredWait(in.Prefer, a.maxWait); d > 0 {
+		out.PreferenceApplied = fmt.Sprintf("wait=%d", int(d.Seconds()))
+		out.Body, err = held(ctx, a, in.ID, d, client.WaitBatch, client.GetBatch)
+	} else {
+		out.Body, err = client.GetBatch(ctx, in.ID)
+	}
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	if out.PreferenceApplied != "" && !out.Body.Status.Final() {
+		out.Status = http.StatusAccepted
+	}
+	return out, nil
+}
+
+func (a *API) cancelBatch(ctx context.Context, in *batchInput) (*batchOutput, error) {
+	b, err := a.tenantClient(ctx).CancelBatch(ctx, in.ID)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	out := &batchOutput{Status: http.StatusOK, Body: b}
+	if !b.Status.Final() {
+		out.Status = http.StatusAccepted
+	}
+	return out, nil
+}
+
+type listBatchesInput struct {
+	Limit  string `query:"limit"`
+	Cursor string `query:"cursor"`
+}
+
+type listBatchesOutput struct {
+	Body producer.BatchPage
+}
+
+func (a *API) listBatches(ctx context.Context, in *listBatchesInput) (*listBatchesOutput, error) {
+	o, err := (&listInput{Limit: in.Limit, Cursor: in.Cursor}).options()
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	page, err := a.tenantClient(ctx).ListBatches(ctx, producer.BatchListOptions{Limit: o.Limit, Cursor: o.Cursor})
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return &listBatchesOutput{page}, nil
+}
+
+// batchResults sends results as JSON Lines, as they are read: an answer that is cut off
+// has no proper end.
+func (a *API) batchResults(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	tenant, err := a.reader(w, r, id, producer.Results)
+	if err != nil {
+		a.refuse(w, r, err)
+		return
+	}
+	from := 0
+	if text := r.URL.Query().Get("from"); text != "" {
+		if from, err = strconv.Atoi(text); err != nil || from < 0 {
+			a.writeError(w, r, job.Invalid{{Field: "from", Value: clip(text), Message: "is no index", Allowed: fmt.Sprintf("0 to %d", job.MaxBatch)}})
+			return
+		}
+	}
+	control := http.NewResponseController(w)
+	lines := json.NewEncoder(w)
+	lines.SetEscapeHTML(false)
+	begun := false
+	for result, err := range a.client.For(tenant).BatchResults(r.Context(), id, from) { //nolint:contextcheck // it has the request's
+		switch {
+		case err != nil && !begun:
+			a.writeError(w, r, err)
+			return
+		case err != nil:
+			a.log.WarnContext(r.Context(), "results of a batch were cut off", "batch_id", id, "request_id", requestID(r.Context()), "error", err)
+			panic(http.ErrAbortHandler)
+		}
+		if !begun {
+			begin(w)
+			begun = true
+		}
+		if err := control.SetWriteDeadline(time.Now().Add(answerTime)); err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		if err := lines.Encode(result); err != nil {
+			return // the client has left
+		}
+	}
+	if !begun {
+		begin(w)
+	}
+}
+
+func begin(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", producer.LinesMediaType)
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	w.WriteHeader(http.StatusOK)
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = marshal(w, v) // the client may have left
+}

@@ -1,0 +1,162 @@
+package producer
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// LinesMediaType is the Content-Type of JSON Lines, as batches and their results have it.
+const LinesMediaType = "application/x-ndjson"
+
+// SubmitBatch is [Batches.SubmitBatch]. The jobs are sent as specs yields them.
+func (h *HTTP) SubmitBatch(ctx context.Context, o BatchOptions, specs iter.Seq2[job.Spec, error]) (job.Batch, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	body, to := io.Pipe()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.base+"/v1/batches", body)
+	if err != nil {
+		return job.Batch{}, fmt.Errorf("ask the API: %w", err)
+	}
+	req.Header.Set("Content-Type", LinesMediaType)
+	wrote := make(chan error, 1)
+	go func() {
+		err := writeLines(to, o, specs)
+		to.CloseWithError(err)
+		wrote <- err
+	}()
+	b, err := h.readBatch(req)
+	body.CloseWithError(errAnswered) // the API may not have wanted all of it
+	if wroteErr := <-wrote; wroteErr != nil && !errors.Is(wroteErr, errAnswered) && !errors.Is(wroteErr, io.ErrClosedPipe) {
+		return job.Batch{}, wroteErr // the specs', which is why the request failed
+	}
+	return b, err
+}
+
+var errAnswered = errors.New("the API has answered")
+
+func (h *HTTP) readBatch(req *http.Request) (job.Batch, error) {
+	res, err := h.ask(req)
+	if err != nil {
+		return job.Batch{}, err
+	}
+	defer res.Body.Close()
+	var b job.Batch
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxResult)).Decode(&b); err != nil {
+		return b, fmt.Errorf("read answer about the batch: %w", err)
+	}
+	return b, nil
+}
+
+// progressEvery is after how many jobs somebody is told.
+const progressEvery = 50
+
+func writeLines(to io.Writer, o BatchOptions, specs iter.Seq2[job.Spec, error]) error {
+	buffered := bufio.NewWriterSize(to, 32<<10)
+	lines := json.NewEncoder(buffered)
+	if err := lines.Encode(map[string]job.BatchOptions{"batch": o.BatchOptions}); err != nil {
+		return err
+	}
+	sent := 0
+	for spec, err := range specs {
+		if err == nil {
+			err = lines.Encode(spec) // with the bytes of json.Marshal: as Client has it
+		}
+		if err != nil { // what came before may be gone on with
+			return errors.Join(err, buffered.Flush())
+		}
+		if sent++; o.Progress != nil && sent%progressEvery == 0 {
+			o.Progress(sent)
+		}
+	}
+	err := buffered.Flush()
+	if err == nil && o.Progress != nil {
+		o.Progress(sent)
+	}
+	return err
+}
+
+// GetBatch is [Batches.GetBatch].
+func (h *HTTP) GetBatch(ctx context.Context, id string) (job.Batch, error) {
+	return h.batch(ctx, http.MethodGet, id, 0)
+}
+
+// CancelBatch is [Batches.CancelBatch].
+func (h *HTTP) CancelBatch(ctx context.Context, id string) (job.Batch, error) {
+	return h.batch(ctx, http.MethodDelete, id, 0)
+}
+
+// WaitBatch is [Batches.WaitBatch]. It bears with an API that is away for up to 30 s.
+func (h *HTTP) WaitBatch(ctx context.Context, id string) (job.Batch, error) {
+	return awaitHTTP(ctx, func(ctx context.Context) (job.Batch, bool, error) {
+		b, err := h.batch(ctx, http.MethodGet, id, waitSeconds)
+		return b, b.Status.Final(), err
+	})
+}
+
+func (h *HTTP) batch(ctx context.Context, method, id string, wait int) (job.Batch, error) {
+	var b job.Batch
+	if _, ok := record.BatchTenant(id); !ok {
+		return b, record.ErrNoBatch // "..", say, would mean another URL
+	}
+	err := h.json(ctx, method, batchPath(id), wait, nil, &b)
+	return b, err
+}
+
+// BatchResults is [Batches.BatchResults].
+func (h *HTTP) BatchResults(ctx context.Context, id string, from int) iter.Seq2[job.BatchResult, error] {
+	return func(yield func(job.BatchResult, error) bool) {
+		if _, ok := record.BatchTenant(id); !ok {
+			yield(job.BatchResult{}, record.ErrNoBatch)
+			return
+		}
+		res, err := h.do(ctx, http.MethodGet, batchPath(id)+"/"+Results+"?from="+strconv.Itoa(max(from, 0)), 0, nil)
+		if err != nil {
+			yield(job.BatchResult{}, err)
+			return
+		}
+		defer res.Body.Close()
+		lines := json.NewDecoder(res.Body)
+		for {
+			var r job.BatchResult
+			err := lines.Decode(&r)
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				err = fmt.Errorf("read results of batch %s: %w", id, err)
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// ListBatches is [Batches.ListBatches].
+func (h *HTTP) ListBatches(ctx context.Context, o BatchListOptions) (BatchPage, error) {
+	query := url.Values{}
+	if o.Limit != 0 {
+		query.Set("limit", strconv.Itoa(o.Limit))
+	}
+	if o.Cursor != "" {
+		query.Set("cursor", o.Cursor)
+	}
+	path := "/v1/batches"
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	var page BatchPage
+	err := h.json(ctx, http.MethodGet, path, 0, nil, &page)
+	return page, err
+}

@@ -1,0 +1,51 @@
+package producer
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// ListBatches is [Batches.ListBatches].
+func (c *Client) ListBatches(ctx context.Context, o BatchListOptions) (BatchPage, error) {
+	if o.Limit == 0 {
+		o.Limit = DefaultPage
+	}
+	var invalid job.Invalid
+	if o.Limit < 1 || o.Limit > MaxPage {
+		invalid = append(invalid, job.FieldError{
+			Field: "limit", Value: fmt.Sprint(o.Limit), Message: "is out of range", Allowed: fmt.Sprintf("1 to %d", MaxPage),
+		})
+	}
+	var after record.Position
+	if o.Cursor != "" {
+		b, err := base64.RawURLEncoding.DecodeString(o.Cursor)
+		position, ok := record.ParseBatchPosition(c.tenant, string(b))
+		if err != nil || !ok {
+			invalid = append(invalid, job.FieldError{
+				Field: "cursor", Value: fmt.Sprintf("%.120s", o.Cursor), Message: "is not a cursor of this list", Allowed: "the next_cursor of the page before",
+			})
+		}
+		after = position
+	}
+	if invalid != nil {
+		return BatchPage{}, invalid
+	}
+	batches, next, err := c.records.ListBatches(ctx, c.tenant, after, o.Limit)
+	if err != nil {
+		return BatchPage{}, err
+	}
+	page := BatchPage{Batches: make([]job.Batch, len(batches))}
+	for i, b := range batches {
+		if page.Batches[i], err = c.wireBatch(b); err != nil {
+			return BatchPage{}, err
+		}
+	}
+	if next != "" {
+		page.Next = base64.RawURLEncoding.EncodeToString([]byte(next))
+	}
+	return page, nil
+}

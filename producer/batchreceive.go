@@ -1,0 +1,290 @@
+package producer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/glovebox-run/glovebox/internal/failpoint"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// BatchItem is a job of a batch as it was sent.
+type BatchItem struct {
+	// JSON is what was sent: the same bytes are the same job. Nobody keeps it beyond the
+	// next item.
+	JSON []byte
+	Spec job.Spec
+	// Invalid says what is wrong with its shape; then there is no Spec.
+	Invalid job.Invalid
+}
+
+const (
+	// A group of jobs is created in one step, of so many or of so many bytes.
+	groupJobs  = 100
+	groupBytes = 1 << 20
+	// putAtOnce is how many large specs of a group go to the bucket side by side.
+	putAtOnce = 4
+)
+
+// SubmitBatch is [Batches.SubmitBatch].
+func (c *Client) SubmitBatch(ctx context.Context, o BatchOptions, specs iter.Seq2[job.Spec, error]) (job.Batch, error) {
+	return c.ReceiveBatch(ctx, o, func(yield func(BatchItem, error) bool) {
+		for spec, err := range specs {
+			item := BatchItem{Spec: spec}
+			if err == nil {
+				item.JSON, err = json.Marshal(spec)
+			}
+			if !yield(item, err) {
+				return
+			}
+		}
+	})
+}
+
+// ReceiveBatch is SubmitBatch of jobs as they come over the wire. It holds a few groups
+// of them at most.
+func (c *Client) ReceiveBatch(ctx context.Context, o BatchOptions, items iter.Seq2[BatchItem, error]) (job.Batch, error) {
+	if err := o.Check(); err != nil {
+		return job.Batch{}, err
+	}
+	rules, err := c.rules(ctx)
+	if err != nil {
+		return job.Batch{}, err
+	}
+	if len(rules.runtimes) == 0 {
+		return job.Batch{}, ErrNoRuntimes
+	}
+	if err := checkCallback(o.Callback, rules.terms); err != nil {
+		return job.Batch{}, err
+	}
+	b, continued, err := c.records.OpenBatch(ctx, c.tenant, o.BatchOptions)
+	if err != nil {
+		return job.Batch{}, wireError(err)
+	}
+	r := receiver{client: c, batch: b.ID, continued: continued, progress: o.Progress}
+	if err := r.receive(ctx, items); err != nil {
+		return c.leaveBatch(ctx, b.ID, o.IdempotencyKey != "", err)
+	}
+	failpoint.Hit(failpoint.BatchReceived)
+	if b, err = c.records.SealBatch(ctx, b.ID, r.sent); err != nil {
+		return c.leaveBatch(ctx, r.batch, o.IdempotencyKey != "", err)
+	}
+	return c.wireBatch(b)
+}
+
+// wireError is the error that callers know for a record's.
+func wireError(err error) error {
+	switch {
+	case errors.Is(err, record.ErrConflict), errors.Is(err, record.ErrSealed):
+		return fmt.Errorf("%w (%w)", ErrConflict, err)
+	}
+	return err
+}
+
+// leaveBatch says how a batch is left that was not received to its end. Nobody can go on
+// with one that has no key, so that one is canceled.
+func (c *Client) leaveBatch(ctx context.Context, id string, keyed bool, cause error) (job.Batch, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchEnding)
+	defer cancel()
+	var b record.Batch
+	var err error
+	if keyed {
+		b, err = c.records.GetBatch(ctx, id)
+	} else {
+		b, err = c.records.CancelBatch(ctx, id)
+	}
+	if errors.Is(cause, record.ErrSealed) && b.CancelRequested { // meanwhile, by somebody else
+		cause = record.ErrBatchEnded
+	}
+	if err != nil { // the sweeper will
+		c.log.Warn("a batch that was not received to its end is left to the sweeper", "batch_id", id, "error", err)
+		b.ID = id
+	}
+	left, err := c.wireBatch(b)
+	if err != nil {
+		left.ID = id
+	}
+	return left, &BatchError{left, wireError(cause)}
+}
+
+// receiver adds jobs to a batch.
+type receiver struct {
+	client    *Client
+	batch     string
+	continued bool // there may be some of its jobs already
+	progress  func(int)
+	sent      int
+}
+
+// received is a job on its way into the batch.
+type received struct {
+	index       int
+	fingerprint record.Fingerprint
+	spec        job.Spec
+	invalid     job.Invalid
+}
+
+// receive reads groups of jobs while the one before is created.
+func (r *receiver) receive(ctx context.Context, items iter.Seq2[BatchItem, error]) error {
+	work, ctx := errgroup.WithContext(ctx)
+	groups := make(chan []received)
+	work.Go(func() error {
+		for group := range groups {
+			if err := r.add(ctx, group); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	err := r.split(ctx, items, groups)
+	close(groups)
+	if addErr := work.Wait(); addErr != nil {
+		return addErr // which ended the other
+	}
+	return err
+}
+
+func (r *receiver) split(ctx context.Context, items iter.Seq2[BatchItem, error], groups chan<- []received) error {
+	var group []received
+	bytes := 0
+	flush := func() error {
+		select {
+		case groups <- group:
+			group, bytes = nil, 0
+			if r.progress != nil {
+				r.progress(r.sent)
+			}
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	for item, err := range items {
+		if err == nil && r.sent == job.MaxBatch {
+			err = job.Invalid{{Field: "jobs", Message: "has too many entries", Allowed: fmt.Sprintf("1 to %d", job.MaxBatch)}}
+		}
+		if err != nil {
+			if len(group) > 0 { // what came is taken, so that a batch that goes on need not send it again
+				err = errors.Join(err, flush())
+			}
+			return err
+		}
+		if len(group) == groupJobs || len(group) > 0 && bytes+len(item.JSON) > groupBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		group = append(group, received{r.sent, record.NewFingerprint(item.JSON), item.Spec, item.Invalid})
+		bytes += len(item.JSON)
+		r.sent++
+	}
+	if r.sent == 0 {
+		return job.Invalid{{Field: "jobs", Message: "is empty", Allowed: fmt.Sprintf("1 to %d", job.MaxBatch)}}
+	}
+	return flush()
+}
+
+// add creates the jobs of a group that are valid, and notes why the others are not.
+func (r *receiver) add(ctx context.Context, group []received) error {
+	group, err := r.unknown(ctx, group)
+	if err != nil || len(group) == 0 {
+		return err
+	}
+	rules, err := r.client.rules(ctx)
+	if err != nil {
+		return err
+	}
+	var jobs []record.NewJob
+	var faults []job.ItemError
+	var prints []record.Fingerprint
+	for _, item := range group {
+		spec, err := item.spec, error(nil)
+		if item.invalid == nil {
+			spec, err = rules.check(ctx, item.spec)
+		}
+		var invalid job.Invalid
+		if errors.As(err, &invalid) {
+			item.invalid = invalid
+		} else if err != nil {
+			return err
+		}
+		if item.invalid != nil {
+			faults, prints = append(faults, rejection(item)), append(prints, item.fingerprint)
+			continue
+		}
+		b, err := json.Marshal(spec)
+		if err != nil {
+			return fmt.Errorf("encode spec: %w", err)
+		}
+		jobs = append(jobs, record.NewJob{
+			ID: record.ItemID(r.batch, item.index), Spec: spec, JSON: b, Index: item.index, Fingerprint: item.fingerprint,
+		})
+	}
+	if err := r.putLarge(ctx, jobs); err != nil {
+		return err
+	}
+	if len(jobs) > 0 {
+		if err := r.client.records.AddToBatch(ctx, r.batch, jobs); err != nil {
+			return err
+		}
+	}
+	if len(faults) > 0 {
+		return r.client.records.Reject(ctx, r.batch, prints, faults)
+	}
+	return nil
+}
+
+// unknown drops the jobs that the batch has already. It fails with record.ErrConflict.
+func (r *receiver) unknown(ctx context.Context, group []received) ([]received, error) {
+	if !r.continued {
+		return group, nil
+	}
+	first := group[0].index
+	there, err := r.client.records.Fingerprints(ctx, r.batch, first, len(group))
+	if err != nil {
+		return nil, err
+	}
+	var rest []received
+	for i, item := range group {
+		switch {
+		case !there[i].Known():
+			rest = append(rest, item)
+		case !there[i].Same(item.fingerprint):
+			return nil, fmt.Errorf("jobs[%d]: %w", item.index, record.ErrConflict)
+		}
+	}
+	return rest, nil
+}
+
+func (r *receiver) putLarge(ctx context.Context, jobs []record.NewJob) error {
+	puts, ctx := errgroup.WithContext(ctx)
+	puts.SetLimit(putAtOnce)
+	for i := range jobs {
+		if len(jobs[i].JSON) <= record.MaxInline {
+			continue
+		}
+		puts.Go(func() (err error) {
+			jobs[i].SpecRef, err = r.client.putLargeSpec(ctx, jobs[i].ID, jobs[i].JSON)
+			return err
+		})
+	}
+	return puts.Wait()
+}
+
+// maxItemFaults bounds what is kept of why one job was rejected.
+const maxItemFaults = 8
+
+func rejection(item received) job.ItemError {
+	e := job.ItemError{Index: item.index, Code: CodeInvalid, Message: item.invalid[0].Error(), Errors: item.invalid}
+	if more := len(item.invalid) - 1; more > 0 {
+		e.Message = fmt.Sprintf("%s (and %d more)", e.Message, more)
+	}
+	e.Errors = e.Errors[:min(len(e.Errors), maxItemFaults)]
+	return e
+}
