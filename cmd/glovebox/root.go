@@ -57,7 +57,8 @@ Exit codes:
   4    the job goes on: the time of --wait was up
   130  stopped with Ctrl-C`,
 		Example: `  glovebox dev
-  glovebox submit --wait --out charts chart.py`,
+  glovebox submit --wait --out charts chart.py
+  glovebox batch submit jobs.jsonl`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -81,6 +82,7 @@ Exit codes:
 		{jobGroup, a.submitCommand()},
 		{jobGroup, a.getCommand()},
 		{jobGroup, a.listCommand()},
+		{jobGroup, a.batchCommand()},
 		{jobGroup, a.logsCommand()},
 		{jobGroup, a.cancelCommand()},
 		{jobGroup, a.removeCommand()},
