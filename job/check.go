@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -19,6 +20,7 @@ const (
 	MaxMetadataBytes = 1024 // one key or value
 	MaxURLBytes      = 2048
 	MaxKeyBytes      = 255 // an idempotency key
+	MaxRunAhead      = 30 * 24 * time.Hour
 )
 
 // Check returns what is wrong with the spec as [Invalid], or nil. runtimes are the
@@ -55,10 +57,24 @@ func (s Spec) Check(runtimes, images []string, maximum Limits) error {
 		add("source", fmt.Sprintf("%d bytes with files and stdin", s.inputBytes()), "is too large",
 			fmt.Sprintf("%d bytes (limits.source_kb, at most %d)", most, maximum.SourceKB))
 	}
+	s.checkTimes(add, time.Now())
 	if len(errs) == 0 {
 		return nil
 	}
 	return errs
+}
+
+func (s Spec) checkTimes(add addFunc, now time.Time) {
+	if s.RunAt.After(now.Add(MaxRunAhead)) {
+		add("run_at", s.RunAt, "is too far ahead", fmt.Sprintf("up to %d days from now: %s", MaxRunAhead/(24*time.Hour), now.Add(MaxRunAhead).UTC().Format(time.RFC3339)))
+	}
+	switch {
+	case s.Deadline.IsZero():
+	case !s.Deadline.After(now):
+		add("deadline", s.Deadline, "has passed", "a time to come; it is "+now.UTC().Format(time.RFC3339)+" here")
+	case !s.Deadline.After(s.RunAt):
+		add("deadline", s.Deadline, "is not after run_at", "a time after "+s.RunAt.UTC().Format(time.RFC3339))
+	}
 }
 
 type addFunc func(field string, value any, message, allowed string)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -100,6 +101,17 @@ func TestCheck(t *testing.T) {
 		{"an image that is not allowed", withImage(func(s *job.Spec) { s.Image = "localhost/other@sha256:" + strings.Repeat("0", 64) }), "image", "allowed: " + images[0] + ", " + images[1]},
 		{"another digest of an allowed name", withImage(func(s *job.Spec) { s.Image = images[1][:len(images[1])-1] + "b" }), "image", "allowed: " + images[1] + ", " + images[0]},
 		{"an image with a tag", withImage(func(s *job.Spec) { s.Image = "localhost/tool:1" }), "image", "has no digest"},
+		{"a time to run", with(func(s *job.Spec) { s.RunAt = time.Now().Add(job.MaxRunAhead - time.Minute) }), "", ""},
+		{"a time to run that has passed", with(func(s *job.Spec) { s.RunAt = time.Now().Add(-time.Hour) }), "", ""},
+		{"a time to run far ahead", with(func(s *job.Spec) { s.RunAt = time.Now().Add(job.MaxRunAhead + time.Minute) }), "run_at", "30 days"},
+		{"a deadline", with(func(s *job.Spec) { s.Deadline = time.Now().Add(time.Minute) }), "", ""},
+		{"a deadline that has passed", with(func(s *job.Spec) { s.Deadline = time.Now() }), "deadline", "has passed"},
+		{"a deadline after the time to run", with(func(s *job.Spec) {
+			s.RunAt, s.Deadline = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
+		}), "", ""},
+		{"a deadline before the time to run", with(func(s *job.Spec) {
+			s.RunAt, s.Deadline = time.Now().Add(time.Hour), time.Now().Add(time.Minute)
+		}), "deadline", "not after run_at"},
 		{"metadata", with(func(s *job.Spec) { s.Metadata = map[string]string{"": "x"} }), "metadata", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

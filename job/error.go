@@ -15,6 +15,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
+// CodeDeadlineExceeded is the code of the Error of a job that had not ended by its deadline.
+const CodeDeadlineExceeded = "deadline_exceeded"
+
 // FieldError says which field of a request is wrong, what it held and what is allowed.
 type FieldError struct {
 	Field   string `json:"field"`

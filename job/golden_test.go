@@ -27,7 +27,7 @@ func TestGolden(t *testing.T) {
 			SpecVersion: 1, Runtime: "python", Source: "print(1)", Files: []job.File{{Name: "a.txt", Content: "x"}, {Name: "b.bin", ContentBase64: "AA=="}},
 			Entrypoint: "main.py", Args: []string{"-v"}, Env: map[string]string{"A": "b"}, Stdin: "in", Limits: job.DefaultMaximums,
 			Callback: &job.Callback{URL: "https://example.com/hook", Events: []string{job.EventCompleted}},
-			Metadata: map[string]string{"k": "v"}, Priority: job.High,
+			Metadata: map[string]string{"k": "v"}, Priority: job.High, RunAt: at, Deadline: at.Add(time.Hour),
 		},
 		"spec-image.json": job.Spec{
 			Image: "registry.example.com/team/tool@sha256:" + strings.Repeat("0", 64), Command: []string{"/bin/tool", "in.txt"},
@@ -35,7 +35,7 @@ func TestGolden(t *testing.T) {
 		},
 		"record.json": job.Record{
 			ID: "default-x", Status: job.Running, Runtime: job.Runtime{Name: "python"}, Priority: job.Normal,
-			Timing: job.Timing{CreatedAt: at, StartedAt: &at}, Attempt: 1, Metadata: map[string]string{"k": "v"},
+			Timing: job.Timing{CreatedAt: at, RunAt: &at, Deadline: &at, StartedAt: &at}, Attempt: 1, Metadata: map[string]string{"k": "v"},
 		},
 		"result.json": job.Result{
 			ID: "default-x", Status: job.Succeeded, ExitCode: &zero, Signal: "SIGKILL", Stdout: "out", Stderr: "err", StdoutURL: "u", StderrURL: "u",

@@ -59,10 +59,14 @@ type Usage struct {
 
 // Timing is when a job passed its stations.
 type Timing struct {
-	CreatedAt  time.Time  `json:"created_at"`
+	CreatedAt time.Time `json:"created_at"`
+	// RunAt and Deadline are the job's own, where it has them.
+	RunAt      *time.Time `json:"run_at,omitempty"`
+	Deadline   *time.Time `json:"deadline,omitempty"`
 	StartedAt  *time.Time `json:"started_at,omitempty"`
 	FinishedAt *time.Time `json:"finished_at,omitempty"`
-	// QueueMS is from accepted to taken by the worker that ended it.
+	// QueueMS is from accepted, or from RunAt where that is later, to taken by the worker
+	// that ended it.
 	QueueMS int64 `json:"queue_ms"`
 	// StartupMS is from taken to the program's first instruction.
 	StartupMS int64 `json:"startup_ms"`

@@ -4,12 +4,13 @@ import (
 	"encoding/base64"
 	"errors"
 	"slices"
+	"time"
 )
 
 // SpecVersion is the version of [Spec] that this build writes and understands. A
 // worker hands a job of a newer version back to the queue.
 //
-// Version 2 has files that are kept elsewhere ([File.Kept]).
+// Version 2 has files that are kept elsewhere ([File.Kept]), and a deadline.
 const SpecVersion = 2
 
 // Spec is what a producer submits: code, what it reads, what it may use, and where
@@ -51,13 +52,19 @@ type Spec struct {
 	RetentionSeconds int64 `json:"retention_seconds,omitempty" minimum:"0" doc:"How long the job, its result and its files are kept after its end, seconds; the tenant's retention is the default and the most. A webhook that has not been delivered by then is given up." example:"86400"`
 	// Metadata is carried through to the result, unread.
 	Metadata map[string]string `json:"metadata,omitempty" doc:"Carried through to the result, unread."`
+	// RunAt is the earliest time for the job to start, to the millisecond, up to
+	// [MaxRunAhead] from now. One that has passed, or none, means at once.
+	RunAt time.Time `json:"run_at,omitzero" doc:"The earliest time for the job to start, at most 30 days ahead. It starts within some 2 seconds of it if a worker is free. Absent or past: at once." example:"2026-11-20T09:00:00Z"`
+	// Deadline ends the job as canceled, with an error of code [CodeDeadlineExceeded], if
+	// it has not ended by then, be it queued or running. Defaults to none.
+	Deadline time.Time `json:"deadline,omitzero" doc:"A job that has not ended by then ends as canceled, with error.code deadline_exceeded, whether it waits or runs." example:"2026-11-20T10:00:00Z"`
 	// Priority is "high", "normal" or "low". Defaults to "normal".
 	Priority Priority `json:"priority,omitempty" enum:"high,normal,low" doc:"Defaults to normal."`
 }
 
 // Needs is the version that a worker has to know to run the job.
 func (s Spec) Needs() int {
-	if slices.ContainsFunc(s.Files, File.Kept) {
+	if slices.ContainsFunc(s.Files, File.Kept) || !s.Deadline.IsZero() {
 		return 2
 	}
 	return 1

@@ -34,16 +34,9 @@ func (c *Client) Cancel(ctx context.Context, id string) (Job, error) {
 	return j, err
 }
 
-// canceledResult is the result of a job that no worker had. Metadata is left to the
-// record, which has it already: together they may be more than a record holds.
+// canceledResult is the result of a job that no worker had.
 func canceledResult(r record.Job, now time.Time) job.Result {
-	now = now.UTC().Truncate(time.Millisecond)
-	return job.Result{
-		ID: r.ID, Status: job.Canceled,
-		Error:     &job.Error{Code: "canceled", Message: "canceled before a worker took it"},
-		Runtime:   job.Runtime{Name: r.Runtime},
-		Timing:    job.Timing{CreatedAt: r.Created, FinishedAt: &now, QueueMS: max(now.Sub(r.Created), 0).Milliseconds()},
-		Artifacts: []job.Artifact{},
-		Attempt:   r.Attempts,
-	}
+	result := r.Failure(job.Canceled, &job.Error{Code: "canceled", Message: "canceled before a worker took it"}, now)
+	result.Timing.QueueMS = max(now.Sub(r.Ready()), 0).Milliseconds()
+	return result
 }

@@ -150,9 +150,11 @@ func (c *Client) Submit(ctx context.Context, spec job.Spec) (Job, error) {
 // accepted is the record of a job that was just created, without reading it back: a
 // read that failed would hide that the job is accepted.
 func accepted(id string, spec job.Spec) job.Record {
+	toMS := func(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
+	times := record.Job{Created: toMS(time.Now()), RunAt: toMS(spec.RunAt), Deadline: toMS(spec.Deadline)}
 	r := job.Record{
 		ID: id, Status: job.Queued, Runtime: job.Runtime{Name: spec.Runtime, Image: spec.Image}, Priority: spec.Priority,
-		Timing: job.Timing{CreatedAt: time.Now().UTC().Truncate(time.Millisecond)}, Metadata: spec.Metadata,
+		Timing: times.Timing(), Metadata: spec.Metadata,
 	}
 	if r.Priority == "" {
 		r.Priority = job.Normal

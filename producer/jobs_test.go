@@ -42,6 +42,7 @@ func TestJobs(t *testing.T) {
 			t.Run("large spec", s.largeSpec)
 			t.Run("wait", s.wait)
 			t.Run("wait ends with its context", s.waitContext)
+			t.Run("run at a time", s.runAt)
 			t.Run("cancel queued", s.cancelQueued)
 			t.Run("cancel running", s.cancelRunning)
 			t.Run("purge", s.purge)
@@ -223,6 +224,46 @@ func (s suite) waitContext(t *testing.T) {
 	}
 	if _, err := s.jobs.Wait(t.Context(), record.NewID("default")); !errors.Is(err, producer.ErrNotFound) {
 		t.Errorf("got %v, want ErrNotFound", err)
+	}
+}
+
+func (s suite) runAt(t *testing.T) {
+	spec := job.Spec{
+		Runtime: "python", Source: "1",
+		RunAt: time.Now().Add(time.Hour).Truncate(time.Millisecond), Deadline: time.Now().Add(2 * time.Hour).Truncate(time.Millisecond),
+	}
+	submitted, err := s.jobs.Submit(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.jobs.Get(t.Context(), submitted.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := s.jobs.List(t.Context(), producer.ListOptions{Limit: 1})
+	if err != nil || len(page.Jobs) != 1 || page.Jobs[0].ID != submitted.ID {
+		t.Fatalf("list: got %+v, %v", page, err)
+	}
+	canceled, err := s.jobs.Cancel(t.Context(), submitted.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, timing := range map[string]job.Timing{
+		"submit": submitted.Timing, "get": got.Timing, "list": page.Jobs[0].Timing, "cancel": canceled.Timing, "its result": canceled.Result.Timing,
+	} {
+		if timing.RunAt == nil || !timing.RunAt.Equal(spec.RunAt) || timing.Deadline == nil || !timing.Deadline.Equal(spec.Deadline) || timing.QueueMS != 0 {
+			t.Errorf("%s: got %+v, want run_at %s and deadline %s", name, timing, spec.RunAt, spec.Deadline)
+		}
+	}
+	for field, spec := range map[string]job.Spec{
+		"run_at":   {Runtime: "python", Source: "1", RunAt: time.Now().Add(job.MaxRunAhead + time.Hour)},
+		"deadline": {Runtime: "python", Source: "1", Deadline: time.Now().Add(-time.Minute)},
+	} {
+		_, err := s.jobs.Submit(t.Context(), spec)
+		var invalid job.Invalid
+		if !errors.As(err, &invalid) || len(invalid) != 1 || invalid[0].Field != field {
+			t.Errorf("got %v, want one fault, of %s", err, field)
+		}
 	}
 }
 

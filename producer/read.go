@@ -98,18 +98,10 @@ func (c *Client) Result(ctx context.Context, r record.Job) (job.Result, error) {
 }
 
 func wireRecord(r record.Job) job.Record {
-	w := job.Record{
+	return job.Record{
 		ID: r.ID, Status: r.State, Runtime: job.Runtime{Name: r.Runtime, Image: r.Image}, Priority: r.Priority,
-		Timing: job.Timing{CreatedAt: r.Created}, Attempt: r.Attempts, Metadata: r.Metadata,
+		Timing: r.Timing(), Attempt: r.Attempts, Metadata: r.Metadata,
 	}
-	if !r.Started.IsZero() {
-		w.Timing.StartedAt = &r.Started
-		w.Timing.QueueMS = r.Queued().Milliseconds()
-	}
-	if !r.Finished.IsZero() {
-		w.Timing.FinishedAt = &r.Finished
-	}
-	return w
 }
 
 // Wait is [Jobs.Wait]. It is woken by Redis and bears with outages of up to 30 s.

@@ -52,10 +52,15 @@ const (
 	lookRetry    = time.Second
 )
 
-// watch returns a context that ends with errCanceled when somebody cancels the job,
-// and with errLost when it was taken from this worker. woken says when to look.
+// watch returns a context that ends with errCanceled when somebody cancels the job, with
+// errDeadline at its deadline, and with errLost when it was taken from this worker. woken
+// says when to look.
 func (w *Worker) watch(life context.Context, j record.Job, woken <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(life)
+	forget := func() {}
+	if !j.Deadline.IsZero() {
+		ctx, forget = context.WithDeadlineCause(ctx, j.Deadline, errDeadline)
+	}
 	if j.CancelRequested {
 		cancel(errCanceled)
 	}
@@ -82,7 +87,7 @@ func (w *Worker) watch(life context.Context, j record.Job, woken <-chan struct{}
 			}
 		}
 	})
-	return ctx, func() { cancel(nil); watch.Wait() }
+	return ctx, func() { cancel(nil); forget(); watch.Wait() }
 }
 
 // goesOn fails with errCanceled or errLost where the run of j is to end.

@@ -79,7 +79,7 @@ func (w *Worker) ended(ctx context.Context, j record.Job, status job.Status, err
 }
 
 // giveBack is for jobs that this worker could not bring to an end: it ends them as
-// canceled where that was asked, hands them back at no cost when the worker is shutting
+// canceled where that was asked or their deadline has passed, hands them back at no cost when the worker is shutting
 // down or can run no job at all, and else spends one of their attempts. What they stored is deleted after that:
 // it may take long, and nobody has to wait for it.
 func (w *Worker) giveBack(life context.Context, j record.Job, cause error) {
@@ -89,6 +89,8 @@ func (w *Worker) giveBack(life context.Context, j record.Job, cause error) {
 		w.Log.Info("job was taken from this worker", "job_id", j.ID, "epoch", j.Epoch)
 	case errors.Is(cause, errCanceled):
 		w.endWithout(ctx, j, job.Canceled, nil)
+	case errors.Is(cause, errDeadline):
+		w.endWithout(ctx, j, job.Canceled, record.ErrDeadline)
 	default:
 		w.requeue(life, j, cause)
 	}

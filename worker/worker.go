@@ -101,6 +101,7 @@ type Worker struct {
 var (
 	errCanceled = errors.New("the job was cancelled")
 	errDrained  = errors.New("the worker is shutting down")
+	errDeadline = errors.New("the job's deadline has passed")
 	errLost     = errors.New("the job is another's by now")
 	errPaused   = errors.New("the worker is paused")
 )

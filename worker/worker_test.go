@@ -339,6 +339,27 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// A job that runs at its deadline ends as one that waits then: canceled, and with the reason.
+func TestDeadline(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil)
+	deadline := time.Now().Add(4 * time.Second)
+	id := g.submit(job.Spec{Runtime: "bash", Source: "sleep 60", Limits: job.Limits{WallMS: 100_000}, Deadline: deadline})
+	g.state(id, job.Running)
+	r := g.result(id)
+	if r.Status != job.Canceled || r.Error == nil || r.Error.Code != job.CodeDeadlineExceeded || r.ExitCode != nil || r.Timing.Deadline == nil {
+		t.Errorf("got %+v, error %+v", r, r.Error)
+	}
+	if late := r.Timing.FinishedAt.Sub(deadline); late < -time.Millisecond || late > 2*time.Second {
+		t.Errorf("it ended %s after its deadline", late)
+	}
+	// One that is taken too late doesn't run.
+	id = g.submit(job.Spec{Runtime: "bash", Source: "sleep 60", Limits: job.Limits{WallMS: 100_000}, Deadline: time.Now()})
+	if r := g.result(id); r.Status != job.Canceled || r.Error == nil || r.Error.Code != job.CodeDeadlineExceeded {
+		t.Errorf("begun after its deadline: got %+v, error %+v", r, r.Error)
+	}
+}
+
 func TestDrainHandsBackAtNoCost(t *testing.T) {
 	t.Parallel()
 	g := start(t, func(c *worker.Config) { c.Grace = 25 * time.Second }) // the quick one may be slow to start

@@ -84,13 +84,16 @@ func (a *app) show(j producer.Job) error {
 	w := a.table()
 	line := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	line("job", "%s", j.ID)
-	status := string(j.Status)
+	status := stateNow(j.Record, time.Now())
 	if r := j.Result; r != nil {
 		status = strings.TrimSpace(headline(*r) + " " + timing(*r))
 	}
 	line("status", "%s", status)
 	line("runtime", "%s", strings.TrimSpace(plain(j.Runtime.Name)+" "+plain(j.Runtime.Version)))
 	line("created", "%s", j.Timing.CreatedAt.Local().Format(time.DateTime))
+	if at := j.Timing.Deadline; at != nil {
+		line("deadline", "%s", at.Local().Format(time.DateTime))
+	}
 	for _, k := range sorted(j.Metadata) {
 		line("metadata", "%s = %s", plain(k), plain(j.Metadata[k]))
 	}

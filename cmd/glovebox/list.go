@@ -98,7 +98,7 @@ func (a *app) showList(page producer.JobPage) error {
 		if runtime == "" { // an image of its own
 			runtime, _, _ = strings.Cut(j.Runtime.Image, "@")
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", plain(j.ID), plain(string(j.Status)), plain(runtime), j.Timing.CreatedAt.Local().Format(time.DateTime), took)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", plain(j.ID), stateNow(j, time.Now()), plain(runtime), j.Timing.CreatedAt.Local().Format(time.DateTime), took)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -107,6 +107,14 @@ func (a *app) showList(page producer.JobPage) error {
 		fmt.Fprintf(a.stderr, "there may be more: add --cursor %s\n", plain(page.Next))
 	}
 	return nil
+}
+
+// stateNow is the job's status, and for one that is to run later when.
+func stateNow(j job.Record, now time.Time) string {
+	if at := j.Timing.RunAt; j.Status == job.Queued && at != nil && at.After(now) {
+		return "queued until " + at.Local().Format(time.DateTime)
+	}
+	return plain(string(j.Status))
 }
 
 // sinceTime reads a time, or how long ago it was; "" is the beginning.

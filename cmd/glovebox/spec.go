@@ -32,6 +32,7 @@ type specOptions struct {
 	args, env, limits, metadata []string
 	files, artifacts            []string
 	callback, priority          string
+	runAt, deadline             string
 	retention                   time.Duration
 }
 
@@ -49,6 +50,8 @@ func (o *specOptions) add(cmd *cobra.Command) {
 	f.StringArrayVar(&o.metadata, "metadata", nil, "`KEY=VALUE` that the result carries")
 	f.DurationVar(&o.retention, "retention", 0, "`DURATION` to keep the job, its result and files for after its end, such as 24h; as long as the operator allows by default")
 	f.StringVar(&o.priority, "priority", "", "high, normal or low")
+	f.StringVar(&o.runAt, "run-at", "", "start at `TIME` at the earliest: 2026-11-20T09:00:00Z, or 90m for in so long")
+	f.StringVar(&o.deadline, "deadline", "", "cancel the job if it has not ended at `TIME`: 2026-11-20T10:00:00Z, or 2h for in so long")
 }
 
 // spec reads the files and makes a job of the options. What the job may ask for is the
@@ -115,6 +118,13 @@ func (a *app) spec(o specOptions) (job.Spec, error) {
 	if spec.Limits, err = parseLimits("--limit", o.limits, job.Limits{}); err != nil {
 		return spec, err
 	}
+	now := time.Now()
+	if spec.RunAt, err = timeToCome("--run-at", o.runAt, now); err != nil {
+		return spec, err
+	}
+	if spec.Deadline, err = timeToCome("--deadline", o.deadline, now); err != nil {
+		return spec, err
+	}
 	if o.retention%time.Second != 0 || o.retention < 0 {
 		return spec, usagef("--retention %s: want whole seconds, such as 90s, 12h or 168h", o.retention)
 	}
@@ -124,6 +134,21 @@ func (a *app) spec(o specOptions) (job.Spec, error) {
 		spec.Callback = &job.Callback{URL: o.callback}
 	}
 	return spec, nil
+}
+
+// timeToCome reads a time, or in how long it is; "" is none.
+func timeToCome(flag, s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if in, err := time.ParseDuration(s); err == nil && in >= 0 {
+		return now.Add(in), nil
+	}
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return at, usagef("%s %s: want a time such as 2026-11-20T09:00:00Z, or in how long: 90m", flag, s)
+	}
+	return at, nil
 }
 
 // setSource makes content the program, under its own name, which error messages then show.

@@ -52,7 +52,8 @@ runtimes list" shows what there is, and the images that are allowed. The limits 
   glovebox submit --wait --file data.csv --arg --verbose report.py
   glovebox submit --wait --artifact in.csv=default-abc…/out.csv report.py
   glovebox submit --wait --image localhost/tool@sha256:… data.csv -- /bin/tool data.csv
-  glovebox submit --callback http://127.0.0.1:9000/ --metadata student=42 solution.py`,
+  glovebox submit --callback http://127.0.0.1:9000/ --metadata student=42 solution.py
+  glovebox submit --run-at 2026-11-20T22:00:00Z --deadline 2026-11-21T06:00:00Z nightly.py`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.take(args, cmd.ArgsLenAtDash()); err != nil {
 				return err

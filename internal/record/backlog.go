@@ -3,7 +3,6 @@ package record
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 // released ones and those that run (docs/adr/0007-backlog.md).
 const queue = `
 local call, t = redis.call, KEYS[1]
-local open, running, queued, line = t .. 'open', t .. 'running', t .. 'queued', t .. 'line'
+local open, running, queued, line, later = t .. 'open', t .. 'running', t .. 'queued', t .. 'line', t .. 'later'
 local function job(id) return t .. 'job:' .. id end
 local function backlog(priority) return t .. 'backlog:' .. priority end
 
@@ -25,9 +24,9 @@ local function room(window) return tonumber(window) - call('ZCARD', open) - call
 
 local function is_backlogged() return call('EXISTS', backlog('high'), backlog('normal'), backlog('low')) > 0 end
 
--- waiting is how many jobs are queued, released or not.
+-- waiting is how many jobs are queued: released, in the backlog or for later.
 local function waiting()
-  return call('ZCARD', open) + call('ZCARD', backlog('high')) + call('ZCARD', backlog('normal')) + call('ZCARD', backlog('low'))
+  return call('ZCARD', open) + call('ZCARD', later) + call('ZCARD', backlog('high')) + call('ZCARD', backlog('normal')) + call('ZCARD', backlog('low'))
 end
 
 -- line_up puts a job at the end of its backlog.
@@ -45,7 +44,7 @@ end
 -- unqueue takes a job that is no longer queued out of where it waits, and its bytes from its tenant's.
 local function unqueue(id)
   local r = call('HMGET', job(id), 'bytes', 'priority')
-  if call('ZREM', open, id) == 0 then call('ZREM', backlog(r[2] or 'normal'), id) end
+  if call('ZREM', open, id) + call('ZREM', backlog(r[2] or 'normal'), id) == 0 then call('ZREM', later, id) end
   if call('DECRBY', queued, r[1] or 0) <= 0 then call('DEL', queued) end
 end
 
@@ -74,6 +73,11 @@ end
 
 var releaseScript = redis.NewScript(queue + `
 -- ARGV: now, due, window
+for _, id in ipairs(call('ZRANGE', later, '-inf', ARGV[1], 'BYSCORE', 'LIMIT', 0, 500)) do
+  call('ZREM', later, id)
+  local r = call('HMGET', job(id), 'state', 'priority')
+  if r[1] == 'queued' then line_up(id, r[2]) end
+end
 return release(ARGV[3], ARGV[1], ARGV[2])`)
 
 // released is a job that has left its tenant's backlog, or never was in it, and wants a task.
@@ -83,7 +87,8 @@ type released struct {
 	priority job.Priority
 }
 
-// release fills the tenant's window from its backlog.
+// release lines up the tenant's jobs whose time to run has come, and fills its window from
+// its backlog.
 func (s *Store) release(ctx context.Context, tenant string) error {
 	window, err := s.window(ctx, tenant)
 	if err != nil {
@@ -129,32 +134,4 @@ func parseReleased(answer []any) ([]released, error) {
 		list = append(list, released{words[0], epoch, job.Priority(words[2])})
 	}
 	return list, nil
-}
-
-// passBacklogs releases jobs where a window has grown, or a worker of before the backlog
-// ended some.
-func (w *Sweeper) passBacklogs(ctx context.Context) {
-	tenants, err := w.Records.backlogged(ctx)
-	w.visit(ctx, backlogPass, tenants, err, w.Records.release)
-}
-
-// backlogged lists the tenants that have a backlog: a round trip for 500 tenants.
-func (s *Store) backlogged(ctx context.Context) (found []string, err error) {
-	tenants, err := s.rdb.SMembers(ctx, tenantsKey).Result()
-	for some := range slices.Chunk(tenants, depthTenants) {
-		pipe := s.rdb.Pipeline()
-		exist := make([]*redis.IntCmd, len(some))
-		for i, tenant := range some {
-			exist[i] = pipe.Exists(ctx, backlogKeys(tenant)...)
-		}
-		if _, err := pipe.Exec(ctx); err != nil {
-			return nil, fmt.Errorf("look for backlogs: %w", err)
-		}
-		for i, tenant := range some {
-			if exist[i].Val() > 0 {
-				found = append(found, tenant)
-			}
-		}
-	}
-	return found, err
 }

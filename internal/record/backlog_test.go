@@ -181,7 +181,7 @@ func TestWindowThatChanges(t *testing.T) {
 	}
 	expect := func(what string, want int) {
 		t.Helper()
-		w.passBacklogs(t.Context())
+		w.passDue(t.Context())
 		if n := len(s.opened(t, "default")); n != want {
 			t.Errorf("%s: %d are released, want %d", what, n, want)
 		}

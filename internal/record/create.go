@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -154,6 +155,12 @@ func (s *Store) appendJob(args []any, tenant, batch string, j NewJob, terms job.
 	if j.Spec.Image != "" {
 		fields = append(fields, "image", j.Spec.Image)
 	}
+	if !j.Spec.RunAt.IsZero() {
+		fields = append(fields, "run_at", ms(j.Spec.RunAt))
+	}
+	if !j.Spec.Deadline.IsZero() {
+		fields = append(fields, "deadline", ms(j.Spec.Deadline))
+	}
 	if j.Spec.Callback != nil {
 		fields = append(fields, "callback", j.Spec.Callback.URL)
 	}
@@ -165,7 +172,7 @@ func (s *Store) appendJob(args []any, tenant, batch string, j NewJob, terms job.
 	if batch != "" {
 		fields = append(fields, "batch", batch, "index", j.Index)
 	}
-	args = append(args, j.ID, len(spec), string(orNormal(j.Spec.Priority)), j.Index, string(j.Fingerprint[:]), len(fields))
+	args = append(args, j.ID, len(spec), string(orNormal(j.Spec.Priority)), optionalMS(j.Spec.RunAt), optionalMS(j.Spec.Deadline), j.Index, string(j.Fingerprint[:]), len(fields))
 	return append(args, fields...), len(spec), nil
 }
 
@@ -203,6 +210,14 @@ func (s *Store) accepted(j NewJob, word any, q job.Quotas) Created {
 		}
 	}
 	return c
+}
+
+// optionalMS is "" for no time.
+func optionalMS(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return strconv.FormatInt(ms(t), 10)
 }
 
 func orNormal(p job.Priority) job.Priority {

@@ -29,6 +29,9 @@ type Job struct {
 	// Callback is the URL that is told, or "".
 	Callback string
 	Created  time.Time
+	// RunAt is when it may start at the earliest, and Deadline when it is ended at the
+	// latest; zero for none.
+	RunAt, Deadline time.Time
 	// Released is when it left its tenant's backlog, or never had to enter it; zero before.
 	Released        time.Time
 	Started         time.Time // zero while queued
@@ -73,7 +76,7 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 	j.Epoch, j.Attempts = int(number("epoch")), int(number("attempts"))
 	j.Created, j.Started, j.Finished, j.OutageSince = at("created"), at("started"), at("finished"), at("outage")
 	j.Retention = time.Duration(number("retention")) * time.Millisecond
-	j.Released = at("released")
+	j.Released, j.RunAt, j.Deadline = at("released"), at("run_at"), at("deadline")
 	if r := f["result"]; r != "" {
 		j.Result = []byte(r)
 	}
@@ -93,17 +96,39 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 func (j Job) Failure(status job.Status, problem *job.Error, finished time.Time) job.Result {
 	finished = finished.UTC().Truncate(time.Millisecond) // as the record has it
 	r := job.Result{
-		ID: j.ID, Status: status, Error: problem, Artifacts: []job.Artifact{},
-		Timing:  job.Timing{CreatedAt: j.Created, FinishedAt: &finished},
+		ID: j.ID, Status: status, Error: problem, Artifacts: []job.Artifact{}, Timing: j.Timing(),
 		Runtime: job.Runtime{Name: j.Runtime, Image: j.Image}, Attempt: j.Attempts, Worker: j.Worker,
 	}
-	if !j.Started.IsZero() {
-		r.Timing.StartedAt = &j.Started
-		r.Timing.QueueMS = j.Queued().Milliseconds()
-	}
+	r.Timing.FinishedAt = &finished
 	return r
 }
 
-// Queued is how long the job waited for the worker that has it. The two ends of it are
-// read from clocks of two hosts.
-func (j Job) Queued() time.Duration { return max(j.Started.Sub(j.Created), 0) }
+// Timing is what the job's owner gets to see of its times.
+func (j Job) Timing() job.Timing {
+	optional := func(t time.Time) *time.Time {
+		if t.IsZero() {
+			return nil
+		}
+		return &t
+	}
+	timing := job.Timing{
+		CreatedAt: j.Created, RunAt: optional(j.RunAt), Deadline: optional(j.Deadline),
+		StartedAt: optional(j.Started), FinishedAt: optional(j.Finished),
+	}
+	if !j.Started.IsZero() {
+		timing.QueueMS = j.Queued().Milliseconds()
+	}
+	return timing
+}
+
+// Queued is how long the job waited for the worker that has it, since it could run. The
+// two ends of it are read from clocks of two hosts.
+func (j Job) Queued() time.Duration { return max(j.Started.Sub(j.Ready()), 0) }
+
+// Ready is when the job could run at the earliest.
+func (j Job) Ready() time.Time {
+	if j.RunAt.After(j.Created) {
+		return j.RunAt
+	}
+	return j.Created
+}

@@ -31,6 +31,9 @@ func backlogKey(tenant string, p job.Priority) string {
 	return key(tenant, "backlog:"+string(p))
 }
 
+func laterKey(tenant string) string    { return key(tenant, "later") }
+func deadlineKey(tenant string) string { return key(tenant, "deadline") }
+
 // backlogKeys are those of all priorities.
 func backlogKeys(tenant string) []string {
 	return []string{backlogKey(tenant, job.High), backlogKey(tenant, job.Normal), backlogKey(tenant, job.Low)}

@@ -151,7 +151,7 @@ func (s *Store) glance(ctx context.Context, tenant string, entries []string) ([]
 
 // listed are the fields of a record that a list shows.
 var listed = []string{
-	"state", "epoch", "attempts", "runtime", "image", "priority", "metadata", "created", "started", "finished", "worker", "cancel", "callback", "retention", "batch",
+	"state", "epoch", "attempts", "runtime", "image", "priority", "metadata", "created", "run_at", "deadline", "started", "finished", "worker", "cancel", "callback", "retention", "batch",
 }
 
 func (s *Store) readListed(ctx context.Context, tenant string, ids []string) ([]Job, error) {

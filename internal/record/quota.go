@@ -48,10 +48,11 @@ func (s *Store) CheckRoom(ctx context.Context, tenant string, bytes int64) error
 	return nil
 }
 
-// countQueued asks for the number of a tenant's queued jobs, released or not. The number
+// countQueued asks for the number of a tenant's queued jobs, released, in the
+// backlog or for later. The number
 // is there once the pipeline was executed.
 func countQueued(ctx context.Context, pipe redis.Pipeliner, tenant string) func() int64 {
-	counts := []*redis.IntCmd{pipe.ZCard(ctx, openKey(tenant))}
+	counts := []*redis.IntCmd{pipe.ZCard(ctx, openKey(tenant)), pipe.ZCard(ctx, laterKey(tenant))}
 	for _, k := range backlogKeys(tenant) {
 		counts = append(counts, pipe.ZCard(ctx, k))
 	}

@@ -8,7 +8,7 @@ import "github.com/redis/go-redis/v9"
 
 var createScript = redis.NewScript(queue + batchCode + `
 -- ARGV: now, due, window, most jobs, most bytes (0: any), batch or '', when it is given up,
--- and of each job: id, bytes, priority, index and fingerprint (of a batch's), n, then n fields and values
+-- and of each job: id, bytes, priority, run_at, deadline, index and fingerprint (of a batch's), n, then n fields and values
 local now, due, window, most_jobs, most_bytes, batch = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local batch_state = batch ~= '' and call('HGET', batch_key(batch), 'state')
 local in_batch = 0
@@ -17,7 +17,7 @@ local jobs, added = waiting(), 0
 if jobs == 0 then call('DEL', queued) end -- heals what a worker of before these bytes were counted left
 local held = tonumber(call('GET', queued) or 0)
 local words, released = {}, {}
-local function create(id, bytes, priority, index, fingerprint, from, to)
+local function create(id, bytes, priority, run_at, deadline, index, fingerprint, from, to)
   if batch ~= '' then
     local word = known(batch, index, fingerprint)
     if word then return word end
@@ -33,7 +33,10 @@ local function create(id, bytes, priority, index, fingerprint, from, to)
     note(batch, index, fingerprint)
     in_batch = in_batch + 1
   end
-  if left > 0 and not backlogged then
+  if deadline ~= '' then call('ZADD', t .. 'deadline', deadline, id) end
+  if run_at ~= '' and tonumber(run_at) > tonumber(now) then
+    call('ZADD', later, run_at, id)
+  elseif left > 0 and not backlogged then
     left = left - 1
     released[#released + 1] = open_up(id, '1', priority, now, due)
   else
@@ -43,9 +46,9 @@ local function create(id, bytes, priority, index, fingerprint, from, to)
 end
 local i = 8
 while ARGV[i] do
-  local n = tonumber(ARGV[i + 5])
-  words[#words + 1] = create(ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], tonumber(ARGV[i + 3]), ARGV[i + 4], i + 6, i + 5 + n)
-  i = i + 6 + n
+  local n = tonumber(ARGV[i + 7])
+  words[#words + 1] = create(ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], tonumber(ARGV[i + 5]), ARGV[i + 6], i + 8, i + 7 + n)
+  i = i + 8 + n
 end
 if added > 0 then call('INCRBY', queued, added) end
 if in_batch > 0 then
@@ -89,6 +92,7 @@ local function finish()
   keep(a, ttl, r[6])
   call('HDEL', job(a.id), 'spec', 'spec_ref')
   call('HDEL', running, a.id)
+  call('ZREM', t .. 'deadline', a.id)
   if r[2] and r[2] ~= '' then
     call('HSET', t .. 'delivery:' .. a.delivery, 'job', a.id, 'url', r[2], 'event', a.event, 'state', 'pending', 'attempt', 1, 'created', a.now, 'due', a.now, 'expires', string.format('%.0f', a.now + ttl))
     call('ZADD', t .. 'outbox', a.now, a.delivery)

@@ -21,9 +21,7 @@ import (
 const (
 	reapInterval  = 2 * time.Second
 	sweepInterval = 5 * time.Second
-	// releaseInterval is how long jobs wait for a window that has grown.
-	releaseInterval = time.Second
-	listInterval    = time.Minute
+	listInterval  = time.Minute
 	// lostAfter is how long a worker's beat may not name a job it runs: two beats and a bit.
 	lostAfter = 12 * time.Second
 	// lookAgain is how soon what has a task is looked at again: asynq's lease is 30 s,
@@ -59,18 +57,19 @@ type Sweeper struct {
 
 // What the passes are called.
 const (
-	reapPass    = "reap"
-	openPass    = "sweep open"
-	backlogPass = "release"
-	outboxPass  = "sweep outbox"
-	garbagePass = "sweep garbage"
-	batchPass   = "sweep batches"
-	listPass    = "sweep list"
+	reapPass     = "reap"
+	openPass     = "sweep open"
+	releasePass  = "release"
+	deadlinePass = "sweep deadlines"
+	outboxPass   = "sweep outbox"
+	garbagePass  = "sweep garbage"
+	batchPass    = "sweep batches"
+	listPass     = "sweep list"
 )
 
 // Passes lists what Observer.PassFailed may be told of.
 func Passes() []string {
-	return []string{reapPass, openPass, backlogPass, outboxPass, garbagePass, batchPass, listPass}
+	return []string{reapPass, openPass, releasePass, deadlinePass, outboxPass, garbagePass, batchPass, listPass}
 }
 
 // Run sweeps until ctx ends. Each step has a loop of its own: a bucket that hangs holds
@@ -92,7 +91,7 @@ func (w *Sweeper) Run(ctx context.Context) {
 		})
 	}
 	every(reapInterval, func(ctx context.Context) { w.pass(ctx, reapPass, w.reap) })
-	every(releaseInterval, w.passBacklogs)
+	every(dueInterval, w.passDue)
 	every(sweepInterval, func(ctx context.Context) { w.pass(ctx, openPass, w.sweepOpen) })
 	every(sweepInterval, func(ctx context.Context) { w.pass(ctx, outboxPass, w.sweepOutbox) })
 	every(sweepInterval, func(ctx context.Context) { w.pass(ctx, garbagePass, w.sweepGarbage) })

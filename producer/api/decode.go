@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -58,7 +59,12 @@ func decodeValid[T any](body []byte) (T, error) {
 	if len(w.faults) > 0 {
 		return v, invalidProblem(http.StatusUnprocessableEntity, w.faults)
 	}
-	if err := json.Unmarshal(body, &v); err != nil {
+	err = json.Unmarshal(body, &v)
+	var noTime *time.ParseError
+	if errors.As(err, &noTime) { // package time doesn't read JSON's escapes, of which the walk knows nothing
+		return v, bodyProblem("has a time that is written with escapes", "times such as 2026-11-20T09:00:00Z (RFC 3339)")
+	}
+	if err != nil {
 		return v, fmt.Errorf("decode body: %w", err)
 	}
 	return v, nil
@@ -120,6 +126,9 @@ func (w *walker) value(t reflect.Type, field, prefix string) error {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
+	if t == reflect.TypeFor[time.Time]() {
+		return w.time(token, field)
+	}
 	switch t.Kind() {
 	case reflect.Struct, reflect.Map:
 		if token != json.Delim('{') {
@@ -166,6 +175,18 @@ func (w *walker) value(t reflect.Type, field, prefix string) error {
 		}
 	default:
 		return fmt.Errorf("no JSON for %s", t)
+	}
+	return nil
+}
+
+func (w *walker) time(token json.Token, field string) error {
+	const want = "a time such as 2026-11-20T09:00:00Z (RFC 3339)"
+	s, ok := token.(string)
+	if !ok {
+		return w.wrong(token, field, want)
+	}
+	if err := new(time.Time).UnmarshalText([]byte(s)); err != nil {
+		return w.fault(field, clip(s), "is not a time", want)
 	}
 	return nil
 }

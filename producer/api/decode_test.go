@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -15,11 +16,26 @@ func TestDecodeSpec(t *testing.T) {
 	t.Parallel()
 	const full = `{"spec_version":1,"runtime":"python","source":null,"files":[{"name":"a","content":"x"},null],"entrypoint":"a","args":["1"],
 		"env":{"A":"B"},"stdin":"é","limits":{"wall_ms":1,"cpus":0.5},"callback":{"url":"https://x","events":["job.completed"]},
-		"metadata":{"k.k":"v"},"priority":"low"}`
+		"metadata":{"k.k":"v"},"priority":"low","run_at":"2026-11-20T09:00:00.5+01:00","deadline":null}`
 	for _, contentType := range []string{"", "application/json", "application/json; charset=utf-8", "Application/JSON"} {
 		got, err := decode[job.Spec](contentType, []byte(full))
-		if err != nil || got.Limits.CPUs != 0.5 || got.Metadata["k.k"] != "v" || len(got.Files) != 2 || got.Callback.Events[0] != "job.completed" {
+		if err != nil || got.Limits.CPUs != 0.5 || got.Metadata["k.k"] != "v" || len(got.Files) != 2 || got.Callback.Events[0] != "job.completed" ||
+			!got.RunAt.Equal(time.Date(2026, 11, 20, 8, 0, 0, 500_000_000, time.UTC)) || !got.Deadline.IsZero() {
 			t.Errorf("%q: got %+v, %v", contentType, got, err)
+		}
+	}
+}
+
+func TestDecodeTimes(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		`"tomorrow"`: "run_at", `"2026-11-20"`: "run_at", `"2026-11-20 09:00:00Z"`: "run_at", `""`: "run_at", `1795161600`: "run_at",
+		`{"a":["b"]}`: "run_at", `"2026-11-31T09:00:00Z"`: "run_at", `"\u0032026-11-20T09:00:00Z"`: "body",
+	} {
+		_, err := decode[job.Spec]("", []byte(`{"run_at":`+value+`,"runtime":"python"}`))
+		var p problem
+		if !errors.As(err, &p) || len(p.Errors) != 1 || p.Errors[0].Field != want || !strings.Contains(p.Errors[0].Allowed, "2026-11-20T09:00:00Z") {
+			t.Errorf("%s: got %+v, want one fault, of %s", value, err, want)
 		}
 	}
 }
