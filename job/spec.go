@@ -60,6 +60,10 @@ type Spec struct {
 	Deadline time.Time `json:"deadline,omitzero" doc:"A job that has not ended by then ends as canceled, with error.code deadline_exceeded, whether it waits or runs." example:"2026-11-20T10:00:00Z"`
 	// Priority is "high", "normal" or "low". Defaults to "normal".
 	Priority Priority `json:"priority,omitempty" enum:"high,normal,low" doc:"Defaults to normal."`
+	// Stream keeps events of the run from its start, for who watches it later, and up to a
+	// minute after its end. Without it they are kept from when somebody watches on; then,
+	// too, the first one sees what was printed before.
+	Stream bool `json:"stream,omitempty" doc:"Keep events for watchers although nobody watches yet: GET /v1/jobs/{id}/events replays them up to a minute after the job's end."`
 }
 
 // Needs is the version that a worker has to know to run the job.

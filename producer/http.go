@@ -218,7 +218,7 @@ func (h *HTTP) do(ctx context.Context, method, path string, wait int, body []byt
 	return h.ask(req)
 }
 
-// ask adds who asks.
+// ask adds who asks, and returns a successful answer, whose body the caller closes.
 func (h *HTTP) ask(req *http.Request) (*http.Response, error) {
 	req.Header.Set("Authorization", "Bearer "+h.token)
 	req.Header.Set("User-Agent", "glovebox")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"iter"
 
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
@@ -22,6 +23,11 @@ type Jobs interface {
 	// Wait returns the job once it has ended. When ctx ends before that, Wait fails
 	// with ctx's error; the job goes on.
 	Wait(ctx context.Context, id string) (Job, error)
+	// Watch tells what happens to the job while it happens: its status, what it prints
+	// and makes, and last its result; then the sequence ends. It begins with what the job
+	// printed before, as far as that is kept, or, with the ID of an event, after that one.
+	// An error is the last, too: ErrNotFound, or ctx's.
+	Watch(ctx context.Context, id, after string) iter.Seq2[Event, error]
 	// Cancel ends a queued job at once, and asks for the end of a running one: then
 	// the job that it returns has not ended yet. Cancelling a canceled job again
 	// changes nothing; a job that ended otherwise is ErrEnded.
@@ -77,6 +83,7 @@ const (
 	CodeRateLimited      = "rate_limited"           // more requests than the tenant's quota
 	CodeQuotaExceeded    = record.CodeQuotaExceeded // more queued than the tenant's quotas
 	CodeConflict         = "idempotency_conflict"   // the key is another request's
+	CodeTooManyWatchers  = "too_many_watchers"      // the tenant watches as many jobs as it may
 	CodeNoTenant         = "no_tenant"
 	CodeTenantExists     = "tenant_exists"
 	CodeRevision         = "revision" // the terms have changed meanwhile

@@ -62,7 +62,15 @@ func TestJobs(t *testing.T) {
 			t.Run("batches of others", s.batchOthers)
 			t.Run("list batches", s.batchList)
 			t.Run("batch beyond a quota", s.batchQuota)
+			t.Run("watch", s.watch)
+			t.Run("watch late and from the middle", s.watchLate)
+			t.Run("watch a job that has ended", s.watchEnded)
+			t.Run("watch a job that is taken back", s.watchTakenBack)
+			t.Run("watch what was dropped", s.watchGap)
+			t.Run("watch no more", s.watchNoMore)
+			t.Run("watch nothing", s.watchNothing)
 			t.Run("wait over a restart of Redis", s.waitOverRestart)
+			t.Run("watch over a restart of Redis", s.watchOverRestart)
 		})
 	}
 }
@@ -374,7 +382,11 @@ func (s suite) others(t *testing.T) {
 		_, cancelErr := s.other.Cancel(t.Context(), id)
 		purgeErr := s.other.Purge(t.Context(), id)
 		_, openErr := s.other.Open(t.Context(), id, producer.Stdout)
-		for verb, err := range map[string]error{"get": getErr, "wait": waitErr, "cancel": cancelErr, "open": openErr, "purge": purgeErr} {
+		watchErr := errors.New("nothing")
+		for _, err := range s.other.Watch(t.Context(), id, "") {
+			watchErr = err
+		}
+		for verb, err := range map[string]error{"get": getErr, "wait": waitErr, "cancel": cancelErr, "open": openErr, "purge": purgeErr, "watch": watchErr} {
 			if !errors.Is(err, producer.ErrNotFound) {
 				t.Errorf("%s %q as another tenant: got %v, want ErrNotFound", verb, id, err)
 			}

@@ -53,9 +53,9 @@ const (
 )
 
 // watch returns a context that ends with errCanceled when somebody cancels the job, with
-// errDeadline at its deadline, and with errLost when it was taken from this worker. woken
-// says when to look.
-func (w *Worker) watch(life context.Context, j record.Job, woken <-chan struct{}) (context.Context, context.CancelFunc) {
+// errDeadline at its deadline, and with errLost when it was taken from this worker, and
+// begins with live when somebody watches the job. woken says when to look.
+func (w *Worker) watch(life context.Context, j record.Job, woken <-chan struct{}, live *live) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(life)
 	forget := func() {}
 	if !j.Deadline.IsZero() {
@@ -63,6 +63,9 @@ func (w *Worker) watch(life context.Context, j record.Job, woken <-chan struct{}
 	}
 	if j.CancelRequested {
 		cancel(errCanceled)
+	}
+	if j.Watched(time.Now()) {
+		live.begin(&w.lives)
 	}
 	var watch sync.WaitGroup
 	watch.Go(func() {
@@ -75,10 +78,13 @@ func (w *Worker) watch(life context.Context, j record.Job, woken <-chan struct{}
 			case <-woken:
 			case <-look.C:
 			}
-			err := w.goesOn(ctx, j)
+			now, err := w.goesOn(ctx, j)
 			if errors.Is(err, errCanceled) || errors.Is(err, errLost) {
 				cancel(err)
 				return
+			}
+			if now.Watched(time.Now()) {
+				live.begin(&w.lives)
 			}
 			look.Reset(lookInterval)
 			if err != nil && ctx.Err() == nil {
@@ -90,20 +96,21 @@ func (w *Worker) watch(life context.Context, j record.Job, woken <-chan struct{}
 	return ctx, func() { cancel(nil); forget(); watch.Wait() }
 }
 
-// goesOn fails with errCanceled or errLost where the run of j is to end.
-func (w *Worker) goesOn(ctx context.Context, j record.Job) error {
+// goesOn returns the record of j as it is now. It fails with errCanceled or errLost where
+// the run of j is to end.
+func (w *Worker) goesOn(ctx context.Context, j record.Job) (record.Job, error) {
 	now, err := w.Records.Get(ctx, j.ID)
 	switch {
 	case errors.Is(err, record.ErrNotFound):
-		return errLost
+		return now, errLost
 	case err != nil:
-		return err
+		return now, err
 	case now.Epoch != j.Epoch || now.State != job.Running || now.Worker != w.ID:
-		return errLost
+		return now, errLost
 	case now.CancelRequested:
-		return errCanceled
+		return now, errCanceled
 	}
-	return nil
+	return now, nil
 }
 
 // admit waits until there is memory for the job's sandbox.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/glovebox-run/glovebox/attest"
@@ -21,7 +22,9 @@ const spoolBuffer = 32 << 10
 // without a name once it is longer than a result may hold. The file is ours alone:
 // nobody can find it, and it is gone with its descriptor.
 type capture struct {
-	dir   string
+	dir string
+
+	mu    sync.Mutex // for who reads along: from
 	head  []byte
 	spool *os.File
 	to    *bufio.Writer // of spool: a program may print byte by byte
@@ -30,6 +33,8 @@ type capture struct {
 }
 
 func (c *capture) write(p []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.size += int64(len(p))
 	if c.sum == nil {
 		c.sum = sha256.New()
@@ -84,8 +89,32 @@ func (c *capture) text() string {
 // inline reports whether text is the whole stream, byte by byte.
 func (c *capture) inline() bool { return c.spool == nil && utf8.Valid(c.head) }
 
+// from returns at most so many bytes of the stream, from offset on: what there is by now.
+// Unlike all other methods it may be called beside write.
+func (c *capture) from(offset, most int64) ([]byte, error) {
+	if c == nil {
+		return nil, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := make([]byte, min(c.size-offset, most))
+	if c.spool == nil {
+		copy(p, c.head[offset:])
+		return p, nil
+	}
+	if err := c.to.Flush(); err != nil {
+		return nil, fmt.Errorf("spool output: %w", err)
+	}
+	if _, err := c.spool.ReadAt(p, offset); err != nil {
+		return nil, fmt.Errorf("read spooled output: %w", err)
+	}
+	return p, nil
+}
+
 // all returns the whole stream from its beginning.
 func (c *capture) all() (io.Reader, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.spool == nil {
 		return strings.NewReader(string(c.head)), nil
 	}

@@ -61,9 +61,11 @@ func (w *Worker) handle(life context.Context, t *asynq.Task) error {
 // execute is the path of a job: run it, store what it made, end its record. What
 // fails in between is Glovebox's failure, and the job goes back to the queue.
 func (w *Worker) execute(life context.Context, j record.Job, woken <-chan struct{}) {
-	ctx, stop := w.watch(life, j, woken)
+	live := w.live(j)
+	defer live.finish()
+	ctx, stop := w.watch(life, j, woken, live)
 	defer stop()
-	ending, err := w.run(ctx, j)
+	ending, err := w.run(ctx, j, live)
 	var input *inputError
 	switch {
 	case err != nil && ctx.Err() != nil: // cancelled or drained: that is why it failed
@@ -86,7 +88,7 @@ func (w *Worker) execute(life context.Context, j record.Job, woken <-chan struct
 
 // run runs the job in a sandbox and stores everything that it came to. A panic is an
 // error like others: asynq would call again and again, and no attempt would be spent.
-func (w *Worker) run(ctx context.Context, j record.Job) (_ record.Ending, err error) {
+func (w *Worker) run(ctx context.Context, j record.Job, live *live) (_ record.Ending, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("run job: panic: %v\n%s", v, debug.Stack())
@@ -100,6 +102,9 @@ func (w *Worker) run(ctx context.Context, j record.Job) (_ record.Ending, err er
 	if err != nil {
 		return record.Ending{}, err
 	}
+	if spec.Stream {
+		live.begin(&w.lives)
+	}
 	given := attest.NewInput(spec)
 	program, runtime, err := w.program(ctx, j, spec, given)
 	if err != nil {
@@ -110,8 +115,9 @@ func (w *Worker) run(ctx context.Context, j record.Job) (_ record.Ending, err er
 		return record.Ending{}, err
 	}
 	defer release()
-	out := newOutput(w, keys, j.Epoch)
+	out := newOutput(w, keys, j.Epoch, live)
 	defer out.close()
+	defer live.finish()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Duration(program.Limits.WallMS)*time.Millisecond+w.UploadTimeout)
 	defer cancel()
 	outcome, err := w.Sandboxes.Run(ctx, program, out)

@@ -19,6 +19,7 @@ type output struct {
 	keys           artifacts.Keys
 	epoch          int64
 	stdout, stderr capture
+	live           *live
 
 	artifacts []job.Artifact
 	names     map[string]bool
@@ -28,23 +29,30 @@ type output struct {
 	dirty bool
 }
 
-func newOutput(w *Worker, keys artifacts.Keys, epoch int) *output {
-	return &output{
+func newOutput(w *Worker, keys artifacts.Keys, epoch int, live *live) *output {
+	o := &output{
 		objects: w.Objects, keys: keys, epoch: int64(epoch),
-		stdout: capture{dir: w.SpoolDir}, stderr: capture{dir: w.SpoolDir},
+		stdout: capture{dir: w.SpoolDir}, stderr: capture{dir: w.SpoolDir}, live: live,
 		artifacts: []job.Artifact{}, names: map[string]bool{},
 	}
+	live.follow(&o.stdout, &o.stderr)
+	return o
 }
 
 // Stdout keeps what the program printed. The sandbox has bounded it.
 func (o *output) Stdout(p []byte) error {
 	err := o.stdout.write(p)
+	o.live.printed()
 	failpoint.Hit(failpoint.Running)
 	return err
 }
 
 // Stderr is Stdout's sibling.
-func (o *output) Stderr(p []byte) error { return o.stderr.write(p) }
+func (o *output) Stderr(p []byte) error {
+	err := o.stderr.write(p)
+	o.live.printed()
+	return err
+}
 
 // Artifact streams a file of the job to S3. size is what the sandbox says, and
 // nothing is believed of it but that there are no more bytes.
@@ -63,10 +71,12 @@ func (o *output) Artifact(ctx context.Context, name string, size int64, r io.Rea
 	}
 	o.dirty = false
 	o.stored += object.Size
-	o.artifacts = append(o.artifacts, job.Artifact{
+	a := job.Artifact{
 		Name: name, Size: object.Size, MediaType: object.MediaType, SHA256: object.SHA256, Kind: object.Kind,
 		URL: "artifacts/" + name,
-	})
+	}
+	o.artifacts = append(o.artifacts, a)
+	o.live.stored(a)
 	return nil
 }
 

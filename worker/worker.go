@@ -92,6 +92,7 @@ type Worker struct {
 	active   map[record.Run]struct{} // what this worker runs
 	stopping bool                    // nothing is to be begun any more
 	busy     sync.WaitGroup
+	lives    sync.WaitGroup // what publishes events: a call may outlive its job by a second
 
 	missing map[string]string    // allowed images that can't be run, and why; publish's own
 	absent  map[string]time.Time // other workers, since when they have no key; reap's own
@@ -152,6 +153,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := w.publish(ctx); err != nil {
 		return err
 	}
+	defer w.lives.Wait()
 	w.cancels = w.Records.ListenCancel(life)
 	defer w.cancels.Close()
 	w.intake = &intake{

@@ -42,6 +42,8 @@ type Job struct {
 	OutageSince time.Time
 	// Retention is how long the job is kept after its end.
 	Retention time.Duration
+	// WatchedUntil is for how long somebody is known to watch the job; zero if nobody did.
+	WatchedUntil time.Time
 	// Result as JSON up to 64 KiB, and ResultRef, the S3 key of result.json; at least
 	// one of them once it ended. Where there is a ResultRef, Result is there for a short
 	// time only. URLs in it are relative to the epoch's prefix.
@@ -77,6 +79,7 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 	j.Created, j.Started, j.Finished, j.OutageSince = at("created"), at("started"), at("finished"), at("outage")
 	j.Retention = time.Duration(number("retention")) * time.Millisecond
 	j.Released, j.RunAt, j.Deadline = at("released"), at("run_at"), at("deadline")
+	j.WatchedUntil = at("watched")
 	if r := f["result"]; r != "" {
 		j.Result = []byte(r)
 	}
@@ -132,3 +135,6 @@ func (j Job) Ready() time.Time {
 	}
 	return j.Created
 }
+
+// Watched reports whether somebody watches the job.
+func (j Job) Watched(now time.Time) bool { return now.Before(j.WatchedUntil) }

@@ -50,4 +50,5 @@ const (
 	keysKey       = "gb:keys"
 	doneChannel   = "gb:done"
 	cancelChannel = "gb:cancel"
+	eventsChannel = "gb:events:" // then the job's id
 )

@@ -2,55 +2,125 @@ package record
 
 import (
 	"context"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// Listener wakes those who wait for a job: for its end, or for its cancellation. One
-// subscription serves the whole process.
+// Listener wakes those who wait for a job: for its end, or for a word to its worker, and
+// those who follow its events. One subscription serves the whole process.
 type Listener struct {
 	pubsub  *redis.PubSub
 	waiters waiters
-	done    chan struct{}
+	running sync.WaitGroup
+
+	followers waiters
+	changed   chan struct{} // somebody began or ceased to follow
+	closed    chan struct{}
 }
 
-// ListenDone wakes on the end of jobs, ListenCancel on requests to cancel them. The
+// ListenDone wakes on the end of jobs, ListenCancel when a worker is to look at a job's
+// record: it was cancelled, taken away or is watched. The
 // caller closes the Listener; ctx only bounds the first attempt to subscribe.
 func (s *Store) ListenDone(ctx context.Context) *Listener   { return s.listen(ctx, doneChannel) }
 func (s *Store) ListenCancel(ctx context.Context) *Listener { return s.listen(ctx, cancelChannel) }
 
 func (s *Store) listen(ctx context.Context, channel string) *Listener {
-	l := &Listener{pubsub: s.rdb.Subscribe(ctx, channel), waiters: newWaiters(), done: make(chan struct{})}
+	l := &Listener{
+		pubsub: s.rdb.Subscribe(ctx, channel), waiters: newWaiters(),
+		followers: newWaiters(), changed: make(chan struct{}, 1), closed: make(chan struct{}),
+	}
 	// The channel pings, so that it notices a peer that is gone, and reconnects and
 	// subscribes again for as long as it takes. It does not wait for the answer: a
 	// network that swallows everything is found by TCP, after minutes, which is why who
 	// waits also looks for itself now and then.
 	received := l.pubsub.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(healthCheck))
-	go func() {
-		defer close(l.done)
+	l.running.Go(func() {
 		for m := range received {
-			if message, ok := m.(*redis.Message); ok {
-				l.waiters.wake(message.Payload)
-			} else {
-				l.waiters.wakeAll() // subscribed: what was published before is lost, so look again
+			l.take(m)
+		}
+	})
+	l.running.Go(l.subscribe)
+	return l
+}
+
+// take wakes whom a message is for.
+func (l *Listener) take(m any) {
+	switch m := m.(type) {
+	case *redis.Message:
+		if id, ok := strings.CutPrefix(m.Channel, eventsChannel); ok {
+			l.followers.wake(id)
+		} else {
+			l.waiters.wake(m.Payload)
+		}
+	case *redis.Subscription: // what was published before is lost, so look again
+		if id, ok := strings.CutPrefix(m.Channel, eventsChannel); ok {
+			l.followers.wake(id)
+		} else {
+			l.waiters.wakeAll()
+		}
+	}
+}
+
+// subscribe subscribes to the events of the jobs that are followed, and to no others. It
+// is one goroutine, so that nobody who follows waits for a Redis that doesn't answer.
+func (l *Listener) subscribe() {
+	subscribed := map[string]bool{}
+	for {
+		select {
+		case <-l.closed:
+			return
+		case <-l.changed:
+		}
+		followed := l.followers.ids()
+		var add, remove []string
+		for id := range followed {
+			if !subscribed[id] {
+				subscribed[id] = true
+				add = append(add, eventsChannel+id)
 			}
 		}
-	}()
-	return l
+		for id := range subscribed {
+			if !followed[id] {
+				delete(subscribed, id)
+				remove = append(remove, eventsChannel+id)
+			}
+		}
+		// The subscription notes these first, and tells Redis when it has a connection
+		// again if it has none now: so an error is no news.
+		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+		if len(add) > 0 {
+			_ = l.pubsub.Subscribe(ctx, add...)
+		}
+		if len(remove) > 0 {
+			_ = l.pubsub.Unsubscribe(ctx, remove...)
+		}
+		cancel()
+	}
 }
 
 // healthCheck is how long the connection may be silent before it is pinged.
 const healthCheck = 3 * time.Second
 
-// Wait returns a channel that gets a value whenever the job may have ended (or been
-// cancelled), and a function that gives it back. The record says whether it has:
+// Wait returns a channel that gets a value whenever the job may have ended (or its worker
+// is to look at it), and a function that gives it back. The record says what happened:
 // read it after Wait, then after each wake-up.
 func (l *Listener) Wait(id string) (woken <-chan struct{}, stop func()) { return l.waiters.add(id) }
 
+// Follow returns a channel that gets a value whenever the job may have new events since
+// Follow, and a function that gives it back.
+func (l *Listener) Follow(id string) (woken <-chan struct{}, stop func()) {
+	woken, remove := l.followers.add(id)
+	signal(l.changed)
+	return woken, func() { remove(); signal(l.changed) }
+}
+
 // Close ends the subscription.
 func (l *Listener) Close() error {
+	close(l.closed)
 	err := l.pubsub.Close()
-	<-l.done
+	l.running.Wait()
 	return err
 }

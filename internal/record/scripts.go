@@ -103,6 +103,7 @@ local function finish()
     call('ZADD', t .. 'garbage', a.now + ttl + a.late, a.id)
   end
   call('PEXPIRE', job(a.id), ttl)
+  call('PEXPIRE', t .. 'events:' .. a.id, ` + eventLife + `)
   call('PUBLISH', 'gb:done', a.id)
   local told = r[7] and count_ended(r[7], a.state, a.now) or ''
   return {'ok', release(a.window, a.now, a.due), told}
@@ -126,7 +127,7 @@ if state == 'running' then
 end
 return finish()`)
 
-var requeueScript = redis.NewScript(queue + `
+var requeueScript = redis.NewScript(queue + streamEnd + `
 -- ARGV: id, epoch, worker, due, cost, most attempts, now, how long outages cost nothing, ms
 local id, epoch, worker, due, cost, now = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[7]
 local r = call('HMGET', job(id), 'state', 'epoch', 'worker', 'cancel', 'attempts', 'priority')
@@ -147,6 +148,12 @@ call('HDEL', job(id), 'worker', 'started')
 call('HDEL', running, id)
 call('ZADD', open, due, id) -- not the backlog: it keeps its place in the window
 call('INCRBY', queued, call('HGET', job(id), 'bytes') or 0)
+local events = t .. 'events:' .. id
+local last = stream_end(events)
+if last then -- somebody watches
+  append_event(events, 'status', into, 0, 0, last.total, '{"status":"queued","attempt":' .. call('HGET', job(id), 'attempts') .. '}')
+  call('PUBLISH', 'gb:events:' .. id, '')
+end
 call('PUBLISH', 'gb:cancel', id) -- should the worker live after all, it stops
 return {'ok', into, r[6]}`)
 

@@ -38,6 +38,17 @@ func (w waiters) wake(id string) {
 	}
 }
 
+// ids are the jobs that somebody waits for.
+func (w waiters) ids() map[string]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ids := make(map[string]bool, len(w.m))
+	for id := range w.m {
+		ids[id] = true
+	}
+	return ids
+}
+
 func (w waiters) wakeAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -27,6 +27,12 @@ type Config struct {
 	AdminToken *TokenHash
 	// MaxWait bounds Prefer: wait. Defaults to 60 s.
 	MaxWait time.Duration
+	// Heartbeat is how often a watch that has nothing to tell says that it is there.
+	// Defaults to 15 s.
+	Heartbeat time.Duration
+	// MaxWatchers is how many jobs a tenant may watch at once in this process. Defaults
+	// to 100.
+	MaxWatchers int
 	// DownloadLife is how long a redirect to the bucket works. Defaults to 5 min.
 	DownloadLife time.Duration
 	// BatchBytes is how large a batch may be as it is sent. Defaults to DefaultBatchBytes.
@@ -64,6 +70,8 @@ type API struct {
 	log        *slog.Logger
 	handler    http.Handler
 	ready      readiness
+	heartbeat  time.Duration
+	watchers   watchers
 	patterns   []string // of all routes
 
 	// draining ends when waits are no longer worth it.
@@ -95,6 +103,14 @@ func New(c Config) (*API, error) {
 	}
 	if a.batchLimit == 0 {
 		a.batchLimit = DefaultBatchBytes
+	}
+	a.heartbeat = c.Heartbeat
+	if a.heartbeat == 0 {
+		a.heartbeat = 15 * time.Second
+	}
+	a.watchers = watchers{most: c.MaxWatchers, of: map[string]int{}}
+	if a.watchers.most == 0 {
+		a.watchers.most = 100
 	}
 	if a.maxWait == 0 {
 		a.maxWait = time.Minute
@@ -132,8 +148,8 @@ func (m *listedMux) HandleFunc(pattern string, handler func(http.ResponseWriter,
 // ServeHTTP answers one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
 
-// Drain answers every wait that is under way with what the job is now, and lets none
-// begin. For servers other than Serve, which calls it.
+// Drain answers every wait that is under way with what the job is now, ends every watch,
+// and lets none begin. For servers other than Serve, which calls it.
 func (a *API) Drain() { a.drain() }
 
 // Serve answers on l until ctx ends. Then it releases waiters, lets requests end for

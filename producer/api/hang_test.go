@@ -22,6 +22,7 @@ func TestRedisHangs(t *testing.T) {
 		{http.MethodGet, "/v1/jobs/default-aaaaaaaaaaaaaaaaaaaaaaaaaa", ""},
 		{http.MethodDelete, "/v1/jobs/default-aaaaaaaaaaaaaaaaaaaaaaaaaa", ""},
 		{http.MethodGet, "/v1/jobs/default-aaaaaaaaaaaaaaaaaaaaaaaaaa/stdout", ""},
+		{http.MethodGet, "/v1/jobs/default-aaaaaaaaaaaaaaaaaaaaaaaaaa/events", ""},
 		{http.MethodGet, "/v1/deliveries?job=default-aaaaaaaaaaaaaaaaaaaaaaaaaa", ""},
 		{http.MethodGet, "/v1/runtimes", ""},
 		{http.MethodGet, "/readyz", ""},

@@ -48,6 +48,7 @@ var visits = map[string]visit{
 	"GET /v1/batches/{id}":                           {path: "/v1/batches/<batch>", headers: []string{"Prefer: wait=1"}},
 	"DELETE /v1/batches/{id}":                        {path: "/v1/batches/<batch>"},
 	"GET /v1/batches/{id}/results":                   {path: "/v1/batches/<batch>/results"},
+	"GET /v1/jobs/{id}/events":                       {path: "/v1/jobs/<id>/events", headers: []string{"Last-Event-ID: end", "Last-Event-ID: 1-1"}},
 	"GET /v1/deliveries":                             {path: "/v1/deliveries?job=<id>"},
 	"GET /v1/runtimes":                               {path: "/v1/runtimes", shared: true},
 	"GET /v1/keys":                                   {path: "/v1/keys", shared: true},

@@ -63,7 +63,11 @@ func (a *API) record(next http.Handler) http.Handler {
 		defer func() {
 			took := time.Since(start)
 			if a.observe != nil {
-				a.observe(r.Pattern, seen.status, took)
+				answered := took
+				if seen.Header().Get("Content-Type") == eventStream { // lasts as long as a job
+					answered = seen.began.Sub(start)
+				}
+				a.observe(r.Pattern, seen.status, answered)
 			}
 			a.log.InfoContext(ctx, "request", "method", clip(r.Method), "path", clip(r.URL.Path), "status", seen.status,
 				"bytes", seen.bytes, "ms", took.Milliseconds(), "request_id", requestID(ctx))
@@ -100,19 +104,20 @@ func (a *API) recover(next http.Handler) http.Handler {
 type watchedWriter struct {
 	http.ResponseWriter
 	status int
+	began  time.Time // the answer
 	bytes  int64
 }
 
 func (w *watchedWriter) WriteHeader(status int) {
 	if w.status == 0 {
-		w.status = status
+		w.status, w.began = status, time.Now()
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *watchedWriter) Write(b []byte) (int, error) {
 	if w.status == 0 {
-		w.status = http.StatusOK
+		w.status, w.began = http.StatusOK, time.Now()
 	}
 	n, err := w.ResponseWriter.Write(b)
 	w.bytes += int64(n)

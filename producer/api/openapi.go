@@ -100,6 +100,7 @@ func (a *API) routes(mux *listedMux, version string) error {
 	a.batchRoutes(mux, h, d)
 	a.tenantRoutes(h, d)
 	a.fileRoutes(mux, h.OpenAPI(), d)
+	a.eventRoute(mux, h.OpenAPI(), d)
 	return a.document(mux, h.OpenAPI(), schemas)
 }
 

@@ -62,7 +62,7 @@ func (a *API) problem(ctx context.Context, err error) error {
 			return newProblem(http.StatusConflict, said.Code, err.Error())
 		case producer.CodeRateLimited: // when to come back was said where that was known
 			return newProblem(http.StatusTooManyRequests, said.Code, said.Message)
-		case producer.CodeQuotaExceeded:
+		case producer.CodeQuotaExceeded, producer.CodeTooManyWatchers:
 			return retryLater(newProblem(http.StatusTooManyRequests, said.Code, said.Message))
 		}
 	}
