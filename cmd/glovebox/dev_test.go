@@ -231,6 +231,9 @@ func TestDev(t *testing.T) {
 	if stdout, stderr, code := d.glovebox("", "logs", id); code != exitOK || stdout != "42\n" {
 		t.Errorf("logs: exit code %d, %s%s", code, stdout, stderr)
 	}
+	if stdout, stderr, code := d.glovebox("print('followed')\nexit(3)", "submit", "--runtime", "python", "--follow", "-"); code != exitFailed || stdout != "followed\n" {
+		t.Errorf("submit --follow: exit code %d, %s%s", code, stdout, stderr)
+	}
 
 	t.Log("killed, it leaves nothing behind that keeps it from starting again")
 	all = descendants(t, d.dev.PID())

@@ -41,7 +41,7 @@ Exit code 0 says that the job was found, however it went.`,
 }
 
 func (a *app) get(ctx context.Context, id string, o getOptions) error {
-	waitFor, err := waitTime(o.wait, "")
+	waitFor, err := waitTime(o.wait, false)
 	if err != nil {
 		return err
 	}

@@ -17,9 +17,10 @@ import (
 
 type submitOptions struct {
 	specOptions
-	wait string
-	out  string
-	json bool
+	wait   string
+	follow bool
+	out    string
+	json   bool
 }
 
 func (a *app) submitCommand() *cobra.Command {
@@ -35,6 +36,8 @@ standard output, its standard error and an account of the job on standard error.
 exit code then tells how it went: 0 the job succeeded, 1 it did not, 3 Glovebox failed,
 4 the time of --wait was up and the job goes on. Ctrl-C ends the waiting, not the job.
 
+With --follow, do the same and print what the job prints while it does.
+
 With --out, download the files and charts that the job made, into a directory.
 
 With --artifact, give the program a file that a job before it left: it goes from the
@@ -47,6 +50,7 @@ environment or user is used.
 The runtime is guessed from the file's name, unless --runtime gives it. "glovebox
 runtimes list" shows what there is, and the images that are allowed. The limits are ` + strings.Join(limitNames(), ", ") + `.`,
 		Example: `  glovebox submit --wait hello.py
+  glovebox submit --follow train.py
   glovebox submit --wait --out charts --limit memory_mb=512 chart.py
   echo 'console.log(6 * 7)' | glovebox submit --runtime node --wait -
   glovebox submit --wait --file data.csv --arg --verbose report.py
@@ -64,6 +68,7 @@ runtimes list" shows what there is, and the images that are allowed. The limits 
 	o.specOptions.add(cmd)
 	cmd.Flags().StringVar(&o.wait, "wait", "", "wait for the end of the job, for at most `DURATION` (--wait=30s) if given")
 	cmd.Flags().Lookup("wait").NoOptDefVal = untilEnd
+	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "print what the job prints while it does; waits")
 	cmd.Flags().StringVar(&o.out, "out", "", "download what the job made to `DIR`; waits")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the job, or with --wait its result, as JSON")
 	return cmd
@@ -86,13 +91,19 @@ func (o *submitOptions) take(args []string, dash int) error {
 	return nil
 }
 
-// untilEnd is --wait without a duration.
-const untilEnd = "until it ends"
+// untilEnd is --wait without a duration, and forever how long that is.
+const (
+	untilEnd = "until it ends"
+	forever  = 365 * 24 * time.Hour
+)
 
 func (a *app) submit(ctx context.Context, o submitOptions) error {
-	waitFor, err := waitTime(o.wait, o.out)
+	waitFor, err := waitTime(o.wait, o.out != "" || o.follow)
 	if err != nil {
 		return err
+	}
+	if o.follow && o.json {
+		return usagef("--follow prints what the job prints, --json its result: one of the two")
 	}
 	spec, err := a.spec(o.specOptions)
 	if err != nil {
@@ -125,16 +136,22 @@ func (a *app) submit(ctx context.Context, o submitOptions) error {
 	if !o.json {
 		fmt.Fprintf(a.stderr, "job %s\n", j.ID)
 	}
+	if o.follow {
+		result, err := a.follow(ctx, jobs, j.ID, waitFor)
+		if err != nil {
+			return err
+		}
+		return a.finish(ctx, jobs, result, finishing{out: o.out, printed: true})
+	}
 	if j, err = a.await(ctx, jobs, j.ID, waitFor); err != nil {
 		return err
 	}
-	return a.finish(ctx, jobs, *j.Result, o.out, o.json)
+	return a.finish(ctx, jobs, *j.Result, finishing{out: o.out, json: o.json})
 }
 
-// waitTime is how long to wait, 0 for not at all.
-func waitTime(wait, out string) (time.Duration, error) {
-	const forever = 365 * 24 * time.Hour
-	if wait == "" && out != "" || wait == untilEnd || wait == "true" {
+// waitTime is how long to wait, 0 for not at all. needed says that there is no way around it.
+func waitTime(wait string, needed bool) (time.Duration, error) {
+	if wait == "" && needed || wait == untilEnd || wait == "true" {
 		return forever, nil
 	}
 	if wait == "" || wait == "false" {
@@ -152,38 +169,54 @@ func (a *app) await(ctx context.Context, jobs producer.Jobs, id string, most tim
 	waiting, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	j, err := jobs.Wait(waiting, id)
-	switch {
-	case err == nil:
-		return j, nil
-	case ctx.Err() != nil:
-		fmt.Fprintf(a.stderr, "\nThe job goes on. \"glovebox get %s\" shows how it goes, \"glovebox cancel %s\" ends it.\n", id, id)
-		return j, silent(exitInterrupted)
-	case errors.Is(err, context.DeadlineExceeded) && waiting.Err() != nil:
-		fmt.Fprintf(a.stderr, "not ended after %s; the job goes on: glovebox get --wait %s\n", most, id)
-		return j, silent(exitGoesOn)
+	if err != nil {
+		err = a.gaveUp(ctx, waiting, id, most, err)
 	}
 	return j, err
 }
 
+// gaveUp says that the job goes on, where it is the waiting for it that has ended.
+func (a *app) gaveUp(ctx, waiting context.Context, id string, most time.Duration, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintf(a.stderr, "\nThe job goes on. \"glovebox get %s\" shows how it goes, \"glovebox cancel %s\" ends it.\n", id, id)
+		return silent(exitInterrupted)
+	case errors.Is(err, context.DeadlineExceeded) && waiting.Err() != nil:
+		fmt.Fprintf(a.stderr, "not ended after %s; the job goes on: glovebox get --wait %s\n", most, id)
+		return silent(exitGoesOn)
+	}
+	return err
+}
+
+// finishing is what to do with a result.
+type finishing struct {
+	out     string // download what the job made to this directory
+	json    bool
+	printed bool // what the job printed, already
+}
+
 // finish prints a result, downloads what the job made, and answers how it went.
-func (a *app) finish(ctx context.Context, jobs producer.Jobs, r job.Result, out string, asJSON bool) error {
-	if asJSON {
-		if err := a.printJSON(r); err != nil {
-			return err
-		}
-	} else if err := a.printOutput(ctx, jobs, r); err != nil {
+func (a *app) finish(ctx context.Context, jobs producer.Jobs, r job.Result, f finishing) error {
+	var err error
+	switch {
+	case f.json:
+		err = a.printJSON(r)
+	case !f.printed:
+		err = a.printOutput(ctx, jobs, r)
+	}
+	if err != nil {
 		return err
 	}
 	remark := func(job.Artifact) string { return "" }
-	if out != "" {
-		if err := a.download(ctx, jobs, r, out); err != nil {
+	if f.out != "" {
+		if err := a.download(ctx, jobs, r, f.out); err != nil {
 			return err
 		}
-		remark = func(f job.Artifact) string { return "saved as " + plain(saved(out, f)) }
+		remark = func(made job.Artifact) string { return "saved as " + plain(saved(f.out, made)) }
 	}
-	if !asJSON {
+	if !f.json {
 		account(a.stderr, r, remark)
-		if out == "" && len(r.Artifacts) > 0 {
+		if f.out == "" && len(r.Artifacts) > 0 {
 			fmt.Fprintf(a.stderr, "  download: glovebox get --out DIR %s\n", r.ID)
 		}
 	}

@@ -20,17 +20,29 @@ func untrusted(w io.Writer) io.Writer {
 	if !isTerminal(w) {
 		return w
 	}
-	return &shown{w}
+	return &shown{w: w}
 }
 
-type shown struct{ w io.Writer }
+// shown holds back a byte that may begin a control character, until it has the next.
+type shown struct {
+	w    io.Writer
+	held []byte
+}
 
 func (s *shown) Write(p []byte) (int, error) {
-	if _, err := s.w.Write(showControls(p)); err != nil {
+	whole := append(s.held, p...)
+	s.held = nil
+	if n := len(whole); n > 0 && whole[n-1] == c1Lead {
+		whole, s.held = whole[:n-1], []byte{c1Lead}
+	}
+	if _, err := s.w.Write(showControls(whole)); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
+
+// c1Lead is the first byte of a C1 control character in UTF-8.
+const c1Lead = 0xc2
 
 // showControls writes control characters as ^X, as cat -v does; the C1 ones in their
 // UTF-8 form too.
@@ -44,7 +56,7 @@ func showControls(p []byte) []byte {
 		case c < ' ' || c == 0x7f:
 			b.WriteByte('^')
 			b.WriteByte(c ^ 0x40)
-		case c == 0xc2 && i+1 < len(p) && p[i+1] >= 0x80 && p[i+1] < 0xa0:
+		case c == c1Lead && i+1 < len(p) && p[i+1] >= 0x80 && p[i+1] < 0xa0:
 			b.WriteString("^[")
 			b.WriteByte(p[i+1] - 0x40)
 			i++

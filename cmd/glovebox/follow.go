@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// followed prints what a job prints, while it does.
+type followed struct {
+	stdout, stderr io.Writer // of a job
+	remarks        io.Writer // of ours
+	id             string
+
+	begun   bool // the job printed something
+	missing bool // and something of that was not shown
+}
+
+// follow prints what the job prints until it has ended, or for at most so long.
+func (a *app) follow(ctx context.Context, jobs producer.Jobs, id string, most time.Duration) (job.Result, error) {
+	watching, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	f := &followed{stdout: untrusted(a.stdout), stderr: untrusted(a.stderr), remarks: a.stderr, id: id}
+	for e, err := range jobs.Watch(watching, id, "") {
+		if err != nil {
+			return job.Result{}, a.gaveUp(ctx, watching, id, most, err)
+		}
+		if e.Type == producer.EventResult {
+			r := *e.Job.Result
+			if !f.begun && !f.missing { // it ended before anybody could watch it
+				return r, a.printOutput(ctx, jobs, r)
+			}
+			return r, nil
+		}
+		if err := f.show(e); err != nil {
+			return job.Result{}, err
+		}
+	}
+	return job.Result{}, errors.New("the events of the job ended without its result")
+}
+
+func (f *followed) show(e producer.Event) error {
+	var err error
+	switch e.Type {
+	case producer.EventStdout:
+		f.begun = true
+		_, err = f.stdout.Write(e.Data)
+	case producer.EventStderr:
+		f.begun = true
+		_, err = f.stderr.Write(e.Data)
+	case producer.EventGap:
+		f.missing = true
+		_, err = fmt.Fprintf(f.remarks, "glovebox: some output is not shown here; glovebox logs %s prints all of it once the job has ended\n", f.id)
+	case producer.EventStatus:
+		if e.Status == job.Queued && f.begun {
+			f.begun = false
+			_, err = fmt.Fprintln(f.remarks, "glovebox: the job's worker was lost; it runs again, from the beginning")
+		}
+	case producer.EventArtifact, producer.EventResult:
+	}
+	return err
+}
