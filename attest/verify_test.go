@@ -22,13 +22,14 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func sample() (job.Result, Run) {
 	created := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 	started, finished := created.Add(time.Second), created.Add(2*time.Second+345*time.Nanosecond)
+	runAt, deadline := created.Add(time.Millisecond), created.Add(time.Hour)
 	exitCode := 1
 	r := job.Result{
 		ID: "default-x", Status: job.Failed, ExitCode: &exitCode, Signal: "SIGKILL",
 		Stdout: "out\n", Stderr: "err\n", StdoutURL: "stdout", StderrURL: "stderr",
 		Error: &job.Error{Code: "c", Message: "m"},
 		Usage: job.Usage{WallMS: 1, CPUMS: 2, MemoryPeakBytes: 3}, Compile: &job.Compile{ExitCode: 4, Output: "warning", WallMS: 5},
-		Timing: job.Timing{CreatedAt: created, StartedAt: &started, FinishedAt: &finished, QueueMS: 6, StartupMS: 7},
+		Timing: job.Timing{CreatedAt: created, RunAt: &runAt, Deadline: &deadline, StartedAt: &started, FinishedAt: &finished, QueueMS: 6, StartupMS: 7},
 		Artifacts: []job.Artifact{
 			{Name: "chart-1.png", Size: 8, MediaType: "image/png", SHA256: hashText("chart"), Kind: job.KindChart, URL: "artifacts/chart-1.png"},
 			{Name: "data/a.csv", Size: 9, MediaType: "text/csv", SHA256: hashText("a"), Kind: job.KindFile, URL: "artifacts/data/a.csv"},
