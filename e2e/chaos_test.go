@@ -74,6 +74,7 @@ func TestChaos(t *testing.T) {
 	readers.Wait()
 	c.watching.Wait()
 	c.count(left)
+	c.stopWorkers()
 }
 
 func startChaos(t *testing.T, jobs int) *chaos {
@@ -91,8 +92,8 @@ func startChaos(t *testing.T, jobs int) *chaos {
 	}
 	for i := range 2 {
 		c.workers = append(c.workers, &service{name: fmt.Sprintf("worker %d", i+1), Process: gbtest.Start(t,
-			[]string{binary(t, "glovebox-worker")}, c.workerEnv("GLOVEBOX_GRACE_SECONDS=3", "GLOVEBOX_WARM=2"), nil)})
-		c.mostWarm += 2 * kinds(t)
+			[]string{binary(t, "glovebox-worker")}, c.workerEnv("GLOVEBOX_GRACE_SECONDS=3", "GLOVEBOX_WARM=1"), nil)})
+		c.mostWarm += kinds(t)
 	}
 	other, err := producer.NewHTTP("http://"+second, c.token)
 	if err != nil {

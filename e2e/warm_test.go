@@ -1,9 +1,13 @@
 package e2e
 
 import (
+	"io"
+	"net/http"
+	"regexp"
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
 )
@@ -18,11 +22,36 @@ func kinds(t *testing.T) int {
 	return len(set.List())
 }
 
+// count is how many Python jobs were started so, as the worker's metrics have it; "" for none.
+func count(t *testing.T, addr, start string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/metrics", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`glovebox_sandbox_startup_seconds_count\{runtime="python",start="` + start + `"\} (\d+)`).FindSubmatch(b)
+	if found == nil {
+		return ""
+	}
+	return string(found[1])
+}
+
 // TestWarmWorker: jobs get sandboxes that waited; what waits goes with its worker, however
 // that ends.
 func TestWarmWorker(t *testing.T) {
 	t.Parallel()
-	g := start(t, options{workerEnv: []string{"GLOVEBOX_WARM=1"}})
+	metrics := gbtest.Addr(t)
+	env := []string{"GLOVEBOX_WARM=1", "GLOVEBOX_METRICS_ADDR=" + metrics}
+	g := start(t, options{workerEnv: env})
 	full := kinds(t)
 	awaitWarm := func(what string) {
 		t.Helper()
@@ -36,11 +65,13 @@ func TestWarmWorker(t *testing.T) {
 		if r.Status != job.Succeeded || r.Stdout != "42\n" {
 			t.Errorf("got %+v", r)
 		}
-		t.Logf("startup %d ms", r.Timing.StartupMS)
 		awaitWarm("after a job")
 	}
+	if warm, cold := count(t, metrics, "warm"), count(t, metrics, "cold"); warm != "3" || cold != "" {
+		t.Errorf("%s jobs had a warm sandbox, %q a cold one, want all 3 a warm one", warm, cold)
+	}
 	g.worker.Kill()
-	g.worker = g.startWorker("GLOVEBOX_WARM=1")
+	g.worker = g.startWorker(env...)
 	r := g.wait(g.submit(job.Spec{Runtime: "bash", Source: "echo ok"}), time.Minute)
 	if r.Stdout != "ok\n" {
 		t.Errorf("got %+v", r)
@@ -49,5 +80,18 @@ func TestWarmWorker(t *testing.T) {
 	g.worker.Stop()
 	if c := g.ours(); len(c) > 0 {
 		t.Errorf("a worker that ended has left %v", c)
+	}
+}
+
+// stopWorkers waits until what waits is the workers' own, and sees that it goes with them.
+func (c *chaos) stopWorkers() {
+	if !within(2*time.Minute, func() bool { return len(c.ours()) == c.mostWarm }) {
+		c.tb.Errorf("%d sandboxes at the end, want %d that wait", len(c.ours()), c.mostWarm)
+	}
+	for _, w := range c.workers {
+		w.Stop()
+	}
+	if left := c.ours(); len(left) > 0 {
+		c.tb.Errorf("workers that ended have left %v", left)
 	}
 }

@@ -44,7 +44,10 @@ func (w *Worker) inputs(ctx context.Context, j record.Job, spec job.Spec, runtim
 			if err != nil {
 				return nil, err
 			}
-			return hashed{io.TeeReader(r, given), r}, given.Begin(file.Name, file.Size)
+			if err := given.Begin(file.Name, file.Size); err != nil {
+				return nil, errors.Join(err, r.Close())
+			}
+			return hashed{io.TeeReader(r, given), r}, nil
 		}
 		files = append(files, file)
 	}

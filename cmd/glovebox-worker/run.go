@@ -138,7 +138,7 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 	if err := selfTest(ctx, sandboxes, append(set.Images(), c.Images...), c.RequireCgroups, log); err != nil {
 		return err
 	}
-	warm := warmth(c, set)
+	warm := warmth(ctx, c, set, sandboxes)
 	if c.Warm > 0 {
 		sandboxes.KeepWarm(ctx, warm)
 	}
@@ -152,11 +152,14 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 	return m.beside(ctx, log, w.Run)
 }
 
-// warmth is what sandboxes are kept started: of every runtime, in a quarter of the memory.
-func warmth(c config.Worker, set runtimes.Set) sandbox.Warm {
+// warmth is what sandboxes are kept started: of every runtime that is there, in a quarter
+// of the memory.
+func warmth(ctx context.Context, c config.Worker, set runtimes.Set, sandboxes *sandbox.Podman) sandbox.Warm {
 	w := sandbox.Warm{Images: map[string]job.Limits{}, MaxMemoryMB: c.MemoryMB, Most: c.Warm}
 	for _, r := range set.List() {
-		w.Images[r.Image()] = job.Limits{}.Filled(r.Limits)
+		if _, err := sandboxes.Image(ctx, r.Image()); err == nil { // else publish says so
+			w.Images[r.Image()] = job.Limits{}.Filled(r.Limits)
+		}
 	}
 	w.MemoryMB = min(c.MemoryMB/4, int64(len(w.Images)*c.Warm*sandbox.IdleMB))
 	return w

@@ -48,13 +48,18 @@ func (p *Podman) image(ctx context.Context, name string) (image, error) {
 	if name == "" {
 		return image{}, fmt.Errorf("inspect image: its name is missing: %w", ErrNoImage)
 	}
-	p.images.mu.Lock()
-	cached, ok := p.images.named[name]
-	p.images.mu.Unlock()
-	if ok && time.Since(cached.at) < imageTTL {
+	if cached, ok := p.cachedImage(name); ok {
 		return cached, nil
 	}
 	return p.lookUpImage(ctx, name)
+}
+
+// cachedImage is what the name meant lately.
+func (p *Podman) cachedImage(name string) (image, bool) {
+	p.images.mu.Lock()
+	defer p.images.mu.Unlock()
+	cached, ok := p.images.named[name]
+	return cached, ok && time.Since(cached.at) < imageTTL
 }
 
 // lookUpImage asks Podman what the name means now.

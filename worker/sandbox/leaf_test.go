@@ -106,8 +106,20 @@ func started(t *testing.T, p *sandbox.Podman, program sandbox.Program, cpuMax st
 
 // TestHardLimits: the job's figures are in the kernel's files as soon as it runs, though
 // the sandbox was made with a whole CPU, and nothing of them is left when it is gone.
-func TestHardLimits(t *testing.T) {
-	p := hard(t, "hard-limits")
+func TestHardLimits(t *testing.T) { testHardLimits(t, hard(t, "hard-limits"), false) }
+
+// TestHardLimitsWarm: the same holds for a sandbox that was made for any job.
+func TestHardLimitsWarm(t *testing.T) {
+	p := hard(t, "hard-limits-warm")
+	p.KeepWarm(t.Context(), sandbox.Warm{
+		Images: map[string]job.Limits{suite.image: job.Limits{}.Filled(job.Limits{})}, MaxMemoryMB: 1024, Most: 1, MemoryMB: sandbox.IdleMB,
+	})
+	awaitWarm(t, p, 1)
+	testHardLimits(t, p, true)
+}
+
+func testHardLimits(t *testing.T, p *sandbox.Podman, warm bool) {
+	t.Helper()
 	leaf, end := started(t, p, bash("sleep 3", limits(job.Limits{MemoryMB: 128, Processes: 64, CPUs: 0.31, WallMS: 120_000})), "31000 100000")
 	for file, want := range map[string]string{
 		"memory.max": strconv.Itoa((128 + 64) << 20), "memory.swap.max": "0", "memory.oom.group": "1",
@@ -117,8 +129,8 @@ func TestHardLimits(t *testing.T) {
 			t.Errorf("%s: got %q, %v, want %s", file, b, err, want)
 		}
 	}
-	if o, _ := end(); o.Status != job.Succeeded || o.LimitsEnforced != "hard" {
-		t.Errorf("got %+v", o)
+	if o, _ := end(); o.Status != job.Succeeded || o.LimitsEnforced != "hard" || o.Warm != warm {
+		t.Errorf("got %+v, want it to succeed in a sandbox that was warm: %v", o, warm)
 	}
 	p.Close()
 	if _, err := os.Stat(leaf); !os.IsNotExist(err) {

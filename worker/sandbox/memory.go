@@ -68,6 +68,9 @@ func (p *Podman) watch(ctx context.Context, w *waiting, l job.Limits) *memoryWat
 // findProcess opens the sandbox's process. It needs the worker to run as the Podman user:
 // where it doesn't, it says so once, returns nil, and leaves the watch to the agent.
 func (p *Podman) findProcess(ctx context.Context, name string) *process {
+	if p.blind.Load() {
+		return nil
+	}
 	c, err := containers.Inspect(p.with(ctx), name, nil)
 	if err != nil || c.State == nil || c.State.Pid <= 0 {
 		return nil // it is over, or Podman is: the run finds out
@@ -77,10 +80,8 @@ func (p *Podman) findProcess(ctx context.Context, name string) *process {
 	for tries := 0; errors.Is(err, os.ErrPermission) && tries < 50 && sleep(ctx, memoryPoll); tries++ {
 		process, err = openProcess(c.State.Pid)
 	}
-	if errors.Is(err, os.ErrPermission) && ctx.Err() == nil {
-		p.unwatched.Do(func() {
-			p.config.Log.Warn("sandboxes' memory is watched from inside only: the worker is not the podman user", "error", err)
-		})
+	if errors.Is(err, os.ErrPermission) && ctx.Err() == nil && p.blind.CompareAndSwap(false, true) {
+		p.config.Log.Warn("sandboxes' memory is watched from inside only: the worker is not the podman user", "error", err)
 	}
 	if err != nil {
 		return nil

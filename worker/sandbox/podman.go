@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/containers/podman/v5/pkg/bindings"
@@ -76,8 +77,8 @@ type Podman struct {
 	// leaves is where sandboxes have their cgroups; "" until SelfTest has proven it.
 	leaves    string
 	images    imageCache
-	pool      *pool // nil until KeepWarm
-	unwatched sync.Once
+	pool      *pool       // nil until KeepWarm
+	blind     atomic.Bool // the worker can't look into sandboxes' processes
 
 	mu      sync.Mutex
 	running map[string]bool // names of containers in use here

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -31,10 +32,9 @@ const (
 	// tidyInterval is how often the pool looks at what waits. It is shorter than imageTTL,
 	// so that no run asks Podman what the image's name means.
 	tidyInterval = imageTTL / 2
-	// refillPause is after what time the pool tries again when a sandbox could not be
-	// started, doubled each time up to refillPauseMost.
-	refillPause     = time.Second
-	refillPauseMost = 30 * time.Second
+	// refillPauseMost is for how long the pool does without an image whose sandboxes can't
+	// be started: tidyInterval at first, doubled each time.
+	refillPauseMost = time.Minute
 )
 
 // pool keeps sandboxes started.
@@ -47,7 +47,7 @@ type pool struct {
 	ended  chan struct{}
 
 	mu    sync.Mutex
-	kinds []*kind
+	kinds []*kind // in the order of their images
 }
 
 // kind is the sandboxes of one image.
@@ -55,6 +55,9 @@ type kind struct {
 	plan    plan
 	waiting []*waiting // the oldest first
 	used    time.Time  // when somebody wanted one
+	// None could be started: it is not tried before retry, and for pause after that.
+	retry time.Time
+	pause time.Duration
 }
 
 // KeepWarm keeps sandboxes started until ctx ends or Close is called, and then destroys
@@ -63,7 +66,8 @@ func (p *Podman) KeepWarm(ctx context.Context, w Warm) {
 	l := &pool{
 		podman: p, most: w.Most, budget: int(w.MemoryMB / IdleMB), wake: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
-	for image, limits := range w.Images {
+	for _, image := range slices.Sorted(maps.Keys(w.Images)) {
+		limits := w.Images[image]
 		l.kinds = append(l.kinds, &kind{plan: plan{
 			image: image, limits: limits, shmMB: max(limits.MemoryMB, w.MaxMemoryMB), jobID: "warm", backstop: p.config.Backstop,
 		}})
@@ -80,12 +84,20 @@ func (p *Podman) WarmOf(image string) int {
 	}
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
-	for _, k := range p.pool.kinds {
-		if k.plan.image == image {
-			return len(k.waiting)
-		}
+	if k := p.pool.kind(image); k != nil {
+		return len(k.waiting)
 	}
 	return 0
+}
+
+// kind is that of an image, nil where the pool has none. The pool's lock is held.
+func (l *pool) kind(image string) *kind {
+	for _, k := range l.kinds {
+		if k.plan.image == image {
+			return k
+		}
+	}
+	return nil
 }
 
 // claim takes a sandbox for the program, or returns nil where none fits.
@@ -94,17 +106,17 @@ func (p *Podman) claim(ctx context.Context, program Program) *waiting {
 	if l == nil || program.Fresh {
 		return nil
 	}
+	current, known := p.cachedImage(program.Image)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.IndexFunc(l.kinds, func(k *kind) bool { return k.plan.image == program.Image })
-	if i < 0 {
+	k := l.kind(program.Image)
+	if k == nil || !k.plan.suits(program.Limits) {
 		return nil
 	}
-	k := l.kinds[i]
 	k.used = time.Now()
 	defer l.look()
 	for n, w := range k.waiting {
-		if w.fits(ctx, program.Limits) && !w.s.events.ended() {
+		if w.lasts(ctx) && !w.s.events.ended() && (!known || w.image.id == current.id) {
 			k.waiting = slices.Delete(k.waiting, n, n+1)
 			return w
 		}
@@ -126,69 +138,71 @@ func (l *pool) keep(ctx context.Context) {
 	defer l.close()
 	tidy := time.NewTicker(tidyInterval)
 	defer tidy.Stop()
-	pause, failed := refillPause, time.Time{}
-	for {
-		var k *kind
-		if time.Since(failed) > pause {
-			k = l.wanted()
+	for ctx.Err() == nil {
+		select {
+		case <-tidy.C:
+			l.tidy(ctx)
+		default:
 		}
-		if k == nil {
-			select {
-			case <-ctx.Done():
-				return
-			case <-l.wake:
-			case <-tidy.C:
-				l.tidy(ctx)
-			}
+		if k := l.wanted(); k != nil {
+			l.refill(ctx, k)
 			continue
 		}
-		w, err := l.podman.warm(ctx, k.plan)
-		if ctx.Err() != nil {
-			if err == nil {
-				w.close()
-			}
-			return
+		select {
+		case <-ctx.Done():
+		case <-l.wake:
+		case <-tidy.C:
+			l.tidy(ctx)
 		}
-		if err != nil {
-			if failed.IsZero() { // each would say the same
-				l.podman.config.Log.Warn("no warm sandbox could be started: programs get fresh ones until one can", "image", k.plan.image, "error", err)
-			}
-			failed, pause = time.Now(), min(2*pause, refillPauseMost)
-			continue
-		}
-		pause, failed = refillPause, time.Time{}
-		l.mu.Lock()
-		k.waiting = append(k.waiting, w)
-		l.mu.Unlock()
 	}
 }
 
-// wanted is the kind that lacks a sandbox, nil when there are as many as there should be.
-// Those of images that are in demand come first.
+// refill starts one sandbox more.
+func (l *pool) refill(ctx context.Context, k *kind) {
+	w, err := l.podman.warm(ctx, k.plan)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		k.waiting, k.pause = append(k.waiting, w), 0
+		return
+	}
+	if k.pause == 0 && ctx.Err() == nil { // each would say the same
+		l.podman.config.Log.Warn("no warm sandbox could be started: programs get fresh ones until one can", "image", k.plan.image, "error", err)
+	}
+	k.pause = min(max(2*k.pause, tidyInterval), refillPauseMost)
+	k.retry = time.Now().Add(k.pause)
+}
+
+// wanted is a kind that lacks a sandbox, the one that was wanted last if there are more,
+// and nil when there are as many as there should be.
 func (l *pool) wanted() *kind {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	shares := l.shares()
+	shares, left := l.shares(), l.budget
+	var found *kind
 	for _, k := range l.kinds {
-		if len(k.waiting) < shares[k] {
-			return k
+		left -= len(k.waiting)
+		if len(k.waiting) < shares[k] && time.Now().After(k.retry) && (found == nil || k.used.After(found.used)) {
+			found = k
 		}
 	}
-	return nil
+	if left <= 0 {
+		return nil // what is too many goes first
+	}
+	return found
 }
 
-// shares is how many sandboxes each kind is to have, within the budget. It sorts the
-// kinds: those that were wanted last come first.
+// shares is how many sandboxes each kind is to have, within the budget: one of each, then
+// of those that are in demand one more in turn. The pool's lock is held.
 func (l *pool) shares() map[*kind]int {
-	slices.SortStableFunc(l.kinds, func(a, b *kind) int { return b.used.Compare(a.used) })
 	shares, left := map[*kind]int{}, l.budget
-	for _, k := range l.kinds {
-		want := 1
-		if time.Since(k.used) < demandTime {
-			want = l.most
+	for round := 1; round <= l.most; round++ {
+		for _, k := range l.kinds {
+			if left > 0 && (round == 1 || time.Since(k.used) < demandTime) {
+				shares[k]++
+				left--
+			}
 		}
-		shares[k] = min(want, left)
-		left -= shares[k]
 	}
 	return shares
 }
@@ -196,28 +210,21 @@ func (l *pool) shares() map[*kind]int {
 // tidy destroys what is of no use any more: what has ended, what is too many or too old,
 // and what is of an image that its name no longer means.
 func (l *pool) tidy(ctx context.Context) {
-	names := map[*kind]string{}
-	l.mu.Lock()
-	for _, k := range l.kinds {
-		names[k] = k.plan.image
-	}
-	l.mu.Unlock()
-	now := map[*kind]image{}
-	for k, name := range names {
-		i, err := l.podman.lookUpImage(ctx, name)
-		if err != nil && !errors.Is(err, ErrNoImage) && !errors.Is(err, ErrImageRefused) {
-			i.id = "?" // Podman doesn't answer: that says nothing about the image
+	// No lock is held as Podman is asked. What an image can't be asked about stays.
+	replaced := map[*kind]string{}
+	for _, k := range l.kinds { // only keep, which calls this, changes the list
+		i, err := l.podman.lookUpImage(ctx, k.plan.image)
+		if err == nil || errors.Is(err, ErrNoImage) || errors.Is(err, ErrImageRefused) {
+			replaced[k] = i.id
 		}
-		now[k] = i
 	}
 	var out []*waiting
 	l.mu.Lock()
 	shares := l.shares()
 	for _, k := range l.kinds {
+		id, known := replaced[k]
 		k.waiting = slices.DeleteFunc(k.waiting, func(w *waiting) bool {
-			old := time.Since(w.made) > w.plan.backstop/2
-			replaced := now[k].id != "?" && now[k].id != w.image.id
-			useless := w.s.events.ended() || old || replaced
+			useless := w.s.events.ended() || time.Since(w.made) > w.plan.backstop/2 || known && id != w.image.id
 			if useless {
 				out = append(out, w)
 			}

@@ -2,6 +2,9 @@ package sandbox_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -24,9 +27,20 @@ func warm(tb testing.TB, worker string, most int) *sandbox.Podman {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(p.Close)
+	tb.Cleanup(func() {
+		p.Close()
+		if left := containersOf(tb, worker); len(left) > 0 {
+			tb.Errorf("%v are left", left)
+		}
+	})
+	if _, err := p.SelfTest(tb.Context(), suite.image); err != nil {
+		tb.Fatal(err)
+	}
 	p.KeepWarm(tb.Context(), sandbox.Warm{
-		Images: map[string]job.Limits{suite.image: job.Limits{}.Filled(job.Limits{})}, MaxMemoryMB: 1024, Most: most, MemoryMB: 1000,
+		Images: map[string]job.Limits{
+			suite.image: job.Limits{}.Filled(job.Limits{}), "localhost/glovebox/none:such": job.Limits{}.Filled(job.Limits{}), // which is in nobody's way
+		},
+		MaxMemoryMB: 1024, Most: most, MemoryMB: 1000,
 	})
 	awaitWarm(tb, p, 1)
 	return p
@@ -43,7 +57,7 @@ func awaitWarm(tb testing.TB, p *sandbox.Podman, n int) {
 	}
 }
 
-// containersOf lists the containers that the worker has made.
+// containersOf lists the containers that the worker of warm has.
 func containersOf(tb testing.TB, worker string) []string {
 	tb.Helper()
 	out, err := podman("ps", "-a", "-q", "--filter", "label=run.glovebox.instance="+instance+"-"+worker)
@@ -65,9 +79,7 @@ for dir in ('/tmp', '/dev/shm', '/work'):
 `
 	for i := range 5 {
 		sink := &kept{}
-		program := program(source)
-		program.Image = suite.image
-		o, err := p.Run(t.Context(), program, sink)
+		o, err := p.Run(t.Context(), programOf(source), sink)
 		if err != nil || o.Status != job.Succeeded {
 			t.Fatalf("run %d: %+v, %v: %s", i, o, err, sink.stderr.String())
 		}
@@ -91,7 +103,7 @@ func TestWarmLimits(t *testing.T) {
 		want   job.Status
 	}{
 		"memory":  {"b = bytearray(300 << 20)\nfor i in range(0, len(b), 4096): b[i] = 1\nprint('survived')", job.Limits{MemoryMB: 64}, job.OutOfMemory},
-		"shm":     {"open('/dev/shm/x', 'wb').write(bytes(300 << 20))\nprint('survived')", job.Limits{MemoryMB: 64}, job.OutOfMemory},
+		"shm":     {"f = open('/dev/shm/x', 'wb')\nfor i in range(300): f.write(bytes(1 << 20))\nprint('survived')", job.Limits{MemoryMB: 64, FileMB: 1024}, job.OutOfMemory},
 		"more":    {"b = bytearray(300 << 20)\nfor i in range(0, len(b), 4096): b[i] = 1", job.Limits{MemoryMB: 512}, job.Succeeded},
 		"time":    {"while True: pass", job.Limits{WallMS: 500}, job.TimedOut},
 		"output":  {"while True: print('x' * 1000)", job.Limits{OutputKB: 16}, job.OutputLimitExceeded},
@@ -142,6 +154,13 @@ func TestNotWarm(t *testing.T) {
 	}
 }
 
+// programOf is a program in the suite's image.
+func programOf(source string) sandbox.Program {
+	p := program(source)
+	p.Image = suite.image
+	return p
+}
+
 // TestWarmDies: a sandbox that ends as it waits is replaced, and costs no program its run.
 func TestWarmDies(t *testing.T) {
 	t.Parallel()
@@ -159,27 +178,43 @@ func TestWarmDies(t *testing.T) {
 			}
 		}
 		sink := &kept{}
-		program := program("print('ok')")
-		program.Image = suite.image
-		if o, err := p.Run(t.Context(), program, sink); err != nil || o.Status != job.Succeeded || sink.stdout.String() != "ok\n" {
+		if o, err := p.Run(t.Context(), programOf("print('ok')"), sink); err != nil || o.Status != job.Succeeded || sink.stdout.String() != "ok\n" {
 			t.Errorf("got %+v, %v, %q", o, err, sink.stdout.String())
 		}
 	}
 	awaitWarm(t, p, 1)
+	if o, err := p.Run(t.Context(), programOf("print('ok')"), &kept{}); err != nil || !o.Warm {
+		t.Errorf("after all that: got %+v, %v, want a warm one", o, err)
+	}
 }
 
-// TestWarmEnds: nothing is left of a pool whose worker ends.
+// TestWarmInput: an input that can't be read is no reason to read the others again.
+func TestWarmInput(t *testing.T) {
+	t.Parallel()
+	p := warm(t, "warm-input", 1)
+	opened := 0
+	program := programOf("print('ok')")
+	gone := errors.New("it is gone")
+	for _, err := range []error{nil, gone} {
+		program.Files = append(program.Files, sandbox.File{Name: fmt.Sprintf("input-%v", err), Size: 1, Open: func(context.Context) (io.ReadCloser, error) {
+			opened++
+			return io.NopCloser(strings.NewReader("x")), err
+		}})
+	}
+	if o, err := p.Run(t.Context(), program, &kept{}); !errors.Is(err, gone) || opened != 2 {
+		t.Errorf("got %+v, %v, and %d inputs opened, want %v after 2", o, err, opened, gone)
+	}
+}
+
+// TestWarmEnds: as long as nobody wants more, there is one; nobody takes it away; and
+// nothing is left of a pool whose worker ends.
 func TestWarmEnds(t *testing.T) {
 	t.Parallel()
 	p := warm(t, "warm-ends", 3)
-	if n := len(containersOf(t, "warm-ends")); n != 1 {
-		t.Errorf("%d containers, want one as long as nobody wants more", n)
-	}
 	if removed, err := p.Reap(t.Context(), func(string) bool { return true }); err != nil || removed != 0 {
 		t.Errorf("Reap took %d, %v, want it to leave what waits", removed, err)
 	}
-	p.Close()
-	if left := containersOf(t, "warm-ends"); len(left) > 0 {
-		t.Errorf("%v are left", left)
+	if n := len(containersOf(t, "warm-ends")); n != 1 {
+		t.Errorf("%d containers, want one", n)
 	}
 }

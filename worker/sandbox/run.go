@@ -34,10 +34,10 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 	if w := p.claim(ctx, program); w != nil {
 		w.s.claimed(began)
 		outcome, err := p.use(ctx, w, program, sink)
-		if err == nil || w.s.begun || ctx.Err() != nil {
+		if err == nil || w.s.taken || ctx.Err() != nil {
 			return outcome, err
 		}
-		p.config.Log.Warn("a warm sandbox failed before its program began, which gets a fresh one", "job_id", program.JobID, "epoch", program.Epoch, "error", err)
+		p.config.Log.Warn("a warm sandbox failed before its program was seen to begin, which gets a fresh one", "job_id", program.JobID, "epoch", program.Epoch, "error", err)
 	}
 	w, err := p.start(ctx, began, plan{
 		image: program.Image, limits: program.Limits, shmMB: program.Limits.MemoryMB, jobID: program.JobID, epoch: program.Epoch, backstop: p.backstop(ctx),
@@ -92,6 +92,8 @@ func (p Program) refused() string {
 
 // refuse is the outcome that such a program would have had.
 func (p *Podman) refuse(ctx context.Context, began time.Time, imageName, problem string, sink Sink) (Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.config.StartTimeout)
+	defer cancel()
 	image, err := p.image(ctx, imageName)
 	if err != nil {
 		return Outcome{}, err

@@ -42,7 +42,9 @@ type session struct {
 	check agentwire.FromAgent
 
 	isReady bool // the agent waits for a program
-	begun   bool // the program, or its compile step, may have begun
+	// taken: the program, or its compile step, was seen to begin, or an input was read,
+	// which can be done once. Until then the program can have another sandbox.
+	taken bool
 
 	outcome    Outcome
 	output     strings.Builder // of the compile step
@@ -136,7 +138,6 @@ func (s *session) serve(ctx context.Context, startTimeout time.Duration) error {
 		}
 		return fmt.Errorf("send the program: %w", errors.Join(err, popErr))
 	}
-	s.begun = true
 	limit := time.Duration(s.program.Limits.WallMS)*time.Millisecond + grace
 	if len(s.program.Compile) > 0 {
 		failed, err := s.compile(ctx, limit)
@@ -233,6 +234,7 @@ func (e inputError) Unwrap() error { return e.err }
 
 // sendFile passes an input on while it is read.
 func (s *session) sendFile(ctx context.Context, f File, pause, resume func()) error {
+	s.taken = true
 	pause()
 	r, err := f.Open(ctx)
 	resume()
@@ -294,6 +296,7 @@ func (s *session) compile(ctx context.Context, limit time.Duration) (failed bool
 		if err != nil {
 			return false, fmt.Errorf("wait for the compile step: %w", err)
 		}
+		s.taken = true
 		switch e.Type {
 		case agentwire.TypeCompileOutput:
 			s.output.Write(e.Payload)
@@ -321,6 +324,7 @@ func (s *session) started(ctx context.Context, limit time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("wait for the program's start: %w", err)
 	}
+	s.taken = true
 	if e.Type != agentwire.TypeStarted {
 		return s.unexpected(e)
 	}

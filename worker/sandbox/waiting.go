@@ -105,11 +105,13 @@ func (w *waiting) close() {
 	}
 }
 
-// fits reports whether a program with these limits, whose run ends in time, can have it.
-func (w *waiting) fits(ctx context.Context, l job.Limits) bool {
-	left := time.Until(w.made.Add(w.plan.backstop)) - backstopSlack
+// suits reports whether a program with these limits can have a sandbox of the plan.
+func (p plan) suits(l job.Limits) bool { return p.limits.DiskMB == l.DiskMB && p.shmMB >= l.MemoryMB }
+
+// lasts reports whether Podman leaves the sandbox alone until ctx ends.
+func (w *waiting) lasts(ctx context.Context) bool {
 	end, bounded := ctx.Deadline()
-	return w.plan.limits.DiskMB == l.DiskMB && w.plan.shmMB >= l.MemoryMB && (!bounded || time.Until(end) < left)
+	return !bounded || end.Before(w.made.Add(w.plan.backstop-backstopSlack))
 }
 
 // use runs the program in the sandbox, and destroys it. Once, and at once when ctx ends:
@@ -127,6 +129,9 @@ func (p *Podman) use(ctx context.Context, w *waiting, program Program, sink Sink
 	}
 	if said := s.stream.complaint(); said != "" {
 		p.config.Log.Warn("agent complained", "job_id", program.JobID, "epoch", program.Epoch, "stderr", agentwire.Printable(said, maxComplaint))
+	}
+	if s.outcome.Warm && !s.taken {
+		return Outcome{}, fmt.Errorf("run program: %w", err) // whatever ended the sandbox, it was not the program
 	}
 	held := over.held.Load()
 	if held == 0 && errors.Is(err, errNoEnd) && p.oomKilled(ctx, w.name, s.leaf) {
