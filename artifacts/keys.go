@@ -57,6 +57,17 @@ func (k Keys) Artifact(epoch int64, name string) string {
 	return k.EpochPrefix(epoch) + "artifacts/" + encodeName(name)
 }
 
+// UploadKey is where a tenant's upload of that content is: sha256 in lower-case hex.
+func UploadKey(tenant, sha256 string) (string, error) {
+	if !validID(tenant) {
+		return "", fmt.Errorf("name upload of tenant %.80q: not 1 to %d letters, digits, - or _", tenant, maxIDBytes)
+	}
+	if len(sha256) != 64 || strings.Trim(sha256, "0123456789abcdef") != "" {
+		return "", fmt.Errorf("name upload %.80q: not a SHA-256 in lower-case hex", sha256)
+	}
+	return "tenants/" + tenant + "/inputs/" + sha256, nil
+}
+
 // encodeName makes a name plain ASCII: bytes beyond letters, digits, "-", "_" and "."
 // become ~XX. Stores and proxies disagree about "+", "%", spaces, "..", "//" and
 // Unicode normalization; about these characters they agree. What gets too long is

@@ -154,6 +154,18 @@ func (s *Store) Get(ctx context.Context, key string) (io.ReadCloser, Object, err
 	}, nil
 }
 
+// Head tells of an object without reading it, or fails with [ErrNotFound].
+func (s *Store) Head(ctx context.Context, key string) (Object, error) {
+	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.config.Bucket, Key: &key})
+	if err != nil {
+		return Object{}, fmt.Errorf("look at object %q: %w", key, notFound(err))
+	}
+	mediaType := aws.ToString(out.ContentType)
+	return Object{
+		Key: key, Size: aws.ToInt64(out.ContentLength), SHA256: out.Metadata[hashMetadata], MediaType: mediaType, Kind: Kind(mediaType),
+	}, nil
+}
+
 // GetBytes returns an object of at most limit bytes. It fails with [ErrNotFound] or
 // [ErrTooLarge].
 func (s *Store) GetBytes(ctx context.Context, key string, limit int64) ([]byte, error) {

@@ -44,6 +44,16 @@ func (s *Store) SweepJob(ctx context.Context, tenant, id string, keep int) error
 	return err
 }
 
+// SweepUpload deletes a tenant's upload.
+func (s *Store) SweepUpload(ctx context.Context, tenant, sha256 string) error {
+	key, err := UploadKey(tenant, sha256)
+	if err != nil {
+		return err
+	}
+	_, err = s.Sweep(ctx, key, nil)
+	return err
+}
+
 func (s *Store) sweepObjects(ctx context.Context, prefix string, keep func(string) bool) (int, error) {
 	swept := 0
 	var errs []error

@@ -148,7 +148,7 @@ func (s Spec) checkInputs(add addFunc) {
 func (f File) checkContent(add addFunc, at string) {
 	var given []string
 	for _, c := range []struct{ field, value string }{
-		{"content", f.Content}, {"content_base64", f.ContentBase64}, {"artifact", f.Artifact},
+		{"content", f.Content}, {"content_base64", f.ContentBase64}, {"artifact", f.Artifact}, {"upload", f.Upload},
 	} {
 		if c.value != "" {
 			given = append(given, c.field)
@@ -163,20 +163,26 @@ func (f File) checkContent(add addFunc, at string) {
 			add(at+".artifact", clip(f.Artifact), "is not an artifact of a job", "<job id>/<name of its artifact>")
 		}
 	}
-	if f.SHA256 != "" && !isSHA256(f.SHA256) {
+	if f.Upload != "" && !IsSHA256(f.Upload) {
+		add(at+".upload", clip(f.Upload), "is not a SHA-256", "64 lower-case hex digits")
+	}
+	if f.SHA256 != "" && !IsSHA256(f.SHA256) {
 		add(at+".sha256", clip(f.SHA256), "is not a SHA-256", "64 lower-case hex digits")
+	} else if f.SHA256 != "" && f.Upload != "" && f.SHA256 != f.Upload {
+		add(at+".sha256", f.SHA256, "is not that of the upload", "nothing, or the same")
 	}
 	switch {
 	case f.Size < 0:
 		add(at+".size", f.Size, "is negative", "the file's bytes")
 	case !f.Kept() && f.Size > 0:
-		add(at+".size", f.Size, "is there without artifact", "nothing, or artifact")
+		add(at+".size", f.Size, "is there without artifact or upload", "one of these beside it")
 	case !f.Kept() && f.SHA256 != "":
-		add(at+".sha256", clip(f.SHA256), "is there without artifact", "nothing, or artifact")
+		add(at+".sha256", clip(f.SHA256), "is there without artifact or upload", "one of these beside it")
 	}
 }
 
-func isSHA256(s string) bool {
+// IsSHA256 reports whether s is a SHA-256 in lower-case hex.
+func IsSHA256(s string) bool {
 	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 

@@ -84,14 +84,17 @@ type File struct {
 	// It has to be there when the job is submitted, and still when it starts: else the job
 	// fails, with error code input_gone.
 	Artifact string `json:"artifact,omitempty" doc:"Instead of content: an artifact of another job of yours that has ended, as <job id>/<name>. Where it is gone by the time the job starts, the job fails (error code input_gone)." example:"default-abcdefghijklmnopqrstuvwxyz/plot.png"`
+	// Upload is the SHA-256, in hex, of content that was uploaded: POST /v1/uploads,
+	// producer.UploadFile. It has to be there when the job is submitted, and when it starts.
+	Upload string `json:"upload,omitempty" doc:"Instead of content: the SHA-256, in hex, of content that you have uploaded (POST /v1/uploads)." example:"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`
 	// Size and SHA256 are what a file that is kept has to have. Submitting the job fills
 	// them in.
-	Size   int64  `json:"size,omitempty" minimum:"0" doc:"With artifact: what its size has to be, bytes; filled in if absent."`
-	SHA256 string `json:"sha256,omitempty" doc:"With artifact: what its SHA-256 has to be, in hex; filled in if absent."`
+	Size   int64  `json:"size,omitempty" minimum:"0" doc:"With artifact or upload: what its size has to be, bytes; filled in if absent."`
+	SHA256 string `json:"sha256,omitempty" doc:"With artifact or upload: what its SHA-256 has to be, in hex; filled in if absent."`
 }
 
 // Kept reports whether the file's content is not in the spec.
-func (f File) Kept() bool { return f.Artifact != "" }
+func (f File) Kept() bool { return f.Artifact != "" || f.Upload != "" }
 
 // ErrKept is what Bytes answers for a file whose content is kept elsewhere.
 var ErrKept = errors.New("its content is not in the spec")

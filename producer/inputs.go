@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -27,7 +29,13 @@ func (c *Client) resolve(ctx context.Context, spec job.Spec, limits job.Limits) 
 	for i, f := range spec.Files {
 		size := int64(len(f.Content)) + int64(len(f.ContentBase64))*3/4
 		if f.Kept() {
-			problems, err := c.resolveArtifact(ctx, &spec.Files[i], results)
+			var problems job.Invalid
+			var err error
+			if f.Upload != "" {
+				problems, err = c.resolveUpload(ctx, &spec.Files[i], spec.RunAt)
+			} else {
+				problems, err = c.resolveArtifact(ctx, &spec.Files[i], results)
+			}
 			if err != nil {
 				return spec, fmt.Errorf("look for files[%d]: %w", i, err)
 			}
@@ -75,16 +83,40 @@ func (c *Client) resolveArtifact(ctx context.Context, f *job.File, results map[s
 			Allowed: "<job id>/<name>, while that job is kept",
 		}}, nil
 	}
-	var invalid job.Invalid
 	a := result.Artifacts[i]
-	if f.SHA256 != "" && f.SHA256 != a.SHA256 {
-		invalid = append(invalid, job.FieldError{Field: "sha256", Value: f.SHA256, Message: "is not that of the artifact", Allowed: a.SHA256 + ", or nothing"})
+	return pin(f, a.Size, a.SHA256), nil
+}
+
+// resolveUpload notes how large the upload is that f names, and keeps it until a while
+// after it is to be used.
+func (c *Client) resolveUpload(ctx context.Context, f *job.File, from time.Time) (job.Invalid, error) {
+	size, err := c.upload(ctx, f.Upload)
+	if err == nil {
+		err = c.records.HoldUpload(ctx, record.Upload{Tenant: c.tenant, SHA256: f.Upload, Size: size, From: from}, true)
 	}
-	if f.Size != 0 && f.Size != a.Size {
-		invalid = append(invalid, job.FieldError{Field: "size", Value: f.Size, Message: "is not that of the artifact", Allowed: fmt.Sprintf("%d, or nothing", a.Size)})
+	switch {
+	case errors.Is(err, ErrNotFound), errors.Is(err, record.ErrNoUpload), errors.Is(err, record.ErrUploadGoes):
+		return job.Invalid{{
+			Field: "upload", Value: f.Upload, Message: "is no upload of yours that is there",
+			Allowed: "the SHA-256 of content that was put where POST /v1/uploads said, in the last day",
+		}}, nil
+	case err != nil:
+		return nil, err
 	}
-	f.Size, f.SHA256 = a.Size, a.SHA256
-	return invalid, nil
+	return pin(f, size, f.Upload), nil
+}
+
+// pin notes in f what it is, and says where f had it otherwise.
+func pin(f *job.File, size int64, sha256 string) job.Invalid {
+	var invalid job.Invalid
+	if f.SHA256 != "" && f.SHA256 != sha256 {
+		invalid = append(invalid, job.FieldError{Field: "sha256", Value: f.SHA256, Message: "is not that of the file", Allowed: sha256 + ", or nothing"})
+	}
+	if f.Size != 0 && f.Size != size {
+		invalid = append(invalid, job.FieldError{Field: "size", Value: f.Size, Message: "is not that of the file", Allowed: fmt.Sprintf("%d, or nothing", size)})
+	}
+	f.Size, f.SHA256 = size, sha256
+	return invalid
 }
 
 // ended is the result of a job of this tenant that has ended, its URLs still relative, or

@@ -11,6 +11,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 func sha(content string) string {
@@ -100,6 +101,92 @@ func (s suite) largeInputs(t *testing.T) {
 		var invalid job.Invalid
 		if err := submit(l, 3); !errors.As(err, &invalid) || invalid[0].Field != "files" || !strings.Contains(invalid[0].Allowed, name) {
 			t.Errorf("%s: got %v, want files to be too large", name, err)
+		}
+	}
+}
+
+func (s suite) uploads(t *testing.T) {
+	content := strings.Repeat("0123456789", 50_000)
+	spec := func(f job.File) job.Spec { return job.Spec{Runtime: "python", Source: "1", Files: []job.File{f}} }
+	refused := func(what string, jobs producer.Jobs, f job.File) {
+		t.Helper()
+		_, err := jobs.Submit(t.Context(), spec(f))
+		var invalid job.Invalid
+		if !errors.As(err, &invalid) || len(invalid) != 1 || invalid[0].Field != "files[0].upload" {
+			t.Errorf("%s: got %v, want what is wrong with files[0].upload", what, err)
+		}
+	}
+	refused("never announced", s.jobs, job.File{Name: "in", Upload: sha(content)})
+	first, err := s.jobs.PrepareUpload(t.Context(), sha(content), int64(len(content)))
+	if err != nil || first.Exists || first.URL == "" || first.ExpiresAt == nil {
+		t.Fatalf("got %+v, %v, want a URL", first, err)
+	}
+	refused("nothing put", s.jobs, job.File{Name: "in", Upload: sha(content)})
+
+	f, err := producer.UploadFile(t.Context(), s.jobs, "in", strings.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(job.File{Name: "in", Upload: sha(content)}, f); diff != "" {
+		t.Error(diff)
+	}
+	again, err := s.jobs.PrepareUpload(t.Context(), sha(content), int64(len(content)))
+	if err != nil || !again.Exists || again.URL != "" {
+		t.Errorf("got %+v, %v, want it to exist", again, err)
+	}
+	j, err := s.jobs.Submit(t.Context(), spec(f))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Size, f.SHA256 = int64(len(content)), sha(content)
+	if diff := cmp.Diff(f, s.w.Start(t, j.ID).Spec.Files[0]); diff != "" {
+		t.Error(diff)
+	}
+
+	// Another tenant has nothing of it, and can't learn that it is there.
+	refused("another tenant's", s.other, job.File{Name: "in", Upload: sha(content)})
+	none, err := s.other.PrepareUpload(t.Context(), sha(content), int64(len(content)))
+	if err != nil || none.Exists || none.URL == "" || strings.Contains(none.URL, "/default/") {
+		t.Errorf("as another tenant: got %+v, %v, want a URL of its own", none, err)
+	}
+}
+
+func (s suite) invalidUploads(t *testing.T) {
+	content := strings.Repeat("x", 1000)
+	if _, err := producer.UploadFile(t.Context(), s.jobs, "in", strings.NewReader(content)); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		sha256 string
+		size   int64
+		want   string
+	}{
+		"no SHA-256":            {"x", 1, "sha256"},
+		"SHA-256 in capitals":   {strings.ToUpper(sha("x")), 1, "sha256"},
+		"empty":                 {sha(""), 0, "size"},
+		"too large for any job": {sha("y"), 1 << 40, "size"},
+		"of another size":       {sha(content), 999, "size"},
+	} {
+		_, err := s.jobs.PrepareUpload(t.Context(), c.sha256, c.size)
+		var invalid job.Invalid
+		if !errors.As(err, &invalid) || invalid[0].Field != c.want {
+			t.Errorf("%s: got %v, want what is wrong with %s", name, err, c.want)
+		}
+	}
+	if _, err := producer.UploadFile(t.Context(), s.jobs, "in", strings.NewReader(content)); err != nil {
+		t.Errorf("after a wrong size: %v", err)
+	}
+	for field, f := range map[string]job.File{
+		"files[0].upload": {Upload: "../x"},
+		"files[0].sha256": {Upload: sha(content), SHA256: sha("")},
+		"files[0].size":   {Upload: sha(content), Size: 999},
+		"files[0]":        {Upload: sha(content), Artifact: "default-x/y"},
+	} {
+		f.Name = "in"
+		_, err := s.jobs.Submit(t.Context(), job.Spec{Runtime: "python", Source: "1", Files: []job.File{f}})
+		var invalid job.Invalid
+		if !errors.As(err, &invalid) || invalid[0].Field != field {
+			t.Errorf("got %v, want what is wrong with %s", err, field)
 		}
 	}
 }

@@ -40,6 +40,11 @@ type Jobs interface {
 	// Open reads what a job made: Stdout, Stderr or ArtifactPath(name). It fails with
 	// ErrNotFound for what isn't there (yet). The caller closes the Download.
 	Open(ctx context.Context, id, path string) (*Download, error)
+	// PrepareUpload says where to put content of that SHA-256, in hex, and size, so that
+	// jobs can name it as a file (job.File.Upload): [UploadFile] does the rest. It is kept
+	// for a day, or for as long as jobs are, after it was prepared or submitted with last.
+	// It fails with job.Invalid, and with a *job.Error of code quota_exceeded.
+	PrepareUpload(ctx context.Context, sha256 string, size int64) (Upload, error)
 	// List returns a page of the tenant's jobs, newest first. It fails with job.Invalid
 	// where an option is wrong. Pages that Next leads to go on where the one before
 	// ended, whatever jobs come meanwhile.

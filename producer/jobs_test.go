@@ -48,6 +48,8 @@ func TestJobs(t *testing.T) {
 			t.Run("purge", s.purge)
 			t.Run("artifacts as inputs", s.artifactInputs)
 			t.Run("large inputs", s.largeInputs)
+			t.Run("uploads", s.uploads)
+			t.Run("invalid uploads", s.invalidUploads)
 			t.Run("files", s.files)
 			t.Run("others", s.others)
 			t.Run("runtimes", s.runtimes)

@@ -23,7 +23,7 @@ const garbageKey = "gb:{default}:garbage"
 // sweep runs a sweeper on the world's Redis and bucket until the test ends.
 func sweep(t *testing.T, w *producertest.World) {
 	t.Helper()
-	sweeper := &record.Sweeper{Records: w.Records, Log: slog.New(slog.DiscardHandler), DeleteObjects: w.Objects.SweepJob}
+	sweeper := &record.Sweeper{Records: w.Records, Log: slog.New(slog.DiscardHandler), DeleteObjects: w.Objects.SweepJob, DeleteUpload: w.Objects.SweepUpload}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { sweeper.Run(ctx) })
@@ -181,4 +181,36 @@ func TestRetentionIsBounded(t *testing.T) {
 			t.Errorf("%d: got %v, want what is wrong with retention_seconds", seconds, err)
 		}
 	}
+}
+
+// An upload counts as stored until it is swept, put or not.
+func TestUploadsAreSwept(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	if _, err := w.Client.CreateTenant(t.Context(), "default", job.Terms{Quotas: job.Quotas{BytesStored: 3000}}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := producer.UploadFile(t.Context(), w.Client, "in", strings.NewReader(strings.Repeat("x", 1000)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	never := strings.Repeat("0", 64)
+	if _, err := w.Client.PrepareUpload(t.Context(), never, 2000); err != nil {
+		t.Fatal(err)
+	}
+	var full *job.Error
+	if _, err := producer.UploadFile(t.Context(), w.Client, "in", strings.NewReader("one more")); !errors.As(err, &full) || full.Code != producer.CodeQuotaExceeded {
+		t.Errorf("got %v, want quota_exceeded", err)
+	}
+	if got := stored(t, w); got != 3000 {
+		t.Errorf("%d bytes are counted, want 3000", got)
+	}
+	sweep(t, w)
+	due(t, w, "upload:"+f.Upload)
+	eventually(t, "its bytes are given back", func() bool { return stored(t, w) == 2000 })
+	if left := w.Kept(t, "tenants/default/inputs/"); len(left) > 0 {
+		t.Errorf("objects are left: %v", left)
+	}
+	due(t, w, "upload:"+never)
+	eventually(t, "all bytes are given back", func() bool { return stored(t, w) == 0 })
 }

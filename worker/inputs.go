@@ -89,6 +89,9 @@ func (w *Worker) input(ctx context.Context, j record.Job, f job.File) (sandbox.F
 // keptAt is the key of a file that is kept elsewhere. The api has looked at whose it is;
 // this worker doesn't rely on it.
 func (w *Worker) keptAt(ctx context.Context, tenant string, f job.File) (string, error) {
+	if f.Upload != "" {
+		return artifacts.UploadKey(tenant, f.Upload)
+	}
 	id, name, _ := strings.Cut(f.Artifact, "/")
 	if of, ok := record.Tenant(id); !ok || of != tenant {
 		return "", gone(f)
@@ -128,13 +131,21 @@ func (e *inputError) Error() string { return e.told.Error() }
 func gone(f job.File) error {
 	return &inputError{&job.Error{
 		Code:    "input_gone",
-		Message: fmt.Sprintf("%q is %q, which is gone: it was purged, or its retention was over, before this job started", f.Name, f.Artifact),
+		Message: fmt.Sprintf("%q is %s, which is gone: it was purged, or its time was over, before this job started", f.Name, source(f)),
 	}}
 }
 
 func changed(f job.File) error {
 	return &inputError{&job.Error{
 		Code:    "input_changed",
-		Message: fmt.Sprintf("%q is %q, which does not have the size and SHA-256 that it had when this job was submitted", f.Name, f.Artifact),
+		Message: fmt.Sprintf("%q is %s, which does not have the size and SHA-256 that it should have", f.Name, source(f)),
 	}}
+}
+
+// source is where a file is kept, in words.
+func source(f job.File) string {
+	if f.Upload != "" {
+		return "upload " + f.Upload
+	}
+	return fmt.Sprintf("artifact %q", f.Artifact)
 }

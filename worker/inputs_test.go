@@ -1,13 +1,17 @@
 package worker_test
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker"
@@ -86,5 +90,35 @@ func TestInputIsGone(t *testing.T) {
 		if r.Status != job.Failed || r.Error == nil || r.Error.Code != c.code || r.ExitCode != nil || r.Attempt != 1 || r.Stdout != "" {
 			t.Errorf("%s: got %+v, error %+v; want %s", c.name, r, r.Error, c.code)
 		}
+	}
+}
+
+// TestUploadAsInput: an upload goes into the sandbox as it is, checked on its way.
+func TestUploadAsInput(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil)
+	content := bytes.Repeat([]byte("0123456789"), 300_000)
+	sum := sha256.Sum256(content)
+	f := job.File{Name: "in", Upload: hex.EncodeToString(sum[:]), Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:])}
+	key, err := artifacts.UploadKey("default", f.Upload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := job.Spec{Runtime: "bash", Source: "sha256sum < in", Files: []job.File{f}}
+	if r := g.result(g.submit(spec)); r.Status != job.Failed || r.Error == nil || r.Error.Code != "input_gone" || !strings.Contains(r.Error.Message, "upload "+f.Upload) {
+		t.Errorf("before it is there: got %+v, error %+v", r, r.Error)
+	}
+	if _, err := g.objects.PutBytes(t.Context(), key, "application/octet-stream", content); err != nil {
+		t.Fatal(err)
+	}
+	if r := g.result(g.submit(spec)); r.Status != job.Succeeded || r.Stdout != f.SHA256+"  -\n" {
+		t.Errorf("got %s, %q, error %+v", r.Status, r.Stdout, r.Error)
+	}
+	content[1_000_000] = 'x' // a store that didn't check what was put
+	if _, err := g.objects.PutBytes(t.Context(), key, "application/octet-stream", content); err != nil {
+		t.Fatal(err)
+	}
+	if r := g.result(g.submit(spec)); r.Status != job.Failed || r.Error == nil || r.Error.Code != "input_changed" {
+		t.Errorf("of another content: got %+v, error %+v", r, r.Error)
 	}
 }

@@ -141,7 +141,7 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 		return err
 	}
 	defer sender.Close()
-	sweeper := &record.Sweeper{Records: records, Log: log, DeleteObjects: objects.SweepJob}
+	sweeper := &record.Sweeper{Records: records, Log: log, DeleteObjects: objects.SweepJob, DeleteUpload: objects.SweepUpload}
 
 	log.Info("api serves", "addr", listener.Addr().String(), "url", c.PublicURL)
 	group, ctx := errgroup.WithContext(ctx)

@@ -357,6 +357,27 @@ func TestDevSubmit(t *testing.T) {
 		t.Errorf("got exit code %d, %q", code, stderr)
 	}
 
+	t.Log("what a job left and a large file are inputs of another, and rm leaves nothing")
+	large := filepath.Join(dir, "large")
+	if err := os.WriteFile(large, bytes.Repeat([]byte("0123456789"), 300_000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr, _ = d.glovebox("open('left.txt', 'w').write('a' * 1000)", "submit", "-r", "py", "--wait=60s", "--json", "-")
+	id = regexp.MustCompile(`"id": "(\S+)"`).FindStringSubmatch(stdout + stderr)[1]
+	stdout, stderr, code = d.glovebox("print(len(open('in/a').read()), len(open('large').read()))", "submit", "-r", "py", "--wait=60s",
+		"--artifact", "in/a="+id+"/left.txt", "--file", large, "--retention", "1h", "-")
+	if stdout != "1000 3000000\n" || code != exitOK {
+		t.Errorf("got %q, exit code %d; it said:\n%s", stdout, code, stderr)
+	}
+	if stdout, stderr, code := d.glovebox("", "rm", id); code != exitOK {
+		t.Errorf("rm: exit code %d, %q %q", code, stdout, stderr)
+	}
+	for _, again := range []string{"rm", "get"} {
+		if _, stderr, code := d.glovebox("", again, id); code != exitFailed || !strings.Contains(stderr, "no such job") {
+			t.Errorf("%s after rm: exit code %d, %q", again, code, stderr)
+		}
+	}
+
 	t.Log("doctor finds it")
 	if stdout, stderr, code := d.glovebox("", "doctor"); code != exitOK || !strings.Contains(stdout, "its kernel is gVisor's") || !strings.Contains(stdout, "results are signed") {
 		t.Errorf("doctor: exit code %d\n%s%s", code, stdout, stderr)

@@ -43,7 +43,7 @@ func (o *specOptions) add(cmd *cobra.Command) {
 	f.StringArrayVar(&o.args, "arg", nil, "`ARGUMENT` of the program; can be given again")
 	f.StringArrayVar(&o.env, "env", nil, "`NAME=VALUE` for the program's environment; NAME alone takes the value from here")
 	f.StringVar(&o.stdinFile, "stdin-file", "", "`PATH` of what the program reads from its standard input; - for ours")
-	f.StringArrayVar(&o.files, "file", nil, "`[NAME=]PATH` of a file to place beside the program")
+	f.StringArrayVar(&o.files, "file", nil, "`[NAME=]PATH` of a file to place beside the program; a large one is uploaded first")
 	f.StringArrayVar(&o.artifacts, "artifact", nil, "`[NAME=]ID/FILE`: a file that another job left, to place beside the program")
 	f.StringArrayVar(&o.limits, "limit", nil, "`LIMIT=NUMBER` such as wall_ms=5000 or memory_mb=512")
 	f.StringVar(&o.callback, "callback", "", "`URL` where the signed result is posted")
@@ -85,10 +85,7 @@ func (a *app) spec(o specOptions) (job.Spec, error) {
 		spec.Stdin = string(stdin)
 	}
 	for _, f := range o.files {
-		name, path, named := strings.Cut(f, "=")
-		if !named {
-			name, path = filepath.Base(f), f
-		}
+		name, path := namedFile(f)
 		content, err := a.read(path)
 		if err != nil {
 			return spec, err

@@ -40,6 +40,8 @@ With --follow, do the same and print what the job prints while it does.
 
 With --out, download the files and charts that the job made, into a directory.
 
+With --file, place files beside the program; those above 128 KiB go to the bucket by
+themselves, once for each content, and may be as large as the job's disk_mb and memory_mb.
 With --artifact, give the program a file that a job before it left: it goes from the
 bucket into the sandbox, not through here.
 
@@ -105,6 +107,7 @@ func (a *app) submit(ctx context.Context, o submitOptions) error {
 	if o.follow && o.json {
 		return usagef("--follow prints what the job prints, --json its result: one of the two")
 	}
+	large := o.takeLarge()
 	spec, err := a.spec(o.specOptions)
 	if err != nil {
 		return err
@@ -118,6 +121,13 @@ func (a *app) submit(ctx context.Context, o submitOptions) error {
 		if spec.Runtime, err = guessRuntime(ctx, jobs, o.source); err != nil {
 			return err
 		}
+	}
+	uploads, err := a.upload(ctx, jobs, large)
+	if err != nil {
+		return err
+	}
+	if spec.Files = append(spec.Files, uploads...); len(uploads) > 0 {
+		spec.SpecVersion = spec.Needs()
 	}
 	j, err := jobs.Submit(ctx, spec)
 	if err != nil {

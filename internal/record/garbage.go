@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
 // sweepGarbage deletes the objects that no record points to: those of tries that lost,
-// of jobs that were announced and never created, and of records that have expired.
+// of jobs that were announced and never created, and of records that have expired; and
+// uploads that nobody has asked for lately.
 func (w *Sweeper) sweepGarbage(ctx context.Context, tenant string) error {
 	ids, err := w.due(ctx, garbageKey(tenant), 0)
 	if err != nil {
@@ -19,7 +21,11 @@ func (w *Sweeper) sweepGarbage(ctx context.Context, tenant string) error {
 		if ctx.Err() != nil {
 			break
 		}
-		if err := w.sweepObjects(ctx, tenant, id); err != nil {
+		sweep := w.sweepObjects
+		if strings.HasPrefix(id, uploadPrefix) {
+			sweep = w.sweepUpload
+		}
+		if err := sweep(ctx, tenant, id); err != nil {
 			errs = append(errs, err, w.look(ctx, garbageKey(tenant), id, w.Records.now().Add(garbageRetry)))
 		}
 	}

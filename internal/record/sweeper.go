@@ -47,7 +47,9 @@ type Sweeper struct {
 	// DeleteObjects deletes every object and unfinished upload of the job but those
 	// of epoch keep; 0 keeps none.
 	DeleteObjects func(ctx context.Context, tenant, id string, keep int) error
-	Log           *slog.Logger
+	// DeleteUpload deletes an upload of the tenant, if it is there.
+	DeleteUpload func(ctx context.Context, tenant, sha256 string) error
+	Log          *slog.Logger
 
 	// reap's own: tenant → "<id> <epoch>" → since when no beat names it, and tenant →
 	// when reap last saw what is running.

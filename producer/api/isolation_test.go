@@ -50,6 +50,7 @@ var visits = map[string]visit{
 	"GET /v1/batches/{id}/results":                   {path: "/v1/batches/<batch>/results"},
 	"GET /v1/jobs/{id}/events":                       {path: "/v1/jobs/<id>/events", headers: []string{"Last-Event-ID: end", "Last-Event-ID: 1-1"}},
 	"GET /v1/deliveries":                             {path: "/v1/deliveries?job=<id>"},
+	"POST /v1/uploads":                               {path: "/v1/uploads", shared: true, body: `{"sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","size":4}`},
 	"GET /v1/runtimes":                               {path: "/v1/runtimes", shared: true},
 	"GET /v1/keys":                                   {path: "/v1/keys", shared: true},
 	"GET /healthz":                                   {path: "/healthz", shared: true},

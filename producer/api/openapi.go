@@ -98,6 +98,7 @@ func (a *API) routes(mux *listedMux, version string) error {
 		"200 when a job submitted now would be accepted durably.", d.problems(503))), a.readyz)
 
 	a.batchRoutes(mux, h, d)
+	a.uploadRoutes(h, d)
 	a.tenantRoutes(h, d)
 	a.fileRoutes(mux, h.OpenAPI(), d)
 	a.eventRoute(mux, h.OpenAPI(), d)

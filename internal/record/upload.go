@@ -1,0 +1,111 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// What HoldUpload answers.
+var (
+	ErrNoUpload = errors.New("no such upload")
+	// ErrUploadGoes is an upload that is being deleted: in a moment there is none.
+	ErrUploadGoes = errors.New("the upload is being deleted: try again in a moment")
+)
+
+// uploadLife is how long an upload is kept at least after it was last asked for.
+const uploadLife = 24 * time.Hour
+
+// Upload is content that is to be an input, of one tenant.
+type Upload struct {
+	Tenant string
+	SHA256 string // in lower-case hex
+	Size   int64  // bytes
+	// From is when it is to be used, if that is later than now.
+	From time.Time
+}
+
+// uploadPrefix tells an upload from a job, where entries of both are.
+const uploadPrefix = "upload:"
+
+// HoldUpload keeps an upload, which counts as stored from then on, for a day and for as
+// long as the tenant's jobs are kept, from when it is used: be it that it is there, or that somebody is about to
+// put it there. With known set it has to have been held before, else it is ErrNoUpload. An
+// upload that the tenant's quota has no room for is a *job.Error.
+func (s *Store) HoldUpload(ctx context.Context, u Upload, known bool) error {
+	terms, err := s.terms(ctx, u.Tenant)
+	if err != nil {
+		return fmt.Errorf("hold upload: %w", err)
+	}
+	must := ""
+	if known {
+		must = "1"
+	} else if err := s.rdb.SAdd(ctx, tenantsKey, u.Tenant).Err(); err != nil {
+		return fmt.Errorf("hold upload: %w", err)
+	}
+	from := s.now()
+	if u.From.After(from) {
+		from = u.From
+	}
+	until := from.Add(max(uploadLife, s.Retention(terms)))
+	answer, err := holdScript.Run(ctx, s.rdb, []string{garbageKey(u.Tenant), keptKey(u.Tenant), storedKey(u.Tenant)},
+		uploadPrefix+u.SHA256, u.Size, ms(until), terms.Quotas.BytesStored, must).Text()
+	switch {
+	case err != nil:
+		return fmt.Errorf("hold upload: %w", err)
+	case answer == "missing":
+		return ErrNoUpload
+	case answer == "goes":
+		return ErrUploadGoes
+	case answer == "bytes_stored":
+		return &job.Error{
+			Code:    CodeQuotaExceeded,
+			Message: fmt.Sprintf("the tenant's quota bytes_stored (%d) has no room for %d bytes more: purge jobs, or wait until some expire", terms.Quotas.BytesStored, u.Size),
+		}
+	}
+	return nil
+}
+
+// An upload's entry in kept is its bytes, and 1 once it is being deleted.
+var holdScript = redis.NewScript(`
+-- KEYS: garbage, kept, stored   ARGV: upload, bytes, until, most bytes (0: any), 1 if it has to be there
+local bytes, state = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '^(%d+) (%d)$')
+if not bytes and ARGV[5] == '1' then return 'missing' end
+if state == '1' then return 'goes' end
+local more, most = tonumber(ARGV[2]) - tonumber(bytes or 0), tonumber(ARGV[4])
+if most > 0 and more > 0 and tonumber(redis.call('GET', KEYS[3]) or 0) + more > most then return 'bytes_stored' end
+redis.call('HSET', KEYS[2], ARGV[1], ARGV[2] .. ' 0')
+redis.call('INCRBY', KEYS[3], string.format('%.0f', more))
+redis.call('ZADD', KEYS[1], 'GT', ARGV[3], ARGV[1])
+return 'ok'`)
+
+// sweepUpload deletes an upload whose time is over.
+func (w *Sweeper) sweepUpload(ctx context.Context, tenant, entry string) error {
+	answer, err := claimScript.Run(ctx, w.Records.rdb, []string{garbageKey(tenant), keptKey(tenant)}, entry, ms(w.Records.now())).Text()
+	if err != nil {
+		return fmt.Errorf("claim %s: %w", entry, err)
+	}
+	if answer == "held" {
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, deleteTimeout)
+	defer cancel()
+	if err := w.DeleteUpload(bounded, tenant, strings.TrimPrefix(entry, uploadPrefix)); err != nil {
+		return fmt.Errorf("delete %s: %w", entry, err)
+	}
+	return w.Records.forget(ctx, tenant, entry, time.Time{})
+}
+
+var claimScript = redis.NewScript(`
+-- KEYS: garbage, kept   ARGV: upload, now
+local due = redis.call('ZSCORE', KEYS[1], ARGV[1])
+if not due or tonumber(due) > tonumber(ARGV[2]) then return 'held' end
+local bytes = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '^(%d+) %d$')
+redis.call('HSET', KEYS[2], ARGV[1], (bytes or '0') .. ' 1')
+return 'ok'`)

@@ -1,0 +1,181 @@
+package producer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+const (
+	// uploadURLLife is how long the URL of an Upload works: one may take that long to begin.
+	uploadURLLife = time.Hour
+	uploadTries   = 3
+	uploadsPath   = "/v1/uploads"
+)
+
+// UploadRequest is what POST /v1/uploads takes.
+type UploadRequest struct {
+	SHA256 string `json:"sha256" doc:"SHA-256 of the content, in lower-case hex." example:"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`
+	Size   int64  `json:"size" doc:"Bytes of the content." minimum:"1"`
+}
+
+// Upload says where content is to be put, to be an input of jobs under its SHA-256.
+type Upload struct {
+	SHA256 string `json:"sha256" doc:"What files[].upload of a job names."`
+	Size   int64  `json:"size"`
+	// Exists says that the content is there: nothing has to be put.
+	Exists bool `json:"exists" doc:"The content is there already: nothing has to be put."`
+	// URL takes the content by PUT, with these Headers, until ExpiresAt, and no other
+	// content.
+	URL       string            `json:"url,omitempty" doc:"Where to PUT the content, and no other content. Absent if it is there."`
+	Headers   map[string]string `json:"headers,omitempty" doc:"Headers that the PUT has to have, beside Content-Length."`
+	ExpiresAt *time.Time        `json:"expires_at,omitempty" doc:"Until when the PUT has to begin."`
+}
+
+// PrepareUpload is [Jobs.PrepareUpload].
+func (c *Client) PrepareUpload(ctx context.Context, sha256 string, size int64) (Upload, error) {
+	if err := c.checkUpload(ctx, sha256, size); err != nil {
+		return Upload{}, err
+	}
+	// First it is held, then looked at: what is there then stays.
+	held := record.Upload{Tenant: c.tenant, SHA256: sha256, Size: size}
+	if err := c.records.HoldUpload(ctx, held, false); errors.Is(err, record.ErrUploadGoes) {
+		return Upload{}, &job.Error{Code: CodeUnavailable, Message: err.Error()}
+	} else if err != nil {
+		return Upload{}, err
+	}
+	u := Upload{SHA256: sha256, Size: size}
+	is, err := c.upload(ctx, sha256)
+	switch {
+	case err == nil && is == size:
+		u.Exists = true
+		return u, nil
+	case err == nil:
+		held.Size = is
+		return Upload{}, errors.Join(job.Invalid{{
+			Field: "size", Value: size, Message: "is not that of the content with this SHA-256", Allowed: fmt.Sprint(is),
+		}}, c.records.HoldUpload(ctx, held, false))
+	case !errors.Is(err, ErrNotFound):
+		return Upload{}, err
+	}
+	key, err := artifacts.UploadKey(c.tenant, sha256)
+	if err != nil {
+		return Upload{}, err
+	}
+	put, err := c.objects.PresignPut(ctx, key, sha256, size, uploadURLLife)
+	if err != nil {
+		return Upload{}, err
+	}
+	expires := time.Now().Add(uploadURLLife).UTC().Truncate(time.Second)
+	u.URL, u.Headers, u.ExpiresAt = put.URL, put.Header, &expires
+	return u, nil
+}
+
+// checkUpload fails with job.Invalid for what no job could be given.
+func (c *Client) checkUpload(ctx context.Context, sha256 string, size int64) error {
+	terms, err := c.terms(ctx)
+	if err != nil {
+		return err
+	}
+	maximums := terms.Maximums.AtMost(c.maximums)
+	var invalid job.Invalid
+	if !job.IsSHA256(sha256) {
+		invalid = append(invalid, job.FieldError{Field: "sha256", Value: fmt.Sprintf("%.80s", sha256), Message: "is not a SHA-256", Allowed: "64 lower-case hex digits"})
+	}
+	if most := min(maximums.DiskMB<<20, maximums.MemoryMB<<20, mostInputs); size < 1 || size > most {
+		invalid = append(invalid, job.FieldError{
+			Field: "size", Value: size, Message: "is out of range", Allowed: fmt.Sprintf("1 to %d, which is what a job can be given at most", most),
+		})
+	}
+	if invalid != nil {
+		return invalid
+	}
+	return nil
+}
+
+// upload is the size of an upload that is there, or ErrNotFound.
+func (c *Client) upload(ctx context.Context, sha256 string) (int64, error) {
+	key, err := artifacts.UploadKey(c.tenant, sha256)
+	if err != nil {
+		return 0, err
+	}
+	o, err := c.objects.Head(ctx, key)
+	if errors.Is(err, artifacts.ErrNotFound) {
+		return 0, ErrNotFound
+	}
+	return o.Size, err
+}
+
+// PrepareUpload is [Jobs.PrepareUpload].
+func (h *HTTP) PrepareUpload(ctx context.Context, sha256 string, size int64) (Upload, error) {
+	var u Upload
+	err := h.send(ctx, http.MethodPost, uploadsPath, UploadRequest{sha256, size}, &u)
+	return u, err
+}
+
+// UploadFile stores what r holds, unless it is there, so that jobs can have it as an
+// input, and returns it as a file of a job's spec under that name. It reads r twice, from
+// its beginning, and holds none of it in memory.
+func UploadFile(ctx context.Context, jobs Jobs, name string, r io.ReadSeeker) (job.File, error) {
+	sum := sha256.New()
+	size, err := io.Copy(sum, r)
+	if err != nil {
+		return job.File{}, fmt.Errorf("read %s: %w", name, err)
+	}
+	f := job.File{Name: name, Upload: hex.EncodeToString(sum.Sum(nil))}
+	u, err := jobs.PrepareUpload(ctx, f.Upload, size)
+	if err != nil || u.Exists {
+		return f, err
+	}
+	for try := 1; ; try++ {
+		again, err := put(ctx, u, r)
+		if err == nil {
+			return f, nil
+		}
+		if !again || try == uploadTries || ctx.Err() != nil {
+			return job.File{}, fmt.Errorf("upload %s: %w", name, err)
+		}
+	}
+}
+
+// put sends the content once, and says whether it may be worth to try again.
+func put(ctx context.Context, u Upload, r io.ReadSeeker) (again bool, err error) {
+	if _, err := r.Seek(0, io.SeekStart); err != nil {
+		return false, err
+	}
+	// NopCloser: a request that fails would close a file, which is to be read again.
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, u.URL, io.NopCloser(r))
+	if err != nil {
+		return false, errors.New("the bucket's URL is not valid")
+	}
+	req.ContentLength = u.Size
+	for name, value := range u.Headers {
+		req.Header.Set(name, value)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	res, err := client.Do(req)
+	if err != nil {
+		var where *url.Error // its URL holds a signature
+		if errors.As(err, &where) {
+			err = where.Err
+		}
+		return true, fmt.Errorf("ask the bucket at %s: %w", req.URL.Host, err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		return res.StatusCode >= 500, fmt.Errorf("the bucket at %s answered %s", req.URL.Host, res.Status)
+	}
+	return false, nil
+}
