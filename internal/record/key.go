@@ -14,6 +14,13 @@ import (
 // may have signed: a worker publishes its own once a minute.
 const keyMargin = time.Hour
 
+// storedKey is a key with when the last result is gone that it may have signed. Records
+// keep the retention that they were made with, so a shorter one of today makes it no earlier.
+type storedKey struct {
+	attest.Key
+	Until int64 `json:"until"` // ms
+}
+
 // PublishKey says that a worker signs results with this key. Workers that share one
 // publish the same. Keys that no result is left of are forgotten.
 func (s *Store) PublishKey(ctx context.Context, k attest.Key) error {
@@ -23,16 +30,17 @@ func (s *Store) PublishKey(ctx context.Context, k attest.Key) error {
 	}
 	now := s.now().UTC().Truncate(time.Millisecond)
 	k.NotBefore, k.SeenAt = now, now
+	until := ms(now.Add(s.retention + keyMargin))
 	var expired []string
 	for _, old := range all {
 		switch {
 		case old.ID == k.ID:
-			k.NotBefore = old.NotBefore
+			k.NotBefore, until = old.NotBefore, max(old.Until, until)
 		case s.keyExpired(old):
 			expired = append(expired, old.ID)
 		}
 	}
-	b, err := json.Marshal(k)
+	b, err := json.Marshal(storedKey{k, until})
 	if err != nil {
 		return fmt.Errorf("publish key: %w", err)
 	}
@@ -56,7 +64,7 @@ func (s *Store) Keys(ctx context.Context) ([]attest.Key, error) {
 	list := make([]attest.Key, 0, len(all))
 	for _, k := range all {
 		if !s.keyExpired(k) {
-			list = append(list, k)
+			list = append(list, k.Key)
 		}
 	}
 	sort.Slice(list, func(i, j int) bool {
@@ -68,16 +76,21 @@ func (s *Store) Keys(ctx context.Context) ([]attest.Key, error) {
 	return list, nil
 }
 
-func (s *Store) keyExpired(k attest.Key) bool { return s.now().Sub(k.SeenAt) > s.retention+keyMargin }
+func (s *Store) keyExpired(k storedKey) bool {
+	if k.Until == 0 { // of before it was stored
+		k.Until = ms(k.SeenAt.Add(s.retention + keyMargin))
+	}
+	return ms(s.now()) > k.Until
+}
 
-func (s *Store) allKeys(ctx context.Context) ([]attest.Key, error) {
+func (s *Store) allKeys(ctx context.Context) ([]storedKey, error) {
 	f, err := s.rdb.HGetAll(ctx, keysKey).Result()
 	if err != nil {
 		return nil, err
 	}
-	list := make([]attest.Key, 0, len(f))
+	list := make([]storedKey, 0, len(f))
 	for id, b := range f {
-		var k attest.Key
+		var k storedKey
 		if err := json.Unmarshal([]byte(b), &k); err != nil {
 			return nil, fmt.Errorf("read key %s: %w", id, err)
 		}

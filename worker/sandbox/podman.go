@@ -75,10 +75,10 @@ type Podman struct {
 	ociPath    string
 	graphRoot  string // of the service's store
 	// leaves is where sandboxes have their cgroups; "" until SelfTest has proven it.
-	leaves    string
-	images    imageCache
-	pool      *pool       // nil until KeepWarm
-	blind     atomic.Bool // the worker can't look into sandboxes' processes
+	leaves string
+	images imageCache
+	pool   *pool       // nil until KeepWarm
+	blind  atomic.Bool // the worker can't look into sandboxes' processes
 
 	mu      sync.Mutex
 	running map[string]bool // names of containers in use here
