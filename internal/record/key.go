@@ -14,9 +14,9 @@ import (
 // may have signed: a worker publishes its own once a minute.
 const keyMargin = time.Hour
 
-// storedKey is a key with when the last result is gone that it may have signed. Records
+// listedKey is a key with when the last result is gone that it may have signed. Records
 // keep the retention that they were made with, so a shorter one of today makes it no earlier.
-type storedKey struct {
+type listedKey struct {
 	attest.Key
 	Until int64 `json:"until"` // ms
 }
@@ -40,7 +40,7 @@ func (s *Store) PublishKey(ctx context.Context, k attest.Key) error {
 			expired = append(expired, old.ID)
 		}
 	}
-	b, err := json.Marshal(storedKey{k, until})
+	b, err := json.Marshal(listedKey{k, until})
 	if err != nil {
 		return fmt.Errorf("publish key: %w", err)
 	}
@@ -76,21 +76,21 @@ func (s *Store) Keys(ctx context.Context) ([]attest.Key, error) {
 	return list, nil
 }
 
-func (s *Store) keyExpired(k storedKey) bool {
+func (s *Store) keyExpired(k listedKey) bool {
 	if k.Until == 0 { // of before it was stored
 		k.Until = ms(k.SeenAt.Add(s.retention + keyMargin))
 	}
 	return ms(s.now()) > k.Until
 }
 
-func (s *Store) allKeys(ctx context.Context) ([]storedKey, error) {
+func (s *Store) allKeys(ctx context.Context) ([]listedKey, error) {
 	f, err := s.rdb.HGetAll(ctx, keysKey).Result()
 	if err != nil {
 		return nil, err
 	}
-	list := make([]storedKey, 0, len(f))
+	list := make([]listedKey, 0, len(f))
 	for id, b := range f {
-		var k storedKey
+		var k listedKey
 		if err := json.Unmarshal([]byte(b), &k); err != nil {
 			return nil, fmt.Errorf("read key %s: %w", id, err)
 		}
