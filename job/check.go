@@ -58,6 +58,9 @@ func (s Spec) Check(runtimes, images []string, maximum Limits) error {
 			fmt.Sprintf("%d bytes (limits.source_kb, at most %d)", most, maximum.SourceKB))
 	}
 	s.checkTimes(add, time.Now())
+	if problem := checkKey(s.IdempotencyKey); problem != "" {
+		add("idempotency_key", clip(s.IdempotencyKey), problem, fmt.Sprintf("up to %d printable ASCII characters", MaxKeyBytes))
+	}
 	if len(errs) == 0 {
 		return nil
 	}

@@ -27,7 +27,7 @@ func TestGolden(t *testing.T) {
 			SpecVersion: 1, Runtime: "python", Source: "print(1)", Files: []job.File{{Name: "a.txt", Content: "x"}, {Name: "b.bin", ContentBase64: "AA=="}},
 			Entrypoint: "main.py", Args: []string{"-v"}, Env: map[string]string{"A": "b"}, Stdin: "in", Limits: job.DefaultMaximums,
 			Callback: &job.Callback{URL: "https://example.com/hook", Events: []string{job.EventCompleted}},
-			Metadata: map[string]string{"k": "v"}, Priority: job.High, RunAt: at, Deadline: at.Add(time.Hour), Stream: true,
+			Metadata: map[string]string{"k": "v"}, Priority: job.High, RunAt: at, Deadline: at.Add(time.Hour), IdempotencyKey: "key", Stream: true,
 		},
 		"spec-image.json": job.Spec{
 			Image: "registry.example.com/team/tool@sha256:" + strings.Repeat("0", 64), Command: []string{"/bin/tool", "in.txt"},

@@ -58,6 +58,10 @@ type Spec struct {
 	// Deadline ends the job as canceled, with an error of code [CodeDeadlineExceeded], if
 	// it has not ended by then, be it queued or running. Defaults to none.
 	Deadline time.Time `json:"deadline,omitzero" doc:"A job that has not ended by then ends as canceled, with error.code deadline_exceeded, whether it waits or runs." example:"2026-11-20T10:00:00Z"`
+	// IdempotencyKey names the job for whoever may have to submit it again: for 24 hours the
+	// same spec under the same key is the same job, another spec is a conflict. Up to
+	// [MaxKeyBytes] printable ASCII characters. Not for the jobs of a batch.
+	IdempotencyKey string `json:"idempotency_key,omitempty" doc:"Up to 255 printable ASCII characters. For 24 hours, the same job under the same key is answered with the first one and not run again; another job under it is a conflict (409). The header Idempotency-Key means the same. Not for jobs of a batch, which has a key of its own." example:"order-1234"`
 	// Priority is "high", "normal" or "low". Defaults to "normal".
 	Priority Priority `json:"priority,omitempty" enum:"high,normal,low" doc:"Defaults to normal."`
 	// Stream keeps events of the run from its start, for who watches it later, and up to a

@@ -65,7 +65,7 @@ func (s suite) results(t *testing.T, id string, from int) []job.BatchResult {
 func (s suite) batchLife(t *testing.T) {
 	const n = 250 // some groups
 	list := numbered(n)
-	list[7].Runtime, list[200].Source = "cobol", ""
+	list[7].Runtime, list[200].IdempotencyKey = "cobol", "key"
 	sent := 0
 	b, err := s.jobs.SubmitBatch(t.Context(), producer.BatchOptions{
 		BatchOptions: job.BatchOptions{Metadata: map[string]string{"course": "cs1"}}, Progress: func(n int) { sent = n },
@@ -76,7 +76,8 @@ func (s suite) batchLife(t *testing.T) {
 	if b.Status != job.BatchRunning || b.Total != n || b.Jobs != n-2 || b.Rejected != 2 || b.Ended != 0 || b.SealedAt == nil || b.FinishedAt != nil || sent != n {
 		t.Errorf("got %+v, told of %d sent, want a running batch of %d jobs, two rejected", b, sent, n)
 	}
-	if len(b.Errors) != 2 || b.Errors[0].Index != 7 || b.Errors[1].Index != 200 || b.Errors[0].Code != producer.CodeInvalid || b.Errors[0].Errors[0].Field != "runtime" {
+	if len(b.Errors) != 2 || b.Errors[0].Index != 7 || b.Errors[1].Index != 200 || b.Errors[0].Code != producer.CodeInvalid || b.Errors[0].Errors[0].Field != "runtime" ||
+		b.Errors[1].Errors[0].Field != "idempotency_key" {
 		t.Errorf("got errors %+v, want those of jobs 7 and 200", b.Errors)
 	}
 	waited := make(chan error, 1)

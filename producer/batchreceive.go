@@ -205,6 +205,9 @@ func (r *receiver) add(ctx context.Context, group []received) error {
 	var prints []record.Fingerprint
 	for _, item := range group {
 		spec, err := item.spec, error(nil)
+		if item.invalid == nil && spec.IdempotencyKey != "" {
+			item.invalid = job.Invalid{{Field: "idempotency_key", Message: "is not for a job of a batch", Allowed: "a key of the batch"}}
+		}
 		if item.invalid == nil {
 			spec, err = rules.check(ctx, item.spec)
 		}

@@ -2,7 +2,6 @@ package producer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/attest"
-	"github.com/glovebox-run/glovebox/internal/failpoint"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -119,34 +117,6 @@ func (c *Client) Ready(ctx context.Context) error {
 	return c.objects.Check(ctx)
 }
 
-// Submit is [Jobs.Submit].
-func (c *Client) Submit(ctx context.Context, spec job.Spec) (Job, error) {
-	spec, err := c.check(ctx, spec)
-	if err != nil {
-		return Job{}, err
-	}
-	id := record.NewID(c.tenant)
-	b, err := json.Marshal(spec)
-	if err != nil {
-		return Job{}, fmt.Errorf("encode spec: %w", err)
-	}
-	specRef, err := c.putLargeSpec(ctx, id, b)
-	if err != nil {
-		return Job{}, fmt.Errorf("submit job: %w", err)
-	}
-	if err := c.records.Create(ctx, id, spec, specRef); err != nil {
-		var refused *job.Error
-		if errors.As(err, &refused) {
-			return Job{}, err
-		}
-		if err := c.afterFailedCreate(ctx, id, err); err != nil {
-			return Job{}, fmt.Errorf("submit job: %w", err)
-		}
-	}
-	failpoint.Hit(failpoint.RecordCreated)
-	return Job{Record: accepted(id, spec)}, nil
-}
-
 // accepted is the record of a job that was just created, without reading it back: a
 // read that failed would hide that the job is accepted.
 func accepted(id string, spec job.Spec) job.Record {
@@ -193,18 +163,6 @@ func (c *Client) putLargeSpec(ctx context.Context, id string, b []byte) (key str
 	defer cancel()
 	_, err = c.objects.PutBytes(ctx, keys.Spec(), "application/json", b)
 	return keys.Spec(), err
-}
-
-// afterFailedCreate returns nil when the record is there all the same: then only the
-// answer got lost. Where it is not, Redis may still be about to write it, so the spec in
-// the bucket stays: the sweeper finds it by its announcement if nothing points to it.
-func (c *Client) afterFailedCreate(ctx context.Context, id string, cause error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	if _, err := c.records.Get(ctx, id); err != nil {
-		return cause
-	}
-	return nil
 }
 
 // owns reports whether id is a job of this tenant, as far as its name tells. Others'

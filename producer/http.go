@@ -65,15 +65,41 @@ func followDownload(req *http.Request, via []*http.Request) error {
 // Close ends idle connections.
 func (h *HTTP) Close() { h.client.CloseIdleConnections() }
 
-// Submit is [Jobs.Submit].
+// Submit is [Jobs.Submit]. With an idempotency key it bears with an API that is away, or
+// an answer that gets lost, for up to 30 s.
 func (h *HTTP) Submit(ctx context.Context, spec job.Spec) (Job, error) {
 	b, err := json.Marshal(spec)
 	if err != nil {
 		return Job{}, fmt.Errorf("encode spec: %w", err)
 	}
-	var j Job
-	err = h.json(ctx, http.MethodPost, "/v1/jobs", 0, b, &j)
-	return j, err
+	var failing time.Time
+	for {
+		var j Job
+		err := h.json(ctx, http.MethodPost, "/v1/jobs", 0, b, &j)
+		if spec.IdempotencyKey == "" || !broke(err) {
+			return j, err
+		}
+		if failing.IsZero() {
+			failing = time.Now()
+		}
+		if time.Since(failing) > outage {
+			return j, err
+		}
+		select {
+		case <-time.After(retryDelay):
+		case <-ctx.Done():
+			return j, errors.Join(ctx.Err(), err)
+		}
+	}
+}
+
+// broke reports whether an error leaves open if the API has done what it was asked for.
+func broke(err error) bool {
+	var said *job.Error
+	if errors.As(err, &said) {
+		return said.Code == CodeUnavailable || said.Code == CodeTimeout
+	}
+	return err != nil && passing(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
 // Get is [Jobs.Get].

@@ -16,7 +16,9 @@ type Jobs interface {
 	Batches
 	// Submit accepts a job durably: once it returns, the job will come to a result.
 	// It fails with job.Invalid where the spec is wrong, and with a *job.Error of code
-	// quota_exceeded where the tenant's queue is full; then nothing is enqueued.
+	// quota_exceeded where the tenant's queue is full; then nothing is enqueued. With the
+	// IdempotencyKey of an earlier spec it returns the job of that, as it is by now, or
+	// ErrConflict where the two differ.
 	Submit(ctx context.Context, spec job.Spec) (Job, error)
 	// Get returns the job as it is now, or ErrNotFound.
 	Get(ctx context.Context, id string) (Job, error)

@@ -43,6 +43,7 @@ func TestJobs(t *testing.T) {
 			t.Run("wait", s.wait)
 			t.Run("wait ends with its context", s.waitContext)
 			t.Run("run at a time", s.runAt)
+			t.Run("idempotency", s.idempotency)
 			t.Run("cancel queued", s.cancelQueued)
 			t.Run("cancel running", s.cancelRunning)
 			t.Run("purge", s.purge)

@@ -32,7 +32,7 @@ type specOptions struct {
 	args, env, limits, metadata []string
 	files, artifacts            []string
 	callback, priority          string
-	runAt, deadline             string
+	key, runAt, deadline        string
 	retention                   time.Duration
 }
 
@@ -50,6 +50,7 @@ func (o *specOptions) add(cmd *cobra.Command) {
 	f.StringArrayVar(&o.metadata, "metadata", nil, "`KEY=VALUE` that the result carries")
 	f.DurationVar(&o.retention, "retention", 0, "`DURATION` to keep the job, its result and files for after its end, such as 24h; as long as the operator allows by default")
 	f.StringVar(&o.priority, "priority", "", "high, normal or low")
+	f.StringVar(&o.key, "key", "", "idempotency `KEY`: the same job again under it is the first one, for 24 hours")
 	f.StringVar(&o.runAt, "run-at", "", "start at `TIME` at the earliest: 2026-11-20T09:00:00Z, or 90m for in so long")
 	f.StringVar(&o.deadline, "deadline", "", "cancel the job if it has not ended at `TIME`: 2026-11-20T10:00:00Z, or 2h for in so long")
 }
@@ -59,7 +60,7 @@ func (o *specOptions) add(cmd *cobra.Command) {
 func (a *app) spec(o specOptions) (job.Spec, error) {
 	spec := job.Spec{
 		Runtime: o.runtime, Image: o.image, Command: o.command,
-		Args: o.args, Priority: job.Priority(o.priority),
+		Args: o.args, Priority: job.Priority(o.priority), IdempotencyKey: o.key,
 	}
 	if o.source == "-" && o.stdinFile == "-" {
 		return spec, usagef("the program and its input can't both come from standard input")

@@ -20,8 +20,8 @@ import (
 var (
 	ErrNoBatch    error = ofBatch{"no such batch", ErrNotFound}
 	ErrBatchEnded error = ofBatch{"the batch has ended already", ErrEnded}
-	// ErrConflict is for another batch under the same idempotency key.
-	ErrConflict = errors.New("the idempotency key is that of a batch with other jobs or options")
+	// ErrConflict is for another job or batch under the same idempotency key.
+	ErrConflict = errors.New("the idempotency key was given within the last 24 hours, and with something else than this")
 )
 
 // ofBatch is what an error of jobs is for a batch.
@@ -36,7 +36,7 @@ func (e ofBatch) Is(target error) bool { return target == e.like }
 const (
 	// batchPatience is how long a batch that is being received may be left alone.
 	batchPatience = 15 * time.Minute
-	// keyLife is how long an idempotency key names its batch.
+	// keyLife is how long an idempotency key names its job or batch.
 	keyLife = 24 * time.Hour
 )
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -29,6 +30,10 @@ type NewJob struct {
 	// SpecRef is the S3 key of a spec above MaxInline, or "" for one that the record
 	// itself holds.
 	SpecRef string
+	// Key is an idempotency key, or "", and Asked what was asked for under it: the same
+	// once more is the same job, anything else ErrConflict.
+	Key   string
+	Asked Asked
 	// Index and Fingerprint are for AddToBatch.
 	Index       int
 	Fingerprint Fingerprint
@@ -36,9 +41,11 @@ type NewJob struct {
 
 // Created is what became of a NewJob.
 type Created struct {
-	ID string
+	// ID of the job, which with Again is the one that its idempotency key began.
+	ID    string
+	Again bool
 	// Err is nil for a job that is accepted. Else nothing was created: it is ErrExists,
-	// or a *job.Error beyond the tenant's quotas.
+	// ErrConflict, or a *job.Error beyond the tenant's quotas.
 	Err error
 }
 
@@ -95,7 +102,7 @@ func (s *Store) createMany(ctx context.Context, tenant, batch string, jobs []New
 	created := make([]Created, 0, len(jobs))
 	for len(created) < len(jobs) {
 		now := s.now()
-		args := []any{ms(now), ms(now.Add(sweepDelay)), window, quotas.JobsQueued, quotas.BytesQueued, batch, ms(now.Add(batchPatience))}
+		args := []any{ms(now), ms(now.Add(sweepDelay)), window, quotas.JobsQueued, quotas.BytesQueued, batch, ms(now.Add(batchPatience)), keyLife.Milliseconds()}
 		some, size := jobs[len(created):], 0
 		for i, j := range some {
 			if i == createMost || size > createMostBytes {
@@ -130,7 +137,7 @@ func refuseAll(jobs []NewJob, err error) ([]Created, error) {
 	}
 	created := make([]Created, len(jobs))
 	for i, j := range jobs {
-		created[i] = Created{j.ID, err}
+		created[i] = Created{ID: j.ID, Err: err}
 	}
 	return created, nil
 }
@@ -172,7 +179,7 @@ func (s *Store) appendJob(args []any, tenant, batch string, j NewJob, terms job.
 	if batch != "" {
 		fields = append(fields, "batch", batch, "index", j.Index)
 	}
-	args = append(args, j.ID, len(spec), string(orNormal(j.Spec.Priority)), optionalMS(j.Spec.RunAt), optionalMS(j.Spec.Deadline), j.Index, string(j.Fingerprint[:]), len(fields))
+	args = append(args, j.ID, len(spec), string(orNormal(j.Spec.Priority)), optionalMS(j.Spec.RunAt), optionalMS(j.Spec.Deadline), j.Index, string(j.Fingerprint[:]), hashKey(j.Key), j.Asked.String(), len(fields))
 	return append(args, fields...), len(spec), nil
 }
 
@@ -205,6 +212,9 @@ func (s *Store) accepted(j NewJob, word any, q job.Quotas) Created {
 		c.Err = overQuota(word.(string), q)
 	default:
 		text, _ := word.(string)
+		if id, again := strings.CutPrefix(text, "again "); again {
+			return Created{ID: id, Again: true}
+		}
 		if c.Err = batchRefusal(text); c.Err != nil {
 			c.Err = fmt.Errorf("create job %s: %w", j.ID, c.Err)
 		}

@@ -34,6 +34,10 @@ func backlogKey(tenant string, p job.Priority) string {
 func laterKey(tenant string) string    { return key(tenant, "later") }
 func deadlineKey(tenant string) string { return key(tenant, "deadline") }
 
+func idemKey(tenant, idempotencyKey string) string {
+	return key(tenant, "idem:"+hashKey(idempotencyKey))
+}
+
 // backlogKeys are those of all priorities.
 func backlogKeys(tenant string) []string {
 	return []string{backlogKey(tenant, job.High), backlogKey(tenant, job.Normal), backlogKey(tenant, job.Low)}

@@ -6,9 +6,10 @@ import "github.com/redis/go-redis/v9"
 // values); docs/adr/0001-record.md lists preconditions and effects. KEYS[1] of those that
 // begin with queue is what all keys of the tenant begin with: they share its slot.
 
-var createScript = redis.NewScript(queue + batchCode + `
--- ARGV: now, due, window, most jobs, most bytes (0: any), batch or '', when it is given up,
--- and of each job: id, bytes, priority, run_at, deadline, index and fingerprint (of a batch's), n, then n fields and values
+var createScript = redis.NewScript(queue + batchCode + keyed + `
+-- ARGV: now, due, window, most jobs, most bytes (0: any), batch or '', when it is given up, ms that idempotency keys are kept,
+-- and of each job: id, bytes, priority, run_at, deadline, index and fingerprint (of a batch's), idempotency key's hash or '',
+-- what was asked for under it, n, then n fields and values
 local now, due, window, most_jobs, most_bytes, batch = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local batch_state = batch ~= '' and call('HGET', batch_key(batch), 'state')
 local in_batch = 0
@@ -17,7 +18,11 @@ local jobs, added = waiting(), 0
 if jobs == 0 then call('DEL', queued) end -- heals what a worker of before these bytes were counted left
 local held = tonumber(call('GET', queued) or 0)
 local words, released = {}, {}
-local function create(id, bytes, priority, run_at, deadline, index, fingerprint, from, to)
+local function create(id, bytes, priority, run_at, deadline, index, fingerprint, key, asked, from, to)
+  if key ~= '' then
+    local held, same = named(key, asked)
+    if held then return same and 'again ' .. held or 'conflict' end
+  end
   if batch ~= '' then
     local word = known(batch, index, fingerprint)
     if word then return word end
@@ -29,6 +34,7 @@ local function create(id, bytes, priority, run_at, deadline, index, fingerprint,
   jobs, added = jobs + 1, added + bytes
   call('HSET', job(id), 'state', 'queued', 'epoch', 1, 'attempts', 0, 'created', now, 'bytes', bytes, 'priority', priority, unpack(ARGV, from, to))
   call('ZADD', t .. 'jobs', 0, now .. ':' .. id)
+  if key ~= '' then call('SET', idem(key), id .. ' ' .. asked, 'PX', ARGV[8]) end
   if batch ~= '' then
     note(batch, index, fingerprint)
     in_batch = in_batch + 1
@@ -44,11 +50,12 @@ local function create(id, bytes, priority, run_at, deadline, index, fingerprint,
   end
   return 'ok'
 end
-local i = 8
+local i = 9
 while ARGV[i] do
-  local n = tonumber(ARGV[i + 7])
-  words[#words + 1] = create(ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], tonumber(ARGV[i + 5]), ARGV[i + 6], i + 8, i + 7 + n)
-  i = i + 8 + n
+  local n = tonumber(ARGV[i + 9])
+  words[#words + 1] = create(ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], tonumber(ARGV[i + 5]), ARGV[i + 6],
+    ARGV[i + 7], ARGV[i + 8], i + 10, i + 9 + n)
+  i = i + 10 + n
 end
 if added > 0 then call('INCRBY', queued, added) end
 if in_batch > 0 then

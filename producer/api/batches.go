@@ -81,14 +81,8 @@ func batchOptions(head []byte, key string) (o job.BatchOptions, err error) {
 			return o, err
 		}
 	}
-	if key == "" {
-		return o, nil
-	}
-	if o.IdempotencyKey != "" && o.IdempotencyKey != key {
-		return o, job.Invalid{{Field: "idempotency_key", Value: clip(o.IdempotencyKey), Message: "is another one than that of the header Idempotency-Key", Allowed: "one of the two"}}
-	}
-	o.IdempotencyKey = key
-	return o, nil
+	o.IdempotencyKey, err = idempotencyKey(o.IdempotencyKey, key)
+	return o, err
 }
 
 // batchItems decodes jobs one by one. One that is JSON of another shape than a job's is

@@ -11,9 +11,10 @@ import (
 )
 
 type submitInput struct {
-	Prefer      string `header:"Prefer" doc:"wait=SECONDS holds the answer until the job has ended or the time is up (RFC 7240)." example:"wait=30"`
-	ContentType string `header:"Content-Type" hidden:"true"`
-	RawBody     []byte `contentType:"application/json"`
+	Prefer         string `header:"Prefer" doc:"wait=SECONDS holds the answer until the job has ended or the time is up (RFC 7240)." example:"wait=30"`
+	IdempotencyKey string `header:"Idempotency-Key" doc:"The same as idempotency_key in the body." example:"order-1234"`
+	ContentType    string `header:"Content-Type" hidden:"true"`
+	RawBody        []byte `contentType:"application/json"`
 }
 
 // cancelInput has text only: what is wrong with it is said like any other wrong field.
@@ -42,6 +43,9 @@ func (a *API) submit(ctx context.Context, in *submitInput) (*jobOutput, error) {
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
+	if spec.IdempotencyKey, err = idempotencyKey(spec.IdempotencyKey, in.IdempotencyKey); err != nil {
+		return nil, a.problem(ctx, err)
+	}
 	client := a.tenantClient(ctx)
 	j, err := client.Submit(ctx, spec)
 	if err != nil {
@@ -57,6 +61,18 @@ func (a *API) submit(ctx context.Context, in *submitInput) (*jobOutput, error) {
 		}
 	}
 	return jobAnswer(j, http.StatusAccepted, d), nil
+}
+
+// idempotencyKey is that of a body, or of the header that means the same. It fails with
+// job.Invalid where they differ.
+func idempotencyKey(body, header string) (string, error) {
+	if header == "" || body == header {
+		return body, nil
+	}
+	if body != "" {
+		return "", job.Invalid{{Field: "idempotency_key", Value: clip(body), Message: "is another one than that of the header Idempotency-Key", Allowed: "one of the two"}}
+	}
+	return header, nil
 }
 
 func (a *API) get(ctx context.Context, in *getInput) (*jobOutput, error) {

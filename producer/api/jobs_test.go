@@ -377,3 +377,43 @@ func TestOpenAPI(t *testing.T) {
 	w.Images(t)
 	golden(t, "runtimes.json", indented(t, w.do(t, "GET", "/v1/runtimes", http.NoBody).body))
 }
+
+// The header Idempotency-Key is the field idempotency_key, and must not be another.
+func TestIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	location := ""
+	for _, c := range []struct {
+		body    string
+		headers []string
+	}{
+		{`{"runtime":"python","source":"1"}`, []string{"Idempotency-Key: a b"}},
+		{`{"runtime":"python","source":"1","idempotency_key":"a b"}`, nil},
+		{`{"source":"1","idempotency_key":"a b","runtime":"python","stdin":""}`, []string{"Idempotency-Key: a b"}},
+		{`{"runtime":"python","source":"1"}`, []string{"Idempotency-Key: a b", "Prefer: wait=1"}},
+	} {
+		a := w.submit(t, c.body, c.headers...)
+		if a.status != 202 || location != "" && a.header.Get("Location") != location {
+			t.Errorf("%s %v: got %d of %s, want 202 of %s", c.body, c.headers, a.status, a.header.Get("Location"), location)
+		}
+		location = a.header.Get("Location")
+	}
+	a := w.submit(t, `{"runtime":"python","source":"2"}`, "Idempotency-Key: a b")
+	if a.status != 409 {
+		t.Errorf("another body: got %d, want 409", a.status)
+	}
+	golden(t, "problems/idempotency-conflict.json", indented(t, a.body))
+	a = w.submit(t, `{"runtime":"python","source":"1","idempotency_key":"a b"}`, "Idempotency-Key: c")
+	if a.status != 422 {
+		t.Errorf("two keys: got %d, want 422", a.status)
+	}
+	golden(t, "problems/idempotency-keys.json", indented(t, a.body))
+	if a = w.submit(t, `{"runtime":"python","source":"1"}`, "Idempotency-Key: "+strings.Repeat("k", 256)); a.status != 422 {
+		t.Errorf("a long key: got %d %s, want 422", a.status, a.body)
+	}
+	w.End(t, w.Start(t, strings.TrimPrefix(location, "/v1/jobs/")), nil, nil)
+	if a = w.submit(t, `{"runtime":"python","source":"1"}`, "Idempotency-Key: a b"); a.status != 200 || !strings.Contains(string(a.body), `"succeeded"`) {
+		t.Errorf("once it has ended: got %d %s, want 200 and its result", a.status, a.body)
+	}
+}

@@ -1,0 +1,79 @@
+package producer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/failpoint"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// Submit is [Jobs.Submit].
+func (c *Client) Submit(ctx context.Context, spec job.Spec) (Job, error) {
+	asked, err := json.Marshal(spec)
+	if err != nil {
+		return Job{}, fmt.Errorf("encode spec: %w", err)
+	}
+	n := record.NewJob{ID: record.NewID(c.tenant), Key: spec.IdempotencyKey, Asked: record.NewAsked(asked)}
+	// Before anything is checked: what was accepted then may not be any more.
+	if j, err := c.again(ctx, n); !errors.Is(err, ErrNotFound) {
+		return j, err
+	}
+	if n.Spec, err = c.check(ctx, spec); err != nil {
+		return Job{}, err
+	}
+	if n.JSON, err = json.Marshal(n.Spec); err != nil {
+		return Job{}, fmt.Errorf("encode spec: %w", err)
+	}
+	if n.SpecRef, err = c.putLargeSpec(ctx, n.ID, n.JSON); err != nil {
+		return Job{}, fmt.Errorf("submit job: %w", err)
+	}
+	created, err := c.create(ctx, n)
+	switch {
+	case err != nil:
+		return Job{}, err
+	case created.Again:
+		return c.Get(ctx, created.ID)
+	}
+	failpoint.Hit(failpoint.RecordCreated)
+	return Job{Record: accepted(n.ID, n.Spec)}, nil
+}
+
+// again finds the job that an earlier Submit with the same key made, or ErrNotFound.
+func (c *Client) again(ctx context.Context, n record.NewJob) (Job, error) {
+	if n.Key == "" {
+		return Job{}, ErrNotFound
+	}
+	id, err := c.records.Named(ctx, c.tenant, n.Key, n.Asked)
+	if errors.Is(err, record.ErrConflict) {
+		return Job{}, ErrConflict
+	}
+	if err != nil {
+		return Job{}, err
+	}
+	return c.Get(ctx, id)
+}
+
+// create writes the record. Where Redis did not say that it has, it is looked for: only
+// the answer may have got lost.
+func (c *Client) create(ctx context.Context, n record.NewJob) (record.Created, error) {
+	created, err := c.records.CreateMany(ctx, c.tenant, []record.NewJob{n})
+	if err == nil && errors.Is(created[0].Err, record.ErrConflict) {
+		return created[0], ErrConflict
+	}
+	if err == nil {
+		return created[0], created[0].Err
+	}
+	// Redis may still be about to write it, so the spec in the bucket stays: the sweeper
+	// finds it by its announcement if nothing points to it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if _, getErr := c.records.Get(ctx, n.ID); getErr != nil {
+		return record.Created{}, fmt.Errorf("submit job: %w", err)
+	}
+	return record.Created{ID: n.ID}, nil
+}
