@@ -1,0 +1,91 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// TestCancelEndsTheSandbox: within a second of the request there is neither a process of the
+// job's sandbox left on the host, nor its container, nor is the job without a result. A
+// machine that has more to do may take longer, so the quickest of some counts.
+func TestCancelEndsTheSandbox(t *testing.T) {
+	t.Parallel()
+	for name, warm := range map[string]string{"fresh": "0", "warm": "1"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := start(t, options{workerEnv: []string{"GLOVEBOX_WARM=" + warm}})
+			g.mostWarm = 8
+			var quickest time.Duration
+			for range 5 {
+				took := g.cancelRunning(t)
+				t.Logf("all of the sandbox was gone after %s", took)
+				if quickest == 0 || took < quickest {
+					quickest = took
+				}
+			}
+			if quickest > time.Second {
+				t.Errorf("no sandbox was gone within a second of its job's cancellation, the quickest after %s", quickest)
+			}
+		})
+	}
+}
+
+// cancelRunning cancels a job that runs and ignores every signal it can, and says after
+// what time nothing of its sandbox was left.
+func (g *glovebox) cancelRunning(t *testing.T) time.Duration {
+	t.Helper()
+	before := g.ours() // warm ones wait here
+	id := g.submit(job.Spec{
+		Runtime: "bash", Source: `trap "" TERM INT HUP; for i in 1 2 3; do (while :; do :; done) & done; wait`,
+		Limits: job.Limits{WallMS: 100_000, CPUs: 0.5},
+	})
+	running := func() bool { j, err := g.client.Get(t.Context(), id); return err == nil && j.Status == job.Running }
+	if !within(time.Minute, running) {
+		t.Fatal("the job does not start")
+	}
+	time.Sleep(time.Second) // so that it spins
+	var sandboxes []string  // that it may have
+	for _, c := range slices.Concat(before, g.ours()) {
+		if c.Labels["run.glovebox.job"] == id || c.Labels["run.glovebox.job"] == "warm" {
+			sandboxes = append(sandboxes, c.ID)
+		}
+	}
+	began := time.Now()
+	if _, err := g.client.Cancel(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := began.Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		known, alive := g.ours(), hostProcesses()
+		gone := slices.ContainsFunc(sandboxes, func(id string) bool {
+			here := slices.ContainsFunc(known, func(c container) bool { return c.ID == id })
+			return !here && !slices.ContainsFunc(alive, func(cmdline string) bool { return strings.Contains(cmdline, id) })
+		})
+		if gone {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the sandbox of a canceled job is there a minute later")
+		}
+	}
+	if r := g.wait(id, time.Minute); r.Status != job.Canceled {
+		t.Errorf("got %+v", r)
+	}
+	return time.Since(began)
+}
+
+// hostProcesses are the command lines of all processes.
+func hostProcesses() (all []string) {
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is well-formed
+	for _, path := range paths {
+		if b, err := os.ReadFile(path); err == nil { // else it has ended
+			all = append(all, string(b))
+		}
+	}
+	return all
+}
