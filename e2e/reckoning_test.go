@@ -99,6 +99,15 @@ func (c *chaos) left(all bool) []string {
 			want[keys.Stderr(int64(j.Epoch))] = true
 		}
 	}
+	kept := int64(0)
+	for key := range want {
+		if info, err := os.Stat(filepath.Join(c.s3.Dir, bucket, key)); err == nil { // else it is missing, below
+			kept += info.Size()
+		}
+	}
+	if counted, err := c.records.Redis().Get(c.tb.Context(), "gb:{default}:stored").Int64(); err != nil || counted != kept {
+		add("bytes stored are %d, counted %d, %v", kept, counted, err)
+	}
 	objects := c.objects()
 	for _, key := range objects {
 		if !want[key] {
@@ -112,10 +121,10 @@ func (c *chaos) left(all bool) []string {
 	for _, name := range c.containers() {
 		add("container %s", name)
 	}
-	return slices.Concat(left, c.leftInRedis(jobs, all), c.leftProcesses())
+	return slices.Concat(left, c.leftInRedis(all), c.leftProcesses())
 }
 
-func (c *chaos) leftInRedis(jobs map[string]record.Job, all bool) (left []string) {
+func (c *chaos) leftInRedis(all bool) (left []string) {
 	ctx, cancel := context.WithTimeout(c.tb.Context(), 30*time.Second)
 	defer cancel()
 	add := func(format string, args ...any) { left = append(left, fmt.Sprintf(format, args...)) }
@@ -137,7 +146,7 @@ func (c *chaos) leftInRedis(jobs map[string]record.Job, all bool) (left []string
 	for _, z := range garbage { // what is there for the day when the record has expired is right
 		id := z.Member.(string)
 		due := time.UnixMilli(int64(z.Score))
-		if j := jobs[id]; j.ResultRef == "" && all || due.Before(time.Now().Add(-10*time.Second)) {
+		if due.Before(time.Now().Add(-10 * time.Second)) {
 			add("in garbage: %s, due %s", id, time.Until(due))
 		} else if all && time.Until(due) < 24*time.Hour {
 			add("in garbage once more: %s, due %s", id, time.Until(due))

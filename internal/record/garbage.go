@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // sweepGarbage deletes the objects that no record points to: those of tries that lost,
@@ -16,19 +18,25 @@ func (w *Sweeper) sweepGarbage(ctx context.Context, tenant string) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, id := range ids {
+	errs := make([]error, len(ids))
+	var some errgroup.Group
+	some.SetLimit(garbageAtOnce)
+	for i, id := range ids {
 		if ctx.Err() != nil {
 			break
 		}
-		sweep := w.sweepObjects
-		if strings.HasPrefix(id, uploadPrefix) {
-			sweep = w.sweepUpload
-		}
-		if err := sweep(ctx, tenant, id); err != nil {
-			errs = append(errs, err, w.look(ctx, garbageKey(tenant), id, w.Records.now().Add(garbageRetry)))
-		}
+		some.Go(func() error {
+			sweep := w.sweepObjects
+			if strings.HasPrefix(id, uploadPrefix) {
+				sweep = w.sweepUpload
+			}
+			if err := sweep(ctx, tenant, id); err != nil {
+				errs[i] = errors.Join(err, w.look(ctx, garbageKey(tenant), id, w.Records.now().Add(garbageRetry)))
+			}
+			return nil
+		})
 	}
+	_ = some.Wait() // errs has them all
 	return errors.Join(errs...)
 }
 

@@ -33,6 +33,9 @@ const (
 	expiredDelay = time.Minute
 	// A job whose objects can't be deleted is put off, so that others get their turn.
 	garbageRetry = time.Minute
+	// garbageAtOnce is how many jobs' objects are deleted at once: each takes some three
+	// requests, and as many jobs expire as there once were.
+	garbageAtOnce = 8
 	// deleteTimeout bounds the deletion of one job's objects.
 	deleteTimeout = time.Minute
 	// page is how many entries one pass over a sorted set takes.

@@ -8,7 +8,8 @@
 //
 // A cancel (DELETE) is idempotent: 200 with the result for a job that is canceled
 // by now, 202 with the record for a running one that was asked to stop, 409 for
-// one that ended otherwise.
+// one that ended otherwise. With purge=true it deletes a job that has ended: 204, and 409
+// for one that has not.
 //
 // Start at [New], then [API.Serve].
 package api
