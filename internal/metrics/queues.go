@@ -22,6 +22,8 @@ const (
 type Queues struct {
 	depth                                    func(context.Context) (record.Depth, error)
 	up, queued, running, deliveries, garbage *prometheus.Desc
+	scheduled, waiting                       *prometheus.Desc
+	backlog, overTenants, backlogOldest      *prometheus.Desc
 	tasks, oldest                            *prometheus.Desc
 
 	mu   sync.Mutex
@@ -36,14 +38,19 @@ func NewQueues(r prometheus.Registerer, depth func(context.Context) (record.Dept
 		return prometheus.NewDesc(name, help, labels, nil)
 	}
 	m := &Queues{
-		depth:      depth,
-		up:         desc("glovebox_redis_up", "1 if Redis answered what there is to do, 0 if it didn't: then the metrics that come from it are absent."),
-		queued:     desc("glovebox_jobs_queued", "Jobs that wait for a worker, of all tenants."),
-		running:    desc("glovebox_jobs_running", "Jobs that workers run, of all tenants."),
-		deliveries: desc("glovebox_deliveries_pending", "Webhook messages that are not delivered and not given up."),
-		garbage:    desc("glovebox_garbage_jobs", "Jobs with objects in the bucket that are to be looked at, when their record has expired at the latest."),
-		tasks:      desc("glovebox_queue_tasks", "Tasks in a queue: waiting (due), active (a process has them), delayed (due later).", "queue", "state"),
-		oldest:     desc("glovebox_queue_oldest_seconds", "How long the oldest waiting task of a queue waits; 0 if none does.", "queue"),
+		depth:         depth,
+		up:            desc("glovebox_redis_up", "1 if Redis answered what there is to do, 0 if it didn't: then the metrics that come from it are absent."),
+		queued:        desc("glovebox_jobs_queued", "Jobs that wait for a worker, of all tenants."),
+		scheduled:     desc("glovebox_jobs_scheduled", "Jobs that may not run yet; they are not among the queued."),
+		waiting:       desc("glovebox_jobs_waiting", "Jobs that wait for a worker, by their tenant: over_window are those of tenants that have a backlog, within_window all others.", "tenants"),
+		backlog:       desc("glovebox_backlog_jobs", "Jobs that are not released to the queue, because their tenant has its share of it."),
+		overTenants:   desc("glovebox_backlog_tenants", "Tenants that have a backlog."),
+		backlogOldest: desc("glovebox_backlog_oldest_seconds", "How long the job waits that is first in a tenant's backlog for longest; 0 if there is none."),
+		running:       desc("glovebox_jobs_running", "Jobs that workers run, of all tenants."),
+		deliveries:    desc("glovebox_deliveries_pending", "Webhook messages that are not delivered and not given up."),
+		garbage:       desc("glovebox_garbage_jobs", "Jobs with objects in the bucket that are to be looked at, when their record has expired at the latest."),
+		tasks:         desc("glovebox_queue_tasks", "Tasks in a queue: waiting (due), active (a process has them), delayed (due later).", "queue", "state"),
+		oldest:        desc("glovebox_queue_oldest_seconds", "How long the oldest waiting task of a queue waits; 0 if none does.", "queue"),
 	}
 	r.MustRegister(m)
 	return m
@@ -51,7 +58,9 @@ func NewQueues(r prometheus.Registerer, depth func(context.Context) (record.Dept
 
 // Describe is of prometheus.Collector.
 func (m *Queues) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.up, m.queued, m.running, m.deliveries, m.garbage, m.tasks, m.oldest} {
+	for _, d := range []*prometheus.Desc{
+		m.up, m.queued, m.scheduled, m.waiting, m.backlog, m.overTenants, m.backlogOldest, m.running, m.deliveries, m.garbage, m.tasks, m.oldest,
+	} {
 		to <- d
 	}
 }
@@ -68,6 +77,12 @@ func (m *Queues) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(m.up, 1)
 	gauge(m.queued, float64(d.Queued))
+	gauge(m.scheduled, float64(d.Scheduled))
+	gauge(m.waiting, float64(d.OverWindow), "over_window")
+	gauge(m.waiting, float64(d.Queued-d.OverWindow), "within_window")
+	gauge(m.backlog, float64(d.Backlog))
+	gauge(m.overTenants, float64(d.OverTenants))
+	gauge(m.backlogOldest, d.BacklogOldest.Seconds())
 	gauge(m.running, float64(d.Running))
 	gauge(m.deliveries, float64(d.Deliveries))
 	gauge(m.garbage, float64(d.Garbage))

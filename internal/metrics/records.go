@@ -18,6 +18,7 @@ type Records struct {
 	requeued   *prometheus.CounterVec
 	takenBack  prometheus.Counter
 	pickup     *prometheus.HistogramVec
+	released   *prometheus.HistogramVec
 	deliveries *prometheus.CounterVec
 	delivery   prometheus.Histogram
 	passes     *prometheus.CounterVec
@@ -43,7 +44,10 @@ func NewRecords(r prometheus.Registerer, runtimes []string) *Records {
 			Name: "glovebox_jobs_taken_back_total", Help: "Jobs taken from lost workers.",
 		}),
 		pickup: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "glovebox_job_pickup_seconds", Help: "From accepted to taken by a worker, first tries only.", Buckets: waitBuckets,
+			Name: "glovebox_job_pickup_seconds", Help: "From accepted, or from run_at, to taken by a worker, first tries only.", Buckets: waitBuckets,
+		}, []string{"priority"}),
+		released: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "glovebox_job_queue_seconds", Help: "From released to the queue to taken by a worker, first tries only: the pickup without the time in the tenant's backlog.", Buckets: waitBuckets,
 		}, []string{"priority"}),
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "glovebox_delivery_attempts_total", Help: "Attempts at webhook deliveries by what they came to: delivered, retry (another attempt is due), failed (the schedule is used up), gone (410).",
@@ -65,7 +69,7 @@ func NewRecords(r prometheus.Registerer, runtimes []string) *Records {
 	for _, pass := range record.Passes() {
 		m.passes.WithLabelValues(pass)
 	}
-	r.MustRegister(m.accepted, m.ended, m.requeued, m.takenBack, m.pickup, m.deliveries, m.delivery, m.passes)
+	r.MustRegister(m.accepted, m.ended, m.requeued, m.takenBack, m.pickup, m.released, m.deliveries, m.delivery, m.passes)
 	return m
 }
 
@@ -78,7 +82,11 @@ func (m *Records) Accepted(runtime string, priority job.Priority) {
 // the wait was a try before.
 func (m *Records) Started(j record.Job) {
 	if j.Attempts == 1 && j.Epoch == 1 {
-		m.pickup.WithLabelValues(oneOf(priorities, string(j.Priority))).Observe(j.Queued().Seconds())
+		priority := oneOf(priorities, string(j.Priority))
+		m.pickup.WithLabelValues(priority).Observe(j.Queued().Seconds())
+		if !j.Released.IsZero() { // else an api of before there were backlogs accepted it
+			m.released.WithLabelValues(priority).Observe(max(j.Started.Sub(j.Released), 0).Seconds())
+		}
 	}
 }
 

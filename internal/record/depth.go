@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -16,7 +17,14 @@ type Depth struct {
 	// Queued and Running are jobs, Deliveries webhook messages that are not done,
 	// Garbage jobs whose objects are to be looked at, now or later.
 	Queued, Running, Deliveries, Garbage int64
-	Queues                               []QueueDepth
+	// Scheduled jobs may not run yet. They are not among the Queued.
+	Scheduled int64
+	// OverWindow are the Queued of tenants that have a backlog, and OverTenants how many of
+	// these there are. Backlog of them are not released.
+	OverWindow, OverTenants, Backlog int64
+	// BacklogOldest is how long the job has waited that is first in a backlog for longest.
+	BacklogOldest time.Duration
+	Queues        []QueueDepth
 }
 
 // QueueDepth is one of asynq's queues. A job is queued without a task in it while it is in
@@ -32,7 +40,7 @@ type QueueDepth struct {
 // depthTenants is of how many tenants one round trip asks.
 const depthTenants = 500
 
-// Depth counts what there is to do. It takes a round trip for 500 tenants and two a queue.
+// Depth counts what there is to do. It takes two round trips for 500 tenants and two a queue.
 func (s *Store) Depth(ctx context.Context) (Depth, error) {
 	var d Depth
 	tenants, err := s.rdb.SMembers(ctx, tenantsKey).Result()
@@ -64,22 +72,69 @@ func (s *Store) Depth(ctx context.Context) (Depth, error) {
 }
 
 func (s *Store) addDepth(ctx context.Context, d *Depth, tenants []string) error {
-	pipe := s.rdb.Pipeline()
-	type count struct {
-		into *int64
-		of   func() int64
+	type answer struct {
+		open, later, running, deliveries, garbage *redis.IntCmd
+		backlogs                                  []*redis.IntCmd
+		firsts                                    []*redis.StringSliceCmd
 	}
-	var counts []count
-	for _, t := range tenants {
-		counts = append(counts,
-			count{&d.Queued, countQueued(ctx, pipe, t)}, count{&d.Running, pipe.HLen(ctx, runningKey(t)).Val},
-			count{&d.Deliveries, pipe.ZCard(ctx, outboxKey(t)).Val}, count{&d.Garbage, pipe.ZCard(ctx, garbageKey(t)).Val})
+	pipe := s.rdb.Pipeline()
+	answers := make([]answer, len(tenants))
+	for i, t := range tenants {
+		a := answer{
+			open: pipe.ZCard(ctx, openKey(t)), later: pipe.ZCard(ctx, laterKey(t)), running: pipe.HLen(ctx, runningKey(t)),
+			deliveries: pipe.ZCard(ctx, outboxKey(t)), garbage: pipe.ZCard(ctx, garbageKey(t)),
+		}
+		for _, k := range backlogKeys(t) {
+			a.backlogs, a.firsts = append(a.backlogs, pipe.ZCard(ctx, k)), append(a.firsts, pipe.ZRange(ctx, k, 0, 0))
+		}
+		answers[i] = a
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return err
 	}
-	for _, c := range counts {
-		*c.into += c.of()
+	var firsts []string // of backlogs
+	for _, a := range answers {
+		backlog := int64(0)
+		for i := range a.backlogs {
+			backlog += a.backlogs[i].Val()
+			firsts = append(firsts, a.firsts[i].Val()...)
+		}
+		d.Queued += a.open.Val() + backlog
+		d.Scheduled += a.later.Val()
+		d.Running += a.running.Val()
+		d.Deliveries += a.deliveries.Val()
+		d.Garbage += a.garbage.Val()
+		if backlog > 0 {
+			d.Backlog += backlog
+			d.OverWindow += a.open.Val() + backlog
+			d.OverTenants++
+		}
+	}
+	return s.addOldest(ctx, d, firsts)
+}
+
+// addOldest looks how long these jobs have waited.
+func (s *Store) addOldest(ctx context.Context, d *Depth, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	pipe := s.rdb.Pipeline()
+	times := make([]*redis.SliceCmd, len(ids))
+	for i, id := range ids {
+		tenant, _ := Tenant(id)
+		times[i] = pipe.HMGet(ctx, jobKey(tenant, id), "created", "run_at")
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return err
+	}
+	for i, id := range ids {
+		fields := map[string]string{}
+		fields["created"], _ = times[i].Val()[0].(string) // nil where the job is gone by now
+		fields["run_at"], _ = times[i].Val()[1].(string)
+		j, err := parseJob("", id, fields)
+		if err == nil && !j.Created.IsZero() {
+			d.BacklogOldest = max(d.BacklogOldest, s.now().Sub(j.Ready()))
+		}
 	}
 	return nil
 }

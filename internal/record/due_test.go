@@ -125,3 +125,24 @@ func TestDeadline(t *testing.T) {
 		t.Errorf("there are deadlines of %v, want %s", ids, patient)
 	}
 }
+
+func TestDepthOfBacklogs(t *testing.T) {
+	t.Parallel()
+	s := fleet(t, 1)
+	for range 7 {
+		s.mustCreate(t, "busy", "")
+	}
+	s.mustCreate(t, "busy", job.Low)
+	s.mustStart(t, s.opened(t, "busy")[0], 1)
+	s.mustCreate(t, "calm", "")
+	s.mustCreateSpec(t, job.Spec{RunAt: time.Now().Add(time.Hour)})
+	now := time.Now().Add(time.Minute)
+	s.now = func() time.Time { return now }
+	d, err := s.Depth(t.Context())
+	if err != nil || d.Queued != 8 || d.Running != 1 || d.Scheduled != 1 || d.OverWindow != 7 || d.OverTenants != 1 || d.Backlog != 6 {
+		t.Errorf("got %+v, %v", d, err)
+	}
+	if d.BacklogOldest < 50*time.Second || d.BacklogOldest > 2*time.Minute {
+		t.Errorf("the oldest waits for %s, want about a minute", d.BacklogOldest)
+	}
+}
