@@ -26,7 +26,7 @@ type rules struct {
 
 // rules reads what a job of the tenant may be now. It is for one goroutine.
 func (c *Client) rules(ctx context.Context) (rules, error) {
-	runtimes, err := c.records.Runtimes(ctx)
+	runtimes, err := c.records.RecentRuntimes(ctx)
 	if err != nil {
 		return rules{}, fmt.Errorf("submit job: %w", err)
 	}

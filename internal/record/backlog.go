@@ -29,9 +29,14 @@ local function waiting()
   return call('ZCARD', open) + call('ZCARD', later) + call('ZCARD', backlog('high')) + call('ZCARD', backlog('normal')) + call('ZCARD', backlog('low'))
 end
 
--- line_up puts a job at the end of its backlog.
-local function line_up(id, priority)
-  call('ZADD', backlog(priority), call('HINCRBY', line, 'last', 1), id)
+-- line_up puts n jobs at the end of their backlogs: of each priority a list of place, id, …, the places from 1 to n.
+local function line_up(jobs, n)
+  if n == 0 then return end
+  local before = call('HINCRBY', line, 'last', n) - n
+  for priority, list in pairs(jobs) do
+    for i = 1, #list, 2 do list[i] = before + list[i] end
+    if #list > 0 then call('ZADD', backlog(priority), unpack(list)) end
+  end
 end
 
 -- open_up releases a job: it wants a task, which the sweeper looks for once due.
@@ -76,7 +81,7 @@ var releaseScript = redis.NewScript(queue + `
 for _, id in ipairs(call('ZRANGE', later, '-inf', ARGV[1], 'BYSCORE', 'LIMIT', 0, 500)) do
   call('ZREM', later, id)
   local r = call('HMGET', job(id), 'state', 'priority')
-  if r[1] == 'queued' then line_up(id, r[2]) end
+  if r[1] == 'queued' then line_up({[r[2]] = {1, id}}, 1) end
 end
 return release(ARGV[3], ARGV[1], ARGV[2])`)
 

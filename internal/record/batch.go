@@ -147,7 +147,7 @@ func (s *Store) OpenBatch(ctx context.Context, tenant string, o job.BatchOptions
 		callback = o.Callback.URL
 		delivery = DeliveryID(id, job.EventBatchCompleted, callback)
 	}
-	if err := s.rdb.SAdd(ctx, tenantsKey, tenant).Err(); err != nil {
+	if err := s.noteTenant(ctx, tenant); err != nil {
 		return Batch{}, false, fmt.Errorf("open batch: %w", err)
 	}
 	keySum, optionsSum := sha256.Sum256([]byte(key)), sha256.Sum256(options)

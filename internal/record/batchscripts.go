@@ -14,16 +14,26 @@ local function batch_key(id) return t .. 'batch:' .. id end
 local function items_key(id) return t .. 'batch:' .. id .. ':items' end
 local function errors_key(id) return t .. 'batch:' .. id .. ':errors' end
 
--- known answers what is known of a job of a batch: nothing, that it is there, or that
--- another is in its place.
-local function known(id, index, fingerprint)
-  local held = call('GETRANGE', items_key(id), index * 8, index * 8 + 7)
-  if held == '' or held == '\0\0\0\0\0\0\0\0' then return nil end
+local none = '\0\0\0\0\0\0\0\0'
+
+-- fingerprints of a batch's jobs, by index; none where nothing is known.
+local function fingerprints(id, first, last)
+  local text, list = call('GETRANGE', items_key(id), first * 8, last * 8 + 7), {}
+  for i = first, last do
+    local f = string.sub(text, (i - first) * 8 + 1, (i - first) * 8 + 8)
+    list[i] = f == '' and none or f
+  end
+  return list
+end
+
+-- compare answers what is known of a job: nothing, that it is there, or that another is in its place.
+local function compare(held, fingerprint)
+  if held == none then return nil end
   local function bare(f) return string.char(string.byte(f) % 128) .. string.sub(f, 2) end -- but that it was rejected
   return bare(held) == bare(fingerprint) and 'there' or 'conflict'
 end
 
-local function note(id, index, fingerprint) call('SETRANGE', items_key(id), index * 8, fingerprint) end
+local function note(id, first, prints) call('SETRANGE', items_key(id), first * 8, prints) end
 
 -- settle ends a batch that is sealed and whose jobs have all ended, and answers the
 -- delivery to make, or nothing.
@@ -70,7 +80,7 @@ var rejectScript = redis.NewScript(batchCode + `
 local id, index = ARGV[1], tonumber(ARGV[3])
 local state = call('HGET', batch_key(id), 'state')
 if not state then return 'missing' end
-local word = known(id, index, ARGV[4])
+local word = compare(fingerprints(id, index, index)[index], ARGV[4])
 if word then return word end
 if state ~= 'receiving' then return 'sealed' end
 note(id, index, ARGV[4])

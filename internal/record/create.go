@@ -96,13 +96,13 @@ func (s *Store) createMany(ctx context.Context, tenant, batch string, jobs []New
 	if err != nil {
 		return nil, fmt.Errorf("create jobs: %w", err)
 	}
-	if err := s.rdb.SAdd(ctx, tenantsKey, tenant).Err(); err != nil {
+	if err := s.noteTenant(ctx, tenant); err != nil {
 		return nil, fmt.Errorf("create jobs: %w", err)
 	}
 	created := make([]Created, 0, len(jobs))
 	for len(created) < len(jobs) {
 		now := s.now()
-		args := []any{ms(now), ms(now.Add(sweepDelay)), window, quotas.JobsQueued, quotas.BytesQueued, batch, ms(now.Add(batchPatience)), keyLife.Milliseconds()}
+		args := []any{ms(now), ms(now.Add(sweepDelay)), window, quotas.JobsQueued, quotas.BytesQueued, batch, ms(now.Add(batchPatience)), keyLife.Milliseconds(), 0, 0}
 		some, size := jobs[len(created):], 0
 		for i, j := range some {
 			if i == createMost || size > createMostBytes {
@@ -115,6 +115,7 @@ func (s *Store) createMany(ctx context.Context, tenant, batch string, jobs []New
 			}
 			size += n
 		}
+		args[8], args[9] = some[0].Index, some[len(some)-1].Index
 		words, err := s.createSome(ctx, tenant, args)
 		if err != nil {
 			return created, err

@@ -8,35 +8,41 @@ import "github.com/redis/go-redis/v9"
 
 var createScript = redis.NewScript(queue + batchCode + keyed + `
 -- ARGV: now, due, window, most jobs, most bytes (0: any), batch or '', when it is given up, ms that idempotency keys are kept,
+-- first and last index of a batch's jobs,
 -- and of each job: id, bytes, priority, run_at, deadline, index and fingerprint (of a batch's), idempotency key's hash or '',
 -- what was asked for under it, n, then n fields and values
 local now, due, window, most_jobs, most_bytes, batch = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+local first, last = tonumber(ARGV[9]), tonumber(ARGV[10])
 local batch_state = batch ~= '' and call('HGET', batch_key(batch), 'state')
-local in_batch = 0
+local prints, in_batch = batch ~= '' and fingerprints(batch, first, last), 0
 local left, backlogged = room(window), is_backlogged()
 local jobs, added = waiting(), 0
 if jobs == 0 then call('DEL', queued) end -- heals what a worker of before these bytes were counted left
 local held = tonumber(call('GET', queued) or 0)
 local words, released = {}, {}
+-- What sorted sets get is gathered, and written once: a job is then little more than its record.
+local listed, lined, in_line = {}, {high = {}, normal = {}, low = {}}, 0
 local function create(id, bytes, priority, run_at, deadline, index, fingerprint, key, asked, from, to)
   if key ~= '' then
     local held, same = named(key, asked)
     if held then return same and 'again ' .. held or 'conflict' end
   end
   if batch ~= '' then
-    local word = known(batch, index, fingerprint)
+    local word = compare(prints[index], fingerprint)
     if word then return word end
     if batch_state ~= 'receiving' then return batch_state and 'sealed' or 'missing' end
+  elseif call('EXISTS', job(id)) == 1 then
+    return 'exists'
   end
-  if call('EXISTS', job(id)) == 1 then return 'exists' end
   if most_jobs > 0 and jobs >= most_jobs then return 'jobs_queued' end
   if most_bytes > 0 and held + added + bytes > most_bytes then return 'bytes_queued' end
   jobs, added = jobs + 1, added + bytes
   call('HSET', job(id), 'state', 'queued', 'epoch', 1, 'attempts', 0, 'created', now, 'bytes', bytes, 'priority', priority, unpack(ARGV, from, to))
-  call('ZADD', t .. 'jobs', 0, now .. ':' .. id)
+  listed[#listed + 1] = 0
+  listed[#listed + 1] = now .. ':' .. id
   if key ~= '' then call('SET', idem(key), id .. ' ' .. asked, 'PX', ARGV[8]) end
   if batch ~= '' then
-    note(batch, index, fingerprint)
+    prints[index] = fingerprint
     in_batch = in_batch + 1
   end
   if deadline ~= '' then call('ZADD', t .. 'deadline', deadline, id) end
@@ -46,19 +52,24 @@ local function create(id, bytes, priority, run_at, deadline, index, fingerprint,
     left = left - 1
     released[#released + 1] = open_up(id, '1', priority, now, due)
   else
-    line_up(id, priority)
+    in_line = in_line + 1
+    table.insert(lined[priority], in_line)
+    table.insert(lined[priority], id)
   end
   return 'ok'
 end
-local i = 9
+local i = 11
 while ARGV[i] do
   local n = tonumber(ARGV[i + 9])
   words[#words + 1] = create(ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], tonumber(ARGV[i + 5]), ARGV[i + 6],
     ARGV[i + 7], ARGV[i + 8], i + 10, i + 9 + n)
   i = i + 10 + n
 end
+if #listed > 0 then call('ZADD', t .. 'jobs', unpack(listed)) end
+line_up(lined, in_line)
 if added > 0 then call('INCRBY', queued, added) end
 if in_batch > 0 then
+  note(batch, first, table.concat(prints, '', first, last))
   call('HINCRBY', batch_key(batch), 'jobs', in_batch)
   call('ZADD', batchwork, ARGV[7], batch)
 end

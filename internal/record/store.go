@@ -51,6 +51,7 @@ type Store struct {
 	log         *slog.Logger
 	now         func() time.Time
 	tenants     tenantCache
+	recent      recent
 	slots       slots
 }
 

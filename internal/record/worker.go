@@ -111,6 +111,9 @@ func (s *Store) PublishRuntimes(ctx context.Context, runtimes []Runtime) error {
 	if err := s.rdb.HSet(ctx, runtimesKey, fields...).Err(); err != nil {
 		return fmt.Errorf("publish runtimes: %w", err)
 	}
+	s.recent.mu.Lock()
+	s.recent.read = time.Time{}
+	s.recent.mu.Unlock()
 	return nil
 }
 

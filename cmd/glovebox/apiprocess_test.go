@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/producertest"
+	"github.com/glovebox-run/glovebox/webhook"
+)
+
+// apiProcess is `glovebox api` as a process of its own, built without the race detector:
+// what it uses and how fast it is counts.
+type apiProcess struct {
+	*producertest.World
+	*gbtest.Process
+	url    string
+	client *producer.HTTP
+}
+
+func startAPIProcess(tb testing.TB) *apiProcess {
+	tb.Helper()
+	bin := tb.TempDir() + "/glovebox"
+	build := exec.CommandContext(tb.Context(), "go", "build", "-trimpath", "-o", bin, ".") // as make build does it
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		tb.Fatalf("build: %v\n%s", err, out)
+	}
+	addr := gbtest.Addr(tb)
+	p := &apiProcess{World: producertest.New(tb, ""), url: "http://" + addr}
+	p.Runtimes(tb)
+	key := make([]byte, 32)
+	rand.Read(key)
+	env := []string{
+		"GLOVEBOX_REDIS_URL=" + p.Redis.URL(), "GLOVEBOX_S3_ENDPOINT=" + p.S3.Endpoint, "GLOVEBOX_S3_REGION=" + p.S3.Region,
+		"GLOVEBOX_S3_BUCKET=" + p.S3Spec.Bucket, "GLOVEBOX_S3_ACCESS_KEY=" + p.S3.AccessKey, "GLOVEBOX_S3_SECRET_KEY=" + p.S3.SecretKey,
+		"GLOVEBOX_API_ADDR=" + addr, "GLOVEBOX_PUBLIC_URL=" + p.url, "GLOVEBOX_TOKEN=0123456789abcdef01234567",
+		"GLOVEBOX_WEBHOOK_SECRET=" + webhook.NewSecret().Reveal(), "GLOVEBOX_CAPABILITY_KEY=" + base64.StdEncoding.EncodeToString(key),
+	}
+	p.Process = gbtest.Start(tb, []string{bin, "api"}, env, p.ready)
+	var err error
+	if p.client, err = producer.NewHTTP(p.url, "0123456789abcdef01234567"); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(p.client.Close)
+	return p
+}
+
+func (p *apiProcess) ready() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/readyz", http.NoBody)
+	if err != nil {
+		return false
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	res.Body.Close()
+	http.DefaultClient.CloseIdleConnections() // goleak watches
+	return res.StatusCode == http.StatusOK
+}
+
+// memory is what /proc says of the process now, and of the most that it ever had, in bytes.
+func (p *apiProcess) memory(tb testing.TB) (now, most int64) {
+	tb.Helper()
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID()) + "/status")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	read := func(name string) int64 {
+		_, rest, _ := strings.Cut(string(status), name+":")
+		kb, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return kb << 10
+	}
+	return read("VmRSS"), read("VmHWM")
+}
