@@ -144,7 +144,7 @@ func (r *receiver) receive(ctx context.Context, items iter.Seq2[BatchItem, error
 	})
 	err := r.split(ctx, items, groups)
 	close(groups)
-	if addErr := work.Wait(); addErr != nil {
+	if addErr := work.Wait(); addErr != nil && (err == nil || errors.Is(err, context.Canceled)) {
 		return addErr // which ended the other
 	}
 	return err
@@ -170,8 +170,8 @@ func (r *receiver) split(ctx context.Context, items iter.Seq2[BatchItem, error],
 			err = job.Invalid{{Field: "jobs", Message: "has too many entries", Allowed: fmt.Sprintf("1 to %d", job.MaxBatch)}}
 		}
 		if err != nil {
-			if len(group) > 0 { // what came is taken, so that a batch that goes on need not send it again
-				err = errors.Join(err, flush())
+			if len(group) > 0 { // what came is taken if it can be: a batch that goes on need not send it again
+				_ = flush()
 			}
 			return err
 		}

@@ -1,6 +1,7 @@
 package producer_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -103,6 +104,47 @@ func ExampleJobs_list() {
 	// default-aaaaaaaaaaaaaaaaaaaaaaaaaa queued
 }
 
+// Jobs are sent as they are made; the key makes it safe to send them again.
+func ExampleBatches() {
+	var jobs producer.Jobs
+	jobs, err := producer.NewHTTP(startAPI(), "token")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	squares := func(yield func(job.Spec, error) bool) {
+		for i := range 3 {
+			if !yield(job.Spec{Runtime: "python", Source: fmt.Sprintf("print(%d ** 2)", i)}, nil) {
+				return
+			}
+		}
+	}
+	o := producer.BatchOptions{BatchOptions: job.BatchOptions{IdempotencyKey: "squares of 2026-11-20"}}
+	batch, err := jobs.SubmitBatch(ctx, o, squares)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if batch, err = jobs.WaitBatch(ctx, batch.ID); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(batch.Status, batch.Counts)
+	for r, err := range jobs.BatchResults(ctx, batch.ID, 0) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("jobs[%d]: %s", r.Index, r.Result.Stdout)
+	}
+	// Output:
+	// completed map[succeeded:3]
+	// jobs[0]: 0
+	// jobs[1]: 1
+	// jobs[2]: 4
+}
+
 // startAPI answers as Glovebox would for the jobs of the examples; [TestJobs] runs
 // against the API itself.
 func startAPI() (url string) {
@@ -136,6 +178,24 @@ func startAPI() (url string) {
 	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, result) })
 	mux.HandleFunc("GET "+path+"/artifacts/squares.csv", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "2,4\n3,9\n")
+	})
+	batch := job.Batch{ID: "default-b-aaaaaaaaaaaaaaaaaaaaaaaaaa", Status: job.BatchRunning, Counts: map[job.Status]int{}}
+	mux.HandleFunc("POST /v1/batches", func(w http.ResponseWriter, r *http.Request) {
+		lines, _ := io.ReadAll(r.Body)
+		batch.Jobs = bytes.Count(lines, []byte("\n")) - 1 // the first is about the batch
+		answer(w, http.StatusAccepted, batch)
+	})
+	mux.HandleFunc("GET /v1/batches/"+batch.ID, func(w http.ResponseWriter, _ *http.Request) {
+		ended := batch
+		ended.Status, ended.Counts = job.BatchCompleted, map[job.Status]int{job.Succeeded: batch.Jobs}
+		answer(w, http.StatusOK, ended)
+	})
+	mux.HandleFunc("GET /v1/batches/"+batch.ID+"/results", func(w http.ResponseWriter, _ *http.Request) {
+		for i := range batch.Jobs {
+			r := result
+			r.Stdout = fmt.Sprintln(i * i)
+			_ = json.NewEncoder(w).Encode(job.BatchResult{Index: i, Result: &r})
+		}
 	})
 	srv := httptest.NewServer(mux)
 	exampleServers = append(exampleServers, srv)

@@ -49,6 +49,7 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
   GLOVEBOX_RETENTION_SECONDS
                             how long jobs are kept after their end, at most; the same for
                             every api and worker (default: 604800, 7 days)
+  GLOVEBOX_BATCH_MB         how large a batch may be, in MiB (default: 256)
   GLOVEBOX_POLL_MS          how often an idle deliverer asks for work (default: 250)
   GLOVEBOX_GRACE_SECONDS    how long deliveries may go on after SIGTERM (default: 20)
   GLOVEBOX_METRICS_ADDR     host:port, or fd:N, at which Prometheus finds /metrics, for
@@ -124,7 +125,7 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	settings := api.Config{Client: client, Links: links, Tokens: map[api.TokenHash]string{}, Version: version(), Observe: m.http.Observe, Log: log}
+	settings := api.Config{Client: client, Links: links, Tokens: map[api.TokenHash]string{}, BatchBytes: c.BatchBytes, Version: version(), Observe: m.http.Observe, Log: log}
 	if c.Token != "" {
 		settings.Tokens[api.HashToken(c.Token)] = defaultTenant
 	}

@@ -98,6 +98,8 @@ type API struct {
 	// WebhookSchedule are the delays of the attempts, as "0s,5s,5m"; empty for the
 	// default of Standard Webhooks.
 	WebhookSchedule string
+	// BatchBytes is how large a batch may be as it is sent. Defaults to 256 MiB.
+	BatchBytes int64
 	// Poll is how often an idle deliverer looks for tasks. Defaults to 250 ms.
 	Poll time.Duration
 	// Grace is how long deliveries under way may go on after SIGTERM. Defaults to 20 s.
@@ -121,6 +123,7 @@ func ReadAPI(getenv Getenv) (API, error) {
 		CapabilityKeys:  r.tokenKeys("GLOVEBOX_CAPABILITY_KEY"),
 		WebhookAllow:    strings.FieldsFunc(r.getenv("GLOVEBOX_WEBHOOK_ALLOW"), func(c rune) bool { return c == ',' || c == ' ' }),
 		WebhookSchedule: r.String("GLOVEBOX_WEBHOOK_SCHEDULE", ""),
+		BatchBytes:      int64(r.Int("GLOVEBOX_BATCH_MB", 256, 1, 1<<20)) << 20,
 		Poll:            r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 250, 1, 60_000),
 		Grace:           r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 20, 0, 86_400),
 		MetricsAddr:     r.String("GLOVEBOX_METRICS_ADDR", ""),

@@ -66,6 +66,7 @@ type API struct {
 	life       time.Duration
 	bodyLimit  int64
 	batchLimit int64
+	bodyTime   time.Duration                                      // that the sender of a batch may take, and more as bytes come
 	observe    func(route string, status int, took time.Duration) // or nil
 	log        *slog.Logger
 	handler    http.Handler
@@ -101,6 +102,7 @@ func New(c Config) (*API, error) {
 		// with JSON's escapes.
 		bodyLimit: c.Client.Maximums().SourceKB<<10*2 + 1<<20,
 	}
+	a.bodyTime = bodyTime
 	if a.batchLimit == 0 {
 		a.batchLimit = DefaultBatchBytes
 	}

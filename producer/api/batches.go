@@ -49,7 +49,7 @@ func (a *API) receive(w http.ResponseWriter, r *http.Request, tenant string) (jo
 		w.Header().Set("Connection", "close")
 		return job.Batch{}, problem{tooLarge(a.batchLimit + 1)}
 	}
-	body := &patientBody{r: http.MaxBytesReader(w, r.Body, a.batchLimit), control: http.NewResponseController(w), patience: bodyTime}
+	body := &patientBody{r: http.MaxBytesReader(w, r.Body, a.batchLimit), control: http.NewResponseController(w), patience: a.bodyTime}
 	stream, err := openStream(r.Header.Get("Content-Type"), body, a.bodyLimit)
 	if err != nil {
 		return job.Batch{}, err

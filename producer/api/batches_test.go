@@ -180,6 +180,48 @@ func TestBatchSenderLeaves(t *testing.T) {
 	until(t, "the batch is canceled", func() bool { b := newest(); return b.Status == job.BatchCanceled && b.Counts[job.Canceled] == b.Jobs })
 }
 
+// A sender who takes too long is cut off, and told so; one who sends much is given the time.
+func TestSlowBatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	w.api.SetBodyTime(300 * time.Millisecond)
+	send := func(body string, then func(net.Conn)) (int, producer.Problem) {
+		t.Helper()
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.srv.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		fmt.Fprintf(conn, "POST /v1/batches HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", token, len(body), body)
+		then(conn)
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		var p producer.Problem
+		if res.StatusCode >= 300 {
+			if err := json.NewDecoder(res.Body).Decode(&p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return res.StatusCode, p
+	}
+	status, p := send(strings.Repeat(line, 150), func(net.Conn) {})
+	if status != http.StatusRequestTimeout || p.Code() != producer.CodeTimeout || p.Batch == nil || p.Batch.Status != job.BatchCanceled {
+		t.Errorf("one who stops: got %d %+v; log:\n%s", status, p, w.log.String())
+	}
+	// 64 KiB are worth two seconds more.
+	status, p = send(strings.Repeat(" ", 64<<10)+line, func(conn net.Conn) {
+		time.Sleep(time.Second)
+		fmt.Fprint(conn, "0\r\n\r\n")
+	})
+	if status != http.StatusAccepted {
+		t.Errorf("one who sent much and pauses: got %d %+v", status, p)
+	}
+}
+
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
