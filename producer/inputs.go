@@ -24,7 +24,7 @@ func (c *Client) resolve(ctx context.Context, spec job.Spec, limits job.Limits) 
 	}
 	spec.Files = slices.Clone(spec.Files) // the caller's
 	var invalid job.Invalid
-	results := map[string]job.Result{}
+	known := map[string][]job.Artifact{} // of jobs, not their results: there may be many
 	total := int64(len(spec.Source))
 	for i, f := range spec.Files {
 		size := int64(len(f.Content)) + int64(len(f.ContentBase64))*3/4
@@ -34,7 +34,7 @@ func (c *Client) resolve(ctx context.Context, spec job.Spec, limits job.Limits) 
 			if f.Upload != "" {
 				problems, err = c.resolveUpload(ctx, &spec.Files[i], spec.RunAt)
 			} else {
-				problems, err = c.resolveArtifact(ctx, &spec.Files[i], results)
+				problems, err = c.resolveArtifact(ctx, &spec.Files[i], known)
 			}
 			if err != nil {
 				return spec, fmt.Errorf("look for files[%d]: %w", i, err)
@@ -66,24 +66,23 @@ func (c *Client) resolve(ctx context.Context, spec job.Spec, limits job.Limits) 
 
 // resolveArtifact notes what the artifact is that f names. Others' jobs are answered for
 // as if they did not exist.
-func (c *Client) resolveArtifact(ctx context.Context, f *job.File, results map[string]job.Result) (job.Invalid, error) {
+func (c *Client) resolveArtifact(ctx context.Context, f *job.File, known map[string][]job.Artifact) (job.Invalid, error) {
 	id, name, _ := strings.Cut(f.Artifact, "/")
-	result, known := results[id]
-	if !known {
-		var err error
-		if result, err = c.ended(ctx, id); err != nil && !errors.Is(err, ErrNotFound) {
+	if _, ok := known[id]; !ok {
+		result, err := c.ended(ctx, id)
+		if err != nil && !errors.Is(err, ErrNotFound) {
 			return nil, err
 		}
-		results[id] = result
+		known[id] = result.Artifacts
 	}
-	i := slices.IndexFunc(result.Artifacts, func(a job.Artifact) bool { return a.Name == name })
+	i := slices.IndexFunc(known[id], func(a job.Artifact) bool { return a.Name == name })
 	if i < 0 {
 		return job.Invalid{{
 			Field: "artifact", Value: fmt.Sprintf("%.120s", f.Artifact), Message: "is no artifact of a job of yours that has ended",
 			Allowed: "<job id>/<name>, while that job is kept",
 		}}, nil
 	}
-	a := result.Artifacts[i]
+	a := known[id][i]
 	return pin(f, a.Size, a.SHA256), nil
 }
 

@@ -83,17 +83,16 @@ func (r *rules) check(ctx context.Context, spec job.Spec) (job.Spec, error) {
 	if err := spec.Check(r.names, allowed, r.maximums); err != nil {
 		return spec, err
 	}
-	spec, err := r.client.resolve(ctx, spec, spec.Limits.Filled(defaults))
-	if err != nil {
-		return spec, err
-	}
 	if most := int64(r.retention / time.Second); spec.RetentionSeconds > most {
 		return spec, job.Invalid{{
 			Field: "retention_seconds", Value: spec.RetentionSeconds, Message: "is longer than jobs of this tenant are kept",
 			Allowed: fmt.Sprintf("0 (as long as that) to %d", most),
 		}}
 	}
-	return spec, checkCallback(spec.Callback, r.terms)
+	if err := checkCallback(spec.Callback, r.terms); err != nil {
+		return spec, err
+	}
+	return r.client.resolve(ctx, spec, spec.Limits.Filled(defaults))
 }
 
 // checkCallback refuses a callback that could never be delivered, or not for this tenant:
