@@ -282,7 +282,7 @@ func (c *chaos) startFaults(wg *sync.WaitGroup, kills int, happened *tally, afte
 		}
 	}
 	start(c.workers, workerSteps...)
-	start(c.apis, failpoint.RecordCreated, failpoint.DeliverySent)
+	start(c.apis, failpoint.Released, failpoint.RecordCreated, failpoint.DeliverySent)
 	wg.Go(func() {
 		for range kills {
 			for name, p := range map[string]*gbtest.Process{"Redis": c.redis.Process, "S3": c.s3.Process, "Podman": c.podman.Process} {

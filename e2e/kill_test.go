@@ -10,6 +10,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/failpoint"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 // steps of a job inside the worker.
@@ -58,6 +59,25 @@ func TestKillWorker(t *testing.T) {
 	}
 }
 
+// TestKillWorkerThatReleases: the worker dies when the end of a job has released the next
+// one, which has no task yet.
+func TestKillWorkerThatReleases(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{noWorker: true})
+	doomed := g.startWorker(g.failpoint("kill", failpoint.Released))
+	var ids []string
+	for range 8 { // more than twice its two slots
+		ids = append(ids, g.submit(job.Spec{Runtime: "bash", Source: "echo hello"}))
+	}
+	diesByItself(t, doomed)
+	g.startWorker()
+	for _, id := range ids {
+		if r := g.wait(id, 2*time.Minute); r.Status != job.Succeeded || r.Stdout != "hello\n" {
+			t.Errorf("got %+v", r)
+		}
+	}
+}
+
 func TestKillAPI(t *testing.T) {
 	t.Parallel()
 	t.Run("record created, client not told", func(t *testing.T) {
@@ -73,6 +93,31 @@ func TestKillAPI(t *testing.T) {
 		g.startAPI()
 		m := g.hook.messages(t, 1, time.Minute)[0] // accepted it was, so it runs
 		g.proveOnce(m.Result.ID)
+	})
+	t.Run("record created, no task, client tries again", func(t *testing.T) {
+		t.Parallel()
+		g := start(t, options{noWorker: true})
+		g.startWorker()
+		g.api.Kill()
+		doomed := g.startAPI(g.failpoint("kill", failpoint.Released))
+		spec := g.chart()
+		spec.IdempotencyKey = "once"
+		submitted := make(chan producer.Job, 1)
+		go func() {
+			j, err := g.client.Submit(t.Context(), spec) // which bears with an api that is away
+			if err != nil {
+				t.Errorf("submit: %v", err)
+			}
+			submitted <- j
+		}()
+		diesByItself(t, doomed)
+		g.startAPI()
+		if r := g.proveOnce((<-submitted).ID); r.Attempt != 1 {
+			t.Errorf("got attempt %d, want one", r.Attempt)
+		}
+		if page, err := g.client.List(t.Context(), producer.ListOptions{}); err != nil || len(page.Jobs) != 1 {
+			t.Errorf("got %d jobs, %v, want one", len(page.Jobs), err)
+		}
 	})
 	t.Run("delivery sent, not recorded", func(t *testing.T) {
 		t.Parallel()

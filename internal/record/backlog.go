@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/failpoint"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -113,6 +114,9 @@ func (s *Store) enqueueReleased(ctx context.Context, answer []any) error {
 	list, err := parseReleased(answer)
 	if err != nil {
 		return err
+	}
+	if len(list) > 0 {
+		failpoint.Hit(failpoint.Released)
 	}
 	for _, r := range list {
 		if err := s.enqueueRun(ctx, r.id, r.epoch, r.priority, time.Time{}); err != nil {
