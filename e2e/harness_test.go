@@ -338,7 +338,8 @@ type receiver struct {
 
 type message struct {
 	ID     string
-	Result job.Result
+	Result job.Result // of a job, or
+	Batch  job.Batch
 	At     time.Time
 }
 
@@ -355,15 +356,25 @@ func newReceiver(tb testing.TB, secret webhook.Secret, fails int) *receiver {
 		}
 		var event struct {
 			Type string
-			Data job.Result
+			Data json.RawMessage
 		}
-		if err := json.Unmarshal(body, &event); err != nil || event.Type != job.EventCompleted {
-			tb.Errorf("a message came that is no %s: %v %s", job.EventCompleted, err, body)
+		m := message{ID: req.Header.Get("webhook-id"), At: time.Now()}
+		err = json.Unmarshal(body, &event)
+		switch {
+		case err == nil && event.Type == job.EventCompleted:
+			err = json.Unmarshal(event.Data, &m.Result)
+		case err == nil && event.Type == job.EventBatchCompleted:
+			err = json.Unmarshal(event.Data, &m.Batch)
+		case err == nil:
+			err = errors.New("it is neither of a job nor of a batch")
+		}
+		if err != nil {
+			tb.Errorf("a message came that can't be read: %v: %s", err, body)
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.calls++
-		r.got = append(r.got, message{ID: req.Header.Get("webhook-id"), Result: event.Data, At: time.Now()})
+		r.got = append(r.got, m)
 		if r.calls <= r.fails {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}

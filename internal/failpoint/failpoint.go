@@ -18,6 +18,5 @@ const (
 	DeliverySent  = "delivery-sent"  // the endpoint has answered, nobody has noted it
 	RecordCreated = "record-created" // the api wrote the record, its client has no answer
 	Released      = "released"       // a script has released jobs, which have no task yet
-	BatchGroup    = "batch-group"    // the api has added some jobs to a batch, and waits for more
 	BatchReceived = "batch-received" // the api has added all jobs of a batch, which is not sealed
 )
