@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -241,7 +242,11 @@ func TestDev(t *testing.T) {
 	d.gone(all)
 	d.start()
 	d.run("print('again')", "again\n")
-	d.until("what killed workers left in Podman is removed", func() bool { return d.sandboxes("--all", "--quiet") == "" })
+	d.until("what killed workers left in Podman is removed", func() bool { // and the living one's sandboxes wait
+		workers := strings.Fields(d.sandboxes("--all", "--format", `{{index .Labels "run.glovebox.worker"}}`))
+		slices.Sort(workers)
+		return len(slices.Compact(workers)) == 1
+	})
 	d.dev.Stop()
 }
 
