@@ -24,10 +24,14 @@ func TestGolden(t *testing.T) {
 	zero := 0
 	for name, v := range map[string]any{
 		"spec.json": job.Spec{
-			SpecVersion: 1, Runtime: "python", Source: "print(1)", Files: []job.File{{Name: "a.txt", Content: "x"}, {Name: "b.bin", ContentBase64: "AA=="}},
+			SpecVersion: 1, Runtime: "python", Source: "print(1)", Files: []job.File{
+				{Name: "a.txt", Content: "x"}, {Name: "b.bin", ContentBase64: "AA=="},
+				{Name: "c.png", Artifact: "default-x/a.png", Size: 6, SHA256: strings.Repeat("a", 64)},
+				{Name: "d.csv", Upload: strings.Repeat("d", 64), Size: 7, SHA256: strings.Repeat("d", 64)},
+			},
 			Entrypoint: "main.py", Args: []string{"-v"}, Env: map[string]string{"A": "b"}, Stdin: "in", Limits: job.DefaultMaximums,
 			Callback: &job.Callback{URL: "https://example.com/hook", Events: []string{job.EventCompleted}},
-			Metadata: map[string]string{"k": "v"}, Priority: job.High, RunAt: at, Deadline: at.Add(time.Hour), IdempotencyKey: "key", Stream: true,
+			RetentionSeconds: 3600, Metadata: map[string]string{"k": "v"}, Priority: job.High, RunAt: at, Deadline: at.Add(time.Hour), IdempotencyKey: "key", Stream: true,
 		},
 		"spec-image.json": job.Spec{
 			Image: "registry.example.com/team/tool@sha256:" + strings.Repeat("0", 64), Command: []string{"/bin/tool", "in.txt"},
