@@ -25,7 +25,8 @@ func TestGolden(t *testing.T) {
 	for name, v := range map[string]any{
 		"spec.json": job.Spec{
 			SpecVersion: 1, Runtime: "python", Source: "print(1)", Files: []job.File{
-				{Name: "a.txt", Content: "x"}, {Name: "b.bin", ContentBase64: "AA=="},
+				{Name: "a.txt", Content: "x"},
+				{Name: "b.bin", ContentBase64: "AA=="},
 				{Name: "c.png", Artifact: "default-x/a.png", Size: 6, SHA256: strings.Repeat("a", 64)},
 				{Name: "d.csv", Upload: strings.Repeat("d", 64), Size: 7, SHA256: strings.Repeat("d", 64)},
 			},
