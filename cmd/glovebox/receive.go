@@ -166,6 +166,10 @@ func (r *receiver) print(event webhook.Event, body []byte) {
 		again = " (again: the same message was received before)"
 	}
 	fmt.Fprintf(r.stdout, "verified  %s  %s%s\n", plain(event.Type), plain(event.ID), again)
+	if event.Type == job.EventBatchCompleted {
+		r.printBatch(event)
+		return
+	}
 	var result job.Result
 	if err := json.Unmarshal(event.Data, &result); err != nil || result.ID == "" {
 		return // an event about something else than a job
@@ -179,6 +183,17 @@ func (r *receiver) print(event webhook.Event, body []byte) {
 		fmt.Fprintf(r.stdout, "  stdout: %s\n", plain(first))
 	}
 	listArtifacts(r.stdout, result, func(f job.Artifact) string { return f.URL })
+}
+
+func (r *receiver) printBatch(event webhook.Event) {
+	var b job.Batch
+	if err := json.Unmarshal(event.Data, &b); err != nil || b.ID == "" {
+		return
+	}
+	fmt.Fprintf(r.stdout, "  %s  %s: %s\n", plain(b.ID), plain(string(b.Status)), counts(b))
+	if b.ResultsURL != "" {
+		fmt.Fprintf(r.stdout, "  results: %s\n", plain(b.ResultsURL))
+	}
 }
 
 // keep remembers the first error of printing, to end with it.
