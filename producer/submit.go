@@ -14,15 +14,14 @@ import (
 
 // Submit is [Jobs.Submit].
 func (c *Client) Submit(ctx context.Context, spec job.Spec) (Job, error) {
-	asked, err := json.Marshal(spec)
-	if err != nil {
-		return Job{}, fmt.Errorf("encode spec: %w", err)
+	n := record.NewJob{ID: record.NewID(c.tenant), Key: spec.IdempotencyKey}
+	if n.Key != "" {
+		// Before anything is checked: what was accepted then may not be any more.
+		if j, err := c.again(ctx, &n, spec); !errors.Is(err, ErrNotFound) {
+			return j, err
+		}
 	}
-	n := record.NewJob{ID: record.NewID(c.tenant), Key: spec.IdempotencyKey, Asked: record.NewAsked(asked)}
-	// Before anything is checked: what was accepted then may not be any more.
-	if j, err := c.again(ctx, n); !errors.Is(err, ErrNotFound) {
-		return j, err
-	}
+	var err error
 	if n.Spec, err = c.check(ctx, spec); err != nil {
 		return Job{}, err
 	}
@@ -43,11 +42,14 @@ func (c *Client) Submit(ctx context.Context, spec job.Spec) (Job, error) {
 	return Job{Record: accepted(n.ID, n.Spec)}, nil
 }
 
-// again finds the job that an earlier Submit with the same key made, or ErrNotFound.
-func (c *Client) again(ctx context.Context, n record.NewJob) (Job, error) {
-	if n.Key == "" {
-		return Job{}, ErrNotFound
+// again finds the job that an earlier Submit with the same key made, or ErrNotFound. It
+// notes in n what is asked for.
+func (c *Client) again(ctx context.Context, n *record.NewJob, spec job.Spec) (Job, error) {
+	asked, err := json.Marshal(spec)
+	if err != nil {
+		return Job{}, fmt.Errorf("encode spec: %w", err)
 	}
+	n.Asked = record.NewAsked(asked)
 	id, err := c.records.Named(ctx, c.tenant, n.Key, n.Asked)
 	if errors.Is(err, record.ErrConflict) {
 		return Job{}, ErrConflict

@@ -80,7 +80,8 @@ func TestDecodeBoundsEntries(t *testing.T) {
 func FuzzDecodeSpec(f *testing.F) {
 	for _, seed := range []string{
 		`{"runtime":"python","source":"1"}`, `{"limits":{"wall_ms":1e3}}`, `{"files":[{"name":"a"}],"env":{"A":1}}`, `[`, `null`, `{"a":{"b":[`,
-		`{"runtime":"a","runtime":"b"}`, "\xff", `{"limits":{"cpus":-0}}`, `{"callback":null,"args":[null]}`, `{"image":"localhost/a@sha256:0","command":["a",null]}`,
+		`{"runtime":"a","runtime":"b"}`, "\xff", `{"limits":{"cpus":-0}}`, `{"callback":null,"args":[null]}`, `{"run_at":"2026-11-20T09:00:00.5+01:00","deadline":"\u0032026-11-20T10:00:00Z"}`,
+		`{"run_at":"0000-01-01T00:00:00Z"}`, `{"deadline":"9999-12-31T23:59:60Z"}`, `{"image":"localhost/a@sha256:0","command":["a",null]}`,
 	} {
 		f.Add([]byte(seed))
 	}
