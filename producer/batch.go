@@ -175,8 +175,8 @@ func (c *Client) BatchResults(ctx context.Context, id string, from int) iter.Seq
 			yield(job.BatchResult{}, err)
 			return
 		}
-		for first := max(from, 0); first < b.Total(); first += resultsGroup {
-			group, err := c.results(ctx, b, first, min(resultsGroup, b.Total()-first))
+		for first := max(from, 0); first < b.Extent; first += resultsGroup {
+			group, err := c.results(ctx, b, first, min(resultsGroup, b.Extent-first))
 			for i := range group {
 				if !yield(group[i], nil) {
 					return

@@ -46,6 +46,9 @@ type Batch struct {
 	State      job.BatchStatus
 	// Jobs were accepted and Rejected not. Once the batch is sealed that is all of it.
 	Jobs, Rejected int
+	// Extent is above every index of them: one that is refused while the batch is received
+	// leaves a hole until it is sent again.
+	Extent int
 	// Ended jobs, by their status.
 	Ended           map[job.Status]int
 	CancelRequested bool
@@ -173,13 +176,16 @@ func (s *Store) GetBatch(ctx context.Context, id string) (Batch, error) {
 	}
 	pipe := s.rdb.Pipeline()
 	fields, faults := pipe.HGetAll(ctx, batchKey(tenant, id)), pipe.HGetAll(ctx, batchErrorsKey(tenant, id))
+	prints := pipe.StrLen(ctx, batchItemsKey(tenant, id))
 	if _, err := pipe.Exec(ctx); err != nil {
 		return Batch{}, fmt.Errorf("read batch: %w", err)
 	}
 	if len(fields.Val()) == 0 {
 		return Batch{}, ErrNoBatch
 	}
-	return parseBatch(tenant, id, fields.Val(), faults.Val())
+	b, err := parseBatch(tenant, id, fields.Val(), faults.Val())
+	b.Extent = int(prints.Val()) / fingerprintBytes
+	return b, err
 }
 
 // Fingerprints returns those of n of the batch's jobs, from index first on.

@@ -268,6 +268,26 @@ func TestSweepGoesOnCanceling(t *testing.T) {
 	}
 }
 
+// A job beyond a quota leaves a hole where smaller ones come after it: they are canceled
+// like the others.
+func TestCancelBatchWithHoles(t *testing.T) {
+	t.Parallel()
+	s := fleet(t, 1)
+	if _, err := s.CreateTenant(t.Context(), "default", job.Terms{Quotas: job.Quotas{BytesQueued: 4000}}); err != nil {
+		t.Fatal(err)
+	}
+	id := s.newBatch(t, 0)
+	jobs := []NewJob{batchJob(id, 0), batchJob(id, 1), batchJob(id, 2)}
+	jobs[1].Spec.Source = strings.Repeat("x", 4000)
+	if err := s.AddToBatch(t.Context(), id, jobs); err == nil || !strings.Contains(err.Error(), "jobs[1]") {
+		t.Fatalf("got %v, want that jobs[1] is too much", err)
+	}
+	b, err := s.CancelBatch(t.Context(), id)
+	if err != nil || b.State != job.BatchCanceled || b.Jobs != 2 || b.Ended[job.Canceled] != 2 || b.Extent != 3 {
+		t.Errorf("got %+v, %v, want both jobs canceled", b, err)
+	}
+}
+
 func TestBatchesAreForgotten(t *testing.T) {
 	t.Parallel()
 	w, _ := sweeping(t)

@@ -62,7 +62,7 @@ func (s *Store) cancelJobs(ctx context.Context, b Batch) error {
 	if err := cancelScript.Load(ctx, s.rdb).Err(); err != nil { // a pipeline can't fall back on the script's text
 		return err
 	}
-	for last := b.Total(); last > 0; last -= cancelGroup {
+	for last := b.Extent; last > 0; last -= cancelGroup {
 		var ids []string
 		for i := max(last-cancelGroup, 0); i < last; i++ {
 			ids = append(ids, ItemID(b.ID, i))

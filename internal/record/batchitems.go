@@ -14,7 +14,7 @@ import (
 // ErrSealed is what becomes of a job that is new to a batch of which nothing more is received.
 var ErrSealed = errors.New("the batch receives no more jobs")
 
-// AddToBatch is CreateMany of jobs of a batch. One that is there already is left as it is.
+// AddToBatch is CreateMany of jobs of a batch, by ascending index. One that is there already is left as it is.
 // It fails with the first job that can't be added: beyond the tenant's quotas with a
 // *job.Error, else with ErrConflict, ErrSealed or ErrNoBatch. The others may have been.
 func (s *Store) AddToBatch(ctx context.Context, id string, jobs []NewJob) error {
