@@ -19,11 +19,12 @@ import (
 
 // The names that the hashes begin with, so that none can be taken for another.
 const (
-	inputDomain       = "glovebox/input/v1"
-	imageInputDomain  = "glovebox/image-input/v1"
-	outputDomain      = "glovebox/output/v1"
-	environmentDomain = "glovebox/environment/v1"
-	subjectDomain     = "glovebox/result/v1"
+	inputDomain        = "glovebox/input/v1"
+	imageInputDomain   = "glovebox/image-input/v1"
+	secretsInputDomain = "glovebox/secrets-input/v1"
+	outputDomain       = "glovebox/output/v1"
+	environmentDomain  = "glovebox/environment/v1"
+	subjectDomain      = "glovebox/result/v1"
 )
 
 // fields is a SHA-256 over fields, each behind its length: eight bytes, big-endian.
@@ -64,7 +65,8 @@ func (f fields) hex() string { return hex.EncodeToString(f.sum.Sum(nil)) }
 
 // InputHash is the hash of what a job is given: source, entry point, arguments,
 // environment, standard input and files; before these, where the job brings an image,
-// that and its command. Whoever submitted the spec can compute it, and
+// that and its command, and before all of it the names of its stored secrets, never what
+// they are. Whoever submitted the spec can compute it, and
 // compare it with the attested one. It fails for files whose base64 is none. A file that
 // is kept elsewhere counts like any other: put its content into the spec, or use [Input].
 func InputHash(spec job.Spec) (string, error) {
@@ -95,9 +97,19 @@ type Input struct {
 
 // NewInput returns the Input of a job, into which its files go.
 func NewInput(spec job.Spec) *Input {
-	f := newFields(inputDomain)
-	if spec.Image != "" || len(spec.Command) > 0 {
-		f = newFields(imageInputDomain)
+	image := spec.Image != "" || len(spec.Command) > 0
+	domain := inputDomain
+	if image {
+		domain = imageInputDomain
+	}
+	f := newFields(domain)
+	if len(spec.Secrets) > 0 {
+		f = newFields(secretsInputDomain)
+		f.number(int64(len(spec.Secrets)))
+		f.text(slices.Sorted(slices.Values(spec.Secrets))...)
+		f.text(domain)
+	}
+	if image {
 		f.text(spec.Image)
 		f.number(int64(len(spec.Command)))
 		f.text(spec.Command...)

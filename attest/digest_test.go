@@ -94,7 +94,7 @@ func TestEveryInput(t *testing.T) {
 	spec := func() job.Spec {
 		return job.Spec{
 			SpecVersion: 1, Runtime: "r", Image: "m", Command: []string{"c"}, Source: "s", Files: []job.File{{Name: "f", Content: "c"}}, Entrypoint: "e", Args: []string{"a"},
-			Env: map[string]string{"E": "v"}, Stdin: "i", Limits: job.DefaultMaximums, Callback: &job.Callback{URL: "u", Events: []string{"e"}},
+			Env: map[string]string{"E": "v"}, Secrets: []string{"S"}, Stdin: "i", Limits: job.DefaultMaximums, Callback: &job.Callback{URL: "u", Events: []string{"e"}},
 			Metadata: map[string]string{"k": "v"}, Priority: job.High,
 		}
 	}

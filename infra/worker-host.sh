@@ -89,6 +89,8 @@ readonly settings_worker="# glovebox-worker --help explains each.
 $settings_shared
 # openssl rand -base64 32; without one, results are not attested.
 GLOVEBOX_SIGNING_KEY=
+# openssl rand -base64 32, the same for every worker; without one, tenants can store no secrets.
+GLOVEBOX_SECRETS_KEY=
 # false lets jobs run without hard limits, on a host that has no cgroup v2.
 GLOVEBOX_REQUIRE_CGROUPS=true"
 

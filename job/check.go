@@ -42,6 +42,7 @@ func (s Spec) Check(runtimes, images []string, maximum Limits) error {
 	}
 	s.checkInputs(add)
 	s.checkStrings(add)
+	s.checkSecrets(add)
 	if s.Callback != nil {
 		s.Callback.check(add, EventCompleted)
 	}

@@ -30,7 +30,7 @@ func TestGolden(t *testing.T) {
 				{Name: "c.png", Artifact: "default-x/a.png", Size: 6, SHA256: strings.Repeat("a", 64)},
 				{Name: "d.csv", Upload: strings.Repeat("d", 64), Size: 7, SHA256: strings.Repeat("d", 64)},
 			},
-			Entrypoint: "main.py", Args: []string{"-v"}, Env: map[string]string{"A": "b"}, Stdin: "in", Limits: job.DefaultMaximums,
+			Entrypoint: "main.py", Args: []string{"-v"}, Env: map[string]string{"A": "b"}, Secrets: []string{"TOKEN"}, Stdin: "in", Limits: job.DefaultMaximums,
 			Callback:         &job.Callback{URL: "https://example.com/hook", Events: []string{job.EventCompleted}},
 			RetentionSeconds: 3600, Metadata: map[string]string{"k": "v"}, Priority: job.High, RunAt: at, Deadline: at.Add(time.Hour), IdempotencyKey: "key", Stream: true,
 		},

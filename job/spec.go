@@ -41,6 +41,9 @@ type Spec struct {
 	Args []string `json:"args,omitempty" doc:"The program's arguments. With image they are in command."`
 	// Env is added to the runtime's environment.
 	Env map[string]string `json:"env,omitempty" doc:"Environment variables added to the runtime's own."`
+	// Secrets are names of secrets that the tenant has stored. Each becomes an environment
+	// variable of that name, and is masked in what the program prints.
+	Secrets []string `json:"secrets,omitempty" doc:"Names of secrets that the tenant has stored (PUT /v1/secrets/{name}): each becomes an environment variable of that name, and *** in what the program prints." example:"[\"API_TOKEN\"]"`
 	// Stdin is what the program reads from its standard input.
 	Stdin string `json:"stdin,omitempty" doc:"What the program reads from standard input."`
 	// Limits bound the run. A field that is 0 or absent has the runtime's default.

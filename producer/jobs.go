@@ -96,6 +96,9 @@ const (
 	CodeRevision         = "revision" // the terms have changed meanwhile
 	CodeNoToken          = "no_token"
 	CodeTooManyTokens    = "too_many_tokens"
+	CodeNoSecret         = "no_secret"
+	CodeTooManySecrets   = "too_many_secrets"
+	CodeNoSecretsKey     = record.CodeNoSecretsKey // no worker could open one
 	CodeTooLarge         = "too_large"
 	CodeMediaType        = "unsupported_media_type"
 	CodeNotAcceptable    = "not_acceptable"

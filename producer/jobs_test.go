@@ -72,6 +72,7 @@ func TestJobs(t *testing.T) {
 			t.Run("watch what was dropped", s.watchGap)
 			t.Run("watch no more", s.watchNoMore)
 			t.Run("watch nothing", s.watchNothing)
+			t.Run("secrets", s.secrets)
 			t.Run("wait over a restart of Redis", s.waitOverRestart)
 			t.Run("watch over a restart of Redis", s.watchOverRestart)
 		})

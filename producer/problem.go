@@ -66,6 +66,7 @@ func (p *Problem) cause() error {
 var sentinels = map[string]error{
 	CodeEnded: ErrEnded, CodeNotEnded: ErrNotEnded, CodeConflict: ErrConflict, CodeNoRuntimes: ErrNoRuntimes, CodeNoTenant: ErrNoTenant, CodeTenantExists: ErrTenantExists,
 	CodeRevision: ErrRevision, CodeNoToken: ErrNoToken, CodeTooManyTokens: ErrTooManyTokens,
+	CodeNoSecret: ErrNoSecret, CodeTooManySecrets: ErrTooManySecrets, CodeNoSecretsKey: ErrNoSecretsKey,
 }
 
 // problemOf reads the error in an answer that is no success.

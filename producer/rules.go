@@ -22,6 +22,8 @@ type rules struct {
 	names     []string // of runtimes, with aliases
 	// images are read for the first job that brings one.
 	images func(context.Context) ([]string, error)
+	// secrets are the names of the tenant's, nil until a job names one.
+	secrets []string
 }
 
 // rules reads what a job of the tenant may be now. It is for one goroutine.
@@ -83,6 +85,9 @@ func (r *rules) check(ctx context.Context, spec job.Spec) (job.Spec, error) {
 	if err := spec.Check(r.names, allowed, r.maximums); err != nil {
 		return spec, err
 	}
+	if err := r.checkSecrets(ctx, spec.Secrets); err != nil {
+		return spec, err
+	}
 	if most := int64(r.retention / time.Second); spec.RetentionSeconds > most {
 		return spec, job.Invalid{{
 			Field: "retention_seconds", Value: spec.RetentionSeconds, Message: "is longer than jobs of this tenant are kept",
@@ -93,6 +98,32 @@ func (r *rules) check(ctx context.Context, spec job.Spec) (job.Spec, error) {
 		return spec, err
 	}
 	return r.client.resolve(ctx, spec, spec.Limits.Filled(defaults))
+}
+
+// checkSecrets refuses a job that names a secret which the tenant doesn't have.
+func (r *rules) checkSecrets(ctx context.Context, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	if r.secrets == nil {
+		var err error
+		if r.secrets, err = r.client.records.SecretNames(ctx, r.client.tenant); err != nil {
+			return fmt.Errorf("submit job: %w", err)
+		}
+	}
+	var invalid job.Invalid
+	for i, name := range names {
+		if !slices.Contains(r.secrets, name) {
+			invalid = append(invalid, job.FieldError{
+				Field: fmt.Sprintf("secrets[%d]", i), Value: fmt.Sprintf("%.120s", name), Message: "is not a secret that this tenant has stored",
+				Allowed: fmt.Sprintf("%.500s", strings.Join(r.secrets, ", ")),
+			})
+		}
+	}
+	if invalid != nil {
+		return invalid
+	}
+	return nil
 }
 
 // checkCallback refuses a callback that could never be delivered, or not for this tenant:

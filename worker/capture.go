@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/glovebox-run/glovebox/attest"
+	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -24,7 +25,8 @@ const spoolBuffer = 32 << 10
 type capture struct {
 	dir string
 
-	mu    sync.Mutex // for who reads along: from
+	mask  *secrets.Mask // nil for a job without secrets
+	mu    sync.Mutex    // for who reads along: from
 	head  []byte
 	spool *os.File
 	to    *bufio.Writer // of spool: a program may print byte by byte
@@ -32,7 +34,16 @@ type capture struct {
 	sum   hash.Hash // of every byte; nil as long as there is none
 }
 
-func (c *capture) write(p []byte) error {
+// write adds what the program printed, once it is certain that it is no secret.
+func (c *capture) write(p []byte) error { return c.keep(c.mask.Write(p)) }
+
+// end adds what was held back: the program prints no more.
+func (c *capture) end() error { return c.keep(c.mask.End()) }
+
+func (c *capture) keep(p []byte) error {
+	if len(p) == 0 {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.size += int64(len(p))

@@ -110,12 +110,17 @@ func (w *Worker) run(ctx context.Context, j record.Job, live *live) (_ record.En
 	if err != nil {
 		return record.Ending{}, err
 	}
+	env, mask, err := w.secrets(ctx, j, spec.Secrets)
+	if err != nil {
+		return record.Ending{}, err
+	}
 	release, err := w.admit(ctx, program.Limits)
 	if err != nil {
 		return record.Ending{}, err
 	}
 	defer release()
-	out := newOutput(w, keys, j.Epoch, live)
+	program = program.With(env)
+	out := newOutput(w, keys, j.Epoch, live, mask)
 	defer out.close()
 	defer live.finish()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Duration(program.Limits.WallMS)*time.Millisecond+w.UploadTimeout)
@@ -123,6 +128,12 @@ func (w *Worker) run(ctx context.Context, j record.Job, live *live) (_ record.En
 	outcome, err := w.Sandboxes.Run(ctx, program, out)
 	if err != nil {
 		return record.Ending{}, fmt.Errorf("%w: %w", errSandbox, err)
+	}
+	if err := out.end(); err != nil {
+		return record.Ending{}, err
+	}
+	if outcome.Compile != nil {
+		outcome.Compile.Output = mask.Text(outcome.Compile.Output)
 	}
 	w.Metrics.Ran(runtime.Name, outcome.Warm, outcome.Startup, outcome.Usage, out.artifacts)
 	result := w.result(j, runtime, outcome, out)

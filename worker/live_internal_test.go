@@ -70,7 +70,7 @@ func liveTest(t *testing.T) (*published, *live, *output, *sync.WaitGroup) {
 	t.Helper()
 	p := newPublished()
 	l := newLive(p.publish, 1, slog.New(slog.DiscardHandler))
-	o := newOutput(&Worker{Config: Config{SpoolDir: t.TempDir()}}, artifacts.Keys{}, 1, l)
+	o := newOutput(&Worker{Config: Config{SpoolDir: t.TempDir()}}, artifacts.Keys{}, 1, l, nil)
 	running := &sync.WaitGroup{}
 	t.Cleanup(func() {
 		l.finish()
@@ -293,7 +293,7 @@ func BenchmarkOutput(b *testing.B) {
 			b.Run(fmt.Sprintf("watched=%v/%d", watched, size), func(b *testing.B) {
 				p := &published{}
 				l := newLive(func(context.Context, int, []record.Event) error { p.calls++; return nil }, 1, slog.New(slog.DiscardHandler))
-				o := newOutput(&Worker{Config: Config{SpoolDir: b.TempDir()}}, artifacts.Keys{}, 1, l)
+				o := newOutput(&Worker{Config: Config{SpoolDir: b.TempDir()}}, artifacts.Keys{}, 1, l, nil)
 				var running sync.WaitGroup
 				if watched {
 					l.begin(&running)

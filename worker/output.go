@@ -9,6 +9,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/failpoint"
+	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -29,10 +30,10 @@ type output struct {
 	dirty bool
 }
 
-func newOutput(w *Worker, keys artifacts.Keys, epoch int, live *live) *output {
+func newOutput(w *Worker, keys artifacts.Keys, epoch int, live *live, mask *secrets.Mask) *output {
 	o := &output{
 		objects: w.Objects, keys: keys, epoch: int64(epoch),
-		stdout: capture{dir: w.SpoolDir}, stderr: capture{dir: w.SpoolDir}, live: live,
+		stdout: capture{dir: w.SpoolDir, mask: mask.Stream()}, stderr: capture{dir: w.SpoolDir, mask: mask.Stream()}, live: live,
 		artifacts: []job.Artifact{}, names: map[string]bool{},
 	}
 	live.follow(&o.stdout, &o.stderr)
@@ -79,6 +80,9 @@ func (o *output) Artifact(ctx context.Context, name string, size int64, r io.Rea
 	o.live.stored(a)
 	return nil
 }
+
+// end is called when the program prints no more.
+func (o *output) end() error { return errors.Join(o.stdout.end(), o.stderr.end()) }
 
 // storeStreams puts the streams that are too long for a result, or no text, in S3.
 func (o *output) storeStreams(ctx context.Context, r *job.Result) error {

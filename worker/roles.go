@@ -77,6 +77,11 @@ func (w *Worker) publish(ctx context.Context) error {
 			return err
 		}
 	}
+	if w.Secrets != nil {
+		if err := w.Records.PublishSecretsKey(ctx, w.Secrets.Public()); err != nil {
+			return err
+		}
+	}
 	var list []record.Runtime
 	for _, r := range w.Runtimes.List() {
 		digest, err := w.Sandboxes.Image(ctx, r.Image())

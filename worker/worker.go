@@ -18,6 +18,7 @@ import (
 	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
@@ -60,6 +61,8 @@ type Config struct {
 	Images []string
 	// Signer attests results. Defaults to nil: then they carry no attestation.
 	Signer *attest.Signer
+	// Secrets open the secrets that jobs name. Defaults to nil: then such jobs fail.
+	Secrets *secrets.Keys
 	// Concurrency is how many jobs run at once. Defaults to 2.
 	Concurrency int
 	// MemoryMB is what all sandboxes together may use. Defaults to Concurrency × 512.

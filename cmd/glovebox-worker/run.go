@@ -52,6 +52,9 @@ everything by its environment (secrets may be in files: NAME_FILE=path), but for
   GLOVEBOX_GRACE_SECONDS   how long jobs may go on after SIGTERM  (default: 30)
   GLOVEBOX_IMAGES          images that jobs may bring: name@sha256:… …  (default: none)
   GLOVEBOX_SIGNING_KEY     signs results: openssl rand -base64 32  (default: unsigned)
+  GLOVEBOX_SECRETS_KEY     opens the secrets that tenants store: openssl rand -base64 32, the
+                           same for every worker; several are good, the first one is what
+                           the api seals with            (default: no secrets)
   GLOVEBOX_METRICS_ADDR    host:port, or fd:N, at which Prometheus finds /metrics, for
                            operators only                (default: nowhere)
   GLOVEBOX_LOG             text or json                  (default: text)
@@ -143,7 +146,7 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 		sandboxes.KeepWarm(ctx, warm)
 	}
 	w, err := worker.New(worker.Config{
-		ID: id, Version: version(), Records: records, Objects: objects, Sandboxes: sandboxes, Runtimes: set, Images: c.Images, Signer: c.Signer,
+		ID: id, Version: version(), Records: records, Objects: objects, Sandboxes: sandboxes, Runtimes: set, Images: c.Images, Signer: c.Signer, Secrets: c.Secrets,
 		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB - warm.MemoryMB, Poll: c.Poll, Grace: c.Grace, Metrics: m.worker, Log: log,
 	})
 	if err != nil {

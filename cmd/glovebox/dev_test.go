@@ -236,6 +236,20 @@ func TestDev(t *testing.T) {
 		t.Errorf("submit --follow: exit code %d, %s%s", code, stdout, stderr)
 	}
 
+	t.Log("a secret that is stored is a job's, and *** in what it prints")
+	if stdout, stderr, code := d.glovebox("a secret value\n", "secret", "set", "MINE"); code != exitOK || stdout != "" {
+		t.Errorf("secret set: exit code %d, %s%s", code, stdout, stderr)
+	}
+	if stdout, stderr, code := d.glovebox("import os\nprint(os.environ['MINE'], len(os.environ['MINE']))", "submit", "--runtime", "python", "--secret", "MINE", "--wait", "-"); code != exitOK || stdout != "*** 14\n" {
+		t.Errorf("submit --secret: exit code %d, %s%s", code, stdout, stderr)
+	}
+	if stdout, stderr, code := d.glovebox("", "secret", "list"); code != exitOK || !strings.Contains(stdout, "MINE") || strings.Contains(stdout, "value") {
+		t.Errorf("secret list: exit code %d, %s%s", code, stdout, stderr)
+	}
+	if stdout, stderr, code := d.glovebox("", "secret", "rm", "MINE", "NONE"); code != exitFailed || !strings.Contains(stderr, "NONE: no such secret") {
+		t.Errorf("secret rm: exit code %d, %s%s", code, stdout, stderr)
+	}
+
 	t.Log("killed, it leaves nothing behind that keeps it from starting again")
 	all = descendants(t, d.dev.PID())
 	d.dev.Kill()

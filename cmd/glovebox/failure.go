@@ -73,7 +73,7 @@ func (a *app) classify(err error) *failure {
 		return &failure{exitUsage, err, `"glovebox help" lists the commands, "glovebox help COMMAND" explains one`}
 	case errors.As(err, &invalid):
 		return &failure{exitUsage, err, ""}
-	case errors.Is(err, producer.ErrNotFound), errors.Is(err, producer.ErrEnded), errors.Is(err, producer.ErrNotEnded):
+	case errors.Is(err, producer.ErrNotFound), errors.Is(err, producer.ErrNoSecret), errors.Is(err, producer.ErrEnded), errors.Is(err, producer.ErrNotEnded):
 		return &failure{exitFailed, err, ""}
 	case errors.Is(err, producer.ErrNoRuntimes):
 		return &failure{exitGlovebox, err, `"glovebox dev" starts one; "glovebox doctor" says what it may lack`}

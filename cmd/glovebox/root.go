@@ -86,6 +86,7 @@ Exit codes:
 		{jobGroup, a.logsCommand()},
 		{jobGroup, a.cancelCommand()},
 		{jobGroup, a.removeCommand()},
+		{jobGroup, a.secretCommand()},
 		{jobGroup, a.receiveCommand()},
 		{jobGroup, a.verifyCommand()},
 		{serverGroup, a.devCommand()},

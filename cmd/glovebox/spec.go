@@ -30,6 +30,7 @@ type specOptions struct {
 	command                     []string
 	runtime, stdinFile          string
 	args, env, limits, metadata []string
+	secrets                     []string
 	files, artifacts            []string
 	callback, priority          string
 	key, runAt, deadline        string
@@ -44,6 +45,7 @@ func (o *specOptions) add(cmd *cobra.Command) {
 	f.StringArrayVar(&o.env, "env", nil, "`NAME=VALUE` for the program's environment; NAME alone takes the value from here")
 	f.StringVar(&o.stdinFile, "stdin-file", "", "`PATH` of what the program reads from its standard input; - for ours")
 	f.StringArrayVar(&o.files, "file", nil, "`[NAME=]PATH` of a file to place beside the program; a large one is uploaded first")
+	f.StringArrayVar(&o.secrets, "secret", nil, "`NAME` of a stored secret that the program has in its environment")
 	f.StringArrayVar(&o.artifacts, "artifact", nil, "`[NAME=]ID/FILE`: a file that another job left, to place beside the program")
 	f.StringArrayVar(&o.limits, "limit", nil, "`LIMIT=NUMBER` such as wall_ms=5000 or memory_mb=512")
 	f.StringVar(&o.callback, "callback", "", "`URL` where the signed result is posted")
@@ -110,6 +112,7 @@ func (a *app) spec(o specOptions) (job.Spec, error) {
 	if spec.Env, err = a.environment(o.env); err != nil {
 		return spec, err
 	}
+	spec.Secrets = o.secrets
 	if spec.Metadata, err = pairs("--metadata", o.metadata); err != nil {
 		return spec, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -44,6 +45,8 @@ type Worker struct {
 	MetricsAddr string
 	// Signer attests results; nil where there is no key.
 	Signer *attest.Signer
+	// Secrets open what tenants store; nil where there is no key.
+	Secrets *secrets.Keys
 	// RequireCgroups keeps the worker from starting where the host's kernel doesn't bound
 	// its sandboxes.
 	RequireCgroups bool
@@ -69,6 +72,7 @@ func ReadWorker(getenv Getenv) (Worker, error) {
 		Images:       r.images("GLOVEBOX_IMAGES"),
 		MetricsAddr:  r.String("GLOVEBOX_METRICS_ADDR", ""),
 		Signer:       r.signer("GLOVEBOX_SIGNING_KEY"),
+		Secrets:      r.secretsKeys("GLOVEBOX_SECRETS_KEY"),
 		Log:          r.Choice("GLOVEBOX_LOG", "text", "json"),
 
 		RequireCgroups: r.Bool("GLOVEBOX_REQUIRE_CGROUPS", false),
@@ -210,6 +214,20 @@ func (r *Reader) signer(name string) *attest.Signer {
 		return nil
 	}
 	return s
+}
+
+// secretsKeys reads the keys that open tenants' secrets, if there are any.
+func (r *Reader) secretsKeys(name string) *secrets.Keys {
+	words := r.Secret(name)
+	if words == "" {
+		return nil
+	}
+	keys, err := secrets.ParseKeys(words)
+	if err != nil {
+		r.Fault(name, "is not one or several times 32 bytes in base64: openssl rand -base64 32 makes one")
+		return nil
+	}
+	return keys
 }
 
 // images reads the images that jobs may bring: words, or lines of a file with comments.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/attest"
+	"github.com/glovebox-run/glovebox/internal/secrets"
 )
 
 func shared() File {
@@ -73,6 +74,26 @@ func TestSigningKey(t *testing.T) {
 	bad := seed[:40]
 	if _, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_SIGNING_KEY": bad}).Get); err == nil || !strings.Contains(err.Error(), "GLOVEBOX_SIGNING_KEY") || strings.Contains(err.Error(), bad) {
 		t.Errorf("half a key: got %v, want an error that names the variable and not the key", err)
+	}
+}
+
+func TestSecretsKey(t *testing.T) {
+	t.Parallel()
+	if w, err := ReadWorker(workerEnv().Get); err != nil || w.Secrets != nil {
+		t.Errorf("without a key: got %v, %v, want none", w.Secrets, err)
+	}
+	first, second := secrets.NewKey(), secrets.NewKey()
+	both, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_SECRETS_KEY": first + " " + second}).Get)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_SECRETS_KEY": first}).Get)
+	if err != nil || both.Secrets.Public().ID != one.Secrets.Public().ID {
+		t.Errorf("the first key is not the one to seal with: %v", err)
+	}
+	bad := second[:30]
+	if _, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_SECRETS_KEY": first + " " + bad}).Get); err == nil || !strings.Contains(err.Error(), "GLOVEBOX_SECRETS_KEY") || strings.Contains(err.Error(), bad) {
+		t.Errorf("got %v, want an error that names the variable and not the key", err)
 	}
 }
 

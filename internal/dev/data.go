@@ -18,6 +18,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/webhook"
 )
 
@@ -150,6 +151,7 @@ const (
 	webhookSecret = "WEBHOOK_SECRET"
 	capabilityKey = "CAPABILITY_KEY"
 	signingKey    = "SIGNING_KEY"
+	secretsKey    = "SECRETS_KEY"
 	// instance tells the containers and the runtime directory of this data directory
 	// from those of others. It is no secret, but made once, like them.
 	instance = "INSTANCE"
@@ -176,6 +178,7 @@ func loadSecrets(path string) (config.File, error) {
 			return base64.StdEncoding.EncodeToString(key)
 		},
 		signingKey: attest.NewSeed,
+		secretsKey: newSecretsKey,
 		instance:   func() string { return "dev" + strings.ToLower(rand.Text()[:8]) },
 	} {
 		if secrets[name] == "" {
@@ -187,6 +190,8 @@ func loadSecrets(path string) (config.File, error) {
 	}
 	return secrets, secrets.Write(path, "Made by glovebox dev, once. Without them the data beside this file can't be read.")
 }
+
+func newSecretsKey() string { return secrets.NewKey() }
 
 // writeEnv writes where the command line finds this Glovebox.
 func (d *data) writeEnv(url, podmanUser string) error {

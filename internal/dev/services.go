@@ -127,7 +127,8 @@ func (s *stack) worker() supervise.Command {
 	env := append(s.user.environment(), s.shared()...)
 	env = append(
 		env, "GLOVEBOX_METRICS_ADDR=fd:3", "GLOVEBOX_PODMAN_SOCKET="+s.podmanSocket(), "GLOVEBOX_AGENT="+s.programs.agent,
-		"GLOVEBOX_INSTANCE="+s.data.secrets[instance], "GLOVEBOX_SIGNING_KEY="+s.data.secrets[signingKey], "GLOVEBOX_POLL_MS=25", s.graceSetting(),
+		"GLOVEBOX_INSTANCE="+s.data.secrets[instance], "GLOVEBOX_SIGNING_KEY="+s.data.secrets[signingKey],
+		"GLOVEBOX_SECRETS_KEY="+s.data.secrets[secretsKey], "GLOVEBOX_POLL_MS=25", s.graceSetting(),
 	)
 	return supervise.Command{
 		Name: "worker", Argv: []string{s.programs.worker}, Env: append(env, s.Extra...), User: s.user.credential,

@@ -16,6 +16,8 @@ import (
 type RedisServer struct {
 	*Process
 	Addr, Password string
+	// Dir is where it keeps its append-only file.
+	Dir string
 }
 
 // URL in the form that redis.ParseURL reads.
@@ -25,7 +27,7 @@ func (r *RedisServer) URL() string { return "redis://:" + r.Password + "@" + r.A
 func Redis(tb testing.TB) *RedisServer {
 	tb.Helper()
 	Require(tb, "redis")
-	addr, password := Addr(tb), rand.Text()
+	addr, password, dir := Addr(tb), rand.Text(), tb.TempDir()
 	_, port, _ := net.SplitHostPort(addr)
 	ready := func() bool {
 		c, err := dial("tcp", addr)
@@ -45,8 +47,8 @@ func Redis(tb testing.TB) *RedisServer {
 		}
 		return false
 	}
-	return &RedisServer{Addr: addr, Password: password, Process: Start(tb, []string{
-		"redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", tb.TempDir(), "--requirepass", password,
+	return &RedisServer{Addr: addr, Password: password, Dir: dir, Process: Start(tb, []string{
+		"redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", dir, "--requirepass", password,
 		"--appendonly", "yes", "--appendfsync", "always", "--save", "", "--maxmemory-policy", "noeviction",
 	}, nil, ready)}
 }

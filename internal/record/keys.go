@@ -21,6 +21,7 @@ func storedKey(tenant string) string          { return key(tenant, "stored") } /
 func deliveryKey(tenant, did string) string   { return key(tenant, "delivery:"+did) }
 func tenantKey(tenant string) string          { return key(tenant, "tenant") }
 func queuedKey(tenant string) string          { return key(tenant, "queued") } // bytes
+func secretsKey(tenant string) string         { return key(tenant, "secrets") }
 func rateKey(tenant string) string            { return key(tenant, "rate") }
 func batchKey(tenant, id string) string       { return key(tenant, "batch:"+id) }
 func batchItemsKey(tenant, id string) string  { return key(tenant, "batch:"+id+":items") }
@@ -46,13 +47,14 @@ func backlogKeys(tenant string) []string {
 func workerKey(worker string) string { return "gb:worker:" + worker }
 
 const (
-	slotsKey      = "gb:slots"
-	slotsTotalKey = "gb:slots:total"
-	tenantsKey    = "gb:tenants"
-	runtimesKey   = "gb:runtimes"
-	imagesKey     = "gb:images"
-	keysKey       = "gb:keys"
-	doneChannel   = "gb:done"
-	cancelChannel = "gb:cancel"
-	eventsChannel = "gb:events:" // then the job's id
+	slotsKey       = "gb:slots"
+	slotsTotalKey  = "gb:slots:total"
+	tenantsKey     = "gb:tenants"
+	runtimesKey    = "gb:runtimes"
+	imagesKey      = "gb:images"
+	keysKey        = "gb:keys"
+	secretsKeysKey = "gb:secretkeys"
+	doneChannel    = "gb:done"
+	cancelChannel  = "gb:cancel"
+	eventsChannel  = "gb:events:" // then the job's id
 )

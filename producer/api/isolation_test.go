@@ -51,6 +51,9 @@ var visits = map[string]visit{
 	"GET /v1/jobs/{id}/events":                       {path: "/v1/jobs/<id>/events", headers: []string{"Last-Event-ID: end", "Last-Event-ID: 1-1"}},
 	"GET /v1/deliveries":                             {path: "/v1/deliveries?job=<id>"},
 	"POST /v1/uploads":                               {path: "/v1/uploads", shared: true, body: `{"sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","size":4}`},
+	"PUT /v1/secrets/{name}":                         {path: "/v1/secrets/STRANGERS", body: `{"value":"another value"}`, shared: true},
+	"GET /v1/secrets":                                {path: "/v1/secrets", shared: true},
+	"DELETE /v1/secrets/{name}":                      {path: "/v1/secrets/OWNERS_TOKEN"},
 	"GET /v1/runtimes":                               {path: "/v1/runtimes", shared: true},
 	"GET /v1/keys":                                   {path: "/v1/keys", shared: true},
 	"GET /healthz":                                   {path: "/healthz", shared: true},
@@ -73,6 +76,10 @@ func TestOthersDoNotExist(t *testing.T) {
 	owner, _ := w.tenant(t, "owner", job.Terms{})
 	stranger, _ := w.tenant(t, "stranger", job.Terms{})
 
+	keys := w.Secrets(t)
+	if a := w.do(t, "PUT", "/v1/secrets/OWNERS_TOKEN", strings.NewReader(`{"value":"a private value"}`), "Authorization: Bearer "+owner); a.status != http.StatusOK {
+		t.Fatalf("set secret: got %d %s", a.status, a.body)
+	}
 	submit := func(spec string) string {
 		t.Helper()
 		var r job.Record
@@ -82,7 +89,7 @@ func TestOthersDoNotExist(t *testing.T) {
 		}
 		return r.ID
 	}
-	const spec = `{"runtime":"python","source":"'secret'","callback":{"url":"https://hooks.owner.example/"},"metadata":{"k":"private"}}`
+	const spec = `{"runtime":"python","source":"'the-code'","callback":{"url":"https://hooks.owner.example/"},"metadata":{"k":"private"}}`
 	queued, running, ended := submit(spec), submit(spec), submit(spec)
 	w.Start(t, running)
 	w.End(t, w.Start(t, ended), map[string]string{"plot.txt": "private"}, func(r *job.Result) { r.Stdout, r.Stderr = "private", "private" })
@@ -115,7 +122,7 @@ func TestOthersDoNotExist(t *testing.T) {
 				}
 			case v.shared:
 				a := ask(v, "", stranger, headers)
-				for _, private := range []string{"owner", "private", "secret", queued, running, ended, begun.ID, completed.ID} {
+				for _, private := range []string{"owner", "private", "the-code", queued, running, ended, begun.ID, completed.ID} {
 					if strings.Contains(string(a.body), private) {
 						t.Errorf("%s: the answer tells of %q: %s", pattern, private, a.body)
 					}
@@ -144,6 +151,13 @@ func TestOthersDoNotExist(t *testing.T) {
 	}
 
 	// And nothing of the owner's has changed by it.
+	sealed, err := w.Records.SealedSecret(t.Context(), "owner", "OWNERS_TOKEN")
+	if err != nil {
+		t.Fatalf("the owner's secret: %v", err)
+	}
+	if value, err := keys.Open("owner", "OWNERS_TOKEN", sealed); err != nil || string(value) != "a private value" {
+		t.Errorf("the owner's secret: got %q, %v", value, err)
+	}
 	for id, want := range map[string]string{queued: "queued", running: "running", ended: "succeeded"} {
 		a := w.do(t, "GET", "/v1/jobs/"+id, http.NoBody, "Authorization: Bearer "+owner)
 		if a.status != http.StatusOK || !strings.Contains(string(a.body), `"status":"`+want+`"`) {

@@ -49,6 +49,12 @@ func (a *API) problem(ctx context.Context, err error) error {
 		return newProblem(http.StatusConflict, producer.CodeTenantExists, "there is a tenant of that name already")
 	case errors.Is(err, producer.ErrRevision):
 		return newProblem(http.StatusConflict, producer.CodeRevision, "the terms have changed meanwhile: get them, and change those")
+	case errors.Is(err, producer.ErrNoSecret):
+		return newProblem(http.StatusNotFound, producer.CodeNoSecret, "there is no such secret, or no longer")
+	case errors.Is(err, producer.ErrTooManySecrets):
+		return newProblem(http.StatusConflict, producer.CodeTooManySecrets, err.Error())
+	case errors.Is(err, producer.ErrNoSecretsKey):
+		return newProblem(http.StatusServiceUnavailable, producer.CodeNoSecretsKey, err.Error())
 	case errors.Is(err, producer.ErrTooManyTokens):
 		return newProblem(http.StatusConflict, producer.CodeTooManyTokens, err.Error())
 	case errors.Is(err, producer.ErrNoRuntimes):

@@ -15,6 +15,7 @@ import (
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -92,6 +93,19 @@ func (w *World) Runtimes(tb testing.TB) {
 	if err != nil {
 		tb.Fatal(err)
 	}
+}
+
+// Secrets publishes a key for secrets, as a worker would, and returns it.
+func (w *World) Secrets(tb testing.TB) *secrets.Keys {
+	tb.Helper()
+	keys, err := secrets.ParseKeys(secrets.NewKey())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := w.Records.PublishSecretsKey(tb.Context(), keys.Public()); err != nil {
+		tb.Fatal(err)
+	}
+	return keys
 }
 
 // Image is one that [World.Images] publishes.

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -93,6 +94,21 @@ var defaultEnv = map[string]string{
 	"HOME":   "/tmp",
 	"TMPDIR": "/tmp",
 	"LANG":   "C.UTF-8",
+}
+
+// With returns the program with more in its environment.
+func (p Program) With(env map[string]string) Program {
+	all := maps.Clone(env)
+	if all == nil {
+		all = map[string]string{}
+	}
+	for k, v := range p.Env {
+		if _, given := all[k]; !given {
+			all[k] = v
+		}
+	}
+	p.Env = all
+	return p
 }
 
 func (p Program) environment() map[string]string {

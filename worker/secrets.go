@@ -1,0 +1,48 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/secrets"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// secrets opens the secrets that a job names. It returns them as an environment, and what
+// masks them in what the job prints. One that is gone is the job's failure; one that this
+// worker can't open is ours.
+func (w *Worker) secrets(ctx context.Context, j record.Job, names []string) (env map[string]string, mask *secrets.Mask, err error) {
+	if len(names) == 0 {
+		return nil, nil, nil
+	}
+	if w.Secrets == nil {
+		return nil, nil, errors.New("this worker has no key for secrets: set GLOVEBOX_SECRETS_KEY")
+	}
+	env = make(map[string]string, len(names))
+	var values [][]byte
+	total := 0
+	for _, name := range names {
+		sealed, err := w.Records.SealedSecret(ctx, j.Tenant, name)
+		if errors.Is(err, record.ErrNoSecret) {
+			return nil, nil, &inputError{&job.Error{
+				Code: "secret_missing", Message: fmt.Sprintf("the secret %s was deleted before this job started", name),
+			}}
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		value, err := w.Secrets.Open(j.Tenant, name, sealed)
+		if err != nil {
+			return nil, nil, err
+		}
+		if total += len(value); total > job.MaxJobSecretBytes {
+			return nil, nil, &inputError{&job.Error{
+				Code: "secrets_too_large", Message: fmt.Sprintf("the secrets of one job have %d bytes together at most", job.MaxJobSecretBytes),
+			}}
+		}
+		env[name], values = string(value), append(values, value)
+	}
+	return env, secrets.NewMask(values), nil
+}
