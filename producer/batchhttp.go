@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
@@ -32,16 +33,23 @@ func (h *HTTP) SubmitBatch(ctx context.Context, o BatchOptions, specs iter.Seq2[
 	wrote := make(chan error, 1)
 	go func() {
 		err := writeLines(to, o, specs)
+		wrote <- err // before the request can fail because of it
 		to.CloseWithError(err)
-		wrote <- err
 	}()
 	b, err := h.readBatch(req)
 	body.CloseWithError(errAnswered) // the API may not have wanted all of it
-	if wroteErr := <-wrote; wroteErr != nil && !errors.Is(wroteErr, errAnswered) && !errors.Is(wroteErr, io.ErrClosedPipe) {
-		return job.Batch{}, wroteErr // the specs', which is why the request failed
+	select {
+	case wroteErr := <-wrote:
+		if wroteErr != nil && !errors.Is(wroteErr, errAnswered) && !errors.Is(wroteErr, io.ErrClosedPipe) {
+			return job.Batch{}, wroteErr // the specs', which is why the request failed
+		}
+	default: // specs may take long to yield the next one, which nobody wants any more
 	}
 	return b, err
 }
+
+// resultsSilence is for how long an API may send nothing of results.
+const resultsSilence = 2 * time.Minute
 
 var errAnswered = errors.New("the API has answered")
 
@@ -120,18 +128,29 @@ func (h *HTTP) BatchResults(ctx context.Context, id string, from int) iter.Seq2[
 			yield(job.BatchResult{}, record.ErrNoBatch)
 			return
 		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		silent := time.AfterFunc(resultsSilence, cancel)
+		defer silent.Stop()
 		res, err := h.do(ctx, http.MethodGet, batchPath(id)+"/"+Results+"?from="+strconv.Itoa(max(from, 0)), 0, nil)
 		if err != nil {
 			yield(job.BatchResult{}, err)
 			return
 		}
 		defer res.Body.Close()
-		lines := json.NewDecoder(res.Body)
+		lines := bufio.NewScanner(res.Body)
+		lines.Buffer(nil, maxResult)
 		for {
-			var r job.BatchResult
-			err := lines.Decode(&r)
-			if errors.Is(err, io.EOF) {
+			silent.Reset(resultsSilence)
+			more := lines.Scan()
+			silent.Stop() // who reads may take its time
+			err := lines.Err()
+			if !more && err == nil {
 				return
+			}
+			var r job.BatchResult
+			if err == nil {
+				err = json.Unmarshal(lines.Bytes(), &r)
 			}
 			if err != nil {
 				err = fmt.Errorf("read results of batch %s: %w", id, err)

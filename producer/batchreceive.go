@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -28,6 +29,10 @@ const (
 	// A group of jobs is created in one step, of so many or of so many bytes.
 	groupJobs  = 100
 	groupBytes = 1 << 20
+	// groupTime is how long a job may wait for the others of its group.
+	groupTime = time.Second
+	// renewInterval is well within the time after which a batch is given up.
+	renewInterval = time.Minute
 	// putAtOnce is how many large specs of a group go to the bucket side by side.
 	putAtOnce = 4
 )
@@ -63,12 +68,26 @@ func (c *Client) ReceiveBatch(ctx context.Context, o BatchOptions, items iter.Se
 	if err := checkCallback(o.Callback, rules.terms); err != nil {
 		return job.Batch{}, err
 	}
+	// Nothing is begun for what holds no job.
+	next, stop := iter.Pull2(items)
+	defer stop()
+	first, err, some := next()
+	if !some {
+		err = emptyBatch
+	}
+	if err != nil {
+		return job.Batch{}, err
+	}
 	b, continued, err := c.records.OpenBatch(ctx, c.tenant, o.BatchOptions)
 	if err != nil {
 		return job.Batch{}, wireError(err)
 	}
 	r := receiver{client: c, batch: b.ID, continued: continued, progress: o.Progress}
-	if err := r.receive(ctx, items); err != nil {
+	if err := r.receive(ctx, func(yield func(BatchItem, error) bool) {
+		for item, err, more := first, error(nil), true; more && yield(item, err); {
+			item, err, more = next()
+		}
+	}); err != nil {
 		return c.leaveBatch(ctx, b.ID, o.IdempotencyKey != "", err)
 	}
 	failpoint.Hit(failpoint.BatchReceived)
@@ -113,6 +132,9 @@ func (c *Client) leaveBatch(ctx context.Context, id string, keyed bool, cause er
 	return left, &BatchError{left, wireError(cause)}
 }
 
+// emptyBatch is what is wrong with a batch without jobs.
+var emptyBatch = job.Invalid{{Field: "jobs", Message: "is empty", Allowed: fmt.Sprintf("1 to %d", job.MaxBatch)}}
+
 // receiver adds jobs to a batch.
 type receiver struct {
 	client    *Client
@@ -142,16 +164,38 @@ func (r *receiver) receive(ctx context.Context, items iter.Seq2[BatchItem, error
 		}
 		return nil
 	})
+	done := make(chan struct{})
+	work.Go(func() error { r.renew(ctx, done); return nil })
 	err := r.split(ctx, items, groups)
 	close(groups)
+	close(done)
 	if addErr := work.Wait(); addErr != nil && (err == nil || errors.Is(err, context.Canceled)) {
 		return addErr // which ended the other
 	}
 	return err
 }
 
+// renew keeps the batch from being given up, whatever keeps its next job from coming.
+func (r *receiver) renew(ctx context.Context, done <-chan struct{}) {
+	tick := time.NewTicker(renewInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-done:
+			return
+		case <-tick.C:
+		}
+		if err := r.client.records.RenewBatch(ctx, r.batch); err != nil && ctx.Err() == nil {
+			r.client.log.Warn("a batch could not be renewed, trying again", "batch_id", r.batch, "error", err)
+		}
+	}
+}
+
 func (r *receiver) split(ctx context.Context, items iter.Seq2[BatchItem, error], groups chan<- []received) error {
 	var group []received
+	var began time.Time // the group
 	bytes := 0
 	flush := func() error {
 		select {
@@ -175,17 +219,17 @@ func (r *receiver) split(ctx context.Context, items iter.Seq2[BatchItem, error],
 			}
 			return err
 		}
-		if len(group) == groupJobs || len(group) > 0 && bytes+len(item.JSON) > groupBytes {
+		if len(group) == groupJobs || len(group) > 0 && (bytes+len(item.JSON) > groupBytes || time.Since(began) > groupTime) {
 			if err := flush(); err != nil {
 				return err
 			}
 		}
+		if len(group) == 0 {
+			began = time.Now()
+		}
 		group = append(group, received{r.sent, record.NewFingerprint(item.JSON), item.Spec, item.Invalid})
 		bytes += len(item.JSON)
 		r.sent++
-	}
-	if r.sent == 0 {
-		return job.Invalid{{Field: "jobs", Message: "is empty", Allowed: fmt.Sprintf("1 to %d", job.MaxBatch)}}
 	}
 	return flush()
 }
@@ -280,14 +324,20 @@ func (r *receiver) putLarge(ctx context.Context, jobs []record.NewJob) error {
 	return puts.Wait()
 }
 
-// maxItemFaults bounds what is kept of why one job was rejected.
-const maxItemFaults = 8
+// What is kept of why one job was rejected: so many faults, of so many characters each.
+const (
+	maxItemFaults = 8
+	maxFaultText  = 300
+)
 
 func rejection(item received) job.ItemError {
-	e := job.ItemError{Index: item.index, Code: CodeInvalid, Message: item.invalid[0].Error(), Errors: item.invalid}
+	e := job.ItemError{Index: item.index, Code: CodeInvalid, Message: fmt.Sprintf("%.*s", maxFaultText, item.invalid[0].Error())}
 	if more := len(item.invalid) - 1; more > 0 {
 		e.Message = fmt.Sprintf("%s (and %d more)", e.Message, more)
 	}
-	e.Errors = e.Errors[:min(len(e.Errors), maxItemFaults)]
+	for _, fault := range item.invalid[:min(len(item.invalid), maxItemFaults)] {
+		fault.Message, fault.Allowed = fmt.Sprintf("%.*s", maxFaultText, fault.Message), fmt.Sprintf("%.*s", maxFaultText, fault.Allowed)
+		e.Errors = append(e.Errors, fault)
+	}
 	return e
 }

@@ -175,17 +175,21 @@ func (a *app) sendOnce(ctx context.Context, jobs producer.Batches, file batchFil
 }
 
 // patience is how long to bear with a Glovebox that is away, or has no room.
-type patience struct{ until time.Time }
+type patience struct {
+	until time.Time
+	delay time.Duration // before the next try
+}
 
 const (
 	patienceTime  = time.Minute
-	patienceDelay = 2 * time.Second
+	patienceDelay = 2 * time.Second // at first
+	patienceMost  = 30 * time.Second
 )
 
-func newPatience() patience { return patience{time.Now().Add(patienceTime)} }
+func newPatience() *patience { return &patience{time.Now().Add(patienceTime), patienceDelay} }
 
 // wait returns nil once it is worth to try again, and err where it is not.
-func (p patience) wait(ctx context.Context, err error) error {
+func (p *patience) wait(ctx context.Context, err error) error {
 	var local *failure
 	if errors.As(err, &local) { // the file's
 		return err
@@ -196,7 +200,8 @@ func (p patience) wait(ctx context.Context, err error) error {
 		return err
 	}
 	select {
-	case <-time.After(patienceDelay):
+	case <-time.After(p.delay):
+		p.delay = min(2*p.delay, patienceMost)
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -215,6 +215,10 @@ func reason(r job.BatchResult) string {
 	const most = 100
 	var text string
 	switch {
+	case r.Result == nil && r.Error == nil:
+		text = "the API says neither what it came to nor why it was rejected"
+	case r.Result == nil && r.Error.Code == producer.CodeNotFound:
+		text = r.Error.Message
 	case r.Result == nil:
 		text = "rejected: " + r.Error.Message
 	case r.Result.Error != nil:

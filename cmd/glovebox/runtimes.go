@@ -216,7 +216,7 @@ func withSetup(err error) error {
 func (a *app) table() *tabwriter.Writer { return tabwriter.NewWriter(a.stdout, 0, 0, 3, ' ', 0) }
 
 func (a *app) printJSON(v any) error {
-	enc := json.NewEncoder(a.stdout)
+	enc := json.NewEncoder(untrusted(a.stdout)) // JSON escapes no C1 control characters
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)

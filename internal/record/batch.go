@@ -168,6 +168,18 @@ func (s *Store) OpenBatch(ctx context.Context, tenant string, o job.BatchOptions
 	return b, held != id, err
 }
 
+// RenewBatch says that the batch is still being sent, should nothing new come for long.
+func (s *Store) RenewBatch(ctx context.Context, id string) error {
+	tenant, ok := BatchTenant(id)
+	if !ok {
+		return ErrNoBatch
+	}
+	if err := renewBatchScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)}, id, ms(s.now().Add(batchPatience))).Err(); err != nil {
+		return fmt.Errorf("renew batch: %w", err)
+	}
+	return nil
+}
+
 // GetBatch returns the record of a batch, or ErrNoBatch.
 func (s *Store) GetBatch(ctx context.Context, id string) (Batch, error) {
 	tenant, ok := BatchTenant(id)

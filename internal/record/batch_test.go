@@ -268,6 +268,36 @@ func TestSweepGoesOnCanceling(t *testing.T) {
 	}
 }
 
+// A batch is given up once nobody sends it any more, and not before.
+func TestRenewBatch(t *testing.T) {
+	t.Parallel()
+	w, _ := sweeping(t)
+	s := w.Records
+	id := s.newBatch(t, 1)
+	const most = batchPatience - time.Minute
+	for i := range 3 {
+		w.forward(time.Duration(i+1) * most)
+		if err := s.RenewBatch(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(t.Context(), batchPass, w.sweepBatches)
+	}
+	if b := s.mustBatch(t, id); b.State != job.BatchReceiving {
+		t.Errorf("got %+v, want it received", b)
+	}
+	w.forward(3*most + batchPatience + time.Minute)
+	w.pass(t.Context(), batchPass, w.sweepBatches)
+	if b := s.mustBatch(t, id); b.State != job.BatchCanceled {
+		t.Errorf("got %+v, want it given up", b)
+	}
+	if err := s.RenewBatch(t.Context(), id); err != nil { // too late: it stays as it is
+		t.Fatal(err)
+	}
+	if n, err := s.rdb.ZCard(t.Context(), batchWorkKey("default")).Result(); err != nil || n != 0 {
+		t.Errorf("%d batches are to be given up, %v, want none", n, err)
+	}
+}
+
 // A job beyond a quota leaves a hole where smaller ones come after it: they are canceled
 // like the others.
 func TestCancelBatchWithHoles(t *testing.T) {

@@ -38,7 +38,11 @@ func (s *Store) ListBatches(ctx context.Context, tenant string, after Position, 
 	if _, err := pipe.Exec(ctx); err != nil && len(entries) > 0 {
 		return nil, "", fmt.Errorf("list batches: %w", err)
 	}
+	bytes := 0
 	for i, f := range fields {
+		if bytes += len(f.Val()["metadata"]); bytes > listBytes && len(list) > 0 {
+			return list, Position(entries[i-1]), nil
+		}
 		if len(f.Val()) == 0 {
 			continue // it has expired
 		}

@@ -46,9 +46,15 @@ local function settle(id, now)
     call('ZADD', t .. 'outbox', now, b[6])
   end
   call('ZREM', batchwork, id)
-  for _, key in ipairs({batch_key(id), items_key(id), errors_key(id)}) do call('PEXPIRE', key, b[7]) end
+  local life = b[2] == '0' and math.min(b[7], 3600000) or b[7] -- one without a job has nothing to keep
+  for _, key in ipairs({batch_key(id), items_key(id), errors_key(id)}) do call('PEXPIRE', key, life) end
   call('PUBLISH', 'gb:done', id)
   return b[6]
+end
+
+-- renew puts off that a batch is given up which is still being received.
+local function renew(id, due)
+  if call('HGET', batch_key(id), 'state') == 'receiving' then call('ZADD', batchwork, due, id) end
 end
 
 -- count_ended counts a job of a batch that has just ended, and maybe the batch with it.
@@ -67,13 +73,22 @@ if ARGV[4] ~= '' then
   local idem = t .. 'batchidem:' .. ARGV[5]
   local held = call('GET', idem)
   local options = held and call('HGET', batch_key(held), 'options')
-  if options then return options == ARGV[7] and held or 'conflict' end
+  if options then
+    if options ~= ARGV[7] then return 'conflict' end
+    renew(held, ARGV[3])
+    return held
+  end
   call('SET', idem, id, 'PX', ARGV[6])
 end
 call('HSET', batch_key(id), 'state', 'receiving', 'created', now, 'jobs', 0, 'rejected', 0, 'ended', 0, 'options', ARGV[7], unpack(ARGV, 8))
 call('ZADD', batchwork, ARGV[3], id)
 call('ZADD', t .. 'batches', 0, now .. ':' .. id)
 return id`)
+
+var renewBatchScript = redis.NewScript(batchCode + `
+-- ARGV: batch, when it is given up
+renew(ARGV[1], ARGV[2])
+return 'ok'`)
 
 var rejectScript = redis.NewScript(batchCode + `
 -- ARGV: batch, when it is given up, index, fingerprint, error, most errors

@@ -72,7 +72,9 @@ type API struct {
 	handler    http.Handler
 	ready      readiness
 	heartbeat  time.Duration
-	watchers   watchers
+	watchers   *places
+	receipts   *places  // of batches
+	readings   *places  // of batches' results
 	patterns   []string // of all routes
 
 	// draining ends when waits are no longer worth it.
@@ -110,10 +112,13 @@ func New(c Config) (*API, error) {
 	if a.heartbeat == 0 {
 		a.heartbeat = 15 * time.Second
 	}
-	a.watchers = watchers{most: c.MaxWatchers, of: map[string]int{}}
-	if a.watchers.most == 0 {
-		a.watchers.most = 100
+	if c.MaxWatchers == 0 {
+		c.MaxWatchers = 100
 	}
+	a.watchers = newPlaces(c.MaxWatchers, producer.CodeTooManyWatchers,
+		"the tenant watches %d jobs here already, as many as it may; Prefer: wait waits for a result without watching")
+	a.receipts = newPlaces(maxReceipts, producer.CodeRateLimited, "the tenant sends %d batches here already, as many as it may")
+	a.readings = newPlaces(maxReadings, producer.CodeRateLimited, "results of the tenant's batches are read %d times here already, as often as it may be")
 	if a.maxWait == 0 {
 		a.maxWait = time.Minute
 	}

@@ -30,7 +30,16 @@ func (a *API) submitBatch(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
-	b, err := a.receive(w, r, tenant)
+	release, err := a.receipts.take(tenant)
+	if err != nil {
+		a.refuse(w, r, err)
+		return
+	}
+	defer release()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(a.draining, cancel)() //nolint:contextcheck // who sends goes on with another process
+	b, err := a.receive(w, r.WithContext(ctx), tenant)
 	// What follows has its own time: the answer, and the rest of a body that nobody wants.
 	// Where a deadline can't be set the connection is gone, and nobody is left to tell.
 	control, end := http.NewResponseController(w), time.Now().Add(answerTime)
@@ -49,7 +58,7 @@ func (a *API) receive(w http.ResponseWriter, r *http.Request, tenant string) (jo
 		w.Header().Set("Connection", "close")
 		return job.Batch{}, problem{tooLarge(a.batchLimit + 1)}
 	}
-	body := &patientBody{r: http.MaxBytesReader(w, r.Body, a.batchLimit), control: http.NewResponseController(w), patience: a.bodyTime}
+	body := &patientBody{r: http.MaxBytesReader(w, r.Body, a.batchLimit), control: http.NewResponseController(w), patience: a.bodyTime, most: 5 * a.bodyTime}
 	stream, err := openStream(r.Header.Get("Content-Type"), body, a.bodyLimit)
 	if err != nil {
 		return job.Batch{}, err
@@ -169,17 +178,22 @@ func (a *API) streamProblem(err error) error {
 const (
 	// bodyRate is how many bytes a second buy a sender of a large body more time.
 	bodyRate = 32 << 10
-	// answerTime is how long an answer, or one line of it, may take.
-	answerTime = 30 * time.Second
+	// answerTime is how long an answer, or one line of it, may take, resultsTime all lines.
+	answerTime  = 30 * time.Second
+	resultsTime = time.Hour
+	// What a tenant may have under way at once in one process.
+	maxReceipts = 16
+	maxReadings = 16
 )
 
-// patientBody reads a body whose sender may take bodyTime, and as long as its bytes
-// take at bodyRate: a large one is not cut off, and a slow one is. The time that
+// patientBody reads a body whose sender may pause for bodyTime, five times that at most, and
+// take as long as its bytes take at bodyRate: a large one is not cut off, and a slow one is. The time that
 // Glovebox takes itself doesn't count.
 type patientBody struct {
 	r        io.Reader
 	control  *http.ResponseController
 	patience time.Duration
+	most     time.Duration // that patience can come to
 }
 
 var errImpatient = errors.New("the body came too slowly")
@@ -190,7 +204,7 @@ func (b *patientBody) Read(p []byte) (int, error) {
 		return 0, fmt.Errorf("set deadline: %w", err)
 	}
 	n, err := b.r.Read(p)
-	b.patience += time.Duration(n)*time.Second/bodyRate - time.Since(began)
+	b.patience = min(b.patience+time.Duration(n)*time.Second/bodyRate-time.Since(began), b.most)
 	switch {
 	case errors.Is(err, io.EOF): // net/http reads on while a handler runs, to notice clients who leave
 		if lift := b.control.SetReadDeadline(time.Time{}); lift != nil {
@@ -278,6 +292,14 @@ func (a *API) batchResults(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
+	release, err := a.readings.take(tenant)
+	if err != nil {
+		a.writeError(w, r, err)
+		return
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(r.Context(), resultsTime)
+	defer cancel()
 	from := 0
 	if text := r.URL.Query().Get("from"); text != "" {
 		if from, err = strconv.Atoi(text); err != nil || from < 0 {
@@ -289,7 +311,7 @@ func (a *API) batchResults(w http.ResponseWriter, r *http.Request) {
 	lines := json.NewEncoder(w)
 	lines.SetEscapeHTML(false)
 	begun := false
-	for result, err := range a.client.For(tenant).BatchResults(r.Context(), id, from) { //nolint:contextcheck // it has the request's
+	for result, err := range a.client.For(tenant).BatchResults(ctx, id, from) { //nolint:contextcheck // it has the request's
 		switch {
 		case err != nil && !begun:
 			a.writeError(w, r, err)

@@ -72,8 +72,8 @@ func TestBatchProblems(t *testing.T) {
 		taken           int    // jobs, or -1 where no batch was begun
 	}{
 		"form":              {"text/csv", line, 415, "Content-Type", -1},
-		"nothing":           {lines, "", 422, "jobs", 0},
-		"no jobs":           {object, `{"jobs":[]}`, 422, "jobs", 0},
+		"nothing":           {lines, "", 422, "jobs", -1},
+		"no jobs":           {object, `{"jobs":[]}`, 422, "jobs", -1},
 		"no list":           {object, `{}`, 400, "body", -1},
 		"broken":            {lines, line + line + `{"runtime":`, 400, "jobs[2] (line 3)", 2},
 		"broken object":     {object, `{"jobs":[` + line + `,}]}`, 400, "jobs[1]", 1},
@@ -219,6 +219,33 @@ func TestSlowBatch(t *testing.T) {
 	})
 	if status != http.StatusAccepted {
 		t.Errorf("one who sent much and pauses: got %d %+v", status, p)
+	}
+}
+
+// TestUnreadBody: who announces a body and doesn't send it gets an answer, and no place.
+func TestUnreadBody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.api.SetBodyTime(300 * time.Millisecond)
+	for _, request := range []string{"POST /v1/batches", "POST /v1/jobs", "GET /v1/jobs/default-x/events", "DELETE /v1/jobs/default-x"} {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.srv.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n", request)
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Errorf("%s: %v", request, err)
+			continue
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s: got %s, want 401", request, res.Status)
+		}
 	}
 }
 

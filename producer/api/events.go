@@ -34,7 +34,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
-	release, err := a.watchers.add(tenant)
+	release, err := a.watchers.take(tenant)
 	if err != nil {
 		a.writeError(w, r, err)
 		return
@@ -158,28 +158,30 @@ func (o eventWriter) write(p []byte) error {
 	return o.ctrl.Flush()
 }
 
-// watchers counts the watches of each tenant in this process.
-type watchers struct {
+// places counts what each tenant has under way in this process, of one kind.
+type places struct {
 	most int
+	full job.Error // what who finds none is told
 	mu   sync.Mutex
 	of   map[string]int
 }
 
-func (w *watchers) add(tenant string) (release func(), err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.of[tenant] >= w.most {
-		return nil, &job.Error{
-			Code:    producer.CodeTooManyWatchers,
-			Message: fmt.Sprintf("the tenant watches %d jobs here already, as many as it may; Prefer: wait waits for a result without watching", w.most),
-		}
+func newPlaces(most int, code, message string) *places {
+	return &places{most: most, full: job.Error{Code: code, Message: fmt.Sprintf(message, most)}, of: map[string]int{}}
+}
+
+func (p *places) take(tenant string) (release func(), err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of[tenant] >= p.most {
+		return nil, &p.full
 	}
-	w.of[tenant]++
+	p.of[tenant]++
 	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.of[tenant]--; w.of[tenant] == 0 {
-			delete(w.of, tenant)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.of[tenant]--; p.of[tenant] == 0 {
+			delete(p.of, tenant)
 		}
 	}, nil
 }

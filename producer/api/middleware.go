@@ -35,6 +35,11 @@ func (a *API) identify(next http.Handler) http.Handler {
 		if prefer := r.Header.Values("Prefer"); len(prefer) > 1 { // many lines are one list
 			r.Header.Set("Prefer", strings.Join(prefer, ", "))
 		}
+		if r.ContentLength != 0 {
+			// Before it answers, net/http reads on in a body that nobody has read. Who reads
+			// one sets a deadline of its own.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(a.bodyTime)) // else the connection is gone
+		}
 		h := w.Header()
 		h.Set(requestIDHeader, id)
 		h.Set("X-Content-Type-Options", "nosniff")
