@@ -148,7 +148,7 @@ func (w *watcher) resume(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		w.epoch, w.seq, w.whole = e.Epoch, e.Seq, !found
+		w.epoch, w.seq, w.whole = e.Epoch, e.Seq, !found || e.Type == record.EventEnd || e.Seq == 0
 		if !found {
 			w.tell(Event{Type: EventGap})
 			w.seq = unknownSeq

@@ -41,6 +41,8 @@ type httpWatcher struct {
 	yield func(Event, error) bool
 	told  Event     // the last EventStatus
 	heard time.Time // when the API said something last
+	// connected: the API has sent events before.
+	connected bool
 }
 
 // errOver ends the watch: the result was told, or whoever watches has left.
@@ -62,7 +64,7 @@ func (w *httpWatcher) watch(ctx context.Context) error {
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case !passing(err), time.Since(w.heard) > outage:
+		case !passing(err) && !w.full(err), time.Since(w.heard) > outage:
 			return err
 		}
 		if w.after != after {
@@ -74,6 +76,13 @@ func (w *httpWatcher) watch(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// full reports whether the API has no place for a watch that it had one for: that of the
+// connection before, which it has not given up yet.
+func (w *httpWatcher) full(err error) bool {
+	var said *job.Error
+	return w.connected && errors.As(err, &said) && said.Code == CodeTooManyWatchers
 }
 
 // connection tells what one connection brings. It fails with errOver at the watch's end.
@@ -99,12 +108,15 @@ func (w *httpWatcher) connection(ctx context.Context) error {
 	if mediaType, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); mediaType != eventStream {
 		return &job.Error{Code: CodeInternal, Message: fmt.Sprintf("%s answered %.60q, and not events as Glovebox's API does: is the URL right?", w.http.base, mediaType)}
 	}
-	w.heard = time.Now()
+	w.heard, w.connected = time.Now(), true
 	lost := time.AfterFunc(silence, func() { cancel(errors.New("the API has fallen silent")) })
 	defer lost.Stop()
 	events := newSSEReader(res.Body)
 	for {
 		e, err := events.next()
+		if errors.Is(err, errSSETooLong) { // nor would another connection bring a shorter one
+			return &job.Error{Code: CodeInternal, Message: err.Error()}
+		}
 		if err != nil {
 			if cause := context.Cause(ctx); cause != nil {
 				err = cause

@@ -46,27 +46,33 @@ func (c *capture) keep(p []byte) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.spool == nil && c.size+int64(len(p)) > job.InlineOutput {
+		if err := c.openSpool(); err != nil {
+			return err
+		}
+	}
+	if c.spool != nil {
+		if _, err := c.to.Write(p); err != nil {
+			return fmt.Errorf("spool output: %w", err)
+		}
+	}
+	c.head = append(c.head, p[:min(len(p), job.InlineOutput-len(c.head))]...)
 	c.size += int64(len(p))
 	if c.sum == nil {
 		c.sum = sha256.New()
 	}
 	c.sum.Write(p)
-	if c.spool == nil && c.size <= job.InlineOutput {
-		c.head = append(c.head, p...)
-		return nil
+	return nil
+}
+
+// openSpool moves the stream to a file, where all of it has room.
+func (c *capture) openSpool() error {
+	f, err := unnamedFile(c.dir)
+	if err != nil {
+		return err
 	}
-	if c.spool == nil {
-		f, err := unnamedFile(c.dir)
-		if err != nil {
-			return err
-		}
-		c.spool, c.to = f, bufio.NewWriterSize(f, spoolBuffer)
-		if _, err := c.to.Write(c.head); err != nil {
-			return fmt.Errorf("spool output: %w", err)
-		}
-		c.head = append(c.head, p[:job.InlineOutput-len(c.head)]...)
-	}
-	if _, err := c.to.Write(p); err != nil {
+	c.spool, c.to = f, bufio.NewWriterSize(f, spoolBuffer)
+	if _, err := c.to.Write(c.head); err != nil {
 		return fmt.Errorf("spool output: %w", err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -66,6 +67,27 @@ func TestCapture(t *testing.T) {
 					t.Error(err)
 				}
 			})
+		}
+	}
+}
+
+// TestCaptureWithoutSpool: who reads along finds what was kept, and no more, where the
+// rest could not be.
+func TestCaptureWithoutSpool(t *testing.T) {
+	t.Parallel()
+	c := &capture{dir: filepath.Join(t.TempDir(), "missing")}
+	if err := c.write([]byte("kept")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := c.write(make([]byte, job.InlineOutput)); err == nil {
+			t.Fatal("got no error")
+		}
+		if p, err := c.from(0, 100); err != nil || string(p) != "kept" {
+			t.Errorf("got %q, %v", p, err)
+		}
+		if p, err := c.from(4, 100); err != nil || len(p) != 0 {
+			t.Errorf("got %q, %v, want nothing more", p, err)
 		}
 	}
 }

@@ -53,6 +53,7 @@ type live struct {
 	offsets map[record.EventType]int64
 	told    int            // artifacts published
 	pending []record.Event // published, or not: no answer yet
+	more    bool           // there was more than the last batch held
 	over    bool           // EventEnd is published
 }
 
@@ -125,7 +126,7 @@ func (l *live) run() {
 	defer close(l.stopped)
 	ctx := context.Background() // the run's own may have ended: what it printed is published all the same
 	for {
-		more, err := l.step(ctx)
+		err := l.step(ctx)
 		failed := l.failing.Swap(err != nil)
 		switch {
 		case errors.Is(err, record.ErrStale), l.over:
@@ -139,17 +140,20 @@ func (l *live) run() {
 			case <-l.ending:
 				return // who watches sees that the end is missing
 			}
-		case !more:
+		default:
 			l.rest()
 		}
 	}
 }
 
-// rest waits until there is something to publish, and for a while after the last batch.
+// rest waits for a while after a batch, and then until there is something to publish.
 func (l *live) rest() {
 	select {
 	case <-time.After(liveInterval):
 	case <-l.ending:
+		return
+	}
+	if l.more {
 		return
 	}
 	select {
@@ -158,27 +162,27 @@ func (l *live) rest() {
 	}
 }
 
-// step publishes a batch, and reports whether there is more already. A batch that may or
-// may not have been published is published again as it is.
-func (l *live) step(ctx context.Context) (more bool, err error) {
+// step publishes a batch. One that may or may not have been published is published again
+// as it is.
+func (l *live) step(ctx context.Context) (err error) {
 	if len(l.pending) == 0 {
 		if l.pending, err = l.batch(); err != nil {
-			return false, err
+			return err
 		}
 	}
+	l.more = len(l.pending) >= liveBatch
 	if len(l.pending) == 0 {
-		return false, nil
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
 	if err := l.publish(ctx, l.next, l.pending); err != nil {
-		return false, err
+		return err
 	}
 	l.next += len(l.pending)
-	more = len(l.pending) >= liveBatch
 	l.over = l.pending[len(l.pending)-1].Type == record.EventEnd
 	l.pending = nil
-	return more, nil
+	return nil
 }
 
 // batch is what has happened since the last one.

@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -52,6 +53,9 @@ const (
 	// eventLife is how long a stream outlives its job's end, for a watcher who has lost
 	// the connection or comes late; the result has all that it said.
 	eventLife = "60000" // ms
+	// unwatchedLife is that of one that nobody watches as its job ends: however many such
+	// jobs a tenant runs, their streams are not to fill Redis.
+	unwatchedLife = "10000" // ms
 	// eventPatience is how long a stream may go without a new event before it is
 	// forgotten, should its job never end.
 	eventPatience = 24 * time.Hour
@@ -165,11 +169,13 @@ func parseEvent(entry redis.XMessage) (Event, error) {
 	return e, err
 }
 
-// ValidEventID reports whether s may be the ID of an event.
+// ValidEventID reports whether s may be the ID of an event. The highest number of Redis's
+// is none: nothing comes after it.
 func ValidEventID(s string) bool {
 	ms, seq, ok := strings.Cut(s, "-")
 	for _, number := range []string{ms, seq} {
-		if _, err := strconv.ParseUint(number, 10, 64); err != nil || number[0] == '+' {
+		n, err := strconv.ParseUint(number, 10, 64)
+		if err != nil || number[0] == '+' || n == math.MaxUint64 {
 			return false
 		}
 	}

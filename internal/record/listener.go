@@ -68,12 +68,15 @@ func (l *Listener) take(m any) {
 // is one goroutine, so that nobody who follows waits for a Redis that doesn't answer.
 func (l *Listener) subscribe() {
 	subscribed := map[string]bool{}
+	var again <-chan time.Time
 	for {
 		select {
 		case <-l.closed:
 			return
 		case <-l.changed:
+		case <-again:
 		}
+		again = nil
 		followed := l.followers.ids()
 		var add, remove []string
 		for id := range followed {
@@ -88,11 +91,14 @@ func (l *Listener) subscribe() {
 				remove = append(remove, eventsChannel+id)
 			}
 		}
-		// The subscription notes these first, and tells Redis when it has a connection
-		// again if it has none now: so an error is no news.
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-		if len(add) > 0 {
-			_ = l.pubsub.Subscribe(ctx, add...)
+		// What the subscription notes it subscribes to again with each new connection; of
+		// one that failed, whether it was noted depends on where.
+		if len(add) > 0 && l.pubsub.Subscribe(ctx, add...) != nil {
+			for _, channel := range add {
+				delete(subscribed, strings.TrimPrefix(channel, eventsChannel))
+			}
+			again = time.After(subscribeAgain)
 		}
 		if len(remove) > 0 {
 			_ = l.pubsub.Unsubscribe(ctx, remove...)
@@ -100,6 +106,9 @@ func (l *Listener) subscribe() {
 		cancel()
 	}
 }
+
+// subscribeAgain is after what time a subscription that failed is tried again.
+const subscribeAgain = time.Second
 
 // healthCheck is how long the connection may be silent before it is pinged.
 const healthCheck = 3 * time.Second

@@ -121,7 +121,8 @@ local function finish()
     call('ZADD', t .. 'garbage', a.now + ttl + a.late, a.id)
   end
   call('PEXPIRE', job(a.id), ttl)
-  call('PEXPIRE', t .. 'events:' .. a.id, ` + eventLife + `)
+  local watched = tonumber(call('HGET', job(a.id), 'watched') or 0) > tonumber(a.now)
+  call('PEXPIRE', t .. 'events:' .. a.id, watched and ` + eventLife + ` or ` + unwatchedLife + `)
   call('PUBLISH', 'gb:done', a.id)
   local told = r[7] and count_ended(r[7], a.state, a.now) or ''
   return {'ok', release(a.window, a.now, a.due), told}

@@ -35,7 +35,7 @@ func TestObserve(t *testing.T) {
 	w.srv.Config.Handler = w.api
 	w.do(t, "GET", "/v1/jobs/default-aaaaaaaaaaaaaaaaaaaaaaaaaa", http.NoBody)
 	w.do(t, "GET", "/v1/jobs/x/artifacts/a/b", http.NoBody)
-	w.do(t, "GET", "/v1/secrets", http.NoBody)
+	w.do(t, "GET", "/v1/no-such", http.NoBody)
 	w.do(t, "PUT", "/v1/jobs/x", http.NoBody)
 	w.do(t, "POST", "/v1/jobs", strings.NewReader("{}"), "Authorization: ")
 	w.srv.Close() // every request has ended
