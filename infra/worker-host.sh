@@ -99,6 +99,8 @@ $settings_shared
 GLOVEBOX_API_ADDR=127.0.0.1:8437
 GLOVEBOX_PUBLIC_URL=
 GLOVEBOX_TOKEN=
+# openssl rand -hex 32; without one, there is no admin API, so no tenant but \"default\".
+GLOVEBOX_ADMIN_TOKEN=
 GLOVEBOX_WEBHOOK_SECRET=
 GLOVEBOX_CAPABILITY_KEY="
 
