@@ -84,10 +84,15 @@ func (p *Podman) WarmOf(image string) int {
 	}
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
+	living := 0
 	if k := p.pool.kind(image); k != nil {
-		return len(k.waiting)
+		for _, w := range k.waiting {
+			if !w.s.events.ended() { // else the next look removes it
+				living++
+			}
+		}
 	}
-	return 0
+	return living
 }
 
 // kind is that of an image, nil where the pool has none. The pool's lock is held.
