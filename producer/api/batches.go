@@ -182,7 +182,7 @@ const (
 	answerTime  = 30 * time.Second
 	resultsTime = time.Hour
 	// What a tenant may have under way at once in one process.
-	maxReceipts = 16
+	maxReceipts = 64
 	maxReadings = 16
 )
 
