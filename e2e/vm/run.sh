@@ -51,9 +51,11 @@ cp -r e2e/vm/guest "$payload/guest"
 printf 'exec bash guest/test.sh\n' >"$payload/test.sh"
 echo "${ONLY:-}" >"$payload/only"
 
-# Loading an image takes minutes in there: a disk that has it is kept.
+# Loading an image takes minutes in there: a disk that has it, and what install.sh did, is
+# kept.
 image=$(basename "$payload"/pack/images/bash-*.tar .tar)
-provisioned=$WORK/provisioned-${image:0:17}.qcow2
+install=$(sha256sum e2e/vm/guest/install.sh)
+provisioned=$WORK/provisioned-${image:0:17}-${install:0:8}.qcow2
 if [ ! -e "$provisioned" ]; then
     say "provision the machine"
     rm -f "$WORK"/provisioned-*
