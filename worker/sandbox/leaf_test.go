@@ -221,7 +221,8 @@ func TestHardProcesses(t *testing.T) {
 	for deadline := time.Now().Add(time.Minute); !refused && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		events, err := os.ReadFile(filepath.Join(leaf, "pids.events"))
 		if err != nil {
-			break // the sandbox has ended for it
+			refused = true // the sandbox has ended for it: nothing else ends it so soon
+			break
 		}
 		refused = strings.Contains(string(events), "max ") && !strings.Contains(string(events), "max 0\n")
 	}
