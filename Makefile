@@ -19,7 +19,7 @@ as_podman_user := -tags '$(PODMAN_TAGS)' -exec '$(CURDIR)/infra/as-podman-user.s
 # The end-to-end tests run the commands, built with points at which to fail, and a client
 # generated from the OpenAPI document, from a directory that the Podman user can enter.
 with_test_binaries = bin=$$(mktemp -d /tmp/glovebox-bin.XXXXXX) && trap 'rm -rf "$$bin"' EXIT && chmod 755 "$$bin" && \
-	$(static) go build -tags 'failpoint $(PODMAN_TAGS)' -o "$$bin/" ./cmd/... && \
+	$(static) go build -tags 'failpoint $(PODMAN_TAGS)' -o "$$bin/" ./cmd/... ./e2e/example && \
 	( cd e2e/openapi && $(static) go generate && $(static) go build -o "$$bin/" . ) && export GLOVEBOX_TEST_BIN="$$bin" &&
 
 COMMANDS := $(notdir $(wildcard cmd/*))
