@@ -256,38 +256,21 @@ func parseBatch(tenant, id string, f, faults map[string]string) (Batch, error) {
 		ID: id, Tenant: tenant, State: job.BatchStatus(f["state"]), Ended: map[job.Status]int{},
 		CancelRequested: f["cancel"] != "", Callback: f["callback"],
 	}
-	var err error
-	number := func(name string) int64 {
-		n, e := strconv.ParseInt(f[name], 10, 64)
-		if e != nil && f[name] != "" && err == nil {
-			err = fmt.Errorf("read field %s of batch %s: %w", name, id, e)
-		}
-		return n
-	}
-	at := func(name string) time.Time {
-		if n := number(name); n != 0 {
-			return time.UnixMilli(n).UTC()
-		}
-		return time.Time{}
-	}
-	b.Jobs, b.Rejected = int(number("jobs")), int(number("rejected"))
-	b.Created, b.Sealed, b.Finished = at("created"), at("sealed"), at("finished")
-	b.Retention = time.Duration(number("retention")) * time.Millisecond
+	r := fields{of: "batch " + id, f: f}
+	b.Jobs, b.Rejected = int(r.number("jobs")), int(r.number("rejected"))
+	b.Created, b.Sealed, b.Finished = r.at("created"), r.at("sealed"), r.at("finished")
+	b.Retention = time.Duration(r.number("retention")) * time.Millisecond
 	for name := range f {
 		if status, ok := strings.CutPrefix(name, endedField); ok {
-			b.Ended[job.Status(status)] = int(number(name))
+			b.Ended[job.Status(status)] = int(r.number(name))
 		}
 	}
-	if e := json.Unmarshal([]byte(f["metadata"]), &b.Metadata); e != nil && err == nil {
-		err = fmt.Errorf("read metadata of batch %s: %w", id, e)
-	}
+	r.fail("metadata", json.Unmarshal([]byte(f["metadata"]), &b.Metadata))
 	for _, text := range faults {
 		var fault job.ItemError
-		if e := json.Unmarshal([]byte(text), &fault); e != nil && err == nil {
-			err = fmt.Errorf("read errors of batch %s: %w", id, e)
-		}
+		r.fail("errors", json.Unmarshal([]byte(text), &fault))
 		b.Errors = append(b.Errors, fault)
 	}
 	slices.SortFunc(b.Errors, func(x, y job.ItemError) int { return x.Index - y.Index })
-	return b, err
+	return b, r.err
 }

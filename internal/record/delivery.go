@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 )
 
@@ -50,24 +49,13 @@ func (s *Store) GetDelivery(ctx context.Context, tenant, did string) (Delivery, 
 	if len(f) == 0 {
 		return Delivery{}, ErrNoDelivery
 	}
-	number := func(name string) int64 {
-		n, e := strconv.ParseInt(f[name], 10, 64)
-		if e != nil && f[name] != "" && err == nil {
-			err = fmt.Errorf("read field %s of delivery %s: %w", name, did, e)
-		}
-		return n
-	}
-	at := func(name string) time.Time {
-		if n := number(name); n != 0 {
-			return time.UnixMilli(n).UTC()
-		}
-		return time.Time{}
-	}
-	return Delivery{
+	r := fields{of: "delivery " + did, f: f}
+	d := Delivery{
 		ID: did, Tenant: tenant, JobID: f["job"], BatchID: f["batch"], URL: f["url"], Event: f["event"], State: DeliveryState(f["state"]),
-		Attempt: int(number("attempt")), Due: at("due"), Sent: at("sent"), Created: at("created"),
-		LastStatus: int(number("status")), LastError: f["error"],
-	}, err
+		Attempt: int(r.number("attempt")), Due: r.at("due"), Sent: r.at("sent"), Created: r.at("created"),
+		LastStatus: int(r.number("status")), LastError: f["error"],
+	}
+	return d, r.err
 }
 
 // Attempted records what an attempt at a delivery came to. With state Pending the

@@ -2,8 +2,6 @@ package record
 
 import (
 	"encoding/json"
-	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -58,40 +56,21 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 		Worker: f["worker"], CancelRequested: f["cancel"] != "", ResultRef: f["result_ref"],
 		Batch: f["batch"],
 	}
-	var err error
-	number := func(name string) int64 {
-		if f[name] == "" {
-			return 0
-		}
-		n, e := strconv.ParseInt(f[name], 10, 64)
-		if e != nil && err == nil {
-			err = fmt.Errorf("read field %s of record %s: %w", name, id, e)
-		}
-		return n
-	}
-	at := func(name string) time.Time {
-		if n := number(name); n != 0 {
-			return time.UnixMilli(n).UTC()
-		}
-		return time.Time{}
-	}
-	j.Epoch, j.Attempts = int(number("epoch")), int(number("attempts"))
-	j.Created, j.Started, j.Finished, j.OutageSince = at("created"), at("started"), at("finished"), at("outage")
-	j.Retention = time.Duration(number("retention")) * time.Millisecond
-	j.Released, j.RunAt, j.Deadline = at("released"), at("run_at"), at("deadline")
-	j.WatchedUntil = at("watched")
-	if r := f["result"]; r != "" {
-		j.Result = []byte(r)
+	r := fields{of: "record " + id, f: f}
+	j.Epoch, j.Attempts = int(r.number("epoch")), int(r.number("attempts"))
+	j.Created, j.Started, j.Finished, j.OutageSince = r.at("created"), r.at("started"), r.at("finished"), r.at("outage")
+	j.Retention = time.Duration(r.number("retention")) * time.Millisecond
+	j.Released, j.RunAt, j.Deadline = r.at("released"), r.at("run_at"), r.at("deadline")
+	j.WatchedUntil = r.at("watched")
+	if result := f["result"]; result != "" {
+		j.Result = []byte(result)
 	}
 	for name, into := range map[string]any{"spec": &j.Spec, "metadata": &j.Metadata} {
-		if f[name] == "" {
-			continue
-		}
-		if e := json.Unmarshal([]byte(f[name]), into); e != nil && err == nil {
-			err = fmt.Errorf("read field %s of record %s: %w", name, id, e)
+		if f[name] != "" {
+			r.fail(name, json.Unmarshal([]byte(f[name]), into))
 		}
 	}
-	return j, err
+	return j, r.err
 }
 
 // Failure is the result of a job that no run brought to an end. Metadata is left to
