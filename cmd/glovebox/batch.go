@@ -131,16 +131,6 @@ DIR/results.jsonl, and what job 7 made to DIR/artifacts/7.`,
 	return cmd
 }
 
-// withJobs talks to the API.
-func (a *app) withJobs(do func(*producer.HTTP) error) error {
-	jobs, err := a.jobs()
-	if err != nil {
-		return err
-	}
-	defer jobs.Close()
-	return do(jobs)
-}
-
 // showBatch prints a batch as a person, or a program, reads it.
 func (a *app) showBatch(b job.Batch, asJSON bool) error {
 	if asJSON {

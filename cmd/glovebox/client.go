@@ -25,6 +25,19 @@ func (a *app) jobs() (*producer.HTTP, error) {
 	return a.connect(func(c config.Client) string { return c.Token }, "GLOVEBOX_TOKEN")
 }
 
+// withJobs calls do with the API as a tenant sees it.
+func (a *app) withJobs(do func(*producer.HTTP) error) error { return with(a.jobs, do) }
+
+// with calls do with the API that open returns, and closes it.
+func with(open func() (*producer.HTTP, error), do func(*producer.HTTP) error) error {
+	api, err := open()
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	return do(api)
+}
+
 // connect returns the API, with one of the tokens that the settings have. variable is
 // the name of that one.
 func (a *app) connect(which func(config.Client) string, variable string) (*producer.HTTP, error) {

@@ -33,16 +33,6 @@ name one only for code that you trust with it. Files that the job leaves are not
 	return cmd
 }
 
-// withSecrets calls do with the API.
-func (a *app) withSecrets(do func(producer.Secrets) error) error {
-	jobs, err := a.jobs()
-	if err != nil {
-		return err
-	}
-	defer jobs.Close()
-	return do(jobs)
-}
-
 func (a *app) secretSetCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "set NAME",
@@ -62,7 +52,7 @@ part of it. The name is that of the environment variable that it becomes.`, job.
 				return fmt.Errorf("read the secret: %w", err)
 			}
 			value = bytes.TrimSuffix(bytes.TrimSuffix(value, []byte("\n")), []byte("\r"))
-			return a.withSecrets(func(secrets producer.Secrets) error {
+			return a.withJobs(func(secrets *producer.HTTP) error {
 				_, err := secrets.SetSecret(cmd.Context(), args[0], string(value))
 				return err
 			})
@@ -79,7 +69,7 @@ func (a *app) secretListCommand() *cobra.Command {
 		Example: `  glovebox secret list`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withSecrets(func(secrets producer.Secrets) error {
+			return a.withJobs(func(secrets *producer.HTTP) error {
 				list, err := secrets.ListSecrets(cmd.Context())
 				if err != nil {
 					return err
@@ -108,7 +98,7 @@ func (a *app) secretRemoveCommand() *cobra.Command {
 		Example: `  glovebox secret rm API_TOKEN`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withSecrets(func(secrets producer.Secrets) error {
+			return a.withJobs(func(secrets *producer.HTTP) error {
 				var errs []error
 				for _, name := range args {
 					if err := secrets.DeleteSecret(cmd.Context(), name); err != nil {

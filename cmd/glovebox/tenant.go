@@ -249,12 +249,9 @@ func (a *app) changeTerms(ctx context.Context, name string, asJSON bool, change 
 
 // withTenants calls do with the API as its operator sees it.
 func (a *app) withTenants(do func(tenants *producer.HTTP) error) error {
-	tenants, err := a.connect(func(c config.Client) string { return c.AdminToken }, "GLOVEBOX_ADMIN_TOKEN")
-	if err != nil {
-		return err
-	}
-	defer tenants.Close()
-	return do(tenants)
+	return with(func() (*producer.HTTP, error) {
+		return a.connect(func(c config.Client) string { return c.AdminToken }, "GLOVEBOX_ADMIN_TOKEN")
+	}, do)
 }
 
 // retention is how long jobs of the tenant are kept.

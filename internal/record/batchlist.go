@@ -60,35 +60,5 @@ func (s *Store) ListBatches(ctx context.Context, tenant string, after Position, 
 
 // sweepListedBatches takes batches out of the list whose records have expired.
 func (w *Sweeper) sweepListedBatches(ctx context.Context, tenant string) error {
-	rdb := w.Records.rdb
-	least, most := "-", "("+string(position(w.Records.now().Add(-w.Records.retention), ""))
-	for {
-		entries, err := rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: batchesKey(tenant), ByLex: true, Start: least, Stop: most, Count: page}).Result()
-		if err != nil {
-			return fmt.Errorf("list expired batches: %w", err)
-		}
-		if len(entries) == 0 {
-			return nil
-		}
-		pipe := rdb.Pipeline()
-		exist := make([]*redis.IntCmd, len(entries))
-		for i, e := range entries {
-			exist[i] = pipe.Exists(ctx, batchKey(tenant, Position(e).id()))
-		}
-		if _, err := pipe.Exec(ctx); err != nil {
-			return fmt.Errorf("look at expired batches: %w", err)
-		}
-		var gone []any
-		for i, e := range entries {
-			least = "(" + e
-			if exist[i].Val() == 0 {
-				gone = append(gone, e)
-			}
-		}
-		if len(gone) > 0 {
-			if err := rdb.ZRem(ctx, batchesKey(tenant), gone...).Err(); err != nil {
-				return fmt.Errorf("take expired batches out of the list: %w", err)
-			}
-		}
-	}
+	return w.forgetExpired(ctx, batchesKey(tenant), func(id string) string { return batchKey(tenant, id) })
 }

@@ -182,31 +182,41 @@ func (s *Store) readListed(ctx context.Context, tenant string, ids []string) ([]
 // sweepListed takes jobs out of the list whose records have expired, where forget did
 // not: it knows no job that an older version ended.
 func (w *Sweeper) sweepListed(ctx context.Context, tenant string) error {
+	return w.forgetExpired(ctx, jobsKey(tenant), func(id string) string { return jobKey(tenant, id) })
+}
+
+// forgetExpired takes entries out of a list whose records have expired: only those that
+// are older than the retention can have.
+func (w *Sweeper) forgetExpired(ctx context.Context, list string, record func(id string) string) error {
 	rdb := w.Records.rdb
 	least, most := "-", "("+string(position(w.Records.now().Add(-w.Records.retention), ""))
 	for {
-		entries, err := rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: jobsKey(tenant), ByLex: true, Start: least, Stop: most, Count: page}).Result()
+		entries, err := rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: list, ByLex: true, Start: least, Stop: most, Count: page}).Result()
 		if err != nil {
-			return fmt.Errorf("list expired jobs: %w", err)
+			return fmt.Errorf("list what has expired in %s: %w", list, err)
 		}
-		looks, err := w.Records.glance(ctx, tenant, entries)
-		if err != nil {
-			return fmt.Errorf("look at expired jobs: %w", err)
+		if len(entries) == 0 {
+			return nil
+		}
+		pipe := rdb.Pipeline()
+		exist := make([]*redis.IntCmd, len(entries))
+		for i, e := range entries {
+			exist[i] = pipe.Exists(ctx, record(Position(e).id()))
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return fmt.Errorf("look at what has expired in %s: %w", list, err)
 		}
 		var gone []any
-		for i, l := range looks {
-			least = "(" + entries[i]
-			if l.state == "" {
-				gone = append(gone, entries[i])
+		for i, e := range entries {
+			least = "(" + e
+			if exist[i].Val() == 0 {
+				gone = append(gone, e)
 			}
 		}
 		if len(gone) > 0 {
-			if err := rdb.ZRem(ctx, jobsKey(tenant), gone...).Err(); err != nil {
-				return fmt.Errorf("take expired jobs out of the list: %w", err)
+			if err := rdb.ZRem(ctx, list, gone...).Err(); err != nil {
+				return fmt.Errorf("take what has expired out of %s: %w", list, err)
 			}
-		}
-		if len(entries) < page {
-			return nil
 		}
 	}
 }
