@@ -121,7 +121,7 @@ func (g *glovebox) startWorker(env ...string) *gbtest.Process {
 func (g *glovebox) workerEnv(env ...string) []string {
 	return slices.Concat(g.shared, []string{
 		"GLOVEBOX_PODMAN_SOCKET=" + g.podman.Socket, "GLOVEBOX_AGENT=" + binary(g.tb, "glovebox-agent"),
-		"GLOVEBOX_INSTANCE=" + g.instance, "GLOVEBOX_POLL_MS=10", "GLOVEBOX_CONCURRENCY=2", "GLOVEBOX_WARM=0",
+		"GLOVEBOX_INSTANCE=" + g.instance, "GLOVEBOX_CONCURRENCY=2", "GLOVEBOX_WARM=0",
 	}, env)
 }
 

@@ -5,17 +5,19 @@ import (
 	"sync"
 
 	"github.com/hibiken/asynq"
+
+	"github.com/glovebox-run/glovebox/internal/record"
 )
 
 // intake takes jobs from the queue while it is open. A server of asynq that was stopped
 // can't be started again, so each opening has one of its own.
 type intake struct {
-	server func() *asynq.Server
+	server func() *record.Server
 	handle asynq.HandlerFunc
 
 	mu      sync.Mutex
-	current *asynq.Server // nil while it is shut
-	ended   bool          // it never opens again
+	current *record.Server // nil while it is shut
+	ended   bool           // it never opens again
 	closing sync.WaitGroup
 }
 

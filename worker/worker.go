@@ -67,7 +67,8 @@ type Config struct {
 	Concurrency int
 	// MemoryMB is what all sandboxes together may use. Defaults to Concurrency × 512.
 	MemoryMB int64
-	// Poll is how often an idle worker looks at Redis. Defaults to 25 ms.
+	// Poll is after what time an idle worker looks for a job that it was not told of.
+	// Defaults to 1 s.
 	Poll time.Duration
 	// Grace is how long running jobs may go on after a shutdown has begun; then they
 	// are handed back at no cost of attempts. Defaults to 20 s.
@@ -122,7 +123,7 @@ func New(c Config) (*Worker, error) {
 		c.MemoryMB = int64(c.Concurrency) * 512
 	}
 	if c.Poll <= 0 {
-		c.Poll = 25 * time.Millisecond
+		c.Poll = time.Second
 	}
 	if c.Grace <= 0 {
 		c.Grace = 20 * time.Second
@@ -160,8 +161,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.cancels = w.Records.ListenCancel(life)
 	defer w.cancels.Close()
 	w.intake = &intake{
-		server: func() *asynq.Server {
-			return asynq.NewServerFromRedisClient(w.Records.Redis(), record.ServerConfig(w.Concurrency, record.JobQueues(), w.Poll, w.Log))
+		server: func() *record.Server {
+			return w.Records.Server(record.ServerConfig(w.Concurrency, record.JobQueues(), w.Poll, w.Log))
 		},
 		handle: func(_ context.Context, t *asynq.Task) error { return w.handle(life, t) },
 	}

@@ -81,7 +81,7 @@ func startOn(t *testing.T, podman *gbtest.PodmanService, change func(*worker.Con
 	}
 	c := worker.Config{
 		ID: id, Version: "test", Records: g.records, Objects: g.objects, Sandboxes: g.sandboxes,
-		Runtimes: set, Poll: 10 * time.Millisecond, Log: log,
+		Runtimes: set, Log: log,
 	}
 	if change != nil {
 		change(&c)

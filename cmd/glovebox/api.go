@@ -50,7 +50,8 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
                             how long jobs are kept after their end, at most; the same for
                             every api and worker (default: 604800, 7 days)
   GLOVEBOX_BATCH_MB         how large a batch may be, in MiB (default: 256)
-  GLOVEBOX_POLL_MS          how often an idle deliverer asks for work (default: 250)
+  GLOVEBOX_POLL_MS          after what time an idle deliverer looks for a delivery that
+                            it was not told of (default: 1000)
   GLOVEBOX_GRACE_SECONDS    how long deliveries may go on after SIGTERM (default: 20)
   GLOVEBOX_METRICS_ADDR     host:port, or fd:N, at which Prometheus finds /metrics, for
                             operators only (default: nowhere)

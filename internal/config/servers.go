@@ -35,7 +35,7 @@ type Worker struct {
 	// MemoryMB is what the sandboxes may use together. Defaults to three quarters of
 	// the machine's memory.
 	MemoryMB int64
-	// Poll is how often an idle worker looks for tasks. Defaults to 100 ms.
+	// Poll is after what time an idle worker looks for a task that it was not told of. Defaults to 1 s.
 	Poll time.Duration
 	// Grace is how long running jobs may take to end after SIGTERM. Defaults to 30 s.
 	Grace time.Duration
@@ -67,7 +67,7 @@ func ReadWorker(getenv Getenv) (Worker, error) {
 		Concurrency:  concurrency,
 		Warm:         r.Int("GLOVEBOX_WARM", concurrency, 0, 4096),
 		MemoryMB:     int64(r.Int("GLOVEBOX_MEMORY_MB", machineMB()*3/4, 64, 1<<30)),
-		Poll:         r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 100, 1, 60_000),
+		Poll:         r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 1000, 1, 10_000),
 		Grace:        r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 30, 1, 86_400),
 		Images:       r.images("GLOVEBOX_IMAGES"),
 		MetricsAddr:  r.String("GLOVEBOX_METRICS_ADDR", ""),
@@ -104,7 +104,7 @@ type API struct {
 	WebhookSchedule string
 	// BatchBytes is how large a batch may be as it is sent. Defaults to 256 MiB.
 	BatchBytes int64
-	// Poll is how often an idle deliverer looks for tasks. Defaults to 250 ms.
+	// Poll is after what time an idle deliverer looks for a task that it was not told of. Defaults to 1 s.
 	Poll time.Duration
 	// Grace is how long deliveries under way may go on after SIGTERM. Defaults to 20 s.
 	Grace time.Duration
@@ -128,7 +128,7 @@ func ReadAPI(getenv Getenv) (API, error) {
 		WebhookAllow:    strings.FieldsFunc(r.getenv("GLOVEBOX_WEBHOOK_ALLOW"), func(c rune) bool { return c == ',' || c == ' ' }),
 		WebhookSchedule: r.String("GLOVEBOX_WEBHOOK_SCHEDULE", ""),
 		BatchBytes:      int64(r.Int("GLOVEBOX_BATCH_MB", 256, 1, 1<<20)) << 20,
-		Poll:            r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 250, 1, 60_000),
+		Poll:            r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 1000, 1, 10_000),
 		Grace:           r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 20, 0, 86_400),
 		MetricsAddr:     r.String("GLOVEBOX_METRICS_ADDR", ""),
 		Log:             r.Choice("GLOVEBOX_LOG", "text", "json"),

@@ -51,7 +51,8 @@ type Config struct {
 	// BodyBytes is how large a message may be before outputs are cut in it; the whole
 	// is behind their URLs. Defaults to 256 KiB.
 	BodyBytes int
-	// Interval is how often an idle Deliverer looks for work. Defaults to 200 ms.
+	// Interval is after what time an idle Deliverer looks for a delivery that it was not
+	// told of. Defaults to 1 s.
 	Interval time.Duration
 	// Grace is what attempts under way get when the Deliverer ends; what is not
 	// finished then is made again by another. Defaults to 30 s.
@@ -94,7 +95,7 @@ func New(c Config) (*Deliverer, error) {
 		c.BodyBytes = 256 << 10
 	}
 	if c.Interval == 0 {
-		c.Interval = 200 * time.Millisecond
+		c.Interval = time.Second
 	}
 	if c.Grace == 0 {
 		c.Grace = 30 * time.Second
@@ -128,7 +129,7 @@ func (d *Deliverer) Run(ctx context.Context) error {
 		}
 		return ownFault(n, err, t)
 	}
-	srv := asynq.NewServerFromRedisClient(d.Records.Redis(), c)
+	srv := d.Records.Server(c)
 	handler := asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error {
 		if !d.begin() {
 			return errStopping

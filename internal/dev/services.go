@@ -113,7 +113,7 @@ func (s *stack) api() supervise.Command {
 		env, "GLOVEBOX_API_ADDR=fd:3", "GLOVEBOX_METRICS_ADDR=fd:4", "GLOVEBOX_PUBLIC_URL="+s.url,
 		"GLOVEBOX_TOKEN="+s.data.secrets[apiToken], "GLOVEBOX_ADMIN_TOKEN="+s.data.secrets[adminToken], "GLOVEBOX_WEBHOOK_SECRET="+s.data.secrets[webhookSecret],
 		"GLOVEBOX_CAPABILITY_KEY="+s.data.secrets[capabilityKey],
-		"GLOVEBOX_WEBHOOK_ALLOW=127.0.0.0/8:*,[::1]:*", "GLOVEBOX_POLL_MS=100", s.graceSetting(),
+		"GLOVEBOX_WEBHOOK_ALLOW=127.0.0.0/8:*,[::1]:*", s.graceSetting(),
 	)
 	return supervise.Command{
 		Name: "api", Argv: []string{"/proc/self/exe", "api"}, Env: append(env, s.Extra...),
@@ -128,7 +128,7 @@ func (s *stack) worker() supervise.Command {
 	env = append(
 		env, "GLOVEBOX_METRICS_ADDR=fd:3", "GLOVEBOX_PODMAN_SOCKET="+s.podmanSocket(), "GLOVEBOX_AGENT="+s.programs.agent,
 		"GLOVEBOX_INSTANCE="+s.data.secrets[instance], "GLOVEBOX_SIGNING_KEY="+s.data.secrets[signingKey],
-		"GLOVEBOX_SECRETS_KEY="+s.data.secrets[secretsKey], "GLOVEBOX_POLL_MS=25", s.graceSetting(),
+		"GLOVEBOX_SECRETS_KEY="+s.data.secrets[secretsKey], s.graceSetting(),
 	)
 	return supervise.Command{
 		Name: "worker", Argv: []string{s.programs.worker}, Env: append(env, s.Extra...), User: s.user.credential,

@@ -72,7 +72,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, fmt.Errorf("reach Redis at %s: %w", opts.Addr, err)
 	}
 	s := &Store{
-		rdb: rdb, tasks: asynq.NewClientFromRedisClient(rdb),
+		rdb: rdb, tasks: asynq.NewClientFromRedisClient(ringer{rdb}),
 		retention: c.Retention, resultLife: c.ResultLife, maxAttempts: c.MaxAttempts, observer: c.Observer, log: c.Log, now: time.Now,
 	}
 	if s.retention == 0 {
@@ -113,7 +113,7 @@ const callTimeout = 3 * time.Second
 // Close releases the connections.
 func (s *Store) Close() error { return s.rdb.Close() }
 
-// Redis is the client the store uses, for asynq servers that share it.
+// Redis is the client the store uses.
 func (s *Store) Redis() redis.UniversalClient { return s.rdb }
 
 // Ping fails when Redis can't take a write that lasts: when it is away, still

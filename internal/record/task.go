@@ -36,13 +36,13 @@ const (
 	retryDelay = 2 * time.Second
 )
 
-// ServerConfig is what every asynq server of Glovebox has in common. interval is
-// how often an idle worker looks at Redis: half of it is added to the latency.
+// ServerConfig is what every Server of Glovebox has in common. interval is after what
+// time one without work looks at Redis although no bell was rung.
 func ServerConfig(concurrency int, queues map[string]int, interval time.Duration, log *slog.Logger) asynq.Config {
 	return asynq.Config{
 		Logger: asynqLog{log}, LogLevel: asynq.WarnLevel,
 		Concurrency: concurrency, Queues: queues, TaskCheckInterval: interval,
-		DelayedTaskCheckInterval: time.Second,
+		DelayedTaskCheckInterval: 2 * time.Second,
 		// Nothing that asynq sees is a failure that spends a retry.
 		IsFailure: func(error) bool { return false },
 		// As nothing is a failure, asynq counts no retries that the delay could grow with.

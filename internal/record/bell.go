@@ -1,0 +1,161 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+)
+
+// A bell is a list in Redis: whoever enqueues a task pushes to it, and servers without
+// work wait there, so that one of them hears of each task at once. asynq only polls,
+// which costs latency or, with many workers, a Redis.
+//
+// It promises nothing: what was rung may be lost with who heard it, or be about a task that
+// another has taken by now. So servers also look for themselves, now and then.
+const (
+	jobsBell       = "gb:bell:jobs"
+	deliveriesBell = "gb:bell:deliveries"
+	// bellMost is how often a bell may have been rung that nobody hears: what is more
+	// says nothing new to servers that are all at work.
+	bellMost = 64
+	// polled is how soon asynq asks again when nothing came of a wait.
+	polled = time.Millisecond
+	// mostInterval is far below the lease of 30 s that asynq takes a task for.
+	mostInterval = 10 * time.Second
+)
+
+// bellOf is the bell of a queue, or of a key of it.
+func bellOf(key string) string {
+	if strings.Contains(key, DeliveryQueue) {
+		return deliveriesBell
+	}
+	return jobsBell
+}
+
+// ringer is asynq's connection to enqueue by: it rings the bell in the same round trip.
+type ringer struct{ redis.UniversalClient }
+
+// EvalSha enqueues a task: asynq's client has no other scripts.
+func (r ringer) EvalSha(ctx context.Context, sha1 string, keys []string, args ...any) *redis.Cmd {
+	pipe := r.Pipeline()
+	return ring(ctx, pipe, pipe.EvalSha(ctx, sha1, keys, args...), keys)
+}
+
+// Eval does so where Redis doesn't know the script yet.
+func (r ringer) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
+	pipe := r.Pipeline()
+	return ring(ctx, pipe, pipe.Eval(ctx, script, keys, args...), keys)
+}
+
+func ring(ctx context.Context, pipe redis.Pipeliner, enqueued *redis.Cmd, keys []string) *redis.Cmd {
+	bell := bellOf(keys[0])
+	pipe.LPush(ctx, bell, "1")
+	pipe.LTrim(ctx, bell, 0, bellMost-1)
+	_, _ = pipe.Exec(ctx) // enqueued has its error; a bell that was not rung costs time only
+	return enqueued
+}
+
+// Server is a server of asynq that hears of a task when it is enqueued.
+type Server struct {
+	*asynq.Server
+	bell *bell
+}
+
+// Server returns one that, without work, waits for c.TaskCheckInterval at most before it looks,
+// and for mostInterval if that is less.
+func (s *Store) Server(c asynq.Config) *Server {
+	c.TaskCheckInterval = min(c.TaskCheckInterval, mostInterval)
+	b := s.listenBell(c)
+	c.TaskCheckInterval = polled
+	return &Server{asynq.NewServerFromRedisClient(&asker{UniversalClient: s.rdb, bell: b, queues: len(c.Queues)}, c), b}
+}
+
+// Stop takes no more tasks once it returns.
+func (s *Server) Stop() { s.bell.close(); s.Server.Stop() }
+
+// Shutdown is Stop, and waits for the tasks under way as asynq does.
+func (s *Server) Shutdown() { s.bell.close(); s.Server.Shutdown() }
+
+// asker is a server's connection: once asynq has found all its queues empty, it waits for
+// the bell and asks all of them again before it answers. asynq itself would sleep first,
+// and Go's clock knows no sleep below a millisecond.
+type asker struct {
+	redis.UniversalClient
+	bell   *bell
+	queues int
+	asked  []question // of queues that were empty, one after the other; one goroutine asks
+}
+
+type question struct {
+	sha1 string
+	keys []string
+	args []any
+}
+
+// EvalSha runs one of asynq's scripts.
+func (a *asker) EvalSha(ctx context.Context, sha1 string, keys []string, args ...any) *redis.Cmd {
+	answer := a.UniversalClient.EvalSha(ctx, sha1, keys, args...)
+	if len(keys) < 2 || !strings.HasSuffix(keys[1], ":paused") { // only dequeue wants to know that
+		return answer
+	}
+	if !errors.Is(answer.Err(), redis.Nil) {
+		a.asked = a.asked[:0]
+		return answer
+	}
+	if a.asked = append(a.asked, question{sha1, keys, args}); len(a.asked) < a.queues {
+		return answer
+	}
+	rung := a.bell.wait(ctx)
+	for _, q := range a.asked {
+		// The lease that it asks for began before the wait: the interval is far below it. And
+		// a task says itself of which queue it is.
+		if rung && errors.Is(answer.Err(), redis.Nil) {
+			answer = a.UniversalClient.EvalSha(ctx, q.sha1, q.keys, q.args...)
+		}
+	}
+	a.asked = a.asked[:0]
+	return answer
+}
+
+// bell is a server's place at one. It has a connection of its own, which is the only way
+// to end a wait before its time.
+type bell struct {
+	rdb      *redis.Client
+	key      string
+	interval time.Duration
+	closed   chan struct{}
+	close    func()
+}
+
+func (s *Store) listenBell(c asynq.Config) *bell {
+	opts := *s.rdb.Options()
+	opts.PoolSize, opts.MinIdleConns = 1, 0
+	opts.ReadTimeout = c.TaskCheckInterval + callTimeout
+	b := &bell{rdb: redis.NewClient(&opts), interval: c.TaskCheckInterval, closed: make(chan struct{})}
+	for queue := range c.Queues {
+		b.key = bellOf(queue)
+	}
+	b.close = sync.OnceFunc(func() {
+		close(b.closed)
+		_ = b.rdb.Close() // also what waits for an answer
+	})
+	return b
+}
+
+// wait returns when the bell was rung, the interval is over or the bell is closed.
+func (b *bell) wait(ctx context.Context) (rung bool) {
+	err := b.rdb.Do(ctx, "BLPOP", b.key, b.interval.Seconds()).Err()
+	if err == nil || errors.Is(err, redis.Nil) {
+		return err == nil
+	}
+	select { // Redis is away, or the bell closed
+	case <-time.After(b.interval):
+	case <-b.closed:
+	}
+	return false
+}
