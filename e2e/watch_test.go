@@ -47,6 +47,9 @@ func (g *glovebox) watch(id string) *seen {
 	return s
 }
 
+// soon is when a job may run that is to be seen waiting first.
+func soon() time.Time { return time.Now().Add(time.Second) }
+
 // until takes events until enough says so, or the last one.
 func (s *seen) until(tb testing.TB, enough func() bool) {
 	tb.Helper()
@@ -94,7 +97,7 @@ func TestWatch(t *testing.T) {
 	t.Parallel()
 	g := start(t, options{})
 	const source = `printf 'caf\303'; sleep 0.3; printf '\251\n'; printf 'bytes \377\n' >&2; echo data > made.txt; sleep 300`
-	id := g.submit(job.Spec{Runtime: "bash", Source: source, Limits: job.Limits{WallMS: 300_000}})
+	id := g.submit(job.Spec{Runtime: "bash", Source: source, Limits: job.Limits{WallMS: 300_000}, RunAt: soon()})
 	first := g.watch(id)
 	whole := func(s *seen) func() bool {
 		return func() bool { return s.stdout.String() == "café\n" && s.stderr.String() == "bytes \xff\n" }
@@ -138,6 +141,7 @@ func TestWatchWhileThingsDie(t *testing.T) {
 	g := start(t, options{})
 	id := g.submit(job.Spec{
 		Runtime: "bash", Source: "for i in $(seq 1 200); do echo line $i; sleep 0.05; done", Limits: job.Limits{WallMS: 120_000},
+		RunAt: soon(),
 	})
 	var all string
 	for i := range 200 {

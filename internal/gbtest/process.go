@@ -70,7 +70,7 @@ func (p *Process) Restart() {
 	if p.ready == nil {
 		return
 	}
-	for deadline := time.Now().Add(30 * time.Second); !p.ready(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !p.ready(); time.Sleep(50 * time.Millisecond) {
 		if !p.Alive() || time.Now().After(deadline) {
 			p.tb.Fatalf("%s did not become ready; its output:\n%s", p.argv[0], p.Output())
 		}
