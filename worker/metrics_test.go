@@ -22,7 +22,8 @@ func TestMetrics(t *testing.T) {
 	g := start(t, func(c *worker.Config) {
 		c.Metrics, c.Concurrency, c.MemoryMB = metrics.NewWorker(r, []string{"bash"}), 3, 1000
 	})
-	eventually(t, r, `glovebox_worker_concurrency 3`, `glovebox_worker_memory_budget_bytes 1.048576e\+09`, `glovebox_worker_jobs 0`)
+	eventually(t, r, `glovebox_worker_concurrency 3`, `glovebox_worker_memory_budget_bytes 1.048576e\+09`, `glovebox_worker_jobs 0`,
+		`glovebox_worker_warm_sandboxes{runtime="bash"} 0`)
 	g.result(g.submit(job.Spec{Runtime: "bash", Source: "echo 12345 > file; exit 3"}))
 	eventually(
 		t, r,

@@ -59,9 +59,6 @@ func (w *Worker) beat(ctx context.Context) error {
 		jobs = append(jobs, run.ID)
 	}
 	w.mu.Unlock()
-	for _, r := range w.Runtimes.List() {
-		w.Metrics.Warm(r.Name, w.Sandboxes.WarmOf(r.Image()))
-	}
 	beat := record.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: started, Concurrency: w.Concurrency, Jobs: jobs}
 	if why := w.paused(); why != nil {
 		beat.Paused = agentwire.Printable(why.Error(), maxReason)

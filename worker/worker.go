@@ -138,6 +138,9 @@ func New(c Config) (*Worker, error) {
 		c.Metrics = metrics.NewWorker(prometheus.NewRegistry(), nil)
 	}
 	c.Metrics.Offers(c.Concurrency, c.MemoryMB<<20)
+	for _, r := range c.Runtimes.List() {
+		c.Metrics.Warm(r.Name, func() int { return c.Sandboxes.WarmOf(r.Image()) })
+	}
 	return &Worker{
 		Config: c, memory: semaphore.NewWeighted(c.MemoryMB), slots: make(chan struct{}, c.Concurrency),
 		active: map[record.Run]struct{}{}, absent: map[string]time.Time{}, missing: map[string]string{},

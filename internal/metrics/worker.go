@@ -10,12 +10,12 @@ import (
 
 // Worker measures what a worker runs.
 type Worker struct {
+	registerer                      prometheus.Registerer
 	runtimes                        []string
 	startup, run                    *prometheus.HistogramVec
 	cpu                             *prometheus.CounterVec
 	artifacts, bytes                *prometheus.CounterVec
 	failures                        *prometheus.CounterVec
-	warm                            *prometheus.GaugeVec
 	running, slots, paused          prometheus.Gauge
 	memoryReserved, memoryAvailable prometheus.Gauge
 }
@@ -38,7 +38,7 @@ func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 	}
 	m := &Worker{
-		runtimes: runtimes,
+		registerer: r, runtimes: runtimes,
 		startup: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "glovebox_sandbox_startup_seconds", Help: "From the claim of a sandbox, warm (it waited) or cold, to the program's first instruction.", Buckets: runBuckets,
 		}, []string{"runtime", "start"}),
@@ -57,9 +57,6 @@ func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "glovebox_job_failures_total", Help: "Tries at jobs that failed on us: sandbox (Podman, runsc, the agent), store (the bucket), other.",
 		}, []string{"reason"}),
-		warm: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "glovebox_worker_warm_sandboxes", Help: "Sandboxes that wait started, each for one job.",
-		}, runtime),
 		running:         gauge("glovebox_worker_jobs", "Jobs that this worker has in hand."),
 		slots:           gauge("glovebox_worker_concurrency", "Jobs that this worker may have in hand."),
 		paused:          gauge("glovebox_worker_paused", "1 while this worker takes no jobs because it can run none, else 0."),
@@ -69,7 +66,7 @@ func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
 	for _, reason := range []Failure{FailSandbox, FailStore, FailOther} {
 		m.failures.WithLabelValues(string(reason)) // so that the first one is an increase
 	}
-	r.MustRegister(m.startup, m.run, m.cpu, m.artifacts, m.bytes, m.failures, m.warm, m.running, m.slots, m.paused, m.memoryReserved, m.memoryAvailable)
+	r.MustRegister(m.startup, m.run, m.cpu, m.artifacts, m.bytes, m.failures, m.running, m.slots, m.paused, m.memoryReserved, m.memoryAvailable)
 	return m
 }
 
@@ -94,9 +91,13 @@ func (m *Worker) Paused(now bool) {
 // Reserved says that sandboxes take so many bytes more, or if negative, less.
 func (m *Worker) Reserved(n int64) { m.memoryReserved.Add(float64(n)) }
 
-// Warm says how many sandboxes of a runtime wait started.
-func (m *Worker) Warm(runtime string, n int) {
-	m.warm.WithLabelValues(runtimeLabel(m.runtimes, runtime)).Set(float64(n))
+// Warm has each scrape ask how many sandboxes of a runtime of this build wait started. It
+// is to be called once for each.
+func (m *Worker) Warm(runtime string, count func() int) {
+	m.registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "glovebox_worker_warm_sandboxes", Help: "Sandboxes that wait started, each for one job.",
+		ConstLabels: prometheus.Labels{"runtime": runtime},
+	}, func() float64 { return float64(count()) }))
 }
 
 // Ran measures a program that came to an outcome.
