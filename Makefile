@@ -29,7 +29,9 @@ GOLANGCI_VERSION := v2.15.0
 FUZZTIME ?= 1m
 # How many sandboxes a benchmark starts.
 BENCHTIME ?= 30x
-bench_file = grep -v 'no test files' | tee -a docs/benchmarks/$$(date +%F)-$$(git rev-parse --short HEAD).txt
+# Asked for once, by who uses it.
+bench_name = $(eval bench_name := docs/benchmarks/$(shell date +%F)-$(shell git rev-parse --short HEAD))$(bench_name)
+bench_file = grep -v 'no test files' | tee -a $(bench_name).txt
 TESTFLAGS ?=
 
 # Static commands. check compiles the same way, so that the two share Go's build cache.
@@ -98,10 +100,21 @@ chaos: setup-tests build ## CHAOS_JOBS jobs while everything is killed, CHAOS_KI
 soak: setup-tests build ## SOAK_JOBS hostile jobs in a row on one worker, whose figures must stay flat
 	$(call timed,soak,export GLOVEBOX_SOAK_JOBS=$(SOAK_JOBS); $(e2e) -run 'TestSoak$$' ./e2e/)
 
-bench: setup build ## every benchmark, kept in docs/benchmarks/; BENCH=regexp chooses
+# The table needs the commands as they are released, where the Podman user can run them.
+bench: setup build ## compare with podman, runsc and python3 and run every benchmark, into docs/benchmarks/; BENCH=regexp: only these benchmarks
 	@mkdir -p docs/benchmarks
+	@rm -f $(bench_name).txt
 	$(call timed,benchmarks without sandboxes,set -o pipefail; go test -run '^$$' -bench '$(or $(BENCH),.)' -timeout 30m $(TESTFLAGS) $(host_packages) | $(bench_file))
 	$(call timed,benchmarks with sandboxes,set -o pipefail; $(with_test_binaries) go test -p 1 -run '^$$' -bench '$(or $(BENCH),.)' -benchtime $(BENCHTIME) -timeout 30m $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES) | $(bench_file))
+	$(if $(BENCH),,$(call timed,table,$(bench_table)))
+
+bench_table = bin=$$(mktemp -d /tmp/glovebox-bin.XXXXXX) && trap 'rm -rf "$$bin"' EXIT && chmod 755 "$$bin" && \
+	install -d -m 1777 "$$bin/out" && install -m 755 bin/glovebox* "$$bin/" && install -m 644 $(bench_name).txt "$$bin/raw.txt" && \
+	$(static) go test -c -tags '$(PODMAN_TAGS)' -o "$$bin/e2e.test" ./e2e/ && cd e2e && \
+	GLOVEBOX_TEST_BIN="$$bin" GLOVEBOX_BENCH_RAW="$$bin/raw.txt" GLOVEBOX_BENCH_TABLE="$$bin/out/table.md" \
+	GLOVEBOX_BENCH_COMMIT=$$(git describe --always --dirty --exclude '*') \
+	../infra/as-podman-user.sh "$$bin/e2e.test" -test.run 'TestBench$$' -test.timeout 30m && \
+	cp "$$bin/out/table.md" ../$(bench_name).md && cat ../$(bench_name).md
 
 fuzz: ## each fuzz target for FUZZTIME (1m)
 	@grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's/:func / /' | while read -r file target; do \

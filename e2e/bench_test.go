@@ -1,60 +1,105 @@
 package e2e
 
 import (
-	"os/exec"
-	"slices"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
-	"github.com/glovebox-run/glovebox/job"
-	"github.com/glovebox-run/glovebox/runtimes"
 )
 
-// BenchmarkColdHello compares, turn by turn in one run, submit → result through HTTP
-// with `podman run --rm` under the same runsc, of the same image and code.
-func BenchmarkColdHello(b *testing.B) {
-	g := start(b, options{})
-	set, err := runtimes.Embedded()
+// bench measures an installation with a worker's defaults beside what else could run the
+// same programs, in turns, so that what disturbs the machine disturbs all of them.
+type bench struct {
+	t     *testing.T
+	began time.Time
+	// scale is 1 for figures that mean something, and 0 to see that there would be some.
+	scale float64
+	table *table
+
+	warm, cold *installation // the defaults, and the same with GLOVEBOX_WARM=0
+}
+
+// TestBench is `make bench`, which names the file for its table by GLOVEBOX_BENCH_TABLE.
+// Without that it measures as little as it can, and proves that it would.
+func TestBench(t *testing.T) {
+	t.Parallel()
+	b := &bench{t: t, began: time.Now(), table: &table{}}
+	path := os.Getenv("GLOVEBOX_BENCH_TABLE")
+	if path == "" {
+		path = filepath.Join(t.TempDir(), "table.md")
+	} else {
+		b.scale = scale(t)
+	}
+	b.warm = newInstallation(t)
+	b.cold = newInstallation(t, "GLOVEBOX_WARM=0")
+	b.memories(func() {
+		b.loads(b.latencies())
+		b.throughputs()
+	})
+	b.uploads()
+	b.accepting()
+	b.table.check("nothing of the sandbox's promises weakened", "the abuse and chaos suites pass with pools on", "`make test`, `make chaos`", notMeasured)
+	if err := os.WriteFile(path, []byte(b.table.markdown(b.machine())), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// scale is GLOVEBOX_BENCH_SCALE: how long to measure, as a share of what the figures need.
+func scale(t *testing.T) float64 {
+	t.Helper()
+	s := os.Getenv("GLOVEBOX_BENCH_SCALE")
+	if s == "" {
+		return 1
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f <= 0 || f > 10 {
+		t.Fatalf("GLOVEBOX_BENCH_SCALE is %q, want a number above 0, 10 at most", s)
+	}
+	return f
+}
+
+// says tells whoever waits what is measured now and how long that takes at most.
+func (b *bench) says(what string, takes time.Duration) {
+	if !b.trial() {
+		fmt.Fprintf(os.Stderr, "bench %4.0f s: %s, %.0f s\n", time.Since(b.began).Seconds(), what, takes.Seconds())
+	}
+}
+
+// trial is whether nobody is to see the figures.
+func (b *bench) trial() bool { return b.scale == 0 }
+
+// scaled is how long to measure what needs d for its figures.
+func (b *bench) scaled(d time.Duration) time.Duration { return time.Duration(float64(d) * b.scale) }
+
+// times is how often to measure what needs n times for its figures.
+func (b *bench) times(n int) int { return max(int(float64(n)*b.scale), 1) }
+
+// must ends the bench: figures of what failed mean nothing.
+func (b *bench) must(err error) {
+	b.t.Helper()
 	if err != nil {
-		b.Fatal(err)
+		b.t.Fatal(err)
 	}
-	python, _ := set.Lookup("python")
-	const source = "print('hello')"
-	podman := func() {
-		cmd := exec.CommandContext(b.Context(), "podman", "run", "--rm", "--network=none", python.Image(), "python3", "-c", source)
-		cmd.Env = append(gbtest.PodmanEnv(), "PATH=/usr/local/bin:/usr/bin:/bin", "HOME="+home(b))
-		if out, err := cmd.CombinedOutput(); err != nil {
-			b.Fatalf("podman run: %v\n%s", err, out)
-		}
-	}
-	glovebox := func() {
-		if r := g.wait(g.submit(job.Spec{Runtime: "python", Source: source}), time.Minute); r.Stdout != "hello\n" {
-			b.Fatalf("got %+v", r)
-		}
-	}
-	podman()
-	glovebox()
-	var ours, theirs []time.Duration
-	for b.Loop() {
-		theirs = append(theirs, took(podman))
-		ours = append(ours, took(glovebox))
-	}
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(milliseconds(median(ours)), "glovebox-ms")
-	b.ReportMetric(milliseconds(median(theirs)), "podman-run-ms")
-	b.ReportMetric(float64(median(ours))/float64(median(theirs)), "ratio")
 }
 
-func took(do func()) time.Duration {
-	began := time.Now()
-	do()
-	return time.Since(began)
+// installation is a Glovebox with the defaults of its worker, and where that is measured.
+type installation struct {
+	*glovebox
+	metrics string
+	http    *waitingClient
 }
 
-func median(d []time.Duration) time.Duration {
-	slices.Sort(d)
-	return d[len(d)/2]
+func newInstallation(t *testing.T, env ...string) *installation {
+	t.Helper()
+	i := &installation{metrics: gbtest.Addr(t)}
+	// What is empty has its default.
+	defaults := []string{"GLOVEBOX_POLL_MS=", "GLOVEBOX_CONCURRENCY=", "GLOVEBOX_WARM=", "GLOVEBOX_METRICS_ADDR=" + i.metrics}
+	i.glovebox = start(t, options{workerEnv: append(defaults, env...)})
+	t.Cleanup(i.worker.Stop) // a killed one would leave its sandboxes to the next
+	i.http = newWaitingClient(t, i.url, i.token)
+	return i
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -1,0 +1,168 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/runtimes"
+)
+
+// program is what is run in each way.
+type program struct {
+	name, runtime, source, prints string
+	artifact                      string // that it leaves
+	// host is the interpreter that runs it without a sandbox, "" where it needs what only
+	// the runtime's image has.
+	host string
+}
+
+var (
+	hello = program{name: "hello (Python)", runtime: "python", source: "print('hello')", prints: "hello\n", host: "python3"}
+	chart = program{name: "chart (pandas, matplotlib)", runtime: "python", prints: "100\n", artifact: "chart.png", source: `import matplotlib.pyplot as plt
+import pandas as pd
+
+frame = pd.DataFrame({"x": range(100), "y": [n * n for n in range(100)]})
+frame.plot(x="x", y="y", title="squares")
+plt.savefig("chart.png")
+print(len(frame))
+`}
+	// node compiles what it runs by itself: no runtime has a compile step of its own.
+	nodeHello = program{name: "hello (Node)", runtime: "node", source: "console.log('hello')", prints: "hello\n"}
+)
+
+// way is one way to run a program. run may be called by lanes 0 to lanes-1 at once.
+type way struct {
+	name string
+	run  func(lane int) error
+}
+
+const (
+	warmWay   = "Glovebox, warm"
+	coldWay   = "Glovebox, cold"
+	podmanWay = "`podman run --rm`"
+	runscWay  = "bare `runsc run`"
+	hostWay   = "on the host"
+)
+
+// mounted is where podman and runsc find the program's directory. Every image has it: runsc
+// by itself can't make it.
+const mounted = "/mnt"
+
+// on runs the program by an installation.
+func (p program) on(name string, i *installation) way {
+	return way{name, func(int) error {
+		r, err := i.http.run(i.tb.Context(), job.Spec{Runtime: p.runtime, Source: p.source})
+		if err != nil {
+			return err
+		}
+		if r.Stdout != p.prints || p.artifact != "" && (len(r.Artifacts) != 1 || r.Artifacts[0].Name != p.artifact || r.Artifacts[0].Size == 0) {
+			return fmt.Errorf("%s: got %q and %v", name, r.Stdout, r.Artifacts)
+		}
+		return nil
+	}}
+}
+
+// elsewhere is the ways to run the program without Glovebox, on so many lanes.
+func (p program) elsewhere(t *testing.T, lanes int) []way {
+	t.Helper()
+	set, err := runtimes.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, ok := set.Lookup(p.runtime)
+	if !ok {
+		t.Fatalf("there is no runtime %s", p.runtime)
+	}
+	dir, err := os.MkdirTemp("", "gb") //nolint:usetesting // Podman's namespaces have to reach it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.WriteFile(filepath.Join(dir, r.File), []byte(p.source), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var env []string
+	for name, value := range r.Env {
+		env = append(env, name+"="+value)
+	}
+	_, argv := r.Command(mounted+"/"+r.File, nil)
+	all := []way{p.podman(t, r.Image(), argv, env, dir), p.runsc(t, r.Image(), argv, env, dir, lanes)}
+	if p.host != "" {
+		all = append(all, way{hostWay, func(int) error {
+			return p.command(exec.CommandContext(t.Context(), p.host, filepath.Join(dir, r.File)))
+		}})
+	}
+	return all
+}
+
+func (p program) podman(t *testing.T, image string, argv, env []string, dir string) way {
+	t.Helper()
+	args := []string{"run", "--rm", "--read-only", "--network", "none", "-v", dir + ":" + mounted + ":ro"}
+	if p.artifact != "" {
+		args = append(args, "--tmpfs", "/work", "--workdir", "/work")
+	}
+	for _, e := range env {
+		args = append(args, "--env", e)
+	}
+	args = slices.Concat(args, []string{image}, argv)
+	return way{podmanWay, func(int) error {
+		cmd := exec.CommandContext(t.Context(), "podman", args...)
+		cmd.Env = append(gbtest.PodmanEnv(), "PATH="+os.Getenv("PATH"), "HOME="+home(t))
+		return p.command(cmd)
+	}}
+}
+
+func (p program) runsc(t *testing.T, image string, argv, env []string, dir string, lanes int) way {
+	t.Helper()
+	bare := gbtest.NewBareRunsc(t, image)
+	bundle := bare.Bundle(argv, env, "/work", map[string]string{mounted: dir})
+	shells := make([]*gbtest.PodmanShell, lanes)
+	for lane := range shells {
+		shells[lane] = bare.Shell()
+		if _, err := shells[lane].Run("true"); err != nil { // it is there
+			t.Fatal(err)
+		}
+	}
+	var runs atomic.Int64
+	return way{runscWay, func(lane int) error {
+		out, err := shells[lane].Run(bare.Command(bundle, fmt.Sprint("bench", runs.Add(1))))
+		return p.printed(runscWay, out, err)
+	}}
+}
+
+func (p program) command(cmd *exec.Cmd) error {
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, errs.String())
+	}
+	return p.printed(strings.Join(cmd.Args, " "), out.String(), err)
+}
+
+func (p program) printed(by, out string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", by, err)
+	}
+	if out != p.prints {
+		return fmt.Errorf("%s printed %q, want %q", by, out, p.prints)
+	}
+	return nil
+}
+
+// took is how long a run took.
+func (w way) took() (time.Duration, error) {
+	began := time.Now()
+	err := w.run(0)
+	return time.Since(began), err
+}
