@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -168,13 +169,35 @@ print(sum(range(1_000_000)))
 // worker ends as if it were alone, and nothing is left of either.
 func TestAbuse(t *testing.T) {
 	t.Parallel()
-	p := open(t)
+	abuseAll(t, open(t), func(jobID string) string { return "label=run.glovebox.job=" + jobID }, func(t *testing.T) { t.Parallel() })
+}
+
+// TestAbuseWarm: so it does in sandboxes that were started before it came.
+func TestAbuseWarm(t *testing.T) {
+	t.Parallel()
+	var claimed claims
+	p := warm(t, "abuse", 2, slog.New(&claimed))
+	first := program("")
+	first.Image = suite.image
+	if _, err := p.Run(t.Context(), first, &kept{}); err != nil { // from now on there are two
+		t.Fatal(err)
+	}
+	abuseAll(t, p, claimed.filter, func(t *testing.T) { t.Helper(); awaitWarm(t, p, 2) })
+	if n := claimed.count(); n < 50 { // but those with a disk_mb of their own
+		t.Errorf("%d sandboxes were warm", n)
+	}
+}
+
+// abuseAll makes every attack, with a job beside each. filter finds a job's container for
+// podman ps, and before is called before each.
+func abuseAll(t *testing.T, p *sandbox.Podman, filter func(jobID string) string, before func(*testing.T)) {
+	t.Helper()
 	var mu sync.Mutex
 	var traces []trace
 	t.Cleanup(func() { nothingLeft(t, traces) }) // after the last of them
 	for i, a := range abuses(t) {
 		t.Run(a.name, func(t *testing.T) {
-			t.Parallel()
+			before(t)
 			jobs := [2]string{fmt.Sprintf("neighbour-%d", i), fmt.Sprintf("abuse-%d", i)}
 			beside := program(neighbour, limits(job.Limits{OutputKB: 2048, WallMS: 120_000}))
 			beside.Image, beside.JobID = suite.image, jobs[0]
@@ -196,7 +219,7 @@ func TestAbuse(t *testing.T) {
 			a.program.Image, a.program.JobID = suite.image, jobs[1]
 			mine := &onSink{on: func() {
 				mu.Lock()
-				traces = append(traces, traceOf(t, jobs[0]), traceOf(t, jobs[1]))
+				traces = append(traces, traceOf(t, jobs[0], filter(jobs[0])), traceOf(t, jobs[1], filter(jobs[1])))
 				if len(traces) == 2 { // what is looked for is there, and can be seen
 					for _, kind := range []string{"podman ps", "process", "mount", "file", "link"} {
 						if seen := leftOf(t, traces[:1]); !strings.Contains(strings.Join(seen, "\n"), jobs[0]+": "+kind) {

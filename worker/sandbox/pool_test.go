@@ -18,11 +18,12 @@ import (
 // warm returns a Podman that keeps most sandboxes of the suite's image started, and waits
 // until they are.
 // Its instance is its own: another test's Reap takes what is of workers that it does not know.
-func warm(tb testing.TB, worker string, most int) *sandbox.Podman {
+func warm(tb testing.TB, worker string, most int, log ...*slog.Logger) *sandbox.Podman {
 	tb.Helper()
 	open(tb)
+	log = append(log, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	p, err := sandbox.Open(tb.Context(), sandbox.Config{
-		Socket: suite.socket, Agent: agentPath(), Instance: instance + "-" + worker, Worker: worker, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Socket: suite.socket, Agent: agentPath(), Instance: instance + "-" + worker, Worker: worker, Log: log[0],
 	})
 	if err != nil {
 		tb.Fatal(err)

@@ -33,6 +33,7 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 	}
 	if w := p.claim(ctx, program); w != nil {
 		w.s.claimed(began)
+		p.config.Log.Debug("warm sandbox claimed", "container", w.name, "job_id", program.JobID, "epoch", program.Epoch)
 		outcome, err := p.use(ctx, w, program, sink)
 		if err == nil || w.s.taken || ctx.Err() != nil {
 			return outcome, err

@@ -1,13 +1,17 @@
 package sandbox_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,10 +23,10 @@ type trace struct {
 	job, container, layer string
 }
 
-// traceOf looks at the sandbox of a job that runs.
-func traceOf(t *testing.T, jobID string) trace {
+// traceOf looks at the sandbox of a job that runs, which the filter finds.
+func traceOf(t *testing.T, jobID string, filter string) trace {
 	t.Helper()
-	id, err := podman("ps", "-q", "--no-trunc", "--filter", "label=run.glovebox.job="+jobID, "--filter", "label=run.glovebox.instance="+instance)
+	id, err := podman("ps", "-q", "--no-trunc", "--filter", filter)
 	if err != nil || id == "" {
 		t.Errorf("got %q, %v, want the container of job %s", id, err, jobID)
 		return trace{}
@@ -40,6 +44,48 @@ func traceOf(t *testing.T, jobID string) trace {
 		return trace{}
 	}
 	return trace{job: jobID, container: id, layer: filepath.Base(filepath.Dir(found[0].GraphDriver.Data.UpperDir))}
+}
+
+// claims is a log that remembers which warm sandbox each job has got.
+type claims struct {
+	mu sync.Mutex
+	of map[string]string // job → container's name
+}
+
+func (c *claims) Enabled(context.Context, slog.Level) bool { return true }
+func (c *claims) WithAttrs([]slog.Attr) slog.Handler       { return c }
+func (c *claims) WithGroup(string) slog.Handler            { return c }
+
+func (c *claims) Handle(_ context.Context, r slog.Record) error {
+	said := map[string]string{}
+	r.Attrs(func(a slog.Attr) bool { said[a.Key] = a.Value.String(); return true })
+	if r.Message != "warm sandbox claimed" {
+		_, err := fmt.Fprintln(os.Stderr, r.Level, r.Message, said)
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = map[string]string{}
+	}
+	c.of[said["job_id"]] = said["container"]
+	return nil
+}
+
+func (c *claims) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.of)
+}
+
+// filter finds the container of a job, warm or not, for podman ps.
+func (c *claims) filter(jobID string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if name := c.of[jobID]; name != "" {
+		return "name=" + name
+	}
+	return "label=run.glovebox.job=" + jobID
 }
 
 // nothingLeft waits until no process, container, mount, cgroup or file of these sandboxes
