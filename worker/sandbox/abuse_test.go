@@ -169,11 +169,18 @@ print(sum(range(1_000_000)))
 // worker ends as if it were alone, and nothing is left of either.
 func TestAbuse(t *testing.T) {
 	t.Parallel()
-	abuseAll(t, open(t), func(jobID string) string { return "label=run.glovebox.job=" + jobID }, func(t *testing.T) { t.Parallel() })
+	s := suspects{podman: open(t), filter: func(jobID string) string { return "label=run.glovebox.job=" + jobID }}
+	t.Cleanup(func() { nothingLeft(t, s.traces) }) // after the last of them
+	for i, a := range abuses(t) {
+		t.Run(a.name, func(t *testing.T) {
+			t.Parallel()
+			s.attack(t, i, a)
+		})
+	}
 }
 
 // TestAbuseWarm: so it does in sandboxes that were started before it came.
-func TestAbuseWarm(t *testing.T) {
+func TestAbuseWarm(t *testing.T) { //nolint:tparallel // its attacks go one after the other: each waits for two warm sandboxes
 	t.Parallel()
 	var claimed claims
 	p := warm(t, "abuse", 2, slog.New(&claimed))
@@ -182,79 +189,86 @@ func TestAbuseWarm(t *testing.T) {
 	if _, err := p.Run(t.Context(), first, &kept{}); err != nil { // from now on there are two
 		t.Fatal(err)
 	}
-	abuseAll(t, p, claimed.filter, func(t *testing.T) { t.Helper(); awaitWarm(t, p, 2) })
+	s := suspects{podman: p, filter: claimed.filter}
+	t.Cleanup(func() { nothingLeft(t, s.traces) })
+	for i, a := range abuses(t) {
+		t.Run(a.name, func(t *testing.T) {
+			awaitWarm(t, p, 2)
+			s.attack(t, i, a)
+		})
+	}
 	if n := claimed.count(); n < 50 { // but those with a disk_mb of their own
 		t.Errorf("%d sandboxes were warm", n)
 	}
 }
 
-// abuseAll makes every attack, with a job beside each. filter finds a job's container for
-// podman ps, and before is called before each.
-func abuseAll(t *testing.T, p *sandbox.Podman, filter func(jobID string) string, before func(*testing.T)) {
+// suspects are the sandboxes that attacks came from, and those beside them.
+type suspects struct {
+	podman *sandbox.Podman
+	filter func(jobID string) string // finds a job's container, for podman ps
+
+	mu     sync.Mutex
+	traces []trace
+}
+
+// attack makes one, with a job beside it.
+func (s *suspects) attack(t *testing.T, i int, a abuse) {
 	t.Helper()
-	var mu sync.Mutex
-	var traces []trace
-	t.Cleanup(func() { nothingLeft(t, traces) }) // after the last of them
-	for i, a := range abuses(t) {
-		t.Run(a.name, func(t *testing.T) {
-			before(t)
-			jobs := [2]string{fmt.Sprintf("neighbour-%d", i), fmt.Sprintf("abuse-%d", i)}
-			beside := program(neighbour, limits(job.Limits{OutputKB: 2048, WallMS: 120_000}))
-			beside.Image, beside.JobID = suite.image, jobs[0]
-			sink := &gateSink{reached: make(chan struct{}), open: make(chan struct{})}
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
-			var first sandbox.Outcome
-			var firstErr error
-			over := make(chan struct{})
-			go func() {
-				defer close(over)
-				first, firstErr = p.Run(ctx, beside, sink)
-			}()
-			select {
-			case <-sink.reached:
-			case <-over:
-				t.Fatalf("the neighbour: %+v, %v\n%s", first, firstErr, sink.stderr.String())
-			}
-			a.program.Image, a.program.JobID = suite.image, jobs[1]
-			mine := &onSink{on: func() {
-				mu.Lock()
-				traces = append(traces, traceOf(t, jobs[0], filter(jobs[0])), traceOf(t, jobs[1], filter(jobs[1])))
-				if len(traces) == 2 { // what is looked for is there, and can be seen
-					for _, kind := range []string{"podman ps", "process", "mount", "file", "link"} {
-						if seen := leftOf(t, traces[:1]); !strings.Contains(strings.Join(seen, "\n"), jobs[0]+": "+kind) {
-							t.Errorf("no %s of a sandbox that runs, but %s", kind, strings.Join(seen, "\n"))
-						}
-					}
-				}
-				mu.Unlock()
-				close(sink.open) // both run now
-			}}
-			o, err := p.Run(ctx, a.program, mine)
-			if err != nil {
-				t.Errorf("%v\n%s", err, mine.stderr.String())
-			}
-			if mine.on != nil {
-				t.Errorf("the attack never began: %+v\n%s", o, mine.stderr.String())
-				close(sink.open)
-			}
-			<-over
-			if firstErr != nil || first.Status != job.Succeeded || !strings.HasSuffix(sink.stdout.String(), ".499999500000\n") || !slices.Equal([]string{"secret"}, strings.Fields(sink.names())) {
-				t.Errorf("the neighbour: %+v, %v, artifacts %s\n%.100s\n%s", first, firstErr, sink.names(), strings.TrimLeft(sink.stdout.String(), "."), sink.stderr.String())
-			}
-			if len(a.might) == 0 {
-				a.might = []job.Status{job.Succeeded}
-			}
-			stdout := strings.TrimPrefix(mine.stdout.String(), "on\n")
-			if !slices.Contains(a.might, o.Status) || !a.endless && stdout != a.stdout {
-				t.Errorf("got %+v\n%.500q\nstderr %.1000s\nwant %v\n%.500q", o, stdout, mine.stderr.String(), a.might, a.stdout)
-			}
-			for _, kept := range mine.artifacts {
-				if a.names == "" && o.Status == job.Succeeded || kept.name != "y" && kept.name != "a/x" && kept.name != "b/x" && a.names != "" {
-					t.Errorf("artifact %s", kept.name)
+	jobs := [2]string{fmt.Sprintf("neighbour-%d", i), fmt.Sprintf("abuse-%d", i)}
+	beside := program(neighbour, limits(job.Limits{OutputKB: 2048, WallMS: 120_000}))
+	beside.Image, beside.JobID = suite.image, jobs[0]
+	sink := &gateSink{reached: make(chan struct{}), open: make(chan struct{})}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var first sandbox.Outcome
+	var firstErr error
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		first, firstErr = s.podman.Run(ctx, beside, sink)
+	}()
+	select {
+	case <-sink.reached:
+	case <-over:
+		t.Fatalf("the neighbour: %+v, %v\n%s", first, firstErr, sink.stderr.String())
+	}
+	a.program.Image, a.program.JobID = suite.image, jobs[1]
+	mine := &onSink{on: func() {
+		s.mu.Lock()
+		s.traces = append(s.traces, traceOf(t, jobs[0], s.filter(jobs[0])), traceOf(t, jobs[1], s.filter(jobs[1])))
+		if len(s.traces) == 2 { // what is looked for is there, and can be seen
+			for _, kind := range []string{"podman ps", "process", "mount", "file", "link"} {
+				if seen := leftOf(t, s.traces[:1]); !strings.Contains(strings.Join(seen, "\n"), jobs[0]+": "+kind) {
+					t.Errorf("no %s of a sandbox that runs, but %s", kind, strings.Join(seen, "\n"))
 				}
 			}
-		})
+		}
+		s.mu.Unlock()
+		close(sink.open) // both run now
+	}}
+	o, err := s.podman.Run(ctx, a.program, mine)
+	if err != nil {
+		t.Errorf("%v\n%s", err, mine.stderr.String())
+	}
+	if mine.on != nil {
+		t.Errorf("the attack never began: %+v\n%s", o, mine.stderr.String())
+		close(sink.open)
+	}
+	<-over
+	if firstErr != nil || first.Status != job.Succeeded || !strings.HasSuffix(sink.stdout.String(), ".499999500000\n") || !slices.Equal([]string{"secret"}, strings.Fields(sink.names())) {
+		t.Errorf("the neighbour: %+v, %v, artifacts %s\n%.100s\n%s", first, firstErr, sink.names(), strings.TrimLeft(sink.stdout.String(), "."), sink.stderr.String())
+	}
+	if len(a.might) == 0 {
+		a.might = []job.Status{job.Succeeded}
+	}
+	stdout := strings.TrimPrefix(mine.stdout.String(), "on\n")
+	if !slices.Contains(a.might, o.Status) || !a.endless && stdout != a.stdout {
+		t.Errorf("got %+v\n%.500q\nstderr %.1000s\nwant %v\n%.500q", o, stdout, mine.stderr.String(), a.might, a.stdout)
+	}
+	for _, kept := range mine.artifacts {
+		if a.names == "" && o.Status == job.Succeeded || kept.name != "y" && kept.name != "a/x" && kept.name != "b/x" && a.names != "" {
+			t.Errorf("artifact %s", kept.name)
+		}
 	}
 }
 
