@@ -55,22 +55,29 @@ func leaves() (string, error) {
 }
 
 // remove destroys what runsc has of the sandbox, then its cgroup if it has one, with
-// whatever runsc left in it.
+// whatever is left in it.
 func remove(runsc string, argv, rest []string) error {
 	dir, err := leaves()
 	if err != nil {
 		return err
 	}
-	defer forget(argv, rest[len(rest)-1])
-	cmd := &exec.Cmd{Path: runsc, Args: argv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
-	if dir == "" {
+	id := rest[len(rest)-1]
+	defer forget(argv, id)
+	destroy := func() error {
+		if slices.Contains(rest, "--force") && sweep(argv, id) == nil {
+			return nil
+		}
+		cmd := &exec.Cmd{Path: runsc, Args: argv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 		return cmd.Run()
+	}
+	if dir == "" {
+		return destroy()
 	}
 	l, err := leafOf(dir, rest)
 	if err != nil {
 		return err
 	}
-	return errors.Join(cmd.Run(), l.remove())
+	return errors.Join(destroy(), l.remove())
 }
 
 // displace destroys the sandbox that already has the name of the one to be created. It is

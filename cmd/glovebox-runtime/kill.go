@@ -23,12 +23,18 @@ func kills(rest []string) bool {
 	return len(rest) > 2 && rest[0] == "kill" && slices.Contains([]string{"9", "KILL", "SIGKILL"}, rest[len(rest)-1])
 }
 
-// kill is runsc's, but that a sandbox which ends by itself at that moment counts as
+// kill ends the sandbox's process, where that is the one that runsc has noted, which takes all that runs in it
+// along, as runsc's own delete does it. Otherwise it is
+// runsc's, but that a sandbox which ends by itself at that moment counts as
 // killed. runsc then says that it can't reach it, Podman believes that somebody
 // else cleans up, and forgets the container without `delete`: what runsc keeps of it
 // would stay in memory for good. argv are runsc's arguments, rest is their tail from
 // the command on.
 func kill(runsc string, argv, rest []string, patience time.Duration) error {
+	id := rest[len(rest)-2]
+	if s, err := load(argv, id); err == nil && end(s.Sandbox.Pid, sandboxName, id, endPatience) == nil {
+		return nil
+	}
 	for deadline := time.Now().Add(patience); ; time.Sleep(killPause) {
 		var said bytes.Buffer
 		cmd := &exec.Cmd{Path: runsc, Args: argv, Stdout: os.Stdout, Stderr: &said}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// saved is what is read here of the file in which runsc keeps a sandbox.
+type saved struct {
+	ID       string `json:"id"`
+	GoferPid int    `json:"goferPid"`
+	Spec     struct {
+		Hooks json.RawMessage `json:"hooks"`
+	} `json:"spec"`
+	Sandbox *struct {
+		ID         string     `json:"id"`
+		Pid        int        `json:"pid"`
+		Cgroup     savedGroup `json:"cgroup"`
+		Socket     string     `json:"controlSocketPath"`
+		MountHints struct {
+			Mounts map[string]json.RawMessage `json:"mounts"`
+		} `json:"mountHints"`
+	} `json:"sandbox"`
+	CompatCgroup savedGroup `json:"compatCgroup"`
+	Mounts       []struct {
+		Upper int `json:"upper"`
+	} `json:"goferMountConfs"`
+}
+
+// savedGroup is what runsc keeps of a cgroup that it made; it makes none for us.
+type savedGroup map[string]json.RawMessage
+
+func (g savedGroup) none() bool {
+	value, unknown := g["cgroupunknown"]
+	return unknown && len(g) == 1 && isNull(value)
+}
+
+func isNull(value json.RawMessage) bool { return len(value) == 0 || bytes.Equal(value, []byte("null")) }
+
+// selfOverlay is the first of runsc's kinds of upper layers that may be a file on the
+// host. Those before it are none, and memory.
+const selfOverlay = 2
+
+// stateFile is where runsc keeps the sandbox.
+func stateFile(argv []string, id string) string {
+	return filepath.Join(root(argv), id+"_sandbox:"+id+".state")
+}
+
+// What runsc calls its two processes of a sandbox.
+const (
+	sandboxName = "runsc-sandbox"
+	goferName   = "runsc-gofer"
+)
+
+const (
+	// endPatience is how long a killed process may take to end, and endPause how often
+	// that is looked at.
+	endPatience = 5 * time.Second
+	endPause    = time.Millisecond
+)
+
+// errUnusual is why a sandbox is left to runsc.
+var errUnusual = errors.New("not a sandbox of the usual kind")
+
+// load reads the state of a sandbox of the usual kind: started, alone in its container,
+// with nothing of runsc's outside of its own processes and its directory.
+func load(argv []string, id string) (saved, error) {
+	var s saved
+	b, err := os.ReadFile(stateFile(argv, id))
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(b, &s); err != nil {
+		return s, err
+	}
+	usual := s.ID == id && isNull(s.Spec.Hooks) && s.CompatCgroup.none() && s.GoferPid > 1 &&
+		s.Sandbox != nil && s.Sandbox.ID == id && s.Sandbox.Pid > 1 && s.Sandbox.Cgroup.none() && len(s.Sandbox.MountHints.Mounts) == 0
+	for _, m := range s.Mounts {
+		usual = usual && m.Upper < selfOverlay
+	}
+	if socket := filepath.Join(root(argv), "runsc-"+id+".sock"); usual && s.Sandbox.Socket != "" && s.Sandbox.Socket != socket {
+		usual = false // where it would be is runsc's business
+	}
+	if !usual {
+		return s, errUnusual
+	}
+	return s, nil
+}
+
+// end kills a process of a sandbox, if that is what has the id, and waits until it has
+// ended.
+func end(pid int, name, id string, patience time.Duration) error {
+	p, err := os.FindProcess(pid) // a descriptor, which keeps meaning this process
+	if err != nil {
+		return fmt.Errorf("open process %d: %w", pid, err)
+	}
+	defer func() { _ = p.Release() }() // it never fails for one that was found
+	if !isPart(pid, name, id) {
+		return nil
+	}
+	if err := p.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill process %d: %w", pid, err)
+	}
+	for deadline := time.Now().Add(patience); runs(p); time.Sleep(endPause) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("process %d of the sandbox did not end within %s", pid, patience)
+		}
+	}
+	return nil
+}
+
+// runs reports whether a process has not ended. One that its parent has yet to wait for
+// has.
+func runs(p *os.Process) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid))
+	if err != nil || p.Signal(syscall.Signal(0)) != nil { // in this order: it was its own file that was read
+		return false
+	}
+	state := b[bytes.LastIndexByte(b, ')')+1:]
+	return !bytes.HasPrefix(state, []byte(" Z")) && !bytes.HasPrefix(state, []byte(" X"))
+}
+
+// isPart reports whether a process is the one that runsc calls name, of this sandbox. One
+// that has ended has no arguments.
+func isPart(pid int, name, id string) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return false
+	}
+	argv := strings.Split(string(bytes.TrimRight(b, "\x00")), "\x00")
+	return argv[0] == name && slices.Contains(argv, id)
+}
+
+// sweep destroys the sandbox as `runsc delete --force` would, without the start of runsc:
+// both of its processes, and the three files that it has. What is unusual in any way is left
+// as it is, and the error says so. (runsc's Container.Destroy has more to do only for what
+// load refuses: cgroups, hooks, overlays in files, mounts that containers share.)
+func sweep(argv []string, id string) error {
+	s, err := load(argv, id)
+	if err != nil {
+		return err
+	}
+	lockFile := strings.TrimSuffix(stateFile(argv, id), ".state") + ".lock"
+	lock, err := os.Open(lockFile)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fmt.Errorf("lock state: %w", err) // another runsc is at work on it
+	}
+	if err := end(s.Sandbox.Pid, sandboxName, id, endPatience); err != nil {
+		return err
+	}
+	if err := end(s.GoferPid, goferName, id, endPatience); err != nil {
+		return err
+	}
+	// The state is the last that runsc could find the rest by.
+	for _, file := range []string{filepath.Join(root(argv), "runsc-"+id+".sock"), stateFile(argv, id), lockFile} {
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
