@@ -52,7 +52,7 @@ func (b *bench) refillRate() float64 {
 		var jobs sync.WaitGroup
 		failed := make(chan error, before)
 		for range before {
-			jobs.Go(func() { failed <- hello.on(warmWay, b.warm).run(0) })
+			jobs.Go(func() { failed <- hello.on(warmWay, b.warm, nobody).run(0) })
 		}
 		var from, to time.Time // the first claim, the last sandbox to come
 		for quiet, last := time.Now(), before; from.IsZero() || last == 0 || time.Since(quiet) < 2*time.Second; time.Sleep(10 * time.Millisecond) {
@@ -89,7 +89,7 @@ func (b *bench) arrivals(gap func() time.Duration, lasts time.Duration) (times, 
 	b.t.Helper()
 	b.refilled(hello.runtime)
 	all, cold := b.warm.starts(hello.runtime)
-	run := hello.on(warmWay, b.warm).run
+	run := hello.on(warmWay, b.warm, nobody).run
 	var mu sync.Mutex
 	var took times
 	var failed error

@@ -58,19 +58,22 @@ const (
 // by itself can't make it.
 const mounted = "/mnt"
 
-// on runs the program by an installation.
-func (p program) on(name string, i *installation) way {
+// on runs the program by an installation, and hands on each result.
+func (p program) on(name string, i *installation, came func(job.Result)) way {
 	return way{name, func(int) error {
 		r, err := i.http.run(i.tb.Context(), job.Spec{Runtime: p.runtime, Source: p.source})
 		if err != nil {
 			return err
 		}
+		came(r)
 		if r.Stdout != p.prints || p.artifact != "" && (len(r.Artifacts) != 1 || r.Artifacts[0].Name != p.artifact || r.Artifacts[0].Size == 0) {
 			return fmt.Errorf("%s: got %q and %v", name, r.Stdout, r.Artifacts)
 		}
 		return nil
 	}}
 }
+
+func nobody(job.Result) {}
 
 // elsewhere is the ways to run the program without Glovebox, on so many lanes.
 func (p program) elsewhere(t *testing.T, lanes int) []way {

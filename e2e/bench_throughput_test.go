@@ -15,7 +15,7 @@ func (b *bench) throughputs() {
 	const lanes = 8
 	turns, window := b.times(2), max(b.scaled(4*time.Second), 100*time.Millisecond)
 	before := min(window/2, 1500*time.Millisecond)
-	all := append([]way{hello.on(warmWay, b.warm)}, hello.elsewhere(b.t, lanes)[:2]...)
+	all := append([]way{hello.on(warmWay, b.warm, nobody)}, hello.elsewhere(b.t, lanes)[:2]...)
 	s := b.table.section("Throughput: hello (Python), each in a fresh sandbox",
 		"at once", "n", "Glovebox ÷ `podman run --rm`", "Glovebox ÷ bare `runsc run`", "Glovebox /s", "`podman run --rm` /s", "bare `runsc run` /s")
 	s.notef("At once: callers, each of whom asks for the next program when it has the last one's output. Glovebox's worker runs as many jobs at once as there are processors, whatever comes. " +
