@@ -29,6 +29,8 @@ GOLANGCI_VERSION := v2.15.0
 FUZZTIME ?= 1m
 # How many sandboxes a benchmark starts.
 BENCHTIME ?= 30x
+# Of the benchmarks that take minutes, Fresh is in the table, too.
+bench_skip = $(if $(BENCH),,-skip 'PickUp|Fresh')
 # Asked for once, by who uses it.
 bench_name = $(eval bench_name := docs/benchmarks/$(shell date +%F)-$(shell git rev-parse --short HEAD))$(bench_name)
 bench_file = grep -v 'no test files' | tee -a $(bench_name).txt
@@ -104,8 +106,8 @@ soak: setup-tests build ## SOAK_JOBS hostile jobs in a row on one worker, whose 
 bench: setup build ## compare with podman, runsc and python3 and run every benchmark, into docs/benchmarks/; BENCH=regexp: only these benchmarks
 	@mkdir -p docs/benchmarks
 	@rm -f $(bench_name).txt
-	$(call timed,benchmarks without sandboxes,set -o pipefail; go test -run '^$$' -bench '$(or $(BENCH),.)' -timeout 30m $(TESTFLAGS) $(host_packages) | $(bench_file))
-	$(call timed,benchmarks with sandboxes,set -o pipefail; $(with_test_binaries) go test -p 1 -run '^$$' -bench '$(or $(BENCH),.)' -benchtime $(BENCHTIME) -timeout 30m $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES) | $(bench_file))
+	$(call timed,benchmarks without sandboxes,set -o pipefail; go test -run '^$$' -bench '$(or $(BENCH),.)' $(bench_skip) -timeout 30m $(TESTFLAGS) $(host_packages) | $(bench_file))
+	$(call timed,benchmarks with sandboxes,set -o pipefail; $(with_test_binaries) go test -p 1 -run '^$$' -bench '$(or $(BENCH),.)' $(bench_skip) -benchtime $(BENCHTIME) -timeout 30m $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES) | $(bench_file))
 	$(if $(BENCH),,$(call timed,table,$(bench_table)))
 
 bench_table = bin=$$(mktemp -d /tmp/glovebox-bin.XXXXXX) && trap 'rm -rf "$$bin"' EXIT && chmod 755 "$$bin" && \

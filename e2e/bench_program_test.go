@@ -110,7 +110,7 @@ func (p program) elsewhere(t *testing.T, lanes int) []way {
 
 func (p program) podman(t *testing.T, image string, argv, env []string, dir string) way {
 	t.Helper()
-	args := []string{"run", "--rm", "--read-only", "--network", "none", "-v", dir + ":" + mounted + ":ro"}
+	args := []string{"-v", dir + ":" + mounted + ":ro"}
 	if p.artifact != "" {
 		args = append(args, "--tmpfs", "/work", "--workdir", "/work")
 	}
@@ -118,11 +118,7 @@ func (p program) podman(t *testing.T, image string, argv, env []string, dir stri
 		args = append(args, "--env", e)
 	}
 	args = slices.Concat(args, []string{image}, argv)
-	return way{podmanWay, func(int) error {
-		cmd := exec.CommandContext(t.Context(), "podman", args...)
-		cmd.Env = append(gbtest.PodmanEnv(), "PATH="+os.Getenv("PATH"), "HOME="+home(t))
-		return p.command(cmd)
-	}}
+	return way{podmanWay, func(int) error { return p.command(gbtest.StockPodmanRun(t, args...)) }}
 }
 
 func (p program) runsc(t *testing.T, image string, argv, env []string, dir string, lanes int) way {

@@ -13,7 +13,7 @@ import (
 func (b *bench) throughputs() {
 	b.t.Helper()
 	const lanes = 8
-	turns, window := b.times(2), max(b.scaled(4*time.Second), 100*time.Millisecond)
+	turns, window := b.times(2), max(b.scaled(5*time.Second), 100*time.Millisecond)
 	before := min(window/2, 1500*time.Millisecond)
 	all := append([]way{hello.on(warmWay, b.warm, nobody)}, hello.elsewhere(b.t, lanes)[:2]...)
 	s := b.table.section("Throughput: hello (Python), each in a fresh sandbox",
