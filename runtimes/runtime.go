@@ -43,8 +43,17 @@ type Runtime struct {
 	Env map[string]string
 	// Limits are the defaults of the runtime's jobs; what is 0 has Glovebox's own.
 	Limits job.Limits
+	// Preload, if there is one, is how Run can be started before its file is known.
+	Preload *Preload
 
 	image string
+}
+
+// Preload says that the runtime's command for its own file, without arguments, can be
+// started before there is a file: README.md says what it has to do then.
+type Preload struct {
+	// MemoryMB is the most that it may hold as it waits, MiB.
+	MemoryMB int64 `yaml:"memory_mb"`
 }
 
 // definition is runtime.yaml.
@@ -57,6 +66,7 @@ type definition struct {
 	Run     []string          `yaml:"run"`
 	Env     map[string]string `yaml:"env"`
 	Limits  map[string]any    `yaml:"limits"`
+	Preload *Preload          `yaml:"preload"`
 }
 
 // Image returns the name of the runtime's image, which changes with everything that
@@ -83,6 +93,9 @@ func fill(command []string, file string) []string {
 	}
 	return filled
 }
+
+// maxPreloadMB bounds what a runtime may hold in each sandbox that waits.
+const maxPreloadMB = 1024
 
 var (
 	nameForm    = regexp.MustCompile(`^[a-z][a-z0-9+.#_-]{0,31}$`)
@@ -112,7 +125,7 @@ func parse(folder string, text []byte) (Runtime, error) {
 	maps.Copy(env, d.Env)
 	return Runtime{
 		Name: d.Name, Version: d.Version, Aliases: d.Aliases, File: d.File,
-		Compile: d.Compile, Run: d.Run, Env: env, Limits: limits,
+		Compile: d.Compile, Run: d.Run, Env: env, Limits: limits, Preload: d.Preload,
 	}, nil
 }
 
@@ -160,6 +173,12 @@ func (d definition) check(folder string) error {
 	}
 	if len(d.Run) > 0 && d.Run[0] == "" || len(d.Compile) > 0 && d.Compile[0] == "" {
 		add("run, compile: the program's name is empty")
+	}
+	if d.Preload != nil && len(d.Compile) > 0 {
+		add("preload: a runtime with a compile step has nothing to run before it")
+	}
+	if d.Preload != nil && (d.Preload.MemoryMB < 1 || d.Preload.MemoryMB > maxPreloadMB) {
+		add("preload.memory_mb: %d must be from 1 to %d", d.Preload.MemoryMB, maxPreloadMB)
 	}
 	for key := range d.Env {
 		if key == "" || strings.ContainsAny(key, "=\x00") {

@@ -95,6 +95,10 @@ func TestLoadRefuses(t *testing.T) {
 		}, `"d" is taken by c`},
 		{"file outside", map[string]string{"c/runtime.yaml": strings.Replace(good, "main.c", "../main.c", 1)}, "file"},
 		{"no run", map[string]string{"c/runtime.yaml": strings.Split(good, "run:")[0]}, "run: is missing"},
+		{"preload of nothing", map[string]string{"c/runtime.yaml": good + "preload: {}\n"}, "preload.memory_mb: 0"},
+		{"preload of too much", map[string]string{"c/runtime.yaml": good + "preload: {memory_mb: 5000}\n"}, "preload.memory_mb: 5000"},
+		{"preload of another kind", map[string]string{"c/runtime.yaml": good + "preload: {memory: 50}\n"}, "memory"},
+		{"preload before a compile step", map[string]string{"c/runtime.yaml": good + "compile: [cc]\npreload: {memory_mb: 50}\n"}, "preload: a runtime with a compile step"},
 		{"file unused", map[string]string{"c/runtime.yaml": strings.Replace(good, "{file}", "x", 1)}, "{file}"},
 	}
 	for _, tt := range tests {

@@ -1,0 +1,185 @@
+"""Starts Python before its program is known, and makes it the program's.
+
+The agent runs `python3 main.py` in a sandbox that waits, with GLOVEBOX_PRELOAD naming a
+socket. A .pth file then imports this module at the last moment before Python looks for
+main.py. It imports what programs here use most, says "prepared" and waits to be told its
+program. When it returns, Python goes on by itself: sys.path[0], __main__, tracebacks,
+exit codes and all else are made by the interpreter, not by something like it.
+
+Where a program could tell the difference it is refused, and the agent starts Python
+anew: when its environment has another value for something that was read already, or a
+file of its own has the name of a module that was imported already. What remains is
+listed in runtimes/README.md.
+"""
+
+import sys
+
+_before = sys.modules.keys() - {__name__}
+
+import atexit
+import gc
+import io
+import json
+import os
+import resource
+import socket
+
+# What libraries in C read of the environment, and programs before Python's own.
+# What Python code reads is noted as it does.
+_READ_IN_C = (
+    "BLIS_", "GCONV_", "GLIBC_", "GOMP_", "GOTO_", "HOME", "LANG", "LC_", "LD_", "LOCPATH", "MALLOC_", "MKL_",
+    "MPL", "NLSPATH", "NPY_", "NUMEXPR_", "NUMPY_", "OMP_", "OPENBLAS_", "OPENSSL_", "PATH", "PYTHON", "SSL_", "TMP", "TZ",
+)
+_MOST_FILES = 1000
+
+
+class _Notes:
+    """Notes what imports look for: variables, and modules that are not there."""
+
+    def __init__(self):
+        self.variables = set()
+        self.missing = set()
+
+    def __enter__(self):
+        get = self._get = os._Environ.__getitem__
+
+        def get_and_note(environ, name):
+            self.variables.add(name)
+            return get(environ, name)
+
+        os._Environ.__getitem__ = get_and_note
+        sys.meta_path.append(self)
+        return self
+
+    def __exit__(self, *_):
+        os._Environ.__getitem__ = self._get
+        sys.meta_path.remove(self)
+
+    def find_spec(self, name, path=None, target=None):
+        self.missing.add(_top(name))
+
+
+def _top(name):
+    return name.partition(".")[0]
+
+
+def _import():
+    """Imports the stack, and draws once, so that what is made at first use is there."""
+    import matplotlib.backends.backend_agg
+    import matplotlib.pyplot as plt
+    import numpy
+    import pandas
+
+    figure = plt.figure(figsize=(2, 2))
+    pandas.DataFrame({"x": ["a", "b"], "y": [1, 2]}).plot(x="x", y="y", kind="bar", title="x", ax=figure.add_subplot(2, 1, 1))
+    axes = figure.add_subplot(2, 1, 2)
+    axes.plot([1, 2], label="x")
+    axes.scatter([1, 2], [1, 2])
+    axes.hist([1, 2])
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(io.BytesIO(), format="png")
+    plt.close(figure)
+    matplotlib.font_manager._get_font.cache_clear()  # or their files stay open
+
+    # /tmp is empty as a program starts; whoever writes there later makes the directory.
+    import shutil
+
+    shutil.rmtree(matplotlib.get_configdir(), ignore_errors=True)
+
+
+def _refusal(told, notes):
+    """Says why this interpreter can't be the program's; None where it can."""
+    env = told["env"]
+    for name in env.keys() | os.environ.keys():
+        if env.get(name) != os.environ.get(name) and (name in notes.variables or name.startswith(_READ_IN_C)):
+            return f"it has another {name}"
+    taken = notes.missing | {_top(name) for name in sys.modules}
+    files = 0
+    for _, directories, names in os.walk("."):
+        for name in directories + names:
+            if _top(name) in taken:
+                return f"it has a {name} of its own"
+            files += 1
+            if files > _MOST_FILES:
+                return "it has many files"
+    return None
+
+
+def _become(told, stdin):
+    """Gives this process everything that is the program's."""
+    for name, value in told["limits"].items():
+        resource.setrlimit(getattr(resource, "RLIMIT_" + name), (value, value))
+    for name in os.environ.keys() - told["env"].keys():
+        del os.environ[name]
+    os.environ.update(told["env"])
+    sys.argv[1:] = sys.orig_argv[2:] = told["args"]
+    if stdin:
+        os.dup2(stdin[0], 0)
+        os.close(stdin[0])
+        encoding, errors = sys.stdin.encoding, sys.stdin.errors
+        binary = open(0, "rb", closefd=False)  # as the interpreter makes it
+        binary.raw.name = "<stdin>"
+        sys.stdin = sys.__stdin__ = io.TextIOWrapper(binary, encoding, errors, "\n")
+        sys.stdin.mode = "r"
+    logging = sys.modules.get("logging")
+    if logging:  # it counts from its import
+        import time
+
+        logging._startTime = time.time_ns()
+
+
+def _leave_quickly():
+    """Keeps what was imported here from being taken to pieces at the end, for 100 ms.
+
+    It is the last thing that a program does at its exit. Modules that are in no table are
+    left alone then; what the program itself made goes as ever.
+    """
+    if len(sys._current_frames()) > 1:
+        return  # a thread may still import one of them
+    for name in _kept:
+        sys.modules.pop(name, None)
+
+
+def _freeze():
+    """Keeps the garbage collector from looking at all this again, but for __main__'s
+    names: what a program has there must be found, and destroyed, at its end. A dictionary
+    that is empty is not the collector's.
+    """
+    main = sys.modules["__main__"].__dict__
+    names = dict(main)
+    main.clear()
+    gc.collect()
+    gc.freeze()
+    main.update(names)
+
+
+def _wait(control):
+    atexit.register(_leave_quickly)
+    try:
+        with _Notes() as notes:
+            _import()
+    except Exception as error:
+        control.send(repr(error)[:500].encode(errors="replace"))
+        os._exit(1)
+    _kept.update((name, sys.modules[name]) for name in sys.modules.keys() - _before)
+    _freeze()
+    control.send(b"prepared")
+    message, stdin, _, _ = socket.recv_fds(control, 1 << 20, 1)
+    if not message:
+        os._exit(0)
+    told = json.loads(message)
+    try:
+        refusal = _refusal(told, notes)
+        if refusal is None:
+            _become(told, stdin)
+    except Exception as error:
+        refusal = repr(error)[:500]
+    control.send((refusal or "yes").encode(errors="replace"))
+    if refusal:
+        os._exit(0)  # the agent starts another
+    control.close()
+
+
+_kept = {}
+_wait(socket.socket(fileno=int(os.environ.pop("GLOVEBOX_PRELOAD"))))
