@@ -135,7 +135,7 @@ func (w *Worker) run(ctx context.Context, j record.Job, live *live) (_ record.En
 	if outcome.Compile != nil {
 		outcome.Compile.Output = mask.Text(outcome.Compile.Output)
 	}
-	w.Metrics.Ran(runtime.Name, outcome.Warm, outcome.Startup, outcome.Usage, out.artifacts)
+	w.Metrics.Ran(runtime.Name, outcome.Start(), outcome.Startup, outcome.Usage, out.artifacts)
 	result := w.result(j, runtime, outcome, out)
 	if err := out.storeStreams(ctx, &result); err != nil {
 		return record.Ending{}, err

@@ -27,6 +27,21 @@ type run struct {
 	stderr  *output // nil: with stdout
 	started func() error
 	killed  <-chan struct{}
+	// process is the program's already, if there is one; else it is started.
+	process *process
+	// beside is what it may hold beside limits.MemoryMB, bytes.
+	beside int64
+	// control is handed to a process that is prepared; it has no limits yet.
+	control *os.File
+}
+
+// process is a program's first, with the ends of its streams.
+type process struct {
+	pid   int
+	group group
+	pipes pipes
+	// before is what it had used as it became the program's.
+	before seen
 }
 
 // ending is how a run ended.
@@ -39,21 +54,17 @@ type ending struct {
 // do runs the program, and returns when none of its processes is left and all that
 // they printed is sent. An error is the agent's own failure.
 func (r *run) do() (ending, error) {
-	g, err := newGroup(r.name)
-	if err != nil {
-		return ending{}, err
+	var failure *stepReport
+	if r.process == nil {
+		begun, failed, err := r.begin()
+		if err != nil {
+			return ending{}, err
+		}
+		r.process, failure = &begun, failed
 	}
+	pipes, before := r.process.pipes, r.process.before
+	memoryLimit := r.limits.MemoryMB<<20 + r.beside
 	stop := make(chan agentwire.Cause, 4) // more than there are senders: none waits
-	pipes, err := r.openPipes()
-	if err != nil {
-		return ending{}, err
-	}
-	pid, failure, err := r.start(g, pipes)
-	pipes.closeJobSide()
-	if err != nil {
-		killAll()
-		return ending{}, err
-	}
 
 	var pumps sync.WaitGroup
 	pumpErrs := make(chan error, 2)
@@ -79,8 +90,8 @@ func (r *run) do() (ending, error) {
 
 	main := make(chan syscall.WaitStatus, 1)
 	used := make(chan usage, 1)
-	go reap(pid, main, used)
-	watched := watchGroup(g, r.limits, stop)
+	go reap(r.process.pid, main, used)
+	watched := watchGroup(r.process.group, watchLimits{memoryLimit, before.cpu + cpuLimit(r.limits), tooMany(r.limits.Processes)}, stop)
 
 	var end ending
 	status, cause := r.wait(main, stop)
@@ -88,6 +99,7 @@ func (r *run) do() (ending, error) {
 	wall := time.Since(began)
 	total := killUntil(used)
 	over := watched.finish()
+	over.cpu, total.cpu = over.cpu-before.cpu, total.cpu-before.cpu
 	if err := errors.Join(noWriters(pipes.stdout), noWriters(pipes.stderr)); err != nil {
 		return ending{}, err
 	}
@@ -106,7 +118,7 @@ func (r *run) do() (ending, error) {
 		CPUMS:  max(over.cpu, total.cpu).Milliseconds(),
 		// The kernel's own figure knows what was between two looks, but counts what a
 		// thread's stack may take, too: more than the limit the watch would have seen.
-		MemoryPeakBytes: max(over.memory, min(total.maxRSS, r.limits.MemoryMB<<20)),
+		MemoryPeakBytes: max(over.memory, min(total.maxRSS, memoryLimit)),
 	}
 	end.ExitCode, end.Signal = exitOf(status)
 	if end.Cause == agentwire.Exited {
@@ -117,9 +129,9 @@ func (r *run) do() (ending, error) {
 	}
 	switch {
 	case end.Cause != agentwire.Exited:
-	case over.memory > r.limits.MemoryMB<<20: // it ended before the next look
+	case over.memory > memoryLimit: // it ended before the next look
 		end.Cause = agentwire.Memory
-	case over.cpu >= time.Duration(r.limits.CPUMS)*time.Millisecond && status.Signaled():
+	case over.cpu >= cpuLimit(r.limits) && status.Signaled():
 		end.Cause = agentwire.CPU // RLIMIT_CPU was first
 	}
 	if end.Cause == agentwire.Wall || end.Cause == agentwire.CPU {
@@ -135,6 +147,26 @@ func (r *run) do() (ending, error) {
 		end.Cause, end.ExitCode, end.Signal = agentwire.Exited, failure.ExitCode, ""
 	}
 	return end, nil
+}
+
+// begin starts the process. failure is set when its command could not be executed, which
+// is the job's own fault.
+func (r *run) begin() (_ process, failure *stepReport, err error) {
+	g, err := newGroup(r.name)
+	if err != nil {
+		return process{}, nil, err
+	}
+	p, err := r.openPipes()
+	if err != nil {
+		return process{}, nil, err
+	}
+	pid, failure, err := r.start(g, p)
+	p.closeJobSide()
+	if err != nil {
+		killAll()
+		return process{}, nil, err
+	}
+	return process{pid: pid, group: g, pipes: p}, failure, nil
 }
 
 // wait waits for the main process, and for what may end it: a limit, or the worker.
@@ -217,7 +249,7 @@ func (p pipes) closeOurSide() {
 // start forks the step that becomes the program. failure is set when the program
 // could not be executed, which is the job's own fault.
 func (r *run) start(g group, p pipes) (pid int, failure *stepReport, err error) {
-	config, err := json.Marshal(stepConfig{Argv: r.argv, Env: environ(r.env), Path: r.env["PATH"], Limits: r.limits, Group: g.name})
+	config, err := json.Marshal(stepConfig{Argv: r.argv, Env: environ(r.env), Path: r.env["PATH"], Limits: r.limits, Group: g.name, Unbounded: r.control != nil})
 	if err != nil {
 		return 0, nil, fmt.Errorf("encode step: %w", err)
 	}
@@ -234,10 +266,14 @@ func (r *run) start(g group, p pipes) (pid int, failure *stepReport, err error) 
 	defer reportRead.Close()
 	defer reportWrite.Close()
 
+	files := []uintptr{p.stdin.Fd(), p.jobOut.Fd(), p.jobErr.Fd(), configRead.Fd(), reportWrite.Fd()}
+	if r.control != nil {
+		files = append(files, r.control.Fd())
+	}
 	pid, err = syscall.ForkExec("/proc/self/exe", []string{stepName}, &syscall.ProcAttr{
 		Dir:   workDir,
 		Env:   []string{"GOMAXPROCS=1", "GOGC=off"}, // as few threads and as little work as can be
-		Files: []uintptr{p.stdin.Fd(), p.jobOut.Fd(), p.jobErr.Fd(), configRead.Fd(), reportWrite.Fd()},
+		Files: files,
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {

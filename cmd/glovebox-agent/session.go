@@ -20,7 +20,8 @@ type session struct {
 	inputs *inputs
 	// killed is closed by a Kill frame.
 	killed    chan struct{}
-	listening bool // listen runs, and is the one reader of in
+	prepared  *prepared // nil: none was asked for
+	listening bool      // listen runs, and is the one reader of in
 }
 
 func newSession(in io.Reader, out io.Writer) *session {
@@ -48,6 +49,7 @@ func (s *session) run() error {
 	go s.listen() // until the process exits: the end of stdin ends the sandbox
 
 	start := s.check.Start
+	process, _ := s.prepared.become(start, s.inputs) // and why not is no news: it was asked for in case
 	if len(start.Compile) > 0 {
 		ok, err := s.compile(start)
 		if err != nil {
@@ -57,7 +59,7 @@ func (s *session) run() error {
 			return s.out.WriteJSON(agentwire.TypeEnd, agentwire.End{})
 		}
 	}
-	if err := s.program(start); err != nil {
+	if err := s.program(start, process); err != nil {
 		return err
 	}
 	return asJob(func() error {
@@ -84,6 +86,8 @@ func (s *session) receive() error {
 			return err
 		}
 		switch f.Type {
+		case agentwire.TypePrepare:
+			s.prepared = prepare(s.check.Prepare, func(p agentwire.Prepared) error { return s.out.WriteJSON(agentwire.TypePrepared, p) })
 		case agentwire.TypeFileBegin:
 			err = s.inputs.begin(s.check.File)
 		case agentwire.TypeFileData:
@@ -193,10 +197,10 @@ func (s *session) compile(start agentwire.Start) (ok bool, err error) {
 	return true, asJob(func() error { return s.inputs.snapshot(start.Limits.DiskMB << 20) })
 }
 
-// program runs the program.
-func (s *session) program(start agentwire.Start) error {
+// program runs the program, in the process that was prepared for it, if there is one.
+func (s *session) program(start agentwire.Start, process *process) error {
 	if s.inputs.problem != "" { // the job asks for more than its own limits allow
-		if err := s.out.Write(agentwire.TypeStarted, nil); err != nil {
+		if err := s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{}); err != nil {
 			return err
 		}
 		if err := s.sendBulk(agentwire.TypeStderr, []byte(s.inputs.problem+"\n")); err != nil {
@@ -212,7 +216,10 @@ func (s *session) program(start agentwire.Start) error {
 		name: "program", argv: start.Command, env: start.Env, limits: start.Limits,
 		stdin: s.inputs.stdin, killed: s.killed,
 		stdout: stream(agentwire.TypeStdout), stderr: stream(agentwire.TypeStderr),
-		started: func() error { return s.out.Write(agentwire.TypeStarted, nil) },
+		started: func() error {
+			return s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{Preloaded: process != nil})
+		},
+		process: process, beside: process.held(start),
 	}
 	end, err := r.do()
 	if err != nil {

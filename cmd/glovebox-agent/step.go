@@ -23,6 +23,8 @@ const stepName = "glovebox-agent-step"
 const (
 	configFD = 3
 	reportFD = 4
+	// controlFD is kept by a process that is prepared, and by no other.
+	controlFD = 5
 )
 
 // stepConfig is what the agent tells the step.
@@ -32,6 +34,8 @@ type stepConfig struct {
 	Path   string     `json:"path"`
 	Limits job.Limits `json:"limits"`
 	Group  string     `json:"group"`
+	// Unbounded: the process will give itself the limits of its program.
+	Unbounded bool `json:"unbounded"`
 }
 
 // stepReport is what the step tells the agent when it could not become the job.
@@ -67,8 +71,10 @@ func runStep() int {
 	if err := (group{name: c.Group}).join(); err != nil {
 		return report(stepReport{Fault: true, Message: err.Error()})
 	}
-	if err := bound(c.Limits); err != nil {
-		return report(stepReport{Fault: true, Message: err.Error()})
+	if !c.Unbounded {
+		if err := bound(c.Limits); err != nil {
+			return report(stepReport{Fault: true, Message: err.Error()})
+		}
 	}
 	if err := giveUpRights(); err != nil {
 		return report(stepReport{Fault: true, Message: err.Error()})
@@ -78,8 +84,10 @@ func runStep() int {
 	}
 	file, err := lookPath(c.Argv[0], c.Path)
 	if err == nil {
-		if err := boundProcesses(c.Limits.Processes); err != nil {
-			return report(stepReport{Fault: true, Message: err.Error()})
+		if !c.Unbounded {
+			if err := boundProcesses(c.Limits.Processes); err != nil {
+				return report(stepReport{Fault: true, Message: err.Error()})
+			}
 		}
 		err = syscall.Exec(file, c.Argv, c.Env) // returns only when it fails
 	}
@@ -104,17 +112,7 @@ func says(err error) string {
 // bound sets the resource limits. There is none on address space: node and
 // scientific Python reserve far more than they use; the agent watches memory instead.
 func bound(l job.Limits) error {
-	seconds := uint64(l.CPUMS/1000 + 2) // for one process; the agent counts them all
-	for _, limit := range []struct {
-		name     string
-		resource int
-		value    uint64
-	}{
-		{"core size", unix.RLIMIT_CORE, 0},
-		{"file size", unix.RLIMIT_FSIZE, uint64(l.FileMB) << 20},
-		{"cpu time", unix.RLIMIT_CPU, seconds},
-		{"open files", unix.RLIMIT_NOFILE, uint64(l.OpenFiles)},
-	} {
+	for _, limit := range limitsOf(l) {
 		// syscall's, not x/sys's: it also makes exec keep NOFILE as it is set here.
 		if err := syscall.Setrlimit(limit.resource, &syscall.Rlimit{Cur: limit.value, Max: limit.value}); err != nil {
 			return fmt.Errorf("limit %s: %w", limit.name, err)
@@ -123,16 +121,36 @@ func bound(l job.Limits) error {
 	return nil
 }
 
+// limit is one of a process's resource limits, by the name that getrlimit has for it.
+type limit struct {
+	name     string
+	resource int
+	value    uint64
+}
+
+// limitsOf are a program's, but for the number of processes.
+func limitsOf(l job.Limits) []limit {
+	return []limit{
+		{"CORE", unix.RLIMIT_CORE, 0},
+		{"FSIZE", unix.RLIMIT_FSIZE, uint64(l.FileMB) << 20},
+		{"CPU", unix.RLIMIT_CPU, uint64(l.CPUMS/1000 + 2)}, // for one process; the agent counts them all
+		{"NOFILE", unix.RLIMIT_NOFILE, uint64(l.OpenFiles)},
+	}
+}
+
 // boundProcesses is the last thing before the exec, because the Go runtime ends this
-// process when it can't make a thread. The kernel counts those that a user has made:
-// this one is root's, so one less is allowed.
+// process when it can't make a thread.
 func boundProcesses(n int64) error {
-	limit := syscall.Rlimit{Cur: uint64(n - 1), Max: uint64(n - 1)}
+	limit := syscall.Rlimit{Cur: processesOf(n), Max: processesOf(n)}
 	if err := syscall.Setrlimit(unix.RLIMIT_NPROC, &limit); err != nil {
 		return fmt.Errorf("limit processes: %w", err)
 	}
 	return nil
 }
+
+// processesOf is RLIMIT_NPROC for n processes: the kernel counts those that a user has
+// made, and the first is root's.
+func processesOf(n int64) uint64 { return uint64(n - 1) }
 
 // giveUpRights makes this thread uid 1000 with nothing that could bring rights back.
 func giveUpRights() error {

@@ -26,8 +26,17 @@ type seen struct {
 	err       error
 }
 
+// watchLimits are what ends a run.
+type watchLimits struct {
+	memory    int64
+	cpu       time.Duration
+	processes int64
+}
+
+func cpuLimit(l job.Limits) time.Duration { return time.Duration(l.CPUMS) * time.Millisecond }
+
 // watchGroup says once over stop when the group is over a limit.
-func watchGroup(g group, limits job.Limits, stop chan<- agentwire.Cause) *watch {
+func watchGroup(g group, limits watchLimits, stop chan<- agentwire.Cause) *watch {
 	w := &watch{stop: make(chan struct{}), done: make(chan seen, 1)}
 	go func() {
 		var most seen
@@ -46,11 +55,11 @@ func watchGroup(g group, limits job.Limits, stop chan<- agentwire.Cause) *watch 
 			}
 			over := agentwire.Cause("")
 			switch {
-			case most.memory > limits.MemoryMB<<20:
+			case most.memory > limits.memory:
 				over = agentwire.Memory
-			case most.cpu >= time.Duration(limits.CPUMS)*time.Millisecond:
+			case most.cpu >= limits.cpu:
 				over = agentwire.CPU
-			case most.processes > tooMany(limits.Processes):
+			case most.processes > limits.processes:
 				over = agentwire.Processes
 			}
 			if over != "" && !said && !last {

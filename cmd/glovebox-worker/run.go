@@ -43,6 +43,7 @@ everything by its environment (secrets may be in files: NAME_FILE=path), but for
   GLOVEBOX_CONCURRENCY     jobs at once                  (default: number of CPUs)
   GLOVEBOX_WARM            started sandboxes that wait, of each runtime in demand
                            (default: GLOVEBOX_CONCURRENCY; 0: none)
+  GLOVEBOX_PRELOAD         false: no interpreters wait in them  (default: true)
   GLOVEBOX_MEMORY_MB       memory of all sandboxes, MiB  (default: ¾ of the machine)
   GLOVEBOX_RETENTION_SECONDS
                            how long jobs are kept after their end, at most; the same for
@@ -142,13 +143,13 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 	if err := selfTest(ctx, sandboxes, append(set.Images(), c.Images...), c.RequireCgroups, log); err != nil {
 		return err
 	}
-	warm := warmth(ctx, c, set, sandboxes)
+	warm, reserved := warmth(ctx, c, set, sandboxes, log)
 	if c.Warm > 0 {
 		sandboxes.KeepWarm(ctx, warm)
 	}
 	w, err := worker.New(worker.Config{
 		ID: id, Version: version(), Records: records, Objects: objects, Sandboxes: sandboxes, Runtimes: set, Images: c.Images, Signer: c.Signer, Secrets: c.Secrets,
-		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB - warm.MemoryMB, Poll: c.Poll, Grace: c.Grace, Metrics: m.worker, Log: log,
+		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB - reserved, Poll: c.Poll, Grace: c.Grace, Metrics: m.worker, Log: log,
 	})
 	if err != nil {
 		return err
@@ -157,16 +158,32 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 }
 
 // warmth is what sandboxes are kept started: of every runtime that is there, in a quarter
-// of the memory.
-func warmth(ctx context.Context, c config.Worker, set runtimes.Set, sandboxes *sandbox.Podman) sandbox.Warm {
-	w := sandbox.Warm{Images: map[string]job.Limits{}, MaxMemoryMB: c.MemoryMB, Most: c.Warm}
+// of the memory, which is reserved for them, and for what jobs hold that were preloaded.
+func warmth(ctx context.Context, c config.Worker, set runtimes.Set, sandboxes *sandbox.Podman, log *slog.Logger) (w sandbox.Warm, reserved int64) {
+	w = sandbox.Warm{Images: map[string]job.Limits{}, Preloads: map[string]sandbox.Preload{}, MaxMemoryMB: c.MemoryMB, Most: c.Warm}
+	if c.Warm == 0 {
+		return w, 0
+	}
+	var largest, all int64
 	for _, r := range set.List() {
 		if _, err := sandboxes.Image(ctx, r.Image()); err == nil { // else publish says so
 			w.Images[r.Image()] = job.Limits{}.Filled(r.Limits)
+			if r.Preload != nil && c.Preload {
+				_, command := r.Command("", nil)
+				w.Preloads[r.Image()] = sandbox.Preload{Command: command, Env: r.Env, MemoryMB: r.Preload.MemoryMB}
+				largest, all = max(largest, r.Preload.MemoryMB), all+r.Preload.MemoryMB
+			}
 		}
 	}
-	w.MemoryMB = min(c.MemoryMB/4, int64(len(w.Images)*c.Warm*sandbox.IdleMB))
-	return w
+	idle, quarter := int64(len(w.Images))*sandbox.IdleMB, c.MemoryMB/4
+	running := int64(c.Concurrency) * largest
+	if len(w.Preloads) > 0 && running+idle+all > quarter {
+		log.Warn("nothing is preloaded: a quarter of GLOVEBOX_MEMORY_MB has no room for it", "want_mb", 4*(running+idle+all))
+		clear(w.Preloads)
+		running, all = 0, 0
+	}
+	w.MemoryMB = min(quarter-running, int64(c.Warm)*(idle+all))
+	return w, w.MemoryMB + running
 }
 
 // selfTest runs a sandbox of the first image that is there.

@@ -18,17 +18,23 @@
 //
 //	worker                                   agent
 //	                                      ◀─ Ready {protocol, kernel}
+//	[Prepare]                              ─▶
+//	                                      ◀─ [Prepared, any time before Started]
 //	Start… (JSON, in as many frames as     ─▶
 //	  it needs)
 //	(FileBegin FileData…)… StdinData… Go   ─▶
 //	                                      ◀─ [CompileOutput… Compiled]
-//	                                      ◀─ Started
+//	                                      ◀─ Started {preloaded}
 //	                                      ◀─ (Stdout | Stderr)…
 //	Credit… [Kill]                         ─▶
 //	                                      ◀─ Exit {cause, code, usage}
 //	                                      ◀─ (ArtifactBegin ArtifactData… ArtifactEnd | Skipped)…
 //	                                      ◀─ End
 //	(closes the stream)                    ─▶
+//
+// Prepare makes the agent start a process before its program is known. Start says whether
+// the program is for it; where it isn't, or the process isn't ready, or will not have it, the
+// program is started as ever: Started says which it was.
 //
 // A compile step that failed is followed by End. Fault may come at any time instead
 // of the rest: the agent, not the job, has failed. A stream that stops before End or

@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the protocol's version; the two ends must agree on it.
-const Version = 1
+const Version = 2
 
 // MaxPayload bounds the payload of every frame.
 const MaxPayload = 64 << 10
@@ -36,6 +36,7 @@ const (
 	TypeGo        Type = 5 // the inputs are complete
 	TypeCredit    Type = 6 // four bytes: how many more bulk bytes the agent may send
 	TypeKill      Type = 7 // end the job now, and report what there is
+	TypePrepare   Type = 8 // [Prepare]
 )
 
 // Frames from the agent.
@@ -43,7 +44,7 @@ const (
 	TypeReady         Type = 65 // [Ready]
 	TypeCompileOutput Type = 66
 	TypeCompiled      Type = 67 // [Compiled]
-	TypeStarted       Type = 68
+	TypeStarted       Type = 68 // [Started]
 	TypeStdout        Type = 69
 	TypeStderr        Type = 70
 	TypeExit          Type = 71 // [Exit]
@@ -53,6 +54,7 @@ const (
 	TypeSkipped       Type = 75 // [Skipped]
 	TypeFault         Type = 76 // [Fault]
 	TypeEnd           Type = 77 // [End]
+	TypePrepared      Type = 78 // [Prepared]
 )
 
 // kinds says of each type whose it is and how long its payload may be.
@@ -70,10 +72,12 @@ var kinds = map[Type]struct {
 	TypeGo:            {"go", 0, 0, false, false},
 	TypeCredit:        {"credit", 4, 4, false, false},
 	TypeKill:          {"kill", 0, 0, false, false},
+	TypePrepare:       {"prepare", 1, MaxPayload, false, false},
 	TypeReady:         {"ready", 1, 4096, true, false},
+	TypePrepared:      {"prepared", 1, 8192, true, false},
 	TypeCompileOutput: {"compile output", 1, MaxPayload, true, true},
 	TypeCompiled:      {"compiled", 1, 4096, true, false},
-	TypeStarted:       {"started", 0, 0, true, false},
+	TypeStarted:       {"started", 1, 4096, true, false},
 	TypeStdout:        {"stdout", 1, MaxPayload, true, true},
 	TypeStderr:        {"stderr", 1, MaxPayload, true, true},
 	TypeExit:          {"exit", 1, 4096, true, false},

@@ -16,7 +16,7 @@ func TestFrames(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	w := NewWriter(&b)
-	for _, f := range []Frame{{TypeStarted, nil}, {TypeStdout, []byte("out")}, {TypeStdout, bytes.Repeat([]byte("x"), MaxPayload)}} {
+	for _, f := range []Frame{{TypeArtifactEnd, nil}, {TypeStdout, []byte("out")}, {TypeStdout, bytes.Repeat([]byte("x"), MaxPayload)}} {
 		if err := w.Write(f.Type, f.Payload); err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +28,7 @@ func TestFrames(t *testing.T) {
 	for i, want := range []struct {
 		t Type
 		n int
-	}{{TypeStarted, 0}, {TypeStdout, 3}, {TypeStdout, MaxPayload}, {TypeStderr, MaxPayload}, {TypeStderr, 1}} {
+	}{{TypeArtifactEnd, 0}, {TypeStdout, 3}, {TypeStdout, MaxPayload}, {TypeStderr, MaxPayload}, {TypeStderr, 1}} {
 		f, err := r.Next()
 		if err != nil || f.Type != want.t || len(f.Payload) != want.n {
 			t.Errorf("frame %d: got %s of %d bytes, %v, want %s of %d", i, f.Type, len(f.Payload), err, want.t, want.n)
@@ -71,8 +71,8 @@ func TestReaderRefuses(t *testing.T) {
 		"too long":              frame(TypeStdout, MaxPayload+1, ""),
 		"far too long":          frame(TypeStdout, 1<<32-1, ""),
 		"empty output":          frame(TypeStdout, 0, ""),
-		"payload where none is": frame(TypeStarted, 1, "x"),
-		"ends in the header":    frame(TypeStarted, 0, "")[:3],
+		"payload where none is": frame(TypeArtifactEnd, 1, "x"),
+		"ends in the header":    frame(TypeArtifactEnd, 0, "")[:3],
 		"ends before payload":   frame(TypeStdout, 5, ""),
 		"ends in payload":       frame(TypeStdout, 5, "abc"),
 	} {

@@ -13,8 +13,12 @@ import (
 type FromAgent struct {
 	Limits  job.Limits
 	Compile bool // a compile step was asked for
+	Prepare bool // a prepared process was asked for
+	Preload bool // it may become the program
 
 	Ready    Ready
+	Prepared Prepared
+	Started  Started
 	Compiled Compiled
 	Exit     Exit
 	Artifact ArtifactBegin
@@ -23,6 +27,7 @@ type FromAgent struct {
 	End      End
 
 	state        agentState
+	prepared     bool
 	outstanding  int64
 	stdout       int64
 	stderr       int64
@@ -72,13 +77,15 @@ func (a *FromAgent) Accept(f Frame) error {
 		return nil
 	case f.Type == TypeReady && a.state == wantReady:
 		return a.acceptReady(f)
+	case f.Type == TypePrepared && a.Prepare && a.state == wantStarted:
+		return a.acceptPrepared(f)
 	case f.Type == TypeCompileOutput && a.Compile && (a.state == wantStarted || a.state == compiling):
 		a.state = compiling
 		return within(f, &a.compiled, MaxCompileOutput)
 	case f.Type == TypeCompiled && a.Compile && (a.state == wantStarted || a.state == compiling):
 		return a.acceptCompiled(f)
 	case f.Type == TypeStarted && a.state == wantStarted && !a.Compile:
-		a.state = inProgram
+		return a.acceptStarted(f)
 	case f.Type == TypeStdout && a.state == inProgram:
 		return within(f, &a.stdout, a.Limits.OutputKB<<10)
 	case f.Type == TypeStderr && a.state == inProgram:
@@ -115,6 +122,30 @@ func (a *FromAgent) acceptReady(f Frame) error {
 	}
 	a.Ready.Kernel = Printable(a.Ready.Kernel, 256)
 	a.state = wantStarted
+	return nil
+}
+
+func (a *FromAgent) acceptPrepared(f Frame) error {
+	if err := f.Decode(&a.Prepared); err != nil {
+		return err
+	}
+	if !plausible(job.Usage{CPUMS: a.Prepared.CPUMS, MemoryPeakBytes: a.Prepared.MemoryBytes}) {
+		return violation("prepared with %d ms and %d bytes", a.Prepared.CPUMS, a.Prepared.MemoryBytes)
+	}
+	a.Prepared.Failure = Printable(a.Prepared.Failure, 1024)
+	a.Prepare = false // it comes once
+	a.prepared = a.Prepared.Failure == ""
+	return nil
+}
+
+func (a *FromAgent) acceptStarted(f Frame) error {
+	if err := f.Decode(&a.Started); err != nil {
+		return err
+	}
+	if a.Started.Preloaded && (!a.prepared || !a.Preload) {
+		return violation("started is of a process that is not prepared")
+	}
+	a.state = inProgram
 	return nil
 }
 

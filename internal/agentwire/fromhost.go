@@ -7,6 +7,8 @@ import (
 // FromHost checks the order, the totals and the contents of what a worker sends. The
 // agent passes each frame to [FromHost.Accept] and acts on it only when that is nil.
 type FromHost struct {
+	// Prepare has come where it has a command.
+	Prepare Prepare
 	// Start is complete with the first frame that isn't part of it.
 	Start Start
 	// File is the input being received.
@@ -46,6 +48,8 @@ func (h *FromHost) Accept(f Frame) error {
 		h.state = betweenFiles
 	}
 	switch {
+	case f.Type == TypePrepare && h.state == wantStart && len(h.Prepare.Command) == 0:
+		return h.acceptPrepare(f)
 	case f.Type == TypeStart && (h.state == wantStart || h.state == inStart):
 		if len(h.start)+len(f.Payload) > MaxStart {
 			return violation("start is longer than %d bytes", MaxStart)
@@ -72,6 +76,19 @@ func (h *FromHost) Accept(f Frame) error {
 	return nil
 }
 
+func (h *FromHost) acceptPrepare(f Frame) error {
+	if err := f.Decode(&h.Prepare); err != nil {
+		return err
+	}
+	switch {
+	case h.Prepare.Protocol != Version:
+		return violation("prepare has protocol %d, this is %d", h.Prepare.Protocol, Version)
+	case len(h.Prepare.Command) == 0 || h.Prepare.Command[0] == "":
+		return violation("prepare has no command")
+	}
+	return nil
+}
+
 func (h *FromHost) finishStart() error {
 	if err := (Frame{Type: TypeStart, Payload: h.start}).Decode(&h.Start); err != nil {
 		return err
@@ -90,6 +107,8 @@ func (h *FromHost) finishStart() error {
 	case l.WallMS > maxMS || l.CPUMS > maxMS || l.MemoryMB > maxMB || l.FileMB > maxMB || l.DiskMB > maxMB ||
 		l.OutputKB > maxMB || l.ArtifactMB > maxMB || l.SourceKB > maxMB || l.Artifacts > 1<<20:
 		return violation("start has a limit beyond reason")
+	case h.Start.PreparedMB < 0 || h.Start.PreparedMB > maxMB || h.Start.PreparedMB > 0 && len(h.Prepare.Command) == 0:
+		return violation("start is for a process that was not prepared")
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func FuzzFromAgent(f *testing.F) {
 	f.Add([]byte{byte(TypeStdout), 255, 255, 255, 255}, false)
 	f.Fuzz(func(t *testing.T, stream []byte, compile bool) {
 		const granted = 1 << 16
-		a := FromAgent{Limits: filled, Compile: compile}
+		a := FromAgent{Limits: filled, Compile: compile, Prepare: true, Preload: true}
 		a.Granted(granted)
 		r := FromAgentReader(bytes.NewReader(stream))
 		var bulk, artifacts int64
@@ -103,11 +103,12 @@ func agentSession(tb testing.TB, compile bool) []byte {
 		}
 	}
 	write(TypeReady, Ready{Protocol: Version, Kernel: "k"})
+	write(TypePrepared, Prepared{CPUMS: 1, MemoryBytes: 1})
 	if compile {
 		write(TypeCompileOutput, "warning")
 		write(TypeCompiled, Compiled{})
 	}
-	write(TypeStarted, nil)
+	write(TypeStarted, Started{Preloaded: true})
 	write(TypeStdout, "out")
 	write(TypeStderr, "err")
 	write(TypeExit, Exit{Cause: Exited, Signal: "SIGSEGV", ExitCode: 139})
@@ -125,7 +126,8 @@ func hostSession(tb testing.TB) []byte {
 	w := NewWriter(&b)
 	for _, err := range []error{
 		w.WriteCredit(1000),
-		w.WriteStart(Start{Protocol: Version, Command: []string{"x"}, Env: map[string]string{"A": "b"}, Limits: filled}),
+		w.WriteJSON(TypePrepare, Prepare{Protocol: Version, Command: []string{"x"}}),
+		w.WriteStart(Start{Protocol: Version, Command: []string{"x"}, Env: map[string]string{"A": "b"}, Limits: filled, PreparedMB: 100}),
 		w.WriteJSON(TypeFileBegin, FileBegin{Name: "dir/a", Size: 3}),
 		w.Write(TypeFileData, []byte("abc")),
 		w.Write(TypeStdinData, []byte("in")),

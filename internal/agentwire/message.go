@@ -24,6 +24,21 @@ type Ready struct {
 	Kernel   string `json:"kernel"` // /proc/version
 }
 
+// Prepare asks for a process that is started before its program is known, and that may
+// become it: the command's own process, which waits for the rest of its arguments.
+type Prepare struct {
+	Protocol int               `json:"protocol"`
+	Command  []string          `json:"command"`
+	Env      map[string]string `json:"env,omitempty"`
+}
+
+// Prepared is what the process is, once it waits, or why there is none.
+type Prepared struct {
+	CPUMS       int64  `json:"cpu_ms"`
+	MemoryBytes int64  `json:"memory_bytes"`
+	Failure     string `json:"failure,omitempty"`
+}
+
 // Start is everything about a run but its inputs.
 type Start struct {
 	Protocol int `json:"protocol"`
@@ -34,6 +49,15 @@ type Start struct {
 	Env map[string]string `json:"env,omitempty"`
 	// Limits are filled: no field is 0.
 	Limits job.Limits `json:"limits"`
+	// PreparedMB, MiB, is what the prepared process may have held before it becomes the
+	// program, beside limits.memory_mb. 0: the program is not for it.
+	PreparedMB int64 `json:"prepared_mb,omitempty"`
+}
+
+// Started says that the program's first instruction is about to come.
+type Started struct {
+	// Preloaded: the prepared process is the program's.
+	Preloaded bool `json:"preloaded,omitempty"`
 }
 
 // FileBegin announces an input file.

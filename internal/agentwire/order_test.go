@@ -36,7 +36,11 @@ func agentFrames(t *testing.T) map[string]Frame {
 		"compiling":  frame(t, TypeCompileOutput, "warning"),
 		"compiled":   frame(t, TypeCompiled, Compiled{}),
 		"miscompile": frame(t, TypeCompiled, Compiled{ExitCode: 1}),
-		"started":    frame(t, TypeStarted, nil),
+		"started":    frame(t, TypeStarted, Started{}),
+		"preloaded":  frame(t, TypeStarted, Started{Preloaded: true}),
+		"prepared":   frame(t, TypePrepared, Prepared{CPUMS: 1300, MemoryBytes: 100 << 20}),
+		"failing":    frame(t, TypePrepared, Prepared{Failure: "no\nway"}),
+		"slow":       frame(t, TypePrepared, Prepared{CPUMS: -1}),
 		"out":        frame(t, TypeStdout, "out"),
 		"err":        frame(t, TypeStderr, "err"),
 		"out 1k":     frame(t, TypeStdout, strings.Repeat("x", 1024)),
@@ -63,7 +67,7 @@ func agentFrames(t *testing.T) map[string]Frame {
 		"end -1":     frame(t, TypeEnd, End{SkippedTotal: -1}),
 		"no json":    frame(t, TypeReady, "{"),
 		"two json":   frame(t, TypeReady, "{}{}"),
-		"new field":  frame(t, TypeReady, `{"protocol":1,"kernel":"","more":1}`),
+		"new field":  frame(t, TypeReady, `{"protocol":2,"kernel":"","more":1}`),
 	}
 }
 
@@ -72,6 +76,7 @@ func TestFromAgent(t *testing.T) {
 	tests := []struct {
 		frames  string // comma-separated; a "!" stands before the first that is refused
 		compile bool
+		prepare bool // and the program may have it
 	}{
 		{frames: "ready,started,out,err,exit,a,data,a end,b,a end,end"},
 		{frames: "ready,started,exit,skip,a,data 1,data 1,data 1,a end,skip,!end 1"},
@@ -83,6 +88,19 @@ func TestFromAgent(t *testing.T) {
 		{frames: "ready,miscompile,!started", compile: true},
 		{frames: "ready,!started", compile: true},
 		{frames: "ready,compiled,!compiled", compile: true},
+		{frames: "ready,prepared,preloaded,out,exit,end", prepare: true},
+		{frames: "ready,prepared,started,exit,end", prepare: true},
+		{frames: "ready,started,exit,end", prepare: true},
+		{frames: "ready,failing,started,exit,end", prepare: true},
+		{frames: "ready,prepared,compiled,started,exit,end", prepare: true, compile: true},
+		{frames: "ready,!preloaded", prepare: true},
+		{frames: "ready,failing,!preloaded", prepare: true},
+		{frames: "ready,prepared,!prepared", prepare: true},
+		{frames: "ready,started,!prepared", prepare: true},
+		{frames: "ready,!slow", prepare: true},
+		{frames: "!prepared", prepare: true},
+		{frames: "ready,!prepared"},
+		{frames: "ready,!preloaded"},
 		{frames: "ready,!compiled"},
 		{frames: "ready,!compiling"},
 		{frames: "!started"},
@@ -128,7 +146,7 @@ func TestFromAgent(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.frames, func(t *testing.T) {
 			t.Parallel()
-			a := FromAgent{Limits: filled, Compile: tt.compile}
+			a := FromAgent{Limits: filled, Compile: tt.compile, Prepare: tt.prepare, Preload: tt.prepare}
 			a.Granted(1 << 20)
 			for _, name := range strings.Split(tt.frames, ",") {
 				name, refused := strings.CutPrefix(name, "!")
@@ -209,10 +227,15 @@ func hostFrames(t *testing.T) map[string]Frame {
 	empty.Command = nil
 	vast := start
 	vast.Limits.MemoryMB = 1 << 50
+	early := start
+	early.PreparedMB = 100
+	prepare := Prepare{Protocol: Version, Command: []string{"x"}}
 	credit := binary.BigEndian.AppendUint32(nil, 1000)
 	return map[string]Frame{
-		"start": frame(t, TypeStart, start), "half": frame(t, TypeStart, `{"protocol":1,`),
+		"start": frame(t, TypeStart, start), "half": frame(t, TypeStart, `{"protocol":2,`),
 		"unlimited": frame(t, TypeStart, none), "old": frame(t, TypeStart, old), "empty": frame(t, TypeStart, empty), "vast": frame(t, TypeStart, vast),
+		"prepare": frame(t, TypePrepare, prepare), "for prepared": frame(t, TypeStart, early),
+		"prepare nothing": frame(t, TypePrepare, Prepare{Protocol: Version}), "prepare old": frame(t, TypePrepare, Prepare{Protocol: Version + 1, Command: []string{"x"}}),
 		"a": frame(t, TypeFileBegin, FileBegin{"a", 3}), "b": frame(t, TypeFileBegin, FileBegin{"b", 0}),
 		"/a": frame(t, TypeFileBegin, FileBegin{"/a", 3}), "neg": frame(t, TypeFileBegin, FileBegin{"n", -1}), "tera": frame(t, TypeFileBegin, FileBegin{"t", 1 << 40}),
 		"data": frame(t, TypeFileData, "abc"), "data4": frame(t, TypeFileData, "abcd"),
@@ -226,7 +249,8 @@ func TestFromHost(t *testing.T) {
 	known := hostFrames(t)
 	for _, frames := range []string{
 		"credit,start,a,data,b,stdin,stdin,go,credit,kill,kill",
-		"start,go", "start,stdin,go",
+		"start,go", "start,stdin,go", "prepare,credit,for prepared,go", "prepare,start,go",
+		"prepare,!prepare", "start,!prepare", "start,go,!prepare", "!prepare nothing", "!prepare old", "for prepared,!go",
 		"!go", "!a", "!data", "!stdin", "!kill", "!no credit", "!all credit",
 		"half,!go", "unlimited,!go", "old,!a", "empty,!go", "vast,!go",
 		"start,!data", "start,!/a", "start,!neg", "start,!tera", "start,!kill",

@@ -48,6 +48,9 @@ func TestReadWorker(t *testing.T) {
 	if w.PodmanSocket != "/run/x.sock" || w.Poll != 25*time.Millisecond || w.Grace != time.Second || !w.S3.PathStyle || w.Concurrency < 1 || w.Warm != w.Concurrency || w.MemoryMB < 64 {
 		t.Errorf("got %+v", w)
 	}
+	if w, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_PRELOAD": "0"}).Get); err != nil || w.Preload {
+		t.Errorf("GLOVEBOX_PRELOAD=0: got %v, %v", w.Preload, err)
+	}
 	if w, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_WARM": "0"}).Get); err != nil || w.Warm != 0 {
 		t.Errorf("GLOVEBOX_WARM=0: got %d, %v", w.Warm, err)
 	}

@@ -251,7 +251,7 @@ func BenchmarkJob(b *testing.B) {
 		w.Took(1)
 		w.Reserved(1 << 20)
 		records.Started(j)
-		w.Ran("python", false, time.Second, job.Usage{WallMS: 10, CPUMS: 10}, made)
+		w.Ran("python", "cold", time.Second, job.Usage{WallMS: 10, CPUMS: 10}, made)
 		records.Ended("python", job.Succeeded)
 		w.Reserved(-1 << 20)
 		w.Took(-1)

@@ -73,7 +73,7 @@ func every(t *testing.T) (*prometheus.Registry, map[string][]string) {
 	})
 	w := NewWorker(n, []string{"python"})
 	w.Warm("python", func() int { return 1 })
-	w.Ran("python", true, time.Second, job.Usage{CPUMS: 5}, []job.Artifact{{Kind: job.KindChart, Size: 10}})
+	w.Ran("python", "warm", time.Second, job.Usage{CPUMS: 5}, []job.Artifact{{Kind: job.KindChart, Size: 10}})
 	w.Failed(FailStore)
 	return r, n.labels
 }

@@ -40,7 +40,7 @@ func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
 	m := &Worker{
 		registerer: r, runtimes: runtimes,
 		startup: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "glovebox_sandbox_startup_seconds", Help: "From the claim of a sandbox, warm (it waited) or cold, to the program's first instruction.", Buckets: runBuckets,
+			Name: "glovebox_sandbox_startup_seconds", Help: "From the claim of a sandbox, warm (it waited), preloaded (so did the interpreter) or cold, to the program's first instruction.", Buckets: runBuckets,
 		}, []string{"runtime", "start"}),
 		run: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "glovebox_job_run_seconds", Help: "Wall-clock time of programs, whatever they came to.", Buckets: runBuckets,
@@ -100,13 +100,10 @@ func (m *Worker) Warm(runtime string, count func() int) {
 	}, func() float64 { return float64(count()) }))
 }
 
-// Ran measures a program that came to an outcome.
-func (m *Worker) Ran(runtime string, warm bool, startup time.Duration, u job.Usage, made []job.Artifact) {
+// Ran measures a program that came to an outcome; start is how it was started: "cold",
+// "warm" or "preloaded".
+func (m *Worker) Ran(runtime, start string, startup time.Duration, u job.Usage, made []job.Artifact) {
 	runtime = runtimeLabel(m.runtimes, runtime)
-	start := "cold"
-	if warm {
-		start = "warm"
-	}
 	m.startup.WithLabelValues(runtime, start).Observe(startup.Seconds())
 	m.run.WithLabelValues(runtime).Observe(float64(u.WallMS) / 1000)
 	m.cpu.WithLabelValues(runtime).Add(float64(max(u.CPUMS, 0)) / 1000) // the agent says so

@@ -125,7 +125,9 @@ func (p *Podman) spec(name string, plan plan, imageID string) *specgen.SpecGener
 
 	// runsc applies none of these under rootless Podman: glovebox-runtime does, where the
 	// host delegates cgroups. The agent's own limits and the worker's never rely on it.
-	s.ResourceLimits = boundsOf(l).starting().resources()
+	b := boundsOf(l).starting()
+	b.memory += plan.preloadMB() << 20
+	s.ResourceLimits = b.resources()
 	return s
 }
 

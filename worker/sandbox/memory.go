@@ -48,7 +48,7 @@ func (p *Podman) watch(ctx context.Context, w *waiting, l job.Limits) *memoryWat
 	w.process = nil // it is closed below
 	// Not waited for: the bindings take 0.6 s to notice that a request is cancelled.
 	p.background.Go(func() {
-		limit := l.MemoryMB<<20 + memorySlack
+		limit := (l.MemoryMB+w.s.preloadMB)<<20 + memorySlack
 		switch {
 		case w.s.leaf != nil:
 			w.s.leaf.watch(ctx, over)

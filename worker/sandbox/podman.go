@@ -77,8 +77,10 @@ type Podman struct {
 	// leaves is where sandboxes have their cgroups; "" until SelfTest has proven it.
 	leaves string
 	images imageCache
-	pool   *pool       // nil until KeepWarm
-	blind  atomic.Bool // the worker can't look into sandboxes' processes
+	pool   *pool // nil until KeepWarm
+	// programs is how many are being run.
+	programs atomic.Int64
+	blind    atomic.Bool // the worker can't look into sandboxes' processes
 
 	mu      sync.Mutex
 	running map[string]bool // names of containers in use here

@@ -16,6 +16,8 @@ type Warm struct {
 	// Images are their names and the limits that programs have by default there, filled.
 	// A program of another disk_mb gets a fresh sandbox.
 	Images map[string]job.Limits
+	// Preloads are what can be started in the sandboxes of some of them as they wait.
+	Preloads map[string]Preload
 	// MaxMemoryMB is the most that a program may ask for.
 	MaxMemoryMB int64
 	// Most is how many there may be of one image, while it is in demand; one otherwise.
@@ -25,7 +27,8 @@ type Warm struct {
 }
 
 const (
-	// IdleMB is what a sandbox takes as it waits, MiB: 29 were measured.
+	// IdleMB is what a sandbox takes as it waits, MiB: 29 were measured. A preloaded program
+	// comes on top.
 	IdleMB = 40
 	// demandTime is how long an image is in demand after somebody wanted it.
 	demandTime = 5 * time.Minute
@@ -41,13 +44,16 @@ const (
 type pool struct {
 	podman *Podman
 	most   int
-	budget int // of waiting sandboxes
+	budget int64 // MiB of what waits
 	wake   chan struct{}
 	stop   context.CancelFunc
 	ended  chan struct{}
 
 	mu    sync.Mutex
 	kinds []*kind // in the order of their images
+	// preparing is the one sandbox whose program is being preloaded, if there is one.
+	preparing *waiting
+	claimed   time.Time // when a program last wanted a sandbox
 }
 
 // kind is the sandboxes of one image.
@@ -58,19 +64,23 @@ type kind struct {
 	// None could be started: it is not tried before retry, and for pause after that.
 	retry time.Time
 	pause time.Duration
+	// unprepared: a program could not be preloaded, and that was said.
+	unprepared bool
 }
 
 // KeepWarm keeps sandboxes started until ctx ends or Close is called, and then destroys
 // those that wait. To be called once, after SelfTest and before the first Run.
 func (p *Podman) KeepWarm(ctx context.Context, w Warm) {
 	l := &pool{
-		podman: p, most: w.Most, budget: int(w.MemoryMB / IdleMB), wake: make(chan struct{}, 1), ended: make(chan struct{}),
+		podman: p, most: w.Most, budget: w.MemoryMB, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	for _, image := range slices.Sorted(maps.Keys(w.Images)) {
 		limits := w.Images[image]
-		l.kinds = append(l.kinds, &kind{plan: plan{
-			image: image, limits: limits, shmMB: max(limits.MemoryMB, w.MaxMemoryMB), jobID: "warm", backstop: p.config.Backstop,
-		}})
+		made := plan{image: image, limits: limits, shmMB: max(limits.MemoryMB, w.MaxMemoryMB), jobID: "warm", backstop: p.config.Backstop}
+		if preload, ok := w.Preloads[image]; ok {
+			made.preload = &preload
+		}
+		l.kinds = append(l.kinds, &kind{plan: made})
 	}
 	ctx, l.stop = context.WithCancel(ctx)
 	p.pool = l
@@ -118,15 +128,21 @@ func (p *Podman) claim(ctx context.Context, program Program) *waiting {
 	if k == nil || !k.plan.suits(program.Limits) {
 		return nil
 	}
-	k.used = time.Now()
+	k.used, l.claimed = time.Now(), time.Now()
 	defer l.look()
+	best := -1
 	for n, w := range k.waiting {
-		if w.lasts(ctx) && !w.s.events.ended() && (!known || w.image.id == current.id) {
-			k.waiting = slices.Delete(k.waiting, n, n+1)
-			return w
+		fits := w.lasts(ctx) && !w.s.events.ended() && (!known || w.image.id == current.id)
+		if fits && (best < 0 || w.rank(program) > k.waiting[best].rank(program)) {
+			best = n
 		}
 	}
-	return nil
+	if best < 0 {
+		return nil
+	}
+	w := k.waiting[best]
+	k.waiting = slices.Delete(k.waiting, best, best+1)
+	return w
 }
 
 // look makes the pool look whether something is to be done.
@@ -153,9 +169,19 @@ func (l *pool) keep(ctx context.Context) {
 			l.refill(ctx, k)
 			continue
 		}
+		w, wait := l.unprepared()
+		if w != nil {
+			l.prepare(ctx, w)
+			continue
+		}
+		var calm <-chan time.Time
+		if wait > 0 {
+			calm = time.After(wait)
+		}
 		select {
 		case <-ctx.Done():
 		case <-l.wake:
+		case <-calm:
 		case <-tidy.C:
 			l.tidy(ctx)
 		}
@@ -186,12 +212,12 @@ func (l *pool) wanted() *kind {
 	shares, left := l.shares(), l.budget
 	var found *kind
 	for _, k := range l.kinds {
-		left -= len(k.waiting)
+		left -= int64(len(k.waiting)) * k.plan.idleMB()
 		if len(k.waiting) < shares[k] && time.Now().After(k.retry) && (found == nil || k.used.After(found.used)) {
 			found = k
 		}
 	}
-	if left <= 0 {
+	if found != nil && left < found.plan.idleMB() {
 		return nil // what is too many goes first
 	}
 	return found
@@ -203,9 +229,9 @@ func (l *pool) shares() map[*kind]int {
 	shares, left := map[*kind]int{}, l.budget
 	for round := 1; round <= l.most; round++ {
 		for _, k := range l.kinds {
-			if left > 0 && (round == 1 || time.Since(k.used) < demandTime) {
+			if left >= k.plan.idleMB() && (round == 1 || time.Since(k.used) < demandTime) {
 				shares[k]++
-				left--
+				left -= k.plan.idleMB()
 			}
 		}
 	}

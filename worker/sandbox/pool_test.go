@@ -20,6 +20,11 @@ import (
 // Its instance is its own: another test's Reap takes what is of workers that it does not know.
 func warm(tb testing.TB, worker string, most int, log ...*slog.Logger) *sandbox.Podman {
 	tb.Helper()
+	return keepWarm(tb, worker, most, nil, log...)
+}
+
+func keepWarm(tb testing.TB, worker string, most int, preloads map[string]sandbox.Preload, log ...*slog.Logger) *sandbox.Podman {
+	tb.Helper()
 	open(tb)
 	log = append(log, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	p, err := sandbox.Open(tb.Context(), sandbox.Config{
@@ -41,7 +46,7 @@ func warm(tb testing.TB, worker string, most int, log ...*slog.Logger) *sandbox.
 		Images: map[string]job.Limits{
 			suite.image: job.Limits{}.Filled(job.Limits{}), "localhost/glovebox/none:such": job.Limits{}.Filled(job.Limits{}), // which is in nobody's way
 		},
-		MaxMemoryMB: 1024, Most: most, MemoryMB: 1000,
+		Preloads: preloads, MaxMemoryMB: 1024, Most: most, MemoryMB: 1000,
 	})
 	awaitWarm(tb, p, 1)
 	return p

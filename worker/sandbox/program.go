@@ -78,8 +78,22 @@ type Outcome struct {
 	Kernel string
 	// Warm says that the sandbox was started before the call of Run.
 	Warm bool
+	// Preloaded says that the program's process was, too: see [Preload].
+	Preloaded bool
 	// Timing says where the time before the program went.
 	Timing Timing
+}
+
+// Start is how the program was started: "cold", "warm", in a sandbox that waited, or
+// "preloaded", if its process did, too.
+func (o Outcome) Start() string {
+	switch {
+	case o.Preloaded:
+		return "preloaded"
+	case o.Warm:
+		return "warm"
+	}
+	return "cold"
 }
 
 // Timing is when, from the call of Run, a step was done.

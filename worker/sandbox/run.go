@@ -26,6 +26,8 @@ func (p *Podman) Run(ctx context.Context, program Program, sink Sink) (Outcome, 
 }
 
 func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink Sink) (Outcome, error) {
+	p.programs.Add(1)
+	defer p.programs.Add(-1)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if problem := program.refused(); problem != "" {

@@ -46,6 +46,13 @@ type session struct {
 	// which can be done once. Until then the program can have another sandbox.
 	taken bool
 
+	prepared chan agentwire.Prepared // what the agent says of a preloaded program
+	gone     chan struct{}           // closed when nothing will be read any more
+	// preloadMB is what a preloaded program may hold beside the program's limits, and
+	// preloaded whether the program may be that.
+	preloadMB int64
+	preloaded bool
+
 	outcome    Outcome
 	output     strings.Builder // of the compile step
 	stderrEnds byte
@@ -58,8 +65,13 @@ type session struct {
 // errNotGVisor refuses a sandbox that is none.
 var errNotGVisor = fmt.Errorf("%w: the sandbox's kernel is not gVisor", ErrUnavailable)
 
+func newSession(began time.Time) *session {
+	return &session{events: newQueue(), began: began, prepared: make(chan agentwire.Prepared, 1), gone: make(chan struct{})}
+}
+
 // read moves frames from the stream to the queue until the stream or the session ends.
 func (s *session) read() {
+	defer close(s.gone)
 	frames := agentwire.FromAgentReader(s.stream)
 	for {
 		f, err := frames.Next()
@@ -76,6 +88,10 @@ func (s *session) read() {
 		switch f.Type {
 		case agentwire.TypeReady:
 			e.say = s.check.Ready
+		case agentwire.TypePrepared:
+			e.say = s.check.Prepared
+		case agentwire.TypeStarted:
+			e.say = s.check.Started
 		case agentwire.TypeCompiled:
 			e.say = s.check.Compiled
 		case agentwire.TypeExit:
@@ -95,6 +111,10 @@ func (s *session) read() {
 			s.events.end(err)
 			return
 		}
+		if said, ok := e.say.(agentwire.Prepared); ok {
+			s.prepared <- said // it comes once
+			continue
+		}
 		s.events.push(e)
 		if over {
 			s.events.end(errNoEnd) // never seen: End and Fault are the last
@@ -111,6 +131,21 @@ func (s *session) give(program Program, sink Sink) {
 	s.check.Limits, s.check.Compile = program.Limits, len(program.Compile) > 0
 }
 
+// preload lets the program be the one that was preloaded, if it may and was.
+func (s *session) preload(may bool) {
+	s.preloaded = may && s.preloadMB > 0
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.check.Preload = s.preloaded
+}
+
+// bounds are what the host's cgroup lets the sandbox use for the program.
+func (s *session) bounds() bounds {
+	b := boundsOf(s.program.Limits)
+	b.memory += s.preloadMB << 20
+	return b
+}
+
 // claimed makes a session that was ready one of a run that began then.
 func (s *session) claimed(began time.Time) {
 	s.began, s.outcome.Timing, s.outcome.Warm = began, Timing{}, true
@@ -122,7 +157,7 @@ func (s *session) serve(ctx context.Context, startTimeout time.Duration) error {
 		return err
 	}
 	if s.leaf != nil {
-		if err := s.leaf.apply(boundsOf(s.program.Limits)); err != nil {
+		if err := s.leaf.apply(s.bounds()); err != nil {
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 	}
@@ -199,6 +234,9 @@ func (s *session) send(ctx context.Context, pause, resume func()) error {
 	start := agentwire.Start{
 		Protocol: agentwire.Version, Compile: p.Compile, Command: p.Command,
 		Env: p.environment(), Limits: p.Limits,
+	}
+	if s.preloaded {
+		start.PreparedMB = s.preloadMB
 	}
 	if err := s.out.WriteStart(start); err != nil {
 		return err
@@ -325,9 +363,11 @@ func (s *session) started(ctx context.Context, limit time.Duration) error {
 		return fmt.Errorf("wait for the program's start: %w", err)
 	}
 	s.taken = true
-	if e.Type != agentwire.TypeStarted {
+	said, ok := e.say.(agentwire.Started)
+	if !ok {
 		return s.unexpected(e)
 	}
+	s.outcome.Preloaded = said.Preloaded
 	s.outcome.Startup = e.at.Sub(s.began)
 	s.outcome.Timing.Started = s.outcome.Startup
 	return nil

@@ -68,7 +68,7 @@ func (r *rogue) ready() {
 func (r *rogue) started() {
 	r.ready()
 	<-r.told
-	r.send(agentwire.TypeStarted, nil)
+	r.send(agentwire.TypeStarted, agentwire.Started{})
 }
 
 // listen reads what the worker sends, until the pipe closes.
@@ -110,11 +110,9 @@ func against(t *testing.T, deaf bool, slow time.Duration, act func(*rogue)) (Out
 	agent := &rogue{t: t, conn: there, told: make(chan struct{}), deaf: deaf, slow: slow}
 	agent.w = agentwire.NewWriter(agent)
 	limits := job.Limits{WallMS: 1000, Artifacts: 2, ArtifactMB: 1, OutputKB: 1}.Filled(job.Limits{})
-	s := &session{
-		program: Program{Command: []string{"x"}, Stdin: []byte("x"), Limits: limits}, sink: &discard{}, events: newQueue(), began: time.Now(),
-		stream: &stream{Conn: here, r: bufio.NewReader(here)},
-		check:  agentwire.FromAgent{Limits: limits},
-	}
+	s := newSession(time.Now())
+	s.program, s.sink = Program{Command: []string{"x"}, Stdin: []byte("x"), Limits: limits}, &discard{}
+	s.stream, s.check = &stream{Conn: here, r: bufio.NewReader(here)}, agentwire.FromAgent{Limits: limits}
 	s.out = agentwire.NewWriter(s.stream)
 	done := make(chan struct{}, 3)
 	go func() { s.read(); done <- struct{}{} }()

@@ -23,6 +23,8 @@ type plan struct {
 	jobID    string // for the container's labels
 	epoch    int
 	backstop time.Duration
+	// preload is what may be started in it as it waits; nil: nothing.
+	preload *Preload
 }
 
 // waiting is a sandbox that was started, and whose agent waits for a program.
@@ -35,6 +37,8 @@ type waiting struct {
 	s     *session
 	// process is the sandbox's, where the watch over its memory was made ready; else nil.
 	process *process
+	// preparation is the pool's; nobody changes it any more once the sandbox is claimed.
+	preparation preparation
 	// remove destroys the container, in the background and once.
 	remove func()
 	reader sync.WaitGroup
@@ -60,7 +64,7 @@ func (p *Podman) start(ctx context.Context, began time.Time, plan plan) (_ *wait
 		return nil, err
 	}
 	var unsettled atomic.Bool
-	w := &waiting{image: image, plan: plan, made: time.Now(), name: name, id: id, s: &session{events: newQueue(), began: began}}
+	w := &waiting{image: image, plan: plan, made: time.Now(), name: name, id: id, s: newSession(began)}
 	w.remove = sync.OnceFunc(func() { p.remove(name, removal{unsettled: unsettled.Load()}) }) //nolint:contextcheck // a container goes whatever became of its run
 	defer context.AfterFunc(ctx, w.remove)()
 	s := w.s
@@ -121,6 +125,10 @@ func (p *Podman) use(ctx context.Context, w *waiting, program Program, sink Sink
 	defer context.AfterFunc(ctx, func() { w.remove(); w.s.stream.Close() })()
 	s := w.s
 	s.give(program, sink)
+	if w.preparation != notPrepared { // it may hold that, whatever becomes of it
+		s.preloadMB = w.plan.preloadMB()
+	}
+	s.preload(w.preparation != cantPrepare && w.plan.preloads(program))
 	over := p.watch(ctx, w, program.Limits)
 	defer over.stop()
 	err := s.serve(ctx, p.config.StartTimeout)
@@ -135,7 +143,7 @@ func (p *Podman) use(ctx context.Context, w *waiting, program Program, sink Sink
 	}
 	held := over.held.Load()
 	if held == 0 && errors.Is(err, errNoEnd) && p.oomKilled(ctx, w.name, s.leaf) {
-		held = boundsOf(program.Limits).memory
+		held = s.bounds().memory
 	}
 	if held > 0 && errors.Is(err, errNoEnd) {
 		// The agent went with its sandbox: what it would have told is not known.

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+)
+
+// preloadVariable tells the process that it is started before its program is known, and
+// the number of its control socket. runtimes/README.md says what it has to do then.
+const preloadVariable = "GLOVEBOX_PRELOAD"
+
+const (
+	// maxHandover bounds what a process is told of its program: a longer command has
+	// limits of its own, which only execve knows.
+	maxHandover = 64 << 10
+	// handoverPatience is for how long the process may think about it.
+	handoverPatience = 5 * time.Second
+)
+
+// prepared is a process that is started before its program is known: by the step that
+// starts programs, so with a program's rights and in a group of its own, and without a
+// program's limits, which it gives itself before it becomes the program. It is an image's
+// code, no job's. The three words that cross its control socket are "prepared", the
+// program (handover), and "yes" or why not.
+type prepared struct {
+	process
+
+	command []string
+	control int           // our end
+	begun   chan struct{} // closed once the process is there, or can't be
+	say     func(agentwire.Prepared) error
+
+	mu    sync.Mutex
+	ready bool // it has said so
+	over  bool // it is the program's, or given up: nothing more is said of it
+}
+
+// handover is what the process is told of its program.
+type handover struct {
+	Args []string `json:"args"`
+	// Env is the program's whole environment.
+	Env map[string]string `json:"env"`
+	// Limits are by the names that getrlimit has for them, without RLIMIT_.
+	Limits map[string]uint64 `json:"limits"`
+}
+
+// prepare starts the process, in the background.
+func prepare(order agentwire.Prepare, say func(agentwire.Prepared) error) *prepared {
+	p := &prepared{command: order.Command, control: -1, begun: make(chan struct{}), say: say}
+	go func() {
+		err := p.start(order)
+		close(p.begun)
+		if err == nil {
+			err = p.await()
+		}
+		p.tell(err)
+	}()
+	return p
+}
+
+func (p *prepared) start(order agentwire.Prepare) error {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("make control socket: %w", err)
+	}
+	p.control = ends[0]
+	theirs := os.NewFile(uintptr(ends[1]), "control")
+	defer theirs.Close()
+	env := maps.Clone(order.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	env[preloadVariable] = fmt.Sprint(controlFD)
+	r := run{name: "prepared", argv: order.Command, env: env, control: theirs, stderr: &output{}} // streams of their own
+	begun, failure, err := r.begin()
+	if err != nil {
+		return err
+	}
+	p.process = begun
+	if failure != nil {
+		return errors.New(failure.Message)
+	}
+	return nil
+}
+
+// await waits for the process's first word.
+func (p *prepared) await() error {
+	word, err := p.hear()
+	if err == nil && word != "prepared" {
+		err = fmt.Errorf("it said %q", agentwire.Printable(word, 100))
+	}
+	return err
+}
+
+// hear waits for a word of the process.
+func (p *prepared) hear() (string, error) {
+	b := make([]byte, 1024)
+	for {
+		n, err := unix.Read(p.control, b)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return "", fmt.Errorf("listen to it: %w", err)
+		case n == 0:
+			return "", errors.New("it has ended")
+		default:
+			return string(b[:n]), nil
+		}
+	}
+}
+
+// tell tells the worker what became of it, unless that matters no more.
+func (p *prepared) tell(failure error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return
+	}
+	var now seen
+	if failure == nil {
+		now.look(p.group)
+		failure = now.err
+	}
+	said := agentwire.Prepared{CPUMS: now.cpu.Milliseconds(), MemoryBytes: now.memory}
+	if failure != nil {
+		said = agentwire.Prepared{Failure: agentwire.Printable(failure.Error(), 1024)}
+	}
+	// That it can't be written is for the next frame to find.
+	p.ready = p.say(said) == nil && failure == nil
+}
+
+// become makes the process that of the program, if it will have it, and else ends it. nil
+// means that the program is to be started as ever; why tells tests and debuggers.
+func (p *prepared) become(start agentwire.Start, in *inputs) (_ *process, why error) {
+	if p == nil {
+		return nil, errors.New("none was prepared")
+	}
+	p.mu.Lock()
+	ready := p.ready
+	p.over = true
+	p.mu.Unlock()
+	why = p.unfit(ready, start, in)
+	if why == nil {
+		why = p.handOver(start, in)
+	}
+	if why != nil {
+		p.discard()
+		return nil, why
+	}
+	_ = unix.Close(p.control) // the other end is closed already
+	if in.stdin != nil {
+		in.stdin.Close()
+	}
+	return &p.process, nil
+}
+
+// unfit says why the process can't be the program's, whatever it would say itself.
+func (p *prepared) unfit(ready bool, start agentwire.Start, in *inputs) error {
+	switch {
+	case !ready:
+		return errors.New("it is not ready")
+	case start.PreparedMB == 0 || len(start.Compile) > 0 || in.problem != "":
+		return errors.New("it is not for this program")
+	case len(start.Command) < len(p.command) || !slices.Equal(start.Command[:len(p.command)], p.command):
+		return errors.New("the program has another command")
+	}
+	for _, stream := range []*os.File{p.pipes.stdout, p.pipes.stderr} {
+		if n, err := readNow(stream, make([]byte, 1)); n > 0 || err == nil {
+			return errors.New("it has printed something")
+		}
+	}
+	p.before.look(p.group)
+	return p.before.err
+}
+
+// handOver tells the process its program, and waits for its answer.
+func (p *prepared) handOver(start agentwire.Start, in *inputs) error {
+	told := handover{Args: start.Command[len(p.command):], Env: map[string]string{}, Limits: map[string]uint64{}}
+	for _, pair := range environ(start.Env) { // what execve would let through
+		name, value, _ := strings.Cut(pair, "=")
+		told.Env[name] = value
+	}
+	for _, arg := range told.Args {
+		if strings.Contains(arg, "\x00") {
+			return errors.New("execve would refuse it")
+		}
+	}
+	for _, l := range limitsOf(start.Limits) {
+		told.Limits[l.name] = l.value
+	}
+	told.Limits["CPU"] += uint64(math.Ceil(p.before.cpu.Seconds()))
+	told.Limits["NPROC"] = processesOf(start.Limits.Processes)
+	message, err := json.Marshal(told)
+	if err != nil {
+		return fmt.Errorf("encode program: %w", err)
+	}
+	if len(message) > maxHandover {
+		return errors.New("its words are too many")
+	}
+	var rights []byte
+	if in.stdin != nil {
+		rights = unix.UnixRights(int(in.stdin.Fd()))
+	}
+	patience := unix.NsecToTimeval(handoverPatience.Nanoseconds())
+	if err := unix.SetsockoptTimeval(p.control, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &patience); err != nil {
+		return fmt.Errorf("bound its patience: %w", err)
+	}
+	if err := unix.Sendmsg(p.control, message, rights, nil, unix.MSG_NOSIGNAL); err != nil {
+		return fmt.Errorf("tell it the program: %w", err)
+	}
+	answer, err := p.hear()
+	if err == nil && answer != "yes" {
+		err = fmt.Errorf("it refused: %s", agentwire.Printable(answer, 200))
+	}
+	return err
+}
+
+// discard ends the process and all that it started.
+func (p *prepared) discard() {
+	<-p.begun
+	killAll()
+	used := make(chan usage, 1)
+	go reap(0, nil, used)
+	killUntil(used)
+	if p.pipes.stdout != nil {
+		p.pipes.closeOurSide()
+	}
+}
+
+// held is how much of what the process held as it became the program's is allowed beside
+// the program's own memory.
+func (p *process) held(start agentwire.Start) int64 {
+	if p == nil {
+		return 0
+	}
+	return min(p.before.memory, start.PreparedMB<<20)
+}

@@ -1,0 +1,174 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+)
+
+// Preload is a program that can be started in a sandbox that waits, before more is known
+// of it than how its command begins.
+type Preload struct {
+	// Command is what it is started with. A program whose command begins so can be it.
+	Command []string
+	// Env is what it is started with, as Program.Env.
+	Env map[string]string
+	// MemoryMB is the most that it may hold as it waits. A program that is preloaded may
+	// hold that beside its memory_mb: nobody is out of memory for what he didn't import.
+	MemoryMB int64
+}
+
+const (
+	// prepareCalm is for how long no program must have come before one is preloaded, which
+	// costs more CPU time than ten starts. Under load the processors are for starts.
+	prepareCalm = time.Second
+	// preparePatience is how long a preload may take.
+	preparePatience = time.Minute
+)
+
+// preparation is how far the preloading in a sandbox that waits has come.
+type preparation int
+
+const (
+	notPrepared preparation = iota
+	preparing
+	isPrepared
+	cantPrepare
+)
+
+// idleMB is what a sandbox of the plan may take as it waits.
+func (p plan) idleMB() int64 { return IdleMB + p.preloadMB() }
+
+func (p plan) preloadMB() int64 {
+	if p.preload == nil {
+		return 0
+	}
+	return p.preload.MemoryMB
+}
+
+// preloads reports whether the program can be what is preloaded in sandboxes of the plan.
+func (p plan) preloads(program Program) bool {
+	if p.preload == nil || len(program.Compile) > 0 {
+		return false
+	}
+	n := len(p.preload.Command)
+	return len(program.Command) >= n && slices.Equal(program.Command[:n], p.preload.Command)
+}
+
+// rank says which sandbox a program had best have: the highest.
+func (w *waiting) rank(program Program) int {
+	ranks := map[preparation]int{isPrepared: 1, preparing: 2, notPrepared: 3, cantPrepare: 3}
+	if w.plan.preloads(program) {
+		ranks[isPrepared] = 4
+	}
+	return ranks[w.preparation]
+}
+
+// PreloadedOf counts the sandboxes of an image that wait with a preloaded program.
+func (p *Podman) PreloadedOf(image string) int {
+	if p.pool == nil {
+		return 0
+	}
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	n := 0
+	if k := p.pool.kind(image); k != nil {
+		for _, w := range k.waiting {
+			if w.preparation == isPrepared && !w.s.events.ended() {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// unprepared takes a sandbox out of the pool in which a program is to be preloaded, if now
+// is the time; wait is after what time it may be, 0 if nothing is to be done.
+func (l *pool) unprepared() (_ *waiting, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var kind *kind
+	at := 0
+	for _, k := range l.kinds {
+		n := slices.IndexFunc(k.waiting, func(w *waiting) bool { return w.preparation == notPrepared && w.plan.preload != nil })
+		if n >= 0 && (kind == nil || k.used.After(kind.used)) {
+			kind, at = k, n
+		}
+	}
+	switch calm := time.Since(l.claimed); {
+	case kind == nil || l.preparing != nil:
+		return nil, 0
+	case calm < prepareCalm:
+		return nil, prepareCalm - calm
+	case l.podman.programs.Load() >= int64(runtime.GOMAXPROCS(0)):
+		return nil, prepareCalm
+	}
+	w := kind.waiting[at]
+	kind.waiting = slices.Delete(kind.waiting, at, at+1)
+	w.preparation, l.preparing = preparing, w
+	return w, 0
+}
+
+// prepare tells the sandbox's agent to preload, and puts it back: it can be claimed
+// meanwhile.
+func (l *pool) prepare(ctx context.Context, w *waiting) {
+	env := Program{Env: w.plan.preload.Env}.environment()
+	if err := w.s.prepare(agentwire.Prepare{Protocol: agentwire.Version, Command: w.plan.preload.Command, Env: env}, l.podman.config.StartTimeout); err != nil {
+		w.s.stream.Close() // so that it is seen to have ended
+	}
+	l.mu.Lock()
+	k := l.kind(w.plan.image) // it is there until keep, which calls this, closes the pool
+	k.waiting = append(k.waiting, w)
+	l.mu.Unlock()
+	l.podman.background.Go(func() {
+		failure := w.awaitPrepared(ctx)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		defer l.look()
+		l.preparing = nil
+		if !slices.Contains(k.waiting, w) {
+			return // a program has it, or it is of no use
+		}
+		w.preparation = isPrepared
+		if failure != "" {
+			w.preparation = cantPrepare
+		}
+		if failure != "" && !w.s.events.ended() && ctx.Err() == nil && !k.unprepared {
+			k.unprepared = true // each would say the same
+			l.podman.config.Log.Warn("no program could be preloaded in a warm sandbox: programs are started there as they come", "image", w.plan.image, "error", failure)
+		}
+	})
+}
+
+// awaitPrepared waits until the program is preloaded, or can't be: then it says why.
+func (w *waiting) awaitPrepared(ctx context.Context) (failure string) {
+	overdue := time.NewTimer(preparePatience)
+	defer overdue.Stop()
+	select {
+	case said := <-w.s.prepared:
+		if held := said.MemoryBytes >> 20; said.Failure == "" && held > w.plan.preload.MemoryMB {
+			return fmt.Sprintf("it holds %d MiB, more than preload.memory_mb (%d)", held, w.plan.preload.MemoryMB)
+		}
+		return said.Failure
+	case <-w.s.gone:
+		return "the sandbox has ended"
+	case <-ctx.Done():
+		return "the pool is closing"
+	case <-overdue.C:
+		return fmt.Sprintf("it was not ready in %v", preparePatience)
+	}
+}
+
+// prepare asks the agent to preload.
+func (s *session) prepare(order agentwire.Prepare, patience time.Duration) error {
+	s.mu.Lock()
+	s.check.Prepare = true
+	s.mu.Unlock()
+	overdue := time.AfterFunc(patience, func() { s.stream.Close() })
+	defer overdue.Stop()
+	return s.out.WriteJSON(agentwire.TypePrepare, order)
+}
