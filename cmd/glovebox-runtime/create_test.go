@@ -9,11 +9,8 @@ import (
 
 func TestDisplace(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	runsc := filepath.Join(dir, "runsc")
-	if err := os.WriteFile(runsc, []byte("#!/bin/sh\necho \"$@\" >>\"$0.log\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	runsc := script(t, `echo "$@" >>"$0.log"`)
+	dir := filepath.Dir(runsc)
 	if err := os.WriteFile(filepath.Join(dir, "abc_sandbox:abc.state"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

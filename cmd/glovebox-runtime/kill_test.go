@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -44,10 +45,7 @@ func TestKill(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			runsc := filepath.Join(t.TempDir(), "runsc")
-			if err := os.WriteFile(runsc, []byte("#!/bin/sh\n"+tt.script+"\n"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			runsc := script(t, tt.script)
 			err := kill(runsc, strings.Fields("runsc --root /r --fixed kill abc 9"), strings.Fields("kill abc 9"), tt.patience)
 			if tt.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.refused) {
@@ -63,6 +61,19 @@ func TestKill(t *testing.T) {
 			}
 		})
 	}
+}
+
+// script writes a program that stands in for runsc. Nothing forks meanwhile: a child of another test
+// would hold the file open for writing until its exec, and the kernel refuse to execute it.
+func script(t *testing.T, source string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "runsc")
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+source+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // TestForget: a lock without a state goes, one with a state stays.
