@@ -53,11 +53,13 @@ func benchmark(b *testing.B, source string) {
 	b.Run("cold", func(b *testing.B) { run(b, podman, func() {}) })
 	b.Run("warm", func(b *testing.B) {
 		pooled := warm(b, "bench-warm", 2)
-		run(b, pooled, func() { awaitWarm(b, pooled, 1) })
+		n := 1 // until somebody has wanted one
+		run(b, pooled, func() { awaitWarm(b, pooled, n); n = 2 })
 	})
 	b.Run("preloaded", func(b *testing.B) {
-		pooled := preloaded(b, "bench-preloaded", 1)
-		run(b, pooled, func() { awaitPreloaded(b, pooled) })
+		pooled := preloaded(b, "bench-preloaded", 2)
+		n := 1
+		run(b, pooled, func() { awaitWarm(b, pooled, n); awaitPreloaded(b, pooled); n = 2 })
 	})
 	b.Run("podman-run", func(b *testing.B) {
 		dir, err := os.MkdirTemp("", "gb") //nolint:usetesting // podman has to reach it

@@ -78,9 +78,9 @@ type Podman struct {
 	leaves string
 	images imageCache
 	pool   *pool // nil until KeepWarm
-	// programs is how many are being run.
-	programs atomic.Int64
-	blind    atomic.Bool // the worker can't look into sandboxes' processes
+	// programs is how many are being run, and ended when the last one ended, ns since 1970.
+	programs, ended atomic.Int64
+	blind           atomic.Bool // the worker can't look into sandboxes' processes
 
 	mu      sync.Mutex
 	running map[string]bool // names of containers in use here

@@ -35,6 +35,11 @@ const (
 	// tidyInterval is how often the pool looks at what waits. It is shorter than imageTTL,
 	// so that no run asks Podman what the image's name means.
 	tidyInterval = imageTTL / 2
+	// refillDelay is for how long at most a program that has claimed a sandbox has the
+	// processors to itself, as long as another sandbox waits, and settleTime for how
+	// long after its end its result has.
+	refillDelay = 300 * time.Millisecond
+	settleTime  = 30 * time.Millisecond
 	// refillPauseMost is for how long the pool does without an image whose sandboxes can't
 	// be started: tidyInterval at first, doubled each time.
 	refillPauseMost = time.Minute
@@ -165,11 +170,15 @@ func (l *pool) keep(ctx context.Context) {
 			l.tidy(ctx)
 		default:
 		}
-		if k := l.wanted(); k != nil {
+		k, wait := l.wanted()
+		if k != nil && wait == 0 {
 			l.refill(ctx, k)
 			continue
 		}
-		w, wait := l.unprepared()
+		var w *waiting
+		if k == nil {
+			w, wait = l.unprepared()
+		}
 		if w != nil {
 			l.prepare(ctx, w)
 			continue
@@ -206,7 +215,7 @@ func (l *pool) refill(ctx context.Context, k *kind) {
 
 // wanted is a kind that lacks a sandbox, the one that was wanted last if there are more,
 // and nil when there are as many as there should be.
-func (l *pool) wanted() *kind {
+func (l *pool) wanted() (_ *kind, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	shares, left := l.shares(), l.budget
@@ -218,9 +227,21 @@ func (l *pool) wanted() *kind {
 		}
 	}
 	if found != nil && left < found.plan.idleMB() {
-		return nil // what is too many goes first
+		return nil, 0 // what is too many goes first
 	}
-	return found
+	if found != nil && len(found.waiting) > 0 {
+		return found, l.busy()
+	}
+	return found, 0
+}
+
+// busy is for how long those who run, or have just run, are to have the processors. The
+// pool's lock is held.
+func (l *pool) busy() time.Duration {
+	if l.podman.programs.Load() > 0 {
+		return max(0, refillDelay-time.Since(l.claimed))
+	}
+	return max(0, settleTime-time.Since(time.Unix(0, l.podman.ended.Load())))
 }
 
 // shares is how many sandboxes each kind is to have, within the budget: one of each, then

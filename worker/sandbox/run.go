@@ -25,9 +25,18 @@ func (p *Podman) Run(ctx context.Context, program Program, sink Sink) (Outcome, 
 	return outcome, err
 }
 
+// over notes the end of a program.
+func (p *Podman) over() {
+	p.ended.Store(time.Now().UnixNano())
+	p.programs.Add(-1)
+	if p.pool != nil {
+		p.pool.look()
+	}
+}
+
 func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink Sink) (Outcome, error) {
 	p.programs.Add(1)
-	defer p.programs.Add(-1)
+	defer p.over()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if problem := program.refused(); problem != "" {

@@ -119,9 +119,19 @@ func (w *waiting) lasts(ctx context.Context) bool {
 }
 
 // use runs the program in the sandbox, and destroys it. Once, and at once when ctx ends:
-// a sink that blocks must not keep a sandbox alive.
-func (p *Podman) use(ctx context.Context, w *waiting, program Program, sink Sink) (Outcome, error) {
-	defer w.close()
+// a sink that blocks must not keep a sandbox alive. Once the agent has said its last word
+// nothing of the program runs: its result goes before the removal.
+func (p *Podman) use(ctx context.Context, w *waiting, program Program, sink Sink) (_ Outcome, err error) {
+	defer func() {
+		if err != nil || ctx.Err() != nil || w.s.outcome.Timing.Ended == 0 {
+			w.close()
+			return
+		}
+		p.background.Go(func() {
+			sleep(p.removing, settleTime)
+			w.close()
+		})
+	}()
 	defer context.AfterFunc(ctx, func() { w.remove(); w.s.stream.Close() })()
 	s := w.s
 	s.give(program, sink)
@@ -131,7 +141,7 @@ func (p *Podman) use(ctx context.Context, w *waiting, program Program, sink Sink
 	s.preload(w.preparation != cantPrepare && w.plan.preloads(program))
 	over := p.watch(ctx, w, program.Limits)
 	defer over.stop()
-	err := s.serve(ctx, p.config.StartTimeout)
+	err = s.serve(ctx, p.config.StartTimeout)
 	if err == nil {
 		return s.outcome, nil
 	}
