@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,7 +32,10 @@ func TestServiceDiesWithASandbox(t *testing.T) {
 	deadly, pid := filepath.Join(dir, "glovebox-runtime"), filepath.Join(dir, "pid")
 	script := fmt.Sprintf("#!/bin/sh\n%s \"$@\"; status=$?\ncase \" $* \" in *\" create \"*) kill -9 -$(cat %s);; esac\nexit $status\n", ours, pid)
 	for name, content := range map[string]string{deadly: script, filepath.Join(dir, "containers.conf"): strings.ReplaceAll(string(usual), ours, deadly)} {
-		if err := os.WriteFile(name, []byte(content), 0o700); err != nil {
+		syscall.ForkLock.RLock() // or a child of another test holds the script open, and nobody can execute it
+		err := os.WriteFile(name, []byte(content), 0o700)
+		syscall.ForkLock.RUnlock()
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -51,13 +55,14 @@ func TestServiceDiesWithASandbox(t *testing.T) {
 	}
 	program := bash("echo hello")
 	program.Image = suite.image
-	if o, err := p.Run(t.Context(), program, &kept{}); err == nil {
+	o, err := p.Run(t.Context(), program, &kept{})
+	if err == nil {
 		t.Fatalf("got %+v, want an error: the service was killed", o)
 	}
 	<-service.Done()
 	found := strays(t, deadly)
 	if len(found) == 0 {
-		t.Fatal("the service was killed too early: there is no sandbox to forget")
+		t.Fatalf("the service was killed too early: there is no sandbox to forget (%v)", err)
 	}
 	service.Setenv("CONTAINERS_CONF", conf)
 	service.Restart()
