@@ -6,8 +6,6 @@
 // It starts several times for every sandbox, so it is small and links little but the standard
 // library only. It never runs anything but that runsc: without it, when asked for a flag
 // that it doesn't know, or when a limit is missing, it fails, and the sandbox isn't made.
-//
-// Under the name conmon it stands before Podman's monitor of a container (conmon.go).
 package main
 
 import (
@@ -20,11 +18,7 @@ import (
 )
 
 func main() {
-	start := run
-	if isConmon(os.Args[0]) {
-		start = monitor
-	}
-	err := start(os.Args[1:])
+	err := run(os.Args[1:])
 	fmt.Fprintln(os.Stderr, "glovebox-runtime:", err)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() > 0 {
