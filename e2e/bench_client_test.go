@@ -109,6 +109,11 @@ func (i *installation) waiting(runtime string) int {
 	return int(i.figure("glovebox_worker_warm_sandboxes", `runtime="`+runtime+`"`))
 }
 
+// preloaded is how many of these have the interpreter waiting, too.
+func (i *installation) preloaded(runtime string) int {
+	return int(i.figure("glovebox_worker_preloaded_sandboxes", `runtime="`+runtime+`"`))
+}
+
 // starts is how many jobs of a runtime got a sandbox, and how many of these a fresh one.
 func (i *installation) starts(runtime string) (all, cold float64) {
 	const name = "glovebox_sandbox_startup_seconds_count"

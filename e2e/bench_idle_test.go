@@ -37,11 +37,16 @@ func (b *bench) processors() (busy, all float64) {
 	return busy, busy + idle + wait
 }
 
-// refilled waits until a sandbox of the runtime waits, and nothing is done to have more.
+// refilled waits until a sandbox of the runtime waits, preloaded where it can be, and nothing
+// is done to have more.
 func (b *bench) refilled(runtime string) {
 	b.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if b.warm.waiting(runtime) > 0 {
+		ready := b.warm.waiting(runtime) > 0
+		if runtime == hello.runtime && !b.trial() {
+			ready = b.warm.preloaded(runtime) > 0
+		}
+		if ready {
 			b.settle()
 			return
 		}

@@ -34,7 +34,7 @@ func (b *bench) latencies() map[string]times {
 	s := b.table.section("Latency: one job at a time, the machine idle before each",
 		"program", "run by", "n", "p50 ÷", "p95 ÷", "p99 ÷", "p50 ms", "p95 ms", "p99 ms")
 	s.notef("÷: divided by the p50 of `podman run --rm` of the same program. Glovebox is submit → result over HTTP in one request (`Prefer: wait`), " +
-		"through api, Redis, worker and S3, with a worker's defaults; cold is `GLOVEBOX_WARM=0`. Only Glovebox stores what a program leaves and says. " +
+		"through api, Redis, worker and S3, with a worker's defaults, and what it preloads preloaded; cold is `GLOVEBOX_WARM=0`. Only Glovebox stores what a program leaves and says. " +
 		"`podman run --rm` and bare `runsc run` have the same rootless user, image, runsc and flags of it, read-only root and no network; that Podman is without Glovebox's configuration.")
 	s.notef("No runtime has a compile step of its own yet, so compile-and-run is Node's hello, which node compiles as it starts. The host's Python has no pandas.")
 	parts := b.table.section("Where a job's time goes: medians", "program", "run by", "queued ms", "until the first instruction ms", "program ms", "the rest ms")

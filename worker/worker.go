@@ -32,6 +32,8 @@ type Sandboxes interface {
 	Reap(ctx context.Context, alive func(worker string) bool) (int, error)
 	// WarmOf counts the sandboxes of an image that wait started.
 	WarmOf(image string) int
+	// PreloadedOf counts those of them in which the interpreter waits, too.
+	PreloadedOf(image string) int
 	// Ping asks Podman whether it is there.
 	Ping(ctx context.Context) error
 }
@@ -139,7 +141,7 @@ func New(c Config) (*Worker, error) {
 	}
 	c.Metrics.Offers(c.Concurrency, c.MemoryMB<<20)
 	for _, r := range c.Runtimes.List() {
-		c.Metrics.Warm(r.Name, func() int { return c.Sandboxes.WarmOf(r.Image()) })
+		c.Metrics.Warm(r.Name, func() int { return c.Sandboxes.WarmOf(r.Image()) }, func() int { return c.Sandboxes.PreloadedOf(r.Image()) })
 	}
 	return &Worker{
 		Config: c, memory: semaphore.NewWeighted(c.MemoryMB), slots: make(chan struct{}, c.Concurrency),

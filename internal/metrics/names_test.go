@@ -72,7 +72,7 @@ func every(t *testing.T) (*prometheus.Registry, map[string][]string) {
 		return record.Depth{Queues: []record.QueueDepth{{Name: "normal"}}}, nil
 	})
 	w := NewWorker(n, []string{"python"})
-	w.Warm("python", func() int { return 1 })
+	w.Warm("python", func() int { return 1 }, func() int { return 1 })
 	w.Ran("python", "warm", time.Second, job.Usage{CPUMS: 5}, []job.Artifact{{Kind: job.KindChart, Size: 10}})
 	w.Failed(FailStore)
 	return r, n.labels

@@ -91,13 +91,16 @@ func (m *Worker) Paused(now bool) {
 // Reserved says that sandboxes take so many bytes more, or if negative, less.
 func (m *Worker) Reserved(n int64) { m.memoryReserved.Add(float64(n)) }
 
-// Warm has each scrape ask how many sandboxes of a runtime of this build wait started. It
-// is to be called once for each.
-func (m *Worker) Warm(runtime string, count func() int) {
-	m.registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "glovebox_worker_warm_sandboxes", Help: "Sandboxes that wait started, each for one job.",
-		ConstLabels: prometheus.Labels{"runtime": runtime},
-	}, func() float64 { return float64(count()) }))
+// Warm has each scrape ask how many sandboxes of a runtime of this build wait started, and
+// in how many of them its interpreter is preloaded. It is to be called once for each.
+func (m *Worker) Warm(runtime string, warm, preloaded func() int) {
+	gauge := func(name, help string, count func() int) {
+		m.registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: name, Help: help, ConstLabels: prometheus.Labels{"runtime": runtime},
+		}, func() float64 { return float64(count()) }))
+	}
+	gauge("glovebox_worker_warm_sandboxes", "Sandboxes that wait started, each for one job.", warm)
+	gauge("glovebox_worker_preloaded_sandboxes", "Those of them in which the job's interpreter waits, too.", preloaded)
 }
 
 // Ran measures a program that came to an outcome; start is how it was started: "cold",
