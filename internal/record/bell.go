@@ -29,9 +29,9 @@ const (
 	mostInterval = 10 * time.Second
 )
 
-// bellOf is the bell of a queue, or of a key of it.
-func bellOf(key string) string {
-	if strings.Contains(key, DeliveryQueue) {
+// bellOf is the bell of a queue.
+func bellOf(queue string) string {
+	if queue == DeliveryQueue {
 		return deliveriesBell
 	}
 	return jobsBell
@@ -53,7 +53,10 @@ func (r ringer) Eval(ctx context.Context, script string, keys []string, args ...
 }
 
 func ring(ctx context.Context, pipe redis.Pipeliner, enqueued *redis.Cmd, keys []string) *redis.Cmd {
-	bell := bellOf(keys[0])
+	// A key of asynq's has its queue in braces; what follows may be a job's id, with any name.
+	_, queue, _ := strings.Cut(keys[0], "{")
+	queue, _, _ = strings.Cut(queue, "}")
+	bell := bellOf(queue)
 	pipe.LPush(ctx, bell, "1")
 	pipe.LTrim(ctx, bell, 0, bellMost-1)
 	_, _ = pipe.Exec(ctx) // enqueued has its error; a bell that was not rung costs time only

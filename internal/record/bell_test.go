@@ -59,7 +59,7 @@ func TestBell(t *testing.T) {
 	_, deliveries := serve(t, s, map[string]int{DeliveryQueue: 1}, mostInterval)
 	for n := range 3 {
 		for _, priority := range []job.Priority{job.High, job.Normal, job.Low} {
-			task := runTask("job"+string(priority), n, priority, time.Time{})
+			task := runTask(DeliveryQueue+string(priority), n, priority, time.Time{}) // a tenant may be called so
 			if _, err := s.enqueue(t.Context(), task); err != nil {
 				t.Fatal(err)
 			}
