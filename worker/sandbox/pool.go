@@ -94,20 +94,25 @@ func (p *Podman) KeepWarm(ctx context.Context, w Warm) {
 
 // WarmOf counts the sandboxes of an image that wait for a program.
 func (p *Podman) WarmOf(image string) int {
-	if p.pool == nil {
+	return p.pool.count(image, func(*waiting) bool { return true })
+}
+
+// count counts the living sandboxes of an image of which which is true; without a pool
+// there is none.
+func (l *pool) count(image string, which func(*waiting) bool) (n int) {
+	if l == nil {
 		return 0
 	}
-	p.pool.mu.Lock()
-	defer p.pool.mu.Unlock()
-	living := 0
-	if k := p.pool.kind(image); k != nil {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k := l.kind(image); k != nil {
 		for _, w := range k.waiting {
-			if !w.s.events.ended() { // else the next look removes it
-				living++
+			if which(w) && !w.s.events.ended() { // else the next look removes it
+				n++
 			}
 		}
 	}
-	return living
+	return n
 }
 
 // kind is that of an image, nil where the pool has none. The pool's lock is held.
@@ -214,7 +219,7 @@ func (l *pool) refill(ctx context.Context, k *kind) {
 }
 
 // wanted is a kind that lacks a sandbox, the one that was wanted last if there are more,
-// and nil when there are as many as there should be.
+// and nil when there are as many as there should be; wait is after what time it may have one.
 func (l *pool) wanted() (_ *kind, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -226,13 +231,13 @@ func (l *pool) wanted() (_ *kind, wait time.Duration) {
 			found = k
 		}
 	}
-	if found != nil && left < found.plan.idleMB() {
+	switch {
+	case found == nil || left < found.plan.idleMB():
 		return nil, 0 // what is too many goes first
+	case len(found.waiting) == 0:
+		return found, 0
 	}
-	if found != nil && len(found.waiting) > 0 {
-		return found, l.busy()
-	}
-	return found, 0
+	return found, l.busy()
 }
 
 // busy is for how long those who run, or have just run, are to have the processors. The

@@ -61,29 +61,22 @@ func (p plan) preloads(program Program) bool {
 
 // rank says which sandbox a program had best have: the highest.
 func (w *waiting) rank(program Program) int {
-	ranks := map[preparation]int{isPrepared: 1, preparing: 2, notPrepared: 3, cantPrepare: 3}
-	if w.plan.preloads(program) {
-		ranks[isPrepared] = 4
+	switch w.preparation {
+	case isPrepared:
+		if w.plan.preloads(program) {
+			return 4
+		}
+		return 1
+	case preparing:
+		return 2
+	case notPrepared, cantPrepare:
 	}
-	return ranks[w.preparation]
+	return 3
 }
 
 // PreloadedOf counts the sandboxes of an image that wait with a preloaded program.
 func (p *Podman) PreloadedOf(image string) int {
-	if p.pool == nil {
-		return 0
-	}
-	p.pool.mu.Lock()
-	defer p.pool.mu.Unlock()
-	n := 0
-	if k := p.pool.kind(image); k != nil {
-		for _, w := range k.waiting {
-			if w.preparation == isPrepared && !w.s.events.ended() {
-				n++
-			}
-		}
-	}
-	return n
+	return p.pool.count(image, func(w *waiting) bool { return w.preparation == isPrepared })
 }
 
 // unprepared takes a sandbox out of the pool in which a program is to be preloaded, if now
