@@ -281,6 +281,8 @@ setup_podman() {
         cmp -s "$file" "$GLOVEBOX_LIB/podman/$(basename "$file")" ||
             as_root install -m 644 "$file" "$GLOVEBOX_LIB/podman/"
     done
+    # containers.conf names it; it is glovebox-runtime, which knows by the name what it is.
+    [ "$(readlink "$GLOVEBOX_LIB/conmon")" = glovebox-runtime ] || as_root ln -sfn glovebox-runtime "$GLOVEBOX_LIB/conmon"
     # With them a Glovebox without its source tree can still run Podman as it should.
     for file in podman.sh podman-user.sh podman-service.sh; do
         cmp -s "infra/$file" "$GLOVEBOX_LIB/$file" || install_root "infra/$file" "$GLOVEBOX_LIB/$file"

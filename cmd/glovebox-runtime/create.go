@@ -21,6 +21,7 @@ func create(runsc string, argv, rest []string) error {
 	if err := displace(runsc, argv, rest); err != nil {
 		return err
 	}
+	widen(os.Stdout.Fd())
 	dir, err := leaves()
 	if err != nil {
 		return err

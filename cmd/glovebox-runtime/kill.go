@@ -57,6 +57,17 @@ func kill(runsc string, argv, rest []string, patience time.Duration) error {
 	}
 }
 
+// exited ends a sandbox whose conmon ends: nobody holds its stream any more, and nobody would
+// find it. Mostly it has ended, which is why conmon does, or Podman has deleted it already.
+func exited(runsc string, argv, rest []string, patience time.Duration) error {
+	id := rest[len(rest)-1]
+	if _, err := os.Stat(stateFile(argv, id)); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	command := []string{"kill", id, "9"}
+	return kill(runsc, slices.Concat(argv[:len(argv)-len(rest)], command), command, patience)
+}
+
 // state reports whether runsc knows the sandbox, and whether it says that nothing of it
 // runs.
 func state(runsc string, argv, rest []string) (known, stopped bool) {

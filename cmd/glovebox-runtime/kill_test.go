@@ -93,3 +93,37 @@ func TestForget(t *testing.T) {
 		t.Errorf("got %v, %v, want here's two files", left, err)
 	}
 }
+
+// TestExited: what conmon runs as it ends takes the sandbox along, and finds nothing to do
+// where Podman has been before.
+func TestExited(t *testing.T) {
+	t.Parallel()
+	sandbox := play(t, sandboxName, testID)
+	argv := strings.Fields("runsc --root " + save(t, sandbox.Process.Pid, sandbox.Process.Pid) + " --fixed exited " + testID)
+	for range 2 { // the second finds that it has ended
+		if err := exited("/nowhere", argv, argv[4:], time.Minute); err != nil {
+			t.Error(err)
+		}
+	}
+	if !ended(t, sandbox) {
+		t.Error("it lives on")
+	}
+	gone := strings.Fields("runsc --root " + t.TempDir() + " exited " + testID)
+	if err := exited("/nowhere", gone, gone[3:], time.Minute); err != nil {
+		t.Errorf("without a state: %v", err)
+	}
+}
+
+// TestExitedUnusual: what is not known for certain is killed by runsc.
+func TestExitedUnusual(t *testing.T) {
+	t.Parallel()
+	runsc := script(t, `echo "$@" >>"$0.log"`)
+	root := save(t, 1<<22, 1<<22, `"mounts":{}`, `"mounts":{"/x":{}}`)
+	argv := strings.Fields("runsc --root " + root + " --fixed exited " + testID)
+	if err := exited(runsc, argv, argv[4:], time.Minute); err != nil {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(runsc + ".log"); err != nil || string(b) != "--root "+root+" --fixed kill "+testID+" 9\n" {
+		t.Errorf("runsc was called with %q, %v", b, err)
+	}
+}

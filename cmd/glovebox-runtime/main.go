@@ -6,6 +6,8 @@
 // It starts several times for every sandbox, so it is small and links little but the standard
 // library only. It never runs anything but that runsc: without it, when asked for a flag
 // that it doesn't know, or when a limit is missing, it fails, and the sandbox isn't made.
+//
+// Under the name conmon it stands before Podman's monitor of a container (conmon.go).
 package main
 
 import (
@@ -18,7 +20,11 @@ import (
 )
 
 func main() {
-	err := run(os.Args[1:])
+	program := run
+	if isConmon(os.Args[0]) {
+		program = monitor
+	}
+	err := program(os.Args[1:])
 	fmt.Fprintln(os.Stderr, "glovebox-runtime:", err)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() > 0 {
@@ -41,10 +47,17 @@ func run(args []string) error {
 	switch {
 	case len(rest) > 0 && (rest[0] == "run" || rest[0] == "restore"):
 		err = fmt.Errorf("refuse %s: a sandbox is made by create, which looks at its configuration", rest[0])
+	case len(rest) > 1 && rest[0] == exitedCommand:
+		err = exited(runsc, argv, rest, killPatience)
 	case kills(rest):
 		err = kill(runsc, argv, rest, killPatience)
 	case len(rest) > 1 && rest[0] == "create":
 		err = create(runsc, argv, rest)
+	case len(rest) == 2 && rest[0] == "start":
+		var told bool
+		if told, err = start(argv, rest[1]); !told {
+			err = become(runsc, argv)
+		}
 	case len(rest) > 1 && rest[0] == "delete":
 		err = remove(runsc, argv, rest)
 	default:

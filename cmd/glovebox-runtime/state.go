@@ -16,15 +16,23 @@ import (
 // saved is what is read here of the file in which runsc keeps a sandbox.
 type saved struct {
 	ID       string `json:"id"`
+	Status   string `json:"status"`
 	GoferPid int    `json:"goferPid"`
 	Spec     struct {
-		Hooks json.RawMessage `json:"hooks"`
+		Hooks   json.RawMessage `json:"hooks"`
+		Process struct {
+			OOMScoreAdj json.RawMessage `json:"oomScoreAdj"`
+		} `json:"process"`
 	} `json:"spec"`
 	Sandbox *struct {
-		ID         string     `json:"id"`
-		Pid        int        `json:"pid"`
-		Cgroup     savedGroup `json:"cgroup"`
-		Socket     string     `json:"controlSocketPath"`
+		ID       string     `json:"id"`
+		Pid      int        `json:"pid"`
+		Cgroup   savedGroup `json:"cgroup"`
+		Socket   string     `json:"controlSocketPath"`
+		Metadata struct {
+			Version string `json:"version"`
+			Network string `json:"network"`
+		} `json:"metricMetadata"`
 		MountHints struct {
 			Mounts map[string]json.RawMessage `json:"mounts"`
 		} `json:"mountHints"`
@@ -139,6 +147,20 @@ func isPart(pid int, name, id string) bool {
 	return argv[0] == name && slices.Contains(argv, id)
 }
 
+// lockState locks what runsc locks as it works on a sandbox, until the file is closed. It fails
+// where another is at work on it.
+func lockState(argv []string, id string) (*os.File, error) {
+	lock, err := os.Open(strings.TrimSuffix(stateFile(argv, id), ".state") + ".lock")
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("lock state: %w", err)
+	}
+	return lock, nil
+}
+
 // sweep destroys the sandbox as `runsc delete --force` would, without the start of runsc:
 // both of its processes, and the three files that it has. What is unusual in any way is left
 // as it is, and the error says so. (runsc's Container.Destroy has more to do only for what
@@ -148,15 +170,11 @@ func sweep(argv []string, id string) error {
 	if err != nil {
 		return err
 	}
-	lockFile := strings.TrimSuffix(stateFile(argv, id), ".state") + ".lock"
-	lock, err := os.Open(lockFile)
+	lock, err := lockState(argv, id)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return fmt.Errorf("lock state: %w", err) // another runsc is at work on it
-	}
 	if err := end(s.Sandbox.Pid, sandboxName, id, endPatience); err != nil {
 		return err
 	}
@@ -164,7 +182,7 @@ func sweep(argv []string, id string) error {
 		return err
 	}
 	// The state is the last that runsc could find the rest by.
-	for _, file := range []string{filepath.Join(root(argv), "runsc-"+id+".sock"), stateFile(argv, id), lockFile} {
+	for _, file := range []string{filepath.Join(root(argv), "runsc-"+id+".sock"), stateFile(argv, id), lock.Name()} {
 		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}

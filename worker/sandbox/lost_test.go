@@ -41,9 +41,16 @@ func (*printSink) Stderr([]byte) error   { return nil }
 // removes what is left of it, and nothing of a living worker.
 func TestLostWorker(t *testing.T) {
 	t.Parallel()
-	p := open(t)
+	open(t)
+	// Of its own: Reap takes what is of workers that are not alive, as other tests' are not.
+	lost := instance + "-lost"
+	p, err := sandbox.Open(t.Context(), sandbox.Config{Socket: suite.socket, Agent: agentPath(), Instance: lost, Worker: "reaper"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
 	helper := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestLostWorkerHelper$", "-test.v")
-	helper.Env = append(os.Environ(), "GLOVEBOX_TEST_LOST_SOCKET="+suite.socket, "GLOVEBOX_TEST_LOST_INSTANCE="+instance, "GLOVEBOX_TEST_LOST_IMAGE="+suite.image)
+	helper.Env = append(os.Environ(), "GLOVEBOX_TEST_LOST_SOCKET="+suite.socket, "GLOVEBOX_TEST_LOST_INSTANCE="+lost, "GLOVEBOX_TEST_LOST_IMAGE="+suite.image)
 	helper.Stderr = os.Stderr
 	out, err := helper.StdoutPipe()
 	if err != nil {
@@ -66,7 +73,7 @@ func TestLostWorker(t *testing.T) {
 	}
 
 	state := func() string {
-		s, err := podman("ps", "-a", "--filter", "label=run.glovebox.job=lost", "--filter", "label=run.glovebox.instance="+instance, "--format", "{{.State}}")
+		s, err := podman("ps", "-a", "--filter", "label=run.glovebox.job=lost", "--filter", "label=run.glovebox.instance="+lost, "--format", "{{.State}}")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -18,8 +20,7 @@ import (
 )
 
 const (
-	// memoryDelay is how long a program is left alone: most are over by then, and
-	// asking Podman for the process costs as much as they do.
+	// memoryDelay is how long a program is left alone: most are over by then.
 	memoryDelay = 100 * time.Millisecond
 	memoryPoll  = 20 * time.Millisecond
 	// memorySlack is what a sandbox may hold beside its job: gVisor's own heap, the
@@ -56,7 +57,7 @@ func (p *Podman) watch(ctx context.Context, w *waiting, l job.Limits) *memoryWat
 			defer ready.close()
 			ready.watch(ctx, limit, over)
 		case sleep(ctx, memoryDelay):
-			if process := p.findProcess(ctx, w.name); process != nil {
+			if process := p.findProcess(ctx, w.id); process != nil {
 				defer process.close()
 				process.watch(ctx, limit, over)
 			}
@@ -67,26 +68,58 @@ func (p *Podman) watch(ctx context.Context, w *waiting, l job.Limits) *memoryWat
 
 // findProcess opens the sandbox's process. It needs the worker to run as the Podman user:
 // where it doesn't, it says so once, returns nil, and leaves the watch to the agent.
-func (p *Podman) findProcess(ctx context.Context, name string) *process {
+func (p *Podman) findProcess(ctx context.Context, id string) *process {
 	if p.blind.Load() {
 		return nil
 	}
-	c, err := containers.Inspect(p.with(ctx), name, nil)
-	if err != nil || c.State == nil || c.State.Pid <= 0 {
-		return nil // it is over, or Podman is: the run finds out
+	pid, err := p.readPID(id)
+	if err != nil && !errors.Is(err, os.ErrPermission) { // it is over, or the file lies elsewhere
+		pid, err = p.askPID(ctx, id)
 	}
-	process, err := openProcess(c.State.Pid)
-	// The kernel refuses it for a process that is ending, too: that passes with ctx.
-	for tries := 0; errors.Is(err, os.ErrPermission) && tries < 50 && sleep(ctx, memoryPoll); tries++ {
-		process, err = openProcess(c.State.Pid)
+	var process *process
+	if err == nil {
+		process, err = openProcess(pid)
+		// The kernel refuses it for a process that is ending, too: that passes with ctx.
+		for tries := 0; errors.Is(err, os.ErrPermission) && tries < 50 && sleep(ctx, memoryPoll); tries++ {
+			process, err = openProcess(pid)
+		}
 	}
 	if errors.Is(err, os.ErrPermission) && ctx.Err() == nil && p.blind.CompareAndSwap(false, true) {
 		p.config.Log.Warn("sandboxes' memory is watched from inside only: the worker is not the podman user", "error", err)
 	}
 	if err != nil {
+		return nil // it is over: the run finds out
+	}
+	if !slices.Contains(arguments(pid), id) { // it ended, and another has its number
+		process.close()
 		return nil
 	}
 	return process
+}
+
+// readPID reads the number of the sandbox's process where conmon has written it. (Podman
+// tells it, too: for some 2 ms of CPU time.)
+func (p *Podman) readPID(id string) (int, error) {
+	b, err := os.ReadFile(filepath.Join(p.runRoot, "overlay-containers", id, "userdata", "pidfile"))
+	if err != nil {
+		return 0, fmt.Errorf("find process: %w", err)
+	}
+	pid, err := strconv.Atoi(string(b))
+	if err != nil || pid <= 1 {
+		return 0, fmt.Errorf("find process: pidfile says %.20q", b)
+	}
+	return pid, nil
+}
+
+func (p *Podman) askPID(ctx context.Context, id string) (int, error) {
+	c, err := containers.Inspect(p.with(ctx), id, nil)
+	if err != nil {
+		return 0, fmt.Errorf("find process: %w", err)
+	}
+	if c.State == nil || c.State.Pid <= 1 {
+		return 0, errors.New("find process: podman knows none")
+	}
+	return c.State.Pid, nil
 }
 
 // watch kills the process once, after calling over with what it holds, when that is more

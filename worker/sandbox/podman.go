@@ -74,6 +74,7 @@ type Podman struct {
 	ociRuntime string // its name and version
 	ociPath    string
 	graphRoot  string // of the service's store
+	runRoot    string // of what it keeps while containers run
 	// leaves is where sandboxes have their cgroups; "" until SelfTest has proven it.
 	leaves string
 	images imageCache
@@ -87,7 +88,7 @@ type Podman struct {
 	closed  bool
 	// Since when Podman knows nothing of a container, and how long that may be.
 	reaping   sync.Mutex
-	forgotten map[conmon]time.Time
+	forgotten map[stray]time.Time
 	strayAge  time.Duration
 	// background is what a Run leaves behind and does not wait for: removals above all.
 	background sync.WaitGroup
@@ -177,7 +178,7 @@ func (p *Podman) checkService(ctx context.Context) error {
 	}
 	p.ociPath = oci.Path
 	if info.Store != nil {
-		p.graphRoot = info.Store.GraphRoot
+		p.graphRoot, p.runRoot = info.Store.GraphRoot, info.Store.RunRoot
 	}
 	p.ociRuntime = firstLine(oci.Version)
 	if p.ociRuntime == "" {

@@ -324,7 +324,7 @@ func (p *Podman) warm(ctx context.Context, plan plan) (*waiting, error) {
 		return nil, err
 	}
 	if w.s.leaf == nil {
-		w.process = p.findProcess(ctx, w.name)
+		w.process = p.findProcess(ctx, w.id)
 	}
 	return w, nil
 }

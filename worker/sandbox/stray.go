@@ -17,19 +17,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// conmon is the process that Podman starts for a container, and that outlives it.
-type conmon struct {
+// stray is a process that Podman may have forgotten with its container: conmon, which it starts
+// for each and which outlives it, or runsc's sandbox without one.
+type stray struct {
 	pid       int
 	container string
+	// root is where runsc keeps the sandbox's state; "" where conmon's environment tells.
+	root string
 }
 
 // reapStrays kills sandboxes that Podman has forgotten: a service that is killed as it
-// makes one can leave it with nobody who knows its name. They are found by their conmon,
+// makes one can leave it with nobody who knows its name. They are found by their processes,
 // so only where the worker is Podman's user; elsewhere their cgroup tells, or nothing.
 func (p *Podman) reapStrays(ctx context.Context) (int, error) {
 	p.reaping.Lock()
 	defer p.reaping.Unlock()
-	found, err := p.conmons()
+	found, err := p.strays()
 	if err != nil || len(found) == 0 {
 		return 0, err
 	}
@@ -38,7 +41,7 @@ func (p *Podman) reapStrays(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	forgotten := map[conmon]time.Time{}
+	forgotten := map[stray]time.Time{}
 	killed := 0
 	var errs []error
 	for _, c := range found {
@@ -64,71 +67,117 @@ func (p *Podman) reapStrays(ctx context.Context) (int, error) {
 	return killed, errors.Join(errs...)
 }
 
-// conmons lists this user's processes of conmon whose container is Glovebox's, runs on
-// our OCI runtime and lies in the store of our service.
-func (p *Podman) conmons() ([]conmon, error) {
-	var found []conmon
+// strays lists this user's processes of conmon whose container is Glovebox's, runs on our OCI
+// runtime and lies in the store of our service, and the sandboxes in that store that
+// have no conmon any more: whoever made them, nobody holds their streams.
+func (p *Podman) strays() ([]stray, error) {
+	var found, sandboxes []stray
+	watched := map[string]bool{}
 	err := eachProcess(func(pid int, argv []string) {
-		if c, ok := p.asConmon(pid, argv); ok {
-			found = append(found, c)
+		if filepath.Base(argv[0]) == "conmon" {
+			watched[conmonFlags(argv)["-c"]] = true
+		}
+		if s, ok := p.asConmon(pid, argv); ok {
+			found = append(found, s)
+		}
+		if s, ok := p.asSandbox(pid, argv); ok {
+			sandboxes = append(sandboxes, s)
 		}
 	})
+	for _, s := range sandboxes {
+		if !watched[s.container] {
+			found = append(found, s)
+		}
+	}
 	return found, err
 }
 
 var containerID = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // asConmon reads conmon's arguments.
-func (p *Podman) asConmon(pid int, argv []string) (conmon, bool) {
+func (p *Podman) asConmon(pid int, argv []string) (stray, bool) {
 	if filepath.Base(argv[0]) != "conmon" {
-		return conmon{}, false
+		return stray{}, false
 	}
-	flags := map[string]string{} // the first of each: what follows are the arguments of its exit command
+	flags := conmonFlags(argv)
+	id := flags["-c"]
+	ours := containerID.MatchString(id) && strings.HasPrefix(flags["-n"], namePrefix) && flags["-r"] == p.ociPath && flags["-b"] == p.bundle(id)
+	return stray{pid: pid, container: id}, ours
+}
+
+// conmonFlags are conmon's flags, the first of each: what follows are the arguments of its exit command.
+func conmonFlags(argv []string) map[string]string {
+	flags := map[string]string{}
 	for i := 1; i+1 < len(argv); i++ {
 		if _, again := flags[argv[i]]; !again {
 			flags[argv[i]] = argv[i+1]
 		}
 	}
-	id := flags["-c"]
-	ours := containerID.MatchString(id) && strings.HasPrefix(flags["-n"], namePrefix) && flags["-r"] == p.ociPath &&
-		flags["-b"] == filepath.Join(p.graphRoot, "overlay-containers", id, "userdata")
-	return conmon{pid, id}, ours
+	return flags
+}
+
+// asSandbox reads the arguments of runsc's sandbox.
+func (p *Podman) asSandbox(pid int, argv []string) (stray, bool) {
+	id := argv[len(argv)-1]
+	ours := argv[0] == sandboxProcess && containerID.MatchString(id) && slices.Contains(argv, "--bundle="+p.bundle(id))
+	for _, arg := range argv {
+		if root, ok := strings.CutPrefix(arg, "--root="); ok && ours {
+			return stray{pid, id, root}, true
+		}
+	}
+	return stray{}, false
+}
+
+// What runsc calls its two processes of a sandbox.
+const (
+	sandboxProcess = "runsc-sandbox"
+	goferProcess   = "runsc-gofer"
+)
+
+// bundle is the directory that Podman gives the OCI runtime for a container.
+func (p *Podman) bundle(container string) string {
+	return filepath.Join(p.graphRoot, "overlay-containers", container, "userdata")
 }
 
 // killStray deletes the sandbox as Podman would, then ends what is left of it.
-func (p *Podman) killStray(ctx context.Context, c conmon) error {
-	// runsc finds its state by the environment that conmon has of the service.
-	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", c.pid))
-	if err != nil {
-		return fmt.Errorf("read conmon's environment: %w", err)
+func (p *Podman) killStray(ctx context.Context, s stray) error {
+	remove := exec.CommandContext(ctx, p.ociPath, "delete", "--force", s.container)
+	if s.root != "" {
+		remove.Args = slices.Insert(remove.Args, 1, "--root="+s.root)
+		remove.Env = []string{"PATH=" + os.Getenv("PATH")} // the worker's has secrets
+	} else {
+		// runsc finds its state by the environment that conmon has of the service.
+		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", s.pid))
+		if err != nil {
+			return fmt.Errorf("read conmon's environment: %w", err)
+		}
+		remove.Env = strings.Split(strings.TrimRight(string(env), "\x00"), "\x00")
 	}
-	remove := exec.CommandContext(ctx, p.ociPath, "delete", "--force", c.container)
-	remove.Env = strings.Split(strings.TrimRight(string(env), "\x00"), "\x00")
 	out, err := remove.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("delete sandbox: %w: %.500s", err, out)
 	}
 	if scanErr := eachProcess(func(pid int, argv []string) {
-		if p.partOf(c, pid, argv) {
-			err = errors.Join(err, p.killSurely(c, pid))
+		if p.partOf(s, pid, argv) {
+			err = errors.Join(err, p.killSurely(s, pid))
 		}
 	}); scanErr != nil {
 		return errors.Join(err, scanErr)
 	}
-	return errors.Join(err, p.removeOnce(ctx, c.container))
+	return errors.Join(err, p.removeOnce(ctx, s.container))
 }
 
 // partOf reports whether a process is the sandbox's, its gofer or its conmon.
-func (p *Podman) partOf(c conmon, pid int, argv []string) bool {
+func (p *Podman) partOf(s stray, pid int, argv []string) bool {
 	if found, ok := p.asConmon(pid, argv); ok {
-		return found == c
+		return found == s
 	}
 	name := argv[0]
-	return (name == "runsc-sandbox" || name == "runsc-gofer") && slices.Contains(argv, c.container)
+	return (name == sandboxProcess || name == goferProcess) && slices.Contains(argv, s.container)
 }
 
 // killSurely kills a process of the sandbox and no other that has got its id since.
-func (p *Podman) killSurely(c conmon, pid int) error {
+func (p *Podman) killSurely(s stray, pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return nil
@@ -137,7 +186,7 @@ func (p *Podman) killSurely(c conmon, pid int) error {
 		return fmt.Errorf("open process %d: %w", pid, err)
 	}
 	defer unix.Close(fd)
-	if argv := arguments(pid); len(argv) == 0 || !p.partOf(c, pid, argv) {
+	if argv := arguments(pid); len(argv) == 0 || !p.partOf(s, pid, argv) {
 		return nil
 	}
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {

@@ -31,6 +31,8 @@ func TestReapsWhatPodmanForgot(t *testing.T) {
 		},
 	}}}
 	forgotten, others := api.sandbox("glovebox-FORGOTTEN"), api.sandbox("somebody-elses")
+	alone := api.sandbox("glovebox-ALONE")
+	endConmon(t, alone)
 	// The service comes back with an empty store: the old one was in memory that
 	// only its own processes saw.
 	service.Kill()
@@ -38,14 +40,10 @@ func TestReapsWhatPodmanForgot(t *testing.T) {
 	known := api.sandbox("glovebox-KNOWN")
 	t.Cleanup(func() {
 		service.Kill()
-		for _, id := range []string{forgotten, others, known} {
-			// conmon first: it would call podman for a store that is gone.
-			for _, name := range []string{"conmon", ""} {
-				for _, process := range processesOf(t, id) {
-					if comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", process.Pid)); err == nil && strings.HasPrefix(string(comm), name) {
-						_ = process.Kill() // it may have ended
-					}
-				}
+		for _, id := range []string{forgotten, alone, others, known} {
+			endConmon(t, id) // first: it would call podman for a store that is gone
+			for _, process := range processesOf(t, id) {
+				_ = process.Kill() // it may have ended
 			}
 		}
 	})
@@ -65,22 +63,24 @@ func TestReapsWhatPodmanForgot(t *testing.T) {
 		return n
 	}
 	for range 2 {
-		if n := reap(); n != 0 || len(processesOf(t, forgotten)) == 0 {
+		if n := reap(); n != 0 || len(processesOf(t, forgotten)) == 0 || len(processesOf(t, alone)) == 0 {
 			t.Fatalf("it removed %d before it was sure", n)
 		}
 	}
 	p.SetStrayAge(0)
-	if n := reap(); n != 1 {
-		t.Errorf("it removed %d, want the one that is forgotten", n)
+	if n := reap(); n != 2 {
+		t.Errorf("it removed %d, want the two that are forgotten", n)
 	}
-	for deadline := time.Now().Add(10 * time.Second); len(processesOf(t, forgotten)) > 0; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d processes of it are left", len(processesOf(t, forgotten)))
+	for name, id := range map[string]string{"forgotten": forgotten, "without conmon": alone} {
+		for deadline := time.Now().Add(10 * time.Second); len(processesOf(t, id)) > 0; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: %d processes of it are left", name, len(processesOf(t, id)))
+			}
 		}
-	}
-	states, err := filepath.Glob(filepath.Join(filepath.Dir(service.Dir), "run/runsc/*"+forgotten+"*"))
-	if err != nil || len(states) > 0 {
-		t.Errorf("runsc keeps %q, %v", states, err)
+		states, err := filepath.Glob(filepath.Join(filepath.Dir(service.Dir), "run/runsc/*"+id+"*"))
+		if err != nil || len(states) > 0 {
+			t.Errorf("%s: runsc keeps %q, %v", name, states, err)
+		}
 	}
 	for name, id := range map[string]string{"one that podman knows": known, "one that is not ours": others} {
 		if len(processesOf(t, id)) < 3 { // conmon, sandbox, gofer
@@ -134,6 +134,16 @@ func (a *podmanAPI) post(path string, body any) []byte {
 		a.t.Fatalf("%s: %s: %s %v", path, response.Status, answer, err)
 	}
 	return answer
+}
+
+// endConmon kills a container's conmon, which leaves the sandbox alone.
+func endConmon(t *testing.T, id string) {
+	t.Helper()
+	for _, process := range processesOf(t, id) {
+		if comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", process.Pid)); err == nil && strings.HasPrefix(string(comm), "conmon") {
+			_ = process.Kill() // it may have ended
+		}
+	}
 }
 
 // processesOf lists the processes of a container: conmon, runsc's.

@@ -61,6 +61,7 @@ rm -r $dropin
 cp /usr/local/lib/glovebox/glovebox-runtime /root/glovebox-runtime
 cat >/usr/local/lib/glovebox/glovebox-runtime <<'SH'
 #!/bin/sh
+case $0 in */conmon) exec /usr/bin/conmon "$@" ;; esac # the same file by another name
 exec /usr/local/lib/glovebox/runsc --ignore-cgroups --network=none --platform=systrap "$@"
 SH
 refused "with plain runsc"
