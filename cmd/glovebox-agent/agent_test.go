@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -41,32 +40,40 @@ func TestRefusesOutside(t *testing.T) {
 	}
 }
 
-func TestLookPath(t *testing.T) {
+func TestCandidates(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	for name, mode := range map[string]os.FileMode{"a/tool": 0o755, "b/tool": 0o755, "a/plain": 0o644, "b/plain": 0o755, "c/plain": 0o644} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, nil, mode); err != nil {
-			t.Fatal(err)
-		}
-	}
-	path := dir + "/none:" + dir + "/a:" + dir + "/b"
-	for file, want := range map[string]string{"tool": dir + "/a/tool", "plain": dir + "/b/plain", "./x": "./x", "/x": "/x"} {
-		if got, err := lookPath(file, path); got != want || err != nil {
-			t.Errorf("%s: got %q, %v, want %q", file, got, err, want)
+	for _, c := range []struct{ file, path, want string }{
+		{"tool", "/bin:/usr/bin", "/bin/tool /usr/bin/tool"},
+		{"tool", "", "./tool"},
+		{"tool", "/bin::", "/bin/tool ./tool ./tool"},
+		{"./x", "/bin", "./x"},
+		{"/x", "/bin", "/x"},
+		{"dir/x", "/bin", "dir/x"},
+	} {
+		if got := strings.Join(candidates(c.file, c.path), " "); got != c.want {
+			t.Errorf("%s in %q: got %s, want %s", c.file, c.path, got, c.want)
 		}
 	}
-	if _, err := lookPath("nothing", path); !errors.Is(err, syscall.ENOENT) {
-		t.Errorf("got %v, want ENOENT", err)
+}
+
+// TestRefuse: what a shell says, and its exit codes; anything but an errno is the agent's.
+func TestRefuse(t *testing.T) {
+	t.Parallel()
+	r := run{argv: []string{"tool"}}
+	for err, want := range map[error]refused{
+		syscall.ENOENT:  {"glovebox: tool: command not found", 127},
+		syscall.ENOTDIR: {"glovebox: tool: command not found", 127},
+		syscall.EACCES:  {"glovebox: tool: permission denied", 126},
+		syscall.ENOEXEC: {"glovebox: tool: exec format error", 126},
+		syscall.E2BIG:   {"glovebox: tool: argument list too long", 126},
+		syscall.EINVAL:  {"glovebox: tool: invalid argument", 126},
+	} {
+		if got, fault := r.refuse(err); fault != nil || *got != want {
+			t.Errorf("%v: got %v, %v, want %v", err, got, fault, want)
+		}
 	}
-	if _, err := lookPath("plain", dir+"/c"); !errors.Is(err, syscall.EACCES) {
-		t.Errorf("got %v, want EACCES", err)
-	}
-	if _, err := lookPath("tool", ""); !errors.Is(err, syscall.ENOENT) {
-		t.Errorf("an empty PATH: got %v, want ENOENT", err)
+	if got, fault := r.refuse(io.EOF); got != nil || fault == nil {
+		t.Errorf("got %v, %v, want the agent's own failure", got, fault)
 	}
 }
 
@@ -232,5 +239,26 @@ func TestSkipIsBounded(t *testing.T) {
 	}
 	if n != job.MaxSkipped || c.skipped != 1000 {
 		t.Errorf("got %d frames and %d counted", n, c.skipped)
+	}
+}
+
+// TestHold: what can be mapped is mapped once more, here.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	err := hold([]string{dir, filepath.Join(dir, "nothing"), file, os.DevNull})
+	if err == nil || strings.Count(err.Error(), "hold ") != 3 {
+		t.Errorf("got %v, want three that could not be held", err)
+	}
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(maps), file+"\n"); n != 1 {
+		t.Errorf("%s is mapped %d times, want once", file, n)
 	}
 }

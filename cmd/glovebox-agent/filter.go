@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"runtime"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,8 +15,8 @@ var auditArch = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix
 const newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
 	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
-// refuseCalls makes the kernel refuse some calls to this thread and to all that comes
-// of it. It needs no_new_privs.
+// filter makes the kernel refuse some calls to a program and to all that comes of it. It
+// needs no_new_privs.
 //
 // New namespaces: in a user namespace of its own a job would have every capability
 // again, bounding set included: it could mount file systems and trace what it can't
@@ -30,10 +29,10 @@ const newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID 
 // a file system without it does, and C libraries write a byte a page instead.
 //
 // Calls for another architecture are all refused.
-func refuseCalls() error {
+func filter() (*unix.SockFprog, error) {
 	arch, ok := auditArch[runtime.GOARCH]
 	if !ok {
-		return fmt.Errorf("refuse system calls: no filter for %s", runtime.GOARCH)
+		return nil, fmt.Errorf("refuse system calls: no filter for %s", runtime.GOARCH)
 	}
 	const (
 		load    = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
@@ -43,7 +42,7 @@ func refuseCalls() error {
 		// Offsets in struct seccomp_data; both architectures are little-endian.
 		atNumber, atArch, atFlags = 0, 4, 16
 	)
-	filter := []unix.SockFilter{
+	program := []unix.SockFilter{
 		{Code: load, K: atArch},
 		{Code: ifEqual, K: arch, Jf: 9},
 		{Code: load, K: atNumber},
@@ -59,9 +58,5 @@ func refuseCalls() error {
 		{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(syscall.ENOSYS)},
 		{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(syscall.EOPNOTSUPP)},
 	}
-	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0); err != nil {
-		return fmt.Errorf("refuse system calls: %w", err)
-	}
-	return nil
+	return &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unsafe"
 )
 
 // group is a cgroup inside the sandbox: gVisor's own, of which nothing reaches the
@@ -19,9 +20,22 @@ import (
 // 2026-09). RLIMIT_NPROC is exact; for the rest the agent watches.
 type group struct {
 	name string
+	// procs are its cgroup.procs, open: a child joins by writing there.
+	procs [len(controllers)]uintptr
+	// counts are the three that are read many times a second, open for the agent's life.
+	counts [len(controllers)]int
 }
 
-var controllers = []string{"pids", "memory", "cpuacct"}
+const (
+	pids = iota
+	memory
+	cpuacct
+)
+
+var (
+	controllers = [...]string{pids: "pids", memory: "memory", cpuacct: "cpuacct"}
+	countFiles  = [...]string{pids: "pids.current", memory: "memory.usage_in_bytes", cpuacct: "cpuacct.usage"}
+)
 
 const cgroupRoot = "/sys/fs/cgroup"
 
@@ -37,66 +51,54 @@ func (g group) dir(controller string) string {
 // newGroup makes the cgroup. It fails closed: without it, no run.
 func newGroup(name string) (group, error) {
 	g := group{name: "glovebox-" + name}
-	for _, c := range controllers {
+	for i, c := range controllers {
 		err := os.Mkdir(g.dir(c), 0o755)
-		if c == "memory" && errors.Is(err, os.ErrExist) {
-			continue // of the run before
-		}
-		if err != nil {
+		if err != nil && (i != memory || !errors.Is(err, os.ErrExist)) { // memory's may be of the run before
 			return g, fmt.Errorf("make cgroup: %w", err)
+		}
+		procs, err := syscall.Open(g.dir(c)+"/cgroup.procs", syscall.O_WRONLY|syscall.O_CLOEXEC, 0)
+		if err != nil {
+			return g, fmt.Errorf("open cgroup %s: %w", c, err)
+		}
+		g.procs[i] = uintptr(procs)
+		if g.counts[i], err = syscall.Open(g.dir(c)+"/"+countFiles[i], syscall.O_RDONLY|syscall.O_CLOEXEC, 0); err != nil {
+			return g, fmt.Errorf("open cgroup %s: %w", c, err)
 		}
 	}
 	return g, nil
 }
 
 // memory is what the group uses now, in bytes.
-func (g group) memory() (int64, error) {
-	return readInt(g.dir("memory") + "/memory.usage_in_bytes")
-}
+func (g group) memory() (int64, error) { return g.count(memory) }
 
 // cpu is what the group has used so far.
 func (g group) cpu() (time.Duration, error) {
-	n, err := readInt(g.dir("cpuacct") + "/cpuacct.usage")
+	n, err := g.count(cpuacct)
 	return time.Duration(n), err
 }
 
 // processes is how many processes and threads the group has now.
-func (g group) processes() (int64, error) { return readInt(g.dir("pids") + "/pids.current") }
+func (g group) processes() (int64, error) { return g.count(pids) }
 
-// join moves the calling process into the group.
-func (g group) join() error {
-	for _, c := range controllers {
-		var err error = syscall.EAGAIN
-		// EAGAIN: a thread of the Go runtime is just being made. That passes.
-		for tries := 0; errors.Is(err, syscall.EAGAIN) && tries < 1000; tries++ {
-			if tries > 0 {
-				time.Sleep(time.Millisecond)
-			}
-			err = os.WriteFile(g.dir(c)+"/cgroup.procs", []byte(strconv.Itoa(os.Getpid())), 0o644)
-		}
-		if err != nil {
-			return fmt.Errorf("join cgroup %s: %w", c, err)
-		}
-	}
-	return nil
-}
-
-// readInt reads a small file, many times a second: so without what os.ReadFile does
-// beside it, which in a sandbox costs more than the reading.
-func readInt(path string) (int64, error) {
-	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return 0, fmt.Errorf("open %s: %w", path, err)
-	}
-	defer syscall.Close(fd)
+// count reads one of the group's counts, by a call that Go's scheduler isn't told of: it
+// takes no time, and in a sandbox what would be done about it costs more.
+func (g group) count(controller int) (int64, error) {
 	var b [32]byte
-	size, err := syscall.Read(fd, b[:])
-	if err != nil {
-		return 0, fmt.Errorf("read %s: %w", path, err)
+	size, _, e := syscall.RawSyscall6(syscall.SYS_PREAD64, uintptr(g.counts[controller]), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), 0, 0, 0)
+	if e != 0 {
+		return 0, fmt.Errorf("read %s: %w", countFiles[controller], e)
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(string(b[:size])), 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("parse %s: %w", path, err)
+		return 0, fmt.Errorf("parse %s: %w", countFiles[controller], err)
 	}
 	return n, nil
+}
+
+// close lets go of the files. The cgroup itself ends with the sandbox.
+func (g group) close() {
+	for i := range controllers {
+		syscall.Close(int(g.procs[i]))
+		syscall.Close(g.counts[i])
+	}
 }

@@ -8,9 +8,8 @@
 // three standard streams. It is not a boundary: gVisor is, and the worker treats every
 // frame from here as hostile all the same.
 //
-// Start at session.run. The binary has two more parts: step.go, which the agent
-// executes itself as to become the job, and collect.go, which reads what the job left
-// with the job's own rights.
+// Start at session.run. fork.go is what happens between the agent and the program, and
+// collect.go reads what the job left with the job's own rights.
 package main
 
 import (
@@ -29,11 +28,6 @@ import (
 func init() { runtime.LockOSThread() } //nolint:gochecknoinits // only here is the main goroutine on the main thread for sure
 
 func main() {
-	// Only the agent's own fork sets argv[0]; a job can call the binary so too, and
-	// gains nothing: it has the rights of the job then, and no configuration on fd 3.
-	if len(os.Args) == 1 && os.Args[0] == stepName {
-		os.Exit(runStep())
-	}
 	os.Clearenv()
 	s := newSession(os.Stdin, os.Stdout)
 	code := 0

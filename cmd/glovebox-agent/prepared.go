@@ -22,17 +22,17 @@ import (
 const preloadVariable = "GLOVEBOX_PRELOAD"
 
 const (
-	// maxHandover bounds what a process is told of its program: a longer command has
-	// limits of its own, which only execve knows.
+	// maxHandover bounds what a process says, and is told of its program: a longer command
+	// has limits of its own, which only execve knows.
 	maxHandover = 64 << 10
 	// handoverPatience is for how long the process may think about it.
 	handoverPatience = 5 * time.Second
 )
 
-// prepared is a process that is started before its program is known: by the step that
-// starts programs, so with a program's rights and in a group of its own, and without a
-// program's limits, which it gives itself before it becomes the program. It is an image's
-// code, no job's. The three words that cross its control socket are "prepared", the
+// prepared is a process that is started before its program is known: as programs are, so
+// with a program's rights and in a group of its own, but without a program's limits, which
+// it gives itself before it becomes the program. It is an image's code, no job's. The three
+// words that cross its control socket are "prepared" with the files that it has mapped, the
 // program (handover), and "yes" or why not.
 type prepared struct {
 	process
@@ -90,23 +90,28 @@ func (p *prepared) start(order agentwire.Prepare) error {
 	}
 	p.process = begun
 	if failure != nil {
-		return errors.New(failure.Message)
+		return errors.New(failure.message)
 	}
 	return nil
 }
 
 // await waits for the process's first word.
 func (p *prepared) await() error {
-	word, err := p.hear()
-	if err == nil && word != "prepared" {
-		err = fmt.Errorf("it said %q", agentwire.Printable(word, 100))
+	said, err := p.hear()
+	if err != nil {
+		return err
 	}
-	return err
+	lines := strings.Split(strings.TrimSuffix(said, "\n"), "\n")
+	if lines[0] != "prepared" {
+		return fmt.Errorf("it said %q", agentwire.Printable(said, 100))
+	}
+	_ = hold(lines[1:]) // what can't be held makes its program's end longer, no more
+	return nil
 }
 
 // hear waits for a word of the process.
 func (p *prepared) hear() (string, error) {
-	b := make([]byte, 1024)
+	b := make([]byte, maxHandover)
 	for {
 		n, err := unix.Read(p.control, b)
 		switch {
@@ -198,10 +203,9 @@ func (p *prepared) handOver(start agentwire.Start, in *inputs) error {
 		}
 	}
 	for _, l := range limitsOf(start.Limits) {
-		told.Limits[l.name] = l.value
+		told.Limits[l.name] = l.value.Max
 	}
 	told.Limits["CPU"] += uint64(math.Ceil(p.before.cpu.Seconds()))
-	told.Limits["NPROC"] = processesOf(start.Limits.Processes)
 	message, err := json.Marshal(told)
 	if err != nil {
 		return fmt.Errorf("encode program: %w", err)
@@ -236,6 +240,7 @@ func (p *prepared) discard() {
 	killUntil(used)
 	if p.pipes.stdout != nil {
 		p.pipes.closeOurSide()
+		p.group.close()
 	}
 }
 

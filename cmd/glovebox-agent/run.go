@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"sync"
 	"syscall"
@@ -54,7 +52,7 @@ type ending struct {
 // do runs the program, and returns when none of its processes is left and all that
 // they printed is sent. An error is the agent's own failure.
 func (r *run) do() (ending, error) {
-	var failure *stepReport
+	var failure *refused
 	if r.process == nil {
 		begun, failed, err := r.begin()
 		if err != nil {
@@ -89,6 +87,9 @@ func (r *run) do() (ending, error) {
 	pump(r.stderr, pipes.stderr)
 
 	main := make(chan syscall.WaitStatus, 1)
+	if r.process.pid == 0 { // refused before there was a process
+		main <- 0
+	}
 	used := make(chan usage, 1)
 	go reap(r.process.pid, main, used)
 	watched := watchGroup(r.process.group, watchLimits{memoryLimit, before.cpu + cpuLimit(r.limits), tooMany(r.limits.Processes)}, stop)
@@ -99,6 +100,7 @@ func (r *run) do() (ending, error) {
 	wall := time.Since(began)
 	total := killUntil(used)
 	over := watched.finish()
+	r.process.group.close()
 	over.cpu, total.cpu = over.cpu-before.cpu, total.cpu-before.cpu
 	if err := errors.Join(noWriters(pipes.stdout), noWriters(pipes.stderr)); err != nil {
 		return ending{}, err
@@ -143,15 +145,15 @@ func (r *run) do() (ending, error) {
 				return ending{}, err
 			}
 		}
-		end.message = failure.Message + "\n"
-		end.Cause, end.ExitCode, end.Signal = agentwire.Exited, failure.ExitCode, ""
+		end.message = failure.message + "\n"
+		end.Cause, end.ExitCode, end.Signal = agentwire.Exited, failure.exitCode, ""
 	}
 	return end, nil
 }
 
 // begin starts the process. failure is set when its command could not be executed, which
 // is the job's own fault.
-func (r *run) begin() (_ process, failure *stepReport, err error) {
+func (r *run) begin() (_ process, failure *refused, err error) {
 	g, err := newGroup(r.name)
 	if err != nil {
 		return process{}, nil, err
@@ -244,62 +246,4 @@ func (p pipes) closeOurSide() {
 	if p.stderr != nil {
 		p.stderr.Close()
 	}
-}
-
-// start forks the step that becomes the program. failure is set when the program
-// could not be executed, which is the job's own fault.
-func (r *run) start(g group, p pipes) (pid int, failure *stepReport, err error) {
-	config, err := json.Marshal(stepConfig{Argv: r.argv, Env: environ(r.env), Path: r.env["PATH"], Limits: r.limits, Group: g.name, Unbounded: r.control != nil})
-	if err != nil {
-		return 0, nil, fmt.Errorf("encode step: %w", err)
-	}
-	configRead, configWrite, err := os.Pipe()
-	if err != nil {
-		return 0, nil, fmt.Errorf("make pipe: %w", err)
-	}
-	defer configRead.Close()
-	defer configWrite.Close()
-	reportRead, reportWrite, err := os.Pipe()
-	if err != nil {
-		return 0, nil, fmt.Errorf("make pipe: %w", err)
-	}
-	defer reportRead.Close()
-	defer reportWrite.Close()
-
-	files := []uintptr{p.stdin.Fd(), p.jobOut.Fd(), p.jobErr.Fd(), configRead.Fd(), reportWrite.Fd()}
-	if r.control != nil {
-		files = append(files, r.control.Fd())
-	}
-	pid, err = syscall.ForkExec("/proc/self/exe", []string{stepName}, &syscall.ProcAttr{
-		Dir:   workDir,
-		Env:   []string{"GOMAXPROCS=1", "GOGC=off"}, // as few threads and as little work as can be
-		Files: files,
-		Sys:   &syscall.SysProcAttr{Setsid: true},
-	})
-	if err != nil {
-		return 0, nil, fmt.Errorf("start step: %w", err)
-	}
-	configRead.Close()
-	reportWrite.Close()
-	if _, err := configWrite.Write(config); err != nil {
-		return 0, nil, fmt.Errorf("configure step: %w", err)
-	}
-	configWrite.Close()
-
-	// The report's write end closes with the exec: no report is the good one.
-	b, err := io.ReadAll(io.LimitReader(reportRead, 64<<10))
-	if err != nil {
-		return 0, nil, fmt.Errorf("read step's report: %w", err)
-	}
-	if len(b) == 0 {
-		return pid, nil, nil
-	}
-	failure = new(stepReport)
-	if err := json.Unmarshal(b, failure); err != nil {
-		return 0, nil, fmt.Errorf("decode step's report: %w", err)
-	}
-	if failure.Fault {
-		return 0, nil, errors.New(failure.Message)
-	}
-	return pid, failure, nil
 }

@@ -19,9 +19,9 @@ type session struct {
 	credit *agentwire.Credit
 	inputs *inputs
 	// killed is closed by a Kill frame.
-	killed    chan struct{}
-	prepared  *prepared // nil: none was asked for
-	listening bool      // listen runs, and is the one reader of in
+	killed   chan struct{}
+	prepared *prepared // nil: none was asked for
+	listener listener
 }
 
 func newSession(in io.Reader, out io.Writer) *session {
@@ -45,8 +45,7 @@ func (s *session) run() error {
 	if err := asJob(s.receive); err != nil {
 		return err
 	}
-	s.listening = true
-	go s.listen() // until the process exits: the end of stdin ends the sandbox
+	s.listen()
 
 	start := s.check.Start
 	process, _ := s.prepared.become(start, s.inputs) // and why not is no news: it was asked for in case
@@ -62,6 +61,7 @@ func (s *session) run() error {
 	if err := s.program(start, process); err != nil {
 		return err
 	}
+	s.listenLess()
 	return asJob(func() error {
 		c := collector{root: workDir, limits: start.Limits, given: s.inputs.sums, send: s}
 		return c.run()
@@ -86,6 +86,8 @@ func (s *session) receive() error {
 			return err
 		}
 		switch f.Type {
+		case agentwire.TypeCredit:
+			err = s.credit.Grant(f.Credit())
 		case agentwire.TypePrepare:
 			s.prepared = prepare(s.check.Prepare, func(p agentwire.Prepared) error { return s.out.WriteJSON(agentwire.TypePrepared, p) })
 		case agentwire.TypeFileBegin:
@@ -111,41 +113,7 @@ func (s *session) next() (agentwire.Frame, error) {
 		}
 		return f, err
 	}
-	if err := s.check.Accept(f); err != nil {
-		return f, err
-	}
-	if f.Type == agentwire.TypeCredit {
-		if err := s.credit.Grant(f.Credit()); err != nil {
-			return f, err
-		}
-	}
-	return f, nil
-}
-
-// listen serves credit and kill while the job runs. When the worker has gone, nobody
-// is left to run for: the exit of PID 1 takes every process with it.
-func (s *session) listen() {
-	killed := false
-	for {
-		f, err := s.next()
-		if err != nil {
-			os.Exit(71)
-		}
-		if f.Type == agentwire.TypeKill && !killed {
-			killed = true
-			close(s.killed)
-		}
-	}
-}
-
-// waitForWorker waits until the worker has gone, which it does when it has read the
-// last frame: an attached stream may lose its last bytes when its container ends.
-func (s *session) waitForWorker() {
-	const patience = time.Minute // nobody should need it, but nothing may last for ever
-	if !s.listening {
-		go s.listen()
-	}
-	time.Sleep(patience)
+	return f, s.check.Accept(f)
 }
 
 // sendBulk sends p, as credit comes in.

@@ -12,7 +12,11 @@ import (
 // is for the day on which it doesn't.
 func tooMany(processes int64) int64 { return 2*processes + 16 }
 
-// watch looks at a group's memory, CPU time and processes every pollTime.
+// restEvery is at how many looks one is at CPU time and processes, too: the kernel bounds
+// both for each process by itself, and a look is dear while programs start.
+const restEvery = 4
+
+// watch looks at a group's memory every pollTime, and at the rest now and then.
 type watch struct {
 	stop chan struct{}
 	done chan seen
@@ -43,13 +47,17 @@ func watchGroup(g group, limits watchLimits, stop chan<- agentwire.Cause) *watch
 		tick := time.NewTicker(pollTime)
 		defer tick.Stop()
 		said := false
-		for last := false; !last; {
+		last := false
+		for n := 1; !last; n++ {
 			select {
 			case <-tick.C:
 			case <-w.stop:
 				last = true // one more look: the short runs are over before the first
 			}
-			if most.look(g); most.err != nil && !said {
+			if most.lookAtMemory(g); n%restEvery == 0 || last {
+				most.lookAtRest(g)
+			}
+			if most.err != nil && !said {
 				said = true
 				stop <- agentwire.Killed // unwatched is not run; the error is reported
 			}
@@ -73,23 +81,28 @@ func watchGroup(g group, limits watchLimits, stop chan<- agentwire.Cause) *watch
 }
 
 func (s *seen) look(g group) {
+	s.lookAtMemory(g)
+	s.lookAtRest(g)
+}
+
+func (s *seen) lookAtMemory(g group) {
 	memory, err := g.memory()
 	if err != nil {
 		s.err = fmt.Errorf("watch memory: %w", err)
-		return
 	}
+	s.memory = max(s.memory, memory)
+}
+
+func (s *seen) lookAtRest(g group) {
 	cpu, err := g.cpu()
 	if err != nil {
 		s.err = fmt.Errorf("watch cpu time: %w", err)
-		return
 	}
 	processes, err := g.processes()
 	if err != nil {
 		s.err = fmt.Errorf("watch processes: %w", err)
-		return
 	}
-	s.processes = max(s.processes, processes)
-	s.memory, s.cpu = max(s.memory, memory), max(s.cpu, cpu)
+	s.processes, s.cpu = max(s.processes, processes), max(s.cpu, cpu)
 }
 
 // finish stops the watch and returns what it saw.

@@ -39,7 +39,8 @@ func (c *Credit) Grant(n int64) error {
 	return nil
 }
 
-// Take waits for credit and takes it for one frame of up to most bytes, at least one.
+// Take waits for credit and takes what there is for up to most bytes, at least one, in as
+// few frames as they need.
 func (c *Credit) Take(most int) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,9 +50,25 @@ func (c *Credit) Take(most int) (int, error) {
 	if c.closed {
 		return 0, ErrClosed
 	}
-	n := min(int64(most), c.left-FrameCost)
-	c.left -= n + FrameCost
+	n := int64(most)
+	if cost(n) > c.left {
+		n = c.left / (MaxPayload + FrameCost) * MaxPayload
+		if rest := c.left - cost(n); rest > FrameCost {
+			n += rest - FrameCost
+		}
+	}
+	c.left -= cost(n)
 	return int(n), nil
+}
+
+// cost is what n bulk bytes cost in as few frames as they need.
+func cost(n int64) int64 { return n + (n+MaxPayload-1)/MaxPayload*FrameCost }
+
+// None reports whether Take would wait.
+func (c *Credit) None() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left <= FrameCost && !c.closed
 }
 
 // Close makes every Take fail, now and later.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 )
 
@@ -167,9 +168,10 @@ func (r *Reader) Next() (Frame, error) {
 // Writer writes frames, each in one call of the writer below. It may be used by
 // several goroutines at once.
 type Writer struct {
-	mu  sync.Mutex
-	w   io.Writer
-	buf []byte
+	mu       sync.Mutex
+	w        io.Writer
+	buf      []byte
+	payloads [][]byte // where those of WriteFrom lie in buf
 }
 
 // NewWriter returns a Writer on w.
@@ -211,6 +213,33 @@ func (w *Writer) WriteChunks(t Type, p []byte) error {
 			return err
 		}
 		p = p[n:]
+	}
+	return nil
+}
+
+// WriteFrom sends n bytes in as few frames of the type as they need, all of them in one call
+// of the writer below. fill is given the places of their payloads, in order.
+func (w *Writer) WriteFrom(t Type, n int, fill func(payloads [][]byte) error) error {
+	if k := kinds[t]; n < 1 || k.least > 1 || k.most != MaxPayload {
+		return fmt.Errorf("write frames %s: %d bytes are not allowed", t, n)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	frames := (n + MaxPayload - 1) / MaxPayload
+	w.buf = slices.Grow(w.buf[:0], n+frames*headerSize)[:n+frames*headerSize]
+	w.payloads = w.payloads[:0]
+	for left := w.buf; len(left) > 0; {
+		size := min(len(left)-headerSize, MaxPayload)
+		left[0] = byte(t)
+		binary.BigEndian.PutUint32(left[1:], uint32(size))
+		w.payloads = append(w.payloads, left[headerSize:headerSize+size])
+		left = left[headerSize+size:]
+	}
+	if err := fill(w.payloads); err != nil {
+		return err
+	}
+	if _, err := w.w.Write(w.buf); err != nil {
+		return fmt.Errorf("write frames %s: %w", t, err)
 	}
 	return nil
 }

@@ -150,6 +150,74 @@ func TestCredit(t *testing.T) {
 	}
 }
 
+// TestWriteFrom: however credit cuts a file, what is taken is what its frames cost.
+func TestWriteFrom(t *testing.T) {
+	t.Parallel()
+	var file, stream bytes.Buffer
+	for i := range 3*MaxPayload + 7 {
+		file.WriteByte(byte(i * i >> 3))
+	}
+	want := bytes.Clone(file.Bytes())
+	c, w := NewCredit(), NewWriter(&stream)
+	granted := int64(0)
+	for _, grant := range []int64{FrameCost + 1, 2 * FrameCost, MaxPayload, MaxPayload + FrameCost, MaxPayload + 3, 5 * MaxPayload} {
+		if granted += grant; c.Grant(grant) != nil {
+			t.Fatal(grant)
+		}
+		for file.Len() > 0 && !c.None() {
+			n, err := c.Take(file.Len())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := w.WriteFrom(TypeArtifactData, n, func(payloads [][]byte) error {
+				for _, p := range payloads {
+					if _, err := io.ReadFull(&file, p); err != nil {
+						return err
+					}
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	left, err := c.Take(1 << 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	spent := cost(int64(left))
+	for r := FromAgentReader(&stream); ; {
+		f, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, f.Payload...)
+		spent += f.Cost()
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%d bytes came, not the %d that were sent", len(got), len(want))
+	}
+	if unused := granted - spent; unused < 0 || unused > FrameCost {
+		t.Errorf("of %d granted, %d were spent", granted, spent)
+	}
+	broken := errors.New("broken")
+	if err := w.WriteFrom(TypeArtifactData, 1, func([][]byte) error { return broken }); !errors.Is(err, broken) || stream.Len() > 0 {
+		t.Errorf("a read that fails: got %v, and %d bytes sent", err, stream.Len())
+	}
+	for _, bad := range []struct {
+		t Type
+		n int
+	}{{TypeArtifactData, 0}, {TypeArtifactEnd, 1}, {TypeExit, 5000}} {
+		if err := w.WriteFrom(bad.t, bad.n, func([][]byte) error { return nil }); err == nil {
+			t.Errorf("%d bytes of %s: got nil, want an error", bad.n, bad.t)
+		}
+	}
+}
+
 func TestPrintable(t *testing.T) {
 	t.Parallel()
 	got := []string{

@@ -31,6 +31,7 @@ _READ_IN_C = (
     "MPL", "NLSPATH", "NPY_", "NUMEXPR_", "NUMPY_", "OMP_", "OPENBLAS_", "OPENSSL_", "PATH", "PYTHON", "SSL_", "TMP", "TZ",
 )
 _MOST_FILES = 1000
+_MOST_TOLD = 64 << 10  # bytes, the agent's maxHandover
 
 
 class _Notes:
@@ -39,6 +40,7 @@ class _Notes:
     def __init__(self):
         self.variables = set()
         self.missing = set()
+        self.taken = set()  # names that no module of a program can have
 
     def __enter__(self):
         get = self._get = os._Environ.__getitem__
@@ -87,6 +89,14 @@ def _import():
 
     shutil.rmtree(matplotlib.get_configdir(), ignore_errors=True)
 
+    # What every start does between here and the program's first line: Python's next import,
+    # which then finds it done, and a compiler, which nothing has used yet.
+    try:
+        import sitecustomize
+    except ImportError:
+        pass  # there is none: then Python goes on without it, too
+    exec(compile("class C:\n    def f(self, *a): return [x for x in a if x]\nC().f(1, 'x')\n", "<preload>", "exec"), {})
+
 
 def _refusal(told, notes):
     """Says why this interpreter can't be the program's; None where it can."""
@@ -94,11 +104,10 @@ def _refusal(told, notes):
     for name in env.keys() | os.environ.keys():
         if env.get(name) != os.environ.get(name) and (name in notes.variables or name.startswith(_READ_IN_C)):
             return f"it has another {name}"
-    taken = notes.missing | {_top(name) for name in sys.modules}
     files = 0
     for _, directories, names in os.walk("."):
         for name in directories + names:
-            if _top(name) in taken:
+            if _top(name) in notes.taken:
                 return f"it has a {name} of its own"
             files += 1
             if files > _MOST_FILES:
@@ -154,6 +163,14 @@ def _freeze():
     main.update(names)
 
 
+def _files():
+    """The files that are mapped, libraries, one a line. The agent holds them, or the sandbox's
+    kernel would do away with its mappings of each at the end, for 3 ms.
+    """
+    with open("/proc/self/maps", errors="surrogateescape") as maps:
+        return "".join(sorted({line[line.index("/"):] for line in maps if "/" in line}))[:_MOST_TOLD // 2]
+
+
 def _wait(control):
     atexit.register(_leave_quickly)
     try:
@@ -163,9 +180,10 @@ def _wait(control):
         control.send(repr(error)[:500].encode(errors="replace"))
         os._exit(1)
     _kept.update((name, sys.modules[name]) for name in sys.modules.keys() - _before)
+    notes.taken = notes.missing | {_top(name) for name in sys.modules}
     _freeze()
-    control.send(b"prepared")
-    message, stdin, _, _ = socket.recv_fds(control, 1 << 20, 1)
+    control.send(("prepared\n" + _files()).encode(errors="surrogateescape"))
+    message, stdin, _, _ = socket.recv_fds(control, _MOST_TOLD, 1)
     if not message:
         os._exit(0)
     told = json.loads(message)

@@ -70,8 +70,8 @@ time.sleep(60)`,
 	} {
 		t.Run(name, func(t *testing.T) { //nolint:paralleltest // one after the other
 			// The output is more than anything on its way takes: the bomb waits for the sink.
-			bomb := program("import os, sys, time\nsys.stdout.write('.' * (1 << 20)); sys.stdout.flush()\n"+source,
-				limits(job.Limits{MemoryMB: limit, DiskMB: 1024, FileMB: 1024, OutputKB: 2048, WallMS: 120_000}))
+			bomb := program("import os, sys, time\nsys.stdout.write('.' * (4 << 20)); sys.stdout.flush()\n"+source,
+				limits(job.Limits{MemoryMB: limit, DiskMB: 1024, FileMB: 1024, OutputKB: 8192, WallMS: 120_000}))
 			bomb.Image, bomb.JobID = suite.image, "bomb"
 			sink := &gateSink{reached: make(chan struct{}), open: make(chan struct{})}
 			var outcome sandbox.Outcome

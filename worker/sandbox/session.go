@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// window is how much a sandbox may have on its way to a sink.
-	window = 512 << 10
+	// window is how much a sandbox may have on its way to a sink. The pipe that it writes to
+	// holds that (glovebox-runtime's widen), so that it waits for credit only.
+	window = 960 << 10
 	// grace is for how much longer than its limits a program may take before the
 	// agent, which enforces them, is not believed in any more.
 	grace = 10 * time.Second
@@ -317,7 +318,7 @@ func (s *session) grant(n int64) error {
 // can't be written is no error of its own: the agent may have sent its last frame and
 // be gone, or the stream has broken, and the reader knows which.
 func (s *session) passed(f agentwire.Frame) {
-	if s.debt += f.Cost(); s.debt < window/4 {
+	if s.debt += f.Cost(); s.debt < window/2 {
 		return
 	}
 	n := s.debt

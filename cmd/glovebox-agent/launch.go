@@ -1,0 +1,156 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// controlFD is a prepared process's descriptor beside the standard streams. No other has one.
+const controlFD = 5
+
+// refused is why a program could not be executed, which is the job's own fault.
+type refused struct {
+	message  string
+	exitCode int
+}
+
+// start makes the process that is the program's. refused is set when the program could
+// not be executed.
+func (r *run) start(g group, p pipes) (pid int, _ *refused, err error) {
+	c, err := r.child(g, p)
+	if err != nil {
+		refusal, err := r.refuse(err)
+		return 0, refusal, err
+	}
+	syscall.ForkLock.Lock()
+	id, errno := c.fork()
+	afterFork()
+	syscall.ForkLock.Unlock()
+	if errno != 0 {
+		return 0, nil, fmt.Errorf("fork: %w", errno)
+	}
+	switch {
+	case c.errno == 0:
+		return int(id), nil, nil
+	case c.at != stepExec:
+		return 0, nil, fmt.Errorf("start program: %s: %w", stepNames[c.at], c.errno)
+	}
+	refusal, err := r.refuse(c.errno)
+	return int(id), refusal, err
+}
+
+// refuse says why the program can't be executed, as shells do.
+func (r *run) refuse(err error) (*refused, error) {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return nil, err
+	}
+	code, why := 126, errno.Error()
+	switch errno {
+	case syscall.ENOENT, syscall.ENOTDIR:
+		code, why = 127, "command not found"
+	case syscall.E2BIG:
+		why = "argument list too long"
+	}
+	return &refused{message: fmt.Sprintf("glovebox: %s: %s", r.argv[0], why), exitCode: code}, nil
+}
+
+// child makes all that the process needs until its exec. An errno among the errors is the
+// program's own fault.
+func (r *run) child(g group, p pipes) (*child, error) {
+	c := &child{
+		streams: [3]uintptr{p.stdin.Fd(), p.jobOut.Fd(), p.jobErr.Fd()},
+		control: noControl,
+		groups:  g.procs,
+		dir:     &[]byte(workDir + "\x00")[0],
+		zero:    &[]byte("0")[0],
+		none:    unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3},
+	}
+	if r.control != nil {
+		c.control = r.control.Fd()
+	} else { // a prepared process gives itself the limits of its program
+		c.limits = limitsOf(r.limits)
+	}
+	var err error
+	if c.bounding, err = boundingSet(); err != nil {
+		return nil, err
+	}
+	if c.filter, err = filter(); err != nil {
+		return nil, err
+	}
+	if c.paths, err = syscall.SlicePtrFromStrings(candidates(r.argv[0], r.env["PATH"])); err != nil {
+		return nil, err
+	}
+	c.paths = c.paths[:len(c.paths)-1]
+	if c.argv, err = syscall.SlicePtrFromStrings(r.argv); err != nil {
+		return nil, err
+	}
+	c.env, err = syscall.SlicePtrFromStrings(environ(r.env))
+	return c, err
+}
+
+// candidates are where execve is to look for file: the directories of path, in their order.
+func candidates(file, path string) []string {
+	if strings.Contains(file, "/") {
+		return []string{file}
+	}
+	var list []string
+	for _, dir := range strings.Split(path, ":") {
+		if dir == "" {
+			dir = "."
+		}
+		list = append(list, dir+"/"+file)
+	}
+	return list
+}
+
+// boundingSet are the capabilities that a program could get back, all of which it loses.
+func boundingSet() ([]uintptr, error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return nil, fmt.Errorf("read bounding set: %v", err) //nolint:errorlint // an errno would be the program's fault
+	}
+	_, rest, _ := strings.Cut(string(status), "\nCapBnd:")
+	word, _, _ := strings.Cut(rest, "\n")
+	set, err := strconv.ParseUint(strings.TrimSpace(word), 16, 64)
+	if err != nil {
+		return nil, fmt.Errorf("parse bounding set: %w", err)
+	}
+	var list []uintptr
+	for c := range uintptr(64) {
+		if set&(1<<c) != 0 {
+			list = append(list, c)
+		}
+	}
+	return list, nil
+}
+
+// limit is one of a process's resource limits, by the name that getrlimit has for it.
+type limit struct {
+	name     string
+	resource uintptr
+	value    syscall.Rlimit
+}
+
+// limitsOf are a program's. There is none on address space: node and scientific Python reserve far more than they use; the agent watches
+// memory instead.
+func limitsOf(l job.Limits) []limit {
+	of := func(name string, resource uintptr, value uint64) limit {
+		return limit{name, resource, syscall.Rlimit{Cur: value, Max: value}}
+	}
+	return []limit{
+		of("CORE", unix.RLIMIT_CORE, 0),
+		of("FSIZE", unix.RLIMIT_FSIZE, uint64(l.FileMB)<<20),
+		of("CPU", unix.RLIMIT_CPU, uint64(l.CPUMS/1000+2)), // for one process; the agent counts them all
+		of("NOFILE", unix.RLIMIT_NOFILE, uint64(l.OpenFiles)),
+		of("NPROC", unix.RLIMIT_NPROC, uint64(l.Processes-1)), // the kernel counts those that a user has made, and the first is root's
+	}
+}

@@ -1,0 +1,1 @@
+static int sum(int a, int b) { return a + b; }
