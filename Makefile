@@ -29,8 +29,8 @@ GOLANGCI_VERSION := v2.15.0
 FUZZTIME ?= 1m
 # How many sandboxes a benchmark starts.
 BENCHTIME ?= 30x
-# Of the benchmarks that take minutes, Fresh is in the table, too.
-bench_skip = $(if $(BENCH),,-skip 'PickUp|Fresh')
+# Of the benchmarks that take minutes, Fresh and Artifact are in the table, too.
+bench_skip = $(if $(BENCH),,-skip 'PickUp|Fresh|Artifact')
 # Asked for once, by who uses it.
 bench_name = $(eval bench_name := docs/benchmarks/$(shell date +%F)-$(shell git rev-parse --short HEAD))$(bench_name)
 bench_file = grep -v 'no test files' | tee -a $(bench_name).txt

@@ -36,8 +36,13 @@ frame.plot(x="x", y="y", title="squares")
 plt.savefig("chart.png")
 print(len(frame))
 `}
-	// node compiles what it runs by itself: no runtime has a compile step of its own.
 	nodeHello = program{name: "hello (Node)", runtime: "node", source: "console.log('hello')", prints: "hello\n"}
+	compiled  = program{name: "compile and run (C)", runtime: "c", prints: "hello\n", source: `#include <stdio.h>
+
+int main(void) {
+	puts("hello");
+}
+`}
 )
 
 // way is one way to run a program. run may be called by lanes 0 to lanes-1 at once.
@@ -76,40 +81,43 @@ func (p program) on(name string, i *installation, came func(job.Result)) way {
 func nobody(job.Result) {}
 
 // elsewhere is the ways to run the program without Glovebox, on so many lanes.
-func (p program) elsewhere(t *testing.T, lanes int) []way {
-	t.Helper()
+func (p program) elsewhere(tb testing.TB, lanes int) []way {
+	tb.Helper()
 	set, err := runtimes.Embedded()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	r, ok := set.Lookup(p.runtime)
 	if !ok {
-		t.Fatalf("there is no runtime %s", p.runtime)
+		tb.Fatalf("there is no runtime %s", p.runtime)
 	}
 	dir, err := os.MkdirTemp("", "gb") //nolint:usetesting // Podman's namespaces have to reach it
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	tb.Cleanup(func() { os.RemoveAll(dir) })
 	if err := os.WriteFile(filepath.Join(dir, r.File), []byte(p.source), 0o644); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var env []string
 	for name, value := range r.Env {
 		env = append(env, name+"="+value)
 	}
-	_, argv := r.Command(mounted+"/"+r.File, nil)
-	all := []way{p.podman(t, r.Image(), argv, env, dir), p.runsc(t, r.Image(), argv, env, dir, lanes)}
+	compile, argv := r.Command(mounted+"/"+r.File, nil)
+	if len(compile) > 0 { // one command, of words that no shell reads otherwise
+		argv = []string{"sh", "-c", strings.Join(compile, " ") + " && " + strings.Join(argv, " ")}
+	}
+	all := []way{p.podman(tb, r.Image(), argv, env, dir), p.runsc(tb, r.Image(), argv, env, dir, lanes)}
 	if p.host != "" {
 		all = append(all, way{hostWay, func(int) error {
-			return p.command(exec.CommandContext(t.Context(), p.host, filepath.Join(dir, r.File)))
+			return p.command(exec.CommandContext(tb.Context(), p.host, filepath.Join(dir, r.File)))
 		}})
 	}
 	return all
 }
 
-func (p program) podman(t *testing.T, image string, argv, env []string, dir string) way {
-	t.Helper()
+func (p program) podman(tb testing.TB, image string, argv, env []string, dir string) way {
+	tb.Helper()
 	args := []string{"-v", dir + ":" + mounted + ":ro"}
 	if p.artifact != "" {
 		args = append(args, "--tmpfs", "/work", "--workdir", "/work")
@@ -118,18 +126,18 @@ func (p program) podman(t *testing.T, image string, argv, env []string, dir stri
 		args = append(args, "--env", e)
 	}
 	args = slices.Concat(args, []string{image}, argv)
-	return way{podmanWay, func(int) error { return p.command(gbtest.StockPodmanRun(t, args...)) }}
+	return way{podmanWay, func(int) error { return p.command(gbtest.StockPodmanRun(tb, args...)) }}
 }
 
-func (p program) runsc(t *testing.T, image string, argv, env []string, dir string, lanes int) way {
-	t.Helper()
-	bare := gbtest.NewBareRunsc(t, image)
+func (p program) runsc(tb testing.TB, image string, argv, env []string, dir string, lanes int) way {
+	tb.Helper()
+	bare := gbtest.NewBareRunsc(tb, image)
 	bundle := bare.Bundle(argv, env, "/work", map[string]string{mounted: dir})
 	shells := make([]*gbtest.PodmanShell, lanes)
 	for lane := range shells {
 		shells[lane] = bare.Shell()
 		if _, err := shells[lane].Run("true"); err != nil { // it is there
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	var runs atomic.Int64

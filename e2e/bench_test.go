@@ -14,7 +14,7 @@ import (
 // bench measures an installation with a worker's defaults beside what else could run the
 // same programs, in turns, so that what disturbs the machine disturbs all of them.
 type bench struct {
-	t     *testing.T
+	t     testing.TB
 	began time.Time
 	// scale is 1 for figures that mean something, and 0 to see that there would be some.
 	scale float64
@@ -35,13 +35,25 @@ func TestBench(t *testing.T) {
 		b.scale = scale(t)
 	}
 	b.warm = newInstallation(t)
-	b.cold = newInstallation(t, "GLOVEBOX_WARM=0")
-	b.memories(func() {
-		b.loads(b.latencies())
+	switch only := os.Getenv("GLOVEBOX_BENCH_ONLY"); only {
+	case "":
+		b.cold = newInstallation(t, "GLOVEBOX_WARM=0")
+		b.memories(func() {
+			b.loads(b.latencies())
+			b.throughputs()
+		})
+		b.uploads()
+		b.accepting()
+	case "latencies":
+		b.cold = newInstallation(t, "GLOVEBOX_WARM=0")
+		b.latencies()
+	case "throughputs":
 		b.throughputs()
-	})
-	b.uploads()
-	b.accepting()
+	case "uploads":
+		b.uploads()
+	default:
+		t.Fatalf("GLOVEBOX_BENCH_ONLY is %q, want latencies, throughputs, uploads, or nothing for all", only)
+	}
 	b.table.check("nothing of the sandbox's promises weakened", "the abuse and chaos suites pass with pools on", "`make test`, `make chaos`", notMeasured)
 	if err := os.WriteFile(path, []byte(b.table.markdown(b.machine())), 0o644); err != nil {
 		t.Fatal(err)
@@ -93,13 +105,13 @@ type installation struct {
 	http    *waitingClient
 }
 
-func newInstallation(t *testing.T, env ...string) *installation {
-	t.Helper()
-	i := &installation{metrics: gbtest.Addr(t)}
+func newInstallation(tb testing.TB, env ...string) *installation {
+	tb.Helper()
+	i := &installation{metrics: gbtest.Addr(tb)}
 	// What is empty has its default.
 	defaults := []string{"GLOVEBOX_POLL_MS=", "GLOVEBOX_CONCURRENCY=", "GLOVEBOX_WARM=", "GLOVEBOX_METRICS_ADDR=" + i.metrics}
-	i.glovebox = start(t, options{workerEnv: append(defaults, env...)})
-	t.Cleanup(i.worker.Stop) // a killed one would leave its sandboxes to the next
-	i.http = newWaitingClient(t, i.url, i.token)
+	i.glovebox = start(tb, options{workerEnv: append(defaults, env...)})
+	tb.Cleanup(i.worker.Stop) // a killed one would leave its sandboxes to the next
+	i.http = newWaitingClient(tb, i.url, i.token)
 	return i
 }

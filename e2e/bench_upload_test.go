@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"fmt"
+	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -102,5 +103,28 @@ func (b *bench) plainUpload(data []byte) func() {
 	return func() {
 		_, err := client.PutObject(b.t.Context(), &s3.PutObjectInput{Bucket: aws.String(bucket), Key: aws.String("plain"), Body: bytes.NewReader(data)})
 		b.must(err)
+	}
+}
+
+// BenchmarkArtifact is the parts of that, each alone, for profiles of what processes take
+// (infra/cpuby): an artifact costs kept less dropped.
+func BenchmarkArtifact(b *testing.B) {
+	const megabytes = 256
+	i := &bench{t: b, scale: 1, warm: newInstallation(b)}
+	plain := i.plainUpload(i.file(megabytes))
+	for _, part := range []struct {
+		name string
+		do   func()
+	}{
+		{"kept", func() { i.writes("data.bin", megabytes) }},
+		{"dropped", func() { i.writes("/tmp/data.bin", megabytes) }},
+		{"plain", plain},
+	} {
+		b.Run(part.name, func(b *testing.B) {
+			b.SetBytes(megabytes << 20)
+			for b.Loop() {
+				part.do()
+			}
+		})
 	}
 }
