@@ -40,7 +40,7 @@ func TestCancelEndsTheSandbox(t *testing.T) {
 // what time nothing of its sandbox was left.
 func (g *glovebox) cancelRunning(t *testing.T) time.Duration {
 	t.Helper()
-	before := g.ours() // warm ones wait here
+	before := g.alive() // warm ones wait here
 	id := g.submit(job.Spec{
 		Runtime: "bash", Source: `trap "" TERM INT HUP; for i in 1 2 3; do (while :; do :; done) & done; wait`,
 		Limits: job.Limits{WallMS: 100_000, CPUs: 0.5},
@@ -51,7 +51,7 @@ func (g *glovebox) cancelRunning(t *testing.T) time.Duration {
 	}
 	time.Sleep(time.Second) // so that it spins
 	var sandboxes []string  // that it may have
-	for _, c := range slices.Concat(before, g.ours()) {
+	for _, c := range slices.Concat(before, g.alive()) {
 		if c.Labels["run.glovebox.job"] == id || c.Labels["run.glovebox.job"] == "warm" {
 			sandboxes = append(sandboxes, c.ID)
 		}

@@ -236,22 +236,33 @@ func (g *glovebox) objects() []string {
 	return keys
 }
 
-// containers lists what this installation has in Podman, but for warm sandboxes as long
-// as there are no more of them than may be.
+// containers lists what this installation has in Podman, but for warm sandboxes and the
+// containers that wait for another, as long as there are no more of them than may be.
 func (g *glovebox) containers() []string {
 	g.tb.Helper()
-	var names, warm []string
+	var names, warm, spare []string
 	for _, c := range g.ours() {
-		if c.Labels["run.glovebox.job"] == "warm" {
-			warm = append(warm, c.Names...)
-		} else {
+		switch {
+		case c.Labels["run.glovebox.job"] != "warm":
 			names = append(names, c.Names...)
+		case c.ended():
+			spare = append(spare, c.Names...)
+		default:
+			warm = append(warm, c.Names...)
 		}
 	}
 	if len(warm) > g.mostWarm {
 		names = append(names, warm...)
 	}
+	if len(spare) > 2*g.mostWarm {
+		names = append(names, spare...)
+	}
 	return names
+}
+
+// alive lists those that have a sandbox.
+func (g *glovebox) alive() []container {
+	return slices.DeleteFunc(g.ours(), container.ended)
 }
 
 // ours lists all that this installation has in Podman.
@@ -262,8 +273,12 @@ func (g *glovebox) ours() []container {
 type container struct {
 	ID     string `json:"Id"`
 	Names  []string
+	State  string
 	Labels map[string]string
 }
+
+// ended reports whether its sandbox has: Podman calls it stopped until it has cleaned up.
+func (c container) ended() bool { return c.State == "stopped" || c.State == "exited" }
 
 // inPodman lists the containers of the Podman user, those of other tests too.
 func (g *glovebox) inPodman(query string) []container {

@@ -132,7 +132,7 @@ func (g *glovebox) soakFigures(jobs int) soakFigures {
 	var containers, processes []string
 	if !within(30*time.Second, func() bool {
 		containers, processes = g.containers(), g.leftProcesses()
-		return len(containers)+len(processes) == 0 && len(g.ours()) == g.mostWarm // each that waits has descriptors
+		return len(containers)+len(processes) == 0 && len(g.alive()) == g.mostWarm // each that waits has descriptors
 	}) {
 		g.tb.Errorf("after %d jobs: containers %v, processes %v are left", jobs, containers, processes)
 	}

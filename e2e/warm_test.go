@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -55,8 +56,8 @@ func TestWarmWorker(t *testing.T) {
 	full := kinds(t)
 	awaitWarm := func(what string) {
 		t.Helper()
-		if !within(2*time.Minute, func() bool { return len(g.ours()) == full }) {
-			t.Fatalf("%s: %d sandboxes, want %d that wait", what, len(g.ours()), full)
+		if !within(2*time.Minute, func() bool { return len(g.alive()) == full }) {
+			t.Fatalf("%s: %d sandboxes, want %d that wait", what, len(g.alive()), full)
 		}
 	}
 	awaitWarm("at first")
@@ -75,13 +76,18 @@ func TestWarmWorker(t *testing.T) {
 	if scrape(t, metrics, started+`"warm"}`) == "" && scrape(t, metrics, started+`"preloaded"}`) == "" {
 		t.Error("no job had a warm sandbox")
 	}
+	dead := g.ours()[0].Labels["run.glovebox.worker"]
+	ofTheDead := func(c container) bool { return c.Labels["run.glovebox.worker"] == dead }
 	g.worker.Kill()
 	g.worker = g.startWorker(env...)
 	r := g.wait(g.submit(job.Spec{Runtime: "bash", Source: "echo ok"}), time.Minute)
 	if r.Stdout != "ok\n" {
 		t.Errorf("got %+v", r)
 	}
-	awaitWarm("after a kill") // those of the dead worker are gone
+	awaitWarm("after a kill")
+	if !within(2*time.Minute, func() bool { return !slices.ContainsFunc(g.ours(), ofTheDead) }) {
+		t.Errorf("a worker that was killed has left some of %v", g.ours())
+	}
 	g.worker.Stop()
 	if c := g.ours(); len(c) > 0 {
 		t.Errorf("a worker that ended has left %v", c)
@@ -90,8 +96,8 @@ func TestWarmWorker(t *testing.T) {
 
 // stopWorkers waits until what waits is the workers' own, and sees that it goes with them.
 func (c *chaos) stopWorkers() {
-	if !within(2*time.Minute, func() bool { return len(c.ours()) == c.mostWarm }) {
-		c.tb.Errorf("%d sandboxes at the end, want %d that wait", len(c.ours()), c.mostWarm)
+	if !within(2*time.Minute, func() bool { return len(c.alive()) == c.mostWarm }) {
+		c.tb.Errorf("%d sandboxes at the end, want %d that wait", len(c.alive()), c.mostWarm)
 	}
 	for _, w := range c.workers {
 		w.Stop()

@@ -183,14 +183,15 @@ func TestAbuse(t *testing.T) {
 func TestAbuseWarm(t *testing.T) { //nolint:tparallel // its attacks go one after the other: each waits for two warm sandboxes
 	t.Parallel()
 	var claimed claims
+	s := suspects{filter: claimed.filter}
+	t.Cleanup(func() { nothingLeft(t, s.traces) }) // after Close: containers get other sandboxes until then
 	p := warm(t, "abuse", 2, slog.New(&claimed))
+	s.podman = p
 	first := program("")
 	first.Image = suite.image
 	if _, err := p.Run(t.Context(), first, &kept{}); err != nil { // from now on there are two
 		t.Fatal(err)
 	}
-	s := suspects{podman: p, filter: claimed.filter}
-	t.Cleanup(func() { nothingLeft(t, s.traces) })
 	for i, a := range abuses(t) {
 		t.Run(a.name, func(t *testing.T) {
 			awaitWarm(t, p, 2)

@@ -39,27 +39,27 @@ const (
 // before the agent's, which knows more to say.
 func CostMB(l job.Limits) int64 { return 48 + l.Processes/4 }
 
-// create makes the container and returns its name, which is in use until remove, and its id.
-func (p *Podman) create(ctx context.Context, plan plan, imageID string) (name, id string, err error) {
-	name = namePrefix + rand.Text()
+// create makes a container, whose name is in use until remove.
+func (p *Podman) create(ctx context.Context, plan plan, image image) (container, error) {
+	name := namePrefix + rand.Text()
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
-		return "", "", errors.New("create container: closed")
+		return container{}, errors.New("create container: closed")
 	}
 	// Before the container exists, so that no Reap takes it for a dead worker's.
 	p.running[name] = true
 	p.mu.Unlock()
-	created, err := containers.CreateWithSpec(p.with(ctx), p.spec(name, plan, imageID), nil)
+	created, err := containers.CreateWithSpec(p.with(ctx), p.spec(name, plan, image.id), nil)
 	if err != nil {
 		p.remove(name, removal{again: lateCreate}) //nolint:contextcheck // a container goes whatever became of its run
-		return "", "", fmt.Errorf("create container: %w", err)
+		return container{}, fmt.Errorf("create container: %w", err)
 	}
 	if !containerID.MatchString(created.ID) { // it will be part of a path
 		p.remove(name, removal{}) //nolint:contextcheck // as above
-		return "", "", fmt.Errorf("create container: podman calls it %.80q, which is no id", created.ID)
+		return container{}, fmt.Errorf("create container: podman calls it %.80q, which is no id", created.ID)
 	}
-	return name, created.ID, nil
+	return container{name: name, id: created.ID, image: image, plan: plan}, nil
 }
 
 // spec is the whole of the container: what DESIGN.md promises is here.

@@ -1,6 +1,12 @@
 package sandbox
 
-import "time"
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+)
 
 // SetStrayAge changes for how long Podman may know nothing of a sandbox.
 func (p *Podman) SetStrayAge(age time.Duration) { p.strayAge = age }
@@ -13,4 +19,25 @@ func Held(pid int) (held func() (int64, error), done func(), err error) {
 		return nil, nil, err
 	}
 	return p.memory, p.close, nil
+}
+
+// LaunchTwice returns what becomes of a sandbox that is started in a container whose own still runs.
+func (p *Podman) LaunchTwice(ctx context.Context, image string) error {
+	first, err := p.start(ctx, time.Now(), plan{image: image, limits: job.Limits{}.Filled(job.Limits{}), shmMB: 64, jobID: "twice", backstop: time.Minute, lasting: true})
+	if err != nil {
+		return err
+	}
+	defer first.close()
+	second, err := p.launch(ctx, ctx, time.Now(), first.container)
+	if err == nil {
+		second.close()
+	}
+	return err
+}
+
+// Ended is what is thought of a sandbox with that stream.
+func Ended(conn net.Conn) bool {
+	s := newSession(time.Now())
+	s.stream = &stream{Conn: conn}
+	return (&waiting{s: s}).ended()
 }

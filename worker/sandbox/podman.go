@@ -84,7 +84,8 @@ type Podman struct {
 	blind           atomic.Bool // the worker can't look into sandboxes' processes
 
 	mu      sync.Mutex
-	running map[string]bool // names of containers in use here
+	running map[string]bool // names of containers in use here, the spares' too
+	spares  []spare         // the oldest first
 	closed  bool
 	// Since when Podman knows nothing of a container, and how long that may be.
 	reaping   sync.Mutex
@@ -214,6 +215,7 @@ func (p *Podman) Close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
+	p.dropSpares(func(spare) bool { return true })
 	removed := make(chan struct{})
 	go func() { p.background.Wait(); close(removed) }()
 	for waiting := true; waiting; {

@@ -81,7 +81,7 @@ func (p *Podman) KeepWarm(ctx context.Context, w Warm) {
 	}
 	for _, image := range slices.Sorted(maps.Keys(w.Images)) {
 		limits := w.Images[image]
-		made := plan{image: image, limits: limits, shmMB: max(limits.MemoryMB, w.MaxMemoryMB), jobID: "warm", backstop: p.config.Backstop}
+		made := plan{image: image, limits: limits, shmMB: max(limits.MemoryMB, w.MaxMemoryMB), jobID: "warm", backstop: p.config.Backstop, lasting: true}
 		if preload, ok := w.Preloads[image]; ok {
 			made.preload = &preload
 		}
@@ -125,6 +125,20 @@ func (l *pool) kind(image string) *kind {
 	return nil
 }
 
+// planFor is the plan of the sandboxes that the program can have.
+func (l *pool) planFor(program Program) (plan, bool) {
+	if l == nil || program.Fresh {
+		return plan{}, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := l.kind(program.Image)
+	if k == nil || !k.plan.suits(program.Limits) {
+		return plan{}, false
+	}
+	return k.plan, true
+}
+
 // claim takes a sandbox for the program, or returns nil where none fits.
 func (p *Podman) claim(ctx context.Context, program Program) *waiting {
 	l := p.pool
@@ -142,7 +156,7 @@ func (p *Podman) claim(ctx context.Context, program Program) *waiting {
 	defer l.look()
 	best := -1
 	for n, w := range k.waiting {
-		fits := w.lasts(ctx) && !w.s.events.ended() && (!known || w.image.id == current.id)
+		fits := w.plan.lasts(ctx, w.made) && !w.s.events.ended() && (!known || w.image.id == current.id)
 		if fits && (best < 0 || w.rank(program) > k.waiting[best].rank(program)) {
 			best = n
 		}
@@ -265,23 +279,27 @@ func (l *pool) shares() map[*kind]int {
 }
 
 // tidy destroys what is of no use any more: what has ended, what is too many or too old,
-// and what is of an image that its name no longer means.
+// and what is of an image that its name no longer means; and spare containers likewise.
 func (l *pool) tidy(ctx context.Context) {
 	// No lock is held as Podman is asked. What an image can't be asked about stays.
-	replaced := map[*kind]string{}
+	ids := map[string]string{}
 	for _, k := range l.kinds { // only keep, which calls this, changes the list
 		i, err := l.podman.lookUpImage(ctx, k.plan.image)
 		if err == nil || errors.Is(err, ErrNoImage) || errors.Is(err, ErrImageRefused) {
-			replaced[k] = i.id
+			ids[k.plan.image] = i.id
 		}
 	}
+	replaced := func(c container) bool {
+		id, known := ids[c.plan.image]
+		return known && id != c.image.id
+	}
+	l.podman.dropSpares(func(s spare) bool { return time.Since(s.since) > spareTime || replaced(s.container) }) //nolint:contextcheck // a container goes whatever becomes of the pool
 	var out []*waiting
 	l.mu.Lock()
 	shares := l.shares()
 	for _, k := range l.kinds {
-		id, known := replaced[k]
 		k.waiting = slices.DeleteFunc(k.waiting, func(w *waiting) bool {
-			useless := w.s.events.ended() || time.Since(w.made) > w.plan.backstop/2 || known && id != w.image.id
+			useless := w.s.events.ended() || time.Since(w.made) > w.plan.backstop/2 || replaced(w.container)
 			if useless {
 				out = append(out, w)
 			}

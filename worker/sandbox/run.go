@@ -51,9 +51,7 @@ func (p *Podman) run(ctx context.Context, began time.Time, program Program, sink
 		}
 		p.config.Log.Warn("a warm sandbox failed before its program was seen to begin, which gets a fresh one", "job_id", program.JobID, "epoch", program.Epoch, "error", err)
 	}
-	w, err := p.start(ctx, began, plan{
-		image: program.Image, limits: program.Limits, shmMB: program.Limits.MemoryMB, jobID: program.JobID, epoch: program.Epoch, backstop: p.backstop(ctx),
-	})
+	w, err := p.start(ctx, began, p.planOf(ctx, program))
 	if err != nil {
 		return Outcome{}, err
 	}

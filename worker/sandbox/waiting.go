@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/containers/podman/v5/pkg/bindings/containers"
-
 	"github.com/glovebox-run/glovebox/internal/agentwire"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -25,16 +23,15 @@ type plan struct {
 	backstop time.Duration
 	// preload is what may be started in it as it waits; nil: nothing.
 	preload *Preload
+	// lasting: its container can have one sandbox after another.
+	lasting bool
 }
 
 // waiting is a sandbox that was started, and whose agent waits for a program.
 type waiting struct {
-	image image
-	plan  plan
-	made  time.Time
-	name  string
-	id    string
-	s     *session
+	container
+	made time.Time
+	s    *session
 	// process is the sandbox's, where the watch over its memory was made ready; else nil.
 	process *process
 	// preparation is the pool's; nobody changes it any more once the sandbox is claimed.
@@ -59,18 +56,31 @@ func (p *Podman) start(ctx context.Context, began time.Time, plan plan) (_ *wait
 	if err != nil {
 		return nil, err
 	}
-	name, id, err := p.create(startCtx, plan, image.id)
+	if c, ok := p.takeSpare(plan, image); ok {
+		w, err := p.launch(ctx, startCtx, began, c)
+		if err == nil || startCtx.Err() != nil {
+			return w, err
+		}
+		p.config.Log.Warn("a container got no other sandbox, and is removed", "container", c.name, "error", err)
+	}
+	c, err := p.create(startCtx, plan, image)
 	if err != nil {
 		return nil, err
 	}
+	return p.launch(ctx, startCtx, began, c)
+}
+
+// launch starts a sandbox in the container, within startCtx. The container goes if it can't,
+// and when ctx ends meanwhile.
+func (p *Podman) launch(ctx, startCtx context.Context, began time.Time, c container) (_ *waiting, err error) {
 	var unsettled atomic.Bool
-	w := &waiting{image: image, plan: plan, made: time.Now(), name: name, id: id, s: newSession(began)}
-	w.remove = sync.OnceFunc(func() { p.remove(name, removal{unsettled: unsettled.Load()}) }) //nolint:contextcheck // a container goes whatever became of its run
+	w := &waiting{container: c, made: time.Now(), s: newSession(began)}
+	w.remove = sync.OnceFunc(func() { p.remove(c.name, removal{unsettled: unsettled.Load()}) }) //nolint:contextcheck // a container goes whatever became of its run
 	defer context.AfterFunc(ctx, w.remove)()
 	s := w.s
-	s.outcome.OCIRuntime, s.outcome.LimitsEnforced, s.outcome.ImageDigest = p.ociRuntime, p.enforced(), image.digest
+	s.outcome.OCIRuntime, s.outcome.LimitsEnforced, s.outcome.ImageDigest = p.ociRuntime, p.enforced(), c.image.digest
 	s.outcome.Timing.Created = time.Since(began)
-	if s.stream, err = p.attach(startCtx, name); err != nil {
+	if s.stream, err = p.attach(startCtx, c.name); err != nil {
 		unsettled.Store(true) // it makes the sandbox already
 		w.remove()
 		return nil, err
@@ -78,14 +88,14 @@ func (p *Podman) start(ctx context.Context, began time.Time, plan plan) (_ *wait
 	s.out = agentwire.NewWriter(s.stream)
 	s.outcome.Timing.Attached = time.Since(began)
 	w.reader.Go(s.read)
-	if err := containers.Start(p.with(startCtx), name, nil); err != nil {
+	if err := p.begin(startCtx, c.name); err != nil {
 		unsettled.Store(true)
 		w.close()
-		return nil, fmt.Errorf("start container: %w", err)
+		return nil, err
 	}
 	s.outcome.Timing.Running = time.Since(began)
 	if p.leaves != "" {
-		if s.leaf, err = openLeaf(p.leaves, id); err != nil { // it ended at once, or was made elsewhere
+		if s.leaf, err = openLeaf(p.leaves, c.id); err != nil { // it ended at once, or was made elsewhere
 			w.close()
 			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
@@ -98,8 +108,13 @@ var errSlowStart = fmt.Errorf("%w: podman did not start the sandbox in time", Er
 
 // close destroys the sandbox; nobody may use it any more.
 func (w *waiting) close() {
-	w.s.stream.Close() // wakes the reader, and anything that is being sent
 	w.remove()
+	w.release()
+}
+
+// release lets go of what the worker holds of the sandbox.
+func (w *waiting) release() {
+	w.s.stream.Close() // wakes the reader, and anything that is being sent
 	w.reader.Wait()
 	if w.s.leaf != nil {
 		w.s.leaf.close()
@@ -112,10 +127,21 @@ func (w *waiting) close() {
 // suits reports whether a program with these limits can have a sandbox of the plan.
 func (p plan) suits(l job.Limits) bool { return p.limits.DiskMB == l.DiskMB && p.shmMB >= l.MemoryMB }
 
-// lasts reports whether Podman leaves the sandbox alone until ctx ends.
-func (w *waiting) lasts(ctx context.Context) bool {
+// lasts reports whether Podman leaves a sandbox that was started then alone until ctx ends.
+func (p plan) lasts(ctx context.Context, started time.Time) bool {
 	end, bounded := ctx.Deadline()
-	return !bounded || end.Before(w.made.Add(w.plan.backstop-backstopSlack))
+	return !bounded || end.Before(started.Add(p.backstop-backstopSlack))
+}
+
+// planOf is the plan of a fresh sandbox for the program: the pool's where that suits, as the
+// container can have another one then.
+func (p *Podman) planOf(ctx context.Context, program Program) plan {
+	if plan, ok := p.pool.planFor(program); ok && plan.lasts(ctx, time.Now()) {
+		return plan
+	}
+	return plan{
+		image: program.Image, limits: program.Limits, shmMB: program.Limits.MemoryMB, jobID: program.JobID, epoch: program.Epoch, backstop: p.backstop(ctx),
+	}
 }
 
 // use runs the program in the sandbox, and destroys it. Once, and at once when ctx ends:
@@ -129,7 +155,7 @@ func (p *Podman) use(ctx context.Context, w *waiting, program Program, sink Sink
 		}
 		p.background.Go(func() {
 			sleep(p.removing, settleTime)
-			w.close()
+			p.retire(w)
 		})
 	}()
 	defer context.AfterFunc(ctx, func() { w.remove(); w.s.stream.Close() })()
