@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -58,14 +60,33 @@ func kill(runsc string, argv, rest []string, patience time.Duration) error {
 }
 
 // exited ends a sandbox whose conmon ends: nobody holds its stream any more, and nobody would
-// find it. Mostly it has ended, which is why conmon does, or Podman has deleted it already.
-func exited(runsc string, argv, rest []string, patience time.Duration) error {
+// find it. Mostly it has ended, which is why conmon does, or Podman has deleted it already, or
+// the container has got another one, which is another conmon's.
+func exited(runsc string, argv, rest []string, conmon int, patience time.Duration) error {
 	id := rest[len(rest)-1]
 	if _, err := os.Stat(stateFile(argv, id)); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
+	if s, err := load(argv, id); err == nil && parentOf(s.Sandbox.Pid) != conmon {
+		return nil
+	}
 	command := []string{"kill", id, "9"}
 	return kill(runsc, slices.Concat(argv[:len(argv)-len(rest)], command), command, patience)
+}
+
+// parentOf is a process's parent, which for a sandbox is its conmon; 0 where it has ended.
+func parentOf(pid int) int {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := bytes.Cut(b, []byte(") ")) // state ppid …
+	f := bytes.Fields(rest)
+	if len(f) < 2 {
+		return 0
+	}
+	parent, _ := strconv.Atoi(string(f[1])) // the kernel's
+	return parent
 }
 
 // state reports whether runsc knows the sandbox, and whether it says that nothing of it

@@ -100,8 +100,12 @@ func TestExited(t *testing.T) {
 	t.Parallel()
 	sandbox := play(t, sandboxName, testID)
 	argv := strings.Fields("runsc --root " + save(t, sandbox.Process.Pid, sandbox.Process.Pid) + " --fixed exited " + testID)
+	other := os.Getppid()
+	if err := exited("/nowhere", argv, argv[4:], other, time.Minute); err != nil || ended(t, sandbox) {
+		t.Errorf("another conmon's: %v, want it left alone", err)
+	}
 	for range 2 { // the second finds that it has ended
-		if err := exited("/nowhere", argv, argv[4:], time.Minute); err != nil {
+		if err := exited("/nowhere", argv, argv[4:], os.Getpid(), time.Minute); err != nil {
 			t.Error(err)
 		}
 	}
@@ -109,7 +113,7 @@ func TestExited(t *testing.T) {
 		t.Error("it lives on")
 	}
 	gone := strings.Fields("runsc --root " + t.TempDir() + " exited " + testID)
-	if err := exited("/nowhere", gone, gone[3:], time.Minute); err != nil {
+	if err := exited("/nowhere", gone, gone[3:], os.Getpid(), time.Minute); err != nil {
 		t.Errorf("without a state: %v", err)
 	}
 }
@@ -120,7 +124,7 @@ func TestExitedUnusual(t *testing.T) {
 	runsc := script(t, `echo "$@" >>"$0.log"`)
 	root := save(t, 1<<22, 1<<22, `"mounts":{}`, `"mounts":{"/x":{}}`)
 	argv := strings.Fields("runsc --root " + root + " --fixed exited " + testID)
-	if err := exited(runsc, argv, argv[4:], time.Minute); err != nil {
+	if err := exited(runsc, argv, argv[4:], os.Getpid(), time.Minute); err != nil {
 		t.Error(err)
 	}
 	if b, err := os.ReadFile(runsc + ".log"); err != nil || string(b) != "--root "+root+" --fixed kill "+testID+" 9\n" {

@@ -48,7 +48,7 @@ func run(args []string) error {
 	case len(rest) > 0 && (rest[0] == "run" || rest[0] == "restore"):
 		err = fmt.Errorf("refuse %s: a sandbox is made by create, which looks at its configuration", rest[0])
 	case len(rest) > 1 && rest[0] == exitedCommand:
-		err = exited(runsc, argv, rest, killPatience)
+		err = exited(runsc, argv, rest, os.Getppid(), killPatience)
 	case kills(rest):
 		err = kill(runsc, argv, rest, killPatience)
 	case len(rest) > 1 && rest[0] == "create":

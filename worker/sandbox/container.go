@@ -201,8 +201,9 @@ func (p *Podman) removeSurely(name string, unsettled bool) {
 	}
 }
 
-// stateCreated is what Podman calls a container of which it believes that it has no sandbox yet.
-const stateCreated = "created"
+// sandboxless are the states of a container of which Podman believes that it has no sandbox: as
+// good as new, or one whose last has ended.
+var sandboxless = map[string]bool{"created": true, "exited": true, "stopped": true}
 
 // settle lets Podman know of the sandbox that its service was making for the container
 // as it died: no removal would reach it. With a sandbox made anew, which our OCI
@@ -216,7 +217,7 @@ func (p *Podman) settle(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("look at container %s: %w", name, err)
 	}
-	if found.State == nil || found.State.Status != stateCreated {
+	if found.State == nil || !sandboxless[found.State.Status] {
 		return nil
 	}
 	err = containers.ContainerInit(p.with(ctx), name, nil)

@@ -28,7 +28,7 @@ func (p *Podman) LaunchTwice(ctx context.Context, image string) error {
 		return err
 	}
 	defer first.close()
-	second, err := p.launch(ctx, ctx, time.Now(), first.container)
+	second, err := p.launch(ctx, ctx, time.Now(), first.container, true)
 	if err == nil {
 		second.close()
 	}

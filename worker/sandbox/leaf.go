@@ -147,6 +147,13 @@ func (l *leaf) oomKilled() bool {
 	return false
 }
 
+// metLimit reports whether the kernel refused the sandbox memory, or may have: conmon notes
+// that for its container, which Podman then never takes back.
+func (l *leaf) metLimit() bool {
+	events, err := l.read("memory.events")
+	return err != nil || !strings.Contains("\n"+events, "\noom 0\n") || !strings.Contains("\n"+events, "\noom_kill 0\n")
+}
+
 const (
 	leafPoll = 100 * time.Millisecond
 	// leafMargin is how near to its bound a sandbox is taken for one that has met it.

@@ -38,7 +38,7 @@ func (p *Podman) Reap(ctx context.Context, alive func(worker string) bool) (int,
 		} else if alive(worker) {
 			continue
 		}
-		if c.State == stateCreated { // its worker and the service may have died at once
+		if sandboxless[c.State] { // its worker and the service may have died at once
 			if err := p.settle(ctx, c.ID); err != nil {
 				errs = append(errs, err)
 				continue

@@ -1,12 +1,8 @@
 package sandbox
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"slices"
 	"time"
 )
@@ -15,8 +11,8 @@ import (
 //
 // A sandbox is for one program. Its container, where the pool made it, can have another
 // sandbox when that one has ended: Podman takes longer to make a record and to remove it than
-// to start what is in it. Nothing that a program can write to is a part of it (its root is
-// read-only, and all that runsc has of the sandbox is made anew).
+// to start what is in it. Nothing that a program can write to is a part of it: its root is
+// read-only, and all that runsc has of the sandbox is made anew.
 type container struct {
 	name, id string
 	image    image
@@ -38,37 +34,17 @@ const (
 	spareTime = time.Minute
 )
 
-// errStillRuns is the sandbox of a container that should have none.
-var errStillRuns = errors.New("it already has a sandbox")
-
-// begin starts the container's sandbox. Where that runs already, what was attached to is
-// the one that the container had before, with whatever its program has made of it.
-func (p *Podman) begin(ctx context.Context, name string) error {
-	response, err := p.http.DoRequest(p.with(ctx), nil, http.MethodPost, "/containers/%s/start", nil, nil, name)
-	if err != nil {
-		return fmt.Errorf("start container: %w", err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode == http.StatusNotModified { // which the bindings' Start takes for a success
-		return fmt.Errorf("start container: %w", errStillRuns)
-	}
-	if err := response.Process(nil); err != nil {
-		return fmt.Errorf("start container: %w", err)
-	}
-	return nil
-}
-
 // retire ends a sandbox whose agent has said its last word, and keeps its container for
 // another where it can have one.
 func (p *Podman) retire(w *waiting) {
-	if !w.plan.lasting || !w.ended() || !p.keepSpare(w.container) {
+	if !w.plan.lasting || !w.ended() || w.s.leaf != nil && w.s.leaf.metLimit() || !p.keepSpare(w) {
 		w.remove()
 	}
 	w.release()
 }
 
-// ended tells the agent that its worker goes, and reports whether the sandbox ended then.
-// An agent that something has made stay is not believed, and Podman has the last word: begin.
+// ended tells the agent that its worker goes, and reports whether the sandbox ended then, as
+// far as its stream tells. Podman has the last word, when it is to make the next one: launch.
 func (w *waiting) ended() bool {
 	w.reader.Wait() // it has read the last frame
 	conn := w.s.stream.Conn
@@ -82,14 +58,15 @@ func (w *waiting) ended() bool {
 
 var _ interface{ CloseWrite() error } = (*net.UnixConn)(nil)
 
-// keepSpare keeps the container, whose name stays in use, unless there are enough.
-func (p *Podman) keepSpare(c container) bool {
+// keepSpare keeps the container, whose name stays in use, unless there are enough or it is
+// being removed: whoever watches the sandbox may have thought so after its last word.
+func (p *Podman) keepSpare(w *waiting) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.pool == nil || len(p.spares) >= 2*p.pool.most {
+	if w.removed.Load() || p.closed || p.pool == nil || len(p.spares) >= 2*p.pool.most {
 		return false
 	}
-	p.spares = append(p.spares, spare{c, time.Now()})
+	p.spares = append(p.spares, spare{w.container, time.Now()})
 	return true
 }
 

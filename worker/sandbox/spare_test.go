@@ -54,7 +54,7 @@ print(seen, os.uname().nodename, len([p for p in os.listdir('/proc') if p.isdigi
 func TestSpareThatRuns(t *testing.T) {
 	t.Parallel()
 	p := warm(t, "spare-runs", 1)
-	if err := p.LaunchTwice(t.Context(), suite.image); err == nil || !strings.Contains(err.Error(), "it already has a sandbox") {
+	if err := p.LaunchTwice(t.Context(), suite.image); err == nil || !strings.Contains(err.Error(), "make another sandbox in a container") {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	// Nothing of that disturbs who comes next.

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/containers/podman/v5/pkg/bindings/containers"
+
 	"github.com/glovebox-run/glovebox/internal/agentwire"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -37,8 +39,9 @@ type waiting struct {
 	// preparation is the pool's; nobody changes it any more once the sandbox is claimed.
 	preparation preparation
 	// remove destroys the container, in the background and once.
-	remove func()
-	reader sync.WaitGroup
+	remove  func()
+	removed atomic.Bool // it was called
+	reader  sync.WaitGroup
 }
 
 // start makes a sandbox and starts it. Its agent has not said yet that it is ready. The
@@ -57,7 +60,7 @@ func (p *Podman) start(ctx context.Context, began time.Time, plan plan) (_ *wait
 		return nil, err
 	}
 	if c, ok := p.takeSpare(plan, image); ok {
-		w, err := p.launch(ctx, startCtx, began, c)
+		w, err := p.launch(ctx, startCtx, began, c, true)
 		if err == nil || startCtx.Err() != nil {
 			return w, err
 		}
@@ -67,19 +70,29 @@ func (p *Podman) start(ctx context.Context, began time.Time, plan plan) (_ *wait
 	if err != nil {
 		return nil, err
 	}
-	return p.launch(ctx, startCtx, began, c)
+	return p.launch(ctx, startCtx, began, c, false)
 }
 
-// launch starts a sandbox in the container, within startCtx. The container goes if it can't,
-// and when ctx ends meanwhile.
-func (p *Podman) launch(ctx, startCtx context.Context, began time.Time, c container) (_ *waiting, err error) {
+// launch starts a sandbox in the container, within startCtx; again if it had one. The
+// container goes if it can't, and when ctx ends meanwhile.
+func (p *Podman) launch(ctx, startCtx context.Context, began time.Time, c container, again bool) (_ *waiting, err error) {
 	var unsettled atomic.Bool
 	w := &waiting{container: c, made: time.Now(), s: newSession(began)}
-	w.remove = sync.OnceFunc(func() { p.remove(c.name, removal{unsettled: unsettled.Load()}) }) //nolint:contextcheck // a container goes whatever became of its run
+	w.remove = sync.OnceFunc(func() { //nolint:contextcheck // a container goes whatever became of its run
+		w.removed.Store(true)
+		p.remove(c.name, removal{unsettled: unsettled.Load()})
+	})
 	defer context.AfterFunc(ctx, w.remove)()
 	s := w.s
 	s.outcome.OCIRuntime, s.outcome.LimitsEnforced, s.outcome.ImageDigest = p.ociRuntime, p.enforced(), c.image.digest
 	s.outcome.Timing.Created = time.Since(began)
+	if again { // attach would take the one that it had, if that were made to stay; this fails then
+		if err := containers.ContainerInit(p.with(startCtx), c.name, nil); err != nil {
+			unsettled.Store(true)
+			w.remove()
+			return nil, fmt.Errorf("make another sandbox in a container: %w", err)
+		}
+	}
 	if s.stream, err = p.attach(startCtx, c.name); err != nil {
 		unsettled.Store(true) // it makes the sandbox already
 		w.remove()
@@ -88,10 +101,10 @@ func (p *Podman) launch(ctx, startCtx context.Context, began time.Time, c contai
 	s.out = agentwire.NewWriter(s.stream)
 	s.outcome.Timing.Attached = time.Since(began)
 	w.reader.Go(s.read)
-	if err := p.begin(startCtx, c.name); err != nil {
+	if err := containers.Start(p.with(startCtx), c.name, nil); err != nil {
 		unsettled.Store(true)
 		w.close()
-		return nil, err
+		return nil, fmt.Errorf("start container: %w", err)
 	}
 	s.outcome.Timing.Running = time.Since(began)
 	if p.leaves != "" {
