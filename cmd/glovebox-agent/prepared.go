@@ -105,7 +105,16 @@ func (p *prepared) await() error {
 	if lines[0] != "prepared" {
 		return fmt.Errorf("it said %q", agentwire.Printable(said, 100))
 	}
-	_ = hold(lines[1:]) // what can't be held makes its program's end longer, no more
+	lines = lines[1:]
+	if len(lines) > 0 {
+		if pid, ok := strings.CutPrefix(lines[0], "keeper "); ok {
+			if p.keeper, err = newKeeper(pid, p.group); err != nil {
+				return err
+			}
+			lines = lines[1:]
+		}
+	}
+	_ = hold(lines) // what can't be held makes its program's end longer, no more
 	return nil
 }
 
@@ -237,7 +246,7 @@ func (p *prepared) discard() {
 	killAll()
 	used := make(chan usage, 1)
 	go reap(0, nil, used)
-	killUntil(used)
+	killUntil(used, usage{}, nil)
 	if p.pipes.stdout != nil {
 		p.pipes.closeOurSide()
 		p.group.close()

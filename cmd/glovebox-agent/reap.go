@@ -14,9 +14,15 @@ type usage struct {
 	maxRSS int64
 }
 
+// mainEnd is how the main process ended, and what it and those that ended before it have used.
+type mainEnd struct {
+	status syscall.WaitStatus
+	used   usage
+}
+
 // reap waits for every process of the run, however it was cloned: PID 1 inherits them all. It sends the main
-// process's status when there is one, and the sum when no process is left.
-func reap(mainPID int, main chan<- syscall.WaitStatus, used chan<- usage) {
+// process's end when there is one, and the sum when no process is left.
+func reap(mainPID int, main chan<- mainEnd, used chan<- usage) {
 	var sum usage
 	for {
 		var status syscall.WaitStatus
@@ -32,7 +38,7 @@ func reap(mainPID int, main chan<- syscall.WaitStatus, used chan<- usage) {
 		sum.cpu += time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
 		sum.maxRSS = max(sum.maxRSS, ru.Maxrss<<10)
 		if pid == mainPID {
-			main <- status
+			main <- mainEnd{status, sum}
 			mainPID = 0 // its number may come again
 		}
 	}
@@ -44,12 +50,15 @@ func killAll() {
 }
 
 // killUntil kills until none is left. Once is not enough: a process may fork while the
-// signal goes round.
-func killUntil(used <-chan usage) usage {
+// signal goes round. known is the answer where only a keeper is left, and can't run any more.
+func killUntil(used <-chan usage, known usage, k *keeper) usage {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		killAll()
+		if k != nil && k.isLast() {
+			return known
+		}
 		select {
 		case sum := <-used:
 			return sum

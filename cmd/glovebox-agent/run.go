@@ -40,6 +40,8 @@ type process struct {
 	pipes pipes
 	// before is what it had used as it became the program's.
 	before seen
+	// keeper shares its memory; nil: nobody does.
+	keeper *keeper
 }
 
 // ending is how a run ended.
@@ -86,20 +88,24 @@ func (r *run) do() (ending, error) {
 	pump(r.stdout, pipes.stdout)
 	pump(r.stderr, pipes.stderr)
 
-	main := make(chan syscall.WaitStatus, 1)
+	main := make(chan mainEnd, 1)
 	if r.process.pid == 0 { // refused before there was a process
-		main <- 0
+		main <- mainEnd{}
 	}
 	used := make(chan usage, 1)
 	go reap(r.process.pid, main, used)
-	watched := watchGroup(r.process.group, watchLimits{memoryLimit, before.cpu + cpuLimit(r.limits), tooMany(r.limits.Processes)}, stop)
+	watched := watchGroup(r.process.group, watchLimits{
+		memory: memoryLimit, cpu: before.cpu + cpuLimit(r.limits), processes: tooMany(r.limits.Processes),
+		keeper: r.process.keeper, kept: before.memory + keepMost,
+	}, stop)
 
 	var end ending
-	status, cause := r.wait(main, stop)
+	ended, cause := r.wait(main, stop)
+	status := ended.status
 	end.Cause = cause
 	wall := time.Since(began)
-	total := killUntil(used)
-	over := watched.finish()
+	over := watched.finish() // before memory is given up: gVisor counts none meanwhile
+	total := killUntil(used, ended.used, r.process.keeper)
 	r.process.group.close()
 	over.cpu, total.cpu = over.cpu-before.cpu, total.cpu-before.cpu
 	if err := errors.Join(noWriters(pipes.stdout), noWriters(pipes.stderr)); err != nil {
@@ -173,18 +179,18 @@ func (r *run) begin() (_ process, failure *refused, err error) {
 
 // wait waits for the main process, and for what may end it: a limit, or the worker.
 // On every way out the main process is dead or about to be.
-func (r *run) wait(main <-chan syscall.WaitStatus, stop <-chan agentwire.Cause) (syscall.WaitStatus, agentwire.Cause) {
+func (r *run) wait(main <-chan mainEnd, stop <-chan agentwire.Cause) (mainEnd, agentwire.Cause) {
 	timer := time.NewTimer(time.Duration(r.limits.WallMS) * time.Millisecond)
 	defer timer.Stop()
 	cause := agentwire.Exited
 	select {
-	case status := <-main:
+	case ended := <-main:
 		// A stream that went over its limit in the same moment still counts.
 		select {
 		case cause = <-stop:
 		default:
 		}
-		return status, cause
+		return ended, cause
 	case <-timer.C:
 		cause = agentwire.Wall
 	case cause = <-stop:

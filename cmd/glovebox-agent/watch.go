@@ -35,6 +35,9 @@ type watchLimits struct {
 	memory    int64
 	cpu       time.Duration
 	processes int64
+	// keeper is ended where the group holds more than kept; nil: there is none.
+	keeper *keeper
+	kept   int64
 }
 
 func cpuLimit(l job.Limits) time.Duration { return time.Duration(l.CPUMS) * time.Millisecond }
@@ -56,6 +59,10 @@ func watchGroup(g group, limits watchLimits, stop chan<- agentwire.Cause) *watch
 			}
 			if most.lookAtMemory(g); n%restEvery == 0 || last {
 				most.lookAtRest(g)
+			}
+			if limits.keeper != nil && most.memory > limits.kept && !last {
+				limits.keeper.end()
+				limits.keeper = nil
 			}
 			if most.err != nil && !said {
 				said = true

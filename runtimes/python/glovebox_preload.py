@@ -17,11 +17,13 @@ import sys
 _before = sys.modules.keys() - {__name__}
 
 import atexit
+import ctypes
 import gc
 import io
 import json
 import os
 import resource
+import signal
 import socket
 
 # What libraries in C read of the environment, and programs before Python's own.
@@ -30,6 +32,7 @@ _READ_IN_C = (
     "BLIS_", "GCONV_", "GLIBC_", "GOMP_", "GOTO_", "HOME", "LANG", "LC_", "LD_", "LOCPATH", "MALLOC_", "MKL_",
     "MPL", "NLSPATH", "NPY_", "NUMEXPR_", "NUMPY_", "OMP_", "OPENBLAS_", "OPENSSL_", "PATH", "PYTHON", "SSL_", "TMP", "TZ",
 )
+_CLONE_VM, _CLONE_PARENT = 0x100, 0x8000
 _MOST_FILES = 1000
 _MOST_TOLD = 64 << 10  # bytes, the agent's maxHandover
 
@@ -171,18 +174,42 @@ def _files():
         return "".join(sorted({line[line.index("/"):] for line in maps if "/" in line}))[:_MOST_TOLD // 2]
 
 
+def _keep_memory():
+    """Makes a process that shares this one's memory and sleeps, and returns its number.
+
+    The sandbox's kernel takes the memory down with the last process that has it, for 11 ms,
+    before that is seen to have ended. So this one, the program's, is not to be the last: the
+    agent ends the other, and needn't wait for all of its end (keeper.go). It is the agent's
+    child, so that no program waits for it, and all it does is pause(), with no signal let
+    through to it.
+    """
+    global _stack
+    libc = ctypes.CDLL(None, use_errno=True)
+    _stack = ctypes.create_string_buffer(64 << 10)
+    top = (ctypes.addressof(_stack) + len(_stack)) & ~15
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        pid = libc.clone(ctypes.cast(libc.pause, ctypes.c_void_p), ctypes.c_void_p(top), _CLONE_VM | _CLONE_PARENT, None)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if pid < 0:
+        raise OSError(ctypes.get_errno(), "clone")
+    return pid
+
+
 def _wait(control):
     atexit.register(_leave_quickly)
     try:
         with _Notes() as notes:
             _import()
+        keeper = _keep_memory()
     except Exception as error:
         control.send(repr(error)[:500].encode(errors="replace"))
         os._exit(1)
     _kept.update((name, sys.modules[name]) for name in sys.modules.keys() - _before)
     notes.taken = notes.missing | {_top(name) for name in sys.modules}
     _freeze()
-    control.send(("prepared\n" + _files()).encode(errors="surrogateescape"))
+    control.send((f"prepared\nkeeper {keeper}\n" + _files()).encode(errors="surrogateescape"))
     message, stdin, _, _ = socket.recv_fds(control, _MOST_TOLD, 1)
     if not message:
         os._exit(0)
@@ -200,4 +227,5 @@ def _wait(control):
 
 
 _kept = {}
+_stack = None  # the keeper's
 _wait(socket.socket(fileno=int(os.environ.pop("GLOVEBOX_PRELOAD"))))

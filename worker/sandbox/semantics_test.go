@@ -142,6 +142,9 @@ func TestPreloadedSemantics(t *testing.T) {
 		"subprocess":          with("import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', 'import sys, os; print(sys.argv, sys.path, sorted(os.environ.items()), \"numpy\" in sys.modules, sorted(os.listdir(\"/proc/self/fd\")))'], capture_output=True, text=True))"),
 		"shell":               with("import os; os.system('trap; ulimit -a | grep -v time; env | sort; ls -l /proc/self/fd | wc -l')"),
 		"exec":                with("import os, sys; os.execv(sys.executable, [sys.executable, '-c', 'import sys; print(sys.argv, \"numpy\" in sys.modules)'])"),
+		"exec after much":     with("import os, sys\nx = b'x' * (200 << 20)\nos.execv(sys.executable, [sys.executable, '-c', 'print(len(b\"x\" * (200 << 20)))'])"),
+		"wait":                with("import os\nos.wait()"),
+		"all are killed":      with("import os\ntry: os.kill(-1, 9)\nexcept ProcessLookupError: pass\nprint('left')"),
 		"runpy":               with("import runpy; print(runpy.run_path('x.py')['y'])", files("x.py", "y = __name__")),
 		"modules":             with("import importlib, mine, data\nprint(mine.x, importlib.reload(mine).x, open('data/in.txt').read(), data.__path__)", files("mine.py", "x = __name__", "data/in.txt", "text")),
 		"chart shown":         with("import matplotlib.pyplot as plt\nplt.plot([1, 2, 3]); plt.show(); plt.plot([3, 1]); plt.title('two'); plt.show()"),
@@ -196,7 +199,7 @@ func TestPreloadedDiffers(t *testing.T) {
 import sys, os, time, resource, gc
 print('numpy' in sys.modules, time.process_time() < .5, gc.get_freeze_count() > 0)
 print('GLOVEBOX_PRELOAD' in open('/proc/self/environ').read(), open('/proc/self/cmdline').read().split('\0')[2:-1])
-print(resource.getrlimit(resource.RLIMIT_CPU)[0] > 12, 'GLOVEBOX_PRELOAD' in os.environ, sys.argv[1:])
+print(resource.getrlimit(resource.RLIMIT_CPU)[0] > 12, resource.getrlimit(resource.RLIMIT_NPROC)[0], len([n for n in os.listdir('/proc') if n.isdigit()]), 'GLOVEBOX_PRELOAD' in os.environ, sys.argv[1:])
 os.environ['MPLBACKEND'] = 'svg'
 import matplotlib
 print(matplotlib.rcParams['backend'].lower())
@@ -216,14 +219,14 @@ print(random.random(), numpy.random.rand(), hash('a'))
 		return strings.Join(lines[:4], ""), lines[4]
 	}
 	cold, _ := run(suite.podman)
-	if want := "False True False\nFalse ['arg']\nFalse False ['arg']\nsvg\n"; cold != want {
+	if want := "False True False\nFalse ['arg']\nFalse 63 2 False ['arg']\nsvg\n"; cold != want {
 		t.Errorf("cold: got %q, want %q", cold, want)
 	}
 	var seeds []string
 	for range 2 {
 		awaitPreloaded(t, p)
 		warm, seed := run(p)
-		if want := "True False True\nTrue []\nTrue False ['arg']\nagg\n"; warm != want {
+		if want := "True False True\nTrue []\nTrue 63 3 False ['arg']\nagg\n"; warm != want {
 			t.Errorf("preloaded: got %q, want %q", warm, want)
 		}
 		seeds = append(seeds, seed)
