@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,6 +21,7 @@ type keeper struct {
 	pid int
 	// statm and tasks are open for the agent's life: its memory, and the tasks of its group.
 	statm, tasks int
+	reaped       atomic.Bool // its number may be another's since
 }
 
 // keepMost is how much more than at first a program may hold until its keeper is ended. What a
@@ -55,7 +57,7 @@ func (k *keeper) alive() bool {
 // as it has given up its memory. Nothing can come of it then: the second look is of one moment.
 func (k *keeper) isLast() bool {
 	held, tasks, ok := k.look()
-	return ok && bytes.HasPrefix(held, []byte("0 ")) && bytes.Equal(append([]byte("\n"), tasks...), k.line())
+	return ok && !k.reaped.Load() && bytes.HasPrefix(held, []byte("0 ")) && bytes.Equal(append([]byte("\n"), tasks...), k.line())
 }
 
 // line is the keeper's among the tasks, after a line's end.

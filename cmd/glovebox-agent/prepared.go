@@ -245,7 +245,7 @@ func (p *prepared) discard() {
 	<-p.begun
 	killAll()
 	used := make(chan usage, 1)
-	go reap(0, nil, used)
+	go reap(0, nil, nil, used)
 	killUntil(used, usage{}, nil)
 	if p.pipes.stdout != nil {
 		p.pipes.closeOurSide()

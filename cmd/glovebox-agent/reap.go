@@ -21,8 +21,8 @@ type mainEnd struct {
 }
 
 // reap waits for every process of the run, however it was cloned: PID 1 inherits them all. It sends the main
-// process's end when there is one, and the sum when no process is left.
-func reap(mainPID int, main chan<- mainEnd, used chan<- usage) {
+// process's end when there is one, and the sum when no process is left. The keeper, nil for none, is told of its own.
+func reap(mainPID int, k *keeper, main chan<- mainEnd, used chan<- usage) {
 	var sum usage
 	for {
 		var status syscall.WaitStatus
@@ -40,6 +40,9 @@ func reap(mainPID int, main chan<- mainEnd, used chan<- usage) {
 		if pid == mainPID {
 			main <- mainEnd{status, sum}
 			mainPID = 0 // its number may come again
+		}
+		if k != nil && pid == k.pid {
+			k.reaped.Store(true)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (r *run) do() (ending, error) {
 		main <- mainEnd{}
 	}
 	used := make(chan usage, 1)
-	go reap(r.process.pid, main, used)
+	go reap(r.process.pid, r.process.keeper, main, used)
 	watched := watchGroup(r.process.group, watchLimits{
 		memory: memoryLimit, cpu: before.cpu + cpuLimit(r.limits), processes: tooMany(r.limits.Processes),
 		keeper: r.process.keeper, kept: before.memory + keepMost,
