@@ -44,9 +44,10 @@ func casesOf(tb testing.TB, r runtimes.Runtime) []runtimes.Case {
 	return cases
 }
 
-// caseProgram is a case as a worker would run it.
+// caseProgram is a case as a worker would run it, with time enough beside all other tests.
 func caseProgram(r runtimes.Runtime, c runtimes.Case) sandbox.Program {
-	p := program("", stdin(c.Spec.Stdin), limits(c.Spec.Limits.Filled(r.Limits)))
+	patient := job.Limits{WallMS: 60_000, CPUMS: 60_000}.Filled(r.Limits)
+	p := program("", stdin(c.Spec.Stdin), limits(c.Spec.Limits.Filled(patient)))
 	p.Image, p.Env = r.Image(), r.Env
 	p.Compile, p.Command = r.Command(r.File, c.Spec.Args)
 	p.Files = []sandbox.File{{Name: r.File, Content: []byte(c.Spec.Source)}}
