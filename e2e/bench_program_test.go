@@ -66,7 +66,9 @@ const mounted = "/mnt"
 // on runs the program by an installation, and hands on each result.
 func (p program) on(name string, i *installation, came func(job.Result)) way {
 	return way{name, func(int) error {
-		r, err := i.http.run(i.tb.Context(), job.Spec{Runtime: p.runtime, Source: p.source})
+		// The default of 10 s is little for a chart beside all other tests.
+		patient := job.Limits{WallMS: 60_000, CPUMS: 60_000}
+		r, err := i.http.run(i.tb.Context(), job.Spec{Runtime: p.runtime, Source: p.source, Limits: patient})
 		if err != nil {
 			return err
 		}
