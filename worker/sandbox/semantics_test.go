@@ -83,7 +83,9 @@ func TestPreloadedSemantics(t *testing.T) {
 	p := preloaded(t, "semantics", 2)
 	python := asJobOf(pythonRuntime(t))
 	with := func(source string, options ...func(*sandbox.Program)) sandbox.Program {
-		return program(source, append([]func(*sandbox.Program){python}, options...)...)
+		// The default of 10 s is little for a cold start with pandas beside all other tests.
+		patient := limits(job.Limits{WallMS: 60_000, CPUMS: 60_000})
+		return program(source, append([]func(*sandbox.Program){python, patient}, options...)...)
 	}
 	for name, program := range map[string]sandbox.Program{
 		"state":               with(state),
