@@ -135,23 +135,28 @@ func (l *leaf) write(name, value string) error {
 // oomKilled reports whether the kernel ended the sandbox for its memory. It can't tell
 // once the cgroup is removed.
 func (l *leaf) oomKilled() bool {
-	events, err := l.read("memory.events")
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(events) {
-		if n, ok := strings.CutPrefix(line, "oom_kill "); ok {
-			return strings.TrimSpace(n) != "0"
-		}
-	}
-	return false
+	n := l.memoryEvents("oom_kill")
+	return n != "" && n != "0"
 }
 
 // metLimit reports whether the kernel refused the sandbox memory, or may have: conmon notes
 // that for its container, which Podman then never takes back.
 func (l *leaf) metLimit() bool {
+	return l.memoryEvents("oom") != "0" || l.memoryEvents("oom_kill") != "0"
+}
+
+// memoryEvents is one of the counters of memory.events, "" where it can't be read.
+func (l *leaf) memoryEvents(name string) string {
 	events, err := l.read("memory.events")
-	return err != nil || !strings.Contains("\n"+events, "\noom 0\n") || !strings.Contains("\n"+events, "\noom_kill 0\n")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(events) {
+		if n, ok := strings.CutPrefix(line, name+" "); ok {
+			return strings.TrimSpace(n)
+		}
+	}
+	return ""
 }
 
 const (

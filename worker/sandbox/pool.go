@@ -127,29 +127,38 @@ func (l *pool) kind(image string) *kind {
 
 // planFor is the plan of the sandboxes that the program can have.
 func (l *pool) planFor(program Program) (plan, bool) {
-	if l == nil || program.Fresh {
+	if l == nil {
 		return plan{}, false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	k := l.kind(program.Image)
-	if k == nil || !k.plan.suits(program.Limits) {
+	k := l.kindFor(program)
+	if k == nil {
 		return plan{}, false
 	}
 	return k.plan, true
 }
 
+// kindFor is the kind whose sandboxes the program can have, nil for none. The pool's lock is held.
+func (l *pool) kindFor(program Program) *kind {
+	k := l.kind(program.Image)
+	if k == nil || program.Fresh || !k.plan.suits(program.Limits) {
+		return nil
+	}
+	return k
+}
+
 // claim takes a sandbox for the program, or returns nil where none fits.
 func (p *Podman) claim(ctx context.Context, program Program) *waiting {
 	l := p.pool
-	if l == nil || program.Fresh {
+	if l == nil {
 		return nil
 	}
 	current, known := p.cachedImage(program.Image)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	k := l.kind(program.Image)
-	if k == nil || !k.plan.suits(program.Limits) {
+	k := l.kindFor(program)
+	if k == nil {
 		return nil
 	}
 	k.used, l.claimed = time.Now(), time.Now()
