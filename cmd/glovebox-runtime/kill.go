@@ -3,12 +3,10 @@ package main
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -72,21 +70,6 @@ func exited(runsc string, argv, rest []string, conmon int, patience time.Duratio
 	}
 	command := []string{"kill", id, "9"}
 	return kill(runsc, slices.Concat(argv[:len(argv)-len(rest)], command), command, patience)
-}
-
-// parentOf is a process's parent, which for a sandbox is its conmon; 0 where it has ended.
-func parentOf(pid int) int {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := bytes.Cut(b, []byte(") ")) // state ppid …
-	f := bytes.Fields(rest)
-	if len(f) < 2 {
-		return 0
-	}
-	parent, _ := strconv.Atoi(string(f[1])) // the kernel's
-	return parent
 }
 
 // state reports whether runsc knows the sandbox, and whether it says that nothing of it

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -128,12 +129,31 @@ func end(pid int, name, id string, patience time.Duration) error {
 // runs reports whether a process has not ended. One that its parent has yet to wait for
 // has.
 func runs(p *os.Process) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid))
-	if err != nil || p.Signal(syscall.Signal(0)) != nil { // in this order: it was its own file that was read
+	f := stat(p.Pid)
+	if len(f) == 0 || p.Signal(syscall.Signal(0)) != nil { // in this order: it was its own file that was read
 		return false
 	}
-	state := b[bytes.LastIndexByte(b, ')')+1:]
-	return !bytes.HasPrefix(state, []byte(" Z")) && !bytes.HasPrefix(state, []byte(" X"))
+	return !bytes.HasPrefix(f[0], []byte("Z")) && !bytes.HasPrefix(f[0], []byte("X"))
+}
+
+// parentOf is a process's parent, which for a sandbox is its conmon; 0 where it has ended.
+func parentOf(pid int) int {
+	f := stat(pid)
+	if len(f) < 2 {
+		return 0
+	}
+	parent, _ := strconv.Atoi(string(f[1])) // the kernel's
+	return parent
+}
+
+// stat is what the kernel tells of a process after its name: its state, its parent, and more;
+// nothing once it is waited for.
+func stat(pid int) [][]byte {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil
+	}
+	return bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
 }
 
 // isPart reports whether a process is the one that runsc calls name, of this sandbox. One
