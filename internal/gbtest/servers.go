@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -89,6 +90,7 @@ type PodmanService struct {
 func Podman(tb testing.TB) *PodmanService {
 	tb.Helper()
 	Require(tb, "podman")
+	PodmanNamespace(tb)
 	// Unix socket paths are short (108 bytes), so not below tb.TempDir().
 	dir, err := os.MkdirTemp("", "gb") //nolint:usetesting // too long a path for a socket
 	if err != nil {
@@ -105,6 +107,18 @@ func Podman(tb testing.TB) *PodmanService {
 			return err == nil
 		})
 	return &PodmanService{Process: p, Socket: socket}
+}
+
+// PodmanNamespace sees to the process that keeps the user's namespaces. Without it a
+// service makes them itself, in a child: who kills the service then misses the child, and
+// who reads the service's mounts reads the host's.
+func PodmanNamespace(tb testing.TB) {
+	tb.Helper()
+	cmd := exec.CommandContext(tb.Context(), "podman", "unshare", "true")
+	cmd.Env = append(os.Environ(), PodmanEnv()...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		tb.Fatalf("podman unshare true: %v\n%s", err, out)
+	}
 }
 
 // PodmanEnv is the environment of a Podman service or command that uses Glovebox's

@@ -80,6 +80,7 @@ func containersLeft() string {
 
 func service(tb testing.TB) string {
 	tb.Helper()
+	gbtest.PodmanNamespace(tb)
 	dir, err := os.MkdirTemp("", "gb") //nolint:usetesting // it outlives the first test
 	if err != nil {
 		tb.Fatal(err)

@@ -23,10 +23,10 @@ type trace struct {
 	job, container, layer string
 }
 
-// traceOf looks at the sandbox of a job that runs, which the filter finds.
+// traceOf looks at the sandbox of a job whose Run goes on, which the filter finds.
 func traceOf(t *testing.T, jobID string, filter string) trace {
 	t.Helper()
-	id, err := podman("ps", "-q", "--no-trunc", "--filter", filter)
+	id, err := podman("ps", "-a", "-q", "--no-trunc", "--filter", filter) // it may have ended, as its sink waits
 	if err != nil || id == "" {
 		t.Errorf("got %q, %v, want the container of job %s", id, err, jobID)
 		return trace{}
