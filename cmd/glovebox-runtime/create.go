@@ -21,12 +21,15 @@ func create(runsc string, argv, rest []string) error {
 	if err := displace(runsc, argv, rest); err != nil {
 		return err
 	}
-	widen(os.Stdout.Fd())
 	dir, err := leaves()
 	if err != nil {
 		return err
 	}
+	id := rest[len(rest)-1]
 	if dir == "" {
+		if err := redirect(c, id); err != nil {
+			return err
+		}
 		return become(runsc, argv)
 	}
 	b, err := boundsOf(c)
@@ -40,7 +43,10 @@ func create(runsc string, argv, rest []string) error {
 	if err := l.make(b); err != nil {
 		return err
 	}
-	if err := l.run(runsc, argv); err != nil {
+	if err = redirect(c, id); err == nil {
+		err = l.run(runsc, argv)
+	}
+	if err != nil {
 		return errors.Join(err, l.remove()) // nobody deletes what was never made
 	}
 	return nil

@@ -135,6 +135,7 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 	defer objects.Close()
 	sandboxes, err := sandbox.Open(ctx, sandbox.Config{
 		Socket: c.PodmanSocket, Agent: c.Agent, Instance: c.Instance, Worker: id, Log: log,
+		Dir: os.Getenv("RUNTIME_DIRECTORY"), // systemd.exec(5): /tmp is the worker's own there
 	})
 	if err != nil {
 		return err

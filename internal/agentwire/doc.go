@@ -1,7 +1,7 @@
 // Package agentwire is the framed protocol between a worker and the agent that is
 // PID 1 of a sandbox. Both ends are here, and nothing but the standard library.
 //
-// The stream is the container's attached stdin and stdout: no file, socket or
+// The stream is the sandbox's stdin and stdout, pipes of the worker's: no file, socket or
 // directory of the host is shared with a job. Both ends treat what arrives as
 // hostile: the worker because a job may have taken the agent over, the agent
 // because the check is cheap.
@@ -42,8 +42,8 @@
 //
 // # Flow control
 //
-// conmon writes to the attached client in its only thread, so a worker that stops
-// reading stops stdin, cancel and exit with it. The worker therefore always reads,
+// What the program prints shares the stream with what the agent has to say, so a worker
+// that stops reading would not hear of exits and faults. The worker therefore always reads,
 // and its memory is bounded by credit: the agent sends bulk bytes (see [Type.Bulk])
 // only against a grant (credit frames, counted by [Credit]), and waits when it has none.
 // A frame costs its payload and [FrameCost]. The worker

@@ -77,6 +77,7 @@ func (p *Podman) spec(name string, plan plan, imageID string) *specgen.SpecGener
 		labelJob:      plan.jobID,
 		labelEpoch:    strconv.Itoa(plan.epoch),
 	}
+	s.Annotations = map[string]string{annotation: p.door.path()}
 	// The agent, and nothing of the image's: no entry point, command, user, working
 	// directory, environment, volume, health check or stop signal.
 	s.Entrypoint = []string{agentInside}
@@ -89,7 +90,6 @@ func (p *Podman) spec(name string, plan plan, imageID string) *specgen.SpecGener
 	s.ImageVolumeMode = "ignore"
 	s.HealthConfig = &manifest.Schema2HealthConfig{Test: []string{"NONE"}}
 	s.Systemd = "false"
-	s.Stdin = &yes
 	s.Terminal = &no
 	s.LogConfiguration = &specgen.LogConfig{Driver: "none"}
 	s.StopTimeout = &stopTimeout
@@ -205,10 +205,10 @@ func (p *Podman) removeSurely(name string, unsettled bool) {
 // good as new, or one whose last has ended.
 var sandboxless = map[string]bool{"created": true, "exited": true, "stopped": true}
 
-// settle lets Podman know of the sandbox that its service was making for the container
-// as it died: no removal would reach it. With a sandbox made anew, which our OCI
-// runtime puts in the place of the other, Podman has something to destroy. It fails
-// when Podman doesn't answer.
+// settle destroys the sandbox that Podman's service was making for the container as it
+// died: no removal would reach it. Our OCI runtime, asked for another, destroys the
+// first, then gets no pipes for the second, and makes none. It fails when Podman doesn't
+// answer.
 func (p *Podman) settle(ctx context.Context, name string) error {
 	found, err := containers.Inspect(p.with(ctx), name, nil)
 	if isNotFound(err) {
@@ -224,9 +224,6 @@ func (p *Podman) settle(ctx context.Context, name string) error {
 	var answer *errorhandling.ErrorModel
 	if err != nil && !errors.As(err, &answer) {
 		return fmt.Errorf("settle container %s: %w", name, err)
-	}
-	if err != nil { // it can't be made any more, so it goes as it is
-		p.config.Log.Warn("container could not be settled before its removal", "container", name, "error", err)
 	}
 	return nil
 }

@@ -2,7 +2,7 @@ package sandbox
 
 import (
 	"context"
-	"net"
+	"os"
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -28,7 +28,7 @@ func (p *Podman) LaunchTwice(ctx context.Context, image string) error {
 		return err
 	}
 	defer first.close()
-	second, err := p.launch(ctx, ctx, time.Now(), first.container, true)
+	second, err := p.launch(ctx, ctx, time.Now(), first.container)
 	if err == nil {
 		second.close()
 	}
@@ -36,8 +36,9 @@ func (p *Podman) LaunchTwice(ctx context.Context, image string) error {
 }
 
 // Ended is what is thought of a sandbox with that stream.
-func Ended(conn net.Conn) bool {
+func Ended(in, out *os.File) bool {
 	s := newSession(time.Now())
-	s.stream = &stream{Conn: conn}
+	close(s.gone)
+	s.stream = newStream(in, out, nil, nil)
 	return (&waiting{s: s}).ended()
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,9 @@ type Config struct {
 	Instance string
 	// Worker labels every container with the worker that made it. Required.
 	Worker string
+	// Dir is where the worker has a socket that Podman's user reaches. Defaults to
+	// os.TempDir().
+	Dir string
 	// Log receives what is handled here: removals that fail, agents that complain.
 	// Defaults to discarding.
 	Log *slog.Logger
@@ -53,6 +57,9 @@ func (c Config) withDefaults() (Config, error) {
 		if !filepath.IsAbs(value) {
 			return c, fmt.Errorf("open sandbox: %s %q is not absolute", name, value)
 		}
+	}
+	if c.Dir == "" {
+		c.Dir = os.TempDir()
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -78,6 +85,7 @@ type Podman struct {
 	// leaves is where sandboxes have their cgroups; "" until SelfTest has proven it.
 	leaves string
 	images imageCache
+	door   *door
 	pool   *pool // nil until KeepWarm
 	// programs is how many are being run, and ended when the last one ended, ns since 1970.
 	programs, ended atomic.Int64
@@ -146,7 +154,11 @@ func connect(ctx context.Context, config Config) (*Podman, error) {
 		running: map[string]bool{}, strayAge: forgottenAge,
 	}
 	p.removing, p.giveUp = context.WithCancel(context.WithoutCancel(ctx))
-	if err := p.checkService(ctx); err != nil {
+	err = p.checkService(ctx)
+	if err == nil {
+		p.door, err = openDoor(config.Dir, config.Socket, config.Log)
+	}
+	if err != nil {
 		p.giveUp()
 		client.Client.CloseIdleConnections()
 		return nil, err
@@ -227,6 +239,7 @@ func (p *Podman) Close() {
 		}
 	}
 	p.giveUp()
+	p.door.close()
 	p.http.Client.CloseIdleConnections()
 }
 

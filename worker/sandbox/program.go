@@ -98,7 +98,7 @@ func (o Outcome) Start() string {
 
 // Timing is when, from the call of Run, a step was done.
 type Timing struct {
-	Created, Attached, Running, Ready, Started, Exited, Ended time.Duration
+	Created, Running, Ready, Started, Exited, Ended time.Duration
 }
 
 // defaultEnv is what a program has, unless its runtime or its job says otherwise.

@@ -1,9 +1,7 @@
 package sandbox
 
 import (
-	"bufio"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"io"
@@ -18,28 +16,20 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// rogue is an agent that was taken over: it speaks to a session over a pipe, in the
-// format of Podman's attached streams.
+// rogue is an agent that was taken over: it speaks to a session over a pipe.
 type rogue struct {
 	t    *testing.T
-	conn net.Conn
+	conn net.Conn // its stdin and stdout
+	errs net.Conn
 	w    *agentwire.Writer
 	told chan struct{} // closed when the worker has sent the whole program
 	deaf bool          // it reads nothing
 	slow time.Duration // how long it takes over each frame that it reads
 }
 
-// Write puts the header of Podman's stdout before what it is given.
-func (r *rogue) Write(p []byte) (int, error) {
-	r.raw(streamStdout, string(p))
-	return len(p), nil
-}
-
-// raw writes to one of Podman's channels. That the other end is closed is for it to say.
-func (r *rogue) raw(channel byte, p string) {
-	header := [8]byte{channel}
-	binary.BigEndian.PutUint32(header[4:], uint32(len(p)))
-	if _, err := r.conn.Write(append(header[:], p...)); err != nil && !errors.Is(err, io.ErrClosedPipe) {
+// raw writes to its stdout or stderr. That the other end is closed is for it to say.
+func (r *rogue) raw(to net.Conn, p string) {
+	if _, err := to.Write([]byte(p)); err != nil && !errors.Is(err, io.ErrClosedPipe) {
 		r.t.Error(err)
 	}
 }
@@ -107,21 +97,23 @@ func (*discard) Artifact(_ context.Context, _ string, _ int64, r io.Reader) erro
 func against(t *testing.T, deaf bool, slow time.Duration, act func(*rogue)) (Outcome, error) {
 	t.Helper()
 	here, there := net.Pipe()
-	agent := &rogue{t: t, conn: there, told: make(chan struct{}), deaf: deaf, slow: slow}
-	agent.w = agentwire.NewWriter(agent)
+	errs, complaints := net.Pipe()
+	agent := &rogue{t: t, conn: there, errs: complaints, told: make(chan struct{}), deaf: deaf, slow: slow}
+	agent.w = agentwire.NewWriter(there)
 	limits := job.Limits{WallMS: 1000, Artifacts: 2, ArtifactMB: 1, OutputKB: 1}.Filled(job.Limits{})
 	s := newSession(time.Now())
 	s.program, s.sink = Program{Command: []string{"x"}, Stdin: []byte("x"), Limits: limits}, &discard{}
-	s.stream, s.check = &stream{Conn: here, r: bufio.NewReader(here)}, agentwire.FromAgent{Limits: limits}
+	s.stream, s.check = newStream(here, here, errs, func() {}), agentwire.FromAgent{Limits: limits}
 	s.out = agentwire.NewWriter(s.stream)
-	done := make(chan struct{}, 3)
+	done := make(chan struct{}, 4)
+	go func() { s.stream.listen(); done <- struct{}{} }()
 	go func() { s.read(); done <- struct{}{} }()
 	go func() { agent.listen(); done <- struct{}{} }()
 	go func() { act(agent); done <- struct{}{} }()
 	err := s.serve(t.Context(), time.Minute)
-	here.Close()
+	s.stream.Close()
 	there.Close()
-	for range 3 {
+	for range 4 {
 		<-done
 	}
 	return s.outcome, err
@@ -143,7 +135,7 @@ func TestRogueAgent(t *testing.T) {
 		{name: "complains for ever", act: func(r *rogue) {
 			r.started()
 			for range 20 {
-				r.raw(streamStderr, strings.Repeat("x", 64<<10))
+				r.raw(r.errs, strings.Repeat("x", 64<<10))
 			}
 		}, err: agentwire.ErrProtocol},
 		{name: "drips an artifact", act: func(r *rogue) {
@@ -170,7 +162,7 @@ func TestRogueAgent(t *testing.T) {
 			r.send(agentwire.TypeReady, agentwire.Ready{Protocol: 9, Kernel: "Linux version 4.19.0-gvisor"})
 		}, err: agentwire.ErrProtocol},
 		{name: "gone before the end", act: func(r *rogue) { r.exited(); r.conn.Close() }, err: errNoEnd},
-		{name: "gone inside a frame", act: func(r *rogue) { r.started(); r.raw(streamStdout, "\x46\x00"); r.conn.Close() }, err: errNoEnd},
+		{name: "gone inside a frame", act: func(r *rogue) { r.started(); r.raw(r.conn, "\x46\x00"); r.conn.Close() }, err: errNoEnd},
 		{name: "fault", act: func(r *rogue) { r.ready(); r.send(agentwire.TypeFault, agentwire.Fault{Message: "no cgroups"}) }, says: "agent: no cgroups"},
 		{name: "fault at once", act: func(r *rogue) { r.send(agentwire.TypeFault, agentwire.Fault{Message: "not gVisor"}) }, says: "agent: not gVisor"},
 		{name: "never ends the program", act: func(r *rogue) { r.started() }, want: job.TimedOut},
@@ -199,11 +191,6 @@ func TestRogueAgent(t *testing.T) {
 			r.started()
 			r.send(agentwire.TypeExit, agentwire.Exit{Cause: agentwire.Killed})
 		}, says: "nobody asked"},
-		{name: "Podman's own error", act: func(r *rogue) {
-			r.started()
-			r.raw(streamError, "oops")
-		}, says: "oops"},
-		{name: "no such channel", act: func(r *rogue) { r.raw(9, "") }, says: "no channel 9"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -223,22 +210,21 @@ func TestRogueAgent(t *testing.T) {
 	}
 }
 
-// TestComplaint: what the agent writes to stderr is kept apart, and little of it.
+// TestComplaint: what the agent writes to stderr is kept, and little of it.
 func TestComplaint(t *testing.T) {
 	t.Parallel()
 	here, there := net.Pipe()
-	s := &stream{Conn: here, r: bufio.NewReader(here)}
+	s := newStream(nil, here, here, nil)
 	agent := &rogue{t: t, conn: there}
 	go func() {
 		defer there.Close()
 		for range 3 {
-			agent.raw(streamStderr, strings.Repeat("x", 3000))
-			agent.raw(streamStdout, "ok")
+			agent.raw(there, strings.Repeat("x", 3000))
 		}
 	}()
-	got, err := io.ReadAll(s)
-	if err != nil || string(got) != "okokok" || len(s.complaint()) != maxComplaint {
-		t.Errorf("got %q, %v, %d bytes of complaint", got, err, len(s.complaint()))
+	s.listen()
+	if len(s.complaint()) != maxComplaint {
+		t.Errorf("got %d bytes of complaint", len(s.complaint()))
 	}
 }
 

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"io"
-	"net"
 	"slices"
 	"time"
 )
@@ -46,17 +45,14 @@ func (p *Podman) retire(w *waiting) {
 // ended tells the agent that its worker goes, and reports whether the sandbox ended then, as
 // far as its stream tells. Podman has the last word, when it is to make the next one: launch.
 func (w *waiting) ended() bool {
-	w.reader.Wait() // it has read the last frame
-	conn := w.s.stream.Conn
-	half, ok := conn.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil || conn.SetReadDeadline(time.Now().Add(endPatience)) != nil {
+	<-w.s.gone // the reader has read the last frame
+	s := w.s.stream
+	if s.in.Close() != nil || s.out.SetReadDeadline(time.Now().Add(endPatience)) != nil {
 		return false
 	}
-	n, err := io.Copy(io.Discard, io.LimitReader(conn, maxNoise))
+	n, err := io.Copy(io.Discard, io.LimitReader(s, maxNoise))
 	return err == nil && n < maxNoise
 }
-
-var _ interface{ CloseWrite() error } = (*net.UnixConn)(nil)
 
 // keepSpare keeps the container, whose name stays in use, unless there are enough or it is
 // being removed: whoever watches the sandbox may have thought so after its last word.

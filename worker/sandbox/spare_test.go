@@ -1,7 +1,8 @@
 package sandbox_test
 
 import (
-	"net"
+	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -54,7 +55,7 @@ print(seen, os.uname().nodename, len([p for p in os.listdir('/proc') if p.isdigi
 func TestSpareThatRuns(t *testing.T) {
 	t.Parallel()
 	p := warm(t, "spare-runs", 1)
-	if err := p.LaunchTwice(t.Context(), suite.image); err == nil || !strings.Contains(err.Error(), "make another sandbox in a container") {
+	if err := p.LaunchTwice(t.Context(), suite.image); err == nil || !strings.Contains(err.Error(), "podman made no sandbox") {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	// Nothing of that disturbs who comes next.
@@ -67,54 +68,42 @@ func TestSpareThatRuns(t *testing.T) {
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		agent func(net.Conn)
+		agent func(in, out *os.File)
 		want  bool
 	}{
-		"ends":           {func(c net.Conn) { c.Close() }, true},
-		"ends when told": {func(c net.Conn) { _, _ = c.Read(make([]byte, 1)); c.Close() }, true},
-		"says more":      {func(c net.Conn) { _, _ = c.Write(make([]byte, 1000)); c.Close() }, true},
-		"stays":          {func(net.Conn) {}, false},
-		"never stops": {func(c net.Conn) {
+		"ends":           {func(_, out *os.File) { out.Close() }, true},
+		"ends when told": {func(in, out *os.File) { _, _ = in.Read(make([]byte, 1)); out.Close() }, true},
+		"says more":      {func(_, out *os.File) { _, _ = out.Write(make([]byte, 1000)); out.Close() }, true},
+		"stays":          {func(_, _ *os.File) {}, false},
+		"never stops": {func(_, out *os.File) {
 			for {
-				if _, err := c.Write(make([]byte, 1<<16)); err != nil {
+				if _, err := out.Write(make([]byte, 1<<16)); err != nil {
 					return
 				}
 			}
 		}, false},
-		"talks much, ends": {func(c net.Conn) { _, _ = c.Write(make([]byte, 2<<20)); c.Close() }, false},
+		"talks much, ends": {func(_, out *os.File) { _, _ = out.Write(make([]byte, 2<<20)); out.Close() }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			worker, agent := connected(t)
+			in, workerIn, err := os.Pipe()
+			workerOut, out, err2 := os.Pipe()
+			if err = errors.Join(err, err2); err != nil {
+				t.Fatal(err)
+			}
 			done := make(chan struct{})
-			go func() { defer close(done); c.agent(agent) }()
+			go func() { defer close(done); c.agent(in, out) }()
 			began := time.Now()
-			if got := sandbox.Ended(worker); got != c.want {
+			if got := sandbox.Ended(workerIn, workerOut); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 			if took := time.Since(began); took > 10*time.Second {
 				t.Errorf("it took %s", took)
 			}
-			worker.Close()
+			workerOut.Close()
 			<-done
-			agent.Close()
+			in.Close()
+			out.Close()
 		})
 	}
-}
-
-// connected are the two ends of a stream.
-func connected(t *testing.T) (a, b net.Conn) {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "unix", t.TempDir()+"/s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	if a, err = new(net.Dialer).DialContext(t.Context(), "unix", l.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
-	if b, err = l.Accept(); err != nil {
-		t.Fatal(err)
-	}
-	return a, b
 }

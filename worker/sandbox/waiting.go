@@ -60,7 +60,7 @@ func (p *Podman) start(ctx context.Context, began time.Time, plan plan) (_ *wait
 		return nil, err
 	}
 	if c, ok := p.takeSpare(plan, image); ok {
-		w, err := p.launch(ctx, startCtx, began, c, true)
+		w, err := p.launch(ctx, startCtx, began, c)
 		if err == nil || startCtx.Err() != nil {
 			return w, err
 		}
@@ -70,12 +70,12 @@ func (p *Podman) start(ctx context.Context, began time.Time, plan plan) (_ *wait
 	if err != nil {
 		return nil, err
 	}
-	return p.launch(ctx, startCtx, began, c, false)
+	return p.launch(ctx, startCtx, began, c)
 }
 
 // launch starts a sandbox in the container, within startCtx; again if it had one. The
 // container goes if it can't, and when ctx ends meanwhile.
-func (p *Podman) launch(ctx, startCtx context.Context, began time.Time, c container, again bool) (_ *waiting, err error) {
+func (p *Podman) launch(ctx, startCtx context.Context, began time.Time, c container) (_ *waiting, err error) {
 	var unsettled atomic.Bool
 	w := &waiting{container: c, made: time.Now(), s: newSession(began)}
 	w.remove = sync.OnceFunc(func() { //nolint:contextcheck // a container goes whatever became of its run
@@ -86,24 +86,23 @@ func (p *Podman) launch(ctx, startCtx context.Context, began time.Time, c contai
 	s := w.s
 	s.outcome.OCIRuntime, s.outcome.LimitsEnforced, s.outcome.ImageDigest = p.ociRuntime, p.enforced(), c.image.digest
 	s.outcome.Timing.Created = time.Since(began)
-	if again { // attach would take the one that it had, if that were made to stay; this fails then
-		if err := containers.ContainerInit(p.with(startCtx), c.name, nil); err != nil {
-			unsettled.Store(true)
-			w.remove()
-			return nil, fmt.Errorf("make another sandbox in a container: %w", err)
-		}
-	}
-	if s.stream, err = p.attach(startCtx, c.name); err != nil {
-		unsettled.Store(true) // it makes the sandbox already
+	if s.stream, err = p.door.order(c.id); err != nil {
 		w.remove()
 		return nil, err
 	}
 	s.out = agentwire.NewWriter(s.stream)
-	s.outcome.Timing.Attached = time.Since(began)
 	w.reader.Go(s.read)
-	if err := containers.Start(p.with(startCtx), c.name, nil); err != nil {
+	w.reader.Go(s.stream.listen)
+	err = containers.Start(p.with(startCtx), c.name, nil)
+	if err == nil && !p.door.given(c.id) { // it runs: the sandbox that it had was made to stay
+		err = errors.New("podman made no sandbox")
+	}
+	if err != nil {
 		unsettled.Store(true)
 		w.close()
+		if said := s.stream.complaint(); said != "" {
+			err = fmt.Errorf("%w: %s", err, agentwire.Printable(said, maxComplaint))
+		}
 		return nil, fmt.Errorf("start container: %w", err)
 	}
 	s.outcome.Timing.Running = time.Since(began)

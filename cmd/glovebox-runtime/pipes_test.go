@@ -1,0 +1,94 @@
+package main
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestAsk: three pipes, or an error that says why there are none.
+func TestAsk(t *testing.T) {
+	t.Parallel()
+	id := strings.Repeat("a", 64)
+	tests := []struct {
+		name   string
+		answer func(c *net.UnixConn) // the worker's
+		says   string                // part of the error
+	}{
+		{name: "pipes", answer: func(c *net.UnixConn) { give(t, c, 3) }},
+		{name: "none", answer: func(*net.UnixConn) {}, says: "waits for no sandbox"},
+		{name: "a word", answer: func(c *net.UnixConn) { _, _ = c.Write([]byte("x")) }, says: "waits for no sandbox"},
+		{name: "too few", answer: func(c *net.UnixConn) { give(t, c, 2) }, says: "2 of 3"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "s")
+			l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			heard := make(chan string, 1)
+			go func() {
+				defer close(heard)
+				c, err := l.AcceptUnix()
+				if err != nil {
+					return
+				}
+				defer c.Close()
+				said := make([]byte, 100)
+				n, err := c.Read(said)
+				if err != nil {
+					t.Error(err)
+				}
+				heard <- string(said[:n])
+				tt.answer(c)
+			}()
+			fds, err := ask(path, id)
+			for _, fd := range fds {
+				if err := syscall.Close(fd); err != nil {
+					t.Error(err)
+				}
+			}
+			if said := <-heard; said != id {
+				t.Errorf("the worker heard %q", said)
+			}
+			if (err != nil) != (tt.says != "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("got %v, want an error with %q", err, tt.says)
+			}
+			if tt.says == "" && len(fds) != 3 {
+				t.Errorf("got %d pipes", len(fds))
+			}
+		})
+	}
+}
+
+func give(t *testing.T, c *net.UnixConn, n int) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer r.Close()
+	defer w.Close()
+	if _, _, err := c.WriteMsgUnix([]byte{0}, syscall.UnixRights([]int{int(r.Fd()), int(w.Fd()), int(w.Fd())}[:n]...), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRedirect: a container of nobody keeps what it has; one whose worker is gone is not made.
+func TestRedirect(t *testing.T) {
+	t.Parallel()
+	if err := redirect(config{}, "x"); err != nil {
+		t.Error(err)
+	}
+	gone := config{Annotations: map[string]string{annotation: "/nowhere/s"}}
+	if err := redirect(gone, "x"); err == nil || !strings.Contains(err.Error(), "/nowhere/s") {
+		t.Errorf("got %v, want an error that names the socket", err)
+	}
+}
