@@ -96,7 +96,7 @@ func (s *session) mustRead() bool {
 }
 
 // waitForWorker waits until the worker has gone, which it does when it has read the
-// last frame: an attached stream may lose its last bytes when its container ends.
+// last frame, and says so by closing the stream.
 func (s *session) waitForWorker() {
 	const patience = time.Minute // nobody should need it, but nothing may last for ever
 	s.listen()

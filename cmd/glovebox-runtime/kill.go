@@ -57,7 +57,7 @@ func kill(runsc string, argv, rest []string, patience time.Duration) error {
 	}
 }
 
-// exited ends a sandbox whose conmon ends: nobody holds its stream any more, and nobody would
+// exited ends a sandbox whose conmon ends: nobody would wait for its end any more, nor
 // find it. Mostly it has ended, which is why conmon does, or Podman has deleted it already, or
 // the container has got another one, which is another conmon's.
 func exited(runsc string, argv, rest []string, conmon int, patience time.Duration) error {

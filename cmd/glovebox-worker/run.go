@@ -133,9 +133,10 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 		return err
 	}
 	defer objects.Close()
+	dir, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":") // systemd.exec(5): /tmp is the worker's own there
 	sandboxes, err := sandbox.Open(ctx, sandbox.Config{
 		Socket: c.PodmanSocket, Agent: c.Agent, Instance: c.Instance, Worker: id, Log: log,
-		Dir: os.Getenv("RUNTIME_DIRECTORY"), // systemd.exec(5): /tmp is the worker's own there
+		Dir: dir,
 	})
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -225,8 +226,14 @@ func (p *Podman) settle(ctx context.Context, name string) error {
 	if err != nil && !errors.As(err, &answer) {
 		return fmt.Errorf("settle container %s: %w", name, err)
 	}
+	if err != nil && !strings.Contains(err.Error(), refusedPipes) { // it goes as it is
+		p.config.Log.Warn("container could not be settled before its removal", "container", name, "error", err)
+	}
 	return nil
 }
+
+// refusedPipes is in what glovebox-runtime says where nobody waits for the sandbox that it is to make.
+const refusedPipes = "for the pipes of container"
 
 func (p *Podman) removeOnce(ctx context.Context, name string) error {
 	options := new(containers.RemoveOptions).WithForce(true).WithIgnore(true).WithTimeout(0).WithVolumes(true)

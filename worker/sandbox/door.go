@@ -9,9 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -31,20 +31,27 @@ type door struct {
 	served   sync.WaitGroup
 
 	mu      sync.Mutex
-	ordered map[string]farEnds // by container id: of sandboxes that are about to be made
+	ordered map[string]*farEnds // by container id: of sandboxes that are about to be made
+	warned  time.Time           // when an asker was last complained of
 }
 
 // farEnds are a sandbox's: its stdin, stdout and stderr.
 type farEnds [3]int
 
-func (f farEnds) close() {
+func (f *farEnds) close() {
 	for _, fd := range f {
 		unix.Close(fd)
 	}
 }
 
-// askTime is what an OCI runtime may take to say for which container it asks.
-const askTime = time.Second
+const (
+	// askTime is what an OCI runtime may take to say for which container it asks.
+	askTime = time.Second
+	// mostAskers is how many are heard at once; more wait.
+	mostAskers = 64
+	// warnPause is for how long there is no second complaint of who asks in vain.
+	warnPause = time.Second
+)
 
 // openDoor makes the socket in a directory of its own below dir, for the group that
 // Podman's socket has.
@@ -79,7 +86,7 @@ func openDoor(dir, podmanSocket string, log *slog.Logger) (_ *door, err error) {
 			return nil, fmt.Errorf("share a socket with podman's user: %w", err)
 		}
 	}
-	d := &door{log: log, dir: own, listener: l, ordered: map[string]farEnds{}}
+	d := &door{log: log, dir: own, listener: l, ordered: map[string]*farEnds{}}
 	d.served.Go(d.serve)
 	return d, nil
 }
@@ -95,7 +102,7 @@ func (d *door) close() {
 // order makes the pipes of the next sandbox of a container, and returns our ends of them.
 func (d *door) order(container string) (*stream, error) {
 	var near [3]*os.File
-	var far farEnds
+	far := new(farEnds)
 	for i := range near {
 		var ends [2]int
 		if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
@@ -142,22 +149,37 @@ func (d *door) given(container string) bool {
 	return !waiting
 }
 
-// serve answers one after the other: none takes longer than a system call, or askTime.
+// serve answers until the door is closed.
 func (d *door) serve() {
+	var askers errgroup.Group
+	askers.SetLimit(mostAskers)
+	defer func() { _ = askers.Wait() }() // they return no error
 	for {
 		c, err := d.listener.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err == nil {
-			err = d.answer(c)
+		if err != nil { // no descriptors, no memory: not at once again
+			d.warn(err)
+			time.Sleep(warnPause)
+			continue
 		}
-		if err != nil {
-			d.log.Warn("an OCI runtime got no pipes", "error", err)
-			if errors.Is(err, syscall.EMFILE) {
-				time.Sleep(askTime)
+		askers.Go(func() error {
+			if err := d.answer(c); err != nil {
+				d.warn(err)
 			}
-		}
+			return nil
+		})
+	}
+}
+
+// warn complains of an asker, unless it just did: who asks is not trusted with the log.
+func (d *door) warn(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if time.Since(d.warned) >= warnPause {
+		d.warned = time.Now()
+		d.log.Warn("an OCI runtime got no pipes", "error", err)
 	}
 }
 

@@ -106,8 +106,9 @@ type Podman struct {
 	giveUp   context.CancelFunc
 }
 
-// runtimes are the OCI runtimes that mean gVisor. Anything else is refused.
-var runtimes = map[string]bool{"glovebox-runtime": true, "runsc": true}
+// ociRuntime is the file name of the OCI runtime that means gVisor. Anything else is refused; bare runsc
+// is, too: it doesn't ask for the worker's pipes.
+const ociRuntime = "glovebox-runtime"
 
 const (
 	// openTimeout is how long Open waits for the service.
@@ -182,9 +183,9 @@ func (p *Podman) checkService(ctx context.Context) error {
 	if oci == nil {
 		return fmt.Errorf("%w: podman names no OCI runtime", ErrUnavailable)
 	}
-	if !runtimes[oci.Name] || !runtimes[filepath.Base(oci.Path)] {
-		return fmt.Errorf("%w: podman's OCI runtime is %q (%s), allowed are glovebox-runtime and runsc: "+
-			"start the service with CONTAINERS_CONF of infra/podman", ErrUnavailable, oci.Name, oci.Path)
+	if filepath.Base(oci.Path) != ociRuntime {
+		return fmt.Errorf("%w: podman's OCI runtime is %q (%s), it has to be %s: "+
+			"start the service with CONTAINERS_CONF of infra/podman", ErrUnavailable, oci.Name, oci.Path, ociRuntime)
 	}
 	if !info.Host.Security.Rootless {
 		return fmt.Errorf("%w: podman runs as root; it has to be rootless", ErrUnavailable)

@@ -15,7 +15,7 @@ import (
 
 const (
 	// window is how much a sandbox may have on its way to a sink. The pipe that it writes to
-	// holds that (glovebox-runtime's widen), so that it waits for credit only.
+	// holds that (widen), so that it waits for credit only.
 	window = 960 << 10
 	// grace is for how much longer than its limits a program may take before the
 	// agent, which enforces them, is not believed in any more.

@@ -69,7 +69,7 @@ func (p *Podman) reapStrays(ctx context.Context) (int, error) {
 
 // strays lists this user's processes of conmon whose container is Glovebox's, runs on our OCI
 // runtime and lies in the store of our service, and the sandboxes in that store that
-// have no conmon any more: whoever made them, nobody holds their streams.
+// have no conmon any more: whoever made them, nobody waits for their end.
 func (p *Podman) strays() ([]stray, error) {
 	var found, sandboxes []stray
 	watched := map[string]bool{}

@@ -93,12 +93,10 @@ func (p *Podman) launch(ctx, startCtx context.Context, began time.Time, c contai
 	s.out = agentwire.NewWriter(s.stream)
 	w.reader.Go(s.read)
 	w.reader.Go(s.stream.listen)
-	err = containers.Start(p.with(startCtx), c.name, nil)
-	if err == nil && !p.door.given(c.id) { // it runs: the sandbox that it had was made to stay
-		err = errors.New("podman made no sandbox")
-	}
+	err = p.startContainer(startCtx, c)
 	if err != nil {
 		unsettled.Store(true)
+		s.stream.withdraw() // what settles the container is to get none
 		w.close()
 		if said := s.stream.complaint(); said != "" {
 			err = fmt.Errorf("%w: %s", err, agentwire.Printable(said, maxComplaint))
@@ -113,6 +111,24 @@ func (p *Podman) launch(ctx, startCtx context.Context, began time.Time, c contai
 		}
 	}
 	return w, nil
+}
+
+// startContainer has Podman start the container, and sees to it that it has made a sandbox. A
+// container that runs, Podman calls started: conmon may not have noted yet that the sandbox that
+// it had has ended. One that was made to stay is not waited for.
+func (p *Podman) startContainer(ctx context.Context, c container) error {
+	for range 4 {
+		if err := containers.Start(p.with(ctx), c.name, nil); err != nil {
+			return err
+		}
+		if p.door.given(c.id) {
+			return nil
+		}
+		if !sleep(ctx, exitTime) {
+			return context.Cause(ctx)
+		}
+	}
+	return errors.New("podman made no sandbox: the container's last one stays, or the OCI runtime is not this version's")
 }
 
 // errSlowStart is why a start is given up.

@@ -107,6 +107,7 @@ denied "become root by su" bash -c 'su -c id </dev/null'
 denied "raise what all sandboxes together may have" bash -c "echo max >$unit/memory.max"
 denied "leave the unit's cgroup" bash -c 'echo $$ >/sys/fs/cgroup/cgroup.procs'
 denied "put another socket in the place of Podman's" bash -c 'rm /run/glovebox-podman.sock'
+check "the worker's door is there (so the next can fail)" bash -c 'test -S /run/glovebox-worker/glovebox-*/pipes.sock'
 denied "put another socket in the place of the worker's" bash -c 'rm -r /run/glovebox-worker/glovebox-*'
 denied "change what is run" bash -c 'touch /usr/local/lib/glovebox/x /usr/local/bin/x'
 
