@@ -47,6 +47,11 @@ func (f *farEnds) close() {
 const (
 	// askTime is what an OCI runtime may take to say for which container it asks.
 	askTime = time.Second
+	// doorPrefix begins the name of a door's directory, and doorName is that of its socket.
+	doorPrefix = "glovebox-worker-"
+	doorName   = "pipes.sock"
+	// newDoor is for how long a door that nobody hears may be one that is being made.
+	newDoor = time.Minute
 	// mostAskers is how many are heard at once; more wait.
 	mostAskers = 64
 	// warnPause is for how long there is no second complaint of who asks in vain.
@@ -60,7 +65,8 @@ func openDoor(dir, podmanSocket string, log *slog.Logger) (_ *door, err error) {
 	if err := unix.Stat(podmanSocket, &podman); err != nil {
 		return nil, fmt.Errorf("whose is podman's socket %s: %w", podmanSocket, err)
 	}
-	own, err := os.MkdirTemp(dir, "glovebox-")
+	sweepDoors(dir)
+	own, err := os.MkdirTemp(dir, doorPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for a socket: %w", err)
 	}
@@ -69,7 +75,7 @@ func openDoor(dir, podmanSocket string, log *slog.Logger) (_ *door, err error) {
 			os.RemoveAll(own)
 		}
 	}()
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(own, "pipes.sock")})
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(own, doorName)})
 	if err != nil {
 		return nil, fmt.Errorf("listen where podman's user can connect: %w", err)
 	}
@@ -89,6 +95,28 @@ func openDoor(dir, podmanSocket string, log *slog.Logger) (_ *door, err error) {
 	d := &door{log: log, dir: own, listener: l, ordered: map[string]*farEnds{}}
 	d.served.Go(d.serve)
 	return d, nil
+}
+
+// sweepDoors removes what workers of this user have left that were killed. One that is just being
+// made doesn't listen yet, either.
+func sweepDoors(dir string) {
+	sockets, err := filepath.Glob(filepath.Join(dir, doorPrefix+"*", doorName))
+	if err != nil {
+		return // the name of the directory is a bad pattern: nothing is swept there
+	}
+	for _, socket := range sockets {
+		var stat unix.Stat_t
+		if unix.Lstat(socket, &stat) != nil || int(stat.Uid) != os.Getuid() || time.Since(time.Unix(stat.Mtim.Unix())) < newDoor {
+			continue
+		}
+		c, err := net.Dial("unix", socket) //nolint:noctx // it is refused or taken at once
+		if err == nil {
+			c.Close()
+		}
+		if errors.Is(err, unix.ECONNREFUSED) {
+			os.RemoveAll(filepath.Dir(socket))
+		}
+	}
 }
 
 func (d *door) path() string { return d.listener.Addr().String() }
@@ -190,7 +218,9 @@ func (d *door) answer(c *net.UnixConn) error {
 		return err
 	}
 	id := make([]byte, 64)
-	if _, err := io.ReadFull(c, id); err != nil {
+	if _, err := io.ReadFull(c, id); errors.Is(err, io.EOF) {
+		return nil // sweepDoors, which only knocked
+	} else if err != nil {
 		return fmt.Errorf("read for which container: %w", err)
 	}
 	d.mu.Lock()

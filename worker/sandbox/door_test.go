@@ -177,3 +177,41 @@ func TestDoorThatCannotOpen(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
+
+// TestDoorSweeps: who opens a door removes those of workers that were killed, and no other.
+func TestDoorSweeps(t *testing.T) {
+	t.Parallel()
+	living, dir := doorOf(t)
+	old := time.Now().Add(-2 * newDoor)
+	for name, age := range map[string]time.Time{"dead": old, "new": time.Now()} {
+		path := filepath.Join(dir, doorPrefix+name, doorName)
+		if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.SetUnlinkOnClose(false)
+		l.Close()
+		if err := os.Chtimes(path, age, age); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chtimes(living.path(), old, old); err != nil {
+		t.Fatal(err)
+	}
+	second, err := openDoor(dir, ourFile(t), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.close()
+	for path, want := range map[string]bool{
+		living.path(): true, second.path(): true,
+		filepath.Join(dir, doorPrefix+"new", doorName): true, filepath.Join(dir, doorPrefix+"dead"): false,
+	} {
+		if _, err := os.Stat(path); (err == nil) != want {
+			t.Errorf("%s: there is %v, want %v", path, err == nil, want)
+		}
+	}
+}
