@@ -20,7 +20,7 @@ func redirect(c config, id string) error {
 		return nil
 	}
 	pipes, err := ask(path, id)
-	if err != nil {
+	if err != nil { // the worker knows this by its words: refusedPipes
 		return fmt.Errorf("ask the worker at %s for the pipes of container %s: %w", path, id, err)
 	}
 	for i, fd := range pipes {

@@ -232,7 +232,7 @@ func (p *Podman) settle(ctx context.Context, name string) error {
 	return nil
 }
 
-// refusedPipes is in what glovebox-runtime says where nobody waits for the sandbox that it is to make.
+// refusedPipes is in what glovebox-runtime says (redirect) where nobody waits for the sandbox that it is to make.
 const refusedPipes = "for the pipes of container"
 
 func (p *Podman) removeOnce(ctx context.Context, name string) error {

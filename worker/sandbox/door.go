@@ -16,7 +16,8 @@ import (
 )
 
 // annotation names, in a container's configuration, the socket where glovebox-runtime gets
-// the pipes of each sandbox that it makes for it.
+// the pipes of each sandbox that it makes for it. (Its pipes.go says the same: it links nothing of ours
+// but internal/cgroup.)
 const annotation = "run.glovebox.pipes"
 
 // door is the socket of a worker at which the OCI runtime asks for the pipes of a sandbox as

@@ -106,9 +106,11 @@ type Podman struct {
 	giveUp   context.CancelFunc
 }
 
-// ociRuntime is the file name of the OCI runtime that means gVisor. Anything else is refused; bare runsc
-// is, too: it doesn't ask for the worker's pipes.
+// ociRuntime is the file name of the OCI runtime that means gVisor, and ociNames are what Podman
+// may call it. Anything else is refused; bare runsc is, too: it doesn't ask for the worker's pipes.
 const ociRuntime = "glovebox-runtime"
+
+var ociNames = map[string]bool{ociRuntime: true, "runsc": true}
 
 const (
 	// openTimeout is how long Open waits for the service.
@@ -183,7 +185,7 @@ func (p *Podman) checkService(ctx context.Context) error {
 	if oci == nil {
 		return fmt.Errorf("%w: podman names no OCI runtime", ErrUnavailable)
 	}
-	if filepath.Base(oci.Path) != ociRuntime {
+	if !ociNames[oci.Name] || filepath.Base(oci.Path) != ociRuntime {
 		return fmt.Errorf("%w: podman's OCI runtime is %q (%s), it has to be %s: "+
 			"start the service with CONTAINERS_CONF of infra/podman", ErrUnavailable, oci.Name, oci.Path, ociRuntime)
 	}

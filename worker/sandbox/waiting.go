@@ -73,8 +73,8 @@ func (p *Podman) start(ctx context.Context, began time.Time, plan plan) (_ *wait
 	return p.launch(ctx, startCtx, began, c)
 }
 
-// launch starts a sandbox in the container, within startCtx; again if it had one. The
-// container goes if it can't, and when ctx ends meanwhile.
+// launch starts a sandbox in the container, within startCtx. The container goes if it
+// can't, and when ctx ends meanwhile.
 func (p *Podman) launch(ctx, startCtx context.Context, began time.Time, c container) (_ *waiting, err error) {
 	var unsettled atomic.Bool
 	w := &waiting{container: c, made: time.Now(), s: newSession(began)}
