@@ -19,7 +19,7 @@ readonly runsc_version=v0.0.0-20260905035102-160fafc42237
 readonly versitygw_version=v1.8.0
 readonly go_version=1.26.8 # for machines whose own go is older than go.mod asks for
 # What sandboxes need, and what building and trying Glovebox needs beside it.
-packages="podman uidmap crun conmon fuse-overlayfs slirp4netns ca-certificates"
+packages="podman uidmap crun conmon fuse-overlayfs slirp4netns erofs-utils ca-certificates"
 readonly build_packages="mmdebstrap redis-server debian-archive-keyring git make gcc libc6-dev"
 
 images=yes
@@ -284,7 +284,7 @@ setup_podman() {
     # containers.conf names it; it is glovebox-runtime, which knows by the name what it is.
     [ "$(readlink "$GLOVEBOX_LIB/conmon")" = glovebox-runtime ] || as_root ln -sfn glovebox-runtime "$GLOVEBOX_LIB/conmon"
     # With them a Glovebox without its source tree can still run Podman as it should.
-    for file in podman.sh podman-user.sh podman-service.sh; do
+    for file in podman.sh podman-user.sh podman-service.sh root-images.sh; do
         cmp -s "infra/$file" "$GLOVEBOX_LIB/$file" || install_root "infra/$file" "$GLOVEBOX_LIB/$file"
     done
     local got want="glovebox-runtime overlay true"
@@ -308,16 +308,18 @@ setup_images() {
 
 # load_images loads what is not there yet: the files are named by the images' ids.
 load_images() {
-    local archive id
+    local archive id ids=()
     for archive in "$from"/images/*.tar; do
         [ -e "$archive" ] || fail "no image is in $from/images: make the directory with infra/worker-host.sh --pack"
         id=$(basename "$archive" .tar)
+        ids+=("${id##*-}")
         if infra/podman.sh image exists "${id##*-}"; then
             say image "${id%-*}"
         else
             quietly image "loaded ${id%-*}" infra/podman.sh load <"$archive"
         fi
     done
+    infra/root-images.sh "${ids[@]}"
 }
 
 # ---- main ---------------------------------------------------------------------

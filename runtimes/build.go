@@ -23,6 +23,9 @@ type BuildOptions struct {
 	// added. Defaults to the script that infra/setup.sh installs, which runs Podman as
 	// the user that Glovebox's Podman service runs as.
 	Podman []string
+	// RootImages is the command that makes root images of the images that are its arguments.
+	// Defaults to the script that infra/setup.sh installs.
+	RootImages []string
 	// Mirror is the Debian mirror to use. Defaults to the one that apt uses, on a
 	// Debian machine, and to mmdebstrap's own elsewhere.
 	Mirror string
@@ -32,8 +35,11 @@ type BuildOptions struct {
 	Force bool
 }
 
-// defaultPodman is installed by infra/setup.sh.
-var defaultPodman = []string{"/usr/local/lib/glovebox/podman.sh"}
+// Both are installed by infra/setup.sh.
+var (
+	defaultPodman     = []string{"/usr/local/lib/glovebox/podman.sh"}
+	defaultRootImages = []string{"/usr/local/lib/glovebox/root-images.sh"}
+)
 
 // builder is one call of Build.
 type builder struct {
@@ -43,11 +49,14 @@ type builder struct {
 	sources []string // apt's, see findSources
 }
 
-// Build makes the images that are missing: the base, then each runtime's. What it
-// runs is quiet; its output becomes part of the error when it fails.
+// Build makes the images that are missing: the base, then each runtime's, then the root images
+// of all. What it runs is quiet; its output becomes part of the error when it fails.
 func (s Set) Build(ctx context.Context, options BuildOptions) (err error) {
 	if len(options.Podman) == 0 {
 		options.Podman = defaultPodman
+	}
+	if len(options.RootImages) == 0 {
+		options.RootImages = defaultRootImages
 	}
 	if options.Out == nil {
 		options.Out = io.Discard
@@ -77,14 +86,21 @@ func (s Set) Build(ctx context.Context, options BuildOptions) (err error) {
 		}
 		missing = append(missing, r)
 	}
+	if err := b.buildMissing(ctx, missing, built); err != nil {
+		return err
+	}
+	return b.rootImages(ctx, chosen)
+}
+
+func (b *builder) buildMissing(ctx context.Context, missing []Runtime, built map[string]bool) (err error) {
 	if len(missing) == 0 {
 		return nil
 	}
 	if b.sources, err = findSources(ctx, b.Mirror); err != nil {
 		return err
 	}
-	if !built[s.base] || b.Force {
-		if err := b.timed(baseFolder, s.base, func() error { return b.bootstrap(ctx) }); err != nil {
+	if !built[b.set.base] || b.Force {
+		if err := b.timed(baseFolder, b.set.base, func() error { return b.bootstrap(ctx) }); err != nil {
 			return err
 		}
 	}
@@ -94,6 +110,20 @@ func (s Set) Build(ctx context.Context, options BuildOptions) (err error) {
 		}
 	}
 	return nil
+}
+
+// rootImages makes what sandboxes have as their root: infra/root-images.sh says what it does.
+func (b *builder) rootImages(ctx context.Context, chosen []Runtime) error {
+	args := slices.Clone(b.RootImages[1:])
+	for _, r := range chosen {
+		args = append(args, r.Image())
+	}
+	out, err := run(exec.CommandContext(ctx, b.RootImages[0], args...))
+	if err != nil {
+		return fmt.Errorf("make root images: %w", err)
+	}
+	_, err = io.WriteString(b.Out, out)
+	return err
 }
 
 func (s Set) choose(names []string) ([]Runtime, error) {

@@ -49,6 +49,9 @@ func TestBuild(t *testing.T) {
 	if !strings.Contains(out.String(), "building "+image) {
 		t.Errorf("got %q, want it to say what it builds", out.String())
 	}
+	if !strings.Contains(out.String(), "made of "+image) {
+		t.Errorf("got %q, want it to make a root image", out.String())
+	}
 	built, err := set.Built(ctx, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -69,6 +72,9 @@ func TestBuild(t *testing.T) {
 		t.Errorf("the second time: got %q, want it to say %q", out.String(), want)
 	}
 	podman("rmi", image)
+	if _, err := run(exec.CommandContext(ctx, defaultRootImages[0])); err != nil { // its root image goes
+		t.Error(err)
+	}
 }
 
 func TestFirstServer(t *testing.T) {
@@ -102,6 +108,11 @@ func TestBuildRefuses(t *testing.T) {
 	}
 	err = set.Build(t.Context(), BuildOptions{Podman: []string{"/nonexistent/podman"}})
 	if err == nil || !strings.Contains(err.Error(), "/nonexistent/podman") {
+		t.Errorf("got %v, want an error that names the command", err)
+	}
+	there := []string{"sh", "-c", "echo " + set.List()[0].Image()}
+	err = set.Build(t.Context(), BuildOptions{Podman: there, Names: []string{set.List()[0].Name}, RootImages: []string{"/nonexistent/root-images"}})
+	if err == nil || !strings.Contains(err.Error(), "/nonexistent/root-images") {
 		t.Errorf("got %v, want an error that names the command", err)
 	}
 	_, err = run(exec.CommandContext(t.Context(), "sh", "-c", "echo said; exit 3"))

@@ -11,6 +11,9 @@ import (
 // config is what is read here of a bundle's config.json.
 type config struct {
 	Annotations map[string]string
+	Mounts      []mount
+	Root        struct{ Readonly bool }
+	Process     struct{ Args []string }
 	Linux       struct {
 		Resources struct {
 			Memory struct{ Limit int64 }

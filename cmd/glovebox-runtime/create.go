@@ -14,8 +14,12 @@ import (
 
 // create makes the sandbox, in a cgroup of its own where the host delegates them.
 func create(runsc string, argv, rest []string) error {
-	c, err := readConfig(bundleOf(rest))
+	bundle := bundleOf(rest)
+	c, err := readConfig(bundle)
 	if err != nil {
+		return err
+	}
+	if err := useImages(bundle, c); err != nil {
 		return err
 	}
 	if err := displace(runsc, argv, rest); err != nil {

@@ -40,6 +40,7 @@ type saved struct {
 	} `json:"sandbox"`
 	CompatCgroup savedGroup `json:"compatCgroup"`
 	Mounts       []struct {
+		Lower int `json:"lower"`
 		Upper int `json:"upper"`
 	} `json:"goferMountConfs"`
 }
@@ -54,9 +55,13 @@ func (g savedGroup) none() bool {
 
 func isNull(value json.RawMessage) bool { return len(value) == 0 || bytes.Equal(value, []byte("null")) }
 
-// selfOverlay is the first of runsc's kinds of upper layers that may be a file on the
-// host. Those before it are none, and memory.
-const selfOverlay = 2
+const (
+	// selfOverlay is the first of runsc's kinds of upper layers that may be a file on the
+	// host. Those before it are none, and memory.
+	selfOverlay = 2
+	// servedLower is the kind of lower layer that a gofer serves.
+	servedLower = 1
+)
 
 // stateFile is where runsc keeps the sandbox.
 func stateFile(argv []string, id string) string {
@@ -90,11 +95,14 @@ func load(argv []string, id string) (saved, error) {
 	if err := json.Unmarshal(b, &s); err != nil {
 		return s, err
 	}
-	usual := s.ID == id && isNull(s.Spec.Hooks) && s.CompatCgroup.none() && s.GoferPid > 1 &&
+	usual := s.ID == id && isNull(s.Spec.Hooks) && s.CompatCgroup.none() &&
 		s.Sandbox != nil && s.Sandbox.ID == id && s.Sandbox.Pid > 1 && s.Sandbox.Cgroup.none() && len(s.Sandbox.MountHints.Mounts) == 0
+	served := false
 	for _, m := range s.Mounts {
 		usual = usual && m.Upper < selfOverlay
+		served = served || m.Lower == servedLower
 	}
+	usual = usual && served == (s.GoferPid > 1)
 	if socket := filepath.Join(root(argv), "runsc-"+id+".sock"); usual && s.Sandbox.Socket != "" && s.Sandbox.Socket != socket {
 		usual = false // where it would be is runsc's business
 	}
@@ -182,7 +190,7 @@ func lockState(argv []string, id string) (*os.File, error) {
 }
 
 // sweep destroys the sandbox as `runsc delete --force` would, without the start of runsc:
-// both of its processes, and the three files that it has. What is unusual in any way is left
+// its processes, and the three files that it has. What is unusual in any way is left
 // as it is, and the error says so. (runsc's Container.Destroy has more to do only for what
 // load refuses: cgroups, hooks, overlays in files, mounts that containers share.)
 func sweep(argv []string, id string) error {
@@ -198,8 +206,10 @@ func sweep(argv []string, id string) error {
 	if err := end(s.Sandbox.Pid, sandboxName, id, endPatience); err != nil {
 		return err
 	}
-	if err := end(s.GoferPid, goferName, id, endPatience); err != nil {
-		return err
+	if s.GoferPid > 1 { // there is one
+		if err := end(s.GoferPid, goferName, id, endPatience); err != nil {
+			return err
+		}
 	}
 	// The state is the last that runsc could find the rest by.
 	for _, file := range []string{filepath.Join(root(argv), "runsc-"+id+".sock"), stateFile(argv, id), lock.Name()} {

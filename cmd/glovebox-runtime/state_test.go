@@ -28,6 +28,12 @@ func play(t *testing.T, name, id string) *exec.Cmd {
 		_ = cmd.Process.Kill() // it may be waited for already
 		_ = cmd.Wait()
 	})
+	// Start returns when the old program has gone, a moment before the new one has its arguments.
+	for deadline := time.Now().Add(5 * time.Second); !isPart(cmd.Process.Pid, name, id); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d is not %s", cmd.Process.Pid, name)
+		}
+	}
 	return cmd
 }
 
@@ -72,6 +78,16 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestSweepWithoutGofer: a sandbox with a root image has one process.
+func TestSweepWithoutGofer(t *testing.T) {
+	t.Parallel()
+	sandbox := play(t, sandboxName, testID)
+	dir := save(t, sandbox.Process.Pid, 0, `"lower":1`, `"lower":2`)
+	if err := sweep([]string{"runsc", "--root", dir}, testID); err != nil || !ended(t, sandbox) {
+		t.Errorf("got %v, ended: %v, want it to have gone", err, ended(t, sandbox))
+	}
+}
+
 // TestSweepOthers: a number that has come to mean another process ends nobody.
 func TestSweepOthers(t *testing.T) {
 	t.Parallel()
@@ -98,6 +114,8 @@ func TestUnusual(t *testing.T) {
 		"socket elsewhere":      {"DIR/runsc-ID.sock", "/x/runsc-ID.sock"},
 		"another's sandbox":     {`"sandbox":{"id":"ID"`, `"sandbox":{"id":"other"`},
 		"not started":           {`"sandbox":{`, `"sandbox":null,"x":{`},
+		"no gofer, but mounts":  {`"goferPid":`, `"x":`},
+		"a gofer for nothing":   {`"lower":1`, `"lower":2`},
 		"no JSON":               {`"id"`, `id`},
 	} {
 		sandbox := play(t, sandboxName, testID)

@@ -19,6 +19,9 @@ import (
 // podmanScript is installed by infra/setup.sh; it runs Podman as Glovebox's service does.
 const podmanScript = "/usr/local/lib/glovebox/podman.sh"
 
+// rootImagesScript is installed beside it, and makes root images.
+const rootImagesScript = "/usr/local/lib/glovebox/root-images.sh"
+
 func (a *app) runtimesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runtimes",
@@ -153,8 +156,9 @@ func (a *app) runtimesBuildCommand() *cobra.Command {
 		Use:   "build [NAME…]",
 		Short: "Build the images of runtimes, all of them unless named",
 		Long: `Build the images that are missing, from Debian's signed archive: first a base, then
-one for each runtime. No registry is involved. What is there and up to date is left
-alone, so a second run takes a second.
+one for each runtime, then of each a root image, the one file that a sandbox has as its
+root. No registry is involved. What is there and up to date is left alone, so a second
+run takes a second.
 
 Images belong to the user who runs Podman: as root that is GLOVEBOX_PODMAN_USER, or
 "glovebox", which infra/setup.sh makes.`,
@@ -168,6 +172,11 @@ Images belong to the user who runs Podman: as root that is GLOVEBOX_PODMAN_USER,
 			if o.Podman, err = a.podman(); err != nil {
 				return err
 			}
+			c, err := a.settings()
+			if err != nil {
+				return err
+			}
+			o.RootImages = asPodmanUser(c, rootImagesScript)
 			o.Names, o.Out = names, a.stdout
 			for _, name := range names {
 				if _, ok := set.Lookup(name); !ok {
@@ -194,11 +203,14 @@ func (a *app) podman() ([]string, error) {
 	return podmanCommand(c), nil
 }
 
-func podmanCommand(c config.Client) []string {
+func podmanCommand(c config.Client) []string { return asPodmanUser(c, podmanScript) }
+
+// asPodmanUser is the command of a script that finds out by itself who runs Podman.
+func asPodmanUser(c config.Client, script string) []string {
 	if c.PodmanUser != "" {
-		return []string{"env", "GLOVEBOX_PODMAN_USER=" + c.PodmanUser, podmanScript}
+		return []string{"env", "GLOVEBOX_PODMAN_USER=" + c.PodmanUser, script}
 	}
-	return []string{podmanScript}
+	return []string{script}
 }
 
 // setupHint is for whatever infra/setup.sh installs.

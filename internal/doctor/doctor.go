@@ -56,6 +56,7 @@ type Config struct {
 type report struct {
 	Config
 	findings []Finding
+	roots    string // where root images lie
 }
 
 func (r *report) ok(name, text string)           { r.add(OK, name, text, "") }

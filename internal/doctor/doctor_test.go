@@ -81,11 +81,11 @@ func TestNothingInstalled(t *testing.T) {
 	}
 }
 
-// fakePodman answers podman info and images with files of a directory.
-func fakePodman(t *testing.T, info, images, run string) []string {
+// fakePodman answers podman info, images, unshare (which lists root images) and run.
+func fakePodman(t *testing.T, info, images, roots, run string) []string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "podman")
-	script := "#!/bin/sh\ncase $1 in\ninfo) cat <<'X'\n" + info + "\nX\n;;\nimages) echo '" + images + "';;\nrun) echo '" + run + "';;\nesac\n"
+	script := "#!/bin/sh\ncase $1 in\ninfo) cat <<'X'\n" + info + "\nX\n;;\nimages) echo '" + images + "';;\nunshare) echo '" + roots + "';;\nrun) echo '" + run + "';;\nesac\n"
 	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestUnsafePodman(t *testing.T) {
 		"security":{"rootless":false}},"store":{"graphDriverName":"vfs"},"version":{"Version":"4.2.0"}}`
 	all := Run(t.Context(), Config{
 		ToolsDir: t.TempDir(), PodmanUser: "root", Images: map[string]string{"bash": "localhost/glovebox/bash:1"},
-		Podman: fakePodman(t, info, "localhost/glovebox/bash:1", "Linux version 6.1.0"),
+		Podman: fakePodman(t, info, "localhost/glovebox/bash:1 sha256:abc", "", "Linux version 6.1.0"),
 	})
 	for _, name := range []string{"podman", "rootless", "OCI runtime", "storage", "log driver", "sandbox"} {
 		if f := find(t, all, name); f.Level != Problem {
@@ -108,6 +108,26 @@ func TestUnsafePodman(t *testing.T) {
 	}
 	if f := find(t, all, "cgroups"); f.Level != Warning || !strings.Contains(f.Text, "soft") {
 		t.Errorf("got %+v, want a warning that limits are soft", f)
+	}
+}
+
+func TestRootImages(t *testing.T) {
+	t.Parallel()
+	images := map[string]string{"bash": "localhost/glovebox/bash:1", "c": "localhost/glovebox/c:1", "node": "localhost/glovebox/node:1"}
+	there := "localhost/glovebox/bash:1 sha256:aaa\nlocalhost/glovebox/c:1 sha256:bbb" // node's is not built
+	for roots, want := range map[string]string{
+		"/s/roots/aaa.erofs\n/s/roots/bbb.erofs":     "all there, in /s/roots",
+		"/s/roots/agent-1.erofs\n/s/roots/bbb.erofs": "missing: bash: ",
+		"/s/roots/aaa.erofs\n/s/roots/bbb.erofs.old": "missing: c: ",
+		"": "missing: bash, c: ",
+	} {
+		f := find(t, Run(t.Context(), Config{
+			ToolsDir: t.TempDir(), PodmanUser: "root", Images: images,
+			Podman: fakePodman(t, `{"store":{"graphRoot":"/s/storage"}}`, there, roots, ""),
+		}), "root images")
+		if missing := strings.HasPrefix(want, "missing"); !strings.HasPrefix(f.Text, want) || (f.Level == Warning) != missing || (f.Fix != "") != missing {
+			t.Errorf("%q: got %+v, want %q", roots, f, want)
+		}
 	}
 }
 

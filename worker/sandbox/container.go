@@ -30,6 +30,8 @@ const (
 
 const (
 	agentInside = "/glovebox-agent"
+	// imageAnnotation tells glovebox-runtime (erofs.go) of which image a container is.
+	imageAnnotation = "run.glovebox.image"
 	// namePrefix is that of every container's name.
 	namePrefix = "glovebox-"
 )
@@ -78,7 +80,7 @@ func (p *Podman) spec(name string, plan plan, imageID string) *specgen.SpecGener
 		labelJob:      plan.jobID,
 		labelEpoch:    strconv.Itoa(plan.epoch),
 	}
-	s.Annotations = map[string]string{annotation: p.door.path()}
+	s.Annotations = map[string]string{annotation: p.door.path(), imageAnnotation: imageID}
 	// The agent, and nothing of the image's: no entry point, command, user, working
 	// directory, environment, volume, health check or stop signal.
 	s.Entrypoint = []string{agentInside}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
 // look is what a job sees of where it is.
@@ -55,7 +56,7 @@ report = {
         "write dev": attempt(write("/dev/x")),
         "write cgroup": attempt(write("/sys/fs/cgroup/pids/glovebox-program/pids.max")),
         "leave cgroup": attempt(write("/sys/fs/cgroup/pids/cgroup.procs")),
-        "write agent": attempt(write("/glovebox-agent")),
+        "write agent": attempt(write("/glovebox-agent" + "/agent" * os.path.isdir("/glovebox-agent"))),
         "write work": attempt(write("/work/x")),
         "write tmp": attempt(write("/tmp/x")),
         "write shm": attempt(write("/dev/shm/x")),
@@ -96,7 +97,22 @@ type seen struct {
 // TestIsolation proves what docs/security.md promises of the inside of a sandbox.
 func TestIsolation(t *testing.T) {
 	t.Parallel()
-	p := program(look)
+	open(t)
+	t.Run("root image", func(t *testing.T) {
+		t.Parallel()
+		testIsolation(t, program(look), "Read-only file system", "/ erofs ro", "/glovebox-agent erofs ro")
+	})
+	t.Run("no root image", func(t *testing.T) {
+		t.Parallel()
+		tag := build(t, "no-root-image", "FROM "+suite.image+"\nLABEL another=image\n")
+		testIsolation(t, program(look, in("no-root-image", tag)), "Permission denied", "/ 9p ro", "/glovebox-agent 9p ro", "/etc/hostname 9p ro", "/run/.containerenv 9p ro")
+	})
+}
+
+// testIsolation runs look, and wants that error where it writes to the root, and those mounts
+// for the root and the agent.
+func testIsolation(t *testing.T, p sandbox.Program, denied string, mounts ...string) {
+	t.Helper()
 	p.Stdin = []byte("given")
 	o, k := run(t, p)
 	if o.Status != job.Succeeded {
@@ -125,13 +141,12 @@ func TestIsolation(t *testing.T) {
 		Kernel: got.Kernel, Caps: got.Caps,
 		IDs: []int{1000, 1000, 1000, 1000, 1000, 1000}, NNP: "1",
 		Interfaces: []string{"lo"},
-		Mounts: []string{
-			"/ 9p ro", dev, "/dev/pts devpts rw", "/dev/shm tmpfs rw", "/etc/hostname 9p ro",
-			"/glovebox-agent 9p ro", "/proc proc rw", "/run/.containerenv 9p ro", "/sys sysfs ro",
+		Mounts: slices.Sorted(slices.Values(append(mounts,
+			dev, "/dev/pts devpts rw", "/dev/shm tmpfs rw", "/proc proc rw", "/sys sysfs ro",
 			"/sys/fs/cgroup tmpfs ro", "/sys/fs/cgroup/cpu cgroup rw", "/sys/fs/cgroup/cpuacct cgroup rw",
 			"/sys/fs/cgroup/cpuset cgroup rw", "/sys/fs/cgroup/devices cgroup rw", "/sys/fs/cgroup/job cgroup rw",
 			"/sys/fs/cgroup/memory cgroup rw", "/sys/fs/cgroup/pids cgroup rw", "/tmp tmpfs rw", "/work tmpfs rw",
-		},
+		))),
 		Env: map[string]string{
 			"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp",
 			"TMPDIR": "/tmp", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1",
@@ -139,7 +154,7 @@ func TestIsolation(t *testing.T) {
 		Cwd: "/work", Host: "glovebox", FDs: []int{0, 1, 2}, Session: true, PIDs: got.PIDs,
 		Stdin: "given",
 		Try: map[string]string{
-			"write root": "Permission denied", "write etc": "Permission denied", "write run": "Permission denied",
+			"write root": denied, "write etc": denied, "write run": denied,
 			"write var/tmp": "Read-only file system", "write dev": "Permission denied",
 			"write cgroup": "Permission denied", "leave cgroup": "Permission denied",
 			"write agent": "Permission denied", "write work": "ok", "write tmp": "ok", "write shm": "ok",

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// agentPrefix is that of the names of images that hold an agent.
+	agentPrefix = "agent-"
+	// agentAge is how long an image of another agent stays: workers of two versions may
+	// share a Podman.
+	agentAge = 24 * time.Hour
+	// makeTime bounds the making of one, which takes a hundredth of a second.
+	makeTime = 30 * time.Second
+)
+
+// agentImage is the path of an image that holds the agent as agentFile. Whoever needs it first
+// makes it; its name tells of which file it is.
+func agentImage(dir, path string) (string, error) {
+	agent, err := os.Open(path) // and stays that file, should another take its place
+	if err != nil {
+		return "", fmt.Errorf("find the agent: %w", err)
+	}
+	defer agent.Close()
+	info, err := agent.Stat()
+	if err != nil {
+		return "", fmt.Errorf("find the agent: %w", err)
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", errors.New("find the agent: its device is unknown")
+	}
+	image := filepath.Join(dir, fmt.Sprintf("%s%x-%x-%x-%x.erofs", agentPrefix, s.Dev, s.Ino, s.Size, info.ModTime().UnixNano()))
+	if _, err := os.Stat(image); err == nil {
+		return image, nil
+	}
+	if err := makeAgentImage(dir, agent, image); err != nil {
+		return "", fmt.Errorf("make the agent's image: %w", err)
+	}
+	return image, nil
+}
+
+func makeAgentImage(dir string, agent io.Reader, image string) error {
+	work, err := os.MkdirTemp(dir, agentPrefix+"new-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	inside, made := filepath.Join(work, "root"), filepath.Join(work, "image")
+	if err := os.Mkdir(inside, 0o755); err != nil {
+		return err
+	}
+	if err := writeProgram(filepath.Join(inside, agentFile), agent); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), makeTime)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, "mkfs.erofs", "-Enoinline_data", "-T0", "--all-root", made, inside).CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
+	}
+	if err := os.Rename(made, image); err != nil {
+		return err
+	}
+	dropOld(dir)
+	return nil
+}
+
+func writeProgram(path string, content io.Reader) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, content)
+	return errors.Join(err, f.Close())
+}
+
+// dropOld removes images of agents that were made long ago, and what a killed process left of
+// one. A sandbox keeps its own open, and who needs one again makes it again.
+func dropOld(dir string) {
+	images, _ := filepath.Glob(filepath.Join(dir, agentPrefix+"*"))
+	for _, image := range images {
+		if info, err := os.Stat(image); err == nil && time.Since(info.ModTime()) > agentAge {
+			_ = os.RemoveAll(image) // the next one tries again
+		}
+	}
+}
