@@ -1,10 +1,14 @@
 package sandbox_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -90,5 +94,62 @@ all
 	rootImages(t, tag)
 	if after, err := os.Stat(file); err != nil || !os.SameFile(before, after) {
 		t.Errorf("it was made again, %v", err)
+	}
+}
+
+// TestNoDirectoryOfTheHost: with a root image no process serves the sandbox files of the
+// host, and its own has no directory open, of the host or of the image, and no file of the host but
+// its images and what the kernel says of processors.
+func TestNoDirectoryOfTheHost(t *testing.T) {
+	t.Parallel()
+	p := open(t)
+	prog := program("import json, os, time; os.listdir('/usr/bin'); print('on', flush=True); time.sleep(60)", in("no-directory", suite.image), limits(job.Limits{WallMS: 60_000}))
+	ctx, cancel := context.WithCancel(t.Context())
+	sink := &signalSink{on: make(chan struct{}, 1)}
+	done := make(chan error, 1)
+	go func() {
+		_, err := p.Run(ctx, prog, sink)
+		done <- err
+	}()
+	<-sink.on
+	defer func() {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}()
+	id, err := podman("ps", "-q", "--no-trunc", "--filter", "label=run.glovebox.job=no-directory", "--filter", "label=run.glovebox.instance="+instance)
+	if err != nil || id == "" {
+		t.Fatalf("its container is %q, %v", id, err)
+	}
+	look := []string{"unshare", "sh", "-c", `for pid; do cd /proc/$pid/fd && find -L . -maxdepth 1 -mindepth 1 -type d -printf 'directory %p\n' && find . -type l -printf '%l\n'; done`, "sh"}
+	for _, process := range processesOf(t, id) {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch name, _, _ := strings.Cut(string(b), "\x00"); name {
+		case "runsc-sandbox":
+			look = append(look, strconv.Itoa(process.Pid))
+		case "runsc-gofer":
+			t.Error("it has a gofer")
+		}
+	}
+	out, err := podman(look...)
+	if err != nil {
+		t.Fatalf("look at its descriptors: %v", err)
+	}
+	var images int
+	for line := range strings.Lines(out) {
+		file := strings.TrimSpace(line)
+		switch {
+		case strings.HasSuffix(file, ".erofs"):
+			images++
+		case strings.HasPrefix(file, "directory "), strings.HasPrefix(file, "/") && !slices.Contains([]string{"/dev/null", "/cpu.cfs_quota_us", "/cpu.cfs_period_us", "/cpu.max"}, file) && !strings.HasPrefix(file, "/memfd:"):
+			t.Errorf("it has %s open", file)
+		}
+	}
+	if images != 2 {
+		t.Errorf("it has %d images open, want its root and its agent:\n%s", images, out)
 	}
 }
