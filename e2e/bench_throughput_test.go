@@ -19,6 +19,7 @@ func (b *bench) throughputs() {
 	s := b.table.section("Throughput: hello (Python), each in a fresh sandbox",
 		"at once", "n", "Glovebox ÷ `podman run --rm`", "Glovebox ÷ bare `runsc run`", "Glovebox /s", "`podman run --rm` /s", "bare `runsc run` /s")
 	s.notef("At once: callers, each of whom asks for the next program when it has the last one's output. Glovebox's worker runs as many jobs at once as there are processors, whatever comes. " +
+		"Its sandboxes have the image as one file (root images, ADR 18), the others as directories. " +
 		"n: programs of Glovebox that ended while it was measured, the pool's first ones left out.")
 	var worstPodman, worstRunsc float64
 	for _, callers := range []int{1, 2, 4, lanes} {
