@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,7 @@ import (
 const (
 	// agentPrefix is that of the names of images that hold an agent.
 	agentPrefix = "agent-"
-	// agentAge is how long an image of another agent stays: workers of two versions may
+	// agentAge is how long an image that nobody uses stays: workers of two versions may
 	// share a Podman.
 	agentAge = 24 * time.Hour
 	// makeTime bounds the making of one, which takes a hundredth of a second.
@@ -40,8 +41,12 @@ func agentImage(dir, path string) (string, error) {
 		return "", errors.New("find the agent: its device is unknown")
 	}
 	image := filepath.Join(dir, fmt.Sprintf("%s%x-%x-%x-%x.erofs", agentPrefix, s.Dev, s.Ino, s.Size, info.ModTime().UnixNano()))
-	if _, err := os.Stat(image); err == nil {
-		return image, nil
+	made, err := os.Stat(image)
+	if err == nil && time.Since(made.ModTime()) > agentAge/2 {
+		return image, os.Chtimes(image, time.Time{}, time.Now()) // or dropOld takes it for unused
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return image, err
 	}
 	if err := makeAgentImage(dir, agent, image); err != nil {
 		return "", fmt.Errorf("make the agent's image: %w", err)
@@ -67,11 +72,22 @@ func makeAgentImage(dir string, agent io.Reader, image string) error {
 	if out, err := exec.CommandContext(ctx, "mkfs.erofs", "-Enoinline_data", "-T0", "--all-root", made, inside).CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
 	}
+	if err := syncFile(made); err != nil { // before it has its name: whoever finds that trusts what is in it
+		return err
+	}
 	if err := os.Rename(made, image); err != nil {
 		return err
 	}
 	dropOld(dir)
 	return nil
+}
+
+func syncFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 func writeProgram(path string, content io.Reader) error {
@@ -83,8 +99,8 @@ func writeProgram(path string, content io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
-// dropOld removes images of agents that were made long ago, and what a killed process left of
-// one. A sandbox keeps its own open, and who needs one again makes it again.
+// dropOld removes images of agents that were not used for long, and what a killed process left of
+// one. A sandbox keeps its own open.
 func dropOld(dir string) {
 	images, _ := filepath.Glob(filepath.Join(dir, agentPrefix+"*"))
 	for _, image := range images {

@@ -19,10 +19,10 @@ func create(runsc string, argv, rest []string) error {
 	if err != nil {
 		return err
 	}
-	if err := useImages(bundle, c); err != nil {
+	if err := displace(runsc, argv, rest); err != nil {
 		return err
 	}
-	if err := displace(runsc, argv, rest); err != nil {
+	if err := useImages(bundle, c); err != nil {
 		return err
 	}
 	dir, err := leaves()

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // A sandbox whose image has a root image gets its root, and its agent, each as one file that
@@ -22,6 +24,18 @@ const (
 	agentMount = "/glovebox-agent"
 	agentFile  = "agent"
 )
+
+// layout is the version of what a root image has beside its image's files: directories for what is mounted,
+// places. infra/root-images.sh makes them. Whoever changes the one has to change the other.
+const layout = "1"
+
+var places = []string{"dev", "glovebox-agent", "proc", "sys", "tmp", "work"}
+
+// hasPlace reports whether a root image has a directory for a mount, or what is mounted there has.
+func hasPlace(destination string) bool {
+	top, _, _ := strings.Cut(strings.TrimPrefix(destination, "/"), "/")
+	return slices.Contains(places, top)
+}
 
 // podmans are files that Podman mounts in every container. A root image has its own.
 var podmans = []string{"/run/.containerenv", "/etc/hostname"}
@@ -59,25 +73,34 @@ func useImages(bundle string, c config) error {
 	if !isImageID(id) || !c.Root.Readonly {
 		return nil
 	}
-	root := filepath.Join(rootsOf(bundle), id+".erofs")
-	if _, err := os.Stat(root); err != nil {
-		return nil //nolint:nilerr // there is none
+	root := filepath.Join(rootsOf(bundle), id+"."+layout+".erofs")
+	if _, err := os.Stat(root); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("find root image: %w", err)
 	}
 	var mounts []mount
+	agent := false
 	for _, m := range c.Mounts {
 		switch {
+		case m.binds() && slices.Contains(podmans, m.Destination):
+		case !hasPlace(m.Destination):
+			return nil
 		case !m.binds():
 			mounts = append(mounts, m)
-		case slices.Contains(podmans, m.Destination):
 		case m.Destination == agentMount && slices.Equal(c.Process.Args, []string{agentMount}):
 			image, err := agentImage(rootsOf(bundle), m.Source)
 			if err != nil {
 				return err
 			}
+			agent = true
 			mounts = append(mounts, mount{Destination: agentMount, Type: "erofs", Source: image, Options: []string{"ro", "nosuid", "nodev"}})
 		default:
 			return nil
 		}
+	}
+	if !agent {
+		return nil
 	}
 	annotations := map[string]string{"dev.gvisor.spec.rootfs.source": root, "dev.gvisor.spec.rootfs.type": "erofs"}
 	return rewrite(filepath.Join(bundle, "config.json"), mounts, annotations)

@@ -29,7 +29,7 @@ func layOut(t *testing.T) (bundle, agent string) {
 			t.Fatal(err)
 		}
 	}
-	for _, file := range []string{agent, filepath.Join(top, "roots", testImage+".erofs")} {
+	for _, file := range []string{agent, filepath.Join(top, "roots", testImage+"."+layout+".erofs")} {
 		if err := os.WriteFile(file, []byte("something"), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +42,7 @@ func TestUseImages(t *testing.T) {
 	tests := []struct {
 		name                          string
 		image, root, args, moreMounts string
-		used                          bool
+		noAgent, used                 bool
 	}{
 		{name: "a worker's sandbox", used: true},
 		{name: "with Podman's own files", moreMounts: `,{"destination":"/etc/hostname","type":"bind","source":"/x"},{"destination":"/run/.containerenv","type":"bind","source":"/x"}`, used: true},
@@ -52,6 +52,8 @@ func TestUseImages(t *testing.T) {
 		{name: "a root to write to", root: `{"path":"/r"}`},
 		{name: "another file of the host", moreMounts: `,{"destination":"/etc/hosts","type":"bind","source":"/x"}`},
 		{name: "another file of the host, by its options", moreMounts: `,{"destination":"/data","type":"none","source":"/x","options":["rbind"]}`},
+		{name: "a mount without a place", moreMounts: `,{"destination":"/data","type":"tmpfs","source":"tmpfs"}`},
+		{name: "no agent", image: testImage, args: `["sh"]`, noAgent: true},
 		{name: "another program", args: `["sh"]`},
 		{name: "an agent with arguments", args: `["/glovebox-agent","-x"]`},
 	}
@@ -67,6 +69,9 @@ func TestUseImages(t *testing.T) {
 			}
 			given := fmt.Sprintf(`{"process":{"args":%s,"cwd":"/"},"root":%s,"mounts":[`+testAgent+`,`+testTmp+`%s],"annotations":{"run.glovebox.image":%q,"a":"b"},"hostname":"h"}`,
 				set(tt.args, `["/glovebox-agent"]`), set(tt.root, `{"path":"/r","readonly":true}`), agent, tt.moreMounts, set(tt.image, testImage))
+			if tt.noAgent {
+				given = strings.Replace(given, fmt.Sprintf(testAgent+",", agent), "", 1)
+			}
 			file := filepath.Join(bundle, "config.json")
 			if err := os.WriteFile(file, []byte(given), 0o600); err != nil {
 				t.Fatal(err)
@@ -95,7 +100,7 @@ func TestUseImages(t *testing.T) {
 			want := fmt.Sprintf(`{"process":{"args":["/glovebox-agent/agent"],"cwd":"/"},"root":{"path":"/r","readonly":true},"hostname":"h",
 				"mounts":[{"destination":"/glovebox-agent","type":"erofs","source":%q,"options":["ro","nosuid","nodev"]},`+testTmp+`],
 				"annotations":{"dev.gvisor.spec.rootfs.source":%q,"dev.gvisor.spec.rootfs.type":"erofs"}}`,
-				image, filepath.Join(rootsOf(bundle), testImage+".erofs"))
+				image, filepath.Join(rootsOf(bundle), testImage+"."+layout+".erofs"))
 			if !reflect.DeepEqual(parsed(t, string(written)), parsed(t, want)) {
 				t.Errorf("got %s\nwant %s", written, want)
 			}
@@ -111,16 +116,35 @@ func parsed(t *testing.T, s string) (v any) {
 	return v
 }
 
+// TestPlaces: what infra/root-images.sh makes is what is counted on here.
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile("../../infra/root-images.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\nlayout=" + layout + "\n", "\nplaces=\"" + strings.Join(places, " ") + "\"\n"} {
+		if !strings.Contains(string(script), want) {
+			t.Errorf("infra/root-images.sh has no line %s", want)
+		}
+	}
+	for destination, want := range map[string]bool{"/tmp": true, "/dev/pts": true, "/sys/fs/cgroup": true, "/data": false, "/": false, "/tmpx": false, "tmp": true, "": false} {
+		if got := hasPlace(destination); got != want {
+			t.Errorf("%q: got %v", destination, got)
+		}
+	}
+}
+
 func TestUseImagesFails(t *testing.T) {
 	t.Parallel()
-	bundle, _ := layOut(t)
+	bundle, agent := layOut(t)
 	c := config{Annotations: map[string]string{imageAnnotation: testImage}}
 	c.Root.Readonly, c.Process.Args = true, []string{agentMount}
 	c.Mounts = []mount{{Destination: agentMount, Type: "bind", Source: "/nowhere/agent"}}
 	if err := useImages(bundle, c); err == nil || !strings.Contains(err.Error(), "/nowhere/agent") {
 		t.Errorf("without an agent: got %v, want an error that names it", err)
 	}
-	c.Mounts = nil
+	c.Mounts[0].Source = agent
 	if err := useImages(bundle, c); err == nil || !strings.Contains(err.Error(), "config.json") {
 		t.Errorf("without a configuration: got %v, want an error that names it", err)
 	}
@@ -171,7 +195,7 @@ func TestAgentImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{filepath.Join(dir, testImage+".erofs"), second}; second == first || !slices.Equal(want, left) {
+	if want := []string{filepath.Join(dir, testImage+"."+layout+".erofs"), second}; second == first || !slices.Equal(want, left) {
 		t.Errorf("there are %q, want %q", left, want)
 	}
 }

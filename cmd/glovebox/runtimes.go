@@ -172,11 +172,9 @@ Images belong to the user who runs Podman: as root that is GLOVEBOX_PODMAN_USER,
 			if o.Podman, err = a.podman(); err != nil {
 				return err
 			}
-			c, err := a.settings()
-			if err != nil {
+			if o.RootImages, err = a.installed(rootImagesScript); err != nil {
 				return err
 			}
-			o.RootImages = asPodmanUser(c, rootImagesScript)
 			o.Names, o.Out = names, a.stdout
 			for _, name := range names {
 				if _, ok := set.Lookup(name); !ok {
@@ -192,15 +190,18 @@ Images belong to the user who runs Podman: as root that is GLOVEBOX_PODMAN_USER,
 }
 
 // podman is the command that runs Podman as Glovebox's service does.
-func (a *app) podman() ([]string, error) {
+func (a *app) podman() ([]string, error) { return a.installed(podmanScript) }
+
+// installed is the command of a script that infra/setup.sh installs.
+func (a *app) installed(script string) ([]string, error) {
 	c, err := a.settings()
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(podmanScript); err != nil {
-		return nil, &failure{exitFailed, fmt.Errorf("look for Podman's configuration: %w", err), setupHint}
+	if _, err := os.Stat(script); err != nil {
+		return nil, &failure{exitFailed, fmt.Errorf("look for what runs Podman: %w", err), setupHint}
 	}
-	return podmanCommand(c), nil
+	return asPodmanUser(c, script), nil
 }
 
 func podmanCommand(c config.Client) []string { return asPodmanUser(c, podmanScript) }

@@ -114,11 +114,14 @@ func TestUnsafePodman(t *testing.T) {
 func TestRootImages(t *testing.T) {
 	t.Parallel()
 	images := map[string]string{"bash": "localhost/glovebox/bash:1", "c": "localhost/glovebox/c:1", "node": "localhost/glovebox/node:1"}
+	if script, err := os.ReadFile("../../infra/root-images.sh"); err != nil || !strings.Contains(string(script), "\nlayout="+strings.Trim(rootImageSuffix, ".erofs")+"\n") {
+		t.Errorf("infra/root-images.sh doesn't give names that end with %s: %v", rootImageSuffix, err)
+	}
 	there := "localhost/glovebox/bash:1 sha256:aaa\nlocalhost/glovebox/c:1 sha256:bbb" // node's is not built
 	for roots, want := range map[string]string{
-		"/s/roots/aaa.erofs\n/s/roots/bbb.erofs":     "all there, in /s/roots",
-		"/s/roots/agent-1.erofs\n/s/roots/bbb.erofs": "missing: bash: ",
-		"/s/roots/aaa.erofs\n/s/roots/bbb.erofs.old": "missing: c: ",
+		"/s/roots/aaa.1.erofs\n/s/roots/bbb.1.erofs":     "all there, in /s/roots",
+		"/s/roots/agent-1.erofs\n/s/roots/bbb.1.erofs":   "missing: bash: ",
+		"/s/roots/aaa.1.erofs\n/s/roots/bbb.1.erofs.old": "missing: c: ",
 		"": "missing: bash, c: ",
 	} {
 		f := find(t, Run(t.Context(), Config{

@@ -134,6 +134,9 @@ func (r *report) sandbox(ctx context.Context) {
 	}
 }
 
+// rootImageSuffix is of the names that infra/root-images.sh gives.
+const rootImageSuffix = ".1.erofs"
+
 // rootImages looks for the root image of each image that is there: its id by the runtime's name.
 func (r *report) rootImages(ctx context.Context, ids map[string]string) {
 	out, err := r.runPodman(ctx, "unshare", "find", r.roots, "-name", "*.erofs")
@@ -142,7 +145,7 @@ func (r *report) rootImages(ctx context.Context, ids map[string]string) {
 	}
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(ids)) {
-		if !bytes.Contains(out, []byte("/"+ids[name]+".erofs\n")) {
+		if !bytes.Contains(out, []byte("/"+ids[name]+rootImageSuffix+"\n")) {
 			missing = append(missing, name)
 		}
 	}

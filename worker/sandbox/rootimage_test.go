@@ -56,7 +56,7 @@ COPY --from=debian /x/ /
 	if err != nil {
 		t.Fatal(err)
 	}
-	file = filepath.Join(dir, id+".erofs")
+	file = filepath.Join(dir, id+".1.erofs")
 	before, err := os.Stat(file)
 	if err != nil {
 		t.Fatal(err)
