@@ -10,6 +10,10 @@ mapfile -t secrets < <(sed -nE 's/^GLOVEBOX_(S3_ACCESS_KEY|S3_SECRET_KEY|SIGNING
 equal "users" "$(ps -o user:20= -p "$worker"; ps -o user:20= -p "$podman_pid")" "glovebox-worker
 glovebox"
 
+# The one thing of the host that a sandbox has is a file.
+echo 'awk "\$2 == \"/\" { print \$3 }" /proc/mounts' | run root
+equal "the file system of a sandbox's root" "$(result root status) $(result root stdout)" "succeeded erofs"
+
 # as_inside COMMAND… as a process of the unit: in its cgroup, then its network and view of files.
 as_inside() {
     bash -c 'echo $$ >'"$unit"'/sup/cgroup.procs && exec nsenter -t '"$podman_pid"' --net --mount setpriv --reuid=glovebox --regid=glovebox --init-groups \
