@@ -2,7 +2,7 @@
 # Makes root images: infra/root-images.sh IMAGE…
 #
 # A root image is the file system of an image in Podman's store as one EROFS file. A sandbox
-# whose image has one starts with a fifth less CPU time, and sees nothing of the host's
+# whose image has one starts with a seventh less CPU time, and sees nothing of the host's
 # directories; without one it works all the same. What is there already is left alone, and
 # root images of images that Podman has no more are removed.
 #

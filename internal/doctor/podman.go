@@ -150,7 +150,7 @@ func (r *report) rootImages(ctx context.Context, ids map[string]string) {
 		}
 	}
 	if len(missing) > 0 {
-		r.warning("root images", "missing: "+strings.Join(missing, ", ")+": their sandboxes take a third more CPU time to start, and a process of gVisor's that serves them directories of the host",
+		r.warning("root images", "missing: "+strings.Join(missing, ", ")+": their sandboxes take a sixth more CPU time to start, and a process of gVisor's that serves them directories of the host",
 			"glovebox runtimes build")
 		return
 	}
