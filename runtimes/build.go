@@ -118,12 +118,13 @@ func (b *builder) rootImages(ctx context.Context, chosen []Runtime) error {
 	for _, r := range chosen {
 		args = append(args, r.Image())
 	}
-	out, err := run(exec.CommandContext(ctx, b.RootImages[0], args...))
-	if err != nil {
-		return fmt.Errorf("make root images: %w", err)
+	cmd := exec.CommandContext(ctx, b.RootImages[0], args...)
+	var stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = b.Out, &stderr // it takes seconds for each, and says so
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("make root images: %s: %w\n%s", strings.Join(cmd.Args, " "), err, stderr.Bytes())
 	}
-	_, err = io.WriteString(b.Out, out)
-	return err
+	return nil
 }
 
 func (s Set) choose(names []string) ([]Runtime, error) {
