@@ -10,6 +10,7 @@ import (
 
 // config is what is read here of a bundle's config.json.
 type config struct {
+	raw         []byte
 	Annotations map[string]string
 	Mounts      []mount
 	Root        struct{ Readonly bool }
@@ -38,7 +39,7 @@ func readConfig(bundle string) (config, error) {
 	if err != nil {
 		return config{}, fmt.Errorf("read configuration: %w", err)
 	}
-	var c config
+	c := config{raw: b}
 	if err := json.Unmarshal(b, &c); err != nil {
 		return config{}, fmt.Errorf("read configuration: %w", err)
 	}

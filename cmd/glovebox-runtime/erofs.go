@@ -102,43 +102,43 @@ func useImages(bundle string, c config) error {
 	if !agent {
 		return nil
 	}
-	annotations := map[string]string{"dev.gvisor.spec.rootfs.source": root, "dev.gvisor.spec.rootfs.type": "erofs"}
-	return rewrite(filepath.Join(bundle, "config.json"), mounts, annotations)
+	return rewrite(filepath.Join(bundle, "config.json"), c.raw, map[string]any{
+		"mounts":      mounts,
+		"annotations": map[string]string{"dev.gvisor.spec.rootfs.source": root, "dev.gvisor.spec.rootfs.type": "erofs"},
+	})
 }
 
-// rewrite replaces the parts of a configuration that useImages decides on.
-func rewrite(file string, mounts []mount, annotations map[string]string) error {
-	b, err := os.ReadFile(file)
+// rewrite replaces a configuration by one with these fields, and with the agent as its image has it.
+func rewrite(file string, spec []byte, fields map[string]any) error {
+	var given struct{ Process json.RawMessage }
+	err := json.Unmarshal(spec, &given)
+	if err == nil {
+		fields["process"], err = edited(given.Process, map[string]any{"args": []string{agentMount + "/" + agentFile}})
+	}
+	if err == nil {
+		spec, err = edited(spec, fields)
+	}
+	if err == nil {
+		err = os.WriteFile(file, spec, 0o600)
+	}
 	if err != nil {
-		return fmt.Errorf("read configuration: %w", err)
-	}
-	var spec, process map[string]json.RawMessage
-	if err := json.Unmarshal(b, &spec); err != nil {
-		return fmt.Errorf("read configuration: %w", err)
-	}
-	if err := json.Unmarshal(spec["process"], &process); err != nil {
-		return fmt.Errorf("read configuration: %w", err)
-	}
-	err = errors.Join(
-		put(process, "args", []string{agentMount + "/" + agentFile}), put(spec, "process", process),
-		put(spec, "mounts", mounts), put(spec, "annotations", annotations))
-	if err != nil {
-		return err
-	}
-	if b, err = json.Marshal(spec); err != nil {
-		return fmt.Errorf("write configuration: %w", err)
-	}
-	if err := os.WriteFile(file, b, 0o600); err != nil {
-		return fmt.Errorf("write configuration: %w", err)
+		return fmt.Errorf("rewrite %s: %w", file, err)
 	}
 	return nil
 }
 
-func put(object map[string]json.RawMessage, key string, value any) error {
-	b, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Errorf("write configuration: %s: %w", key, err)
+// edited is a JSON object with these of its fields replaced, and all others as they were.
+func edited(object json.RawMessage, fields map[string]any) (json.RawMessage, error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(object, &all); err != nil {
+		return nil, err
 	}
-	object[key] = b
-	return nil
+	for key, value := range fields {
+		b, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		all[key] = b
+	}
+	return json.Marshal(all)
 }

@@ -53,7 +53,7 @@ func TestUseImages(t *testing.T) {
 		{name: "another file of the host", moreMounts: `,{"destination":"/etc/hosts","type":"bind","source":"/x"}`},
 		{name: "another file of the host, by its options", moreMounts: `,{"destination":"/data","type":"none","source":"/x","options":["rbind"]}`},
 		{name: "a mount without a place", moreMounts: `,{"destination":"/data","type":"tmpfs","source":"tmpfs"}`},
-		{name: "no agent", image: testImage, args: `["sh"]`, noAgent: true},
+		{name: "no agent", args: `["sh"]`, noAgent: true},
 		{name: "another program", args: `["sh"]`},
 		{name: "an agent with arguments", args: `["/glovebox-agent","-x"]`},
 	}

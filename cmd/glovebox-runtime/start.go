@@ -92,12 +92,7 @@ func noteRunning(file string) error {
 	if err != nil {
 		return fmt.Errorf("read state: %w", err)
 	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(b, &fields); err != nil {
-		return fmt.Errorf("read state: %w", err)
-	}
-	fields["status"] = json.RawMessage(`"running"`)
-	if b, err = json.Marshal(fields); err != nil {
+	if b, err = edited(b, map[string]any{"status": "running"}); err != nil {
 		return fmt.Errorf("note that the sandbox runs: %w", err)
 	}
 	if err := os.WriteFile(file, b, 0o640); err != nil {
