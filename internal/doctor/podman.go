@@ -100,17 +100,16 @@ func (r *report) sandbox(ctx context.Context) {
 			there[name] = strings.TrimPrefix(id, "sha256:")
 		}
 	}
-	var built, missing []string
-	ids := map[string]string{}
+	var missing []string
+	ids := map[string]string{} // of what is built, by its runtime
 	for _, name := range slices.Sorted(maps.Keys(r.Images)) {
-		id, ok := there[r.Images[name]]
-		if !ok {
+		if id, ok := there[r.Images[name]]; ok {
+			ids[name] = id
+		} else {
 			missing = append(missing, name)
-			continue
 		}
-		built = append(built, name)
-		ids[name] = id
 	}
+	built := slices.Sorted(maps.Keys(ids))
 	switch {
 	case len(built) == 0:
 		r.problem("images", "none is built", "glovebox runtimes build")
@@ -139,9 +138,11 @@ const rootImageSuffix = ".1.erofs"
 
 // rootImages looks for the root image of each image that is there: its id by the runtime's name.
 func (r *report) rootImages(ctx context.Context, ids map[string]string) {
-	out, err := r.runPodman(ctx, "unshare", "find", r.roots, "-name", "*.erofs")
+	// In what is above them: there may be no root image yet, nor their directory.
+	out, err := r.runPodman(ctx, "unshare", "find", filepath.Dir(r.roots), "-maxdepth", "2", "-name", "*.erofs")
 	if err != nil {
-		out = nil // there is no such directory yet
+		r.warning("root images", err.Error(), setup)
+		return
 	}
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(ids)) {
