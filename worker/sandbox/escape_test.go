@@ -1,9 +1,7 @@
 package sandbox_test
 
 import (
-	"context"
 	"encoding/hex"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -204,7 +202,7 @@ while True:
 // TestNeighbours: of two jobs that run at once, neither finds anything of the other.
 func TestNeighbours(t *testing.T) {
 	t.Parallel()
-	p := open(t)
+	open(t)
 	first := program(call+`
 keep = [socket.socket(socket.AF_UNIX), socket.socket(socket.AF_INET), socket.socket(socket.AF_UNIX)]
 keep[0].bind("\0glovebox"); keep[1].bind(("127.0.0.1", 4242)); keep[2].bind("/tmp/socket")
@@ -214,25 +212,7 @@ assert libc.shmget(42, 4096, 0o1666) >= 0 and libc.semget(42, 1, 0o1666) >= 0 an
 print("on", flush=True); time.sleep(60)
 `, limits(job.Limits{WallMS: 60_000}))
 	first.Image = suite.image
-	ctx, cancel := context.WithCancel(t.Context())
-	sink := &signalSink{on: make(chan struct{}, 1)}
-	done := make(chan error, 1)
-	go func() {
-		_, err := p.Run(ctx, first, sink)
-		done <- err
-	}()
-	defer func() {
-		cancel()
-		if err := <-done; !errors.Is(err, context.Canceled) {
-			t.Errorf("the first job: %v\n%s", err, sink.stderr.String())
-		}
-	}()
-	select {
-	case <-sink.on:
-	case err := <-done:
-		done <- err
-		t.Fatal("the first job has ended")
-	}
+	meanwhile(t, first)
 	o, k := run(t, program(call+`
 print([attempt(socket.socket(f).connect, a) for f, a in ((socket.AF_UNIX, "\0glovebox"), (socket.AF_INET, ("127.0.0.1", 4242)), (socket.AF_UNIX, "/tmp/socket"))])
 print([f for f in ("/tmp/x", "/dev/shm/x", "/work/x") if os.path.exists(f)], call("shmget", 42, 4096, 0), call("semget", 42, 1, 0), call("msgget", 42, 0))

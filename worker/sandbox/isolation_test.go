@@ -1,9 +1,7 @@
 package sandbox_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -179,26 +177,15 @@ var agentEnv = []string{"HOME=/root", "HOSTNAME=glovebox", "container=podman"}
 // TestAgentEnvironment: the agent's own environment has nothing of the image's either.
 func TestAgentEnvironment(t *testing.T) {
 	t.Parallel()
-	p := open(t)
+	open(t)
 	prog := bash("echo on; sleep 60", limits(job.Limits{WallMS: 60_000}))
 	prog.Image, prog.JobID = suite.image, "agent-environment" // it sets PATH
-	ctx, cancel := context.WithCancel(t.Context())
-	sink := &signalSink{on: make(chan struct{}, 1)}
-	done := make(chan error, 1)
-	go func() {
-		_, err := p.Run(ctx, prog, sink)
-		done <- err
-	}()
-	<-sink.on
+	meanwhile(t, prog)
 	id, err := podman("ps", "-q", "--filter", "label=run.glovebox.job=agent-environment", "--filter", "label=run.glovebox.instance="+instance)
 	if err != nil {
 		t.Fatal(err)
 	}
 	out, err := podman("inspect", "--format", "{{range .Config.Env}}{{println .}}{{end}}", id)
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,6 @@
 package sandbox_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -102,22 +100,9 @@ all
 // its images and what the kernel says of processors.
 func TestNoDirectoryOfTheHost(t *testing.T) {
 	t.Parallel()
-	p := open(t)
+	open(t)
 	prog := program("import json, os, time; os.listdir('/usr/bin'); print('on', flush=True); time.sleep(60)", in("no-directory", suite.image), limits(job.Limits{WallMS: 60_000}))
-	ctx, cancel := context.WithCancel(t.Context())
-	sink := &signalSink{on: make(chan struct{}, 1)}
-	done := make(chan error, 1)
-	go func() {
-		_, err := p.Run(ctx, prog, sink)
-		done <- err
-	}()
-	<-sink.on
-	defer func() {
-		cancel()
-		if err := <-done; !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-	}()
+	meanwhile(t, prog)
 	id, err := podman("ps", "-q", "--no-trunc", "--filter", "label=run.glovebox.job=no-directory", "--filter", "label=run.glovebox.instance="+instance)
 	if err != nil || id == "" {
 		t.Fatalf("its container is %q, %v", id, err)

@@ -175,6 +175,31 @@ func TestCancelAnytime(t *testing.T) {
 	}
 }
 
+// meanwhile runs a program until the test ends, and returns when it has said something.
+func meanwhile(t *testing.T, p sandbox.Program) {
+	t.Helper()
+	podman := open(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	sink := &signalSink{on: make(chan struct{}, 1)}
+	done := make(chan error, 1)
+	go func() {
+		_, err := podman.Run(ctx, p, sink)
+		done <- err
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("the program beside the test: %v\n%s", err, sink.stderr.String())
+		}
+	})
+	select {
+	case <-sink.on:
+	case err := <-done:
+		done <- err
+		t.Fatal("the program beside the test has ended")
+	}
+}
+
 type signalSink struct {
 	kept
 	on chan struct{}
