@@ -46,13 +46,18 @@ fail() {
     exit 1
 }
 
-# quietly NAME WHAT COMMAND… runs the command, shows how long it took, and its output
-# only when it fails.
+# quietly NAME WHAT COMMAND… runs the command in a shell of its own, shows how long it took,
+# and its output only when it fails.
 quietly() {
-    local name=$1 what=$2 start
+    local name=$1 what=$2 start status
     start=$(now)
     shift 2
-    if ! "$@" >"$work/log" 2>&1; then
+    # Not within an if: there a function of ours would go on after a command that failed.
+    set +e
+    (set -e && "$@") >"$work/log" 2>&1
+    status=$?
+    set -e
+    if [ $status != 0 ]; then
         cat "$work/log" >&2
         fail "$name: $what: failed (the output is above)"
     fi
@@ -192,12 +197,15 @@ setup_runsc() {
 }
 
 build_runsc() {
-    mkdir "$work/runsc" && cp infra/runsc/precompile.go "$work/runsc/" || return 1
-    (
-        cd "$work/runsc" && export CGO_ENABLED=0 GOFLAGS= && printf 'module runsc\n\ngo 1.26\n' >go.mod &&
-            go get -tool "gvisor.dev/gvisor/runsc@$runsc_version" && go mod vendor && go run precompile.go &&
-            go build -trimpath -ldflags "-X gvisor.dev/gvisor/runsc/version.version=$runsc_version" -o runsc gvisor.dev/gvisor/runsc
-    )
+    mkdir "$work/runsc"
+    cp infra/runsc/precompile.go "$work/runsc/"
+    cd "$work/runsc"
+    export CGO_ENABLED=0 GOFLAGS=
+    printf 'module runsc\n\ngo 1.26\n' >go.mod
+    go get -tool "gvisor.dev/gvisor/runsc@$runsc_version"
+    go mod vendor
+    go run precompile.go
+    go build -trimpath -ldflags "-X gvisor.dev/gvisor/runsc/version.version=$runsc_version" -o runsc gvisor.dev/gvisor/runsc
 }
 
 # install_packed NAME installs a program that was built elsewhere.

@@ -1,0 +1,72 @@
+package infra
+
+import (
+	"strings"
+	"testing"
+)
+
+// lib is where setup.sh installs, on a machine.
+const lib = "usr/local/lib/glovebox/"
+
+// goStub is a go that is older than go.mod asks for. It fetches a toolchain whose bin has been
+// written and whose pkg has, too, where the disk had room.
+const goStub = `case "$*" in
+"env GOVERSION") echo go1.20 ;;
+"env GOMODCACHE") echo /run/modules ;;
+"mod download"*)
+    dir=/run/modules/${3}
+    mkdir -p "$dir/bin" "$dir/pkg/tool"
+    cat "$0" >"$dir/bin/go"
+    echo new >"$dir/pkg/tool/compile" ;;
+build*) while [ "$1" != -o ]; do shift; done; echo built >"$2" ;;
+install*) echo built >"$GOBIN/versitygw" ;;
+run*) : ;;
+esac`
+
+// withOldGo is a machine whose Go, which works, is older than this tree asks for.
+func withOldGo(t *testing.T) *machine {
+	t.Helper()
+	m := newMachine(t)
+	m.write(lib+"go/bin/go", "#!/bin/bash\n"+goStub)
+	m.write(lib+"go/pkg/tool/compile", "old")
+	return m
+}
+
+// fails runs setup.sh, which has to fail and to leave the Go that works.
+func (m *machine) failsAndKeepsGo() {
+	m.t.Helper()
+	out, err := m.try("infra/setup.sh", "--no-images")
+	if err == nil {
+		m.t.Errorf("setup.sh succeeds:\n%s", out)
+	}
+	if !strings.Contains(out, "fetched go") {
+		m.t.Errorf("it fails at something else:\n%s", out)
+	}
+	if got := m.read(lib + "go/bin/go"); !strings.Contains(got, "go1.20") {
+		m.t.Errorf("the Go that worked is now %q", got)
+	}
+	if got := m.read(lib + "go/pkg/tool/compile"); got != "old" {
+		m.t.Errorf("the compiler of the Go that worked is now %q", got)
+	}
+}
+
+func TestGoThatCannotBeFetched(t *testing.T) {
+	t.Parallel()
+	m := withOldGo(t)
+	m.write(lib+"go/bin/go", "#!/bin/bash\n[ \"$1 $2\" != 'mod download' ] || { echo proxy: no route; exit 1; }\n"+goStub)
+	m.failsAndKeepsGo()
+}
+
+func TestGoThatDoesNotFitTheDisk(t *testing.T) {
+	t.Parallel()
+	m := withOldGo(t)
+	m.stub("cp", `[ "$1" = -r ] || exec /bin/cp "$@"
+mkdir -p "$3/bin" "$3/pkg/tool" && echo new >"$3/bin/go" && echo "cp: no space left on device" && exit 1`)
+	m.failsAndKeepsGo()
+
+	m.stub("cp", `exec /bin/cp "$@"`) // there is room again
+	m.run("infra/setup.sh", "--no-images")
+	if got := m.read(lib + "go/pkg/tool/compile"); got != "new\n" {
+		t.Errorf("with room, the compiler is %q", got)
+	}
+}
