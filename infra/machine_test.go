@@ -144,3 +144,11 @@ func (m *machine) asked() string {
 	}
 	return string(b)
 }
+
+// pack makes what worker-host.sh --pack does, in the tree, with programs of that content.
+func (m *machine) pack(content string) {
+	m.t.Helper()
+	for _, name := range []string{"lib/runsc", "lib/glovebox-runtime", "lib/glovebox-agent", "bin/glovebox", "bin/glovebox-worker", "images/bash-1234.tar"} {
+		m.write("tree/pack/"+name, content)
+	}
+}

@@ -161,8 +161,9 @@ fetch_go() {
 }
 
 # install_root FILE DESTINATION puts a file in place in one step, owned by root, so
-# that what is running keeps the old one.
+# that what is running keeps the old one. What was noted of the old one doesn't hold.
 install_root() {
+    as_root rm -f "$2.version" "$2.build"
     as_root install -m 755 "$1" "$2.new"
     as_root mv -f "$2.new" "$2"
 }

@@ -23,6 +23,14 @@ install*) echo built >"$GOBIN/versitygw" ;;
 run*) : ;;
 esac`
 
+// withGo is a machine with a Go that is new enough.
+func withGo(t *testing.T) *machine {
+	t.Helper()
+	m := newMachine(t)
+	m.stub("go", strings.Replace(goStub, "go1.20", "go99.0", 1))
+	return m
+}
+
 // withOldGo is a machine whose Go, which works, is older than this tree asks for.
 func withOldGo(t *testing.T) *machine {
 	t.Helper()
@@ -68,5 +76,24 @@ mkdir -p "$3/bin" "$3/pkg/tool" && echo new >"$3/bin/go" && echo "cp: no space l
 	m.run("infra/setup.sh", "--no-images")
 	if got := m.read(lib + "go/pkg/tool/compile"); got != "new\n" {
 		t.Errorf("with room, the compiler is %q", got)
+	}
+}
+
+// TestRunscOfAPack: setup.sh builds runsc where a pack has brought another one.
+func TestRunscOfAPack(t *testing.T) {
+	t.Parallel()
+	m := withGo(t)
+	m.run("infra/setup.sh", "--no-images")
+	m.pack("packed")
+	m.run("infra/setup.sh", "--from", "pack")
+	if got := m.read(lib + "runsc"); got != "packed" {
+		t.Fatalf("runsc is %q after the pack", got)
+	}
+	out := m.run("infra/setup.sh", "--no-images")
+	if got := m.read(lib + "runsc"); got != "built\n" {
+		t.Errorf("runsc is %q after a build; setup.sh said\n%s", got, out)
+	}
+	if out := m.run("infra/setup.sh", "--no-images"); strings.Contains(out, "built v") {
+		t.Errorf("it is built once more:\n%s", out)
 	}
 }
