@@ -132,8 +132,14 @@ podman_parts() {
         sort | xargs -r sha256sum
 }
 
+# There from before the first change until all that runs is what is installed. With the
+# machine's end it goes, and all is started anew.
+readonly restart_pending=/run/glovebox-restart-pending
+
 install_host() {
     local programs=bin before
+    [ ! -e $restart_pending ] || changed=yes # a run that didn't come to its end
+    touch $restart_pending
     install -d -m 755 "$GLOVEBOX_LIB"
     before=$(podman_parts)
     # First of all: it tells podman.sh, which setup.sh uses, where this Podman lives.
@@ -189,6 +195,7 @@ install_host() {
         install_units glovebox-api.service
         begin glovebox-api.service /etc/glovebox/api.env "$changed"
     fi
+    rm $restart_pending
     say ready "journalctl -u glovebox-worker says whether limits are hard; glovebox doctor looks at the rest"
 }
 
