@@ -31,10 +31,14 @@ usage() { sed -n '2,/^set/{/^set/d;s/^# \?//p}' "$0"; }
 # pack DIR [RUNTIME…] collects from this machine, which setup.sh has prepared, what worker
 # hosts need.
 pack() {
-    local dir=$1 runtime image id
+    local dir=$1 list name runtime image id
     shift
     [ -x "$GLOVEBOX_LIB/runsc" ] || fail "runsc is missing: run infra/setup.sh first"
     make build
+    list=$(bin/glovebox runtimes list --images | awk 'NR > 1 { print $1, $NF }')
+    for name; do
+        grep -q "^$name " <<<"$list" || fail "there is no runtime '$name', but $(cut -d' ' -f1 <<<"$list" | paste -sd' ')"
+    done
     mkdir -p "$dir/bin" "$dir/lib" "$dir/images"
     install -m 755 bin/glovebox bin/glovebox-worker "$dir/bin/"
     install -m 755 "$GLOVEBOX_LIB/runsc" bin/glovebox-runtime bin/glovebox-agent "$dir/lib/"
@@ -49,7 +53,7 @@ pack() {
         infra/podman.sh save --quiet --format oci-archive "$image" >"$dir/images/new"
         mv "$dir/images/new" "$dir/images/$runtime-$id.tar"
         say packed "$image"
-    done < <(bin/glovebox runtimes list --images | awk 'NR > 1 { print $1, $NF }')
+    done <<<"$list"
     say packed "$(du -sh "$dir" | cut -f1) in $dir"
 }
 

@@ -1,6 +1,8 @@
 package infra
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -41,5 +43,45 @@ func TestUpgradeThatWasInterrupted(t *testing.T) {
 				t.Errorf("a run that changes nothing restarts, and said\n%s", out)
 			}
 		})
+	}
+}
+
+// TestPackOfUnknownRuntime: a name that no runtime has is refused before anything is packed.
+func TestPackOfUnknownRuntime(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.stub("make", "")
+	m.write(lib+"runsc", "runsc")
+	for _, name := range []string{"glovebox-worker", "glovebox-runtime", "glovebox-agent"} {
+		m.write("tree/bin/"+name, name)
+	}
+	m.write("tree/bin/glovebox", `#!/bin/bash
+printf 'NAME    VERSION  IMAGE\nbash    5.2      glovebox/bash:1\npython  3.13     glovebox/python:1\n'`)
+	packed := func() []string {
+		images, err := filepath.Glob(filepath.Join(m.dir, "run/pack/images/*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return images
+	}
+
+	out, err := m.try("infra/worker-host.sh", "--pack", "/run/pack", "bash", "pyton")
+	if err == nil || !strings.Contains(out, "pyton") || !strings.Contains(out, "bash python") {
+		t.Errorf("got %v, want a failure that names pyton and what there is:\n%s", err, out)
+	}
+	if images := packed(); len(images) > 0 {
+		t.Errorf("it packed %q", images)
+	}
+
+	m.run("infra/worker-host.sh", "--pack", "/run/pack", "bash")
+	if images := packed(); len(images) != 1 || filepath.Base(images[0]) != "bash-1234.tar" {
+		t.Errorf("bash alone: it packed %q", images)
+	}
+	m.run("infra/worker-host.sh", "--pack", "/run/pack")
+	if images := packed(); len(images) != 2 {
+		t.Errorf("all: it packed %q", images)
+	}
+	if _, err := os.Stat(filepath.Join(m.dir, "run/pack/bin/glovebox")); err != nil {
+		t.Error(err)
 	}
 }
