@@ -28,7 +28,7 @@ trap 'rm -rf "$dir"' EXIT
 install -m 755 "$binary" "$dir/$(basename "$binary")"
 
 cwd=$PWD
-if ! setpriv --reuid="$podman_user" --regid="$(id -g "$podman_user")" --init-groups test -r "$cwd/."; then
+if ! podman_user_may -r "$cwd/."; then
     mkdir "$dir/src"
     tar -C "$root" --exclude=./.git --exclude=./bin --no-same-owner -cf - . | tar -C "$dir/src" --no-same-owner -xf -
     chmod -R a+rX "$dir/src"

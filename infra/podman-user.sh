@@ -34,16 +34,76 @@ find_podman_user() {
     fi
 }
 
-# as_podman_user [NAME=VALUE…] COMMAND [ARG…] replaces this shell with the command.
+# as_podman_user [NAME=VALUE…] COMMAND [ARG…] becomes the command, or ends as it does.
 as_podman_user() {
     local become=()
-    if [ "$(id -u)" = 0 ]; then
-        become=(setpriv "--reuid=$podman_user" "--regid=$(id -g "$podman_user")" --init-groups)
-    fi
-    exec "${become[@]}" env -i \
+    [ "$(id -u)" != 0 ] || become=(setpriv "--reuid=$podman_user" "--regid=$(id -g "$podman_user")" --init-groups)
+    set -- "${become[@]}" env -i \
         HOME="$podman_home" USER="$podman_user" PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin LANG=C.UTF-8 \
         XDG_RUNTIME_DIR="$podman_runtime_dir" \
         CONTAINERS_CONF="$GLOVEBOX_LIB/podman/containers.conf" \
         CONTAINERS_STORAGE_CONF="$GLOVEBOX_LIB/podman/storage.conf" \
         "$@"
+    if [ "$(id -u)" != 0 ] || ! at_a_terminal; then
+        exec "$@"
+    elif [ -t 0 ]; then
+        with_own_terminal "$@"
+    fi
+    without_terminal "$@"
+}
+
+# podman_user_may FLAG PATH is test FLAG PATH, for the user who runs Podman.
+podman_user_may() {
+    setsid --wait setpriv "--reuid=$podman_user" "--regid=$(id -g "$podman_user")" --init-groups \
+        test "$1" "$2" </dev/null >/dev/null 2>&1
+}
+
+# ---- root's terminal ------------------------------------------------------------
+#
+# What breaks out of a sandbox is the user who runs Podman, and can trace every process of
+# that user: one that has root's terminal would let it read what root types, and type for
+# root. So no process of that user has it, neither as a descriptor nor as its session's.
+
+at_a_terminal() {
+    [ -t 0 ] || [ -t 1 ] || [ -t 2 ] || { : </dev/tty; } 2>/dev/null
+}
+
+# with_own_terminal COMMAND… becomes script, which shows a terminal of the command's own in
+# ours. Output that goes elsewhere still goes there, byte by byte.
+with_own_terminal() {
+    local line output=
+    printf -v line '%q ' "$@"
+    exec 3>&1 4>&2
+    [ -t 1 ] || output+=" >&3"
+    [ -t 2 ] || output+=" 2>&4"
+    SHELL=/bin/bash exec script --quiet --return --command "exec $line$output 3>&- 4>&-" /dev/null >/dev/tty 2>&1
+}
+
+# without_terminal COMMAND… runs the command in a session that has no terminal, hands on
+# the signals that ours gets, and ends as the command does.
+without_terminal() {
+    local child signal status=0 copies=()
+    if [ -t 1 ]; then
+        exec > >(exec cat)
+        copies+=($!)
+    fi
+    if [ -t 2 ]; then
+        exec 2> >(exec cat >&2)
+        copies+=($!)
+    fi
+    # In the background bash ignores these signals, and so would the command.
+    setsid env --default-signal=INT,QUIT "$@" <&0 &
+    child=$!
+    for signal in HUP INT TERM QUIT; do
+        # shellcheck disable=SC2064 # the names are known now
+        trap "kill -$signal -- -$child 2>/dev/null || true" $signal
+    done
+    while wait "$child" || status=$?; kill -0 "$child" 2>/dev/null; do status=0; done
+    # What the command left running may hold its output open for ever.
+    exec >&- 2>&-
+    for _ in {1..20}; do
+        kill -0 "${copies[@]}" || break
+        sleep 0.05
+    done
+    exit "$status"
 }

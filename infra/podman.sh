@@ -6,7 +6,7 @@ set -eu
 find_podman_user
 # Podman 5 fails in a directory that its user may not enter. Anywhere else, a relative
 # path among the arguments keeps its meaning.
-if [ "$(id -u)" = 0 ] && ! setpriv --reuid="$podman_user" --regid="$(id -g "$podman_user")" --init-groups test -x "$PWD"; then
+if [ "$(id -u)" = 0 ] && ! podman_user_may -x "$PWD"; then
     cd /
 fi
 # Image builds need the proxy of the host, where there is one; sandboxes never see

@@ -339,6 +339,7 @@ work=$(mktemp -d)
 policy= # the file that keeps new services from starting, while it is there
 trap 'remove_policy; rm -rf "$work"' EXIT
 umask 022
+exec </dev/null # nothing here asks but sudo, which has its own ways
 PATH=$GLOVEBOX_LIB/go/bin:$PATH
 
 start=$(now)

@@ -229,6 +229,7 @@ done
 [ -z "$pack_dir" ] || [ -z "$from" ] || fail "--pack and --from exclude each other"
 [ "$(id -u)" = 0 ] || fail "run this as root"
 umask 022
+exec </dev/null # nothing here asks, so none of it needs root's terminal
 if [ -n "$pack_dir" ]; then
     pack "$pack_dir" "${runtimes[@]}"
     exit

@@ -119,7 +119,8 @@ func (p *Process) once(ctx context.Context, first chan<- error) error {
 	cmd.Env, cmd.Dir, cmd.ExtraFiles = p.Env, p.Dir, p.Files
 	cmd.Stdout, cmd.Stderr = p.Output, p.Output
 	cmd.WaitDelay = outputGrace
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: p.User}
+	// A session of its own: a child that is another user must not reach our terminal.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: p.User}
 	err := cmd.Start()
 	if first != nil {
 		first <- err
