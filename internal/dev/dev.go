@@ -59,7 +59,7 @@ type stack struct {
 	programs staged
 	// socketDir is for our sockets, podmanDir for those of the Podman user.
 	socketDir, podmanDir string
-	s3Addr               string
+	s3Addr               string            // ours, which leads to the S3 server's socket
 	listener             *os.File          // the API's, which api inherits
 	metrics              map[string]socket // of api and worker
 	url, localURL        string
@@ -126,6 +126,9 @@ func (s *stack) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	if err := s.listenMetrics(ctx); err != nil {
+		return err
+	}
+	if err := s.listenS3(ctx); err != nil {
 		return err
 	}
 	s.programs = staged{worker: s.tools.worker, agent: s.tools.agent}
@@ -195,17 +198,6 @@ func (s *stack) listenMetrics(ctx context.Context) error {
 	return nil
 }
 
-// freeAddr returns a loopback address that is free now.
-func freeAddr(ctx context.Context) (string, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
-}
-
 // start starts the stores and Podman side by side, then what needs them.
 func (s *stack) start(ctx context.Context) error {
 	s.say("Starting Glovebox in %s\n\n", s.data.dir)
@@ -217,7 +209,7 @@ func (s *stack) start(ctx context.Context) error {
 	}
 	stores, storesCtx := errgroup.WithContext(ctx)
 	stores.Go(func() error { return s.run(storesCtx, redis, "unix socket in "+s.socketDir) })
-	stores.Go(func() error { return s.runS3(storesCtx) })
+	stores.Go(func() error { return s.run(storesCtx, s.s3(), "http://"+s.s3Addr+", bucket "+bucket) })
 	stores.Go(func() error { return s.run(storesCtx, s.podman(), "rootless, as "+s.user.name) })
 	if err := stores.Wait(); err != nil {
 		return err
@@ -228,19 +220,17 @@ func (s *stack) start(ctx context.Context) error {
 	return servers.Wait()
 }
 
-// runS3 starts the S3 server on a port that is free. Somebody may take it before the
-// server does; then there are others.
-func (s *stack) runS3(ctx context.Context) error {
-	for attempt := 1; ; attempt++ {
-		var err error
-		if s.s3Addr, err = freeAddr(ctx); err != nil {
-			return err
-		}
-		err = s.run(ctx, s.s3(), "http://"+s.s3Addr+", bucket "+bucket)
-		if err == nil || ctx.Err() != nil || attempt == 3 {
-			return err
-		}
+// listenS3 opens the address of the S3 server. The server itself has a socket in a directory
+// of ours: no other user of this machine can take its place, neither before it listens nor
+// while it is started again.
+func (s *stack) listenS3(ctx context.Context) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listen for the S3 server: %w", err)
 	}
+	s.s3Addr = l.Addr().String()
+	s.later(forward(l, s.s3Socket())) //nolint:contextcheck // it runs until close, after all that use it have ended
+	return nil
 }
 
 // run starts one program and waits until it is ready.

@@ -62,9 +62,11 @@ func quoted(path string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(path) + `"`
 }
 
+func (s *stack) s3Socket() string { return filepath.Join(s.socketDir, "s3.sock") }
+
 func (s *stack) s3() supervise.Command {
 	return supervise.Command{
-		Name: "s3", Argv: []string{s.tools.versitygw, "--port", s.s3Addr, "--region", s3Region, "--quiet", "posix", s.data.path("s3")},
+		Name: "s3", Argv: []string{s.tools.versitygw, "--port", s.s3Socket(), "--region", s3Region, "--quiet", "posix", s.data.path("s3")},
 		Dir: s.data.path("s3"), Files: []*os.File{s.data.lock},
 		Env:   append(own(), "ROOT_ACCESS_KEY="+s.data.secrets[s3AccessKey], "ROOT_SECRET_KEY="+s.data.secrets[s3SecretKey]),
 		Ready: func(ctx context.Context) error { return s.ensureBucket(ctx) },
@@ -73,7 +75,7 @@ func (s *stack) s3() supervise.Command {
 
 // ensureBucket fails as long as the server doesn't answer.
 func (s *stack) ensureBucket(ctx context.Context) error {
-	if err := dial(ctx, "tcp", s.s3Addr); err != nil {
+	if err := dial(ctx, "unix", s.s3Socket()); err != nil {
 		return err
 	}
 	store, err := artifacts.Open(ctx, artifacts.Config{
