@@ -61,6 +61,7 @@ func every(t *testing.T) (*prometheus.Registry, map[string][]string) {
 	records.TakenBack()
 	records.Ended("python", job.Succeeded)
 	records.Attempted(record.Delivery{Created: time.Now()}, record.Delivered, time.Now())
+	records.PassEnded("reap", time.Second)
 	records.PassFailed("reap")
 	NewRedis(n).called(time.Now(), context.DeadlineExceeded)
 	NewS3(n).Observe(artifacts.Request{Operation: "PutObject", Failure: artifacts.FailServer})

@@ -22,6 +22,7 @@ type Records struct {
 	deliveries *prometheus.CounterVec
 	delivery   prometheus.Histogram
 	passes     *prometheus.CounterVec
+	passTime   *prometheus.GaugeVec
 }
 
 var _ record.Observer = (*Records)(nil)
@@ -58,6 +59,9 @@ func NewRecords(r prometheus.Registerer, runtimes []string) *Records {
 		passes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "glovebox_sweeper_failures_total", Help: "Passes of the sweeper that failed and are tried again.",
 		}, []string{"pass"}),
+		passTime: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "glovebox_sweeper_pass_seconds", Help: "How long the last pass of the sweeper took; 0 where another api made it.",
+		}, []string{"pass"}),
 	}
 	// So that the first one of each is an increase.
 	for _, cost := range []record.Cost{record.CostAttempt, record.CostNothing, record.CostOutage} {
@@ -68,8 +72,9 @@ func NewRecords(r prometheus.Registerer, runtimes []string) *Records {
 	}
 	for _, pass := range record.Passes() {
 		m.passes.WithLabelValues(pass)
+		m.passTime.WithLabelValues(pass)
 	}
-	r.MustRegister(m.accepted, m.ended, m.requeued, m.takenBack, m.pickup, m.released, m.deliveries, m.delivery, m.passes)
+	r.MustRegister(m.accepted, m.ended, m.requeued, m.takenBack, m.pickup, m.released, m.deliveries, m.delivery, m.passes, m.passTime)
 	return m
 }
 
@@ -113,6 +118,11 @@ func (m *Records) Attempted(d record.Delivery, state record.DeliveryState, now t
 	if state == record.Delivered {
 		m.delivery.Observe(max(now.Sub(d.Created), 0).Seconds())
 	}
+}
+
+// PassEnded says how long a pass of the sweeper took.
+func (m *Records) PassEnded(pass string, took time.Duration) {
+	m.passTime.WithLabelValues(pass).Set(took.Seconds())
 }
 
 // PassFailed counts a failed pass of the sweeper.

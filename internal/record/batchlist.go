@@ -57,8 +57,3 @@ func (s *Store) ListBatches(ctx context.Context, tenant string, after Position, 
 	}
 	return list, next, nil
 }
-
-// sweepListedBatches takes batches out of the list whose records have expired.
-func (w *Sweeper) sweepListedBatches(ctx context.Context, tenant string) error {
-	return w.forgetExpired(ctx, batchesKey(tenant), func(id string) string { return batchKey(tenant, id) })
-}

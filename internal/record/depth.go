@@ -37,15 +37,12 @@ type QueueDepth struct {
 	Oldest time.Duration
 }
 
-// depthTenants is of how many tenants one round trip asks.
-const depthTenants = 500
-
 // Depth counts what there is to do. It takes two round trips for 500 tenants and two a queue.
 func (s *Store) Depth(ctx context.Context) (Depth, error) {
 	var d Depth
 	tenants, err := s.rdb.SMembers(ctx, tenantsKey).Result()
 	for len(tenants) > 0 && err == nil {
-		some := tenants[:min(len(tenants), depthTenants)]
+		some := tenants[:min(len(tenants), atOnce)]
 		tenants = tenants[len(some):]
 		err = s.addDepth(ctx, &d, some)
 	}

@@ -17,47 +17,60 @@ import (
 // a job may be, besides what its queue makes of it.
 const dueInterval = time.Second
 
-// passDue releases jobs where a window has grown, a time to run has come, or a worker of
-// before the backlog ended jobs; and ends those whose deadline has passed.
-func (w *Sweeper) passDue(ctx context.Context) {
-	release, overdue, err := w.Records.due(ctx)
-	w.visit(ctx, releasePass, release, err, w.Records.release)
-	w.visit(ctx, deadlinePass, overdue, nil, w.sweepDeadlines)
-}
-
-// due lists the tenants that have a backlog or jobs whose time to run has come, and those
-// with deadlines that have passed. It takes a round trip for 500 tenants.
-func (s *Store) due(ctx context.Context) (release, overdue []string, err error) {
-	tenants, err := s.rdb.SMembers(ctx, tenantsKey).Result()
-	now := strconv.FormatInt(ms(s.now()), 10)
-	for some := range slices.Chunk(tenants, depthTenants) {
-		pipe := s.rdb.Pipeline()
-		type answer struct{ backlogs, later, deadlines *redis.IntCmd }
-		answers := make([]answer, len(some))
-		for i, tenant := range some {
-			answers[i] = answer{
-				pipe.Exists(ctx, backlogKeys(tenant)...),
-				pipe.ZCount(ctx, laterKey(tenant), "-inf", now), pipe.ZCount(ctx, deadlineKey(tenant), "-inf", now),
-			}
-		}
-		if _, err := pipe.Exec(ctx); err != nil {
-			return nil, nil, fmt.Errorf("look for what is due: %w", err)
+// release releases jobs where a window has grown, a time to run has come, or a worker of
+// before the backlog ended jobs.
+func (w *Sweeper) release(ctx context.Context, tenants ...string) error {
+	now := strconv.FormatInt(ms(w.Records.now()), 10)
+	var errs []error
+	for some := range slices.Chunk(tenants, atOnce) {
+		var later []*redis.IntCmd
+		backlogs, err := ask(ctx, w.Records, some, func(pipe redis.Pipeliner, tenant string) *redis.IntCmd {
+			later = append(later, pipe.ZCount(ctx, laterKey(tenant), "-inf", now))
+			return pipe.Exists(ctx, backlogKeys(tenant)...)
+		})
+		if err != nil {
+			return errors.Join(append(errs, fmt.Errorf("look for backlogs: %w", err))...)
 		}
 		for i, tenant := range some {
-			if answers[i].backlogs.Val()+answers[i].later.Val() > 0 {
-				release = append(release, tenant)
-			}
-			if answers[i].deadlines.Val() > 0 {
-				overdue = append(overdue, tenant)
+			if backlogs[i].Val()+later[i].Val() > 0 {
+				errs = append(errs, w.Records.release(ctx, tenant))
 			}
 		}
 	}
-	return release, overdue, err
+	return errors.Join(errs...)
+}
+
+// whereDue lists those of these tenants that have something in the set which is due, for
+// overdue at least.
+func (s *Store) whereDue(ctx context.Context, tenants []string, set func(tenant string) string, overdue time.Duration) (some []string, err error) {
+	until := strconv.FormatInt(ms(s.now().Add(-overdue)), 10)
+	for group := range slices.Chunk(tenants, atOnce) {
+		counts, err := ask(ctx, s, group, func(pipe redis.Pipeliner, tenant string) *redis.IntCmd {
+			return pipe.ZCount(ctx, set(tenant), "-inf", until)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("look for what is due: %w", err)
+		}
+		for i, tenant := range group {
+			if counts[i].Val() > 0 || counts[i].Err() != nil { // of an error, who looks further tells
+				some = append(some, tenant)
+			}
+		}
+	}
+	return some, nil
 }
 
 // sweepDeadlines ends the jobs that no worker has and whose deadline has passed. One that
 // runs is ended by its worker; should that be lost, the job is queued again, and found then.
-func (w *Sweeper) sweepDeadlines(ctx context.Context, tenant string) error {
+func (w *Sweeper) sweepDeadlines(ctx context.Context, tenants ...string) error {
+	overdue, err := w.Records.whereDue(ctx, tenants, deadlineKey, 0)
+	if err != nil {
+		return err
+	}
+	return perTenant(w.endOverdue)(ctx, overdue...)
+}
+
+func (w *Sweeper) endOverdue(ctx context.Context, tenant string) error {
 	key := deadlineKey(tenant)
 	ids, err := w.due(ctx, key, 0)
 	if err != nil {

@@ -18,6 +18,8 @@ type Observer interface {
 	Ended(runtime string, status job.Status)
 	// Attempted is told of an attempt at a delivery and of the state that followed.
 	Attempted(d Delivery, state DeliveryState, now time.Time)
+	// PassEnded is told how long a pass of the sweeper took, 0 where another process made it.
+	PassEnded(pass string, took time.Duration)
 	// PassFailed is told of a pass of the sweeper that is to be tried again.
 	PassFailed(pass string)
 }
@@ -31,4 +33,5 @@ func (unobserved) Requeued(Cost)                                {}
 func (unobserved) TakenBack()                                   {}
 func (unobserved) Ended(string, job.Status)                     {}
 func (unobserved) Attempted(Delivery, DeliveryState, time.Time) {}
+func (unobserved) PassEnded(string, time.Duration)              {}
 func (unobserved) PassFailed(string)                            {}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -14,34 +15,61 @@ import (
 // cost each process a whole CPU.
 const outagePause = 100 * time.Millisecond
 
-// outage is a hook that makes it so.
-type outage struct{}
+// outage is a hook that makes it so, and notes what is answered.
+type outage struct{ store *Store }
 
 func (outage) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (outage) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (o outage) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
-		pauseAfter(ctx, err)
+		o.after(ctx, err)
 		return err
 	}
 }
 
-func (outage) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (o outage) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		err := next(ctx, cmds)
-		pauseAfter(ctx, err)
+		o.after(ctx, err)
 		return err
 	}
 }
 
-func pauseAfter(ctx context.Context, err error) {
+func (o outage) after(ctx context.Context, err error) {
 	var answer redis.Error // also redis.Nil
 	if err == nil || errors.As(err, &answer) && !strings.HasPrefix(err.Error(), "LOADING ") {
+		o.store.pulse.beat(o.store.now())
 		return
 	}
 	select {
 	case <-time.After(outagePause):
 	case <-ctx.Done():
 	}
+}
+
+// standstill is how long Redis may answer this process nothing before that is an outage: a
+// sweeper asks it something each second.
+const standstill = 4 * time.Second
+
+// pulse is since when Redis has answered this process without a standstill, be it of
+// Redis, of the way there or of this process.
+type pulse struct {
+	mu          sync.Mutex
+	first, last time.Time
+}
+
+func (p *pulse) beat(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now.Sub(p.last) > standstill {
+		p.first = now
+	}
+	p.last = now
+}
+
+func (p *pulse) began() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.first
 }

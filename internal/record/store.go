@@ -53,6 +53,7 @@ type Store struct {
 	tenants     tenantCache
 	recent      recent
 	slots       slots
+	pulse       pulse
 }
 
 // Open connects to Redis and checks that it answers. The caller closes the Store.
@@ -66,7 +67,6 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	opts.MaxRetries = -1
 	bound(opts)
 	rdb := redis.NewClient(opts)
-	rdb.AddHook(outage{})
 	if err := rdb.Ping(ctx).Err(); err != nil {
 		rdb.Close()
 		return nil, fmt.Errorf("reach Redis at %s: %w", opts.Addr, err)
@@ -75,6 +75,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		rdb: rdb, tasks: asynq.NewClientFromRedisClient(ringer{rdb}),
 		retention: c.Retention, resultLife: c.ResultLife, maxAttempts: c.MaxAttempts, observer: c.Observer, log: c.Log, now: time.Now,
 	}
+	rdb.AddHook(outage{s})
 	if s.retention == 0 {
 		s.retention = 7 * 24 * time.Hour
 	}

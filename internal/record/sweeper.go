@@ -2,28 +2,20 @@ package record
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/glovebox-run/glovebox/job"
 )
 
 const (
-	reapInterval  = 2 * time.Second
 	sweepInterval = 5 * time.Second
 	listInterval  = time.Minute
-	// lostAfter is how long a worker's beat may not name a job it runs: two beats and a bit.
-	lostAfter = 12 * time.Second
 	// lookAgain is how soon what has a task is looked at again: asynq's lease is 30 s,
 	// and a task whose holder died is to be found within a minute.
 	lookAgain = 15 * time.Second
@@ -54,10 +46,15 @@ type Sweeper struct {
 	DeleteUpload func(ctx context.Context, tenant, sha256 string) error
 	Log          *slog.Logger
 
-	// reap's own: tenant → "<id> <epoch>" → since when no beat names it, and tenant →
-	// when reap last saw what is running.
-	unnamed map[string]map[string]time.Time
-	looked  map[string]time.Time
+	// reap's own: "<id> <epoch>" → since when no beat names it.
+	unnamed map[string]time.Time
+}
+
+// pass is a step for all tenants that is made again and again.
+type pass struct {
+	name     string
+	interval time.Duration
+	step     func(ctx context.Context, tenants ...string) error
 }
 
 // What the passes are called.
@@ -72,154 +69,69 @@ const (
 	listPass     = "sweep list"
 )
 
-// Passes lists what Observer.PassFailed may be told of.
+// Passes lists what Observer.PassEnded and PassFailed may be told of.
 func Passes() []string {
 	return []string{reapPass, openPass, releasePass, deadlinePass, outboxPass, garbagePass, batchPass, listPass}
+}
+
+func (w *Sweeper) passes() []pass {
+	return []pass{
+		{reapPass, reapInterval, w.reap},
+		{releasePass, dueInterval, w.release},
+		{deadlinePass, dueInterval, w.sweepDeadlines},
+		{openPass, sweepInterval, perTenant(w.sweepOpen)},
+		{outboxPass, sweepInterval, perTenant(w.sweepOutbox)},
+		{garbagePass, sweepInterval, perTenant(w.sweepGarbage)},
+		{batchPass, sweepInterval, perTenant(w.sweepBatches)},
+		{listPass, listInterval, perTenant(w.sweepListed)},
+	}
 }
 
 // Run sweeps until ctx ends. Each step has a loop of its own: a bucket that hangs holds
 // up the deletion of garbage, and must not hold up the jobs of lost workers.
 func (w *Sweeper) Run(ctx context.Context) {
 	var loops sync.WaitGroup
-	every := func(interval time.Duration, pass func(context.Context)) {
+	for _, p := range w.passes() {
 		loops.Go(func() {
-			tick := time.NewTicker(interval)
+			tick := time.NewTicker(p.interval)
 			defer tick.Stop()
 			for {
 				select {
 				case <-ctx.Done():
 					return
 				case <-tick.C:
-					pass(ctx)
+					w.pass(ctx, p.name, p.step)
 				}
 			}
 		})
 	}
-	every(reapInterval, func(ctx context.Context) { w.pass(ctx, reapPass, w.reap) })
-	every(dueInterval, w.passDue)
-	every(sweepInterval, func(ctx context.Context) { w.pass(ctx, openPass, w.sweepOpen) })
-	every(sweepInterval, func(ctx context.Context) { w.pass(ctx, outboxPass, w.sweepOutbox) })
-	every(sweepInterval, func(ctx context.Context) { w.pass(ctx, garbagePass, w.sweepGarbage) })
-	every(sweepInterval, func(ctx context.Context) { w.pass(ctx, batchPass, w.sweepBatches) })
-	every(listInterval, func(ctx context.Context) { w.pass(ctx, listPass, w.sweepListed) })
-	every(listInterval, func(ctx context.Context) { w.pass(ctx, listPass, w.sweepListedBatches) })
 	loops.Wait()
 }
 
-// pass runs one step for every tenant.
-func (w *Sweeper) pass(ctx context.Context, name string, step func(context.Context, string) error) {
+// pass makes one step for every tenant. What fails is logged and tried again next time.
+func (w *Sweeper) pass(ctx context.Context, name string, step func(context.Context, ...string) error) {
+	began := time.Now()
 	tenants, err := w.Records.rdb.SMembers(ctx, tenantsKey).Result()
-	w.visit(ctx, name, tenants, err, step)
-}
-
-// visit runs one step for these tenants. What fails is logged and tried again next time,
-// also that the tenants could not be listed, or not all of them.
-func (w *Sweeper) visit(ctx context.Context, name string, tenants []string, err error, step func(context.Context, string) error) {
-	for _, tenant := range tenants {
-		err = errors.Join(err, step(ctx, tenant))
+	if err == nil {
+		slices.Sort(tenants)
+		err = step(ctx, tenants...)
 	}
+	w.Records.observer.PassEnded(name, time.Since(began))
 	if err != nil && ctx.Err() == nil {
 		w.Records.observer.PassFailed(name)
 		w.Log.Warn("sweeper: a pass failed, it is tried again", "pass", name, "error", err)
 	}
 }
 
-// reap takes back the jobs that no beat names.
-func (w *Sweeper) reap(ctx context.Context, tenant string) error {
-	running, err := w.Records.rdb.HGetAll(ctx, runningKey(tenant)).Result()
-	if err != nil {
-		return fmt.Errorf("list running jobs: %w", err)
-	}
-	if time.Since(w.looked[tenant]) > 2*reapInterval {
-		// Redis or this process stood still: that time says nothing about a worker.
-		delete(w.unnamed, tenant)
-	}
-	named := map[string]bool{}
-	asked := map[string]bool{}
-	lost := map[string]time.Time{} // what is left of w.unnamed[tenant]
-	var errs []error
-	for id, at := range running {
-		epoch, worker, _ := strings.Cut(at, " ")
-		if !asked[worker] {
-			asked[worker] = true
-			beat, _, err := w.Records.Worker(ctx, worker)
-			if err != nil {
-				return err
-			}
-			if err := w.Records.noteSilent(ctx, beat); err != nil {
-				return err
-			}
-			for _, id := range beat.Jobs {
-				named[worker+" "+id] = true
-			}
+// perTenant is a step that takes one tenant after the other.
+func perTenant(step func(context.Context, string) error) func(context.Context, ...string) error {
+	return func(ctx context.Context, tenants ...string) error {
+		var errs []error
+		for _, tenant := range tenants {
+			errs = append(errs, step(ctx, tenant))
 		}
-		if named[worker+" "+id] {
-			continue
-		}
-		k := id + " " + epoch
-		since, known := w.unnamed[tenant][k]
-		if !known {
-			since = time.Now()
-		}
-		lost[k] = since
-		if time.Since(since) < lostAfter {
-			continue
-		}
-		if err := w.takeBack(ctx, id, epoch, worker); err != nil {
-			errs = append(errs, fmt.Errorf("take back job %s: %w", id, err))
-			continue
-		}
-		delete(lost, k)
+		return errors.Join(errs...)
 	}
-	if w.unnamed == nil {
-		w.unnamed, w.looked = map[string]map[string]time.Time{}, map[string]time.Time{}
-	}
-	w.unnamed[tenant], w.looked[tenant] = lost, time.Now()
-	return errors.Join(errs...)
-}
-
-func (w *Sweeper) takeBack(ctx context.Context, id, at, worker string) error {
-	epoch, err := strconv.Atoi(at)
-	if err != nil {
-		return fmt.Errorf("read epoch: %w", err)
-	}
-	answer, err := w.Records.Requeue(ctx, id, epoch, worker, CostAttempt, 0)
-	if err != nil {
-		return err
-	}
-	w.Log.Warn("job of a lost worker taken back", "job_id", id, "worker", worker, "epoch", epoch, "answer", string(answer))
-	if answer != RequeueStale {
-		w.Records.observer.TakenBack()
-	}
-	switch answer {
-	case RequeueCanceled:
-		return w.Records.EndWithout(ctx, id, epoch, job.Canceled, nil)
-	case RequeueExhausted:
-		return w.Records.EndWithout(ctx, id, epoch, job.InternalError, &job.Error{
-			Code:    "worker_lost",
-			Message: fmt.Sprintf("none of %d tries at this job came to an end; the last one lost its worker", w.Records.maxAttempts),
-		})
-	}
-	return nil
-}
-
-// EndWithout ends a job that no worker brought to an end: as canceled, or as
-// internal_error with the reason. Nothing of it stays in S3.
-func (s *Store) EndWithout(ctx context.Context, id string, epoch int, status job.Status, problem *job.Error) error {
-	j, err := s.Get(ctx, id)
-	if err != nil {
-		return err
-	}
-	b, err := json.Marshal(j.Failure(status, problem, s.now()))
-	if err != nil {
-		return err
-	}
-	j.Epoch = epoch
-	err = s.End(ctx, j, Ending{Status: status, Result: b, Dirty: true})
-	if errors.Is(err, ErrEnded) || errors.Is(err, ErrStale) {
-		return nil // somebody else was quicker
-	}
-	return err
 }
 
 // sweepOpen makes sure that each job that has been queued for long has a task.

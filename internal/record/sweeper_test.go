@@ -33,13 +33,18 @@ func sweeping(t *testing.T) (*Sweeper, *sync.Map) {
 	}}, deleted
 }
 
+// forward is what d later is: a time in which Redis answered, and the reaper looked.
 func (w *Sweeper) forward(d time.Duration) {
 	w.Records.now = func() time.Time { return time.Now().Add(d) }
-	for _, lost := range w.unnamed {
-		for k, since := range lost {
-			lost[k] = since.Add(-d)
-		}
-	}
+	w.Records.pulse.mu.Lock()
+	defer w.Records.pulse.mu.Unlock()
+	w.Records.pulse.last = w.Records.now()
+}
+
+// passDue is both passes that are made each second.
+func (w *Sweeper) passDue(ctx context.Context) {
+	w.pass(ctx, releasePass, w.release)
+	w.pass(ctx, deadlinePass, w.sweepDeadlines)
 }
 
 func tasks(t *testing.T, s *Store, queue string) []string {
@@ -165,8 +170,8 @@ func TestSweepFindsRecordsAndDeliveriesWithoutTask(t *testing.T) {
 	}
 	for _, after := range []time.Duration{0, time.Minute} {
 		w.forward(after)
-		w.pass(ctx, "open", w.sweepOpen)
-		w.pass(ctx, "outbox", w.sweepOutbox)
+		w.pass(ctx, "open", perTenant(w.sweepOpen))
+		w.pass(ctx, "outbox", perTenant(w.sweepOutbox))
 		jobs, deliveries := tasks(t, s, "normal"), tasks(t, s, DeliveryQueue)
 		if after == 0 && (len(jobs) != 0 || len(deliveries) != 0) {
 			t.Errorf("enqueued too early: %v %v", jobs, deliveries)
@@ -197,7 +202,7 @@ func TestSweepGarbage(t *testing.T) {
 	if err := s.End(ctx, j, Ending{Status: job.Succeeded, ResultRef: "k"}); err != nil {
 		t.Fatal(err)
 	}
-	w.pass(ctx, "garbage", w.sweepGarbage)
+	w.pass(ctx, "garbage", perTenant(w.sweepGarbage))
 	if keep, ok := deleted.Load("default/" + won); !ok || keep != 1 {
 		t.Errorf("got keep %v, swept %v; want the winner's epoch 1 kept", keep, ok)
 	}
@@ -205,13 +210,13 @@ func TestSweepGarbage(t *testing.T) {
 		t.Error("an announced job was swept before its time")
 	}
 	w.forward(announceDelay)
-	w.pass(ctx, "garbage", w.sweepGarbage)
+	w.pass(ctx, "garbage", perTenant(w.sweepGarbage))
 	if keep, ok := deleted.Load("default/" + announced); !ok || keep != 0 {
 		t.Errorf("got keep %v, swept %v; want nothing kept of what was never created", keep, ok)
 	}
 	deleted.Clear()
 	w.forward(s.retention)
-	w.pass(ctx, "garbage", w.sweepGarbage)
+	w.pass(ctx, "garbage", perTenant(w.sweepGarbage))
 	if _, ok := deleted.Load("default/" + won); ok {
 		t.Error("the winner was swept a third time while its record lives")
 	}
@@ -219,7 +224,7 @@ func TestSweepGarbage(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.forward(s.retention + expiredDelay)
-	w.pass(ctx, "garbage", w.sweepGarbage)
+	w.pass(ctx, "garbage", perTenant(w.sweepGarbage))
 	if keep, ok := deleted.Load("default/" + won); !ok || keep != 0 {
 		t.Errorf("got keep %v, swept %v; want nothing kept of a record that expired", keep, ok)
 	}
@@ -249,7 +254,7 @@ func TestObjectsGoWithTheirRecord(t *testing.T) {
 	t.Parallel()
 	w, deleted := sweeping(t)
 	id := w.ended(t, Ending{Status: job.Succeeded, Result: []byte("{}"), ResultRef: "k"}) // a clean first try
-	w.pass(t.Context(), "garbage", w.sweepGarbage)
+	w.pass(t.Context(), "garbage", perTenant(w.sweepGarbage))
 	if _, ok := deleted.Load("default/" + id); ok {
 		t.Error("a job without losers was swept")
 	}
@@ -257,7 +262,7 @@ func TestObjectsGoWithTheirRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.forward(w.Records.retention + expiredDelay)
-	w.pass(t.Context(), "garbage", w.sweepGarbage)
+	w.pass(t.Context(), "garbage", perTenant(w.sweepGarbage))
 	if keep, ok := deleted.Load("default/" + id); !ok || keep != 0 {
 		t.Errorf("got keep %v, swept %v; the objects of an expired record stay for ever", keep, ok)
 	}
@@ -395,13 +400,114 @@ func TestReapForgivesAStandstill(t *testing.T) {
 	if err := w.reap(ctx, "default"); err != nil {
 		t.Fatal(err)
 	}
-	w.forward(lostAfter) // Redis, or this process, stood still for as long
-	w.looked["default"] = w.looked["default"].Add(-lostAfter)
+	s.now = func() time.Time { return time.Now().Add(lostAfter) } // Redis, or this process, stood still for as long
 	if err := w.reap(ctx, "default"); err != nil {
 		t.Fatal(err)
 	}
 	if j, err := s.Get(ctx, id); err != nil || j.State != job.Running || j.Epoch != 1 {
 		t.Errorf("got %s in epoch %d, %v: the worker had no chance to beat", j.State, j.Epoch, err)
+	}
+}
+
+// TestReapTakesAsLongAsItTakes: where a pass takes longer than the time between two, as it
+// does over many tenants, jobs of lost workers are taken back all the same.
+func TestReapTakesAsLongAsItTakes(t *testing.T) {
+	t.Parallel()
+	w, _ := sweeping(t)
+	s, ctx := w.Records, t.Context()
+	clock := time.Now()
+	s.now = func() time.Time { return clock }
+	var tenants, lost []string
+	for n := range 3 {
+		id := NewID(fmt.Sprint("tenant", n))
+		tenants, lost = append(tenants, fmt.Sprint("tenant", n)), append(lost, id)
+		if err := s.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Start(ctx, id, 1, fmt.Sprint("dead", n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.rdb.AddHook(slow(func() { clock = clock.Add(1500 * time.Millisecond) })) // two round trips a pass, at least
+	for range 5 {
+		if err := w.reap(ctx, tenants...); err != nil {
+			t.Fatal(err)
+		}
+		clock = clock.Add(reapInterval)
+	}
+	for _, id := range lost {
+		if j, err := s.Get(ctx, id); err != nil || j.State != job.Queued || j.Epoch != 2 {
+			t.Errorf("got %s in epoch %d, %v: a lost worker's job stays with it", j.State, j.Epoch, err)
+		}
+	}
+}
+
+// slow is told of each answer of Redis.
+type slow func()
+
+func (slow) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (f slow) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error { defer f(); return next(ctx, cmd) }
+}
+
+func (f slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error { defer f(); return next(ctx, cmds) }
+}
+
+// TestReapForgivesWithinAPass: what stands still between two steps of a pass is forgiven as well.
+func TestReapForgivesWithinAPass(t *testing.T) {
+	t.Parallel()
+	w, _ := sweeping(t)
+	s, ctx := w.Records, t.Context()
+	clock := time.Now()
+	s.now = func() time.Time { return clock }
+	id := NewID("default")
+	if err := s.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Start(ctx, id, 1, "w1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.reap(ctx, "default"); err != nil {
+		t.Fatal(err)
+	}
+	s.rdb.AddHook(slow(func() { clock = clock.Add(lostAfter) }))
+	if err := w.reap(ctx, "default"); err != nil {
+		t.Fatal(err)
+	}
+	if j, err := s.Get(ctx, id); err != nil || j.State != job.Running || j.Epoch != 1 {
+		t.Errorf("got %s in epoch %d, %v: the worker had no chance to beat", j.State, j.Epoch, err)
+	}
+}
+
+// TestBeatThatCannotBeRead: it holds up nobody else's jobs, and costs its worker none.
+func TestBeatThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	w, _ := sweeping(t)
+	s, ctx := w.Records, t.Context()
+	jobs := map[string]string{"odd": NewID("default"), "dead": NewID("default")}
+	for worker, id := range jobs {
+		if err := s.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Start(ctx, id, 1, worker); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.rdb.Set(ctx, workerKey("odd"), "no JSON", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := w.reap(ctx, "default"); err == nil {
+			t.Error("that a beat can't be read is not told")
+		}
+		w.forward(lostAfter)
+	}
+	for worker, want := range map[string]int{"odd": 1, "dead": 2} {
+		if j, err := s.Get(ctx, jobs[worker]); err != nil || j.Epoch != want {
+			t.Errorf("the job of %s: got epoch %d, %v, want %d", worker, j.Epoch, err, want)
+		}
 	}
 }
 
@@ -451,10 +557,8 @@ func TestTwoSweepersTakeAJobBackOnce(t *testing.T) {
 		if err := one.reap(ctx, "default"); err != nil {
 			t.Fatal(err)
 		}
-		for _, lost := range one.unnamed {
-			for k, since := range lost {
-				lost[k] = since.Add(-lostAfter)
-			}
+		for k, since := range one.unnamed {
+			one.unnamed[k] = since.Add(-lostAfter)
 		}
 		both.Go(func() {
 			if err := one.reap(ctx, "default"); err != nil {
@@ -498,8 +602,8 @@ func TestSweepsEveryTenant(t *testing.T) {
 	}
 	w.forward(announceDelay + time.Minute)
 	w.pass(ctx, "reap", w.reap)
-	w.pass(ctx, "open", w.sweepOpen)
-	w.pass(ctx, "garbage", w.sweepGarbage)
+	w.pass(ctx, "open", perTenant(w.sweepOpen))
+	w.pass(ctx, "garbage", perTenant(w.sweepGarbage))
 	slices.Sort(lost)
 	if got := tasks(t, s, "normal"); !slices.Equal(got, lost) {
 		t.Errorf("got tasks %v, want %v", got, lost)

@@ -66,7 +66,11 @@ func (s *Store) Leave(ctx context.Context, worker string) error {
 
 // Worker returns what the worker said last, and false when its key has lapsed.
 func (s *Store) Worker(ctx context.Context, id string) (Worker, bool, error) {
-	b, err := s.rdb.Get(ctx, workerKey(id)).Bytes()
+	return parseWorker(id, s.rdb.Get(ctx, workerKey(id)))
+}
+
+func parseWorker(id string, answer *redis.StringCmd) (Worker, bool, error) {
+	b, err := answer.Bytes()
 	if errors.Is(err, redis.Nil) {
 		return Worker{}, false, nil
 	}

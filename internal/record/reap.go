@@ -1,0 +1,177 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+const (
+	reapInterval = 2 * time.Second
+	// lostAfter is how long a worker's beat may not name a job it runs: two beats and a bit.
+	lostAfter = 12 * time.Second
+)
+
+// held is a job that a worker has, as its tenant's running says.
+type held struct{ id, epoch, worker string }
+
+func (h held) try() string { return h.id + " " + h.epoch }
+
+// reap takes back the jobs that no beat has named for lostAfter.
+func (w *Sweeper) reap(ctx context.Context, tenants ...string) error {
+	jobs, errs, err := w.running(ctx, tenants)
+	if err != nil {
+		return err
+	}
+	beats, unread, err := w.beats(ctx, jobs)
+	if err != nil {
+		return err
+	}
+	errs = append(errs, unread...)
+	for _, h := range w.lost(jobs, beats) {
+		if ctx.Err() != nil || w.Records.pulse.began().After(w.unnamed[h.try()]) {
+			break // something stood still meanwhile
+		}
+		if err := w.takeBack(ctx, h.id, h.epoch, h.worker); err != nil {
+			errs = append(errs, fmt.Errorf("take back job %s: %w", h.id, err))
+			continue
+		}
+		delete(w.unnamed, h.try())
+	}
+	return errors.Join(errs...)
+}
+
+// running lists the jobs that workers have, in the order of their ids. errs are of tenants
+// whose jobs can't be read.
+func (w *Sweeper) running(ctx context.Context, tenants []string) (jobs []held, errs []error, err error) {
+	for some := range slices.Chunk(tenants, atOnce) {
+		answers, err := ask(ctx, w.Records, some, func(pipe redis.Pipeliner, tenant string) *redis.MapStringStringCmd {
+			return pipe.HGetAll(ctx, runningKey(tenant))
+		})
+		if err != nil {
+			return nil, nil, fmt.Errorf("list running jobs: %w", err)
+		}
+		for i, a := range answers {
+			if a.Err() != nil {
+				errs = append(errs, fmt.Errorf("list running jobs of tenant %s: %w", some[i], a.Err()))
+			}
+			for id, at := range a.Val() {
+				epoch, worker, _ := strings.Cut(at, " ")
+				jobs = append(jobs, held{id, epoch, worker})
+			}
+		}
+	}
+	slices.SortFunc(jobs, func(a, b held) int { return strings.Compare(a.id, b.id) })
+	return jobs, errs, nil
+}
+
+// beats reads what the workers of these jobs said last, each once; a worker that says
+// nothing names no job. One whose beat can't be read is left out.
+func (w *Sweeper) beats(ctx context.Context, jobs []held) (beats map[string]Worker, errs []error, err error) {
+	ids := map[string]bool{}
+	for _, h := range jobs {
+		ids[h.worker] = true
+	}
+	beats = make(map[string]Worker, len(ids))
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(ids)), atOnce) {
+		answers, err := ask(ctx, w.Records, some, func(pipe redis.Pipeliner, worker string) *redis.StringCmd {
+			return pipe.Get(ctx, workerKey(worker))
+		})
+		if err != nil {
+			return nil, nil, fmt.Errorf("read workers: %w", err)
+		}
+		for i, a := range answers {
+			beat, _, err := parseWorker(some[i], a)
+			if err == nil {
+				err = w.Records.noteSilent(ctx, beat)
+			}
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			beats[some[i]] = beat
+		}
+	}
+	return beats, errs, nil
+}
+
+// lost lists the jobs that no beat has named for lostAfter, and notes since when the
+// others are not named.
+func (w *Sweeper) lost(jobs []held, beats map[string]Worker) (lost []held) {
+	named := map[string]bool{}
+	for worker, beat := range beats {
+		for _, id := range beat.Jobs {
+			named[worker+" "+id] = true
+		}
+	}
+	unnamed, now := map[string]time.Time{}, w.Records.now()
+	for _, h := range jobs {
+		if named[h.worker+" "+h.id] {
+			continue
+		}
+		since, known := w.unnamed[h.try()]
+		if !known || w.Records.pulse.began().After(since) {
+			since = now
+		}
+		unnamed[h.try()] = since
+		if _, read := beats[h.worker]; read && now.Sub(since) >= lostAfter {
+			lost = append(lost, h)
+		}
+	}
+	w.unnamed = unnamed
+	return lost
+}
+
+func (w *Sweeper) takeBack(ctx context.Context, id, at, worker string) error {
+	epoch, err := strconv.Atoi(at)
+	if err != nil {
+		return fmt.Errorf("read epoch: %w", err)
+	}
+	answer, err := w.Records.Requeue(ctx, id, epoch, worker, CostAttempt, 0)
+	if err != nil {
+		return err
+	}
+	w.Log.Warn("job of a lost worker taken back", "job_id", id, "worker", worker, "epoch", epoch, "answer", string(answer))
+	if answer != RequeueStale {
+		w.Records.observer.TakenBack()
+	}
+	switch answer {
+	case RequeueCanceled:
+		return w.Records.EndWithout(ctx, id, epoch, job.Canceled, nil)
+	case RequeueExhausted:
+		return w.Records.EndWithout(ctx, id, epoch, job.InternalError, &job.Error{
+			Code:    "worker_lost",
+			Message: fmt.Sprintf("none of %d tries at this job came to an end; the last one lost its worker", w.Records.maxAttempts),
+		})
+	}
+	return nil
+}
+
+// EndWithout ends a job that no worker brought to an end: as canceled, or as
+// internal_error with the reason. Nothing of it stays in S3.
+func (s *Store) EndWithout(ctx context.Context, id string, epoch int, status job.Status, problem *job.Error) error {
+	j, err := s.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(j.Failure(status, problem, s.now()))
+	if err != nil {
+		return err
+	}
+	j.Epoch = epoch
+	err = s.End(ctx, j, Ending{Status: status, Result: b, Dirty: true})
+	if errors.Is(err, ErrEnded) || errors.Is(err, ErrStale) {
+		return nil // somebody else was quicker
+	}
+	return err
+}
