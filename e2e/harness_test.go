@@ -20,6 +20,8 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/hookkeys"
+	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/webhook"
@@ -45,8 +47,7 @@ type glovebox struct {
 	began    time.Time
 	mostWarm int // sandboxes that may wait
 
-	addr, capabilityKey string
-	secret              webhook.Secret
+	addr, capabilityKey, webhookKey string
 }
 
 type options struct {
@@ -67,8 +68,16 @@ func start(tb testing.TB, o options) *glovebox {
 		tb: tb, redis: gbtest.Redis(tb), s3: gbtest.S3(tb), podman: gbtest.Podman(tb),
 		token: rand.Text(), instance: strings.ToLower(rand.Text()), dir: tb.TempDir(), began: time.Now(),
 	}
-	secret := webhook.NewSecret()
-	g.hook = newReceiver(tb, secret, o.hookFails)
+	g.webhookKey = hookkeys.New()
+	keys, err := hookkeys.Parse(g.webhookKey)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	hooks, err := keys.Pairs("default", record.Signing{Generation: 1}, time.Now())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	g.hook = newReceiver(tb, hooks[0].Secret, o.hookFails)
 	endpoint := g.s3.Endpoint
 	if o.s3Endpoint != nil {
 		endpoint = o.s3Endpoint(endpoint)
@@ -80,7 +89,6 @@ func start(tb testing.TB, o options) *glovebox {
 	}
 	g.addr = gbtest.Addr(tb)
 	g.url = "http://" + g.addr
-	g.secret = secret
 	key := make([]byte, 32)
 	rand.Read(key)
 	g.capabilityKey = base64.StdEncoding.EncodeToString(key)
@@ -88,7 +96,6 @@ func start(tb testing.TB, o options) *glovebox {
 	if !o.noWorker {
 		g.worker = g.startWorker(o.workerEnv...)
 	}
-	var err error
 	if g.client, err = producer.NewHTTP(g.url, g.token); err != nil {
 		tb.Fatal(err)
 	}
@@ -108,7 +115,7 @@ func (g *glovebox) startAPI(env ...string) *gbtest.Process {
 func (g *glovebox) apiEnv(addr string, env ...string) []string {
 	return slices.Concat(g.shared, []string{
 		"GLOVEBOX_API_ADDR=" + addr, "GLOVEBOX_PUBLIC_URL=" + g.url, "GLOVEBOX_TOKEN=" + g.token,
-		"GLOVEBOX_WEBHOOK_SECRET=" + g.secret.Reveal(), "GLOVEBOX_CAPABILITY_KEY=" + g.capabilityKey,
+		"GLOVEBOX_WEBHOOK_KEY=" + g.webhookKey, "GLOVEBOX_CAPABILITY_KEY=" + g.capabilityKey,
 		"GLOVEBOX_WEBHOOK_ALLOW=127.0.0.0/8:1-65535",
 	}, env)
 }
@@ -366,7 +373,7 @@ func newReceiver(tb testing.TB, secret webhook.Secret, fails int) *receiver {
 		if err != nil {
 			tb.Errorf("receive: %v", err)
 		}
-		if err := webhook.Verify(req.Header, body, []webhook.Secret{secret}, 5*time.Minute, time.Now()); err != nil {
+		if err := webhook.Verify(req.Header, body, []webhook.Verifier{secret}, 5*time.Minute, time.Now()); err != nil {
 			tb.Errorf("a message came that does not verify: %v", err)
 		}
 		var event struct {

@@ -105,7 +105,8 @@ GLOVEBOX_PUBLIC_URL=
 GLOVEBOX_TOKEN=
 # openssl rand -hex 32; without one, there is no admin API, so no tenant but \"default\".
 GLOVEBOX_ADMIN_TOKEN=
-GLOVEBOX_WEBHOOK_SECRET=
+# openssl rand -base64 32, the same for every api.
+GLOVEBOX_WEBHOOK_KEY=
 GLOVEBOX_CAPABILITY_KEY="
 
 # install_units NAME… puts the units in place and has them start with the machine.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/attest"
+	"github.com/glovebox-run/glovebox/internal/hookkeys"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -32,6 +33,9 @@ type Config struct {
 	// Links makes the URLs in results absolute. Defaults to leaving them relative to
 	// the API's /v1/jobs/<id>/.
 	Links *Links
+	// WebhookKeys are the operator's, from which tenants' webhook secrets are derived. Only
+	// [Webhooks] needs them.
+	WebhookKeys *hookkeys.Keys
 	// Log defaults to discarding.
 	Log *slog.Logger
 }
@@ -46,6 +50,8 @@ type Client struct {
 	links    *Links
 	log      *slog.Logger
 	close    []func() error
+
+	webhookKeys *hookkeys.Keys // or nil
 }
 
 var _ Jobs = (*Client)(nil)
@@ -85,7 +91,7 @@ func New(c Config, records *record.Store, objects *artifacts.Store) (*Client, er
 	done := records.ListenDone(context.Background())
 	return &Client{
 		records: records, objects: objects, done: done, tenant: c.Tenant, links: c.Links, log: c.Log,
-		maximums: c.Maximums.Or(job.DefaultMaximums), close: []func() error{done.Close},
+		maximums: c.Maximums.Or(job.DefaultMaximums), close: []func() error{done.Close}, webhookKeys: c.WebhookKeys,
 	}, nil
 }
 

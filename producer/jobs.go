@@ -99,6 +99,7 @@ const (
 	CodeNoSecret         = "no_secret"
 	CodeTooManySecrets   = "too_many_secrets"
 	CodeNoSecretsKey     = record.CodeNoSecretsKey // no worker could open one
+	CodeRotating         = "rotating"              // two webhook secrets are valid already
 	CodeTooLarge         = "too_large"
 	CodeMediaType        = "unsupported_media_type"
 	CodeNotAcceptable    = "not_acceptable"

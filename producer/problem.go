@@ -55,6 +55,8 @@ func (p *Problem) cause() error {
 		return p.Errors
 	case code == CodeNotFound:
 		return fmt.Errorf("%w (the API says: %s)", ErrNotFound, p.Detail)
+	case code == CodeRotating:
+		return fmt.Errorf("%w (the API says: %s)", ErrRotating, p.Detail)
 	case sentinels[code] != nil:
 		return sentinels[code]
 	default:

@@ -30,6 +30,9 @@ type Tenants interface {
 	// RevokeToken makes a token worthless, everywhere within a second. It fails with
 	// ErrNoTenant or ErrNoToken.
 	RevokeToken(ctx context.Context, tenant, id string) error
+	// TenantWebhooks is the tenant's [Webhooks]. It, or what it is asked for, fails with
+	// ErrNoTenant.
+	TenantWebhooks(ctx context.Context, tenant string) (Webhooks, error)
 }
 
 var (

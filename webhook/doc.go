@@ -1,7 +1,8 @@
 // Package webhook signs, sends, guards and verifies webhooks per Standard Webhooks.
 //
-// A receiver needs [ParseSecret] and [Handler], or [Verify] in a server of its own. It
-// imports this package without Podman, AWS or Redis.
+// A receiver needs [ParseVerifiers] and [Handler], or [Verify] in a server of its own. It
+// imports this package without Podman, AWS or Redis. It verifies with the secret that it
+// shares with Glovebox (signatures v1), or with a public key (v1a), which can't sign.
 //
 // A sender needs [Sign] and [Sender]. A Sender makes one attempt and says what came of
 // it: only 2xx is success, no redirect is followed, and errors are safe to show to

@@ -16,7 +16,7 @@ func ExampleHandler() {
 		fmt.Println(err)
 		return
 	}
-	receiver := httptest.NewServer(webhook.Handler([]webhook.Secret{secret}, func(_ context.Context, e webhook.Event) error {
+	receiver := httptest.NewServer(webhook.Handler([]webhook.Verifier{secret}, func(_ context.Context, e webhook.Event) error {
 		fmt.Println(e.ID, e.Type, string(e.Data))
 		return nil
 	}))
@@ -30,7 +30,7 @@ func ExampleHandler() {
 	sender := webhook.New(webhook.Config{Guard: webhook.NewGuard(webhook.GuardConfig{Allow: []webhook.Target{loopback}})})
 	defer sender.Close()
 	answer, err := sender.Send(context.Background(), webhook.Request{
-		URL: receiver.URL, ID: "msg_1", Timestamp: time.Now(), Secrets: []webhook.Secret{secret},
+		URL: receiver.URL, ID: "msg_1", Timestamp: time.Now(), Signers: []webhook.Signer{secret},
 		Body: []byte(`{"type":"job.completed","data":{"id":"j1"}}`),
 	})
 	fmt.Println(answer.Status, err)
@@ -45,18 +45,40 @@ func ExampleVerify() {
 		fmt.Println(err)
 		return
 	}
-	secrets := []webhook.Secret{secret}
 	now := time.Unix(1614265330, 0)
-	headers, err := webhook.Sign(secrets, "msg_1", now, []byte("{}"))
+	headers, err := webhook.Sign([]webhook.Signer{secret}, "msg_1", now, []byte("{}"))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(webhook.Verify(headers, []byte("{}"), secrets, webhook.DefaultTolerance, now))
-	fmt.Println(webhook.Verify(headers, []byte("[]"), secrets, webhook.DefaultTolerance, now))
+	verifiers := []webhook.Verifier{secret}
+	fmt.Println(webhook.Verify(headers, []byte("{}"), verifiers, webhook.DefaultTolerance, now))
+	fmt.Println(webhook.Verify(headers, []byte("[]"), verifiers, webhook.DefaultTolerance, now))
 	// Output:
 	// <nil>
 	// no signature of the webhook is valid
+}
+
+// A receiver that holds no secret: with a public key it can verify, and nobody can sign.
+func ExampleParseVerifiers() {
+	key, err := webhook.ParsePrivateKey("whsk_VEVTVFNJR05JTkdLRVlET05PVFVTRVRISVNGT1JBTlk=") // the sender's
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	now := time.Now()
+	headers, err := webhook.Sign([]webhook.Signer{webhook.NewSecret(), key}, "msg_1", now, []byte("{}"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	verifiers, err := webhook.ParseVerifiers(key.Public().String())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(verifiers, webhook.Verify(headers, []byte("{}"), verifiers, webhook.DefaultTolerance, now))
+	// Output: [whpk_ZlN4eg7dSSqi0moX9hQUk3orrOouK3QVQSlJa248c/g=] <nil>
 }
 
 func ExampleSecret() {
@@ -70,7 +92,7 @@ func ExampleSender() {
 	defer sender.Close()
 	_, err := sender.Send(context.Background(), webhook.Request{
 		URL: "http://169.254.169.254/latest/meta-data", ID: "msg_1", Timestamp: time.Now(),
-		Secrets: []webhook.Secret{webhook.NewSecret()},
+		Signers: []webhook.Signer{webhook.NewSecret()},
 	})
 	fmt.Println(err)
 	// Output: the address of 169.254.169.254 is not allowed: webhooks go to public addresses, ports 80, 443

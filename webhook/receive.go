@@ -25,10 +25,10 @@ type Event struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// Handler receives webhooks: it verifies each with one of the secrets and passes it to
-// receive. When receive fails it answers 500, and the sender will try again. The
+// Handler receives webhooks: it verifies each with one of the secrets or public keys and
+// passes it to receive. When receive fails it answers 500, and the sender will try again. The
 // request's context ends when the sender gives up waiting, after 15 to 30 seconds.
-func Handler(secrets []Secret, receive func(context.Context, Event) error) http.Handler {
+func Handler(verifiers []Verifier, receive func(context.Context, Event) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
 			w.Header().Set("Allow", http.MethodPost)
@@ -45,7 +45,7 @@ func Handler(secrets []Secret, receive func(context.Context, Event) error) http.
 			http.Error(w, "the body could not be read", http.StatusBadRequest)
 			return
 		}
-		if err := Verify(r.Header, body, secrets, DefaultTolerance, time.Now()); err != nil {
+		if err := Verify(r.Header, body, verifiers, DefaultTolerance, time.Now()); err != nil {
 			http.Error(w, err.Error(), http.StatusUnauthorized)
 			return
 		}

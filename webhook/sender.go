@@ -85,8 +85,8 @@ type Request struct {
 	// Timestamp of the attempt, which is signed.
 	Timestamp time.Time
 	Body      []byte
-	// Secrets that sign, at least one.
-	Secrets []Secret
+	// Signers are the secrets and keys that sign, at least one.
+	Signers []Signer
 }
 
 // Response is what the receiver said.
@@ -109,7 +109,7 @@ func (s *Sender) Send(ctx context.Context, r Request) (Response, error) {
 	if err != nil {
 		return Response{}, &Error{err.Error(), err}
 	}
-	headers, err := Sign(r.Secrets, r.ID, r.Timestamp, r.Body)
+	headers, err := Sign(r.Signers, r.ID, r.Timestamp, r.Body)
 	if err != nil {
 		return Response{}, err
 	}

@@ -42,7 +42,7 @@ func request(tb testing.TB, url string) webhook.Request {
 	tb.Helper()
 	return webhook.Request{
 		URL: url, ID: "msg_1", Timestamp: time.Now(), Body: []byte(`{"type":"job.completed"}`),
-		Secrets: []webhook.Secret{secret(tb, vectorSecret)},
+		Signers: []webhook.Signer{secret(tb, vectorSecret)},
 	}
 }
 
@@ -50,7 +50,7 @@ func TestSendIsVerified(t *testing.T) {
 	t.Parallel()
 	var got webhook.Event
 	var fail atomic.Bool
-	receiver := httptest.NewServer(webhook.Handler([]webhook.Secret{secret(t, vectorSecret)}, func(_ context.Context, e webhook.Event) error {
+	receiver := httptest.NewServer(webhook.Handler([]webhook.Verifier{secret(t, vectorSecret)}, func(_ context.Context, e webhook.Event) error {
 		if fail.Load() {
 			return errors.New("database at 10.0.0.5 is down")
 		}
@@ -73,7 +73,7 @@ func TestSendIsVerified(t *testing.T) {
 		change func(*webhook.Request)
 		status int
 	}{
-		"stranger's secret": {func(r *webhook.Request) { r.Secrets = []webhook.Secret{webhook.NewSecret()} }, 401},
+		"stranger's secret": {func(r *webhook.Request) { r.Signers = []webhook.Signer{webhook.NewSecret()} }, 401},
 		"old":               {func(r *webhook.Request) { r.Timestamp = time.Now().Add(-time.Hour) }, 401},
 		"no JSON":           {func(r *webhook.Request) { r.Body = []byte("{") }, 400},
 		"too large":         {func(r *webhook.Request) { r.Body = make([]byte, webhook.MaxBody+1) }, 413},

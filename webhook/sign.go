@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
 // The headers of Standard Webhooks.
@@ -24,7 +22,57 @@ const DefaultTolerance = 5 * time.Minute
 const (
 	maxIDBytes        = 256
 	maxSignatureBytes = 4 << 10
+	// maxSignatures bounds what a stranger can have us calculate. Glovebox sends two, four
+	// while a secret is rotated, and eight while its operator's key is, too.
+	maxSignatures = 16
 )
+
+// The versions of signatures, as Standard Webhooks names them.
+const (
+	versionSymmetric  = "v1"
+	versionAsymmetric = "v1a"
+)
+
+// Signer makes a signature of a message: a [Secret] or a [PrivateKey].
+type Signer interface {
+	// sign returns the version, a comma and the signature.
+	sign(content []byte) (string, error)
+}
+
+// Verifier checks a signature of a message: a [Secret] or a [PublicKey].
+type Verifier interface {
+	verifies(version, signature string, content []byte) bool
+}
+
+var (
+	_ Signer   = Secret{}
+	_ Signer   = PrivateKey{}
+	_ Verifier = Secret{}
+	_ Verifier = PublicKey{}
+)
+
+// ParseVerifiers reads secrets and public keys, whsec_… and whpk_…, with spaces between:
+// what a receiver's configuration has. There has to be one at least.
+func ParseVerifiers(text string) ([]Verifier, error) {
+	var list []Verifier
+	for _, word := range strings.Fields(text) {
+		var v Verifier
+		var err error
+		if strings.HasPrefix(word, publicKeyPrefix) {
+			v, err = ParsePublicKey(word)
+		} else {
+			v, err = ParseSecret(word)
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	if len(list) == 0 {
+		return nil, errors.New("there is neither a webhook secret, whsec_…, nor a public key, whpk_…")
+	}
+	return list, nil
+}
 
 // What [Verify] finds wrong.
 var (
@@ -35,24 +83,23 @@ var (
 	ErrTooNew          = errors.New("webhook is from the future")
 )
 
-// Sign returns the three headers for a message: a signature by each secret, so that a
-// receiver who has the old or the new one accepts it during a rotation.
+// Sign returns the three headers for a message: a signature by each signer, so that a
+// receiver who has the old or the new secret accepts it during a rotation, and one who has
+// a public key needs no secret.
 //
 // id names the message and stays the same across attempts; t is the attempt's time.
-func Sign(secrets []Secret, id string, t time.Time, body []byte) (http.Header, error) {
-	if len(secrets) == 0 {
+func Sign(signers []Signer, id string, t time.Time, body []byte) (http.Header, error) {
+	if len(signers) == 0 {
 		return nil, errors.New("sign webhook: there is no secret")
 	}
 	if !validID(id) {
 		return nil, fmt.Errorf("sign webhook: id %.80q is not 1 to %d visible characters without a dot", id, maxIDBytes)
 	}
-	signatures := make([]string, len(secrets))
-	for i, s := range secrets {
-		signer, err := s.standard()
-		if err == nil {
-			signatures[i], err = signer.Sign(id, t, body)
-		}
-		if err != nil {
+	signed := content(id, strconv.FormatInt(t.Unix(), 10), body)
+	signatures := make([]string, len(signers))
+	for i, s := range signers {
+		var err error
+		if signatures[i], err = s.sign(signed); err != nil {
 			return nil, fmt.Errorf("sign webhook: %w", err)
 		}
 	}
@@ -63,12 +110,18 @@ func Sign(secrets []Secret, id string, t time.Time, body []byte) (http.Header, e
 	return h, nil
 }
 
-// Verify checks that body and headers were signed with one of the secrets, at most
-// tolerance from now. Use [DefaultTolerance] unless you know better.
+// content is what is signed: Standard Webhooks puts a dot between.
+func content(id, timestamp string, body []byte) []byte {
+	return append([]byte(id+"."+timestamp+"."), body...)
+}
+
+// Verify checks that one of the verifiers finds its signature of body and headers, made at
+// most tolerance from now. Use [DefaultTolerance] unless you know better. Signatures of a
+// version that it doesn't know count for nothing.
 //
 // [ErrTooOld] and [ErrTooNew] are told only of a message with a valid signature: they
 // mean a replay, or a clock that is wrong.
-func Verify(h http.Header, body []byte, secrets []Secret, tolerance time.Duration, now time.Time) error {
+func Verify(h http.Header, body []byte, verifiers []Verifier, tolerance time.Duration, now time.Time) error {
 	for _, name := range []string{HeaderID, HeaderTimestamp, HeaderSignature} {
 		switch values := h.Values(name); {
 		case len(values) == 0 || values[0] == "":
@@ -87,10 +140,13 @@ func Verify(h http.Header, body []byte, secrets []Secret, tolerance time.Duratio
 	if len(h.Get(HeaderSignature)) > maxSignatureBytes {
 		return fmt.Errorf("%w: webhook-signature is too long", ErrMalformedHeader)
 	}
-	if !signedByAny(h, body, secrets) {
+	signatures := strings.Fields(h.Get(HeaderSignature))
+	if len(signatures) > maxSignatures {
+		return fmt.Errorf("%w: webhook-signature has %d signatures, at most %d are allowed", ErrMalformedHeader, len(signatures), maxSignatures)
+	}
+	if !signedByAny(signatures, content(h.Get(HeaderID), h.Get(HeaderTimestamp), body), verifiers) {
 		return ErrSignature
 	}
-	// The library has one tolerance for everybody and its own clock, so time is ours.
 	switch sent := time.Unix(seconds, 0); {
 	case now.Sub(sent) > tolerance:
 		return fmt.Errorf("%w: sent %s ago, at most %s is allowed", ErrTooOld, now.Sub(sent).Round(time.Second), tolerance)
@@ -100,22 +156,16 @@ func Verify(h http.Header, body []byte, secrets []Secret, tolerance time.Duratio
 	return nil
 }
 
-func signedByAny(h http.Header, body []byte, secrets []Secret) bool {
-	for _, s := range secrets {
-		if w, err := s.standard(); err == nil && w.VerifyIgnoringTimestamp(body, h) == nil {
-			return true
+func signedByAny(signatures []string, signed []byte, verifiers []Verifier) bool {
+	for _, text := range signatures {
+		version, signature, _ := strings.Cut(text, ",")
+		for _, v := range verifiers {
+			if v.verifies(version, signature, signed) {
+				return true
+			}
 		}
 	}
 	return false
-}
-
-// standard returns the library's form of a secret. It takes any key, also the empty
-// one of a zero Secret, which would let anyone sign.
-func (s Secret) standard() (*standardwebhooks.Webhook, error) {
-	if len(s.key) < minSecretBytes {
-		return nil, ErrSecret
-	}
-	return standardwebhooks.NewWebhookRaw(s.key)
 }
 
 // validID refuses what would make "id.timestamp.body" ambiguous, or no header.

@@ -42,7 +42,9 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
   GLOVEBOX_TOKEN            the token that clients of the tenant "default" present
   GLOVEBOX_ADMIN_TOKEN      the token for "glovebox tenant"; without it there is no admin
                             API, with it GLOVEBOX_TOKEN may be left out
-  GLOVEBOX_WEBHOOK_SECRET   whsec_…, or two of them during a rotation
+  GLOVEBOX_WEBHOOK_KEY      32 random bytes in base64, from which each tenant's webhook
+                            secret comes ("glovebox webhook"); the same for every api; a
+                            new one first, during a rotation
   GLOVEBOX_CAPABILITY_KEY   32 random bytes in base64; a new one first, during a rotation
   GLOVEBOX_WEBHOOK_ALLOW    private targets that webhooks may reach: 10.1.2.0/24:443,…
   GLOVEBOX_WEBHOOK_SCHEDULE delays of the attempts; that of Standard Webhooks by default
@@ -120,7 +122,7 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 		return err
 	}
 	client, err := producer.New( //nolint:contextcheck // it listens until it is closed, which is after ctx has ended
-		producer.Config{Tenant: defaultTenant, Links: links, Log: log}, records, objects,
+		producer.Config{Tenant: defaultTenant, Links: links, WebhookKeys: hooks.keys, Log: log}, records, objects,
 	)
 	if err != nil {
 		return err

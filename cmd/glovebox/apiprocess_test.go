@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/hookkeys"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/producertest"
-	"github.com/glovebox-run/glovebox/webhook"
 )
 
 // apiProcess is `glovebox api` as a process of its own, built without the race detector:
@@ -44,7 +44,7 @@ func startAPIProcess(tb testing.TB) *apiProcess {
 		"GLOVEBOX_REDIS_URL=" + p.Redis.URL(), "GLOVEBOX_S3_ENDPOINT=" + p.S3.Endpoint, "GLOVEBOX_S3_REGION=" + p.S3.Region,
 		"GLOVEBOX_S3_BUCKET=" + p.S3Spec.Bucket, "GLOVEBOX_S3_ACCESS_KEY=" + p.S3.AccessKey, "GLOVEBOX_S3_SECRET_KEY=" + p.S3.SecretKey,
 		"GLOVEBOX_API_ADDR=" + addr, "GLOVEBOX_PUBLIC_URL=" + p.url, "GLOVEBOX_TOKEN=0123456789abcdef01234567",
-		"GLOVEBOX_WEBHOOK_SECRET=" + webhook.NewSecret().Reveal(), "GLOVEBOX_CAPABILITY_KEY=" + base64.StdEncoding.EncodeToString(key),
+		"GLOVEBOX_WEBHOOK_KEY=" + hookkeys.New(), "GLOVEBOX_CAPABILITY_KEY=" + base64.StdEncoding.EncodeToString(key),
 	}
 	p.Process = gbtest.Start(tb, []string{bin, "api"}, env, p.ready)
 	var err error

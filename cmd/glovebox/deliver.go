@@ -6,6 +6,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/internal/deliverer"
+	"github.com/glovebox-run/glovebox/internal/hookkeys"
 	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/producer"
@@ -18,7 +19,7 @@ const webhookJitter = 0.2
 
 // delivery is what the api's environment says about webhooks.
 type delivery struct {
-	secrets  []webhook.Secret
+	keys     *hookkeys.Keys
 	schedule webhook.Schedule
 	guard    *webhook.Guard
 }
@@ -26,12 +27,9 @@ type delivery struct {
 // readDelivery reads it before anything is opened: a fault is the operator's.
 func readDelivery(c config.API) (delivery, error) {
 	d := delivery{schedule: webhook.DefaultSchedule()}
-	for _, text := range c.WebhookSecrets {
-		s, err := webhook.ParseSecret(text)
-		if err != nil {
-			return d, &failure{code: exitUsage, err: fmt.Errorf("GLOVEBOX_WEBHOOK_SECRET: %w", err)}
-		}
-		d.secrets = append(d.secrets, s)
+	var err error
+	if d.keys, err = hookkeys.Parse(c.WebhookKey); err != nil {
+		return d, &failure{code: exitUsage, err: fmt.Errorf("GLOVEBOX_WEBHOOK_KEY: %w", err)}
 	}
 	var allow []webhook.Target
 	for _, text := range c.WebhookAllow {
@@ -43,7 +41,6 @@ func readDelivery(c config.API) (delivery, error) {
 	}
 	d.guard = webhook.NewGuard(webhook.GuardConfig{Allow: allow})
 	if c.WebhookSchedule != "" {
-		var err error
 		if d.schedule, err = webhook.ParseSchedule(c.WebhookSchedule, webhookJitter); err != nil {
 			return d, &failure{code: exitUsage, err: fmt.Errorf("GLOVEBOX_WEBHOOK_SCHEDULE: %w", err)}
 		}
@@ -55,7 +52,7 @@ func readDelivery(c config.API) (delivery, error) {
 func newDeliverer(c config.API, d delivery, records *record.Store, client *producer.Client, links *producer.Links, m *metrics.Deliverer, log *slog.Logger) (*deliverer.Deliverer, *webhook.Sender, error) {
 	sender := webhook.New(webhook.Config{Guard: d.guard})
 	run, err := deliverer.New(deliverer.Config{
-		Records: records, Client: client, Links: links, Sender: sender, Secrets: d.secrets,
+		Records: records, Client: client, Links: links, Sender: sender, Keys: d.keys,
 		Schedule: d.schedule, Interval: c.Poll, Grace: c.Grace, Metrics: m, Log: log,
 	})
 	if err != nil {

@@ -30,9 +30,10 @@ func (a *app) receiveCommand() *cobra.Command {
 		Use:   "receive",
 		Short: "Receive webhooks on this machine, verify and print them",
 		Long: `Listen for webhooks, check the signature of each with GLOVEBOX_WEBHOOK_SECRET, and
-print "verified" or "REJECTED" and why. The secret is never a flag: it comes from the
-environment (or a file that GLOVEBOX_WEBHOOK_SECRET_FILE names), or from the env file
-that dev writes; two of them, during a rotation, have a space between.
+print "verified" or "REJECTED" and why. It is what "glovebox webhook secret" prints,
+whsec_…, or "glovebox webhook keys", whpk_…, with which nobody can sign; several, during a
+rotation, have spaces between. It is never a flag: it comes from the environment (or a
+file that GLOVEBOX_WEBHOOK_SECRET_FILE names), or from the env file that dev writes.
 
 A message that was verified is answered with 204, a rejected one with 401, so that the
 sender tries it again.`,
@@ -50,7 +51,7 @@ sender tries it again.`,
 }
 
 func (a *app) receive(ctx context.Context, o receiveOptions) error {
-	secrets, err := a.webhookSecrets()
+	verifiers, err := a.verifiers()
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (a *app) receive(ctx context.Context, o receiveOptions) error {
 	}
 	ctx, enough := context.WithCancel(ctx)
 	defer enough()
-	r := &receiver{app: a, secrets: secrets, options: o, enough: enough, seen: map[string]bool{}}
+	r := &receiver{app: a, verifiers: verifiers, options: o, enough: enough, seen: map[string]bool{}}
 	server := &http.Server{Handler: r, ReadTimeout: 30 * time.Second, MaxHeaderBytes: 32 << 10}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
@@ -81,35 +82,31 @@ func (a *app) receive(ctx context.Context, o receiveOptions) error {
 	return errors.Join(err, r.err)
 }
 
-func (a *app) webhookSecrets() ([]webhook.Secret, error) {
+func (a *app) verifiers() ([]webhook.Verifier, error) {
 	c, err := a.settings()
 	if err != nil {
 		return nil, err
 	}
-	if len(c.WebhookSecrets) == 0 {
+	if c.WebhookSecret == "" {
 		return nil, &failure{
 			exitUsage, errors.New("no secret to verify webhooks with"),
-			"set GLOVEBOX_WEBHOOK_SECRET, or run this where dev's .glovebox/env is",
+			`set GLOVEBOX_WEBHOOK_SECRET to what "glovebox webhook secret" prints, or run this where dev's .glovebox/env is`,
 		}
 	}
-	var secrets []webhook.Secret
-	for _, text := range c.WebhookSecrets {
-		s, err := webhook.ParseSecret(text)
-		if err != nil {
-			return nil, &failure{code: exitUsage, err: fmt.Errorf("GLOVEBOX_WEBHOOK_SECRET: %w", err)}
-		}
-		secrets = append(secrets, s)
+	list, err := webhook.ParseVerifiers(c.WebhookSecret)
+	if err != nil {
+		return nil, &failure{code: exitUsage, err: fmt.Errorf("GLOVEBOX_WEBHOOK_SECRET: %w", err)}
 	}
-	return secrets, nil
+	return list, nil
 }
 
 // receiver verifies and prints each message. It doesn't use webhook.Handler, which
 // tells only the sender why a message was rejected.
 type receiver struct {
 	*app
-	secrets []webhook.Secret
-	options receiveOptions
-	enough  func()
+	verifiers []webhook.Verifier
+	options   receiveOptions
+	enough    func()
 
 	mu       sync.Mutex // one message is printed at a time
 	verified int
@@ -125,7 +122,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, webhook.MaxBody))
 	if err == nil {
-		err = webhook.Verify(req.Header, body, r.secrets, webhook.DefaultTolerance, time.Now())
+		err = webhook.Verify(req.Header, body, r.verifiers, webhook.DefaultTolerance, time.Now())
 	}
 	event := webhook.Event{ID: req.Header.Get(webhook.HeaderID)}
 	if err == nil {

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -39,6 +41,14 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("SECRET", webhook.NewSecret().Reveal())
 			env.Setenv("OTHER_SECRET", webhook.NewSecret().Reveal())
+			seed := make([]byte, 32)
+			rand.Read(seed)
+			key, err := webhook.ParsePrivateKey("whsk_" + base64.StdEncoding.EncodeToString(seed))
+			if err != nil {
+				return err
+			}
+			env.Setenv("PRIVATE_KEY", key.Reveal())
+			env.Setenv("PUBLIC_KEY", key.Public().String())
 			attested, err := os.ReadFile("../../attest/testdata/result.json")
 			if err != nil {
 				return err
@@ -67,7 +77,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // post is a program for the scripts: it posts the file named by its first argument to
-// $ADDR, signed with $SECRET, and prints the status. It waits for the receiver to listen.
+// $ADDR, signed with $SECRET and $PRIVATE_KEY, and prints the status. It waits for the receiver to listen.
 func post() {
 	if err := postFile(context.Background(), os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, "post:", err)
@@ -84,7 +94,12 @@ func postFile(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	header, err := webhook.Sign([]webhook.Secret{secret}, "msg_test", time.Now(), body)
+	key, err := webhook.ParsePrivateKey(os.Getenv("PRIVATE_KEY"))
+	if err != nil {
+		return err
+	}
+	signers := []webhook.Signer{secret, key}
+	header, err := webhook.Sign(signers, "msg_test", time.Now(), body)
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,9 @@ type Client struct {
 	URL string
 	// Token is presented to it, AdminToken where tenants are concerned.
 	Token, AdminToken string
-	// WebhookSecrets verify what a receiver receives.
-	WebhookSecrets []string
+	// WebhookSecret is what verifies what a receiver receives: secrets and public keys of
+	// its tenant, with spaces between.
+	WebhookSecret string
 	// PodmanUser runs Podman where we are root.
 	PodmanUser string
 	// From names where the URL was found: "--url", "GLOVEBOX_URL", or a file's path.
@@ -33,7 +34,7 @@ func FindClient(url string, getenv Getenv, data, home string) (Client, error) {
 	r := NewReader(getenv)
 	c := Client{
 		URL: strings.TrimSuffix(r.String("GLOVEBOX_URL", ""), "/"), Token: r.Secret("GLOVEBOX_TOKEN"), AdminToken: r.Secret("GLOVEBOX_ADMIN_TOKEN"),
-		WebhookSecrets: strings.Fields(r.Secret("GLOVEBOX_WEBHOOK_SECRET")), PodmanUser: r.String("GLOVEBOX_PODMAN_USER", ""),
+		WebhookSecret: r.Secret("GLOVEBOX_WEBHOOK_SECRET"), PodmanUser: r.String("GLOVEBOX_PODMAN_USER", ""),
 		From: "GLOVEBOX_URL",
 	}
 	if url != "" {
@@ -76,8 +77,8 @@ func (c *Client) fill(path string, file File) error {
 	if c.AdminToken == "" && c.URL == url {
 		c.AdminToken = r.Secret("GLOVEBOX_ADMIN_TOKEN")
 	}
-	if len(c.WebhookSecrets) == 0 {
-		c.WebhookSecrets = strings.Fields(r.Secret("GLOVEBOX_WEBHOOK_SECRET"))
+	if c.WebhookSecret == "" {
+		c.WebhookSecret = r.Secret("GLOVEBOX_WEBHOOK_SECRET")
 	}
 	if c.PodmanUser == "" {
 		c.PodmanUser = r.String("GLOVEBOX_PODMAN_USER", "")

@@ -34,7 +34,7 @@ func TestFindClient(t *testing.T) {
 		{"the token of the file of that URL", "http://there", nil, "http://there", "there", "--url"},
 	} {
 		got, err := FindClient(c.flag, c.env.Get, dir, home)
-		if err != nil || got.URL != c.url || got.Token != c.token || got.From != c.from || len(got.WebhookSecrets) != 1 {
+		if err != nil || got.URL != c.url || got.Token != c.token || got.From != c.from || got.WebhookSecret != "whsec_there" {
 			t.Errorf("%s: got %+v, %v", c.name, got, err)
 		}
 		// An admin token from a file goes to no other URL either.

@@ -96,8 +96,9 @@ type API struct {
 	Token string
 	// AdminToken is the operator's, for the admin API; empty for none.
 	AdminToken string
-	// WebhookSecrets sign deliveries: two of them during a rotation.
-	WebhookSecrets []string
+	// WebhookKey is what tenants' webhook secrets are derived from: two words during a
+	// rotation.
+	WebhookKey string
 	// CapabilityKeys sign the URLs of artifacts; the first signs, all verify.
 	CapabilityKeys []artifacts.TokenKey
 	// WebhookAllow are CIDR:port targets that webhooks may reach though they are private.
@@ -126,7 +127,7 @@ func ReadAPI(getenv Getenv) (API, error) {
 		Addr:            r.String("GLOVEBOX_API_ADDR", DefaultAPIAddr),
 		PublicURL:       strings.TrimSuffix(r.Required("GLOVEBOX_PUBLIC_URL", "the URL at which clients reach the API"), "/"),
 		AdminToken:      r.Secret("GLOVEBOX_ADMIN_TOKEN"),
-		WebhookSecrets:  strings.Fields(r.RequiredSecret("GLOVEBOX_WEBHOOK_SECRET", "a whsec_… secret, or two with a space between")),
+		WebhookKey:      r.RequiredSecret("GLOVEBOX_WEBHOOK_KEY", "32 random bytes in base64, or two such keys with a space between"),
 		CapabilityKeys:  r.tokenKeys("GLOVEBOX_CAPABILITY_KEY"),
 		WebhookAllow:    strings.FieldsFunc(r.getenv("GLOVEBOX_WEBHOOK_ALLOW"), func(c rune) bool { return c == ',' || c == ' ' }),
 		WebhookSchedule: r.String("GLOVEBOX_WEBHOOK_SCHEDULE", ""),

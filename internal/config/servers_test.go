@@ -34,7 +34,7 @@ func workerEnv() File {
 func apiEnv() File {
 	return with(shared(), File{
 		"GLOVEBOX_PUBLIC_URL": "https://example.com/gb/", "GLOVEBOX_TOKEN": strings.Repeat("t", 20),
-		"GLOVEBOX_WEBHOOK_SECRET": "whsec_a whsec_b", "GLOVEBOX_WEBHOOK_ALLOW": "127.0.0.0/8:*,::1/128:80",
+		"GLOVEBOX_WEBHOOK_KEY": "a b", "GLOVEBOX_WEBHOOK_ALLOW": "127.0.0.0/8:*,::1/128:80",
 		"GLOVEBOX_CAPABILITY_KEY": base64.StdEncoding.EncodeToString(make([]byte, 32)),
 	})
 }
@@ -128,7 +128,7 @@ func TestReadAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.PublicURL != "https://example.com/gb" || len(a.WebhookSecrets) != 2 || len(a.WebhookAllow) != 2 || len(a.CapabilityKeys) != 1 || a.Addr != DefaultAPIAddr {
+	if a.PublicURL != "https://example.com/gb" || a.WebhookKey != "a b" || len(a.WebhookAllow) != 2 || len(a.CapabilityKeys) != 1 || a.Addr != DefaultAPIAddr {
 		t.Errorf("got %+v", a)
 	}
 }
@@ -147,7 +147,7 @@ func TestFaults(t *testing.T) {
 	}
 	for name, bad := range map[string]string{
 		"GLOVEBOX_TOKEN": "short", "GLOVEBOX_CAPABILITY_KEY": "c2hvcnQ=", "GLOVEBOX_PUBLIC_URL": "ftp://x", "GLOVEBOX_S3_ENDPOINT": "127.0.0.1:1",
-		"GLOVEBOX_S3_PATH_STYLE": "maybe", "GLOVEBOX_WEBHOOK_SECRET": "", "GLOVEBOX_S3_BUCKET": "",
+		"GLOVEBOX_S3_PATH_STYLE": "maybe", "GLOVEBOX_WEBHOOK_KEY": "", "GLOVEBOX_S3_BUCKET": "",
 	} {
 		if _, err := ReadAPI(with(apiEnv(), File{name: bad}).Get); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s=%q: got %v, want an error that names it", name, bad, err)

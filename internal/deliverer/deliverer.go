@@ -1,5 +1,6 @@
 // Package deliverer posts signed results to webhooks, beside the api and away from
-// the hosts that run hostile code. It alone needs the webhook secrets.
+// the hosts that run hostile code. Beside the api, it alone has the key that tenants'
+// webhook secrets come from.
 //
 // It serves the queue of deliveries, never the queues of jobs: a webhook that is dead
 // re-runs nothing, and one that is slow holds no sandbox. The record counts the
@@ -24,6 +25,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/failpoint"
+	"github.com/glovebox-run/glovebox/internal/hookkeys"
 	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/producer"
@@ -39,8 +41,8 @@ type Config struct {
 	Links *producer.Links
 	// Sender makes the attempts. The caller closes it.
 	Sender *webhook.Sender
-	// Secrets sign each message: one, or two during a rotation.
-	Secrets []webhook.Secret
+	// Keys are the operator's. What signs a tenant's messages is derived from them.
+	Keys *hookkeys.Keys
 	// Schedule says when to try again. Defaults to webhook.DefaultSchedule().
 	Schedule webhook.Schedule
 	// Concurrency is how many attempts are made at once. Defaults to 256.
@@ -79,8 +81,8 @@ func New(c Config) (*Deliverer, error) {
 	if c.Records == nil || c.Client == nil || c.Links == nil || c.Sender == nil {
 		return nil, errors.New("open deliverer: it needs records, a client, links and a sender")
 	}
-	if len(c.Secrets) == 0 {
-		return nil, errors.New("open deliverer: there is no secret to sign with")
+	if c.Keys == nil {
+		return nil, errors.New("open deliverer: there is no key to sign with")
 	}
 	if c.Schedule.Delays == nil {
 		c.Schedule = webhook.DefaultSchedule()
@@ -230,8 +232,12 @@ func (d *Deliverer) attempt(ctx context.Context, delivery record.Delivery) error
 		return fmt.Errorf("write message %s: %w", delivery.ID, err)
 	}
 	start := time.Now()
+	signers, err := d.Keys.Signers(delivery.Tenant, delivery.Signing, start)
+	if err != nil {
+		return fmt.Errorf("sign message %s: %w", delivery.ID, err)
+	}
 	answer, err := d.Sender.Send(ctx, webhook.Request{
-		URL: delivery.URL, ID: delivery.ID, Timestamp: start, Body: body, Secrets: d.Secrets,
+		URL: delivery.URL, ID: delivery.ID, Timestamp: start, Body: body, Signers: signers,
 	})
 	var told *webhook.Error
 	if err != nil && (ctx.Err() != nil || !errors.As(err, &told)) {

@@ -27,13 +27,12 @@ import (
 // bench is a deliverer at work, and jobs that end.
 type bench struct {
 	*producertest.World
-	secret webhook.Secret
 	config deliverer.Config
 }
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{World: producertest.New(t, ""), secret: webhook.NewSecret()}
+	b := &bench{World: producertest.New(t, "")}
 	b.Runtimes(t)
 	loopback, err := webhook.ParseTarget("127.0.0.0/8:*")
 	if err != nil {
@@ -44,7 +43,7 @@ func newBench(t *testing.T) *bench {
 	})
 	t.Cleanup(sender.Close)
 	b.config = deliverer.Config{
-		Records: b.Records, Client: b.Client, Links: b.Links, Sender: sender, Secrets: []webhook.Secret{b.secret},
+		Records: b.Records, Client: b.Client, Links: b.Links, Sender: sender, Keys: b.WebhookKeys,
 		Schedule: schedule(0, 10*time.Millisecond, 10*time.Millisecond), Interval: 10 * time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
@@ -73,10 +72,39 @@ func (b *bench) run(t *testing.T) (stop func()) {
 	return stop
 }
 
+// verifiers are what a tenant knows: a receiver of its verifies with the first.
+func (b *bench) verifiers(t *testing.T, tenant string) []webhook.Verifier {
+	t.Helper()
+	var list []webhook.Verifier
+	for _, s := range b.webhookSecrets(t, tenant) {
+		secret, err := webhook.ParseSecret(s.Secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, secret)
+	}
+	return list
+}
+
+func (b *bench) webhookSecrets(t *testing.T, tenant string) []producer.WebhookSecret {
+	t.Helper()
+	secrets, err := b.Client.For(tenant).WebhookSecrets(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secrets
+}
+
 // end has a job end whose callback is url, and returns its delivery's id.
 func (b *bench) end(t *testing.T, url string, change func(*job.Result)) (jobID, deliveryID string) {
 	t.Helper()
-	j, err := b.Client.Submit(t.Context(), job.Spec{Runtime: "python", Source: "1", Callback: &job.Callback{URL: url}})
+	return b.endOf(t, "default", url, change)
+}
+
+// endOf has a job of a tenant end.
+func (b *bench) endOf(t *testing.T, tenant, url string, change func(*job.Result)) (jobID, deliveryID string) {
+	t.Helper()
+	j, err := b.Client.For(tenant).Submit(t.Context(), job.Spec{Runtime: "python", Source: "1", Callback: &job.Callback{URL: url}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,10 +115,15 @@ func (b *bench) end(t *testing.T, url string, change func(*job.Result)) (jobID, 
 // settled returns the delivery once it is in the state.
 func (b *bench) settled(t *testing.T, id string, state record.DeliveryState) record.Delivery {
 	t.Helper()
+	return b.settledOf(t, "default", id, state)
+}
+
+func (b *bench) settledOf(t *testing.T, tenant, id string, state record.DeliveryState) record.Delivery {
+	t.Helper()
 	var d record.Delivery
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		var err error
-		if d, err = b.Records.GetDelivery(t.Context(), "default", id); err == nil && d.State == state {
+		if d, err = b.Records.GetDelivery(t.Context(), tenant, id); err == nil && d.State == state {
 			return d
 		}
 		if time.Now().After(deadline) {
@@ -102,7 +135,7 @@ func (b *bench) settled(t *testing.T, id string, state record.DeliveryState) rec
 // receiver verifies each message and answers as answer says.
 type receiver struct {
 	*httptest.Server
-	secret webhook.Secret
+
 	answer func(n int, w http.ResponseWriter, r *http.Request) // n counts from 1
 
 	mu     sync.Mutex
@@ -113,11 +146,12 @@ type receiver struct {
 
 func (b *bench) receiver(t *testing.T, answer func(n int, w http.ResponseWriter, r *http.Request)) *receiver {
 	t.Helper()
-	rec := &receiver{secret: b.secret, answer: answer}
+	rec := &receiver{answer: answer}
+	verifiers := b.verifiers(t, "default")
 	rec.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err == nil {
-			err = webhook.Verify(r.Header, body, []webhook.Secret{rec.secret}, webhook.DefaultTolerance, time.Now())
+			err = webhook.Verify(r.Header, body, verifiers, webhook.DefaultTolerance, time.Now())
 		}
 		if err != nil {
 			t.Errorf("verify: %v", err)
@@ -474,9 +508,9 @@ func TestNewRefuses(t *testing.T) {
 		t.Error("got nil, want an error for an empty config")
 	}
 	b := newBench(t)
-	b.config.Secrets = nil
-	if _, err := deliverer.New(b.config); err == nil || !strings.Contains(fmt.Sprint(err), "secret") {
-		t.Errorf("got %v, want an error about secrets", err)
+	b.config.Keys = nil
+	if _, err := deliverer.New(b.config); err == nil || !strings.Contains(fmt.Sprint(err), "key") {
+		t.Errorf("got %v, want an error about keys", err)
 	}
 }
 

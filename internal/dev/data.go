@@ -18,8 +18,9 @@ import (
 
 	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/internal/hookkeys"
 	"github.com/glovebox-run/glovebox/internal/secrets"
-	"github.com/glovebox-run/glovebox/webhook"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 // lockPatience is how long a start waits for what is left of a dev that was killed:
@@ -148,7 +149,7 @@ const (
 	s3SecretKey   = "S3_SECRET_KEY"
 	apiToken      = "TOKEN"
 	adminToken    = "ADMIN_TOKEN"
-	webhookSecret = "WEBHOOK_SECRET"
+	webhookKey    = "WEBHOOK_KEY"
 	capabilityKey = "CAPABILITY_KEY"
 	signingKey    = "SIGNING_KEY"
 	secretsKey    = "SECRETS_KEY"
@@ -169,9 +170,9 @@ func loadSecrets(path string) (config.File, error) {
 	changed := false
 	for name, fresh := range map[string]func() string{
 		redisPassword: rand.Text, s3AccessKey: rand.Text, s3SecretKey: rand.Text,
-		apiToken:      func() string { return "gb_" + rand.Text() },
-		adminToken:    rand.Text,
-		webhookSecret: func() string { return webhook.NewSecret().Reveal() },
+		apiToken:   func() string { return "gb_" + rand.Text() },
+		adminToken: rand.Text,
+		webhookKey: hookkeys.New,
 		capabilityKey: func() string {
 			key := make([]byte, 32)
 			rand.Read(key) // never fails: it ends the program instead
@@ -193,11 +194,16 @@ func loadSecrets(path string) (config.File, error) {
 
 func newSecretsKey() string { return secrets.NewKey() }
 
-// writeEnv writes where the command line finds this Glovebox.
-func (d *data) writeEnv(url, podmanUser string) error {
+// writeEnv writes where the command line finds this Glovebox, and what verifies the
+// webhooks of its tenant.
+func (d *data) writeEnv(url, podmanUser string, hooks []producer.WebhookSecret) error {
+	words := make([]string, len(hooks))
+	for i, h := range hooks {
+		words[i] = h.Secret
+	}
 	env := config.File{
 		"GLOVEBOX_URL": url, "GLOVEBOX_TOKEN": d.secrets[apiToken], "GLOVEBOX_ADMIN_TOKEN": d.secrets[adminToken],
-		"GLOVEBOX_WEBHOOK_SECRET": d.secrets[webhookSecret], "GLOVEBOX_PODMAN_USER": podmanUser,
+		"GLOVEBOX_WEBHOOK_SECRET": strings.Join(words, " "), "GLOVEBOX_PODMAN_USER": podmanUser,
 	}
 	return env.Write(d.path("env"), "Written by glovebox dev: where the command line finds it, and with which secrets.")
 }

@@ -95,7 +95,11 @@ func Run(ctx context.Context, c Config) (err error) {
 		}
 		return err
 	}
-	if err := s.data.writeEnv(s.localURL, s.user.name); err != nil {
+	hooks, err := s.webhookSecrets(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.data.writeEnv(s.localURL, s.user.name, hooks); err != nil {
 		return err
 	}
 	if err := s.welcome(ctx); err != nil && ctx.Err() == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/supervise"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 const (
@@ -113,7 +114,7 @@ func (s *stack) api() supervise.Command {
 	env := append(own(), s.shared()...)
 	env = append(
 		env, "GLOVEBOX_API_ADDR=fd:3", "GLOVEBOX_METRICS_ADDR=fd:4", "GLOVEBOX_PUBLIC_URL="+s.url,
-		"GLOVEBOX_TOKEN="+s.data.secrets[apiToken], "GLOVEBOX_ADMIN_TOKEN="+s.data.secrets[adminToken], "GLOVEBOX_WEBHOOK_SECRET="+s.data.secrets[webhookSecret],
+		"GLOVEBOX_TOKEN="+s.data.secrets[apiToken], "GLOVEBOX_ADMIN_TOKEN="+s.data.secrets[adminToken], "GLOVEBOX_WEBHOOK_KEY="+s.data.secrets[webhookKey],
 		"GLOVEBOX_CAPABILITY_KEY="+s.data.secrets[capabilityKey],
 		"GLOVEBOX_WEBHOOK_ALLOW=127.0.0.0/8:*,[::1]:*", s.graceSetting(),
 	)
@@ -138,6 +139,16 @@ func (s *stack) worker() supervise.Command {
 		Grace: s.Grace + 10*time.Second,
 		Ready: func(ctx context.Context) error { _, err := s.published(ctx); return err },
 	}
+}
+
+// webhookSecrets are what signs the webhooks of GLOVEBOX_TOKEN's tenant now.
+func (s *stack) webhookSecrets(ctx context.Context) ([]producer.WebhookSecret, error) {
+	api, err := producer.NewHTTP(s.localURL, s.data.secrets[apiToken])
+	if err != nil {
+		return nil, err
+	}
+	defer api.Close()
+	return api.WebhookSecrets(ctx)
 }
 
 func (s *stack) graceSetting() string {

@@ -21,6 +21,8 @@ type Delivery struct {
 	// LastError why the last attempt failed, in words fit for the tenant.
 	LastStatus int
 	LastError  string
+	// Signing is what signs the tenant's messages now.
+	Signing Signing
 }
 
 // DeliveryState is where a delivery stands.
@@ -42,18 +44,24 @@ func (s *Store) GetDelivery(ctx context.Context, tenant, did string) (Delivery, 
 	if !ValidTenant(tenant) {
 		return Delivery{}, ErrNoDelivery
 	}
-	f, err := s.rdb.HGetAll(ctx, deliveryKey(tenant, did)).Result()
-	if err != nil {
+	pipe := s.rdb.Pipeline() // both are in the tenant's slot
+	delivery, signing := pipe.HGetAll(ctx, deliveryKey(tenant, did)), pipe.HGetAll(ctx, webhookKey(tenant))
+	if _, err := pipe.Exec(ctx); err != nil {
 		return Delivery{}, fmt.Errorf("read delivery: %w", err)
 	}
+	f := delivery.Val()
 	if len(f) == 0 {
 		return Delivery{}, ErrNoDelivery
+	}
+	signed, err := parseSigning(tenant, signing.Val())
+	if err != nil {
+		return Delivery{}, err
 	}
 	r := fields{of: "delivery " + did, f: f}
 	d := Delivery{
 		ID: did, Tenant: tenant, JobID: f["job"], BatchID: f["batch"], URL: f["url"], Event: f["event"], State: DeliveryState(f["state"]),
 		Attempt: int(r.number("attempt")), Due: r.at("due"), Sent: r.at("sent"), Created: r.at("created"),
-		LastStatus: int(r.number("status")), LastError: f["error"],
+		LastStatus: int(r.number("status")), LastError: f["error"], Signing: signed,
 	}
 	return d, r.err
 }

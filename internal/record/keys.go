@@ -22,6 +22,7 @@ func deliveryKey(tenant, did string) string   { return key(tenant, "delivery:"+d
 func tenantKey(tenant string) string          { return key(tenant, "tenant") }
 func queuedKey(tenant string) string          { return key(tenant, "queued") } // bytes
 func secretsKey(tenant string) string         { return key(tenant, "secrets") }
+func webhookKey(tenant string) string         { return key(tenant, "webhook") }
 func rateKey(tenant string) string            { return key(tenant, "rate") }
 func batchKey(tenant, id string) string       { return key(tenant, "batch:"+id) }
 func batchItemsKey(tenant, id string) string  { return key(tenant, "batch:"+id+":items") }

@@ -100,6 +100,7 @@ func (a *API) routes(mux *listedMux, version string) error {
 	a.batchRoutes(mux, h, d)
 	a.uploadRoutes(h, d)
 	a.secretRoutes(h, d)
+	a.webhookRoutes(h, d)
 	a.tenantRoutes(h, d)
 	a.fileRoutes(mux, h.OpenAPI(), d)
 	a.eventRoute(mux, h.OpenAPI(), d)
@@ -132,7 +133,7 @@ func (a *API) document(mux *listedMux, doc *huma.OpenAPI, schemas huma.Registry)
 	delete(schemas.Map(), "ErrorDetail")
 	requests := map[string]bool{
 		"BatchRequest": true, "BatchLine": true, "BatchOptions": true, "Spec": true, "File": true, "Callback": true, "Limits": true,
-		"TenantRequest": true, "TermsRequest": true, "TokenRequest": true, "SecretRequest": true, "Terms": true, "Quotas": true,
+		"TenantRequest": true, "TermsRequest": true, "TokenRequest": true, "SecretRequest": true, "RotateRequest": true, "Terms": true, "Quotas": true,
 	}
 	for name, s := range schemas.Map() {
 		if !requests[name] {

@@ -49,6 +49,8 @@ func (a *API) problem(ctx context.Context, err error) error {
 		return newProblem(http.StatusConflict, producer.CodeTenantExists, "there is a tenant of that name already")
 	case errors.Is(err, producer.ErrRevision):
 		return newProblem(http.StatusConflict, producer.CodeRevision, "the terms have changed meanwhile: get them, and change those")
+	case errors.Is(err, producer.ErrRotating):
+		return newProblem(http.StatusConflict, producer.CodeRotating, err.Error())
 	case errors.Is(err, producer.ErrNoSecret):
 		return newProblem(http.StatusNotFound, producer.CodeNoSecret, "there is no such secret, or no longer")
 	case errors.Is(err, producer.ErrTooManySecrets):

@@ -14,6 +14,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/hookkeys"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
@@ -36,6 +37,8 @@ type World struct {
 	Records *record.Store
 	Objects *artifacts.Store
 	Links   *producer.Links
+	// WebhookKeys are the operator's.
+	WebhookKeys *hookkeys.Keys
 	// Client is of tenant "default".
 	Client *producer.Client
 }
@@ -73,7 +76,9 @@ func New(tb testing.TB, base string) *World {
 	}
 	w.Links, err = producer.NewLinks(base, tokens)
 	must()
-	w.Client, err = producer.New(producer.Config{Links: w.Links, Log: log}, w.Records, w.Objects)
+	w.WebhookKeys, err = hookkeys.Parse(hookkeys.New())
+	must()
+	w.Client, err = producer.New(producer.Config{Links: w.Links, WebhookKeys: w.WebhookKeys, Log: log}, w.Records, w.Objects)
 	must()
 	tb.Cleanup(func() {
 		if err := w.Client.Close(); err != nil {

@@ -22,7 +22,7 @@ if ! grep -q '^GLOVEBOX_REDIS_URL=.' /etc/glovebox/worker.env; then
     sed -i "$shared
         s#^GLOVEBOX_PUBLIC_URL=.*#GLOVEBOX_PUBLIC_URL=http://127.0.0.1:8437#
         s#^GLOVEBOX_TOKEN=.*#GLOVEBOX_TOKEN=$(secret)#
-        s#^GLOVEBOX_WEBHOOK_SECRET=.*#GLOVEBOX_WEBHOOK_SECRET=whsec_$(head -c 32 /dev/urandom | base64)#
+        s#^GLOVEBOX_WEBHOOK_KEY=.*#GLOVEBOX_WEBHOOK_KEY=$(head -c 32 /dev/urandom | base64)#
         s#^GLOVEBOX_CAPABILITY_KEY=.*#GLOVEBOX_CAPABILITY_KEY=$(head -c 32 /dev/urandom | base64)#" /etc/glovebox/api.env
     install -m 755 versitygw /usr/local/bin/versitygw
     install -d -m 700 /var/lib/versitygw /var/lib/versitygw/glovebox

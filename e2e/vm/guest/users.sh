@@ -6,7 +6,7 @@ worker=$(systemctl show -P MainPID glovebox-worker)
 api=$(systemctl show -P MainPID glovebox-api)
 podman_pid=$(systemctl show -P MainPID glovebox-podman)
 redis_password=$(sed -n 's#^GLOVEBOX_REDIS_URL=redis://:\([^@]*\)@.*#\1#p' /etc/glovebox/worker.env)
-mapfile -t secrets < <(sed -nE 's/^GLOVEBOX_(S3_ACCESS_KEY|S3_SECRET_KEY|SIGNING_KEY|TOKEN|WEBHOOK_SECRET|CAPABILITY_KEY)=(.+)/\2/p' /etc/glovebox/*.env)
+mapfile -t secrets < <(sed -nE 's/^GLOVEBOX_(S3_ACCESS_KEY|S3_SECRET_KEY|SIGNING_KEY|TOKEN|WEBHOOK_KEY|CAPABILITY_KEY)=(.+)/\2/p' /etc/glovebox/*.env)
 equal "users" "$(ps -o user:20= -p "$worker"; ps -o user:20= -p "$podman_pid")" "glovebox-worker
 glovebox"
 

@@ -1,0 +1,73 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ErrRotating means that a tenant's webhook secret can't be rotated: two are valid.
+var ErrRotating = errors.New("two webhook secrets of the tenant are valid already")
+
+// Signing says which generations of a tenant's webhook secret sign its messages. What the
+// secrets are is nowhere in Redis.
+type Signing struct {
+	// Generation is the current one, from 1.
+	Generation int64
+	// PreviousUntil is until when the one before signs, too; zero for not at all.
+	PreviousUntil time.Time
+}
+
+// Rotating reports whether two generations sign.
+func (s Signing) Rotating(now time.Time) bool { return s.PreviousUntil.After(now) }
+
+// Signing returns what signs a tenant's messages. A tenant that never rotated its secret
+// has the first generation, whether it has a record or not.
+func (s *Store) Signing(ctx context.Context, tenant string) (Signing, error) {
+	if !ValidTenant(tenant) {
+		return Signing{}, ErrNoTenant
+	}
+	f, err := s.rdb.HGetAll(ctx, webhookKey(tenant)).Result()
+	if err != nil {
+		return Signing{}, fmt.Errorf("read webhook secret's generation: %w", err)
+	}
+	return parseSigning(tenant, f)
+}
+
+// RotateSigning makes the next generation the current one. The one before signs for keep
+// longer; with 0 nothing but the new one signs from now on. It fails with ErrRotating
+// while two sign, unless keep is 0.
+func (s *Store) RotateSigning(ctx context.Context, tenant string, keep time.Duration) (Signing, error) {
+	if !ValidTenant(tenant) {
+		return Signing{}, ErrNoTenant
+	}
+	answer, err := rotateScript.Run(ctx, s.rdb, []string{webhookKey(tenant)}, ms(s.now()), keep.Milliseconds()).Slice()
+	if err != nil {
+		return Signing{}, fmt.Errorf("rotate webhook secret: %w", err)
+	}
+	generation, _ := answer[1].(string)
+	until, _ := answer[2].(string)
+	signing, err := parseSigning(tenant, map[string]string{"generation": generation, "previous_until": until})
+	if err == nil && answer[0] == "two" {
+		err = ErrRotating
+	}
+	return signing, err
+}
+
+func parseSigning(tenant string, f map[string]string) (Signing, error) {
+	r := fields{of: "webhook secret of tenant " + tenant, f: f}
+	return Signing{Generation: max(r.number("generation"), 1), PreviousUntil: r.at("previous_until")}, r.err
+}
+
+var rotateScript = redis.NewScript(`
+-- KEYS: webhook   ARGV: now, how long the one before signs, ms
+local generation, till = unpack(redis.call('HMGET', KEYS[1], 'generation', 'previous_until'))
+generation, till = generation or '1', till or '0'
+if ARGV[2] ~= '0' and tonumber(till) > tonumber(ARGV[1]) then return {'two', generation, till} end
+till = ARGV[2] == '0' and '0' or string.format('%.0f', ARGV[1] + ARGV[2])
+generation = string.format('%.0f', generation + 1)
+redis.call('HSET', KEYS[1], 'generation', generation, 'previous_until', till)
+return {'ok', generation, till}`)

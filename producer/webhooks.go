@@ -1,0 +1,202 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// Webhooks is what a tenant has that proves its webhooks: secrets that it shares with
+// Glovebox, and public keys. Safe for concurrent use.
+type Webhooks interface {
+	// WebhookSecrets returns all that sign the tenant's messages now. The first is the one
+	// to verify with from now on.
+	WebhookSecrets(ctx context.Context) ([]WebhookSecret, error)
+	// WebhookKeys returns the public keys alone.
+	WebhookKeys(ctx context.Context) ([]WebhookKey, error)
+	// RotateWebhookSecret makes a new secret and a new key. The ones before sign for keep
+	// longer, whole seconds up to MaxWebhookKeep; with 0 only the new ones sign from now on.
+	// It fails with job.Invalid, or with ErrRotating while two are valid, unless keep is 0.
+	RotateWebhookSecret(ctx context.Context, keep time.Duration) ([]WebhookSecret, error)
+}
+
+var (
+	_ Webhooks = (*Client)(nil)
+	_ Webhooks = (*HTTP)(nil)
+)
+
+// ErrRotating means that two webhook secrets of the tenant are valid already.
+var ErrRotating = record.ErrRotating
+
+const (
+	// DefaultWebhookKeep is how long a secret signs beside a new one.
+	DefaultWebhookKeep = 24 * time.Hour
+	// MaxWebhookKeep is the longest that it may.
+	MaxWebhookKeep = 7 * 24 * time.Hour
+)
+
+// WebhookKey is a public key that verifies webhooks, signatures of version v1a.
+type WebhookKey struct {
+	PublicKey string     `json:"public_key" doc:"Verifies signatures of version v1a (Ed25519), and can make none." example:"whpk_…"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"When it signs no more; absent as long as it has not been rotated."`
+}
+
+// WebhookSecret is a secret that verifies webhooks, signatures of version v1, and the key
+// of the same generation.
+type WebhookSecret struct {
+	Secret string `json:"secret" doc:"Signs and verifies signatures of version v1 (HMAC-SHA256): whoever has it can sign." example:"whsec_…"`
+	WebhookKey
+}
+
+// WebhookSecretList is what GET /v1/webhook-secret answers.
+type WebhookSecretList struct {
+	Secrets []WebhookSecret `json:"secrets" doc:"All that sign the tenant's messages now. The first is the one to use from now on." nullable:"false"`
+}
+
+// WebhookKeyList is what GET /v1/webhook-keys answers.
+type WebhookKeyList struct {
+	Keys []WebhookKey `json:"keys" doc:"The public keys of all that sign the tenant's messages now." nullable:"false"`
+}
+
+// RotateRequest is what POST /v1/webhook-secret/rotate takes.
+type RotateRequest struct {
+	ExpireSeconds *int64 `json:"expire_seconds,omitempty" doc:"How long the secret until now signs beside the new one: 0 to 604800, 86400 by default. With 0 nothing but the new one signs from now on." example:"86400"`
+}
+
+// Keep is what the request says, or the default.
+func (r RotateRequest) Keep() time.Duration {
+	if r.ExpireSeconds == nil {
+		return DefaultWebhookKeep
+	}
+	const most = int64(math.MaxInt64 / time.Second)
+	return time.Duration(min(max(*r.ExpireSeconds, -most), most)) * time.Second
+}
+
+// WebhookSecrets is [Webhooks.WebhookSecrets].
+func (c *Client) WebhookSecrets(ctx context.Context) ([]WebhookSecret, error) {
+	signing, err := c.records.Signing(ctx, c.tenant)
+	if err != nil {
+		return nil, err
+	}
+	return c.webhookSecrets(signing)
+}
+
+// WebhookKeys is [Webhooks.WebhookKeys].
+func (c *Client) WebhookKeys(ctx context.Context) ([]WebhookKey, error) {
+	secrets, err := c.WebhookSecrets(ctx)
+	list := make([]WebhookKey, len(secrets))
+	for i, s := range secrets {
+		list[i] = s.WebhookKey
+	}
+	return list, err
+}
+
+// RotateWebhookSecret is [Webhooks.RotateWebhookSecret].
+func (c *Client) RotateWebhookSecret(ctx context.Context, keep time.Duration) ([]WebhookSecret, error) {
+	if c.webhookKeys == nil {
+		return nil, errNoWebhookKeys // before something is rotated that could not be shown
+	}
+	if keep < 0 || keep > MaxWebhookKeep {
+		return nil, job.Invalid{{
+			Field: "expire_seconds", Value: fmt.Sprintf("%.0f", keep.Seconds()), Message: "is out of range",
+			Allowed: fmt.Sprintf("0 to %.0f", MaxWebhookKeep.Seconds()),
+		}}
+	}
+	signing, err := c.records.RotateSigning(ctx, c.tenant, keep.Truncate(time.Second))
+	if errors.Is(err, ErrRotating) {
+		return nil, fmt.Errorf("%w, the older one until %s: wait until then, or rotate with expire_seconds 0, which leaves the new one alone",
+			err, signing.PreviousUntil.Format(time.RFC3339))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.webhookSecrets(signing)
+}
+
+var errNoWebhookKeys = errors.New("this client was opened without the operator's webhook key")
+
+func (c *Client) webhookSecrets(signing record.Signing) ([]WebhookSecret, error) {
+	if c.webhookKeys == nil {
+		return nil, errNoWebhookKeys
+	}
+	pairs, err := c.webhookKeys.Pairs(c.tenant, signing, time.Now())
+	list := make([]WebhookSecret, len(pairs))
+	for i, p := range pairs {
+		list[i] = WebhookSecret{p.Secret.Reveal(), WebhookKey{PublicKey: p.Key.Public().String()}}
+		if !p.Expires.IsZero() {
+			list[i].ExpiresAt = &pairs[i].Expires
+		}
+	}
+	return list, err
+}
+
+// TenantWebhooks is [Tenants.TenantWebhooks].
+func (c *Client) TenantWebhooks(ctx context.Context, tenant string) (Webhooks, error) {
+	if tenant != c.tenant { // who may have no record, as "default" has none
+		if _, err := c.records.ReadTenant(ctx, tenant); err != nil {
+			return nil, err
+		}
+	}
+	return c.For(tenant), nil
+}
+
+const webhookSecretPath = "/v1/webhook-secret"
+
+// WebhookSecrets is [Webhooks.WebhookSecrets].
+func (h *HTTP) WebhookSecrets(ctx context.Context) ([]WebhookSecret, error) {
+	return tenantWebhooks{h, webhookSecretPath}.WebhookSecrets(ctx)
+}
+
+// WebhookKeys is [Webhooks.WebhookKeys].
+func (h *HTTP) WebhookKeys(ctx context.Context) ([]WebhookKey, error) {
+	var list WebhookKeyList
+	err := h.json(ctx, http.MethodGet, "/v1/webhook-keys", 0, nil, &list)
+	return list.Keys, err
+}
+
+// RotateWebhookSecret is [Webhooks.RotateWebhookSecret].
+func (h *HTTP) RotateWebhookSecret(ctx context.Context, keep time.Duration) ([]WebhookSecret, error) {
+	return tenantWebhooks{h, webhookSecretPath}.RotateWebhookSecret(ctx, keep)
+}
+
+// TenantWebhooks is [Tenants.TenantWebhooks].
+func (h *HTTP) TenantWebhooks(_ context.Context, tenant string) (Webhooks, error) {
+	if !record.ValidTenant(tenant) {
+		return nil, ErrNoTenant // "..", say, would mean another URL
+	}
+	return tenantWebhooks{h, tenantsPath + "/" + tenant + "/webhook-secret"}, nil
+}
+
+// tenantWebhooks is [Webhooks] at a path: a tenant's own, or the operator's for it.
+type tenantWebhooks struct {
+	http *HTTP
+	path string
+}
+
+func (t tenantWebhooks) WebhookSecrets(ctx context.Context) ([]WebhookSecret, error) {
+	var list WebhookSecretList
+	err := t.http.json(ctx, http.MethodGet, t.path, 0, nil, &list)
+	return list.Secrets, err
+}
+
+func (t tenantWebhooks) WebhookKeys(ctx context.Context) ([]WebhookKey, error) {
+	secrets, err := t.WebhookSecrets(ctx)
+	list := make([]WebhookKey, len(secrets))
+	for i, s := range secrets {
+		list[i] = s.WebhookKey
+	}
+	return list, err
+}
+
+func (t tenantWebhooks) RotateWebhookSecret(ctx context.Context, keep time.Duration) ([]WebhookSecret, error) {
+	seconds := int64(keep / time.Second)
+	var list WebhookSecretList
+	err := t.http.send(ctx, http.MethodPost, t.path+"/rotate", RotateRequest{&seconds}, &list)
+	return list.Secrets, err
+}
