@@ -88,6 +88,7 @@ Exit codes:
 		{jobGroup, a.removeCommand()},
 		{jobGroup, a.secretCommand()},
 		{jobGroup, a.receiveCommand()},
+		{jobGroup, a.webhookCommand()},
 		{jobGroup, a.verifyCommand()},
 		{serverGroup, a.devCommand()},
 		{serverGroup, a.apiCommand()},

@@ -14,6 +14,7 @@ import (
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/api"
 	"github.com/glovebox-run/glovebox/producer/producertest"
+	"github.com/glovebox-run/glovebox/webhook"
 )
 
 // TestTenantCommands does what an operator does, over a real API and Redis.
@@ -128,6 +129,28 @@ func TestTenantCommands(t *testing.T) {
 		t.Errorf("create --json: got %+v, %v", made.Tenant, err)
 	}
 
+	// What signs webhooks: the tenant's own view, and the operator's.
+	secret := func(env config.File, args ...string) string {
+		t.Helper()
+		code, out, errs := try(env, append([]string{"webhook"}, args...)...)
+		if code != exitOK {
+			t.Fatalf("webhook %v: got exit code %d, %s", args, code, errs)
+		}
+		return out
+	}
+	was := secret(asTenant(second), "secret")
+	if _, err := webhook.ParseVerifiers(was + secret(asTenant(second), "keys")); err != nil || secret(nil, "secret", "--tenant", "acme") != was {
+		t.Errorf("the operator sees another secret than the tenant; %v", err)
+	}
+	rotated := secret(asTenant(second), "rotate", "--expire", "1h")
+	if !strings.HasSuffix(rotated, "\n"+was) || strings.Count(rotated, "whsec_") != 2 {
+		t.Error("rotate prints the new secret, then the one before")
+	}
+	if now := secret(nil, "rotate", "--tenant", "acme", "--expire", "0s"); strings.Count(now, "whsec_") != 1 || strings.Contains(rotated, now) {
+		t.Error("rotate --expire 0s prints a new secret alone")
+	}
+	secret(nil, "rotate", "--tenant", "acme")
+
 	for _, c := range []struct {
 		code int
 		env  config.File
@@ -139,6 +162,10 @@ func TestTenantCommands(t *testing.T) {
 		{exitUsage, nil, "terms.quotas.jobs_queued", []string{"tenant", "update", "acme", "--jobs-queued", "-1"}},
 		{exitUsage, nil, "--maximum walls: there is no such limit", []string{"tenant", "update", "acme", "--maximum", "walls=1"}},
 		{exitFailed, nil, "no such tenant", []string{"tenant", "show", "nobody"}},
+		{exitFailed, nil, "no such tenant", []string{"webhook", "secret", "--tenant", "nobody"}},
+		{exitFailed, nil, "two webhook secrets of the tenant are valid already", []string{"webhook", "rotate", "--tenant", "acme"}},
+		{exitUsage, nil, "--expire", []string{"webhook", "rotate", "--expire", "169h"}},
+		{exitGlovebox, config.File{"GLOVEBOX_ADMIN_TOKEN": strings.TrimSpace(second)}, "this needs the admin token", []string{"webhook", "rotate", "--tenant", "json"}},
 		{exitFailed, nil, "no such token", []string{"tenant", "token", "revoke", "acme", tokens[0].ID}},
 		{exitUsage, nil, "ID of a token", []string{"tenant", "token", "revoke", "acme"}},
 		{exitUsage, config.File{"GLOVEBOX_ADMIN_TOKEN": ""}, "set GLOVEBOX_ADMIN_TOKEN", []string{"tenant", "list"}},
