@@ -224,6 +224,16 @@ func TestNoSecretInAnyLog(t *testing.T) {
 	spec.Source += "\n# top-secret-source"
 	spec.Env = map[string]string{"PASSWORD": "top-secret-env"}
 	g.proveOnce(g.submit(spec))
+	// An endpoint that can't be reached, whose URL is its secret.
+	closed := gbtest.Addr(t)
+	failing := g.chart()
+	failing.Callback = &job.Callback{URL: "http://" + closed + "/top-secret-path?key=top-secret-query"}
+	g.submit(failing)
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(g.api.Output(), "endpoint="+closed); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no attempt at the endpoint that fails is logged:\n%s", g.api.Output())
+		}
+	}
 	logs := map[string]string{"log of the api": g.api.Output(), "log of the worker": g.worker.Output()}
 	for name, out := range logs {
 		if !strings.Contains(out, "job_id=default-") || !strings.Contains(out, "tenant=default") {

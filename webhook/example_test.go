@@ -95,7 +95,7 @@ func ExampleSender() {
 		Signers: []webhook.Signer{webhook.NewSecret()},
 	})
 	fmt.Println(err)
-	// Output: the address of 169.254.169.254 is not allowed: webhooks go to public addresses, ports 80, 443
+	// Output: the address 169.254.169.254 is not allowed: webhooks go to public addresses, ports 80, 443
 }
 
 func ExampleSchedule() {

@@ -9,13 +9,23 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"strconv"
 	"syscall"
 	"time"
 )
 
-// explain turns an error of net/http, whose text has addresses, into one for tenants.
+// explain turns an error of net/http, whose text has addresses, into one for tenants. What
+// it wraps is for logs, and so without the URL, whose path or query may be a secret.
+//
+// Of a host name it doesn't tell whether it leads nowhere or to an address that is not
+// allowed: else tenants could find out which names there are inside.
 func (s *Sender) explain(ctx context.Context, host string, err error) *Error {
+	var where *url.Error
+	if errors.As(err, &where) {
+		err = where.Err
+	}
 	var (
 		dns      *net.DNSError
 		hostname x509.HostnameError
@@ -28,12 +38,10 @@ func (s *Sender) explain(ctx context.Context, host string, err error) *Error {
 	switch {
 	case ctx.Err() != nil: // the caller's, not the attempt's
 		message = "the attempt was interrupted"
-	case errors.Is(err, ErrBlocked):
-		message = fmt.Sprintf("the address of %s is not allowed: webhooks go to public addresses, ports %s", host, s.guard.portList())
-	case errors.As(err, &dns) && dns.IsNotFound:
-		message = fmt.Sprintf("the host %s was not found", host)
-	case errors.As(err, &dns):
-		message = fmt.Sprintf("the host %s could not be resolved", host)
+	case errors.Is(err, ErrBlocked) && isAddress(host):
+		message = fmt.Sprintf("the address %s is not allowed: webhooks go to public addresses, ports %s", host, s.guard.portList())
+	case errors.Is(err, ErrBlocked), errors.As(err, &dns):
+		message = fmt.Sprintf("the host %s does not lead to a public address, or not at one of ports %s", host, s.guard.portList())
 	case isTimeout(err):
 		message = "the endpoint did not answer in time"
 	case errors.As(err, &hostname):
@@ -51,6 +59,11 @@ func (s *Sender) explain(ctx context.Context, host string, err error) *Error {
 		message = "the endpoint closed the connection without an answer"
 	}
 	return &Error{message, err}
+}
+
+func isAddress(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil
 }
 
 func isTimeout(err error) bool {

@@ -121,7 +121,7 @@ func (s *Sender) Send(ctx context.Context, r Request) (Response, error) {
 	defer cancel()
 	req, err := http.NewRequestWithContext(attempt, http.MethodPost, u.String(), bytes.NewReader(r.Body))
 	if err != nil {
-		return Response{}, &Error{ErrURL.Error(), fmt.Errorf("%w: %w", ErrURL, err)}
+		return Response{}, &Error{ErrURL.Error(), ErrURL} // what err says has the URL in it
 	}
 	req.Header = headers
 	res, err := s.client.Do(req)
@@ -163,7 +163,7 @@ var (
 
 // Error is a failed attempt. Its text says no more than who gave the URL knows or may
 // know: no address that a name resolved to, no address of ours. What it wraps is for
-// logs.
+// logs: it has addresses, and nothing of the URL but its host.
 type Error struct {
 	Message string
 	cause   error
@@ -171,5 +171,5 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap returns the cause, in all its detail.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.cause }
