@@ -142,8 +142,10 @@ func (s Spec) checkInputs(add addFunc) {
 			add("entrypoint", clip(s.Entrypoint), problem, "a relative path such as main.py")
 		} else if s.Source == "" && !names[s.Entrypoint] {
 			add("entrypoint", clip(s.Entrypoint), "is not one of files[]", strings.Join(fileNames(s.Files), ", "))
-		} else if s.Source != "" && names[s.Entrypoint] {
-			add("entrypoint", clip(s.Entrypoint), "names both source and one of files[]", "another name")
+		} else if s.Source != "" {
+			if i := s.besideSource(s.Entrypoint); i >= 0 {
+				add("entrypoint", clip(s.Entrypoint), fmt.Sprintf("names source, which can't be beside files[%d]", i), "another name")
+			}
 		}
 	}
 }

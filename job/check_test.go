@@ -56,7 +56,10 @@ func TestCheck(t *testing.T) {
 		{"entrypoint elsewhere", with(func(s *job.Spec) {
 			s.Source, s.Files, s.Entrypoint = "", []job.File{{Name: "a"}}, "b"
 		}), "entrypoint", "not one of"},
-		{"entrypoint twice", with(func(s *job.Spec) { s.Files, s.Entrypoint = []job.File{{Name: "a"}}, "a" }), "entrypoint", "both"},
+		{"entrypoint twice", with(func(s *job.Spec) { s.Files, s.Entrypoint = []job.File{{Name: "a"}}, "a" }), "entrypoint", "beside files[0]"},
+		{"entrypoint below a file", with(func(s *job.Spec) { s.Files, s.Entrypoint = []job.File{{Name: "b"}, {Name: "a"}}, "a/x.py" }), "entrypoint", "beside files[1]"},
+		{"entrypoint where a directory is", with(func(s *job.Spec) { s.Files, s.Entrypoint = []job.File{{Name: "a/b/c"}}, "a" }), "entrypoint", "beside files[0]"},
+		{"entrypoint beside a longer name", with(func(s *job.Spec) { s.Files, s.Entrypoint = []job.File{{Name: "ab"}, {Name: "a.py/b"}}, "a" }), "", ""},
 		{"file above", with(func(s *job.Spec) { s.Files = []job.File{{Name: "../a"}} }), "files[0].name", "plain path"},
 		{"file twice", with(func(s *job.Spec) { s.Files = []job.File{{Name: "a"}, {Name: "a"}} }), "files[1].name", "twice"},
 		{"file and directory", with(func(s *job.Spec) { s.Files = []job.File{{Name: "a"}, {Name: "a/b/c"}} }), "files", "both a file and a directory"},
@@ -95,7 +98,7 @@ func TestCheck(t *testing.T) {
 		{"an image and a source above", withImage(func(s *job.Spec) { s.Source, s.Entrypoint = "a", "../a" }), "entrypoint", "plain path"},
 		{"an image and a source that is a file", withImage(func(s *job.Spec) {
 			s.Source, s.Entrypoint, s.Files = "a", "a", []job.File{{Name: "a"}}
-		}), "entrypoint", "both"},
+		}), "entrypoint", "beside files[0]"},
 		{"NUL in a command", withImage(func(s *job.Spec) { s.Command[1] = "\x00" }), "command[1]", "NUL"},
 		{"a long command", withImage(func(s *job.Spec) { s.Command = make([]string, job.MaxArgs+2); s.Command[0] = "a" }), "command", "257"},
 		{"an image that is not allowed", withImage(func(s *job.Spec) { s.Image = "localhost/other@sha256:" + strings.Repeat("0", 64) }), "image", "allowed: " + images[0] + ", " + images[1]},
@@ -134,6 +137,23 @@ func TestCheck(t *testing.T) {
 				t.Errorf("the error says too much: %.2000s", err)
 			}
 		})
+	}
+}
+
+// TestCheckSource: what a runtime calls source can be beside the other files.
+func TestCheckSource(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]bool{"main.py": true, "main.py/x": true, "main": false, "main.pyc": false, "a/main.py": false} {
+		err := job.Spec{Runtime: "python", Source: "x", Files: []job.File{{Name: "in"}, {Name: name}}}.CheckSource("main.py")
+		var invalid job.Invalid
+		if fault != errors.As(err, &invalid) || fault && (invalid[0].Field != "files[1].name" || invalid[0].Value != name || !strings.Contains(err.Error(), "main.py")) {
+			t.Errorf("%s: got %v, want a fault %v", name, err, fault)
+		}
+	}
+	for _, fine := range []job.Spec{{Files: []job.File{{Name: "main.py"}}}, {Source: "x"}} {
+		if err := fine.CheckSource("main.py"); err != nil {
+			t.Errorf("%+v: %v", fine, err)
+		}
 	}
 }
 

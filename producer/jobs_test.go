@@ -38,6 +38,7 @@ func TestJobs(t *testing.T) {
 			t.Run("no runtimes", s.noRuntimes)
 			w.Runtimes(t)
 			t.Run("invalid", s.invalid)
+			t.Run("a file beside source", s.besideSource)
 			t.Run("life", s.life)
 			t.Run("large spec", s.largeSpec)
 			t.Run("wait", s.wait)
@@ -138,6 +139,25 @@ func (s suite) invalid(t *testing.T) {
 	want := []string{"runtime", "source", "limits.wall_ms", "limits.memory_mb"}
 	if diff := cmp.Diff(want, fields); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// besideSource: what a runtime calls source can't be one of files[], too; workers say the name.
+func (s suite) besideSource(t *testing.T) {
+	for _, name := range []string{"main.py", "main.py/x"} {
+		_, err := s.jobs.Submit(t.Context(), job.Spec{Runtime: "python3", Source: "1", Files: []job.File{{Name: "in"}, {Name: name}}})
+		var invalid job.Invalid
+		if !errors.As(err, &invalid) || len(invalid) != 1 || invalid[0].Field != "files[1].name" {
+			t.Errorf("%s: got %v, want one fault, of files[1].name", name, err)
+		}
+	}
+	for _, fine := range []job.Spec{
+		{Runtime: "python", Source: "1", Entrypoint: "a.py", Files: []job.File{{Name: "main.py"}}},
+		{Runtime: "bash", Source: "1", Files: []job.File{{Name: "main.py"}}},
+	} {
+		if _, err := s.jobs.Submit(t.Context(), fine); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

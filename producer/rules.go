@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -73,9 +74,11 @@ func (r *rules) check(ctx context.Context, spec job.Spec) (job.Spec, error) {
 		}
 	}
 	var defaults job.Limits
+	file := spec.Entrypoint
 	for _, of := range r.runtimes {
 		if (of.Name == spec.Runtime || slices.Contains(of.Aliases, spec.Runtime)) && allowsRuntime(r.terms, of) {
 			defaults = of.Limits
+			file = cmp.Or(file, of.File)
 			spec.Runtime, spec.Limits = of.Name, spec.Limits.Within(of.Limits, r.maximums)
 		}
 	}
@@ -83,6 +86,9 @@ func (r *rules) check(ctx context.Context, spec job.Spec) (job.Spec, error) {
 		spec.Limits = spec.Limits.Within(job.Limits{}, r.maximums)
 	}
 	if err := spec.Check(r.names, allowed, r.maximums); err != nil {
+		return spec, err
+	}
+	if err := spec.CheckSource(file); err != nil {
 		return spec, err
 	}
 	if err := r.checkSecrets(ctx, spec.Secrets); err != nil {

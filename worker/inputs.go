@@ -30,6 +30,9 @@ func (w *Worker) inputs(ctx context.Context, j record.Job, spec job.Spec, runtim
 	default:
 		entrypoint = runtimeFile
 	}
+	if err := spec.CheckSource(entrypoint); err != nil { // the api didn't know this worker's runtimes
+		return nil, "", &inputError{&job.Error{Code: "input_conflict", Message: err.Error()}}
+	}
 	if spec.Source != "" {
 		files = append(files, sandbox.File{Name: entrypoint, Content: []byte(spec.Source)})
 	}

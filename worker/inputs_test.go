@@ -93,6 +93,17 @@ func TestInputIsGone(t *testing.T) {
 	}
 }
 
+// TestInputBesideSource: a spec that the api should have refused is the job's failure, and
+// costs one attempt.
+func TestInputBesideSource(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil)
+	r := g.result(g.submit(job.Spec{Runtime: "python", Source: "print(1)", Files: []job.File{{Name: "main.py", Content: "print(2)"}}}))
+	if r.Status != job.Failed || r.Error == nil || r.Error.Code != "input_conflict" || !strings.Contains(r.Error.Message, "main.py") || r.ExitCode != nil || r.Attempt != 1 {
+		t.Errorf("got %+v, error %+v", r, r.Error)
+	}
+}
+
 // TestUploadAsInput: an upload goes into the sandbox as it is, checked on its way.
 func TestUploadAsInput(t *testing.T) {
 	t.Parallel()
