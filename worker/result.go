@@ -2,7 +2,6 @@ package worker
 
 import (
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/glovebox-run/glovebox/attest"
@@ -18,11 +17,6 @@ func (w *Worker) result(j record.Job, runtime job.Runtime, o sandbox.Outcome, ou
 	r.Timing.StartupMS = o.Startup.Milliseconds()
 	r.ExitCode, r.Signal, r.Usage, r.Compile = &o.ExitCode, o.Signal, o.Usage, o.Compile
 	r.Stdout, r.Stderr = out.stdout.text(), out.stderr.text()
-	if o.Status == job.TimedOut {
-		exitCode := job.TimedOutExitCode
-		r.ExitCode, r.Signal = &exitCode, ""
-		r.Stderr = withLine(r.Stderr, "Execution timed out")
-	}
 	r.Artifacts, r.ArtifactsSkipped, r.ArtifactsSkippedTotal = out.artifacts, o.Skipped, o.SkippedTotal
 	runtime.OCIRuntime, runtime.ImageDigest = o.OCIRuntime, o.ImageDigest
 	r.Runtime, r.LimitsEnforced, r.Worker = runtime, o.LimitsEnforced, w.ID
@@ -50,12 +44,4 @@ func (w *Worker) attest(r *job.Result, spec job.Spec, given *attest.Input, limit
 		InputHash: input, Limits: limits, Stdout: out.stdout.attested(), Stderr: out.stderr.attested(),
 	})
 	return err
-}
-
-// withLine adds a line to a stream's text, after whatever the program printed.
-func withLine(text, line string) string {
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-	return text + line + "\n"
 }
