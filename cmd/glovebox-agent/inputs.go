@@ -29,7 +29,8 @@ type inputs struct {
 	sums map[string]sum
 	// stdin is read-only; nil when there is none.
 	stdin *os.File
-	// problem says why the job can't have its inputs, which is the job's own fault.
+	// problem says why the job can't have its inputs, which is the job's own fault: then it
+	// is refused.
 	problem string
 
 	name  string

@@ -49,6 +49,9 @@ func (s *session) run() error {
 
 	start := s.check.Start
 	process, _ := s.prepared.become(start, s.inputs) // and why not is no news: it was asked for in case
+	if s.inputs.problem != "" {
+		return s.refuse(s.inputs.problem)
+	}
 	if len(start.Compile) > 0 {
 		ok, err := s.compile(start)
 		if err != nil {
@@ -75,6 +78,15 @@ func (s *session) fault(err error) {
 	if err := s.out.WriteJSON(agentwire.TypeFault, f); err != nil {
 		fmt.Fprintln(os.Stderr, "glovebox-agent:", err)
 	}
+}
+
+// refuse ends a job that asks for more than its own limits allow. What there is of its
+// inputs is no artifact.
+func (s *session) refuse(problem string) error {
+	if err := s.out.WriteJSON(agentwire.TypeRefused, agentwire.Refused{Message: problem}); err != nil {
+		return err
+	}
+	return s.out.WriteJSON(agentwire.TypeEnd, agentwire.End{})
 }
 
 // receive takes the start, the inputs and stdin, up to Go.
@@ -167,15 +179,6 @@ func (s *session) compile(start agentwire.Start) (ok bool, err error) {
 
 // program runs the program, in the process that was prepared for it, if there is one.
 func (s *session) program(start agentwire.Start, process *process) error {
-	if s.inputs.problem != "" { // the job asks for more than its own limits allow
-		if err := s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{}); err != nil {
-			return err
-		}
-		if err := s.sendBulk(agentwire.TypeStderr, []byte(s.inputs.problem+"\n")); err != nil {
-			return err
-		}
-		return s.out.WriteJSON(agentwire.TypeExit, agentwire.Exit{Cause: agentwire.Exited, ExitCode: 1})
-	}
 	most := start.Limits.OutputKB << 10
 	stream := func(t agentwire.Type) *output {
 		return &output{most: most, send: func(p []byte) error { return s.sendBulk(t, p) }}

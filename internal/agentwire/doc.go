@@ -36,6 +36,9 @@
 // the program is for it; where it isn't, or the process isn't ready, or will not have it, the
 // program is started as ever: Started says which it was.
 //
+// A job whose inputs don't fit its own limits is Refused, instead of all from CompileOutput to
+// Skipped: nothing of it is compiled or run, and nothing is collected.
+//
 // A compile step that failed is followed by End. Fault may come at any time instead
 // of the rest: the agent, not the job, has failed. A stream that stops before End or
 // Fault proves nothing about the job: it is an infrastructure error.

@@ -56,6 +56,7 @@ const (
 	TypeFault         Type = 76 // [Fault]
 	TypeEnd           Type = 77 // [End]
 	TypePrepared      Type = 78 // [Prepared]
+	TypeRefused       Type = 79 // [Refused]
 )
 
 // kinds says of each type whose it is and how long its payload may be.
@@ -86,6 +87,7 @@ var kinds = map[Type]struct {
 	TypeArtifactData:  {"artifact data", 1, MaxPayload, true, true},
 	TypeArtifactEnd:   {"artifact end", 0, 0, true, false},
 	TypeSkipped:       {"skipped", 1, 4096, true, false},
+	TypeRefused:       {"refused", 1, 4096, true, false},
 	TypeFault:         {"fault", 1, 8192, true, false},
 	TypeEnd:           {"end", 1, 4096, true, false},
 }

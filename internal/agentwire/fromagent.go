@@ -20,6 +20,7 @@ type FromAgent struct {
 	Prepared Prepared
 	Started  Started
 	Compiled Compiled
+	Refused  Refused
 	Exit     Exit
 	Artifact ArtifactBegin
 	Skipped  Skipped
@@ -79,6 +80,8 @@ func (a *FromAgent) Accept(f Frame) error {
 		return a.acceptReady(f)
 	case f.Type == TypePrepared && a.Prepare && a.state == wantStarted:
 		return a.acceptPrepared(f)
+	case f.Type == TypeRefused && a.state == wantStarted:
+		return a.acceptRefused(f)
 	case f.Type == TypeCompileOutput && a.Compile && (a.state == wantStarted || a.state == compiling):
 		a.state = compiling
 		return within(f, &a.compiled, MaxCompileOutput)
@@ -146,6 +149,15 @@ func (a *FromAgent) acceptStarted(f Frame) error {
 		return violation("started is of a process that is not prepared")
 	}
 	a.state = inProgram
+	return nil
+}
+
+func (a *FromAgent) acceptRefused(f Frame) error {
+	if err := f.Decode(&a.Refused); err != nil {
+		return err
+	}
+	a.Refused.Message = Printable(a.Refused.Message, 1024)
+	a.state = wantEnd
 	return nil
 }
 

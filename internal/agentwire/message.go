@@ -60,6 +60,11 @@ type Started struct {
 	Preloaded bool `json:"preloaded,omitempty"`
 }
 
+// Refused says why nothing of the job is run: it asks for more than its own limits allow.
+type Refused struct {
+	Message string `json:"message"`
+}
+
 // FileBegin announces an input file.
 type FileBegin struct {
 	Name string `json:"name"`

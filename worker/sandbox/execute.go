@@ -15,6 +15,7 @@ import (
 // agent, which enforces them, is not believed in any more.
 const grace = 10 * time.Second
 
+// compile passes the compile step's output on, and reports whether the program is not to be.
 func (s *session) compile(ctx context.Context, limit time.Duration) (failed bool, err error) {
 	deadline := time.Now().Add(limit)
 	for {
@@ -39,26 +40,42 @@ func (s *session) compile(ctx context.Context, limit time.Duration) (failed bool
 			s.outcome.Status, s.outcome.ExitCode = job.CompileFailed, c.ExitCode
 			s.outcome.Timing.Exited = e.at.Sub(s.began)
 			return true, s.end(ctx)
+		case agentwire.TypeRefused:
+			return true, s.refused(ctx, e)
 		default:
 			return false, s.unexpected(e)
 		}
 	}
 }
 
-func (s *session) started(ctx context.Context, limit time.Duration) error {
+// started waits for the program's start, and reports whether it was refused instead.
+func (s *session) started(ctx context.Context, limit time.Duration) (refused bool, err error) {
 	e, err := s.events.pop(ctx, limit)
 	if err != nil {
-		return fmt.Errorf("wait for the program's start: %w", err)
+		return false, fmt.Errorf("wait for the program's start: %w", err)
 	}
 	s.taken = true
-	said, ok := e.say.(agentwire.Started)
-	if !ok {
-		return s.unexpected(e)
+	switch said := e.say.(type) {
+	case agentwire.Started:
+		s.outcome.Preloaded = said.Preloaded
+		s.outcome.Startup = e.at.Sub(s.began)
+		s.outcome.Timing.Started = s.outcome.Startup
+		return false, nil
+	case agentwire.Refused:
+		return true, s.refused(ctx, e)
 	}
-	s.outcome.Preloaded = said.Preloaded
+	return false, s.unexpected(e)
+}
+
+// refused is the end of a job that can't have its inputs.
+func (s *session) refused(ctx context.Context, e event) error {
+	s.outcome.Status, s.outcome.ExitCode = job.Failed, 1
 	s.outcome.Startup = e.at.Sub(s.began)
-	s.outcome.Timing.Started = s.outcome.Startup
-	return nil
+	s.outcome.Timing.Exited = s.outcome.Startup
+	if err := s.say(e.say.(agentwire.Refused).Message + "\n"); err != nil {
+		return err
+	}
+	return s.end(ctx)
 }
 
 // run passes output on until the program's exit. The time that counts against the

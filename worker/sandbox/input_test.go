@@ -5,11 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
 
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
@@ -118,6 +120,38 @@ func TestInputsBeyondLimits(t *testing.T) {
 			o, k := run(t, p)
 			if o.Status != c.status || k.stdout.Len() > 0 {
 				t.Errorf("got %+v, %q; want %s", o, k.stdout.String(), c.status)
+			}
+		})
+	}
+}
+
+// TestInputsThatDontFit: where the inputs don't fit the job's directory, nothing is run on
+// a part of them, a compiler neither, and no part of them is an artifact.
+func TestInputsThatDontFit(t *testing.T) {
+	t.Parallel()
+	open(t)
+	set, err := runtimes.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, source := range map[string]string{"bash": "echo started", "c": "#error started"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, _ := set.Lookup(name)
+			p := program("", limits(job.Limits{DiskMB: 1}))
+			p.Image, p.Env = r.Image(), r.Env
+			p.Compile, p.Command = r.Command("", nil)
+			p.Files = []sandbox.File{{Name: r.File, Content: []byte(source)}}
+			for i := range 200 { // a million bytes, but each takes whole pages
+				p.Files = append(p.Files, sandbox.File{Name: fmt.Sprintf("in/%d", i), Content: make([]byte, 5000)})
+			}
+			o, k := run(t, p)
+			const said = "glovebox: the input files do not fit into the job's directory (limits.disk_mb)\n"
+			if o.Status != job.Failed || o.ExitCode != 1 || o.Compile != nil || k.stdout.Len() > 0 || k.stderr.String() != said {
+				t.Errorf("got %+v, %q, %q", o, k.stdout.String(), k.stderr.String())
+			}
+			if len(k.artifacts) > 0 || o.SkippedTotal > 0 {
+				t.Errorf("of the inputs it keeps %s and skips %d", k.names(), o.SkippedTotal)
 			}
 		})
 	}

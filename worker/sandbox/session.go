@@ -81,6 +81,8 @@ func (s *session) read() {
 			e.say = s.check.Started
 		case agentwire.TypeCompiled:
 			e.say = s.check.Compiled
+		case agentwire.TypeRefused:
+			e.say = s.check.Refused
 		case agentwire.TypeExit:
 			e.say = s.check.Exit
 		case agentwire.TypeArtifactBegin:
@@ -167,7 +169,7 @@ func (s *session) serve(ctx context.Context, startTimeout time.Duration) error {
 			return err
 		}
 	}
-	if err := s.started(ctx, limit); err != nil {
+	if refused, err := s.started(ctx, limit); err != nil || refused {
 		return err
 	}
 	if overdue, err := s.run(ctx, limit); err != nil || overdue {
