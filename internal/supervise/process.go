@@ -122,14 +122,13 @@ func (p *Process) once(ctx context.Context, first chan<- error) error {
 	// A session of its own: a child that is another user must not reach our terminal.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: p.User}
 	err := cmd.Start()
-	if first != nil {
+	p.set(cmd.Process, err)
+	if first != nil { // after set: who is told may ask for the PID
 		first <- err
 	}
 	if err != nil {
-		p.set(nil, err)
 		return err
 	}
-	p.set(cmd.Process, nil)
 	waited := make(chan struct{})
 	var ending sync.WaitGroup
 	ending.Go(func() { p.endWith(ctx, cmd.Process, waited) })

@@ -64,6 +64,23 @@ func TestStopForces(t *testing.T) {
 	}
 }
 
+// TestStartTells: once Start returns, there is a child to be told of. A signal to PID 0
+// would be one to the caller's own group.
+func TestStartTells(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		p, err := Start(Command{Name: "sleep", Argv: []string{"/bin/sleep", "60"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid := p.PID()
+		p.Stop()
+		if pid == 0 {
+			t.Fatal("it has no PID")
+		}
+	}
+}
+
 func TestStartsAgain(t *testing.T) {
 	t.Parallel()
 	died := make(chan error, 1)
