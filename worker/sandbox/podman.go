@@ -83,13 +83,13 @@ type Podman struct {
 	graphRoot  string // of the service's store
 	runRoot    string // of what it keeps while containers run
 	// leaves is where sandboxes have their cgroups; "" until SelfTest has proven it.
-	leaves string
-	images imageCache
-	door   *door
-	pool   *pool // nil until KeepWarm
-	// programs is how many are being run, and ended when the last one ended, ns since 1970.
-	programs, ended atomic.Int64
-	blind           atomic.Bool // the worker can't look into sandboxes' processes
+	leaves   string
+	images   imageCache
+	door     *door
+	pool     *pool                     // nil until KeepWarm
+	programs atomic.Int64              // how many are being run
+	ended    atomic.Pointer[time.Time] // when the last one ended; nil before
+	blind    atomic.Bool               // the worker can't look into sandboxes' processes
 
 	mu      sync.Mutex
 	running map[string]bool // names of containers in use here, the spares' too

@@ -35,6 +35,8 @@ const (
 	// tidyInterval is how often the pool looks at what waits. It is shorter than imageTTL,
 	// so that no run asks Podman what the image's name means.
 	tidyInterval = imageTTL / 2
+	// askTimeout is how long Podman may take to say what an image's name means.
+	askTimeout = 10 * time.Second
 	// refillDelay is for how long at most a program that has claimed a sandbox has the
 	// processors to itself, as long as another sandbox waits, and settleTime for how
 	// long after its end its result has.
@@ -53,6 +55,10 @@ type pool struct {
 	wake   chan struct{}
 	stop   context.CancelFunc
 	ended  chan struct{}
+	// named has what the images' names mean, once Podman has answered; asking is whether it
+	// is being asked. keep's own.
+	named  chan map[string]string
+	asking bool
 
 	mu    sync.Mutex
 	kinds []*kind // in the order of their images
@@ -77,7 +83,7 @@ type kind struct {
 // those that wait. To be called once, after SelfTest and before the first Run.
 func (p *Podman) KeepWarm(ctx context.Context, w Warm) {
 	l := &pool{
-		podman: p, most: w.Most, budget: w.MemoryMB, wake: make(chan struct{}, 1), ended: make(chan struct{}),
+		podman: p, most: w.Most, budget: w.MemoryMB, wake: make(chan struct{}, 1), ended: make(chan struct{}), named: make(chan map[string]string, 1),
 	}
 	for _, image := range slices.Sorted(maps.Keys(w.Images)) {
 		limits := w.Images[image]
@@ -195,7 +201,9 @@ func (l *pool) keep(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
 		case <-tidy.C:
-			l.tidy(ctx)
+			l.ask(ctx)
+		case ids := <-l.named:
+			l.tidy(ids)
 		default:
 		}
 		k, wait := l.wanted()
@@ -220,9 +228,34 @@ func (l *pool) keep(ctx context.Context) {
 		case <-l.wake:
 		case <-calm:
 		case <-tidy.C:
-			l.tidy(ctx)
+			l.ask(ctx)
+		case ids := <-l.named:
+			l.tidy(ids)
 		}
 	}
+}
+
+// ask asks Podman what the images' names mean now, for tidy. It doesn't wait for the
+// answers: a Podman that owes one for an image may well start sandboxes of the others.
+func (l *pool) ask(ctx context.Context) {
+	if l.asking {
+		return
+	}
+	l.asking = true
+	kinds := l.kinds // only keep, which calls this, changes the list
+	l.podman.background.Go(func() {
+		// What an image can't be asked about stays.
+		ids := map[string]string{}
+		for _, k := range kinds {
+			bounded, cancel := context.WithTimeout(ctx, askTimeout)
+			i, err := l.podman.lookUpImage(bounded, k.plan.image)
+			cancel()
+			if err == nil || errors.Is(err, ErrNoImage) || errors.Is(err, ErrImageRefused) {
+				ids[k.plan.image] = i.id
+			}
+		}
+		l.named <- ids
+	})
 }
 
 // refill starts one sandbox more.
@@ -269,7 +302,10 @@ func (l *pool) busy() time.Duration {
 	if l.podman.programs.Load() > 0 {
 		return max(0, refillDelay-time.Since(l.claimed))
 	}
-	return max(0, settleTime-time.Since(time.Unix(0, l.podman.ended.Load())))
+	if ended := l.podman.ended.Load(); ended != nil {
+		return max(0, settleTime-time.Since(*ended))
+	}
+	return 0
 }
 
 // shares is how many sandboxes each kind is to have, within the budget: one of each, then
@@ -288,21 +324,14 @@ func (l *pool) shares() map[*kind]int {
 }
 
 // tidy destroys what is of no use any more: what has ended, what is too many or too old,
-// and what is of an image that its name no longer means; and spare containers likewise.
-func (l *pool) tidy(ctx context.Context) {
-	// No lock is held as Podman is asked. What an image can't be asked about stays.
-	ids := map[string]string{}
-	for _, k := range l.kinds { // only keep, which calls this, changes the list
-		i, err := l.podman.lookUpImage(ctx, k.plan.image)
-		if err == nil || errors.Is(err, ErrNoImage) || errors.Is(err, ErrImageRefused) {
-			ids[k.plan.image] = i.id
-		}
-	}
+// and what is of an image that its name no longer means, by ids; and spare containers likewise.
+func (l *pool) tidy(ids map[string]string) {
+	l.asking = false
 	replaced := func(c container) bool {
 		id, known := ids[c.plan.image]
 		return known && id != c.image.id
 	}
-	l.podman.dropSpares(func(s spare) bool { return time.Since(s.since) > spareTime || replaced(s.container) }) //nolint:contextcheck // a container goes whatever becomes of the pool
+	l.podman.dropSpares(func(s spare) bool { return time.Since(s.since) > spareTime || replaced(s.container) })
 	var out []*waiting
 	l.mu.Lock()
 	shares := l.shares()

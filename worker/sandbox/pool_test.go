@@ -6,8 +6,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -222,5 +228,87 @@ func TestWarmEnds(t *testing.T) {
 	}
 	if n := len(containersOf(t, "warm-ends")); n != 1 {
 		t.Errorf("%d containers, want one", n)
+	}
+}
+
+// holding is a way to Podman that holds what is asked about one image once it is told to.
+type holding struct {
+	socket string
+	holds  atomic.Bool
+	held   chan struct{} // gets a value for each inspection that is held
+}
+
+func holdInspections(tb testing.TB, image string) *holding {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "gb") //nolint:usetesting // a socket's path is short
+	if err != nil {
+		tb.Fatal(err)
+	}
+	h := &holding{socket: filepath.Join(dir, "podman.sock"), held: make(chan struct{}, 100)}
+	l, err := new(net.ListenConfig).Listen(tb.Context(), "unix", h.socket)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", suite.socket)
+	}}
+	proxy := &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0), Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host = "http", "podman"
+	}}
+	srv := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path, err := url.PathUnescape(r.URL.EscapedPath()); err == nil && h.holds.Load() && strings.HasSuffix(path, "/images/"+image+"/json") {
+			h.held <- struct{}{}
+			<-r.Context().Done()
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	})}
+	served := make(chan struct{})
+	go func() { defer close(served); _ = srv.Serve(l) }()
+	tb.Cleanup(func() { srv.Close(); <-served; transport.CloseIdleConnections(); os.RemoveAll(dir) })
+	return h
+}
+
+// TestInspectionThatHangs: Podman never says what one image is. Sandboxes of another are
+// started all the same.
+func TestInspectionThatHangs(t *testing.T) {
+	t.Parallel()
+	open(t)
+	const worker = "inspection"
+	out, err := podman("images", "--format", "{{.Repository}}:{{.Tag}}", "--filter", "reference=localhost/glovebox/bash")
+	other, _, _ := strings.Cut(out, "\n")
+	if err != nil || other == "" {
+		t.Fatalf("no image of bash: %v", err)
+	}
+	h := holdInspections(t, other)
+	p, err := sandbox.Open(t.Context(), sandbox.Config{
+		Socket: h.socket, Agent: agentPath(), Instance: instance + "-" + worker, Worker: worker, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	if _, err := p.SelfTest(t.Context(), suite.image); err != nil {
+		t.Fatal(err)
+	}
+	full := job.Limits{}.Filled(job.Limits{})
+	p.KeepWarm(t.Context(), sandbox.Warm{Images: map[string]job.Limits{suite.image: full, other: full}, MaxMemoryMB: 1024, Most: 1, MemoryMB: 1000})
+	awaitWarm(t, p, 1)
+	for deadline := time.Now().Add(time.Minute); p.WarmOf(other) == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no sandbox of the other image was started within a minute")
+		}
+	}
+	h.holds.Store(true)
+	select {
+	case <-h.held:
+	case <-time.After(time.Minute):
+		t.Fatal("the pool does not ask what the image is")
+	}
+	for range 2 {
+		if o, err := p.Run(t.Context(), programOf("print(1)"), &kept{}); err != nil || o.Status != job.Succeeded || !o.Warm {
+			t.Fatalf("got %+v, %v", o, err)
+		}
+		awaitWarm(t, p, 1)
 	}
 }

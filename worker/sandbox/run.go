@@ -27,7 +27,8 @@ func (p *Podman) Run(ctx context.Context, program Program, sink Sink) (Outcome, 
 
 // over notes the end of a program.
 func (p *Podman) over() {
-	p.ended.Store(time.Now().UnixNano())
+	now := time.Now() // with the monotonic reading: a clock that is set back changes nothing
+	p.ended.Store(&now)
 	p.programs.Add(-1)
 	if p.pool != nil {
 		p.pool.look()
