@@ -25,8 +25,12 @@ type Process struct {
 	out  *Buffer
 }
 
+// patience is for how long a process may do nothing that a test waits for. It is no
+// promise of ours, so no busy machine is to come near it.
+const patience = 2 * time.Minute
+
 // Start runs argv with env added to a bare environment, waits until ready says so
-// (30 s at most), and kills it when the test ends.
+// (2 minutes at most: a machine may be busy), and kills it when the test ends.
 func Start(tb testing.TB, argv, env []string, ready func() bool) *Process {
 	tb.Helper()
 	p := &Process{tb: tb, argv: argv, env: env, ready: ready, out: &Buffer{}}
@@ -70,7 +74,7 @@ func (p *Process) Restart() {
 	if p.ready == nil {
 		return
 	}
-	for deadline := time.Now().Add(30 * time.Second); !p.ready(); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !p.ready(); time.Sleep(50 * time.Millisecond) {
 		if !p.Alive() || time.Now().After(deadline) {
 			p.tb.Fatalf("%s did not become ready; its output:\n%s", p.argv[0], p.Output())
 		}
@@ -87,13 +91,13 @@ func (p *Process) Setenv(name, value string) {
 // Kill is kill -9, and waits until the process is gone.
 func (p *Process) Kill() { p.Signal(syscall.SIGKILL); <-p.doneChan() }
 
-// Stop sends SIGTERM and waits, for 30 s at most.
+// Stop sends SIGTERM and waits, for 2 minutes at most.
 func (p *Process) Stop() {
 	p.Signal(syscall.SIGTERM)
 	select {
 	case <-p.doneChan():
-	case <-time.After(30 * time.Second):
-		p.tb.Errorf("%s did not end within 30 s of SIGTERM; its output:\n%s", p.argv[0], p.Output())
+	case <-time.After(patience):
+		p.tb.Errorf("%s did not end within %s of SIGTERM; its output:\n%s", p.argv[0], patience, p.Output())
 		p.Kill()
 	}
 }

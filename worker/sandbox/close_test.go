@@ -92,12 +92,12 @@ func TestOpenWhilePodmanHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	config := sandbox.Config{Socket: filepath.Join(dir, "podman.sock"), Agent: "/agent", Instance: "i", Worker: "w"}
+	config := sandbox.Config{Socket: filepath.Join(dir, "podman.sock"), Agent: "/agent", Instance: "i", Worker: "w", StartTimeout: time.Second}
 	unserved(t, config.Socket)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	_, err = sandbox.Open(ctx, config)
-	if !errors.Is(err, sandbox.ErrUnavailable) || !strings.Contains(err.Error(), config.Socket+" did not answer within 15s") {
+	if !errors.Is(err, sandbox.ErrUnavailable) || !strings.Contains(err.Error(), config.Socket+" did not answer within 1s") {
 		t.Errorf("got %v, want ErrUnavailable that says how long it waited for whom", err)
 	}
 }

@@ -40,7 +40,8 @@ type Config struct {
 	// Defaults to discarding.
 	Log *slog.Logger
 	// StartTimeout bounds the time from the container's creation to the agent's first
-	// word. Defaults to 1 minute.
+	// word, and that which the service may take to answer Open: it may have much to do,
+	// or a disk that images are written to. Defaults to 1 minute.
 	StartTimeout time.Duration
 	// Backstop is after how long Podman itself kills a container, should everything
 	// else have failed. It has to cover the upload of artifacts. Defaults to 2 hours.
@@ -113,8 +114,6 @@ const ociRuntime = "glovebox-runtime"
 var ociNames = map[string]bool{ociRuntime: true, "runsc": true}
 
 const (
-	// openTimeout is how long Open waits for the service.
-	openTimeout = 15 * time.Second
 	// closeAsks is after how long Close, as removals still go on, asks whether the service
 	// is there at all, and closePatience how long that may take to answer.
 	closeAsks     = 2 * time.Second
@@ -122,18 +121,19 @@ const (
 )
 
 // Open connects to the service. It fails with [ErrUnavailable] when the service does not
-// answer within 15 s, is not rootless, or would use an OCI runtime other than ours.
+// answer in time, is not rootless, or would use an OCI runtime other than ours; the latter
+// two are await.ErrSettings, too.
 func Open(ctx context.Context, config Config) (*Podman, error) {
 	config, err := config.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	silence()
-	opening, cancel := context.WithTimeout(ctx, openTimeout)
+	opening, cancel := context.WithTimeout(ctx, config.StartTimeout)
 	defer cancel()
 	p, err := connect(opening, config)
 	if err != nil && opening.Err() != nil && ctx.Err() == nil {
-		return nil, fmt.Errorf("%w: podman at %s did not answer within %s: is its service stuck? restart it (%w)", ErrUnavailable, config.Socket, openTimeout, err)
+		return nil, fmt.Errorf("%w: podman at %s did not answer within %s: is its service stuck? restart it (%w)", ErrUnavailable, config.Socket, config.StartTimeout, err)
 	}
 	return p, err
 }

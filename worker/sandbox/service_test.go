@@ -92,7 +92,7 @@ func service(tb testing.TB) string {
 	if err := podmanService.Start(); err != nil {
 		tb.Fatal(err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if listens(tb.Context(), socket) {
 			return socket
 		}

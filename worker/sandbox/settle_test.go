@@ -71,7 +71,7 @@ func TestServiceDiesWithASandbox(t *testing.T) {
 	service.Restart()
 	p.Close() // waits until the container is gone
 	left := processesOf(t, id)
-	for deadline := time.Now().Add(10 * time.Second); len(left) > 0 && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); len(left) > 0 && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		left = processesOf(t, id)
 	}
 	for _, process := range left {
