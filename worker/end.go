@@ -138,6 +138,9 @@ func (w *Worker) cost(life context.Context, j record.Job, cause error) (record.C
 	if errors.Is(cause, errDrained) {
 		return record.CostNothing, 0
 	}
+	if w.lacks(life, j, cause) {
+		return record.CostNothing, 0
+	}
 	outage := w.outage(life, j.Started)
 	switch {
 	case life.Err() != nil:

@@ -23,18 +23,13 @@ import (
 // handle is what asynq calls. It returns an error only when the task should come
 // back: when Redis could not be asked whose turn it is.
 func (w *Worker) handle(life context.Context, t *asynq.Task) error {
+	defer func() { <-w.slots }() // taken before the task was
 	var run record.Run
 	if err := json.Unmarshal(t.Payload(), &run); err != nil {
 		w.Log.Error("task dropped: not a run", "error", err)
 		return nil
 	}
 	log := w.Log.With("job_id", run.ID, "epoch", run.Epoch)
-	select { // after a pause there may be jobs from before it
-	case w.slots <- struct{}{}:
-		defer func() { <-w.slots }()
-	case <-life.Done():
-		return errDrained
-	}
 	if err := w.begin(run); errors.Is(err, errRunning) {
 		return nil // it is the same task, redelivered
 	} else if err != nil {
@@ -45,8 +40,11 @@ func (w *Worker) handle(life context.Context, t *asynq.Task) error {
 	woken, forget := w.cancels.Wait(run.ID)
 	defer forget()
 	failpoint.Hit(failpoint.BeforeStart)
-	j, err := w.Records.Start(life, run.ID, run.Epoch, w.ID)
+	j, err := w.Records.Start(life, run.ID, run.Epoch, w.ID, w.offer.Names()...)
+	var elsewhere *record.NotOfferedError
 	switch {
+	case errors.As(err, &elsewhere):
+		return w.handOver(life, run, elsewhere)
 	case errors.Is(err, record.ErrNotFound), errors.Is(err, record.ErrStale), errors.Is(err, record.ErrEnded), errors.Is(err, record.ErrTaken):
 		log.Debug("task dropped", "reason", err)
 		return nil

@@ -30,8 +30,8 @@ func (afterStart) DialHook(next redis.DialHook) redis.DialHook { return next }
 func (h afterStart) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
-		// evalsha, hash, 1, what the tenant's keys begin with, id, epoch, worker, now, version
-		if args := cmd.Args(); err == nil && len(args) == 9 && args[6] == h.worker {
+		// evalsha, hash, 1, what the tenant's keys begin with, id, epoch, worker, now, version, names
+		if args := cmd.Args(); err == nil && len(args) > 9 && args[6] == h.worker {
 			if id, ok := args[4].(string); ok && strings.HasSuffix(args[3].(string), "}:") {
 				h.once.Do(func() { h.do(id) })
 			}

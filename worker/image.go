@@ -14,8 +14,8 @@ import (
 
 // images are those that jobs may bring to this worker: its operator allows them, they
 // are in Podman's store, and nothing about them changes how they would be isolated. It
-// tells the operator about the others, once.
-func (w *Worker) images(ctx context.Context) []string {
+// tells the operator about the others, once. It fails where Podman doesn't say.
+func (w *Worker) images(ctx context.Context) ([]string, error) {
 	var list []string
 	for _, image := range w.Images {
 		_, err := w.Sandboxes.Image(ctx, image)
@@ -25,15 +25,17 @@ func (w *Worker) images(ctx context.Context) []string {
 			list = append(list, image)
 		case errors.Is(err, sandbox.ErrNoImage):
 			problem = "it is not in the Podman user's store: infra/podman.sh pull or load it"
-		default:
+		case errors.Is(err, sandbox.ErrImageRefused):
 			problem = err.Error()
+		default:
+			return nil, err
 		}
 		if problem != "" && w.missing[image] != problem {
 			w.Log.Warn("image is allowed but not offered", "image", image, "reason", problem)
 		}
 		w.missing[image] = problem
 	}
-	return list
+	return list, nil
 }
 
 // imageProgram is what the sandbox runs in an image that the job brings. The api has

@@ -19,9 +19,9 @@ func TestImageNotAllowed(t *testing.T) {
 	}
 	bash, _ := set.Lookup("bash") // by its tag, an image that is there
 	id := g.submit(job.Spec{Image: bash.Image(), Command: []string{"bash", "-c", "echo ran"}})
-	r := g.result(id)
-	if r.Status != job.InternalError || r.Stdout != "" || r.Error == nil || !strings.Contains(r.Error.Message, "not allowed") || r.Runtime.Image != bash.Image() {
-		t.Errorf("got %+v, want an internal error that names the image", r)
+	g.says("no worker offers")
+	if j := g.state(id, job.Queued); j.State != job.Queued || j.Attempts != 0 || !strings.Contains(g.log.String(), "wants="+bash.Image()) {
+		t.Errorf("got %s, %d attempts; want it queued, and a worker that names the image", j.State, j.Attempts)
 	}
 	if images, err := g.records.Images(t.Context()); err != nil || len(images) > 0 {
 		t.Errorf("published: got %v, %v, want none", images, err)

@@ -25,6 +25,22 @@ type intake struct {
 func (i *intake) open() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	return i.begin()
+}
+
+// reopen serves other queues from now on, if it is open.
+func (i *intake) reopen() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.current == nil {
+		return nil
+	}
+	i.cease()
+	return i.begin()
+}
+
+// begin and cease are open and shut; the lock is held.
+func (i *intake) begin() error {
 	if i.ended || i.current != nil {
 		return nil
 	}
@@ -41,6 +57,10 @@ func (i *intake) open() error {
 func (i *intake) shut() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.cease()
+}
+
+func (i *intake) cease() {
 	if i.current == nil {
 		return
 	}

@@ -39,7 +39,7 @@ func TestMetrics(t *testing.T) {
 	g.state(slow)
 	eventually(t, r, `glovebox_worker_jobs 0`, `glovebox_worker_memory_reserved_bytes 0`, `glovebox_job_failures_total{reason="sandbox"} 0`, `glovebox_job_failures_total{reason="other"} 0`)
 	g.submit(job.Spec{Runtime: "no runtime of this worker", Source: "x"})
-	eventually(t, r, `glovebox_job_failures_total{reason="other"} 1`, `glovebox_job_failures_total{reason="store"} 0`)
+	eventually(t, r, `glovebox_jobs_not_offered_total{to="nobody"} 1`, `glovebox_jobs_not_offered_total{to="worker"} 0`, `glovebox_job_failures_total{reason="other"} 0`)
 	if text := scrape(t, r); strings.Contains(text, "no runtime of") || strings.Contains(text, slow) {
 		t.Error("what a tenant chose is in what is scraped")
 	}

@@ -78,6 +78,32 @@ func TestPodmanDiesUnderAJob(t *testing.T) {
 	}
 }
 
+// TestBusyWorkerTakesNoTask: a worker that goes on after a pause with all its places taken
+// leaves what is queued to those that are idle.
+func TestBusyWorkerTakesNoTask(t *testing.T) {
+	t.Parallel()
+	one := func(c *worker.Config) { c.Concurrency = 1 }
+	g := start(t, one)
+	long := g.submit(job.Spec{Runtime: "bash", Source: "sleep 250", Limits: job.Limits{WallMS: 300_000}})
+	g.state(long, job.Running)
+	g.s3.Kill()
+	g.says(pauses)
+	g.s3.Restart()
+	g.says(goesOn)
+	next := g.submit(job.Spec{Runtime: "bash", Source: "echo hello"})
+	time.Sleep(2 * time.Second) // it would have taken it
+	idle := g.another(one)
+	if r := idle.result(next); r.Stdout != "hello\n" || r.Worker != idle.id {
+		t.Errorf("got %s of %s", r.Status, r.Worker)
+	}
+	if j := g.state(long, job.Running); j.State != job.Running {
+		t.Errorf("the long job is %s", j.State)
+	}
+	if _, err := g.records.Cancel(t.Context(), long, nil); err != nil {
+		t.Error(err)
+	}
+}
+
 // stuck is a Podman that answers, and whose first trial fails and next ones hang.
 type stuck struct {
 	worker.Sandboxes

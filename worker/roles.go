@@ -9,6 +9,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/agentwire"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
 const (
@@ -69,6 +70,8 @@ func (w *Worker) beat(ctx context.Context) error {
 // publish says which runtimes this worker can run, those whose image is there, and with
 // which key it signs their results.
 func (w *Worker) publish(ctx context.Context) error {
+	w.publishing.Lock()
+	defer w.publishing.Unlock()
 	if w.Signer != nil { // before the first job: nobody is to see a result with an unknown key
 		if err := w.Records.PublishKey(ctx, w.Signer.Key()); err != nil {
 			return err
@@ -80,22 +83,34 @@ func (w *Worker) publish(ctx context.Context) error {
 		}
 	}
 	var list []record.Runtime
+	var names []string
 	for _, r := range w.Runtimes.List() {
 		digest, err := w.Sandboxes.Image(ctx, r.Image())
+		if err != nil && !errors.Is(err, sandbox.ErrNoImage) && !errors.Is(err, sandbox.ErrImageRefused) {
+			return err // nobody knows: what was offered last stays
+		}
 		if err != nil {
 			w.Log.Warn("runtime is not offered: its image is missing; build it with `glovebox runtimes build`",
 				"runtime", r.Name, "image", r.Image(), "error", err)
 			continue
 		}
+		names = append(append(names, r.Name), r.Aliases...)
 		list = append(list, record.Runtime{
 			Name: r.Name, Version: r.Version, Aliases: r.Aliases, File: r.File,
 			Image: r.Image(), ImageDigest: digest, Limits: r.Limits, Warm: w.Sandboxes.WarmOf(r.Image()),
 		})
 	}
-	images := w.images(ctx)
+	images, err := w.images(ctx)
+	if err != nil {
+		return err
+	}
 	if len(list) == 0 && len(images) == 0 {
 		return fmt.Errorf("no runtime has an image: build them with `glovebox runtimes build`")
 	}
+	if err := w.offer.Set(ctx, append(names, images...)); err != nil {
+		return err
+	}
+	w.forgetWanted()
 	if err := w.Records.PublishImages(ctx, images); err != nil {
 		return err
 	}

@@ -93,15 +93,19 @@ type Worker struct {
 	cancels *record.Listener
 	intake  *intake
 	pauses  pauses
+	offer   *record.Offer // the names of what this worker can run
 
 	mu       sync.Mutex
 	active   map[record.Run]struct{} // what this worker runs
+	wanted   map[string]time.Time    // names of what others lack, and when they last handed a job over
 	stopping bool                    // nothing is to be begun any more
 	busy     sync.WaitGroup
 	lives    sync.WaitGroup // what publishes events: a call may outlive its job by a second
 
-	missing map[string]string    // allowed images that can't be run, and why; publish's own
-	absent  map[string]time.Time // other workers, since when they have no key; reap's own
+	publishing sync.Mutex
+	missing    map[string]string // allowed images that can't be run, and why; publish's own
+
+	absent map[string]time.Time // other workers, since when they have no key; reap's own
 }
 
 // Causes that end a run from outside.
@@ -145,7 +149,7 @@ func New(c Config) (*Worker, error) {
 	}
 	return &Worker{
 		Config: c, memory: semaphore.NewWeighted(c.MemoryMB), slots: make(chan struct{}, c.Concurrency),
-		active: map[record.Run]struct{}{}, absent: map[string]time.Time{}, missing: map[string]string{},
+		active: map[record.Run]struct{}{}, wanted: map[string]time.Time{}, absent: map[string]time.Time{}, missing: map[string]string{},
 	}, nil
 }
 
@@ -156,6 +160,14 @@ func (w *Worker) Run(ctx context.Context) error {
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 
+	w.intake = &intake{
+		server: func() *record.Server {
+			return w.Records.Server(record.ServerConfig(w.Concurrency, w.queues(), w.Poll, w.Log), w.slots)
+		},
+		handle: func(_ context.Context, t *asynq.Task) error { return w.handle(life, t) },
+	}
+	w.offer = w.Records.Offer(ctx, w.wantedHere)
+	defer w.offer.Close()
 	if err := w.beat(ctx); err != nil {
 		return fmt.Errorf("say that the worker lives: %w", err)
 	}
@@ -165,12 +177,6 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer w.lives.Wait()
 	w.cancels = w.Records.ListenCancel(life)
 	defer w.cancels.Close()
-	w.intake = &intake{
-		server: func() *record.Server {
-			return w.Records.Server(record.ServerConfig(w.Concurrency, record.JobQueues(), w.Poll, w.Log))
-		},
-		handle: func(_ context.Context, t *asynq.Task) error { return w.handle(life, t) },
-	}
 	if w.Signer == nil {
 		w.Log.Warn("results carry no attestation: GLOVEBOX_SIGNING_KEY is not set")
 	}
@@ -188,6 +194,9 @@ func (w *Worker) Run(ctx context.Context) error {
 
 	<-ctx.Done()
 	w.intake.end() // take no more
+	if err := w.offer.Close(); err != nil {
+		w.Log.Warn("worker may be handed jobs that it does not take any more", "worker", w.ID, "error", err)
+	}
 	w.drain(end)
 	w.intake.close() // no handler runs any more, so there is nothing that it could requeue
 	stopRoles()

@@ -37,6 +37,7 @@ type glovebox struct {
 	podman    *gbtest.PodmanService
 	sandboxes *sandbox.Podman
 	log       gbtest.Buffer
+	id        string // of its worker
 	stop      func() error
 }
 
@@ -54,7 +55,6 @@ func startOn(t *testing.T, podman *gbtest.PodmanService, change func(*worker.Con
 	var err error
 	g := &glovebox{t: t, redis: gbtest.Redis(t), s3: gbtest.S3(t), podman: podman}
 	ctx := t.Context()
-	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &g.log), nil))
 	if g.records, err = record.Open(ctx, record.Config{URL: g.redis.URL()}); err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +69,26 @@ func startOn(t *testing.T, podman *gbtest.PodmanService, change func(*worker.Con
 	if err := g.objects.EnsureBucket(ctx); err != nil {
 		t.Fatal(err)
 	}
+	g.work(change)
+	return g
+}
+
+// another starts one more worker on the same Redis, bucket and Podman.
+func (g *glovebox) another(change func(*worker.Config)) *glovebox {
+	g.t.Helper()
+	other := &glovebox{t: g.t, redis: g.redis, s3: g.s3, records: g.records, objects: g.objects, podman: g.podman}
+	other.work(change)
+	return other
+}
+
+// work starts the worker, and waits until it takes jobs.
+func (g *glovebox) work(change func(*worker.Config)) {
+	g.t.Helper()
+	t, ctx := g.t, g.t.Context()
+	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &g.log), nil))
 	id := record.NewID("w")
-	g.sandboxes, err = sandbox.Open(ctx, sandbox.Config{Socket: podman.Socket, Agent: agentPath(t), Instance: id, Worker: id, Log: log})
+	var err error
+	g.sandboxes, err = sandbox.Open(ctx, sandbox.Config{Socket: g.podman.Socket, Agent: agentPath(t), Instance: id, Worker: id, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +112,7 @@ func startOn(t *testing.T, podman *gbtest.PodmanService, change func(*worker.Con
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(workerCtx) }()
 	stopped := false
-	g.stop = func() error { stopped = true; cancel(); return <-ended }
+	g.id, g.stop = id, func() error { stopped = true; cancel(); return <-ended }
 	t.Cleanup(func() {
 		if stopped {
 			return
@@ -104,7 +122,6 @@ func startOn(t *testing.T, podman *gbtest.PodmanService, change func(*worker.Con
 		}
 	})
 	g.says("worker takes jobs")
-	return g
 }
 
 func agentPath(t *testing.T) string {

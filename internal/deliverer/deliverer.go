@@ -131,7 +131,7 @@ func (d *Deliverer) Run(ctx context.Context) error {
 		}
 		return ownFault(n, err, t)
 	}
-	srv := d.Records.Server(c)
+	srv := d.Records.Server(c, nil)
 	handler := asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error {
 		if !d.begin() {
 			return errStopping

@@ -76,6 +76,7 @@ func every(t *testing.T) (*prometheus.Registry, map[string][]string) {
 	w.Warm("python", func() int { return 1 }, func() int { return 1 })
 	w.Ran("python", "warm", time.Second, job.Usage{CPUMS: 5}, []job.Artifact{{Kind: job.KindChart, Size: 10}})
 	w.Failed(FailStore)
+	w.Lacked(true)
 	return r, n.labels
 }
 

@@ -15,7 +15,7 @@ type Worker struct {
 	startup, run                    *prometheus.HistogramVec
 	cpu                             *prometheus.CounterVec
 	artifacts, bytes                *prometheus.CounterVec
-	failures                        *prometheus.CounterVec
+	failures, lacked                *prometheus.CounterVec
 	running, slots, paused          prometheus.Gauge
 	memoryReserved, memoryAvailable prometheus.Gauge
 }
@@ -57,6 +57,9 @@ func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "glovebox_job_failures_total", Help: "Tries at jobs that failed on us: sandbox (Podman, runsc, the agent), store (the bucket), other.",
 		}, []string{"reason"}),
+		lacked: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "glovebox_jobs_not_offered_total", Help: "Jobs that came to a worker which lacks their runtime or image: handed to one that has it (worker), or put off because none lives (nobody).",
+		}, []string{"to"}),
 		running:         gauge("glovebox_worker_jobs", "Jobs that this worker has in hand."),
 		slots:           gauge("glovebox_worker_concurrency", "Jobs that this worker may have in hand."),
 		paused:          gauge("glovebox_worker_paused", "1 while this worker takes no jobs because it can run none, else 0."),
@@ -66,7 +69,9 @@ func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
 	for _, reason := range []Failure{FailSandbox, FailStore, FailOther} {
 		m.failures.WithLabelValues(string(reason)) // so that the first one is an increase
 	}
-	r.MustRegister(m.startup, m.run, m.cpu, m.artifacts, m.bytes, m.failures, m.running, m.slots, m.paused, m.memoryReserved, m.memoryAvailable)
+	m.lacked.WithLabelValues("worker")
+	m.lacked.WithLabelValues("nobody")
+	r.MustRegister(m.startup, m.run, m.cpu, m.artifacts, m.bytes, m.failures, m.lacked, m.running, m.slots, m.paused, m.memoryReserved, m.memoryAvailable)
 	return m
 }
 
@@ -118,3 +123,13 @@ func (m *Worker) Ran(runtime, start string, startup time.Duration, u job.Usage, 
 
 // Failed counts a try that failed on us.
 func (m *Worker) Failed(reason Failure) { m.failures.WithLabelValues(string(reason)).Inc() }
+
+// Lacked counts a job whose runtime or image this worker doesn't offer, and whether a
+// worker that does was told.
+func (m *Worker) Lacked(told bool) {
+	to := "nobody"
+	if told {
+		to = "worker"
+	}
+	m.lacked.WithLabelValues(to).Inc()
+}

@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,13 +30,21 @@ const (
 	mostInterval = 10 * time.Second
 )
 
-// bellOf is the bell of a queue.
-func bellOf(queue string) string {
-	if queue == DeliveryQueue {
-		return deliveriesBell
+// bellOf is the bell of a queue. Jobs that were handed over have another than the rest,
+// which nobody hears but who serves them; it is forgotten when nobody rings it.
+func bellOf(queue string) (bell string, handed bool) {
+	_, name, handed := strings.Cut(queue, ":")
+	switch {
+	case queue == DeliveryQueue:
+		return deliveriesBell, false
+	case handed:
+		return jobsBell + ":" + name, true
 	}
-	return jobsBell
+	return jobsBell, false
 }
+
+// handedBellLife is for how long the bell of jobs that were handed over is kept.
+const handedBellLife = time.Minute
 
 // ringer is asynq's connection to enqueue by: it rings the bell in the same round trip.
 type ringer struct{ redis.UniversalClient }
@@ -56,9 +65,12 @@ func ring(ctx context.Context, pipe redis.Pipeliner, enqueued *redis.Cmd, keys [
 	// A key of asynq's has its queue in braces; what follows may be a job's id, with any name.
 	_, queue, _ := strings.Cut(keys[0], "{")
 	queue, _, _ = strings.Cut(queue, "}")
-	bell := bellOf(queue)
+	bell, handed := bellOf(queue)
 	pipe.LPush(ctx, bell, "1")
 	pipe.LTrim(ctx, bell, 0, bellMost-1)
+	if handed {
+		pipe.Expire(ctx, bell, handedBellLife)
+	}
 	_, _ = pipe.Exec(ctx) // enqueued has its error; a bell that was not rung costs time only
 	return enqueued
 }
@@ -66,23 +78,35 @@ func ring(ctx context.Context, pipe redis.Pipeliner, enqueued *redis.Cmd, keys [
 // Server is a server of asynq that hears of a task when it is enqueued.
 type Server struct {
 	*asynq.Server
-	bell *bell
+	asker *asker
 }
 
 // Server returns one that, without work, waits for c.TaskCheckInterval at most before it looks,
 // and for mostInterval if that is less.
-func (s *Store) Server(c asynq.Config) *Server {
+//
+// places, which may be nil, has room for as many tasks as there may be in hand, whichever
+// server they came from: one is sent to it before a task is asked for, and the handler
+// receives it when it is done. So no task leaves its queue that has no place to go to.
+func (s *Store) Server(c asynq.Config, places chan struct{}) *Server {
 	c.TaskCheckInterval = min(c.TaskCheckInterval, mostInterval)
 	b := s.listenBell(c)
 	c.TaskCheckInterval = polled
-	return &Server{asynq.NewServerFromRedisClient(&asker{UniversalClient: s.rdb, bell: b, queues: len(c.Queues)}, c), b}
+	a := &asker{UniversalClient: s.rdb, bell: b, queues: len(c.Queues), places: places}
+	return &Server{asynq.NewServerFromRedisClient(a, c), a}
 }
 
 // Stop takes no more tasks once it returns.
-func (s *Server) Stop() { s.bell.close(); s.Server.Stop() }
+func (s *Server) Stop() {
+	s.asker.bell.close()
+	s.Server.Stop()
+	s.asker.leave()
+}
 
 // Shutdown is Stop, and waits for the tasks under way as asynq does.
-func (s *Server) Shutdown() { s.bell.close(); s.Server.Shutdown() }
+func (s *Server) Shutdown() {
+	s.Stop()
+	s.Server.Shutdown()
+}
 
 // asker is a server's connection: once asynq has found all its queues empty, it waits for
 // the bell and asks all of them again before it answers. asynq itself would sleep first,
@@ -92,6 +116,8 @@ type asker struct {
 	bell   *bell
 	queues int
 	asked  []question // of queues that were empty, one after the other; one goroutine asks
+	places chan struct{}
+	holds  bool // a place, for the task that is being asked for
 }
 
 type question struct {
@@ -102,13 +128,16 @@ type question struct {
 
 // EvalSha runs one of asynq's scripts.
 func (a *asker) EvalSha(ctx context.Context, sha1 string, keys []string, args ...any) *redis.Cmd {
-	answer := a.UniversalClient.EvalSha(ctx, sha1, keys, args...)
-	if len(keys) < 2 || !strings.HasSuffix(keys[1], ":paused") { // only dequeue wants to know that
-		return answer
+	if !asksForTask(keys) {
+		return a.UniversalClient.EvalSha(ctx, sha1, keys, args...)
 	}
+	if !a.enter() {
+		return none(ctx)
+	}
+	answer := a.UniversalClient.EvalSha(ctx, sha1, keys, args...)
 	if !errors.Is(answer.Err(), redis.Nil) {
 		a.asked = a.asked[:0]
-		return answer
+		return a.took(answer)
 	}
 	if a.asked = append(a.asked, question{sha1, keys, args}); len(a.asked) < a.queues {
 		return answer
@@ -122,14 +151,69 @@ func (a *asker) EvalSha(ctx context.Context, sha1 string, keys []string, args ..
 		}
 	}
 	a.asked = a.asked[:0]
+	return a.took(answer)
+}
+
+// Eval does so where Redis doesn't know the script yet.
+func (a *asker) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
+	if !asksForTask(keys) {
+		return a.UniversalClient.Eval(ctx, script, keys, args...)
+	}
+	if !a.enter() {
+		return none(ctx)
+	}
+	return a.took(a.UniversalClient.Eval(ctx, script, keys, args...))
+}
+
+// asksForTask knows asynq's dequeue by its keys: no other script wants to know whether its
+// queue is paused.
+func asksForTask(keys []string) bool {
+	return len(keys) >= 2 && strings.HasSuffix(keys[1], ":paused")
+}
+
+// none is what Redis says of a queue that is empty.
+func none(ctx context.Context) *redis.Cmd {
+	answer := redis.NewCmd(ctx)
+	answer.SetErr(redis.Nil)
 	return answer
+}
+
+// enter waits for a place for a task. It returns false when the server stops before there
+// is one. A place that no task came for is kept for the next question.
+func (a *asker) enter() bool {
+	if a.places == nil || a.holds {
+		return true
+	}
+	select {
+	case a.places <- struct{}{}:
+		a.holds = true
+		return true
+	case <-a.bell.closed:
+		return false
+	}
+}
+
+// took notes whether the answer is a task, with which the place is its handler's.
+func (a *asker) took(answer *redis.Cmd) *redis.Cmd {
+	if answer.Err() == nil {
+		a.holds = false
+	}
+	return answer
+}
+
+// leave gives back the place that no task came for. Nobody asks any more.
+func (a *asker) leave() {
+	if a.holds {
+		a.holds = false
+		<-a.places
+	}
 }
 
 // bell is a server's place at one. It has a connection of its own, which is the only way
 // to end a wait before its time.
 type bell struct {
 	rdb      *redis.Client
-	key      string
+	keys     []any
 	interval time.Duration
 	closed   chan struct{}
 	close    func()
@@ -141,7 +225,9 @@ func (s *Store) listenBell(c asynq.Config) *bell {
 	opts.ReadTimeout = c.TaskCheckInterval + callTimeout
 	b := &bell{rdb: redis.NewClient(&opts), interval: c.TaskCheckInterval, closed: make(chan struct{})}
 	for queue := range c.Queues {
-		b.key = bellOf(queue)
+		if key, _ := bellOf(queue); !slices.Contains(b.keys, any(key)) {
+			b.keys = append(b.keys, key)
+		}
 	}
 	b.close = sync.OnceFunc(func() {
 		close(b.closed)
@@ -152,7 +238,7 @@ func (s *Store) listenBell(c asynq.Config) *bell {
 
 // wait returns when the bell was rung, the interval is over or the bell is closed.
 func (b *bell) wait(ctx context.Context) (rung bool) {
-	err := b.rdb.Do(ctx, "BLPOP", b.key, b.interval.Seconds()).Err()
+	err := b.rdb.Do(ctx, append(append([]any{"BLPOP"}, b.keys...), b.interval.Seconds())...).Err()
 	if err == nil || errors.Is(err, redis.Nil) {
 		return err == nil
 	}

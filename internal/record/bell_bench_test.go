@@ -44,7 +44,7 @@ func pickUp(b *testing.B, workers int, interval time.Duration, bell bool) {
 		var server interface {
 			Start(asynq.Handler) error
 			Shutdown()
-		} = s.Server(config)
+		} = s.Server(config, nil)
 		if !bell {
 			server.Shutdown()
 			server = asynq.NewServerFromRedisClient(s.rdb, config)

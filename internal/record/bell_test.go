@@ -26,7 +26,7 @@ func store(t *testing.T) *Store {
 // serve runs a server of the queues, and returns what it takes.
 func serve(t *testing.T, s *Store, queues map[string]int, interval time.Duration) (*Server, <-chan string) {
 	t.Helper()
-	srv, took := s.Server(ServerConfig(4, queues, interval, slog.New(slog.DiscardHandler))), make(chan string, 100)
+	srv, took := s.Server(ServerConfig(4, queues, interval, slog.New(slog.DiscardHandler)), nil), make(chan string, 100)
 	err := srv.Start(asynq.HandlerFunc(func(ctx context.Context, _ *asynq.Task) error {
 		id, _ := asynq.GetTaskID(ctx)
 		took <- id

@@ -53,7 +53,7 @@ func TestSingleJobBesideALongQueue(t *testing.T) {
 		return s.End(ctx, j, Ending{Status: job.Succeeded, Result: []byte("{}")})
 	}
 	for range workers {
-		server := s.Server(ServerConfig(concurrency, JobQueues(), 5*time.Millisecond, s.log))
+		server := s.Server(ServerConfig(concurrency, JobQueues(), 5*time.Millisecond, s.log), nil)
 		if err := server.Start(asynq.HandlerFunc(handle)); err != nil {
 			t.Fatal(err)
 		}

@@ -49,17 +49,24 @@ func (r jobRead) job() (Job, error) {
 	return j, err
 }
 
-// Start makes worker the one that runs this epoch of the job. It fails with
-// ErrNotFound, ErrStale, ErrEnded, ErrTaken or ErrNewer.
-func (s *Store) Start(ctx context.Context, id string, epoch int, worker string) (Job, error) {
+// Start makes worker, which offers runtimes and images of these names (without any: all),
+// the one that runs this epoch of the job. It fails with ErrNotFound, ErrStale, ErrEnded,
+// ErrTaken, ErrNewer or a *NotOfferedError; then nothing has changed.
+func (s *Store) Start(ctx context.Context, id string, epoch int, worker string, offered ...string) (Job, error) {
 	tenant, ok := Tenant(id)
 	if !ok {
 		return Job{}, ErrNotFound
 	}
-	answer, err := startScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)},
-		id, epoch, worker, ms(s.now()), job.SpecVersion).Slice()
+	args := []any{id, epoch, worker, ms(s.now()), job.SpecVersion}
+	for _, name := range offered {
+		args = append(args, name)
+	}
+	answer, err := startScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)}, args...).Slice()
 	if err != nil {
 		return Job{}, fmt.Errorf("start job: %w", err)
+	}
+	if answer[0] == "not offered" {
+		return Job{}, &NotOfferedError{Name: answer[1].(string), Priority: job.Priority(answer[2].(string))}
 	}
 	if err := refused(answer[0].(string)); err != nil {
 		return Job{}, err

@@ -24,7 +24,7 @@ func TestIdleWhileRedisIsAway(t *testing.T) {
 	defer s.Close()
 	var questions atomic.Int64
 	s.rdb.AddHook(counting{&questions})
-	srv := s.Server(ServerConfig(4, JobQueues(), 25*time.Millisecond, slog.New(slog.DiscardHandler)))
+	srv := s.Server(ServerConfig(4, JobQueues(), 25*time.Millisecond, slog.New(slog.DiscardHandler)), nil)
 	if err := srv.Start(asynq.HandlerFunc(func(context.Context, *asynq.Task) error { return nil })); err != nil {
 		t.Fatal(err)
 	}

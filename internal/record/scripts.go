@@ -77,15 +77,22 @@ if left > 0 and backlogged then released = release(window, now, due) end -- the 
 return {words, released}`)
 
 var startScript = redis.NewScript(queue + `
--- ARGV: id, epoch, worker, now, newest version known
+local function offered(name)
+  for i = 6, #ARGV do
+    if ARGV[i] == name then return true end
+  end
+  return not ARGV[6]
+end
+-- ARGV: id, epoch, worker, now, newest version known, then names of runtimes and images that the worker offers; without any it takes all
 local id = ARGV[1]
-local r = call('HMGET', job(id), 'state', 'epoch', 'version', 'worker')
+local r = call('HMGET', job(id), 'state', 'epoch', 'version', 'worker', 'image', 'runtime', 'priority')
 if not r[1] then return {'missing'} end
 if r[1] ~= 'queued' and r[1] ~= 'running' then return {'ended'} end
 if r[2] ~= ARGV[2] then return {'stale'} end
 local again = r[1] == 'running'
 if again and r[4] ~= ARGV[3] then return {'taken'} end
 if tonumber(r[3]) > tonumber(ARGV[5]) then return {'newer'} end
+if not again and not offered(r[5] or r[6]) then return {'not offered', r[5] or r[6], r[7] or 'normal'} end
 call('HSET', job(id), 'state', 'running', 'worker', ARGV[3], 'started', ARGV[4])
 if not again then
   call('HINCRBY', job(id), 'attempts', 1)

@@ -1,0 +1,200 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// NotOfferedError is what Start fails with for a job whose runtime or image the worker
+// doesn't offer. Nothing was written: HandOver says where the job goes.
+type NotOfferedError struct {
+	// Name of the runtime, as the job has it, or of the image.
+	Name     string
+	Priority job.Priority
+}
+
+func (e *NotOfferedError) Error() string {
+	return fmt.Sprintf("this worker does not offer %q", e.Name)
+}
+
+// wantedChannel, then a name: workers that offer it listen there, so that whoever
+// publishes hears from Redis how many of them live.
+const wantedChannel = "gb:wanted:"
+
+// handedQueues are the queues of jobs that workers without the runtime or image handed
+// over, and their weights. Only those that offer it serve them.
+func handedQueues(name string) map[string]int {
+	queues := map[string]int{}
+	for priority, weight := range JobQueues() {
+		queues[priority+":"+name] = weight
+	}
+	return queues
+}
+
+// QueuesWith are the queues of jobs, and those of the jobs that were handed over for
+// want of one of these names.
+func QueuesWith(names []string) map[string]int {
+	queues := JobQueues()
+	for _, name := range names {
+		for queue, weight := range handedQueues(name) {
+			queues[queue] = weight
+		}
+	}
+	return queues
+}
+
+const (
+	// leastUnoffered and mostUnoffered bound for how long a job waits until it is looked
+	// for a worker again, which is for as long as it has waited already.
+	leastUnoffered = 5 * time.Second
+	mostUnoffered  = 5 * time.Minute
+	// unofferedPatience is how long a job waits for a worker that offers what it needs,
+	// as long as for the end of an outage.
+	unofferedPatience = outagePatience
+)
+
+var unofferedScript = redis.NewScript(queue + `
+-- ARGV: id, epoch, now, least and most until it is looked for a worker again, patience, all ms, window, due
+local id, now = ARGV[1], tonumber(ARGV[3])
+local r = call('HMGET', job(id), 'state', 'epoch')
+if r[1] ~= 'queued' or r[2] ~= ARGV[2] then return {'stale'} end
+call('HSETNX', job(id), 'unoffered', now)
+local waited = now - tonumber(call('HGET', job(id), 'unoffered'))
+if waited > tonumber(ARGV[6]) then return {'exhausted'} end
+if call('ZREM', open, id) == 1 then
+  call('ZADD', later, now + math.min(math.max(waited, tonumber(ARGV[4])), tonumber(ARGV[5])), id)
+end
+return {'ok', release(ARGV[7], now, ARGV[8])}`)
+
+// HandOver gives a job that its worker doesn't offer to those that do: it puts a task into
+// a queue of theirs, and tells them. Where none lives the job leaves the queue, and its
+// tenant's window, until it is looked for one again: after 5 s at first, at last every 5
+// minutes, and after a day it ends as internal_error. It reports whether a worker was told.
+func (s *Store) HandOver(ctx context.Context, run Run, e *NotOfferedError) (told bool, err error) {
+	listening, err := s.rdb.Publish(ctx, wantedChannel+e.Name, "").Result()
+	if err != nil {
+		return false, fmt.Errorf("hand job over: %w", err)
+	}
+	if listening > 0 {
+		t := runTask(run.ID, run.Epoch, e.Priority, time.Time{})
+		t.queue += ":" + e.Name
+		_, err := s.enqueue(ctx, t)
+		return true, err
+	}
+	return false, s.unoffered(ctx, run, e)
+}
+
+func (s *Store) unoffered(ctx context.Context, run Run, e *NotOfferedError) error {
+	tenant, ok := Tenant(run.ID)
+	if !ok {
+		return ErrNotFound
+	}
+	now := s.now()
+	answer, err := unofferedScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)},
+		run.ID, run.Epoch, ms(now), leastUnoffered.Milliseconds(), mostUnoffered.Milliseconds(), unofferedPatience.Milliseconds(),
+		s.windowOrNone(ctx, tenant), ms(now.Add(sweepDelay))).Slice()
+	if err != nil {
+		return fmt.Errorf("put off a job that no worker offers: %w", err)
+	}
+	switch answer[0].(string) {
+	case "exhausted":
+		return s.EndWithout(ctx, run.ID, run.Epoch, job.InternalError, &job.Error{
+			Code: "unavailable", Message: fmt.Sprintf("no worker has offered %.300q for a day", e.Name),
+		})
+	case "ok":
+		list, _ := answer[1].([]any)
+		if err := s.enqueueReleased(ctx, list); err != nil {
+			s.log.Warn("jobs released, their tasks are left to the sweeper", "tenant", tenant, "error", err)
+		}
+	}
+	return nil
+}
+
+// Offer is what a worker says that it offers, for as long as it lives.
+type Offer struct {
+	pubsub  *redis.PubSub
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	names  []string
+	closed bool
+}
+
+// Offer listens for jobs that other workers have no runtime or image for, and calls wanted
+// with the name of what is wanted; one call at a time. The caller closes the Offer; ctx
+// only bounds the first attempt to subscribe.
+func (s *Store) Offer(ctx context.Context, wanted func(name string)) *Offer {
+	o := &Offer{pubsub: s.rdb.Subscribe(ctx)}
+	received := o.pubsub.Channel(redis.WithChannelHealthCheckInterval(healthCheck))
+	o.running.Go(func() {
+		for m := range received {
+			wanted(strings.TrimPrefix(m.Channel, wantedChannel))
+		}
+	})
+	return o
+}
+
+// Set says which names are offered from now on.
+func (o *Offer) Set(ctx context.Context, names []string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var add, remove []string
+	for _, name := range names {
+		if !slices.Contains(o.names, name) {
+			add = append(add, wantedChannel+name)
+		}
+	}
+	for _, name := range o.names {
+		if !slices.Contains(names, name) {
+			remove = append(remove, wantedChannel+name)
+		}
+	}
+	// What it subscribed to, it subscribes to again with each new connection, also where
+	// the first call failed: so what is noted is what was asked for.
+	o.names = slices.Clone(names)
+	if o.closed {
+		return nil
+	}
+	var errs []error
+	if len(add) > 0 {
+		errs = append(errs, o.pubsub.Subscribe(ctx, add...))
+	}
+	if len(remove) > 0 {
+		errs = append(errs, o.pubsub.Unsubscribe(ctx, remove...))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("listen for jobs that others hand over: %w", err)
+	}
+	return nil
+}
+
+// Names are those that were set last.
+func (o *Offer) Names() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.names
+}
+
+// Close ends the subscription: nothing is handed to this worker any more. Names stays what
+// it is. It may be called again.
+func (o *Offer) Close() error {
+	o.mu.Lock()
+	again := o.closed
+	o.closed = true
+	o.mu.Unlock()
+	if again {
+		return nil
+	}
+	err := o.pubsub.Close()
+	o.running.Wait()
+	return err
+}

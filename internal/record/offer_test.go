@@ -1,0 +1,200 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+func newJob(t *testing.T, s *Store, spec job.Spec) string {
+	t.Helper()
+	id := NewID("default")
+	if err := s.Create(t.Context(), id, spec, ""); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// TestStartRefusesWhatIsNotOffered: nothing is written, whatever the job wants.
+func TestStartRefusesWhatIsNotOffered(t *testing.T) {
+	t.Parallel()
+	s := store(t)
+	const image = "localhost/tool@sha256:0000000000000000000000000000000000000000000000000000000000000000"
+	for name, spec := range map[string]job.Spec{
+		"python": {Runtime: "python", Source: "1", Priority: job.Low}, image: {Image: image, Command: []string{"x"}, Priority: job.Low},
+	} {
+		id := newJob(t, s, spec)
+		before := s.rdb.HGetAll(t.Context(), jobKey("default", id)).Val()
+		_, err := s.Start(t.Context(), id, 1, "w", "node", "js")
+		var refused *NotOfferedError
+		if !errors.As(err, &refused) || *refused != (NotOfferedError{name, job.Low}) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if after := s.rdb.HGetAll(t.Context(), jobKey("default", id)).Val(); fmt.Sprint(after) != fmt.Sprint(before) {
+			t.Errorf("%s: the record was %v and is %v", name, before, after)
+		}
+		if j, err := s.Start(t.Context(), id, 1, "w", "node", name); err != nil || j.Attempts != 1 {
+			t.Errorf("%s, offered: got %+v, %v", name, j, err)
+		}
+		if _, err := s.Start(t.Context(), id, 1, "w", "node"); err != nil { // its answer got lost, and its offer has changed
+			t.Errorf("%s, again: got %v", name, err)
+		}
+	}
+}
+
+// TestHandOver: a job goes to who offers what it needs, at once, and only to them.
+func TestHandOver(t *testing.T) {
+	t.Parallel()
+	s := store(t)
+	wanted := make(chan string, 10)
+	offer := s.Offer(t.Context(), func(name string) { wanted <- name })
+	defer offer.Close()
+	if err := offer.Set(t.Context(), []string{"python", "py"}); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); s.rdb.PubSubNumSub(t.Context(), wantedChannel+"py").Val()[wantedChannel+"py"] == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it is not subscribed")
+		}
+	}
+	_, others := serve(t, s, QueuesWith([]string{"node"}), mostInterval)
+	_, took := serve(t, s, QueuesWith([]string{"py"}), mostInterval)
+	id := inHand(t, s, job.Spec{Runtime: "py", Source: "1", Priority: job.High})
+	told, err := s.HandOver(t.Context(), Run{id, 1}, &NotOfferedError{"py", job.High})
+	if err != nil || !told {
+		t.Fatalf("got %v, %v", told, err)
+	}
+	if name := <-wanted; name != "py" {
+		t.Errorf("wanted is %q", name)
+	}
+	within(t, took, id+".1", 5*time.Second)
+	select {
+	case task := <-others:
+		t.Errorf("who does not offer it took %s", task)
+	default:
+	}
+	if err := offer.Set(t.Context(), []string{"python"}); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if told, err = s.HandOver(t.Context(), Run{id, 1}, &NotOfferedError{"py", job.High}); err != nil || !told {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it is still told of what it does not offer any more")
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// inHand makes a job without a task: it was in the hands of a worker that refused it.
+func inHand(t *testing.T, s *Store, spec job.Spec) string {
+	t.Helper()
+	id := newJob(t, s, spec)
+	if err := s.rdb.FlushDB(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// TestUnoffered: a job that no worker offers leaves its tenant's window, comes back ever
+// more rarely, and ends after a day.
+func TestUnoffered(t *testing.T) {
+	t.Parallel()
+	s := store(t)
+	began := time.Now()
+	s.now = func() time.Time { return began }
+	first := newJob(t, s, job.Spec{Runtime: "python", Source: "1"})
+	newJob(t, s, job.Spec{Runtime: "node", Source: "1"})
+	behind := newJob(t, s, job.Spec{Runtime: "node", Source: "1"}) // the window is 2
+	if n := s.rdb.ZCard(t.Context(), openKey("default")).Val(); n != 2 {
+		t.Fatalf("%d jobs are released, want 2", n)
+	}
+	wants := &NotOfferedError{"python", job.Normal}
+	for _, c := range []struct{ after, delay time.Duration }{{0, leastUnoffered}, {time.Minute, time.Minute}, {10 * time.Hour, mostUnoffered}, {24 * time.Hour, mostUnoffered}} {
+		s.now = func() time.Time { return began.Add(c.after) }
+		if told, err := s.HandOver(t.Context(), Run{first, 1}, wants); err != nil || told {
+			t.Fatalf("after %s: got %v, %v", c.after, told, err)
+		}
+		due := s.rdb.ZScore(t.Context(), laterKey("default"), first).Val()
+		if want := float64(ms(s.now().Add(c.delay))); due != want {
+			t.Errorf("after %s: it comes back after %v ms, want %s", c.after, due-float64(ms(s.now())), c.delay)
+		}
+		if c.after == 0 && s.rdb.ZScore(t.Context(), openKey("default"), behind).Val() == 0 {
+			t.Error("the next job was not released")
+		}
+		// It is another's turn to find it, once the release pass has lined it up again.
+		s.rdb.ZRem(t.Context(), laterKey("default"), first)
+		s.rdb.ZAdd(t.Context(), openKey("default"), redis.Z{Score: float64(ms(s.now())), Member: first})
+	}
+	s.now = func() time.Time { return began.Add(24*time.Hour + time.Second) }
+	if _, err := s.HandOver(t.Context(), Run{first, 1}, wants); err != nil {
+		t.Fatal(err)
+	}
+	j, err := s.Get(t.Context(), first)
+	if err != nil || j.State != job.InternalError || j.Attempts != 0 {
+		t.Errorf("after a day: got %s with %d attempts, %v", j.State, j.Attempts, err)
+	}
+	if told, err := s.HandOver(t.Context(), Run{first, 1}, wants); err != nil || told {
+		t.Errorf("once it has ended: got %v, %v", told, err)
+	}
+}
+
+// TestNoTaskWithoutAPlace: a server takes no task out of a queue while there is no place
+// for it, also of one that serves beside it, and stops without one.
+func TestNoTaskWithoutAPlace(t *testing.T) {
+	t.Parallel()
+	s := store(t)
+	places, goOn, took := make(chan struct{}, 1), make(chan struct{}), make(chan string, 10)
+	begin := func() *Server {
+		srv := s.Server(ServerConfig(1, JobQueues(), 20*time.Millisecond, slog.New(slog.DiscardHandler)), places)
+		if err := srv.Start(asynq.HandlerFunc(func(ctx context.Context, _ *asynq.Task) error {
+			defer func() { <-places }()
+			id, _ := asynq.GetTaskID(ctx)
+			took <- id
+			<-goOn
+			return nil
+		})); err != nil {
+			t.Fatal(err)
+		}
+		return srv
+	}
+	var ids []string
+	for range 3 {
+		ids = append(ids, newJob(t, s, job.Spec{Runtime: "python", Source: "1"}))
+		s.slots.know(100)
+	}
+	first := begin()
+	within(t, took, ids[0]+".1", 10*time.Second)
+	first.Stop() // a pause: what it has in hand goes on
+	second := begin()
+	time.Sleep(200 * time.Millisecond) // it would have looked ten times
+	if n := s.rdb.LLen(t.Context(), "asynq:{normal}:pending").Val(); n != 2 {
+		t.Errorf("%d tasks are in the queue, want the 2 that have no place", n)
+	}
+	goOn <- struct{}{}
+	within(t, took, ids[1]+".1", 10*time.Second)
+	second.Stop()
+	close(goOn)
+	first.Shutdown()
+	second.Shutdown()
+	if len(places) != 0 {
+		t.Error("a place is taken although nothing is in hand")
+	}
+	third := begin() // the queue has one task more, then none
+	within(t, took, ids[2]+".1", 10*time.Second)
+	third.Shutdown()
+	if len(places) != 0 {
+		t.Error("who stops without a task keeps its place")
+	}
+}

@@ -1,0 +1,92 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// wantedLife is for how long after the last one a worker looks for jobs that others
+// handed over for want of a runtime or image.
+const wantedLife = time.Hour
+
+// handOver gives a job whose runtime or image this worker doesn't offer to those that do.
+func (w *Worker) handOver(life context.Context, run record.Run, e *record.NotOfferedError) error {
+	log := w.Log.With("job_id", run.ID, "epoch", run.Epoch, "wants", e.Name)
+	told, err := w.Records.HandOver(life, run, e)
+	if err != nil {
+		log.Warn("job is not for this worker and could not be handed over, its task comes back", "error", err)
+		return err
+	}
+	w.Metrics.Lacked(told)
+	if told {
+		log.Debug("job handed over to workers that offer what it needs")
+	} else {
+		log.Warn("job waits: no worker offers its runtime or image")
+	}
+	return nil
+}
+
+// wantedHere begins to take the jobs that other workers have no runtime or image of that
+// name for.
+func (w *Worker) wantedHere(name string) {
+	w.mu.Lock()
+	_, known := w.wanted[name]
+	w.wanted[name] = time.Now()
+	w.mu.Unlock()
+	if known {
+		return
+	}
+	w.Log.Info("worker also takes jobs that others lack the runtime or image for", "worker", w.ID, "name", name)
+	w.reopen()
+}
+
+// forgetWanted ends that where no such job has come for long.
+func (w *Worker) forgetWanted() {
+	w.mu.Lock()
+	before := len(w.wanted)
+	for name, last := range w.wanted {
+		if time.Since(last) > wantedLife {
+			delete(w.wanted, name)
+		}
+	}
+	forgotten := len(w.wanted) < before
+	w.mu.Unlock()
+	if forgotten {
+		w.reopen()
+	}
+}
+
+func (w *Worker) reopen() {
+	if err := w.intake.reopen(); err != nil {
+		w.Log.Error("worker could not change which queues it serves", "worker", w.ID, "error", err)
+	}
+}
+
+// queues are those that this worker serves.
+func (w *Worker) queues() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	names := make([]string, 0, len(w.wanted))
+	for name := range w.wanted {
+		names = append(names, name)
+	}
+	return record.QueuesWith(names)
+}
+
+// lacks reports whether the job failed because its image has left this host since the
+// worker said that it offers it. It no longer does, then.
+func (w *Worker) lacks(ctx context.Context, j record.Job, cause error) bool {
+	if !errors.Is(cause, sandbox.ErrNoImage) && !errors.Is(cause, sandbox.ErrImageRefused) {
+		return false
+	}
+	if err := w.publish(ctx); err != nil {
+		w.Log.Warn("worker could not say what it offers", "worker", w.ID, "error", err)
+	}
+	return !slices.Contains(w.offer.Names(), cmp.Or(j.Image, j.Runtime))
+}
