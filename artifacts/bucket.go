@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/glovebox-run/glovebox/internal/await"
 )
 
 // ErrPublic means that anyone can read or list the bucket.
@@ -60,12 +63,26 @@ func (s *Store) Check(ctx context.Context) error {
 // once is for requests that ask how things are now: they are not repeated.
 func once(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
 
-// Ping asks, once, whether the bucket can be reached with our credentials.
+// Ping asks, once, whether the bucket can be reached with our credentials. It fails with
+// await.ErrSettings where the server says that there is no such bucket, or not for us.
 func (s *Store) Ping(ctx context.Context) error {
 	if _, err := s.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &s.config.Bucket}, once); err != nil {
-		return fmt.Errorf("reach bucket %q: %w", s.config.Bucket, err)
+		return fmt.Errorf("reach bucket %q: %w", s.config.Bucket, refusal(err))
 	}
 	return nil
+}
+
+// refusal adds await.ErrSettings to an answer that no waiting changes.
+func refusal(err error) error {
+	var answered interface{ HTTPStatusCode() int }
+	if !errors.As(err, &answered) {
+		return err
+	}
+	switch answered.HTTPStatusCode() {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMovedPermanently:
+		return fmt.Errorf("%w: %w", await.ErrSettings, err)
+	}
+	return err
 }
 
 // TryWrite tries, once, whether the bucket takes an object. It leaves nothing that was

@@ -18,6 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
+
+	"github.com/glovebox-run/glovebox/internal/await"
 )
 
 // What callers decide by.
@@ -60,7 +62,7 @@ type Store struct {
 func Open(ctx context.Context, c Config) (*Store, error) {
 	c = c.withDefaults()
 	if err := c.check(); err != nil {
-		return nil, fmt.Errorf("open bucket %q: %w", c.Bucket, err)
+		return nil, fmt.Errorf("open bucket %q: %w: %w", c.Bucket, await.ErrSettings, err)
 	}
 	s := &Store{config: c, transport: newTransport(c.StallTimeout)}
 	client := &http.Client{

@@ -53,7 +53,7 @@ func TestChaos(t *testing.T) {
 	readers.Go(func() { c.receive(ctx) })
 	happened := &tally{}
 	over := make(chan struct{})
-	c.startFaults(&faults, kills, happened, func(s *service) { readers.Go(func() { c.steady(ctx, s, over) }) })
+	c.startFaults(&faults, kills, happened, func(s *service) { readers.Go(func() { c.steady(ctx, s) }) })
 	go func() { faults.Wait(); close(over) }()
 	submitted := c.submitAll(ctx, over)
 	<-over
@@ -330,7 +330,8 @@ func (c *chaos) suffer(s *service, f fault, happened *tally) {
 				happened.add(string(f))
 				return
 			}
-			time.Sleep(200 * time.Millisecond) // it met a Redis that is away as it started
+			c.problem("%s ended though nobody killed it: what is away, it has to wait for", s.name)
+			time.Sleep(200 * time.Millisecond)
 			s.Restart()
 		case <-time.After(time.Until(deadline)):
 			c.problem("%s did not come to %s within 2 minutes", s.name, f)
@@ -369,23 +370,14 @@ func (c *chaos) note(s *service, from int, happened *tally) {
 	}
 }
 
-// steady starts the service for good. While faults go on, it may meet a Redis that is
-// away as it starts; after that it has no reason to end.
-func (c *chaos) steady(ctx context.Context, s *service, over <-chan struct{}) {
+// steady starts the service for good. Whatever is away as it starts, it has no reason to end.
+func (c *chaos) steady(ctx context.Context, s *service) {
 	s.Setenv("GLOVEBOX_FAILPOINT", "")
-	for {
-		s.Restart()
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.Done():
-		}
-		select {
-		case <-over:
-			c.problem("%s ended though nobody killed it", s.name)
-			return
-		case <-time.After(200 * time.Millisecond):
-		}
+	s.Restart()
+	select {
+	case <-ctx.Done():
+	case <-s.Done():
+		c.problem("%s ended though nobody killed it", s.name)
 	}
 }
 

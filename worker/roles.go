@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/agentwire"
+	"github.com/glovebox-run/glovebox/internal/await"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
@@ -105,7 +106,7 @@ func (w *Worker) publish(ctx context.Context) error {
 		return err
 	}
 	if len(list) == 0 && len(images) == 0 {
-		return fmt.Errorf("no runtime has an image: build them with `glovebox runtimes build`")
+		return fmt.Errorf("%w: no runtime has an image: build them with `glovebox runtimes build`", await.ErrSettings)
 	}
 	if err := w.offer.Set(ctx, append(names, images...)); err != nil {
 		return err

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/attest"
+	"github.com/glovebox-run/glovebox/internal/await"
 	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/secrets"
@@ -154,7 +154,8 @@ func New(c Config) (*Worker, error) {
 }
 
 // Run takes jobs until ctx ends, then drains: running jobs may finish within the
-// grace, the rest are handed back. It returns nil when nothing was lost.
+// grace, the rest are handed back. It returns nil when nothing was lost. While Redis, the
+// bucket or Podman are away, be it from the start, it waits for them.
 func (w *Worker) Run(ctx context.Context) error {
 	// What has to outlive ctx, for the drain's sake, ends with life.
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -168,11 +169,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	w.offer = w.Records.Offer(ctx, w.wantedHere)
 	defer w.offer.Close()
-	if err := w.beat(ctx); err != nil {
-		return fmt.Errorf("say that the worker lives: %w", err)
-	}
-	if err := w.publish(ctx); err != nil {
-		return err
+	if err := await.Until(ctx, w.Log, "Redis and Podman, to say what this worker offers", w.introduce); err != nil {
+		return unlessEnded(ctx, err)
 	}
 	defer w.lives.Wait()
 	w.cancels = w.Records.ListenCancel(life)
@@ -202,6 +200,22 @@ func (w *Worker) Run(ctx context.Context) error {
 	stopRoles()
 	roles.Wait() // a beat after Leave would undo it
 	return w.Records.Leave(context.WithoutCancel(ctx), w.ID)
+}
+
+// introduce says that this worker lives, and what it offers.
+func (w *Worker) introduce(ctx context.Context) error {
+	if err := w.beat(ctx); err != nil {
+		return err
+	}
+	return w.publish(ctx)
+}
+
+// unlessEnded is err, or nil where ctx has ended: who was told to end has not failed.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // drain lets running jobs finish within the grace, then ends the worker's life: what

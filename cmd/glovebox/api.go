@@ -59,6 +59,9 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
                             operators only (default: nowhere)
   GLOVEBOX_LOG              text or json
 
+While Redis is away as it starts, it waits, says so, and answers 503; it ends for what only
+a changed setting mends: a password that is refused, a bucket that does not exist.
+
 SIGTERM ends it: requests and deliveries under way may end, those who wait for a job
 are sent away.`,
 		Example: `  glovebox api --addr 0.0.0.0:8437`,
@@ -104,13 +107,15 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	}
 	defer objects.Close()
 	c.Redis.Log, c.Redis.Observer = log, m.records
-	records, err := record.Open(ctx, c.Redis)
-	if err != nil {
+	records, err := awaitRecords(ctx, listener, c.Redis, log)
+	if err != nil && ctx.Err() != nil {
+		return nil // it was told to end as it waited
+	} else if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, records.Close()) }()
 	m.watch(records)
-	if err := durable(ctx, records, log); err != nil {
+	if err := checkBucket(ctx, objects, log); err != nil {
 		return err
 	}
 	tokens, err := artifacts.NewTokens(c.CapabilityKeys...)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/internal/await"
 )
 
 // What a transition answers when it can't be made.
@@ -56,11 +58,12 @@ type Store struct {
 	pulse       pulse
 }
 
-// Open connects to Redis and checks that it answers. The caller closes the Store.
+// Open connects to Redis and checks that it answers. It fails with await.ErrSettings where
+// no waiting helps. The caller closes the Store.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	opts, err := redis.ParseURL(c.URL)
 	if err != nil {
-		return nil, errors.New("parse the Redis URL: want redis://:password@host:port/db") // the URL holds a password
+		return nil, fmt.Errorf("parse the Redis URL: %w: want redis://:password@host:port/db", await.ErrSettings) // the URL holds a password
 	}
 	// A script that was sent twice because an answer got lost answers "stale" or
 	// "ended" to its own caller, so what is retried is decided by callers.
@@ -69,7 +72,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	rdb := redis.NewClient(opts)
 	if err := rdb.Ping(ctx).Err(); err != nil {
 		rdb.Close()
-		return nil, fmt.Errorf("reach Redis at %s: %w", opts.Addr, err)
+		return nil, fmt.Errorf("reach Redis at %s: %w", opts.Addr, refusal(err))
 	}
 	s := &Store{
 		rdb: rdb, tasks: asynq.NewClientFromRedisClient(ringer{rdb}),
@@ -92,6 +95,17 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	return s, nil
+}
+
+// refusal adds await.ErrSettings to what Redis answers who may not come in, with what
+// they say of themselves.
+func refusal(err error) error {
+	for _, word := range []string{"NOAUTH", "WRONGPASS", "NOPERM", "DENIED", "AUTH <password> called", "DB index is out of range", "invalid DB index"} {
+		if redis.HasErrorPrefix(err, word) {
+			return fmt.Errorf("%w: %w", await.ErrSettings, err)
+		}
+	}
+	return err
 }
 
 // bound makes each call end in time when Redis hangs rather than refuses: by its
@@ -121,7 +135,7 @@ func (s *Store) Redis() redis.UniversalClient { return s.rdb }
 // loading, out of memory, or may evict records.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.rdb.Set(ctx, "gb:ping", "1", time.Minute).Err(); err != nil {
-		return fmt.Errorf("write to Redis: %w", err)
+		return fmt.Errorf("write to Redis: %w", refusal(err))
 	}
 	policy, err := s.rdb.ConfigGet(ctx, "maxmemory-policy").Result()
 	if err != nil {
@@ -131,7 +145,7 @@ func (s *Store) Ping(ctx context.Context) error {
 		return fmt.Errorf("read Redis's maxmemory-policy: %w", err)
 	}
 	if p := policy["maxmemory-policy"]; p != "" && p != "noeviction" {
-		return fmt.Errorf("the maxmemory-policy of Redis is %q, want noeviction: it may drop accepted jobs", p)
+		return fmt.Errorf("%w: the maxmemory-policy of Redis is %q, want noeviction: it may drop accepted jobs", await.ErrSettings, p)
 	}
 	return nil
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/containers/podman/v5/pkg/bindings"
 	"github.com/containers/podman/v5/pkg/bindings/system"
 	"github.com/sirupsen/logrus"
+
+	"github.com/glovebox-run/glovebox/internal/await"
 )
 
 // ErrUnavailable is wrapped by errors of [Open] and [Podman.Ping] that say that
@@ -51,12 +53,12 @@ type Config struct {
 func (c Config) withDefaults() (Config, error) {
 	for name, value := range map[string]string{"Socket": c.Socket, "Agent": c.Agent, "Instance": c.Instance, "Worker": c.Worker} {
 		if value == "" {
-			return c, fmt.Errorf("open sandbox: %s is missing", name)
+			return c, fmt.Errorf("open sandbox: %w: %s is missing", await.ErrSettings, name)
 		}
 	}
 	for name, value := range map[string]string{"Socket": c.Socket, "Agent": c.Agent} {
 		if !filepath.IsAbs(value) {
-			return c, fmt.Errorf("open sandbox: %s %q is not absolute", name, value)
+			return c, fmt.Errorf("open sandbox: %w: %s %q is not absolute", await.ErrSettings, name, value)
 		}
 	}
 	if c.Dir == "" {
@@ -183,14 +185,14 @@ func (p *Podman) checkService(ctx context.Context) error {
 	}
 	oci := info.Host.OCIRuntime
 	if oci == nil {
-		return fmt.Errorf("%w: podman names no OCI runtime", ErrUnavailable)
+		return fmt.Errorf("%w: %w: podman names no OCI runtime", ErrUnavailable, await.ErrSettings)
 	}
 	if !ociNames[oci.Name] || filepath.Base(oci.Path) != ociRuntime {
-		return fmt.Errorf("%w: podman's OCI runtime is %q (%s), it has to be %s: "+
-			"start the service with CONTAINERS_CONF of infra/podman", ErrUnavailable, oci.Name, oci.Path, ociRuntime)
+		return fmt.Errorf("%w: %w: podman's OCI runtime is %q (%s), it has to be %s: "+
+			"start the service with CONTAINERS_CONF of infra/podman", ErrUnavailable, await.ErrSettings, oci.Name, oci.Path, ociRuntime)
 	}
 	if !info.Host.Security.Rootless {
-		return fmt.Errorf("%w: podman runs as root; it has to be rootless", ErrUnavailable)
+		return fmt.Errorf("%w: %w: podman runs as root; it has to be rootless", ErrUnavailable, await.ErrSettings)
 	}
 	p.ociPath = oci.Path
 	if info.Store != nil {

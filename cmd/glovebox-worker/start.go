@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/await"
+	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/runtimes"
+	"github.com/glovebox-run/glovebox/worker"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// bucketTimeout is how long the bucket may take to say that it is there.
+const bucketTimeout = 10 * time.Second
+
+// starting is a worker that has not got everything yet that it needs.
+type starting struct {
+	config  config.Worker
+	id      string
+	set     runtimes.Set
+	metrics *workerMetrics
+	log     *slog.Logger
+
+	records   *record.Store
+	objects   *artifacts.Store
+	sandboxes *sandbox.Podman
+	warm      sandbox.Warm
+	reserved  int64
+}
+
+// run waits for what the worker needs, one after the other, and runs it.
+func (s *starting) run(ctx context.Context) error {
+	c := s.config
+	defer s.close()
+	s.metrics.worker.Paused(true) // until it takes jobs
+	for _, need := range []struct {
+		what string
+		get  func(context.Context) error
+	}{
+		{"Redis", s.reachRedis}, {"the bucket", s.reachBucket}, {"Podman", s.reachPodman},
+		{"a sandbox", s.selfTest}, {"Podman", s.warmth},
+	} {
+		if err := await.Until(ctx, s.log, need.what, need.get); err != nil {
+			return err
+		}
+	}
+	s.metrics.worker.Paused(false)
+	if c.Warm > 0 {
+		s.sandboxes.KeepWarm(ctx, s.warm)
+	}
+	w, err := worker.New(worker.Config{
+		ID: s.id, Version: version(), Records: s.records, Objects: s.objects, Sandboxes: s.sandboxes, Runtimes: s.set, Images: c.Images, Signer: c.Signer, Secrets: c.Secrets,
+		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB - s.reserved, Poll: c.Poll, Grace: c.Grace, Metrics: s.metrics.worker, Log: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	return w.Run(ctx)
+}
+
+func (s *starting) close() {
+	if s.sandboxes != nil {
+		s.sandboxes.Close()
+	}
+	if s.objects != nil {
+		s.objects.Close()
+	}
+	if s.records != nil {
+		s.records.Close()
+	}
+}
+
+func (s *starting) reachRedis(ctx context.Context) (err error) {
+	c := s.config.Redis
+	c.Log, c.Observer = s.log, s.metrics.records
+	if s.records, err = record.Open(ctx, c); err != nil {
+		return err
+	}
+	s.records.Redis().AddHook(s.metrics.redis)
+	return nil
+}
+
+func (s *starting) reachBucket(ctx context.Context) (err error) {
+	if s.objects == nil {
+		c := s.config.S3
+		c.Observe = s.metrics.s3.Observe
+		if s.objects, err = artifacts.Open(ctx, c); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
+	defer cancel()
+	return s.objects.Ping(ctx)
+}
+
+func (s *starting) reachPodman(ctx context.Context) (err error) {
+	dir, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":") // systemd.exec(5): /tmp is the worker's own there
+	s.sandboxes, err = sandbox.Open(ctx, sandbox.Config{
+		Socket: s.config.PodmanSocket, Agent: s.config.Agent, Instance: s.config.Instance, Worker: s.id, Log: s.log, Dir: dir,
+	})
+	return err
+}
+
+// selfTest runs a sandbox of the first image that is there.
+func (s *starting) selfTest(ctx context.Context) error {
+	image := ""
+	for _, i := range append(s.set.Images(), s.config.Images...) {
+		there, err := s.has(ctx, i)
+		if err != nil {
+			return err
+		}
+		if there {
+			image = i
+			break
+		}
+	}
+	if image == "" {
+		return fmt.Errorf("%w: no runtime's image, and none of GLOVEBOX_IMAGES, is in Podman's store, so no job could run: build them with `glovebox runtimes build`", await.ErrSettings)
+	}
+	found, err := s.sandboxes.SelfTest(ctx, image)
+	switch {
+	case err != nil:
+		return err
+	case found.Hard:
+		s.log.Info("limits are hard: the kernel enforces what the self-test's sandbox was given, and what that was changed to")
+	case s.config.RequireCgroups:
+		return fmt.Errorf("%w: limits are soft, and %s forbids that: %s", await.ErrSettings, requireCgroups, found.Reason)
+	default:
+		s.log.Warn("limits are soft: the agent and the worker watch each sandbox", "reason", found.Reason)
+	}
+	return nil
+}
+
+// has reports whether an image is there and for running. An error says that nobody knows.
+func (s *starting) has(ctx context.Context, image string) (bool, error) {
+	_, err := s.sandboxes.Image(ctx, image)
+	if errors.Is(err, sandbox.ErrNoImage) || errors.Is(err, sandbox.ErrImageRefused) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// warmth is what sandboxes are kept started: of every runtime that is there, in a quarter
+// of the memory, which is reserved for them, and for what jobs hold that were preloaded.
+func (s *starting) warmth(ctx context.Context) error {
+	c := s.config
+	w := sandbox.Warm{Images: map[string]job.Limits{}, Preloads: map[string]sandbox.Preload{}, MaxMemoryMB: c.MemoryMB, Most: c.Warm}
+	if c.Warm == 0 {
+		return nil
+	}
+	var largest, all int64
+	for _, r := range s.set.List() {
+		there, err := s.has(ctx, r.Image())
+		if err != nil {
+			return err
+		}
+		if !there { // publish says so
+			continue
+		}
+		w.Images[r.Image()] = job.Limits{}.Filled(r.Limits)
+		if r.Preload != nil && c.Preload {
+			_, command := r.Command("", nil)
+			w.Preloads[r.Image()] = sandbox.Preload{Command: command, Env: r.Env, MemoryMB: r.Preload.MemoryMB}
+			largest, all = max(largest, r.Preload.MemoryMB), all+r.Preload.MemoryMB
+		}
+	}
+	idle, quarter := int64(len(w.Images))*sandbox.IdleMB, c.MemoryMB/4
+	running := int64(c.Concurrency) * largest
+	if len(w.Preloads) > 0 && running+idle+all > quarter {
+		s.log.Warn("nothing is preloaded: a quarter of GLOVEBOX_MEMORY_MB has no room for it", "want_mb", 4*(running+idle+all))
+		clear(w.Preloads)
+		running, all = 0, 0
+	}
+	w.MemoryMB = min(quarter-running, int64(c.Warm)*(idle+all))
+	s.warm, s.reserved = w, w.MemoryMB+running
+	return nil
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/record"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// host is what a worker needs, and the settings that name it.
+type host struct {
+	t      *testing.T
+	redis  *gbtest.RedisServer
+	s3     *gbtest.S3Server
+	podman *gbtest.PodmanService
+	env    map[string]string
+}
+
+func newHost(t *testing.T) *host {
+	t.Helper()
+	h := &host{t: t, redis: gbtest.Redis(t), s3: gbtest.S3(t), podman: gbtest.Podman(t)}
+	agent, err := gbtest.Tool("glovebox-agent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := artifacts.Open(t.Context(), artifacts.Config{
+		Endpoint: h.s3.Endpoint, Region: h.s3.Region, Bucket: "glovebox", AccessKey: h.s3.AccessKey, SecretKey: h.s3.SecretKey, PathStyle: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := store.EnsureBucket(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.env = map[string]string{
+		"GLOVEBOX_REDIS_URL": h.redis.URL(), "GLOVEBOX_S3_ENDPOINT": h.s3.Endpoint, "GLOVEBOX_S3_REGION": h.s3.Region, "GLOVEBOX_S3_BUCKET": "glovebox",
+		"GLOVEBOX_S3_ACCESS_KEY": h.s3.AccessKey, "GLOVEBOX_S3_SECRET_KEY": h.s3.SecretKey, "GLOVEBOX_PODMAN_SOCKET": h.podman.Socket,
+		"GLOVEBOX_AGENT": agent, "GLOVEBOX_INSTANCE": record.NewID("i"), "GLOVEBOX_CONCURRENCY": "1", "GLOVEBOX_WARM": "0",
+	}
+	return h
+}
+
+// started is a worker that was started.
+type started struct {
+	t     *testing.T
+	said  gbtest.Buffer
+	stop  context.CancelFunc
+	ended chan int
+}
+
+// start starts a worker with the host's settings but for these.
+func (h *host) start(but map[string]string) *started {
+	h.t.Helper()
+	ctx, stop := context.WithCancel(h.t.Context())
+	w := &started{t: h.t, stop: stop, ended: make(chan int, 1)}
+	getenv := func(name string) string {
+		if v, ok := but[name]; ok {
+			return v
+		}
+		return h.env[name]
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.ended <- run(ctx, nil, getenv, io.Discard, io.MultiWriter(&w.said, h.t.Output()))
+	}()
+	h.t.Cleanup(func() { stop(); <-done })
+	return w
+}
+
+func (w *started) says(words string) {
+	w.t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !strings.Contains(w.said.String(), words); time.Sleep(10 * time.Millisecond) {
+		select {
+		case status := <-w.ended:
+			w.t.Fatalf("it ended with status %d before it said %q", status, words)
+		default:
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("it did not say %q within 2 minutes", words)
+		}
+	}
+}
+
+func (w *started) ends(status int) {
+	w.t.Helper()
+	select {
+	case got := <-w.ended:
+		if got != status {
+			w.t.Errorf("it ended with status %d, want %d", got, status)
+		}
+	case <-time.After(2 * time.Minute):
+		w.t.Error("it did not end within 2 minutes")
+	}
+}
+
+// TestWaitsForWhatIsAway: a worker that starts while everything is away takes jobs once
+// all of it is there, and ends well when it is told to as it waits.
+func TestWaitsForWhatIsAway(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.redis.Kill()
+	h.s3.Kill()
+	h.podman.Kill()
+	w := h.start(nil)
+	for _, need := range []struct {
+		what    string
+		process *gbtest.Process
+	}{{"Redis", h.redis.Process}, {"the bucket", h.s3.Process}, {"Podman", h.podman.Process}} {
+		w.says(`msg="waiting for ` + need.what + `"`)
+		told := h.start(nil)
+		told.says(`msg="waiting for ` + need.what + `"`)
+		told.stop()
+		told.ends(0)
+		need.process.Restart()
+		w.says("there is " + need.what + " now")
+	}
+	w.says("worker takes jobs")
+	w.stop()
+	w.ends(0)
+}
+
+// TestEndsForWrongSettings: what only a changed setting mends is not waited for.
+func TestEndsForWrongSettings(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	for name, c := range map[string]struct {
+		but  map[string]string
+		says string
+	}{
+		"no password":        {map[string]string{"GLOVEBOX_REDIS_URL": "redis://" + h.redis.Addr + "/0"}, "NOAUTH"},
+		"a wrong password":   {map[string]string{"GLOVEBOX_REDIS_URL": "redis://:wrong@" + h.redis.Addr + "/0"}, "WRONGPASS"},
+		"no such database":   {map[string]string{"GLOVEBOX_REDIS_URL": strings.TrimSuffix(h.redis.URL(), "0") + "99"}, "out of range"},
+		"no URL":             {map[string]string{"GLOVEBOX_REDIS_URL": "localhost:6379"}, "parse the Redis URL"},
+		"no such bucket":     {map[string]string{"GLOVEBOX_S3_BUCKET": "another"}, "StatusCode: 404"},
+		"a wrong secret key": {map[string]string{"GLOVEBOX_S3_SECRET_KEY": "wrong"}, "StatusCode: 403"},
+		"a relative socket":  {map[string]string{"GLOVEBOX_PODMAN_SOCKET": "podman.sock"}, "not absolute"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := (&host{t: t, env: h.env}).start(c.but)
+			w.ends(1)
+			if said := w.said.String(); !strings.Contains(said, c.says) || !strings.Contains(said, "wrong settings") || strings.Contains(said, h.redis.Password) {
+				t.Errorf("it said %s", said)
+			}
+		})
+	}
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/await"
+	"github.com/glovebox-run/glovebox/internal/record"
+)
+
+// bucketTimeout is how long the bucket may take to say that it is there.
+const bucketTimeout = 10 * time.Second
+
+// awaitRecords opens the records once Redis is there and can keep them. Until then whoever
+// asks the api hears that it is not ready.
+func awaitRecords(ctx context.Context, l net.Listener, c record.Config, log *slog.Logger) (records *record.Store, err error) {
+	stop := answerNotReady(l)
+	defer stop()
+	err = await.Until(ctx, log, "Redis", func(ctx context.Context) error {
+		if records, err = record.Open(ctx, c); err != nil {
+			return err
+		}
+		if err = durable(ctx, records, log); err != nil {
+			return errors.Join(err, records.Close())
+		}
+		return nil
+	})
+	return records, err
+}
+
+// checkBucket fails where the bucket is not there for us. While its server is away the api
+// serves what needs none, and /readyz says so.
+func checkBucket(ctx context.Context, objects *artifacts.Store, log *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
+	defer cancel()
+	err := objects.Ping(ctx)
+	if errors.Is(err, await.ErrSettings) {
+		return err
+	}
+	if err != nil {
+		log.Warn("the bucket is away: the api is not ready until it is back", "error", err)
+	}
+	return nil
+}
+
+// answerNotReady answers every request on l with 503, but /healthz, until stop. l stays open.
+func answerNotReady(l net.Listener) (stop func()) {
+	srv := &http.Server{
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Connection", "close") // the next request is for the api itself
+			if r.URL.Path == "/healthz" {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, `{"status":"ok"}`+"\n")
+				return
+			}
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.Header().Set("Retry-After", "5")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, `{"title":"Service Unavailable","status":503,"code":"unavailable","detail":"the api waits for what it needs"}`+"\n")
+		}),
+	}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = srv.Serve(lent{l}) // it ends with stop
+	}()
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if srv.Shutdown(ctx) != nil {
+			srv.Close()
+		}
+		<-served
+		deadline(l, time.Time{})
+	}
+}
+
+// lent is a listener whose Close ends its Accept, and leaves it open.
+type lent struct{ net.Listener }
+
+func (l lent) Close() error {
+	deadline(l.Listener, time.Unix(1, 0))
+	return nil
+}
+
+func deadline(l net.Listener, at time.Time) {
+	if l, ok := l.(interface{ SetDeadline(t time.Time) error }); ok {
+		_ = l.SetDeadline(at) // it fails for one that is closed
+	}
+}
