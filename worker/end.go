@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/await"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -14,23 +15,31 @@ import (
 const (
 	// cleanUpTimeout bounds what a job that failed on us may still take of S3.
 	cleanUpTimeout = 10 * time.Second
-	// endTimeout is how long the end of a job waits for Redis to come back, and
-	// giveBackTimeout how long handing it back does.
-	endTimeout      = 2 * time.Minute
-	giveBackTimeout = 30 * time.Second
 )
 
-// persist calls do until it is done, for as long as it takes Redis to come back,
-// within reason. do fails for good with an error that lost knows.
-func (w *Worker) persist(ctx context.Context, timeout time.Duration, id string, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+// persist calls do until it is done, for as long as it takes Redis to come back: while
+// this worker lives, and its Patience longer. So long its beats name the job, which nobody
+// takes away then: its result is stored already. do fails for good with an error that lost
+// knows.
+func (w *Worker) persist(life context.Context, id string, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(life))
 	defer cancel()
+	defer context.AfterFunc(life, func() {
+		select {
+		case <-time.After(w.Patience):
+			cancel()
+		case <-ctx.Done():
+		}
+	})()
+	var said await.Rarely
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		err := do(ctx)
 		if err == nil || lost(err) || ctx.Err() != nil {
 			return err
 		}
-		w.Log.Warn("the record could not be written, trying again", "job_id", id, "error", err)
+		if said.Now() {
+			w.Log.Warn("the record could not be written, trying again", "job_id", id, "error", err)
+		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
@@ -41,8 +50,8 @@ func (w *Worker) persist(ctx context.Context, timeout time.Duration, id string, 
 
 // endRecord ends the record. nil means that e is the job's end, be it that an answer
 // got lost and it was so before.
-func (w *Worker) endRecord(ctx context.Context, j record.Job, e record.Ending) error {
-	return w.persist(ctx, endTimeout, j.ID, func(ctx context.Context) error {
+func (w *Worker) endRecord(life context.Context, j record.Job, e record.Ending) error {
+	return w.persist(life, j.ID, func(ctx context.Context) error {
 		err := w.Records.End(ctx, j, e)
 		if !errors.Is(err, record.ErrEnded) {
 			return err
@@ -83,22 +92,20 @@ func (w *Worker) ended(ctx context.Context, j record.Job, status job.Status, err
 // down or can run no job at all, and else spends one of their attempts. What they stored is deleted after that:
 // it may take long, and nobody has to wait for it.
 func (w *Worker) giveBack(life context.Context, j record.Job, cause error) {
-	ctx := context.WithoutCancel(life)
 	switch {
 	case errors.Is(cause, errLost):
 		w.Log.Info("job was taken from this worker", "job_id", j.ID, "epoch", j.Epoch)
 	case errors.Is(cause, errCanceled):
-		w.endWithout(ctx, j, job.Canceled, nil)
+		w.endWithout(life, j, job.Canceled, nil)
 	case errors.Is(cause, errDeadline):
-		w.endWithout(ctx, j, job.Canceled, record.ErrDeadline)
+		w.endWithout(life, j, job.Canceled, record.ErrDeadline)
 	default:
 		w.requeue(life, j, cause)
 	}
-	w.discard(ctx, j)
+	w.discard(context.WithoutCancel(life), j)
 }
 
 func (w *Worker) requeue(life context.Context, j record.Job, cause error) {
-	ctx := context.WithoutCancel(life)
 	log := w.Log.With("job_id", j.ID, "epoch", j.Epoch)
 	cost, delay := w.cost(life, j, cause)
 	switch cost {
@@ -109,7 +116,7 @@ func (w *Worker) requeue(life context.Context, j record.Job, cause error) {
 	case record.CostNothing:
 	}
 	var answer record.Requeued
-	err := w.persist(ctx, giveBackTimeout, j.ID, func(ctx context.Context) (err error) {
+	err := w.persist(life, j.ID, func(ctx context.Context) (err error) {
 		answer, err = w.Records.Requeue(ctx, j.ID, j.Epoch, w.ID, cost, delay)
 		return err
 	})
@@ -121,9 +128,9 @@ func (w *Worker) requeue(life context.Context, j record.Job, cause error) {
 	switch answer {
 	case record.RequeueOK, record.RequeueStale:
 	case record.RequeueCanceled:
-		w.endWithout(ctx, j, job.Canceled, nil)
+		w.endWithout(life, j, job.Canceled, nil)
 	case record.RequeueExhausted:
-		w.endWithout(ctx, j, job.InternalError, &job.Error{Code: "unavailable", Message: publicMessage(cause)})
+		w.endWithout(life, j, job.InternalError, &job.Error{Code: "unavailable", Message: publicMessage(cause)})
 	}
 }
 
@@ -154,10 +161,10 @@ func (w *Worker) cost(life context.Context, j record.Job, cause error) (record.C
 }
 
 // endWithout ends the job with a result that the record alone holds.
-func (w *Worker) endWithout(ctx context.Context, j record.Job, status job.Status, problem *job.Error) {
+func (w *Worker) endWithout(life context.Context, j record.Job, status job.Status, problem *job.Error) {
 	b, err := json.Marshal(j.Failure(status, problem, time.Now()))
 	if err == nil {
-		err = w.endRecord(ctx, j, record.Ending{Status: status, Result: b, Dirty: true})
+		err = w.endRecord(life, j, record.Ending{Status: status, Result: b, Dirty: true})
 	}
 	switch {
 	case err == nil:

@@ -70,7 +70,7 @@ func (w *Worker) execute(life context.Context, j record.Job, woken <-chan struct
 		w.giveBack(life, j, context.Cause(ctx))
 		return
 	case errors.As(err, &input): // nothing ran, and nothing would another time
-		w.endWithout(context.WithoutCancel(ctx), j, job.Failed, input.told)
+		w.endWithout(life, j, job.Failed, input.told)
 		return
 	case err != nil:
 		w.Metrics.Failed(reason(err))
@@ -79,7 +79,7 @@ func (w *Worker) execute(life context.Context, j record.Job, woken <-chan struct
 	}
 	failpoint.Hit(failpoint.ResultWritten)
 	// The result is written, so it counts even if a cancellation or a shutdown comes now.
-	err = w.endRecord(context.WithoutCancel(ctx), j, ending)
+	err = w.endRecord(life, j, ending)
 	failpoint.Hit(failpoint.RecordEnded)
 	w.ended(context.WithoutCancel(ctx), j, ending.Status, err)
 }
@@ -195,7 +195,7 @@ func (w *Worker) program(ctx context.Context, j record.Job, spec job.Spec, given
 	if !ok {
 		return sandbox.Program{}, job.Runtime{}, fmt.Errorf("this worker has no runtime %q", spec.Runtime)
 	}
-	asking, cancel := context.WithTimeout(ctx, imageTimeout)
+	asking, cancel := context.WithTimeout(ctx, w.ImageTimeout)
 	defer cancel()
 	if _, err := w.Sandboxes.Image(asking, runtime.Image()); err != nil { // before it waits for memory
 		return sandbox.Program{}, job.Runtime{}, err

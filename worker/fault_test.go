@@ -113,7 +113,7 @@ func TestStopsAJobThatWasTakenFromIt(t *testing.T) {
 	if answer, err := g.records.Requeue(t.Context(), job1, 1, id, record.CostAttempt, 0); err != nil || answer != record.RequeueOK {
 		t.Fatal(answer, err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		j, err := g.records.Get(t.Context(), job1)
 		if err != nil {
 			t.Fatal(err)
@@ -170,6 +170,34 @@ func TestRedisHangsWhileAJobRuns(t *testing.T) {
 	}
 }
 
+// TestResultOutlivesAnOutageOfRedis: a result that is stored counts, however long Redis is
+// away at its job's end. The worker's patience is for its own end only.
+func TestResultOutlivesAnOutageOfRedis(t *testing.T) {
+	t.Parallel()
+	g := start(t, func(c *worker.Config) { c.Patience = 10 * time.Millisecond })
+	id := g.submit(job.Spec{Runtime: "bash", Source: "sleep 1; echo survived"})
+	g.state(id, job.Running)
+	g.redis.Kill()
+	g.says("the record could not be written")
+	time.Sleep(2 * time.Second) // far above its patience
+	g.redis.Restart()
+	if r := g.result(id); r.Stdout != "survived\n" || r.Attempt != 1 {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// TestDrainDoesNotWaitForRedisForEver: a worker that shuts down while Redis is away ends.
+func TestDrainDoesNotWaitForRedisForEver(t *testing.T) {
+	t.Parallel()
+	g := start(t, func(c *worker.Config) { c.Grace, c.Patience = 10*time.Millisecond, 100*time.Millisecond })
+	id := g.submit(job.Spec{Runtime: "bash", Source: "sleep 1; echo survived"})
+	g.state(id, job.Running)
+	g.redis.Kill()
+	g.says("the record could not be written")
+	_ = g.stop() // it fails to say that it leaves
+	g.says("job could not be ended")
+}
+
 func TestDrainWhileJobsArrive(t *testing.T) {
 	t.Parallel()
 	g := start(t, func(c *worker.Config) { c.Concurrency = 4; c.Grace = 100 * time.Millisecond })
@@ -205,7 +233,7 @@ func (h hanging) Image(ctx context.Context, name string) (string, error) {
 func TestPodmanThatHangsHoldsNoJobForEver(t *testing.T) {
 	t.Parallel()
 	var hangs atomic.Bool
-	g := start(t, func(c *worker.Config) { c.Sandboxes = hanging{c.Sandboxes, &hangs} })
+	g := start(t, func(c *worker.Config) { c.Sandboxes, c.ImageTimeout = hanging{c.Sandboxes, &hangs}, 2*time.Second })
 	g.result(g.submit(job.Spec{Runtime: "bash", Source: "true"})) // it has published its runtimes
 	hangs.Store(true)
 	id := g.submit(job.Spec{Runtime: "bash", Source: "echo hello"})

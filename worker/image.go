@@ -44,7 +44,7 @@ func (w *Worker) imageProgram(ctx context.Context, j record.Job, spec job.Spec, 
 	if !slices.Contains(w.Images, spec.Image) || len(spec.Command) == 0 {
 		return sandbox.Program{}, job.Runtime{}, imageError(spec.Image, "is not allowed by the operator of the worker that got the job", nil)
 	}
-	asking, cancel := context.WithTimeout(ctx, imageTimeout)
+	asking, cancel := context.WithTimeout(ctx, w.ImageTimeout)
 	defer cancel()
 	_, err := w.Sandboxes.Image(asking, spec.Image)
 	switch {

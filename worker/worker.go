@@ -75,6 +75,13 @@ type Config struct {
 	// Grace is how long running jobs may go on after a shutdown has begun; then they
 	// are handed back at no cost of attempts. Defaults to 20 s.
 	Grace time.Duration
+	// Patience is for how long after its grace a worker that shuts down tries to tell a
+	// Redis that is away what became of its jobs. Before that it tries for ever. Defaults
+	// to 30 s.
+	Patience time.Duration
+	// ImageTimeout is how long Podman may take to say what a job's image is, which a disk
+	// that is written to can make long. Defaults to 1 min, as a sandbox's start.
+	ImageTimeout time.Duration
 	// UploadTimeout is how long storing a job's files may take. Defaults to 15 min.
 	UploadTimeout time.Duration
 	// SpoolDir holds output too long for memory, in files without a name. Defaults to
@@ -133,6 +140,12 @@ func New(c Config) (*Worker, error) {
 	}
 	if c.Grace <= 0 {
 		c.Grace = 20 * time.Second
+	}
+	if c.Patience <= 0 {
+		c.Patience = 30 * time.Second
+	}
+	if c.ImageTimeout <= 0 {
+		c.ImageTimeout = time.Minute
 	}
 	if c.UploadTimeout <= 0 {
 		c.UploadTimeout = 15 * time.Minute
