@@ -9,7 +9,6 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
-	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
 // started is when this process began.
@@ -111,16 +110,6 @@ func (w *Worker) goesOn(ctx context.Context, j record.Job) (record.Job, error) {
 		return now, errCanceled
 	}
 	return now, nil
-}
-
-// admit waits until there is memory for the job's sandbox.
-func (w *Worker) admit(ctx context.Context, l job.Limits) (release func(), err error) {
-	need := min(l.MemoryMB+sandbox.CostMB(l), w.MemoryMB) // a job above the whole budget runs alone
-	if err := w.memory.Acquire(ctx, need); err != nil {
-		return nil, context.Cause(ctx)
-	}
-	w.Metrics.Reserved(need << 20)
-	return func() { w.memory.Release(need); w.Metrics.Reserved(-need << 20) }, nil
 }
 
 func hostname() string {

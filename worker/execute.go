@@ -96,10 +96,11 @@ func (w *Worker) run(ctx context.Context, j record.Job, live *live) (_ record.En
 	if err != nil {
 		return record.Ending{}, err
 	}
-	spec, err := w.spec(ctx, j, keys)
+	spec, release, err := w.admit(ctx, j, keys)
 	if err != nil {
 		return record.Ending{}, err
 	}
+	defer release()
 	if spec.Stream {
 		live.begin(&w.lives)
 	}
@@ -112,11 +113,6 @@ func (w *Worker) run(ctx context.Context, j record.Job, live *live) (_ record.En
 	if err != nil {
 		return record.Ending{}, err
 	}
-	release, err := w.admit(ctx, program.Limits)
-	if err != nil {
-		return record.Ending{}, err
-	}
-	defer release()
 	program = program.With(env)
 	out := newOutput(w, keys, j.Epoch, live, mask)
 	defer out.close()
@@ -170,22 +166,6 @@ func reason(err error) metrics.Failure {
 	return metrics.FailOther
 }
 
-// spec is what the job's owner submitted, from the record or from S3.
-func (w *Worker) spec(ctx context.Context, j record.Job, keys artifacts.Keys) (job.Spec, error) {
-	if j.Spec != nil {
-		return *j.Spec, nil
-	}
-	b, err := w.Objects.GetBytes(ctx, keys.Spec(), maxSpecBytes)
-	if err != nil {
-		return job.Spec{}, fmt.Errorf("read spec: %w", err)
-	}
-	var spec job.Spec
-	if err := json.Unmarshal(b, &spec); err != nil {
-		return job.Spec{}, fmt.Errorf("read spec: %w", err)
-	}
-	return spec, nil
-}
-
 // program is what the sandbox runs.
 func (w *Worker) program(ctx context.Context, j record.Job, spec job.Spec, given *attest.Input) (sandbox.Program, job.Runtime, error) {
 	if spec.Image != "" {
@@ -197,7 +177,7 @@ func (w *Worker) program(ctx context.Context, j record.Job, spec job.Spec, given
 	}
 	asking, cancel := context.WithTimeout(ctx, w.ImageTimeout)
 	defer cancel()
-	if _, err := w.Sandboxes.Image(asking, runtime.Image()); err != nil { // before it waits for memory
+	if _, err := w.Sandboxes.Image(asking, runtime.Image()); err != nil {
 		return sandbox.Program{}, job.Runtime{}, err
 	}
 	files, entrypoint, err := w.inputs(ctx, j, spec, runtime.File, given)
@@ -218,9 +198,3 @@ func (w *Worker) program(ctx context.Context, j record.Job, spec job.Spec, given
 		Limits: spec.Limits.Filled(runtime.Limits),
 	}, job.Runtime{Name: runtime.Name, Version: runtime.Version, Image: runtime.Image()}, nil
 }
-
-// imageTimeout is how long Podman may take to say what an image is.
-const imageTimeout = 15 * time.Second
-
-// maxSpecBytes bounds a spec that is read from S3; base64 and JSON make it larger than its inputs.
-const maxSpecBytes = 256 << 20

@@ -24,6 +24,8 @@ type Job struct {
 	// Spec, or SpecRef: the S3 key of one above 64 KiB. Both are gone once it ended.
 	Spec    *job.Spec
 	SpecRef string
+	// SpecBytes is how large the spec is as JSON.
+	SpecBytes int64
 	// Callback is the URL that is told, or "".
 	Callback string
 	Created  time.Time
@@ -57,6 +59,7 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 		Batch: f["batch"],
 	}
 	r := fields{of: "record " + id, f: f}
+	j.SpecBytes = r.number("bytes")
 	j.Epoch, j.Attempts = int(r.number("epoch")), int(r.number("attempts"))
 	j.Created, j.Started, j.Finished, j.OutageSince = r.at("created"), r.at("started"), r.at("finished"), r.at("outage")
 	j.Retention = time.Duration(r.number("retention")) * time.Millisecond

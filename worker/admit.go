@@ -1,0 +1,102 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+const (
+	// maxSpecBytes bounds a spec that is read from S3; base64 and JSON make it larger than its inputs.
+	maxSpecBytes = 256 << 20
+	// specCopies is how often a spec that is read from S3 is in memory at once: as JSON,
+	// decoded, and its files once more, out of their base64.
+	specCopies = 3
+)
+
+// admit waits until there is memory for the job's sandbox and for its spec, if that has to
+// be read from S3, and returns the spec.
+//
+// What the sandbox needs is in the spec. So there is memory for the spec first, and where
+// there is none for the sandbox beside it, the spec is let go and the job waits for both
+// at once: jobs that each hold one and wait for the other would wait for ever.
+func (w *Worker) admit(ctx context.Context, j record.Job, keys artifacts.Keys) (_ job.Spec, release func(), err error) {
+	if j.Spec != nil {
+		release, err = w.acquire(ctx, w.sandboxMB(*j.Spec))
+		return *j.Spec, release, err
+	}
+	held := min(specCopies*(j.SpecBytes>>20+1), w.MemoryMB)
+	letGo, err := w.acquire(ctx, held)
+	if err != nil {
+		return job.Spec{}, nil, err
+	}
+	spec, err := w.readSpec(ctx, j, keys)
+	if err != nil {
+		letGo()
+		return job.Spec{}, nil, err
+	}
+	need := w.sandboxMB(spec)
+	if beside, ok := w.tryAcquire(need); ok {
+		return spec, func() { beside(); letGo() }, nil
+	}
+	letGo()
+	if release, err = w.acquire(ctx, held+need); err != nil {
+		return job.Spec{}, nil, err
+	}
+	if spec, err = w.readSpec(ctx, j, keys); err != nil {
+		release()
+		return job.Spec{}, nil, err
+	}
+	return spec, release, nil
+}
+
+// sandboxMB is what the job's sandbox may use, MiB, with what it takes itself.
+func (w *Worker) sandboxMB(spec job.Spec) int64 {
+	runtime, _ := w.Runtimes.Lookup(spec.Runtime) // none for a job that brings its image
+	l := spec.Limits.Filled(runtime.Limits)
+	return l.MemoryMB + sandbox.CostMB(l)
+}
+
+// acquire waits for so many MiB. A job above the whole budget runs alone.
+func (w *Worker) acquire(ctx context.Context, mb int64) (release func(), err error) {
+	mb = min(mb, w.MemoryMB)
+	if err := w.memory.Acquire(ctx, mb); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	return w.reserved(mb), nil
+}
+
+// tryAcquire takes so many MiB if they are there.
+func (w *Worker) tryAcquire(mb int64) (release func(), ok bool) {
+	if !w.memory.TryAcquire(mb) {
+		return nil, false
+	}
+	return w.reserved(mb), true
+}
+
+func (w *Worker) reserved(mb int64) (release func()) {
+	w.Metrics.Reserved(mb << 20)
+	return func() { w.memory.Release(mb); w.Metrics.Reserved(-mb << 20) }
+}
+
+// readSpec reads what the job's owner submitted from S3.
+func (w *Worker) readSpec(ctx context.Context, j record.Job, keys artifacts.Keys) (job.Spec, error) {
+	limit := int64(maxSpecBytes)
+	if j.SpecBytes > 0 { // what was counted for it
+		limit = min(limit, j.SpecBytes)
+	}
+	b, err := w.Objects.GetBytes(ctx, keys.Spec(), limit)
+	if err != nil {
+		return job.Spec{}, fmt.Errorf("read spec: %w", err)
+	}
+	var spec job.Spec
+	if err := json.Unmarshal(b, &spec); err != nil {
+		return job.Spec{}, fmt.Errorf("read spec: %w", err)
+	}
+	return spec, nil
+}
