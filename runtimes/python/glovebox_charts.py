@@ -1,8 +1,9 @@
 """Saves what is drawn with matplotlib, without being asked.
 
 plt.show() writes every open figure to chart-1.png, chart-2.png… in the directory in
-which the program started, and closes it, as closing its window would. A figure that
-is still open when the program ends, and that it has not saved itself, is written too.
+which Python started, and closes it, as closing its window would. A figure that is
+still open when the program ends, and that it has not saved itself, is written too: by
+the process that drew it.
 
 A .pth file imports this module with every start of Python, so until matplotlib is
 imported it costs one look at each module's name.
@@ -13,6 +14,12 @@ import sys
 
 # Made when the image was built; matplotlib would search for fonts in every job.
 _FONTS = "/usr/local/lib/glovebox/matplotlib"
+
+# Asked for here, and not at matplotlib's import: the program may have gone elsewhere then.
+try:
+    _HOME = os.getcwd()
+except OSError:
+    _HOME = "."  # it was removed: the program has to find another
 
 
 class _Finder:
@@ -83,8 +90,6 @@ def _save_figures(agg):
     from matplotlib._pylab_helpers import Gcf
     from matplotlib.backend_bases import FigureManagerBase
 
-    home = os.getcwd()
-    process = os.getpid()
     number = 0
 
     def save(figure):
@@ -92,7 +97,7 @@ def _save_figures(agg):
         while True:
             number += 1
             try:
-                with open(os.path.join(home, f"chart-{number}.png"), "xb") as file:
+                with open(os.path.join(_HOME, f"chart-{number}.png"), "xb") as file:
                     print_figure(figure.canvas, file, format="png")
                 return
             except FileExistsError:
@@ -120,13 +125,16 @@ def _save_figures(agg):
     agg.FigureManager = Manager
 
     def save_what_is_open():
-        if os.getpid() != process:
-            return  # a child that was forked; the figures are its parent's to save
         for manager in Gcf.get_all_fig_managers():
             if not getattr(manager.canvas.figure, "_glovebox_saved", False):
                 save(manager.canvas.figure)
 
+    def leave_to_parent():
+        for manager in Gcf.get_all_fig_managers():
+            manager.canvas.figure._glovebox_saved = True
+
     atexit.register(save_what_is_open)
+    os.register_at_fork(after_in_child=leave_to_parent)
 
 
 sys.meta_path.insert(0, _Finder())

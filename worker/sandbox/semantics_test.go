@@ -152,6 +152,8 @@ func TestPreloadedSemantics(t *testing.T) {
 		"chart shown":         with("import matplotlib.pyplot as plt\nplt.plot([1, 2, 3]); plt.show(); plt.plot([3, 1]); plt.title('two'); plt.show()"),
 		"chart left":          with("import matplotlib.pyplot as plt\nfig, ax = plt.subplots(); ax.bar(['a', 'b'], [1, 2]); plt.figure(); plt.plot([1])\nprint(plt.get_fignums(), plt.gcf())"),
 		"chart saved":         with("import matplotlib.pyplot as plt, os\nplt.plot([1]); plt.savefig('mine.svg'.replace('svg', 'png')); os.chdir('/tmp'); print(plt.rcParams['backend'], plt.get_backend())"),
+		"chart elsewhere":     with("import os; os.chdir('/tmp')\nimport matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.show(); plt.plot([2, 1])\nprint(os.listdir('/work'))"),
+		"chart of a child":    with("import os\nif os.fork() == 0:\n    import matplotlib.pyplot as plt; plt.plot([1, 2]); raise SystemExit\nos.wait()\nimport matplotlib.pyplot as plt\nplt.plot([2, 1])\nif os.fork() == 0: plt.figure(); plt.plot([1, 2, 4]); raise SystemExit\nos.wait(); print(os.listdir('.'))"),
 		"pandas":              with("import pandas as pd, numpy as np\ndf = pd.DataFrame({'g': list('abab'), 'x': np.arange(4.)})\nprint(df.groupby('g').describe(), df.to_json(), np.show_config.__name__, np.geterr(), np.get_printoptions(), pd.options.display.width)\ndf['y'] = df.x / 0\nprint(np.log(-1.), df)\nnp.array([1]) / 0"),
 		"scipy":               with("import scipy.stats, scipy.optimize\nprint(scipy.stats.norm.cdf(1), scipy.optimize.brentq(lambda x: x * x - 2, 0, 2))"),
 	} {
