@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/runtimes"
 )
 
 // instance keeps the suite's containers apart from those of a Glovebox that runs on
@@ -110,21 +110,21 @@ func listens(ctx context.Context, socket string) bool {
 	return err == nil
 }
 
-// runtimeImage is the newest image of the suite's runtime: python, or where its tests are
+// runtimeImage is the image of the suite's runtime: python, or where its tests are
 // not run GLOVEBOX_TEST_RUNTIME.
 func runtimeImage(tb testing.TB) string {
 	tb.Helper()
 	name := cmp.Or(os.Getenv("GLOVEBOX_TEST_RUNTIME"), "python")
-	out, err := podman("images", "--format", "json", "--filter", "reference=localhost/glovebox/"+name)
+	set, err := runtimes.Embedded()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	var images []struct{ Names []string }
-	if err := json.Unmarshal([]byte(out), &images); err != nil {
-		tb.Fatal(err)
+	r, ok := set.Lookup(name)
+	if !ok {
+		tb.Fatalf("there is no runtime %s", name)
 	}
-	if len(images) == 0 || len(images[0].Names) == 0 {
-		tb.Fatalf("no image of the runtime %s: run infra/setup.sh", name)
+	if _, err := podman("image", "exists", r.Image()); err != nil {
+		tb.Fatalf("no image of the runtime %s: run infra/setup.sh: %v", name, err)
 	}
-	return images[0].Names[0]
+	return r.Image()
 }
