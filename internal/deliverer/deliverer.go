@@ -8,6 +8,10 @@
 // now. Each attempt carries the same message id and the same body, so a receiver that
 // heard an attempt which nobody could note down recognizes the next one.
 //
+// Endpoints may be slow, dead, or many. Each tenant has a share of the attempts that are
+// made at once, and each of its endpoints a few of those; what has to wait is put off, for
+// longer the more there is and the longer it has been so (places.go).
+//
 // Start at [New], then [Deliverer.Run].
 package deliverer
 
@@ -45,9 +49,11 @@ type Config struct {
 	Keys *hookkeys.Keys
 	// Schedule says when to try again. Defaults to webhook.DefaultSchedule().
 	Schedule webhook.Schedule
-	// Concurrency is how many attempts are made at once. Defaults to 256.
+	// Concurrency is how many attempts are made at once. They are divided among the
+	// tenants that have something to deliver, and one to come: a tenant alone may have
+	// half. Defaults to 256.
 	Concurrency int
-	// PerEndpoint is how many of them may go to one host and port, so that one that
+	// PerEndpoint is how many of a tenant's may go to one host and port, so that one that
 	// is slow can't hold up the others. Defaults to 4.
 	PerEndpoint int
 	// BodyBytes is how large a message may be before outputs are cut in it; the whole
@@ -68,7 +74,7 @@ type Config struct {
 // Deliverer makes the deliveries that are due.
 type Deliverer struct {
 	Config
-	endpoints endpoints
+	places *places
 
 	// Attempts under way, which Run waits for: asynq would not.
 	mu       sync.Mutex
@@ -108,7 +114,7 @@ func New(c Config) (*Deliverer, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Deliverer{Config: c, endpoints: newEndpoints(c.PerEndpoint)}, nil
+	return &Deliverer{Config: c, places: newPlaces(c.Concurrency, c.PerEndpoint)}, nil
 }
 
 // Run makes deliveries until ctx ends, then waits for the attempts under way, for
@@ -195,8 +201,7 @@ func (d *Deliverer) handle(ctx context.Context, t *asynq.Task) error {
 	if delivery.State != record.Pending || delivery.Attempt != task.Attempt {
 		return nil // somebody has made this attempt
 	}
-	endpoint := endpointOf(delivery.URL)
-	leave, err := d.endpoints.enter(endpoint, time.Now())
+	leave, err := d.places.enter(delivery, time.Now())
 	if err != nil {
 		return err
 	}

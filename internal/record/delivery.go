@@ -23,6 +23,8 @@ type Delivery struct {
 	LastError  string
 	// Signing is what signs the tenant's messages now.
 	Signing Signing
+	// Undone is how many deliveries of the tenant are pending, this one among them.
+	Undone int64
 }
 
 // DeliveryState is where a delivery stands.
@@ -44,8 +46,8 @@ func (s *Store) GetDelivery(ctx context.Context, tenant, did string) (Delivery, 
 	if !ValidTenant(tenant) {
 		return Delivery{}, ErrNoDelivery
 	}
-	pipe := s.rdb.Pipeline() // both are in the tenant's slot
-	delivery, signing := pipe.HGetAll(ctx, deliveryKey(tenant, did)), pipe.HGetAll(ctx, webhookKey(tenant))
+	pipe := s.rdb.Pipeline() // all are in the tenant's slot
+	delivery, signing, undone := pipe.HGetAll(ctx, deliveryKey(tenant, did)), pipe.HGetAll(ctx, webhookKey(tenant)), pipe.ZCard(ctx, outboxKey(tenant))
 	if _, err := pipe.Exec(ctx); err != nil {
 		return Delivery{}, fmt.Errorf("read delivery: %w", err)
 	}
@@ -61,7 +63,7 @@ func (s *Store) GetDelivery(ctx context.Context, tenant, did string) (Delivery, 
 	d := Delivery{
 		ID: did, Tenant: tenant, JobID: f["job"], BatchID: f["batch"], URL: f["url"], Event: f["event"], State: DeliveryState(f["state"]),
 		Attempt: int(r.number("attempt")), Due: r.at("due"), Sent: r.at("sent"), Created: r.at("created"),
-		LastStatus: int(r.number("status")), LastError: f["error"], Signing: signed,
+		LastStatus: int(r.number("status")), LastError: f["error"], Signing: signed, Undone: undone.Val(),
 	}
 	return d, r.err
 }

@@ -1,0 +1,117 @@
+package deliverer
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+)
+
+func delivery(tenant, host string, due time.Time) record.Delivery {
+	return record.Delivery{Tenant: tenant, URL: "http://" + host + "/", Due: due, Undone: 1}
+}
+
+// wait is how long a delivery is put off, 0 if it may enter.
+func (p *places) wait(tenant, host string, due, now time.Time) time.Duration {
+	_, err := p.enter(delivery(tenant, host, due), now)
+	var busy busyError
+	errors.As(err, &busy)
+	return busy.wait
+}
+
+func TestShares(t *testing.T) {
+	t.Parallel()
+	p := newPlaces(12, 2)
+	now := time.Now()
+	// into counts how many places a tenant gets, each at a host of its own.
+	into := func(tenant string) (n int) {
+		for ; p.wait(tenant, fmt.Sprint(tenant, n), now, now) == 0; n++ {
+		}
+		return n
+	}
+	if a, b, c := into("a"), into("b"), into("c"); a != 6 || b != 4 || c != 3 {
+		t.Errorf("got %d, %d and %d places, want 6, 4 and 3 of 12", a, b, c)
+	}
+	// One host holds up neither the tenant's others nor another tenant's at the same host.
+	p = newPlaces(12, 2)
+	for i, want := range []bool{true, true, false, false} {
+		if got := p.wait("a", "h", now, now) == 0; got != want {
+			t.Errorf("delivery %d to one host: entered %v, want %v", i, got, want)
+		}
+	}
+	if p.wait("a", "i", now, now) != 0 || p.wait("b", "h", now, now) != 0 {
+		t.Error("another host, or another tenant's delivery to the same, has to wait")
+	}
+}
+
+// What waits for a dead host comes again ever more seldom: each delivery some 40 times in
+// its first day, where once a minute would be 1,440 times.
+func TestPutOffsGrow(t *testing.T) {
+	t.Parallel()
+	p := newPlaces(256, 4)
+	start := time.Now()
+	var leave []func()
+	for range 4 {
+		l, err := p.enter(delivery("a", "dead", start), start.Add(-20*time.Second)) // which took 20 s
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave = append(leave, l)
+	}
+	leave[0]()
+	if _, err := p.enter(delivery("a", "dead", start), start); err != nil {
+		t.Fatal(err)
+	}
+	// The first ones of the line come as fast as it moves.
+	for i := range 4 {
+		if got, want := p.wait("a", "dead", start, start), time.Duration(i+1)*5*time.Second; (got - want).Abs() > time.Second {
+			t.Errorf("delivery %d of the line: got %s, want %s", i, got, want)
+		}
+	}
+	const others = 1000
+	for range others {
+		p.wait("a", "dead", start, start)
+	}
+	now, times := start, 0
+	for ; now.Sub(start) < 24*time.Hour; times++ {
+		wait := p.wait("a", "dead", start, now)
+		if overdue := now.Sub(start); wait < min(max(overdue, minPutOff), maxPutOff)/2 || wait > max(overdue, minPutOff) || wait > maxPutOff {
+			t.Errorf("due for %s: put off by %s", overdue, wait)
+		}
+		now = now.Add(wait)
+		for range others {
+			p.wait("a", "dead", start, now)
+		}
+	}
+	if times > 60 {
+		t.Errorf("a delivery came %d times in a day, want at most 60", times)
+	}
+	// The more there are of the tenant, the longer each waits from the start.
+	for undone, want := range map[int64]time.Duration{1: time.Minute, 1000: time.Minute, 10_000: 500 * time.Second, 100_000: time.Hour, 1 << 60: time.Hour} {
+		d := delivery("a", "dead", now)
+		d.Undone = undone
+		_, err := p.enter(d, now)
+		var busy busyError
+		if !errors.As(err, &busy) || busy.wait < want/2 || busy.wait > want {
+			t.Errorf("one of %d: put off by %s, want %s to %s", undone, busy.wait, want/2, want)
+		}
+	}
+}
+
+func TestLinesAreForgotten(t *testing.T) {
+	t.Parallel()
+	p := newPlaces(256, 4)
+	now := time.Now()
+	for i := range 10 * tidyAfter {
+		leave, err := p.enter(delivery("a", fmt.Sprint(i), now), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave()
+	}
+	if n := len(p.endpoints); n > tidyAfter {
+		t.Errorf("%d endpoints are remembered, want at most %d", n, tidyAfter)
+	}
+}
