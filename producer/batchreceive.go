@@ -23,12 +23,15 @@ type BatchItem struct {
 	Spec job.Spec
 	// Invalid says what is wrong with its shape; then there is no Spec.
 	Invalid job.Invalid
+	// Done, if set, is called once nothing of the item is held any more; not for what a
+	// batch that fails leaves.
+	Done func()
 }
 
 const (
 	// A group of jobs is created in one step, of so many or of so many bytes.
 	groupJobs  = 100
-	groupBytes = 1 << 20
+	groupBytes = 1 << 20 // one job of so many goes by itself
 	// groupTime is how long a job may wait for the others of its group.
 	groupTime = time.Second
 	// renewInterval is well within the time after which a batch is given up.
@@ -150,6 +153,13 @@ type received struct {
 	fingerprint record.Fingerprint
 	spec        job.Spec
 	invalid     job.Invalid
+	done        func() // or nil
+}
+
+// arrival is a job as it comes, with the bytes that it was sent as.
+type arrival struct {
+	received received
+	bytes    int
 }
 
 // receive reads groups of jobs while the one before is created.
@@ -160,6 +170,11 @@ func (r *receiver) receive(ctx context.Context, items iter.Seq2[BatchItem, error
 		for group := range groups {
 			if err := r.add(ctx, group); err != nil {
 				return err
+			}
+			for _, item := range group {
+				if item.done != nil {
+					item.done()
+				}
 			}
 		}
 		return nil
@@ -193,11 +208,43 @@ func (r *receiver) renew(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
+// split makes groups of the jobs as they come. A group doesn't wait for the next job: its
+// sender may pause, and what it takes of memory until its jobs are created others may need.
 func (r *receiver) split(ctx context.Context, items iter.Seq2[BatchItem, error], groups chan<- []received) error {
+	coming, read := make(chan arrival), make(chan error, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // it ends with items, which end with their sender
+		defer close(coming)
+		for item, err := range items {
+			if err != nil {
+				read <- err
+				return
+			}
+			next := arrival{received{0, record.NewFingerprint(item.JSON), item.Spec, item.Invalid, item.Done}, len(item.JSON)}
+			select {
+			case coming <- next:
+			case <-ctx.Done():
+				read <- ctx.Err()
+				return
+			}
+		}
+		read <- nil
+	}()
+	// A sender who fails ends the context, too: why it failed says more.
+	leave := func(err error) error {
+		cancel()
+		if readErr := <-read; readErr != nil && !errors.Is(readErr, context.Canceled) {
+			return readErr
+		}
+		return err
+	}
 	var group []received
-	var began time.Time // the group
 	bytes := 0
 	flush := func() error {
+		if len(group) == 0 {
+			return nil
+		}
 		select {
 		case groups <- group:
 			group, bytes = nil, 0
@@ -209,29 +256,42 @@ func (r *receiver) split(ctx context.Context, items iter.Seq2[BatchItem, error],
 			return ctx.Err()
 		}
 	}
-	for item, err := range items {
-		if err == nil && r.sent == job.MaxBatch {
-			err = job.Invalid{{Field: "jobs", Message: "has too many entries", Allowed: fmt.Sprintf("1 to %d", job.MaxBatch)}}
+	waited := time.NewTimer(groupTime)
+	defer waited.Stop()
+	for {
+		var err error
+		select {
+		case next, more := <-coming:
+			if !more { // what came is taken if it can be: a batch that goes on need not send it again
+				return leave(flush())
+			}
+			if r.sent == job.MaxBatch {
+				_ = flush()
+				_ = leave(nil)
+				return job.Invalid{{Field: "jobs", Message: "has too many entries", Allowed: fmt.Sprintf("1 to %d", job.MaxBatch)}}
+			}
+			if bytes+next.bytes > groupBytes {
+				err = flush()
+			}
+			if len(group) == 0 {
+				waited.Reset(groupTime)
+			}
+			next.received.index = r.sent
+			group = append(group, next.received)
+			bytes += next.bytes
+			r.sent++
+			if err == nil && (len(group) == groupJobs || bytes >= groupBytes) {
+				err = flush()
+			}
+		case <-waited.C:
+			err = flush()
+		case <-ctx.Done():
+			err = ctx.Err()
 		}
 		if err != nil {
-			if len(group) > 0 { // what came is taken if it can be: a batch that goes on need not send it again
-				_ = flush()
-			}
-			return err
+			return leave(err)
 		}
-		if len(group) == groupJobs || len(group) > 0 && (bytes+len(item.JSON) > groupBytes || time.Since(began) > groupTime) {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-		if len(group) == 0 {
-			began = time.Now()
-		}
-		group = append(group, received{r.sent, record.NewFingerprint(item.JSON), item.Spec, item.Invalid})
-		bytes += len(item.JSON)
-		r.sent++
 	}
-	return flush()
 }
 
 // add creates the jobs of a group that are valid, and notes why the others are not.

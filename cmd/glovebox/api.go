@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime/debug"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -80,9 +81,16 @@ are sent away.`,
 	return cmd
 }
 
+// memoryLimit is where the garbage collector begins to work harder: above what bodies and
+// all else are meant to take at once, below the unit's MemoryMax (ADR 25).
+const memoryLimit = 400 << 20
+
 // serve runs the api, the deliverer and the sweeper until ctx ends or one of them fails.
 func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	log := config.Logger(a.stderr, c.Log)
+	if a.getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
+	}
 	redis.SetLogger(&logging.VoidLogger{}) // what it would say, our own calls return
 	hooks, err := readDelivery(c)
 	if err != nil {

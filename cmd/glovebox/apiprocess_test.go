@@ -27,6 +27,9 @@ type apiProcess struct {
 	client *producer.HTTP
 }
 
+// adminToken is the operator's.
+const adminToken = "76543210fedcba9876543210"
+
 func startAPIProcess(tb testing.TB) *apiProcess {
 	tb.Helper()
 	bin := tb.TempDir() + "/glovebox"
@@ -43,7 +46,7 @@ func startAPIProcess(tb testing.TB) *apiProcess {
 	env := []string{
 		"GLOVEBOX_REDIS_URL=" + p.Redis.URL(), "GLOVEBOX_S3_ENDPOINT=" + p.S3.Endpoint, "GLOVEBOX_S3_REGION=" + p.S3.Region,
 		"GLOVEBOX_S3_BUCKET=" + p.S3Spec.Bucket, "GLOVEBOX_S3_ACCESS_KEY=" + p.S3.AccessKey, "GLOVEBOX_S3_SECRET_KEY=" + p.S3.SecretKey,
-		"GLOVEBOX_API_ADDR=" + addr, "GLOVEBOX_PUBLIC_URL=" + p.url, "GLOVEBOX_TOKEN=0123456789abcdef01234567",
+		"GLOVEBOX_API_ADDR=" + addr, "GLOVEBOX_PUBLIC_URL=" + p.url, "GLOVEBOX_TOKEN=0123456789abcdef01234567", "GLOVEBOX_ADMIN_TOKEN=" + adminToken,
 		"GLOVEBOX_WEBHOOK_KEY=" + hookkeys.New(), "GLOVEBOX_CAPABILITY_KEY=" + base64.StdEncoding.EncodeToString(key),
 	}
 	p.Process = gbtest.Start(tb, []string{bin, "api"}, env, p.ready)

@@ -72,9 +72,13 @@ func (l *lines) read() ([]byte, error) {
 		l.long = nil // one large job must not cost its size for ever
 	}
 	l.long = l.long[:0]
+	l.src.next(0)
 	for {
 		if int64(len(l.long))+int64(len(text)) > l.most+1 { // a line's end is not the job's
 			return nil, errMost
+		}
+		if err := l.src.hold(int64(len(l.long) + len(text))); err != nil {
+			return nil, err
 		}
 		l.long = append(l.long, text...)
 		if !errors.Is(err, bufio.ErrBufferFull) {

@@ -9,7 +9,7 @@ import (
 // Object reads one JSON object whose jobs have at most so many bytes each. It reads up
 // to the list of jobs to know the Head.
 func Object(r io.Reader, most int64) (*Reader, error) {
-	src := &source{r: r}
+	src := &source{r: r, whole: true}
 	o := &object{src: src, dec: json.NewDecoder(src), most: most}
 	head, err := o.head()
 	if err != nil {
@@ -33,6 +33,7 @@ func (o *object) allow(bytes int64) { o.src.most = o.dec.InputOffset() + bytes +
 func (o *object) head() ([]byte, error) {
 	const where = "body"
 	o.allow(headBytes)
+	o.src.next(headBytes) // which is bounded already
 	token, err := o.dec.Token()
 	if err != nil {
 		return nil, o.src.fault(err, where, headBytes)
@@ -83,6 +84,7 @@ func (o *object) openList() error {
 func (o *object) next() (Item, error) {
 	item := Item{Index: o.index}
 	o.allow(o.most + headBytes) // the space before a job is not the job's
+	o.src.next(o.dec.InputOffset())
 	if !o.dec.More() {
 		return Item{}, o.end(item.Where())
 	}

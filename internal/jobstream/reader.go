@@ -60,12 +60,40 @@ func (r *Reader) Next() (Item, error) {
 	return item, r.err
 }
 
+// Holder is a source that is asked before more of a job is read than a buffer holds: bytes
+// are those of the job so far. Its error ends the batch.
+type Holder interface {
+	Hold(bytes int64) error
+}
+
+// freeBytes of a job are held without asking.
+const freeBytes = 32 << 10
+
 // source is where a batch comes from. It notes why it could not be read on, which must
 // not be mistaken for an end.
 type source struct {
 	r          io.Reader
 	read, most int64
+	whole      bool  // what is read from where the job begins is held
+	begun      int64 // where the job begins that is being read
+	held       int64 // of it
 	err        error
+}
+
+// next begins with another job, at that place.
+func (s *source) next(begin int64) { s.begun, s.held = begin, freeBytes }
+
+// hold asks for so many bytes of the job that is being read.
+func (s *source) hold(bytes int64) error {
+	holder, ok := s.r.(Holder)
+	if !ok || bytes <= s.held {
+		return nil
+	}
+	s.held = bytes
+	if s.err = holder.Hold(s.held); s.err != nil {
+		return s.err
+	}
+	return nil
 }
 
 // errMost is answered beyond what may be read for now.
@@ -75,7 +103,13 @@ func (s *source) Read(p []byte) (int, error) {
 	if s.read >= s.most {
 		return 0, errMost
 	}
-	n, err := s.r.Read(p[:min(int64(len(p)), s.most-s.read)])
+	p = p[:min(int64(len(p)), s.most-s.read)]
+	if s.whole {
+		if err := s.hold(s.read - s.begun + int64(len(p))); err != nil {
+			return 0, err
+		}
+	}
+	n, err := s.r.Read(p)
 	s.read += int64(n)
 	if err != nil && !errors.Is(err, io.EOF) {
 		s.err = err

@@ -214,3 +214,53 @@ func checkJobs(t *testing.T, jobs, want []string) {
 		t.Errorf("got %q, want %q", jobs, want)
 	}
 }
+
+// holding is a source that lets so many bytes of a job be held.
+type holding struct {
+	io.Reader
+	most, asked int64
+}
+
+var errNoRoom = errors.New("no room")
+
+func (h *holding) Hold(bytes int64) error {
+	h.asked = max(h.asked, bytes)
+	if bytes > h.most {
+		return errNoRoom
+	}
+	return nil
+}
+
+// A source is asked before a job is held that no buffer holds, however it comes, and its
+// refusal ends the batch.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	const most = 1 << 20
+	small, large := `{"a":1}`, `{"source":"`+strings.Repeat("x", 1<<19)+`"}`
+	for form, text := range map[string]string{"lines": small + "\n" + large + "\n" + small, "object": `{"jobs":[` + small + "," + large + "," + small + "]}"} {
+		for _, c := range []struct {
+			room int64
+			want int
+		}{{most, 3}, {100_000, 1}} {
+			src := &holding{Reader: strings.NewReader(text), most: c.room}
+			read := jobstream.Lines
+			if form == "object" {
+				read = jobstream.Object
+			}
+			r, err := read(src, most)
+			if err != nil {
+				t.Fatal(err)
+			}
+			jobs := 0
+			for ; err == nil; jobs++ {
+				_, err = r.Next()
+			}
+			if jobs--; jobs != c.want || errors.Is(err, errNoRoom) != (c.want < 3) {
+				t.Errorf("%s with room for %d: got %d jobs, %v; want %d", form, c.room, jobs, err, c.want)
+			}
+			if c.want == 3 && (src.asked < 1<<19 || src.asked > 3<<19) {
+				t.Errorf("%s: asked for %d bytes, want those of the large job", form, src.asked)
+			}
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"time"
@@ -50,7 +51,7 @@ type Config struct {
 const DefaultBatchBytes = 256 << 20
 
 const (
-	// bodyTime bounds how long a request's body may take.
+	// bodyTime bounds how long the sender of a body may pause.
 	bodyTime = time.Minute
 	// drainTime is what requests under way get when the API ends.
 	drainTime = 20 * time.Second
@@ -73,9 +74,11 @@ type API struct {
 	ready      readiness
 	heartbeat  time.Duration
 	watchers   *places
-	receipts   *places  // of batches
-	readings   *places  // of batches' results
-	patterns   []string // of all routes
+	receipts   *places // of batches
+	// What bodies hold: small ones, others, and others while they are worked on.
+	smallBodies, bodies, work *room
+	readings                  *places  // of batches' results
+	patterns                  []string // of all routes
 
 	// draining ends when waits are no longer worth it.
 	draining context.Context //nolint:containedctx // it is a switch of the API, not a request's
@@ -105,6 +108,8 @@ func New(c Config) (*API, error) {
 		bodyLimit: c.Client.Maximums().SourceKB<<10*2 + 1<<20,
 	}
 	a.bodyTime = bodyTime
+	a.smallBodies, a.bodies = newRoom(smallRoom, smallRoom/2), newRoom(bodyRoom*a.bodyLimit, bodyRoom*a.bodyLimit/2)
+	a.work = newRoom(workWeight*a.bodyLimit, math.MaxInt64)
 	if a.batchLimit == 0 {
 		a.batchLimit = DefaultBatchBytes
 	}

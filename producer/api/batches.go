@@ -58,7 +58,13 @@ func (a *API) receive(w http.ResponseWriter, r *http.Request, tenant string) (jo
 		w.Header().Set("Connection", "close")
 		return job.Batch{}, problem{tooLarge(a.batchLimit + 1)}
 	}
-	body := &patientBody{r: http.MaxBytesReader(w, r.Body, a.batchLimit), control: http.NewResponseController(w), patience: a.bodyTime, most: 5 * a.bodyTime}
+	body := &heldBody{
+		patientBody: patientBody{r: http.MaxBytesReader(w, r.Body, a.batchLimit), control: http.NewResponseController(w), patience: a.bodyTime, most: 5 * a.bodyTime},
+		ctx:         r.Context(), held: holding{room: a.bodies, tenant: tenant},
+		work: holding{room: a.work}, // nobody's: it is held for moments
+	}
+	defer body.held.release()
+	defer body.work.release()
 	stream, err := openStream(r.Header.Get("Content-Type"), body, a.bodyLimit)
 	if err != nil {
 		return job.Batch{}, err
@@ -67,7 +73,7 @@ func (a *API) receive(w http.ResponseWriter, r *http.Request, tenant string) (jo
 	if err != nil {
 		return job.Batch{}, err
 	}
-	return a.client.For(tenant).ReceiveBatch(r.Context(), producer.BatchOptions{BatchOptions: options}, batchItems(stream))
+	return a.client.For(tenant).ReceiveBatch(r.Context(), producer.BatchOptions{BatchOptions: options}, batchItems(stream, body))
 }
 
 func openStream(contentType string, body io.Reader, most int64) (*jobstream.Reader, error) {
@@ -96,7 +102,7 @@ func batchOptions(head []byte, key string) (o job.BatchOptions, err error) {
 
 // batchItems decodes jobs one by one. One that is JSON of another shape than a job's is
 // an item with faults.
-func batchItems(stream *jobstream.Reader) iter.Seq2[producer.BatchItem, error] {
+func batchItems(stream *jobstream.Reader, body *heldBody) iter.Seq2[producer.BatchItem, error] {
 	return func(yield func(producer.BatchItem, error) bool) {
 		for {
 			raw, err := stream.Next()
@@ -104,6 +110,9 @@ func batchItems(stream *jobstream.Reader) iter.Seq2[producer.BatchItem, error] {
 				return
 			}
 			item := producer.BatchItem{JSON: raw.JSON}
+			if err == nil {
+				item.Done, err = body.handOn(int64(len(raw.JSON)))
+			}
 			if err == nil {
 				item.Spec, item.Invalid, err = decodeItem(raw.JSON)
 			}
@@ -171,6 +180,8 @@ func (a *API) streamProblem(err error) error {
 		return newProblem(http.StatusRequestTimeout, producer.CodeTimeout, "the batch came too slowly")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return newProblem(http.StatusBadRequest, producer.CodeInvalid, "the body ended before its announced end")
+	case errors.Is(err, errShareFull), errors.Is(err, errRoomFull):
+		return roomProblem(err)
 	}
 	return err
 }
@@ -214,6 +225,69 @@ func (b *patientBody) Read(p []byte) (int, error) {
 		err = fmt.Errorf("%w: %w", errImpatient, err)
 	}
 	return n, err
+}
+
+// heldBody is the body of a batch. Its jobs hold room from when they are read until they are
+// created.
+type heldBody struct {
+	patientBody
+
+	ctx  context.Context //nolint:containedctx // the request's, as the body is
+	held holding
+	work holding
+	job  int64 // what the job holds that is being read
+}
+
+const (
+	// batchWeight is how many times its size a job of a batch takes.
+	batchWeight = 3
+	// turnBytes is from what size on a job takes its turn to be decoded and stored: as many
+	// bytes make a group, so that it isn't kept waiting for others.
+	turnBytes = 1 << 20
+	// batchPatience is how long a batch waits for room: longer than a group of jobs waits
+	// to be created, which makes some.
+	batchPatience = 10 * time.Second
+)
+
+// Hold is [jobstream.Holder.Hold]. A job that isn't small takes a half of the tenant's share
+// at once, which is as much as the largest one has: several that grew step by step would
+// keep each other waiting.
+func (b *heldBody) Hold(bytes int64) error {
+	needed := batchWeight * bytes
+	if bytes > smallBody {
+		needed = b.held.room.share / 2
+	}
+	more := needed - b.job
+	if more <= 0 {
+		return nil
+	}
+	if err := b.held.add(b.ctx, more, batchPatience); err != nil {
+		return err
+	}
+	b.job += more
+	return nil
+}
+
+// handOn leaves a job that was read no more room than it takes, and returns what gives that
+// back.
+func (b *heldBody) handOn(bytes int64) (done func(), err error) {
+	needed := min(batchWeight*bytes, b.held.room.share/2)
+	if more := needed - b.job; more > 0 { // it came in a buffer, with others
+		if err := b.held.add(b.ctx, more, batchPatience); err != nil {
+			return nil, err
+		}
+	} else {
+		b.held.give(-more)
+	}
+	b.job = 0
+	work := int64(0)
+	if bytes >= turnBytes {
+		work = workWeight * bytes
+		if err := b.work.add(b.ctx, work, workPatience); err != nil {
+			return nil, err
+		}
+	}
+	return func() { b.held.give(needed); b.work.give(work) }, nil
 }
 
 type batchInput struct {

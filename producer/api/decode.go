@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"reflect"
@@ -38,6 +37,9 @@ func decode[T any](contentType string, body []byte) (T, error) {
 	if err := checkMediaType(contentType); err != nil {
 		return v, err
 	}
+	if len(body) == 0 {
+		return v, bodyProblem("is empty", "one JSON object")
+	}
 	if !utf8.Valid(body) {
 		return v, bodyProblem("is not UTF-8", "UTF-8; other bytes go into files[].content_base64")
 	}
@@ -50,8 +52,7 @@ func decode[T any](contentType string, body []byte) (T, error) {
 // decodeValid is decode of what is known to be JSON.
 func decodeValid[T any](body []byte) (T, error) {
 	var v T
-	w := walker{dec: json.NewDecoder(bytes.NewReader(body))}
-	w.dec.UseNumber()
+	w := walker{scanner: scanner{text: body}}
 	err := w.value(reflect.TypeFor[T](), "body", "")
 	if err != nil && !errors.Is(err, errEnough) {
 		return v, fmt.Errorf("read body: %w", err)
@@ -104,7 +105,8 @@ var errEnough = errors.New("enough faults")
 
 // walker compares JSON with a Go type. The JSON is well-formed.
 type walker struct {
-	dec    *json.Decoder
+	scanner
+
 	faults job.Invalid
 }
 
@@ -119,9 +121,9 @@ func (w *walker) fault(field string, value any, message, allowed string) error {
 // value reads one value, which field calls by its path; prefix is what the paths of
 // its own fields start with.
 func (w *walker) value(t reflect.Type, field, prefix string) error {
-	token, err := w.dec.Token()
-	if err != nil || token == nil { // null is as good as absent
-		return err
+	token := w.next()
+	if token[0] == 'n' { // null is as good as absent
+		return nil
 	}
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -129,17 +131,18 @@ func (w *walker) value(t reflect.Type, field, prefix string) error {
 	if t == reflect.TypeFor[time.Time]() {
 		return w.time(token, field)
 	}
+	number := token[0] == '-' || token[0] >= '0' && token[0] <= '9'
 	switch t.Kind() {
 	case reflect.Struct, reflect.Map:
-		if token != json.Delim('{') {
+		if token[0] != '{' {
 			return w.wrong(token, field, "an object")
 		}
 		return w.object(t, field, prefix)
 	case reflect.Slice:
-		if token != json.Delim('[') {
+		if token[0] != '[' {
 			return w.wrong(token, field, "an array")
 		}
-		for i := 0; w.dec.More(); i++ {
+		for i := 0; w.more(); i++ {
 			if i == maxEntries {
 				return w.tooMany(field)
 			}
@@ -148,29 +151,27 @@ func (w *walker) value(t reflect.Type, field, prefix string) error {
 				return err
 			}
 		}
-		return w.end()
+		w.next()
 	case reflect.String:
-		if _, ok := token.(string); !ok {
+		if token[0] != '"' {
 			return w.wrong(token, field, "a string")
 		}
 	case reflect.Int, reflect.Int64:
-		n, ok := token.(json.Number)
-		if !ok {
+		if !number {
 			return w.wrong(token, field, "a whole number")
 		}
-		if _, err := strconv.ParseInt(n.String(), 10, 64); err != nil {
-			return w.fault(field, clip(n.String()), "is not a whole number that Glovebox can hold", "a whole number, written without point or exponent")
+		if _, err := strconv.ParseInt(string(token), 10, 64); err != nil {
+			return w.fault(field, clip(string(token)), "is not a whole number that Glovebox can hold", "a whole number, written without point or exponent")
 		}
 	case reflect.Float64:
-		n, ok := token.(json.Number)
-		if !ok {
+		if !number {
 			return w.wrong(token, field, "a number")
 		}
-		if _, err := n.Float64(); err != nil {
-			return w.fault(field, clip(n.String()), "is not a number that Glovebox can hold", "a number")
+		if _, err := strconv.ParseFloat(string(token), 64); err != nil {
+			return w.fault(field, clip(string(token)), "is not a number that Glovebox can hold", "a number")
 		}
 	case reflect.Bool:
-		if _, ok := token.(bool); !ok {
+		if token[0] != 't' && token[0] != 'f' {
 			return w.wrong(token, field, "true or false")
 		}
 	default:
@@ -179,12 +180,12 @@ func (w *walker) value(t reflect.Type, field, prefix string) error {
 	return nil
 }
 
-func (w *walker) time(token json.Token, field string) error {
+func (w *walker) time(token []byte, field string) error {
 	const want = "a time such as 2026-11-20T09:00:00Z (RFC 3339)"
-	s, ok := token.(string)
-	if !ok {
+	if token[0] != '"' {
 		return w.wrong(token, field, want)
 	}
+	s := unquoted(token)
 	if err := new(time.Time).UnmarshalText([]byte(s)); err != nil {
 		return w.fault(field, clip(s), "is not a time", want)
 	}
@@ -193,21 +194,20 @@ func (w *walker) time(token json.Token, field string) error {
 
 func (w *walker) object(t reflect.Type, field, prefix string) error {
 	seen := map[string]bool{}
-	for w.dec.More() {
+	for w.more() {
 		if len(seen) == maxEntries {
 			return w.tooMany(field)
 		}
-		token, err := w.dec.Token()
-		if err != nil {
-			return err
-		}
-		name := token.(string)
+		name := unquoted(w.next())
 		inside, known := fieldType(t, name)
+		var err error
 		switch {
 		case !known:
-			err = errors.Join(w.fault(prefix+name, nil, "is not a known field", strings.Join(fieldNames(t), ", ")), w.skip())
+			err = w.fault(prefix+name, nil, "is not a known field", strings.Join(fieldNames(t), ", "))
+			w.skip()
 		case seen[name]:
-			err = errors.Join(w.fault(prefix+name, nil, "is there twice", "each field once"), w.skip())
+			err = w.fault(prefix+name, nil, "is there twice", "each field once")
+			w.skip()
 		default:
 			seen[name] = true
 			err = w.value(inside, prefix+name, prefix+name+".")
@@ -216,7 +216,8 @@ func (w *walker) object(t reflect.Type, field, prefix string) error {
 			return err
 		}
 	}
-	return w.end()
+	w.next()
+	return nil
 }
 
 // tooMany ends the walk.
@@ -225,55 +226,25 @@ func (w *walker) tooMany(field string) error {
 }
 
 // wrong notes that token is not what it should be, and skips what it opens.
-func (w *walker) wrong(token json.Token, field, want string) error {
-	var value any = token
-	depth := 0
-	switch got := token.(type) {
-	case json.Delim:
-		depth = 1
-		value = map[json.Delim]string{'{': "an object", '[': "an array"}[got]
-	case string:
-		value = clip(got)
-	case json.Number:
-		value = clip(got.String())
+func (w *walker) wrong(token []byte, field, want string) error {
+	var value any
+	switch token[0] {
+	case '{':
+		value = "an object"
+	case '[':
+		value = "an array"
+	case '"':
+		value = clip(unquoted(token))
+	case 't', 'f':
+		value = token[0] == 't'
+	default:
+		value = clip(string(token))
 	}
 	if err := w.fault(field, value, "is not "+want, want); err != nil {
 		return err
 	}
-	return w.skipTo(depth)
-}
-
-func (w *walker) skip() error {
-	token, err := w.dec.Token()
-	if _, opens := token.(json.Delim); err != nil || !opens {
-		return err
-	}
-	return w.skipTo(1)
-}
-
-// skipTo reads on until so many open objects and arrays are closed.
-func (w *walker) skipTo(depth int) error {
-	for depth > 0 {
-		token, err := w.dec.Token()
-		if err != nil {
-			return err
-		}
-		switch token {
-		case json.Delim('{'), json.Delim('['):
-			depth++
-		case json.Delim('}'), json.Delim(']'):
-			depth--
-		}
-	}
+	w.skipTo(depth(token))
 	return nil
-}
-
-func (w *walker) end() error {
-	_, err := w.dec.Token()
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // fieldType is the type of what a struct or map holds under that name.

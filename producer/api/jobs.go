@@ -13,8 +13,6 @@ import (
 type submitInput struct {
 	Prefer         string `header:"Prefer" doc:"wait=SECONDS holds the answer until the job has ended or the time is up (RFC 7240)." example:"wait=30"`
 	IdempotencyKey string `header:"Idempotency-Key" doc:"The same as idempotency_key in the body." example:"order-1234"`
-	ContentType    string `header:"Content-Type" hidden:"true"`
-	RawBody        []byte `contentType:"application/json"`
 }
 
 // cancelInput has text only: what is wrong with it is said like any other wrong field.
@@ -36,18 +34,17 @@ type jobOutput struct {
 }
 
 func (a *API) submit(ctx context.Context, in *submitInput) (*jobOutput, error) {
-	if err := liftBodyDeadline(ctx); err != nil {
-		return nil, a.problem(ctx, fmt.Errorf("lift deadline: %w", err))
-	}
-	spec, err := decode[job.Spec](in.ContentType, in.RawBody)
+	spec, done, err := readBody[job.Spec](ctx, a)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
+	defer done()
 	if spec.IdempotencyKey, err = idempotencyKey(spec.IdempotencyKey, in.IdempotencyKey); err != nil {
 		return nil, a.problem(ctx, err)
 	}
 	client := a.tenantClient(ctx)
 	j, err := client.Submit(ctx, spec)
+	done() // a wait holds nothing of the body
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}

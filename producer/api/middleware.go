@@ -150,25 +150,6 @@ func tooLarge(limit int64) *producer.Problem {
 		fmt.Sprintf("the body is too large; allowed: fewer than %d bytes", limit))
 }
 
-// bodyDone lifts the deadline by which the body had to be read. It would otherwise
-// end a wait: net/http reads on while a handler runs, to notice clients who leave.
-func bodyDone(ctx huma.Context, next func(huma.Context)) {
-	_, w := humago.Unwrap(ctx)
-	next(huma.WithValue(ctx, bodyDoneKey{}, func() error {
-		return http.NewResponseController(w).SetReadDeadline(time.Time{})
-	}))
-}
-
-type bodyDoneKey struct{}
-
-func liftBodyDeadline(ctx context.Context) error {
-	lift, ok := ctx.Value(bodyDoneKey{}).(func() error)
-	if !ok {
-		return nil
-	}
-	return lift()
-}
-
 // notFound makes problems of what the mux says by itself: no such route, or not with
 // this method.
 func notFound(mux *http.ServeMux) http.Handler {

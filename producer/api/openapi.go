@@ -44,7 +44,7 @@ func (a *API) routes(mux *listedMux, version string) error {
 		DefaultFormat: "application/json",
 		Transformers:  []huma.Transformer{a.ours},
 	})
-	h.UseMiddleware(a.authenticate, a.refuseLargeBody, bodyDone)
+	h.UseMiddleware(a.authenticate, a.refuseLargeBody, offerBody)
 	d := documenter{schemas: schemas}
 	d.spec, d.record, d.result = d.schema(job.Spec{}), d.schema(job.Record{}), d.schema(job.Result{})
 	d.problem = d.schema(producer.Problem{})
@@ -54,10 +54,8 @@ func (a *API) routes(mux *listedMux, version string) error {
 		d.answers(200, "The job has ended: its result", d.result), d.answers(202, "The job is accepted", d.record),
 		d.problems(400, 401, 409, 413, 415, 422, 503))
 	submit.DefaultStatus = http.StatusAccepted
-	submit.SkipValidateBody = true // decode and job.Spec.Check do
-	submit.MaxBodyBytes = a.bodyLimit
-	submit.BodyReadTimeout = bodyTime
-	submit.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
+	submit.MaxBodyBytes = a.bodyLimit // of what readBody reads
+	submit.RequestBody = jsonBody()
 	huma.Register(h, submit, a.submit)
 	submit.RequestBody.Content["application/json"].Schema = d.spec
 
@@ -182,6 +180,12 @@ func marshal(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false) // it is not read as HTML: nosniff, and a type of its own
 	return e.Encode(v)
+}
+
+// jsonBody is the body of an operation that readBody reads. It has no schema before the
+// operation is registered: else huma would read the body itself.
+func jsonBody() *huma.RequestBody {
+	return &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {}}}
 }
 
 func text() *huma.Schema { return &huma.Schema{Type: huma.TypeString} }

@@ -30,7 +30,10 @@ func (a *API) problem(ctx context.Context, err error) error {
 	var p problem
 	var invalid job.Invalid
 	var said *job.Error
+	var told huma.HeadersError
 	switch {
+	case errors.As(err, &told):
+		return err
 	case errors.As(err, &p):
 		return p
 	case errors.As(err, &invalid):
@@ -106,18 +109,10 @@ func (a *API) ours(_ huma.Context, _ string, v any) (any, error) {
 		return v, nil
 	}
 	switch {
-	case m.Status == http.StatusRequestEntityTooLarge:
-		return tooLarge(a.bodyLimit), nil
-	case m.Status == http.StatusBadRequest && len(m.Errors) == 0:
-		return bodyProblem("is empty", "one JSON object").Problem, nil
+	case m.Status >= http.StatusInternalServerError:
+		return producer.NewProblem(m.Status, producer.CodeInternal, m.Detail), nil
 	}
 	code := producer.CodeInvalid
-	switch {
-	case m.Status == http.StatusRequestTimeout:
-		code = producer.CodeTimeout
-	case m.Status >= http.StatusInternalServerError:
-		code = producer.CodeInternal
-	}
 	p := producer.NewProblem(m.Status, code, m.Detail)
 	for _, e := range m.Errors {
 		p.Errors = append(p.Errors, job.FieldError{Field: clip(e.Location), Message: e.Message, Allowed: "see /openapi.json"})

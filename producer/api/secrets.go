@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -12,9 +11,7 @@ import (
 )
 
 type setSecretInput struct {
-	Name        string `path:"name" doc:"The secret's name: the environment variable that it becomes."`
-	ContentType string `header:"Content-Type" hidden:"true"`
-	RawBody     []byte `contentType:"application/json"`
+	Name string `path:"name" doc:"The secret's name: the environment variable that it becomes."`
 }
 
 type secretInput struct {
@@ -30,10 +27,8 @@ func (a *API) secretRoutes(h huma.API, d documenter) {
 	set := d.operation("set-secret", http.MethodPut, "/v1/secrets/{name}", "Store a secret",
 		"Stores a secret for jobs that name it in secrets[], in the place of one of that name. It is sealed to the workers' key: nobody reads it back. Jobs that start from then on have it.",
 		d.problems(400, 401, 409, 413, 415, 422, 503))
-	set.SkipValidateBody = true // decode and job.CheckSecret do
-	set.MaxBodyBytes = a.bodyLimit
-	set.BodyReadTimeout = bodyTime
-	set.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
+	set.MaxBodyBytes = recordBody
+	set.RequestBody = jsonBody()
 	huma.Register(h, set, a.setSecret)
 	set.RequestBody.Content["application/json"].Schema = d.schema(producer.SecretRequest{})
 
@@ -46,13 +41,11 @@ func (a *API) secretRoutes(h huma.API, d documenter) {
 }
 
 func (a *API) setSecret(ctx context.Context, in *setSecretInput) (*secretOutput, error) {
-	if err := liftBodyDeadline(ctx); err != nil {
-		return nil, a.problem(ctx, fmt.Errorf("lift deadline: %w", err))
-	}
-	request, err := decode[producer.SecretRequest](in.ContentType, in.RawBody)
+	request, done, err := readBody[producer.SecretRequest](ctx, a)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
+	defer done()
 	s, err := a.tenantClient(ctx).SetSecret(ctx, in.Name, request.Value)
 	if err != nil {
 		return nil, a.problem(ctx, err)

@@ -10,20 +10,8 @@ import (
 	"github.com/glovebox-run/glovebox/producer"
 )
 
-// Their bodies are what decode reads.
-type createTenantInput struct {
-	ContentType string `header:"Content-Type" hidden:"true"`
-	RawBody     []byte `contentType:"application/json"`
-}
-
 type tenantInput struct {
 	Name string `path:"name" doc:"The tenant's name."`
-}
-
-type changeTenantInput struct {
-	Name        string `path:"name" doc:"The tenant's name."`
-	ContentType string `header:"Content-Type" hidden:"true"`
-	RawBody     []byte `contentType:"application/json"`
 }
 
 type tokenInput struct {
@@ -45,34 +33,32 @@ func (a *API) tenantRoutes(h huma.API, d documenter) {
 		delete(op.Responses, "429") // an operator has no quota
 		return op
 	}
-	withBody := func(op huma.Operation, body any) (huma.Operation, *huma.Schema) {
-		op.SkipValidateBody = true // decode and job.Terms.Check do
-		op.MaxBodyBytes = a.bodyLimit
-		op.BodyReadTimeout = bodyTime
-		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
-		return op, d.schema(body)
+	withBody := func(op huma.Operation) huma.Operation {
+		op.MaxBodyBytes = recordBody
+		op.RequestBody = jsonBody()
+		return op
 	}
 
-	create, schema := withBody(admin("create-tenant", http.MethodPost, "/tenants", "Create a tenant",
-		"The tenant has no token yet.", d.problems(400, 401, 409, 413, 415, 422, 503)), producer.TenantRequest{})
+	create := withBody(admin("create-tenant", http.MethodPost, "/tenants", "Create a tenant",
+		"The tenant has no token yet.", d.problems(400, 401, 409, 413, 415, 422, 503)))
 	create.DefaultStatus = http.StatusCreated
 	huma.Register(h, create, a.createTenant)
-	create.RequestBody.Content["application/json"].Schema = schema
+	create.RequestBody.Content["application/json"].Schema = d.schema(producer.TenantRequest{})
 
 	huma.Register(h, admin("list-tenants", http.MethodGet, "/tenants", "List tenants", "", d.problems(401, 503)), a.listTenants)
 	huma.Register(h, admin("get-tenant", http.MethodGet, "/tenants/{name}", "Get a tenant", "", d.problems(401, 404, 503)), a.getTenant)
 
-	update, schema := withBody(admin("set-terms", http.MethodPut, "/tenants/{name}", "Replace a tenant's terms",
+	update := withBody(admin("set-terms", http.MethodPut, "/tenants/{name}", "Replace a tenant's terms",
 		"The terms hold everywhere within a second, for what is submitted from then on. 409 when they are not those of the revision any more.",
-		d.problems(400, 401, 404, 409, 413, 415, 422, 503)), producer.TermsRequest{})
+		d.problems(400, 401, 404, 409, 413, 415, 422, 503)))
 	huma.Register(h, update, a.setTerms)
-	update.RequestBody.Content["application/json"].Schema = schema
+	update.RequestBody.Content["application/json"].Schema = d.schema(producer.TermsRequest{})
 
-	add, schema := withBody(admin("add-token", http.MethodPost, "/tenants/{name}/tokens", "Make another token of a tenant",
-		"This answer is the only one that has the token.", d.problems(400, 401, 404, 409, 413, 415, 422, 503)), producer.TokenRequest{})
+	add := withBody(admin("add-token", http.MethodPost, "/tenants/{name}/tokens", "Make another token of a tenant",
+		"This answer is the only one that has the token.", d.problems(400, 401, 404, 409, 413, 415, 422, 503)))
 	add.DefaultStatus = http.StatusCreated
 	huma.Register(h, add, a.addToken)
-	add.RequestBody.Content["application/json"].Schema = schema
+	add.RequestBody.Content["application/json"].Schema = d.schema(producer.TokenRequest{})
 
 	revoke := admin("revoke-token", http.MethodDelete, "/tenants/{name}/tokens/{token}", "Revoke a token",
 		"The token is worthless everywhere within a second.", d.problems(401, 404, 503))
@@ -80,11 +66,12 @@ func (a *API) tenantRoutes(h huma.API, d documenter) {
 	huma.Register(h, revoke, a.revokeToken)
 }
 
-func (a *API) createTenant(ctx context.Context, in *createTenantInput) (*tenantOutput, error) {
-	body, err := decode[producer.TenantRequest](in.ContentType, in.RawBody)
+func (a *API) createTenant(ctx context.Context, _ *struct{}) (*tenantOutput, error) {
+	body, done, err := readBody[producer.TenantRequest](ctx, a)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
+	defer done()
 	t, err := a.client.CreateTenant(ctx, body.Name, body.Terms)
 	if err != nil {
 		return nil, a.problem(ctx, err)
@@ -108,11 +95,12 @@ func (a *API) getTenant(ctx context.Context, in *tenantInput) (*tenantOutput, er
 	return &tenantOutput{t}, nil
 }
 
-func (a *API) setTerms(ctx context.Context, in *changeTenantInput) (*tenantOutput, error) {
-	body, err := decode[producer.TermsRequest](in.ContentType, in.RawBody)
+func (a *API) setTerms(ctx context.Context, in *tenantInput) (*tenantOutput, error) {
+	body, done, err := readBody[producer.TermsRequest](ctx, a)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
+	defer done()
 	t, err := a.client.SetTerms(ctx, in.Name, body.Revision, body.Terms)
 	if err != nil {
 		return nil, a.problem(ctx, err)
@@ -120,11 +108,12 @@ func (a *API) setTerms(ctx context.Context, in *changeTenantInput) (*tenantOutpu
 	return &tenantOutput{t}, nil
 }
 
-func (a *API) addToken(ctx context.Context, in *changeTenantInput) (*tokenOutput, error) {
-	body, err := decode[producer.TokenRequest](in.ContentType, in.RawBody)
+func (a *API) addToken(ctx context.Context, in *tenantInput) (*tokenOutput, error) {
+	body, done, err := readBody[producer.TokenRequest](ctx, a)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
+	defer done()
 	t, err := a.client.AddToken(ctx, in.Name, body.Label)
 	if err != nil {
 		return nil, a.problem(ctx, err)

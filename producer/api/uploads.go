@@ -9,12 +9,6 @@ import (
 	"github.com/glovebox-run/glovebox/producer"
 )
 
-// uploadInput's body is what decode reads.
-type uploadInput struct {
-	ContentType string `header:"Content-Type" hidden:"true"`
-	RawBody     []byte `contentType:"application/json"`
-}
-
 type uploadOutput struct {
 	Status int
 	Body   producer.Upload
@@ -26,20 +20,18 @@ func (a *API) uploadRoutes(h huma.API, d documenter) {
 		d.answers(200, "The content is there already", d.schema(producer.Upload{})), d.answers(201, "The content is to be put at url", d.schema(producer.Upload{})),
 		d.problems(400, 401, 413, 415, 422, 503))
 	upload.DefaultStatus = http.StatusCreated
-	upload.SkipValidateBody = true // decode does, and PrepareUpload
-	upload.MaxBodyBytes = a.bodyLimit
-	upload.BodyReadTimeout = bodyTime
-	upload.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
-	schema := d.schema(producer.UploadRequest{})
+	upload.MaxBodyBytes = recordBody
+	upload.RequestBody = jsonBody()
 	huma.Register(h, upload, a.prepareUpload)
-	upload.RequestBody.Content["application/json"].Schema = schema
+	upload.RequestBody.Content["application/json"].Schema = d.schema(producer.UploadRequest{})
 }
 
-func (a *API) prepareUpload(ctx context.Context, in *uploadInput) (*uploadOutput, error) {
-	body, err := decode[producer.UploadRequest](in.ContentType, in.RawBody)
+func (a *API) prepareUpload(ctx context.Context, _ *struct{}) (*uploadOutput, error) {
+	body, done, err := readBody[producer.UploadRequest](ctx, a)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
+	defer done()
 	u, err := a.tenantClient(ctx).PrepareUpload(ctx, body.SHA256, body.Size)
 	if err != nil {
 		return nil, a.problem(ctx, err)

@@ -9,18 +9,6 @@ import (
 	"github.com/glovebox-run/glovebox/producer"
 )
 
-// Their bodies are what decode reads.
-type rotateInput struct {
-	ContentType string `header:"Content-Type" hidden:"true"`
-	RawBody     []byte `contentType:"application/json"`
-}
-
-type rotateTenantInput struct {
-	Name        string `path:"name" doc:"The tenant's name."`
-	ContentType string `header:"Content-Type" hidden:"true"`
-	RawBody     []byte `contentType:"application/json"`
-}
-
 type webhookSecretsOutput struct{ Body producer.WebhookSecretList }
 
 type webhookKeysOutput struct{ Body producer.WebhookKeyList }
@@ -38,10 +26,8 @@ func (a *API) webhookRoutes(h huma.API, d documenter) {
 		return op
 	}
 	rotate := func(op huma.Operation) huma.Operation {
-		op.SkipValidateBody = true // decode does
 		op.MaxBodyBytes = 4 << 10
-		op.BodyReadTimeout = bodyTime
-		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
+		op.RequestBody = jsonBody()
 		return op
 	}
 	schema := d.schema(producer.RotateRequest{})
@@ -76,8 +62,8 @@ func (a *API) webhookKeys(ctx context.Context, _ *struct{}) (*webhookKeysOutput,
 	return &webhookKeysOutput{producer.WebhookKeyList{Keys: list}}, nil
 }
 
-func (a *API) rotateWebhookSecret(ctx context.Context, in *rotateInput) (*webhookSecretsOutput, error) {
-	return a.rotateSecretOf(ctx, a.tenantClient(ctx), in.ContentType, in.RawBody)
+func (a *API) rotateWebhookSecret(ctx context.Context, _ *struct{}) (*webhookSecretsOutput, error) {
+	return a.rotateSecretOf(ctx, a.tenantClient(ctx))
 }
 
 func (a *API) tenantWebhookSecrets(ctx context.Context, in *tenantInput) (*webhookSecretsOutput, error) {
@@ -88,12 +74,12 @@ func (a *API) tenantWebhookSecrets(ctx context.Context, in *tenantInput) (*webho
 	return a.showWebhookSecrets(ctx, tenant)
 }
 
-func (a *API) rotateTenantWebhookSecret(ctx context.Context, in *rotateTenantInput) (*webhookSecretsOutput, error) {
+func (a *API) rotateTenantWebhookSecret(ctx context.Context, in *tenantInput) (*webhookSecretsOutput, error) {
 	tenant, err := a.client.TenantWebhooks(ctx, in.Name)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
-	return a.rotateSecretOf(ctx, tenant, in.ContentType, in.RawBody)
+	return a.rotateSecretOf(ctx, tenant)
 }
 
 func (a *API) showWebhookSecrets(ctx context.Context, of producer.Webhooks) (*webhookSecretsOutput, error) {
@@ -104,11 +90,12 @@ func (a *API) showWebhookSecrets(ctx context.Context, of producer.Webhooks) (*we
 	return &webhookSecretsOutput{producer.WebhookSecretList{Secrets: list}}, nil
 }
 
-func (a *API) rotateSecretOf(ctx context.Context, of producer.Webhooks, contentType string, raw []byte) (*webhookSecretsOutput, error) {
-	body, err := decode[producer.RotateRequest](contentType, raw)
+func (a *API) rotateSecretOf(ctx context.Context, of producer.Webhooks) (*webhookSecretsOutput, error) {
+	body, done, err := readBody[producer.RotateRequest](ctx, a)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
+	defer done()
 	list, err := of.RotateWebhookSecret(ctx, body.Keep())
 	if err != nil {
 		return nil, a.problem(ctx, err)

@@ -1,0 +1,169 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// What bodies may take of the process's memory (ADR 25). A body that isn't small holds what
+// it has in bytes while it comes, and to be worked on waits for its turn.
+const (
+	// smallBody is up to what size a body is small: that of nearly every job.
+	smallBody = 64 << 10
+	// smallWeight is how many times its size a small one takes: as it came, decoded and
+	// encoded again, with what an encoder's buffer grows by.
+	smallWeight = 4
+	// smallRoom is for small bodies, a half of it for a tenant.
+	smallRoom = 64 << 20
+	// bodyRoom is for how many of the largest bodies there is room at once, a half of it for a tenant.
+	bodyRoom = 4
+	// workWeight is what a body takes besides itself while it is decoded and stored.
+	workWeight = 3
+	// recordBody is how large a body may be that holds no code: terms, a secret, an upload's sum.
+	recordBody = 1 << 20
+	// workPatience is how long a body that has come waits for its turn.
+	workPatience = 30 * time.Second
+	// bodyPatience is how long a body waits for room before its sender is told to come back.
+	bodyPatience = 2 * time.Second
+	// roomRetry is when that is, in seconds.
+	roomRetry = "2"
+)
+
+// sentBody is the body of a request to one of huma's routes, which its handler reads: huma
+// itself would read it whole into a buffer of twice its size, before anybody could say no.
+type sentBody struct {
+	w     http.ResponseWriter
+	r     *http.Request
+	limit int64
+}
+
+type sentBodyKey struct{}
+
+// offerBody lets handlers read the body.
+func offerBody(ctx huma.Context, next func(huma.Context)) {
+	r, w := humago.Unwrap(ctx)
+	next(huma.WithValue(ctx, sentBodyKey{}, sentBody{w, r, ctx.Operation().MaxBodyBytes}))
+}
+
+// readBody reads and decodes the body of the request that ctx is of. The room that it takes
+// is the value's until done, which may be called more than once.
+func readBody[T any](ctx context.Context, a *API) (v T, done func(), err error) {
+	sent, _ := ctx.Value(sentBodyKey{}).(sentBody)
+	tenant, _ := ctx.Value(tenantKey{}).(string)
+	small := sent.r.ContentLength >= 0 && sent.r.ContentLength <= smallBody
+	held := &holding{room: a.bodies, tenant: tenant}
+	if small {
+		held.room = a.smallBodies
+	}
+	text, err := a.readHeld(ctx, sent, held)
+	if err != nil {
+		held.release()
+		return v, nil, err
+	}
+	work := &holding{room: a.work} // nobody's: it is held for moments
+	if !small {
+		err = work.add(ctx, min(workWeight*int64(len(text)), a.work.share), workPatience)
+	}
+	if err == nil {
+		v, err = decode[T](sent.r.Header.Get("Content-Type"), text)
+	}
+	done = func() { held.release(); work.release() }
+	if err != nil {
+		done()
+	}
+	return v, done, roomProblem(err)
+}
+
+// readHeld reads a body into memory that held has taken before.
+func (a *API) readHeld(ctx context.Context, sent sentBody, held *holding) ([]byte, error) {
+	control := http.NewResponseController(sent.w)
+	body := &patientBody{r: sent.r.Body, control: control, patience: a.bodyTime, most: 5 * a.bodyTime}
+	text, err := a.readGrowing(ctx, sent, body, held)
+	if err != nil {
+		sent.w.Header().Set("Connection", "close") // what is left of it is not read
+		return nil, a.bodyFault(err, sent.limit)
+	}
+	// The answer has its own time, however long the body took.
+	_ = control.SetWriteDeadline(time.Now().Add(a.maxWait + answerTime)) // else the connection is gone
+	return text, nil
+}
+
+// readGrowing reads the body to its end.
+func (a *API) readGrowing(ctx context.Context, sent sentBody, body io.Reader, held *holding) ([]byte, error) {
+	announced := sent.r.ContentLength
+	weight := int64(1)
+	if held.room == a.smallBodies {
+		weight = smallWeight
+	}
+	size := announced
+	if announced < 0 {
+		size = smallBody
+	}
+	if err := held.add(ctx, weight*size, bodyPatience); err != nil {
+		return nil, err
+	}
+	text := make([]byte, 0, size)
+	for {
+		for len(text) < cap(text) {
+			n, err := body.Read(text[len(text):cap(text)])
+			text = text[:len(text)+n]
+			if errors.Is(err, io.EOF) {
+				return text, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case announced >= 0:
+			return text, nil
+		case int64(len(text)) >= sent.limit:
+			return nil, &http.MaxBytesError{Limit: sent.limit}
+		}
+		// For a moment there are two of it.
+		grown := min(2*int64(cap(text)), sent.limit)
+		if err := held.add(ctx, grown, bodyPatience); err != nil {
+			return nil, err
+		}
+		before := text
+		text = append(make([]byte, 0, grown), before...)
+		held.give(int64(cap(before)))
+	}
+}
+
+// bodyFault says why a body could not be read.
+func (a *API) bodyFault(err error, limit int64) error {
+	var tooMuch *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooMuch):
+		return problem{tooLarge(limit)}
+	case errors.Is(err, errImpatient):
+		return newProblem(http.StatusRequestTimeout, producer.CodeTimeout, "the body came too slowly")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return newProblem(http.StatusBadRequest, producer.CodeInvalid, "the body ended before its announced end")
+	}
+	return roomProblem(err)
+}
+
+// roomProblem tells a sender for whose body there is no room when to come back.
+func roomProblem(err error) error {
+	retry := http.Header{"Retry-After": {roomRetry}}
+	switch {
+	case errors.Is(err, errShareFull):
+		return huma.ErrorWithHeaders(newProblem(http.StatusTooManyRequests, producer.CodeRateLimited, errShareFull.Error()), retry)
+	case errors.Is(err, errRoomFull):
+		return huma.ErrorWithHeaders(newProblem(http.StatusServiceUnavailable, producer.CodeUnavailable, errRoomFull.Error()), retry)
+	case err != nil:
+		return fmt.Errorf("read body: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A room never holds more than it has, nor a tenant more than its share, and everything
+// that was taken is there again.
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	const bytes, share = 1000, 500
+	r := newRoom(bytes, share)
+	var all atomic.Int64
+	var of [3]atomic.Int64
+	var clients sync.WaitGroup
+	for i := range 12 {
+		tenant := i % len(of)
+		clients.Go(func() {
+			for range 200 {
+				h := &holding{room: r, tenant: string(rune('a' + tenant))}
+				took := int64(0)
+				for range 3 {
+					n := rand.Int64N(share / 3)
+					if err := h.add(t.Context(), n, time.Minute); err != nil {
+						break // three of a tenant can each hold some and wait for more
+					}
+					took += n
+					if sum, own := all.Add(n), of[tenant].Add(n); sum > bytes || own > share {
+						t.Errorf("%d bytes are held, %d by one tenant", sum, own)
+					}
+					if rand.IntN(2) == 0 { // so none waits for ever for another who waits
+						break
+					}
+					all.Add(-n)
+					of[tenant].Add(-n)
+					h.give(n)
+					took -= n
+				}
+				all.Add(-took)
+				of[tenant].Add(-took)
+				h.release()
+			}
+		})
+	}
+	clients.Wait()
+	if r.free != bytes || len(r.of) != 0 || len(r.lines) != 0 {
+		t.Errorf("got %d bytes free, held %v, lines %v; want all free", r.free, r.of, r.lines)
+	}
+}
+
+func TestRoomIsFull(t *testing.T) {
+	t.Parallel()
+	r := newRoom(1000, 600)
+	ctx := t.Context()
+	first := &holding{room: r, tenant: "a"}
+	if err := first.add(ctx, 600, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&holding{room: r, tenant: "a"}).add(ctx, 1, 0); !errors.Is(err, errShareFull) {
+		t.Errorf("beyond the share: got %v", err)
+	}
+	other := &holding{room: r, tenant: "b"}
+	if err := other.add(ctx, 401, 0); !errors.Is(err, errRoomFull) {
+		t.Errorf("beyond the room: got %v", err)
+	}
+	if err := other.add(ctx, 400, 0); err != nil {
+		t.Errorf("what is free: got %v", err)
+	}
+	gone, leave := context.WithCancel(ctx)
+	leave()
+	if err := other.add(gone, 100, time.Minute); !errors.Is(err, context.Canceled) {
+		t.Errorf("who leaves: got %v", err)
+	}
+	// A large one that waits goes before small ones of its tenant that come later.
+	large := make(chan error)
+	leaving, giveUp := context.WithCancel(ctx)
+	go func() { large <- (&holding{room: r, tenant: "b"}).add(leaving, 300, time.Minute) }()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		r.mu.Lock()
+		waiting := len(r.lines["b"])
+		r.mu.Unlock()
+		if waiting == 1 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it doesn't wait")
+		}
+	}
+	other.give(10)
+	if err := other.add(ctx, 1, 0); !errors.Is(err, errShareFull) {
+		t.Errorf("a small one behind it: got %v", err)
+	}
+	giveUp()
+	if err := <-large; !errors.Is(err, context.Canceled) {
+		t.Errorf("one that leaves the line: got %v", err)
+	}
+	if err := other.add(ctx, 10, time.Minute); err != nil {
+		t.Errorf("when it has left: got %v", err)
+	}
+	waited := make(chan error)
+	go func() { waited <- other.add(ctx, 100, time.Minute) }()
+	first.release()
+	if err := <-waited; err != nil {
+		t.Errorf("who waits while another gives: got %v", err)
+	}
+}

@@ -1,0 +1,89 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// scanner reads the tokens of JSON that is known to be well-formed, as they stand in the
+// text: a json.Decoder would copy each string, were it as large as the body, twice.
+type scanner struct {
+	text []byte
+	at   int
+}
+
+// next returns a bracket, a string with its quotes, a number, true, false or null; nothing
+// at the end.
+func (s *scanner) next() []byte {
+	s.skipSpace()
+	begin := s.at
+	if begin == len(s.text) {
+		return nil
+	}
+	switch s.text[begin] {
+	case '{', '}', '[', ']':
+		s.at++
+	case '"':
+		s.skipString()
+	default:
+		for s.at < len(s.text) && bytes.IndexByte([]byte(" \t\r\n,:]}"), s.text[s.at]) < 0 {
+			s.at++
+		}
+	}
+	return s.text[begin:s.at]
+}
+
+// more reports whether the array or object that is open has another entry.
+func (s *scanner) more() bool {
+	s.skipSpace()
+	return s.at < len(s.text) && s.text[s.at] != ']' && s.text[s.at] != '}'
+}
+
+// skipSpace skips what stands between tokens. Commas and colons are where they have to be.
+func (s *scanner) skipSpace() {
+	for s.at < len(s.text) {
+		switch s.text[s.at] {
+		case ' ', '\t', '\r', '\n', ',', ':':
+			s.at++
+		default:
+			return
+		}
+	}
+}
+
+func (s *scanner) skipString() {
+	for s.at++; s.text[s.at] != '"'; s.at++ {
+		if s.text[s.at] == '\\' {
+			s.at++
+		}
+	}
+	s.at++
+}
+
+// skip skips a value.
+func (s *scanner) skip() { s.skipTo(depth(s.next())) }
+
+// skipTo reads on until so many open objects and arrays are closed.
+func (s *scanner) skipTo(open int) {
+	for open > 0 {
+		open += depth(s.next())
+	}
+}
+
+// depth is what a token adds to the number of open objects and arrays.
+func depth(token []byte) int {
+	switch token[0] {
+	case '{', '[':
+		return 1
+	case '}', ']':
+		return -1
+	}
+	return 0
+}
+
+// unquoted is the text of a string token.
+func unquoted(token []byte) string {
+	var s string
+	_ = json.Unmarshal(token, &s) // a string of well-formed JSON
+	return s
+}
