@@ -247,7 +247,6 @@ setup_user() {
     [ "$(id -u)" = 0 ] || user=$(id -un)
     if [ "$(id -u)" = 0 ] && ! id "$user" >/dev/null 2>&1; then
         useradd --system --user-group --create-home --home-dir "/var/lib/$user" --shell /usr/sbin/nologin "$user"
-        chmod 700 "/var/lib/$user"
         say user "added $user, which will run Podman"
     fi
     local kind
@@ -259,9 +258,26 @@ setup_user() {
         as_root usermod "--add-sub${kind}s" "$first-$((first + 65535))" "$user"
         say user "gave $user the subordinate ${kind}s $first-$((first + 65535))"
     done
+    [ "$(id -u)" != 0 ] || close_home "$user"
     setup_runtime_dir
     find_podman_user || exit 1
     say user "$podman_user runs Podman"
+}
+
+# close_home USER: what breaks out of a sandbox is that user. sshd and others do what files in
+# a home tell them (.ssh/authorized_keys), so the home is root's, and in it the user has the
+# places that Podman and tests write to. The home of somebody who was there before us is theirs.
+close_home() {
+    local user=$1 home=/var/lib/$1 place
+    [ "$(getent passwd "$user" | cut -d: -f6)" = "$home" ] || return 0
+    chown "root:$(id -g "$user")" "$home"
+    chmod 750 "$home"
+    # Now nobody puts a link in their place any more.
+    for place in .cache .config .local; do
+        [ ! -L "$home/$place" ] || rm "$home/$place"
+        [ -d "$home/$place" ] || install -d -m 700 -o "$user" -g "$(id -g "$user")" "$home/$place"
+    done
+    find "$home" -mindepth 1 -maxdepth 1 ! -user root ! -name .cache ! -name .config ! -name .local -exec rm -rf {} +
 }
 
 # setup_runtime_dir makes the directory that a login makes, for a user who came by su or

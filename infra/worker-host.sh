@@ -173,13 +173,19 @@ install_host() {
     local file
     for file in glovebox glovebox-worker; do put "$programs/$file" "/usr/local/bin/$file" 755; done
     # What breaks out of a sandbox must not get out of its unit by asking others to run
-    # something: a systemd of its own, which anybody may have who asks to linger; cron; at.
+    # something: a systemd of its own, which anybody may have who asks to linger; cron; at; sshd,
+    # which forwards ports for users without a shell, too.
     systemctl --quiet mask "user@$(id -u "$podman_user").service"
     for file in /etc/cron.deny /etc/at.deny; do
         # Without at.deny, nobody but root may use at.
         [ "$file" = /etc/cron.deny ] || [ -e "$file" ] || continue
         grep -qsx "$podman_user" "$file" || echo "$podman_user" >>"$file"
     done
+    install -d -m 755 /etc/ssh/sshd_config.d
+    put infra/sshd.conf /etc/ssh/sshd_config.d/glovebox.conf 644
+    if [ -n "$changed" ] && systemctl --quiet is-active ssh.service; then
+        systemctl reload ssh.service || say "to do" "sshd doesn't take /etc/ssh/sshd_config.d/glovebox.conf: journalctl -u ssh says why"
+    fi
 
     install -d -m 755 /etc/glovebox
     put_settings worker.env "$settings_worker"

@@ -16,7 +16,7 @@ export SUITE=${SUITE:-trixie}
 export WORK=${WORK:-$HOME/.cache/glovebox-vm}/$SUITE
 export SMP=${SMP:-2} MEM=${MEM:-4096} TIMEOUT=${TIMEOUT:-3000}
 # What a worker host needs, what the tests look with, and what a host is likely to have.
-export EXTRA=conmon,fuse-overlayfs,slirp4netns,erofs-utils,jq,cron,at,systemd-coredump,polkitd
+export EXTRA=conmon,fuse-overlayfs,slirp4netns,erofs-utils,jq,cron,at,systemd-coredump,polkitd,openssh-server,openssh-client
 
 say() { printf '== %s\n' "$1"; }
 [ -x "$VM/run-vm.sh" ] || { echo "no run-vm.sh in $VM: name its directory with VM=" >&2; exit 1; }

@@ -122,6 +122,44 @@ inside curl -sS -o /dev/null http://127.0.0.1:7070/ && fail "the unit reaches S3
 equal "the unit's network devices" "$(inside bash -c 'tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d " "' | sort | tr '\n' ' ')" "lo "
 check "without the unit's wall the password would do (so the test above can fail)" as_escaped redis-cli -h 127.0.0.1 -a "$redis_password" ping
 
+# ---- ssh ---------------------------------------------------------------------------------
+
+# Who may log in may forward ports from outside of the unit, whatever their shell is. On this
+# machine there is a way to sshd from within the unit, too: a socket of systemd's.
+ssh-keygen -q -t ed25519 -N '' -f /tmp/key && chmod 644 /tmp/key # of root, so ssh takes it
+systemctl start ssh
+# forward USER@HOST reaches Redis, as someone who has been let in at HOST may.
+cat >/tmp/forward <<'BASH'
+printf 'PING\r\n' | ssh -i /tmp/key -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -W 127.0.0.1:6379 "$1" | grep NOAUTH
+BASH
+let_in() { install -d -m 755 -o "$1" "$2/.ssh" && install -m 644 -o "$1" /tmp/key.pub "$2/.ssh/authorized_keys"; }
+useradd --system --create-home --home-dir /var/lib/visitor --shell /usr/sbin/nologin visitor
+let_in visitor /var/lib/visitor
+check "sshd forwards for a user without a shell (so the next can fail)" within 60 as_escaped bash /tmp/forward visitor@127.0.0.1
+denied "let itself in by ssh" bash -c 'mkdir -p ~/.ssh && cat /tmp/key.pub >~/.ssh/authorized_keys'
+denied "have another home" bash -c 'mv ~ /var/lib/g || mv ~/.ssh ~/.s'
+let_in root /var/lib/glovebox # as if it had
+denied "forward by ssh" bash /tmp/forward glovebox@127.0.0.1
+if [ -S /run/ssh-unix-local/socket ]; then denied "forward by systemd's socket of ssh" bash /tmp/forward glovebox@unix/run/ssh-unix-local/socket; fi
+rm -r /var/lib/glovebox/.ssh
+
+# ---- what it asks of the kernel --------------------------------------------------------------
+
+cat >/tmp/families.py <<'PYTHON'
+import socket
+def opens(family):
+    for kind in socket.SOCK_DGRAM, socket.SOCK_STREAM, socket.SOCK_SEQPACKET, socket.SOCK_RAW:
+        try:
+            socket.socket(family, kind)
+            return True
+        except OSError:
+            pass
+print(*sorted({f.name for f in socket.AddressFamily if opens(f)}))
+PYTHON
+families() { systemd-run --quiet --wait --pipe -p User=glovebox "$@" python3 /tmp/families.py; }
+equal "address families of the unit" "$(families -p RestrictAddressFamilies="$(systemctl show -P RestrictAddressFamilies glovebox-podman)")" "AF_INET AF_INET6 AF_NETLINK AF_UNIX"
+case "$(families)" in *AF_VSOCK*) pass "without the unit's wall AF_VSOCK is there (so the test above can fail)" ;; *) fail "there is no AF_VSOCK here" ;; esac
+
 # ---- what it has ---------------------------------------------------------------------
 
 echo "What does work as user glovebox:"
