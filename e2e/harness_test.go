@@ -42,7 +42,7 @@ type glovebox struct {
 	url      string
 	token    string
 	instance string
-	shared   []string // environment of api and workers
+	shared   []string // environment of api and workers, but for Redis
 	dir      string
 	began    time.Time
 	mostWarm int // sandboxes that may wait
@@ -84,7 +84,7 @@ func start(tb testing.TB, o options) *glovebox {
 	}
 	makeBucket(tb, g.s3)
 	g.shared = []string{
-		"GLOVEBOX_REDIS_URL=" + g.redis.URL(), "GLOVEBOX_S3_ENDPOINT=" + endpoint, "GLOVEBOX_S3_REGION=" + g.s3.Region,
+		"GLOVEBOX_S3_ENDPOINT=" + endpoint, "GLOVEBOX_S3_REGION=" + g.s3.Region,
 		"GLOVEBOX_S3_BUCKET=" + bucket, "GLOVEBOX_S3_ACCESS_KEY=" + g.s3.AccessKey, "GLOVEBOX_S3_SECRET_KEY=" + g.s3.SecretKey,
 	}
 	g.addr = gbtest.Addr(tb)
@@ -114,7 +114,7 @@ func (g *glovebox) startAPI(env ...string) *gbtest.Process {
 // apiEnv is the environment of an api at addr.
 func (g *glovebox) apiEnv(addr string, env ...string) []string {
 	return slices.Concat(g.shared, []string{
-		"GLOVEBOX_API_ADDR=" + addr, "GLOVEBOX_PUBLIC_URL=" + g.url, "GLOVEBOX_TOKEN=" + g.token,
+		"GLOVEBOX_REDIS_URL=" + g.redis.API(), "GLOVEBOX_API_ADDR=" + addr, "GLOVEBOX_PUBLIC_URL=" + g.url, "GLOVEBOX_TOKEN=" + g.token,
 		"GLOVEBOX_WEBHOOK_KEY=" + g.webhookKey, "GLOVEBOX_CAPABILITY_KEY=" + g.capabilityKey,
 		"GLOVEBOX_WEBHOOK_ALLOW=127.0.0.0/8:1-65535",
 	}, env)
@@ -127,7 +127,7 @@ func (g *glovebox) startWorker(env ...string) *gbtest.Process {
 
 func (g *glovebox) workerEnv(env ...string) []string {
 	return slices.Concat(g.shared, []string{
-		"GLOVEBOX_PODMAN_SOCKET=" + g.podman.Socket, "GLOVEBOX_AGENT=" + binary(g.tb, "glovebox-agent"),
+		"GLOVEBOX_REDIS_URL=" + g.redis.Worker(), "GLOVEBOX_PODMAN_SOCKET=" + g.podman.Socket, "GLOVEBOX_AGENT=" + binary(g.tb, "glovebox-agent"),
 		"GLOVEBOX_INSTANCE=" + g.instance, "GLOVEBOX_CONCURRENCY=2", "GLOVEBOX_WARM=0",
 	}, env)
 }

@@ -19,7 +19,7 @@ func TestExample(t *testing.T) {
 	g := start(t, options{})
 	const want = "succeeded: hello\nsquares.csv (8 bytes):\n2,4\n3,9\n"
 	g.runs("example", want, "GLOVEBOX_URL="+g.url, "GLOVEBOX_TOKEN="+g.token)
-	g.runs("example", want, g.shared...)
+	g.runs("example", want, append(g.shared, "GLOVEBOX_REDIS_URL="+g.redis.API())...)
 }
 
 // runs runs a client that was built for the tests.

@@ -82,6 +82,7 @@ put_settings() {
 readonly settings_shared='# Settings and secrets: systemd reads this file as root, so it stays mode 0600, owned by
 # root. What is empty is unset. Restart the unit after a change. A value with spaces or
 # signs that a shell knows (& ; $ # ?) goes in single quotes: NAME='\''one two'\''
+# redis://USER:PASSWORD@HOST:6379/0: "glovebox redis-acl" makes a user for the api and one for each worker.
 GLOVEBOX_REDIS_URL=
 GLOVEBOX_S3_ENDPOINT=
 GLOVEBOX_S3_REGION=

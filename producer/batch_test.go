@@ -159,7 +159,7 @@ func (s suite) batchReplay(t *testing.T) {
 	if diff := cmp.Diff(first, again); diff != "" {
 		t.Errorf("sent again: %s", diff)
 	}
-	keys, err := s.w.Records.Redis().Keys(t.Context(), "gb:{default}:job:*").Result()
+	keys, err := s.w.Raw.Keys(t.Context(), "gb:{default}:job:*").Result()
 	if err != nil {
 		t.Fatal(err)
 	}

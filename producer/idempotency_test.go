@@ -67,14 +67,14 @@ func (s suite) idempotency(t *testing.T) {
 	again("after its deadline", first)
 
 	// The key is free again 24 hours later, and once the job is purged.
-	s.w.Records.Redis().Del(t.Context(), s.w.Records.Redis().Keys(t.Context(), "gb:{default}:idem:*").Val()...)
+	s.w.Raw.Del(t.Context(), s.w.Raw.Keys(t.Context(), "gb:{default}:idem:*").Val()...)
 	spec.Deadline = time.Time{}
 	if first, err = s.jobs.Submit(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	again("with a new key", first)
-	for _, ttl := range s.w.Records.Redis().Keys(t.Context(), "gb:{default}:idem:*").Val() {
-		if d := s.w.Records.Redis().TTL(t.Context(), ttl).Val(); d < 23*time.Hour || d > 24*time.Hour {
+	for _, ttl := range s.w.Raw.Keys(t.Context(), "gb:{default}:idem:*").Val() {
+		if d := s.w.Raw.TTL(t.Context(), ttl).Val(); d < 23*time.Hour || d > 24*time.Hour {
 			t.Errorf("a key is kept for %s, want a day", d)
 		}
 	}
@@ -107,7 +107,7 @@ func TestOneJobForAKey(t *testing.T) {
 	w := producertest.New(t, "")
 	w.Runtimes(t)
 	clients := []producer.Jobs{w.Client, overHTTP(t, w, "default")}
-	second, err := producer.Open(t.Context(), producer.Config{RedisURL: w.Redis.URL(), S3: w.S3Spec}) // another process
+	second, err := producer.Open(t.Context(), producer.Config{RedisURL: w.Redis.API(), S3: w.S3Spec}) // another process
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestOneJobForAKey(t *testing.T) {
 			t.Errorf("%s: got jobs %v, want one", key, ids)
 		}
 	}
-	if n := len(w.Records.Redis().Keys(t.Context(), "gb:{default}:job:*").Val()); n != 2 {
+	if n := len(w.Raw.Keys(t.Context(), "gb:{default}:job:*").Val()); n != 2 {
 		t.Errorf("there are %d jobs, want 2", n)
 	}
 }
@@ -173,7 +173,7 @@ func TestSubmitWhoseAnswerIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.Close)
-	jobs := func() int { return len(w.Records.Redis().Keys(t.Context(), "gb:{default}:job:*").Val()) }
+	jobs := func() int { return len(w.Raw.Keys(t.Context(), "gb:{default}:job:*").Val()) }
 
 	f.lose.Store(3)
 	j, err := h.Submit(t.Context(), job.Spec{Runtime: "bash", Source: "1", IdempotencyKey: "k"})

@@ -51,7 +51,7 @@ func (s suite) artifactInputs(t *testing.T) {
 	if spec.Files[1].SHA256 != "" {
 		t.Error("the caller's own files were changed")
 	}
-	if version := s.w.Records.Redis().HGet(t.Context(), "gb:{default}:job:"+j.ID, "version").Val(); version != "2" {
+	if version := s.w.Raw.HGet(t.Context(), "gb:{default}:job:"+j.ID, "version").Val(); version != "2" {
 		t.Errorf("the record has version %s: a worker that doesn't know artifacts would run it", version)
 	}
 	if _, err := s.jobs.Submit(t.Context(), job.Spec{Runtime: "python", Source: "1", Files: []job.File{want}}); err != nil {

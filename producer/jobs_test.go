@@ -501,7 +501,7 @@ func TestCreateThatComesLateHasItsSpec(t *testing.T) {
 	if _, err := w.Client.Submit(t.Context(), job.Spec{Runtime: "bash", Source: strings.Repeat("# x\n", 100_000)}); err == nil {
 		t.Fatal("accepted without an answer of Redis")
 	}
-	open, err := w.Records.Redis().ZRange(t.Context(), "gb:{default}:open", 0, -1).Result()
+	open, err := w.Raw.ZRange(t.Context(), "gb:{default}:open", 0, -1).Result()
 	if err != nil || len(open) != 2 {
 		t.Fatalf("got open jobs %v, %v; want the late one among them", open, err)
 	}

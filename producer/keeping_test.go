@@ -43,7 +43,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // due makes what is to be looked at of the job due, as time would.
 func due(t *testing.T, w *producertest.World, id string) {
 	t.Helper()
-	if err := w.Records.Redis().ZAddXX(t.Context(), garbageKey, redis.Z{Member: id}).Err(); err != nil {
+	if err := w.Raw.ZAddXX(t.Context(), garbageKey, redis.Z{Member: id}).Err(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -87,7 +87,7 @@ func TestNothingIsLeftAfterTheRetention(t *testing.T) {
 	})
 	sweep(t, w)
 	due(t, w, id)
-	rdb := w.Records.Redis()
+	rdb := w.Raw
 	eventually(t, "it is swept", func() bool { return rdb.ZScore(t.Context(), garbageKey, id).Err() != nil })
 	if left := w.Kept(t, "tenants/default/jobs/"+id+"/"); len(left) > 0 {
 		t.Errorf("objects are left: %v", left)
@@ -152,7 +152,7 @@ func TestResultFromTheBucket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := w.Records.Redis().Del(t.Context(), "gb:{default}:result:"+id).Val(); n != 1 {
+	if n := w.Raw.Del(t.Context(), "gb:{default}:result:"+id).Val(); n != 1 {
 		t.Fatal("there was no result in Redis")
 	}
 	after, err := w.Client.Get(t.Context(), id)

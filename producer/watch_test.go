@@ -98,7 +98,7 @@ func (w *watching) over() {
 // publish is what a worker does with the next events of its epoch.
 func publish(t *testing.T, w *producertest.World, j record.Job, first int, events ...record.Event) {
 	t.Helper()
-	if err := w.Records.Publish(t.Context(), j, first, events); err != nil {
+	if err := w.Worker.Publish(t.Context(), j, first, events); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -229,7 +229,7 @@ func (s suite) watchTakenBack(t *testing.T) {
 		t.Fatal(answer, err)
 	}
 	w.expect("status queued 1")
-	running, err := s.w.Records.Start(t.Context(), j.ID, 2, "worker-1")
+	running, err := s.w.Worker.Start(t.Context(), j.ID, 2, "worker-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +306,7 @@ func (s suite) watchOverRestart(t *testing.T) {
 	s.w.Redis.Kill()
 	s.w.Redis.Restart()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		err := s.w.Records.Publish(t.Context(), running, 3, []record.Event{stdout(1, "b"), {Type: record.EventEnd}})
+		err := s.w.Worker.Publish(t.Context(), running, 3, []record.Event{stdout(1, "b"), {Type: record.EventEnd}})
 		if err == nil {
 			break
 		} else if time.Now().After(deadline) {

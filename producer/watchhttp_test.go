@@ -76,7 +76,7 @@ func TestWatchOverBrokenConnections(t *testing.T) {
 				if i == n-1 {
 					batch = append(batch, record.Event{Type: record.EventEnd})
 				}
-				if err := w.Records.Publish(t.Context(), running, next, batch); err != nil {
+				if err := w.Worker.Publish(t.Context(), running, next, batch); err != nil {
 					t.Error(err)
 				}
 				next += len(batch)

@@ -32,7 +32,7 @@ type glovebox struct {
 	t         *testing.T
 	redis     *gbtest.RedisServer
 	s3        *gbtest.S3Server
-	records   *record.Store
+	records   *record.Store // as the api has them
 	objects   *artifacts.Store
 	podman    *gbtest.PodmanService
 	sandboxes *sandbox.Podman
@@ -55,7 +55,7 @@ func startOn(t *testing.T, podman *gbtest.PodmanService, change func(*worker.Con
 	var err error
 	g := &glovebox{t: t, redis: gbtest.Redis(t), s3: gbtest.S3(t), podman: podman}
 	ctx := t.Context()
-	if g.records, err = record.Open(ctx, record.Config{URL: g.redis.URL()}); err != nil {
+	if g.records, err = record.Open(ctx, record.Config{URL: g.redis.API()}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { g.records.Close() })
@@ -87,7 +87,11 @@ func (g *glovebox) work(change func(*worker.Config)) {
 	t, ctx := g.t, g.t.Context()
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &g.log), nil))
 	id := record.NewID("w")
-	var err error
+	own, err := record.Open(ctx, record.Config{URL: g.redis.Worker()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { own.Close() })
 	g.sandboxes, err = sandbox.Open(ctx, sandbox.Config{Socket: g.podman.Socket, Agent: agentPath(t), Instance: id, Worker: id, Log: log})
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +102,7 @@ func (g *glovebox) work(change func(*worker.Config)) {
 		t.Fatal(err)
 	}
 	c := worker.Config{
-		ID: id, Version: "test", Records: g.records, Objects: g.objects, Sandboxes: g.sandboxes,
+		ID: id, Version: "test", Records: own, Objects: g.objects, Sandboxes: g.sandboxes,
 		Runtimes: set, Log: log,
 	}
 	if change != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/internal/redisacl"
 	"github.com/glovebox-run/glovebox/runtimes"
 )
 
@@ -27,7 +28,8 @@ everything by its environment (secrets may be in files: NAME_FILE=path), but for
 
   --require-cgroups        do not start where limits are not hard, as GLOVEBOX_REQUIRE_CGROUPS=true
 
-  GLOVEBOX_REDIS_URL       redis://:password@host:6379/0, noeviction, AOF on
+  GLOVEBOX_REDIS_URL       redis://glovebox-worker:password@host:6379/0 ("glovebox
+                           redis-acl" makes the user), noeviction, AOF on
   GLOVEBOX_S3_ENDPOINT     https://… of an S3-compatible store; empty for AWS
   GLOVEBOX_S3_REGION       such as eu-central-1
   GLOVEBOX_S3_BUCKET       private bucket for what jobs make
@@ -123,7 +125,7 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 	}
 	defer m.close()
 	return m.beside(ctx, log, func(ctx context.Context) error {
-		err := (&starting{config: c, id: workerID(), set: set, metrics: m, log: log}).run(ctx)
+		err := (&starting{config: c, id: workerID(c.Redis.URL), set: set, metrics: m, log: log}).run(ctx)
 		if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 			return nil // it was told to end as it waited
 		}
@@ -133,12 +135,17 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 
 // workerID is new for every run: a restarted worker must not be taken for the one
 // that died with jobs in its hands.
-func workerID() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "host"
+// workerID begins with the name that the worker's user in Redis has, if that is of one worker
+// only, or else with that of the host.
+func workerID(redisURL string) string {
+	name := redisacl.WorkerName(redisURL)
+	if name == "" {
+		var err error
+		if name, err = os.Hostname(); err != nil {
+			name = "host"
+		}
 	}
-	return fmt.Sprintf("%s-%s", host, strings.ToLower(rand.Text()[:10]))
+	return fmt.Sprintf("%s-%s", name, strings.ToLower(rand.Text()[:redisacl.IDRandom]))
 }
 
 func version() string {

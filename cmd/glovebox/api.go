@@ -33,7 +33,8 @@ code of anybody, so it belongs on hosts where no worker is.
 
 It is told everything by its environment (a secret can be in a file: NAME_FILE=path):
 
-  GLOVEBOX_REDIS_URL        redis://:password@host:6379/0, noeviction, AOF on
+  GLOVEBOX_REDIS_URL        redis://glovebox-api:password@host:6379/0 ("glovebox redis-acl"
+                            makes the user), noeviction, AOF on
   GLOVEBOX_S3_ENDPOINT      https://… of an S3-compatible store; empty for AWS
   GLOVEBOX_S3_REGION        such as eu-central-1
   GLOVEBOX_S3_BUCKET        private bucket for what jobs make

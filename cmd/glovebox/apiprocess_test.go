@@ -44,7 +44,7 @@ func startAPIProcess(tb testing.TB) *apiProcess {
 	key := make([]byte, 32)
 	rand.Read(key)
 	env := []string{
-		"GLOVEBOX_REDIS_URL=" + p.Redis.URL(), "GLOVEBOX_S3_ENDPOINT=" + p.S3.Endpoint, "GLOVEBOX_S3_REGION=" + p.S3.Region,
+		"GLOVEBOX_REDIS_URL=" + p.Redis.API(), "GLOVEBOX_S3_ENDPOINT=" + p.S3.Endpoint, "GLOVEBOX_S3_REGION=" + p.S3.Region,
 		"GLOVEBOX_S3_BUCKET=" + p.S3Spec.Bucket, "GLOVEBOX_S3_ACCESS_KEY=" + p.S3.AccessKey, "GLOVEBOX_S3_SECRET_KEY=" + p.S3.SecretKey,
 		"GLOVEBOX_API_ADDR=" + addr, "GLOVEBOX_PUBLIC_URL=" + p.url, "GLOVEBOX_TOKEN=0123456789abcdef01234567", "GLOVEBOX_ADMIN_TOKEN=" + adminToken,
 		"GLOVEBOX_WEBHOOK_KEY=" + hookkeys.New(), "GLOVEBOX_CAPABILITY_KEY=" + base64.StdEncoding.EncodeToString(key),

@@ -58,7 +58,7 @@ func (b *batchTest) work() {
 				return
 			}
 			for _, queued := range page.Jobs {
-				j, err := b.Records.Start(ctx, queued.ID, 1, "worker-1")
+				j, err := b.Worker.Start(ctx, queued.ID, 1, "worker-1")
 				if errors.Is(err, record.ErrEnded) || ctx.Err() != nil {
 					continue
 				}

@@ -97,7 +97,7 @@ func rate(b *testing.B, concurrency, n int, total *time.Duration, do func(n int)
 
 func asynqOptions(b *testing.B, r *gbtest.RedisServer) asynq.RedisConnOpt {
 	b.Helper()
-	o, err := asynq.ParseRedisURI(r.URL())
+	o, err := asynq.ParseRedisURI(r.Admin()) // a queue of its own
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func TestFollow(t *testing.T) {
 	}
 	publish := func(j record.Job, first int, events ...record.Event) {
 		t.Helper()
-		if err := w.Records.Publish(t.Context(), j, first, events); err != nil {
+		if err := w.Worker.Publish(t.Context(), j, first, events); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(&c.stderr, "runs again")
-	if j, err = w.Records.Start(t.Context(), id, 2, "worker-1"); err != nil {
+	if j, err = w.Worker.Start(t.Context(), id, 2, "worker-1"); err != nil {
 		t.Fatal(err)
 	}
 	publish(j, 1, status(job.Running, 2), text(record.EventStdout, 0, "two\n")) // and not that this is all

@@ -93,6 +93,7 @@ Exit codes:
 		{serverGroup, a.devCommand()},
 		{serverGroup, a.apiCommand()},
 		{serverGroup, a.tenantCommand()},
+		{serverGroup, a.redisACLCommand()},
 		{machineGroup, a.runtimesCommand()},
 		{machineGroup, a.doctorCommand()},
 		{machineGroup, a.versionCommand()},

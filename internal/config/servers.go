@@ -163,7 +163,7 @@ const minToken = 20
 // Redis reads where the records are, and how long jobs are kept.
 func (r *Reader) Redis() record.Config {
 	return record.Config{
-		URL:        r.RequiredSecret("GLOVEBOX_REDIS_URL", "redis://:password@host:port/db"),
+		URL:        r.RequiredSecret("GLOVEBOX_REDIS_URL", "redis://user:password@host:port/db"),
 		Retention:  r.Count("GLOVEBOX_RETENTION_SECONDS", time.Second, 7*24*60*60, 1, job.MaxRetentionSeconds),
 		ResultLife: r.Count("GLOVEBOX_RESULT_SECONDS", time.Second, 60*60, 1, job.MaxRetentionSeconds),
 	}

@@ -534,13 +534,13 @@ func TestOwnFaultsComeBackEverLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	due := time.Now().Add(-time.Hour)
-	if err := b.Records.Redis().HSet(t.Context(), "gb:{default}:delivery:"+did, "state", "pending", "due", due.UnixMilli()).Err(); err != nil {
+	if err := b.Raw.HSet(t.Context(), "gb:{default}:delivery:"+did, "state", "pending", "due", due.UnixMilli()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Records.EnqueueDelivery(t.Context(), "default", did, 1, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	inspector := asynq.NewInspectorFromRedisClient(b.Records.Redis())
+	inspector := asynq.NewInspectorFromRedisClient(b.Raw)
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		retries, err := inspector.ListRetryTasks(record.DeliveryQueue)
 		if err == nil && len(retries) == 1 {

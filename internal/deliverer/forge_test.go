@@ -163,8 +163,8 @@ func TestRotateWebhookSecret(t *testing.T) {
 		t.Error("what has expired signs")
 	}
 	// Redis holds no secret: nothing in it is, or holds, one that was ever shown.
-	for _, key := range b.Records.Redis().Keys(t.Context(), "gb:*webhook*").Val() {
-		for field, value := range b.Records.Redis().HGetAll(t.Context(), key).Val() {
+	for _, key := range b.Raw.Keys(t.Context(), "gb:*webhook*").Val() {
+		for field, value := range b.Raw.HGetAll(t.Context(), key).Val() {
 			if field != "generation" && field != "previous_until" || strings.Trim(value, "0123456789") != "" {
 				t.Errorf("%s holds %s", key, field)
 			}

@@ -144,7 +144,9 @@ func holder(f *os.File) int {
 
 // The secrets of a data directory.
 const (
-	redisPassword = "REDIS_PASSWORD"
+	redisPassword = "REDIS_PASSWORD" // of the user "default", who may do everything
+	redisAPI      = "REDIS_API_PASSWORD"
+	redisWorker   = "REDIS_WORKER_PASSWORD"
 	s3AccessKey   = "S3_ACCESS_KEY"
 	s3SecretKey   = "S3_SECRET_KEY"
 	apiToken      = "TOKEN"
@@ -169,7 +171,7 @@ func loadSecrets(path string) (config.File, error) {
 	}
 	changed := false
 	for name, fresh := range map[string]func() string{
-		redisPassword: rand.Text, s3AccessKey: rand.Text, s3SecretKey: rand.Text,
+		redisPassword: rand.Text, redisAPI: rand.Text, redisWorker: rand.Text, s3AccessKey: rand.Text, s3SecretKey: rand.Text,
 		apiToken:   func() string { return "gb_" + rand.Text() },
 		adminToken: rand.Text,
 		webhookKey: hookkeys.New,

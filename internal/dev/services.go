@@ -15,6 +15,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/redisacl"
 	"github.com/glovebox-run/glovebox/internal/supervise"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -24,17 +25,27 @@ const (
 	s3Region = "us-east-1"
 )
 
+// redisRoles are the users of Redis, and which secret is whose password.
+var redisRoles = map[redisacl.Role]string{redisacl.Admin: redisPassword, redisacl.API: redisAPI, redisacl.Worker: redisWorker}
+
 // redisURL leads to Redis by a socket, which no other user of the machine can reach.
-func (s *stack) redisURL() string {
-	return "unix://:" + s.data.secrets[redisPassword] + "@" + filepath.Join(s.socketDir, "redis.sock")
+func (s *stack) redisURL(role redisacl.Role) string {
+	return "unix://" + string(role) + ":" + s.data.secrets[redisRoles[role]] + "@" + filepath.Join(s.socketDir, "redis.sock")
 }
 
 func (s *stack) redis() (supervise.Command, error) {
-	conf := s.data.path("redis", "redis.conf")
+	conf, users := s.data.path("redis", "redis.conf"), s.data.path("redis", "users.acl")
+	var list strings.Builder
+	for role, secret := range redisRoles {
+		fmt.Fprintf(&list, "user %s %s\n", role, redisacl.User{Role: role}.Rules(s.data.secrets[secret]))
+	}
+	if err := os.WriteFile(users, []byte(list.String()), 0o600); err != nil {
+		return supervise.Command{}, fmt.Errorf("write Redis users: %w", err)
+	}
 	lines := []string{
 		"port 0", "unixsocket " + filepath.Join(s.socketDir, "redis.sock"),
 		"unixsocketperm 777", // the directory lets in only us and the worker
-		"dir " + quoted(s.data.path("redis")), "requirepass " + s.data.secrets[redisPassword],
+		"dir " + quoted(s.data.path("redis")), "aclfile " + quoted(users),
 		"maxmemory-policy noeviction", "save \"\"",
 		// An accepted job survives a power cut too.
 		"appendonly yes", "appendfsync always", "",
@@ -46,7 +57,7 @@ func (s *stack) redis() (supervise.Command, error) {
 		Name: "redis", Argv: []string{s.tools.redis, conf}, Dir: s.data.path("redis"),
 		Env: own(), Files: []*os.File{s.data.lock},
 		Ready: func(ctx context.Context) error {
-			options, err := redis.ParseURL(s.redisURL())
+			options, err := redis.ParseURL(s.redisURL(redisacl.Admin))
 			if err != nil {
 				return err
 			}
@@ -103,7 +114,6 @@ func (s *stack) podman() supervise.Command {
 // shared is what worker and api are told alike.
 func (s *stack) shared() []string {
 	return []string{
-		"GLOVEBOX_REDIS_URL=" + s.redisURL(),
 		"GLOVEBOX_S3_ENDPOINT=http://" + s.s3Addr, "GLOVEBOX_S3_REGION=" + s3Region, "GLOVEBOX_S3_BUCKET=" + bucket,
 		"GLOVEBOX_S3_ACCESS_KEY=" + s.data.secrets[s3AccessKey], "GLOVEBOX_S3_SECRET_KEY=" + s.data.secrets[s3SecretKey],
 		"GLOVEBOX_LOG=json",
@@ -113,7 +123,7 @@ func (s *stack) shared() []string {
 func (s *stack) api() supervise.Command {
 	env := append(own(), s.shared()...)
 	env = append(
-		env, "GLOVEBOX_API_ADDR=fd:3", "GLOVEBOX_METRICS_ADDR=fd:4", "GLOVEBOX_PUBLIC_URL="+s.url,
+		env, "GLOVEBOX_REDIS_URL="+s.redisURL(redisacl.API), "GLOVEBOX_API_ADDR=fd:3", "GLOVEBOX_METRICS_ADDR=fd:4", "GLOVEBOX_PUBLIC_URL="+s.url,
 		"GLOVEBOX_TOKEN="+s.data.secrets[apiToken], "GLOVEBOX_ADMIN_TOKEN="+s.data.secrets[adminToken], "GLOVEBOX_WEBHOOK_KEY="+s.data.secrets[webhookKey],
 		"GLOVEBOX_CAPABILITY_KEY="+s.data.secrets[capabilityKey],
 		"GLOVEBOX_WEBHOOK_ALLOW=127.0.0.0/8:*,[::1]:*", s.graceSetting(),
@@ -129,7 +139,7 @@ func (s *stack) api() supervise.Command {
 func (s *stack) worker() supervise.Command {
 	env := append(s.user.environment(), s.shared()...)
 	env = append(
-		env, "GLOVEBOX_METRICS_ADDR=fd:3", "GLOVEBOX_PODMAN_SOCKET="+s.podmanSocket(), "GLOVEBOX_AGENT="+s.programs.agent,
+		env, "GLOVEBOX_REDIS_URL="+s.redisURL(redisacl.Worker), "GLOVEBOX_METRICS_ADDR=fd:3", "GLOVEBOX_PODMAN_SOCKET="+s.podmanSocket(), "GLOVEBOX_AGENT="+s.programs.agent,
 		"GLOVEBOX_INSTANCE="+s.data.secrets[instance], "GLOVEBOX_SIGNING_KEY="+s.data.secrets[signingKey],
 		"GLOVEBOX_SECRETS_KEY="+s.data.secrets[secretsKey], s.graceSetting(),
 	)
@@ -157,7 +167,7 @@ func (s *stack) graceSetting() string {
 
 // published are the runtimes that the worker which runs now has published.
 func (s *stack) published(ctx context.Context) ([]record.Runtime, error) {
-	records, err := record.Open(ctx, record.Config{URL: s.redisURL()})
+	records, err := record.Open(ctx, record.Config{URL: s.redisURL(redisacl.API)})
 	if err != nil {
 		return nil, err
 	}

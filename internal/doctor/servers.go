@@ -56,7 +56,7 @@ func (r *report) redis(ctx context.Context) {
 	defer cancel()
 	options, err := redis.ParseURL(r.Redis.URL)
 	if err != nil {
-		r.problem("redis", "GLOVEBOX_REDIS_URL is not redis://:password@host:port/db", "")
+		r.problem("redis", "GLOVEBOX_REDIS_URL is not redis://user:password@host:port/db", "")
 		return
 	}
 	client := redis.NewClient(options)

@@ -1,7 +1,6 @@
 package gbtest
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"net"
@@ -12,47 +11,6 @@ import (
 	"testing"
 	"time"
 )
-
-// RedisServer is a real redis-server with AOF, a password and noeviction.
-type RedisServer struct {
-	*Process
-	Addr, Password string
-	// Dir is where it keeps its append-only file.
-	Dir string
-}
-
-// URL in the form that redis.ParseURL reads.
-func (r *RedisServer) URL() string { return "redis://:" + r.Password + "@" + r.Addr + "/0" }
-
-// Redis starts a redis-server whose data survives Kill and Restart.
-func Redis(tb testing.TB) *RedisServer {
-	tb.Helper()
-	Require(tb, "redis")
-	addr, password, dir := Addr(tb), rand.Text(), tb.TempDir()
-	_, port, _ := net.SplitHostPort(addr)
-	ready := func() bool {
-		c, err := dial("tcp", addr)
-		if err != nil {
-			return false
-		}
-		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(time.Second))
-		if _, err := c.Write([]byte("AUTH " + password + "\r\nPING\r\n")); err != nil {
-			return false
-		}
-		answers := bufio.NewScanner(c)
-		for answers.Scan() { // while it loads its AOF it says +OK to AUTH and -LOADING to PING
-			if answers.Text() != "+OK" {
-				return answers.Text() == "+PONG"
-			}
-		}
-		return false
-	}
-	return &RedisServer{Addr: addr, Password: password, Dir: dir, Process: Start(tb, []string{
-		"redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", dir, "--requirepass", password,
-		"--appendonly", "yes", "--appendfsync", "always", "--save", "", "--maxmemory-policy", "noeviction",
-	}, nil, ready)}
-}
 
 // S3Server is a real S3 server, versitygw over a directory.
 type S3Server struct {

@@ -117,7 +117,7 @@ func TestEventStream(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	j := w.Start(t, id)
-	if err := w.Records.Publish(t.Context(), j, 1, []record.Event{
+	if err := w.Worker.Publish(t.Context(), j, 1, []record.Event{
 		{Type: record.EventStdout, Offset: 7, Data: []byte("<é>\n")}, {Type: record.EventStderr, Data: []byte{0xff}}, {Type: record.EventEnd},
 	}); err != nil {
 		t.Fatal(err)

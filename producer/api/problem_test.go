@@ -87,13 +87,13 @@ func TestProblems(t *testing.T) {
 
 	var tasks int64
 	for queue := range record.JobQueues() {
-		n, err := w.Records.Redis().LLen(t.Context(), "asynq:{"+queue+"}:pending").Result()
+		n, err := w.Raw.LLen(t.Context(), "asynq:{"+queue+"}:pending").Result()
 		if err != nil {
 			t.Fatal(err)
 		}
 		tasks += n
 	}
-	records, err := w.Records.Redis().Keys(t.Context(), "gb:{*").Result()
+	records, err := w.Raw.Keys(t.Context(), "gb:{*").Result()
 	if err != nil || len(records) > 0 || tasks > 0 {
 		t.Errorf("got %v, %d tasks, %v; want nothing enqueued", records, tasks, err)
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/hookkeys"
@@ -34,7 +36,9 @@ type World struct {
 	Redis   *gbtest.RedisServer
 	S3      *gbtest.S3Server
 	S3Spec  artifacts.Config
-	Records *record.Store
+	Records *record.Store // as the api has them
+	Worker  *record.Store // as a worker has them
+	Raw     *redis.Client // for tests that look at keys, or play with them
 	Objects *artifacts.Store
 	Links   *producer.Links
 	// WebhookKeys are the operator's.
@@ -60,9 +64,16 @@ func New(tb testing.TB, base string) *World {
 		}
 	}
 	log := slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	w.Records, err = record.Open(tb.Context(), record.Config{URL: w.Redis.URL(), Log: log})
+	w.Records, err = record.Open(tb.Context(), record.Config{URL: w.Redis.API(), Log: log})
 	must()
 	tb.Cleanup(func() { w.Records.Close() })
+	w.Worker, err = record.Open(tb.Context(), record.Config{URL: w.Redis.Worker(), Log: log})
+	must()
+	tb.Cleanup(func() { w.Worker.Close() })
+	raw, err := redis.ParseURL(w.Redis.URL())
+	must()
+	w.Raw = redis.NewClient(raw)
+	tb.Cleanup(func() { w.Raw.Close() })
 	w.Objects, err = artifacts.Open(tb.Context(), w.S3Spec)
 	must()
 	tb.Cleanup(w.Objects.Close)
@@ -91,7 +102,7 @@ func New(tb testing.TB, base string) *World {
 // Runtimes publishes python and bash, as a worker would.
 func (w *World) Runtimes(tb testing.TB) {
 	tb.Helper()
-	err := w.Records.PublishRuntimes(tb.Context(), []record.Runtime{
+	err := w.Worker.PublishRuntimes(tb.Context(), []record.Runtime{
 		{Name: "python", Version: "3.13", Aliases: []string{"python3"}, File: "main.py", Image: "glovebox/python", ImageDigest: "sha256:00", Limits: job.DefaultLimits},
 		{Name: "bash", Version: "5.2", File: "main.sh", Image: "glovebox/bash", ImageDigest: "sha256:01", Limits: job.DefaultLimits},
 	})
@@ -107,7 +118,7 @@ func (w *World) Secrets(tb testing.TB) *secrets.Keys {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := w.Records.PublishSecretsKey(tb.Context(), keys.Public()); err != nil {
+	if err := w.Worker.PublishSecretsKey(tb.Context(), keys.Public()); err != nil {
 		tb.Fatal(err)
 	}
 	return keys
@@ -119,7 +130,7 @@ const Image = "registry.example.com/team/tool@sha256:000000000000000000000000000
 // Images publishes an image that jobs may bring, as a worker would.
 func (w *World) Images(tb testing.TB) {
 	tb.Helper()
-	if err := w.Records.PublishImages(tb.Context(), []string{Image}); err != nil {
+	if err := w.Worker.PublishImages(tb.Context(), []string{Image}); err != nil {
 		tb.Fatal(err)
 	}
 }
@@ -127,7 +138,7 @@ func (w *World) Images(tb testing.TB) {
 // Start takes the job in its first epoch, as a worker would.
 func (w *World) Start(tb testing.TB, id string) record.Job {
 	tb.Helper()
-	j, err := w.Records.Start(tb.Context(), id, 1, "worker-1")
+	j, err := w.Worker.Start(tb.Context(), id, 1, "worker-1")
 	if err != nil {
 		tb.Fatalf("start job: %v", err)
 	}
@@ -176,7 +187,7 @@ func (w *World) End(tb testing.TB, j record.Job, files map[string]string, change
 	if len(b) <= record.MaxInline {
 		e.Result = b
 	}
-	if err := w.Records.End(tb.Context(), j, e); err != nil {
+	if err := w.Worker.End(tb.Context(), j, e); err != nil {
 		tb.Fatalf("end job: %v", err)
 	}
 	return r

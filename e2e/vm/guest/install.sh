@@ -1,4 +1,4 @@
-# The host as production has it: worker-host.sh, Redis with a password, S3 with keys.
+# The host as production has it: worker-host.sh, Redis with users, S3 with keys.
 
 secret() { od -An -N18 -tx1 /dev/urandom | tr -d ' \n'; }
 
@@ -6,20 +6,24 @@ pack/infra/worker-host.sh --from pack --api 2>&1 || fail "worker-host.sh: exit $
 equal "settings" "$(stat -c '%a %U' /etc/glovebox/worker.env) $(stat -c '%a %U' /etc/glovebox/api.env)" "600 root 600 root"
 
 if ! grep -q '^GLOVEBOX_REDIS_URL=.' /etc/glovebox/worker.env; then
-    redis_password=$(secret) s3_access=$(secret) s3_secret=$(secret)
+    s3_access=$(secret) s3_secret=$(secret)
     (umask 077 && printf 'ROOT_ACCESS_KEY=%s\nROOT_SECRET_KEY=%s\n' "$s3_access" "$s3_secret" >/etc/glovebox/s3.env)
-    printf 'requirepass %s\nappendonly yes\nappendfsync always\nmaxmemory-policy noeviction\n' "$redis_password" >>/etc/redis/redis.conf
-    shared="s#^GLOVEBOX_REDIS_URL=.*#GLOVEBOX_REDIS_URL=redis://:$redis_password@127.0.0.1:6379/0#
-        s#^GLOVEBOX_S3_ENDPOINT=.*#GLOVEBOX_S3_ENDPOINT=http://127.0.0.1:7070#
+    install -m 640 -g redis /dev/null /etc/redis/users.acl
+    glovebox redis-acl --worker "$(hostname)" /root/redis-passwords >/etc/redis/users.acl || fail "glovebox redis-acl: exit $?"
+    printf 'aclfile /etc/redis/users.acl\nappendonly yes\nappendfsync always\nmaxmemory-policy noeviction\n' >>/etc/redis/redis.conf
+    redis_url() { echo "s#^GLOVEBOX_REDIS_URL=.*#GLOVEBOX_REDIS_URL=redis://$1:$(cat "/root/redis-passwords/$1")@127.0.0.1:6379/0#"; }
+    shared="s#^GLOVEBOX_S3_ENDPOINT=.*#GLOVEBOX_S3_ENDPOINT=http://127.0.0.1:7070#
         s#^GLOVEBOX_S3_REGION=.*#GLOVEBOX_S3_REGION=us-east-1#
         s#^GLOVEBOX_S3_BUCKET=.*#GLOVEBOX_S3_BUCKET=glovebox#
         s#^GLOVEBOX_S3_ACCESS_KEY=.*#GLOVEBOX_S3_ACCESS_KEY=$s3_access#
         s#^GLOVEBOX_S3_SECRET_KEY=.*#GLOVEBOX_S3_SECRET_KEY=$s3_secret#"
     sed -i "$shared
+        $(redis_url "glovebox-worker-$(hostname)")
         s#^GLOVEBOX_SIGNING_KEY=.*#GLOVEBOX_SIGNING_KEY=$(head -c 32 /dev/urandom | base64)#" /etc/glovebox/worker.env
     # No warm sandboxes: what the tests count and look into is to be the jobs' own. gotests.sh has those.
     printf 'GLOVEBOX_CONCURRENCY=4\nGLOVEBOX_MEMORY_MB=2500\nGLOVEBOX_WARM=0\n' >>/etc/glovebox/worker.env
     sed -i "$shared
+        $(redis_url glovebox-api)
         s#^GLOVEBOX_PUBLIC_URL=.*#GLOVEBOX_PUBLIC_URL=http://127.0.0.1:8437#
         s#^GLOVEBOX_TOKEN=.*#GLOVEBOX_TOKEN=$(secret)#
         s#^GLOVEBOX_WEBHOOK_KEY=.*#GLOVEBOX_WEBHOOK_KEY=$(head -c 32 /dev/urandom | base64)#

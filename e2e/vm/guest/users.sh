@@ -5,7 +5,8 @@
 worker=$(systemctl show -P MainPID glovebox-worker)
 api=$(systemctl show -P MainPID glovebox-api)
 podman_pid=$(systemctl show -P MainPID glovebox-podman)
-redis_password=$(sed -n 's#^GLOVEBOX_REDIS_URL=redis://:\([^@]*\)@.*#\1#p' /etc/glovebox/worker.env)
+redis_user=$(sed -n 's#^GLOVEBOX_REDIS_URL=redis://\([^:]*\):.*#\1#p' /etc/glovebox/worker.env)
+redis_password=$(sed -n 's#^GLOVEBOX_REDIS_URL=redis://[^:]*:\([^@]*\)@.*#\1#p' /etc/glovebox/worker.env)
 mapfile -t secrets < <(sed -nE 's/^GLOVEBOX_(S3_ACCESS_KEY|S3_SECRET_KEY|SIGNING_KEY|TOKEN|WEBHOOK_KEY|CAPABILITY_KEY)=(.+)/\2/p' /etc/glovebox/*.env)
 equal "users" "$(ps -o user:20= -p "$worker"; ps -o user:20= -p "$podman_pid")" "glovebox-worker
 glovebox"
@@ -117,10 +118,10 @@ denied "change what is run" bash -c 'touch /usr/local/lib/glovebox/x /usr/local/
 
 # With the password and the keys it would still need a network, which the unit has not.
 inside() { as_inside timeout 30 "$@"; }
-inside bash -c "redis-cli -h 127.0.0.1 -a $redis_password ping 2>&1 | grep -q PONG" && fail "the unit reaches Redis" || pass "the unit reaches no Redis, whoever has the password"
+inside bash -c "redis-cli -h 127.0.0.1 --user $redis_user -a $redis_password ping 2>&1 | grep -q PONG" && fail "the unit reaches Redis" || pass "the unit reaches no Redis, whoever has the password"
 inside curl -sS -o /dev/null http://127.0.0.1:7070/ && fail "the unit reaches S3" || pass "the unit reaches no S3"
 equal "the unit's network devices" "$(inside bash -c 'tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d " "' | sort | tr '\n' ' ')" "lo "
-check "without the unit's wall the password would do (so the test above can fail)" as_escaped redis-cli -h 127.0.0.1 -a "$redis_password" ping
+check "without the unit's wall the password would do (so the test above can fail)" as_escaped redis-cli -h 127.0.0.1 --user "$redis_user" -a "$redis_password" ping
 
 # ---- ssh ---------------------------------------------------------------------------------
 

@@ -1,0 +1,119 @@
+package gbtest
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/internal/redisacl"
+)
+
+// RedisServer is a real redis-server with AOF, noeviction and a user for each role.
+type RedisServer struct {
+	*Process
+	Addr, Password string
+	// Dir is where it keeps its append-only file.
+	Dir string
+	// MayRefuse keeps a test from failing for what Redis refused to a role.
+	MayRefuse bool
+}
+
+// anyRole is the user of tests that play api and worker at once.
+const anyRole = "tests"
+
+// URL in the form that redis.ParseURL reads, of a user who may do with the keys of
+// internal/redisacl what it likes, and has no others.
+func (r *RedisServer) URL() string { return r.as(anyRole) }
+
+// API is the URL of the api's user, Worker that of the workers', Metrics that of who
+// counts, and Admin that of the operator.
+func (r *RedisServer) API() string     { return r.as(string(redisacl.API)) }
+func (r *RedisServer) Worker() string  { return r.as(string(redisacl.Worker)) }
+func (r *RedisServer) Metrics() string { return r.as(string(redisacl.Metrics)) }
+func (r *RedisServer) Admin() string   { return r.as(string(redisacl.Admin)) }
+
+func (r *RedisServer) as(user string) string {
+	return "redis://" + user + ":" + r.Password + "@" + r.Addr + "/0"
+}
+
+// Redis starts a redis-server whose data survives Kill and Restart. The test fails if
+// Redis refuses anything to a role.
+func Redis(tb testing.TB) *RedisServer {
+	tb.Helper()
+	Require(tb, "redis")
+	r := &RedisServer{Addr: Addr(tb), Password: rand.Text(), Dir: tb.TempDir()}
+	users := filepath.Join(tb.TempDir(), "users.acl")
+	list := "user " + anyRole + " " + redisacl.AnyRole(r.Password) + "\n"
+	for _, role := range []redisacl.Role{redisacl.API, redisacl.Worker, redisacl.Metrics, redisacl.Admin} {
+		u := redisacl.User{Role: role}
+		list += "user " + u.Name() + " " + u.Rules(r.Password) + "\n"
+	}
+	if err := os.WriteFile(users, []byte(list), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(r.Addr)
+	r.Process = Start(tb, []string{
+		"redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", r.Dir, "--aclfile", users,
+		"--appendonly", "yes", "--appendfsync", "always", "--save", "", "--maxmemory-policy", "noeviction",
+	}, nil, r.ready)
+	tb.Cleanup(func() { r.reportRefusals(tb) })
+	return r
+}
+
+func (r *RedisServer) ready() bool {
+	c, err := dial("tcp", r.Addr)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(time.Second))
+	if _, err := c.Write([]byte("AUTH " + r.Password + "\r\nPING\r\n")); err != nil {
+		return false
+	}
+	answers := bufio.NewScanner(c)
+	for answers.Scan() { // while it loads its AOF it says +OK to AUTH and -LOADING to PING
+		if answers.Text() != "+OK" {
+			return answers.Text() == "+PONG"
+		}
+	}
+	return false
+}
+
+// Refusals lists what Redis refused to roles since it started, as far as it remembers.
+func (r *RedisServer) Refusals() (list []string, err error) {
+	o, err := redis.ParseURL(r.Admin())
+	if err != nil {
+		return nil, err
+	}
+	o.MaxRetries, o.DialerRetries, o.DialTimeout, o.ReadTimeout = -1, 1, time.Second, time.Second
+	admin := redis.NewClient(o)
+	defer admin.Close()
+	refused, err := admin.ACLLog(context.Background(), 128).Result() // all that it keeps; clean-ups have no tb.Context
+	for _, e := range refused {
+		if e.Reason != "auth" { // a wrong password
+			list = append(list, fmt.Sprintf("%s %q to user %s (%s)", e.Reason, e.Object, e.Username, e.Context))
+		}
+	}
+	return list, err
+}
+
+func (r *RedisServer) reportRefusals(tb testing.TB) {
+	if r.MayRefuse {
+		return
+	}
+	list, err := r.Refusals()
+	if err != nil {
+		return // the test killed it
+	}
+	for _, refused := range list {
+		tb.Errorf("Redis refused %s: if the role needs it, add it to internal/redisacl/table.go", refused)
+	}
+}
