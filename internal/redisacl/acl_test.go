@@ -66,6 +66,13 @@ var forbidden = []struct{ why, commands string }{
 		SMEMBERS gb:tenants`},
 	{"get around a tenant's rate", `DEL gb:{acme}:rate
 		SET gb:{acme}:rate 0`},
+	{"read or change the audit log", `XADD gb:audit * event x
+		XRANGE gb:audit - +
+		XDEL gb:audit 1-1
+		DEL gb:audit
+		XADD gb:audit:jobs * event x`},
+	{"choose webhook secrets", `HSET gb:{acme}:webhook generation 2
+		HGETALL gb:{acme}:webhook`},
 	{"store or delete a secret", `HSET gb:{acme}:secrets API_TOKEN {}
 		HDEL gb:{acme}:secrets API_TOKEN`},
 	{"read what clients call their jobs", `GET gb:{acme}:idem:x
