@@ -13,13 +13,26 @@ import (
 	"github.com/glovebox-run/glovebox/internal/await"
 )
 
-// ErrPublic means that anyone can read or list the bucket.
-var ErrPublic = errors.New("the bucket is public")
+var (
+	// ErrPublic means that anyone can read or list the bucket.
+	ErrPublic = errors.New("the bucket is public")
+	// ErrNotTried means that nobody can say whether it is: the object is not there that
+	// [Store.Guard] writes, and would be read.
+	ErrNotTried = errors.New("whether anyone can read the bucket was not tried: no api has started with it yet")
+)
 
 // canaryKey is an object that [Store.Check] tries to read without credentials. S3
 // refuses to say whether an object exists to who may not list, so only one that does
 // exist shows that reading is refused.
 const canaryKey = "glovebox-private"
+
+// Guard is [Store.Check] that first writes the object which it tries to read.
+func (s *Store) Guard(ctx context.Context) error {
+	if err := s.putCanary(ctx); err != nil {
+		return fmt.Errorf("write to bucket %q: %w", s.config.Bucket, err)
+	}
+	return s.Check(ctx)
+}
 
 // EnsureBucket makes the bucket, private, unless it is there.
 func (s *Store) EnsureBucket(ctx context.Context) error {
@@ -43,10 +56,16 @@ func (s *Store) EnsureBucket(ctx context.Context) error {
 }
 
 // Check asks whether the bucket can be reached with our credentials and can't be read
-// without ([ErrPublic]). It writes nothing.
+// without ([ErrPublic]). It writes nothing, and where it therefore can't tell, it fails
+// with [ErrNotTried].
 func (s *Store) Check(ctx context.Context) error {
 	if _, err := s.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &s.config.Bucket}); err != nil {
 		return fmt.Errorf("reach bucket %q: %w", s.config.Bucket, err)
+	}
+	_, err := s.Head(ctx, canaryKey)
+	none := errors.Is(err, ErrNotFound)
+	if err != nil && !none {
+		return fmt.Errorf("check bucket %q: %w", s.config.Bucket, err)
 	}
 	for _, key := range []string{"", canaryKey} {
 		open, err := s.readableByAnyone(ctx, key)
@@ -56,6 +75,9 @@ func (s *Store) Check(ctx context.Context) error {
 		if open {
 			return fmt.Errorf("check bucket %q: %w: anyone can read %q", s.config.Bucket, ErrPublic, "/"+key)
 		}
+	}
+	if none {
+		return fmt.Errorf("check bucket %q: %w", s.config.Bucket, ErrNotTried)
 	}
 	return nil
 }

@@ -54,8 +54,9 @@ type Store struct {
 	presign   *s3.PresignClient
 	transport *http.Transport
 
-	buffers *bufferPool
-	heads   sync.Pool
+	versions versioning
+	buffers  *bufferPool
+	heads    sync.Pool
 }
 
 // Open returns a Store. It does not talk to the bucket: [Store.Check] does.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -55,20 +57,21 @@ func (s *Store) SweepUpload(ctx context.Context, tenant, sha256 string) error {
 }
 
 func (s *Store) sweepObjects(ctx context.Context, prefix string, keep func(string) bool) (int, error) {
+	versioned, err := s.knowsVersions(ctx)
+	if err != nil {
+		return 0, err
+	}
+	list := s.listObjects(ctx, prefix)
+	if versioned {
+		list = s.listVersions(ctx, prefix)
+	}
 	swept := 0
 	var errs []error
-	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &s.config.Bucket, Prefix: &prefix})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for page, err := range list {
 		if err != nil {
 			return swept, errors.Join(append(errs, fmt.Errorf("list objects below %q: %w", prefix, err))...)
 		}
-		var losers []types.ObjectIdentifier
-		for _, o := range page.Contents {
-			if !keep(*o.Key) {
-				losers = append(losers, types.ObjectIdentifier{Key: o.Key})
-			}
-		}
+		losers := slices.DeleteFunc(page, func(o types.ObjectIdentifier) bool { return keep(*o.Key) })
 		if len(losers) == 0 {
 			continue
 		}
@@ -85,6 +88,27 @@ func (s *Store) sweepObjects(ctx context.Context, prefix string, keep func(strin
 		swept += len(losers) - len(out.Errors)
 	}
 	return swept, errors.Join(errs...)
+}
+
+// listObjects are the objects below prefix, a page at a time. It ends with the first error.
+func (s *Store) listObjects(ctx context.Context, prefix string) iter.Seq2[[]types.ObjectIdentifier, error] {
+	return func(yield func([]types.ObjectIdentifier, error) bool) {
+		pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &s.config.Bucket, Prefix: &prefix})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			list := make([]types.ObjectIdentifier, len(page.Contents))
+			for i, o := range page.Contents {
+				list[i].Key = o.Key
+			}
+			if !yield(list, nil) {
+				return
+			}
+		}
+	}
 }
 
 func (s *Store) sweepUploads(ctx context.Context, prefix string, keep func(string) bool) (int, error) {

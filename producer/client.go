@@ -120,7 +120,11 @@ func (c *Client) Ready(ctx context.Context) error {
 	if err := c.records.Ping(ctx); err != nil {
 		return err
 	}
-	return c.objects.Check(ctx)
+	err := c.objects.Check(ctx)
+	if errors.Is(err, artifacts.ErrNotTried) { // somebody deleted what is tried
+		err = c.objects.Guard(ctx)
+	}
+	return err
 }
 
 // accepted is the record of a job that was just created, without reading it back: a

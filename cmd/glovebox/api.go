@@ -124,7 +124,8 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	}
 	defer func() { err = errors.Join(err, records.Close()) }()
 	m.watch(records)
-	if err := checkBucket(ctx, objects, log); err != nil {
+	private, err := guardBucket(ctx, objects, log)
+	if err != nil {
 		return err
 	}
 	tokens, err := artifacts.NewTokens(c.CapabilityKeys...)
@@ -163,6 +164,9 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 
 	log.Info("api serves", "addr", listener.Addr().String(), "url", c.PublicURL)
 	group, ctx := errgroup.WithContext(ctx)
+	if !private {
+		group.Go(func() error { return guardLater(ctx, objects, log) })
+	}
 	group.Go(func() error { return handler.Serve(ctx, listener) })
 	group.Go(func() error { return deliveries.Run(ctx) })
 	group.Go(func() error { sweeper.Run(ctx); return nil })

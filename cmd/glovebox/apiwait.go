@@ -9,13 +9,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/await"
 	"github.com/glovebox-run/glovebox/internal/record"
 )
-
-// bucketTimeout is how long the bucket may take to say that it is there.
-const bucketTimeout = 10 * time.Second
 
 // awaitRecords opens the records once Redis is there and can keep them. Until then whoever
 // asks the api hears that it is not ready.
@@ -32,21 +28,6 @@ func awaitRecords(ctx context.Context, l net.Listener, c record.Config, log *slo
 		return nil
 	})
 	return records, err
-}
-
-// checkBucket fails where the bucket is not there for us. While its server is away the api
-// serves what needs none, and /readyz says so.
-func checkBucket(ctx context.Context, objects *artifacts.Store, log *slog.Logger) error {
-	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
-	defer cancel()
-	err := objects.Ping(ctx)
-	if errors.Is(err, await.ErrSettings) {
-		return err
-	}
-	if err != nil {
-		log.Warn("the bucket is away: the api is not ready until it is back", "error", err)
-	}
-	return nil
 }
 
 // answerNotReady answers every request on l with 503, but /healthz, until stop. l stays open.

@@ -20,8 +20,9 @@ type S3Server struct {
 	Dir string
 }
 
-// S3 starts a versitygw whose data survives Kill and Restart.
-func S3(tb testing.TB) *S3Server {
+// S3 starts a versitygw whose data survives Kill and Restart. options are those of its
+// posix backend.
+func S3(tb testing.TB, options ...string) *S3Server {
 	tb.Helper()
 	Require(tb, "s3")
 	tool, err := Tool("versitygw")
@@ -31,7 +32,8 @@ func S3(tb testing.TB) *S3Server {
 	s := &S3Server{Region: "us-east-1", AccessKey: rand.Text(), SecretKey: rand.Text(), Dir: tb.TempDir()}
 	addr := Addr(tb)
 	s.Endpoint = "http://" + addr
-	s.Process = Start(tb, []string{tool, "--port", addr, "--region", s.Region, "--quiet", "posix", s.Dir},
+	argv := append([]string{tool, "--port", addr, "--region", s.Region, "--quiet", "posix"}, options...)
+	s.Process = Start(tb, append(argv, s.Dir),
 		[]string{"ROOT_ACCESS_KEY=" + s.AccessKey, "ROOT_SECRET_KEY=" + s.SecretKey},
 		func() bool { return answers(tb.Context(), s.Endpoint) })
 	return s
