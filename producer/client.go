@@ -30,6 +30,9 @@ type Config struct {
 	// Maximums of what a job may ask for. A field that is 0 has the one of
 	// job.DefaultMaximums.
 	Maximums job.Limits
+	// NewTenants are the quotas of tenants that are created: of those that their terms leave
+	// at 0. Defaults to none.
+	NewTenants job.Quotas
 	// Links makes the URLs in results absolute. Defaults to leaving them relative to
 	// the API's /v1/jobs/<id>/.
 	Links *Links
@@ -47,6 +50,7 @@ type Client struct {
 	done     *record.Listener
 	tenant   string
 	maximums job.Limits
+	quotas   job.Quotas
 	links    *Links
 	log      *slog.Logger
 	close    []func() error
@@ -91,7 +95,7 @@ func New(c Config, records *record.Store, objects *artifacts.Store) (*Client, er
 	done := records.ListenDone(context.Background())
 	return &Client{
 		records: records, objects: objects, done: done, tenant: c.Tenant, links: c.Links, log: c.Log,
-		maximums: c.Maximums.Or(job.DefaultMaximums), close: []func() error{done.Close}, webhookKeys: c.WebhookKeys,
+		maximums: c.Maximums.Or(job.DefaultMaximums), quotas: c.NewTenants, close: []func() error{done.Close}, webhookKeys: c.WebhookKeys,
 	}, nil
 }
 

@@ -12,7 +12,8 @@ import (
 // Redis, whatever its own tenant, [HTTP] over the API, with the admin token. Safe for
 // concurrent use.
 type Tenants interface {
-	// CreateTenant makes a tenant that has no token yet. It fails with job.Invalid or
+	// CreateTenant makes a tenant that has no token yet. A quota that its terms leave at 0
+	// is the operator's for new tenants; SetTerms can lift it. It fails with job.Invalid or
 	// ErrTenantExists.
 	CreateTenant(ctx context.Context, name string, terms job.Terms) (job.Tenant, error)
 	// ListTenants lists all of them, by name. A tenant that was never created is not
@@ -66,6 +67,7 @@ func (c *Client) CreateTenant(ctx context.Context, name string, terms job.Terms)
 	if err := terms.Check(); err != nil {
 		return job.Tenant{}, err
 	}
+	terms.Quotas = terms.Quotas.Or(c.quotas)
 	t, err := c.records.CreateTenant(ctx, name, terms)
 	return t.Tenant, err
 }

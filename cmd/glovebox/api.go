@@ -53,6 +53,9 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
   GLOVEBOX_RETENTION_SECONDS
                             how long jobs are kept after their end, at most; the same for
                             every api and worker (default: 604800, 7 days)
+  GLOVEBOX_TENANT_QUOTAS    quotas of tenants that are created and whose terms name none, 0 for
+                            no bound (default: requests_per_minute=6000,jobs_queued=20000,
+                            bytes_queued=268435456,bytes_stored=10737418240)
   GLOVEBOX_BATCH_MB         how large a batch may be, in MiB (default: 256)
   GLOVEBOX_POLL_MS          after what time an idle deliverer looks for a delivery that
                             it was not told of (default: 1000)
@@ -137,7 +140,7 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 		return err
 	}
 	client, err := producer.New( //nolint:contextcheck // it listens until it is closed, which is after ctx has ended
-		producer.Config{Tenant: defaultTenant, Links: links, WebhookKeys: hooks.keys, Log: log}, records, objects,
+		producer.Config{Tenant: defaultTenant, NewTenants: c.NewTenants, Links: links, WebhookKeys: hooks.keys, Log: log}, records, objects,
 	)
 	if err != nil {
 		return err

@@ -106,6 +106,8 @@ type API struct {
 	// WebhookSchedule are the delays of the attempts, as "0s,5s,5m"; empty for the
 	// default of Standard Webhooks.
 	WebhookSchedule string
+	// NewTenants are the quotas of tenants that are created, where their terms name none.
+	NewTenants job.Quotas
 	// BatchBytes is how large a batch may be as it is sent. Defaults to 256 MiB.
 	BatchBytes int64
 	// Poll is after what time an idle deliverer looks for a task that it was not told of. Defaults to 1 s.
@@ -131,6 +133,7 @@ func ReadAPI(getenv Getenv) (API, error) {
 		CapabilityKeys:  r.tokenKeys("GLOVEBOX_CAPABILITY_KEY"),
 		WebhookAllow:    strings.FieldsFunc(r.getenv("GLOVEBOX_WEBHOOK_ALLOW"), func(c rune) bool { return c == ',' || c == ' ' }),
 		WebhookSchedule: r.String("GLOVEBOX_WEBHOOK_SCHEDULE", ""),
+		NewTenants:      r.quotas("GLOVEBOX_TENANT_QUOTAS", DefaultQuotas),
 		BatchBytes:      int64(r.Int("GLOVEBOX_BATCH_MB", 256, 1, 1<<20)) << 20,
 		Poll:            r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 1000, 1, 10_000),
 		Grace:           r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 20, 0, 86_400),
@@ -156,6 +159,19 @@ func ReadAPI(getenv Getenv) (API, error) {
 
 // DefaultAPIAddr is where the API listens unless told otherwise.
 const DefaultAPIAddr = "127.0.0.1:8437"
+
+// DefaultQuotas bound a new tenant unless its terms or the operator say something else: enough for
+// two of the largest batches, and for who doesn't look.
+const DefaultQuotas = "requests_per_minute=6000,jobs_queued=20000,bytes_queued=268435456,bytes_stored=10737418240"
+
+// quotas reads the quotas of new tenants.
+func (r *Reader) quotas(name, otherwise string) job.Quotas {
+	q, err := job.ParseQuotas(r.String(name, otherwise))
+	if err != nil {
+		r.Fault(name, "can't be read: %v", err)
+	}
+	return q
+}
 
 // minToken keeps anyone from choosing a token that can be guessed.
 const minToken = 20

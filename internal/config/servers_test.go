@@ -12,6 +12,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/secrets"
+	"github.com/glovebox-run/glovebox/job"
 )
 
 func shared() File {
@@ -193,5 +194,20 @@ func TestSecretFromFile(t *testing.T) {
 	}
 	if _, err := ReadAPI(with(apiEnv(), File{"GLOVEBOX_TOKEN": "", "GLOVEBOX_TOKEN_FILE": path + "x"}).Get); err == nil {
 		t.Error("a file that is not there: got no error")
+	}
+}
+
+func TestTenantQuotas(t *testing.T) {
+	t.Parallel()
+	a, err := ReadAPI(apiEnv().Get)
+	if err != nil || a.NewTenants.JobsQueued != 20_000 || a.NewTenants.BytesStored != 10<<30 || a.NewTenants.RunningAtOnce != 0 {
+		t.Errorf("by default: got %+v, %v", a.NewTenants, err)
+	}
+	a, err = ReadAPI(with(apiEnv(), File{"GLOVEBOX_TENANT_QUOTAS": "jobs_queued=7"}).Get)
+	if err != nil || a.NewTenants != (job.Quotas{JobsQueued: 7}) {
+		t.Errorf("as set: got %+v, %v", a.NewTenants, err)
+	}
+	if _, err = ReadAPI(with(apiEnv(), File{"GLOVEBOX_TENANT_QUOTAS": "jobs=7"}).Get); err == nil || !strings.Contains(err.Error(), "GLOVEBOX_TENANT_QUOTAS") {
+		t.Errorf("a quota that there isn't: got %v", err)
 	}
 }
