@@ -57,6 +57,8 @@ everything by its environment (secrets may be in files: NAME_FILE=path), but for
                            the api seals with            (default: no secrets)
   GLOVEBOX_METRICS_ADDR    host:port, or fd:N, at which Prometheus finds /metrics, for
                            operators only                (default: nowhere)
+  GLOVEBOX_INSECURE        what to accept though others on the network could read it: redis
+                           (no password), s3 (http), with commas (default: nothing)
   GLOVEBOX_LOG             text or json                  (default: text)
   GLOVEBOX_REQUIRE_CGROUPS true: refuse to start where limits are soft  (default: false)
 
@@ -97,6 +99,9 @@ func run(ctx context.Context, args []string, getenv config.Getenv, stdout, stder
 	}
 	c.RequireCgroups = c.RequireCgroups || slices.Contains(args, requireCgroups)
 	log := config.Logger(stderr, c.Log)
+	for _, w := range c.Warnings {
+		log.Warn("a setting could be safer", "what", w)
+	}
 	// Until the drain is over, too: a second signal of that kind must never kill.
 	asking, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var asked sync.WaitGroup

@@ -62,6 +62,8 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
   GLOVEBOX_GRACE_SECONDS    how long deliveries may go on after SIGTERM (default: 20)
   GLOVEBOX_METRICS_ADDR     host:port, or fd:N, at which Prometheus finds /metrics, for
                             operators only (default: nowhere)
+  GLOVEBOX_INSECURE         what to accept though others on the network could read it: redis (no
+                            password), s3 and url (http), with commas (default: nothing)
   GLOVEBOX_LOG              text or json
 
 While Redis is away as it starts, it waits, says so, and answers 503; it ends for what only
@@ -94,6 +96,9 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	log := config.Logger(a.stderr, c.Log)
 	if a.getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
+	}
+	for _, w := range c.Warnings {
+		log.Warn("a setting could be safer", "what", w)
 	}
 	redis.SetLogger(&logging.VoidLogger{}) // what it would say, our own calls return
 	hooks, err := readDelivery(c)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -95,6 +96,11 @@ func (a *app) doctorConfig() (doctor.Config, error) {
 	}
 	if err := env.Err(); err != nil {
 		return c, &failure{code: exitUsage, err: err}
+	}
+	found := config.NewReader(a.getenv)
+	c.Warnings = found.Insecure(c.Redis.URL, c.S3)
+	if err := found.Err(); err != nil { // what the api and workers refuse
+		c.Warnings = append(c.Warnings, strings.Split(err.Error(), "\n")...)
 	}
 	return c, nil
 }

@@ -54,6 +54,8 @@ type Worker struct {
 	RequireCgroups bool
 	// Log is "text" or "json".
 	Log string
+	// Warnings are about settings that work, and could be safer.
+	Warnings []string
 }
 
 // ReadWorker reads a worker's environment. Its error lists every fault.
@@ -80,6 +82,7 @@ func ReadWorker(getenv Getenv) (Worker, error) {
 
 		RequireCgroups: r.Bool("GLOVEBOX_REQUIRE_CGROUPS", false),
 	}
+	w.Warnings = r.insecure(w.Redis.URL, w.S3, "")
 	return w, r.Err()
 }
 
@@ -118,6 +121,8 @@ type API struct {
 	MetricsAddr string
 	// Log is "text" or "json".
 	Log string
+	// Warnings are about settings that work, and could be safer.
+	Warnings []string
 }
 
 // ReadAPI reads the api's environment. Its error lists every fault.
@@ -154,6 +159,7 @@ func ReadAPI(getenv Getenv) (API, error) {
 		r.Fault("GLOVEBOX_ADMIN_TOKEN", "is the same as GLOVEBOX_TOKEN: want a secret of its own")
 	}
 	r.CheckURL("GLOVEBOX_PUBLIC_URL", a.PublicURL)
+	a.Warnings = r.insecure(a.Redis.URL, a.S3, a.PublicURL)
 	return a, r.Err()
 }
 

@@ -128,6 +128,9 @@ func (s *stack) api() supervise.Command {
 		"GLOVEBOX_CAPABILITY_KEY="+s.data.secrets[capabilityKey],
 		"GLOVEBOX_WEBHOOK_ALLOW=127.0.0.0/8:*,[::1]:*", s.graceSetting(),
 	)
+	if s.exposed { // the user asked for that, and is told
+		env = append(env, "GLOVEBOX_INSECURE=url")
+	}
 	return supervise.Command{
 		Name: "api", Argv: []string{"/proc/self/exe", "api"}, Env: append(env, s.Extra...),
 		// The socket is ours, so that clients wait rather than fail while the api is away.

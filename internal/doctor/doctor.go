@@ -48,6 +48,8 @@ type Config struct {
 	// Without them only what dev needs is looked for.
 	Redis record.Config
 	S3    artifacts.Config
+	// Warnings are what internal/config says of the settings.
+	Warnings []string
 	// URL and Token are of the API, empty to leave it out.
 	URL, Token string
 }

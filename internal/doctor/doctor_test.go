@@ -7,6 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
@@ -157,7 +162,7 @@ func TestRedisAndS3(t *testing.T) {
 	if err := store.EnsureBucket(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := setPolicy(t.Context(), r.URL(), "allkeys-lru"); err != nil {
+	if err := set(t.Context(), r.URL(), "maxmemory-policy", "allkeys-lru"); err != nil {
 		t.Fatal(err)
 	}
 	all = Run(t.Context(), c)
@@ -174,11 +179,59 @@ func TestRedisAndS3(t *testing.T) {
 	}
 }
 
-func setPolicy(ctx context.Context, url, policy string) error {
+// TestUnsafeServers: what works, and could be safer.
+func TestUnsafeServers(t *testing.T) {
+	t.Parallel()
+	r, s := gbtest.Redis(t), gbtest.S3(t, "--versioning-dir", t.TempDir())
+	r.MayRefuse = true
+	look := func(url string) []Finding {
+		t.Helper()
+		return Run(t.Context(), Config{ToolsDir: t.TempDir(), Podman: []string{"/nothing"}, Redis: record.Config{URL: url}, Warnings: []string{"no TLS"}, S3: artifacts.Config{
+			Endpoint: s.Endpoint, Region: s.Region, Bucket: "glovebox", AccessKey: s.AccessKey, SecretKey: s.SecretKey, PathStyle: true, MaxAttempts: 1,
+		}})
+	}
+	want := func(all []Finding, name string, level Level, text string) {
+		t.Helper()
+		if f := find(t, all, name); f.Level != level || !strings.Contains(f.Text, text) {
+			t.Errorf("got %+v, want %s: …%s…", f, level, text)
+		}
+	}
+	client := s3.New(s3.Options{
+		Region: s.Region, BaseEndpoint: &s.Endpoint, UsePathStyle: true, Credentials: credentials.NewStaticCredentialsProvider(s.AccessKey, s.SecretKey, ""),
+	})
+	if _, err := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("glovebox")}); err != nil {
+		t.Fatal(err)
+	}
+	all := look(r.Admin())
+	want(all, "redis user", Warning, `"default"`)
+	want(all, "redis appendfsync", OK, "always")
+	want(all, "settings", Warning, "no TLS")
+	want(all, "s3", Warning, "was not tried")
+	if _, err := client.PutBucketVersioning(t.Context(), &s3.PutBucketVersioningInput{
+		Bucket: aws.String("glovebox"), VersioningConfiguration: &types.VersioningConfiguration{Status: types.BucketVersioningStatusEnabled},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := set(t.Context(), r.URL(), "appendfsync", "everysec"); err != nil {
+		t.Fatal(err)
+	}
+	all = look(r.Admin())
+	want(all, "redis appendfsync", Warning, "everysec: loses up to 2 s")
+	want(all, "s3 versions", Warning, "old versions")
+	all = look(r.API())
+	want(all, "redis appendfsync", OK, "not looked at")
+	for _, f := range all {
+		if f.Name == "redis user" {
+			t.Errorf("a user of its own: got %+v", f)
+		}
+	}
+}
+
+func set(ctx context.Context, url, name, value string) error {
 	store, err := record.Open(ctx, record.Config{URL: url})
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	return store.Redis().ConfigSet(ctx, "maxmemory-policy", policy).Err()
+	return store.Redis().ConfigSet(ctx, name, value).Err()
 }

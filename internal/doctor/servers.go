@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/redisacl"
 	"github.com/glovebox-run/glovebox/producer"
 )
 
@@ -85,8 +86,29 @@ func (r *report) redis(ctx context.Context) {
 	} else {
 		r.problem("redis AOF", "off: a restart loses accepted jobs", "redis-cli CONFIG SET appendonly yes, and in redis.conf")
 	}
-	if options.TLSConfig == nil && options.Network == "tcp" && !strings.HasPrefix(options.Addr, "127.") && !strings.HasPrefix(options.Addr, "localhost:") {
-		r.warning("redis TLS", "off: whoever is on the network reads and writes jobs", "rediss:// in GLOVEBOX_REDIS_URL")
+	r.redisSync(ctx, client, options.Username)
+	for _, w := range r.Warnings {
+		r.warning("settings", w, "")
+	}
+	if options.Username == "" || options.Username == string(redisacl.Admin) {
+		r.warning("redis user", "the user \"default\" may do everything, so whoever takes a worker over can, too", "glovebox redis-acl --help")
+	}
+}
+
+// redisSync looks how soon what Redis has written is safe.
+func (r *report) redisSync(ctx context.Context, client *redis.Client, user string) {
+	said, err := client.ConfigGet(ctx, "appendfsync").Result()
+	switch sync := said["appendfsync"]; {
+	case err != nil || sync == "":
+		r.ok("redis appendfsync", fmt.Sprintf("not looked at: the user %q may not ask; the operator's may", user))
+	case sync == "always":
+		r.ok("redis appendfsync", sync)
+	default:
+		lost := "up to 2 s of accepted jobs and results, if the machine fails, or Redis is killed while its disk is slow"
+		if sync == "no" {
+			lost = "what its machine has not written by itself, up to 30 s, if that fails"
+		}
+		r.warning("redis appendfsync", sync+": loses "+lost, "redis-cli CONFIG SET appendfsync always, and in redis.conf; or accept it")
 	}
 }
 
@@ -112,12 +134,18 @@ func (r *report) s3(ctx context.Context) {
 	defer store.Close()
 	err = store.Check(ctx)
 	switch {
+	case errors.Is(err, artifacts.ErrNotTried):
+		r.warning("s3", err.Error(), "start an api, which refuses a public bucket")
 	case errors.Is(err, artifacts.ErrPublic):
 		r.problem("s3", err.Error(), "block public access to the bucket")
 	case err != nil:
 		r.problem("s3", err.Error(), "create the bucket, or correct the GLOVEBOX_S3_… variables")
 	default:
 		r.ok("s3", "bucket "+r.S3.Bucket+" is reachable, and not public")
+	}
+	if versioned, err := store.Versioned(ctx); err == nil && versioned {
+		r.warning("s3 versions", "bucket "+r.S3.Bucket+" keeps old versions: the api deletes each version of what is purged or expires, if its key may (s3:ListBucketVersions, s3:DeleteObjectVersion)",
+			"a bucket without versions")
 	}
 }
 

@@ -1,6 +1,7 @@
 package redisacl_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -36,7 +37,7 @@ func run(t *testing.T, c *redis.Client, command string) error {
 		}
 	}
 	err := c.Do(t.Context(), args...).Err()
-	if err == redis.Nil { //nolint:errorlint // as it is
+	if errors.Is(err, redis.Nil) {
 		return nil
 	}
 	return err
