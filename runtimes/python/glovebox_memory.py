@@ -13,8 +13,9 @@ _MARK = "/tmp/.glovebox-out-of-memory"
 def _install():
     report = sys.excepthook
 
-    def mark_and_report(kind, value, trace):
-        if issubclass(kind, MemoryError):
+    def mark_and_report(kind, value, trace, /):
+        # Called by hand, with anything, it says what Python's own says.
+        if isinstance(kind, type) and issubclass(kind, MemoryError):
             try:
                 open(_MARK, "w").close()
             except OSError:

@@ -33,6 +33,7 @@ func TestPrintedAsPlain(t *testing.T) {
 		"threads":    "import sys, threading\ndef f():\n    for i in range(5000): sys.stdout.write('x\\n')\nts = [threading.Thread(target=f) for _ in range(4)]\n[t.start() for t in ts]; [t.join() for t in ts]",
 		"no text":    "print(1)\ntry: print('\\ud800')\nfinally: import sys; sys.stdout.write(5)",
 		"closed":     "import sys\nprint('x')\nsys.stdout.close()\nprint('y')",
+		"called":     "import sys\nsys.excepthook(1, '1', 1); sys.excepthook(KeyError, KeyError(2), None)",
 		"traced":     "import sys\nseen = []\nsys.setprofile(lambda f, e, a: seen.append((e, f.f_code.co_name)))\nfor i in range(100): print(i)\nsys.setprofile(None)\nprint(seen)",
 		"deep":       "import sys\nn = 0\ndef f():\n    global n; n += 1\n    if n == 900: print('x' * 9999)\n    try: f()\n    except RecursionError: print('y'); raise SystemExit(n)\nsys.setrecursionlimit(905)\nf()",
 	} {
