@@ -1,7 +1,7 @@
 # Everything that is done to this tree by hand or by machine. `make` alone lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests build runtimes demo check fmt test test-host test-podman test-vm chaos soak any-specs bench fuzz clean FORCE
+.PHONY: help setup setup-tests build runtimes demo check fmt test test-host test-podman test-vm chaos soak any-specs python-suite bench fuzz clean FORCE
 SHELL := /bin/bash
 
 # Where infra/setup.sh puts a Go, on machines whose own is too old.
@@ -106,6 +106,10 @@ SPECS ?= 1000
 SEED ?= $(shell date +%s)
 any-specs: setup-tests build ## SPECS random specs that pass the check, none of which may be our failure; SEED repeats a run
 	$(call timed,any specs,export GLOVEBOX_ANY_SPECS=$(SPECS) GLOVEBOX_ANY_SEED=$(SEED); go test -v -count=1 -timeout 3h $(as_podman_user) $(TESTFLAGS) -run 'TestAnySpec$$' ./worker/)
+
+MODULES ?= all
+python-suite: setup ## CPython's own tests with and without what is put into Python; MODULES="test_io test_csv" for some
+	$(call timed,Python's suite,export GLOVEBOX_PYTHON_SUITE="$(MODULES)"; go test -count=1 -timeout 3h $(as_podman_user) $(TESTFLAGS) -run 'TestPythonSuite$$' ./worker/sandbox/)
 
 # The table needs the commands as they are released, where the Podman user can run them.
 bench: setup build ## compare with podman, runsc and python3 and run every benchmark, into docs/benchmarks/; BENCH=regexp: only these benchmarks
