@@ -46,8 +46,11 @@ func (s *starting) run(ctx context.Context) error {
 		what string
 		get  func(context.Context) error
 	}{
-		{"Redis", s.reachRedis}, {"the bucket", s.reachBucket}, {"Podman", s.reachPodman},
-		{"a sandbox", s.selfTest}, {"Podman", s.warmth},
+		{"Redis", s.reachRedis},
+		{"the bucket", s.reachBucket},
+		{"Podman", s.reachPodman},
+		{"a sandbox", s.selfTest},
+		{"Podman", s.warmth},
 	} {
 		if err := await.Until(ctx, s.log, need.what, need.get); err != nil {
 			return err
