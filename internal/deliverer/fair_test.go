@@ -3,6 +3,7 @@ package deliverer_test
 import (
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -38,6 +39,7 @@ func hanging(t *testing.T) (port string, under func() int) {
 		return n
 	}
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // else nobody is told that the sender has left
 		count(1)
 		defer count(-1)
 		select {
@@ -119,11 +121,11 @@ func TestManySlowHostsOfAnotherTenant(t *testing.T) {
 	inspector := asynq.NewInspectorFromRedisClient(b.Records.Redis())
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		queue, err := inspector.GetQueueInfo(record.DeliveryQueue)
-		if err == nil && under() == 128 && queue.Pending == 0 {
+		if err == nil && under() == 128 && queue.Pending < 100 { // some are put off once more
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d attempts are under way, want the tenant's share; %d tasks are pending, %v", under(), queue.Pending, err)
+			t.Fatalf("%d attempts are under way, want the tenant's share; %+v, %v", under(), queue, err)
 		}
 	}
 	passed := time.Since(began)

@@ -42,8 +42,9 @@ type places struct {
 // line is what one tenant, or one endpoint of it, has under way, and who waits.
 type line struct {
 	under int
-	// pace is how long the last attempt took.
-	pace time.Duration
+	// pace is how long the last attempt took, and moved when one began or ended last.
+	pace  time.Duration
+	moved time.Time
 	// free is when a place may be free for whoever comes next, those counted who were
 	// put off before.
 	free time.Time
@@ -76,8 +77,8 @@ func (p *places) enter(d record.Delivery, now time.Time) (leave func(), err erro
 	if at.under >= p.perEndpoint {
 		return nil, busyError{"endpoint " + host, at.putOff(p.perEndpoint, d, now)}
 	}
-	of.under++
-	at.under++
+	of.enter(now)
+	at.enter(now)
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -125,9 +126,15 @@ func lineOf(lines map[string]*line, name string) *line {
 
 func (l *line) busy(now time.Time) bool { return l.under > 0 || l.free.After(now) }
 
+func (l *line) enter(now time.Time) {
+	l.under++
+	l.moved = now
+}
+
 // leave notes how long an attempt took, by which the line becomes shorter or longer.
 func (l *line) leave(took time.Duration, now time.Time) {
 	l.under--
+	l.moved = now
 	before := l.pace
 	l.pace = min(max(took, minPace), maxPace)
 	if waits := l.free.Sub(now); waits > 0 {
@@ -141,7 +148,9 @@ func (l *line) putOff(places int, d record.Delivery, now time.Time) time.Duratio
 		l.free = now
 	}
 	most := min(max(now.Sub(d.Due), time.Duration(min(d.Undone, 1<<20))*perUndone, minPutOff), maxPutOff)
-	next := l.free.Add(l.pace / time.Duration(places))
+	// Where nothing has moved for longer than an attempt takes, attempts take longer.
+	pace := min(max(l.pace, now.Sub(l.moved)), maxPace)
+	next := l.free.Add(pace / time.Duration(places))
 	if wait := next.Sub(now); wait <= most {
 		l.free = next
 		return wait

@@ -46,6 +46,22 @@ func TestShares(t *testing.T) {
 	}
 }
 
+// A line that stands still is believed to be slow before its first attempt has ended.
+func TestLinesThatStandStill(t *testing.T) {
+	t.Parallel()
+	p := newPlaces(256, 1)
+	start := time.Now()
+	if _, err := p.enter(delivery("a", "hangs", start), start); err != nil {
+		t.Fatal(err)
+	}
+	for after, want := range map[time.Duration]time.Duration{0: time.Second, 10 * time.Second: 10 * time.Second, time.Hour: maxPace} {
+		p.endpoints["a hangs:80"].free = time.Time{}
+		if got := p.wait("a", "hangs", start, start.Add(after)); got != want {
+			t.Errorf("after %s: put off by %s, want %s", after, got, want)
+		}
+	}
+}
+
 // What waits for a dead host comes again ever more seldom: each delivery some 40 times in
 // its first day, where once a minute would be 1,440 times.
 func TestPutOffsGrow(t *testing.T) {
