@@ -18,9 +18,12 @@ const (
 	MaxStringBytes   = 32 << 10 // one argument or environment value
 	MaxMetadata      = 32
 	MaxMetadataBytes = 1024 // one key or value
-	MaxURLBytes      = 2048
-	MaxKeyBytes      = 255 // an idempotency key
-	MaxRunAhead      = 30 * 24 * time.Hour
+	// MaxMetadataJSON bounds all metadata, as the JSON that is kept: a record, and each
+	// message and page that it is in, is to stay small, whatever characters there are.
+	MaxMetadataJSON = 16 << 10
+	MaxURLBytes     = 2048
+	MaxKeyBytes     = 255 // an idempotency key
+	MaxRunAhead     = 30 * 24 * time.Hour
 )
 
 // Check returns what is wrong with the spec as [Invalid], or nil. runtimes are the
@@ -218,7 +221,11 @@ func checkMetadata(add addFunc, metadata map[string]string) {
 	for k, v := range metadata {
 		if k == "" || len(k) > MaxMetadataBytes || len(v) > MaxMetadataBytes {
 			add("metadata", clip(k), "has a key or value of the wrong length", fmt.Sprintf("1 to %d bytes", MaxMetadataBytes))
+			return
 		}
+	}
+	if b, err := Marshal(metadata); err != nil || len(b) > MaxMetadataJSON {
+		add("metadata", fmt.Sprintf("%d bytes as JSON", len(b)), "is too large", fmt.Sprintf("up to %d bytes as JSON", MaxMetadataJSON))
 	}
 }
 

@@ -252,3 +252,40 @@ func FuzzSpec(f *testing.F) {
 		}
 	})
 }
+
+// What metadata takes is counted as it is kept: bytes that JSON escapes are more than one.
+func TestMetadataIsBounded(t *testing.T) {
+	t.Parallel()
+	filled := func(text string, n int) map[string]string {
+		m := map[string]string{}
+		for i := range n {
+			m[string(rune('A'+i))] = strings.Repeat(text, job.MaxMetadataBytes/len(text))
+		}
+		return m
+	}
+	for name, c := range map[string]struct {
+		metadata map[string]string
+		fits     bool
+	}{
+		"as much as there may be":           {filled("x", 15), true},
+		"that HTML would escape":            {filled("<", 15), true},
+		"a pair more":                       {filled("x", 16), false},
+		"what JSON escapes, two bytes each": {filled(`"`, 8), false},
+		"what JSON escapes, six bytes each": {filled("\x01", 3), false},
+	} {
+		spec := job.Spec{Runtime: "python", Source: "print(1)", Metadata: c.metadata}
+		var invalid job.Invalid
+		err := spec.Check([]string{"python"}, nil, job.DefaultMaximums)
+		if fits := err == nil; fits != c.fits || !fits && (!errors.As(err, &invalid) || invalid[0].Field != "metadata") {
+			t.Errorf("%s: got %v, want that it fits: %v", name, err, c.fits)
+		}
+		options := job.BatchOptions{Metadata: c.metadata}
+		if err := options.Check(); (err == nil) != c.fits {
+			t.Errorf("%s, of a batch: got %v", name, err)
+		}
+		b, err := job.Marshal(c.metadata)
+		if err != nil || (len(b) <= job.MaxMetadataJSON) != c.fits || strings.Contains(string(b), `\u003c`) {
+			t.Errorf("%s: %d bytes as JSON, %v", name, len(b), err)
+		}
+	}
+}

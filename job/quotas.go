@@ -19,6 +19,7 @@ func (q *Quotas) fields() []quotaField {
 		{"jobs_queued", &q.JobsQueued, maxQuota},
 		{"bytes_queued", &q.BytesQueued, maxQuota},
 		{"bytes_stored", &q.BytesStored, maxQuota},
+		{"bytes_recorded", &q.BytesRecorded, maxQuota},
 		{"running_at_once", &q.RunningAtOnce, maxQuota},
 	}
 }

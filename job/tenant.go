@@ -65,6 +65,9 @@ type Quotas struct {
 	// BytesStored are the objects that are kept of jobs that have ended. They are counted
 	// when a job ends, so one job can pass the quota by what its limits let it keep.
 	BytesStored int64 `json:"bytes_stored,omitempty" doc:"Bytes of artifacts, long outputs and results that are kept. Counted when a job ends, so jobs that were accepted before can pass it; none is accepted while it is reached." minimum:"0"`
+	// BytesRecorded is what the records of jobs and batches take of Redis, from their
+	// submission until they are no longer kept; 0 means the operator's quota for all.
+	BytesRecorded int64 `json:"bytes_recorded,omitempty" doc:"Bytes of Redis that the records of jobs and batches take, from their submission until they are no longer kept: some 3 KiB each and their metadata, and the specs of jobs that have not ended. 0 means what the operator set for all tenants." minimum:"0"`
 }
 
 // TenantUsage is how much of its quotas a tenant uses.
@@ -72,7 +75,9 @@ type TenantUsage struct {
 	JobsQueued  int64 `json:"jobs_queued"`
 	BytesQueued int64 `json:"bytes_queued"`
 	BytesStored int64 `json:"bytes_stored"`
-	Running     int64 `json:"running"`
+	// BytesRecorded includes idempotency keys and deliveries that are pending.
+	BytesRecorded int64 `json:"bytes_recorded"`
+	Running       int64 `json:"running"`
 }
 
 // Token is what is known of a token once it was shown: not the token.
@@ -96,6 +101,7 @@ func (t Terms) Check() error {
 		{"jobs_queued", t.Quotas.JobsQueued, maxQuota},
 		{"bytes_queued", t.Quotas.BytesQueued, maxQuota},
 		{"bytes_stored", t.Quotas.BytesStored, maxQuota},
+		{"bytes_recorded", t.Quotas.BytesRecorded, maxQuota},
 		{"running_at_once", t.Quotas.RunningAtOnce, maxQuota},
 	} {
 		if q.value < 0 || q.value > q.most {

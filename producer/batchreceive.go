@@ -325,7 +325,7 @@ func (r *receiver) add(ctx context.Context, group []received) error {
 			faults, prints = append(faults, rejection(item)), append(prints, item.fingerprint)
 			continue
 		}
-		b, err := json.Marshal(spec)
+		b, err := job.Marshal(spec)
 		if err != nil {
 			return fmt.Errorf("encode spec: %w", err)
 		}

@@ -2,7 +2,6 @@ package producer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -20,7 +19,7 @@ func (c *Client) Cancel(ctx context.Context, id string) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
-	result, err := json.Marshal(canceledResult(r, time.Now()))
+	result, err := job.Marshal(canceledResult(r, time.Now()))
 	if err != nil {
 		return Job{}, fmt.Errorf("encode result: %w", err)
 	}

@@ -25,7 +25,7 @@ func (c *Client) Submit(ctx context.Context, spec job.Spec) (Job, error) {
 	if n.Spec, err = c.check(ctx, spec); err != nil {
 		return Job{}, err
 	}
-	if n.JSON, err = json.Marshal(n.Spec); err != nil {
+	if n.JSON, err = job.Marshal(n.Spec); err != nil {
 		return Job{}, fmt.Errorf("encode spec: %w", err)
 	}
 	if n.SpecRef, err = c.putLargeSpec(ctx, n.ID, n.JSON); err != nil {

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -162,7 +161,7 @@ func (w *Worker) cost(life context.Context, j record.Job, cause error) (record.C
 
 // endWithout ends the job with a result that the record alone holds.
 func (w *Worker) endWithout(life context.Context, j record.Job, status job.Status, problem *job.Error) {
-	b, err := json.Marshal(j.Failure(status, problem, time.Now()))
+	b, err := job.Marshal(j.Failure(status, problem, time.Now()))
 	if err == nil {
 		err = w.endRecord(life, j, record.Ending{Status: status, Result: b, Dirty: true})
 	}

@@ -137,7 +137,7 @@ func (w *Worker) run(ctx context.Context, j record.Job, live *live) (_ record.En
 	if err := w.attest(&result, spec, given, program.Limits, out); err != nil {
 		return record.Ending{}, err
 	}
-	b, err := json.Marshal(result)
+	b, err := job.Marshal(result)
 	if err != nil {
 		return record.Ending{}, fmt.Errorf("encode result: %w", err)
 	}

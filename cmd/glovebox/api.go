@@ -56,6 +56,8 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
   GLOVEBOX_TENANT_QUOTAS    quotas of tenants that are created and whose terms name none, 0 for
                             no bound (default: requests_per_minute=6000,jobs_queued=20000,
                             bytes_queued=268435456,bytes_stored=10737418240)
+  GLOVEBOX_RECORDS_MB       how much of Redis the records of a tenant may take whose terms
+                            don't say, in MiB (default: 1024)
   GLOVEBOX_BATCH_MB         how large a batch may be, in MiB (default: 256)
   GLOVEBOX_POLL_MS          after what time an idle deliverer looks for a delivery that
                             it was not told of (default: 1000)

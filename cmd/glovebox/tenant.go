@@ -162,6 +162,7 @@ func (a *app) showTenant(t job.Tenant, asJSON bool) error {
 	fmt.Fprintf(w, "queued\t%d of %s jobs, %s of %s\n", t.Usage.JobsQueued, quota(q.JobsQueued, fmt.Sprint(q.JobsQueued)),
 		bytesOf(t.Usage.BytesQueued), quota(q.BytesQueued, bytesOf(q.BytesQueued)))
 	fmt.Fprintf(w, "stored\t%s of %s, kept for %s\n", bytesOf(t.Usage.BytesStored), quota(q.BytesStored, bytesOf(q.BytesStored)), retention(t.Terms))
+	fmt.Fprintf(w, "recorded\t%s of %s\n", bytesOf(t.Usage.BytesRecorded), ownQuota(q.BytesRecorded))
 	fmt.Fprintf(w, "maximums\t%s\n", maximums(t.Terms.Maximums))
 	restricted := len(t.Terms.Runtimes)+len(t.Terms.Images) > 0
 	fmt.Fprintf(w, "runtimes\t%s\n", listed(t.Terms.Runtimes, restricted))
@@ -275,6 +276,14 @@ func quota(n int64, text string) string {
 		return "any"
 	}
 	return text
+}
+
+// ownQuota is a quota of bytes that the operator has for tenants without one of their own.
+func ownQuota(n int64) string {
+	if n == 0 {
+		return "what the operator lets any tenant have"
+	}
+	return bytesOf(n)
 }
 
 func listed(list []string, restricted bool) string {

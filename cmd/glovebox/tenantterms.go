@@ -14,7 +14,8 @@ import (
 type termsOptions struct {
 	requests, jobs, bytes int64
 	running               int64
-	stored, retention     int64
+	stored, recorded      int64
+	retention             int64
 	maximums              []string
 	runtimes, images      []string
 	hosts                 []string
@@ -26,6 +27,7 @@ func (o *termsOptions) add(cmd *cobra.Command) {
 	f.Int64Var(&o.jobs, "jobs-queued", 0, "jobs that wait for a worker; 0 for any `NUMBER`")
 	f.Int64Var(&o.bytes, "bytes-queued", 0, "`BYTES` of these jobs, their specs as JSON; 0 for any number")
 	f.Int64Var(&o.stored, "bytes-stored", 0, "`BYTES` of files, outputs and results that are kept; 0 for any number")
+	f.Int64Var(&o.recorded, "bytes-recorded", 0, "`BYTES` of Redis that records of jobs and batches take as long as they are kept; 0 for as many as the operator lets any tenant have")
 	f.Int64Var(&o.retention, "retention-seconds", 0, "how many `SECONDS` jobs are kept after their end, unless they ask for less; 0 for as long as the operator keeps them")
 	f.Int64Var(&o.running, "running-at-once", 0, "jobs that run at the same time, others wait; 0 for any `NUMBER`")
 	f.StringArrayVar(&o.maximums, "maximum", nil, "the most that a job may ask for: `LIMIT=NUMBER` such as memory_mb=512; 0 for the operator's")
@@ -48,6 +50,9 @@ func (o *termsOptions) apply(cmd *cobra.Command, t job.Terms) (job.Terms, error)
 	}
 	if changed("bytes-stored") {
 		t.Quotas.BytesStored = o.stored
+	}
+	if changed("bytes-recorded") {
+		t.Quotas.BytesRecorded = o.recorded
 	}
 	if changed("retention-seconds") {
 		t.RetentionSeconds = o.retention

@@ -145,6 +145,7 @@ func ReadAPI(getenv Getenv) (API, error) {
 		MetricsAddr:     r.String("GLOVEBOX_METRICS_ADDR", ""),
 		Log:             r.Choice("GLOVEBOX_LOG", "text", "json"),
 	}
+	a.Redis.RecordBytes = int64(r.Int("GLOVEBOX_RECORDS_MB", record.DefaultRecordBytes>>20, 1, 1<<30)) << 20
 	if a.AdminToken == "" {
 		a.Token = r.RequiredSecret("GLOVEBOX_TOKEN", "the token that clients present")
 	} else {

@@ -136,11 +136,11 @@ func (s *Store) OpenBatch(ctx context.Context, tenant string, o job.BatchOptions
 	}
 	key := o.IdempotencyKey
 	o.IdempotencyKey = ""
-	options, err := json.Marshal(o)
+	options, err := job.Marshal(o)
 	if err != nil {
 		return Batch{}, false, fmt.Errorf("encode options: %w", err)
 	}
-	metadata, err := json.Marshal(o.Metadata)
+	metadata, err := job.Marshal(o.Metadata)
 	if err != nil {
 		return Batch{}, false, fmt.Errorf("encode metadata: %w", err)
 	}
@@ -154,15 +154,19 @@ func (s *Store) OpenBatch(ctx context.Context, tenant string, o job.BatchOptions
 		return Batch{}, false, fmt.Errorf("open batch: %w", err)
 	}
 	keySum, optionsSum := sha256.Sum256([]byte(key)), sha256.Sum256(options)
+	size, most := batchCost+textCost(len(metadata))+2*textCost(len(callback)), s.mostRecorded(terms)
 	held, err := openBatchScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)},
-		id, ms(now), ms(now.Add(batchPatience)), key, hex.EncodeToString(keySum[:]), keyLife.Milliseconds(), hex.EncodeToString(optionsSum[:8]),
+		id, ms(now), ms(now.Add(batchPatience)), key, hex.EncodeToString(keySum[:]), keyLife.Milliseconds(), hex.EncodeToString(optionsSum[:8]), size, most,
 		"callback", callback, "delivery", delivery, "metadata", metadata,
 		"retention", s.Retention(terms).Milliseconds()).Text()
 	if err != nil {
 		return Batch{}, false, fmt.Errorf("open batch: %w", err)
 	}
-	if held == "conflict" {
+	switch held {
+	case "conflict":
 		return Batch{}, false, ErrConflict
+	case "bytes_recorded":
+		return Batch{}, false, overRecorded(most)
 	}
 	b, err = s.GetBatch(ctx, held)
 	return b, held != id, err

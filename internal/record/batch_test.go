@@ -318,23 +318,39 @@ func TestCancelBatchWithHoles(t *testing.T) {
 	}
 }
 
+// A batch is forgotten, and what it took of Redis given back, once its record has expired.
 func TestBatchesAreForgotten(t *testing.T) {
 	t.Parallel()
 	w, _ := sweeping(t)
 	s := w.Records
-	gone, kept := s.newBatch(t, 1), s.newBatch(t, 1)
-	s.rdb.Del(t.Context(), batchKey("default", gone)) // its time is over
-	w.forward(s.retention + time.Hour)
-	w.pass(t.Context(), listPass, perTenant(w.sweepListed))
+	gone, kept := s.rejected(t, "", 3, "no").ID, s.newBatch(t, 1)
+	if n := s.recorded(t, "default"); n < 2*batchCost+3*(itemCost+faultCost)+jobCost {
+		t.Errorf("%d bytes are counted", n)
+	}
+	if err := s.rdb.Del(t.Context(), batchKey("default", gone), batchItemsKey("default", gone), batchErrorsKey("default", gone)).Err(); err != nil { // its time is over
+		t.Fatal(err)
+	}
+	w.forward(s.retention + 2*expiredDelay)
+	if err := w.sweepGarbage(t.Context(), "default"); err != nil {
+		t.Fatal(err)
+	}
 	w.forward(0)
+	if left := s.traces(t, gone); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
 	entries := s.rdb.ZRange(t.Context(), batchesKey("default"), 0, -1).Val()
 	if len(entries) != 1 || Position(entries[0]).id() != kept {
 		t.Errorf("got %v, want only %s", entries, kept)
 	}
-	if err := s.End(t.Context(), s.mustStart(t, ItemID(gone, 0), 1), Ending{Status: job.Succeeded, Result: []byte("{}")}); err != nil {
+	if n, want := s.recorded(t, "default"), int64(batchCost+itemCost+textCost(len("null"))+2*textCost(len("https://example.com/hook"))); n < want || n > want+2*jobCost {
+		t.Errorf("%d bytes are counted, want those of the other one and its job", n)
+	}
+	// A record that is gone is not brought back by its job's end.
+	s.rdb.Del(t.Context(), batchKey("default", kept))
+	if err := s.End(t.Context(), s.mustStart(t, ItemID(kept, 0), 1), Ending{Status: job.Succeeded, Result: []byte("{}")}); err != nil {
 		t.Errorf("a job outlives its batch: %v", err)
 	}
-	if n := s.rdb.Exists(t.Context(), batchKey("default", gone)).Val(); n != 0 {
+	if n := s.rdb.Exists(t.Context(), batchKey("default", kept)).Val(); n != 0 {
 		t.Error("it brought its batch's record back")
 	}
 }

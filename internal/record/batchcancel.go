@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -88,7 +87,7 @@ func (s *Store) cancelMany(ctx context.Context, jobs []Job) error {
 	answers := make([]*redis.Cmd, len(jobs))
 	for i := len(jobs) - 1; i >= 0; i-- {
 		j := jobs[i]
-		result, err := json.Marshal(j.Failure(job.Canceled, &job.Error{Code: "canceled", Message: "canceled with its batch before a worker took it"}, s.now()))
+		result, err := job.Marshal(j.Failure(job.Canceled, &job.Error{Code: "canceled", Message: "canceled with its batch before a worker took it"}, s.now()))
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -44,16 +43,20 @@ func (s *Store) Reject(ctx context.Context, id string, prints []Fingerprint, fau
 	if err := rejectScript.Load(ctx, s.rdb).Err(); err != nil { // a pipeline can't fall back on the script's text
 		return fmt.Errorf("reject jobs: %w", err)
 	}
+	terms, err := s.terms(ctx, tenant)
+	if err != nil {
+		return fmt.Errorf("reject jobs: %w", err)
+	}
 	pipe := s.rdb.Pipeline()
 	answers := make([]*redis.Cmd, len(faults))
 	for i, fault := range faults {
-		b, err := json.Marshal(fault)
+		b, err := job.Marshal(fault)
 		if err != nil {
 			return fmt.Errorf("encode error of job %d: %w", fault.Index, err)
 		}
 		f := prints[i].rejected()
 		answers[i] = rejectScript.EvalSha(ctx, pipe, []string{tenantPrefix(tenant)},
-			id, ms(s.now().Add(batchPatience)), fault.Index, string(f[:]), b, job.MaxBatchErrors)
+			id, ms(s.now().Add(batchPatience)), fault.Index, string(f[:]), b, job.MaxBatchErrors, s.mostRecorded(terms))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("reject jobs: %w", err)

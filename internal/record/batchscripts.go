@@ -6,13 +6,19 @@ import "github.com/redis/go-redis/v9"
 const endedField = "n:"
 
 // batchCode is what the scripts have in common that know batches
-// (docs/adr/0008-batches.md). KEYS[1] is what all keys of the tenant begin with.
+// (docs/adr/0008-batches.md), behind memory. KEYS[1] is what all keys of the tenant begin with.
 const batchCode = `
 local call, t = redis.call, KEYS[1]
 local batchwork = t .. 'batchwork'
 local function batch_key(id) return t .. 'batch:' .. id end
 local function items_key(id) return t .. 'batch:' .. id .. ':items' end
 local function errors_key(id) return t .. 'batch:' .. id .. ':errors' end
+
+-- charge_batch counts what a batch takes of Redis besides. Its record says how much that is, until its end.
+local function charge_batch(id, bytes)
+  charge(bytes)
+  call('HINCRBY', batch_key(id), 'charge', bytes)
+end
 
 local none = '\0\0\0\0\0\0\0\0'
 
@@ -38,7 +44,7 @@ local function note(id, first, prints) call('SETRANGE', items_key(id), first * 8
 -- settle ends a batch that is sealed and whose jobs have all ended, and answers the
 -- delivery to make, or nothing.
 local function settle(id, now)
-  local b = call('HMGET', batch_key(id), 'state', 'jobs', 'ended', 'cancel', 'callback', 'delivery', 'retention')
+  local b = call('HMGET', batch_key(id), 'state', 'jobs', 'ended', 'cancel', 'callback', 'delivery', 'retention', 'created', 'charge')
   if b[1] ~= 'running' or b[2] ~= b[3] then return '' end
   call('HSET', batch_key(id), 'state', b[4] and 'canceled' or 'completed', 'finished', now)
   if b[6] ~= '' then
@@ -48,6 +54,8 @@ local function settle(id, now)
   call('ZREM', batchwork, id)
   local life = b[2] == '0' and math.min(b[7], 3600000) or b[7] -- one without a job has nothing to keep
   for _, key in ipairs({batch_key(id), items_key(id), errors_key(id)}) do call('PEXPIRE', key, life) end
+  call('HSET', t .. 'kept', id, '0 ' .. b[8] .. ' ' .. (b[9] or 0))
+  call('ZADD', t .. 'garbage', now + life + expired_delay, id)
   call('PUBLISH', 'gb:done', id)
   return b[6]
 end
@@ -66,9 +74,10 @@ local function count_ended(id, state, now)
 end
 `
 
-var openBatchScript = redis.NewScript(batchCode + `
--- ARGV: id, now, due, key or '', hash of it, ms that it is kept, hash of the options, then field, value, …
-local id, now = ARGV[1], ARGV[2]
+var openBatchScript = redis.NewScript(memory + batchCode + `
+-- ARGV: id, now, due, key or '', hash of it, ms that it is kept, hash of the options, what it takes of Redis, most bytes recorded,
+-- then field, value, …
+local id, now, size = ARGV[1], ARGV[2], tonumber(ARGV[8])
 if ARGV[4] ~= '' then
   local idem = t .. 'batchidem:' .. ARGV[5]
   local held = call('GET', idem)
@@ -78,20 +87,23 @@ if ARGV[4] ~= '' then
     renew(held, ARGV[3])
     return held
   end
-  call('SET', idem, id, 'PX', ARGV[6])
 end
-call('HSET', batch_key(id), 'state', 'receiving', 'created', now, 'jobs', 0, 'rejected', 0, 'ended', 0, 'options', ARGV[7], unpack(ARGV, 8))
+forget_keys(now)
+if in_redis() + size + (ARGV[4] ~= '' and key_cost or 0) > tonumber(ARGV[9]) then return 'bytes_recorded' end
+if ARGV[4] ~= '' then remember(t .. 'batchidem:' .. ARGV[5], id, now, ARGV[6]) end
+call('HSET', batch_key(id), 'state', 'receiving', 'created', now, 'jobs', 0, 'rejected', 0, 'ended', 0, 'options', ARGV[7], unpack(ARGV, 10))
+charge_batch(id, size)
 call('ZADD', batchwork, ARGV[3], id)
 call('ZADD', t .. 'batches', 0, now .. ':' .. id)
 return id`)
 
-var renewBatchScript = redis.NewScript(batchCode + `
+var renewBatchScript = redis.NewScript(memory + batchCode + `
 -- ARGV: batch, when it is given up
 renew(ARGV[1], ARGV[2])
 return 'ok'`)
 
-var rejectScript = redis.NewScript(batchCode + `
--- ARGV: batch, when it is given up, index, fingerprint, error, most errors
+var rejectScript = redis.NewScript(memory + batchCode + `
+-- ARGV: batch, when it is given up, index, fingerprint, error, most errors, most bytes recorded
 local id, index = ARGV[1], tonumber(ARGV[3])
 local state = call('HGET', batch_key(id), 'state')
 if not state then return 'missing' end
@@ -100,11 +112,17 @@ if word then return word end
 if state ~= 'receiving' then return 'sealed' end
 note(id, index, ARGV[4])
 call('HINCRBY', batch_key(id), 'rejected', 1)
-if call('HLEN', errors_key(id)) < tonumber(ARGV[6]) then call('HSET', errors_key(id), index, ARGV[5]) end
+local size = fault_cost + text_cost(#ARGV[5])
+if call('HLEN', errors_key(id)) < tonumber(ARGV[6]) and in_redis() + size <= tonumber(ARGV[7]) then
+  call('HSET', errors_key(id), index, ARGV[5])
+else
+  size = 0 -- why it was rejected is not kept
+end
+charge_batch(id, item_cost + size)
 call('ZADD', batchwork, ARGV[2], id)
 return 'ok'`)
 
-var sealBatchScript = redis.NewScript(batchCode + `
+var sealBatchScript = redis.NewScript(memory + batchCode + `
 -- ARGV: id, now, jobs sent
 local id = ARGV[1]
 local b = call('HMGET', batch_key(id), 'state', 'jobs', 'rejected')
@@ -115,7 +133,7 @@ call('HSET', batch_key(id), 'state', 'running', 'sealed', ARGV[2])
 call('ZREM', batchwork, id)
 return 'ok ' .. settle(id, ARGV[2])`)
 
-var cancelBatchScript = redis.NewScript(batchCode + `
+var cancelBatchScript = redis.NewScript(memory + batchCode + `
 -- ARGV: id, now, when to look again
 local id = ARGV[1]
 local state = call('HGET', batch_key(id), 'state')

@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -99,10 +98,11 @@ func (s *Store) createMany(ctx context.Context, tenant, batch string, jobs []New
 	if err := s.noteTenant(ctx, tenant); err != nil {
 		return nil, fmt.Errorf("create jobs: %w", err)
 	}
+	mostRecorded := s.mostRecorded(terms)
 	created := make([]Created, 0, len(jobs))
 	for len(created) < len(jobs) {
 		now := s.now()
-		args := []any{ms(now), ms(now.Add(sweepDelay)), window, quotas.JobsQueued, quotas.BytesQueued, batch, ms(now.Add(batchPatience)), keyLife.Milliseconds(), 0, 0}
+		args := []any{ms(now), ms(now.Add(sweepDelay)), window, quotas.JobsQueued, quotas.BytesQueued, batch, ms(now.Add(batchPatience)), keyLife.Milliseconds(), 0, 0, mostRecorded}
 		some, size := jobs[len(created):], 0
 		for i, j := range some {
 			if i == createMost || size > createMostBytes {
@@ -121,7 +121,7 @@ func (s *Store) createMany(ctx context.Context, tenant, batch string, jobs []New
 			return created, err
 		}
 		for i, word := range words[:min(len(words), len(some))] {
-			created = append(created, s.accepted(some[i], word, quotas))
+			created = append(created, s.accepted(some[i], word, quotas, mostRecorded))
 		}
 		if len(words) != len(some) {
 			return created, fmt.Errorf("create jobs: the script answered %d words for %d", len(words), len(some))
@@ -151,11 +151,11 @@ func (s *Store) appendJob(args []any, tenant, batch string, j NewJob, terms job.
 	spec := j.JSON
 	if spec == nil {
 		var err error
-		if spec, err = json.Marshal(j.Spec); err != nil {
+		if spec, err = job.Marshal(j.Spec); err != nil {
 			return nil, 0, fmt.Errorf("encode spec: %w", err)
 		}
 	}
-	metadata, err := json.Marshal(j.Spec.Metadata)
+	metadata, err := job.Marshal(j.Spec.Metadata)
 	if err != nil {
 		return nil, 0, fmt.Errorf("encode metadata: %w", err)
 	}
@@ -172,7 +172,9 @@ func (s *Store) appendJob(args []any, tenant, batch string, j NewJob, terms job.
 	if j.Spec.Callback != nil {
 		fields = append(fields, "callback", j.Spec.Callback.URL)
 	}
+	inline := spec
 	if j.SpecRef != "" {
+		inline = nil
 		fields = append(fields, "spec_ref", j.SpecRef)
 	} else {
 		fields = append(fields, "spec", spec)
@@ -180,7 +182,7 @@ func (s *Store) appendJob(args []any, tenant, batch string, j NewJob, terms job.
 	if batch != "" {
 		fields = append(fields, "batch", batch, "index", j.Index)
 	}
-	args = append(args, j.ID, len(spec), string(orNormal(j.Spec.Priority)), optionalMS(j.Spec.RunAt), optionalMS(j.Spec.Deadline), j.Index, string(j.Fingerprint[:]), hashKey(j.Key), j.Asked.String(), len(fields))
+	args = append(args, j.ID, len(spec), string(orNormal(j.Spec.Priority)), optionalMS(j.Spec.RunAt), optionalMS(j.Spec.Deadline), j.Index, string(j.Fingerprint[:]), hashKey(j.Key), j.Asked.String(), jobMemory(j.Spec, inline, metadata), len(fields))
 	return append(args, fields...), len(spec), nil
 }
 
@@ -202,7 +204,7 @@ func (s *Store) createSome(ctx context.Context, tenant string, args []any) (word
 }
 
 // accepted says what the script's word for a job means.
-func (s *Store) accepted(j NewJob, word any, q job.Quotas) Created {
+func (s *Store) accepted(j NewJob, word any, q job.Quotas, mostRecorded int64) Created {
 	c := Created{ID: j.ID}
 	switch word {
 	case "ok":
@@ -211,6 +213,8 @@ func (s *Store) accepted(j NewJob, word any, q job.Quotas) Created {
 		c.Err = ErrExists
 	case "jobs_queued", "bytes_queued":
 		c.Err = overQuota(word.(string), q)
+	case "bytes_recorded":
+		c.Err = overRecorded(mostRecorded)
 	default:
 		text, _ := word.(string)
 		if id, again := strings.CutPrefix(text, "again "); again {

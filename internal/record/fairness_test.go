@@ -120,6 +120,19 @@ func (m *model) bytes() (n int64) {
 	return n
 }
 
+// recorded is what the jobs' records count: with their spec, or with the result "{}".
+func (m *model) recorded() (n int64) {
+	for _, j := range m.jobs {
+		n += int64(jobCost + textCost(len("null"))) // its metadata
+		if j.state == job.Queued || j.state == job.Running {
+			n += int64(textCost(int(j.bytes)))
+		} else {
+			n += int64(textCost(len("{}")))
+		}
+	}
+	return n
+}
+
 // TestAnythingAtRandom does what can be done to jobs of several tenants, in any order,
 // and holds Redis against a model after each step.
 func TestAnythingAtRandom(t *testing.T) {
@@ -309,7 +322,7 @@ func (m *model) check(t *testing.T, s *Store, slots int64) {
 	if want := m.in(job.Running); !slices.Equal(running, want) {
 		t.Errorf("running are %v, want %v", running, want)
 	}
-	want := job.TenantUsage{JobsQueued: int64(len(queued)), BytesQueued: m.bytes(), Running: int64(len(running))}
+	want := job.TenantUsage{JobsQueued: int64(len(queued)), BytesQueued: m.bytes(), BytesRecorded: m.recorded(), Running: int64(len(running))}
 	if got := s.usage(t, m.name); got != want {
 		t.Errorf("it uses %+v, want %+v", got, want)
 	}

@@ -12,7 +12,7 @@ import (
 
 // sweepGarbage deletes the objects that no record points to: those of tries that lost,
 // of jobs that were announced and never created, and of records that have expired; and
-// uploads that nobody has asked for lately.
+// uploads that nobody has asked for lately. It forgets batches whose records have expired.
 func (w *Sweeper) sweepGarbage(ctx context.Context, tenant string) error {
 	ids, err := w.due(ctx, garbageKey(tenant), 0)
 	if err != nil {
@@ -29,6 +29,8 @@ func (w *Sweeper) sweepGarbage(ctx context.Context, tenant string) error {
 			sweep := w.sweepObjects
 			if strings.HasPrefix(id, uploadPrefix) {
 				sweep = w.sweepUpload
+			} else if _, ok := BatchTenant(id); ok {
+				sweep = w.sweepBatch
 			}
 			if err := sweep(ctx, tenant, id); err != nil {
 				errs[i] = errors.Join(err, w.look(ctx, garbageKey(tenant), id, w.Records.now().Add(garbageRetry)))
@@ -68,6 +70,18 @@ func (w *Sweeper) sweepObjects(ctx context.Context, tenant, id string) error {
 		return fmt.Errorf("say when to sweep %s again: %w", id, err)
 	}
 	return nil
+}
+
+// sweepBatch forgets a batch, which has no objects, once its record has expired.
+func (w *Sweeper) sweepBatch(ctx context.Context, tenant, id string) error {
+	there, err := w.Records.rdb.Exists(ctx, batchKey(tenant, id)).Result()
+	switch {
+	case err != nil:
+		return fmt.Errorf("look for batch %s: %w", id, err)
+	case there > 0: // Redis has another clock
+		return w.look(ctx, garbageKey(tenant), id, w.Records.now().Add(expiredDelay))
+	}
+	return w.Records.forget(ctx, tenant, id, time.Time{})
 }
 
 // sweepAgain is when a job that has ended is to be swept once more.

@@ -45,15 +45,18 @@ func (s *Store) parse(tenant, id string, f map[string]string) (Job, error) {
 
 // keep is what finish does to keep what the job left for as long as its retention.
 const keep = `
-local function keep(a, retention, created)
+local function keep(a, retention, created, charged)
+  local left = math.max(charged - text_cost(call('HSTRLEN', job(a.id), 'spec')), 0)
   if a.result_ref == '' then
     call('HSET', job(a.id), 'result', a.result)
+    left = left + text_cost(#a.result)
   elseif a.result ~= '' then
     local cached = a.cached
     if tonumber(cached) > tonumber(retention) then cached = retention end
     call('SET', t .. 'result:' .. a.id, a.result, 'PX', cached)
   end
-  call('HSET', t .. 'kept', a.id, a.bytes .. ' ' .. created)
+  charge(left - charged)
+  call('HSET', t .. 'kept', a.id, a.bytes .. ' ' .. created .. ' ' .. left)
   call('INCRBY', t .. 'stored', a.bytes)
 end
 `
@@ -102,33 +105,36 @@ func (s *Store) Purged(ctx context.Context, id string) error {
 	return s.forget(ctx, tenant, id, s.now().Add(secondSweepDelay))
 }
 
-// forget gives back what a job without record and objects took of its tenant's quota,
-// and takes it out of the list. again is when to look for objects once more, if ever.
+// forget gives back what a job or batch without record and objects, or an upload, took of its
+// tenant's quotas, and takes it out of the list. again is when to look for objects once more, if ever.
 func (s *Store) forget(ctx context.Context, tenant, id string, again time.Time) error {
 	due := ""
 	if !again.IsZero() {
 		due = fmt.Sprint(ms(again))
 	}
-	err := forgetScript.Run(ctx, s.rdb, []string{keptKey(tenant), storedKey(tenant), jobsKey(tenant), garbageKey(tenant)}, id, due).Err()
+	err := forgetScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)}, id, due, ms(s.now())).Err()
 	if err != nil {
 		return fmt.Errorf("forget %s: %w", id, err)
 	}
 	return nil
 }
 
-var forgetScript = redis.NewScript(`
--- KEYS: kept, stored, jobs, garbage   ARGV: id, when to look again or ''
-local kept = redis.call('HGET', KEYS[1], ARGV[1])
+var forgetScript = redis.NewScript(memory + `
+-- ARGV: id of a job or a batch, or an upload, when to look again or '', now
+local kept = call('HGET', t .. 'kept', ARGV[1])
 if kept then
-  local bytes, created = string.match(kept, '^(%d+) (%d+)$')
-  redis.call('HDEL', KEYS[1], ARGV[1])
-  if redis.call('DECRBY', KEYS[2], bytes) <= 0 then redis.call('DEL', KEYS[2]) end
-  redis.call('ZREM', KEYS[3], created .. ':' .. ARGV[1])
+  local bytes, created, charged = string.match(kept, '^(%d+) (%d+) ?(%d*)$')
+  call('HDEL', t .. 'kept', ARGV[1])
+  if call('DECRBY', t .. 'stored', bytes) <= 0 then call('DEL', t .. 'stored') end
+  charge(-(tonumber(charged) or 0))
+  call('ZREM', t .. 'jobs', created .. ':' .. ARGV[1])
+  call('ZREM', t .. 'batches', created .. ':' .. ARGV[1])
 end
+forget_keys(ARGV[3])
 if ARGV[2] == '' then
-  redis.call('ZREM', KEYS[4], ARGV[1])
+  call('ZREM', t .. 'garbage', ARGV[1])
 else
-  redis.call('ZADD', KEYS[4], 'XX', ARGV[2], ARGV[1])
+  call('ZADD', t .. 'garbage', 'XX', ARGV[2], ARGV[1])
 end
 return 'ok'`)
 

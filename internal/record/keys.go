@@ -17,7 +17,9 @@ func garbageKey(tenant string) string         { return key(tenant, "garbage") }
 func resultKey(tenant, id string) string      { return key(tenant, "result:"+id) }
 func eventsKey(tenant, id string) string      { return key(tenant, "events:"+id) }
 func keptKey(tenant string) string            { return key(tenant, "kept") }
-func storedKey(tenant string) string          { return key(tenant, "stored") } // bytes
+func storedKey(tenant string) string          { return key(tenant, "stored") }   // bytes
+func recordedKey(tenant string) string        { return key(tenant, "recorded") } // bytes
+func lastingKey(tenant string) string         { return key(tenant, "lasting") }
 func deliveryKey(tenant, did string) string   { return key(tenant, "delivery:"+did) }
 func tenantKey(tenant string) string          { return key(tenant, "tenant") }
 func queuedKey(tenant string) string          { return key(tenant, "queued") } // bytes

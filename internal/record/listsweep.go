@@ -2,25 +2,16 @@ package record
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// sweepListed takes jobs and batches out of the tenant's lists whose records have expired: of
-// jobs, those that forget did not, as it knows none that an older version ended.
+// sweepListed takes jobs out of the tenant's list whose records have expired, where forget did
+// not: it knows none that an older version ended. Only those that are older than the
+// retention can have.
 func (w *Sweeper) sweepListed(ctx context.Context, tenant string) error {
-	return errors.Join(
-		w.forgetExpired(ctx, jobsKey(tenant), func(id string) string { return jobKey(tenant, id) }),
-		w.forgetExpired(ctx, batchesKey(tenant), func(id string) string { return batchKey(tenant, id) }),
-	)
-}
-
-// forgetExpired takes entries out of a list whose records have expired: only those that
-// are older than the retention can have.
-func (w *Sweeper) forgetExpired(ctx context.Context, list string, record func(id string) string) error {
-	rdb := w.Records.rdb
+	rdb, list := w.Records.rdb, jobsKey(tenant)
 	least, most := "-", "("+string(position(w.Records.now().Add(-w.Records.retention), ""))
 	for {
 		entries, err := rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: list, ByLex: true, Start: least, Stop: most, Count: page}).Result()
@@ -33,7 +24,7 @@ func (w *Sweeper) forgetExpired(ctx context.Context, list string, record func(id
 		pipe := rdb.Pipeline()
 		exist := make([]*redis.IntCmd, len(entries))
 		for i, e := range entries {
-			exist[i] = pipe.Exists(ctx, record(Position(e).id()))
+			exist[i] = pipe.Exists(ctx, jobKey(tenant, Position(e).id()))
 		}
 		if _, err := pipe.Exec(ctx); err != nil {
 			return fmt.Errorf("look at what has expired in %s: %w", list, err)

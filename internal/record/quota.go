@@ -27,11 +27,12 @@ func (s *Store) CheckRoom(ctx context.Context, tenant string, bytes int64) error
 		return err
 	}
 	quotas := terms.Quotas
-	if err := s.checkStored(ctx, tenant, quotas); err != nil || quotas.JobsQueued == 0 && quotas.BytesQueued == 0 {
+	if err := s.checkStored(ctx, tenant, quotas); err != nil {
 		return err
 	}
 	pipe := s.rdb.Pipeline()
 	jobs, queued := countQueued(ctx, pipe, tenant), pipe.Get(ctx, queuedKey(tenant))
+	recorded := countRecorded(ctx, pipe, tenant)
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return fmt.Errorf("read what is queued: %w", err)
 	}
@@ -39,7 +40,13 @@ func (s *Store) CheckRoom(ctx context.Context, tenant string, bytes int64) error
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return fmt.Errorf("read bytes queued: %w", err)
 	}
+	taken, err := recorded()
+	if err != nil {
+		return err
+	}
 	switch {
+	case taken+jobCost > s.mostRecorded(terms):
+		return overRecorded(s.mostRecorded(terms))
 	case quotas.JobsQueued > 0 && jobs() >= quotas.JobsQueued:
 		return overQuota("jobs_queued", quotas)
 	case quotas.BytesQueued > 0 && held+bytes > quotas.BytesQueued && (jobs() > 0 || bytes > quotas.BytesQueued):

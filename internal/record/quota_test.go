@@ -137,6 +137,17 @@ func TestBytesQueuedOnEveryPath(t *testing.T) {
 			if n := s.Redis().Exists(t.Context(), "gb:{default}:queued").Val(); n != 0 || s.Redis().ZCard(t.Context(), "gb:{default}:open").Val() != 0 {
 				t.Errorf("nothing is queued, but %d bytes are", bytesQueued(t, s))
 			}
+			if n := s.Redis().Get(t.Context(), "gb:{default}:recorded").Val(); n == "" {
+				t.Error("nothing is recorded, and two jobs are kept")
+			}
+			for _, id := range []string{beside, id} {
+				if err := errors.Join(s.Purge(t.Context(), id), s.Purged(t.Context(), id)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n := s.Redis().Get(t.Context(), "gb:{default}:recorded").Val(); n != "" {
+				t.Errorf("nothing is kept, and %s bytes are recorded", n)
+			}
 		})
 	}
 }
@@ -212,7 +223,8 @@ func TestQuotasAreExact(t *testing.T) {
 				t.Errorf("got %d accepted and %d refused, want %d and %d", accepted.Load(), refused.Load(), quota, tries-quota)
 			}
 			used, err := s.ReadTenant(t.Context(), "default")
-			if want := (job.TenantUsage{JobsQueued: quota, BytesQueued: quota * sizeOf(t, spec())}); err != nil || used.Usage != want {
+			recorded := used.Usage.BytesRecorded
+			if want := (job.TenantUsage{JobsQueued: quota, BytesQueued: quota * sizeOf(t, spec()), BytesRecorded: recorded}); err != nil || used.Usage != want || recorded < quota*2048 {
 				t.Errorf("got %+v, %v, want %+v", used.Usage, err, want)
 			}
 			if err := s.CheckRoom(t.Context(), "default", sizeOf(t, spec())); !exceeded(err) {

@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -164,7 +163,7 @@ func (s *Store) EndWithout(ctx context.Context, id string, epoch int, status job
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(j.Failure(status, problem, s.now()))
+	b, err := job.Marshal(j.Failure(status, problem, s.now()))
 	if err != nil {
 		return err
 	}

@@ -6,13 +6,15 @@ import "github.com/redis/go-redis/v9"
 // values); docs/adr/0001-record.md lists preconditions and effects. KEYS[1] of those that
 // begin with queue is what all keys of the tenant begin with: they share its slot.
 
-var createScript = redis.NewScript(queue + batchCode + keyed + `
+var createScript = redis.NewScript(queue + memory + batchCode + keyed + `
 -- ARGV: now, due, window, most jobs, most bytes (0: any), batch or '', when it is given up, ms that idempotency keys are kept,
--- first and last index of a batch's jobs,
+-- first and last index of a batch's jobs, most bytes recorded,
 -- and of each job: id, bytes, priority, run_at, deadline, index and fingerprint (of a batch's), idempotency key's hash or '',
--- what was asked for under it, n, then n fields and values
+-- what was asked for under it, what it takes of Redis, n, then n fields and values
 local now, due, window, most_jobs, most_bytes, batch = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
-local first, last = tonumber(ARGV[9]), tonumber(ARGV[10])
+local first, last, most_recorded = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
+forget_keys(now)
+local before, more = in_redis(), 0
 local batch_state = batch ~= '' and call('HGET', batch_key(batch), 'state')
 local prints, in_batch = batch ~= '' and fingerprints(batch, first, last), 0
 local left, backlogged = room(window), is_backlogged()
@@ -22,7 +24,7 @@ local held = tonumber(call('GET', queued) or 0)
 local words, released = {}, {}
 -- What sorted sets get is gathered, and written once: a job is then little more than its record.
 local listed, lined, in_line = {}, {high = {}, normal = {}, low = {}}, 0
-local function create(id, bytes, priority, run_at, deadline, index, fingerprint, key, asked, from, to)
+local function create(id, bytes, priority, run_at, deadline, index, fingerprint, key, asked, size, from, to)
   if key ~= '' then
     local held, same = named(key, asked)
     if held then return same and 'again ' .. held or 'conflict' end
@@ -36,11 +38,14 @@ local function create(id, bytes, priority, run_at, deadline, index, fingerprint,
   end
   if most_jobs > 0 and jobs >= most_jobs then return 'jobs_queued' end
   if most_bytes > 0 and held + added + bytes > most_bytes then return 'bytes_queued' end
-  jobs, added = jobs + 1, added + bytes
-  call('HSET', job(id), 'state', 'queued', 'epoch', 1, 'attempts', 0, 'created', now, 'bytes', bytes, 'priority', priority, unpack(ARGV, from, to))
+  local count = size + (key ~= '' and key_cost or 0) + (batch ~= '' and item_cost or 0)
+  if before + more + count > most_recorded then return 'bytes_recorded' end
+  jobs, added, more = jobs + 1, added + bytes, more + count
+  call('HSET', job(id), 'state', 'queued', 'epoch', 1, 'attempts', 0, 'created', now, 'bytes', bytes, 'charge', size, 'priority', priority, unpack(ARGV, from, to))
   listed[#listed + 1] = 0
   listed[#listed + 1] = now .. ':' .. id
-  if key ~= '' then call('SET', idem(key), id .. ' ' .. asked, 'PX', ARGV[8]) end
+  if key ~= '' then remember(idem(key), id .. ' ' .. asked, now, ARGV[8]) end
+  charge(size)
   if batch ~= '' then
     prints[index] = fingerprint
     in_batch = in_batch + 1
@@ -58,12 +63,12 @@ local function create(id, bytes, priority, run_at, deadline, index, fingerprint,
   end
   return 'ok'
 end
-local i = 11
+local i = 12
 while ARGV[i] do
-  local n = tonumber(ARGV[i + 9])
+  local n = tonumber(ARGV[i + 10])
   words[#words + 1] = create(ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], tonumber(ARGV[i + 5]), ARGV[i + 6],
-    ARGV[i + 7], ARGV[i + 8], i + 10, i + 9 + n)
-  i = i + 10 + n
+    ARGV[i + 7], ARGV[i + 8], tonumber(ARGV[i + 9]), i + 11, i + 10 + n)
+  i = i + 11 + n
 end
 if #listed > 0 then call('ZADD', t .. 'jobs', unpack(listed)) end
 line_up(lined, in_line)
@@ -71,6 +76,7 @@ if added > 0 then call('INCRBY', queued, added) end
 if in_batch > 0 then
   note(batch, first, table.concat(prints, '', first, last))
   call('HINCRBY', batch_key(batch), 'jobs', in_batch)
+  charge_batch(batch, in_batch * item_cost)
   call('ZADD', batchwork, ARGV[7], batch)
 end
 if left > 0 and backlogged then released = release(window, now, due) end -- the window has grown
@@ -102,7 +108,7 @@ call('HSET', running, id, ARGV[2] .. ' ' .. ARGV[3])
 return {'ok', call('HGETALL', job(id))}`)
 
 // finish ends a job, and releases the next ones of its tenant; end and cancel share it.
-const finish = queue + keep + batchCode + `
+var finish = queue + memory + keep + batchCode + `
 -- ARGV: id, now, state, result, result_ref, ttl ms (of a record that doesn't say), delivery id, event, dirty, how long
 -- after ttl objects go, ms, how long the result is kept beside result.json, ms, bytes of the objects, window, due
 local a = {
@@ -110,11 +116,11 @@ local a = {
   dirty = ARGV[9], late = ARGV[10], cached = ARGV[11], bytes = ARGV[12], window = ARGV[13], due = ARGV[14],
 }
 local function finish()
-  local r = call('HMGET', job(a.id), 'epoch', 'callback', 'spec_ref', 'state', 'retention', 'created', 'batch')
+  local r = call('HMGET', job(a.id), 'epoch', 'callback', 'spec_ref', 'state', 'retention', 'created', 'batch', 'charge')
   local ttl = r[5] or a.ttl
   if r[4] == 'queued' then unqueue(a.id) end
   call('HSET', job(a.id), 'state', a.state, 'finished', a.now, 'result_ref', a.result_ref)
-  keep(a, ttl, r[6])
+  keep(a, ttl, r[6], tonumber(r[8] or 0))
   call('HDEL', job(a.id), 'spec', 'spec_ref')
   call('HDEL', running, a.id)
   call('ZREM', t .. 'deadline', a.id)

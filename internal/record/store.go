@@ -33,6 +33,9 @@ type Config struct {
 	// ResultLife is how long a result that is in the bucket, too, stays in Redis.
 	// Defaults to 1 hour.
 	ResultLife time.Duration
+	// RecordBytes is how many bytes of Redis the records of a tenant may take whose terms
+	// don't say. Defaults to DefaultRecordBytes.
+	RecordBytes int64
 	// MaxAttempts is how often a job may lose its worker before it ends as
 	// internal_error. Defaults to 3.
 	MaxAttempts int
@@ -48,6 +51,7 @@ type Store struct {
 	tasks       *asynq.Client
 	retention   time.Duration
 	resultLife  time.Duration
+	recordBytes int64
 	maxAttempts int
 	observer    Observer
 	log         *slog.Logger
@@ -76,7 +80,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	s := &Store{
 		rdb: rdb, tasks: asynq.NewClientFromRedisClient(ringer{rdb}),
-		retention: c.Retention, resultLife: c.ResultLife, maxAttempts: c.MaxAttempts, observer: c.Observer, log: c.Log, now: time.Now,
+		retention: c.Retention, resultLife: c.ResultLife, recordBytes: c.RecordBytes, maxAttempts: c.MaxAttempts, observer: c.Observer, log: c.Log, now: time.Now,
 	}
 	rdb.AddHook(outage{s})
 	if s.retention == 0 {
@@ -84,6 +88,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	if s.resultLife == 0 {
 		s.resultLife = time.Hour
+	}
+	if s.recordBytes == 0 {
+		s.recordBytes = DefaultRecordBytes
 	}
 	if s.maxAttempts == 0 {
 		s.maxAttempts = 3

@@ -26,6 +26,10 @@ func sweeping(t *testing.T) (*Sweeper, *sync.Map) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
+	return sweepingOver(s)
+}
+
+func sweepingOver(s *Store) (*Sweeper, *sync.Map) {
 	deleted := &sync.Map{}
 	return &Sweeper{Records: s, Log: slog.New(slog.DiscardHandler), DeleteObjects: func(_ context.Context, tenant, id string, keep int) error {
 		deleted.Store(tenant+"/"+id, keep)

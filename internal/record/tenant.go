@@ -103,6 +103,7 @@ func (s *Store) readTenants(ctx context.Context, names ...string) ([]TenantRecor
 		bytes   *redis.StringCmd
 		running *redis.IntCmd
 		stored  *redis.StringCmd
+		taken   func() (int64, error)
 	}
 	if len(names) == 0 {
 		return nil, nil
@@ -112,7 +113,7 @@ func (s *Store) readTenants(ctx context.Context, names ...string) ([]TenantRecor
 	for i, name := range names {
 		answers[i] = answer{
 			pipe.HGetAll(ctx, tenantKey(name)), countQueued(ctx, pipe, name), pipe.Get(ctx, queuedKey(name)), pipe.HLen(ctx, runningKey(name)),
-			pipe.Get(ctx, storedKey(name)),
+			pipe.Get(ctx, storedKey(name)), countRecorded(ctx, pipe, name),
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
@@ -133,6 +134,9 @@ func (s *Store) readTenants(ctx context.Context, names ...string) ([]TenantRecor
 		}
 		if t.Usage.BytesStored, err = answers[i].stored.Int64(); err != nil && !errors.Is(err, redis.Nil) {
 			return nil, fmt.Errorf("read bytes stored of tenant %s: %w", name, err)
+		}
+		if t.Usage.BytesRecorded, err = answers[i].taken(); err != nil {
+			return nil, err
 		}
 		list = append(list, t)
 	}

@@ -37,7 +37,7 @@ const uploadPrefix = "upload:"
 // HoldUpload keeps an upload, which counts as stored from then on, for a day and for as
 // long as the tenant's jobs are kept, from when it is used: be it that it is there, or that somebody is about to
 // put it there. With known set it has to have been held before, else it is ErrNoUpload. An
-// upload that the tenant's quota has no room for is a *job.Error.
+// upload that the tenant's quotas have no room for is a *job.Error.
 func (s *Store) HoldUpload(ctx context.Context, u Upload, known bool) error {
 	terms, err := s.terms(ctx, u.Tenant)
 	if err != nil {
@@ -54,8 +54,8 @@ func (s *Store) HoldUpload(ctx context.Context, u Upload, known bool) error {
 		from = u.From
 	}
 	until := from.Add(max(uploadLife, s.Retention(terms)))
-	answer, err := holdScript.Run(ctx, s.rdb, []string{garbageKey(u.Tenant), keptKey(u.Tenant), storedKey(u.Tenant)},
-		uploadPrefix+u.SHA256, u.Size, ms(until), terms.Quotas.BytesStored, must).Text()
+	answer, err := holdScript.Run(ctx, s.rdb, []string{tenantPrefix(u.Tenant)},
+		uploadPrefix+u.SHA256, u.Size, ms(until), terms.Quotas.BytesStored, must, s.mostRecorded(terms)).Text()
 	switch {
 	case err != nil:
 		return fmt.Errorf("hold upload: %w", err)
@@ -63,6 +63,8 @@ func (s *Store) HoldUpload(ctx context.Context, u Upload, known bool) error {
 		return ErrNoUpload
 	case answer == "goes":
 		return ErrUploadGoes
+	case answer == "bytes_recorded":
+		return overRecorded(s.mostRecorded(terms))
 	case answer == "bytes_stored":
 		return &job.Error{
 			Code:    CodeQuotaExceeded,
@@ -72,17 +74,21 @@ func (s *Store) HoldUpload(ctx context.Context, u Upload, known bool) error {
 	return nil
 }
 
-// An upload's entry in kept is its bytes, and 1 once it is being deleted.
-var holdScript = redis.NewScript(`
--- KEYS: garbage, kept, stored   ARGV: upload, bytes, until, most bytes (0: any), 1 if it has to be there
-local bytes, state = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '^(%d+) (%d)$')
+// An upload's entry in kept is its bytes, 1 once it is being deleted, and what it takes of Redis.
+var holdScript = redis.NewScript(memory + `
+-- ARGV: upload, bytes, until, most bytes stored (0: any), 1 if it has to be there, most bytes recorded
+local bytes, state = string.match(call('HGET', t .. 'kept', ARGV[1]) or '', '^(%d+) (%d)')
 if not bytes and ARGV[5] == '1' then return 'missing' end
 if state == '1' then return 'goes' end
-local more, most = tonumber(ARGV[2]) - tonumber(bytes or 0), tonumber(ARGV[4])
-if most > 0 and more > 0 and tonumber(redis.call('GET', KEYS[3]) or 0) + more > most then return 'bytes_stored' end
-redis.call('HSET', KEYS[2], ARGV[1], ARGV[2] .. ' 0')
-redis.call('INCRBY', KEYS[3], string.format('%.0f', more))
-redis.call('ZADD', KEYS[1], 'GT', ARGV[3], ARGV[1])
+local held, size, most = tonumber(bytes or 0), tonumber(ARGV[2]), tonumber(ARGV[4])
+if most > 0 and size > held and tonumber(call('GET', t .. 'stored') or 0) + size - held > most then return 'bytes_stored' end
+if not bytes then
+  if in_redis() + upload_cost > tonumber(ARGV[6]) then return 'bytes_recorded' end
+  charge(upload_cost)
+end
+call('HSET', t .. 'kept', ARGV[1], string.format('%.0f 0 %.0f', size, upload_cost))
+call('INCRBY', t .. 'stored', string.format('%.0f', size - held))
+call('ZADD', t .. 'garbage', 'GT', ARGV[3], ARGV[1])
 return 'ok'`)
 
 // sweepUpload deletes an upload whose time is over.
@@ -106,6 +112,6 @@ var claimScript = redis.NewScript(`
 -- KEYS: garbage, kept   ARGV: upload, now
 local due = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if not due or tonumber(due) > tonumber(ARGV[2]) then return 'held' end
-local bytes = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '^(%d+) %d$')
-redis.call('HSET', KEYS[2], ARGV[1], (bytes or '0') .. ' 1')
+local bytes, charged = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '^(%d+) %d ?(%d*)$')
+redis.call('HSET', KEYS[2], ARGV[1], (bytes or '0') .. ' 1 ' .. (charged or ''))
 return 'ok'`)
