@@ -91,7 +91,7 @@ func (c *Client) resolveArtifact(ctx context.Context, f *job.File, known map[str
 func (c *Client) resolveUpload(ctx context.Context, f *job.File, from time.Time) (job.Invalid, error) {
 	size, err := c.upload(ctx, f.Upload)
 	if err == nil {
-		err = c.records.HoldUpload(ctx, record.Upload{Tenant: c.tenant, SHA256: f.Upload, Size: size, From: from}, true)
+		err = c.records.HoldUpload(ctx, record.Upload{Tenant: c.tenant, SHA256: f.Upload, Size: size, Measured: true, From: from}, true)
 	}
 	switch {
 	case errors.Is(err, ErrNotFound), errors.Is(err, record.ErrNoUpload), errors.Is(err, record.ErrUploadGoes):

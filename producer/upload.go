@@ -56,16 +56,20 @@ func (c *Client) PrepareUpload(ctx context.Context, sha256 string, size int64) (
 	}
 	u := Upload{SHA256: sha256, Size: size}
 	is, err := c.upload(ctx, sha256)
-	switch {
-	case err == nil && is == size:
+	if err == nil { // it is there: what was said of it before is of no account
+		held.Size, held.Measured = is, true
+		if err := c.records.HoldUpload(ctx, held, true); err != nil {
+			return Upload{}, err
+		}
+		if is != size {
+			return Upload{}, job.Invalid{{
+				Field: "size", Value: size, Message: "is not that of the content with this SHA-256", Allowed: fmt.Sprint(is),
+			}}
+		}
 		u.Exists = true
 		return u, nil
-	case err == nil:
-		held.Size = is
-		return Upload{}, errors.Join(job.Invalid{{
-			Field: "size", Value: size, Message: "is not that of the content with this SHA-256", Allowed: fmt.Sprint(is),
-		}}, c.records.HoldUpload(ctx, held, false))
-	case !errors.Is(err, ErrNotFound):
+	}
+	if !errors.Is(err, ErrNotFound) {
 		return Upload{}, err
 	}
 	key, err := artifacts.UploadKey(c.tenant, sha256)

@@ -26,7 +26,9 @@ const uploadLife = 24 * time.Hour
 type Upload struct {
 	Tenant string
 	SHA256 string // in lower-case hex
-	Size   int64  // bytes
+	Size   int64  // bytes, as somebody said
+	// Measured is that the bucket said Size: the content is there.
+	Measured bool
 	// From is when it is to be used, if that is later than now.
 	From time.Time
 }
@@ -38,12 +40,18 @@ const uploadPrefix = "upload:"
 // long as the tenant's jobs are kept, from when it is used: be it that it is there, or that somebody is about to
 // put it there. With known set it has to have been held before, else it is ErrNoUpload. An
 // upload that the tenant's quotas have no room for is a *job.Error.
+//
+// The most that was ever asked for counts, as every URL that was handed out for it may
+// still be used, until the bucket has said how large it is.
 func (s *Store) HoldUpload(ctx context.Context, u Upload, known bool) error {
 	terms, err := s.terms(ctx, u.Tenant)
 	if err != nil {
 		return fmt.Errorf("hold upload: %w", err)
 	}
-	must := ""
+	must, measured := "", ""
+	if u.Measured {
+		measured = "1"
+	}
 	if known {
 		must = "1"
 	} else if err := s.rdb.SAdd(ctx, tenantsKey, u.Tenant).Err(); err != nil {
@@ -55,7 +63,7 @@ func (s *Store) HoldUpload(ctx context.Context, u Upload, known bool) error {
 	}
 	until := from.Add(max(uploadLife, s.Retention(terms)))
 	answer, err := holdScript.Run(ctx, s.rdb, []string{tenantPrefix(u.Tenant)},
-		uploadPrefix+u.SHA256, u.Size, ms(until), terms.Quotas.BytesStored, must, s.mostRecorded(terms)).Text()
+		uploadPrefix+u.SHA256, u.Size, ms(until), terms.Quotas.BytesStored, must, s.mostRecorded(terms), measured).Text()
 	switch {
 	case err != nil:
 		return fmt.Errorf("hold upload: %w", err)
@@ -76,11 +84,12 @@ func (s *Store) HoldUpload(ctx context.Context, u Upload, known bool) error {
 
 // An upload's entry in kept is its bytes, 1 once it is being deleted, and what it takes of Redis.
 var holdScript = redis.NewScript(memory + `
--- ARGV: upload, bytes, until, most bytes stored (0: any), 1 if it has to be there, most bytes recorded
+-- ARGV: upload, bytes, until, most bytes stored (0: any), 1 if it has to be there, most bytes recorded, 1 if the bucket said its bytes
 local bytes, state = string.match(call('HGET', t .. 'kept', ARGV[1]) or '', '^(%d+) (%d)')
 if not bytes and ARGV[5] == '1' then return 'missing' end
 if state == '1' then return 'goes' end
 local held, size, most = tonumber(bytes or 0), tonumber(ARGV[2]), tonumber(ARGV[4])
+if ARGV[7] ~= '1' then size = math.max(size, held) end
 if most > 0 and size > held and tonumber(call('GET', t .. 'stored') or 0) + size - held > most then return 'bytes_stored' end
 if not bytes then
   if in_redis() + upload_cost > tonumber(ARGV[6]) then return 'bytes_recorded' end

@@ -37,11 +37,21 @@ func TestUploads(t *testing.T) {
 		t.Error(err)
 	}
 	s.mustStore(t, 1000)
-	u.Size = 400 // it was announced as another
-	if err := s.HoldUpload(ctx, u, false); err != nil {
+	u.Size = 400 // somebody says: the URL for 1,000 bytes is still good
+	for _, known := range []bool{false, true} {
+		if err := s.HoldUpload(ctx, u, known); err != nil {
+			t.Fatal(err)
+		}
+		s.mustStore(t, 1000)
+	}
+	u.Measured = true // the bucket says
+	if err := s.HoldUpload(ctx, u, true); err != nil {
 		t.Fatal(err)
 	}
 	s.mustStore(t, 400)
+	if n := s.recorded(t, "default"); n != uploadCost {
+		t.Errorf("%d bytes are recorded, want %d", n, uploadCost)
+	}
 
 	sweep := func() error { return w.sweepGarbage(ctx, "default") }
 	w.forward(s.retention - time.Minute)
