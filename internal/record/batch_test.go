@@ -355,6 +355,26 @@ func TestBatchesAreForgotten(t *testing.T) {
 	}
 }
 
+// A batch whose jobs were all rejected says so for as long as any other; one that was
+// sealed without a job has nothing to say.
+func TestRejectedBatchIsKept(t *testing.T) {
+	t.Parallel()
+	s, ctx := openStore(t, Config{}), t.Context()
+	for n, want := range map[int]time.Duration{0: time.Hour, 3: s.retention} {
+		b := s.rejected(t, fmt.Sprint(n), n, "no")
+		if b.State != job.BatchCompleted {
+			t.Fatalf("got %+v, want it completed", b)
+		}
+		for _, k := range []string{batchKey("default", b.ID), batchItemsKey("default", b.ID), batchErrorsKey("default", b.ID)} {
+			if left := s.rdb.PTTL(ctx, k).Val(); n > 0 || k == batchKey("default", b.ID) {
+				if left > want || left < want-time.Minute {
+					t.Errorf("%d rejected: %s is kept for %s, want %s", n, k, left, want)
+				}
+			}
+		}
+	}
+}
+
 func FuzzBatchTenant(f *testing.F) {
 	f.Add("acme-b-mfrggzdfmztwq2lknnwg23tpoa")
 	f.Add("acme-mfrggzdfmztwq2lknnwg23tpoa")

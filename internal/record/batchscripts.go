@@ -44,7 +44,7 @@ local function note(id, first, prints) call('SETRANGE', items_key(id), first * 8
 -- settle ends a batch that is sealed and whose jobs have all ended, and answers the
 -- delivery to make, or nothing.
 local function settle(id, now)
-  local b = call('HMGET', batch_key(id), 'state', 'jobs', 'ended', 'cancel', 'callback', 'delivery', 'retention', 'created', 'charge')
+  local b = call('HMGET', batch_key(id), 'state', 'jobs', 'ended', 'cancel', 'callback', 'delivery', 'retention', 'created', 'charge', 'rejected')
   if b[1] ~= 'running' or b[2] ~= b[3] then return '' end
   call('HSET', batch_key(id), 'state', b[4] and 'canceled' or 'completed', 'finished', now)
   if b[6] ~= '' then
@@ -52,7 +52,8 @@ local function settle(id, now)
     call('ZADD', t .. 'outbox', now, b[6])
   end
   call('ZREM', batchwork, id)
-  local life = b[2] == '0' and math.min(b[7], 3600000) or b[7] -- one without a job has nothing to keep
+  local empty = b[2] == '0' and b[10] == '0'
+  local life = empty and math.min(b[7], 3600000) or b[7] -- one without a job has nothing to keep
   for _, key in ipairs({batch_key(id), items_key(id), errors_key(id)}) do call('PEXPIRE', key, life) end
   call('HSET', t .. 'kept', id, '0 ' .. b[8] .. ' ' .. (b[9] or 0))
   call('ZADD', t .. 'garbage', now + life + expired_delay, id)
