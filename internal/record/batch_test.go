@@ -254,7 +254,7 @@ func TestSweepGoesOnCanceling(t *testing.T) {
 	w, _ := sweeping(t)
 	s := w.Records
 	id := s.newBatch(t, 5)
-	if err := cancelBatchScript.Run(t.Context(), s.rdb, []string{tenantPrefix("default")}, id, ms(s.now()), ms(s.now().Add(cancelAgain))).Err(); err != nil {
+	if err := cancelBatchScript.Run(t.Context(), s.rdb, []string{tenantPrefix("default")}, id, ms(s.now()), ms(s.now().Add(cancelAgain)), "").Err(); err != nil {
 		t.Fatal(err)
 	}
 	w.pass(t.Context(), batchPass, perTenant(w.sweepBatches))
@@ -372,6 +372,36 @@ func TestRejectedBatchIsKept(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A batch whose sender is heard of just before the sweeper gives it up goes on.
+func TestRenewedAtTheLastMoment(t *testing.T) {
+	t.Parallel()
+	w, _ := sweeping(t)
+	s, ctx := w.Records, t.Context()
+	id := s.newBatch(t, 1)
+	w.forward(batchPatience + time.Minute)
+	due, err := w.due(ctx, batchWorkKey("default"), 0)
+	if err != nil || len(due) != 1 {
+		t.Fatal(due, err)
+	}
+	giveUp := w.giveUp(ctx, "default")
+	if err := s.RenewBatch(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	renewed := s.rdb.ZScore(ctx, batchWorkKey("default"), id).Val()
+	if err := w.each(ctx, batchWorkKey("default"), due, cancelAgain, giveUp); err != nil {
+		t.Fatal(err)
+	}
+	if b := s.mustBatch(t, id); b.State != job.BatchReceiving || b.CancelRequested {
+		t.Errorf("got %+v, want it received", b)
+	}
+	if at := s.rdb.ZScore(ctx, batchWorkKey("default"), id).Val(); at != renewed {
+		t.Errorf("it is given up %.0f ms sooner than was said", renewed-at)
+	}
+	if err := s.AddToBatch(ctx, id, []NewJob{batchJob(id, 1)}); err != nil {
+		t.Errorf("its next job: %v", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,13 +26,22 @@ const (
 // Nothing more of it is received. It fails with ErrNoBatch or ErrBatchEnded; canceling
 // one that is canceled changes nothing.
 func (s *Store) CancelBatch(ctx context.Context, id string) (Batch, error) {
+	return s.cancelBatch(ctx, id, "")
+}
+
+// errRenewed is a batch that was to be given up, and whose sender was heard of after all.
+var errRenewed = errors.New("the batch is not due")
+
+// cancelBatch is CancelBatch, of a batch that is still due at that time (ms) if one is given,
+// else it fails with errRenewed.
+func (s *Store) cancelBatch(ctx context.Context, id, due string) (Batch, error) {
 	tenant, ok := BatchTenant(id)
 	if !ok {
 		return Batch{}, ErrNoBatch
 	}
 	now := s.now()
 	answer, err := cancelBatchScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)},
-		id, ms(now), ms(now.Add(cancelAgain))).Text()
+		id, ms(now), ms(now.Add(cancelAgain)), due).Text()
 	if err != nil {
 		return Batch{}, fmt.Errorf("cancel batch: %w", err)
 	}
@@ -39,6 +49,8 @@ func (s *Store) CancelBatch(ctx context.Context, id string) (Batch, error) {
 	switch word {
 	case "missing":
 		return Batch{}, ErrNoBatch
+	case "renewed":
+		return Batch{}, errRenewed
 	case string(job.BatchCompleted):
 		return Batch{}, ErrBatchEnded
 	case string(job.BatchCanceled):
@@ -115,11 +127,20 @@ func (w *Sweeper) sweepBatches(ctx context.Context, tenant string) error {
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	return w.each(ctx, batchWorkKey(tenant), ids, cancelAgain, func(id string) error {
-		_, err := w.Records.CancelBatch(ctx, id)
+	return w.each(ctx, batchWorkKey(tenant), ids, cancelAgain, w.giveUp(ctx, tenant))
+}
+
+// giveUp goes on with one batch, unless it is not due any more.
+func (w *Sweeper) giveUp(ctx context.Context, tenant string) func(id string) error {
+	due := strconv.FormatInt(ms(w.Records.now()), 10)
+	return func(id string) error {
+		_, err := w.Records.cancelBatch(ctx, id, due)
+		if errors.Is(err, errRenewed) {
+			return nil
+		}
 		if errors.Is(err, ErrNoBatch) || errors.Is(err, ErrBatchEnded) {
 			return w.Records.rdb.ZRem(ctx, batchWorkKey(tenant), id).Err()
 		}
 		return err
-	})
+	}
 }

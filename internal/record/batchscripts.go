@@ -135,10 +135,11 @@ call('ZREM', batchwork, id)
 return 'ok ' .. settle(id, ARGV[2])`)
 
 var cancelBatchScript = redis.NewScript(memory + batchCode + `
--- ARGV: id, now, when to look again
+-- ARGV: id, now, when to look again, '' or until when it has to be due
 local id = ARGV[1]
 local state = call('HGET', batch_key(id), 'state')
 if not state then return 'missing' end
+if ARGV[4] ~= '' and tonumber(call('ZSCORE', batchwork, id) or 0) > tonumber(ARGV[4]) then return 'renewed' end
 if state == 'completed' or state == 'canceled' then return state end
 if state == 'receiving' then call('HSET', batch_key(id), 'state', 'running', 'sealed', ARGV[2]) end
 call('HSET', batch_key(id), 'cancel', 1)

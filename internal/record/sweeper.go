@@ -206,9 +206,11 @@ func (w *Sweeper) due(ctx context.Context, key string, overdue time.Duration) ([
 	return ids, nil
 }
 
-// look says when to look at id again, unless it has left the set since.
+// look says when to look at id again, unless it has left the set since, or is to be
+// looked at later than that.
 func (w *Sweeper) look(ctx context.Context, key, id string, at time.Time) error {
-	if err := w.Records.rdb.ZAddXX(ctx, key, redis.Z{Score: float64(ms(at)), Member: id}).Err(); err != nil {
+	later := redis.ZAddArgs{XX: true, GT: true, Members: []redis.Z{{Score: float64(ms(at)), Member: id}}}
+	if err := w.Records.rdb.ZAddArgs(ctx, key, later).Err(); err != nil {
 		return fmt.Errorf("put off %s in %s: %w", id, key, err)
 	}
 	return nil
