@@ -30,7 +30,7 @@ func (s BatchStatus) Final() bool { return s == BatchCompleted || s == BatchCanc
 type BatchOptions struct {
 	// IdempotencyKey names the batch for whoever has to send it again: for 24 hours, the
 	// same jobs under the same key are the same batch, and no job is made twice.
-	IdempotencyKey string `json:"idempotency_key,omitempty" doc:"Up to 255 printable ASCII characters. For 24 hours, the same jobs under the same key are the same batch; other jobs are a conflict. The header Idempotency-Key means the same."`
+	IdempotencyKey string `json:"idempotency_key,omitempty" doc:"Up to 255 printable ASCII characters. For 24 hours, the same jobs under the same key are the same batch; other jobs are a conflict, and once the batch is no longer kept, the answer is 410 with its id. The header Idempotency-Key means the same."`
 	// Callback is where batch.completed is posted. Jobs may have callbacks of their own.
 	Callback *Callback `json:"callback,omitempty" doc:"Where batch.completed is posted, signed, once every job has ended."`
 	// Metadata is carried through, unread.

@@ -64,7 +64,7 @@ type Spec struct {
 	// IdempotencyKey names the job for whoever may have to submit it again: for 24 hours the
 	// same spec under the same key is the same job, another spec is a conflict. Up to
 	// [MaxKeyBytes] printable ASCII characters. Not for the jobs of a batch.
-	IdempotencyKey string `json:"idempotency_key,omitempty" doc:"Up to 255 printable ASCII characters. For 24 hours, the same job under the same key is answered with the first one and not run again; another job under it is a conflict (409). The header Idempotency-Key means the same. Not for jobs of a batch, which has a key of its own." example:"order-1234"`
+	IdempotencyKey string `json:"idempotency_key,omitempty" doc:"Up to 255 printable ASCII characters. For 24 hours, the same job under the same key is answered with the first one and not run again; another job under it is a conflict (409), and once the first one is no longer kept, the answer is 410 with its id. The header Idempotency-Key means the same. Not for jobs of a batch, which has a key of its own." example:"order-1234"`
 	// Priority is "high", "normal" or "low". Defaults to "normal".
 	Priority Priority `json:"priority,omitempty" enum:"high,normal,low" doc:"Defaults to normal."`
 	// Stream keeps events of the run from its start, for who watches it later, and up to a

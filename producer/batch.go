@@ -82,6 +82,10 @@ func (e *BatchError) Unwrap() error { return e.Err }
 // ErrConflict is a *job.Error of code idempotency_conflict.
 var ErrConflict error = &job.Error{Code: CodeConflict, Message: record.ErrConflict.Error()}
 
+// GoneError is what an idempotency key is answered with whose job or batch is no longer
+// kept: until its 24 hours are over, nothing else is begun under it. ID is what it began.
+type GoneError = record.GoneError
+
 // ownsBatch reports whether id is a batch of this tenant, as far as its name tells.
 func (c *Client) ownsBatch(id string) bool {
 	tenant, ok := record.BatchTenant(id)

@@ -66,7 +66,7 @@ func (s suite) idempotency(t *testing.T) {
 	time.Sleep(time.Until(spec.Deadline) + 10*time.Millisecond)
 	again("after its deadline", first)
 
-	// The key is free again 24 hours later, and once the job is purged.
+	// The key is free again 24 hours later, whatever becomes of the job.
 	s.w.Raw.Del(t.Context(), s.w.Raw.Keys(t.Context(), "gb:{default}:idem:*").Val()...)
 	spec.Deadline = time.Time{}
 	if first, err = s.jobs.Submit(t.Context(), spec); err != nil {
@@ -84,8 +84,14 @@ func (s suite) idempotency(t *testing.T) {
 	if err := s.jobs.Purge(t.Context(), first.ID); err != nil {
 		t.Fatal(err)
 	}
-	if j, err := s.jobs.Submit(t.Context(), spec); err != nil || j.ID == first.ID || j.Status != job.Queued {
-		t.Errorf("after a purge: got %+v, %v, want another job", j, err)
+	other = spec
+	other.Source = "2"
+	var gone *producer.GoneError
+	if j, err := s.jobs.Submit(t.Context(), spec); !errors.As(err, &gone) || gone.ID != first.ID {
+		t.Errorf("after a purge: got %+v, %v, want that %s is gone", j, err, first.ID)
+	}
+	if _, err := s.jobs.Submit(t.Context(), other); !errors.Is(err, producer.ErrConflict) {
+		t.Errorf("another spec: got %v, want ErrConflict", err)
 	}
 	for name, key := range map[string]string{"a long key": strings.Repeat("k", job.MaxKeyBytes+1), "a key that can't be printed": "ü"} {
 		var invalid job.Invalid

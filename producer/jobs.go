@@ -17,8 +17,8 @@ type Jobs interface {
 	// Submit accepts a job durably: once it returns, the job will come to a result.
 	// It fails with job.Invalid where the spec is wrong, and with a *job.Error of code
 	// quota_exceeded where the tenant's queue is full; then nothing is enqueued. With the
-	// IdempotencyKey of an earlier spec it returns the job of that, as it is by now, or
-	// ErrConflict where the two differ.
+	// IdempotencyKey of an earlier spec it returns the job of that, as it is by now,
+	// ErrConflict where the two differ, or a *GoneError where the job is no longer kept.
 	Submit(ctx context.Context, spec job.Spec) (Job, error)
 	// Get returns the job as it is now, or ErrNotFound.
 	Get(ctx context.Context, id string) (Job, error)
@@ -90,6 +90,7 @@ const (
 	CodeRateLimited      = "rate_limited"           // more requests than the tenant's quota
 	CodeQuotaExceeded    = record.CodeQuotaExceeded // more queued than the tenant's quotas
 	CodeConflict         = "idempotency_conflict"   // the key is another request's
+	CodeGone             = "gone"                   // what the key began is no longer kept
 	CodeTooManyWatchers  = "too_many_watchers"      // the tenant watches as many jobs as it may
 	CodeNoTenant         = "no_tenant"
 	CodeTenantExists     = "tenant_exists"

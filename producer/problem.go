@@ -17,6 +17,7 @@ type Problem struct {
 	Status int         `json:"status" doc:"The HTTP status." example:"422"`
 	Detail string      `json:"detail" doc:"What went wrong this time."`
 	Errors job.Invalid `json:"errors,omitempty" doc:"Each field that is wrong, what it held and what is allowed."`
+	ID     string      `json:"id,omitempty" doc:"The job or batch that an idempotency key began and that is no longer kept, of a 410."`
 	Batch  *job.Batch  `json:"batch,omitempty" doc:"What became of a batch that was not received to its end."`
 }
 
@@ -57,6 +58,8 @@ func (p *Problem) cause() error {
 		return fmt.Errorf("%w (the API says: %s)", ErrNotFound, p.Detail)
 	case code == CodeRotating:
 		return fmt.Errorf("%w (the API says: %s)", ErrRotating, p.Detail)
+	case code == CodeGone:
+		return &GoneError{ID: p.ID}
 	case sentinels[code] != nil:
 		return sentinels[code]
 	default:

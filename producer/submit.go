@@ -36,7 +36,7 @@ func (c *Client) Submit(ctx context.Context, spec job.Spec) (Job, error) {
 	case err != nil:
 		return Job{}, err
 	case created.Again:
-		return c.Get(ctx, created.ID)
+		return c.keyed(ctx, created.ID)
 	}
 	failpoint.Hit(failpoint.RecordCreated)
 	return Job{Record: accepted(n.ID, n.Spec)}, nil
@@ -57,7 +57,17 @@ func (c *Client) again(ctx context.Context, n *record.NewJob, spec job.Spec) (Jo
 	if err != nil {
 		return Job{}, err
 	}
-	return c.Get(ctx, id)
+	return c.keyed(ctx, id)
+}
+
+// keyed is the job that an idempotency key began. It fails with a *GoneError where that
+// is no longer kept.
+func (c *Client) keyed(ctx context.Context, id string) (Job, error) {
+	j, err := c.Get(ctx, id)
+	if errors.Is(err, ErrNotFound) {
+		err = &GoneError{ID: id}
+	}
+	return j, err
 }
 
 // create writes the record. Where Redis did not say that it has, it is looked for: only

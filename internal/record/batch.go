@@ -125,7 +125,8 @@ func (f Fingerprint) Known() bool { return binary.BigEndian.Uint64(f[:]) != 0 }
 func (f Fingerprint) Same(as Fingerprint) bool { return f.rejected() == as.rejected() }
 
 // OpenBatch begins a batch, or finds the one that its key began: then continued is
-// true. It fails with ErrConflict where that has other options.
+// true. It fails with ErrConflict where that has other options, and with a *GoneError
+// where it is no longer kept.
 func (s *Store) OpenBatch(ctx context.Context, tenant string, o job.BatchOptions) (b Batch, continued bool, err error) {
 	if !ValidTenant(tenant) {
 		return Batch{}, false, fmt.Errorf("open batch: %.40q is no tenant", tenant)
@@ -162,10 +163,13 @@ func (s *Store) OpenBatch(ctx context.Context, tenant string, o job.BatchOptions
 	if err != nil {
 		return Batch{}, false, fmt.Errorf("open batch: %w", err)
 	}
-	switch held {
-	case "conflict":
+	gone, isGone := strings.CutPrefix(held, "gone ")
+	switch {
+	case isGone:
+		return Batch{}, false, &GoneError{gone}
+	case held == "conflict":
 		return Batch{}, false, ErrConflict
-	case "bytes_recorded":
+	case held == "bytes_recorded":
 		return Batch{}, false, overRecorded(most)
 	}
 	b, err = s.GetBatch(ctx, held)

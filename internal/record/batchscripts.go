@@ -88,6 +88,7 @@ if ARGV[4] ~= '' then
     renew(held, ARGV[3])
     return held
   end
+  if held then return 'gone ' .. held end
 end
 forget_keys(now)
 if in_redis() + size + (ARGV[4] ~= '' and key_cost or 0) > tonumber(ARGV[9]) then return 'bytes_recorded' end

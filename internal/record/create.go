@@ -44,7 +44,7 @@ type Created struct {
 	ID    string
 	Again bool
 	// Err is nil for a job that is accepted. Else nothing was created: it is ErrExists,
-	// ErrConflict, or a *job.Error beyond the tenant's quotas.
+	// ErrConflict, a *GoneError, or a *job.Error beyond the tenant's quotas.
 	Err error
 }
 
@@ -219,6 +219,10 @@ func (s *Store) accepted(j NewJob, word any, q job.Quotas, mostRecorded int64) C
 		text, _ := word.(string)
 		if id, again := strings.CutPrefix(text, "again "); again {
 			return Created{ID: id, Again: true}
+		}
+		if id, gone := strings.CutPrefix(text, "gone "); gone {
+			c.Err = &GoneError{id}
+			break
 		}
 		if c.Err = batchRefusal(text); c.Err != nil {
 			c.Err = fmt.Errorf("create job %s: %w", j.ID, c.Err)

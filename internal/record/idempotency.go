@@ -28,19 +28,28 @@ func hashKey(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// keyed is what the create script knows of idempotency keys. One whose job is no longer
-// kept is forgotten.
+// GoneError is what is said of an idempotency key whose job or batch is no longer kept.
+// Nothing else is begun under it before its 24 hours are over.
+type GoneError struct{ ID string }
+
+func (e *GoneError) Error() string {
+	return "the idempotency key is that of " + e.ID + ", which is no longer kept: what is new wants a new key"
+}
+
+// keyed is what the create script knows of idempotency keys.
 const keyed = `
 local function idem(key) return t .. 'idem:' .. key end
 local function named(key, asked)
   local id, before = string.match(call('GET', idem(key)) or '', '^(%S+) (%S+)$')
-  if id and call('EXISTS', job(id)) == 1 then return id, before == asked end
+  if not id then return nil end
+  if before ~= asked then return 'conflict' end
+  return (call('EXISTS', job(id)) == 1 and 'again ' or 'gone ') .. id
 end
 `
 
 // Named returns the id of the job that the key began within the last 24 hours. It fails
-// with ErrNotFound where there is none, or none any more, and with ErrConflict where
-// something else was asked for.
+// with ErrNotFound where there is none, with a *GoneError where that is no longer kept, and
+// with ErrConflict where something else was asked for.
 func (s *Store) Named(ctx context.Context, tenant, key string, asked Asked) (id string, err error) {
 	held, err := s.rdb.Get(ctx, idemKey(tenant, key)).Result()
 	if errors.Is(err, redis.Nil) {
@@ -54,10 +63,10 @@ func (s *Store) Named(ctx context.Context, tenant, key string, asked Asked) (id 
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("read idempotency key: %w", err)
-	case there == 0:
-		return "", ErrNotFound
 	case before != asked.String():
 		return "", ErrConflict
+	case there == 0:
+		return "", &GoneError{id}
 	}
 	return id, nil
 }

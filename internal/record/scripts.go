@@ -26,8 +26,8 @@ local words, released = {}, {}
 local listed, lined, in_line = {}, {high = {}, normal = {}, low = {}}, 0
 local function create(id, bytes, priority, run_at, deadline, index, fingerprint, key, asked, size, from, to)
   if key ~= '' then
-    local held, same = named(key, asked)
-    if held then return same and 'again ' .. held or 'conflict' end
+    local word = named(key, asked)
+    if word then return word end
   end
   if batch ~= '' then
     local word = compare(prints[index], fingerprint)

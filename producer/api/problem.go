@@ -31,6 +31,7 @@ func (a *API) problem(ctx context.Context, err error) error {
 	var invalid job.Invalid
 	var said *job.Error
 	var told huma.HeadersError
+	var gone *producer.GoneError
 	switch {
 	case errors.As(err, &told):
 		return err
@@ -38,6 +39,10 @@ func (a *API) problem(ctx context.Context, err error) error {
 		return p
 	case errors.As(err, &invalid):
 		return invalidProblem(http.StatusUnprocessableEntity, invalid)
+	case errors.As(err, &gone):
+		p = newProblem(http.StatusGone, producer.CodeGone, err.Error())
+		p.ID = gone.ID
+		return p
 	case errors.Is(err, producer.ErrNotFound):
 		return newProblem(http.StatusNotFound, producer.CodeNotFound, "there is no such job, batch or file, or no longer")
 	case errors.Is(err, producer.ErrEnded):

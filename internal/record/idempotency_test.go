@@ -1,0 +1,59 @@
+package record
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// A key names what it began for 24 hours, though that is kept for a second.
+func TestKeysOutliveWhatTheyBegan(t *testing.T) {
+	t.Parallel()
+	s, ctx := openStore(t, Config{Retention: time.Second}), t.Context()
+	n := NewJob{ID: NewID("default"), Spec: job.Spec{Runtime: "python"}, Key: "k", Asked: NewAsked([]byte("this"))}
+	if made, err := s.CreateMany(ctx, "default", []NewJob{n}); err != nil || made[0].Err != nil {
+		t.Fatal(made, err)
+	}
+	if _, err := s.Cancel(ctx, n.ID, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	b := s.rejected(t, "batch", 1, "no")
+	for deadline := time.Now().Add(20 * time.Second); s.rdb.Exists(ctx, jobKey("default", n.ID), batchKey("default", b.ID)).Val() > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("they do not expire")
+		}
+	}
+	var gone *GoneError
+	if _, err := s.Named(ctx, "default", "k", n.Asked); !errors.As(err, &gone) || gone.ID != n.ID {
+		t.Errorf("asked: got %v, want that %s is gone", err, n.ID)
+	}
+	again := n
+	again.ID = NewID("default")
+	if made, err := s.CreateMany(ctx, "default", []NewJob{again}); err != nil || !errors.As(made[0].Err, &gone) || gone.ID != n.ID {
+		t.Errorf("created: got %+v, %v, want that %s is gone", made, err, n.ID)
+	}
+	again.Asked = NewAsked([]byte("that"))
+	if made, err := s.CreateMany(ctx, "default", []NewJob{again}); err != nil || !errors.Is(made[0].Err, ErrConflict) {
+		t.Errorf("another job: got %+v, %v, want ErrConflict", made, err)
+	}
+	if _, _, err := s.OpenBatch(ctx, "default", job.BatchOptions{IdempotencyKey: "batch"}); !errors.As(err, &gone) || gone.ID != b.ID {
+		t.Errorf("batch: got %v, want that %s is gone", err, b.ID)
+	}
+	if _, err := s.Get(ctx, again.ID); !errors.Is(err, ErrNotFound) {
+		t.Errorf("got %v, want that nothing was made", err)
+	}
+	// Both keys count, and no longer once their time is over.
+	if n := s.recorded(t, "default"); n < 2*keyCost {
+		t.Errorf("%d bytes are recorded, want those of two keys", n)
+	}
+	w, _ := sweepingOver(s)
+	w.forward(keyLife + time.Minute)
+	if err := w.sweepGarbage(ctx, "default"); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.recorded(t, "default"); n != 0 {
+		t.Errorf("%d bytes are recorded a day later, want none", n)
+	}
+}
