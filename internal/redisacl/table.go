@@ -70,6 +70,7 @@ var keys = []Key{
 	{"gb:keys", Read, ReadWrite, "public keys that workers sign with"},
 	{"gb:secretkeys", Read, ReadWrite, "public keys that secrets are sealed to"},
 	{"gb:bell:jobs", Write, ReadWrite, "wakes workers"},
+	{"gb:bell:jobs:*", Write, ReadWrite, "wakes workers that offer a runtime or image"},
 	{"gb:bell:deliveries", ReadWrite, Write, "wakes deliverers"},
 
 	// asynq's, version 0.26.
@@ -77,6 +78,9 @@ var keys = []Key{
 	{"asynq:{high}:*", ReadWrite, ReadWrite, "tasks of jobs"},
 	{"asynq:{normal}:*", ReadWrite, ReadWrite, "tasks of jobs"},
 	{"asynq:{low}:*", ReadWrite, ReadWrite, "tasks of jobs"},
+	{"asynq:{high:*}:*", ReadWrite, ReadWrite, "tasks of jobs that a worker without their runtime or image handed over"},
+	{"asynq:{normal:*}:*", ReadWrite, ReadWrite, "the same"},
+	{"asynq:{low:*}:*", ReadWrite, ReadWrite, "the same"},
 	{"asynq:{deliveries}:t:*", ReadWrite, ReadWrite, "tasks of deliveries: an end adds one"},
 	{"asynq:{deliveries}:pending", ReadWrite, ReadWrite, "those to be taken"},
 	{"asynq:{deliveries}:*", ReadWrite, None, "those that are taken, or are to be taken later"},
@@ -106,7 +110,7 @@ const apiCommands = "script|load memory|usage"
 // channels are what each role may publish on, and subscribe to.
 var channels = map[Role]struct{ publish, subscribe string }{
 	API:    {"gb:done gb:cancel gb:events:*", "gb:done gb:events:* asynq:cancel"},
-	Worker: {"gb:done gb:cancel gb:events:*", "gb:cancel asynq:cancel"},
+	Worker: {"gb:done gb:cancel gb:events:* gb:wanted:*", "gb:cancel gb:wanted:* asynq:cancel"},
 }
 
 // The role Metrics counts, without reading what is counted; it reads only who is there.
