@@ -34,8 +34,7 @@ find_podman_user() {
     fi
 }
 
-# as_podman_user [NAME=VALUE…] COMMAND [ARG…] becomes the command, or ends as it does. Tests name
-# a store of their own (GLOVEBOX_STORAGE_CONF).
+# as_podman_user [NAME=VALUE…] COMMAND [ARG…] becomes the command, or ends as it does.
 as_podman_user() {
     local become=()
     [ "$(id -u)" != 0 ] || become=(setpriv "--reuid=$podman_user" "--regid=$(id -g "$podman_user")" --init-groups)
@@ -43,7 +42,7 @@ as_podman_user() {
         HOME="$podman_home" USER="$podman_user" PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin LANG=C.UTF-8 \
         XDG_RUNTIME_DIR="$podman_runtime_dir" \
         CONTAINERS_CONF="$GLOVEBOX_LIB/podman/containers.conf" \
-        CONTAINERS_STORAGE_CONF="${GLOVEBOX_STORAGE_CONF:-$GLOVEBOX_LIB/podman/storage.conf}" \
+        CONTAINERS_STORAGE_CONF="$GLOVEBOX_LIB/podman/storage.conf" \
         "$@"
     if [ "$(id -u)" != 0 ] || ! at_a_terminal; then
         exec "$@"

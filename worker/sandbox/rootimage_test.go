@@ -19,11 +19,14 @@ import (
 func rootImages(t *testing.T, images ...string) string {
 	t.Helper()
 	cmd := exec.Command("../../infra/root-images.sh", images...) //nolint:noctx // clean-ups use it
-	cmd.Env = append(os.Environ(), "GLOVEBOX_STORAGE_CONF="+store.Dir+"/storage.conf")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v: %s", cmd, err, out)
 	}
-	return store.Dir + "/roots"
+	store, err := podman("info", "--format", "{{.Store.GraphRoot}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(filepath.Dir(store), "roots")
 }
 
 // TestRootImage: a root image has the files of its image, each with its owner, mode and time,

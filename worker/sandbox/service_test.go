@@ -32,12 +32,6 @@ var podmanService *exec.Cmd
 var serviceSays bytes.Buffer
 
 func TestMain(m *testing.M) {
-	if _, err := exec.LookPath("podman"); err == nil && os.Getuid() != 0 {
-		if store, err = gbtest.NewStore(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-	}
 	code := m.Run()
 	if suite.podman != nil {
 		suite.podman.Close()
@@ -56,12 +50,6 @@ func TestMain(m *testing.M) {
 		}
 		os.RemoveAll(filepath.Dir(suite.socket))
 	}
-	if store != nil {
-		if err := store.Remove(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
 	if code == 0 && suite.podman != nil {
 		if err := goleak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -71,17 +59,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// store is where the suite's service keeps its sandboxes, and the images that tests build:
-// other suites, and what is built beside them, have other locks.
-var store *gbtest.Store
-
 // podmanEnv is the service's environment.
-func podmanEnv() []string {
-	if store == nil {
-		return gbtest.PodmanEnv() // no Podman is here, which Require says
-	}
-	return store.Env()
-}
+func podmanEnv() []string { return gbtest.PodmanEnv() }
 
 // podman runs a podman command as the service does.
 func podman(args ...string) (string, error) {
