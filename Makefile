@@ -1,7 +1,7 @@
 # Everything that is done to this tree by hand or by machine. `make` alone lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests build runtimes demo check fmt test test-host test-podman test-vm chaos soak any-specs python-suite bench fuzz clean FORCE
+.PHONY: help setup setup-tests build runtimes demo check fmt test test-host test-record test-podman simulate-record test-vm chaos soak any-specs python-suite bench fuzz clean FORCE
 SHELL := /bin/bash
 
 # Where infra/setup.sh puts a Go, on machines whose own is too old.
@@ -77,10 +77,20 @@ bin/golangci-lint-%:
 setup-tests: setup
 	$(call timed,setup of what only tests need,infra/setup-tests.sh)
 
-test: setup-tests build test-host test-podman ## set up, then every suite against the real components, with the race detector
+test: setup-tests build test-host test-record test-podman ## set up, then every suite against the real components, with the race detector
 
 test-host: ## the suites that need no sandbox: Redis, S3, everything pure
 	$(call timed,test without sandboxes,go test -race -count=1 -timeout 20m $(TESTFLAGS) $(host_packages))
+
+# Without the race detector, which the schedules that test-host runs have: it takes five times as long.
+SCHEDULES ?= 100000
+simulate = GLOVEBOX_SIMULATE=$(1) go test -v -count=1 -timeout 4h -run 'TestSimulate$$' ./internal/record/
+
+simulate-record: ## SCHEDULES random schedules of everything that changes a record, on a real Redis; GLOVEBOX_SIMULATE_SEED=N: one of them
+	$(call timed,simulate the record,$(call simulate,$(SCHEDULES)))
+
+test-record: ## 2000 of simulate-record's schedules
+	$(call timed,simulate the record,$(call simulate,2000))
 
 test-podman: ## the suites that run sandboxes, as the user who runs Podman
 	$(call timed,test with sandboxes,$(with_test_binaries) go test -race -count=1 -timeout 20m $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES))

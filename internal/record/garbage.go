@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ func (w *Sweeper) sweepGarbage(ctx context.Context, tenant string) error {
 	}
 	errs := make([]error, len(ids))
 	var some errgroup.Group
-	some.SetLimit(garbageAtOnce)
+	some.SetLimit(cmp.Or(w.garbageAtOnce, garbageAtOnce))
 	for i, id := range ids {
 		if ctx.Err() != nil {
 			break

@@ -46,6 +46,8 @@ type Sweeper struct {
 	DeleteUpload func(ctx context.Context, tenant, sha256 string) error
 	Log          *slog.Logger
 
+	garbageAtOnce int // 0 for the constant
+
 	// reap's own: "<id> <epoch>" → since when no beat names it.
 	unnamed map[string]time.Time
 }

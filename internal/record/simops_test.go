@@ -1,0 +1,470 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+var simTenants = []string{"ant", "bee"}
+
+// clientOps are what clients ask an api for.
+var clientOps = []op{
+	{"submit", 10, submitOp},
+	{"cancel", 4, cancelOp},
+	{"purge", 3, purgeOp},
+	{"send batch", 4, batchOp},
+	{"cancel batch", 1, cancelBatchOp},
+}
+
+// sweepOps are the passes of a sweeper, and what asynq does beside them.
+var sweepOps = func() []op {
+	ops := []op{{"asynq's turn", 4, func(ctx context.Context, l *lane) { l.p.asynq(ctx) }}}
+	for i, p := range (&Sweeper{}).passes() {
+		ops = append(ops, op{p.name, 2, func(ctx context.Context, l *lane) {
+			l.p.sweeper.pass(ctx, p.name, l.p.sweeper.passes()[i].step)
+		}})
+	}
+	return append(ops, op{"reap for long", 3, reapOp})
+}()
+
+// reapOp reaps for long enough that workers which do nothing meanwhile lose their jobs.
+func reapOp(ctx context.Context, l *lane) {
+	for range 6 {
+		l.p.sweeper.pass(ctx, reapPass, l.p.sweeper.reap)
+		if l.p.dead {
+			return
+		}
+		if !l.p.w.free {
+			l.p.w.age(2500 * time.Millisecond)
+		}
+	}
+}
+
+var deliverOps = []op{{"deliver", 1, func(ctx context.Context, l *lane) { deliverOp(ctx, l) }}}
+
+var runOps = []op{{"run", 1, func(ctx context.Context, l *lane) { runOp(ctx, l) }}}
+
+var beatOps = []op{{"beat", 1, func(ctx context.Context, l *lane) {
+	w := Worker{ID: l.p.name, Concurrency: 2, Jobs: []string{}}
+	for id := range l.p.holds {
+		w.Jobs = append(w.Jobs, id)
+	}
+	_ = l.p.store.Beat(ctx, w)
+}}}
+
+// again calls do as a caller does that hears of errors: some times, and while it lives.
+func (l *lane) again(times int, do func() error) {
+	for range times {
+		if err := do(); err == nil || l.p.dead || !isSim(err) {
+			return
+		}
+	}
+}
+
+func isSim(err error) bool { return err != nil && strings.Contains(err.Error(), "SIM ") }
+
+// newSpec is a job of a random kind.
+func (w *world) newSpec(now time.Time) job.Spec {
+	s := job.Spec{Runtime: pick(w.rng, []string{"python", "python", "python", "node"}), Source: "print(1)", Priority: pick(w.rng, []job.Priority{job.High, job.Normal, job.Low, ""})}
+	if w.chance(2) {
+		s.Callback = &job.Callback{URL: "https://example.com/hook"}
+	}
+	if w.chance(6) {
+		s.RunAt = now.Add(time.Duration(w.rng.IntN(20)) * time.Second)
+	}
+	if w.chance(6) {
+		s.Deadline = now.Add(time.Duration(1+w.rng.IntN(60)) * time.Second)
+	}
+	if w.chance(4) {
+		s.RetentionSeconds = 3600
+	}
+	return s
+}
+
+// newID is an id that a seed decides.
+func (w *world) newID(tenant string) string {
+	b := make([]byte, 16)
+	for i := range b {
+		b[i] = byte(w.rng.IntN(256))
+	}
+	return tenant + "-" + idEncoding.EncodeToString(b)
+}
+
+func submitOp(ctx context.Context, l *lane) {
+	w, tenant := l.p.w, pick(l.p.w.rng, simTenants)
+	var jobs []NewJob
+	for range 1 + w.rng.IntN(3) {
+		j := NewJob{ID: w.newID(tenant), Spec: w.newSpec(l.p.store.now())}
+		if w.chance(4) {
+			j.Key = fmt.Sprintf("key %d", w.rng.IntN(4))
+			j.Asked = NewAsked([]byte(j.Key))
+		}
+		jobs = append(jobs, j)
+	}
+	l.again(1+w.rng.IntN(3), func() error {
+		created, err := l.p.store.CreateMany(ctx, tenant, jobs)
+		for i, c := range created {
+			if c.Err == nil || errors.Is(c.Err, ErrExists) {
+				w.ledger.accepted(c.ID, jobs[i].Spec.Callback != nil && !c.Again, c.Again)
+			} else {
+				w.fail("job %s was refused: %w", jobs[i].ID, c.Err)
+			}
+		}
+		return err
+	})
+}
+
+func cancelOp(ctx context.Context, l *lane) {
+	w := l.p.w
+	id, ok := w.ledger.someJob(w.rng)
+	if !ok {
+		return
+	}
+	l.again(1+w.rng.IntN(2), func() error {
+		status, err := l.p.store.Cancel(ctx, id, []byte(`{"status":"canceled","by":"`+l.p.name+`"}`))
+		if err == nil && status == job.Canceled {
+			w.ended(id, "cancel by "+l.p.name)
+		}
+		return err
+	})
+}
+
+func purgeOp(ctx context.Context, l *lane) {
+	w := l.p.w
+	id, ok := w.ledger.someJob(w.rng)
+	if !ok {
+		return
+	}
+	w.ledger.purged[id] = true
+	l.again(1+w.rng.IntN(2), func() error {
+		err := l.p.store.Purge(ctx, id)
+		if err != nil {
+			return err
+		}
+		if w.chance(2) {
+			return nil // its objects are left to the sweeper
+		}
+		tenant, _ := Tenant(id)
+		if err := w.ledger.deleteObjects(ctx, tenant, id, 0); err != nil {
+			return err
+		}
+		return l.p.store.Purged(ctx, id)
+	})
+}
+
+// batchOp sends a batch, some of whose jobs are refused, or a part of it. Who has a key sends it again.
+func batchOp(ctx context.Context, l *lane) {
+	w, tenant := l.p.w, pick(l.p.w.rng, simTenants)
+	var o job.BatchOptions
+	if w.chance(2) {
+		o.Callback = &job.Callback{URL: "https://example.com/batch"}
+	}
+	seed := w.rng.Uint64()
+	if w.chance(2) {
+		n := uint64(w.rng.IntN(2))
+		o = job.BatchOptions{IdempotencyKey: fmt.Sprintf("batch %d", n)} // the same for all who send it
+		seed = n
+	}
+	n, whole := 1+int(seed%5), !w.chance(4)
+	l.again(1+w.rng.IntN(3), func() error {
+		b, _, err := l.p.store.OpenBatch(ctx, tenant, o)
+		if err != nil {
+			return err
+		}
+		w.ledger.batches[b.ID] = true
+		var jobs []NewJob
+		for i := range n {
+			spec := job.Spec{Runtime: "python", Source: strconv.Itoa(i)}
+			text, err := json.Marshal(spec)
+			if err != nil {
+				return err
+			}
+			print := NewFingerprint(text)
+			if (seed>>(8+i))%4 == 0 {
+				err := l.p.store.Reject(ctx, b.ID, []Fingerprint{print}, []job.ItemError{{Index: i, Code: "invalid"}})
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			jobs = append(jobs, NewJob{ID: ItemID(b.ID, i), Spec: spec, JSON: text, Index: i, Fingerprint: print})
+			if w.chance(3) {
+				if err := l.addToBatch(ctx, b.ID, jobs); err != nil {
+					return err
+				}
+				jobs = nil
+			}
+		}
+		if err := l.addToBatch(ctx, b.ID, jobs); err != nil || !whole {
+			return err
+		}
+		_, err = l.p.store.SealBatch(ctx, b.ID, n)
+		return err
+	})
+}
+
+func (l *lane) addToBatch(ctx context.Context, batch string, jobs []NewJob) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	err := l.p.store.AddToBatch(ctx, batch, jobs)
+	if err == nil {
+		for _, j := range jobs {
+			l.p.w.ledger.accepted(j.ID, false, false)
+		}
+	}
+	return err
+}
+
+func cancelBatchOp(ctx context.Context, l *lane) {
+	w := l.p.w
+	id, ok := w.ledger.someBatch(w.rng)
+	if !ok {
+		return
+	}
+	l.again(1+w.rng.IntN(2), func() error {
+		_, err := l.p.store.CancelBatch(ctx, id)
+		return err
+	})
+}
+
+// runOp takes a task, as a worker does, and runs its job.
+func runOp(ctx context.Context, l *lane) {
+	p, w := l.p, l.p.w
+	var task simTask
+	ok := false
+	for _, n := range w.rng.Perm(3) {
+		if task, ok = p.dequeue(ctx, []string{"high", "normal", "low"}[n]); ok || p.dead {
+			break
+		}
+	}
+	if !ok {
+		return
+	}
+	var run Run
+	if err := json.Unmarshal(task.payload, &run); err != nil {
+		w.fail("task %s: %w", task.id, err)
+		return
+	}
+	if p.holds[run.ID] { // the same task, delivered again
+		p.finishTask(ctx, task, nil)
+		return
+	}
+	p.holds[run.ID] = true
+	defer delete(p.holds, run.ID)
+	j, err := p.store.Start(ctx, run.ID, run.Epoch, p.name, p.offers()...)
+	var other *NotOfferedError
+	switch {
+	case errors.As(err, &other):
+		_, err := p.store.HandOver(ctx, run, other)
+		p.finishTask(ctx, task, err)
+		return
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrStale), errors.Is(err, ErrEnded), errors.Is(err, ErrTaken):
+		p.finishTask(ctx, task, nil)
+		return
+	case err != nil:
+		p.finishTask(ctx, task, err)
+		return
+	}
+	for range w.rng.IntN(6) { // it runs
+		if !l.pause("(runs)") {
+			return
+		}
+	}
+	l.endRun(ctx, j)
+	p.finishTask(ctx, task, nil)
+}
+
+// offers are the runtimes of a worker: half of them have no node, and none is told of a job
+// that wants it. At the end of a schedule all have both.
+func (p *process) offers() []string {
+	if p.narrow && !p.w.free {
+		return []string{"python"}
+	}
+	return []string{"node", "python"}
+}
+
+// endRun ends a job or hands it back, as worker's execute does.
+func (l *lane) endRun(ctx context.Context, j Job) {
+	p, w := l.p, l.p.w
+	tries := 1 + w.rng.IntN(4)
+	if j.CancelRequested || w.chance(12) {
+		l.endWithout(ctx, j, job.Canceled, tries)
+		return
+	}
+	if w.chance(5) {
+		cost := pick(w.rng, []Cost{CostAttempt, CostNothing, CostOutage})
+		l.again(tries, func() error {
+			answer, err := p.store.Requeue(ctx, j.ID, j.Epoch, p.name, cost, time.Duration(w.rng.IntN(5))*time.Second)
+			switch answer {
+			case RequeueCanceled:
+				l.endWithout(ctx, j, job.Canceled, tries)
+			case RequeueExhausted:
+				l.endWithout(ctx, j, job.InternalError, tries)
+			case RequeueOK, RequeueStale:
+			}
+			return err
+		})
+		return
+	}
+	e := Ending{Status: pick(w.rng, []job.Status{job.Succeeded, job.Failed}), Stored: int64(w.rng.IntN(1000)), Dirty: w.chance(4)}
+	e.ResultRef = fmt.Sprintf("tenants/%s/jobs/%s/%d/result.json", j.Tenant, j.ID, j.Epoch)
+	if w.chance(2) {
+		e.Result = []byte(fmt.Sprintf(`{"by":%q,"epoch":%d}`, p.name, j.Epoch))
+	}
+	w.ledger.put(j.ID, j.Epoch)
+	l.again(tries, func() error {
+		err := p.store.End(ctx, j, e)
+		switch {
+		case err == nil:
+			w.ended(j.ID, fmt.Sprintf("end by %s in epoch %d", p.name, j.Epoch))
+		case errors.Is(err, ErrStale), errors.Is(err, ErrEnded), errors.Is(err, ErrNotFound):
+			if now, err := p.store.Get(ctx, j.ID); err == nil && (now.ResultRef != e.ResultRef || now.State != e.Status) {
+				w.ledger.discard(j.ID, j.Epoch)
+			}
+		}
+		return err
+	})
+}
+
+// endWithout ends a job with a result that the record alone holds.
+func (l *lane) endWithout(ctx context.Context, j Job, status job.Status, tries int) {
+	l.again(tries, func() error {
+		err := l.p.store.End(ctx, j, Ending{Status: status, Result: []byte(fmt.Sprintf(`{"without":%q}`, l.p.name)), Dirty: true})
+		if err == nil {
+			l.p.w.ended(j.ID, "end without a run by "+l.p.name)
+		}
+		return err
+	})
+}
+
+// deliverOp takes the task of a delivery and makes the attempt.
+func deliverOp(ctx context.Context, l *lane) {
+	p, w := l.p, l.p.w
+	task, ok := p.dequeue(ctx, DeliveryQueue)
+	if !ok {
+		return
+	}
+	var of Deliver
+	if err := json.Unmarshal(task.payload, &of); err != nil {
+		w.fail("task %s: %w", task.id, err)
+		return
+	}
+	d, err := p.store.GetDelivery(ctx, of.Tenant, of.ID)
+	switch {
+	case errors.Is(err, ErrNoDelivery), err == nil && (d.State != Pending || d.Attempt != of.Attempt):
+		p.finishTask(ctx, task, nil)
+		return
+	case err != nil:
+		p.finishTask(ctx, task, err)
+		return
+	}
+	if !l.pause("(posts)") {
+		return
+	}
+	w.ledger.posted[d.ID]++
+	state, next := pick(w.rng, []DeliveryState{Delivered, Delivered, Pending, Exhausted, Gone}), time.Time{}
+	if w.free {
+		state = Delivered
+	}
+	if state == Pending {
+		next = p.store.now().Add(time.Duration(1+w.rng.IntN(30)) * time.Second)
+	}
+	l.again(1+w.rng.IntN(3), func() error { return p.store.Attempted(ctx, d, state, 200, "", next) })
+	p.finishTask(ctx, task, nil)
+}
+
+// task of asynq's that a process has taken.
+type simTask struct {
+	queue, id string
+	payload   []byte
+}
+
+// dequeue does in one step what asynq does when it takes a task (asynq v0.26, rdb.Dequeue):
+// from pending to active, with a lease of 30 s.
+func (p *process) dequeue(ctx context.Context, queue string) (simTask, bool) {
+	if n, err := p.w.rdb.LLen(ctx, "asynq:{"+queue+"}:pending").Result(); err == nil && n == 0 {
+		return simTask{}, false // no step of the schedule is spent on it
+	}
+	q := "asynq:{" + queue + "}:"
+	id, err := dequeueScript.Run(ctx, p.store.rdb, []string{q + "pending", q + "active", q + "lease", q + "t:"}, time.Now().Add(30*time.Second).Unix()).Text()
+	if err != nil {
+		return simTask{}, false
+	}
+	info, err := p.w.inspector().GetTaskInfo(queue, id)
+	if err != nil {
+		p.w.fail("task %s of queue %s can't be read: %w", id, queue, err)
+		return simTask{}, false
+	}
+	return simTask{queue, id, info.Payload}, true
+}
+
+var dequeueScript = redis.NewScript(`
+local id = redis.call('RPOPLPUSH', KEYS[1], KEYS[2])
+if not id then return false end
+redis.call('HSET', KEYS[4] .. id, 'state', 'active')
+redis.call('HDEL', KEYS[4] .. id, 'pending_since')
+redis.call('ZADD', KEYS[3], ARGV[1], id)
+return id`)
+
+// finishTask is asynq's end of a task: done, or put off for 2 s after an error.
+func (p *process) finishTask(ctx context.Context, t simTask, failed error) {
+	q := "asynq:{" + t.queue + "}:"
+	retry := ""
+	if failed != nil {
+		retry = strconv.FormatInt(p.store.now().Add(retryDelay).Unix(), 10)
+	}
+	_ = finishScript.Run(ctx, p.store.rdb, []string{q + "active", q + "lease", q + "t:" + t.id, q + "retry"}, t.id, retry).Err()
+}
+
+var finishScript = redis.NewScript(`
+if redis.call('LREM', KEYS[1], 0, ARGV[1]) == 0 then return 'recovered by another' end
+redis.call('ZREM', KEYS[2], ARGV[1])
+if ARGV[2] == '' then
+  redis.call('DEL', KEYS[3])
+else
+  redis.call('HSET', KEYS[3], 'state', 'retry')
+  redis.call('ZADD', KEYS[4], ARGV[2], ARGV[1])
+end
+return 'ok'`)
+
+// asynq does what servers of it do beside tasks: what is due goes to pending, and so do tasks
+// whose lease has expired, those some of the time: it takes asynq up to two minutes.
+func (p *process) asynq(ctx context.Context) {
+	recover := p.w.free || p.w.chance(3)
+	for _, queue := range []string{"high", "normal", "low", DeliveryQueue} {
+		q := "asynq:{" + queue + "}:"
+		expired := time.Now().Unix()
+		if !recover {
+			expired = 0
+		}
+		_ = forwardScript.Run(ctx, p.store.rdb, []string{q + "scheduled", q + "retry", q + "pending", q + "active", q + "lease", q + "t:"},
+			p.store.now().Unix(), expired).Err()
+	}
+}
+
+var forwardScript = redis.NewScript(`
+local function pend(id)
+  redis.call('LPUSH', KEYS[3], id)
+  redis.call('HSET', KEYS[6] .. id, 'state', 'pending', 'pending_since', '1')
+end
+for _, id in ipairs(redis.call('ZRANGE', KEYS[5], '-inf', ARGV[2], 'BYSCORE')) do
+  redis.call('ZREM', KEYS[5], id)
+  if redis.call('LREM', KEYS[4], 0, id) > 0 then pend(id) end
+end
+for i = 1, 2 do
+  for _, id in ipairs(redis.call('ZRANGE', KEYS[i], '-inf', ARGV[1], 'BYSCORE')) do
+    redis.call('ZREM', KEYS[i], id)
+    pend(id)
+  end
+end
+return 'ok'`)
