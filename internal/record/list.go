@@ -54,26 +54,37 @@ func (p Position) id() string { _, id, _ := strings.Cut(string(p), ":"); return 
 
 const (
 	// listChunk is how many entries one round trip looks at, listMost how many a page
-	// does, whatever it finds: a filter that fits nothing must not walk through all.
-	listChunk = 200
-	listMost  = 2000
+	// does, whatever it finds: a filter that fits nothing must not walk through all, and
+	// one request is to cost about as much as another, since requests are what is counted.
+	listChunk = 100
+	listMost  = 500
 	// listBytes bounds the metadata of a page.
 	listBytes = 1 << 20
 )
 
 // List returns jobs of a tenant, newest first, without specs and results, and where the
 // next page goes on: "" at the end. A page can hold fewer jobs than the limit, or none,
-// and not be the last one. A page costs as much as looking at 2,000 jobs at most.
+// and not be the last one. A page looks at 500 jobs at most, by one command each.
 func (s *Store) List(ctx context.Context, tenant string, f Filter) (jobs []Job, next Position, err error) {
 	if !ValidTenant(tenant) {
 		return nil, "", nil
 	}
 	found, next, err := s.find(ctx, tenant, f)
 	if err == nil {
-		jobs, err = s.readListed(ctx, tenant, found)
+		jobs, err = s.readListed(ctx, tenant, ids(found))
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("list jobs: %w", err)
+	}
+	metadata := 0
+	for i, j := range jobs {
+		for k, v := range j.Metadata {
+			metadata += len(k) + len(v)
+		}
+		if metadata > listBytes && i+1 < len(jobs) {
+			jobs, next = jobs[:i+1], found[i]
+			break
+		}
 	}
 	// Some may have moved on since they were found.
 	jobs = slices.DeleteFunc(jobs, func(j Job) bool { return !f.fits(j.State, j.Runtime) })
@@ -84,20 +95,33 @@ func (f Filter) fits(state job.Status, runtime string) bool {
 	return state != "" && (len(f.States) == 0 || slices.Contains(f.States, state)) && (f.Runtime == "" || f.Runtime == runtime)
 }
 
-// find looks for the ids of one page.
-func (s *Store) find(ctx context.Context, tenant string, f Filter) (ids []string, next Position, err error) {
+func (f Filter) fitsAll() bool { return len(f.States) == 0 && f.Runtime == "" }
+
+func ids(positions []Position) []string {
+	list := make([]string, len(positions))
+	for i, p := range positions {
+		list[i] = p.id()
+	}
+	return list
+}
+
+// find looks for the jobs of one page.
+func (s *Store) find(ctx context.Context, tenant string, f Filter) (found []Position, next Position, err error) {
 	least, after := "-", f.After
 	if !f.Since.IsZero() {
 		least = "[" + string(position(f.Since, ""))
 	}
-	metadata := int64(0)
-	for range listMost / listChunk {
+	for looked := 0; looked < listMost; {
+		chunk := min(listChunk, listMost-looked)
+		if f.fitsAll() && looked == 0 {
+			chunk = min(chunk, f.Limit)
+		}
 		most := "+"
 		if after != "" {
 			most = "(" + string(after)
 		}
 		entries, err := s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
-			Key: jobsKey(tenant), ByLex: true, Rev: true, Start: most, Stop: least, Count: listChunk,
+			Key: jobsKey(tenant), ByLex: true, Rev: true, Start: most, Stop: least, Count: int64(chunk),
 		}).Result()
 		if err != nil {
 			return nil, "", err
@@ -111,31 +135,29 @@ func (s *Store) find(ctx context.Context, tenant string, f Filter) (ids []string
 			if !f.fits(l.state, l.runtime) { // or its record has expired
 				continue
 			}
-			ids = append(ids, after.id())
-			if metadata += l.metadata; len(ids) >= f.Limit || metadata > listBytes {
-				return ids, after, nil
+			found = append(found, after)
+			if len(found) >= f.Limit {
+				return found, after, nil
 			}
 		}
-		if len(entries) < listChunk {
-			return ids, "", nil
+		if looked += len(entries); len(entries) < chunk {
+			return found, "", nil
 		}
 	}
-	return ids, after, nil
+	return found, after, nil
 }
 
 // look is what a filter wants to know of a job.
 type look struct {
-	state    job.Status
-	runtime  string
-	metadata int64 // bytes
+	state   job.Status
+	runtime string
 }
 
 func (s *Store) glance(ctx context.Context, tenant string, entries []string) ([]look, error) {
 	pipe := s.rdb.Pipeline()
-	fields, lengths := make([]*redis.SliceCmd, len(entries)), make([]*redis.IntCmd, len(entries))
+	fields := make([]*redis.SliceCmd, len(entries))
 	for i, e := range entries {
-		k := jobKey(tenant, Position(e).id())
-		fields[i], lengths[i] = pipe.HMGet(ctx, k, "state", "runtime"), pipe.HStrLen(ctx, k, "metadata")
+		fields[i] = pipe.HMGet(ctx, jobKey(tenant, Position(e).id()), "state", "runtime")
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, err
@@ -144,7 +166,7 @@ func (s *Store) glance(ctx context.Context, tenant string, entries []string) ([]
 	for i := range entries {
 		state, _ := fields[i].Val()[0].(string) // nil where the record is gone
 		runtime, _ := fields[i].Val()[1].(string)
-		looks[i] = look{job.Status(state), runtime, lengths[i].Val()}
+		looks[i] = look{job.Status(state), runtime}
 	}
 	return looks, nil
 }

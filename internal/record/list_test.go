@@ -132,8 +132,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestListIsBounded: a filter that fits nothing looks at 2,000 jobs a page, and metadata
-// of 64 KiB a job ends a page early.
+// TestListIsBounded: a filter that fits nothing looks at so many jobs a page, and large
+// metadata ends a page early.
 func TestListIsBounded(t *testing.T) {
 	t.Parallel()
 	s, at := listing(t)
@@ -255,4 +255,47 @@ func FuzzParsePosition(f *testing.F) {
 			t.Errorf("%q is a position of job %q", s, p.id())
 		}
 	})
+}
+
+// However many jobs there are that a filter doesn't fit, a page costs Redis little: requests
+// are what a tenant's quota counts.
+func TestListOfNothingIsCheap(t *testing.T) {
+	t.Parallel()
+	s, ctx := openStore(t, Config{}), t.Context()
+	const total = 2300
+	for n := 0; n < total; {
+		var jobs []NewJob
+		for ; len(jobs) < 100; n++ {
+			jobs = append(jobs, NewJob{ID: NewID("default"), Spec: job.Spec{Runtime: "python"}})
+		}
+		if _, err := s.CreateMany(ctx, "default", jobs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commands := func() (n int) {
+		_, of, _ := strings.Cut(s.rdb.Info(ctx, "stats").Val(), "total_commands_processed:")
+		if _, err := fmt.Sscan(of, &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for name, c := range map[string]struct {
+		f           Filter
+		jobs, pages int // of the whole list
+		most        int // commands a page
+	}{
+		"that nothing fits": {Filter{States: []job.Status{job.Failed}, Limit: 50}, 0, total/500 + 1, 520},
+		"of another kind":   {Filter{Runtime: "cobol", Limit: 200}, 0, total/500 + 1, 520},
+		"of one job a page": {Filter{Limit: 1, Since: time.Now().Add(time.Hour)}, 0, 1, 10},
+		"of all":            {Filter{Limit: 50}, total, total/50 + 1, 110},
+	} {
+		before := commands()
+		ids, pages := s.pages(t, "default", c.f)
+		if each := (commands() - before) / pages; each > c.most {
+			t.Errorf("%s: a page takes %d commands, want %d at most", name, each, c.most)
+		}
+		if len(ids) != c.jobs || pages > c.pages {
+			t.Errorf("%s: got %d jobs on %d pages, want %d on %d", name, len(ids), pages, c.jobs, c.pages)
+		}
+	}
 }
