@@ -65,12 +65,12 @@ const (
 // one's Seq is first; events that are there already, because an answer got lost, are not
 // appended twice. It fails with ErrStale when the job is another's, or has ended.
 func (s *Store) Publish(ctx context.Context, j Job, first int, events []Event) error {
-	args := make([]any, 0, 8+3*len(events))
-	args = append(args, j.ID, j.Epoch, j.Worker, first, maxEventBytes, eventCost, eventPatience.Milliseconds())
+	args := make([]any, 0, 10+3*len(events))
+	args = append(args, j.ID, j.Epoch, j.Worker, first, maxEventBytes, eventCost, eventPatience.Milliseconds(), ms(s.now()), s.lendMost)
 	for _, e := range events {
 		args = append(args, string(e.Type), e.Offset, e.Data)
 	}
-	answer, err := publishScript.Run(ctx, s.rdb, []string{jobKey(j.Tenant, j.ID), eventsKey(j.Tenant, j.ID)}, args...).Text()
+	answer, err := publishScript.Run(ctx, s.rdb, []string{tenantPrefix(j.Tenant)}, args...).Text()
 	if err != nil {
 		return fmt.Errorf("publish events: %w", err)
 	}
@@ -90,31 +90,37 @@ local function append_event(events, kind, epoch, seq, offset, total, data)
 end
 `
 
-var publishScript = redis.NewScript(streamEnd + `
--- KEYS: job, events   ARGV: id, epoch, worker, seq of the first, most bytes, cost of one, ttl ms, then type, offset, data, …
-local r = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'worker')
+// What a stream counts as lent is what it takes of Redis: 1.3 MiB for 1 MiB of events (docs/adr/0009-watching.md).
+var publishScript = redis.NewScript(memory + lending + streamEnd + `
+-- ARGV: id, epoch, worker, seq of the first, most bytes, cost of one, ttl ms, now, most bytes lent, then type, offset, data, …
+local events = t .. 'events:' .. ARGV[1]
+local r = call('HMGET', t .. 'job:' .. ARGV[1], 'state', 'epoch', 'worker')
 if r[1] ~= 'running' or r[2] ~= ARGV[2] or r[3] ~= ARGV[3] then return 'stale' end
-local last = stream_end(KEYS[2])
+local last = stream_end(events)
 local seq, total = 0, 0
 if last then
   total = last.total
   if last.epoch == ARGV[2] then seq = last.seq end
 end
 local next = tonumber(ARGV[4])
-for i = 8, #ARGV, 3 do
+for i = 10, #ARGV, 3 do
   if next > seq then
     total = total + ARGV[6] + #ARGV[i + 2]
-    append_event(KEYS[2], ARGV[i], ARGV[2], next, ARGV[i + 1], total, ARGV[i + 2])
+    append_event(events, ARGV[i], ARGV[2], next, ARGV[i + 1], total, ARGV[i + 2])
   end
   next = next + 1
 end
+local kept = 0
 while true do
-  local first = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1]
-  if not first or total - first[2][10] < tonumber(ARGV[5]) then break end
-  redis.call('XDEL', KEYS[2], first[1])
+  local first = call('XRANGE', events, '-', '+', 'COUNT', 1)[1]
+  if not first then break end
+  kept = total - first[2][10] + ARGV[6] + #first[2][12]
+  if total - first[2][10] < tonumber(ARGV[5]) then break end
+  call('XDEL', events, first[1])
 end
-redis.call('PEXPIRE', KEYS[2], ARGV[7])
-redis.call('PUBLISH', 'gb:events:' .. ARGV[1], '')
+call('PEXPIRE', events, ARGV[7])
+lend('events:' .. ARGV[1], math.floor(kept * 1.3), ARGV[8] + ARGV[7], ARGV[8], ARGV[9])
+call('PUBLISH', 'gb:events:' .. ARGV[1], '')
 return 'ok'`)
 
 // Events returns what the job's stream has after the event of that ID, "" for all that it

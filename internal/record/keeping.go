@@ -54,6 +54,7 @@ local function keep(a, retention, created, charged)
     local cached = a.cached
     if tonumber(cached) > tonumber(retention) then cached = retention end
     call('SET', t .. 'result:' .. a.id, a.result, 'PX', cached)
+    lend('result:' .. a.id, text_cost(#a.result), a.now + cached, a.now, a.lend)
   end
   charge(left - charged)
   call('HSET', t .. 'kept', a.id, a.bytes .. ' ' .. created .. ' ' .. left)
@@ -70,9 +71,7 @@ func (s *Store) Purge(ctx context.Context, id string) error {
 		return err
 	}
 	t, did := j.Tenant, DeliveryID(id, job.EventCompleted, j.Callback)
-	answer, err := purgeScript.Run(ctx, s.rdb, []string{
-		jobKey(t, id), resultKey(t, id), deliveryKey(t, did), eventsKey(t, id), outboxKey(t), jobsKey(t), garbageKey(t),
-	}, id, did, ms(s.now())).Text()
+	answer, err := purgeScript.Run(ctx, s.rdb, []string{tenantPrefix(t)}, id, did, ms(s.now())).Text()
 	switch {
 	case err != nil:
 		return fmt.Errorf("purge job: %w", err)
@@ -84,15 +83,18 @@ func (s *Store) Purge(ctx context.Context, id string) error {
 	return nil
 }
 
-var purgeScript = redis.NewScript(`
--- KEYS: job, result, delivery, events, outbox, jobs, garbage   ARGV: id, delivery id, now
-local r = redis.call('HMGET', KEYS[1], 'state', 'created')
+var purgeScript = redis.NewScript(memory + lending + `
+-- ARGV: id, delivery id, now
+local id, delivery = ARGV[1], ARGV[2]
+local r = call('HMGET', t .. 'job:' .. id, 'state', 'created')
 if not r[1] then return 'missing' end
 if r[1] == 'queued' or r[1] == 'running' then return 'kept' end
-redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
-redis.call('ZREM', KEYS[5], ARGV[2])
-redis.call('ZREM', KEYS[6], r[2] .. ':' .. ARGV[1])
-redis.call('ZADD', KEYS[7], ARGV[3], ARGV[1])
+call('DEL', t .. 'job:' .. id, t .. 'result:' .. id, t .. 'events:' .. id, t .. 'delivery:' .. delivery)
+take_back('result:' .. id)
+take_back('events:' .. id)
+call('ZREM', t .. 'outbox', delivery)
+call('ZREM', t .. 'jobs', r[2] .. ':' .. id)
+call('ZADD', t .. 'garbage', ARGV[3], id)
 return 'ok'`)
 
 // Purged says that the objects of a purged job are deleted. The sweeper looks once more,
@@ -112,15 +114,15 @@ func (s *Store) forget(ctx context.Context, tenant, id string, again time.Time) 
 	if !again.IsZero() {
 		due = fmt.Sprint(ms(again))
 	}
-	err := forgetScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)}, id, due, ms(s.now())).Err()
+	err := forgetScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)}, id, due, ms(s.now()), s.lendMost).Err()
 	if err != nil {
 		return fmt.Errorf("forget %s: %w", id, err)
 	}
 	return nil
 }
 
-var forgetScript = redis.NewScript(memory + `
--- ARGV: id of a job or a batch, or an upload, when to look again or '', now
+var forgetScript = redis.NewScript(memory + lending + `
+-- ARGV: id of a job or a batch, or an upload, when to look again or '', now, most bytes lent
 local kept = call('HGET', t .. 'kept', ARGV[1])
 if kept then
   local bytes, created, charged = string.match(kept, '^(%d+) (%d+) ?(%d*)$')
@@ -131,6 +133,7 @@ if kept then
   call('ZREM', t .. 'batches', created .. ':' .. ARGV[1])
 end
 forget_keys(ARGV[3])
+make_room(ARGV[3], ARGV[4])
 if ARGV[2] == '' then
   call('ZREM', t .. 'garbage', ARGV[1])
 else

@@ -19,6 +19,7 @@ func eventsKey(tenant, id string) string      { return key(tenant, "events:"+id)
 func keptKey(tenant string) string            { return key(tenant, "kept") }
 func storedKey(tenant string) string          { return key(tenant, "stored") }   // bytes
 func recordedKey(tenant string) string        { return key(tenant, "recorded") } // bytes
+func lentKey(tenant string) string            { return key(tenant, "lent") }
 func lastingKey(tenant string) string         { return key(tenant, "lasting") }
 func deliveryKey(tenant, did string) string   { return key(tenant, "delivery:"+did) }
 func tenantKey(tenant string) string          { return key(tenant, "tenant") }

@@ -163,7 +163,7 @@ func (s *Store) endArgs(ctx context.Context, j Job, e Ending) []any {
 	return []any{
 		j.ID, ms(now), string(e.Status), e.Result, e.ResultRef, s.retention.Milliseconds(),
 		DeliveryID(j.ID, job.EventCompleted, j.Callback), job.EventCompleted, dirty, expiredDelay.Milliseconds(),
-		s.resultLife.Milliseconds(), e.Stored, s.windowOrNone(ctx, j.Tenant), ms(now.Add(sweepDelay)),
+		s.resultLife.Milliseconds(), e.Stored, s.windowOrNone(ctx, j.Tenant), ms(now.Add(sweepDelay)), s.lendMost,
 	}
 }
 

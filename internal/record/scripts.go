@@ -108,12 +108,12 @@ call('HSET', running, id, ARGV[2] .. ' ' .. ARGV[3])
 return {'ok', call('HGETALL', job(id))}`)
 
 // finish ends a job, and releases the next ones of its tenant; end and cancel share it.
-var finish = queue + memory + keep + batchCode + `
+var finish = queue + memory + lending + keep + batchCode + `
 -- ARGV: id, now, state, result, result_ref, ttl ms (of a record that doesn't say), delivery id, event, dirty, how long
--- after ttl objects go, ms, how long the result is kept beside result.json, ms, bytes of the objects, window, due
+-- after ttl objects go, ms, how long the result is kept beside result.json, ms, bytes of the objects, window, due, most bytes lent
 local a = {
   id = ARGV[1], now = ARGV[2], state = ARGV[3], result = ARGV[4], result_ref = ARGV[5], ttl = ARGV[6], delivery = ARGV[7], event = ARGV[8],
-  dirty = ARGV[9], late = ARGV[10], cached = ARGV[11], bytes = ARGV[12], window = ARGV[13], due = ARGV[14],
+  dirty = ARGV[9], late = ARGV[10], cached = ARGV[11], bytes = ARGV[12], window = ARGV[13], due = ARGV[14], lend = ARGV[15],
 }
 local function finish()
   local r = call('HMGET', job(a.id), 'epoch', 'callback', 'spec_ref', 'state', 'retention', 'created', 'batch', 'charge')
@@ -135,7 +135,8 @@ local function finish()
   end
   call('PEXPIRE', job(a.id), ttl)
   local watched = tonumber(call('HGET', job(a.id), 'watched') or 0) > tonumber(a.now)
-  call('PEXPIRE', t .. 'events:' .. a.id, watched and ` + eventLife + ` or ` + unwatchedLife + `)
+  local life = watched and ` + eventLife + ` or ` + unwatchedLife + `
+  if call('PEXPIRE', t .. 'events:' .. a.id, life) == 1 then call('ZADD', lent, 'XX', a.now + life, 'events:' .. a.id) end
   call('PUBLISH', 'gb:done', a.id)
   local told = r[7] and count_ended(r[7], a.state, a.now) or ''
   return {'ok', release(a.window, a.now, a.due), told}
@@ -146,9 +147,9 @@ if state ~= 'queued' and state ~= 'running' then return {'ended'} end
 `
 
 var endScript = redis.NewScript(finish + `
--- ARGV[15]: epoch, ARGV[16]: worker
+-- ARGV[16]: epoch, ARGV[17]: worker
 local r = call('HMGET', job(a.id), 'epoch', 'worker')
-if r[1] ~= ARGV[15] or (state == 'running' and r[2] ~= ARGV[16]) then return {'stale'} end
+if r[1] ~= ARGV[16] or (state == 'running' and r[2] ~= ARGV[17]) then return {'stale'} end
 return finish()`)
 
 var cancelScript = redis.NewScript(finish + `

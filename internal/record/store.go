@@ -52,6 +52,7 @@ type Store struct {
 	retention   time.Duration
 	resultLife  time.Duration
 	recordBytes int64
+	lendMost    int64
 	maxAttempts int
 	observer    Observer
 	log         *slog.Logger
@@ -80,7 +81,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	s := &Store{
 		rdb: rdb, tasks: asynq.NewClientFromRedisClient(ringer{rdb}),
-		retention: c.Retention, resultLife: c.ResultLife, recordBytes: c.RecordBytes, maxAttempts: c.MaxAttempts, observer: c.Observer, log: c.Log, now: time.Now,
+		retention: c.Retention, resultLife: c.ResultLife, lendMost: lendMost, recordBytes: c.RecordBytes, maxAttempts: c.MaxAttempts, observer: c.Observer, log: c.Log, now: time.Now,
 	}
 	rdb.AddHook(outage{s})
 	if s.retention == 0 {

@@ -38,6 +38,8 @@ var keys = []Key{
 	{"gb:{*}:queued", ReadWrite, ReadWrite, "bytes that are queued: a start counts down"},
 	{"gb:{*}:stored", ReadWrite, ReadWrite, "bytes that are stored: an end counts up"},
 	{"gb:{*}:recorded", ReadWrite, ReadWrite, "bytes that records take: a start and an end change them"},
+	{"gb:{*}:lent", ReadWrite, ReadWrite, "results and events that are there for a while: who writes one takes back others"},
+	{"gb:{*}:lent:*", ReadWrite, ReadWrite, "what they take"},
 	{"gb:{*}:kept", ReadWrite, Write, "bytes of each ended job"},
 	{"gb:{*}:later", ReadWrite, Write, "jobs of later: a start takes one out"},
 	{"gb:{*}:deadline", ReadWrite, Write, "deadlines: an end takes one out"},
