@@ -133,7 +133,7 @@ func (g *glovebox) tenant(adminToken, name string) *producer.HTTP {
 	if _, err := admin.CreateTenant(g.tb.Context(), name, job.Terms{}); err != nil {
 		g.tb.Fatal(err)
 	}
-	token, err := admin.AddToken(g.tb.Context(), name, "")
+	token, err := admin.AddToken(g.tb.Context(), name, producer.TokenRequest{})
 	if err != nil {
 		g.tb.Fatal(err)
 	}

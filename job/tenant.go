@@ -19,6 +19,8 @@ const (
 	maxQuota        = 1 << 50
 	// MaxRetentionSeconds is ten years.
 	MaxRetentionSeconds = 10 * 365 * 24 * 60 * 60
+	// MaxTokenLife is how far ahead a token may expire, if it does.
+	MaxTokenLife = MaxRetentionSeconds * time.Second
 )
 
 // Tenant is who submits jobs: a name, the tokens that speak for it, and what it may do.
@@ -85,7 +87,20 @@ type Token struct {
 	ID        string    `json:"id" doc:"What revokes it." example:"k7w3mq2a"`
 	Label     string    `json:"label,omitempty" doc:"What its maker called it."`
 	CreatedAt time.Time `json:"created_at"`
+	// Scopes are what the token may do.
+	Scopes []Scope `json:"scopes" doc:"What the token may do: submit, read, approve, manage." nullable:"false"`
+	// ExpiresAt is when the token becomes worthless; nil for never.
+	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"When the token becomes worthless; absent for never."`
+	// LastUsedAt is when the token was good for a request last, to the minute, as far as it is
+	// known; nil for never.
+	LastUsedAt *time.Time `json:"last_used_at,omitempty" doc:"When the token was used last, to the minute; absent if it never was."`
 }
+
+// May reports whether the token has the scope.
+func (t Token) May(scope Scope) bool { return slices.Contains(t.Scopes, scope) }
+
+// Expired reports whether the token is worthless by now.
+func (t Token) Expired(now time.Time) bool { return t.ExpiresAt != nil && !now.Before(*t.ExpiresAt) }
 
 // Check returns what is wrong with the terms as [Invalid], or nil.
 func (t Terms) Check() error {

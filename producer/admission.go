@@ -27,21 +27,30 @@ type Admission struct {
 // errDisabled answers every request of a tenant that is disabled.
 var errDisabled = &job.Error{Code: CodeForbidden, Message: "this tenant is disabled; its operator knows why"}
 
-// TokenTenant returns the tenant whose token it is, as far as the records know, or
-// ErrNoTenant. A token that was revoked less than a second ago may still be one.
-func (c *Client) TokenTenant(ctx context.Context, token string) (string, error) {
-	name, ok := record.TokenTenant(token)
+// ErrTokenExpired means that a token was good once.
+var ErrTokenExpired = errors.New("the token has expired")
+
+// Authenticate returns whose token it is, and what is known of it, as far as the records
+// know, or ErrNoTenant, or ErrTokenExpired. A token that was revoked less than a second ago
+// may still be good.
+func (c *Client) Authenticate(ctx context.Context, token string) (tenant string, known job.Token, err error) {
+	tenant, ok := record.TokenTenant(token)
 	if !ok {
-		return "", ErrNoTenant
+		return "", known, ErrNoTenant
 	}
-	t, err := c.records.Tenant(ctx, name)
+	t, err := c.records.Tenant(ctx, tenant)
 	if err != nil {
-		return "", err
+		return "", known, err
 	}
-	if !t.Owns(token) {
-		return "", ErrNoTenant
+	known, ok = t.Token(token)
+	switch {
+	case !ok:
+		return "", job.Token{}, ErrNoTenant
+	case known.Expired(time.Now()):
+		return "", known, ErrTokenExpired
 	}
-	return name, nil
+	c.records.NoteUse(tenant, known.ID)
+	return tenant, known, nil
 }
 
 // Admit counts one request of the Client's tenant. It fails with a *job.Error: forbidden

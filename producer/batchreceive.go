@@ -85,7 +85,7 @@ func (c *Client) ReceiveBatch(ctx context.Context, o BatchOptions, items iter.Se
 	if err != nil {
 		return job.Batch{}, wireError(err)
 	}
-	r := receiver{client: c, batch: b.ID, continued: continued, progress: o.Progress}
+	r := receiver{client: c, batch: b.ID, continued: continued, progress: o.Progress, permit: o.Permit}
 	if err := r.receive(ctx, func(yield func(BatchItem, error) bool) {
 		for item, err, more := first, error(nil), true; more && yield(item, err); {
 			item, err, more = next()
@@ -144,6 +144,7 @@ type receiver struct {
 	batch     string
 	continued bool // there may be some of its jobs already
 	progress  func(int)
+	permit    func(context.Context) error // or nil
 	sent      int
 }
 
@@ -296,6 +297,11 @@ func (r *receiver) split(ctx context.Context, items iter.Seq2[BatchItem, error],
 
 // add creates the jobs of a group that are valid, and notes why the others are not.
 func (r *receiver) add(ctx context.Context, group []received) error {
+	if r.permit != nil {
+		if err := r.permit(ctx); err != nil {
+			return err
+		}
+	}
 	group, err := r.unknown(ctx, group)
 	if err != nil || len(group) == 0 {
 		return err

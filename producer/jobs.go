@@ -83,8 +83,9 @@ const (
 	CodeNoRuntimes       = "no_runtimes"
 	CodeUnauthorized     = "unauthorized"
 	CodeForbidden        = "forbidden"
-	CodeNotFound         = "not_found" // no such job or file
-	CodeNoRoute          = "no_route"  // no such path in the API
+	CodeMissingScope     = "missing_scope" // the token is not good for this
+	CodeNotFound         = "not_found"     // no such job or file
+	CodeNoRoute          = "no_route"      // no such path in the API
 	CodeEnded            = "ended"
 	CodeNotEnded         = "not_ended"              // purge a job that is queued or running
 	CodeRateLimited      = "rate_limited"           // more requests than the tenant's quota

@@ -3,6 +3,7 @@ package producer
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
@@ -27,7 +28,7 @@ type Tenants interface {
 	SetTerms(ctx context.Context, name string, revision int64, terms job.Terms) (job.Tenant, error)
 	// AddToken makes another token of the tenant: this answer is the only one that has
 	// it. It fails with job.Invalid, ErrNoTenant or ErrTooManyTokens.
-	AddToken(ctx context.Context, tenant, label string) (NewToken, error)
+	AddToken(ctx context.Context, tenant string, t TokenRequest) (NewToken, error)
 	// RevokeToken makes a token worthless, everywhere within a second. It fails with
 	// ErrNoTenant or ErrNoToken.
 	RevokeToken(ctx context.Context, tenant, id string) error
@@ -98,14 +99,27 @@ func (c *Client) SetTerms(ctx context.Context, name string, revision int64, term
 }
 
 // AddToken is [Tenants.AddToken].
-func (c *Client) AddToken(ctx context.Context, tenant, label string) (NewToken, error) {
-	if problem := job.CheckLabel(label); problem != "" {
+func (c *Client) AddToken(ctx context.Context, tenant string, t TokenRequest) (NewToken, error) {
+	if problem := job.CheckLabel(t.Label); problem != "" {
 		return NewToken{}, job.Invalid{{
-			Field: "label", Value: fmt.Sprintf("%.64q", label), Message: problem,
+			Field: "label", Value: fmt.Sprintf("%.64q", t.Label), Message: problem,
 			Allowed: fmt.Sprintf("0 to %d bytes that can be printed", job.MaxLabelBytes),
 		}}
 	}
-	secret, known, err := c.records.AddToken(ctx, tenant, label)
+	if err := job.CheckScopes(t.Scopes); err != nil {
+		return NewToken{}, err
+	}
+	like := job.Token{Label: t.Label, Scopes: t.Scopes}
+	if at := t.ExpiresAt; !at.IsZero() {
+		if now := time.Now(); !at.After(now) || at.After(now.Add(job.MaxTokenLife)) {
+			return NewToken{}, job.Invalid{{
+				Field: "expires_at", Value: at.UTC().Format(time.RFC3339), Message: "is no time at which a token can expire",
+				Allowed: "a time within the next ten years, or none",
+			}}
+		}
+		like.ExpiresAt = &at
+	}
+	secret, known, err := c.records.AddToken(ctx, tenant, like)
 	return NewToken{known, secret}, err
 }
 

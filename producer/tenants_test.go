@@ -141,7 +141,7 @@ func (s tenantSuite) refusals(t *testing.T) {
 	_, create := s.tenants.CreateTenant(ctx, s.prefix+"bad", bad)
 	_, terms := s.tenants.SetTerms(ctx, name, 1, bad)
 	_, called := s.tenants.CreateTenant(ctx, "No Name", job.Terms{})
-	_, label := s.tenants.AddToken(ctx, name, strings.Repeat("x", 65))
+	_, label := s.tenants.AddToken(ctx, name, producer.TokenRequest{Label: strings.Repeat("x", 65)})
 	for what, err := range map[string]error{"create": create, "terms": terms, "name": called, "label": label} {
 		var invalid job.Invalid
 		if !errors.As(err, &invalid) || len(invalid) != 1 {
@@ -151,7 +151,7 @@ func (s tenantSuite) refusals(t *testing.T) {
 	for _, nobody := range []string{s.prefix + "nobody", "..", ""} {
 		_, get := s.tenants.GetTenant(ctx, nobody)
 		_, set := s.tenants.SetTerms(ctx, nobody, 1, job.Terms{})
-		_, add := s.tenants.AddToken(ctx, nobody, "")
+		_, add := s.tenants.AddToken(ctx, nobody, producer.TokenRequest{})
 		revoke := s.tenants.RevokeToken(ctx, nobody, "aaaaaaaa")
 		for what, err := range map[string]error{"get": get, "set": set, "add": add, "revoke": revoke} {
 			if !errors.Is(err, producer.ErrNoTenant) {
@@ -171,11 +171,11 @@ func (s tenantSuite) tokens(t *testing.T) {
 	if _, err := s.tenants.CreateTenant(ctx, name, job.Terms{}); err != nil {
 		t.Fatal(err)
 	}
-	old, err := s.tenants.AddToken(ctx, name, "old")
+	old, err := s.tenants.AddToken(ctx, name, producer.TokenRequest{Label: "old"})
 	if err != nil || old.Label != "old" || old.ID == "" || !strings.HasPrefix(old.Secret, "gb_"+name+"_") {
 		t.Fatalf("got id %q, label %q, %v", old.ID, old.Label, err)
 	}
-	fresh, err := s.tenants.AddToken(ctx, name, "")
+	fresh, err := s.tenants.AddToken(ctx, name, producer.TokenRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func (s tenantSuite) quota(t *testing.T) {
 	if _, err := s.tenants.CreateTenant(ctx, name, job.Terms{Quotas: job.Quotas{BytesQueued: 200_000}}); err != nil {
 		t.Fatal(err)
 	}
-	token, err := s.tenants.AddToken(ctx, name, "")
+	token, err := s.tenants.AddToken(ctx, name, producer.TokenRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}

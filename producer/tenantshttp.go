@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
@@ -31,6 +32,10 @@ type TermsRequest struct {
 // TokenRequest is what POST /v1/admin/tenants/{name}/tokens takes.
 type TokenRequest struct {
 	Label string `json:"label,omitempty" doc:"What you call it: up to 64 bytes." example:"ci"`
+	// Scopes are what the token may do. None means all.
+	Scopes []job.Scope `json:"scopes,omitempty" doc:"What the token may do: submit, read, approve, manage. None means all of them." example:"[\"submit\",\"read\"]"`
+	// ExpiresAt is when the token becomes worthless. Defaults to never.
+	ExpiresAt time.Time `json:"expires_at,omitzero" doc:"When the token becomes worthless, at most ten years ahead; absent for never." example:"2027-01-01T00:00:00Z"`
 }
 
 const tenantsPath = "/v1/admin/tenants"
@@ -70,13 +75,13 @@ func (h *HTTP) SetTerms(ctx context.Context, name string, revision int64, terms 
 }
 
 // AddToken is [Tenants.AddToken].
-func (h *HTTP) AddToken(ctx context.Context, tenant, label string) (NewToken, error) {
-	var t NewToken
+func (h *HTTP) AddToken(ctx context.Context, tenant string, t TokenRequest) (NewToken, error) {
+	var made NewToken
 	if !record.ValidTenant(tenant) {
-		return t, ErrNoTenant
+		return made, ErrNoTenant
 	}
-	err := h.send(ctx, http.MethodPost, tenantsPath+"/"+tenant+"/tokens", TokenRequest{label}, &t)
-	return t, err
+	err := h.send(ctx, http.MethodPost, tenantsPath+"/"+tenant+"/tokens", t, &made)
+	return made, err
 }
 
 // RevokeToken is [Tenants.RevokeToken].

@@ -133,7 +133,7 @@ func (p *apiProcess) tenant(tb testing.TB, name string) string {
 	if _, err := admin.CreateTenant(tb.Context(), name, job.Terms{}); err != nil {
 		tb.Fatal(err)
 	}
-	token, err := admin.AddToken(tb.Context(), name, "")
+	token, err := admin.AddToken(tb.Context(), name, producer.TokenRequest{})
 	if err != nil {
 		tb.Fatal(err)
 	}

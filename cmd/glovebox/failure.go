@@ -77,7 +77,7 @@ func (a *app) classify(err error) *failure {
 		return &failure{exitFailed, err, ""}
 	case errors.Is(err, producer.ErrNoRuntimes):
 		return &failure{exitGlovebox, err, `"glovebox dev" starts one; "glovebox doctor" says what it may lack`}
-	case errors.As(err, &said) && (said.Code == producer.CodeUnauthorized || said.Code == producer.CodeForbidden):
+	case errors.As(err, &said) && (said.Code == producer.CodeUnauthorized || said.Code == producer.CodeForbidden || said.Code == producer.CodeMissingScope):
 		return &failure{exitGlovebox, err, "the token comes from " + a.token + ", ./.glovebox/env or ~/.config/glovebox/env"}
 	case errors.As(err, &said) && (said.Code == producer.CodeRateLimited || said.Code == producer.CodeQuotaExceeded):
 		return &failure{exitFailed, err, "try again later; the operator sets the quotas of a tenant"}

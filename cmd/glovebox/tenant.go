@@ -71,7 +71,7 @@ func (a *app) createTenant(ctx context.Context, name string, terms job.Terms, as
 		if _, err := tenants.CreateTenant(ctx, name, terms); err != nil {
 			return err
 		}
-		token, err := tenants.AddToken(ctx, name, "first")
+		token, err := tenants.AddToken(ctx, name, producer.TokenRequest{Label: "first"})
 		if err != nil {
 			return &failure{exitFailed, fmt.Errorf("the tenant is created, but has no token: %w", err), "make one: glovebox tenant token add " + name}
 		}
@@ -174,11 +174,27 @@ func (a *app) showTenant(t job.Tenant, asJSON bool) error {
 
 func printTokens(w *tabwriter.Writer, tokens []job.Token) {
 	for _, token := range tokens {
-		fmt.Fprintf(w, "token\t%s\tcreated %s\t%s\n", plain(token.ID), token.CreatedAt.Format("2006-01-02 15:04 MST"), plain(token.Label))
+		fmt.Fprintf(w, "token\t%s\tcreated %s\t%s\t%s\t%s\t%s\n", plain(token.ID), minute(&token.CreatedAt), expiry(token, time.Now()),
+			"used "+minute(token.LastUsedAt), plain(job.JoinScopes(token.Scopes)), plain(token.Label))
 	}
 	if len(tokens) == 0 {
 		fmt.Fprintln(w, "token\tnone")
 	}
+}
+
+// minute is a time for people; none is never.
+func minute(at *time.Time) string {
+	if at == nil {
+		return "never"
+	}
+	return at.Format("2006-01-02 15:04 MST")
+}
+
+func expiry(t job.Token, now time.Time) string {
+	if t.Expired(now) {
+		return "expired " + minute(t.ExpiresAt)
+	}
+	return "expires " + minute(t.ExpiresAt)
 }
 
 func (a *app) tenantUpdateCommand() *cobra.Command {

@@ -23,6 +23,7 @@ func lentKey(tenant string) string            { return key(tenant, "lent") }
 func lastingKey(tenant string) string         { return key(tenant, "lasting") }
 func deliveryKey(tenant, did string) string   { return key(tenant, "delivery:"+did) }
 func tenantKey(tenant string) string          { return key(tenant, "tenant") }
+func tokenUseKey(tenant string) string        { return key(tenant, "tokenuse") }
 func queuedKey(tenant string) string          { return key(tenant, "queued") } // bytes
 func secretsKey(tenant string) string         { return key(tenant, "secrets") }
 func webhookKey(tenant string) string         { return key(tenant, "webhook") }

@@ -58,6 +58,7 @@ type Store struct {
 	log         *slog.Logger
 	now         func() time.Time
 	tenants     tenantCache
+	uses        tokenUses
 	recent      recent
 	slots       slots
 	pulse       pulse
@@ -137,7 +138,10 @@ func bound(o *redis.Options) {
 const callTimeout = 3 * time.Second
 
 // Close releases the connections.
-func (s *Store) Close() error { return s.rdb.Close() }
+func (s *Store) Close() error {
+	s.uses.writing.Wait()
+	return s.rdb.Close()
+}
 
 // Redis is the client the store uses.
 func (s *Store) Redis() redis.UniversalClient { return s.rdb }

@@ -26,7 +26,7 @@ var (
 type TenantRecord struct {
 	job.Tenant
 
-	hashes []tokenHash
+	proofs []provenToken
 }
 
 // CreateTenant writes the record of a new tenant, which has no token yet. It fails with
@@ -85,6 +85,19 @@ func (s *Store) ReadTenant(ctx context.Context, name string) (TenantRecord, erro
 	return list[0], nil
 }
 
+// readTerms returns a tenant without what it uses: one command, which a worker
+// may send, too, and which a stranger with a made-up token makes an api send.
+func (s *Store) readTerms(ctx context.Context, name string) (TenantRecord, error) {
+	f, err := s.rdb.HGetAll(ctx, tenantKey(name)).Result()
+	switch {
+	case err != nil:
+		return TenantRecord{}, fmt.Errorf("read tenant %s: %w", name, err)
+	case len(f) == 0:
+		return TenantRecord{}, ErrNoTenant
+	}
+	return parseTenant(name, f, nil)
+}
+
 // Tenants lists the tenants that have a record, by name.
 func (s *Store) Tenants(ctx context.Context) ([]TenantRecord, error) {
 	names, err := s.rdb.SMembers(ctx, tenantsKey).Result()
@@ -104,6 +117,7 @@ func (s *Store) readTenants(ctx context.Context, names ...string) ([]TenantRecor
 		running *redis.IntCmd
 		stored  *redis.StringCmd
 		taken   func() (int64, error)
+		used    *redis.MapStringStringCmd
 	}
 	if len(names) == 0 {
 		return nil, nil
@@ -113,7 +127,7 @@ func (s *Store) readTenants(ctx context.Context, names ...string) ([]TenantRecor
 	for i, name := range names {
 		answers[i] = answer{
 			pipe.HGetAll(ctx, tenantKey(name)), countQueued(ctx, pipe, name), pipe.Get(ctx, queuedKey(name)), pipe.HLen(ctx, runningKey(name)),
-			pipe.Get(ctx, storedKey(name)), countRecorded(ctx, pipe, name),
+			pipe.Get(ctx, storedKey(name)), countRecorded(ctx, pipe, name), pipe.HGetAll(ctx, tokenUseKey(name)),
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
@@ -124,7 +138,7 @@ func (s *Store) readTenants(ctx context.Context, names ...string) ([]TenantRecor
 		if len(answers[i].record.Val()) == 0 {
 			continue
 		}
-		t, err := parseTenant(name, answers[i].record.Val())
+		t, err := parseTenant(name, answers[i].record.Val(), answers[i].used.Val())
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +157,7 @@ func (s *Store) readTenants(ctx context.Context, names ...string) ([]TenantRecor
 	return list, nil
 }
 
-func parseTenant(name string, f map[string]string) (TenantRecord, error) {
+func parseTenant(name string, f, used map[string]string) (TenantRecord, error) {
 	t := TenantRecord{Tenant: job.Tenant{Name: name, Tokens: []job.Token{}}}
 	created, err := strconv.ParseInt(f["created"], 10, 64)
 	t.CreatedAt = time.UnixMilli(created).UTC()
@@ -157,8 +171,10 @@ func parseTenant(name string, f map[string]string) (TenantRecord, error) {
 		}
 		var stored storedToken
 		err = errors.Join(err, json.Unmarshal([]byte(value), &stored))
-		t.Tokens = append(t.Tokens, job.Token{ID: id, Label: stored.Label, CreatedAt: time.UnixMilli(stored.Created).UTC()})
-		t.hashes = append(t.hashes, stored.Hash)
+		last, _ := strconv.ParseInt(used[id], 10, 64) // 0 for one that is not known to have been used
+		token := stored.wire(id, last)
+		t.Tokens = append(t.Tokens, token)
+		t.proofs = append(t.proofs, provenToken{stored.Hash, token})
 	}
 	if err != nil { // a record that can't be read must not admit anybody
 		return TenantRecord{}, fmt.Errorf("read record of tenant %s: %w", name, err)

@@ -38,7 +38,7 @@ func (s *Store) Tenant(ctx context.Context, name string) (TenantRecord, error) {
 	if !ok {
 		r = remembered{read: time.Now()}
 		var err error
-		r.tenant, err = s.ReadTenant(ctx, name)
+		r.tenant, err = s.readTerms(ctx, name)
 		if err != nil && !errors.Is(err, ErrNoTenant) {
 			return TenantRecord{}, err
 		}

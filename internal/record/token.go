@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -50,6 +51,32 @@ type storedToken struct {
 	Hash    tokenHash `json:"hash"`
 	Label   string    `json:"label,omitempty"`
 	Created int64     `json:"created"`
+	// Scopes that it is narrowed to; none for all.
+	Scopes  []job.Scope `json:"scopes,omitempty"`
+	Expires int64       `json:"expires,omitempty"` // ms
+}
+
+// wire is what is told of the token of that id, which was used last at that time, in ms.
+func (t storedToken) wire(id string, used int64) job.Token {
+	w := job.Token{ID: id, Label: t.Label, CreatedAt: time.UnixMilli(t.Created).UTC(), Scopes: t.Scopes}
+	if len(w.Scopes) == 0 {
+		w.Scopes = job.Scopes()
+	}
+	if t.Expires != 0 {
+		at := time.UnixMilli(t.Expires).UTC()
+		w.ExpiresAt = &at
+	}
+	if used != 0 {
+		at := time.UnixMilli(used).UTC()
+		w.LastUsedAt = &at
+	}
+	return w
+}
+
+// provenToken is a token with what proves it.
+type provenToken struct {
+	hash tokenHash
+	job.Token
 }
 
 // TokenTenant returns the tenant that a token is of, if it is one, and false for what
@@ -63,20 +90,22 @@ func TokenTenant(token string) (string, bool) {
 	return tenant, true
 }
 
-// Owns reports whether token is one of the tenant's. It compares with every one of
-// them, so that the time it takes says nothing.
-func (t TenantRecord) Owns(token string) bool {
+// Token returns what is known of a token, if it is one of the tenant's; it may have
+// expired. It is compared with every one of them, so that the time it takes says nothing.
+func (t TenantRecord) Token(token string) (known job.Token, ok bool) {
 	got := sha256.Sum256([]byte(token))
-	found := 0
-	for _, want := range t.hashes {
-		found |= subtle.ConstantTimeCompare(got[:], want[:])
+	for _, want := range t.proofs {
+		if subtle.ConstantTimeCompare(got[:], want.hash[:]) == 1 {
+			known, ok = want.Token, true
+		}
 	}
-	return found == 1
+	return known, ok
 }
 
-// AddToken makes a new token of the tenant, and returns it: nobody can read it again. It
-// fails with ErrNoTenant or ErrTooManyTokens. The caller has checked the label.
-func (s *Store) AddToken(ctx context.Context, tenant, label string) (token string, known job.Token, err error) {
+// AddToken makes a new token of the tenant, with the label, scopes and expiry of like, and
+// returns it: nobody can read it again. It fails with ErrNoTenant or ErrTooManyTokens. The
+// caller has checked like.
+func (s *Store) AddToken(ctx context.Context, tenant string, like job.Token) (token string, known job.Token, err error) {
 	if !ValidTenant(tenant) {
 		return "", known, ErrNoTenant
 	}
@@ -86,8 +115,12 @@ func (s *Store) AddToken(ctx context.Context, tenant, label string) (token strin
 	rand.Read(id[:])
 	token = TokenPrefix + tenant + "_" + idEncoding.EncodeToString(random[:])
 	now := s.now().UTC()
-	known = job.Token{ID: idEncoding.EncodeToString(id[:]), Label: label, CreatedAt: now}
-	b, err := json.Marshal(storedToken{Hash: sha256.Sum256([]byte(token)), Label: label, Created: ms(now)})
+	stored := storedToken{Hash: sha256.Sum256([]byte(token)), Label: like.Label, Created: ms(now), Scopes: like.Scopes}
+	if like.ExpiresAt != nil {
+		stored.Expires = ms(*like.ExpiresAt)
+	}
+	known = stored.wire(idEncoding.EncodeToString(id[:]), 0)
+	b, err := json.Marshal(stored)
 	if err != nil {
 		return "", known, fmt.Errorf("encode token: %w", err)
 	}
@@ -112,12 +145,14 @@ func (s *Store) RevokeToken(ctx context.Context, tenant, id string) error {
 	if !ValidTenant(tenant) {
 		return ErrNoTenant
 	}
-	n, err := s.rdb.HDel(ctx, tenantKey(tenant), tokenField+id).Result()
-	if err != nil {
+	pipe := s.rdb.Pipeline()
+	gone := pipe.HDel(ctx, tenantKey(tenant), tokenField+id)
+	pipe.HDel(ctx, tokenUseKey(tenant), id)
+	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("revoke token: %w", err)
 	}
 	s.tenants.forget(tenant)
-	if n == 1 {
+	if gone.Val() == 1 {
 		return nil
 	}
 	if _, err := s.ReadTenant(ctx, tenant); err != nil {
@@ -130,6 +165,10 @@ var addTokenScript = redis.NewScript(`
 -- KEYS: tenant   ARGV: field, token, most tokens
 local revision = redis.call('HGET', KEYS[1], 'revision')
 if not revision then return 'missing' end
-if redis.call('HLEN', KEYS[1]) - 3 >= tonumber(ARGV[3]) then return 'full' end -- created, revision, terms
+local tokens = 0
+for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+  if string.sub(field, 1, 6) == 'token:' then tokens = tokens + 1 end
+end
+if tokens >= tonumber(ARGV[3]) then return 'full' end
 if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 'taken' end
 return 'ok'`)

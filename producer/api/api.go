@@ -73,6 +73,7 @@ type API struct {
 	handler    http.Handler
 	ready      readiness
 	heartbeat  time.Duration
+	look       time.Duration // how often what lasts looks its token up again
 	watchers   *places
 	receipts   *places // of batches
 	// What bodies hold: small ones, others, and others while they are worked on.
@@ -113,7 +114,7 @@ func New(c Config) (*API, error) {
 	if a.batchLimit == 0 {
 		a.batchLimit = DefaultBatchBytes
 	}
-	a.heartbeat = c.Heartbeat
+	a.heartbeat, a.look = c.Heartbeat, lookInterval
 	if a.heartbeat == 0 {
 		a.heartbeat = 15 * time.Second
 	}
@@ -138,7 +139,7 @@ func New(c Config) (*API, error) {
 	}
 	a.draining, a.drain = context.WithCancel(context.Background())
 	mux := http.NewServeMux()
-	if err := a.routes(&listedMux{mux, &a.patterns}, c.Version); err != nil {
+	if err := errors.Join(a.routes(&listedMux{mux, &a.patterns}, c.Version), a.checkAccesses()); err != nil {
 		return nil, err
 	}
 	a.handler = a.identify(a.record(a.recover(notFound(mux))))

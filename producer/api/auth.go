@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
 
@@ -25,77 +26,110 @@ type TokenHash [sha256.Size]byte
 // hash is enough.
 func HashToken(token string) TokenHash { return sha256.Sum256([]byte(token)) }
 
-type tenantKey struct{}
+// caller is who made a request.
+type caller struct {
+	tenant string
+	token  job.Token
+}
+
+// ownToken is what is known of the token that the settings name.
+func ownToken() job.Token { return job.Token{ID: "GLOVEBOX_TOKEN", Scopes: job.Scopes()} }
+
+type callerKey struct{}
+
+// callerOf is who made the request that ctx is of; nobody has no tenant.
+func callerOf(ctx context.Context) caller {
+	c, _ := ctx.Value(callerKey{}).(caller)
+	return c
+}
 
 // tenantClient is the client of the tenant whose token the request had.
 func (a *API) tenantClient(ctx context.Context) *producer.Client {
-	tenant, _ := ctx.Value(tenantKey{}).(string) // "" owns no job
-	return a.client.For(tenant)
+	return a.client.For(callerOf(ctx).tenant) // "" owns no job
 }
 
-// authenticate is middleware of every operation that asks for a token.
+// authenticate is middleware of every operation.
 func (a *API) authenticate(ctx huma.Context, next func(huma.Context)) {
-	security := ctx.Operation().Security
-	if len(security) == 0 {
-		next(ctx)
-		return
-	}
 	r, w := humago.Unwrap(ctx)
-	if _, admin := security[0][adminScheme]; admin {
+	switch accesses[r.Pattern].scope {
+	case nobodys:
+		next(ctx)
+	case operator:
 		if err := a.admin(r); err != nil {
 			a.refuse(w, r, err)
 			return
 		}
 		next(ctx)
-		return
+	default:
+		c, err := a.admit(w, r)
+		if err != nil {
+			a.refuse(w, r, err)
+			return
+		}
+		next(huma.WithValue(ctx, callerKey{}, c))
 	}
-	tenant, err := a.tenant(w, r)
-	if err != nil {
-		a.refuse(w, r, err)
-		return
-	}
-	next(huma.WithValue(ctx, tenantKey{}, tenant))
 }
 
 // errToken is a request without a token that somebody has.
 var errToken = errors.New("no token, or not one of this Glovebox")
 
-// tenant returns whose token the request has, and counts the request against that
-// tenant's quota, about which w is told.
-func (a *API) tenant(w http.ResponseWriter, r *http.Request) (string, error) {
+// admit returns who makes the request, if that token may use the route, and counts the
+// request against its tenant's quota, about which w is told.
+func (a *API) admit(w http.ResponseWriter, r *http.Request) (caller, error) {
 	token, ok := bearer(r)
 	if !ok {
-		return "", errToken
+		return caller{}, errToken
 	}
-	tenant, err := a.tokenTenant(r.Context(), token)
+	c, err := a.lookUp(r.Context(), token)
 	if err != nil {
-		return "", err
+		return c, err
 	}
-	admission, err := a.client.For(tenant).Admit(r.Context())
+	if err := c.may(accesses[r.Pattern].scope); err != nil {
+		return c, err
+	}
+	admission, err := a.client.For(c.tenant).Admit(r.Context())
 	announce(w.Header(), admission)
-	return tenant, err
+	return c, err
 }
 
-// tokenTenant compares with every token that the settings name, so that the time it
+// lookUp compares with every token that the settings name, so that the time it
 // takes says nothing, and then asks the records.
-func (a *API) tokenTenant(ctx context.Context, token string) (tenant string, err error) {
+func (a *API) lookUp(ctx context.Context, token string) (c caller, err error) {
 	got := HashToken(token)
 	for want, of := range a.tokens {
 		if subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
-			tenant = of
+			c = caller{of, ownToken()}
 		}
 	}
-	if tenant != "" {
-		return tenant, nil
+	if c.tenant != "" {
+		return c, nil
 	}
 	if a.isAdmin(got) {
-		return "", newProblem(http.StatusForbidden, producer.CodeForbidden, "the admin token is no tenant's: this needs one that a tenant has")
+		return c, newProblem(http.StatusForbidden, producer.CodeForbidden, "the admin token is no tenant's: this needs one that a tenant has")
 	}
-	tenant, err = a.client.TokenTenant(ctx, token)
+	c.tenant, c.token, err = a.client.Authenticate(ctx, token)
 	if errors.Is(err, producer.ErrNoTenant) {
-		return "", errToken
+		return c, errToken
 	}
-	return tenant, err
+	return c, err
+}
+
+// goesOn fails when the request's token was revoked or has expired since, or its tenant is
+// disabled: what takes long asks at each step, as it would outlive all of these.
+func (a *API) goesOn(ctx context.Context, r *http.Request, c caller) error {
+	var err error
+	if c.token.ID != "" { // else it has a capability
+		token, _ := bearer(r)
+		_, err = a.lookUp(ctx, token)
+	}
+	if err == nil {
+		err = a.client.For(c.tenant).Enabled(ctx)
+	}
+	var said *job.Error
+	if errors.Is(err, errToken) || errors.Is(err, producer.ErrTokenExpired) || errors.As(err, &said) {
+		return err
+	}
+	return nil // a Redis that is away for a while is for the step itself to notice
 }
 
 // admin fails unless the request has the admin token. Only a tenant is told that its
@@ -111,7 +145,7 @@ func (a *API) admin(r *http.Request) error {
 	if !ok {
 		return errToken
 	}
-	if _, err := a.tokenTenant(r.Context(), token); err != nil {
+	if _, err := a.lookUp(r.Context(), token); err != nil {
 		return err
 	}
 	return newProblem(http.StatusForbidden, producer.CodeForbidden, "this needs the admin token")
@@ -147,18 +181,21 @@ func seconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
 
 // refuse answers a request that was not admitted.
 func (a *API) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	if errors.Is(err, errToken) {
-		writeUnauthorized(w, r)
+	if errors.Is(err, errToken) || errors.Is(err, producer.ErrTokenExpired) {
+		writeUnauthorized(w, r, err)
 		return
 	}
 	a.writeError(w, r, err)
 }
 
-func writeUnauthorized(w http.ResponseWriter, r *http.Request) {
+func writeUnauthorized(w http.ResponseWriter, r *http.Request, err error) {
 	detail := "this needs a token: Authorization: Bearer <token>"
 	w.Header().Set("WWW-Authenticate", `Bearer realm="glovebox"`)
 	if r.Header.Get("Authorization") != "" {
 		detail = "the token is not one of this Glovebox"
+		if errors.Is(err, producer.ErrTokenExpired) { // whoever has it may know
+			detail = err.Error()
+		}
 		w.Header().Set("WWW-Authenticate", `Bearer realm="glovebox", error="invalid_token"`)
 	}
 	writeProblem(w, producer.NewProblem(http.StatusUnauthorized, producer.CodeUnauthorized, detail))

@@ -25,12 +25,12 @@ var linesMediaTypes = map[string]bool{producer.LinesMediaType: true, "applicatio
 
 // submitBatch is a plain handler: huma would read the whole body first.
 func (a *API) submitBatch(w http.ResponseWriter, r *http.Request) {
-	tenant, err := a.tenant(w, r)
+	c, err := a.admit(w, r)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
 	}
-	release, err := a.receipts.take(tenant)
+	release, err := a.receipts.take(c.tenant)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
@@ -39,7 +39,7 @@ func (a *API) submitBatch(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(a.draining, cancel)() //nolint:contextcheck // who sends goes on with another process
-	b, err := a.receive(w, r.WithContext(ctx), tenant)
+	b, err := a.receive(w, r.WithContext(ctx), c)
 	// What follows has its own time: the answer, and the rest of a body that nobody wants.
 	// Where a deadline can't be set the connection is gone, and nobody is left to tell.
 	control, end := http.NewResponseController(w), time.Now().Add(answerTime)
@@ -53,14 +53,14 @@ func (a *API) submitBatch(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusAccepted, b)
 }
 
-func (a *API) receive(w http.ResponseWriter, r *http.Request, tenant string) (job.Batch, error) {
+func (a *API) receive(w http.ResponseWriter, r *http.Request, c caller) (job.Batch, error) {
 	if r.ContentLength > a.batchLimit {
 		w.Header().Set("Connection", "close")
 		return job.Batch{}, problem{tooLarge(a.batchLimit + 1)}
 	}
 	body := &heldBody{
 		patientBody: patientBody{r: http.MaxBytesReader(w, r.Body, a.batchLimit), control: http.NewResponseController(w), patience: a.bodyTime, most: 5 * a.bodyTime},
-		ctx:         r.Context(), held: holding{room: a.bodies, tenant: tenant},
+		ctx:         r.Context(), held: holding{room: a.bodies, tenant: c.tenant},
 		work: holding{room: a.work}, // nobody's: it is held for moments
 	}
 	defer body.held.release()
@@ -73,7 +73,8 @@ func (a *API) receive(w http.ResponseWriter, r *http.Request, tenant string) (jo
 	if err != nil {
 		return job.Batch{}, err
 	}
-	return a.client.For(tenant).ReceiveBatch(r.Context(), producer.BatchOptions{BatchOptions: options}, batchItems(stream, body))
+	goesOn := func(ctx context.Context) error { return a.goesOn(ctx, r, c) }
+	return a.client.For(c.tenant).ReceiveBatch(r.Context(), producer.BatchOptions{BatchOptions: options, Permit: goesOn}, batchItems(stream, body, c))
 }
 
 func openStream(contentType string, body io.Reader, most int64) (*jobstream.Reader, error) {
@@ -102,7 +103,7 @@ func batchOptions(head []byte, key string) (o job.BatchOptions, err error) {
 
 // batchItems decodes jobs one by one. One that is JSON of another shape than a job's is
 // an item with faults.
-func batchItems(stream *jobstream.Reader, body *heldBody) iter.Seq2[producer.BatchItem, error] {
+func batchItems(stream *jobstream.Reader, body *heldBody, c caller) iter.Seq2[producer.BatchItem, error] {
 	return func(yield func(producer.BatchItem, error) bool) {
 		for {
 			raw, err := stream.Next()
@@ -115,6 +116,9 @@ func batchItems(stream *jobstream.Reader, body *heldBody) iter.Seq2[producer.Bat
 			}
 			if err == nil {
 				item.Spec, item.Invalid, err = decodeItem(raw.JSON)
+				if item.Invalid == nil {
+					item.Invalid = c.mayUse(item.Spec)
+				}
 			}
 			if !yield(item, err) || err != nil {
 				return
@@ -180,6 +184,8 @@ func (a *API) streamProblem(err error) error {
 		return newProblem(http.StatusRequestTimeout, producer.CodeTimeout, "the batch came too slowly")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return newProblem(http.StatusBadRequest, producer.CodeInvalid, "the body ended before its announced end")
+	case errors.Is(err, errToken), errors.Is(err, producer.ErrTokenExpired):
+		return newProblem(http.StatusUnauthorized, producer.CodeUnauthorized, "the token was revoked, or has expired, while the batch came")
 	case errors.Is(err, errShareFull), errors.Is(err, errRoomFull):
 		return roomProblem(err)
 	}
@@ -361,12 +367,12 @@ func (a *API) listBatches(ctx context.Context, in *listBatchesInput) (*listBatch
 // has no proper end.
 func (a *API) batchResults(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	tenant, err := a.reader(w, r, id, producer.Results)
+	c, err := a.reader(w, r, id, producer.Results)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
 	}
-	release, err := a.readings.take(tenant)
+	release, err := a.readings.take(c.tenant)
 	if err != nil {
 		a.writeError(w, r, err)
 		return
@@ -384,8 +390,8 @@ func (a *API) batchResults(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	lines := json.NewEncoder(w)
 	lines.SetEscapeHTML(false)
-	begun := false
-	for result, err := range a.client.For(tenant).BatchResults(ctx, id, from) { //nolint:contextcheck // it has the request's
+	begun, looked := false, time.Now()
+	for result, err := range a.client.For(c.tenant).BatchResults(ctx, id, from) { //nolint:contextcheck // it has the request's
 		switch {
 		case err != nil && !begun:
 			a.writeError(w, r, err)
@@ -397,6 +403,13 @@ func (a *API) batchResults(w http.ResponseWriter, r *http.Request) {
 		if !begun {
 			begin(w)
 			begun = true
+		}
+		if time.Since(looked) >= a.look {
+			if err := a.goesOn(ctx, r, c); err != nil {
+				a.log.InfoContext(ctx, "results of a batch were cut off", "batch_id", id, "request_id", requestID(ctx), "error", err)
+				panic(http.ErrAbortHandler)
+			}
+			looked = time.Now()
 		}
 		if err := control.SetWriteDeadline(time.Now().Add(answerTime)); err != nil {
 			panic(http.ErrAbortHandler)

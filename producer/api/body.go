@@ -58,9 +58,8 @@ func offerBody(ctx huma.Context, next func(huma.Context)) {
 // is the value's until done, which may be called more than once.
 func readBody[T any](ctx context.Context, a *API) (v T, done func(), err error) {
 	sent, _ := ctx.Value(sentBodyKey{}).(sentBody)
-	tenant, _ := ctx.Value(tenantKey{}).(string)
 	small := sent.r.ContentLength >= 0 && sent.r.ContentLength <= smallBody
-	held := &holding{room: a.bodies, tenant: tenant}
+	held := &holding{room: a.bodies, tenant: callerOf(ctx).tenant}
 	if small {
 		held.room = a.smallBodies
 	}

@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -24,17 +23,19 @@ const (
 	writeTime = 30 * time.Second
 	// comeBack is when a browser whose connection ended tries again, in milliseconds.
 	comeBack = 1000
+	// lookInterval is how often what lasts looks the token up again.
+	lookInterval = time.Second
 )
 
 // events streams what happens to a job as server-sent events. It is a plain handler: what
 // goes wrong before the first event is a problem with a status of its own.
 func (a *API) events(w http.ResponseWriter, r *http.Request) {
-	tenant, err := a.tenant(w, r)
+	c, err := a.admit(w, r)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
 	}
-	release, err := a.watchers.take(tenant)
+	release, err := a.watchers.take(c.tenant)
 	if err != nil {
 		a.writeError(w, r, err)
 		return
@@ -50,7 +51,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	told := make(chan happening)
 	watch.Go(func() {
 		defer close(told)
-		for e, err := range a.client.For(tenant).Watch(ctx, r.PathValue("id"), r.Header.Get("Last-Event-ID")) {
+		for e, err := range a.client.For(c.tenant).Watch(ctx, r.PathValue("id"), r.Header.Get("Last-Event-ID")) {
 			select {
 			case told <- happening{e, err}:
 			case <-ctx.Done():
@@ -68,7 +69,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	case first.err != nil:
 		a.writeError(w, r, first.err)
 	default:
-		if err := a.stream(ctx, w, r, first.event, told); err != nil && ctx.Err() == nil {
+		if err := a.stream(ctx, w, r, c, first.event, told); err != nil && ctx.Err() == nil {
 			a.log.InfoContext(ctx, "a watch was cut off", "request_id", requestID(ctx), "error", err)
 		}
 	}
@@ -82,7 +83,7 @@ type happening struct {
 
 // stream sends events until there are no more, the client leaves, or it may not watch any
 // more.
-func (a *API) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, first producer.Event, told <-chan happening) error {
+func (a *API) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, c caller, first producer.Event, told <-chan happening) error {
 	h := w.Header()
 	h.Set("Content-Type", eventStream)
 	h.Set("X-Accel-Buffering", "no") // what nginx would keep back
@@ -91,10 +92,15 @@ func (a *API) stream(ctx context.Context, w http.ResponseWriter, r *http.Request
 	if err != nil || r.Method == http.MethodHead {
 		return err
 	}
-	err = out.event(first)
+	send, err := sse(first)
+	if err == nil {
+		err = out.write(send)
+	}
 	beat := time.NewTicker(a.heartbeat)
 	defer beat.Stop()
+	looked := time.Now()
 	for err == nil {
+		send = []byte(": still here\n\n")
 		select {
 		case next, more := <-told:
 			switch {
@@ -103,29 +109,20 @@ func (a *API) stream(ctx context.Context, w http.ResponseWriter, r *http.Request
 			case next.err != nil:
 				return next.err
 			}
-			err = out.event(next.event)
-		case <-beat.C:
-			if err = a.mayWatch(ctx, r); err == nil {
-				err = out.write([]byte(": still here\n\n"))
+			if send, err = sse(next.event); err != nil {
+				return err
 			}
+		case <-beat.C:
 		}
+		if time.Since(looked) >= a.look {
+			if err := a.goesOn(ctx, r, c); err != nil {
+				return err
+			}
+			looked = time.Now()
+		}
+		err = out.write(send)
 	}
 	return err
-}
-
-// mayWatch fails when the request's token is revoked, or its tenant disabled: a watch
-// would outlive both.
-func (a *API) mayWatch(ctx context.Context, r *http.Request) error {
-	token, _ := bearer(r)
-	tenant, err := a.tokenTenant(ctx, token)
-	if err == nil {
-		err = a.client.For(tenant).Enabled(ctx)
-	}
-	var said *job.Error
-	if errors.Is(err, errToken) || errors.As(err, &said) {
-		return err
-	}
-	return nil // a Redis that is away for a while is the Watch's matter
 }
 
 // eventWriter writes server-sent events.
@@ -134,17 +131,18 @@ type eventWriter struct {
 	ctrl *http.ResponseController
 }
 
-func (o eventWriter) event(e producer.Event) error {
+// sse is an event as it is sent.
+func sse(e producer.Event) ([]byte, error) {
 	data, err := e.MarshalData()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var b bytes.Buffer
 	if e.ID != "" {
 		fmt.Fprintf(&b, "id: %s\n", e.ID)
 	}
 	fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", e.Type, data)
-	return o.write(b.Bytes())
+	return b.Bytes(), nil
 }
 
 // write has a deadline of its own: that of the server is for answers that end.

@@ -1,6 +1,10 @@
 package api
 
-import "time"
+import (
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+)
 
 // Patterns lists the routes as they were registered, those included that the OpenAPI
 // document doesn't know.
@@ -8,3 +12,9 @@ func (a *API) Patterns() []string { return a.patterns }
 
 // SetBodyTime changes how long the sender of a batch may take.
 func (a *API) SetBodyTime(d time.Duration) { a.bodyTime = d }
+
+// SetLookInterval changes how often what lasts looks its token up again.
+func (a *API) SetLookInterval(d time.Duration) { a.look = d }
+
+// Needs returns the scope that a route asks for.
+func Needs(pattern string) job.Scope { return accesses[pattern].scope }

@@ -17,12 +17,12 @@ import (
 func (a *API) file(path func(*http.Request) string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		id, path := r.PathValue("id"), path(r)
-		tenant, err := a.reader(w, r, id, path)
+		c, err := a.reader(w, r, id, path)
 		if err != nil {
 			a.refuse(w, r, err)
 			return
 		}
-		client := a.client.For(tenant)
+		client := a.client.For(c.tenant)
 		f, err := client.Locate(r.Context(), id, path)
 		if err != nil {
 			a.writeError(w, r, err)
@@ -43,21 +43,21 @@ func (a *API) file(path func(*http.Request) string) http.HandlerFunc {
 	}
 }
 
-// reader returns the tenant whose file the request may read, by the capability in its
-// URL or by its token.
-func (a *API) reader(w http.ResponseWriter, r *http.Request, id, path string) (tenant string, err error) {
+// reader returns who may read a file of the tenant's: whoever has the capability in its URL,
+// or a token.
+func (a *API) reader(w http.ResponseWriter, r *http.Request, id, path string) (caller, error) {
 	token := r.URL.Query().Get("token")
 	if token == "" {
-		return a.tenant(w, r)
+		return a.admit(w, r)
 	}
-	tenant, err = a.links.Verify(token, id, path)
+	tenant, err := a.links.Verify(token, id, path)
 	switch {
 	case errors.Is(err, artifacts.ErrTokenExpired):
-		return "", newProblem(http.StatusForbidden, producer.CodeForbidden, "this link has expired")
+		return caller{}, newProblem(http.StatusForbidden, producer.CodeForbidden, "this link has expired")
 	case err != nil:
-		return "", newProblem(http.StatusForbidden, producer.CodeForbidden, "this link is not valid; GET the job for one that is")
+		return caller{}, newProblem(http.StatusForbidden, producer.CodeForbidden, "this link is not valid; GET the job for one that is")
 	}
-	return tenant, a.client.For(tenant).Enabled(r.Context())
+	return caller{tenant: tenant}, a.client.For(tenant).Enabled(r.Context())
 }
 
 func writeText(w http.ResponseWriter, f producer.File) {

@@ -189,6 +189,9 @@ func TestOthersDoNotExist(t *testing.T) {
 	if err := json.Unmarshal(known.body, &after); err != nil {
 		t.Fatal(err)
 	}
+	for i := range after.Tokens {
+		before.Tokens[i].LastUsedAt, after.Tokens[i].LastUsedAt = nil, nil // the owner's own doing
+	}
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("the owner's tenant: %s", diff)
 	}

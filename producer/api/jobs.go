@@ -42,6 +42,9 @@ func (a *API) submit(ctx context.Context, in *submitInput) (*jobOutput, error) {
 	if spec.IdempotencyKey, err = idempotencyKey(spec.IdempotencyKey, in.IdempotencyKey); err != nil {
 		return nil, a.problem(ctx, err)
 	}
+	if invalid := callerOf(ctx).mayUse(spec); invalid != nil {
+		return nil, a.problem(ctx, invalid)
+	}
 	client := a.tenantClient(ctx)
 	j, err := client.Submit(ctx, spec)
 	done() // a wait holds nothing of the body
@@ -93,6 +96,9 @@ func (a *API) cancel(ctx context.Context, in *cancelInput) (*jobOutput, error) {
 	switch in.Purge {
 	case "", "false":
 	case "true":
+		if err := callerOf(ctx).may(job.ScopeManage); err != nil {
+			return nil, err
+		}
 		if err := a.tenantClient(ctx).Purge(ctx, in.ID); err != nil {
 			return nil, a.problem(ctx, err)
 		}

@@ -35,7 +35,7 @@ func (a *API) routes(mux *listedMux, version string) error {
 			Components: &huma.Components{
 				Schemas: schemas,
 				SecuritySchemes: map[string]*huma.SecurityScheme{
-					bearerScheme: {Type: "http", Scheme: "bearer", Description: "A tenant's token."},
+					bearerScheme: {Type: "http", Scheme: "bearer", Description: "A tenant's token; the roles are the scopes that it needs."},
 					adminScheme:  {Type: "http", Scheme: "bearer", Description: "The operator's token, GLOVEBOX_ADMIN_TOKEN."},
 				},
 			},
@@ -86,7 +86,6 @@ func (a *API) routes(mux *listedMux, version string) error {
 		"What was, or will be, posted to the job's callback, and how its last attempt went.", d.problems(401, 404, 422, 503)), a.deliveries)
 
 	public := func(op huma.Operation) huma.Operation {
-		op.Security = nil
 		delete(op.Responses, "403")
 		delete(op.Responses, "429")
 		return op
@@ -203,7 +202,7 @@ func (d documenter) schema(v any) *huma.Schema {
 func (d documenter) operation(id, method, path, summary, description string, responses ...map[string]*huma.Response) huma.Operation {
 	op := huma.Operation{
 		OperationID: id, Method: method, Path: path, Summary: summary, Description: description,
-		Security: []map[string][]string{{bearerScheme: {}}}, Responses: map[string]*huma.Response{},
+		Security: security(method, path), Responses: map[string]*huma.Response{},
 		Tags: []string{strings.Split(strings.TrimPrefix(path, "/v1"), "/")[1]},
 	}
 	refusals := d.problems(http.StatusForbidden, http.StatusTooManyRequests)

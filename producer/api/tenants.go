@@ -29,7 +29,6 @@ type tokenOutput struct{ Body producer.NewToken }
 func (a *API) tenantRoutes(h huma.API, d documenter) {
 	admin := func(id, method, path, summary, description string, responses ...map[string]*huma.Response) huma.Operation {
 		op := d.operation(id, method, "/v1/admin"+path, summary, description, responses...)
-		op.Security = []map[string][]string{{adminScheme: {}}}
 		delete(op.Responses, "429") // an operator has no quota
 		return op
 	}
@@ -114,7 +113,7 @@ func (a *API) addToken(ctx context.Context, in *tenantInput) (*tokenOutput, erro
 		return nil, a.problem(ctx, err)
 	}
 	defer done()
-	t, err := a.client.AddToken(ctx, in.Name, body.Label)
+	t, err := a.client.AddToken(ctx, in.Name, body)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}

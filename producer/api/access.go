@@ -1,0 +1,124 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// access is who may use a route.
+type access struct {
+	// scope that a tenant's token needs: one of job.Scopes, or one of those below.
+	scope job.Scope
+}
+
+// What routes ask for besides job.Scopes.
+const (
+	anyScope job.Scope = "any"    // whatever a tenant's token is good for
+	operator job.Scope = "admin"  // the operator's token
+	nobodys  job.Scope = "public" // no token
+)
+
+// accesses says of each route who may use it. Whoever adds a route adds it here: New fails
+// without, and so would each request to it.
+var accesses = map[string]access{
+	"POST /v1/jobs":                         {job.ScopeSubmit},
+	"GET /v1/jobs":                          {job.ScopeRead},
+	"GET /v1/jobs/{id}":                     {job.ScopeRead},
+	"DELETE /v1/jobs/{id}":                  {job.ScopeSubmit}, // to purge is ScopeManage, which the handler asks for
+	"GET /v1/jobs/{id}/stdout":              {job.ScopeRead},
+	"GET /v1/jobs/{id}/stderr":              {job.ScopeRead},
+	"GET /v1/jobs/{id}/artifacts/{name...}": {job.ScopeRead},
+	"GET /v1/jobs/{id}/events":              {job.ScopeRead},
+	"POST /v1/batches":                      {job.ScopeSubmit},
+	"GET /v1/batches":                       {job.ScopeRead},
+	"GET /v1/batches/{id}":                  {job.ScopeRead},
+	"DELETE /v1/batches/{id}":               {job.ScopeSubmit},
+	"GET /v1/batches/{id}/results":          {job.ScopeRead},
+	"GET /v1/deliveries":                    {job.ScopeRead},
+	"POST /v1/uploads":                      {job.ScopeSubmit},
+	"GET /v1/secrets":                       {job.ScopeRead},
+	"PUT /v1/secrets/{name}":                {job.ScopeManage},
+	"DELETE /v1/secrets/{name}":             {job.ScopeManage},
+	"GET /v1/webhook-secret":                {job.ScopeManage}, // it shows them
+	"POST /v1/webhook-secret/rotate":        {job.ScopeManage},
+	"GET /v1/webhook-keys":                  {job.ScopeRead},
+	"GET /v1/runtimes":                      {anyScope},
+	"GET /v1/keys":                          {anyScope},
+
+	"GET /v1/admin/tenants/{name}/webhook-secret":         {operator},
+	"POST /v1/admin/tenants/{name}/webhook-secret/rotate": {operator},
+
+	"POST /v1/admin/tenants":                         {operator},
+	"GET /v1/admin/tenants":                          {operator},
+	"GET /v1/admin/tenants/{name}":                   {operator},
+	"PUT /v1/admin/tenants/{name}":                   {operator},
+	"POST /v1/admin/tenants/{name}/tokens":           {operator},
+	"DELETE /v1/admin/tenants/{name}/tokens/{token}": {operator},
+
+	"GET /healthz":      {nobodys},
+	"GET /readyz":       {nobodys},
+	"GET /openapi.json": {nobodys},
+}
+
+// checkAccesses fails for a route of which nobody said who may use it.
+func (a *API) checkAccesses() error {
+	for _, pattern := range a.patterns {
+		if _, ok := accesses[pattern]; !ok {
+			return fmt.Errorf("open API: the route %s names no scope", pattern)
+		}
+	}
+	return nil
+}
+
+// security is how the OpenAPI document says who may use a route: by the scheme of the token,
+// and the roles that the token needs (OpenAPI 3.1, Security Requirement Object).
+func security(method, path string) []map[string][]string {
+	needed, ok := accesses[method+" "+path]
+	if !ok { // net/http's way to say that a name may hold slashes is not OpenAPI's
+		needed = accesses[method+" "+strings.TrimSuffix(path, "}")+"...}"]
+	}
+	switch scope := needed.scope; scope {
+	case nobodys:
+		return nil
+	case operator:
+		return []map[string][]string{{adminScheme: {}}}
+	case anyScope:
+		return []map[string][]string{{bearerScheme: {}}}
+	default:
+		return []map[string][]string{{bearerScheme: {string(scope)}}}
+	}
+}
+
+// may fails unless the token is good for that.
+func (c caller) may(scope job.Scope) error {
+	if scope == anyScope || c.token.May(scope) {
+		return nil
+	}
+	has := "none"
+	if len(c.token.Scopes) > 0 {
+		has = job.JoinScopes(c.token.Scopes)
+	}
+	p := newProblem(http.StatusForbidden, producer.CodeMissingScope, fmt.Sprintf("this needs a token with the scope %s; this token's scopes: %s", scope, has))
+	return huma.ErrorWithHeaders(p, http.Header{ // RFC 6750, section 3.1
+		"Www-Authenticate": {fmt.Sprintf(`Bearer realm="glovebox", error="insufficient_scope", scope=%q`, string(scope))},
+	})
+}
+
+// mayUse fails when a job reads what another one made, which its token can't.
+func (c caller) mayUse(spec job.Spec) job.Invalid {
+	for i, f := range spec.Files {
+		if f.Artifact != "" && !c.token.May(job.ScopeRead) {
+			return job.Invalid{{
+				Field: fmt.Sprintf("files[%d].artifact", i), Value: clip(f.Artifact), Message: "needs a token with the scope read",
+				Allowed: "files that come with the job, or uploads; this token's scopes: " + strings.TrimSpace(job.JoinScopes(c.token.Scopes)),
+			}}
+		}
+	}
+	return nil
+}
