@@ -58,6 +58,9 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
                             bytes_queued=268435456,bytes_stored=10737418240)
   GLOVEBOX_RECORDS_MB       how much of Redis the records of a tenant may take whose terms
                             don't say, in MiB (default: 1024)
+  GLOVEBOX_TRUSTED_PROXIES  addresses or networks of the proxies in front of the api, with
+                            commas: whom they name in X-Forwarded-For is who asks. Without
+                            it, that is always the peer
   GLOVEBOX_BATCH_MB         how large a batch may be, in MiB (default: 256)
   GLOVEBOX_POLL_MS          after what time an idle deliverer looks for a delivery that
                             it was not told of (default: 1000)
@@ -153,7 +156,7 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	settings := api.Config{Client: client, Links: links, Tokens: map[api.TokenHash]string{}, BatchBytes: c.BatchBytes, Version: version(), Observe: m.http.Observe, Log: log}
+	settings := api.Config{Client: client, Links: links, Tokens: map[api.TokenHash]string{}, BatchBytes: c.BatchBytes, TrustedProxies: c.TrustedProxies, Version: version(), Observe: m.http.Observe, Log: log}
 	if c.Token != "" {
 		settings.Tokens[api.HashToken(c.Token)] = defaultTenant
 	}

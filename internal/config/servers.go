@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"net/netip"
 	"runtime"
 	"strings"
 	"time"
@@ -111,6 +112,8 @@ type API struct {
 	WebhookSchedule string
 	// NewTenants are the quotas of tenants that are created, where their terms name none.
 	NewTenants job.Quotas
+	// TrustedProxies are the addresses of proxies whose X-Forwarded-For is believed.
+	TrustedProxies []netip.Prefix
 	// BatchBytes is how large a batch may be as it is sent. Defaults to 256 MiB.
 	BatchBytes int64
 	// Poll is after what time an idle deliverer looks for a task that it was not told of. Defaults to 1 s.
@@ -139,6 +142,7 @@ func ReadAPI(getenv Getenv) (API, error) {
 		WebhookAllow:    strings.FieldsFunc(r.getenv("GLOVEBOX_WEBHOOK_ALLOW"), func(c rune) bool { return c == ',' || c == ' ' }),
 		WebhookSchedule: r.String("GLOVEBOX_WEBHOOK_SCHEDULE", ""),
 		NewTenants:      r.quotas("GLOVEBOX_TENANT_QUOTAS", DefaultQuotas),
+		TrustedProxies:  r.networks("GLOVEBOX_TRUSTED_PROXIES"),
 		BatchBytes:      int64(r.Int("GLOVEBOX_BATCH_MB", 256, 1, 1<<20)) << 20,
 		Poll:            r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 1000, 1, 10_000),
 		Grace:           r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 20, 0, 86_400),
@@ -162,6 +166,23 @@ func ReadAPI(getenv Getenv) (API, error) {
 	r.CheckURL("GLOVEBOX_PUBLIC_URL", a.PublicURL)
 	a.Warnings = r.insecure(a.Redis.URL, a.S3, a.PublicURL)
 	return a, r.Err()
+}
+
+// networks reads addresses and networks, with commas or spaces between.
+func (r *Reader) networks(name string) []netip.Prefix {
+	var list []netip.Prefix
+	for _, word := range strings.FieldsFunc(r.getenv(name), func(c rune) bool { return c == ',' || c == ' ' }) {
+		network, err := netip.ParsePrefix(word)
+		if address, addrErr := netip.ParseAddr(word); err != nil && addrErr == nil {
+			network, err = address.Prefix(address.BitLen())
+		}
+		if err != nil {
+			r.Fault(name, "has %.60q: want addresses or networks such as 10.1.2.3 or 10.1.2.0/24", word)
+			continue
+		}
+		list = append(list, network.Masked())
+	}
+	return list
 }
 
 // DefaultAPIAddr is where the API listens unless told otherwise.

@@ -15,10 +15,12 @@ const (
 	maxTenants = 10_000
 )
 
-// tenantCache remembers tenants, and names that no tenant has.
+// tenantCache remembers tenants, and apart from them names that no tenant has: those that
+// a stranger makes up push out no tenant.
 type tenantCache struct {
-	mu sync.Mutex
-	m  map[string]remembered
+	mu      sync.Mutex
+	tenants map[string]remembered
+	absent  map[string]remembered
 }
 
 type remembered struct {
@@ -54,27 +56,36 @@ func (s *Store) Tenant(ctx context.Context, name string) (TenantRecord, error) {
 func (c *tenantCache) get(name string) (remembered, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r, ok := c.m[name]
-	return r, ok && !r.void && time.Since(r.read) < tenantLife
+	r := c.newest(name)
+	return r, !r.void && time.Since(r.read) < tenantLife
 }
 
 func (c *tenantCache) put(name string, r remembered) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.m == nil || len(c.m) >= maxTenants {
-		c.m = map[string]remembered{}
+	if r.read.Before(c.newest(name).read) { // what was read before a change would outlive it
+		return
 	}
-	if r.read.After(c.m[name].read) { // else what was read before a change would outlive it
-		c.m[name] = r
+	into := &c.absent
+	if r.exists || r.void {
+		into = &c.tenants
 	}
+	if *into == nil || len(*into) >= maxTenants {
+		*into = map[string]remembered{}
+	}
+	(*into)[name] = r
+}
+
+// newest is what was read of the name, or changed, last; the zero value, of long ago, for nothing.
+func (c *tenantCache) newest(name string) remembered {
+	r := c.tenants[name]
+	if other := c.absent[name]; other.read.After(r.read) {
+		return other
+	}
+	return r
 }
 
 // forget makes the next question go to Redis, and what is being read now no answer to it.
 func (c *tenantCache) forget(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.m == nil {
-		c.m = map[string]remembered{}
-	}
-	c.m[name] = remembered{void: true, read: time.Now()}
+	c.put(name, remembered{void: true, read: time.Now()})
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/record"
@@ -40,6 +41,9 @@ type Config struct {
 	BatchBytes int64
 	// Version of Glovebox, for the OpenAPI document. Defaults to "dev".
 	Version string
+	// TrustedProxies are the addresses of proxies that say in X-Forwarded-For whom they ask
+	// for. Defaults to none: then a request comes from its peer.
+	TrustedProxies []netip.Prefix
 	// Observe, if set, is told of each request that was answered: the pattern that
 	// matched it, "" if none did, the status and how long it took.
 	Observe func(route string, status int, took time.Duration)
@@ -63,6 +67,8 @@ type API struct {
 	links      *producer.Links
 	tokens     map[TokenHash]string
 	adminToken *TokenHash
+	proxies    []netip.Prefix
+	failures   failures
 	maxWait    time.Duration
 	life       time.Duration
 	bodyLimit  int64
@@ -103,7 +109,7 @@ func New(c Config) (*API, error) {
 		}
 	}
 	a := &API{
-		client: c.Client, links: c.Links, tokens: c.Tokens, adminToken: c.AdminToken, maxWait: c.MaxWait, life: c.DownloadLife, batchLimit: c.BatchBytes, observe: c.Observe, log: c.Log,
+		client: c.Client, links: c.Links, tokens: c.Tokens, adminToken: c.AdminToken, proxies: c.TrustedProxies, maxWait: c.MaxWait, life: c.DownloadLife, batchLimit: c.BatchBytes, observe: c.Observe, log: c.Log,
 		// What limits.source_kb counts may be a third longer in base64 and still longer
 		// with JSON's escapes.
 		bodyLimit: c.Client.Maximums().SourceKB<<10*2 + 1<<20,

@@ -80,7 +80,7 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request) (caller, error) {
 	if !ok {
 		return caller{}, errToken
 	}
-	c, err := a.lookUp(r.Context(), token)
+	c, err := a.whose(r, token)
 	if err != nil {
 		return c, err
 	}
@@ -92,19 +92,44 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request) (caller, error) {
 	return c, err
 }
 
-// lookUp compares with every token that the settings name, so that the time it
-// takes says nothing, and then asks the records.
-func (a *API) lookUp(ctx context.Context, token string) (c caller, err error) {
+// whose returns whose token it is. An address that was wrong too often is told to wait,
+// before Redis is asked.
+func (a *API) whose(r *http.Request, token string) (caller, error) {
+	if c, ok := a.configured(token); ok {
+		return c, nil
+	}
+	from, hash := source(a.address(r)), HashToken(token)
+	if wait := a.failures.wait(from, hash, time.Now()); wait > 0 {
+		return caller{}, tooManyFailures(wait)
+	}
+	c, err := a.lookUp(r.Context(), token)
+	switch {
+	case err == nil:
+		a.failures.right(hash)
+	case errors.Is(err, errToken), errors.Is(err, producer.ErrTokenExpired):
+		a.failures.wrong(from, hash, time.Now())
+	}
+	return c, err
+}
+
+// configured compares with every token that the settings name, so that the time it
+// takes says nothing.
+func (a *API) configured(token string) (c caller, ok bool) {
 	got := HashToken(token)
 	for want, of := range a.tokens {
 		if subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
-			c = caller{of, ownToken()}
+			c, ok = caller{of, ownToken()}, true
 		}
 	}
-	if c.tenant != "" {
+	return c, ok
+}
+
+// lookUp returns whose token it is, by the settings or else the records.
+func (a *API) lookUp(ctx context.Context, token string) (c caller, err error) {
+	if c, ok := a.configured(token); ok {
 		return c, nil
 	}
-	if a.isAdmin(got) {
+	if a.isAdmin(HashToken(token)) {
 		return c, newProblem(http.StatusForbidden, producer.CodeForbidden, "the admin token is no tenant's: this needs one that a tenant has")
 	}
 	c.tenant, c.token, err = a.client.Authenticate(ctx, token)
@@ -145,7 +170,7 @@ func (a *API) admin(r *http.Request) error {
 	if !ok {
 		return errToken
 	}
-	if _, err := a.lookUp(r.Context(), token); err != nil {
+	if _, err := a.whose(r, token); err != nil {
 		return err
 	}
 	return newProblem(http.StatusForbidden, producer.CodeForbidden, "this needs the admin token")

@@ -1,0 +1,100 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// made is a token that has the form of one, of a tenant that there is not.
+func made(i int) string { return fmt.Sprintf("gb_nobody%d_%s", i, strings.Repeat("a", 32)) }
+
+// An address whose tokens are wrong has to wait, and Redis is not asked for it; those who
+// have a token that was good, and other addresses, don't.
+func TestWrongTokensAreThrottled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	good, _ := w.tenant(t, "acme", job.Terms{})
+	get := func(token string, headers ...string) answer {
+		return w.do(t, "GET", "/v1/runtimes", http.NoBody, append([]string{as(token)}, headers...)...)
+	}
+	if a := get(good); a.status != http.StatusOK {
+		t.Fatalf("got %d %s", a.status, a.body)
+	}
+	reads := func() int {
+		t.Helper()
+		info, err := w.Records.Redis().Info(t.Context(), "commandstats").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := regexp.MustCompile(`cmdstat_hgetall:calls=(\d+)`).FindStringSubmatch(info)
+		n := 0
+		if m != nil {
+			fmt.Sscan(m[1], &n)
+		}
+		return n
+	}
+	before, refused := reads(), 0
+	const tries = 200
+	for i := range tries {
+		a := get(made(i), fmt.Sprintf("X-Forwarded-For: 192.0.2.%d", i)) // which nobody trusts
+		switch a.status {
+		case http.StatusUnauthorized:
+			refused++
+		case http.StatusTooManyRequests:
+			if a.header.Get("Retry-After") == "" || !strings.Contains(string(a.body), "from this address") {
+				t.Fatalf("got %v %s", a.header, a.body)
+			}
+		default:
+			t.Fatalf("got %d %s", a.status, a.body)
+		}
+	}
+	if refused < 20 || refused > 40 {
+		t.Errorf("%d of %d made-up tokens were looked up, want some 20", refused, tries)
+	}
+	if n := reads() - before; n > 3*(refused+5) {
+		t.Errorf("Redis was asked %d times for %d tokens that were looked up", n, refused)
+	}
+	for _, token := range []string{good, token} {
+		if a := get(token); a.status != http.StatusOK {
+			t.Errorf("a token that is good: got %d %s", a.status, a.body)
+		}
+	}
+	a := w.do(t, "GET", "/v1/admin/tenants", http.NoBody, as(made(0)))
+	if a.status != http.StatusTooManyRequests {
+		t.Errorf("the admin API: got %d, want 429", a.status)
+	}
+}
+
+// Behind a proxy that the operator trusts, who asks is whom it names, and not whom that one
+// says to be.
+func TestTrustedProxy(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, func(c *apiConfig) {
+		c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8")}
+	})
+	get := func(i int, forwarded string) int {
+		return w.do(t, "GET", "/v1/runtimes", http.NoBody, as(made(i)), "X-Forwarded-For: "+forwarded).status
+	}
+	last := 0
+	for i := range 100 { // another invented hop each time
+		last = get(i, fmt.Sprintf("203.0.113.%d, 198.51.100.1, 10.1.1.1", i))
+	}
+	if last != http.StatusTooManyRequests {
+		t.Errorf("an address that names another one each time: got %d, want 429", last)
+	}
+	if got := get(1, "198.51.100.2"); got != http.StatusUnauthorized {
+		t.Errorf("another client of the same proxy: got %d, want 401", got)
+	}
+	for i := range 100 { // all addresses of one IPv6 customer are one
+		last = get(i, fmt.Sprintf("2001:db8::%x", i))
+	}
+	if last != http.StatusTooManyRequests {
+		t.Errorf("addresses of one network: got %d, want 429", last)
+	}
+}
