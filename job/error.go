@@ -18,6 +18,10 @@ func (e *Error) Error() string { return e.Message }
 // CodeDeadlineExceeded is the code of the Error of a job that had not ended by its deadline.
 const CodeDeadlineExceeded = "deadline_exceeded"
 
+// CodeTenantStopped is the code of the Error of a job that the operator stopped, with all
+// others of its tenant.
+const CodeTenantStopped = "tenant_stopped"
+
 // FieldError says which field of a request is wrong, what it held and what is allowed.
 type FieldError struct {
 	Field   string `json:"field"`

@@ -95,7 +95,8 @@ const (
 	CodeTooManyWatchers  = "too_many_watchers"      // the tenant watches as many jobs as it may
 	CodeNoTenant         = "no_tenant"
 	CodeTenantExists     = "tenant_exists"
-	CodeRevision         = "revision" // the terms have changed meanwhile
+	CodeRevision         = "revision"     // the terms have changed meanwhile
+	CodeNotDisabled      = "not_disabled" // the tenant whose jobs are to be stopped
 	CodeNoToken          = "no_token"
 	CodeTooManyTokens    = "too_many_tokens"
 	CodeNoSecret         = "no_secret"

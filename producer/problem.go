@@ -70,7 +70,7 @@ func (p *Problem) cause() error {
 // sentinels are the errors that a code says everything about.
 var sentinels = map[string]error{
 	CodeEnded: ErrEnded, CodeNotEnded: ErrNotEnded, CodeConflict: ErrConflict, CodeNoRuntimes: ErrNoRuntimes, CodeNoTenant: ErrNoTenant, CodeTenantExists: ErrTenantExists,
-	CodeRevision: ErrRevision, CodeNoToken: ErrNoToken, CodeTooManyTokens: ErrTooManyTokens,
+	CodeRevision: ErrRevision, CodeNoToken: ErrNoToken, CodeNotDisabled: ErrNotDisabled, CodeTooManyTokens: ErrTooManyTokens,
 	CodeNoSecret: ErrNoSecret, CodeTooManySecrets: ErrTooManySecrets, CodeNoSecretsKey: ErrNoSecretsKey,
 }
 

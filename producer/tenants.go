@@ -2,6 +2,7 @@ package producer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,6 +27,10 @@ type Tenants interface {
 	// everywhere within a second, for what is submitted from then on. It fails with
 	// job.Invalid, ErrNoTenant or ErrRevision.
 	SetTerms(ctx context.Context, name string, revision int64, terms job.Terms) (job.Tenant, error)
+	// StopTenant cancels what the tenant, which has to be disabled, has queued, running and
+	// open: as much as can be done in some seconds. Whoever wants it all stopped calls it until
+	// nothing is left. It fails with ErrNoTenant or ErrNotDisabled.
+	StopTenant(ctx context.Context, name string) (Stopped, error)
 	// AddToken makes another token of the tenant: this answer is the only one that has
 	// it. It fails with job.Invalid, ErrNoTenant or ErrTooManyTokens.
 	AddToken(ctx context.Context, tenant string, t TokenRequest) (NewToken, error)
@@ -49,7 +54,31 @@ var (
 	ErrRevision      = record.ErrRevision
 	ErrNoToken       = record.ErrNoToken
 	ErrTooManyTokens = record.ErrTooManyTokens
+	// ErrNotDisabled: more jobs would come while those that there are are stopped.
+	ErrNotDisabled = errors.New("the tenant is not disabled: disable it first")
 )
+
+// Stopped is what a call of StopTenant did, and what it left.
+type Stopped struct {
+	Batches int   `json:"batches" doc:"Batches that this call canceled, with their jobs."`
+	Jobs    int   `json:"jobs" doc:"Other queued jobs that it canceled."`
+	Asked   int   `json:"asked" doc:"Running jobs whose workers it asked to stop."`
+	Queued  int64 `json:"queued" doc:"Jobs that are queued still."`
+	Running int64 `json:"running" doc:"Jobs that run still."`
+}
+
+// StopTenant is [Tenants.StopTenant].
+func (c *Client) StopTenant(ctx context.Context, name string) (Stopped, error) {
+	t, err := c.records.ReadTenant(ctx, name)
+	if err != nil {
+		return Stopped{}, err
+	}
+	if !t.Terms.Disabled {
+		return Stopped{}, ErrNotDisabled
+	}
+	s, err := c.records.StopTenant(ctx, name)
+	return Stopped(s), err
+}
 
 // NewToken is a token on the only occasion on which it is shown.
 type NewToken struct {

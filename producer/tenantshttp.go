@@ -74,6 +74,16 @@ func (h *HTTP) SetTerms(ctx context.Context, name string, revision int64, terms 
 	return t, err
 }
 
+// StopTenant is [Tenants.StopTenant].
+func (h *HTTP) StopTenant(ctx context.Context, name string) (Stopped, error) {
+	var s Stopped
+	if !record.ValidTenant(name) {
+		return s, ErrNoTenant
+	}
+	err := h.json(ctx, http.MethodPost, tenantsPath+"/"+name+"/stop", 0, nil, &s)
+	return s, err
+}
+
 // AddToken is [Tenants.AddToken].
 func (h *HTTP) AddToken(ctx context.Context, tenant string, t TokenRequest) (NewToken, error) {
 	var made NewToken

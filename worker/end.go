@@ -161,6 +161,11 @@ func (w *Worker) cost(life context.Context, j record.Job, cause error) (record.C
 
 // endWithout ends the job with a result that the record alone holds.
 func (w *Worker) endWithout(life context.Context, j record.Job, status job.Status, problem *job.Error) {
+	if status == job.Canceled && problem == nil {
+		if now, err := w.Records.Get(context.WithoutCancel(life), j.ID); err == nil {
+			problem = now.CancelReason // said after the job was started
+		}
+	}
 	b, err := job.Marshal(j.Failure(status, problem, time.Now()))
 	if err == nil {
 		err = w.endRecord(life, j, record.Ending{Status: status, Result: b, Dirty: true})

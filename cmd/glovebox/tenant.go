@@ -36,7 +36,7 @@ it terms, or tokens of its own.`,
 	}
 	cmd.AddCommand(
 		a.tenantCreateCommand(), a.tenantListCommand(), a.tenantShowCommand(), a.tenantUpdateCommand(),
-		a.tenantDisableCommand("disable", true), a.tenantDisableCommand("enable", false), a.tokenCommand(),
+		a.tenantDisableCommand(), a.tenantEnableCommand(), a.tokenCommand(),
 	)
 	return cmd
 }
@@ -209,7 +209,13 @@ and an empty list lift a bound. What was accepted before is run and delivered al
   glovebox tenant update acme --requests-per-minute 0 --allow-runtimes ""`,
 		Args: one("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changeTerms(cmd.Context(), args[0], asJSON, func(t job.Terms) (job.Terms, error) { return o.apply(cmd, t) })
+			return a.withTenants(func(tenants *producer.HTTP) error {
+				t, err := changeTerms(cmd.Context(), tenants, args[0], func(t job.Terms) (job.Terms, error) { return o.apply(cmd, t) })
+				if err != nil {
+					return err
+				}
+				return a.showTenant(t, asJSON)
+			})
 		},
 	}
 	o.add(cmd)
@@ -217,51 +223,113 @@ and an empty list lift a bound. What was accepted before is run and delivered al
 	return cmd
 }
 
-// tenantDisableCommand is disable, and enable.
-func (a *app) tenantDisableCommand(name string, disabled bool) *cobra.Command {
-	var asJSON bool
-	short := "Let a tenant use Glovebox again"
-	if disabled {
-		short = "Refuse every request of a tenant; what it had queued still runs"
-	}
+func (a *app) tenantDisableCommand() *cobra.Command {
+	var now, asJSON bool
 	cmd := &cobra.Command{
-		Use:     name + " NAME",
-		Short:   short,
-		Example: "  glovebox tenant " + name + " acme",
+		Use:   "disable NAME",
+		Short: "Refuse every request of a tenant; --now stops its jobs, too",
+		Long: `Refuse every request of a tenant, within a second everywhere. What it had queued still
+runs, and is delivered.
+
+With --now that is stopped, too: queued jobs and open batches are canceled, and running
+jobs asked to stop, until nothing is left. Each ends as canceled, with the error code
+tenant_stopped. Interrupted, it can be run again.`,
+		Example: `  glovebox tenant disable acme
+  glovebox tenant disable acme --now`,
+		Args: one("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.setDisabled(cmd.Context(), args[0], true, now, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&now, "now", false, "stop what it has queued, running and open")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the tenant as JSON")
+	return cmd
+}
+
+func (a *app) tenantEnableCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "enable NAME",
+		Short:   "Let a tenant use Glovebox again",
+		Example: "  glovebox tenant enable acme",
 		Args:    one("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changeTerms(cmd.Context(), args[0], asJSON, func(t job.Terms) (job.Terms, error) {
-				t.Disabled = disabled
-				return t, nil
-			})
+			return a.setDisabled(cmd.Context(), args[0], false, false, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the tenant as JSON")
 	return cmd
 }
 
-// changeTerms changes a tenant's terms, once more where somebody else did meanwhile.
-func (a *app) changeTerms(ctx context.Context, name string, asJSON bool, change func(job.Terms) (job.Terms, error)) error {
+// setDisabled disables a tenant or enables it, and with stop ends what it has.
+func (a *app) setDisabled(ctx context.Context, name string, disabled, stop, asJSON bool) error {
 	return a.withTenants(func(tenants *producer.HTTP) error {
-		for {
-			t, err := tenants.GetTenant(ctx, name)
-			if err != nil {
-				return err
+		t, err := changeTerms(ctx, tenants, name, func(t job.Terms) (job.Terms, error) {
+			t.Disabled = disabled
+			return t, nil
+		})
+		if err == nil && stop {
+			if err = a.stopTenant(ctx, tenants, name); err == nil {
+				t, err = tenants.GetTenant(ctx, name)
 			}
-			terms, err := change(t.Terms)
-			if err != nil {
-				return err
-			}
-			t, err = tenants.SetTerms(ctx, name, t.Revision, terms)
-			if errors.Is(err, producer.ErrRevision) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			return a.showTenant(t, asJSON)
 		}
+		if err != nil {
+			return err
+		}
+		return a.showTenant(t, asJSON)
 	})
+}
+
+const (
+	// stopInterval is how often a tenant's jobs that are being stopped are looked at.
+	stopInterval = 500 * time.Millisecond
+	// stopSettled is after what time no api goes by the tenant as it was before.
+	stopSettled = 2 * time.Second
+)
+
+// stopTenant stops what a disabled tenant has, and says how far it is.
+func (a *app) stopTenant(ctx context.Context, tenants *producer.HTTP, name string) error {
+	began := time.Now()
+	var all producer.Stopped
+	for {
+		some, err := tenants.StopTenant(ctx, name)
+		if err != nil {
+			return err
+		}
+		said := all
+		all = producer.Stopped{
+			Batches: all.Batches + some.Batches, Jobs: all.Jobs + some.Jobs, Asked: all.Asked + some.Asked, Queued: some.Queued, Running: some.Running,
+		}
+		if all != said {
+			fmt.Fprintf(a.stderr, "canceled %d batches and %d other jobs, asked %d running ones to stop; %d are queued, %d run\n", all.Batches, all.Jobs, all.Asked, all.Queued, all.Running)
+		}
+		if all.Queued == 0 && all.Running == 0 && time.Since(began) > stopSettled {
+			return nil
+		}
+		select {
+		case <-time.After(stopInterval):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// changeTerms changes a tenant's terms, once more where somebody else did meanwhile.
+func changeTerms(ctx context.Context, tenants producer.Tenants, name string, change func(job.Terms) (job.Terms, error)) (job.Tenant, error) {
+	for {
+		t, err := tenants.GetTenant(ctx, name)
+		if err != nil {
+			return t, err
+		}
+		terms, err := change(t.Terms)
+		if err != nil {
+			return t, err
+		}
+		t, err = tenants.SetTerms(ctx, name, t.Revision, terms)
+		if !errors.Is(err, producer.ErrRevision) {
+			return t, err
+		}
+	}
 }
 
 // withTenants calls do with the API as its operator sees it.

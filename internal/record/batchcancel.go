@@ -26,15 +26,15 @@ const (
 // Nothing more of it is received. It fails with ErrNoBatch or ErrBatchEnded; canceling
 // one that is canceled changes nothing.
 func (s *Store) CancelBatch(ctx context.Context, id string) (Batch, error) {
-	return s.cancelBatch(ctx, id, "")
+	return s.cancelBatch(ctx, id, "", nil)
 }
 
 // errRenewed is a batch that was to be given up, and whose sender was heard of after all.
 var errRenewed = errors.New("the batch is not due")
 
-// cancelBatch is CancelBatch, of a batch that is still due at that time (ms) if one is given,
-// else it fails with errRenewed.
-func (s *Store) cancelBatch(ctx context.Context, id, due string) (Batch, error) {
+// cancelBatch is CancelBatch that says why, if there is a reason. A batch that has to be
+// due still at that time (ms), if one is given, and no longer is, is errRenewed.
+func (s *Store) cancelBatch(ctx context.Context, id, due string, reason *job.Error) (Batch, error) {
 	tenant, ok := BatchTenant(id)
 	if !ok {
 		return Batch{}, ErrNoBatch
@@ -61,7 +61,7 @@ func (s *Store) cancelBatch(ctx context.Context, id, due string) (Batch, error) 
 	if err != nil || b.State.Final() {
 		return b, err
 	}
-	if err := s.cancelJobs(ctx, b); err != nil {
+	if err := s.cancelJobs(ctx, b, reason); err != nil {
 		return b, fmt.Errorf("cancel jobs of batch %s: %w", id, err)
 	}
 	return s.GetBatch(ctx, id)
@@ -69,7 +69,7 @@ func (s *Store) cancelBatch(ctx context.Context, id, due string) (Batch, error) 
 
 // cancelJobs cancels what has not ended of a batch, in groups, the last jobs first: what
 // the end of a job releases would only have to be canceled, too.
-func (s *Store) cancelJobs(ctx context.Context, b Batch) error {
+func (s *Store) cancelJobs(ctx context.Context, b Batch, reason *job.Error) error {
 	if err := cancelScript.Load(ctx, s.rdb).Err(); err != nil { // a pipeline can't fall back on the script's text
 		return err
 	}
@@ -83,7 +83,7 @@ func (s *Store) cancelJobs(ctx context.Context, b Batch) error {
 			return err
 		}
 		jobs = slices.DeleteFunc(jobs, func(j Job) bool { return j.State.Final() || j.State == "" || j.CancelRequested })
-		if err := s.cancelMany(ctx, jobs); err != nil {
+		if err := s.cancelMany(ctx, jobs, reason); err != nil {
 			return err
 		}
 	}
@@ -91,7 +91,11 @@ func (s *Store) cancelJobs(ctx context.Context, b Batch) error {
 }
 
 // cancelMany cancels jobs in one round trip. One that has ended meanwhile is left as it is.
-func (s *Store) cancelMany(ctx context.Context, jobs []Job) error {
+func (s *Store) cancelMany(ctx context.Context, jobs []Job, reason *job.Error) error {
+	why, word := &job.Error{Code: "canceled", Message: "canceled with its batch before a worker took it"}, "1"
+	if reason != nil {
+		why, word = reason, reason.Code
+	}
 	if len(jobs) == 0 {
 		return nil
 	}
@@ -99,11 +103,11 @@ func (s *Store) cancelMany(ctx context.Context, jobs []Job) error {
 	answers := make([]*redis.Cmd, len(jobs))
 	for i := len(jobs) - 1; i >= 0; i-- {
 		j := jobs[i]
-		result, err := job.Marshal(j.Failure(job.Canceled, &job.Error{Code: "canceled", Message: "canceled with its batch before a worker took it"}, s.now()))
+		result, err := job.Marshal(j.Failure(job.Canceled, why, s.now()))
 		if err != nil {
 			return err
 		}
-		answers[i] = cancelScript.EvalSha(ctx, pipe, []string{tenantPrefix(j.Tenant)}, s.endArgs(ctx, j, Ending{Status: job.Canceled, Result: result})...)
+		answers[i] = cancelScript.EvalSha(ctx, pipe, []string{tenantPrefix(j.Tenant)}, append(s.endArgs(ctx, j, Ending{Status: job.Canceled, Result: result}), word)...)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return err
@@ -134,7 +138,7 @@ func (w *Sweeper) sweepBatches(ctx context.Context, tenant string) error {
 func (w *Sweeper) giveUp(ctx context.Context, tenant string) func(id string) error {
 	due := strconv.FormatInt(ms(w.Records.now()), 10)
 	return func(id string) error {
-		_, err := w.Records.cancelBatch(ctx, id, due)
+		_, err := w.Records.cancelBatch(ctx, id, due, nil)
 		if errors.Is(err, errRenewed) {
 			return nil
 		}

@@ -38,6 +38,8 @@ type Job struct {
 	Finished        time.Time // zero until it ended
 	Worker          string
 	CancelRequested bool
+	// CancelReason is why, where somebody said so.
+	CancelReason *job.Error
 	// OutageSince is when an outage first handed the job back; zero if none has.
 	OutageSince time.Time
 	// Retention is how long the job is kept after its end.
@@ -57,6 +59,9 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 		Priority: job.Priority(f["priority"]), SpecRef: f["spec_ref"], Callback: f["callback"],
 		Worker: f["worker"], CancelRequested: f["cancel"] != "", ResultRef: f["result_ref"],
 		Batch: f["batch"],
+	}
+	if f["cancel"] == ErrTenantStopped.Code {
+		j.CancelReason = ErrTenantStopped
 	}
 	r := fields{of: "record " + id, f: f}
 	j.SpecBytes = r.number("bytes")

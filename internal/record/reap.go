@@ -163,6 +163,9 @@ func (s *Store) EndWithout(ctx context.Context, id string, epoch int, status job
 	if err != nil {
 		return err
 	}
+	if status == job.Canceled && problem == nil {
+		problem = j.CancelReason
+	}
 	b, err := job.Marshal(j.Failure(status, problem, s.now()))
 	if err != nil {
 		return err

@@ -154,7 +154,7 @@ return finish()`)
 
 var cancelScript = redis.NewScript(finish + `
 if state == 'running' then
-  call('HSET', job(a.id), 'cancel', 1)
+  call('HSET', job(a.id), 'cancel', ARGV[15] or 1) -- why
   call('PUBLISH', 'gb:cancel', a.id)
   return {'running'}
 end

@@ -58,6 +58,7 @@ var accesses = map[string]access{
 	"GET /v1/admin/tenants":                          {operator},
 	"GET /v1/admin/tenants/{name}":                   {operator},
 	"PUT /v1/admin/tenants/{name}":                   {operator},
+	"POST /v1/admin/tenants/{name}/stop":             {operator},
 	"POST /v1/admin/tenants/{name}/tokens":           {operator},
 	"DELETE /v1/admin/tenants/{name}/tokens/{token}": {operator},
 

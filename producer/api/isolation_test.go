@@ -68,6 +68,7 @@ var visits = map[string]visit{
 	"GET /v1/admin/tenants":                               {path: "/v1/admin/tenants", admin: true},
 	"GET /v1/admin/tenants/{name}":                        {path: "/v1/admin/tenants/owner", admin: true},
 	"PUT /v1/admin/tenants/{name}":                        {path: "/v1/admin/tenants/owner", admin: true, body: `{"revision":1,"terms":{"disabled":true}}`},
+	"POST /v1/admin/tenants/{name}/stop":                  {path: "/v1/admin/tenants/owner/stop", admin: true},
 	"POST /v1/admin/tenants/{name}/tokens":                {path: "/v1/admin/tenants/owner/tokens", admin: true, body: `{}`},
 	"DELETE /v1/admin/tenants/{name}/tokens/{token}":      {path: "/v1/admin/tenants/owner/tokens/<token>", admin: true},
 }

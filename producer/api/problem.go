@@ -53,6 +53,8 @@ func (a *API) problem(ctx context.Context, err error) error {
 		return newProblem(http.StatusNotFound, producer.CodeNoTenant, "there is no such tenant")
 	case errors.Is(err, producer.ErrNoToken):
 		return newProblem(http.StatusNotFound, producer.CodeNoToken, "the tenant has no such token, or no longer")
+	case errors.Is(err, producer.ErrNotDisabled):
+		return newProblem(http.StatusConflict, producer.CodeNotDisabled, err.Error())
 	case errors.Is(err, producer.ErrTenantExists):
 		return newProblem(http.StatusConflict, producer.CodeTenantExists, "there is a tenant of that name already")
 	case errors.Is(err, producer.ErrRevision):

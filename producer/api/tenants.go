@@ -23,6 +23,8 @@ type tenantOutput struct{ Body job.Tenant }
 
 type tenantsOutput struct{ Body producer.TenantList }
 
+type stoppedOutput struct{ Body producer.Stopped }
+
 type tokenOutput struct{ Body producer.NewToken }
 
 // tenantRoutes are the admin API: for the operator's token, not for tenants'.
@@ -52,6 +54,10 @@ func (a *API) tenantRoutes(h huma.API, d documenter) {
 		d.problems(400, 401, 404, 409, 413, 415, 422, 503)))
 	huma.Register(h, update, a.setTerms)
 	update.RequestBody.Content["application/json"].Schema = d.schema(producer.TermsRequest{})
+
+	huma.Register(h, admin("stop-tenant", http.MethodPost, "/tenants/{name}/stop", "Stop what a disabled tenant has",
+		"Cancels its open batches and queued jobs, and asks the workers of its running jobs to stop: as much as can be done in some seconds. Ask again until nothing is queued and nothing runs. 409 for a tenant that is not disabled.",
+		d.problems(401, 404, 409, 503)), a.stopTenant)
 
 	add := withBody(admin("add-token", http.MethodPost, "/tenants/{name}/tokens", "Make another token of a tenant",
 		"This answer is the only one that has the token.", d.problems(400, 401, 404, 409, 413, 415, 422, 503)))
@@ -105,6 +111,14 @@ func (a *API) setTerms(ctx context.Context, in *tenantInput) (*tenantOutput, err
 		return nil, a.problem(ctx, err)
 	}
 	return &tenantOutput{t}, nil
+}
+
+func (a *API) stopTenant(ctx context.Context, in *tenantInput) (*stoppedOutput, error) {
+	s, err := a.client.StopTenant(ctx, in.Name)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return &stoppedOutput{s}, nil
 }
 
 func (a *API) addToken(ctx context.Context, in *tenantInput) (*tokenOutput, error) {

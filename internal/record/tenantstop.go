@@ -1,0 +1,126 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// ErrTenantStopped is why a job ended whose tenant the operator stopped.
+var ErrTenantStopped = &job.Error{Code: job.CodeTenantStopped, Message: "the operator disabled the tenant and stopped its jobs"}
+
+// Stopped is what one call of StopTenant did, and what is left to do.
+type Stopped struct {
+	// Batches and Jobs that it canceled, and running jobs whose workers it asked to stop.
+	Batches, Jobs, Asked int
+	// Queued and Running are jobs that have not ended yet.
+	Queued, Running int64
+}
+
+// stopTime bounds one call of StopTenant: what is left, the next one does.
+const stopTime = 5 * time.Second
+
+// StopTenant cancels the tenant's open batches and queued jobs, and asks the workers of its
+// running ones to stop: as much as can be done in some seconds. Called again, it goes on; it
+// does nothing once nothing is left. It is for a tenant that is disabled: else more comes.
+func (s *Store) StopTenant(ctx context.Context, tenant string) (Stopped, error) {
+	var done Stopped
+	if !ValidTenant(tenant) {
+		return done, ErrNoTenant
+	}
+	end := time.Now().Add(stopTime)
+	err := cancelScript.Load(ctx, s.rdb).Err() // a pipeline can't fall back on the script's text
+	if err == nil {
+		done.Batches, err = s.stopBatches(ctx, tenant, end)
+	}
+	// What a job's end releases comes out of the backlog: that goes first.
+	for _, k := range append(append([]string{laterKey(tenant)}, backlogKeys(tenant)...), openKey(tenant)) {
+		if err == nil {
+			var n int
+			n, err = s.stopQueued(ctx, tenant, k, end)
+			done.Jobs += n
+		}
+	}
+	if err == nil {
+		done.Asked, err = s.stopRunning(ctx, tenant)
+	}
+	if err != nil {
+		return done, fmt.Errorf("stop tenant %s: %w", tenant, err)
+	}
+	pipe := s.rdb.Pipeline()
+	queued, running := countQueued(ctx, pipe, tenant), pipe.HLen(ctx, runningKey(tenant))
+	if _, err := pipe.Exec(ctx); err != nil {
+		return done, fmt.Errorf("stop tenant %s: %w", tenant, err)
+	}
+	done.Queued, done.Running = queued(), running.Val()
+	return done, nil
+}
+
+// stopQueued cancels the jobs of one index, the last ones first.
+func (s *Store) stopQueued(ctx context.Context, tenant, index string, end time.Time) (canceled int, err error) {
+	for left := int64(0); time.Now().Before(end); {
+		ids, err := s.rdb.ZRevRange(ctx, index, left, left+cancelGroup-1).Result()
+		if err != nil || len(ids) == 0 {
+			return canceled, err
+		}
+		n, err := s.stopJobs(ctx, tenant, ids)
+		if err != nil {
+			return canceled, err
+		}
+		canceled += n
+		left += int64(len(ids) - n) // entries without a job that waits: the sweeper's
+	}
+	return canceled, nil
+}
+
+func (s *Store) stopRunning(ctx context.Context, tenant string) (asked int, err error) {
+	ids, err := s.rdb.HKeys(ctx, runningKey(tenant)).Result()
+	if err != nil {
+		return 0, err
+	}
+	for group := range slices.Chunk(ids, cancelGroup) {
+		n, err := s.stopJobs(ctx, tenant, group)
+		if err != nil {
+			return asked, err
+		}
+		asked += n
+	}
+	return asked, nil
+}
+
+// stopJobs cancels those of the jobs that have not ended and that nobody has canceled yet.
+func (s *Store) stopJobs(ctx context.Context, tenant string, ids []string) (int, error) {
+	jobs, err := s.readListed(ctx, tenant, ids)
+	if err != nil {
+		return 0, err
+	}
+	jobs = slices.DeleteFunc(jobs, func(j Job) bool { return j.State.Final() || j.State == "" || j.CancelRequested })
+	return len(jobs), s.cancelMany(ctx, jobs, ErrTenantStopped)
+}
+
+// stopBatches cancels the batches that have not ended, with their jobs.
+func (s *Store) stopBatches(ctx context.Context, tenant string, end time.Time) (canceled int, err error) {
+	for after := Position(""); time.Now().Before(end); {
+		list, next, err := s.ListBatches(ctx, tenant, after, cancelGroup)
+		if err != nil {
+			return canceled, err
+		}
+		for _, b := range list {
+			if b.State.Final() || b.CancelRequested {
+				continue
+			}
+			if _, err := s.cancelBatch(ctx, b.ID, "", ErrTenantStopped); err != nil && !errors.Is(err, ErrBatchEnded) && !errors.Is(err, ErrNoBatch) {
+				return canceled, err
+			}
+			canceled++
+		}
+		if after = next; next == "" {
+			break
+		}
+	}
+	return canceled, nil
+}
