@@ -94,6 +94,7 @@ Exit codes:
 		{serverGroup, a.apiCommand()},
 		{serverGroup, a.tenantCommand()},
 		{serverGroup, a.redisACLCommand()},
+		{serverGroup, a.auditCommand()},
 		{machineGroup, a.runtimesCommand()},
 		{machineGroup, a.doctorCommand()},
 		{machineGroup, a.versionCommand()},

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -150,6 +151,48 @@ func TestTenantCommands(t *testing.T) {
 		t.Error("rotate --expire 0s prints a new secret alone")
 	}
 	secret(nil, "rotate", "--tenant", "acme")
+	// A token for one thing, for a while.
+	narrow := glovebox("tenant", "token", "add", "acme", "--label", "narrow", "--scope", "read", "--expires", "24h")
+	if code, _, errs := try(asTenant(narrow), submit...); code != exitGlovebox || !strings.Contains(errs, "the scope submit") {
+		t.Errorf("submit with a token that may only read: got %d, %s", code, errs)
+	}
+	if out := glovebox("tenant", "token", "list", "acme"); !strings.Contains(out, "expires 20") || !strings.Contains(out, "expires never") || !strings.Contains(out, "submit, read, approve, manage") {
+		t.Errorf("token list: got\n%s", out)
+	}
+
+	// A worker plays along while what the tenant has is stopped.
+	stopped := strings.TrimSpace(glovebox("tenant", "create", "stopped", "--running-at-once", "1"))
+	var ids []string
+	for range 3 {
+		code, out, errs := try(asTenant(stopped), submit...)
+		if code != exitOK {
+			t.Fatalf("submit: got %d, %s", code, errs)
+		}
+		ids = append(ids, strings.TrimSpace(out))
+	}
+	w.Start(t, ids[0])
+	go func() {
+		for t.Context().Err() == nil {
+			if j, err := w.Records.Get(t.Context(), ids[0]); err == nil && j.CancelRequested {
+				_ = w.Records.EndWithout(t.Context(), j.ID, j.Epoch, job.Canceled, nil)
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	for range 2 { // the second time there is nothing to do
+		if out := glovebox("tenant", "disable", "stopped", "--now"); !strings.Contains(out, "disabled") {
+			t.Errorf("disable --now: got\n%s", out)
+		}
+	}
+	for _, id := range ids {
+		if j, err := w.Records.Get(t.Context(), id); err != nil || j.State != job.Canceled || !strings.Contains(string(j.Result), job.CodeTenantStopped) {
+			t.Errorf("%s: got %s %s, %v", id, j.State, j.Result, err)
+		}
+	}
+	if out := glovebox("audit", "--tenant", "stopped", "--action", "tenant.stop"); strings.Count(out, "tenant.stop") < 2 || !strings.Contains(out, "GLOVEBOX_ADMIN_TOKEN") {
+		t.Errorf("audit: got\n%s", out)
+	}
 
 	for _, c := range []struct {
 		code int
@@ -166,6 +209,10 @@ func TestTenantCommands(t *testing.T) {
 		{exitFailed, nil, "two webhook secrets of the tenant are valid already", []string{"webhook", "rotate", "--tenant", "acme"}},
 		{exitUsage, nil, "--expire", []string{"webhook", "rotate", "--expire", "169h"}},
 		{exitGlovebox, config.File{"GLOVEBOX_ADMIN_TOKEN": strings.TrimSpace(second)}, "this needs the admin token", []string{"webhook", "rotate", "--tenant", "json"}},
+		{exitFailed, nil, "no such tenant", []string{"tenant", "disable", "nobody", "--now"}},
+		{exitUsage, nil, "scopes[0]", []string{"tenant", "token", "add", "acme", "--scope", "all"}},
+		{exitUsage, nil, "--expires", []string{"tenant", "token", "add", "acme", "--expires", "tomorrow"}},
+		{exitUsage, nil, "--since", []string{"audit", "--since", "yesterday"}},
 		{exitFailed, nil, "no such token", []string{"tenant", "token", "revoke", "acme", tokens[0].ID}},
 		{exitUsage, nil, "ID of a token", []string{"tenant", "token", "revoke", "acme"}},
 		{exitUsage, config.File{"GLOVEBOX_ADMIN_TOKEN": ""}, "set GLOVEBOX_ADMIN_TOKEN", []string{"tenant", "list"}},

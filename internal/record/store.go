@@ -59,6 +59,7 @@ type Store struct {
 	now         func() time.Time
 	tenants     tenantCache
 	uses        tokenUses
+	audit       auditBuffer
 	recent      recent
 	slots       slots
 	pulse       pulse
@@ -83,6 +84,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	s := &Store{
 		rdb: rdb, tasks: asynq.NewClientFromRedisClient(ringer{rdb}),
 		retention: c.Retention, resultLife: c.ResultLife, lendMost: lendMost, recordBytes: c.RecordBytes, maxAttempts: c.MaxAttempts, observer: c.Observer, log: c.Log, now: time.Now,
+		audit: auditBuffer{closed: make(chan struct{})},
 	}
 	rdb.AddHook(outage{s})
 	if s.retention == 0 {
@@ -140,6 +142,7 @@ const callTimeout = 3 * time.Second
 // Close releases the connections.
 func (s *Store) Close() error {
 	s.uses.writing.Wait()
+	s.audit.close()
 	return s.rdb.Close()
 }
 

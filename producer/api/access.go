@@ -15,6 +15,8 @@ import (
 type access struct {
 	// scope that a tenant's token needs: one of job.Scopes, or one of those below.
 	scope job.Scope
+	// action is what the audit log calls it; "" for what changes nothing.
+	action string
 }
 
 // What routes ask for besides job.Scopes.
@@ -27,44 +29,44 @@ const (
 // accesses says of each route who may use it. Whoever adds a route adds it here: New fails
 // without, and so would each request to it.
 var accesses = map[string]access{
-	"POST /v1/jobs":                         {job.ScopeSubmit},
-	"GET /v1/jobs":                          {job.ScopeRead},
-	"GET /v1/jobs/{id}":                     {job.ScopeRead},
-	"DELETE /v1/jobs/{id}":                  {job.ScopeSubmit}, // to purge is ScopeManage, which the handler asks for
-	"GET /v1/jobs/{id}/stdout":              {job.ScopeRead},
-	"GET /v1/jobs/{id}/stderr":              {job.ScopeRead},
-	"GET /v1/jobs/{id}/artifacts/{name...}": {job.ScopeRead},
-	"GET /v1/jobs/{id}/events":              {job.ScopeRead},
-	"POST /v1/batches":                      {job.ScopeSubmit},
-	"GET /v1/batches":                       {job.ScopeRead},
-	"GET /v1/batches/{id}":                  {job.ScopeRead},
-	"DELETE /v1/batches/{id}":               {job.ScopeSubmit},
-	"GET /v1/batches/{id}/results":          {job.ScopeRead},
-	"GET /v1/deliveries":                    {job.ScopeRead},
-	"POST /v1/uploads":                      {job.ScopeSubmit},
-	"GET /v1/secrets":                       {job.ScopeRead},
-	"PUT /v1/secrets/{name}":                {job.ScopeManage},
-	"DELETE /v1/secrets/{name}":             {job.ScopeManage},
-	"GET /v1/webhook-secret":                {job.ScopeManage}, // it shows them
-	"POST /v1/webhook-secret/rotate":        {job.ScopeManage},
-	"GET /v1/webhook-keys":                  {job.ScopeRead},
-	"GET /v1/runtimes":                      {anyScope},
-	"GET /v1/keys":                          {anyScope},
+	"POST /v1/jobs":                         {job.ScopeSubmit, "job.submit"},
+	"GET /v1/jobs":                          {job.ScopeRead, ""},
+	"GET /v1/jobs/{id}":                     {job.ScopeRead, ""},
+	"DELETE /v1/jobs/{id}":                  {job.ScopeSubmit, "job.cancel"}, // to purge is ScopeManage, which the handler asks for
+	"GET /v1/jobs/{id}/stdout":              {job.ScopeRead, ""},
+	"GET /v1/jobs/{id}/stderr":              {job.ScopeRead, ""},
+	"GET /v1/jobs/{id}/artifacts/{name...}": {job.ScopeRead, ""},
+	"GET /v1/jobs/{id}/events":              {job.ScopeRead, ""},
+	"POST /v1/batches":                      {job.ScopeSubmit, "batch.submit"},
+	"GET /v1/batches":                       {job.ScopeRead, ""},
+	"GET /v1/batches/{id}":                  {job.ScopeRead, ""},
+	"DELETE /v1/batches/{id}":               {job.ScopeSubmit, "batch.cancel"},
+	"GET /v1/batches/{id}/results":          {job.ScopeRead, ""},
+	"GET /v1/deliveries":                    {job.ScopeRead, ""},
+	"POST /v1/uploads":                      {job.ScopeSubmit, ""},
+	"GET /v1/secrets":                       {job.ScopeRead, ""},
+	"PUT /v1/secrets/{name}":                {job.ScopeManage, "secret.set"},
+	"DELETE /v1/secrets/{name}":             {job.ScopeManage, "secret.delete"},
+	"GET /v1/webhook-secret":                {job.ScopeManage, ""}, // it shows them
+	"POST /v1/webhook-secret/rotate":        {job.ScopeManage, "webhook.rotate"},
+	"GET /v1/webhook-keys":                  {job.ScopeRead, ""},
+	"GET /v1/runtimes":                      {anyScope, ""},
+	"GET /v1/keys":                          {anyScope, ""},
 
-	"GET /v1/admin/tenants/{name}/webhook-secret":         {operator},
-	"POST /v1/admin/tenants/{name}/webhook-secret/rotate": {operator},
+	"GET /v1/admin/tenants/{name}/webhook-secret":         {operator, ""},
+	"POST /v1/admin/tenants/{name}/webhook-secret/rotate": {operator, "webhook.rotate"},
+	"POST /v1/admin/tenants":                              {operator, "tenant.create"},
+	"GET /v1/admin/audit":                                 {operator, ""},
+	"GET /v1/admin/tenants":                               {operator, ""},
+	"GET /v1/admin/tenants/{name}":                        {operator, ""},
+	"PUT /v1/admin/tenants/{name}":                        {operator, "tenant.terms"},
+	"POST /v1/admin/tenants/{name}/stop":                  {operator, "tenant.stop"},
+	"POST /v1/admin/tenants/{name}/tokens":                {operator, "token.add"},
+	"DELETE /v1/admin/tenants/{name}/tokens/{token}":      {operator, "token.revoke"},
 
-	"POST /v1/admin/tenants":                         {operator},
-	"GET /v1/admin/tenants":                          {operator},
-	"GET /v1/admin/tenants/{name}":                   {operator},
-	"PUT /v1/admin/tenants/{name}":                   {operator},
-	"POST /v1/admin/tenants/{name}/stop":             {operator},
-	"POST /v1/admin/tenants/{name}/tokens":           {operator},
-	"DELETE /v1/admin/tenants/{name}/tokens/{token}": {operator},
-
-	"GET /healthz":      {nobodys},
-	"GET /readyz":       {nobodys},
-	"GET /openapi.json": {nobodys},
+	"GET /healthz":      {nobodys, ""},
+	"GET /readyz":       {nobodys, ""},
+	"GET /openapi.json": {nobodys, ""},
 }
 
 // checkAccesses fails for a route of which nobody said who may use it.

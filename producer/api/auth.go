@@ -84,6 +84,7 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request) (caller, error) {
 	if err != nil {
 		return c, err
 	}
+	noteOf(r.Context()).caller = c
 	if err := c.may(accesses[r.Pattern].scope); err != nil {
 		return c, err
 	}
@@ -107,7 +108,15 @@ func (a *API) whose(r *http.Request, token string) (caller, error) {
 	case err == nil:
 		a.failures.right(hash)
 	case errors.Is(err, errToken), errors.Is(err, producer.ErrTokenExpired):
-		a.failures.wrong(from, hash, time.Now())
+		// A token's secret is never said, nor whose it might be: of a made-up one that is a stranger's text.
+		note := noteOf(r.Context())
+		note.action, note.object = actionFailed, r.Pattern
+		if a.failures.wrong(from, hash, time.Now()) {
+			note.action = actionThrottled
+		}
+		if errors.Is(err, producer.ErrTokenExpired) {
+			note.caller = c
+		}
 	}
 	return c, err
 }
@@ -162,6 +171,7 @@ func (a *API) goesOn(ctx context.Context, r *http.Request, c caller) error {
 func (a *API) admin(r *http.Request) error {
 	token, ok := bearer(r)
 	if ok && a.isAdmin(HashToken(token)) {
+		noteOf(r.Context()).caller.token.ID = "GLOVEBOX_ADMIN_TOKEN"
 		return nil
 	}
 	if a.adminToken == nil {
@@ -170,9 +180,11 @@ func (a *API) admin(r *http.Request) error {
 	if !ok {
 		return errToken
 	}
-	if _, err := a.whose(r, token); err != nil {
+	c, err := a.whose(r, token)
+	if err != nil {
 		return err
 	}
+	noteOf(r.Context()).caller = c
 	return newProblem(http.StatusForbidden, producer.CodeForbidden, "this needs the admin token")
 }
 

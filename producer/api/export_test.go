@@ -18,3 +18,6 @@ func (a *API) SetLookInterval(d time.Duration) { a.look = d }
 
 // Needs returns the scope that a route asks for.
 func Needs(pattern string) job.Scope { return accesses[pattern].scope }
+
+// Action returns what the audit log calls a route.
+func Action(pattern string) string { return accesses[pattern].action }

@@ -47,8 +47,9 @@ func (f *failures) wait(from netip.Prefix, token TokenHash, now time.Time) time.
 	return max(whole.Sub(now)-(failureBurst-1)*failureShare, 0)
 }
 
-// wrong notes that nobody has the token.
-func (f *failures) wrong(from netip.Prefix, token TokenHash, now time.Time) {
+// wrong notes that nobody has the token, and reports whether that is the last one that is
+// let through for now.
+func (f *failures) wrong(from netip.Prefix, token TokenHash, now time.Time) (last bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.proven, token)
@@ -67,6 +68,7 @@ func (f *failures) wrong(from netip.Prefix, token TokenHash, now time.Time) {
 		whole = now
 	}
 	f.whole[from] = whole.Add(failureShare)
+	return f.whole[from].Sub(now) > (failureBurst-1)*failureShare
 }
 
 // right notes that somebody has the token.

@@ -67,6 +67,7 @@ var visits = map[string]visit{
 	"POST /v1/admin/tenants":                              {path: "/v1/admin/tenants", admin: true, body: `{"name":"mine"}`},
 	"GET /v1/admin/tenants":                               {path: "/v1/admin/tenants", admin: true},
 	"GET /v1/admin/tenants/{name}":                        {path: "/v1/admin/tenants/owner", admin: true},
+	"GET /v1/admin/audit":                                 {path: "/v1/admin/audit", admin: true},
 	"PUT /v1/admin/tenants/{name}":                        {path: "/v1/admin/tenants/owner", admin: true, body: `{"revision":1,"terms":{"disabled":true}}`},
 	"POST /v1/admin/tenants/{name}/stop":                  {path: "/v1/admin/tenants/owner/stop", admin: true},
 	"POST /v1/admin/tenants/{name}/tokens":                {path: "/v1/admin/tenants/owner/tokens", admin: true, body: `{}`},

@@ -96,6 +96,7 @@ func (a *API) cancel(ctx context.Context, in *cancelInput) (*jobOutput, error) {
 	switch in.Purge {
 	case "", "false":
 	case "true":
+		noteOf(ctx).action = "job.purge"
 		if err := callerOf(ctx).may(job.ScopeManage); err != nil {
 			return nil, err
 		}

@@ -45,7 +45,8 @@ func (a *API) identify(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
 		h.Set("Cache-Control", "no-store")
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id)))
+		ctx := context.WithValue(context.WithValue(r.Context(), requestIDKey{}, id), auditNoteKey{}, &auditNote{})
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 

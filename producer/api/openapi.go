@@ -99,6 +99,7 @@ func (a *API) routes(mux *listedMux, version string) error {
 	a.secretRoutes(h, d)
 	a.webhookRoutes(h, d)
 	a.tenantRoutes(h, d)
+	a.auditRoute(h, d)
 	a.fileRoutes(mux, h.OpenAPI(), d)
 	a.eventRoute(mux, h.OpenAPI(), d)
 	return a.document(mux, h.OpenAPI(), schemas)

@@ -77,6 +77,7 @@ func (a *API) createTenant(ctx context.Context, _ *struct{}) (*tenantOutput, err
 		return nil, a.problem(ctx, err)
 	}
 	defer done()
+	noteOf(ctx).object = clip(body.Name)
 	t, err := a.client.CreateTenant(ctx, body.Name, body.Terms)
 	if err != nil {
 		return nil, a.problem(ctx, err)
@@ -131,6 +132,7 @@ func (a *API) addToken(ctx context.Context, in *tenantInput) (*tokenOutput, erro
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
+	noteOf(ctx).object = in.Name + "/" + t.ID
 	return &tokenOutput{t}, nil
 }
 

@@ -1,0 +1,141 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"path"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// Actions of requests that nobody made.
+const (
+	actionFailed    = "auth.failed"
+	actionThrottled = "auth.throttled" // the last of these before the address has to wait
+)
+
+// auditNote is what a request's handlers tell the audit log of it.
+type auditNote struct {
+	caller caller
+	// action, where the route alone doesn't say it, and object likewise.
+	action, object string
+}
+
+type auditNoteKey struct{}
+
+// noteOf is where to note things of the request that ctx is of.
+func noteOf(ctx context.Context) *auditNote {
+	if n, ok := ctx.Value(auditNoteKey{}).(*auditNote); ok {
+		return n
+	}
+	return &auditNote{}
+}
+
+// audited writes down what changes something, and whose token was wrong: in the log, and in
+// Redis, for which nothing waits.
+func (a *API) audited(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen := &watchedWriter{ResponseWriter: w}
+		defer func() { a.audit(r, noteOf(r.Context()), seen) }()
+		next.ServeHTTP(seen, r)
+	})
+}
+
+func (a *API) audit(r *http.Request, note *auditNote, answer *watchedWriter) {
+	e := job.AuditEntry{
+		At: time.Now().UTC().Truncate(time.Millisecond), Tenant: note.caller.tenant, TokenID: note.caller.token.ID,
+		Action: note.action, Object: note.object, Outcome: job.OutcomeOK, Status: answer.status, RequestID: requestID(r.Context()),
+	}
+	if e.Action == "" {
+		e.Action = accesses[r.Pattern].action
+	}
+	if e.Action == "" || answer.status == 0 || e.TokenID == "" && note.action == "" {
+		return // nothing changes, nobody is answered, or nobody asked
+	}
+	if e.Object == "" {
+		e.Object = object(r, answer.Header())
+	}
+	if accesses[r.Pattern].scope == operator && e.TokenID != "" {
+		e.Tenant = clip(r.PathValue("name"))
+		if e.Tenant == "" {
+			e.Tenant = e.Object // of a tenant that is made
+		}
+	}
+	switch {
+	case answer.status >= http.StatusInternalServerError:
+		e.Outcome = job.OutcomeFailed
+	case answer.status >= http.StatusBadRequest:
+		e.Outcome = job.OutcomeRefused
+	}
+	if address := a.address(r); address.IsValid() {
+		e.Address = address.String()
+	}
+	a.log.LogAttrs(r.Context(), slog.LevelInfo, "audit", slog.String("tenant", e.Tenant), slog.String("token_id", e.TokenID), slog.String("action", e.Action),
+		slog.String("object", e.Object), slog.String("address", e.Address), slog.String("outcome", e.Outcome), slog.Int("status", e.Status), slog.String("request_id", e.RequestID))
+	a.client.NoteAudit(e)
+}
+
+// object is what a request was about: what it made, or what its path names.
+func object(r *http.Request, answer http.Header) string {
+	if made := answer.Get("Location"); made != "" {
+		return path.Base(made)
+	}
+	name := r.PathValue("id")
+	if name == "" {
+		name = r.PathValue("name")
+	}
+	if token := r.PathValue("token"); token != "" {
+		name += "/" + token
+	}
+	return clip(name)
+}
+
+// auditInput has text only, as listInput.
+type auditInput struct {
+	Tenant string `query:"tenant" doc:"Entries that concern this tenant."`
+	Action string `query:"action" doc:"Entries of this action, such as job.submit, or of a kind of them, such as job."`
+	Since  string `query:"since" doc:"Entries written from then on (RFC 3339)."`
+	Cursor string `query:"cursor" doc:"The next_cursor of the page before, instead of since."`
+	Limit  string `query:"limit" doc:"How many entries to answer at most, 1 to 1000."`
+}
+
+type auditOutput struct{ Body producer.AuditPage }
+
+func (a *API) readAudit(ctx context.Context, in *auditInput) (*auditOutput, error) {
+	o := producer.AuditOptions{Tenant: in.Tenant, Action: in.Action, Cursor: in.Cursor}
+	var invalid job.Invalid
+	var err error
+	if in.Since != "" {
+		if o.Since, err = time.Parse(time.RFC3339, in.Since); err != nil {
+			invalid = append(invalid, job.FieldError{Field: "since", Value: clip(in.Since), Message: "is no time", Allowed: "RFC 3339: 2026-11-20T09:00:00Z"})
+		}
+	}
+	if in.Limit != "" {
+		if o.Limit, err = strconv.Atoi(in.Limit); err != nil || o.Limit == 0 {
+			invalid = append(invalid, job.FieldError{Field: "limit", Value: clip(in.Limit), Message: "is no number of entries", Allowed: "1 to " + strconv.Itoa(producer.MaxAuditPage)})
+		}
+	}
+	if invalid != nil {
+		return nil, a.problem(ctx, invalid)
+	}
+	page, err := a.client.Audit(ctx, o)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return &auditOutput{page}, nil
+}
+
+// auditRoute is the operator's.
+func (a *API) auditRoute(h huma.API, d documenter) {
+	op := d.operation("read-audit-log", http.MethodGet, "/v1/admin/audit", "Read the audit log",
+		"Who changed what, by token, the oldest first: jobs, batches, secrets, tenants and tokens; and whose token was wrong. Some 100,000 entries about jobs are kept, and 20,000 others.",
+		d.problems(401, 422, 503))
+	delete(op.Responses, "429") // an operator has no quota
+	huma.Register(h, op, a.readAudit)
+}

@@ -1,0 +1,140 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/api"
+)
+
+// What changes something is written down with who did it, what fails as well, and what only
+// reads is not; no secret, code or token gets there.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	w.Secrets(t)
+	began := time.Now().Add(-time.Second)
+	token, id := w.tenant(t, "acme", job.Terms{})
+	reader := w.token(t, "acme", producer.TokenRequest{Scopes: []job.Scope{job.ScopeRead}})
+	var j job.Record
+	if err := json.Unmarshal(w.submit(t, `{"runtime":"python","source":"'the-code'"}`, as(token)).body, &j); err != nil {
+		t.Fatal(err)
+	}
+	w.submit(t, `{"runtime":"python","source":"'the-code'"}`, as(reader.Secret))
+	w.submit(t, `{"runtime":"cobol","source":"'the-code'"}`, as(token))
+	_, b, _ := w.batch(t, "application/x-ndjson", line, as(token))
+	w.do(t, "GET", "/v1/jobs/"+j.ID, http.NoBody, as(token))
+	w.do(t, "DELETE", "/v1/jobs/"+j.ID, http.NoBody, as(token))
+	w.do(t, "DELETE", "/v1/jobs/"+j.ID+"?purge=true", http.NoBody, as(token))
+	w.do(t, "DELETE", "/v1/batches/"+b.ID, http.NoBody, as(token))
+	w.do(t, "PUT", "/v1/secrets/KEY", strings.NewReader(`{"value":"a private value"}`), as(token))
+	w.do(t, "DELETE", "/v1/secrets/KEY", http.NoBody, as(token))
+	w.admin(t, "PUT", "/tenants/acme", `{"revision":1,"terms":{"disabled":true}}`)
+	w.admin(t, "POST", "/tenants/acme/stop", "")
+	w.admin(t, "DELETE", "/tenants/acme/tokens/"+id, "")
+	w.do(t, "DELETE", "/v1/admin/tenants/acme/tokens/"+id, http.NoBody, as(made(1)))
+
+	type entry struct{ Tenant, Token, Action, Object, Outcome string }
+	const admin, ok, refused = "GLOVEBOX_ADMIN_TOKEN", job.OutcomeOK, job.OutcomeRefused
+	want := []entry{
+		{"acme", admin, "tenant.create", "acme", ok},
+		{"acme", admin, "token.add", "acme/" + id, ok},
+		{"acme", id, "job.submit", j.ID, ok},
+		{"acme", reader.ID, "job.submit", "", refused},
+		{"acme", id, "job.submit", "", refused},
+		{"acme", id, "batch.submit", b.ID, ok},
+		{"acme", id, "job.cancel", j.ID, ok},
+		{"acme", id, "job.purge", j.ID, ok},
+		{"acme", id, "batch.cancel", b.ID, ok},
+		{"acme", id, "secret.set", "KEY", ok},
+		{"acme", id, "secret.delete", "KEY", ok},
+		{"acme", admin, "tenant.terms", "acme", ok},
+		{"acme", admin, "tenant.stop", "acme", ok},
+		{"acme", admin, "token.revoke", "acme/" + id, ok},
+		{"", "", "auth.failed", "DELETE /v1/admin/tenants/{name}/tokens/{token}", refused},
+	}
+	var page producer.AuditPage
+	var a answer
+	until(t, "all is written", func() bool {
+		a = w.admin(t, "GET", "/audit?since="+began.UTC().Format(time.RFC3339), "")
+		page = producer.AuditPage{}
+		if err := json.Unmarshal(a.body, &page); err != nil || a.status != http.StatusOK {
+			t.Fatalf("got %d %s, %v", a.status, a.body, err)
+		}
+		return len(page.Entries) >= len(want)
+	})
+	var got []entry
+	for _, e := range page.Entries {
+		got = append(got, entry{e.Tenant, e.TokenID, e.Action, e.Object, e.Outcome})
+		if e.Address != "127.0.0.1" || e.RequestID == "" || e.Status == 0 || time.Since(e.At) > time.Minute {
+			t.Errorf("got %+v", e)
+		}
+	}
+	// Two streams are merged by time, to the millisecond: neighbours may change places.
+	for _, e := range want {
+		if i := slices.Index(got, e); i < 0 {
+			t.Errorf("%+v is missing", e)
+		} else {
+			got = append(got[:i:i], got[i+1:]...)
+		}
+	}
+	if diff := cmp.Diff([]entry{}, append([]entry{}, got...)); diff != "" {
+		t.Errorf("what nobody expects: %s", diff)
+	}
+	log := w.log.String()
+	for _, secret := range []string{"the-code", "a private value", token, reader.Secret, adminToken, made(1)} {
+		if strings.Contains(string(a.body), secret) || strings.Contains(log, secret) {
+			t.Errorf("%q is written down", secret)
+		}
+	}
+	if n := strings.Count(log, `"msg":"audit"`); n != len(want) {
+		t.Errorf("got %d entries in the log, want %d", n, len(want))
+	}
+	// Of one tenant, and of one kind; and by pages.
+	a = w.admin(t, "GET", "/audit?tenant=acme&action=secret&limit=1", "")
+	if err := json.Unmarshal(a.body, &page); err != nil || len(page.Entries) != 1 || page.Entries[0].Action != "secret.set" || !page.More {
+		t.Errorf("got %s, %v", a.body, err)
+	}
+	a = w.admin(t, "GET", "/audit?tenant=acme&action=secret&limit=1&cursor="+page.Next, "")
+	if err := json.Unmarshal(a.body, &page); err != nil || len(page.Entries) != 1 || page.Entries[0].Action != "secret.delete" {
+		t.Errorf("got %s, %v", a.body, err)
+	}
+	for _, bad := range []string{"limit=0", "limit=1001", "since=yesterday", "cursor=x"} {
+		if a := w.admin(t, "GET", "/audit?"+bad, ""); a.status != http.StatusUnprocessableEntity {
+			t.Errorf("%s: got %d %s", bad, a.status, a.body)
+		}
+	}
+	// Each route that changes something has a name in it.
+	for _, pattern := range w.api.Patterns() {
+		if method, _, _ := strings.Cut(pattern, " "); method != http.MethodGet && api.Action(pattern) == "" && pattern != "POST /v1/uploads" {
+			t.Errorf("%s changes something, and the audit log has no name for it", pattern)
+		}
+	}
+}
+
+// Requests that are refused because Redis is away don't wait for the audit log, and are in it
+// once Redis is back.
+func TestAuditWithoutRedis(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Redis.Signal(syscall.SIGSTOP)
+	a := w.submit(t, `{"runtime":"python","source":"1"}`)
+	w.Redis.Signal(syscall.SIGCONT)
+	if a.status != http.StatusServiceUnavailable {
+		t.Errorf("got %d", a.status)
+	}
+	until(t, "it is written", func() bool {
+		page, err := w.Client.Audit(t.Context(), producer.AuditOptions{})
+		return err == nil && len(page.Entries) > 0 && page.Entries[0].Action == "job.submit" && page.Entries[0].Outcome == job.OutcomeFailed && page.Entries[0].TokenID == "GLOVEBOX_TOKEN"
+	})
+}
