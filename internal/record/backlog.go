@@ -57,9 +57,9 @@ end
 -- Of ten jobs that are released six are high, three normal, one low; a priority without any gives its turn away.
 local turns = {'high', 'normal', 'high', 'high', 'low', 'high', 'normal', 'high', 'normal', 'high'}
 
--- release moves jobs from the backlog to open as long as there is room, 500 at most.
-local function release(window, now, due)
-  local released, left = {}, math.min(room(window), 500)
+-- release moves jobs from the backlog to open as long as there is room, so many at most.
+local function release(window, now, due, most)
+  local released, left = {}, math.min(room(window), most)
   if left <= 0 or not is_backlogged() then return released end
   local turn = tonumber(call('HGET', line, 'turn') or 0)
   while left > 0 and is_backlogged() do
@@ -84,28 +84,13 @@ for _, id in ipairs(call('ZRANGE', later, '-inf', ARGV[1], 'BYSCORE', 'LIMIT', 0
   local r = call('HMGET', job(id), 'state', 'priority')
   if r[1] == 'queued' then line_up({[r[2]] = {1, id}}, 1) end
 end
-return release(ARGV[3], ARGV[1], ARGV[2])`)
+return release(ARGV[3], ARGV[1], ARGV[2], 500)`)
 
 // released is a job that has left its tenant's backlog, or never was in it, and wants a task.
 type released struct {
 	id       string
 	epoch    int
 	priority job.Priority
-}
-
-// release lines up the tenant's jobs whose time to run has come, and fills its window from
-// its backlog.
-func (s *Store) release(ctx context.Context, tenant string) error {
-	window, err := s.window(ctx, tenant)
-	if err != nil {
-		return err
-	}
-	now := s.now()
-	answer, err := releaseScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)}, ms(now), ms(now.Add(sweepDelay)), window).Slice()
-	if err != nil {
-		return fmt.Errorf("release jobs: %w", err)
-	}
-	return s.enqueueReleased(ctx, answer)
 }
 
 // enqueueReleased gives jobs their task that a script released. Once that fails, the rest
@@ -118,12 +103,11 @@ func (s *Store) enqueueReleased(ctx context.Context, answer []any) error {
 	if len(list) > 0 {
 		failpoint.Hit(failpoint.Released)
 	}
-	for _, r := range list {
-		if err := s.enqueueRun(ctx, r.id, r.epoch, r.priority, time.Time{}); err != nil {
-			return err
-		}
+	tasks := make([]task, len(list))
+	for i, r := range list {
+		tasks[i] = runTask(r.id, r.epoch, r.priority, time.Time{})
 	}
-	return nil
+	return s.enqueueAll(ctx, tasks)
 }
 
 func parseReleased(answer []any) ([]released, error) {

@@ -44,9 +44,9 @@ func (s *Store) recount(tb testing.TB) {
 	if err := s.rdb.Del(tb.Context(), slotsTotalKey).Err(); err != nil {
 		tb.Fatal(err)
 	}
-	s.slots.mu.Lock()
-	defer s.slots.mu.Unlock()
-	s.slots.read = time.Time{}
+	s.fleet.mu.Lock()
+	defer s.fleet.mu.Unlock()
+	s.fleet.read = time.Time{}
 }
 
 func (s *Store) mustCreate(t *testing.T, tenant string, priority job.Priority) string {
@@ -359,16 +359,12 @@ func TestBacklogBesideAnOlderVersion(t *testing.T) {
 	for _, id := range []string{old, "a", "b", "c"} {
 		s.rdb.ZAdd(ctx, openKey("default"), redis.Z{Member: id})
 	}
-	if err := s.release(ctx, "default"); err != nil {
-		t.Fatal(err)
-	}
+	s.fill(t, "default")
 	if got := s.opened(t, "default"); slices.Contains(got, ids[3]) {
 		t.Errorf("released beyond the window: %v", got)
 	}
 	s.rdb.ZRem(ctx, openKey("default"), "a", "b", "c", ids[1])
-	if err := s.release(ctx, "default"); err != nil {
-		t.Fatal(err)
-	}
+	s.fill(t, "default")
 	if got := s.opened(t, "default"); !slices.Contains(got, ids[3]) || slices.Contains(got, ids[2]) || len(got) != 2 {
 		t.Errorf("released are %v, want %s and the old one", got, ids[3])
 	}

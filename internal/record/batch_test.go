@@ -231,7 +231,7 @@ func TestSweepBatches(t *testing.T) {
 	w.forward(batchPatience - time.Minute)
 	s.addJobs(t, going, 3, 1)
 	w.forward(batchPatience + time.Minute)
-	w.pass(t.Context(), batchPass, perTenant(w.sweepBatches))
+	w.pass(t.Context(), batchPass, w.sweepBatches)
 	if b := s.mustBatch(t, silent); b.State != job.BatchRunning || !b.CancelRequested || b.Ended[job.Canceled] != 2 {
 		t.Errorf("got %+v, want it being canceled", b)
 	}
@@ -257,12 +257,12 @@ func TestSweepGoesOnCanceling(t *testing.T) {
 	if err := cancelBatchScript.Run(t.Context(), s.rdb, []string{tenantPrefix("default")}, id, ms(s.now()), ms(s.now().Add(cancelAgain)), "").Err(); err != nil {
 		t.Fatal(err)
 	}
-	w.pass(t.Context(), batchPass, perTenant(w.sweepBatches))
+	w.pass(t.Context(), batchPass, w.sweepBatches)
 	if b := s.mustBatch(t, id); b.State != job.BatchRunning || len(b.Ended) != 0 {
 		t.Errorf("got %+v, want nothing done yet", b)
 	}
 	w.forward(cancelAgain + time.Second)
-	w.pass(t.Context(), batchPass, perTenant(w.sweepBatches))
+	w.pass(t.Context(), batchPass, w.sweepBatches)
 	if b := s.mustBatch(t, id); b.State != job.BatchCanceled || b.Ended[job.Canceled] != 5 {
 		t.Errorf("got %+v, want it canceled", b)
 	}
@@ -280,13 +280,13 @@ func TestRenewBatch(t *testing.T) {
 		if err := s.RenewBatch(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
-		w.pass(t.Context(), batchPass, perTenant(w.sweepBatches))
+		w.pass(t.Context(), batchPass, w.sweepBatches)
 	}
 	if b := s.mustBatch(t, id); b.State != job.BatchReceiving {
 		t.Errorf("got %+v, want it received", b)
 	}
 	w.forward(3*most + batchPatience + time.Minute)
-	w.pass(t.Context(), batchPass, perTenant(w.sweepBatches))
+	w.pass(t.Context(), batchPass, w.sweepBatches)
 	if b := s.mustBatch(t, id); b.State != job.BatchCanceled {
 		t.Errorf("got %+v, want it given up", b)
 	}

@@ -126,7 +126,15 @@ func (s *Store) cancelMany(ctx context.Context, jobs []Job, reason *job.Error) e
 
 // sweepBatches goes on with batches that are being canceled, and cancels those whose
 // sender has not been heard of for long.
-func (w *Sweeper) sweepBatches(ctx context.Context, tenant string) error {
+func (w *Sweeper) sweepBatches(ctx context.Context, tenants ...string) error {
+	some, err := w.Records.whereDue(ctx, tenants, batchWorkKey, 0)
+	if err != nil {
+		return err
+	}
+	return perTenant(w.sweepBatchesOf)(ctx, some...)
+}
+
+func (w *Sweeper) sweepBatchesOf(ctx context.Context, tenant string) error {
 	ids, err := w.due(ctx, batchWorkKey(tenant), 0)
 	if err != nil || len(ids) == 0 {
 		return err

@@ -46,33 +46,53 @@ func bellOf(queue string) (bell string, handed bool) {
 // handedBellLife is for how long the bell of jobs that were handed over is kept.
 const handedBellLife = time.Minute
 
-// ringer is asynq's connection to enqueue by: it rings the bell in the same round trip.
-type ringer struct{ redis.UniversalClient }
+// ringer is asynq's connection to enqueue by: it rings the bell in the same round trip, and
+// notes how many tasks the queue has then.
+type ringer struct {
+	redis.UniversalClient
+	fleet *workforce
+}
 
 // EvalSha enqueues a task: asynq's client has no other scripts.
 func (r ringer) EvalSha(ctx context.Context, sha1 string, keys []string, args ...any) *redis.Cmd {
+	if g, ok := ctx.Value(gatheringKey{}).(*gathering); ok {
+		return g.add(ctx, sha1, keys, args)
+	}
 	pipe := r.Pipeline()
-	return ring(ctx, pipe, pipe.EvalSha(ctx, sha1, keys, args...), keys)
+	return r.ring(ctx, pipe, pipe.EvalSha(ctx, sha1, keys, args...), keys)
 }
 
 // Eval does so where Redis doesn't know the script yet.
 func (r ringer) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
 	pipe := r.Pipeline()
-	return ring(ctx, pipe, pipe.Eval(ctx, script, keys, args...), keys)
+	return r.ring(ctx, pipe, pipe.Eval(ctx, script, keys, args...), keys)
 }
 
-func ring(ctx context.Context, pipe redis.Pipeliner, enqueued *redis.Cmd, keys []string) *redis.Cmd {
-	// A key of asynq's has its queue in braces; what follows may be a job's id, with any name.
+func (r ringer) ring(ctx context.Context, pipe redis.Pipeliner, enqueued *redis.Cmd, keys []string) *redis.Cmd {
+	queue := queueOf(keys)
+	push(ctx, pipe, queue, 1)
+	see := r.fleet.ask(ctx, pipe, queue)
+	_, _ = pipe.Exec(ctx) // enqueued has its error; a bell that was not rung costs time only
+	see()
+	return enqueued
+}
+
+// queueOf is the queue that these keys of asynq's are of.
+func queueOf(keys []string) string {
+	// Each has its queue in braces; what follows may be a job's id, with any name.
 	_, queue, _ := strings.Cut(keys[0], "{")
 	queue, _, _ = strings.Cut(queue, "}")
+	return queue
+}
+
+// push rings the bell of a queue for n tasks.
+func push(ctx context.Context, pipe redis.Pipeliner, queue string, n int) {
 	bell, handed := bellOf(queue)
-	pipe.LPush(ctx, bell, "1")
+	pipe.LPush(ctx, bell, slices.Repeat([]any{"1"}, min(n, bellMost))...)
 	pipe.LTrim(ctx, bell, 0, bellMost-1)
 	if handed {
 		pipe.Expire(ctx, bell, handedBellLife)
 	}
-	_, _ = pipe.Exec(ctx) // enqueued has its error; a bell that was not rung costs time only
-	return enqueued
 }
 
 // Server is a server of asynq that hears of a task when it is enqueued.

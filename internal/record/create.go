@@ -95,6 +95,10 @@ func (s *Store) createMany(ctx context.Context, tenant, batch string, jobs []New
 	if err != nil {
 		return nil, fmt.Errorf("create jobs: %w", err)
 	}
+	mostOpen, err := s.mostOpen(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("create jobs: %w", err)
+	}
 	if err := s.noteTenant(ctx, tenant); err != nil {
 		return nil, fmt.Errorf("create jobs: %w", err)
 	}
@@ -102,7 +106,7 @@ func (s *Store) createMany(ctx context.Context, tenant, batch string, jobs []New
 	created := make([]Created, 0, len(jobs))
 	for len(created) < len(jobs) {
 		now := s.now()
-		args := []any{ms(now), ms(now.Add(sweepDelay)), window, quotas.JobsQueued, quotas.BytesQueued, batch, ms(now.Add(batchPatience)), keyLife.Milliseconds(), 0, 0, mostRecorded}
+		args := []any{ms(now), ms(now.Add(sweepDelay)), window, quotas.JobsQueued, quotas.BytesQueued, batch, ms(now.Add(batchPatience)), keyLife.Milliseconds(), 0, 0, mostRecorded, mostOpen}
 		some, size := jobs[len(created):], 0
 		for i, j := range some {
 			if i == createMost || size > createMostBytes {

@@ -3,9 +3,11 @@ package record
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -83,6 +85,150 @@ func TestSingleJobBesideALongQueue(t *testing.T) {
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("of %d jobs %d have ended", long, n)
+		}
+	}
+}
+
+// Many tenants with long queues hold up nobody either, also when they come at once: a newcomer's
+// job starts after two runs a slot and one of each tenant at most. And no slot is idle meanwhile.
+func TestNewcomerBesideManyLongQueues(t *testing.T) {
+	t.Parallel()
+	const tenants, slots, long = 10, 4, 60
+	s := fleet(t, slots)
+	w := &Sweeper{Records: s, Log: s.log}
+	sweeping, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { w.Run(sweeping) })
+	t.Cleanup(func() { stop(); running.Wait() })
+	for n := range tenants {
+		tenant := fmt.Sprint("long", n)
+		var jobs []NewJob
+		for range long {
+			jobs = append(jobs, NewJob{ID: NewID(tenant), Spec: job.Spec{Runtime: "bash"}})
+		}
+		if _, err := s.CreateMany(t.Context(), tenant, jobs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var mu sync.Mutex
+	ended := 0
+	newcomers := make(chan int, 8)
+	server := s.Server(ServerConfig(slots, JobQueues(), 5*time.Millisecond, s.log), nil)
+	if err := server.Start(asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {
+		var run Run
+		if err := json.Unmarshal(task.Payload(), &run); err != nil {
+			t.Error(err)
+			return nil
+		}
+		j, err := s.Start(ctx, run.ID, run.Epoch, "w")
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		if strings.HasPrefix(j.Tenant, "newcomer") {
+			newcomers <- ended
+		}
+		mu.Unlock()
+		time.Sleep(20 * time.Millisecond)
+		mu.Lock()
+		ended++
+		mu.Unlock()
+		return s.End(ctx, j, Ending{Status: job.Succeeded, Result: []byte("{}")})
+	})); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Shutdown)
+	for n := range 5 {
+		s.mustCreate(t, fmt.Sprint("newcomer", n), "")
+		mu.Lock()
+		before := ended
+		mu.Unlock()
+		select {
+		case after := <-newcomers:
+			t.Logf("newcomer %d started after %d runs", n, after-before)
+			if after-before > runsAhead*slots+tenants {
+				t.Errorf("a newcomer waited for %d runs, want %d at most", after-before, runsAhead*slots+tenants)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("a newcomer's job did not start within a minute")
+		}
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		mu.Lock()
+		n := ended
+		mu.Unlock()
+		if n == tenants*long+5 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("of %d jobs %d have ended", tenants*long+5, n)
+		}
+	}
+}
+
+func TestFairShare(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		what          string
+		total, others int64
+		most          []int64
+		want          int64
+	}{
+		{"nobody has a backlog", 8, 8, nil, 8},
+		{"one tenant alone", 8, 0, []int64{8}, 8},
+		{"two", 8, 0, []int64{8, 8}, 4},
+		{"it is rounded up", 8, 0, []int64{8, 8, 8}, 3},
+		{"beside jobs of others", 8, 5, []int64{8, 8, 8}, 1},
+		{"more tenants than places", 8, 0, slices.Repeat([]int64{8}, 100), 1},
+		{"others have it all", 8, 50, []int64{8, 8}, 1},
+		{"quotas leave the rest to others", 20, 0, []int64{20, 1, 1, 1, 2}, 15},
+		{"quotas leave more than anybody may", 20, 0, []int64{1, 2, 3}, 20},
+		{"a quota above the share", 20, 0, []int64{12, 20}, 10},
+	} {
+		if got := fairShare(c.total, c.others, c.most); got != c.want {
+			t.Errorf("%s: got %d, want %d", c.what, got, c.want)
+		}
+	}
+}
+
+// TestCostOfRelease: a pass over tenants whose windows are full changes nothing, and asks
+// for many of them at once; what there is room for is released at once, too.
+func TestCostOfRelease(t *testing.T) {
+	t.Parallel()
+	s := fleet(t, 100)
+	w := &Sweeper{Records: s, Log: s.log}
+	const tenants = 50
+	for n := range tenants {
+		name := fmt.Sprint("t", n)
+		if _, err := s.CreateTenant(t.Context(), name, job.Terms{Quotas: job.Quotas{RunningAtOnce: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			s.mustCreate(t, name, "")
+		}
+	}
+	s.recount(t)
+	got := s.spends(t, func() { w.pass(t.Context(), releasePass, w.release) })
+	t.Logf("full windows of %d tenants: %+v", tenants, got)
+	if got.trips > 10 || got.commands > 6*tenants {
+		t.Errorf("with every window full: %+v, want 10 round trips and %d commands at most", got, 6*tenants)
+	}
+	for n := range tenants {
+		if err := s.rdb.HSet(t.Context(), tenantKey(fmt.Sprint("t", n)), "terms", `{"quotas":{"running_at_once":2}}`).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got = s.spends(t, func() { w.pass(t.Context(), releasePass, w.release) })
+	t.Logf("room in windows of %d tenants: %+v", tenants, got)
+	if got.trips > 10 {
+		t.Errorf("with room in every window: %+v, want 10 round trips at most", got)
+	}
+	if n := len(tasks(t, s, "normal")); n != 30 { // a page of the inspector's
+		t.Errorf("there are %d tasks, want a page of them", n)
+	}
+	for n := range tenants {
+		if ids := s.opened(t, fmt.Sprint("t", n)); len(ids) != 2 {
+			t.Errorf("tenant %d: %d are released, want 2", n, len(ids))
 		}
 	}
 }
@@ -238,8 +384,21 @@ func hourLater(t *testing.T, s *Store, tenant string) {
 	t.Helper()
 	now := s.now().Add(time.Hour)
 	s.now = func() time.Time { return now }
-	if err := s.release(t.Context(), tenant); err != nil {
-		t.Fatal(err)
+	s.fill(t, tenant)
+}
+
+// fill is a release pass in which the tenant has the queue for itself.
+func (s *Store) fill(t *testing.T, tenant string) {
+	t.Helper()
+	list, errs, err := s.waiting(t.Context(), []string{tenant})
+	if err == nil && len(list) > 0 {
+		var slots int64
+		if slots, err = s.Slots(t.Context()); err == nil {
+			errs, err = s.releaseMany(t.Context(), list, ahead(slots))
+		}
+	}
+	if err != nil || len(errs) > 0 {
+		t.Fatal(err, errs)
 	}
 }
 
@@ -295,6 +454,7 @@ func (m *model) end(t *testing.T, s *Store, id string) {
 // check holds what Redis has of the tenant against the model.
 func (m *model) check(t *testing.T, s *Store, slots int64) {
 	t.Helper()
+	s.fill(t, m.name) // what is created while the queue is long is the release pass's
 	window := runsAhead * slots
 	if m.quotas.RunningAtOnce > 0 {
 		window = min(window, m.quotas.RunningAtOnce)

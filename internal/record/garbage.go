@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,27 +15,41 @@ import (
 // sweepGarbage deletes the objects that no record points to: those of tries that lost,
 // of jobs that were announced and never created, and of records that have expired; and
 // uploads that nobody has asked for lately. It forgets batches whose records have expired.
-func (w *Sweeper) sweepGarbage(ctx context.Context, tenant string) error {
-	ids, err := w.due(ctx, garbageKey(tenant), 0)
-	if err != nil {
-		return err
+func (w *Sweeper) sweepGarbage(ctx context.Context, tenants ...string) error {
+	var errs []error
+	for some := range slices.Chunk(tenants, atOnce) {
+		waiting, err := w.Records.whereDue(ctx, some, garbageKey, 0)
+		if err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		for few := range slices.Chunk(waiting, garbageAtOnce) { // what is claimed is to be done before it is due again
+			until := w.Records.now().Add(garbageRetry)
+			list, failed, err := w.claim(ctx, few, claims{set: "garbage", until: until})
+			if errs = append(errs, failed...); err != nil {
+				return errors.Join(append(errs, err)...)
+			}
+			errs = append(errs, w.deleteGarbage(ctx, list, until))
+		}
 	}
-	errs := make([]error, len(ids))
+	return errors.Join(errs...)
+}
+
+// deleteGarbage deletes the objects of what was claimed until then.
+func (w *Sweeper) deleteGarbage(ctx context.Context, list []due, until time.Time) error {
+	errs := make([]error, len(list))
 	var some errgroup.Group
 	some.SetLimit(cmp.Or(w.garbageAtOnce, garbageAtOnce))
-	for i, id := range ids {
+	for i, d := range list {
 		if ctx.Err() != nil {
 			break
 		}
 		some.Go(func() error {
-			sweep := w.sweepObjects
-			if strings.HasPrefix(id, uploadPrefix) {
-				sweep = w.sweepUpload
-			} else if _, ok := BatchTenant(id); ok {
-				sweep = w.sweepBatch
-			}
-			if err := sweep(ctx, tenant, id); err != nil {
-				errs[i] = errors.Join(err, w.look(ctx, garbageKey(tenant), id, w.Records.now().Add(garbageRetry)))
+			if strings.HasPrefix(d.id, uploadPrefix) {
+				errs[i] = w.sweepUpload(ctx, d.tenant, d.id, until)
+			} else if _, ok := BatchTenant(d.id); ok {
+				errs[i] = w.sweepBatch(ctx, d.tenant, d.id)
+			} else {
+				errs[i] = w.sweepObjects(ctx, d.tenant, d.id)
 			}
 			return nil
 		})

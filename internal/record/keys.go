@@ -1,6 +1,10 @@
 package record
 
-import "github.com/glovebox-run/glovebox/job"
+import (
+	"strings"
+
+	"github.com/glovebox-run/glovebox/job"
+)
 
 // All keys of a tenant share one hash tag, so that a script touches one slot.
 func key(tenant, rest string) string { return tenantPrefix(tenant) + rest }
@@ -49,11 +53,15 @@ func backlogKeys(tenant string) []string {
 	return []string{backlogKey(tenant, job.High), backlogKey(tenant, job.Normal), backlogKey(tenant, job.Low)}
 }
 
+// passKey is there while a pass of the sweeper is made that is one process' for all.
+func passKey(pass string) string { return "gb:pass:" + strings.ReplaceAll(pass, " ", "-") }
+
 func workerKey(worker string) string { return "gb:worker:" + worker }
 
 const (
 	slotsKey       = "gb:slots"
 	slotsTotalKey  = "gb:slots:total"
+	shareKey       = "gb:share"
 	tenantsKey     = "gb:tenants"
 	runtimesKey    = "gb:runtimes"
 	imagesKey      = "gb:images"

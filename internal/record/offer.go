@@ -73,7 +73,7 @@ if waited > tonumber(ARGV[6]) then return {'exhausted'} end
 if call('ZREM', open, id) == 1 then
   call('ZADD', later, now + math.min(math.max(waited, tonumber(ARGV[4])), tonumber(ARGV[5])), id)
 end
-return {'ok', release(ARGV[7], now, ARGV[8])}`)
+return {'ok', release(ARGV[7], now, ARGV[8], 1)}`)
 
 // HandOver gives a job that its worker doesn't offer to those that do: it puts a task into
 // a queue of theirs, and tells them. Where none lives the job leaves the queue, and its

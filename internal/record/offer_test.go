@@ -172,7 +172,7 @@ func TestNoTaskWithoutAPlace(t *testing.T) {
 	var ids []string
 	for range 3 {
 		ids = append(ids, newJob(t, s, job.Spec{Runtime: "python", Source: "1"}))
-		s.slots.know(100)
+		s.fleet.know(100, ahead(100))
 	}
 	first := begin()
 	within(t, took, ids[0]+".1", 10*time.Second)

@@ -8,7 +8,7 @@ import "github.com/redis/go-redis/v9"
 
 var createScript = redis.NewScript(queue + memory + batchCode + keyed + `
 -- ARGV: now, due, window, most jobs, most bytes (0: any), batch or '', when it is given up, ms that idempotency keys are kept,
--- first and last index of a batch's jobs, most bytes recorded,
+-- first and last index of a batch's jobs, most bytes recorded, most released jobs that wait (0: any),
 -- and of each job: id, bytes, priority, run_at, deadline, index and fingerprint (of a batch's), idempotency key's hash or '',
 -- what was asked for under it, what it takes of Redis, n, then n fields and values
 local now, due, window, most_jobs, most_bytes, batch = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
@@ -18,6 +18,7 @@ local before, more = in_redis(), 0
 local batch_state = batch ~= '' and call('HGET', batch_key(batch), 'state')
 local prints, in_batch = batch ~= '' and fingerprints(batch, first, last), 0
 local left, backlogged = room(window), is_backlogged()
+if ARGV[12] ~= '0' then left = math.min(left, ARGV[12] - call('ZCARD', open)) end
 local jobs, added = waiting(), 0
 if jobs == 0 then call('DEL', queued) end -- heals what a worker of before these bytes were counted left
 local held = tonumber(call('GET', queued) or 0)
@@ -63,7 +64,7 @@ local function create(id, bytes, priority, run_at, deadline, index, fingerprint,
   end
   return 'ok'
 end
-local i = 12
+local i = 13
 while ARGV[i] do
   local n = tonumber(ARGV[i + 10])
   words[#words + 1] = create(ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], tonumber(ARGV[i + 5]), ARGV[i + 6],
@@ -79,7 +80,7 @@ if in_batch > 0 then
   charge_batch(batch, in_batch * item_cost)
   call('ZADD', batchwork, ARGV[7], batch)
 end
-if left > 0 and backlogged then released = release(window, now, due) end -- the window has grown
+if left > 0 and backlogged then released = release(window, now, due, left) end -- the window has grown
 return {words, released}`)
 
 var startScript = redis.NewScript(queue + `
@@ -107,7 +108,8 @@ end
 call('HSET', running, id, ARGV[2] .. ' ' .. ARGV[3])
 return {'ok', call('HGETALL', job(id))}`)
 
-// finish ends a job, and releases the next ones of its tenant; end and cancel share it.
+// finish ends a job, and releases the next one of its tenant; end and cancel share it. That is one at
+// most: a window that has grown is the release pass's to fill, which knows how many share the queue.
 var finish = queue + memory + lending + keep + batchCode + `
 -- ARGV: id, now, state, result, result_ref, ttl ms (of a record that doesn't say), delivery id, event, dirty, how long
 -- after ttl objects go, ms, how long the result is kept beside result.json, ms, bytes of the objects, window, due, most bytes lent
@@ -139,7 +141,7 @@ local function finish()
   if call('PEXPIRE', t .. 'events:' .. a.id, life) == 1 then call('ZADD', lent, 'XX', a.now + life, 'events:' .. a.id) end
   call('PUBLISH', 'gb:done', a.id)
   local told = r[7] and count_ended(r[7], a.state, a.now) or ''
-  return {'ok', release(a.window, a.now, a.due), told}
+  return {'ok', release(a.window, a.now, a.due, 1), told}
 end
 local state = call('HGET', job(a.id), 'state')
 if not state then return {'missing'} end

@@ -61,7 +61,7 @@ type Store struct {
 	uses        tokenUses
 	audit       auditBuffer
 	recent      recent
-	slots       slots
+	fleet       workforce
 	pulse       pulse
 }
 
@@ -82,10 +82,11 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, fmt.Errorf("reach Redis at %s: %w", opts.Addr, refusal(err))
 	}
 	s := &Store{
-		rdb: rdb, tasks: asynq.NewClientFromRedisClient(ringer{rdb}),
+		rdb:       rdb,
 		retention: c.Retention, resultLife: c.ResultLife, lendMost: lendMost, recordBytes: c.RecordBytes, maxAttempts: c.MaxAttempts, observer: c.Observer, log: c.Log, now: time.Now,
 		audit: auditBuffer{closed: make(chan struct{})},
 	}
+	s.tasks = asynq.NewClientFromRedisClient(ringer{rdb, &s.fleet})
 	rdb.AddHook(outage{s})
 	if s.retention == 0 {
 		s.retention = 7 * 24 * time.Hour

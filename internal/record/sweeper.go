@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -30,8 +29,6 @@ const (
 	garbageAtOnce = 8
 	// deleteTimeout bounds the deletion of one job's objects.
 	deleteTimeout = time.Minute
-	// page is how many entries one pass over a sorted set takes.
-	page = 500
 )
 
 // Sweeper finds what fell between two steps and puts it right: jobs whose worker is
@@ -57,6 +54,9 @@ type pass struct {
 	name     string
 	interval time.Duration
 	step     func(ctx context.Context, tenants ...string) error
+	// shared is one that each process makes for all of them. Another begins to help only
+	// where that takes longer than the interval: it finds what is not claimed.
+	shared bool
 }
 
 // What the passes are called.
@@ -78,14 +78,14 @@ func Passes() []string {
 
 func (w *Sweeper) passes() []pass {
 	return []pass{
-		{reapPass, reapInterval, w.reap},
-		{releasePass, dueInterval, w.release},
-		{deadlinePass, dueInterval, w.sweepDeadlines},
-		{openPass, sweepInterval, perTenant(w.sweepOpen)},
-		{outboxPass, sweepInterval, perTenant(w.sweepOutbox)},
-		{garbagePass, sweepInterval, perTenant(w.sweepGarbage)},
-		{batchPass, sweepInterval, perTenant(w.sweepBatches)},
-		{listPass, listInterval, perTenant(w.sweepListed)},
+		{reapPass, reapInterval, w.reap, false}, // it goes by what this process sees
+		{releasePass, dueInterval, w.release, true},
+		{deadlinePass, dueInterval, w.sweepDeadlines, true},
+		{openPass, sweepInterval, w.sweepOpen, true},
+		{outboxPass, sweepInterval, w.sweepOutbox, true},
+		{garbagePass, sweepInterval, w.sweepGarbage, true},
+		{batchPass, sweepInterval, w.sweepBatches, true},
+		{listPass, listInterval, w.sweepListed, true},
 	}
 }
 
@@ -102,12 +102,25 @@ func (w *Sweeper) Run(ctx context.Context) {
 				case <-ctx.Done():
 					return
 				case <-tick.C:
-					w.pass(ctx, p.name, p.step)
+					w.turn(ctx, p)
 				}
 			}
 		})
 	}
 	loops.Wait()
+}
+
+// turn makes a pass, unless it is shared and another process has begun it within the interval.
+func (w *Sweeper) turn(ctx context.Context, p pass) {
+	if p.shared {
+		// A little less than the interval, so that whoever made the last one makes the next.
+		mine, err := w.Records.rdb.SetNX(ctx, passKey(p.name), 1, p.interval*9/10).Result()
+		if err == nil && !mine {
+			w.Records.observer.PassEnded(p.name, 0)
+			return
+		}
+	}
+	w.pass(ctx, p.name, p.step)
 }
 
 // pass makes one step for every tenant. What fails is logged and tried again next time.
@@ -134,50 +147,6 @@ func perTenant(step func(context.Context, string) error) func(context.Context, .
 		}
 		return errors.Join(errs...)
 	}
-}
-
-// sweepOpen makes sure that each job that has been queued for long has a task.
-func (w *Sweeper) sweepOpen(ctx context.Context, tenant string) error {
-	ids, err := w.due(ctx, openKey(tenant), 0)
-	if err != nil || len(ids) == 0 {
-		return err
-	}
-	orphans, err := w.Records.orphans(slices.Collect(maps.Keys(JobQueues()))...)
-	if err != nil {
-		return err
-	}
-	return w.each(ctx, openKey(tenant), ids, lookAgain, func(id string) error {
-		j, err := w.Records.Get(ctx, id)
-		if errors.Is(err, ErrNotFound) {
-			return w.Records.rdb.ZRem(ctx, openKey(tenant), id).Err()
-		}
-		if err != nil {
-			return err
-		}
-		return w.Records.rescue(ctx, runTask(id, j.Epoch, j.Priority, time.Time{}), orphans)
-	})
-}
-
-// sweepOutbox makes sure that each delivery that is overdue has a task.
-func (w *Sweeper) sweepOutbox(ctx context.Context, tenant string) error {
-	ids, err := w.due(ctx, outboxKey(tenant), sweepInterval)
-	if err != nil || len(ids) == 0 {
-		return err
-	}
-	orphans, err := w.Records.orphans(DeliveryQueue)
-	if err != nil {
-		return err
-	}
-	return w.each(ctx, outboxKey(tenant), ids, lookAgain, func(did string) error {
-		d, err := w.Records.GetDelivery(ctx, tenant, did)
-		if errors.Is(err, ErrNoDelivery) {
-			return w.Records.rdb.ZRem(ctx, outboxKey(tenant), did).Err()
-		}
-		if err != nil {
-			return err
-		}
-		return w.Records.rescue(ctx, deliverTask(tenant, did, d.Attempt, time.Time{}), orphans)
-	})
 }
 
 // each does something for each id, and then looks at it again later. One for which it

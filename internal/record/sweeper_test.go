@@ -174,8 +174,8 @@ func TestSweepFindsRecordsAndDeliveriesWithoutTask(t *testing.T) {
 	}
 	for _, after := range []time.Duration{0, time.Minute} {
 		w.forward(after)
-		w.pass(ctx, "open", perTenant(w.sweepOpen))
-		w.pass(ctx, "outbox", perTenant(w.sweepOutbox))
+		w.pass(ctx, "open", w.sweepOpen)
+		w.pass(ctx, "outbox", w.sweepOutbox)
 		jobs, deliveries := tasks(t, s, "normal"), tasks(t, s, DeliveryQueue)
 		if after == 0 && (len(jobs) != 0 || len(deliveries) != 0) {
 			t.Errorf("enqueued too early: %v %v", jobs, deliveries)
@@ -206,7 +206,7 @@ func TestSweepGarbage(t *testing.T) {
 	if err := s.End(ctx, j, Ending{Status: job.Succeeded, ResultRef: "k"}); err != nil {
 		t.Fatal(err)
 	}
-	w.pass(ctx, "garbage", perTenant(w.sweepGarbage))
+	w.pass(ctx, "garbage", w.sweepGarbage)
 	if keep, ok := deleted.Load("default/" + won); !ok || keep != 1 {
 		t.Errorf("got keep %v, swept %v; want the winner's epoch 1 kept", keep, ok)
 	}
@@ -214,13 +214,13 @@ func TestSweepGarbage(t *testing.T) {
 		t.Error("an announced job was swept before its time")
 	}
 	w.forward(announceDelay)
-	w.pass(ctx, "garbage", perTenant(w.sweepGarbage))
+	w.pass(ctx, "garbage", w.sweepGarbage)
 	if keep, ok := deleted.Load("default/" + announced); !ok || keep != 0 {
 		t.Errorf("got keep %v, swept %v; want nothing kept of what was never created", keep, ok)
 	}
 	deleted.Clear()
 	w.forward(s.retention)
-	w.pass(ctx, "garbage", perTenant(w.sweepGarbage))
+	w.pass(ctx, "garbage", w.sweepGarbage)
 	if _, ok := deleted.Load("default/" + won); ok {
 		t.Error("the winner was swept a third time while its record lives")
 	}
@@ -228,7 +228,7 @@ func TestSweepGarbage(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.forward(s.retention + expiredDelay)
-	w.pass(ctx, "garbage", perTenant(w.sweepGarbage))
+	w.pass(ctx, "garbage", w.sweepGarbage)
 	if keep, ok := deleted.Load("default/" + won); !ok || keep != 0 {
 		t.Errorf("got keep %v, swept %v; want nothing kept of a record that expired", keep, ok)
 	}
@@ -258,7 +258,7 @@ func TestObjectsGoWithTheirRecord(t *testing.T) {
 	t.Parallel()
 	w, deleted := sweeping(t)
 	id := w.ended(t, Ending{Status: job.Succeeded, Result: []byte("{}"), ResultRef: "k"}) // a clean first try
-	w.pass(t.Context(), "garbage", perTenant(w.sweepGarbage))
+	w.pass(t.Context(), "garbage", w.sweepGarbage)
 	if _, ok := deleted.Load("default/" + id); ok {
 		t.Error("a job without losers was swept")
 	}
@@ -266,7 +266,7 @@ func TestObjectsGoWithTheirRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.forward(w.Records.retention + expiredDelay)
-	w.pass(t.Context(), "garbage", perTenant(w.sweepGarbage))
+	w.pass(t.Context(), "garbage", w.sweepGarbage)
 	if keep, ok := deleted.Load("default/" + id); !ok || keep != 0 {
 		t.Errorf("got keep %v, swept %v; the objects of an expired record stay for ever", keep, ok)
 	}
@@ -525,7 +525,7 @@ func TestPoisonedRecordHoldsUpNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.rdb.HSet(ctx, jobKey("default", bad), "metadata", "no JSON").Err(); err != nil {
+	if err := s.rdb.HSet(ctx, jobKey("default", bad), "epoch", "no number").Err(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := asynq.NewInspectorFromRedisClient(s.rdb).DeleteAllPendingTasks("normal"); err != nil {
@@ -537,6 +537,36 @@ func TestPoisonedRecordHoldsUpNobody(t *testing.T) {
 	}
 	if got := tasks(t, s, "normal"); !slices.Equal(got, []string{good + ".1"}) {
 		t.Errorf("got tasks %v, want %s.1", got, good)
+	}
+}
+
+// The same where it is no record at all.
+func TestPoisonedEntryHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	w, _ := sweeping(t)
+	s, ctx := w.Records, t.Context()
+	id := NewID("default")
+	if err := s.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.rdb.ZAdd(ctx, openKey("default"), redis.Z{Member: "poison"}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.rdb.Set(ctx, jobKey("default", "poison"), "no hash", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.rdb.Set(ctx, openKey("odd"), "no set", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := asynq.NewInspectorFromRedisClient(s.rdb).DeleteAllPendingTasks("normal"); err != nil {
+		t.Fatal(err)
+	}
+	w.forward(time.Minute)
+	if err := w.sweepOpen(ctx, "odd", "default"); err == nil || !strings.Contains(err.Error(), "poison") || !strings.Contains(err.Error(), "tenant odd") {
+		t.Errorf("got %v, want both failures told", err)
+	}
+	if got := tasks(t, s, "normal"); !slices.Equal(got, []string{id + ".1"}) {
+		t.Errorf("got tasks %v, want %s.1", got, id)
 	}
 }
 
@@ -561,6 +591,9 @@ func TestTwoSweepersTakeAJobBackOnce(t *testing.T) {
 		if err := one.reap(ctx, "default"); err != nil {
 			t.Fatal(err)
 		}
+		s.pulse.mu.Lock()
+		s.pulse.first = s.pulse.first.Add(-lostAfter)
+		s.pulse.mu.Unlock()
 		for k, since := range one.unnamed {
 			one.unnamed[k] = since.Add(-lostAfter)
 		}
@@ -606,8 +639,8 @@ func TestSweepsEveryTenant(t *testing.T) {
 	}
 	w.forward(announceDelay + time.Minute)
 	w.pass(ctx, "reap", w.reap)
-	w.pass(ctx, "open", perTenant(w.sweepOpen))
-	w.pass(ctx, "garbage", perTenant(w.sweepGarbage))
+	w.pass(ctx, "open", w.sweepOpen)
+	w.pass(ctx, "garbage", w.sweepGarbage)
 	slices.Sort(lost)
 	if got := tasks(t, s, "normal"); !slices.Equal(got, lost) {
 		t.Errorf("got tasks %v, want %v", got, lost)

@@ -100,9 +100,9 @@ call('INCRBY', t .. 'stored', string.format('%.0f', size - held))
 call('ZADD', t .. 'garbage', 'GT', ARGV[3], ARGV[1])
 return 'ok'`)
 
-// sweepUpload deletes an upload whose time is over.
-func (w *Sweeper) sweepUpload(ctx context.Context, tenant, entry string) error {
-	answer, err := claimScript.Run(ctx, w.Records.rdb, []string{garbageKey(tenant), keptKey(tenant)}, entry, ms(w.Records.now())).Text()
+// sweepUpload deletes an upload whose time is over, and which this process may delete until then.
+func (w *Sweeper) sweepUpload(ctx context.Context, tenant, entry string, until time.Time) error {
+	answer, err := claimUploadScript.Run(ctx, w.Records.rdb, []string{garbageKey(tenant), keptKey(tenant)}, entry, ms(until)).Text()
 	if err != nil {
 		return fmt.Errorf("claim %s: %w", entry, err)
 	}
@@ -117,8 +117,8 @@ func (w *Sweeper) sweepUpload(ctx context.Context, tenant, entry string) error {
 	return w.Records.forget(ctx, tenant, entry, time.Time{})
 }
 
-var claimScript = redis.NewScript(`
--- KEYS: garbage, kept   ARGV: upload, now
+var claimUploadScript = redis.NewScript(`
+-- KEYS: garbage, kept   ARGV: upload, until when it is put off
 local due = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if not due or tonumber(due) > tonumber(ARGV[2]) then return 'held' end
 local bytes, charged = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '^(%d+) %d ?(%d*)$')

@@ -4,32 +4,54 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/job"
 )
 
 const (
-	// runsAhead is how many jobs a slot of the fleet one tenant may have released or
-	// running. With 2, a job of another tenant waits for two of its runs at most, and a
-	// slot never waits for the next job to be released.
+	// runsAhead is how many jobs a slot of the fleet tenants with a backlog may have released
+	// or running, all together. With 2, a slot never waits for the next job to be released,
+	// and a job of another tenant waits for two runs, and one of each of those tenants.
 	runsAhead = 2
 	// slotsLife is how long all processes go by what one of them counted, slotsKnown how
 	// long one goes by what it read of that.
 	slotsLife  = 2 * time.Second
 	slotsKnown = time.Second
+	// crowdKnown is how long a process goes by that the queue was long.
+	crowdKnown = 100 * time.Millisecond
+	// shareLife is how long a share holds that no sweeper has renewed.
+	shareLife = time.Minute
 	// silentSlots is what a worker has that doesn't say: one of a version before it did.
 	silentSlots = 2
 )
 
-// slots is how many jobs the fleet runs at once, as far as this process knows.
-type slots struct {
-	mu    sync.Mutex
-	total int64
-	read  time.Time
+// workforce is what this process knows of the workers and of the queue that all tenants share.
+type workforce struct {
+	mu sync.Mutex
+	// slots is how many jobs run at once, share how many each tenant with a backlog may have
+	// released or running.
+	slots, share int64
+	read         time.Time
+	// tasks is how many each queue of jobs had when it was seen last.
+	tasks map[string]queueLoad
 }
+
+// queueLoad is how many tasks of a queue wait, or somebody has.
+type queueLoad struct {
+	n    int64
+	seen time.Time
+}
+
+// ahead is how many jobs are released or run so that no slot waits for the next: of one
+// tenant alone as of all together.
+func ahead(slots int64) int64 { return runsAhead * max(slots, 1) } // where no worker is seen, the next one finds something to do
 
 // window is how many jobs of the tenant may be released or running at once.
 func (s *Store) window(ctx context.Context, tenant string) (int64, error) {
@@ -37,46 +59,132 @@ func (s *Store) window(ctx context.Context, tenant string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	total, err := s.Slots(ctx)
+	slots, share, err := s.lookAtFleet(ctx)
 	if err != nil {
 		return 0, err
 	}
-	window := runsAhead * max(total, 1) // where no worker is seen, the next one finds something to do
+	return narrow(min(share, ahead(slots)), terms), nil
+}
+
+// narrow is a window within the tenant's quota.
+func narrow(window int64, terms job.Terms) int64 {
 	if most := terms.Quotas.RunningAtOnce; most > 0 {
-		window = min(window, most)
+		return min(window, most)
 	}
-	return window, nil
+	return window
+}
+
+// mostOpen is how many released jobs of a tenant may wait for a worker where it creates
+// more, 0 for as many as its window has room for. While tasks of all tenants fill the queue, it
+// is one: many that come at once would else each fill a window, before the release pass has
+// shared the queue out. That releases the rest of a share within a second.
+//
+// That the queue is full is asked anew where it was seen some time ago: a round trip now and
+// then, and only while it is.
+func (s *Store) mostOpen(ctx context.Context) (int64, error) {
+	slots, n, seen := s.fleet.queued()
+	if n >= ahead(slots) && time.Since(seen) > crowdKnown {
+		pipe := s.rdb.Pipeline()
+		see := s.fleet.ask(ctx, pipe, slices.Collect(maps.Keys(JobQueues()))...)
+		if _, err := pipe.Exec(ctx); err != nil {
+			return 0, fmt.Errorf("count tasks: %w", err)
+		}
+		see()
+		_, n, _ = s.fleet.queued()
+	}
+	if n >= ahead(slots) {
+		return 1, nil
+	}
+	return 0, nil
+}
+
+// ask asks how many tasks these queues have, of those that all workers share. see notes the
+// answers, once there are any.
+func (f *workforce) ask(ctx context.Context, pipe redis.Pipeliner, queues ...string) (see func()) {
+	queues = slices.DeleteFunc(slices.Clone(queues), func(queue string) bool { return JobQueues()[queue] == 0 })
+	waiting, active := make([]*redis.IntCmd, len(queues)), make([]*redis.IntCmd, len(queues))
+	for i, queue := range queues {
+		waiting[i], active[i] = pipe.LLen(ctx, queueKey(queue, "pending")), pipe.LLen(ctx, queueKey(queue, "active"))
+	}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.tasks == nil {
+			f.tasks = map[string]queueLoad{}
+		}
+		for i, queue := range queues {
+			if waiting[i].Err() == nil && active[i].Err() == nil {
+				f.tasks[queue] = queueLoad{waiting[i].Val() + active[i].Val(), time.Now()}
+			}
+		}
+	}
+}
+
+// queued is how many tasks there are for so many slots, and since when no queue was seen.
+func (f *workforce) queued() (slots, n int64, seen time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	seen = time.Now()
+	for queue := range JobQueues() {
+		t := f.tasks[queue]
+		n += t.n
+		if t.seen.Before(seen) {
+			seen = t.seen
+		}
+	}
+	return f.slots, n, seen
 }
 
 // Slots is how many jobs all workers together run at once, as it was within the last
 // three seconds. One that is paused, or has not beaten for 15 s, has none.
 func (s *Store) Slots(ctx context.Context) (int64, error) {
-	if total, ok := s.slots.known(); ok {
-		return total, nil
+	slots, _, err := s.lookAtFleet(ctx)
+	return slots, err
+}
+
+// lookAtFleet is the fleet's slots and each tenant's share of the queue, as they were within
+// the last three seconds.
+func (s *Store) lookAtFleet(ctx context.Context) (slots, share int64, err error) {
+	if slots, share, ok := s.fleet.known(); ok {
+		return slots, share, nil
 	}
-	total, err := s.rdb.Get(ctx, slotsTotalKey).Int64()
+	pipe := s.rdb.Pipeline()
+	total, shared := pipe.Get(ctx, slotsTotalKey), pipe.Get(ctx, shareKey)
+	see := s.fleet.ask(ctx, pipe, slices.Collect(maps.Keys(JobQueues()))...)
+	if _, err = pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return 0, 0, fmt.Errorf("look at the fleet: %w", err)
+	}
+	slots, err = total.Int64()
 	if errors.Is(err, redis.Nil) { // every worker asks: one of them counts
-		if total, err = s.countSlots(ctx); err == nil {
-			err = s.rdb.Set(ctx, slotsTotalKey, total, slotsLife).Err()
+		if slots, err = s.countSlots(ctx); err == nil {
+			err = s.rdb.Set(ctx, slotsTotalKey, slots, slotsLife).Err()
 		}
 	}
 	if err != nil {
-		return 0, fmt.Errorf("count the fleet's slots: %w", err)
+		return 0, 0, fmt.Errorf("count the fleet's slots: %w", err)
 	}
-	s.slots.know(total)
-	return total, nil
+	share, err = shared.Int64()
+	if errors.Is(err, redis.Nil) { // no sweeper yet, or none for long
+		share, err = ahead(slots), nil
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("read each tenant's share: %w", err)
+	}
+	see()
+	s.fleet.know(slots, share)
+	return slots, share, nil
 }
 
-func (s *slots) known() (int64, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.total, time.Since(s.read) < slotsKnown
+func (f *workforce) known() (slots, share int64, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.slots, f.share, time.Since(f.read) < slotsKnown
 }
 
-func (s *slots) know(total int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.total, s.read = total, time.Now()
+func (f *workforce) know(slots, share int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.slots, f.share, f.read = slots, share, time.Now()
 }
 
 func (s *Store) countSlots(ctx context.Context) (total int64, err error) {

@@ -67,6 +67,8 @@ var keys = []Key{
 	{beats + "*", Read, Read, "beats, which each worker writes for itself: see User"},
 	{"gb:slots", ReadWrite, ReadWrite, "how many jobs each worker runs at once"},
 	{"gb:slots:total", ReadWrite, ReadWrite, "their sum, which whoever misses it counts"},
+	{"gb:share", ReadWrite, Read, "how many jobs each tenant with a backlog may have in the queue: the sweeper counts"},
+	{"gb:pass:*", ReadWrite, None, "which api makes a pass of the sweeper for all"},
 	{"gb:runtimes", Read, ReadWrite, "what workers offer"},
 	{"gb:images", Read, ReadWrite, "images that workers offer"},
 	{"gb:keys", Read, ReadWrite, "public keys that workers sign with"},

@@ -1,0 +1,284 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// spent is what something cost Redis: round trips, and commands, those of scripts too.
+type spent struct{ trips, commands int }
+
+func (s *Store) spends(t *testing.T, what func()) spent {
+	t.Helper()
+	var trips atomic.Int64
+	s.rdb.AddHook(slow(func() { trips.Add(1) }))
+	count := func() (n int) {
+		for line := range strings.Lines(s.rdb.Info(t.Context(), "commandstats").Val()) {
+			_, calls, _ := strings.Cut(line, ":calls=")
+			calls, _, _ = strings.Cut(calls, ",")
+			if c, err := strconv.Atoi(calls); err == nil {
+				n += c
+			}
+		}
+		return n
+	}
+	before := count()
+	trips.Store(0)
+	what()
+	got := spent{trips: int(trips.Load())}
+	got.commands = count() - before - 1 // the first count itself
+	return got
+}
+
+// TestCostOfSweeping: what a pass costs grows with what is due, not with the number of
+// tenants that have some of it times what asynq holds.
+func TestCostOfSweeping(t *testing.T) {
+	t.Parallel()
+	w, _ := sweeping(t)
+	s, ctx := w.Records, t.Context()
+	const tenants = 50
+	for n := range tenants {
+		if err := s.Create(ctx, NewID(fmt.Sprint("t", n)), job.Spec{Runtime: "python"}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.forward(time.Minute)
+	got := s.spends(t, func() { w.pass(ctx, openPass, w.sweepOpen) })
+	t.Logf("a pass over %d tenants with one job each to look at: %d round trips, %d commands", tenants, got.trips, got.commands)
+	if got.trips > 10 || got.commands > 10*tenants {
+		t.Errorf("it took %d round trips and %d commands, want 10 and %d at most", got.trips, got.commands, 10*tenants)
+	}
+	got = s.spends(t, func() { w.pass(ctx, openPass, w.sweepOpen) })
+	if got.trips > 2 || got.commands > tenants+5 {
+		t.Errorf("with nothing due it took %d round trips and %d commands, want 2 and %d at most", got.trips, got.commands, tenants+5)
+	}
+}
+
+// TestClaim: what is due is one process', until it is due again.
+func TestClaim(t *testing.T) {
+	t.Parallel()
+	w, _ := sweeping(t)
+	s, ctx := w.Records, t.Context()
+	s.resize(t, 20)
+	for range 40 {
+		if err := s.Create(ctx, NewID("default"), job.Spec{Runtime: "python"}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	due := int(s.rdb.ZCard(ctx, openKey("default")).Val())
+	w.forward(time.Minute)
+	c := claims{set: "open", until: s.now().Add(lookAgain), record: "job:", fields: []string{"epoch", "priority"}}
+	var mu sync.Mutex
+	claimed := map[string]int{}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			list, errs, err := w.claim(ctx, []string{"default", "another"}, c)
+			if err != nil || len(errs) > 0 {
+				t.Error(err, errs)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, d := range list {
+				if claimed[d.id]++; d.tenant != "default" || !slices.Equal(d.fields, []string{"1", "normal"}) {
+					t.Errorf("got %+v", d)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for id, n := range claimed {
+		if n != 1 {
+			t.Errorf("%s was claimed by %d of them", id, n)
+		}
+	}
+	if len(claimed) != due || due == 0 {
+		t.Errorf("%d of %d were claimed", len(claimed), due)
+	}
+	w.forward(time.Minute + lookAgain)
+	if list, _, err := w.claim(ctx, []string{"default"}, c); err != nil || len(list) != due {
+		t.Errorf("later %d are due again, %v, want %d", len(list), err, due)
+	}
+}
+
+// TestLookNeverHastens: what was put off for longer meanwhile stays so. A receiver that
+// asked for an hour gets it, whatever the sweeper saw before.
+func TestLookNeverHastens(t *testing.T) {
+	t.Parallel()
+	w, _ := sweeping(t)
+	s, ctx := w.Records, t.Context()
+	id, url := NewID("default"), "https://example.com"
+	if err := s.Create(ctx, id, job.Spec{Runtime: "python", Callback: &job.Callback{URL: url}}, ""); err != nil {
+		t.Fatal(err)
+	}
+	j, err := s.Start(ctx, id, 1, "w1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.End(ctx, j, Ending{Status: job.Succeeded, Result: []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.GetDelivery(ctx, "default", DeliveryID(id, job.EventCompleted, url))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hour := time.Now().Add(time.Hour)
+	if err := s.Attempted(ctx, d, Pending, 429, "later", hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.look(ctx, outboxKey("default"), d.ID, time.Now().Add(lookAgain)); err != nil {
+		t.Fatal(err)
+	}
+	if at := s.rdb.ZScore(ctx, outboxKey("default"), d.ID).Val(); int64(at) != ms(hour) {
+		t.Errorf("it is due at %d, want %d", int64(at), ms(hour))
+	}
+	// And where the sweeper finds its task missing, that is for then.
+	inspector := asynq.NewInspectorFromRedisClient(s.rdb)
+	if _, err := inspector.DeleteAllScheduledTasks(DeliveryQueue); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := inspector.DeleteAllPendingTasks(DeliveryQueue); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.rdb.ZAdd(ctx, outboxKey("default"), redis.Z{Score: 1, Member: d.ID}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.sweepOutbox(ctx, "default"); err != nil {
+		t.Fatal(err)
+	}
+	later, err := inspector.ListScheduledTasks(DeliveryQueue)
+	if err != nil || len(later) != 1 || later[0].NextProcessAt.Before(hour.Truncate(time.Second)) || len(tasks(t, s, DeliveryQueue)) > 0 {
+		t.Errorf("got %d for later and %v now, %v: want one, at %s", len(later), tasks(t, s, DeliveryQueue), err, hour)
+	}
+}
+
+// TestOrphans compares what is listed with what asynq's inspector says.
+func TestOrphans(t *testing.T) {
+	t.Parallel()
+	w, _ := sweeping(t)
+	s, ctx := w.Records, t.Context()
+	ids := make(chan string, 2)
+	hold := make(chan struct{})
+	server := s.Server(ServerConfig(2, JobQueues(), time.Second, s.log), nil)
+	if err := server.Start(asynq.HandlerFunc(func(ctx context.Context, _ *asynq.Task) error {
+		id, _ := asynq.GetTaskID(ctx)
+		ids <- id
+		<-hold
+		return nil
+	})); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Shutdown)
+	t.Cleanup(func() { close(hold) })
+	for range 2 {
+		if err := s.enqueueRun(ctx, NewID("default"), 1, job.Normal, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	orphan := <-ids
+	<-ids
+	server.Stop()
+	archived := NewID("default")
+	if err := s.enqueueRun(ctx, archived, 1, job.Low, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	inspector := asynq.NewInspectorFromRedisClient(s.rdb)
+	if err := inspector.ArchiveTask("low", archived+".1"); err != nil {
+		t.Fatal(err)
+	}
+	// As if its holder had died half a minute ago.
+	if err := s.rdb.ZAddXX(ctx, queueKey("normal", "lease"), redis.Z{Score: 1, Member: orphan}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	active, err := inspector.ListActiveTasks("normal")
+	if err != nil || len(active) != 2 {
+		t.Fatalf("%d tasks are active, %v, want 2", len(active), err)
+	}
+	for _, task := range active {
+		if task.IsOrphaned != (task.ID == orphan) {
+			t.Errorf("asynq says of %s: orphaned is %v", task.ID, task.IsOrphaned)
+		}
+	}
+	got, err := s.orphans(ctx, []string{"low", "normal", "high"})
+	if err != nil || len(got) != 2 || !got[orphan] || !got[archived+".1"] {
+		t.Errorf("got %v, %v, want %s and %s.1", got, err, orphan, archived)
+	}
+}
+
+// TestPassIsMadeOnce: one of them makes a pass for all, and another where it died.
+func TestPassIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	one, _ := sweeping(t)
+	other := &Sweeper{Records: one.Records, Log: one.Log}
+	made := 0
+	p := pass{name: openPass, interval: time.Hour, shared: true, step: func(context.Context, ...string) error { made++; return nil }}
+	for _, w := range []*Sweeper{one, other, one} {
+		w.turn(t.Context(), p)
+	}
+	if made != 1 {
+		t.Errorf("the pass was made %d times, want once", made)
+	}
+	if left := one.Records.rdb.PTTL(t.Context(), passKey(openPass)).Val(); left <= 0 || left >= p.interval {
+		t.Errorf("who makes the pass has it for %s, want less than its interval", left)
+	}
+	if err := one.Records.rdb.Del(t.Context(), passKey(openPass)).Err(); err != nil { // as it lapses
+		t.Fatal(err)
+	}
+	other.turn(t.Context(), p)
+	p.shared = false
+	one.turn(t.Context(), p)
+	if made != 3 {
+		t.Errorf("passes were made %d times, want 3", made)
+	}
+}
+
+// TestEnqueueAll: many tasks go to Redis at once, as one would.
+func TestEnqueueAll(t *testing.T) {
+	t.Parallel()
+	w, _ := sweeping(t)
+	s, ctx := w.Records, t.Context()
+	var all []task
+	var want []string
+	for n := range 20 {
+		all = append(all, runTask("job", n, job.Normal, time.Time{}))
+		want = append(want, all[n].id)
+	}
+	slices.Sort(want)
+	if err := s.enqueueAll(ctx, append(all, runTask("later", 1, job.Normal, time.Now().Add(time.Hour)), deliverTask("default", "msg", 1, time.Time{}))); err != nil {
+		t.Fatal(err) // a Redis that doesn't know asynq's script
+	}
+	if got := tasks(t, s, "normal"); !slices.Equal(got, want) {
+		t.Errorf("got tasks %v, want %v", got, want)
+	}
+	if n := len(tasks(t, s, DeliveryQueue)); n != 1 {
+		t.Errorf("got %d deliveries, want 1", n)
+	}
+	if n := s.rdb.LLen(ctx, jobsBell).Val(); n < 20 {
+		t.Errorf("the bell was rung %d times for 20 tasks", n)
+	}
+	got := s.spends(t, func() {
+		if err := s.enqueueAll(ctx, append(all, runTask("job", 20, job.Normal, time.Time{}))); err != nil {
+			t.Error(err) // all but one are there
+		}
+	})
+	if n := len(tasks(t, s, "normal")); n != 21 || got.trips != 1 {
+		t.Errorf("there are %d tasks after %d round trips, want 21 after one", n, got.trips)
+	}
+	for n := range 21 {
+		if q, err := asynq.NewInspectorFromRedisClient(s.rdb).GetTaskInfo("normal", fmt.Sprintf("job.%d", n)); err != nil || q.MaxRetry != neverArchive {
+			t.Errorf("task %d: got %+v, %v", n, q, err)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// gathering is what asynq would send to enqueue tasks, which it does one at a time: it goes
+// to Redis in one round trip.
+type gathering struct {
+	pipe     redis.Pipeliner
+	enqueued []*redis.Cmd
+	queues   map[string]int // queue → tasks
+}
+
+// gatheringKey is that of a context's gathering, by which ringer finds it.
+type gatheringKey struct{}
+
+// add answers what asynq wants to hear: that the task is enqueued.
+func (g *gathering) add(ctx context.Context, sha1 string, keys []string, args []any) *redis.Cmd {
+	g.enqueued = append(g.enqueued, g.pipe.EvalSha(ctx, sha1, keys, args...))
+	g.queues[queueOf(keys)]++
+	yes := redis.NewCmd(ctx)
+	yes.SetVal(int64(1))
+	return yes
+}
+
+// enqueueAll makes sure that there are these tasks, in one round trip for 500. After an
+// error nobody knows of which there are.
+func (s *Store) enqueueAll(ctx context.Context, tasks []task) error {
+	for some := range slices.Chunk(tasks, atOnce) {
+		if err := s.enqueueSome(ctx, some); err != nil {
+			return fmt.Errorf("enqueue %d tasks: %w", len(tasks), err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) enqueueSome(ctx context.Context, tasks []task) error {
+	g := &gathering{pipe: s.rdb.Pipeline(), queues: map[string]int{}}
+	gathered := context.WithValue(ctx, gatheringKey{}, g)
+	for _, t := range tasks {
+		if _, err := s.enqueue(gathered, t); err != nil {
+			return err
+		}
+	}
+	queues := slices.Sorted(maps.Keys(g.queues))
+	for _, queue := range queues {
+		push(ctx, g.pipe, queue, g.queues[queue])
+	}
+	see := s.fleet.ask(ctx, g.pipe, queues...)
+	if err := unanswered(g.pipe.Exec(ctx)); err != nil {
+		return err
+	}
+	see()
+	for i, enqueued := range g.enqueued {
+		err := enqueued.Err()
+		if redis.HasErrorPrefix(err, "NOSCRIPT") { // Redis is new: asynq tells it the script, once
+			_, err = s.enqueue(ctx, tasks[i])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
