@@ -263,9 +263,10 @@ func TestBytesRecordedAreExact(t *testing.T) {
 	if used, err := s.readTenants(ctx, "default"); err != nil || len(used) > 0 {
 		t.Fatal(used, err) // it has no record
 	}
-	i := 0
+	n := 0
 	for id := range ids {
-		i++
+		n++
+		i := n
 		all.Go(func() {
 			p := processes[i%len(processes)]
 			if i%2 == 0 {

@@ -155,8 +155,9 @@ if r[1] ~= ARGV[16] or (state == 'running' and r[2] ~= ARGV[17]) then return {'s
 return finish()`)
 
 var cancelScript = redis.NewScript(finish + `
+-- ARGV[16]: why, if there is a reason
 if state == 'running' then
-  call('HSET', job(a.id), 'cancel', ARGV[15] or 1) -- why
+  call('HSET', job(a.id), 'cancel', ARGV[16] or 1)
   call('PUBLISH', 'gb:cancel', a.id)
   return {'running'}
 end

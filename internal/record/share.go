@@ -116,7 +116,7 @@ func (s *Store) shareOut(ctx context.Context, list []waits) (share int64, err er
 		return 0, err
 	}
 	pipe := s.rdb.Pipeline()
-	see := s.fleet.ask(ctx, pipe, slices.Collect(maps.Keys(JobQueues()))...)
+	see := s.fleet.ask(ctx, pipe, slices.Sorted(maps.Keys(JobQueues()))...)
 	if _, err := pipe.Exec(ctx); err != nil {
 		return 0, fmt.Errorf("count tasks: %w", err)
 	}

@@ -262,7 +262,7 @@ func (w *world) lookAtBatches(d dump) {
 // Names of keys that hold entries of jobs, and go with the last of them.
 var simIndexes = []string{
 	"jobs", "kept", "stored", "queued", "line", "backlog:high", "backlog:normal", "backlog:low", "later", "deadline", "open", "running", "outbox",
-	"garbage", "batches", "batchwork", "recorded", "lasting",
+	"garbage", "batches", "batchwork", "recorded", "lasting", "lent", "lent:bytes", "lent:sum",
 }
 
 // lookAtKeys: nothing without a TTL or an index.

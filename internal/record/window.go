@@ -85,7 +85,7 @@ func (s *Store) mostOpen(ctx context.Context) (int64, error) {
 	slots, n, seen := s.fleet.queued()
 	if n >= ahead(slots) && time.Since(seen) > crowdKnown {
 		pipe := s.rdb.Pipeline()
-		see := s.fleet.ask(ctx, pipe, slices.Collect(maps.Keys(JobQueues()))...)
+		see := s.fleet.ask(ctx, pipe, slices.Sorted(maps.Keys(JobQueues()))...)
 		if _, err := pipe.Exec(ctx); err != nil {
 			return 0, fmt.Errorf("count tasks: %w", err)
 		}
@@ -150,7 +150,7 @@ func (s *Store) lookAtFleet(ctx context.Context) (slots, share int64, err error)
 	}
 	pipe := s.rdb.Pipeline()
 	total, shared := pipe.Get(ctx, slotsTotalKey), pipe.Get(ctx, shareKey)
-	see := s.fleet.ask(ctx, pipe, slices.Collect(maps.Keys(JobQueues()))...)
+	see := s.fleet.ask(ctx, pipe, slices.Sorted(maps.Keys(JobQueues()))...)
 	if _, err = pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return 0, 0, fmt.Errorf("look at the fleet: %w", err)
 	}
