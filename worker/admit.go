@@ -35,7 +35,7 @@ func (w *Worker) admit(ctx context.Context, j record.Job, keys artifacts.Keys) (
 	if err != nil {
 		return job.Spec{}, nil, err
 	}
-	spec, err := w.readSpec(ctx, j, keys)
+	spec, err := w.readSpec(ctx, keys)
 	if err != nil {
 		letGo()
 		return job.Spec{}, nil, err
@@ -48,7 +48,7 @@ func (w *Worker) admit(ctx context.Context, j record.Job, keys artifacts.Keys) (
 	if release, err = w.acquire(ctx, held+need); err != nil {
 		return job.Spec{}, nil, err
 	}
-	if spec, err = w.readSpec(ctx, j, keys); err != nil {
+	if spec, err = w.readSpec(ctx, keys); err != nil {
 		release()
 		return job.Spec{}, nil, err
 	}
@@ -85,12 +85,8 @@ func (w *Worker) reserved(mb int64) (release func()) {
 }
 
 // readSpec reads what the job's owner submitted from S3.
-func (w *Worker) readSpec(ctx context.Context, j record.Job, keys artifacts.Keys) (job.Spec, error) {
-	limit := int64(maxSpecBytes)
-	if j.SpecBytes > 0 { // what was counted for it
-		limit = min(limit, j.SpecBytes)
-	}
-	b, err := w.Objects.GetBytes(ctx, keys.Spec(), limit)
+func (w *Worker) readSpec(ctx context.Context, keys artifacts.Keys) (job.Spec, error) {
+	b, err := w.Objects.GetBytes(ctx, keys.Spec(), maxSpecBytes)
 	if err != nil {
 		return job.Spec{}, fmt.Errorf("read spec: %w", err)
 	}
