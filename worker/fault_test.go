@@ -170,28 +170,55 @@ func TestRedisHangsWhileAJobRuns(t *testing.T) {
 	}
 }
 
+// counted counts the runs of jobs.
+type counted struct {
+	worker.Sandboxes
+	runs *atomic.Int64
+}
+
+func (c counted) Run(ctx context.Context, program sandbox.Program, sink sandbox.Sink) (sandbox.Outcome, error) {
+	if program.JobID != worker.TrialID {
+		c.runs.Add(1)
+	}
+	return c.Sandboxes.Run(ctx, program, sink)
+}
+
+// ran waits until a job is run: the worker has heard from Redis that it is its own.
+func ran(t *testing.T, runs *atomic.Int64) {
+	t.Helper()
+	for deadline := time.Now().Add(90 * time.Second); runs.Load() == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no job is run within 90 s")
+		}
+	}
+}
+
 // TestResultOutlivesAnOutageOfRedis: a result that is stored counts, however long Redis is
 // away at its job's end. The worker's patience is for its own end only.
 func TestResultOutlivesAnOutageOfRedis(t *testing.T) {
 	t.Parallel()
-	g := start(t, func(c *worker.Config) { c.Patience = 10 * time.Millisecond })
+	var runs atomic.Int64
+	g := start(t, func(c *worker.Config) { c.Patience, c.Sandboxes = 10*time.Millisecond, counted{c.Sandboxes, &runs} })
 	id := g.submit(job.Spec{Runtime: "bash", Source: "sleep 1; echo survived"})
-	g.state(id, job.Running)
+	ran(t, &runs)
 	g.redis.Kill()
 	g.says("the record could not be written")
 	time.Sleep(2 * time.Second) // far above its patience
 	g.redis.Restart()
-	if r := g.result(id); r.Stdout != "survived\n" || r.Attempt != 1 {
-		t.Errorf("got %+v", r)
+	if r := g.result(id); r.Stdout != "survived\n" || r.Attempt != 1 || runs.Load() != 1 {
+		t.Errorf("got %+v after %d runs, want that of the only one", r, runs.Load())
 	}
 }
 
 // TestDrainDoesNotWaitForRedisForEver: a worker that shuts down while Redis is away ends.
 func TestDrainDoesNotWaitForRedisForEver(t *testing.T) {
 	t.Parallel()
-	g := start(t, func(c *worker.Config) { c.Grace, c.Patience = 10*time.Millisecond, 100*time.Millisecond })
-	id := g.submit(job.Spec{Runtime: "bash", Source: "sleep 1; echo survived"})
-	g.state(id, job.Running)
+	var runs atomic.Int64
+	g := start(t, func(c *worker.Config) {
+		c.Grace, c.Patience, c.Sandboxes = 10*time.Millisecond, 100*time.Millisecond, counted{c.Sandboxes, &runs}
+	})
+	g.submit(job.Spec{Runtime: "bash", Source: "sleep 1; echo survived"})
+	ran(t, &runs)
 	g.redis.Kill()
 	g.says("the record could not be written")
 	_ = g.stop() // it fails to say that it leaves
