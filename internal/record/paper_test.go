@@ -211,9 +211,6 @@ func TestFleetOnPaper(t *testing.T) {
 	if n := left(); n > 0 || clock.Sub(died)+workerTTL > time.Minute {
 		t.Errorf("%d of %d jobs of a dead worker are with it after %s", n, len(p.dead), clock.Sub(died)+workerTTL)
 	}
-	if n := s.rdb.HLen(ctx, slotsKey).Val(); n != paperWorkers {
-		t.Logf("%d workers", n)
-	}
 }
 
 func enqueueAll(t *testing.T, s *Store, tasks []task) {
