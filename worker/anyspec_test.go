@@ -31,7 +31,7 @@ func TestAnySpec(t *testing.T) {
 	seed, count := number(t, "GLOVEBOX_ANY_SEED", 1), number(t, "GLOVEBOX_ANY_SPECS", 40)
 	ids, specs, statuses := make([]string, count), make([]job.Spec, count), map[job.Status]int{}
 	for i := range count {
-		specs[i] = anySpec(seed, uint64(i), set)
+		specs[i] = anySpec(seed, i, set)
 		ids[i] = g.submit(specs[i])
 	}
 	for i, id := range ids {

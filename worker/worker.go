@@ -226,7 +226,7 @@ func (w *Worker) introduce(ctx context.Context) error {
 // unlessEnded is err, or nil where ctx has ended: who was told to end has not failed.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // as it says
 	}
 	return err
 }

@@ -40,7 +40,7 @@ type starting struct {
 // run waits for what the worker needs, one after the other, and runs it.
 func (s *starting) run(ctx context.Context) error {
 	c := s.config
-	defer s.close()
+	defer s.close()               //nolint:contextcheck // ctx has ended by then
 	s.metrics.worker.Paused(true) // until it takes jobs
 	for _, need := range []struct {
 		what string

@@ -16,7 +16,7 @@ import (
 // awaitRecords opens the records once Redis is there and can keep them. Until then whoever
 // asks the api hears that it is not ready.
 func awaitRecords(ctx context.Context, l net.Listener, c record.Config, log *slog.Logger) (records *record.Store, err error) {
-	stop := answerNotReady(l)
+	stop := answerNotReady(l) //nolint:contextcheck // it ends with stop
 	defer stop()
 	err = await.Until(ctx, log, "Redis", func(ctx context.Context) error {
 		if records, err = record.Open(ctx, c); err != nil {

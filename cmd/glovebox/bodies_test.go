@@ -96,7 +96,7 @@ func TestMemoryOfBodies(t *testing.T) {
 		var mu sync.Mutex
 		for _, s := range senders {
 			sending.Go(func() {
-				res := s.finish(t)
+				res := s.finish(t) //nolint:bodyclose // it closes it
 				mu.Lock()
 				defer mu.Unlock()
 				if res == nil {

@@ -33,13 +33,14 @@ func Until(ctx context.Context, log *slog.Logger, what string, try func(context.
 			return context.Cause(ctx)
 		case err == nil:
 			if said.Begun() {
-				log.Info("going on: there is "+what+" now", "waited_seconds", int(time.Since(began).Seconds()))
+				log.Info("going on: there is "+what+" now", //nolint:sloglint // one of a few
+					"waited_seconds", int(time.Since(began).Seconds()))
 			}
 			return nil
 		case errors.Is(err, ErrSettings):
 			return err
 		case said.Now():
-			log.Warn("waiting for "+what, "error", err)
+			log.Warn("waiting for "+what, "error", err) //nolint:sloglint // one of a few
 		}
 		select {
 		case <-time.After(pause):

@@ -106,6 +106,7 @@ func (r *RedisServer) Refusals() (list []string, err error) {
 }
 
 func (r *RedisServer) reportRefusals(tb testing.TB) {
+	tb.Helper()
 	if r.MayRefuse {
 		return
 	}

@@ -324,7 +324,7 @@ func TestBatchesAreForgotten(t *testing.T) {
 	w, _ := sweeping(t)
 	s := w.Records
 	gone, kept := s.rejected(t, "", 3, "no").ID, s.newBatch(t, 1)
-	if n := s.recorded(t, "default"); n < 2*batchCost+3*(itemCost+faultCost)+jobCost {
+	if n := s.recorded(t); n < 2*batchCost+3*(itemCost+faultCost)+jobCost {
 		t.Errorf("%d bytes are counted", n)
 	}
 	if err := s.rdb.Del(t.Context(), batchKey("default", gone), batchItemsKey("default", gone), batchErrorsKey("default", gone)).Err(); err != nil { // its time is over
@@ -342,7 +342,7 @@ func TestBatchesAreForgotten(t *testing.T) {
 	if len(entries) != 1 || Position(entries[0]).id() != kept {
 		t.Errorf("got %v, want only %s", entries, kept)
 	}
-	if n, want := s.recorded(t, "default"), int64(batchCost+itemCost+textCost(len("null"))+2*textCost(len("https://example.com/hook"))); n < want || n > want+2*jobCost {
+	if n, want := s.recorded(t), int64(batchCost+itemCost+textCost(len("null"))+2*textCost(len("https://example.com/hook"))); n < want || n > want+2*jobCost {
 		t.Errorf("%d bytes are counted, want those of the other one and its job", n)
 	}
 	// A record that is gone is not brought back by its job's end.
@@ -382,7 +382,7 @@ func TestRenewedAtTheLastMoment(t *testing.T) {
 	s, ctx := w.Records, t.Context()
 	id := s.newBatch(t, 1)
 	w.forward(batchPatience + time.Minute)
-	due, err := w.due(ctx, batchWorkKey("default"), 0)
+	due, err := w.due(ctx, batchWorkKey("default"))
 	if err != nil || len(due) != 1 {
 		t.Fatal(due, err)
 	}

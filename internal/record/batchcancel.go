@@ -135,7 +135,7 @@ func (w *Sweeper) sweepBatches(ctx context.Context, tenants ...string) error {
 }
 
 func (w *Sweeper) sweepBatchesOf(ctx context.Context, tenant string) error {
-	ids, err := w.due(ctx, batchWorkKey(tenant), 0)
+	ids, err := w.due(ctx, batchWorkKey(tenant))
 	if err != nil || len(ids) == 0 {
 		return err
 	}

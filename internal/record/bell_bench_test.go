@@ -68,7 +68,7 @@ func pickUp(b *testing.B, workers int, interval time.Duration, bell bool) {
 		time.Sleep(time.Duration(n%37) * time.Millisecond) // not in step with whoever polls
 		b.StartTimer()
 		began := time.Now()
-		if _, err := s.enqueue(b.Context(), runTask("job", n, job.Normal, time.Time{})); err != nil {
+		if err := s.enqueue(b.Context(), runTask("job", n, job.Normal, time.Time{})); err != nil {
 			b.Fatal(err)
 		}
 		delays = append(delays, (<-took).Sub(began))

@@ -60,13 +60,13 @@ func TestBell(t *testing.T) {
 	for n := range 3 {
 		for _, priority := range []job.Priority{job.High, job.Normal, job.Low} {
 			task := runTask(DeliveryQueue+string(priority), n, priority, time.Time{}) // a tenant may be called so
-			if _, err := s.enqueue(t.Context(), task); err != nil {
+			if err := s.enqueue(t.Context(), task); err != nil {
 				t.Fatal(err)
 			}
 			within(t, jobs, task.id, 5*time.Second)
 		}
 		task := deliverTask("t", "d", n, time.Time{})
-		if _, err := s.enqueue(t.Context(), task); err != nil {
+		if err := s.enqueue(t.Context(), task); err != nil {
 			t.Fatal(err)
 		}
 		within(t, deliveries, task.id, 5*time.Second)

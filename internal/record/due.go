@@ -24,7 +24,7 @@ func (w *Sweeper) sweepDeadlines(ctx context.Context, tenants ...string) error {
 
 func (w *Sweeper) endOverdue(ctx context.Context, tenant string) error {
 	key := deadlineKey(tenant)
-	ids, err := w.due(ctx, key, 0)
+	ids, err := w.due(ctx, key)
 	if err != nil {
 		return err
 	}

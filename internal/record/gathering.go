@@ -44,7 +44,7 @@ func (s *Store) enqueueSome(ctx context.Context, tasks []task) error {
 	g := &gathering{pipe: s.rdb.Pipeline(), queues: map[string]int{}}
 	gathered := context.WithValue(ctx, gatheringKey{}, g)
 	for _, t := range tasks {
-		if _, err := s.enqueue(gathered, t); err != nil {
+		if err := s.enqueue(gathered, t); err != nil {
 			return err
 		}
 	}
@@ -60,7 +60,7 @@ func (s *Store) enqueueSome(ctx context.Context, tasks []task) error {
 	for i, enqueued := range g.enqueued {
 		err := enqueued.Err()
 		if redis.HasErrorPrefix(err, "NOSCRIPT") { // Redis is new: asynq tells it the script, once
-			_, err = s.enqueue(ctx, tasks[i])
+			err = s.enqueue(ctx, tasks[i])
 		}
 		if err != nil {
 			return err

@@ -45,7 +45,7 @@ func TestKeysOutliveWhatTheyBegan(t *testing.T) {
 		t.Errorf("got %v, want that nothing was made", err)
 	}
 	// Both keys count, and no longer once their time is over.
-	if n := s.recorded(t, "default"); n < 2*keyCost {
+	if n := s.recorded(t); n < 2*keyCost {
 		t.Errorf("%d bytes are recorded, want those of two keys", n)
 	}
 	w, _ := sweepingOver(s)
@@ -53,7 +53,7 @@ func TestKeysOutliveWhatTheyBegan(t *testing.T) {
 	if err := w.sweepGarbage(ctx, "default"); err != nil {
 		t.Fatal(err)
 	}
-	if n := s.recorded(t, "default"); n != 0 {
+	if n := s.recorded(t); n != 0 {
 		t.Errorf("%d bytes are recorded a day later, want none", n)
 	}
 }

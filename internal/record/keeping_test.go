@@ -326,7 +326,7 @@ func TestPurgeWhileItIsSwept(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.forward(time.Second)
-	if due, err := w.due(ctx, garbageKey("default"), 0); err != nil || len(due) != 1 {
+	if due, err := w.due(ctx, garbageKey("default")); err != nil || len(due) != 1 {
 		t.Errorf("got %v due, %v; want the job that was purged", due, err)
 	}
 }

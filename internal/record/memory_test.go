@@ -24,11 +24,11 @@ func (s *Store) usedMemory(t *testing.T) (bytes int64) {
 	return bytes
 }
 
-// recorded is what counts as recorded for the tenant.
-func (s *Store) recorded(t *testing.T, tenant string) int64 {
+// recorded is what counts as recorded for the tenant default.
+func (s *Store) recorded(t *testing.T) int64 {
 	t.Helper()
 	pipe := s.rdb.Pipeline()
-	count := countRecorded(t.Context(), pipe, tenant)
+	count := countRecorded(t.Context(), pipe, "default")
 	_, _ = pipe.Exec(t.Context()) // redis.Nil where nothing was counted
 	n, err := count()
 	if err != nil {
@@ -95,7 +95,7 @@ func TestOneTenantCannotFillRedis(t *testing.T) {
 			if !full(err, "bytes_recorded (8388608)") {
 				t.Fatalf("after %d jobs: got %v, want the quota to refuse it", len(ids), err)
 			}
-			grown, counted := s.usedMemory(t)-before, s.recorded(t, "default")
+			grown, counted := s.usedMemory(t)-before, s.recorded(t)
 			t.Logf("%d jobs: Redis uses %d bytes more, %d are counted", len(ids), grown, counted)
 			if grown > quota || counted > quota || counted < quota*9/10 {
 				t.Errorf("Redis uses %d bytes more, %d are counted; the quota is %d", grown, counted, quota)
@@ -144,6 +144,7 @@ func TestMemoryIsCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	//nolint:thelper // each is a case, not a helper
 	for name, do := range map[string]func(t *testing.T, s *Store, i int){
 		"queued": func(t *testing.T, s *Store, _ int) { create(t, s, plain, "") },
 		"queued, later": func(t *testing.T, s *Store, _ int) {
@@ -178,11 +179,11 @@ func TestMemoryIsCounted(t *testing.T) {
 			s := openStore(t, Config{})
 			do(t, s, 100_000) // the scripts themselves
 			time.Sleep(time.Millisecond)
-			used, counted := s.usedMemory(t), s.recorded(t, "default")
+			used, counted := s.usedMemory(t), s.recorded(t)
 			for i := range n {
 				do(t, s, i)
 			}
-			used, counted = s.usedMemory(t)-used, s.recorded(t, "default")-counted
+			used, counted = s.usedMemory(t)-used, s.recorded(t)-counted
 			t.Logf("Redis uses %d bytes for each, %d are counted", used/n, counted/n)
 			if used > counted || counted > 4*used {
 				t.Errorf("Redis uses %d bytes for each, %d are counted", used/n, counted/n)
@@ -308,7 +309,7 @@ func TestBytesRecordedAreExact(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes are still counted, for %v", s.recorded(t, "default"), s.rdb.HGetAll(ctx, keptKey("default")).Val())
+			t.Fatalf("%d bytes are still counted, for %v", s.recorded(t), s.rdb.HGetAll(ctx, keptKey("default")).Val())
 		}
 	}
 }

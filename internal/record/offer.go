@@ -87,8 +87,7 @@ func (s *Store) HandOver(ctx context.Context, run Run, e *NotOfferedError) (told
 	if listening > 0 {
 		t := runTask(run.ID, run.Epoch, e.Priority, time.Time{})
 		t.queue += ":" + e.Name
-		_, err := s.enqueue(ctx, t)
-		return true, err
+		return true, s.enqueue(ctx, t)
 	}
 	return false, s.unoffered(ctx, run, e)
 }

@@ -30,7 +30,8 @@ type paper struct {
 	dead    []string // jobs of a worker that doesn't beat
 }
 
-func (p *paper) job(pipe redis.Pipeliner, t *testing.T, tenant string, state job.Status, more ...any) string {
+func (p *paper) job(t *testing.T, pipe redis.Pipeliner, tenant string, state job.Status, more ...any) string {
+	t.Helper()
 	id := NewID(tenant)
 	fields := append([]any{
 		"state", string(state), "epoch", 1, "attempts", 0, "created", ms(time.Now()), "bytes", 2, "priority", "normal",
@@ -65,7 +66,7 @@ func newPaper(t *testing.T) *paper {
 		pipe.ZAdd(ctx, garbageKey(tenant), redis.Z{Score: float64(ms(time.Now().Add(time.Hour))), Member: NewID(tenant)})
 		if n < paperRunning {
 			worker := fmt.Sprint("w", n%paperWorkers)
-			id := p.job(pipe, t, tenant, job.Running, "worker", worker)
+			id := p.job(t, pipe, tenant, job.Running, "worker", worker)
 			pipe.HSet(ctx, runningKey(tenant), id, "1 "+worker)
 			jobs[worker] = append(jobs[worker], id)
 			queued = append(queued, runTask(id, 1, job.Normal, time.Time{}))
@@ -73,7 +74,7 @@ func newPaper(t *testing.T) *paper {
 		if n < paperBacklog {
 			pipe.HSet(ctx, key(tenant, "line"), "last", paperBehind)
 			for i := range paperBehind {
-				pipe.ZAdd(ctx, backlogKey(tenant, job.Normal), redis.Z{Score: float64(i), Member: p.job(pipe, t, tenant, job.Queued)})
+				pipe.ZAdd(ctx, backlogKey(tenant, job.Normal), redis.Z{Score: float64(i), Member: p.job(t, pipe, tenant, job.Queued)})
 			}
 		}
 		if n < paperDue {
@@ -104,7 +105,7 @@ func newPaper(t *testing.T) *paper {
 	flush()
 	queued = nil
 	for _, tenant := range p.tenants[:paperBacklog] { // of each, one more is released
-		id := p.job(pipe, t, tenant, job.Queued)
+		id := p.job(t, pipe, tenant, job.Queued)
 		pipe.ZAdd(ctx, openKey(tenant), redis.Z{Score: past, Member: id})
 		queued = append(queued, runTask(id, 1, job.Normal, time.Time{}))
 	}

@@ -44,7 +44,7 @@ func reapOp(ctx context.Context, l *lane) {
 			return
 		}
 		if !l.p.w.free {
-			l.p.w.age(2500 * time.Millisecond)
+			l.p.w.age(2500 * time.Millisecond) //nolint:contextcheck // no step of the lane's
 		}
 	}
 }
@@ -188,15 +188,15 @@ func batchOp(ctx context.Context, l *lane) {
 			if err != nil {
 				return err
 			}
-			print := NewFingerprint(text)
+			fingerprint := NewFingerprint(text)
 			if (seed>>(8+i))%4 == 0 {
-				err := l.p.store.Reject(ctx, b.ID, []Fingerprint{print}, []job.ItemError{{Index: i, Code: "invalid"}})
+				err := l.p.store.Reject(ctx, b.ID, []Fingerprint{fingerprint}, []job.ItemError{{Index: i, Code: "invalid"}})
 				if err != nil {
 					return err
 				}
 				continue
 			}
-			jobs = append(jobs, NewJob{ID: ItemID(b.ID, i), Spec: spec, JSON: text, Index: i, Fingerprint: print})
+			jobs = append(jobs, NewJob{ID: ItemID(b.ID, i), Spec: spec, JSON: text, Index: i, Fingerprint: fingerprint})
 			if w.chance(3) {
 				if err := l.addToBatch(ctx, b.ID, jobs); err != nil {
 					return err
@@ -440,11 +440,11 @@ return 'ok'`)
 // asynq does what servers of it do beside tasks: what is due goes to pending, and so do tasks
 // whose lease has expired, those some of the time: it takes asynq up to two minutes.
 func (p *process) asynq(ctx context.Context) {
-	recover := p.w.free || p.w.chance(3)
+	expiring := p.w.free || p.w.chance(3)
 	for _, queue := range []string{"high", "normal", "low", DeliveryQueue} {
 		q := "asynq:{" + queue + "}:"
 		expired := time.Now().Unix()
-		if !recover {
+		if !expiring {
 			expired = 0
 		}
 		_ = forwardScript.Run(ctx, p.store.rdb, []string{q + "scheduled", q + "retry", q + "pending", q + "active", q + "lease", q + "t:"},

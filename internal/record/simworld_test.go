@@ -343,7 +343,7 @@ func (h simHook) command(ctx context.Context, what string, send func() error) er
 		return errSim("SIM the command was not sent")
 	}
 	if strings.Contains(what, "purge") {
-		h.p.w.look() // what is purged can't be looked at after
+		h.p.w.look() //nolint:contextcheck // what is purged can't be looked at after; no step of the lane's
 	}
 	err := send()
 	switch v {

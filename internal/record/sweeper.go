@@ -167,9 +167,9 @@ func (w *Sweeper) each(ctx context.Context, key string, ids []string, again time
 	return errors.Join(errs...)
 }
 
-func (w *Sweeper) due(ctx context.Context, key string, overdue time.Duration) ([]string, error) {
+func (w *Sweeper) due(ctx context.Context, key string) ([]string, error) {
 	ids, err := w.Records.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
-		Key: key, ByScore: true, Start: "-inf", Stop: ms(w.Records.now().Add(-overdue)), Count: page,
+		Key: key, ByScore: true, Start: "-inf", Stop: ms(w.Records.now()), Count: page,
 	}).Result()
 	if err != nil {
 		return nil, fmt.Errorf("list what is due in %s: %w", key, err)

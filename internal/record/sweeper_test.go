@@ -290,7 +290,7 @@ func TestGarbageThatStaysHoldsUpNobody(t *testing.T) {
 	if _, ok := deleted.Load("default/" + good); !ok {
 		t.Error("an object that can't be deleted keeps others from being deleted")
 	}
-	if due, err := w.due(t.Context(), garbageKey("default"), 0); err != nil || len(due) != 0 {
+	if due, err := w.due(t.Context(), garbageKey("default")); err != nil || len(due) != 0 {
 		t.Errorf("got %v %v, want what failed put off", due, err)
 	}
 }

@@ -85,21 +85,19 @@ func deliverTask(tenant, did string, attempt int, at time.Time) task {
 
 // enqueueRun makes sure that there is a task for this epoch of the job, to be taken at at.
 func (s *Store) enqueueRun(ctx context.Context, id string, epoch int, priority job.Priority, at time.Time) error {
-	_, err := s.enqueue(ctx, runTask(id, epoch, priority, at))
-	return err
+	return s.enqueue(ctx, runTask(id, epoch, priority, at))
 }
 
 // EnqueueDelivery makes sure that there is a task for this attempt at the delivery.
 func (s *Store) EnqueueDelivery(ctx context.Context, tenant, did string, attempt int, at time.Time) error {
-	_, err := s.enqueue(ctx, deliverTask(tenant, did, attempt, at))
-	return err
+	return s.enqueue(ctx, deliverTask(tenant, did, attempt, at))
 }
 
-// enqueue reports whether the task was there already.
-func (s *Store) enqueue(ctx context.Context, t task) (there bool, err error) {
+// enqueue makes sure that there is this task.
+func (s *Store) enqueue(ctx context.Context, t task) error {
 	b, err := json.Marshal(t.payload)
 	if err != nil {
-		return false, err
+		return err
 	}
 	opts := []asynq.Option{asynq.TaskID(t.id), asynq.Queue(t.queue), asynq.MaxRetry(neverArchive), asynq.Timeout(taskTimeout)}
 	if t.at.After(s.now()) {
@@ -107,11 +105,8 @@ func (s *Store) enqueue(ctx context.Context, t task) (there bool, err error) {
 		opts = append(opts, asynq.ProcessAt(t.at.Add(time.Second-1).Truncate(time.Second)))
 	}
 	_, err = s.tasks.EnqueueContext(ctx, asynq.NewTask(t.kind, b), opts...)
-	if errors.Is(err, asynq.ErrTaskIDConflict) {
-		return true, nil
+	if err != nil && !errors.Is(err, asynq.ErrTaskIDConflict) {
+		return fmt.Errorf("enqueue task %s: %w", t.id, err)
 	}
-	if err != nil {
-		return false, fmt.Errorf("enqueue task %s: %w", t.id, err)
-	}
-	return false, nil
+	return nil
 }

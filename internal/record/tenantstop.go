@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -63,7 +65,7 @@ func (s *Store) StopTenant(ctx context.Context, tenant string) (Stopped, error) 
 // stopQueued cancels the jobs of one index, the last ones first.
 func (s *Store) stopQueued(ctx context.Context, tenant, index string, end time.Time) (canceled int, err error) {
 	for left := int64(0); time.Now().Before(end); {
-		ids, err := s.rdb.ZRevRange(ctx, index, left, left+cancelGroup-1).Result()
+		ids, err := s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: index, Rev: true, Start: left, Stop: left + cancelGroup - 1}).Result()
 		if err != nil || len(ids) == 0 {
 			return canceled, err
 		}

@@ -49,7 +49,7 @@ func TestUploads(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.mustStore(t, 400)
-	if n := s.recorded(t, "default"); n != uploadCost {
+	if n := s.recorded(t); n != uploadCost {
 		t.Errorf("%d bytes are recorded, want %d", n, uploadCost)
 	}
 

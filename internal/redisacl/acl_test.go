@@ -129,13 +129,13 @@ var forbidden = []struct{ why, commands string }{
 		SORT gb:{acme}:open GET gb:{acme}:tenant`},
 }
 
-func TestForbiddenToWorkers(t *testing.T) {
+func TestForbiddenToWorkers(t *testing.T) { //nolint:tparallel // what was written is looked at after its parts
 	t.Parallel()
 	server := gbtest.Redis(t)
 	server.MayRefuse = true
 	admin := client(t, server.Admin())
 	for _, f := range forbidden {
-		t.Run(f.why, func(t *testing.T) {
+		t.Run(f.why, func(t *testing.T) { //nolint:paralleltest // what was written is looked at after them all
 			for command := range strings.Lines(f.commands) {
 				command = strings.TrimSpace(command)
 				// One of its own, as some commands change the connection.

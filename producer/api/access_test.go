@@ -18,10 +18,10 @@ import (
 	"github.com/glovebox-run/glovebox/producer/api"
 )
 
-// token makes a token of a tenant that there is.
-func (w *world) token(t *testing.T, tenant string, asked producer.TokenRequest) producer.NewToken {
+// token makes a token of the tenant acme.
+func (w *world) token(t *testing.T, asked producer.TokenRequest) producer.NewToken {
 	t.Helper()
-	made, err := w.Client.AddToken(t.Context(), tenant, asked)
+	made, err := w.Client.AddToken(t.Context(), "acme", asked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,9 +38,9 @@ func TestScopes(t *testing.T) {
 	w.tenant(t, "acme", job.Terms{})
 	only, lacks := map[job.Scope]string{}, map[job.Scope]string{}
 	for _, s := range job.Scopes() {
-		only[s] = w.token(t, "acme", producer.TokenRequest{Scopes: []job.Scope{s}}).Secret
+		only[s] = w.token(t, producer.TokenRequest{Scopes: []job.Scope{s}}).Secret
 		rest := slices.DeleteFunc(job.Scopes(), func(other job.Scope) bool { return other == s })
-		lacks[s] = w.token(t, "acme", producer.TokenRequest{Scopes: rest}).Secret
+		lacks[s] = w.token(t, producer.TokenRequest{Scopes: rest}).Secret
 	}
 	ask := func(v visit, token string) answer {
 		path := strings.NewReplacer("<id>", record.NewID("acme"), "<batch>", record.NewBatchID("acme"), "<token>", "x").Replace(v.path)
@@ -103,7 +103,7 @@ func TestTokenExpires(t *testing.T) {
 	w := newWorld(t)
 	w.tenant(t, "acme", job.Terms{})
 	at := time.Now().Add(2 * time.Second)
-	token := w.token(t, "acme", producer.TokenRequest{ExpiresAt: at})
+	token := w.token(t, producer.TokenRequest{ExpiresAt: at})
 	get := func() answer { return w.do(t, "GET", "/v1/runtimes", http.NoBody, as(token.Secret)) }
 	good := 0
 	var a answer
@@ -181,7 +181,7 @@ func TestRevokedTokenEndsResults(t *testing.T) {
 	if b.Rejected != job.MaxBatch {
 		t.Fatalf("got %+v", b)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), "GET", w.srv.URL+"/v1/batches/"+b.ID+"/results", http.NoBody)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.srv.URL+"/v1/batches/"+b.ID+"/results", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func noteOf(ctx context.Context) *auditNote {
 func (a *API) audited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen := &watchedWriter{ResponseWriter: w}
-		defer func() { a.audit(r, noteOf(r.Context()), seen) }()
+		defer func() { a.audit(r, noteOf(r.Context()), seen) }() //nolint:contextcheck // nobody waits for Redis
 		next.ServeHTTP(seen, r)
 	})
 }

@@ -391,13 +391,13 @@ func (a *API) batchResults(w http.ResponseWriter, r *http.Request) {
 	lines := json.NewEncoder(w)
 	lines.SetEscapeHTML(false)
 	begun, looked := false, time.Now()
-	for result, err := range a.client.For(c.tenant).BatchResults(ctx, id, from) { //nolint:contextcheck // it has the request's
+	for result, err := range a.client.For(c.tenant).BatchResults(ctx, id, from) {
 		switch {
 		case err != nil && !begun:
 			a.writeError(w, r, err)
 			return
 		case err != nil:
-			a.log.WarnContext(r.Context(), "results of a batch were cut off", "batch_id", id, "request_id", requestID(r.Context()), "error", err)
+			a.log.WarnContext(ctx, "results of a batch were cut off", "batch_id", id, "request_id", requestID(r.Context()), "error", err) //nolint:contextcheck // the id alone is read
 			panic(http.ErrAbortHandler)
 		}
 		if !begun {

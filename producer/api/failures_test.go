@@ -35,7 +35,9 @@ func TestWrongTokensAreThrottled(t *testing.T) {
 		m := regexp.MustCompile(`cmdstat_hgetall:calls=(\d+)`).FindStringSubmatch(info)
 		n := 0
 		if m != nil {
-			fmt.Sscan(m[1], &n)
+			if _, err := fmt.Sscan(m[1], &n); err != nil {
+				t.Fatal(err)
+			}
 		}
 		return n
 	}

@@ -203,7 +203,7 @@ func (l *pool) keep(ctx context.Context) {
 		case <-tidy.C:
 			l.ask(ctx)
 		case ids := <-l.named:
-			l.tidy(ids)
+			l.tidy(ids) //nolint:contextcheck // removals outlive what asks for them
 		default:
 		}
 		k, wait := l.wanted()
@@ -230,7 +230,7 @@ func (l *pool) keep(ctx context.Context) {
 		case <-tidy.C:
 			l.ask(ctx)
 		case ids := <-l.named:
-			l.tidy(ids)
+			l.tidy(ids) //nolint:contextcheck // removals outlive what asks for them
 		}
 	}
 }
