@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/await"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 // awaitRecords opens the records once Redis is there and can keep them. Until then whoever
@@ -45,7 +47,7 @@ func answerNotReady(l net.Listener) (stop func()) {
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.Header().Set("Retry-After", "5")
 			w.WriteHeader(http.StatusServiceUnavailable)
-			_, _ = io.WriteString(w, `{"title":"Service Unavailable","status":503,"code":"unavailable","detail":"the api waits for what it needs"}`+"\n")
+			_ = json.NewEncoder(w).Encode(producer.NewProblem(http.StatusServiceUnavailable, producer.CodeUnavailable, "the api waits for what it needs: try again in a moment"))
 		}),
 	}
 	served := make(chan struct{})

@@ -71,7 +71,7 @@ func serve(t *testing.T, c config.API) *running {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		r.ended <- (&app{stderr: &r.said}).serve(ctx, c)
+		r.ended <- (&app{stderr: &r.said, getenv: func(string) string { return "off" }}).serve(ctx, c) // no memory limit for the test
 	}()
 	t.Cleanup(func() { stop(); <-done })
 	return r

@@ -44,7 +44,7 @@ func TestData(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.close()
-	if !maps.Equal(secrets, again.secrets) || len(secrets) != 10 {
+	if !maps.Equal(secrets, again.secrets) || len(secrets) != 12 {
 		t.Error("the secrets are not those of the first time")
 	}
 }

@@ -71,6 +71,7 @@ func TestRecords(t *testing.T) {
 		return j
 	}
 
+	must(s.Beat(ctx, record.Worker{ID: "w1", Concurrency: 8})) // room for all of them in the queue
 	ended := create("python", "default")
 	must(s.End(ctx, start(ended, 1), record.Ending{Status: job.Failed, Result: []byte("{}")}))
 	canceled := create("the tenant's own words", "acme")
