@@ -15,21 +15,32 @@ import (
 	"github.com/glovebox-run/glovebox/producer"
 )
 
-// awaitRecords opens the records once Redis is there and can keep them. Until then whoever
-// asks the api hears that it is not ready.
+// awaitRecords opens the records once Redis is there and can keep them. From the first try
+// that fails on, callers hear that the api is not ready; before, they wait to be accepted.
 func awaitRecords(ctx context.Context, l net.Listener, c record.Config, log *slog.Logger) (records *record.Store, err error) {
-	stop := answerNotReady(l) //nolint:contextcheck // it ends with stop
-	defer stop()
+	stop := func() {}
+	defer func() { stop() }()
+	answering := false
 	err = await.Until(ctx, log, "Redis", func(ctx context.Context) error {
-		if records, err = record.Open(ctx, c); err != nil {
-			return err
+		records, err = openDurable(ctx, c, log)
+		if err != nil && !answering {
+			stop, answering = answerNotReady(l), true //nolint:contextcheck // it ends with stop
 		}
-		if err = durable(ctx, records, log); err != nil {
-			return errors.Join(err, records.Close())
-		}
-		return nil
+		return err
 	})
 	return records, err
+}
+
+// openDurable opens the records of a Redis that keeps them.
+func openDurable(ctx context.Context, c record.Config, log *slog.Logger) (*record.Store, error) {
+	records, err := record.Open(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err = durable(ctx, records, log); err != nil {
+		return nil, errors.Join(err, records.Close())
+	}
+	return records, nil
 }
 
 // answerNotReady answers every request on l with 503, but /healthz, until stop. l stays open.

@@ -65,9 +65,9 @@ func TestHandOver(t *testing.T) {
 			t.Fatal("it is not subscribed")
 		}
 	}
+	id := inHand(t, s, job.Spec{Runtime: "py", Source: "1", Priority: job.High}) // first, or a server takes its task
 	_, others := serve(t, s, QueuesWith([]string{"node"}), mostInterval)
 	_, took := serve(t, s, QueuesWith([]string{"py"}), mostInterval)
-	id := inHand(t, s, job.Spec{Runtime: "py", Source: "1", Priority: job.High})
 	told, err := s.HandOver(t.Context(), Run{id, 1}, &NotOfferedError{"py", job.High})
 	if err != nil || !told {
 		t.Fatalf("got %v, %v", told, err)

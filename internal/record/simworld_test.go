@@ -123,6 +123,10 @@ func (w *world) schedule() error {
 	if err := w.rdb.FlushDB(ctx).Err(); err != nil {
 		return err
 	}
+	// Redis knows it, so that no step lies between the look before a purge and the purge.
+	if err := purgeScript.Load(ctx, w.rdb).Err(); err != nil {
+		return err
+	}
 	for range simAPIs {
 		w.boot(apiProcess)
 	}
