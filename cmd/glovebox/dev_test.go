@@ -205,6 +205,7 @@ func TestDev(t *testing.T) {
 			}
 			return false
 		})
+		d.until("the api serves, and Redis serves it", func() bool { _, _, code := d.glovebox("", "list"); return code == exitOK })
 		d.run("print('"+what+"')", what+"\n")
 	}
 
