@@ -157,7 +157,7 @@ func (c *chaos) leftInRedis(all bool) (left []string) {
 
 func (c *chaos) leftTasks(all bool) (left []string) {
 	inspector := asynq.NewInspectorFromRedisClient(c.records.Redis())
-	for _, queue := range append(slices.Collect(maps.Keys(record.JobQueues())), record.DeliveryQueue) {
+	for _, queue := range append(slices.Collect(maps.Keys(record.JobQueues())), record.DeliveryQueue, record.DeliveryBacklogQueue) {
 		for _, list := range []func(string, ...asynq.ListOption) ([]*asynq.TaskInfo, error){
 			inspector.ListActiveTasks, inspector.ListPendingTasks, inspector.ListScheduledTasks,
 			inspector.ListRetryTasks, inspector.ListArchivedTasks, inspector.ListCompletedTasks,

@@ -123,7 +123,7 @@ func (d *Deliverer) Run(ctx context.Context) error {
 	// Attempts outlive ctx by the grace, and then end without being counted.
 	attempts, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
-	c := record.ServerConfig(d.Concurrency, map[string]int{record.DeliveryQueue: 1}, d.Interval, d.Log)
+	c := record.ServerConfig(d.Concurrency, record.DeliveryQueues(), d.Interval, d.Log)
 	c.ShutdownTimeout = time.Second // when asynq is told, nothing is under way any more
 	ownFault := c.RetryDelayFunc
 	c.RetryDelayFunc = func(n int, err error, t *asynq.Task) time.Duration {

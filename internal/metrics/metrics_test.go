@@ -169,7 +169,7 @@ func TestQueueDepth(t *testing.T) {
 		}
 	}
 	d, err := s.Depth(t.Context())
-	if err != nil || d.Queued != tenants || len(d.Queues) != 4 {
+	if err != nil || d.Queued != tenants || len(d.Queues) != 5 {
 		t.Fatalf("got %+v, %v", d, err)
 	}
 	for _, q := range d.Queues {

@@ -239,7 +239,7 @@ func (s *Store) SealBatch(ctx context.Context, id string, total int) (Batch, err
 	}
 	switch word, delivery, _ := strings.Cut(answer, " "); word {
 	case "ok":
-		s.enqueueBatchDelivery(ctx, tenant, id, delivery)
+		s.enqueueFirstDelivery(ctx, tenant, delivery)
 		return s.GetBatch(ctx, id)
 	case "missing":
 		return Batch{}, ErrNoBatch
@@ -247,15 +247,6 @@ func (s *Store) SealBatch(ctx context.Context, id string, total int) (Batch, err
 		return Batch{}, ErrConflict
 	default:
 		return Batch{}, fmt.Errorf("seal batch %s of %d jobs: the script answered %q", id, total, answer)
-	}
-}
-
-func (s *Store) enqueueBatchDelivery(ctx context.Context, tenant, batch, delivery string) {
-	if delivery == "" {
-		return
-	}
-	if err := s.EnqueueDelivery(ctx, tenant, delivery, 1, time.Time{}); err != nil {
-		s.log.Warn("batch ended, its delivery is left to the sweeper", "batch_id", batch, "delivery_id", delivery, "error", err)
 	}
 }
 

@@ -56,7 +56,7 @@ func (s *Store) cancelBatch(ctx context.Context, id, due string, reason *job.Err
 	case string(job.BatchCanceled):
 		return s.GetBatch(ctx, id)
 	}
-	s.enqueueBatchDelivery(ctx, tenant, id, delivery)
+	s.enqueueFirstDelivery(ctx, tenant, delivery)
 	b, err := s.GetBatch(ctx, id)
 	if err != nil || b.State.Final() {
 		return b, err

@@ -7,7 +7,7 @@ const endedField = "n:"
 
 // batchCode is what the scripts have in common that know batches
 // (docs/adr/0008-batches.md), behind memory. KEYS[1] is what all keys of the tenant begin with.
-const batchCode = `
+var batchCode = deliveryCode + `
 local call, t = redis.call, KEYS[1]
 local batchwork = t .. 'batchwork'
 local function batch_key(id) return t .. 'batch:' .. id end
@@ -41,16 +41,13 @@ end
 
 local function note(id, first, prints) call('SETRANGE', items_key(id), first * 8, prints) end
 
--- settle ends a batch that is sealed and whose jobs have all ended, and answers the
--- delivery to make, or nothing.
+-- settle ends a batch that is sealed and whose jobs have all ended, and answers what
+-- add_delivery does, or nothing.
 local function settle(id, now)
   local b = call('HMGET', batch_key(id), 'state', 'jobs', 'ended', 'cancel', 'callback', 'delivery', 'retention', 'created', 'charge', 'rejected')
   if b[1] ~= 'running' or b[2] ~= b[3] then return '' end
   call('HSET', batch_key(id), 'state', b[4] and 'canceled' or 'completed', 'finished', now)
-  if b[6] ~= '' then
-    call('HSET', t .. 'delivery:' .. b[6], 'batch', id, 'url', b[5], 'event', 'batch.completed', 'state', 'pending', 'attempt', 1, 'created', now, 'due', now)
-    call('ZADD', t .. 'outbox', now, b[6])
-  end
+  local made = b[6] ~= '' and add_delivery(b[6], now, 'batch', id, 'url', b[5], 'event', 'batch.completed') or ''
   call('ZREM', batchwork, id)
   local empty = b[2] == '0' and b[10] == '0'
   local life = empty and math.min(b[7], 3600000) or b[7] -- one without a job has nothing to keep
@@ -58,7 +55,7 @@ local function settle(id, now)
   call('HSET', t .. 'kept', id, '0 ' .. b[8] .. ' ' .. (b[9] or 0))
   call('ZADD', t .. 'garbage', now + life + expired_delay, id)
   call('PUBLISH', 'gb:done', id)
-  return b[6]
+  return made
 end
 
 -- renew puts off that a batch is given up which is still being received.

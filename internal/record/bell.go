@@ -35,7 +35,7 @@ const (
 func bellOf(queue string) (bell string, handed bool) {
 	_, name, handed := strings.Cut(queue, ":")
 	switch {
-	case queue == DeliveryQueue:
+	case queue == DeliveryQueue, queue == DeliveryBacklogQueue:
 		return deliveriesBell, false
 	case handed:
 		return jobsBell + ":" + name, true

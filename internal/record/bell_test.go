@@ -65,7 +65,7 @@ func TestBell(t *testing.T) {
 			}
 			within(t, jobs, task.id, 5*time.Second)
 		}
-		task := deliverTask("t", "d", n, time.Time{})
+		task := deliverTask("t", "d", n, false, time.Time{})
 		if err := s.enqueue(t.Context(), task); err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestBellUnheard(t *testing.T) {
 	within(t, took, "unheard", 5*time.Second)
 
 	for n := range 2 * bellMost {
-		if err := s.EnqueueDelivery(t.Context(), "t", "d", n, time.Time{}); err != nil {
+		if err := s.EnqueueDelivery(t.Context(), "t", "d", n, false, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 	}

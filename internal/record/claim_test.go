@@ -256,7 +256,7 @@ func TestEnqueueAll(t *testing.T) {
 		want = append(want, all[n].id)
 	}
 	slices.Sort(want)
-	if err := s.enqueueAll(ctx, append(all, runTask("later", 1, job.Normal, time.Now().Add(time.Hour)), deliverTask("default", "msg", 1, time.Time{}))); err != nil {
+	if err := s.enqueueAll(ctx, append(all, runTask("later", 1, job.Normal, time.Now().Add(time.Hour)), deliverTask("default", "msg", 1, false, time.Time{}))); err != nil {
 		t.Fatal(err) // a Redis that doesn't know asynq's script
 	}
 	if got := tasks(t, s, "normal"); !slices.Equal(got, want) {

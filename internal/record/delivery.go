@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -25,6 +26,8 @@ type Delivery struct {
 	Signing Signing
 	// Undone is how many deliveries of the tenant are pending, this one among them.
 	Undone int64
+	// Backlog is whether its tasks are in DeliveryBacklogQueue.
+	Backlog bool
 }
 
 // DeliveryState is where a delivery stands.
@@ -37,6 +40,19 @@ const (
 	Exhausted DeliveryState = "failed" // every attempt of the schedule failed
 	Gone      DeliveryState = "gone"   // the endpoint answered 410
 )
+
+// deliveryCode makes deliveries. KEYS[1] is what all keys of the tenant begin with.
+var deliveryCode = `
+-- add_delivery makes one that is due, of these fields and values besides, and answers its id, with "backlog"
+-- behind it where it is one of the tenant's backlog.
+local function add_delivery(id, now, ...)
+  local outbox = KEYS[1] .. 'outbox'
+  local backlog = redis.call('ZCARD', outbox) >= ` + strconv.Itoa(deliveriesInLine) + `
+  redis.call('HSET', KEYS[1] .. 'delivery:' .. id, 'state', 'pending', 'attempt', 1, 'created', now, 'due', now, 'backlog', backlog and 1 or 0, ...)
+  redis.call('ZADD', outbox, now, id)
+  return backlog and id .. ' backlog' or id
+end
+`
 
 // ErrNoDelivery is answered for a delivery that does not exist, or no longer.
 var ErrNoDelivery = errors.New("no such delivery")
@@ -63,7 +79,7 @@ func (s *Store) GetDelivery(ctx context.Context, tenant, did string) (Delivery, 
 	d := Delivery{
 		ID: did, Tenant: tenant, JobID: f["job"], BatchID: f["batch"], URL: f["url"], Event: f["event"], State: DeliveryState(f["state"]),
 		Attempt: int(r.number("attempt")), Due: r.at("due"), Sent: r.at("sent"), Created: r.at("created"),
-		LastStatus: int(r.number("status")), LastError: f["error"], Signing: signed, Undone: undone.Val(),
+		LastStatus: int(r.number("status")), LastError: f["error"], Signing: signed, Undone: undone.Val(), Backlog: f["backlog"] == "1",
 	}
 	return d, r.err
 }
@@ -80,7 +96,7 @@ func (s *Store) Attempted(ctx context.Context, d Delivery, state DeliveryState, 
 		s.observer.Attempted(d, state, s.now())
 	}
 	if answer == "ok" && state == Pending {
-		if err := s.EnqueueDelivery(ctx, d.Tenant, d.ID, d.Attempt+1, next); err != nil {
+		if err := s.EnqueueDelivery(ctx, d.Tenant, d.ID, d.Attempt+1, d.Backlog, next); err != nil {
 			s.log.Warn("next delivery attempt is left to the sweeper", "delivery_id", d.ID, "error", err)
 		}
 	}

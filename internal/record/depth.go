@@ -54,7 +54,7 @@ func (s *Store) Depth(ctx context.Context) (Depth, error) {
 	if err != nil {
 		return Depth{}, fmt.Errorf("list queues: %w", err)
 	}
-	for _, name := range []string{string(job.High), string(job.Normal), string(job.Low), DeliveryQueue} {
+	for _, name := range []string{string(job.High), string(job.Normal), string(job.Low), DeliveryQueue, DeliveryBacklogQueue} {
 		q := QueueDepth{Name: name}
 		if slices.Contains(used, name) { // else nothing was ever in it
 			info, err := inspector.GetQueueInfo(name)

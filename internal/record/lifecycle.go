@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -175,19 +176,20 @@ func (s *Store) afterEnd(ctx context.Context, j Job, status job.Status, answer [
 	if err := s.enqueueReleased(ctx, list); err != nil {
 		s.log.Warn("jobs released, their tasks are left to the sweeper", "tenant", j.Tenant, "error", err)
 	}
-	s.enqueueFirstDelivery(ctx, j)
-	if told, _ := answer[2].(string); told != "" {
-		s.enqueueBatchDelivery(ctx, j.Tenant, j.Batch, told)
+	for _, made := range answer[2].([]any) {
+		s.enqueueFirstDelivery(ctx, j.Tenant, made.(string))
 	}
 }
 
-func (s *Store) enqueueFirstDelivery(ctx context.Context, j Job) {
-	if j.Callback == "" {
+// enqueueFirstDelivery takes what a script says of the delivery that it made, if it made
+// one: its id, and whether it is one of the backlog.
+func (s *Store) enqueueFirstDelivery(ctx context.Context, tenant, made string) {
+	if made == "" {
 		return
 	}
-	did := DeliveryID(j.ID, job.EventCompleted, j.Callback)
-	if err := s.EnqueueDelivery(ctx, j.Tenant, did, 1, time.Time{}); err != nil {
-		s.log.Warn("job ended, its delivery is left to the sweeper", "job_id", j.ID, "delivery_id", did, "error", err)
+	did, of, _ := strings.Cut(made, " ")
+	if err := s.EnqueueDelivery(ctx, tenant, did, 1, of == "backlog", time.Time{}); err != nil {
+		s.log.Warn("delivery made, its task is left to the sweeper", "delivery_id", did, "error", err)
 	}
 }
 

@@ -25,11 +25,11 @@ func (w *Sweeper) sweepOpen(ctx context.Context, tenants ...string) error {
 
 // sweepOutbox makes sure that each delivery that is overdue has a task.
 func (w *Sweeper) sweepOutbox(ctx context.Context, tenants ...string) error {
-	c := claims{set: "outbox", overdue: sweepInterval, record: "delivery:", fields: []string{"attempt", "due"}}
-	return w.sweepTasks(ctx, tenants, c, []string{DeliveryQueue}, func(d due) (task, error) {
+	c := claims{set: "outbox", overdue: sweepInterval, record: "delivery:", fields: []string{"attempt", "due", "backlog"}}
+	return w.sweepTasks(ctx, tenants, c, slices.Sorted(maps.Keys(DeliveryQueues())), func(d due) (task, error) {
 		attempt, err := d.number(0)
 		at, dueErr := d.number(1)
-		return deliverTask(d.tenant, d.id, attempt, time.UnixMilli(int64(at))), errors.Join(err, dueErr)
+		return deliverTask(d.tenant, d.id, attempt, d.text(2) == "1", time.UnixMilli(int64(at))), errors.Join(err, dueErr)
 	})
 }
 

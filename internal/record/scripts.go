@@ -126,9 +126,9 @@ local function finish()
   call('HDEL', job(a.id), 'spec', 'spec_ref')
   call('HDEL', running, a.id)
   call('ZREM', t .. 'deadline', a.id)
+  local made = {}
   if r[2] and r[2] ~= '' then
-    call('HSET', t .. 'delivery:' .. a.delivery, 'job', a.id, 'url', r[2], 'event', a.event, 'state', 'pending', 'attempt', 1, 'created', a.now, 'due', a.now, 'expires', string.format('%.0f', a.now + ttl))
-    call('ZADD', t .. 'outbox', a.now, a.delivery)
+    made[1] = add_delivery(a.delivery, a.now, 'job', a.id, 'url', r[2], 'event', a.event, 'expires', string.format('%.0f', a.now + ttl))
   end
   if a.dirty == '1' or tonumber(r[1]) > 1 or r[3] then
     call('ZADD', t .. 'garbage', a.now, a.id)
@@ -141,7 +141,8 @@ local function finish()
   if call('PEXPIRE', t .. 'events:' .. a.id, life) == 1 then call('ZADD', lent, 'XX', a.now + life, 'events:' .. a.id) end
   call('PUBLISH', 'gb:done', a.id)
   local told = r[7] and count_ended(r[7], a.state, a.now) or ''
-  return {'ok', release(a.window, a.now, a.due, 1), told}
+  if told ~= '' then made[#made + 1] = told end
+  return {'ok', release(a.window, a.now, a.due, 1), made}
 end
 local state = call('HGET', job(a.id), 'state')
 if not state then return {'missing'} end

@@ -303,7 +303,7 @@ func (w *world) settleFault() string {
 			return fmt.Sprintf("%d jobs of %s run", n, tenant)
 		}
 	}
-	for _, queue := range []string{"high", "normal", "low", DeliveryQueue} {
+	for _, queue := range []string{"high", "normal", "low", DeliveryQueue, DeliveryBacklogQueue} {
 		keys, err := w.rdb.Keys(context.Background(), "asynq:{"+queue+"}:t:*").Result()
 		if err != nil {
 			w.fail("list tasks: %w", err)

@@ -113,9 +113,12 @@ func submitOp(ctx context.Context, l *lane) {
 	l.again(1+w.rng.IntN(3), func() error {
 		created, err := l.p.store.CreateMany(ctx, tenant, jobs)
 		for i, c := range created {
-			if c.Err == nil || errors.Is(c.Err, ErrExists) {
+			var gone *GoneError
+			switch {
+			case c.Err == nil, errors.Is(c.Err, ErrExists):
 				w.ledger.accepted(c.ID, jobs[i].Spec.Callback != nil && !c.Again, c.Again)
-			} else {
+			case errors.As(c.Err, &gone) && w.ledger.purged[gone.ID]: // a key outlives the job that it named
+			default:
 				w.fail("job %s was refused: %w", jobs[i].ID, c.Err)
 			}
 		}
@@ -350,7 +353,7 @@ func (l *lane) endWithout(ctx context.Context, j Job, status job.Status, tries i
 // deliverOp takes the task of a delivery and makes the attempt.
 func deliverOp(ctx context.Context, l *lane) {
 	p, w := l.p, l.p.w
-	task, ok := p.dequeue(ctx, DeliveryQueue)
+	task, ok := p.dequeue(ctx, deliveryQueue(w.chance(3)))
 	if !ok {
 		return
 	}
@@ -441,7 +444,7 @@ return 'ok'`)
 // whose lease has expired, those some of the time: it takes asynq up to two minutes.
 func (p *process) asynq(ctx context.Context) {
 	expiring := p.w.free || p.w.chance(3)
-	for _, queue := range []string{"high", "normal", "low", DeliveryQueue} {
+	for _, queue := range []string{"high", "normal", "low", DeliveryQueue, DeliveryBacklogQueue} {
 		q := "asynq:{" + queue + "}:"
 		expired := time.Now().Unix()
 		if !expiring {

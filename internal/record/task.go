@@ -14,12 +14,30 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// Task types and the queue of deliveries; jobs use one queue per priority.
+// Task types and the queues of deliveries; jobs use one queue per priority.
 const (
 	RunTask       = "glovebox:run"
 	DeliverTask   = "glovebox:deliver"
 	DeliveryQueue = "deliveries"
+	// DeliveryBacklogQueue has the deliveries of tenants that had many pending when these
+	// were made. So a tenant with thousands stands in the way of its own, not of others'.
+	DeliveryBacklogQueue = "deliveries:backlog"
+	// deliveriesInLine is how many of a tenant's may be pending for the next to be none of
+	// its backlog: the places at four endpoints.
+	deliveriesInLine = 16
 )
+
+// DeliveryQueues are the queues of deliveries and their weights.
+func DeliveryQueues() map[string]int {
+	return map[string]int{DeliveryQueue: 9, DeliveryBacklogQueue: 1}
+}
+
+func deliveryQueue(backlog bool) string {
+	if backlog {
+		return DeliveryBacklogQueue
+	}
+	return DeliveryQueue
+}
 
 // JobQueues are the queues of jobs and their weights: none starves another.
 func JobQueues() map[string]int {
@@ -79,8 +97,8 @@ func runTask(id string, epoch int, priority job.Priority, at time.Time) task {
 	return task{RunTask, id + "." + strconv.Itoa(epoch), string(orNormal(priority)), Run{id, epoch}, at}
 }
 
-func deliverTask(tenant, did string, attempt int, at time.Time) task {
-	return task{DeliverTask, tenant + "/" + did + "." + strconv.Itoa(attempt), DeliveryQueue, Deliver{tenant, did, attempt}, at}
+func deliverTask(tenant, did string, attempt int, backlog bool, at time.Time) task {
+	return task{DeliverTask, tenant + "/" + did + "." + strconv.Itoa(attempt), deliveryQueue(backlog), Deliver{tenant, did, attempt}, at}
 }
 
 // enqueueRun makes sure that there is a task for this epoch of the job, to be taken at at.
@@ -88,9 +106,10 @@ func (s *Store) enqueueRun(ctx context.Context, id string, epoch int, priority j
 	return s.enqueue(ctx, runTask(id, epoch, priority, at))
 }
 
-// EnqueueDelivery makes sure that there is a task for this attempt at the delivery.
-func (s *Store) EnqueueDelivery(ctx context.Context, tenant, did string, attempt int, at time.Time) error {
-	return s.enqueue(ctx, deliverTask(tenant, did, attempt, at))
+// EnqueueDelivery makes sure that there is a task for this attempt at the delivery. backlog
+// is what the delivery's record says: a delivery stays in one queue, where one attempt has one task.
+func (s *Store) EnqueueDelivery(ctx context.Context, tenant, did string, attempt int, backlog bool, at time.Time) error {
+	return s.enqueue(ctx, deliverTask(tenant, did, attempt, backlog, at))
 }
 
 // enqueue makes sure that there is this task.

@@ -90,6 +90,8 @@ var forbidden = []struct{ why, commands string }{
 	{"take deliveries", `RPOPLPUSH asynq:{deliveries}:pending asynq:{deliveries}:active
 		ZADD asynq:{deliveries}:lease 1 x
 		ZADD asynq:{deliveries}:scheduled 1 x
+		RPOPLPUSH asynq:{deliveries:backlog}:pending asynq:{deliveries:backlog}:active
+		ZADD asynq:{deliveries:backlog}:lease 1 x
 		BLPOP gb:bell:deliveries 0.01`},
 	{"list keys", `KEYS *
 		SCAN 0
