@@ -53,6 +53,7 @@ end
 local function remember(key, value, now, life)
   call('SET', key, value, 'PX', life)
   call('ZADD', lasting, now + life, key)
+  call('PEXPIRE', lasting, life) -- every key lives as long: with the last one all are over
 end
 
 -- forget_keys stops counting keys that have expired: more in a call than one call adds.

@@ -407,7 +407,7 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
     if left <= ms then redis.call('DEL', key) else redis.call('PEXPIRE', key, left - ms) end
   end
 end
-for _, queue in ipairs({'high', 'normal', 'low', 'deliveries'}) do
+for _, queue in ipairs({'high', 'normal', 'low', 'deliveries', 'deliveries:backlog'}) do
   local key = 'asynq:{' .. queue .. '}:lease'
   for _, id in ipairs(redis.call('ZRANGE', key, 0, -1)) do redis.call('ZINCRBY', key, -seconds, id) end
 end
