@@ -69,21 +69,23 @@ func TestPythonSuite(t *testing.T) {
 				t.Fatal("no test was run")
 			}
 			t.Logf("%d tests", len(plain))
-			compare := func(how string, got map[string]string) {
-				for _, id := range slices.Sorted(maps.Keys(plain)) {
-					was, is := plain[id], got[id]
-					if kind(was) != kind(is) && !slices.Contains(differences[id], how) {
-						t.Errorf("%s: %s\n  plain:  %s\n  %s: %s", how, id, was, how, is)
-					}
+			// Some of these tests fail now and then on a busy machine: what counts is a difference
+			// that comes twice.
+			compare := func(how string, run func() map[string]string) {
+				found := differ(plain, run(), how)
+				if len(found) == 0 {
+					return
 				}
-				for id := range got {
-					if plain[id] == "" && !slices.Contains(differences[id], how) {
-						t.Errorf("%s: %s: %s, and was not run plainly", how, id, got[id])
+				again := differ(plain, run(), how)
+				for _, id := range slices.Sorted(maps.Keys(found)) {
+					if is, twice := again[id]; twice {
+						t.Errorf("%s: %s\n  plain:  %s\n  %s: %s", how, id, plain[id], how, is)
+					} else {
+						t.Logf("%s: %s once: %s", how, id, found[id])
 					}
 				}
 			}
-			got, _ := of(suite.podman, ours)
-			compare("cold", got)
+			compare("cold", func() map[string]string { got, _ := of(suite.podman, ours); return got })
 			for _, c := range []struct {
 				how     string
 				waiting func() int
@@ -93,20 +95,36 @@ func TestPythonSuite(t *testing.T) {
 				{"warm", func() int { return warm.WarmOf(ours) }, warm, func(o sandbox.Outcome) bool { return o.Warm }},
 				{"preloaded", func() int { return preloaded.PreloadedOf(ours) }, preloaded, func(o sandbox.Outcome) bool { return o.Preloaded }},
 			} {
-				for try := 0; ; try++ { // another module may take the one that waits
-					await(t, func() bool { return c.waiting() > 0 })
-					got, o := of(c.podman, ours)
-					if c.is(o) {
-						compare(c.how, got)
-						break
+				compare(c.how, func() map[string]string {
+					for range 5 { // another module may take the one that waits
+						await(t, func() bool { return c.waiting() > 0 })
+						if got, o := of(c.podman, ours); c.is(o) {
+							return got
+						}
 					}
-					if try == 5 {
-						t.Fatalf("%s: it never is", c.how)
-					}
-				}
+					t.Fatalf("%s: it never is", c.how)
+					return nil
+				})
 			}
 		})
 	}
+}
+
+// differ are the tests that come to another end than plainly, and to which. One that fails
+// plainly says nothing.
+func differ(plain, got map[string]string, how string) map[string]string {
+	found := map[string]string{}
+	for id, was := range plain {
+		if k := kind(was); k != "failed" && k != kind(got[id]) && !slices.Contains(differences[id], how) {
+			found[id] = got[id]
+		}
+	}
+	for id, is := range got {
+		if plain[id] == "" && !slices.Contains(differences[id], how) {
+			found[id] = is
+		}
+	}
+	return found
 }
 
 func await(t *testing.T, there func() bool) {
