@@ -34,15 +34,16 @@ find_podman_user() {
     fi
 }
 
-# as_podman_user [NAME=VALUE…] COMMAND [ARG…] becomes the command, or ends as it does.
+# as_podman_user [NAME=VALUE…] COMMAND [ARG…] becomes the command, or ends as it does. Tests have a
+# Podman configuration of their own (GLOVEBOX_PODMAN_CONF, a directory).
 as_podman_user() {
     local become=()
     [ "$(id -u)" != 0 ] || become=(setpriv "--reuid=$podman_user" "--regid=$(id -g "$podman_user")" --init-groups)
     set -- "${become[@]}" env -i \
         HOME="$podman_home" USER="$podman_user" PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin LANG=C.UTF-8 \
         XDG_RUNTIME_DIR="$podman_runtime_dir" \
-        CONTAINERS_CONF="$GLOVEBOX_LIB/podman/containers.conf" \
-        CONTAINERS_STORAGE_CONF="$GLOVEBOX_LIB/podman/storage.conf" \
+        CONTAINERS_CONF="${GLOVEBOX_PODMAN_CONF:-$GLOVEBOX_LIB/podman}/containers.conf" \
+        CONTAINERS_STORAGE_CONF="${GLOVEBOX_PODMAN_CONF:-$GLOVEBOX_LIB/podman}/storage.conf" \
         "$@"
     if [ "$(id -u)" != 0 ] || ! at_a_terminal; then
         exec "$@"
@@ -82,7 +83,7 @@ with_own_terminal() {
 # without_terminal COMMAND… runs the command in a session that has no terminal, hands on
 # the signals that ours gets, and ends as the command does.
 without_terminal() {
-    local child signal status=0 copies=()
+    local child signal told status copies=()
     if [ -t 1 ]; then
         exec > >(exec cat)
         copies+=($!)
@@ -96,9 +97,10 @@ without_terminal() {
     child=$!
     for signal in HUP INT TERM QUIT; do
         # shellcheck disable=SC2064 # the names are known now
-        trap "kill -$signal -- -$child 2>/dev/null || true" $signal
+        trap "told=yes; kill -$signal -- -$child 2>/dev/null || true" $signal
     done
-    while wait "$child" || status=$?; kill -0 "$child" 2>/dev/null; do status=0; done
+    # A signal ends a wait, and says nothing of how the command ended.
+    while told= status=0; wait "$child" || status=$?; [ -n "$told" ]; do :; done
     # What the command left running may hold its output open for ever.
     exec >&- 2>&-
     for _ in {1..20}; do

@@ -50,8 +50,7 @@ func PodmanOfItsOwn(tb testing.TB, megabytes int) *OwnPodman {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	containers := strings.ReplaceAll(string(shared), ToolsDir+"/glovebox-runtime", p.Lib+"/glovebox-runtime")
-	containers = strings.Replace(containers, "\n[engine]\n", "\n[engine]\nlock_type = \"file\"\n", 1) // not the user's locks in /dev/shm
+	containers := strings.ReplaceAll(string(withOwnLocks(shared)), ToolsDir+"/glovebox-runtime", p.Lib+"/glovebox-runtime")
 	storage := fmt.Sprintf("[storage]\ndriver = \"overlay\"\nrunroot = %q\nrootless_storage_path = %q\n[storage.options]\nadditionalimagestores = [%q]\n",
 		run+"/containers", p.Dir, os.Getenv("HOME")+"/.local/share/glovebox/storage")
 	for name, content := range map[string]string{"containers.conf": containers, "storage.conf": storage} {

@@ -1,6 +1,7 @@
 package gbtest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"net"
@@ -81,13 +82,18 @@ func PodmanNamespace(tb testing.TB) {
 	}
 }
 
+// podmanConf is the variable that names the directory of Podman's configuration, where it
+// isn't that of ToolsDir; infra/podman-user.sh knows it, too.
+const podmanConf = "GLOVEBOX_PODMAN_CONF"
+
 // PodmanEnv is the environment of a Podman service or command that uses Glovebox's
 // own configuration and store.
 func PodmanEnv() []string {
+	conf := cmp.Or(os.Getenv(podmanConf), filepath.Join(ToolsDir, "podman"))
 	return []string{
 		"XDG_RUNTIME_DIR=" + os.Getenv("XDG_RUNTIME_DIR"),
-		"CONTAINERS_CONF=" + filepath.Join(ToolsDir, "podman/containers.conf"),
-		"CONTAINERS_STORAGE_CONF=" + filepath.Join(ToolsDir, "podman/storage.conf"),
+		"CONTAINERS_CONF=" + filepath.Join(conf, "containers.conf"),
+		"CONTAINERS_STORAGE_CONF=" + filepath.Join(conf, "storage.conf"),
 	}
 }
 

@@ -22,11 +22,7 @@ func rootImages(t *testing.T, images ...string) string {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v: %s", cmd, err, out)
 	}
-	store, err := podman("info", "--format", "{{.Store.GraphRoot}}")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(filepath.Dir(store), "roots")
+	return store.Dir + "/roots"
 }
 
 // TestRootImage: a root image has the files of its image, each with its owner, mode and time,

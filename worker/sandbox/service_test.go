@@ -32,6 +32,12 @@ var podmanService *exec.Cmd
 var serviceSays bytes.Buffer
 
 func TestMain(m *testing.M) {
+	if _, err := exec.LookPath("podman"); err == nil && os.Getuid() != 0 {
+		if store, err = gbtest.UseStore(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	code := m.Run()
 	if suite.podman != nil {
 		suite.podman.Close()
@@ -50,6 +56,12 @@ func TestMain(m *testing.M) {
 		}
 		os.RemoveAll(filepath.Dir(suite.socket))
 	}
+	if store != nil {
+		if err := store.Remove(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
 	if code == 0 && suite.podman != nil {
 		if err := goleak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -58,6 +70,10 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
+
+// store is where the suite's service keeps its sandboxes, and the images that tests build:
+// other suites, and what is built beside them, have other locks.
+var store *gbtest.Store
 
 // podmanEnv is the service's environment.
 func podmanEnv() []string { return gbtest.PodmanEnv() }

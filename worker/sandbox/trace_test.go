@@ -145,12 +145,7 @@ func leftOf(t *testing.T, traces []trace) (left []string) {
 	for line := range strings.Lines(string(mounts)) {
 		look("mount", line)
 	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := filepath.Join(home, ".local/share/glovebox/storage")
-	for _, root := range []string{store, os.Getenv("XDG_RUNTIME_DIR"), "/sys/fs/cgroup", gbtest.Leaves()} {
+	for _, root := range []string{store.Dir, os.Getenv("XDG_RUNTIME_DIR"), "/sys/fs/cgroup", gbtest.Leaves()} {
 		if root == "" {
 			continue
 		}
@@ -165,7 +160,7 @@ func leftOf(t *testing.T, traces []trace) (left []string) {
 			if target, err := os.Readlink(path); err == nil {
 				look("link "+path, target)
 			}
-			if d.IsDir() && filepath.Dir(path) == filepath.Join(store, "overlay") && d.Name() != "l" {
+			if d.IsDir() && filepath.Dir(path) == filepath.Join(store.Dir, "storage/overlay") && d.Name() != "l" {
 				return fs.SkipDir // a layer's content
 			}
 			return nil
