@@ -80,7 +80,7 @@ setup-tests: setup
 test: setup-tests build test-host test-record test-podman ## set up, then every suite against the real components, with the race detector
 
 test-host: ## the suites that need no sandbox: Redis, S3, everything pure
-	$(call timed,test without sandboxes,go test -race -count=1 -timeout 20m $(TESTFLAGS) $(host_packages))
+	$(call timed,test without sandboxes,go test -race -count=1 -timeout 60m $(TESTFLAGS) $(host_packages))
 
 # Without the race detector, which the schedules that test-host runs have: it takes five times as long.
 SCHEDULES ?= 100000
@@ -93,7 +93,7 @@ test-record: ## 2000 of simulate-record's schedules
 	$(call timed,simulate the record,$(call simulate,2000))
 
 test-podman: ## the suites that run sandboxes, as the user who runs Podman
-	$(call timed,test with sandboxes,$(with_test_binaries) go test -race -count=1 -timeout 20m $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES))
+	$(call timed,test with sandboxes,$(with_test_binaries) go test -race -count=1 -timeout 60m $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES))
 
 # Where build-image.sh and run-vm.sh are, which make and boot an emulated machine.
 export VM ?= ../shared/vm

@@ -447,7 +447,7 @@ func (s suite) waitOverRestart(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the wait did not end")
 	}
 }

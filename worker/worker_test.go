@@ -364,7 +364,7 @@ func TestCancel(t *testing.T) {
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	g := start(t, nil)
-	deadline := time.Now().Add(4 * time.Second)
+	deadline := time.Now().Add(15 * time.Second)
 	id := g.submit(job.Spec{Runtime: "bash", Source: "sleep 60", Limits: job.Limits{WallMS: 100_000}, Deadline: deadline})
 	g.state(id, job.Running)
 	r := g.result(id)

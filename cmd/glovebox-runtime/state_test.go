@@ -29,7 +29,7 @@ func play(t *testing.T, name, id string) *exec.Cmd {
 		_ = cmd.Wait()
 	})
 	// Start returns when the old program has gone, a moment before the new one has its arguments.
-	for deadline := time.Now().Add(5 * time.Second); !isPart(cmd.Process.Pid, name, id); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !isPart(cmd.Process.Pid, name, id); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("process %d is not %s", cmd.Process.Pid, name)
 		}

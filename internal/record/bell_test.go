@@ -130,7 +130,7 @@ func TestBellStops(t *testing.T) {
 	go func() { srv.Stop(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
-		t.Error("it did not stop within 10 s")
+	case <-time.After(time.Minute):
+		t.Error("it did not stop within a minute")
 	}
 }

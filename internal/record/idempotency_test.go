@@ -20,7 +20,7 @@ func TestKeysOutliveWhatTheyBegan(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := s.rejected(t, "batch", 1, "no")
-	for deadline := time.Now().Add(20 * time.Second); s.rdb.Exists(ctx, jobKey("default", n.ID), batchKey("default", b.ID)).Val() > 0; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.rdb.Exists(ctx, jobKey("default", n.ID), batchKey("default", b.ID)).Val() > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("they do not expire")
 		}

@@ -60,7 +60,7 @@ func TestHandOver(t *testing.T) {
 	if err := offer.Set(t.Context(), []string{"python", "py"}); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); s.rdb.PubSubNumSub(t.Context(), wantedChannel+"py").Val()[wantedChannel+"py"] == 0; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.rdb.PubSubNumSub(t.Context(), wantedChannel+"py").Val()[wantedChannel+"py"] == 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it is not subscribed")
 		}
@@ -84,7 +84,7 @@ func TestHandOver(t *testing.T) {
 	if err := offer.Set(t.Context(), []string{"python"}); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		if told, err = s.HandOver(t.Context(), Run{id, 1}, &NotOfferedError{"py", job.High}); err != nil || !told {
 			break
 		}

@@ -165,7 +165,7 @@ func TestBytesQueuedAfterTheRecordExpired(t *testing.T) {
 	if _, err := s.Cancel(t.Context(), id, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); s.Redis().Exists(t.Context(), "gb:{default}:job:"+id).Val() != 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.Redis().Exists(t.Context(), "gb:{default}:job:"+id).Val() != 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the record did not expire")
 		}

@@ -23,7 +23,7 @@ type output struct{ gbtest.Buffer }
 
 func (o *output) has(t *testing.T, want string) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if strings.Contains(o.String(), want) {
 			return
 		}
@@ -100,7 +100,7 @@ func TestStartsAgain(t *testing.T) {
 	if why := <-died; why == nil || !strings.Contains(why.Error(), "killed") {
 		t.Errorf("why it died: got %v, want the signal", why)
 	}
-	for deadline := time.Now().Add(10 * time.Second); p.PID() == 0 || p.PID() == first; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); p.PID() == 0 || p.PID() == first; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it was not started again")
 		}

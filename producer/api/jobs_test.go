@@ -129,7 +129,7 @@ func TestSubmitIsWoken(t *testing.T) {
 	w := newWorld(t)
 	w.Runtimes(t)
 	go func() { // a worker that takes what comes
-		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 			ids, err := w.Raw.ZRange(t.Context(), "gb:{default}:open", 0, 0).Result()
 			if err == nil && len(ids) == 1 {
 				w.End(t, w.Start(t, ids[0]), nil, nil)
