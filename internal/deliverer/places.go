@@ -138,7 +138,8 @@ func (l *line) leave(took time.Duration, now time.Time) {
 	before := l.pace
 	l.pace = min(max(took, minPace), maxPace)
 	if waits := l.free.Sub(now); waits > 0 {
-		l.free = now.Add(time.Duration(float64(waits) * float64(l.pace) / float64(before)))
+		// Nobody was put off for longer, and a line in which nobody stands is forgotten.
+		l.free = now.Add(time.Duration(min(float64(waits)*float64(l.pace)/float64(before), float64(maxPutOff))))
 	}
 }
 

@@ -131,3 +131,24 @@ func TestLinesAreForgotten(t *testing.T) {
 		t.Errorf("%d endpoints are remembered, want at most %d", n, tidyAfter)
 	}
 }
+
+// A line whose last attempts took long, and in which nobody stands, is not busy for days: each
+// that is takes a share of the others' places.
+func TestLineIsForgotten(t *testing.T) {
+	t.Parallel()
+	p, now := newPlaces(256, 4), time.Now()
+	l := lineOf(p.tenants, "acme")
+	l.pace = minPace
+	for range 130 {
+		l.enter(now)
+	}
+	for range 10_000 {
+		l.putOff(1, record.Delivery{Undone: 10_000, Due: now}, now)
+	}
+	for range 130 {
+		l.leave(maxPace, now)
+	}
+	if free := l.free.Sub(now); free > maxPutOff {
+		t.Errorf("a place is free in %s, want in %s at most", free, maxPutOff)
+	}
+}
