@@ -68,6 +68,13 @@ func (p *pulse) beat(now time.Time) {
 	p.last = now
 }
 
+// stop is for what else is an outage.
+func (p *pulse) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = time.Time{}
+}
+
 func (p *pulse) began() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()

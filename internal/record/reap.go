@@ -28,6 +28,9 @@ func (h held) try() string { return h.id + " " + h.epoch }
 
 // reap takes back the jobs that no beat has named for lostAfter.
 func (w *Sweeper) reap(ctx context.Context, tenants ...string) error {
+	if err := w.Records.writes(ctx); err != nil {
+		return err
+	}
 	jobs, errs, err := w.running(ctx, tenants)
 	if err != nil {
 		return err

@@ -153,8 +153,8 @@ func (s *Store) Redis() redis.UniversalClient { return s.rdb }
 // Ping fails when Redis can't take a write that lasts: when it is away, still
 // loading, out of memory, or may evict records.
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.rdb.Set(ctx, "gb:ping", "1", time.Minute).Err(); err != nil {
-		return fmt.Errorf("write to Redis: %w", refusal(err))
+	if err := s.writes(ctx); err != nil {
+		return err
 	}
 	memory, err := s.rdb.InfoMap(ctx, "memory").Result()
 	if err != nil {
@@ -162,6 +162,16 @@ func (s *Store) Ping(ctx context.Context) error {
 	}
 	if p := memory["Memory"]["maxmemory_policy"]; p != "" && p != "noeviction" {
 		return fmt.Errorf("%w: the maxmemory-policy of Redis is %q, want noeviction: it may drop accepted jobs", await.ErrSettings, p)
+	}
+	return nil
+}
+
+// writes reports whether Redis takes a write. One that is full, or has lost its disk or its
+// replicas, answers reads alone: nobody's beats then count against who can't write them.
+func (s *Store) writes(ctx context.Context) error {
+	if err := s.rdb.Set(ctx, "gb:ping", "1", time.Minute).Err(); err != nil {
+		s.pulse.stop()
+		return fmt.Errorf("write to Redis: %w", refusal(err))
 	}
 	return nil
 }
