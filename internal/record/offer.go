@@ -71,6 +71,7 @@ call('HSETNX', job(id), 'unoffered', now)
 local waited = now - tonumber(call('HGET', job(id), 'unoffered'))
 if waited > tonumber(ARGV[6]) then return {'exhausted'} end
 if call('ZREM', open, id) == 1 then
+  call('HINCRBY', job(id), 'epoch', 1) -- a task that it was handed over with is not to start it out of its window
   call('ZADD', later, now + math.min(math.max(waited, tonumber(ARGV[4])), tonumber(ARGV[5])), id)
 end
 return {'ok', release(ARGV[7], now, ARGV[8], 1)}`)

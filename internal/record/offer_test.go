@@ -121,9 +121,16 @@ func TestUnoffered(t *testing.T) {
 		t.Fatalf("%d jobs are released, want 2", n)
 	}
 	wants := &NotOfferedError{"python", job.Normal}
+	epoch := func() int {
+		j, err := s.Get(t.Context(), first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j.Epoch
+	}
 	for _, c := range []struct{ after, delay time.Duration }{{0, leastUnoffered}, {time.Minute, time.Minute}, {10 * time.Hour, mostUnoffered}, {24 * time.Hour, mostUnoffered}} {
 		s.now = func() time.Time { return began.Add(c.after) }
-		if told, err := s.HandOver(t.Context(), Run{first, 1}, wants); err != nil || told {
+		if told, err := s.HandOver(t.Context(), Run{first, epoch()}, wants); err != nil || told {
 			t.Fatalf("after %s: got %v, %v", c.after, told, err)
 		}
 		due := s.rdb.ZScore(t.Context(), laterKey("default"), first).Val()
@@ -138,15 +145,42 @@ func TestUnoffered(t *testing.T) {
 		s.rdb.ZAdd(t.Context(), openKey("default"), redis.Z{Score: float64(ms(s.now())), Member: first})
 	}
 	s.now = func() time.Time { return began.Add(24*time.Hour + time.Second) }
-	if _, err := s.HandOver(t.Context(), Run{first, 1}, wants); err != nil {
+	if _, err := s.HandOver(t.Context(), Run{first, epoch()}, wants); err != nil {
 		t.Fatal(err)
 	}
 	j, err := s.Get(t.Context(), first)
 	if err != nil || j.State != job.InternalError || j.Attempts != 0 {
 		t.Errorf("after a day: got %s with %d attempts, %v", j.State, j.Attempts, err)
 	}
-	if told, err := s.HandOver(t.Context(), Run{first, 1}, wants); err != nil || told {
+	if told, err := s.HandOver(t.Context(), Run{first, epoch()}, wants); err != nil || told {
 		t.Errorf("once it has ended: got %v, %v", told, err)
+	}
+}
+
+// TestHandedOverTooLate: a task that a job was handed over with starts it no more once the job
+// has left its tenant's window, in which another may be by then.
+func TestHandedOverTooLate(t *testing.T) {
+	t.Parallel()
+	s, ctx := store(t), t.Context()
+	if _, err := s.CreateTenant(ctx, "acme", job.Terms{Quotas: job.Quotas{RunningAtOnce: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	ids := []string{NewID("acme"), NewID("acme")}
+	for i, runtime := range []string{"ruby", "python"} { // the second waits for the first one's place
+		if err := s.Create(ctx, ids[i], job.Spec{Runtime: runtime, Source: "1"}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	late, next := ids[0], ids[1]
+	// The worker that it was handed over to ends, and the sweeper's task meets one without ruby.
+	if told, err := s.HandOver(ctx, Run{late, 1}, &NotOfferedError{"ruby", job.Normal}); err != nil || told {
+		t.Fatalf("got %v, %v", told, err)
+	}
+	if _, err := s.Start(ctx, next, 1, "w1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Start(ctx, late, 1, "w2"); !errors.Is(err, ErrStale) {
+		t.Errorf("the first task starts it: %v; %d run, want 1", err, s.rdb.HLen(ctx, runningKey("acme")).Val())
 	}
 }
 
