@@ -17,21 +17,36 @@ import (
 // uploads that nobody has asked for lately. It forgets batches whose records have expired.
 func (w *Sweeper) sweepGarbage(ctx context.Context, tenants ...string) error {
 	var errs []error
+	end := time.Now().Add(sweepInterval)
 	for some := range slices.Chunk(tenants, atOnce) {
 		waiting, err := w.Records.whereDue(ctx, some, garbageKey, 0)
 		if err != nil {
 			return errors.Join(append(errs, err)...)
 		}
-		for few := range slices.Chunk(waiting, garbageAtOnce) { // what is claimed is to be done before it is due again
-			until := w.Records.now().Add(garbageRetry)
-			list, failed, err := w.claim(ctx, few, claims{set: "garbage", until: until})
+		for few := range slices.Chunk(waiting, garbageAtOnce) {
+			failed, err := w.sweepGarbageOf(ctx, few, end)
 			if errs = append(errs, failed...); err != nil {
 				return errors.Join(append(errs, err)...)
 			}
-			errs = append(errs, w.deleteGarbage(ctx, list, until))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// sweepGarbageOf takes a page of each tenant, and more where there is more, until end: what
+// records take of Redis is given back here, and a tenant may end more than a page in an interval.
+func (w *Sweeper) sweepGarbageOf(ctx context.Context, tenants []string, end time.Time) (errs []error, err error) {
+	for {
+		until := w.Records.now().Add(garbageRetry) // what is claimed is to be done before it is due again
+		list, failed, err := w.claim(ctx, tenants, claims{set: "garbage", until: until})
+		if errs = append(errs, failed...); err != nil {
+			return errs, err
+		}
+		errs = append(errs, w.deleteGarbage(ctx, list, until))
+		if len(list) < page || time.Now().After(end) || ctx.Err() != nil {
+			return errs, nil
+		}
+	}
 }
 
 // deleteGarbage deletes the objects of what was claimed until then.

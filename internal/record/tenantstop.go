@@ -37,7 +37,8 @@ func (s *Store) StopTenant(ctx context.Context, tenant string) (Stopped, error) 
 	end := time.Now().Add(stopTime)
 	err := cancelScript.Load(ctx, s.rdb).Err() // a pipeline can't fall back on the script's text
 	if err == nil {
-		done.Batches, err = s.stopBatches(ctx, tenant, end)
+		// A walk over all that the tenant ever had: it may not take the time that its jobs need.
+		done.Batches, err = s.stopBatches(ctx, tenant, end.Add(-stopTime/2))
 	}
 	// What a job's end releases comes out of the backlog: that goes first.
 	for _, k := range append(append([]string{laterKey(tenant)}, backlogKeys(tenant)...), openKey(tenant)) {
