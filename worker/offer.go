@@ -85,7 +85,9 @@ func (w *Worker) lacks(ctx context.Context, j record.Job, cause error) bool {
 	if !errors.Is(cause, sandbox.ErrNoImage) && !errors.Is(cause, sandbox.ErrImageRefused) {
 		return false
 	}
-	if err := w.publish(ctx); err != nil {
+	bounded, cancel := context.WithTimeout(ctx, roleTimeout)
+	defer cancel()
+	if err := w.publish(bounded); err != nil {
 		w.Log.Warn("worker could not say what it offers", "worker", w.ID, "error", err)
 	}
 	return !slices.Contains(w.offer.Names(), cmp.Or(j.Image, j.Runtime))

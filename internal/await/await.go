@@ -27,7 +27,12 @@ func Until(ctx context.Context, log *slog.Logger, what string, try func(context.
 	began := time.Now()
 	var said Rarely
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		// What hangs is waited for, too: it may go on.
+		slow := time.AfterFunc(leastSilence, func() {
+			log.Warn("waiting for "+what, "error", "no answer yet") //nolint:sloglint // one of a few
+		})
 		err := try(ctx)
+		slow.Stop()
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 )
 
 // TestUntil: it goes on as soon as it can, and in an hour says that it waits a few times.
@@ -54,6 +56,21 @@ func TestUntilEndsWithItsContext(t *testing.T) {
 		err := Until(ctx, slog.New(slog.DiscardHandler), "Redis", func(context.Context) error { return errors.New("away") })
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// What neither answers nor fails is named, too.
+func TestUntilSaysWhatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var said gbtest.Buffer
+		err := Until(t.Context(), slog.New(slog.NewTextHandler(&said, nil)), "Podman", func(context.Context) error {
+			time.Sleep(time.Hour)
+			return nil
+		})
+		if err != nil || strings.Count(said.String(), "waiting for Podman") != 1 {
+			t.Errorf("got %v; it said %q", err, said.String())
 		}
 	})
 }
