@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -14,7 +15,7 @@ import (
 
 // queue is what scripts have in common that move jobs between a tenant's backlog, the
 // released ones and those that run (docs/adr/0007-backlog.md).
-const queue = `
+const queue = countBytes + `
 local call, t = redis.call, KEYS[1]
 local open, running, queued, line, later = t .. 'open', t .. 'running', t .. 'queued', t .. 'line', t .. 'later'
 local function job(id) return t .. 'job:' .. id end
@@ -51,18 +52,19 @@ end
 local function unqueue(id)
   local r = call('HMGET', job(id), 'bytes', 'priority')
   if call('ZREM', open, id) + call('ZREM', backlog(r[2] or 'normal'), id) == 0 then call('ZREM', later, id) end
-  if call('DECRBY', queued, r[1] or 0) <= 0 then call('DEL', queued) end
+  count(queued, -(tonumber(r[1] or 0) or 0))
 end
 
 -- Of ten jobs that are released six are high, three normal, one low; a priority without any gives its turn away.
 local turns = {'high', 'normal', 'high', 'high', 'low', 'high', 'normal', 'high', 'normal', 'high'}
 
--- release moves jobs from the backlog to open as long as there is room, so many at most.
+-- release moves jobs from the backlog to open as long as there is room, so many at most. Entries without a queued job are
+-- dropped, 1,000 at most: Redis does nothing else meanwhile.
 local function release(window, now, due, most)
-  local released, left = {}, math.min(room(window), most)
+  local released, left, dropped = {}, math.min(room(window), most), 0
   if left <= 0 or not is_backlogged() then return released end
-  local turn = tonumber(call('HGET', line, 'turn') or 0)
-  while left > 0 and is_backlogged() do
+  local turn = tonumber(string.match(call('HGET', line, 'turn') or '', '^%d%d?$') or 0)
+  while left > 0 and dropped < 1000 and is_backlogged() do
     turn = turn % #turns + 1
     local priority = turns[turn]
     local id = call('ZPOPMIN', backlog(priority))[1]
@@ -70,6 +72,8 @@ local function release(window, now, due, most)
     if r and r[1] == 'queued' then -- else a process of before the backlog ended it
       left = left - 1
       released[#released + 1] = open_up(id, r[2], priority, now, due)
+    elseif id then
+      dropped = dropped + 1
     end
   end
   call('HSET', line, 'turn', turn)
@@ -82,7 +86,7 @@ var releaseScript = redis.NewScript(queue + `
 for _, id in ipairs(call('ZRANGE', later, '-inf', ARGV[1], 'BYSCORE', 'LIMIT', 0, 500)) do
   call('ZREM', later, id)
   local r = call('HMGET', job(id), 'state', 'priority')
-  if r[1] == 'queued' then line_up({[r[2]] = {1, id}}, 1) end
+  if r[1] == 'queued' then line_up({[(r[2] == 'high' or r[2] == 'low') and r[2] or 'normal'] = {1, id}}, 1) end
 end
 return release(ARGV[3], ARGV[1], ARGV[2], 500)`)
 
@@ -93,13 +97,10 @@ type released struct {
 	priority job.Priority
 }
 
-// enqueueReleased gives jobs their task that a script released. Once that fails, the rest
-// is the sweeper's work.
+// enqueueReleased gives jobs their task that a script released. Those for which that fails
+// are the sweeper's work.
 func (s *Store) enqueueReleased(ctx context.Context, answer []any) error {
-	list, err := parseReleased(answer)
-	if err != nil {
-		return err
-	}
+	list, unread := parseReleased(answer)
 	if len(list) > 0 {
 		failpoint.Hit(failpoint.Released)
 	}
@@ -107,10 +108,13 @@ func (s *Store) enqueueReleased(ctx context.Context, answer []any) error {
 	for i, r := range list {
 		tasks[i] = runTask(r.id, r.epoch, r.priority, time.Time{})
 	}
-	return s.enqueueAll(ctx, tasks)
+	return errors.Join(unread, s.enqueueAll(ctx, tasks))
 }
 
+// parseReleased reads those that can be read: one record that can't must not leave the jobs of
+// others without a task.
 func parseReleased(answer []any) ([]released, error) {
+	var errs []error
 	list := make([]released, 0, len(answer))
 	for _, a := range answer {
 		var words [3]string
@@ -122,9 +126,10 @@ func parseReleased(answer []any) ([]released, error) {
 		}
 		epoch, err := strconv.Atoi(words[1])
 		if err != nil || words[0] == "" {
-			return list, fmt.Errorf("a script says that it released %v", a)
+			errs = append(errs, fmt.Errorf("a script says that it released %.100q in epoch %.20q", words[0], words[1]))
+			continue
 		}
 		list = append(list, released{words[0], epoch, job.Priority(words[2])})
 	}
-	return list, nil
+	return list, errors.Join(errs...)
 }

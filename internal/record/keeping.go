@@ -58,7 +58,7 @@ local function keep(a, retention, created, charged)
   end
   charge(left - charged)
   call('HSET', t .. 'kept', a.id, a.bytes .. ' ' .. created .. ' ' .. left)
-  call('INCRBY', t .. 'stored', a.bytes)
+  count(t .. 'stored', a.bytes)
 end
 `
 
@@ -127,10 +127,10 @@ local kept = call('HGET', t .. 'kept', ARGV[1])
 if kept then
   local bytes, created, charged = string.match(kept, '^(%d+) (%d+) ?(%d*)$')
   call('HDEL', t .. 'kept', ARGV[1])
-  if call('DECRBY', t .. 'stored', bytes) <= 0 then call('DEL', t .. 'stored') end
+  count(t .. 'stored', -(tonumber(bytes) or 0))
   charge(-(tonumber(charged) or 0))
-  call('ZREM', t .. 'jobs', created .. ':' .. ARGV[1])
-  call('ZREM', t .. 'batches', created .. ':' .. ARGV[1])
+  call('ZREM', t .. 'jobs', (created or '') .. ':' .. ARGV[1])
+  call('ZREM', t .. 'batches', (created or '') .. ':' .. ARGV[1])
 end
 forget_keys(ARGV[3])
 make_room(ARGV[3], ARGV[4])
@@ -150,8 +150,8 @@ return 'ok'`)
 
 // stored is how many bytes of objects are kept for the tenant.
 func (s *Store) stored(ctx context.Context, tenant string) (int64, error) {
-	n, err := s.rdb.Get(ctx, storedKey(tenant)).Int64()
-	if err != nil && !errors.Is(err, redis.Nil) {
+	n, err := s.sum(s.rdb.Get(ctx, storedKey(tenant)))
+	if err != nil {
 		return 0, fmt.Errorf("read bytes stored: %w", err)
 	}
 	return n, nil

@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -34,7 +33,7 @@ func textCost(n int) int { return n + n/4 }
 
 // memory is what scripts have in common that count what a tenant's records take. KEYS[1] is
 // what all keys of the tenant begin with.
-var memory = fmt.Sprintf(`
+var memory = countBytes + fmt.Sprintf(`
 local call, t = redis.call, KEYS[1]
 local recorded, lasting = t .. 'recorded', t .. 'lasting'
 local item_cost, fault_cost, upload_cost, key_cost, expired_delay = %d, %d, %d, %d, %d
@@ -42,11 +41,11 @@ local function text_cost(n) return n + math.floor(n / 4) end
 
 -- in_redis is what counts now. Keys and pending deliveries are counted by their number.
 local function in_redis()
-  return tonumber(call('GET', recorded) or 0) + call('ZCARD', lasting) * key_cost + call('ZCARD', t .. 'outbox') * %d
+  return sum(recorded) + call('ZCARD', lasting) * key_cost + call('ZCARD', t .. 'outbox') * %d
 end
 
 local function charge(bytes)
-  if bytes ~= 0 and call('INCRBY', recorded, string.format('%%.0f', bytes)) <= 0 then call('DEL', recorded) end
+  if bytes ~= 0 then count(recorded, bytes) end
 end
 
 -- remember keeps an idempotency key, whatever becomes of what it began. It is counted until its time is over.
@@ -82,12 +81,12 @@ func (s *Store) mostRecorded(t job.Terms) int64 {
 
 // countRecorded asks what the tenant's records take. The number is there once the
 // pipeline was executed.
-func countRecorded(ctx context.Context, pipe redis.Pipeliner, tenant string) func() (int64, error) {
+func (s *Store) countRecorded(ctx context.Context, pipe redis.Pipeliner, tenant string) func() (int64, error) {
 	bytes := pipe.Get(ctx, recordedKey(tenant))
 	keys, deliveries := pipe.ZCard(ctx, lastingKey(tenant)), pipe.ZCard(ctx, outboxKey(tenant))
 	return func() (int64, error) {
-		n, err := bytes.Int64()
-		if err != nil && !errors.Is(err, redis.Nil) {
+		n, err := s.sum(bytes)
+		if err != nil {
 			return 0, fmt.Errorf("read bytes recorded of tenant %s: %w", tenant, err)
 		}
 		return n + keys.Val()*keyCost + deliveries.Val()*deliveryCost, nil

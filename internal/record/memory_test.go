@@ -28,7 +28,7 @@ func (s *Store) usedMemory(t *testing.T) (bytes int64) {
 func (s *Store) recorded(t *testing.T) int64 {
 	t.Helper()
 	pipe := s.rdb.Pipeline()
-	count := countRecorded(t.Context(), pipe, "default")
+	count := s.countRecorded(t.Context(), pipe, "default")
 	_, _ = pipe.Exec(t.Context()) // redis.Nil where nothing was counted
 	n, err := count()
 	if err != nil {

@@ -32,12 +32,12 @@ func (s *Store) CheckRoom(ctx context.Context, tenant string, bytes int64) error
 	}
 	pipe := s.rdb.Pipeline()
 	jobs, queued := countQueued(ctx, pipe, tenant), pipe.Get(ctx, queuedKey(tenant))
-	recorded := countRecorded(ctx, pipe, tenant)
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+	recorded := s.countRecorded(ctx, pipe, tenant)
+	if err := unanswered(pipe.Exec(ctx)); err != nil {
 		return fmt.Errorf("read what is queued: %w", err)
 	}
-	held, err := queued.Int64()
-	if err != nil && !errors.Is(err, redis.Nil) {
+	held, err := s.sum(queued)
+	if err != nil {
 		return fmt.Errorf("read bytes queued: %w", err)
 	}
 	taken, err := recorded()

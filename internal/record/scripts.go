@@ -21,7 +21,7 @@ local left, backlogged = room(window), is_backlogged()
 if ARGV[12] ~= '0' then left = math.min(left, ARGV[12] - call('ZCARD', open)) end
 local jobs, added = waiting(), 0
 if jobs == 0 then call('DEL', queued) end -- heals what a worker of before these bytes were counted left
-local held = tonumber(call('GET', queued) or 0)
+local held = sum(queued)
 local words, released = {}, {}
 -- What sorted sets get is gathered, and written once: a job is then little more than its record.
 local listed, lined, in_line = {}, {high = {}, normal = {}, low = {}}, 0
@@ -73,7 +73,7 @@ while ARGV[i] do
 end
 if #listed > 0 then call('ZADD', t .. 'jobs', unpack(listed)) end
 line_up(lined, in_line)
-if added > 0 then call('INCRBY', queued, added) end
+if added > 0 then count(queued, added) end
 if in_batch > 0 then
   note(batch, first, table.concat(prints, '', first, last))
   call('HINCRBY', batch_key(batch), 'jobs', in_batch)
@@ -184,7 +184,7 @@ call('HSET', job(id), 'state', 'queued')
 call('HDEL', job(id), 'worker', 'started')
 call('HDEL', running, id)
 call('ZADD', open, due, id) -- not the backlog: it keeps its place in the window
-call('INCRBY', queued, call('HGET', job(id), 'bytes') or 0)
+count(queued, tonumber(call('HGET', job(id), 'bytes') or 0) or 0)
 local events = t .. 'events:' .. id
 local last = stream_end(events)
 if last then -- somebody watches

@@ -63,6 +63,7 @@ type Store struct {
 	recent      recent
 	fleet       workforce
 	pulse       pulse
+	odd         odd
 }
 
 // Open connects to Redis and checks that it answers. It fails with await.ErrSettings where

@@ -127,14 +127,17 @@ func (s *Store) readTenants(ctx context.Context, names ...string) ([]TenantRecor
 	for i, name := range names {
 		answers[i] = answer{
 			pipe.HGetAll(ctx, tenantKey(name)), countQueued(ctx, pipe, name), pipe.Get(ctx, queuedKey(name)), pipe.HLen(ctx, runningKey(name)),
-			pipe.Get(ctx, storedKey(name)), countRecorded(ctx, pipe, name), pipe.HGetAll(ctx, tokenUseKey(name)),
+			pipe.Get(ctx, storedKey(name)), s.countRecorded(ctx, pipe, name), pipe.HGetAll(ctx, tokenUseKey(name)),
 		}
 	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+	if err := unanswered(pipe.Exec(ctx)); err != nil {
 		return nil, fmt.Errorf("read tenants: %w", err)
 	}
 	var list []TenantRecord
 	for i, name := range names {
+		if err := answers[i].record.Err(); err != nil {
+			return nil, fmt.Errorf("read tenant %s: %w", name, err)
+		}
 		if len(answers[i].record.Val()) == 0 {
 			continue
 		}
@@ -143,10 +146,10 @@ func (s *Store) readTenants(ctx context.Context, names ...string) ([]TenantRecor
 			return nil, err
 		}
 		t.Usage.JobsQueued, t.Usage.Running = answers[i].queued(), answers[i].running.Val()
-		if t.Usage.BytesQueued, err = answers[i].bytes.Int64(); err != nil && !errors.Is(err, redis.Nil) {
+		if t.Usage.BytesQueued, err = s.sum(answers[i].bytes); err != nil {
 			return nil, fmt.Errorf("read bytes queued of tenant %s: %w", name, err)
 		}
-		if t.Usage.BytesStored, err = answers[i].stored.Int64(); err != nil && !errors.Is(err, redis.Nil) {
+		if t.Usage.BytesStored, err = s.sum(answers[i].stored); err != nil {
 			return nil, fmt.Errorf("read bytes stored of tenant %s: %w", name, err)
 		}
 		if t.Usage.BytesRecorded, err = answers[i].taken(); err != nil {

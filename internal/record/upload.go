@@ -90,13 +90,13 @@ if not bytes and ARGV[5] == '1' then return 'missing' end
 if state == '1' then return 'goes' end
 local held, size, most = tonumber(bytes or 0), tonumber(ARGV[2]), tonumber(ARGV[4])
 if ARGV[7] ~= '1' then size = math.max(size, held) end
-if most > 0 and size > held and tonumber(call('GET', t .. 'stored') or 0) + size - held > most then return 'bytes_stored' end
+if most > 0 and size > held and sum(t .. 'stored') + size - held > most then return 'bytes_stored' end
 if not bytes then
   if in_redis() + upload_cost > tonumber(ARGV[6]) then return 'bytes_recorded' end
   charge(upload_cost)
 end
 call('HSET', t .. 'kept', ARGV[1], string.format('%.0f 0 %.0f', size, upload_cost))
-call('INCRBY', t .. 'stored', string.format('%.0f', size - held))
+count(t .. 'stored', size - held)
 call('ZADD', t .. 'garbage', 'GT', ARGV[3], ARGV[1])
 return 'ok'`)
 
