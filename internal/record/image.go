@@ -11,7 +11,7 @@ import (
 // PublishImages says which images of one's own this worker runs: they are in its store,
 // and its operator allows them. What no worker has said for a week is forgotten.
 func (s *Store) PublishImages(ctx context.Context, images []string) error {
-	f, err := s.rdb.HGetAll(ctx, imagesKey).Result()
+	f, err := s.published(ctx, imagesKey)
 	if err != nil {
 		return fmt.Errorf("publish images: %w", err)
 	}
@@ -27,7 +27,7 @@ func (s *Store) PublishImages(ctx context.Context, images []string) error {
 		}
 	}
 	if len(fields) > 0 {
-		err = s.rdb.HSet(ctx, imagesKey, fields...).Err()
+		err = s.publish(ctx, imagesKey, fields...)
 	}
 	if err == nil && len(expired) > 0 {
 		err = s.rdb.HDel(ctx, imagesKey, expired...).Err()
@@ -40,7 +40,7 @@ func (s *Store) PublishImages(ctx context.Context, images []string) error {
 
 // Images lists what workers published, sorted.
 func (s *Store) Images(ctx context.Context) ([]string, error) {
-	f, err := s.rdb.HGetAll(ctx, imagesKey).Result()
+	f, err := s.published(ctx, imagesKey)
 	if err != nil {
 		return nil, fmt.Errorf("list images: %w", err)
 	}
@@ -57,5 +57,5 @@ func (s *Store) Images(ctx context.Context) ([]string, error) {
 // fresh reports whether the time, in ms as Redis has it, is not long ago.
 func (s *Store) fresh(seen string) bool {
 	at, err := strconv.ParseInt(seen, 10, 64)
-	return err == nil && s.now().Sub(time.UnixMilli(at)) < runtimeTTL
+	return err == nil && s.seen(time.UnixMilli(at)) && s.now().Sub(time.UnixMilli(at)) < runtimeTTL
 }

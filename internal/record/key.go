@@ -22,16 +22,15 @@ type listedKey struct {
 }
 
 // PublishKey says that a worker signs results with this key. Workers that share one
-// publish the same. Keys that no result is left of are forgotten.
+// publish the same. Keys that no result is left of, and what is no key, are forgotten.
 func (s *Store) PublishKey(ctx context.Context, k attest.Key) error {
-	all, err := s.allKeys(ctx)
+	all, expired, err := s.allKeys(ctx)
 	if err != nil {
 		return fmt.Errorf("publish key: %w", err)
 	}
 	now := s.now().UTC().Truncate(time.Millisecond)
 	k.NotBefore, k.SeenAt = now, now
 	until := ms(now.Add(s.retention + keyMargin))
-	var expired []string
 	for _, old := range all {
 		switch {
 		case old.ID == k.ID:
@@ -44,7 +43,7 @@ func (s *Store) PublishKey(ctx context.Context, k attest.Key) error {
 	if err != nil {
 		return fmt.Errorf("publish key: %w", err)
 	}
-	err = s.rdb.HSet(ctx, keysKey, k.ID, b).Err()
+	err = s.publish(ctx, keysKey, k.ID, b)
 	if err == nil && len(expired) > 0 {
 		err = s.rdb.HDel(ctx, keysKey, expired...).Err()
 	}
@@ -57,7 +56,7 @@ func (s *Store) PublishKey(ctx context.Context, k attest.Key) error {
 // Keys lists the keys that workers sign with, and those that they did as long as there
 // may be records of what they signed; the newest first.
 func (s *Store) Keys(ctx context.Context) ([]attest.Key, error) {
-	all, err := s.allKeys(ctx)
+	all, _, err := s.allKeys(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list keys: %w", err)
 	}
@@ -83,18 +82,22 @@ func (s *Store) keyExpired(k listedKey) bool {
 	return ms(s.now()) > k.Until
 }
 
-func (s *Store) allKeys(ctx context.Context) ([]listedKey, error) {
-	f, err := s.rdb.HGetAll(ctx, keysKey).Result()
+// allKeys reads what was published. none are the fields that are no keys: who verifies would refuse
+// the whole list for one of them.
+func (s *Store) allKeys(ctx context.Context) (list []listedKey, none []string, err error) {
+	f, err := s.published(ctx, keysKey)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	list := make([]listedKey, 0, len(f))
 	for id, b := range f {
 		var k listedKey
-		if err := json.Unmarshal([]byte(b), &k); err != nil {
-			return nil, fmt.Errorf("read key %s: %w", id, err)
+		err := json.Unmarshal([]byte(b), &k)
+		if err != nil || k.ID != id || attest.KeyID(k.PublicKey) != id {
+			s.passOver(keysKey, fmt.Errorf("key %.100q is called %.100q: %w", id, k.ID, err))
+			none = append(none, id)
+			continue
 		}
 		list = append(list, k)
 	}
-	return list, nil
+	return list, none, nil
 }

@@ -36,7 +36,7 @@ type publishedKey struct {
 func (s *Store) PublishSecretsKey(ctx context.Context, k secrets.PublicKey) error {
 	b, err := json.Marshal(publishedKey{k.Bytes(), s.now().UTC()})
 	if err == nil {
-		err = s.rdb.HSet(ctx, secretsKeysKey, k.ID, b).Err()
+		err = s.publish(ctx, secretsKeysKey, k.ID, b)
 	}
 	if err != nil {
 		return fmt.Errorf("publish key for secrets: %w", err)
@@ -46,24 +46,31 @@ func (s *Store) PublishSecretsKey(ctx context.Context, k secrets.PublicKey) erro
 
 // SecretsKey is the key that was published last, or ErrNoSecretsKey.
 func (s *Store) SecretsKey(ctx context.Context) (secrets.PublicKey, error) {
-	all, err := s.rdb.HGetAll(ctx, secretsKeysKey).Result()
+	all, err := s.published(ctx, secretsKeysKey)
 	if err != nil {
 		return secrets.PublicKey{}, fmt.Errorf("read key for secrets: %w", err)
 	}
-	if len(all) == 0 {
+	var last secrets.PublicKey
+	var seen time.Time
+	for id, b := range all {
+		var said publishedKey
+		err := json.Unmarshal([]byte(b), &said)
+		var k secrets.PublicKey
+		if err == nil {
+			k, err = secrets.ParsePublic(said.Public)
+		}
+		if err != nil || k.ID != id || !s.seen(said.SeenAt) {
+			s.passOver(secretsKeysKey, fmt.Errorf("key for secrets %.100q, seen at %s: %w", id, said.SeenAt, err))
+			continue
+		}
+		if said.SeenAt.After(seen) {
+			last, seen = k, said.SeenAt
+		}
+	}
+	if seen.IsZero() {
 		return secrets.PublicKey{}, ErrNoSecretsKey
 	}
-	var last publishedKey
-	for id, b := range all {
-		var k publishedKey
-		if err := json.Unmarshal([]byte(b), &k); err != nil {
-			return secrets.PublicKey{}, fmt.Errorf("read key for secrets %s: %w", id, err)
-		}
-		if k.SeenAt.After(last.SeenAt) {
-			last = k
-		}
-	}
-	return secrets.ParsePublic(last.Public)
+	return last, nil
 }
 
 // storedSecret is a secret in its tenant's hash.

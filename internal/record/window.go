@@ -28,6 +28,8 @@ const (
 	crowdKnown = 100 * time.Millisecond
 	// shareLife is how long a share holds that no sweeper has renewed.
 	shareLife = time.Minute
+	// mostSlots is more than any fleet has. What is beyond was not counted by us.
+	mostSlots = 1_000_000
 	// silentSlots is what a worker has that doesn't say: one of a version before it did.
 	silentSlots = 2
 )
@@ -86,7 +88,7 @@ func (s *Store) mostOpen(ctx context.Context) (int64, error) {
 	if n >= ahead(slots) && time.Since(seen) > crowdKnown {
 		pipe := s.rdb.Pipeline()
 		see := s.fleet.ask(ctx, pipe, slices.Sorted(maps.Keys(JobQueues()))...)
-		if _, err := pipe.Exec(ctx); err != nil {
+		if err := unanswered(pipe.Exec(ctx)); err != nil {
 			return 0, fmt.Errorf("count tasks: %w", err)
 		}
 		see()
@@ -149,19 +151,19 @@ func (s *Store) lookAtFleet(ctx context.Context) (slots, share int64, err error)
 		return slots, share, nil
 	}
 	pipe := s.rdb.Pipeline()
-	total, shared := pipe.Get(ctx, slotsTotalKey), pipe.Get(ctx, shareKey)
+	total, left, shared := pipe.Get(ctx, slotsTotalKey), pipe.PTTL(ctx, slotsTotalKey), pipe.Get(ctx, shareKey)
 	see := s.fleet.ask(ctx, pipe, slices.Sorted(maps.Keys(JobQueues()))...)
-	if _, err = pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+	if err = unanswered(pipe.Exec(ctx)); err != nil {
 		return 0, 0, fmt.Errorf("look at the fleet: %w", err)
 	}
-	slots, err = total.Int64()
-	if errors.Is(err, redis.Nil) { // every worker asks: one of them counts
+	slots, counted := countedSlots(total, left)
+	if !counted { // every worker asks: one of them counts
 		if slots, err = s.countSlots(ctx); err == nil {
 			err = s.rdb.Set(ctx, slotsTotalKey, slots, slotsLife).Err()
 		}
-	}
-	if err != nil {
-		return 0, 0, fmt.Errorf("count the fleet's slots: %w", err)
+		if err != nil {
+			return 0, 0, fmt.Errorf("count the fleet's slots: %w", err)
+		}
 	}
 	share, err = shared.Int64()
 	if errors.Is(err, redis.Nil) { // no sweeper yet, or none for long
@@ -187,8 +189,20 @@ func (f *workforce) know(slots, share int64) {
 	f.slots, f.share, f.read = slots, share, time.Now()
 }
 
+// countedSlots is the sum that some process counted; not what none of ours can have written: it would
+// hold for longer than slotsLife, or release nothing, or everything.
+func countedSlots(total *redis.StringCmd, left *redis.DurationCmd) (slots int64, ok bool) {
+	slots, err := total.Int64()
+	ok = err == nil && left.Err() == nil && left.Val() > 0 && left.Val() <= slotsLife
+	return slots, ok && slots >= 0 && slots <= mostSlots
+}
+
 func (s *Store) countSlots(ctx context.Context) (total int64, err error) {
 	said, err := s.rdb.HGetAll(ctx, slotsKey).Result()
+	if wrongType(err) { // every worker says it again with its next beat
+		s.passOver(slotsKey, err)
+		return 0, s.rdb.Del(ctx, slotsKey).Err()
+	}
 	if err != nil || len(said) == 0 {
 		return 0, err
 	}
@@ -207,10 +221,11 @@ func (s *Store) countSlots(ctx context.Context) (total int64, err error) {
 			continue
 		}
 		of, err := strconv.ParseInt(n, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("worker %s has %.20q of them", worker, n)
+		if err != nil || of < 0 || of > mostSlots {
+			s.passOver(slotsKey, fmt.Errorf("worker %.100q has %.20q slots", worker, n))
+			continue
 		}
-		total += of
+		total = min(total+of, mostSlots)
 	}
 	if len(gone) > 0 { // one that beats at this moment says it again with its next beat
 		err = s.rdb.HDel(ctx, slotsKey, gone...).Err()

@@ -112,7 +112,7 @@ func (s *Store) PublishRuntimes(ctx context.Context, runtimes []Runtime) error {
 	if len(fields) == 0 {
 		return nil
 	}
-	if err := s.rdb.HSet(ctx, runtimesKey, fields...).Err(); err != nil {
+	if err := s.publish(ctx, runtimesKey, fields...); err != nil {
 		return fmt.Errorf("publish runtimes: %w", err)
 	}
 	s.recent.mu.Lock()
@@ -123,17 +123,18 @@ func (s *Store) PublishRuntimes(ctx context.Context, runtimes []Runtime) error {
 
 // Runtimes lists what workers published, by name.
 func (s *Store) Runtimes(ctx context.Context) ([]Runtime, error) {
-	f, err := s.rdb.HGetAll(ctx, runtimesKey).Result()
+	f, err := s.published(ctx, runtimesKey)
 	if err != nil {
 		return nil, fmt.Errorf("list runtimes: %w", err)
 	}
 	list := make([]Runtime, 0, len(f))
 	for name, b := range f {
 		var r Runtime
-		if err := json.Unmarshal([]byte(b), &r); err != nil {
-			return nil, fmt.Errorf("read runtime %s: %w", name, err)
+		if err := json.Unmarshal([]byte(b), &r); err != nil || r.Name != name {
+			s.passOver(runtimesKey, fmt.Errorf("runtime %.100q is called %.100q: %w", name, r.Name, err))
+			continue
 		}
-		if s.now().Sub(r.SeenAt) < runtimeTTL {
+		if s.seen(r.SeenAt) && s.now().Sub(r.SeenAt) < runtimeTTL {
 			list = append(list, r)
 		}
 	}

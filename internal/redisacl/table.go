@@ -103,7 +103,7 @@ const beats = "gb:worker:"
 // commands are those of both roles. None of them lists keys, looks at other clients or
 // changes the server.
 const commands = "ping select info time eval evalsha " +
-	"get set setex incr incrby decrby getrange setrange strlen exists del expire expireat pexpire pexpireat " +
+	"get set setex incr incrby decrby getrange setrange strlen exists del expire expireat pexpire pexpireat pttl " +
 	"hget hmget hgetall hkeys hset hsetnx hdel hincrby hlen hexists hstrlen " +
 	"zadd zrem zcard zcount zscore zrange zrangebyscore zrevrange zpopmin zremrangebyscore zremrangebyrank " +
 	"lpush rpush lrange llen lrem ltrim rpoplpush blpop " +
