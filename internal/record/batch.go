@@ -204,7 +204,7 @@ func (s *Store) GetBatch(ctx context.Context, id string) (Batch, error) {
 		return Batch{}, ErrNoBatch
 	}
 	b, err := parseBatch(tenant, id, fields.Val(), faults.Val())
-	b.Extent = int(prints.Val()) / fingerprintBytes
+	b.Extent = min(int(prints.Val())/fingerprintBytes, job.MaxBatch)
 	return b, err
 }
 

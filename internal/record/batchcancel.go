@@ -73,6 +73,7 @@ func (s *Store) cancelJobs(ctx context.Context, b Batch, reason *job.Error) erro
 	if err := cancelScript.Load(ctx, s.rdb).Err(); err != nil { // a pipeline can't fall back on the script's text
 		return err
 	}
+	var errs []error
 	for last := b.Extent; last > 0; last -= cancelGroup {
 		var ids []string
 		for i := max(last-cancelGroup, 0); i < last; i++ {
@@ -83,11 +84,9 @@ func (s *Store) cancelJobs(ctx context.Context, b Batch, reason *job.Error) erro
 			return err
 		}
 		jobs = slices.DeleteFunc(jobs, func(j Job) bool { return j.State.Final() || j.State == "" || j.CancelRequested })
-		if err := s.cancelMany(ctx, jobs, reason); err != nil {
-			return err
-		}
+		errs = append(errs, s.cancelMany(ctx, jobs, reason))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // cancelMany cancels jobs in one round trip. One that has ended meanwhile is left as it is.
@@ -109,19 +108,21 @@ func (s *Store) cancelMany(ctx context.Context, jobs []Job, reason *job.Error) e
 		}
 		answers[i] = cancelScript.EvalSha(ctx, pipe, []string{tenantPrefix(j.Tenant)}, append(s.endArgs(ctx, j, Ending{Status: job.Canceled, Result: result}), word)...)
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if err := unanswered(pipe.Exec(ctx)); err != nil {
 		return err
 	}
+	var errs []error
 	for i, a := range answers {
 		answer, err := a.Slice()
 		if err != nil {
-			return err
+			errs = append(errs, fmt.Errorf("cancel job %s: %w", jobs[i].ID, err))
+			continue
 		}
 		if answer[0] == "ok" { // else it runs, and was asked to stop, or has ended
 			s.afterEnd(ctx, jobs[i], job.Canceled, answer)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // sweepBatches goes on with batches that are being canceled, and cancels those whose
@@ -146,6 +147,9 @@ func (w *Sweeper) sweepBatchesOf(ctx context.Context, tenant string) error {
 func (w *Sweeper) giveUp(ctx context.Context, tenant string) func(id string) error {
 	due := strconv.FormatInt(ms(w.Records.now()), 10)
 	return func(id string) error {
+		if of, ok := BatchTenant(id); !ok || of != tenant {
+			return w.Records.rdb.ZRem(ctx, batchWorkKey(tenant), id).Err()
+		}
 		_, err := w.Records.cancelBatch(ctx, id, due, nil)
 		if errors.Is(err, errRenewed) {
 			return nil

@@ -35,7 +35,7 @@ func (s *Store) ListBatches(ctx context.Context, tenant string, after Position, 
 	for i, e := range entries {
 		fields[i] = pipe.HGetAll(ctx, batchKey(tenant, Position(e).id()))
 	}
-	if _, err := pipe.Exec(ctx); err != nil && len(entries) > 0 {
+	if err := unanswered(pipe.Exec(ctx)); err != nil && len(entries) > 0 {
 		return nil, "", fmt.Errorf("list batches: %w", err)
 	}
 	bytes := 0
@@ -48,7 +48,8 @@ func (s *Store) ListBatches(ctx context.Context, tenant string, after Position, 
 		}
 		b, err := parseBatch(tenant, Position(entries[i]).id(), f.Val(), nil)
 		if err != nil {
-			return nil, "", err
+			s.passOver("a batch", err)
+			continue
 		}
 		list = append(list, b)
 	}

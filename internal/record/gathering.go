@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,24 +30,39 @@ func (g *gathering) add(ctx context.Context, sha1 string, keys []string, args []
 	return yes
 }
 
-// enqueueAll makes sure that there are these tasks, in one round trip for 500. After an
-// error nobody knows of which there are.
+// enqueueAll makes sure that there are these tasks, in one round trip for 500. One that can't
+// be enqueued holds up no other. After an error nobody knows of which there are.
 func (s *Store) enqueueAll(ctx context.Context, tasks []task) error {
+	var errs []error
 	for some := range slices.Chunk(tasks, atOnce) {
-		if err := s.enqueueSome(ctx, some); err != nil {
-			return fmt.Errorf("enqueue %d tasks: %w", len(tasks), err)
+		failed, err := s.enqueueSome(ctx, some)
+		if errs = append(errs, failed...); err != nil {
+			errs = append(errs, err)
+			break
 		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("enqueue %d tasks: %w", len(tasks), err)
 	}
 	return nil
 }
 
-func (s *Store) enqueueSome(ctx context.Context, tasks []task) error {
+// enqueueSome fails where Redis didn't answer. errs are of tasks that it, or asynq, refused.
+func (s *Store) enqueueSome(ctx context.Context, tasks []task) (errs []error, err error) {
 	g := &gathering{pipe: s.rdb.Pipeline(), queues: map[string]int{}}
 	gathered := context.WithValue(ctx, gatheringKey{}, g)
+	var sent []task
+	refused := map[string]bool{} // queues: what asynq refuses before it sends a task, it refuses of all
 	for _, t := range tasks {
-		if err := s.enqueue(gathered, t); err != nil {
-			return err
+		if refused[t.queue] {
+			continue
 		}
+		if err := s.enqueue(gathered, t); err != nil {
+			refused[t.queue] = true
+			errs = append(errs, err)
+			continue
+		}
+		sent = append(sent, t)
 	}
 	queues := slices.Sorted(maps.Keys(g.queues))
 	for _, queue := range queues {
@@ -54,17 +70,17 @@ func (s *Store) enqueueSome(ctx context.Context, tasks []task) error {
 	}
 	see := s.fleet.ask(ctx, g.pipe, queues...)
 	if err := unanswered(g.pipe.Exec(ctx)); err != nil {
-		return err
+		return errs, err
 	}
 	see()
 	for i, enqueued := range g.enqueued {
 		err := enqueued.Err()
 		if redis.HasErrorPrefix(err, "NOSCRIPT") { // Redis is new: asynq tells it the script, once
-			err = s.enqueue(ctx, tasks[i])
+			err = s.enqueue(ctx, sent[i])
 		}
 		if err != nil {
-			return err
+			errs = append(errs, fmt.Errorf("enqueue task %.100s: %w", sent[i].id, err))
 		}
 	}
-	return nil
+	return errs, nil
 }

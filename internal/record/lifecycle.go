@@ -67,7 +67,9 @@ func (s *Store) Start(ctx context.Context, id string, epoch int, worker string, 
 		return Job{}, fmt.Errorf("start job: %w", err)
 	}
 	if answer[0] == "not offered" {
-		return Job{}, &NotOfferedError{Name: answer[1].(string), Priority: job.Priority(answer[2].(string))}
+		name, _ := answer[1].(string) // nil where the record has neither runtime nor image
+		priority, _ := answer[2].(string)
+		return Job{}, &NotOfferedError{Name: name, Priority: job.Priority(priority)}
 	}
 	if err := refused(answer[0].(string)); err != nil {
 		return Job{}, err
@@ -229,7 +231,9 @@ func (s *Store) Requeue(ctx context.Context, id string, epoch int, worker string
 		return word, nil
 	}
 	s.observer.Requeued(cost)
-	if err := s.enqueueRun(ctx, id, int(answer[1].(int64)), job.Priority(answer[2].(string)), now.Add(delay)); err != nil {
+	into, _ := answer[1].(int64)
+	priority, _ := answer[2].(string) // nil where the record has none: that must not end the process
+	if err := s.enqueueRun(ctx, id, int(into), job.Priority(priority), now.Add(delay)); err != nil {
 		s.log.Warn("job requeued, its task is left to the sweeper", "job_id", id, "error", err)
 	}
 	return word, nil

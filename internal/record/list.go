@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -159,11 +160,15 @@ func (s *Store) glance(ctx context.Context, tenant string, entries []string) ([]
 	for i, e := range entries {
 		fields[i] = pipe.HMGet(ctx, jobKey(tenant, Position(e).id()), "state", "runtime")
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if err := unanswered(pipe.Exec(ctx)); err != nil {
 		return nil, err
 	}
 	looks := make([]look, len(entries))
 	for i := range entries {
+		if fields[i].Err() != nil { // no record: it fits nothing
+			s.passOver("a record", fields[i].Err())
+			continue
+		}
 		state, _ := fields[i].Val()[0].(string) // nil where the record is gone
 		runtime, _ := fields[i].Val()[1].(string)
 		looks[i] = look{job.Status(state), runtime}
@@ -176,13 +181,14 @@ var listed = []string{
 	"state", "epoch", "attempts", "runtime", "image", "priority", "metadata", "created", "run_at", "deadline", "started", "finished", "worker", "cancel", "callback", "retention", "batch",
 }
 
+// readListed reads what lists show. One that is no record, or that can't be read, is the zero Job.
 func (s *Store) readListed(ctx context.Context, tenant string, ids []string) ([]Job, error) {
 	pipe := s.rdb.Pipeline()
 	all := make([]*redis.SliceCmd, len(ids))
 	for i, id := range ids {
 		all[i] = pipe.HMGet(ctx, jobKey(tenant, id), listed...)
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if err := unanswered(pipe.Exec(ctx)); err != nil {
 		return nil, err
 	}
 	jobs := make([]Job, len(ids))
@@ -193,10 +199,12 @@ func (s *Store) readListed(ctx context.Context, tenant string, ids []string) ([]
 				fields[listed[n]] = text
 			}
 		}
-		var err error
-		if jobs[i], err = s.parse(tenant, id, fields); err != nil {
-			return nil, err
+		j, err := s.parse(tenant, id, fields)
+		if err = cmp.Or(all[i].Err(), err); err != nil {
+			s.passOver("a record", err)
+			continue
 		}
+		jobs[i] = j
 	}
 	return jobs, nil
 }

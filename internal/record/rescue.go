@@ -18,8 +18,12 @@ import (
 func (w *Sweeper) sweepOpen(ctx context.Context, tenants ...string) error {
 	c := claims{set: "open", record: "job:", fields: []string{"epoch", "priority"}}
 	return w.sweepTasks(ctx, tenants, c, slices.Sorted(maps.Keys(JobQueues())), func(d due) (task, error) {
+		priority := orNormal(job.Priority(d.text(1)))
+		if _, known := JobQueues()[string(priority)]; !known || !ofTenant(d.id, d.tenant) {
+			return task{}, fmt.Errorf("read record of %.100q in tenant %s: it is no job of the tenant's, or of no queue: %.20q", d.id, d.tenant, string(priority))
+		}
 		epoch, err := d.number(0)
-		return runTask(d.id, epoch, job.Priority(d.text(1)), time.Time{}), err
+		return runTask(d.id, epoch, priority, time.Time{}), err
 	})
 }
 
@@ -70,12 +74,7 @@ func (w *Sweeper) sweepTasks(ctx context.Context, tenants []string, c claims, qu
 		if len(tasks) > 0 && orphans == nil {
 			orphans, err = w.Records.orphans(ctx, queues)
 		}
-		if err == nil {
-			err = w.Records.rescue(ctx, tasks, orphans)
-		}
-		if err != nil {
-			return errors.Join(append(errs, err)...)
-		}
+		errs = append(errs, err, w.Records.rescue(ctx, tasks, orphans))
 	}
 	return errors.Join(errs...)
 }
@@ -86,10 +85,14 @@ func (w *Sweeper) sweepTasks(ctx context.Context, tenants []string, c claims, qu
 // that has moved on. The same goes for one that an operator has archived, which nobody
 // will ever get. orphans are the ids of such tasks.
 func (s *Store) rescue(ctx context.Context, tasks []task, orphans map[string]bool) error {
-	for len(tasks) > 0 {
+	var errs []error
+	for range mostOrphans {
+		if len(tasks) == 0 {
+			return errors.Join(errs...)
+		}
 		there, err := s.haveTasks(ctx, tasks)
 		if err != nil {
-			return err
+			return errors.Join(append(errs, err)...)
 		}
 		var missing, orphaned []task
 		for i, t := range tasks {
@@ -101,34 +104,41 @@ func (s *Store) rescue(ctx context.Context, tasks []task, orphans map[string]boo
 				orphaned = append(orphaned, t)
 			}
 		}
-		if err := s.enqueueAll(ctx, missing); err != nil {
-			return err
-		}
+		errs = append(errs, s.enqueueAll(ctx, missing))
 		tasks = orphaned
 	}
-	return nil
+	return errors.Join(append(errs, fmt.Errorf("enqueue %d tasks: each had %d holders that died", len(tasks), mostOrphans))...)
 }
 
-// haveTasks reports which of these tasks asynq has, in whatever state.
+// mostOrphans is how many tasks of one try at a job or delivery may have lost their holder.
+const mostOrphans = 100
+
+// haveTasks reports which of these tasks asynq has, in whatever state. What is no task but has
+// the place of one is deleted: asynq would put off all others of its queue for it.
 func (s *Store) haveTasks(ctx context.Context, tasks []task) (there []bool, err error) {
 	keys := make([]string, len(tasks))
 	for i, t := range tasks {
 		keys[i] = queueKey(t.queue, "t:"+t.id)
 	}
 	for some := range slices.Chunk(keys, atOnce) {
-		counts, err := ask(ctx, s, some, func(pipe redis.Pipeliner, key string) *redis.IntCmd { return pipe.Exists(ctx, key) })
+		answers, err := ask(ctx, s, some, func(pipe redis.Pipeliner, key string) *redis.BoolCmd { return pipe.HExists(ctx, key, "msg") })
 		if err != nil {
 			return nil, fmt.Errorf("look for tasks: %w", err)
 		}
-		for _, n := range counts {
-			there = append(there, n.Val() > 0)
+		for i, a := range answers {
+			there = append(there, a.Val())
+			if wrongType(a.Err()) {
+				if err := s.rdb.Del(ctx, some[i]).Err(); err != nil {
+					return nil, fmt.Errorf("delete what is no task: %w", err)
+				}
+			}
 		}
 	}
 	return there, nil
 }
 
 // orphans lists the tasks in these queues that no process has or will get soon: those
-// whose holder's lease has expired, and archived ones. asynq's inspector would list all
+// whose holder's lease has expired, and archived ones; with an error not all of them. asynq's inspector would list all
 // tasks that anybody holds, with what is in them; TestOrphans compares.
 func (s *Store) orphans(ctx context.Context, queues []string) (map[string]bool, error) {
 	now := strconv.FormatInt(time.Now().Unix(), 10)
@@ -141,16 +151,20 @@ func (s *Store) orphans(ctx context.Context, queues []string) (map[string]bool, 
 			pipe.ZRange(ctx, queueKey(queue, "archived"), 0, -1),
 		)
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if err := unanswered(pipe.Exec(ctx)); err != nil {
 		return nil, fmt.Errorf("list tasks that nobody has: %w", err)
 	}
+	var errs []error
 	ids := map[string]bool{}
 	for _, list := range lists {
+		if list.Err() != nil {
+			errs = append(errs, fmt.Errorf("list tasks that nobody has: %w", list.Err()))
+		}
 		for _, id := range list.Val() {
 			ids[id] = true
 		}
 	}
-	return ids, nil
+	return ids, errors.Join(errs...)
 }
 
 // queueKey is a key of asynq's.

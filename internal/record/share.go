@@ -117,7 +117,7 @@ func (s *Store) shareOut(ctx context.Context, list []waits) (share int64, err er
 	}
 	pipe := s.rdb.Pipeline()
 	see := s.fleet.ask(ctx, pipe, slices.Sorted(maps.Keys(JobQueues()))...)
-	if _, err := pipe.Exec(ctx); err != nil {
+	if err := unanswered(pipe.Exec(ctx)); err != nil {
 		return 0, fmt.Errorf("count tasks: %w", err)
 	}
 	see()
@@ -176,5 +176,8 @@ func (s *Store) releaseMany(ctx context.Context, list []waits, share int64) (err
 		}
 		all = append(all, released...)
 	}
-	return errs, s.enqueueReleased(ctx, all)
+	if err := s.enqueueReleased(ctx, all); err != nil {
+		errs = append(errs, err)
+	}
+	return errs, nil
 }
