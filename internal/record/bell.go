@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -148,6 +149,9 @@ type question struct {
 
 // EvalSha runs one of asynq's scripts.
 func (a *asker) EvalSha(ctx context.Context, sha1 string, keys []string, args ...any) *redis.Cmd {
+	if err := asynqsOwn(keys); err != nil {
+		return failed(ctx, err)
+	}
 	if !asksForTask(keys) {
 		return a.UniversalClient.EvalSha(ctx, sha1, keys, args...)
 	}
@@ -176,6 +180,9 @@ func (a *asker) EvalSha(ctx context.Context, sha1 string, keys []string, args ..
 
 // Eval does so where Redis doesn't know the script yet.
 func (a *asker) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
+	if err := asynqsOwn(keys); err != nil {
+		return failed(ctx, err)
+	}
 	if !asksForTask(keys) {
 		return a.UniversalClient.Eval(ctx, script, keys, args...)
 	}
@@ -183,6 +190,17 @@ func (a *asker) Eval(ctx context.Context, script string, keys []string, args ...
 		return none(ctx)
 	}
 	return a.took(a.UniversalClient.Eval(ctx, script, keys, args...))
+}
+
+// asynqsOwn fails for a key that is not asynq's. It takes one from the task, which a worker may
+// have written, and would delete it with the rights of this process.
+func asynqsOwn(keys []string) error {
+	for _, key := range keys {
+		if !strings.HasPrefix(key, "asynq:") {
+			return fmt.Errorf("a task names the key %.100q, which is not asynq's", key)
+		}
+	}
+	return nil
 }
 
 // asksForTask knows asynq's dequeue by its keys: no other script wants to know whether its
@@ -193,8 +211,12 @@ func asksForTask(keys []string) bool {
 
 // none is what Redis says of a queue that is empty.
 func none(ctx context.Context) *redis.Cmd {
+	return failed(ctx, redis.Nil)
+}
+
+func failed(ctx context.Context, err error) *redis.Cmd {
 	answer := redis.NewCmd(ctx)
-	answer.SetErr(redis.Nil)
+	answer.SetErr(err)
 	return answer
 }
 

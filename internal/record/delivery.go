@@ -81,6 +81,11 @@ func (s *Store) GetDelivery(ctx context.Context, tenant, did string) (Delivery, 
 		Attempt: int(r.number("attempt")), Due: r.at("due"), Sent: r.at("sent"), Created: r.at("created"),
 		LastStatus: int(r.number("status")), LastError: f["error"], Signing: signed, Undone: undone.Val(), Backlog: f["backlog"] == "1",
 	}
+	if of, ok := BatchTenant(d.BatchID); ok && of != tenant || d.JobID != "" && !ofTenant(d.JobID, tenant) {
+		// A worker may have written it: it is not to be told, and signed, in this tenant's name.
+		s.passOver("a delivery", fmt.Errorf("delivery %.100q of tenant %s is of a job or batch of another's", did, tenant))
+		return Delivery{}, ErrNoDelivery
+	}
 	return d, r.err
 }
 

@@ -29,6 +29,9 @@ func (w *Sweeper) endOverdue(ctx context.Context, tenant string) error {
 		return err
 	}
 	return w.each(ctx, key, ids, dueInterval, func(id string) error {
+		if !ofTenant(id, tenant) {
+			return w.Records.rdb.ZRem(ctx, key, id).Err()
+		}
 		j, err := w.Records.Get(ctx, id)
 		switch {
 		case errors.Is(err, ErrNotFound), err == nil && j.State.Final():

@@ -59,12 +59,16 @@ func (w *Sweeper) deleteGarbage(ctx context.Context, list []due, until time.Time
 			break
 		}
 		some.Go(func() error {
-			if strings.HasPrefix(d.id, uploadPrefix) {
+			batchOf, _ := BatchTenant(d.id)
+			switch {
+			case strings.HasPrefix(d.id, uploadPrefix):
 				errs[i] = w.sweepUpload(ctx, d.tenant, d.id, until)
-			} else if _, ok := BatchTenant(d.id); ok {
+			case batchOf == d.tenant:
 				errs[i] = w.sweepBatch(ctx, d.tenant, d.id)
-			} else {
+			case ofTenant(d.id, d.tenant):
 				errs[i] = w.sweepObjects(ctx, d.tenant, d.id)
+			default:
+				errs[i] = w.Records.rdb.ZRem(ctx, garbageKey(d.tenant), d.id).Err()
 			}
 			return nil
 		})

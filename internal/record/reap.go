@@ -22,7 +22,7 @@ const (
 )
 
 // held is a job that a worker has, as its tenant's running says.
-type held struct{ id, epoch, worker string }
+type held struct{ tenant, id, epoch, worker string }
 
 func (h held) try() string { return h.id + " " + h.epoch }
 
@@ -44,7 +44,7 @@ func (w *Sweeper) reap(ctx context.Context, tenants ...string) error {
 		if ctx.Err() != nil || w.Records.pulse.began().After(w.unnamed[h.try()]) {
 			break // something stood still meanwhile
 		}
-		if err := w.takeBack(ctx, h.id, h.epoch, h.worker); err != nil {
+		if err := w.takeBack(ctx, h); err != nil {
 			errs = append(errs, fmt.Errorf("take back job %s: %w", h.id, err))
 			continue
 		}
@@ -69,7 +69,7 @@ func (w *Sweeper) running(ctx context.Context, tenants []string) (jobs []held, e
 			}
 			for id, at := range a.Val() {
 				epoch, worker, _ := strings.Cut(at, " ")
-				jobs = append(jobs, held{id, epoch, worker})
+				jobs = append(jobs, held{some[i], id, epoch, worker})
 			}
 		}
 	}
@@ -134,8 +134,12 @@ func (w *Sweeper) lost(jobs []held, beats map[string]Worker) (lost []held) {
 	return lost
 }
 
-func (w *Sweeper) takeBack(ctx context.Context, id, at, worker string) error {
-	epoch, err := strconv.Atoi(at)
+func (w *Sweeper) takeBack(ctx context.Context, h held) error {
+	if !ofTenant(h.id, h.tenant) { // no job's place in the tenant's window
+		return w.Records.rdb.HDel(ctx, runningKey(h.tenant), h.id).Err()
+	}
+	id, worker := h.id, h.worker
+	epoch, err := strconv.Atoi(h.epoch)
 	if err != nil {
 		return fmt.Errorf("read epoch: %w", err)
 	}
