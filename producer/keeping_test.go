@@ -214,3 +214,24 @@ func TestUploadsAreSwept(t *testing.T) {
 	due(t, w, "upload:"+never)
 	eventually(t, "all bytes are given back", func() bool { return stored(t, w) == 0 })
 }
+
+// TestResultOfAnotherPlace: a worker says where a result is, and may read less of the bucket than the api.
+func TestResultOfAnotherPlace(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	const ref = "tenants/other/jobs/x/1/result.json"
+	if _, err := w.Objects.PutBytes(t.Context(), ref, "application/json", []byte(`{"stdout":"secret"}`)); err != nil {
+		t.Fatal(err)
+	}
+	j, err := w.Client.Submit(t.Context(), job.Spec{Runtime: "python", Source: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Worker.End(t.Context(), w.Start(t, j.Record.ID), record.Ending{Status: job.Succeeded, ResultRef: ref}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := w.Client.Get(t.Context(), j.Record.ID); err == nil {
+		t.Errorf("got the result %q", got.Result.Stdout)
+	}
+}

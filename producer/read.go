@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -64,9 +66,15 @@ func (c *Client) result(ctx context.Context, r record.Job) (job.Result, error) {
 		if r.ResultRef == "" {
 			return job.Result{}, errors.New("the record has none")
 		}
+		keys, err := artifacts.JobKeys(r.Tenant, r.ID)
+		if err != nil {
+			return job.Result{}, err
+		}
+		if !strings.HasPrefix(r.ResultRef, keys.Prefix()) { // a worker wrote it, and may read less of the bucket than the api
+			return job.Result{}, errors.New("the record names an object that is not the job's")
+		}
 		ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 		defer cancel()
-		var err error
 		if b, err = c.objects.GetBytes(ctx, r.ResultRef, maxResult); err != nil {
 			return job.Result{}, err
 		}
