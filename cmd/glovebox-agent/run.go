@@ -54,6 +54,12 @@ type ending struct {
 // do runs the program, and returns when none of its processes is left and all that
 // they printed is sent. An error is the agent's own failure.
 func (r *run) do() (ending, error) {
+	// Said before it is so: a program that multiplies leaves the agent no time to say it after.
+	if r.started != nil {
+		if err := r.started(); err != nil {
+			return ending{}, err
+		}
+	}
 	var failure *refused
 	if r.process == nil {
 		begun, failed, err := r.begin()
@@ -80,11 +86,6 @@ func (r *run) do() (ending, error) {
 		})
 	}
 	began := time.Now()
-	if failure == nil && r.started != nil {
-		if err := r.started(); err != nil {
-			return ending{}, err
-		}
-	}
 	pump(r.stdout, pipes.stdout)
 	pump(r.stderr, pipes.stderr)
 
@@ -146,11 +147,6 @@ func (r *run) do() (ending, error) {
 		end.ExitCode, end.Signal = job.TimedOutExitCode, ""
 	}
 	if failure != nil {
-		if r.started != nil {
-			if err := r.started(); err != nil {
-				return ending{}, err
-			}
-		}
 		end.message = failure.message + "\n"
 		end.Cause, end.ExitCode, end.Signal = agentwire.Exited, failure.exitCode, ""
 	}
