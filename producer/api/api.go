@@ -55,7 +55,7 @@ type Config struct {
 const DefaultBatchBytes = 256 << 20
 
 const (
-	// bodyTime bounds how long the sender of a body may pause.
+	// bodyTime bounds how long the sender of a body that isn't small may pause.
 	bodyTime = time.Minute
 	// drainTime is what requests under way get when the API ends.
 	drainTime = 20 * time.Second
@@ -82,8 +82,8 @@ type API struct {
 	look       time.Duration // how often what lasts looks its token up again
 	watchers   *places
 	receipts   *places // of batches
-	// What bodies hold: small ones, others, and others while they are worked on.
-	smallBodies, bodies, work *room
+	// What bodies hold: small ones, the operator's, others, and others while they are worked on.
+	smallBodies, adminBodies, bodies, work *room
 	readings                  *places  // of batches' results
 	patterns                  []string // of all routes
 
@@ -115,7 +115,8 @@ func New(c Config) (*API, error) {
 		bodyLimit: c.Client.Maximums().SourceKB<<10*2 + 1<<20,
 	}
 	a.bodyTime = bodyTime
-	a.smallBodies, a.bodies = newRoom(smallRoom, smallRoom/2), newRoom(bodyRoom*a.bodyLimit, bodyRoom*a.bodyLimit/2)
+	a.smallBodies, a.adminBodies = newEvenRoom(smallRoom), newRoom(adminRoom, adminRoom)
+	a.bodies = newRoom(bodyRoom*a.bodyLimit, bodyRoom*a.bodyLimit/2)
 	a.work = newRoom(workWeight*a.bodyLimit, math.MaxInt64)
 	if a.batchLimit == 0 {
 		a.batchLimit = DefaultBatchBytes

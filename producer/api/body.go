@@ -22,8 +22,13 @@ const (
 	// smallWeight is how many times its size a small one takes: as it came, decoded and
 	// encoded again, with what an encoder's buffer grows by.
 	smallWeight = 4
-	// smallRoom is for small bodies, a half of it for a tenant.
+	// smallRoom is for small bodies.
 	smallRoom = 64 << 20
+	// smallTime is how long the sender of a small body may pause: it comes in one go.
+	smallTime = 10 * time.Second
+	// adminRoom is for bodies of the operator's, who must get through whatever tenants do: for
+	// the largest, of which there are two while it grows.
+	adminRoom = 2 * recordBody
 	// bodyRoom is for how many of the largest bodies there is room at once, a half of it for a tenant.
 	bodyRoom = 4
 	// workWeight is what a body takes besides itself while it is decoded and stored.
@@ -58,9 +63,11 @@ func offerBody(ctx huma.Context, next func(huma.Context)) {
 // is the value's until done, which may be called more than once.
 func readBody[T any](ctx context.Context, a *API) (v T, done func(), err error) {
 	sent, _ := ctx.Value(sentBodyKey{}).(sentBody)
-	small := sent.r.ContentLength >= 0 && sent.r.ContentLength <= smallBody
 	held := &holding{room: a.bodies, tenant: callerOf(ctx).tenant}
-	if small {
+	switch length := sent.r.ContentLength; {
+	case accesses[sent.r.Pattern].scope == operator:
+		held.room = a.adminBodies
+	case length >= 0 && length <= smallBody:
 		held.room = a.smallBodies
 	}
 	text, err := a.readHeld(ctx, sent, held)
@@ -69,7 +76,7 @@ func readBody[T any](ctx context.Context, a *API) (v T, done func(), err error) 
 		return v, nil, err
 	}
 	work := &holding{room: a.work} // nobody's: it is held for moments
-	if !small {
+	if held.room == a.bodies {
 		err = work.add(ctx, min(workWeight*int64(len(text)), a.work.share), workPatience)
 	}
 	if err == nil {
@@ -86,6 +93,10 @@ func readBody[T any](ctx context.Context, a *API) (v T, done func(), err error) 
 func (a *API) readHeld(ctx context.Context, sent sentBody, held *holding) ([]byte, error) {
 	control := http.NewResponseController(sent.w)
 	body := &patientBody{r: sent.r.Body, control: control, patience: a.bodyTime, most: 5 * a.bodyTime}
+	if held.room != a.bodies {
+		body.patience = min(a.bodyTime, smallTime)
+		body.most = body.patience
+	}
 	text, err := a.readGrowing(ctx, sent, body, held)
 	if err != nil {
 		sent.w.Header().Set("Connection", "close") // what is left of it is not read

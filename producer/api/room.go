@@ -20,6 +20,9 @@ var (
 // however slowly, no more than that is ever held.
 type room struct {
 	share int64
+	// even leaves as much free as a tenant holds: one alone gets a half, the next a quarter,
+	// and each that comes something. Those who hold more get no more until it is even.
+	even bool
 
 	mu    sync.Mutex
 	free  int64
@@ -34,6 +37,14 @@ type turn struct{ _ byte }
 // newRoom returns a room whose tenants get a share of it each.
 func newRoom(bytes, share int64) *room {
 	return &room{share: share, free: bytes, of: map[string]int64{}, lines: map[string][]*turn{}, freed: make(chan struct{})}
+}
+
+// newEvenRoom returns a room of which tenants, however many work together, leave something to
+// each that comes.
+func newEvenRoom(bytes int64) *room {
+	r := newRoom(bytes, bytes)
+	r.even = true
+	return r
 }
 
 // take waits for so many bytes, for at most so long.
@@ -67,9 +78,9 @@ func (r *room) try(tenant string, n int64, mine *turn) (freed <-chan struct{}, e
 	defer r.mu.Unlock()
 	line := r.lines[tenant]
 	switch {
-	case len(line) > 0 && line[0] != mine, r.of[tenant]+n > r.share:
+	case len(line) > 0 && line[0] != mine, r.of[tenant]+n > r.share, r.even && r.of[tenant] > 0 && r.of[tenant]+n > r.free-n:
 		err = errShareFull
-	case n > r.free:
+	case n > r.free, r.even && n > r.free-n:
 		err = errRoomFull
 	default:
 		r.free -= n

@@ -110,3 +110,43 @@ func TestRoomIsFull(t *testing.T) {
 		t.Errorf("who waits while another gives: got %v", err)
 	}
 }
+
+// However many tenants take what they can, each that comes finds something, and who holds most
+// gets no more.
+func TestEvenRoom(t *testing.T) {
+	t.Parallel()
+	const bytes = 1 << 20
+	r := newEvenRoom(bytes)
+	takeAll := func(tenant string) (h *holding) {
+		h = &holding{room: r, tenant: tenant}
+		for n := int64(bytes); n > 0; {
+			if h.add(t.Context(), n, 0) != nil {
+				n /= 2
+			}
+		}
+		return h
+	}
+	var first *holding
+	for i := range 8 {
+		h := takeAll(string(rune('a' + i)))
+		if want := int64(bytes) >> (i + 1); h.held != want {
+			t.Errorf("tenant %d takes %d bytes, want %d", i+1, h.held, want)
+		}
+		if first == nil {
+			first = h
+		}
+	}
+	if err := (&holding{room: r, tenant: "victim"}).add(t.Context(), 1000, 0); err != nil {
+		t.Errorf("one who comes: got %v", err)
+	}
+	if err := (&holding{room: r, tenant: "late"}).add(t.Context(), 10_000, 0); !errors.Is(err, errRoomFull) {
+		t.Errorf("one who comes for more than there is: got %v", err)
+	}
+	first.give(bytes / 8)
+	if err := first.add(t.Context(), bytes/8, 0); !errors.Is(err, errShareFull) {
+		t.Errorf("who holds most: got %v", err)
+	}
+	if err := (&holding{room: r, tenant: "b"}).add(t.Context(), 1000, 0); !errors.Is(err, errShareFull) {
+		t.Errorf("who holds more than is free: got %v", err)
+	}
+}
