@@ -172,6 +172,12 @@ func (s *Store) Head(ctx context.Context, key string) (Object, error) {
 // GetBytes returns an object of at most limit bytes. It fails with [ErrNotFound] or
 // [ErrTooLarge].
 func (s *Store) GetBytes(ctx context.Context, key string, limit int64) ([]byte, error) {
+	return s.GetHeld(ctx, key, limit, func(int64) error { return nil })
+}
+
+// GetHeld is GetBytes for who takes memory before the object is read: hold is told its size,
+// and nothing is read if it fails.
+func (s *Store) GetHeld(ctx context.Context, key string, limit int64, hold func(size int64) error) ([]byte, error) {
 	body, o, err := s.Get(ctx, key)
 	if err != nil {
 		return nil, err
@@ -180,7 +186,12 @@ func (s *Store) GetBytes(ctx context.Context, key string, limit int64) ([]byte, 
 	if o.Size > limit {
 		return nil, fmt.Errorf("get object %q: %w: %d bytes of at most %d", key, ErrTooLarge, o.Size, limit)
 	}
-	data, err := io.ReadAll(io.LimitReader(body, limit+1))
+	if err := hold(o.Size); err != nil {
+		return nil, err
+	}
+	read := bytes.NewBuffer(make([]byte, 0, o.Size+bytes.MinRead)) // which doesn't grow
+	_, err = read.ReadFrom(io.LimitReader(body, limit+1))
+	data := read.Bytes()
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read object %q: %w", key, err)

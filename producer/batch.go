@@ -96,10 +96,19 @@ func (c *Client) ownsBatch(id string) bool {
 
 // GetBatch is [Batches.GetBatch].
 func (c *Client) GetBatch(ctx context.Context, id string) (job.Batch, error) {
-	b, err := c.batch(ctx, id)
-	if err != nil {
+	if !c.ownsBatch(id) { // before there is anything to hold
+		return job.Batch{}, record.ErrNoBatch
+	}
+	held := &loan{Room: c.room}
+	if err := held.Take(ctx, answerWeight*(listedBytes+itemErrorBytes*job.MaxBatchErrors)); err != nil {
 		return job.Batch{}, err
 	}
+	b, err := c.batch(ctx, id)
+	if err != nil {
+		held.keep(0)
+		return job.Batch{}, err
+	}
+	held.keep(listed(b.Metadata) + answerWeight*itemErrorBytes*int64(len(b.Errors)))
 	return c.wireBatch(b)
 }
 
@@ -182,32 +191,39 @@ func (c *Client) BatchResults(ctx context.Context, id string, from int) iter.Seq
 			return
 		}
 		for first := max(from, 0); first < b.Extent; first += resultsGroup {
-			group, err := c.results(ctx, b, first, min(resultsGroup, b.Extent-first))
-			for i := range group {
-				if !yield(group[i], nil) {
-					return
-				}
-			}
-			if err != nil {
+			if more, err := c.results(ctx, b, first, min(resultsGroup, b.Extent-first), yield); err != nil {
 				yield(job.BatchResult{}, err)
+				return
+			} else if !more {
 				return
 			}
 		}
 	}
 }
 
-// results reads what has ended of n jobs, from index first on; with an error, what was
-// read before it.
-func (c *Client) results(ctx context.Context, b record.Batch, first, n int) ([]job.BatchResult, error) {
+// results yields what has ended of n jobs, from index first on. Their records are read at
+// once, and a result that is not in its record when its turn comes: 32 of them may be large.
+func (c *Client) results(ctx context.Context, b record.Batch, first, n int, yield func(job.BatchResult, error) bool) (more bool, err error) {
+	group := &loan{Room: c.room}
+	if err := group.Take(ctx, record.MaxInline*int64(n)); err != nil {
+		return false, err
+	}
+	defer group.keep(0)
 	prints, err := c.records.Fingerprints(ctx, b.ID, first, n)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	jobs, err := c.records.BatchJobs(ctx, b.ID, first, n)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	var list []job.BatchResult
+	needed := int64(0)
+	for _, r := range jobs {
+		needed += int64(len(r.Result))
+	}
+	group.keep(needed)
+	line := &loan{Room: c.room}
+	reader := c.ForAnswer(c.tenant, line)
 	for i, r := range jobs {
 		result := job.BatchResult{Index: first + i, ID: record.ItemID(b.ID, first+i)}
 		switch {
@@ -218,13 +234,18 @@ func (c *Client) results(ctx context.Context, b record.Batch, first, n int) ([]j
 		case r.ID == "":
 			result.Error = &job.Error{Code: CodeNotFound, Message: "the result is kept no longer"}
 		default:
-			j, err := c.read(ctx, r)
+			j, err := reader.read(ctx, r)
 			if err != nil {
-				return list, err
+				line.keep(0)
+				return false, err
 			}
 			result.Result = j.Result
 		}
-		list = append(list, result)
+		more := yield(result, nil)
+		line.keep(0)
+		if !more {
+			return false, nil
+		}
 	}
-	return list, nil
+	return true, nil
 }

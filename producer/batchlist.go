@@ -34,11 +34,20 @@ func (c *Client) ListBatches(ctx context.Context, o BatchListOptions) (BatchPage
 	if invalid != nil {
 		return BatchPage{}, invalid
 	}
-	batches, next, err := c.records.ListBatches(ctx, c.tenant, after, o.Limit)
+	held, err := c.takeListed(ctx, o.Limit)
 	if err != nil {
 		return BatchPage{}, err
 	}
-	page := BatchPage{Batches: make([]job.Batch, len(batches))}
+	batches, next, err := c.records.ListBatches(ctx, c.tenant, after, o.Limit)
+	if err != nil {
+		held.keep(0)
+		return BatchPage{}, err
+	}
+	page, needed := BatchPage{Batches: make([]job.Batch, len(batches))}, int64(0)
+	for _, b := range batches {
+		needed += listed(b.Metadata)
+	}
+	held.keep(needed)
 	for i, b := range batches {
 		if page.Batches[i], err = c.wireBatch(b); err != nil {
 			return BatchPage{}, err

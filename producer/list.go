@@ -60,14 +60,21 @@ func (c *Client) List(ctx context.Context, o ListOptions) (JobPage, error) {
 			return JobPage{}, err
 		}
 	}
-	jobs, next, err := c.records.List(ctx, c.tenant, f)
+	held, err := c.takeListed(ctx, f.Limit)
 	if err != nil {
 		return JobPage{}, err
 	}
-	page := JobPage{Jobs: make([]job.Record, len(jobs))}
+	jobs, next, err := c.records.List(ctx, c.tenant, f)
+	if err != nil {
+		held.keep(0)
+		return JobPage{}, err
+	}
+	page, needed := JobPage{Jobs: make([]job.Record, len(jobs))}, int64(0)
 	for i, j := range jobs {
 		page.Jobs[i] = wireRecord(j)
+		needed += listed(j.Metadata)
 	}
+	held.keep(needed)
 	if next != "" {
 		page.Next = base64.RawURLEncoding.EncodeToString([]byte(next))
 	}

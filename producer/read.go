@@ -59,13 +59,23 @@ func (c *Client) read(ctx context.Context, r record.Job) (Job, error) {
 	return j, nil
 }
 
-// result is the stored result, its URLs still relative.
+// result is the stored result, its URLs still relative. A large one takes room.
 func (c *Client) result(ctx context.Context, r record.Job) (job.Result, error) {
-	b := r.Result
-	if b == nil {
-		if r.ResultRef == "" {
-			return job.Result{}, errors.New("the record has none")
+	take := func(size int64) error {
+		if size <= smallResult {
+			return nil
 		}
+		return c.room.Take(ctx, answerWeight*size)
+	}
+	b := r.Result
+	switch {
+	case b != nil:
+		if err := take(int64(len(b))); err != nil {
+			return job.Result{}, err
+		}
+	case r.ResultRef == "":
+		return job.Result{}, errors.New("the record has none")
+	default:
 		keys, err := artifacts.JobKeys(r.Tenant, r.ID)
 		if err != nil {
 			return job.Result{}, err
@@ -75,7 +85,7 @@ func (c *Client) result(ctx context.Context, r record.Job) (job.Result, error) {
 		}
 		ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 		defer cancel()
-		if b, err = c.objects.GetBytes(ctx, r.ResultRef, maxResult); err != nil {
+		if b, err = c.objects.GetHeld(ctx, r.ResultRef, maxResult, take); err != nil {
 			return job.Result{}, err
 		}
 	}

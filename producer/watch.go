@@ -12,8 +12,12 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// eventPage is how many events are read at once: half a MiB of output at most.
-const eventPage = 16
+const (
+	// eventPage is how many events are read at once.
+	eventPage = 16
+	// pageBytes is more than they hold of output mostly.
+	pageBytes = 512 << 10
+)
 
 // Watch is [Jobs.Watch]. It is woken by Redis and, once it has told something, bears with
 // outages of up to 30 s.
@@ -163,21 +167,37 @@ const unknownSeq = -1
 
 // events tells what the job's stream has.
 func (w *watcher) events(ctx context.Context) error {
-	for !w.left {
-		page, err := w.client.records.Events(ctx, w.id, w.after, eventPage)
-		if err != nil {
+	for more := true; more && !w.left; {
+		var err error
+		if more, err = w.page(ctx); err != nil {
 			return err
-		}
-		for _, e := range page {
-			if err := w.take(e); err != nil {
-				return err
-			}
-		}
-		if len(page) < eventPage {
-			break
 		}
 	}
 	return nil
+}
+
+// page tells a page of it. Who watches slowly holds that, and no more.
+func (w *watcher) page(ctx context.Context) (more bool, err error) {
+	held := &loan{Room: w.client.room}
+	if err := held.Take(ctx, answerWeight*pageBytes); err != nil {
+		return false, err
+	}
+	defer held.keep(0)
+	page, err := w.client.records.Events(ctx, w.id, w.after, eventPage)
+	if err != nil {
+		return false, err
+	}
+	needed := int64(0)
+	for _, e := range page {
+		needed += int64(len(e.Data))
+	}
+	held.keep(answerWeight * needed)
+	for _, e := range page {
+		if err := w.take(e); err != nil {
+			return false, err
+		}
+	}
+	return len(page) == eventPage, nil
 }
 
 // take tells one entry of the stream.

@@ -84,8 +84,10 @@ type API struct {
 	receipts   *places // of batches
 	// What bodies hold: small ones, the operator's, others, and others while they are worked on.
 	smallBodies, adminBodies, bodies, work *room
-	readings                  *places  // of batches' results
-	patterns                  []string // of all routes
+	answers                                *room // what they hold
+	answerTime                             time.Duration
+	readings                               *places  // of batches' results
+	patterns                               []string // of all routes
 
 	// draining ends when waits are no longer worth it.
 	draining context.Context //nolint:containedctx // it is a switch of the API, not a request's
@@ -118,6 +120,7 @@ func New(c Config) (*API, error) {
 	a.smallBodies, a.adminBodies = newEvenRoom(smallRoom), newRoom(adminRoom, adminRoom)
 	a.bodies = newRoom(bodyRoom*a.bodyLimit, bodyRoom*a.bodyLimit/2)
 	a.work = newRoom(workWeight*a.bodyLimit, math.MaxInt64)
+	a.answers, a.answerTime = newEvenRoom(answerRoom), answerTime
 	if a.batchLimit == 0 {
 		a.batchLimit = DefaultBatchBytes
 	}

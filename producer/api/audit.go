@@ -27,21 +27,14 @@ type auditNote struct {
 	action, object string
 }
 
-type auditNoteKey struct{}
-
 // noteOf is where to note things of the request that ctx is of.
-func noteOf(ctx context.Context) *auditNote {
-	if n, ok := ctx.Value(auditNoteKey{}).(*auditNote); ok {
-		return n
-	}
-	return &auditNote{}
-}
+func noteOf(ctx context.Context) *auditNote { return &requestOf(ctx).note }
 
 // audited writes down what changes something, and whose token was wrong: in the log, and in
 // Redis, for which nothing waits.
 func (a *API) audited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen := &watchedWriter{ResponseWriter: w}
+		seen := a.watched(w)
 		defer func() { a.audit(r, noteOf(r.Context()), seen) }() //nolint:contextcheck // nobody waits for Redis
 		next.ServeHTTP(seen, r)
 	})

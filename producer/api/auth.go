@@ -45,7 +45,15 @@ func callerOf(ctx context.Context) caller {
 
 // tenantClient is the client of the tenant whose token the request had.
 func (a *API) tenantClient(ctx context.Context) *producer.Client {
-	return a.client.For(callerOf(ctx).tenant) // "" owns no job
+	return a.answering(ctx, callerOf(ctx).tenant) // "" owns no job
+}
+
+// answering is the client of a tenant for the answer to the request that ctx is of, which
+// takes room until it is sent.
+func (a *API) answering(ctx context.Context, tenant string) *producer.Client {
+	answer := &requestOf(ctx).answer
+	answer.tenant = tenant
+	return a.client.ForAnswer(tenant, answer)
 }
 
 // authenticate is middleware of every operation.

@@ -391,7 +391,7 @@ func (a *API) batchResults(w http.ResponseWriter, r *http.Request) {
 	lines := json.NewEncoder(w)
 	lines.SetEscapeHTML(false)
 	begun, looked := false, time.Now()
-	for result, err := range a.client.For(c.tenant).BatchResults(ctx, id, from) {
+	for result, err := range a.answering(ctx, c.tenant).BatchResults(ctx, id, from) {
 		switch {
 		case err != nil && !begun:
 			a.writeError(w, r, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/glovebox-run/glovebox/producer"
 )
 
-// What bodies may take of the process's memory (ADR 25). A body that isn't small holds what
+// What bodies and answers may take of the process's memory (ADR 25). A body that isn't small holds what
 // it has in bytes while it comes, and to be worked on waits for its turn.
 const (
 	// smallBody is up to what size a body is small: that of nearly every job.
@@ -35,6 +35,8 @@ const (
 	workWeight = 3
 	// recordBody is how large a body may be that holds no code: terms, a secret, an upload's sum.
 	recordBody = 1 << 20
+	// answerRoom is for results, lists and events that are read and sent.
+	answerRoom = 64 << 20
 	// workPatience is how long a body that has come waits for its turn.
 	workPatience = 30 * time.Second
 	// bodyPatience is how long a body waits for room before its sender is told to come back.

@@ -51,7 +51,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	told := make(chan happening)
 	watch.Go(func() {
 		defer close(told)
-		for e, err := range a.client.For(c.tenant).Watch(ctx, r.PathValue("id"), r.Header.Get("Last-Event-ID")) {
+		for e, err := range a.answering(ctx, c.tenant).Watch(ctx, r.PathValue("id"), r.Header.Get("Last-Event-ID")) {
 			select {
 			case told <- happening{e, err}:
 			case <-ctx.Done():

@@ -13,6 +13,9 @@ func (a *API) Patterns() []string { return a.patterns }
 // SetBodyTime changes how long the sender of a batch may take.
 func (a *API) SetBodyTime(d time.Duration) { a.bodyTime = d }
 
+// SetAnswerTime changes how long who is sent an answer may pause.
+func (a *API) SetAnswerTime(d time.Duration) { a.answerTime = d }
+
 // SetLookInterval changes how often what lasts looks its token up again.
 func (a *API) SetLookInterval(d time.Duration) { a.look = d }
 

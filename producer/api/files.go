@@ -22,7 +22,7 @@ func (a *API) file(path func(*http.Request) string) http.HandlerFunc {
 			a.refuse(w, r, err)
 			return
 		}
-		client := a.client.For(c.tenant)
+		client := a.answering(r.Context(), c.tenant)
 		f, err := client.Locate(r.Context(), id, path)
 		if err != nil {
 			a.writeError(w, r, err)

@@ -18,12 +18,24 @@ import (
 
 const requestIDHeader = "X-Request-Id"
 
-type requestIDKey struct{}
-
-func requestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestIDKey{}).(string)
-	return id
+// request is what is known of a request besides itself.
+type request struct {
+	id     string
+	note   auditNote
+	answer holding // what its answer takes
 }
+
+type requestKey struct{}
+
+// requestOf is the request that ctx is of.
+func requestOf(ctx context.Context) *request {
+	if r, ok := ctx.Value(requestKey{}).(*request); ok {
+		return r
+	}
+	return &request{}
+}
+
+func requestID(ctx context.Context) string { return requestOf(ctx).id }
 
 // identify gives each request an id: the client's own, if it is one, or a new one.
 func (a *API) identify(next http.Handler) http.Handler {
@@ -45,8 +57,9 @@ func (a *API) identify(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
 		h.Set("Cache-Control", "no-store")
-		ctx := context.WithValue(context.WithValue(r.Context(), requestIDKey{}, id), auditNoteKey{}, &auditNote{})
-		next.ServeHTTP(w, r.WithContext(ctx))
+		known := &request{id: id, answer: holding{room: a.answers}}
+		defer known.answer.release()
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, known)))
 	})
 }
 
@@ -64,7 +77,7 @@ func validRequestID(s string) bool {
 func (a *API) record(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		seen := &watchedWriter{ResponseWriter: w}
+		seen := a.watched(w)
 		ctx := r.Context()
 		defer func() {
 			took := time.Since(start)
@@ -106,18 +119,29 @@ func (a *API) recover(next http.Handler) http.Handler {
 	})
 }
 
-// watchedWriter notes what was answered.
+// watchedWriter notes what was answered, and sends a client away who doesn't take it.
 type watchedWriter struct {
 	http.ResponseWriter
+	patience time.Duration // with a client who pauses, for what is written at once
+
 	status int
 	began  time.Time // the answer
 	bytes  int64
 }
 
-func (w *watchedWriter) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status, w.began = status, time.Now()
+// watched is the one that w is, or a new one.
+func (a *API) watched(w http.ResponseWriter) *watchedWriter {
+	if seen, ok := w.(*watchedWriter); ok {
+		return seen
 	}
+	return &watchedWriter{ResponseWriter: w, patience: a.answerTime}
+}
+
+func (w *watchedWriter) WriteHeader(status int) {
+	if w.status != 0 {
+		return // huma says that the client has left
+	}
+	w.status, w.began = status, time.Now()
 	w.ResponseWriter.WriteHeader(status)
 }
 
@@ -125,8 +149,32 @@ func (w *watchedWriter) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.status, w.began = http.StatusOK, time.Now()
 	}
-	n, err := w.ResponseWriter.Write(b)
+	n, err := w.write(b)
 	w.bytes += int64(n)
+	return n, err
+}
+
+const (
+	// smallWrite has the deadline of the server, or of its handler: the kernel takes it.
+	smallWrite = 8 << 10
+	// writePiece is what is written at once.
+	writePiece = 64 << 10
+)
+
+// write writes b in pieces, whose client may pause as the sender of a body may: it earns time
+// with what it takes.
+func (w *watchedWriter) write(b []byte) (n int, err error) {
+	if len(b) <= smallWrite {
+		return w.ResponseWriter.Write(b)
+	}
+	control := http.NewResponseController(w.ResponseWriter)
+	for patience := w.patience; err == nil && n < len(b); {
+		began, wrote := time.Now(), 0
+		_ = control.SetWriteDeadline(began.Add(patience)) // else the connection is gone, or is none
+		wrote, err = w.ResponseWriter.Write(b[n:min(n+writePiece, len(b))])
+		n += wrote
+		patience = max(min(patience+time.Duration(wrote)*time.Second/bodyRate-time.Since(began), w.patience), 0)
+	}
 	return n, err
 }
 

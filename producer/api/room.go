@@ -11,13 +11,13 @@ import (
 
 // What a room answers where there is no place left, in it or in a tenant's share of it.
 var (
-	errRoomFull  = errors.New("this api process holds as much of requests' bodies as it may; another may answer")
-	errShareFull = errors.New("the tenant sends as much here already as it may at once")
+	errRoomFull  = errors.New("this api process holds as much of bodies and answers as it may; another may answer")
+	errShareFull = errors.New("the tenant sends, or is sent, as much here already as it may at once")
 )
 
 // room is memory that requests share: so many bytes, of which a tenant gets a share. What
-// a body takes is taken before it is read, so that however many are sent at once, and
-// however slowly, no more than that is ever held.
+// a body or an answer takes is taken before it is read, so that however many are sent at
+// once, and however slowly, no more than that is ever held.
 type room struct {
 	share int64
 	// even leaves as much free as a tenant holds: one alone gets a half, the next a quarter,
@@ -120,7 +120,9 @@ func (r *room) give(tenant string, n int64) {
 	if r.of[tenant] -= n; r.of[tenant] == 0 {
 		delete(r.of, tenant)
 	}
-	r.wake()
+	if len(r.lines) > 0 { // else nobody waits
+		r.wake()
+	}
 }
 
 // holding is what one request holds of a room. Safe for concurrent use.
@@ -142,6 +144,12 @@ func (h *holding) add(ctx context.Context, n int64, patience time.Duration) erro
 	h.held += n
 	return nil
 }
+
+// Take is [producer.Room]'s, of which what an answer takes is a part.
+func (h *holding) Take(ctx context.Context, n int64) error { return h.add(ctx, n, bodyPatience) }
+
+// Give is [producer.Room]'s.
+func (h *holding) Give(n int64) { h.give(n) }
 
 // give gives n bytes back, or what is left of them.
 func (h *holding) give(n int64) {
