@@ -17,7 +17,8 @@ import (
 const (
 	// auditEntries and auditJobEntries are how much the streams keep, about: some 300 bytes
 	// each. What is done to jobs has a stream of its own, as it comes in thousands and would
-	// push out the rest.
+	// push out the rest, and what the operator did, which no tenant and no stranger may push
+	// out.
 	auditEntries    = 20_000
 	auditJobEntries = 100_000
 	// auditWaiting is how many entries wait for Redis at most; beyond, they are only logged.
@@ -30,8 +31,28 @@ const (
 	auditField = "entry"
 )
 
-// auditStreams are the two streams, in the order of a cursor.
-var auditStreams = [2]string{"gb:audit", "gb:audit:jobs"}
+// OperatorToken is the TokenID of what the operator did. No tenant's token has it.
+const OperatorToken = "GLOVEBOX_ADMIN_TOKEN"
+
+// The streams, in the order of a cursor.
+const (
+	auditOthers = iota
+	auditJobs
+	auditOperator
+)
+
+var auditStreams = [...]string{auditOthers: "gb:audit", auditJobs: "gb:audit:jobs", auditOperator: "gb:audit:operator"}
+
+// auditStream is where an entry goes, and how many are kept there.
+func auditStream(e job.AuditEntry) (stream string, most int64) {
+	switch {
+	case e.TokenID == OperatorToken:
+		return auditStreams[auditOperator], auditEntries
+	case strings.HasPrefix(e.Action, "job."), strings.HasPrefix(e.Action, "batch."):
+		return auditStreams[auditJobs], auditJobEntries
+	}
+	return auditStreams[auditOthers], auditEntries
+}
 
 // auditBuffer holds entries until they are in Redis. Nobody waits for that.
 type auditBuffer struct {
@@ -110,10 +131,7 @@ func (s *Store) appendAudit(group []job.AuditEntry) error {
 		if err != nil {
 			return fmt.Errorf("encode audit entry: %w", err)
 		}
-		stream, most := auditStreams[0], int64(auditEntries)
-		if strings.HasPrefix(e.Action, "job.") || strings.HasPrefix(e.Action, "batch.") {
-			stream, most = auditStreams[1], auditJobEntries
-		}
+		stream, most := auditStream(e)
 		pipe.XAdd(ctx, &redis.XAddArgs{Stream: stream, MaxLen: most, Approx: true, Values: []any{auditField, b}})
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -140,19 +158,23 @@ func (f AuditFilter) matches(e job.AuditEntry) bool {
 }
 
 // AuditCursor is a place in the audit log, behind an entry of each stream.
-type AuditCursor [2]string
+type AuditCursor [len(auditStreams)]string
 
 // AuditSince is the place before all entries that were written from then on.
 func AuditSince(t time.Time) AuditCursor {
 	before := strconv.FormatInt(max(ms(t)-1, 0), 10) + "-" + strconv.FormatUint(1<<64-1, 10)
-	return AuditCursor{before, before}
+	return AuditCursor{before, before, before}
 }
 
 // ParseAuditCursor reads what String wrote.
 func ParseAuditCursor(s string) (c AuditCursor, ok bool) {
-	first, second, ok := strings.Cut(s, "_")
-	c = AuditCursor{first, second}
-	for _, id := range c {
+	ids := strings.Split(s, "_")
+	if len(ids) != len(c) {
+		return c, false
+	}
+	ok = true
+	for i, id := range ids {
+		c[i] = id
 		millis, sequence, found := strings.Cut(id, "-")
 		_, err := strconv.ParseUint(millis, 10, 64)
 		_, err2 := strconv.ParseUint(sequence, 10, 64)
@@ -161,27 +183,31 @@ func ParseAuditCursor(s string) (c AuditCursor, ok bool) {
 	return c, ok
 }
 
-func (c AuditCursor) String() string { return c[0] + "_" + c[1] }
+func (c AuditCursor) String() string { return strings.Join(c[:], "_") }
 
 // Audited returns up to limit entries behind a place, the oldest first, the place behind
 // them, and whether there may be more there. It looks at a bounded number of entries, so it
 // may return none and not be at the end.
 func (s *Store) Audited(ctx context.Context, after AuditCursor, f AuditFilter, limit int) (list []job.AuditEntry, next AuditCursor, more bool, err error) {
 	pipe := s.rdb.Pipeline()
-	var asked [2]*redis.XMessageSliceCmd
+	var asked [len(auditStreams)]*redis.XMessageSliceCmd
 	for i, stream := range auditStreams {
 		asked[i] = pipe.XRangeN(ctx, stream, "("+after[i], "+", auditScan)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, after, false, fmt.Errorf("read audit log: %w", err)
 	}
-	found := [2][]redis.XMessage{asked[0].Val(), asked[1].Val()}
-	full := [2]bool{len(found[0]) == auditScan, len(found[1]) == auditScan}
+	var found [len(auditStreams)][]redis.XMessage
+	var full [len(auditStreams)]bool
+	for i := range asked {
+		found[i] = asked[i].Val()
+		full[i] = len(found[i]) == auditScan
+	}
 	next = after
-	for len(found[0])+len(found[1]) > 0 {
-		which := 0
-		if len(found[0]) == 0 || len(found[1]) > 0 && written(found[1][0]) < written(found[0][0]) {
-			which = 1
+	for {
+		which := oldest(found[:])
+		if which < 0 {
+			return list, next, false, nil
 		}
 		message := found[which][0]
 		found[which], next[which] = found[which][1:], message.ID
@@ -193,11 +219,21 @@ func (s *Store) Audited(ctx context.Context, after AuditCursor, f AuditFilter, l
 		if f.matches(e) {
 			list = append(list, e)
 		}
-		if len(list) == limit || full[which] && len(found[which]) == 0 { // what comes next may be older than the other's
+		if len(list) == limit || full[which] && len(found[which]) == 0 { // what comes next may be older than the others'
 			return list, next, true, nil
 		}
 	}
-	return list, next, false, nil
+}
+
+// oldest is the stream whose first entry was written before those of the others, or -1.
+func oldest(streams [][]redis.XMessage) int {
+	which := -1
+	for i, s := range streams {
+		if len(s) > 0 && (which < 0 || written(s[0]) < written(streams[which][0])) {
+			which = i
+		}
+	}
+	return which
 }
 
 // written is when Redis took an entry, in ms.

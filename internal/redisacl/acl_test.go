@@ -71,7 +71,8 @@ var forbidden = []struct{ why, commands string }{
 		XRANGE gb:audit - +
 		XDEL gb:audit 1-1
 		DEL gb:audit
-		XADD gb:audit:jobs * event x`},
+		XADD gb:audit:jobs * event x
+		XADD gb:audit:operator * event x`},
 	{"choose webhook secrets", `HSET gb:{acme}:webhook generation 2
 		HGETALL gb:{acme}:webhook`},
 	{"store or delete a secret", `HSET gb:{acme}:secrets API_TOKEN {}

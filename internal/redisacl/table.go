@@ -63,6 +63,7 @@ var keys = []Key{
 	{"gb:tenants", ReadWrite, None, "names of tenants"},
 	{"gb:audit", ReadWrite, None, "the audit log"},
 	{"gb:audit:jobs", ReadWrite, None, "the audit log of jobs"},
+	{"gb:audit:operator", ReadWrite, None, "the audit log of what the operator did"},
 	{"gb:ping", ReadWrite, None, "whether Redis takes a write"},
 	{beats + "*", Read, Read, "beats, which each worker writes for itself: see User"},
 	{"gb:slots", ReadWrite, ReadWrite, "how many jobs each worker runs at once"},

@@ -69,6 +69,7 @@ type API struct {
 	adminToken *TokenHash
 	proxies    []netip.Prefix
 	failures   failures
+	refusals   refusals
 	maxWait    time.Duration
 	life       time.Duration
 	bodyLimit  int64

@@ -2,10 +2,12 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"path"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -25,6 +27,33 @@ type auditNote struct {
 	caller caller
 	// action, where the route alone doesn't say it, and object likewise.
 	action, object string
+	// refused is a request that was not admitted.
+	refused bool
+}
+
+// refusalPause is how long refusals of a token are not written down again: nothing changes, and
+// a loop of them would push out what does.
+const refusalPause = time.Minute
+
+// refusals are the tokens that were refused, and how, with when that was written down last.
+type refusals struct {
+	mu   sync.Mutex
+	told map[string]time.Time
+}
+
+// tell reports whether a refusal is to be written down.
+func (r *refusals) tell(c caller, status int, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := fmt.Sprint(c.tenant, "/", c.token.ID, " ", status)
+	if told, ok := r.told[key]; ok && now.Sub(told) < refusalPause {
+		return false
+	}
+	if r.told == nil || len(r.told) >= maxProven {
+		r.told = map[string]time.Time{}
+	}
+	r.told[key] = now
+	return true
 }
 
 // noteOf is where to note things of the request that ctx is of.
@@ -50,6 +79,9 @@ func (a *API) audit(r *http.Request, note *auditNote, answer *watchedWriter) {
 	}
 	if e.Action == "" || answer.status == 0 || e.TokenID == "" && note.action == "" {
 		return // nothing changes, nobody is answered, or nobody asked
+	}
+	if note.refused && answer.status < http.StatusInternalServerError && !a.refusals.tell(note.caller, answer.status, time.Now()) {
+		return
 	}
 	if e.Object == "" {
 		e.Object = object(r, answer.Header())
@@ -127,7 +159,7 @@ func (a *API) readAudit(ctx context.Context, in *auditInput) (*auditOutput, erro
 // auditRoute is the operator's.
 func (a *API) auditRoute(h huma.API, d documenter) {
 	op := d.operation("read-audit-log", http.MethodGet, "/v1/admin/audit", "Read the audit log",
-		"Who changed what, by token, the oldest first: jobs, batches, secrets, tenants and tokens; and whose token was wrong. Some 100,000 entries about jobs are kept, and 20,000 others.",
+		"Who changed what, by token, the oldest first: jobs, batches, secrets, tenants and tokens; and whose token was wrong. Some 100,000 entries about jobs are kept, 20,000 about what the operator did, and 20,000 others.",
 		d.problems(401, 422, 503))
 	delete(op.Responses, "429") // an operator has no quota
 	huma.Register(h, op, a.readAudit)

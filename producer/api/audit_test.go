@@ -138,3 +138,51 @@ func TestAuditWithoutRedis(t *testing.T) {
 		return err == nil && len(page.Entries) > 0 && page.Entries[0].Action == "job.submit" && page.Entries[0].Outcome == job.OutcomeFailed && page.Entries[0].TokenID == "GLOVEBOX_TOKEN"
 	})
 }
+
+// A token whose requests are refused, for what it may not or beyond its tenant's quota, is in
+// the audit log once a minute, and counts against that quota; what the operator did is where no
+// tenant writes.
+func TestAuditOfRefusals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	full, _ := w.tenant(t, "acme", job.Terms{Quotas: job.Quotas{RequestsPerMinute: 5}})
+	w.tenant(t, "gone", job.Terms{})
+	w.admin(t, "PUT", "/tenants/gone", `{"revision":1,"terms":{"disabled":true}}`)
+	const tries = 50
+	reader := w.token(t, producer.TokenRequest{Scopes: []job.Scope{job.ScopeRead}})
+	refused := map[int]int{}
+	for range tries {
+		refused[w.do(t, "DELETE", "/v1/secrets/X", http.NoBody, as(reader.Secret)).status]++
+		refused[w.do(t, "POST", "/v1/admin/tenants/acme/stop", http.NoBody, as(reader.Secret)).status]++
+		w.do(t, "DELETE", "/v1/secrets/X", http.NoBody, as(full))
+	}
+	if refused[http.StatusForbidden] > 5 || refused[http.StatusTooManyRequests] < 2*tries-5 {
+		t.Errorf("a token without the scope got %v, want what its tenant's quota says", refused)
+	}
+	w.admin(t, "DELETE", "/tenants/acme/tokens/"+reader.ID, "")
+	var page producer.AuditPage
+	until(t, "all is written", func() bool {
+		var err error
+		page, err = w.Client.Audit(t.Context(), producer.AuditOptions{})
+		return err == nil && slices.ContainsFunc(page.Entries, func(e job.AuditEntry) bool { return e.Action == "token.revoke" })
+	})
+	refusals, operators := 0, 0
+	for _, e := range page.Entries {
+		switch {
+		case e.TokenID == "GLOVEBOX_ADMIN_TOKEN":
+			operators++
+		case e.Outcome == job.OutcomeRefused:
+			refusals++
+		}
+	}
+	if refusals == 0 || refusals > 2*2+5 { // each token by scope and by rate; and secrets that there are not
+		t.Errorf("got %d refusals in the audit log of %d", refusals, 3*tries)
+	}
+	redis := w.Records.Redis()
+	if own := redis.XLen(t.Context(), "gb:audit:operator").Val(); int(own) != operators || operators < 5 {
+		t.Errorf("got %d entries in the operator's stream, want %d", own, operators)
+	}
+	if n := redis.XLen(t.Context(), "gb:audit").Val() + redis.XLen(t.Context(), "gb:audit:jobs").Val(); int(n) != len(page.Entries)-operators {
+		t.Errorf("got %d entries in the tenants' streams of %d", n, len(page.Entries))
+	}
+}

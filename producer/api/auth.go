@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -63,7 +64,7 @@ func (a *API) authenticate(ctx huma.Context, next func(huma.Context)) {
 	case nobodys:
 		next(ctx)
 	case operator:
-		if err := a.admin(r); err != nil {
+		if err := a.admin(w, r); err != nil {
 			a.refuse(w, r, err)
 			return
 		}
@@ -81,8 +82,8 @@ func (a *API) authenticate(ctx huma.Context, next func(huma.Context)) {
 // errToken is a request without a token that somebody has.
 var errToken = errors.New("no token, or not one of this Glovebox")
 
-// admit returns who makes the request, if that token may use the route, and counts the
-// request against its tenant's quota, about which w is told.
+// admit returns who makes the request, if that token may use the route. What it may not is
+// counted, too.
 func (a *API) admit(w http.ResponseWriter, r *http.Request) (caller, error) {
 	token, ok := bearer(r)
 	if !ok {
@@ -92,13 +93,20 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request) (caller, error) {
 	if err != nil {
 		return c, err
 	}
-	noteOf(r.Context()).caller = c
-	if err := c.may(accesses[r.Pattern].scope); err != nil {
-		return c, err
+	err = a.count(w, r, c)
+	if err == nil {
+		err = c.may(accesses[r.Pattern].scope)
 	}
+	noteOf(r.Context()).refused = err != nil
+	return c, err
+}
+
+// count counts the request against its tenant's quota, about which w is told.
+func (a *API) count(w http.ResponseWriter, r *http.Request, c caller) error {
+	noteOf(r.Context()).caller = c
 	admission, err := a.client.For(c.tenant).Admit(r.Context())
 	announce(w.Header(), admission)
-	return c, err
+	return err
 }
 
 // whose returns whose token it is. An address that was wrong too often is told to wait,
@@ -176,10 +184,10 @@ func (a *API) goesOn(ctx context.Context, r *http.Request, c caller) error {
 
 // admin fails unless the request has the admin token. Only a tenant is told that its
 // own is not enough.
-func (a *API) admin(r *http.Request) error {
+func (a *API) admin(w http.ResponseWriter, r *http.Request) error {
 	token, ok := bearer(r)
 	if ok && a.isAdmin(HashToken(token)) {
-		noteOf(r.Context()).caller.token.ID = "GLOVEBOX_ADMIN_TOKEN"
+		noteOf(r.Context()).caller.token.ID = record.OperatorToken
 		return nil
 	}
 	if a.adminToken == nil {
@@ -192,7 +200,10 @@ func (a *API) admin(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	noteOf(r.Context()).caller = c
+	noteOf(r.Context()).refused = true
+	if err := a.count(w, r, c); err != nil {
+		return err
+	}
 	return newProblem(http.StatusForbidden, producer.CodeForbidden, "this needs the admin token")
 }
 
