@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/record"
@@ -69,6 +70,7 @@ type API struct {
 	adminToken *TokenHash
 	proxies    []netip.Prefix
 	failures   failures
+	warned     atomic.Int64 // when of a proxy that is not trusted, in ns
 	refusals   refusals
 	maxWait    time.Duration
 	life       time.Duration

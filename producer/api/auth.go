@@ -116,23 +116,26 @@ func (a *API) whose(r *http.Request, token string) (caller, error) {
 		return c, nil
 	}
 	from, hash := source(a.address(r)), HashToken(token)
-	if wait := a.failures.wait(from, hash, time.Now()); wait > 0 {
+	asked, wait := a.failures.enter(r.Context(), from, hash)
+	if wait > 0 {
 		return caller{}, tooManyFailures(wait)
 	}
 	c, err := a.lookUp(r.Context(), token)
 	switch {
 	case err == nil:
-		a.failures.right(hash)
+		asked.right()
 	case errors.Is(err, errToken), errors.Is(err, producer.ErrTokenExpired):
 		// A token's secret is never said, nor whose it might be: of a made-up one that is a stranger's text.
 		note := noteOf(r.Context())
 		note.action, note.object = actionFailed, r.Pattern
-		if a.failures.wrong(from, hash, time.Now()) {
+		if asked.wrong(time.Now()) {
 			note.action = actionThrottled
 		}
 		if errors.Is(err, producer.ErrTokenExpired) {
 			note.caller = c
 		}
+	default:
+		asked.unknown()
 	}
 	return c, err
 }

@@ -2,9 +2,12 @@ package api_test
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -98,5 +101,46 @@ func TestTrustedProxy(t *testing.T) {
 	}
 	if last != http.StatusTooManyRequests {
 		t.Errorf("addresses of one network: got %d, want 429", last)
+	}
+}
+
+// Wrong tokens that come all at once are no more than one after the other.
+func TestWrongTokensAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	fresh, _ := w.tenant(t, "acme", job.Terms{})
+	const clients = 400
+	conns := make([]net.Conn, clients)
+	for i := range conns { // all but the end
+		conns[i] = w.raw(t, net.Dialer{}, "GET", "/v1/runtimes", made(i), "")
+	}
+	for _, c := range conns {
+		if _, err := io.WriteString(c, "\r\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := map[string]int{}
+	for _, c := range conns {
+		got[status(t, c)]++
+	}
+	if n := got["HTTP/1.1 401 Unauthorized"]; n < 20 || n > 25 || got["HTTP/1.1 429 Too Many Requests"] != clients-n {
+		t.Errorf("got %v, want some 20 that are looked up", got)
+	}
+	a := w.do(t, "GET", "/v1/runtimes", http.NoBody, as(fresh))
+	if wait, _ := strconv.Atoi(a.header.Get("Retry-After")); a.status != http.StatusOK && (wait < 1 || wait > 3) {
+		t.Errorf("a good token that was not seen before: got %d, Retry-After %q", a.status, a.header.Get("Retry-After"))
+	}
+}
+
+// Who is named by a peer of a private network that nobody trusts is not believed, and the log
+// says so, once.
+func TestUnnamedProxy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range 5 {
+		w.do(t, "GET", "/v1/runtimes", http.NoBody, as(made(i)), "X-Forwarded-For: 192.0.2.1")
+	}
+	if n := strings.Count(w.log.String(), "GLOVEBOX_TRUSTED_PROXIES"); n != 1 {
+		t.Errorf("got %d warnings, want 1", n)
 	}
 }
