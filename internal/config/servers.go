@@ -168,6 +168,15 @@ func ReadAPI(getenv Getenv) (API, error) {
 	return a, r.Err()
 }
 
+const (
+	// minBits4 and minBits6 are the least that a trusted network's prefix has: a shorter one
+	// is a slip that trusts much of the world, 0.0.0.0/0 all of it.
+	minBits4 = 8
+	minBits6 = 32
+	// mappedBits is where IPv4 begins in an IPv6 address that holds one.
+	mappedBits = 96
+)
+
 // networks reads addresses and networks, with commas or spaces between.
 func (r *Reader) networks(name string) []netip.Prefix {
 	var list []netip.Prefix
@@ -178,6 +187,17 @@ func (r *Reader) networks(name string) []netip.Prefix {
 		}
 		if err != nil {
 			r.Fault(name, "has %.60q: want addresses or networks such as 10.1.2.3 or 10.1.2.0/24", word)
+			continue
+		}
+		if a := network.Addr(); a.Is4In6() && network.Bits() >= mappedBits { // as addresses are compared
+			network = netip.PrefixFrom(a.Unmap(), network.Bits()-mappedBits)
+		}
+		least := minBits4
+		if network.Addr().Is6() {
+			least = minBits6
+		}
+		if network.Bits() < least || network.Addr().Is4In6() {
+			r.Fault(name, "has %.60q, which is too many addresses to trust: want the proxies' own network, of /%d or longer in IPv4 and /%d in IPv6", word, minBits4, minBits6)
 			continue
 		}
 		list = append(list, network.Masked())

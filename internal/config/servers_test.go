@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/base64"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -209,5 +210,22 @@ func TestTenantQuotas(t *testing.T) {
 	}
 	if _, err = ReadAPI(with(apiEnv(), File{"GLOVEBOX_TENANT_QUOTAS": "jobs=7"}).Get); err == nil || !strings.Contains(err.Error(), "GLOVEBOX_TENANT_QUOTAS") {
 		t.Errorf("a quota that there isn't: got %v", err)
+	}
+}
+
+func TestTrustedProxies(t *testing.T) {
+	t.Parallel()
+	read := func(text string) (string, error) {
+		a, err := ReadAPI(with(apiEnv(), File{"GLOVEBOX_TRUSTED_PROXIES": text}).Get)
+		return fmt.Sprint(a.TrustedProxies), err
+	}
+	const text = "10.1.2.3, 10.0.0.0/8 2001:db8::1 2001:db8::/32 ::ffff:192.0.2.0/120 ::ffff:192.0.2.1"
+	if got, err := read(text); err != nil || got != "[10.1.2.3/32 10.0.0.0/8 2001:db8::1/128 2001:db8::/32 192.0.2.0/24 192.0.2.1/32]" {
+		t.Errorf("got %s, %v", got, err)
+	}
+	for _, bad := range []string{"0.0.0.0/0", "10.0.0.0/7", "::/0", "2001:db8::/31", "::ffff:0.0.0.0/96", "::ffff:10.0.0.0/103", "::ffff:10.0.0.0/95", "proxy", "10.1.2.3:80"} {
+		if got, err := read(bad); err == nil || !strings.Contains(err.Error(), "GLOVEBOX_TRUSTED_PROXIES has \""+bad+`"`) {
+			t.Errorf("%s: got %s, %v; want an error that names it", bad, got, err)
+		}
 	}
 }

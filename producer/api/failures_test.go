@@ -96,6 +96,14 @@ func TestTrustedProxy(t *testing.T) {
 	if got := get(1, "198.51.100.2"); got != http.StatusUnauthorized {
 		t.Errorf("another client of the same proxy: got %d, want 401", got)
 	}
+	for i, named := range []string{"198.51.100.1:40000", "203.0.113.9, 198.51.100.1:40001"} { // as some proxies name it
+		if got := get(200+i, named); got != http.StatusTooManyRequests {
+			t.Errorf("the first one as %s: got %d, want 429", named, got)
+		}
+	}
+	if got := get(300, "[2001:db8:1::1]:40000"); got != http.StatusUnauthorized {
+		t.Errorf("another one, with a port: got %d, want 401", got)
+	}
 	for i := range 100 { // all addresses of one IPv6 customer are one
 		last = get(i, fmt.Sprintf("2001:db8::%x", i))
 	}
