@@ -169,8 +169,9 @@ func (w *watchedWriter) write(b []byte) (n int, err error) {
 	}
 	control := http.NewResponseController(w.ResponseWriter)
 	for patience := w.patience; err == nil && n < len(b); {
-		began, wrote := time.Now(), 0
+		began := time.Now()
 		_ = control.SetWriteDeadline(began.Add(patience)) // else the connection is gone, or is none
+		var wrote int
 		wrote, err = w.ResponseWriter.Write(b[n:min(n+writePiece, len(b))])
 		n += wrote
 		patience = max(min(patience+time.Duration(wrote)*time.Second/bodyRate-time.Since(began), w.patience), 0)
