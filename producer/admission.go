@@ -53,6 +53,12 @@ func (c *Client) Authenticate(ctx context.Context, token string) (tenant string,
 	return tenant, known, nil
 }
 
+// Knows reports whether a token names a tenant that this process has heard of.
+func (c *Client) Knows(token string) bool {
+	tenant, ok := record.TokenTenant(token)
+	return ok && c.records.KnowsTenant(tenant)
+}
+
 // Admit counts one request of the Client's tenant. It fails with a *job.Error: forbidden
 // if the tenant is disabled, rate_limited beyond its quota.
 func (c *Client) Admit(ctx context.Context) (Admission, error) {

@@ -129,6 +129,7 @@ func (w *Sweeper) pass(ctx context.Context, name string, step func(context.Conte
 	tenants, err := w.Records.rdb.SMembers(ctx, tenantsKey).Result()
 	if err == nil {
 		slices.Sort(tenants)
+		w.Records.tenants.listed.Store(&tenants)
 		err = step(ctx, tenants...)
 	}
 	w.Records.observer.PassEnded(name, time.Since(began))

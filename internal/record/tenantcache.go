@@ -3,7 +3,9 @@ package record
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,6 +20,8 @@ const (
 // tenantCache remembers tenants, and apart from them names that no tenant has: those that
 // a stranger makes up push out no tenant.
 type tenantCache struct {
+	listed atomic.Pointer[[]string] // as the sweeper found them last, sorted
+
 	mu      sync.Mutex
 	tenants map[string]remembered
 	absent  map[string]remembered
@@ -51,6 +55,19 @@ func (s *Store) Tenant(ctx context.Context, name string) (TenantRecord, error) {
 		return TenantRecord{}, ErrNoTenant
 	}
 	return r.tenant, nil
+}
+
+// KnowsTenant reports whether this process has heard of a tenant of that name. To ask for such
+// a one costs Redis a question a second at most.
+func (s *Store) KnowsTenant(name string) bool {
+	if listed := s.tenants.listed.Load(); listed != nil {
+		if _, known := slices.BinarySearch(*listed, name); known {
+			return true
+		}
+	}
+	s.tenants.mu.Lock()
+	defer s.tenants.mu.Unlock()
+	return s.tenants.tenants[name].exists
 }
 
 func (c *tenantCache) get(name string) (remembered, bool) {

@@ -31,9 +31,13 @@ type auditNote struct {
 	refused bool
 }
 
-// refusalPause is how long refusals of a token are not written down again: nothing changes, and
-// a loop of them would push out what does.
-const refusalPause = time.Minute
+const (
+	// refusalPause is how long refusals of a token are not written down again: nothing changes, and
+	// a loop of them would push out what does.
+	refusalPause = time.Minute
+	// maxTold bounds what is remembered of them.
+	maxTold = 10_000
+)
 
 // refusals are the tokens that were refused, and how, with when that was written down last.
 type refusals struct {
@@ -49,7 +53,7 @@ func (r *refusals) tell(c caller, status int, now time.Time) bool {
 	if told, ok := r.told[key]; ok && now.Sub(told) < refusalPause {
 		return false
 	}
-	if r.told == nil || len(r.told) >= maxProven {
+	if r.told == nil || len(r.told) >= maxTold {
 		r.told = map[string]time.Time{}
 	}
 	r.told[key] = now

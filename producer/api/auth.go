@@ -115,15 +115,17 @@ func (a *API) whose(r *http.Request, token string) (caller, error) {
 	if c, ok := a.configured(token); ok {
 		return c, nil
 	}
-	from, hash := source(a.address(r)), HashToken(token)
-	asked, wait := a.failures.enter(r.Context(), from, hash)
+	if a.client.Knows(token) { // such a one is cheap to look up, so no others keep it out who come from there, by the same proxy, say
+		if c, err := a.lookUp(r.Context(), token); err == nil {
+			return c, nil
+		}
+	}
+	asked, wait := a.failures.enter(r.Context(), source(a.address(r)))
 	if wait > 0 {
 		return caller{}, tooManyFailures(wait)
 	}
 	c, err := a.lookUp(r.Context(), token)
 	switch {
-	case err == nil:
-		asked.right()
 	case errors.Is(err, errToken), errors.Is(err, producer.ErrTokenExpired):
 		// A token's secret is never said, nor whose it might be: of a made-up one that is a stranger's text.
 		note := noteOf(r.Context())
@@ -135,7 +137,7 @@ func (a *API) whose(r *http.Request, token string) (caller, error) {
 			note.caller = c
 		}
 	default:
-		asked.unknown()
+		asked.notWrong()
 	}
 	return c, err
 }

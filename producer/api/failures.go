@@ -25,17 +25,12 @@ const (
 	proxyWarning = time.Hour
 	// maxAddresses bounds what is remembered of addresses.
 	maxAddresses = 10_000
-	// maxProven bounds what is remembered of tokens.
-	maxProven = 10_000
 )
 
 // failures counts, by address, requests whose token nobody has.
 type failures struct {
 	mu sync.Mutex
 	of map[netip.Prefix]*tries
-	// proven are hashes of tokens that were good: they are let through although others who
-	// come from there, by the same proxy, say, are wrong.
-	proven map[TokenHash]struct{}
 }
 
 // tries are those of one address.
@@ -51,14 +46,13 @@ type tries struct {
 type lookup struct {
 	failures *failures
 	from     netip.Prefix
-	token    TokenHash
-	tries    *tries // nil for one that is proven
+	tries    *tries
 }
 
 // enter lets a token be looked up, or says how long it has to wait. Where that depends on
 // others that are being looked up it waits for them: many that come at once may all be good.
-func (f *failures) enter(ctx context.Context, from netip.Prefix, token TokenHash) (l lookup, wait time.Duration) {
-	l = lookup{failures: f, from: from, token: token}
+func (f *failures) enter(ctx context.Context, from netip.Prefix) (l lookup, wait time.Duration) {
+	l = lookup{failures: f, from: from}
 	decided, wait := l.try(time.Now())
 	if decided == nil {
 		return l, wait
@@ -84,9 +78,6 @@ func (l *lookup) try(now time.Time) (decided <-chan struct{}, wait time.Duration
 	f := l.failures
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, ok := f.proven[l.token]; ok {
-		return nil, 0
-	}
 	t := f.triesOf(l.from, now)
 	if wait = max(t.whole.Sub(now)-(failureBurst-1)*failureShare, 0); wait == 0 {
 		t.whole = t.whole.Add(failureShare)
@@ -132,44 +123,17 @@ func (l lookup) wrong(now time.Time) (last bool) {
 	f := l.failures
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.proven, l.token)
 	t := l.tries
-	if t == nil {
-		t = f.triesOf(l.from, now)
-		t.whole = t.whole.Add(failureShare)
-		if most := now.Add(failureBurst * failureShare); t.whole.After(most) {
-			t.whole = most // however many were good once
-		}
-	} else {
-		t.decide()
-	}
+	t.decide()
 	return t.whole.Sub(now)-time.Duration(t.open)*failureShare > (failureBurst-1)*failureShare
 }
 
-// right notes that somebody has the token.
-func (l lookup) right() {
-	f := l.failures
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.proven == nil || len(f.proven) >= maxProven {
-		f.proven = map[TokenHash]struct{}{}
-	}
-	f.proven[l.token] = struct{}{}
-	l.giveBack()
-}
-
-// unknown notes that it can't be said.
-func (l lookup) unknown() {
+// notWrong notes that somebody has the token, or that it can't be said.
+func (l lookup) notWrong() {
 	l.failures.mu.Lock()
 	defer l.failures.mu.Unlock()
-	l.giveBack()
-}
-
-func (l lookup) giveBack() {
-	if l.tries != nil {
-		l.tries.whole = l.tries.whole.Add(-failureShare)
-		l.tries.decide()
-	}
+	l.tries.whole = l.tries.whole.Add(-failureShare)
+	l.tries.decide()
 }
 
 // decide notes that one is known, and wakes who waits for that.

@@ -1,16 +1,21 @@
 package api_test
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -73,6 +78,47 @@ func TestWrongTokensAreThrottled(t *testing.T) {
 	a := w.do(t, "GET", "/v1/admin/tenants", http.NoBody, as(made(0)))
 	if a.status != http.StatusTooManyRequests {
 		t.Errorf("the admin API: got %d, want 429", a.status)
+	}
+}
+
+// Behind a proxy that nobody named, or from one customer's network, others' wrong tokens keep
+// out no token that is good, be it one that this process has never seen.
+func TestWrongTokensOfOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var good []string
+	for i := range 30 {
+		token, _ := w.tenant(t, fmt.Sprintf("t%d", i), job.Terms{})
+		good = append(good, token)
+	}
+	get := func(token string) int {
+		return w.do(t, "GET", "/v1/runtimes", http.NoBody, as(token)).status
+	}
+	for i := range 100 {
+		get(made(i))
+	}
+	if got := get(made(100)); got != http.StatusTooManyRequests {
+		t.Fatalf("a token that nobody has: got %d, want 429", got)
+	}
+	// Each api's sweeper lists the tenants.
+	ctx, stop := context.WithCancel(t.Context())
+	var sweeping sync.WaitGroup
+	sweeping.Go(func() { (&record.Sweeper{Records: w.Records, Log: slog.New(slog.DiscardHandler)}).Run(ctx) })
+	for deadline := time.Now().Add(time.Minute); !w.Records.KnowsTenant("t0"); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the sweeper lists no tenants")
+		}
+	}
+	stop()
+	sweeping.Wait()
+	for i, token := range good {
+		get(made(200 + i))
+		if got := get(token); got != http.StatusOK {
+			t.Errorf("a good one, not seen before: got %d, want 200", got)
+		}
+		if got := get(token + "x"); got != http.StatusTooManyRequests {
+			t.Errorf("one that isn't, of a tenant that there is: got %d, want 429", got)
+		}
 	}
 }
 

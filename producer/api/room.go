@@ -78,6 +78,8 @@ func (r *room) try(tenant string, n int64, mine *turn) (freed <-chan struct{}, e
 	defer r.mu.Unlock()
 	line := r.lines[tenant]
 	switch {
+	case tenant == "" && len(line) > 0 && line[0] != mine: // who stands in a line of everybody's is not to blame for it
+		err = errRoomFull
 	case len(line) > 0 && line[0] != mine, r.of[tenant]+n > r.share, r.even && r.of[tenant] > 0 && r.of[tenant]+n > r.free-n:
 		err = errShareFull
 	case n > r.free, r.even && n > r.free-n:
