@@ -132,6 +132,8 @@ if kept then
   call('ZREM', t .. 'jobs', (created or '') .. ':' .. ARGV[1])
   call('ZREM', t .. 'batches', (created or '') .. ':' .. ARGV[1])
 end
+-- What a job counted that a worker of before has ended nobody gives back: it goes with the last of the tenant's.
+if call('HLEN', t .. 'kept') == 0 and call('ZCARD', t .. 'jobs') == 0 and call('ZCARD', t .. 'batches') == 0 then call('DEL', recorded) end
 forget_keys(ARGV[3])
 make_room(ARGV[3], ARGV[4])
 if ARGV[2] == '' then

@@ -237,6 +237,30 @@ func TestRecordsOfBefore(t *testing.T) {
 	}
 }
 
+// What a job counted that a worker of before ended goes with the last job of its tenant.
+func TestEndedByAWorkerOfBefore(t *testing.T) {
+	t.Parallel()
+	w, _ := sweeping(t)
+	s, ctx := w.Records, t.Context()
+	j := s.done(t, job.Spec{Runtime: "python"}, Ending{Status: job.Succeeded, ResultRef: "k"})
+	if s.rdb.Get(ctx, recordedKey("default")).Val() == "" {
+		t.Fatal("it counts nothing")
+	}
+	kept := s.rdb.HGet(ctx, keptKey("default"), j.ID).Val()
+	pipe := s.rdb.Pipeline()
+	pipe.HSet(ctx, keptKey("default"), j.ID, kept[:strings.LastIndexByte(kept, ' ')]) // without what it counts
+	pipe.Del(ctx, jobKey("default", j.ID))
+	if _, err := pipe.Exec(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.forget(ctx, "default", j.ID, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if left := s.rdb.Get(ctx, recordedKey("default")).Val(); left != "" {
+		t.Errorf("%s bytes are counted of a tenant that has nothing", left)
+	}
+}
+
 func TestPurge(t *testing.T) {
 	t.Parallel()
 	w, deleted := sweeping(t)
