@@ -36,17 +36,16 @@ func (w *Sweeper) sweepGarbage(ctx context.Context, tenants ...string) error {
 // sweepGarbageOf takes a page of each tenant, and more where there is more, until end: what
 // records take of Redis is given back here, and a tenant may end more than a page in an interval.
 func (w *Sweeper) sweepGarbageOf(ctx context.Context, tenants []string, end time.Time) (errs []error, err error) {
-	for {
+	for more := true; more; {
 		until := w.Records.now().Add(garbageRetry) // what is claimed is to be done before it is due again
 		list, failed, err := w.claim(ctx, tenants, claims{set: "garbage", until: until})
 		if errs = append(errs, failed...); err != nil {
 			return errs, err
 		}
 		errs = append(errs, w.deleteGarbage(ctx, list, until))
-		if len(list) < page || time.Now().After(end) || ctx.Err() != nil {
-			return errs, nil
-		}
+		more = len(list) >= page && time.Now().Before(end) && ctx.Err() == nil
 	}
+	return errs, nil
 }
 
 // deleteGarbage deletes the objects of what was claimed until then.
