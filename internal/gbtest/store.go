@@ -142,8 +142,15 @@ func endNamespaces(run string) error {
 	if err != nil {
 		return fmt.Errorf("%s/libpod/tmp/pause.pid: %w", run, err)
 	}
+	command, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
 	// Of another process by now, where a suite was killed long ago.
-	if exe, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err != nil || !strings.HasPrefix(string(exe), "catatonit") && !strings.HasPrefix(string(exe), "podman") {
+	if !strings.HasPrefix(string(command), "catatonit") && !strings.HasPrefix(string(command), "podman") {
 		return nil
 	}
 	return syscall.Kill(pid, syscall.SIGKILL)
