@@ -18,6 +18,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -206,7 +207,7 @@ func (g *glovebox) strays() (left []string) {
 		if err != nil || readErr != nil || dir.Sys().(*syscall.Stat_t).Uid != uint32(os.Getuid()) || dir.ModTime().Before(g.began) {
 			continue // it has ended, or is none of ours
 		}
-		if id := containerID.FindString(string(b)); id != "" && !known[id] {
+		if id := containerID.FindString(string(b)); id != "" && !known[id] && !gbtest.InStore(string(b)) {
 			left = append(left, fmt.Sprintf("process %s: %.200s", filepath.Base(filepath.Dir(path)), strings.ReplaceAll(string(b), "\x00", " ")))
 		}
 	}

@@ -26,6 +26,9 @@ type Store struct {
 	lock *os.File // tells others that it is in use; nil where it is the parent's
 }
 
+// storePrefix is what the names of a store's directories begin with.
+const storePrefix = "test-"
+
 // UseStore makes a store, and has every Podman of this process and its children use it
 // from now on. It may outlive a test, so it is the caller's to remove.
 // A process that such a one started uses its store.
@@ -41,7 +44,7 @@ func UseStore() (*Store, error) {
 	beside := filepath.Join(home, ".local/share/glovebox")
 	removeStores(beside)
 	s := &Store{}
-	if s.Dir, err = os.MkdirTemp(beside, "test-"); err != nil {
+	if s.Dir, err = os.MkdirTemp(beside, storePrefix); err != nil {
 		return nil, err
 	}
 	s.run = filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), filepath.Base(s.Dir))
@@ -105,6 +108,12 @@ func withOwnLocks(containers []byte) []byte {
 	return bytes.Replace(containers, []byte("\n[engine]\n"), []byte("\n[engine]\nlock_type = \"file\"\n"), 1)
 }
 
+// InStore reports whether a command line is that of a sandbox in somebody's store of their own:
+// the shared one knows nothing of it.
+func InStore(command string) bool {
+	return strings.Contains(command, "/glovebox/"+storePrefix) || strings.Contains(command, os.Getenv("XDG_RUNTIME_DIR")+"/"+storePrefix)
+}
+
 // Remove removes the store, and all that is in it.
 func (s *Store) Remove() error {
 	if s.lock == nil {
@@ -158,7 +167,7 @@ func endNamespaces(run string) error {
 
 // removeStores removes those of suites that were killed, as far as it can.
 func removeStores(beside string) {
-	dirs, err := filepath.Glob(beside + "/test-*")
+	dirs, err := filepath.Glob(beside + "/" + storePrefix + "*")
 	if err != nil {
 		return
 	}

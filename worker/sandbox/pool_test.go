@@ -60,10 +60,10 @@ func keepWarm(tb testing.TB, worker string, most int, preloads map[string]sandbo
 
 func awaitWarm(tb testing.TB, p *sandbox.Podman, n int) {
 	tb.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(5 * time.Minute)
 	for p.WarmOf(suite.image) < n {
 		if time.Now().After(deadline) {
-			tb.Fatalf("%d warm sandboxes after a minute, want %d", p.WarmOf(suite.image), n)
+			tb.Fatalf("%d warm sandboxes after five minutes, want %d", p.WarmOf(suite.image), n)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
