@@ -116,8 +116,8 @@ func (a *API) whose(r *http.Request, token string) (caller, error) {
 		return c, nil
 	}
 	if a.client.Knows(token) { // such a one is cheap to look up, so no others keep it out who come from there, by the same proxy, say
-		if c, err := a.lookUp(r.Context(), token); err == nil {
-			return c, nil
+		if c, err := a.lookUp(r.Context(), token); !isWrong(err) {
+			return c, err
 		}
 	}
 	asked, wait := a.failures.enter(r.Context(), source(a.address(r)))
@@ -126,7 +126,7 @@ func (a *API) whose(r *http.Request, token string) (caller, error) {
 	}
 	c, err := a.lookUp(r.Context(), token)
 	switch {
-	case errors.Is(err, errToken), errors.Is(err, producer.ErrTokenExpired):
+	case isWrong(err):
 		// A token's secret is never said, nor whose it might be: of a made-up one that is a stranger's text.
 		note := noteOf(r.Context())
 		note.action, note.object = actionFailed, r.Pattern
@@ -140,6 +140,11 @@ func (a *API) whose(r *http.Request, token string) (caller, error) {
 		asked.notWrong()
 	}
 	return c, err
+}
+
+// isWrong reports whether a token was looked up, and is nobody's or expired.
+func isWrong(err error) bool {
+	return errors.Is(err, errToken) || errors.Is(err, producer.ErrTokenExpired)
 }
 
 // configured compares with every token that the settings name, so that the time it
@@ -181,7 +186,7 @@ func (a *API) goesOn(ctx context.Context, r *http.Request, c caller) error {
 		err = a.client.For(c.tenant).Enabled(ctx)
 	}
 	var said *job.Error
-	if errors.Is(err, errToken) || errors.Is(err, producer.ErrTokenExpired) || errors.As(err, &said) {
+	if isWrong(err) || errors.As(err, &said) {
 		return err
 	}
 	return nil // a Redis that is away for a while is for the step itself to notice
