@@ -18,13 +18,16 @@ import (
 // awaitRecords opens the records once Redis is there and can keep them. From the first try
 // that fails on, callers hear that the api is not ready; before, they wait to be accepted.
 func awaitRecords(ctx context.Context, l net.Listener, c record.Config, log *slog.Logger) (records *record.Store, err error) {
-	stop := func() {}
-	defer func() { stop() }()
-	answering := false
+	var stop func() // answering that it is not ready; nil as long as nobody does
+	defer func() {
+		if stop != nil {
+			stop()
+		}
+	}()
 	err = await.Until(ctx, log, "Redis", func(ctx context.Context) error {
 		records, err = openDurable(ctx, c, log)
-		if err != nil && !answering {
-			stop, answering = answerNotReady(l), true //nolint:contextcheck // it ends with stop
+		if err != nil && stop == nil {
+			stop = answerNotReady(l) //nolint:contextcheck // it ends with stop
 		}
 		return err
 	})

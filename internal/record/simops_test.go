@@ -243,19 +243,13 @@ func cancelBatchOp(ctx context.Context, l *lane) {
 // runOp takes a task, as a worker does, and runs its job.
 func runOp(ctx context.Context, l *lane) {
 	p, w := l.p, l.p.w
-	var task simTask
-	ok := false
+	var queues []string
 	for _, n := range w.rng.Perm(3) {
-		if task, ok = p.dequeue(ctx, []string{"high", "normal", "low"}[n]); ok || p.dead {
-			break
-		}
-	}
-	if !ok {
-		return
+		queues = append(queues, []string{"high", "normal", "low"}[n])
 	}
 	var run Run
-	if err := json.Unmarshal(task.payload, &run); err != nil {
-		w.fail("task %s: %w", task.id, err)
+	task, ok := p.take(ctx, &run, queues...)
+	if !ok {
 		return
 	}
 	if p.holds[run.ID] { // the same task, delivered again
@@ -353,13 +347,9 @@ func (l *lane) endWithout(ctx context.Context, j Job, status job.Status, tries i
 // deliverOp takes the task of a delivery and makes the attempt.
 func deliverOp(ctx context.Context, l *lane) {
 	p, w := l.p, l.p.w
-	task, ok := p.dequeue(ctx, deliveryQueue(w.chance(3)))
-	if !ok {
-		return
-	}
 	var of Deliver
-	if err := json.Unmarshal(task.payload, &of); err != nil {
-		w.fail("task %s: %w", task.id, err)
+	task, ok := p.take(ctx, &of, deliveryQueue(w.chance(3)))
+	if !ok {
 		return
 	}
 	d, err := p.store.GetDelivery(ctx, of.Tenant, of.ID)
@@ -390,6 +380,23 @@ func deliverOp(ctx context.Context, l *lane) {
 type simTask struct {
 	queue, id string
 	payload   []byte
+}
+
+// take dequeues from the first of these queues that has a task, and reads what is in it.
+func (p *process) take(ctx context.Context, payload any, queues ...string) (task simTask, ok bool) {
+	for _, queue := range queues {
+		if task, ok = p.dequeue(ctx, queue); ok || p.dead {
+			break
+		}
+	}
+	if !ok {
+		return task, false
+	}
+	if err := json.Unmarshal(task.payload, payload); err != nil {
+		p.w.fail("task %s: %w", task.id, err)
+		return task, false
+	}
+	return task, true
 }
 
 // dequeue does in one step what asynq does when it takes a task (asynq v0.26, rdb.Dequeue):
