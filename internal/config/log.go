@@ -43,7 +43,13 @@ func (h tenants) WithAttrs(attrs []slog.Attr) slog.Handler {
 func (h tenants) WithGroup(name string) slog.Handler { return tenants{h.Handler.WithGroup(name)} }
 
 func appendTenant(to []slog.Attr, a slog.Attr) []slog.Attr {
-	of := map[string]func(string) (string, bool){"job_id": record.Tenant, "batch_id": record.BatchTenant}[a.Key]
+	var of func(string) (string, bool)
+	switch a.Key {
+	case "job_id":
+		of = record.Tenant
+	case "batch_id":
+		of = record.BatchTenant
+	}
 	if of == nil || a.Value.Kind() != slog.KindString {
 		return to
 	}

@@ -26,9 +26,9 @@ local function room(window) return tonumber(window) - call('ZCARD', open) - call
 
 local function is_backlogged() return call('EXISTS', backlog('high'), backlog('normal'), backlog('low')) > 0 end
 
--- waiting is how many jobs are queued: released, in the backlog or for later.
-local function waiting()
-  return call('ZCARD', open) + call('ZCARD', later) + call('ZCARD', backlog('high')) + call('ZCARD', backlog('normal')) + call('ZCARD', backlog('low'))
+-- waiting is how many jobs are queued: released, which are so many, in the backlog or for later.
+local function waiting(opened)
+  return opened + call('ZCARD', later) + call('ZCARD', backlog('high')) + call('ZCARD', backlog('normal')) + call('ZCARD', backlog('low'))
 end
 
 -- line_up puts n jobs at the end of their backlogs: of each priority a list of place, id, …, the places from 1 to n.

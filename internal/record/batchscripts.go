@@ -87,8 +87,7 @@ if ARGV[4] ~= '' then
   end
   if held then return 'gone ' .. held end
 end
-forget_keys(now)
-if in_redis() + size + (ARGV[4] ~= '' and key_cost or 0) > tonumber(ARGV[9]) then return 'bytes_recorded' end
+if in_redis(forget_keys(now)) + size + (ARGV[4] ~= '' and key_cost or 0) > tonumber(ARGV[9]) then return 'bytes_recorded' end
 if ARGV[4] ~= '' then remember(t .. 'batchidem:' .. ARGV[5], id, now, ARGV[6]) end
 call('HSET', batch_key(id), 'state', 'receiving', 'created', now, 'jobs', 0, 'rejected', 0, 'ended', 0, 'options', ARGV[7], unpack(ARGV, 10))
 charge_batch(id, size)

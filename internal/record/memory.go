@@ -39,9 +39,18 @@ local recorded, lasting = t .. 'recorded', t .. 'lasting'
 local item_cost, fault_cost, upload_cost, key_cost, expired_delay = %d, %d, %d, %d, %d
 local function text_cost(n) return n + math.floor(n / 4) end
 
--- in_redis is what counts now. Keys and pending deliveries are counted by their number.
-local function in_redis()
-  return sum(recorded) + call('ZCARD', lasting) * key_cost + call('ZCARD', t .. 'outbox') * %d
+-- forget_keys stops counting keys that have expired, more in a call than one call adds, and says how many last.
+local function forget_keys(now)
+  local n = call('ZCARD', lasting)
+  if n == 0 then return 0 end
+  local gone = call('ZRANGE', lasting, '-inf', now, 'BYSCORE', 'LIMIT', 0, 200)
+  if #gone > 0 then call('ZREM', lasting, unpack(gone)) end
+  return n - #gone
+end
+
+-- in_redis is what counts now. Keys and pending deliveries are counted by their number: keys is theirs, where it is known.
+local function in_redis(keys)
+  return sum(recorded) + (keys or call('ZCARD', lasting)) * key_cost + call('ZCARD', t .. 'outbox') * %d
 end
 
 local function charge(bytes)
@@ -53,12 +62,6 @@ local function remember(key, value, now, life)
   call('SET', key, value, 'PX', life)
   call('ZADD', lasting, now + life, key)
   call('PEXPIRE', lasting, life) -- every key lives as long: with the last one all are over
-end
-
--- forget_keys stops counting keys that have expired: more in a call than one call adds.
-local function forget_keys(now)
-  local gone = call('ZRANGE', lasting, '-inf', now, 'BYSCORE', 'LIMIT', 0, 200)
-  if #gone > 0 then call('ZREM', lasting, unpack(gone)) end
 end
 `, itemCost, faultCost, uploadCost, keyCost, expiredDelay.Milliseconds(), deliveryCost)
 

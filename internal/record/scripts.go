@@ -13,15 +13,18 @@ var createScript = redis.NewScript(queue + memory + batchCode + keyed + `
 -- what was asked for under it, what it takes of Redis, n, then n fields and values
 local now, due, window, most_jobs, most_bytes, batch = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local first, last, most_recorded = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
-forget_keys(now)
-local before, more = in_redis(), 0
+local before, more, charged = in_redis(forget_keys(now)), 0, 0
 local batch_state = batch ~= '' and call('HGET', batch_key(batch), 'state')
 local prints, in_batch = batch ~= '' and fingerprints(batch, first, last), 0
-local left, backlogged = room(window), is_backlogged()
-if ARGV[12] ~= '0' then left = math.min(left, ARGV[12] - call('ZCARD', open)) end
-local jobs, added = waiting(), 0
-if jobs == 0 then call('DEL', queued) end -- heals what a worker of before these bytes were counted left
-local held = sum(queued)
+local opened = call('ZCARD', open)
+local left, backlogged = window - opened - call('HLEN', running), is_backlogged()
+if ARGV[12] ~= '0' then left = math.min(left, ARGV[12] - opened) end
+local jobs, held, added = 0, 0, 0
+if most_jobs > 0 or most_bytes > 0 then
+  jobs = waiting(opened)
+  if jobs == 0 then call('DEL', queued) end -- heals what a worker of before these bytes were counted left
+  held = sum(queued)
+end
 local words, released = {}, {}
 -- What sorted sets get is gathered, and written once: a job is then little more than its record.
 local listed, lined, in_line = {}, {high = {}, normal = {}, low = {}}, 0
@@ -41,12 +44,11 @@ local function create(id, bytes, priority, run_at, deadline, index, fingerprint,
   if most_bytes > 0 and held + added + bytes > most_bytes then return 'bytes_queued' end
   local count = size + (key ~= '' and key_cost or 0) + (batch ~= '' and item_cost or 0)
   if before + more + count > most_recorded then return 'bytes_recorded' end
-  jobs, added, more = jobs + 1, added + bytes, more + count
+  jobs, added, more, charged = jobs + 1, added + bytes, more + count, charged + size
   call('HSET', job(id), 'state', 'queued', 'epoch', 1, 'attempts', 0, 'created', now, 'bytes', bytes, 'charge', size, 'priority', priority, unpack(ARGV, from, to))
   listed[#listed + 1] = 0
   listed[#listed + 1] = now .. ':' .. id
   if key ~= '' then remember(idem(key), id .. ' ' .. asked, now, ARGV[8]) end
-  charge(size)
   if batch ~= '' then
     prints[index] = fingerprint
     in_batch = in_batch + 1
@@ -71,6 +73,7 @@ while ARGV[i] do
     ARGV[i + 7], ARGV[i + 8], tonumber(ARGV[i + 9]), i + 11, i + 10 + n)
   i = i + 11 + n
 end
+charge(charged)
 if #listed > 0 then call('ZADD', t .. 'jobs', unpack(listed)) end
 line_up(lined, in_line)
 if added > 0 then count(queued, added) end

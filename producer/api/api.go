@@ -155,7 +155,7 @@ func New(c Config) (*API, error) {
 	if err := errors.Join(a.routes(&listedMux{mux, &a.patterns}, c.Version), a.checkAccesses()); err != nil {
 		return nil, err
 	}
-	a.handler = a.identify(a.record(a.audited(a.recover(notFound(mux)))))
+	a.handler = a.identify(a.record(a.recover(notFound(mux))))
 	return a, nil
 }
 

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"path"
 	"strconv"
@@ -63,17 +62,9 @@ func (r *refusals) tell(c caller, status int, now time.Time) bool {
 // noteOf is where to note things of the request that ctx is of.
 func noteOf(ctx context.Context) *auditNote { return &requestOf(ctx).note }
 
-// audited writes down what changes something, and whose token was wrong: in the log, and in
-// Redis, for which nothing waits.
-func (a *API) audited(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen := a.watched(w)
-		defer func() { a.audit(r, noteOf(r.Context()), seen) }() //nolint:contextcheck // nobody waits for Redis
-		next.ServeHTTP(seen, r)
-	})
-}
-
-func (a *API) audit(r *http.Request, note *auditNote, answer *watchedWriter) {
+// auditEntry is what to write down of a request that changes something, or whose token was
+// wrong; of others it is false.
+func (a *API) auditEntry(r *http.Request, note *auditNote, answer *watchedWriter) (job.AuditEntry, bool) {
 	e := job.AuditEntry{
 		At: time.Now().UTC().Truncate(time.Millisecond), Tenant: note.caller.tenant, TokenID: note.caller.token.ID,
 		Action: note.action, Object: note.object, Outcome: job.OutcomeOK, Status: answer.status, RequestID: requestID(r.Context()),
@@ -82,10 +73,10 @@ func (a *API) audit(r *http.Request, note *auditNote, answer *watchedWriter) {
 		e.Action = accesses[r.Pattern].action
 	}
 	if e.Action == "" || answer.status == 0 || e.TokenID == "" && note.action == "" {
-		return // nothing changes, nobody is answered, or nobody asked
+		return e, false // nothing changes, nobody is answered, or nobody asked
 	}
 	if note.refused && answer.status < http.StatusInternalServerError && !a.refusals.tell(note.caller, answer.status, time.Now()) {
-		return
+		return e, false
 	}
 	if e.Object == "" {
 		e.Object = object(r, answer.Header())
@@ -105,9 +96,7 @@ func (a *API) audit(r *http.Request, note *auditNote, answer *watchedWriter) {
 	if address := a.address(r); address.IsValid() {
 		e.Address = address.String()
 	}
-	a.log.LogAttrs(r.Context(), slog.LevelInfo, "audit", slog.String("tenant", e.Tenant), slog.String("token_id", e.TokenID), slog.String("action", e.Action),
-		slog.String("object", e.Object), slog.String("address", e.Address), slog.String("outcome", e.Outcome), slog.Int("status", e.Status), slog.String("request_id", e.RequestID))
-	a.client.NoteAudit(e)
+	return e, true
 }
 
 // object is what a request was about: what it made, or what its path names.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -72,8 +73,9 @@ func validRequestID(s string) bool {
 	return s != "" && len(s) <= 64
 }
 
-// record logs each request: never its query, its headers or its body, which hold
-// tokens, capabilities and code.
+// record logs each request: never its query, its headers or its body, which hold tokens,
+// capabilities and code. The line of one that belongs into the audit log says so, and has
+// what is written there; Redis, which has it, too, is not waited for.
 func (a *API) record(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
@@ -88,8 +90,16 @@ func (a *API) record(next http.Handler) http.Handler {
 				}
 				a.observe(r.Pattern, seen.status, answered)
 			}
-			a.log.InfoContext(ctx, "request", "method", clip(r.Method), "path", clip(r.URL.Path), "status", seen.status,
-				"bytes", seen.bytes, "ms", took.Milliseconds(), "request_id", requestID(ctx))
+			attrs := append(make([]slog.Attr, 0, 12), slog.String("method", clip(r.Method)), slog.String("path", clip(r.URL.Path)),
+				slog.Int("status", seen.status), slog.Int64("bytes", seen.bytes), slog.Int64("ms", took.Milliseconds()), slog.String("request_id", requestID(ctx)))
+			e, audited := a.auditEntry(r, noteOf(ctx), seen)
+			if !audited {
+				a.log.LogAttrs(ctx, slog.LevelInfo, "request", attrs...)
+				return
+			}
+			a.log.LogAttrs(ctx, slog.LevelInfo, "audit", append(attrs, slog.String("tenant", e.Tenant), slog.String("token_id", e.TokenID),
+				slog.String("action", e.Action), slog.String("object", e.Object), slog.String("address", e.Address), slog.String("outcome", e.Outcome))...)
+			a.client.NoteAudit(e)
 		}()
 		next.ServeHTTP(seen, r)
 	})
