@@ -576,7 +576,7 @@ func (w neighbours) goesOn(t *testing.T, what string, before map[string]saved, o
 		t.Fatal(err)
 	}
 	defer api.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	sweeper, deleted := sweepingOver(api)
 	sweeper.DeleteUpload = func(context.Context, string, string) error { return nil }
