@@ -95,11 +95,8 @@ test-record: ## 2000 of simulate-record's schedules
 test-podman: ## the suites that run sandboxes, as the user who runs Podman
 	$(call timed,test with sandboxes,$(with_test_binaries) go test -race -count=1 -timeout 60m $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES))
 
-# Where build-image.sh and run-vm.sh are, which make and boot an emulated machine.
-export VM ?= ../shared/vm
-
-test-vm: setup ## a production worker host in an emulated Debian machine: hard limits, two users; ONLY="limits users" for a part
-	$(call timed,test in an emulated machine,e2e/vm/run.sh)
+test-vm: setup ## a production worker host in a virtual Debian machine: hard limits, two users; ONLY="limits users" for a part
+	$(call timed,test in a virtual machine,e2e/vm/run.sh)
 
 CHAOS_JOBS ?= 300
 CHAOS_KILLS ?= 5

@@ -1,28 +1,28 @@
 #!/bin/bash
-# Proves what a production worker host promises, in an emulated Debian machine: hard
+# Proves what a production worker host promises, in a virtual Debian machine: hard
 # limits, two users, units that come back. `make test-vm` runs it, after a setup.
 #
-#   e2e/vm/run.sh            build what is missing, boot, run guest/test.sh
-#   ONLY="limits users" e2e/vm/run.sh     some of its parts
+#   e2e/vm/run.sh                         build what is missing, boot, run guest/test.sh
+#   ONLY="limits users" e2e/vm/run.sh     some of its parts; ONLY=install: none but the first
 #
-# Environment: VM, the directory with build-image.sh and run-vm.sh; WORK, where the
-# disks are kept (default ~/.cache/glovebox-vm); SUITE, trixie or bookworm. Nothing of the
-# machine is emulated but the machine itself: systemd, Podman, runsc, Redis, versitygw, the
-# api and the worker are the real ones, installed by infra/worker-host.sh.
+# As root. Environment: WORK, where the disks are kept (default ~/.cache/glovebox-vm); SUITE, trixie or
+# bookworm; what boot.sh takes. Only the machine is virtual: systemd, Podman, runsc, Redis,
+# versitygw, the api and the worker are the real ones, installed by infra/worker-host.sh.
 set -eu -o pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
-VM=$(readlink -f "${VM:-../shared/vm}")
-export SUITE=${SUITE:-trixie}
-export WORK=${WORK:-$HOME/.cache/glovebox-vm}/$SUITE
-export SMP=${SMP:-2} MEM=${MEM:-4096} TIMEOUT=${TIMEOUT:-3000}
-# What a worker host needs, what the tests look with, and what a host is likely to have.
-export EXTRA=conmon,fuse-overlayfs,slirp4netns,erofs-utils,jq,cron,at,systemd-coredump,polkitd,openssh-server,openssh-client
+suite=${SUITE:-trixie}
+work=${WORK:-$HOME/.cache/glovebox-vm}/$suite
 
 say() { printf '== %s\n' "$1"; }
-[ -x "$VM/run-vm.sh" ] || { echo "no run-vm.sh in $VM: name its directory with VM=" >&2; exit 1; }
+fail() {
+    echo "test-vm: $1" >&2
+    exit 1
+}
+[ "$(id -u)" = 0 ] || fail "needs root, to make the disk of a Debian machine"
+[ "$(uname -m)" = x86_64 ] || fail "needs an x86_64 host: the machine is one"
 
 missing=()
-for package in mmdebstrap e2fsprogs qemu-system-x86 qemu-utils; do
+for package in mmdebstrap debian-archive-keyring e2fsprogs qemu-system-x86 qemu-utils; do
     dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
 done
 if [ ${#missing[@]} -gt 0 ]; then
@@ -31,16 +31,32 @@ if [ ${#missing[@]} -gt 0 ]; then
     DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
 fi
 
-mkdir -p "$WORK"
-if [ ! -e "$WORK/base.img" ] || [ "$(cat "$WORK/extra" 2>/dev/null)" != "$EXTRA" ]; then
-    say "build the image of a Debian $SUITE machine"
-    nice "$VM/build-image.sh"
-    rm -f "$WORK"/provisioned-*
-    echo "$EXTRA" >"$WORK/extra"
+mkdir -p "$work"
+exec {lock}>"$work/lock"
+flock -n "$lock" || fail "another run uses $work: wait for it, or name another directory with WORK="
+
+# sum PATH… is a name for what the files hold.
+sum() { find "$@" -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-12; }
+
+# overlay DISK BASE makes a disk that starts as BASE, which stays as it is.
+overlay() {
+    rm -f "$1"
+    qemu-img create -q -f qcow2 -b "$2" -F "${3:-qcow2}" "$1"
+}
+
+image=$work/image
+made=$(sum e2e/vm/image.sh e2e/vm/packages.txt e2e/vm/root)
+if [ "$(cat "$image/made" 2>/dev/null)" != "$made" ]; then
+    say "build a Debian $suite machine"
+    rm -rf --one-file-system "$image"
+    rm -f "$work"/installed-*
+    mkdir "$image"
+    nice e2e/vm/image.sh "$suite" "$image"
+    echo "$made" >"$image/made"
 fi
 
 say "pack what the machine installs"
-payload=$WORK/payload
+payload=$work/payload
 rm -rf "$payload/guest"
 mkdir -p "$payload"
 nice infra/worker-host.sh --pack "$payload/pack" bash
@@ -48,30 +64,25 @@ install -m 755 /usr/local/lib/glovebox/versitygw "$payload/versitygw"
 tags=$(sed -n 's/^PODMAN_TAGS := //p' Makefile)
 CGO_ENABLED=0 nice go test -c -trimpath -tags "$tags" -o "$payload/sandbox.test" ./worker/sandbox
 cp -r e2e/vm/guest "$payload/guest"
-printf 'exec bash guest/test.sh\n' >"$payload/test.sh"
-echo "${ONLY:-}" >"$payload/only"
 
-# Loading an image takes minutes in there: a disk that has it, and what install.sh did, is
-# kept.
-image=$(basename "$payload"/pack/images/bash-*.tar .tar)
-install=$(sha256sum e2e/vm/guest/install.sh)
-provisioned=$WORK/provisioned-${image:0:17}-${install:0:8}.qcow2
-if [ ! -e "$provisioned" ]; then
-    say "provision the machine"
-    rm -f "$WORK"/provisioned-*
+# Loading a runtime's image takes an emulated machine minutes: a disk on which install.sh has
+# been is kept.
+runtime=$(basename "$payload"/pack/images/bash-*.tar .tar)
+installed=$work/installed-${runtime:0:17}-$(sum e2e/vm/guest/install.sh).qcow2
+if [ ! -e "$installed" ]; then
+    say "install a worker host"
+    rm -f "$work"/installed-*
+    overlay "$work/installing.qcow2" "$image/disk.img" raw
     echo install >"$payload/only"
-    KEEP=$provisioned.new nice -n 5 "$VM/run-vm.sh" "$payload" "$WORK/provision" || {
-        tail -n 40 "$WORK/provision/serial.log" >&2
-        rm -f "$provisioned.new"
-        exit 1
-    }
-    mv "$provisioned.new" "$provisioned"
-    echo "${ONLY:-}" >"$payload/only"
+    nice -n 5 e2e/vm/boot.sh "$image" "$work/installing.qcow2" "$payload" "$work/install"
+    mv "$work/installing.qcow2" "$installed"
 fi
 
 say "boot and test"
+echo "${ONLY:-}" >"$payload/only"
+overlay "$work/test.qcow2" "$installed"
 status=0
-BASE=$provisioned nice -n 5 "$VM/run-vm.sh" "$payload" "$WORK/result" || status=$?
-tr -d '\r' <"$WORK/result/serial.log"
-say "exit $status; what the machine left is in $WORK/result/out"
+nice -n 5 e2e/vm/boot.sh "$image" "$work/test.qcow2" "$payload" "$work/result" || status=$?
+rm -f "$work/test.qcow2"
+say "exit $status; what the machine left is in $work/result"
 exit $status

@@ -1,7 +1,8 @@
 # Sourced by the parts of the test. Each line that proves something begins with PASS or
 # FAIL; out/ comes back to the host.
+# shellcheck shell=bash
 
-readonly out=/mnt/t/out
+readonly out=/mnt/out
 readonly unit=/sys/fs/cgroup/system.slice/glovebox-podman.service
 readonly leaves=$unit/glovebox-sandboxes
 
