@@ -39,6 +39,7 @@ fi
 (as_podman_user "${pass[@]}" "$dir/$(basename "$binary")" "$@") &
 child=$!
 for signal in INT TERM QUIT; do
+    # shellcheck disable=SC2064 # the names are known now
     trap "kill -$signal $child 2>/dev/null || true" "$signal"
 done
 status=0

@@ -10,7 +10,7 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 out=${1:-glovebox-out}
 glovebox=$PWD/bin/glovebox
 work=$(mktemp -d)
-dev= receive=
+dev='' receive=''
 
 # Settings of the caller's own Glovebox must not lead the demo there.
 while IFS= read -r name; do unset "$name"; done < <(compgen -e | grep '^GLOVEBOX_' | grep -v '^GLOVEBOX_PODMAN_USER$' || true)

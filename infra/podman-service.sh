@@ -36,8 +36,8 @@ delegate() {
             return 1
         fi
     done
-    # A cgroup that hands controllers down has no processes of its own. systemd sees to
-    # it from 254 on (DelegateSubgroup=sup). BASHPID is the subshell that runs this.
+    # A cgroup that hands controllers down has no processes of its own. systemd moves
+    # them from 254 on (DelegateSubgroup=sup). BASHPID is the subshell that runs this.
     if [ "$path" = "${path%/sup}" ]; then
         mkdir -p "$unit/sup" || return 1
         for process in $$ $BASHPID; do

@@ -3,6 +3,7 @@
 # Root runs it as a user of its own (GLOVEBOX_PODMAN_USER, default glovebox), anybody
 # else as themselves. The environment is made from nothing, as a service's is, so
 # that what works here works there.
+# shellcheck shell=bash
 
 readonly GLOVEBOX_LIB=/usr/local/lib/glovebox
 
@@ -100,7 +101,7 @@ without_terminal() {
         trap "told=yes; kill -$signal -- -$child 2>/dev/null || true" $signal
     done
     # A signal ends a wait, and says nothing of how the command ended.
-    while told= status=0; wait "$child" || status=$?; [ -n "$told" ]; do :; done
+    while told='' status=0; wait "$child" || status=$?; [ -n "$told" ]; do :; done
     # What the command left running may hold its output open for ever.
     exec >&- 2>&-
     for _ in {1..20}; do

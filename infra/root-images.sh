@@ -6,7 +6,7 @@
 # directories; without one it works all the same. What is there already is left alone, and
 # root images of images that Podman has no more are removed.
 #
-# They lie beside Podman's store, and belong to who runs Podman.
+# They lie beside Podman's store, and belong to the user who runs Podman.
 set -eu
 . "$(dirname "$(readlink -f "$0")")/podman-user.sh"
 

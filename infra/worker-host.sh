@@ -213,7 +213,7 @@ install_host() {
 
 # ---- main ---------------------------------------------------------------------
 
-from= api= changed= pack_dir= runtimes=()
+from='' api='' changed='' pack_dir='' runtimes=()
 while [ $# -gt 0 ]; do
     case $1 in
     --from)

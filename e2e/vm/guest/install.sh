@@ -1,4 +1,5 @@
 # The host as production has it: worker-host.sh, Redis with users, S3 with keys.
+# shellcheck shell=bash
 
 secret() { od -An -N18 -tx1 /dev/urandom | tr -d ' \n'; }
 

@@ -1,8 +1,11 @@
 # Memory, CPU and processes of a job are bounded by the kernel, in a cgroup of its own.
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # out, unit and leaves are those of lib.sh
 
-logged glovebox-worker 'limits are hard' && pass "the worker says that limits are hard" || fail "the worker doesn't say that limits are hard"
+check "the worker says that limits are hard" logged glovebox-worker 'limits are hard'
 this_run glovebox-worker | grep -E 'limits are' | tail -n 3
 equal "limits_enforced of a first job" "$(result hello limits_enforced)" hard
+# shellcheck source=/dev/null
 (set -a && . /etc/glovebox/worker.env && glovebox doctor) >"$out/doctor.txt" 2>&1
 grep -E 'cgroups|^problem' "$out/doctor.txt"
 check "doctor says that limits are hard" grep -qE '^ok +cgroups .*hard' "$out/doctor.txt"
@@ -50,8 +53,8 @@ done
 neighbour_is_fine memory
 kill $watcher
 nothing_left memory
-awk '{ for (i = 2; i <= NF; i++) { split($i, f, "="); v[f[1]] = f[2] }; if (v["peak"] > v["max"] + 1048576) bad = 1; n++; if (v["peak"] > top) { top = v["peak"]; line = $0 } }
-    END { print "leaf that held most: " line; exit bad || n == 0 }' "$out/leaves-memory.txt" && pass "no leaf held more than its memory.max (and the pages that the kernel counts ahead)" || fail "a leaf held more than its memory.max, or none was seen"
+if awk '{ for (i = 2; i <= NF; i++) { split($i, f, "="); v[f[1]] = f[2] }; if (v["peak"] > v["max"] + 1048576) bad = 1; n++; if (v["peak"] > top) { top = v["peak"]; line = $0 } }
+    END { print "leaf that held most: " line; exit bad || n == 0 }' "$out/leaves-memory.txt"; then pass "no leaf held more than its memory.max (and the pages that the kernel counts ahead)"; else fail "a leaf held more than its memory.max, or none was seen"; fi
 
 # The kernel alone, with no agent that counts: a container of the same service.
 podman_run() {
@@ -100,6 +103,6 @@ case "$(result bomb status)" in
 failed | timed_out | succeeded | out_of_memory) pass "a fork bomb ends as $(result bomb status)" ;;
 *) fail "a fork bomb ends as $(result bomb status)" ;;
 esac
-awk '{ for (i = 2; i <= NF; i++) { split($i, f, "="); v[f[1]] = f[2] }; if (v["pids_peak"] > v["pids"]) bad = 1; n++; if (v["pids_peak"] > top) { top = v["pids_peak"]; line = $0 } }
-    END { print "leaf with the most: " line; exit bad || n == 0 }' "$out/leaves-processes.txt" && pass "no leaf had more processes than its pids.max" || fail "a leaf had more processes than its pids.max, or none was seen"
+if awk '{ for (i = 2; i <= NF; i++) { split($i, f, "="); v[f[1]] = f[2] }; if (v["pids_peak"] > v["pids"]) bad = 1; n++; if (v["pids_peak"] > top) { top = v["pids_peak"]; line = $0 } }
+    END { print "leaf with the most: " line; exit bad || n == 0 }' "$out/leaves-processes.txt"; then pass "no leaf had more processes than its pids.max"; else fail "a leaf had more processes than its pids.max, or none was seen"; fi
 nothing_left "fork bomb"

@@ -1,4 +1,6 @@
 # Units die and are restarted while jobs run: every job comes back, and nothing is left.
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # out, unit and leaves are those of lib.sh
 
 # under_load WHAT COMMAND… starts jobs, runs the command while they run, and waits for them.
 under_load() {

@@ -1,4 +1,6 @@
 # Where limits aren't hard, the worker finds out, says so, and refuses where it was told to.
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # out, unit and leaves are those of lib.sh
 
 dropin=/run/systemd/system/glovebox-podman.service.d
 demand() { # demand true|false
@@ -40,7 +42,7 @@ refused() {
 soft() {
     demand false
     restart_units
-    within 240 logged glovebox-worker 'limits are soft' && pass "$1: the worker says soft" || fail "$1: the worker doesn't say soft"
+    check "$1: the worker says soft" within 240 logged glovebox-worker 'limits are soft'
     says_limits
     echo 'echo $((6 * 7))' | run soft
     equal "$1: a job" "$(result soft status) $(result soft stdout) $(result soft limits_enforced)" "succeeded 42 soft"
@@ -55,6 +57,7 @@ refused "without Delegate" 'limits are soft' 'GLOVEBOX_REQUIRE_CGROUPS\|require-
 soft "without Delegate"
 check "podman-service.sh says why" logged glovebox-podman 'podman-service: limits of sandboxes will be soft: .*not delegated'
 this_run glovebox-podman | grep podman-service:
+# shellcheck source=/dev/null
 (set -a && . /etc/glovebox/worker.env && glovebox doctor) >"$out/doctor-soft.txt" 2>&1
 grep cgroups "$out/doctor-soft.txt"
 check "doctor says soft" grep -qE '^warning +cgroups .*soft' "$out/doctor-soft.txt"

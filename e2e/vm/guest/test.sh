@@ -1,13 +1,16 @@
 # Runs in the machine as root, in the payload's directory: installs, then each part.
+# shellcheck shell=bash
 set -u
 SECONDS=0
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 mkdir -p out
+# shellcheck source=e2e/vm/guest/lib.sh
 . guest/lib.sh
 parts=$(cat only)
 [ "$parts" = install ] || parts="install ${parts:-limits users restart selftest gotests}"
 for name in $parts; do
     part "$name"
+    # shellcheck source=/dev/null # each is checked by itself
     . "guest/$name.sh"
 done
 journalctl -q -o short-iso --no-pager -u 'glovebox-*' >out/journal.log
