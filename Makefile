@@ -31,7 +31,7 @@ FUZZTIME ?= 1m
 BENCHTIME ?= 30x
 # Of the benchmarks that take minutes, Fresh and Artifact are in the table, too.
 bench_skip = $(if $(BENCH),,-skip 'PickUp|Fresh|Artifact')
-# Asked for once, by who uses it.
+# Evaluated once, where it is used.
 bench_name = $(eval bench_name := docs/benchmarks/$(shell date +%F)-$(shell git rev-parse --short HEAD))$(bench_name)
 bench_file = grep -v 'no test files' | tee -a $(bench_name).txt
 TESTFLAGS ?=

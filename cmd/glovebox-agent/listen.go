@@ -52,7 +52,7 @@ func (s *session) listenLess() {
 	s.listener.leaves = true
 }
 
-// hear takes the next frame, and reports whether the goroutine must not read any more. Who
+// hear takes the next frame, and reports whether the goroutine must not read any more. Whoever
 // takes credit sees that and the grant at once: with one and not the other it would wait for a
 // reader that is none, or read what never comes.
 func (s *session) hear() (left bool, err error) {

@@ -47,8 +47,8 @@ everything by its environment (secrets may be in files: NAME_FILE=path), but for
                            how long jobs are kept after their end, at most; the same for
                            every api and worker          (default: 604800, 7 days)
   GLOVEBOX_RESULT_SECONDS  how long results stay in Redis beside the bucket (default: 3600)
-  GLOVEBOX_POLL_MS         after what time an idle worker looks for a job that it was
-                           not told of (default: 1000)
+  GLOVEBOX_POLL_MS         how often an idle worker looks for a job, in case it was not
+                           told of one (default: 1000)
   GLOVEBOX_GRACE_SECONDS   how long jobs may go on after SIGTERM  (default: 30)
   GLOVEBOX_IMAGES          images that jobs may bring: name@sha256:… …  (default: none)
   GLOVEBOX_SIGNING_KEY     signs results: openssl rand -base64 32  (default: unsigned)

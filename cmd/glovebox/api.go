@@ -59,11 +59,11 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
   GLOVEBOX_RECORDS_MB       how much of Redis the records of a tenant may take whose terms
                             don't say, in MiB (default: 1024)
   GLOVEBOX_TRUSTED_PROXIES  addresses or networks of the proxies in front of the api, with
-                            commas: whom they name in X-Forwarded-For is who asks. Without
-                            it, that is always the peer
+                            commas: the client is the one that they name in
+                            X-Forwarded-For. Without it, the client is always the peer
   GLOVEBOX_BATCH_MB         how large a batch may be, in MiB (default: 256)
-  GLOVEBOX_POLL_MS          after what time an idle deliverer looks for a delivery that
-                            it was not told of (default: 1000)
+  GLOVEBOX_POLL_MS          how often an idle deliverer looks for a delivery, in case it
+                            was not told of one (default: 1000)
   GLOVEBOX_GRACE_SECONDS    how long deliveries may go on after SIGTERM (default: 20)
   GLOVEBOX_METRICS_ADDR     host:port, or fd:N, at which Prometheus finds /metrics, for
                             operators only (default: nowhere)

@@ -227,7 +227,7 @@ func pairs(flag string, given []string) (map[string]string, error) {
 			return nil, usagef("%s %s: want NAME=VALUE", flag, p)
 		}
 		if _, twice := m[k]; twice {
-			return nil, usagef("%s: %s is there twice", flag, k)
+			return nil, usagef("%s: %s appears more than once", flag, k)
 		}
 		m[k] = v
 	}

@@ -283,7 +283,7 @@ func (a *app) setDisabled(ctx context.Context, name string, disabled, stop, asJS
 const (
 	// stopInterval is how often a tenant's jobs that are being stopped are looked at.
 	stopInterval = 500 * time.Millisecond
-	// stopSettled is after what time no api goes by the tenant as it was before.
+	// stopSettled is how long an api may go by the tenant as it was before.
 	stopSettled = 2 * time.Second
 )
 

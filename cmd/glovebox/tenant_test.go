@@ -190,7 +190,7 @@ func TestTenantCommands(t *testing.T) {
 			t.Errorf("%s: got %s %s, %v", id, j.State, j.Result, err)
 		}
 	}
-	audit, deadline := "", time.Now().Add(time.Minute) // entries are written by and by
+	audit, deadline := "", time.Now().Add(time.Minute) // entries are written a little later
 	for strings.Count(audit, "tenant.stop") < 2 || !strings.Contains(audit, "GLOVEBOX_ADMIN_TOKEN") {
 		if time.Now().After(deadline) {
 			t.Fatalf("audit: got\n%s", audit)

@@ -38,7 +38,7 @@ type Worker struct {
 	// MemoryMB is what the sandboxes may use together. Defaults to three quarters of
 	// the machine's memory.
 	MemoryMB int64
-	// Poll is after what time an idle worker looks for a task that it was not told of. Defaults to 1 s.
+	// Poll is how often an idle worker looks for a task, in case it was not told of one. Defaults to 1 s.
 	Poll time.Duration
 	// Grace is how long running jobs may take to end after SIGTERM. Defaults to 30 s.
 	Grace time.Duration
@@ -116,7 +116,7 @@ type API struct {
 	TrustedProxies []netip.Prefix
 	// BatchBytes is how large a batch may be as it is sent. Defaults to 256 MiB.
 	BatchBytes int64
-	// Poll is after what time an idle deliverer looks for a task that it was not told of. Defaults to 1 s.
+	// Poll is how often an idle deliverer looks for a task, in case it was not told of one. Defaults to 1 s.
 	Poll time.Duration
 	// Grace is how long deliveries under way may go on after SIGTERM. Defaults to 20 s.
 	Grace time.Duration
@@ -209,7 +209,7 @@ func (r *Reader) networks(name string) []netip.Prefix {
 const DefaultAPIAddr = "127.0.0.1:8437"
 
 // DefaultQuotas bound a new tenant unless its terms or the operator say something else: enough for
-// two of the largest batches, and for who doesn't look.
+// two of the largest batches, and for a tenant that nobody configured.
 const DefaultQuotas = "requests_per_minute=6000,jobs_queued=20000,bytes_queued=268435456,bytes_stored=10737418240"
 
 // quotas reads the quotas of new tenants.

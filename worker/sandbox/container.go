@@ -65,7 +65,7 @@ func (p *Podman) create(ctx context.Context, plan plan, image image) (container,
 	return container{name: name, id: created.ID, image: image, plan: plan}, nil
 }
 
-// spec is the whole of the container: what DESIGN.md promises is here.
+// spec is the whole of the container: what docs/security.md promises of it is set here.
 func (p *Podman) spec(name string, plan plan, imageID string) *specgen.SpecGenerator {
 	l := plan.limits
 	s := specgen.NewSpecGenerator(imageID, false)
