@@ -1,7 +1,7 @@
 # Everything that is done to this tree by hand or by machine. `make` alone lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests build runtimes demo check fmt test test-host test-record test-podman simulate-record test-vm chaos soak any-specs python-suite bench fuzz clean FORCE
+.PHONY: help setup setup-tests build runtimes demo check vulns fmt test test-host test-record test-podman simulate-record test-vm chaos soak any-specs python-suite bench fuzz clean FORCE
 SHELL := /bin/bash
 
 # Where infra/setup.sh puts a Go, on machines whose own is too old.
@@ -26,6 +26,7 @@ COMMANDS := $(notdir $(wildcard cmd/*))
 # Tests that find one of these missing fail instead of being skipped.
 export GLOVEBOX_TEST_REQUIRE ?= redis,s3,podman,npm
 GOLANGCI_VERSION := v2.15.0
+GOVULNCHECK_VERSION := v1.8.0
 FUZZTIME ?= 1m
 # How many sandboxes a benchmark starts.
 BENCHTIME ?= 30x
@@ -61,18 +62,31 @@ runtimes: bin/glovebox ## build the images of runtimes/ that are missing
 demo: setup build ## run one job from submission to verified webhook
 	$(call timed,demo,infra/demo.sh)
 
-check: bin/golangci-lint-$(GOLANGCI_VERSION) ## format, vet and lint, without changing anything
+scripts := .ci/run $(wildcard infra/*.sh e2e/vm/*.sh e2e/vm/guest/*.sh e2e/vm/root/usr/local/sbin/* runtimes/*/*.sh)
+
+check: bin/golangci-lint-$(GOLANGCI_VERSION) ## format, vet, lint, shellcheck and the documents' names and prose, without changing anything
 	$(call timed,format,bin/golangci-lint-$(GOLANGCI_VERSION) fmt --diff)
 	$(call timed,modules,go mod tidy -diff && cd e2e/openapi && go generate && go mod tidy -diff)
-	$(call timed,shell syntax,for script in infra/*.sh e2e/vm/*.sh e2e/vm/guest/*.sh runtimes/*/*.sh .ci/run; do bash -n "$$script" || exit; done)
+	$(call timed,shell scripts,command -v shellcheck >/dev/null || infra/setup-tests.sh && shellcheck $(scripts))
+	$(call timed,documents,$(static) go test ./internal/docstest)
 	$(call timed,vet,$(static) go vet -tags '$(PODMAN_TAGS)' ./...)
 	$(call timed,lint,$(static) bin/golangci-lint-$(GOLANGCI_VERSION) run)
 
 fmt: bin/golangci-lint-$(GOLANGCI_VERSION) ## format the tree
 	bin/golangci-lint-$(GOLANGCI_VERSION) fmt
 
+# Not part of check: it needs the list of vulnerabilities at vuln.go.dev, which not every network reaches.
+vulns: bin/govulncheck-$(GOVULNCHECK_VERSION) ## look for known vulnerabilities in what the commands call
+	$(call timed,vulnerabilities,bin/govulncheck-$(GOVULNCHECK_VERSION) -tags '$(PODMAN_TAGS)' ./...)
+
+# $(call tool,name,package@version) installs a program of Go's as $@.
+tool = $(call timed,build $(1),mkdir -p bin/tool-$(1) && CGO_ENABLED=0 GOFLAGS= GOBIN=$(CURDIR)/bin/tool-$(1) go install $(2) && mv bin/tool-$(1)/$(1) $@ && rmdir bin/tool-$(1))
+
+bin/govulncheck-%:
+	$(call tool,govulncheck,golang.org/x/vuln/cmd/govulncheck@$*)
+
 bin/golangci-lint-%:
-	$(call timed,build golangci-lint $*,mkdir -p bin/lint && CGO_ENABLED=0 GOFLAGS= GOBIN=$(CURDIR)/bin/lint go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$* && mv bin/lint/golangci-lint $@ && rmdir bin/lint)
+	$(call tool,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$*)
 
 setup-tests: setup
 	$(call timed,setup of what only tests need,infra/setup-tests.sh)
