@@ -24,7 +24,7 @@ import (
 const help = `glovebox-worker takes jobs from the queue and runs each in a gVisor sandbox of its own.
 
 Run it as the user whose rootless Podman it uses, never as root. It is told
-everything by its environment (secrets may be in files: NAME_FILE=path), but for
+everything by its environment (secrets may be in files: NAME_FILE=path), except for
 
   --require-cgroups        do not start where limits are not hard, as GLOVEBOX_REQUIRE_CGROUPS=true
 

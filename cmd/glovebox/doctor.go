@@ -22,7 +22,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short: "Look for what keeps Glovebox from working, or from working safely",
 		Long: `Look at this machine for what keeps Glovebox from working, or from working safely, and
 say what to do about it. Each line is "ok", "warning" or "problem"; exit code 1 says
-that there is a problem. It changes nothing, but for a sandbox that it starts.
+that there is a problem. It changes nothing, and starts and removes one sandbox.
 
 Redis and S3 are looked at where GLOVEBOX_REDIS_URL and the GLOVEBOX_S3_… variables are
 set, as for the api and the worker; the API where the other commands would find it.`,

@@ -20,7 +20,9 @@ var patterns = []struct {
 	inGo       int // how many are left in Go files, as of the last change here: the number may only fall
 }{
 	{`\b(?:by|for|from|of|than|to|with) who\b`, "the caller, the operator, whoever", 20},
-	{`(?:^|[.:;|] )Who [a-z]{2,}s\b`, "whoever; or a noun: a client that", 4},
+	{`(?:^|[.:;|] |- )Who (?:[a-z]{2,}s|can|may)\b`, "whoever; or a noun: a client that", 7},
+	{`\b(?:he|him|his)\b`, "they; or the noun", 2},
+	{`\bbut for\b`, "except for", 13},
 	{`\bafter what\b`, "how long, how often, the delay before", 10},
 	{`\bwhich which\b`, "two sentences", 1},
 	{`\bthat there (?:is|are)(?:[.,;:)]|$)`, "that exist", 2},
@@ -39,7 +41,7 @@ func TestProse(t *testing.T) {
 	}
 	delete(goFiles, "internal/docstest/prose_test.go") // it quotes them
 	others := docstest.Files(t, func(path string) bool {
-		return regexp.MustCompile(`(?:\.(?:md|py|service|sh|socket|ya?ml)|^Makefile)$`).MatchString(path)
+		return regexp.MustCompile(`(?:\.(?:md|service|sh|socket|ya?ml)|^Makefile)$`).MatchString(path)
 	})
 	sign := regexp.MustCompile(`(?m)^[ \t]*#`)
 	for path, text := range others {
@@ -92,7 +94,7 @@ func proseOfGo(source string) string {
 		for ; line < file.Line(position); line++ {
 			prose.WriteByte('\n')
 		}
-		prose.WriteString(strings.TrimPrefix(literal, "//") + " ")
+		prose.WriteString(strings.TrimPrefix(literal, "// ") + " ")
 		line += strings.Count(literal, "\n")
 	}
 }

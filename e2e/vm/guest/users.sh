@@ -130,8 +130,8 @@ check "without the unit's wall the password would do (so the test above can fail
 
 # ---- ssh ---------------------------------------------------------------------------------
 
-# Who may log in may forward ports from outside of the unit, whatever their shell is. On this
-# machine there is a way to sshd from within the unit, too: a socket of systemd's.
+# A user who may log in may forward ports from outside of the unit, whatever their shell is. On
+# this machine there is a way to sshd from within the unit, too: a socket of systemd's.
 ssh-keygen -q -t ed25519 -N '' -f /tmp/key && chmod 644 /tmp/key # of root, so ssh takes it
 systemctl start ssh
 # forward USER@HOST reaches Redis, as someone who has been let in at HOST may.
