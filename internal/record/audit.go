@@ -23,8 +23,10 @@ const (
 	auditJobEntries = 100_000
 	// auditWaiting is how many entries wait for Redis at most; beyond, they are only logged.
 	auditWaiting = 4096
-	// auditPause is how long the first entry waits for others. A round trip for each took a
-	// quarter of what accepting a job takes.
+	// auditGroup is how many are written in a round trip at most.
+	auditGroup = 200
+	// auditPause is how long fewer wait for others: a round trip for each took a quarter of
+	// what accepting a job takes.
 	auditPause = 50 * time.Millisecond
 	auditRetry = time.Second
 	// auditScan is how many entries of each stream one call of Audited looks at.
@@ -89,18 +91,7 @@ func (s *Store) Audit(e job.AuditEntry) {
 func (s *Store) writeAudit() {
 	b := &s.audit
 	for warned := false; ; {
-		select {
-		case <-time.After(auditPause):
-		case <-b.closed:
-		}
-		b.mu.Lock()
-		group := b.waiting
-		lost := b.lost
-		b.lost = 0
-		if len(group) == 0 {
-			b.busy = false
-		}
-		b.mu.Unlock()
+		group, lost := b.group()
 		if lost > 0 {
 			s.log.Error("audit entries are in the log only: too many came while Redis was away", "entries", lost)
 		}
@@ -126,6 +117,24 @@ func (s *Store) writeAudit() {
 			return
 		}
 	}
+}
+
+// group returns what to write next, and how many entries were lost since the last time. After
+// an empty one nobody writes any more.
+func (b *auditBuffer) group() (group []job.AuditEntry, lost int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.waiting) < auditGroup {
+		b.mu.Unlock()
+		select {
+		case <-time.After(auditPause):
+		case <-b.closed:
+		}
+		b.mu.Lock()
+	}
+	group, lost, b.lost = b.waiting[:min(len(b.waiting), auditGroup)], b.lost, 0
+	b.busy = len(group) > 0
+	return group, lost
 }
 
 func (s *Store) appendAudit(group []job.AuditEntry) error {

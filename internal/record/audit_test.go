@@ -99,7 +99,7 @@ func TestAuditOverAnOutage(t *testing.T) {
 	s.Audit(job.AuditEntry{Action: "tenant.stop", Object: "last"})
 	// Of entries of one millisecond those about jobs come second.
 	last := func(e job.AuditEntry) bool { return e.Object == "last" }
-	for deadline := time.Now().Add(30 * time.Second); !slices.ContainsFunc(list, last); list = audited(t, s, record.AuditFilter{}, 1000) {
+	for deadline := time.Now().Add(time.Minute); !slices.ContainsFunc(list, last); list = audited(t, s, record.AuditFilter{}, 1000) {
 		if time.Now().After(deadline) {
 			t.Fatal("what came after the outage is not there")
 		}
