@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/failpoint"
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -86,7 +85,7 @@ func TestBatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := fmt.Sprintln(r.Index)
-		if r.Index != len(started) || r.ID != record.ItemID(b.ID, r.Index) || r.Result == nil || r.Result.Stdout != want || len(r.Result.Artifacts) != 1 || r.Result.Attempt != 1 {
+		if r.Index != len(started) || r.ID != job.ItemID(b.ID, r.Index) || r.Result == nil || r.Result.Stdout != want || len(r.Result.Artifacts) != 1 || r.Result.Attempt != 1 {
 			t.Errorf("jobs[%d]: got %+v, want it to have run once and printed %s", len(started), r, want)
 		}
 		started = append(started, *r.Result.Timing.StartedAt)

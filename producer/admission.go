@@ -34,7 +34,7 @@ var ErrTokenExpired = errors.New("the token has expired")
 // know, or ErrNoTenant, or ErrTokenExpired. A token that was revoked less than a second ago
 // may still be good.
 func (c *Client) Authenticate(ctx context.Context, token string) (tenant string, known job.Token, err error) {
-	tenant, ok := record.TokenTenant(token)
+	tenant, ok := job.TenantOfToken(token)
 	if !ok {
 		return "", known, ErrNoTenant
 	}
@@ -55,7 +55,7 @@ func (c *Client) Authenticate(ctx context.Context, token string) (tenant string,
 
 // Knows reports whether a token names a tenant that this process has heard of.
 func (c *Client) Knows(token string) bool {
-	tenant, ok := record.TokenTenant(token)
+	tenant, ok := job.TenantOfToken(token)
 	return ok && c.records.KnowsTenant(tenant)
 }
 

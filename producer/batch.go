@@ -90,7 +90,7 @@ type GoneError = record.GoneError
 
 // ownsBatch reports whether id is a batch of this tenant, as far as its name tells.
 func (c *Client) ownsBatch(id string) bool {
-	tenant, ok := record.BatchTenant(id)
+	tenant, ok := job.TenantOfBatch(id)
 	return ok && tenant == c.tenant
 }
 
@@ -225,7 +225,7 @@ func (c *Client) results(ctx context.Context, b record.Batch, first, n int, yiel
 	line := &loan{Room: c.room}
 	reader := c.ForAnswer(c.tenant, line)
 	for i, r := range jobs {
-		result := job.BatchResult{Index: first + i, ID: record.ItemID(b.ID, first+i)}
+		result := job.BatchResult{Index: first + i, ID: job.ItemID(b.ID, first+i)}
 		switch {
 		case prints[i].Rejected():
 			result.ID, result.Error = "", b.Rejection(result.Index)

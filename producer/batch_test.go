@@ -99,7 +99,7 @@ func (s suite) batchLife(t *testing.T) {
 	for range 8 {
 		workers.Go(func() {
 			for i := range indexes {
-				s.w.End(t, s.w.Start(t, record.ItemID(b.ID, i)), nil, func(r *job.Result) {
+				s.w.End(t, s.w.Start(t, job.ItemID(b.ID, i)), nil, func(r *job.Result) {
 					r.Stdout = fmt.Sprintln(i)
 					if i%10 == 0 {
 						r.Status = job.Failed
@@ -165,7 +165,7 @@ func (s suite) batchReplay(t *testing.T) {
 	}
 	made := 0
 	for i := range list {
-		if slices.Contains(keys, "gb:{default}:job:"+record.ItemID(first.ID, i)) {
+		if slices.Contains(keys, "gb:{default}:job:"+job.ItemID(first.ID, i)) {
 			made++
 		}
 	}
@@ -218,8 +218,8 @@ func (s suite) batchWithoutKey(t *testing.T) {
 
 func (s suite) batchCancel(t *testing.T) {
 	b := s.submitBatch(t, "", numbered(120))
-	running := s.w.Start(t, record.ItemID(b.ID, 5))
-	s.w.End(t, s.w.Start(t, record.ItemID(b.ID, 6)), nil, nil)
+	running := s.w.Start(t, job.ItemID(b.ID, 5))
+	s.w.End(t, s.w.Start(t, job.ItemID(b.ID, 6)), nil, nil)
 	b, err := s.jobs.CancelBatch(t.Context(), b.ID)
 	if err != nil || b.Status != job.BatchRunning || !b.CancelRequested || b.Counts[job.Canceled] != 118 || b.Ended != 119 {
 		t.Fatalf("got %+v, %v, want all canceled but the one that runs", b, err)
@@ -269,7 +269,7 @@ func (s suite) batchInvalid(t *testing.T) {
 
 func (s suite) batchOthers(t *testing.T) {
 	b := s.submitBatch(t, "", numbered(2))
-	for _, id := range []string{b.ID, record.NewBatchID("other"), record.NewBatchID("default"), "", "..", "other-b-../../x", record.ItemID(b.ID, 0)} {
+	for _, id := range []string{b.ID, job.NewBatchID("other"), job.NewBatchID("default"), "", "..", "other-b-../../x", job.ItemID(b.ID, 0)} {
 		_, getErr := s.other.GetBatch(t.Context(), id)
 		_, waitErr := s.other.WaitBatch(t.Context(), id)
 		_, cancelErr := s.other.CancelBatch(t.Context(), id)
@@ -336,7 +336,7 @@ func (s suite) batchQuota(t *testing.T) {
 		t.Fatalf("got %v, want 150 jobs taken and the quota named", err)
 	}
 	for i := range 60 {
-		s.w.Start(t, record.ItemID(left.Batch.ID, i))
+		s.w.Start(t, job.ItemID(left.Batch.ID, i))
 	}
 	b, err := small.SubmitBatch(t.Context(), options, specs(list, nil))
 	if err != nil || b.ID != left.Batch.ID || b.Jobs != 200 || b.Status != job.BatchRunning {

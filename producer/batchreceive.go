@@ -336,7 +336,7 @@ func (r *receiver) add(ctx context.Context, group []received) error {
 			return fmt.Errorf("encode spec: %w", err)
 		}
 		jobs = append(jobs, record.NewJob{
-			ID: record.ItemID(r.batch, item.index), Spec: spec, JSON: b, Index: item.index, Fingerprint: item.fingerprint,
+			ID: job.ItemID(r.batch, item.index), Spec: spec, JSON: b, Index: item.index, Fingerprint: item.fingerprint,
 		})
 	}
 	if err := r.putLarge(ctx, jobs); err != nil {

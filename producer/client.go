@@ -86,7 +86,7 @@ func New(c Config, records *record.Store, objects *artifacts.Store) (*Client, er
 	if c.Tenant == "" {
 		c.Tenant = "default"
 	}
-	if !record.ValidTenant(c.Tenant) {
+	if !job.ValidTenant(c.Tenant) {
 		return nil, fmt.Errorf("open client: tenant %.40q is not 1 to 32 lower-case letters and digits", c.Tenant)
 	}
 	if c.Log == nil {
@@ -183,7 +183,7 @@ func (c *Client) putLargeSpec(ctx context.Context, id string, b []byte) (key str
 // owns reports whether id is a job of this tenant, as far as its name tells. Others'
 // jobs are answered for as if they did not exist.
 func (c *Client) owns(id string) bool {
-	tenant, ok := record.Tenant(id)
+	tenant, ok := job.TenantOf(id)
 	return ok && tenant == c.tenant
 }
 

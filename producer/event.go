@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -52,7 +51,7 @@ const (
 const LastEvent = "end"
 
 // ValidEventID reports whether s can be the ID of an event.
-func ValidEventID(s string) bool { return s == LastEvent || record.ValidEventID(s) }
+func ValidEventID(s string) bool { return s == LastEvent || job.ValidEventID(s) }
 
 // The data of events as JSON.
 type (

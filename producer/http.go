@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/attest"
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -213,7 +212,7 @@ func (h *HTTP) job(ctx context.Context, method, id string, wait int) (Job, error
 }
 
 func isJobID(id string) bool {
-	_, ok := record.Tenant(id)
+	_, ok := job.TenantOf(id)
 	return ok
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -63,7 +62,7 @@ func (s suite) artifactInputs(t *testing.T) {
 	refused("no such artifact", job.File{Artifact: from.ID + "/out.csv"}, ".artifact")
 	refused("not an artifact, but an object", job.File{Artifact: from.ID + "/result.json"}, ".artifact")
 	refused("out of the job", job.File{Artifact: from.ID + "/../1/result.json"}, ".artifact")
-	refused("no such job", job.File{Artifact: record.NewID("default") + "/out.csv"}, ".artifact")
+	refused("no such job", job.File{Artifact: job.NewID("default") + "/out.csv"}, ".artifact")
 	refused("no job at all", job.File{Artifact: "x"}, ".artifact")
 	refused("twice", job.File{Artifact: ref, Content: "x"}, "")
 	refused("no SHA-256", job.File{Artifact: ref, SHA256: strings.Repeat("A", 64)}, ".sha256")
@@ -71,7 +70,7 @@ func (s suite) artifactInputs(t *testing.T) {
 
 	// To another tenant, it is as if there were no such job.
 	_, other := s.other.Submit(t.Context(), spec)
-	spec.Files[1].Artifact = record.NewID("default") + "/out put/ü.csv"
+	spec.Files[1].Artifact = job.NewID("default") + "/out put/ü.csv"
 	_, none := s.other.Submit(t.Context(), spec)
 	if diff := cmp.Diff(strings.ReplaceAll(none.Error(), spec.Files[1].Artifact, ref), other.Error()); diff != "" {
 		t.Errorf("another tenant's artifact differs from none: %s", diff)

@@ -17,7 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/api"
@@ -254,7 +253,7 @@ func (s suite) waitContext(t *testing.T) {
 	if _, err := s.jobs.Wait(ctx, j.ID); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want DeadlineExceeded", err)
 	}
-	if _, err := s.jobs.Wait(t.Context(), record.NewID("default")); !errors.Is(err, producer.ErrNotFound) {
+	if _, err := s.jobs.Wait(t.Context(), job.NewID("default")); !errors.Is(err, producer.ErrNotFound) {
 		t.Errorf("got %v, want ErrNotFound", err)
 	}
 }
@@ -400,7 +399,7 @@ func (s suite) files(t *testing.T) {
 
 func (s suite) others(t *testing.T) {
 	j := s.submit(t)
-	for _, id := range []string{j.ID, record.NewID("other"), "", "..", "other-../../x"} {
+	for _, id := range []string{j.ID, job.NewID("other"), "", "..", "other-../../x"} {
 		_, getErr := s.other.Get(t.Context(), id)
 		_, waitErr := s.other.Wait(t.Context(), id)
 		_, cancelErr := s.other.Cancel(t.Context(), id)

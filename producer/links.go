@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/artifacts"
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -56,7 +55,7 @@ func (l *Links) Absolute(r job.Result, expires time.Time) (job.Result, error) {
 
 // URL leads to a file of a job, by its path as in Jobs.Open, until then.
 func (l *Links) URL(id, path string, expires time.Time) (string, error) {
-	tenant, ok := record.Tenant(id)
+	tenant, ok := job.TenantOf(id)
 	if !ok {
 		return "", fmt.Errorf("link to job %.80q: not a job id", id)
 	}
@@ -65,7 +64,7 @@ func (l *Links) URL(id, path string, expires time.Time) (string, error) {
 
 // BatchURL leads to the results of a batch, until then.
 func (l *Links) BatchURL(id string, expires time.Time) (string, error) {
-	tenant, ok := record.BatchTenant(id)
+	tenant, ok := job.TenantOfBatch(id)
 	if !ok {
 		return "", fmt.Errorf("link to batch %.80q: not a batch id", id)
 	}

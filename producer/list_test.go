@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -92,7 +91,7 @@ func (s suite) listOfOthers(t *testing.T) {
 }
 
 func (s suite) invalidList(t *testing.T) {
-	forged := base64.RawURLEncoding.EncodeToString([]byte("1700000000000:" + record.NewID("other")))
+	forged := base64.RawURLEncoding.EncodeToString([]byte("1700000000000:" + job.NewID("other")))
 	for _, o := range []producer.ListOptions{
 		{Limit: -1}, {Limit: producer.MaxPage + 1}, {Cursor: "x"}, {Cursor: forged}, {Cursor: "[" + forged}, {Status: []job.Status{"done"}},
 	} {

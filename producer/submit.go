@@ -14,7 +14,7 @@ import (
 
 // Submit is [Jobs.Submit].
 func (c *Client) Submit(ctx context.Context, spec job.Spec) (Job, error) {
-	n := record.NewJob{ID: record.NewID(c.tenant), Key: spec.IdempotencyKey}
+	n := record.NewJob{ID: job.NewID(c.tenant), Key: spec.IdempotencyKey}
 	if n.Key != "" {
 		// Before anything is checked: what was accepted then may not be any more.
 		if j, err := c.again(ctx, &n, spec); !errors.Is(err, ErrNotFound) {

@@ -89,7 +89,7 @@ type NewToken struct {
 
 // CreateTenant is [Tenants.CreateTenant].
 func (c *Client) CreateTenant(ctx context.Context, name string, terms job.Terms) (job.Tenant, error) {
-	if !record.ValidTenant(name) {
+	if !job.ValidTenant(name) {
 		return job.Tenant{}, job.Invalid{{
 			Field: "name", Value: fmt.Sprintf("%.64s", name), Message: "is no name of a tenant", Allowed: "1 to 32 lower-case letters and digits",
 		}}

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -57,7 +56,7 @@ func (h *HTTP) ListTenants(ctx context.Context) ([]job.Tenant, error) {
 // GetTenant is [Tenants.GetTenant].
 func (h *HTTP) GetTenant(ctx context.Context, name string) (job.Tenant, error) {
 	var t job.Tenant
-	if !record.ValidTenant(name) {
+	if !job.ValidTenant(name) {
 		return t, ErrNoTenant // "..", say, would mean another URL
 	}
 	err := h.json(ctx, http.MethodGet, tenantsPath+"/"+name, 0, nil, &t)
@@ -67,7 +66,7 @@ func (h *HTTP) GetTenant(ctx context.Context, name string) (job.Tenant, error) {
 // SetTerms is [Tenants.SetTerms].
 func (h *HTTP) SetTerms(ctx context.Context, name string, revision int64, terms job.Terms) (job.Tenant, error) {
 	var t job.Tenant
-	if !record.ValidTenant(name) {
+	if !job.ValidTenant(name) {
 		return t, ErrNoTenant
 	}
 	err := h.send(ctx, http.MethodPut, tenantsPath+"/"+name, TermsRequest{revision, terms}, &t)
@@ -77,7 +76,7 @@ func (h *HTTP) SetTerms(ctx context.Context, name string, revision int64, terms 
 // StopTenant is [Tenants.StopTenant].
 func (h *HTTP) StopTenant(ctx context.Context, name string) (Stopped, error) {
 	var s Stopped
-	if !record.ValidTenant(name) {
+	if !job.ValidTenant(name) {
 		return s, ErrNoTenant
 	}
 	err := h.json(ctx, http.MethodPost, tenantsPath+"/"+name+"/stop", 0, nil, &s)
@@ -87,7 +86,7 @@ func (h *HTTP) StopTenant(ctx context.Context, name string) (Stopped, error) {
 // AddToken is [Tenants.AddToken].
 func (h *HTTP) AddToken(ctx context.Context, tenant string, t TokenRequest) (NewToken, error) {
 	var made NewToken
-	if !record.ValidTenant(tenant) {
+	if !job.ValidTenant(tenant) {
 		return made, ErrNoTenant
 	}
 	err := h.send(ctx, http.MethodPost, tenantsPath+"/"+tenant+"/tokens", t, &made)
@@ -97,7 +96,7 @@ func (h *HTTP) AddToken(ctx context.Context, tenant string, t TokenRequest) (New
 // RevokeToken is [Tenants.RevokeToken].
 func (h *HTTP) RevokeToken(ctx context.Context, tenant, id string) error {
 	switch {
-	case !record.ValidTenant(tenant):
+	case !job.ValidTenant(tenant):
 		return ErrNoTenant
 	case id == "" || id == "." || id == "..":
 		return ErrNoToken

@@ -278,7 +278,7 @@ func (s suite) watchNoMore(t *testing.T) {
 }
 
 func (s suite) watchNothing(t *testing.T) {
-	for _, id := range []string{record.NewID("default"), record.NewID("other"), "", "..", "default-../../x"} {
+	for _, id := range []string{job.NewID("default"), job.NewID("other"), "", "..", "default-../../x"} {
 		for _, after := range []string{"", "1-1", producer.LastEvent} {
 			w := watch(t.Context(), t, s.jobs, id, after)
 			if e, ok := w.next(); ok || !errors.Is(w.err, producer.ErrNotFound) {

@@ -167,7 +167,7 @@ func (h *HTTP) RotateWebhookSecret(ctx context.Context, keep time.Duration) ([]W
 
 // TenantWebhooks is [Tenants.TenantWebhooks].
 func (h *HTTP) TenantWebhooks(_ context.Context, tenant string) (Webhooks, error) {
-	if !record.ValidTenant(tenant) {
+	if !job.ValidTenant(tenant) {
 		return nil, ErrNoTenant // "..", say, would mean another URL
 	}
 	return tenantWebhooks{h, tenantsPath + "/" + tenant + "/webhook-secret"}, nil

@@ -7,7 +7,6 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/metrics"
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker"
 )
@@ -15,7 +14,7 @@ import (
 // submitLarge submits a job whose spec is in the bucket.
 func (g *glovebox) submitLarge(spec job.Spec) string {
 	g.t.Helper()
-	id := record.NewID("default")
+	id := job.NewID("default")
 	keys, err := artifacts.JobKeys("default", id)
 	if err != nil {
 		g.t.Fatal(err)

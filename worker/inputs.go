@@ -96,7 +96,7 @@ func (w *Worker) keptAt(ctx context.Context, tenant string, f job.File) (string,
 		return artifacts.UploadKey(tenant, f.Upload)
 	}
 	id, name, _ := strings.Cut(f.Artifact, "/")
-	if of, ok := record.Tenant(id); !ok || of != tenant {
+	if of, ok := job.TenantOf(id); !ok || of != tenant {
 		return "", gone(f)
 	}
 	source, err := w.Records.Get(ctx, id)

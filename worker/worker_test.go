@@ -86,7 +86,7 @@ func (g *glovebox) work(change func(*worker.Config)) {
 	g.t.Helper()
 	t, ctx := g.t, g.t.Context()
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &g.log), nil))
-	id := record.NewID("w")
+	id := job.NewID("w")
 	own, err := record.Open(ctx, record.Config{URL: g.redis.Worker()})
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func (g *glovebox) says(words string) {
 
 func (g *glovebox) submit(spec job.Spec) string {
 	g.t.Helper()
-	id := record.NewID("default")
+	id := job.NewID("default")
 	if err := g.records.Create(g.t.Context(), id, spec, ""); err != nil {
 		g.t.Fatal(err)
 	}

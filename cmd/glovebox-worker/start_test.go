@@ -11,7 +11,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
-	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -45,7 +45,7 @@ func newHost(t *testing.T) *host {
 	h.env = map[string]string{
 		"GLOVEBOX_REDIS_URL": h.redis.URL(), "GLOVEBOX_S3_ENDPOINT": h.s3.Endpoint, "GLOVEBOX_S3_REGION": h.s3.Region, "GLOVEBOX_S3_BUCKET": "glovebox",
 		"GLOVEBOX_S3_ACCESS_KEY": h.s3.AccessKey, "GLOVEBOX_S3_SECRET_KEY": h.s3.SecretKey, "GLOVEBOX_PODMAN_SOCKET": h.podman.Socket,
-		"GLOVEBOX_AGENT": agent, "GLOVEBOX_INSTANCE": record.NewID("i"), "GLOVEBOX_CONCURRENCY": "1", "GLOVEBOX_WARM": "0",
+		"GLOVEBOX_AGENT": agent, "GLOVEBOX_INSTANCE": job.NewID("i"), "GLOVEBOX_CONCURRENCY": "1", "GLOVEBOX_WARM": "0",
 	}
 	return h
 }

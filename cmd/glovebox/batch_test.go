@@ -164,7 +164,7 @@ func TestBatchCommands(t *testing.T) {
 	const two = `{"runtime":"python","source":"1"}` + "\n" + `{"runtime":"python","source":"2"}` + "\n"
 	stdout, stderr, code := b.glovebox(two, "batch", "submit", "-", "--no-wait", "--key", "k", "--metadata", "a=b")
 	id := strings.TrimSpace(stdout)
-	if _, ok := record.BatchTenant(id); !ok || code != exitOK {
+	if _, ok := job.TenantOfBatch(id); !ok || code != exitOK {
 		t.Fatalf("submit: got %q, exit code %d; it said:\n%s", stdout, code, stderr)
 	}
 	if again, _, _ := b.glovebox(two, "batch", "submit", "-", "--no-wait", "--key", "k", "--metadata", "a=b"); again != stdout {
@@ -176,8 +176,8 @@ func TestBatchCommands(t *testing.T) {
 	if out, _, code := b.glovebox("", "batch", "get", id); code != exitOK || !strings.Contains(out, "2 to go") || !strings.Contains(out, "a = b") {
 		t.Errorf("get: got exit code %d:\n%s", code, out)
 	}
-	b.End(t, b.Start(t, record.ItemID(id, 1)), nil, nil)
-	if out, _, code := b.glovebox("", "batch", "results", id); code != exitOK || !strings.HasPrefix(out, `{"index":1,"id":"`+record.ItemID(id, 1)) || strings.Count(out, "\n") != 1 {
+	b.End(t, b.Start(t, job.ItemID(id, 1)), nil, nil)
+	if out, _, code := b.glovebox("", "batch", "results", id); code != exitOK || !strings.HasPrefix(out, `{"index":1,"id":"`+job.ItemID(id, 1)) || strings.Count(out, "\n") != 1 {
 		t.Errorf("results: got exit code %d:\n%s", code, out)
 	}
 	if out, _, code := b.glovebox("", "batch", "cancel", id); code != exitOK || !strings.Contains(out, "canceled") {
@@ -189,7 +189,7 @@ func TestBatchCommands(t *testing.T) {
 	if out, _, code := b.glovebox("", "batch", "list"); code != exitOK || !strings.Contains(out, id) {
 		t.Errorf("list: got exit code %d:\n%s", code, out)
 	}
-	if _, stderr, code := b.glovebox("", "batch", "get", record.NewBatchID("default")); code != exitFailed || stderr == "" {
+	if _, stderr, code := b.glovebox("", "batch", "get", job.NewBatchID("default")); code != exitFailed || stderr == "" {
 		t.Errorf("get none: got exit code %d:\n%s", code, stderr)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -78,7 +77,7 @@ func TestKillAPIWithinBatch(t *testing.T) {
 		t.Errorf("sent once more: got %+v, %v, want the same", again, err)
 	}
 	for i := range n {
-		if _, ok := all[record.ItemID(b.ID, i)]; !ok {
+		if _, ok := all[job.ItemID(b.ID, i)]; !ok {
 			t.Errorf("jobs[%d] is missing", i)
 		}
 	}

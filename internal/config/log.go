@@ -5,7 +5,7 @@ import (
 	"io"
 	"log/slog"
 
-	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // Logger writes to w as GLOVEBOX_LOG asks: "json" or "text". What is said of a job
@@ -46,9 +46,9 @@ func appendTenant(to []slog.Attr, a slog.Attr) []slog.Attr {
 	var of func(string) (string, bool)
 	switch a.Key {
 	case "job_id":
-		of = record.Tenant
+		of = job.TenantOf
 	case "batch_id":
-		of = record.BatchTenant
+		of = job.TenantOfBatch
 	}
 	if of == nil || a.Value.Kind() != slog.KindString {
 		return to

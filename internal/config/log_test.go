@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
 )
 
 func TestLoggerNamesTenants(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	log := Logger(&b, "json")
-	id := record.NewID("acme")
+	id := job.NewID("acme")
 	log.Info("one", "job_id", id, "epoch", 1)
 	log.With("job_id", id, "epoch", 1).Info("two")
 	log.With("worker", "w").Info("three", "job_id", "no job", "count", 3)

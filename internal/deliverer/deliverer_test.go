@@ -238,7 +238,7 @@ func TestDeliverBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 2 {
-		b.End(t, b.Start(t, record.ItemID(submitted.ID, i)), nil, nil)
+		b.End(t, b.Start(t, job.ItemID(submitted.ID, i)), nil, nil)
 	}
 	id := record.DeliveryID(submitted.ID, job.EventBatchCompleted, rec.URL)
 	d := b.settled(t, id, record.Delivered)

@@ -60,7 +60,7 @@ func TestRecords(t *testing.T) {
 	}
 	create := func(runtime, tenant string) string {
 		t.Helper()
-		id := record.NewID(tenant)
+		id := job.NewID(tenant)
 		must(s.Create(ctx, id, job.Spec{Runtime: runtime, Callback: &job.Callback{URL: "https://example.com"}}, ""))
 		return id
 	}
@@ -83,7 +83,7 @@ func TestRecords(t *testing.T) {
 	must(err)
 	start(lost, 2) // a second try, whose wait is not measured
 	waiting := create("python", "acme")
-	own := record.NewID("acme")
+	own := job.NewID("acme")
 	must(s.Create(ctx, own, job.Spec{Image: "acme.example/words@sha256:00", Command: []string{"x"}}, ""))
 	d, err := s.GetDelivery(ctx, "default", record.DeliveryID(ended, job.EventCompleted, "https://example.com"))
 	must(err)
@@ -164,7 +164,7 @@ func TestQueueDepth(t *testing.T) {
 		if i == 0 {
 			spec.Priority = job.High
 		}
-		if err := s.Create(t.Context(), record.NewID(fmt.Sprintf("t%d", i)), spec, ""); err != nil {
+		if err := s.Create(t.Context(), job.NewID(fmt.Sprintf("t%d", i)), spec, ""); err != nil {
 			t.Fatal(err)
 		}
 	}

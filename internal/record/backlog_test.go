@@ -51,7 +51,7 @@ func (s *Store) recount(tb testing.TB) {
 
 func (s *Store) mustCreate(t *testing.T, tenant string, priority job.Priority) string {
 	t.Helper()
-	id := NewID(tenant)
+	id := job.NewID(tenant)
 	if err := s.Create(t.Context(), id, job.Spec{Runtime: "bash", Priority: priority}, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func TestTurns(t *testing.T) {
 	var jobs []NewJob
 	for _, p := range []job.Priority{job.Low, job.Normal, job.High} {
 		for range 60 {
-			jobs = append(jobs, NewJob{ID: NewID("default"), Spec: job.Spec{Runtime: "bash", Priority: p}})
+			jobs = append(jobs, NewJob{ID: job.NewID("default"), Spec: job.Spec{Runtime: "bash", Priority: p}})
 		}
 	}
 	if _, err := s.CreateMany(t.Context(), "default", jobs); err != nil {
@@ -354,7 +354,7 @@ func TestBacklogBesideAnOlderVersion(t *testing.T) {
 		s.rdb.ZRem(ctx, openKey("default"), id)
 	}
 	// It creates one of its own: no priority was ever missing, but no "released" either.
-	old := NewID("default")
+	old := job.NewID("default")
 	s.rdb.HSet(ctx, jobKey("default", old), "state", "queued", "epoch", 1, "attempts", 0, "version", 1, "priority", "low", "bytes", 2, "spec", "{}")
 	for _, id := range []string{old, "a", "b", "c"} {
 		s.rdb.ZAdd(ctx, openKey("default"), redis.Z{Member: id})
@@ -378,7 +378,7 @@ func TestCreateMany(t *testing.T) {
 	s := fleet(t, 3)
 	var jobs []NewJob
 	for i := range 2*createMost + 17 {
-		jobs = append(jobs, NewJob{ID: NewID("default"), Spec: job.Spec{Runtime: "bash", Source: fmt.Sprint(i), Metadata: map[string]string{"n": fmt.Sprint(i)}}})
+		jobs = append(jobs, NewJob{ID: job.NewID("default"), Spec: job.Spec{Runtime: "bash", Source: fmt.Sprint(i), Metadata: map[string]string{"n": fmt.Sprint(i)}}})
 	}
 	large := strings.Repeat("x", createMostBytes/3)
 	for i := range 5 {
@@ -411,7 +411,7 @@ func TestCreateMany(t *testing.T) {
 	if got := s.behind(t, "default", job.Normal); len(got) != len(jobs)-7 || got[0] != jobs[6].ID || got[len(got)-1] != jobs[len(jobs)-1].ID {
 		t.Errorf("the backlog of %d is not in the order of the jobs", len(got))
 	}
-	if _, err := s.CreateMany(t.Context(), "default", []NewJob{{ID: NewID("other")}}); err == nil {
+	if _, err := s.CreateMany(t.Context(), "default", []NewJob{{ID: job.NewID("other")}}); err == nil {
 		t.Error("a job of another tenant was created")
 	}
 	if created, err := s.CreateMany(t.Context(), "default", nil); err != nil || len(created) != 0 {
@@ -434,7 +434,7 @@ func TestCreateManyBeyondTheQuota(t *testing.T) {
 			}
 			var jobs []NewJob
 			for range 150 {
-				jobs = append(jobs, NewJob{ID: NewID("default"), JSON: []byte(`{"runtime":"bash","limits":{}}`)})
+				jobs = append(jobs, NewJob{ID: job.NewID("default"), JSON: []byte(`{"runtime":"bash","limits":{}}`)})
 			}
 			created, err := s.CreateMany(t.Context(), "default", jobs)
 			if err != nil {
@@ -466,14 +466,14 @@ func TestCreateManyThatFails(t *testing.T) {
 	t.Cleanup(func() { s.Close() })
 	jobs := make([]NewJob, 3*createMost)
 	for i := range jobs {
-		jobs[i] = NewJob{ID: NewID("default"), Spec: job.Spec{Runtime: "bash"}}
+		jobs[i] = NewJob{ID: job.NewID("default"), Spec: job.Spec{Runtime: "bash"}}
 	}
 	jobs[2*createMost].ID = "no id"
 	created, err := s.CreateMany(t.Context(), "default", jobs)
 	if err == nil || len(created) != 2*createMost {
 		t.Fatalf("got %d created, %v; want an error after %d", len(created), err, 2*createMost)
 	}
-	jobs[2*createMost].ID = NewID("default")
+	jobs[2*createMost].ID = job.NewID("default")
 	server.Kill()
 	if created, err := s.CreateMany(t.Context(), "default", jobs); err == nil || len(created) != 0 {
 		t.Errorf("without Redis: got %d created, %v", len(created), err)

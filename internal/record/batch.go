@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -68,31 +67,6 @@ func (b Batch) Expires() time.Time { return b.Finished.Add(b.Retention) }
 // Total is how many jobs were sent so far.
 func (b Batch) Total() int { return b.Jobs + b.Rejected }
 
-// NewBatchID returns a fresh batch id for tenant: what a job's has, behind a "b-".
-func NewBatchID(tenant string) string {
-	return tenant + "-" + batchMark + strings.TrimPrefix(NewID(tenant), tenant+"-")
-}
-
-const batchMark = "b-"
-
-// BatchTenant returns the tenant of a batch id, and false for what is no batch id.
-func BatchTenant(id string) (string, bool) {
-	tenant, rest, _ := strings.Cut(id, "-")
-	random, ok := strings.CutPrefix(rest, batchMark)
-	if !ok {
-		return "", false
-	}
-	return Tenant(tenant + "-" + random)
-}
-
-// ItemID is the id of a batch's job: always the same, so that none is made twice. It
-// can't be guessed, as the batch's can't.
-func ItemID(batch string, index int) string {
-	tenant, _ := BatchTenant(batch)
-	sum := sha256.Sum256([]byte(batch + "." + strconv.Itoa(index)))
-	return tenant + "-" + idEncoding.EncodeToString(sum[:16])
-}
-
 // Fingerprint tells one job of a batch from another that comes in its place: 62 bits
 // of the SHA-256 of its JSON, a bit that says that it was rejected, and one that is
 // always set, so that it is never what Redis has where nothing was written.
@@ -128,7 +102,7 @@ func (f Fingerprint) Same(as Fingerprint) bool { return f.rejected() == as.rejec
 // true. It fails with ErrConflict where that has other options, and with a *GoneError
 // where it is no longer kept.
 func (s *Store) OpenBatch(ctx context.Context, tenant string, o job.BatchOptions) (b Batch, continued bool, err error) {
-	if !ValidTenant(tenant) {
+	if !job.ValidTenant(tenant) {
 		return Batch{}, false, fmt.Errorf("open batch: %.40q is no tenant", tenant)
 	}
 	terms, err := s.terms(ctx, tenant)
@@ -145,7 +119,7 @@ func (s *Store) OpenBatch(ctx context.Context, tenant string, o job.BatchOptions
 	if err != nil {
 		return Batch{}, false, fmt.Errorf("encode metadata: %w", err)
 	}
-	id, now := NewBatchID(tenant), s.now()
+	id, now := job.NewBatchID(tenant), s.now()
 	callback, delivery := "", ""
 	if o.Callback != nil {
 		callback = o.Callback.URL
@@ -178,7 +152,7 @@ func (s *Store) OpenBatch(ctx context.Context, tenant string, o job.BatchOptions
 
 // RenewBatch says that the batch is still being sent, should nothing new come for long.
 func (s *Store) RenewBatch(ctx context.Context, id string) error {
-	tenant, ok := BatchTenant(id)
+	tenant, ok := job.TenantOfBatch(id)
 	if !ok {
 		return ErrNoBatch
 	}
@@ -190,7 +164,7 @@ func (s *Store) RenewBatch(ctx context.Context, id string) error {
 
 // GetBatch returns the record of a batch, or ErrNoBatch.
 func (s *Store) GetBatch(ctx context.Context, id string) (Batch, error) {
-	tenant, ok := BatchTenant(id)
+	tenant, ok := job.TenantOfBatch(id)
 	if !ok {
 		return Batch{}, ErrNoBatch
 	}
@@ -210,7 +184,7 @@ func (s *Store) GetBatch(ctx context.Context, id string) (Batch, error) {
 
 // Fingerprints returns those of n of the batch's jobs, from index first on.
 func (s *Store) Fingerprints(ctx context.Context, id string, first, n int) ([]Fingerprint, error) {
-	tenant, ok := BatchTenant(id)
+	tenant, ok := job.TenantOfBatch(id)
 	if !ok {
 		return nil, ErrNoBatch
 	}
@@ -229,7 +203,7 @@ func (s *Store) Fingerprints(ctx context.Context, id string, first, n int) ([]Fi
 // batch if all of them have ended. A batch that was sealed before with as many is left
 // as it is; with another number, SealBatch fails with ErrConflict.
 func (s *Store) SealBatch(ctx context.Context, id string, total int) (Batch, error) {
-	tenant, ok := BatchTenant(id)
+	tenant, ok := job.TenantOfBatch(id)
 	if !ok {
 		return Batch{}, ErrNoBatch
 	}

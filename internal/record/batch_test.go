@@ -26,7 +26,7 @@ func (s *Store) newBatch(t *testing.T, n int) string {
 func batchJob(batch string, index int) NewJob {
 	source := fmt.Sprintf("print(%d)", index)
 	return NewJob{
-		ID: ItemID(batch, index), Spec: job.Spec{Runtime: "python", Source: source}, Index: index, Fingerprint: NewFingerprint([]byte(source)),
+		ID: job.ItemID(batch, index), Spec: job.Spec{Runtime: "python", Source: source}, Index: index, Fingerprint: NewFingerprint([]byte(source)),
 	}
 }
 
@@ -53,7 +53,7 @@ func (s *Store) mustBatch(t *testing.T, id string) Batch {
 // runItem ends one job of a batch as a worker would, if it can be started.
 func (s *Store) runItem(t *testing.T, batch string, index int, worker string) error {
 	t.Helper()
-	j, err := s.Start(t.Context(), ItemID(batch, index), 1, worker)
+	j, err := s.Start(t.Context(), job.ItemID(batch, index), 1, worker)
 	if err != nil {
 		return err
 	}
@@ -63,26 +63,6 @@ func (s *Store) runItem(t *testing.T, batch string, index int, worker string) er
 		t.Errorf("end again: got %v, want ErrEnded", again)
 	}
 	return err
-}
-
-func TestIDsOfBatches(t *testing.T) {
-	t.Parallel()
-	id := NewBatchID("acme")
-	if tenant, ok := BatchTenant(id); !ok || tenant != "acme" {
-		t.Errorf("got %q, %v of %s", tenant, ok, id)
-	}
-	if _, ok := Tenant(id); ok {
-		t.Errorf("%s is taken for a job", id)
-	}
-	item := ItemID(id, 0)
-	if tenant, ok := Tenant(item); !ok || tenant != "acme" || item != ItemID(id, 0) || item == ItemID(id, 1) || item == ItemID(NewBatchID("acme"), 0) {
-		t.Errorf("got %s for the first job of %s", item, id)
-	}
-	for _, wrong := range []string{"", "acme", "acme-b-", item, "-b-" + item[5:], "ACME-b-" + item[5:], id + "a", id[:len(id)-1], "acme-b-b-" + item[5:], "a/b" + id} {
-		if tenant, ok := BatchTenant(wrong); ok {
-			t.Errorf("%q is taken for a batch of %q", wrong, tenant)
-		}
-	}
 }
 
 // Whoever ends, replays, seals and cancels what and when: a batch ends once, is told
@@ -202,7 +182,7 @@ func TestAddToBatchAgain(t *testing.T) {
 	if err := s.AddToBatch(t.Context(), id, []NewJob{batchJob(id, 41)}); !errors.Is(err, ErrSealed) {
 		t.Errorf("one more after the seal: got %v, want ErrSealed", err)
 	}
-	if err := s.AddToBatch(t.Context(), NewBatchID("default"), []NewJob{batchJob(id, 0)}); !errors.Is(err, ErrNoBatch) {
+	if err := s.AddToBatch(t.Context(), job.NewBatchID("default"), []NewJob{batchJob(id, 0)}); !errors.Is(err, ErrNoBatch) {
 		t.Errorf("to no batch: got %v, want ErrNoBatch", err)
 	}
 	prints, err := s.Fingerprints(t.Context(), id, 39, 3)
@@ -224,7 +204,7 @@ func TestSweepBatches(t *testing.T) {
 	if _, err := s.SealBatch(t.Context(), complete, 3); err != nil {
 		t.Fatal(err)
 	}
-	running, err := s.Start(t.Context(), ItemID(silent, 1), 1, "w1")
+	running, err := s.Start(t.Context(), job.ItemID(silent, 1), 1, "w1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,7 +327,7 @@ func TestBatchesAreForgotten(t *testing.T) {
 	}
 	// A record that is gone is not brought back by its job's end.
 	s.rdb.Del(t.Context(), batchKey("default", kept))
-	if err := s.End(t.Context(), s.mustStart(t, ItemID(kept, 0), 1), Ending{Status: job.Succeeded, Result: []byte("{}")}); err != nil {
+	if err := s.End(t.Context(), s.mustStart(t, job.ItemID(kept, 0), 1), Ending{Status: job.Succeeded, Result: []byte("{}")}); err != nil {
 		t.Errorf("a job outlives its batch: %v", err)
 	}
 	if n := s.rdb.Exists(t.Context(), batchKey("default", kept)).Val(); n != 0 {
@@ -405,15 +385,11 @@ func TestRenewedAtTheLastMoment(t *testing.T) {
 	}
 }
 
-func FuzzBatchTenant(f *testing.F) {
-	f.Add("acme-b-mfrggzdfmztwq2lknnwg23tpoa")
-	f.Add("acme-mfrggzdfmztwq2lknnwg23tpoa")
+func FuzzParseBatchPosition(f *testing.F) {
 	f.Add("1700000000000:acme-b-mfrggzdfmztwq2lknnwg23tpoa")
+	f.Add("acme-b-mfrggzdfmztwq2lknnwg23tpoa")
 	f.Fuzz(func(t *testing.T, s string) {
-		if tenant, ok := BatchTenant(s); ok && (!ValidTenant(tenant) || len(s) != len(tenant)+len("-b-")+idLength || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") != "") {
-			t.Errorf("%q is taken for a batch of %q", s, tenant)
-		}
-		if p, ok := ParseBatchPosition("acme", s); ok && (len(p) != millisDigits+1+len("acme-b-")+idLength || strings.ContainsAny(s, "[(+")) {
+		if p, ok := ParseBatchPosition("acme", s); ok && (len(p) != millisDigits+1+len(job.NewBatchID("acme")) || strings.ContainsAny(s, "[(+")) {
 			t.Errorf("%q is taken for a position", s)
 		}
 	})

@@ -35,7 +35,7 @@ var errRenewed = errors.New("the batch is not due")
 // cancelBatch is CancelBatch that says why, if there is a reason. A batch that has to be
 // due still at that time (ms), if one is given, and no longer is, is errRenewed.
 func (s *Store) cancelBatch(ctx context.Context, id, due string, reason *job.Error) (Batch, error) {
-	tenant, ok := BatchTenant(id)
+	tenant, ok := job.TenantOfBatch(id)
 	if !ok {
 		return Batch{}, ErrNoBatch
 	}
@@ -77,7 +77,7 @@ func (s *Store) cancelJobs(ctx context.Context, b Batch, reason *job.Error) erro
 	for last := b.Extent; last > 0; last -= cancelGroup {
 		var ids []string
 		for i := max(last-cancelGroup, 0); i < last; i++ {
-			ids = append(ids, ItemID(b.ID, i))
+			ids = append(ids, job.ItemID(b.ID, i))
 		}
 		jobs, err := s.readListed(ctx, b.Tenant, ids)
 		if err != nil {
@@ -147,7 +147,7 @@ func (w *Sweeper) sweepBatchesOf(ctx context.Context, tenant string) error {
 func (w *Sweeper) giveUp(ctx context.Context, tenant string) func(id string) error {
 	due := strconv.FormatInt(ms(w.Records.now()), 10)
 	return func(id string) error {
-		if of, ok := BatchTenant(id); !ok || of != tenant {
+		if of, ok := job.TenantOfBatch(id); !ok || of != tenant {
 			return w.Records.rdb.ZRem(ctx, batchWorkKey(tenant), id).Err()
 		}
 		_, err := w.Records.cancelBatch(ctx, id, due, nil)

@@ -17,7 +17,7 @@ var ErrSealed = errors.New("the batch receives no more jobs")
 // It fails with the first job that can't be added: beyond the tenant's quotas with a
 // *job.Error, else with ErrConflict, ErrSealed or ErrNoBatch. The others may have been.
 func (s *Store) AddToBatch(ctx context.Context, id string, jobs []NewJob) error {
-	tenant, ok := BatchTenant(id)
+	tenant, ok := job.TenantOfBatch(id)
 	if !ok {
 		return ErrNoBatch
 	}
@@ -36,7 +36,7 @@ func (s *Store) AddToBatch(ctx context.Context, id string, jobs []NewJob) error 
 // Reject notes that jobs of a batch are not accepted, and why. One that was noted before
 // is noted once. It fails with ErrConflict, ErrSealed or ErrNoBatch.
 func (s *Store) Reject(ctx context.Context, id string, prints []Fingerprint, faults []job.ItemError) error {
-	tenant, ok := BatchTenant(id)
+	tenant, ok := job.TenantOfBatch(id)
 	if !ok {
 		return ErrNoBatch
 	}
@@ -101,14 +101,14 @@ func (b Batch) Rejection(index int) *job.Error {
 // BatchJobs returns the records of n of the batch's jobs, from index first on; the ID of
 // one that does not exist, or no longer, is "".
 func (s *Store) BatchJobs(ctx context.Context, id string, first, n int) ([]Job, error) {
-	tenant, ok := BatchTenant(id)
+	tenant, ok := job.TenantOfBatch(id)
 	if !ok {
 		return nil, ErrNoBatch
 	}
 	pipe := s.rdb.Pipeline()
 	reads := make([]jobRead, n)
 	for i := range reads {
-		reads[i] = s.readJob(ctx, pipe, tenant, ItemID(id, first+i))
+		reads[i] = s.readJob(ctx, pipe, tenant, job.ItemID(id, first+i))
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return nil, fmt.Errorf("read jobs of batch: %w", err)

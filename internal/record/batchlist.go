@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // ParseBatchPosition reads a Position of this tenant's list of batches.
 func ParseBatchPosition(tenant, s string) (Position, bool) {
 	millis, id, ok := strings.Cut(s, ":")
-	of, isID := BatchTenant(id)
+	of, isID := job.TenantOfBatch(id)
 	digits := strings.Trim(millis, "0123456789") == ""
 	return Position(s), ok && isID && of == tenant && digits && len(millis) == millisDigits
 }
@@ -19,7 +21,7 @@ func ParseBatchPosition(tenant, s string) (Position, bool) {
 // ListBatches returns batches of a tenant, newest first, without the errors of their
 // rejected jobs, and where the next page goes on: "" at the end.
 func (s *Store) ListBatches(ctx context.Context, tenant string, after Position, limit int) (list []Batch, next Position, err error) {
-	if !ValidTenant(tenant) {
+	if !job.ValidTenant(tenant) {
 		return nil, "", nil
 	}
 	most := "+"

@@ -50,7 +50,7 @@ func TestCostOfSweeping(t *testing.T) {
 	s, ctx := w.Records, t.Context()
 	const tenants = 50
 	for n := range tenants {
-		if err := s.Create(ctx, NewID(fmt.Sprint("t", n)), job.Spec{Runtime: "python"}, ""); err != nil {
+		if err := s.Create(ctx, job.NewID(fmt.Sprint("t", n)), job.Spec{Runtime: "python"}, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,7 +73,7 @@ func TestClaim(t *testing.T) {
 	s, ctx := w.Records, t.Context()
 	s.resize(t, 20)
 	for range 40 {
-		if err := s.Create(ctx, NewID("default"), job.Spec{Runtime: "python"}, ""); err != nil {
+		if err := s.Create(ctx, job.NewID("default"), job.Spec{Runtime: "python"}, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -119,7 +119,7 @@ func TestLookNeverHastens(t *testing.T) {
 	t.Parallel()
 	w, _ := sweeping(t)
 	s, ctx := w.Records, t.Context()
-	id, url := NewID("default"), "https://example.com"
+	id, url := job.NewID("default"), "https://example.com"
 	if err := s.Create(ctx, id, job.Spec{Runtime: "python", Callback: &job.Callback{URL: url}}, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -183,14 +183,14 @@ func TestOrphans(t *testing.T) {
 	t.Cleanup(server.Shutdown)
 	t.Cleanup(func() { close(hold) })
 	for range 2 {
-		if err := s.enqueueRun(ctx, NewID("default"), 1, job.Normal, time.Time{}); err != nil {
+		if err := s.enqueueRun(ctx, job.NewID("default"), 1, job.Normal, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	orphan := <-ids
 	<-ids
 	server.Stop()
-	archived := NewID("default")
+	archived := job.NewID("default")
 	if err := s.enqueueRun(ctx, archived, 1, job.Low, time.Time{}); err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ const (
 // Create is CreateMany of one job. An error means that nothing was accepted, as far as
 // Redis has said.
 func (s *Store) Create(ctx context.Context, id string, spec job.Spec, specRef string) error {
-	tenant, ok := Tenant(id)
+	tenant, ok := job.TenantOf(id)
 	if !ok {
 		return fmt.Errorf("create job %q: not a job id", id)
 	}
@@ -149,7 +149,7 @@ func refuseAll(jobs []NewJob, err error) ([]Created, error) {
 
 // appendJob appends what the create script wants to know of a job, and says how large its spec is.
 func (s *Store) appendJob(args []any, tenant, batch string, j NewJob, terms job.Terms) ([]any, int, error) {
-	if of, ok := Tenant(j.ID); !ok || of != tenant {
+	if of, ok := job.TenantOf(j.ID); !ok || of != tenant {
 		return nil, 0, fmt.Errorf("create job %q: not a job id of tenant %s", j.ID, tenant)
 	}
 	spec := j.JSON
@@ -253,7 +253,7 @@ func orNormal(p job.Priority) job.Priority {
 // Announce says that objects of this job are about to be written to S3 although its
 // record does not exist yet: should it never come to exist, the sweeper deletes them.
 func (s *Store) Announce(ctx context.Context, id string) error {
-	tenant, ok := Tenant(id)
+	tenant, ok := job.TenantOf(id)
 	if !ok {
 		return fmt.Errorf("announce job %q: not a job id", id)
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // Delivery is one webhook message to one endpoint, over all its attempts.
@@ -59,7 +61,7 @@ var ErrNoDelivery = errors.New("no such delivery")
 
 // GetDelivery returns a delivery, or ErrNoDelivery.
 func (s *Store) GetDelivery(ctx context.Context, tenant, did string) (Delivery, error) {
-	if !ValidTenant(tenant) {
+	if !job.ValidTenant(tenant) {
 		return Delivery{}, ErrNoDelivery
 	}
 	pipe := s.rdb.Pipeline() // all are in the tenant's slot
@@ -81,7 +83,7 @@ func (s *Store) GetDelivery(ctx context.Context, tenant, did string) (Delivery, 
 		Attempt: int(r.number("attempt")), Due: r.at("due"), Sent: r.at("sent"), Created: r.at("created"),
 		LastStatus: int(r.number("status")), LastError: f["error"], Signing: signed, Undone: undone.Val(), Backlog: f["backlog"] == "1",
 	}
-	if of, ok := BatchTenant(d.BatchID); ok && of != tenant || d.JobID != "" && !ofTenant(d.JobID, tenant) {
+	if of, ok := job.TenantOfBatch(d.BatchID); ok && of != tenant || d.JobID != "" && !ofTenant(d.JobID, tenant) {
 		// A worker may have written it: it is not to be told, and signed, in this tenant's name.
 		s.passOver("a delivery", fmt.Errorf("delivery %.100q of tenant %s is of a job or batch of another's", did, tenant))
 		return Delivery{}, ErrNoDelivery

@@ -120,7 +120,7 @@ func (s *Store) addOldest(ctx context.Context, d *Depth, ids []string) error {
 	pipe := s.rdb.Pipeline()
 	times := make([]*redis.SliceCmd, len(ids))
 	for i, id := range ids {
-		tenant, _ := Tenant(id)
+		tenant, _ := job.TenantOf(id)
 		times[i] = pipe.HMGet(ctx, jobKey(tenant, id), "created", "run_at")
 	}
 	if err := unanswered(pipe.Exec(ctx)); err != nil {

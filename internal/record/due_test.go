@@ -12,7 +12,7 @@ import (
 func (s *Store) mustCreateSpec(t *testing.T, spec job.Spec) string {
 	t.Helper()
 	spec.Runtime = "bash"
-	id := NewID("default")
+	id := job.NewID("default")
 	if err := s.Create(t.Context(), id, spec, ""); err != nil {
 		t.Fatal(err)
 	}

@@ -3,9 +3,7 @@ package record
 import (
 	"context"
 	"fmt"
-	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -144,7 +142,7 @@ func (s *Store) Event(ctx context.Context, id, event string) (Event, bool, error
 }
 
 func (s *Store) events(ctx context.Context, id, start, end string, most int64) ([]Event, error) {
-	tenant, ok := Tenant(id)
+	tenant, ok := job.TenantOf(id)
 	if !ok {
 		return nil, ErrNotFound
 	}
@@ -175,19 +173,6 @@ func parseEvent(entry redis.XMessage) (Event, error) {
 	return e, err
 }
 
-// ValidEventID reports whether s may be the ID of an event. The highest number of Redis's
-// is none: nothing comes after it.
-func ValidEventID(s string) bool {
-	ms, seq, ok := strings.Cut(s, "-")
-	for _, number := range []string{ms, seq} {
-		n, err := strconv.ParseUint(number, 10, 64)
-		if err != nil || number[0] == '+' || n == math.MaxUint64 {
-			return false
-		}
-	}
-	return ok
-}
-
 // WatchInterval is how often those who watch a job say so.
 const WatchInterval = 10 * time.Second
 
@@ -204,7 +189,7 @@ type Watching struct {
 // returns what the job is now. It is to be called each WatchInterval. It fails with
 // ErrNotFound.
 func (s *Store) Watch(ctx context.Context, id string) (Watching, error) {
-	tenant, ok := Tenant(id)
+	tenant, ok := job.TenantOf(id)
 	if !ok {
 		return Watching{}, ErrNotFound
 	}

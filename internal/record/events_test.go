@@ -143,7 +143,7 @@ func TestEventsAreBounded(t *testing.T) {
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t)
-	if _, err := s.Watch(t.Context(), record.NewID("default")); !errors.Is(err, record.ErrNotFound) {
+	if _, err := s.Watch(t.Context(), job.NewID("default")); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("no job: got %v, want ErrNotFound", err)
 	}
 	if n := s.Redis().Exists(t.Context(), "gb:{default}:jobs").Val(); n != 0 {
@@ -250,17 +250,4 @@ func TestFollow(t *testing.T) {
 	until(3) // be it that the message came before the new subscription
 	stopSecond()
 	subscribers(0)
-}
-
-func TestValidEventID(t *testing.T) {
-	t.Parallel()
-	for id, want := range map[string]bool{
-		"1-0": true, "1795168800000-12": true, "18446744073709551614-1": true,
-		"": false, "-": false, "+": false, "1": false, "1-": false, "-1": false, "1-1-1": false, "+1-1": false, "1-+1": false, "a-1": false,
-		"18446744073709551616-0": false, "18446744073709551615-18446744073709551615": false, "1-0\n": false, " 1-0": false, "(1-0": false, "$": false, "1_0-1": false,
-	} {
-		if got := record.ValidEventID(id); got != want {
-			t.Errorf("%q: got %v, want %v", id, got, want)
-		}
-	}
 }

@@ -25,7 +25,7 @@ func TestSingleJobBesideALongQueue(t *testing.T) {
 	s := fleet(t, workers*concurrency)
 	var jobs []NewJob
 	for range long {
-		jobs = append(jobs, NewJob{ID: NewID("long"), Spec: job.Spec{Runtime: "bash"}})
+		jobs = append(jobs, NewJob{ID: job.NewID("long"), Spec: job.Spec{Runtime: "bash"}})
 	}
 	if _, err := s.CreateMany(t.Context(), "long", jobs); err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestNewcomerBesideManyLongQueues(t *testing.T) {
 		tenant := fmt.Sprint("long", n)
 		var jobs []NewJob
 		for range long {
-			jobs = append(jobs, NewJob{ID: NewID(tenant), Spec: job.Spec{Runtime: "bash"}})
+			jobs = append(jobs, NewJob{ID: job.NewID(tenant), Spec: job.Spec{Runtime: "bash"}})
 		}
 		if _, err := s.CreateMany(t.Context(), tenant, jobs); err != nil {
 			t.Fatal(err)
@@ -412,7 +412,7 @@ func (m *model) create(t *testing.T, s *Store, r *rand.Rand) {
 		if r.IntN(5) == 0 {
 			spec.RunAt = s.now().Add(time.Hour)
 		}
-		jobs = append(jobs, NewJob{ID: NewID(m.name), Spec: spec})
+		jobs = append(jobs, NewJob{ID: job.NewID(m.name), Spec: spec})
 	}
 	created, err := s.CreateMany(t.Context(), m.name, jobs)
 	if err != nil {
@@ -495,7 +495,7 @@ func BenchmarkCreateMany(b *testing.B) {
 	jobs := make([]NewJob, 10_000)
 	for b.Loop() {
 		for i := range jobs {
-			jobs[i] = NewJob{ID: NewID("default"), Spec: job.Spec{Runtime: "python", Source: "print(1)", Metadata: map[string]string{"n": strconv.Itoa(i)}}}
+			jobs[i] = NewJob{ID: job.NewID("default"), Spec: job.Spec{Runtime: "python", Source: "print(1)", Metadata: map[string]string{"n": strconv.Itoa(i)}}}
 		}
 		if created, err := s.CreateMany(b.Context(), "default", jobs); err != nil || len(created) != len(jobs) {
 			b.Fatal(err)
@@ -509,7 +509,7 @@ func BenchmarkEnqueue(b *testing.B) {
 	const tasks = 10_000
 	for b.Loop() {
 		for range tasks {
-			if err := s.enqueueRun(b.Context(), NewID("default"), 1, job.Normal, time.Time{}); err != nil {
+			if err := s.enqueueRun(b.Context(), job.NewID("default"), 1, job.Normal, time.Time{}); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // sweepGarbage deletes the objects that no record points to: those of tries that lost,
@@ -58,7 +60,7 @@ func (w *Sweeper) deleteGarbage(ctx context.Context, list []due, until time.Time
 			break
 		}
 		some.Go(func() error {
-			batchOf, _ := BatchTenant(d.id)
+			batchOf, _ := job.TenantOfBatch(d.id)
 			switch {
 			case strings.HasPrefix(d.id, uploadPrefix):
 				errs[i] = w.sweepUpload(ctx, d.tenant, d.id, until)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // A tenant that ends more jobs than a page in an interval gets back what they take of Redis
@@ -15,7 +17,7 @@ func TestMoreGarbageThanAPage(t *testing.T) {
 	const n = 2*page + 1
 	entries := make([]redis.Z, n)
 	for i := range entries {
-		entries[i] = redis.Z{Score: float64(ms(time.Now().Add(-time.Minute))), Member: NewID("acme")}
+		entries[i] = redis.Z{Score: float64(ms(time.Now().Add(-time.Minute))), Member: job.NewID("acme")}
 	}
 	if err := w.Records.rdb.ZAdd(t.Context(), garbageKey("acme"), entries...).Err(); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 func TestKeysOutliveWhatTheyBegan(t *testing.T) {
 	t.Parallel()
 	s, ctx := openStore(t, Config{Retention: time.Second}), t.Context()
-	n := NewJob{ID: NewID("default"), Spec: job.Spec{Runtime: "python"}, Key: "k", Asked: NewAsked([]byte("this"))}
+	n := NewJob{ID: job.NewID("default"), Spec: job.Spec{Runtime: "python"}, Key: "k", Asked: NewAsked([]byte("this"))}
 	if made, err := s.CreateMany(ctx, "default", []NewJob{n}); err != nil || made[0].Err != nil {
 		t.Fatal(made, err)
 	}
@@ -30,7 +30,7 @@ func TestKeysOutliveWhatTheyBegan(t *testing.T) {
 		t.Errorf("asked: got %v, want that %s is gone", err, n.ID)
 	}
 	again := n
-	again.ID = NewID("default")
+	again.ID = job.NewID("default")
 	if made, err := s.CreateMany(ctx, "default", []NewJob{again}); err != nil || !errors.As(made[0].Err, &gone) || gone.ID != n.ID {
 		t.Errorf("created: got %+v, %v, want that %s is gone", made, err, n.ID)
 	}

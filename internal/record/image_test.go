@@ -55,7 +55,7 @@ func TestImageOfARecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	id := NewID("default")
+	id := job.NewID("default")
 	if err := s.Create(t.Context(), id, job.Spec{Image: "a@b", Command: []string{"c"}}, ""); err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ return 'ok'`)
 // Purged says that the objects of a purged job are deleted. The sweeper looks once more,
 // for what a try that lost the job may still be writing.
 func (s *Store) Purged(ctx context.Context, id string) error {
-	tenant, ok := Tenant(id)
+	tenant, ok := job.TenantOf(id)
 	if !ok {
 		return ErrNotFound
 	}

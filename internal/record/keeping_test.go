@@ -20,7 +20,7 @@ const hook = "https://example.com/hook"
 // done is a job with a callback that a worker ended in epoch 1.
 func (s *Store) done(t *testing.T, spec job.Spec, e Ending) Job {
 	t.Helper()
-	id := NewID("default")
+	id := job.NewID("default")
 	spec.Runtime, spec.Callback = "python", &job.Callback{URL: hook}
 	if err := s.Create(t.Context(), id, spec, ""); err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func TestRecordsOfBefore(t *testing.T) {
 	t.Parallel()
 	w, _ := sweeping(t)
 	s, ctx := w.Records, t.Context()
-	id := NewID("default")
+	id := job.NewID("default")
 	if err := s.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -358,7 +358,7 @@ func TestPurgeWhileItIsSwept(t *testing.T) {
 func TestPurgeOfAJobThatHasNotEnded(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, Config{})
-	id := NewID("default")
+	id := job.NewID("default")
 	if err := s.Create(t.Context(), id, job.Spec{Runtime: "python"}, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -371,7 +371,7 @@ func TestPurgeOfAJobThatHasNotEnded(t *testing.T) {
 	if err := s.Purge(t.Context(), id); !errors.Is(err, ErrNotEnded) {
 		t.Errorf("running: got %v, want ErrNotEnded", err)
 	}
-	for _, id := range []string{NewID("default"), "nothing"} {
+	for _, id := range []string{job.NewID("default"), "nothing"} {
 		if err := s.Purge(t.Context(), id); !errors.Is(err, ErrNotFound) {
 			t.Errorf("%s: got %v, want ErrNotFound", id, err)
 		}
@@ -446,7 +446,7 @@ func TestQuotaOfBytesStored(t *testing.T) {
 	s.done(t, job.Spec{}, Ending{Status: job.Succeeded, ResultRef: "k", Stored: 999})
 	j := s.done(t, job.Spec{}, Ending{Status: job.Succeeded, ResultRef: "k", Stored: 5000}) // its own limits' business
 	var full *job.Error
-	err := s.Create(ctx, NewID("default"), job.Spec{Runtime: "python"}, "")
+	err := s.Create(ctx, job.NewID("default"), job.Spec{Runtime: "python"}, "")
 	if !errors.As(err, &full) || full.Code != CodeQuotaExceeded || !strings.Contains(full.Message, "bytes_stored (1000)") {
 		t.Errorf("got %v, want quota_exceeded for bytes_stored", err)
 	}
@@ -459,7 +459,7 @@ func TestQuotaOfBytesStored(t *testing.T) {
 	if err := errors.Join(s.Purge(ctx, j.ID), s.Purged(ctx, j.ID)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Create(ctx, NewID("default"), job.Spec{Runtime: "python"}, ""); err != nil {
+	if err := s.Create(ctx, job.NewID("default"), job.Spec{Runtime: "python"}, ""); err != nil {
 		t.Errorf("after a purge: %v", err)
 	}
 }

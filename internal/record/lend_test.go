@@ -24,7 +24,7 @@ func (s *Store) taken(t *testing.T) (bytes int64) {
 
 func (s *Store) begun(t *testing.T) Job {
 	t.Helper()
-	id := NewID("default")
+	id := job.NewID("default")
 	if err := s.Create(t.Context(), id, job.Spec{Runtime: "python"}, ""); err != nil {
 		t.Fatal(err)
 	}

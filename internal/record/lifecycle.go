@@ -14,7 +14,7 @@ import (
 
 // Get returns the record of a job, or ErrNotFound.
 func (s *Store) Get(ctx context.Context, id string) (Job, error) {
-	tenant, ok := Tenant(id)
+	tenant, ok := job.TenantOf(id)
 	if !ok {
 		return Job{}, ErrNotFound
 	}
@@ -54,7 +54,7 @@ func (r jobRead) job() (Job, error) {
 // the one that runs this epoch of the job. It fails with ErrNotFound, ErrStale, ErrEnded,
 // ErrTaken, ErrNewer or a *NotOfferedError; then nothing has changed.
 func (s *Store) Start(ctx context.Context, id string, epoch int, worker string, offered ...string) (Job, error) {
-	tenant, ok := Tenant(id)
+	tenant, ok := job.TenantOf(id)
 	if !ok {
 		return Job{}, ErrNotFound
 	}
@@ -216,7 +216,7 @@ const outagePatience = 24 * time.Hour
 // to be taken after delay. It answers canceled or exhausted, and does nothing, where the
 // caller has to end the job instead.
 func (s *Store) Requeue(ctx context.Context, id string, epoch int, worker string, cost Cost, delay time.Duration) (Requeued, error) {
-	tenant, ok := Tenant(id)
+	tenant, ok := job.TenantOf(id)
 	if !ok {
 		return "", ErrNotFound
 	}

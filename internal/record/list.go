@@ -46,7 +46,7 @@ func position(created time.Time, id string) Position {
 // ParsePosition reads a Position of this tenant's list.
 func ParsePosition(tenant, s string) (Position, bool) {
 	millis, id, ok := strings.Cut(s, ":")
-	of, isID := Tenant(id)
+	of, isID := job.TenantOf(id)
 	digits := strings.Trim(millis, "0123456789") == ""
 	return Position(s), ok && isID && of == tenant && digits && len(millis) == millisDigits
 }
@@ -67,7 +67,7 @@ const (
 // next page goes on: "" at the end. A page can hold fewer jobs than the limit, or none,
 // and not be the last one. A page looks at 500 jobs at most, by one command each.
 func (s *Store) List(ctx context.Context, tenant string, f Filter) (jobs []Job, next Position, err error) {
-	if !ValidTenant(tenant) {
+	if !job.ValidTenant(tenant) {
 		return nil, "", nil
 	}
 	found, next, err := s.find(ctx, tenant, f)

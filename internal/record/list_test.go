@@ -26,7 +26,7 @@ func listing(t *testing.T) (*Store, func(time.Time)) {
 
 func (s *Store) created(t *testing.T, tenant, runtime string) string {
 	t.Helper()
-	id := NewID(tenant)
+	id := job.NewID(tenant)
 	if err := s.Create(t.Context(), id, job.Spec{Runtime: runtime, Metadata: map[string]string{"k": "v"}}, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestList(t *testing.T) {
 			t.Errorf("limit %d: got %d jobs on %d pages, want the %d in order", limit, len(got), pages, len(all))
 		}
 	}
-	own := NewID("own")
+	own := job.NewID("own")
 	if err := s.Create(t.Context(), own, job.Spec{Image: "example.com/a@sha256:00", Command: []string{"x"}}, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestListIsBounded(t *testing.T) {
 	s, at := listing(t)
 	pipe := s.rdb.Pipeline()
 	for range listMost + 100 { // their records have expired
-		pipe.ZAdd(t.Context(), jobsKey("default"), redis.Z{Member: string(position(time.Now(), NewID("default")))})
+		pipe.ZAdd(t.Context(), jobsKey("default"), redis.Z{Member: string(position(time.Now(), job.NewID("default")))})
 	}
 	if _, err := pipe.Exec(t.Context()); err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestListIsBounded(t *testing.T) {
 	}
 	large := map[string]string{"k": strings.Repeat("x", 60<<10)}
 	for range 40 {
-		if err := s.Create(t.Context(), NewID("other"), job.Spec{Runtime: "bash", Metadata: large}, ""); err != nil {
+		if err := s.Create(t.Context(), job.NewID("other"), job.Spec{Runtime: "bash", Metadata: large}, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -196,11 +196,11 @@ func TestSweepTakesExpiredJobsOutOfTheList(t *testing.T) {
 
 func TestParsePosition(t *testing.T) {
 	t.Parallel()
-	id := NewID("default")
+	id := job.NewID("default")
 	for s, want := range map[string]bool{
 		"1700000000000:" + id: true, "0000000000000:" + id: true,
 		"": false, ":": false, id: false, "1700000000000:": false, "170000000000:" + id: false, "-700000000000:" + id: false,
-		"17000000000000:" + id: false, "1700000000000:" + NewID("other"): false, "1700000000000:" + id + ":x": false,
+		"17000000000000:" + id: false, "1700000000000:" + job.NewID("other"): false, "1700000000000:" + id + ":x": false,
 		"1700000000000:(" + id: false, "[:" + id: false, "+": false,
 	} {
 		if p, ok := ParsePosition("default", s); ok != want || ok && p.id() != id {
@@ -217,7 +217,7 @@ func BenchmarkList(b *testing.B) {
 	}
 	b.Cleanup(func() { s.Close() })
 	for i := range 10_000 {
-		id := NewID("default")
+		id := job.NewID("default")
 		runtime := "python"
 		if i%1000 == 0 {
 			runtime = "bash"
@@ -243,15 +243,15 @@ func BenchmarkList(b *testing.B) {
 }
 
 func FuzzParsePosition(f *testing.F) {
-	f.Add("1700000000000:" + NewID("default"))
-	f.Add("1700000000000:" + NewID("other"))
+	f.Add("1700000000000:" + job.NewID("default"))
+	f.Add("1700000000000:" + job.NewID("other"))
 	f.Add(":-")
 	f.Fuzz(func(t *testing.T, s string) {
 		p, ok := ParsePosition("default", s)
 		if !ok {
 			return
 		}
-		if tenant, valid := Tenant(p.id()); !valid || tenant != "default" || len(s) != millisDigits+1+len(p.id()) || string(p) != s {
+		if tenant, valid := job.TenantOf(p.id()); !valid || tenant != "default" || len(s) != millisDigits+1+len(p.id()) || string(p) != s {
 			t.Errorf("%q is a position of job %q", s, p.id())
 		}
 	})
@@ -266,7 +266,7 @@ func TestListOfNothingIsCheap(t *testing.T) {
 	for n := 0; n < total; {
 		var jobs []NewJob
 		for ; len(jobs) < 100; n++ {
-			jobs = append(jobs, NewJob{ID: NewID("default"), Spec: job.Spec{Runtime: "python"}})
+			jobs = append(jobs, NewJob{ID: job.NewID("default"), Spec: job.Spec{Runtime: "python"}})
 		}
 		if _, err := s.CreateMany(ctx, "default", jobs); err != nil {
 			t.Fatal(err)

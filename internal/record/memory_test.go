@@ -79,7 +79,7 @@ func TestOneTenantCannotFillRedis(t *testing.T) {
 			}
 			fill := func() (ids []string, err error) {
 				for range 2 * quota / jobCost {
-					id := NewID("default")
+					id := job.NewID("default")
 					if err := s.Create(ctx, id, spec, ""); err != nil {
 						return ids, err
 					}
@@ -100,11 +100,11 @@ func TestOneTenantCannotFillRedis(t *testing.T) {
 			if grown > quota || counted > quota || counted < quota*9/10 {
 				t.Errorf("Redis uses %d bytes more, %d are counted; the quota is %d", grown, counted, quota)
 			}
-			if err := s.Create(ctx, NewID("default"), job.Spec{Runtime: "python", Source: strings.Repeat("#", quota-int(counted))}, ""); !full(err, "bytes_recorded") {
+			if err := s.Create(ctx, job.NewID("default"), job.Spec{Runtime: "python", Source: strings.Repeat("#", quota-int(counted))}, ""); !full(err, "bytes_recorded") {
 				t.Errorf("a spec larger than what is left: got %v", err)
 			}
 			if c.config.RecordBytes != 1 {
-				if err := s.Create(ctx, NewID("other"), spec, ""); err != nil {
+				if err := s.Create(ctx, job.NewID("other"), spec, ""); err != nil {
 					t.Errorf("another tenant: %v", err)
 				}
 			}
@@ -128,7 +128,7 @@ func TestMemoryIsCounted(t *testing.T) {
 	told := job.Spec{Runtime: "python", Source: "print(1)", Metadata: angles(), Callback: &job.Callback{URL: "https://example.com/" + strings.Repeat("x", 2000)}}
 	create := func(t *testing.T, s *Store, spec job.Spec, key string) string {
 		t.Helper()
-		made, err := s.CreateMany(t.Context(), "default", []NewJob{{ID: NewID("default"), Spec: spec, Key: key}})
+		made, err := s.CreateMany(t.Context(), "default", []NewJob{{ID: job.NewID("default"), Spec: spec, Key: key}})
 		if err != nil || made[0].Err != nil {
 			t.Fatal(err, made)
 		}
@@ -245,7 +245,7 @@ func TestBytesRecordedAreExact(t *testing.T) {
 	var refused atomic.Int64
 	for i := range tries {
 		all.Go(func() {
-			id := NewID("default")
+			id := job.NewID("default")
 			switch err := processes[i%len(processes)].Create(ctx, id, spec, ""); {
 			case err == nil:
 				ids <- id

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/internal/await"
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // Any worker may write much of what is in Redis, and one that was taken over anything
@@ -42,7 +43,7 @@ func wrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
 
 // ofTenant reports whether that is the id of a job of the tenant.
 func ofTenant(id, tenant string) bool {
-	of, ok := Tenant(id)
+	of, ok := job.TenantOf(id)
 	return ok && of == tenant
 }
 

@@ -72,7 +72,7 @@ func TestDeputyDeletesWhatIsLent(t *testing.T) {
 		r.must(t, "HSET", "gb:{acme}:lent:bytes", name, 1)
 	}
 	r.must(t, "ZADD", "gb:{acme}:lent", 9, "jobs") // of which no bytes are counted
-	r.must(t, "ZADD", "gb:{acme}:garbage", 1, NewID("acme"))
+	r.must(t, "ZADD", "gb:{acme}:garbage", 1, job.NewID("acme"))
 	w, _ := sweepingOver(r.api)
 	if err := w.sweepGarbage(ctx, "acme"); err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestForeignEntries(t *testing.T) {
 	t.Parallel()
 	r := openRoles(t)
 	ctx := t.Context()
-	id := NewID("zed")
+	id := job.NewID("zed")
 	if err := r.api.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestUnknownPriorityHoldsUpNobody(t *testing.T) {
 func TestEnqueueRefusedQueue(t *testing.T) {
 	t.Parallel()
 	s := store(t)
-	good := runTask(NewID("default"), 1, job.Normal, time.Time{})
+	good := runTask(job.NewID("default"), 1, job.Normal, time.Time{})
 	err := s.enqueueAll(t.Context(), []task{runTask("a", 1, " ", time.Time{}), runTask("b", 1, " ", time.Time{}), good})
 	if err == nil || !strings.Contains(err.Error(), "a.1") {
 		t.Errorf("got %v, want the first that was refused named", err)
@@ -245,7 +245,7 @@ func TestSpoiledByAWorker(t *testing.T) {
 			if err := r.api.CheckRoom(ctx, "acme", 1); err != nil {
 				t.Error(err)
 			}
-			id := NewID("acme")
+			id := job.NewID("acme")
 			if err := r.api.Create(ctx, id, job.Spec{Runtime: "bash"}, ""); err != nil {
 				t.Error(err)
 			}
@@ -292,7 +292,7 @@ func TestOddHashes(t *testing.T) {
 	for _, k := range []string{runtimesKey, imagesKey, keysKey, secretsKeysKey, slotsKey} {
 		r.must(t, "SET", k, "x")
 	}
-	if err := r.api.Create(ctx, NewID("acme"), job.Spec{Runtime: "bash"}, ""); err != nil {
+	if err := r.api.Create(ctx, job.NewID("acme"), job.Spec{Runtime: "bash"}, ""); err != nil {
 		t.Error(err)
 	}
 	if err := errors.Join(r.worker.PublishRuntimes(ctx, []Runtime{{Name: "bash"}}), r.worker.PublishImages(ctx, []string{"image"}),
@@ -374,7 +374,7 @@ func (r roles) poisons(t *testing.T, ks []string, others []string) map[string]fu
 	case "zset":
 		for _, score := range []string{"-inf", "1", "9007199254740993"} {
 			each("members at "+score, func(k string) {
-				for _, m := range slices.Concat(others, []string{"", " ", "evil", "tenant", "secrets", "upload:../x", "msg_x", NewID("acme"), NewBatchID("acme"), strings.Repeat("x", 1<<16)}) {
+				for _, m := range slices.Concat(others, []string{"", " ", "evil", "tenant", "secrets", "upload:../x", "msg_x", job.NewID("acme"), job.NewBatchID("acme"), strings.Repeat("x", 1<<16)}) {
 					r.must(t, "ZADD", k, score, m)
 				}
 			})
@@ -430,7 +430,7 @@ func newNeighbours(t *testing.T) neighbours {
 		check(w.admin.Set(ctx, rateKey(tenant), 5, time.Hour).Err())
 		check(w.api.HoldUpload(ctx, Upload{Tenant: tenant, SHA256: strings.Repeat("a", 64), Size: 5}, false))
 		create := func(n NewJob) string {
-			n.ID, n.Spec.Runtime = NewID(tenant), "bash"
+			n.ID, n.Spec.Runtime = job.NewID(tenant), "bash"
 			created, err := w.api.CreateMany(ctx, tenant, []NewJob{n})
 			check(err)
 			check(created[0].Err)
@@ -456,7 +456,7 @@ func newNeighbours(t *testing.T) neighbours {
 		check(err)
 		w.batch = b.ID
 		for i := range 2 { // they line up
-			n := NewJob{ID: ItemID(b.ID, i), Index: i, Spec: job.Spec{Runtime: "bash"}, JSON: []byte("{}")}
+			n := NewJob{ID: job.ItemID(b.ID, i), Index: i, Spec: job.Spec{Runtime: "bash"}, JSON: []byte("{}")}
 			n.Fingerprint = NewFingerprint(n.JSON)
 			check(w.api.AddToBatch(ctx, b.ID, []NewJob{n}))
 		}
@@ -612,7 +612,7 @@ func (w neighbours) goesOn(t *testing.T, what string, before map[string]saved, o
 		_, _ = api.Cancel(ctx, id, []byte("{}"))
 		_ = api.Purge(ctx, id)
 	}
-	_ = api.Create(ctx, NewID("acme"), job.Spec{Runtime: "bash"}, "")
+	_ = api.Create(ctx, job.NewID("acme"), job.Spec{Runtime: "bash"}, "")
 	_, _, _ = api.OpenBatch(ctx, "acme", job.BatchOptions{IdempotencyKey: "k"})
 	_, _ = api.StopTenant(ctx, "acme")
 	if ctx.Err() != nil {
@@ -661,7 +661,7 @@ func (w neighbours) zedGoesOn(t *testing.T, what string, api *Store, said error)
 	if j, err := api.Get(ctx, w.queued[job.Normal]); err != nil || j.State != job.Queued {
 		fail("the queued job is %s, %v", j.State, err)
 	}
-	if err := api.Create(ctx, NewID("zed"), job.Spec{Runtime: "bash"}, ""); err != nil {
+	if err := api.Create(ctx, job.NewID("zed"), job.Spec{Runtime: "bash"}, ""); err != nil {
 		fail("create: %v", err)
 	}
 	if _, _, err := api.List(ctx, "zed", Filter{Limit: 50}); err != nil {

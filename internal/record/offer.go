@@ -94,7 +94,7 @@ func (s *Store) HandOver(ctx context.Context, run Run, e *NotOfferedError) (told
 }
 
 func (s *Store) unoffered(ctx context.Context, run Run, e *NotOfferedError) error {
-	tenant, ok := Tenant(run.ID)
+	tenant, ok := job.TenantOf(run.ID)
 	if !ok {
 		return ErrNotFound
 	}

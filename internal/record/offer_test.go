@@ -16,7 +16,7 @@ import (
 
 func newJob(t *testing.T, s *Store, spec job.Spec) string {
 	t.Helper()
-	id := NewID("default")
+	id := job.NewID("default")
 	if err := s.Create(t.Context(), id, spec, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestHandedOverTooLate(t *testing.T) {
 	if _, err := s.CreateTenant(ctx, "acme", job.Terms{Quotas: job.Quotas{RunningAtOnce: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	ids := []string{NewID("acme"), NewID("acme")}
+	ids := []string{job.NewID("acme"), job.NewID("acme")}
 	for i, runtime := range []string{"ruby", "python"} { // the second waits for the first one's place
 		if err := s.Create(ctx, ids[i], job.Spec{Runtime: runtime, Source: "1"}, ""); err != nil {
 			t.Fatal(err)

@@ -70,7 +70,7 @@ func TestReaperWaitsForWrites(t *testing.T) {
 	w, _ := sweepingOver(s)
 	ctx, clock := t.Context(), time.Now()
 	s.now = func() time.Time { return clock }
-	id := NewID("default")
+	id := job.NewID("default")
 	if err := s.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
 		t.Fatal(err)
 	}

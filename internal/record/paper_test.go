@@ -32,7 +32,7 @@ type paper struct {
 
 func (p *paper) job(t *testing.T, pipe redis.Pipeliner, tenant string, state job.Status, more ...any) string {
 	t.Helper()
-	id := NewID(tenant)
+	id := job.NewID(tenant)
 	fields := append([]any{
 		"state", string(state), "epoch", 1, "attempts", 0, "created", ms(time.Now()), "bytes", 2, "priority", "normal",
 		"version", 1, "runtime", "bash", "metadata", "null", "spec", "{}",
@@ -63,7 +63,7 @@ func newPaper(t *testing.T) *paper {
 		tenant := fmt.Sprintf("t%05d", n)
 		p.tenants = append(p.tenants, tenant)
 		pipe.SAdd(ctx, tenantsKey, tenant)
-		pipe.ZAdd(ctx, garbageKey(tenant), redis.Z{Score: float64(ms(time.Now().Add(time.Hour))), Member: NewID(tenant)})
+		pipe.ZAdd(ctx, garbageKey(tenant), redis.Z{Score: float64(ms(time.Now().Add(time.Hour))), Member: job.NewID(tenant)})
 		if n < paperRunning {
 			worker := fmt.Sprint("w", n%paperWorkers)
 			id := p.job(t, pipe, tenant, job.Running, "worker", worker)
@@ -79,10 +79,10 @@ func newPaper(t *testing.T) *paper {
 		}
 		if n < paperDue {
 			did := "msg_" + strconv.Itoa(n)
-			pipe.HSet(ctx, deliveryKey(tenant, did), "job", NewID(tenant), "url", "https://example.com", "event", job.EventCompleted, "state", "pending", "attempt", 1, "created", past, "due", past)
+			pipe.HSet(ctx, deliveryKey(tenant, did), "job", job.NewID(tenant), "url", "https://example.com", "event", job.EventCompleted, "state", "pending", "attempt", 1, "created", past, "due", past)
 			pipe.ZAdd(ctx, outboxKey(tenant), redis.Z{Score: past, Member: did})
-			pipe.ZAdd(ctx, garbageKey(tenant), redis.Z{Score: past, Member: NewID(tenant)})
-			pipe.ZAdd(ctx, deadlineKey(tenant), redis.Z{Score: past, Member: NewID(tenant)})
+			pipe.ZAdd(ctx, garbageKey(tenant), redis.Z{Score: past, Member: job.NewID(tenant)})
+			pipe.ZAdd(ctx, deadlineKey(tenant), redis.Z{Score: past, Member: job.NewID(tenant)})
 		}
 		if n%200 == 199 {
 			flush()

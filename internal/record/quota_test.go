@@ -207,7 +207,7 @@ func TestQuotasAreExact(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range tries {
 				all.Go(func() {
-					err := processes[i%len(processes)].Create(t.Context(), record.NewID("default"), spec(), "")
+					err := processes[i%len(processes)].Create(t.Context(), job.NewID("default"), spec(), "")
 					switch {
 					case err == nil:
 						accepted.Add(1)
@@ -249,7 +249,7 @@ func TestOverQuotaLeavesNothing(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t)
 	newTenant(t, s, "default", job.Terms{Quotas: job.Quotas{BytesQueued: 10}})
-	id := record.NewID("default")
+	id := job.NewID("default")
 	if err := s.Create(t.Context(), id, spec(), ""); !exceeded(err) || !strings.Contains(err.Error(), "bytes_queued (10)") {
 		t.Errorf("got %v, want a refusal that names the quota", err)
 	}
@@ -341,7 +341,7 @@ func TestCreateWithoutRedisIsNoQuota(t *testing.T) {
 	server.Kill()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if err := s.Create(ctx, record.NewID("default"), spec(), ""); err == nil || exceeded(err) {
+	if err := s.Create(ctx, job.NewID("default"), spec(), ""); err == nil || exceeded(err) {
 		t.Errorf("got %v, want a fault", err)
 	}
 	if _, err := s.TakeRequest(ctx, "default", 10); err == nil {

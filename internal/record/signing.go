@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // ErrRotating means that a tenant's webhook secret can't be rotated: two are valid.
@@ -27,7 +29,7 @@ func (s Signing) Rotating(now time.Time) bool { return s.PreviousUntil.After(now
 // Signing returns what signs a tenant's messages. A tenant that never rotated its secret
 // has the first generation, whether it has a record or not.
 func (s *Store) Signing(ctx context.Context, tenant string) (Signing, error) {
-	if !ValidTenant(tenant) {
+	if !job.ValidTenant(tenant) {
 		return Signing{}, ErrNoTenant
 	}
 	f, err := s.rdb.HGetAll(ctx, webhookKey(tenant)).Result()
@@ -41,7 +43,7 @@ func (s *Store) Signing(ctx context.Context, tenant string) (Signing, error) {
 // longer; with 0 nothing but the new one signs from now on. It fails with ErrRotating
 // while two sign, unless keep is 0.
 func (s *Store) RotateSigning(ctx context.Context, tenant string, keep time.Duration) (Signing, error) {
-	if !ValidTenant(tenant) {
+	if !job.ValidTenant(tenant) {
 		return Signing{}, ErrNoTenant
 	}
 	answer, err := rotateScript.Run(ctx, s.rdb, []string{webhookKey(tenant)}, ms(s.now()), keep.Milliseconds()).Slice()

@@ -225,7 +225,7 @@ func (w *world) lookAtBatches(d dump) {
 		w.ledger.batches[id] = true
 		ended, byState := int64(0), int64(0)
 		for i := range len(d.strings["batch:"+id+":items"]) / fingerprintBytes {
-			if e := w.ledger.jobs[ItemID(id, i)]; e != nil && e.end != nil {
+			if e := w.ledger.jobs[job.ItemID(id, i)]; e != nil && e.end != nil {
 				ended++
 			}
 		}

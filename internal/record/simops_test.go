@@ -96,7 +96,7 @@ func (w *world) newID(tenant string) string {
 	for i := range b {
 		b[i] = byte(w.rng.IntN(256))
 	}
-	return tenant + "-" + idEncoding.EncodeToString(b)
+	return tenant + "-" + job.EncodeID(b)
 }
 
 func submitOp(ctx context.Context, l *lane) {
@@ -156,7 +156,7 @@ func purgeOp(ctx context.Context, l *lane) {
 		if w.chance(2) {
 			return nil // its objects are left to the sweeper
 		}
-		tenant, _ := Tenant(id)
+		tenant, _ := job.TenantOf(id)
 		if err := w.ledger.deleteObjects(ctx, tenant, id, 0); err != nil {
 			return err
 		}
@@ -199,7 +199,7 @@ func batchOp(ctx context.Context, l *lane) {
 				}
 				continue
 			}
-			jobs = append(jobs, NewJob{ID: ItemID(b.ID, i), Spec: spec, JSON: text, Index: i, Fingerprint: fingerprint})
+			jobs = append(jobs, NewJob{ID: job.ItemID(b.ID, i), Spec: spec, JSON: text, Index: i, Fingerprint: fingerprint})
 			if w.chance(3) {
 				if err := l.addToBatch(ctx, b.ID, jobs); err != nil {
 					return err

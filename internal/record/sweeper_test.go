@@ -69,7 +69,7 @@ func TestReapTakesBackWhatNoBeatNames(t *testing.T) {
 	t.Parallel()
 	w, _ := sweeping(t)
 	s, ctx := w.Records, t.Context()
-	lost, kept := NewID("default"), NewID("default")
+	lost, kept := job.NewID("default"), job.NewID("default")
 	for _, id := range []string{lost, kept} {
 		if err := s.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
 			t.Fatal(err)
@@ -116,7 +116,7 @@ func TestReapEndsWhatCannotGoOn(t *testing.T) {
 	w, deleted := sweeping(t)
 	s, ctx := w.Records, t.Context()
 	s.maxAttempts = 1
-	canceled, exhausted := NewID("default"), NewID("default")
+	canceled, exhausted := job.NewID("default"), job.NewID("default")
 	for _, id := range []string{canceled, exhausted} {
 		if err := s.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
 			t.Fatal(err)
@@ -153,7 +153,7 @@ func TestSweepFindsRecordsAndDeliveriesWithoutTask(t *testing.T) {
 	t.Parallel()
 	w, _ := sweeping(t)
 	s, ctx := w.Records, t.Context()
-	queued, ended := NewID("default"), NewID("default")
+	queued, ended := job.NewID("default"), job.NewID("default")
 	for _, id := range []string{queued, ended} {
 		if err := s.Create(ctx, id, job.Spec{Runtime: "python", Callback: &job.Callback{URL: "https://example.com"}}, ""); err != nil {
 			t.Fatal(err)
@@ -190,7 +190,7 @@ func TestSweepGarbage(t *testing.T) {
 	t.Parallel()
 	w, deleted := sweeping(t)
 	s, ctx := w.Records, t.Context()
-	announced, won := NewID("default"), NewID("default")
+	announced, won := job.NewID("default"), job.NewID("default")
 	for _, id := range []string{announced, won} {
 		if err := s.Announce(ctx, id); err != nil {
 			t.Fatal(err)
@@ -240,7 +240,7 @@ func TestSweepGarbage(t *testing.T) {
 // ended is a job that a worker ended in epoch 1.
 func (w *Sweeper) ended(t *testing.T, e Ending) string {
 	t.Helper()
-	id := NewID("default")
+	id := job.NewID("default")
 	if err := w.Records.Create(t.Context(), id, job.Spec{Runtime: "python"}, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +301,7 @@ func TestBucketThatHangsHoldsUpGarbageOnly(t *testing.T) {
 	s := w.Records
 	s.now = func() time.Time { return time.Now().Add(-time.Minute) }
 	w.ended(t, Ending{Status: job.Failed, Result: []byte("{}"), Dirty: true})
-	queued := NewID("default")
+	queued := job.NewID("default")
 	if err := s.Create(t.Context(), queued, job.Spec{Runtime: "python"}, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +338,7 @@ func TestGarbageOfAJobThatEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	w, deleted := sweeping(t)
 	s, ctx := w.Records, t.Context()
-	id := NewID("default")
+	id := job.NewID("default")
 	if err := s.Announce(ctx, id); err != nil {
 		t.Fatal(err)
 	}
@@ -374,7 +374,7 @@ func TestSweepFindsArchivedTasks(t *testing.T) {
 	t.Parallel()
 	w, _ := sweeping(t)
 	s, ctx := w.Records, t.Context()
-	id := NewID("default")
+	id := job.NewID("default")
 	if err := s.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -394,7 +394,7 @@ func TestReapForgivesAStandstill(t *testing.T) {
 	t.Parallel()
 	w, _ := sweeping(t)
 	s, ctx := w.Records, t.Context()
-	id := NewID("default")
+	id := job.NewID("default")
 	if err := s.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -423,7 +423,7 @@ func TestReapTakesAsLongAsItTakes(t *testing.T) {
 	s.now = func() time.Time { return clock }
 	var tenants, lost []string
 	for n := range 3 {
-		id := NewID(fmt.Sprint("tenant", n))
+		id := job.NewID(fmt.Sprint("tenant", n))
 		tenants, lost = append(tenants, fmt.Sprint("tenant", n)), append(lost, id)
 		if err := s.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
 			t.Fatal(err)
@@ -466,7 +466,7 @@ func TestReapForgivesWithinAPass(t *testing.T) {
 	s, ctx := w.Records, t.Context()
 	clock := time.Now()
 	s.now = func() time.Time { return clock }
-	id := NewID("default")
+	id := job.NewID("default")
 	if err := s.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -490,7 +490,7 @@ func TestBeatThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w, _ := sweeping(t)
 	s, ctx := w.Records, t.Context()
-	jobs := map[string]string{"odd": NewID("default"), "dead": NewID("default")}
+	jobs := map[string]string{"odd": job.NewID("default"), "dead": job.NewID("default")}
 	for worker, id := range jobs {
 		if err := s.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
 			t.Fatal(err)
@@ -519,7 +519,7 @@ func TestPoisonedRecordHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	w, _ := sweeping(t)
 	s, ctx := w.Records, t.Context()
-	bad, good := NewID("default"), NewID("default")
+	bad, good := job.NewID("default"), job.NewID("default")
 	for _, id := range []string{bad, good} {
 		if err := s.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
 			t.Fatal(err)
@@ -545,7 +545,7 @@ func TestPoisonedEntryHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	w, _ := sweeping(t)
 	s, ctx := w.Records, t.Context()
-	id := NewID("default")
+	id := job.NewID("default")
 	if err := s.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -577,7 +577,7 @@ func TestTwoSweepersTakeAJobBackOnce(t *testing.T) {
 	other := &Sweeper{Records: s, DeleteObjects: w.DeleteObjects, Log: w.Log}
 	var ids []string
 	for range 20 {
-		id := NewID("default")
+		id := job.NewID("default")
 		ids = append(ids, id)
 		if err := s.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
 			t.Fatal(err)
@@ -619,7 +619,7 @@ func TestSweepsEveryTenant(t *testing.T) {
 	tenants := []string{"acme", "default", strings.Repeat("z", 32)}
 	var lost []string
 	for _, tenant := range tenants {
-		queued, running, announced := NewID(tenant), NewID(tenant), NewID(tenant)
+		queued, running, announced := job.NewID(tenant), job.NewID(tenant), job.NewID(tenant)
 		for _, id := range []string{queued, running} {
 			if err := s.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
 				t.Fatal(err)

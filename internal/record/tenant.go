@@ -72,7 +72,7 @@ func (s *Store) SetTerms(ctx context.Context, name string, revision int64, terms
 
 // ReadTenant returns a tenant as it is now, with what it uses, or ErrNoTenant.
 func (s *Store) ReadTenant(ctx context.Context, name string) (TenantRecord, error) {
-	if !ValidTenant(name) {
+	if !job.ValidTenant(name) {
 		return TenantRecord{}, ErrNoTenant
 	}
 	list, err := s.readTenants(ctx, name)

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/glovebox-run/glovebox/job"
 )
 
 const (
@@ -37,7 +39,7 @@ type remembered struct {
 // Tenant returns a tenant as it was within the last second, without what it uses, or
 // ErrNoTenant. When Redis doesn't answer, nothing older is returned.
 func (s *Store) Tenant(ctx context.Context, name string) (TenantRecord, error) {
-	if !ValidTenant(name) {
+	if !job.ValidTenant(name) {
 		return TenantRecord{}, ErrNoTenant
 	}
 	r, ok := s.tenants.get(name)

@@ -31,7 +31,7 @@ const stopTime = 5 * time.Second
 // does nothing once nothing is left. It is for a tenant that is disabled: else more comes.
 func (s *Store) StopTenant(ctx context.Context, tenant string) (Stopped, error) {
 	var done Stopped
-	if !ValidTenant(tenant) {
+	if !job.ValidTenant(tenant) {
 		return done, ErrNoTenant
 	}
 	end := time.Now().Add(stopTime)

@@ -26,7 +26,7 @@ func TestStopTenant(t *testing.T) {
 	for range 3 * cancelGroup { // most of them in the backlog
 		queued = append(queued, s.mustCreate(t, "default", []job.Priority{job.High, job.Normal, job.Low}[len(queued)%3]))
 	}
-	later := NewID("default")
+	later := job.NewID("default")
 	if err := s.Create(ctx, later, job.Spec{Runtime: "bash", RunAt: time.Now().Add(time.Hour)}, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestStopTenant(t *testing.T) {
 	if _, err := s.SealBatch(ctx, sealed, 150); err != nil {
 		t.Fatal(err)
 	}
-	s.rdb.ZAdd(ctx, openKey("default"), redis.Z{Score: 1, Member: NewID("default")}) // an entry whose record is gone
+	s.rdb.ZAdd(ctx, openKey("default"), redis.Z{Score: 1, Member: job.NewID("default")}) // an entry whose record is gone
 
 	done, err := s.StopTenant(ctx, "default")
 	if err != nil {
@@ -51,7 +51,7 @@ func TestStopTenant(t *testing.T) {
 		return r.Error.Code
 	}
 	for i := range 150 {
-		queued = append(queued, ItemID(sealed, i))
+		queued = append(queued, job.ItemID(sealed, i))
 	}
 	for _, id := range append(slices.Clone(queued), later) {
 		if j, err := s.Get(ctx, id); err != nil || j.State != job.Canceled || reason(j.Result) != job.CodeTenantStopped {

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,8 +17,6 @@ import (
 )
 
 const (
-	// TokenPrefix is what every tenant's token starts with: gb_<tenant>_<32 characters>.
-	TokenPrefix  = "gb_"
 	tokenRandom  = 20 // bytes: 160 bits, 32 characters of base32
 	tokenIDBytes = 5  // 8 characters
 	tokenField   = "token:"
@@ -79,17 +76,6 @@ type provenToken struct {
 	job.Token
 }
 
-// TokenTenant returns the tenant that a token is of, if it is one, and false for what
-// has not the form of a tenant's token.
-func TokenTenant(token string) (string, bool) {
-	rest, ok := strings.CutPrefix(token, TokenPrefix)
-	tenant, random, found := strings.Cut(rest, "_")
-	if !ok || !found || !ValidTenant(tenant) || len(random) != idEncoding.EncodedLen(tokenRandom) || !lowerBase32(random) {
-		return "", false
-	}
-	return tenant, true
-}
-
 // Token returns what is known of a token, if it is one of the tenant's; it may have
 // expired. It is compared with every one of them, so that the time it takes says nothing.
 func (t TenantRecord) Token(token string) (known job.Token, ok bool) {
@@ -106,20 +92,20 @@ func (t TenantRecord) Token(token string) (known job.Token, ok bool) {
 // returns it: nobody can read it again. It fails with ErrNoTenant or ErrTooManyTokens. The
 // caller has checked like.
 func (s *Store) AddToken(ctx context.Context, tenant string, like job.Token) (token string, known job.Token, err error) {
-	if !ValidTenant(tenant) {
+	if !job.ValidTenant(tenant) {
 		return "", known, ErrNoTenant
 	}
 	var random [tokenRandom]byte
 	var id [tokenIDBytes]byte
 	rand.Read(random[:]) // never fails: crypto/rand aborts the program instead
 	rand.Read(id[:])
-	token = TokenPrefix + tenant + "_" + idEncoding.EncodeToString(random[:])
+	token = job.TokenPrefix + tenant + "_" + job.EncodeID(random[:])
 	now := s.now().UTC()
 	stored := storedToken{Hash: sha256.Sum256([]byte(token)), Label: like.Label, Created: ms(now), Scopes: like.Scopes}
 	if like.ExpiresAt != nil {
 		stored.Expires = ms(*like.ExpiresAt)
 	}
-	known = stored.wire(idEncoding.EncodeToString(id[:]), 0)
+	known = stored.wire(job.EncodeID(id[:]), 0)
 	b, err := json.Marshal(stored)
 	if err != nil {
 		return "", known, fmt.Errorf("encode token: %w", err)
@@ -142,7 +128,7 @@ func (s *Store) AddToken(ctx context.Context, tenant string, like job.Token) (to
 // RevokeToken makes a token worthless: here at once, in other processes within a
 // second. It fails with ErrNoTenant or ErrNoToken.
 func (s *Store) RevokeToken(ctx context.Context, tenant, id string) error {
-	if !ValidTenant(tenant) {
+	if !job.ValidTenant(tenant) {
 		return ErrNoTenant
 	}
 	pipe := s.rdb.Pipeline()

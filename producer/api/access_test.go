@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/api"
@@ -43,7 +42,7 @@ func TestScopes(t *testing.T) {
 		lacks[s] = w.token(t, producer.TokenRequest{Scopes: rest}).Secret
 	}
 	ask := func(v visit, token string) answer {
-		path := strings.NewReplacer("<id>", record.NewID("acme"), "<batch>", record.NewBatchID("acme"), "<token>", "x").Replace(v.path)
+		path := strings.NewReplacer("<id>", job.NewID("acme"), "<batch>", job.NewBatchID("acme"), "<token>", "x").Replace(v.path)
 		headers := []string{as(token)}
 		if v.mediaType != "" {
 			headers = append(headers, "Content-Type: "+v.mediaType)

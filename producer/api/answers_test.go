@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -62,7 +61,7 @@ func TestUnreadAnswers(t *testing.T) {
 	attacker, _ := w.tenant(t, "attacker", job.Terms{})
 	theirs, own := w.large(t, attacker), w.large(t, victim)
 	_, b, _ := w.batch(t, producer.LinesMediaType, line, as(attacker))
-	w.End(t, w.Start(t, record.ItemID(b.ID, 0)), nil, func(r *job.Result) { r.Stdout, r.Stderr = binary, binary })
+	w.End(t, w.Start(t, job.ItemID(b.ID, 0)), nil, func(r *job.Result) { r.Stdout, r.Stderr = binary, binary })
 	heap := func() uint64 {
 		var m runtime.MemStats
 		runtime.GC()

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
 
@@ -109,7 +109,7 @@ func New(c Config) (*API, error) {
 		if c.AdminToken != nil && hash == *c.AdminToken {
 			return nil, errors.New("open API: the admin token is a tenant's too; want one of its own")
 		}
-		if !record.ValidTenant(tenant) {
+		if !job.ValidTenant(tenant) {
 			return nil, fmt.Errorf("open API: tenant %.40q is not 1 to 32 lower-case letters and digits", tenant)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -283,7 +282,7 @@ func TestBatchResults(t *testing.T) {
 		t.Errorf("before any job ended: got %s, want the rejected one", got)
 	}
 	for _, i := range []int{3, 0} {
-		w.End(t, w.Start(t, record.ItemID(b.ID, i)), nil, nil)
+		w.End(t, w.Start(t, job.ItemID(b.ID, i)), nil, nil)
 	}
 	if got := fmt.Sprint(read(path + "/results")); got != "[0 2 3]" {
 		t.Errorf("while it runs: got %s", got)
@@ -295,7 +294,7 @@ func TestBatchResults(t *testing.T) {
 	if a.status != http.StatusAccepted || a.header.Get("Preference-Applied") != "wait=1" {
 		t.Errorf("waiting in vain: got %d %v", a.status, a.header)
 	}
-	w.End(t, w.Start(t, record.ItemID(b.ID, 1)), nil, nil)
+	w.End(t, w.Start(t, job.ItemID(b.ID, 1)), nil, nil)
 	a = w.do(t, http.MethodGet, path, http.NoBody, "Prefer: wait=60")
 	if err := json.Unmarshal(a.body, &b); err != nil || a.status != http.StatusOK || b.Status != job.BatchCompleted || !strings.HasPrefix(b.ResultsURL, w.srv.URL+path+"/results?token=") {
 		t.Fatalf("got %d %s", a.status, a.body)
@@ -308,11 +307,11 @@ func TestBatchResults(t *testing.T) {
 			t.Errorf("%s: got %d", wrong, a.status)
 		}
 	}
-	forged := strings.Replace(b.ResultsURL, b.ID, record.NewBatchID("default"), 1)
+	forged := strings.Replace(b.ResultsURL, b.ID, job.NewBatchID("default"), 1)
 	if a := w.do(t, http.MethodGet, forged, http.NoBody, "Authorization: "); a.status != http.StatusForbidden {
 		t.Errorf("another batch by that token: got %d", a.status)
 	}
-	if a := w.do(t, http.MethodGet, "/v1/jobs/"+record.ItemID(b.ID, 0), http.NoBody); a.status != http.StatusOK || !strings.Contains(string(a.body), "succeeded") {
+	if a := w.do(t, http.MethodGet, "/v1/jobs/"+job.ItemID(b.ID, 0), http.NoBody); a.status != http.StatusOK || !strings.Contains(string(a.body), "succeeded") {
 		t.Errorf("a job of the batch by its id: got %d %s", a.status, a.body)
 	}
 }

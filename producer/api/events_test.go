@@ -151,7 +151,7 @@ func TestEventProblems(t *testing.T) {
 		status       int
 		word         string
 	}{
-		"no job":             {"/v1/jobs/" + record.NewID("default") + "/events", "Accept: text/event-stream", 404, "not_found"},
+		"no job":             {"/v1/jobs/" + job.NewID("default") + "/events", "Accept: text/event-stream", 404, "not_found"},
 		"another's":          {"/v1/jobs/" + id + "/events", "Authorization: Bearer " + otherToken, 404, "not_found"},
 		"no token":           {"/v1/jobs/" + id + "/events", "Authorization: ", 401, "unauthorized"},
 		"not an event":       {"/v1/jobs/" + id + "/events", "Last-Event-ID: yesterday", 422, "Last-Event-ID"},

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -104,7 +103,7 @@ func TestOthersDoNotExist(t *testing.T) {
 	_, begun, _ := w.batch(t, "application/x-ndjson", twoLines, "Authorization: Bearer "+owner, "Idempotency-Key: owners")
 	_, completed, _ := w.batch(t, "application/x-ndjson", twoLines, "Authorization: Bearer "+owner)
 	for i := range 2 {
-		w.End(t, w.Start(t, record.ItemID(completed.ID, i)), nil, nil)
+		w.End(t, w.Start(t, job.ItemID(completed.ID, i)), nil, nil)
 	}
 	known := w.do(t, "GET", "/v1/admin/tenants/owner", http.NoBody, "Authorization: Bearer "+adminToken)
 	var before job.Tenant
@@ -136,10 +135,10 @@ func TestOthersDoNotExist(t *testing.T) {
 				}
 			default:
 				// Whether the job exists in any state, or not, and whose it would be: one answer.
-				newID := record.NewID
+				newID := job.NewID
 				others := map[string]string{"another's queued job": queued, "another's running job": running, "another's ended job": ended}
 				if strings.Contains(v.path, "<batch>") {
-					newID = record.NewBatchID
+					newID = job.NewBatchID
 					others = map[string]string{"another's running batch": begun.ID, "another's completed batch": completed.ID}
 				}
 				none := ask(v, newID("owner"), stranger, headers)

@@ -1,0 +1,109 @@
+package job
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// TokenPrefix is what every tenant's token starts with: gb_<tenant>_<32 characters>.
+const TokenPrefix = "gb_"
+
+const (
+	idLength    = 26 // 128 bits in base32
+	tokenLength = 32 // 160 bits in base32
+	batchMark   = "b-"
+	maxTenant   = 32
+)
+
+var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// EncodeID writes bytes as ids have them: in lower-case base32 without padding.
+func EncodeID(b []byte) string { return idEncoding.EncodeToString(b) }
+
+// ValidTenant reports whether a tenant can have that name: 1 to 32 lower-case letters and digits.
+func ValidTenant(name string) bool {
+	for _, r := range name {
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') {
+			return false
+		}
+	}
+	return name != "" && len(name) <= maxTenant
+}
+
+// NewID returns a fresh id for a job of the tenant: its name, then 128 random bits. Glovebox
+// makes them: a program that submits jobs never has to.
+func NewID(tenant string) string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails: crypto/rand aborts the program instead
+	return tenant + "-" + EncodeID(b[:])
+}
+
+// TenantOf returns the tenant of a job, which its id begins with: <tenant>-<26 characters>.
+// It returns false for what is no job's id.
+func TenantOf(id string) (tenant string, ok bool) {
+	tenant, random, ok := strings.Cut(id, "-")
+	if !ok || !ValidTenant(tenant) || len(random) != idLength || !isBase32(random) {
+		return "", false
+	}
+	return tenant, true
+}
+
+// NewBatchID returns a fresh id for a batch of the tenant: what a job's has, behind a "b-".
+func NewBatchID(tenant string) string {
+	return tenant + "-" + batchMark + strings.TrimPrefix(NewID(tenant), tenant+"-")
+}
+
+// TenantOfBatch returns the tenant of a batch, and false for what is no batch's id.
+func TenantOfBatch(id string) (tenant string, ok bool) {
+	tenant, rest, _ := strings.Cut(id, "-")
+	random, ok := strings.CutPrefix(rest, batchMark)
+	if !ok {
+		return "", false
+	}
+	return TenantOf(tenant + "-" + random)
+}
+
+// ItemID is the id of a batch's job: always the same, so that none is made twice. It
+// can't be guessed, as the batch's can't.
+func ItemID(batch string, index int) string {
+	tenant, _ := TenantOfBatch(batch)
+	sum := sha256.Sum256([]byte(batch + "." + strconv.Itoa(index)))
+	return tenant + "-" + EncodeID(sum[:16])
+}
+
+// TenantOfToken returns the tenant that a token names, and false for what has not the form
+// of a tenant's token. Whether it is one, only Glovebox knows.
+func TenantOfToken(token string) (tenant string, ok bool) {
+	rest, ok := strings.CutPrefix(token, TokenPrefix)
+	tenant, random, found := strings.Cut(rest, "_")
+	if !ok || !found || !ValidTenant(tenant) || len(random) != tokenLength || !isBase32(random) {
+		return "", false
+	}
+	return tenant, true
+}
+
+// ValidEventID reports whether a job's stream of events can have an event of that id: two
+// numbers with a "-" between them. The highest number is none: nothing comes after it.
+func ValidEventID(id string) bool {
+	ms, seq, ok := strings.Cut(id, "-")
+	for _, number := range []string{ms, seq} {
+		n, err := strconv.ParseUint(number, 10, 64)
+		if err != nil || number[0] == '+' || n == math.MaxUint64 {
+			return false
+		}
+	}
+	return ok
+}
+
+func isBase32(s string) bool {
+	for _, r := range s {
+		if (r < 'a' || r > 'z') && (r < '2' || r > '7') {
+			return false
+		}
+	}
+	return true
+}
