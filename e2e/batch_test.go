@@ -112,7 +112,7 @@ func TestBatch(t *testing.T) {
 	if err != nil || again.ID != b.ID || again.Status != job.BatchCompleted {
 		t.Errorf("sent once more after its end: got %+v, %v", again, err)
 	}
-	if _, err := other.GetBatch(t.Context(), b.ID); !errors.Is(err, producer.ErrNotFound) {
+	if _, err := other.GetBatch(t.Context(), b.ID); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("as the other tenant: got %v, want ErrNotFound", err)
 	}
 	time.Sleep(2 * time.Second)

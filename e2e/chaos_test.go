@@ -177,7 +177,7 @@ func (c *chaos) watch(ctx context.Context, id string) {
 		case err == nil:
 			c.saw("the one who waited", *j.Result)
 			return
-		case errors.Is(err, producer.ErrNotFound):
+		case errors.Is(err, job.ErrNotFound):
 			c.problem("job %s was accepted, and is not there", id)
 			return
 		}
@@ -192,7 +192,7 @@ func (c *chaos) cancelSoon(ctx context.Context, id string) {
 		if err == nil {
 			c.cancel(id)
 		}
-		if err == nil || errors.Is(err, producer.ErrEnded) {
+		if err == nil || errors.Is(err, job.ErrEnded) {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)

@@ -209,7 +209,7 @@ func (g *glovebox) wait(id string, within time.Duration) job.Result {
 		if err == nil {
 			return *j.Result
 		}
-		if ctx.Err() != nil || errors.Is(err, producer.ErrNotFound) {
+		if ctx.Err() != nil || errors.Is(err, job.ErrNotFound) {
 			g.tb.Fatalf("no result within %s: %v", within, err)
 		}
 		time.Sleep(50 * time.Millisecond) // the api is away: that is what the tests do to it

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -15,12 +16,38 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// CodeDeadlineExceeded is the code of the Error of a job that had not ended by its deadline.
-const CodeDeadlineExceeded = "deadline_exceeded"
+// Is reports whether target is an Error of the same code.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && e.Code == t.Code
+}
 
-// CodeTenantStopped is the code of the Error of a job that the operator stopped, with all
-// others of its tenant.
-const CodeTenantStopped = "tenant_stopped"
+func (e *Error) code() string { return e.Code }
+
+// CodeOf returns the code of an [*Error], an [Invalid] or a [*GoneError], or of the first of
+// these that err wraps; "" where it is none.
+func CodeOf(err error) string {
+	var coded interface {
+		error
+		code() string
+	}
+	if errors.As(err, &coded) {
+		return coded.code()
+	}
+	return ""
+}
+
+// GoneError says that the job or batch that an idempotency key began is no longer kept.
+// Nothing else is begun under the key before its 24 hours are over.
+type GoneError struct {
+	ID string // of the job or batch
+}
+
+func (e *GoneError) Error() string {
+	return "the idempotency key is that of " + e.ID + ", which is no longer kept: what is new wants a new key"
+}
+
+func (e *GoneError) code() string { return CodeGone }
 
 // FieldError says which field of a request is wrong, what it held and what is allowed.
 type FieldError struct {
@@ -51,6 +78,8 @@ func (e Invalid) Error() string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+func (e Invalid) code() string { return CodeInvalid }
 
 func outOfRange[T int64 | float64](field string, got, most T) FieldError {
 	return FieldError{Field: field, Value: got, Message: "is out of range", Allowed: fmt.Sprintf("0 (the default) to %v", most)}

@@ -10,11 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what [Terms] hold, and of a token's label.
+// Bounds of what [Terms] hold, and of a tenant's tokens and their labels.
 const (
 	MaxTermsEntries = 256 // of each list
 	MaxHostBytes    = 255
 	MaxLabelBytes   = 64
+	MaxTokens       = 32 // of a tenant
 	maxRate         = 1_000_000
 	maxQuota        = 1 << 50
 	// MaxRetentionSeconds is ten years.

@@ -25,18 +25,18 @@ type Admission struct {
 }
 
 // errDisabled answers every request of a tenant that is disabled.
-var errDisabled = &job.Error{Code: CodeForbidden, Message: "this tenant is disabled; its operator knows why"}
+var errDisabled = &job.Error{Code: job.CodeForbidden, Message: "this tenant is disabled; its operator knows why"}
 
 // ErrTokenExpired means that a token was good once.
 var ErrTokenExpired = errors.New("the token has expired")
 
 // Authenticate returns whose token it is, and what is known of it, as far as the records
-// know, or ErrNoTenant, or ErrTokenExpired. A token that was revoked less than a second ago
+// know, or job.ErrNoTenant, or ErrTokenExpired. A token that was revoked less than a second ago
 // may still be good.
 func (c *Client) Authenticate(ctx context.Context, token string) (tenant string, known job.Token, err error) {
 	tenant, ok := job.TenantOfToken(token)
 	if !ok {
-		return "", known, ErrNoTenant
+		return "", known, job.ErrNoTenant
 	}
 	t, err := c.records.Tenant(ctx, tenant)
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *Client) Authenticate(ctx context.Context, token string) (tenant string,
 	known, ok = t.Token(token)
 	switch {
 	case !ok:
-		return "", job.Token{}, ErrNoTenant
+		return "", job.Token{}, job.ErrNoTenant
 	case known.Expired(time.Now()):
 		return "", known, ErrTokenExpired
 	}
@@ -74,7 +74,7 @@ func (c *Client) Admit(ctx context.Context) (Admission, error) {
 	a := Admission{Quota: quota, Window: record.RateWindow, Remaining: r.Remaining, Reset: r.Reset, Wait: r.Wait}
 	if r.Wait > 0 {
 		return a, &job.Error{
-			Code:    CodeRateLimited,
+			Code:    job.CodeRateLimited,
 			Message: fmt.Sprintf("the tenant's quota requests_per_minute (%d) is used up for now", quota),
 		}
 	}
@@ -91,7 +91,7 @@ func (c *Client) Enabled(ctx context.Context) error {
 func (c *Client) terms(ctx context.Context) (job.Terms, error) {
 	t, err := c.records.Tenant(ctx, c.tenant)
 	switch {
-	case errors.Is(err, ErrNoTenant):
+	case errors.Is(err, job.ErrNoTenant):
 		return job.Terms{}, nil
 	case err != nil:
 		return job.Terms{}, err

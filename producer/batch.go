@@ -25,14 +25,14 @@ type Batches interface {
 	//
 	// An error that specs yields ends it, and is returned.
 	SubmitBatch(ctx context.Context, o BatchOptions, specs iter.Seq2[job.Spec, error]) (job.Batch, error)
-	// GetBatch returns the batch as it is now, or ErrNotFound.
+	// GetBatch returns the batch as it is now, or job.ErrNotFound.
 	GetBatch(ctx context.Context, id string) (job.Batch, error)
 	// WaitBatch returns the batch once all its jobs have ended. When ctx ends before that,
 	// it fails with ctx's error; the batch goes on.
 	WaitBatch(ctx context.Context, id string) (job.Batch, error)
 	// CancelBatch ends what is queued of a batch at once, and asks for the end of what
 	// runs: the batch that it returns may not have ended yet. Canceling a canceled batch
-	// again changes nothing; one that has completed is ErrEnded.
+	// again changes nothing; one that has completed is job.ErrEnded.
 	CancelBatch(ctx context.Context, id string) (job.Batch, error)
 	// BatchResults yields what has ended of a batch, by index, from that index on; after
 	// the batch's end that is every job. The first error ends it: what was yielded before
@@ -81,13 +81,6 @@ func (e *BatchError) Error() string {
 
 func (e *BatchError) Unwrap() error { return e.Err }
 
-// ErrConflict is a *job.Error of code idempotency_conflict.
-var ErrConflict error = &job.Error{Code: CodeConflict, Message: record.ErrConflict.Error()}
-
-// GoneError is what an idempotency key is answered with whose job or batch is no longer
-// kept: until its 24 hours are over, nothing else is begun under it. ID is what it began.
-type GoneError = record.GoneError
-
 // ownsBatch reports whether id is a batch of this tenant, as far as its name tells.
 func (c *Client) ownsBatch(id string) bool {
 	tenant, ok := job.TenantOfBatch(id)
@@ -97,7 +90,7 @@ func (c *Client) ownsBatch(id string) bool {
 // GetBatch is [Batches.GetBatch].
 func (c *Client) GetBatch(ctx context.Context, id string) (job.Batch, error) {
 	if !c.ownsBatch(id) { // before there is anything to hold
-		return job.Batch{}, record.ErrNoBatch
+		return job.Batch{}, job.ErrNotFound
 	}
 	held := &loan{Room: c.room}
 	if err := held.Take(ctx, answerWeight*(listedBytes+itemErrorBytes*job.MaxBatchErrors)); err != nil {
@@ -114,7 +107,7 @@ func (c *Client) GetBatch(ctx context.Context, id string) (job.Batch, error) {
 
 func (c *Client) batch(ctx context.Context, id string) (record.Batch, error) {
 	if !c.ownsBatch(id) {
-		return record.Batch{}, record.ErrNoBatch
+		return record.Batch{}, job.ErrNotFound
 	}
 	return c.records.GetBatch(ctx, id)
 }
@@ -132,7 +125,7 @@ func (c *Client) Batch(ctx context.Context, id string) (job.Batch, error) {
 // WaitBatch is [Batches.WaitBatch]. It is woken by Redis and bears with outages of up to 30 s.
 func (c *Client) WaitBatch(ctx context.Context, id string) (job.Batch, error) {
 	if !c.ownsBatch(id) {
-		return job.Batch{}, record.ErrNoBatch
+		return job.Batch{}, job.ErrNotFound
 	}
 	return await(ctx, c.done, id, func(ctx context.Context) (job.Batch, bool, error) {
 		b, err := c.GetBatch(ctx, id)
@@ -143,7 +136,7 @@ func (c *Client) WaitBatch(ctx context.Context, id string) (job.Batch, error) {
 // CancelBatch is [Batches.CancelBatch].
 func (c *Client) CancelBatch(ctx context.Context, id string) (job.Batch, error) {
 	if !c.ownsBatch(id) {
-		return job.Batch{}, record.ErrNoBatch
+		return job.Batch{}, job.ErrNotFound
 	}
 	b, err := c.records.CancelBatch(ctx, id)
 	if err != nil {
@@ -232,7 +225,7 @@ func (c *Client) results(ctx context.Context, b record.Batch, first, n int, yiel
 		case !prints[i].Known(), r.ID != "" && !r.State.Final():
 			continue
 		case r.ID == "":
-			result.Error = &job.Error{Code: CodeNotFound, Message: "the result is kept no longer"}
+			result.Error = &job.Error{Code: job.CodeNotFound, Message: "the result is kept no longer"}
 		default:
 			j, err := reader.read(ctx, r)
 			if err != nil {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -76,7 +75,7 @@ func (s suite) batchLife(t *testing.T) {
 	if b.Status != job.BatchRunning || b.Total != n || b.Jobs != n-2 || b.Rejected != 2 || b.Ended != 0 || b.SealedAt == nil || b.FinishedAt != nil || sent != n {
 		t.Errorf("got %+v, told of %d sent, want a running batch of %d jobs, two rejected", b, sent, n)
 	}
-	if len(b.Errors) != 2 || b.Errors[0].Index != 7 || b.Errors[1].Index != 200 || b.Errors[0].Code != producer.CodeInvalid || b.Errors[0].Errors[0].Field != "runtime" ||
+	if len(b.Errors) != 2 || b.Errors[0].Index != 7 || b.Errors[1].Index != 200 || b.Errors[0].Code != job.CodeInvalid || b.Errors[0].Errors[0].Field != "runtime" ||
 		b.Errors[1].Errors[0].Field != "idempotency_key" {
 		t.Errorf("got errors %+v, want those of jobs 7 and 200", b.Errors)
 	}
@@ -135,7 +134,7 @@ func (s suite) batchLife(t *testing.T) {
 	if got := s.results(t, b.ID, n); len(got) != 0 {
 		t.Errorf("behind the end: got %v", got)
 	}
-	if _, err := s.jobs.CancelBatch(t.Context(), b.ID); !errors.Is(err, producer.ErrEnded) {
+	if _, err := s.jobs.CancelBatch(t.Context(), b.ID); !errors.Is(err, job.ErrEnded) {
 		t.Errorf("cancel: got %v, want ErrEnded", err)
 	}
 }
@@ -177,12 +176,12 @@ func (s suite) batchReplay(t *testing.T) {
 	} {
 		_, err := s.jobs.SubmitBatch(t.Context(), options, specs(other, nil))
 		var said *job.Error
-		if !errors.As(err, &said) || said.Code != producer.CodeConflict && !errors.Is(err, producer.ErrEnded) {
+		if !errors.As(err, &said) || said.Code != job.CodeConflict && !errors.Is(err, job.ErrEnded) {
 			t.Errorf("%s: got %v, want a conflict", what, err)
 		}
 	}
 	options.Metadata = nil
-	if _, err := s.jobs.SubmitBatch(t.Context(), options, specs(list, nil)); !errors.Is(err, producer.ErrConflict) {
+	if _, err := s.jobs.SubmitBatch(t.Context(), options, specs(list, nil)); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("other options: got %v, want ErrConflict", err)
 	}
 	if b, err := s.jobs.GetBatch(t.Context(), first.ID); err != nil || b.Total != 230 || b.CancelRequested {
@@ -262,7 +261,7 @@ func (s suite) batchInvalid(t *testing.T) {
 	if b.Status != job.BatchCompleted || b.Rejected != 2*job.MaxBatchErrors || len(b.Errors) != job.MaxBatchErrors {
 		t.Errorf("got %s with %d rejected and %d errors", b.Status, b.Rejected, len(b.Errors))
 	}
-	if all := s.results(t, b.ID, 0); len(all) != b.Total || all[150].Error == nil || all[150].Error.Code != producer.CodeInvalid {
+	if all := s.results(t, b.ID, 0); len(all) != b.Total || all[150].Error == nil || all[150].Error.Code != job.CodeInvalid {
 		t.Errorf("got %d results, %+v", len(all), all[len(all)-1])
 	}
 }
@@ -278,7 +277,7 @@ func (s suite) batchOthers(t *testing.T) {
 			break
 		}
 		for verb, err := range map[string]error{"get": getErr, "wait": waitErr, "cancel": cancelErr, "results": resultsErr} {
-			if !errors.Is(err, producer.ErrNotFound) {
+			if !errors.Is(err, job.ErrNotFound) {
 				t.Errorf("%s %q as another tenant: got %v, want ErrNotFound", verb, id, err)
 			}
 		}
@@ -323,7 +322,7 @@ func (s suite) batchList(t *testing.T) {
 
 // A batch beyond the tenant's quota is taken in parts, by whoever comes back.
 func (s suite) batchQuota(t *testing.T) {
-	if _, err := s.w.Records.CreateTenant(t.Context(), "small", job.Terms{Quotas: job.Quotas{JobsQueued: 150}}); err != nil && !errors.Is(err, record.ErrTenantExists) {
+	if _, err := s.w.Records.CreateTenant(t.Context(), "small", job.Terms{Quotas: job.Quotas{JobsQueued: 150}}); err != nil && !errors.Is(err, job.ErrTenantExists) {
 		t.Fatal(err)
 	}
 	small := s.open(t, s.w, "small")
@@ -332,7 +331,7 @@ func (s suite) batchQuota(t *testing.T) {
 	_, err := small.SubmitBatch(t.Context(), options, specs(list, nil))
 	var left *producer.BatchError
 	var said *job.Error
-	if !errors.As(err, &left) || !errors.As(err, &said) || said.Code != producer.CodeQuotaExceeded || left.Batch.Jobs != 150 || left.Batch.Status != job.BatchReceiving {
+	if !errors.As(err, &left) || !errors.As(err, &said) || said.Code != job.CodeQuotaExceeded || left.Batch.Jobs != 150 || left.Batch.Status != job.BatchReceiving {
 		t.Fatalf("got %v, want 150 jobs taken and the quota named", err)
 	}
 	for i := range 60 {

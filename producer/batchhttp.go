@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -115,7 +114,7 @@ func (h *HTTP) WaitBatch(ctx context.Context, id string) (job.Batch, error) {
 func (h *HTTP) batch(ctx context.Context, method, id string, wait int) (job.Batch, error) {
 	var b job.Batch
 	if _, ok := job.TenantOfBatch(id); !ok {
-		return b, record.ErrNoBatch // "..", say, would mean another URL
+		return b, job.ErrNotFound // "..", say, would mean another URL
 	}
 	err := h.json(ctx, method, batchPath(id), wait, nil, &b)
 	return b, err
@@ -125,7 +124,7 @@ func (h *HTTP) batch(ctx context.Context, method, id string, wait int) (job.Batc
 func (h *HTTP) BatchResults(ctx context.Context, id string, from int) iter.Seq2[job.BatchResult, error] {
 	return func(yield func(job.BatchResult, error) bool) {
 		if _, ok := job.TenantOfBatch(id); !ok {
-			yield(job.BatchResult{}, record.ErrNoBatch)
+			yield(job.BatchResult{}, job.ErrNotFound)
 			return
 		}
 		ctx, cancel := context.WithCancel(ctx)

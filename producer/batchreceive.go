@@ -66,7 +66,7 @@ func (c *Client) ReceiveBatch(ctx context.Context, o BatchOptions, items iter.Se
 		return job.Batch{}, err
 	}
 	if len(rules.runtimes) == 0 {
-		return job.Batch{}, ErrNoRuntimes
+		return job.Batch{}, job.ErrNoRuntimes
 	}
 	if err := checkCallback(o.Callback, rules.terms); err != nil {
 		return job.Batch{}, err
@@ -83,7 +83,7 @@ func (c *Client) ReceiveBatch(ctx context.Context, o BatchOptions, items iter.Se
 	}
 	b, continued, err := c.records.OpenBatch(ctx, c.tenant, o.BatchOptions)
 	if err != nil {
-		return job.Batch{}, wireError(err)
+		return job.Batch{}, err
 	}
 	r := receiver{client: c, batch: b.ID, continued: continued, progress: o.Progress, permit: o.Permit}
 	if err := r.receive(ctx, func(yield func(BatchItem, error) bool) {
@@ -100,15 +100,6 @@ func (c *Client) ReceiveBatch(ctx context.Context, o BatchOptions, items iter.Se
 	return c.wireBatch(b)
 }
 
-// wireError is the error that callers know for a record's.
-func wireError(err error) error {
-	switch {
-	case errors.Is(err, record.ErrConflict), errors.Is(err, record.ErrSealed):
-		return fmt.Errorf("%w (%w)", ErrConflict, err)
-	}
-	return err
-}
-
 // leaveBatch says how a batch is left that was not received to its end. Nobody can go on
 // with one that has no key, so that one is canceled.
 func (c *Client) leaveBatch(ctx context.Context, id string, keyed bool, cause error) (job.Batch, error) {
@@ -121,8 +112,11 @@ func (c *Client) leaveBatch(ctx context.Context, id string, keyed bool, cause er
 	} else {
 		b, err = c.records.CancelBatch(ctx, id)
 	}
-	if errors.Is(cause, record.ErrSealed) && b.CancelRequested { // meanwhile, by somebody else
-		cause = record.ErrBatchEnded
+	if errors.Is(cause, record.ErrSealed) {
+		cause = &job.Error{Code: job.CodeConflict, Message: job.ErrConflict.Message + ": " + record.ErrSealed.Error()}
+		if b.CancelRequested { // meanwhile, by somebody else
+			cause = job.ErrEnded
+		}
 	}
 	if err != nil { // the sweeper will
 		c.log.Warn("a batch that was not received to its end is left to the sweeper", "batch_id", id, "error", err)
@@ -132,7 +126,7 @@ func (c *Client) leaveBatch(ctx context.Context, id string, keyed bool, cause er
 	if err != nil {
 		left.ID = id
 	}
-	return left, &BatchError{left, wireError(cause)}
+	return left, &BatchError{left, cause}
 }
 
 // emptyBatch is what is wrong with a batch without jobs.
@@ -353,7 +347,7 @@ func (r *receiver) add(ctx context.Context, group []received) error {
 	return nil
 }
 
-// unknown drops the jobs that the batch has already. It fails with record.ErrConflict.
+// unknown drops the jobs that the batch has already. It fails with job.ErrConflict.
 func (r *receiver) unknown(ctx context.Context, group []received) ([]received, error) {
 	if !r.continued {
 		return group, nil
@@ -369,7 +363,7 @@ func (r *receiver) unknown(ctx context.Context, group []received) ([]received, e
 		case !there[i].Known():
 			rest = append(rest, item)
 		case !there[i].Same(item.fingerprint):
-			return nil, fmt.Errorf("jobs[%d]: %w", item.index, record.ErrConflict)
+			return nil, fmt.Errorf("jobs[%d]: %w", item.index, job.ErrConflict)
 		}
 	}
 	return rest, nil
@@ -397,7 +391,7 @@ const (
 )
 
 func rejection(item received) job.ItemError {
-	e := job.ItemError{Index: item.index, Code: CodeInvalid, Message: fmt.Sprintf("%.*s", maxFaultText, item.invalid[0].Error())}
+	e := job.ItemError{Index: item.index, Code: job.CodeInvalid, Message: fmt.Sprintf("%.*s", maxFaultText, item.invalid[0].Error())}
 	if more := len(item.invalid) - 1; more > 0 {
 		e.Message = fmt.Sprintf("%s (and %d more)", e.Message, more)
 	}

@@ -13,7 +13,7 @@ import (
 // Cancel is [Jobs.Cancel].
 func (c *Client) Cancel(ctx context.Context, id string) (Job, error) {
 	if !c.owns(id) {
-		return Job{}, ErrNotFound
+		return Job{}, job.ErrNotFound
 	}
 	r, err := c.records.Get(ctx, id)
 	if err != nil {
@@ -23,12 +23,12 @@ func (c *Client) Cancel(ctx context.Context, id string) (Job, error) {
 	if err != nil {
 		return Job{}, fmt.Errorf("encode result: %w", err)
 	}
-	if _, err := c.records.Cancel(ctx, id, result); err != nil && !errors.Is(err, ErrEnded) {
+	if _, err := c.records.Cancel(ctx, id, result); err != nil && !errors.Is(err, job.ErrEnded) {
 		return Job{}, err
 	}
 	j, err := c.Get(ctx, id)
 	if err == nil && j.Ended() && j.Status != job.Canceled {
-		return Job{}, ErrEnded
+		return Job{}, job.ErrEnded
 	}
 	return j, err
 }

@@ -31,7 +31,7 @@ type Delivery struct {
 // nobody is to be told.
 func (c *Client) Deliveries(ctx context.Context, id string) ([]Delivery, error) {
 	if !c.owns(id) {
-		return nil, ErrNotFound
+		return nil, job.ErrNotFound
 	}
 	r, err := c.records.Get(ctx, id)
 	if err != nil {

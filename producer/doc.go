@@ -8,7 +8,7 @@
 // # Errors
 //
 // What a caller can put right has a type to decide by: [job.Invalid] lists every
-// field of a spec that is wrong, [ErrNotFound] and [ErrEnded] speak of the job, and
+// field of a spec that is wrong, [job.ErrNotFound] and [job.ErrEnded] speak of the job, and
 // a [*job.Error] has a code ([CodeNoRuntimes], [CodeUnauthorized], …). Everything
 // else is a fault on the way and may be tried again, with one exception: a Submit
 // that failed on the way may have been accepted.

@@ -34,7 +34,7 @@ func (c *Client) Open(ctx context.Context, id, path string) (*Download, error) {
 	}
 	body, o, err := c.objects.Get(ctx, f.Key)
 	if errors.Is(err, artifacts.ErrNotFound) {
-		return nil, fmt.Errorf("%s: %w", path, ErrNotFound)
+		return nil, fmt.Errorf("%s: %w", path, job.ErrNotFound)
 	}
 	if err != nil {
 		return nil, err
@@ -42,18 +42,18 @@ func (c *Client) Open(ctx context.Context, id, path string) (*Download, error) {
 	return &Download{body, f.Name, o.Size, f.MediaType}, nil
 }
 
-// Locate finds a file of a job, or ErrNotFound. A path is never more than a name to
+// Locate finds a file of a job, or job.ErrNotFound. A path is never more than a name to
 // compare with: it becomes part of a key only where the result lists it.
 func (c *Client) Locate(ctx context.Context, id, path string) (File, error) {
 	if !c.owns(id) {
-		return File{}, ErrNotFound
+		return File{}, job.ErrNotFound
 	}
 	r, err := c.records.Get(ctx, id)
 	if err != nil {
 		return File{}, err
 	}
 	if !r.State.Final() {
-		return File{}, fmt.Errorf("%s of a job that is %s: %w", path, r.State, ErrNotFound)
+		return File{}, fmt.Errorf("%s of a job that is %s: %w", path, r.State, job.ErrNotFound)
 	}
 	result, err := c.result(ctx, r)
 	if err != nil {
@@ -89,7 +89,7 @@ func locate(r record.Job, result job.Result, path string) (File, error) {
 			return File{Key: keys.Artifact(epoch, name), Name: name, MediaType: a.MediaType}, nil
 		}
 	}
-	return File{}, fmt.Errorf("%.300q of job %s: %w", path, r.ID, ErrNotFound)
+	return File{}, fmt.Errorf("%.300q of job %s: %w", path, r.ID, job.ErrNotFound)
 }
 
 // Presign returns a URL of the bucket that reads f for a while, for an f with a Key.

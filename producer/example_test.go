@@ -160,7 +160,7 @@ func startAPI() (url string) {
 		var spec job.Spec
 		_ = json.NewDecoder(r.Body).Decode(&spec)
 		if err := spec.Check([]string{"python"}, nil, job.DefaultMaximums); err != nil {
-			p := producer.NewProblem(http.StatusUnprocessableEntity, producer.CodeInvalid, "fields are wrong")
+			p := producer.NewProblem(http.StatusUnprocessableEntity, job.CodeInvalid, "fields are wrong")
 			errors.As(err, &p.Errors)
 			w.Header().Set("Content-Type", producer.ProblemMediaType)
 			answer(w, p.Status, p)

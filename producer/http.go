@@ -94,11 +94,13 @@ func (h *HTTP) Submit(ctx context.Context, spec job.Spec) (Job, error) {
 
 // broke reports whether an error leaves open if the API has done what it was asked for.
 func broke(err error) bool {
-	var said *job.Error
-	if errors.As(err, &said) {
-		return said.Code == CodeUnavailable || said.Code == CodeTimeout
+	switch job.CodeOf(err) {
+	case job.CodeUnavailable, job.CodeTimeout:
+		return true
+	case "":
+		return err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 	}
-	return err != nil && passing(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+	return false
 }
 
 // Get is [Jobs.Get].
@@ -134,7 +136,7 @@ func awaitHTTP[T any](ctx context.Context, ask func(context.Context) (v T, ended
 			return v, nil
 		case err == nil:
 			failing = time.Time{}
-		case !passing(err), !failing.IsZero() && time.Since(failing) > outage:
+		case !Temporary(err), !failing.IsZero() && time.Since(failing) > outage:
 			return none, err
 		case failing.IsZero():
 			failing = time.Now()
@@ -149,23 +151,21 @@ func awaitHTTP[T any](ctx context.Context, ask func(context.Context) (v T, ended
 
 // Temporary reports whether what failed for that error may succeed the next time: because
 // Glovebox is away, say, or the way to it.
-func Temporary(err error) bool { return err != nil && passing(err) && !errors.Is(err, ErrEnded) }
-
-// passing reports whether an error may be gone the next time.
-func passing(err error) bool {
-	var said *job.Error
-	if errors.As(err, &said) {
-		return said.Code == CodeUnavailable || said.Code == CodeTimeout || said.Code == CodeRateLimited
+func Temporary(err error) bool {
+	switch job.CodeOf(err) {
+	case job.CodeUnavailable, job.CodeTimeout, job.CodeRateLimited:
+		return true
+	case "": // nobody has said what is wrong: the way to Glovebox is
+		return err != nil
 	}
-	var invalid job.Invalid
-	return !errors.Is(err, ErrNotFound) && !errors.As(err, &invalid)
+	return false
 }
 
 // Open is [Jobs.Open]. The API redirects to the bucket, which sends the bytes.
 func (h *HTTP) Open(ctx context.Context, id, path string) (*Download, error) {
 	name, ok := strings.CutPrefix(path, artifactDir)
 	if !ok && path != Stdout && path != Stderr || !isJobID(id) || job.CheckName(name) != "" {
-		return nil, ErrNotFound // "..", say, would mean another URL
+		return nil, job.ErrNotFound // "..", say, would mean another URL
 	}
 	res, err := h.do(ctx, http.MethodGet, jobPath(id)+"/"+escapePath(path), 0, nil) //nolint:bodyclose // the caller closes the Download
 	if err != nil {
@@ -205,7 +205,7 @@ func (h *HTTP) Keys(ctx context.Context) ([]attest.Key, error) {
 func (h *HTTP) job(ctx context.Context, method, id string, wait int) (Job, error) {
 	var j Job
 	if !isJobID(id) {
-		return j, ErrNotFound // "..", say, would mean another URL
+		return j, job.ErrNotFound // "..", say, would mean another URL
 	}
 	err := h.json(ctx, method, jobPath(id), wait, nil, &j)
 	return j, err

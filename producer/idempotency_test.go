@@ -36,7 +36,7 @@ func (s suite) idempotency(t *testing.T) {
 	again("at once", first)
 	other := spec
 	other.Source = "2"
-	if _, err := s.jobs.Submit(t.Context(), other); !errors.Is(err, producer.ErrConflict) {
+	if _, err := s.jobs.Submit(t.Context(), other); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("another spec: got %v, want ErrConflict", err)
 	}
 	theirs, err := s.other.Submit(t.Context(), spec)
@@ -86,11 +86,11 @@ func (s suite) idempotency(t *testing.T) {
 	}
 	other = spec
 	other.Source = "2"
-	var gone *producer.GoneError
+	var gone *job.GoneError
 	if j, err := s.jobs.Submit(t.Context(), spec); !errors.As(err, &gone) || gone.ID != first.ID {
 		t.Errorf("after a purge: got %+v, %v, want that %s is gone", j, err, first.ID)
 	}
-	if _, err := s.jobs.Submit(t.Context(), other); !errors.Is(err, producer.ErrConflict) {
+	if _, err := s.jobs.Submit(t.Context(), other); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("another spec: got %v, want ErrConflict", err)
 	}
 	for name, key := range map[string]string{"a long key": strings.Repeat("k", job.MaxKeyBytes+1), "a key that can't be printed": "ü"} {

@@ -70,7 +70,7 @@ func (c *Client) resolveArtifact(ctx context.Context, f *job.File, known map[str
 	id, name, _ := strings.Cut(f.Artifact, "/")
 	if _, ok := known[id]; !ok {
 		result, err := c.ended(ctx, id)
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		if err != nil && !errors.Is(err, job.ErrNotFound) {
 			return nil, err
 		}
 		known[id] = result.Artifacts
@@ -94,7 +94,7 @@ func (c *Client) resolveUpload(ctx context.Context, f *job.File, from time.Time)
 		err = c.records.HoldUpload(ctx, record.Upload{Tenant: c.tenant, SHA256: f.Upload, Size: size, Measured: true, From: from}, true)
 	}
 	switch {
-	case errors.Is(err, ErrNotFound), errors.Is(err, record.ErrNoUpload), errors.Is(err, record.ErrUploadGoes):
+	case errors.Is(err, job.ErrNotFound), errors.Is(err, record.ErrNoUpload), errors.Is(err, record.ErrUploadGoes):
 		return job.Invalid{{
 			Field: "upload", Value: f.Upload, Message: "is no upload of yours that is there",
 			Allowed: "the SHA-256 of content that was put where POST /v1/uploads said, in the last day",
@@ -119,17 +119,17 @@ func pin(f *job.File, size int64, sha256 string) job.Invalid {
 }
 
 // ended is the result of a job of this tenant that has ended, its URLs still relative, or
-// ErrNotFound.
+// job.ErrNotFound.
 func (c *Client) ended(ctx context.Context, id string) (job.Result, error) {
 	if !c.owns(id) {
-		return job.Result{}, ErrNotFound
+		return job.Result{}, job.ErrNotFound
 	}
 	r, err := c.records.Get(ctx, id)
 	if err != nil {
 		return job.Result{}, err
 	}
 	if !r.State.Final() {
-		return job.Result{}, ErrNotFound
+		return job.Result{}, job.ErrNotFound
 	}
 	return c.result(ctx, r)
 }

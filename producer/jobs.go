@@ -7,7 +7,6 @@ import (
 	"io"
 	"iter"
 
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -18,9 +17,9 @@ type Jobs interface {
 	// It fails with job.Invalid where the spec is wrong, and with a *job.Error of code
 	// quota_exceeded where the tenant's queue is full; then nothing is enqueued. With the
 	// IdempotencyKey of an earlier spec it returns the job of that, as it is by now,
-	// ErrConflict where the two differ, or a *GoneError where the job is no longer kept.
+	// job.ErrConflict where the two differ, or a *job.GoneError where the job is no longer kept.
 	Submit(ctx context.Context, spec job.Spec) (Job, error)
-	// Get returns the job as it is now, or ErrNotFound.
+	// Get returns the job as it is now, or job.ErrNotFound.
 	Get(ctx context.Context, id string) (Job, error)
 	// Wait returns the job once it has ended. When ctx ends before that, Wait fails
 	// with ctx's error; the job goes on.
@@ -28,19 +27,19 @@ type Jobs interface {
 	// Watch tells what happens to the job while it happens: its status, what it prints
 	// and makes, and last its result; then the sequence ends. It begins with what the job
 	// printed before, as far as that is kept, or, with the ID of an event, after that one.
-	// An error is the last, too: ErrNotFound, or ctx's.
+	// An error is the last, too: job.ErrNotFound, or ctx's.
 	Watch(ctx context.Context, id, after string) iter.Seq2[Event, error]
 	// Cancel ends a queued job at once, and asks for the end of a running one: then
 	// the job that it returns has not ended yet. Cancelling a canceled job again
-	// changes nothing; a job that ended otherwise is ErrEnded.
+	// changes nothing; a job that ended otherwise is job.ErrEnded.
 	Cancel(ctx context.Context, id string) (Job, error)
 	// Purge deletes everything that is kept of a job that has ended: its record, result
 	// and files, and a delivery that is pending. Once it returns, there is no such job; a
 	// bucket that is away loses its files when it is back. A job that has not ended is
-	// ErrNotEnded.
+	// job.ErrNotEnded.
 	Purge(ctx context.Context, id string) error
 	// Open reads what a job made: Stdout, Stderr or ArtifactPath(name). It fails with
-	// ErrNotFound for what isn't there (yet). The caller closes the Download.
+	// job.ErrNotFound for what isn't there (yet). The caller closes the Download.
 	Open(ctx context.Context, id, path string) (*Download, error)
 	// PrepareUpload says where to put content of that SHA-256, in hex, and size, so that
 	// jobs can name it as a file (job.File.Upload): [UploadFile] does the rest. It is kept
@@ -67,50 +66,6 @@ const (
 func ArtifactPath(name string) string { return artifactDir + name }
 
 const artifactDir = "artifacts/"
-
-// Errors that say something about the job, not about the way to it.
-var (
-	ErrNotFound = record.ErrNotFound
-	ErrEnded    = record.ErrEnded
-	ErrNotEnded = record.ErrNotEnded
-	// ErrNoRuntimes is a *job.Error: no worker was ever there to say what it can run.
-	ErrNoRuntimes error = &job.Error{Code: CodeNoRuntimes, Message: "no worker has published a runtime yet: start one"}
-)
-
-// Codes of the *job.Error that [Jobs] return and of the API's problems.
-const (
-	CodeInvalid          = "invalid"
-	CodeNoRuntimes       = "no_runtimes"
-	CodeUnauthorized     = "unauthorized"
-	CodeForbidden        = "forbidden"
-	CodeMissingScope     = "missing_scope" // the token is not good for this
-	CodeNotFound         = "not_found"     // no such job or file
-	CodeNoRoute          = "no_route"      // no such path in the API
-	CodeEnded            = "ended"
-	CodeNotEnded         = "not_ended"              // purge a job that is queued or running
-	CodeRateLimited      = "rate_limited"           // more requests than the tenant's quota
-	CodeQuotaExceeded    = record.CodeQuotaExceeded // more queued than the tenant's quotas
-	CodeConflict         = "idempotency_conflict"   // the key is another request's
-	CodeGone             = "gone"                   // what the key began is no longer kept
-	CodeTooManyWatchers  = "too_many_watchers"      // the tenant watches as many jobs as it may
-	CodeNoTenant         = "no_tenant"
-	CodeTenantExists     = "tenant_exists"
-	CodeRevision         = "revision"     // the terms have changed meanwhile
-	CodeNotDisabled      = "not_disabled" // the tenant whose jobs are to be stopped
-	CodeNoToken          = "no_token"
-	CodeTooManyTokens    = "too_many_tokens"
-	CodeNoSecret         = "no_secret"
-	CodeTooManySecrets   = "too_many_secrets"
-	CodeNoSecretsKey     = record.CodeNoSecretsKey // no worker could open one
-	CodeRotating         = "rotating"              // two webhook secrets are valid already
-	CodeTooLarge         = "too_large"
-	CodeMediaType        = "unsupported_media_type"
-	CodeNotAcceptable    = "not_acceptable"
-	CodeMethodNotAllowed = "method_not_allowed"
-	CodeTimeout          = "timeout"
-	CodeUnavailable      = "unavailable"
-	CodeInternal         = "internal"
-)
 
 // Job is a job as it is now: its record, and once it has ended its result.
 type Job struct {

@@ -115,11 +115,11 @@ func (s suite) submit(t *testing.T) producer.Job {
 
 func (s suite) noRuntimes(t *testing.T) {
 	_, err := s.jobs.Submit(t.Context(), job.Spec{Runtime: "python", Source: "1"})
-	if !errors.Is(err, producer.ErrNoRuntimes) {
+	if !errors.Is(err, job.ErrNoRuntimes) {
 		t.Errorf("got %v, want ErrNoRuntimes", err)
 	}
 	var said *job.Error
-	if !errors.As(err, &said) || said.Code != producer.CodeNoRuntimes {
+	if !errors.As(err, &said) || said.Code != job.CodeNoRuntimes {
 		t.Errorf("got %#v, want a job.Error with code no_runtimes", err)
 	}
 }
@@ -181,7 +181,7 @@ func (s suite) life(t *testing.T) {
 	if !strings.HasPrefix(j.Result.StdoutURL, want) {
 		t.Errorf("got URL %q, want one that starts with %q", j.Result.StdoutURL, want)
 	}
-	if _, err := s.jobs.Cancel(t.Context(), j.ID); !errors.Is(err, producer.ErrEnded) {
+	if _, err := s.jobs.Cancel(t.Context(), j.ID); !errors.Is(err, job.ErrEnded) {
 		t.Errorf("cancel: got %v, want ErrEnded", err)
 	}
 	again, err := s.jobs.Get(t.Context(), j.ID)
@@ -253,7 +253,7 @@ func (s suite) waitContext(t *testing.T) {
 	if _, err := s.jobs.Wait(ctx, j.ID); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want DeadlineExceeded", err)
 	}
-	if _, err := s.jobs.Wait(t.Context(), job.NewID("default")); !errors.Is(err, producer.ErrNotFound) {
+	if _, err := s.jobs.Wait(t.Context(), job.NewID("default")); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("got %v, want ErrNotFound", err)
 	}
 }
@@ -332,11 +332,11 @@ func (s suite) cancelRunning(t *testing.T) {
 
 func (s suite) purge(t *testing.T) {
 	j := s.submit(t)
-	if err := s.jobs.Purge(t.Context(), j.ID); !errors.Is(err, producer.ErrNotEnded) {
+	if err := s.jobs.Purge(t.Context(), j.ID); !errors.Is(err, job.ErrNotEnded) {
 		t.Errorf("queued: got %v, want ErrNotEnded", err)
 	}
 	running := s.w.Start(t, j.ID)
-	if err := s.jobs.Purge(t.Context(), j.ID); !errors.Is(err, producer.ErrNotEnded) {
+	if err := s.jobs.Purge(t.Context(), j.ID); !errors.Is(err, job.ErrNotEnded) {
 		t.Errorf("running: got %v, want ErrNotEnded", err)
 	}
 	s.w.End(t, running, map[string]string{"plot.txt": "a plot"}, nil)
@@ -347,7 +347,7 @@ func (s suite) purge(t *testing.T) {
 	_, openErr := s.jobs.Open(t.Context(), j.ID, producer.ArtifactPath("plot.txt"))
 	_, cancelErr := s.jobs.Cancel(t.Context(), j.ID)
 	for verb, err := range map[string]error{"get": getErr, "open": openErr, "cancel": cancelErr, "purge": s.jobs.Purge(t.Context(), j.ID)} {
-		if !errors.Is(err, producer.ErrNotFound) {
+		if !errors.Is(err, job.ErrNotFound) {
 			t.Errorf("%s: got %v, want ErrNotFound", verb, err)
 		}
 	}
@@ -368,7 +368,7 @@ func (s suite) files(t *testing.T) {
 	if _, err := s.w.Objects.PutBytes(t.Context(), "tenants/default/jobs/"+j.ID+"/1/stdout", "text/plain; charset=utf-8", []byte(long)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.jobs.Open(t.Context(), j.ID, producer.Stdout); !errors.Is(err, producer.ErrNotFound) {
+	if _, err := s.jobs.Open(t.Context(), j.ID, producer.Stdout); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("stdout of a running job: got %v, want ErrNotFound", err)
 	}
 	s.w.End(t, running, map[string]string{odd: "a,b\n1,2\n"}, func(r *job.Result) {
@@ -391,7 +391,7 @@ func (s suite) files(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"artifacts/none.png", "artifacts/../result.json", "../spec.json", "result.json", "artifacts/", "", "artifacts", "/stdout"} {
-		if _, err := s.jobs.Open(t.Context(), j.ID, path); !errors.Is(err, producer.ErrNotFound) {
+		if _, err := s.jobs.Open(t.Context(), j.ID, path); !errors.Is(err, job.ErrNotFound) {
 			t.Errorf("open %q: got %v, want ErrNotFound", path, err)
 		}
 	}
@@ -410,7 +410,7 @@ func (s suite) others(t *testing.T) {
 			watchErr = err
 		}
 		for verb, err := range map[string]error{"get": getErr, "wait": waitErr, "cancel": cancelErr, "open": openErr, "purge": purgeErr, "watch": watchErr} {
-			if !errors.Is(err, producer.ErrNotFound) {
+			if !errors.Is(err, job.ErrNotFound) {
 				t.Errorf("%s %q as another tenant: got %v, want ErrNotFound", verb, id, err)
 			}
 		}

@@ -83,7 +83,7 @@ func TestNothingIsLeftAfterTheRetention(t *testing.T) {
 	}
 	eventually(t, "the record is gone", func() bool {
 		_, err := w.Client.Get(t.Context(), id)
-		return errors.Is(err, producer.ErrNotFound)
+		return errors.Is(err, job.ErrNotFound)
 	})
 	sweep(t, w)
 	due(t, w, id)
@@ -128,7 +128,7 @@ func TestPurgeOverAnOutageOfTheBucket(t *testing.T) {
 	if err := w.Client.Purge(t.Context(), id); err != nil {
 		t.Fatalf("purge without a bucket: %v", err)
 	}
-	if _, err := w.Client.Get(t.Context(), id); !errors.Is(err, producer.ErrNotFound) {
+	if _, err := w.Client.Get(t.Context(), id); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("got %v, want ErrNotFound", err)
 	}
 	if stored(t, w) == 0 {
@@ -199,7 +199,7 @@ func TestUploadsAreSwept(t *testing.T) {
 		t.Fatal(err)
 	}
 	var full *job.Error
-	if _, err := producer.UploadFile(t.Context(), w.Client, "in", strings.NewReader("one more")); !errors.As(err, &full) || full.Code != producer.CodeQuotaExceeded {
+	if _, err := producer.UploadFile(t.Context(), w.Client, "in", strings.NewReader("one more")); !errors.As(err, &full) || full.Code != job.CodeQuotaExceeded {
 		t.Errorf("got %v, want quota_exceeded", err)
 	}
 	if got := stored(t, w); got != 3000 {

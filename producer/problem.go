@@ -28,7 +28,7 @@ const (
 	maxProblem       = 1 << 20
 )
 
-// NewProblem returns a Problem with a code of this package.
+// NewProblem returns a Problem with a code of package job.
 func NewProblem(status int, code, detail string) *Problem {
 	return &Problem{Type: problemPrefix + code, Title: http.StatusText(status), Status: status, Detail: detail}
 }
@@ -42,7 +42,7 @@ func (p *Problem) Code() string {
 	return code
 }
 
-// err is the error that [Client] would have returned.
+// err is the error that a client over Redis would have returned.
 func (p *Problem) err() error {
 	if p.Batch != nil {
 		return &BatchError{Batch: *p.Batch, Err: p.cause()}
@@ -54,24 +54,11 @@ func (p *Problem) cause() error {
 	switch code := p.Code(); {
 	case len(p.Errors) > 0:
 		return p.Errors
-	case code == CodeNotFound:
-		return fmt.Errorf("%w (the API says: %s)", ErrNotFound, p.Detail)
-	case code == CodeRotating:
-		return fmt.Errorf("%w (the API says: %s)", ErrRotating, p.Detail)
-	case code == CodeGone:
-		return &GoneError{ID: p.ID}
-	case sentinels[code] != nil:
-		return sentinels[code]
+	case code == job.CodeGone:
+		return &job.GoneError{ID: p.ID}
 	default:
 		return &job.Error{Code: code, Message: p.Detail}
 	}
-}
-
-// sentinels are the errors that a code says everything about.
-var sentinels = map[string]error{
-	CodeEnded: ErrEnded, CodeNotEnded: ErrNotEnded, CodeConflict: ErrConflict, CodeNoRuntimes: ErrNoRuntimes, CodeNoTenant: ErrNoTenant, CodeTenantExists: ErrTenantExists,
-	CodeRevision: ErrRevision, CodeNoToken: ErrNoToken, CodeNotDisabled: ErrNotDisabled, CodeTooManyTokens: ErrTooManyTokens,
-	CodeNoSecret: ErrNoSecret, CodeTooManySecrets: ErrTooManySecrets, CodeNoSecretsKey: ErrNoSecretsKey,
 }
 
 // problemOf reads the error in an answer that is no success.
@@ -85,9 +72,9 @@ func problemOf(res *http.Response) error {
 	if mediaType == ProblemMediaType && json.Unmarshal(b, &p) == nil && p.Code() != "" {
 		return p.err()
 	}
-	code := CodeInternal
+	code := job.CodeInternal
 	if res.StatusCode == http.StatusBadGateway || res.StatusCode == http.StatusServiceUnavailable || res.StatusCode == http.StatusGatewayTimeout {
-		code = CodeUnavailable
+		code = job.CodeUnavailable
 	}
 	where := res.Request.URL // without its query, which may hold a signature
 	return &job.Error{Code: code, Message: fmt.Sprintf("%s://%s%s answered %s, and not as Glovebox's API does: is the URL right?",

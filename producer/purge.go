@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // purgeTimeout is how long a Purge waits for the bucket. What it can't delete in time
@@ -13,7 +15,7 @@ const purgeTimeout = 10 * time.Second
 // Purge is [Jobs.Purge].
 func (c *Client) Purge(ctx context.Context, id string) error {
 	if !c.owns(id) {
-		return ErrNotFound
+		return job.ErrNotFound
 	}
 	if err := c.records.Purge(ctx, id); err != nil {
 		return err
@@ -34,7 +36,7 @@ func (c *Client) Purge(ctx context.Context, id string) error {
 // Purge is [Jobs.Purge].
 func (h *HTTP) Purge(ctx context.Context, id string) error {
 	if !isJobID(id) {
-		return ErrNotFound // "..", say, would mean another URL
+		return job.ErrNotFound // "..", say, would mean another URL
 	}
 	res, err := h.do(ctx, http.MethodDelete, jobPath(id)+"?purge=true", 0, nil)
 	if err != nil {

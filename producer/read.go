@@ -31,7 +31,7 @@ const (
 // Get is [Jobs.Get].
 func (c *Client) Get(ctx context.Context, id string) (Job, error) {
 	if !c.owns(id) {
-		return Job{}, ErrNotFound
+		return Job{}, job.ErrNotFound
 	}
 	r, err := c.records.Get(ctx, id)
 	if err != nil {
@@ -125,7 +125,7 @@ func wireRecord(r record.Job) job.Record {
 // Wait is [Jobs.Wait]. It is woken by Redis and bears with outages of up to 30 s.
 func (c *Client) Wait(ctx context.Context, id string) (Job, error) {
 	if !c.owns(id) {
-		return Job{}, ErrNotFound
+		return Job{}, job.ErrNotFound
 	}
 	return await(ctx, c.done, id, func(ctx context.Context) (Job, bool, error) {
 		j, err := c.Get(ctx, id)
@@ -146,7 +146,7 @@ func await[T any](ctx context.Context, done *record.Listener, id string, look fu
 		switch {
 		case ctx.Err() != nil:
 			return none, ctx.Err()
-		case err == nil && ended, errors.Is(err, ErrNotFound):
+		case err == nil && ended, errors.Is(err, job.ErrNotFound):
 			return v, err
 		case err == nil:
 			failing = time.Time{}

@@ -53,7 +53,7 @@ func (c *Client) rules(ctx context.Context) (rules, error) {
 }
 
 // check returns the spec with its runtime's own name in the place of an alias. It fails
-// with job.Invalid or ErrNoRuntimes.
+// with job.Invalid or job.ErrNoRuntimes.
 func (r *rules) check(ctx context.Context, spec job.Spec) (job.Spec, error) {
 	var images []string
 	if spec.Image != "" {
@@ -63,7 +63,7 @@ func (r *rules) check(ctx context.Context, spec job.Spec) (job.Spec, error) {
 		}
 	}
 	if len(r.runtimes) == 0 && len(images) == 0 {
-		return spec, ErrNoRuntimes
+		return spec, job.ErrNoRuntimes
 	}
 	allowed := slices.DeleteFunc(slices.Clone(images), func(image string) bool { return !r.terms.AllowsImage(image) })
 	if r.names == nil {

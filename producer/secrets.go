@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -15,9 +14,9 @@ import (
 // a job that names one ever gets to see what it is. Safe for concurrent use.
 type Secrets interface {
 	// SetSecret stores a secret, in the place of one of that name: jobs that start from
-	// then on have it. It fails with job.Invalid, ErrTooManySecrets or ErrNoSecretsKey.
+	// then on have it. It fails with job.Invalid, job.ErrTooManySecrets or job.ErrNoSecretsKey.
 	SetSecret(ctx context.Context, name, value string) (job.Secret, error)
-	// DeleteSecret forgets one, or fails with ErrNoSecret. Jobs that are queued and name it
+	// DeleteSecret forgets one, or fails with job.ErrNoSecret. Jobs that are queued and name it
 	// will fail.
 	DeleteSecret(ctx context.Context, name string) error
 	// ListSecrets lists them by name.
@@ -27,13 +26,6 @@ type Secrets interface {
 var (
 	_ Secrets = (*Client)(nil)
 	_ Secrets = (*HTTP)(nil)
-)
-
-// Errors of [Secrets].
-var (
-	ErrNoSecret       = record.ErrNoSecret
-	ErrTooManySecrets = record.ErrTooManySecrets
-	ErrNoSecretsKey   = record.ErrNoSecretsKey
 )
 
 // SecretRequest is the body of PUT /v1/secrets/{name}.
@@ -93,7 +85,7 @@ func (h *HTTP) SetSecret(ctx context.Context, name, value string) (job.Secret, e
 // DeleteSecret is [Secrets.DeleteSecret].
 func (h *HTTP) DeleteSecret(ctx context.Context, name string) error {
 	if !job.ValidSecretName(name) {
-		return ErrNoSecret // "..", say, would mean another URL
+		return job.ErrNoSecret // "..", say, would mean another URL
 	}
 	res, err := h.do(ctx, http.MethodDelete, secretPath(name), 0, nil)
 	if err != nil {

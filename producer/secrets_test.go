@@ -15,7 +15,7 @@ import (
 func (s suite) secrets(t *testing.T) {
 	own, others := s.jobs.(producer.Secrets), s.other.(producer.Secrets)
 	ctx := t.Context()
-	if _, err := own.SetSecret(ctx, "TOKEN", "a value of mine"); !errors.Is(err, producer.ErrNoSecretsKey) {
+	if _, err := own.SetSecret(ctx, "TOKEN", "a value of mine"); !errors.Is(err, job.ErrNoSecretsKey) {
 		t.Errorf("without a worker's key: got %v, want ErrNoSecretsKey", err)
 	}
 	keys := s.w.Secrets(t)
@@ -110,14 +110,14 @@ func (s suite) secrets(t *testing.T) {
 			t.Fatalf("secret %d: %v", i, err)
 		}
 	}
-	if _, err := own.SetSecret(ctx, "ONE_MORE", value); !errors.Is(err, producer.ErrTooManySecrets) {
+	if _, err := own.SetSecret(ctx, "ONE_MORE", value); !errors.Is(err, job.ErrTooManySecrets) {
 		t.Errorf("got %v, want ErrTooManySecrets", err)
 	}
 	if _, err := own.SetSecret(ctx, "TOKEN", value); err != nil {
 		t.Errorf("in the place of one: %v", err)
 	}
 	for _, name := range []string{"NO_SUCH", "..", "", "a/b"} {
-		if err := own.DeleteSecret(ctx, name); !errors.Is(err, producer.ErrNoSecret) {
+		if err := own.DeleteSecret(ctx, name); !errors.Is(err, job.ErrNoSecret) {
 			t.Errorf("delete %q: got %v, want ErrNoSecret", name, err)
 		}
 	}

@@ -17,7 +17,7 @@ func (c *Client) Submit(ctx context.Context, spec job.Spec) (Job, error) {
 	n := record.NewJob{ID: job.NewID(c.tenant), Key: spec.IdempotencyKey}
 	if n.Key != "" {
 		// Before anything is checked: what was accepted then may not be any more.
-		if j, err := c.again(ctx, &n, spec); !errors.Is(err, ErrNotFound) {
+		if j, err := c.again(ctx, &n, spec); !errors.Is(err, job.ErrNotFound) {
 			return j, err
 		}
 	}
@@ -42,7 +42,7 @@ func (c *Client) Submit(ctx context.Context, spec job.Spec) (Job, error) {
 	return Job{Record: accepted(n.ID, n.Spec)}, nil
 }
 
-// again finds the job that an earlier Submit with the same key made, or ErrNotFound. It
+// again finds the job that an earlier Submit with the same key made, or job.ErrNotFound. It
 // notes in n what is asked for.
 func (c *Client) again(ctx context.Context, n *record.NewJob, spec job.Spec) (Job, error) {
 	asked, err := json.Marshal(spec)
@@ -51,21 +51,18 @@ func (c *Client) again(ctx context.Context, n *record.NewJob, spec job.Spec) (Jo
 	}
 	n.Asked = record.NewAsked(asked)
 	id, err := c.records.Named(ctx, c.tenant, n.Key, n.Asked)
-	if errors.Is(err, record.ErrConflict) {
-		return Job{}, ErrConflict
-	}
 	if err != nil {
 		return Job{}, err
 	}
 	return c.keyed(ctx, id)
 }
 
-// keyed is the job that an idempotency key began. It fails with a *GoneError where that
+// keyed is the job that an idempotency key began. It fails with a *job.GoneError where that
 // is no longer kept.
 func (c *Client) keyed(ctx context.Context, id string) (Job, error) {
 	j, err := c.Get(ctx, id)
-	if errors.Is(err, ErrNotFound) {
-		err = &GoneError{ID: id}
+	if errors.Is(err, job.ErrNotFound) {
+		err = &job.GoneError{ID: id}
 	}
 	return j, err
 }
@@ -74,9 +71,6 @@ func (c *Client) keyed(ctx context.Context, id string) (Job, error) {
 // the answer may have got lost.
 func (c *Client) create(ctx context.Context, n record.NewJob) (record.Created, error) {
 	created, err := c.records.CreateMany(ctx, c.tenant, []record.NewJob{n})
-	if err == nil && errors.Is(created[0].Err, record.ErrConflict) {
-		return created[0], ErrConflict
-	}
 	if err == nil {
 		return created[0], created[0].Err
 	}

@@ -2,11 +2,9 @@ package producer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -16,46 +14,35 @@ import (
 type Tenants interface {
 	// CreateTenant makes a tenant that has no token yet. A quota that its terms leave at 0
 	// is the operator's for new tenants; SetTerms can lift it. It fails with job.Invalid or
-	// ErrTenantExists.
+	// job.ErrTenantExists.
 	CreateTenant(ctx context.Context, name string, terms job.Terms) (job.Tenant, error)
 	// ListTenants lists all of them, by name. A tenant that was never created is not
 	// among them, though there may be jobs of it: "default" is such a one.
 	ListTenants(ctx context.Context) ([]job.Tenant, error)
-	// GetTenant returns a tenant, or ErrNoTenant.
+	// GetTenant returns a tenant, or job.ErrNoTenant.
 	GetTenant(ctx context.Context, name string) (job.Tenant, error)
 	// SetTerms replaces the terms of a tenant whose revision it still is. They hold
 	// everywhere within a second, for what is submitted from then on. It fails with
-	// job.Invalid, ErrNoTenant or ErrRevision.
+	// job.Invalid, job.ErrNoTenant or job.ErrRevision.
 	SetTerms(ctx context.Context, name string, revision int64, terms job.Terms) (job.Tenant, error)
 	// StopTenant cancels what the tenant, which has to be disabled, has queued, running and
 	// open: as much as can be done in some seconds. Whoever wants it all stopped calls it until
-	// nothing is left. It fails with ErrNoTenant or ErrNotDisabled.
+	// nothing is left. It fails with job.ErrNoTenant or job.ErrNotDisabled.
 	StopTenant(ctx context.Context, name string) (Stopped, error)
 	// AddToken makes another token of the tenant: this answer is the only one that has
-	// it. It fails with job.Invalid, ErrNoTenant or ErrTooManyTokens.
+	// it. It fails with job.Invalid, job.ErrNoTenant or job.ErrTooManyTokens.
 	AddToken(ctx context.Context, tenant string, t TokenRequest) (NewToken, error)
 	// RevokeToken makes a token worthless, everywhere within a second. It fails with
-	// ErrNoTenant or ErrNoToken.
+	// job.ErrNoTenant or job.ErrNoToken.
 	RevokeToken(ctx context.Context, tenant, id string) error
 	// TenantWebhooks is the tenant's [Webhooks]. It, or what it is asked for, fails with
-	// ErrNoTenant.
+	// job.ErrNoTenant.
 	TenantWebhooks(ctx context.Context, tenant string) (Webhooks, error)
 }
 
 var (
 	_ Tenants = (*Client)(nil)
 	_ Tenants = (*HTTP)(nil)
-)
-
-// Errors of [Tenants].
-var (
-	ErrNoTenant      = record.ErrNoTenant
-	ErrTenantExists  = record.ErrTenantExists
-	ErrRevision      = record.ErrRevision
-	ErrNoToken       = record.ErrNoToken
-	ErrTooManyTokens = record.ErrTooManyTokens
-	// ErrNotDisabled: more jobs would come while those that there are are stopped.
-	ErrNotDisabled = errors.New("the tenant is not disabled: disable it first")
 )
 
 // Stopped is what a call of StopTenant did, and what it left.
@@ -74,7 +61,7 @@ func (c *Client) StopTenant(ctx context.Context, name string) (Stopped, error) {
 		return Stopped{}, err
 	}
 	if !t.Terms.Disabled {
-		return Stopped{}, ErrNotDisabled
+		return Stopped{}, job.ErrNotDisabled
 	}
 	s, err := c.records.StopTenant(ctx, name)
 	return Stopped(s), err

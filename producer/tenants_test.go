@@ -51,7 +51,7 @@ func TestTenants(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := w.Client.For("direct").Submit(t.Context(), job.Spec{Runtime: "python", Source: "1"})
-		if !coded(err, producer.CodeForbidden) {
+		if !coded(err, job.CodeForbidden) {
 			t.Errorf("submit as a disabled tenant: got %v, want forbidden", err)
 		}
 	})
@@ -76,7 +76,7 @@ func TestWaitBeyondTheQuota(t *testing.T) {
 			break
 		}
 	}
-	if !coded(err, producer.CodeRateLimited) {
+	if !coded(err, job.CodeRateLimited) {
 		t.Fatalf("got %v, want rate_limited", err)
 	}
 	if got, err := jobs.Wait(t.Context(), j.ID); err != nil || !got.Ended() {
@@ -124,10 +124,10 @@ func (s tenantSuite) life(t *testing.T) {
 	if err != nil || changed.Revision != 2 || !cmp.Equal(changed.Terms, job.Terms{Disabled: true}) {
 		t.Errorf("set terms: got %+v, %v", changed, err)
 	}
-	if _, err := s.tenants.SetTerms(ctx, name, 1, terms); !errors.Is(err, producer.ErrRevision) {
+	if _, err := s.tenants.SetTerms(ctx, name, 1, terms); !errors.Is(err, job.ErrRevision) {
 		t.Errorf("an old revision: got %v, want ErrRevision", err)
 	}
-	if _, err := s.tenants.CreateTenant(ctx, name, terms); !errors.Is(err, producer.ErrTenantExists) {
+	if _, err := s.tenants.CreateTenant(ctx, name, terms); !errors.Is(err, job.ErrTenantExists) {
 		t.Errorf("again: got %v, want ErrTenantExists", err)
 	}
 }
@@ -154,13 +154,13 @@ func (s tenantSuite) refusals(t *testing.T) {
 		_, add := s.tenants.AddToken(ctx, nobody, producer.TokenRequest{})
 		revoke := s.tenants.RevokeToken(ctx, nobody, "aaaaaaaa")
 		for what, err := range map[string]error{"get": get, "set": set, "add": add, "revoke": revoke} {
-			if !errors.Is(err, producer.ErrNoTenant) {
+			if !errors.Is(err, job.ErrNoTenant) {
 				t.Errorf("%s of %q: got %v, want ErrNoTenant", what, nobody, err)
 			}
 		}
 	}
 	for _, none := range []string{"aaaaaaaa", "..", "", "a/b"} {
-		if err := s.tenants.RevokeToken(ctx, name, none); !errors.Is(err, producer.ErrNoToken) {
+		if err := s.tenants.RevokeToken(ctx, name, none); !errors.Is(err, job.ErrNoToken) {
 			t.Errorf("revoke %q: got %v, want ErrNoToken", none, err)
 		}
 	}
@@ -187,7 +187,7 @@ func (s tenantSuite) tokens(t *testing.T) {
 	if err := s.tenants.RevokeToken(ctx, name, old.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.over(t, old.Secret).Get(ctx, j.ID); !coded(err, producer.CodeUnauthorized) {
+	if _, err := s.over(t, old.Secret).Get(ctx, j.ID); !coded(err, job.CodeUnauthorized) {
 		t.Errorf("the old token: got %v, want unauthorized", err)
 	}
 	if got, err := s.over(t, fresh.Secret).Get(ctx, j.ID); err != nil || got.ID != j.ID {
@@ -214,7 +214,7 @@ func (s tenantSuite) quota(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := jobs.Submit(ctx, large); !coded(err, producer.CodeQuotaExceeded) {
+	if _, err := jobs.Submit(ctx, large); !coded(err, job.CodeQuotaExceeded) {
 		t.Errorf("two large jobs: got %v, want quota_exceeded", err)
 	}
 	if _, err := jobs.Cancel(ctx, first.ID); err != nil {

@@ -57,7 +57,7 @@ func (h *HTTP) ListTenants(ctx context.Context) ([]job.Tenant, error) {
 func (h *HTTP) GetTenant(ctx context.Context, name string) (job.Tenant, error) {
 	var t job.Tenant
 	if !job.ValidTenant(name) {
-		return t, ErrNoTenant // "..", say, would mean another URL
+		return t, job.ErrNoTenant // "..", say, would mean another URL
 	}
 	err := h.json(ctx, http.MethodGet, tenantsPath+"/"+name, 0, nil, &t)
 	return t, err
@@ -67,7 +67,7 @@ func (h *HTTP) GetTenant(ctx context.Context, name string) (job.Tenant, error) {
 func (h *HTTP) SetTerms(ctx context.Context, name string, revision int64, terms job.Terms) (job.Tenant, error) {
 	var t job.Tenant
 	if !job.ValidTenant(name) {
-		return t, ErrNoTenant
+		return t, job.ErrNoTenant
 	}
 	err := h.send(ctx, http.MethodPut, tenantsPath+"/"+name, TermsRequest{revision, terms}, &t)
 	return t, err
@@ -77,7 +77,7 @@ func (h *HTTP) SetTerms(ctx context.Context, name string, revision int64, terms 
 func (h *HTTP) StopTenant(ctx context.Context, name string) (Stopped, error) {
 	var s Stopped
 	if !job.ValidTenant(name) {
-		return s, ErrNoTenant
+		return s, job.ErrNoTenant
 	}
 	err := h.json(ctx, http.MethodPost, tenantsPath+"/"+name+"/stop", 0, nil, &s)
 	return s, err
@@ -87,7 +87,7 @@ func (h *HTTP) StopTenant(ctx context.Context, name string) (Stopped, error) {
 func (h *HTTP) AddToken(ctx context.Context, tenant string, t TokenRequest) (NewToken, error) {
 	var made NewToken
 	if !job.ValidTenant(tenant) {
-		return made, ErrNoTenant
+		return made, job.ErrNoTenant
 	}
 	err := h.send(ctx, http.MethodPost, tenantsPath+"/"+tenant+"/tokens", t, &made)
 	return made, err
@@ -97,9 +97,9 @@ func (h *HTTP) AddToken(ctx context.Context, tenant string, t TokenRequest) (New
 func (h *HTTP) RevokeToken(ctx context.Context, tenant, id string) error {
 	switch {
 	case !job.ValidTenant(tenant):
-		return ErrNoTenant
+		return job.ErrNoTenant
 	case id == "" || id == "." || id == "..":
-		return ErrNoToken
+		return job.ErrNoToken
 	}
 	res, err := h.do(ctx, http.MethodDelete, tenantsPath+"/"+tenant+"/tokens/"+url.PathEscape(id), 0, nil)
 	if err != nil {

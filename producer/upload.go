@@ -50,7 +50,7 @@ func (c *Client) PrepareUpload(ctx context.Context, sha256 string, size int64) (
 	// First it is held, then looked at: what is there then stays.
 	held := record.Upload{Tenant: c.tenant, SHA256: sha256, Size: size}
 	if err := c.records.HoldUpload(ctx, held, false); errors.Is(err, record.ErrUploadGoes) {
-		return Upload{}, &job.Error{Code: CodeUnavailable, Message: err.Error()}
+		return Upload{}, &job.Error{Code: job.CodeUnavailable, Message: err.Error()}
 	} else if err != nil {
 		return Upload{}, err
 	}
@@ -69,7 +69,7 @@ func (c *Client) PrepareUpload(ctx context.Context, sha256 string, size int64) (
 		u.Exists = true
 		return u, nil
 	}
-	if !errors.Is(err, ErrNotFound) {
+	if !errors.Is(err, job.ErrNotFound) {
 		return Upload{}, err
 	}
 	key, err := artifacts.UploadKey(c.tenant, sha256)
@@ -107,7 +107,7 @@ func (c *Client) checkUpload(ctx context.Context, sha256 string, size int64) err
 	return nil
 }
 
-// upload is the size of an upload that is there, or ErrNotFound.
+// upload is the size of an upload that is there, or job.ErrNotFound.
 func (c *Client) upload(ctx context.Context, sha256 string) (int64, error) {
 	key, err := artifacts.UploadKey(c.tenant, sha256)
 	if err != nil {
@@ -115,7 +115,7 @@ func (c *Client) upload(ctx context.Context, sha256 string) (int64, error) {
 	}
 	o, err := c.objects.Head(ctx, key)
 	if errors.Is(err, artifacts.ErrNotFound) {
-		return 0, ErrNotFound
+		return 0, job.ErrNotFound
 	}
 	return o.Size, err
 }

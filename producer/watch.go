@@ -50,7 +50,7 @@ type watcher struct {
 // watch returns nil once there is nothing more to tell, or nobody to tell it.
 func (w *watcher) watch(ctx context.Context) error {
 	if !w.client.owns(w.id) {
-		return ErrNotFound
+		return job.ErrNotFound
 	}
 	if w.after == LastEvent {
 		_, err := w.client.records.Get(ctx, w.id)
@@ -73,7 +73,7 @@ func (w *watcher) watch(ctx context.Context) error {
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, ErrNotFound), err != nil && !w.begun:
+		case errors.Is(err, job.ErrNotFound), err != nil && !w.begun:
 			return err
 		case err == nil:
 			failing = time.Time{}

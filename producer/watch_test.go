@@ -281,7 +281,7 @@ func (s suite) watchNothing(t *testing.T) {
 	for _, id := range []string{job.NewID("default"), job.NewID("other"), "", "..", "default-../../x"} {
 		for _, after := range []string{"", "1-1", producer.LastEvent} {
 			w := watch(t.Context(), t, s.jobs, id, after)
-			if e, ok := w.next(); ok || !errors.Is(w.err, producer.ErrNotFound) {
+			if e, ok := w.next(); ok || !errors.Is(w.err, job.ErrNotFound) {
 				t.Errorf("watch %q after %q: got %q, %v, want ErrNotFound", id, after, short(e), w.err)
 			}
 		}

@@ -50,7 +50,7 @@ var errOver = errors.New("there is nothing more to tell")
 
 func (w *httpWatcher) watch(ctx context.Context) error {
 	if !isJobID(w.id) {
-		return ErrNotFound // "..", say, would mean another URL
+		return job.ErrNotFound // "..", say, would mean another URL
 	}
 	if w.after != "" && !ValidEventID(w.after) {
 		return invalidEventID(w.after)
@@ -64,7 +64,7 @@ func (w *httpWatcher) watch(ctx context.Context) error {
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case !passing(err) && !w.full(err), time.Since(w.heard) > outage:
+		case !Temporary(err) && !w.full(err), time.Since(w.heard) > outage:
 			return err
 		}
 		if w.after != after {
@@ -81,8 +81,7 @@ func (w *httpWatcher) watch(ctx context.Context) error {
 // full reports whether the API has no place for a watch that it had one for: that of the
 // connection before, which it has not given up yet.
 func (w *httpWatcher) full(err error) bool {
-	var said *job.Error
-	return w.connected && errors.As(err, &said) && said.Code == CodeTooManyWatchers
+	return w.connected && job.CodeOf(err) == job.CodeTooManyWatchers
 }
 
 // connection tells what one connection brings. It fails with errOver at the watch's end.
@@ -106,7 +105,7 @@ func (w *httpWatcher) connection(ctx context.Context) error {
 		return errOver
 	}
 	if mediaType, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); mediaType != eventStream {
-		return &job.Error{Code: CodeInternal, Message: fmt.Sprintf("%s answered %.60q, and not events as Glovebox's API does: is the URL right?", w.http.base, mediaType)}
+		return &job.Error{Code: job.CodeInternal, Message: fmt.Sprintf("%s answered %.60q, and not events as Glovebox's API does: is the URL right?", w.http.base, mediaType)}
 	}
 	w.heard, w.connected = time.Now(), true
 	lost := time.AfterFunc(silence, func() { cancel(errors.New("the API has fallen silent")) })
@@ -115,7 +114,7 @@ func (w *httpWatcher) connection(ctx context.Context) error {
 	for {
 		e, err := events.next()
 		if errors.Is(err, errSSETooLong) { // nor would another connection bring a shorter one
-			return &job.Error{Code: CodeInternal, Message: err.Error()}
+			return &job.Error{Code: job.CodeInternal, Message: err.Error()}
 		}
 		if err != nil {
 			if cause := context.Cause(ctx); cause != nil {
@@ -142,7 +141,7 @@ func (w *httpWatcher) take(s sseEvent) error {
 	e := Event{ID: s.id, Type: EventType(s.name)}
 	if err := e.unmarshalData(s.data); err != nil {
 		// No connection would bring another.
-		return &job.Error{Code: CodeInternal, Message: err.Error()}
+		return &job.Error{Code: job.CodeInternal, Message: err.Error()}
 	}
 	if e.ID != "" {
 		w.after = e.ID

@@ -22,7 +22,7 @@ type Webhooks interface {
 	WebhookKeys(ctx context.Context) ([]WebhookKey, error)
 	// RotateWebhookSecret makes a new secret and a new key. The ones before sign for keep
 	// longer, whole seconds up to MaxWebhookKeep; with 0 only the new ones sign from now on.
-	// It fails with job.Invalid, or with ErrRotating while two are valid, unless keep is 0.
+	// It fails with job.Invalid, or with job.ErrRotating while two are valid, unless keep is 0.
 	RotateWebhookSecret(ctx context.Context, keep time.Duration) ([]WebhookSecret, error)
 }
 
@@ -30,9 +30,6 @@ var (
 	_ Webhooks = (*Client)(nil)
 	_ Webhooks = (*HTTP)(nil)
 )
-
-// ErrRotating means that two webhook secrets of the tenant are valid already.
-var ErrRotating = record.ErrRotating
 
 const (
 	// DefaultWebhookKeep is how long a secret signs beside a new one.
@@ -109,9 +106,9 @@ func (c *Client) RotateWebhookSecret(ctx context.Context, keep time.Duration) ([
 		}}
 	}
 	signing, err := c.records.RotateSigning(ctx, c.tenant, keep.Truncate(time.Second))
-	if errors.Is(err, ErrRotating) {
-		return nil, fmt.Errorf("%w, the older one until %s: wait until then, or rotate with expire_seconds 0, which leaves the new one alone",
-			err, signing.PreviousUntil.Format(time.RFC3339))
+	if errors.Is(err, job.ErrRotating) {
+		return nil, &job.Error{Code: job.CodeRotating, Message: fmt.Sprintf("%s, the older one until %s: wait until then, or rotate with expire_seconds 0, which leaves the new one alone",
+			job.ErrRotating.Message, signing.PreviousUntil.Format(time.RFC3339))}
 	}
 	if err != nil {
 		return nil, err
@@ -168,7 +165,7 @@ func (h *HTTP) RotateWebhookSecret(ctx context.Context, keep time.Duration) ([]W
 // TenantWebhooks is [Tenants.TenantWebhooks].
 func (h *HTTP) TenantWebhooks(_ context.Context, tenant string) (Webhooks, error) {
 	if !job.ValidTenant(tenant) {
-		return nil, ErrNoTenant // "..", say, would mean another URL
+		return nil, job.ErrNoTenant // "..", say, would mean another URL
 	}
 	return tenantWebhooks{h, tenantsPath + "/" + tenant + "/webhook-secret"}, nil
 }

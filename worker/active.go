@@ -100,7 +100,7 @@ func (w *Worker) watch(life context.Context, j record.Job, woken <-chan struct{}
 func (w *Worker) goesOn(ctx context.Context, j record.Job) (record.Job, error) {
 	now, err := w.Records.Get(ctx, j.ID)
 	switch {
-	case errors.Is(err, record.ErrNotFound):
+	case errors.Is(err, job.ErrNotFound):
 		return now, errLost
 	case err != nil:
 		return now, err

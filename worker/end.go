@@ -52,12 +52,12 @@ func (w *Worker) persist(life context.Context, id string, do func(context.Contex
 func (w *Worker) endRecord(life context.Context, j record.Job, e record.Ending) error {
 	return w.persist(life, j.ID, func(ctx context.Context) error {
 		err := w.Records.End(ctx, j, e)
-		if !errors.Is(err, record.ErrEnded) {
+		if !errors.Is(err, job.ErrEnded) {
 			return err
 		}
 		now, getErr := w.Records.Get(ctx, j.ID)
 		switch {
-		case getErr != nil && !errors.Is(getErr, record.ErrNotFound):
+		case getErr != nil && !errors.Is(getErr, job.ErrNotFound):
 			return getErr
 		case getErr == nil && now.Epoch == j.Epoch && now.Worker == w.ID && now.ResultRef == e.ResultRef && now.State == e.Status:
 			return nil
@@ -68,7 +68,7 @@ func (w *Worker) endRecord(life context.Context, j record.Job, e record.Ending) 
 
 // lost reports whether err says that the job is another's, or has another end.
 func lost(err error) bool {
-	return errors.Is(err, record.ErrStale) || errors.Is(err, record.ErrEnded) || errors.Is(err, record.ErrNotFound)
+	return errors.Is(err, record.ErrStale) || errors.Is(err, job.ErrEnded) || errors.Is(err, job.ErrNotFound)
 }
 
 // ended is the last step after endRecord. What this try stored is deleted only where it

@@ -45,7 +45,7 @@ func (w *Worker) handle(life context.Context, t *asynq.Task) error {
 	switch {
 	case errors.As(err, &elsewhere):
 		return w.handOver(life, run, elsewhere)
-	case errors.Is(err, record.ErrNotFound), errors.Is(err, record.ErrStale), errors.Is(err, record.ErrEnded), errors.Is(err, record.ErrTaken):
+	case errors.Is(err, job.ErrNotFound), errors.Is(err, record.ErrStale), errors.Is(err, job.ErrEnded), errors.Is(err, record.ErrTaken):
 		log.Debug("task dropped", "reason", err)
 		return nil
 	case err != nil: // also ErrNewer: a newer worker may take it

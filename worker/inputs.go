@@ -100,7 +100,7 @@ func (w *Worker) keptAt(ctx context.Context, tenant string, f job.File) (string,
 		return "", gone(f)
 	}
 	source, err := w.Records.Get(ctx, id)
-	if errors.Is(err, record.ErrNotFound) || err == nil && !source.State.Final() {
+	if errors.Is(err, job.ErrNotFound) || err == nil && !source.State.Final() {
 		return "", gone(f)
 	}
 	if err != nil {

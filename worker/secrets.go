@@ -25,7 +25,7 @@ func (w *Worker) secrets(ctx context.Context, j record.Job, names []string) (env
 	total := 0
 	for _, name := range names {
 		sealed, err := w.Records.SealedSecret(ctx, j.Tenant, name)
-		if errors.Is(err, record.ErrNoSecret) {
+		if errors.Is(err, job.ErrNoSecret) {
 			return nil, nil, &inputError{&job.Error{
 				Code: "secret_missing", Message: fmt.Sprintf("the secret %s was deleted before this job started", name),
 			}}

@@ -164,7 +164,7 @@ func (g *glovebox) state(id string, want ...job.Status) record.Job {
 	g.t.Helper()
 	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		j, err := g.records.Get(g.t.Context(), id)
-		if err != nil && (errors.Is(err, record.ErrNotFound) || time.Now().After(deadline)) {
+		if err != nil && (errors.Is(err, job.ErrNotFound) || time.Now().After(deadline)) {
 			g.t.Fatal(err)
 		} else if err != nil {
 			continue // go-redis looks once a second whether a Redis that was away is back

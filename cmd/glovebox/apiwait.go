@@ -12,6 +12,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/await"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
 
@@ -61,7 +62,7 @@ func answerNotReady(l net.Listener) (stop func()) {
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.Header().Set("Retry-After", "5")
 			w.WriteHeader(http.StatusServiceUnavailable)
-			_ = json.NewEncoder(w).Encode(producer.NewProblem(http.StatusServiceUnavailable, producer.CodeUnavailable, "the api waits for what it needs: try again in a moment"))
+			_ = json.NewEncoder(w).Encode(producer.NewProblem(http.StatusServiceUnavailable, job.CodeUnavailable, "the api waits for what it needs: try again in a moment"))
 		}),
 	}
 	served := make(chan struct{})

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/api"
@@ -59,7 +58,7 @@ func (b *batchTest) work() {
 			}
 			for _, queued := range page.Jobs {
 				j, err := b.Worker.Start(ctx, queued.ID, 1, "worker-1")
-				if errors.Is(err, record.ErrEnded) || ctx.Err() != nil {
+				if errors.Is(err, job.ErrEnded) || ctx.Err() != nil {
 					continue
 				}
 				if err != nil {

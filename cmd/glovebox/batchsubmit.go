@@ -194,8 +194,8 @@ func (p *patience) wait(ctx context.Context, err error) error {
 	if errors.As(err, &local) { // the file's
 		return err
 	}
-	var said *job.Error
-	full := errors.As(err, &said) && (said.Code == producer.CodeQuotaExceeded || said.Code == producer.CodeRateLimited)
+	code := job.CodeOf(err)
+	full := code == job.CodeQuotaExceeded || code == job.CodeRateLimited
 	if !full && (!producer.Temporary(err) || time.Now().After(p.until)) {
 		return err
 	}

@@ -247,7 +247,7 @@ func TestDev(t *testing.T) {
 	if stdout, stderr, code := d.glovebox("", "secret", "list"); code != exitOK || !strings.Contains(stdout, "MINE") || strings.Contains(stdout, "value") {
 		t.Errorf("secret list: exit code %d, %s%s", code, stdout, stderr)
 	}
-	if stdout, stderr, code := d.glovebox("", "secret", "rm", "MINE", "NONE"); code != exitFailed || !strings.Contains(stderr, "NONE: no such secret") {
+	if stdout, stderr, code := d.glovebox("", "secret", "rm", "MINE", "NONE"); code != exitFailed || !strings.Contains(stderr, "NONE: there is no such secret") {
 		t.Errorf("secret rm: exit code %d, %s%s", code, stdout, stderr)
 	}
 

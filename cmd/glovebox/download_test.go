@@ -25,7 +25,7 @@ type serving struct {
 func (s serving) Open(_ context.Context, _, path string) (*producer.Download, error) {
 	content, ok := s.files[path]
 	if !ok {
-		return nil, producer.ErrNotFound
+		return nil, job.ErrNotFound
 	}
 	return &producer.Download{ReadCloser: io.NopCloser(strings.NewReader(content)), Size: int64(len(content))}, nil
 }

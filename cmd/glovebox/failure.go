@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/glovebox-run/glovebox/job"
-	"github.com/glovebox-run/glovebox/producer"
 )
 
 // The exit codes, as the root command's help documents them.
@@ -63,28 +62,34 @@ func (a *app) report(ctx context.Context, err error) int {
 // classify gives every error that has none a code and a hint.
 func (a *app) classify(err error) *failure {
 	var f *failure
-	var invalid job.Invalid
-	var said *job.Error
 	var network net.Error
 	switch {
 	case errors.As(err, &f):
 		return f
 	case !a.entered:
 		return &failure{exitUsage, err, `"glovebox help" lists the commands, "glovebox help COMMAND" explains one`}
-	case errors.As(err, &invalid):
-		return &failure{exitUsage, err, ""}
-	case errors.Is(err, producer.ErrNotFound), errors.Is(err, producer.ErrNoSecret), errors.Is(err, producer.ErrEnded), errors.Is(err, producer.ErrNotEnded):
-		return &failure{exitFailed, err, ""}
-	case errors.Is(err, producer.ErrNoRuntimes):
-		return &failure{exitGlovebox, err, `"glovebox dev" starts one; "glovebox doctor" says what it may lack`}
-	case errors.As(err, &said) && (said.Code == producer.CodeUnauthorized || said.Code == producer.CodeForbidden || said.Code == producer.CodeMissingScope):
-		return &failure{exitGlovebox, err, "the token comes from " + a.token + ", ./.glovebox/env or ~/.config/glovebox/env"}
-	case errors.As(err, &said) && (said.Code == producer.CodeRateLimited || said.Code == producer.CodeQuotaExceeded):
-		return &failure{exitFailed, err, "try again later; the operator sets the quotas of a tenant"}
-	case errors.As(err, &said):
-		return &failure{exitGlovebox, err, ""}
+	case job.CodeOf(err) != "":
+		return a.classifySaid(err)
 	case errors.As(err, &network):
 		return &failure{exitGlovebox, err, `is Glovebox running there? "glovebox dev" starts it on this machine`}
 	}
 	return &failure{exitFailed, err, ""}
+}
+
+// classifySaid gives an error that Glovebox said a code and a hint.
+func (a *app) classifySaid(err error) *failure {
+	switch job.CodeOf(err) {
+	case job.CodeInvalid:
+		return &failure{exitUsage, err, ""}
+	case job.CodeNoRuntimes:
+		return &failure{exitGlovebox, err, `"glovebox dev" starts one; "glovebox doctor" says what it may lack`}
+	case job.CodeUnauthorized, job.CodeForbidden, job.CodeMissingScope:
+		return &failure{exitGlovebox, err, "the token comes from " + a.token + ", ./.glovebox/env or ~/.config/glovebox/env"}
+	case job.CodeRateLimited, job.CodeQuotaExceeded:
+		return &failure{exitFailed, err, "try again later; the operator sets the quotas of a tenant"}
+	case job.CodeNotFound, job.CodeEnded, job.CodeNotEnded, job.CodeGone, job.CodeNoTenant, job.CodeTenantExists, job.CodeRevision, job.CodeNotDisabled,
+		job.CodeNoToken, job.CodeTooManyTokens, job.CodeNoSecret, job.CodeTooManySecrets, job.CodeRotating:
+		return &failure{exitFailed, err, ""}
+	}
+	return &failure{exitGlovebox, err, ""}
 }

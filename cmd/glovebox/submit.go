@@ -252,7 +252,7 @@ func guessRuntime(ctx context.Context, jobs producer.Jobs, source string) (strin
 		return "", err
 	}
 	if len(list) == 0 {
-		return "", producer.ErrNoRuntimes
+		return "", job.ErrNoRuntimes
 	}
 	var names []string
 	extension := strings.TrimPrefix(filepath.Ext(source), ".")

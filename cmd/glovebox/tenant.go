@@ -326,7 +326,7 @@ func changeTerms(ctx context.Context, tenants producer.Tenants, name string, cha
 			return t, err
 		}
 		t, err = tenants.SetTerms(ctx, name, t.Revision, terms)
-		if !errors.Is(err, producer.ErrRevision) {
+		if !errors.Is(err, job.ErrRevision) {
 			return t, err
 		}
 	}

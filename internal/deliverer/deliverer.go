@@ -32,6 +32,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/hookkeys"
 	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/webhook"
 )
@@ -229,7 +230,7 @@ func faultDelay(overdue time.Duration) time.Duration {
 // attempt posts the message once and notes what came of it.
 func (d *Deliverer) attempt(ctx context.Context, delivery record.Delivery) error {
 	body, err := d.message(ctx, delivery)
-	if errors.Is(err, producer.ErrNotFound) || errors.Is(err, artifacts.ErrNotFound) {
+	if errors.Is(err, job.ErrNotFound) || errors.Is(err, artifacts.ErrNotFound) {
 		d.Log.With(about(delivery)).WarnContext(ctx, "delivery has no result to send", "delivery_id", delivery.ID, "error", err)
 		return d.note(ctx, delivery, outcome{state: record.Exhausted, problem: "the result is gone, and was not delivered before"})
 	}

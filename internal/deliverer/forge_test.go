@@ -13,6 +13,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/hookkeys"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/webhook"
 )
@@ -135,7 +136,7 @@ func TestRotateWebhookSecret(t *testing.T) {
 	if got := strings.Fields(m.header.Get(webhook.HeaderSignature)); len(got) != 4 || !strings.HasPrefix(got[1], "v1,") || !strings.HasPrefix(got[2], "v1a,") {
 		t.Errorf("got signatures %v, want two of v1, then two of v1a", got)
 	}
-	if _, err := acme.RotateWebhookSecret(t.Context(), time.Hour); !errors.Is(err, producer.ErrRotating) {
+	if _, err := acme.RotateWebhookSecret(t.Context(), time.Hour); !errors.Is(err, job.ErrRotating) {
 		t.Errorf("a third: got %v, want ErrRotating", err)
 	}
 	third, err := acme.RotateWebhookSecret(t.Context(), 0)

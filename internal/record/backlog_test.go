@@ -442,9 +442,9 @@ func TestCreateManyBeyondTheQuota(t *testing.T) {
 			}
 			for i, c := range created {
 				var refused *job.Error
-				full := errors.As(c.Err, &refused) && refused.Code == CodeQuotaExceeded
+				full := errors.As(c.Err, &refused) && refused.Code == job.CodeQuotaExceeded
 				_, err := s.Get(t.Context(), c.ID)
-				if full != (i >= 130) || errors.Is(err, ErrNotFound) != full {
+				if full != (i >= 130) || errors.Is(err, job.ErrNotFound) != full {
 					t.Fatalf("job %d: got %v, its record: %v", i, c.Err, err)
 				}
 			}

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,23 +13,6 @@ import (
 
 	"github.com/glovebox-run/glovebox/job"
 )
-
-// What a step with a batch answers when it can't be made.
-var (
-	ErrNoBatch    error = ofBatch{"no such batch", ErrNotFound}
-	ErrBatchEnded error = ofBatch{"the batch has ended already", ErrEnded}
-	// ErrConflict is for another job or batch under the same idempotency key.
-	ErrConflict = errors.New("the idempotency key was given within the last 24 hours, and with something else than this")
-)
-
-// ofBatch is what an error of jobs is for a batch.
-type ofBatch struct {
-	text string
-	like error
-}
-
-func (e ofBatch) Error() string        { return e.text }
-func (e ofBatch) Is(target error) bool { return target == e.like }
 
 const (
 	// batchPatience is how long a batch that is being received may be left alone.
@@ -99,7 +81,7 @@ func (f Fingerprint) Known() bool { return binary.BigEndian.Uint64(f[:]) != 0 }
 func (f Fingerprint) Same(as Fingerprint) bool { return f.rejected() == as.rejected() }
 
 // OpenBatch begins a batch, or finds the one that its key began: then continued is
-// true. It fails with ErrConflict where that has other options, and with a *GoneError
+// true. It fails with job.ErrConflict where that has other options, and with a *job.GoneError
 // where it is no longer kept.
 func (s *Store) OpenBatch(ctx context.Context, tenant string, o job.BatchOptions) (b Batch, continued bool, err error) {
 	if !job.ValidTenant(tenant) {
@@ -140,9 +122,9 @@ func (s *Store) OpenBatch(ctx context.Context, tenant string, o job.BatchOptions
 	gone, isGone := strings.CutPrefix(held, "gone ")
 	switch {
 	case isGone:
-		return Batch{}, false, &GoneError{gone}
+		return Batch{}, false, &job.GoneError{ID: gone}
 	case held == "conflict":
-		return Batch{}, false, ErrConflict
+		return Batch{}, false, job.ErrConflict
 	case held == "bytes_recorded":
 		return Batch{}, false, overRecorded(most)
 	}
@@ -154,7 +136,7 @@ func (s *Store) OpenBatch(ctx context.Context, tenant string, o job.BatchOptions
 func (s *Store) RenewBatch(ctx context.Context, id string) error {
 	tenant, ok := job.TenantOfBatch(id)
 	if !ok {
-		return ErrNoBatch
+		return job.ErrNotFound
 	}
 	if err := renewBatchScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)}, id, ms(s.now().Add(batchPatience))).Err(); err != nil {
 		return fmt.Errorf("renew batch: %w", err)
@@ -162,11 +144,11 @@ func (s *Store) RenewBatch(ctx context.Context, id string) error {
 	return nil
 }
 
-// GetBatch returns the record of a batch, or ErrNoBatch.
+// GetBatch returns the record of a batch, or job.ErrNotFound.
 func (s *Store) GetBatch(ctx context.Context, id string) (Batch, error) {
 	tenant, ok := job.TenantOfBatch(id)
 	if !ok {
-		return Batch{}, ErrNoBatch
+		return Batch{}, job.ErrNotFound
 	}
 	pipe := s.rdb.Pipeline()
 	fields, faults := pipe.HGetAll(ctx, batchKey(tenant, id)), pipe.HGetAll(ctx, batchErrorsKey(tenant, id))
@@ -175,7 +157,7 @@ func (s *Store) GetBatch(ctx context.Context, id string) (Batch, error) {
 		return Batch{}, fmt.Errorf("read batch: %w", err)
 	}
 	if len(fields.Val()) == 0 {
-		return Batch{}, ErrNoBatch
+		return Batch{}, job.ErrNotFound
 	}
 	b, err := parseBatch(tenant, id, fields.Val(), faults.Val())
 	b.Extent = min(int(prints.Val())/fingerprintBytes, job.MaxBatch)
@@ -186,7 +168,7 @@ func (s *Store) GetBatch(ctx context.Context, id string) (Batch, error) {
 func (s *Store) Fingerprints(ctx context.Context, id string, first, n int) ([]Fingerprint, error) {
 	tenant, ok := job.TenantOfBatch(id)
 	if !ok {
-		return nil, ErrNoBatch
+		return nil, job.ErrNotFound
 	}
 	text, err := s.rdb.GetRange(ctx, batchItemsKey(tenant, id), int64(first)*fingerprintBytes, int64(first+n)*fingerprintBytes-1).Result()
 	if err != nil {
@@ -201,11 +183,11 @@ func (s *Store) Fingerprints(ctx context.Context, id string, first, n int) ([]Fi
 
 // SealBatch says that the batch has so many jobs, all of which were added. It ends the
 // batch if all of them have ended. A batch that was sealed before with as many is left
-// as it is; with another number, SealBatch fails with ErrConflict.
+// as it is; with another number, SealBatch fails with job.ErrConflict.
 func (s *Store) SealBatch(ctx context.Context, id string, total int) (Batch, error) {
 	tenant, ok := job.TenantOfBatch(id)
 	if !ok {
-		return Batch{}, ErrNoBatch
+		return Batch{}, job.ErrNotFound
 	}
 	answer, err := sealBatchScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)}, id, ms(s.now()), total).Text()
 	if err != nil {
@@ -216,9 +198,9 @@ func (s *Store) SealBatch(ctx context.Context, id string, total int) (Batch, err
 		s.enqueueFirstDelivery(ctx, tenant, delivery)
 		return s.GetBatch(ctx, id)
 	case "missing":
-		return Batch{}, ErrNoBatch
+		return Batch{}, job.ErrNotFound
 	case "conflict":
-		return Batch{}, ErrConflict
+		return Batch{}, job.ErrConflict
 	default:
 		return Batch{}, fmt.Errorf("seal batch %s of %d jobs: the script answered %q", id, total, answer)
 	}

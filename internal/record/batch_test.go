@@ -59,8 +59,8 @@ func (s *Store) runItem(t *testing.T, batch string, index int, worker string) er
 	}
 	e := Ending{Status: job.Succeeded, Result: []byte(`{}`)}
 	err = s.End(t.Context(), j, e)
-	if again := s.End(t.Context(), j, e); !errors.Is(again, ErrEnded) { // its answer got lost
-		t.Errorf("end again: got %v, want ErrEnded", again)
+	if again := s.End(t.Context(), j, e); !errors.Is(again, job.ErrEnded) { // its answer got lost
+		t.Errorf("end again: got %v, want job.ErrEnded", again)
 	}
 	return err
 }
@@ -92,7 +92,7 @@ func TestBatchEndsOnce(t *testing.T) {
 				all.Go(func() {
 					for i := range n {
 						err := s.runItem(t, id, (i+w*n/8)%n, fmt.Sprint("w", w))
-						if err != nil && !errors.Is(err, ErrEnded) && !errors.Is(err, ErrTaken) && !errors.Is(err, ErrStale) {
+						if err != nil && !errors.Is(err, job.ErrEnded) && !errors.Is(err, ErrTaken) && !errors.Is(err, ErrStale) {
 							t.Errorf("run: %v", err)
 						}
 					}
@@ -102,7 +102,7 @@ func TestBatchEndsOnce(t *testing.T) {
 				}
 				if c.cancel && w%4 == 2 {
 					all.Go(func() {
-						if _, err := s.CancelBatch(t.Context(), id); err != nil && !errors.Is(err, ErrBatchEnded) {
+						if _, err := s.CancelBatch(t.Context(), id); err != nil && !errors.Is(err, job.ErrEnded) {
 							t.Errorf("cancel: %v", err)
 						}
 					})
@@ -166,14 +166,14 @@ func TestAddToBatchAgain(t *testing.T) {
 	// What is another job in the same place is told, whether the first was accepted or not.
 	other := batchJob(id, 7)
 	other.Fingerprint = NewFingerprint([]byte("other"))
-	if err := s.AddToBatch(t.Context(), id, []NewJob{batchJob(id, 6), other}); !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "jobs[7]") {
-		t.Errorf("another job: got %v, want ErrConflict", err)
+	if err := s.AddToBatch(t.Context(), id, []NewJob{batchJob(id, 6), other}); !errors.Is(err, job.ErrConflict) || !strings.Contains(err.Error(), "jobs[7]") {
+		t.Errorf("another job: got %v, want job.ErrConflict", err)
 	}
-	if err := s.AddToBatch(t.Context(), id, []NewJob{batchJob(id, 40)}); !errors.Is(err, ErrConflict) {
-		t.Errorf("another job in the place of a rejected one: got %v, want ErrConflict", err)
+	if err := s.AddToBatch(t.Context(), id, []NewJob{batchJob(id, 40)}); !errors.Is(err, job.ErrConflict) {
+		t.Errorf("another job in the place of a rejected one: got %v, want job.ErrConflict", err)
 	}
-	if _, err := s.SealBatch(t.Context(), id, 40); !errors.Is(err, ErrConflict) {
-		t.Errorf("sealed with fewer: got %v, want ErrConflict", err)
+	if _, err := s.SealBatch(t.Context(), id, 40); !errors.Is(err, job.ErrConflict) {
+		t.Errorf("sealed with fewer: got %v, want job.ErrConflict", err)
 	}
 	if _, err := s.SealBatch(t.Context(), id, 41); err != nil {
 		t.Errorf("seal: %v", err)
@@ -182,8 +182,8 @@ func TestAddToBatchAgain(t *testing.T) {
 	if err := s.AddToBatch(t.Context(), id, []NewJob{batchJob(id, 41)}); !errors.Is(err, ErrSealed) {
 		t.Errorf("one more after the seal: got %v, want ErrSealed", err)
 	}
-	if err := s.AddToBatch(t.Context(), job.NewBatchID("default"), []NewJob{batchJob(id, 0)}); !errors.Is(err, ErrNoBatch) {
-		t.Errorf("to no batch: got %v, want ErrNoBatch", err)
+	if err := s.AddToBatch(t.Context(), job.NewBatchID("default"), []NewJob{batchJob(id, 0)}); !errors.Is(err, job.ErrNotFound) {
+		t.Errorf("to no batch: got %v, want job.ErrNotFound", err)
 	}
 	prints, err := s.Fingerprints(t.Context(), id, 39, 3)
 	if err != nil || !prints[0].Known() || prints[0].Rejected() || !prints[1].Rejected() || !prints[1].Same(print40[0]) || prints[2].Known() {

@@ -23,7 +23,7 @@ const (
 )
 
 // CancelBatch ends what is queued of a batch and asks the workers of what runs to stop.
-// Nothing more of it is received. It fails with ErrNoBatch or ErrBatchEnded; canceling
+// Nothing more of it is received. It fails with job.ErrNotFound or job.ErrEnded; canceling
 // one that is canceled changes nothing.
 func (s *Store) CancelBatch(ctx context.Context, id string) (Batch, error) {
 	return s.cancelBatch(ctx, id, "", nil)
@@ -37,7 +37,7 @@ var errRenewed = errors.New("the batch is not due")
 func (s *Store) cancelBatch(ctx context.Context, id, due string, reason *job.Error) (Batch, error) {
 	tenant, ok := job.TenantOfBatch(id)
 	if !ok {
-		return Batch{}, ErrNoBatch
+		return Batch{}, job.ErrNotFound
 	}
 	now := s.now()
 	answer, err := cancelBatchScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)},
@@ -48,11 +48,11 @@ func (s *Store) cancelBatch(ctx context.Context, id, due string, reason *job.Err
 	word, delivery, _ := strings.Cut(answer, " ")
 	switch word {
 	case "missing":
-		return Batch{}, ErrNoBatch
+		return Batch{}, job.ErrNotFound
 	case "renewed":
 		return Batch{}, errRenewed
 	case string(job.BatchCompleted):
-		return Batch{}, ErrBatchEnded
+		return Batch{}, job.ErrEnded
 	case string(job.BatchCanceled):
 		return s.GetBatch(ctx, id)
 	}
@@ -154,7 +154,7 @@ func (w *Sweeper) giveUp(ctx context.Context, tenant string) func(id string) err
 		if errors.Is(err, errRenewed) {
 			return nil
 		}
-		if errors.Is(err, ErrNoBatch) || errors.Is(err, ErrBatchEnded) {
+		if errors.Is(err, job.ErrNotFound) || errors.Is(err, job.ErrEnded) {
 			return w.Records.rdb.ZRem(ctx, batchWorkKey(tenant), id).Err()
 		}
 		return err

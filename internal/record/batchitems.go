@@ -15,11 +15,11 @@ var ErrSealed = errors.New("the batch receives no more jobs")
 
 // AddToBatch is CreateMany of jobs of a batch, by ascending index. One that is there already is left as it is.
 // It fails with the first job that can't be added: beyond the tenant's quotas with a
-// *job.Error, else with ErrConflict, ErrSealed or ErrNoBatch. The others may have been.
+// *job.Error, else with job.ErrConflict, ErrSealed or job.ErrNotFound. The others may have been.
 func (s *Store) AddToBatch(ctx context.Context, id string, jobs []NewJob) error {
 	tenant, ok := job.TenantOfBatch(id)
 	if !ok {
-		return ErrNoBatch
+		return job.ErrNotFound
 	}
 	created, err := s.createMany(ctx, tenant, id, jobs)
 	if err != nil {
@@ -34,11 +34,11 @@ func (s *Store) AddToBatch(ctx context.Context, id string, jobs []NewJob) error 
 }
 
 // Reject notes that jobs of a batch are not accepted, and why. One that was noted before
-// is noted once. It fails with ErrConflict, ErrSealed or ErrNoBatch.
+// is noted once. It fails with job.ErrConflict, ErrSealed or job.ErrNotFound.
 func (s *Store) Reject(ctx context.Context, id string, prints []Fingerprint, faults []job.ItemError) error {
 	tenant, ok := job.TenantOfBatch(id)
 	if !ok {
-		return ErrNoBatch
+		return job.ErrNotFound
 	}
 	if err := rejectScript.Load(ctx, s.rdb).Err(); err != nil { // a pipeline can't fall back on the script's text
 		return fmt.Errorf("reject jobs: %w", err)
@@ -79,11 +79,11 @@ func batchRefusal(word string) error {
 	case "ok", "there":
 		return nil
 	case "conflict":
-		return ErrConflict
+		return job.ErrConflict
 	case "sealed":
 		return ErrSealed
 	case "missing":
-		return ErrNoBatch
+		return job.ErrNotFound
 	}
 	return fmt.Errorf("the script answered %q", word)
 }
@@ -103,7 +103,7 @@ func (b Batch) Rejection(index int) *job.Error {
 func (s *Store) BatchJobs(ctx context.Context, id string, first, n int) ([]Job, error) {
 	tenant, ok := job.TenantOfBatch(id)
 	if !ok {
-		return nil, ErrNoBatch
+		return nil, job.ErrNotFound
 	}
 	pipe := s.rdb.Pipeline()
 	reads := make([]jobRead, n)
@@ -116,7 +116,7 @@ func (s *Store) BatchJobs(ctx context.Context, id string, first, n int) ([]Job, 
 	jobs := make([]Job, n)
 	for i, r := range reads {
 		var err error
-		if jobs[i], err = r.job(); err != nil && !errors.Is(err, ErrNotFound) {
+		if jobs[i], err = r.job(); err != nil && !errors.Is(err, job.ErrNotFound) {
 			return nil, err
 		}
 	}

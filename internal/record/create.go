@@ -13,10 +13,6 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// CodeQuotaExceeded is the code of the *job.Error of a job that its tenant's quotas
-// have no room for.
-const CodeQuotaExceeded = "quota_exceeded"
-
 // ErrExists is what became of a job whose id has a record already.
 var ErrExists = errors.New("there is a job of that id already")
 
@@ -30,7 +26,7 @@ type NewJob struct {
 	// itself holds.
 	SpecRef string
 	// Key is an idempotency key, or "", and Asked what was asked for under it: the same
-	// once more is the same job, anything else ErrConflict.
+	// once more is the same job, anything else job.ErrConflict.
 	Key   string
 	Asked Asked
 	// Index and Fingerprint are for AddToBatch.
@@ -44,7 +40,7 @@ type Created struct {
 	ID    string
 	Again bool
 	// Err is nil for a job that is accepted. Else nothing was created: it is ErrExists,
-	// ErrConflict, a *GoneError, or a *job.Error beyond the tenant's quotas.
+	// job.ErrConflict, a *job.GoneError, or a *job.Error beyond the tenant's quotas.
 	Err error
 }
 
@@ -225,12 +221,10 @@ func (s *Store) accepted(j NewJob, word any, q job.Quotas, mostRecorded int64) C
 			return Created{ID: id, Again: true}
 		}
 		if id, gone := strings.CutPrefix(text, "gone "); gone {
-			c.Err = &GoneError{id}
+			c.Err = &job.GoneError{ID: id}
 			break
 		}
-		if c.Err = batchRefusal(text); c.Err != nil {
-			c.Err = fmt.Errorf("create job %s: %w", j.ID, c.Err)
-		}
+		c.Err = batchRefusal(text)
 	}
 	return c
 }

@@ -34,7 +34,7 @@ func (w *Sweeper) endOverdue(ctx context.Context, tenant string) error {
 		}
 		j, err := w.Records.Get(ctx, id)
 		switch {
-		case errors.Is(err, ErrNotFound), err == nil && j.State.Final():
+		case errors.Is(err, job.ErrNotFound), err == nil && j.State.Final():
 			return w.Records.rdb.ZRem(ctx, key, id).Err()
 		case err != nil || j.State != job.Queued:
 			return err

@@ -144,7 +144,7 @@ func (s *Store) Event(ctx context.Context, id, event string) (Event, bool, error
 func (s *Store) events(ctx context.Context, id, start, end string, most int64) ([]Event, error) {
 	tenant, ok := job.TenantOf(id)
 	if !ok {
-		return nil, ErrNotFound
+		return nil, job.ErrNotFound
 	}
 	entries, err := s.rdb.XRangeN(ctx, eventsKey(tenant, id), start, end, most).Result()
 	if err != nil {
@@ -187,18 +187,18 @@ type Watching struct {
 
 // Watch says that somebody watches the job, so that its worker publishes events, and
 // returns what the job is now. It is to be called each WatchInterval. It fails with
-// ErrNotFound.
+// job.ErrNotFound.
 func (s *Store) Watch(ctx context.Context, id string) (Watching, error) {
 	tenant, ok := job.TenantOf(id)
 	if !ok {
-		return Watching{}, ErrNotFound
+		return Watching{}, job.ErrNotFound
 	}
 	answer, err := watchScript.Run(ctx, s.rdb, []string{jobKey(tenant, id), eventsKey(tenant, id)}, id, ms(s.now().Add(watchLife))).StringSlice()
 	if err != nil {
 		return Watching{}, fmt.Errorf("watch job: %w", err)
 	}
 	if len(answer) != 3 {
-		return Watching{}, ErrNotFound
+		return Watching{}, job.ErrNotFound
 	}
 	w := Watching{StatusChange: StatusChange{Status: job.Status(answer[0])}}
 	if w.Epoch, err = strconv.Atoi(answer[1]); err == nil {

@@ -143,7 +143,7 @@ func TestEventsAreBounded(t *testing.T) {
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t)
-	if _, err := s.Watch(t.Context(), job.NewID("default")); !errors.Is(err, record.ErrNotFound) {
+	if _, err := s.Watch(t.Context(), job.NewID("default")); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("no job: got %v, want ErrNotFound", err)
 	}
 	if n := s.Redis().Exists(t.Context(), "gb:{default}:jobs").Val(); n != 0 {

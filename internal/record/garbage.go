@@ -81,7 +81,7 @@ func (w *Sweeper) deleteGarbage(ctx context.Context, list []due, until time.Time
 // sweepObjects deletes what is garbage of one job by now, and says when to look again.
 func (w *Sweeper) sweepObjects(ctx context.Context, tenant, id string) error {
 	j, err := w.Records.Get(ctx, id)
-	gone := errors.Is(err, ErrNotFound)
+	gone := errors.Is(err, job.ErrNotFound)
 	if err != nil && !gone {
 		return err
 	}

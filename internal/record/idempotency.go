@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // Asked is what was asked for under an idempotency key, as a SHA-256.
@@ -28,14 +30,6 @@ func hashKey(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// GoneError is what is said of an idempotency key whose job or batch is no longer kept.
-// Nothing else is begun under it before its 24 hours are over.
-type GoneError struct{ ID string }
-
-func (e *GoneError) Error() string {
-	return "the idempotency key is that of " + e.ID + ", which is no longer kept: what is new wants a new key"
-}
-
 // keyed is what the create script knows of idempotency keys.
 const keyed = `
 local function idem(key) return t .. 'idem:' .. key end
@@ -48,12 +42,12 @@ end
 `
 
 // Named returns the id of the job that the key began within the last 24 hours. It fails
-// with ErrNotFound where there is none, with a *GoneError where that is no longer kept, and
-// with ErrConflict where something else was asked for.
+// with job.ErrNotFound where there is none, with a *job.GoneError where that is no longer kept, and
+// with job.ErrConflict where something else was asked for.
 func (s *Store) Named(ctx context.Context, tenant, key string, asked Asked) (id string, err error) {
 	held, err := s.rdb.Get(ctx, idemKey(tenant, key)).Result()
 	if errors.Is(err, redis.Nil) {
-		return "", ErrNotFound
+		return "", job.ErrNotFound
 	}
 	if err != nil {
 		return "", fmt.Errorf("read idempotency key: %w", err)
@@ -64,9 +58,9 @@ func (s *Store) Named(ctx context.Context, tenant, key string, asked Asked) (id 
 	case err != nil:
 		return "", fmt.Errorf("read idempotency key: %w", err)
 	case before != asked.String():
-		return "", ErrConflict
+		return "", job.ErrConflict
 	case there == 0:
-		return "", &GoneError{id}
+		return "", &job.GoneError{ID: id}
 	}
 	return id, nil
 }

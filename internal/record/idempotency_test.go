@@ -25,7 +25,7 @@ func TestKeysOutliveWhatTheyBegan(t *testing.T) {
 			t.Fatal("they do not expire")
 		}
 	}
-	var gone *GoneError
+	var gone *job.GoneError
 	if _, err := s.Named(ctx, "default", "k", n.Asked); !errors.As(err, &gone) || gone.ID != n.ID {
 		t.Errorf("asked: got %v, want that %s is gone", err, n.ID)
 	}
@@ -35,13 +35,13 @@ func TestKeysOutliveWhatTheyBegan(t *testing.T) {
 		t.Errorf("created: got %+v, %v, want that %s is gone", made, err, n.ID)
 	}
 	again.Asked = NewAsked([]byte("that"))
-	if made, err := s.CreateMany(ctx, "default", []NewJob{again}); err != nil || !errors.Is(made[0].Err, ErrConflict) {
-		t.Errorf("another job: got %+v, %v, want ErrConflict", made, err)
+	if made, err := s.CreateMany(ctx, "default", []NewJob{again}); err != nil || !errors.Is(made[0].Err, job.ErrConflict) {
+		t.Errorf("another job: got %+v, %v, want job.ErrConflict", made, err)
 	}
 	if _, _, err := s.OpenBatch(ctx, "default", job.BatchOptions{IdempotencyKey: "batch"}); !errors.As(err, &gone) || gone.ID != b.ID {
 		t.Errorf("batch: got %v, want that %s is gone", err, b.ID)
 	}
-	if _, err := s.Get(ctx, again.ID); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Get(ctx, again.ID); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("got %v, want that nothing was made", err)
 	}
 	// Both keys count, and no longer once their time is over.

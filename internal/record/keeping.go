@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,9 +9,6 @@ import (
 
 	"github.com/glovebox-run/glovebox/job"
 )
-
-// ErrNotEnded is what Purge answers for a job that is queued or running.
-var ErrNotEnded = errors.New("the job has not ended yet: cancel it first")
 
 // Retention is how long jobs of a tenant with these terms are kept, at most, and unless
 // they ask for less.
@@ -64,7 +60,7 @@ end
 
 // Purge takes an ended job out of everything but what says which objects of it are
 // still to be deleted: they are due at once, and once they are gone, Forget says so. A
-// delivery that is pending is dropped. It fails with ErrNotFound or ErrNotEnded.
+// delivery that is pending is dropped. It fails with job.ErrNotFound or job.ErrNotEnded.
 func (s *Store) Purge(ctx context.Context, id string) error {
 	j, err := s.Get(ctx, id)
 	if err != nil {
@@ -76,9 +72,9 @@ func (s *Store) Purge(ctx context.Context, id string) error {
 	case err != nil:
 		return fmt.Errorf("purge job: %w", err)
 	case answer == "missing":
-		return ErrNotFound
+		return job.ErrNotFound
 	case answer == "kept":
-		return ErrNotEnded
+		return job.ErrNotEnded
 	}
 	return nil
 }
@@ -102,7 +98,7 @@ return 'ok'`)
 func (s *Store) Purged(ctx context.Context, id string) error {
 	tenant, ok := job.TenantOf(id)
 	if !ok {
-		return ErrNotFound
+		return job.ErrNotFound
 	}
 	return s.forget(ctx, tenant, id, s.now().Add(secondSweepDelay))
 }
@@ -169,7 +165,7 @@ func (s *Store) checkStored(ctx context.Context, tenant string, q job.Quotas) er
 		return err
 	}
 	return &job.Error{
-		Code: CodeQuotaExceeded,
+		Code: job.CodeQuotaExceeded,
 		Message: fmt.Sprintf("the tenant's quota bytes_stored (%d) is used up by the %d bytes that are kept of its jobs: purge some, or wait until they expire",
 			q.BytesStored, n),
 	}

@@ -275,11 +275,11 @@ func TestPurge(t *testing.T) {
 	if err := s.Purge(ctx, j.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Get(ctx, j.ID); !errors.Is(err, ErrNotFound) {
-		t.Errorf("get: got %v, want ErrNotFound", err)
+	if _, err := s.Get(ctx, j.ID); !errors.Is(err, job.ErrNotFound) {
+		t.Errorf("get: got %v, want job.ErrNotFound", err)
 	}
-	if err := s.Purge(ctx, j.ID); !errors.Is(err, ErrNotFound) {
-		t.Errorf("purge again: got %v, want ErrNotFound", err)
+	if err := s.Purge(ctx, j.ID); !errors.Is(err, job.ErrNotFound) {
+		t.Errorf("purge again: got %v, want job.ErrNotFound", err)
 	}
 	if got := fmt.Sprint(s.traces(t, j.ID)); got != "[gb:{default}:garbage gb:{default}:kept]" && got != "[gb:{default}:kept gb:{default}:garbage]" {
 		t.Errorf("left are %s: want what says that there are objects, and how large", got)
@@ -362,18 +362,18 @@ func TestPurgeOfAJobThatHasNotEnded(t *testing.T) {
 	if err := s.Create(t.Context(), id, job.Spec{Runtime: "python"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Purge(t.Context(), id); !errors.Is(err, ErrNotEnded) {
-		t.Errorf("queued: got %v, want ErrNotEnded", err)
+	if err := s.Purge(t.Context(), id); !errors.Is(err, job.ErrNotEnded) {
+		t.Errorf("queued: got %v, want job.ErrNotEnded", err)
 	}
 	if _, err := s.Start(t.Context(), id, 1, "w1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Purge(t.Context(), id); !errors.Is(err, ErrNotEnded) {
-		t.Errorf("running: got %v, want ErrNotEnded", err)
+	if err := s.Purge(t.Context(), id); !errors.Is(err, job.ErrNotEnded) {
+		t.Errorf("running: got %v, want job.ErrNotEnded", err)
 	}
 	for _, id := range []string{job.NewID("default"), "nothing"} {
-		if err := s.Purge(t.Context(), id); !errors.Is(err, ErrNotFound) {
-			t.Errorf("%s: got %v, want ErrNotFound", id, err)
+		if err := s.Purge(t.Context(), id); !errors.Is(err, job.ErrNotFound) {
+			t.Errorf("%s: got %v, want job.ErrNotFound", id, err)
 		}
 	}
 }
@@ -390,8 +390,8 @@ func TestBytesStoredAreExact(t *testing.T) {
 	for i := range ids {
 		j := s.done(t, job.Spec{}, Ending{Status: job.Succeeded, Result: []byte("{}"), ResultRef: "k", Stored: each + int64(i)})
 		ids[i] = j.ID
-		if err := s.End(ctx, j, Ending{Status: job.Succeeded, ResultRef: "k", Stored: each}); !errors.Is(err, ErrEnded) { // its answer got lost
-			t.Errorf("a second end: got %v, want ErrEnded", err)
+		if err := s.End(ctx, j, Ending{Status: job.Succeeded, ResultRef: "k", Stored: each}); !errors.Is(err, job.ErrEnded) { // its answer got lost
+			t.Errorf("a second end: got %v, want job.ErrEnded", err)
 		}
 	}
 	want := int64(0)
@@ -447,7 +447,7 @@ func TestQuotaOfBytesStored(t *testing.T) {
 	j := s.done(t, job.Spec{}, Ending{Status: job.Succeeded, ResultRef: "k", Stored: 5000}) // its own limits' business
 	var full *job.Error
 	err := s.Create(ctx, job.NewID("default"), job.Spec{Runtime: "python"}, "")
-	if !errors.As(err, &full) || full.Code != CodeQuotaExceeded || !strings.Contains(full.Message, "bytes_stored (1000)") {
+	if !errors.As(err, &full) || full.Code != job.CodeQuotaExceeded || !strings.Contains(full.Message, "bytes_stored (1000)") {
 		t.Errorf("got %v, want quota_exceeded for bytes_stored", err)
 	}
 	if err := s.CheckRoom(ctx, "default", 1); !errors.As(err, &full) {

@@ -12,11 +12,11 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// Get returns the record of a job, or ErrNotFound.
+// Get returns the record of a job, or job.ErrNotFound.
 func (s *Store) Get(ctx context.Context, id string) (Job, error) {
 	tenant, ok := job.TenantOf(id)
 	if !ok {
-		return Job{}, ErrNotFound
+		return Job{}, job.ErrNotFound
 	}
 	pipe := s.rdb.Pipeline()
 	read := s.readJob(ctx, pipe, tenant, id)
@@ -38,10 +38,10 @@ func (s *Store) readJob(ctx context.Context, pipe redis.Pipeliner, tenant, id st
 	return jobRead{s, tenant, id, pipe.HGetAll(ctx, jobKey(tenant, id)), pipe.Get(ctx, resultKey(tenant, id))}
 }
 
-// job is the record, or ErrNotFound, once the pipeline was executed.
+// job is the record, or job.ErrNotFound, once the pipeline was executed.
 func (r jobRead) job() (Job, error) {
 	if len(r.fields.Val()) == 0 {
-		return Job{}, ErrNotFound
+		return Job{}, job.ErrNotFound
 	}
 	j, err := r.store.parse(r.tenant, r.id, r.fields.Val())
 	if text := r.result.Val(); text != "" && j.State.Final() {
@@ -51,12 +51,12 @@ func (r jobRead) job() (Job, error) {
 }
 
 // Start makes worker, which offers runtimes and images of these names (without any: all),
-// the one that runs this epoch of the job. It fails with ErrNotFound, ErrStale, ErrEnded,
+// the one that runs this epoch of the job. It fails with job.ErrNotFound, ErrStale, job.ErrEnded,
 // ErrTaken, ErrNewer or a *NotOfferedError; then nothing has changed.
 func (s *Store) Start(ctx context.Context, id string, epoch int, worker string, offered ...string) (Job, error) {
 	tenant, ok := job.TenantOf(id)
 	if !ok {
-		return Job{}, ErrNotFound
+		return Job{}, job.ErrNotFound
 	}
 	args := []any{id, epoch, worker, ms(s.now()), job.SpecVersion}
 	for _, name := range offered {
@@ -91,11 +91,11 @@ func refused(word string) error {
 	case "ok":
 		return nil
 	case "missing":
-		return ErrNotFound
+		return job.ErrNotFound
 	case "stale":
 		return ErrStale
 	case "ended":
-		return ErrEnded
+		return job.ErrEnded
 	case "taken":
 		return ErrTaken
 	case "newer":
@@ -121,7 +121,7 @@ type Ending struct {
 const MaxInline = 64 << 10
 
 // End ends the job in the epoch and for the worker that j names: its result, its delivery and the
-// waiters' wake-up are one step. It fails with ErrNotFound, ErrStale or ErrEnded;
+// waiters' wake-up are one step. It fails with job.ErrNotFound, ErrStale or job.ErrEnded;
 // then another result is the job's, or will be.
 func (s *Store) End(ctx context.Context, j Job, e Ending) error {
 	answer, err := endScript.Run(ctx, s.rdb, []string{tenantPrefix(j.Tenant)}, append(s.endArgs(ctx, j, e), j.Epoch, j.Worker)...).Slice()
@@ -136,7 +136,7 @@ func (s *Store) End(ctx context.Context, j Job, e Ending) error {
 }
 
 // Cancel ends a queued job with the given result, and asks the worker of a running
-// one to stop. It returns job.Canceled or job.Running, or ErrNotFound or ErrEnded.
+// one to stop. It returns job.Canceled or job.Running, or job.ErrNotFound or job.ErrEnded.
 func (s *Store) Cancel(ctx context.Context, id string, result []byte) (job.Status, error) {
 	j, err := s.Get(ctx, id)
 	if err != nil {
@@ -218,7 +218,7 @@ const outagePatience = 24 * time.Hour
 func (s *Store) Requeue(ctx context.Context, id string, epoch int, worker string, cost Cost, delay time.Duration) (Requeued, error) {
 	tenant, ok := job.TenantOf(id)
 	if !ok {
-		return "", ErrNotFound
+		return "", job.ErrNotFound
 	}
 	now := s.now()
 	answer, err := requeueScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)},

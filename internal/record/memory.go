@@ -99,7 +99,7 @@ func (s *Store) countRecorded(ctx context.Context, pipe redis.Pipeliner, tenant 
 // overRecorded is what is said to a tenant whose records take as much as they may.
 func overRecorded(most int64) error {
 	return &job.Error{
-		Code: CodeQuotaExceeded,
+		Code: job.CodeQuotaExceeded,
 		Message: "the tenant's quota bytes_recorded (" + strconv.FormatInt(most, 10) +
 			") has no room for another record: purge jobs, or wait until some are no longer kept",
 	}

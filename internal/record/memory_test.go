@@ -48,7 +48,7 @@ func angles() map[string]string {
 
 func full(err error, quota string) bool {
 	var said *job.Error
-	return errors.As(err, &said) && said.Code == CodeQuotaExceeded && strings.Contains(said.Message, quota)
+	return errors.As(err, &said) && said.Code == job.CodeQuotaExceeded && strings.Contains(said.Message, quota)
 }
 
 // A tenant that stays within what it may queue fills Redis up to its quota and no further:
@@ -281,7 +281,7 @@ func TestBytesRecordedAreExact(t *testing.T) {
 			}
 			if i%3 == 0 { // the others expire
 				for range 2 {
-					if err := p.Purge(ctx, id); err != nil && !errors.Is(err, ErrNotFound) {
+					if err := p.Purge(ctx, id); err != nil && !errors.Is(err, job.ErrNotFound) {
 						t.Error(err)
 					}
 					if err := p.Purged(ctx, id); err != nil {

@@ -96,7 +96,7 @@ func (s *Store) HandOver(ctx context.Context, run Run, e *NotOfferedError) (told
 func (s *Store) unoffered(ctx context.Context, run Run, e *NotOfferedError) error {
 	tenant, ok := job.TenantOf(run.ID)
 	if !ok {
-		return ErrNotFound
+		return job.ErrNotFound
 	}
 	now := s.now()
 	answer, err := unofferedScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)},

@@ -13,7 +13,7 @@ import (
 // terms of a tenant: none where it has no record.
 func (s *Store) terms(ctx context.Context, tenant string) (job.Terms, error) {
 	t, err := s.Tenant(ctx, tenant)
-	if err != nil && !errors.Is(err, ErrNoTenant) {
+	if err != nil && !errors.Is(err, job.ErrNoTenant) {
 		return job.Terms{}, err
 	}
 	return t.Terms, nil
@@ -78,7 +78,7 @@ func overQuota(quota string, q job.Quotas) error {
 		most = q.BytesQueued
 	}
 	return &job.Error{
-		Code:    CodeQuotaExceeded,
+		Code:    job.CodeQuotaExceeded,
 		Message: fmt.Sprintf("the tenant's quota %s (%d) has no room for this job until a worker has taken others", quota, most),
 	}
 }

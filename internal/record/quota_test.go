@@ -37,7 +37,7 @@ func sizeOf(t *testing.T, spec job.Spec) int64 {
 
 func exceeded(err error) bool {
 	var said *job.Error
-	return errors.As(err, &said) && said.Code == record.CodeQuotaExceeded
+	return errors.As(err, &said) && said.Code == job.CodeQuotaExceeded
 }
 
 // Whatever becomes of a job, its bytes are counted while it is queued and at no other time.
@@ -59,7 +59,7 @@ func TestBytesQueuedOnEveryPath(t *testing.T) {
 	cancel := func(t *testing.T, s *record.Store, id string, _ *int) {
 		t.Helper()
 		for range 2 {
-			if _, err := s.Cancel(t.Context(), id, []byte("{}")); err != nil && !errors.Is(err, record.ErrEnded) {
+			if _, err := s.Cancel(t.Context(), id, []byte("{}")); err != nil && !errors.Is(err, job.ErrEnded) {
 				t.Fatal(err)
 			}
 		}
@@ -127,7 +127,7 @@ func TestBytesQueuedOnEveryPath(t *testing.T) {
 				t.Errorf("got %d bytes, want %d", got, want)
 			}
 			for _, id := range []string{beside, id} {
-				if _, err := s.Cancel(t.Context(), id, []byte("{}")); err != nil && !errors.Is(err, record.ErrEnded) {
+				if _, err := s.Cancel(t.Context(), id, []byte("{}")); err != nil && !errors.Is(err, job.ErrEnded) {
 					t.Fatal(err)
 				}
 			}
@@ -253,7 +253,7 @@ func TestOverQuotaLeavesNothing(t *testing.T) {
 	if err := s.Create(t.Context(), id, spec(), ""); !exceeded(err) || !strings.Contains(err.Error(), "bytes_queued (10)") {
 		t.Errorf("got %v, want a refusal that names the quota", err)
 	}
-	if _, err := s.Get(t.Context(), id); !errors.Is(err, record.ErrNotFound) {
+	if _, err := s.Get(t.Context(), id); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("got %v, want no record", err)
 	}
 	if got := pendingTasks(t, s, "normal"); len(got) != 0 || bytesQueued(t, s) != 0 {

@@ -179,7 +179,7 @@ func (s *Store) EndWithout(ctx context.Context, id string, epoch int, status job
 	}
 	j.Epoch = epoch
 	err = s.End(ctx, j, Ending{Status: status, Result: b, Dirty: true})
-	if errors.Is(err, ErrEnded) || errors.Is(err, ErrStale) {
+	if errors.Is(err, job.ErrEnded) || errors.Is(err, ErrStale) {
 		return nil // somebody else was quicker
 	}
 	return err

@@ -124,7 +124,7 @@ func TestLifecycle(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("the end woke nobody")
 	}
-	if err := s.End(t.Context(), j, record.Ending{Status: job.Failed, Result: []byte(`{}`)}); !errors.Is(err, record.ErrEnded) {
+	if err := s.End(t.Context(), j, record.Ending{Status: job.Failed, Result: []byte(`{}`)}); !errors.Is(err, job.ErrEnded) {
 		t.Errorf("second end: got %v, want ErrEnded", err)
 	}
 	j = get(t, s, id)
@@ -138,7 +138,7 @@ func TestLifecycle(t *testing.T) {
 	if ttl := s.Redis().PTTL(t.Context(), "gb:{default}:job:"+id).Val(); ttl <= 0 {
 		t.Errorf("an ended record has no expiry: %v", ttl)
 	}
-	if _, err := s.Start(t.Context(), id, 1, "w1"); !errors.Is(err, record.ErrEnded) {
+	if _, err := s.Start(t.Context(), id, 1, "w1"); !errors.Is(err, job.ErrEnded) {
 		t.Errorf("start after the end: got %v, want ErrEnded", err)
 	}
 }
@@ -245,13 +245,13 @@ func TestCancelQueued(t *testing.T) {
 	if got != job.Canceled || err != nil {
 		t.Fatalf("got %v %v", got, err)
 	}
-	if _, err := s.Start(t.Context(), id, 1, "w"); !errors.Is(err, record.ErrEnded) {
+	if _, err := s.Start(t.Context(), id, 1, "w"); !errors.Is(err, job.ErrEnded) {
 		t.Errorf("start of a cancelled job: got %v, want ErrEnded", err)
 	}
-	if _, err := s.Cancel(t.Context(), id, nil); !errors.Is(err, record.ErrEnded) {
+	if _, err := s.Cancel(t.Context(), id, nil); !errors.Is(err, job.ErrEnded) {
 		t.Errorf("second cancel: got %v, want ErrEnded", err)
 	}
-	if _, err := s.Cancel(t.Context(), job.NewID("default"), nil); !errors.Is(err, record.ErrNotFound) {
+	if _, err := s.Cancel(t.Context(), job.NewID("default"), nil); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("cancel of nothing: got %v, want ErrNotFound", err)
 	}
 }

@@ -15,17 +15,6 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// What there is to say of a tenant's secrets.
-var (
-	ErrNoSecret       = errors.New("no such secret")
-	ErrTooManySecrets = fmt.Errorf("a tenant has %d secrets at most: delete one", job.MaxSecrets)
-	// ErrNoSecretsKey is a *job.Error: no worker was ever there that could read one.
-	ErrNoSecretsKey error = &job.Error{Code: CodeNoSecretsKey, Message: "this Glovebox stores no secrets: no worker of it has a key for them (GLOVEBOX_SECRETS_KEY)"}
-)
-
-// CodeNoSecretsKey is the code of ErrNoSecretsKey.
-const CodeNoSecretsKey = "no_secrets_key"
-
 // publishedKey is a key for secrets, as a worker published it.
 type publishedKey struct {
 	Public []byte    `json:"public"`
@@ -44,7 +33,7 @@ func (s *Store) PublishSecretsKey(ctx context.Context, k secrets.PublicKey) erro
 	return nil
 }
 
-// SecretsKey is the key that was published last, or ErrNoSecretsKey.
+// SecretsKey is the key that was published last, or job.ErrNoSecretsKey.
 func (s *Store) SecretsKey(ctx context.Context) (secrets.PublicKey, error) {
 	all, err := s.published(ctx, secretsKeysKey)
 	if err != nil {
@@ -68,7 +57,7 @@ func (s *Store) SecretsKey(ctx context.Context) (secrets.PublicKey, error) {
 		}
 	}
 	if seen.IsZero() {
-		return secrets.PublicKey{}, ErrNoSecretsKey
+		return secrets.PublicKey{}, job.ErrNoSecretsKey
 	}
 	return last, nil
 }
@@ -80,7 +69,7 @@ type storedSecret struct {
 }
 
 // SetSecret stores a tenant's secret, in the place of one of that name. It fails with
-// ErrTooManySecrets.
+// job.ErrTooManySecrets.
 func (s *Store) SetSecret(ctx context.Context, tenant, name string, sealed secrets.Sealed) (job.Secret, error) {
 	now := s.now().UTC().Truncate(time.Millisecond)
 	b, err := json.Marshal(storedSecret{sealed, now})
@@ -92,7 +81,7 @@ func (s *Store) SetSecret(ctx context.Context, tenant, name string, sealed secre
 	case err != nil:
 		return job.Secret{}, fmt.Errorf("set secret: %w", err)
 	case answer == "full":
-		return job.Secret{}, ErrTooManySecrets
+		return job.Secret{}, job.ErrTooManySecrets
 	}
 	return job.Secret{Name: name, UpdatedAt: now}, nil
 }
@@ -103,14 +92,14 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 and redis.call('HLEN', KEYS[1]) 
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 return 'ok'`)
 
-// DeleteSecret forgets a tenant's secret. It fails with ErrNoSecret.
+// DeleteSecret forgets a tenant's secret. It fails with job.ErrNoSecret.
 func (s *Store) DeleteSecret(ctx context.Context, tenant, name string) error {
 	n, err := s.rdb.HDel(ctx, secretsKey(tenant), name).Result()
 	switch {
 	case err != nil:
 		return fmt.Errorf("delete secret: %w", err)
 	case n == 0:
-		return ErrNoSecret
+		return job.ErrNoSecret
 	}
 	return nil
 }
@@ -143,11 +132,11 @@ func (s *Store) SecretNames(ctx context.Context, tenant string) ([]string, error
 	return names, nil
 }
 
-// SealedSecret returns a tenant's secret as it is stored, or ErrNoSecret.
+// SealedSecret returns a tenant's secret as it is stored, or job.ErrNoSecret.
 func (s *Store) SealedSecret(ctx context.Context, tenant, name string) (secrets.Sealed, error) {
 	b, err := s.rdb.HGet(ctx, secretsKey(tenant), name).Bytes()
 	if errors.Is(err, redis.Nil) {
-		return secrets.Sealed{}, ErrNoSecret
+		return secrets.Sealed{}, job.ErrNoSecret
 	}
 	var stored storedSecret
 	if err == nil {

@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,9 +9,6 @@ import (
 
 	"github.com/glovebox-run/glovebox/job"
 )
-
-// ErrRotating means that a tenant's webhook secret can't be rotated: two are valid.
-var ErrRotating = errors.New("two webhook secrets of the tenant are valid already")
 
 // Signing says which generations of a tenant's webhook secret sign its messages. What the
 // secrets are is nowhere in Redis.
@@ -30,7 +26,7 @@ func (s Signing) Rotating(now time.Time) bool { return s.PreviousUntil.After(now
 // has the first generation, whether it has a record or not.
 func (s *Store) Signing(ctx context.Context, tenant string) (Signing, error) {
 	if !job.ValidTenant(tenant) {
-		return Signing{}, ErrNoTenant
+		return Signing{}, job.ErrNoTenant
 	}
 	f, err := s.rdb.HGetAll(ctx, webhookKey(tenant)).Result()
 	if err != nil {
@@ -40,11 +36,11 @@ func (s *Store) Signing(ctx context.Context, tenant string) (Signing, error) {
 }
 
 // RotateSigning makes the next generation the current one. The one before signs for keep
-// longer; with 0 nothing but the new one signs from now on. It fails with ErrRotating
+// longer; with 0 nothing but the new one signs from now on. It fails with job.ErrRotating
 // while two sign, unless keep is 0.
 func (s *Store) RotateSigning(ctx context.Context, tenant string, keep time.Duration) (Signing, error) {
 	if !job.ValidTenant(tenant) {
-		return Signing{}, ErrNoTenant
+		return Signing{}, job.ErrNoTenant
 	}
 	answer, err := rotateScript.Run(ctx, s.rdb, []string{webhookKey(tenant)}, ms(s.now()), keep.Milliseconds()).Slice()
 	if err != nil {
@@ -54,7 +50,7 @@ func (s *Store) RotateSigning(ctx context.Context, tenant string, keep time.Dura
 	until, _ := answer[2].(string)
 	signing, err := parseSigning(tenant, map[string]string{"generation": generation, "previous_until": until})
 	if err == nil && answer[0] == "two" {
-		err = ErrRotating
+		err = job.ErrRotating
 	}
 	return signing, err
 }

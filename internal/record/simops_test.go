@@ -113,7 +113,7 @@ func submitOp(ctx context.Context, l *lane) {
 	l.again(1+w.rng.IntN(3), func() error {
 		created, err := l.p.store.CreateMany(ctx, tenant, jobs)
 		for i, c := range created {
-			var gone *GoneError
+			var gone *job.GoneError
 			switch {
 			case c.Err == nil, errors.Is(c.Err, ErrExists):
 				w.ledger.accepted(c.ID, jobs[i].Spec.Callback != nil && !c.Again, c.Again)
@@ -265,7 +265,7 @@ func runOp(ctx context.Context, l *lane) {
 		_, err := p.store.HandOver(ctx, run, other)
 		p.finishTask(ctx, task, err)
 		return
-	case errors.Is(err, ErrNotFound), errors.Is(err, ErrStale), errors.Is(err, ErrEnded), errors.Is(err, ErrTaken):
+	case errors.Is(err, job.ErrNotFound), errors.Is(err, ErrStale), errors.Is(err, job.ErrEnded), errors.Is(err, ErrTaken):
 		p.finishTask(ctx, task, nil)
 		return
 	case err != nil:
@@ -324,7 +324,7 @@ func (l *lane) endRun(ctx context.Context, j Job) {
 		switch {
 		case err == nil:
 			w.ended(j.ID, fmt.Sprintf("end by %s in epoch %d", p.name, j.Epoch))
-		case errors.Is(err, ErrStale), errors.Is(err, ErrEnded), errors.Is(err, ErrNotFound):
+		case errors.Is(err, ErrStale), errors.Is(err, job.ErrEnded), errors.Is(err, job.ErrNotFound):
 			if now, err := p.store.Get(ctx, j.ID); err == nil && (now.ResultRef != e.ResultRef || now.State != e.Status) {
 				w.ledger.discard(j.ID, j.Epoch)
 			}

@@ -16,11 +16,9 @@ import (
 
 // What a transition answers when it can't be made.
 var (
-	ErrNotFound = errors.New("no such job")
-	ErrStale    = errors.New("the job has moved on to a later epoch")
-	ErrEnded    = errors.New("the job has ended already")
-	ErrTaken    = errors.New("the job is run already in this epoch")
-	ErrNewer    = errors.New("the job is of a newer spec version than this worker knows")
+	ErrStale = errors.New("the job has moved on to a later epoch")
+	ErrTaken = errors.New("the job is run already in this epoch")
+	ErrNewer = errors.New("the job is of a newer spec version than this worker knows")
 )
 
 // Config says where the records live and how long.

@@ -15,13 +15,6 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// What a change of a tenant answers when it can't be made.
-var (
-	ErrNoTenant     = errors.New("no such tenant")
-	ErrTenantExists = errors.New("the tenant exists already")
-	ErrRevision     = errors.New("the tenant's terms have changed meanwhile")
-)
-
 // TenantRecord is a tenant, with what proves its tokens.
 type TenantRecord struct {
 	job.Tenant
@@ -30,7 +23,7 @@ type TenantRecord struct {
 }
 
 // CreateTenant writes the record of a new tenant, which has no token yet. It fails with
-// ErrTenantExists. The caller has checked name and terms.
+// job.ErrTenantExists. The caller has checked name and terms.
 func (s *Store) CreateTenant(ctx context.Context, name string, terms job.Terms) (TenantRecord, error) {
 	b, err := json.Marshal(terms)
 	if err != nil {
@@ -44,14 +37,14 @@ func (s *Store) CreateTenant(ctx context.Context, name string, terms job.Terms) 
 		return TenantRecord{}, fmt.Errorf("create tenant: %w", err)
 	}
 	if answer == "exists" {
-		return TenantRecord{}, ErrTenantExists
+		return TenantRecord{}, job.ErrTenantExists
 	}
 	s.tenants.forget(name)
 	return s.ReadTenant(ctx, name)
 }
 
 // SetTerms replaces the terms of a tenant, if they are still those of that revision. It
-// fails with ErrNoTenant or ErrRevision. The caller has checked the terms.
+// fails with job.ErrNoTenant or job.ErrRevision. The caller has checked the terms.
 func (s *Store) SetTerms(ctx context.Context, name string, revision int64, terms job.Terms) (TenantRecord, error) {
 	b, err := json.Marshal(terms)
 	if err != nil {
@@ -62,25 +55,25 @@ func (s *Store) SetTerms(ctx context.Context, name string, revision int64, terms
 	case err != nil:
 		return TenantRecord{}, fmt.Errorf("set terms of tenant: %w", err)
 	case answer == "missing":
-		return TenantRecord{}, ErrNoTenant
+		return TenantRecord{}, job.ErrNoTenant
 	case answer == "stale":
-		return TenantRecord{}, ErrRevision
+		return TenantRecord{}, job.ErrRevision
 	}
 	s.tenants.forget(name)
 	return s.ReadTenant(ctx, name)
 }
 
-// ReadTenant returns a tenant as it is now, with what it uses, or ErrNoTenant.
+// ReadTenant returns a tenant as it is now, with what it uses, or job.ErrNoTenant.
 func (s *Store) ReadTenant(ctx context.Context, name string) (TenantRecord, error) {
 	if !job.ValidTenant(name) {
-		return TenantRecord{}, ErrNoTenant
+		return TenantRecord{}, job.ErrNoTenant
 	}
 	list, err := s.readTenants(ctx, name)
 	if err != nil {
 		return TenantRecord{}, err
 	}
 	if len(list) == 0 {
-		return TenantRecord{}, ErrNoTenant
+		return TenantRecord{}, job.ErrNoTenant
 	}
 	return list[0], nil
 }
@@ -93,7 +86,7 @@ func (s *Store) readTerms(ctx context.Context, name string) (TenantRecord, error
 	case err != nil:
 		return TenantRecord{}, fmt.Errorf("read tenant %s: %w", name, err)
 	case len(f) == 0:
-		return TenantRecord{}, ErrNoTenant
+		return TenantRecord{}, job.ErrNoTenant
 	}
 	return parseTenant(name, f, nil)
 }

@@ -50,7 +50,7 @@ func TestTenantLifecycle(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t)
 	ctx := t.Context()
-	if _, err := s.Tenant(ctx, "acme"); !errors.Is(err, record.ErrNoTenant) {
+	if _, err := s.Tenant(ctx, "acme"); !errors.Is(err, job.ErrNoTenant) {
 		t.Errorf("before it is made: got %v, want ErrNoTenant", err)
 	}
 	terms := job.Terms{Quotas: job.Quotas{JobsQueued: 5}, Runtimes: []string{"python"}}
@@ -61,7 +61,7 @@ func TestTenantLifecycle(t *testing.T) {
 	if now, err := s.Tenant(ctx, "acme"); err != nil || now.Revision != 1 {
 		t.Errorf("what this process changed is not seen by it at once: %+v, %v", now.Tenant, err)
 	}
-	if _, err := s.CreateTenant(ctx, "acme", job.Terms{}); !errors.Is(err, record.ErrTenantExists) {
+	if _, err := s.CreateTenant(ctx, "acme", job.Terms{}); !errors.Is(err, job.ErrTenantExists) {
 		t.Errorf("again: got %v, want ErrTenantExists", err)
 	}
 	newTenant(t, s, "abc", job.Terms{})
@@ -75,14 +75,14 @@ func TestTenantLifecycle(t *testing.T) {
 	if err != nil || changed.Revision != 2 || !changed.Terms.Disabled || changed.Terms.Runtimes != nil {
 		t.Errorf("got %+v, %v", changed.Tenant, err)
 	}
-	if _, err := s.SetTerms(ctx, "acme", 1, job.Terms{}); !errors.Is(err, record.ErrRevision) {
+	if _, err := s.SetTerms(ctx, "acme", 1, job.Terms{}); !errors.Is(err, job.ErrRevision) {
 		t.Errorf("a change of old terms: got %v, want ErrRevision", err)
 	}
 	for _, name := range []string{"nobody", "no}body", ""} {
-		if _, err := s.SetTerms(ctx, name, 1, job.Terms{}); !errors.Is(err, record.ErrNoTenant) {
+		if _, err := s.SetTerms(ctx, name, 1, job.Terms{}); !errors.Is(err, job.ErrNoTenant) {
 			t.Errorf("%q: got %v, want ErrNoTenant", name, err)
 		}
-		if _, err := s.ReadTenant(ctx, name); !errors.Is(err, record.ErrNoTenant) {
+		if _, err := s.ReadTenant(ctx, name); !errors.Is(err, job.ErrNoTenant) {
 			t.Errorf("%q: got %v, want ErrNoTenant", name, err)
 		}
 	}
@@ -148,19 +148,19 @@ func TestTokens(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if err := s.RevokeToken(ctx, "acme", known.ID); !errors.Is(err, record.ErrNoToken) {
+	if err := s.RevokeToken(ctx, "acme", known.ID); !errors.Is(err, job.ErrNoToken) {
 		t.Errorf("again: got %v, want ErrNoToken", err)
 	}
-	if err := s.RevokeToken(ctx, "nobody", known.ID); !errors.Is(err, record.ErrNoTenant) {
+	if err := s.RevokeToken(ctx, "nobody", known.ID); !errors.Is(err, job.ErrNoTenant) {
 		t.Errorf("of nobody: got %v, want ErrNoTenant", err)
 	}
-	if _, _, err := s.AddToken(ctx, "nobody", job.Token{}); !errors.Is(err, record.ErrNoTenant) {
+	if _, _, err := s.AddToken(ctx, "nobody", job.Token{}); !errors.Is(err, job.ErrNoTenant) {
 		t.Errorf("a token for nobody: got %v, want ErrNoTenant", err)
 	}
-	for range record.MaxTokens - 1 {
+	for range job.MaxTokens - 1 {
 		addToken(t, s, "acme", "")
 	}
-	if _, _, err := s.AddToken(ctx, "acme", job.Token{}); !errors.Is(err, record.ErrTooManyTokens) {
+	if _, _, err := s.AddToken(ctx, "acme", job.Token{}); !errors.Is(err, job.ErrTooManyTokens) {
 		t.Errorf("one token too many: got %v, want ErrTooManyTokens", err)
 	}
 }
@@ -176,7 +176,7 @@ func TestTenantIsNotRememberedOverAnOutage(t *testing.T) {
 	server.Kill()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		_, err := s.Tenant(t.Context(), "acme")
-		if err != nil && !errors.Is(err, record.ErrNoTenant) {
+		if err != nil && !errors.Is(err, job.ErrNoTenant) {
 			return
 		}
 		if time.Now().After(deadline) {

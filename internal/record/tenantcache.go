@@ -37,24 +37,24 @@ type remembered struct {
 }
 
 // Tenant returns a tenant as it was within the last second, without what it uses, or
-// ErrNoTenant. When Redis doesn't answer, nothing older is returned.
+// job.ErrNoTenant. When Redis doesn't answer, nothing older is returned.
 func (s *Store) Tenant(ctx context.Context, name string) (TenantRecord, error) {
 	if !job.ValidTenant(name) {
-		return TenantRecord{}, ErrNoTenant
+		return TenantRecord{}, job.ErrNoTenant
 	}
 	r, ok := s.tenants.get(name)
 	if !ok {
 		r = remembered{read: time.Now()}
 		var err error
 		r.tenant, err = s.readTerms(ctx, name)
-		if err != nil && !errors.Is(err, ErrNoTenant) {
+		if err != nil && !errors.Is(err, job.ErrNoTenant) {
 			return TenantRecord{}, err
 		}
 		r.exists = err == nil
 		s.tenants.put(name, r)
 	}
 	if !r.exists {
-		return TenantRecord{}, ErrNoTenant
+		return TenantRecord{}, job.ErrNoTenant
 	}
 	return r.tenant, nil
 }

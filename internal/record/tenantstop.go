@@ -32,7 +32,7 @@ const stopTime = 5 * time.Second
 func (s *Store) StopTenant(ctx context.Context, tenant string) (Stopped, error) {
 	var done Stopped
 	if !job.ValidTenant(tenant) {
-		return done, ErrNoTenant
+		return done, job.ErrNoTenant
 	}
 	end := time.Now().Add(stopTime)
 	err := cancelScript.Load(ctx, s.rdb).Err() // a pipeline can't fall back on the script's text
@@ -116,7 +116,7 @@ func (s *Store) stopBatches(ctx context.Context, tenant string, end time.Time) (
 			if b.State.Final() || b.CancelRequested {
 				continue
 			}
-			if _, err := s.cancelBatch(ctx, b.ID, "", ErrTenantStopped); err != nil && !errors.Is(err, ErrBatchEnded) && !errors.Is(err, ErrNoBatch) {
+			if _, err := s.cancelBatch(ctx, b.ID, "", ErrTenantStopped); err != nil && !errors.Is(err, job.ErrEnded) && !errors.Is(err, job.ErrNotFound) {
 				return canceled, err
 			}
 			canceled++

@@ -20,14 +20,6 @@ const (
 	tokenRandom  = 20 // bytes: 160 bits, 32 characters of base32
 	tokenIDBytes = 5  // 8 characters
 	tokenField   = "token:"
-	// MaxTokens is how many tokens a tenant may have.
-	MaxTokens = 32
-)
-
-// What a change of a tenant's tokens answers when it can't be made.
-var (
-	ErrNoToken       = errors.New("no such token")
-	ErrTooManyTokens = fmt.Errorf("the tenant has %d tokens already, the most there can be: revoke one", MaxTokens)
 )
 
 // tokenHash is the SHA-256 of a token: tokens are random, so a plain hash is enough.
@@ -89,11 +81,11 @@ func (t TenantRecord) Token(token string) (known job.Token, ok bool) {
 }
 
 // AddToken makes a new token of the tenant, with the label, scopes and expiry of like, and
-// returns it: nobody can read it again. It fails with ErrNoTenant or ErrTooManyTokens. The
+// returns it: nobody can read it again. It fails with job.ErrNoTenant or job.ErrTooManyTokens. The
 // caller has checked like.
 func (s *Store) AddToken(ctx context.Context, tenant string, like job.Token) (token string, known job.Token, err error) {
 	if !job.ValidTenant(tenant) {
-		return "", known, ErrNoTenant
+		return "", known, job.ErrNoTenant
 	}
 	var random [tokenRandom]byte
 	var id [tokenIDBytes]byte
@@ -110,14 +102,14 @@ func (s *Store) AddToken(ctx context.Context, tenant string, like job.Token) (to
 	if err != nil {
 		return "", known, fmt.Errorf("encode token: %w", err)
 	}
-	answer, err := addTokenScript.Run(ctx, s.rdb, []string{tenantKey(tenant)}, tokenField+known.ID, b, MaxTokens).Text()
+	answer, err := addTokenScript.Run(ctx, s.rdb, []string{tenantKey(tenant)}, tokenField+known.ID, b, job.MaxTokens).Text()
 	switch {
 	case err != nil:
 		return "", known, fmt.Errorf("add token: %w", err)
 	case answer == "missing":
-		return "", known, ErrNoTenant
+		return "", known, job.ErrNoTenant
 	case answer == "full":
-		return "", known, ErrTooManyTokens
+		return "", known, job.ErrTooManyTokens
 	case answer != "ok":
 		return "", known, fmt.Errorf("add token: its id is %s", answer)
 	}
@@ -126,10 +118,10 @@ func (s *Store) AddToken(ctx context.Context, tenant string, like job.Token) (to
 }
 
 // RevokeToken makes a token worthless: here at once, in other processes within a
-// second. It fails with ErrNoTenant or ErrNoToken.
+// second. It fails with job.ErrNoTenant or job.ErrNoToken.
 func (s *Store) RevokeToken(ctx context.Context, tenant, id string) error {
 	if !job.ValidTenant(tenant) {
-		return ErrNoTenant
+		return job.ErrNoTenant
 	}
 	pipe := s.rdb.Pipeline()
 	gone := pipe.HDel(ctx, tenantKey(tenant), tokenField+id)
@@ -144,7 +136,7 @@ func (s *Store) RevokeToken(ctx context.Context, tenant, id string) error {
 	if _, err := s.ReadTenant(ctx, tenant); err != nil {
 		return err
 	}
-	return ErrNoToken
+	return job.ErrNoToken
 }
 
 var addTokenScript = redis.NewScript(`

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -82,7 +81,7 @@ func TestNoteUse(t *testing.T) {
 	if err := other.Redis().HSet(ctx, "gb:{acme}:tenant", "more", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
-	for range record.MaxTokens {
+	for range job.MaxTokens {
 		addToken(t, other, "acme", "")
 	}
 }

@@ -75,7 +75,7 @@ func (s *Store) HoldUpload(ctx context.Context, u Upload, known bool) error {
 		return overRecorded(s.mostRecorded(terms))
 	case answer == "bytes_stored":
 		return &job.Error{
-			Code:    CodeQuotaExceeded,
+			Code:    job.CodeQuotaExceeded,
 			Message: fmt.Sprintf("the tenant's quota bytes_stored (%d) has no room for %d bytes more: purge jobs, or wait until some expire", terms.Quotas.BytesStored, u.Size),
 		}
 	}

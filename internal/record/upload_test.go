@@ -129,7 +129,7 @@ func TestQuotaOfUploads(t *testing.T) {
 		all.Go(func() {
 			err := s.HoldUpload(ctx, Upload{Tenant: "default", SHA256: strings.Repeat(string(rune('a'+i)), 64), Size: 100}, false)
 			var full *job.Error
-			if err != nil && (!errors.As(err, &full) || full.Code != CodeQuotaExceeded) {
+			if err != nil && (!errors.As(err, &full) || full.Code != job.CodeQuotaExceeded) {
 				t.Errorf("got %v, want quota_exceeded", err)
 			}
 			mu.Lock()

@@ -8,7 +8,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/glovebox-run/glovebox/job"
-	"github.com/glovebox-run/glovebox/producer"
 )
 
 // access is who may use a route.
@@ -107,7 +106,7 @@ func (c caller) may(scope job.Scope) error {
 	if len(c.token.Scopes) > 0 {
 		has = job.JoinScopes(c.token.Scopes)
 	}
-	p := newProblem(http.StatusForbidden, producer.CodeMissingScope, fmt.Sprintf("this needs a token with the scope %s; this token's scopes: %s", scope, has))
+	p := newProblem(job.CodeMissingScope, fmt.Sprintf("this needs a token with the scope %s; this token's scopes: %s", scope, has))
 	return huma.ErrorWithHeaders(p, http.Header{ // RFC 6750, section 3.1
 		"Www-Authenticate": {fmt.Sprintf(`Bearer realm="glovebox", error="insufficient_scope", scope=%q`, string(scope))},
 	})

@@ -55,7 +55,7 @@ func TestScopes(t *testing.T) {
 			if strings.Contains(path, "purge=true") {
 				purge := v
 				purge.path = path
-				if a := ask(purge, lacks[job.ScopeManage]); a.status != http.StatusForbidden || !strings.Contains(string(a.body), producer.CodeMissingScope) {
+				if a := ask(purge, lacks[job.ScopeManage]); a.status != http.StatusForbidden || !strings.Contains(string(a.body), job.CodeMissingScope) {
 					t.Errorf("purge without manage: got %d %s", a.status, a.body)
 				}
 				if a := ask(purge, lacks[job.ScopeRead]); a.status == http.StatusForbidden {
@@ -72,7 +72,7 @@ func TestScopes(t *testing.T) {
 		}
 		a := ask(v, lacks[s])
 		want := fmt.Sprintf(`error="insufficient_scope", scope=%q`, string(s))
-		if a.status != http.StatusForbidden || !strings.Contains(string(a.body), "the scope "+string(s)+";") || !strings.Contains(string(a.body), producer.CodeMissingScope) ||
+		if a.status != http.StatusForbidden || !strings.Contains(string(a.body), "the scope "+string(s)+";") || !strings.Contains(string(a.body), job.CodeMissingScope) ||
 			!strings.Contains(a.header.Get("WWW-Authenticate"), want) {
 			t.Errorf("%s without %s: got %d %v %s", pattern, s, a.status, a.header, a.body)
 		}

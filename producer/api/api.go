@@ -134,10 +134,10 @@ func New(c Config) (*API, error) {
 	if c.MaxWatchers == 0 {
 		c.MaxWatchers = 100
 	}
-	a.watchers = newPlaces(c.MaxWatchers, producer.CodeTooManyWatchers,
+	a.watchers = newPlaces(c.MaxWatchers, job.CodeTooManyWatchers,
 		"the tenant watches %d jobs here already, as many as it may; Prefer: wait waits for a result without watching")
-	a.receipts = newPlaces(maxReceipts, producer.CodeRateLimited, "the tenant sends %d batches here already, as many as it may")
-	a.readings = newPlaces(maxReadings, producer.CodeRateLimited, "results of the tenant's batches are read %d times here already, as often as it may be")
+	a.receipts = newPlaces(maxReceipts, job.CodeRateLimited, "the tenant sends %d batches here already, as many as it may")
+	a.readings = newPlaces(maxReadings, job.CodeRateLimited, "results of the tenant's batches are read %d times here already, as often as it may be")
 	if a.maxWait == 0 {
 		a.maxWait = time.Minute
 	}

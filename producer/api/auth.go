@@ -165,10 +165,10 @@ func (a *API) lookUp(ctx context.Context, token string) (c caller, err error) {
 		return c, nil
 	}
 	if a.isAdmin(HashToken(token)) {
-		return c, newProblem(http.StatusForbidden, producer.CodeForbidden, "the admin token is no tenant's: this needs one that a tenant has")
+		return c, newProblem(job.CodeForbidden, "the admin token is no tenant's: this needs one that a tenant has")
 	}
 	c.tenant, c.token, err = a.client.Authenticate(ctx, token)
-	if errors.Is(err, producer.ErrNoTenant) {
+	if errors.Is(err, job.ErrNoTenant) {
 		return c, errToken
 	}
 	return c, err
@@ -201,7 +201,7 @@ func (a *API) admin(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	if a.adminToken == nil {
-		return newProblem(http.StatusForbidden, producer.CodeForbidden, "this Glovebox has no admin API: its operator has set no GLOVEBOX_ADMIN_TOKEN")
+		return newProblem(job.CodeForbidden, "this Glovebox has no admin API: its operator has set no GLOVEBOX_ADMIN_TOKEN")
 	}
 	if !ok {
 		return errToken
@@ -214,7 +214,7 @@ func (a *API) admin(w http.ResponseWriter, r *http.Request) error {
 	if err := a.count(w, r, c); err != nil {
 		return err
 	}
-	return newProblem(http.StatusForbidden, producer.CodeForbidden, "this needs the admin token")
+	return newProblem(job.CodeForbidden, "this needs the admin token")
 }
 
 func (a *API) isAdmin(got TokenHash) bool {
@@ -264,5 +264,5 @@ func writeUnauthorized(w http.ResponseWriter, r *http.Request, err error) {
 		}
 		w.Header().Set("WWW-Authenticate", `Bearer realm="glovebox", error="invalid_token"`)
 	}
-	writeProblem(w, producer.NewProblem(http.StatusUnauthorized, producer.CodeUnauthorized, detail))
+	writeProblem(w, newProblem(job.CodeUnauthorized, detail))
 }

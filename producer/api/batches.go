@@ -56,7 +56,7 @@ func (a *API) submitBatch(w http.ResponseWriter, r *http.Request) {
 func (a *API) receive(w http.ResponseWriter, r *http.Request, c caller) (job.Batch, error) {
 	if r.ContentLength > a.batchLimit {
 		w.Header().Set("Connection", "close")
-		return job.Batch{}, problem{tooLarge(a.batchLimit + 1)}
+		return job.Batch{}, tooLarge(a.batchLimit + 1)
 	}
 	body := &heldBody{
 		patientBody: patientBody{r: http.MaxBytesReader(w, r.Body, a.batchLimit), control: http.NewResponseController(w), patience: a.bodyTime, most: 5 * a.bodyTime},
@@ -85,7 +85,7 @@ func openStream(contentType string, body io.Reader, most int64) (*jobstream.Read
 	case err == nil && mediaType == "application/json":
 		return jobstream.Object(body, most)
 	}
-	p := newProblem(http.StatusUnsupportedMediaType, producer.CodeMediaType, "a batch is sent as JSON Lines or as one JSON object")
+	p := newProblem(job.CodeMediaType, "a batch is sent as JSON Lines or as one JSON object")
 	p.Errors = job.Invalid{{Field: "Content-Type", Value: clip(contentType), Message: "is not known", Allowed: producer.LinesMediaType + ", application/json"}}
 	return nil, p
 }
@@ -171,21 +171,21 @@ func (a *API) streamProblem(err error) error {
 	var tooMuch *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooMuch):
-		return problem{tooLarge(a.batchLimit + 1)}
+		return tooLarge(a.batchLimit + 1)
 	case errors.As(err, &syntax) && syntax.TooLarge:
-		p := newProblem(http.StatusRequestEntityTooLarge, producer.CodeTooLarge, syntax.Where+" "+syntax.Message)
+		p := newProblem(job.CodeTooLarge, syntax.Where+" "+syntax.Message)
 		p.Errors = job.Invalid{{Field: syntax.Where, Message: syntax.Message, Allowed: syntax.Allowed}}
 		return p
 	case errors.As(err, &syntax):
-		p := newProblem(http.StatusBadRequest, producer.CodeInvalid, syntax.Where+" "+syntax.Message)
+		p := malformed(syntax.Where + " " + syntax.Message)
 		p.Errors = job.Invalid{{Field: syntax.Where, Message: syntax.Message, Allowed: syntax.Allowed}}
 		return p
 	case errors.Is(err, errImpatient):
-		return newProblem(http.StatusRequestTimeout, producer.CodeTimeout, "the batch came too slowly")
+		return newProblem(job.CodeTimeout, "the batch came too slowly")
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return newProblem(http.StatusBadRequest, producer.CodeInvalid, "the body ended before its announced end")
+		return malformed("the body ended before its announced end")
 	case errors.Is(err, errToken), errors.Is(err, producer.ErrTokenExpired):
-		return newProblem(http.StatusUnauthorized, producer.CodeUnauthorized, "the token was revoked, or has expired, while the batch came")
+		return newProblem(job.CodeUnauthorized, "the token was revoked, or has expired, while the batch came")
 	case errors.Is(err, errShareFull), errors.Is(err, errRoomFull):
 		return roomProblem(err)
 	}

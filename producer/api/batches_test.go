@@ -49,7 +49,7 @@ func TestBatchForms(t *testing.T) {
 			t.Errorf("%s: got %d, %+v", name, a.status, b)
 			continue
 		}
-		if e := b.Errors[0]; e.Index != 2 || e.Code != producer.CodeInvalid || len(e.Errors) == 0 || e.Errors[0].Allowed == "" {
+		if e := b.Errors[0]; e.Index != 2 || e.Code != job.CodeInvalid || len(e.Errors) == 0 || e.Errors[0].Allowed == "" {
 			t.Errorf("%s: got error %+v", name, e)
 		}
 		got := w.do(t, http.MethodGet, "/v1/batches/"+b.ID, http.NoBody)
@@ -120,7 +120,7 @@ func TestBatchIsContinued(t *testing.T) {
 		t.Errorf("got %d %s", a.status, a.body)
 	}
 	a, _, p = w.batch(t, lines, strings.Repeat(line, 139)+`{"runtime":"bash","source":"1"}`, key)
-	if a.status != http.StatusConflict || p.Code() != producer.CodeConflict || !strings.Contains(p.Detail, "jobs[139]") {
+	if a.status != http.StatusConflict || p.Code() != job.CodeConflict || !strings.Contains(p.Detail, "jobs[139]") {
 		t.Errorf("another job: got %d %s", a.status, a.body)
 	}
 	// A tenant's keys are its own.
@@ -135,7 +135,7 @@ func TestBatchBeyondItsBytes(t *testing.T) {
 	w := newWorldWith(t, func(c *apiConfig) { c.BatchBytes = 4000 })
 	w.Runtimes(t)
 	a, _, p := w.batch(t, "application/x-ndjson", strings.Repeat(line, 200))
-	if a.status != http.StatusRequestEntityTooLarge || p.Code() != producer.CodeTooLarge || p.Batch != nil {
+	if a.status != http.StatusRequestEntityTooLarge || p.Code() != job.CodeTooLarge || p.Batch != nil {
 		t.Errorf("with its length announced: got %d %s", a.status, a.body)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.srv.URL+"/v1/batches", io.MultiReader(strings.NewReader(strings.Repeat(line, 200))))
@@ -208,7 +208,7 @@ func TestSlowBatch(t *testing.T) {
 		return res.StatusCode, p
 	}
 	status, p := send(strings.Repeat(line, 150), func(net.Conn) {})
-	if status != http.StatusRequestTimeout || p.Code() != producer.CodeTimeout || p.Batch == nil || p.Batch.Status != job.BatchCanceled {
+	if status != http.StatusRequestTimeout || p.Code() != job.CodeTimeout || p.Batch == nil || p.Batch.Status != job.BatchCanceled {
 		t.Errorf("one who stops: got %d %+v; log:\n%s", status, p, w.log.String())
 	}
 	// 64 KiB are worth two seconds more.

@@ -11,7 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // What bodies and answers may take of the process's memory (ADR 25). A body that isn't small holds what
@@ -157,11 +157,11 @@ func (a *API) bodyFault(err error, limit int64) error {
 	var tooMuch *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooMuch):
-		return problem{tooLarge(limit)}
+		return tooLarge(limit)
 	case errors.Is(err, errImpatient):
-		return newProblem(http.StatusRequestTimeout, producer.CodeTimeout, "the body came too slowly")
+		return newProblem(job.CodeTimeout, "the body came too slowly")
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return newProblem(http.StatusBadRequest, producer.CodeInvalid, "the body ended before its announced end")
+		return malformed("the body ended before its announced end")
 	}
 	return roomProblem(err)
 }
@@ -171,9 +171,9 @@ func roomProblem(err error) error {
 	retry := http.Header{"Retry-After": {roomRetry}}
 	switch {
 	case errors.Is(err, errShareFull):
-		return huma.ErrorWithHeaders(newProblem(http.StatusTooManyRequests, producer.CodeRateLimited, errShareFull.Error()), retry)
+		return huma.ErrorWithHeaders(newProblem(job.CodeRateLimited, errShareFull.Error()), retry)
 	case errors.Is(err, errRoomFull):
-		return huma.ErrorWithHeaders(newProblem(http.StatusServiceUnavailable, producer.CodeUnavailable, errRoomFull.Error()), retry)
+		return huma.ErrorWithHeaders(newProblem(job.CodeUnavailable, errRoomFull.Error()), retry)
 	case err != nil:
 		return fmt.Errorf("read body: %w", err)
 	}

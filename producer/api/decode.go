@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"mime"
-	"net/http"
 	"reflect"
 	"slices"
 	"strconv"
@@ -15,7 +14,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/glovebox-run/glovebox/job"
-	"github.com/glovebox-run/glovebox/producer"
 )
 
 const (
@@ -58,7 +56,7 @@ func decodeValid[T any](body []byte) (T, error) {
 		return v, fmt.Errorf("read body: %w", err)
 	}
 	if len(w.faults) > 0 {
-		return v, invalidProblem(http.StatusUnprocessableEntity, w.faults)
+		return v, invalidProblem(w.faults)
 	}
 	err = json.Unmarshal(body, &v)
 	var noTime *time.ParseError
@@ -76,7 +74,7 @@ func checkMediaType(contentType string) error {
 	if contentType == "" || err == nil && mediaType == "application/json" {
 		return nil
 	}
-	p := newProblem(http.StatusUnsupportedMediaType, producer.CodeMediaType, "this is sent as application/json")
+	p := newProblem(job.CodeMediaType, "this is sent as application/json")
 	p.Errors = job.Invalid{{Field: "Content-Type", Value: clip(contentType), Message: "is not known", Allowed: "application/json"}}
 	return p
 }
@@ -96,7 +94,7 @@ func syntaxProblem(body []byte) problem {
 
 // bodyProblem says what is wrong with the body as a whole.
 func bodyProblem(fault, allowed string) problem {
-	p := newProblem(http.StatusBadRequest, producer.CodeInvalid, "the body "+fault)
+	p := malformed("the body " + fault)
 	p.Errors = job.Invalid{{Field: "body", Message: fault, Allowed: allowed}}
 	return p
 }

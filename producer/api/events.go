@@ -63,7 +63,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case a.draining.Err() != nil:
 		w.Header().Set("Retry-After", "1")
-		a.writeError(w, r, newProblem(http.StatusServiceUnavailable, producer.CodeUnavailable, "this api process is ending; another may answer"))
+		a.writeError(w, r, newProblem(job.CodeUnavailable, "this api process is ending; another may answer"))
 	case !more: // the client had the last event: a browser that is told so comes back no more
 		w.WriteHeader(http.StatusNoContent)
 	case first.err != nil:

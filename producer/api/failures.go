@@ -11,7 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // Each token that nobody has costs a look into Redis, so an address may be wrong only so
@@ -207,6 +207,6 @@ func source(address netip.Addr) netip.Prefix {
 
 // tooManyFailures tells a client to come back later.
 func tooManyFailures(wait time.Duration) error {
-	p := newProblem(http.StatusTooManyRequests, producer.CodeRateLimited, "too many requests from this address had a token that nobody has")
+	p := newProblem(job.CodeRateLimited, "too many requests from this address had a token that nobody has")
 	return huma.ErrorWithHeaders(p, http.Header{"Retry-After": {fmt.Sprint(seconds(wait))}})
 }

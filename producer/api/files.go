@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
 
@@ -53,9 +54,9 @@ func (a *API) reader(w http.ResponseWriter, r *http.Request, id, path string) (c
 	tenant, err := a.links.Verify(token, id, path)
 	switch {
 	case errors.Is(err, artifacts.ErrTokenExpired):
-		return caller{}, newProblem(http.StatusForbidden, producer.CodeForbidden, "this link has expired")
+		return caller{}, newProblem(job.CodeForbidden, "this link has expired")
 	case err != nil:
-		return caller{}, newProblem(http.StatusForbidden, producer.CodeForbidden, "this link is not valid; GET the job for one that is")
+		return caller{}, newProblem(job.CodeForbidden, "this link is not valid; GET the job for one that is")
 	}
 	return caller{tenant: tenant}, a.client.For(tenant).Enabled(r.Context())
 }

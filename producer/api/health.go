@@ -8,7 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/job"
 )
 
 const (
@@ -56,7 +56,7 @@ func (a *API) readyz(ctx context.Context, _ *struct{}) (*healthOutput, error) {
 		}
 	}
 	if a.draining.Err() != nil || a.ready.err != nil {
-		p := newProblem(http.StatusServiceUnavailable, producer.CodeUnavailable, "a job submitted now would not be accepted")
+		p := newProblem(job.CodeUnavailable, "a job submitted now would not be accepted")
 		return nil, huma.ErrorWithHeaders(p, http.Header{"Retry-After": {"5"}})
 	}
 	return healthy(), nil

@@ -14,7 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/job"
 )
 
 const requestIDHeader = "X-Request-Id"
@@ -122,7 +122,7 @@ func (a *API) recover(next http.Handler) http.Handler {
 			if seen, ok := w.(*watchedWriter); ok && seen.status != 0 {
 				panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 			}
-			writeProblem(w, producer.NewProblem(http.StatusInternalServerError, producer.CodeInternal,
+			writeProblem(w, newProblem(job.CodeInternal,
 				"Glovebox has a fault; its operator finds it under request id "+requestID(ctx)))
 		}()
 		next.ServeHTTP(w, r)
@@ -205,8 +205,8 @@ func (a *API) refuseLargeBody(ctx huma.Context, next func(huma.Context)) {
 	next(ctx)
 }
 
-func tooLarge(limit int64) *producer.Problem {
-	return producer.NewProblem(http.StatusRequestEntityTooLarge, producer.CodeTooLarge,
+func tooLarge(limit int64) problem {
+	return newProblem(job.CodeTooLarge,
 		fmt.Sprintf("the body is too large; allowed: fewer than %d bytes", limit))
 }
 
@@ -223,11 +223,11 @@ func notFound(mux *http.ServeMux) http.Handler {
 		handler.ServeHTTP(said, r)
 		if said.status == http.StatusMethodNotAllowed {
 			w.Header().Set("Allow", said.header.Get("Allow"))
-			writeProblem(w, producer.NewProblem(http.StatusMethodNotAllowed, producer.CodeMethodNotAllowed,
+			writeProblem(w, newProblem(job.CodeMethodNotAllowed,
 				"this path does not take "+clip(r.Method)+"; allowed: "+strings.TrimSpace(said.header.Get("Allow"))))
 			return
 		}
-		writeProblem(w, producer.NewProblem(http.StatusNotFound, producer.CodeNoRoute,
+		writeProblem(w, newProblem(job.CodeNoRoute,
 			"there is no such path in this API; /openapi.json lists them"))
 	})
 }

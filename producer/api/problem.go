@@ -20,8 +20,48 @@ func (p problem) GetStatus() int            { return p.Status }
 func (p problem) Error() string             { return p.Detail }
 func (p problem) ContentType(string) string { return producer.ProblemMediaType }
 
-func newProblem(status int, code, detail string) problem {
-	return problem{producer.NewProblem(status, code, detail)}
+// newProblem has the status of its code.
+func newProblem(code, detail string) problem {
+	return problem{producer.NewProblem(statuses[code], code, detail)}
+}
+
+// malformed is about a body that can't be read at all, where CodeInvalid is about its fields.
+func malformed(detail string) problem {
+	return problem{producer.NewProblem(http.StatusBadRequest, job.CodeInvalid, detail)}
+}
+
+// statuses are the HTTP status of each code.
+var statuses = map[string]int{
+	job.CodeInvalid:          http.StatusUnprocessableEntity,
+	job.CodeUnauthorized:     http.StatusUnauthorized,
+	job.CodeForbidden:        http.StatusForbidden,
+	job.CodeMissingScope:     http.StatusForbidden,
+	job.CodeNotFound:         http.StatusNotFound,
+	job.CodeNoRoute:          http.StatusNotFound,
+	job.CodeNoTenant:         http.StatusNotFound,
+	job.CodeNoToken:          http.StatusNotFound,
+	job.CodeNoSecret:         http.StatusNotFound,
+	job.CodeMethodNotAllowed: http.StatusMethodNotAllowed,
+	job.CodeTimeout:          http.StatusRequestTimeout,
+	job.CodeEnded:            http.StatusConflict,
+	job.CodeNotEnded:         http.StatusConflict,
+	job.CodeConflict:         http.StatusConflict,
+	job.CodeTenantExists:     http.StatusConflict,
+	job.CodeRevision:         http.StatusConflict,
+	job.CodeNotDisabled:      http.StatusConflict,
+	job.CodeTooManyTokens:    http.StatusConflict,
+	job.CodeTooManySecrets:   http.StatusConflict,
+	job.CodeRotating:         http.StatusConflict,
+	job.CodeGone:             http.StatusGone,
+	job.CodeTooLarge:         http.StatusRequestEntityTooLarge,
+	job.CodeMediaType:        http.StatusUnsupportedMediaType,
+	job.CodeRateLimited:      http.StatusTooManyRequests,
+	job.CodeQuotaExceeded:    http.StatusTooManyRequests,
+	job.CodeTooManyWatchers:  http.StatusTooManyRequests,
+	job.CodeNoRuntimes:       http.StatusServiceUnavailable,
+	job.CodeNoSecretsKey:     http.StatusServiceUnavailable,
+	job.CodeUnavailable:      http.StatusServiceUnavailable,
+	job.CodeInternal:         http.StatusInternalServerError,
 }
 
 // problem says what err means to the client. What it doesn't foresee is Redis or the
@@ -31,7 +71,7 @@ func (a *API) problem(ctx context.Context, err error) error {
 	var invalid job.Invalid
 	var said *job.Error
 	var told huma.HeadersError
-	var gone *producer.GoneError
+	var gone *job.GoneError
 	switch {
 	case errors.As(err, &told):
 		return err
@@ -40,56 +80,28 @@ func (a *API) problem(ctx context.Context, err error) error {
 	case errors.As(err, &p):
 		return p
 	case errors.As(err, &invalid):
-		return invalidProblem(http.StatusUnprocessableEntity, invalid)
+		return invalidProblem(invalid)
 	case errors.As(err, &gone):
-		p = newProblem(http.StatusGone, producer.CodeGone, err.Error())
+		p = newProblem(job.CodeGone, err.Error())
 		p.ID = gone.ID
 		return p
-	case errors.Is(err, producer.ErrNotFound):
-		return newProblem(http.StatusNotFound, producer.CodeNotFound, "there is no such job, batch or file, or no longer")
-	case errors.Is(err, producer.ErrEnded):
-		return newProblem(http.StatusConflict, producer.CodeEnded, err.Error())
-	case errors.Is(err, producer.ErrNotEnded):
-		return newProblem(http.StatusConflict, producer.CodeNotEnded, "the job has not ended: cancel it, and purge it once it has")
-	case errors.Is(err, producer.ErrNoTenant):
-		return newProblem(http.StatusNotFound, producer.CodeNoTenant, "there is no such tenant")
-	case errors.Is(err, producer.ErrNoToken):
-		return newProblem(http.StatusNotFound, producer.CodeNoToken, "the tenant has no such token, or no longer")
-	case errors.Is(err, producer.ErrNotDisabled):
-		return newProblem(http.StatusConflict, producer.CodeNotDisabled, err.Error())
-	case errors.Is(err, producer.ErrTenantExists):
-		return newProblem(http.StatusConflict, producer.CodeTenantExists, "there is a tenant of that name already")
-	case errors.Is(err, producer.ErrRevision):
-		return newProblem(http.StatusConflict, producer.CodeRevision, "the terms have changed meanwhile: get them, and change those")
-	case errors.Is(err, producer.ErrRotating):
-		return newProblem(http.StatusConflict, producer.CodeRotating, err.Error())
-	case errors.Is(err, producer.ErrNoSecret):
-		return newProblem(http.StatusNotFound, producer.CodeNoSecret, "there is no such secret, or no longer")
-	case errors.Is(err, producer.ErrTooManySecrets):
-		return newProblem(http.StatusConflict, producer.CodeTooManySecrets, err.Error())
-	case errors.Is(err, producer.ErrNoSecretsKey):
-		return newProblem(http.StatusServiceUnavailable, producer.CodeNoSecretsKey, err.Error())
-	case errors.Is(err, producer.ErrTooManyTokens):
-		return newProblem(http.StatusConflict, producer.CodeTooManyTokens, err.Error())
-	case errors.Is(err, producer.ErrNoRuntimes):
-		return retryLater(newProblem(http.StatusServiceUnavailable, producer.CodeNoRuntimes, producer.ErrNoRuntimes.Error()))
-	}
-	if errors.As(err, &said) {
+	case errors.As(err, &said):
 		switch said.Code {
-		case producer.CodeForbidden:
-			return newProblem(http.StatusForbidden, said.Code, said.Message)
-		case producer.CodeConflict:
-			return newProblem(http.StatusConflict, said.Code, err.Error())
-		case producer.CodeRateLimited: // when to come back was said where that was known
-			return newProblem(http.StatusTooManyRequests, said.Code, said.Message)
-		case producer.CodeQuotaExceeded, producer.CodeTooManyWatchers:
-			return retryLater(newProblem(http.StatusTooManyRequests, said.Code, said.Message))
+		case job.CodeUnavailable, job.CodeInternal: // what failed is not for the client
+		case job.CodeNoRuntimes, job.CodeQuotaExceeded, job.CodeTooManyWatchers:
+			return retryLater(newProblem(said.Code, said.Message))
+		case job.CodeConflict:
+			return newProblem(said.Code, err.Error()) // with the job of a batch
+		default: // when to come back after CodeRateLimited was said where that was known
+			if statuses[said.Code] != 0 {
+				return newProblem(said.Code, said.Message)
+			}
 		}
 	}
 	if ctx.Err() == nil { // else it is the client who left
 		a.log.ErrorContext(ctx, "request not served", "request_id", requestID(ctx), "error", err)
 	}
-	return retryLater(newProblem(http.StatusServiceUnavailable, producer.CodeUnavailable,
+	return retryLater(newProblem(job.CodeUnavailable,
 		"Glovebox can't do this right now; its operator finds the reason under request id "+requestID(ctx)))
 }
 
@@ -98,8 +110,8 @@ func retryLater(p problem) error {
 }
 
 // invalidProblem lists the wrong fields.
-func invalidProblem(status int, fields job.Invalid) problem {
-	p := newProblem(status, producer.CodeInvalid, "1 field is wrong")
+func invalidProblem(fields job.Invalid) problem {
+	p := newProblem(job.CodeInvalid, "1 field is wrong")
 	if len(fields) > 1 {
 		p.Detail = fmt.Sprintf("%d fields are wrong", len(fields))
 	}
@@ -119,9 +131,9 @@ func (a *API) ours(_ huma.Context, _ string, v any) (any, error) {
 	}
 	switch {
 	case m.Status >= http.StatusInternalServerError:
-		return producer.NewProblem(m.Status, producer.CodeInternal, m.Detail), nil
+		return producer.NewProblem(m.Status, job.CodeInternal, m.Detail), nil
 	}
-	code := producer.CodeInvalid
+	code := job.CodeInvalid
 	p := producer.NewProblem(m.Status, code, m.Detail)
 	for _, e := range m.Errors {
 		p.Errors = append(p.Errors, job.FieldError{Field: clip(e.Location), Message: e.Message, Allowed: "see /openapi.json"})
@@ -129,11 +141,11 @@ func (a *API) ours(_ huma.Context, _ string, v any) (any, error) {
 	return p, nil
 }
 
-func writeProblem(w http.ResponseWriter, p *producer.Problem) {
+func writeProblem(w http.ResponseWriter, p problem) {
 	w.Header().Set("Content-Type", producer.ProblemMediaType)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // the client may have left
+	_ = json.NewEncoder(w).Encode(p.Problem) // the client may have left
 }
 
 // writeError is for handlers that are not huma's.
@@ -151,6 +163,6 @@ func writeAnswered(w http.ResponseWriter, err error) {
 	}
 	var p problem
 	if errors.As(err, &p) {
-		writeProblem(w, p.Problem)
+		writeProblem(w, p)
 	}
 }

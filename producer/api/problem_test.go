@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/producertest"
 )
@@ -154,7 +155,7 @@ func TestHugeBody(t *testing.T) {
 		}
 		b, err := io.ReadAll(res.Body)
 		res.Body.Close()
-		if err != nil || res.StatusCode != http.StatusRequestEntityTooLarge || !bytes.Contains(b, []byte(producer.CodeTooLarge)) {
+		if err != nil || res.StatusCode != http.StatusRequestEntityTooLarge || !bytes.Contains(b, []byte(job.CodeTooLarge)) {
 			t.Errorf("%s: got %d %s, %v; want 413", name, res.StatusCode, b, err)
 		}
 		// What the kernel holds between the two is beyond us.

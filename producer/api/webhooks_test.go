@@ -59,7 +59,7 @@ func TestWebhookSecretOverTheAPI(t *testing.T) {
 	}
 	for name, rotate := range map[string]producer.Webhooks{"tenant": tenant, "operator": ofAcme} {
 		_, err := rotate.RotateWebhookSecret(ctx, time.Hour)
-		if !errors.Is(err, producer.ErrRotating) || !strings.Contains(err.Error(), second[1].ExpiresAt.Format("2006-01-02T15:04")) {
+		if !errors.Is(err, job.ErrRotating) || !strings.Contains(err.Error(), second[1].ExpiresAt.Format("2006-01-02T15:04")) {
 			t.Errorf("%s, while two are valid: got %v, want ErrRotating and until when", name, err)
 		}
 	}

@@ -1,0 +1,64 @@
+package job
+
+import "fmt"
+
+// Codes of the errors that clients return and of the API's problems. A program decides by
+// them; [CodeOf] finds the one of an error.
+const (
+	CodeInvalid          = "invalid" // an [Invalid] says which fields are wrong
+	CodeNoRuntimes       = "no_runtimes"
+	CodeUnauthorized     = "unauthorized"
+	CodeForbidden        = "forbidden"
+	CodeMissingScope     = "missing_scope" // the token is not good for this
+	CodeNotFound         = "not_found"     // no such job, batch or file
+	CodeNoRoute          = "no_route"      // no such path in the API
+	CodeEnded            = "ended"
+	CodeNotEnded         = "not_ended"            // purge a job that is queued or running
+	CodeRateLimited      = "rate_limited"         // more requests than the tenant's quota
+	CodeQuotaExceeded    = "quota_exceeded"       // more jobs or bytes than the tenant's quotas
+	CodeConflict         = "idempotency_conflict" // the key is another request's
+	CodeGone             = "gone"                 // what the key began is no longer kept
+	CodeTooManyWatchers  = "too_many_watchers"    // the tenant watches as many jobs as it may
+	CodeNoTenant         = "no_tenant"
+	CodeTenantExists     = "tenant_exists"
+	CodeRevision         = "revision"     // the terms have changed meanwhile
+	CodeNotDisabled      = "not_disabled" // the tenant whose jobs are to be stopped
+	CodeNoToken          = "no_token"
+	CodeTooManyTokens    = "too_many_tokens"
+	CodeNoSecret         = "no_secret"
+	CodeTooManySecrets   = "too_many_secrets"
+	CodeNoSecretsKey     = "no_secrets_key" // no worker could open a secret
+	CodeRotating         = "rotating"       // two webhook secrets are valid already
+	CodeTooLarge         = "too_large"
+	CodeMediaType        = "unsupported_media_type"
+	CodeMethodNotAllowed = "method_not_allowed"
+	CodeTimeout          = "timeout"
+	CodeUnavailable      = "unavailable"
+	CodeInternal         = "internal"
+)
+
+// Codes of the Error in the result of a job that was ended from outside.
+const (
+	CodeDeadlineExceeded = "deadline_exceeded" // the job had not ended by its deadline
+	CodeTenantStopped    = "tenant_stopped"    // the operator stopped all jobs of its tenant
+)
+
+// What a request is refused for. Each is an [*Error]: errors.Is compares codes, so that it
+// finds them whatever their message is, be it over HTTP or over Redis.
+var (
+	ErrNotFound       = &Error{CodeNotFound, "there is no such job, batch or file, or no longer"}
+	ErrEnded          = &Error{CodeEnded, "the job or batch has ended already"}
+	ErrNotEnded       = &Error{CodeNotEnded, "the job has not ended: cancel it, and purge it once it has"}
+	ErrNoRuntimes     = &Error{CodeNoRuntimes, "no worker has published a runtime yet: start one"}
+	ErrConflict       = &Error{CodeConflict, "the idempotency key was given within the last 24 hours, and with something else than this"}
+	ErrNoTenant       = &Error{CodeNoTenant, "there is no such tenant"}
+	ErrTenantExists   = &Error{CodeTenantExists, "there is a tenant of that name already"}
+	ErrRevision       = &Error{CodeRevision, "the terms have changed meanwhile: get them, and change those"}
+	ErrNotDisabled    = &Error{CodeNotDisabled, "the tenant is not disabled: disable it first"} // else more jobs would come while they are stopped
+	ErrNoToken        = &Error{CodeNoToken, "the tenant has no such token, or no longer"}
+	ErrTooManyTokens  = &Error{CodeTooManyTokens, fmt.Sprintf("the tenant has %d tokens already, the most there can be: revoke one", MaxTokens)}
+	ErrNoSecret       = &Error{CodeNoSecret, "there is no such secret, or no longer"}
+	ErrTooManySecrets = &Error{CodeTooManySecrets, fmt.Sprintf("a tenant has %d secrets at most: delete one", MaxSecrets)}
+	ErrNoSecretsKey   = &Error{CodeNoSecretsKey, "this Glovebox stores no secrets: no worker of it has a key for them (GLOVEBOX_SECRETS_KEY)"}
+	ErrRotating       = &Error{CodeRotating, "two webhook secrets of the tenant are valid already"}
+)
