@@ -2,13 +2,11 @@ package producer
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
 
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -38,31 +36,6 @@ type AuditPage struct {
 	// be the last.
 	More bool `json:"more" doc:"There may be more entries behind next_cursor already."`
 }
-
-// Audit returns a page of the audit log. It fails with job.Invalid.
-func (c *Client) Audit(ctx context.Context, o AuditOptions) (AuditPage, error) {
-	if o.Limit == 0 {
-		o.Limit = MaxAuditPage
-	}
-	if o.Limit < 1 || o.Limit > MaxAuditPage {
-		return AuditPage{}, job.Invalid{{Field: "limit", Value: o.Limit, Message: "is out of range", Allowed: fmt.Sprintf("1 to %d", MaxAuditPage)}}
-	}
-	after := record.AuditSince(o.Since)
-	if o.Cursor != "" {
-		var ok bool
-		if after, ok = record.ParseAuditCursor(o.Cursor); !ok {
-			return AuditPage{}, job.Invalid{{Field: "cursor", Value: fmt.Sprintf("%.120s", o.Cursor), Message: "is no cursor of the audit log", Allowed: "the next_cursor of a page"}}
-		}
-	}
-	list, next, more, err := c.records.Audited(ctx, after, record.AuditFilter{Tenant: o.Tenant, Action: o.Action}, o.Limit)
-	if list == nil {
-		list = []job.AuditEntry{}
-	}
-	return AuditPage{list, next.String(), more}, err
-}
-
-// NoteAudit writes an entry to the audit log, by and by.
-func (c *Client) NoteAudit(e job.AuditEntry) { c.records.Audit(e) }
 
 // Audit returns a page of the audit log, with the admin token.
 func (h *HTTP) Audit(ctx context.Context, o AuditOptions) (AuditPage, error) {

@@ -59,7 +59,7 @@ func (h *HTTP) readBatch(req *http.Request) (job.Batch, error) {
 	}
 	defer res.Body.Close()
 	var b job.Batch
-	if err := json.NewDecoder(io.LimitReader(res.Body, maxResult)).Decode(&b); err != nil {
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(&b); err != nil {
 		return b, fmt.Errorf("read answer about the batch: %w", err)
 	}
 	return b, nil
@@ -116,7 +116,7 @@ func (h *HTTP) batch(ctx context.Context, method, id string, wait int) (job.Batc
 	if _, ok := job.TenantOfBatch(id); !ok {
 		return b, job.ErrNotFound // "..", say, would mean another URL
 	}
-	err := h.json(ctx, method, batchPath(id), wait, nil, &b)
+	err := h.json(ctx, method, BatchPath(id), wait, nil, &b)
 	return b, err
 }
 
@@ -131,14 +131,14 @@ func (h *HTTP) BatchResults(ctx context.Context, id string, from int) iter.Seq2[
 		defer cancel()
 		silent := time.AfterFunc(resultsSilence, cancel)
 		defer silent.Stop()
-		res, err := h.do(ctx, http.MethodGet, batchPath(id)+"/"+Results+"?from="+strconv.Itoa(max(from, 0)), 0, nil)
+		res, err := h.do(ctx, http.MethodGet, BatchPath(id)+"/"+Results+"?from="+strconv.Itoa(max(from, 0)), 0, nil)
 		if err != nil {
 			yield(job.BatchResult{}, err)
 			return
 		}
 		defer res.Body.Close()
 		lines := bufio.NewScanner(res.Body)
-		lines.Buffer(nil, maxResult)
+		lines.Buffer(nil, maxAnswer)
 		for {
 			silent.Reset(resultsSilence)
 			more := lines.Scan()

@@ -1,9 +1,9 @@
 // Package producer submits jobs to Glovebox and brings their results back.
 //
-// [Jobs] is what a producer can do. Two types do it: [Client] talks to Redis and the
-// bucket itself, for programs that run inside the deployment (the HTTP API is one of
-// them); [HTTP] talks to that API with a token, for everybody else. Programs written
-// against [Jobs] don't notice the difference, errors included.
+// [Jobs] is what a producer can do. Two types do it: [HTTP] talks to the API with a token;
+// the Client of package direct talks to Redis and the bucket itself, for programs that run
+// inside the deployment. Programs written against [Jobs] don't notice the difference, errors
+// included.
 //
 // # Errors
 //
@@ -13,5 +13,5 @@
 // else is a fault on the way and may be tried again, with one exception: a Submit
 // that failed on the way may have been accepted.
 //
-// Start at [NewHTTP] or [Open].
+// Start at [NewHTTP].
 package producer

@@ -50,8 +50,17 @@ const (
 // LastEvent is the ID of each EventResult: nothing comes after it.
 const LastEvent = "end"
 
-// ValidEventID reports whether s can be the ID of an event.
-func ValidEventID(s string) bool { return s == LastEvent || job.ValidEventID(s) }
+// CheckEventID fails with job.Invalid unless [Jobs.Watch] can go on after the event of that
+// ID, or begin at the first one, which is "".
+func CheckEventID(id string) error {
+	if id == "" || id == LastEvent || job.ValidEventID(id) {
+		return nil
+	}
+	return job.Invalid{{
+		Field: "Last-Event-ID", Value: fmt.Sprintf("%.60s", id), Message: "is not the ID of an event",
+		Allowed: "the id of the last event that was received, or nothing to begin at the first",
+	}}
+}
 
 // The data of events as JSON.
 type (

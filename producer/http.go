@@ -23,6 +23,13 @@ const (
 	// minRound keeps a Wait from spinning when an API answers at once, as one that
 	// shuts down does.
 	minRound = time.Second
+	// maxAnswer bounds an answer: a result has two streams of 64 KiB, which JSON may make six
+	// times as long, compile output, metadata, and hundreds of artifacts.
+	maxAnswer = 8 << 20
+	// outage is how long a Wait or a Watch bears with an API that doesn't answer, or with a
+	// bucket that doesn't.
+	outage     = 30 * time.Second
+	retryDelay = 250 * time.Millisecond
 )
 
 // HTTP is [Jobs] over the API.
@@ -167,7 +174,7 @@ func (h *HTTP) Open(ctx context.Context, id, path string) (*Download, error) {
 	if !ok && path != Stdout && path != Stderr || !isJobID(id) || job.CheckName(name) != "" {
 		return nil, job.ErrNotFound // "..", say, would mean another URL
 	}
-	res, err := h.do(ctx, http.MethodGet, jobPath(id)+"/"+escapePath(path), 0, nil) //nolint:bodyclose // the caller closes the Download
+	res, err := h.do(ctx, http.MethodGet, FilePath(id, path), 0, nil) //nolint:bodyclose // the caller closes the Download
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +229,7 @@ func (h *HTTP) json(ctx context.Context, method, path string, wait int, body []b
 		return err
 	}
 	defer res.Body.Close()
-	if err := json.NewDecoder(io.LimitReader(res.Body, maxResult)).Decode(into); err != nil {
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(into); err != nil {
 		return fmt.Errorf("read answer of %s %s: %w", method, h.base+path, err)
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/api"
+	"github.com/glovebox-run/glovebox/producer/direct"
 	"github.com/glovebox-run/glovebox/producer/producertest"
 )
 
@@ -113,7 +114,7 @@ func TestOneJobForAKey(t *testing.T) {
 	w := producertest.New(t, "")
 	w.Runtimes(t)
 	clients := []producer.Jobs{w.Client, overHTTP(t, w, "default")}
-	second, err := producer.Open(t.Context(), producer.Config{RedisURL: w.Redis.API(), S3: w.S3Spec}) // another process
+	second, err := direct.Open(t.Context(), direct.Config{RedisURL: w.Redis.API(), S3: w.S3Spec}) // another process
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,17 +56,6 @@ type Jobs interface {
 	Images(ctx context.Context) ([]Image, error)
 }
 
-// What there is to [Jobs.Open] besides artifacts.
-const (
-	Stdout = "stdout"
-	Stderr = "stderr"
-)
-
-// ArtifactPath is what [Jobs.Open] calls the artifact of that name.
-func ArtifactPath(name string) string { return artifactDir + name }
-
-const artifactDir = "artifacts/"
-
 // Job is a job as it is now: its record, and once it has ended its result.
 type Job struct {
 	job.Record

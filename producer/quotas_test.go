@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/glovebox-run/glovebox/job"
-	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/direct"
 	"github.com/glovebox-run/glovebox/producer/producertest"
 )
 
@@ -13,7 +13,7 @@ func TestNewTenantsHaveQuotas(t *testing.T) {
 	t.Parallel()
 	w := producertest.New(t, "")
 	quotas := job.Quotas{RequestsPerMinute: 600, JobsQueued: 1000, BytesStored: 1 << 30}
-	client, err := producer.New(producer.Config{NewTenants: quotas}, w.Records, w.Objects)
+	client, err := direct.New(direct.Config{NewTenants: quotas}, w.Records, w.Objects)
 	if err != nil {
 		t.Fatal(err)
 	}

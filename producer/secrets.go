@@ -23,10 +23,7 @@ type Secrets interface {
 	ListSecrets(ctx context.Context) ([]job.Secret, error)
 }
 
-var (
-	_ Secrets = (*Client)(nil)
-	_ Secrets = (*HTTP)(nil)
-)
+var _ Secrets = (*HTTP)(nil)
 
 // SecretRequest is the body of PUT /v1/secrets/{name}.
 type SecretRequest struct {
@@ -36,36 +33,6 @@ type SecretRequest struct {
 // SecretList is the answer of GET /v1/secrets.
 type SecretList struct {
 	Secrets []job.Secret `json:"secrets" doc:"The tenant's secrets by name: never what they are." nullable:"false"`
-}
-
-// SetSecret is [Secrets.SetSecret]. The value leaves this process sealed to the workers'
-// key.
-func (c *Client) SetSecret(ctx context.Context, name, value string) (job.Secret, error) {
-	if err := job.CheckSecret(name, value); err != nil {
-		return job.Secret{}, err
-	}
-	if _, err := c.terms(ctx); err != nil {
-		return job.Secret{}, err
-	}
-	key, err := c.records.SecretsKey(ctx)
-	if err != nil {
-		return job.Secret{}, err
-	}
-	sealed, err := key.Seal(c.tenant, name, []byte(value))
-	if err != nil {
-		return job.Secret{}, err
-	}
-	return c.records.SetSecret(ctx, c.tenant, name, sealed)
-}
-
-// DeleteSecret is [Secrets.DeleteSecret].
-func (c *Client) DeleteSecret(ctx context.Context, name string) error {
-	return c.records.DeleteSecret(ctx, c.tenant, name)
-}
-
-// ListSecrets is [Secrets.ListSecrets].
-func (c *Client) ListSecrets(ctx context.Context) ([]job.Secret, error) {
-	return c.records.Secrets(ctx, c.tenant)
 }
 
 // SetSecret is [Secrets.SetSecret].

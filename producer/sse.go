@@ -10,7 +10,7 @@ import (
 const (
 	// maxSSEEvent bounds one event of a stream, its lines together: a result, which has
 	// to fit in one.
-	maxSSEEvent = maxResult + 1<<10
+	maxSSEEvent = maxAnswer + 1<<10
 	// maxSSEName bounds an event's type and ID.
 	maxSSEName = 200
 )

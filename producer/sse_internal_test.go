@@ -75,7 +75,7 @@ func TestSSEIsBounded(t *testing.T) {
 			t.Errorf("%s: got %d events, %v, want errSSETooLong", name, len(events), err)
 		}
 	}
-	whole := "data: " + strings.Repeat("x", maxResult) + "\n\n"
+	whole := "data: " + strings.Repeat("x", maxAnswer) + "\n\n"
 	if events, err := readSSE(strings.NewReader(whole)); len(events) != 1 || !errors.Is(err, io.EOF) {
 		t.Errorf("the largest result: got %d events, %v", len(events), err)
 	}

@@ -52,8 +52,8 @@ func (w *httpWatcher) watch(ctx context.Context) error {
 	if !isJobID(w.id) {
 		return job.ErrNotFound // "..", say, would mean another URL
 	}
-	if w.after != "" && !ValidEventID(w.after) {
-		return invalidEventID(w.after)
+	if err := CheckEventID(w.after); err != nil {
+		return err
 	}
 	w.heard = time.Now()
 	for {

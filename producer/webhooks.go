@@ -2,13 +2,10 @@ package producer
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math"
 	"net/http"
 	"time"
 
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -26,10 +23,7 @@ type Webhooks interface {
 	RotateWebhookSecret(ctx context.Context, keep time.Duration) ([]WebhookSecret, error)
 }
 
-var (
-	_ Webhooks = (*Client)(nil)
-	_ Webhooks = (*HTTP)(nil)
-)
+var _ Webhooks = (*HTTP)(nil)
 
 const (
 	// DefaultWebhookKeep is how long a secret signs beside a new one.
@@ -73,74 +67,6 @@ func (r RotateRequest) Keep() time.Duration {
 	}
 	const most = int64(math.MaxInt64 / time.Second)
 	return time.Duration(min(max(*r.ExpireSeconds, -most), most)) * time.Second
-}
-
-// WebhookSecrets is [Webhooks.WebhookSecrets].
-func (c *Client) WebhookSecrets(ctx context.Context) ([]WebhookSecret, error) {
-	signing, err := c.records.Signing(ctx, c.tenant)
-	if err != nil {
-		return nil, err
-	}
-	return c.webhookSecrets(signing)
-}
-
-// WebhookKeys is [Webhooks.WebhookKeys].
-func (c *Client) WebhookKeys(ctx context.Context) ([]WebhookKey, error) {
-	secrets, err := c.WebhookSecrets(ctx)
-	list := make([]WebhookKey, len(secrets))
-	for i, s := range secrets {
-		list[i] = s.WebhookKey
-	}
-	return list, err
-}
-
-// RotateWebhookSecret is [Webhooks.RotateWebhookSecret].
-func (c *Client) RotateWebhookSecret(ctx context.Context, keep time.Duration) ([]WebhookSecret, error) {
-	if c.webhookKeys == nil {
-		return nil, errNoWebhookKeys // before something is rotated that could not be shown
-	}
-	if keep < 0 || keep > MaxWebhookKeep {
-		return nil, job.Invalid{{
-			Field: "expire_seconds", Value: fmt.Sprintf("%.0f", keep.Seconds()), Message: "is out of range",
-			Allowed: fmt.Sprintf("0 to %.0f", MaxWebhookKeep.Seconds()),
-		}}
-	}
-	signing, err := c.records.RotateSigning(ctx, c.tenant, keep.Truncate(time.Second))
-	if errors.Is(err, job.ErrRotating) {
-		return nil, &job.Error{Code: job.CodeRotating, Message: fmt.Sprintf("%s, the older one until %s: wait until then, or rotate with expire_seconds 0, which leaves the new one alone",
-			job.ErrRotating.Message, signing.PreviousUntil.Format(time.RFC3339))}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return c.webhookSecrets(signing)
-}
-
-var errNoWebhookKeys = errors.New("this client was opened without the operator's webhook key")
-
-func (c *Client) webhookSecrets(signing record.Signing) ([]WebhookSecret, error) {
-	if c.webhookKeys == nil {
-		return nil, errNoWebhookKeys
-	}
-	pairs, err := c.webhookKeys.Pairs(c.tenant, signing, time.Now())
-	list := make([]WebhookSecret, len(pairs))
-	for i, p := range pairs {
-		list[i] = WebhookSecret{p.Secret.Reveal(), WebhookKey{PublicKey: p.Key.Public().String()}}
-		if !p.Expires.IsZero() {
-			list[i].ExpiresAt = &pairs[i].Expires
-		}
-	}
-	return list, err
-}
-
-// TenantWebhooks is [Tenants.TenantWebhooks].
-func (c *Client) TenantWebhooks(ctx context.Context, tenant string) (Webhooks, error) {
-	if tenant != c.tenant { // who may have no record, as "default" has none
-		if _, err := c.records.ReadTenant(ctx, tenant); err != nil {
-			return nil, err
-		}
-	}
-	return c.For(tenant), nil
 }
 
 const webhookSecretPath = "/v1/webhook-secret"

@@ -15,8 +15,8 @@ import (
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/internal/record"
-	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/api"
+	"github.com/glovebox-run/glovebox/producer/direct"
 )
 
 // defaultTenant is whose token GLOVEBOX_TOKEN is.
@@ -145,12 +145,12 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	if err != nil {
 		return err
 	}
-	links, err := producer.NewLinks(c.PublicURL, tokens)
+	links, err := direct.NewLinks(c.PublicURL, tokens)
 	if err != nil {
 		return err
 	}
-	client, err := producer.New( //nolint:contextcheck // it listens until it is closed, which is after ctx has ended
-		producer.Config{Tenant: defaultTenant, NewTenants: c.NewTenants, Links: links, WebhookKeys: hooks.keys, Log: log}, records, objects,
+	client, err := direct.New( //nolint:contextcheck // it listens until it is closed, which is after ctx has ended
+		direct.Config{Tenant: defaultTenant, NewTenants: c.NewTenants, Links: links, WebhookKeys: hooks.keys, Log: log}, records, objects,
 	)
 	if err != nil {
 		return err

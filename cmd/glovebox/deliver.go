@@ -9,7 +9,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/hookkeys"
 	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/record"
-	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/direct"
 	"github.com/glovebox-run/glovebox/webhook"
 )
 
@@ -49,7 +49,7 @@ func readDelivery(c config.API) (delivery, error) {
 }
 
 // newDeliverer returns the deliverer. The caller closes the sender after it has run.
-func newDeliverer(c config.API, d delivery, records *record.Store, client *producer.Client, links *producer.Links, m *metrics.Deliverer, log *slog.Logger) (*deliverer.Deliverer, *webhook.Sender, error) {
+func newDeliverer(c config.API, d delivery, records *record.Store, client *direct.Client, links *direct.Links, m *metrics.Deliverer, log *slog.Logger) (*deliverer.Deliverer, *webhook.Sender, error) {
 	sender := webhook.New(webhook.Config{Guard: d.guard})
 	run, err := deliverer.New(deliverer.Config{
 		Records: records, Client: client, Links: links, Sender: sender, Keys: d.keys,

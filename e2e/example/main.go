@@ -13,6 +13,7 @@ import (
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/direct"
 )
 
 func main() {
@@ -34,15 +35,15 @@ func run(ctx context.Context) error {
 		defer overHTTP.Close()
 		jobs = overHTTP
 	} else {
-		direct, err := producer.Open(ctx, producer.Config{RedisURL: os.Getenv("GLOVEBOX_REDIS_URL"), S3: artifacts.Config{
+		client, err := direct.Open(ctx, direct.Config{RedisURL: os.Getenv("GLOVEBOX_REDIS_URL"), S3: artifacts.Config{
 			Endpoint: os.Getenv("GLOVEBOX_S3_ENDPOINT"), Region: os.Getenv("GLOVEBOX_S3_REGION"), Bucket: os.Getenv("GLOVEBOX_S3_BUCKET"),
 			AccessKey: os.Getenv("GLOVEBOX_S3_ACCESS_KEY"), SecretKey: os.Getenv("GLOVEBOX_S3_SECRET_KEY"), PathStyle: true,
 		}})
 		if err != nil {
 			return err
 		}
-		defer direct.Close()
-		jobs = direct
+		defer client.Close()
+		jobs = client
 	}
 	j, err := jobs.Submit(ctx, job.Spec{Runtime: "python", Source: "print('hello'); open('squares.csv', 'w').write('2,4\\n3,9\\n')"})
 	if err != nil {

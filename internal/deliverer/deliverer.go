@@ -33,7 +33,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
-	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/direct"
 	"github.com/glovebox-run/glovebox/webhook"
 )
 
@@ -41,9 +41,9 @@ import (
 type Config struct {
 	// Records and Client, whose tenant doesn't matter, are the caller's to close.
 	Records *record.Store
-	Client  *producer.Client
+	Client  *direct.Client
 	// Links leads receivers to what a body has no room for; the same as Client's.
-	Links *producer.Links
+	Links *direct.Links
 	// Sender makes the attempts. The caller closes it.
 	Sender *webhook.Sender
 	// Keys are the operator's. What signs a tenant's messages is derived from them.

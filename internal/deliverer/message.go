@@ -29,15 +29,11 @@ func (d *Deliverer) message(ctx context.Context, delivery record.Delivery) ([]by
 		}
 		return d.fitBatch(message[job.Batch]{delivery.Event, delivery.Created, b})
 	}
-	j, err := d.Records.Get(ctx, delivery.JobID)
+	result, expires, err := d.Client.Result(ctx, delivery.JobID)
 	if err != nil {
 		return nil, err
 	}
-	result, err := d.Client.Result(ctx, j)
-	if err != nil {
-		return nil, err
-	}
-	return d.fit(message[job.Result]{delivery.Event, delivery.Created, result}, j.Expires())
+	return d.fit(message[job.Result]{delivery.Event, delivery.Created, result}, expires)
 }
 
 // fitBatch leaves out errors of rejected jobs until the message is small enough: the

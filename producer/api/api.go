@@ -13,16 +13,16 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
-	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/direct"
 )
 
 // Config says for whom the API works.
 type Config struct {
 	// Client does the work. Its tenant doesn't matter: tokens decide. The caller
 	// closes it after Serve has returned.
-	Client *producer.Client
+	Client *direct.Client
 	// Links verifies the capabilities in URLs of files; the same that Client signs with.
-	Links *producer.Links
+	Links *direct.Links
 	// Tokens maps the SHA-256 of bearer tokens, as [HashToken] has it, to their tenants,
 	// beside those in the tenants' records.
 	Tokens map[TokenHash]string
@@ -64,8 +64,8 @@ const (
 
 // API is the handler of all routes.
 type API struct {
-	client     *producer.Client
-	links      *producer.Links
+	client     *direct.Client
+	links      *direct.Links
 	tokens     map[TokenHash]string
 	adminToken *TokenHash
 	proxies    []netip.Prefix

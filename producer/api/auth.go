@@ -16,7 +16,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
-	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/direct"
 )
 
 // TokenHash is what the API knows of a token that its settings name, so that a leak of
@@ -45,13 +45,13 @@ func callerOf(ctx context.Context) caller {
 }
 
 // tenantClient is the client of the tenant whose token the request had.
-func (a *API) tenantClient(ctx context.Context) *producer.Client {
+func (a *API) tenantClient(ctx context.Context) *direct.Client {
 	return a.answering(ctx, callerOf(ctx).tenant) // "" owns no job
 }
 
 // answering is the client of a tenant for the answer to the request that ctx is of, which
 // takes room until it is sent.
-func (a *API) answering(ctx context.Context, tenant string) *producer.Client {
+func (a *API) answering(ctx context.Context, tenant string) *direct.Client {
 	answer := &requestOf(ctx).answer
 	answer.tenant = tenant
 	return a.client.ForAnswer(tenant, answer)
@@ -133,7 +133,7 @@ func (a *API) whose(r *http.Request, token string) (caller, error) {
 		if asked.wrong(time.Now()) {
 			note.action = actionThrottled
 		}
-		if errors.Is(err, producer.ErrTokenExpired) {
+		if errors.Is(err, direct.ErrTokenExpired) {
 			note.caller = c
 		}
 	default:
@@ -144,7 +144,7 @@ func (a *API) whose(r *http.Request, token string) (caller, error) {
 
 // isWrong reports whether a token was looked up, and is nobody's or expired.
 func isWrong(err error) bool {
-	return errors.Is(err, errToken) || errors.Is(err, producer.ErrTokenExpired)
+	return errors.Is(err, errToken) || errors.Is(err, direct.ErrTokenExpired)
 }
 
 // configured compares with every token that the settings name, so that the time it
@@ -229,7 +229,7 @@ func bearer(r *http.Request) (string, bool) {
 
 // announce tells of the tenant's quota of requests, if it has one, as
 // draft-ietf-httpapi-ratelimit-headers does.
-func announce(h http.Header, a producer.Admission) {
+func announce(h http.Header, a direct.RateLimit) {
 	if a.Quota == 0 {
 		return
 	}
@@ -247,7 +247,7 @@ func seconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
 
 // refuse answers a request that was not admitted.
 func (a *API) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	if errors.Is(err, errToken) || errors.Is(err, producer.ErrTokenExpired) {
+	if errors.Is(err, errToken) || errors.Is(err, direct.ErrTokenExpired) {
 		writeUnauthorized(w, r, err)
 		return
 	}
@@ -259,7 +259,7 @@ func writeUnauthorized(w http.ResponseWriter, r *http.Request, err error) {
 	w.Header().Set("WWW-Authenticate", `Bearer realm="glovebox"`)
 	if r.Header.Get("Authorization") != "" {
 		detail = "the token is not one of this Glovebox"
-		if errors.Is(err, producer.ErrTokenExpired) { // whoever has it may know
+		if errors.Is(err, direct.ErrTokenExpired) { // whoever has it may know
 			detail = err.Error()
 		}
 		w.Header().Set("WWW-Authenticate", `Bearer realm="glovebox", error="invalid_token"`)

@@ -18,6 +18,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/jobstream"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/direct"
 )
 
 // linesMediaTypes are what JSON Lines goes by.
@@ -103,14 +104,14 @@ func batchOptions(head []byte, key string) (o job.BatchOptions, err error) {
 
 // batchItems decodes jobs one by one. One that is JSON of another shape than a job's is
 // an item with faults.
-func batchItems(stream *jobstream.Reader, body *heldBody, c caller) iter.Seq2[producer.BatchItem, error] {
-	return func(yield func(producer.BatchItem, error) bool) {
+func batchItems(stream *jobstream.Reader, body *heldBody, c caller) iter.Seq2[direct.BatchItem, error] {
+	return func(yield func(direct.BatchItem, error) bool) {
 		for {
 			raw, err := stream.Next()
 			if errors.Is(err, io.EOF) {
 				return
 			}
-			item := producer.BatchItem{JSON: raw.JSON}
+			item := direct.BatchItem{JSON: raw.JSON}
 			if err == nil {
 				item.Done, err = body.handOn(int64(len(raw.JSON)))
 			}
@@ -184,7 +185,7 @@ func (a *API) streamProblem(err error) error {
 		return newProblem(job.CodeTimeout, "the batch came too slowly")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return malformed("the body ended before its announced end")
-	case errors.Is(err, errToken), errors.Is(err, producer.ErrTokenExpired):
+	case errors.Is(err, errToken), errors.Is(err, direct.ErrTokenExpired):
 		return newProblem(job.CodeUnauthorized, "the token was revoked, or has expired, while the batch came")
 	case errors.Is(err, errShareFull), errors.Is(err, errRoomFull):
 		return roomProblem(err)

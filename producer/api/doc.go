@@ -1,4 +1,4 @@
-// Package api is Glovebox's HTTP API: thin handlers over producer.Client.
+// Package api is Glovebox's HTTP API: thin handlers over direct.Client.
 //
 // Every job route takes a bearer token, which stands for a tenant; another tenant's
 // job is answered for as if it did not exist. Files of a job can also be read with

@@ -10,7 +10,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/job"
-	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/direct"
 )
 
 // file sends a file of a job: a redirect to the bucket, or the text itself where the
@@ -61,7 +61,7 @@ func (a *API) reader(w http.ResponseWriter, r *http.Request, id, path string) (c
 	return caller{tenant: tenant}, a.client.For(tenant).Enabled(r.Context())
 }
 
-func writeText(w http.ResponseWriter, f producer.File) {
+func writeText(w http.ResponseWriter, f direct.File) {
 	h := w.Header()
 	h.Set("Content-Type", f.MediaType)
 	h.Set("Content-Length", strconv.Itoa(len(f.Text)))

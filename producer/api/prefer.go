@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/direct"
 )
 
 // preferredWait reads wait=SECONDS from a Prefer header (RFC 7240). A preference that
@@ -31,7 +32,7 @@ func preferredWait(prefer string, most time.Duration) time.Duration {
 
 // wait returns the job when it has ended, or as it is when d has passed or the API
 // drains.
-func (a *API) wait(ctx context.Context, client *producer.Client, id string, d time.Duration) (producer.Job, error) {
+func (a *API) wait(ctx context.Context, client *direct.Client, id string, d time.Duration) (producer.Job, error) {
 	return held(ctx, a, id, d, client.Wait, client.Get)
 }
 

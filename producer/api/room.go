@@ -147,10 +147,10 @@ func (h *holding) add(ctx context.Context, n int64, patience time.Duration) erro
 	return nil
 }
 
-// Take is [producer.Room]'s, of which what an answer takes is a part.
+// Take is [direct.Room]'s, of which what an answer takes is a part.
 func (h *holding) Take(ctx context.Context, n int64) error { return h.add(ctx, n, bodyPatience) }
 
-// Give is [producer.Room]'s.
+// Give is [direct.Room]'s.
 func (h *holding) Give(n int64) { h.give(n) }
 
 // give gives n bytes back, or what is left of them.

@@ -21,6 +21,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/direct"
 )
 
 // BaseURL is what links in results start with.
@@ -40,11 +41,11 @@ type World struct {
 	Worker  *record.Store // as a worker has them
 	Raw     *redis.Client // for tests that look at keys, or play with them
 	Objects *artifacts.Store
-	Links   *producer.Links
+	Links   *direct.Links
 	// WebhookKeys are the operator's.
 	WebhookKeys *hookkeys.Keys
 	// Client is of tenant "default".
-	Client *producer.Client
+	Client *direct.Client
 }
 
 // New starts a World that ends with the test. base is what links start with,
@@ -85,11 +86,11 @@ func New(tb testing.TB, base string) *World {
 	if base == "" {
 		base = BaseURL
 	}
-	w.Links, err = producer.NewLinks(base, tokens)
+	w.Links, err = direct.NewLinks(base, tokens)
 	must()
 	w.WebhookKeys, err = hookkeys.Parse(hookkeys.New())
 	must()
-	w.Client, err = producer.New(producer.Config{Links: w.Links, WebhookKeys: w.WebhookKeys, Log: log}, w.Records, w.Objects)
+	w.Client, err = direct.New(direct.Config{Links: w.Links, WebhookKeys: w.WebhookKeys, Log: log}, w.Records, w.Objects)
 	must()
 	tb.Cleanup(func() {
 		if err := w.Client.Close(); err != nil {

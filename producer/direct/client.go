@@ -1,4 +1,4 @@
-package producer
+package direct
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/hookkeys"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 // Config says where a [Client] finds Glovebox, and as whom.
@@ -37,13 +38,13 @@ type Config struct {
 	// the API's /v1/jobs/<id>/.
 	Links *Links
 	// WebhookKeys are the operator's, from which tenants' webhook secrets are derived. Only
-	// [Webhooks] needs them.
+	// [producer.Webhooks] needs them, which is for the api.
 	WebhookKeys *hookkeys.Keys
 	// Log defaults to discarding.
 	Log *slog.Logger
 }
 
-// Client is [Jobs] over Redis and the bucket.
+// Client is [producer.Jobs] over Redis and the bucket. It is safe for concurrent use.
 type Client struct {
 	records  *record.Store
 	objects  *artifacts.Store
@@ -59,7 +60,12 @@ type Client struct {
 	webhookKeys *hookkeys.Keys // or nil
 }
 
-var _ Jobs = (*Client)(nil)
+var (
+	_ producer.Jobs     = (*Client)(nil)
+	_ producer.Tenants  = (*Client)(nil)
+	_ producer.Webhooks = (*Client)(nil)
+	_ producer.Secrets  = (*Client)(nil)
+)
 
 // Open connects to Redis and the bucket. The caller closes the Client.
 func Open(ctx context.Context, c Config) (*Client, error) {
@@ -81,7 +87,8 @@ func Open(ctx context.Context, c Config) (*Client, error) {
 	return client, nil
 }
 
-// New returns a Client over stores that the caller has open and closes after it.
+// New returns a Client over stores that the caller has open and closes after it: for the api,
+// which has them anyway. Programs outside this module call [Open].
 func New(c Config, records *record.Store, objects *artifacts.Store) (*Client, error) {
 	if c.Tenant == "" {
 		c.Tenant = "default"
@@ -187,8 +194,8 @@ func (c *Client) owns(id string) bool {
 	return ok && tenant == c.tenant
 }
 
-// Runtimes is [Jobs.Runtimes].
-func (c *Client) Runtimes(ctx context.Context) ([]Runtime, error) {
+// Runtimes is [producer.Jobs.Runtimes].
+func (c *Client) Runtimes(ctx context.Context) ([]producer.Runtime, error) {
 	published, err := c.records.Runtimes(ctx)
 	if err != nil {
 		return nil, err
@@ -198,9 +205,9 @@ func (c *Client) Runtimes(ctx context.Context) ([]Runtime, error) {
 		return nil, err
 	}
 	published = slices.DeleteFunc(published, func(r record.Runtime) bool { return !allowsRuntime(terms, r) })
-	list := make([]Runtime, len(published))
+	list := make([]producer.Runtime, len(published))
 	for i, r := range published {
-		list[i] = Runtime{
+		list[i] = producer.Runtime{
 			Name: r.Name, Version: r.Version, Aliases: r.Aliases, Image: r.Image,
 			ImageDigest: r.ImageDigest, Limits: r.Limits, Warm: r.Warm,
 		}
@@ -208,12 +215,12 @@ func (c *Client) Runtimes(ctx context.Context) ([]Runtime, error) {
 			list[i].Aliases = []string{}
 		}
 	}
-	slices.SortFunc(list, func(a, b Runtime) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b producer.Runtime) int { return strings.Compare(a.Name, b.Name) })
 	return list, nil
 }
 
-// Images is [Jobs.Images].
-func (c *Client) Images(ctx context.Context) ([]Image, error) {
+// Images is [producer.Jobs.Images].
+func (c *Client) Images(ctx context.Context) ([]producer.Image, error) {
 	published, err := c.records.Images(ctx)
 	if err != nil {
 		return nil, err
@@ -223,9 +230,9 @@ func (c *Client) Images(ctx context.Context) ([]Image, error) {
 		return nil, err
 	}
 	published = slices.DeleteFunc(published, func(image string) bool { return !terms.AllowsImage(image) })
-	list := make([]Image, len(published))
+	list := make([]producer.Image, len(published))
 	for i, image := range published {
-		list[i] = Image{Image: image}
+		list[i] = producer.Image{Image: image}
 	}
 	return list, nil
 }

@@ -1,4 +1,4 @@
-package producer
+package direct
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 const (
@@ -28,31 +29,31 @@ const (
 	bucketTimeout = 30 * time.Second
 )
 
-// Get is [Jobs.Get].
-func (c *Client) Get(ctx context.Context, id string) (Job, error) {
+// Get is [producer.Jobs.Get].
+func (c *Client) Get(ctx context.Context, id string) (producer.Job, error) {
 	if !c.owns(id) {
-		return Job{}, job.ErrNotFound
+		return producer.Job{}, job.ErrNotFound
 	}
 	r, err := c.records.Get(ctx, id)
 	if err != nil {
-		return Job{}, err
+		return producer.Job{}, err
 	}
 	return c.read(ctx, r)
 }
 
 // read brings the result of a record that has ended.
-func (c *Client) read(ctx context.Context, r record.Job) (Job, error) {
-	j := Job{Record: wireRecord(r)}
+func (c *Client) read(ctx context.Context, r record.Job) (producer.Job, error) {
+	j := producer.Job{Record: wireRecord(r)}
 	if !r.State.Final() {
 		return j, nil
 	}
 	result, err := c.result(ctx, r)
 	if err != nil {
-		return Job{}, fmt.Errorf("read result of job %s: %w", r.ID, err)
+		return producer.Job{}, fmt.Errorf("read result of job %s: %w", r.ID, err)
 	}
 	if c.links != nil {
 		if result, err = c.links.Absolute(result, r.Expires()); err != nil {
-			return Job{}, err
+			return producer.Job{}, err
 		}
 	}
 	j.Result = &result
@@ -102,17 +103,21 @@ func (c *Client) result(ctx context.Context, r record.Job) (job.Result, error) {
 	return result, nil
 }
 
-// Result returns the result of a job that has ended, as [Client.Get] would, from its
-// record. The deliverer calls it, which serves every tenant.
-func (c *Client) Result(ctx context.Context, r record.Job) (job.Result, error) {
+// Result returns the result of a job that has ended as [Client.Get] would, whosever it is,
+// and until when it is kept. The deliverer calls it, which serves every tenant.
+func (c *Client) Result(ctx context.Context, id string) (result job.Result, expires time.Time, err error) {
+	r, err := c.records.Get(ctx, id)
+	if err != nil {
+		return job.Result{}, time.Time{}, err
+	}
 	j, err := c.read(ctx, r)
 	if err != nil {
-		return job.Result{}, err
+		return job.Result{}, time.Time{}, err
 	}
 	if j.Result == nil {
-		return job.Result{}, fmt.Errorf("read result of job %s: it is %s", r.ID, r.State)
+		return job.Result{}, time.Time{}, fmt.Errorf("read result of job %s: it is %s", r.ID, r.State)
 	}
-	return *j.Result, nil
+	return *j.Result, r.Expires(), nil
 }
 
 func wireRecord(r record.Job) job.Record {
@@ -122,12 +127,12 @@ func wireRecord(r record.Job) job.Record {
 	}
 }
 
-// Wait is [Jobs.Wait]. It is woken by Redis and bears with outages of up to 30 s.
-func (c *Client) Wait(ctx context.Context, id string) (Job, error) {
+// Wait is [producer.Jobs.Wait]. It is woken by Redis and bears with outages of up to 30 s.
+func (c *Client) Wait(ctx context.Context, id string) (producer.Job, error) {
 	if !c.owns(id) {
-		return Job{}, job.ErrNotFound
+		return producer.Job{}, job.ErrNotFound
 	}
-	return await(ctx, c.done, id, func(ctx context.Context) (Job, bool, error) {
+	return await(ctx, c.done, id, func(ctx context.Context) (producer.Job, bool, error) {
 		j, err := c.Get(ctx, id)
 		return j, j.Ended(), err
 	})

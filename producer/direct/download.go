@@ -1,4 +1,4 @@
-package producer
+package direct
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 const textPlain = "text/plain; charset=utf-8"
@@ -23,14 +24,14 @@ type File struct {
 	Name, MediaType string
 }
 
-// Open is [Jobs.Open].
-func (c *Client) Open(ctx context.Context, id, path string) (*Download, error) {
+// Open is [producer.Jobs.Open].
+func (c *Client) Open(ctx context.Context, id, path string) (*producer.Download, error) {
 	f, err := c.Locate(ctx, id, path)
 	if err != nil {
 		return nil, err
 	}
 	if f.Key == "" {
-		return &Download{io.NopCloser(strings.NewReader(f.Text)), f.Name, int64(len(f.Text)), f.MediaType}, nil
+		return &producer.Download{ReadCloser: io.NopCloser(strings.NewReader(f.Text)), Name: f.Name, Size: int64(len(f.Text)), MediaType: f.MediaType}, nil
 	}
 	body, o, err := c.objects.Get(ctx, f.Key)
 	if errors.Is(err, artifacts.ErrNotFound) {
@@ -39,7 +40,7 @@ func (c *Client) Open(ctx context.Context, id, path string) (*Download, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Download{body, f.Name, o.Size, f.MediaType}, nil
+	return &producer.Download{ReadCloser: body, Name: f.Name, Size: o.Size, MediaType: f.MediaType}, nil
 }
 
 // Locate finds a file of a job, or job.ErrNotFound. A path is never more than a name to
@@ -78,12 +79,12 @@ func locate(r record.Job, result job.Result, path string) (File, error) {
 		return f, nil
 	}
 	switch path {
-	case Stdout:
+	case producer.Stdout:
 		return output(result.StdoutURL, result.Stdout, keys.Stdout(epoch))
-	case Stderr:
+	case producer.Stderr:
 		return output(result.StderrURL, result.Stderr, keys.Stderr(epoch))
 	}
-	name, ok := strings.CutPrefix(path, artifactDir)
+	name, ok := strings.CutPrefix(path, producer.ArtifactPath(""))
 	for _, a := range result.Artifacts {
 		if ok && a.Name == name {
 			return File{Key: keys.Artifact(epoch, name), Name: name, MediaType: a.MediaType}, nil

@@ -1,4 +1,4 @@
-package producer
+package direct
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 const (
@@ -19,13 +20,13 @@ const (
 	pageBytes = 512 << 10
 )
 
-// Watch is [Jobs.Watch]. It is woken by Redis and, once it has told something, bears with
+// Watch is [producer.Jobs.Watch]. It is woken by Redis and, once it has told something, bears with
 // outages of up to 30 s.
-func (c *Client) Watch(ctx context.Context, id, after string) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
+func (c *Client) Watch(ctx context.Context, id, after string) iter.Seq2[producer.Event, error] {
+	return func(yield func(producer.Event, error) bool) {
 		w := &watcher{client: c, id: id, after: after, yield: yield}
 		if err := w.watch(ctx); err != nil && !w.left {
-			yield(Event{}, err)
+			yield(producer.Event{}, err)
 		}
 	}
 }
@@ -35,7 +36,7 @@ type watcher struct {
 	client *Client
 	id     string
 	after  string // ID of the last event that was read
-	yield  func(Event, error) bool
+	yield  func(producer.Event, error) bool
 	begun  bool // something was told
 	left   bool // yield has said that it is enough
 
@@ -52,12 +53,12 @@ func (w *watcher) watch(ctx context.Context) error {
 	if !w.client.owns(w.id) {
 		return job.ErrNotFound
 	}
-	if w.after == LastEvent {
+	if w.after == producer.LastEvent {
 		_, err := w.client.records.Get(ctx, w.id)
 		return err
 	}
-	if w.after != "" && !ValidEventID(w.after) {
-		return invalidEventID(w.after)
+	if err := producer.CheckEventID(w.after); err != nil {
+		return err
 	}
 	// Before the first look, or what happens between the two would wake nobody.
 	news, unfollow := w.client.done.Follow(w.id)
@@ -96,13 +97,6 @@ func (w *watcher) watch(ctx context.Context) error {
 	}
 }
 
-func invalidEventID(id string) error {
-	return job.Invalid{{
-		Field: "Last-Event-ID", Value: fmt.Sprintf("%.60s", id), Message: "is not the ID of an event",
-		Allowed: "the id of the last event that was received, or nothing to begin at the first",
-	}}
-}
-
 // round tells all that there is to tell by now. It is over after the result.
 func (w *watcher) round(ctx context.Context) (over bool, err error) {
 	first := w.now.Status == ""
@@ -134,10 +128,10 @@ func (w *watcher) round(ctx context.Context) (over bool, err error) {
 		return false, err
 	}
 	if !w.whole {
-		w.tell(Event{Type: EventGap})
+		w.tell(producer.Event{Type: producer.EventGap})
 	}
 	w.tellStatus("", w.now.StatusChange)
-	w.tell(Event{ID: LastEvent, Type: EventResult, Job: j})
+	w.tell(producer.Event{ID: producer.LastEvent, Type: producer.EventResult, Job: j})
 	return true, nil
 }
 
@@ -154,7 +148,7 @@ func (w *watcher) resume(ctx context.Context) error {
 		}
 		w.epoch, w.seq, w.whole = e.Epoch, e.Seq, !found || e.Type == record.EventEnd || e.Seq == 0
 		if !found {
-			w.tell(Event{Type: EventGap})
+			w.tell(producer.Event{Type: producer.EventGap})
 			w.seq = unknownSeq
 		}
 	}
@@ -207,7 +201,7 @@ func (w *watcher) take(e record.Event) error {
 	}
 	follows := e.Epoch == w.epoch && e.Seq == w.seq+1 || e.Epoch > w.epoch && e.Seq <= 1
 	if !follows && w.seq != unknownSeq {
-		w.tell(Event{Type: EventGap})
+		w.tell(producer.Event{Type: producer.EventGap})
 	}
 	if w.epoch > 0 && e.Epoch != w.epoch {
 		w.told = record.StatusChange{} // each try says that it runs
@@ -222,9 +216,9 @@ func (w *watcher) take(e record.Event) error {
 		}
 		w.tellStatus(e.ID, s)
 	case record.EventStdout, record.EventStderr:
-		w.tell(Event{ID: e.ID, Type: EventType(e.Type), Data: e.Data, Offset: e.Offset})
+		w.tell(producer.Event{ID: e.ID, Type: producer.EventType(e.Type), Data: e.Data, Offset: e.Offset})
 	case record.EventArtifact:
-		told := Event{ID: e.ID, Type: EventArtifact}
+		told := producer.Event{ID: e.ID, Type: producer.EventArtifact}
 		if err := json.Unmarshal(e.Data, &told.Artifact); err != nil {
 			return fmt.Errorf("read event %s of job %s: %w", e.ID, w.id, err)
 		}
@@ -238,11 +232,11 @@ func (w *watcher) take(e record.Event) error {
 func (w *watcher) tellStatus(id string, s record.StatusChange) {
 	if s != w.told {
 		w.told = s
-		w.tell(Event{ID: id, Type: EventStatus, Status: s.Status, Attempt: s.Attempt})
+		w.tell(producer.Event{ID: id, Type: producer.EventStatus, Status: s.Status, Attempt: s.Attempt})
 	}
 }
 
-func (w *watcher) tell(e Event) {
+func (w *watcher) tell(e producer.Event) {
 	w.begun = true
 	if !w.left {
 		w.left = !w.yield(e, nil)

@@ -1,4 +1,4 @@
-package producer
+package direct
 
 import (
 	"context"
@@ -10,10 +10,11 @@ import (
 	"github.com/glovebox-run/glovebox/internal/failpoint"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
-// Submit is [Jobs.Submit].
-func (c *Client) Submit(ctx context.Context, spec job.Spec) (Job, error) {
+// Submit is [producer.Jobs.Submit].
+func (c *Client) Submit(ctx context.Context, spec job.Spec) (producer.Job, error) {
 	n := record.NewJob{ID: job.NewID(c.tenant), Key: spec.IdempotencyKey}
 	if n.Key != "" {
 		// Before anything is checked: what was accepted then may not be any more.
@@ -23,43 +24,43 @@ func (c *Client) Submit(ctx context.Context, spec job.Spec) (Job, error) {
 	}
 	var err error
 	if n.Spec, err = c.check(ctx, spec); err != nil {
-		return Job{}, err
+		return producer.Job{}, err
 	}
 	if n.JSON, err = job.Marshal(n.Spec); err != nil {
-		return Job{}, fmt.Errorf("encode spec: %w", err)
+		return producer.Job{}, fmt.Errorf("encode spec: %w", err)
 	}
 	if n.SpecRef, err = c.putLargeSpec(ctx, n.ID, n.JSON); err != nil {
-		return Job{}, fmt.Errorf("submit job: %w", err)
+		return producer.Job{}, fmt.Errorf("submit job: %w", err)
 	}
 	created, err := c.create(ctx, n)
 	switch {
 	case err != nil:
-		return Job{}, err
+		return producer.Job{}, err
 	case created.Again:
 		return c.keyed(ctx, created.ID)
 	}
 	failpoint.Hit(failpoint.RecordCreated)
-	return Job{Record: accepted(n.ID, n.Spec)}, nil
+	return producer.Job{Record: accepted(n.ID, n.Spec)}, nil
 }
 
 // again finds the job that an earlier Submit with the same key made, or job.ErrNotFound. It
 // notes in n what is asked for.
-func (c *Client) again(ctx context.Context, n *record.NewJob, spec job.Spec) (Job, error) {
+func (c *Client) again(ctx context.Context, n *record.NewJob, spec job.Spec) (producer.Job, error) {
 	asked, err := json.Marshal(spec)
 	if err != nil {
-		return Job{}, fmt.Errorf("encode spec: %w", err)
+		return producer.Job{}, fmt.Errorf("encode spec: %w", err)
 	}
 	n.Asked = record.NewAsked(asked)
 	id, err := c.records.Named(ctx, c.tenant, n.Key, n.Asked)
 	if err != nil {
-		return Job{}, err
+		return producer.Job{}, err
 	}
 	return c.keyed(ctx, id)
 }
 
 // keyed is the job that an idempotency key began. It fails with a *job.GoneError where that
 // is no longer kept.
-func (c *Client) keyed(ctx context.Context, id string) (Job, error) {
+func (c *Client) keyed(ctx context.Context, id string) (producer.Job, error) {
 	j, err := c.Get(ctx, id)
 	if errors.Is(err, job.ErrNotFound) {
 		err = &job.GoneError{ID: id}

@@ -1,4 +1,4 @@
-package producer
+package direct
 
 import (
 	"context"
@@ -8,27 +8,28 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
-// Cancel is [Jobs.Cancel].
-func (c *Client) Cancel(ctx context.Context, id string) (Job, error) {
+// Cancel is [producer.Jobs.Cancel].
+func (c *Client) Cancel(ctx context.Context, id string) (producer.Job, error) {
 	if !c.owns(id) {
-		return Job{}, job.ErrNotFound
+		return producer.Job{}, job.ErrNotFound
 	}
 	r, err := c.records.Get(ctx, id)
 	if err != nil {
-		return Job{}, err
+		return producer.Job{}, err
 	}
 	result, err := job.Marshal(canceledResult(r, time.Now()))
 	if err != nil {
-		return Job{}, fmt.Errorf("encode result: %w", err)
+		return producer.Job{}, fmt.Errorf("encode result: %w", err)
 	}
 	if _, err := c.records.Cancel(ctx, id, result); err != nil && !errors.Is(err, job.ErrEnded) {
-		return Job{}, err
+		return producer.Job{}, err
 	}
 	j, err := c.Get(ctx, id)
 	if err == nil && j.Ended() && j.Status != job.Canceled {
-		return Job{}, job.ErrEnded
+		return producer.Job{}, job.ErrEnded
 	}
 	return j, err
 }

@@ -1,4 +1,4 @@
-package producer
+package direct
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 // Links turns what a stored result calls "artifacts/plot.png" or "stdout" into URLs of
@@ -44,22 +45,22 @@ func (l *Links) Absolute(r job.Result, expires time.Time) (job.Result, error) {
 		u, err = l.URL(r.ID, path, expires)
 		return u
 	}
-	r.StdoutURL = link(r.StdoutURL, Stdout)
-	r.StderrURL = link(r.StderrURL, Stderr)
+	r.StdoutURL = link(r.StdoutURL, producer.Stdout)
+	r.StderrURL = link(r.StderrURL, producer.Stderr)
 	r.Artifacts = slices.Clone(r.Artifacts)
 	for i, a := range r.Artifacts {
-		r.Artifacts[i].URL = link(a.URL, ArtifactPath(a.Name))
+		r.Artifacts[i].URL = link(a.URL, producer.ArtifactPath(a.Name))
 	}
 	return r, err
 }
 
-// URL leads to a file of a job, by its path as in Jobs.Open, until then.
+// URL leads to a file of a job, by its path as in [producer.Jobs.Open], until then.
 func (l *Links) URL(id, path string, expires time.Time) (string, error) {
 	tenant, ok := job.TenantOf(id)
 	if !ok {
 		return "", fmt.Errorf("link to job %.80q: not a job id", id)
 	}
-	return l.sign(jobPath(id), artifacts.Capability{Tenant: tenant, Job: id, Path: path, Expires: expires})
+	return l.sign(producer.FilePath(id, path), artifacts.Capability{Tenant: tenant, Job: id, Path: path, Expires: expires})
 }
 
 // BatchURL leads to the results of a batch, until then.
@@ -68,18 +69,15 @@ func (l *Links) BatchURL(id string, expires time.Time) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("link to batch %.80q: not a batch id", id)
 	}
-	return l.sign(batchPath(id), artifacts.Capability{Tenant: tenant, Job: id, Path: Results, Expires: expires})
+	return l.sign(producer.BatchPath(id)+"/"+producer.Results, artifacts.Capability{Tenant: tenant, Job: id, Path: producer.Results, Expires: expires})
 }
-
-// Results is what a batch's URL ends with that leads to all results.
-const Results = "results"
 
 func (l *Links) sign(path string, c artifacts.Capability) (string, error) {
 	token, err := l.tokens.Sign(c)
 	if err != nil {
 		return "", err
 	}
-	return l.base + path + "/" + escapePath(c.Path) + "?token=" + url.QueryEscape(token), nil
+	return l.base + path + "?token=" + url.QueryEscape(token), nil
 }
 
 // Verify returns the tenant whose file the token opens. It fails with
@@ -87,16 +85,4 @@ func (l *Links) sign(path string, c artifacts.Capability) (string, error) {
 func (l *Links) Verify(token, id, path string) (tenant string, err error) {
 	c, err := l.tokens.Verify(token, id, path, time.Now())
 	return c.Tenant, err
-}
-
-func jobPath(id string) string   { return "/v1/jobs/" + url.PathEscape(id) }
-func batchPath(id string) string { return "/v1/batches/" + url.PathEscape(id) }
-
-// escapePath escapes all but the slashes.
-func escapePath(path string) string {
-	parts := strings.Split(path, "/")
-	for i, p := range parts {
-		parts[i] = url.PathEscape(p)
-	}
-	return strings.Join(parts, "/")
 }

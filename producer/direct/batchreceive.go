@@ -1,4 +1,4 @@
-package producer
+package direct
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/failpoint"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 // BatchItem is a job of a batch as it was sent.
@@ -40,8 +41,8 @@ const (
 	putAtOnce = 4
 )
 
-// SubmitBatch is [Batches.SubmitBatch].
-func (c *Client) SubmitBatch(ctx context.Context, o BatchOptions, specs iter.Seq2[job.Spec, error]) (job.Batch, error) {
+// SubmitBatch is [producer.Batches.SubmitBatch].
+func (c *Client) SubmitBatch(ctx context.Context, o producer.BatchOptions, specs iter.Seq2[job.Spec, error]) (job.Batch, error) {
 	return c.ReceiveBatch(ctx, o, func(yield func(BatchItem, error) bool) {
 		for spec, err := range specs {
 			item := BatchItem{Spec: spec}
@@ -57,7 +58,7 @@ func (c *Client) SubmitBatch(ctx context.Context, o BatchOptions, specs iter.Seq
 
 // ReceiveBatch is SubmitBatch of jobs as they come over the wire. It holds a few groups
 // of them at most.
-func (c *Client) ReceiveBatch(ctx context.Context, o BatchOptions, items iter.Seq2[BatchItem, error]) (job.Batch, error) {
+func (c *Client) ReceiveBatch(ctx context.Context, o producer.BatchOptions, items iter.Seq2[BatchItem, error]) (job.Batch, error) {
 	if err := o.Check(); err != nil {
 		return job.Batch{}, err
 	}
@@ -126,7 +127,7 @@ func (c *Client) leaveBatch(ctx context.Context, id string, keyed bool, cause er
 	if err != nil {
 		left.ID = id
 	}
-	return left, &BatchError{left, cause}
+	return left, &producer.BatchError{Batch: left, Err: cause}
 }
 
 // emptyBatch is what is wrong with a batch without jobs.

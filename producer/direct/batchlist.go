@@ -1,4 +1,4 @@
-package producer
+package direct
 
 import (
 	"context"
@@ -7,17 +7,18 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
-// ListBatches is [Batches.ListBatches].
-func (c *Client) ListBatches(ctx context.Context, o BatchListOptions) (BatchPage, error) {
+// ListBatches is [producer.Batches.ListBatches].
+func (c *Client) ListBatches(ctx context.Context, o producer.BatchListOptions) (producer.BatchPage, error) {
 	if o.Limit == 0 {
-		o.Limit = DefaultPage
+		o.Limit = producer.DefaultPage
 	}
 	var invalid job.Invalid
-	if o.Limit < 1 || o.Limit > MaxPage {
+	if o.Limit < 1 || o.Limit > producer.MaxPage {
 		invalid = append(invalid, job.FieldError{
-			Field: "limit", Value: fmt.Sprint(o.Limit), Message: "is out of range", Allowed: fmt.Sprintf("1 to %d", MaxPage),
+			Field: "limit", Value: fmt.Sprint(o.Limit), Message: "is out of range", Allowed: fmt.Sprintf("1 to %d", producer.MaxPage),
 		})
 	}
 	var after record.Position
@@ -32,25 +33,25 @@ func (c *Client) ListBatches(ctx context.Context, o BatchListOptions) (BatchPage
 		after = position
 	}
 	if invalid != nil {
-		return BatchPage{}, invalid
+		return producer.BatchPage{}, invalid
 	}
 	held, err := c.takeListed(ctx, o.Limit)
 	if err != nil {
-		return BatchPage{}, err
+		return producer.BatchPage{}, err
 	}
 	batches, next, err := c.records.ListBatches(ctx, c.tenant, after, o.Limit)
 	if err != nil {
 		held.keep(0)
-		return BatchPage{}, err
+		return producer.BatchPage{}, err
 	}
-	page, needed := BatchPage{Batches: make([]job.Batch, len(batches))}, int64(0)
+	page, needed := producer.BatchPage{Batches: make([]job.Batch, len(batches))}, int64(0)
 	for _, b := range batches {
 		needed += listed(b.Metadata)
 	}
 	held.keep(needed)
 	for i, b := range batches {
 		if page.Batches[i], err = c.wireBatch(b); err != nil {
-			return BatchPage{}, err
+			return producer.BatchPage{}, err
 		}
 	}
 	if next != "" {

@@ -1,4 +1,4 @@
-package producer
+package direct
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// Admission is what a tenant's quota of requests says to one request. Without such a
+// RateLimit is what a tenant's quota of requests says to one request. Without such a
 // quota it is zero.
-type Admission struct {
+type RateLimit struct {
 	// Quota is the number of requests that Window is for.
 	Quota  int64
 	Window time.Duration
@@ -61,17 +61,17 @@ func (c *Client) Knows(token string) bool {
 
 // Admit counts one request of the Client's tenant. It fails with a *job.Error: forbidden
 // if the tenant is disabled, rate_limited beyond its quota.
-func (c *Client) Admit(ctx context.Context) (Admission, error) {
+func (c *Client) Admit(ctx context.Context) (RateLimit, error) {
 	terms, err := c.terms(ctx)
 	quota := terms.Quotas.RequestsPerMinute
 	if err != nil || quota == 0 {
-		return Admission{}, err
+		return RateLimit{}, err
 	}
 	r, err := c.records.TakeRequest(ctx, c.tenant, quota)
 	if err != nil {
-		return Admission{}, err
+		return RateLimit{}, err
 	}
-	a := Admission{Quota: quota, Window: record.RateWindow, Remaining: r.Remaining, Reset: r.Reset, Wait: r.Wait}
+	a := RateLimit{Quota: quota, Window: record.RateWindow, Remaining: r.Remaining, Reset: r.Reset, Wait: r.Wait}
 	if r.Wait > 0 {
 		return a, &job.Error{
 			Code:    job.CodeRateLimited,
