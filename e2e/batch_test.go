@@ -122,9 +122,9 @@ func TestBatch(t *testing.T) {
 }
 
 // tenant makes a tenant, and returns the API as that tenant sees it.
-func (g *glovebox) tenant(adminToken, name string) *producer.HTTP {
+func (g *glovebox) tenant(adminToken, name string) *producer.Client {
 	g.tb.Helper()
-	admin, err := producer.NewHTTP(g.url, adminToken)
+	admin, err := producer.New(g.url, adminToken)
 	if err != nil {
 		g.tb.Fatal(err)
 	}
@@ -136,10 +136,10 @@ func (g *glovebox) tenant(adminToken, name string) *producer.HTTP {
 	if err != nil {
 		g.tb.Fatal(err)
 	}
-	client, err := producer.NewHTTP(g.url, token.Secret)
+	client, err := producer.New(g.url, token.Secret)
 	if err != nil {
 		g.tb.Fatal(err)
 	}
-	g.tb.Cleanup(client.Close)
+	g.tb.Cleanup(func() { client.Close() })
 	return client
 }

@@ -27,7 +27,7 @@ type chaos struct {
 	*ledger
 	apis    []*service
 	workers []*service
-	clients []*producer.HTTP
+	clients []*producer.Client
 	records *record.Store
 	jobs    int // at least
 
@@ -95,12 +95,12 @@ func startChaos(t *testing.T, jobs int) *chaos {
 			[]string{binary(t, "glovebox-worker")}, c.workerEnv("GLOVEBOX_GRACE_SECONDS=3", "GLOVEBOX_WARM=1"), nil)})
 		c.mostWarm += kinds(t)
 	}
-	other, err := producer.NewHTTP("http://"+second, c.token)
+	other, err := producer.New("http://"+second, c.token)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(other.Close)
-	c.clients = []*producer.HTTP{c.client, other}
+	t.Cleanup(func() { other.Close() })
+	c.clients = []*producer.Client{c.client, other}
 	if c.records, err = record.Open(t.Context(), record.Config{URL: c.redis.URL()}); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func (c *chaos) trySubmit(ctx context.Context, n int) (id string, ok bool) {
 	return j.ID, err == nil
 }
 
-func (c *chaos) anyClient() *producer.HTTP { return c.clients[rand.IntN(len(c.clients))] }
+func (c *chaos) anyClient() *producer.Client { return c.clients[rand.IntN(len(c.clients))] }
 
 func (c *chaos) watch(ctx context.Context, id string) {
 	for ctx.Err() == nil {

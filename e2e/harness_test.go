@@ -37,7 +37,7 @@ type glovebox struct {
 	podman   *gbtest.PodmanService
 	api      *gbtest.Process
 	worker   *gbtest.Process
-	client   *producer.HTTP
+	client   *producer.Client
 	hook     *receiver
 	url      string
 	token    string
@@ -96,10 +96,10 @@ func start(tb testing.TB, o options) *glovebox {
 	if !o.noWorker {
 		g.worker = g.startWorker(o.workerEnv...)
 	}
-	if g.client, err = producer.NewHTTP(g.url, g.token); err != nil {
+	if g.client, err = producer.New(g.url, g.token); err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(g.client.Close)
+	tb.Cleanup(func() { g.client.Close() })
 	return g
 }
 
@@ -133,7 +133,7 @@ func (g *glovebox) workerEnv(env ...string) []string {
 }
 
 func (g *glovebox) runtimesPublished() bool {
-	client, err := producer.NewHTTP(g.url, g.token)
+	client, err := producer.New(g.url, g.token)
 	if err != nil {
 		g.tb.Fatal(err)
 	}

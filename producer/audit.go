@@ -38,7 +38,7 @@ type AuditPage struct {
 }
 
 // Audit returns a page of the audit log, with the admin token.
-func (h *HTTP) Audit(ctx context.Context, o AuditOptions) (AuditPage, error) {
+func (c *Client) Audit(ctx context.Context, o AuditOptions) (AuditPage, error) {
 	query := url.Values{}
 	set := func(name, value string) {
 		if value != "" {
@@ -55,6 +55,6 @@ func (h *HTTP) Audit(ctx context.Context, o AuditOptions) (AuditPage, error) {
 		set("limit", strconv.Itoa(o.Limit))
 	}
 	var page AuditPage
-	err := h.json(ctx, http.MethodGet, "/v1/admin/audit?"+query.Encode(), 0, nil, &page)
+	err := c.json(ctx, http.MethodGet, "/v1/admin/audit?"+query.Encode(), 0, nil, &page)
 	return page, err
 }

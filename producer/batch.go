@@ -8,7 +8,7 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// Batches is what a producer can do with many jobs at once. Safe for concurrent use.
+// Batches is what a producer can do with many jobs at once. It is safe for concurrent use.
 type Batches interface {
 	// SubmitBatch accepts the jobs that specs yields as one batch, of job.MaxBatch at
 	// most. A job that is not valid is rejected, and the others go on; Batch.Errors says
@@ -37,9 +37,11 @@ type Batches interface {
 	// is good, and another call from the next index on goes on.
 	BatchResults(ctx context.Context, id string, from int) iter.Seq2[job.BatchResult, error]
 	// ListBatches returns a page of the tenant's batches, newest first, with cursors as
-	// List has them.
+	// [Lister.List] has them.
 	ListBatches(ctx context.Context, o BatchListOptions) (BatchPage, error)
 }
+
+var _ Batches = (*Client)(nil)
 
 // BatchOptions say what there is to say of a batch as a whole. The zero value is fine.
 type BatchOptions struct {

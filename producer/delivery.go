@@ -1,7 +1,12 @@
 package producer
 
 import (
+	"context"
+	"net/http"
+	"net/url"
 	"time"
+
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // Delivery is one webhook message to one endpoint, over all its attempts.
@@ -20,4 +25,29 @@ type Delivery struct {
 	LastAt     *time.Time `json:"last_at,omitempty" doc:"When the last attempt was made."`
 	LastStatus int        `json:"last_status,omitempty" doc:"HTTP status of the last answer, absent if there was none."`
 	LastError  string     `json:"last_error,omitempty" doc:"Why the last attempt failed."`
+}
+
+// Deliveries lists the webhook messages of a job: none before it has ended, or where nobody
+// is to be told.
+func (c *Client) Deliveries(ctx context.Context, id string) ([]Delivery, error) {
+	if !isJobID(id) {
+		return nil, job.ErrNotFound
+	}
+	return c.deliveries(ctx, url.Values{"job": {id}})
+}
+
+// BatchDeliveries lists the webhook messages of a batch itself, as Deliveries does of a job.
+func (c *Client) BatchDeliveries(ctx context.Context, id string) ([]Delivery, error) {
+	if _, ok := job.TenantOfBatch(id); !ok {
+		return nil, job.ErrNotFound
+	}
+	return c.deliveries(ctx, url.Values{"batch": {id}})
+}
+
+func (c *Client) deliveries(ctx context.Context, of url.Values) ([]Delivery, error) {
+	var list struct {
+		Deliveries []Delivery `json:"deliveries"`
+	}
+	err := c.json(ctx, http.MethodGet, "/v1/deliveries?"+of.Encode(), 0, nil, &list)
+	return list.Deliveries, err
 }

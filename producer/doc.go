@@ -1,17 +1,31 @@
-// Package producer submits jobs to Glovebox and brings their results back.
+// Package producer submits jobs to Glovebox and brings their results back. It links nothing
+// but packages job and attest and the standard library.
 //
-// [Jobs] is what a producer can do. Two types do it: [HTTP] talks to the API with a token;
-// the Client of package direct talks to Redis and the bucket itself, for programs that run
-// inside the deployment. Programs written against [Jobs] don't notice the difference, errors
-// included.
+// [Client] talks to the API with a token. What it does is in interfaces, small enough to
+// fake: [Jobs] submits a job, waits for it and cancels it; [Batches] does so with thousands;
+// [Watcher], [Files], [Lister], [Uploader], [Purger] and [Catalog] are beside it. [Secrets]
+// and [Webhooks] are a tenant's settings, [Tenants] is the operator's.
+//
+// Programs that run inside a deployment can use package direct instead, which talks to Redis
+// and the bucket. Its Client does the same, with the same errors.
 //
 // # Errors
 //
-// What a caller can put right has a type to decide by: [job.Invalid] lists every
-// field of a spec that is wrong, [job.ErrNotFound] and [job.ErrEnded] speak of the job, and
-// a [*job.Error] has a code ([CodeNoRuntimes], [CodeUnauthorized], …). Everything
-// else is a fault on the way and may be tried again, with one exception: a Submit
-// that failed on the way may have been accepted.
+// What a caller can put right says so in package job. [job.Invalid] lists every field of a
+// spec that is wrong. A [*job.Error] has a code: errors.Is(err, job.ErrNotFound) compares
+// codes, and [job.CodeOf] returns the code of any of these, for a switch. A [*job.GoneError]
+// names the job that an idempotency key began and that is no longer kept, a [*BatchError] the
+// batch that was not received to its end.
 //
-// Start at [NewHTTP].
+// Everything else is a fault on the way, and may be tried again ([Temporary]). A Submit that
+// failed on the way may have been accepted: with an idempotency key, trying it again makes no
+// second job.
+//
+// # What is tried again
+//
+// Submit and Run with an idempotency key, Wait, WaitBatch and Watch bear with an API that is
+// away for up to 30 seconds; [UploadFile] gives the bucket three tries. Everything else is
+// asked for once, and ends with its context.
+//
+// Start at [New].
 package producer

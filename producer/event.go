@@ -12,7 +12,7 @@ import (
 
 // Event is something that happened to a job, as those are told who watch it.
 type Event struct {
-	// ID is where to go on from here: [Jobs.Watch] tells what came after it. "" for an
+	// ID is where to go on from here: [Watcher.Watch] tells what came after it. "" for an
 	// event that says how things are rather than what happened.
 	ID   string
 	Type EventType
@@ -50,7 +50,7 @@ const (
 // LastEvent is the ID of each EventResult: nothing comes after it.
 const LastEvent = "end"
 
-// CheckEventID fails with job.Invalid unless [Jobs.Watch] can go on after the event of that
+// CheckEventID fails with job.Invalid unless [Watcher.Watch] can go on after the event of that
 // ID, or begin at the first one, which is "".
 func CheckEventID(id string) error {
 	if id == "" || id == LastEvent || job.ValidEventID(id) {

@@ -14,9 +14,9 @@ import (
 	"github.com/glovebox-run/glovebox/producer"
 )
 
-func ExampleNewHTTP() {
+func ExampleNew() {
 	url := startAPI() // yours: http://127.0.0.1:8437 with `glovebox dev`
-	jobs, err := producer.NewHTTP(url, "the token that `glovebox dev` wrote to .glovebox/env")
+	jobs, err := producer.New(url, "the token that `glovebox dev` wrote to .glovebox/env")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -62,7 +62,7 @@ func ExampleNewHTTP() {
 // What is wrong with a job is said field by field.
 func ExampleJobs_invalid() {
 	var jobs producer.Jobs
-	jobs, err := producer.NewHTTP(startAPI(), "token")
+	jobs, err := producer.New(startAPI(), "token")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -80,10 +80,41 @@ func ExampleJobs_invalid() {
 	// limits.wall_ms is out of range, allowed: 0 (the default) to 300000
 }
 
+// A program decides by an error's code, whatever is said beside it.
+func ExampleClient_Get_notFound() {
+	jobs, err := producer.New(startAPI(), "token")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer jobs.Close()
+	_, err = jobs.Get(context.Background(), "default-bbbbbbbbbbbbbbbbbbbbbbbbbb")
+	fmt.Println(errors.Is(err, job.ErrNotFound), job.CodeOf(err))
+	// Output:
+	// true not_found
+}
+
+// A job that ends soon takes one request.
+func ExampleClient_Run() {
+	jobs, err := producer.New(startAPI(), "token", producer.WithHTTPClient(http.DefaultClient))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	j, err := jobs.Run(context.Background(), job.Spec{Runtime: "python", Source: "print('hello')"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(j.Result.Stdout)
+	// Output:
+	// hello
+}
+
 // A list comes page by page.
-func ExampleJobs_list() {
-	var jobs producer.Jobs
-	jobs, err := producer.NewHTTP(startAPI(), "token")
+func ExampleLister() {
+	var jobs producer.Lister
+	jobs, err := producer.New(startAPI(), "token")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -106,8 +137,8 @@ func ExampleJobs_list() {
 
 // Jobs are sent as they are made; the key makes it safe to send them again.
 func ExampleBatches() {
-	var jobs producer.Jobs
-	jobs, err := producer.NewHTTP(startAPI(), "token")
+	var jobs producer.Batches
+	jobs, err := producer.New(startAPI(), "token")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -166,6 +197,10 @@ func startAPI() (url string) {
 			answer(w, p.Status, p)
 			return
 		}
+		if r.Header.Get("Prefer") != "" {
+			answer(w, http.StatusOK, result)
+			return
+		}
 		answer(w, http.StatusAccepted, record)
 	})
 	mux.HandleFunc("GET /v1/jobs", func(w http.ResponseWriter, r *http.Request) {
@@ -174,6 +209,11 @@ func startAPI() (url string) {
 			page = producer.JobPage{Jobs: []job.Record{record}}
 		}
 		answer(w, http.StatusOK, page)
+	})
+	mux.HandleFunc("GET /v1/jobs/{id}", func(w http.ResponseWriter, _ *http.Request) {
+		p := producer.NewProblem(http.StatusNotFound, job.CodeNotFound, "there is no such job, batch or file, or no longer")
+		w.Header().Set("Content-Type", producer.ProblemMediaType)
+		answer(w, p.Status, p)
 	})
 	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, result) })
 	mux.HandleFunc("GET "+path+"/artifacts/squares.csv", func(w http.ResponseWriter, _ *http.Request) {

@@ -113,7 +113,7 @@ func TestOneJobForAKey(t *testing.T) {
 	t.Parallel()
 	w := producertest.New(t, "")
 	w.Runtimes(t)
-	clients := []producer.Jobs{w.Client, overHTTP(t, w, "default")}
+	clients := []everything{w.Client, overHTTP(t, w, "default")}
 	second, err := direct.Open(t.Context(), direct.Config{RedisURL: w.Redis.API(), S3: w.S3Spec}) // another process
 	if err != nil {
 		t.Fatal(err)
@@ -175,11 +175,11 @@ func TestSubmitWhoseAnswerIsLost(t *testing.T) {
 	f := &flaky{Handler: withoutDeadlines{a}}
 	srv := httptest.NewServer(f)
 	t.Cleanup(srv.Close)
-	h, err := producer.NewHTTP(srv.URL, "token")
+	h, err := producer.New(srv.URL, "token")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(h.Close)
+	t.Cleanup(func() { h.Close() })
 	jobs := func() int { return len(w.Raw.Keys(t.Context(), "gb:{default}:job:*").Val()) }
 
 	f.lose.Store(3)

@@ -107,7 +107,7 @@ func (s suite) largeInputs(t *testing.T) {
 func (s suite) uploads(t *testing.T) {
 	content := strings.Repeat("0123456789", 50_000)
 	spec := func(f job.File) job.Spec { return job.Spec{Runtime: "python", Source: "1", Files: []job.File{f}} }
-	refused := func(what string, jobs producer.Jobs, f job.File) {
+	refused := func(what string, jobs everything, f job.File) {
 		t.Helper()
 		_, err := jobs.Submit(t.Context(), spec(f))
 		var invalid job.Invalid

@@ -4,15 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
-	"iter"
+	"fmt"
+	"net/http"
+	"time"
 
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// Jobs is what a producer can do. Safe for concurrent use.
+// Jobs submits jobs and waits for their results. It is safe for concurrent use.
+//
+// [Client] is Jobs over the API; what else it does has interfaces of its own, so that a
+// program names, and a test fakes, only what it needs: [Batches], [Watcher], [Files],
+// [Lister], [Uploader], [Purger], [Catalog], [Secrets], [Webhooks] and [Tenants].
 type Jobs interface {
-	Batches
 	// Submit accepts a job durably: once it returns, the job will come to a result.
 	// It fails with job.Invalid where the spec is wrong, and with a *job.Error of code
 	// quota_exceeded where the tenant's queue is full; then nothing is enqueued. With the
@@ -24,36 +28,10 @@ type Jobs interface {
 	// Wait returns the job once it has ended. When ctx ends before that, Wait fails
 	// with ctx's error; the job goes on.
 	Wait(ctx context.Context, id string) (Job, error)
-	// Watch tells what happens to the job while it happens: its status, what it prints
-	// and makes, and last its result; then the sequence ends. It begins with what the job
-	// printed before, as far as that is kept, or, with the ID of an event, after that one.
-	// An error is the last, too: job.ErrNotFound, or ctx's.
-	Watch(ctx context.Context, id, after string) iter.Seq2[Event, error]
 	// Cancel ends a queued job at once, and asks for the end of a running one: then
 	// the job that it returns has not ended yet. Cancelling a canceled job again
 	// changes nothing; a job that ended otherwise is job.ErrEnded.
 	Cancel(ctx context.Context, id string) (Job, error)
-	// Purge deletes everything that is kept of a job that has ended: its record, result
-	// and files, and a delivery that is pending. Once it returns, there is no such job; a
-	// bucket that is away loses its files when it is back. A job that has not ended is
-	// job.ErrNotEnded.
-	Purge(ctx context.Context, id string) error
-	// Open reads what a job made: Stdout, Stderr or ArtifactPath(name). It fails with
-	// job.ErrNotFound for what isn't there (yet). The caller closes the Download.
-	Open(ctx context.Context, id, path string) (*Download, error)
-	// PrepareUpload says where to put content of that SHA-256, in hex, and size, so that
-	// jobs can name it as a file (job.File.Upload): [UploadFile] does the rest. It is kept
-	// for a day, or for as long as jobs are, after it was prepared or submitted with last.
-	// It fails with job.Invalid, and with a *job.Error of code quota_exceeded.
-	PrepareUpload(ctx context.Context, sha256 string, size int64) (Upload, error)
-	// List returns a page of the tenant's jobs, newest first. It fails with job.Invalid
-	// where an option is wrong. Pages that Next leads to go on where the one before
-	// ended, whatever jobs come meanwhile.
-	List(ctx context.Context, o ListOptions) (JobPage, error)
-	// Runtimes lists the languages that workers have published, by name.
-	Runtimes(ctx context.Context) ([]Runtime, error)
-	// Images lists the images of one's own that the operator allows and workers have.
-	Images(ctx context.Context) ([]Image, error)
 }
 
 // Job is a job as it is now: its record, and once it has ended its result.
@@ -92,29 +70,117 @@ func (j *Job) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, j.Result)
 }
 
-// Runtime is a language that jobs can name.
-type Runtime struct {
-	Name        string   `json:"name" doc:"What a job's runtime names." example:"python"`
-	Version     string   `json:"version" doc:"Version of the language." example:"3.13"`
-	Aliases     []string `json:"aliases" doc:"Other names for it." nullable:"false"`
-	Image       string   `json:"image" doc:"The container image that jobs run in."`
-	ImageDigest string   `json:"image_digest" doc:"Digest of that image."`
-	// Limits are the defaults of jobs on this runtime.
-	Limits job.Limits `json:"limits" doc:"Defaults of jobs on this runtime."`
-	Warm   int        `json:"warm" doc:"Sandboxes that wait started."`
+// Submit is [Jobs.Submit]. With an idempotency key it bears with an API that is away, or
+// an answer that gets lost, for up to 30 s.
+func (c *Client) Submit(ctx context.Context, spec job.Spec) (Job, error) {
+	return c.submit(ctx, spec, 0)
 }
 
-// Image is an image that jobs can bring, instead of a runtime.
-type Image struct {
-	Image string `json:"image" doc:"What a job's image names." example:"registry.example.com/team/tool@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"`
+// Run submits a job and returns it once it has ended: of a job that ends within 30 s it is
+// one request. When it fails, the job may have been accepted, and goes on: an idempotency key
+// finds it again.
+func (c *Client) Run(ctx context.Context, spec job.Spec) (Job, error) {
+	j, err := c.submit(ctx, spec, waitSeconds)
+	if err != nil || j.Ended() {
+		return j, err
+	}
+	return c.Wait(ctx, j.ID)
 }
 
-// Download is a file that a job made.
-type Download struct {
-	io.ReadCloser
-	// Name as the job wrote it, with slashes.
-	Name string
-	// Size in bytes, or -1 where it is not known.
-	Size      int64
-	MediaType string
+// submit asks the API to hold its answer for that many seconds, until the job has ended.
+func (c *Client) submit(ctx context.Context, spec job.Spec, wait int) (Job, error) {
+	b, err := json.Marshal(spec)
+	if err != nil {
+		return Job{}, fmt.Errorf("encode spec: %w", err)
+	}
+	var failing time.Time
+	for {
+		var j Job
+		err := c.json(ctx, http.MethodPost, "/v1/jobs", wait, b, &j)
+		if spec.IdempotencyKey == "" || !broke(err) {
+			return j, err
+		}
+		if failing.IsZero() {
+			failing = time.Now()
+		}
+		if time.Since(failing) > outage {
+			return j, err
+		}
+		select {
+		case <-time.After(retryDelay):
+		case <-ctx.Done():
+			return j, errors.Join(ctx.Err(), err)
+		}
+	}
+}
+
+// broke reports whether an error leaves open if the API has done what it was asked for.
+func broke(err error) bool {
+	switch job.CodeOf(err) {
+	case job.CodeUnavailable, job.CodeTimeout:
+		return true
+	case "":
+		return err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+	}
+	return false
+}
+
+// Get is [Jobs.Get].
+func (c *Client) Get(ctx context.Context, id string) (Job, error) {
+	return c.job(ctx, http.MethodGet, id, 0)
+}
+
+// Cancel is [Jobs.Cancel].
+func (c *Client) Cancel(ctx context.Context, id string) (Job, error) {
+	return c.job(ctx, http.MethodDelete, id, 0)
+}
+
+// Wait is [Jobs.Wait]. The API holds each request until the job ends or 30 s have
+// passed. Wait bears with an API that is away for up to 30 s.
+func (c *Client) Wait(ctx context.Context, id string) (Job, error) {
+	return await(ctx, func(ctx context.Context) (Job, bool, error) {
+		j, err := c.job(ctx, http.MethodGet, id, waitSeconds)
+		return j, j.Ended(), err
+	})
+}
+
+// await asks, with a request that the API holds, until a job or a batch has ended.
+func await[T any](ctx context.Context, ask func(context.Context) (v T, ended bool, err error)) (T, error) {
+	var none T
+	var failing time.Time
+	for {
+		round := time.Now()
+		v, ended, err := ask(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return none, ctx.Err()
+		case err == nil && ended:
+			return v, nil
+		case err == nil:
+			failing = time.Time{}
+		case !Temporary(err), !failing.IsZero() && time.Since(failing) > outage:
+			return none, err
+		case failing.IsZero():
+			failing = time.Now()
+		}
+		select {
+		case <-time.After(minRound - time.Since(round)):
+		case <-ctx.Done():
+			return none, ctx.Err()
+		}
+	}
+}
+
+func (c *Client) job(ctx context.Context, method, id string, wait int) (Job, error) {
+	var j Job
+	if !isJobID(id) {
+		return j, job.ErrNotFound // "..", say, would mean another URL
+	}
+	err := c.json(ctx, method, jobPath(id), wait, nil, &j)
+	return j, err
+}
+
+func isJobID(id string) bool {
+	_, ok := job.TenantOf(id)
+	return ok
 }

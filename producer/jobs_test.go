@@ -23,11 +23,27 @@ import (
 	"github.com/glovebox-run/glovebox/producer/producertest"
 )
 
-// TestJobs is the contract of producer.Jobs, which both implementations keep.
+// everything is what both clients do for a tenant.
+type everything interface {
+	producer.Jobs
+	producer.Batches
+	producer.Watcher
+	producer.Files
+	producer.Lister
+	producer.Uploader
+	producer.Purger
+	producer.Catalog
+	Ready(ctx context.Context) error
+	Deliveries(ctx context.Context, id string) ([]producer.Delivery, error)
+	BatchDeliveries(ctx context.Context, id string) ([]producer.Delivery, error)
+	Close() error
+}
+
+// TestJobs is the contract of producer.Jobs and what is beside it, which both clients keep.
 func TestJobs(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T, *producertest.World, string) producer.Jobs{
-		"Client": func(_ *testing.T, w *producertest.World, tenant string) producer.Jobs { return w.Client.For(tenant) },
+	for name, open := range map[string]func(*testing.T, *producertest.World, string) everything{
+		"Client": func(_ *testing.T, w *producertest.World, tenant string) everything { return w.Client.For(tenant) },
 		"HTTP":   overHTTP,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,6 +68,7 @@ func TestJobs(t *testing.T) {
 			t.Run("uploads", s.uploads)
 			t.Run("invalid uploads", s.invalidUploads)
 			t.Run("files", s.files)
+			t.Run("deliveries", s.deliveries)
 			t.Run("others", s.others)
 			t.Run("runtimes", s.runtimes)
 			t.Run("list", s.list)
@@ -79,7 +96,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-func overHTTP(t *testing.T, w *producertest.World, tenant string) producer.Jobs {
+func overHTTP(t *testing.T, w *producertest.World, tenant string) everything {
 	t.Helper()
 	a, err := api.New(api.Config{
 		Client: w.Client, Links: w.Links, Tokens: map[api.TokenHash]string{api.HashToken("token"): tenant},
@@ -89,19 +106,19 @@ func overHTTP(t *testing.T, w *producertest.World, tenant string) producer.Jobs 
 	}
 	srv := httptest.NewServer(a)
 	t.Cleanup(srv.Close)
-	h, err := producer.NewHTTP(srv.URL, "token")
+	h, err := producer.New(srv.URL, "token")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(h.Close)
+	t.Cleanup(func() { h.Close() })
 	return h
 }
 
 type suite struct {
 	w     *producertest.World
-	open  func(t *testing.T, w *producertest.World, tenant string) producer.Jobs
-	jobs  producer.Jobs
-	other producer.Jobs // of another tenant
+	open  func(t *testing.T, w *producertest.World, tenant string) everything
+	jobs  everything
+	other everything // of another tenant
 }
 
 func (s suite) submit(t *testing.T) producer.Job {
@@ -327,6 +344,44 @@ func (s suite) cancelRunning(t *testing.T) {
 	s.w.End(t, running, nil, func(r *job.Result) { r.Status = job.Canceled; r.ExitCode = nil })
 	if j, err := s.jobs.Wait(t.Context(), j.ID); err != nil || j.Status != job.Canceled {
 		t.Errorf("got %+v, %v, want a canceled job", j, err)
+	}
+}
+
+func (s suite) deliveries(t *testing.T) {
+	if err := s.jobs.Ready(t.Context()); err != nil {
+		t.Errorf("not ready: %v", err)
+	}
+	callback := &job.Callback{URL: "https://hooks.example.com/"}
+	j, err := s.jobs.Submit(t.Context(), job.Spec{Runtime: "python", Source: "1", Callback: callback})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := s.jobs.Deliveries(t.Context(), j.ID); err != nil || len(list) > 0 {
+		t.Errorf("before its end: got %+v, %v, want none", list, err)
+	}
+	s.w.End(t, s.w.Start(t, j.ID), nil, nil)
+	list, err := s.jobs.Deliveries(t.Context(), j.ID)
+	if err != nil || len(list) != 1 || list[0].JobID != j.ID || list[0].URL != callback.URL || list[0].Event != job.EventCompleted {
+		t.Errorf("got %+v, %v, want the job's delivery", list, err)
+	}
+	b, err := s.jobs.SubmitBatch(t.Context(), producer.BatchOptions{BatchOptions: job.BatchOptions{Callback: callback}}, specs(numbered(1), nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.w.End(t, s.w.Start(t, job.ItemID(b.ID, 0)), nil, nil)
+	list, err = s.jobs.BatchDeliveries(t.Context(), b.ID)
+	if err != nil || len(list) != 1 || list[0].BatchID != b.ID || list[0].Event != job.EventBatchCompleted {
+		t.Errorf("got %+v, %v, want the batch's delivery", list, err)
+	}
+	for _, id := range []string{j.ID, job.NewID("default"), "..", ""} {
+		if _, err := s.other.Deliveries(t.Context(), id); !errors.Is(err, job.ErrNotFound) {
+			t.Errorf("deliveries of job %q: got %v, want ErrNotFound", id, err)
+		}
+	}
+	for _, id := range []string{b.ID, job.NewBatchID("default"), "..", ""} {
+		if _, err := s.other.BatchDeliveries(t.Context(), id); !errors.Is(err, job.ErrNotFound) {
+			t.Errorf("deliveries of batch %q: got %v, want ErrNotFound", id, err)
+		}
 	}
 }
 

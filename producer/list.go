@@ -18,6 +18,16 @@ const (
 	MaxPage     = 200
 )
 
+// Lister lists jobs. It is safe for concurrent use.
+type Lister interface {
+	// List returns a page of the tenant's jobs, newest first. It fails with job.Invalid
+	// where an option is wrong. Pages that Next leads to go on where the one before
+	// ended, whatever jobs come meanwhile.
+	List(ctx context.Context, o ListOptions) (JobPage, error)
+}
+
+var _ Lister = (*Client)(nil)
+
 // ListOptions say which jobs to list. The zero value lists all.
 type ListOptions struct {
 	// Status lists jobs in any of these.
@@ -42,8 +52,8 @@ type JobPage struct {
 	Next string `json:"next_cursor,omitempty" doc:"The cursor of the next page; absent on the last."`
 }
 
-// List is [Jobs.List].
-func (h *HTTP) List(ctx context.Context, o ListOptions) (JobPage, error) {
+// List is [Lister.List].
+func (c *Client) List(ctx context.Context, o ListOptions) (JobPage, error) {
 	query := url.Values{}
 	set := func(name, value string) {
 		if value != "" {
@@ -68,6 +78,6 @@ func (h *HTTP) List(ctx context.Context, o ListOptions) (JobPage, error) {
 		path += "?" + query.Encode()
 	}
 	var page JobPage
-	err := h.json(ctx, http.MethodGet, path, 0, nil, &page)
+	err := c.json(ctx, http.MethodGet, path, 0, nil, &page)
 	return page, err
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // all lists every job that the options fit, page by page.
-func all(t *testing.T, jobs producer.Jobs, o producer.ListOptions) (list []job.Record) {
+func all(t *testing.T, jobs everything, o producer.ListOptions) (list []job.Record) {
 	t.Helper()
 	for range 100 {
 		page, err := jobs.List(t.Context(), o)

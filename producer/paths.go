@@ -5,21 +5,10 @@ import (
 	"strings"
 )
 
-// What there is to [Jobs.Open] besides artifacts.
-const (
-	Stdout = "stdout"
-	Stderr = "stderr"
-)
-
-// ArtifactPath is what [Jobs.Open] calls the artifact of that name.
-func ArtifactPath(name string) string { return artifactDir + name }
-
-const artifactDir = "artifacts/"
-
 // Results is what follows a batch's path in the API where all its results are.
 const Results = "results"
 
-// FilePath is where the API has a file of a job, of that path as in [Jobs.Open].
+// FilePath is where the API has a file of a job, of that path as in [Files.Open].
 func FilePath(id, path string) string { return jobPath(id) + "/" + escapePath(path) }
 
 // BatchPath is where the API has a batch.

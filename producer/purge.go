@@ -7,12 +7,23 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// Purge is [Jobs.Purge].
-func (h *HTTP) Purge(ctx context.Context, id string) error {
+// Purger forgets jobs. It is safe for concurrent use.
+type Purger interface {
+	// Purge deletes everything that is kept of a job that has ended: its record, result
+	// and files, and a delivery that is pending. Once it returns, there is no such job; a
+	// bucket that is away loses its files when it is back. A job that has not ended is
+	// job.ErrNotEnded.
+	Purge(ctx context.Context, id string) error
+}
+
+var _ Purger = (*Client)(nil)
+
+// Purge is [Purger.Purge].
+func (c *Client) Purge(ctx context.Context, id string) error {
 	if !isJobID(id) {
 		return job.ErrNotFound // "..", say, would mean another URL
 	}
-	res, err := h.do(ctx, http.MethodDelete, jobPath(id)+"?purge=true", 0, nil)
+	res, err := c.do(ctx, http.MethodDelete, jobPath(id)+"?purge=true", 0, nil)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ type Secrets interface {
 	ListSecrets(ctx context.Context) ([]job.Secret, error)
 }
 
-var _ Secrets = (*HTTP)(nil)
+var _ Secrets = (*Client)(nil)
 
 // SecretRequest is the body of PUT /v1/secrets/{name}.
 type SecretRequest struct {
@@ -36,7 +36,7 @@ type SecretList struct {
 }
 
 // SetSecret is [Secrets.SetSecret].
-func (h *HTTP) SetSecret(ctx context.Context, name, value string) (job.Secret, error) {
+func (c *Client) SetSecret(ctx context.Context, name, value string) (job.Secret, error) {
 	if err := job.CheckSecret(name, value); err != nil {
 		return job.Secret{}, err
 	}
@@ -45,16 +45,16 @@ func (h *HTTP) SetSecret(ctx context.Context, name, value string) (job.Secret, e
 		return job.Secret{}, fmt.Errorf("encode secret: %w", err)
 	}
 	var s job.Secret
-	err = h.json(ctx, http.MethodPut, secretPath(name), 0, b, &s)
+	err = c.json(ctx, http.MethodPut, secretPath(name), 0, b, &s)
 	return s, err
 }
 
 // DeleteSecret is [Secrets.DeleteSecret].
-func (h *HTTP) DeleteSecret(ctx context.Context, name string) error {
+func (c *Client) DeleteSecret(ctx context.Context, name string) error {
 	if !job.ValidSecretName(name) {
 		return job.ErrNoSecret // "..", say, would mean another URL
 	}
-	res, err := h.do(ctx, http.MethodDelete, secretPath(name), 0, nil)
+	res, err := c.do(ctx, http.MethodDelete, secretPath(name), 0, nil)
 	if err != nil {
 		return err
 	}
@@ -62,9 +62,9 @@ func (h *HTTP) DeleteSecret(ctx context.Context, name string) error {
 }
 
 // ListSecrets is [Secrets.ListSecrets].
-func (h *HTTP) ListSecrets(ctx context.Context) ([]job.Secret, error) {
+func (c *Client) ListSecrets(ctx context.Context) ([]job.Secret, error) {
 	var list SecretList
-	err := h.json(ctx, http.MethodGet, "/v1/secrets", 0, nil, &list)
+	err := c.json(ctx, http.MethodGet, "/v1/secrets", 0, nil, &list)
 	return list.Secrets, err
 }
 

@@ -26,13 +26,13 @@ func TestTenants(t *testing.T) {
 	}
 	srv := httptest.NewServer(a)
 	t.Cleanup(srv.Close)
-	over := func(t *testing.T, token string) *producer.HTTP {
+	over := func(t *testing.T, token string) *producer.Client {
 		t.Helper()
-		h, err := producer.NewHTTP(srv.URL, token)
+		h, err := producer.New(srv.URL, token)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(h.Close)
+		t.Cleanup(func() { h.Close() })
 		return h
 	}
 	for name, tenants := range map[string]producer.Tenants{"client": w.Client, "http": over(t, "admin")} {
@@ -86,8 +86,8 @@ func TestWaitBeyondTheQuota(t *testing.T) {
 
 type tenantSuite struct {
 	tenants producer.Tenants
-	prefix  string                                  // both share one Redis
-	over    func(*testing.T, string) *producer.HTTP // with that token
+	prefix  string                                    // both share one Redis
+	over    func(*testing.T, string) *producer.Client // with that token
 }
 
 func coded(err error, code string) bool {

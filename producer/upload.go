@@ -19,6 +19,17 @@ const (
 	uploadsPath = "/v1/uploads"
 )
 
+// Uploader takes content that is to be an input of jobs. It is safe for concurrent use.
+type Uploader interface {
+	// PrepareUpload says where to put content of that SHA-256, in hex, and size, so that
+	// jobs can name it as a file (job.File.Upload): [UploadFile] does the rest. It is kept
+	// for a day, or for as long as jobs are, after it was prepared or submitted with last.
+	// It fails with job.Invalid, and with a *job.Error of code quota_exceeded.
+	PrepareUpload(ctx context.Context, sha256 string, size int64) (Upload, error)
+}
+
+var _ Uploader = (*Client)(nil)
+
 // UploadRequest is what POST /v1/uploads takes.
 type UploadRequest struct {
 	SHA256 string `json:"sha256" doc:"SHA-256 of the content, in lower-case hex." example:"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`
@@ -38,29 +49,31 @@ type Upload struct {
 	ExpiresAt *time.Time        `json:"expires_at,omitempty" doc:"Until when the PUT has to begin."`
 }
 
-// PrepareUpload is [Jobs.PrepareUpload].
-func (h *HTTP) PrepareUpload(ctx context.Context, sha256 string, size int64) (Upload, error) {
+// PrepareUpload is [Uploader.PrepareUpload].
+func (c *Client) PrepareUpload(ctx context.Context, sha256 string, size int64) (Upload, error) {
 	var u Upload
-	err := h.send(ctx, http.MethodPost, uploadsPath, UploadRequest{sha256, size}, &u)
+	err := c.send(ctx, http.MethodPost, uploadsPath, UploadRequest{sha256, size}, &u)
 	return u, err
 }
 
 // UploadFile stores what r holds, unless it is there, so that jobs can have it as an
 // input, and returns it as a file of a job's spec under that name. It reads r twice, from
-// its beginning, and holds none of it in memory.
-func UploadFile(ctx context.Context, jobs Jobs, name string, r io.ReadSeeker) (job.File, error) {
+// its beginning, and holds none of it in memory. The bucket gets three tries.
+func UploadFile(ctx context.Context, to Uploader, name string, r io.ReadSeeker) (job.File, error) {
 	sum := sha256.New()
 	size, err := io.Copy(sum, r)
 	if err != nil {
 		return job.File{}, fmt.Errorf("read %s: %w", name, err)
 	}
 	f := job.File{Name: name, Upload: hex.EncodeToString(sum.Sum(nil))}
-	u, err := jobs.PrepareUpload(ctx, f.Upload, size)
+	u, err := to.PrepareUpload(ctx, f.Upload, size)
 	if err != nil || u.Exists {
 		return f, err
 	}
+	client, done := bucketClient(to)
+	defer done()
 	for try := 1; ; try++ {
-		again, err := put(ctx, u, r)
+		again, err := put(ctx, client, u, r)
 		if err == nil {
 			return f, nil
 		}
@@ -70,8 +83,20 @@ func UploadFile(ctx context.Context, jobs Jobs, name string, r io.ReadSeeker) (j
 	}
 }
 
+// bucketClient is what asks the bucket: with the transport that the caller gave [New], if it
+// did. Redirects are not followed. done ends its connections.
+func bucketClient(to Uploader) (client *http.Client, done func()) {
+	client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	if c, ok := to.(*Client); ok && c.lent {
+		client.Transport = c.http.Transport
+		return client, func() {}
+	}
+	client.Transport = http.DefaultTransport.(*http.Transport).Clone()
+	return client, client.CloseIdleConnections
+}
+
 // put sends the content once, and says whether it may be worth to try again.
-func put(ctx context.Context, u Upload, r io.ReadSeeker) (again bool, err error) {
+func put(ctx context.Context, client *http.Client, u Upload, r io.ReadSeeker) (again bool, err error) {
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return false, err
 	}
@@ -84,9 +109,6 @@ func put(ctx context.Context, u Upload, r io.ReadSeeker) (again bool, err error)
 	for name, value := range u.Headers {
 		req.Header.Set(name, value)
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	res, err := client.Do(req)
 	if err != nil {
 		var where *url.Error // its URL holds a signature

@@ -25,7 +25,7 @@ type watching struct {
 	err    error // once events is closed
 }
 
-func watch(ctx context.Context, t *testing.T, jobs producer.Jobs, id, after string) *watching {
+func watch(ctx context.Context, t *testing.T, jobs everything, id, after string) *watching {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watching{t: t, events: make(chan producer.Event)}

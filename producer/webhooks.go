@@ -23,7 +23,7 @@ type Webhooks interface {
 	RotateWebhookSecret(ctx context.Context, keep time.Duration) ([]WebhookSecret, error)
 }
 
-var _ Webhooks = (*HTTP)(nil)
+var _ Webhooks = (*Client)(nil)
 
 const (
 	// DefaultWebhookKeep is how long a secret signs beside a new one.
@@ -72,39 +72,39 @@ func (r RotateRequest) Keep() time.Duration {
 const webhookSecretPath = "/v1/webhook-secret"
 
 // WebhookSecrets is [Webhooks.WebhookSecrets].
-func (h *HTTP) WebhookSecrets(ctx context.Context) ([]WebhookSecret, error) {
-	return tenantWebhooks{h, webhookSecretPath}.WebhookSecrets(ctx)
+func (c *Client) WebhookSecrets(ctx context.Context) ([]WebhookSecret, error) {
+	return tenantWebhooks{c, webhookSecretPath}.WebhookSecrets(ctx)
 }
 
 // WebhookKeys is [Webhooks.WebhookKeys].
-func (h *HTTP) WebhookKeys(ctx context.Context) ([]WebhookKey, error) {
+func (c *Client) WebhookKeys(ctx context.Context) ([]WebhookKey, error) {
 	var list WebhookKeyList
-	err := h.json(ctx, http.MethodGet, "/v1/webhook-keys", 0, nil, &list)
+	err := c.json(ctx, http.MethodGet, "/v1/webhook-keys", 0, nil, &list)
 	return list.Keys, err
 }
 
 // RotateWebhookSecret is [Webhooks.RotateWebhookSecret].
-func (h *HTTP) RotateWebhookSecret(ctx context.Context, keep time.Duration) ([]WebhookSecret, error) {
-	return tenantWebhooks{h, webhookSecretPath}.RotateWebhookSecret(ctx, keep)
+func (c *Client) RotateWebhookSecret(ctx context.Context, keep time.Duration) ([]WebhookSecret, error) {
+	return tenantWebhooks{c, webhookSecretPath}.RotateWebhookSecret(ctx, keep)
 }
 
 // TenantWebhooks is [Tenants.TenantWebhooks].
-func (h *HTTP) TenantWebhooks(_ context.Context, tenant string) (Webhooks, error) {
+func (c *Client) TenantWebhooks(_ context.Context, tenant string) (Webhooks, error) {
 	if !job.ValidTenant(tenant) {
 		return nil, job.ErrNoTenant // "..", say, would mean another URL
 	}
-	return tenantWebhooks{h, tenantsPath + "/" + tenant + "/webhook-secret"}, nil
+	return tenantWebhooks{c, tenantsPath + "/" + tenant + "/webhook-secret"}, nil
 }
 
 // tenantWebhooks is [Webhooks] at a path: a tenant's own, or the operator's for it.
 type tenantWebhooks struct {
-	http *HTTP
-	path string
+	client *Client
+	path   string
 }
 
 func (t tenantWebhooks) WebhookSecrets(ctx context.Context) ([]WebhookSecret, error) {
 	var list WebhookSecretList
-	err := t.http.json(ctx, http.MethodGet, t.path, 0, nil, &list)
+	err := t.client.json(ctx, http.MethodGet, t.path, 0, nil, &list)
 	return list.Secrets, err
 }
 
@@ -120,6 +120,6 @@ func (t tenantWebhooks) WebhookKeys(ctx context.Context) ([]WebhookKey, error) {
 func (t tenantWebhooks) RotateWebhookSecret(ctx context.Context, keep time.Duration) ([]WebhookSecret, error) {
 	seconds := int64(keep / time.Second)
 	var list WebhookSecretList
-	err := t.http.send(ctx, http.MethodPost, t.path+"/rotate", RotateRequest{&seconds}, &list)
+	err := t.client.send(ctx, http.MethodPost, t.path+"/rotate", RotateRequest{&seconds}, &list)
 	return list.Secrets, err
 }

@@ -24,7 +24,7 @@ type apiProcess struct {
 	*producertest.World
 	*gbtest.Process
 	url    string
-	client *producer.HTTP
+	client *producer.Client
 }
 
 // adminToken is the operator's.
@@ -51,10 +51,10 @@ func startAPIProcess(tb testing.TB) *apiProcess {
 	}
 	p.Process = gbtest.Start(tb, []string{bin, "api"}, env, p.ready)
 	var err error
-	if p.client, err = producer.NewHTTP(p.url, "0123456789abcdef01234567"); err != nil {
+	if p.client, err = producer.New(p.url, "0123456789abcdef01234567"); err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(p.client.Close)
+	tb.Cleanup(func() { p.client.Close() })
 	return p
 }
 

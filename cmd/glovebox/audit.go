@@ -39,7 +39,7 @@ This talks to the API as its operator, with GLOVEBOX_ADMIN_TOKEN.`,
 			if o.Since, err = parseSince(since, time.Now()); err != nil {
 				return err
 			}
-			return a.withTenants(func(admin *producer.HTTP) error { return a.showAudit(cmd.Context(), admin, o, follow, asJSON) })
+			return a.withTenants(func(admin *producer.Client) error { return a.showAudit(cmd.Context(), admin, o, follow, asJSON) })
 		},
 	}
 	cmd.Flags().StringVar(&o.Tenant, "tenant", "", "only what concerns the tenant `NAME`")
@@ -61,7 +61,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	return at, nil
 }
 
-func (a *app) showAudit(ctx context.Context, admin *producer.HTTP, o producer.AuditOptions, follow, asJSON bool) error {
+func (a *app) showAudit(ctx context.Context, admin *producer.Client, o producer.AuditOptions, follow, asJSON bool) error {
 	lines := json.NewEncoder(a.stdout)
 	lines.SetEscapeHTML(false)
 	for {

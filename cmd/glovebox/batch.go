@@ -37,7 +37,7 @@ func (a *app) batchGetCommand() *cobra.Command {
 		Example: `  glovebox batch get default-b-abc…`,
 		Args:    one("BATCH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withJobs(func(jobs *producer.HTTP) error {
+			return a.withJobs(func(jobs *producer.Client) error {
 				b, err := jobs.GetBatch(cmd.Context(), args[0])
 				if err != nil {
 					return err
@@ -61,7 +61,7 @@ like of any other end.`,
 		Example: `  glovebox batch cancel default-b-abc…`,
 		Args:    one("BATCH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withJobs(func(jobs *producer.HTTP) error {
+			return a.withJobs(func(jobs *producer.Client) error {
 				b, err := jobs.CancelBatch(cmd.Context(), args[0])
 				if err != nil {
 					return err
@@ -85,7 +85,7 @@ func (a *app) batchListCommand() *cobra.Command {
 		Example: `  glovebox batch list --limit 5`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withJobs(func(jobs *producer.HTTP) error {
+			return a.withJobs(func(jobs *producer.Client) error {
 				page, err := jobs.ListBatches(cmd.Context(), o)
 				if err != nil {
 					return err
@@ -116,7 +116,7 @@ DIR/results.jsonl, and what job 7 made to DIR/artifacts/7.`,
   glovebox batch results --out results default-b-abc…`,
 		Args: one("BATCH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withJobs(func(jobs *producer.HTTP) error {
+			return a.withJobs(func(jobs *producer.Client) error {
 				if out != "" {
 					return a.collectResults(cmd.Context(), jobs, args[0], from, out, nil)
 				}

@@ -67,7 +67,7 @@ batch submit", with the same exit codes. Ctrl-C ends the waiting, not the batch.
 		Example: `  glovebox batch wait default-b-abc… --out results`,
 		Args:    one("BATCH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withJobs(func(jobs *producer.HTTP) error {
+			return a.withJobs(func(jobs *producer.Client) error {
 				b, err := jobs.GetBatch(cmd.Context(), args[0])
 				if err != nil {
 					return err
@@ -93,7 +93,7 @@ func (a *app) submitBatch(ctx context.Context, name string, o batchOptions) erro
 			return err
 		}
 	}
-	return a.withJobs(func(jobs *producer.HTTP) error {
+	return a.withJobs(func(jobs *producer.Client) error {
 		b, err := a.sendBatch(ctx, jobs, file, total, o)
 		if err != nil {
 			return err

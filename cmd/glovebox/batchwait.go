@@ -22,7 +22,7 @@ const lookEvery = time.Second
 
 // awaitBatch waits for the end of a batch, prints how it went, collects what it made, and
 // answers with the exit code.
-func (a *app) awaitBatch(ctx context.Context, jobs *producer.HTTP, b job.Batch, o batchOptions) error {
+func (a *app) awaitBatch(ctx context.Context, jobs *producer.Client, b job.Batch, o batchOptions) error {
 	b, err := a.watchBatch(ctx, jobs, b)
 	if ctx.Err() != nil {
 		fmt.Fprintf(a.stderr, "\nThe batch goes on. \"glovebox batch wait %s\" waits for it, \"glovebox batch cancel %s\" ends it.\n", b.ID, b.ID)
@@ -85,7 +85,7 @@ func (a *app) watchBatch(ctx context.Context, jobs producer.Batches, b job.Batch
 // collectResults writes results.jsonl and artifacts/<index>/<name> below dir. The names
 // come from jobs, which may be hostile: a Root leads nowhere else, whatever they say and
 // whatever links lie in dir.
-func (a *app) collectResults(ctx context.Context, jobs *producer.HTTP, id string, from int, dir string, also func(job.BatchResult)) (err error) {
+func (a *app) collectResults(ctx context.Context, jobs *producer.Client, id string, from int, dir string, also func(job.BatchResult)) (err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("make %s: %w", dir, err)
 	}
@@ -125,7 +125,7 @@ func (a *app) collectResults(ctx context.Context, jobs *producer.HTTP, id string
 	return nil
 }
 
-func fetchArtifacts(ctx context.Context, jobs producer.Jobs, r job.BatchResult, root *os.Root) error {
+func fetchArtifacts(ctx context.Context, files producer.Files, r job.BatchResult, root *os.Root) error {
 	if r.Result == nil || len(r.Result.Artifacts) == 0 {
 		return nil
 	}
@@ -139,7 +139,7 @@ func fetchArtifacts(ctx context.Context, jobs producer.Jobs, r job.BatchResult, 
 	}
 	defer sub.Close()
 	for _, f := range r.Result.Artifacts {
-		if err := fetch(ctx, jobs, r.ID, f, sub, func(body io.Reader) io.Reader { return body }); err != nil {
+		if err := fetch(ctx, files, r.ID, f, sub, func(body io.Reader) io.Reader { return body }); err != nil {
 			return fmt.Errorf("download %q of jobs[%d]: %w", f.Name, r.Index, err)
 		}
 	}

@@ -62,11 +62,11 @@ func TestMemoryOfBodies(t *testing.T) {
 	const clients, most = 40, 512 << 20
 	p := startAPIProcess(t)
 	attacker, other := p.tenant(t, "attacker"), p.tenant(t, "other")
-	client, err := producer.NewHTTP(p.url, other)
+	client, err := producer.New(p.url, other)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(client.Close)
+	t.Cleanup(func() { client.Close() })
 	if _, err := client.Submit(t.Context(), job.Spec{Runtime: "python", Source: "1"}); err != nil {
 		t.Fatal(err) // so that what is made once is made
 	}
@@ -125,11 +125,11 @@ func TestMemoryOfBodies(t *testing.T) {
 // tenant makes a tenant and returns a token of it.
 func (p *apiProcess) tenant(tb testing.TB, name string) string {
 	tb.Helper()
-	admin, err := producer.NewHTTP(p.url, adminToken)
+	admin, err := producer.New(p.url, adminToken)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(admin.Close)
+	tb.Cleanup(func() { admin.Close() })
 	if _, err := admin.CreateTenant(tb.Context(), name, job.Terms{}); err != nil {
 		tb.Fatal(err)
 	}

@@ -21,15 +21,15 @@ func (a *app) settings() (config.Client, error) {
 }
 
 // jobs is the API as a tenant sees it. The caller closes it.
-func (a *app) jobs() (*producer.HTTP, error) {
+func (a *app) jobs() (*producer.Client, error) {
 	return a.connect(func(c config.Client) string { return c.Token }, "GLOVEBOX_TOKEN")
 }
 
 // withJobs calls do with the API as a tenant sees it.
-func (a *app) withJobs(do func(*producer.HTTP) error) error { return with(a.jobs, do) }
+func (a *app) withJobs(do func(*producer.Client) error) error { return with(a.jobs, do) }
 
 // with calls do with the API that open returns, and closes it.
-func with(open func() (*producer.HTTP, error), do func(*producer.HTTP) error) error {
+func with(open func() (*producer.Client, error), do func(*producer.Client) error) error {
 	api, err := open()
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func with(open func() (*producer.HTTP, error), do func(*producer.HTTP) error) er
 
 // connect returns the API, with one of the tokens that the settings have. variable is
 // the name of that one.
-func (a *app) connect(which func(config.Client) string, variable string) (*producer.HTTP, error) {
+func (a *app) connect(which func(config.Client) string, variable string) (*producer.Client, error) {
 	c, err := a.settings()
 	if err != nil {
 		return nil, err
@@ -59,5 +59,5 @@ func (a *app) connect(which func(config.Client) string, variable string) (*produ
 			"set " + variable + "; a token in an env file is only for the URL in the same file",
 		}
 	}
-	return producer.NewHTTP(c.URL, token)
+	return producer.New(c.URL, token)
 }

@@ -23,7 +23,7 @@ import (
 func saved(dir string, f job.Artifact) string { return filepath.Join(dir, filepath.FromSlash(f.Name)) }
 
 // download writes what the job made to dir.
-func (a *app) download(ctx context.Context, jobs producer.Jobs, r job.Result, dir string) (err error) {
+func (a *app) download(ctx context.Context, files producer.Files, r job.Result, dir string) (err error) {
 	if len(r.Artifacts) == 0 {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (a *app) download(ctx context.Context, jobs producer.Jobs, r job.Result, di
 	defer func() { err = errors.Join(err, root.Close()) }()
 	meter, done := a.meter(r)
 	for _, f := range r.Artifacts {
-		if err := fetch(ctx, jobs, r.ID, f, root, meter); err != nil {
+		if err := fetch(ctx, files, r.ID, f, root, meter); err != nil {
 			done()
 			return fmt.Errorf("download %q: %w", f.Name, err)
 		}
@@ -66,11 +66,11 @@ func (a *app) meter(r job.Result) (meter func(io.Reader) io.Reader, done func())
 }
 
 // fetch downloads one file. It gets its name only when it is whole.
-func fetch(ctx context.Context, jobs producer.Jobs, id string, f job.Artifact, root *os.Root, meter func(io.Reader) io.Reader) (err error) {
+func fetch(ctx context.Context, files producer.Files, id string, f job.Artifact, root *os.Root, meter func(io.Reader) io.Reader) (err error) {
 	if problem := job.CheckName(f.Name); problem != "" {
 		return fmt.Errorf("its name %s", problem)
 	}
-	body, err := jobs.Open(ctx, id, producer.ArtifactPath(f.Name))
+	body, err := files.Open(ctx, id, producer.ArtifactPath(f.Name))
 	if err != nil {
 		return err
 	}

@@ -15,15 +15,11 @@ import (
 	"github.com/glovebox-run/glovebox/producer"
 )
 
-// serving are jobs of which only Open works. The real API never serves what is tried
-// here: one that has been taken over might.
-type serving struct {
-	producer.Jobs
-	files map[string]string
-}
+// serving are files that the real API never serves: one that has been taken over might.
+type serving map[string]string
 
 func (s serving) Open(_ context.Context, _, path string) (*producer.Download, error) {
-	content, ok := s.files[path]
+	content, ok := s[path]
 	if !ok {
 		return nil, job.ErrNotFound
 	}
@@ -69,7 +65,7 @@ func TestDownload(t *testing.T) {
 				}
 			}
 			a := &app{stdout: io.Discard, stderr: io.Discard}
-			jobs := serving{files: map[string]string{producer.ArtifactPath(c.listed.Name): c.served}}
+			jobs := serving{producer.ArtifactPath(c.listed.Name): c.served}
 			err := a.download(t.Context(), jobs, job.Result{Artifacts: []job.Artifact{c.listed}}, dir)
 			if c.problem == "" {
 				if got := read(t, filepath.Join(dir, c.listed.Name)); err != nil || string(got) != c.served {
@@ -111,7 +107,7 @@ func TestPrintLongOutput(t *testing.T) {
 	a := &app{stdout: &stdout, stderr: &stderr}
 	whole := strings.Repeat("line\x1b\xff\n", 20_000)
 	r := job.Result{Stdout: whole[:job.InlineOutput], StdoutURL: "https://example.com/", Stderr: "short"}
-	if err := a.printOutput(t.Context(), serving{files: map[string]string{producer.Stdout: whole}}, r); err != nil {
+	if err := a.printOutput(t.Context(), serving{producer.Stdout: whole}, r); err != nil {
 		t.Fatal(err)
 	}
 	if stdout.String() != whole || stderr.String() != "short" {

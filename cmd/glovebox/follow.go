@@ -22,7 +22,7 @@ type followed struct {
 }
 
 // follow prints what the job prints until it has ended, or for at most so long.
-func (a *app) follow(ctx context.Context, jobs producer.Jobs, id string, most time.Duration) (job.Result, error) {
+func (a *app) follow(ctx context.Context, jobs *producer.Client, id string, most time.Duration) (job.Result, error) {
 	watching, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	f := &followed{stdout: untrusted(a.stdout), stderr: untrusted(a.stderr), remarks: a.stderr, id: id}

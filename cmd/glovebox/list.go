@@ -70,7 +70,7 @@ func (a *app) list(ctx context.Context, o listOptions) error {
 }
 
 // collect reads pages until there are so many jobs.
-func collect(ctx context.Context, jobs producer.Jobs, o producer.ListOptions, limit int) (producer.JobPage, error) {
+func collect(ctx context.Context, jobs producer.Lister, o producer.ListOptions, limit int) (producer.JobPage, error) {
 	all := producer.JobPage{Jobs: []job.Record{}}
 	for {
 		o.Limit = min(limit-len(all.Jobs), producer.MaxPage)

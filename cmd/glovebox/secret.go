@@ -52,7 +52,7 @@ part of it. The name is that of the environment variable that it becomes.`, job.
 				return fmt.Errorf("read the secret: %w", err)
 			}
 			value = bytes.TrimSuffix(bytes.TrimSuffix(value, []byte("\n")), []byte("\r"))
-			return a.withJobs(func(secrets *producer.HTTP) error {
+			return a.withJobs(func(secrets *producer.Client) error {
 				_, err := secrets.SetSecret(cmd.Context(), args[0], string(value))
 				return err
 			})
@@ -69,7 +69,7 @@ func (a *app) secretListCommand() *cobra.Command {
 		Example: `  glovebox secret list`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withJobs(func(secrets *producer.HTTP) error {
+			return a.withJobs(func(secrets *producer.Client) error {
 				list, err := secrets.ListSecrets(cmd.Context())
 				if err != nil {
 					return err
@@ -98,7 +98,7 @@ func (a *app) secretRemoveCommand() *cobra.Command {
 		Example: `  glovebox secret rm API_TOKEN`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withJobs(func(secrets *producer.HTTP) error {
+			return a.withJobs(func(secrets *producer.Client) error {
 				var errs []error
 				for _, name := range args {
 					if err := secrets.DeleteSecret(cmd.Context(), name); err != nil {

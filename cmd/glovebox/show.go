@@ -12,7 +12,7 @@ import (
 )
 
 // printOutput prints what the job printed, each stream to its own.
-func (a *app) printOutput(ctx context.Context, jobs producer.Jobs, r job.Result) error {
+func (a *app) printOutput(ctx context.Context, files producer.Files, r job.Result) error {
 	for _, s := range []struct {
 		name, text, url string
 		to              io.Writer
@@ -20,7 +20,7 @@ func (a *app) printOutput(ctx context.Context, jobs producer.Jobs, r job.Result)
 		{producer.Stdout, r.Stdout, r.StdoutURL, a.stdout},
 		{producer.Stderr, r.Stderr, r.StderrURL, a.stderr},
 	} {
-		if err := printStream(ctx, jobs, r.ID, s.name, s.text, s.url, untrusted(s.to)); err != nil {
+		if err := printStream(ctx, files, r.ID, s.name, s.text, s.url, untrusted(s.to)); err != nil {
 			return err
 		}
 	}
@@ -28,12 +28,12 @@ func (a *app) printOutput(ctx context.Context, jobs producer.Jobs, r job.Result)
 }
 
 // printStream prints the text that the result holds, or the whole where that is longer.
-func printStream(ctx context.Context, jobs producer.Jobs, id, name, text, url string, to io.Writer) error {
+func printStream(ctx context.Context, files producer.Files, id, name, text, url string, to io.Writer) error {
 	if url == "" {
 		_, err := io.WriteString(to, text)
 		return err
 	}
-	whole, err := jobs.Open(ctx, id, name)
+	whole, err := files.Open(ctx, id, name)
 	if err != nil {
 		return fmt.Errorf("read %s of the job: %w", name, err)
 	}

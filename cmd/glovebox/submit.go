@@ -206,20 +206,20 @@ type finishing struct {
 }
 
 // finish prints a result, downloads what the job made, and answers how it went.
-func (a *app) finish(ctx context.Context, jobs producer.Jobs, r job.Result, f finishing) error {
+func (a *app) finish(ctx context.Context, files producer.Files, r job.Result, f finishing) error {
 	var err error
 	switch {
 	case f.json:
 		err = a.printJSON(r)
 	case !f.printed:
-		err = a.printOutput(ctx, jobs, r)
+		err = a.printOutput(ctx, files, r)
 	}
 	if err != nil {
 		return err
 	}
 	remark := func(job.Artifact) string { return "" }
 	if f.out != "" {
-		if err := a.download(ctx, jobs, r, f.out); err != nil {
+		if err := a.download(ctx, files, r, f.out); err != nil {
 			return err
 		}
 		remark = func(made job.Artifact) string { return "saved as " + plain(saved(f.out, made)) }
@@ -246,8 +246,8 @@ func outcome(r job.Result) error {
 }
 
 // guessRuntime finds the runtime whose name or alias is the extension of the file.
-func guessRuntime(ctx context.Context, jobs producer.Jobs, source string) (string, error) {
-	list, err := jobs.Runtimes(ctx)
+func guessRuntime(ctx context.Context, catalog producer.Catalog, source string) (string, error) {
+	list, err := catalog.Runtimes(ctx)
 	if err != nil {
 		return "", err
 	}

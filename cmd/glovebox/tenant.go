@@ -67,7 +67,7 @@ operator's own.`,
 }
 
 func (a *app) createTenant(ctx context.Context, name string, terms job.Terms, asJSON bool) error {
-	return a.withTenants(func(tenants *producer.HTTP) error {
+	return a.withTenants(func(tenants *producer.Client) error {
 		if _, err := tenants.CreateTenant(ctx, name, terms); err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (a *app) tenantListCommand() *cobra.Command {
 }
 
 func (a *app) listTenants(ctx context.Context, asJSON bool) error {
-	return a.withTenants(func(tenants *producer.HTTP) error {
+	return a.withTenants(func(tenants *producer.Client) error {
 		list, err := tenants.ListTenants(ctx)
 		if err != nil {
 			return err
@@ -137,7 +137,7 @@ func (a *app) tenantShowCommand() *cobra.Command {
 		Example: `  glovebox tenant show acme`,
 		Args:    one("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withTenants(func(tenants *producer.HTTP) error {
+			return a.withTenants(func(tenants *producer.Client) error {
 				t, err := tenants.GetTenant(cmd.Context(), args[0])
 				if err != nil {
 					return err
@@ -209,7 +209,7 @@ and an empty list lift a bound. What was accepted before is run and delivered al
   glovebox tenant update acme --requests-per-minute 0 --allow-runtimes ""`,
 		Args: one("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withTenants(func(tenants *producer.HTTP) error {
+			return a.withTenants(func(tenants *producer.Client) error {
 				t, err := changeTerms(cmd.Context(), tenants, args[0], func(t job.Terms) (job.Terms, error) { return o.apply(cmd, t) })
 				if err != nil {
 					return err
@@ -263,7 +263,7 @@ func (a *app) tenantEnableCommand() *cobra.Command {
 
 // setDisabled disables a tenant or enables it, and with stop ends what it has.
 func (a *app) setDisabled(ctx context.Context, name string, disabled, stop, asJSON bool) error {
-	return a.withTenants(func(tenants *producer.HTTP) error {
+	return a.withTenants(func(tenants *producer.Client) error {
 		t, err := changeTerms(ctx, tenants, name, func(t job.Terms) (job.Terms, error) {
 			t.Disabled = disabled
 			return t, nil
@@ -288,7 +288,7 @@ const (
 )
 
 // stopTenant stops what a disabled tenant has, and says how far it is.
-func (a *app) stopTenant(ctx context.Context, tenants *producer.HTTP, name string) error {
+func (a *app) stopTenant(ctx context.Context, tenants *producer.Client, name string) error {
 	began := time.Now()
 	var all producer.Stopped
 	for {
@@ -333,8 +333,8 @@ func changeTerms(ctx context.Context, tenants producer.Tenants, name string, cha
 }
 
 // withTenants calls do with the API as its operator sees it.
-func (a *app) withTenants(do func(tenants *producer.HTTP) error) error {
-	return with(func() (*producer.HTTP, error) {
+func (a *app) withTenants(do func(tenants *producer.Client) error) error {
+	return with(func() (*producer.Client, error) {
 		return a.connect(func(c config.Client) string { return c.AdminToken }, "GLOVEBOX_ADMIN_TOKEN")
 	}, do)
 }

@@ -52,7 +52,7 @@ A token without --scope may do everything that its tenant may. The scopes:
 			if asked.ExpiresAt, err = parseExpiry(expires, time.Now()); err != nil {
 				return err
 			}
-			return a.withTenants(func(tenants *producer.HTTP) error {
+			return a.withTenants(func(tenants *producer.Client) error {
 				token, err := tenants.AddToken(cmd.Context(), args[0], asked)
 				if err != nil {
 					return err
@@ -97,7 +97,7 @@ func (a *app) tokenListCommand() *cobra.Command {
 		Example: `  glovebox tenant token list acme`,
 		Args:    one("TENANT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withTenants(func(tenants *producer.HTTP) error {
+			return a.withTenants(func(tenants *producer.Client) error {
 				t, err := tenants.GetTenant(cmd.Context(), args[0])
 				if err != nil {
 					return err
@@ -127,7 +127,7 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withTenants(func(tenants *producer.HTTP) error {
+			return a.withTenants(func(tenants *producer.Client) error {
 				if err := tenants.RevokeToken(cmd.Context(), args[0], args[1]); err != nil {
 					return err
 				}

@@ -40,10 +40,10 @@ func namedFile(f string) (name, path string) {
 }
 
 // upload puts large files where jobs find them.
-func (a *app) upload(ctx context.Context, jobs producer.Jobs, large []string) ([]job.File, error) {
+func (a *app) upload(ctx context.Context, to producer.Uploader, large []string) ([]job.File, error) {
 	var files []job.File
 	for _, l := range large {
-		f, err := uploadOne(ctx, jobs, l)
+		f, err := uploadOne(ctx, to, l)
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +52,7 @@ func (a *app) upload(ctx context.Context, jobs producer.Jobs, large []string) ([
 	return files, nil
 }
 
-func uploadOne(ctx context.Context, jobs producer.Jobs, given string) (job.File, error) {
+func uploadOne(ctx context.Context, to producer.Uploader, given string) (job.File, error) {
 	name, path := namedFile(given)
 	if problem := job.CheckName(name); problem != "" { // before it takes long
 		return job.File{}, usagef("--file %s: the name %q %s", given, name, problem)
@@ -62,7 +62,7 @@ func uploadOne(ctx context.Context, jobs producer.Jobs, given string) (job.File,
 		return job.File{}, &failure{code: exitUsage, err: err}
 	}
 	defer r.Close()
-	f, err := producer.UploadFile(ctx, jobs, name, r)
+	f, err := producer.UploadFile(ctx, to, name, r)
 	if err != nil {
 		return job.File{}, fmt.Errorf("--file %s: %w", given, err)
 	}

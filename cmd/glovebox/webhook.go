@@ -126,9 +126,9 @@ func webhookFlags(cmd *cobra.Command, tenant *string, asJSON *bool) {
 // to an operator.
 func (a *app) withWebhooks(ctx context.Context, tenant string, do func(producer.Webhooks) error) error {
 	if tenant == "" {
-		return a.withJobs(func(own *producer.HTTP) error { return do(own) })
+		return a.withJobs(func(own *producer.Client) error { return do(own) })
 	}
-	return a.withTenants(func(tenants *producer.HTTP) error {
+	return a.withTenants(func(tenants *producer.Client) error {
 		hooks, err := tenants.TenantWebhooks(ctx, tenant)
 		if err != nil {
 			return err

@@ -1,6 +1,6 @@
 // This command is an example of both Go clients: it runs a job and prints what came of
 // it, over the API where GLOVEBOX_URL and GLOVEBOX_TOKEN are set, and otherwise over Redis
-// and the bucket directly. Both are producer.Jobs. The end-to-end tests run it both ways.
+// and the bucket directly. Both are producer.Jobs, and producer.Files. The end-to-end tests run it both ways.
 package main
 
 import (
@@ -26,9 +26,12 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	var jobs producer.Jobs
+	var jobs interface {
+		producer.Jobs
+		producer.Files
+	}
 	if url := os.Getenv("GLOVEBOX_URL"); url != "" {
-		overHTTP, err := producer.NewHTTP(url, os.Getenv("GLOVEBOX_TOKEN"))
+		overHTTP, err := producer.New(url, os.Getenv("GLOVEBOX_TOKEN"))
 		if err != nil {
 			return err
 		}

@@ -156,7 +156,7 @@ func (s *stack) worker() supervise.Command {
 
 // webhookSecrets are what signs the webhooks of GLOVEBOX_TOKEN's tenant now.
 func (s *stack) webhookSecrets(ctx context.Context) ([]producer.WebhookSecret, error) {
-	api, err := producer.NewHTTP(s.localURL, s.data.secrets[apiToken])
+	api, err := producer.New(s.localURL, s.data.secrets[apiToken])
 	if err != nil {
 		return nil, err
 	}

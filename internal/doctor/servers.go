@@ -155,7 +155,7 @@ func (r *report) api(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
-	client, err := producer.NewHTTP(r.URL, r.Token)
+	client, err := producer.New(r.URL, r.Token)
 	if err != nil {
 		r.warning("api", err.Error(), "")
 		return
@@ -178,7 +178,7 @@ func (r *report) api(ctx context.Context) {
 }
 
 // attestation looks whether the workers that have been there sign results.
-func (r *report) attestation(ctx context.Context, client *producer.HTTP) {
+func (r *report) attestation(ctx context.Context, client *producer.Client) {
 	keys, err := client.Keys(ctx)
 	switch {
 	case err != nil:

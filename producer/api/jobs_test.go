@@ -183,7 +183,7 @@ func TestServeEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- a.Serve(ctx, l) }()
-	jobs, err := producer.NewHTTP("http://"+l.Addr().String(), token)
+	jobs, err := producer.New("http://"+l.Addr().String(), token)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,12 +17,12 @@ func TestWebhookSecretOverTheAPI(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	token, _ := w.tenant(t, "acme", job.Terms{})
-	tenant, err := producer.NewHTTP(w.srv.URL, token)
+	tenant, err := producer.New(w.srv.URL, token)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tenant.Close()
-	operator, err := producer.NewHTTP(w.srv.URL, adminToken)
+	operator, err := producer.New(w.srv.URL, adminToken)
 	if err != nil {
 		t.Fatal(err)
 	}

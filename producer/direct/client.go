@@ -62,6 +62,13 @@ type Client struct {
 
 var (
 	_ producer.Jobs     = (*Client)(nil)
+	_ producer.Batches  = (*Client)(nil)
+	_ producer.Watcher  = (*Client)(nil)
+	_ producer.Files    = (*Client)(nil)
+	_ producer.Lister   = (*Client)(nil)
+	_ producer.Uploader = (*Client)(nil)
+	_ producer.Purger   = (*Client)(nil)
+	_ producer.Catalog  = (*Client)(nil)
 	_ producer.Tenants  = (*Client)(nil)
 	_ producer.Webhooks = (*Client)(nil)
 	_ producer.Secrets  = (*Client)(nil)
@@ -194,7 +201,7 @@ func (c *Client) owns(id string) bool {
 	return ok && tenant == c.tenant
 }
 
-// Runtimes is [producer.Jobs.Runtimes].
+// Runtimes is [producer.Catalog.Runtimes].
 func (c *Client) Runtimes(ctx context.Context) ([]producer.Runtime, error) {
 	published, err := c.records.Runtimes(ctx)
 	if err != nil {
@@ -219,7 +226,7 @@ func (c *Client) Runtimes(ctx context.Context) ([]producer.Runtime, error) {
 	return list, nil
 }
 
-// Images is [producer.Jobs.Images].
+// Images is [producer.Catalog.Images].
 func (c *Client) Images(ctx context.Context) ([]producer.Image, error) {
 	published, err := c.records.Images(ctx)
 	if err != nil {

@@ -24,7 +24,7 @@ type File struct {
 	Name, MediaType string
 }
 
-// Open is [producer.Jobs.Open].
+// Open is [producer.Files.Open].
 func (c *Client) Open(ctx context.Context, id, path string) (*producer.Download, error) {
 	f, err := c.Locate(ctx, id, path)
 	if err != nil {

@@ -54,7 +54,7 @@ func (l *Links) Absolute(r job.Result, expires time.Time) (job.Result, error) {
 	return r, err
 }
 
-// URL leads to a file of a job, by its path as in [producer.Jobs.Open], until then.
+// URL leads to a file of a job, by its path as in [producer.Files.Open], until then.
 func (l *Links) URL(id, path string, expires time.Time) (string, error) {
 	tenant, ok := job.TenantOf(id)
 	if !ok {

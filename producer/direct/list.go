@@ -15,7 +15,7 @@ import (
 // maxName bounds the name of a runtime to list.
 const maxName = 200
 
-// List is [producer.Jobs.List].
+// List is [producer.Lister.List].
 func (c *Client) List(ctx context.Context, o producer.ListOptions) (producer.JobPage, error) {
 	f, err := c.filter(o)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // the sweeper does.
 const purgeTimeout = 10 * time.Second
 
-// Purge is [producer.Jobs.Purge].
+// Purge is [producer.Purger.Purge].
 func (c *Client) Purge(ctx context.Context, id string) error {
 	if !c.owns(id) {
 		return job.ErrNotFound

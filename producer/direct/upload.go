@@ -15,7 +15,7 @@ import (
 // uploadURLLife is how long the URL of an Upload works: one may take that long to begin.
 const uploadURLLife = time.Hour
 
-// PrepareUpload is [producer.Jobs.PrepareUpload].
+// PrepareUpload is [producer.Uploader.PrepareUpload].
 func (c *Client) PrepareUpload(ctx context.Context, sha256 string, size int64) (producer.Upload, error) {
 	if err := c.checkUpload(ctx, sha256, size); err != nil {
 		return producer.Upload{}, err

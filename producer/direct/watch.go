@@ -20,7 +20,7 @@ const (
 	pageBytes = 512 << 10
 )
 
-// Watch is [producer.Jobs.Watch]. It is woken by Redis and, once it has told something, bears with
+// Watch is [producer.Watcher.Watch]. It is woken by Redis and, once it has told something, bears with
 // outages of up to 30 s.
 func (c *Client) Watch(ctx context.Context, id, after string) iter.Seq2[producer.Event, error] {
 	return func(yield func(producer.Event, error) bool) {

@@ -13,6 +13,17 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
+// Watcher tells what happens to jobs while it happens. It is safe for concurrent use.
+type Watcher interface {
+	// Watch tells what happens to the job: its status, what it prints and makes, and last
+	// its result; then the sequence ends. It begins with what the job printed before, as
+	// far as that is kept, or, with the ID of an event, after that one. An error is the
+	// last, too: job.ErrNotFound, or ctx's.
+	Watch(ctx context.Context, id, after string) iter.Seq2[Event, error]
+}
+
+var _ Watcher = (*Client)(nil)
+
 const (
 	// silence is how long an API may send nothing before it is taken for lost: it sends
 	// a comment every 15 s.
@@ -22,25 +33,25 @@ const (
 	minWatch = time.Second
 )
 
-// Watch is [Jobs.Watch]. It comes back by itself when the connection breaks, and bears
+// Watch is [Watcher.Watch]. It comes back by itself when the connection breaks, and bears
 // with an API that is away for up to 30 s.
-func (h *HTTP) Watch(ctx context.Context, id, after string) iter.Seq2[Event, error] {
+func (c *Client) Watch(ctx context.Context, id, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		w := &httpWatcher{http: h, id: id, after: after, yield: yield}
+		w := &watcher{client: c, id: id, after: after, yield: yield}
 		if err := w.watch(ctx); err != nil {
 			yield(Event{}, err)
 		}
 	}
 }
 
-// httpWatcher reads one job's events, over as many connections as it takes.
-type httpWatcher struct {
-	http  *HTTP
-	id    string
-	after string
-	yield func(Event, error) bool
-	told  Event     // the last EventStatus
-	heard time.Time // when the API said something last
+// watcher reads one job's events, over as many connections as it takes.
+type watcher struct {
+	client *Client
+	id     string
+	after  string
+	yield  func(Event, error) bool
+	told   Event     // the last EventStatus
+	heard  time.Time // when the API said something last
 	// connected: the API has sent events before.
 	connected bool
 }
@@ -48,7 +59,7 @@ type httpWatcher struct {
 // errOver ends the watch: the result was told, or whoever watches has left.
 var errOver = errors.New("there is nothing more to tell")
 
-func (w *httpWatcher) watch(ctx context.Context) error {
+func (w *watcher) watch(ctx context.Context) error {
 	if !isJobID(w.id) {
 		return job.ErrNotFound // "..", say, would mean another URL
 	}
@@ -80,15 +91,15 @@ func (w *httpWatcher) watch(ctx context.Context) error {
 
 // full reports whether the API has no place for a watch that it had one for: that of the
 // connection before, which it has not given up yet.
-func (w *httpWatcher) full(err error) bool {
+func (w *watcher) full(err error) bool {
 	return w.connected && job.CodeOf(err) == job.CodeTooManyWatchers
 }
 
 // connection tells what one connection brings. It fails with errOver at the watch's end.
-func (w *httpWatcher) connection(ctx context.Context) error {
+func (w *watcher) connection(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.http.base+jobPath(w.id)+"/events", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.client.base+jobPath(w.id)+"/events", http.NoBody)
 	if err != nil {
 		return fmt.Errorf("ask the API: %w", err)
 	}
@@ -96,7 +107,7 @@ func (w *httpWatcher) connection(ctx context.Context) error {
 	if w.after != "" {
 		req.Header.Set("Last-Event-ID", w.after)
 	}
-	res, err := w.http.ask(req)
+	res, err := w.client.ask(req)
 	if err != nil {
 		return err
 	}
@@ -105,7 +116,7 @@ func (w *httpWatcher) connection(ctx context.Context) error {
 		return errOver
 	}
 	if mediaType, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); mediaType != eventStream {
-		return &job.Error{Code: job.CodeInternal, Message: fmt.Sprintf("%s answered %.60q, and not events as Glovebox's API does: is the URL right?", w.http.base, mediaType)}
+		return &job.Error{Code: job.CodeInternal, Message: fmt.Sprintf("%s answered %.60q, and not events as Glovebox's API does: is the URL right?", w.client.base, mediaType)}
 	}
 	w.heard, w.connected = time.Now(), true
 	lost := time.AfterFunc(silence, func() { cancel(errors.New("the API has fallen silent")) })
@@ -134,7 +145,7 @@ func (w *httpWatcher) connection(ctx context.Context) error {
 const eventStream = "text/event-stream"
 
 // take tells one event.
-func (w *httpWatcher) take(s sseEvent) error {
+func (w *watcher) take(s sseEvent) error {
 	if s.data == nil {
 		return nil
 	}

@@ -20,11 +20,11 @@ import (
 const LinesMediaType = "application/x-ndjson"
 
 // SubmitBatch is [Batches.SubmitBatch]. The jobs are sent as specs yields them.
-func (h *HTTP) SubmitBatch(ctx context.Context, o BatchOptions, specs iter.Seq2[job.Spec, error]) (job.Batch, error) {
+func (c *Client) SubmitBatch(ctx context.Context, o BatchOptions, specs iter.Seq2[job.Spec, error]) (job.Batch, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	body, to := io.Pipe()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.base+"/v1/batches", body)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/v1/batches", body)
 	if err != nil {
 		return job.Batch{}, fmt.Errorf("ask the API: %w", err)
 	}
@@ -35,7 +35,7 @@ func (h *HTTP) SubmitBatch(ctx context.Context, o BatchOptions, specs iter.Seq2[
 		wrote <- err // before the request can fail because of it
 		to.CloseWithError(err)
 	}()
-	b, err := h.readBatch(req)
+	b, err := c.readBatch(req)
 	body.CloseWithError(errAnswered) // the API may not have wanted all of it
 	select {
 	case wroteErr := <-wrote:
@@ -52,8 +52,8 @@ const resultsSilence = 2 * time.Minute
 
 var errAnswered = errors.New("the API has answered")
 
-func (h *HTTP) readBatch(req *http.Request) (job.Batch, error) {
-	res, err := h.ask(req)
+func (c *Client) readBatch(req *http.Request) (job.Batch, error) {
+	res, err := c.ask(req)
 	if err != nil {
 		return job.Batch{}, err
 	}
@@ -94,34 +94,34 @@ func writeLines(to io.Writer, o BatchOptions, specs iter.Seq2[job.Spec, error]) 
 }
 
 // GetBatch is [Batches.GetBatch].
-func (h *HTTP) GetBatch(ctx context.Context, id string) (job.Batch, error) {
-	return h.batch(ctx, http.MethodGet, id, 0)
+func (c *Client) GetBatch(ctx context.Context, id string) (job.Batch, error) {
+	return c.batch(ctx, http.MethodGet, id, 0)
 }
 
 // CancelBatch is [Batches.CancelBatch].
-func (h *HTTP) CancelBatch(ctx context.Context, id string) (job.Batch, error) {
-	return h.batch(ctx, http.MethodDelete, id, 0)
+func (c *Client) CancelBatch(ctx context.Context, id string) (job.Batch, error) {
+	return c.batch(ctx, http.MethodDelete, id, 0)
 }
 
 // WaitBatch is [Batches.WaitBatch]. It bears with an API that is away for up to 30 s.
-func (h *HTTP) WaitBatch(ctx context.Context, id string) (job.Batch, error) {
-	return awaitHTTP(ctx, func(ctx context.Context) (job.Batch, bool, error) {
-		b, err := h.batch(ctx, http.MethodGet, id, waitSeconds)
+func (c *Client) WaitBatch(ctx context.Context, id string) (job.Batch, error) {
+	return await(ctx, func(ctx context.Context) (job.Batch, bool, error) {
+		b, err := c.batch(ctx, http.MethodGet, id, waitSeconds)
 		return b, b.Status.Final(), err
 	})
 }
 
-func (h *HTTP) batch(ctx context.Context, method, id string, wait int) (job.Batch, error) {
+func (c *Client) batch(ctx context.Context, method, id string, wait int) (job.Batch, error) {
 	var b job.Batch
 	if _, ok := job.TenantOfBatch(id); !ok {
 		return b, job.ErrNotFound // "..", say, would mean another URL
 	}
-	err := h.json(ctx, method, BatchPath(id), wait, nil, &b)
+	err := c.json(ctx, method, BatchPath(id), wait, nil, &b)
 	return b, err
 }
 
 // BatchResults is [Batches.BatchResults].
-func (h *HTTP) BatchResults(ctx context.Context, id string, from int) iter.Seq2[job.BatchResult, error] {
+func (c *Client) BatchResults(ctx context.Context, id string, from int) iter.Seq2[job.BatchResult, error] {
 	return func(yield func(job.BatchResult, error) bool) {
 		if _, ok := job.TenantOfBatch(id); !ok {
 			yield(job.BatchResult{}, job.ErrNotFound)
@@ -131,7 +131,7 @@ func (h *HTTP) BatchResults(ctx context.Context, id string, from int) iter.Seq2[
 		defer cancel()
 		silent := time.AfterFunc(resultsSilence, cancel)
 		defer silent.Stop()
-		res, err := h.do(ctx, http.MethodGet, BatchPath(id)+"/"+Results+"?from="+strconv.Itoa(max(from, 0)), 0, nil)
+		res, err := c.do(ctx, http.MethodGet, BatchPath(id)+"/"+Results+"?from="+strconv.Itoa(max(from, 0)), 0, nil)
 		if err != nil {
 			yield(job.BatchResult{}, err)
 			return
@@ -162,7 +162,7 @@ func (h *HTTP) BatchResults(ctx context.Context, id string, from int) iter.Seq2[
 }
 
 // ListBatches is [Batches.ListBatches].
-func (h *HTTP) ListBatches(ctx context.Context, o BatchListOptions) (BatchPage, error) {
+func (c *Client) ListBatches(ctx context.Context, o BatchListOptions) (BatchPage, error) {
 	query := url.Values{}
 	if o.Limit != 0 {
 		query.Set("limit", strconv.Itoa(o.Limit))
@@ -175,6 +175,6 @@ func (h *HTTP) ListBatches(ctx context.Context, o BatchListOptions) (BatchPage, 
 		path += "?" + query.Encode()
 	}
 	var page BatchPage
-	err := h.json(ctx, http.MethodGet, path, 0, nil, &page)
+	err := c.json(ctx, http.MethodGet, path, 0, nil, &page)
 	return page, err
 }

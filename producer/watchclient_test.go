@@ -54,11 +54,11 @@ func TestWatchOverBrokenConnections(t *testing.T) {
 		handler.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(srv.Close)
-	jobs, err := producer.NewHTTP(srv.URL, "token")
+	jobs, err := producer.New(srv.URL, "token")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(jobs.Close)
+	t.Cleanup(func() { jobs.Close() })
 	j, err := jobs.Submit(t.Context(), job.Spec{Runtime: "python", Source: "1"})
 	if err != nil {
 		t.Fatal(err)
