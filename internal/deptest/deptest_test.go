@@ -1,6 +1,7 @@
 package deptest
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,9 +23,11 @@ func TestDependencies(t *testing.T) {
 		only   []string // what may be, beside the standard library; nil: anything
 	}{
 		{pkg: "job", only: []string{}},
-		{pkg: "producer", forbid: append([]string{module + "/worker"}, podman...)},
-		{pkg: "webhook", forbid: append([]string{"github.com/aws/", "github.com/hibiken/", "github.com/redis/", module + "/worker", module + "/producer"}, podman...)},
 		{pkg: "attest", only: []string{module + "/job"}},
+		{pkg: "producer", only: []string{module + "/job", module + "/attest"}},
+		{pkg: "producer/direct", forbid: append([]string{module + "/worker", module + "/producer/api"}, podman...)},
+		{pkg: "producer/api", forbid: append([]string{module + "/worker"}, podman...)},
+		{pkg: "webhook", only: []string{"code.dny.dev/ssrf"}},
 		{pkg: "artifacts", forbid: append([]string{module + "/worker", module + "/producer"}, podman...)},
 		{pkg: "runtimes", forbid: podman},
 		{pkg: "cmd/glovebox", forbid: podman},
@@ -39,7 +42,7 @@ func TestDependencies(t *testing.T) {
 				if slices.ContainsFunc(tt.forbid, under) {
 					t.Errorf("%s links %s, which it must not", tt.pkg, dep)
 				}
-				if tt.only != nil && !slices.ContainsFunc(append(tt.only, module+"/"+tt.pkg), under) {
+				if tt.only != nil && dep != module+"/"+tt.pkg && !slices.ContainsFunc(tt.only, under) {
 					t.Errorf("%s links %s, got more than the standard library and %q", tt.pkg, dep, tt.only)
 				}
 			}
@@ -50,19 +53,59 @@ func TestDependencies(t *testing.T) {
 // dependencies lists what a package links beside the standard library.
 func dependencies(t *testing.T, pkg string) []string {
 	t.Helper()
+	if _, err := os.Stat(filepath.Join("../..", pkg)); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(list(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./"+pkg))
+}
+
+// list is what go list says of the module.
+func list(t *testing.T, args ...string) string {
+	t.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(root, pkg)); err != nil {
-		t.Fatal(err)
-	}
-	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./"+pkg)
+	list := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...)
 	list.Dir = root
 	list.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := list.Output()
 	if err != nil {
 		t.Fatalf("%v: %v", list, err)
 	}
-	return strings.Fields(string(out))
+	return string(out)
+}
+
+// upward are the imports that lead from internal up to a station, and why they are there still.
+var upward = map[string]string{
+	"internal/deliverer producer":        "it is a station, which internal is not the place of",
+	"internal/deliverer producer/direct": "it reads results as their tenants see them",
+	"internal/doctor producer":           "it serves cmd/glovebox alone, and asks the API",
+	"internal/dev producer":              "it serves cmd/glovebox alone, and asks the API",
+}
+
+// TestImports: stations are on top of what they share, and commands on top of stations.
+func TestImports(t *testing.T) {
+	t.Parallel()
+	left := maps.Clone(upward)
+	for line := range strings.Lines(list(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")) {
+		imports := strings.Fields(line)
+		from := strings.TrimPrefix(imports[0], module+"/")
+		for _, path := range imports[1:] {
+			to, ours := strings.CutPrefix(path, module+"/")
+			top, _, _ := strings.Cut(to, "/")
+			switch key := from + " " + to; {
+			case !ours:
+			case top == "cmd" && !strings.HasPrefix(from, "cmd/"):
+				t.Errorf("%s imports %s: what is in cmd is for commands", from, to)
+			case strings.HasPrefix(from, "internal/") && slices.Contains([]string{"producer", "worker"}, top) && upward[key] == "":
+				t.Errorf("%s imports %s: internal is what stations share, not what is on top of them", from, to)
+			default:
+				delete(left, key)
+			}
+		}
+	}
+	for key := range left {
+		t.Errorf("%s: there is no such import any more", key)
+	}
 }
