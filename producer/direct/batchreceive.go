@@ -62,14 +62,14 @@ func (c *Client) ReceiveBatch(ctx context.Context, o producer.BatchOptions, item
 	if err := o.Check(); err != nil {
 		return job.Batch{}, err
 	}
-	rules, err := c.rules(ctx)
+	v, err := c.validator(ctx)
 	if err != nil {
 		return job.Batch{}, err
 	}
-	if len(rules.runtimes) == 0 {
+	if len(v.runtimes) == 0 {
 		return job.Batch{}, job.ErrNoRuntimes
 	}
-	if err := checkCallback(o.Callback, rules.terms); err != nil {
+	if err := checkCallback(o.Callback, v.terms); err != nil {
 		return job.Batch{}, err
 	}
 	// Nothing is begun for what holds no job.
@@ -301,7 +301,7 @@ func (r *receiver) add(ctx context.Context, group []received) error {
 	if err != nil || len(group) == 0 {
 		return err
 	}
-	rules, err := r.client.rules(ctx)
+	v, err := r.client.validator(ctx)
 	if err != nil {
 		return err
 	}
@@ -314,7 +314,10 @@ func (r *receiver) add(ctx context.Context, group []received) error {
 			item.invalid = job.Invalid{{Field: "idempotency_key", Message: "is not for a job of a batch", Allowed: "a key of the batch"}}
 		}
 		if item.invalid == nil {
-			spec, err = rules.check(ctx, item.spec)
+			var limits job.Limits
+			if spec, limits, err = v.check(ctx, item.spec); err == nil {
+				spec, err = r.client.pinInputs(ctx, spec, limits)
+			}
 		}
 		var invalid job.Invalid
 		if errors.As(err, &invalid) {

@@ -146,54 +146,6 @@ func (c *Client) Ready(ctx context.Context) error {
 	return err
 }
 
-// accepted is the record of a job that was just created, without reading it back: a
-// read that failed would hide that the job is accepted.
-func accepted(id string, spec job.Spec) job.Record {
-	toMS := func(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
-	times := record.Job{Created: toMS(time.Now()), RunAt: toMS(spec.RunAt), Deadline: toMS(spec.Deadline)}
-	r := job.Record{
-		ID: id, Status: job.Queued, Runtime: job.Runtime{Name: spec.Runtime, Image: spec.Image}, Priority: spec.Priority,
-		Timing: times.Timing(), Metadata: spec.Metadata,
-	}
-	if r.Priority == "" {
-		r.Priority = job.Normal
-	}
-	return r
-}
-
-// check returns the spec with its runtime's own name in the place of an alias, or
-// job.Invalid.
-func (c *Client) check(ctx context.Context, spec job.Spec) (job.Spec, error) {
-	r, err := c.rules(ctx)
-	if err != nil {
-		return spec, err
-	}
-	return r.check(ctx, spec)
-}
-
-// putLargeSpec stores a spec that is too large for Redis, and returns its key. The
-// bucket has it before the record points to it; should there never be a record, the
-// announcement lets the sweeper find it.
-func (c *Client) putLargeSpec(ctx context.Context, id string, b []byte) (key string, err error) {
-	if len(b) <= record.MaxInline {
-		return "", nil
-	}
-	keys, err := artifacts.JobKeys(c.tenant, id)
-	if err != nil {
-		return "", err
-	}
-	if err := c.records.CheckRoom(ctx, c.tenant, int64(len(b))); err != nil {
-		return "", err
-	}
-	if err := c.records.Announce(ctx, id); err != nil {
-		return "", err
-	}
-	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
-	defer cancel()
-	_, err = c.objects.PutBytes(ctx, keys.Spec(), "application/json", b)
-	return keys.Spec(), err
-}
-
 // owns reports whether id is a job of this tenant, as far as its name tells. Others'
 // jobs are answered for as if they did not exist.
 func (c *Client) owns(id string) bool {

@@ -15,10 +15,10 @@ import (
 // mostInputs is what a worker hands to a sandbox at most, whatever the limits are.
 const mostInputs = 1 << 30
 
-// resolve finds the files that are kept elsewhere, and notes in the spec what they are,
-// so that the job is run with these or not at all. limits are those of the job, filled.
+// pinInputs finds the files that are kept elsewhere, and notes in the spec what they are,
+// so that the job is run with these or not at all. limits are all that the job will have.
 // It fails with job.Invalid.
-func (c *Client) resolve(ctx context.Context, spec job.Spec, limits job.Limits) (job.Spec, error) {
+func (c *Client) pinInputs(ctx context.Context, spec job.Spec, limits job.Limits) (job.Spec, error) {
 	if !slices.ContainsFunc(spec.Files, job.File.Kept) {
 		return spec, nil
 	}
@@ -32,9 +32,9 @@ func (c *Client) resolve(ctx context.Context, spec job.Spec, limits job.Limits) 
 			var problems job.Invalid
 			var err error
 			if f.Upload != "" {
-				problems, err = c.resolveUpload(ctx, &spec.Files[i], spec.RunAt)
+				problems, err = c.pinUpload(ctx, &spec.Files[i], spec.RunAt)
 			} else {
-				problems, err = c.resolveArtifact(ctx, &spec.Files[i], known)
+				problems, err = c.pinArtifact(ctx, &spec.Files[i], known)
 			}
 			if err != nil {
 				return spec, fmt.Errorf("look for files[%d]: %w", i, err)
@@ -64,9 +64,9 @@ func (c *Client) resolve(ctx context.Context, spec job.Spec, limits job.Limits) 
 	return spec, nil
 }
 
-// resolveArtifact notes what the artifact is that f names. Others' jobs are answered for
+// pinArtifact notes what the artifact is that f names. Others' jobs are answered for
 // as if they did not exist.
-func (c *Client) resolveArtifact(ctx context.Context, f *job.File, known map[string][]job.Artifact) (job.Invalid, error) {
+func (c *Client) pinArtifact(ctx context.Context, f *job.File, known map[string][]job.Artifact) (job.Invalid, error) {
 	id, name, _ := strings.Cut(f.Artifact, "/")
 	if _, ok := known[id]; !ok {
 		result, err := c.ended(ctx, id)
@@ -78,7 +78,7 @@ func (c *Client) resolveArtifact(ctx context.Context, f *job.File, known map[str
 	i := slices.IndexFunc(known[id], func(a job.Artifact) bool { return a.Name == name })
 	if i < 0 {
 		return job.Invalid{{
-			Field: "artifact", Value: fmt.Sprintf("%.120s", f.Artifact), Message: "is no artifact of a job of yours that has ended",
+			Field: "artifact", Value: fmt.Sprintf("%.120s", f.Artifact), Message: "names no artifact of a job of this tenant that has ended",
 			Allowed: "<job id>/<name>, while that job is kept",
 		}}, nil
 	}
@@ -86,9 +86,9 @@ func (c *Client) resolveArtifact(ctx context.Context, f *job.File, known map[str
 	return pin(f, a.Size, a.SHA256), nil
 }
 
-// resolveUpload notes how large the upload is that f names, and keeps it until a while
+// pinUpload notes how large the upload is that f names, and keeps it until a while
 // after it is to be used.
-func (c *Client) resolveUpload(ctx context.Context, f *job.File, from time.Time) (job.Invalid, error) {
+func (c *Client) pinUpload(ctx context.Context, f *job.File, from time.Time) (job.Invalid, error) {
 	size, err := c.upload(ctx, f.Upload)
 	if err == nil {
 		err = c.records.HoldUpload(ctx, record.Upload{Tenant: c.tenant, SHA256: f.Upload, Size: size, Measured: true, From: from}, true)
@@ -96,7 +96,7 @@ func (c *Client) resolveUpload(ctx context.Context, f *job.File, from time.Time)
 	switch {
 	case errors.Is(err, job.ErrNotFound), errors.Is(err, record.ErrNoUpload), errors.Is(err, record.ErrUploadGoes):
 		return job.Invalid{{
-			Field: "upload", Value: f.Upload, Message: "is no upload of yours that is there",
+			Field: "upload", Value: f.Upload, Message: "names no stored upload of this tenant",
 			Allowed: "the SHA-256 of content that was put where POST /v1/uploads said, in the last day",
 		}}, nil
 	case err != nil:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/failpoint"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
@@ -18,12 +19,19 @@ func (c *Client) Submit(ctx context.Context, spec job.Spec) (producer.Job, error
 	n := record.NewJob{ID: job.NewID(c.tenant), Key: spec.IdempotencyKey}
 	if n.Key != "" {
 		// Before anything is checked: what was accepted then may not be any more.
-		if j, err := c.again(ctx, &n, spec); !errors.Is(err, job.ErrNotFound) {
+		if j, err := c.replay(ctx, &n, spec); !errors.Is(err, job.ErrNotFound) {
 			return j, err
 		}
 	}
-	var err error
-	if n.Spec, err = c.check(ctx, spec); err != nil {
+	v, err := c.validator(ctx)
+	if err != nil {
+		return producer.Job{}, err
+	}
+	checked, limits, err := v.check(ctx, spec)
+	if err != nil {
+		return producer.Job{}, err
+	}
+	if n.Spec, err = c.pinInputs(ctx, checked, limits); err != nil {
 		return producer.Job{}, err
 	}
 	if n.JSON, err = job.Marshal(n.Spec); err != nil {
@@ -43,9 +51,9 @@ func (c *Client) Submit(ctx context.Context, spec job.Spec) (producer.Job, error
 	return producer.Job{Record: accepted(n.ID, n.Spec)}, nil
 }
 
-// again finds the job that an earlier Submit with the same key made, or job.ErrNotFound. It
+// replay finds the job that an earlier Submit with the same key made, or job.ErrNotFound. It
 // notes in n what is asked for.
-func (c *Client) again(ctx context.Context, n *record.NewJob, spec job.Spec) (producer.Job, error) {
+func (c *Client) replay(ctx context.Context, n *record.NewJob, spec job.Spec) (producer.Job, error) {
 	asked, err := json.Marshal(spec)
 	if err != nil {
 		return producer.Job{}, fmt.Errorf("encode spec: %w", err)
@@ -68,6 +76,29 @@ func (c *Client) keyed(ctx context.Context, id string) (producer.Job, error) {
 	return j, err
 }
 
+// putLargeSpec stores a spec that is too large for Redis, and returns its key. The
+// bucket has it before the record points to it; should there never be a record, the
+// announcement lets the sweeper find it.
+func (c *Client) putLargeSpec(ctx context.Context, id string, b []byte) (key string, err error) {
+	if len(b) <= record.MaxInline {
+		return "", nil
+	}
+	keys, err := artifacts.JobKeys(c.tenant, id)
+	if err != nil {
+		return "", err
+	}
+	if err := c.records.CheckRoom(ctx, c.tenant, int64(len(b))); err != nil {
+		return "", err
+	}
+	if err := c.records.Announce(ctx, id); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
+	defer cancel()
+	_, err = c.objects.PutBytes(ctx, keys.Spec(), "application/json", b)
+	return keys.Spec(), err
+}
+
 // create writes the record. Where Redis did not say that it has, it is looked for: only
 // the answer may have got lost.
 func (c *Client) create(ctx context.Context, n record.NewJob) (record.Created, error) {
@@ -83,4 +114,19 @@ func (c *Client) create(ctx context.Context, n record.NewJob) (record.Created, e
 		return record.Created{}, fmt.Errorf("submit job: %w", err)
 	}
 	return record.Created{ID: n.ID}, nil
+}
+
+// accepted is the record of a job that was just created, without reading it back: a
+// read that failed would hide that the job is accepted.
+func accepted(id string, spec job.Spec) job.Record {
+	toMS := func(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
+	times := record.Job{Created: toMS(time.Now()), RunAt: toMS(spec.RunAt), Deadline: toMS(spec.Deadline)}
+	r := job.Record{
+		ID: id, Status: job.Queued, Runtime: job.Runtime{Name: spec.Runtime, Image: spec.Image}, Priority: spec.Priority,
+		Timing: times.Timing(), Metadata: spec.Metadata,
+	}
+	if r.Priority == "" {
+		r.Priority = job.Normal
+	}
+	return r
 }

@@ -1,0 +1,157 @@
+package direct
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/webhook"
+)
+
+// validator knows what the jobs of a tenant may be, as it was when it was made.
+type validator struct {
+	client     *Client
+	terms      job.Terms
+	retention  time.Duration
+	maximums   job.Limits
+	runtimes   []record.Runtime
+	names      []string // of runtimes, with aliases
+	images     []string
+	imagesRead bool
+	// secrets are the names of the tenant's, nil until a job names one.
+	secrets []string
+}
+
+// validator reads what a job of the tenant may be now. It is for one goroutine.
+func (c *Client) validator(ctx context.Context) (validator, error) {
+	runtimes, err := c.records.RecentRuntimes(ctx)
+	if err != nil {
+		return validator{}, fmt.Errorf("submit job: %w", err)
+	}
+	terms, err := c.terms(ctx)
+	if err != nil {
+		return validator{}, fmt.Errorf("submit job: %w", err)
+	}
+	return validator{
+		client: c, terms: terms, retention: c.records.Retention(terms), maximums: terms.Maximums.AtMost(c.maximums), runtimes: runtimes,
+	}, nil
+}
+
+// knownImages are those that workers have. They are read for the first job that brings one.
+func (v *validator) knownImages(ctx context.Context) ([]string, error) {
+	if v.imagesRead {
+		return v.images, nil
+	}
+	images, err := v.client.records.Images(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("submit job: %w", err)
+	}
+	v.images, v.imagesRead = images, true
+	return images, nil
+}
+
+// check returns the spec with its runtime's own name in the place of an alias, and all the
+// limits that the job will have. It fails with job.Invalid or job.ErrNoRuntimes.
+func (v *validator) check(ctx context.Context, spec job.Spec) (checked job.Spec, limits job.Limits, err error) {
+	var none job.Limits
+	var images []string
+	if spec.Image != "" {
+		if images, err = v.knownImages(ctx); err != nil {
+			return spec, none, err
+		}
+	}
+	if len(v.runtimes) == 0 && len(images) == 0 {
+		return spec, none, job.ErrNoRuntimes
+	}
+	allowed := slices.DeleteFunc(slices.Clone(images), func(image string) bool { return !v.terms.AllowsImage(image) })
+	if v.names == nil {
+		for _, of := range v.runtimes {
+			if allowsRuntime(v.terms, of) {
+				v.names = append(append(v.names, of.Name), of.Aliases...)
+			}
+		}
+	}
+	var defaults job.Limits
+	file := spec.Entrypoint
+	for _, of := range v.runtimes {
+		if (of.Name == spec.Runtime || slices.Contains(of.Aliases, spec.Runtime)) && allowsRuntime(v.terms, of) {
+			defaults = of.Limits
+			file = cmp.Or(file, of.File)
+			spec.Runtime, spec.Limits = of.Name, spec.Limits.Within(of.Limits, v.maximums)
+		}
+	}
+	if spec.Image != "" {
+		spec.Limits = spec.Limits.Within(none, v.maximums)
+	}
+	if err := spec.Check(v.names, allowed, v.maximums); err != nil {
+		return spec, none, err
+	}
+	if err := spec.CheckSource(file); err != nil {
+		return spec, none, err
+	}
+	if err := v.checkSecrets(ctx, spec.Secrets); err != nil {
+		return spec, none, err
+	}
+	if most := int64(v.retention / time.Second); spec.RetentionSeconds > most {
+		return spec, none, job.Invalid{{
+			Field: "retention_seconds", Value: spec.RetentionSeconds, Message: "is longer than jobs of this tenant are kept",
+			Allowed: fmt.Sprintf("0 (as long as that) to %d", most),
+		}}
+	}
+	if err := checkCallback(spec.Callback, v.terms); err != nil {
+		return spec, none, err
+	}
+	return spec, spec.Limits.Filled(defaults), nil
+}
+
+// checkSecrets refuses a job that names a secret which the tenant doesn't have.
+func (v *validator) checkSecrets(ctx context.Context, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	if v.secrets == nil {
+		var err error
+		if v.secrets, err = v.client.records.SecretNames(ctx, v.client.tenant); err != nil {
+			return fmt.Errorf("submit job: %w", err)
+		}
+	}
+	var invalid job.Invalid
+	for i, name := range names {
+		if !slices.Contains(v.secrets, name) {
+			invalid = append(invalid, job.FieldError{
+				Field: fmt.Sprintf("secrets[%d]", i), Value: fmt.Sprintf("%.120s", name), Message: "is not a secret that this tenant has stored",
+				Allowed: fmt.Sprintf("%.500s", strings.Join(v.secrets, ", ")),
+			})
+		}
+	}
+	if invalid != nil {
+		return invalid
+	}
+	return nil
+}
+
+// checkCallback refuses a callback that could never be delivered, or not for this tenant:
+// each attempt would say so.
+func checkCallback(c *job.Callback, terms job.Terms) error {
+	if c == nil {
+		return nil
+	}
+	if err := webhook.CheckURL(c.URL); err != nil {
+		return job.Invalid{{
+			Field: "callback.url", Value: fmt.Sprintf("%.120s", c.URL), Message: err.Error(),
+			Allowed: "https://host[:port]/path, the host a name or an address",
+		}}
+	}
+	if !terms.AllowsCallback(c.URL) {
+		return job.Invalid{{
+			Field: "callback.url", Value: fmt.Sprintf("%.120s", c.URL), Message: "leads to a host that this tenant may not use",
+			Allowed: fmt.Sprintf("hosts: %.500s", strings.Join(terms.CallbackHosts, ", ")),
+		}}
+	}
+	return nil
+}
