@@ -48,8 +48,6 @@ type BatchOptions struct {
 	job.BatchOptions
 	// Progress, if set, is told how many jobs were sent so far, now and then.
 	Progress func(sent int)
-	// Permit, if set, is asked before each group of jobs is created. Its error ends the batch.
-	Permit func(context.Context) error
 }
 
 // BatchListOptions say which batches to list. The zero value lists the newest.

@@ -1,4 +1,4 @@
-package producer_test
+package direct_test
 
 import (
 	"context"

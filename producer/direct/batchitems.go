@@ -1,0 +1,131 @@
+package direct
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// putAtOnce is how many large specs of a group go to the bucket side by side.
+const putAtOnce = 4
+
+// add creates the jobs of a group that are valid, and notes why the others are not.
+func (r *receiver) add(ctx context.Context, group []received) error {
+	if r.permit != nil {
+		if err := r.permit(ctx); err != nil {
+			return err
+		}
+	}
+	group, err := r.unknown(ctx, group)
+	if err != nil || len(group) == 0 {
+		return err
+	}
+	v, err := r.client.validator(ctx)
+	if err != nil {
+		return err
+	}
+	var jobs []record.NewJob
+	var faults []job.ItemError
+	var prints []record.Fingerprint
+	for _, item := range group {
+		spec, err := item.spec, error(nil)
+		if item.invalid == nil && spec.IdempotencyKey != "" {
+			item.invalid = job.Invalid{{Field: "idempotency_key", Message: "is not for a job of a batch", Allowed: "a key of the batch"}}
+		}
+		if item.invalid == nil {
+			var limits job.Limits
+			if spec, limits, err = v.check(ctx, item.spec); err == nil {
+				spec, err = r.client.pinInputs(ctx, spec, limits)
+			}
+		}
+		var invalid job.Invalid
+		if errors.As(err, &invalid) {
+			item.invalid = invalid
+		} else if err != nil {
+			return err
+		}
+		if item.invalid != nil {
+			faults, prints = append(faults, rejection(item)), append(prints, item.fingerprint)
+			continue
+		}
+		b, err := job.Marshal(spec)
+		if err != nil {
+			return fmt.Errorf("encode spec: %w", err)
+		}
+		jobs = append(jobs, record.NewJob{
+			ID: job.ItemID(r.batch, item.index), Spec: spec, JSON: b, Index: item.index, Fingerprint: item.fingerprint,
+		})
+	}
+	if err := r.putLarge(ctx, jobs); err != nil {
+		return err
+	}
+	if len(jobs) > 0 {
+		if err := r.client.records.AddToBatch(ctx, r.batch, jobs); err != nil {
+			return err
+		}
+	}
+	if len(faults) > 0 {
+		return r.client.records.Reject(ctx, r.batch, prints, faults)
+	}
+	return nil
+}
+
+// unknown drops the jobs that the batch has already. It fails with job.ErrConflict.
+func (r *receiver) unknown(ctx context.Context, group []received) ([]received, error) {
+	if !r.continued {
+		return group, nil
+	}
+	first := group[0].index
+	there, err := r.client.records.Fingerprints(ctx, r.batch, first, len(group))
+	if err != nil {
+		return nil, err
+	}
+	var rest []received
+	for i, item := range group {
+		switch {
+		case !there[i].Known():
+			rest = append(rest, item)
+		case !there[i].Same(item.fingerprint):
+			return nil, fmt.Errorf("jobs[%d]: %w", item.index, job.ErrConflict)
+		}
+	}
+	return rest, nil
+}
+
+func (r *receiver) putLarge(ctx context.Context, jobs []record.NewJob) error {
+	puts, ctx := errgroup.WithContext(ctx)
+	puts.SetLimit(putAtOnce)
+	for i := range jobs {
+		if len(jobs[i].JSON) <= record.MaxInline {
+			continue
+		}
+		puts.Go(func() (err error) {
+			jobs[i].SpecRef, err = r.client.putLargeSpec(ctx, jobs[i].ID, jobs[i].JSON)
+			return err
+		})
+	}
+	return puts.Wait()
+}
+
+// What is kept of why one job was rejected: so many faults, of so many characters each.
+const (
+	maxItemFaults = 8
+	maxFaultText  = 300
+)
+
+func rejection(item received) job.ItemError {
+	e := job.ItemError{Index: item.index, Code: job.CodeInvalid, Message: fmt.Sprintf("%.*s", maxFaultText, item.invalid[0].Error())}
+	if more := len(item.invalid) - 1; more > 0 {
+		e.Message = fmt.Sprintf("%s (and %d more)", e.Message, more)
+	}
+	for _, fault := range item.invalid[:min(len(item.invalid), maxItemFaults)] {
+		fault.Message, fault.Allowed = fmt.Sprintf("%.*s", maxFaultText, fault.Message), fmt.Sprintf("%.*s", maxFaultText, fault.Allowed)
+		e.Errors = append(e.Errors, fault)
+	}
+	return e
+}
