@@ -37,10 +37,19 @@ const (
 	CodeInternal         = "internal"
 )
 
-// Codes of the Error in the result of a job that was ended from outside.
+// Codes of the Error in the result of a job that no run brought to its end. CodeUnavailable
+// is one of them, too.
 const (
+	CodeCanceled         = "canceled"          // before a worker took it
 	CodeDeadlineExceeded = "deadline_exceeded" // the job had not ended by its deadline
 	CodeTenantStopped    = "tenant_stopped"    // the operator stopped all jobs of its tenant
+	CodeWorkerLost       = "worker_lost"       // as often as a job may lose its worker
+	CodeImageUnavailable = "image_unavailable"
+	CodeInputConflict    = "input_conflict" // source and a file have one name on the worker's runtime
+	CodeInputGone        = "input_gone"     // a file that was kept elsewhere
+	CodeInputChanged     = "input_changed"
+	CodeSecretMissing    = "secret_missing" // it was deleted before the job started
+	CodeSecretsTooLarge  = "secrets_too_large"
 )
 
 // What a request is refused for. Each is an [*Error]: errors.Is compares codes, so that it

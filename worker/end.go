@@ -129,7 +129,7 @@ func (w *Worker) requeue(life context.Context, j record.Job, cause error) {
 	case record.RequeueCanceled:
 		w.endWithout(life, j, job.Canceled, nil)
 	case record.RequeueExhausted:
-		w.endWithout(life, j, job.InternalError, &job.Error{Code: "unavailable", Message: publicMessage(cause)})
+		w.endWithout(life, j, job.InternalError, &job.Error{Code: job.CodeUnavailable, Message: publicMessage(cause)})
 	}
 }
 

@@ -67,7 +67,7 @@ func (w *Worker) imageProgram(ctx context.Context, j record.Job, spec job.Spec, 
 
 // imageError tells the job's owner about their image, and the log the cause.
 func imageError(image, problem string, cause error) error {
-	told := &job.Error{Code: "image_unavailable", Message: fmt.Sprintf("the image %s %s", image, problem)}
+	told := &job.Error{Code: job.CodeImageUnavailable, Message: fmt.Sprintf("the image %s %s", image, problem)}
 	if cause == nil {
 		return told
 	}

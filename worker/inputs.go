@@ -31,7 +31,7 @@ func (w *Worker) inputs(ctx context.Context, j record.Job, spec job.Spec, runtim
 		entrypoint = runtimeFile
 	}
 	if err := spec.CheckSource(entrypoint); err != nil { // the api didn't know this worker's runtimes
-		return nil, "", &inputError{&job.Error{Code: "input_conflict", Message: err.Error()}}
+		return nil, "", &inputError{&job.Error{Code: job.CodeInputConflict, Message: err.Error()}}
 	}
 	if spec.Source != "" {
 		files = append(files, sandbox.File{Name: entrypoint, Content: []byte(spec.Source)})
@@ -133,14 +133,14 @@ func (e *inputError) Error() string { return e.told.Error() }
 
 func gone(f job.File) error {
 	return &inputError{&job.Error{
-		Code:    "input_gone",
+		Code:    job.CodeInputGone,
 		Message: fmt.Sprintf("%q is %s, which is gone: it was purged, or its time was over, before this job started", f.Name, source(f)),
 	}}
 }
 
 func changed(f job.File) error {
 	return &inputError{&job.Error{
-		Code:    "input_changed",
+		Code:    job.CodeInputChanged,
 		Message: fmt.Sprintf("%q is %s, which does not have the size and SHA-256 that it should have", f.Name, source(f)),
 	}}
 }

@@ -27,7 +27,7 @@ func (w *Worker) secrets(ctx context.Context, j record.Job, names []string) (env
 		sealed, err := w.Records.SealedSecret(ctx, j.Tenant, name)
 		if errors.Is(err, job.ErrNoSecret) {
 			return nil, nil, &inputError{&job.Error{
-				Code: "secret_missing", Message: fmt.Sprintf("the secret %s was deleted before this job started", name),
+				Code: job.CodeSecretMissing, Message: fmt.Sprintf("the secret %s was deleted before this job started", name),
 			}}
 		}
 		if err != nil {
@@ -39,7 +39,7 @@ func (w *Worker) secrets(ctx context.Context, j record.Job, names []string) (env
 		}
 		if total += len(value); total > job.MaxJobSecretBytes {
 			return nil, nil, &inputError{&job.Error{
-				Code: "secrets_too_large", Message: fmt.Sprintf("the secrets of one job have %d bytes together at most", job.MaxJobSecretBytes),
+				Code: job.CodeSecretsTooLarge, Message: fmt.Sprintf("the secrets of one job have %d bytes together at most", job.MaxJobSecretBytes),
 			}}
 		}
 		env[name], values = string(value), append(values, value)

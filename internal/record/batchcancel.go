@@ -91,7 +91,7 @@ func (s *Store) cancelJobs(ctx context.Context, b Batch, reason *job.Error) erro
 
 // cancelMany cancels jobs in one round trip. One that has ended meanwhile is left as it is.
 func (s *Store) cancelMany(ctx context.Context, jobs []Job, reason *job.Error) error {
-	why, word := &job.Error{Code: "canceled", Message: "canceled with its batch before a worker took it"}, "1"
+	why, word := &job.Error{Code: job.CodeCanceled, Message: "canceled with its batch before a worker took it"}, "1"
 	if reason != nil {
 		why, word = reason, reason.Code
 	}

@@ -95,7 +95,7 @@ func (b Batch) Rejection(index int) *job.Error {
 			return &job.Error{Code: e.Code, Message: e.Message}
 		}
 	}
-	return &job.Error{Code: "invalid", Message: "it was rejected when the batch was submitted; the reasons of only some are kept"}
+	return &job.Error{Code: job.CodeInvalid, Message: "it was rejected when the batch was submitted; the reasons of only some are kept"}
 }
 
 // BatchJobs returns the records of n of the batch's jobs, from index first on; the ID of

@@ -108,7 +108,7 @@ func (s *Store) unoffered(ctx context.Context, run Run, e *NotOfferedError) erro
 	switch answer[0].(string) {
 	case "exhausted":
 		return s.EndWithout(ctx, run.ID, run.Epoch, job.InternalError, &job.Error{
-			Code: "unavailable", Message: fmt.Sprintf("no worker has offered %.300q for a day", e.Name),
+			Code: job.CodeUnavailable, Message: fmt.Sprintf("no worker has offered %.300q for a day", e.Name),
 		})
 	case "ok":
 		list, _ := answer[1].([]any)

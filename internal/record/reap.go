@@ -156,7 +156,7 @@ func (w *Sweeper) takeBack(ctx context.Context, h held) error {
 		return w.Records.EndWithout(ctx, id, epoch, job.Canceled, nil)
 	case RequeueExhausted:
 		return w.Records.EndWithout(ctx, id, epoch, job.InternalError, &job.Error{
-			Code:    "worker_lost",
+			Code:    job.CodeWorkerLost,
 			Message: fmt.Sprintf("none of %d tries at this job came to an end; the last one lost its worker", w.Records.maxAttempts),
 		})
 	}
