@@ -204,7 +204,7 @@ func TestTenantCommands(t *testing.T) {
 		want string
 		args []string
 	}{
-		{exitFailed, nil, "exists already", []string{"tenant", "create", "acme"}},
+		{exitFailed, nil, "a tenant of that name already", []string{"tenant", "create", "acme"}},
 		{exitUsage, nil, "1 to 32 lower-case letters and digits", []string{"tenant", "create", "Acme"}},
 		{exitUsage, nil, "terms.quotas.jobs_queued", []string{"tenant", "update", "acme", "--jobs-queued", "-1"}},
 		{exitUsage, nil, "--maximum walls: there is no such limit", []string{"tenant", "update", "acme", "--maximum", "walls=1"}},
