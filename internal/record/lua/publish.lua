@@ -1,5 +1,5 @@
--- publish appends events of a job that runs to its stream; those that are there already, because an answer got lost, are left
--- out. The oldest events give way to what is too much.
+-- publish appends events of a job that runs to its stream. It leaves out those that are there, should an answer have got
+-- lost, and drops the oldest of a stream that has too much.
 -- @include memory
 -- @include lending
 -- @include stream

@@ -1,5 +1,5 @@
--- purge deletes all of a job that has ended, a pending delivery too, but what says which objects are to be deleted, which is
--- due at once.
+-- purge deletes a job that has ended: record, result, events, and its delivery, even one that is pending. What says which
+-- objects are to be deleted stays, and is due at once.
 -- @include memory
 -- @include lending
 -- @arg id        of the job
