@@ -89,9 +89,7 @@ func (m *Records) Started(j record.Job) {
 	if j.Attempts == 1 && j.Epoch == 1 {
 		priority := oneOf(priorities, string(j.Priority))
 		m.pickup.WithLabelValues(priority).Observe(j.Queued().Seconds())
-		if !j.Released.IsZero() { // else an api of before there were backlogs accepted it
-			m.released.WithLabelValues(priority).Observe(max(j.Started.Sub(j.Released), 0).Seconds())
-		}
+		m.released.WithLabelValues(priority).Observe(max(j.Started.Sub(j.Released), 0).Seconds())
 	}
 }
 

@@ -22,14 +22,13 @@ func ask[C redis.Cmder](ctx context.Context, s *Store, of []string, question fun
 	return answers, unanswered(pipe.Exec(ctx))
 }
 
-// askScript runs a script for each of these tenants, in one round trip and one to load it:
-// a pipeline can't fall back on its text.
-func askScript(ctx context.Context, s *Store, script *redis.Script, tenants []string, args func(tenant string) []any) ([]*redis.Cmd, error) {
-	if err := script.Load(ctx, s.rdb).Err(); err != nil {
+// askScript runs a script for each of these tenants, in one round trip and one to load it.
+func askScript(ctx context.Context, s *Store, run *script, tenants []string, of func(tenant string) args, rest ...any) ([]*redis.Cmd, error) {
+	if err := run.load(ctx, s.rdb); err != nil {
 		return nil, err
 	}
 	return ask(ctx, s, tenants, func(pipe redis.Pipeliner, tenant string) *redis.Cmd {
-		return script.EvalSha(ctx, pipe, []string{tenantPrefix(tenant)}, args(tenant)...)
+		return run.pipe(ctx, pipe, tenant, of(tenant), rest...)
 	})
 }
 

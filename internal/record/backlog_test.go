@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
@@ -249,18 +248,6 @@ func TestSlots(t *testing.T) {
 	if window, err := s.window(t.Context(), "default"); err != nil || window != runsAhead {
 		t.Errorf("nobody there: the window is %d, %v, want %d", window, err, runsAhead)
 	}
-
-	// One of a version that didn't say how many jobs it runs, found by what it runs.
-	beat(Worker{ID: "old"})
-	s.mustCreate(t, "default", "")
-	if _, err := s.Start(t.Context(), s.opened(t, "default")[0], 1, "old"); err != nil {
-		t.Fatal(err)
-	}
-	expect("an old one, not seen yet", 0)
-	if err := (&Sweeper{Records: s, Log: s.log}).reap(t.Context(), "default"); err != nil {
-		t.Fatal(err)
-	}
-	expect("an old one", silentSlots)
 }
 
 // None starves: of ten jobs from the backlog six are high, three normal and one low.
@@ -321,8 +308,8 @@ func TestReleasedWithoutATask(t *testing.T) {
 		t.Fatal(err) // as if who created them had died before
 	}
 	// As if the worker had died just after the script that ends the job.
-	if err := endScript.Run(t.Context(), s.rdb, []string{tenantPrefix("default")},
-		append(s.endArgs(t.Context(), first, Ending{Status: job.Succeeded, Result: []byte("{}")}), 1, "w")...).Err(); err != nil {
+	ending := Ending{Status: job.Succeeded, Result: []byte("{}")}
+	if err := endScript.run(t.Context(), s.rdb, "default", s.finishArgs(t.Context(), first, ending, args{"epoch": 1, "worker": "w"})).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.opened(t, "default"); len(got) != 2 || len(tasks(t, s, "normal")) != 0 {
@@ -335,41 +322,6 @@ func TestReleasedWithoutATask(t *testing.T) {
 	want := slices.Sorted(slices.Values([]string{ids[1] + ".1", ids[2] + ".1"}))
 	if got := tasks(t, s, "normal"); !slices.Equal(got, want) {
 		t.Errorf("got tasks %v, want %v", got, want)
-	}
-}
-
-// What a process of before the backlog leaves: jobs beyond the window, and an end that
-// neither takes its job out of the backlog nor releases another.
-func TestBacklogBesideAnOlderVersion(t *testing.T) {
-	t.Parallel()
-	s := fleet(t, 1)
-	var ids []string
-	for range 5 {
-		ids = append(ids, s.mustCreate(t, "default", ""))
-	}
-	ctx := t.Context()
-	// It cancels ids[2], which is in the backlog, and ends ids[0].
-	for _, id := range []string{ids[0], ids[2]} {
-		s.rdb.HSet(ctx, jobKey("default", id), "state", "canceled")
-		s.rdb.ZRem(ctx, openKey("default"), id)
-	}
-	// It creates one of its own: no priority was ever missing, but no "released" either.
-	old := job.NewID("default")
-	s.rdb.HSet(ctx, jobKey("default", old), "state", "queued", "epoch", 1, "attempts", 0, "version", 1, "priority", "low", "bytes", 2, "spec", "{}")
-	for _, id := range []string{old, "a", "b", "c"} {
-		s.rdb.ZAdd(ctx, openKey("default"), redis.Z{Member: id})
-	}
-	s.fill(t, "default")
-	if got := s.opened(t, "default"); slices.Contains(got, ids[3]) {
-		t.Errorf("released beyond the window: %v", got)
-	}
-	s.rdb.ZRem(ctx, openKey("default"), "a", "b", "c", ids[1])
-	s.fill(t, "default")
-	if got := s.opened(t, "default"); !slices.Contains(got, ids[3]) || slices.Contains(got, ids[2]) || len(got) != 2 {
-		t.Errorf("released are %v, want %s and the old one", got, ids[3])
-	}
-	if j := s.mustStart(t, old, 1); j.State != job.Running {
-		t.Errorf("got %+v", j)
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 )
 
 const (
+	// endedField is before a status, in a batch's record: how many jobs ended in it.
+	endedField = "n:"
 	// batchPatience is how long a batch that is being received may be left alone.
 	batchPatience = 15 * time.Minute
 	// keyLife is how long an idempotency key names its job or batch.
@@ -110,12 +112,12 @@ func (s *Store) OpenBatch(ctx context.Context, tenant string, o job.BatchOptions
 	if err := s.noteTenant(ctx, tenant); err != nil {
 		return Batch{}, false, fmt.Errorf("open batch: %w", err)
 	}
-	keySum, optionsSum := sha256.Sum256([]byte(key)), sha256.Sum256(options)
+	optionsSum := sha256.Sum256(options)
 	size, most := batchCost+textCost(len(metadata))+2*textCost(len(callback)), s.mostRecorded(terms)
-	held, err := openBatchScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)},
-		id, ms(now), ms(now.Add(batchPatience)), key, hex.EncodeToString(keySum[:]), keyLife.Milliseconds(), hex.EncodeToString(optionsSum[:8]), size, most,
-		"callback", callback, "delivery", delivery, "metadata", metadata,
-		"retention", s.Retention(terms).Milliseconds()).Text()
+	held, err := openBatchScript.run(ctx, s.rdb, tenant, args{
+		"id": id, "now": now, "due": now.Add(batchPatience), "key": hashKey(key), "options": hex.EncodeToString(optionsSum[:8]),
+		"size": size, "most_recorded": most,
+	}, "callback", callback, "delivery", delivery, "metadata", metadata, "retention", s.Retention(terms).Milliseconds()).Text()
 	if err != nil {
 		return Batch{}, false, fmt.Errorf("open batch: %w", err)
 	}
@@ -138,7 +140,7 @@ func (s *Store) RenewBatch(ctx context.Context, id string) error {
 	if !ok {
 		return job.ErrNotFound
 	}
-	if err := renewBatchScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)}, id, ms(s.now().Add(batchPatience))).Err(); err != nil {
+	if err := renewBatchScript.run(ctx, s.rdb, tenant, args{"id": id, "due": s.now().Add(batchPatience)}).Err(); err != nil {
 		return fmt.Errorf("renew batch: %w", err)
 	}
 	return nil
@@ -189,7 +191,7 @@ func (s *Store) SealBatch(ctx context.Context, id string, total int) (Batch, err
 	if !ok {
 		return Batch{}, job.ErrNotFound
 	}
-	answer, err := sealBatchScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)}, id, ms(s.now()), total).Text()
+	answer, err := sealBatchScript.run(ctx, s.rdb, tenant, args{"id": id, "now": s.now(), "total": total}).Text()
 	if err != nil {
 		return Batch{}, fmt.Errorf("seal batch: %w", err)
 	}

@@ -234,7 +234,7 @@ func TestSweepGoesOnCanceling(t *testing.T) {
 	w, _ := sweeping(t)
 	s := w.Records
 	id := s.newBatch(t, 5)
-	if err := cancelBatchScript.Run(t.Context(), s.rdb, []string{tenantPrefix("default")}, id, ms(s.now()), ms(s.now().Add(cancelAgain)), "").Err(); err != nil {
+	if err := cancelBatchScript.run(t.Context(), s.rdb, "default", args{"id": id, "now": s.now(), "again": s.now().Add(cancelAgain), "overdue": ""}).Err(); err != nil {
 		t.Fatal(err)
 	}
 	w.pass(t.Context(), batchPass, w.sweepBatches)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -26,22 +25,21 @@ const (
 // Nothing more of it is received. It fails with job.ErrNotFound or job.ErrEnded; canceling
 // one that is canceled changes nothing.
 func (s *Store) CancelBatch(ctx context.Context, id string) (Batch, error) {
-	return s.cancelBatch(ctx, id, "", nil)
+	return s.cancelBatch(ctx, id, time.Time{}, nil)
 }
 
 // errRenewed is a batch that was to be given up, and whose sender was heard of after all.
 var errRenewed = errors.New("the batch is not due")
 
-// cancelBatch is CancelBatch that says why, if there is a reason. A batch that has to be
-// due still at that time (ms), if one is given, and no longer is, is errRenewed.
-func (s *Store) cancelBatch(ctx context.Context, id, due string, reason *job.Error) (Batch, error) {
+// cancelBatch is CancelBatch that says why, if there is a reason. With overdue, a batch that
+// is not to be given up by then is errRenewed.
+func (s *Store) cancelBatch(ctx context.Context, id string, overdue time.Time, reason *job.Error) (Batch, error) {
 	tenant, ok := job.TenantOfBatch(id)
 	if !ok {
 		return Batch{}, job.ErrNotFound
 	}
 	now := s.now()
-	answer, err := cancelBatchScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)},
-		id, ms(now), ms(now.Add(cancelAgain)), due).Text()
+	answer, err := cancelBatchScript.run(ctx, s.rdb, tenant, args{"id": id, "now": now, "again": now.Add(cancelAgain), "overdue": overdue}).Text()
 	if err != nil {
 		return Batch{}, fmt.Errorf("cancel batch: %w", err)
 	}
@@ -70,7 +68,7 @@ func (s *Store) cancelBatch(ctx context.Context, id, due string, reason *job.Err
 // cancelJobs cancels what has not ended of a batch, in groups, the last jobs first: what
 // the end of a job releases would only have to be canceled, too.
 func (s *Store) cancelJobs(ctx context.Context, b Batch, reason *job.Error) error {
-	if err := cancelScript.Load(ctx, s.rdb).Err(); err != nil { // a pipeline can't fall back on the script's text
+	if err := cancelScript.load(ctx, s.rdb); err != nil {
 		return err
 	}
 	var errs []error
@@ -106,7 +104,7 @@ func (s *Store) cancelMany(ctx context.Context, jobs []Job, reason *job.Error) e
 		if err != nil {
 			return err
 		}
-		answers[i] = cancelScript.EvalSha(ctx, pipe, []string{tenantPrefix(j.Tenant)}, append(s.endArgs(ctx, j, Ending{Status: job.Canceled, Result: result}), word)...)
+		answers[i] = cancelScript.pipe(ctx, pipe, j.Tenant, s.finishArgs(ctx, j, Ending{Status: job.Canceled, Result: result}, args{"reason": word}))
 	}
 	if err := unanswered(pipe.Exec(ctx)); err != nil {
 		return err
@@ -145,12 +143,12 @@ func (w *Sweeper) sweepBatchesOf(ctx context.Context, tenant string) error {
 
 // giveUp goes on with one batch, unless it is not due any more.
 func (w *Sweeper) giveUp(ctx context.Context, tenant string) func(id string) error {
-	due := strconv.FormatInt(ms(w.Records.now()), 10)
+	now := w.Records.now()
 	return func(id string) error {
 		if of, ok := job.TenantOfBatch(id); !ok || of != tenant {
 			return w.Records.rdb.ZRem(ctx, batchWorkKey(tenant), id).Err()
 		}
-		_, err := w.Records.cancelBatch(ctx, id, due, nil)
+		_, err := w.Records.cancelBatch(ctx, id, now, nil)
 		if errors.Is(err, errRenewed) {
 			return nil
 		}

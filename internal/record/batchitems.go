@@ -40,7 +40,7 @@ func (s *Store) Reject(ctx context.Context, id string, prints []Fingerprint, fau
 	if !ok {
 		return job.ErrNotFound
 	}
-	if err := rejectScript.Load(ctx, s.rdb).Err(); err != nil { // a pipeline can't fall back on the script's text
+	if err := rejectScript.load(ctx, s.rdb); err != nil {
 		return fmt.Errorf("reject jobs: %w", err)
 	}
 	terms, err := s.terms(ctx, tenant)
@@ -55,8 +55,9 @@ func (s *Store) Reject(ctx context.Context, id string, prints []Fingerprint, fau
 			return fmt.Errorf("encode error of job %d: %w", fault.Index, err)
 		}
 		f := prints[i].rejected()
-		answers[i] = rejectScript.EvalSha(ctx, pipe, []string{tenantPrefix(tenant)},
-			id, ms(s.now().Add(batchPatience)), fault.Index, string(f[:]), b, job.MaxBatchErrors, s.mostRecorded(terms))
+		answers[i] = rejectScript.pipe(ctx, pipe, tenant, args{
+			"id": id, "due": s.now().Add(batchPatience), "index": fault.Index, "fingerprint": string(f[:]), "fault": b, "most_recorded": s.mostRecorded(terms),
+		})
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("reject jobs: %w", err)

@@ -42,11 +42,13 @@ func (w *Sweeper) claim(ctx context.Context, tenants []string, c claims) (list [
 	if err != nil || len(tenants) == 0 {
 		return nil, nil, err
 	}
-	args := []any{c.set, ms(w.Records.now().Add(-c.overdue)), ms(c.until), page, c.record}
+	var fields []any
 	for _, f := range c.fields {
-		args = append(args, f)
+		fields = append(fields, f)
 	}
-	answers, err := askScript(ctx, w.Records, claimScript, tenants, func(string) []any { return args })
+	answers, err := askScript(ctx, w.Records, claimScript, tenants, func(string) args {
+		return args{"set": c.set, "by": w.Records.now().Add(-c.overdue), "again": c.until, "record": c.record}
+	}, fields...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("claim what is due in %s: %w", c.set, err)
 	}
@@ -70,25 +72,6 @@ func (w *Sweeper) claim(ctx context.Context, tenants []string, c claims) (list [
 	}
 	return list, errs, nil
 }
-
-var claimScript = redis.NewScript(`
--- KEYS: what all keys of the tenant begin with   ARGV: set, due by, until when to put off, how many, what keys of records begin with, fields
-local call, set, due = redis.call, KEYS[1] .. ARGV[1], {}
-for _, id in ipairs(call('ZRANGE', set, '-inf', ARGV[2], 'BYSCORE', 'LIMIT', 0, ARGV[4])) do
-  local entry = {id}
-  if ARGV[6] then
-    local r = redis.pcall('HMGET', KEYS[1] .. ARGV[5] .. id, unpack(ARGV, 6))
-    if r.err then r = {} end -- no hash: it has no fields, which its reader will say
-    for i = 1, #r do entry[i + 1] = r[i] end
-  end
-  if entry[2] == false then
-    call('ZREM', set, id)
-  else
-    call('ZADD', set, 'XX', ARGV[3], id)
-    due[#due + 1] = entry
-  end
-end
-return due`)
 
 // whereDue lists those of these tenants that have something in the set which is due, for
 // overdue at least.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -102,7 +101,7 @@ func (s *Store) createMany(ctx context.Context, tenant, batch string, jobs []New
 	created := make([]Created, 0, len(jobs))
 	for len(created) < len(jobs) {
 		now := s.now()
-		args := []any{ms(now), ms(now.Add(sweepDelay)), window, quotas.JobsQueued, quotas.BytesQueued, batch, ms(now.Add(batchPatience)), keyLife.Milliseconds(), 0, 0, mostRecorded, mostOpen}
+		var list []any
 		some, size := jobs[len(created):], 0
 		for i, j := range some {
 			if i == createMost || size > createMostBytes {
@@ -110,13 +109,16 @@ func (s *Store) createMany(ctx context.Context, tenant, batch string, jobs []New
 				break
 			}
 			var n int
-			if args, n, err = s.appendJob(args, tenant, batch, j, terms); err != nil {
+			if list, n, err = s.appendJob(list, tenant, batch, j, terms); err != nil {
 				return created, err
 			}
 			size += n
 		}
-		args[8], args[9] = some[0].Index, some[len(some)-1].Index
-		words, err := s.createSome(ctx, tenant, args)
+		words, err := s.createSome(ctx, tenant, args{
+			"now": now, "due": now.Add(sweepDelay), "window": window, "most_open": mostOpen,
+			"most_jobs": quotas.JobsQueued, "most_bytes": quotas.BytesQueued, "most_recorded": mostRecorded,
+			"batch": batch, "batch_due": now.Add(batchPatience), "first": some[0].Index, "last": some[len(some)-1].Index,
+		}, list)
 		if err != nil {
 			return created, err
 		}
@@ -143,8 +145,8 @@ func refuseAll(jobs []NewJob, err error) ([]Created, error) {
 	return created, nil
 }
 
-// appendJob appends what the create script wants to know of a job, and says how large its spec is.
-func (s *Store) appendJob(args []any, tenant, batch string, j NewJob, terms job.Terms) ([]any, int, error) {
+// appendJob appends what lua/create.lua wants to know of a job, and says how large its spec is.
+func (s *Store) appendJob(list []any, tenant, batch string, j NewJob, terms job.Terms) ([]any, int, error) {
 	if of, ok := job.TenantOf(j.ID); !ok || of != tenant {
 		return nil, 0, fmt.Errorf("create job %q: not a job id of tenant %s", j.ID, tenant)
 	}
@@ -182,22 +184,25 @@ func (s *Store) appendJob(args []any, tenant, batch string, j NewJob, terms job.
 	if batch != "" {
 		fields = append(fields, "batch", batch, "index", j.Index)
 	}
-	args = append(args, j.ID, len(spec), string(orNormal(j.Spec.Priority)), optionalMS(j.Spec.RunAt), optionalMS(j.Spec.Deadline), j.Index, string(j.Fingerprint[:]), hashKey(j.Key), j.Asked.String(), jobMemory(j.Spec, inline, metadata), len(fields))
-	return append(args, fields...), len(spec), nil
+	list = append(
+		list, j.ID, len(spec), string(orNormal(j.Spec.Priority)), plain(j.Spec.RunAt), plain(j.Spec.Deadline),
+		j.Index, string(j.Fingerprint[:]), hashKey(j.Key), j.Asked.String(), jobMemory(j.Spec, inline, metadata), len(fields),
+	)
+	return append(list, fields...), len(spec), nil
 }
 
 // createSome runs the create script, and enqueues what it released.
-func (s *Store) createSome(ctx context.Context, tenant string, args []any) (words []any, err error) {
-	answer, err := createScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)}, args...).Slice()
+func (s *Store) createSome(ctx context.Context, tenant string, a args, list []any) (words []any, err error) {
+	answer, err := createScript.run(ctx, s.rdb, tenant, a, list...).Slice()
 	if err != nil {
 		return nil, fmt.Errorf("create jobs: %w", err)
 	}
 	words, ok := answer[0].([]any)
-	list, alsoOK := answer[1].([]any)
+	released, alsoOK := answer[1].([]any)
 	if !ok || !alsoOK {
 		return nil, fmt.Errorf("create jobs: the script answered %v", answer)
 	}
-	if err := s.enqueueReleased(ctx, list); err != nil {
+	if err := s.enqueueReleased(ctx, released); err != nil {
 		s.log.Warn("jobs accepted, their tasks are left to the sweeper", "tenant", tenant, "error", err)
 	}
 	return words, nil
@@ -227,14 +232,6 @@ func (s *Store) accepted(j NewJob, word any, q job.Quotas, mostRecorded int64) C
 		c.Err = batchRefusal(text)
 	}
 	return c
-}
-
-// optionalMS is "" for no time.
-func optionalMS(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return strconv.FormatInt(ms(t), 10)
 }
 
 func orNormal(p job.Priority) job.Priority {

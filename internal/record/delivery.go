@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -42,19 +41,6 @@ const (
 	Exhausted DeliveryState = "failed" // every attempt of the schedule failed
 	Gone      DeliveryState = "gone"   // the endpoint answered 410
 )
-
-// deliveryCode makes deliveries. KEYS[1] is what all keys of the tenant begin with.
-var deliveryCode = `
--- add_delivery makes one that is due, of these fields and values besides, and answers its id, with "backlog"
--- behind it where it is one of the tenant's backlog.
-local function add_delivery(id, now, ...)
-  local outbox = KEYS[1] .. 'outbox'
-  local backlog = redis.call('ZCARD', outbox) >= ` + strconv.Itoa(deliveriesInLine) + `
-  redis.call('HSET', KEYS[1] .. 'delivery:' .. id, 'state', 'pending', 'attempt', 1, 'created', now, 'due', now, 'backlog', backlog and 1 or 0, ...)
-  redis.call('ZADD', outbox, now, id)
-  return backlog and id .. ' backlog' or id
-end
-`
 
 // ErrNoDelivery is answered for a delivery that does not exist, or no longer.
 var ErrNoDelivery = errors.New("no such delivery")
@@ -94,8 +80,9 @@ func (s *Store) GetDelivery(ctx context.Context, tenant, did string) (Delivery, 
 // Attempted records what an attempt at a delivery came to. With state Pending the
 // next attempt is enqueued for next. An attempt that was recorded already changes nothing.
 func (s *Store) Attempted(ctx context.Context, d Delivery, state DeliveryState, status int, problem string, next time.Time) error {
-	answer, err := deliverScript.Run(ctx, s.rdb, []string{deliveryKey(d.Tenant, d.ID), outboxKey(d.Tenant)},
-		d.ID, d.Attempt, ms(s.now()), string(state), ms(next), status, problem, s.retention.Milliseconds()).Text()
+	answer, err := deliverScript.run(ctx, s.rdb, d.Tenant, args{
+		"id": d.ID, "attempt": d.Attempt, "now": s.now(), "state": string(state), "due": next, "status": status, "problem": problem, "retention": s.retention,
+	}).Text()
 	if err != nil {
 		return fmt.Errorf("record attempt at delivery: %w", err)
 	}

@@ -50,10 +50,10 @@ const (
 	eventCost     = 128
 	// eventLife is how long a stream outlives its job's end, for a watcher who has lost
 	// the connection or comes late; the result has all that it said.
-	eventLife = "60000" // ms
+	eventLife = time.Minute
 	// unwatchedLife is that of one that nobody watches as its job ends: however many such
 	// jobs a tenant runs, their streams are not to fill Redis.
-	unwatchedLife = "10000" // ms
+	unwatchedLife = 10 * time.Second
 	// eventPatience is how long a stream may go without a new event before it is
 	// forgotten, should its job never end.
 	eventPatience = 24 * time.Hour
@@ -63,63 +63,18 @@ const (
 // one's Seq is first; events that are there already, because an answer got lost, are not
 // appended twice. It fails with ErrStale when the job is another's, or has ended.
 func (s *Store) Publish(ctx context.Context, j Job, first int, events []Event) error {
-	args := make([]any, 0, 10+3*len(events))
-	args = append(args, j.ID, j.Epoch, j.Worker, first, maxEventBytes, eventCost, eventPatience.Milliseconds(), ms(s.now()), s.lendMost)
+	list := make([]any, 0, 3*len(events))
 	for _, e := range events {
-		args = append(args, string(e.Type), e.Offset, e.Data)
+		list = append(list, string(e.Type), e.Offset, e.Data)
 	}
-	answer, err := publishScript.Run(ctx, s.rdb, []string{tenantPrefix(j.Tenant)}, args...).Text()
+	answer, err := publishScript.run(ctx, s.rdb, j.Tenant, args{
+		"id": j.ID, "epoch": j.Epoch, "worker": j.Worker, "first": first, "now": s.now(), "lend_most": s.lendMost,
+	}, list...).Text()
 	if err != nil {
 		return fmt.Errorf("publish events: %w", err)
 	}
 	return refused(answer)
 }
-
-// streamEnd reads the last entry of a stream. Every entry has the same fields in the same
-// order: that is what appendEvent writes.
-const streamEnd = `
-local function stream_end(events)
-  local last = redis.call('XREVRANGE', events, '+', '-', 'COUNT', 1)[1]
-  if not last then return nil end
-  return {epoch = last[2][4], seq = tonumber(last[2][6]), total = tonumber(last[2][10])}
-end
-local function append_event(events, kind, epoch, seq, offset, total, data)
-  redis.call('XADD', events, '*', 'type', kind, 'epoch', epoch, 'seq', seq, 'offset', offset, 'total', total, 'data', data)
-end
-`
-
-// What a stream counts as lent is what it takes of Redis: 1.3 MiB for 1 MiB of events (docs/adr/0009-watching.md).
-var publishScript = redis.NewScript(memory + lending + streamEnd + `
--- ARGV: id, epoch, worker, seq of the first, most bytes, cost of one, ttl ms, now, most bytes lent, then type, offset, data, …
-local events = t .. 'events:' .. ARGV[1]
-local r = call('HMGET', t .. 'job:' .. ARGV[1], 'state', 'epoch', 'worker')
-if r[1] ~= 'running' or r[2] ~= ARGV[2] or r[3] ~= ARGV[3] then return 'stale' end
-local last = stream_end(events)
-local seq, total = 0, 0
-if last then
-  total = last.total
-  if last.epoch == ARGV[2] then seq = last.seq end
-end
-local next = tonumber(ARGV[4])
-for i = 10, #ARGV, 3 do
-  if next > seq then
-    total = total + ARGV[6] + #ARGV[i + 2]
-    append_event(events, ARGV[i], ARGV[2], next, ARGV[i + 1], total, ARGV[i + 2])
-  end
-  next = next + 1
-end
-local kept = 0
-while true do
-  local first = call('XRANGE', events, '-', '+', 'COUNT', 1)[1]
-  if not first then break end
-  kept = total - first[2][10] + ARGV[6] + #first[2][12]
-  if total - first[2][10] < tonumber(ARGV[5]) then break end
-  call('XDEL', events, first[1])
-end
-call('PEXPIRE', events, ARGV[7])
-lend('events:' .. ARGV[1], math.floor(kept * 1.3), ARGV[8] + ARGV[7], ARGV[8], ARGV[9])
-call('PUBLISH', 'gb:events:' .. ARGV[1], '')
-return 'ok'`)
 
 // Events returns what the job's stream has after the event of that ID, "" for all that it
 // still has, oldest first and at most so many.
@@ -193,7 +148,7 @@ func (s *Store) Watch(ctx context.Context, id string) (Watching, error) {
 	if !ok {
 		return Watching{}, job.ErrNotFound
 	}
-	answer, err := watchScript.Run(ctx, s.rdb, []string{jobKey(tenant, id), eventsKey(tenant, id)}, id, ms(s.now().Add(watchLife))).StringSlice()
+	answer, err := watchScript.run(ctx, s.rdb, tenant, args{"id": id, "watched": s.now().Add(watchLife)}).StringSlice()
 	if err != nil {
 		return Watching{}, fmt.Errorf("watch job: %w", err)
 	}
@@ -209,15 +164,3 @@ func (s *Store) Watch(ctx context.Context, id string) (Watching, error) {
 	}
 	return w, nil
 }
-
-// A worker that publishes already needs no message.
-var watchScript = redis.NewScript(streamEnd + `
--- KEYS: job, events   ARGV: id, until
-local r = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'attempts')
-if not r[1] then return {} end
-if r[1] == 'queued' or r[1] == 'running' then
-  redis.call('HSET', KEYS[1], 'watched', ARGV[2])
-  local last = r[1] == 'running' and stream_end(KEYS[2])
-  if r[1] == 'running' and not (last and last.epoch == r[2] and last.seq > 0) then redis.call('PUBLISH', 'gb:cancel', ARGV[1]) end
-end
-return {r[1], r[2], r[3]}`)

@@ -101,7 +101,7 @@ func (w *Sweeper) sweepObjects(ctx context.Context, tenant, id string) error {
 	if gone {
 		return w.Records.forget(ctx, tenant, id, time.Time{})
 	}
-	err = lookWhileKept.Run(ctx, w.Records.rdb, []string{jobKey(tenant, id), garbageKey(tenant)}, id, ms(w.sweepAgain(j))).Err()
+	err = lookWhileKeptScript.run(ctx, w.Records.rdb, tenant, args{"id": id, "due": w.sweepAgain(j)}).Err()
 	if err != nil {
 		return fmt.Errorf("say when to sweep %s again: %w", id, err)
 	}
@@ -127,7 +127,7 @@ func (w *Sweeper) sweepAgain(j Job) time.Time {
 		return second
 	}
 	expired := j.Expires().Add(expiredDelay)
-	if expired.Before(now) { // Redis has another clock, or a record of before had another retention
+	if expired.Before(now) { // Redis has another clock
 		expired = now.Add(expiredDelay)
 	}
 	return expired

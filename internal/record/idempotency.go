@@ -30,17 +30,6 @@ func hashKey(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// keyed is what the create script knows of idempotency keys.
-const keyed = `
-local function idem(key) return t .. 'idem:' .. key end
-local function named(key, asked)
-  local id, before = string.match(call('GET', idem(key)) or '', '^(%S+) (%S+)$')
-  if not id then return nil end
-  if before ~= asked then return 'conflict' end
-  return (call('EXISTS', job(id)) == 1 and 'again ' or 'gone ') .. id
-end
-`
-
 // Named returns the id of the job that the key began within the last 24 hours. It fails
 // with job.ErrNotFound where there is none, with a *job.GoneError where that is no longer kept, and
 // with job.ErrConflict where something else was asked for.

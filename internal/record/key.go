@@ -76,9 +76,6 @@ func (s *Store) Keys(ctx context.Context) ([]attest.Key, error) {
 }
 
 func (s *Store) keyExpired(k listedKey) bool {
-	if k.Until == 0 { // of before it was stored
-		k.Until = ms(k.SeenAt.Add(s.retention + keyMargin))
-	}
 	return ms(s.now()) > k.Until
 }
 

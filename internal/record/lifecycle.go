@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -28,14 +29,13 @@ func (s *Store) Get(ctx context.Context, id string) (Job, error) {
 
 // jobRead is a record that is being read.
 type jobRead struct {
-	store      *Store
 	tenant, id string
 	fields     *redis.MapStringStringCmd
 	result     *redis.StringCmd
 }
 
 func (s *Store) readJob(ctx context.Context, pipe redis.Pipeliner, tenant, id string) jobRead {
-	return jobRead{s, tenant, id, pipe.HGetAll(ctx, jobKey(tenant, id)), pipe.Get(ctx, resultKey(tenant, id))}
+	return jobRead{tenant, id, pipe.HGetAll(ctx, jobKey(tenant, id)), pipe.Get(ctx, resultKey(tenant, id))}
 }
 
 // job is the record, or job.ErrNotFound, once the pipeline was executed.
@@ -43,7 +43,7 @@ func (r jobRead) job() (Job, error) {
 	if len(r.fields.Val()) == 0 {
 		return Job{}, job.ErrNotFound
 	}
-	j, err := r.store.parse(r.tenant, r.id, r.fields.Val())
+	j, err := parseJob(r.tenant, r.id, r.fields.Val())
 	if text := r.result.Val(); text != "" && j.State.Final() {
 		j.Result = []byte(text)
 	}
@@ -58,11 +58,13 @@ func (s *Store) Start(ctx context.Context, id string, epoch int, worker string, 
 	if !ok {
 		return Job{}, job.ErrNotFound
 	}
-	args := []any{id, epoch, worker, ms(s.now()), job.SpecVersion}
-	for _, name := range offered {
-		args = append(args, name)
+	names := make([]any, len(offered))
+	for i, name := range offered {
+		names[i] = name
 	}
-	answer, err := startScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)}, args...).Slice()
+	answer, err := startScript.run(ctx, s.rdb, tenant, args{
+		"id": id, "epoch": epoch, "worker": worker, "now": s.now(), "version": job.SpecVersion,
+	}, names...).Slice()
 	if err != nil {
 		return Job{}, fmt.Errorf("start job: %w", err)
 	}
@@ -79,7 +81,7 @@ func (s *Store) Start(ctx context.Context, id string, epoch int, worker string, 
 	for i := 0; i+1 < len(pairs); i += 2 {
 		fields[pairs[i].(string)] = pairs[i+1].(string)
 	}
-	j, err := s.parse(tenant, id, fields)
+	j, err := parseJob(tenant, id, fields)
 	if err == nil {
 		s.observer.Started(j)
 	}
@@ -124,7 +126,7 @@ const MaxInline = 64 << 10
 // waiters' wake-up are one step. It fails with job.ErrNotFound, ErrStale or job.ErrEnded;
 // then another result is the job's, or will be.
 func (s *Store) End(ctx context.Context, j Job, e Ending) error {
-	answer, err := endScript.Run(ctx, s.rdb, []string{tenantPrefix(j.Tenant)}, append(s.endArgs(ctx, j, e), j.Epoch, j.Worker)...).Slice()
+	answer, err := endScript.run(ctx, s.rdb, j.Tenant, s.finishArgs(ctx, j, e, args{"epoch": j.Epoch, "worker": j.Worker})).Slice()
 	if err != nil {
 		return fmt.Errorf("end job: %w", err)
 	}
@@ -142,7 +144,8 @@ func (s *Store) Cancel(ctx context.Context, id string, result []byte) (job.Statu
 	if err != nil {
 		return "", err
 	}
-	answer, err := cancelScript.Run(ctx, s.rdb, []string{tenantPrefix(j.Tenant)}, s.endArgs(ctx, j, Ending{Status: job.Canceled, Result: result})...).Slice()
+	ending := Ending{Status: job.Canceled, Result: result}
+	answer, err := cancelScript.run(ctx, s.rdb, j.Tenant, s.finishArgs(ctx, j, ending, args{"reason": 1})).Slice()
 	if err != nil {
 		return "", fmt.Errorf("cancel job: %w", err)
 	}
@@ -157,17 +160,17 @@ func (s *Store) Cancel(ctx context.Context, id string, result []byte) (job.Statu
 	return job.Canceled, nil
 }
 
-func (s *Store) endArgs(ctx context.Context, j Job, e Ending) []any {
-	dirty := "0"
-	if e.Dirty {
-		dirty = "1"
-	}
+// finishArgs are the arguments that the scripts end and cancel share, and more.
+func (s *Store) finishArgs(ctx context.Context, j Job, e Ending, more args) args {
 	now := s.now()
-	return []any{
-		j.ID, ms(now), string(e.Status), e.Result, e.ResultRef, s.retention.Milliseconds(),
-		DeliveryID(j.ID, job.EventCompleted, j.Callback), job.EventCompleted, dirty, expiredDelay.Milliseconds(),
-		s.resultLife.Milliseconds(), e.Stored, s.windowOrNone(ctx, j.Tenant), ms(now.Add(sweepDelay)), s.lendMost,
+	a := args{
+		"id": j.ID, "now": now, "status": string(e.Status),
+		"result": e.Result, "result_ref": e.ResultRef, "result_life": s.resultLife, "stored": e.Stored, "dirty": e.Dirty,
+		"delivery": DeliveryID(j.ID, job.EventCompleted, j.Callback), "event": job.EventCompleted,
+		"window": s.windowOrNone(ctx, j.Tenant), "due": now.Add(sweepDelay), "lend_most": s.lendMost,
 	}
+	maps.Copy(a, more)
+	return a
 }
 
 // afterEnd gives a task to what the end of the job made due: those of its tenant's jobs
@@ -221,8 +224,9 @@ func (s *Store) Requeue(ctx context.Context, id string, epoch int, worker string
 		return "", job.ErrNotFound
 	}
 	now := s.now()
-	answer, err := requeueScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)},
-		id, epoch, worker, ms(now.Add(delay+sweepDelay)), string(cost), s.maxAttempts, ms(now), outagePatience.Milliseconds()).Slice()
+	answer, err := requeueScript.run(ctx, s.rdb, tenant, args{
+		"id": id, "epoch": epoch, "worker": worker, "now": now, "due": now.Add(delay + sweepDelay), "cost": string(cost), "most_attempts": s.maxAttempts,
+	}).Slice()
 	if err != nil {
 		return "", fmt.Errorf("requeue job: %w", err)
 	}

@@ -199,7 +199,7 @@ func (s *Store) readListed(ctx context.Context, tenant string, ids []string) ([]
 				fields[listed[n]] = text
 			}
 		}
-		j, err := s.parse(tenant, id, fields)
+		j, err := parseJob(tenant, id, fields)
 		if err = cmp.Or(all[i].Err(), err); err != nil {
 			s.passOver("a record", err)
 			continue

@@ -31,40 +31,6 @@ const DefaultRecordBytes = 1 << 30
 // textCost is what so many bytes of text take: Redis's allocator rounds up by a quarter at most.
 func textCost(n int) int { return n + n/4 }
 
-// memory is what scripts have in common that count what a tenant's records take. KEYS[1] is
-// what all keys of the tenant begin with.
-var memory = countBytes + fmt.Sprintf(`
-local call, t = redis.call, KEYS[1]
-local recorded, lasting = t .. 'recorded', t .. 'lasting'
-local item_cost, fault_cost, upload_cost, key_cost, expired_delay = %d, %d, %d, %d, %d
-local function text_cost(n) return n + math.floor(n / 4) end
-
--- forget_keys stops counting keys that have expired, more in a call than one call adds, and says how many last.
-local function forget_keys(now)
-  local n = call('ZCARD', lasting)
-  if n == 0 then return 0 end
-  local gone = call('ZRANGE', lasting, '-inf', now, 'BYSCORE', 'LIMIT', 0, 200)
-  if #gone > 0 then call('ZREM', lasting, unpack(gone)) end
-  return n - #gone
-end
-
--- in_redis is what counts now. Keys and pending deliveries are counted by their number: keys is theirs, where it is known.
-local function in_redis(keys)
-  return sum(recorded) + (keys or call('ZCARD', lasting)) * key_cost + call('ZCARD', t .. 'outbox') * %d
-end
-
-local function charge(bytes)
-  if bytes ~= 0 then count(recorded, bytes) end
-end
-
--- remember keeps an idempotency key, whatever becomes of what it began. It is counted until its time is over.
-local function remember(key, value, now, life)
-  call('SET', key, value, 'PX', life)
-  call('ZADD', lasting, now + life, key)
-  call('PEXPIRE', lasting, life) -- every key lives as long: with the last one all are over
-end
-`, itemCost, faultCost, uploadCost, keyCost, expiredDelay.Milliseconds(), deliveryCost)
-
 // jobMemory is what a new job counts: its spec, if the record holds it, and what of it is a field besides.
 func jobMemory(spec job.Spec, inline, metadata []byte) int {
 	n := jobCost + textCost(len(inline)) + textCost(len(metadata)) + textCost(len(spec.Image))

@@ -47,26 +47,7 @@ func ofTenant(id, tenant string) bool {
 	return ok && of == tenant
 }
 
-// countBytes is what scripts have in common that count bytes. A counter that is no number is 0, and
-// begins anew with what is counted next: a script that fails halfway leaves half of what it did.
-const countBytes = `
-local function sum(key)
-  local n = redis.pcall('GET', key)
-  return type(n) == 'string' and tonumber(n) or 0
-end
-local function count(key, bytes)
-  bytes = math.floor(tonumber(bytes) or 0)
-  if bytes == 0 then return end -- also -0, which Redis takes for no number
-  bytes = string.format('%.0f', bytes)
-  local n = redis.pcall('INCRBY', key, bytes)
-  if type(n) == 'table' then -- spoiled, or else Redis is full, say
-    n = (string.find(n.err, 'WRONGTYPE') or string.find(n.err, 'integer') or string.find(n.err, 'overflow')) and 0 or redis.call('INCRBY', key, bytes)
-  end
-  if n <= 0 then redis.call('DEL', key) end
-end
-`
-
-// sum is a counter of such scripts: 0 where it is none, or no number.
+// sum is a counter of bytes, as lua/shared/bytes.lua counts: 0 where there is none, or no number.
 func (s *Store) sum(answer *redis.StringCmd) (int64, error) {
 	n, err := answer.Int64()
 	var noNumber *strconv.NumError

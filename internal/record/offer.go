@@ -62,20 +62,6 @@ const (
 	unofferedPatience = outagePatience
 )
 
-var unofferedScript = redis.NewScript(queue + `
--- ARGV: id, epoch, now, least and most until it is looked for a worker again, patience, all ms, window, due
-local id, now = ARGV[1], tonumber(ARGV[3])
-local r = call('HMGET', job(id), 'state', 'epoch')
-if r[1] ~= 'queued' or r[2] ~= ARGV[2] then return {'stale'} end
-call('HSETNX', job(id), 'unoffered', now)
-local waited = now - tonumber(call('HGET', job(id), 'unoffered'))
-if waited > tonumber(ARGV[6]) then return {'exhausted'} end
-if call('ZREM', open, id) == 1 then
-  call('HINCRBY', job(id), 'epoch', 1) -- a task that it was handed over with is not to start it out of its window
-  call('ZADD', later, now + math.min(math.max(waited, tonumber(ARGV[4])), tonumber(ARGV[5])), id)
-end
-return {'ok', release(ARGV[7], now, ARGV[8], 1)}`)
-
 // HandOver gives a job that its worker doesn't offer to those that do: it puts a task into
 // a queue of theirs, and tells them. Where none lives the job leaves the queue, and its
 // tenant's window, until it is looked for one again: after 5 s at first, at last every 5
@@ -99,9 +85,9 @@ func (s *Store) unoffered(ctx context.Context, run Run, e *NotOfferedError) erro
 		return job.ErrNotFound
 	}
 	now := s.now()
-	answer, err := unofferedScript.Run(ctx, s.rdb, []string{tenantPrefix(tenant)},
-		run.ID, run.Epoch, ms(now), leastUnoffered.Milliseconds(), mostUnoffered.Milliseconds(), unofferedPatience.Milliseconds(),
-		s.windowOrNone(ctx, tenant), ms(now.Add(sweepDelay))).Slice()
+	answer, err := unofferedScript.run(ctx, s.rdb, tenant, args{
+		"id": run.ID, "epoch": run.Epoch, "now": now, "window": s.windowOrNone(ctx, tenant), "due": now.Add(sweepDelay),
+	}).Slice()
 	if err != nil {
 		return fmt.Errorf("put off a job that no worker offers: %w", err)
 	}

@@ -94,9 +94,6 @@ func (w *Sweeper) beats(ctx context.Context, jobs []held) (beats map[string]Work
 		}
 		for i, a := range answers {
 			beat, _, err := parseWorker(some[i], a)
-			if err == nil {
-				err = w.Records.noteSilent(ctx, beat)
-			}
 			if err != nil {
 				errs = append(errs, err)
 				continue

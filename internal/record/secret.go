@@ -76,7 +76,7 @@ func (s *Store) SetSecret(ctx context.Context, tenant, name string, sealed secre
 	if err != nil {
 		return job.Secret{}, fmt.Errorf("set secret: %w", err)
 	}
-	answer, err := setSecretScript.Run(ctx, s.rdb, []string{secretsKey(tenant)}, name, b, job.MaxSecrets).Text()
+	answer, err := setSecretScript.run(ctx, s.rdb, tenant, args{"name": name, "secret": b}).Text()
 	switch {
 	case err != nil:
 		return job.Secret{}, fmt.Errorf("set secret: %w", err)
@@ -85,12 +85,6 @@ func (s *Store) SetSecret(ctx context.Context, tenant, name string, sealed secre
 	}
 	return job.Secret{Name: name, UpdatedAt: now}, nil
 }
-
-var setSecretScript = redis.NewScript(`
--- KEYS: secrets   ARGV: name, secret, most
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 and redis.call('HLEN', KEYS[1]) >= tonumber(ARGV[3]) then return 'full' end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-return 'ok'`)
 
 // DeleteSecret forgets a tenant's secret. It fails with job.ErrNoSecret.
 func (s *Store) DeleteSecret(ctx context.Context, tenant, name string) error {

@@ -162,8 +162,8 @@ func (s *Store) releaseMany(ctx context.Context, list []waits, share int64) (err
 	for i, t := range list {
 		windows[t.tenant], tenants[i] = narrow(share, t.terms), t.tenant
 	}
-	answers, err := askScript(ctx, s, releaseScript, tenants, func(tenant string) []any {
-		return []any{ms(now), ms(now.Add(sweepDelay)), windows[tenant]}
+	answers, err := askScript(ctx, s, releaseScript, tenants, func(tenant string) args {
+		return args{"now": now, "due": now.Add(sweepDelay), "window": windows[tenant]}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("release jobs: %w", err)

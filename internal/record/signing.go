@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -42,7 +40,7 @@ func (s *Store) RotateSigning(ctx context.Context, tenant string, keep time.Dura
 	if !job.ValidTenant(tenant) {
 		return Signing{}, job.ErrNoTenant
 	}
-	answer, err := rotateScript.Run(ctx, s.rdb, []string{webhookKey(tenant)}, ms(s.now()), keep.Milliseconds()).Slice()
+	answer, err := rotateSigningScript.run(ctx, s.rdb, tenant, args{"now": s.now(), "keep": keep}).Slice()
 	if err != nil {
 		return Signing{}, fmt.Errorf("rotate webhook secret: %w", err)
 	}
@@ -59,13 +57,3 @@ func parseSigning(tenant string, f map[string]string) (Signing, error) {
 	r := fields{of: "webhook secret of tenant " + tenant, f: f}
 	return Signing{Generation: max(r.number("generation"), 1), PreviousUntil: r.at("previous_until")}, r.err
 }
-
-var rotateScript = redis.NewScript(`
--- KEYS: webhook   ARGV: now, how long the one before signs, ms
-local generation, till = unpack(redis.call('HMGET', KEYS[1], 'generation', 'previous_until'))
-generation, till = generation or '1', till or '0'
-if ARGV[2] ~= '0' and tonumber(till) > tonumber(ARGV[1]) then return {'two', generation, till} end
-till = ARGV[2] == '0' and '0' or string.format('%.0f', ARGV[1] + ARGV[2])
-generation = string.format('%.0f', generation + 1)
-redis.call('HSET', KEYS[1], 'generation', generation, 'previous_until', till)
-return {'ok', generation, till}`)

@@ -3,12 +3,14 @@ package record
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/redisacl"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -34,6 +36,16 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
 end
 return all`)
 
+// typeOf is what redisacl says of the type of a key.
+func typeOf(key string) string {
+	for _, k := range redisacl.Keys() {
+		if fits, _ := path.Match(k.Pattern, key); fits {
+			return k.Type
+		}
+	}
+	return "no key of Glovebox's"
+}
+
 func (w *world) dump(tenant string) dump {
 	d := dump{
 		tenant: tenant, hashes: map[string]map[string]string{}, sets: map[string]map[string]float64{}, strings: map[string]string{},
@@ -49,6 +61,9 @@ func (w *world) dump(tenant string) dump {
 		fields := one.([]any)
 		name := strings.TrimPrefix(fields[0].(string), prefix)
 		d.types[name], d.ttl[name] = fields[1].(string), fields[2].(int64)
+		if kind := typeOf(fields[0].(string)); !strings.Contains(kind, d.types[name]) {
+			w.fail("%s is a %s, and redisacl says %q", fields[0], d.types[name], kind)
+		}
 		values := fields[3].([]any)
 		switch d.types[name] {
 		case "hash":

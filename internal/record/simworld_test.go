@@ -124,7 +124,7 @@ func (w *world) schedule() error {
 		return err
 	}
 	// Redis knows it, so that no step lies between the look before a purge and the purge.
-	if err := purgeScript.Load(ctx, w.rdb).Err(); err != nil {
+	if err := purgeScript.load(ctx, w.rdb); err != nil {
 		return err
 	}
 	for range simAPIs {
@@ -380,13 +380,14 @@ func describe(cmds ...redis.Cmder) string {
 	return strings.Join(words, "+")
 }
 
-var scriptNames = map[string]string{
-	createScript.Hash(): "create", startScript.Hash(): "start", endScript.Hash(): "end", cancelScript.Hash(): "cancel",
-	requeueScript.Hash(): "requeue", releaseScript.Hash(): "release", deliverScript.Hash(): "deliver", purgeScript.Hash(): "purge",
-	forgetScript.Hash(): "forget", openBatchScript.Hash(): "open batch", rejectScript.Hash(): "reject", sealBatchScript.Hash(): "seal batch",
-	cancelBatchScript.Hash(): "cancel batch", lookWhileKept.Hash(): "look while kept",
-	unofferedScript.Hash(): "unoffered",
-}
+// scriptNames are the scripts by their hash.
+var scriptNames = func() map[string]string {
+	names := map[string]string{}
+	for _, name := range scriptFiles() {
+		names[load(name).lua.Hash()] = strings.ReplaceAll(name, "_", " ")
+	}
+	return names
+}()
 
 // age lets time pass: in Redis, whose clock is the machine's, by making what is there as much
 // older. Nobody extends asynq's leases, as on a machine that stood still.

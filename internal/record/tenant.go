@@ -32,7 +32,7 @@ func (s *Store) CreateTenant(ctx context.Context, name string, terms job.Terms) 
 	if err := s.rdb.SAdd(ctx, tenantsKey, name).Err(); err != nil {
 		return TenantRecord{}, fmt.Errorf("create tenant: %w", err)
 	}
-	answer, err := createTenantScript.Run(ctx, s.rdb, []string{tenantKey(name)}, ms(s.now()), b).Text()
+	answer, err := createTenantScript.run(ctx, s.rdb, name, args{"now": s.now(), "terms": b}).Text()
 	if err != nil {
 		return TenantRecord{}, fmt.Errorf("create tenant: %w", err)
 	}
@@ -50,7 +50,7 @@ func (s *Store) SetTerms(ctx context.Context, name string, revision int64, terms
 	if err != nil {
 		return TenantRecord{}, fmt.Errorf("encode terms: %w", err)
 	}
-	answer, err := setTermsScript.Run(ctx, s.rdb, []string{tenantKey(name)}, revision, b).Text()
+	answer, err := setTermsScript.run(ctx, s.rdb, name, args{"revision": revision, "terms": b}).Text()
 	switch {
 	case err != nil:
 		return TenantRecord{}, fmt.Errorf("set terms of tenant: %w", err)
@@ -183,18 +183,3 @@ func parseTenant(name string, f, used map[string]string) (TenantRecord, error) {
 	})
 	return t, nil
 }
-
-var createTenantScript = redis.NewScript(`
--- KEYS: tenant   ARGV: now, terms
-if redis.call('EXISTS', KEYS[1]) == 1 then return 'exists' end
-redis.call('HSET', KEYS[1], 'created', ARGV[1], 'revision', 1, 'terms', ARGV[2])
-return 'ok'`)
-
-var setTermsScript = redis.NewScript(`
--- KEYS: tenant   ARGV: revision, terms
-local revision = redis.call('HGET', KEYS[1], 'revision')
-if not revision then return 'missing' end
-if revision ~= ARGV[1] then return 'stale' end
-redis.call('HSET', KEYS[1], 'terms', ARGV[2])
-redis.call('HINCRBY', KEYS[1], 'revision', 1)
-return 'ok'`)

@@ -35,7 +35,7 @@ func (s *Store) StopTenant(ctx context.Context, tenant string) (Stopped, error) 
 		return done, job.ErrNoTenant
 	}
 	end := time.Now().Add(stopTime)
-	err := cancelScript.Load(ctx, s.rdb).Err() // a pipeline can't fall back on the script's text
+	err := cancelScript.load(ctx, s.rdb)
 	if err == nil {
 		// A walk over all that the tenant ever had: it may not take the time that its jobs need.
 		done.Batches, err = s.stopBatches(ctx, tenant, end.Add(-stopTime/2))
@@ -116,7 +116,7 @@ func (s *Store) stopBatches(ctx context.Context, tenant string, end time.Time) (
 			if b.State.Final() || b.CancelRequested {
 				continue
 			}
-			if _, err := s.cancelBatch(ctx, b.ID, "", ErrTenantStopped); err != nil && !errors.Is(err, job.ErrEnded) && !errors.Is(err, job.ErrNotFound) {
+			if _, err := s.cancelBatch(ctx, b.ID, time.Time{}, ErrTenantStopped); err != nil && !errors.Is(err, job.ErrEnded) && !errors.Is(err, job.ErrNotFound) {
 				return canceled, err
 			}
 			canceled++

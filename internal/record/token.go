@@ -11,8 +11,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -102,7 +100,7 @@ func (s *Store) AddToken(ctx context.Context, tenant string, like job.Token) (to
 	if err != nil {
 		return "", known, fmt.Errorf("encode token: %w", err)
 	}
-	answer, err := addTokenScript.Run(ctx, s.rdb, []string{tenantKey(tenant)}, tokenField+known.ID, b, job.MaxTokens).Text()
+	answer, err := addTokenScript.run(ctx, s.rdb, tenant, args{"field": tokenField + known.ID, "token": b}).Text()
 	switch {
 	case err != nil:
 		return "", known, fmt.Errorf("add token: %w", err)
@@ -138,15 +136,3 @@ func (s *Store) RevokeToken(ctx context.Context, tenant, id string) error {
 	}
 	return job.ErrNoToken
 }
-
-var addTokenScript = redis.NewScript(`
--- KEYS: tenant   ARGV: field, token, most tokens
-local revision = redis.call('HGET', KEYS[1], 'revision')
-if not revision then return 'missing' end
-local tokens = 0
-for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-  if string.sub(field, 1, 6) == 'token:' then tokens = tokens + 1 end
-end
-if tokens >= tonumber(ARGV[3]) then return 'full' end
-if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 'taken' end
-return 'ok'`)

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -48,22 +46,20 @@ func (s *Store) HoldUpload(ctx context.Context, u Upload, known bool) error {
 	if err != nil {
 		return fmt.Errorf("hold upload: %w", err)
 	}
-	must, measured := "", ""
-	if u.Measured {
-		measured = "1"
-	}
-	if known {
-		must = "1"
-	} else if err := s.rdb.SAdd(ctx, tenantsKey, u.Tenant).Err(); err != nil {
-		return fmt.Errorf("hold upload: %w", err)
+	if !known {
+		if err := s.rdb.SAdd(ctx, tenantsKey, u.Tenant).Err(); err != nil {
+			return fmt.Errorf("hold upload: %w", err)
+		}
 	}
 	from := s.now()
 	if u.From.After(from) {
 		from = u.From
 	}
 	until := from.Add(max(uploadLife, s.Retention(terms)))
-	answer, err := holdScript.Run(ctx, s.rdb, []string{tenantPrefix(u.Tenant)},
-		uploadPrefix+u.SHA256, u.Size, ms(until), terms.Quotas.BytesStored, must, s.mostRecorded(terms), measured).Text()
+	answer, err := holdUploadScript.run(ctx, s.rdb, u.Tenant, args{
+		"upload": uploadPrefix + u.SHA256, "bytes": u.Size, "measured": u.Measured, "known": known, "keep_until": until,
+		"most_stored": terms.Quotas.BytesStored, "most_recorded": s.mostRecorded(terms),
+	}).Text()
 	switch {
 	case err != nil:
 		return fmt.Errorf("hold upload: %w", err)
@@ -82,27 +78,9 @@ func (s *Store) HoldUpload(ctx context.Context, u Upload, known bool) error {
 	return nil
 }
 
-// An upload's entry in kept is its bytes, 1 once it is being deleted, and what it takes of Redis.
-var holdScript = redis.NewScript(memory + `
--- ARGV: upload, bytes, until, most bytes stored (0: any), 1 if it has to be there, most bytes recorded, 1 if the bucket said its bytes
-local bytes, state = string.match(call('HGET', t .. 'kept', ARGV[1]) or '', '^(%d+) (%d)')
-if not bytes and ARGV[5] == '1' then return 'missing' end
-if state == '1' then return 'goes' end
-local held, size, most = tonumber(bytes or 0), tonumber(ARGV[2]), tonumber(ARGV[4])
-if ARGV[7] ~= '1' then size = math.max(size, held) end
-if most > 0 and size > held and sum(t .. 'stored') + size - held > most then return 'bytes_stored' end
-if not bytes then
-  if in_redis() + upload_cost > tonumber(ARGV[6]) then return 'bytes_recorded' end
-  charge(upload_cost)
-end
-call('HSET', t .. 'kept', ARGV[1], string.format('%.0f 0 %.0f', size, upload_cost))
-count(t .. 'stored', size - held)
-call('ZADD', t .. 'garbage', 'GT', ARGV[3], ARGV[1])
-return 'ok'`)
-
 // sweepUpload deletes an upload whose time is over, and which this process may delete until then.
 func (w *Sweeper) sweepUpload(ctx context.Context, tenant, entry string, until time.Time) error {
-	answer, err := claimUploadScript.Run(ctx, w.Records.rdb, []string{garbageKey(tenant), keptKey(tenant)}, entry, ms(until)).Text()
+	answer, err := claimUploadScript.run(ctx, w.Records.rdb, tenant, args{"upload": entry, "again": until}).Text()
 	if err != nil {
 		return fmt.Errorf("claim %s: %w", entry, err)
 	}
@@ -116,11 +94,3 @@ func (w *Sweeper) sweepUpload(ctx context.Context, tenant, entry string, until t
 	}
 	return w.Records.forget(ctx, tenant, entry, time.Time{})
 }
-
-var claimUploadScript = redis.NewScript(`
--- KEYS: garbage, kept   ARGV: upload, until when it is put off
-local due = redis.call('ZSCORE', KEYS[1], ARGV[1])
-if not due or tonumber(due) > tonumber(ARGV[2]) then return 'held' end
-local bytes, charged = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '^(%d+) %d ?(%d*)$')
-redis.call('HSET', KEYS[2], ARGV[1], (bytes or '0') .. ' 1 ' .. (charged or ''))
-return 'ok'`)

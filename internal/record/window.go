@@ -30,8 +30,6 @@ const (
 	shareLife = time.Minute
 	// mostSlots is more than any fleet has. What is beyond was not counted by us.
 	mostSlots = 1_000_000
-	// silentSlots is what a worker has that doesn't say: one of a version before it did.
-	silentSlots = 2
 )
 
 // workforce is what this process knows of the workers and of the queue that all tenants share.
@@ -231,14 +229,6 @@ func (s *Store) countSlots(ctx context.Context) (total int64, err error) {
 		err = s.rdb.HDel(ctx, slotsKey, gone...).Err()
 	}
 	return total, err
-}
-
-// noteSilent counts a worker that lives and doesn't say how many jobs it runs at once.
-func (s *Store) noteSilent(ctx context.Context, w Worker) error {
-	if w.ID == "" || w.Concurrency > 0 || w.Paused != "" {
-		return nil
-	}
-	return s.rdb.HSetNX(ctx, slotsKey, w.ID, silentSlots).Err()
 }
 
 // windowOrNone is for those whose work must not fail for want of it: with 0 they release

@@ -27,9 +27,8 @@ type Worker struct {
 	Host    string    `json:"host"`
 	Version string    `json:"version"`
 	Started time.Time `json:"started"`
-	// Concurrency is how many jobs it runs at once. A version before this was said says
-	// nothing: 0.
-	Concurrency int `json:"concurrency,omitempty"`
+	// Concurrency is how many jobs it runs at once.
+	Concurrency int `json:"concurrency"`
 	// Jobs are the ids that it runs; the reaper takes back what it does not name.
 	Jobs []string `json:"jobs"`
 	// Paused is why it takes no jobs, "" when it does.

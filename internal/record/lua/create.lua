@@ -1,0 +1,104 @@
+-- create writes the records of new jobs of one tenant, some 100 at most, and releases those that the window has room for. The
+-- others wait in the backlog, or for their time. A job beyond the tenant's quotas, or that is there already, leaves nothing.
+-- @include queue
+-- @include batch
+-- @const item_cost  what a job's fingerprint in its batch takes, bytes
+-- @const key_life   how long an idempotency key is kept, ms
+-- @arg now               ms
+-- @arg due               when the sweeper looks for the tasks of jobs that are released here, ms
+-- @arg batch             whose jobs they are, or ''
+-- @arg batch_due         when the batch is given up if no more of it comes, ms
+-- @number first          index of the first of a batch's jobs
+-- @number last           index of the last
+-- @number window         how many jobs of the tenant may be released or running
+-- @number most_open      how many released jobs may wait, 0: any
+-- @number most_jobs      quota jobs_queued, 0: any
+-- @number most_bytes     quota bytes_queued, 0: any
+-- @number most_recorded  quota bytes_recorded
+-- @rest first_job        of each job: id, bytes of its spec, priority, run_at or '', deadline or '' (ms), index and fingerprint (a
+--   batch's), hash of its idempotency key or '', what was asked for under the key, bytes that its record takes, n, n fields and values
+-- @answer words, released  a word for each job, and which are released (id, epoch, priority). The words: ok, exists, jobs_queued,
+--   bytes_queued, bytes_recorded; of a key "again ID", "gone ID", conflict; of a batch there, conflict, sealed, missing
+
+local recorded_before, recorded_more, charged = in_redis(forget_keys(now)), 0, 0
+local batch_state = batch ~= '' and call('HGET', batch_key(batch), 'state')
+local prints, in_batch = batch ~= '' and fingerprints(batch, first, last), 0
+local opened = call('ZCARD', open)
+local left, backlogged = window - opened - call('HLEN', running), is_backlogged()
+if most_open > 0 then left = math.min(left, most_open - opened) end
+local jobs, bytes_queued = 0, 0
+if most_jobs > 0 or most_bytes > 0 then
+  jobs, bytes_queued = waiting(opened), sum(queued)
+end
+local words, released, bytes_added = {}, {}, 0
+-- What sorted sets get is gathered, and written once: a job is then little more than its record.
+local listed, lined, in_line = {}, {high = {}, normal = {}, low = {}}, 0
+
+local function idem(key) return t .. 'idem:' .. key end
+
+-- named answers what became of the job that the key began, or nothing for a new key.
+local function named(key, asked)
+  local id, before = string.match(call('GET', idem(key)) or '', '^(%S+) (%S+)$')
+  if not id then return nil end
+  if before ~= asked then return 'conflict' end
+  return (call('EXISTS', job(id)) == 1 and 'again ' or 'gone ') .. id
+end
+
+local function create(id, bytes, priority, run_at, deadline, index, fingerprint, key, asked, size, from, to)
+  if key ~= '' then
+    local word = named(key, asked)
+    if word then return word end
+  end
+  if batch ~= '' then
+    local word = compare(prints[index], fingerprint)
+    if word then return word end
+    if batch_state ~= 'receiving' then return batch_state and 'sealed' or 'missing' end
+  elseif call('EXISTS', job(id)) == 1 then
+    return 'exists'
+  end
+  if most_jobs > 0 and jobs >= most_jobs then return 'jobs_queued' end
+  if most_bytes > 0 and bytes_queued + bytes_added + bytes > most_bytes then return 'bytes_queued' end
+  local takes = size + (key ~= '' and key_cost or 0) + (batch ~= '' and item_cost or 0)
+  if recorded_before + recorded_more + takes > most_recorded then return 'bytes_recorded' end
+  jobs, bytes_added, recorded_more, charged = jobs + 1, bytes_added + bytes, recorded_more + takes, charged + size
+  call('HSET', job(id), 'state', 'queued', 'epoch', 1, 'attempts', 0, 'created', now, 'bytes', bytes, 'charge', size, 'priority', priority, unpack(ARGV, from, to))
+  listed[#listed + 1] = 0
+  listed[#listed + 1] = now .. ':' .. id
+  if key ~= '' then remember(idem(key), id .. ' ' .. asked, now, key_life) end
+  if batch ~= '' then
+    prints[index] = fingerprint
+    in_batch = in_batch + 1
+  end
+  if deadline ~= '' then call('ZADD', t .. 'deadline', deadline, id) end
+  if run_at ~= '' and tonumber(run_at) > tonumber(now) then
+    call('ZADD', later, run_at, id)
+  elseif left > 0 and not backlogged then
+    left = left - 1
+    released[#released + 1] = open_up(id, '1', priority, now, due)
+  else
+    in_line = in_line + 1
+    table.insert(lined[priority], in_line)
+    table.insert(lined[priority], id)
+  end
+  return 'ok'
+end
+
+local i = first_job
+while ARGV[i] do
+  local id, bytes, priority, run_at, deadline, index, fingerprint, key, asked, size, n = unpack(ARGV, i, i + 10)
+  local fields = i + 11
+  i = fields + n
+  words[#words + 1] = create(id, tonumber(bytes), priority, run_at, deadline, tonumber(index), fingerprint, key, asked, tonumber(size), fields, i - 1)
+end
+charge(charged)
+if #listed > 0 then call('ZADD', t .. 'jobs', unpack(listed)) end
+line_up(lined, in_line)
+if bytes_added > 0 then count(queued, bytes_added) end
+if in_batch > 0 then
+  note(batch, first, table.concat(prints, '', first, last))
+  call('HINCRBY', batch_key(batch), 'jobs', in_batch)
+  charge_batch(batch, in_batch * item_cost)
+  call('ZADD', batchwork, batch_due, batch)
+end
+if left > 0 and backlogged then released = release(window, now, due, left) end -- the window has grown
+return {words, released}

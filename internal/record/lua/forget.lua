@@ -1,0 +1,26 @@
+-- forget gives back what a job or batch without record and objects, or an upload, took of its tenant's quotas.
+-- @include memory
+-- @include lending
+-- @arg id         of the job or batch, or the upload's entry
+-- @arg again      when to look for its objects once more, ms, or ''
+-- @arg now        ms
+-- @arg lend_most  bytes that the tenant may have lent
+-- @answer ok      always
+
+local kept = call('HGET', t .. 'kept', id)
+if kept then
+  local bytes, created, charged = string.match(kept, '^(%d+) (%d+) (%d+)$')
+  call('HDEL', t .. 'kept', id)
+  count(t .. 'stored', -(tonumber(bytes) or 0))
+  charge(-(tonumber(charged) or 0))
+  call('ZREM', t .. 'jobs', (created or '') .. ':' .. id)
+  call('ZREM', t .. 'batches', (created or '') .. ':' .. id)
+end
+forget_keys(now)
+make_room(now, lend_most)
+if again == '' then
+  call('ZREM', t .. 'garbage', id)
+else
+  call('ZADD', t .. 'garbage', 'XX', again, id)
+end
+return 'ok'

@@ -1,0 +1,13 @@
+-- rotate_signing makes the next generation of a tenant's webhook secret the current one.
+-- @arg now   ms
+-- @arg keep  how long the one before signs, too, ms; 0: not at all
+-- @answer ok, generation, until   the new generation, and until when the one before signs, ms
+-- @answer two, generation, until  nothing has changed: two generations sign
+
+local generation, till = unpack(call('HMGET', t .. 'webhook', 'generation', 'previous_until'))
+generation, till = generation or '1', till or '0'
+if keep ~= '0' and tonumber(till) > tonumber(now) then return {'two', generation, till} end
+till = keep == '0' and '0' or string.format('%.0f', now + keep)
+generation = string.format('%.0f', generation + 1)
+call('HSET', t .. 'webhook', 'generation', generation, 'previous_until', till)
+return {'ok', generation, till}

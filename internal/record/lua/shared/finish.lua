@@ -1,0 +1,71 @@
+-- What end and cancel have in common: finish gives a job its final status and result, makes its delivery, counts it in its
+-- batch, and releases the next of its tenant's jobs. That is one at most: a window that has grown is the release pass's to
+-- fill, which knows how many tenants share the queue.
+-- @include queue
+-- @include lending
+-- @include batch
+-- @const expired_delay   how long after a record expires its objects and counts go, ms
+-- @const event_life      how long events outlive their job if somebody watches it, ms
+-- @const unwatched_life  how long events outlive their job if nobody watches it, ms
+-- @arg id           of the job
+-- @arg now          ms
+-- @arg status       a final one
+-- @arg result       as JSON, or '' for one that is in the bucket alone
+-- @arg result_ref   the S3 key of result.json, or ''
+-- @arg result_life  how long Redis keeps a result that is in the bucket, too, ms
+-- @arg stored       bytes of the job's objects
+-- @arg dirty        1: there may be objects that no record points to
+-- @arg delivery     id of the delivery, made only if the job has a callback
+-- @arg event        what the delivery tells
+-- @arg window       how many jobs of the tenant may be released or running
+-- @arg due          when the sweeper looks for the task of the job that is released here, ms
+-- @arg lend_most    bytes that the tenant may have lent
+-- @answer missing   there is no such job
+-- @answer ended     it has ended before
+
+local state, held_epoch, held_by, callback, spec_ref, retention, created, batch, charged, watched = unpack(call('HMGET', job(id),
+  'state', 'epoch', 'worker', 'callback', 'spec_ref', 'retention', 'created', 'batch', 'charge', 'watched'))
+if not state then return {'missing'} end
+if state ~= 'queued' and state ~= 'running' then return {'ended'} end
+
+-- keep stores the result, and counts what is kept of the job until it is forgotten.
+local function keep()
+  charged = tonumber(charged or 0)
+  local left = math.max(charged - text_cost(call('HSTRLEN', job(id), 'spec')), 0)
+  if result_ref == '' then
+    call('HSET', job(id), 'result', result)
+    left = left + text_cost(#result)
+  elseif result ~= '' then
+    local life = math.min(result_life, retention)
+    call('SET', t .. 'result:' .. id, result, 'PX', life)
+    lend('result:' .. id, text_cost(#result), now + life, now, lend_most)
+  end
+  charge(left - charged)
+  call('HSET', t .. 'kept', id, stored .. ' ' .. created .. ' ' .. left)
+  count(t .. 'stored', stored)
+end
+
+local function finish()
+  if state == 'queued' then unqueue(id) end
+  call('HSET', job(id), 'state', status, 'finished', now, 'result_ref', result_ref)
+  keep()
+  call('HDEL', job(id), 'spec', 'spec_ref')
+  call('HDEL', running, id)
+  call('ZREM', t .. 'deadline', id)
+  local made = {}
+  if callback and callback ~= '' then
+    made[1] = add_delivery(delivery, now, 'job', id, 'url', callback, 'event', event, 'expires', string.format('%.0f', now + retention))
+  end
+  if dirty == '1' or tonumber(held_epoch) > 1 or spec_ref then
+    call('ZADD', t .. 'garbage', now, id)
+  else
+    call('ZADD', t .. 'garbage', now + retention + expired_delay, id)
+  end
+  call('PEXPIRE', job(id), retention)
+  local life = tonumber(watched or 0) > tonumber(now) and event_life or unwatched_life
+  if call('PEXPIRE', t .. 'events:' .. id, life) == 1 then call('ZADD', lent, 'XX', now + life, 'events:' .. id) end
+  call('PUBLISH', 'gb:done', id)
+  local told = batch and count_ended(batch, status, now) or ''
+  if told ~= '' then made[#made + 1] = told end
+  return {'ok', release(window, now, due, 1), made}
+end
