@@ -360,7 +360,7 @@ func TestBytesStoredAreExact(t *testing.T) {
 	}
 	all.Wait()
 	s.mustStore(t, want)
-	if n := s.rdb.HLen(ctx, keptKey("default")).Val(); n != jobs/4 {
+	if n := s.rdb.HLen(ctx, key("default", "kept")).Val(); n != jobs/4 {
 		t.Errorf("%d jobs are kept, want %d", n, jobs/4)
 	}
 	if n := s.rdb.ZCard(ctx, jobsKey("default")).Val(); n != jobs/4 {

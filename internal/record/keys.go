@@ -20,7 +20,6 @@ func outboxKey(tenant string) string          { return key(tenant, "outbox") }
 func garbageKey(tenant string) string         { return key(tenant, "garbage") }
 func resultKey(tenant, id string) string      { return key(tenant, "result:"+id) }
 func eventsKey(tenant, id string) string      { return key(tenant, "events:"+id) }
-func keptKey(tenant string) string            { return key(tenant, "kept") }
 func storedKey(tenant string) string          { return key(tenant, "stored") }   // bytes
 func recordedKey(tenant string) string        { return key(tenant, "recorded") } // bytes
 func lentKey(tenant string) string            { return key(tenant, "lent") }

@@ -305,11 +305,11 @@ func TestBytesRecordedAreExact(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if s.rdb.Exists(ctx, recordedKey("default")).Val() == 0 && s.rdb.HLen(ctx, keptKey("default")).Val() == 0 {
+		if s.rdb.Exists(ctx, recordedKey("default")).Val() == 0 && s.rdb.HLen(ctx, key("default", "kept")).Val() == 0 {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes are still counted, for %v", s.recorded(t), s.rdb.HGetAll(ctx, keptKey("default")).Val())
+			t.Fatalf("%d bytes are still counted, for %v", s.recorded(t), s.rdb.HGetAll(ctx, key("default", "kept")).Val())
 		}
 	}
 }

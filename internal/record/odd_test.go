@@ -310,7 +310,7 @@ func TestOddHashes(t *testing.T) {
 func TestForgetOfNothing(t *testing.T) {
 	t.Parallel()
 	s, ctx := store(t), t.Context()
-	s.rdb.HSet(ctx, keptKey("default"), "b", "0 1 0")
+	s.rdb.HSet(ctx, key("default", "kept"), "b", "0 1 0")
 	s.rdb.Set(ctx, storedKey("default"), 95, 0)
 	if err := s.forget(ctx, "default", "b", time.Time{}); err != nil {
 		t.Fatal(err)
