@@ -52,6 +52,7 @@ type Option func(*Client)
 // WithHTTPClient makes the Client ask with h: with its transport, which may know a proxy or
 // a certificate authority. Leave its Timeout at 0, or it cuts off waits and downloads. What
 // h does with redirects doesn't count: those to the bucket are followed without the token.
+// The transport asks the bucket, too, so it must not add credentials of its own.
 func WithHTTPClient(h *http.Client) Option {
 	return func(c *Client) {
 		own := *h

@@ -229,7 +229,9 @@ func (s *Store) accepted(j NewJob, word any, q job.Quotas, mostRecorded int64) C
 			c.Err = &job.GoneError{ID: id}
 			break
 		}
-		c.Err = batchRefusal(text)
+		if c.Err = batchRefusal(text); c.Err != nil {
+			c.Err = fmt.Errorf("create job %s: %w", j.ID, c.Err)
+		}
 	}
 	return c
 }

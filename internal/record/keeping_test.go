@@ -193,6 +193,54 @@ func TestDeliveryAfterTheRetention(t *testing.T) {
 	}
 }
 
+// A worker may spoil a record. The job comes to its end all the same.
+func TestRecordWithoutRetention(t *testing.T) {
+	t.Parallel()
+	w, _ := sweeping(t)
+	s, ctx := w.Records, t.Context()
+	id := job.NewID("default")
+	if err := s.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.rdb.HDel(ctx, jobKey("default", id), "retention", "created").Err(); err != nil {
+		t.Fatal(err)
+	}
+	j, err := s.Start(ctx, id, 1, "w1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.End(ctx, j, Ending{Status: job.Succeeded, ResultRef: "k"}); err != nil {
+		t.Fatal(err)
+	}
+	if left := s.rdb.PTTL(ctx, jobKey("default", id)).Val(); left < s.retention-time.Minute {
+		t.Errorf("it goes in %s, want in %s", left, s.retention)
+	}
+}
+
+// What a spoiled entry doesn't give back goes with the last job of its tenant.
+func TestRecordedEndsWithTheLastJob(t *testing.T) {
+	t.Parallel()
+	w, _ := sweeping(t)
+	s, ctx := w.Records, t.Context()
+	j := s.done(t, job.Spec{Runtime: "python"}, Ending{Status: job.Succeeded, ResultRef: "k"})
+	if s.rdb.Get(ctx, recordedKey("default")).Val() == "" {
+		t.Fatal("it counts nothing")
+	}
+	kept := s.rdb.HGet(ctx, key("default", "kept"), j.ID).Val()
+	pipe := s.rdb.Pipeline()
+	pipe.HSet(ctx, key("default", "kept"), j.ID, kept[:strings.LastIndexByte(kept, ' ')]+" 0") // without what it counts
+	pipe.Del(ctx, jobKey("default", j.ID))
+	if _, err := pipe.Exec(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.forget(ctx, "default", j.ID, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if left := s.rdb.Get(ctx, recordedKey("default")).Val(); left != "" {
+		t.Errorf("%s bytes are counted of a tenant that has nothing", left)
+	}
+}
+
 func TestPurge(t *testing.T) {
 	t.Parallel()
 	w, deleted := sweeping(t)

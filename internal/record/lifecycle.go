@@ -166,7 +166,8 @@ func (s *Store) finishArgs(ctx context.Context, j Job, e Ending, more args) args
 	a := args{
 		"id": j.ID, "now": now, "status": string(e.Status),
 		"result": e.Result, "result_ref": e.ResultRef, "result_life": s.resultLife, "stored": e.Stored, "dirty": e.Dirty,
-		"delivery": DeliveryID(j.ID, job.EventCompleted, j.Callback), "event": job.EventCompleted,
+		"default_retention": s.retention,
+		"delivery":          DeliveryID(j.ID, job.EventCompleted, j.Callback), "event": job.EventCompleted,
 		"window": s.windowOrNone(ctx, j.Tenant), "due": now.Add(sweepDelay), "lend_most": s.lendMost,
 	}
 	maps.Copy(a, more)

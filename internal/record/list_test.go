@@ -160,6 +160,40 @@ func TestListIsBounded(t *testing.T) {
 	}
 }
 
+func TestSweepTakesExpiredJobsOutOfTheList(t *testing.T) {
+	t.Parallel()
+	w, _ := sweeping(t)
+	s := w.Records
+	var kept, gone []string
+	for i := range 2*page + 10 {
+		id := s.created(t, "default", "bash")
+		if i%2 == 0 || i > page+page/2 {
+			if err := s.rdb.Del(t.Context(), jobKey("default", id)).Err(); err != nil { // it expires
+				t.Fatal(err)
+			}
+			gone = append(gone, id)
+		} else {
+			kept = append(kept, id)
+		}
+	}
+	sweep := func(want int) {
+		t.Helper()
+		if err := w.sweepListed(t.Context(), "default"); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.rdb.ZCard(t.Context(), jobsKey("default")).Val(); n != int64(want) {
+			t.Errorf("%d entries, want %d", n, want)
+		}
+	}
+	sweep(len(kept) + len(gone)) // too young to look at
+	w.forward(s.retention + time.Second)
+	sweep(len(kept))
+	s.now = time.Now
+	if got, _ := s.pages(t, "default", Filter{Limit: 100}); len(got) != len(kept) {
+		t.Errorf("%d jobs are listed, want %d", len(got), len(kept))
+	}
+}
+
 func TestParsePosition(t *testing.T) {
 	t.Parallel()
 	id := job.NewID("default")

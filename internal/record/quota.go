@@ -49,7 +49,7 @@ func (s *Store) CheckRoom(ctx context.Context, tenant string, bytes int64) error
 		return overRecorded(s.mostRecorded(terms))
 	case quotas.JobsQueued > 0 && jobs() >= quotas.JobsQueued:
 		return overQuota("jobs_queued", quotas)
-	case quotas.BytesQueued > 0 && held+bytes > quotas.BytesQueued:
+	case quotas.BytesQueued > 0 && held+bytes > quotas.BytesQueued && (jobs() > 0 || bytes > quotas.BytesQueued):
 		return overQuota("bytes_queued", quotas)
 	}
 	return nil

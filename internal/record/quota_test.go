@@ -175,6 +175,21 @@ func TestBytesQueuedAfterTheRecordExpired(t *testing.T) {
 	}
 }
 
+// A count that a worker spoiled is right again once nothing is queued.
+func TestBytesQueuedHeal(t *testing.T) {
+	t.Parallel()
+	s, _ := open(t)
+	s.Redis().IncrBy(t.Context(), "gb:{default}:queued", 1_000_000)
+	newTenant(t, s, "default", job.Terms{Quotas: job.Quotas{BytesQueued: 500_000}})
+	if err := s.CheckRoom(t.Context(), "default", 1000); err != nil {
+		t.Errorf("check: got %v, want room", err)
+	}
+	create(t, s, spec())
+	if got := bytesQueued(t, s); got != sizeOf(t, spec()) {
+		t.Errorf("got %d bytes, want %d", got, sizeOf(t, spec()))
+	}
+}
+
 // However many processes create at once, no more than the quota is queued, nor less.
 func TestQuotasAreExact(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,7 +67,12 @@ func (s *script) write(text *strings.Builder, declared map[string]bool, file str
 			if !ok {
 				panic(fmt.Sprintf("lua/%s.lua: there is no constant %s", file, d.name))
 			}
-			fmt.Fprintf(text, "local %s = %v\n", d.name, plain(value))
+			switch plain(value).(type) {
+			case int, int64:
+			default:
+				panic(fmt.Sprintf("constant %s is a %T: want a whole number, or a duration", d.name, value))
+			}
+			fmt.Fprintf(text, "local %s = %d\n", d.name, plain(value))
 		case "arg":
 			s.params = append(s.params, d.name)
 			fmt.Fprintf(text, "local %s = ARGV[%d]\n", d.name, next)
@@ -112,7 +119,8 @@ func (s *script) argv(a args, rest []any) []any {
 		list = append(list, plain(v))
 	}
 	if len(a) != len(s.params) || len(rest) > 0 && !s.rest {
-		panic(fmt.Sprintf("lua/%s.lua takes %v, got %v and %d more", s.name, s.params, a, len(rest)))
+		// Not the values: they are users' code.
+		panic(fmt.Sprintf("lua/%s.lua takes %v, got %v and %d more", s.name, s.params, slices.Sorted(maps.Keys(a)), len(rest)))
 	}
 	return append(list, rest...)
 }

@@ -14,6 +14,7 @@ import (
 
 const (
 	sweepInterval = 5 * time.Second
+	listInterval  = time.Minute
 	// lookAgain is how soon what has a task is looked at again: asynq's lease is 30 s,
 	// and a task whose holder died is to be found within a minute.
 	lookAgain = 15 * time.Second
@@ -67,11 +68,12 @@ const (
 	outboxPass   = "sweep outbox"
 	garbagePass  = "sweep garbage"
 	batchPass    = "sweep batches"
+	listPass     = "sweep list"
 )
 
 // Passes lists what Observer.PassEnded and PassFailed may be told of.
 func Passes() []string {
-	return []string{reapPass, openPass, releasePass, deadlinePass, outboxPass, garbagePass, batchPass}
+	return []string{reapPass, openPass, releasePass, deadlinePass, outboxPass, garbagePass, batchPass, listPass}
 }
 
 func (w *Sweeper) passes() []pass {
@@ -83,6 +85,7 @@ func (w *Sweeper) passes() []pass {
 		{outboxPass, sweepInterval, w.sweepOutbox, true},
 		{garbagePass, sweepInterval, w.sweepGarbage, true},
 		{batchPass, sweepInterval, w.sweepBatches, true},
+		{listPass, listInterval, w.sweepListed, true},
 	}
 }
 

@@ -28,7 +28,9 @@ local left, backlogged = window - opened - call('HLEN', running), is_backlogged(
 if most_open > 0 then left = math.min(left, most_open - opened) end
 local jobs, bytes_queued = 0, 0
 if most_jobs > 0 or most_bytes > 0 then
-  jobs, bytes_queued = waiting(opened), sum(queued)
+  jobs = waiting(opened)
+  if jobs == 0 then call('DEL', queued) end -- a worker may spoil the count: it ends with the last job
+  bytes_queued = sum(queued)
 end
 local words, released, bytes_added = {}, {}, 0
 -- What sorted sets get is gathered, and written once: a job is then little more than its record.

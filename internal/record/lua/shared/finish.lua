@@ -10,6 +10,7 @@
 -- @arg id           of the job
 -- @arg now          ms
 -- @arg status       a final one
+-- @number default_retention  how long a job is kept whose record doesn't say, ms
 -- @arg result       as JSON, or '' for one that is in the bucket alone
 -- @arg result_ref   the S3 key of result.json, or ''
 -- @arg result_life  how long Redis keeps a result that is in the bucket, too, ms
@@ -25,6 +26,8 @@
 
 local state, held_epoch, held_by, callback, spec_ref, retention, created, batch, charged, watched = unpack(call('HMGET', job(id),
   'state', 'epoch', 'worker', 'callback', 'spec_ref', 'retention', 'created', 'batch', 'charge', 'watched'))
+-- A worker may spoil a record. What follows the first write must not fail for it.
+retention, created = tonumber(retention) or default_retention, created or now
 if not state then return {'missing'} end
 if state ~= 'queued' and state ~= 'running' then return {'ended'} end
 
