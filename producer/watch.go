@@ -154,12 +154,14 @@ func (w *watcher) take(s sseEvent) error {
 		// No connection would bring another.
 		return &job.Error{Code: job.CodeInternal, Message: err.Error()}
 	}
+	begins := w.after == ""
 	if e.ID != "" {
 		w.after = e.ID
 	}
 	if e.Type == EventStatus {
-		// Each connection begins with how things are.
-		if e.ID == "" && e.Status == w.told.Status && e.Attempt == w.told.Attempt {
+		// Each connection begins with how things are. The first event that has an ID may say
+		// it again: one of a job that ended before the second connection does.
+		if (e.ID == "" || begins) && e.Status == w.told.Status && e.Attempt == w.told.Attempt {
 			return nil
 		}
 		w.told = e

@@ -1,6 +1,7 @@
 package producer_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -101,4 +102,41 @@ func TestWatchOverBrokenConnections(t *testing.T) {
 		t.Errorf("got %d connections: what was broken?", c)
 	}
 	t.Logf("%d events over %d connections", len(got), connections.Load())
+}
+
+// TestWatchOfAJobThatEndsMeanwhile: the connection breaks before an event with an ID comes,
+// and the next one is to a job that has ended, whose events begin with the status told before.
+func TestWatchOfAJobThatEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	id := job.NewID("default")
+	result, err := json.Marshal(producer.Job{Record: job.Record{ID: id, Status: job.Succeeded}, Result: &job.Result{ID: id, Status: job.Succeeded}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var connections atomic.Int32
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		if connections.Add(1) == 1 {
+			fmt.Fprint(w, "event: status\ndata: {\"status\":\"running\",\"attempt\":1}\n\n")
+			return
+		}
+		fmt.Fprint(w, "id: 1-1\nevent: status\ndata: {\"status\":\"running\",\"attempt\":1}\n\n")
+		fmt.Fprintf(w, "event: status\ndata: {\"status\":\"succeeded\",\"attempt\":1}\n\nid: end\nevent: result\ndata: %s\n\n", result)
+	}))
+	defer srv.Close()
+	client, err := producer.New(srv.URL, "token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	var got []string
+	for e, err := range client.Watch(t.Context(), id, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, short(e))
+	}
+	if want := []string{"status running 1", "status succeeded 1", "result succeeded"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
