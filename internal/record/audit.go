@@ -91,6 +91,7 @@ func (s *Store) Audit(e job.AuditEntry) {
 func (s *Store) writeAudit() {
 	b := &s.audit
 	for warned := false; ; {
+		b.gather()
 		group, lost := b.group()
 		if lost > 0 {
 			s.log.Error("audit entries are in the log only: too many came while Redis was away", "entries", lost)
@@ -119,19 +120,25 @@ func (s *Store) writeAudit() {
 	}
 }
 
+// gather gives a group of entries a moment to come together.
+func (b *auditBuffer) gather() {
+	b.mu.Lock()
+	whole := len(b.waiting) >= auditGroup
+	b.mu.Unlock()
+	if whole {
+		return
+	}
+	select {
+	case <-time.After(auditPause):
+	case <-b.closed:
+	}
+}
+
 // group returns what to write next, and how many entries were lost since the last time. After
 // an empty one nobody writes any more.
 func (b *auditBuffer) group() (group []job.AuditEntry, lost int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.waiting) < auditGroup {
-		b.mu.Unlock()
-		select {
-		case <-time.After(auditPause):
-		case <-b.closed:
-		}
-		b.mu.Lock()
-	}
 	group, lost, b.lost = b.waiting[:min(len(b.waiting), auditGroup)], b.lost, 0
 	b.busy = len(group) > 0
 	return group, lost

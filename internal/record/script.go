@@ -67,12 +67,12 @@ func (s *script) write(text *strings.Builder, declared map[string]bool, file str
 			if !ok {
 				panic(fmt.Sprintf("lua/%s.lua: there is no constant %s", file, d.name))
 			}
-			switch plain(value).(type) {
+			switch whole := plain(value).(type) {
 			case int, int64:
+				fmt.Fprintf(text, "local %s = %d\n", d.name, whole)
 			default:
 				panic(fmt.Sprintf("constant %s is a %T: want a whole number, or a duration", d.name, value))
 			}
-			fmt.Fprintf(text, "local %s = %d\n", d.name, plain(value))
 		case "arg":
 			s.params = append(s.params, d.name)
 			fmt.Fprintf(text, "local %s = ARGV[%d]\n", d.name, next)

@@ -79,7 +79,7 @@ func validRequestID(s string) bool {
 func (a *API) record(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		seen := a.watched(w)
+		seen := &watchedWriter{ResponseWriter: w, patience: a.answerTime}
 		ctx := r.Context()
 		defer func() {
 			took := time.Since(start)
@@ -137,14 +137,6 @@ type watchedWriter struct {
 	status int
 	began  time.Time // the answer
 	bytes  int64
-}
-
-// watched is the one that w is, or a new one.
-func (a *API) watched(w http.ResponseWriter) *watchedWriter {
-	if seen, ok := w.(*watchedWriter); ok {
-		return seen
-	}
-	return &watchedWriter{ResponseWriter: w, patience: a.answerTime}
 }
 
 func (w *watchedWriter) WriteHeader(status int) {

@@ -24,7 +24,7 @@ local recorded_before, recorded_more, charged = in_redis(forget_keys(now)), 0, 0
 local batch_state = batch ~= '' and call('HGET', batch_key(batch), 'state')
 local prints, in_batch = batch ~= '' and fingerprints(batch, first, last), 0
 local opened = call('ZCARD', open)
-local left, backlogged = window - opened - call('HLEN', running), is_backlogged()
+local left, backlogged = room(window, opened), is_backlogged()
 if most_open > 0 then left = math.min(left, most_open - opened) end
 local jobs, bytes_queued = 0, 0
 if most_jobs > 0 or most_bytes > 0 then

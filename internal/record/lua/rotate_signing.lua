@@ -1,6 +1,6 @@
 -- rotate_signing makes the next generation of a tenant's webhook secret the current one.
 -- @arg now   ms
--- @arg keep  how long the one before signs, too, ms; 0: not at all
+-- @arg keep  how long the secret before it also signs, ms; 0: not at all
 -- @answer ok, generation, until   the new generation, and until when the one before signs, ms
 -- @answer two, generation, until  nothing has changed: two generations sign
 

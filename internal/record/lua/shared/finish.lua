@@ -13,7 +13,7 @@
 -- @number default_retention  how long a job is kept whose record doesn't say, ms
 -- @arg result       as JSON, or '' for one that is in the bucket alone
 -- @arg result_ref   the S3 key of result.json, or ''
--- @arg result_life  how long Redis keeps a result that is in the bucket, too, ms
+-- @arg result_life  how long Redis keeps a result that the bucket also has, ms
 -- @arg stored       bytes of the job's objects
 -- @arg dirty        1: there may be objects that no record points to
 -- @arg delivery     id of the delivery, made only if the job has a callback

@@ -1,4 +1,4 @@
--- What is in Redis for a while only, and nobody misses for long: results that are in the bucket, too, and events.
+-- What Redis holds for a short time only: events, and results that the bucket also has.
 -- @include bytes
 -- @const lend_cost  what a result or a stream takes besides its text, bytes
 

@@ -5,8 +5,8 @@ local open, running, queued, line, later = t .. 'open', t .. 'running', t .. 'qu
 local function job(id) return t .. 'job:' .. id end
 local function backlog(priority) return t .. 'backlog:' .. priority end
 
--- room is how many more jobs may be released or run.
-local function room(window) return tonumber(window) - call('ZCARD', open) - call('HLEN', running) end
+-- room is how many more jobs may be released or run. opened of them are released.
+local function room(window, opened) return tonumber(window) - opened - call('HLEN', running) end
 
 local function is_backlogged() return call('EXISTS', backlog('high'), backlog('normal'), backlog('low')) > 0 end
 
@@ -45,7 +45,7 @@ local turns = {'high', 'normal', 'high', 'high', 'low', 'high', 'normal', 'high'
 -- release moves jobs from the backlog to open while there is room, most of them at most. It drops entries whose record a
 -- worker that was taken over has changed or deleted, 1,000 at most: Redis does nothing else meanwhile.
 local function release(window, now, due, most)
-  local released, left, dropped = {}, math.min(room(window), most), 0
+  local released, left, dropped = {}, math.min(room(window, call('ZCARD', open)), most), 0
   if left <= 0 or not is_backlogged() then return released end
   local turn = tonumber(string.match(call('HGET', line, 'turn') or '', '^%d%d?$') or 0)
   while left > 0 and dropped < 1000 and is_backlogged() do
