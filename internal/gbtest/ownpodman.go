@@ -52,7 +52,10 @@ func PodmanOfItsOwn(tb testing.TB, megabytes int) *OwnPodman {
 	}
 	containers := strings.ReplaceAll(string(withOwnLocks(shared)), ToolsDir+"/glovebox-runtime", p.Lib+"/glovebox-runtime")
 	storage := fmt.Sprintf("[storage]\ndriver = \"overlay\"\nrunroot = %q\nrootless_storage_path = %q\n[storage.options]\nadditionalimagestores = [%q]\n",
-		run+"/containers", p.Dir, os.Getenv("HOME")+"/.local/share/glovebox/storage")
+		run+"/containers", p.Dir, dir+"/images")
+	if err := copyImages(dir+"/images", os.Getenv("HOME")+"/.local/share/glovebox/storage"); err != nil {
+		tb.Fatal(err)
+	}
 	for name, content := range map[string]string{"containers.conf": containers, "storage.conf": storage} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			tb.Fatal(err)

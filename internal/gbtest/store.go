@@ -75,12 +75,13 @@ func UseStore() (*Store, error) {
 
 func (s *Store) fill(beside string) error {
 	storage := fmt.Sprintf("[storage]\ndriver = \"overlay\"\nrootless_storage_path = %q\n[storage.options]\nadditionalimagestores = [%q]\n",
-		s.Dir+"/storage", beside+"/storage")
+		s.Dir+"/storage", s.Dir+"/images")
 	containers, err := os.ReadFile(filepath.Join(ToolsDir, "podman/containers.conf"))
 	if err != nil {
 		return err
 	}
 	err = errors.Join(
+		copyImages(s.Dir+"/images", beside+"/storage"),
 		os.WriteFile(s.Dir+"/storage.conf", []byte(storage), 0o600),
 		os.WriteFile(s.Dir+"/containers.conf", withOwnLocks(containers), 0o600),
 		os.Mkdir(s.Dir+"/roots", 0o700),
@@ -100,6 +101,29 @@ func (s *Store) fill(beside string) error {
 		}
 	}
 	return nil
+}
+
+// copyImages makes a store of the images of another, whose layers it shares: additionalimagestores
+// can name it. That other store itself can't be named beside commands that change it: whoever makes
+// a container of its images locks images before layers there, whoever removes an image layers
+// before images (containers/storage 1.43), and each waits for the other for ever.
+func copyImages(to, from string) error {
+	// In the order of whoever changes it, so that layers and images are of one moment.
+	for _, name := range []string{"overlay-layers/layers.lock", "overlay-images/images.lock"} {
+		f, err := os.OpenFile(filepath.Join(from, name), os.O_RDONLY, 0)
+		if err != nil {
+			return err
+		}
+		defer f.Close() // and with it the lock
+		if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLKW, &unix.Flock_t{Type: unix.F_RDLCK}); err != nil {
+			return fmt.Errorf("lock %s: %w", f.Name(), err)
+		}
+	}
+	return errors.Join(
+		os.CopyFS(to+"/overlay-layers", os.DirFS(from+"/overlay-layers")),
+		os.CopyFS(to+"/overlay-images", os.DirFS(from+"/overlay-images")),
+		os.Symlink(from+"/overlay", to+"/overlay"),
+	)
 }
 
 // withOwnLocks is a configuration by which Podman's locks are in its runtime directory, and
