@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/api"
@@ -140,7 +141,7 @@ func TestRevokedTokenEndsBatch(t *testing.T) {
 	send(100)
 	client := w.Client.For("acme")
 	var before job.Batch
-	until(t, "the first group is taken", func() bool {
+	gbtest.Eventually(t, "the first group is taken", func() bool {
 		page, err := client.ListBatches(t.Context(), producer.BatchListOptions{})
 		if err != nil || len(page.Batches) != 1 || page.Batches[0].Jobs < 100 {
 			return false
