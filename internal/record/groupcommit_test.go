@@ -117,7 +117,7 @@ func TestGroupCommit(t *testing.T) {
 	if g.calls != 2 {
 		t.Errorf("%d calls of the script, want one for the first and one for those that came meanwhile", g.calls)
 	}
-	// Who comes next is the first again.
+	// The next one is the first again.
 	if _, err := s.CreateOne(t.Context(), "default", aJob()); err != nil || len(s.group.waiting) != 0 {
 		t.Errorf("got %v, and %v waits", err, s.group.waiting)
 	}
