@@ -42,7 +42,7 @@ func (w *world) large(t *testing.T, token string) (id string) {
 // status is the first line of an answer.
 func status(t *testing.T, conn net.Conn) string {
 	t.Helper()
-	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(gbtest.AtOnce)); err != nil {
 		t.Fatal(err)
 	}
 	line, err := bufio.NewReaderSize(conn, 16).ReadString('\n')
@@ -110,13 +110,14 @@ func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Runtimes(t)
-	w.api.SetAnswerTime(time.Second)
+	const pause = 3 * time.Second
+	w.api.SetAnswerTime(pause)
 	id := w.large(t, token)
 	began := time.Now()
 	conn := w.raw(t, deaf, "GET", "/v1/jobs/"+id, token, "\r\n")
 	got, chunk := 0, make([]byte, 64<<10)
 	for {
-		if err := conn.SetReadDeadline(time.Now().Add(3 * time.Second)); err != nil {
+		if err := conn.SetReadDeadline(time.Now().Add(gbtest.AtOnce)); err != nil {
 			t.Fatal(err)
 		}
 		n, err := conn.Read(chunk[:min(len(chunk), 4<<10)])
@@ -126,9 +127,9 @@ func TestSlowReader(t *testing.T) {
 		if strings.HasSuffix(string(chunk[:n]), "0\r\n\r\n") { // the last chunk
 			break
 		}
-		time.Sleep(10 * time.Millisecond) // it is as slow as that
+		time.Sleep(30 * time.Millisecond) // it is as slow as that
 	}
-	if took := time.Since(began); got < 6*2*len(binary) || took < time.Second {
+	if took := time.Since(began); got < 6*2*len(binary) || took < pause {
 		t.Errorf("got %d bytes after %s", got, took)
 	}
 }
