@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/glovebox-run/glovebox/cmd/glovebox/internal/supervise"
 	"github.com/glovebox-run/glovebox/internal/record"
-	"github.com/glovebox-run/glovebox/internal/supervise"
 )
 
 // startTimeout is how long the programs may take to get ready.

@@ -14,9 +14,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/cmd/glovebox/internal/supervise"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/redisacl"
-	"github.com/glovebox-run/glovebox/internal/supervise"
 	"github.com/glovebox-run/glovebox/producer"
 )
 

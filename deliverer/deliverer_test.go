@@ -16,7 +16,7 @@ import (
 
 	"github.com/hibiken/asynq"
 
-	"github.com/glovebox-run/glovebox/internal/deliverer"
+	"github.com/glovebox-run/glovebox/deliverer"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"

@@ -119,7 +119,7 @@ func TestUnsafePodman(t *testing.T) {
 func TestRootImages(t *testing.T) {
 	t.Parallel()
 	images := map[string]string{"bash": "localhost/glovebox/bash:1", "c": "localhost/glovebox/c:1", "node": "localhost/glovebox/node:1"}
-	if script, err := os.ReadFile("../../infra/root-images.sh"); err != nil || !strings.Contains(string(script), "\nlayout="+strings.TrimSuffix(strings.TrimPrefix(rootImageSuffix, "."), ".erofs")+"\n") {
+	if script, err := os.ReadFile("../../../../infra/root-images.sh"); err != nil || !strings.Contains(string(script), "\nlayout="+strings.TrimSuffix(strings.TrimPrefix(rootImageSuffix, "."), ".erofs")+"\n") {
 		t.Errorf("infra/root-images.sh doesn't give names that end with %s: %v", rootImageSuffix, err)
 	}
 	there := "localhost/glovebox/bash:1 sha256:aaa\nlocalhost/glovebox/c:1 sha256:bbb" // node's is not built
