@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -145,7 +146,7 @@ func (b *auditBuffer) group() (group []job.AuditEntry, lost int) {
 }
 
 func (s *Store) appendAudit(group []job.AuditEntry) error {
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), redisconn.CallTimeout)
 	defer cancel()
 	pipe := s.rdb.Pipeline()
 	for _, e := range group {

@@ -12,6 +12,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -309,7 +310,7 @@ func TestReleasedWithoutATask(t *testing.T) {
 	}
 	// As if the worker had died just after the script that ends the job.
 	ending := Ending{Status: job.Succeeded, Result: []byte("{}")}
-	if err := endScript.run(t.Context(), s.rdb, "default", s.finishArgs(t.Context(), first, ending, args{"epoch": 1, "worker": "w"})).Err(); err != nil {
+	if err := endScript.Run(t.Context(), s.rdb, "default", s.finishArgs(t.Context(), first, ending, script.Args{"epoch": 1, "worker": "w"})).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.opened(t, "default"); len(got) != 2 || len(tasks(t, s, "normal")) != 0 {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -234,7 +235,7 @@ func TestSweepGoesOnCanceling(t *testing.T) {
 	w, _ := sweeping(t)
 	s := w.Records
 	id := s.newBatch(t, 5)
-	if err := cancelBatchScript.run(t.Context(), s.rdb, "default", args{"id": id, "now": s.now(), "again": s.now().Add(cancelAgain), "overdue": ""}).Err(); err != nil {
+	if err := cancelBatchScript.Run(t.Context(), s.rdb, "default", script.Args{"id": id, "now": s.now(), "again": s.now().Add(cancelAgain), "overdue": ""}).Err(); err != nil {
 		t.Fatal(err)
 	}
 	w.pass(t.Context(), batchPass, w.sweepBatches)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 )
 
 // A bell is a list in Redis: whoever enqueues a task pushes to it, and servers without
@@ -264,7 +266,7 @@ type bell struct {
 func (s *Store) listenBell(c asynq.Config) *bell {
 	opts := *s.rdb.Options()
 	opts.PoolSize, opts.MinIdleConns = 1, 0
-	opts.ReadTimeout = c.TaskCheckInterval + callTimeout
+	opts.ReadTimeout = c.TaskCheckInterval + redisconn.CallTimeout
 	b := &bell{rdb: redis.NewClient(&opts), interval: c.TaskCheckInterval, closed: make(chan struct{})}
 	for queue := range c.Queues {
 		if key, _ := bellOf(queue); !slices.Contains(b.keys, any(key)) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -114,7 +115,7 @@ func (s *Store) createMany(ctx context.Context, tenant, batch string, jobs []New
 			}
 			size += n
 		}
-		words, err := s.createSome(ctx, tenant, args{
+		words, err := s.createSome(ctx, tenant, script.Args{
 			"now": now, "due": now.Add(sweepDelay), "window": window, "most_open": mostOpen,
 			"most_jobs": quotas.JobsQueued, "most_bytes": quotas.BytesQueued, "most_recorded": mostRecorded,
 			"batch": batch, "batch_due": now.Add(batchPatience), "first": some[0].Index, "last": some[len(some)-1].Index,
@@ -185,15 +186,15 @@ func (s *Store) appendJob(list []any, tenant, batch string, j NewJob, terms job.
 		fields = append(fields, "batch", batch, "index", j.Index)
 	}
 	list = append(
-		list, j.ID, len(spec), string(orNormal(j.Spec.Priority)), plain(j.Spec.RunAt), plain(j.Spec.Deadline),
+		list, j.ID, len(spec), string(orNormal(j.Spec.Priority)), script.Plain(j.Spec.RunAt), script.Plain(j.Spec.Deadline),
 		j.Index, string(j.Fingerprint[:]), hashKey(j.Key), j.Asked.String(), jobMemory(j.Spec, inline, metadata), len(fields),
 	)
 	return append(list, fields...), len(spec), nil
 }
 
 // createSome runs the create script, and enqueues what it released.
-func (s *Store) createSome(ctx context.Context, tenant string, a args, list []any) (words []any, err error) {
-	answer, err := createScript.run(ctx, s.rdb, tenant, a, list...).Slice()
+func (s *Store) createSome(ctx context.Context, tenant string, a script.Args, list []any) (words []any, err error) {
+	answer, err := createScript.Run(ctx, s.rdb, tenant, a, list...).Slice()
 	if err != nil {
 		return nil, fmt.Errorf("create jobs: %w", err)
 	}

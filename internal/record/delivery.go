@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -71,7 +72,7 @@ func (s *Store) GetDelivery(ctx context.Context, tenant, did string) (Delivery, 
 	}
 	if of, ok := job.TenantOfBatch(d.BatchID); ok && of != tenant || d.JobID != "" && !ofTenant(d.JobID, tenant) {
 		// A worker may have written it: it is not to be told, and signed, in this tenant's name.
-		s.passOver("a delivery", fmt.Errorf("delivery %.100q of tenant %s is of a job or batch of another's", did, tenant))
+		s.unreadable.PassOver("a delivery", fmt.Errorf("delivery %.100q of tenant %s is of a job or batch of another's", did, tenant))
 		return Delivery{}, ErrNoDelivery
 	}
 	return d, r.err
@@ -80,7 +81,7 @@ func (s *Store) GetDelivery(ctx context.Context, tenant, did string) (Delivery, 
 // Attempted records what an attempt at a delivery came to. With state Pending the
 // next attempt is enqueued for next. An attempt that was recorded already changes nothing.
 func (s *Store) Attempted(ctx context.Context, d Delivery, state DeliveryState, status int, problem string, next time.Time) error {
-	answer, err := deliverScript.run(ctx, s.rdb, d.Tenant, args{
+	answer, err := deliverScript.Run(ctx, s.rdb, d.Tenant, script.Args{
 		"id": d.ID, "attempt": d.Attempt, "now": s.now(), "state": string(state), "due": next, "status": status, "problem": problem, "retention": s.retention,
 	}).Text()
 	if err != nil {

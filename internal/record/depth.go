@@ -9,6 +9,7 @@ import (
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -42,7 +43,7 @@ func (s *Store) Depth(ctx context.Context) (Depth, error) {
 	var d Depth
 	tenants, err := s.rdb.SMembers(ctx, tenantsKey).Result()
 	for len(tenants) > 0 && err == nil {
-		some := tenants[:min(len(tenants), atOnce)]
+		some := tenants[:min(len(tenants), redisconn.AtOnce)]
 		tenants = tenants[len(some):]
 		err = s.addDepth(ctx, &d, some)
 	}
@@ -52,14 +53,14 @@ func (s *Store) Depth(ctx context.Context) (Depth, error) {
 	inspector := asynq.NewInspectorFromRedisClient(s.rdb)
 	used, err := inspector.Queues()
 	if err != nil {
-		s.passOver("names of queues", err)
+		s.unreadable.PassOver("names of queues", err)
 	}
 	for _, name := range []string{string(job.High), string(job.Normal), string(job.Low), DeliveryQueue, DeliveryBacklogQueue} {
 		q := QueueDepth{Name: name}
 		if slices.Contains(used, name) { // else nothing was ever in it
 			info, err := inspector.GetQueueInfo(name)
 			if err != nil { // asynq doesn't say whether Redis answered; it did a moment ago
-				s.passOver("a queue", err)
+				s.unreadable.PassOver("a queue", err)
 				d.Queues = append(d.Queues, q)
 				continue
 			}
@@ -88,7 +89,7 @@ func (s *Store) addDepth(ctx context.Context, d *Depth, tenants []string) error 
 		}
 		answers[i] = a
 	}
-	if err := unanswered(pipe.Exec(ctx)); err != nil { // what can't be counted is 0
+	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil { // what can't be counted is 0
 		return err
 	}
 	var firsts []string // of backlogs
@@ -123,7 +124,7 @@ func (s *Store) addOldest(ctx context.Context, d *Depth, ids []string) error {
 		tenant, _ := job.TenantOf(id)
 		times[i] = pipe.HMGet(ctx, jobKey(tenant, id), "created", "run_at")
 	}
-	if err := unanswered(pipe.Exec(ctx)); err != nil {
+	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 		return err
 	}
 	for i, id := range ids {

@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/glovebox-run/glovebox/internal/redisconn"
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -20,7 +22,7 @@ import (
 func (w *Sweeper) sweepGarbage(ctx context.Context, tenants ...string) error {
 	var errs []error
 	end := time.Now().Add(sweepInterval)
-	for some := range slices.Chunk(tenants, atOnce) {
+	for some := range slices.Chunk(tenants, redisconn.AtOnce) {
 		waiting, err := w.Records.whereDue(ctx, some, garbageKey, 0)
 		if err != nil {
 			return errors.Join(append(errs, err)...)
@@ -101,7 +103,7 @@ func (w *Sweeper) sweepObjects(ctx context.Context, tenant, id string) error {
 	if gone {
 		return w.Records.forget(ctx, tenant, id, time.Time{})
 	}
-	err = lookWhileKeptScript.run(ctx, w.Records.rdb, tenant, args{"id": id, "due": w.sweepAgain(j)}).Err()
+	err = lookWhileKeptScript.Run(ctx, w.Records.rdb, tenant, script.Args{"id": id, "due": w.sweepAgain(j)}).Err()
 	if err != nil {
 		return fmt.Errorf("say when to sweep %s again: %w", id, err)
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 )
 
 // gathering is what asynq would send to enqueue tasks, which it does one at a time: it goes
@@ -34,7 +36,7 @@ func (g *gathering) add(ctx context.Context, sha1 string, keys []string, args []
 // be enqueued holds up no other. After an error nobody knows of which there are.
 func (s *Store) enqueueAll(ctx context.Context, tasks []task) error {
 	var errs []error
-	for some := range slices.Chunk(tasks, atOnce) {
+	for some := range slices.Chunk(tasks, redisconn.AtOnce) {
 		failed, err := s.enqueueSome(ctx, some)
 		if errs = append(errs, failed...); err != nil {
 			errs = append(errs, err)
@@ -69,7 +71,7 @@ func (s *Store) enqueueSome(ctx context.Context, tasks []task) (errs []error, er
 		push(ctx, g.pipe, queue, g.queues[queue])
 	}
 	see := s.fleet.ask(ctx, g.pipe, queues...)
-	if err := unanswered(g.pipe.Exec(ctx)); err != nil {
+	if err := redisconn.Unanswered(g.pipe.Exec(ctx)); err != nil {
 		return errs, err
 	}
 	see()

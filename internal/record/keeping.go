@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -36,7 +37,7 @@ func (s *Store) Purge(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	answer, err := purgeScript.run(ctx, s.rdb, j.Tenant, args{
+	answer, err := purgeScript.Run(ctx, s.rdb, j.Tenant, script.Args{
 		"id": id, "delivery": DeliveryID(id, job.EventCompleted, j.Callback), "now": s.now(),
 	}).Text()
 	switch {
@@ -63,7 +64,7 @@ func (s *Store) Purged(ctx context.Context, id string) error {
 // forget gives back what a job or batch without record and objects, or an upload, took of its
 // tenant's quotas, and takes it out of the list. again is when to look for objects once more, if ever.
 func (s *Store) forget(ctx context.Context, tenant, id string, again time.Time) error {
-	err := forgetScript.run(ctx, s.rdb, tenant, args{"id": id, "again": again, "now": s.now(), "lend_most": s.lendMost}).Err()
+	err := forgetScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "again": again, "now": s.now(), "lend_most": s.lendMost}).Err()
 	if err != nil {
 		return fmt.Errorf("forget %s: %w", id, err)
 	}

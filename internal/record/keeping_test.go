@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -226,9 +227,9 @@ func TestRecordedEndsWithTheLastJob(t *testing.T) {
 	if s.rdb.Get(ctx, recordedKey("default")).Val() == "" {
 		t.Fatal("it counts nothing")
 	}
-	kept := s.rdb.HGet(ctx, key("default", "kept"), j.ID).Val()
+	kept := s.rdb.HGet(ctx, script.Key("default", "kept"), j.ID).Val()
 	pipe := s.rdb.Pipeline()
-	pipe.HSet(ctx, key("default", "kept"), j.ID, kept[:strings.LastIndexByte(kept, ' ')]+" 0") // without what it counts
+	pipe.HSet(ctx, script.Key("default", "kept"), j.ID, kept[:strings.LastIndexByte(kept, ' ')]+" 0") // without what it counts
 	pipe.Del(ctx, jobKey("default", j.ID))
 	if _, err := pipe.Exec(ctx); err != nil {
 		t.Fatal(err)
@@ -408,7 +409,7 @@ func TestBytesStoredAreExact(t *testing.T) {
 	}
 	all.Wait()
 	s.mustStore(t, want)
-	if n := s.rdb.HLen(ctx, key("default", "kept")).Val(); n != jobs/4 {
+	if n := s.rdb.HLen(ctx, script.Key("default", "kept")).Val(); n != jobs/4 {
 		t.Errorf("%d jobs are kept, want %d", n, jobs/4)
 	}
 	if n := s.rdb.ZCard(ctx, jobsKey("default")).Val(); n != jobs/4 {

@@ -90,7 +90,7 @@ func (s *Store) allKeys(ctx context.Context) (list []listedKey, none []string, e
 		var k listedKey
 		err := json.Unmarshal([]byte(b), &k)
 		if err != nil || k.ID != id || attest.KeyID(k.PublicKey) != id {
-			s.passOver(keysKey, fmt.Errorf("key %.100q is called %.100q: %w", id, k.ID, err))
+			s.unreadable.PassOver(keysKey, fmt.Errorf("key %.100q is called %.100q: %w", id, k.ID, err))
 			none = append(none, id)
 			continue
 		}

@@ -4,42 +4,13 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/glovebox-run/glovebox/internal/await"
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/job"
 )
-
-// Any worker may write much of what is in Redis, and one that was taken over anything
-// (docs/adr/0027-roles.md). So what can't be read is passed over, or counted anew: the work of all
-// must not stand still until somebody finds a value and deletes it.
-
-// odd says now and then what was passed over.
-type odd struct {
-	mu   sync.Mutex
-	said map[string]*await.Rarely
-}
-
-// passOver says that something of that kind can't be read. Kinds are few: each is remembered.
-func (s *Store) passOver(kind string, err error) {
-	s.odd.mu.Lock()
-	defer s.odd.mu.Unlock()
-	if s.odd.said == nil {
-		s.odd.said = map[string]*await.Rarely{}
-	}
-	if s.odd.said[kind] == nil {
-		s.odd.said[kind] = &await.Rarely{}
-	}
-	if s.odd.said[kind].Now() {
-		s.log.Warn("passed over what can't be read", "kind", kind, "error", err)
-	}
-}
-
-// wrongType reports that a key holds something else than what Glovebox keeps there.
-func wrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
 
 // ofTenant reports whether that is the id of a job of the tenant.
 func ofTenant(id, tenant string) bool {
@@ -54,8 +25,8 @@ func (s *Store) sum(answer *redis.StringCmd) (int64, error) {
 	switch {
 	case errors.Is(err, redis.Nil):
 		return 0, nil
-	case wrongType(err), errors.As(err, &noNumber):
-		s.passOver("a counter", err)
+	case redisconn.WrongType(err), errors.As(err, &noNumber):
+		s.unreadable.PassOver("a counter", err)
 		return 0, nil
 	}
 	return n, err
@@ -64,7 +35,7 @@ func (s *Store) sum(answer *redis.StringCmd) (int64, error) {
 // publish writes into a hash in which all workers say something, in the place of what is no hash.
 func (s *Store) publish(ctx context.Context, key string, fields ...any) error {
 	err := s.rdb.HSet(ctx, key, fields...).Err()
-	if wrongType(err) {
+	if redisconn.WrongType(err) {
 		if err = s.rdb.Del(ctx, key).Err(); err == nil {
 			err = s.rdb.HSet(ctx, key, fields...).Err()
 		}
@@ -75,8 +46,8 @@ func (s *Store) publish(ctx context.Context, key string, fields ...any) error {
 // published reads such a hash.
 func (s *Store) published(ctx context.Context, key string) (map[string]string, error) {
 	f, err := s.rdb.HGetAll(ctx, key).Result()
-	if wrongType(err) {
-		s.passOver(key, err)
+	if redisconn.WrongType(err) {
+		s.unreadable.PassOver(key, err)
 		return nil, nil
 	}
 	return f, err

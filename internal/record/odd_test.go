@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -78,7 +79,7 @@ func TestDeputyDeletesWhatIsLent(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if r.admin.Exists(ctx, key("acme", name)).Val() == 0 {
+		if r.admin.Exists(ctx, script.Key("acme", name)).Val() == 0 {
 			t.Errorf("%s is gone", name)
 		}
 	}
@@ -145,7 +146,7 @@ func TestForeignEntries(t *testing.T) {
 		t.Errorf("a delivery of another's job: got %v", err)
 	}
 	for _, k := range []string{"deadline", "garbage", "batchwork", "running"} {
-		if r.admin.Exists(ctx, key("acme", k)).Val() > 0 {
+		if r.admin.Exists(ctx, script.Key("acme", k)).Val() > 0 {
 			t.Errorf("%s still names what is another's", k)
 		}
 	}
@@ -310,7 +311,7 @@ func TestOddHashes(t *testing.T) {
 func TestForgetOfNothing(t *testing.T) {
 	t.Parallel()
 	s, ctx := store(t), t.Context()
-	s.rdb.HSet(ctx, key("default", "kept"), "b", "0 1 0")
+	s.rdb.HSet(ctx, script.Key("default", "kept"), "b", "0 1 0")
 	s.rdb.Set(ctx, storedKey("default"), 95, 0)
 	if err := s.forget(ctx, "default", "b", time.Time{}); err != nil {
 		t.Fatal(err)

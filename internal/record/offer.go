@@ -11,6 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/redisconn"
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -85,7 +87,7 @@ func (s *Store) unoffered(ctx context.Context, run Run, e *NotOfferedError) erro
 		return job.ErrNotFound
 	}
 	now := s.now()
-	answer, err := unofferedScript.run(ctx, s.rdb, tenant, args{
+	answer, err := unofferedScript.Run(ctx, s.rdb, tenant, script.Args{
 		"id": run.ID, "epoch": run.Epoch, "now": now, "window": s.windowOrNone(ctx, tenant), "due": now.Add(sweepDelay),
 	}).Slice()
 	if err != nil {
@@ -120,7 +122,7 @@ type Offer struct {
 // only bounds the first attempt to subscribe.
 func (s *Store) Offer(ctx context.Context, wanted func(name string)) *Offer {
 	o := &Offer{pubsub: s.rdb.Subscribe(ctx)}
-	received := o.pubsub.Channel(redis.WithChannelHealthCheckInterval(healthCheck))
+	received := o.pubsub.Channel(redis.WithChannelHealthCheckInterval(redisconn.HealthCheck))
 	o.running.Go(func() {
 		for m := range received {
 			wanted(strings.TrimPrefix(m.Channel, wantedChannel))

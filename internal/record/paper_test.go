@@ -10,6 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/redisconn"
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -72,7 +74,7 @@ func newPaper(t *testing.T) *paper {
 			queued = append(queued, runTask(id, 1, job.Normal, time.Time{}))
 		}
 		if n < paperBacklog {
-			pipe.HSet(ctx, key(tenant, "line"), "last", paperBehind)
+			pipe.HSet(ctx, script.Key(tenant, "line"), "last", paperBehind)
 			for i := range paperBehind {
 				pipe.ZAdd(ctx, backlogKey(tenant, job.Normal), redis.Z{Score: float64(i), Member: p.job(t, pipe, tenant, job.Queued)})
 			}
@@ -152,7 +154,7 @@ func TestFleetOnPaper(t *testing.T) {
 
 	// Round trips: one for 500 tenants and each thing that is asked of all of them, and some
 	// for what was found. Commands: few a tenant, and some ten for each entry that is due.
-	const groups = paperTenants / atOnce
+	const groups = paperTenants / redisconn.AtOnce
 	for _, pass := range p.passes() {
 		due := 0
 		switch pass.name {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -56,8 +57,8 @@ func (w *Sweeper) reap(ctx context.Context, tenants ...string) error {
 // running lists the jobs that workers have, in the order of their ids. errs are of tenants
 // whose jobs can't be read.
 func (w *Sweeper) running(ctx context.Context, tenants []string) (jobs []held, errs []error, err error) {
-	for some := range slices.Chunk(tenants, atOnce) {
-		answers, err := ask(ctx, w.Records, some, func(pipe redis.Pipeliner, tenant string) *redis.MapStringStringCmd {
+	for some := range slices.Chunk(tenants, redisconn.AtOnce) {
+		answers, err := redisconn.Ask(ctx, w.Records.rdb, some, func(pipe redis.Pipeliner, tenant string) *redis.MapStringStringCmd {
 			return pipe.HGetAll(ctx, runningKey(tenant))
 		})
 		if err != nil {
@@ -85,8 +86,8 @@ func (w *Sweeper) beats(ctx context.Context, jobs []held) (beats map[string]Work
 		ids[h.worker] = true
 	}
 	beats = make(map[string]Worker, len(ids))
-	for some := range slices.Chunk(slices.Sorted(maps.Keys(ids)), atOnce) {
-		answers, err := ask(ctx, w.Records, some, func(pipe redis.Pipeliner, worker string) *redis.StringCmd {
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(ids)), redisconn.AtOnce) {
+		answers, err := redisconn.Ask(ctx, w.Records.rdb, some, func(pipe redis.Pipeliner, worker string) *redis.StringCmd {
 			return pipe.Get(ctx, workerKey(worker))
 		})
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -56,7 +57,7 @@ func (d due) number(field int) (int, error) {
 func (w *Sweeper) sweepTasks(ctx context.Context, tenants []string, c claims, queues []string, taskOf func(due) (task, error)) error {
 	var errs []error
 	var orphans map[string]bool // listed once, and only where something is due
-	for some := range slices.Chunk(tenants, atOnce) {
+	for some := range slices.Chunk(tenants, redisconn.AtOnce) {
 		c.until = w.Records.now().Add(lookAgain)
 		list, failed, err := w.claim(ctx, some, c)
 		if errs = append(errs, failed...); err != nil {
@@ -120,14 +121,14 @@ func (s *Store) haveTasks(ctx context.Context, tasks []task) (there []bool, err 
 	for i, t := range tasks {
 		keys[i] = queueKey(t.queue, "t:"+t.id)
 	}
-	for some := range slices.Chunk(keys, atOnce) {
-		answers, err := ask(ctx, s, some, func(pipe redis.Pipeliner, key string) *redis.BoolCmd { return pipe.HExists(ctx, key, "msg") })
+	for some := range slices.Chunk(keys, redisconn.AtOnce) {
+		answers, err := redisconn.Ask(ctx, s.rdb, some, func(pipe redis.Pipeliner, key string) *redis.BoolCmd { return pipe.HExists(ctx, key, "msg") })
 		if err != nil {
 			return nil, fmt.Errorf("look for tasks: %w", err)
 		}
 		for i, a := range answers {
 			there = append(there, a.Val())
-			if wrongType(a.Err()) {
+			if redisconn.WrongType(a.Err()) {
 				if err := s.rdb.Del(ctx, some[i]).Err(); err != nil {
 					return nil, fmt.Errorf("delete what is no task: %w", err)
 				}
@@ -151,7 +152,7 @@ func (s *Store) orphans(ctx context.Context, queues []string) (map[string]bool, 
 			pipe.ZRange(ctx, queueKey(queue, "archived"), 0, -1),
 		)
 	}
-	if err := unanswered(pipe.Exec(ctx)); err != nil {
+	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 		return nil, fmt.Errorf("list tasks that nobody has: %w", err)
 	}
 	var errs []error

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -49,7 +50,7 @@ func (s *Store) SecretsKey(ctx context.Context) (secrets.PublicKey, error) {
 			k, err = secrets.ParsePublic(said.Public)
 		}
 		if err != nil || k.ID != id || !s.seen(said.SeenAt) {
-			s.passOver(secretsKeysKey, fmt.Errorf("key for secrets %.100q, seen at %s: %w", id, said.SeenAt, err))
+			s.unreadable.PassOver(secretsKeysKey, fmt.Errorf("key for secrets %.100q, seen at %s: %w", id, said.SeenAt, err))
 			continue
 		}
 		if said.SeenAt.After(seen) {
@@ -76,7 +77,7 @@ func (s *Store) SetSecret(ctx context.Context, tenant, name string, sealed secre
 	if err != nil {
 		return job.Secret{}, fmt.Errorf("set secret: %w", err)
 	}
-	answer, err := setSecretScript.run(ctx, s.rdb, tenant, args{"name": name, "secret": b}).Text()
+	answer, err := setSecretScript.Run(ctx, s.rdb, tenant, script.Args{"name": name, "secret": b}).Text()
 	switch {
 	case err != nil:
 		return job.Secret{}, fmt.Errorf("set secret: %w", err)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/redisconn"
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -37,7 +39,7 @@ func (w *Sweeper) release(ctx context.Context, tenants ...string) error {
 		return errors.Join(append(errs, err)...)
 	}
 	list = slices.DeleteFunc(list, func(t waits) bool { return !t.due && t.held >= narrow(share, t.terms) })
-	for some := range slices.Chunk(list, atOnce) {
+	for some := range slices.Chunk(list, redisconn.AtOnce) {
 		failed, err := w.Records.releaseMany(ctx, some, share)
 		if errs = append(errs, failed...); err != nil {
 			return errors.Join(append(errs, err)...)
@@ -50,9 +52,9 @@ func (w *Sweeper) release(ctx context.Context, tenants ...string) error {
 // those that can't be looked at.
 func (s *Store) waiting(ctx context.Context, tenants []string) (list []waits, errs []error, err error) {
 	now := strconv.FormatInt(ms(s.now()), 10)
-	for some := range slices.Chunk(tenants, atOnce) {
+	for some := range slices.Chunk(tenants, redisconn.AtOnce) {
 		var later []*redis.IntCmd
-		backlogs, err := ask(ctx, s, some, func(pipe redis.Pipeliner, tenant string) *redis.IntCmd {
+		backlogs, err := redisconn.Ask(ctx, s.rdb, some, func(pipe redis.Pipeliner, tenant string) *redis.IntCmd {
 			later = append(later, pipe.ZCount(ctx, laterKey(tenant), "-inf", now))
 			return pipe.Exists(ctx, backlogKeys(tenant)...)
 		})
@@ -88,7 +90,7 @@ func (s *Store) lookAtWindows(ctx context.Context, list []waits) (complete []wai
 		open[i], running[i] = pipe.ZCard(ctx, openKey(t.tenant)), pipe.HLen(ctx, runningKey(t.tenant))
 		terms[i] = pipe.HGet(ctx, tenantKey(t.tenant), "terms")
 	}
-	if err := unanswered(pipe.Exec(ctx)); err != nil {
+	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 		return nil, nil, fmt.Errorf("look at windows: %w", err)
 	}
 	for i, t := range list {
@@ -117,7 +119,7 @@ func (s *Store) shareOut(ctx context.Context, list []waits) (share int64, err er
 	}
 	pipe := s.rdb.Pipeline()
 	see := s.fleet.ask(ctx, pipe, slices.Sorted(maps.Keys(JobQueues()))...)
-	if err := unanswered(pipe.Exec(ctx)); err != nil {
+	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 		return 0, fmt.Errorf("count tasks: %w", err)
 	}
 	see()
@@ -162,8 +164,8 @@ func (s *Store) releaseMany(ctx context.Context, list []waits, share int64) (err
 	for i, t := range list {
 		windows[t.tenant], tenants[i] = narrow(share, t.terms), t.tenant
 	}
-	answers, err := askScript(ctx, s, releaseScript, tenants, func(tenant string) args {
-		return args{"now": now, "due": now.Add(sweepDelay), "window": windows[tenant]}
+	answers, err := runEach(ctx, s, releaseScript, tenants, func(tenant string) script.Args {
+		return script.Args{"now": now, "due": now.Add(sweepDelay), "window": windows[tenant]}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("release jobs: %w", err)

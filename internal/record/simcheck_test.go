@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/internal/redisacl"
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -51,7 +52,7 @@ func (w *world) dump(tenant string) dump {
 		tenant: tenant, hashes: map[string]map[string]string{}, sets: map[string]map[string]float64{}, strings: map[string]string{},
 		ttl: map[string]int64{}, types: map[string]string{},
 	}
-	prefix := tenantPrefix(tenant)
+	prefix := script.Key(tenant, "")
 	all, err := dumpScript.Run(context.Background(), w.rdb, nil, prefix+"*").Slice()
 	if err != nil {
 		w.fail("read everything: %w", err)

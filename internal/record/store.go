@@ -9,9 +9,9 @@ import (
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/glovebox-run/glovebox/internal/await"
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 )
 
 // What a transition answers when it can't be made.
@@ -61,24 +61,15 @@ type Store struct {
 	recent      recent
 	fleet       workforce
 	pulse       pulse
-	odd         odd
+	unreadable  redisconn.Unreadable
 }
 
 // Open connects to Redis and checks that it answers. It fails with await.ErrSettings where
 // no waiting helps. The caller closes the Store.
 func Open(ctx context.Context, c Config) (*Store, error) {
-	opts, err := redis.ParseURL(c.URL)
+	rdb, err := redisconn.Open(ctx, c.URL)
 	if err != nil {
-		return nil, fmt.Errorf("parse the Redis URL: %w: want redis://user:password@host:port/db", await.ErrSettings) // the URL holds a password
-	}
-	// A script that was sent twice because an answer got lost answers "stale" or
-	// "ended" to its own caller, so what is retried is decided by callers.
-	opts.MaxRetries = -1
-	bound(opts)
-	rdb := redis.NewClient(opts)
-	if err := rdb.Ping(ctx).Err(); err != nil {
-		rdb.Close()
-		return nil, fmt.Errorf("reach Redis at %s: %w", opts.Addr, refusal(err))
+		return nil, err
 	}
 	s := &Store{
 		rdb:       rdb,
@@ -105,39 +96,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	s.unreadable.Log = s.log
 	return s, nil
 }
-
-// refusal adds await.ErrSettings to what Redis answers who may not come in, with what
-// they say of themselves.
-func refusal(err error) error {
-	for _, word := range []string{"NOAUTH", "WRONGPASS", "NOPERM", "DENIED", "AUTH <password> called", "DB index is out of range", "invalid DB index"} {
-		if redis.HasErrorPrefix(err, word) {
-			return fmt.Errorf("%w: %w", await.ErrSettings, err)
-		}
-	}
-	return err
-}
-
-// bound makes each call end in time when Redis hangs rather than refuses: by its
-// context's deadline, and by time-outs of its own. And a new connection asks for nothing
-// that our users in Redis may not do.
-func bound(o *redis.Options) {
-	o.ContextTimeoutEnabled = true
-	o.DisableIdentity = true
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	for _, timeout := range []*time.Duration{&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout} {
-		if *timeout == 0 {
-			*timeout = callTimeout
-		}
-	}
-	if o.DialerRetries == 0 {
-		o.DialerRetries = 1
-	}
-}
-
-// callTimeout is shorter than the time between two beats.
-const callTimeout = 3 * time.Second
 
 // Close releases the connections.
 func (s *Store) Close() error {
@@ -170,7 +131,7 @@ func (s *Store) Ping(ctx context.Context) error {
 func (s *Store) writes(ctx context.Context) error {
 	if err := s.rdb.Set(ctx, "gb:ping", "1", time.Minute).Err(); err != nil {
 		s.pulse.stop()
-		return fmt.Errorf("write to Redis: %w", refusal(err))
+		return fmt.Errorf("write to Redis: %w", redisconn.Refusal(err))
 	}
 	return nil
 }

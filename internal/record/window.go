@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -86,7 +87,7 @@ func (s *Store) mostOpen(ctx context.Context) (int64, error) {
 	if n >= ahead(slots) && time.Since(seen) > crowdKnown {
 		pipe := s.rdb.Pipeline()
 		see := s.fleet.ask(ctx, pipe, slices.Sorted(maps.Keys(JobQueues()))...)
-		if err := unanswered(pipe.Exec(ctx)); err != nil {
+		if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 			return 0, fmt.Errorf("count tasks: %w", err)
 		}
 		see()
@@ -151,7 +152,7 @@ func (s *Store) lookAtFleet(ctx context.Context) (slots, share int64, err error)
 	pipe := s.rdb.Pipeline()
 	total, left, shared := pipe.Get(ctx, slotsTotalKey), pipe.PTTL(ctx, slotsTotalKey), pipe.Get(ctx, shareKey)
 	see := s.fleet.ask(ctx, pipe, slices.Sorted(maps.Keys(JobQueues()))...)
-	if err = unanswered(pipe.Exec(ctx)); err != nil {
+	if err = redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 		return 0, 0, fmt.Errorf("look at the fleet: %w", err)
 	}
 	slots, counted := countedSlots(total, left)
@@ -197,8 +198,8 @@ func countedSlots(total *redis.StringCmd, left *redis.DurationCmd) (slots int64,
 
 func (s *Store) countSlots(ctx context.Context) (total int64, err error) {
 	said, err := s.rdb.HGetAll(ctx, slotsKey).Result()
-	if wrongType(err) { // every worker says it again with its next beat
-		s.passOver(slotsKey, err)
+	if redisconn.WrongType(err) { // every worker says it again with its next beat
+		s.unreadable.PassOver(slotsKey, err)
 		return 0, s.rdb.Del(ctx, slotsKey).Err()
 	}
 	if err != nil || len(said) == 0 {
@@ -220,7 +221,7 @@ func (s *Store) countSlots(ctx context.Context) (total int64, err error) {
 		}
 		of, err := strconv.ParseInt(n, 10, 64)
 		if err != nil || of < 0 || of > mostSlots {
-			s.passOver(slotsKey, fmt.Errorf("worker %.100q has %.20q slots", worker, n))
+			s.unreadable.PassOver(slotsKey, fmt.Errorf("worker %.100q has %.20q slots", worker, n))
 			continue
 		}
 		total = min(total+of, mostSlots)

@@ -130,7 +130,7 @@ func (s *Store) Runtimes(ctx context.Context) ([]Runtime, error) {
 	for name, b := range f {
 		var r Runtime
 		if err := json.Unmarshal([]byte(b), &r); err != nil || r.Name != name {
-			s.passOver(runtimesKey, fmt.Errorf("runtime %.100q is called %.100q: %w", name, r.Name, err))
+			s.unreadable.PassOver(runtimesKey, fmt.Errorf("runtime %.100q is called %.100q: %w", name, r.Name, err))
 			continue
 		}
 		if s.seen(r.SeenAt) && s.now().Sub(r.SeenAt) < runtimeTTL {

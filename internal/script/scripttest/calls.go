@@ -1,4 +1,4 @@
-package record
+package scripttest
 
 import (
 	"go/ast"
@@ -9,23 +9,25 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/glovebox-run/glovebox/internal/script"
 )
 
-// Every call of a script names the arguments that its header does, also one that no test makes.
-func TestCallsNameTheArguments(t *testing.T) {
-	t.Parallel()
-	scripts, calls := map[string]*script{}, map[string][]*ast.CallExpr{}
+// calls: every call of a script names the arguments that its header does, also one that no test makes.
+func calls(t *testing.T, l *script.Library, elsewhere []string) {
+	t.Helper()
+	scripts, calls := map[string]*script.Script{}, map[string][]*ast.CallExpr{}
 	for _, file := range sources(t) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
-			case *ast.ValueSpec: // createScript = load("create")
-				if c, ok := oneValue(n).(*ast.CallExpr); ok && isIdent(c.Fun, "load") {
+			case *ast.ValueSpec: // createScript = scripts.Load("create")
+				if c, ok := oneValue(n).(*ast.CallExpr); ok && isSelector(c.Fun, "Load") {
 					name, _ := strconv.Unquote(c.Args[0].(*ast.BasicLit).Value)
-					scripts[n.Names[0].Name] = load(name)
+					scripts[n.Names[0].Name] = l.Load(name)
 				}
-			case *ast.CallExpr: // createScript.run(…), askScript(…, createScript, …)
+			case *ast.CallExpr: // createScript.Run(…), askScript(…, createScript, …)
 				of := n.Args
-				if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name != "load" {
+				if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name != "Load" {
 					of = append(slices.Clone(of), f.X)
 				}
 				for _, x := range of {
@@ -37,18 +39,18 @@ func TestCallsNameTheArguments(t *testing.T) {
 			return true
 		})
 	}
-	if len(scripts) != len(scriptFiles()) {
-		t.Errorf("%d scripts are loaded, of %d", len(scripts), len(scriptFiles()))
+	if len(scripts) != len(l.Names("*")) {
+		t.Errorf("%d scripts are loaded, of %d", len(scripts), len(l.Names("*")))
 	}
 	for name, s := range scripts {
 		if len(calls[name]) == 0 {
 			t.Errorf("nothing calls %s", name)
 		}
-		want := slices.Sorted(slices.Values(s.params))
+		want := slices.Sorted(slices.Values(s.Params()))
 		for _, c := range calls[name] {
 			got, ok := named(c)
-			if !ok { // the arguments come from finishArgs, or createMany: tests make these calls
-				if name != "endScript" && name != "cancelScript" && name != "createScript" {
+			if !ok {
+				if !slices.Contains(elsewhere, name) {
 					t.Errorf("a call of %s has its arguments from elsewhere", name)
 				}
 			} else if !slices.Equal(got, want) {
@@ -58,11 +60,11 @@ func TestCallsNameTheArguments(t *testing.T) {
 	}
 }
 
-// named are the names in the args literal of a call, if it has one of its own.
+// named are the names in the script.Args literal of a call, if it has one of its own.
 func named(call *ast.CallExpr) (names []string, ok bool) {
 	for _, a := range call.Args {
 		ast.Inspect(a, func(n ast.Node) bool {
-			if l, is := n.(*ast.CompositeLit); is && isIdent(l.Type, "args") {
+			if l, is := n.(*ast.CompositeLit); is && isSelector(l.Type, "Args") {
 				ok = true
 				for _, e := range l.Elts {
 					name, _ := strconv.Unquote(e.(*ast.KeyValueExpr).Key.(*ast.BasicLit).Value)
@@ -103,7 +105,8 @@ func oneValue(s *ast.ValueSpec) ast.Expr {
 	return nil
 }
 
-func isIdent(e ast.Expr, name string) bool {
-	i, ok := e.(*ast.Ident)
-	return ok && i.Name == name
+// isSelector reports whether that is name of something: of a package, say.
+func isSelector(e ast.Expr, name string) bool {
+	s, ok := e.(*ast.SelectorExpr)
+	return ok && s.Sel.Name == name
 }
