@@ -31,6 +31,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/failpoint"
 	"github.com/glovebox-run/glovebox/internal/hookkeys"
 	"github.com/glovebox-run/glovebox/internal/metrics"
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer/direct"
@@ -124,7 +125,7 @@ func (d *Deliverer) Run(ctx context.Context) error {
 	// Attempts outlive ctx by the grace, and then end without being counted.
 	attempts, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
-	c := record.ServerConfig(d.Concurrency, record.DeliveryQueues(), d.Interval, d.Log)
+	c := queue.ServerConfig(d.Concurrency, queue.Deliveries(), d.Interval, d.Log)
 	c.ShutdownTimeout = time.Second // when asynq is told, nothing is under way any more
 	ownFault := c.RetryDelayFunc
 	c.RetryDelayFunc = func(n int, err error, t *asynq.Task) time.Duration {
@@ -138,7 +139,7 @@ func (d *Deliverer) Run(ctx context.Context) error {
 		}
 		return ownFault(n, err, t)
 	}
-	srv := d.Records.Server(c, nil)
+	srv := d.Records.Queue.Server(c, nil)
 	handler := asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error {
 		if !d.begin() {
 			return errStopping
@@ -187,7 +188,7 @@ func (d *Deliverer) drain(cut context.CancelFunc) {
 // handle makes the attempt that a task asks for. It fails only where Glovebox did:
 // then asynq calls again, and no attempt is spent.
 func (d *Deliverer) handle(ctx context.Context, t *asynq.Task) error {
-	var task record.Deliver
+	var task queue.Deliver
 	if err := json.Unmarshal(t.Payload(), &task); err != nil {
 		d.Log.ErrorContext(ctx, "task is no delivery", "error", err)
 		return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/glovebox-run/glovebox/deliverer"
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -537,12 +538,12 @@ func TestOwnFaultsComeBackEverLater(t *testing.T) {
 	if err := b.Raw.HSet(t.Context(), "gb:{default}:delivery:"+did, "state", "pending", "due", due.UnixMilli()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Records.EnqueueDelivery(t.Context(), "default", did, 1, false, time.Time{}); err != nil {
+	if err := b.Records.Queue.Enqueue(t.Context(), queue.DeliverTask("default", did, 1, false, time.Time{})); err != nil {
 		t.Fatal(err)
 	}
 	inspector := asynq.NewInspectorFromRedisClient(b.Raw)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		retries, err := inspector.ListRetryTasks(record.DeliveryQueue)
+		retries, err := inspector.ListRetryTasks(queue.Delivery)
 		if err == nil && len(retries) == 1 {
 			if wait := time.Until(retries[0].NextProcessAt); wait < 5*time.Minute {
 				t.Errorf("it is tried again in %s though it failed for an hour", wait)

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
 )
 
@@ -120,7 +121,7 @@ func TestManySlowHostsOfAnotherTenant(t *testing.T) {
 	first := b.takes(t, quick.URL) // all of acme's came before it
 	inspector := asynq.NewInspectorFromRedisClient(b.Records.Redis())
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		queue, err := inspector.GetQueueInfo(record.DeliveryBacklogQueue)
+		queue, err := inspector.GetQueueInfo(queue.DeliveryBacklog)
 		if err == nil && under() == 128 && queue.Pending < 100 { // some are put off once more
 			break
 		}
@@ -175,7 +176,7 @@ func (b *bench) flood(t *testing.T, tenant, port string, n int) {
 				return err
 			}
 			for i, id := range ids {
-				if err := b.Records.EnqueueDelivery(t.Context(), tenant, id, 1, backlog[i], time.Time{}); err != nil {
+				if err := b.Records.Queue.Enqueue(t.Context(), queue.DeliverTask(tenant, id, 1, backlog[i], time.Time{})); err != nil {
 					return err
 				}
 			}

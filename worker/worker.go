@@ -17,6 +17,7 @@ import (
 	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/await"
 	"github.com/glovebox-run/glovebox/internal/metrics"
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/runtimes"
@@ -103,9 +104,9 @@ type Worker struct {
 	offer   *record.Offer // the names of what this worker can run
 
 	mu       sync.Mutex
-	active   map[record.Run]struct{} // what this worker runs
-	wanted   map[string]time.Time    // names of what others lack, and when they last handed a job over
-	stopping bool                    // nothing is to be begun any more
+	active   map[queue.Run]struct{} // what this worker runs
+	wanted   map[string]time.Time   // names of what others lack, and when they last handed a job over
+	stopping bool                   // nothing is to be begun any more
 	busy     sync.WaitGroup
 	lives    sync.WaitGroup // what publishes events: a call may outlive its job by a second
 
@@ -162,7 +163,7 @@ func New(c Config) (*Worker, error) {
 	}
 	return &Worker{
 		Config: c, memory: semaphore.NewWeighted(c.MemoryMB), slots: make(chan struct{}, c.Concurrency),
-		active: map[record.Run]struct{}{}, wanted: map[string]time.Time{}, absent: map[string]time.Time{}, missing: map[string]string{},
+		active: map[queue.Run]struct{}{}, wanted: map[string]time.Time{}, absent: map[string]time.Time{}, missing: map[string]string{},
 	}, nil
 }
 
@@ -175,8 +176,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer end(nil)
 
 	w.intake = &intake{
-		server: func() *record.Server {
-			return w.Records.Server(record.ServerConfig(w.Concurrency, w.queues(), w.Poll, w.Log), w.slots)
+		server: func() *queue.Server {
+			return w.Records.Queue.Server(queue.ServerConfig(w.Concurrency, w.queues(), w.Poll, w.Log), w.slots)
 		},
 		handle: func(_ context.Context, t *asynq.Task) error { return w.handle(life, t) },
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -126,7 +127,7 @@ func TestBatchEndsOnce(t *testing.T) {
 			if due := s.rdb.ZRange(t.Context(), outboxKey("default"), 0, -1).Val(); !slices.Equal(due, []string{did}) {
 				t.Errorf("got outbox %v, want only %s", due, did)
 			}
-			if got := tasks(t, s, DeliveryQueue); !slices.Equal(got, []string{"default/" + did + ".1"}) {
+			if got := tasks(t, s, queue.Delivery); !slices.Equal(got, []string{"default/" + did + ".1"}) {
 				t.Errorf("got tasks %v, want one for %s", got, did)
 			}
 			select {

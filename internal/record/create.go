@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -186,7 +187,7 @@ func (s *Store) appendJob(list []any, tenant, batch string, j NewJob, terms job.
 		fields = append(fields, "batch", batch, "index", j.Index)
 	}
 	list = append(
-		list, j.ID, len(spec), string(orNormal(j.Spec.Priority)), script.Plain(j.Spec.RunAt), script.Plain(j.Spec.Deadline),
+		list, j.ID, len(spec), string(cmp.Or(j.Spec.Priority, job.Normal)), script.Plain(j.Spec.RunAt), script.Plain(j.Spec.Deadline),
 		j.Index, string(j.Fingerprint[:]), hashKey(j.Key), j.Asked.String(), jobMemory(j.Spec, inline, metadata), len(fields),
 	)
 	return append(list, fields...), len(spec), nil
@@ -214,7 +215,7 @@ func (s *Store) accepted(j NewJob, word any, q job.Quotas, mostRecorded int64) C
 	c := Created{ID: j.ID}
 	switch word {
 	case "ok":
-		s.observer.Accepted(j.Spec.Runtime, orNormal(j.Spec.Priority))
+		s.observer.Accepted(j.Spec.Runtime, cmp.Or(j.Spec.Priority, job.Normal))
 	case "exists":
 		c.Err = ErrExists
 	case "jobs_queued", "bytes_queued":
@@ -235,13 +236,6 @@ func (s *Store) accepted(j NewJob, word any, q job.Quotas, mostRecorded int64) C
 		}
 	}
 	return c
-}
-
-func orNormal(p job.Priority) job.Priority {
-	if p == "" {
-		return job.Normal
-	}
-	return p
 }
 
 // Announce says that objects of this job are about to be written to S3 although its

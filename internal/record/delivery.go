@@ -6,9 +6,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
+
+// deliveriesInLine is how many of a tenant's may be pending for the next to be none of
+// its backlog: what four endpoints take at once.
+const deliveriesInLine = 16
 
 // Delivery is one webhook message to one endpoint, over all its attempts.
 type Delivery struct {
@@ -91,7 +96,7 @@ func (s *Store) Attempted(ctx context.Context, d Delivery, state DeliveryState, 
 		s.observer.Attempted(d, state, s.now())
 	}
 	if answer == "ok" && state == Pending {
-		if err := s.EnqueueDelivery(ctx, d.Tenant, d.ID, d.Attempt+1, d.Backlog, next); err != nil {
+		if err := s.Queue.Enqueue(ctx, queue.DeliverTask(d.Tenant, d.ID, d.Attempt+1, d.Backlog, next)); err != nil {
 			s.log.Warn("next delivery attempt is left to the sweeper", "delivery_id", d.ID, "error", err)
 		}
 	}

@@ -3,12 +3,11 @@ package record
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -25,17 +24,7 @@ type Depth struct {
 	OverWindow, OverTenants, Backlog int64
 	// BacklogOldest is how long the job has waited that is first in a backlog for longest.
 	BacklogOldest time.Duration
-	Queues        []QueueDepth
-}
-
-// QueueDepth is one of asynq's queues. A job is queued without a task in it while it is in
-// its tenant's backlog, and for the moment that the sweeper needs.
-type QueueDepth struct {
-	Name string
-	// Waiting tasks are due, Active ones in the hands of a process, Delayed ones due later.
-	Waiting, Active, Delayed int
-	// Oldest is how long the task waits that waits longest.
-	Oldest time.Duration
+	Queues        []queue.Depth
 }
 
 // Depth counts what there is to do. It takes two round trips for 500 tenants and two a queue.
@@ -50,24 +39,7 @@ func (s *Store) Depth(ctx context.Context) (Depth, error) {
 	if err != nil {
 		return Depth{}, fmt.Errorf("count what there is to do: %w", err)
 	}
-	inspector := asynq.NewInspectorFromRedisClient(s.rdb)
-	used, err := inspector.Queues()
-	if err != nil {
-		s.unreadable.PassOver("names of queues", err)
-	}
-	for _, name := range []string{string(job.High), string(job.Normal), string(job.Low), DeliveryQueue, DeliveryBacklogQueue} {
-		q := QueueDepth{Name: name}
-		if slices.Contains(used, name) { // else nothing was ever in it
-			info, err := inspector.GetQueueInfo(name)
-			if err != nil { // asynq doesn't say whether Redis answered; it did a moment ago
-				s.unreadable.PassOver("a queue", err)
-				d.Queues = append(d.Queues, q)
-				continue
-			}
-			q.Waiting, q.Active, q.Delayed, q.Oldest = info.Pending, info.Active, info.Scheduled+info.Retry, info.Latency
-		}
-		d.Queues = append(d.Queues, q)
-	}
+	d.Queues = s.Queue.Depths()
 	return d, nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hibiken/asynq"
 
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -34,7 +35,7 @@ func TestSingleJobBesideALongQueue(t *testing.T) {
 	ended := map[string]int{} // tenant → runs
 	singles := make(chan int, 8)
 	handle := func(ctx context.Context, task *asynq.Task) error {
-		var run Run
+		var run queue.Run
 		if err := json.Unmarshal(task.Payload(), &run); err != nil {
 			t.Error(err)
 			return nil
@@ -55,7 +56,7 @@ func TestSingleJobBesideALongQueue(t *testing.T) {
 		return s.End(ctx, j, Ending{Status: job.Succeeded, Result: []byte("{}")})
 	}
 	for range workers {
-		server := s.Server(ServerConfig(concurrency, JobQueues(), 5*time.Millisecond, s.log), nil)
+		server := s.Queue.Server(queue.ServerConfig(concurrency, queue.Jobs(), 5*time.Millisecond, s.log), nil)
 		if err := server.Start(asynq.HandlerFunc(handle)); err != nil {
 			t.Fatal(err)
 		}
@@ -113,9 +114,9 @@ func TestNewcomerBesideManyLongQueues(t *testing.T) {
 	var mu sync.Mutex
 	ended := 0
 	newcomers := make(chan int, 8)
-	server := s.Server(ServerConfig(slots, JobQueues(), 5*time.Millisecond, s.log), nil)
+	server := s.Queue.Server(queue.ServerConfig(slots, queue.Jobs(), 5*time.Millisecond, s.log), nil)
 	if err := server.Start(asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {
-		var run Run
+		var run queue.Run
 		if err := json.Unmarshal(task.Payload(), &run); err != nil {
 			t.Error(err)
 			return nil
@@ -502,17 +503,4 @@ func BenchmarkCreateMany(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*len(jobs)), "µs/job")
-}
-
-func BenchmarkEnqueue(b *testing.B) {
-	s := fleet(b, 4)
-	const tasks = 10_000
-	for b.Loop() {
-		for range tasks {
-			if err := s.enqueueRun(b.Context(), job.NewID("default"), 1, job.Normal, time.Time{}); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*tasks), "µs/task")
 }

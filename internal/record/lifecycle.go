@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -195,7 +196,7 @@ func (s *Store) enqueueFirstDelivery(ctx context.Context, tenant, made string) {
 		return
 	}
 	did, of, _ := strings.Cut(made, " ")
-	if err := s.EnqueueDelivery(ctx, tenant, did, 1, of == "backlog", time.Time{}); err != nil {
+	if err := s.Queue.Enqueue(ctx, queue.DeliverTask(tenant, did, 1, of == "backlog", time.Time{})); err != nil {
 		s.log.Warn("delivery made, its task is left to the sweeper", "delivery_id", did, "error", err)
 	}
 }
@@ -239,7 +240,7 @@ func (s *Store) Requeue(ctx context.Context, id string, epoch int, worker string
 	s.observer.Requeued(cost)
 	into, _ := answer[1].(int64)
 	priority, _ := answer[2].(string) // nil where the record has none: that must not end the process
-	if err := s.enqueueRun(ctx, id, int(into), job.Priority(priority), now.Add(delay)); err != nil {
+	if err := s.Queue.Enqueue(ctx, queue.RunTask(id, int(into), job.Priority(priority), now.Add(delay))); err != nil {
 		s.log.Warn("job requeued, its task is left to the sweeper", "job_id", id, "error", err)
 	}
 	return word, nil

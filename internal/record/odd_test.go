@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
@@ -94,13 +95,13 @@ func TestDeputyDeletesWhatATaskNames(t *testing.T) {
 	r := openRoles(t)
 	ctx, task := t.Context(), "acme/msg_x.1"
 	r.admin.Set(ctx, "gb:{acme}:idem:x", task, time.Hour)
-	if err := r.worker.EnqueueDelivery(ctx, "acme", "msg_x", 1, false, time.Time{}); err != nil {
+	if err := r.worker.Queue.Enqueue(ctx, queue.DeliverTask("acme", "msg_x", 1, false, time.Time{})); err != nil {
 		t.Fatal(err)
 	}
 	message := r.admin.HGet(ctx, "asynq:{deliveries}:t:"+task, "msg").Val()
 	const lock = "gb:{acme}:idem:x"
 	r.must(t, "HSET", "asynq:{deliveries}:t:"+task, "msg", message+"\x52"+string(rune(len(lock)))+lock) // field 10, a string
-	srv, took := serve(t, r.api, DeliveryQueues(), time.Second)
+	srv, took := serve(t, r.api, queue.Deliveries(), time.Second)
 	within(t, took, task, 5*time.Second)
 	srv.Shutdown()
 	if r.admin.Exists(ctx, lock).Val() == 0 {
@@ -183,13 +184,13 @@ func TestUnknownPriorityHoldsUpNobody(t *testing.T) {
 func TestEnqueueRefusedQueue(t *testing.T) {
 	t.Parallel()
 	s := store(t)
-	good := runTask(job.NewID("default"), 1, job.Normal, time.Time{})
-	err := s.enqueueAll(t.Context(), []task{runTask("a", 1, " ", time.Time{}), runTask("b", 1, " ", time.Time{}), good})
+	good := queue.RunTask(job.NewID("default"), 1, job.Normal, time.Time{})
+	err := s.Queue.EnqueueAll(t.Context(), []queue.Task{queue.RunTask("a", 1, " ", time.Time{}), queue.RunTask("b", 1, " ", time.Time{}), good})
 	if err == nil || !strings.Contains(err.Error(), "a.1") {
 		t.Errorf("got %v, want the first that was refused named", err)
 	}
-	if got := tasks(t, s, "normal"); !slices.Equal(got, []string{good.id}) {
-		t.Errorf("got tasks %v, want %s", got, good.id)
+	if got := tasks(t, s, "normal"); !slices.Equal(got, []string{good.ID()}) {
+		t.Errorf("got tasks %v, want %s", got, good.ID())
 	}
 }
 
@@ -320,6 +321,9 @@ func TestForgetOfNothing(t *testing.T) {
 		t.Errorf("%d bytes are stored, %v, want 95", n, err)
 	}
 }
+
+// queueKey is a key of asynq's.
+func queueKey(queue, rest string) string { return "asynq:{" + queue + "}:" + rest }
 
 // TestNoTaskInATasksPlace: asynq puts off the whole queue for what is no hash.
 func TestNoTaskInATasksPlace(t *testing.T) {
@@ -647,7 +651,7 @@ func (w neighbours) zedGoesOn(t *testing.T, what string, api *Store, said error)
 	for p, id := range w.queued {
 		hasTask(string(p), id+".1")
 	}
-	hasTask(DeliveryQueue, "zed/"+w.did+".1")
+	hasTask(queue.Delivery, "zed/"+w.did+".1")
 	if j, err := api.Get(ctx, w.overdue); err != nil || j.State != job.Canceled {
 		fail("the job whose deadline has passed is %s, %v", j.State, err)
 	}

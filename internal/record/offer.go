@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
@@ -32,28 +33,6 @@ func (e *NotOfferedError) Error() string {
 // publishes hears from Redis how many of them live.
 const wantedChannel = "gb:wanted:"
 
-// handedQueues are the queues of jobs that workers without the runtime or image handed
-// over, and their weights. Only those that offer it serve them.
-func handedQueues(name string) map[string]int {
-	queues := map[string]int{}
-	for priority, weight := range JobQueues() {
-		queues[priority+":"+name] = weight
-	}
-	return queues
-}
-
-// QueuesWith are the queues of jobs, and those of the jobs that were handed over for
-// want of one of these names.
-func QueuesWith(names []string) map[string]int {
-	queues := JobQueues()
-	for _, name := range names {
-		for queue, weight := range handedQueues(name) {
-			queues[queue] = weight
-		}
-	}
-	return queues
-}
-
 const (
 	// leastUnoffered and mostUnoffered bound for how long a job waits until it is looked
 	// for a worker again, which is for as long as it has waited already.
@@ -68,20 +47,18 @@ const (
 // a queue of theirs, and tells them. Where none lives the job leaves the queue, and its
 // tenant's window, until it is looked for one again: after 5 s at first, at last every 5
 // minutes, and after a day it ends as internal_error. It reports whether a worker was told.
-func (s *Store) HandOver(ctx context.Context, run Run, e *NotOfferedError) (told bool, err error) {
+func (s *Store) HandOver(ctx context.Context, run queue.Run, e *NotOfferedError) (told bool, err error) {
 	listening, err := s.rdb.Publish(ctx, wantedChannel+e.Name, "").Result()
 	if err != nil {
 		return false, fmt.Errorf("hand job over: %w", err)
 	}
 	if listening > 0 {
-		t := runTask(run.ID, run.Epoch, e.Priority, time.Time{})
-		t.queue += ":" + e.Name
-		return true, s.enqueue(ctx, t)
+		return true, s.Queue.Enqueue(ctx, queue.RunTask(run.ID, run.Epoch, e.Priority, time.Time{}).HandedOver(e.Name))
 	}
 	return false, s.unoffered(ctx, run, e)
 }
 
-func (s *Store) unoffered(ctx context.Context, run Run, e *NotOfferedError) error {
+func (s *Store) unoffered(ctx context.Context, run queue.Run, e *NotOfferedError) error {
 	tenant, ok := job.TenantOf(run.ID)
 	if !ok {
 		return job.ErrNotFound

@@ -11,8 +11,20 @@ import (
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/job"
 )
+
+func store(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), Config{URL: gbtest.Redis(t).URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
 
 func newJob(t *testing.T, s *Store, spec job.Spec) string {
 	t.Helper()
@@ -66,9 +78,9 @@ func TestHandOver(t *testing.T) {
 		}
 	}
 	id := inHand(t, s, job.Spec{Runtime: "py", Source: "1", Priority: job.High}) // first, or a server takes its task
-	_, others := serve(t, s, QueuesWith([]string{"node"}), mostInterval)
-	_, took := serve(t, s, QueuesWith([]string{"py"}), mostInterval)
-	told, err := s.HandOver(t.Context(), Run{id, 1}, &NotOfferedError{"py", job.High})
+	_, others := serve(t, s, queue.JobsWith([]string{"node"}), 10*time.Second)
+	_, took := serve(t, s, queue.JobsWith([]string{"py"}), 10*time.Second)
+	told, err := s.HandOver(t.Context(), queue.Run{ID: id, Epoch: 1}, &NotOfferedError{"py", job.High})
 	if err != nil || !told {
 		t.Fatalf("got %v, %v", told, err)
 	}
@@ -85,7 +97,7 @@ func TestHandOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		if told, err = s.HandOver(t.Context(), Run{id, 1}, &NotOfferedError{"py", job.High}); err != nil || !told {
+		if told, err = s.HandOver(t.Context(), queue.Run{ID: id, Epoch: 1}, &NotOfferedError{"py", job.High}); err != nil || !told {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -94,6 +106,34 @@ func TestHandOver(t *testing.T) {
 	}
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// serve runs a server of the queues, and returns what it takes.
+func serve(t *testing.T, s *Store, queues map[string]int, interval time.Duration) (*queue.Server, <-chan string) {
+	t.Helper()
+	srv, took := s.Queue.Server(queue.ServerConfig(4, queues, interval, slog.New(slog.DiscardHandler)), nil), make(chan string, 100)
+	err := srv.Start(asynq.HandlerFunc(func(ctx context.Context, _ *asynq.Task) error {
+		id, _ := asynq.GetTaskID(ctx)
+		took <- id
+		return nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Shutdown)
+	return srv, took
+}
+
+func within(t *testing.T, took <-chan string, want string, patience time.Duration) {
+	t.Helper()
+	select {
+	case got := <-took:
+		if got != want {
+			t.Errorf("took %s, want %s", got, want)
+		}
+	case <-time.After(patience):
+		t.Errorf("%s was not taken within %s", want, patience)
 	}
 }
 
@@ -130,7 +170,7 @@ func TestUnoffered(t *testing.T) {
 	}
 	for _, c := range []struct{ after, delay time.Duration }{{0, leastUnoffered}, {time.Minute, time.Minute}, {10 * time.Hour, mostUnoffered}, {24 * time.Hour, mostUnoffered}} {
 		s.now = func() time.Time { return began.Add(c.after) }
-		if told, err := s.HandOver(t.Context(), Run{first, epoch()}, wants); err != nil || told {
+		if told, err := s.HandOver(t.Context(), queue.Run{ID: first, Epoch: epoch()}, wants); err != nil || told {
 			t.Fatalf("after %s: got %v, %v", c.after, told, err)
 		}
 		due := s.rdb.ZScore(t.Context(), laterKey("default"), first).Val()
@@ -145,14 +185,14 @@ func TestUnoffered(t *testing.T) {
 		s.rdb.ZAdd(t.Context(), openKey("default"), redis.Z{Score: float64(ms(s.now())), Member: first})
 	}
 	s.now = func() time.Time { return began.Add(24*time.Hour + time.Second) }
-	if _, err := s.HandOver(t.Context(), Run{first, epoch()}, wants); err != nil {
+	if _, err := s.HandOver(t.Context(), queue.Run{ID: first, Epoch: epoch()}, wants); err != nil {
 		t.Fatal(err)
 	}
 	j, err := s.Get(t.Context(), first)
 	if err != nil || j.State != job.InternalError || j.Attempts != 0 {
 		t.Errorf("after a day: got %s with %d attempts, %v", j.State, j.Attempts, err)
 	}
-	if told, err := s.HandOver(t.Context(), Run{first, epoch()}, wants); err != nil || told {
+	if told, err := s.HandOver(t.Context(), queue.Run{ID: first, Epoch: epoch()}, wants); err != nil || told {
 		t.Errorf("once it has ended: got %v, %v", told, err)
 	}
 }
@@ -173,7 +213,7 @@ func TestHandedOverTooLate(t *testing.T) {
 	}
 	late, next := ids[0], ids[1]
 	// The worker that it was handed over to ends, and the sweeper's task meets one without ruby.
-	if told, err := s.HandOver(ctx, Run{late, 1}, &NotOfferedError{"ruby", job.Normal}); err != nil || told {
+	if told, err := s.HandOver(ctx, queue.Run{ID: late, Epoch: 1}, &NotOfferedError{"ruby", job.Normal}); err != nil || told {
 		t.Fatalf("got %v, %v", told, err)
 	}
 	if _, err := s.Start(ctx, next, 1, "w1"); err != nil {
@@ -181,54 +221,5 @@ func TestHandedOverTooLate(t *testing.T) {
 	}
 	if _, err := s.Start(ctx, late, 1, "w2"); !errors.Is(err, ErrStale) {
 		t.Errorf("the first task starts it: %v; %d run, want 1", err, s.rdb.HLen(ctx, runningKey("acme")).Val())
-	}
-}
-
-// TestNoTaskWithoutAPlace: a server takes no task out of a queue while there is no place
-// for it, also of one that serves beside it, and stops without one.
-func TestNoTaskWithoutAPlace(t *testing.T) {
-	t.Parallel()
-	s := store(t)
-	places, goOn, took := make(chan struct{}, 1), make(chan struct{}), make(chan string, 10)
-	begin := func() *Server {
-		srv := s.Server(ServerConfig(1, JobQueues(), 20*time.Millisecond, slog.New(slog.DiscardHandler)), places)
-		if err := srv.Start(asynq.HandlerFunc(func(ctx context.Context, _ *asynq.Task) error {
-			defer func() { <-places }()
-			id, _ := asynq.GetTaskID(ctx)
-			took <- id
-			<-goOn
-			return nil
-		})); err != nil {
-			t.Fatal(err)
-		}
-		return srv
-	}
-	var ids []string
-	for range 3 {
-		ids = append(ids, newJob(t, s, job.Spec{Runtime: "python", Source: "1"}))
-		s.fleet.know(100, ahead(100))
-	}
-	first := begin()
-	within(t, took, ids[0]+".1", 10*time.Second)
-	first.Stop() // a pause: what it has in hand goes on
-	second := begin()
-	time.Sleep(200 * time.Millisecond) // it would have looked ten times
-	if n := s.rdb.LLen(t.Context(), "asynq:{normal}:pending").Val(); n != 2 {
-		t.Errorf("%d tasks are in the queue, want the 2 that have no place", n)
-	}
-	goOn <- struct{}{}
-	within(t, took, ids[1]+".1", 10*time.Second)
-	second.Stop()
-	close(goOn)
-	first.Shutdown()
-	second.Shutdown()
-	if len(places) != 0 {
-		t.Error("a place is taken although nothing is in hand")
-	}
-	third := begin() // the queue has one task more, then none
-	within(t, took, ids[2]+".1", 10*time.Second)
-	third.Shutdown()
-	if len(places) != 0 {
-		t.Error("who stops without a task keeps its place")
 	}
 }

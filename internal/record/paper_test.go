@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
@@ -60,7 +61,7 @@ func newPaper(t *testing.T) *paper {
 		}
 	}
 	jobs := map[string][]string{} // worker → what it runs
-	var queued []task
+	var queued []queue.Task
 	for n := range paperTenants {
 		tenant := fmt.Sprintf("t%05d", n)
 		p.tenants = append(p.tenants, tenant)
@@ -71,7 +72,7 @@ func newPaper(t *testing.T) *paper {
 			id := p.job(t, pipe, tenant, job.Running, "worker", worker)
 			pipe.HSet(ctx, runningKey(tenant), id, "1 "+worker)
 			jobs[worker] = append(jobs[worker], id)
-			queued = append(queued, runTask(id, 1, job.Normal, time.Time{}))
+			queued = append(queued, queue.RunTask(id, 1, job.Normal, time.Time{}))
 		}
 		if n < paperBacklog {
 			pipe.HSet(ctx, script.Key(tenant, "line"), "last", paperBehind)
@@ -92,9 +93,9 @@ func newPaper(t *testing.T) *paper {
 	}
 	enqueueAll(t, s, queued)
 	for _, q := range queued { // which workers took
-		pipe.LRem(ctx, "asynq:{normal}:pending", 1, q.id)
-		pipe.LPush(ctx, "asynq:{normal}:active", q.id)
-		pipe.ZAdd(ctx, "asynq:{normal}:lease", redis.Z{Score: float64(time.Now().Add(time.Hour).Unix()), Member: q.id})
+		pipe.LRem(ctx, "asynq:{normal}:pending", 1, q.ID())
+		pipe.LPush(ctx, "asynq:{normal}:active", q.ID())
+		pipe.ZAdd(ctx, "asynq:{normal}:lease", redis.Z{Score: float64(time.Now().Add(time.Hour).Unix()), Member: q.ID()})
 	}
 	for worker, ids := range jobs {
 		b, err := json.Marshal(Worker{ID: worker, Concurrency: paperRunning / paperWorkers, Jobs: ids})
@@ -109,7 +110,7 @@ func newPaper(t *testing.T) *paper {
 	for _, tenant := range p.tenants[:paperBacklog] { // of each, one more is released
 		id := p.job(t, pipe, tenant, job.Queued)
 		pipe.ZAdd(ctx, openKey(tenant), redis.Z{Score: past, Member: id})
-		queued = append(queued, runTask(id, 1, job.Normal, time.Time{}))
+		queued = append(queued, queue.RunTask(id, 1, job.Normal, time.Time{}))
 	}
 	flush()
 	enqueueAll(t, s, queued)
@@ -216,9 +217,9 @@ func TestFleetOnPaper(t *testing.T) {
 	}
 }
 
-func enqueueAll(t *testing.T, s *Store, tasks []task) {
+func enqueueAll(t *testing.T, s *Store, tasks []queue.Task) {
 	t.Helper()
-	if err := s.enqueueAll(t.Context(), tasks); err != nil {
+	if err := s.Queue.EnqueueAll(t.Context(), tasks); err != nil {
 		t.Fatal(err)
 	}
 }

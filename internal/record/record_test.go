@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -132,7 +133,7 @@ func TestLifecycle(t *testing.T) {
 		t.Errorf("got %+v", j)
 	}
 	did := record.DeliveryID(id, job.EventCompleted, "https://example.com/hook")
-	if got := pendingTasks(t, s, record.DeliveryQueue); !slices.Equal(got, []string{"default/" + did + ".1"}) {
+	if got := pendingTasks(t, s, queue.Delivery); !slices.Equal(got, []string{"default/" + did + ".1"}) {
 		t.Errorf("got delivery tasks %v", got)
 	}
 	if ttl := s.Redis().PTTL(t.Context(), "gb:{default}:job:"+id).Val(); ttl <= 0 {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -118,12 +117,12 @@ func (s *Store) shareOut(ctx context.Context, list []waits) (share int64, err er
 		return 0, err
 	}
 	pipe := s.rdb.Pipeline()
-	see := s.fleet.ask(ctx, pipe, slices.Sorted(maps.Keys(JobQueues()))...)
+	note := s.Queue.ReadLoad(ctx, pipe)
 	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 		return 0, fmt.Errorf("count tasks: %w", err)
 	}
-	see()
-	_, others, _ := s.fleet.queued() // tasks of those without a backlog
+	note()
+	others, _ := s.Queue.Load() // tasks of those without a backlog
 	var most []int64
 	for _, t := range list {
 		if t.backlogged {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/redisacl"
 	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
@@ -319,7 +320,7 @@ func (w *world) settleFault() string {
 			return fmt.Sprintf("%d jobs of %s run", n, tenant)
 		}
 	}
-	for _, queue := range []string{"high", "normal", "low", DeliveryQueue, DeliveryBacklogQueue} {
+	for _, queue := range []string{"high", "normal", "low", queue.Delivery, queue.DeliveryBacklog} {
 		keys, err := w.rdb.Keys(context.Background(), "asynq:{"+queue+"}:t:*").Result()
 		if err != nil {
 			w.fail("list tasks: %w", err)

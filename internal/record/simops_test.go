@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -247,7 +248,7 @@ func runOp(ctx context.Context, l *lane) {
 	for _, n := range w.rng.Perm(3) {
 		queues = append(queues, []string{"high", "normal", "low"}[n])
 	}
-	var run Run
+	var run queue.Run
 	task, ok := p.take(ctx, &run, queues...)
 	if !ok {
 		return
@@ -347,8 +348,12 @@ func (l *lane) endWithout(ctx context.Context, j Job, status job.Status, tries i
 // deliverOp takes the task of a delivery and makes the attempt.
 func deliverOp(ctx context.Context, l *lane) {
 	p, w := l.p, l.p.w
-	var of Deliver
-	task, ok := p.take(ctx, &of, deliveryQueue(w.chance(3)))
+	var of queue.Deliver
+	from := queue.Delivery
+	if w.chance(3) {
+		from = queue.DeliveryBacklog
+	}
+	task, ok := p.take(ctx, &of, from)
 	if !ok {
 		return
 	}
@@ -431,7 +436,7 @@ func (p *process) finishTask(ctx context.Context, t simTask, failed error) {
 	q := "asynq:{" + t.queue + "}:"
 	retry := ""
 	if failed != nil {
-		retry = strconv.FormatInt(p.store.now().Add(retryDelay).Unix(), 10)
+		retry = strconv.FormatInt(p.store.now().Add(2*time.Second).Unix(), 10)
 	}
 	_ = finishScript.Run(ctx, p.store.rdb, []string{q + "active", q + "lease", q + "t:" + t.id, q + "retry"}, t.id, retry).Err()
 }
@@ -451,7 +456,7 @@ return 'ok'`)
 // whose lease has expired, those some of the time: it takes asynq up to two minutes.
 func (p *process) asynq(ctx context.Context) {
 	expiring := p.w.free || p.w.chance(3)
-	for _, queue := range []string{"high", "normal", "low", DeliveryQueue, DeliveryBacklogQueue} {
+	for _, queue := range []string{"high", "normal", "low", queue.Delivery, queue.DeliveryBacklog} {
 		q := "asynq:{" + queue + "}:"
 		expired := time.Now().Unix()
 		if !expiring {

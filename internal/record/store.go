@@ -7,10 +7,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/internal/await"
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/redisconn"
 )
 
@@ -45,8 +45,10 @@ type Config struct {
 
 // Store is the records of all tenants. Safe for concurrent use.
 type Store struct {
+	// Queue has the tasks by which processes hear of records.
+	Queue *queue.Client
+
 	rdb         *redis.Client
-	tasks       *asynq.Client
 	retention   time.Duration
 	resultLife  time.Duration
 	recordBytes int64
@@ -76,7 +78,6 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		retention: c.Retention, resultLife: c.ResultLife, lendMost: lendMost, recordBytes: c.RecordBytes, maxAttempts: c.MaxAttempts, observer: c.Observer, log: c.Log, now: time.Now,
 		audit: auditBuffer{closed: make(chan struct{})},
 	}
-	s.tasks = asynq.NewClientFromRedisClient(ringer{rdb, &s.fleet})
 	rdb.AddHook(outage{s})
 	if s.retention == 0 {
 		s.retention = 7 * 24 * time.Hour
@@ -97,6 +98,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.unreadable.Log = s.log
+	s.Queue = queue.New(rdb, func() time.Time { return s.now() }, s.log)
 	return s, nil
 }
 

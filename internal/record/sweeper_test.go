@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -167,7 +168,7 @@ func TestSweepFindsRecordsAndDeliveriesWithoutTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	inspector := asynq.NewInspectorFromRedisClient(s.rdb)
-	for _, queue := range []string{"normal", DeliveryQueue} { // as if each process had died before it enqueued
+	for _, queue := range []string{"normal", queue.Delivery} { // as if each process had died before it enqueued
 		if _, err := inspector.DeleteAllPendingTasks(queue); err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +177,7 @@ func TestSweepFindsRecordsAndDeliveriesWithoutTask(t *testing.T) {
 		w.forward(after)
 		w.pass(ctx, "open", w.sweepOpen)
 		w.pass(ctx, "outbox", w.sweepOutbox)
-		jobs, deliveries := tasks(t, s, "normal"), tasks(t, s, DeliveryQueue)
+		jobs, deliveries := tasks(t, s, "normal"), tasks(t, s, queue.Delivery)
 		if after == 0 && (len(jobs) != 0 || len(deliveries) != 0) {
 			t.Errorf("enqueued too early: %v %v", jobs, deliveries)
 		}

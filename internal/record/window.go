@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -33,21 +31,13 @@ const (
 	mostSlots = 1_000_000
 )
 
-// workforce is what this process knows of the workers and of the queue that all tenants share.
+// workforce is what this process knows of the workers, and of the queue that all tenants share.
 type workforce struct {
 	mu sync.Mutex
 	// slots is how many jobs run at once, share how many each tenant with a backlog may have
 	// released or running.
 	slots, share int64
 	read         time.Time
-	// tasks is how many each queue of jobs had when it was seen last.
-	tasks map[string]queueLoad
-}
-
-// queueLoad is how many tasks of a queue wait, or somebody has.
-type queueLoad struct {
-	n    int64
-	seen time.Time
 }
 
 // ahead is how many jobs are released or run so that no slot waits for the next: of one
@@ -83,57 +73,21 @@ func narrow(window int64, terms job.Terms) int64 {
 // That the queue is full is asked anew where it was seen some time ago: a round trip now and
 // then, and only while it is.
 func (s *Store) mostOpen(ctx context.Context) (int64, error) {
-	slots, n, seen := s.fleet.queued()
+	slots, _, _ := s.fleet.known()
+	n, seen := s.Queue.Load()
 	if n >= ahead(slots) && time.Since(seen) > crowdKnown {
 		pipe := s.rdb.Pipeline()
-		see := s.fleet.ask(ctx, pipe, slices.Sorted(maps.Keys(JobQueues()))...)
+		note := s.Queue.ReadLoad(ctx, pipe)
 		if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 			return 0, fmt.Errorf("count tasks: %w", err)
 		}
-		see()
-		_, n, _ = s.fleet.queued()
+		note()
+		n, _ = s.Queue.Load()
 	}
 	if n >= ahead(slots) {
 		return 1, nil
 	}
 	return 0, nil
-}
-
-// ask asks how many tasks these queues have, of those that all workers share. see notes the
-// answers, once there are any.
-func (f *workforce) ask(ctx context.Context, pipe redis.Pipeliner, queues ...string) (see func()) {
-	queues = slices.DeleteFunc(slices.Clone(queues), func(queue string) bool { return JobQueues()[queue] == 0 })
-	waiting, active := make([]*redis.IntCmd, len(queues)), make([]*redis.IntCmd, len(queues))
-	for i, queue := range queues {
-		waiting[i], active[i] = pipe.LLen(ctx, queueKey(queue, "pending")), pipe.LLen(ctx, queueKey(queue, "active"))
-	}
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if f.tasks == nil {
-			f.tasks = map[string]queueLoad{}
-		}
-		for i, queue := range queues {
-			if waiting[i].Err() == nil && active[i].Err() == nil {
-				f.tasks[queue] = queueLoad{waiting[i].Val() + active[i].Val(), time.Now()}
-			}
-		}
-	}
-}
-
-// queued is how many tasks there are for so many slots, and since when no queue was seen.
-func (f *workforce) queued() (slots, n int64, seen time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	seen = time.Now()
-	for queue := range JobQueues() {
-		t := f.tasks[queue]
-		n += t.n
-		if t.seen.Before(seen) {
-			seen = t.seen
-		}
-	}
-	return f.slots, n, seen
 }
 
 // Slots is how many jobs all workers together run at once, as it was within the last
@@ -151,7 +105,7 @@ func (s *Store) lookAtFleet(ctx context.Context) (slots, share int64, err error)
 	}
 	pipe := s.rdb.Pipeline()
 	total, left, shared := pipe.Get(ctx, slotsTotalKey), pipe.PTTL(ctx, slotsTotalKey), pipe.Get(ctx, shareKey)
-	see := s.fleet.ask(ctx, pipe, slices.Sorted(maps.Keys(JobQueues()))...)
+	note := s.Queue.ReadLoad(ctx, pipe)
 	if err = redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 		return 0, 0, fmt.Errorf("look at the fleet: %w", err)
 	}
@@ -171,7 +125,7 @@ func (s *Store) lookAtFleet(ctx context.Context) (slots, share int64, err error)
 	if err != nil {
 		return 0, 0, fmt.Errorf("read each tenant's share: %w", err)
 	}
-	see()
+	note()
 	s.fleet.know(slots, share)
 	return slots, share, nil
 }

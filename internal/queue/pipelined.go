@@ -1,4 +1,4 @@
-package record
+package queue
 
 import (
 	"context"
@@ -12,32 +12,32 @@ import (
 	"github.com/glovebox-run/glovebox/internal/redisconn"
 )
 
-// gathering is what asynq would send to enqueue tasks, which it does one at a time: it goes
+// pipelined is what asynq would send to enqueue tasks, which it does one at a time: it goes
 // to Redis in one round trip.
-type gathering struct {
+type pipelined struct {
 	pipe     redis.Pipeliner
 	enqueued []*redis.Cmd
 	queues   map[string]int // queue → tasks
 }
 
-// gatheringKey is that of a context's gathering, by which ringer finds it.
-type gatheringKey struct{}
+// pipelinedKey is that of a context's pipelined, by which enqueuer finds it.
+type pipelinedKey struct{}
 
 // add answers what asynq wants to hear: that the task is enqueued.
-func (g *gathering) add(ctx context.Context, sha1 string, keys []string, args []any) *redis.Cmd {
-	g.enqueued = append(g.enqueued, g.pipe.EvalSha(ctx, sha1, keys, args...))
-	g.queues[queueOf(keys)]++
+func (p *pipelined) add(ctx context.Context, sha1 string, keys []string, args []any) *redis.Cmd {
+	p.enqueued = append(p.enqueued, p.pipe.EvalSha(ctx, sha1, keys, args...))
+	p.queues[queueOf(keys)]++
 	yes := redis.NewCmd(ctx)
 	yes.SetVal(int64(1))
 	return yes
 }
 
-// enqueueAll makes sure that there are these tasks, in one round trip for 500. One that can't
+// EnqueueAll makes sure that there are these tasks, in one round trip for 500. One that can't
 // be enqueued holds up no other. After an error nobody knows of which there are.
-func (s *Store) enqueueAll(ctx context.Context, tasks []task) error {
+func (c *Client) EnqueueAll(ctx context.Context, tasks []Task) error {
 	var errs []error
 	for some := range slices.Chunk(tasks, redisconn.AtOnce) {
-		failed, err := s.enqueueSome(ctx, some)
+		failed, err := c.enqueueSome(ctx, some)
 		if errs = append(errs, failed...); err != nil {
 			errs = append(errs, err)
 			break
@@ -50,35 +50,35 @@ func (s *Store) enqueueAll(ctx context.Context, tasks []task) error {
 }
 
 // enqueueSome fails where Redis didn't answer. errs are of tasks that it, or asynq, refused.
-func (s *Store) enqueueSome(ctx context.Context, tasks []task) (errs []error, err error) {
-	g := &gathering{pipe: s.rdb.Pipeline(), queues: map[string]int{}}
-	gathered := context.WithValue(ctx, gatheringKey{}, g)
-	var sent []task
+func (c *Client) enqueueSome(ctx context.Context, tasks []Task) (errs []error, err error) {
+	p := &pipelined{pipe: c.rdb.Pipeline(), queues: map[string]int{}}
+	pipelining := context.WithValue(ctx, pipelinedKey{}, p)
+	var sent []Task
 	refused := map[string]bool{} // queues: what asynq refuses before it sends a task, it refuses of all
 	for _, t := range tasks {
 		if refused[t.queue] {
 			continue
 		}
-		if err := s.enqueue(gathered, t); err != nil {
+		if err := c.Enqueue(pipelining, t); err != nil {
 			refused[t.queue] = true
 			errs = append(errs, err)
 			continue
 		}
 		sent = append(sent, t)
 	}
-	queues := slices.Sorted(maps.Keys(g.queues))
+	queues := slices.Sorted(maps.Keys(p.queues))
 	for _, queue := range queues {
-		push(ctx, g.pipe, queue, g.queues[queue])
+		notify(ctx, p.pipe, queue, p.queues[queue])
 	}
-	see := s.fleet.ask(ctx, g.pipe, queues...)
-	if err := redisconn.Unanswered(g.pipe.Exec(ctx)); err != nil {
+	note := c.load.read(ctx, p.pipe, queues...)
+	if err := redisconn.Unanswered(p.pipe.Exec(ctx)); err != nil {
 		return errs, err
 	}
-	see()
-	for i, enqueued := range g.enqueued {
+	note()
+	for i, enqueued := range p.enqueued {
 		err := enqueued.Err()
 		if redis.HasErrorPrefix(err, "NOSCRIPT") { // Redis is new: asynq tells it the script, once
-			err = s.enqueue(ctx, sent[i])
+			err = c.Enqueue(ctx, sent[i])
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("enqueue task %.100s: %w", sent[i].id, err))

@@ -1,4 +1,4 @@
-package record
+package queue
 
 import (
 	"context"
@@ -18,49 +18,45 @@ import (
 
 // BenchmarkPickUp is from the submission of a task to its handler, with workers that have
 // nothing else to do, and what they cost Redis meanwhile. Workers that poll, as asynq's do,
-// are beside those that wait for the bell. Each is a Store and a server of its own.
+// are beside those that are notified. Each is a client and a server of its own.
 func BenchmarkPickUp(b *testing.B) {
 	for _, workers := range []int{1, 10, 100, 1000} {
 		for _, poll := range []time.Duration{25 * time.Millisecond, 100 * time.Millisecond} {
 			b.Run(fmt.Sprintf("workers=%d/poll=%s", workers, poll), func(b *testing.B) { pickUp(b, workers, poll, false) })
 		}
-		b.Run(fmt.Sprintf("workers=%d/bell", workers), func(b *testing.B) { pickUp(b, workers, time.Second, true) })
+		b.Run(fmt.Sprintf("workers=%d/notified", workers), func(b *testing.B) { pickUp(b, workers, time.Second, true) })
 	}
 }
 
-func pickUp(b *testing.B, workers int, interval time.Duration, bell bool) {
+func pickUp(b *testing.B, workers int, interval time.Duration, notified bool) {
 	b.Helper()
-	redis := gbtest.Redis(b)
+	server := gbtest.Redis(b)
 	took := make(chan time.Time, 1)
 	handle := asynq.HandlerFunc(func(context.Context, *asynq.Task) error { took <- time.Now(); return nil })
-	config := ServerConfig(2, JobQueues(), interval, slog.New(slog.DiscardHandler))
-	var s *Store
+	config := ServerConfig(2, Jobs(), interval, slog.New(slog.DiscardHandler))
+	var c *Client
 	for range workers {
-		var err error
-		if s, err = Open(b.Context(), Config{URL: redis.URL()}); err != nil {
-			b.Fatal(err)
-		}
-		b.Cleanup(func() { s.Close() })
-		var server interface {
+		c = open(b, server.URL())
+		var s interface {
 			Start(asynq.Handler) error
 			Shutdown()
-		} = s.Server(config, nil)
-		if !bell {
-			server.Shutdown()
-			server = asynq.NewServerFromRedisClient(s.rdb, config)
+		} = c.Server(config, nil)
+		if !notified {
+			s.Shutdown()
+			s = asynq.NewServerFromRedisClient(c.rdb, config)
 		}
-		if err := server.Start(handle); err != nil {
+		if err := s.Start(handle); err != nil {
 			b.Fatal(err)
 		}
-		b.Cleanup(server.Shutdown)
+		b.Cleanup(s.Shutdown)
 	}
 	time.Sleep(time.Second) // all have begun
 
 	// What an idle fleet costs.
 	const idle = 4 * time.Second
-	before := s.counters(b)
+	before := c.counters(b)
 	time.Sleep(idle)
-	after := s.counters(b)
+	after := c.counters(b)
 
 	var delays []time.Duration
 	for n := 0; b.Loop(); n++ {
@@ -68,7 +64,7 @@ func pickUp(b *testing.B, workers int, interval time.Duration, bell bool) {
 		time.Sleep(time.Duration(n%37) * time.Millisecond) // not in step with whoever polls
 		b.StartTimer()
 		began := time.Now()
-		if err := s.enqueue(b.Context(), runTask("job", n, job.Normal, time.Time{})); err != nil {
+		if err := c.Enqueue(b.Context(), RunTask("job", n, job.Normal, time.Time{})); err != nil {
 			b.Fatal(err)
 		}
 		delays = append(delays, (<-took).Sub(began))
@@ -83,9 +79,9 @@ func pickUp(b *testing.B, workers int, interval time.Duration, bell bool) {
 // counters are what Redis has done so far.
 type counters struct{ cpu, commands float64 }
 
-func (s *Store) counters(b *testing.B) (c counters) {
+func (c *Client) counters(b *testing.B) counters {
 	b.Helper()
-	text := s.rdb.InfoMap(b.Context(), "cpu", "stats").Val()
+	text := c.rdb.InfoMap(b.Context(), "cpu", "stats").Val()
 	number := func(section, name string) float64 {
 		n, err := strconv.ParseFloat(strings.TrimSpace(text[section][name]), 64)
 		if err != nil {
@@ -94,4 +90,17 @@ func (s *Store) counters(b *testing.B) (c counters) {
 		return n
 	}
 	return counters{number("CPU", "used_cpu_user") + number("CPU", "used_cpu_sys"), number("Stats", "total_commands_processed")}
+}
+
+func BenchmarkEnqueue(b *testing.B) {
+	c := client(b)
+	const tasks = 10_000
+	for b.Loop() {
+		for range tasks {
+			if err := c.Enqueue(b.Context(), RunTask(job.NewID("default"), 1, job.Normal, time.Time{})); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*tasks), "µs/task")
 }
