@@ -16,6 +16,7 @@ import (
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/await"
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
@@ -101,7 +102,7 @@ type Worker struct {
 	cancels *record.Listener
 	intake  *intake
 	pauses  pauses
-	offer   *record.Offer // the names of what this worker can run
+	offer   *fleet.Offer // the names of what this worker can run
 
 	mu       sync.Mutex
 	active   map[queue.Run]struct{} // what this worker runs
@@ -181,7 +182,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		},
 		handle: func(_ context.Context, t *asynq.Task) error { return w.handle(life, t) },
 	}
-	w.offer = w.Records.Offer(ctx, w.wantedHere)
+	w.offer = w.Records.Fleet.Offer(ctx, w.wantedHere)
 	defer w.offer.Close()
 	if err := await.Until(ctx, w.Log, "Redis and Podman, to say what this worker offers", w.introduce); err != nil {
 		return unlessEnded(ctx, err)
@@ -213,7 +214,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.intake.close() // no handler runs any more, so there is nothing that it could requeue
 	stopRoles()
 	roles.Wait() // a beat after Leave would undo it
-	return w.Records.Leave(context.WithoutCancel(ctx), w.ID)
+	return w.Records.Fleet.Leave(context.WithoutCancel(ctx), w.ID)
 }
 
 // introduce says that this worker lives, and what it offers.

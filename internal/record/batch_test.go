@@ -74,7 +74,7 @@ func TestBatchEndsOnce(t *testing.T) {
 	for name, c := range map[string]struct{ seal, cancel bool }{"sealed first": {seal: true}, "sealed meanwhile": {}, "canceled meanwhile": {cancel: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := fleet(t, 100)
+			s := storeOf(t, 100)
 			const n = 120
 			id := s.newBatch(t, n)
 			told := s.ListenDone(t.Context())
@@ -149,7 +149,7 @@ func TestBatchEndsOnce(t *testing.T) {
 
 func TestAddToBatchAgain(t *testing.T) {
 	t.Parallel()
-	s := fleet(t, 1)
+	s := storeOf(t, 1)
 	if _, err := s.CreateTenant(t.Context(), "default", job.Terms{}); err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestRenewBatch(t *testing.T) {
 // like the others.
 func TestCancelBatchWithHoles(t *testing.T) {
 	t.Parallel()
-	s := fleet(t, 1)
+	s := storeOf(t, 1)
 	if _, err := s.CreateTenant(t.Context(), "default", job.Terms{Quotas: job.Quotas{BytesQueued: 4000}}); err != nil {
 		t.Fatal(err)
 	}

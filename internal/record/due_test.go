@@ -21,7 +21,7 @@ func (s *Store) mustCreateSpec(t *testing.T, spec job.Spec) string {
 
 func TestRunAt(t *testing.T) {
 	t.Parallel()
-	s := fleet(t, 1)
+	s := storeOf(t, 1)
 	w := &Sweeper{Records: s, Log: s.log}
 	if _, err := s.CreateTenant(t.Context(), "default", job.Terms{}); err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestRunAt(t *testing.T) {
 // Jobs whose time has come wait for their turn like others.
 func TestRunAtBehindABacklog(t *testing.T) {
 	t.Parallel()
-	s := fleet(t, 1)
+	s := storeOf(t, 1)
 	w := &Sweeper{Records: s, Log: s.log}
 	later := s.mustCreateSpec(t, job.Spec{RunAt: time.Now().Add(time.Hour)})
 	var now []string
@@ -77,7 +77,7 @@ func TestRunAtBehindABacklog(t *testing.T) {
 
 func TestDeadline(t *testing.T) {
 	t.Parallel()
-	s := fleet(t, 1)
+	s := storeOf(t, 1)
 	w := &Sweeper{Records: s, Log: s.log}
 	if _, err := s.CreateTenant(t.Context(), "default", job.Terms{}); err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestDeadline(t *testing.T) {
 
 func TestDepthOfBacklogs(t *testing.T) {
 	t.Parallel()
-	s := fleet(t, 1)
+	s := storeOf(t, 1)
 	for range 7 {
 		s.mustCreate(t, "busy", "")
 	}

@@ -23,7 +23,7 @@ import (
 func TestSingleJobBesideALongQueue(t *testing.T) {
 	t.Parallel()
 	const workers, concurrency, long = 2, 2, 1000
-	s := fleet(t, workers*concurrency)
+	s := storeOf(t, workers*concurrency)
 	var jobs []NewJob
 	for range long {
 		jobs = append(jobs, NewJob{ID: job.NewID("long"), Spec: job.Spec{Runtime: "bash"}})
@@ -95,7 +95,7 @@ func TestSingleJobBesideALongQueue(t *testing.T) {
 func TestNewcomerBesideManyLongQueues(t *testing.T) {
 	t.Parallel()
 	const tenants, slots, long = 10, 4, 60
-	s := fleet(t, slots)
+	s := storeOf(t, slots)
 	w := &Sweeper{Records: s, Log: s.log}
 	sweeping, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -196,7 +196,7 @@ func TestFairShare(t *testing.T) {
 // for many of them at once; what there is room for is released at once, too.
 func TestCostOfRelease(t *testing.T) {
 	t.Parallel()
-	s := fleet(t, 100)
+	s := storeOf(t, 100)
 	w := &Sweeper{Records: s, Log: s.log}
 	const tenants = 50
 	for n := range tenants {
@@ -288,7 +288,7 @@ func TestAnythingAtRandom(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	const slots = 2
-	s := fleet(t, slots)
+	s := storeOf(t, slots)
 	tenants := []*model{
 		{name: "one", jobs: map[string]*modelJob{}},
 		{name: "two", quotas: job.Quotas{RunningAtOnce: 1, JobsQueued: 12}, jobs: map[string]*modelJob{}},
@@ -394,7 +394,7 @@ func (s *Store) fill(t *testing.T, tenant string) {
 	list, errs, err := s.waiting(t.Context(), []string{tenant})
 	if err == nil && len(list) > 0 {
 		var slots int64
-		if slots, err = s.Slots(t.Context()); err == nil {
+		if slots, err = s.slots(t.Context()); err == nil {
 			errs, err = s.releaseMany(t.Context(), list, ahead(slots))
 		}
 	}
@@ -492,7 +492,7 @@ func (m *model) check(t *testing.T, s *Store, slots int64) {
 // BenchmarkCreateMany beside BenchmarkEnqueue: what it costs to accept 10,000 jobs of one
 // call, and 10,000 bare tasks.
 func BenchmarkCreateMany(b *testing.B) {
-	s := fleet(b, 4)
+	s := storeOf(b, 4)
 	jobs := make([]NewJob, 10_000)
 	for b.Loop() {
 		for i := range jobs {

@@ -50,18 +50,10 @@ func backlogKeys(tenant string) []string {
 // passKey is there while a pass of the sweeper is made that is one process' for all.
 func passKey(pass string) string { return "gb:pass:" + strings.ReplaceAll(pass, " ", "-") }
 
-func workerKey(worker string) string { return "gb:worker:" + worker }
-
 const (
-	slotsKey       = "gb:slots"
-	slotsTotalKey  = "gb:slots:total"
-	shareKey       = "gb:share"
-	tenantsKey     = "gb:tenants"
-	runtimesKey    = "gb:runtimes"
-	imagesKey      = "gb:images"
-	keysKey        = "gb:keys"
-	secretsKeysKey = "gb:secretkeys"
-	doneChannel    = "gb:done"
-	cancelChannel  = "gb:cancel"
-	eventsChannel  = "gb:events:" // then the job's id
+	shareKey      = "gb:share"
+	tenantsKey    = "gb:tenants"
+	doneChannel   = "gb:done"
+	cancelChannel = "gb:cancel"
+	eventsChannel = "gb:events:" // then the job's id
 )

@@ -1,10 +1,8 @@
 package record
 
 import (
-	"context"
 	"errors"
 	"strconv"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -31,31 +29,3 @@ func (s *Store) sum(answer *redis.StringCmd) (int64, error) {
 	}
 	return n, err
 }
-
-// publish writes into a hash in which all workers say something, in the place of what is no hash.
-func (s *Store) publish(ctx context.Context, key string, fields ...any) error {
-	err := s.rdb.HSet(ctx, key, fields...).Err()
-	if redisconn.WrongType(err) {
-		if err = s.rdb.Del(ctx, key).Err(); err == nil {
-			err = s.rdb.HSet(ctx, key, fields...).Err()
-		}
-	}
-	return err
-}
-
-// published reads such a hash.
-func (s *Store) published(ctx context.Context, key string) (map[string]string, error) {
-	f, err := s.rdb.HGetAll(ctx, key).Result()
-	if redisconn.WrongType(err) {
-		s.unreadable.PassOver(key, err)
-		return nil, nil
-	}
-	return f, err
-}
-
-// mostAhead is how far the clock of a worker's host may be ahead of ours. What says that it was seen
-// later would count longer than it may, and be the newest for ever.
-const mostAhead = time.Hour
-
-// seen reports whether that may be when a worker said something.
-func (s *Store) seen(at time.Time) bool { return at.Sub(s.now()) < mostAhead }

@@ -14,6 +14,8 @@ import (
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/attest"
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/script"
@@ -228,8 +230,8 @@ func TestSpoiledByAWorker(t *testing.T) {
 			k := publicKey(t)
 			say := func() error {
 				return errors.Join(
-					r.worker.Beat(ctx, Worker{ID: "w2", Concurrency: 3}), r.worker.PublishRuntimes(ctx, []Runtime{{Name: "bash"}}),
-					r.worker.PublishImages(ctx, []string{"image"}), r.worker.PublishKey(ctx, k), r.worker.PublishSecretsKey(ctx, keys.Public()),
+					r.worker.Fleet.Beat(ctx, fleet.Worker{ID: "w2", Concurrency: 3}), r.worker.Fleet.PublishRuntimes(ctx, []fleet.Runtime{{Name: "bash"}}),
+					r.worker.Fleet.PublishImages(ctx, []string{"image"}), r.worker.Fleet.PublishKey(ctx, k), r.worker.Fleet.PublishSecretsKey(ctx, keys.Public()),
 					r.worker.rdb.Set(ctx, workerKey("w"), "{}", time.Minute).Err(), // it lives
 				)
 			}
@@ -254,19 +256,19 @@ func TestSpoiledByAWorker(t *testing.T) {
 			if err := say(); err != nil {
 				t.Error(err)
 			}
-			if list, err := r.api.Runtimes(ctx); err != nil || len(list) != 1 {
+			if list, err := r.api.Fleet.Runtimes(ctx); err != nil || len(list) != 1 {
 				t.Errorf("runtimes: got %v, %v", list, err)
 			}
-			if list, err := r.api.Images(ctx); err != nil || len(list) != 1 {
+			if list, err := r.api.Fleet.Images(ctx); err != nil || len(list) != 1 {
 				t.Errorf("images: got %v, %v", list, err)
 			}
-			if list, err := r.api.Keys(ctx); err != nil || len(list) != 1 {
+			if list, err := r.api.Fleet.Keys(ctx); err != nil || len(list) != 1 {
 				t.Errorf("keys: got %v, %v", list, err)
 			}
-			if got, err := r.api.SecretsKey(ctx); err != nil || got.ID != keys.Public().ID {
+			if got, err := r.api.Fleet.SecretsKey(ctx); err != nil || got.ID != keys.Public().ID {
 				t.Errorf("key for secrets: got %s, %v", got.ID, err)
 			}
-			if slots, err := r.api.Slots(ctx); err != nil || slots != 3 {
+			if slots, err := r.api.slots(ctx); err != nil || slots != 3 {
 				t.Errorf("got %d slots, %v, want 3", slots, err)
 			}
 			if list, err := r.api.Tenants(ctx); err != nil || len(list) != 1 {
@@ -297,12 +299,12 @@ func TestOddHashes(t *testing.T) {
 	if err := r.api.Create(ctx, job.NewID("acme"), job.Spec{Runtime: "bash"}, ""); err != nil {
 		t.Error(err)
 	}
-	if err := errors.Join(r.worker.PublishRuntimes(ctx, []Runtime{{Name: "bash"}}), r.worker.PublishImages(ctx, []string{"image"}),
-		r.worker.PublishKey(ctx, publicKey(t)), r.worker.Beat(ctx, Worker{ID: "w", Concurrency: 3})); err != nil {
+	if err := errors.Join(r.worker.Fleet.PublishRuntimes(ctx, []fleet.Runtime{{Name: "bash"}}), r.worker.Fleet.PublishImages(ctx, []string{"image"}),
+		r.worker.Fleet.PublishKey(ctx, publicKey(t)), r.worker.Fleet.Beat(ctx, fleet.Worker{ID: "w", Concurrency: 3})); err != nil {
 		t.Error(err)
 	}
-	runtimes, err := r.api.Runtimes(ctx)
-	keys, keysErr := r.api.Keys(ctx)
+	runtimes, err := r.api.Fleet.Runtimes(ctx)
+	keys, keysErr := r.api.Fleet.Keys(ctx)
 	if err := errors.Join(err, keysErr); err != nil || len(runtimes) != 1 || len(keys) != 1 {
 		t.Errorf("got %v, %v, %v", runtimes, keys, err)
 	}
@@ -422,8 +424,8 @@ func newNeighbours(t *testing.T) neighbours {
 	keys, err := secrets.ParseKeys(secrets.NewKey())
 	check(err)
 	check(errors.Join(
-		w.worker.Beat(ctx, Worker{ID: "w", Concurrency: 8}), w.worker.PublishRuntimes(ctx, []Runtime{{Name: "bash"}}),
-		w.worker.PublishImages(ctx, []string{"image"}), w.worker.PublishKey(ctx, publicKey(t)), w.worker.PublishSecretsKey(ctx, keys.Public())))
+		w.worker.Fleet.Beat(ctx, fleet.Worker{ID: "w", Concurrency: 8}), w.worker.Fleet.PublishRuntimes(ctx, []fleet.Runtime{{Name: "bash"}}),
+		w.worker.Fleet.PublishImages(ctx, []string{"image"}), w.worker.Fleet.PublishKey(ctx, publicKey(t)), w.worker.Fleet.PublishSecretsKey(ctx, keys.Public())))
 	for _, tenant := range []string{"acme", "zed"} {
 		_, err := w.api.CreateTenant(ctx, tenant, job.Terms{Quotas: job.Quotas{JobsQueued: 100, BytesQueued: 1 << 20, BytesStored: 1 << 20, RunningAtOnce: 6}})
 		check(err)
@@ -675,13 +677,22 @@ func (w neighbours) zedGoesOn(t *testing.T, what string, api *Store, said error)
 	if _, err := api.Tenants(ctx); err != nil {
 		fail("tenants: %v", err)
 	}
-	if _, err := api.Runtimes(ctx); err != nil {
+	if _, err := api.Fleet.Runtimes(ctx); err != nil {
 		fail("runtimes: %v", err)
 	}
-	if _, err := api.Keys(ctx); err != nil {
+	if _, err := api.Fleet.Keys(ctx); err != nil {
 		fail("keys: %v", err)
 	}
 	if d, err := api.GetDelivery(ctx, "zed", w.did); err != nil || d.State != Pending {
 		fail("the delivery is %s, %v", d.State, err)
 	}
+}
+
+func publicKey(t *testing.T) attest.Key {
+	t.Helper()
+	s, err := attest.NewSigner(attest.NewSeed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Key()
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -78,36 +79,19 @@ func (w *Sweeper) running(ctx context.Context, tenants []string) (jobs []held, e
 	return jobs, errs, nil
 }
 
-// beats reads what the workers of these jobs said last, each once; a worker that says
-// nothing names no job. One whose beat can't be read is left out.
-func (w *Sweeper) beats(ctx context.Context, jobs []held) (beats map[string]Worker, errs []error, err error) {
+// beats reads what the workers of these jobs said last; a worker that says nothing names no
+// job. One whose beat can't be read is left out.
+func (w *Sweeper) beats(ctx context.Context, jobs []held) (beats map[string]fleet.Worker, errs []error, err error) {
 	ids := map[string]bool{}
 	for _, h := range jobs {
 		ids[h.worker] = true
 	}
-	beats = make(map[string]Worker, len(ids))
-	for some := range slices.Chunk(slices.Sorted(maps.Keys(ids)), redisconn.AtOnce) {
-		answers, err := redisconn.Ask(ctx, w.Records.rdb, some, func(pipe redis.Pipeliner, worker string) *redis.StringCmd {
-			return pipe.Get(ctx, workerKey(worker))
-		})
-		if err != nil {
-			return nil, nil, fmt.Errorf("read workers: %w", err)
-		}
-		for i, a := range answers {
-			beat, _, err := parseWorker(some[i], a)
-			if err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			beats[some[i]] = beat
-		}
-	}
-	return beats, errs, nil
+	return w.Records.Fleet.Workers(ctx, slices.Sorted(maps.Keys(ids)))
 }
 
 // lost lists the jobs that no beat has named for lostAfter, and notes since when the
 // others are not named.
-func (w *Sweeper) lost(jobs []held, beats map[string]Worker) (lost []held) {
+func (w *Sweeper) lost(jobs []held, beats map[string]fleet.Worker) (lost []held) {
 	named := map[string]bool{}
 	for worker, beat := range beats {
 		for _, id := range beat.Jobs {

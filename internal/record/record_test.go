@@ -14,6 +14,7 @@ import (
 	"github.com/hibiken/asynq"
 	"go.uber.org/goleak"
 
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
@@ -322,10 +323,10 @@ func TestNothingAcceptedIsLostInARestart(t *testing.T) {
 func TestPublishedRuntimes(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t)
-	if err := s.PublishRuntimes(t.Context(), []record.Runtime{{Name: "python", Version: "3.13"}, {Name: "bash"}}); err != nil {
+	if err := s.Fleet.PublishRuntimes(t.Context(), []fleet.Runtime{{Name: "python", Version: "3.13"}, {Name: "bash"}}); err != nil {
 		t.Fatal(err)
 	}
-	list, err := s.Runtimes(t.Context())
+	list, err := s.Fleet.Runtimes(t.Context())
 	if err != nil || len(list) != 2 || list[0].Name != "bash" || list[1].Version != "3.13" {
 		t.Errorf("got %+v %v", list, err)
 	}
@@ -386,7 +387,7 @@ func TestRedisThatHangs(t *testing.T) {
 			_, err := s.Requeue(ctx, id, 1, "w1", record.CostAttempt, 0)
 			return err
 		},
-		"beat": func(ctx context.Context) error { return s.Beat(ctx, record.Worker{ID: "w1"}) },
+		"beat": func(ctx context.Context) error { return s.Fleet.Beat(ctx, fleet.Worker{ID: "w1"}) },
 		"ping": s.Ping,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -112,7 +112,7 @@ func (s *Store) lookAtWindows(ctx context.Context, list []waits) (complete []wai
 // shareOut says how many jobs each tenant with a backlog may have released or running, so
 // that all together have as many as the fleet has use for.
 func (s *Store) shareOut(ctx context.Context, list []waits) (share int64, err error) {
-	slots, err := s.Slots(ctx)
+	slots, _, err := s.readCapacity(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -134,9 +134,9 @@ func (s *Store) shareOut(ctx context.Context, list []waits) (share int64, err er
 	if err := s.rdb.Set(ctx, shareKey, share, shareLife).Err(); err != nil {
 		return 0, fmt.Errorf("share out the queue: %w", err)
 	}
-	s.fleet.mu.Lock()
-	defer s.fleet.mu.Unlock()
-	s.fleet.share = share
+	s.capacity.mu.Lock()
+	defer s.capacity.mu.Unlock()
+	s.capacity.share = share
 	return share, nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -55,11 +56,11 @@ var deliverOps = []op{{"deliver", 1, func(ctx context.Context, l *lane) { delive
 var runOps = []op{{"run", 1, func(ctx context.Context, l *lane) { runOp(ctx, l) }}}
 
 var beatOps = []op{{"beat", 1, func(ctx context.Context, l *lane) {
-	w := Worker{ID: l.p.name, Concurrency: 2, Jobs: []string{}}
+	w := fleet.Worker{ID: l.p.name, Concurrency: 2, Jobs: []string{}}
 	for id := range l.p.holds {
 		w.Jobs = append(w.Jobs, id)
 	}
-	_ = l.p.store.Beat(ctx, w)
+	_ = l.p.store.Fleet.Beat(ctx, w)
 }}}
 
 // again calls do as a caller does that hears of errors: some times, and while it lives.

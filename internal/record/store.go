@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/internal/await"
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/redisconn"
 )
@@ -47,6 +48,8 @@ type Config struct {
 type Store struct {
 	// Queue has the tasks by which processes hear of records.
 	Queue *queue.Client
+	// Fleet is the workers, as they say.
+	Fleet *fleet.Fleet
 
 	rdb         *redis.Client
 	retention   time.Duration
@@ -60,8 +63,8 @@ type Store struct {
 	tenants     tenantCache
 	uses        tokenUses
 	audit       auditBuffer
-	recent      recent
-	fleet       workforce
+	swept       sweptTenants
+	capacity    capacity
 	pulse       pulse
 	unreadable  redisconn.Unreadable
 }
@@ -98,7 +101,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.unreadable.Log = s.log
-	s.Queue = queue.New(rdb, func() time.Time { return s.now() }, s.log)
+	now := func() time.Time { return s.now() }
+	s.Queue = queue.New(rdb, now, s.log)
+	s.Fleet = fleet.New(rdb, s.retention, now, s.log)
 	return s, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/job"
@@ -79,7 +80,7 @@ func TestReapTakesBackWhatNoBeatNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Beat(ctx, Worker{ID: "w1", Jobs: []string{kept}}); err != nil {
+	if err := s.Fleet.Beat(ctx, fleet.Worker{ID: "w1", Jobs: []string{kept}}); err != nil {
 		t.Fatal(err)
 	}
 	state := func(id string) string {

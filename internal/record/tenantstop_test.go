@@ -15,7 +15,7 @@ import (
 // other tenants alone.
 func TestStopTenant(t *testing.T) {
 	t.Parallel()
-	s := fleet(t, 1)
+	s := storeOf(t, 1)
 	ctx := t.Context()
 	if _, err := s.CreateTenant(ctx, "default", job.Terms{}); err != nil {
 		t.Fatal(err)

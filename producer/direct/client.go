@@ -11,6 +11,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/attest"
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/hookkeys"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
@@ -155,7 +156,7 @@ func (c *Client) owns(id string) bool {
 
 // Runtimes is [producer.Catalog.Runtimes].
 func (c *Client) Runtimes(ctx context.Context) ([]producer.Runtime, error) {
-	published, err := c.records.Runtimes(ctx)
+	published, err := c.records.Fleet.Runtimes(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +164,7 @@ func (c *Client) Runtimes(ctx context.Context) ([]producer.Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	published = slices.DeleteFunc(published, func(r record.Runtime) bool { return !allowsRuntime(terms, r) })
+	published = slices.DeleteFunc(published, func(r fleet.Runtime) bool { return !allowsRuntime(terms, r) })
 	list := make([]producer.Runtime, len(published))
 	for i, r := range published {
 		list[i] = producer.Runtime{
@@ -180,7 +181,7 @@ func (c *Client) Runtimes(ctx context.Context) ([]producer.Runtime, error) {
 
 // Images is [producer.Catalog.Images].
 func (c *Client) Images(ctx context.Context) ([]producer.Image, error) {
-	published, err := c.records.Images(ctx)
+	published, err := c.records.Fleet.Images(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -198,4 +199,4 @@ func (c *Client) Images(ctx context.Context) ([]producer.Image, error) {
 
 // Keys lists the public keys that attest results: those in use, and those that were as
 // long as there are results that they signed.
-func (c *Client) Keys(ctx context.Context) ([]attest.Key, error) { return c.records.Keys(ctx) }
+func (c *Client) Keys(ctx context.Context) ([]attest.Key, error) { return c.records.Fleet.Keys(ctx) }

@@ -15,7 +15,7 @@ func (c *Client) SetSecret(ctx context.Context, name, value string) (job.Secret,
 	if _, err := c.terms(ctx); err != nil {
 		return job.Secret{}, err
 	}
-	key, err := c.records.SecretsKey(ctx)
+	key, err := c.records.Fleet.SecretsKey(ctx)
 	if err != nil {
 		return job.Secret{}, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/hookkeys"
 	"github.com/glovebox-run/glovebox/internal/record"
@@ -103,7 +104,7 @@ func New(tb testing.TB, base string) *World {
 // Runtimes publishes python and bash, as a worker would.
 func (w *World) Runtimes(tb testing.TB) {
 	tb.Helper()
-	err := w.Worker.PublishRuntimes(tb.Context(), []record.Runtime{
+	err := w.Worker.Fleet.PublishRuntimes(tb.Context(), []fleet.Runtime{
 		{Name: "python", Version: "3.13", Aliases: []string{"python3"}, File: "main.py", Image: "glovebox/python", ImageDigest: "sha256:00", Limits: job.DefaultLimits},
 		{Name: "bash", Version: "5.2", File: "main.sh", Image: "glovebox/bash", ImageDigest: "sha256:01", Limits: job.DefaultLimits},
 	})
@@ -119,7 +120,7 @@ func (w *World) Secrets(tb testing.TB) *secrets.Keys {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := w.Worker.PublishSecretsKey(tb.Context(), keys.Public()); err != nil {
+	if err := w.Worker.Fleet.PublishSecretsKey(tb.Context(), keys.Public()); err != nil {
 		tb.Fatal(err)
 	}
 	return keys
@@ -131,7 +132,7 @@ const Image = "registry.example.com/team/tool@sha256:000000000000000000000000000
 // Images publishes an image that jobs may bring, as a worker would.
 func (w *World) Images(tb testing.TB) {
 	tb.Helper()
-	if err := w.Worker.PublishImages(tb.Context(), []string{Image}); err != nil {
+	if err := w.Worker.Fleet.PublishImages(tb.Context(), []string{Image}); err != nil {
 		tb.Fatal(err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/glovebox-run/glovebox/cmd/glovebox/internal/supervise"
-	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/fleet"
 )
 
 // startTimeout is how long the programs may take to get ready.
@@ -342,7 +342,7 @@ func (s *stack) hints() string {
 		"  " + s.Command + " help\n"
 }
 
-func languages(list []record.Runtime) string {
+func languages(list []fleet.Runtime) string {
 	names := make([]string, len(list))
 	for i, r := range list {
 		names[i] = r.Name + " " + r.Version

@@ -15,6 +15,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/cmd/glovebox/internal/supervise"
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/redisacl"
 	"github.com/glovebox-run/glovebox/producer"
@@ -169,17 +170,17 @@ func (s *stack) graceSetting() string {
 }
 
 // published are the runtimes that the worker which runs now has published.
-func (s *stack) published(ctx context.Context) ([]record.Runtime, error) {
+func (s *stack) published(ctx context.Context) ([]fleet.Runtime, error) {
 	records, err := record.Open(ctx, record.Config{URL: s.redisURL(redisacl.API)})
 	if err != nil {
 		return nil, err
 	}
 	defer records.Close()
-	all, err := records.Runtimes(ctx)
+	all, err := records.Fleet.Runtimes(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var fresh []record.Runtime
+	var fresh []fleet.Runtime
 	for _, r := range all {
 		if !r.SeenAt.Before(s.began) {
 			fresh = append(fresh, r)

@@ -1,4 +1,4 @@
-package record
+package fleet
 
 import (
 	"context"
@@ -10,27 +10,27 @@ import (
 
 // PublishImages says which images of one's own this worker runs: they are in its store,
 // and its operator allows them. What no worker has said for a week is forgotten.
-func (s *Store) PublishImages(ctx context.Context, images []string) error {
-	f, err := s.published(ctx, imagesKey)
+func (f *Fleet) PublishImages(ctx context.Context, images []string) error {
+	all, err := f.published(ctx, imagesKey)
 	if err != nil {
 		return fmt.Errorf("publish images: %w", err)
 	}
-	now := ms(s.now())
+	now := f.now().UnixMilli()
 	var fields []any
 	for _, i := range images {
 		fields = append(fields, i, now)
 	}
 	var expired []string
-	for image, seen := range f {
-		if !s.fresh(seen) && !slices.Contains(images, image) {
+	for image, seen := range all {
+		if !f.fresh(seen) && !slices.Contains(images, image) {
 			expired = append(expired, image)
 		}
 	}
 	if len(fields) > 0 {
-		err = s.publish(ctx, imagesKey, fields...)
+		err = f.publish(ctx, imagesKey, fields...)
 	}
 	if err == nil && len(expired) > 0 {
-		err = s.rdb.HDel(ctx, imagesKey, expired...).Err()
+		err = f.rdb.HDel(ctx, imagesKey, expired...).Err()
 	}
 	if err != nil {
 		return fmt.Errorf("publish images: %w", err)
@@ -39,14 +39,14 @@ func (s *Store) PublishImages(ctx context.Context, images []string) error {
 }
 
 // Images lists what workers published, sorted.
-func (s *Store) Images(ctx context.Context) ([]string, error) {
-	f, err := s.published(ctx, imagesKey)
+func (f *Fleet) Images(ctx context.Context) ([]string, error) {
+	all, err := f.published(ctx, imagesKey)
 	if err != nil {
 		return nil, fmt.Errorf("list images: %w", err)
 	}
 	var list []string
-	for image, seen := range f {
-		if s.fresh(seen) {
+	for image, seen := range all {
+		if f.fresh(seen) {
 			list = append(list, image)
 		}
 	}
@@ -55,7 +55,7 @@ func (s *Store) Images(ctx context.Context) ([]string, error) {
 }
 
 // fresh reports whether the time, in ms as Redis has it, is not long ago.
-func (s *Store) fresh(seen string) bool {
+func (f *Fleet) fresh(seen string) bool {
 	at, err := strconv.ParseInt(seen, 10, 64)
-	return err == nil && s.seen(time.UnixMilli(at)) && s.now().Sub(time.UnixMilli(at)) < runtimeTTL
+	return err == nil && f.seen(time.UnixMilli(at)) && f.now().Sub(time.UnixMilli(at)) < runtimeTTL
 }

@@ -1,4 +1,4 @@
-package record
+package fleet
 
 import (
 	"context"
@@ -23,19 +23,19 @@ type listedKey struct {
 
 // PublishKey says that a worker signs results with this key. Workers that share one
 // publish the same. Keys that no result is left of, and what is no key, are forgotten.
-func (s *Store) PublishKey(ctx context.Context, k attest.Key) error {
-	all, expired, err := s.allKeys(ctx)
+func (f *Fleet) PublishKey(ctx context.Context, k attest.Key) error {
+	all, expired, err := f.allKeys(ctx)
 	if err != nil {
 		return fmt.Errorf("publish key: %w", err)
 	}
-	now := s.now().UTC().Truncate(time.Millisecond)
+	now := f.now().UTC().Truncate(time.Millisecond)
 	k.NotBefore, k.SeenAt = now, now
-	until := ms(now.Add(s.retention + keyMargin))
+	until := now.Add(f.retention + keyMargin).UnixMilli()
 	for _, old := range all {
 		switch {
 		case old.ID == k.ID:
 			k.NotBefore, until = old.NotBefore, max(old.Until, until)
-		case s.keyExpired(old):
+		case f.keyExpired(old):
 			expired = append(expired, old.ID)
 		}
 	}
@@ -43,9 +43,9 @@ func (s *Store) PublishKey(ctx context.Context, k attest.Key) error {
 	if err != nil {
 		return fmt.Errorf("publish key: %w", err)
 	}
-	err = s.publish(ctx, keysKey, k.ID, b)
+	err = f.publish(ctx, keysKey, k.ID, b)
 	if err == nil && len(expired) > 0 {
-		err = s.rdb.HDel(ctx, keysKey, expired...).Err()
+		err = f.rdb.HDel(ctx, keysKey, expired...).Err()
 	}
 	if err != nil {
 		return fmt.Errorf("publish key: %w", err)
@@ -55,14 +55,14 @@ func (s *Store) PublishKey(ctx context.Context, k attest.Key) error {
 
 // Keys lists the keys that workers sign with, and those that they did as long as there
 // may be records of what they signed; the newest first.
-func (s *Store) Keys(ctx context.Context) ([]attest.Key, error) {
-	all, _, err := s.allKeys(ctx)
+func (f *Fleet) Keys(ctx context.Context) ([]attest.Key, error) {
+	all, _, err := f.allKeys(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list keys: %w", err)
 	}
 	list := make([]attest.Key, 0, len(all))
 	for _, k := range all {
-		if !s.keyExpired(k) {
+		if !f.keyExpired(k) {
 			list = append(list, k.Key)
 		}
 	}
@@ -75,22 +75,22 @@ func (s *Store) Keys(ctx context.Context) ([]attest.Key, error) {
 	return list, nil
 }
 
-func (s *Store) keyExpired(k listedKey) bool {
-	return ms(s.now()) > k.Until
+func (f *Fleet) keyExpired(k listedKey) bool {
+	return f.now().UnixMilli() > k.Until
 }
 
 // allKeys reads what was published. none are the fields that are no keys: who verifies would refuse
 // the whole list for one of them.
-func (s *Store) allKeys(ctx context.Context) (list []listedKey, none []string, err error) {
-	f, err := s.published(ctx, keysKey)
+func (f *Fleet) allKeys(ctx context.Context) (list []listedKey, none []string, err error) {
+	fields, err := f.published(ctx, keysKey)
 	if err != nil {
 		return nil, nil, err
 	}
-	for id, b := range f {
+	for id, b := range fields {
 		var k listedKey
 		err := json.Unmarshal([]byte(b), &k)
 		if err != nil || k.ID != id || attest.KeyID(k.PublicKey) != id {
-			s.unreadable.PassOver(keysKey, fmt.Errorf("key %.100q is called %.100q: %w", id, k.ID, err))
+			f.unreadable.PassOver(keysKey, fmt.Errorf("key %.100q is called %.100q: %w", id, k.ID, err))
 			none = append(none, id)
 			continue
 		}

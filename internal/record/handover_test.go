@@ -67,12 +67,13 @@ func TestHandOver(t *testing.T) {
 	t.Parallel()
 	s := store(t)
 	wanted := make(chan string, 10)
-	offer := s.Offer(t.Context(), func(name string) { wanted <- name })
+	offer := s.Fleet.Offer(t.Context(), func(name string) { wanted <- name })
 	defer offer.Close()
 	if err := offer.Set(t.Context(), []string{"python", "py"}); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); s.rdb.PubSubNumSub(t.Context(), wantedChannel+"py").Val()[wantedChannel+"py"] == 0; time.Sleep(5 * time.Millisecond) {
+	const channel = "gb:wanted:"
+	for deadline := time.Now().Add(time.Minute); s.rdb.PubSubNumSub(t.Context(), channel+"py").Val()[channel+"py"] == 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it is not subscribed")
 		}

@@ -1,4 +1,4 @@
-package record
+package fleet
 
 import (
 	"testing"
@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/glovebox-run/glovebox/attest"
-	"github.com/glovebox-run/glovebox/internal/gbtest"
 )
 
 // TestKeys follows two keys through a rotation, up to when no result is left that the
@@ -15,22 +14,18 @@ import (
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	const retention = 24 * time.Hour
-	s, err := Open(t.Context(), Config{URL: gbtest.Redis(t).URL(), Retention: retention})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
+	f := open(t, retention)
 	began := time.Now().UTC().Truncate(time.Second)
-	at := func(d time.Duration) { s.now = func() time.Time { return began.Add(d) } }
+	at := func(d time.Duration) { f.now = func() time.Time { return began.Add(d) } }
 	publish := func(k attest.Key) {
 		t.Helper()
-		if err := s.PublishKey(t.Context(), k); err != nil {
+		if err := f.PublishKey(t.Context(), k); err != nil {
 			t.Fatal(err)
 		}
 	}
 	lists := func(want ...attest.Key) {
 		t.Helper()
-		got, err := s.Keys(t.Context())
+		got, err := f.Keys(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,13 +50,13 @@ func TestKeys(t *testing.T) {
 	publish(newer)
 	lists(between(newer, time.Hour, time.Hour), between(older, 0, time.Minute))
 
-	s.retention = time.Minute // what was signed before is kept for as long as it was
+	f.retention = time.Minute // what was signed before is kept for as long as it was
 	at(time.Minute + retention + keyMargin)
 	lists(between(newer, time.Hour, time.Hour), between(older, 0, time.Minute))
 	at(time.Minute + retention + keyMargin + time.Second)
 	lists(between(newer, time.Hour, time.Hour))
 	publish(newer)
-	if n, err := s.rdb.HLen(t.Context(), keysKey).Result(); err != nil || n != 1 {
+	if n, err := f.rdb.HLen(t.Context(), keysKey).Result(); err != nil || n != 1 {
 		t.Errorf("%d keys are kept, %v, want the one in use", n, err)
 	}
 }
