@@ -23,7 +23,6 @@ func deliveryKey(tenant, did string) string   { return script.Key(tenant, "deliv
 func tenantKey(tenant string) string          { return script.Key(tenant, "tenant") }
 func tokenUseKey(tenant string) string        { return script.Key(tenant, "tokenuse") }
 func queuedKey(tenant string) string          { return script.Key(tenant, "queued") } // bytes
-func secretsKey(tenant string) string         { return script.Key(tenant, "secrets") }
 func webhookKey(tenant string) string         { return script.Key(tenant, "webhook") }
 func rateKey(tenant string) string            { return script.Key(tenant, "rate") }
 func batchKey(tenant, id string) string       { return script.Key(tenant, "batch:"+id) }

@@ -433,7 +433,7 @@ func newNeighbours(t *testing.T) neighbours {
 		check(err)
 		_, err = w.api.RotateSigning(ctx, tenant, time.Hour)
 		check(err)
-		check(w.admin.HSet(ctx, secretsKey(tenant), "API", "{}").Err())
+		check(w.admin.HSet(ctx, script.Key(tenant, "secrets"), "API", "{}").Err())
 		check(w.admin.Set(ctx, rateKey(tenant), 5, time.Hour).Err())
 		check(w.api.HoldUpload(ctx, Upload{Tenant: tenant, SHA256: strings.Repeat("a", 64), Size: 5}, false))
 		create := func(n NewJob) string {

@@ -14,13 +14,14 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/redisacl"
 	"github.com/glovebox-run/glovebox/internal/script"
+	"github.com/glovebox-run/glovebox/internal/secrets"
 )
 
 // libraries are all scripts, by the packages of internal that have them.
 var libraries = []struct {
 	of      string
 	scripts *script.Library
-}{{"record", scripts}}
+}{{"record", scripts}, {"secrets", secrets.Scripts}}
 
 var update = flag.Bool("update", false, "write docs/redis.md anew")
 

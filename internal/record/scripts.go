@@ -48,7 +48,6 @@ var (
 	createTenantScript  = scripts.Load("create_tenant")
 	setTermsScript      = scripts.Load("set_terms")
 	addTokenScript      = scripts.Load("add_token")
-	setSecretScript     = scripts.Load("set_secret")
 	rotateSigningScript = scripts.Load("rotate_signing")
 	takeRequestScript   = scripts.Load("take_request")
 )
@@ -69,7 +68,6 @@ var scripts = script.New(luaFiles, map[string]any{
 	"lend_cost":          lendCost,
 	"max_batch_errors":   job.MaxBatchErrors,
 	"max_event_bytes":    maxEventBytes,
-	"max_secrets":        job.MaxSecrets,
 	"max_tokens":         job.MaxTokens,
 	"most_unoffered":     mostUnoffered,
 	"outage_patience":    outagePatience,

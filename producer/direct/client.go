@@ -14,6 +14,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/hookkeys"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -48,6 +49,7 @@ type Config struct {
 // Client is [producer.Jobs] over Redis and the bucket. It is safe for concurrent use.
 type Client struct {
 	records  *record.Store
+	secrets  *secrets.Store
 	objects  *artifacts.Store
 	done     *record.Listener
 	tenant   string
@@ -110,7 +112,7 @@ func New(c Config, records *record.Store, objects *artifacts.Store) (*Client, er
 	// The listener lives as long as the Client, not as long as a context of Open.
 	done := records.ListenDone(context.Background())
 	return &Client{
-		records: records, objects: objects, done: done, tenant: c.Tenant, links: c.Links, room: boundless{}, log: c.Log,
+		records: records, secrets: secrets.NewStore(records.Redis()), objects: objects, done: done, tenant: c.Tenant, links: c.Links, room: boundless{}, log: c.Log,
 		maximums: c.Maximums.Or(job.DefaultMaximums), quotas: c.NewTenants, close: []func() error{done.Close}, webhookKeys: c.WebhookKeys,
 	}, nil
 }

@@ -116,7 +116,7 @@ func (v *validator) checkSecrets(ctx context.Context, names []string) error {
 	}
 	if v.secrets == nil {
 		var err error
-		if v.secrets, err = v.client.records.SecretNames(ctx, v.client.tenant); err != nil {
+		if v.secrets, err = v.client.secrets.Names(ctx, v.client.tenant); err != nil {
 			return fmt.Errorf("submit job: %w", err)
 		}
 	}
