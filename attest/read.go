@@ -87,7 +87,7 @@ func unambiguous(d *json.Decoder, name string, depth int) error {
 				return fmt.Errorf("%.60q is no name that Glovebox writes", inner)
 			}
 			if seen[inner] {
-				return fmt.Errorf("%.60q is there twice", inner)
+				return fmt.Errorf("%.60q appears more than once", inner)
 			}
 			seen[inner] = true
 		}

@@ -10,7 +10,7 @@
 //
 // Endpoints may be slow, dead, or many. Each tenant has a share of the attempts that are
 // made at once, and each of its endpoints a few of those; what has to wait is put off, for
-// longer the more there is and the longer it has been so (places.go).
+// longer the more there is and the longer it has been so (limiter.go).
 //
 // Start at [New], then [Deliverer.Run].
 package deliverer
@@ -61,8 +61,8 @@ type Config struct {
 	// BodyBytes is how large a message may be before outputs are cut in it; the whole
 	// is behind their URLs. Defaults to 256 KiB.
 	BodyBytes int
-	// Interval is after what time an idle Deliverer looks for a delivery that it was not
-	// told of. Defaults to 1 s.
+	// Interval is how often an idle Deliverer polls, in case a notification was lost. Defaults
+	// to 1 s.
 	Interval time.Duration
 	// Grace is what attempts under way get when the Deliverer ends; what is not
 	// finished then is made again by another. Defaults to 30 s.
@@ -76,7 +76,7 @@ type Config struct {
 // Deliverer makes the deliveries that are due.
 type Deliverer struct {
 	Config
-	places *places
+	limiter *tenantLimiter
 
 	// Attempts under way, which Run waits for: asynq would not.
 	mu       sync.Mutex
@@ -116,7 +116,7 @@ func New(c Config) (*Deliverer, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Deliverer{Config: c, places: newPlaces(c.Concurrency, c.PerEndpoint)}, nil
+	return &Deliverer{Config: c, limiter: newTenantLimiter(c.Concurrency, c.PerEndpoint)}, nil
 }
 
 // Run makes deliveries until ctx ends, then waits for the attempts under way, for
@@ -203,11 +203,11 @@ func (d *Deliverer) handle(ctx context.Context, t *asynq.Task) error {
 	if delivery.State != record.Pending || delivery.Attempt != task.Attempt {
 		return nil // somebody has made this attempt
 	}
-	leave, err := d.places.enter(delivery, time.Now())
+	release, err := d.limiter.acquire(delivery, time.Now())
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer release()
 	if err := d.attempt(ctx, delivery); err != nil {
 		return faultError{err, faultDelay(time.Since(delivery.Due))}
 	}

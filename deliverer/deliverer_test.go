@@ -27,13 +27,13 @@ import (
 
 // bench is a deliverer at work, and jobs that end.
 type bench struct {
-	*producertest.World
+	*producertest.Env
 	config deliverer.Config
 }
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{World: producertest.New(t, "")}
+	b := &bench{Env: producertest.New(t, "")}
 	b.Runtimes(t)
 	b.config = deliverer.Config{
 		Records: b.Records, Client: b.Client, Links: b.Links, Sender: b.sender(t, 2*time.Second), Keys: b.WebhookKeys,

@@ -160,7 +160,7 @@ func checkEntries(add addFunc, field string, list []string, allowed string, ok f
 		case !ok(entry):
 			add(fmt.Sprintf("%s[%d]", field, i), clip(entry), "is not valid", allowed)
 		case slices.Contains(list[:i], entry):
-			add(fmt.Sprintf("%s[%d]", field, i), clip(entry), "is there twice", "each entry once")
+			add(fmt.Sprintf("%s[%d]", field, i), clip(entry), "appears more than once", "each entry once")
 		}
 	}
 }

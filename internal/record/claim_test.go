@@ -80,7 +80,7 @@ func TestClaim(t *testing.T) {
 	}
 	due := int(s.rdb.ZCard(ctx, openKey("default")).Val())
 	w.forward(time.Minute)
-	c := claims{set: "open", until: s.now().Add(lookAgain), record: "job:", fields: []string{"epoch", "priority"}}
+	c := claims{set: "open", until: s.now().Add(recheckDelay), record: "job:", fields: []string{"epoch", "priority"}}
 	var mu sync.Mutex
 	claimed := map[string]int{}
 	var all sync.WaitGroup
@@ -108,15 +108,15 @@ func TestClaim(t *testing.T) {
 	if len(claimed) != due || due == 0 {
 		t.Errorf("%d of %d were claimed", len(claimed), due)
 	}
-	w.forward(time.Minute + lookAgain)
+	w.forward(time.Minute + recheckDelay)
 	if list, _, err := w.claim(ctx, []string{"default"}, c); err != nil || len(list) != due {
 		t.Errorf("later %d are due again, %v, want %d", len(list), err, due)
 	}
 }
 
-// TestLookNeverHastens: what was put off for longer meanwhile stays so. A receiver that
+// TestRescheduleNeverHastens: what was put off for longer meanwhile stays so. A receiver that
 // asked for an hour gets it, whatever the sweeper saw before.
-func TestLookNeverHastens(t *testing.T) {
+func TestRescheduleNeverHastens(t *testing.T) {
 	t.Parallel()
 	w, _ := sweeping(t)
 	s, ctx := w.Records, t.Context()
@@ -139,7 +139,7 @@ func TestLookNeverHastens(t *testing.T) {
 	if err := s.Attempted(ctx, d, Pending, 429, "later", hour); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.look(ctx, outboxKey("default"), d.ID, time.Now().Add(lookAgain)); err != nil {
+	if err := w.reschedule(ctx, outboxKey("default"), d.ID, time.Now().Add(recheckDelay)); err != nil {
 		t.Fatal(err)
 	}
 	if at := s.rdb.ZScore(ctx, outboxKey("default"), d.ID).Val(); int64(at) != ms(hour) {

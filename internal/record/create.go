@@ -26,10 +26,10 @@ type NewJob struct {
 	// SpecRef is the S3 key of a spec above MaxInline, or "" for one that the record
 	// itself holds.
 	SpecRef string
-	// Key is an idempotency key, or "", and Asked what was asked for under it: the same
+	// Key is an idempotency key, or "", and RequestHash what was sent under it: the same
 	// once more is the same job, anything else job.ErrConflict.
-	Key   string
-	Asked Asked
+	Key         string
+	RequestHash RequestHash
 	// Index and Fingerprint are for AddToBatch.
 	Index       int
 	Fingerprint Fingerprint
@@ -188,7 +188,7 @@ func (s *Store) appendJob(list []any, tenant, batch string, j NewJob, terms job.
 	}
 	list = append(
 		list, j.ID, len(spec), string(cmp.Or(j.Spec.Priority, job.Normal)), script.Plain(j.Spec.RunAt), script.Plain(j.Spec.Deadline),
-		j.Index, string(j.Fingerprint[:]), hashKey(j.Key), j.Asked.String(), jobMemory(j.Spec, inline, metadata), len(fields),
+		j.Index, string(j.Fingerprint[:]), hashKey(j.Key), j.RequestHash.String(), jobMemory(j.Spec, inline, metadata), len(fields),
 	)
 	return append(list, fields...), len(spec), nil
 }

@@ -391,7 +391,7 @@ func hourLater(t *testing.T, s *Store, tenant string) {
 // fill is a release pass in which the tenant has the queue for itself.
 func (s *Store) fill(t *testing.T, tenant string) {
 	t.Helper()
-	list, errs, err := s.waiting(t.Context(), []string{tenant})
+	list, errs, err := s.waitingTenants(t.Context(), []string{tenant})
 	if err == nil && len(list) > 0 {
 		var slots int64
 		if slots, err = s.slots(t.Context()); err == nil {

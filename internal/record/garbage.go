@@ -89,7 +89,7 @@ func (w *Sweeper) sweepObjects(ctx context.Context, tenant, id string) error {
 	}
 	if !gone && !j.State.Final() {
 		// Its end sets a time of its own. It may have just done so, hence not a removal.
-		return w.look(ctx, garbageKey(tenant), id, w.Records.now().Add(announceDelay))
+		return w.reschedule(ctx, garbageKey(tenant), id, w.Records.now().Add(announceDelay))
 	}
 	keep := 0
 	if j.ResultRef != "" {
@@ -103,7 +103,7 @@ func (w *Sweeper) sweepObjects(ctx context.Context, tenant, id string) error {
 	if gone {
 		return w.Records.forget(ctx, tenant, id, time.Time{})
 	}
-	err = lookWhileKeptScript.Run(ctx, w.Records.rdb, tenant, script.Args{"id": id, "due": w.sweepAgain(j)}).Err()
+	err = recheckKeptScript.Run(ctx, w.Records.rdb, tenant, script.Args{"id": id, "due": w.sweepAgain(j)}).Err()
 	if err != nil {
 		return fmt.Errorf("say when to sweep %s again: %w", id, err)
 	}
@@ -117,7 +117,7 @@ func (w *Sweeper) sweepBatch(ctx context.Context, tenant, id string) error {
 	case err != nil:
 		return fmt.Errorf("look for batch %s: %w", id, err)
 	case there > 0: // Redis has another clock
-		return w.look(ctx, garbageKey(tenant), id, w.Records.now().Add(expiredDelay))
+		return w.reschedule(ctx, garbageKey(tenant), id, w.Records.now().Add(expiredDelay))
 	}
 	return w.Records.forget(ctx, tenant, id, time.Time{})
 }

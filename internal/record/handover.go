@@ -61,7 +61,7 @@ func (s *Store) unoffered(ctx context.Context, run queue.Run, e *NotOfferedError
 	}
 	switch answer[0].(string) {
 	case "exhausted":
-		return s.EndWithout(ctx, run.ID, run.Epoch, job.InternalError, &job.Error{
+		return s.EndUnrun(ctx, run.ID, run.Epoch, job.InternalError, &job.Error{
 			Code: job.CodeUnavailable, Message: fmt.Sprintf("no worker has offered %.300q for a day", e.Name),
 		})
 	case "ok":

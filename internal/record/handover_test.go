@@ -62,7 +62,7 @@ func TestStartRefusesWhatIsNotOffered(t *testing.T) {
 	}
 }
 
-// TestHandOver: a job goes to who offers what it needs, at once, and only to them.
+// TestHandOver: a job goes to a worker that offers what it needs, at once, and only to them.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	s := store(t)
@@ -91,7 +91,7 @@ func TestHandOver(t *testing.T) {
 	within(t, took, id+".1", 5*time.Second)
 	select {
 	case task := <-others:
-		t.Errorf("who does not offer it took %s", task)
+		t.Errorf("a worker that does not offer it took %s", task)
 	default:
 	}
 	if err := offer.Set(t.Context(), []string{"python"}); err != nil {

@@ -109,7 +109,7 @@ func (l *Listener) subscribe() {
 	}
 }
 
-// subscribeAgain is after what time a subscription that failed is tried again.
+// subscribeAgain is the delay before a subscription that failed is tried again.
 const subscribeAgain = time.Second
 
 // Wait returns a channel that gets a value whenever the job may have ended (or its worker

@@ -337,7 +337,7 @@ func TestFailureHasAllLeadingFields(t *testing.T) {
 	s, _ := open(t)
 	id := create(t, s, spec())
 	start(t, s, id, 1, "w1")
-	if err := s.EndWithout(t.Context(), id, 1, job.InternalError, &job.Error{Code: "worker_lost", Message: "m"}); err != nil {
+	if err := s.EndUnrun(t.Context(), id, 1, job.InternalError, &job.Error{Code: "worker_lost", Message: "m"}); err != nil {
 		t.Fatal(err)
 	}
 	var r job.Result
@@ -358,7 +358,7 @@ func TestFailureFitsIntoTheRecord(t *testing.T) {
 	}
 	id := create(t, s, most)
 	start(t, s, id, 1, "w1")
-	if err := s.EndWithout(t.Context(), id, 1, job.Canceled, nil); err != nil {
+	if err := s.EndUnrun(t.Context(), id, 1, job.Canceled, nil); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(get(t, s, id).Result); n > record.MaxInline {

@@ -58,7 +58,7 @@ func (w *Sweeper) sweepTasks(ctx context.Context, tenants []string, c claims, qu
 	var errs []error
 	var orphans map[string]bool // listed once, and only where something is due
 	for some := range slices.Chunk(tenants, redisconn.AtOnce) {
-		c.until = w.Records.now().Add(lookAgain)
+		c.until = w.Records.now().Add(recheckDelay)
 		list, failed, err := w.claim(ctx, some, c)
 		if errs = append(errs, failed...); err != nil {
 			return errors.Join(append(errs, err)...)

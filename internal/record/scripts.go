@@ -30,11 +30,11 @@ var (
 	watchScript     = scripts.Load("watch")
 
 	// What is kept.
-	purgeScript         = scripts.Load("purge")
-	lookWhileKeptScript = scripts.Load("look_while_kept")
-	forgetScript        = scripts.Load("forget")
-	holdUploadScript    = scripts.Load("hold_upload")
-	claimUploadScript   = scripts.Load("claim_upload")
+	purgeScript       = scripts.Load("purge")
+	recheckKeptScript = scripts.Load("recheck_kept")
+	forgetScript      = scripts.Load("forget")
+	holdUploadScript  = scripts.Load("hold_upload")
+	claimUploadScript = scripts.Load("claim_upload")
 
 	// Batches and deliveries.
 	openBatchScript   = scripts.Load("open_batch")

@@ -16,8 +16,8 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// waits is a tenant with jobs that are to be released.
-type waits struct {
+// waitingTenant is a tenant with jobs that are to be released.
+type waitingTenant struct {
 	tenant string
 	// backlogged tenants wait for a window; of due ones a time to run has come.
 	backlogged, due bool
@@ -29,7 +29,7 @@ type waits struct {
 // release shares the queue out between the tenants with a backlog, and releases their jobs
 // where there is room, and those whose time to run has come.
 func (w *Sweeper) release(ctx context.Context, tenants ...string) error {
-	list, errs, err := w.Records.waiting(ctx, tenants)
+	list, errs, err := w.Records.waitingTenants(ctx, tenants)
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
@@ -37,7 +37,7 @@ func (w *Sweeper) release(ctx context.Context, tenants ...string) error {
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	list = slices.DeleteFunc(list, func(t waits) bool { return !t.due && t.held >= narrow(share, t.terms) })
+	list = slices.DeleteFunc(list, func(t waitingTenant) bool { return !t.due && t.held >= narrow(share, t.terms) })
 	for some := range slices.Chunk(list, redisconn.AtOnce) {
 		failed, err := w.Records.releaseMany(ctx, some, share)
 		if errs = append(errs, failed...); err != nil {
@@ -47,9 +47,9 @@ func (w *Sweeper) release(ctx context.Context, tenants ...string) error {
 	return errors.Join(errs...)
 }
 
-// waiting lists the tenants that have a backlog, or jobs whose time to run has come. errs are of
+// waitingTenants lists the tenants that have a backlog, or jobs whose time to run has come. errs are of
 // those that can't be looked at.
-func (s *Store) waiting(ctx context.Context, tenants []string) (list []waits, errs []error, err error) {
+func (s *Store) waitingTenants(ctx context.Context, tenants []string) (list []waitingTenant, errs []error, err error) {
 	now := strconv.FormatInt(ms(s.now()), 10)
 	for some := range slices.Chunk(tenants, redisconn.AtOnce) {
 		var later []*redis.IntCmd
@@ -60,16 +60,16 @@ func (s *Store) waiting(ctx context.Context, tenants []string) (list []waits, er
 		if err != nil {
 			return nil, errs, fmt.Errorf("look for backlogs: %w", err)
 		}
-		var found []waits
+		var found []waitingTenant
 		for i, tenant := range some {
 			if err := later[i].Err(); err != nil {
 				errs = append(errs, fmt.Errorf("look for jobs of tenant %s whose time has come: %w", tenant, err))
 			}
-			if t := (waits{tenant: tenant, backlogged: backlogs[i].Val() > 0, due: later[i].Val() > 0}); t.backlogged || t.due {
+			if t := (waitingTenant{tenant: tenant, backlogged: backlogs[i].Val() > 0, due: later[i].Val() > 0}); t.backlogged || t.due {
 				found = append(found, t)
 			}
 		}
-		found, failed, err := s.lookAtWindows(ctx, found)
+		found, failed, err := s.readWindows(ctx, found)
 		if errs = append(errs, failed...); err != nil {
 			return nil, errs, err
 		}
@@ -78,8 +78,8 @@ func (s *Store) waiting(ctx context.Context, tenants []string) (list []waits, er
 	return list, errs, nil
 }
 
-// lookAtWindows completes what is known of these tenants, and leaves those out of which it can't.
-func (s *Store) lookAtWindows(ctx context.Context, list []waits) (complete []waits, errs []error, err error) {
+// readWindows completes what is known of these tenants, and leaves those out of which it can't.
+func (s *Store) readWindows(ctx context.Context, list []waitingTenant) (complete []waitingTenant, errs []error, err error) {
 	if len(list) == 0 {
 		return nil, nil, nil
 	}
@@ -111,7 +111,7 @@ func (s *Store) lookAtWindows(ctx context.Context, list []waits) (complete []wai
 
 // shareOut says how many jobs each tenant with a backlog may have released or running, so
 // that all together have as many as the fleet has use for.
-func (s *Store) shareOut(ctx context.Context, list []waits) (share int64, err error) {
+func (s *Store) shareOut(ctx context.Context, list []waitingTenant) (share int64, err error) {
 	slots, _, err := s.readCapacity(ctx)
 	if err != nil {
 		return 0, err
@@ -157,7 +157,7 @@ func fairShare(total, others int64, most []int64) int64 {
 }
 
 // releaseMany releases jobs of these tenants, some 500, in one round trip, and enqueues them.
-func (s *Store) releaseMany(ctx context.Context, list []waits, share int64) (errs []error, err error) {
+func (s *Store) releaseMany(ctx context.Context, list []waitingTenant, share int64) (errs []error, err error) {
 	now := s.now()
 	windows, tenants := map[string]int64{}, make([]string, len(list))
 	for i, t := range list {

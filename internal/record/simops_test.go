@@ -108,7 +108,7 @@ func submitOp(ctx context.Context, l *lane) {
 		j := NewJob{ID: w.newID(tenant), Spec: w.newSpec(l.p.store.now())}
 		if w.chance(4) {
 			j.Key = fmt.Sprintf("key %d", w.rng.IntN(4))
-			j.Asked = NewAsked([]byte(j.Key))
+			j.RequestHash = HashRequest([]byte(j.Key))
 		}
 		jobs = append(jobs, j)
 	}
@@ -166,7 +166,7 @@ func purgeOp(ctx context.Context, l *lane) {
 	})
 }
 
-// batchOp sends a batch, some of whose jobs are refused, or a part of it. Who has a key sends it again.
+// batchOp sends a batch, some of whose jobs are refused, or a part of it. A sender with a key sends it again.
 func batchOp(ctx context.Context, l *lane) {
 	w, tenant := l.p.w, pick(l.p.w.rng, simTenants)
 	var o job.BatchOptions

@@ -65,7 +65,7 @@ type Store struct {
 	audit       auditBuffer
 	swept       sweptTenants
 	capacity    capacity
-	pulse       pulse
+	uptime      uptime
 	unreadable  redisconn.Unreadable
 }
 
@@ -137,7 +137,7 @@ func (s *Store) Ping(ctx context.Context) error {
 // replicas, answers reads alone: nobody's beats then count against who can't write them.
 func (s *Store) writes(ctx context.Context) error {
 	if err := s.rdb.Set(ctx, "gb:ping", "1", time.Minute).Err(); err != nil {
-		s.pulse.stop()
+		s.uptime.stop()
 		return fmt.Errorf("write to Redis: %w", redisconn.Refusal(err))
 	}
 	return nil

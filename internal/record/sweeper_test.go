@@ -42,9 +42,9 @@ func sweepingOver(s *Store) (*Sweeper, *sync.Map) {
 // forward is what d later is: a time in which Redis answered, and the reaper looked.
 func (w *Sweeper) forward(d time.Duration) {
 	w.Records.now = func() time.Time { return time.Now().Add(d) }
-	w.Records.pulse.mu.Lock()
-	defer w.Records.pulse.mu.Unlock()
-	w.Records.pulse.last = w.Records.now()
+	w.Records.uptime.mu.Lock()
+	defer w.Records.uptime.mu.Unlock()
+	w.Records.uptime.last = w.Records.now()
 }
 
 // passDue is both passes that are made each second.
@@ -593,9 +593,9 @@ func TestTwoSweepersTakeAJobBackOnce(t *testing.T) {
 		if err := one.reap(ctx, "default"); err != nil {
 			t.Fatal(err)
 		}
-		s.pulse.mu.Lock()
-		s.pulse.first = s.pulse.first.Add(-lostAfter)
-		s.pulse.mu.Unlock()
+		s.uptime.mu.Lock()
+		s.uptime.first = s.uptime.first.Add(-lostAfter)
+		s.uptime.mu.Unlock()
 		for k, since := range one.unnamed {
 			one.unnamed[k] = since.Add(-lostAfter)
 		}

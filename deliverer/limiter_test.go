@@ -13,9 +13,9 @@ func delivery(tenant, host string, due time.Time) record.Delivery {
 	return record.Delivery{Tenant: tenant, URL: "http://" + host + "/", Due: due, Undone: 1}
 }
 
-// wait is how long a delivery is put off, 0 if it may enter.
-func (p *places) wait(tenant, host string, due, now time.Time) time.Duration {
-	_, err := p.enter(delivery(tenant, host, due), now)
+// wait is how long a delivery is put off, 0 if it may begin.
+func (t *tenantLimiter) wait(tenant, host string, due, now time.Time) time.Duration {
+	_, err := t.acquire(delivery(tenant, host, due), now)
 	var busy busyError
 	errors.As(err, &busy)
 	return busy.wait
@@ -23,22 +23,22 @@ func (p *places) wait(tenant, host string, due, now time.Time) time.Duration {
 
 func TestShares(t *testing.T) {
 	t.Parallel()
-	p := newPlaces(12, 2)
+	p := newTenantLimiter(12, 2)
 	now := time.Now()
-	// into counts how many places a tenant gets, each at a host of its own.
+	// into counts how many attempts a tenant gets, each at a host of its own.
 	into := func(tenant string) (n int) {
 		for ; p.wait(tenant, fmt.Sprint(tenant, n), now, now) == 0; n++ {
 		}
 		return n
 	}
 	if a, b, c := into("a"), into("b"), into("c"); a != 6 || b != 4 || c != 3 {
-		t.Errorf("got %d, %d and %d places, want 6, 4 and 3 of 12", a, b, c)
+		t.Errorf("got %d, %d and %d attempts, want 6, 4 and 3 of 12", a, b, c)
 	}
 	// One host holds up neither the tenant's others nor another tenant's at the same host.
-	p = newPlaces(12, 2)
+	p = newTenantLimiter(12, 2)
 	for i, want := range []bool{true, true, false, false} {
 		if got := p.wait("a", "h", now, now) == 0; got != want {
-			t.Errorf("delivery %d to one host: entered %v, want %v", i, got, want)
+			t.Errorf("delivery %d to one host: began %v, want %v", i, got, want)
 		}
 	}
 	if p.wait("a", "i", now, now) != 0 || p.wait("b", "h", now, now) != 0 {
@@ -46,12 +46,12 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// A line that stands still is believed to be slow before its first attempt has ended.
-func TestLinesThatStandStill(t *testing.T) {
+// An endpoint that hangs is believed to be slow before its first attempt has ended.
+func TestEndpointThatHangs(t *testing.T) {
 	t.Parallel()
-	p := newPlaces(256, 1)
+	p := newTenantLimiter(256, 1)
 	start := time.Now()
-	if _, err := p.enter(delivery("a", "hangs", start), start); err != nil {
+	if _, err := p.acquire(delivery("a", "hangs", start), start); err != nil {
 		t.Fatal(err)
 	}
 	for after, want := range map[time.Duration]time.Duration{0: time.Second, 10 * time.Second: 10 * time.Second, time.Hour: maxPace} {
@@ -66,24 +66,24 @@ func TestLinesThatStandStill(t *testing.T) {
 // its first day, where once a minute would be 1,440 times.
 func TestPutOffsGrow(t *testing.T) {
 	t.Parallel()
-	p := newPlaces(256, 4)
+	p := newTenantLimiter(256, 4)
 	start := time.Now()
-	var leave []func()
+	var release []func()
 	for range 4 {
-		l, err := p.enter(delivery("a", "dead", start), start.Add(-20*time.Second)) // which took 20 s
+		l, err := p.acquire(delivery("a", "dead", start), start.Add(-20*time.Second)) // which took 20 s
 		if err != nil {
 			t.Fatal(err)
 		}
-		leave = append(leave, l)
+		release = append(release, l)
 	}
-	leave[0]()
-	if _, err := p.enter(delivery("a", "dead", start), start); err != nil {
+	release[0]()
+	if _, err := p.acquire(delivery("a", "dead", start), start); err != nil {
 		t.Fatal(err)
 	}
-	// The first ones of the line come as fast as it moves.
+	// The first ones come as fast as attempts end.
 	for i := range 4 {
 		if got, want := p.wait("a", "dead", start, start), time.Duration(i+1)*5*time.Second; (got - want).Abs() > time.Second {
-			t.Errorf("delivery %d of the line: got %s, want %s", i, got, want)
+			t.Errorf("delivery %d: got %s, want %s", i, got, want)
 		}
 	}
 	const others = 1000
@@ -93,7 +93,7 @@ func TestPutOffsGrow(t *testing.T) {
 	now, times := start, 0
 	for ; now.Sub(start) < 24*time.Hour; times++ {
 		wait := p.wait("a", "dead", start, now)
-		if overdue := now.Sub(start); wait < min(max(overdue, minPutOff), maxPutOff)/2 || wait > max(overdue, minPutOff) || wait > maxPutOff {
+		if overdue := now.Sub(start); wait < min(max(overdue, minDelay), maxDelay)/2 || wait > max(overdue, minDelay) || wait > maxDelay {
 			t.Errorf("due for %s: put off by %s", overdue, wait)
 		}
 		now = now.Add(wait)
@@ -108,7 +108,7 @@ func TestPutOffsGrow(t *testing.T) {
 	for undone, want := range map[int64]time.Duration{1: time.Minute, 1000: time.Minute, 10_000: 500 * time.Second, 100_000: time.Hour, 1 << 60: time.Hour} {
 		d := delivery("a", "dead", now)
 		d.Undone = undone
-		_, err := p.enter(d, now)
+		_, err := p.acquire(d, now)
 		var busy busyError
 		if !errors.As(err, &busy) || busy.wait < want/2 || busy.wait > want {
 			t.Errorf("one of %d: put off by %s, want %s to %s", undone, busy.wait, want/2, want)
@@ -116,39 +116,39 @@ func TestPutOffsGrow(t *testing.T) {
 	}
 }
 
-func TestLinesAreForgotten(t *testing.T) {
+func TestIdleLimitsAreForgotten(t *testing.T) {
 	t.Parallel()
-	p := newPlaces(256, 4)
+	p := newTenantLimiter(256, 4)
 	now := time.Now()
-	for i := range 10 * tidyAfter {
-		leave, err := p.enter(delivery("a", fmt.Sprint(i), now), now)
+	for i := range 10 * forgetAfter {
+		release, err := p.acquire(delivery("a", fmt.Sprint(i), now), now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		leave()
+		release()
 	}
-	if n := len(p.endpoints); n > tidyAfter {
-		t.Errorf("%d endpoints are remembered, want at most %d", n, tidyAfter)
+	if n := len(p.endpoints); n > forgetAfter {
+		t.Errorf("%d endpoints are remembered, want at most %d", n, forgetAfter)
 	}
 }
 
-// A line whose last attempts took long, and in which nobody stands, is not busy for days: each
-// that is takes a share of the others' places.
-func TestLineIsForgotten(t *testing.T) {
+// A tenant whose last attempts took long, and that has none left, is not busy for days: each
+// that is takes a share of the others' attempts.
+func TestSlowLimitIsForgotten(t *testing.T) {
 	t.Parallel()
-	p, now := newPlaces(256, 4), time.Now()
-	l := lineOf(p.tenants, "acme")
+	p, now := newTenantLimiter(256, 4), time.Now()
+	l := limitOf(p.tenants, "acme")
 	l.pace = minPace
 	for range 130 {
-		l.enter(now)
+		l.begin(now)
 	}
 	for range 10_000 {
-		l.putOff(1, record.Delivery{Undone: 10_000, Due: now}, now)
+		l.delay(1, record.Delivery{Undone: 10_000, Due: now}, now)
 	}
 	for range 130 {
-		l.leave(maxPace, now)
+		l.end(maxPace, now)
 	}
-	if free := l.free.Sub(now); free > maxPutOff {
-		t.Errorf("a place is free in %s, want in %s at most", free, maxPutOff)
+	if free := l.free.Sub(now); free > maxDelay {
+		t.Errorf("the next may begin in %s, want in %s at most", free, maxDelay)
 	}
 }

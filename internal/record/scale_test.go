@@ -147,9 +147,9 @@ func (p *paper) measure(t *testing.T, what string, do func()) cost {
 	return c
 }
 
-// TestFleetOnPaper: what a pass over 10,000 tenants costs, counted; jobs of a dead worker are
+// TestScale: what a pass over 10,000 tenants costs, counted; jobs of a dead worker are
 // taken back within a minute though each round trip takes 10 ms; and how many runs a newcomer waits.
-func TestFleetOnPaper(t *testing.T) {
+func TestScale(t *testing.T) {
 	t.Parallel()
 	p := newPaper(t)
 	s, ctx := p.Records, t.Context()

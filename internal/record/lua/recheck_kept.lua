@@ -1,4 +1,4 @@
--- look_while_kept says when to look at a job's objects again, unless its record is gone: then that is due already.
+-- recheck_kept says when to look at a job's objects again, unless its record is gone: then that is due already.
 -- @arg id   of the job
 -- @arg due  when to look, ms
 -- @answer ok  always

@@ -28,13 +28,13 @@ import (
 // BaseURL is what links in results start with.
 const BaseURL = "https://glovebox.example"
 
-// TokenKey signs the links of every World.
+// TokenKey signs the links of every Env.
 func TokenKey() artifacts.TokenKey {
 	return artifacts.TokenKey{ID: "1", Secret: bytes.Repeat([]byte{7}, 32)}
 }
 
-// World is everything that a producer needs but a worker.
-type World struct {
+// Env is everything that a producer needs but a worker.
+type Env struct {
 	Redis   *gbtest.RedisServer
 	S3      *gbtest.S3Server
 	S3Spec  artifacts.Config
@@ -49,11 +49,11 @@ type World struct {
 	Client *direct.Client
 }
 
-// New starts a World that ends with the test. base is what links start with,
+// New starts an Env that ends with the test. base is what links start with,
 // BaseURL if it is "".
-func New(tb testing.TB, base string) *World {
+func New(tb testing.TB, base string) *Env {
 	tb.Helper()
-	w := &World{Redis: gbtest.Redis(tb), S3: gbtest.S3(tb)}
+	w := &Env{Redis: gbtest.Redis(tb), S3: gbtest.S3(tb)}
 	w.S3Spec = artifacts.Config{
 		Endpoint: w.S3.Endpoint, Region: w.S3.Region, Bucket: "glovebox",
 		AccessKey: w.S3.AccessKey, SecretKey: w.S3.SecretKey, PathStyle: true,
@@ -102,7 +102,7 @@ func New(tb testing.TB, base string) *World {
 }
 
 // Runtimes publishes python and bash, as a worker would.
-func (w *World) Runtimes(tb testing.TB) {
+func (w *Env) Runtimes(tb testing.TB) {
 	tb.Helper()
 	err := w.Worker.Fleet.PublishRuntimes(tb.Context(), []fleet.Runtime{
 		{Name: "python", Version: "3.13", Aliases: []string{"python3"}, File: "main.py", Image: "glovebox/python", ImageDigest: "sha256:00", Limits: job.DefaultLimits},
@@ -114,7 +114,7 @@ func (w *World) Runtimes(tb testing.TB) {
 }
 
 // Secrets publishes a key for secrets, as a worker would, and returns it.
-func (w *World) Secrets(tb testing.TB) *secrets.Keys {
+func (w *Env) Secrets(tb testing.TB) *secrets.Keys {
 	tb.Helper()
 	keys, err := secrets.ParseKeys(secrets.NewKey())
 	if err != nil {
@@ -126,11 +126,11 @@ func (w *World) Secrets(tb testing.TB) *secrets.Keys {
 	return keys
 }
 
-// Image is one that [World.Images] publishes.
+// Image is one that [Env.Images] publishes.
 const Image = "registry.example.com/team/tool@sha256:00000000000000000000000000000000000000000000000000000000000000aa"
 
 // Images publishes an image that jobs may bring, as a worker would.
-func (w *World) Images(tb testing.TB) {
+func (w *Env) Images(tb testing.TB) {
 	tb.Helper()
 	if err := w.Worker.Fleet.PublishImages(tb.Context(), []string{Image}); err != nil {
 		tb.Fatal(err)
@@ -138,7 +138,7 @@ func (w *World) Images(tb testing.TB) {
 }
 
 // Start takes the job in its first epoch, as a worker would.
-func (w *World) Start(tb testing.TB, id string) record.Job {
+func (w *Env) Start(tb testing.TB, id string) record.Job {
 	tb.Helper()
 	j, err := w.Worker.Start(tb.Context(), id, 1, "worker-1")
 	if err != nil {
@@ -149,7 +149,7 @@ func (w *World) Start(tb testing.TB, id string) record.Job {
 
 // End ends a started job as a worker would: with a result in the bucket, its long
 // outputs and its artifacts. change may be nil.
-func (w *World) End(tb testing.TB, j record.Job, files map[string]string, change func(*job.Result)) job.Result {
+func (w *Env) End(tb testing.TB, j record.Job, files map[string]string, change func(*job.Result)) job.Result {
 	tb.Helper()
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	zero := 0
@@ -196,7 +196,7 @@ func (w *World) End(tb testing.TB, j record.Job, files map[string]string, change
 }
 
 // Kept are the objects in the bucket whose keys start with prefix, and their sizes.
-func (w *World) Kept(tb testing.TB, prefix string) map[string]int64 {
+func (w *Env) Kept(tb testing.TB, prefix string) map[string]int64 {
 	tb.Helper()
 	root := filepath.Join(w.S3.Dir, w.S3Spec.Bucket)
 	found := map[string]int64{}

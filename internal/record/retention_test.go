@@ -290,7 +290,7 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// Purged is for who deleted the objects without the sweeper, which looks once more.
+// Purged is for a caller that deleted the objects without the sweeper, which looks once more.
 func TestPurged(t *testing.T) {
 	t.Parallel()
 	w, deleted := sweeping(t)

@@ -21,7 +21,7 @@ import (
 const garbageKey = "gb:{default}:garbage"
 
 // sweep runs a sweeper on the world's Redis and bucket until the test ends.
-func sweep(t *testing.T, w *producertest.World) {
+func sweep(t *testing.T, w *producertest.Env) {
 	t.Helper()
 	sweeper := &record.Sweeper{Records: w.Records, Log: slog.New(slog.DiscardHandler), DeleteObjects: w.Objects.SweepJob, DeleteUpload: w.Objects.SweepUpload}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -41,14 +41,14 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 // due makes what is to be looked at of the job due, as time would.
-func due(t *testing.T, w *producertest.World, id string) {
+func due(t *testing.T, w *producertest.Env, id string) {
 	t.Helper()
 	if err := w.Raw.ZAddXX(t.Context(), garbageKey, redis.Z{Member: id}).Err(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func stored(t *testing.T, w *producertest.World) int64 {
+func stored(t *testing.T, w *producertest.Env) int64 {
 	t.Helper()
 	tenant, err := w.Client.GetTenant(t.Context(), "default")
 	if err != nil {
@@ -58,7 +58,7 @@ func stored(t *testing.T, w *producertest.World) int64 {
 }
 
 // ended submits a job and ends it with a file, as a worker would.
-func ended(t *testing.T, w *producertest.World, spec job.Spec) string {
+func ended(t *testing.T, w *producertest.Env, spec job.Spec) string {
 	t.Helper()
 	spec.Runtime, spec.Source = "python", "1"
 	j, err := w.Client.Submit(t.Context(), spec)

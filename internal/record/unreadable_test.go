@@ -288,8 +288,8 @@ func TestSpoiledByAWorker(t *testing.T) {
 	}
 }
 
-// TestOddHashes: what is no hash is one again once a worker says something.
-func TestOddHashes(t *testing.T) {
+// TestSpoiledHashes: what is no hash is one again once a worker says something.
+func TestSpoiledHashes(t *testing.T) {
 	t.Parallel()
 	r := openRoles(t)
 	ctx := t.Context()
@@ -483,7 +483,7 @@ type saved struct {
 	ttl        time.Duration
 }
 
-// text is a dump, but for hashes and sets, which are dumped in any order.
+// text is a dump, except for hashes and sets, which are dumped in any order.
 func (r roles) text(t *testing.T, k string) string {
 	t.Helper()
 	switch r.admin.Type(t.Context(), k).Val() {

@@ -39,7 +39,7 @@ func (w *Sweeper) endOverdue(ctx context.Context, tenant string) error {
 		case err != nil || j.State != job.Queued:
 			return err
 		}
-		return w.Records.EndWithout(ctx, id, j.Epoch, job.Canceled, ErrDeadline)
+		return w.Records.EndUnrun(ctx, id, j.Epoch, job.Canceled, ErrDeadline)
 	})
 }
 
