@@ -18,8 +18,8 @@ import (
 const MaxResult = 16 << 20
 
 // ParseResult reads a result, or the webhook message that carries one, so that it means
-// the same to every other reader. It refuses what parsers disagree about: a name that is
-// there twice, or in capitals, which Go would take for ours; half of a surrogate pair.
+// the same to every other reader. It refuses what parsers disagree about: a name that
+// appears more than once, or in capitals, which Go would take for ours; half of a surrogate pair.
 func ParseResult(b []byte) (job.Result, error) {
 	switch {
 	case len(b) > MaxResult:

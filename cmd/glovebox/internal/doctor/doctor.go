@@ -1,7 +1,7 @@
 // Package doctor looks at a machine, and at the servers that Glovebox is told to use,
 // for what would keep it from working, or from working safely.
 //
-// It changes nothing, but for one sandbox that it starts and removes. Start at [Run].
+// It changes nothing, except for one sandbox that it starts and removes. Start at [Run].
 package doctor
 
 import (

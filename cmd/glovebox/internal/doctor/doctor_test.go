@@ -99,7 +99,7 @@ func fakePodman(t *testing.T, info, images, roots, run string) []string {
 
 func TestUnsafePodman(t *testing.T) {
 	t.Parallel()
-	// As podman info says it, but for a Podman that runs as root, with crun and vfs.
+	// As podman info says it, except for a Podman that runs as root, with crun and vfs.
 	info := `{"host":{"cgroupVersion":"v1","logDriver":"journald","ociRuntime":{"name":"crun"},
 		"security":{"rootless":false}},"store":{"graphDriverName":"vfs"},"version":{"Version":"4.2.0"}}`
 	all := Run(t.Context(), Config{
