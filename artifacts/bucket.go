@@ -22,7 +22,7 @@ var (
 )
 
 // canaryKey is an object that [Store.Check] tries to read without credentials. S3
-// refuses to say whether an object exists to who may not list, so only one that does
+// refuses to say whether an object exists to a key that may not list, so only one that does
 // exist shows that reading is refused.
 const canaryKey = "glovebox-private"
 

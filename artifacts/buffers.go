@@ -21,7 +21,7 @@ func newBufferPool(size, memory int64) *bufferPool {
 	return &bufferPool{size: size, slots: make(chan struct{}, memory/size)}
 }
 
-// take waits until a buffer may be lent. Who waits holds none, so uploads can't block
+// take waits until a buffer may be lent. A caller that waits holds none, so uploads can't block
 // each other for good.
 func (p *bufferPool) take(ctx context.Context) ([]byte, error) {
 	select {

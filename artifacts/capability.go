@@ -63,7 +63,7 @@ func NewTokens(keys ...TokenKey) (*Tokens, error) {
 			return nil, fmt.Errorf("read artifact token key %q: %d bytes, at least %d are needed", k.ID, len(k.Secret), minTokenKey)
 		}
 		if _, twice := t.byID[k.ID]; twice {
-			return nil, fmt.Errorf("read artifact token keys: id %q is there twice", k.ID)
+			return nil, fmt.Errorf("read artifact token keys: id %q appears more than once", k.ID)
 		}
 		t.byID[k.ID] = k
 	}

@@ -175,7 +175,7 @@ func (s *Store) GetBytes(ctx context.Context, key string, limit int64) ([]byte, 
 	return s.GetHeld(ctx, key, limit, func(int64) error { return nil })
 }
 
-// GetHeld is GetBytes for who takes memory before the object is read: hold is told its size,
+// GetHeld is GetBytes for a caller that takes memory before the object is read: hold is told its size,
 // and nothing is read if it fails.
 func (s *Store) GetHeld(ctx context.Context, key string, limit int64, hold func(size int64) error) ([]byte, error) {
 	body, o, err := s.Get(ctx, key)

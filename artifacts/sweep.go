@@ -17,7 +17,7 @@ import (
 type Swept struct{ Objects, Uploads int }
 
 // Sweep deletes the objects and aborts the unfinished multipart uploads below prefix,
-// but for those whose key keep wants; a nil keep wants none. It is for what lost
+// except for those whose key keep wants; a nil keep wants none. It is for what lost
 // attempts left behind: keep must want everything of an attempt that still runs.
 //
 // It goes on past an object that can't be deleted, and returns what it did with the

@@ -23,7 +23,7 @@ type Options struct {
 	// Limit is the most bytes there may be. It has no default: everything that comes
 	// from a job is bounded.
 	Limit int64
-	// Name is the file's name, for its media type and for who downloads it.
+	// Name is the file's name, for its media type and for the client that downloads it.
 	Name string
 }
 

@@ -32,8 +32,8 @@ func (s *Store) Versioned(ctx context.Context) (bool, error) {
 	return out.Status != "", nil // enabled, or suspended: what there was stays
 }
 
-// knowsVersions is Versioned as it was lately. Who may not ask, or whose server doesn't
-// know, sweeps objects: the first is a worker's, and the api sweeps after it.
+// knowsVersions is Versioned as it was lately. A process that may not ask, or whose server
+// doesn't know, sweeps objects: the first is a worker's, and the api sweeps after it.
 func (s *Store) knowsVersions(ctx context.Context) (bool, error) {
 	s.versions.mu.Lock()
 	keeps, fresh := s.versions.keeps, time.Since(s.versions.asked) < versionedLife

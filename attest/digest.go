@@ -86,7 +86,7 @@ func InputHash(spec job.Spec) (string, error) {
 	return in.Sum()
 }
 
-// Input is an [InputHash] for who has files as streams: each is begun, in the order of
+// Input is an [InputHash] for a caller that has files as streams: each is begun, in the order of
 // their names, and its content written.
 type Input struct {
 	fields fields

@@ -18,8 +18,8 @@ import (
 const MaxResult = 16 << 20
 
 // ParseResult reads a result, or the webhook message that carries one, so that it means
-// the same to every other reader. It refuses what parsers disagree about: a name that is
-// there twice, or in capitals, which Go would take for ours; half of a surrogate pair.
+// the same to every other reader. It refuses what parsers disagree about: a name that
+// appears more than once, or in capitals, which Go would take for ours; half of a surrogate pair.
 func ParseResult(b []byte) (job.Result, error) {
 	switch {
 	case len(b) > MaxResult:
@@ -87,7 +87,7 @@ func unambiguous(d *json.Decoder, name string, depth int) error {
 				return fmt.Errorf("%.60q is no name that Glovebox writes", inner)
 			}
 			if seen[inner] {
-				return fmt.Errorf("%.60q is there twice", inner)
+				return fmt.Errorf("%.60q appears more than once", inner)
 			}
 			seen[inner] = true
 		}

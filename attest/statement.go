@@ -76,7 +76,7 @@ type Compile struct {
 	WallMS       int64  `json:"wall_ms"`
 }
 
-// Artifact attests a file, but for its URL.
+// Artifact attests a file, except for its URL.
 type Artifact struct {
 	Name      string `json:"name"`
 	Size      int64  `json:"size"`

@@ -30,8 +30,8 @@ func TestCancelEndsTheSandbox(t *testing.T) {
 	}
 }
 
-// cancelRunning cancels a job that runs and ignores every signal it can, and says after
-// what time nothing of its sandbox was left.
+// cancelRunning cancels a job that runs and ignores every signal it can, and returns how
+// long something of its sandbox was left.
 func (g *glovebox) cancelRunning(t *testing.T) time.Duration {
 	t.Helper()
 	before := g.alive() // warm ones wait here

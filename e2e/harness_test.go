@@ -42,7 +42,7 @@ type glovebox struct {
 	url      string
 	token    string
 	instance string
-	shared   []string // environment of api and workers, but for Redis
+	shared   []string // environment of api and workers, except for Redis
 	dir      string
 	began    time.Time
 	mostWarm int // sandboxes that may wait
@@ -243,7 +243,7 @@ func (g *glovebox) objects() []string {
 	return keys
 }
 
-// containers lists what this installation has in Podman, but for warm sandboxes and the
+// containers lists what this installation has in Podman, except for warm sandboxes and the
 // containers that wait for another, as long as there are no more of them than may be.
 func (g *glovebox) containers() []string {
 	g.tb.Helper()

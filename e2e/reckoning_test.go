@@ -19,6 +19,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -158,7 +159,7 @@ func (c *chaos) leftInRedis(all bool) (left []string) {
 
 func (c *chaos) leftTasks(all bool) (left []string) {
 	inspector := asynq.NewInspectorFromRedisClient(c.records.Redis())
-	for _, queue := range append(slices.Collect(maps.Keys(record.JobQueues())), record.DeliveryQueue, record.DeliveryBacklogQueue) {
+	for _, queue := range append(slices.Collect(maps.Keys(queue.Jobs())), queue.Delivery, queue.DeliveryBacklog) {
 		for _, list := range []func(string, ...asynq.ListOption) ([]*asynq.TaskInfo, error){
 			inspector.ListActiveTasks, inspector.ListPendingTasks, inspector.ListScheduledTasks,
 			inspector.ListRetryTasks, inspector.ListArchivedTasks, inspector.ListCompletedTasks,

@@ -91,8 +91,8 @@ func (s *seen) expect(tb testing.TB, want ...string) {
 	}
 }
 
-// TestWatch: output is there while the job runs, for who watches from the beginning and
-// for who comes later, characters and bytes whole.
+// TestWatch: output is there while the job runs, for a client that watches from the beginning and
+// for one that comes later, characters and bytes whole.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	g := start(t, options{})

@@ -13,7 +13,7 @@ import (
 )
 
 // machine is this machine with nothing of Glovebox installed, with stubs in the place of what
-// would change it. Scripts run on it as root of a user namespace; but for /etc, /usr/local,
+// would change it. Scripts run on it as root of a user namespace; except for /etc, /usr/local,
 // /run and the tree, it is read-only to them.
 type machine struct {
 	t     *testing.T

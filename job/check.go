@@ -121,7 +121,7 @@ func (s Spec) checkInputs(add addFunc) {
 			add(at+".name", clip(f.Name), problem, "a relative path such as data/in.csv")
 		}
 		if names[f.Name] {
-			add(at+".name", clip(f.Name), "is there twice", "each name once")
+			add(at+".name", clip(f.Name), "appears more than once", "each name once")
 		}
 		names[f.Name] = true
 		if !utf8.ValidString(f.Content) {

@@ -61,7 +61,7 @@ func TestCheck(t *testing.T) {
 		{"entrypoint where a directory is", with(func(s *job.Spec) { s.Files, s.Entrypoint = []job.File{{Name: "a/b/c"}}, "a" }), "entrypoint", "beside files[0]"},
 		{"entrypoint beside a longer name", with(func(s *job.Spec) { s.Files, s.Entrypoint = []job.File{{Name: "ab"}, {Name: "a.py/b"}}, "a" }), "", ""},
 		{"file above", with(func(s *job.Spec) { s.Files = []job.File{{Name: "../a"}} }), "files[0].name", "plain path"},
-		{"file twice", with(func(s *job.Spec) { s.Files = []job.File{{Name: "a"}, {Name: "a"}} }), "files[1].name", "twice"},
+		{"file twice", with(func(s *job.Spec) { s.Files = []job.File{{Name: "a"}, {Name: "a"}} }), "files[1].name", "more than once"},
 		{"file and directory", with(func(s *job.Spec) { s.Files = []job.File{{Name: "a"}, {Name: "a/b/c"}} }), "files", "both a file and a directory"},
 		{"two contents", with(func(s *job.Spec) { s.Files = []job.File{{Name: "a", Content: "x", ContentBase64: "eA=="}} }), "files[0]", "content_base64"},
 		{"no base64", with(func(s *job.Spec) { s.Files = []job.File{{Name: "a", ContentBase64: "*"}} }), "files[0].content_base64", "base64"},

@@ -36,7 +36,7 @@ func CheckScopes(scopes []Scope) error {
 		case !slices.Contains(Scopes(), scope):
 			field.Message, field.Allowed = "is not known", JoinScopes(Scopes())
 		case slices.Contains(scopes[:i], scope):
-			field.Message, field.Allowed = "is there twice", "each scope once"
+			field.Message, field.Allowed = "appears more than once", "each scope once"
 		default:
 			continue
 		}

@@ -54,7 +54,7 @@ func (s Spec) checkSecrets(add addFunc) {
 		case !envName(name):
 			add(field, clip(name), "is not a variable's name", "the name of a secret that the tenant has stored")
 		case seen[name]:
-			add(field, clip(name), "is there twice", "each name once")
+			add(field, clip(name), "appears more than once", "each name once")
 		case set:
 			add(field, clip(name), "is set in env, too", "one of the two")
 		}

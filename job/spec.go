@@ -67,7 +67,7 @@ type Spec struct {
 	IdempotencyKey string `json:"idempotency_key,omitempty" doc:"Up to 255 printable ASCII characters. For 24 hours, the same job under the same key is answered with the first one and not run again; another job under it is a conflict (409), and once the first one is no longer kept, the answer is 410 with its id. The header Idempotency-Key means the same. Not for jobs of a batch, which has a key of its own." example:"order-1234"`
 	// Priority is "high", "normal" or "low". Defaults to "normal".
 	Priority Priority `json:"priority,omitempty" enum:"high,normal,low" doc:"Defaults to normal."`
-	// Stream keeps events of the run from its start, for who watches it later, and up to a
+	// Stream keeps events of the run from its start, for a client that watches it later, and up to a
 	// minute after its end. Without it they are kept from when somebody watches on; then,
 	// too, the first one sees what was printed before.
 	Stream bool `json:"stream,omitempty" doc:"Keep events for watchers although nobody watches yet: GET /v1/jobs/{id}/events replays them up to a minute after the job's end."`

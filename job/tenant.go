@@ -47,7 +47,7 @@ type Terms struct {
 	// Maximums narrow the operator's; a field that is 0 or absent leaves them as they are.
 	Maximums Limits `json:"maximums,omitzero" doc:"The most that a job may ask for, where that is less than the operator's own maximum."`
 	// Runtimes are the names of those that jobs may use, Images the images of one's own, by
-	// name@digest or by a name for all its digests. None in either means all that there are.
+	// name@digest or by a name for all its digests. None in either means all.
 	Runtimes []string `json:"runtimes,omitempty" doc:"Runtimes that jobs may use, by name. None here nor in images means all."`
 	Images   []string `json:"images,omitempty" doc:"Images that jobs may bring, by name@sha256:… or by a name for all its digests. None here nor in runtimes means all that workers offer."`
 	// CallbackHosts are the hosts that jobs may name in a callback, "*.example.com" for
@@ -160,7 +160,7 @@ func checkEntries(add addFunc, field string, list []string, allowed string, ok f
 		case !ok(entry):
 			add(fmt.Sprintf("%s[%d]", field, i), clip(entry), "is not valid", allowed)
 		case slices.Contains(list[:i], entry):
-			add(fmt.Sprintf("%s[%d]", field, i), clip(entry), "is there twice", "each entry once")
+			add(fmt.Sprintf("%s[%d]", field, i), clip(entry), "appears more than once", "each entry once")
 		}
 	}
 }

@@ -119,7 +119,7 @@ func TestOneJobForAKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { second.Close() })
-	clients = append(clients, overHTTP(t, &producertest.World{Client: second, Links: w.Links}, "default"))
+	clients = append(clients, overHTTP(t, &producertest.Env{Client: second, Links: w.Links}, "default"))
 	for key, source := range map[string]string{"small": "1", "large": strings.Repeat("# long\n", 20_000)} {
 		spec := job.Spec{Runtime: "bash", Source: source, IdempotencyKey: key}
 		var mu sync.Mutex

@@ -40,8 +40,8 @@ type everything interface {
 // TestJobs is the contract of producer.Jobs and what is beside it, which both clients keep.
 func TestJobs(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T, *producertest.World, string) everything{
-		"Client": func(_ *testing.T, w *producertest.World, tenant string) everything { return w.Client.For(tenant) },
+	for name, open := range map[string]func(*testing.T, *producertest.Env, string) everything{
+		"Client": func(_ *testing.T, w *producertest.Env, tenant string) everything { return w.Client.For(tenant) },
 		"HTTP":   overHTTP,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-func overHTTP(t *testing.T, w *producertest.World, tenant string) everything {
+func overHTTP(t *testing.T, w *producertest.Env, tenant string) everything {
 	t.Helper()
 	a, err := api.New(api.Config{
 		Client: w.Client, Links: w.Links, Tokens: map[api.TokenHash]string{api.HashToken("token"): tenant},
@@ -113,8 +113,8 @@ func overHTTP(t *testing.T, w *producertest.World, tenant string) everything {
 }
 
 type suite struct {
-	w     *producertest.World
-	open  func(t *testing.T, w *producertest.World, tenant string) everything
+	w     *producertest.Env
+	open  func(t *testing.T, w *producertest.Env, tenant string) everything
 	jobs  everything
 	other everything // of another tenant
 }

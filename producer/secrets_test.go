@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -39,7 +40,7 @@ func (s suite) secrets(t *testing.T) {
 	}
 	stored := func(tenant string) string {
 		t.Helper()
-		sealed, err := s.w.Records.SealedSecret(ctx, tenant, "TOKEN")
+		sealed, err := secrets.NewStore(s.w.Records.Redis()).Get(ctx, tenant, "TOKEN")
 		if err != nil {
 			t.Fatal(err)
 		}

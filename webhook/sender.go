@@ -101,7 +101,7 @@ type Response struct {
 }
 
 // Send makes one attempt. The error is nil only when the receiver answered 2xx.
-// Otherwise it is a [*Error], whose text may be shown to who gave the URL, or an error
+// Otherwise it is a [*Error], whose text may be shown to the user who gave the URL, or an error
 // of [Sign], which is ours. errors.Is tells [ErrURL], [ErrBlocked], [ErrGone] and
 // [ErrStatus]; the first is not worth another attempt, and the third forbids it.
 func (s *Sender) Send(ctx context.Context, r Request) (Response, error) {
@@ -161,8 +161,8 @@ var (
 	ErrStatus = errors.New("endpoint refused")
 )
 
-// Error is a failed attempt. Its text says no more than who gave the URL knows or may
-// know: no address that a name resolved to, no address of ours. What it wraps is for
+// Error is a failed attempt. Its text says no more than the user who gave the URL knows or
+// may know: no address that a name resolved to, no address of ours. What it wraps is for
 // logs: it has addresses, and nothing of the URL but its host.
 type Error struct {
 	Message string

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -18,7 +19,7 @@ var errRunning = errors.New("this worker runs the job already")
 
 // begin notes that this worker runs the job. It fails with errRunning, errDrained or
 // errPaused.
-func (w *Worker) begin(run record.Run) error {
+func (w *Worker) begin(run queue.Run) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stopping {
@@ -36,7 +37,7 @@ func (w *Worker) begin(run record.Run) error {
 	return nil
 }
 
-func (w *Worker) end(run record.Run) {
+func (w *Worker) end(run queue.Run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.active, run)

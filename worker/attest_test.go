@@ -37,7 +37,7 @@ func TestAttestation(t *testing.T) {
 		if r.Status != c.status {
 			t.Fatalf("%s: got %+v, want status %s", name, r, c.status)
 		}
-		keys, err := g.records.Keys(t.Context()) // published before the first job
+		keys, err := g.records.Fleet.Keys(t.Context()) // published before the first job
 		if err != nil || len(keys) != 1 || keys[0].ID != signer.Key().ID {
 			t.Fatalf("%s: published: got %v, %v, want %v", name, keys, err, signer)
 		}
@@ -70,7 +70,7 @@ func TestNoSigningKey(t *testing.T) {
 	if r.Status != job.Succeeded || r.Attestation != nil {
 		t.Errorf("got %+v, want a result without attestation", r)
 	}
-	if keys, err := g.records.Keys(t.Context()); err != nil || len(keys) != 0 {
+	if keys, err := g.records.Fleet.Keys(t.Context()); err != nil || len(keys) != 0 {
 		t.Errorf("keys: got %v, %v, want none", keys, err)
 	}
 }

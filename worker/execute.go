@@ -15,6 +15,7 @@ import (
 	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/failpoint"
 	"github.com/glovebox-run/glovebox/internal/metrics"
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -24,7 +25,7 @@ import (
 // back: when Redis could not be asked whose turn it is.
 func (w *Worker) handle(life context.Context, t *asynq.Task) error {
 	defer func() { <-w.slots }() // taken before the task was
-	var run record.Run
+	var run queue.Run
 	if err := json.Unmarshal(t.Payload(), &run); err != nil {
 		w.Log.Error("task dropped: not a run", "error", err)
 		return nil

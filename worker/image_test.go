@@ -23,7 +23,7 @@ func TestImageNotAllowed(t *testing.T) {
 	if j := g.state(id, job.Queued); j.State != job.Queued || j.Attempts != 0 || !strings.Contains(g.log.String(), "wants="+bash.Image()) {
 		t.Errorf("got %s, %d attempts; want it queued, and a worker that names the image", j.State, j.Attempts)
 	}
-	if images, err := g.records.Images(t.Context()); err != nil || len(images) > 0 {
+	if images, err := g.records.Fleet.Images(t.Context()); err != nil || len(images) > 0 {
 		t.Errorf("published: got %v, %v, want none", images, err)
 	}
 }

@@ -46,7 +46,7 @@ func TestArtifactAsInput(t *testing.T) {
 	if want := input.SHA256 + "  -\na\nz\n"; r.Status != job.Succeeded || r.Stdout != want || len(r.Artifacts) != 0 {
 		t.Fatalf("got %s, %q, %+v; want %q and no artifact", r.Status, r.Stdout, r.Artifacts, want)
 	}
-	keys, err := g.records.Keys(t.Context())
+	keys, err := g.records.Fleet.Keys(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,18 +6,18 @@ import (
 
 	"github.com/hibiken/asynq"
 
-	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/queue"
 )
 
 // intake takes jobs from the queue while it is open. A server of asynq that was stopped
 // can't be started again, so each opening has one of its own.
 type intake struct {
-	server func() *record.Server
+	server func() *queue.Server
 	handle asynq.HandlerFunc
 
 	mu      sync.Mutex
-	current *record.Server // nil while it is shut
-	ended   bool           // it never opens again
+	current *queue.Server // nil while it is shut
+	ended   bool          // it never opens again
 	closing sync.WaitGroup
 }
 

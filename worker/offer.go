@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
@@ -16,7 +17,7 @@ import (
 const wantedLife = time.Hour
 
 // handOver gives a job whose runtime or image this worker doesn't offer to those that do.
-func (w *Worker) handOver(life context.Context, run record.Run, e *record.NotOfferedError) error {
+func (w *Worker) handOver(life context.Context, run queue.Run, e *record.NotOfferedError) error {
 	log := w.Log.With("job_id", run.ID, "epoch", run.Epoch, "wants", e.Name)
 	told, err := w.Records.HandOver(life, run, e)
 	if err != nil {
@@ -76,7 +77,7 @@ func (w *Worker) queues() map[string]int {
 	for name := range w.wanted {
 		names = append(names, name)
 	}
-	return record.QueuesWith(names)
+	return queue.JobsWith(names)
 }
 
 // lacks reports whether the job failed because its image has left this host since the

@@ -9,7 +9,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/agentwire"
 	"github.com/glovebox-run/glovebox/internal/await"
-	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
@@ -46,7 +46,7 @@ func (w *Worker) startRoles(ctx, taking context.Context) *sync.WaitGroup {
 			}
 		})
 	}
-	every(record.BeatInterval, "beat", w.beat)
+	every(fleet.BeatInterval, "beat", w.beat)
 	every(publishInterval, "publish runtimes and key", w.publish)
 	every(reapInterval, "reap sandboxes", w.reap)
 	roles.Go(func() { w.watchOver(taking) })
@@ -61,11 +61,11 @@ func (w *Worker) beat(ctx context.Context) error {
 		jobs = append(jobs, run.ID)
 	}
 	w.mu.Unlock()
-	beat := record.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: started, Concurrency: w.Concurrency, Jobs: jobs}
+	beat := fleet.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: started, Concurrency: w.Concurrency, Jobs: jobs}
 	if why := w.paused(); why != nil {
 		beat.Paused = agentwire.Printable(why.Error(), maxReason)
 	}
-	return w.Records.Beat(ctx, beat)
+	return w.Records.Fleet.Beat(ctx, beat)
 }
 
 // publish says which runtimes this worker can run, those whose image is there, and with
@@ -74,16 +74,16 @@ func (w *Worker) publish(ctx context.Context) error {
 	w.publishing.Lock()
 	defer w.publishing.Unlock()
 	if w.Signer != nil { // before the first job: nobody is to see a result with an unknown key
-		if err := w.Records.PublishKey(ctx, w.Signer.Key()); err != nil {
+		if err := w.Records.Fleet.PublishKey(ctx, w.Signer.Key()); err != nil {
 			return err
 		}
 	}
 	if w.Secrets != nil {
-		if err := w.Records.PublishSecretsKey(ctx, w.Secrets.Public()); err != nil {
+		if err := w.Records.Fleet.PublishSecretsKey(ctx, w.Secrets.Public()); err != nil {
 			return err
 		}
 	}
-	var list []record.Runtime
+	var list []fleet.Runtime
 	var names []string
 	for _, r := range w.Runtimes.List() {
 		digest, err := w.Sandboxes.Image(ctx, r.Image())
@@ -96,7 +96,7 @@ func (w *Worker) publish(ctx context.Context) error {
 			continue
 		}
 		names = append(append(names, r.Name), r.Aliases...)
-		list = append(list, record.Runtime{
+		list = append(list, fleet.Runtime{
 			Name: r.Name, Version: r.Version, Aliases: r.Aliases, File: r.File,
 			Image: r.Image(), ImageDigest: digest, Limits: r.Limits, Warm: w.Sandboxes.WarmOf(r.Image()),
 		})
@@ -112,17 +112,17 @@ func (w *Worker) publish(ctx context.Context) error {
 		return err
 	}
 	w.forgetWanted()
-	if err := w.Records.PublishImages(ctx, images); err != nil {
+	if err := w.Records.Fleet.PublishImages(ctx, images); err != nil {
 		return err
 	}
-	return w.Records.PublishRuntimes(ctx, list)
+	return w.Records.Fleet.PublishRuntimes(ctx, list)
 }
 
 // reap removes the sandboxes of workers that are no more.
 func (w *Worker) reap(ctx context.Context) error {
 	var failed error
 	n, err := w.Sandboxes.Reap(ctx, func(worker string) bool {
-		_, alive, err := w.Records.Worker(ctx, worker)
+		_, alive, err := w.Records.Fleet.Worker(ctx, worker)
 		if err != nil {
 			failed = err
 			return true // who can't be asked about is left alone
@@ -146,5 +146,5 @@ func (w *Worker) gone(worker string) bool {
 		w.absent[worker] = time.Now()
 		return false
 	}
-	return time.Since(since) > 2*record.BeatInterval
+	return time.Since(since) > 2*fleet.BeatInterval
 }

@@ -22,9 +22,9 @@ func (w *Worker) secrets(ctx context.Context, j record.Job, names []string) (env
 	}
 	env = make(map[string]string, len(names))
 	var values [][]byte
-	total := 0
+	stored, total := secrets.NewStore(w.Records.Redis()), 0
 	for _, name := range names {
-		sealed, err := w.Records.SealedSecret(ctx, j.Tenant, name)
+		sealed, err := stored.Get(ctx, j.Tenant, name)
 		if errors.Is(err, job.ErrNoSecret) {
 			return nil, nil, &inputError{&job.Error{
 				Code: job.CodeSecretMissing, Message: fmt.Sprintf("the secret %s was deleted before this job started", name),

@@ -16,7 +16,9 @@ import (
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/await"
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/metrics"
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/runtimes"
@@ -100,12 +102,12 @@ type Worker struct {
 	cancels *record.Listener
 	intake  *intake
 	pauses  pauses
-	offer   *record.Offer // the names of what this worker can run
+	offer   *fleet.Offer // the names of what this worker can run
 
 	mu       sync.Mutex
-	active   map[record.Run]struct{} // what this worker runs
-	wanted   map[string]time.Time    // names of what others lack, and when they last handed a job over
-	stopping bool                    // nothing is to be begun any more
+	active   map[queue.Run]struct{} // what this worker runs
+	wanted   map[string]time.Time   // names of what others lack, and when they last handed a job over
+	stopping bool                   // nothing is to be begun any more
 	busy     sync.WaitGroup
 	lives    sync.WaitGroup // what publishes events: a call may outlive its job by a second
 
@@ -162,7 +164,7 @@ func New(c Config) (*Worker, error) {
 	}
 	return &Worker{
 		Config: c, memory: semaphore.NewWeighted(c.MemoryMB), slots: make(chan struct{}, c.Concurrency),
-		active: map[record.Run]struct{}{}, wanted: map[string]time.Time{}, absent: map[string]time.Time{}, missing: map[string]string{},
+		active: map[queue.Run]struct{}{}, wanted: map[string]time.Time{}, absent: map[string]time.Time{}, missing: map[string]string{},
 	}, nil
 }
 
@@ -175,12 +177,12 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer end(nil)
 
 	w.intake = &intake{
-		server: func() *record.Server {
-			return w.Records.Server(record.ServerConfig(w.Concurrency, w.queues(), w.Poll, w.Log), w.slots)
+		server: func() *queue.Server {
+			return w.Records.Queue.Server(queue.ServerConfig(w.Concurrency, w.queues(), w.Poll, w.Log), w.slots)
 		},
 		handle: func(_ context.Context, t *asynq.Task) error { return w.handle(life, t) },
 	}
-	w.offer = w.Records.Offer(ctx, w.wantedHere)
+	w.offer = w.Records.Fleet.Offer(ctx, w.wantedHere)
 	defer w.offer.Close()
 	if err := await.Until(ctx, w.Log, "Redis and Podman, to say what this worker offers", w.introduce); err != nil {
 		return unlessEnded(ctx, err)
@@ -212,7 +214,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.intake.close() // no handler runs any more, so there is nothing that it could requeue
 	stopRoles()
 	roles.Wait() // a beat after Leave would undo it
-	return w.Records.Leave(context.WithoutCancel(ctx), w.ID)
+	return w.Records.Fleet.Leave(context.WithoutCancel(ctx), w.ID)
 }
 
 // introduce says that this worker lives, and what it offers.

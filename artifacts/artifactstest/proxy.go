@@ -88,8 +88,8 @@ func (p *Proxy) Refuse(refuse bool) {
 	}
 }
 
-// Overload makes every request be answered with 503 SlowDown, as S3 does to who asks too
-// much. Connections there are end.
+// Overload makes every request be answered with 503 SlowDown, as S3 does to a client that asks
+// too much. Connections there are end.
 func (p *Proxy) Overload(overload bool) {
 	p.overload.Store(overload)
 	p.Cut()

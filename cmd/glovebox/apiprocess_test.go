@@ -21,7 +21,7 @@ import (
 // apiProcess is `glovebox api` as a process of its own, built without the race detector:
 // what it uses and how fast it is counts.
 type apiProcess struct {
-	*producertest.World
+	*producertest.Env
 	*gbtest.Process
 	url    string
 	client *producer.Client
@@ -39,7 +39,7 @@ func startAPIProcess(tb testing.TB) *apiProcess {
 		tb.Fatalf("build: %v\n%s", err, out)
 	}
 	addr := gbtest.Addr(tb)
-	p := &apiProcess{World: producertest.New(tb, ""), url: "http://" + addr}
+	p := &apiProcess{Env: producertest.New(tb, ""), url: "http://" + addr}
 	p.Runtimes(tb)
 	key := make([]byte, 32)
 	rand.Read(key)

@@ -18,7 +18,7 @@ import (
 )
 
 // apiOf is what an api of the world is told.
-func apiOf(tb testing.TB, w *producertest.World) config.API {
+func apiOf(tb testing.TB, w *producertest.Env) config.API {
 	tb.Helper()
 	key := make([]byte, 32)
 	rand.Read(key)

@@ -23,7 +23,7 @@ import (
 
 // batchTest is an API with a worker behind it that runs nothing, but ends every job.
 type batchTest struct {
-	*producertest.World
+	*producertest.Env
 	t   *testing.T
 	url string
 	dir string
@@ -31,7 +31,7 @@ type batchTest struct {
 
 func newBatchTest(t *testing.T) *batchTest {
 	t.Helper()
-	b := &batchTest{World: producertest.New(t, ""), t: t, dir: t.TempDir()}
+	b := &batchTest{Env: producertest.New(t, ""), t: t, dir: t.TempDir()}
 	b.Runtimes(t)
 	a, err := api.New(api.Config{Client: b.Client, Links: b.Links, Tokens: map[api.TokenHash]string{api.HashToken("token"): "default"}})
 	if err != nil {

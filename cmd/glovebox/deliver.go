@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/glovebox-run/glovebox/deliverer"
 	"github.com/glovebox-run/glovebox/internal/config"
-	"github.com/glovebox-run/glovebox/internal/deliverer"
 	"github.com/glovebox-run/glovebox/internal/hookkeys"
 	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/record"

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/glovebox-run/glovebox/cmd/glovebox/internal/dev"
 	"github.com/glovebox-run/glovebox/internal/config"
-	"github.com/glovebox-run/glovebox/internal/dev"
 )
 
 // devSettings are variables of dev's own environment that it hands to the api and the

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/glovebox-run/glovebox/cmd/glovebox/internal/dev"
+	"github.com/glovebox-run/glovebox/cmd/glovebox/internal/doctor"
 	"github.com/glovebox-run/glovebox/internal/config"
-	"github.com/glovebox-run/glovebox/internal/dev"
-	"github.com/glovebox-run/glovebox/internal/doctor"
 	"github.com/glovebox-run/glovebox/runtimes"
 )
 

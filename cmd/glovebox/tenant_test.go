@@ -174,7 +174,7 @@ func TestTenantCommands(t *testing.T) {
 	go func() {
 		for t.Context().Err() == nil {
 			if j, err := w.Records.Get(t.Context(), ids[0]); err == nil && j.CancelRequested {
-				_ = w.Records.EndWithout(t.Context(), j.ID, j.Epoch, job.Canceled, nil)
+				_ = w.Records.EndUnrun(t.Context(), j.ID, j.Epoch, job.Canceled, nil)
 				return
 			}
 			time.Sleep(10 * time.Millisecond)

@@ -75,7 +75,7 @@ func ParseFile(b []byte) (File, error) {
 			return nil, fmt.Errorf("line %d: the value of %s has a control character or is not UTF-8", i+1, name)
 		}
 		if _, twice := file[name]; twice {
-			return nil, fmt.Errorf("line %d: %s is there twice", i+1, name)
+			return nil, fmt.Errorf("line %d: %s appears more than once", i+1, name)
 		}
 		file[name] = value
 	}

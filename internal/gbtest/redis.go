@@ -33,7 +33,7 @@ const anyRole = "tests"
 // internal/redisacl what it likes, and has no others.
 func (r *RedisServer) URL() string { return r.as(anyRole) }
 
-// API is the URL of the api's user, Worker that of the workers', Metrics that of who
+// API is the URL of the api's user, Worker that of the workers', Metrics that of what
 // counts, and Admin that of the operator.
 func (r *RedisServer) API() string     { return r.as(string(redisacl.API)) }
 func (r *RedisServer) Worker() string  { return r.as(string(redisacl.Worker)) }

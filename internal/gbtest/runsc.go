@@ -30,7 +30,7 @@ var runscFlags = []string{"ignore-cgroups", "network=none", "platform=systrap", 
 
 // StockPodmanRun returns the command that runs something in an image's fresh container under
 // runsc as one has it without Glovebox: neither glovebox-runtime nor Glovebox's configuration,
-// but for where images are and the storage driver, which makes it faster.
+// except for where images are and the storage driver, which makes it faster.
 func StockPodmanRun(tb testing.TB, args ...string) *exec.Cmd {
 	tb.Helper()
 	argv := []string{"--runtime", ToolsDir + "/runsc"}

@@ -65,7 +65,7 @@ func UseStore() (*Store, error) {
 			return nil, errors.Join(err, s.Remove())
 		}
 	}
-	// The Podman that makes the namespaces doesn't end with who started it; what comes after joins them.
+	// The Podman that makes the namespaces doesn't end with the process that started it; what comes after joins them.
 	cmd := exec.CommandContext(context.Background(), "podman", "unshare", "true")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, errors.Join(fmt.Errorf("podman unshare true: %w: %s", err, out), s.Remove())

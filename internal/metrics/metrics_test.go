@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
@@ -71,7 +72,7 @@ func TestRecords(t *testing.T) {
 		return j
 	}
 
-	must(s.Beat(ctx, record.Worker{ID: "w1", Concurrency: 8})) // room for all of them in the queue
+	must(s.Fleet.Beat(ctx, fleet.Worker{ID: "w1", Concurrency: 8})) // room for all of them in the queue
 	ended := create("python", "default")
 	must(s.End(ctx, start(ended, 1), record.Ending{Status: job.Failed, Result: []byte("{}")}))
 	canceled := create("the tenant's own words", "acme")
@@ -140,7 +141,7 @@ func TestRecords(t *testing.T) {
 	t.Log("without Redis, all is answered that doesn't come from it")
 	server.Kill()
 	time.Sleep(lookFor + 100*time.Millisecond) // a look holds for a second
-	if err := s.Beat(ctx, record.Worker{ID: "w1"}); err == nil {
+	if err := s.Fleet.Beat(ctx, fleet.Worker{ID: "w1"}); err == nil {
 		t.Error("a beat without Redis")
 	}
 	wants(t, r, `glovebox_redis_up 0`, `glovebox_jobs_ended_total{runtime="python",status="failed"} 1`)

@@ -18,6 +18,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -70,7 +71,7 @@ func every(t *testing.T) (*prometheus.Registry, map[string][]string) {
 	d.Sent(http.StatusOK, time.Second)
 	d.Fault()
 	NewQueues(n, func(context.Context) (record.Depth, error) {
-		return record.Depth{Queues: []record.QueueDepth{{Name: "normal"}}}, nil
+		return record.Depth{Queues: []queue.Depth{{Name: "normal"}}}, nil
 	})
 	w := NewWorker(n, []string{"python"})
 	w.Warm("python", func() int { return 1 }, func() int { return 1 })

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -69,7 +70,7 @@ type auditBuffer struct {
 	closed  chan struct{} // ends waiting for a Redis that is away
 }
 
-// Audit takes an entry, to be written to Redis by and by. An entry is lost to it when the
+// Audit takes an entry, to be written to Redis soon. An entry is lost to it when the
 // process dies within that moment, or Redis is away for longer than so many others come.
 func (s *Store) Audit(e job.AuditEntry) {
 	b := &s.audit
@@ -145,7 +146,7 @@ func (b *auditBuffer) group() (group []job.AuditEntry, lost int) {
 }
 
 func (s *Store) appendAudit(group []job.AuditEntry) error {
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), redisconn.CallTimeout)
 	defer cancel()
 	pipe := s.rdb.Pipeline()
 	for _, e := range group {
@@ -162,7 +163,7 @@ func (s *Store) appendAudit(group []job.AuditEntry) error {
 	return nil
 }
 
-// close waits until what waits is written, but for no Redis that is away.
+// close waits until what waits is written, except while Redis is away.
 func (b *auditBuffer) close() {
 	b.closing.Do(func() { close(b.closed) })
 	b.writing.Wait()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/failpoint"
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -25,11 +26,11 @@ func (s *Store) enqueueReleased(ctx context.Context, answer []any) error {
 	if len(list) > 0 {
 		failpoint.Hit(failpoint.Released)
 	}
-	tasks := make([]task, len(list))
+	tasks := make([]queue.Task, len(list))
 	for i, r := range list {
-		tasks[i] = runTask(r.id, r.epoch, r.priority, time.Time{})
+		tasks[i] = queue.RunTask(r.id, r.epoch, r.priority, time.Time{})
 	}
-	return errors.Join(unread, s.enqueueAll(ctx, tasks))
+	return errors.Join(unread, s.Queue.EnqueueAll(ctx, tasks))
 }
 
 // parseReleased reads those that can be read: one record that can't must not leave the jobs of

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,12 +12,35 @@ import (
 
 	"github.com/hibiken/asynq"
 
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// fleet is a store whose workers run so many jobs at once.
-func fleet(tb testing.TB, slots int) *Store {
+// The fleet's keys.
+const (
+	slotsKey       = "gb:slots"
+	slotsTotalKey  = "gb:slots:total"
+	runtimesKey    = "gb:runtimes"
+	imagesKey      = "gb:images"
+	keysKey        = "gb:keys"
+	secretsKeysKey = "gb:secretkeys"
+)
+
+// beatLife is how long a worker lives after its last beat.
+const beatLife = 15 * time.Second
+
+func workerKey(worker string) string { return "gb:worker:" + worker }
+
+// slots are those of the fleet, as they were within the last three seconds.
+func (s *Store) slots(ctx context.Context) (int64, error) {
+	slots, _, err := s.readCapacity(ctx)
+	return slots, err
+}
+
+// storeOf is a store whose workers run so many jobs at once.
+func storeOf(tb testing.TB, slots int) *Store {
 	tb.Helper()
 	s, err := Open(tb.Context(), Config{URL: gbtest.Redis(tb).URL(), Log: slog.New(slog.NewTextHandler(tb.Output(), nil))})
 	if err != nil {
@@ -30,7 +54,7 @@ func fleet(tb testing.TB, slots int) *Store {
 // resize makes the fleet another, at once and for good.
 func (s *Store) resize(tb testing.TB, slots int) {
 	tb.Helper()
-	if err := s.Beat(tb.Context(), Worker{ID: "w", Concurrency: slots}); err != nil {
+	if err := s.Fleet.Beat(tb.Context(), fleet.Worker{ID: "w", Concurrency: slots}); err != nil {
 		tb.Fatal(err)
 	}
 	s.rdb.Persist(tb.Context(), workerKey("w"))
@@ -43,9 +67,9 @@ func (s *Store) recount(tb testing.TB) {
 	if err := s.rdb.Del(tb.Context(), slotsTotalKey).Err(); err != nil {
 		tb.Fatal(err)
 	}
-	s.fleet.mu.Lock()
-	defer s.fleet.mu.Unlock()
-	s.fleet.read = time.Time{}
+	s.capacity.mu.Lock()
+	defer s.capacity.mu.Unlock()
+	s.capacity.read = time.Time{}
 }
 
 func (s *Store) mustCreate(t *testing.T, tenant string, priority job.Priority) string {
@@ -95,7 +119,7 @@ func (s *Store) behind(t *testing.T, tenant string, p job.Priority) []string {
 
 func TestWindow(t *testing.T) {
 	t.Parallel()
-	s := fleet(t, 2)
+	s := storeOf(t, 2)
 	var ids []string
 	for range 10 {
 		ids = append(ids, s.mustCreate(t, "default", ""))
@@ -163,7 +187,7 @@ func (s *Store) usage(t *testing.T, tenant string) job.TenantUsage {
 // A window that grows is filled by the sweeper, one that shrinks takes nothing back.
 func TestWindowThatChanges(t *testing.T) {
 	t.Parallel()
-	s := fleet(t, 1)
+	s := storeOf(t, 1)
 	w := &Sweeper{Records: s, Log: s.log}
 	for range 12 {
 		s.mustCreate(t, "default", "")
@@ -210,29 +234,29 @@ func TestWindowThatChanges(t *testing.T) {
 
 func TestSlots(t *testing.T) {
 	t.Parallel()
-	s := fleet(t, 2)
+	s := storeOf(t, 2)
 	expect := func(what string, want int64) {
 		t.Helper()
 		s.recount(t)
 		for range 2 { // counted, then known
-			if got, err := s.Slots(t.Context()); err != nil || got != want {
+			if got, err := s.slots(t.Context()); err != nil || got != want {
 				t.Errorf("%s: got %d, %v, want %d", what, got, err, want)
 			}
 		}
 	}
-	beat := func(w Worker) {
+	beat := func(w fleet.Worker) {
 		t.Helper()
-		if err := s.Beat(t.Context(), w); err != nil {
+		if err := s.Fleet.Beat(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
 		s.rdb.Persist(t.Context(), workerKey(w.ID))
 	}
 	expect("one worker", 2)
-	beat(Worker{ID: "x", Concurrency: 5})
+	beat(fleet.Worker{ID: "x", Concurrency: 5})
 	expect("two", 7)
-	beat(Worker{ID: "x", Concurrency: 5, Paused: "no S3"})
+	beat(fleet.Worker{ID: "x", Concurrency: 5, Paused: "no S3"})
 	expect("one of them paused", 2)
-	beat(Worker{ID: "x", Concurrency: 6})
+	beat(fleet.Worker{ID: "x", Concurrency: 6})
 	expect("back again, with more", 8)
 	if err := s.rdb.Del(t.Context(), workerKey("w")).Err(); err != nil { // its beat has lapsed
 		t.Fatal(err)
@@ -241,7 +265,7 @@ func TestSlots(t *testing.T) {
 	if n := s.rdb.HLen(t.Context(), slotsKey).Val(); n != 1 {
 		t.Errorf("%d workers are remembered, want 1", n)
 	}
-	if err := s.Leave(t.Context(), "x"); err != nil {
+	if err := s.Fleet.Leave(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
 	expect("none", 0)
@@ -253,7 +277,7 @@ func TestSlots(t *testing.T) {
 // None starves: of ten jobs from the backlog six are high, three normal and one low.
 func TestTurns(t *testing.T) {
 	t.Parallel()
-	s := fleet(t, 1)
+	s := storeOf(t, 1)
 	if _, err := s.CreateTenant(t.Context(), "default", job.Terms{Quotas: job.Quotas{RunningAtOnce: 1}}); err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +321,7 @@ func TestTurns(t *testing.T) {
 // Whoever dies between a script and the task that it asks for loses nothing.
 func TestReleasedWithoutATask(t *testing.T) {
 	t.Parallel()
-	s := fleet(t, 1)
+	s := storeOf(t, 1)
 	w := &Sweeper{Records: s, Log: s.log}
 	var ids []string
 	for range 3 {
@@ -309,7 +333,7 @@ func TestReleasedWithoutATask(t *testing.T) {
 	}
 	// As if the worker had died just after the script that ends the job.
 	ending := Ending{Status: job.Succeeded, Result: []byte("{}")}
-	if err := endScript.run(t.Context(), s.rdb, "default", s.finishArgs(t.Context(), first, ending, args{"epoch": 1, "worker": "w"})).Err(); err != nil {
+	if err := endScript.Run(t.Context(), s.rdb, "default", s.finishArgs(t.Context(), first, ending, script.Args{"epoch": 1, "worker": "w"})).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.opened(t, "default"); len(got) != 2 || len(tasks(t, s, "normal")) != 0 {
@@ -327,7 +351,7 @@ func TestReleasedWithoutATask(t *testing.T) {
 
 func TestCreateMany(t *testing.T) {
 	t.Parallel()
-	s := fleet(t, 3)
+	s := storeOf(t, 3)
 	var jobs []NewJob
 	for i := range 2*createMost + 17 {
 		jobs = append(jobs, NewJob{ID: job.NewID("default"), Spec: job.Spec{Runtime: "bash", Source: fmt.Sprint(i), Metadata: map[string]string{"n": fmt.Sprint(i)}}})
@@ -380,7 +404,7 @@ func TestCreateManyBeyondTheQuota(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := fleet(t, 2)
+			s := storeOf(t, 2)
 			if _, err := s.CreateTenant(t.Context(), "default", job.Terms{Quotas: quotas}); err != nil {
 				t.Fatal(err)
 			}

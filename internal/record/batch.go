@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -114,7 +115,7 @@ func (s *Store) OpenBatch(ctx context.Context, tenant string, o job.BatchOptions
 	}
 	optionsSum := sha256.Sum256(options)
 	size, most := batchCost+textCost(len(metadata))+2*textCost(len(callback)), s.mostRecorded(terms)
-	held, err := openBatchScript.run(ctx, s.rdb, tenant, args{
+	held, err := openBatchScript.Run(ctx, s.rdb, tenant, script.Args{
 		"id": id, "now": now, "due": now.Add(batchPatience), "key": hashKey(key), "options": hex.EncodeToString(optionsSum[:8]),
 		"size": size, "most_recorded": most,
 	}, "callback", callback, "delivery", delivery, "metadata", metadata, "retention", s.Retention(terms).Milliseconds()).Text()
@@ -140,7 +141,7 @@ func (s *Store) RenewBatch(ctx context.Context, id string) error {
 	if !ok {
 		return job.ErrNotFound
 	}
-	if err := renewBatchScript.run(ctx, s.rdb, tenant, args{"id": id, "due": s.now().Add(batchPatience)}).Err(); err != nil {
+	if err := renewBatchScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "due": s.now().Add(batchPatience)}).Err(); err != nil {
 		return fmt.Errorf("renew batch: %w", err)
 	}
 	return nil
@@ -191,7 +192,7 @@ func (s *Store) SealBatch(ctx context.Context, id string, total int) (Batch, err
 	if !ok {
 		return Batch{}, job.ErrNotFound
 	}
-	answer, err := sealBatchScript.run(ctx, s.rdb, tenant, args{"id": id, "now": s.now(), "total": total}).Text()
+	answer, err := sealBatchScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "now": s.now(), "total": total}).Text()
 	if err != nil {
 		return Batch{}, fmt.Errorf("seal batch: %w", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/queue"
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -72,7 +74,7 @@ func TestBatchEndsOnce(t *testing.T) {
 	for name, c := range map[string]struct{ seal, cancel bool }{"sealed first": {seal: true}, "sealed meanwhile": {}, "canceled meanwhile": {cancel: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := fleet(t, 100)
+			s := storeOf(t, 100)
 			const n = 120
 			id := s.newBatch(t, n)
 			told := s.ListenDone(t.Context())
@@ -125,7 +127,7 @@ func TestBatchEndsOnce(t *testing.T) {
 			if due := s.rdb.ZRange(t.Context(), outboxKey("default"), 0, -1).Val(); !slices.Equal(due, []string{did}) {
 				t.Errorf("got outbox %v, want only %s", due, did)
 			}
-			if got := tasks(t, s, DeliveryQueue); !slices.Equal(got, []string{"default/" + did + ".1"}) {
+			if got := tasks(t, s, queue.Delivery); !slices.Equal(got, []string{"default/" + did + ".1"}) {
 				t.Errorf("got tasks %v, want one for %s", got, did)
 			}
 			select {
@@ -147,7 +149,7 @@ func TestBatchEndsOnce(t *testing.T) {
 
 func TestAddToBatchAgain(t *testing.T) {
 	t.Parallel()
-	s := fleet(t, 1)
+	s := storeOf(t, 1)
 	if _, err := s.CreateTenant(t.Context(), "default", job.Terms{}); err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +236,7 @@ func TestSweepGoesOnCanceling(t *testing.T) {
 	w, _ := sweeping(t)
 	s := w.Records
 	id := s.newBatch(t, 5)
-	if err := cancelBatchScript.run(t.Context(), s.rdb, "default", args{"id": id, "now": s.now(), "again": s.now().Add(cancelAgain), "overdue": ""}).Err(); err != nil {
+	if err := cancelBatchScript.Run(t.Context(), s.rdb, "default", script.Args{"id": id, "now": s.now(), "again": s.now().Add(cancelAgain), "overdue": ""}).Err(); err != nil {
 		t.Fatal(err)
 	}
 	w.pass(t.Context(), batchPass, w.sweepBatches)
@@ -282,7 +284,7 @@ func TestRenewBatch(t *testing.T) {
 // like the others.
 func TestCancelBatchWithHoles(t *testing.T) {
 	t.Parallel()
-	s := fleet(t, 1)
+	s := storeOf(t, 1)
 	if _, err := s.CreateTenant(t.Context(), "default", job.Terms{Quotas: job.Quotas{BytesQueued: 4000}}); err != nil {
 		t.Fatal(err)
 	}

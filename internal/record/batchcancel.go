@@ -10,6 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/redisconn"
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -39,7 +41,7 @@ func (s *Store) cancelBatch(ctx context.Context, id string, overdue time.Time, r
 		return Batch{}, job.ErrNotFound
 	}
 	now := s.now()
-	answer, err := cancelBatchScript.run(ctx, s.rdb, tenant, args{"id": id, "now": now, "again": now.Add(cancelAgain), "overdue": overdue}).Text()
+	answer, err := cancelBatchScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "now": now, "again": now.Add(cancelAgain), "overdue": overdue}).Text()
 	if err != nil {
 		return Batch{}, fmt.Errorf("cancel batch: %w", err)
 	}
@@ -68,7 +70,7 @@ func (s *Store) cancelBatch(ctx context.Context, id string, overdue time.Time, r
 // cancelJobs cancels what has not ended of a batch, in groups, the last jobs first: what
 // the end of a job releases would only have to be canceled, too.
 func (s *Store) cancelJobs(ctx context.Context, b Batch, reason *job.Error) error {
-	if err := cancelScript.load(ctx, s.rdb); err != nil {
+	if err := cancelScript.Load(ctx, s.rdb); err != nil {
 		return err
 	}
 	var errs []error
@@ -104,9 +106,9 @@ func (s *Store) cancelMany(ctx context.Context, jobs []Job, reason *job.Error) e
 		if err != nil {
 			return err
 		}
-		answers[i] = cancelScript.pipe(ctx, pipe, j.Tenant, s.finishArgs(ctx, j, Ending{Status: job.Canceled, Result: result}, args{"reason": word}))
+		answers[i] = cancelScript.Pipe(ctx, pipe, j.Tenant, s.finishArgs(ctx, j, Ending{Status: job.Canceled, Result: result}, script.Args{"reason": word}))
 	}
-	if err := unanswered(pipe.Exec(ctx)); err != nil {
+	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 		return err
 	}
 	var errs []error

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -40,7 +41,7 @@ func (s *Store) Reject(ctx context.Context, id string, prints []Fingerprint, fau
 	if !ok {
 		return job.ErrNotFound
 	}
-	if err := rejectScript.load(ctx, s.rdb); err != nil {
+	if err := rejectScript.Load(ctx, s.rdb); err != nil {
 		return fmt.Errorf("reject jobs: %w", err)
 	}
 	terms, err := s.terms(ctx, tenant)
@@ -55,7 +56,7 @@ func (s *Store) Reject(ctx context.Context, id string, prints []Fingerprint, fau
 			return fmt.Errorf("encode error of job %d: %w", fault.Index, err)
 		}
 		f := prints[i].rejected()
-		answers[i] = rejectScript.pipe(ctx, pipe, tenant, args{
+		answers[i] = rejectScript.Pipe(ctx, pipe, tenant, script.Args{
 			"id": id, "due": s.now().Add(batchPatience), "index": fault.Index, "fingerprint": string(f[:]), "fault": b, "most_recorded": s.mostRecorded(terms),
 		})
 	}

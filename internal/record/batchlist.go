@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -37,7 +38,7 @@ func (s *Store) ListBatches(ctx context.Context, tenant string, after Position, 
 	for i, e := range entries {
 		fields[i] = pipe.HGetAll(ctx, batchKey(tenant, Position(e).id()))
 	}
-	if err := unanswered(pipe.Exec(ctx)); err != nil && len(entries) > 0 {
+	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil && len(entries) > 0 {
 		return nil, "", fmt.Errorf("list batches: %w", err)
 	}
 	bytes := 0
@@ -50,7 +51,7 @@ func (s *Store) ListBatches(ctx context.Context, tenant string, after Position, 
 		}
 		b, err := parseBatch(tenant, Position(entries[i]).id(), f.Val(), nil)
 		if err != nil {
-			s.passOver("a batch", err)
+			s.unreadable.PassOver("a batch", err)
 			continue
 		}
 		list = append(list, b)

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/internal/redisconn"
+	"github.com/glovebox-run/glovebox/internal/script"
 )
 
 // page is how many entries of one tenant a pass over a sorted set takes.
@@ -38,7 +41,7 @@ type due struct {
 // process finds it meanwhile, and one for which something fails holds up no other.
 // errs are of tenants for which it fails.
 func (w *Sweeper) claim(ctx context.Context, tenants []string, c claims) (list []due, errs []error, err error) {
-	tenants, err = w.Records.whereDue(ctx, tenants, func(tenant string) string { return key(tenant, c.set) }, c.overdue)
+	tenants, err = w.Records.whereDue(ctx, tenants, func(tenant string) string { return script.Key(tenant, c.set) }, c.overdue)
 	if err != nil || len(tenants) == 0 {
 		return nil, nil, err
 	}
@@ -46,8 +49,8 @@ func (w *Sweeper) claim(ctx context.Context, tenants []string, c claims) (list [
 	for _, f := range c.fields {
 		fields = append(fields, f)
 	}
-	answers, err := askScript(ctx, w.Records, claimScript, tenants, func(string) args {
-		return args{"set": c.set, "by": w.Records.now().Add(-c.overdue), "again": c.until, "record": c.record}
+	answers, err := runEach(ctx, w.Records, claimScript, tenants, func(string) script.Args {
+		return script.Args{"set": c.set, "by": w.Records.now().Add(-c.overdue), "again": c.until, "record": c.record}
 	}, fields...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("claim what is due in %s: %w", c.set, err)
@@ -77,8 +80,8 @@ func (w *Sweeper) claim(ctx context.Context, tenants []string, c claims) (list [
 // overdue at least.
 func (s *Store) whereDue(ctx context.Context, tenants []string, set func(tenant string) string, overdue time.Duration) (some []string, err error) {
 	until := strconv.FormatInt(ms(s.now().Add(-overdue)), 10)
-	for group := range slices.Chunk(tenants, atOnce) {
-		counts, err := ask(ctx, s, group, func(pipe redis.Pipeliner, tenant string) *redis.IntCmd {
+	for group := range slices.Chunk(tenants, redisconn.AtOnce) {
+		counts, err := redisconn.Ask(ctx, s.rdb, group, func(pipe redis.Pipeliner, tenant string) *redis.IntCmd {
 			return pipe.ZCount(ctx, set(tenant), "-inf", until)
 		})
 		if err != nil {

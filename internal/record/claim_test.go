@@ -14,6 +14,7 @@ import (
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -79,7 +80,7 @@ func TestClaim(t *testing.T) {
 	}
 	due := int(s.rdb.ZCard(ctx, openKey("default")).Val())
 	w.forward(time.Minute)
-	c := claims{set: "open", until: s.now().Add(lookAgain), record: "job:", fields: []string{"epoch", "priority"}}
+	c := claims{set: "open", until: s.now().Add(recheckDelay), record: "job:", fields: []string{"epoch", "priority"}}
 	var mu sync.Mutex
 	claimed := map[string]int{}
 	var all sync.WaitGroup
@@ -107,15 +108,15 @@ func TestClaim(t *testing.T) {
 	if len(claimed) != due || due == 0 {
 		t.Errorf("%d of %d were claimed", len(claimed), due)
 	}
-	w.forward(time.Minute + lookAgain)
+	w.forward(time.Minute + recheckDelay)
 	if list, _, err := w.claim(ctx, []string{"default"}, c); err != nil || len(list) != due {
 		t.Errorf("later %d are due again, %v, want %d", len(list), err, due)
 	}
 }
 
-// TestLookNeverHastens: what was put off for longer meanwhile stays so. A receiver that
+// TestRescheduleNeverHastens: what was put off for longer meanwhile stays so. A receiver that
 // asked for an hour gets it, whatever the sweeper saw before.
-func TestLookNeverHastens(t *testing.T) {
+func TestRescheduleNeverHastens(t *testing.T) {
 	t.Parallel()
 	w, _ := sweeping(t)
 	s, ctx := w.Records, t.Context()
@@ -138,7 +139,7 @@ func TestLookNeverHastens(t *testing.T) {
 	if err := s.Attempted(ctx, d, Pending, 429, "later", hour); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.look(ctx, outboxKey("default"), d.ID, time.Now().Add(lookAgain)); err != nil {
+	if err := w.reschedule(ctx, outboxKey("default"), d.ID, time.Now().Add(recheckDelay)); err != nil {
 		t.Fatal(err)
 	}
 	if at := s.rdb.ZScore(ctx, outboxKey("default"), d.ID).Val(); int64(at) != ms(hour) {
@@ -146,10 +147,10 @@ func TestLookNeverHastens(t *testing.T) {
 	}
 	// And where the sweeper finds its task missing, that is for then.
 	inspector := asynq.NewInspectorFromRedisClient(s.rdb)
-	if _, err := inspector.DeleteAllScheduledTasks(DeliveryQueue); err != nil {
+	if _, err := inspector.DeleteAllScheduledTasks(queue.Delivery); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := inspector.DeleteAllPendingTasks(DeliveryQueue); err != nil {
+	if _, err := inspector.DeleteAllPendingTasks(queue.Delivery); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.rdb.ZAdd(ctx, outboxKey("default"), redis.Z{Score: 1, Member: d.ID}).Err(); err != nil {
@@ -158,62 +159,9 @@ func TestLookNeverHastens(t *testing.T) {
 	if err := w.sweepOutbox(ctx, "default"); err != nil {
 		t.Fatal(err)
 	}
-	later, err := inspector.ListScheduledTasks(DeliveryQueue)
-	if err != nil || len(later) != 1 || later[0].NextProcessAt.Before(hour.Truncate(time.Second)) || len(tasks(t, s, DeliveryQueue)) > 0 {
-		t.Errorf("got %d for later and %v now, %v: want one, at %s", len(later), tasks(t, s, DeliveryQueue), err, hour)
-	}
-}
-
-// TestOrphans compares what is listed with what asynq's inspector says.
-func TestOrphans(t *testing.T) {
-	t.Parallel()
-	w, _ := sweeping(t)
-	s, ctx := w.Records, t.Context()
-	ids := make(chan string, 2)
-	hold := make(chan struct{})
-	server := s.Server(ServerConfig(2, JobQueues(), time.Second, s.log), nil)
-	if err := server.Start(asynq.HandlerFunc(func(ctx context.Context, _ *asynq.Task) error {
-		id, _ := asynq.GetTaskID(ctx)
-		ids <- id
-		<-hold
-		return nil
-	})); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Shutdown)
-	t.Cleanup(func() { close(hold) })
-	for range 2 {
-		if err := s.enqueueRun(ctx, job.NewID("default"), 1, job.Normal, time.Time{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	orphan := <-ids
-	<-ids
-	server.Stop()
-	archived := job.NewID("default")
-	if err := s.enqueueRun(ctx, archived, 1, job.Low, time.Time{}); err != nil {
-		t.Fatal(err)
-	}
-	inspector := asynq.NewInspectorFromRedisClient(s.rdb)
-	if err := inspector.ArchiveTask("low", archived+".1"); err != nil {
-		t.Fatal(err)
-	}
-	// As if its holder had died half a minute ago.
-	if err := s.rdb.ZAddXX(ctx, queueKey("normal", "lease"), redis.Z{Score: 1, Member: orphan}).Err(); err != nil {
-		t.Fatal(err)
-	}
-	active, err := inspector.ListActiveTasks("normal")
-	if err != nil || len(active) != 2 {
-		t.Fatalf("%d tasks are active, %v, want 2", len(active), err)
-	}
-	for _, task := range active {
-		if task.IsOrphaned != (task.ID == orphan) {
-			t.Errorf("asynq says of %s: orphaned is %v", task.ID, task.IsOrphaned)
-		}
-	}
-	got, err := s.orphans(ctx, []string{"low", "normal", "high"})
-	if err != nil || len(got) != 2 || !got[orphan] || !got[archived+".1"] {
-		t.Errorf("got %v, %v, want %s and %s.1", got, err, orphan, archived)
+	later, err := inspector.ListScheduledTasks(queue.Delivery)
+	if err != nil || len(later) != 1 || later[0].NextProcessAt.Before(hour.Truncate(time.Second)) || len(tasks(t, s, queue.Delivery)) > 0 {
+		t.Errorf("got %d for later and %v now, %v: want one, at %s", len(later), tasks(t, s, queue.Delivery), err, hour)
 	}
 }
 
@@ -241,44 +189,5 @@ func TestPassIsMadeOnce(t *testing.T) {
 	one.turn(t.Context(), p)
 	if made != 3 {
 		t.Errorf("passes were made %d times, want 3", made)
-	}
-}
-
-// TestEnqueueAll: many tasks go to Redis at once, as one would.
-func TestEnqueueAll(t *testing.T) {
-	t.Parallel()
-	w, _ := sweeping(t)
-	s, ctx := w.Records, t.Context()
-	var all []task
-	var want []string
-	for n := range 20 {
-		all = append(all, runTask("job", n, job.Normal, time.Time{}))
-		want = append(want, all[n].id)
-	}
-	slices.Sort(want)
-	if err := s.enqueueAll(ctx, append(all, runTask("later", 1, job.Normal, time.Now().Add(time.Hour)), deliverTask("default", "msg", 1, false, time.Time{}))); err != nil {
-		t.Fatal(err) // a Redis that doesn't know asynq's script
-	}
-	if got := tasks(t, s, "normal"); !slices.Equal(got, want) {
-		t.Errorf("got tasks %v, want %v", got, want)
-	}
-	if n := len(tasks(t, s, DeliveryQueue)); n != 1 {
-		t.Errorf("got %d deliveries, want 1", n)
-	}
-	if n := s.rdb.LLen(ctx, jobsBell).Val(); n < 20 {
-		t.Errorf("the bell was rung %d times for 20 tasks", n)
-	}
-	got := s.spends(t, func() {
-		if err := s.enqueueAll(ctx, append(all, runTask("job", 20, job.Normal, time.Time{}))); err != nil {
-			t.Error(err) // all but one are there
-		}
-	})
-	if n := len(tasks(t, s, "normal")); n != 21 || got.trips != 1 {
-		t.Errorf("there are %d tasks after %d round trips, want 21 after one", n, got.trips)
-	}
-	for n := range 21 {
-		if q, err := asynq.NewInspectorFromRedisClient(s.rdb).GetTaskInfo("normal", fmt.Sprintf("job.%d", n)); err != nil || q.MaxRetry != neverArchive {
-			t.Errorf("task %d: got %+v, %v", n, q, err)
-		}
 	}
 }

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -24,10 +26,10 @@ type NewJob struct {
 	// SpecRef is the S3 key of a spec above MaxInline, or "" for one that the record
 	// itself holds.
 	SpecRef string
-	// Key is an idempotency key, or "", and Asked what was asked for under it: the same
+	// Key is an idempotency key, or "", and RequestHash what was sent under it: the same
 	// once more is the same job, anything else job.ErrConflict.
-	Key   string
-	Asked Asked
+	Key         string
+	RequestHash RequestHash
 	// Index and Fingerprint are for AddToBatch.
 	Index       int
 	Fingerprint Fingerprint
@@ -114,7 +116,7 @@ func (s *Store) createMany(ctx context.Context, tenant, batch string, jobs []New
 			}
 			size += n
 		}
-		words, err := s.createSome(ctx, tenant, args{
+		words, err := s.createSome(ctx, tenant, script.Args{
 			"now": now, "due": now.Add(sweepDelay), "window": window, "most_open": mostOpen,
 			"most_jobs": quotas.JobsQueued, "most_bytes": quotas.BytesQueued, "most_recorded": mostRecorded,
 			"batch": batch, "batch_due": now.Add(batchPatience), "first": some[0].Index, "last": some[len(some)-1].Index,
@@ -185,15 +187,15 @@ func (s *Store) appendJob(list []any, tenant, batch string, j NewJob, terms job.
 		fields = append(fields, "batch", batch, "index", j.Index)
 	}
 	list = append(
-		list, j.ID, len(spec), string(orNormal(j.Spec.Priority)), plain(j.Spec.RunAt), plain(j.Spec.Deadline),
-		j.Index, string(j.Fingerprint[:]), hashKey(j.Key), j.Asked.String(), jobMemory(j.Spec, inline, metadata), len(fields),
+		list, j.ID, len(spec), string(cmp.Or(j.Spec.Priority, job.Normal)), script.Plain(j.Spec.RunAt), script.Plain(j.Spec.Deadline),
+		j.Index, string(j.Fingerprint[:]), hashKey(j.Key), j.RequestHash.String(), jobMemory(j.Spec, inline, metadata), len(fields),
 	)
 	return append(list, fields...), len(spec), nil
 }
 
 // createSome runs the create script, and enqueues what it released.
-func (s *Store) createSome(ctx context.Context, tenant string, a args, list []any) (words []any, err error) {
-	answer, err := createScript.run(ctx, s.rdb, tenant, a, list...).Slice()
+func (s *Store) createSome(ctx context.Context, tenant string, a script.Args, list []any) (words []any, err error) {
+	answer, err := createScript.Run(ctx, s.rdb, tenant, a, list...).Slice()
 	if err != nil {
 		return nil, fmt.Errorf("create jobs: %w", err)
 	}
@@ -213,7 +215,7 @@ func (s *Store) accepted(j NewJob, word any, q job.Quotas, mostRecorded int64) C
 	c := Created{ID: j.ID}
 	switch word {
 	case "ok":
-		s.observer.Accepted(j.Spec.Runtime, orNormal(j.Spec.Priority))
+		s.observer.Accepted(j.Spec.Runtime, cmp.Or(j.Spec.Priority, job.Normal))
 	case "exists":
 		c.Err = ErrExists
 	case "jobs_queued", "bytes_queued":
@@ -234,13 +236,6 @@ func (s *Store) accepted(j NewJob, word any, q job.Quotas, mostRecorded int64) C
 		}
 	}
 	return c
-}
-
-func orNormal(p job.Priority) job.Priority {
-	if p == "" {
-		return job.Normal
-	}
-	return p
 }
 
 // Announce says that objects of this job are about to be written to S3 although its

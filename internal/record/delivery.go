@@ -6,8 +6,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/queue"
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
+
+// deliveriesInLine is how many of a tenant's may be pending for the next to be none of
+// its backlog: what four endpoints take at once.
+const deliveriesInLine = 16
 
 // Delivery is one webhook message to one endpoint, over all its attempts.
 type Delivery struct {
@@ -71,7 +77,7 @@ func (s *Store) GetDelivery(ctx context.Context, tenant, did string) (Delivery, 
 	}
 	if of, ok := job.TenantOfBatch(d.BatchID); ok && of != tenant || d.JobID != "" && !ofTenant(d.JobID, tenant) {
 		// A worker may have written it: it is not to be told, and signed, in this tenant's name.
-		s.passOver("a delivery", fmt.Errorf("delivery %.100q of tenant %s is of a job or batch of another's", did, tenant))
+		s.unreadable.PassOver("a delivery", fmt.Errorf("delivery %.100q of tenant %s is of a job or batch of another's", did, tenant))
 		return Delivery{}, ErrNoDelivery
 	}
 	return d, r.err
@@ -80,7 +86,7 @@ func (s *Store) GetDelivery(ctx context.Context, tenant, did string) (Delivery, 
 // Attempted records what an attempt at a delivery came to. With state Pending the
 // next attempt is enqueued for next. An attempt that was recorded already changes nothing.
 func (s *Store) Attempted(ctx context.Context, d Delivery, state DeliveryState, status int, problem string, next time.Time) error {
-	answer, err := deliverScript.run(ctx, s.rdb, d.Tenant, args{
+	answer, err := deliverScript.Run(ctx, s.rdb, d.Tenant, script.Args{
 		"id": d.ID, "attempt": d.Attempt, "now": s.now(), "state": string(state), "due": next, "status": status, "problem": problem, "retention": s.retention,
 	}).Text()
 	if err != nil {
@@ -90,7 +96,7 @@ func (s *Store) Attempted(ctx context.Context, d Delivery, state DeliveryState, 
 		s.observer.Attempted(d, state, s.now())
 	}
 	if answer == "ok" && state == Pending {
-		if err := s.EnqueueDelivery(ctx, d.Tenant, d.ID, d.Attempt+1, d.Backlog, next); err != nil {
+		if err := s.Queue.Enqueue(ctx, queue.DeliverTask(d.Tenant, d.ID, d.Attempt+1, d.Backlog, next)); err != nil {
 			s.log.Warn("next delivery attempt is left to the sweeper", "delivery_id", d.ID, "error", err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hibiken/asynq"
 
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -34,7 +35,7 @@ func TestDeliveryBacklog(t *testing.T) {
 	slices.Sort(backlog)
 	are := func(what string) {
 		t.Helper()
-		for queue, want := range map[string][]string{DeliveryQueue: first, DeliveryBacklogQueue: backlog} {
+		for queue, want := range map[string][]string{queue.Delivery: first, queue.DeliveryBacklog: backlog} {
 			got := tasks(t, s, queue)
 			if slices.Sort(got); !slices.Equal(got, want) {
 				t.Errorf("%s: %s has %v, want %v", what, queue, got, want)
@@ -53,7 +54,7 @@ func TestDeliveryBacklog(t *testing.T) {
 	sweep(time.Minute)
 	are("swept while all have a task")
 	inspector := asynq.NewInspectorFromRedisClient(s.rdb)
-	for _, queue := range []string{DeliveryQueue, DeliveryBacklogQueue} {
+	for _, queue := range []string{queue.Delivery, queue.DeliveryBacklog} {
 		if n, err := inspector.DeleteAllPendingTasks(queue); n == 0 || err != nil {
 			t.Fatalf("delete tasks of %s: %d, %v", queue, n, err)
 		}

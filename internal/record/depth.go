@@ -3,12 +3,12 @@ package record
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/queue"
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -24,17 +24,7 @@ type Depth struct {
 	OverWindow, OverTenants, Backlog int64
 	// BacklogOldest is how long the job has waited that is first in a backlog for longest.
 	BacklogOldest time.Duration
-	Queues        []QueueDepth
-}
-
-// QueueDepth is one of asynq's queues. A job is queued without a task in it while it is in
-// its tenant's backlog, and for the moment that the sweeper needs.
-type QueueDepth struct {
-	Name string
-	// Waiting tasks are due, Active ones in the hands of a process, Delayed ones due later.
-	Waiting, Active, Delayed int
-	// Oldest is how long the task waits that waits longest.
-	Oldest time.Duration
+	Queues        []queue.Depth
 }
 
 // Depth counts what there is to do. It takes two round trips for 500 tenants and two a queue.
@@ -42,31 +32,14 @@ func (s *Store) Depth(ctx context.Context) (Depth, error) {
 	var d Depth
 	tenants, err := s.rdb.SMembers(ctx, tenantsKey).Result()
 	for len(tenants) > 0 && err == nil {
-		some := tenants[:min(len(tenants), atOnce)]
+		some := tenants[:min(len(tenants), redisconn.AtOnce)]
 		tenants = tenants[len(some):]
 		err = s.addDepth(ctx, &d, some)
 	}
 	if err != nil {
 		return Depth{}, fmt.Errorf("count what there is to do: %w", err)
 	}
-	inspector := asynq.NewInspectorFromRedisClient(s.rdb)
-	used, err := inspector.Queues()
-	if err != nil {
-		s.passOver("names of queues", err)
-	}
-	for _, name := range []string{string(job.High), string(job.Normal), string(job.Low), DeliveryQueue, DeliveryBacklogQueue} {
-		q := QueueDepth{Name: name}
-		if slices.Contains(used, name) { // else nothing was ever in it
-			info, err := inspector.GetQueueInfo(name)
-			if err != nil { // asynq doesn't say whether Redis answered; it did a moment ago
-				s.passOver("a queue", err)
-				d.Queues = append(d.Queues, q)
-				continue
-			}
-			q.Waiting, q.Active, q.Delayed, q.Oldest = info.Pending, info.Active, info.Scheduled+info.Retry, info.Latency
-		}
-		d.Queues = append(d.Queues, q)
-	}
+	d.Queues = s.Queue.Depths()
 	return d, nil
 }
 
@@ -88,7 +61,7 @@ func (s *Store) addDepth(ctx context.Context, d *Depth, tenants []string) error 
 		}
 		answers[i] = a
 	}
-	if err := unanswered(pipe.Exec(ctx)); err != nil { // what can't be counted is 0
+	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil { // what can't be counted is 0
 		return err
 	}
 	var firsts []string // of backlogs
@@ -123,7 +96,7 @@ func (s *Store) addOldest(ctx context.Context, d *Depth, ids []string) error {
 		tenant, _ := job.TenantOf(id)
 		times[i] = pipe.HMGet(ctx, jobKey(tenant, id), "created", "run_at")
 	}
-	if err := unanswered(pipe.Exec(ctx)); err != nil {
+	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 		return err
 	}
 	for i, id := range ids {

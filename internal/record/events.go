@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -67,7 +68,7 @@ func (s *Store) Publish(ctx context.Context, j Job, first int, events []Event) e
 	for _, e := range events {
 		list = append(list, string(e.Type), e.Offset, e.Data)
 	}
-	answer, err := publishScript.run(ctx, s.rdb, j.Tenant, args{
+	answer, err := publishScript.Run(ctx, s.rdb, j.Tenant, script.Args{
 		"id": j.ID, "epoch": j.Epoch, "worker": j.Worker, "first": first, "now": s.now(), "lend_most": s.lendMost,
 	}, list...).Text()
 	if err != nil {
@@ -148,7 +149,7 @@ func (s *Store) Watch(ctx context.Context, id string) (Watching, error) {
 	if !ok {
 		return Watching{}, job.ErrNotFound
 	}
-	answer, err := watchScript.run(ctx, s.rdb, tenant, args{"id": id, "watched": s.now().Add(watchLife)}).StringSlice()
+	answer, err := watchScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "watched": s.now().Add(watchLife)}).StringSlice()
 	if err != nil {
 		return Watching{}, fmt.Errorf("watch job: %w", err)
 	}

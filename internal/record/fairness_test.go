@@ -14,6 +14,7 @@ import (
 
 	"github.com/hibiken/asynq"
 
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -22,7 +23,7 @@ import (
 func TestSingleJobBesideALongQueue(t *testing.T) {
 	t.Parallel()
 	const workers, concurrency, long = 2, 2, 1000
-	s := fleet(t, workers*concurrency)
+	s := storeOf(t, workers*concurrency)
 	var jobs []NewJob
 	for range long {
 		jobs = append(jobs, NewJob{ID: job.NewID("long"), Spec: job.Spec{Runtime: "bash"}})
@@ -34,7 +35,7 @@ func TestSingleJobBesideALongQueue(t *testing.T) {
 	ended := map[string]int{} // tenant → runs
 	singles := make(chan int, 8)
 	handle := func(ctx context.Context, task *asynq.Task) error {
-		var run Run
+		var run queue.Run
 		if err := json.Unmarshal(task.Payload(), &run); err != nil {
 			t.Error(err)
 			return nil
@@ -55,7 +56,7 @@ func TestSingleJobBesideALongQueue(t *testing.T) {
 		return s.End(ctx, j, Ending{Status: job.Succeeded, Result: []byte("{}")})
 	}
 	for range workers {
-		server := s.Server(ServerConfig(concurrency, JobQueues(), 5*time.Millisecond, s.log), nil)
+		server := s.Queue.Server(queue.ServerConfig(concurrency, queue.Jobs(), 5*time.Millisecond, s.log), nil)
 		if err := server.Start(asynq.HandlerFunc(handle)); err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +95,7 @@ func TestSingleJobBesideALongQueue(t *testing.T) {
 func TestNewcomerBesideManyLongQueues(t *testing.T) {
 	t.Parallel()
 	const tenants, slots, long = 10, 4, 60
-	s := fleet(t, slots)
+	s := storeOf(t, slots)
 	w := &Sweeper{Records: s, Log: s.log}
 	sweeping, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -113,9 +114,9 @@ func TestNewcomerBesideManyLongQueues(t *testing.T) {
 	var mu sync.Mutex
 	ended := 0
 	newcomers := make(chan int, 8)
-	server := s.Server(ServerConfig(slots, JobQueues(), 5*time.Millisecond, s.log), nil)
+	server := s.Queue.Server(queue.ServerConfig(slots, queue.Jobs(), 5*time.Millisecond, s.log), nil)
 	if err := server.Start(asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {
-		var run Run
+		var run queue.Run
 		if err := json.Unmarshal(task.Payload(), &run); err != nil {
 			t.Error(err)
 			return nil
@@ -195,7 +196,7 @@ func TestFairShare(t *testing.T) {
 // for many of them at once; what there is room for is released at once, too.
 func TestCostOfRelease(t *testing.T) {
 	t.Parallel()
-	s := fleet(t, 100)
+	s := storeOf(t, 100)
 	w := &Sweeper{Records: s, Log: s.log}
 	const tenants = 50
 	for n := range tenants {
@@ -287,7 +288,7 @@ func TestAnythingAtRandom(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	const slots = 2
-	s := fleet(t, slots)
+	s := storeOf(t, slots)
 	tenants := []*model{
 		{name: "one", jobs: map[string]*modelJob{}},
 		{name: "two", quotas: job.Quotas{RunningAtOnce: 1, JobsQueued: 12}, jobs: map[string]*modelJob{}},
@@ -390,10 +391,10 @@ func hourLater(t *testing.T, s *Store, tenant string) {
 // fill is a release pass in which the tenant has the queue for itself.
 func (s *Store) fill(t *testing.T, tenant string) {
 	t.Helper()
-	list, errs, err := s.waiting(t.Context(), []string{tenant})
+	list, errs, err := s.waitingTenants(t.Context(), []string{tenant})
 	if err == nil && len(list) > 0 {
 		var slots int64
-		if slots, err = s.Slots(t.Context()); err == nil {
+		if slots, err = s.slots(t.Context()); err == nil {
 			errs, err = s.releaseMany(t.Context(), list, ahead(slots))
 		}
 	}
@@ -491,7 +492,7 @@ func (m *model) check(t *testing.T, s *Store, slots int64) {
 // BenchmarkCreateMany beside BenchmarkEnqueue: what it costs to accept 10,000 jobs of one
 // call, and 10,000 bare tasks.
 func BenchmarkCreateMany(b *testing.B) {
-	s := fleet(b, 4)
+	s := storeOf(b, 4)
 	jobs := make([]NewJob, 10_000)
 	for b.Loop() {
 		for i := range jobs {
@@ -502,17 +503,4 @@ func BenchmarkCreateMany(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*len(jobs)), "µs/job")
-}
-
-func BenchmarkEnqueue(b *testing.B) {
-	s := fleet(b, 4)
-	const tasks = 10_000
-	for b.Loop() {
-		for range tasks {
-			if err := s.enqueueRun(b.Context(), job.NewID("default"), 1, job.Normal, time.Time{}); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*tasks), "µs/task")
 }

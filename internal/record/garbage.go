@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/glovebox-run/glovebox/internal/redisconn"
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -20,7 +22,7 @@ import (
 func (w *Sweeper) sweepGarbage(ctx context.Context, tenants ...string) error {
 	var errs []error
 	end := time.Now().Add(sweepInterval)
-	for some := range slices.Chunk(tenants, atOnce) {
+	for some := range slices.Chunk(tenants, redisconn.AtOnce) {
 		waiting, err := w.Records.whereDue(ctx, some, garbageKey, 0)
 		if err != nil {
 			return errors.Join(append(errs, err)...)
@@ -87,7 +89,7 @@ func (w *Sweeper) sweepObjects(ctx context.Context, tenant, id string) error {
 	}
 	if !gone && !j.State.Final() {
 		// Its end sets a time of its own. It may have just done so, hence not a removal.
-		return w.look(ctx, garbageKey(tenant), id, w.Records.now().Add(announceDelay))
+		return w.reschedule(ctx, garbageKey(tenant), id, w.Records.now().Add(announceDelay))
 	}
 	keep := 0
 	if j.ResultRef != "" {
@@ -101,7 +103,7 @@ func (w *Sweeper) sweepObjects(ctx context.Context, tenant, id string) error {
 	if gone {
 		return w.Records.forget(ctx, tenant, id, time.Time{})
 	}
-	err = lookWhileKeptScript.run(ctx, w.Records.rdb, tenant, args{"id": id, "due": w.sweepAgain(j)}).Err()
+	err = recheckKeptScript.Run(ctx, w.Records.rdb, tenant, script.Args{"id": id, "due": w.sweepAgain(j)}).Err()
 	if err != nil {
 		return fmt.Errorf("say when to sweep %s again: %w", id, err)
 	}
@@ -115,7 +117,7 @@ func (w *Sweeper) sweepBatch(ctx context.Context, tenant, id string) error {
 	case err != nil:
 		return fmt.Errorf("look for batch %s: %w", id, err)
 	case there > 0: // Redis has another clock
-		return w.look(ctx, garbageKey(tenant), id, w.Records.now().Add(expiredDelay))
+		return w.reschedule(ctx, garbageKey(tenant), id, w.Records.now().Add(expiredDelay))
 	}
 	return w.Records.forget(ctx, tenant, id, time.Time{})
 }

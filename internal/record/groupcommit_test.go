@@ -96,15 +96,15 @@ func aJob() NewJob {
 func TestGroupCommit(t *testing.T) {
 	t.Parallel()
 	s := store(t)
-	if err := createScript.load(t.Context(), s.rdb); err != nil {
+	if err := createScript.Load(t.Context(), s.rdb); err != nil {
 		t.Fatal(err)
 	}
 	g := &gate{open: make(chan struct{})}
 	s.rdb.AddHook(g)
 	keyed, same, other := aJob(), aJob(), aJob()
-	keyed.Key, keyed.Asked = "k", NewAsked([]byte("a"))
-	same.Key, same.Asked = "k", NewAsked([]byte("a"))
-	other.Key, other.Asked = "k", NewAsked([]byte("b"))
+	keyed.Key, keyed.RequestHash = "k", HashRequest([]byte("a"))
+	same.Key, same.RequestHash = "k", HashRequest([]byte("a"))
+	other.Key, other.RequestHash = "k", HashRequest([]byte("b"))
 	plain := aJob()
 	jobs := []NewJob{plain, keyed, same, other, plain}
 	created, errs := grouped(t, s, g, jobs, func() {})
@@ -126,7 +126,7 @@ func TestGroupCommit(t *testing.T) {
 func TestGroupCommitFails(t *testing.T) {
 	t.Parallel()
 	s := store(t)
-	if err := createScript.load(t.Context(), s.rdb); err != nil {
+	if err := createScript.Load(t.Context(), s.rdb); err != nil {
 		t.Fatal(err)
 	}
 	g := &gate{open: make(chan struct{})}

@@ -13,13 +13,13 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// Asked is what was asked for under an idempotency key, as a SHA-256.
-type Asked [sha256.Size]byte
+// RequestHash is the SHA-256 of what a client sent under an idempotency key.
+type RequestHash [sha256.Size]byte
 
-// NewAsked of what a client sent.
-func NewAsked(body []byte) Asked { return sha256.Sum256(body) }
+// HashRequest returns the hash of what a client sent.
+func HashRequest(body []byte) RequestHash { return sha256.Sum256(body) }
 
-func (a Asked) String() string { return hex.EncodeToString(a[:]) }
+func (h RequestHash) String() string { return hex.EncodeToString(h[:]) }
 
 // hashKey is what an idempotency key is called in Redis, as it may hold anything; "" for none.
 func hashKey(key string) string {
@@ -30,10 +30,10 @@ func hashKey(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Named returns the id of the job that the key began within the last 24 hours. It fails
+// FindByKey returns the id of the job that the key began within the last 24 hours. It fails
 // with job.ErrNotFound where there is none, with a *job.GoneError where that is no longer kept, and
 // with job.ErrConflict where something else was asked for.
-func (s *Store) Named(ctx context.Context, tenant, key string, asked Asked) (id string, err error) {
+func (s *Store) FindByKey(ctx context.Context, tenant, key string, request RequestHash) (id string, err error) {
 	held, err := s.rdb.Get(ctx, idemKey(tenant, key)).Result()
 	if errors.Is(err, redis.Nil) {
 		return "", job.ErrNotFound
@@ -46,7 +46,7 @@ func (s *Store) Named(ctx context.Context, tenant, key string, asked Asked) (id 
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("read idempotency key: %w", err)
-	case before != asked.String():
+	case before != request.String():
 		return "", job.ErrConflict
 	case there == 0:
 		return "", &job.GoneError{ID: id}

@@ -12,7 +12,7 @@ import (
 func TestKeysOutliveWhatTheyBegan(t *testing.T) {
 	t.Parallel()
 	s, ctx := openStore(t, Config{Retention: time.Second}), t.Context()
-	n := NewJob{ID: job.NewID("default"), Spec: job.Spec{Runtime: "python"}, Key: "k", Asked: NewAsked([]byte("this"))}
+	n := NewJob{ID: job.NewID("default"), Spec: job.Spec{Runtime: "python"}, Key: "k", RequestHash: HashRequest([]byte("this"))}
 	if made, err := s.CreateMany(ctx, "default", []NewJob{n}); err != nil || made[0].Err != nil {
 		t.Fatal(made, err)
 	}
@@ -26,7 +26,7 @@ func TestKeysOutliveWhatTheyBegan(t *testing.T) {
 		}
 	}
 	var gone *job.GoneError
-	if _, err := s.Named(ctx, "default", "k", n.Asked); !errors.As(err, &gone) || gone.ID != n.ID {
+	if _, err := s.FindByKey(ctx, "default", "k", n.RequestHash); !errors.As(err, &gone) || gone.ID != n.ID {
 		t.Errorf("asked: got %v, want that %s is gone", err, n.ID)
 	}
 	again := n
@@ -34,7 +34,7 @@ func TestKeysOutliveWhatTheyBegan(t *testing.T) {
 	if made, err := s.CreateMany(ctx, "default", []NewJob{again}); err != nil || !errors.As(made[0].Err, &gone) || gone.ID != n.ID {
 		t.Errorf("created: got %+v, %v, want that %s is gone", made, err, n.ID)
 	}
-	again.Asked = NewAsked([]byte("that"))
+	again.RequestHash = HashRequest([]byte("that"))
 	if made, err := s.CreateMany(ctx, "default", []NewJob{again}); err != nil || !errors.Is(made[0].Err, job.ErrConflict) {
 		t.Errorf("another job: got %+v, %v, want job.ErrConflict", made, err)
 	}

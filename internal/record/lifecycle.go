@@ -10,6 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/queue"
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -62,7 +64,7 @@ func (s *Store) Start(ctx context.Context, id string, epoch int, worker string, 
 	for i, name := range offered {
 		names[i] = name
 	}
-	answer, err := startScript.run(ctx, s.rdb, tenant, args{
+	answer, err := startScript.Run(ctx, s.rdb, tenant, script.Args{
 		"id": id, "epoch": epoch, "worker": worker, "now": s.now(), "version": job.SpecVersion,
 	}, names...).Slice()
 	if err != nil {
@@ -126,7 +128,7 @@ const MaxInline = 64 << 10
 // waiters' wake-up are one step. It fails with job.ErrNotFound, ErrStale or job.ErrEnded;
 // then another result is the job's, or will be.
 func (s *Store) End(ctx context.Context, j Job, e Ending) error {
-	answer, err := endScript.run(ctx, s.rdb, j.Tenant, s.finishArgs(ctx, j, e, args{"epoch": j.Epoch, "worker": j.Worker})).Slice()
+	answer, err := endScript.Run(ctx, s.rdb, j.Tenant, s.finishArgs(ctx, j, e, script.Args{"epoch": j.Epoch, "worker": j.Worker})).Slice()
 	if err != nil {
 		return fmt.Errorf("end job: %w", err)
 	}
@@ -145,7 +147,7 @@ func (s *Store) Cancel(ctx context.Context, id string, result []byte) (job.Statu
 		return "", err
 	}
 	ending := Ending{Status: job.Canceled, Result: result}
-	answer, err := cancelScript.run(ctx, s.rdb, j.Tenant, s.finishArgs(ctx, j, ending, args{"reason": 1})).Slice()
+	answer, err := cancelScript.Run(ctx, s.rdb, j.Tenant, s.finishArgs(ctx, j, ending, script.Args{"reason": 1})).Slice()
 	if err != nil {
 		return "", fmt.Errorf("cancel job: %w", err)
 	}
@@ -161,9 +163,9 @@ func (s *Store) Cancel(ctx context.Context, id string, result []byte) (job.Statu
 }
 
 // finishArgs are the arguments that the scripts end and cancel share, and more.
-func (s *Store) finishArgs(ctx context.Context, j Job, e Ending, more args) args {
+func (s *Store) finishArgs(ctx context.Context, j Job, e Ending, more script.Args) script.Args {
 	now := s.now()
-	a := args{
+	a := script.Args{
 		"id": j.ID, "now": now, "status": string(e.Status),
 		"result": e.Result, "result_ref": e.ResultRef, "result_life": s.resultLife, "stored": e.Stored, "dirty": e.Dirty,
 		"default_retention": s.retention,
@@ -194,7 +196,7 @@ func (s *Store) enqueueFirstDelivery(ctx context.Context, tenant, made string) {
 		return
 	}
 	did, of, _ := strings.Cut(made, " ")
-	if err := s.EnqueueDelivery(ctx, tenant, did, 1, of == "backlog", time.Time{}); err != nil {
+	if err := s.Queue.Enqueue(ctx, queue.DeliverTask(tenant, did, 1, of == "backlog", time.Time{})); err != nil {
 		s.log.Warn("delivery made, its task is left to the sweeper", "delivery_id", did, "error", err)
 	}
 }
@@ -225,7 +227,7 @@ func (s *Store) Requeue(ctx context.Context, id string, epoch int, worker string
 		return "", job.ErrNotFound
 	}
 	now := s.now()
-	answer, err := requeueScript.run(ctx, s.rdb, tenant, args{
+	answer, err := requeueScript.Run(ctx, s.rdb, tenant, script.Args{
 		"id": id, "epoch": epoch, "worker": worker, "now": now, "due": now.Add(delay + sweepDelay), "cost": string(cost), "most_attempts": s.maxAttempts,
 	}).Slice()
 	if err != nil {
@@ -238,7 +240,7 @@ func (s *Store) Requeue(ctx context.Context, id string, epoch int, worker string
 	s.observer.Requeued(cost)
 	into, _ := answer[1].(int64)
 	priority, _ := answer[2].(string) // nil where the record has none: that must not end the process
-	if err := s.enqueueRun(ctx, id, int(into), job.Priority(priority), now.Add(delay)); err != nil {
+	if err := s.Queue.Enqueue(ctx, queue.RunTask(id, int(into), job.Priority(priority), now.Add(delay))); err != nil {
 		s.log.Warn("job requeued, its task is left to the sweeper", "job_id", id, "error", err)
 	}
 	return word, nil

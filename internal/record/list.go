@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -160,13 +161,13 @@ func (s *Store) glance(ctx context.Context, tenant string, entries []string) ([]
 	for i, e := range entries {
 		fields[i] = pipe.HMGet(ctx, jobKey(tenant, Position(e).id()), "state", "runtime")
 	}
-	if err := unanswered(pipe.Exec(ctx)); err != nil {
+	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 		return nil, err
 	}
 	looks := make([]look, len(entries))
 	for i := range entries {
 		if fields[i].Err() != nil { // no record: it fits nothing
-			s.passOver("a record", fields[i].Err())
+			s.unreadable.PassOver("a record", fields[i].Err())
 			continue
 		}
 		state, _ := fields[i].Val()[0].(string) // nil where the record is gone
@@ -188,7 +189,7 @@ func (s *Store) readListed(ctx context.Context, tenant string, ids []string) ([]
 	for i, id := range ids {
 		all[i] = pipe.HMGet(ctx, jobKey(tenant, id), listed...)
 	}
-	if err := unanswered(pipe.Exec(ctx)); err != nil {
+	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 		return nil, err
 	}
 	jobs := make([]Job, len(ids))
@@ -201,7 +202,7 @@ func (s *Store) readListed(ctx context.Context, tenant string, ids []string) ([]
 		}
 		j, err := parseJob(tenant, id, fields)
 		if err = cmp.Or(all[i].Err(), err); err != nil {
-			s.passOver("a record", err)
+			s.unreadable.PassOver("a record", err)
 			continue
 		}
 		jobs[i] = j

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 )
 
 // Listener wakes those who wait for a job: for its end, or for a word to its worker, and
@@ -36,7 +38,7 @@ func (s *Store) listen(ctx context.Context, channel string) *Listener {
 	// subscribes again for as long as it takes. It does not wait for the answer: a
 	// network that swallows everything is found by TCP, after minutes, which is why who
 	// waits also looks for itself now and then.
-	received := l.pubsub.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(healthCheck))
+	received := l.pubsub.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(redisconn.HealthCheck))
 	l.running.Go(func() {
 		for m := range received {
 			l.take(m)
@@ -91,7 +93,7 @@ func (l *Listener) subscribe() {
 				remove = append(remove, eventsChannel+id)
 			}
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), redisconn.CallTimeout)
 		// What the subscription notes it subscribes to again with each new connection; of
 		// one that failed, whether it was noted depends on where.
 		if len(add) > 0 && l.pubsub.Subscribe(ctx, add...) != nil {
@@ -107,11 +109,8 @@ func (l *Listener) subscribe() {
 	}
 }
 
-// subscribeAgain is after what time a subscription that failed is tried again.
+// subscribeAgain is the delay before a subscription that failed is tried again.
 const subscribeAgain = time.Second
-
-// healthCheck is how long the connection may be silent before it is pinged.
-const healthCheck = 3 * time.Second
 
 // Wait returns a channel that gets a value whenever the job may have ended (or its worker
 // is to look at it), and a function that gives it back. The record says what happened:

@@ -7,14 +7,16 @@ import (
 	"slices"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 )
 
 // sweepListed takes jobs out of their tenants' lists whose records have expired, where forget
 // did not: it finds their place by what is kept of them, which a worker may spoil.
 func (w *Sweeper) sweepListed(ctx context.Context, tenants ...string) error {
 	var errs []error
-	for some := range slices.Chunk(tenants, atOnce) {
-		firsts, err := ask(ctx, w.Records, some, func(pipe redis.Pipeliner, tenant string) *redis.StringSliceCmd {
+	for some := range slices.Chunk(tenants, redisconn.AtOnce) {
+		firsts, err := redisconn.Ask(ctx, w.Records.rdb, some, func(pipe redis.Pipeliner, tenant string) *redis.StringSliceCmd {
 			return pipe.ZRangeArgs(ctx, redis.ZRangeArgs{Key: jobsKey(tenant), ByLex: true, Start: "-", Stop: w.expired(), Count: 1})
 		})
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 // Redis takes no more.
 const (
 	jobCost      = 3072
-	callbackCost = 512 // a delivery that is done; its URL is text, there twice
+	callbackCost = 512 // a delivery that is done; its URL is text, kept twice
 	batchCost    = 1536
 	itemCost     = 16 // a job's fingerprint in its batch
 	faultCost    = 128

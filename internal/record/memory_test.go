@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -305,11 +306,11 @@ func TestBytesRecordedAreExact(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if s.rdb.Exists(ctx, recordedKey("default")).Val() == 0 && s.rdb.HLen(ctx, key("default", "kept")).Val() == 0 {
+		if s.rdb.Exists(ctx, recordedKey("default")).Val() == 0 && s.rdb.HLen(ctx, script.Key("default", "kept")).Val() == 0 {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes are still counted, for %v", s.recorded(t), s.rdb.HGetAll(ctx, key("default", "kept")).Val())
+			t.Fatalf("%d bytes are still counted, for %v", s.recorded(t), s.rdb.HGetAll(ctx, script.Key("default", "kept")).Val())
 		}
 	}
 }

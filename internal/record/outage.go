@@ -39,7 +39,7 @@ func (o outage) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 func (o outage) after(ctx context.Context, err error) {
 	var answer redis.Error // also redis.Nil
 	if err == nil || errors.As(err, &answer) && !strings.HasPrefix(err.Error(), "LOADING ") {
-		o.store.pulse.beat(o.store.now())
+		o.store.uptime.beat(o.store.now())
 		return
 	}
 	select {
@@ -48,35 +48,35 @@ func (o outage) after(ctx context.Context, err error) {
 	}
 }
 
-// standstill is how long Redis may answer this process nothing before that is an outage: a
+// stall is how long Redis may answer this process nothing before that is an outage: a
 // sweeper asks it something each second.
-const standstill = 4 * time.Second
+const stall = 4 * time.Second
 
-// pulse is since when Redis has answered this process without a standstill, be it of
+// uptime is since when Redis has answered this process without a stall, be it of
 // Redis, of the way there or of this process.
-type pulse struct {
+type uptime struct {
 	mu          sync.Mutex
 	first, last time.Time
 }
 
-func (p *pulse) beat(now time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if now.Sub(p.last) > standstill {
-		p.first = now
+func (u *uptime) beat(now time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if now.Sub(u.last) > stall {
+		u.first = now
 	}
-	p.last = now
+	u.last = now
 }
 
 // stop is for what else is an outage.
-func (p *pulse) stop() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.last = time.Time{}
+func (u *uptime) stop() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.last = time.Time{}
 }
 
-func (p *pulse) began() time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.first
+func (u *uptime) since() time.Time {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.first
 }

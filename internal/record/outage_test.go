@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -25,7 +26,7 @@ func TestIdleWhileRedisIsAway(t *testing.T) {
 	defer s.Close()
 	var questions atomic.Int64
 	s.rdb.AddHook(counting{&questions})
-	srv := s.Server(ServerConfig(4, JobQueues(), 25*time.Millisecond, slog.New(slog.DiscardHandler)), nil)
+	srv := s.Queue.Server(queue.ServerConfig(4, queue.Jobs(), 25*time.Millisecond, slog.New(slog.DiscardHandler)), nil)
 	if err := srv.Start(asynq.HandlerFunc(func(context.Context, *asynq.Task) error { return nil })); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -33,7 +34,7 @@ func (s *Store) CheckRoom(ctx context.Context, tenant string, bytes int64) error
 	pipe := s.rdb.Pipeline()
 	jobs, queued := countQueued(ctx, pipe, tenant), pipe.Get(ctx, queuedKey(tenant))
 	recorded := s.countRecorded(ctx, pipe, tenant)
-	if err := unanswered(pipe.Exec(ctx)); err != nil {
+	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 		return fmt.Errorf("read what is queued: %w", err)
 	}
 	held, err := s.sum(queued)

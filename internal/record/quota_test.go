@@ -81,7 +81,7 @@ func TestBytesQueuedOnEveryPath(t *testing.T) {
 	without := func(status job.Status) step {
 		return func(t *testing.T, s *record.Store, id string, epoch *int) {
 			t.Helper()
-			if err := s.EndWithout(t.Context(), id, *epoch, status, nil); err != nil {
+			if err := s.EndUnrun(t.Context(), id, *epoch, status, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

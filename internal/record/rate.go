@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/glovebox-run/glovebox/internal/script"
 )
 
 // RateWindow is the time that a quota of requests is for.
@@ -22,7 +24,7 @@ type Rate struct {
 // TakeRequest takes one request from the tenant's quota, which all processes share. One
 // that is not admitted takes nothing.
 func (s *Store) TakeRequest(ctx context.Context, tenant string, perMinute int64) (Rate, error) {
-	answer, err := takeRequestScript.run(ctx, s.rdb, tenant, args{"quota": perMinute}).Int64Slice()
+	answer, err := takeRequestScript.Run(ctx, s.rdb, tenant, script.Args{"quota": perMinute}).Int64Slice()
 	if err != nil {
 		return Rate{}, fmt.Errorf("take request from quota: %w", err)
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/fleet"
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -21,10 +23,10 @@ const (
 	lostAfter = 12 * time.Second
 )
 
-// held is a job that a worker has, as its tenant's running says.
-type held struct{ tenant, id, epoch, worker string }
+// runningJob is a job that a worker has, as its tenant's running says.
+type runningJob struct{ tenant, id, epoch, worker string }
 
-func (h held) try() string { return h.id + " " + h.epoch }
+func (h runningJob) try() string { return h.id + " " + h.epoch }
 
 // reap takes back the jobs that no beat has named for lostAfter.
 func (w *Sweeper) reap(ctx context.Context, tenants ...string) error {
@@ -41,7 +43,7 @@ func (w *Sweeper) reap(ctx context.Context, tenants ...string) error {
 	}
 	errs = append(errs, unread...)
 	for _, h := range w.lost(jobs, beats) {
-		if ctx.Err() != nil || w.Records.pulse.began().After(w.unnamed[h.try()]) {
+		if ctx.Err() != nil || w.Records.uptime.since().After(w.unnamed[h.try()]) {
 			break // something stood still meanwhile
 		}
 		if err := w.takeBack(ctx, h); err != nil {
@@ -55,9 +57,9 @@ func (w *Sweeper) reap(ctx context.Context, tenants ...string) error {
 
 // running lists the jobs that workers have, in the order of their ids. errs are of tenants
 // whose jobs can't be read.
-func (w *Sweeper) running(ctx context.Context, tenants []string) (jobs []held, errs []error, err error) {
-	for some := range slices.Chunk(tenants, atOnce) {
-		answers, err := ask(ctx, w.Records, some, func(pipe redis.Pipeliner, tenant string) *redis.MapStringStringCmd {
+func (w *Sweeper) running(ctx context.Context, tenants []string) (jobs []runningJob, errs []error, err error) {
+	for some := range slices.Chunk(tenants, redisconn.AtOnce) {
+		answers, err := redisconn.Ask(ctx, w.Records.rdb, some, func(pipe redis.Pipeliner, tenant string) *redis.MapStringStringCmd {
 			return pipe.HGetAll(ctx, runningKey(tenant))
 		})
 		if err != nil {
@@ -69,44 +71,27 @@ func (w *Sweeper) running(ctx context.Context, tenants []string) (jobs []held, e
 			}
 			for id, at := range a.Val() {
 				epoch, worker, _ := strings.Cut(at, " ")
-				jobs = append(jobs, held{some[i], id, epoch, worker})
+				jobs = append(jobs, runningJob{some[i], id, epoch, worker})
 			}
 		}
 	}
-	slices.SortFunc(jobs, func(a, b held) int { return strings.Compare(a.id, b.id) })
+	slices.SortFunc(jobs, func(a, b runningJob) int { return strings.Compare(a.id, b.id) })
 	return jobs, errs, nil
 }
 
-// beats reads what the workers of these jobs said last, each once; a worker that says
-// nothing names no job. One whose beat can't be read is left out.
-func (w *Sweeper) beats(ctx context.Context, jobs []held) (beats map[string]Worker, errs []error, err error) {
+// beats reads what the workers of these jobs said last; a worker that says nothing names no
+// job. One whose beat can't be read is left out.
+func (w *Sweeper) beats(ctx context.Context, jobs []runningJob) (beats map[string]fleet.Worker, errs []error, err error) {
 	ids := map[string]bool{}
 	for _, h := range jobs {
 		ids[h.worker] = true
 	}
-	beats = make(map[string]Worker, len(ids))
-	for some := range slices.Chunk(slices.Sorted(maps.Keys(ids)), atOnce) {
-		answers, err := ask(ctx, w.Records, some, func(pipe redis.Pipeliner, worker string) *redis.StringCmd {
-			return pipe.Get(ctx, workerKey(worker))
-		})
-		if err != nil {
-			return nil, nil, fmt.Errorf("read workers: %w", err)
-		}
-		for i, a := range answers {
-			beat, _, err := parseWorker(some[i], a)
-			if err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			beats[some[i]] = beat
-		}
-	}
-	return beats, errs, nil
+	return w.Records.Fleet.Workers(ctx, slices.Sorted(maps.Keys(ids)))
 }
 
 // lost lists the jobs that no beat has named for lostAfter, and notes since when the
 // others are not named.
-func (w *Sweeper) lost(jobs []held, beats map[string]Worker) (lost []held) {
+func (w *Sweeper) lost(jobs []runningJob, beats map[string]fleet.Worker) (lost []runningJob) {
 	named := map[string]bool{}
 	for worker, beat := range beats {
 		for _, id := range beat.Jobs {
@@ -119,7 +104,7 @@ func (w *Sweeper) lost(jobs []held, beats map[string]Worker) (lost []held) {
 			continue
 		}
 		since, known := w.unnamed[h.try()]
-		if !known || w.Records.pulse.began().After(since) {
+		if !known || w.Records.uptime.since().After(since) {
 			since = now
 		}
 		unnamed[h.try()] = since
@@ -131,7 +116,7 @@ func (w *Sweeper) lost(jobs []held, beats map[string]Worker) (lost []held) {
 	return lost
 }
 
-func (w *Sweeper) takeBack(ctx context.Context, h held) error {
+func (w *Sweeper) takeBack(ctx context.Context, h runningJob) error {
 	if !ofTenant(h.id, h.tenant) { // no job's place in the tenant's window
 		return w.Records.rdb.HDel(ctx, runningKey(h.tenant), h.id).Err()
 	}
@@ -150,9 +135,9 @@ func (w *Sweeper) takeBack(ctx context.Context, h held) error {
 	}
 	switch answer {
 	case RequeueCanceled:
-		return w.Records.EndWithout(ctx, id, epoch, job.Canceled, nil)
+		return w.Records.EndUnrun(ctx, id, epoch, job.Canceled, nil)
 	case RequeueExhausted:
-		return w.Records.EndWithout(ctx, id, epoch, job.InternalError, &job.Error{
+		return w.Records.EndUnrun(ctx, id, epoch, job.InternalError, &job.Error{
 			Code:    job.CodeWorkerLost,
 			Message: fmt.Sprintf("none of %d tries at this job came to an end; the last one lost its worker", w.Records.maxAttempts),
 		})
@@ -160,9 +145,9 @@ func (w *Sweeper) takeBack(ctx context.Context, h held) error {
 	return nil
 }
 
-// EndWithout ends a job that no worker brought to an end: as canceled, or as
+// EndUnrun ends a job that no worker brought to an end: as canceled, or as
 // internal_error with the reason. Nothing of it stays in S3.
-func (s *Store) EndWithout(ctx context.Context, id string, epoch int, status job.Status, problem *job.Error) error {
+func (s *Store) EndUnrun(ctx context.Context, id string, epoch int, status job.Status, problem *job.Error) error {
 	j, err := s.Get(ctx, id)
 	if err != nil {
 		return err

@@ -14,7 +14,9 @@ import (
 	"github.com/hibiken/asynq"
 	"go.uber.org/goleak"
 
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -132,7 +134,7 @@ func TestLifecycle(t *testing.T) {
 		t.Errorf("got %+v", j)
 	}
 	did := record.DeliveryID(id, job.EventCompleted, "https://example.com/hook")
-	if got := pendingTasks(t, s, record.DeliveryQueue); !slices.Equal(got, []string{"default/" + did + ".1"}) {
+	if got := pendingTasks(t, s, queue.Delivery); !slices.Equal(got, []string{"default/" + did + ".1"}) {
 		t.Errorf("got delivery tasks %v", got)
 	}
 	if ttl := s.Redis().PTTL(t.Context(), "gb:{default}:job:"+id).Val(); ttl <= 0 {
@@ -321,10 +323,10 @@ func TestNothingAcceptedIsLostInARestart(t *testing.T) {
 func TestPublishedRuntimes(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t)
-	if err := s.PublishRuntimes(t.Context(), []record.Runtime{{Name: "python", Version: "3.13"}, {Name: "bash"}}); err != nil {
+	if err := s.Fleet.PublishRuntimes(t.Context(), []fleet.Runtime{{Name: "python", Version: "3.13"}, {Name: "bash"}}); err != nil {
 		t.Fatal(err)
 	}
-	list, err := s.Runtimes(t.Context())
+	list, err := s.Fleet.Runtimes(t.Context())
 	if err != nil || len(list) != 2 || list[0].Name != "bash" || list[1].Version != "3.13" {
 		t.Errorf("got %+v %v", list, err)
 	}
@@ -335,7 +337,7 @@ func TestFailureHasAllLeadingFields(t *testing.T) {
 	s, _ := open(t)
 	id := create(t, s, spec())
 	start(t, s, id, 1, "w1")
-	if err := s.EndWithout(t.Context(), id, 1, job.InternalError, &job.Error{Code: "worker_lost", Message: "m"}); err != nil {
+	if err := s.EndUnrun(t.Context(), id, 1, job.InternalError, &job.Error{Code: "worker_lost", Message: "m"}); err != nil {
 		t.Fatal(err)
 	}
 	var r job.Result
@@ -356,7 +358,7 @@ func TestFailureFitsIntoTheRecord(t *testing.T) {
 	}
 	id := create(t, s, most)
 	start(t, s, id, 1, "w1")
-	if err := s.EndWithout(t.Context(), id, 1, job.Canceled, nil); err != nil {
+	if err := s.EndUnrun(t.Context(), id, 1, job.Canceled, nil); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(get(t, s, id).Result); n > record.MaxInline {
@@ -385,7 +387,7 @@ func TestRedisThatHangs(t *testing.T) {
 			_, err := s.Requeue(ctx, id, 1, "w1", record.CostAttempt, 0)
 			return err
 		},
-		"beat": func(ctx context.Context) error { return s.Beat(ctx, record.Worker{ID: "w1"}) },
+		"beat": func(ctx context.Context) error { return s.Fleet.Beat(ctx, fleet.Worker{ID: "w1"}) },
 		"ping": s.Ping,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/glovebox-run/glovebox/internal/redisacl"
+	"github.com/glovebox-run/glovebox/internal/script"
+	"github.com/glovebox-run/glovebox/internal/secrets"
 )
+
+// libraries are all scripts, by the packages of internal that have them.
+var libraries = []struct {
+	of      string
+	scripts *script.Library
+}{{"record", scripts}, {"secrets", secrets.Scripts}}
 
 var update = flag.Bool("update", false, "write docs/redis.md anew")
 
@@ -59,10 +67,12 @@ func constantReference() string {
 	var b strings.Builder
 	b.WriteString("| constant | is | what |\n|---|---|---|\n")
 	lines := map[string]string{}
-	for _, file := range scriptFiles() {
-		for _, d := range allTags(file, map[string]bool{}) {
-			if d.kind == "const" && lines[d.name] == "" {
-				lines[d.name] = fmt.Sprintf("| `%s` | %v | %s |\n", d.name, plain(constants[d.name]), d.about)
+	for _, l := range libraries {
+		for _, file := range l.scripts.Names("*") {
+			for _, d := range allTags(l.scripts, file, map[string]bool{}) {
+				if d.Kind == "const" && lines[d.Name] == "" {
+					lines[d.Name] = fmt.Sprintf("| `%s` | %v | %s |\n", d.Name, script.Plain(l.scripts.Constants()[d.Name]), d.About)
+				}
 			}
 		}
 	}
@@ -74,35 +84,41 @@ func constantReference() string {
 
 func scriptReference() string {
 	var b strings.Builder
-	for _, file := range scriptFiles() {
-		fmt.Fprintf(&b, "\n### [%s](../internal/record/lua/%s.lua)\n\n%s\n\n", file, file, readHeader(file).about)
-		b.WriteString("| | | |\n|---|---|---|\n")
-		for _, kind := range []string{"arg", "answer"} {
-			title := map[string]string{"arg": "given", "answer": "answers"}[kind]
-			for _, d := range allTags(file, map[string]bool{}) {
-				if is := d.kind; is == kind || kind == "arg" && (is == "number" || is == "rest") {
-					name := d.name
-					if is == "rest" {
-						name += " …"
-					}
-					fmt.Fprintf(&b, "| %s | `%s` | %s |\n", title, name, d.about)
-					title = ""
-				}
-			}
+	for _, l := range libraries {
+		for _, file := range l.scripts.Names("*") {
+			fmt.Fprintf(&b, "\n### [%s](../internal/%s/lua/%s.lua)\n\n%s\n\n", file, l.of, file, l.scripts.Read(file).About)
+			writeArguments(&b, l.scripts, file)
 		}
 	}
 	return strings.ReplaceAll(b.String(), "<", "&lt;") + "\n"
 }
 
+func writeArguments(b *strings.Builder, l *script.Library, file string) {
+	b.WriteString("| | | |\n|---|---|---|\n")
+	for _, kind := range []string{"arg", "answer"} {
+		title := map[string]string{"arg": "given", "answer": "answers"}[kind]
+		for _, d := range allTags(l, file, map[string]bool{}) {
+			if is := d.Kind; is == kind || kind == "arg" && (is == "number" || is == "rest") {
+				name := d.Name
+				if is == "rest" {
+					name += " …"
+				}
+				fmt.Fprintf(b, "| %s | `%s` | %s |\n", title, name, d.About)
+				title = ""
+			}
+		}
+	}
+}
+
 // allTags are those of a file and of what it includes, in their order in the script.
-func allTags(file string, seen map[string]bool) (list []tag) {
+func allTags(l *script.Library, file string, seen map[string]bool) (list []script.Tag) {
 	if seen[file] {
 		return nil
 	}
 	seen[file] = true
-	for _, d := range readHeader(file).tags {
-		if d.kind == "include" {
-			list = append(list, allTags("shared/"+d.name, seen)...)
+	for _, d := range l.Read(file).Tags {
+		if d.Kind == "include" {
+			list = append(list, allTags(l, "shared/"+d.Name, seen)...)
 		} else {
 			list = append(list, d)
 		}

@@ -1,48 +1,59 @@
 package record
 
-import "github.com/glovebox-run/glovebox/job"
+import (
+	"context"
+	"embed"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/internal/redisconn"
+	"github.com/glovebox-run/glovebox/internal/script"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+//go:embed lua
+var luaFiles embed.FS
 
 // The scripts, one file of lua/ each. Each takes the time from its caller, and is safe to come
 // late or twice; its header says what it is given and answers. docs/redis.md has them all.
 var (
 	// Jobs.
-	createScript    = load("create")
-	startScript     = load("start")
-	endScript       = load("end")
-	cancelScript    = load("cancel")
-	requeueScript   = load("requeue")
-	unofferedScript = load("unoffered")
-	releaseScript   = load("release")
-	claimScript     = load("claim")
-	publishScript   = load("publish")
-	watchScript     = load("watch")
+	createScript    = scripts.Load("create")
+	startScript     = scripts.Load("start")
+	endScript       = scripts.Load("end")
+	cancelScript    = scripts.Load("cancel")
+	requeueScript   = scripts.Load("requeue")
+	unofferedScript = scripts.Load("unoffered")
+	releaseScript   = scripts.Load("release")
+	claimScript     = scripts.Load("claim")
+	publishScript   = scripts.Load("publish")
+	watchScript     = scripts.Load("watch")
 
 	// What is kept.
-	purgeScript         = load("purge")
-	lookWhileKeptScript = load("look_while_kept")
-	forgetScript        = load("forget")
-	holdUploadScript    = load("hold_upload")
-	claimUploadScript   = load("claim_upload")
+	purgeScript       = scripts.Load("purge")
+	recheckKeptScript = scripts.Load("recheck_kept")
+	forgetScript      = scripts.Load("forget")
+	holdUploadScript  = scripts.Load("hold_upload")
+	claimUploadScript = scripts.Load("claim_upload")
 
 	// Batches and deliveries.
-	openBatchScript   = load("open_batch")
-	renewBatchScript  = load("renew_batch")
-	rejectScript      = load("reject")
-	sealBatchScript   = load("seal_batch")
-	cancelBatchScript = load("cancel_batch")
-	deliverScript     = load("deliver")
+	openBatchScript   = scripts.Load("open_batch")
+	renewBatchScript  = scripts.Load("renew_batch")
+	rejectScript      = scripts.Load("reject")
+	sealBatchScript   = scripts.Load("seal_batch")
+	cancelBatchScript = scripts.Load("cancel_batch")
+	deliverScript     = scripts.Load("deliver")
 
 	// Tenants.
-	createTenantScript  = load("create_tenant")
-	setTermsScript      = load("set_terms")
-	addTokenScript      = load("add_token")
-	setSecretScript     = load("set_secret")
-	rotateSigningScript = load("rotate_signing")
-	takeRequestScript   = load("take_request")
+	createTenantScript  = scripts.Load("create_tenant")
+	setTermsScript      = scripts.Load("set_terms")
+	addTokenScript      = scripts.Load("add_token")
+	rotateSigningScript = scripts.Load("rotate_signing")
+	takeRequestScript   = scripts.Load("take_request")
 )
 
-// constants are the numbers of Go that scripts know by name. A duration is in ms.
-var constants = map[string]any{
+// scripts are those of lua/. The numbers are constants here.
+var scripts = script.New(luaFiles, map[string]any{
 	"delivery_cost":      deliveryCost,
 	"deliveries_in_line": deliveriesInLine,
 	"event_cost":         eventCost,
@@ -57,7 +68,6 @@ var constants = map[string]any{
 	"lend_cost":          lendCost,
 	"max_batch_errors":   job.MaxBatchErrors,
 	"max_event_bytes":    maxEventBytes,
-	"max_secrets":        job.MaxSecrets,
 	"max_tokens":         job.MaxTokens,
 	"most_unoffered":     mostUnoffered,
 	"outage_patience":    outagePatience,
@@ -66,4 +76,14 @@ var constants = map[string]any{
 	"unoffered_patience": unofferedPatience,
 	"unwatched_life":     unwatchedLife,
 	"upload_cost":        uploadCost,
+})
+
+// runEach runs a script for each of these tenants, in one round trip and one to load it.
+func runEach(ctx context.Context, s *Store, run *script.Script, tenants []string, of func(tenant string) script.Args, rest ...any) ([]*redis.Cmd, error) {
+	if err := run.Load(ctx, s.rdb); err != nil {
+		return nil, err
+	}
+	return redisconn.Ask(ctx, s.rdb, tenants, func(pipe redis.Pipeliner, tenant string) *redis.Cmd {
+		return run.Pipe(ctx, pipe, tenant, of(tenant), rest...)
+	})
 }

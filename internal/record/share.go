@@ -6,17 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/redisconn"
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// waits is a tenant with jobs that are to be released.
-type waits struct {
+// waitingTenant is a tenant with jobs that are to be released.
+type waitingTenant struct {
 	tenant string
 	// backlogged tenants wait for a window; of due ones a time to run has come.
 	backlogged, due bool
@@ -28,7 +29,7 @@ type waits struct {
 // release shares the queue out between the tenants with a backlog, and releases their jobs
 // where there is room, and those whose time to run has come.
 func (w *Sweeper) release(ctx context.Context, tenants ...string) error {
-	list, errs, err := w.Records.waiting(ctx, tenants)
+	list, errs, err := w.Records.waitingTenants(ctx, tenants)
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
@@ -36,8 +37,8 @@ func (w *Sweeper) release(ctx context.Context, tenants ...string) error {
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	list = slices.DeleteFunc(list, func(t waits) bool { return !t.due && t.held >= narrow(share, t.terms) })
-	for some := range slices.Chunk(list, atOnce) {
+	list = slices.DeleteFunc(list, func(t waitingTenant) bool { return !t.due && t.held >= narrow(share, t.terms) })
+	for some := range slices.Chunk(list, redisconn.AtOnce) {
 		failed, err := w.Records.releaseMany(ctx, some, share)
 		if errs = append(errs, failed...); err != nil {
 			return errors.Join(append(errs, err)...)
@@ -46,29 +47,29 @@ func (w *Sweeper) release(ctx context.Context, tenants ...string) error {
 	return errors.Join(errs...)
 }
 
-// waiting lists the tenants that have a backlog, or jobs whose time to run has come. errs are of
+// waitingTenants lists the tenants that have a backlog, or jobs whose time to run has come. errs are of
 // those that can't be looked at.
-func (s *Store) waiting(ctx context.Context, tenants []string) (list []waits, errs []error, err error) {
+func (s *Store) waitingTenants(ctx context.Context, tenants []string) (list []waitingTenant, errs []error, err error) {
 	now := strconv.FormatInt(ms(s.now()), 10)
-	for some := range slices.Chunk(tenants, atOnce) {
+	for some := range slices.Chunk(tenants, redisconn.AtOnce) {
 		var later []*redis.IntCmd
-		backlogs, err := ask(ctx, s, some, func(pipe redis.Pipeliner, tenant string) *redis.IntCmd {
+		backlogs, err := redisconn.Ask(ctx, s.rdb, some, func(pipe redis.Pipeliner, tenant string) *redis.IntCmd {
 			later = append(later, pipe.ZCount(ctx, laterKey(tenant), "-inf", now))
 			return pipe.Exists(ctx, backlogKeys(tenant)...)
 		})
 		if err != nil {
 			return nil, errs, fmt.Errorf("look for backlogs: %w", err)
 		}
-		var found []waits
+		var found []waitingTenant
 		for i, tenant := range some {
 			if err := later[i].Err(); err != nil {
 				errs = append(errs, fmt.Errorf("look for jobs of tenant %s whose time has come: %w", tenant, err))
 			}
-			if t := (waits{tenant: tenant, backlogged: backlogs[i].Val() > 0, due: later[i].Val() > 0}); t.backlogged || t.due {
+			if t := (waitingTenant{tenant: tenant, backlogged: backlogs[i].Val() > 0, due: later[i].Val() > 0}); t.backlogged || t.due {
 				found = append(found, t)
 			}
 		}
-		found, failed, err := s.lookAtWindows(ctx, found)
+		found, failed, err := s.readWindows(ctx, found)
 		if errs = append(errs, failed...); err != nil {
 			return nil, errs, err
 		}
@@ -77,8 +78,8 @@ func (s *Store) waiting(ctx context.Context, tenants []string) (list []waits, er
 	return list, errs, nil
 }
 
-// lookAtWindows completes what is known of these tenants, and leaves those out of which it can't.
-func (s *Store) lookAtWindows(ctx context.Context, list []waits) (complete []waits, errs []error, err error) {
+// readWindows completes what is known of these tenants, and leaves those out of which it can't.
+func (s *Store) readWindows(ctx context.Context, list []waitingTenant) (complete []waitingTenant, errs []error, err error) {
 	if len(list) == 0 {
 		return nil, nil, nil
 	}
@@ -88,7 +89,7 @@ func (s *Store) lookAtWindows(ctx context.Context, list []waits) (complete []wai
 		open[i], running[i] = pipe.ZCard(ctx, openKey(t.tenant)), pipe.HLen(ctx, runningKey(t.tenant))
 		terms[i] = pipe.HGet(ctx, tenantKey(t.tenant), "terms")
 	}
-	if err := unanswered(pipe.Exec(ctx)); err != nil {
+	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 		return nil, nil, fmt.Errorf("look at windows: %w", err)
 	}
 	for i, t := range list {
@@ -110,18 +111,18 @@ func (s *Store) lookAtWindows(ctx context.Context, list []waits) (complete []wai
 
 // shareOut says how many jobs each tenant with a backlog may have released or running, so
 // that all together have as many as the fleet has use for.
-func (s *Store) shareOut(ctx context.Context, list []waits) (share int64, err error) {
-	slots, err := s.Slots(ctx)
+func (s *Store) shareOut(ctx context.Context, list []waitingTenant) (share int64, err error) {
+	slots, _, err := s.readCapacity(ctx)
 	if err != nil {
 		return 0, err
 	}
 	pipe := s.rdb.Pipeline()
-	see := s.fleet.ask(ctx, pipe, slices.Sorted(maps.Keys(JobQueues()))...)
-	if err := unanswered(pipe.Exec(ctx)); err != nil {
+	note := s.Queue.ReadLoad(ctx, pipe)
+	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 		return 0, fmt.Errorf("count tasks: %w", err)
 	}
-	see()
-	_, others, _ := s.fleet.queued() // tasks of those without a backlog
+	note()
+	others, _ := s.Queue.Load() // tasks of those without a backlog
 	var most []int64
 	for _, t := range list {
 		if t.backlogged {
@@ -133,9 +134,9 @@ func (s *Store) shareOut(ctx context.Context, list []waits) (share int64, err er
 	if err := s.rdb.Set(ctx, shareKey, share, shareLife).Err(); err != nil {
 		return 0, fmt.Errorf("share out the queue: %w", err)
 	}
-	s.fleet.mu.Lock()
-	defer s.fleet.mu.Unlock()
-	s.fleet.share = share
+	s.capacity.mu.Lock()
+	defer s.capacity.mu.Unlock()
+	s.capacity.share = share
 	return share, nil
 }
 
@@ -156,14 +157,14 @@ func fairShare(total, others int64, most []int64) int64 {
 }
 
 // releaseMany releases jobs of these tenants, some 500, in one round trip, and enqueues them.
-func (s *Store) releaseMany(ctx context.Context, list []waits, share int64) (errs []error, err error) {
+func (s *Store) releaseMany(ctx context.Context, list []waitingTenant, share int64) (errs []error, err error) {
 	now := s.now()
 	windows, tenants := map[string]int64{}, make([]string, len(list))
 	for i, t := range list {
 		windows[t.tenant], tenants[i] = narrow(share, t.terms), t.tenant
 	}
-	answers, err := askScript(ctx, s, releaseScript, tenants, func(tenant string) args {
-		return args{"now": now, "due": now.Add(sweepDelay), "window": windows[tenant]}
+	answers, err := runEach(ctx, s, releaseScript, tenants, func(tenant string) script.Args {
+		return script.Args{"now": now, "due": now.Add(sweepDelay), "window": windows[tenant]}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("release jobs: %w", err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -40,7 +41,7 @@ func (s *Store) RotateSigning(ctx context.Context, tenant string, keep time.Dura
 	if !job.ValidTenant(tenant) {
 		return Signing{}, job.ErrNoTenant
 	}
-	answer, err := rotateSigningScript.run(ctx, s.rdb, tenant, args{"now": s.now(), "keep": keep}).Slice()
+	answer, err := rotateSigningScript.Run(ctx, s.rdb, tenant, script.Args{"now": s.now(), "keep": keep}).Slice()
 	if err != nil {
 		return Signing{}, fmt.Errorf("rotate webhook secret: %w", err)
 	}

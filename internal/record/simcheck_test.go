@@ -10,7 +10,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/redisacl"
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -51,7 +53,7 @@ func (w *world) dump(tenant string) dump {
 		tenant: tenant, hashes: map[string]map[string]string{}, sets: map[string]map[string]float64{}, strings: map[string]string{},
 		ttl: map[string]int64{}, types: map[string]string{},
 	}
-	prefix := tenantPrefix(tenant)
+	prefix := script.Key(tenant, "")
 	all, err := dumpScript.Run(context.Background(), w.rdb, nil, prefix+"*").Slice()
 	if err != nil {
 		w.fail("read everything: %w", err)
@@ -318,7 +320,7 @@ func (w *world) settleFault() string {
 			return fmt.Sprintf("%d jobs of %s run", n, tenant)
 		}
 	}
-	for _, queue := range []string{"high", "normal", "low", DeliveryQueue, DeliveryBacklogQueue} {
+	for _, queue := range []string{"high", "normal", "low", queue.Delivery, queue.DeliveryBacklog} {
 		keys, err := w.rdb.Keys(context.Background(), "asynq:{"+queue+"}:t:*").Result()
 		if err != nil {
 			w.fail("list tasks: %w", err)

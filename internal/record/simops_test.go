@@ -11,6 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/fleet"
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -54,11 +56,11 @@ var deliverOps = []op{{"deliver", 1, func(ctx context.Context, l *lane) { delive
 var runOps = []op{{"run", 1, func(ctx context.Context, l *lane) { runOp(ctx, l) }}}
 
 var beatOps = []op{{"beat", 1, func(ctx context.Context, l *lane) {
-	w := Worker{ID: l.p.name, Concurrency: 2, Jobs: []string{}}
+	w := fleet.Worker{ID: l.p.name, Concurrency: 2, Jobs: []string{}}
 	for id := range l.p.holds {
 		w.Jobs = append(w.Jobs, id)
 	}
-	_ = l.p.store.Beat(ctx, w)
+	_ = l.p.store.Fleet.Beat(ctx, w)
 }}}
 
 // again calls do as a caller does that hears of errors: some times, and while it lives.
@@ -106,7 +108,7 @@ func submitOp(ctx context.Context, l *lane) {
 		j := NewJob{ID: w.newID(tenant), Spec: w.newSpec(l.p.store.now())}
 		if w.chance(4) {
 			j.Key = fmt.Sprintf("key %d", w.rng.IntN(4))
-			j.Asked = NewAsked([]byte(j.Key))
+			j.RequestHash = HashRequest([]byte(j.Key))
 		}
 		jobs = append(jobs, j)
 	}
@@ -164,7 +166,7 @@ func purgeOp(ctx context.Context, l *lane) {
 	})
 }
 
-// batchOp sends a batch, some of whose jobs are refused, or a part of it. Who has a key sends it again.
+// batchOp sends a batch, some of whose jobs are refused, or a part of it. A sender with a key sends it again.
 func batchOp(ctx context.Context, l *lane) {
 	w, tenant := l.p.w, pick(l.p.w.rng, simTenants)
 	var o job.BatchOptions
@@ -247,7 +249,7 @@ func runOp(ctx context.Context, l *lane) {
 	for _, n := range w.rng.Perm(3) {
 		queues = append(queues, []string{"high", "normal", "low"}[n])
 	}
-	var run Run
+	var run queue.Run
 	task, ok := p.take(ctx, &run, queues...)
 	if !ok {
 		return
@@ -347,8 +349,12 @@ func (l *lane) endWithout(ctx context.Context, j Job, status job.Status, tries i
 // deliverOp takes the task of a delivery and makes the attempt.
 func deliverOp(ctx context.Context, l *lane) {
 	p, w := l.p, l.p.w
-	var of Deliver
-	task, ok := p.take(ctx, &of, deliveryQueue(w.chance(3)))
+	var of queue.Deliver
+	from := queue.Delivery
+	if w.chance(3) {
+		from = queue.DeliveryBacklog
+	}
+	task, ok := p.take(ctx, &of, from)
 	if !ok {
 		return
 	}
@@ -431,7 +437,7 @@ func (p *process) finishTask(ctx context.Context, t simTask, failed error) {
 	q := "asynq:{" + t.queue + "}:"
 	retry := ""
 	if failed != nil {
-		retry = strconv.FormatInt(p.store.now().Add(retryDelay).Unix(), 10)
+		retry = strconv.FormatInt(p.store.now().Add(2*time.Second).Unix(), 10)
 	}
 	_ = finishScript.Run(ctx, p.store.rdb, []string{q + "active", q + "lease", q + "t:" + t.id, q + "retry"}, t.id, retry).Err()
 }
@@ -451,7 +457,7 @@ return 'ok'`)
 // whose lease has expired, those some of the time: it takes asynq up to two minutes.
 func (p *process) asynq(ctx context.Context) {
 	expiring := p.w.free || p.w.chance(3)
-	for _, queue := range []string{"high", "normal", "low", DeliveryQueue, DeliveryBacklogQueue} {
+	for _, queue := range []string{"high", "normal", "low", queue.Delivery, queue.DeliveryBacklog} {
 		q := "asynq:{" + queue + "}:"
 		expired := time.Now().Unix()
 		if !expiring {

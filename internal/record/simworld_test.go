@@ -124,7 +124,7 @@ func (w *world) schedule() error {
 		return err
 	}
 	// Redis knows it, so that no step lies between the look before a purge and the purge.
-	if err := purgeScript.load(ctx, w.rdb); err != nil {
+	if err := purgeScript.Load(ctx, w.rdb); err != nil {
 		return err
 	}
 	for range simAPIs {
@@ -383,8 +383,8 @@ func describe(cmds ...redis.Cmder) string {
 // scriptNames are the scripts by their hash.
 var scriptNames = func() map[string]string {
 	names := map[string]string{}
-	for _, name := range scriptFiles() {
-		names[load(name).lua.Hash()] = strings.ReplaceAll(name, "_", " ")
+	for _, name := range scripts.Names("*") {
+		names[scripts.Load(name).Hash()] = strings.ReplaceAll(name, "_", " ")
 	}
 	return names
 }()

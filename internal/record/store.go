@@ -7,11 +7,12 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/glovebox-run/glovebox/internal/await"
+	"github.com/glovebox-run/glovebox/internal/fleet"
+	"github.com/glovebox-run/glovebox/internal/queue"
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 )
 
 // What a transition answers when it can't be made.
@@ -45,8 +46,12 @@ type Config struct {
 
 // Store is the records of all tenants. Safe for concurrent use.
 type Store struct {
+	// Queue has the tasks by which processes hear of records.
+	Queue *queue.Client
+	// Fleet is the workers, as they say.
+	Fleet *fleet.Fleet
+
 	rdb         *redis.Client
-	tasks       *asynq.Client
 	retention   time.Duration
 	resultLife  time.Duration
 	recordBytes int64
@@ -58,28 +63,19 @@ type Store struct {
 	tenants     tenantCache
 	uses        tokenUses
 	audit       auditBuffer
-	recent      recent
-	fleet       workforce
-	pulse       pulse
-	odd         odd
+	swept       sweptTenants
+	capacity    capacity
+	uptime      uptime
+	unreadable  redisconn.Unreadable
 	group       groupCommit
 }
 
 // Open connects to Redis and checks that it answers. It fails with await.ErrSettings where
 // no waiting helps. The caller closes the Store.
 func Open(ctx context.Context, c Config) (*Store, error) {
-	opts, err := redis.ParseURL(c.URL)
+	rdb, err := redisconn.Open(ctx, c.URL)
 	if err != nil {
-		return nil, fmt.Errorf("parse the Redis URL: %w: want redis://user:password@host:port/db", await.ErrSettings) // the URL holds a password
-	}
-	// A script that was sent twice because an answer got lost answers "stale" or
-	// "ended" to its own caller, so what is retried is decided by callers.
-	opts.MaxRetries = -1
-	bound(opts)
-	rdb := redis.NewClient(opts)
-	if err := rdb.Ping(ctx).Err(); err != nil {
-		rdb.Close()
-		return nil, fmt.Errorf("reach Redis at %s: %w", opts.Addr, refusal(err))
+		return nil, err
 	}
 	s := &Store{
 		rdb:       rdb,
@@ -87,7 +83,6 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		audit: auditBuffer{closed: make(chan struct{})},
 		group: groupCommit{waiting: map[string][]*waitingJob{}},
 	}
-	s.tasks = asynq.NewClientFromRedisClient(ringer{rdb, &s.fleet})
 	rdb.AddHook(outage{s})
 	if s.retention == 0 {
 		s.retention = 7 * 24 * time.Hour
@@ -107,39 +102,12 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	s.unreadable.Log = s.log
+	now := func() time.Time { return s.now() }
+	s.Queue = queue.New(rdb, now, s.log)
+	s.Fleet = fleet.New(rdb, s.retention, now, s.log)
 	return s, nil
 }
-
-// refusal adds await.ErrSettings to what Redis answers who may not come in, with what
-// they say of themselves.
-func refusal(err error) error {
-	for _, word := range []string{"NOAUTH", "WRONGPASS", "NOPERM", "DENIED", "AUTH <password> called", "DB index is out of range", "invalid DB index"} {
-		if redis.HasErrorPrefix(err, word) {
-			return fmt.Errorf("%w: %w", await.ErrSettings, err)
-		}
-	}
-	return err
-}
-
-// bound makes each call end in time when Redis hangs rather than refuses: by its
-// context's deadline, and by time-outs of its own. And a new connection asks for nothing
-// that our users in Redis may not do.
-func bound(o *redis.Options) {
-	o.ContextTimeoutEnabled = true
-	o.DisableIdentity = true
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	for _, timeout := range []*time.Duration{&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout} {
-		if *timeout == 0 {
-			*timeout = callTimeout
-		}
-	}
-	if o.DialerRetries == 0 {
-		o.DialerRetries = 1
-	}
-}
-
-// callTimeout is shorter than the time between two beats.
-const callTimeout = 3 * time.Second
 
 // Close releases the connections.
 func (s *Store) Close() error {
@@ -171,8 +139,8 @@ func (s *Store) Ping(ctx context.Context) error {
 // replicas, answers reads alone: nobody's beats then count against who can't write them.
 func (s *Store) writes(ctx context.Context) error {
 	if err := s.rdb.Set(ctx, "gb:ping", "1", time.Minute).Err(); err != nil {
-		s.pulse.stop()
-		return fmt.Errorf("write to Redis: %w", refusal(err))
+		s.uptime.stop()
+		return fmt.Errorf("write to Redis: %w", redisconn.Refusal(err))
 	}
 	return nil
 }

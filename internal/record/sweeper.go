@@ -15,9 +15,9 @@ import (
 const (
 	sweepInterval = 5 * time.Second
 	listInterval  = time.Minute
-	// lookAgain is how soon what has a task is looked at again: asynq's lease is 30 s,
+	// recheckDelay is how soon what has a task is looked at again: asynq's lease is 30 s,
 	// and a task whose holder died is to be found within a minute.
-	lookAgain = 15 * time.Second
+	recheckDelay = 15 * time.Second
 	// A loser that stalled may write once more after its job ended.
 	secondSweepDelay = 2 * time.Minute
 	// expiredDelay is how long after its record a job's objects go.
@@ -161,7 +161,7 @@ func (w *Sweeper) each(ctx context.Context, key string, ids []string, again time
 		if err := do(id); err != nil {
 			errs = append(errs, fmt.Errorf("%s in %s: %w", id, key, err))
 		}
-		if err := w.look(ctx, key, id, w.Records.now().Add(again)); err != nil {
+		if err := w.reschedule(ctx, key, id, w.Records.now().Add(again)); err != nil {
 			return errors.Join(append(errs, err)...)
 		}
 	}
@@ -178,9 +178,9 @@ func (w *Sweeper) due(ctx context.Context, key string) ([]string, error) {
 	return ids, nil
 }
 
-// look says when to look at id again, unless it has left the set since, or is to be
+// reschedule says when to look at id again, unless it has left the set since, or is to be
 // looked at later than that.
-func (w *Sweeper) look(ctx context.Context, key, id string, at time.Time) error {
+func (w *Sweeper) reschedule(ctx context.Context, key, id string, at time.Time) error {
 	later := redis.ZAddArgs{XX: true, GT: true, Members: []redis.Z{{Score: float64(ms(at)), Member: id}}}
 	if err := w.Records.rdb.ZAddArgs(ctx, key, later).Err(); err != nil {
 		return fmt.Errorf("put off %s in %s: %w", id, key, err)

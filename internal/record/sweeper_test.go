@@ -14,7 +14,9 @@ import (
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -40,9 +42,9 @@ func sweepingOver(s *Store) (*Sweeper, *sync.Map) {
 // forward is what d later is: a time in which Redis answered, and the reaper looked.
 func (w *Sweeper) forward(d time.Duration) {
 	w.Records.now = func() time.Time { return time.Now().Add(d) }
-	w.Records.pulse.mu.Lock()
-	defer w.Records.pulse.mu.Unlock()
-	w.Records.pulse.last = w.Records.now()
+	w.Records.uptime.mu.Lock()
+	defer w.Records.uptime.mu.Unlock()
+	w.Records.uptime.last = w.Records.now()
 }
 
 // passDue is both passes that are made each second.
@@ -78,7 +80,7 @@ func TestReapTakesBackWhatNoBeatNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Beat(ctx, Worker{ID: "w1", Jobs: []string{kept}}); err != nil {
+	if err := s.Fleet.Beat(ctx, fleet.Worker{ID: "w1", Jobs: []string{kept}}); err != nil {
 		t.Fatal(err)
 	}
 	state := func(id string) string {
@@ -167,7 +169,7 @@ func TestSweepFindsRecordsAndDeliveriesWithoutTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	inspector := asynq.NewInspectorFromRedisClient(s.rdb)
-	for _, queue := range []string{"normal", DeliveryQueue} { // as if each process had died before it enqueued
+	for _, queue := range []string{"normal", queue.Delivery} { // as if each process had died before it enqueued
 		if _, err := inspector.DeleteAllPendingTasks(queue); err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +178,7 @@ func TestSweepFindsRecordsAndDeliveriesWithoutTask(t *testing.T) {
 		w.forward(after)
 		w.pass(ctx, "open", w.sweepOpen)
 		w.pass(ctx, "outbox", w.sweepOutbox)
-		jobs, deliveries := tasks(t, s, "normal"), tasks(t, s, DeliveryQueue)
+		jobs, deliveries := tasks(t, s, "normal"), tasks(t, s, queue.Delivery)
 		if after == 0 && (len(jobs) != 0 || len(deliveries) != 0) {
 			t.Errorf("enqueued too early: %v %v", jobs, deliveries)
 		}
@@ -591,9 +593,9 @@ func TestTwoSweepersTakeAJobBackOnce(t *testing.T) {
 		if err := one.reap(ctx, "default"); err != nil {
 			t.Fatal(err)
 		}
-		s.pulse.mu.Lock()
-		s.pulse.first = s.pulse.first.Add(-lostAfter)
-		s.pulse.mu.Unlock()
+		s.uptime.mu.Lock()
+		s.uptime.first = s.uptime.first.Add(-lostAfter)
+		s.uptime.mu.Unlock()
 		for k, since := range one.unnamed {
 			one.unnamed[k] = since.Add(-lostAfter)
 		}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/redisconn"
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -32,7 +34,7 @@ func (s *Store) CreateTenant(ctx context.Context, name string, terms job.Terms) 
 	if err := s.rdb.SAdd(ctx, tenantsKey, name).Err(); err != nil {
 		return TenantRecord{}, fmt.Errorf("create tenant: %w", err)
 	}
-	answer, err := createTenantScript.run(ctx, s.rdb, name, args{"now": s.now(), "terms": b}).Text()
+	answer, err := createTenantScript.Run(ctx, s.rdb, name, script.Args{"now": s.now(), "terms": b}).Text()
 	if err != nil {
 		return TenantRecord{}, fmt.Errorf("create tenant: %w", err)
 	}
@@ -50,7 +52,7 @@ func (s *Store) SetTerms(ctx context.Context, name string, revision int64, terms
 	if err != nil {
 		return TenantRecord{}, fmt.Errorf("encode terms: %w", err)
 	}
-	answer, err := setTermsScript.run(ctx, s.rdb, name, args{"revision": revision, "terms": b}).Text()
+	answer, err := setTermsScript.Run(ctx, s.rdb, name, script.Args{"revision": revision, "terms": b}).Text()
 	switch {
 	case err != nil:
 		return TenantRecord{}, fmt.Errorf("set terms of tenant: %w", err)
@@ -123,7 +125,7 @@ func (s *Store) readTenants(ctx context.Context, names ...string) ([]TenantRecor
 			pipe.Get(ctx, storedKey(name)), s.countRecorded(ctx, pipe, name), pipe.HGetAll(ctx, tokenUseKey(name)),
 		}
 	}
-	if err := unanswered(pipe.Exec(ctx)); err != nil {
+	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 		return nil, fmt.Errorf("read tenants: %w", err)
 	}
 	var list []TenantRecord

@@ -35,7 +35,7 @@ func (s *Store) StopTenant(ctx context.Context, tenant string) (Stopped, error) 
 		return done, job.ErrNoTenant
 	}
 	end := time.Now().Add(stopTime)
-	err := cancelScript.load(ctx, s.rdb)
+	err := cancelScript.Load(ctx, s.rdb)
 	if err == nil {
 		// A walk over all that the tenant ever had: it may not take the time that its jobs need.
 		done.Batches, err = s.stopBatches(ctx, tenant, end.Add(-stopTime/2))

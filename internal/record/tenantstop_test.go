@@ -15,7 +15,7 @@ import (
 // other tenants alone.
 func TestStopTenant(t *testing.T) {
 	t.Parallel()
-	s := fleet(t, 1)
+	s := storeOf(t, 1)
 	ctx := t.Context()
 	if _, err := s.CreateTenant(ctx, "default", job.Terms{}); err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestStopTenant(t *testing.T) {
 		t.Errorf("again: got %+v, %v, want nothing done", again, err)
 	}
 	// Its worker, or the sweeper where that is lost, says why, too.
-	if err := s.EndWithout(ctx, running.ID, running.Epoch, job.Canceled, nil); err != nil {
+	if err := s.EndUnrun(ctx, running.ID, running.Epoch, job.Canceled, nil); err != nil {
 		t.Fatal(err)
 	}
 	if j, err := s.Get(ctx, running.ID); err != nil || j.State != job.Canceled || reason(j.Result) != job.CodeTenantStopped {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -100,7 +101,7 @@ func (s *Store) AddToken(ctx context.Context, tenant string, like job.Token) (to
 	if err != nil {
 		return "", known, fmt.Errorf("encode token: %w", err)
 	}
-	answer, err := addTokenScript.run(ctx, s.rdb, tenant, args{"field": tokenField + known.ID, "token": b}).Text()
+	answer, err := addTokenScript.Run(ctx, s.rdb, tenant, script.Args{"field": tokenField + known.ID, "token": b}).Text()
 	switch {
 	case err != nil:
 		return "", known, fmt.Errorf("add token: %w", err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 )
 
 const (
@@ -45,7 +47,7 @@ func (s *Store) NoteUse(tenant, id string) {
 	}
 	go func() {
 		defer s.uses.writing.Done()
-		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), redisconn.CallTimeout)
 		defer cancel()
 		if err := s.rdb.HSet(ctx, tokenUseKey(tenant), id, ms(now)).Err(); err != nil {
 			s.log.Warn("the use of a token was not noted", "tenant", tenant, "token_id", id, "error", err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -56,7 +57,7 @@ func (s *Store) HoldUpload(ctx context.Context, u Upload, known bool) error {
 		from = u.From
 	}
 	until := from.Add(max(uploadLife, s.Retention(terms)))
-	answer, err := holdUploadScript.run(ctx, s.rdb, u.Tenant, args{
+	answer, err := holdUploadScript.Run(ctx, s.rdb, u.Tenant, script.Args{
 		"upload": uploadPrefix + u.SHA256, "bytes": u.Size, "measured": u.Measured, "known": known, "keep_until": until,
 		"most_stored": terms.Quotas.BytesStored, "most_recorded": s.mostRecorded(terms),
 	}).Text()
@@ -80,7 +81,7 @@ func (s *Store) HoldUpload(ctx context.Context, u Upload, known bool) error {
 
 // sweepUpload deletes an upload whose time is over, and which this process may delete until then.
 func (w *Sweeper) sweepUpload(ctx context.Context, tenant, entry string, until time.Time) error {
-	answer, err := claimUploadScript.run(ctx, w.Records.rdb, tenant, args{"upload": entry, "again": until}).Text()
+	answer, err := claimUploadScript.Run(ctx, w.Records.rdb, tenant, script.Args{"upload": entry, "again": until}).Text()
 	if err != nil {
 		return fmt.Errorf("claim %s: %w", entry, err)
 	}

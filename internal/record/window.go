@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -20,33 +18,22 @@ const (
 	// or running, all together. With 2, a slot never waits for the next job to be released,
 	// and a job of another tenant waits for two runs, and one of each of those tenants.
 	runsAhead = 2
-	// slotsLife is how long all processes go by what one of them counted, slotsKnown how
-	// long one goes by what it read of that.
-	slotsLife  = 2 * time.Second
-	slotsKnown = time.Second
+	// capacityKnown is how long a process goes by what it read of the fleet's slots and each
+	// tenant's share.
+	capacityKnown = time.Second
 	// crowdKnown is how long a process goes by that the queue was long.
 	crowdKnown = 100 * time.Millisecond
 	// shareLife is how long a share holds that no sweeper has renewed.
 	shareLife = time.Minute
-	// mostSlots is more than any fleet has. What is beyond was not counted by us.
-	mostSlots = 1_000_000
 )
 
-// workforce is what this process knows of the workers and of the queue that all tenants share.
-type workforce struct {
+// capacity is what this process knows of how much work there is room for.
+type capacity struct {
 	mu sync.Mutex
 	// slots is how many jobs run at once, share how many each tenant with a backlog may have
 	// released or running.
 	slots, share int64
 	read         time.Time
-	// tasks is how many each queue of jobs had when it was seen last.
-	tasks map[string]queueLoad
-}
-
-// queueLoad is how many tasks of a queue wait, or somebody has.
-type queueLoad struct {
-	n    int64
-	seen time.Time
 }
 
 // ahead is how many jobs are released or run so that no slot waits for the next: of one
@@ -59,7 +46,7 @@ func (s *Store) window(ctx context.Context, tenant string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	slots, share, err := s.lookAtFleet(ctx)
+	slots, share, err := s.readCapacity(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -82,15 +69,16 @@ func narrow(window int64, terms job.Terms) int64 {
 // That the queue is full is asked anew where it was seen some time ago: a round trip now and
 // then, and only while it is.
 func (s *Store) mostOpen(ctx context.Context) (int64, error) {
-	slots, n, seen := s.fleet.queued()
+	slots, _, _ := s.capacity.known()
+	n, seen := s.Queue.Load()
 	if n >= ahead(slots) && time.Since(seen) > crowdKnown {
 		pipe := s.rdb.Pipeline()
-		see := s.fleet.ask(ctx, pipe, slices.Sorted(maps.Keys(JobQueues()))...)
-		if err := unanswered(pipe.Exec(ctx)); err != nil {
+		note := s.Queue.ReadLoad(ctx, pipe)
+		if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 			return 0, fmt.Errorf("count tasks: %w", err)
 		}
-		see()
-		_, n, _ = s.fleet.queued()
+		note()
+		n, _ = s.Queue.Load()
 	}
 	if n >= ahead(slots) {
 		return 1, nil
@@ -98,70 +86,19 @@ func (s *Store) mostOpen(ctx context.Context) (int64, error) {
 	return 0, nil
 }
 
-// ask asks how many tasks these queues have, of those that all workers share. see notes the
-// answers, once there are any.
-func (f *workforce) ask(ctx context.Context, pipe redis.Pipeliner, queues ...string) (see func()) {
-	queues = slices.DeleteFunc(slices.Clone(queues), func(queue string) bool { return JobQueues()[queue] == 0 })
-	waiting, active := make([]*redis.IntCmd, len(queues)), make([]*redis.IntCmd, len(queues))
-	for i, queue := range queues {
-		waiting[i], active[i] = pipe.LLen(ctx, queueKey(queue, "pending")), pipe.LLen(ctx, queueKey(queue, "active"))
-	}
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if f.tasks == nil {
-			f.tasks = map[string]queueLoad{}
-		}
-		for i, queue := range queues {
-			if waiting[i].Err() == nil && active[i].Err() == nil {
-				f.tasks[queue] = queueLoad{waiting[i].Val() + active[i].Val(), time.Now()}
-			}
-		}
-	}
-}
-
-// queued is how many tasks there are for so many slots, and since when no queue was seen.
-func (f *workforce) queued() (slots, n int64, seen time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	seen = time.Now()
-	for queue := range JobQueues() {
-		t := f.tasks[queue]
-		n += t.n
-		if t.seen.Before(seen) {
-			seen = t.seen
-		}
-	}
-	return f.slots, n, seen
-}
-
-// Slots is how many jobs all workers together run at once, as it was within the last
-// three seconds. One that is paused, or has not beaten for 15 s, has none.
-func (s *Store) Slots(ctx context.Context) (int64, error) {
-	slots, _, err := s.lookAtFleet(ctx)
-	return slots, err
-}
-
-// lookAtFleet is the fleet's slots and each tenant's share of the queue, as they were within
+// readCapacity returns the fleet's slots and each tenant's share of the queue, as they were within
 // the last three seconds.
-func (s *Store) lookAtFleet(ctx context.Context) (slots, share int64, err error) {
-	if slots, share, ok := s.fleet.known(); ok {
+func (s *Store) readCapacity(ctx context.Context) (slots, share int64, err error) {
+	if slots, share, ok := s.capacity.known(); ok {
 		return slots, share, nil
 	}
 	pipe := s.rdb.Pipeline()
-	total, left, shared := pipe.Get(ctx, slotsTotalKey), pipe.PTTL(ctx, slotsTotalKey), pipe.Get(ctx, shareKey)
-	see := s.fleet.ask(ctx, pipe, slices.Sorted(maps.Keys(JobQueues()))...)
-	if err = unanswered(pipe.Exec(ctx)); err != nil {
-		return 0, 0, fmt.Errorf("look at the fleet: %w", err)
+	counted, shared, note := s.Fleet.ReadSlots(ctx, pipe), pipe.Get(ctx, shareKey), s.Queue.ReadLoad(ctx, pipe)
+	if err = redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
+		return 0, 0, fmt.Errorf("read slots and share: %w", err)
 	}
-	slots, counted := countedSlots(total, left)
-	if !counted { // every worker asks: one of them counts
-		if slots, err = s.countSlots(ctx); err == nil {
-			err = s.rdb.Set(ctx, slotsTotalKey, slots, slotsLife).Err()
-		}
-		if err != nil {
-			return 0, 0, fmt.Errorf("count the fleet's slots: %w", err)
-		}
+	if slots, err = counted(); err != nil {
+		return 0, 0, err
 	}
 	share, err = shared.Int64()
 	if errors.Is(err, redis.Nil) { // no sweeper yet, or none for long
@@ -170,65 +107,21 @@ func (s *Store) lookAtFleet(ctx context.Context) (slots, share int64, err error)
 	if err != nil {
 		return 0, 0, fmt.Errorf("read each tenant's share: %w", err)
 	}
-	see()
-	s.fleet.know(slots, share)
+	note()
+	s.capacity.know(slots, share)
 	return slots, share, nil
 }
 
-func (f *workforce) known() (slots, share int64, ok bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.slots, f.share, time.Since(f.read) < slotsKnown
+func (c *capacity) known() (slots, share int64, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.slots, c.share, time.Since(c.read) < capacityKnown
 }
 
-func (f *workforce) know(slots, share int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.slots, f.share, f.read = slots, share, time.Now()
-}
-
-// countedSlots is the sum that some process counted; not what none of ours can have written: it would
-// hold for longer than slotsLife, or release nothing, or everything.
-func countedSlots(total *redis.StringCmd, left *redis.DurationCmd) (slots int64, ok bool) {
-	slots, err := total.Int64()
-	ok = err == nil && left.Err() == nil && left.Val() > 0 && left.Val() <= slotsLife
-	return slots, ok && slots >= 0 && slots <= mostSlots
-}
-
-func (s *Store) countSlots(ctx context.Context) (total int64, err error) {
-	said, err := s.rdb.HGetAll(ctx, slotsKey).Result()
-	if wrongType(err) { // every worker says it again with its next beat
-		s.passOver(slotsKey, err)
-		return 0, s.rdb.Del(ctx, slotsKey).Err()
-	}
-	if err != nil || len(said) == 0 {
-		return 0, err
-	}
-	pipe := s.rdb.Pipeline()
-	living := map[string]*redis.IntCmd{}
-	for worker := range said {
-		living[worker] = pipe.Exists(ctx, workerKey(worker))
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return 0, err
-	}
-	var gone []string
-	for worker, n := range said {
-		if living[worker].Val() == 0 {
-			gone = append(gone, worker)
-			continue
-		}
-		of, err := strconv.ParseInt(n, 10, 64)
-		if err != nil || of < 0 || of > mostSlots {
-			s.passOver(slotsKey, fmt.Errorf("worker %.100q has %.20q slots", worker, n))
-			continue
-		}
-		total = min(total+of, mostSlots)
-	}
-	if len(gone) > 0 { // one that beats at this moment says it again with its next beat
-		err = s.rdb.HDel(ctx, slotsKey, gone...).Err()
-	}
-	return total, err
+func (c *capacity) know(slots, share int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slots, c.share, c.read = slots, share, time.Now()
 }
 
 // windowOrNone is for those whose work must not fail for want of it: with 0 they release

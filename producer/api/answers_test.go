@@ -99,7 +99,7 @@ func TestUnreadAnswers(t *testing.T) {
 		got[status(t, c)]++
 	}
 	t.Logf("%d MiB held; the clients were answered %v", (int64(after)-int64(before))>>20, got)
-	// Who reads nothing is sent away, and what was held for him is there again.
+	// A client that reads nothing is disconnected, and what was held for it is free again.
 	gbtest.Eventually(t, "the tenant is served again", func() bool {
 		return w.do(t, "GET", "/v1/jobs/"+theirs, http.NoBody, as(attacker)).status == http.StatusOK
 	})

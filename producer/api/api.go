@@ -83,14 +83,14 @@ type API struct {
 	ready      readiness
 	heartbeat  time.Duration
 	look       time.Duration // how often what lasts looks its token up again
-	watchers   *places
-	receipts   *places // of batches
+	watchers   *tenantLimiter
+	receipts   *tenantLimiter // of batches
 	// What bodies hold: small ones, the operator's, others, and others while they are worked on.
 	smallBodies, adminBodies, bodies, work *room
 	answers                                *room // what they hold
 	answerTime                             time.Duration
-	readings                               *places  // of batches' results
-	patterns                               []string // of all routes
+	readings                               *tenantLimiter // of batches' results
+	patterns                               []string       // of all routes
 
 	// draining ends when waits are no longer worth it.
 	draining context.Context //nolint:containedctx // it is a switch of the API, not a request's
@@ -134,10 +134,10 @@ func New(c Config) (*API, error) {
 	if c.MaxWatchers == 0 {
 		c.MaxWatchers = 100
 	}
-	a.watchers = newPlaces(c.MaxWatchers, job.CodeTooManyWatchers,
+	a.watchers = newTenantLimiter(c.MaxWatchers, job.CodeTooManyWatchers,
 		"the tenant watches %d jobs here already, as many as it may; Prefer: wait waits for a result without watching")
-	a.receipts = newPlaces(maxReceipts, job.CodeRateLimited, "the tenant sends %d batches here already, as many as it may")
-	a.readings = newPlaces(maxReadings, job.CodeRateLimited, "results of the tenant's batches are read %d times here already, as often as it may be")
+	a.receipts = newTenantLimiter(maxReceipts, job.CodeRateLimited, "the tenant sends %d batches here already, as many as it may")
+	a.readings = newTenantLimiter(maxReadings, job.CodeRateLimited, "results of the tenant's batches are read %d times here already, as often as it may be")
 	if a.maxWait == 0 {
 		a.maxWait = time.Minute
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/glovebox-run/glovebox/producer/api"
 )
 
-// What changes something is written down with who did it, what fails as well, and what only
+// What changes something is written down with its author, what fails as well, and what only
 // reads is not; no secret, code or token gets there.
 func TestAudit(t *testing.T) {
 	t.Parallel()

@@ -104,8 +104,8 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request) (caller, error) {
 // count counts the request against its tenant's quota, about which w is told.
 func (a *API) count(w http.ResponseWriter, r *http.Request, c caller) error {
 	noteOf(r.Context()).caller = c
-	admission, err := a.client.For(c.tenant).Admit(r.Context())
-	announce(w.Header(), admission)
+	limit, err := a.client.For(c.tenant).Admit(r.Context())
+	announce(w.Header(), limit)
 	return err
 }
 
@@ -229,20 +229,20 @@ func bearer(r *http.Request) (string, bool) {
 
 // announce tells of the tenant's quota of requests, if it has one, as
 // draft-ietf-httpapi-ratelimit-headers does.
-func announce(h http.Header, a direct.RateLimit) {
-	if a.Quota == 0 {
+func announce(h http.Header, l direct.RateLimit) {
+	if l.Quota == 0 {
 		return
 	}
-	until := a.Reset
-	if a.Wait > 0 {
-		until = a.Wait
-		h.Set("Retry-After", fmt.Sprint(seconds(a.Wait)))
+	until := l.Reset
+	if l.Wait > 0 {
+		until = l.Wait
+		h.Set("Retry-After", fmt.Sprint(seconds(l.Wait)))
 	}
-	h.Set("RateLimit-Policy", fmt.Sprintf(`"requests";q=%d;w=%d`, a.Quota, seconds(a.Window)))
-	h.Set("RateLimit", fmt.Sprintf(`"requests";r=%d;t=%d`, a.Remaining, seconds(until)))
+	h.Set("RateLimit-Policy", fmt.Sprintf(`"requests";q=%d;w=%d`, l.Quota, seconds(l.Window)))
+	h.Set("RateLimit", fmt.Sprintf(`"requests";r=%d;t=%d`, l.Remaining, seconds(until)))
 }
 
-// seconds rounds up: who comes back after that many is not too early.
+// seconds rounds up: a client that comes back after that many is not too early.
 func seconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
 
 // refuse answers a request that was not admitted.

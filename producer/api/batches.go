@@ -31,7 +31,7 @@ func (a *API) submitBatch(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
-	release, err := a.receipts.take(c.tenant)
+	release, err := a.receipts.acquire(c.tenant)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
@@ -373,7 +373,7 @@ func (a *API) batchResults(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
-	release, err := a.readings.take(c.tenant)
+	release, err := a.readings.acquire(c.tenant)
 	if err != nil {
 		a.writeError(w, r, err)
 		return

@@ -16,7 +16,7 @@ type BatchRequest struct {
 	Jobs []job.Spec `json:"jobs" minItems:"1" maxItems:"10000" doc:"The jobs; it has to be the last field." nullable:"false"`
 }
 
-// batchRoutes are huma's but for those whose bodies are streams.
+// batchRoutes are huma's except for those whose bodies are streams.
 func (a *API) batchRoutes(mux *listedMux, h huma.API, d documenter) {
 	batch := d.schema(job.Batch{})
 

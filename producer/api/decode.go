@@ -204,7 +204,7 @@ func (w *walker) object(t reflect.Type, field, prefix string) error {
 			err = w.fault(prefix+name, nil, "is not a known field", strings.Join(fieldNames(t), ", "))
 			w.skip()
 		case seen[name]:
-			err = w.fault(prefix+name, nil, "is there twice", "each field once")
+			err = w.fault(prefix+name, nil, "appears more than once", "each field once")
 			w.skip()
 		default:
 			seen[name] = true

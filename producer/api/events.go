@@ -35,7 +35,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
-	release, err := a.watchers.take(c.tenant)
+	release, err := a.watchers.acquire(c.tenant)
 	if err != nil {
 		a.writeError(w, r, err)
 		return
@@ -154,34 +154,6 @@ func (o eventWriter) write(p []byte) error {
 		return fmt.Errorf("write event: %w", err)
 	}
 	return o.ctrl.Flush()
-}
-
-// places counts what each tenant has under way in this process, of one kind.
-type places struct {
-	most int
-	full job.Error // what who finds none is told
-	mu   sync.Mutex
-	of   map[string]int
-}
-
-func newPlaces(most int, code, message string) *places {
-	return &places{most: most, full: job.Error{Code: code, Message: fmt.Sprintf(message, most)}, of: map[string]int{}}
-}
-
-func (p *places) take(tenant string) (release func(), err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.of[tenant] >= p.most {
-		return nil, &p.full
-	}
-	p.of[tenant]++
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.of[tenant]--; p.of[tenant] == 0 {
-			delete(p.of, tenant)
-		}
-	}, nil
 }
 
 // eventRoute registers and documents the stream of events.

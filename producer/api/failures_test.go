@@ -117,7 +117,7 @@ func TestWrongTokensOfOthers(t *testing.T) {
 			t.Errorf("a good one, not seen before: got %d, want 200", got)
 		}
 		if got := get(token + "x"); got != http.StatusTooManyRequests {
-			t.Errorf("one that isn't, of a tenant that there is: got %d, want 429", got)
+			t.Errorf("one that isn't, of a tenant that exists: got %d, want 429", got)
 		}
 	}
 }

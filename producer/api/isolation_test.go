@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -157,7 +158,7 @@ func TestOthersDoNotExist(t *testing.T) {
 	}
 
 	// And nothing of the owner's has changed by it.
-	sealed, err := w.Records.SealedSecret(t.Context(), "owner", "OWNERS_TOKEN")
+	sealed, err := secrets.NewStore(w.Records.Redis()).Get(t.Context(), "owner", "OWNERS_TOKEN")
 	if err != nil {
 		t.Fatalf("the owner's secret: %v", err)
 	}

@@ -21,7 +21,7 @@ func TestKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Worker.PublishKey(t.Context(), s.Key()); err != nil {
+	if err := w.Worker.Fleet.PublishKey(t.Context(), s.Key()); err != nil {
 		t.Fatal(err)
 	}
 	a := w.do(t, "GET", "/v1/keys", http.NoBody)

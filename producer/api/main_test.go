@@ -35,7 +35,7 @@ const (
 
 // world is an API at work.
 type world struct {
-	*producertest.World
+	*producertest.Env
 	api *api.API
 	srv *httptest.Server
 	log *gbtest.Buffer
@@ -52,7 +52,7 @@ func newWorldWith(t *testing.T, change func(*apiConfig)) *world {
 	t.Helper()
 	// Links lead to the server, which starts before it has its handler.
 	srv := httptest.NewUnstartedServer(nil)
-	w := &world{World: producertest.New(t, "http://"+srv.Listener.Addr().String()), srv: srv, log: &gbtest.Buffer{}}
+	w := &world{Env: producertest.New(t, "http://"+srv.Listener.Addr().String()), srv: srv, log: &gbtest.Buffer{}}
 	var err error
 	admin := api.HashToken(adminToken)
 	config := api.Config{

@@ -49,8 +49,8 @@ func (a *API) identify(next http.Handler) http.Handler {
 			r.Header.Set("Prefer", strings.Join(prefer, ", "))
 		}
 		if r.ContentLength != 0 {
-			// Before it answers, net/http reads on in a body that nobody has read. Who reads
-			// one sets a deadline of its own.
+			// Before it answers, net/http reads on in a body that nobody has read. A handler
+			// that reads one sets a deadline of its own.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(a.bodyTime)) // else the connection is gone
 		}
 		h := w.Header()

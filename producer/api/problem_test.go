@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/producertest"
@@ -87,8 +87,8 @@ func TestProblems(t *testing.T) {
 	}
 
 	var tasks int64
-	for queue := range record.JobQueues() {
-		n, err := w.Raw.LLen(t.Context(), "asynq:{"+queue+"}:pending").Result()
+	for name := range queue.Jobs() {
+		n, err := w.Raw.LLen(t.Context(), "asynq:{"+name+"}:pending").Result()
 		if err != nil {
 			t.Fatal(err)
 		}

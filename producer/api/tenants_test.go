@@ -294,7 +294,7 @@ func TestNoAdminAPI(t *testing.T) {
 	}
 	srv := httptest.NewServer(a)
 	t.Cleanup(srv.Close)
-	closed := &world{World: w, api: a, srv: srv}
+	closed := &world{Env: w, api: a, srv: srv}
 	for _, header := range []string{"Authorization: ", as(""), as(token), as(adminToken)} {
 		if a := closed.do(t, "GET", "/v1/admin/tenants", http.NoBody, header); a.status != 403 || !strings.Contains(string(a.body), "GLOVEBOX_ADMIN_TOKEN") {
 			t.Errorf("got %d %s, want 403", a.status, a.body)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -102,7 +103,7 @@ func (c *Client) terms(ctx context.Context) (job.Terms, error) {
 }
 
 // allowsRuntime reports whether terms name the runtime, by its name or an alias.
-func allowsRuntime(terms job.Terms, r record.Runtime) bool {
+func allowsRuntime(terms job.Terms, r fleet.Runtime) bool {
 	for _, name := range append([]string{r.Name}, r.Aliases...) {
 		if terms.AllowsRuntime(name) {
 			return true

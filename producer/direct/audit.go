@@ -31,5 +31,5 @@ func (c *Client) Audit(ctx context.Context, o producer.AuditOptions) (producer.A
 	return producer.AuditPage{Entries: list, Next: next.String(), More: more}, err
 }
 
-// NoteAudit writes an entry to the audit log, by and by.
+// NoteAudit writes an entry to the audit log, soon.
 func (c *Client) NoteAudit(e job.AuditEntry) { c.records.Audit(e) }

@@ -11,8 +11,10 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/attest"
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/hookkeys"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -47,6 +49,7 @@ type Config struct {
 // Client is [producer.Jobs] over Redis and the bucket. It is safe for concurrent use.
 type Client struct {
 	records  *record.Store
+	secrets  *secrets.Store
 	objects  *artifacts.Store
 	done     *record.Listener
 	tenant   string
@@ -109,7 +112,7 @@ func New(c Config, records *record.Store, objects *artifacts.Store) (*Client, er
 	// The listener lives as long as the Client, not as long as a context of Open.
 	done := records.ListenDone(context.Background())
 	return &Client{
-		records: records, objects: objects, done: done, tenant: c.Tenant, links: c.Links, room: boundless{}, log: c.Log,
+		records: records, secrets: secrets.NewStore(records.Redis()), objects: objects, done: done, tenant: c.Tenant, links: c.Links, room: boundless{}, log: c.Log,
 		maximums: c.Maximums.Or(job.DefaultMaximums), quotas: c.NewTenants, close: []func() error{done.Close}, webhookKeys: c.WebhookKeys,
 	}, nil
 }
@@ -155,7 +158,7 @@ func (c *Client) owns(id string) bool {
 
 // Runtimes is [producer.Catalog.Runtimes].
 func (c *Client) Runtimes(ctx context.Context) ([]producer.Runtime, error) {
-	published, err := c.records.Runtimes(ctx)
+	published, err := c.records.Fleet.Runtimes(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +166,7 @@ func (c *Client) Runtimes(ctx context.Context) ([]producer.Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	published = slices.DeleteFunc(published, func(r record.Runtime) bool { return !allowsRuntime(terms, r) })
+	published = slices.DeleteFunc(published, func(r fleet.Runtime) bool { return !allowsRuntime(terms, r) })
 	list := make([]producer.Runtime, len(published))
 	for i, r := range published {
 		list[i] = producer.Runtime{
@@ -180,7 +183,7 @@ func (c *Client) Runtimes(ctx context.Context) ([]producer.Runtime, error) {
 
 // Images is [producer.Catalog.Images].
 func (c *Client) Images(ctx context.Context) ([]producer.Image, error) {
-	published, err := c.records.Images(ctx)
+	published, err := c.records.Fleet.Images(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -198,4 +201,4 @@ func (c *Client) Images(ctx context.Context) ([]producer.Image, error) {
 
 // Keys lists the public keys that attest results: those in use, and those that were as
 // long as there are results that they signed.
-func (c *Client) Keys(ctx context.Context) ([]attest.Key, error) { return c.records.Keys(ctx) }
+func (c *Client) Keys(ctx context.Context) ([]attest.Key, error) { return c.records.Fleet.Keys(ctx) }

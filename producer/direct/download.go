@@ -20,7 +20,7 @@ const textPlain = "text/plain; charset=utf-8"
 // the record as Text.
 type File struct {
 	Key, Text string
-	// Name and MediaType are for who downloads it.
+	// Name and MediaType are for the client that downloads it.
 	Name, MediaType string
 }
 

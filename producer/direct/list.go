@@ -92,7 +92,7 @@ func statusNames() string {
 
 // runtimeName is the name that records have for a runtime.
 func (c *Client) runtimeName(ctx context.Context, name string) (string, error) {
-	runtimes, err := c.records.Runtimes(ctx)
+	runtimes, err := c.records.Fleet.Runtimes(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -15,7 +15,7 @@ func (c *Client) SetSecret(ctx context.Context, name, value string) (job.Secret,
 	if _, err := c.terms(ctx); err != nil {
 		return job.Secret{}, err
 	}
-	key, err := c.records.SecretsKey(ctx)
+	key, err := c.records.Fleet.SecretsKey(ctx)
 	if err != nil {
 		return job.Secret{}, err
 	}
@@ -23,15 +23,15 @@ func (c *Client) SetSecret(ctx context.Context, name, value string) (job.Secret,
 	if err != nil {
 		return job.Secret{}, err
 	}
-	return c.records.SetSecret(ctx, c.tenant, name, sealed)
+	return c.secrets.Set(ctx, c.tenant, name, sealed)
 }
 
 // DeleteSecret is [producer.Secrets.DeleteSecret].
 func (c *Client) DeleteSecret(ctx context.Context, name string) error {
-	return c.records.DeleteSecret(ctx, c.tenant, name)
+	return c.secrets.Delete(ctx, c.tenant, name)
 }
 
 // ListSecrets is [producer.Secrets.ListSecrets].
 func (c *Client) ListSecrets(ctx context.Context) ([]job.Secret, error) {
-	return c.records.Secrets(ctx, c.tenant)
+	return c.secrets.List(ctx, c.tenant)
 }

@@ -58,8 +58,8 @@ func (c *Client) replay(ctx context.Context, n *record.NewJob, spec job.Spec) (p
 	if err != nil {
 		return producer.Job{}, fmt.Errorf("encode spec: %w", err)
 	}
-	n.Asked = record.NewAsked(asked)
-	id, err := c.records.Named(ctx, c.tenant, n.Key, n.Asked)
+	n.RequestHash = record.HashRequest(asked)
+	id, err := c.records.FindByKey(ctx, c.tenant, n.Key, n.RequestHash)
 	if err != nil {
 		return producer.Job{}, err
 	}

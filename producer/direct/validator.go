@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/webhook"
 )
@@ -19,7 +19,7 @@ type validator struct {
 	terms      job.Terms
 	retention  time.Duration
 	maximums   job.Limits
-	runtimes   []record.Runtime
+	runtimes   []fleet.Runtime
 	names      []string // of runtimes, with aliases
 	images     []string
 	imagesRead bool
@@ -29,7 +29,7 @@ type validator struct {
 
 // validator reads what a job of the tenant may be now. It is for one goroutine.
 func (c *Client) validator(ctx context.Context) (validator, error) {
-	runtimes, err := c.records.RecentRuntimes(ctx)
+	runtimes, err := c.records.Fleet.RecentRuntimes(ctx)
 	if err != nil {
 		return validator{}, fmt.Errorf("submit job: %w", err)
 	}
@@ -47,7 +47,7 @@ func (v *validator) knownImages(ctx context.Context) ([]string, error) {
 	if v.imagesRead {
 		return v.images, nil
 	}
-	images, err := v.client.records.Images(ctx)
+	images, err := v.client.records.Fleet.Images(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("submit job: %w", err)
 	}
@@ -116,7 +116,7 @@ func (v *validator) checkSecrets(ctx context.Context, names []string) error {
 	}
 	if v.secrets == nil {
 		var err error
-		if v.secrets, err = v.client.records.SecretNames(ctx, v.client.tenant); err != nil {
+		if v.secrets, err = v.client.secrets.Names(ctx, v.client.tenant); err != nil {
 			return fmt.Errorf("submit job: %w", err)
 		}
 	}

@@ -170,7 +170,7 @@ func (w *watcher) events(ctx context.Context) error {
 	return nil
 }
 
-// page tells a page of it. Who watches slowly holds that, and no more.
+// page sends a page of it. A slow watcher holds that, and no more.
 func (w *watcher) page(ctx context.Context) (more bool, err error) {
 	held := &loan{Room: w.client.room}
 	if err := held.Take(ctx, answerWeight*pageBytes); err != nil {

@@ -1,0 +1,94 @@
+// Package doctor looks at a machine, and at the servers that Glovebox is told to use,
+// for what would keep it from working, or from working safely.
+//
+// It changes nothing, except for one sandbox that it starts and removes. Start at [Run].
+package doctor
+
+import (
+	"context"
+	"slices"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/record"
+)
+
+// Level says how bad a finding is.
+type Level string
+
+// The levels.
+const (
+	OK      Level = "ok"
+	Warning Level = "warning" // it works, and could be better
+	Problem Level = "problem" // it doesn't work, or not safely
+)
+
+// Finding is what one check came to.
+type Finding struct {
+	Level Level  `json:"level"`
+	Name  string `json:"name"`
+	Text  string `json:"text"`
+	// Fix is what to do about it, a command where there is one.
+	Fix string `json:"fix,omitempty"`
+}
+
+// Config says what to look at.
+type Config struct {
+	// ToolsDir is where infra/setup.sh installs.
+	ToolsDir string
+	// Podman is the command that runs Podman as Glovebox's service does.
+	Podman []string
+	// PodmanUser is the name of the user who runs it.
+	PodmanUser string
+	// WorkerHost says that infra/worker-host.sh made the machine: what only dev needs is
+	// not missing there.
+	WorkerHost bool
+	// Images are the images that this build of Glovebox runs jobs in, by runtime.
+	Images map[string]string
+	// Redis, if it has a URL, and S3, if it has a bucket, are what production uses.
+	// Without them only what dev needs is looked for.
+	Redis record.Config
+	S3    artifacts.Config
+	// Warnings are what internal/config says of the settings.
+	Warnings []string
+	// URL and Token are of the API, empty to leave it out.
+	URL, Token string
+}
+
+// report collects findings.
+type report struct {
+	Config
+	findings []Finding
+	roots    string // where root images lie
+}
+
+func (r *report) ok(name, text string)           { r.add(OK, name, text, "") }
+func (r *report) warning(name, text, fix string) { r.add(Warning, name, text, fix) }
+func (r *report) problem(name, text, fix string) { r.add(Problem, name, text, fix) }
+
+func (r *report) add(level Level, name, text, fix string) {
+	r.findings = append(r.findings, Finding{level, name, text, fix})
+}
+
+// setup is the fix for whatever infra/setup.sh installs.
+const setup = "infra/setup.sh (make setup)"
+
+// Run checks everything and returns what it found, in a fixed order.
+func Run(ctx context.Context, c Config) []Finding {
+	r := &report{Config: c}
+	r.kernel()
+	r.namespaces()
+	r.subordinateIDs()
+	r.tools(ctx)
+	if r.podman(ctx) {
+		r.sandbox(ctx)
+	}
+	r.redis(ctx)
+	r.s3(ctx)
+	r.api(ctx)
+	return r.findings
+}
+
+// Healthy reports whether there is no problem among the findings.
+func Healthy(findings []Finding) bool {
+	return !slices.ContainsFunc(findings, func(f Finding) bool { return f.Level == Problem })
+}

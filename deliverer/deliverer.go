@@ -1,0 +1,312 @@
+// Package deliverer posts signed results to webhooks, beside the api and away from
+// the hosts that run hostile code. Beside the api, it alone has the key that tenants'
+// webhook secrets come from.
+//
+// It serves the queue of deliveries, never the queues of jobs: a webhook that is dead
+// re-runs nothing, and one that is slow holds no sandbox. The record counts the
+// attempts and says when the next one is due; an asynq task only says that one is due
+// now. Each attempt carries the same message id and the same body, so a receiver that
+// heard an attempt which nobody could note down recognizes the next one.
+//
+// Endpoints may be slow, dead, or many. Each tenant has a share of the attempts that are
+// made at once, and each of its endpoints a few of those; what has to wait is put off, for
+// longer the more there is and the longer it has been so (limiter.go).
+//
+// Start at [New], then [Deliverer.Run].
+package deliverer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/failpoint"
+	"github.com/glovebox-run/glovebox/internal/hookkeys"
+	"github.com/glovebox-run/glovebox/internal/metrics"
+	"github.com/glovebox-run/glovebox/internal/queue"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer/direct"
+	"github.com/glovebox-run/glovebox/webhook"
+)
+
+// Config says what a Deliverer works with.
+type Config struct {
+	// Records and Client, whose tenant doesn't matter, are the caller's to close.
+	Records *record.Store
+	Client  *direct.Client
+	// Links leads receivers to what a body has no room for; the same as Client's.
+	Links *direct.Links
+	// Sender makes the attempts. The caller closes it.
+	Sender *webhook.Sender
+	// Keys are the operator's. What signs a tenant's messages is derived from them.
+	Keys *hookkeys.Keys
+	// Schedule says when to try again. Defaults to webhook.DefaultSchedule().
+	Schedule webhook.Schedule
+	// Concurrency is how many attempts are made at once. They are divided among the
+	// tenants that have something to deliver, and one to come: a tenant alone may have
+	// half. Defaults to 256.
+	Concurrency int
+	// PerEndpoint is how many of a tenant's may go to one host and port, so that one that
+	// is slow can't hold up the others. Defaults to 4.
+	PerEndpoint int
+	// BodyBytes is how large a message may be before outputs are cut in it; the whole
+	// is behind their URLs. Defaults to 256 KiB.
+	BodyBytes int
+	// Interval is how often an idle Deliverer polls, in case a notification was lost. Defaults
+	// to 1 s.
+	Interval time.Duration
+	// Grace is what attempts under way get when the Deliverer ends; what is not
+	// finished then is made again by another. Defaults to 30 s.
+	Grace time.Duration
+	// Metrics are what is counted and measured. Defaults to some that nobody reads.
+	Metrics *metrics.Deliverer
+	// Log defaults to discarding.
+	Log *slog.Logger
+}
+
+// Deliverer makes the deliveries that are due.
+type Deliverer struct {
+	Config
+	limiter *tenantLimiter
+
+	// Attempts under way, which Run waits for: asynq would not.
+	mu       sync.Mutex
+	stopping bool
+	under    sync.WaitGroup
+}
+
+// New returns a Deliverer.
+func New(c Config) (*Deliverer, error) {
+	if c.Records == nil || c.Client == nil || c.Links == nil || c.Sender == nil {
+		return nil, errors.New("open deliverer: it needs records, a client, links and a sender")
+	}
+	if c.Keys == nil {
+		return nil, errors.New("open deliverer: there is no key to sign with")
+	}
+	if c.Schedule.Delays == nil {
+		c.Schedule = webhook.DefaultSchedule()
+	}
+	if c.Concurrency == 0 {
+		c.Concurrency = 256
+	}
+	if c.PerEndpoint == 0 {
+		c.PerEndpoint = 4
+	}
+	if c.BodyBytes == 0 {
+		c.BodyBytes = 256 << 10
+	}
+	if c.Interval == 0 {
+		c.Interval = time.Second
+	}
+	if c.Grace == 0 {
+		c.Grace = 30 * time.Second
+	}
+	if c.Metrics == nil {
+		c.Metrics = metrics.NewDeliverer(prometheus.NewRegistry())
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Deliverer{Config: c, limiter: newTenantLimiter(c.Concurrency, c.PerEndpoint)}, nil
+}
+
+// Run makes deliveries until ctx ends, then waits for the attempts under way, for
+// Grace at most. It may be called once.
+func (d *Deliverer) Run(ctx context.Context) error {
+	// Attempts outlive ctx by the grace, and then end without being counted.
+	attempts, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	c := queue.ServerConfig(d.Concurrency, queue.Deliveries(), d.Interval, d.Log)
+	c.ShutdownTimeout = time.Second // when asynq is told, nothing is under way any more
+	ownFault := c.RetryDelayFunc
+	c.RetryDelayFunc = func(n int, err error, t *asynq.Task) time.Duration {
+		var busy busyError
+		var fault faultError
+		switch {
+		case errors.As(err, &busy):
+			return busy.wait
+		case errors.As(err, &fault):
+			return fault.wait
+		}
+		return ownFault(n, err, t)
+	}
+	srv := d.Records.Queue.Server(c, nil)
+	handler := asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error {
+		if !d.begin() {
+			return errStopping
+		}
+		defer d.under.Done()
+		err := d.handle(attempts, t)
+		var busy busyError
+		if err != nil && !errors.As(err, &busy) && attempts.Err() == nil { // asynq says nothing of it
+			d.Metrics.Fault()
+			d.Log.WarnContext(attempts, "delivery put off by a fault of ours", "task", string(t.Payload()), "error", err)
+		}
+		return err
+	})
+	if err := srv.Start(handler); err != nil {
+		return fmt.Errorf("start deliverer: %w", err)
+	}
+	<-ctx.Done()
+	srv.Stop()
+	d.drain(cut)
+	srv.Shutdown()
+	return nil
+}
+
+var errStopping = errors.New("the deliverer is stopping")
+
+// begin counts an attempt as under way, unless Run waits for the last already.
+func (d *Deliverer) begin() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stopping {
+		return false
+	}
+	d.under.Add(1)
+	return true
+}
+
+// drain waits for attempts under way, and cuts them when the grace is over.
+func (d *Deliverer) drain(cut context.CancelFunc) {
+	d.mu.Lock()
+	d.stopping = true
+	d.mu.Unlock()
+	defer time.AfterFunc(d.Grace, cut).Stop()
+	d.under.Wait()
+}
+
+// handle makes the attempt that a task asks for. It fails only where Glovebox did:
+// then asynq calls again, and no attempt is spent.
+func (d *Deliverer) handle(ctx context.Context, t *asynq.Task) error {
+	var task queue.Deliver
+	if err := json.Unmarshal(t.Payload(), &task); err != nil {
+		d.Log.ErrorContext(ctx, "task is no delivery", "error", err)
+		return nil
+	}
+	delivery, err := d.Records.GetDelivery(ctx, task.Tenant, task.ID)
+	if errors.Is(err, record.ErrNoDelivery) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if delivery.State != record.Pending || delivery.Attempt != task.Attempt {
+		return nil // somebody has made this attempt
+	}
+	release, err := d.limiter.acquire(delivery, time.Now())
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := d.attempt(ctx, delivery); err != nil {
+		return faultError{err, faultDelay(time.Since(delivery.Due))}
+	}
+	return nil
+}
+
+// faultError puts a delivery off, without an attempt, because of a fault of ours.
+type faultError struct {
+	error
+	wait time.Duration
+}
+
+func (e faultError) Unwrap() error { return e.error }
+
+// faultDelay grows with how long the delivery has been due: the bucket may be away for
+// a moment, or one result be unreadable for good.
+func faultDelay(overdue time.Duration) time.Duration {
+	return min(max(overdue/10, 2*time.Second), 10*time.Minute)
+}
+
+// attempt posts the message once and notes what came of it.
+func (d *Deliverer) attempt(ctx context.Context, delivery record.Delivery) error {
+	body, err := d.message(ctx, delivery)
+	if errors.Is(err, job.ErrNotFound) || errors.Is(err, artifacts.ErrNotFound) {
+		d.Log.With(about(delivery)).WarnContext(ctx, "delivery has no result to send", "delivery_id", delivery.ID, "error", err)
+		return d.note(ctx, delivery, outcome{state: record.Exhausted, problem: "the result is gone, and was not delivered before"})
+	}
+	if err != nil {
+		return fmt.Errorf("write message %s: %w", delivery.ID, err)
+	}
+	start := time.Now()
+	signers, err := d.Keys.Signers(delivery.Tenant, delivery.Signing, start)
+	if err != nil {
+		return fmt.Errorf("sign message %s: %w", delivery.ID, err)
+	}
+	answer, err := d.Sender.Send(ctx, webhook.Request{
+		URL: delivery.URL, ID: delivery.ID, Timestamp: start, Body: body, Signers: signers,
+	})
+	var told *webhook.Error
+	if err != nil && (ctx.Err() != nil || !errors.As(err, &told)) {
+		return fmt.Errorf("send message %s: %w", delivery.ID, err) // cut off, or a fault of ours
+	}
+	failpoint.Hit(failpoint.DeliverySent)
+	d.Metrics.Sent(answer.Status, time.Since(start))
+	o := d.judge(delivery.Attempt, answer, err)
+	d.Log.With(about(delivery)).InfoContext(ctx, "delivery attempted", "delivery_id", delivery.ID, "attempt", delivery.Attempt,
+		"endpoint", endpointOf(delivery.URL), "status", answer.Status, "state", string(o.state), "error", errors.Unwrap(err),
+		"ms", time.Since(start).Milliseconds(), "bytes", len(body))
+	return d.note(ctx, delivery, o)
+}
+
+// about names in the log what a message is about.
+func about(d record.Delivery) slog.Attr {
+	if d.BatchID != "" {
+		return slog.String("batch_id", d.BatchID)
+	}
+	return slog.String("job_id", d.JobID)
+}
+
+// outcome is what is noted of an attempt.
+type outcome struct {
+	state   record.DeliveryState
+	status  int
+	problem string
+	next    time.Time
+}
+
+func (d *Deliverer) judge(attempt int, answer webhook.Response, err error) outcome {
+	o := outcome{state: record.Delivered, status: answer.Status}
+	if err == nil {
+		return o
+	}
+	o.problem = err.Error()
+	wait, more := d.Schedule.NextAfter(attempt, answer.RetryAfter)
+	switch {
+	case errors.Is(err, webhook.ErrGone):
+		o.state = record.Gone
+	case errors.Is(err, webhook.ErrURL), !more:
+		o.state = record.Exhausted
+	default:
+		o.state, o.next = record.Pending, time.Now().Add(wait)
+	}
+	return o
+}
+
+// note writes the outcome into the record, over a short outage of Redis too: what is
+// not noted is sent again.
+func (d *Deliverer) note(ctx context.Context, delivery record.Delivery, o outcome) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
+	defer cancel()
+	for {
+		err := d.Records.Attempted(ctx, delivery, o.state, o.status, o.problem, o.next)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(250 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}

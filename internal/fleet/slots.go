@@ -1,0 +1,84 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/internal/redisconn"
+)
+
+const (
+	// slotsLife is how long all processes go by what one of them counted.
+	slotsLife = 2 * time.Second
+	// mostSlots is more than any fleet has. What is beyond was not counted by us.
+	mostSlots = 1_000_000
+)
+
+// ReadSlots reads in the pipeline how many jobs all workers together run at once. A worker that is
+// paused, or has not beaten for 15 s, runs none. slots returns it once there is an answer: as somebody
+// counted it within slotsLife, or it counts.
+func (f *Fleet) ReadSlots(ctx context.Context, pipe redis.Pipeliner) (slots func() (int64, error)) {
+	total, left := pipe.Get(ctx, slotsTotalKey), pipe.PTTL(ctx, slotsTotalKey)
+	return func() (int64, error) {
+		slots, counted := countedSlots(total, left)
+		if counted {
+			return slots, nil
+		}
+		slots, err := f.countSlots(ctx) // every worker asks: one of them counts
+		if err == nil {
+			err = f.rdb.Set(ctx, slotsTotalKey, slots, slotsLife).Err()
+		}
+		if err != nil {
+			return 0, fmt.Errorf("count the fleet's slots: %w", err)
+		}
+		return slots, nil
+	}
+}
+
+// countedSlots is the sum that some process counted; not what none of ours can have written: it would
+// hold for longer than slotsLife, or release nothing, or everything.
+func countedSlots(total *redis.StringCmd, left *redis.DurationCmd) (slots int64, ok bool) {
+	slots, err := total.Int64()
+	ok = err == nil && left.Err() == nil && left.Val() > 0 && left.Val() <= slotsLife
+	return slots, ok && slots >= 0 && slots <= mostSlots
+}
+
+func (f *Fleet) countSlots(ctx context.Context) (total int64, err error) {
+	said, err := f.rdb.HGetAll(ctx, slotsKey).Result()
+	if redisconn.WrongType(err) { // every worker says it again with its next beat
+		f.unreadable.PassOver(slotsKey, err)
+		return 0, f.rdb.Del(ctx, slotsKey).Err()
+	}
+	if err != nil || len(said) == 0 {
+		return 0, err
+	}
+	pipe := f.rdb.Pipeline()
+	living := map[string]*redis.IntCmd{}
+	for worker := range said {
+		living[worker] = pipe.Exists(ctx, workerKey(worker))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return 0, err
+	}
+	var gone []string
+	for worker, n := range said {
+		if living[worker].Val() == 0 {
+			gone = append(gone, worker)
+			continue
+		}
+		of, err := strconv.ParseInt(n, 10, 64)
+		if err != nil || of < 0 || of > mostSlots {
+			f.unreadable.PassOver(slotsKey, fmt.Errorf("worker %.100q has %.20q slots", worker, n))
+			continue
+		}
+		total = min(total+of, mostSlots)
+	}
+	if len(gone) > 0 { // one that beats at this moment says it again with its next beat
+		err = f.rdb.HDel(ctx, slotsKey, gone...).Err()
+	}
+	return total, err
+}

@@ -1,0 +1,136 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// polled is how soon asynq asks again when nothing came of a wait.
+const polled = time.Millisecond
+
+// dequeuer is a server's connection: once asynq has found all its queues empty, it waits for
+// a notification and asks all of them again before it answers. asynq itself would sleep first,
+// and Go's clock knows no sleep below a millisecond.
+type dequeuer struct {
+	redis.UniversalClient
+	notifier *notifier
+	queues   int
+	asked    []question // of queues that were empty, one after the other; one goroutine asks
+	slots    chan struct{}
+	holds    bool // a slot, for the task that is being asked for
+}
+
+type question struct {
+	sha1 string
+	keys []string
+	args []any
+}
+
+// EvalSha runs one of asynq's scripts.
+func (d *dequeuer) EvalSha(ctx context.Context, sha1 string, keys []string, args ...any) *redis.Cmd {
+	if err := asynqsOwn(keys); err != nil {
+		return failed(ctx, err)
+	}
+	if !asksForTask(keys) {
+		return d.UniversalClient.EvalSha(ctx, sha1, keys, args...)
+	}
+	if !d.acquireSlot() {
+		return none(ctx)
+	}
+	answer := d.UniversalClient.EvalSha(ctx, sha1, keys, args...)
+	if !errors.Is(answer.Err(), redis.Nil) {
+		d.asked = d.asked[:0]
+		return d.took(answer)
+	}
+	if d.asked = append(d.asked, question{sha1, keys, args}); len(d.asked) < d.queues {
+		return answer
+	}
+	notified := d.notifier.wait(ctx)
+	for _, q := range d.asked {
+		// The lease that it asks for began before the wait: the interval is far below it. And
+		// a task says itself of which queue it is.
+		if notified && errors.Is(answer.Err(), redis.Nil) {
+			answer = d.UniversalClient.EvalSha(ctx, q.sha1, q.keys, q.args...)
+		}
+	}
+	d.asked = d.asked[:0]
+	return d.took(answer)
+}
+
+// Eval does so where Redis doesn't know the script yet.
+func (d *dequeuer) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
+	if err := asynqsOwn(keys); err != nil {
+		return failed(ctx, err)
+	}
+	if !asksForTask(keys) {
+		return d.UniversalClient.Eval(ctx, script, keys, args...)
+	}
+	if !d.acquireSlot() {
+		return none(ctx)
+	}
+	return d.took(d.UniversalClient.Eval(ctx, script, keys, args...))
+}
+
+// asynqsOwn fails for a key that is not asynq's. It takes one from the task, which a worker may
+// have written, and would delete it with the rights of this process.
+func asynqsOwn(keys []string) error {
+	for _, key := range keys {
+		if !strings.HasPrefix(key, "asynq:") {
+			return fmt.Errorf("a task names the key %.100q, which is not asynq's", key)
+		}
+	}
+	return nil
+}
+
+// asksForTask knows asynq's dequeue by its keys: no other script wants to know whether its
+// queue is paused.
+func asksForTask(keys []string) bool {
+	return len(keys) >= 2 && strings.HasSuffix(keys[1], ":paused")
+}
+
+// none is what Redis says of a queue that is empty.
+func none(ctx context.Context) *redis.Cmd {
+	return failed(ctx, redis.Nil)
+}
+
+func failed(ctx context.Context, err error) *redis.Cmd {
+	answer := redis.NewCmd(ctx)
+	answer.SetErr(err)
+	return answer
+}
+
+// acquireSlot waits for a slot for a task. It returns false when the server stops before there
+// is one. A slot that no task came for is kept for the next question.
+func (d *dequeuer) acquireSlot() bool {
+	if d.slots == nil || d.holds {
+		return true
+	}
+	select {
+	case d.slots <- struct{}{}:
+		d.holds = true
+		return true
+	case <-d.notifier.closed:
+		return false
+	}
+}
+
+// took notes whether the answer is a task, with which the slot is its handler's.
+func (d *dequeuer) took(answer *redis.Cmd) *redis.Cmd {
+	if answer.Err() == nil {
+		d.holds = false
+	}
+	return answer
+}
+
+// releaseSlot gives back the slot that no task came for. Nobody asks any more.
+func (d *dequeuer) releaseSlot() {
+	if d.holds {
+		d.holds = false
+		<-d.slots
+	}
+}

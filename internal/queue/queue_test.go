@@ -1,0 +1,193 @@
+package queue
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/redisconn"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+func client(tb testing.TB) *Client {
+	tb.Helper()
+	return open(tb, gbtest.Redis(tb).URL())
+}
+
+func open(tb testing.TB, url string) *Client {
+	tb.Helper()
+	rdb, err := redisconn.Open(tb.Context(), url)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { rdb.Close() })
+	return New(rdb, time.Now, slog.New(slog.DiscardHandler))
+}
+
+// serve runs a server of the queues, and returns what it takes.
+func serve(t *testing.T, c *Client, queues map[string]int, interval time.Duration) (*Server, <-chan string) {
+	t.Helper()
+	srv, took := c.Server(ServerConfig(4, queues, interval, slog.New(slog.DiscardHandler)), nil), make(chan string, 100)
+	err := srv.Start(asynq.HandlerFunc(func(ctx context.Context, _ *asynq.Task) error {
+		id, _ := asynq.GetTaskID(ctx)
+		took <- id
+		return nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Shutdown)
+	return srv, took
+}
+
+func within(t *testing.T, took <-chan string, want string, patience time.Duration) {
+	t.Helper()
+	select {
+	case got := <-took:
+		if got != want {
+			t.Errorf("took %s, want %s", got, want)
+		}
+	case <-time.After(patience):
+		t.Errorf("%s was not taken within %s", want, patience)
+	}
+}
+
+// TestNotifier: a server is notified of tasks in each of its queues long before it would poll.
+func TestNotifier(t *testing.T) {
+	t.Parallel()
+	c := client(t)
+	_, jobs := serve(t, c, Jobs(), mostInterval)
+	_, deliveries := serve(t, c, map[string]int{Delivery: 1}, mostInterval)
+	for n := range 3 {
+		for _, priority := range []job.Priority{job.High, job.Normal, job.Low} {
+			task := RunTask(Delivery+string(priority), n, priority, time.Time{}) // a tenant may be called so
+			if err := c.Enqueue(t.Context(), task); err != nil {
+				t.Fatal(err)
+			}
+			within(t, jobs, task.id, 5*time.Second)
+		}
+		task := DeliverTask("t", "d", n, false, time.Time{})
+		if err := c.Enqueue(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+		within(t, deliveries, task.id, 5*time.Second)
+	}
+}
+
+// TestLostNotification: a task of which no server was notified is found all the same, and no more than
+// mostPending notifications wait.
+func TestLostNotification(t *testing.T) {
+	t.Parallel()
+	c := client(t)
+	plain := asynq.NewClientFromRedisClient(c.rdb)
+	_, took := serve(t, c, Jobs(), 100*time.Millisecond)
+	if _, err := plain.EnqueueContext(t.Context(), asynq.NewTask(TypeRun, nil), asynq.TaskID("lost"), asynq.Queue(string(job.Low))); err != nil {
+		t.Fatal(err)
+	}
+	within(t, took, "lost", 5*time.Second)
+
+	for n := range 2 * mostPending {
+		if err := c.Enqueue(t.Context(), DeliverTask("t", "d", n, false, time.Time{})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := c.rdb.LLen(t.Context(), deliveriesKey).Val(); n != mostPending {
+		t.Errorf("%d notifications wait, want %d", n, mostPending)
+	}
+}
+
+// TestIdleServer: a server without work asks Redis no more often than its interval says.
+func TestIdleServer(t *testing.T) {
+	t.Parallel()
+	c := client(t)
+	serve(t, c, Jobs(), 200*time.Millisecond)
+	asked := func() (n int64) {
+		for line := range strings.Lines(c.rdb.Info(t.Context(), "commandstats").Val()) {
+			if calls, ok := strings.CutPrefix(line, "cmdstat_evalsha:calls="); ok {
+				for _, digit := range calls[:strings.IndexByte(calls, ',')] {
+					n = 10*n + int64(digit-'0')
+				}
+			}
+		}
+		return n
+	}
+	for asked() == 0 { // the scripts are loaded
+		time.Sleep(10 * time.Millisecond)
+	}
+	before := asked()
+	time.Sleep(2 * time.Second)
+	if n := asked() - before; n < 3 || n > 11*3+10 { // asynq's own chores are some, too
+		t.Errorf("it ran %d scripts in 2 s, want about 30", n)
+	}
+}
+
+// TestStopWhileIdle: nobody has to wait for a server that waits for work.
+func TestStopWhileIdle(t *testing.T) {
+	t.Parallel()
+	c := client(t)
+	srv, _ := serve(t, c, Jobs(), mostInterval)
+	time.Sleep(50 * time.Millisecond) // it waits, most likely; if not, it ends all the more
+	done := make(chan struct{})
+	go func() { srv.Stop(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Error("it did not stop within a minute")
+	}
+}
+
+// TestNoTaskWithoutASlot: a server takes no task out of a queue while there is no slot
+// for it, also of one that serves beside it, and stops without one.
+func TestNoTaskWithoutASlot(t *testing.T) {
+	t.Parallel()
+	c := client(t)
+	slots, goOn, took := make(chan struct{}, 1), make(chan struct{}), make(chan string, 10)
+	begin := func() *Server {
+		srv := c.Server(ServerConfig(1, Jobs(), 20*time.Millisecond, slog.New(slog.DiscardHandler)), slots)
+		if err := srv.Start(asynq.HandlerFunc(func(ctx context.Context, _ *asynq.Task) error {
+			defer func() { <-slots }()
+			id, _ := asynq.GetTaskID(ctx)
+			took <- id
+			<-goOn
+			return nil
+		})); err != nil {
+			t.Fatal(err)
+		}
+		return srv
+	}
+	var ids []string
+	for range 3 {
+		ids = append(ids, job.NewID("default"))
+		if err := c.Enqueue(t.Context(), RunTask(ids[len(ids)-1], 1, job.Normal, time.Time{})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := begin()
+	within(t, took, ids[0]+".1", 10*time.Second)
+	first.Stop() // a pause: what it has in hand goes on
+	second := begin()
+	time.Sleep(200 * time.Millisecond) // it would have looked ten times
+	if n := c.rdb.LLen(t.Context(), "asynq:{normal}:pending").Val(); n != 2 {
+		t.Errorf("%d tasks are in the queue, want the 2 that have no slot", n)
+	}
+	goOn <- struct{}{}
+	within(t, took, ids[1]+".1", 10*time.Second)
+	second.Stop()
+	close(goOn)
+	first.Shutdown()
+	second.Shutdown()
+	if len(slots) != 0 {
+		t.Error("a slot is taken although nothing is in hand")
+	}
+	third := begin() // the queue has one task more, then none
+	within(t, took, ids[2]+".1", 10*time.Second)
+	third.Shutdown()
+	if len(slots) != 0 {
+		t.Error("a server that stops without a task keeps its slot")
+	}
+}

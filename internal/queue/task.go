@@ -1,0 +1,59 @@
+package queue
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// The types of tasks.
+const (
+	TypeRun     = "glovebox:run"
+	TypeDeliver = "glovebox:deliver"
+)
+
+// Run is the payload of a run task.
+type Run struct {
+	ID    string `json:"id"`
+	Epoch int    `json:"epoch"`
+}
+
+// Deliver is the payload of a delivery task.
+type Deliver struct {
+	Tenant  string `json:"tenant"`
+	ID      string `json:"id"`
+	Attempt int    `json:"attempt"`
+}
+
+// Task is one to enqueue.
+type Task struct {
+	kind, id, queue string
+	payload         any
+	at              time.Time // not before; zero for at once
+}
+
+// ID is the task's id in its queue, where no other task can have it.
+func (t Task) ID() string { return t.id }
+
+// RunTask is the task for this epoch of a job, to be taken at at, or at once where that is zero.
+func RunTask(id string, epoch int, priority job.Priority, at time.Time) Task {
+	return Task{TypeRun, id + "." + strconv.Itoa(epoch), string(cmp.Or(priority, job.Normal)), Run{id, epoch}, at}
+}
+
+// HandedOver is the task in the queue of the workers that offer the runtime or image of that name.
+func (t Task) HandedOver(name string) Task {
+	t.queue = handedOver(t.queue, name)
+	return t
+}
+
+// DeliverTask is the task for this attempt at a delivery. backlog is what the delivery's record says:
+// a delivery stays in one queue, where one attempt has one task.
+func DeliverTask(tenant, delivery string, attempt int, backlog bool, at time.Time) Task {
+	queue := Delivery
+	if backlog {
+		queue = DeliveryBacklog
+	}
+	return Task{TypeDeliver, tenant + "/" + delivery + "." + strconv.Itoa(attempt), queue, Deliver{tenant, delivery, attempt}, at}
+}

@@ -1,0 +1,74 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/queue"
+	"github.com/glovebox-run/glovebox/internal/script"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// NotOfferedError is what Start fails with for a job whose runtime or image the worker
+// doesn't offer. Nothing was written: HandOver says where the job goes.
+type NotOfferedError struct {
+	// Name of the runtime, as the job has it, or of the image.
+	Name     string
+	Priority job.Priority
+}
+
+func (e *NotOfferedError) Error() string {
+	return fmt.Sprintf("this worker does not offer %q", e.Name)
+}
+
+const (
+	// leastUnoffered and mostUnoffered bound for how long a job waits until it is looked
+	// for a worker again, which is for as long as it has waited already.
+	leastUnoffered = 5 * time.Second
+	mostUnoffered  = 5 * time.Minute
+	// unofferedPatience is how long a job waits for a worker that offers what it needs,
+	// as long as for the end of an outage.
+	unofferedPatience = outagePatience
+)
+
+// HandOver gives a job that its worker doesn't offer to those that do: it puts a task into
+// a queue of theirs, and tells them. Where none lives the job leaves the queue, and its
+// tenant's window, until it is looked for one again: after 5 s at first, at last every 5
+// minutes, and after a day it ends as internal_error. It reports whether a worker was told.
+func (s *Store) HandOver(ctx context.Context, run queue.Run, e *NotOfferedError) (told bool, err error) {
+	told, err = s.Fleet.Wanted(ctx, e.Name)
+	if err != nil {
+		return false, fmt.Errorf("hand job over: %w", err)
+	}
+	if told {
+		return true, s.Queue.Enqueue(ctx, queue.RunTask(run.ID, run.Epoch, e.Priority, time.Time{}).HandedOver(e.Name))
+	}
+	return false, s.unoffered(ctx, run, e)
+}
+
+func (s *Store) unoffered(ctx context.Context, run queue.Run, e *NotOfferedError) error {
+	tenant, ok := job.TenantOf(run.ID)
+	if !ok {
+		return job.ErrNotFound
+	}
+	now := s.now()
+	answer, err := unofferedScript.Run(ctx, s.rdb, tenant, script.Args{
+		"id": run.ID, "epoch": run.Epoch, "now": now, "window": s.windowOrNone(ctx, tenant), "due": now.Add(sweepDelay),
+	}).Slice()
+	if err != nil {
+		return fmt.Errorf("put off a job that no worker offers: %w", err)
+	}
+	switch answer[0].(string) {
+	case "exhausted":
+		return s.EndUnrun(ctx, run.ID, run.Epoch, job.InternalError, &job.Error{
+			Code: job.CodeUnavailable, Message: fmt.Sprintf("no worker has offered %.300q for a day", e.Name),
+		})
+	case "ok":
+		list, _ := answer[1].([]any)
+		if err := s.enqueueReleased(ctx, list); err != nil {
+			s.log.Warn("jobs released, their tasks are left to the sweeper", "tenant", tenant, "error", err)
+		}
+	}
+	return nil
+}

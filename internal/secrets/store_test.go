@@ -1,0 +1,12 @@
+package secrets
+
+import (
+	"testing"
+
+	"github.com/glovebox-run/glovebox/internal/script/scripttest"
+)
+
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	scripttest.Check(t, Scripts)
+}
