@@ -30,22 +30,22 @@ func (w *Worker) admit(ctx context.Context, j record.Job, keys artifacts.Keys) (
 		release, err = w.acquire(ctx, w.sandboxMB(*j.Spec))
 		return *j.Spec, release, err
 	}
-	held := min(specCopies*(j.SpecBytes>>20+1), w.MemoryMB)
-	letGo, err := w.acquire(ctx, held)
+	specMB := min(specCopies*(j.SpecBytes>>20+1), w.MemoryMB)
+	releaseSpec, err := w.acquire(ctx, specMB)
 	if err != nil {
 		return job.Spec{}, nil, err
 	}
 	spec, err := w.readSpec(ctx, keys)
 	if err != nil {
-		letGo()
+		releaseSpec()
 		return job.Spec{}, nil, err
 	}
-	need := w.sandboxMB(spec)
-	if beside, ok := w.tryAcquire(need); ok {
-		return spec, func() { beside(); letGo() }, nil
+	sandboxMB := w.sandboxMB(spec)
+	if releaseSandbox, ok := w.tryAcquire(sandboxMB); ok {
+		return spec, func() { releaseSandbox(); releaseSpec() }, nil
 	}
-	letGo()
-	if release, err = w.acquire(ctx, held+need); err != nil {
+	releaseSpec()
+	if release, err = w.acquire(ctx, specMB+sandboxMB); err != nil {
 		return job.Spec{}, nil, err
 	}
 	if spec, err = w.readSpec(ctx, keys); err != nil {

@@ -25,22 +25,22 @@ const spoolBuffer = 32 << 10
 type capture struct {
 	dir string
 
-	mask  *secrets.Mask // nil for a job without secrets
-	mu    sync.Mutex    // for who reads along: from
-	head  []byte
-	spool *os.File
-	to    *bufio.Writer // of spool: a program may print byte by byte
-	size  int64
-	sum   hash.Hash // of every byte; nil as long as there is none
+	mask     *secrets.Mask // nil for a job without secrets
+	mu       sync.Mutex    // for who reads along: from
+	head     []byte
+	spool    *os.File
+	buffered *bufio.Writer // of spool: a program may print byte by byte
+	size     int64
+	sum      hash.Hash // of every byte; nil as long as there is none
 }
 
 // write adds what the program printed, once it is certain that it is no secret.
-func (c *capture) write(p []byte) error { return c.keep(c.mask.Write(p)) }
+func (c *capture) write(p []byte) error { return c.append(c.mask.Write(p)) }
 
 // end adds what was held back: the program prints no more.
-func (c *capture) end() error { return c.keep(c.mask.End()) }
+func (c *capture) end() error { return c.append(c.mask.End()) }
 
-func (c *capture) keep(p []byte) error {
+func (c *capture) append(p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (c *capture) keep(p []byte) error {
 		}
 	}
 	if c.spool != nil {
-		if _, err := c.to.Write(p); err != nil {
+		if _, err := c.buffered.Write(p); err != nil {
 			return fmt.Errorf("spool output: %w", err)
 		}
 	}
@@ -71,15 +71,15 @@ func (c *capture) openSpool() error {
 	if err != nil {
 		return err
 	}
-	c.spool, c.to = f, bufio.NewWriterSize(f, spoolBuffer)
-	if _, err := c.to.Write(c.head); err != nil {
+	c.spool, c.buffered = f, bufio.NewWriterSize(f, spoolBuffer)
+	if _, err := c.buffered.Write(c.head); err != nil {
 		return fmt.Errorf("spool output: %w", err)
 	}
 	return nil
 }
 
-// attested is what is attested of the whole stream.
-func (c *capture) attested() attest.Stream {
+// attestation is what is attested of the whole stream.
+func (c *capture) attestation() attest.Stream {
 	sum := c.sum
 	if sum == nil {
 		sum = sha256.New()
@@ -119,7 +119,7 @@ func (c *capture) from(offset, most int64) ([]byte, error) {
 		copy(p, c.head[offset:])
 		return p, nil
 	}
-	if err := c.to.Flush(); err != nil {
+	if err := c.buffered.Flush(); err != nil {
 		return nil, fmt.Errorf("spool output: %w", err)
 	}
 	if _, err := c.spool.ReadAt(p, offset); err != nil {
@@ -135,7 +135,7 @@ func (c *capture) all() (io.Reader, error) {
 	if c.spool == nil {
 		return strings.NewReader(string(c.head)), nil
 	}
-	if err := c.to.Flush(); err != nil {
+	if err := c.buffered.Flush(); err != nil {
 		return nil, fmt.Errorf("spool output: %w", err)
 	}
 	if _, err := c.spool.Seek(0, io.SeekStart); err != nil {

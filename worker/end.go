@@ -71,9 +71,9 @@ func lost(err error) bool {
 	return errors.Is(err, record.ErrStale) || errors.Is(err, job.ErrEnded) || errors.Is(err, job.ErrNotFound)
 }
 
-// ended is the last step after endRecord. What this try stored is deleted only where it
+// afterEnd is the last step after endRecord. What this try stored is deleted only where it
 // is certain that no record points to it.
-func (w *Worker) ended(ctx context.Context, j record.Job, status job.Status, err error) {
+func (w *Worker) afterEnd(ctx context.Context, j record.Job, status job.Status, err error) {
 	log := w.Log.With("job_id", j.ID, "epoch", j.Epoch)
 	switch {
 	case err == nil:
@@ -86,18 +86,18 @@ func (w *Worker) ended(ctx context.Context, j record.Job, status job.Status, err
 	}
 }
 
-// giveBack is for jobs that this worker could not bring to an end: it ends them as
+// requeueOrEnd is for jobs that this worker could not bring to an end: it ends them as
 // canceled where that was asked or their deadline has passed, hands them back at no cost when the worker is shutting
 // down or can run no job at all, and else spends one of their attempts. What they stored is deleted after that:
 // it may take long, and nobody has to wait for it.
-func (w *Worker) giveBack(life context.Context, j record.Job, cause error) {
+func (w *Worker) requeueOrEnd(life context.Context, j record.Job, cause error) {
 	switch {
 	case errors.Is(cause, errLost):
 		w.Log.Info("job was taken from this worker", "job_id", j.ID, "epoch", j.Epoch)
 	case errors.Is(cause, errCanceled):
-		w.endWithout(life, j, job.Canceled, nil)
+		w.endUnrun(life, j, job.Canceled, nil)
 	case errors.Is(cause, errDeadline):
-		w.endWithout(life, j, job.Canceled, record.ErrDeadline)
+		w.endUnrun(life, j, job.Canceled, record.ErrDeadline)
 	default:
 		w.requeue(life, j, cause)
 	}
@@ -127,15 +127,15 @@ func (w *Worker) requeue(life context.Context, j record.Job, cause error) {
 	switch answer {
 	case record.RequeueOK, record.RequeueStale:
 	case record.RequeueCanceled:
-		w.endWithout(life, j, job.Canceled, nil)
+		w.endUnrun(life, j, job.Canceled, nil)
 	case record.RequeueExhausted:
-		w.endWithout(life, j, job.InternalError, &job.Error{Code: job.CodeUnavailable, Message: publicMessage(cause)})
+		w.endUnrun(life, j, job.InternalError, &job.Error{Code: job.CodeUnavailable, Message: publicMessage(cause)})
 	}
 }
 
 const (
-	leastOutageDelay = 5 * time.Second
-	mostOutageDelay  = 5 * time.Minute
+	minOutageDelay = 5 * time.Second
+	maxOutageDelay = 5 * time.Minute
 )
 
 // cost is what it costs the job that it failed here, and after what time it is to be
@@ -144,7 +144,7 @@ func (w *Worker) cost(life context.Context, j record.Job, cause error) (record.C
 	if errors.Is(cause, errDrained) {
 		return record.CostNothing, 0
 	}
-	if w.lacks(life, j, cause) {
+	if w.noLongerOffers(life, j, cause) {
 		return record.CostNothing, 0
 	}
 	outage := w.outage(life, j.Started)
@@ -154,13 +154,13 @@ func (w *Worker) cost(life context.Context, j record.Job, cause error) (record.C
 	case outage == nil:
 		return record.CostAttempt, time.Duration(5*j.Attempts*j.Attempts*j.Attempts) * time.Second // 5 s, then 40 s
 	case j.OutageSince.IsZero():
-		return record.CostOutage, leastOutageDelay
+		return record.CostOutage, minOutageDelay
 	}
-	return record.CostOutage, min(max(time.Since(j.OutageSince), leastOutageDelay), mostOutageDelay)
+	return record.CostOutage, min(max(time.Since(j.OutageSince), minOutageDelay), maxOutageDelay)
 }
 
-// endWithout ends the job with a result that the record alone holds.
-func (w *Worker) endWithout(life context.Context, j record.Job, status job.Status, problem *job.Error) {
+// endUnrun ends the job with a result that the record alone holds.
+func (w *Worker) endUnrun(life context.Context, j record.Job, status job.Status, problem *job.Error) {
 	if status == job.Canceled && problem == nil {
 		if now, err := w.Records.Get(context.WithoutCancel(life), j.ID); err == nil {
 			problem = now.CancelReason // said after the job was started

@@ -16,13 +16,13 @@ import (
 // are in Podman's store, and nothing about them changes how they would be isolated. It
 // tells the operator about the others, once. It fails where Podman doesn't say.
 func (w *Worker) images(ctx context.Context) ([]string, error) {
-	var list []string
+	var offered []string
 	for _, image := range w.Images {
 		_, err := w.Sandboxes.Image(ctx, image)
 		problem := ""
 		switch {
 		case err == nil:
-			list = append(list, image)
+			offered = append(offered, image)
 		case errors.Is(err, sandbox.ErrNoImage):
 			problem = "it is not in the Podman user's store: infra/podman.sh pull or load it"
 		case errors.Is(err, sandbox.ErrImageRefused):
@@ -35,7 +35,7 @@ func (w *Worker) images(ctx context.Context) ([]string, error) {
 		}
 		w.missing[image] = problem
 	}
-	return list, nil
+	return offered, nil
 }
 
 // imageProgram is what the sandbox runs in an image that the job brings. The api has
@@ -44,9 +44,9 @@ func (w *Worker) imageProgram(ctx context.Context, j record.Job, spec job.Spec, 
 	if !slices.Contains(w.Images, spec.Image) || len(spec.Command) == 0 {
 		return sandbox.Program{}, job.Runtime{}, imageError(spec.Image, "is not allowed by the operator of the worker that got the job", nil)
 	}
-	asking, cancel := context.WithTimeout(ctx, w.ImageTimeout)
+	imageCtx, cancel := context.WithTimeout(ctx, w.ImageTimeout)
 	defer cancel()
-	_, err := w.Sandboxes.Image(asking, spec.Image)
+	_, err := w.Sandboxes.Image(imageCtx, spec.Image)
 	switch {
 	case errors.Is(err, sandbox.ErrNoImage):
 		return sandbox.Program{}, job.Runtime{}, imageError(spec.Image, "is not on the worker that got the job", err)
@@ -67,9 +67,9 @@ func (w *Worker) imageProgram(ctx context.Context, j record.Job, spec job.Spec, 
 
 // imageError tells the job's owner about their image, and the log the cause.
 func imageError(image, problem string, cause error) error {
-	told := &job.Error{Code: job.CodeImageUnavailable, Message: fmt.Sprintf("the image %s %s", image, problem)}
+	public := &job.Error{Code: job.CodeImageUnavailable, Message: fmt.Sprintf("the image %s %s", image, problem)}
 	if cause == nil {
-		return told
+		return public
 	}
-	return fmt.Errorf("%w: %w", told, cause)
+	return fmt.Errorf("%w: %w", public, cause)
 }

@@ -50,15 +50,15 @@ func (w *Worker) inputs(ctx context.Context, j record.Job, spec job.Spec, runtim
 			if err := given.Begin(file.Name, file.Size); err != nil {
 				return nil, errors.Join(err, r.Close())
 			}
-			return hashed{io.TeeReader(r, given), r}, nil
+			return teeReadCloser{io.TeeReader(r, given), r}, nil
 		}
 		files = append(files, file)
 	}
 	return files, entrypoint, nil
 }
 
-// hashed reads through one, and closes the other.
-type hashed struct {
+// teeReadCloser reads through one, and closes the other.
+type teeReadCloser struct {
 	io.Reader
 	io.Closer
 }
@@ -71,7 +71,7 @@ func (w *Worker) input(ctx context.Context, j record.Job, f job.File) (sandbox.F
 			return io.NopCloser(bytes.NewReader(content)), nil
 		}}, err
 	}
-	key, err := w.keptAt(ctx, j.Tenant, f)
+	key, err := w.storedKey(ctx, j.Tenant, f)
 	if err != nil {
 		return sandbox.File{}, err
 	}
@@ -79,29 +79,29 @@ func (w *Worker) input(ctx context.Context, j record.Job, f job.File) (sandbox.F
 		body, o, err := w.Objects.Get(ctx, key)
 		switch {
 		case errors.Is(err, artifacts.ErrNotFound):
-			return nil, gone(f)
+			return nil, goneError(f)
 		case err != nil:
 			return nil, err
 		case o.Size != f.Size:
-			return nil, errors.Join(changed(f), body.Close())
+			return nil, errors.Join(changedError(f), body.Close())
 		}
-		return &checked{body, sha256.New(), f}, nil
+		return &verifiedReader{body, sha256.New(), f}, nil
 	}}, nil
 }
 
-// keptAt is the key of a file that is kept elsewhere. The api has looked at whose it is;
+// storedKey is the key of a file that is kept elsewhere. The api has looked at whose it is;
 // this worker doesn't rely on it.
-func (w *Worker) keptAt(ctx context.Context, tenant string, f job.File) (string, error) {
+func (w *Worker) storedKey(ctx context.Context, tenant string, f job.File) (string, error) {
 	if f.Upload != "" {
 		return artifacts.UploadKey(tenant, f.Upload)
 	}
 	id, name, _ := strings.Cut(f.Artifact, "/")
 	if of, ok := job.TenantOf(id); !ok || of != tenant {
-		return "", gone(f)
+		return "", goneError(f)
 	}
 	source, err := w.Records.Get(ctx, id)
 	if errors.Is(err, job.ErrNotFound) || err == nil && !source.State.Final() {
-		return "", gone(f)
+		return "", goneError(f)
 	}
 	if err != nil {
 		return "", err
@@ -110,43 +110,43 @@ func (w *Worker) keptAt(ctx context.Context, tenant string, f job.File) (string,
 	return keys.Artifact(int64(source.Epoch), name), err
 }
 
-// checked fails at the end of a content that is not the one that was submitted.
-type checked struct {
+// verifiedReader fails at the end of a content that is not the one that was submitted.
+type verifiedReader struct {
 	io.ReadCloser
 	sum  hash.Hash
 	file job.File
 }
 
-func (c *checked) Read(p []byte) (int, error) {
+func (c *verifiedReader) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
 	c.sum.Write(p[:n])
 	if errors.Is(err, io.EOF) && hex.EncodeToString(c.sum.Sum(nil)) != c.file.SHA256 {
-		return n, changed(c.file)
+		return n, changedError(c.file)
 	}
 	return n, err
 }
 
 // inputError is a job's failure, not ours: it can't be given what it was submitted with.
-type inputError struct{ told *job.Error }
+type inputError struct{ reason *job.Error }
 
-func (e *inputError) Error() string { return e.told.Error() }
+func (e *inputError) Error() string { return e.reason.Error() }
 
-func gone(f job.File) error {
+func goneError(f job.File) error {
 	return &inputError{&job.Error{
 		Code:    job.CodeInputGone,
-		Message: fmt.Sprintf("%q is %s, which is gone: it was purged, or its time was over, before this job started", f.Name, source(f)),
+		Message: fmt.Sprintf("%q is %s, which is gone: it was purged, or its time was over, before this job started", f.Name, describeSource(f)),
 	}}
 }
 
-func changed(f job.File) error {
+func changedError(f job.File) error {
 	return &inputError{&job.Error{
 		Code:    job.CodeInputChanged,
-		Message: fmt.Sprintf("%q is %s, which does not have the size and SHA-256 that it should have", f.Name, source(f)),
+		Message: fmt.Sprintf("%q is %s, which does not have the size and SHA-256 that it should have", f.Name, describeSource(f)),
 	}}
 }
 
-// source is where a file is kept, in words.
-func source(f job.File) string {
+// describeSource is where a file is kept, in words.
+func describeSource(f job.File) string {
 	if f.Upload != "" {
 		return "upload " + f.Upload
 	}

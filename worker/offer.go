@@ -11,9 +11,9 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
-// wantedLife is for how long after the last one a worker looks for jobs that others
+// wantedTTL is for how long after the last one a worker looks for jobs that others
 // handed over for want of a runtime or image.
-const wantedLife = time.Hour
+const wantedTTL = time.Hour
 
 // handOver gives a job whose runtime or image this worker doesn't offer to those that do.
 func (w *Worker) handOver(life context.Context, run record.Run, e *record.NotOfferedError) error {
@@ -32,9 +32,9 @@ func (w *Worker) handOver(life context.Context, run record.Run, e *record.NotOff
 	return nil
 }
 
-// wantedHere begins to take the jobs that other workers have no runtime or image of that
+// serveWanted begins to take the jobs that other workers have no runtime or image of that
 // name for.
-func (w *Worker) wantedHere(name string) {
+func (w *Worker) serveWanted(name string) {
 	w.mu.Lock()
 	_, known := w.wanted[name]
 	w.wanted[name] = time.Now()
@@ -43,27 +43,27 @@ func (w *Worker) wantedHere(name string) {
 		return
 	}
 	w.Log.Info("worker also takes jobs that others lack the runtime or image for", "worker", w.ID, "name", name)
-	w.reopen()
+	w.restartConsumer()
 }
 
-// forgetWanted ends that where no such job has come for long.
-func (w *Worker) forgetWanted() {
+// expireWanted ends that where no such job has come for long.
+func (w *Worker) expireWanted() {
 	w.mu.Lock()
 	before := len(w.wanted)
 	for name, last := range w.wanted {
-		if time.Since(last) > wantedLife {
+		if time.Since(last) > wantedTTL {
 			delete(w.wanted, name)
 		}
 	}
 	forgotten := len(w.wanted) < before
 	w.mu.Unlock()
 	if forgotten {
-		w.reopen()
+		w.restartConsumer()
 	}
 }
 
-func (w *Worker) reopen() {
-	if err := w.intake.reopen(); err != nil {
+func (w *Worker) restartConsumer() {
+	if err := w.consumer.restart(); err != nil {
 		w.Log.Error("worker could not change which queues it serves", "worker", w.ID, "error", err)
 	}
 }
@@ -79,13 +79,13 @@ func (w *Worker) queues() map[string]int {
 	return record.QueuesWith(names)
 }
 
-// lacks reports whether the job failed because its image has left this host since the
+// noLongerOffers reports whether the job failed because its image has left this host since the
 // worker said that it offers it. It no longer does, then.
-func (w *Worker) lacks(ctx context.Context, j record.Job, cause error) bool {
+func (w *Worker) noLongerOffers(ctx context.Context, j record.Job, cause error) bool {
 	if !errors.Is(cause, sandbox.ErrNoImage) && !errors.Is(cause, sandbox.ErrImageRefused) {
 		return false
 	}
-	bounded, cancel := context.WithTimeout(ctx, roleTimeout)
+	bounded, cancel := context.WithTimeout(ctx, loopTimeout)
 	defer cancel()
 	if err := w.publish(bounded); err != nil {
 		w.Log.Warn("worker could not say what it offers", "worker", w.ID, "error", err)

@@ -20,7 +20,7 @@ type output struct {
 	keys           artifacts.Keys
 	epoch          int64
 	stdout, stderr capture
-	live           *live
+	events         *eventPublisher
 
 	artifacts []job.Artifact
 	names     map[string]bool
@@ -30,20 +30,20 @@ type output struct {
 	dirty bool
 }
 
-func newOutput(w *Worker, keys artifacts.Keys, epoch int, live *live, mask *secrets.Mask) *output {
+func newOutput(w *Worker, keys artifacts.Keys, epoch int, events *eventPublisher, mask *secrets.Mask) *output {
 	o := &output{
 		objects: w.Objects, keys: keys, epoch: int64(epoch),
-		stdout: capture{dir: w.SpoolDir, mask: mask.Stream()}, stderr: capture{dir: w.SpoolDir, mask: mask.Stream()}, live: live,
+		stdout: capture{dir: w.SpoolDir, mask: mask.Stream()}, stderr: capture{dir: w.SpoolDir, mask: mask.Stream()}, events: events,
 		artifacts: []job.Artifact{}, names: map[string]bool{},
 	}
-	live.follow(&o.stdout, &o.stderr)
+	events.follow(&o.stdout, &o.stderr)
 	return o
 }
 
 // Stdout keeps what the program printed. The sandbox has bounded it.
 func (o *output) Stdout(p []byte) error {
 	err := o.stdout.write(p)
-	o.live.printed()
+	o.events.notify()
 	failpoint.Hit(failpoint.Running)
 	return err
 }
@@ -51,7 +51,7 @@ func (o *output) Stdout(p []byte) error {
 // Stderr is Stdout's sibling.
 func (o *output) Stderr(p []byte) error {
 	err := o.stderr.write(p)
-	o.live.printed()
+	o.events.notify()
 	return err
 }
 
@@ -77,7 +77,7 @@ func (o *output) Artifact(ctx context.Context, name string, size int64, r io.Rea
 		URL: "artifacts/" + name,
 	}
 	o.artifacts = append(o.artifacts, a)
-	o.live.stored(a)
+	o.events.addArtifact(a)
 	return nil
 }
 

@@ -41,7 +41,7 @@ func (w *Worker) attest(r *job.Result, spec job.Spec, given *attest.Input, limit
 		return err
 	}
 	r.Attestation, err = w.Signer.Attest(*r, attest.Run{
-		InputHash: input, Limits: limits, Stdout: out.stdout.attested(), Stderr: out.stderr.attested(),
+		InputHash: input, Limits: limits, Stdout: out.stdout.attestation(), Stderr: out.stderr.attestation(),
 	})
 	return err
 }

@@ -95,19 +95,19 @@ type Config struct {
 // Worker runs jobs until its context ends.
 type Worker struct {
 	Config
-	memory  *semaphore.Weighted
-	slots   chan struct{} // one for each job at once
-	cancels *record.Listener
-	intake  *intake
-	pauses  pauses
-	offer   *record.Offer // the names of what this worker can run
+	memory   *semaphore.Weighted
+	slots    chan struct{} // one for each job at once
+	cancels  *record.Listener
+	consumer *consumer
+	breaker  breaker
+	offer    *record.Offer // the names of what this worker can run
 
-	mu       sync.Mutex
-	active   map[record.Run]struct{} // what this worker runs
-	wanted   map[string]time.Time    // names of what others lack, and when they last handed a job over
-	stopping bool                    // nothing is to be begun any more
-	busy     sync.WaitGroup
-	lives    sync.WaitGroup // what publishes events: a call may outlive its job by a second
+	mu         sync.Mutex
+	active     map[record.Run]struct{} // what this worker runs
+	wanted     map[string]time.Time    // names of what others lack, and when they last handed a job over
+	stopping   bool                    // nothing is to be begun any more
+	busy       sync.WaitGroup
+	publishers sync.WaitGroup // what publishes events: a call may outlive its job by a second
 
 	publishing sync.Mutex
 	missing    map[string]string // allowed images that can't be run, and why; publish's own
@@ -174,49 +174,49 @@ func (w *Worker) Run(ctx context.Context) error {
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 
-	w.intake = &intake{
+	w.consumer = &consumer{
 		server: func() *record.Server {
 			return w.Records.Server(record.ServerConfig(w.Concurrency, w.queues(), w.Poll, w.Log), w.slots)
 		},
 		handle: func(_ context.Context, t *asynq.Task) error { return w.handle(life, t) },
 	}
-	w.offer = w.Records.Offer(ctx, w.wantedHere)
+	w.offer = w.Records.Offer(ctx, w.serveWanted)
 	defer w.offer.Close()
-	if err := await.Until(ctx, w.Log, "Redis and Podman, to say what this worker offers", w.introduce); err != nil {
+	if err := await.Until(ctx, w.Log, "Redis and Podman, to say what this worker offers", w.announce); err != nil {
 		return unlessEnded(ctx, err)
 	}
-	defer w.lives.Wait()
+	defer w.publishers.Wait()
 	w.cancels = w.Records.ListenCancel(life)
 	defer w.cancels.Close()
 	if w.Signer == nil {
 		w.Log.Warn("results carry no attestation: GLOVEBOX_SIGNING_KEY is not set")
 	}
-	if w.look(ctx); w.paused() == nil {
+	if w.checkHealth(ctx); w.paused() == nil {
 		w.Log.Info("worker takes jobs", "worker", w.ID, "concurrency", w.Concurrency, "memory_mb", w.MemoryMB)
-		if err := w.intake.open(); err != nil {
+		if err := w.consumer.start(); err != nil {
 			return err
 		}
 	}
 	// Beats go on until the last job is handed back: else the reaper would be quicker.
-	beating, stopRoles := context.WithCancel(context.WithoutCancel(ctx))
-	roles := w.startRoles(beating, ctx)
-	defer roles.Wait()
-	defer stopRoles()
+	beating, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
+	loops := w.startLoops(beating, ctx)
+	defer loops.Wait()
+	defer stopLoops()
 
 	<-ctx.Done()
-	w.intake.end() // take no more
+	w.consumer.stopForGood() // take no more
 	if err := w.offer.Close(); err != nil {
 		w.Log.Warn("worker may be handed jobs that it does not take any more", "worker", w.ID, "error", err)
 	}
 	w.drain(end)
-	w.intake.close() // no handler runs any more, so there is nothing that it could requeue
-	stopRoles()
-	roles.Wait() // a beat after Leave would undo it
+	w.consumer.close() // no handler runs any more, so there is nothing that it could requeue
+	stopLoops()
+	loops.Wait() // a beat after Leave would undo it
 	return w.Records.Leave(context.WithoutCancel(ctx), w.ID)
 }
 
-// introduce says that this worker lives, and what it offers.
-func (w *Worker) introduce(ctx context.Context) error {
+// announce says that this worker lives, and what it offers.
+func (w *Worker) announce(ctx context.Context) error {
 	if err := w.beat(ctx); err != nil {
 		return err
 	}

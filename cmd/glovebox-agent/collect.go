@@ -19,7 +19,7 @@ import (
 type collector struct {
 	root   string
 	limits job.Limits
-	given  map[string]sum
+	inputs map[string]sum
 	send   *session
 
 	sent    int64
@@ -35,18 +35,18 @@ func (c *collector) run() error {
 		return fmt.Errorf("collect artifacts: %w", err)
 	}
 	for _, e := range entries {
-		if err := c.one(e); err != nil {
+		if err := c.file(e); err != nil {
 			return fmt.Errorf("collect artifact %q: %w", agentwire.Printable(e.name, 100), err)
 		}
 	}
 	return c.send.out.WriteJSON(agentwire.TypeEnd, agentwire.End{SkippedTotal: c.skipped})
 }
 
-func (c *collector) one(e entry) error {
+func (c *collector) file(e entry) error {
 	if e.problem != "" {
 		return c.skip(e.name, e.problem)
 	}
-	if given, ok := c.given[e.name]; ok && given.size == e.size {
+	if given, ok := c.inputs[e.name]; ok && given.size == e.size {
 		now, err := sumOf(c.root, e)
 		if err == nil && now == given {
 			return nil // an input, as it was given
@@ -64,7 +64,7 @@ func (c *collector) one(e entry) error {
 	}
 	f, err := openBeneath(c.root, e)
 	if err != nil {
-		return c.skip(e.name, "can't be read: "+plain(err))
+		return c.skip(e.name, "can't be read: "+withoutPath(err))
 	}
 	defer f.Close()
 	c.sent++
@@ -173,8 +173,8 @@ func openBeneath(root string, e entry) (*os.File, error) {
 	return os.NewFile(uintptr(fd), e.name), nil
 }
 
-// plain is an error without the path that os adds to it.
-func plain(err error) string {
+// withoutPath is an error without the path that os adds to it.
+func withoutPath(err error) string {
 	var p *os.PathError
 	if errors.As(err, &p) {
 		err = p.Err

@@ -33,12 +33,12 @@ type inputs struct {
 	// is refused.
 	problem string
 
-	name  string
-	left  int64
-	file  *os.File
-	hash  hash.Hash
-	size  int64
-	words bytes.Buffer // stdin
+	name        string
+	left        int64
+	file        *os.File
+	hash        hash.Hash
+	size        int64
+	stdinBuffer bytes.Buffer // stdin
 }
 
 func newInputs(root string) *inputs {
@@ -101,12 +101,12 @@ func (in *inputs) failed(err error) error {
 	return nil
 }
 
-func (in *inputs) stdinData(p []byte) { in.words.Write(p) }
+func (in *inputs) stdinData(p []byte) { in.stdinBuffer.Write(p) }
 
-// finish hands stdin over as a sealed file: it needs no flow control, may be read
+// sealStdin hands stdin over as a sealed file: it needs no flow control, may be read
 // again, and can't be grown or changed.
-func (in *inputs) finish() error {
-	if in.words.Len() == 0 {
+func (in *inputs) sealStdin() error {
+	if in.stdinBuffer.Len() == 0 {
 		return nil
 	}
 	fd, err := unix.MemfdCreate("stdin", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
@@ -115,7 +115,7 @@ func (in *inputs) finish() error {
 	}
 	f := os.NewFile(uintptr(fd), "stdin")
 	defer f.Close()
-	if _, err := in.words.WriteTo(f); err != nil {
+	if _, err := in.stdinBuffer.WriteTo(f); err != nil {
 		return fmt.Errorf("write stdin: %w", err)
 	}
 	seals := unix.F_SEAL_WRITE | unix.F_SEAL_GROW | unix.F_SEAL_SHRINK | unix.F_SEAL_SEAL
@@ -125,7 +125,7 @@ func (in *inputs) finish() error {
 	if in.stdin, err = os.Open(fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil {
 		return fmt.Errorf("open stdin: %w", err)
 	}
-	in.words = bytes.Buffer{}
+	in.stdinBuffer = bytes.Buffer{}
 	return nil
 }
 

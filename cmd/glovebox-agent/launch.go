@@ -16,18 +16,18 @@ import (
 // controlFD is a prepared process's descriptor beside the standard streams. No other has one.
 const controlFD = 5
 
-// refused is why a program could not be executed, which is the job's own fault.
-type refused struct {
+// execFailure is why a program could not be executed, which is the job's own fault.
+type execFailure struct {
 	message  string
 	exitCode int
 }
 
 // start makes the process that is the program's. refused is set when the program could
 // not be executed.
-func (r *run) start(g group, p pipes) (pid int, _ *refused, err error) {
+func (r *run) start(g group, p pipes) (pid int, _ *execFailure, err error) {
 	c, err := r.child(g, p)
 	if err != nil {
-		refusal, err := r.refuse(err)
+		refusal, err := r.execFailed(err)
 		return 0, refusal, err
 	}
 	syscall.ForkLock.Lock()
@@ -43,12 +43,12 @@ func (r *run) start(g group, p pipes) (pid int, _ *refused, err error) {
 	case c.at != stepExec:
 		return 0, nil, fmt.Errorf("start program: %s: %w", stepNames[c.at], c.errno)
 	}
-	refusal, err := r.refuse(c.errno)
+	refusal, err := r.execFailed(c.errno)
 	return int(id), refusal, err
 }
 
-// refuse says why the program can't be executed, as shells do.
-func (r *run) refuse(err error) (*refused, error) {
+// execFailed says why the program can't be executed, as shells do.
+func (r *run) execFailed(err error) (*execFailure, error) {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
 		return nil, err
@@ -60,7 +60,7 @@ func (r *run) refuse(err error) (*refused, error) {
 	case syscall.E2BIG:
 		why = "argument list too long"
 	}
-	return &refused{message: fmt.Sprintf("glovebox: %s: %s", r.argv[0], why), exitCode: code}, nil
+	return &execFailure{message: fmt.Sprintf("glovebox: %s: %s", r.argv[0], why), exitCode: code}, nil
 }
 
 // child makes all that the process needs until its exec. An errno among the errors is the

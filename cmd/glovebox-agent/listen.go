@@ -12,12 +12,12 @@ import (
 // own, or what takes credit.
 type listener struct {
 	mu sync.Mutex
-	// runs: the goroutine is there, and the one reader.
-	runs bool
-	// leaves: it ends with the next grant, and who takes credit reads from then on. To be
+	// running: the goroutine is there, and the one reader.
+	running bool
+	// stopping: it ends with the next grant, and who takes credit reads from then on. To be
 	// woken by another thread for each grant costs more, in gVisor, than what it is spent on.
-	leaves bool
-	killed bool
+	stopping bool
+	killed   bool
 }
 
 // listen serves credit and kill from now on, unless that is done already. When the worker
@@ -26,14 +26,14 @@ func (s *session) listen() {
 	l := &s.listener
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.leaves = false
-	if l.runs {
+	l.stopping = false
+	if l.running {
 		return
 	}
-	l.runs = true
+	l.running = true
 	go func() {
 		for {
-			left, err := s.hear()
+			left, err := s.handleNext()
 			if err != nil {
 				os.Exit(71)
 			}
@@ -44,18 +44,18 @@ func (s *session) listen() {
 	}()
 }
 
-// listenLess makes takeCredit read, as soon as that can be. A kill is heard later then,
+// stopListening makes takeCredit read, as soon as that can be. A kill is heard later then,
 // so nothing of the job may run any more.
-func (s *session) listenLess() {
+func (s *session) stopListening() {
 	s.listener.mu.Lock()
 	defer s.listener.mu.Unlock()
-	s.listener.leaves = true
+	s.listener.stopping = true
 }
 
-// hear takes the next frame, and reports whether the goroutine must not read any more. Whoever
+// handleNext takes the next frame, and reports whether the goroutine must not read any more. Whoever
 // takes credit sees that and the grant at once: with one and not the other it would wait for a
 // reader that is none, or read what never comes.
-func (s *session) hear() (left bool, err error) {
+func (s *session) handleNext() (left bool, err error) {
 	f, err := s.next()
 	if err != nil {
 		return false, err
@@ -70,10 +70,10 @@ func (s *session) hear() (left bool, err error) {
 		l := &s.listener
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.leaves {
-			l.runs = false
+		if l.stopping {
+			l.running = false
 		}
-		return l.leaves, s.credit.Grant(f.Credit())
+		return l.stopping, s.credit.Grant(f.Credit())
 	}
 	return false, nil
 }
@@ -81,7 +81,7 @@ func (s *session) hear() (left bool, err error) {
 // takeCredit waits for credit for up to n bytes.
 func (s *session) takeCredit(n int) (int, error) {
 	for s.mustRead() {
-		if _, err := s.hear(); err != nil {
+		if _, err := s.handleNext(); err != nil {
 			return 0, err
 		}
 	}
@@ -92,7 +92,7 @@ func (s *session) takeCredit(n int) (int, error) {
 func (s *session) mustRead() bool {
 	s.listener.mu.Lock()
 	defer s.listener.mu.Unlock()
-	return !s.listener.runs && s.credit.None()
+	return !s.listener.running && s.credit.None()
 }
 
 // waitForWorker waits until the worker has gone, which it does when it has read the

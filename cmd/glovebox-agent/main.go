@@ -39,8 +39,8 @@ func main() {
 	os.Exit(code)
 }
 
-// sealed returns the kernel's version, or why the agent is not where it has to be.
-func sealed() (kernel string, err error) {
+// checkSandbox returns the kernel's version, or why the agent is not where it has to be.
+func checkSandbox() (kernel string, err error) {
 	b, err := os.ReadFile("/proc/version")
 	if err != nil {
 		return "", fmt.Errorf("read kernel version: %w", err)

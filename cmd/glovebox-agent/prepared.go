@@ -39,12 +39,12 @@ type prepared struct {
 
 	command []string
 	control int           // our end
-	begun   chan struct{} // closed once the process is there, or can't be
-	say     func(agentwire.Prepared) error
+	started chan struct{} // closed once the process is there, or can't be
+	send    func(agentwire.Prepared) error
 
-	mu    sync.Mutex
-	ready bool // it has said so
-	over  bool // it is the program's, or given up: nothing more is said of it
+	mu      sync.Mutex
+	ready   bool // it has said so
+	settled bool // it is the program's, or given up: nothing more is said of it
 }
 
 // handover is what the process is told of its program.
@@ -57,15 +57,15 @@ type handover struct {
 }
 
 // prepare starts the process, in the background.
-func prepare(order agentwire.Prepare, say func(agentwire.Prepared) error) *prepared {
-	p := &prepared{command: order.Command, control: -1, begun: make(chan struct{}), say: say}
+func prepare(order agentwire.Prepare, send func(agentwire.Prepared) error) *prepared {
+	p := &prepared{command: order.Command, control: -1, started: make(chan struct{}), send: send}
 	go func() {
 		err := p.start(order)
-		close(p.begun)
+		close(p.started)
 		if err == nil {
-			err = p.await()
+			err = p.awaitReady()
 		}
-		p.tell(err)
+		p.report(err)
 	}()
 	return p
 }
@@ -84,7 +84,7 @@ func (p *prepared) start(order agentwire.Prepare) error {
 	}
 	env[preloadVariable] = fmt.Sprint(controlFD)
 	r := run{name: "prepared", argv: order.Command, env: env, control: theirs, stderr: &output{}} // streams of their own
-	begun, failure, err := r.begin()
+	begun, failure, err := r.startProcess()
 	if err != nil {
 		return err
 	}
@@ -95,9 +95,9 @@ func (p *prepared) start(order agentwire.Prepare) error {
 	return nil
 }
 
-// await waits for the process's first word.
-func (p *prepared) await() error {
-	said, err := p.hear()
+// awaitReady waits for the process's first word.
+func (p *prepared) awaitReady() error {
+	said, err := p.receive()
 	if err != nil {
 		return err
 	}
@@ -108,18 +108,18 @@ func (p *prepared) await() error {
 	lines = lines[1:]
 	if len(lines) > 0 {
 		if pid, ok := strings.CutPrefix(lines[0], "keeper "); ok {
-			if p.keeper, err = newKeeper(pid, p.group); err != nil {
+			if p.holder, err = newMemoryHolder(pid, p.group); err != nil {
 				return err
 			}
 			lines = lines[1:]
 		}
 	}
-	_ = hold(lines) // what can't be held makes its program's end longer, no more
+	_ = pinMappings(lines) // what can't be held makes its program's end longer, no more
 	return nil
 }
 
-// hear waits for a word of the process.
-func (p *prepared) hear() (string, error) {
+// receive waits for a word of the process.
+func (p *prepared) receive() (string, error) {
 	b := make([]byte, maxHandover)
 	for {
 		n, err := unix.Read(p.control, b)
@@ -135,16 +135,16 @@ func (p *prepared) hear() (string, error) {
 	}
 }
 
-// tell tells the worker what became of it, unless that matters no more.
-func (p *prepared) tell(failure error) {
+// report tells the worker what became of it, unless that matters no more.
+func (p *prepared) report(failure error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.over {
+	if p.settled {
 		return
 	}
-	var now seen
+	var now groupUsage
 	if failure == nil {
-		now.look(p.group)
+		now.sample(p.group)
 		failure = now.err
 	}
 	said := agentwire.Prepared{CPUMS: now.cpu.Milliseconds(), MemoryBytes: now.memory}
@@ -152,20 +152,20 @@ func (p *prepared) tell(failure error) {
 		said = agentwire.Prepared{Failure: agentwire.Printable(failure.Error(), 1024)}
 	}
 	// That it can't be written is for the next frame to find.
-	p.ready = p.say(said) == nil && failure == nil
+	p.ready = p.send(said) == nil && failure == nil
 }
 
-// become makes the process that of the program, if it will have it, and else ends it. nil
+// takeOver makes the process that of the program, if it will have it, and else ends it. nil
 // means that the program is to be started as ever; why tells tests and debuggers.
-func (p *prepared) become(start agentwire.Start, in *inputs) (_ *process, why error) {
+func (p *prepared) takeOver(start agentwire.Start, in *inputs) (_ *process, why error) {
 	if p == nil {
 		return nil, errors.New("none was prepared")
 	}
 	p.mu.Lock()
 	ready := p.ready
-	p.over = true
+	p.settled = true
 	p.mu.Unlock()
-	why = p.unfit(ready, start, in)
+	why = p.mismatch(ready, start, in)
 	if why == nil {
 		why = p.handOver(start, in)
 	}
@@ -180,8 +180,8 @@ func (p *prepared) become(start agentwire.Start, in *inputs) (_ *process, why er
 	return &p.process, nil
 }
 
-// unfit says why the process can't be the program's, whatever it would say itself.
-func (p *prepared) unfit(ready bool, start agentwire.Start, in *inputs) error {
+// mismatch says why the process can't be the program's, whatever it would say itself.
+func (p *prepared) mismatch(ready bool, start agentwire.Start, in *inputs) error {
 	switch {
 	case !ready:
 		return errors.New("it is not ready")
@@ -195,8 +195,8 @@ func (p *prepared) unfit(ready bool, start agentwire.Start, in *inputs) error {
 			return errors.New("it has printed something")
 		}
 	}
-	p.before.look(p.group)
-	return p.before.err
+	p.preloaded.sample(p.group)
+	return p.preloaded.err
 }
 
 // handOver tells the process its program, and waits for its answer.
@@ -214,7 +214,7 @@ func (p *prepared) handOver(start agentwire.Start, in *inputs) error {
 	for _, l := range limitsOf(start.Limits) {
 		told.Limits[l.name] = l.value.Max
 	}
-	told.Limits["CPU"] += uint64(math.Ceil(p.before.cpu.Seconds()))
+	told.Limits["CPU"] += uint64(math.Ceil(p.preloaded.cpu.Seconds()))
 	message, err := json.Marshal(told)
 	if err != nil {
 		return fmt.Errorf("encode program: %w", err)
@@ -233,7 +233,7 @@ func (p *prepared) handOver(start agentwire.Start, in *inputs) error {
 	if err := unix.Sendmsg(p.control, message, rights, nil, unix.MSG_NOSIGNAL); err != nil {
 		return fmt.Errorf("tell it the program: %w", err)
 	}
-	answer, err := p.hear()
+	answer, err := p.receive()
 	if err == nil && answer != "yes" {
 		err = fmt.Errorf("it refused: %s", agentwire.Printable(answer, 200))
 	}
@@ -242,22 +242,22 @@ func (p *prepared) handOver(start agentwire.Start, in *inputs) error {
 
 // discard ends the process and all that it started.
 func (p *prepared) discard() {
-	<-p.begun
+	<-p.started
 	killAll()
 	used := make(chan usage, 1)
 	go reap(0, nil, nil, used)
-	killUntil(used, usage{}, nil)
+	killUntilGone(used, usage{}, nil)
 	if p.pipes.stdout != nil {
 		p.pipes.closeOurSide()
 		p.group.close()
 	}
 }
 
-// held is how much of what the process held as it became the program's is allowed beside
+// preloadAllowance is how much of what the process held as it became the program's is allowed beside
 // the program's own memory.
-func (p *process) held(start agentwire.Start) int64 {
+func (p *process) preloadAllowance(start agentwire.Start) int64 {
 	if p == nil {
 		return 0
 	}
-	return min(p.before.memory, start.PreparedMB<<20)
+	return min(p.preloaded.memory, start.PreparedMB<<20)
 }

@@ -14,15 +14,15 @@ type usage struct {
 	maxRSS int64
 }
 
-// mainEnd is how the main process ended, and what it and those that ended before it have used.
-type mainEnd struct {
+// mainExit is how the main process ended, and what it and those that ended before it have used.
+type mainExit struct {
 	status syscall.WaitStatus
 	used   usage
 }
 
 // reap waits for every process of the run, however it was cloned: PID 1 inherits them all. It sends the main
 // process's end when there is one, and the sum when no process is left. The keeper, nil for none, is told of its own.
-func reap(mainPID int, k *keeper, main chan<- mainEnd, used chan<- usage) {
+func reap(mainPID int, holder *memoryHolder, main chan<- mainExit, used chan<- usage) {
 	var sum usage
 	for {
 		var status syscall.WaitStatus
@@ -38,11 +38,11 @@ func reap(mainPID int, k *keeper, main chan<- mainEnd, used chan<- usage) {
 		sum.cpu += time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
 		sum.maxRSS = max(sum.maxRSS, ru.Maxrss<<10)
 		if pid == mainPID {
-			main <- mainEnd{status, sum}
+			main <- mainExit{status, sum}
 			mainPID = 0 // its number may come again
 		}
-		if k != nil && pid == k.pid {
-			k.reaped.Store(true)
+		if holder != nil && pid == holder.pid {
+			holder.reaped.Store(true)
 		}
 	}
 }
@@ -52,14 +52,14 @@ func killAll() {
 	_ = syscall.Kill(-1, syscall.SIGKILL) // ESRCH: there is none
 }
 
-// killUntil kills until none is left. Once is not enough: a process may fork while the
+// killUntilGone kills until none is left. Once is not enough: a process may fork while the
 // signal goes round. known is the answer where only a keeper is left, and can't run any more.
-func killUntil(used <-chan usage, known usage, k *keeper) usage {
+func killUntilGone(used <-chan usage, known usage, holder *memoryHolder) usage {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		killAll()
-		if k != nil && k.isLast() {
+		if holder != nil && holder.onlyTaskLeft() {
 			return known
 		}
 		select {

@@ -27,8 +27,8 @@ type run struct {
 	killed  <-chan struct{}
 	// process is the program's already, if there is one; else it is started.
 	process *process
-	// beside is what it may hold beside limits.MemoryMB, bytes.
-	beside int64
+	// extraMemory is what it may hold beside limits.MemoryMB, bytes.
+	extraMemory int64
 	// control is handed to a process that is prepared; it has no limits yet.
 	control *os.File
 }
@@ -38,10 +38,10 @@ type process struct {
 	pid   int
 	group group
 	pipes pipes
-	// before is what it had used as it became the program's.
-	before seen
-	// keeper shares its memory; nil: nobody does.
-	keeper *keeper
+	// preloaded is what it had used as it became the program's.
+	preloaded groupUsage
+	// holder shares its memory; nil: nobody does.
+	holder *memoryHolder
 }
 
 // ending is how a run ended.
@@ -60,16 +60,16 @@ func (r *run) do() (ending, error) {
 			return ending{}, err
 		}
 	}
-	var failure *refused
+	var failure *execFailure
 	if r.process == nil {
-		begun, failed, err := r.begin()
+		begun, failed, err := r.startProcess()
 		if err != nil {
 			return ending{}, err
 		}
 		r.process, failure = &begun, failed
 	}
-	pipes, before := r.process.pipes, r.process.before
-	memoryLimit := r.limits.MemoryMB<<20 + r.beside
+	pipes, before := r.process.pipes, r.process.preloaded
+	memoryLimit := r.limits.MemoryMB<<20 + r.extraMemory
 	stop := make(chan agentwire.Cause, 4) // more than there are senders: none waits
 
 	var pumps sync.WaitGroup
@@ -89,15 +89,15 @@ func (r *run) do() (ending, error) {
 	pump(r.stdout, pipes.stdout)
 	pump(r.stderr, pipes.stderr)
 
-	main := make(chan mainEnd, 1)
+	main := make(chan mainExit, 1)
 	if r.process.pid == 0 { // refused before there was a process
-		main <- mainEnd{}
+		main <- mainExit{}
 	}
 	used := make(chan usage, 1)
-	go reap(r.process.pid, r.process.keeper, main, used)
+	go reap(r.process.pid, r.process.holder, main, used)
 	watched := watchGroup(r.process.group, watchLimits{
-		memory: memoryLimit, cpu: before.cpu + cpuLimit(r.limits), processes: tooMany(r.limits.Processes),
-		keeper: r.process.keeper, kept: before.memory + keepMost,
+		memory: memoryLimit, cpu: before.cpu + cpuLimit(r.limits), processes: maxProcesses(r.limits.Processes),
+		holder: r.process.holder, holderLimit: before.memory + maxHeldMemory,
 	}, stop)
 
 	var end ending
@@ -106,7 +106,7 @@ func (r *run) do() (ending, error) {
 	end.Cause = cause
 	wall := time.Since(began)
 	over := watched.finish() // before memory is given up: gVisor counts none meanwhile
-	total := killUntil(used, ended.used, r.process.keeper)
+	total := killUntilGone(used, ended.used, r.process.holder)
 	r.process.group.close()
 	over.cpu, total.cpu = over.cpu-before.cpu, total.cpu-before.cpu
 	if err := errors.Join(noWriters(pipes.stdout), noWriters(pipes.stderr)); err != nil {
@@ -153,9 +153,9 @@ func (r *run) do() (ending, error) {
 	return end, nil
 }
 
-// begin starts the process. failure is set when its command could not be executed, which
+// startProcess starts the process. failure is set when its command could not be executed, which
 // is the job's own fault.
-func (r *run) begin() (_ process, failure *refused, err error) {
+func (r *run) startProcess() (_ process, failure *execFailure, err error) {
 	g, err := newGroup(r.name)
 	if err != nil {
 		return process{}, nil, err
@@ -175,7 +175,7 @@ func (r *run) begin() (_ process, failure *refused, err error) {
 
 // wait waits for the main process, and for what may end it: a limit, or the worker.
 // On every way out the main process is dead or about to be.
-func (r *run) wait(main <-chan mainEnd, stop <-chan agentwire.Cause) (mainEnd, agentwire.Cause) {
+func (r *run) wait(main <-chan mainExit, stop <-chan agentwire.Cause) (mainExit, agentwire.Cause) {
 	timer := time.NewTimer(time.Duration(r.limits.WallMS) * time.Millisecond)
 	defer timer.Stop()
 	cause := agentwire.Exited

@@ -35,7 +35,7 @@ func newSession(in io.Reader, out io.Writer) *session {
 
 // run takes the job from Ready to End. An error is the agent's own failure.
 func (s *session) run() error {
-	kernel, err := sealed()
+	kernel, err := checkSandbox()
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (s *session) run() error {
 	s.listen()
 
 	start := s.check.Start
-	process, _ := s.prepared.become(start, s.inputs) // and why not is no news: it was asked for in case
+	process, _ := s.prepared.takeOver(start, s.inputs) // and why not is no news: it was asked for in case
 	if s.inputs.problem != "" {
 		return s.refuse(s.inputs.problem)
 	}
@@ -64,9 +64,9 @@ func (s *session) run() error {
 	if err := s.program(start, process); err != nil {
 		return err
 	}
-	s.listenLess()
+	s.stopListening()
 	return asJob(func() error {
-		c := collector{root: workDir, limits: start.Limits, given: s.inputs.sums, send: s}
+		c := collector{root: workDir, limits: start.Limits, inputs: s.inputs.sums, send: s}
 		return c.run()
 	})
 }
@@ -109,7 +109,7 @@ func (s *session) receive() error {
 		case agentwire.TypeStdinData:
 			s.inputs.stdinData(f.Payload)
 		case agentwire.TypeGo:
-			return s.inputs.finish()
+			return s.inputs.sealStdin()
 		}
 		if err != nil {
 			return err
@@ -190,13 +190,13 @@ func (s *session) program(start agentwire.Start, process *process) error {
 		started: func() error {
 			return s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{Preloaded: process != nil})
 		},
-		process: process, beside: process.held(start),
+		process: process, extraMemory: process.preloadAllowance(start),
 	}
 	end, err := r.do()
 	if err != nil {
 		return fmt.Errorf("run program: %w", err)
 	}
-	if end.Cause == agentwire.Exited && (end.ExitCode != 0 || end.Signal != "") && saidOutOfMemory() {
+	if end.Cause == agentwire.Exited && (end.ExitCode != 0 || end.Signal != "") && markedOutOfMemory() {
 		end.Cause = agentwire.Memory
 	}
 	if end.message != "" {
@@ -213,7 +213,7 @@ func (s *session) program(start agentwire.Start, process *process) error {
 // makes it itself gains nothing: it could as well use its memory up.
 const outOfMemoryMark = "/tmp/.glovebox-out-of-memory"
 
-func saidOutOfMemory() bool {
+func markedOutOfMemory() bool {
 	_, err := os.Lstat(outOfMemoryMark)
 	return err == nil
 }
@@ -230,7 +230,7 @@ func environ(env map[string]string) []string {
 }
 
 const (
-	workDir  = "/work"
-	jobID    = 1000 // uid and gid
-	pollTime = 20 * time.Millisecond
+	workDir      = "/work"
+	jobID        = 1000 // uid and gid
+	pollInterval = 20 * time.Millisecond
 )

@@ -63,7 +63,7 @@ func (w *walker) dir(d *os.File, prefix string) {
 			return
 		}
 		if err != nil {
-			w.add(entry{name: prefix + ".", problem: "can't be listed: " + plain(err)})
+			w.add(entry{name: prefix + ".", problem: "can't be listed: " + withoutPath(err)})
 			return
 		}
 	}

@@ -20,8 +20,8 @@ const (
 	// agentAge is how long an image that nobody uses stays: workers of two versions may
 	// share a Podman.
 	agentAge = 24 * time.Hour
-	// makeTime bounds the making of one, which takes a hundredth of a second.
-	makeTime = 30 * time.Second
+	// makeTimeout bounds the making of one, which takes a hundredth of a second.
+	makeTimeout = 30 * time.Second
 )
 
 // agentImage is the path of an image that holds the agent as agentFile. Whoever needs it first
@@ -67,7 +67,7 @@ func makeAgentImage(dir string, agent io.Reader, image string) error {
 	if err := writeProgram(filepath.Join(inside, agentFile), agent); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), makeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), makeTimeout)
 	defer cancel()
 	if out, err := exec.CommandContext(ctx, "mkfs.erofs", "-Enoinline_data", "-T0", "--all-root", made, inside).CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
@@ -78,7 +78,7 @@ func makeAgentImage(dir string, agent io.Reader, image string) error {
 	if err := os.Rename(made, image); err != nil {
 		return err
 	}
-	dropOld(dir)
+	removeUnused(dir)
 	return nil
 }
 
@@ -99,9 +99,9 @@ func writeProgram(path string, content io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
-// dropOld removes images of agents that were not used for long, and what a killed process left of
+// removeUnused removes images of agents that were not used for long, and what a killed process left of
 // one. A sandbox keeps its own open.
-func dropOld(dir string) {
+func removeUnused(dir string) {
 	images, _ := filepath.Glob(filepath.Join(dir, agentPrefix+"*"))
 	for _, image := range images {
 		if info, err := os.Stat(image); err == nil && time.Since(info.ModTime()) > agentAge {

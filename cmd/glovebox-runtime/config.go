@@ -27,11 +27,11 @@ type config struct {
 	}
 }
 
-// steering are the prefixes of the annotations by which runsc lets itself be steered:
+// steeringAnnotations are the prefixes of the annotations by which runsc lets itself be steered:
 // open a file of the host, drop its own filter, join another sandbox. Podman 4 copies those of an
 // image (CVE-2026-94603 is of that kind); the worker refuses such images, and this is
 // for the day on which one gets past it.
-var steering = []string{"dev.gvisor.", "io.kubernetes.cri.", "io.kubernetes.cri-o.ContainerType", "io.kubernetes.cri-o.SandboxID"}
+var steeringAnnotations = []string{"dev.gvisor.", "io.kubernetes.cri.", "io.kubernetes.cri-o.ContainerType", "io.kubernetes.cri-o.SandboxID"}
 
 // readConfig reads and checks the configuration of a sandbox that is to be created.
 func readConfig(bundle string) (config, error) {
@@ -44,7 +44,7 @@ func readConfig(bundle string) (config, error) {
 		return config{}, fmt.Errorf("read configuration: %w", err)
 	}
 	for key := range c.Annotations {
-		for _, prefix := range steering {
+		for _, prefix := range steeringAnnotations {
 			if strings.HasPrefix(key, prefix) {
 				return config{}, fmt.Errorf("refuse annotation %q: nothing but our own flags steers runsc", key)
 			}

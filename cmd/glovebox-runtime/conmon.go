@@ -13,47 +13,47 @@ import (
 // conmonName is the name under which Podman starts this program in conmon's place.
 const conmonName = "conmon"
 
-// workersPrefix is that of the names of containers that a worker makes.
-const workersPrefix = "glovebox-"
+// workerPrefix is that of the names of containers that a worker makes.
+const workerPrefix = "glovebox-"
 
 // exitedCommand is what conmon runs, with the container's id, when it ends.
 const exitedCommand = "exited"
 
-// conmons is where packages install conmon: Podman's own list.
-var conmons = []string{
+// conmonPaths is where packages install conmon: Podman's own list.
+var conmonPaths = []string{
 	"/usr/libexec/podman/conmon", "/usr/local/libexec/podman/conmon", "/usr/local/lib/podman/conmon",
 	"/usr/bin/conmon", "/usr/sbin/conmon", "/usr/local/bin/conmon", "/usr/local/sbin/conmon",
 	"/run/current-system/sw/bin/conmon",
 }
 
-// monitor becomes conmon, for a worker's container with another exit command than Podman's.
+// execConmon becomes conmon, for a worker's container with another exit command than Podman's.
 // That is `podman container cleanup`, an eighth of what a sandbox costs: it starts Podman
 // and runsc to undo what the worker's removal, or its reaper's, undoes as well.
-func monitor(args []string) error {
-	if id := workersContainer(args); id != "" {
+func execConmon(args []string) error {
+	if id := workerContainer(args); id != "" {
 		self, err := os.Executable()
 		if err != nil {
 			return fmt.Errorf("find own path: %w", err)
 		}
 		args = withExitCommand(args, self, exitedCommand, id)
 	}
-	for _, path := range conmons {
+	for _, path := range conmonPaths {
 		if err := syscall.Exec(path, slices.Concat([]string{conmonName}, args), os.Environ()); !errors.Is(err, syscall.ENOENT) {
 			return fmt.Errorf("execute %s: %w", path, err)
 		}
 	}
-	return fmt.Errorf("no conmon is in any of %s: install the package conmon", strings.Join(conmons, ", "))
+	return fmt.Errorf("no conmon is in any of %s: install the package conmon", strings.Join(conmonPaths, ", "))
 }
 
-// workersContainer is the id of the container that conmon is to watch over, "" unless a
+// workerContainer is the id of the container that conmon is to watch over, "" unless a
 // worker has made it, and it is all of the container. One that somebody made by hand may have nobody
 // else who cleans up, nor has a process that `podman exec` starts.
-func workersContainer(args []string) string {
+func workerContainer(args []string) string {
 	end := slices.Index(args, "--exit-command") // what follows may be its arguments
 	if end < 0 || slices.Contains(args, "-e") || slices.Contains(args, "--exec") {
 		return ""
 	}
-	if !strings.HasPrefix(valueOf(args[:end], "-n"), workersPrefix) {
+	if !strings.HasPrefix(valueOf(args[:end], "-n"), workerPrefix) {
 		return ""
 	}
 	return valueOf(args[:end], "-c")

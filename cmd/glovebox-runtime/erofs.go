@@ -29,16 +29,16 @@ const (
 // places. infra/root-images.sh makes them. Whoever changes the one has to change the other.
 const layout = "1"
 
-var places = []string{"dev", "glovebox-agent", "proc", "sys", "tmp", "work"}
+var mountPoints = []string{"dev", "glovebox-agent", "proc", "sys", "tmp", "work"}
 
-// hasPlace reports whether a root image has a directory for a mount, or what is mounted there has.
-func hasPlace(destination string) bool {
+// hasMountPoint reports whether a root image has a directory for a mount, or what is mounted there has.
+func hasMountPoint(destination string) bool {
 	top, _, _ := strings.Cut(strings.TrimPrefix(destination, "/"), "/")
-	return slices.Contains(places, top)
+	return slices.Contains(mountPoints, top)
 }
 
-// podmans are files that Podman mounts in every container. A root image has its own.
-var podmans = []string{"/run/.containerenv", "/etc/hostname"}
+// podmanFiles are files that Podman mounts in every container. A root image has its own.
+var podmanFiles = []string{"/run/.containerenv", "/etc/hostname"}
 
 // mount is one of a configuration's.
 type mount struct {
@@ -48,13 +48,15 @@ type mount struct {
 	Options     []string `json:"options,omitempty"`
 }
 
-// binds reports whether it is of a file or directory of the host.
-func (m mount) binds() bool {
+// isBind reports whether it is of a file or directory of the host.
+func (m mount) isBind() bool {
 	return m.Type == "bind" || slices.Contains(m.Options, "bind") || slices.Contains(m.Options, "rbind")
 }
 
-// rootsOf is where root images lie: beside Podman's store, whose part a bundle is.
-func rootsOf(bundle string) string { return filepath.Join(bundle, "..", "..", "..", "..", "roots") }
+// rootImageDir is where root images lie: beside Podman's store, whose part a bundle is.
+func rootImageDir(bundle string) string {
+	return filepath.Join(bundle, "..", "..", "..", "..", "roots")
+}
 
 // isImageID reports whether an annotation's value is an id, and so no other path's part.
 func isImageID(s string) bool {
@@ -73,7 +75,7 @@ func useImages(bundle string, c config) error {
 	if !isImageID(id) || !c.Root.Readonly {
 		return nil
 	}
-	root := filepath.Join(rootsOf(bundle), id+"."+layout+".erofs")
+	root := filepath.Join(rootImageDir(bundle), id+"."+layout+".erofs")
 	if _, err := os.Stat(root); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
@@ -83,13 +85,13 @@ func useImages(bundle string, c config) error {
 	agent := false
 	for _, m := range c.Mounts {
 		switch {
-		case m.binds() && slices.Contains(podmans, m.Destination):
-		case !hasPlace(m.Destination):
+		case m.isBind() && slices.Contains(podmanFiles, m.Destination):
+		case !hasMountPoint(m.Destination):
 			return nil
-		case !m.binds():
+		case !m.isBind():
 			mounts = append(mounts, m)
 		case m.Destination == agentMount && slices.Equal(c.Process.Args, []string{agentMount}):
-			image, err := agentImage(rootsOf(bundle), m.Source)
+			image, err := agentImage(rootImageDir(bundle), m.Source)
 			if err != nil {
 				return err
 			}
@@ -113,10 +115,10 @@ func rewrite(file string, spec []byte, fields map[string]any) error {
 	var given struct{ Process json.RawMessage }
 	err := json.Unmarshal(spec, &given)
 	if err == nil {
-		fields["process"], err = edited(given.Process, map[string]any{"args": []string{agentMount + "/" + agentFile}})
+		fields["process"], err = withFields(given.Process, map[string]any{"args": []string{agentMount + "/" + agentFile}})
 	}
 	if err == nil {
-		spec, err = edited(spec, fields)
+		spec, err = withFields(spec, fields)
 	}
 	if err == nil {
 		err = os.WriteFile(file, spec, 0o600)
@@ -127,8 +129,8 @@ func rewrite(file string, spec []byte, fields map[string]any) error {
 	return nil
 }
 
-// edited is a JSON object with these of its fields replaced, and all others as they were.
-func edited(object json.RawMessage, fields map[string]any) (json.RawMessage, error) {
+// withFields is a JSON object with these of its fields replaced, and all others as they were.
+func withFields(object json.RawMessage, fields map[string]any) (json.RawMessage, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(object, &all); err != nil {
 		return nil, err

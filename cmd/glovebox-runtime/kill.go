@@ -18,8 +18,8 @@ const (
 	killPause    = 20 * time.Millisecond
 )
 
-// kills reports whether a command with its arguments is `kill <id> 9`.
-func kills(rest []string) bool {
+// isKill reports whether a command with its arguments is `kill <id> 9`.
+func isKill(rest []string) bool {
 	return len(rest) > 2 && rest[0] == "kill" && slices.Contains([]string{"9", "KILL", "SIGKILL"}, rest[len(rest)-1])
 }
 
@@ -32,7 +32,7 @@ func kills(rest []string) bool {
 // the command on.
 func kill(runsc string, argv, rest []string, patience time.Duration) error {
 	id := rest[len(rest)-2]
-	if s, err := load(argv, id); err == nil && end(s.Sandbox.Pid, sandboxName, id, endPatience) == nil {
+	if s, err := loadState(argv, id); err == nil && killProcess(s.Sandbox.Pid, sandboxName, id, endPatience) == nil {
 		return nil
 	}
 	for deadline := time.Now().Add(patience); ; time.Sleep(killPause) {
@@ -45,13 +45,13 @@ func kill(runsc string, argv, rest []string, patience time.Duration) error {
 		var exit *exec.ExitError
 		known, stopped := false, false
 		if errors.As(err, &exit) {
-			known, stopped = state(runsc, argv, rest)
+			known, stopped = queryState(runsc, argv, rest)
 		}
 		switch {
 		case stopped:
 			return nil
 		case !known || time.Now().After(deadline):
-			forget(argv, rest[len(rest)-2])
+			removeStaleLock(argv, rest[len(rest)-2])
 			return errors.Join(err, errors.New(strings.TrimSpace(said.String())))
 		}
 	}
@@ -65,26 +65,26 @@ func exited(runsc string, argv, rest []string, conmon int, patience time.Duratio
 	if _, err := os.Stat(stateFile(argv, id)); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	if s, err := load(argv, id); err == nil && parentOf(s.Sandbox.Pid) != conmon {
+	if s, err := loadState(argv, id); err == nil && parentOf(s.Sandbox.Pid) != conmon {
 		return nil
 	}
 	command := []string{"kill", id, "9"}
 	return kill(runsc, slices.Concat(argv[:len(argv)-len(rest)], command), command, patience)
 }
 
-// state reports whether runsc knows the sandbox, and whether it says that nothing of it
+// queryState reports whether runsc knows the sandbox, and whether it says that nothing of it
 // runs.
-func state(runsc string, argv, rest []string) (known, stopped bool) {
+func queryState(runsc string, argv, rest []string) (known, stopped bool) {
 	id := rest[len(rest)-2]
 	cmd := &exec.Cmd{Path: runsc, Args: slices.Concat(argv[:len(argv)-len(rest)], []string{"state", id})}
 	out, err := cmd.Output()
 	return err == nil, bytes.Contains(out, []byte(`"status": "stopped"`)) // not worth the start of a JSON parser
 }
 
-// forget removes the lock file that runsc makes anew, and leaves, when it is asked about a
+// removeStaleLock removes the lock file that runsc makes anew, and leaves, when it is asked about a
 // sandbox that is gone: two of Podman's processes that remove one container do that.
-func forget(argv []string, id string) {
-	name := filepath.Join(root(argv), id+"_sandbox:"+id)
+func removeStaleLock(argv []string, id string) {
+	name := filepath.Join(stateRoot(argv), id+"_sandbox:"+id)
 	if _, err := os.Stat(name + ".state"); errors.Is(err, os.ErrNotExist) {
 		_ = os.Remove(name + ".lock") // mostly there is none
 	}

@@ -15,7 +15,7 @@ func TestKills(t *testing.T) {
 		"kill abc 9": true, "kill --all abc KILL": true, "kill abc SIGKILL": true,
 		"kill abc 15": false, "kill abc": false, "kill": false, "delete abc 9": false, "": false,
 	} {
-		if got := kills(strings.Fields(args)); got != want {
+		if got := isKill(strings.Fields(args)); got != want {
 			t.Errorf("%q: got %v, want %v", args, got, want)
 		}
 	}
@@ -86,7 +86,7 @@ func TestForget(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"gone", "here", "never"} {
-		forget([]string{"runsc", "--root", dir}, id)
+		removeStaleLock([]string{"runsc", "--root", dir}, id)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || len(left) != 2 {

@@ -22,7 +22,7 @@ import (
 func main() {
 	program := run
 	if isConmon(os.Args[0]) {
-		program = monitor
+		program = execConmon
 	}
 	err := program(os.Args[1:])
 	fmt.Fprintln(os.Stderr, "glovebox-runtime:", err)
@@ -49,13 +49,13 @@ func run(args []string) error {
 		err = fmt.Errorf("refuse %s: a sandbox is made by create, which looks at its configuration", rest[0])
 	case len(rest) > 1 && rest[0] == exitedCommand:
 		err = exited(runsc, argv, rest, os.Getppid(), killPatience)
-	case kills(rest):
+	case isKill(rest):
 		err = kill(runsc, argv, rest, killPatience)
 	case len(rest) > 1 && rest[0] == "create":
 		err = create(runsc, argv, rest)
 	case len(rest) == 2 && rest[0] == "start":
-		var told bool
-		if told, err = start(argv, rest[1]); !told {
+		var sent bool
+		if sent, err = start(argv, rest[1]); !sent {
 			err = become(runsc, argv)
 		}
 	case len(rest) > 1 && rest[0] == "delete":

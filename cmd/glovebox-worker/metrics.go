@@ -39,9 +39,9 @@ func newMetrics(ctx context.Context, c config.Worker, runtimes []string) (*worke
 	return m, nil
 }
 
-// beside runs the worker, and answers scrapes as long as it runs: its drain is to be
+// serveWhile runs the worker, and answers scrapes as long as it runs: its drain is to be
 // seen, too.
-func (m *workerMetrics) beside(ctx context.Context, log *slog.Logger, run func(context.Context) error) error {
+func (m *workerMetrics) serveWhile(ctx context.Context, log *slog.Logger, run func(context.Context) error) error {
 	if m.listener == nil {
 		return run(ctx)
 	}

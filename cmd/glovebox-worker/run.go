@@ -103,10 +103,10 @@ func run(ctx context.Context, args []string, getenv config.Getenv, stdout, stder
 		log.Warn("a setting could be safer", "what", w)
 	}
 	// Until the drain is over, too: a second signal of that kind must never kill.
-	asking, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var asked sync.WaitGroup
-	asked.Go(func() { figures(asking, log) })
-	defer asked.Wait()
+	statsCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var stats sync.WaitGroup
+	stats.Go(func() { logStats(statsCtx, log) })
+	defer stats.Wait()
 	defer stop()
 	if err := work(ctx, c, log); err != nil {
 		log.Error("glovebox-worker failed", "error", err)
@@ -129,8 +129,8 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 		return err
 	}
 	defer m.close()
-	return m.beside(ctx, log, func(ctx context.Context) error {
-		err := (&starting{config: c, id: workerID(c.Redis.URL), set: set, metrics: m, log: log}).run(ctx)
+	return m.serveWhile(ctx, log, func(ctx context.Context) error {
+		err := (&startup{config: c, id: workerID(c.Redis.URL), set: set, metrics: m, log: log}).run(ctx)
 		if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 			return nil // it was told to end as it waited
 		}

@@ -84,15 +84,15 @@ func (a *FromAgent) Accept(f Frame) error {
 		return a.acceptRefused(f)
 	case f.Type == TypeCompileOutput && a.Compile && (a.state == wantStarted || a.state == compiling):
 		a.state = compiling
-		return within(f, &a.compiled, MaxCompileOutput)
+		return addWithin(f, &a.compiled, MaxCompileOutput)
 	case f.Type == TypeCompiled && a.Compile && (a.state == wantStarted || a.state == compiling):
 		return a.acceptCompiled(f)
 	case f.Type == TypeStarted && a.state == wantStarted && !a.Compile:
 		return a.acceptStarted(f)
 	case f.Type == TypeStdout && a.state == inProgram:
-		return within(f, &a.stdout, a.Limits.OutputKB<<10)
+		return addWithin(f, &a.stdout, a.Limits.OutputKB<<10)
 	case f.Type == TypeStderr && a.state == inProgram:
-		return within(f, &a.stderr, a.Limits.OutputKB<<10)
+		return addWithin(f, &a.stderr, a.Limits.OutputKB<<10)
 	case f.Type == TypeExit && a.state == inProgram:
 		return a.acceptExit(f)
 	case f.Type == TypeArtifactBegin && a.state == collecting:
@@ -253,8 +253,8 @@ func (a *FromAgent) acceptEnd(f Frame) error {
 	return nil
 }
 
-// within counts the frame's payload and refuses it beyond most.
-func within(f Frame, sum *int64, most int64) error {
+// addWithin counts the frame's payload and refuses it beyond most.
+func addWithin(f Frame, sum *int64, most int64) error {
 	if *sum += int64(len(f.Payload)); *sum > most {
 		return violation("more than %d bytes of %s", most, f.Type)
 	}

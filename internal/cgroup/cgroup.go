@@ -16,10 +16,10 @@ import (
 const (
 	// Mount is where the unified hierarchy is, on hosts that have it alone.
 	Mount = "/sys/fs/cgroup"
-	// Leaves is the directory, in the unit that systemd delegates to the Podman service, in
+	// Parent is the directory, in the unit that systemd delegates to the Podman service, in
 	// which every sandbox has a cgroup of its own. infra/podman-service.sh makes it; where
 	// it is, no sandbox is made without one.
-	Leaves = "glovebox-sandboxes"
+	Parent = "glovebox-sandboxes"
 )
 
 // Of returns the path below Mount of the cgroup that a /proc/<pid>/cgroup file names, and
@@ -37,15 +37,15 @@ func Of(file string) (string, error) {
 	return "", nil
 }
 
-// LeavesOf returns the directory in which a process in this cgroup makes those of its
+// ParentOf returns the directory in which a process in this cgroup makes those of its
 // sandboxes: the nearest one upwards. It is "" where nothing is delegated.
-func LeavesOf(mount, path string) (string, error) {
+func ParentOf(mount, path string) (string, error) {
 	for dir := filepath.Join(mount, path); len(dir) >= len(mount); dir = filepath.Dir(dir) {
-		leaves := filepath.Join(dir, Leaves)
-		_, err := os.Stat(leaves)
+		parent := filepath.Join(dir, Parent)
+		_, err := os.Stat(parent)
 		switch {
 		case err == nil:
-			return leaves, nil
+			return parent, nil
 		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission):
 			return "", fmt.Errorf("look for delegated cgroups: %w", err)
 		}

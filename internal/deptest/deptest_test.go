@@ -29,6 +29,7 @@ func TestDependencies(t *testing.T) {
 		{pkg: "producer/api", forbid: append([]string{module + "/worker"}, podman...)},
 		{pkg: "webhook", only: []string{"code.dny.dev/ssrf"}},
 		{pkg: "artifacts", forbid: append([]string{module + "/worker", module + "/producer"}, podman...)},
+		{pkg: "worker", forbid: append([]string{module + "/producer"}, podman...)},
 		{pkg: "runtimes", forbid: podman},
 		{pkg: "cmd/glovebox", forbid: podman},
 		{pkg: "cmd/glovebox-runtime", only: []string{module + "/internal/cgroup"}},
