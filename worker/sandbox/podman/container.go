@@ -16,7 +16,6 @@ import (
 	"github.com/containers/podman/v5/pkg/specgen"
 	spec "github.com/opencontainers/runtime-spec/specs-go"
 	"go.podman.io/image/v5/manifest"
-
 )
 
 // The labels by which a reaper knows what is whose.
@@ -29,9 +28,9 @@ const (
 
 const (
 	agentInside = "/glovebox-agent"
-	// imageAnnotation tells glovebox-runtime (erofs.go) of which image a container is.
+	// imageAnnotation tells glovebox-runtime (erofs.go) the image of a container.
 	imageAnnotation = "run.glovebox.image"
-	// namePrefix is that of every container's name.
+	// namePrefix begins every container's name.
 	namePrefix = "glovebox-"
 )
 
@@ -58,7 +57,7 @@ func (p *Sandboxes) create(ctx context.Context, plan plan, image image) (contain
 	return container{name: name, id: created.ID, image: image, plan: plan}, nil
 }
 
-// spec is the whole of the container: what docs/security.md promises of it is set here.
+// spec describes the whole container: what docs/security.md promises of it is set here.
 func (p *Sandboxes) spec(name string, plan plan, imageID string) *specgen.SpecGenerator {
 	l := plan.limits
 	s := specgen.NewSpecGenerator(imageID, false)
@@ -121,9 +120,7 @@ func (p *Sandboxes) spec(name string, plan plan, imageID string) *specgen.SpecGe
 
 	// runsc applies none of these under rootless Podman: glovebox-runtime does, where the
 	// host delegates cgroups. The agent's own limits and the worker's never rely on it.
-	b := boundsOf(l).starting()
-	b.memory += plan.preloadMB() << 20
-	s.ResourceLimits = b.resources()
+	s.ResourceLimits = boundsOf(l).with(plan.preloadMB()).starting().resources()
 	return s
 }
 
@@ -137,31 +134,31 @@ func tmpfs(path string, sizeMB int64, mode string) spec.Mount {
 // backstopSlack is how long a container may outlive its run before Podman kills it.
 const backstopSlack = time.Minute
 
-// backstop is after how long Podman itself kills the container of a run that ctx bounds.
-// A service that dies while it makes a container forgets that it has a sandbox by now,
-// which nobody but conmon's clock ends then.
+// backstop is how long the container of a run that ctx bounds may live before Podman itself
+// kills it. A service that dies while it makes a container forgets that the container has a
+// sandbox by now; only conmon's clock ends that one.
 func (p *Sandboxes) backstop(ctx context.Context) time.Duration {
 	end, ok := ctx.Deadline()
 	if !ok {
 		return p.config.Backstop
 	}
-	return min(max(time.Until(end), 0)+backstopSlack, p.config.Backstop) // 0 would be never
+	return min(max(time.Until(end), 0)+backstopSlack, p.config.Backstop) // never 0, which means no end
 }
 
-// lateCreate is for how long the service may go on with a creation that was given up.
+// lateCreate is how long the service may go on with a creation that was given up.
 const lateCreate = 3 * time.Second
 
-// removal is what has to be thought of as a container goes.
+// removal says what is special about the removal of a container.
 type removal struct {
-	// retryAfter is after what time it goes once more, because it may not exist yet.
+	// retryAfter is the delay before the container is removed a second time, as it may not
+	// exist yet; 0: once is enough.
 	retryAfter time.Duration
-	// unsettled: the service may have died as it made the sandbox.
+	// unsettled: the service may have died while it made the sandbox.
 	unsettled bool
 }
 
-// remove destroys the container, now and with force, in the background: nobody waits
-// for it but Close. It is tried again until the container is gone; what even that
-// leaves, Reap finds.
+// remove destroys the container, now and with force, in the background: only Close waits for
+// that. It is tried again until the container is gone; Reap finds what even that leaves.
 func (p *Sandboxes) remove(name string, r removal) {
 	p.background.Go(func() {
 		defer func() {
@@ -197,21 +194,21 @@ func (p *Sandboxes) removeRetrying(name string, unsettled bool) {
 	}
 }
 
-// sandboxless are the states of a container of which Podman believes that it has no sandbox: as
-// good as new, or one whose last has ended.
+// sandboxless are the states in which a container has no sandbox, as far as Podman knows: it is
+// as good as new, or its last sandbox has ended.
 var sandboxless = map[string]bool{"created": true, "exited": true, "stopped": true}
 
-// settle destroys the sandbox that Podman's service was making for the container as it
-// died: no removal would reach it. Our OCI runtime, asked for another, destroys the
-// first, then gets no pipes for the second, and makes none. It fails when Podman doesn't
-// answer.
+// settle destroys the sandbox that Podman's service was making for the container when it
+// died, which no removal would reach. It has Podman ask our OCI runtime for another: that
+// destroys the first, gets no pipes for the second, and makes none. settle fails when Podman
+// doesn't answer.
 func (p *Sandboxes) settle(ctx context.Context, name string) error {
 	found, err := containers.Inspect(p.with(ctx), name, nil)
 	if isNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look at container %s: %w", name, err)
+		return fmt.Errorf("inspect container %s: %w", name, err)
 	}
 	if found.State == nil || !sandboxless[found.State.Status] {
 		return nil
@@ -221,13 +218,14 @@ func (p *Sandboxes) settle(ctx context.Context, name string) error {
 	if err != nil && !errors.As(err, &answer) {
 		return fmt.Errorf("settle container %s: %w", name, err)
 	}
-	if err != nil && !strings.Contains(err.Error(), refusedPipes) { // it goes as it is
+	if err != nil && !strings.Contains(err.Error(), refusedPipes) { // it is removed as it is
 		p.config.Log.Warn("container could not be settled before its removal", "container", name, "error", err)
 	}
 	return nil
 }
 
-// refusedPipes is in what glovebox-runtime says (redirect) where nobody waits for the sandbox that it is to make.
+// refusedPipes is a part of what glovebox-runtime says (useWorkerPipes) when nobody waits for the
+// sandbox that it is to make.
 const refusedPipes = "for the pipes of container"
 
 func (p *Sandboxes) removeOnce(ctx context.Context, name string) error {

@@ -2,7 +2,6 @@ package podman
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -33,12 +32,4 @@ func (p *Sandboxes) LaunchTwice(ctx context.Context, image string) error {
 		second.close()
 	}
 	return err
-}
-
-// Ended is what is thought of a sandbox with that stream.
-func Ended(in, out *os.File) bool {
-	s := newSession(time.Now())
-	close(s.gone)
-	s.stream = newStream(in, out, nil, nil)
-	return (&instance{session: s}).awaitEnd()
 }

@@ -35,7 +35,7 @@ type bounds struct {
 	quota  int64 // microseconds of CPU time in each cpuPeriod
 }
 
-// boundsOf are the bounds of a job with these limits.
+// boundsOf returns the bounds of a job with these limits.
 func boundsOf(l job.Limits) bounds {
 	return bounds{
 		memory: (l.MemoryMB + sandbox.CostMB(l)) << 20,
@@ -44,13 +44,19 @@ func boundsOf(l job.Limits) bounds {
 	}
 }
 
-// starting are the bounds until the job's own are applied.
+// with returns the bounds with so much more memory, MiB.
+func (b bounds) with(extraMB int64) bounds {
+	b.memory += extraMB << 20
+	return b
+}
+
+// starting returns the bounds that hold until the job's own are applied.
 func (b bounds) starting() bounds {
 	b.quota = max(b.quota, int64(startCPUs*cpuPeriod))
 	return b
 }
 
-// resources are the bounds as glovebox-runtime is told them.
+// resources returns the bounds in the form in which glovebox-runtime is told them.
 func (b bounds) resources() *spec.LinuxResources {
 	period := uint64(cpuPeriod)
 	return &spec.LinuxResources{
@@ -60,8 +66,8 @@ func (b bounds) resources() *spec.LinuxResources {
 	}
 }
 
-// hostCgroup is the cgroup of one sandbox, which glovebox-runtime made. Its directory is held
-// open, so that the name can't come to mean another.
+// hostCgroup is the host's cgroup of one sandbox, made by glovebox-runtime. Its directory is
+// held open, so that the name can't come to mean another.
 type hostCgroup struct{ root *os.Root }
 
 func openCgroup(parent, id string) (*hostCgroup, error) {
@@ -72,9 +78,9 @@ func openCgroup(parent, id string) (*hostCgroup, error) {
 	return &hostCgroup{root}, nil
 }
 
-func (l *hostCgroup) close() { l.root.Close() }
+func (c *hostCgroup) close() { c.root.Close() }
 
-// files are the bounds as the cgroup's files hold them.
+// files returns the bounds by the cgroup's files that hold them.
 func (b bounds) files() map[string]string {
 	return map[string]string{
 		"memory.max": strconv.FormatInt(b.memory, 10),
@@ -83,49 +89,54 @@ func (b bounds) files() map[string]string {
 	}
 }
 
+// Bound makes the kernel enforce a job's limits, with so much more memory, MiB.
+func (c *hostCgroup) Bound(limits job.Limits, extraMB int64) error {
+	return c.apply(boundsOf(limits).with(extraMB))
+}
+
 // apply makes the bounds those of the sandbox.
-func (l *hostCgroup) apply(b bounds) error {
+func (c *hostCgroup) apply(b bounds) error {
 	for name, value := range b.files() {
-		if now, err := l.read(name); err == nil && now == value {
+		if now, err := c.read(name); err == nil && now == value {
 			continue
 		}
-		if err := l.write(name, value); err != nil {
+		if err := c.write(name, value); err != nil {
 			return fmt.Errorf("bound the sandbox: %w", err)
 		}
 	}
-	return l.check(b)
+	return c.check(b)
 }
 
-// check returns nil where the kernel enforces the bounds.
-func (l *hostCgroup) check(b bounds) error {
+// check returns nil if the kernel enforces the bounds.
+func (c *hostCgroup) check(b bounds) error {
 	want := b.files()
 	want["memory.oom.group"] = "1" // half a sandbox would be left
 	want["memory.swap.max"] = "0"  // memory.max would be no limit
 	for name, value := range want {
-		now, err := l.read(name)
+		now, err := c.read(name)
 		if errors.Is(err, fs.ErrNotExist) && name == "memory.swap.max" && !cgroup.Swaps() {
-			continue // neither does the kernel account for swap, nor is there any
+			continue // the kernel doesn't account for swap, and there is none
 		}
 		if err != nil {
-			return fmt.Errorf("look at the sandbox's bounds: %w", err)
+			return fmt.Errorf("check the sandbox's bounds: %w", err)
 		}
 		if now != value {
-			return fmt.Errorf("look at the sandbox's bounds: %s is %q, want %q", name, now, value)
+			return fmt.Errorf("check the sandbox's bounds: %s is %q, want %q", name, now, value)
 		}
 	}
-	if events, err := l.read("cgroup.events"); err != nil || !strings.Contains(events, "populated 1") {
-		return errors.Join(errors.New("look at the sandbox's bounds: nothing is in its cgroup"), err)
+	if events, err := c.read("cgroup.events"); err != nil || !strings.Contains(events, "populated 1") {
+		return errors.Join(errors.New("check the sandbox's bounds: nothing is in its cgroup"), err)
 	}
 	return nil
 }
 
-func (l *hostCgroup) read(name string) (string, error) {
-	b, err := l.root.ReadFile(name)
+func (c *hostCgroup) read(name string) (string, error) {
+	b, err := c.root.ReadFile(name)
 	return strings.TrimSpace(string(b)), err
 }
 
-func (l *hostCgroup) write(name, value string) error {
-	f, err := l.root.OpenFile(name, os.O_WRONLY, 0)
+func (c *hostCgroup) write(name, value string) error {
+	f, err := c.root.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -133,22 +144,22 @@ func (l *hostCgroup) write(name, value string) error {
 	return errors.Join(err, f.Close())
 }
 
-// oomKilled reports whether the kernel ended the sandbox for its memory. It can't tell
+// OOMKilled reports whether the kernel ended the sandbox for its memory. It can't tell
 // once the cgroup is removed.
-func (l *hostCgroup) oomKilled() bool {
-	n := l.memoryEvents("oom_kill")
+func (c *hostCgroup) OOMKilled() bool {
+	n := c.memoryEvents("oom_kill")
 	return n != "" && n != "0"
 }
 
-// reachedLimit reports whether the kernel refused the sandbox memory, or may have: conmon notes
-// that for its container, which Podman then never takes back.
-func (l *hostCgroup) reachedLimit() bool {
-	return l.memoryEvents("oom") != "0" || l.memoryEvents("oom_kill") != "0"
+// reachedLimit reports whether the kernel refused the sandbox memory, or may have. Conmon notes
+// that for its container, and Podman never takes the note back.
+func (c *hostCgroup) reachedLimit() bool {
+	return c.memoryEvents("oom") != "0" || c.memoryEvents("oom_kill") != "0"
 }
 
-// memoryEvents is one of the counters of memory.events, "" where it can't be read.
-func (l *hostCgroup) memoryEvents(name string) string {
-	events, err := l.read("memory.events")
+// memoryEvents returns one of the counters of memory.events, "" if it can't be read.
+func (c *hostCgroup) memoryEvents(name string) string {
+	events, err := c.read("memory.events")
 	if err != nil {
 		return ""
 	}
@@ -162,17 +173,17 @@ func (l *hostCgroup) memoryEvents(name string) string {
 
 const (
 	cgroupPoll = 100 * time.Millisecond
-	// cgroupMargin is how near to its bound a sandbox is taken for one that has met it.
+	// cgroupMargin is how near to its bound a sandbox counts as one that has reached it.
 	cgroupMargin = 2 << 20
 )
 
-// watch ends the sandbox once, after calling over with what it holds, when that comes to
-// its memory.max, until ctx ends. The kernel would end it, too, but takes back the pages
-// of its programs first, again and again, as long as one of them is read: seconds on a
-// fast disk, minutes on a slow one.
-func (l *hostCgroup) watch(ctx context.Context, over func(held int64)) {
+// watch ends the sandbox when its memory comes to memory.max, after calling over with how much
+// that is; it returns then, or when ctx ends. The kernel would end the sandbox, too, but takes
+// back the pages of its programs first, again and again, as long as one of them is read: for
+// seconds on a fast disk, for minutes on a slow one.
+func (c *hostCgroup) watch(ctx context.Context, over func(held int64)) {
 	for sleep(ctx, cgroupPoll) {
-		most, err := l.read("memory.max")
+		most, err := c.read("memory.max")
 		if err != nil {
 			return // it is removed
 		}
@@ -180,21 +191,21 @@ func (l *hostCgroup) watch(ctx context.Context, over func(held int64)) {
 		if err != nil {
 			return // "max", which no worker writes
 		}
-		held, err := l.unreclaimable()
+		held, err := c.unreclaimable()
 		if err != nil {
 			return
 		}
 		if held > limit-cgroupMargin {
 			over(held)
-			l.kill() //nolint:errcheck // the removal of its container ends it, too
+			c.kill() //nolint:errcheck // the removal of its container ends it, too
 			return
 		}
 	}
 }
 
-// unreclaimable is the memory, bytes, that the kernel can't take back from the sandbox.
-func (l *hostCgroup) unreclaimable() (int64, error) {
-	stat, err := l.read("memory.stat")
+// unreclaimable returns the memory, bytes, that the kernel can't take back from the sandbox.
+func (c *hostCgroup) unreclaimable() (int64, error) {
+	stat, err := c.read("memory.stat")
 	if err != nil {
 		return 0, err
 	}
@@ -214,25 +225,25 @@ func (l *hostCgroup) unreclaimable() (int64, error) {
 }
 
 // kill ends whatever is in the cgroup, where the kernel can (Linux 5.14).
-func (l *hostCgroup) kill() error {
-	if err := l.write("cgroup.kill", "1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (c *hostCgroup) kill() error {
+	if err := c.write("cgroup.kill", "1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("end what is left in the cgroup: %w", err)
 	}
 	return nil
 }
 
-// removeTries is how often a cgroup whose processes were killed is tried to be removed in
-// one pass of the reaper.
+// removeTries is how often the reaper tries, in one pass, to remove a cgroup whose processes
+// were killed.
 const removeTries = 10
 
 // removeCgroup ends what is left in a cgroup and removes it.
 func removeCgroup(ctx context.Context, parent, id string) error {
-	l, err := openCgroup(parent, id)
+	c, err := openCgroup(parent, id)
 	if err != nil {
 		return err
 	}
-	defer l.close()
-	if err := l.kill(); err != nil {
+	defer c.close()
+	if err := c.kill(); err != nil {
 		return err
 	}
 	for range removeTries {

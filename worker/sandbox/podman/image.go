@@ -18,18 +18,37 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
-// imageTTL is for how long a name may mean an image that was replaced.
+// imageTTL is how long a name may still mean an image that was replaced.
 const imageTTL = 10 * time.Second
 
+// image is an image in Podman's store.
 type image struct {
-	id     string
-	digest string
-	at     time.Time
+	id        string
+	digest    string
+	inspected time.Time
 }
 
+// imageCache has what the images' names meant lately.
 type imageCache struct {
 	mu    sync.Mutex
 	named map[string]image
+}
+
+// cached returns what the name meant lately.
+func (c *imageCache) cached(name string) (image, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i, ok := c.named[name]
+	return i, ok && time.Since(i.inspected) < imageTTL
+}
+
+func (c *imageCache) add(name string, i image) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.named == nil || len(c.named) > 1000 {
+		c.named = map[string]image{}
+	}
+	c.named[name] = i
 }
 
 // Image returns the digest of an image in Podman's store, as "sha256:…". It fails with
@@ -43,18 +62,10 @@ func (p *Sandboxes) image(ctx context.Context, name string) (image, error) {
 	if name == "" {
 		return image{}, fmt.Errorf("inspect image: its name is missing: %w", sandbox.ErrNoImage)
 	}
-	if cached, ok := p.cachedImage(name); ok {
+	if cached, ok := p.images.cached(name); ok {
 		return cached, nil
 	}
 	return p.inspectImage(ctx, name)
-}
-
-// cachedImage is what the name meant lately.
-func (p *Sandboxes) cachedImage(name string) (image, bool) {
-	p.images.mu.Lock()
-	defer p.images.mu.Unlock()
-	cached, ok := p.images.named[name]
-	return cached, ok && time.Since(cached.at) < imageTTL
 }
 
 // inspectImage asks Podman what the name means now.
@@ -70,38 +81,33 @@ func (p *Sandboxes) inspectImage(ctx context.Context, name string) (image, error
 	if problem := refusal(name, report); problem != "" {
 		return image{}, fmt.Errorf("inspect image %q: %w: %s", name, sandbox.ErrImageRefused, problem)
 	}
-	i := image{id: report.ID, digest: string(report.Digest), at: time.Now()}
+	i := image{id: report.ID, digest: string(report.Digest), inspected: time.Now()}
 	if i.digest == "" {
 		i.digest = "sha256:" + report.ID
 	}
-	p.images.mu.Lock()
-	defer p.images.mu.Unlock()
-	if p.images.named == nil || len(p.images.named) > 1000 {
-		p.images.named = map[string]image{}
-	}
-	p.images.named[name] = i
+	p.images.add(name, i)
 	return i, nil
 }
 
-// allowedAnnotations are the annotations of an image that neither Podman nor gVisor nor any hook
-// reads: those of the OCI's image specification, which every builder writes, and those
+// allowedAnnotations begin the annotations of an image that neither Podman nor gVisor nor any
+// hook reads: those of the OCI's image specification, which every builder writes, and those
 // of the images that Docker calls official. Podman 4 hands all of an image's annotations
 // to the OCI runtime, and takes some of its own settings from there (CVE-2026-94603);
 // to gVisor they can name files of the host ("dev.gvisor.tar.rootfs.upper").
 var allowedAnnotations = []string{"org.opencontainers.image.", "com.docker.official-images."}
 
-// refusedLabels are the labels of an image that mean something: to Podman (capabilities,
-// seccomp, updates), and to us. Labels never reach the OCI runtime.
+// refusedLabels begin the labels of an image that mean something: to Podman (capabilities,
+// seccomp, updates), or to Glovebox. Labels never reach the OCI runtime.
 var refusedLabels = []string{"io.containers.", "io.podman.", "PODMAN_SYSTEMD_UNIT", "run.glovebox."}
 
-// refusal says why an image is not for running, or "".
+// refusal says why an image must not be run, or "".
 func refusal(name string, report *types.ImageInspectReport) string {
-	// A pinned name is that of what is in the store: Podman answers with the image whose
-	// manifest has that digest, and this is its word for it.
+	// Podman answers for a pinned name with the image whose manifest has that digest. This
+	// checks its word for it.
 	if strings.Contains(name, "@") && !slices.Contains(report.RepoDigests, name) {
 		return fmt.Sprintf("it is another one: %s", strings.Join(report.RepoDigests, ", "))
 	}
-	// By its platform, Podman would choose an OCI runtime.
+	// Podman would choose an OCI runtime by the platform.
 	if report.Os != "linux" || report.Architecture != runtime.GOARCH {
 		return fmt.Sprintf("it is for %s/%s, this host is linux/%s", report.Os, report.Architecture, runtime.GOARCH)
 	}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/containers/podman/v5/pkg/bindings/containers"
 
-	"github.com/glovebox-run/glovebox/internal/agentwire"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
+	"github.com/glovebox-run/glovebox/worker/sandbox/internal/session"
 )
 
 // plan is what a sandbox is made of, and what can't be changed once it is made: the
@@ -24,25 +24,25 @@ type plan struct {
 	jobID    string // for the container's labels
 	epoch    int
 	backstop time.Duration
-	// preload is what may be started in it as it waits; nil: nothing.
+	// preload is what may be started in the sandbox while it is idle; nil: nothing.
 	preload *Preload
 	// reusable: its container can have one sandbox after another.
 	reusable bool
 }
 
-// instance is a sandbox that was started, and whose agent waits for a program.
+// instance is a sandbox that was started, for one program.
 type instance struct {
 	container
 	made    time.Time
-	session *session
-	// process is the sandbox's, where the watch over its memory was made ready; else nil.
+	session *session.Session
+	cgroup  *hostCgroup // nil where the host delegates no cgroups
+	// process is the sandbox's, where its memory is to be watched by that; else nil.
 	process *process
 	// preload is the pool's; nobody changes it any more once the sandbox is claimed.
 	preload preloadState
 	// remove destroys the container, in the background and once.
 	remove  func()
-	removed atomic.Bool // it was called
-	reader  sync.WaitGroup
+	removed atomic.Bool // remove was called
 }
 
 // start makes a sandbox and starts it. Its agent has not said yet that it is ready. The
@@ -65,7 +65,7 @@ func (p *Sandboxes) start(ctx context.Context, began time.Time, plan plan) (_ *i
 		if err == nil || startCtx.Err() != nil {
 			return w, err
 		}
-		p.config.Log.Warn("a container got no other sandbox, and is removed", "container", c.name, "error", err)
+		p.config.Log.Warn("no sandbox could be started in a used container, which is removed", "container", c.name, "error", err)
 	}
 	c, err := p.create(startCtx, plan, image)
 	if err != nil {
@@ -74,49 +74,48 @@ func (p *Sandboxes) start(ctx context.Context, began time.Time, plan plan) (_ *i
 	return p.launch(ctx, startCtx, began, c)
 }
 
-// launch starts a sandbox in the container, within startCtx. The container goes if it
-// can't, and when ctx ends meanwhile.
+// launch starts a sandbox in the container, within startCtx. If it can't, or ctx ends
+// meanwhile, the container is removed.
 func (p *Sandboxes) launch(ctx, startCtx context.Context, began time.Time, c container) (_ *instance, err error) {
 	var unsettled atomic.Bool
-	w := &instance{container: c, made: time.Now(), session: newSession(began)}
+	w := &instance{container: c, made: time.Now()}
 	w.remove = sync.OnceFunc(func() { //nolint:contextcheck // a container goes whatever became of its run
 		w.removed.Store(true)
 		p.remove(c.name, removal{unsettled: unsettled.Load()})
 	})
 	defer context.AfterFunc(ctx, w.remove)()
-	s := w.session
-	s.outcome.OCIRuntime, s.outcome.LimitsEnforced, s.outcome.ImageDigest = p.ociRuntime, p.limitsEnforced(), c.image.digest
-	s.outcome.Timing.Created = time.Since(began)
-	if s.stream, err = p.pipes.reserve(c.id); err != nil {
+	pipes, unreserve, err := p.pipes.reserve(c.id)
+	if err != nil {
 		w.remove()
 		return nil, err
 	}
-	s.out = agentwire.NewWriter(s.stream)
-	w.reader.Go(s.read)
-	w.reader.Go(s.stream.listen)
-	err = p.startContainer(startCtx, c)
-	if err != nil {
+	w.session = session.New(began, pipes)
+	outcome := &w.session.Outcome
+	outcome.OCIRuntime, outcome.LimitsEnforced, outcome.ImageDigest = p.ociRuntime, p.limitsEnforced(), c.image.digest
+	outcome.Timing.Created = time.Since(began)
+	if err := p.startContainer(startCtx, c); err != nil {
 		unsettled.Store(true)
-		s.stream.withdraw() // what settles the container is to get none
+		unreserve() // the sandbox that settles the container is to get no pipes
 		w.close()
-		if said := s.stream.complaint(); said != "" {
-			err = fmt.Errorf("%w: %s", err, agentwire.Printable(said, maxComplaint))
+		if said := w.session.Stderr(); said != "" {
+			err = fmt.Errorf("%w: %s", err, said)
 		}
 		return nil, fmt.Errorf("start container: %w", err)
 	}
-	s.outcome.Timing.Running = time.Since(began)
+	outcome.Timing.Running = time.Since(began)
 	if p.cgroupParent != "" {
-		if s.cgroup, err = openCgroup(p.cgroupParent, c.id); err != nil { // it ended at once, or was made elsewhere
+		if w.cgroup, err = openCgroup(p.cgroupParent, c.id); err != nil { // it ended at once, or was made elsewhere
 			w.close()
 			return nil, fmt.Errorf("%w: %w", sandbox.ErrUnavailable, err)
 		}
+		w.session.Cgroup = w.cgroup
 	}
 	return w, nil
 }
 
-// startContainer has Podman start the container, and sees to it that it has made a sandbox. A
-// container that runs, Podman calls started: conmon may not have noted yet that the sandbox that
-// it had has ended. One that was made to stay is not waited for.
+// startContainer has Podman start the container, and makes sure that this made a sandbox. Podman
+// calls a container started that runs, though its last sandbox may have ended and conmon not have
+// noted that yet. A sandbox that was made to stay is not waited for.
 func (p *Sandboxes) startContainer(ctx context.Context, c container) error {
 	for range 4 {
 		if err := containers.Start(p.with(ctx), c.name, nil); err != nil {
@@ -141,12 +140,11 @@ func (w *instance) close() {
 	w.release()
 }
 
-// release lets go of what the worker holds of the sandbox.
+// release frees what the worker holds open of the sandbox.
 func (w *instance) release() {
-	w.session.stream.Close() // wakes the reader, and anything that is being sent
-	w.reader.Wait()
-	if w.session.cgroup != nil {
-		w.session.cgroup.close()
+	w.session.Close()
+	if w.cgroup != nil {
+		w.cgroup.close()
 	}
 	if w.process != nil {
 		w.process.close()
@@ -162,8 +160,8 @@ func (p plan) outlives(ctx context.Context, started time.Time) bool {
 	return !bounded || end.Before(started.Add(p.backstop-backstopSlack))
 }
 
-// planOf is the plan of a fresh sandbox for the program: the pool's where that suits, as the
-// container can have another one then.
+// planOf is the plan of a fresh sandbox for the program: the pool's where that fits, as the
+// container can be used again then.
 func (p *Sandboxes) planOf(ctx context.Context, program sandbox.Program) plan {
 	if plan, ok := p.pool.planFor(program); ok && plan.outlives(ctx, time.Now()) {
 		return plan
@@ -173,12 +171,13 @@ func (p *Sandboxes) planOf(ctx context.Context, program sandbox.Program) plan {
 	}
 }
 
-// use runs the program in the sandbox, and destroys it. Once, and at once when ctx ends:
-// a sink that blocks must not keep a sandbox alive. Once the agent has said its last word
-// nothing of the program runs: its result goes before the removal.
+// use runs the program in the sandbox, and destroys that: at once when ctx ends, as a sink that
+// blocks must not keep a sandbox alive. Once the agent has said its last word nothing of the
+// program runs, and the result is returned before the sandbox is removed.
 func (p *Sandboxes) use(ctx context.Context, w *instance, program sandbox.Program, sink sandbox.Sink) (_ sandbox.Outcome, err error) {
+	s := w.session
 	defer func() {
-		if err != nil || ctx.Err() != nil || w.session.outcome.Timing.Ended == 0 {
+		if err != nil || ctx.Err() != nil || s.Outcome.Timing.Ended == 0 {
 			w.close()
 			return
 		}
@@ -187,37 +186,29 @@ func (p *Sandboxes) use(ctx context.Context, w *instance, program sandbox.Progra
 			p.recycle(w)
 		})
 	}()
-	defer context.AfterFunc(ctx, func() { w.remove(); w.session.stream.Close() })()
-	s := w.session
-	s.give(program, sink)
-	if w.preload != preloadNone { // it may hold that, whatever becomes of it
-		s.preloadMB = w.plan.preloadMB()
+	defer context.AfterFunc(ctx, func() { w.remove(); s.Abort() })()
+	task := session.Task{Program: program, Sink: sink, Preloaded: w.preload != preloadFailed && w.plan.preloads(program)}
+	if w.preload != preloadNone { // the sandbox may hold that, whatever becomes of the preload
+		task.PreloadMB = w.plan.preloadMB()
 	}
-	s.preload(w.preload != preloadFailed && w.plan.preloads(program))
-	over := p.watchMemory(ctx, w, program.Limits)
-	defer over.stop()
-	err = s.serve(ctx, p.config.StartTimeout)
+	memory := p.watchMemory(ctx, w, program.Limits, task.PreloadMB)
+	defer memory.stop()
+	err = s.Serve(ctx, task, p.config.StartTimeout)
 	if err == nil {
-		return s.outcome, nil
+		return s.Outcome, nil
 	}
-	if said := s.stream.complaint(); said != "" {
-		p.config.Log.Warn("agent complained", "job_id", program.JobID, "epoch", program.Epoch, "stderr", agentwire.Printable(said, maxComplaint))
+	if said := s.Stderr(); said != "" {
+		p.config.Log.Warn("agent wrote to stderr", "job_id", program.JobID, "epoch", program.Epoch, "stderr", said)
 	}
-	if s.outcome.Warm && !s.taken {
+	if s.Outcome.Warm && !s.Begun() {
 		return sandbox.Outcome{}, fmt.Errorf("run program: %w", err) // whatever ended the sandbox, it was not the program
 	}
-	held := over.killedBytes.Load()
-	if held == 0 && errors.Is(err, errNoEnd) && p.oomKilled(ctx, w.name, s.cgroup) {
-		held = s.bounds().memory
+	held := memory.killedBytes.Load()
+	if held == 0 && errors.Is(err, session.ErrNoEnd) && p.oomKilled(ctx, w.name, w.cgroup) {
+		held = boundsOf(program.Limits).with(task.PreloadMB).memory
 	}
-	if held > 0 && errors.Is(err, errNoEnd) {
-		// The agent went with its sandbox: what it would have told is not known.
-		s.outOfMemory()
-		s.outcome.Usage.MemoryPeakBytes = held
-		if s.outcome.Startup > 0 {
-			s.outcome.Usage.WallMS = (time.Since(s.began) - s.outcome.Startup).Milliseconds()
-		}
-		return s.outcome, nil
+	if held > 0 && errors.Is(err, session.ErrNoEnd) {
+		return s.OutOfMemory(held), nil
 	}
 	return sandbox.Outcome{}, fmt.Errorf("run program: %w", err)
 }

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// memoryDelay is how long a program is left alone: most are over by then.
+	// memoryDelay is how long a program runs before it is watched: most are over by then.
 	memoryDelay = 100 * time.Millisecond
 	memoryPoll  = 20 * time.Millisecond
 	// memorySlack is what a sandbox may hold beside its job: gVisor's own heap, the
@@ -28,17 +28,17 @@ const (
 	memorySlack = 160 << 20
 )
 
-// memoryWatch looks from outside at what a sandbox holds.
+// memoryWatch watches from outside how much memory a sandbox holds.
 type memoryWatch struct {
-	killedBytes atomic.Int64 // what it held as it was killed for it, bytes; else 0
+	killedBytes atomic.Int64 // what the sandbox held when it was killed for it; else 0
 	stop        context.CancelFunc
 }
 
-// watchMemory looks at what the sandbox holds until ctx ends or it is stopped, and kills it when
-// that is more than a program with these limits may have. It trusts nothing inside; the
-// agent, which does, is exact and comes first, so this is for an agent that was taken over
-// and for memory that gVisor holds on a job's behalf without charging it.
-func (p *Sandboxes) watchMemory(ctx context.Context, w *instance, l job.Limits) *memoryWatch {
+// watchMemory watches the sandbox until ctx ends or the watch is stopped, and kills it when it
+// holds more than a program with these limits, and extraMB MiB beside them, may have. It trusts
+// nothing inside. The agent, which does, is exact and comes first. So this is for an agent that
+// was taken over, and for memory that gVisor holds on a job's behalf without charging it.
+func (p *Sandboxes) watchMemory(ctx context.Context, w *instance, l job.Limits, extraMB int64) *memoryWatch {
 	m := &memoryWatch{}
 	ctx, m.stop = context.WithCancel(ctx)
 	over := func(held int64) {
@@ -49,10 +49,10 @@ func (p *Sandboxes) watchMemory(ctx context.Context, w *instance, l job.Limits) 
 	w.process = nil // it is closed below
 	// Not waited for: the bindings take 0.6 s to notice that a request is cancelled.
 	p.background.Go(func() {
-		limit := (l.MemoryMB+w.session.preloadMB)<<20 + memorySlack
+		limit := (l.MemoryMB+extraMB)<<20 + memorySlack
 		switch {
-		case w.session.cgroup != nil:
-			w.session.cgroup.watch(ctx, over)
+		case w.cgroup != nil:
+			w.cgroup.watch(ctx, over)
 		case ready != nil:
 			defer ready.close()
 			ready.watch(ctx, limit, over)
@@ -66,8 +66,8 @@ func (p *Sandboxes) watchMemory(ctx context.Context, w *instance, l job.Limits) 
 	return m
 }
 
-// findProcess opens the sandbox's process. It needs the worker to run as the Podman user:
-// where it doesn't, it says so once, returns nil, and leaves the watch to the agent.
+// findProcess opens the sandbox's process, which takes a worker that runs as the Podman user.
+// Elsewhere it logs that once, returns nil, and leaves the watch to the agent.
 func (p *Sandboxes) findProcess(ctx context.Context, id string) *process {
 	if p.noProcAccess.Load() {
 		return nil
@@ -90,15 +90,15 @@ func (p *Sandboxes) findProcess(ctx context.Context, id string) *process {
 	if err != nil {
 		return nil // it is over: the run finds out
 	}
-	if !slices.Contains(arguments(pid), id) { // it ended, and another has its number
+	if !slices.Contains(arguments(pid), id) { // it ended, and another process has its id
 		process.close()
 		return nil
 	}
 	return process
 }
 
-// readPID reads the number of the sandbox's process where conmon has written it. (Podman
-// tells it, too: for some 2 ms of CPU time.)
+// readPID reads the id of the sandbox's process where conmon has written it. (Podman tells it,
+// too, for some 2 ms of CPU time.)
 func (p *Sandboxes) readPID(id string) (int, error) {
 	b, err := os.ReadFile(filepath.Join(p.runRoot, "overlay-containers", id, "userdata", "pidfile"))
 	if err != nil {
@@ -122,8 +122,8 @@ func (p *Sandboxes) inspectPID(ctx context.Context, id string) (int, error) {
 	return c.State.Pid, nil
 }
 
-// watch kills the process once, after calling over with what it holds, when that is more
-// than limit, until ctx ends.
+// watch kills the process when it holds more than limit, after calling over with how much that
+// is; it returns then, or when ctx ends.
 func (p *process) watch(ctx context.Context, limit int64, over func(held int64)) {
 	for sleep(ctx, memoryPoll) {
 		held, err := p.memory()
@@ -149,7 +149,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // process is a sandbox as the host sees it. Its directory in /proc is held open, so
-// that the number can't come to mean another process.
+// that the id can't come to mean another process.
 type process struct {
 	proc *os.Root
 	host *os.Process // a pidfd
@@ -194,13 +194,13 @@ func (p *process) close() {
 	_ = p.host.Release() // it has no error to tell
 }
 
-// kill ends the sandbox, whose memory must just have been read: only while that process
-// lives is host surely the same.
+// kill ends the sandbox. Its memory must just have been read: only while that process lives is
+// host certain to be the same.
 func (p *process) kill() {
 	_ = p.host.Kill() // it may have ended since
 }
 
-// memory is the guests' memory and gVisor's own.
+// memory returns the guests' memory and gVisor's own, bytes.
 func (p *process) memory() (int64, error) {
 	own, err := p.anonymous() // fails once the process is gone, so comes first
 	if err != nil {
@@ -217,7 +217,7 @@ func (p *process) memory() (int64, error) {
 	return own + st.Blocks*512, nil
 }
 
-// anonymous is the process's private memory.
+// anonymous returns the process's private memory, bytes.
 func (p *process) anonymous() (int64, error) {
 	f, err := p.proc.Open("status")
 	if err != nil {

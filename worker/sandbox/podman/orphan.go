@@ -17,18 +17,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// orphan is a process that Podman may have forgotten with its container: conmon, which it starts
-// for each and which outlives it, or runsc's sandbox without one.
+// orphan is a process that Podman may have forgotten with its container: conmon, of which it starts
+// one for each container and which outlives it, or runsc's sandbox without a conmon.
 type orphan struct {
 	pid       int
 	container string
-	// root is where runsc keeps the sandbox's state; "" where conmon's environment tells.
+	// root is runsc's directory of the sandbox's state; "" where conmon's environment tells.
 	root string
 }
 
-// reapOrphans kills sandboxes that Podman has forgotten: a service that is killed as it
-// makes one can leave it with nobody who knows its name. They are found by their processes,
-// so only where the worker is Podman's user; elsewhere their cgroup tells, or nothing.
+// reapOrphans kills sandboxes that Podman has forgotten: a service that is killed while it
+// makes one can leave it unknown to everybody. They are found by their processes, so only where
+// the worker is Podman's user; elsewhere reapCgroups finds those that have a cgroup.
 func (p *Sandboxes) reapOrphans(ctx context.Context) (int, error) {
 	p.reaping.Lock()
 	defer p.reaping.Unlock()
@@ -67,9 +67,9 @@ func (p *Sandboxes) reapOrphans(ctx context.Context) (int, error) {
 	return killed, errors.Join(errs...)
 }
 
-// orphans lists this user's processes of conmon whose container is Glovebox's, runs on our OCI
-// runtime and lies in the store of our service, and the sandboxes in that store that
-// have no conmon any more: whoever made them, nobody waits for their end.
+// orphans lists the possible ones: this user's conmons whose container is Glovebox's, runs on our
+// OCI runtime and lies in the store of our service, and the sandboxes in that store that have no
+// conmon any more. Whoever made those, nobody waits for their end.
 func (p *Sandboxes) orphans() ([]orphan, error) {
 	var found, sandboxes []orphan
 	watched := map[string]bool{}
@@ -105,7 +105,8 @@ func (p *Sandboxes) parseConmon(pid int, argv []string) (orphan, bool) {
 	return orphan{pid: pid, container: id}, ours
 }
 
-// conmonFlags are conmon's flags, the first of each: what follows are the arguments of its exit command.
+// conmonFlags returns conmon's flags, the first of each: later ones are arguments of its exit
+// command.
 func conmonFlags(argv []string) map[string]string {
 	flags := map[string]string{}
 	for i := 1; i+1 < len(argv); i++ {
@@ -176,7 +177,7 @@ func (p *Sandboxes) partOf(s orphan, pid int, argv []string) bool {
 	return (name == sandboxProcess || name == goferProcess) && slices.Contains(argv, s.container)
 }
 
-// killProcess kills a process of the sandbox and no other that has got its id since.
+// killProcess kills a process of the sandbox, and no other that has got its id since.
 func (p *Sandboxes) killProcess(s orphan, pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {

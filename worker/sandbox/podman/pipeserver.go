@@ -13,18 +13,20 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"github.com/glovebox-run/glovebox/worker/sandbox/internal/session"
 )
 
 // pipesAnnotation names, in a container's configuration, the socket where glovebox-runtime gets
-// the pipes of each sandbox that it makes for it. (Its pipes.go says the same: it links nothing of ours
-// but internal/cgroup.)
+// the pipes of each sandbox that it makes for the container. (Its pipes.go repeats the name: it
+// links nothing of ours except internal/cgroup.)
 const pipesAnnotation = "run.glovebox.pipes"
 
-// pipeServer is the socket of a worker at which the OCI runtime asks for the pipes of a sandbox as
-// it makes it: they become its stdin, stdout and stderr. What the sandbox says then comes
-// to the worker as it was said, by no other process, and each sandbox has pipes of its own.
+// pipeServer is the socket of a worker at which the OCI runtime requests the pipes of a sandbox
+// as it makes it: they become its stdin, stdout and stderr. So no other process is between the
+// sandbox and the worker, and each sandbox has pipes of its own.
 //
-// Who can connect is Podman's user and group, to whom all sandboxes belong.
+// Podman's user and group can connect, who own all sandboxes.
 type pipeServer struct {
 	log      *slog.Logger
 	dir      string
@@ -32,30 +34,31 @@ type pipeServer struct {
 	served   sync.WaitGroup
 
 	mu          sync.Mutex
-	reserved    map[string]*sandboxEnds // by container id: of sandboxes that are about to be made
-	lastWarning time.Time               // when an asker was last complained of
+	reserved    map[string]*sandboxEnds // by container id, for sandboxes that are about to be made
+	lastWarning time.Time               // when a refused request was last logged
 }
 
-// sandboxEnds are a sandbox's: its stdin, stdout and stderr.
+// sandboxEnds are the sandbox's ends of its stdin, stdout and stderr.
 type sandboxEnds [3]int
 
-func (f *sandboxEnds) close() {
-	for _, fd := range f {
+func (e *sandboxEnds) close() {
+	for _, fd := range e {
 		unix.Close(fd)
 	}
 }
 
 const (
-	// requestTimeout is what an OCI runtime may take to say for which container it asks.
+	// requestTimeout is how long an OCI runtime may take to say for which container it asks.
 	requestTimeout = time.Second
-	// socketDirPrefix begins the name of a door's directory, and doorName is that of its socket.
+	// socketDirPrefix begins the name of the socket's directory, socketName is the socket's.
 	socketDirPrefix = "glovebox-worker-"
 	socketName      = "pipes.sock"
-	// minStaleAge is for how long a door that nobody hears may be one that is being made.
+	// minStaleAge is how old a socket without a listener must be: a younger one may be about
+	// to listen.
 	minStaleAge = time.Minute
-	// maxRequests is how many are heard at once; more wait.
+	// maxRequests is how many requests are served at once; more wait.
 	maxRequests = 64
-	// warnInterval is for how long there is no second complaint of who asks in vain.
+	// warnInterval limits how often refused requests are logged.
 	warnInterval = time.Second
 )
 
@@ -64,7 +67,7 @@ const (
 func newPipeServer(dir, podmanSocket string, log *slog.Logger) (_ *pipeServer, err error) {
 	var podman unix.Stat_t
 	if err := unix.Stat(podmanSocket, &podman); err != nil {
-		return nil, fmt.Errorf("whose is podman's socket %s: %w", podmanSocket, err)
+		return nil, fmt.Errorf("find the owner of podman's socket %s: %w", podmanSocket, err)
 	}
 	removeStaleSockets(dir)
 	own, err := os.MkdirTemp(dir, socketDirPrefix)
@@ -93,17 +96,17 @@ func newPipeServer(dir, podmanSocket string, log *slog.Logger) (_ *pipeServer, e
 			return nil, fmt.Errorf("share a socket with podman's user: %w", err)
 		}
 	}
-	d := &pipeServer{log: log, dir: own, listener: l, reserved: map[string]*sandboxEnds{}}
-	d.served.Go(d.serve)
-	return d, nil
+	s := &pipeServer{log: log, dir: own, listener: l, reserved: map[string]*sandboxEnds{}}
+	s.served.Go(s.serve)
+	return s, nil
 }
 
-// removeStaleSockets removes what workers of this user have left that were killed. One that is just being
-// made doesn't listen yet, either.
+// removeStaleSockets removes the sockets, and their directories, of workers of this user that
+// were killed.
 func removeStaleSockets(dir string) {
 	sockets, err := filepath.Glob(filepath.Join(dir, socketDirPrefix+"*", socketName))
 	if err != nil {
-		return // the name of the directory is a bad pattern: nothing is swept there
+		return // the directory's name is a bad pattern: nothing is removed there
 	}
 	for _, socket := range sockets {
 		var stat unix.Stat_t
@@ -120,16 +123,17 @@ func removeStaleSockets(dir string) {
 	}
 }
 
-func (d *pipeServer) path() string { return d.listener.Addr().String() }
+func (s *pipeServer) path() string { return s.listener.Addr().String() }
 
-func (d *pipeServer) close() {
-	d.listener.Close()
-	d.served.Wait()
-	os.RemoveAll(d.dir)
+func (s *pipeServer) close() {
+	s.listener.Close()
+	s.served.Wait()
+	os.RemoveAll(s.dir)
 }
 
-// reserve makes the pipes of the next sandbox of a container, and returns our ends of them.
-func (d *pipeServer) reserve(container string) (*stream, error) {
+// reserve makes the pipes of a container's next sandbox, and returns the worker's ends of them.
+// unreserve takes the sandbox's ends back, unless they were claimed.
+func (s *pipeServer) reserve(container string) (_ session.Pipes, unreserve func(), err error) {
 	var near [3]*os.File
 	far := new(sandboxEnds)
 	for i := range near {
@@ -139,7 +143,7 @@ func (d *pipeServer) reserve(container string) (*stream, error) {
 				near[j].Close()
 				unix.Close(far[j])
 			}
-			return nil, fmt.Errorf("make pipes: %w", err)
+			return session.Pipes{}, nil, fmt.Errorf("make pipes: %w", err)
 		}
 		ours, theirs := ends[0], ends[1]
 		if i == 0 { // stdin goes the other way
@@ -149,88 +153,88 @@ func (d *pipeServer) reserve(container string) (*stream, error) {
 		near[i], far[i] = os.NewFile(uintptr(ours), "pipe"), theirs
 	}
 	growPipe(far[1])
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if old, ok := d.reserved[container]; ok {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old, ok := s.reserved[container]; ok {
 		old.close()
 	}
-	d.reserved[container] = far
-	return newStream(near[0], near[1], near[2], func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.reserved[container] == far {
-			delete(d.reserved, container)
+	s.reserved[container] = far
+	return session.Pipes{Stdin: near[0], Stdout: near[1], Stderr: near[2]}, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.reserved[container] == far {
+			delete(s.reserved, container)
 			far.close()
 		}
-	}), nil
+	}, nil
 }
 
 // growPipe makes the pipe on which the agent writes hold all that the worker has granted, so that
-// it wakes and is woken seldom. It is only about time: where the user has too much in pipes
-// already (fs.pipe-user-pages-soft), it stays as it is.
+// the two wake each other seldom. It only saves time: where the user has too much in pipes
+// already (fs.pipe-user-pages-soft), the pipe stays as it is.
 func growPipe(pipe int) { _, _ = unix.FcntlInt(uintptr(pipe), unix.F_SETPIPE_SZ, 1<<20) }
 
-// claimed reports whether the pipes of a container have been asked for.
-func (d *pipeServer) claimed(container string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	_, reserved := d.reserved[container]
+// claimed reports whether the OCI runtime has taken the pipes of a container.
+func (s *pipeServer) claimed(container string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, reserved := s.reserved[container]
 	return !reserved
 }
 
-// serve answers until the door is closed.
-func (d *pipeServer) serve() {
+// serve answers requests until the server is closed.
+func (s *pipeServer) serve() {
 	var requests errgroup.Group
 	requests.SetLimit(maxRequests)
 	defer func() { _ = requests.Wait() }() // they return no error
 	for {
-		c, err := d.listener.AcceptUnix()
+		c, err := s.listener.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil { // no descriptors, no memory: not at once again
-			d.warn(err)
+			s.warn(err)
 			time.Sleep(warnInterval)
 			continue
 		}
 		requests.Go(func() error {
-			if err := d.handle(c); err != nil {
-				d.warn(err)
+			if err := s.handle(c); err != nil {
+				s.warn(err)
 			}
 			return nil
 		})
 	}
 }
 
-// warn complains of an asker, unless it just did: who asks is not trusted with the log.
-func (d *pipeServer) warn(err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if time.Since(d.lastWarning) >= warnInterval {
-		d.lastWarning = time.Now()
-		d.log.Warn("an OCI runtime got no pipes", "error", err)
+// warn logs a refused request, unless it just did: a client must not be able to flood the log.
+func (s *pipeServer) warn(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.lastWarning) >= warnInterval {
+		s.lastWarning = time.Now()
+		s.log.Warn("an OCI runtime got no pipes", "error", err)
 	}
 }
 
-// handle gives the pipes of the container that is asked for, once.
-func (d *pipeServer) handle(c *net.UnixConn) error {
+// handle gives out the pipes of the container that is asked for, once.
+func (s *pipeServer) handle(c *net.UnixConn) error {
 	defer c.Close()
 	if err := c.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
 		return err
 	}
 	id := make([]byte, 64)
 	if _, err := io.ReadFull(c, id); errors.Is(err, io.EOF) {
-		return nil // sweepDoors, which only knocked
+		return nil // removeStaleSockets, which only looks who listens
 	} else if err != nil {
-		return fmt.Errorf("read for which container: %w", err)
+		return fmt.Errorf("read the container's id: %w", err)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	far, ok := d.reserved[string(id)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	far, ok := s.reserved[string(id)]
 	if !ok {
 		return fmt.Errorf("nobody waits for a sandbox of container %.64q", id)
 	}
-	delete(d.reserved, string(id))
+	delete(s.reserved, string(id))
 	defer far.close()
 	if _, _, err := c.WriteMsgUnix([]byte{0}, unix.UnixRights(far[:]...), nil); err != nil {
 		return fmt.Errorf("give pipes to the OCI runtime: %w", err)

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newTestPipeServer opens one in a directory of its own, for the group of a file of ours.
+// newTestPipeServer opens a server in a directory of its own, for the group of a file of ours.
 func newTestPipeServer(t *testing.T) (d *pipeServer, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -65,23 +65,24 @@ func request(t *testing.T, d *pipeServer, words string) []*os.File {
 	return files
 }
 
-// TestPipeServer: who names a container that is about to be started gets its pipes, and once.
+// TestPipeServer: the OCI runtime that names a container that is about to be started gets its
+// pipes, and once.
 func TestPipeServer(t *testing.T) {
 	t.Parallel()
 	d, dir := newTestPipeServer(t)
 	id, other := strings.Repeat("a", 64), strings.Repeat("b", 64)
-	s, err := d.reserve(id)
+	pipes, _, err := d.reserve(id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer pipes.Close()
 	for name, words := range map[string]string{"another container": other, "half an id": id[:32], "nothing": ""} {
 		began := time.Now()
 		if got := request(t, d, words); got != nil {
 			t.Errorf("%s: got %d pipes", name, len(got))
 		}
 		if took := time.Since(began); took > 5*requestTimeout {
-			t.Errorf("%s: the door was held for %s", name, took)
+			t.Errorf("%s: the server was held up for %s", name, took)
 		}
 	}
 	if d.claimed(id) {
@@ -92,9 +93,9 @@ func TestPipeServer(t *testing.T) {
 		t.Fatalf("got %d pipes, given: %v", len(far), d.claimed(id))
 	}
 	if again := request(t, d, id); again != nil {
-		t.Errorf("the second who asked got %d pipes", len(again))
+		t.Errorf("the second request got %d pipes", len(again))
 	}
-	if _, err := s.Write([]byte("in")); err != nil {
+	if _, err := pipes.Stdin.Write([]byte("in")); err != nil {
 		t.Error(err)
 	}
 	buf := make([]byte, 10)
@@ -107,11 +108,11 @@ func TestPipeServer(t *testing.T) {
 		}
 		far[i+1].Close()
 	}
-	if got, err := io.ReadAll(s); err != nil || string(got) != "out" { // and its end: nobody else has the pipe
+	if got, err := io.ReadAll(pipes.Stdout); err != nil || string(got) != "out" { // and its end: nobody else has the pipe
 		t.Errorf("stdout: got %q, %v", got, err)
 	}
-	if s.listen(); s.complaint() != "err" {
-		t.Errorf("stderr: got %q", s.complaint())
+	if got, err := io.ReadAll(pipes.Stderr); err != nil || string(got) != "err" {
+		t.Errorf("stderr: got %q, %v", got, err)
 	}
 	far[0].Close()
 
@@ -128,29 +129,32 @@ func TestPipeServer(t *testing.T) {
 	}
 }
 
-// TestPipesUnreserved: what nobody asked for in time is given to nobody, and the next order is its own.
+// TestPipesUnreserved: what was not claimed in time is given to nobody, and the next reservation
+// is not touched.
 func TestPipesUnreserved(t *testing.T) {
 	t.Parallel()
 	d, _ := newTestPipeServer(t)
 	id := strings.Repeat("a", 64)
-	first, err := d.reserve(id)
+	first, unreserveFirst, err := d.reserve(id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := d.reserve(id) // a container's next sandbox
+	second, unreserveSecond, err := d.reserve(id) // a container's next sandbox
 	if err != nil {
 		t.Fatal(err)
 	}
+	unreserveFirst()
 	first.Close()
 	if d.claimed(id) {
-		t.Fatal("the end of the first has taken the pipes of the second")
+		t.Fatal("the end of the first reservation has taken the pipes of the second")
 	}
-	if _, err := first.Read(make([]byte, 1)); err == nil {
-		t.Error("a closed stream was read")
+	if _, err := first.Stdout.Read(make([]byte, 1)); err == nil {
+		t.Error("a closed pipe was read")
 	}
+	unreserveSecond()
 	second.Close()
 	if got := request(t, d, id); got != nil {
-		t.Errorf("got %d pipes that were withdrawn", len(got))
+		t.Errorf("got %d pipes that were no longer reserved", len(got))
 	}
 }
 
@@ -178,7 +182,8 @@ func TestPipeServerThatCannotListen(t *testing.T) {
 	}
 }
 
-// TestPipeServerRemovesStaleSockets: who opens a door removes those of workers that were killed, and no other.
+// TestPipeServerRemovesStaleSockets: a new server removes the sockets of workers that were killed,
+// and no others.
 func TestPipeServerRemovesStaleSockets(t *testing.T) {
 	t.Parallel()
 	living, dir := newTestPipeServer(t)

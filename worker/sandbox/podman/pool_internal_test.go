@@ -10,7 +10,7 @@ import (
 func TestEndIsMonotonic(t *testing.T) {
 	t.Parallel()
 	p := &Sandboxes{}
-	l := &pool{podman: p}
+	l := &pool{sandboxes: p}
 	if wait := l.refillDelay(); wait != 0 {
 		t.Errorf("before any program: it waits for %s", wait)
 	}

@@ -14,9 +14,8 @@ import (
 
 // Reap removes the containers of this instance that nobody uses any more: those of
 // workers that are not alive, and those of this worker that no Run here is using (an
-// earlier process of the same name left them). Beside them it kills sandboxes that
-// Podman itself has forgotten. It returns how many it removed, and goes on after an
-// error.
+// earlier process of the same name left them). It also kills sandboxes that Podman itself
+// has forgotten. It returns how many it removed, and goes on after an error.
 func (p *Sandboxes) Reap(ctx context.Context, alive func(worker string) bool) (int, error) {
 	options := new(containers.ListOptions).WithAll(true).WithFilters(map[string][]string{
 		"label": {labelInstance + "=" + p.config.Instance},
@@ -61,11 +60,11 @@ func (p *Sandboxes) Reap(ctx context.Context, alive func(worker string) bool) (i
 	return removed + n, errors.Join(append(errs, err)...)
 }
 
-// forgottenAge is for how long what Podman does not know is left alone: it may be about
+// forgottenAge is how long a sandbox that Podman does not know is left alone: it may be about
 // to be made.
 const forgottenAge = 2 * time.Minute
 
-// reapCgroups ends what runs in cgroups whose container Podman has forgotten, and removes
+// reapCgroups removes the cgroups whose container Podman has forgotten, and ends what runs in
 // them: a service that was killed while it made a sandbox knows nothing of it.
 func (p *Sandboxes) reapCgroups(ctx context.Context) (int, error) {
 	dirs, err := os.ReadDir(p.cgroupParent)
@@ -102,7 +101,7 @@ func (p *Sandboxes) reapCgroups(ctx context.Context) (int, error) {
 	return removed, errors.Join(errs...)
 }
 
-// known are the ids of all containers that Podman knows, whoever's they are.
+// known returns the ids of all containers that Podman knows, whoever made them.
 func (p *Sandboxes) known(ctx context.Context) (map[string]bool, error) {
 	list, err := containers.List(p.with(ctx), new(containers.ListOptions).WithAll(true).WithExternal(true))
 	if err != nil {
@@ -115,7 +114,7 @@ func (p *Sandboxes) known(ctx context.Context) (map[string]bool, error) {
 	return known, nil
 }
 
-// activeContainers are the names of the containers that are in use here now.
+// activeContainers returns the names of the containers that are in use here now.
 func (p *Sandboxes) activeContainers() map[string]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

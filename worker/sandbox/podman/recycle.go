@@ -1,15 +1,14 @@
 package podman
 
 import (
-	"io"
 	"slices"
 	"time"
 )
 
 // container is what Podman has of a sandbox: a record, and what was fixed when it was made.
 //
-// A sandbox is for one program. Its container, where the pool made it, can have another
-// sandbox when that one has ended: Podman takes longer to make a record and to remove it than
+// A sandbox is for one program. Its container, where the pool made it, can be used for another
+// sandbox when the first has ended: Podman takes longer to make a record and to remove it than
 // to start what is in it. Nothing that a program can write to is a part of it: its root is
 // read-only, and all that runsc has of the sandbox is made anew.
 type container struct {
@@ -25,37 +24,24 @@ type idleContainer struct {
 }
 
 const (
-	// endPatience is for how long an agent that was told that its worker goes may stay.
-	endPatience = 2 * time.Second
-	// exitTime is for how long conmon may take to note the end of a sandbox whose stream has ended.
+	// exitTime is how long conmon may take to note the end of a sandbox whose stream has ended.
 	exitTime = 100 * time.Millisecond
-	// idleContainerTTL is for how long a container may be without a sandbox.
+	// idleContainerTTL is how long a container may be without a sandbox.
 	idleContainerTTL = time.Minute
 )
 
-// recycle ends a sandbox whose agent has said its last word, and keeps its container for
-// another where it can have one.
+// recycle ends a sandbox whose agent has said its last word, and keeps its container for another
+// if that can be. Whether the sandbox has ended is told by its stream; Podman has the last word
+// when it is to make the next one (launch).
 func (p *Sandboxes) recycle(w *instance) {
-	if !w.plan.reusable || !w.awaitEnd() || w.session.cgroup != nil && w.session.cgroup.reachedLimit() || !p.keepIdle(w) {
+	if !w.plan.reusable || !w.session.AwaitEnd() || w.cgroup != nil && w.cgroup.reachedLimit() || !p.keepIdle(w) {
 		w.remove()
 	}
 	w.release()
 }
 
-// awaitEnd tells the agent that its worker goes, and reports whether the sandbox ended then, as
-// far as its stream tells. Podman has the last word, when it is to make the next one: launch.
-func (w *instance) awaitEnd() bool {
-	<-w.session.gone // the reader has read the last frame
-	s := w.session.stream
-	if s.in.Close() != nil || s.out.SetReadDeadline(time.Now().Add(endPatience)) != nil {
-		return false
-	}
-	n, err := io.Copy(io.Discard, io.LimitReader(s, maxNoise))
-	return err == nil && n < maxNoise
-}
-
-// keepIdle keeps the container, whose name stays in use, unless there are enough or it is
-// being removed: whoever watches the sandbox may have thought so after its last word.
+// keepIdle keeps the container, whose name stays active, unless there are enough idle ones or it
+// is being removed: the watch over its memory may have seen a reason after the agent's last word.
 func (p *Sandboxes) keepIdle(w *instance) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,12 +52,12 @@ func (p *Sandboxes) keepIdle(w *instance) bool {
 	return true
 }
 
-// takeIdle returns a container of the plan and the image that has no sandbox.
+// takeIdle returns an idle container of the plan and the image.
 func (p *Sandboxes) takeIdle(plan plan, i image) (container, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n := slices.IndexFunc(p.idle, func(s idleContainer) bool {
-		return s.plan == plan && s.image.id == i.id && time.Since(s.since) >= exitTime
+	n := slices.IndexFunc(p.idle, func(c idleContainer) bool {
+		return c.plan == plan && c.image.id == i.id && time.Since(c.since) >= exitTime
 	})
 	if n < 0 {
 		return container{}, false
@@ -81,19 +67,19 @@ func (p *Sandboxes) takeIdle(plan plan, i image) (container, bool) {
 	return c, true
 }
 
-// dropIdle removes the containers without a sandbox of which useless is true.
+// dropIdle removes the idle containers for which useless returns true.
 func (p *Sandboxes) dropIdle(useless func(idleContainer) bool) {
 	var out []idleContainer
 	p.mu.Lock()
-	p.idle = slices.DeleteFunc(p.idle, func(s idleContainer) bool {
-		drop := useless(s)
+	p.idle = slices.DeleteFunc(p.idle, func(c idleContainer) bool {
+		drop := useless(c)
 		if drop {
-			out = append(out, s)
+			out = append(out, c)
 		}
 		return drop
 	})
 	p.mu.Unlock()
-	for _, s := range out {
-		p.remove(s.name, removal{})
+	for _, c := range out {
+		p.remove(c.name, removal{})
 	}
 }

@@ -1,15 +1,11 @@
 package podman_test
 
 import (
-	"errors"
-	"os"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/glovebox-run/glovebox/job"
-	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
 )
 
 // TestRecycledContainers: a container has one sandbox after another, each of which knows
@@ -61,49 +57,5 @@ func TestRecycledWhileItRuns(t *testing.T) {
 	// Nothing of that disturbs who comes next.
 	if o, err := p.Run(t.Context(), programOf("print('ok')"), &kept{}); err != nil || o.Status != job.Succeeded {
 		t.Errorf("after that: got %+v, %v", o, err)
-	}
-}
-
-// TestEnded: an agent is believed to have ended when its stream has, and in time.
-func TestEnded(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		agent func(in, out *os.File)
-		want  bool
-	}{
-		"ends":           {func(_, out *os.File) { out.Close() }, true},
-		"ends when told": {func(in, out *os.File) { _, _ = in.Read(make([]byte, 1)); out.Close() }, true},
-		"says more":      {func(_, out *os.File) { _, _ = out.Write(make([]byte, 1000)); out.Close() }, true},
-		"stays":          {func(_, _ *os.File) {}, false},
-		"never stops": {func(_, out *os.File) {
-			for {
-				if _, err := out.Write(make([]byte, 1<<16)); err != nil {
-					return
-				}
-			}
-		}, false},
-		"talks much, ends": {func(_, out *os.File) { _, _ = out.Write(make([]byte, 2<<20)); out.Close() }, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			in, workerIn, err := os.Pipe()
-			workerOut, out, err2 := os.Pipe()
-			if err = errors.Join(err, err2); err != nil {
-				t.Fatal(err)
-			}
-			done := make(chan struct{})
-			go func() { defer close(done); c.agent(in, out) }()
-			began := time.Now()
-			if got := podman.Ended(workerIn, workerOut); got != c.want {
-				t.Errorf("got %v, want %v", got, c.want)
-			}
-			if took := time.Since(began); took > 10*time.Second {
-				t.Errorf("it took %s", took)
-			}
-			workerOut.Close()
-			<-done
-			in.Close()
-			out.Close()
-		})
 	}
 }

@@ -26,7 +26,7 @@ func (p *Sandboxes) Run(ctx context.Context, program sandbox.Program, sink sandb
 	return outcome, err
 }
 
-// programEnded notes the end of a program.
+// programEnded notes that a program has ended.
 func (p *Sandboxes) programEnded() {
 	now := time.Now() // with the monotonic reading: a clock that is set back changes nothing
 	p.lastEnd.Store(&now)
@@ -45,13 +45,13 @@ func (p *Sandboxes) run(ctx context.Context, began time.Time, program sandbox.Pr
 		return p.refusedOutcome(ctx, began, program.Image, problem, sink)
 	}
 	if w := p.claim(ctx, program); w != nil {
-		w.session.claimed(began)
+		w.session.Claim(began)
 		p.config.Log.Debug("warm sandbox claimed", "container", w.name, "job_id", program.JobID, "epoch", program.Epoch)
 		outcome, err := p.use(ctx, w, program, sink)
-		if err == nil || w.session.taken || ctx.Err() != nil {
+		if err == nil || w.session.Begun() || ctx.Err() != nil {
 			return outcome, err
 		}
-		p.config.Log.Warn("a warm sandbox failed before its program was seen to begin, which gets a fresh one", "job_id", program.JobID, "epoch", program.Epoch, "error", err)
+		p.config.Log.Warn("a warm sandbox failed before its program began; the program gets a fresh one", "job_id", program.JobID, "epoch", program.Epoch, "error", err)
 	}
 	w, err := p.start(ctx, began, p.planOf(ctx, program))
 	if err != nil {
@@ -60,20 +60,19 @@ func (p *Sandboxes) run(ctx context.Context, began time.Time, program sandbox.Pr
 	return p.use(ctx, w, program, sink)
 }
 
-// oomPatience is how long Podman may take to notice that a sandbox has ended.
-const oomPatience = 5 * time.Second
+// oomTimeout is how long Podman may take to notice that a sandbox has ended.
+const oomTimeout = 5 * time.Second
 
-// oomKilled asks whether the host's kernel ended the sandbox for its memory, which takes
-// the agent and its last word with it. The cgroup knows until it is removed, and Podman
-// from then on.
-func (p *Sandboxes) oomKilled(ctx context.Context, name string, l *hostCgroup) bool {
-	if l == nil {
+// oomKilled reports whether the host's kernel ended the sandbox for its memory, and the agent
+// with it before its last word. The cgroup knows until it is removed, and Podman from then on.
+func (p *Sandboxes) oomKilled(ctx context.Context, name string, cgroup *hostCgroup) bool {
+	if cgroup == nil {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, oomPatience)
+	ctx, cancel := context.WithTimeout(ctx, oomTimeout)
 	defer cancel()
 	for {
-		if l.oomKilled() {
+		if cgroup.OOMKilled() {
 			return true
 		}
 		c, err := containers.Inspect(p.with(ctx), name, nil)
@@ -86,7 +85,7 @@ func (p *Sandboxes) oomKilled(ctx context.Context, name string, l *hostCgroup) b
 	}
 }
 
-// limitsEnforced is who sees to it that limits hold.
+// limitsEnforced returns "hard" if cgroups bound the sandboxes, else "soft".
 func (p *Sandboxes) limitsEnforced() string {
 	if p.cgroupParent != "" {
 		return "hard"
@@ -94,7 +93,7 @@ func (p *Sandboxes) limitsEnforced() string {
 	return "soft"
 }
 
-// refusedOutcome is the outcome that such a program would have had.
+// refusedOutcome returns the outcome of a program that no sandbox could run.
 func (p *Sandboxes) refusedOutcome(ctx context.Context, began time.Time, imageName, problem string, sink sandbox.Sink) (sandbox.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.config.StartTimeout)
 	defer cancel()

@@ -34,15 +34,16 @@ type Config struct {
 	// Dir is where the worker has a socket that Podman's user reaches. Defaults to
 	// os.TempDir().
 	Dir string
-	// Log receives what is handled here: removals that fail, agents that complain.
+	// Log receives what is handled here: removals that fail, agents that write to stderr.
 	// Defaults to discarding.
 	Log *slog.Logger
 	// StartTimeout bounds the time from the container's creation to the agent's first
-	// word, and that which the service may take to answer Open: it may have much to do,
-	// or a disk that images are written to. Defaults to 1 minute.
+	// word, and the time in which the service has to answer Open: it may have much to do,
+	// or a busy disk. Defaults to 1 minute.
 	StartTimeout time.Duration
-	// Backstop is after how long Podman itself kills a container, should everything
-	// else have failed. It has to cover the upload of artifacts. Defaults to 2 hours.
+	// Backstop is how long a container may live before Podman itself kills it, should
+	// everything else have failed. It has to cover the upload of artifacts. Defaults to
+	// 2 hours.
 	Backstop time.Duration
 }
 
@@ -72,7 +73,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// Sandboxes runs programs. It may be used by many goroutines at once.
+// Sandboxes runs programs, each in a sandbox of its own. It may be used by many goroutines at
+// once.
 type Sandboxes struct {
 	config     Config
 	conn       context.Context //nolint:containedctx // the bindings keep their connection in one
@@ -81,14 +83,14 @@ type Sandboxes struct {
 	ociPath    string
 	graphRoot  string // of the service's store
 	runRoot    string // of what it keeps while containers run
-	// cgroupParent is where sandboxes have their cgroups; "" until SelfTest has proven it.
+	// cgroupParent has the sandboxes' cgroups; "" until SelfTest has proven them.
 	cgroupParent string
 	images       imageCache
 	pipes        *pipeServer
 	pool         *pool                     // nil until KeepWarm
 	programs     atomic.Int64              // how many are being run
 	lastEnd      atomic.Pointer[time.Time] // when the last one ended; nil before
-	noProcAccess atomic.Bool               // the worker can't look into sandboxes' processes
+	noProcAccess atomic.Bool               // the worker can't read the /proc of sandboxes
 
 	mu     sync.Mutex
 	active map[string]bool // names of containers in use here, the spares' too
@@ -106,16 +108,17 @@ type Sandboxes struct {
 }
 
 // ociRuntime is the file name of the OCI runtime that means gVisor, and ociNames are what Podman
-// may call it. Anything else is refused; bare runsc is, too: it doesn't ask for the worker's pipes.
+// may call it. Anything else is refused, and so is bare runsc, which doesn't request the worker's
+// pipes.
 const ociRuntime = "glovebox-runtime"
 
 var ociNames = map[string]bool{ociRuntime: true, "runsc": true}
 
 const (
-	// closeAsks is after how long Close, as removals still go on, asks whether the service
-	// is there at all, and closePatience how long that may take to answer.
-	closeAsks     = 2 * time.Second
-	closePatience = 4 * time.Second
+	// closePingInterval is how often Close, while removals go on, asks whether the service
+	// is there at all, and closePingTimeout how long that may take to answer.
+	closePingInterval = 2 * time.Second
+	closePingTimeout  = 4 * time.Second
 )
 
 // Open connects to the service. It fails with [ErrUnavailable] when the service does not
@@ -217,9 +220,9 @@ func (p *Sandboxes) Ping(ctx context.Context) error {
 // OCIRuntime is the OCI runtime's name and version, as the service tells it.
 func (p *Sandboxes) OCIRuntime() string { return p.ociRuntime }
 
-// Close waits until every container that was used is removed; where Podman is away, for
-// some 6 s: systemd starts a Podman that crashed only when its worker has ended, whose
-// containers the next worker's Reap removes. No Run may be under way or start after it.
+// Close waits until every container that was used is removed. While Podman is away it waits for
+// some 6 s only: systemd starts a Podman that crashed after its worker has ended, and the next
+// worker's Reap removes the containers. No Run may be under way, or start after it.
 func (p *Sandboxes) Close() {
 	if p.pool != nil {
 		p.pool.stop()
@@ -235,7 +238,7 @@ func (p *Sandboxes) Close() {
 		select {
 		case <-removed:
 			waiting = false
-		case <-time.After(closeAsks):
+		case <-time.After(closePingInterval):
 			p.giveUpUnlessAnswered()
 		}
 	}
@@ -244,9 +247,9 @@ func (p *Sandboxes) Close() {
 	p.http.Client.CloseIdleConnections()
 }
 
-// giveUpUnlessAnswered ends the removals that go on, unless Podman is there and only slow.
+// giveUpUnlessAnswered ends the removals that go on, unless Podman answers and is only slow.
 func (p *Sandboxes) giveUpUnlessAnswered() {
-	ctx, cancel := context.WithTimeout(p.removals, closePatience)
+	ctx, cancel := context.WithTimeout(p.removals, closePingTimeout)
 	defer cancel()
 	if err := p.Ping(ctx); err != nil && p.removals.Err() == nil {
 		p.config.Log.Warn("containers are left to the next worker's reaper", "error", err)

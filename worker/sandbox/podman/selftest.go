@@ -16,18 +16,18 @@ import (
 // testTimeout bounds the self-test.
 const testTimeout = time.Minute
 
-// Enforcement says who sees to it that limits hold.
+// Enforcement says what enforces the limits of sandboxes.
 type Enforcement struct {
-	// Hard: the host's kernel bounds every sandbox. Else the agent and the worker watch.
+	// Hard: the host's kernel bounds every sandbox. Otherwise the agent and the worker watch.
 	Hard bool
 	// Reason says why limits are not hard, and what to do about it.
 	Reason string
 }
 
-// SelfTest starts a sandbox and looks whether its kernel is gVisor's, and whether the
-// host's kernel enforces the limits that were asked for, as given and as rewritten. It is
-// to be called once, before the first Run, which relies on what it finds: where limits
-// are hard, a program whose sandbox the kernel doesn't bound is not run.
+// SelfTest starts a sandbox and finds out whether its kernel is gVisor's, and whether the
+// host's kernel enforces the limits that the sandbox was made with, and those that they are
+// changed to. Call it once, before the first Run, which relies on it: where limits are hard, a
+// program whose sandbox the kernel doesn't bound is not run.
 //
 // An error says that no sandbox can be started.
 func (p *Sandboxes) SelfTest(ctx context.Context, imageName string) (Enforcement, error) {
@@ -48,13 +48,13 @@ func (p *Sandboxes) selfTest(ctx context.Context, imageName string) (Enforcement
 		return Enforcement{}, err
 	}
 	defer w.close()
-	if err := w.session.awaitReady(ctx, testTimeout); err != nil {
+	if err := w.session.AwaitReady(ctx, testTimeout); err != nil {
 		return Enforcement{}, err
 	}
 	return p.enforcement(ctx, w.id, boundsOf(limits))
 }
 
-// enforcement looks at the running sandbox id, which was made with the bounds asked.
+// enforcement checks the running sandbox id, which was made with the bounds asked.
 func (p *Sandboxes) enforcement(ctx context.Context, id string, asked bounds) (Enforcement, error) {
 	c, err := containers.Inspect(p.with(ctx), id, nil)
 	if err != nil || c.State == nil || c.State.Pid <= 0 {

@@ -1,4 +1,4 @@
-package podman
+package session
 
 import (
 	"context"
@@ -12,21 +12,21 @@ import (
 )
 
 // window is how much a sandbox may have on its way to a sink. The pipe that it writes to
-// holds that (widen), so that it waits for credit only.
+// holds as much, so that it waits for credit only.
 const window = 960 << 10
 
 // sendWithin closes the stream on an agent that takes the program too slowly, or a piece
 // of an input that is read from elsewhere.
-func (s *session) sendWithin(ctx context.Context, patience time.Duration) error {
-	overdue := time.AfterFunc(patience, func() { s.stream.Close() })
+func (s *Session) sendWithin(ctx context.Context, timeout time.Duration) error {
+	overdue := time.AfterFunc(timeout, s.Abort)
 	defer overdue.Stop()
-	return s.send(ctx, func() { overdue.Stop() }, func() { overdue.Reset(patience) })
+	return s.send(ctx, func() { overdue.Stop() }, func() { overdue.Reset(timeout) })
 }
 
 // send tells the agent everything: the first grant, the program, its inputs. It calls
-// pause and resume around what it is not the agent that it waits for.
-func (s *session) send(ctx context.Context, pause, resume func()) error {
-	p := s.program
+// pause and resume around every wait that is not for the agent.
+func (s *Session) send(ctx context.Context, pause, resume func()) error {
+	p := s.task.Program
 	if err := s.grant(window); err != nil {
 		return err
 	}
@@ -34,8 +34,8 @@ func (s *session) send(ctx context.Context, pause, resume func()) error {
 		Protocol: agentwire.Version, Compile: p.Compile, Command: p.Command,
 		Env: p.Environment(), Limits: p.Limits,
 	}
-	if s.preloaded {
-		start.PreparedMB = s.preloadMB
+	if s.task.Preloaded {
+		start.PreparedMB = s.task.PreloadMB
 	}
 	if err := s.out.WriteStart(start); err != nil {
 		return err
@@ -69,9 +69,9 @@ type inputError struct {
 func (e inputError) Error() string { return fmt.Sprintf("read input %q: %v", e.name, e.err) }
 func (e inputError) Unwrap() error { return e.err }
 
-// sendFile passes an input on while it is read.
-func (s *session) sendFile(ctx context.Context, f sandbox.File, pause, resume func()) error {
-	s.taken = true
+// sendFile sends an input while it is read.
+func (s *Session) sendFile(ctx context.Context, f sandbox.File, pause, resume func()) error {
+	s.begun = true
 	pause()
 	r, err := f.Open(ctx)
 	resume()
@@ -105,23 +105,23 @@ func (s *session) sendFile(ctx context.Context, f sandbox.File, pause, resume fu
 }
 
 // grant allows n more bytes.
-func (s *session) grant(n int64) error {
+func (s *Session) grant(n int64) error {
 	s.mu.Lock()
 	s.check.Granted(n)
 	s.mu.Unlock()
 	return s.out.WriteCredit(n)
 }
 
-// passed gives the credit of a frame back, once enough has come together. That it
-// can't be written is no error of its own: the agent may have sent its last frame and
-// be gone, or the stream has broken, and the reader knows which.
-func (s *session) passed(f agentwire.Frame) {
-	if s.debt += f.Cost(); s.debt < window/2 {
+// returnCredit grants a frame's credit again, once enough of it has come together. A grant that
+// can't be written is no error: the agent may have sent its last frame and be gone, or the
+// stream has broken, and the reader knows which.
+func (s *Session) returnCredit(f agentwire.Frame) {
+	if s.spent += f.Cost(); s.spent < window/2 {
 		return
 	}
-	n := s.debt
-	s.debt = 0
-	if !s.mute {
-		s.mute = s.grant(n) != nil
+	n := s.spent
+	s.spent = 0
+	if !s.unwritable {
+		s.unwritable = s.grant(n) != nil
 	}
 }

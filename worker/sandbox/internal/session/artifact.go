@@ -1,4 +1,4 @@
-package podman
+package session
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 )
 
 // artifact passes one file on, while it arrives.
-func (s *session) artifact(ctx context.Context, a agentwire.ArtifactBegin) error {
+func (s *Session) artifact(ctx context.Context, a agentwire.ArtifactBegin) error {
 	r := &artifactReader{ctx: ctx, session: s}
-	if err := s.sink.Artifact(ctx, a.Name, a.Size, r); err != nil {
+	if err := s.task.Sink.Artifact(ctx, a.Name, a.Size, r); err != nil {
 		if r.err != nil && !errors.Is(r.err, io.EOF) {
 			err = r.err // the sink failed because the sandbox did
 		}
@@ -24,10 +24,10 @@ func (s *session) artifact(ctx context.Context, a agentwire.ArtifactBegin) error
 	return nil
 }
 
-// artifactReader reads one artifact's bytes, and grants them again as they are read.
+// artifactReader reads one artifact's bytes, and grants their credit again as they are read.
 type artifactReader struct {
 	ctx     context.Context //nolint:containedctx // an io.Reader has no other way to be cancelled
-	session *session
+	session *Session
 	frame   agentwire.Frame
 	left    []byte
 	err     error
@@ -45,13 +45,13 @@ func (r *artifactReader) Read(p []byte) (int, error) {
 	n := copy(p, r.left)
 	r.left = r.left[n:]
 	if len(r.left) == 0 {
-		r.session.passed(r.frame)
+		r.session.returnCredit(r.frame)
 	}
 	return n, nil
 }
 
 func (r *artifactReader) next() error {
-	e, err := r.session.collected(r.ctx)
+	e, err := r.session.next(r.ctx)
 	if err != nil {
 		return fmt.Errorf("wait for an artifact's bytes: %w", err)
 	}

@@ -1,4 +1,4 @@
-package podman
+package session
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,15 +18,22 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
-// rogue is an agent that was taken over: it speaks to a session over a pipe.
+// rogue plays the agent over a pipe, perhaps one that was taken over.
 type rogue struct {
 	t    *testing.T
+	act  func(*rogue)
 	conn net.Conn // its stdin and stdout
 	errs net.Conn
 	w    *agentwire.Writer
-	told chan struct{} // closed when the worker has sent the whole program
 	deaf bool          // it reads nothing
 	slow time.Duration // how long it takes over each frame that it reads
+	// before is called before Serve.
+	before func(*Session)
+
+	told     chan struct{} // closed when the worker has sent the whole program
+	prepares chan struct{} // closed when the worker has asked it to preload
+	start    []byte        // what the worker sent as Start
+	credit   *agentwire.Credit
 }
 
 // raw writes to its stdout or stderr. That the other end is closed is for it to say.
@@ -52,6 +60,19 @@ func (r *rogue) send(t agentwire.Type, v any) {
 	}
 }
 
+// print sends output as an agent does that minds its credit.
+func (r *rogue) print(t agentwire.Type, text string) {
+	for text != "" {
+		n, err := r.credit.Take(min(len(text), agentwire.MaxPayload))
+		if err != nil {
+			r.t.Error(err)
+			return
+		}
+		r.send(t, text[:n])
+		text = text[n:]
+	}
+}
+
 func (r *rogue) ready() {
 	r.send(agentwire.TypeReady, agentwire.Ready{Protocol: agentwire.Version, Kernel: "Linux version 4.19.0-gvisor #1"})
 }
@@ -74,7 +95,16 @@ func (r *rogue) listen() {
 			return
 		}
 		time.Sleep(r.slow)
-		if f.Type == agentwire.TypeGo {
+		switch f.Type {
+		case agentwire.TypeCredit:
+			if err := r.credit.Grant(f.Credit()); err != nil {
+				r.t.Error(err)
+			}
+		case agentwire.TypePrepare:
+			close(r.prepares)
+		case agentwire.TypeStart:
+			r.start = append(r.start, f.Payload...)
+		case agentwire.TypeGo:
 			close(r.told)
 		}
 	}
@@ -94,30 +124,37 @@ func (*discard) Artifact(_ context.Context, _ string, _ int64, r io.Reader) erro
 	return err
 }
 
-// against runs a session against an agent that does as act says.
-func against(t *testing.T, deaf bool, slow time.Duration, act func(*rogue)) (sandbox.Outcome, error) {
+// serve serves the task with that agent, until both have ended.
+func serve(t *testing.T, task Task, cgroup *fakeCgroup, agent *rogue) (*Session, error) {
 	t.Helper()
 	here, there := net.Pipe()
 	errs, complaints := net.Pipe()
-	agent := &rogue{t: t, conn: there, errs: complaints, told: make(chan struct{}), deaf: deaf, slow: slow}
-	agent.w = agentwire.NewWriter(there)
-	limits := job.Limits{WallMS: 1000, Artifacts: 2, ArtifactMB: 1, OutputKB: 1}.Filled(job.Limits{})
-	s := newSession(time.Now())
-	s.program, s.sink = sandbox.Program{Command: []string{"x"}, Stdin: []byte("x"), Limits: limits}, &discard{}
-	s.stream, s.check = newStream(here, here, errs, func() {}), agentwire.FromAgent{Limits: limits}
-	s.out = agentwire.NewWriter(s.stream)
-	done := make(chan struct{}, 4)
-	go func() { s.stream.listen(); done <- struct{}{} }()
-	go func() { s.read(); done <- struct{}{} }()
-	go func() { agent.listen(); done <- struct{}{} }()
-	go func() { act(agent); done <- struct{}{} }()
-	err := s.serve(t.Context(), time.Minute)
-	s.stream.Close()
-	there.Close()
-	for range 4 {
-		<-done
+	agent.t, agent.conn, agent.errs, agent.w = t, there, complaints, agentwire.NewWriter(there)
+	agent.told, agent.prepares, agent.credit = make(chan struct{}), make(chan struct{}), agentwire.NewCredit()
+	s := New(time.Now(), Pipes{Stdin: here, Stdout: here, Stderr: errs})
+	if cgroup != nil {
+		s.Cgroup = cgroup
 	}
-	return s.outcome, err
+	var agents sync.WaitGroup
+	agents.Go(agent.listen)
+	agents.Go(func() { agent.act(agent) })
+	if agent.before != nil {
+		agent.before(s)
+	}
+	err := s.Serve(t.Context(), task, time.Minute)
+	s.Close()
+	there.Close()
+	agents.Wait()
+	return s, err
+}
+
+// against serves a program with an agent that does as act says.
+func against(t *testing.T, deaf bool, slow time.Duration, act func(*rogue)) (sandbox.Outcome, error) {
+	t.Helper()
+	limits := job.Limits{WallMS: 1000, Artifacts: 2, ArtifactMB: 1, OutputKB: 1}.Filled(job.Limits{})
+	program := sandbox.Program{Command: []string{"x"}, Stdin: []byte("x"), Limits: limits}
+	s, err := serve(t, Task{Program: program, Sink: &discard{}}, nil, &rogue{deaf: deaf, slow: slow, act: act})
+	return s.Outcome, err
 }
 
 func TestRogueAgent(t *testing.T) {
@@ -162,8 +199,8 @@ func TestRogueAgent(t *testing.T) {
 		{name: "another protocol", act: func(r *rogue) {
 			r.send(agentwire.TypeReady, agentwire.Ready{Protocol: 9, Kernel: "Linux version 4.19.0-gvisor"})
 		}, err: agentwire.ErrProtocol},
-		{name: "gone before the end", act: func(r *rogue) { r.exited(); r.conn.Close() }, err: errNoEnd},
-		{name: "gone inside a frame", act: func(r *rogue) { r.started(); r.raw(r.conn, "\x46\x00"); r.conn.Close() }, err: errNoEnd},
+		{name: "gone before the end", act: func(r *rogue) { r.exited(); r.conn.Close() }, err: ErrNoEnd},
+		{name: "gone inside a frame", act: func(r *rogue) { r.started(); r.raw(r.conn, "\x46\x00"); r.conn.Close() }, err: ErrNoEnd},
 		{name: "fault", act: func(r *rogue) { r.ready(); r.send(agentwire.TypeFault, agentwire.Fault{Message: "no cgroups"}) }, says: "agent: no cgroups"},
 		{name: "fault at once", act: func(r *rogue) { r.send(agentwire.TypeFault, agentwire.Fault{Message: "not gVisor"}) }, says: "agent: not gVisor"},
 		{name: "never ends the program", act: func(r *rogue) { r.started() }, want: job.TimedOut},
@@ -183,7 +220,7 @@ func TestRogueAgent(t *testing.T) {
 			r.send(agentwire.TypeArtifactBegin, agentwire.ArtifactBegin{Name: "a", Size: 10})
 			r.send(agentwire.TypeArtifactData, "abc")
 			r.conn.Close()
-		}, err: errNoEnd},
+		}, err: ErrNoEnd},
 		{name: "climbs", act: func(r *rogue) {
 			r.exited()
 			r.send(agentwire.TypeArtifactBegin, agentwire.ArtifactBegin{Name: "../../etc/passwd"})
@@ -211,21 +248,21 @@ func TestRogueAgent(t *testing.T) {
 	}
 }
 
-// TestComplaint: what the agent writes to stderr is kept, and little of it.
-func TestComplaint(t *testing.T) {
+// TestStderr: what the agent writes to stderr is kept, and little of it.
+func TestStderr(t *testing.T) {
 	t.Parallel()
 	here, there := net.Pipe()
-	s := newStream(nil, here, here, nil)
+	errs, complaints := net.Pipe()
+	s := New(time.Now(), Pipes{Stdin: here, Stdout: here, Stderr: errs})
 	agent := &rogue{t: t, conn: there}
-	go func() {
-		defer there.Close()
-		for range 3 {
-			agent.raw(there, strings.Repeat("x", 3000))
-		}
-	}()
-	s.listen()
-	if len(s.complaint()) != maxComplaint {
-		t.Errorf("got %d bytes of complaint", len(s.complaint()))
+	for range 3 {
+		agent.raw(complaints, strings.Repeat("x", 3000))
+	}
+	complaints.Close()
+	there.Close()
+	s.Close()
+	if n := len(s.Stderr()); n != maxStderrKept {
+		t.Errorf("got %d bytes of stderr, want %d", n, maxStderrKept)
 	}
 }
 
@@ -235,14 +272,14 @@ func TestQueueKeepsOrder(t *testing.T) {
 	for i := range 10 {
 		q.push(event{Frame: agentwire.Frame{Payload: []byte{byte(i)}}})
 	}
-	q.end(errNoEnd)
+	q.end(ErrNoEnd)
 	for i := range 10 {
 		if e, err := q.pop(t.Context(), time.Second); err != nil || e.Payload[0] != byte(i) {
 			t.Errorf("got %v, %v, want %d", e, err, i)
 		}
 	}
-	if _, err := q.pop(t.Context(), time.Second); !errors.Is(err, errNoEnd) {
-		t.Errorf("got %v, want errNoEnd", err)
+	if _, err := q.pop(t.Context(), time.Second); !errors.Is(err, ErrNoEnd) {
+		t.Errorf("got %v, want ErrNoEnd", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("cause")

@@ -1,4 +1,4 @@
-package podman
+package session
 
 import (
 	"context"
@@ -9,11 +9,11 @@ import (
 	"github.com/glovebox-run/glovebox/internal/agentwire"
 )
 
-// event is a frame that was checked, with what it says.
+// event is a frame that was checked, with its message.
 type event struct {
 	agentwire.Frame
-	at  time.Time
-	say any // the decoded message, of frames that carry one
+	at      time.Time
+	message any // as agentwire.FromAgent returns it; nil for a frame without one
 }
 
 // queue holds the events between the goroutine that reads the stream, which never
@@ -56,11 +56,11 @@ func (q *queue) signal() {
 	}
 }
 
-// errOverdue is what pop answers when nothing came in time.
+// errOverdue is what pop returns when nothing came in time.
 var errOverdue = errors.New("the sandbox is silent")
 
-// pop waits up to patience for the next event. It is for one goroutine.
-func (q *queue) pop(ctx context.Context, patience time.Duration) (event, error) {
+// pop waits up to timeout for the next event. It is for one goroutine.
+func (q *queue) pop(ctx context.Context, timeout time.Duration) (event, error) {
 	var overdue <-chan time.Time
 	for {
 		if ctx.Err() != nil {
@@ -80,7 +80,7 @@ func (q *queue) pop(ctx context.Context, patience time.Duration) (event, error) 
 			return event{}, err
 		}
 		if overdue == nil {
-			timer := time.NewTimer(patience)
+			timer := time.NewTimer(timeout)
 			defer timer.Stop()
 			overdue = timer.C
 		}
