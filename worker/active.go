@@ -11,7 +11,7 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// processStart is when this process began.
+// processStart is when this process started.
 var processStart = time.Now().UTC()
 
 var errRunning = errors.New("this worker runs the job already")
@@ -45,16 +45,16 @@ func (w *Worker) endRun(run record.Run) {
 }
 
 const (
-	// recheckInterval is how often a run looks for itself whether it is to go on: Redis
+	// recheckInterval is how often a run reads its record without being told to: Redis
 	// delivers a message at most once.
 	recheckInterval = 10 * time.Second
 	recheckRetry    = time.Second
 )
 
 // watch returns a context that ends with errCanceled when somebody cancels the job, with
-// errDeadline at its deadline, and with errLost when it was taken from this worker, and
-// begins with live when somebody watches the job. woken says when to look.
-func (w *Worker) watch(life context.Context, j record.Job, woken <-chan struct{}, events *eventPublisher) (context.Context, context.CancelFunc) {
+// errDeadline at its deadline, and with errLost when the job was taken from this worker. It
+// starts events when somebody watches the job. It reads the record when wake says so.
+func (w *Worker) watch(life context.Context, j record.Job, wake <-chan struct{}, events *eventPublisher) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(life)
 	forget := func() {}
 	if !j.Deadline.IsZero() {
@@ -74,7 +74,7 @@ func (w *Worker) watch(life context.Context, j record.Job, woken <-chan struct{}
 			select {
 			case <-ctx.Done():
 				return
-			case <-woken:
+			case <-wake:
 			case <-recheck.C:
 			}
 			now, err := w.recheckJob(ctx, j)
@@ -87,7 +87,7 @@ func (w *Worker) watch(life context.Context, j record.Job, woken <-chan struct{}
 			}
 			recheck.Reset(recheckInterval)
 			if err != nil && ctx.Err() == nil {
-				w.Log.Warn("could not see whether the job was cancelled, trying again", "job_id", j.ID, "error", err)
+				w.Log.Warn("could not read whether the job was cancelled, trying again", "job_id", j.ID, "error", err)
 				recheck.Reset(recheckRetry)
 			}
 		}
@@ -95,8 +95,8 @@ func (w *Worker) watch(life context.Context, j record.Job, woken <-chan struct{}
 	return ctx, func() { cancel(nil); forget(); watch.Wait() }
 }
 
-// recheckJob returns the record of j as it is now. It fails with errCanceled or errLost where
-// the run of j is to end.
+// recheckJob returns the record of j as it is now. It fails with errCanceled or errLost if the
+// run of j is to end.
 func (w *Worker) recheckJob(ctx context.Context, j record.Job) (record.Job, error) {
 	now, err := w.Records.Get(ctx, j.ID)
 	switch {

@@ -7,28 +7,29 @@ import (
 )
 
 const (
-	// pingInterval is how often a worker that is well looks whether Podman and S3 are
-	// there, and trialInterval how often a paused one tries whether it can go on.
+	// pingInterval is how often a worker that runs jobs pings Podman and S3, and
+	// probeInterval how often a paused one probes whether it can go on.
 	pingInterval  = 10 * time.Second
 	probeInterval = 3 * time.Second
-	// confirmDelay is when a ping that failed is repeated, before it means anything.
+	// confirmDelay is the delay before a failed ping is repeated: one alone means nothing.
 	confirmDelay = time.Second
 )
 
-// breaker is whether the worker is paused: it takes no jobs, because it could run none.
+// breaker pauses the worker: while it is open, the worker takes no jobs, as it could run none.
 type breaker struct {
-	probing sync.Mutex // held during one
-	probed  time.Time  // when the last trial began
-	result  error      // and what it came to
+	probing sync.Mutex // held during a probe
+	probed  time.Time  // when the last probe began
+	result  error      // of that probe
 
 	mu       sync.Mutex
 	open     bool
-	reason   error     // of the last pause
+	reason   error     // of the current pause, or the last one
 	openedAt time.Time // when that began
-	closedAt time.Time // and ended, or the one before it
+	closedAt time.Time // when the last pause that is over ended
 }
 
-// openSince is why the worker is paused, or why it was in a pause that ended after began, or nil.
+// openSince returns the reason of the current pause, or of the last one if that ended after began,
+// or nil.
 func (b *breaker) openSince(began time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -38,7 +39,7 @@ func (b *breaker) openSince(began time.Time) error {
 	return nil
 }
 
-// paused is why the worker is paused, or nil.
+// paused returns the reason of the current pause, or nil.
 func (w *Worker) paused() error {
 	w.breaker.mu.Lock()
 	defer w.breaker.mu.Unlock()
@@ -48,13 +49,12 @@ func (w *Worker) paused() error {
 	return w.breaker.reason
 }
 
-// outage is why a job that was started at began and has just failed may have met an
-// outage: this worker can run no jobs, and is paused, or was when the job ran. nil says
-// that it can and could.
+// outage returns the outage that may have failed a job that was started at began: this worker can
+// run no jobs, and is paused, or could run none while the job ran. nil says that it can and could.
 func (w *Worker) outage(ctx context.Context, began time.Time) error {
 	failed := time.Now()
 	b := &w.breaker
-	if reason := b.openSince(began); reason != nil { // known: no need to wait for a trial that goes on
+	if reason := b.openSince(began); reason != nil { // known: no need to wait for a probe that goes on
 		return reason
 	}
 	b.probing.Lock()
@@ -62,7 +62,7 @@ func (w *Worker) outage(ctx context.Context, began time.Time) error {
 	if reason := b.openSince(began); reason != nil {
 		return reason
 	}
-	if !b.probed.After(failed) { // else another job's trial has answered that
+	if !b.probed.After(failed) { // otherwise another job's probe has answered that
 		b.probed = time.Now()
 		b.result = w.probe(ctx)
 	}
@@ -72,6 +72,7 @@ func (w *Worker) outage(ctx context.Context, began time.Time) error {
 	return b.result
 }
 
+// pause starts a pause, or changes the reason of the current one.
 func (w *Worker) pause(reason error) {
 	b := &w.breaker
 	b.mu.Lock()
@@ -100,8 +101,8 @@ func (w *Worker) resume() error {
 	return w.consumer.start()
 }
 
-// monitor pauses the worker when what jobs need is away, and lets it go on when that
-// is back, until ctx ends, and a trial with it: a drain must not wait for one.
+// monitor pauses the worker when what jobs need is away, and resumes it when that is back. It
+// ends with ctx, and a probe with it: a drain must not wait for one.
 func (w *Worker) monitor(ctx context.Context) {
 	tick := time.NewTicker(probeInterval)
 	defer tick.Stop()
@@ -137,18 +138,18 @@ func (w *Worker) checkHealth(ctx context.Context) {
 	}
 }
 
-// tryResume ends the pause if a trial succeeds.
+// tryResume ends the pause if a probe succeeds.
 func (w *Worker) tryResume(ctx context.Context) {
 	w.breaker.probing.Lock()
 	defer w.breaker.probing.Unlock()
-	why := w.probe(ctx)
+	reason := w.probe(ctx)
 	switch {
 	case ctx.Err() != nil:
-	case why != nil:
-		if before := w.paused(); before.Error() != why.Error() {
-			w.Log.Warn("worker stays paused for another reason", "worker", w.ID, "error", why)
+	case reason != nil:
+		if before := w.paused(); before.Error() != reason.Error() {
+			w.Log.Warn("worker stays paused for another reason", "worker", w.ID, "error", reason)
 		}
-		w.pause(why)
+		w.pause(reason)
 	default:
 		if err := w.resume(); err != nil {
 			w.pause(err)

@@ -20,13 +20,13 @@ import (
 const spoolBuffer = 32 << 10
 
 // capture keeps one output stream: its beginning in memory, and all of it in a file
-// without a name once it is longer than a result may hold. The file is ours alone:
-// nobody can find it, and it is gone with its descriptor.
+// without a name once it is longer than a result may hold. Nobody else can find that file,
+// and it is gone with its descriptor.
 type capture struct {
 	dir string
 
 	mask     *secrets.Mask // nil for a job without secrets
-	mu       sync.Mutex    // for who reads along: from
+	mu       sync.Mutex    // for the reader of from
 	head     []byte
 	spool    *os.File
 	buffered *bufio.Writer // of spool: a program may print byte by byte
@@ -37,7 +37,7 @@ type capture struct {
 // write adds what the program printed, once it is certain that it is no secret.
 func (c *capture) write(p []byte) error { return c.append(c.mask.Write(p)) }
 
-// end adds what was held back: the program prints no more.
+// end adds what write held back: the program prints no more.
 func (c *capture) end() error { return c.append(c.mask.End()) }
 
 func (c *capture) append(p []byte) error {
@@ -65,7 +65,7 @@ func (c *capture) append(p []byte) error {
 	return nil
 }
 
-// openSpool moves the stream to a file, where all of it has room.
+// openSpool moves the stream to a file, which has room for all of it.
 func (c *capture) openSpool() error {
 	f, err := unnamedFile(c.dir)
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *capture) openSpool() error {
 	return nil
 }
 
-// attestation is what is attested of the whole stream.
+// attestation returns what is attested of the whole stream.
 func (c *capture) attestation() attest.Stream {
 	sum := c.sum
 	if sum == nil {
@@ -87,7 +87,7 @@ func (c *capture) attestation() attest.Stream {
 	return attest.Stream{Size: c.size, SHA256: hex.EncodeToString(sum.Sum(nil))}
 }
 
-// text is what a result shows: at most 64 KiB, cut between characters, valid UTF-8.
+// text returns what a result shows: at most 64 KiB, cut between characters, valid UTF-8.
 func (c *capture) text() string {
 	head := c.head
 	if c.spool != nil { // a character that the cut halved is left out
@@ -106,8 +106,8 @@ func (c *capture) text() string {
 // inline reports whether text is the whole stream, byte by byte.
 func (c *capture) inline() bool { return c.spool == nil && utf8.Valid(c.head) }
 
-// from returns at most so many bytes of the stream, from offset on: what there is by now.
-// Unlike all other methods it may be called beside write.
+// from returns at most so many bytes of what the stream has by now, from offset on. Unlike all
+// other methods it may be called while another goroutine writes.
 func (c *capture) from(offset, most int64) ([]byte, error) {
 	if c == nil {
 		return nil, nil
@@ -128,7 +128,7 @@ func (c *capture) from(offset, most int64) ([]byte, error) {
 	return p, nil
 }
 
-// all returns the whole stream from its beginning.
+// all returns a reader of the whole stream.
 func (c *capture) all() (io.Reader, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

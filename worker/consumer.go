@@ -9,77 +9,78 @@ import (
 	"github.com/glovebox-run/glovebox/internal/record"
 )
 
-// consumer takes jobs from the queue while it is open. A server of asynq that was stopped
-// can't be started again, so each opening has one of its own.
+// consumer takes jobs from the queue while it is started. A server of asynq that was stopped
+// can't be started again, so each start makes a new one.
 type consumer struct {
 	server func() *record.Server
 	handle asynq.HandlerFunc
 
 	mu      sync.Mutex
-	current *record.Server // nil while it is shut
-	forGood bool           // it never opens again
+	current *record.Server // nil while it is stopped
+	forGood bool           // it never starts again
 	closing sync.WaitGroup
 }
 
-// start takes jobs from now on, unless the intake has ended.
-func (i *consumer) start() error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.startLocked()
+// start takes jobs from now on, unless the consumer was stopped for good.
+func (c *consumer) start() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.startLocked()
 }
 
-// restart serves other queues from now on, if it is open.
-func (i *consumer) restart() error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.current == nil {
+// restart serves the queues that it is to serve by now, if it is started.
+func (c *consumer) restart() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current == nil {
 		return nil
 	}
-	i.stopLocked()
-	return i.startLocked()
+	c.stopLocked()
+	return c.startLocked()
 }
 
-// startLocked and cease are open and shut; the lock is held.
-func (i *consumer) startLocked() error {
-	if i.forGood || i.current != nil {
+// startLocked is start; the lock is held.
+func (c *consumer) startLocked() error {
+	if c.forGood || c.current != nil {
 		return nil
 	}
-	server := i.server()
-	if err := server.Start(i.handle); err != nil {
+	server := c.server()
+	if err := server.Start(c.handle); err != nil {
 		return fmt.Errorf("start taking jobs: %w", err)
 	}
-	i.current = server
+	c.current = server
 	return nil
 }
 
-// stop takes no more jobs once it returns. Those that run go on: asynq gives their tasks
-// back to the queue after a while, where whoever takes one finds that its job is taken.
-func (i *consumer) stop() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.stopLocked()
+// stop takes no more jobs once it returns. Jobs that run go on: asynq gives their tasks back to
+// the queue after a while, and a worker that takes one finds that its job is taken.
+func (c *consumer) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopLocked()
 }
 
-func (i *consumer) stopLocked() {
-	if i.current == nil {
+// stopLocked is stop; the lock is held.
+func (c *consumer) stopLocked() {
+	if c.current == nil {
 		return
 	}
-	i.current.Stop()
-	i.closing.Go(i.current.Shutdown)
-	i.current = nil
+	c.current.Stop()
+	c.closing.Go(c.current.Shutdown)
+	c.current = nil
 }
 
-// stopForGood takes no more jobs, for good. close has to follow, once no job runs any more.
-func (i *consumer) stopForGood() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.forGood = true
-	if i.current != nil {
-		i.current.Stop()
+// stopForGood takes no more jobs, now or later. close has to follow, once no job runs any more.
+func (c *consumer) stopForGood() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forGood = true
+	if c.current != nil {
+		c.current.Stop()
 	}
 }
 
-func (i *consumer) close() {
-	i.stop()
-	i.closing.Wait()
+func (c *consumer) close() {
+	c.stop()
+	c.closing.Wait()
 }

@@ -31,13 +31,13 @@ func (w *Worker) handle(life context.Context, t *asynq.Task) error {
 	}
 	log := w.Log.With("job_id", run.ID, "epoch", run.Epoch)
 	if err := w.beginRun(run); errors.Is(err, errRunning) {
-		return nil // it is the same task, redelivered
+		return nil // the same task was delivered twice
 	} else if err != nil {
 		return err
 	}
 	defer w.endRun(run)
 	// Before the record is read, or a cancellation between the two would wake nobody.
-	woken, forget := w.cancels.Wait(run.ID)
+	wake, forget := w.cancels.Wait(run.ID)
 	defer forget()
 	failpoint.Hit(failpoint.BeforeStart)
 	j, err := w.Records.Start(life, run.ID, run.Epoch, w.ID, w.offer.Names()...)
@@ -52,16 +52,16 @@ func (w *Worker) handle(life context.Context, t *asynq.Task) error {
 		log.Warn("job could not be started, its task comes back", "error", err)
 		return err
 	}
-	w.execute(life, j, woken)
+	w.execute(life, j, wake)
 	return nil
 }
 
-// execute is the path of a job: run it, store what it made, end its record. What
-// fails in between is Glovebox's failure, and the job goes back to the queue.
-func (w *Worker) execute(life context.Context, j record.Job, woken <-chan struct{}) {
+// execute is the path of a job: run it, store what it made, end its record. An error in
+// between is Glovebox's, and the job goes back to the queue.
+func (w *Worker) execute(life context.Context, j record.Job, wake <-chan struct{}) {
 	events := w.eventPublisher(j)
 	defer events.finish()
-	ctx, stop := w.watch(life, j, woken, events)
+	ctx, stop := w.watch(life, j, wake, events)
 	defer stop()
 	ending, err := w.run(ctx, j, events)
 	var input *inputError
@@ -84,8 +84,8 @@ func (w *Worker) execute(life context.Context, j record.Job, woken <-chan struct
 	w.afterEnd(context.WithoutCancel(ctx), j, ending.Status, err)
 }
 
-// run runs the job in a sandbox and stores everything that it came to. A panic is an
-// error like others: asynq would call again and again, and no attempt would be spent.
+// run runs the job in a sandbox and stores everything that it made. A panic counts as an
+// error: otherwise asynq would call again and again, and no attempt would be spent.
 func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) (_ record.Ending, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -151,10 +151,10 @@ func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) 
 	return ending, nil
 }
 
-// errSandbox is wrapped by what a sandbox fails with, that of its sink included.
+// errSandbox is wrapped by the errors of a sandbox and of its sink.
 var errSandbox = errors.New("run in a sandbox")
 
-// reason is the class of a failure of ours.
+// reason returns the class of an internal error, for the metrics.
 func reason(err error) metrics.Failure {
 	var store *smithy.OperationError // every request to the bucket fails with one
 	switch {
@@ -166,7 +166,7 @@ func reason(err error) metrics.Failure {
 	return metrics.FailOther
 }
 
-// program is what the sandbox runs.
+// program returns what the sandbox runs.
 func (w *Worker) program(ctx context.Context, j record.Job, spec job.Spec, given *attest.Input) (sandbox.Program, job.Runtime, error) {
 	if spec.Image != "" {
 		return w.imageProgram(ctx, j, spec, given)

@@ -12,9 +12,9 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
-// images are those that jobs may bring to this worker: its operator allows them, they
-// are in Podman's store, and nothing about them changes how they would be isolated. It
-// tells the operator about the others, once. It fails where Podman doesn't say.
+// images returns those that jobs may bring to this worker: its operator allows them, they
+// are in Podman's store, and nothing about them changes how they would be isolated. The others
+// are logged, once. It fails if Podman doesn't answer.
 func (w *Worker) images(ctx context.Context) ([]string, error) {
 	var offered []string
 	for _, image := range w.Images {
@@ -38,8 +38,8 @@ func (w *Worker) images(ctx context.Context) ([]string, error) {
 	return offered, nil
 }
 
-// imageProgram is what the sandbox runs in an image that the job brings. The api has
-// checked that the image is allowed; this worker doesn't rely on it.
+// imageProgram returns what the sandbox runs in an image that the job brings. The api has
+// checked that the image is allowed; this worker doesn't rely on that.
 func (w *Worker) imageProgram(ctx context.Context, j record.Job, spec job.Spec, given *attest.Input) (sandbox.Program, job.Runtime, error) {
 	if !slices.Contains(w.Images, spec.Image) || len(spec.Command) == 0 {
 		return sandbox.Program{}, job.Runtime{}, imageError(spec.Image, "is not allowed by the operator of the worker that got the job", nil)
@@ -65,7 +65,7 @@ func (w *Worker) imageProgram(ctx context.Context, j record.Job, spec job.Spec, 
 	}, job.Runtime{Image: spec.Image}, nil
 }
 
-// imageError tells the job's owner about their image, and the log the cause.
+// imageError has a message about the image for the job's owner, and a cause for the log.
 func imageError(image, problem string, cause error) error {
 	public := &job.Error{Code: job.CodeImageUnavailable, Message: fmt.Sprintf("the image %s %s", image, problem)}
 	if cause == nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
-// inputs are the files of the job's directory and the one that is run. Those that are
-// kept elsewhere go from the bucket into the sandbox while they are read, and are hashed
-// on their way, so all of files[] go in the order in which they are hashed.
+// inputs returns the files of the job's directory and the name of the one that is run. Files in
+// the bucket go into the sandbox while they are read, and are hashed on their way. So all of
+// files[] go in the order in which they are hashed.
 func (w *Worker) inputs(ctx context.Context, j record.Job, spec job.Spec, runtimeFile string, given *attest.Input) (files []sandbox.File, entrypoint string, err error) {
 	entrypoint = spec.Entrypoint
 	switch {
@@ -57,13 +57,13 @@ func (w *Worker) inputs(ctx context.Context, j record.Job, spec job.Spec, runtim
 	return files, entrypoint, nil
 }
 
-// teeReadCloser reads through one, and closes the other.
+// teeReadCloser reads from one, and closes the other.
 type teeReadCloser struct {
 	io.Reader
 	io.Closer
 }
 
-// input is one file, wherever it is.
+// input returns one file, which the spec holds or the bucket.
 func (w *Worker) input(ctx context.Context, j record.Job, f job.File) (sandbox.File, error) {
 	if !f.Kept() {
 		content, err := f.Bytes()
@@ -89,8 +89,8 @@ func (w *Worker) input(ctx context.Context, j record.Job, f job.File) (sandbox.F
 	}}, nil
 }
 
-// storedKey is the key of a file that is kept elsewhere. The api has looked at whose it is;
-// this worker doesn't rely on it.
+// storedKey returns the key of a file in the bucket. The api has checked whose it is; this
+// worker doesn't rely on that.
 func (w *Worker) storedKey(ctx context.Context, tenant string, f job.File) (string, error) {
 	if f.Upload != "" {
 		return artifacts.UploadKey(tenant, f.Upload)
@@ -110,7 +110,7 @@ func (w *Worker) storedKey(ctx context.Context, tenant string, f job.File) (stri
 	return keys.Artifact(int64(source.Epoch), name), err
 }
 
-// verifiedReader fails at the end of a content that is not the one that was submitted.
+// verifiedReader fails at the end if the content is not the one that was submitted.
 type verifiedReader struct {
 	io.ReadCloser
 	sum  hash.Hash
@@ -126,7 +126,7 @@ func (c *verifiedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// inputError is a job's failure, not ours: it can't be given what it was submitted with.
+// inputError is the job's failure, not Glovebox's: it can't be given what it was submitted with.
 type inputError struct{ reason *job.Error }
 
 func (e *inputError) Error() string { return e.reason.Error() }
@@ -134,7 +134,7 @@ func (e *inputError) Error() string { return e.reason.Error() }
 func goneError(f job.File) error {
 	return &inputError{&job.Error{
 		Code:    job.CodeInputGone,
-		Message: fmt.Sprintf("%q is %s, which is gone: it was purged, or its time was over, before this job started", f.Name, describeSource(f)),
+		Message: fmt.Sprintf("%q is %s, which is gone: it was purged or expired before this job started", f.Name, describeSource(f)),
 	}}
 }
 
@@ -145,7 +145,7 @@ func changedError(f job.File) error {
 	}}
 }
 
-// describeSource is where a file is kept, in words.
+// describeSource says in words where a file is kept.
 func describeSource(f job.File) string {
 	if f.Upload != "" {
 		return "upload " + f.Upload

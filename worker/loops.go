@@ -16,15 +16,15 @@ import (
 const (
 	publishInterval = time.Minute
 	reapInterval    = 10 * time.Second
-	// maxPauseReason is how much of why it is paused a worker says with its beat.
+	// maxPauseReason bounds the reason of a pause that a beat carries.
 	maxPauseReason = 300
-	// loopTimeout ends what waits for a Podman that hangs.
+	// loopTimeout bounds each run of a background loop, should Podman hang.
 	loopTimeout = time.Minute
 )
 
-// startLoops starts what goes on beside the jobs: beating, publishing runtimes and
-// key, removing what dead workers left in Podman, and watching over Podman and S3. They
-// end with ctx, and the watch with taking: who takes no more jobs has nothing to pause.
+// startLoops starts the background loops: beating, publishing runtimes and keys, removing what
+// dead workers left in Podman, and monitoring Podman and S3. They end with ctx, and the monitor
+// with accepting: a worker that takes no more jobs has nothing to pause.
 func (w *Worker) startLoops(ctx, accepting context.Context) *sync.WaitGroup {
 	var loops sync.WaitGroup
 	every := func(interval time.Duration, name string, do func(context.Context) error) {
@@ -41,7 +41,7 @@ func (w *Worker) startLoops(ctx, accepting context.Context) *sync.WaitGroup {
 				err := do(bounded)
 				cancel()
 				if err != nil && ctx.Err() == nil {
-					w.Log.Warn("worker: a role failed, it is tried again", "role", name, "error", err)
+					w.Log.Warn("background loop failed, it goes on", "loop", name, "error", err)
 				}
 			}
 		})
@@ -68,12 +68,12 @@ func (w *Worker) beat(ctx context.Context) error {
 	return w.Records.Beat(ctx, beat)
 }
 
-// publish says which runtimes this worker can run, those whose image is there, and with
-// which key it signs their results.
+// publish says which runtimes and images this worker can run, those that are in Podman's store,
+// and with which key it signs results.
 func (w *Worker) publish(ctx context.Context) error {
 	w.publishing.Lock()
 	defer w.publishing.Unlock()
-	if w.Signer != nil { // before the first job: nobody is to see a result with an unknown key
+	if w.Signer != nil { // before the first job: no result may have an unknown key
 		if err := w.Records.PublishKey(ctx, w.Signer.Key()); err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func (w *Worker) publish(ctx context.Context) error {
 	for _, r := range w.Runtimes.List() {
 		digest, err := w.Sandboxes.Image(ctx, r.Image())
 		if err != nil && !errors.Is(err, sandbox.ErrNoImage) && !errors.Is(err, sandbox.ErrImageRefused) {
-			return err // nobody knows: what was offered last stays
+			return err // Podman doesn't answer: what was offered last stays
 		}
 		if err != nil {
 			w.Log.Warn("runtime is not offered: its image is missing; build it with `glovebox runtimes build`",
@@ -118,14 +118,14 @@ func (w *Worker) publish(ctx context.Context) error {
 	return w.Records.PublishRuntimes(ctx, list)
 }
 
-// reap removes the sandboxes of workers that are no more.
+// reap removes the sandboxes of workers that are dead.
 func (w *Worker) reap(ctx context.Context) error {
 	var failed error
 	n, err := w.Sandboxes.Reap(ctx, func(worker string) bool {
 		_, alive, err := w.Records.Worker(ctx, worker)
 		if err != nil {
 			failed = err
-			return true // who can't be asked about is left alone
+			return true // a worker that may live is left alone
 		}
 		if alive {
 			delete(w.absent, worker)
@@ -138,8 +138,8 @@ func (w *Worker) reap(ctx context.Context) error {
 	return errors.Join(err, failed)
 }
 
-// isGone reports whether the worker has been away for two beats as seen here: after a
-// restart of Redis, every worker is away until it beats again.
+// isGone reports whether the worker has been absent for two beats, as seen here: after a
+// restart of Redis, every worker is absent until it beats again.
 func (w *Worker) isGone(worker string) bool {
 	since, known := w.absent[worker]
 	if !known {

@@ -11,11 +11,11 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
-// wantedTTL is for how long after the last one a worker looks for jobs that others
-// handed over for want of a runtime or image.
+// wantedTTL is how long after the last one a worker serves jobs that others handed over because
+// they lack a runtime or image.
 const wantedTTL = time.Hour
 
-// handOver gives a job whose runtime or image this worker doesn't offer to those that do.
+// handOver gives a job whose runtime or image this worker doesn't offer to workers that do.
 func (w *Worker) handOver(life context.Context, run record.Run, e *record.NotOfferedError) error {
 	log := w.Log.With("job_id", run.ID, "epoch", run.Epoch, "wants", e.Name)
 	told, err := w.Records.HandOver(life, run, e)
@@ -32,8 +32,8 @@ func (w *Worker) handOver(life context.Context, run record.Run, e *record.NotOff
 	return nil
 }
 
-// serveWanted begins to take the jobs that other workers have no runtime or image of that
-// name for.
+// serveWanted starts to take the jobs that other workers hand over because they lack the runtime
+// or image of that name.
 func (w *Worker) serveWanted(name string) {
 	w.mu.Lock()
 	_, known := w.wanted[name]
@@ -46,7 +46,7 @@ func (w *Worker) serveWanted(name string) {
 	w.restartConsumer()
 }
 
-// expireWanted ends that where no such job has come for long.
+// expireWanted stops that for names of which no job has come for wantedTTL.
 func (w *Worker) expireWanted() {
 	w.mu.Lock()
 	before := len(w.wanted)
@@ -68,7 +68,7 @@ func (w *Worker) restartConsumer() {
 	}
 }
 
-// queues are those that this worker serves.
+// queues returns those that this worker serves.
 func (w *Worker) queues() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -80,7 +80,7 @@ func (w *Worker) queues() map[string]int {
 }
 
 // noLongerOffers reports whether the job failed because its image has left this host since the
-// worker said that it offers it. It no longer does, then.
+// worker last said what it offers. The worker then says what it still offers.
 func (w *Worker) noLongerOffers(ctx context.Context, j record.Job, cause error) bool {
 	if !errors.Is(cause, sandbox.ErrNoImage) && !errors.Is(cause, sandbox.ErrImageRefused) {
 		return false

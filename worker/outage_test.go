@@ -104,11 +104,11 @@ func TestBusyWorkerTakesNoTask(t *testing.T) {
 	}
 }
 
-// stuck is a Podman that answers, and whose first trial fails and next ones hang.
+// stuck is a Podman that answers, and whose first probe fails and whose next ones hang.
 type stuck struct {
 	worker.Sandboxes
 	trials  *atomic.Int32
-	hanging chan struct{} // closed once a trial hangs
+	hanging chan struct{} // closed once a probe hangs
 	fails   map[string]chan struct{}
 }
 
@@ -147,11 +147,11 @@ func TestTrialThatHangs(t *testing.T) {
 	for _, id := range ids {
 		g.state(id, job.Running)
 	}
-	close(s.fails["first"]) // its trial fails, and the worker pauses
+	close(s.fails["first"]) // its probe fails, and the worker pauses
 	select {
 	case <-s.hanging:
 	case <-time.After(90 * time.Second):
-		t.Fatal("the worker makes no trial of its own")
+		t.Fatal("the worker makes no probe")
 	}
 	began := time.Now()
 	close(s.fails["second"])
@@ -162,7 +162,7 @@ func TestTrialThatHangs(t *testing.T) {
 		t.Error(err)
 	}
 	if took := time.Since(began); took > 30*time.Second {
-		t.Errorf("it took %s behind a trial that hangs", took)
+		t.Errorf("it took %s behind a probe that hangs", took)
 	} else {
 		t.Logf("handed back, and ended, in %s", took)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// output takes what a job makes while it is made: it is the sandbox's Sink. Artifacts
-// go to S3 as they come, streams are kept.
+// output is the sandbox's Sink: it takes what a job makes while it is made. Artifacts go to S3
+// as they come, streams are captured.
 type output struct {
 	objects        Objects
 	keys           artifacts.Keys
@@ -55,8 +55,8 @@ func (o *output) Stderr(p []byte) error {
 	return err
 }
 
-// Artifact streams a file of the job to S3. size is what the sandbox says, and
-// nothing is believed of it but that there are no more bytes.
+// Artifact streams a file of the job to S3. size is what the sandbox says; it is taken only as
+// the most bytes that may come.
 func (o *output) Artifact(ctx context.Context, name string, size int64, r io.Reader) error {
 	if problem := job.CheckName(name); problem != "" {
 		return fmt.Errorf("store artifact %q: its name %s", name, problem)
@@ -114,7 +114,7 @@ func (o *output) storeStreams(ctx context.Context, r *job.Result) error {
 
 func (o *output) close() error { return errors.Join(o.stdout.close(), o.stderr.close()) }
 
-// firstRead is where an upload has begun.
+// firstRead hits a failpoint when an upload has begun.
 type firstRead struct {
 	r    io.Reader
 	once sync.Once

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// pingTimeout is how long Podman and S3 may each take to say that they are there.
+	// pingTimeout is how long Podman and S3 may each take to answer.
 	pingTimeout = 10 * time.Second
-	// probeTimeout bounds a whole trial, in which a sandbox has a minute to start.
+	// probeTimeout bounds a whole probe, in which a sandbox has a minute to start.
 	probeTimeout = 90 * time.Second
-	// probeSpoolBytes is what has to fit into the spool.
+	// probeSpoolBytes has to fit into the spool.
 	probeSpoolBytes = 1 << 20
 )
 
-// ProbeID is the job id of the program that a trial runs.
-const ProbeID = "trial"
+// ProbeID is the job id of the program that a probe runs.
+const ProbeID = "probe"
 
-// ping asks whether what jobs need is there.
+// ping fails if Podman or S3 is away.
 func (w *Worker) ping(ctx context.Context) error {
 	for _, ping := range []func(context.Context) error{w.Sandboxes.Ping, w.Objects.Ping} {
 		bounded, cancel := context.WithTimeout(ctx, pingTimeout)
@@ -38,7 +38,7 @@ func (w *Worker) ping(ctx context.Context) error {
 }
 
 // probe does what a job needs: it runs a program in a sandbox, stores an object and
-// spools output. It fails when this worker can run no job. Nothing of a job takes part
+// spools output. It fails if this worker can run no job. Nothing of a job takes part
 // in it, so no job can make it fail: docs/adr/0004-outages.md.
 func (w *Worker) probe(ctx context.Context) (err error) {
 	defer func() {
@@ -62,14 +62,14 @@ func (w *Worker) probe(ctx context.Context) (err error) {
 	return w.probeSpool()
 }
 
-// probeSandbox runs a program of ours in the first image that is there. What becomes of it
-// does not matter: it ran.
+// probeSandbox runs a program of its own in the first image that is there. The program's outcome
+// does not matter.
 func (w *Worker) probeSandbox(ctx context.Context) error {
 	err := errors.New("there is no image")
 	for _, image := range append(w.Runtimes.Images(), w.Images...) {
 		_, err = w.Sandboxes.Run(ctx, sandbox.Program{
 			JobID: ProbeID, Epoch: 1, Image: image, Command: []string{"true"}, Limits: job.Limits{WallMS: 10_000}.Filled(job.Limits{}),
-			Fresh: true, // or it would not show that Podman can start one
+			Fresh: true, // a warm one would not show that Podman can start any
 		}, discardSink{})
 		if !errors.Is(err, sandbox.ErrNoImage) && !errors.Is(err, sandbox.ErrImageRefused) {
 			return err
@@ -85,7 +85,7 @@ func (discardSink) Stdout([]byte) error                                      { r
 func (discardSink) Stderr([]byte) error                                      { return nil }
 func (discardSink) Artifact(context.Context, string, int64, io.Reader) error { return nil }
 
-// probeSpool writes what the longer output of a job would.
+// probeSpool writes to the spool as a long output does.
 func (w *Worker) probeSpool() error {
 	f, err := unnamedFile(w.SpoolDir)
 	if err != nil {

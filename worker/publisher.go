@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// batchInterval is the least time between two batches of events.
+	// batchInterval is the shortest time between two batches of events.
 	batchInterval = 50 * time.Millisecond
-	// maxEventBytes is the most output in an event, liveBatch the most events in a batch.
+	// maxEventBytes is the most output in an event, maxBatchEvents the most events in a batch.
 	maxEventBytes  = 32 << 10
 	maxBatchEvents = 8
-	// publishTimeout is how long Redis may take for a batch, liveRetry what is waited after
-	// one that failed.
+	// publishTimeout is how long Redis may take for a batch, publishRetry the delay after one
+	// that failed.
 	publishTimeout = time.Second
 	publishRetry   = time.Second
 )
 
-// eventPublisher publishes what a job does while it runs, for those who watch it. It reads what the
-// captures keep, at its own pace and in a goroutine of its own: so somebody who comes late
-// misses nothing, and a Redis that is slow or away holds nothing up and costs no memory.
-// Until somebody watches there is no goroutine, and a write costs one look at a flag.
+// eventPublisher publishes what a job does while it runs, for its watchers. It reads the
+// captures, at its own pace and in a goroutine of its own. So a late watcher misses nothing, and
+// a Redis that is slow or away holds nothing up and costs no memory. Until there is a watcher,
+// there is no goroutine, and a write costs one read of a flag.
 type eventPublisher struct {
 	publish func(ctx context.Context, first int, events []record.Event) error
 	attempt int
@@ -38,8 +38,8 @@ type eventPublisher struct {
 
 	started    atomic.Bool
 	wake       chan struct{} // there may be something to publish
-	finishing  chan struct{} // nothing more will come
-	done       chan struct{} // the goroutine has ended, if it ever began
+	finishing  chan struct{} // closed when nothing more will come
+	done       chan struct{} // closed when the goroutine has ended, if it was started
 	failing    atomic.Bool   // the last batch could not be published
 	startOnce  sync.Once
 	finishOnce sync.Once
@@ -79,14 +79,14 @@ func (l *eventPublisher) start(running *sync.WaitGroup) {
 	})
 }
 
-// follow says where output comes from.
+// follow sets the captures that output is read from.
 func (l *eventPublisher) follow(stdout, stderr *capture) {
 	l.mu.Lock()
 	l.stdout, l.stderr = stdout, stderr
 	l.mu.Unlock()
 }
 
-// notify says that there is more output.
+// notify says that there is something to publish.
 func (l *eventPublisher) notify() {
 	if !l.started.Load() {
 		return
@@ -97,7 +97,7 @@ func (l *eventPublisher) notify() {
 	}
 }
 
-// addArtifact says that the job has one more artifact.
+// addArtifact publishes one more artifact.
 func (l *eventPublisher) addArtifact(a job.Artifact) {
 	a.URL = ""
 	l.mu.Lock()
@@ -106,11 +106,11 @@ func (l *eventPublisher) addArtifact(a job.Artifact) {
 	l.notify()
 }
 
-// finish says that nothing more will come, and waits until all of it is published: the
+// finish says that nothing more will come, and waits until everything is published: the
 // job's result comes after its output. It does not wait for a Redis that doesn't answer.
 func (l *eventPublisher) finish() {
 	l.finishOnce.Do(func() {
-		l.startOnce.Do(func() {}) // too late to begin
+		l.startOnce.Do(func() {}) // too late to start
 		close(l.finishing)
 	})
 	if !l.started.Load() || l.failing.Load() {
@@ -124,7 +124,7 @@ func (l *eventPublisher) finish() {
 
 func (l *eventPublisher) run() {
 	defer close(l.done)
-	ctx := context.Background() // the run's own may have ended: what it printed is published all the same
+	ctx := context.Background() // the run's own may have ended; what it printed is published anyway
 	for {
 		err := l.publishBatch(ctx)
 		failed := l.failing.Swap(err != nil)
@@ -138,7 +138,7 @@ func (l *eventPublisher) run() {
 			select {
 			case <-time.After(publishRetry):
 			case <-l.finishing:
-				return // who watches sees that the end is missing
+				return // watchers see that the end is missing
 			}
 		default:
 			l.waitForMore()
@@ -146,7 +146,7 @@ func (l *eventPublisher) run() {
 	}
 }
 
-// waitForMore waits for a while after a batch, and then until there is something to publish.
+// waitForMore waits for the next batch's time, and then until there is something to publish.
 func (l *eventPublisher) waitForMore() {
 	select {
 	case <-time.After(batchInterval):
@@ -162,8 +162,8 @@ func (l *eventPublisher) waitForMore() {
 	}
 }
 
-// publishBatch publishes a batch. One that may or may not have been published is published again
-// as it is.
+// publishBatch publishes a batch. One that may or may not have arrived is published again as it
+// is.
 func (l *eventPublisher) publishBatch(ctx context.Context) (err error) {
 	if len(l.pending) == 0 {
 		if l.pending, err = l.nextBatch(); err != nil {
@@ -185,11 +185,11 @@ func (l *eventPublisher) publishBatch(ctx context.Context) (err error) {
 	return nil
 }
 
-// nextBatch is what has happened since the last one.
+// nextBatch returns what has happened since the last one.
 func (l *eventPublisher) nextBatch() ([]record.Event, error) {
 	ended := false
 	select {
-	case <-l.finishing: // asked before the captures are: nothing is written after it
+	case <-l.finishing: // read before the captures: nothing is written after it
 		ended = true
 	default:
 	}
@@ -247,7 +247,7 @@ func addJSON(add func(record.EventType, int64, []byte), t record.EventType, v an
 	return nil
 }
 
-// wholeCharacters is p without a character that may go on after it.
+// wholeCharacters returns p without an incomplete character at its end.
 func wholeCharacters(p []byte, ended bool) []byte {
 	for i := 1; i < utf8.UTFMax && i <= len(p); i++ {
 		if last := p[len(p)-i:]; utf8.RuneStart(last[0]) {

@@ -10,7 +10,7 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
-// result is what the job's owner gets to see of the outcome.
+// result returns what the job's owner is shown of the outcome.
 func (w *Worker) result(j record.Job, runtime job.Runtime, o sandbox.Outcome, out *output) job.Result {
 	r := j.Failure(o.Status, nil, time.Now())
 	r.Metadata = j.Metadata
@@ -23,9 +23,9 @@ func (w *Worker) result(j record.Job, runtime job.Runtime, o sandbox.Outcome, ou
 	return r
 }
 
-// attest signs the result, where this worker has a key. It comes last: whatever changes
-// in the result after it makes the signature a lie. Where the sandbox refused the program
-// before it was given files that are kept elsewhere, there is no saying what they hold.
+// attest signs the result, if this worker has a key. It comes last: a change of the result after
+// it would make the signature wrong. If the sandbox refused the program before it was given files
+// from the bucket, nobody knows what they hold, and there is no attestation.
 func (w *Worker) attest(r *job.Result, spec job.Spec, given *attest.Input, limits job.Limits, out *output) error {
 	if w.Signer == nil {
 		return nil

@@ -242,7 +242,7 @@ func TestSkipIsBounded(t *testing.T) {
 	}
 }
 
-// TestPinMappings: what can be mapped is mapped once more, here.
+// TestPinMappings: files that can be mapped are mapped by the agent, once.
 func TestPinMappings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -251,8 +251,8 @@ func TestPinMappings(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := pinMappings([]string{dir, filepath.Join(dir, "nothing"), file, os.DevNull})
-	if err == nil || strings.Count(err.Error(), "hold ") != 3 {
-		t.Errorf("got %v, want three that could not be held", err)
+	if err == nil || strings.Count(err.Error(), "map ") != 3 {
+		t.Errorf("got %v, want three that could not be mapped", err)
 	}
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {

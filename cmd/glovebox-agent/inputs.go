@@ -16,21 +16,21 @@ import (
 	"github.com/glovebox-run/glovebox/internal/agentwire"
 )
 
-// sum is a file as the job was given it.
+// sum identifies the content of an input.
 type sum struct {
 	size   int64
 	sha256 [sha256.Size]byte
 }
 
-// inputs writes what the job is given.
+// inputs writes the job's inputs.
 type inputs struct {
 	root string
 	// sums are the files that were there before the program started.
 	sums map[string]sum
 	// stdin is read-only; nil when there is none.
 	stdin *os.File
-	// problem says why the job can't have its inputs, which is the job's own fault: then it
-	// is refused.
+	// problem, if set, says why the job can't have its inputs, which is its own fault: it is
+	// refused then.
 	problem string
 
 	name        string
@@ -129,7 +129,7 @@ func (in *inputs) sealStdin() error {
 	return nil
 }
 
-// snapshot adds what is there now to what the job was given: at most so many bytes, as
+// snapshot adds the files that are there now to the inputs: at most so many bytes of them, as
 // files with holes can be read for hours.
 func (in *inputs) snapshot(most int64) error {
 	w, err := walk(in.root)

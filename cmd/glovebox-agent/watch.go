@@ -8,21 +8,21 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// maxProcesses is how many processes end a run. RLIMIT_NPROC refuses a fork long before; this
-// is for the day on which it doesn't.
+// maxProcesses is how many processes a run may have before it is ended. RLIMIT_NPROC refuses a
+// fork long before; this is a second line, should it ever not.
 func maxProcesses(processes int64) int64 { return 2*processes + 16 }
 
-// restInterval is at how many looks one is at CPU time and processes, too: the kernel bounds
-// both for each process by itself, and a look is dear while programs start.
+// restInterval: every so many samples of memory, CPU time and processes are sampled, too. The
+// kernel bounds both for each process, and a sample is expensive while programs start.
 const restInterval = 4
 
-// groupWatch looks at a group's memory every pollTime, and at the rest now and then.
+// groupWatch samples a group's memory every pollInterval, and the rest now and then.
 type groupWatch struct {
 	stop chan struct{}
 	done chan groupUsage
 }
 
-// groupUsage is the most that a watch saw.
+// groupUsage is the most that a group was seen to use.
 type groupUsage struct {
 	memory    int64
 	cpu       time.Duration
@@ -35,14 +35,14 @@ type watchLimits struct {
 	memory    int64
 	cpu       time.Duration
 	processes int64
-	// holder is ended where the group holds more than kept; nil: there is none.
+	// holder is killed when the group holds more than holderLimit; nil: there is none.
 	holder      *memoryHolder
 	holderLimit int64
 }
 
 func cpuLimit(l job.Limits) time.Duration { return time.Duration(l.CPUMS) * time.Millisecond }
 
-// watchGroup says once over stop when the group is over a limit.
+// watchGroup sends on stop, once, when the group is over a limit.
 func watchGroup(g group, limits watchLimits, stop chan<- agentwire.Cause) *groupWatch {
 	w := &groupWatch{stop: make(chan struct{}), done: make(chan groupUsage, 1)}
 	go func() {
@@ -55,7 +55,7 @@ func watchGroup(g group, limits watchLimits, stop chan<- agentwire.Cause) *group
 			select {
 			case <-tick.C:
 			case <-w.stop:
-				last = true // one more look: the short runs are over before the first
+				last = true // one more sample: short runs are over before the first
 			}
 			if most.sampleMemory(g); n%restInterval == 0 || last {
 				most.sampleRest(g)
@@ -66,7 +66,7 @@ func watchGroup(g group, limits watchLimits, stop chan<- agentwire.Cause) *group
 			}
 			if most.err != nil && !said {
 				said = true
-				stop <- agentwire.Killed // unwatched is not run; the error is reported
+				stop <- agentwire.Killed // a program that can't be watched is not run; the error is reported
 			}
 			over := agentwire.Cause("")
 			switch {
@@ -112,7 +112,7 @@ func (s *groupUsage) sampleRest(g group) {
 	s.processes, s.cpu = max(s.processes, processes), max(s.cpu, cpu)
 }
 
-// finish stops the watch and returns what it saw.
+// finish stops the watch and returns the most that it saw.
 func (w *groupWatch) finish() groupUsage {
 	close(w.stop)
 	return <-w.done

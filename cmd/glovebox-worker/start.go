@@ -20,10 +20,10 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
 )
 
-// bucketTimeout is how long the bucket may take to say that it is there.
+// bucketTimeout is how long the bucket may take to answer.
 const bucketTimeout = 10 * time.Second
 
-// startup is a worker that has not got everything yet that it needs.
+// startup gets, one after the other, everything that a worker needs.
 type startup struct {
 	config  config.Worker
 	id      string
@@ -114,7 +114,7 @@ func (s *startup) reachPodman(ctx context.Context) (err error) {
 	return err
 }
 
-// selfTest runs a sandbox of the first image that is there.
+// selfTest runs a sandbox of the first image that is in Podman's store.
 func (s *startup) selfTest(ctx context.Context) error {
 	image := ""
 	for _, i := range append(s.set.Images(), s.config.Images...) {
@@ -135,7 +135,7 @@ func (s *startup) selfTest(ctx context.Context) error {
 	case err != nil:
 		return err
 	case found.Hard:
-		s.log.Info("limits are hard: the kernel enforces what the self-test's sandbox was given, and what that was changed to")
+		s.log.Info("limits are hard: the kernel enforces those of the self-test's sandbox, also after they were changed")
 	case s.config.RequireCgroups:
 		return fmt.Errorf("%w: limits are soft, and %s forbids that: %s", await.ErrSettings, requireCgroups, found.Reason)
 	default:
@@ -144,7 +144,8 @@ func (s *startup) selfTest(ctx context.Context) error {
 	return nil
 }
 
-// hasImage reports whether an image is there and for running. An error says that nobody knows.
+// hasImage reports whether an image is in Podman's store and can be run. It fails if Podman
+// doesn't say.
 func (s *startup) hasImage(ctx context.Context, image string) (bool, error) {
 	_, err := s.sandboxes.Image(ctx, image)
 	if errors.Is(err, sandbox.ErrNoImage) || errors.Is(err, sandbox.ErrImageRefused) {
@@ -153,8 +154,8 @@ func (s *startup) hasImage(ctx context.Context, image string) (bool, error) {
 	return err == nil, err
 }
 
-// planWarm is what sandboxes are kept started: of every runtime that is there, in a quarter
-// of the memory, which is reserved for them, and for what jobs hold that were preloaded.
+// planWarm decides which sandboxes are kept started: some of every runtime that has its image. A
+// quarter of the memory is for them, and for what preloaded jobs hold.
 func (s *startup) planWarm(ctx context.Context) error {
 	c := s.config
 	w := podman.Warm{Images: map[string]job.Limits{}, Preloads: map[string]podman.Preload{}, MaxMemoryMB: c.MemoryMB, Most: c.Warm}

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// logStats logs what the process is made of at each SIGUSR1, until ctx ends: for soak
-// tests, and for operators who suspect a leak. What else there is to know is in /proc.
+// logStats logs the process's goroutines and heap at each SIGUSR1, until ctx ends: for soak
+// tests, and for operators who suspect a leak. /proc has the rest.
 func logStats(ctx context.Context, log *slog.Logger) {
 	requested := make(chan os.Signal, 1)
 	signal.Notify(requested, syscall.SIGUSR1)

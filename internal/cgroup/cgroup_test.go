@@ -25,7 +25,7 @@ func TestLeavesOf(t *testing.T) {
 		{name: "beside", self: "0::/system.slice/unit/sup\n", want: "system.slice/unit/" + cgroup.Parent},
 		{name: "above", self: "0::/system.slice/unit/sup/deep\n", want: "system.slice/unit/" + cgroup.Parent},
 		{name: "in the unit itself", self: "0::/system.slice/unit\n", want: "system.slice/unit/" + cgroup.Parent},
-		{name: "in a leaf", self: "0::/system.slice/unit/" + cgroup.Parent + "/abc\n", want: "system.slice/unit/" + cgroup.Parent},
+		{name: "in a sandbox's", self: "0::/system.slice/unit/" + cgroup.Parent + "/abc\n", want: "system.slice/unit/" + cgroup.Parent},
 		{name: "not delegated", self: "0::/system.slice/other/sup\n"},
 		{name: "gone", self: "0::/system.slice/gone (deleted)\n"},
 		{name: "root", self: "0::/\n"},

@@ -11,7 +11,7 @@ import (
 // findMemoryHolder finds the process that keeps a preloaded program's memory.
 const findMemoryHolder = `
 import os, signal, sys, time
-keeper = next(int(n) for n in os.listdir('/proc') if n.isdigit() and int(n) not in (1, os.getpid()))
+holder = next(int(n) for n in os.listdir('/proc') if n.isdigit() and int(n) not in (1, os.getpid()))
 `
 
 // TestPreloadedMemoryHolder: what a program does to the process that keeps its memory, or leaves
@@ -20,16 +20,16 @@ keeper = next(int(n) for n in os.listdir('/proc') if n.isdigit() and int(n) not 
 func TestPreloadedMemoryHolder(t *testing.T) {
 	t.Parallel()
 	open(t)
-	p := preloaded(t, "keeper", 1)
+	p := preloaded(t, "memory-holder", 1)
 	for name, c := range map[string]struct {
 		source, stdout string
 		limits         job.Limits
 	}{
 		"is let be":    {source: "print('x')", stdout: "x\n"},
-		"is killed":    {source: findMemoryHolder + "os.kill(keeper, 9); print('x')", stdout: "x\n"},
-		"is stopped":   {source: findMemoryHolder + "os.kill(keeper, signal.SIGSTOP); print('x')", stdout: "x\n"},
-		"is signalled": {source: findMemoryHolder + "for s in signal.valid_signals() - {9, 19}: os.kill(keeper, s)\nprint(os.path.exists(f'/proc/{keeper}'))", stdout: "True\n"},
-		"is traced":    {source: findMemoryHolder + "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\nprint(libc.ptrace(16, keeper, 0, 0), ctypes.get_errno())", stdout: "-1 1\n"},
+		"is killed":    {source: findMemoryHolder + "os.kill(holder, 9); print('x')", stdout: "x\n"},
+		"is stopped":   {source: findMemoryHolder + "os.kill(holder, signal.SIGSTOP); print('x')", stdout: "x\n"},
+		"is signalled": {source: findMemoryHolder + "for s in signal.valid_signals() - {9, 19}: os.kill(holder, s)\nprint(os.path.exists(f'/proc/{holder}'))", stdout: "True\n"},
+		"is traced":    {source: findMemoryHolder + "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\nprint(libc.ptrace(16, holder, 0, 0), ctypes.get_errno())", stdout: "-1 1\n"},
 		"has others beside it": {source: `
 import os, sys
 for i in range(2):

@@ -48,7 +48,7 @@ func TestReapsWhatPodmanForgot(t *testing.T) {
 		}
 	})
 	p, err := podman.Open(t.Context(), podman.Config{
-		Socket: service.Socket, Agent: agentPath(), Instance: instance + "-stray", Worker: "w",
+		Socket: service.Socket, Agent: agentPath(), Instance: instance + "-orphan", Worker: "w",
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 // nothing of the last; at the end none is left (keepWarm looks).
 func TestRecycledContainers(t *testing.T) {
 	t.Parallel()
-	const worker, runs = "spare", 8
+	const worker, runs = "recycled", 8
 	p := warm(t, worker, 1)
 	// Everything that a program could leave something in, and what tells sandboxes apart.
 	const source = `import os
@@ -50,7 +50,7 @@ print(seen, os.uname().nodename, len([p for p in os.listdir('/proc') if p.isdigi
 // TestRecycledWhileItRuns: a container whose sandbox was made to stay is given to nobody.
 func TestRecycledWhileItRuns(t *testing.T) {
 	t.Parallel()
-	p := warm(t, "spare-runs", 1)
+	p := warm(t, "recycled-runs", 1)
 	if err := p.LaunchTwice(t.Context(), suite.image); err == nil || !strings.Contains(err.Error(), "podman made no sandbox") {
 		t.Errorf("got %v, want a refusal", err)
 	}
