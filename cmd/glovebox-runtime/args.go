@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// fixedFlags are the flags of every runsc. Where they repeat a default of runsc, it is one
-// that the isolation rests on and that a new version must not change under us.
+// fixedFlags are the flags of every runsc. Those that repeat a default of runsc are there because
+// the isolation rests on it: a new version must not change it.
 var fixedFlags = []string{
 	// runsc refuses rootless Podman otherwise: it has no cgroups to write to.
 	"--ignore-cgroups",
@@ -17,15 +17,15 @@ var fixedFlags = []string{
 	// No socket and no FIFO of the host can be opened from inside.
 	"--host-uds=none",
 	"--host-fifo=none",
-	// Our root file systems are read-only. Should one not be, what is written to it
-	// stays in the sandbox's memory, where limits see it: the default is a file
+	// Glovebox's root file systems are read-only. Should one not be, what is written to it
+	// stays in the sandbox's memory, where limits count it: the default is a file
 	// on the host's disk.
 	"--overlay2=root:memory",
 }
 
 // acceptedFlags are the global flags that Podman and conmon may pass, and whether a value
-// follows as an argument of its own. runsc lets the last of two equal flags win, so
-// anything else could undo one of fixed.
+// follows as an argument of its own. Anything else could undo one of fixedFlags: runsc lets the
+// last of two equal flags win.
 var acceptedFlags = map[string]bool{
 	"root":       true,
 	"log":        true,
@@ -39,8 +39,8 @@ func runscArgs(globals, rest []string) []string {
 	return slices.Concat([]string{"runsc"}, globals, fixedFlags, rest)
 }
 
-// splitGlobals splits an OCI runtime's arguments into global flags, and a command with its
-// own arguments, which pass unread.
+// splitGlobals splits an OCI runtime's arguments into global flags, which it checks, and a command
+// with its own arguments, which pass unread.
 func splitGlobals(args []string) (globals, rest []string, err error) {
 	for i := 0; i < len(args); {
 		arg := args[i]

@@ -18,7 +18,7 @@ import (
 // sandboxCgroup is the path of a sandbox's cgroup.
 type sandboxCgroup string
 
-// cgroupOf is the cgroup of a command's sandbox. rest are its arguments, of which the last is an id.
+// cgroupOf returns the cgroup of a command's sandbox. rest are its arguments; the last is the id.
 func cgroupOf(parent string, rest []string) (sandboxCgroup, error) {
 	id := rest[len(rest)-1]
 	if id == "" || id == "." || id == ".." || strings.ContainsAny(id, "/\n") {
@@ -47,18 +47,18 @@ func boundsOf(c config) (bounds, error) {
 	}, nil
 }
 
-// make makes the cgroup with its limits. One that is there already is of a sandbox that
-// was displaced, and goes.
-func (l sandboxCgroup) make(b bounds) (err error) {
-	if err := l.remove(); err != nil {
+// make makes the cgroup with its limits. One that exists is that of a stale sandbox, and is
+// removed first.
+func (c sandboxCgroup) make(b bounds) (err error) {
+	if err := c.remove(); err != nil {
 		return err
 	}
-	if err := os.Mkdir(string(l), 0o755); err != nil {
+	if err := os.Mkdir(string(c), 0o755); err != nil {
 		return fmt.Errorf("make cgroup: %w", err)
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, l.remove())
+			err = errors.Join(err, c.remove())
 		}
 	}()
 	for _, file := range []struct{ name, value string }{
@@ -68,18 +68,18 @@ func (l sandboxCgroup) make(b bounds) (err error) {
 		{"cpu.max", b.cpu},
 		{"pids.max", b.pids},
 	} {
-		err := os.WriteFile(filepath.Join(string(l), file.name), []byte(file.value), 0)
+		err := os.WriteFile(filepath.Join(string(c), file.name), []byte(file.value), 0)
 		if errors.Is(err, fs.ErrNotExist) && file.name == "memory.swap.max" && !cgroup.Swaps() {
-			continue // neither does the kernel account for swap, nor is there any
+			continue // the kernel doesn't account for swap, and there is none
 		}
 		if err != nil {
 			return fmt.Errorf("limit cgroup: %w", err)
 		}
 	}
-	// What the worker, in this group, may rewrite when a job claims the sandbox, and
-	// with what it ends a sandbox that Podman has forgotten.
+	// The worker, in this group, may change the limits when a job claims the sandbox, and
+	// end a sandbox that Podman has forgotten.
 	for _, name := range []string{"memory.max", "cpu.max", "pids.max", "cgroup.kill"} {
-		err := os.Chmod(filepath.Join(string(l), name), 0o664)
+		err := os.Chmod(filepath.Join(string(c), name), 0o664)
 		if errors.Is(err, fs.ErrNotExist) && name == "cgroup.kill" {
 			continue // before Linux 5.14
 		}
@@ -90,9 +90,9 @@ func (l sandboxCgroup) make(b bounds) (err error) {
 	return nil
 }
 
-// run runs a command that is in the cgroup from its first instruction, with all that it starts.
-func (l sandboxCgroup) run(path string, argv []string) error {
-	dir, err := os.Open(string(l))
+// run runs a command in the cgroup, from its first instruction on, with everything that it starts.
+func (c sandboxCgroup) run(path string, argv []string) error {
+	dir, err := os.Open(string(c))
 	if err != nil {
 		return fmt.Errorf("open cgroup: %w", err)
 	}
@@ -105,21 +105,21 @@ func (l sandboxCgroup) run(path string, argv []string) error {
 }
 
 const (
-	removePatience = 2 * time.Second
-	removePause    = 5 * time.Millisecond
+	removeTimeout = 2 * time.Second
+	removePause   = 5 * time.Millisecond
 )
 
-// remove kills what is left in the cgroup and removes it. It is no error that there is none.
-func (l sandboxCgroup) remove() error {
-	for deadline := time.Now().Add(removePatience); ; time.Sleep(removePause) {
-		err := os.Remove(string(l))
+// remove kills what is left in the cgroup and removes it. A missing cgroup is no error.
+func (c sandboxCgroup) remove() error {
+	for deadline := time.Now().Add(removeTimeout); ; time.Sleep(removePause) {
+		err := os.Remove(string(c))
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("remove cgroup: %w", err)
 		}
-		kill := os.WriteFile(filepath.Join(string(l), "cgroup.kill"), []byte("1"), 0)
+		kill := os.WriteFile(filepath.Join(string(c), "cgroup.kill"), []byte("1"), 0)
 		if kill != nil && !errors.Is(kill, fs.ErrNotExist) {
 			return fmt.Errorf("end what is left in the cgroup: %w", kill)
 		}

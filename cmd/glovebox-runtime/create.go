@@ -56,7 +56,8 @@ func create(runsc string, argv, rest []string) error {
 	return nil
 }
 
-// cgroupParent is where this process makes the cgroups of its sandboxes, "" for nowhere.
+// cgroupParent returns the directory in which this process makes the cgroups of its sandboxes, ""
+// if none is delegated.
 func cgroupParent() (string, error) {
 	path, err := cgroup.Of("/proc/self/cgroup")
 	if err != nil {
@@ -65,8 +66,8 @@ func cgroupParent() (string, error) {
 	return cgroup.ParentOf(cgroup.Mount, path)
 }
 
-// remove destroys what runsc has of the sandbox, then its cgroup if it has one, with
-// whatever is left in it.
+// remove destroys what runsc has of the sandbox, then the sandbox's cgroup, if it has one, with
+// whatever is left in that.
 func remove(runsc string, argv, rest []string) error {
 	dir, err := cgroupParent()
 	if err != nil {
@@ -91,15 +92,15 @@ func remove(runsc string, argv, rest []string) error {
 	return errors.Join(destroy(), l.remove())
 }
 
-// deleteStale destroys the sandbox that already has the name of the one to be created. It is
-// of a Podman service that died while it made the container: started again, Podman
-// knows the container and nothing of its sandbox, which no removal would reach. argv
-// are runsc's arguments, rest is their tail from the command on.
+// deleteStale destroys the sandbox that already has the name of the one to be created. A Podman
+// service that died while it made the container has left it: started again, Podman knows the
+// container and not its sandbox, which no removal would reach. argv are runsc's arguments, rest
+// is their tail from the command on.
 func deleteStale(runsc string, argv, rest []string) error {
 	id := rest[len(rest)-1]
 	state := filepath.Join(stateRoot(argv), id+"_sandbox:"+id+".state")
 	if _, err := os.Stat(state); err != nil {
-		return nil //nolint:nilerr // there is none, as always; any other reason is runsc's to tell
+		return nil //nolint:nilerr // usually there is none; runsc reports any other reason
 	}
 	cmd := &exec.Cmd{Path: runsc, Args: slices.Concat(argv[:len(argv)-len(rest)], []string{"delete", "--force", id})}
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -108,7 +109,7 @@ func deleteStale(runsc string, argv, rest []string) error {
 	return nil
 }
 
-// stateRoot is where runsc keeps its states.
+// stateRoot returns the directory of runsc's state files.
 func stateRoot(argv []string) string {
 	for i, arg := range argv {
 		flag := strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-")

@@ -8,19 +8,19 @@ import (
 // pipesAnnotation names the socket of the worker that made a container.
 const pipesAnnotation = "run.glovebox.pipes"
 
-// requestTimeout bounds each step of the asking, seconds.
+// requestTimeout bounds each step of a request, seconds.
 const requestTimeout = 10
 
-// useWorkerPipes puts the worker's pipes in the place of conmon's: stdin, stdout and stderr of what
-// is started from now on. A container without the annotation is no worker's, and keeps
-// conmon's.
+// useWorkerPipes replaces this process's stdin, stdout and stderr, which are conmon's, by the
+// worker's pipes: the sandbox inherits them. A container without the annotation was not made by a
+// worker, and keeps conmon's.
 func useWorkerPipes(c config, id string) error {
 	path, ok := c.Annotations[pipesAnnotation]
 	if !ok {
 		return nil
 	}
 	pipes, err := requestPipes(path, id)
-	if err != nil { // the worker knows this by its words: refusedPipes
+	if err != nil { // the worker looks for these words: refusedPipes
 		return fmt.Errorf("ask the worker at %s for the pipes of container %s: %w", path, id, err)
 	}
 	for i, fd := range pipes {
@@ -34,7 +34,7 @@ func useWorkerPipes(c config, id string) error {
 	return nil
 }
 
-// requestPipes speaks with the worker. (The package net would be half of this program.)
+// requestPipes gets the pipes from the worker. (The package net would be half of this program.)
 func requestPipes(path, id string) ([]int, error) {
 	s, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {

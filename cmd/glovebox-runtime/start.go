@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// readVersion is the version of runsc whose `start` was read for this file. A sandbox of
-// another is started by runsc itself.
+// readVersion is the version of runsc whose `start` is repeated here. A sandbox of another
+// version is started by runsc itself.
 const readVersion = "v0.0.0-20260905035102-160fafc42237"
 
 // What runsc says to a sandbox as it starts it with --network=none.
@@ -25,9 +25,9 @@ const (
 // maxAnswer is more than a sandbox ever answers, bytes.
 const maxAnswer = 64 << 10
 
-// start starts a sandbox that was made, as `runsc start` does, without the start of runsc,
-// which is most of what that costs. It reports whether the sandbox was told to; before that,
-// an error leaves it to runsc.
+// start starts a sandbox that was created, as `runsc start` does, without the start of runsc
+// itself, which is most of that command's cost. sent says that the sandbox was told to start;
+// until then an error leaves the start to runsc.
 func start(argv []string, id string) (sent bool, err error) {
 	lock, err := lockState(argv, id)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// sandboxState is what is read here of the file in which runsc keeps a sandbox.
+// sandboxState has the fields of runsc's state file of a sandbox that are read here.
 type sandboxState struct {
 	ID       string `json:"id"`
 	Status   string `json:"status"`
@@ -45,7 +45,7 @@ type sandboxState struct {
 	} `json:"goferMountConfs"`
 }
 
-// savedCgroup is what runsc keeps of a cgroup that it made; it makes none for us.
+// savedCgroup is what runsc keeps of a cgroup that it made; under Glovebox it makes none.
 type savedCgroup map[string]json.RawMessage
 
 func (g savedCgroup) none() bool {
@@ -57,13 +57,13 @@ func isNull(value json.RawMessage) bool { return len(value) == 0 || bytes.Equal(
 
 const (
 	// selfOverlay is the first of runsc's kinds of upper layers that may be a file on the
-	// host. Those before it are none, and memory.
+	// host. The kinds before it are: no layer, and memory.
 	selfOverlay = 2
 	// servedLower is the kind of lower layer that a gofer serves.
 	servedLower = 1
 )
 
-// stateFile is where runsc keeps the sandbox.
+// stateFile returns the path of runsc's state of the sandbox.
 func stateFile(argv []string, id string) string {
 	return filepath.Join(stateRoot(argv), id+"_sandbox:"+id+".state")
 }
@@ -75,10 +75,10 @@ const (
 )
 
 const (
-	// endPatience is how long a killed process may take to end, and endPause how often
-	// that is looked at.
-	endPatience = 5 * time.Second
-	endPause    = time.Millisecond
+	// endTimeout is how long a killed process may take to end, and endPause how often that
+	// is checked.
+	endTimeout = 5 * time.Second
+	endPause   = time.Millisecond
 )
 
 // errUnusual is why a sandbox is left to runsc.
@@ -112,10 +112,10 @@ func loadState(argv []string, id string) (sandboxState, error) {
 	return s, nil
 }
 
-// killProcess kills a process of a sandbox, if that is what has the id, and waits until it has
-// ended.
+// killProcess kills a process of a sandbox, if the pid is still that process's, and waits until it
+// has ended.
 func killProcess(pid int, name, id string, patience time.Duration) error {
-	p, err := os.FindProcess(pid) // a descriptor, which keeps meaning this process
+	p, err := os.FindProcess(pid) // a descriptor, which can't come to mean another process
 	if err != nil {
 		return fmt.Errorf("open process %d: %w", pid, err)
 	}
@@ -134,17 +134,16 @@ func killProcess(pid int, name, id string, patience time.Duration) error {
 	return nil
 }
 
-// isRunning reports whether a process has not ended. One that its parent has yet to wait for
-// has.
+// isRunning reports whether a process has not ended. A zombie has.
 func isRunning(p *os.Process) bool {
 	f := procStat(p.Pid)
-	if len(f) == 0 || p.Signal(syscall.Signal(0)) != nil { // in this order: it was its own file that was read
+	if len(f) == 0 || p.Signal(syscall.Signal(0)) != nil { // in this order, so that its own file was read
 		return false
 	}
 	return !bytes.HasPrefix(f[0], []byte("Z")) && !bytes.HasPrefix(f[0], []byte("X"))
 }
 
-// parentOf is a process's parent, which for a sandbox is its conmon; 0 where it has ended.
+// parentOf returns a process's parent, which for a sandbox is its conmon; 0 if the process has ended.
 func parentOf(pid int) int {
 	f := procStat(pid)
 	if len(f) < 2 {
@@ -154,8 +153,8 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// procStat is what the kernel tells of a process after its name: its state, its parent, and more;
-// nothing once it is waited for.
+// procStat returns the fields of /proc/<pid>/stat after the process's name: state, parent and so
+// on; none once the process was waited for.
 func procStat(pid int) [][]byte {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -164,7 +163,7 @@ func procStat(pid int) [][]byte {
 	return bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
 }
 
-// isProcess reports whether a process is the one that runsc calls name, of this sandbox. One
+// isProcess reports whether pid is the process of this sandbox that runsc calls name. A process
 // that has ended has no arguments.
 func isProcess(pid int, name, id string) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
@@ -175,8 +174,8 @@ func isProcess(pid int, name, id string) bool {
 	return argv[0] == name && slices.Contains(argv, id)
 }
 
-// lockState locks what runsc locks as it works on a sandbox, until the file is closed. It fails
-// where another is at work on it.
+// lockState locks a sandbox's state as runsc does, until the file is closed. It fails if another
+// process holds the lock.
 func lockState(argv []string, id string) (*os.File, error) {
 	lock, err := os.Open(strings.TrimSuffix(stateFile(argv, id), ".state") + ".lock")
 	if err != nil {
@@ -190,9 +189,9 @@ func lockState(argv []string, id string) (*os.File, error) {
 }
 
 // destroySandbox destroys the sandbox as `runsc delete --force` would, without the start of runsc:
-// its processes, and the three files that it has. What is unusual in any way is left
-// as it is, and the error says so. (runsc's Container.Destroy has more to do only for what
-// load refuses: cgroups, hooks, overlays in files, mounts that containers share.)
+// its processes, and its three files. A sandbox that is unusual in any way is left as it is, and
+// the error says so. (runsc's Container.Destroy has more to do only for what loadState refuses:
+// cgroups, hooks, overlays in files, mounts that containers share.)
 func destroySandbox(argv []string, id string) error {
 	s, err := loadState(argv, id)
 	if err != nil {
@@ -203,15 +202,15 @@ func destroySandbox(argv []string, id string) error {
 		return err
 	}
 	defer lock.Close()
-	if err := killProcess(s.Sandbox.Pid, sandboxName, id, endPatience); err != nil {
+	if err := killProcess(s.Sandbox.Pid, sandboxName, id, endTimeout); err != nil {
 		return err
 	}
 	if s.GoferPid > 1 { // there is one
-		if err := killProcess(s.GoferPid, goferName, id, endPatience); err != nil {
+		if err := killProcess(s.GoferPid, goferName, id, endTimeout); err != nil {
 			return err
 		}
 	}
-	// The state is the last that runsc could find the rest by.
+	// The state before the lock: runsc finds the rest by it.
 	for _, file := range []string{filepath.Join(stateRoot(argv), "runsc-"+id+".sock"), stateFile(argv, id), lock.Name()} {
 		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err

@@ -59,7 +59,7 @@ const (
 	TypeRefused       Type = 79 // [Refused]
 )
 
-// frameTypes says of each type whose it is and how long its payload may be.
+// frameTypes says of each type who sends it and how long its payload may be.
 var frameTypes = map[Type]struct {
 	name      string
 	least     int
@@ -173,7 +173,7 @@ type Writer struct {
 	mu       sync.Mutex
 	w        io.Writer
 	buf      []byte
-	payloads [][]byte // where those of WriteFrom lie in buf
+	payloads [][]byte // the parts of buf that WriteFrom has filled
 }
 
 // NewWriter returns a Writer on w.
@@ -207,7 +207,7 @@ func (w *Writer) WriteJSON(t Type, v any) error {
 	return w.Write(t, b)
 }
 
-// WriteChunks sends p as as many frames of the type as it needs, none when p is empty.
+// WriteChunks sends p in as many frames of the type as it needs, none if p is empty.
 func (w *Writer) WriteChunks(t Type, p []byte) error {
 	for len(p) > 0 {
 		n := min(len(p), MaxPayload)
@@ -220,7 +220,7 @@ func (w *Writer) WriteChunks(t Type, p []byte) error {
 }
 
 // WriteFrom sends n bytes in as few frames of the type as they need, all of them in one call
-// of the writer below. fill is given the places of their payloads, in order.
+// of the writer below. fill is given their payloads to fill, in order.
 func (w *Writer) WriteFrom(t Type, n int, fill func(payloads [][]byte) error) error {
 	if k := frameTypes[t]; n < 1 || k.least > 1 || k.most != MaxPayload {
 		return fmt.Errorf("write frames %s: %d bytes are not allowed", t, n)

@@ -189,7 +189,7 @@ func (a *FromAgent) acceptExit(f Frame) (any, error) {
 	return e, nil
 }
 
-// plausible refuses figures that would spoil every sum that they are added to.
+// plausible reports whether figures are such that sums of them make sense.
 func plausible(u job.Usage) bool {
 	const maxCPUs = 1 << 10
 	return u.WallMS >= 0 && u.WallMS <= maxMS && u.CPUMS >= 0 && u.CPUMS <= maxMS*maxCPUs &&
