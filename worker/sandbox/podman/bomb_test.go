@@ -34,7 +34,7 @@ func TestMemoryBombs(t *testing.T) { //nolint:paralleltest // see above
 			if _, err := p.Run(ctx, spin, sink); !errors.Is(err, context.Canceled) {
 				t.Errorf("a busy job ended before it was cancelled: %v", err)
 			}
-			close(sink.on) // for who waits still
+			close(sink.on) // for a receiver that still waits
 		})
 	}
 	for _, c := range on {

@@ -58,7 +58,7 @@ func freshGlovebox(b *testing.B, at int) {
 var runscFlags = []string{"ignore-cgroups", "network=none", "platform=systrap", "host-uds=none", "host-fifo=none", "overlay2=root:memory"}
 
 // freshPodman is a stock Podman: neither glovebox-runtime nor Glovebox's configuration of
-// it, but for the storage driver, which makes it faster.
+// it, except for the storage driver, which makes it faster.
 func freshPodman(b *testing.B, at int) {
 	b.Helper()
 	argv := []string{"--runtime", gbtest.ToolsDir + "/runsc"}
