@@ -8,7 +8,7 @@ import (
 )
 
 // SetOrphanAge changes for how long Podman may know nothing of a sandbox.
-func (p *Sandboxes) SetOrphanAge(age time.Duration) { p.orphanAge = age }
+func (p *Sandboxes) SetOrphanAge(age time.Duration) { p.reaper.age = age }
 
 // Held returns a function that reads what the sandbox whose process is pid holds on the
 // host, and one that ends the looking.

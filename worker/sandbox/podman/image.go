@@ -54,23 +54,23 @@ func (c *imageCache) add(name string, i image) {
 // Image returns the digest of an image in Podman's store, as "sha256:…". It fails with
 // [ErrNoImage] and [ErrImageRefused].
 func (p *Sandboxes) Image(ctx context.Context, name string) (digest string, err error) {
-	i, err := p.image(ctx, name)
+	i, err := p.service.image(ctx, name)
 	return i.digest, err
 }
 
-func (p *Sandboxes) image(ctx context.Context, name string) (image, error) {
+func (s *service) image(ctx context.Context, name string) (image, error) {
 	if name == "" {
 		return image{}, fmt.Errorf("inspect image: its name is missing: %w", sandbox.ErrNoImage)
 	}
-	if cached, ok := p.images.cached(name); ok {
+	if cached, ok := s.images.cached(name); ok {
 		return cached, nil
 	}
-	return p.inspectImage(ctx, name)
+	return s.inspectImage(ctx, name)
 }
 
 // inspectImage asks Podman what the name means now.
-func (p *Sandboxes) inspectImage(ctx context.Context, name string) (image, error) {
-	report, err := images.GetImage(p.with(ctx), name, nil)
+func (s *service) inspectImage(ctx context.Context, name string) (image, error) {
+	report, err := images.GetImage(s.with(ctx), name, nil)
 	if err != nil {
 		var model *errorhandling.ErrorModel
 		if errors.As(err, &model) && model.ResponseCode == http.StatusNotFound {
@@ -85,7 +85,7 @@ func (p *Sandboxes) inspectImage(ctx context.Context, name string) (image, error
 	if i.digest == "" {
 		i.digest = "sha256:" + report.ID
 	}
-	p.images.add(name, i)
+	s.images.add(name, i)
 	return i, nil
 }
 

@@ -56,7 +56,7 @@ func (p *Sandboxes) start(ctx context.Context, began time.Time, plan plan) (_ *i
 			err = errors.Join(errSlowStart, err)
 		}
 	}()
-	image, err := p.image(startCtx, plan.image)
+	image, err := p.service.image(startCtx, plan.image)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (p *Sandboxes) launch(ctx, startCtx context.Context, began time.Time, c con
 	}
 	w.session = session.New(began, pipes)
 	outcome := &w.session.Outcome
-	outcome.OCIRuntime, outcome.LimitsEnforced, outcome.ImageDigest = p.ociRuntime, p.limitsEnforced(), c.image.digest
+	outcome.OCIRuntime, outcome.LimitsEnforced, outcome.ImageDigest = p.service.ociRuntime, p.limitsEnforced(), c.image.digest
 	outcome.Timing.Created = time.Since(began)
 	if err := p.startContainer(startCtx, c); err != nil {
 		unsettled.Store(true)
@@ -118,7 +118,7 @@ func (p *Sandboxes) launch(ctx, startCtx context.Context, began time.Time, c con
 // noted that yet. A sandbox that was made to stay is not waited for.
 func (p *Sandboxes) startContainer(ctx context.Context, c container) error {
 	for range 4 {
-		if err := containers.Start(p.with(ctx), c.name, nil); err != nil {
+		if err := containers.Start(p.service.with(ctx), c.name, nil); err != nil {
 			return err
 		}
 		if p.pipes.claimed(c.id) {
@@ -204,7 +204,7 @@ func (p *Sandboxes) use(ctx context.Context, w *instance, program sandbox.Progra
 		return sandbox.Outcome{}, fmt.Errorf("run program: %w", err) // whatever ended the sandbox, it was not the program
 	}
 	held := memory.killedBytes.Load()
-	if held == 0 && errors.Is(err, session.ErrNoEnd) && p.oomKilled(ctx, w.name, w.cgroup) {
+	if held == 0 && errors.Is(err, session.ErrNoEnd) && p.service.oomKilled(ctx, w.name, w.cgroup) {
 		held = boundsOf(program.Limits).with(task.PreloadMB).memory
 	}
 	if held > 0 && errors.Is(err, session.ErrNoEnd) {

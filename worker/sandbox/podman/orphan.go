@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,18 +27,27 @@ type orphan struct {
 	root string
 }
 
-// reapOrphans kills sandboxes that Podman has forgotten: a service that is killed while it
+// orphanReaper finds and kills the sandboxes that Podman has forgotten.
+type orphanReaper struct {
+	service *service
+	age     time.Duration // how long Podman may know nothing of a sandbox
+
+	mu        sync.Mutex           // held while it reaps
+	forgotten map[orphan]time.Time // since when Podman knows nothing of them
+}
+
+// reap kills sandboxes that Podman has forgotten: a service that is killed while it
 // makes one can leave it unknown to everybody. They are found by their processes, so only where
 // the worker is Podman's user; elsewhere reapCgroups finds those that have a cgroup.
-func (p *Sandboxes) reapOrphans(ctx context.Context) (int, error) {
-	p.reaping.Lock()
-	defer p.reaping.Unlock()
-	found, err := p.orphans()
+func (r *orphanReaper) reap(ctx context.Context) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found, err := r.find()
 	if err != nil || len(found) == 0 {
 		return 0, err
 	}
 	// After the processes, so that what is made meanwhile is not among them.
-	known, err := p.known(ctx)
+	known, err := r.service.known(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -48,39 +58,39 @@ func (p *Sandboxes) reapOrphans(ctx context.Context) (int, error) {
 		if known[c.container] {
 			continue
 		}
-		since, seen := p.forgotten[c]
+		since, seen := r.forgotten[c]
 		if !seen {
 			since = time.Now()
 		}
 		forgotten[c] = since
-		if time.Since(since) < p.orphanAge {
+		if time.Since(since) < r.age {
 			continue
 		}
-		if err := p.killOrphan(ctx, c); err != nil {
+		if err := r.kill(ctx, c); err != nil {
 			errs = append(errs, fmt.Errorf("kill forgotten sandbox %s: %w", c.container, err))
 			continue
 		}
 		killed++
-		p.config.Log.Warn("killed a sandbox that podman had forgotten", "container", c.container)
+		r.service.log.Warn("killed a sandbox that podman had forgotten", "container", c.container)
 	}
-	p.forgotten = forgotten
+	r.forgotten = forgotten
 	return killed, errors.Join(errs...)
 }
 
-// orphans lists the possible ones: this user's conmons whose container is Glovebox's, runs on our
+// find lists possible orphans: this user's conmons whose container is Glovebox's, runs on our
 // OCI runtime and lies in the store of our service, and the sandboxes in that store that have no
 // conmon any more. Whoever made those, nobody waits for their end.
-func (p *Sandboxes) orphans() ([]orphan, error) {
+func (r *orphanReaper) find() ([]orphan, error) {
 	var found, sandboxes []orphan
 	watched := map[string]bool{}
 	err := eachProcess(func(pid int, argv []string) {
 		if filepath.Base(argv[0]) == "conmon" {
 			watched[conmonFlags(argv)["-c"]] = true
 		}
-		if s, ok := p.parseConmon(pid, argv); ok {
+		if s, ok := r.parseConmon(pid, argv); ok {
 			found = append(found, s)
 		}
-		if s, ok := p.parseSandbox(pid, argv); ok {
+		if s, ok := r.parseSandbox(pid, argv); ok {
 			sandboxes = append(sandboxes, s)
 		}
 	})
@@ -95,13 +105,13 @@ func (p *Sandboxes) orphans() ([]orphan, error) {
 var containerID = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // parseConmon reads conmon's arguments.
-func (p *Sandboxes) parseConmon(pid int, argv []string) (orphan, bool) {
+func (r *orphanReaper) parseConmon(pid int, argv []string) (orphan, bool) {
 	if filepath.Base(argv[0]) != "conmon" {
 		return orphan{}, false
 	}
 	flags := conmonFlags(argv)
 	id := flags["-c"]
-	ours := containerID.MatchString(id) && strings.HasPrefix(flags["-n"], namePrefix) && flags["-r"] == p.ociPath && flags["-b"] == p.bundle(id)
+	ours := containerID.MatchString(id) && strings.HasPrefix(flags["-n"], namePrefix) && flags["-r"] == r.service.ociPath && flags["-b"] == r.service.bundle(id)
 	return orphan{pid: pid, container: id}, ours
 }
 
@@ -118,9 +128,9 @@ func conmonFlags(argv []string) map[string]string {
 }
 
 // parseSandbox reads the arguments of runsc's sandbox.
-func (p *Sandboxes) parseSandbox(pid int, argv []string) (orphan, bool) {
+func (r *orphanReaper) parseSandbox(pid int, argv []string) (orphan, bool) {
 	id := argv[len(argv)-1]
-	ours := argv[0] == sandboxProcess && containerID.MatchString(id) && slices.Contains(argv, "--bundle="+p.bundle(id))
+	ours := argv[0] == sandboxProcess && containerID.MatchString(id) && slices.Contains(argv, "--bundle="+r.service.bundle(id))
 	for _, arg := range argv {
 		if root, ok := strings.CutPrefix(arg, "--root="); ok && ours {
 			return orphan{pid, id, root}, true
@@ -135,14 +145,9 @@ const (
 	goferProcess   = "runsc-gofer"
 )
 
-// bundle is the directory that Podman gives the OCI runtime for a container.
-func (p *Sandboxes) bundle(container string) string {
-	return filepath.Join(p.graphRoot, "overlay-containers", container, "userdata")
-}
-
-// killOrphan deletes the sandbox as Podman would, then ends what is left of it.
-func (p *Sandboxes) killOrphan(ctx context.Context, s orphan) error {
-	remove := exec.CommandContext(ctx, p.ociPath, "delete", "--force", s.container)
+// kill deletes the sandbox as Podman would, then ends what is left of it.
+func (r *orphanReaper) kill(ctx context.Context, s orphan) error {
+	remove := exec.CommandContext(ctx, r.service.ociPath, "delete", "--force", s.container)
 	if s.root != "" {
 		remove.Args = slices.Insert(remove.Args, 1, "--root="+s.root)
 		remove.Env = []string{"PATH=" + os.Getenv("PATH")} // the worker's has secrets
@@ -159,18 +164,18 @@ func (p *Sandboxes) killOrphan(ctx context.Context, s orphan) error {
 		err = fmt.Errorf("delete sandbox: %w: %.500s", err, out)
 	}
 	if scanErr := eachProcess(func(pid int, argv []string) {
-		if p.partOf(s, pid, argv) {
-			err = errors.Join(err, p.killProcess(s, pid))
+		if r.partOf(s, pid, argv) {
+			err = errors.Join(err, r.killProcess(s, pid))
 		}
 	}); scanErr != nil {
 		return errors.Join(err, scanErr)
 	}
-	return errors.Join(err, p.removeOnce(ctx, s.container))
+	return errors.Join(err, r.service.removeOnce(ctx, s.container))
 }
 
 // partOf reports whether a process is the sandbox's, its gofer or its conmon.
-func (p *Sandboxes) partOf(s orphan, pid int, argv []string) bool {
-	if found, ok := p.parseConmon(pid, argv); ok {
+func (r *orphanReaper) partOf(s orphan, pid int, argv []string) bool {
+	if found, ok := r.parseConmon(pid, argv); ok {
 		return found == s
 	}
 	name := argv[0]
@@ -178,7 +183,7 @@ func (p *Sandboxes) partOf(s orphan, pid int, argv []string) bool {
 }
 
 // killProcess kills a process of the sandbox, and no other that has got its id since.
-func (p *Sandboxes) killProcess(s orphan, pid int) error {
+func (r *orphanReaper) killProcess(s orphan, pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return nil
@@ -187,7 +192,7 @@ func (p *Sandboxes) killProcess(s orphan, pid int) error {
 		return fmt.Errorf("open process %d: %w", pid, err)
 	}
 	defer unix.Close(fd)
-	if argv := arguments(pid); len(argv) == 0 || !p.partOf(s, pid, argv) {
+	if argv := arguments(pid); len(argv) == 0 || !r.partOf(s, pid, argv) {
 		return nil
 	}
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {

@@ -141,7 +141,7 @@ func (p *Sandboxes) claim(ctx context.Context, program sandbox.Program) *instanc
 	if l == nil {
 		return nil
 	}
-	current, known := p.images.cached(program.Image)
+	current, known := p.service.images.cached(program.Image)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	images := l.findFor(program)

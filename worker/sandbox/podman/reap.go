@@ -21,7 +21,7 @@ func (p *Sandboxes) Reap(ctx context.Context, alive func(worker string) bool) (i
 		"label": {labelInstance + "=" + p.config.Instance},
 	})
 	before := p.activeContainers()
-	list, err := containers.List(p.with(ctx), options)
+	list, err := containers.List(p.service.with(ctx), options)
 	if err != nil {
 		return 0, fmt.Errorf("list containers: %w", err)
 	}
@@ -38,12 +38,12 @@ func (p *Sandboxes) Reap(ctx context.Context, alive func(worker string) bool) (i
 			continue
 		}
 		if sandboxless[c.State] { // its worker and the service may have died at once
-			if err := p.settle(ctx, c.ID); err != nil {
+			if err := p.service.settle(ctx, c.ID); err != nil {
 				errs = append(errs, err)
 				continue
 			}
 		}
-		if err := p.removeOnce(ctx, c.ID); err != nil {
+		if err := p.service.removeOnce(ctx, c.ID); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -56,7 +56,7 @@ func (p *Sandboxes) Reap(ctx context.Context, alive func(worker string) bool) (i
 		removed += n
 		errs = append(errs, err)
 	}
-	n, err := p.reapOrphans(ctx)
+	n, err := p.reaper.reap(ctx)
 	return removed + n, errors.Join(append(errs, err)...)
 }
 
@@ -81,7 +81,7 @@ func (p *Sandboxes) reapCgroups(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	// After the cgroups were listed, or one that is being made would be taken for forgotten.
-	known, err := p.known(ctx)
+	known, err := p.service.known(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -99,19 +99,6 @@ func (p *Sandboxes) reapCgroups(ctx context.Context) (int, error) {
 		p.config.Log.Info("removed a cgroup whose container podman has forgotten", "container", id)
 	}
 	return removed, errors.Join(errs...)
-}
-
-// known returns the ids of all containers that Podman knows, whoever made them.
-func (p *Sandboxes) known(ctx context.Context) (map[string]bool, error) {
-	list, err := containers.List(p.with(ctx), new(containers.ListOptions).WithAll(true).WithExternal(true))
-	if err != nil {
-		return nil, fmt.Errorf("list containers: %w", err)
-	}
-	known := make(map[string]bool, len(list))
-	for _, c := range list {
-		known[c.ID] = true
-	}
-	return known, nil
 }
 
 // activeContainers returns the names of the containers that are in use here now.

@@ -107,7 +107,7 @@ func (p *Sandboxes) startIdle(ctx context.Context, plan plan) (*instance, error)
 		return nil, err
 	}
 	if w.cgroup == nil {
-		w.process = p.findProcess(ctx, w.id)
+		w.process = p.service.findProcess(ctx, w.id)
 	}
 	return w, nil
 }
@@ -125,7 +125,7 @@ func (l *pool) resolveImages(ctx context.Context) {
 		ids := map[string]string{}
 		for _, images := range all {
 			bounded, cancel := context.WithTimeout(ctx, resolveTimeout)
-			i, err := l.sandboxes.inspectImage(bounded, images.plan.image)
+			i, err := l.sandboxes.service.inspectImage(bounded, images.plan.image)
 			cancel()
 			if err == nil || errors.Is(err, sandbox.ErrNoImage) || errors.Is(err, sandbox.ErrImageRefused) {
 				ids[images.plan.image] = i.id

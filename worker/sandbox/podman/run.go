@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/containers/podman/v5/pkg/bindings/containers"
-
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
@@ -60,31 +58,6 @@ func (p *Sandboxes) run(ctx context.Context, began time.Time, program sandbox.Pr
 	return p.use(ctx, w, program, sink)
 }
 
-// oomTimeout is how long Podman may take to notice that a sandbox has ended.
-const oomTimeout = 5 * time.Second
-
-// oomKilled reports whether the host's kernel ended the sandbox for its memory, and the agent
-// with it before its last word. The cgroup knows until it is removed, and Podman from then on.
-func (p *Sandboxes) oomKilled(ctx context.Context, name string, cgroup *hostCgroup) bool {
-	if cgroup == nil {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(ctx, oomTimeout)
-	defer cancel()
-	for {
-		if cgroup.OOMKilled() {
-			return true
-		}
-		c, err := containers.Inspect(p.with(ctx), name, nil)
-		if err != nil || c.State == nil {
-			return false
-		}
-		if c.State.OOMKilled || !c.State.Running || !sleep(ctx, memoryPoll) {
-			return c.State.OOMKilled
-		}
-	}
-}
-
 // limitsEnforced returns "hard" if cgroups bound the sandboxes, else "soft".
 func (p *Sandboxes) limitsEnforced() string {
 	if p.cgroupParent != "" {
@@ -97,7 +70,7 @@ func (p *Sandboxes) limitsEnforced() string {
 func (p *Sandboxes) refusedOutcome(ctx context.Context, began time.Time, imageName, problem string, sink sandbox.Sink) (sandbox.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.config.StartTimeout)
 	defer cancel()
-	image, err := p.image(ctx, imageName)
+	image, err := p.service.image(ctx, imageName)
 	if err != nil {
 		return sandbox.Outcome{}, err
 	}
@@ -105,7 +78,7 @@ func (p *Sandboxes) refusedOutcome(ctx context.Context, began time.Time, imageNa
 		return sandbox.Outcome{}, err
 	}
 	return sandbox.Outcome{
-		Status: job.Failed, ExitCode: 126, LimitsEnforced: p.limitsEnforced(), OCIRuntime: p.ociRuntime,
+		Status: job.Failed, ExitCode: 126, LimitsEnforced: p.limitsEnforced(), OCIRuntime: p.service.ociRuntime,
 		ImageDigest: image.digest, Startup: time.Since(began),
 	}, nil
 }

@@ -3,18 +3,12 @@ package podman
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/containers/podman/v5/pkg/bindings"
-	"github.com/containers/podman/v5/pkg/bindings/system"
-	"github.com/sirupsen/logrus"
 
 	"github.com/glovebox-run/glovebox/internal/await"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -76,43 +70,26 @@ func (c Config) withDefaults() (Config, error) {
 // Sandboxes runs programs, each in a sandbox of its own. It may be used by many goroutines at
 // once.
 type Sandboxes struct {
-	config     Config
-	conn       context.Context //nolint:containedctx // the bindings keep their connection in one
-	http       *bindings.Connection
-	ociRuntime string // its name and version
-	ociPath    string
-	graphRoot  string // of the service's store
-	runRoot    string // of what it keeps while containers run
+	config  Config
+	service *service
+	pipes   *pipeServer
+	reaper  *orphanReaper
+	pool    *pool // nil until KeepWarm
 	// cgroupParent has the sandboxes' cgroups; "" until SelfTest has proven them.
 	cgroupParent string
-	images       imageCache
-	pipes        *pipeServer
-	pool         *pool                     // nil until KeepWarm
 	programs     atomic.Int64              // how many are being run
 	lastEnd      atomic.Pointer[time.Time] // when the last one ended; nil before
-	noProcAccess atomic.Bool               // the worker can't read the /proc of sandboxes
 
 	mu     sync.Mutex
-	active map[string]bool // names of containers in use here, the spares' too
+	active map[string]bool // names of containers in use here, the idle ones included
 	idle   []idleContainer // the oldest first
 	closed bool
-	// Since when Podman knows nothing of a container, and how long that may be.
-	reaping   sync.Mutex
-	forgotten map[orphan]time.Time
-	orphanAge time.Duration
 	// background is what a Run leaves behind and does not wait for: removals above all.
 	background sync.WaitGroup
 	// removals ends with giveUp, and with it removals that still go on.
 	removals context.Context //nolint:containedctx // they outlive every Run, and its context
 	giveUp   context.CancelFunc
 }
-
-// ociRuntime is the file name of the OCI runtime that means gVisor, and ociNames are what Podman
-// may call it. Anything else is refused, and so is bare runsc, which doesn't request the worker's
-// pipes.
-const ociRuntime = "glovebox-runtime"
-
-var ociNames = map[string]bool{ociRuntime: true, "runsc": true}
 
 const (
 	// closePingInterval is how often Close, while removals go on, asks whether the service
@@ -121,104 +98,41 @@ const (
 	closePingTimeout  = 4 * time.Second
 )
 
-// Open connects to the service. It fails with [ErrUnavailable] when the service does not
-// answer in time, is not rootless, or would use an OCI runtime other than ours; the latter
-// two are await.ErrSettings, too.
+// Open connects to the service. It fails with [sandbox.ErrUnavailable] if the service does not
+// answer in time, is not rootless, or would use another OCI runtime than Glovebox's; the last two
+// are await.ErrSettings, too.
 func Open(ctx context.Context, config Config) (*Sandboxes, error) {
 	config, err := config.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	silence()
 	opening, cancel := context.WithTimeout(ctx, config.StartTimeout)
 	defer cancel()
-	p, err := connect(opening, config)
+	service, err := connect(opening, config)
 	if err != nil && opening.Err() != nil && ctx.Err() == nil {
-		return nil, fmt.Errorf("%w: podman at %s did not answer within %s: is its service stuck? restart it (%w)", sandbox.ErrUnavailable, config.Socket, config.StartTimeout, err)
-	}
-	return p, err
-}
-
-func connect(ctx context.Context, config Config) (*Sandboxes, error) {
-	// The connection outlives ctx: the bindings take it from a context, but bind no
-	// request to it that is made later with another.
-	conn, err := bindings.NewConnection(ctx, "unix://"+config.Socket)
-	if err != nil {
-		return nil, fmt.Errorf("%w: connect to podman: %w", sandbox.ErrUnavailable, err)
-	}
-	client, err := bindings.GetClient(conn)
-	if err != nil {
-		return nil, fmt.Errorf("%w: connect to podman: %w", sandbox.ErrUnavailable, err)
-	}
-	if t, ok := client.Client.Transport.(*http.Transport); ok {
-		t.MaxIdleConnsPerHost = 64 // with the default of 2, most requests would dial
-	}
-	p := &Sandboxes{
-		config: config, conn: context.WithoutCancel(conn), http: client,
-		active: map[string]bool{}, orphanAge: forgottenAge,
-	}
-	p.removals, p.giveUp = context.WithCancel(context.WithoutCancel(ctx))
-	err = p.checkService(ctx)
-	if err == nil {
-		p.pipes, err = newPipeServer(config.Dir, config.Socket, config.Log)
+		err = fmt.Errorf("%w: podman at %s did not answer within %s: is its service stuck? restart it (%w)", sandbox.ErrUnavailable, config.Socket, config.StartTimeout, err)
 	}
 	if err != nil {
-		p.giveUp()
-		client.Client.CloseIdleConnections()
 		return nil, err
 	}
+	pipes, err := newPipeServer(config.Dir, config.Socket, config.Log)
+	if err != nil {
+		service.close()
+		return nil, err
+	}
+	p := &Sandboxes{
+		config: config, service: service, pipes: pipes, active: map[string]bool{},
+		reaper: &orphanReaper{service: service, age: forgottenAge},
+	}
+	p.removals, p.giveUp = context.WithCancel(context.WithoutCancel(ctx))
 	return p, nil
 }
 
-// silence turns off the logger that the bindings share, which warns of every program
-// that exits before its stdin is closed.
-var silence = sync.OnceFunc(func() {
-	logrus.SetOutput(io.Discard)
-	logrus.SetLevel(logrus.PanicLevel)
-})
+// Ping fails if the service does not answer.
+func (p *Sandboxes) Ping(ctx context.Context) error { return p.service.ping(ctx) }
 
-func (p *Sandboxes) checkService(ctx context.Context) error {
-	info, err := system.Info(p.with(ctx), nil)
-	if err != nil {
-		return fmt.Errorf("%w: ask podman what it is: %w", sandbox.ErrUnavailable, err)
-	}
-	oci := info.Host.OCIRuntime
-	if oci == nil {
-		return fmt.Errorf("%w: %w: podman names no OCI runtime", sandbox.ErrUnavailable, await.ErrSettings)
-	}
-	if !ociNames[oci.Name] || filepath.Base(oci.Path) != ociRuntime {
-		return fmt.Errorf("%w: %w: podman's OCI runtime is %q (%s), it has to be %s: "+
-			"start the service with CONTAINERS_CONF of infra/podman", sandbox.ErrUnavailable, await.ErrSettings, oci.Name, oci.Path, ociRuntime)
-	}
-	if !info.Host.Security.Rootless {
-		return fmt.Errorf("%w: %w: podman runs as root; it has to be rootless", sandbox.ErrUnavailable, await.ErrSettings)
-	}
-	p.ociPath = oci.Path
-	if info.Store != nil {
-		p.graphRoot, p.runRoot = info.Store.GraphRoot, info.Store.RunRoot
-	}
-	p.ociRuntime = firstLine(oci.Version)
-	if p.ociRuntime == "" {
-		p.ociRuntime = oci.Name
-	}
-	return nil
-}
-
-// Ping reports whether the service answers.
-func (p *Sandboxes) Ping(ctx context.Context) error {
-	response, err := p.http.DoRequest(p.with(ctx), nil, http.MethodGet, "/_ping", nil, nil)
-	if err != nil {
-		return fmt.Errorf("%w: ping podman: %w", sandbox.ErrUnavailable, err)
-	}
-	defer response.Body.Close()
-	if !response.IsSuccess() {
-		return fmt.Errorf("%w: ping podman: %s", sandbox.ErrUnavailable, response.Status)
-	}
-	return nil
-}
-
-// OCIRuntime is the OCI runtime's name and version, as the service tells it.
-func (p *Sandboxes) OCIRuntime() string { return p.ociRuntime }
+// OCIRuntime returns the OCI runtime's name and version, as the service tells it.
+func (p *Sandboxes) OCIRuntime() string { return p.service.ociRuntime }
 
 // Close waits until every container that was used is removed. While Podman is away it waits for
 // some 6 s only: systemd starts a Podman that crashed after its worker has ended, and the next
@@ -244,7 +158,7 @@ func (p *Sandboxes) Close() {
 	}
 	p.giveUp()
 	p.pipes.close()
-	p.http.Client.CloseIdleConnections()
+	p.service.close()
 }
 
 // giveUpUnlessAnswered ends the removals that go on, unless Podman answers and is only slow.
@@ -255,21 +169,4 @@ func (p *Sandboxes) giveUpUnlessAnswered() {
 		p.config.Log.Warn("containers are left to the next worker's reaper", "error", err)
 		p.giveUp()
 	}
-}
-
-// with returns ctx with the connection, which the bindings look for in the context.
-func (p *Sandboxes) with(ctx context.Context) context.Context {
-	return connected{Context: ctx, conn: p.conn}
-}
-
-type connected struct {
-	context.Context                 //nolint:containedctx // it is a context
-	conn            context.Context //nolint:containedctx // and looks into another
-}
-
-func (c connected) Value(key any) any {
-	if v := c.Context.Value(key); v != nil {
-		return v
-	}
-	return c.conn.Value(key)
 }

@@ -56,7 +56,7 @@ func (p *Sandboxes) selfTest(ctx context.Context, imageName string) (Enforcement
 
 // enforcement checks the running sandbox id, which was made with the bounds asked.
 func (p *Sandboxes) enforcement(ctx context.Context, id string, asked bounds) (Enforcement, error) {
-	c, err := containers.Inspect(p.with(ctx), id, nil)
+	c, err := containers.Inspect(p.service.with(ctx), id, nil)
 	if err != nil || c.State == nil || c.State.Pid <= 0 {
 		return Enforcement{}, errors.Join(errors.New("the sandbox ended by itself"), err)
 	}
