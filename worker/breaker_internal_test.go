@@ -11,8 +11,8 @@ import (
 	"github.com/glovebox-run/glovebox/internal/metrics"
 )
 
-// TestJobMeetsPause: a job met a pause when the two overlap, whichever began first.
-func TestJobMeetsPause(t *testing.T) {
+// TestOpenSince: a job met a pause when the two overlap, whichever began first.
+func TestOpenSince(t *testing.T) {
 	t.Parallel()
 	w := &Worker{Config: Config{Log: slog.New(slog.DiscardHandler), Metrics: metrics.NewWorker(prometheus.NewRegistry(), nil)}, consumer: &consumer{forGood: true}}
 	why := errors.New("podman is away")

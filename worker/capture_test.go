@@ -71,8 +71,7 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// TestCaptureWithoutSpool: who reads along finds what was kept, and no more, where the
-// rest could not be.
+// TestCaptureWithoutSpool: a reader finds what was kept, and no more, if the rest could not be.
 func TestCaptureWithoutSpool(t *testing.T) {
 	t.Parallel()
 	c := &capture{dir: filepath.Join(t.TempDir(), "missing")}

@@ -104,8 +104,8 @@ func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) 
 	if spec.Stream {
 		events.start(&w.publishers)
 	}
-	given := attest.NewInput(spec)
-	program, runtime, err := w.program(ctx, j, spec, given)
+	input := attest.NewInput(spec)
+	program, runtime, err := w.program(ctx, j, spec, input)
 	if err != nil {
 		return record.Ending{}, err
 	}
@@ -134,7 +134,7 @@ func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) 
 	if err := out.storeStreams(ctx, &result); err != nil {
 		return record.Ending{}, err
 	}
-	if err := w.attest(&result, spec, given, program.Limits, out); err != nil {
+	if err := w.attest(&result, spec, input, program.Limits, out); err != nil {
 		return record.Ending{}, err
 	}
 	b, err := job.Marshal(result)
@@ -167,9 +167,9 @@ func reason(err error) metrics.Failure {
 }
 
 // program returns what the sandbox runs.
-func (w *Worker) program(ctx context.Context, j record.Job, spec job.Spec, given *attest.Input) (sandbox.Program, job.Runtime, error) {
+func (w *Worker) program(ctx context.Context, j record.Job, spec job.Spec, input *attest.Input) (sandbox.Program, job.Runtime, error) {
 	if spec.Image != "" {
-		return w.imageProgram(ctx, j, spec, given)
+		return w.imageProgram(ctx, j, spec, input)
 	}
 	runtime, ok := w.Runtimes.Lookup(spec.Runtime)
 	if !ok {
@@ -180,7 +180,7 @@ func (w *Worker) program(ctx context.Context, j record.Job, spec job.Spec, given
 	if _, err := w.Sandboxes.Image(imageCtx, runtime.Image()); err != nil {
 		return sandbox.Program{}, job.Runtime{}, err
 	}
-	files, entrypoint, err := w.inputs(ctx, j, spec, runtime.File, given)
+	files, entrypoint, err := w.inputs(ctx, j, spec, runtime.File, input)
 	if err != nil {
 		return sandbox.Program{}, job.Runtime{}, err
 	}

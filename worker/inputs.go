@@ -21,7 +21,7 @@ import (
 // inputs returns the files of the job's directory and the name of the one that is run. Files in
 // the bucket go into the sandbox while they are read, and are hashed on their way. So all of
 // files[] go in the order in which they are hashed.
-func (w *Worker) inputs(ctx context.Context, j record.Job, spec job.Spec, runtimeFile string, given *attest.Input) (files []sandbox.File, entrypoint string, err error) {
+func (w *Worker) inputs(ctx context.Context, j record.Job, spec job.Spec, runtimeFile string, input *attest.Input) (files []sandbox.File, entrypoint string, err error) {
 	entrypoint = spec.Entrypoint
 	switch {
 	case entrypoint != "":
@@ -36,7 +36,7 @@ func (w *Worker) inputs(ctx context.Context, j record.Job, spec job.Spec, runtim
 	if spec.Source != "" {
 		files = append(files, sandbox.File{Name: entrypoint, Content: []byte(spec.Source)})
 	}
-	for _, f := range given.Files() {
+	for _, f := range input.Files() {
 		file, err := w.input(ctx, j, f)
 		if err != nil {
 			return nil, "", fmt.Errorf("read input %q: %w", f.Name, err)
@@ -47,10 +47,10 @@ func (w *Worker) inputs(ctx context.Context, j record.Job, spec job.Spec, runtim
 			if err != nil {
 				return nil, err
 			}
-			if err := given.Begin(file.Name, file.Size); err != nil {
+			if err := input.Begin(file.Name, file.Size); err != nil {
 				return nil, errors.Join(err, r.Close())
 			}
-			return teeReadCloser{io.TeeReader(r, given), r}, nil
+			return teeReadCloser{io.TeeReader(r, input), r}, nil
 		}
 		files = append(files, file)
 	}

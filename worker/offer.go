@@ -46,7 +46,7 @@ func (w *Worker) serveWanted(name string) {
 	w.restartConsumer()
 }
 
-// expireWanted stops that for names of which no job has come for wantedTTL.
+// expireWanted stops serving the names for which no job has come for wantedTTL.
 func (w *Worker) expireWanted() {
 	w.mu.Lock()
 	before := len(w.wanted)

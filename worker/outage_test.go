@@ -107,7 +107,7 @@ func TestBusyWorkerTakesNoTask(t *testing.T) {
 // stuck is a Podman that answers, and whose first probe fails and whose next ones hang.
 type stuck struct {
 	worker.Sandboxes
-	trials  *atomic.Int32
+	probes  *atomic.Int32
 	hanging chan struct{} // closed once a probe hangs
 	fails   map[string]chan struct{}
 }
@@ -115,7 +115,7 @@ type stuck struct {
 func (s stuck) Run(ctx context.Context, p sandbox.Program, _ sandbox.Sink) (sandbox.Outcome, error) {
 	broken := errors.New("no sandbox can be made")
 	if p.JobID == worker.ProbeID {
-		switch s.trials.Add(1) {
+		switch s.probes.Add(1) {
 		case 1:
 			return sandbox.Outcome{}, broken
 		case 2:
@@ -132,11 +132,11 @@ func (s stuck) Run(ctx context.Context, p sandbox.Program, _ sandbox.Sink) (sand
 	}
 }
 
-// TestTrialThatHangs: neither a job of which it is known that it met an outage waits for
-// it, nor the worker's end.
-func TestTrialThatHangs(t *testing.T) {
+// TestProbeThatHangs: neither the worker's end waits for it, nor a job that is known to have met
+// an outage.
+func TestProbeThatHangs(t *testing.T) {
 	t.Parallel()
-	s := stuck{trials: new(atomic.Int32), hanging: make(chan struct{}), fails: map[string]chan struct{}{"first": make(chan struct{}), "second": make(chan struct{})}}
+	s := stuck{probes: new(atomic.Int32), hanging: make(chan struct{}), fails: map[string]chan struct{}{"first": make(chan struct{}), "second": make(chan struct{})}}
 	g := start(t, func(c *worker.Config) { s.Sandboxes = c.Sandboxes; c.Sandboxes = s })
 	var ids []string
 	for _, stdin := range []string{"first", "second"} {

@@ -94,7 +94,7 @@ func (p *published) types() (types []string) {
 	return types
 }
 
-func TestLive(t *testing.T) {
+func TestPublisher(t *testing.T) {
 	t.Parallel()
 	p, l, o, running := eventPublisherTest(t)
 	l.start(running)
@@ -125,8 +125,8 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestLiveLate: who comes late sees what was printed before, be it in a file by now.
-func TestLiveLate(t *testing.T) {
+// TestPublisherLateWatcher: a late watcher sees what was printed before, though that may be in a file by now.
+func TestPublisherLateWatcher(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 10, job.InlineOutput, job.InlineOutput + 1, 600 << 10} {
 		p, l, o, running := eventPublisherTest(t)
@@ -147,8 +147,8 @@ func TestLiveLate(t *testing.T) {
 	}
 }
 
-// TestLiveIsPrompt: output that nothing follows is published without it.
-func TestLiveIsPrompt(t *testing.T) {
+// TestPublisherIsPrompt: output that nothing follows is published without it.
+func TestPublisherIsPrompt(t *testing.T) {
 	t.Parallel()
 	p, l, o, running := eventPublisherTest(t)
 	l.start(running)
@@ -177,9 +177,9 @@ func TestLiveIsPrompt(t *testing.T) {
 	}
 }
 
-// TestLiveWithoutRedis: a Redis that fails, loses answers or hangs holds nothing up, and
+// TestPublisherWithoutRedis: a Redis that fails, loses answers or hangs holds nothing up, and
 // what it took counts once.
-func TestLiveWithoutRedis(t *testing.T) {
+func TestPublisherWithoutRedis(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("Redis is away")
 	for name, c := range map[string]struct {
@@ -229,14 +229,14 @@ func TestLiveWithoutRedis(t *testing.T) {
 	}
 }
 
-func TestLiveNeverBegun(t *testing.T) {
+func TestPublisherNeverStarted(t *testing.T) {
 	t.Parallel()
 	p, l, o, running := eventPublisherTest(t)
 	if err := o.Stdout([]byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	l.finish()
-	l.start(running) // a watcher who comes too late
+	l.start(running) // a watcher that comes too late
 	running.Wait()
 	if p.calls > 0 {
 		t.Errorf("got %q of a run that is over", p.types())

@@ -26,13 +26,13 @@ func (w *Worker) result(j record.Job, runtime job.Runtime, o sandbox.Outcome, ou
 // attest signs the result, if this worker has a key. It comes last: a change of the result after
 // it would make the signature wrong. If the sandbox refused the program before it was given files
 // from the bucket, nobody knows what they hold, and there is no attestation.
-func (w *Worker) attest(r *job.Result, spec job.Spec, given *attest.Input, limits job.Limits, out *output) error {
+func (w *Worker) attest(r *job.Result, spec job.Spec, input *attest.Input, limits job.Limits, out *output) error {
 	if w.Signer == nil {
 		return nil
 	}
-	input, err := given.Sum()
-	if !given.Complete() {
-		input, err = attest.InputHash(spec)
+	sum, err := input.Sum()
+	if !input.Complete() {
+		sum, err = attest.InputHash(spec)
 	}
 	if errors.Is(err, job.ErrKept) {
 		return nil
@@ -41,7 +41,7 @@ func (w *Worker) attest(r *job.Result, spec job.Spec, given *attest.Input, limit
 		return err
 	}
 	r.Attestation, err = w.Signer.Attest(*r, attest.Run{
-		InputHash: input, Limits: limits, Stdout: out.stdout.attestation(), Stderr: out.stderr.attestation(),
+		InputHash: sum, Limits: limits, Stdout: out.stdout.attestation(), Stderr: out.stderr.attestation(),
 	})
 	return err
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/agentwire"
 )
 
-// listener says who reads what the worker sends once a program has begun: a goroutine of its
+// listener says what reads the worker's frames once a program has begun: a goroutine of its
 // own, or takeCredit.
 type listener struct {
 	mu sync.Mutex

@@ -47,7 +47,7 @@ func TestBoundsOf(t *testing.T) {
 	}
 }
 
-func TestLeafOf(t *testing.T) {
+func TestCgroupOf(t *testing.T) {
 	t.Parallel()
 	if got, err := cgroupOf("/u", []string{"delete", ""}); err == nil {
 		t.Errorf("no id: got %q", got)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestDisplace(t *testing.T) {
+func TestDeleteStale(t *testing.T) {
 	t.Parallel()
 	runsc := script(t, `echo "$@" >>"$0.log"`)
 	dir := filepath.Dir(runsc)

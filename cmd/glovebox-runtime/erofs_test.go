@@ -116,8 +116,8 @@ func parsed(t *testing.T, s string) (v any) {
 	return v
 }
 
-// TestPlaces: what infra/root-images.sh makes is what is counted on here.
-func TestPlaces(t *testing.T) {
+// TestMountPoints: what infra/root-images.sh makes is what is counted on here.
+func TestMountPoints(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile("../../infra/root-images.sh")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestKills(t *testing.T) {
+func TestIsKill(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]bool{
 		"kill abc 9": true, "kill --all abc KILL": true, "kill abc SIGKILL": true,
@@ -76,8 +76,8 @@ func script(t *testing.T, source string) (path string) {
 	return path
 }
 
-// TestForget: a lock without a state goes, one with a state stays.
-func TestForget(t *testing.T) {
+// TestRemoveStaleLock: a lock without a state goes, one with a state stays.
+func TestRemoveStaleLock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"gone_sandbox:gone.lock", "here_sandbox:here.lock", "here_sandbox:here.state"} {

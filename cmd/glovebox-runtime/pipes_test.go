@@ -81,8 +81,8 @@ func give(t *testing.T, c *net.UnixConn, n int) {
 	}
 }
 
-// TestRedirect: a container of nobody keeps what it has; one whose worker is gone is not made.
-func TestRedirect(t *testing.T) {
+// TestUseWorkerPipes: a container of nobody keeps what it has; one whose worker is gone is not made.
+func TestUseWorkerPipes(t *testing.T) {
 	t.Parallel()
 	if err := useWorkerPipes(config{}, "x"); err != nil {
 		t.Error(err)

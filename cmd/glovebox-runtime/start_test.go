@@ -92,7 +92,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestStartRefused: what the sandbox answers decides, and who is to go on.
+// TestStartRefused: the sandbox's answer decides whether runsc is to go on.
 func TestStartRefused(t *testing.T) {
 	t.Parallel()
 	const refuses = `{"success":false,"err":"no such thing"}`

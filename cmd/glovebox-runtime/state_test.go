@@ -59,7 +59,7 @@ func save(t *testing.T, sandbox, gofer int, changes ...string) string {
 	return dir
 }
 
-func TestSweep(t *testing.T) {
+func TestDestroySandbox(t *testing.T) {
 	t.Parallel()
 	sandbox, gofer := play(t, sandboxName, testID), play(t, goferName, testID)
 	dir := save(t, sandbox.Process.Pid, gofer.Process.Pid)
@@ -78,8 +78,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSweepWithoutGofer: a sandbox with a root image has one process.
-func TestSweepWithoutGofer(t *testing.T) {
+// TestDestroySandboxWithoutGofer: a sandbox with a root image has one process.
+func TestDestroySandboxWithoutGofer(t *testing.T) {
 	t.Parallel()
 	sandbox := play(t, sandboxName, testID)
 	dir := save(t, sandbox.Process.Pid, 0, `"lower":1`, `"lower":2`)
@@ -88,8 +88,8 @@ func TestSweepWithoutGofer(t *testing.T) {
 	}
 }
 
-// TestSweepOthers: a number that has come to mean another process ends nobody.
-func TestSweepOthers(t *testing.T) {
+// TestDestroySandboxOfOthers: a number that has come to mean another process ends nobody.
+func TestDestroySandboxOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]*exec.Cmd{"another sandbox": play(t, sandboxName, "ffff"), "another program": play(t, "sh", testID)} {
 		dir := save(t, other.Process.Pid, other.Process.Pid)
@@ -129,8 +129,8 @@ func TestUnusual(t *testing.T) {
 	}
 }
 
-// TestSweepLocked: runsc itself is at work on the sandbox.
-func TestSweepLocked(t *testing.T) {
+// TestDestroySandboxLocked: runsc itself is at work on the sandbox.
+func TestDestroySandboxLocked(t *testing.T) {
 	t.Parallel()
 	sandbox := play(t, sandboxName, testID)
 	dir := save(t, sandbox.Process.Pid, sandbox.Process.Pid)

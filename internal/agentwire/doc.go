@@ -45,8 +45,8 @@
 //
 // # Flow control
 //
-// What the program prints shares the stream with what the agent has to say, so a worker
-// that stops reading would not hear of exits and faults. The worker therefore always reads,
+// The program's output shares the stream with the agent's own messages, so a worker
+// that stops reading would not learn of exits and faults. The worker therefore always reads,
 // and its memory is bounded by credit: the agent sends bulk bytes (see [Type.Bulk])
 // only against a grant (credit frames, counted by [Credit]), and waits when it has none.
 // A frame costs its payload and [FrameCost]. The worker

@@ -59,7 +59,7 @@ const (
 	TypeRefused       Type = 79 // [Refused]
 )
 
-// frameTypes says of each type who sends it and how long its payload may be.
+// frameTypes says which end sends a type, and how long its payload may be.
 var frameTypes = map[Type]struct {
 	name      string
 	least     int

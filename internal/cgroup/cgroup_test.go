@@ -8,9 +8,9 @@ import (
 	"github.com/glovebox-run/glovebox/internal/cgroup"
 )
 
-// TestLeavesOf looks for the delegated directory in trees like those of systemd. That
+// TestParentOf looks for the delegated directory in trees like those of systemd. That
 // the kernel takes what is written there is shown by worker/sandbox/podman and make test-vm.
-func TestLeavesOf(t *testing.T) {
+func TestParentOf(t *testing.T) {
 	t.Parallel()
 	mount := t.TempDir()
 	for _, dir := range []string{"system.slice/unit/" + cgroup.Parent + "/abc", "system.slice/unit/sup/deep", "system.slice/other/sup"} {

@@ -153,7 +153,7 @@ func (s *Session) timedOut() error {
 	return s.addStderr("Execution timed out\n")
 }
 
-// addStderr adds a line of ours to the program's stderr.
+// addStderr adds a line of Glovebox's own to the program's stderr.
 func (s *Session) addStderr(line string) error {
 	if s.lastStderr != 0 && s.lastStderr != '\n' {
 		line = "\n" + line
