@@ -30,6 +30,7 @@ func TestDependencies(t *testing.T) {
 		{pkg: "webhook", only: []string{"code.dny.dev/ssrf"}},
 		{pkg: "artifacts", forbid: append([]string{module + "/worker", module + "/producer"}, podman...)},
 		{pkg: "worker", forbid: append([]string{module + "/producer"}, podman...)},
+		{pkg: "worker/sandbox", only: []string{module + "/job"}},
 		{pkg: "worker/sandbox/internal/session", only: []string{module + "/internal/agentwire", module + "/job", module + "/worker/sandbox"}},
 		{pkg: "runtimes", forbid: podman},
 		{pkg: "cmd/glovebox", forbid: podman},

@@ -102,7 +102,7 @@ time.sleep(60)`,
 			}
 			<-over
 			t.Logf("held at most %d MiB, seen each %v or sooner; the agent saw %d MiB", peak>>20, longest, outcome.Usage.MemoryPeakBytes>>20)
-			peak = max(peak, outcome.Usage.MemoryPeakBytes) // on a busy machine, seconds pass between two looks of ours
+			peak = max(peak, outcome.Usage.MemoryPeakBytes) // on a busy machine, seconds pass between two samples
 			if err != nil || outcome.Status != job.OutOfMemory || peak < limit<<20 || peak >= most {
 				t.Errorf("got %s, %v with at most %d MiB held, want out_of_memory with %d to %d MiB", outcome.Status, err, peak>>20, limit, most>>20)
 			}

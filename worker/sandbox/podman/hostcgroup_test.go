@@ -52,7 +52,7 @@ func TestSelfTest(t *testing.T) {
 	}
 }
 
-// hard is a Podman whose sandboxes the kernel bounds.
+// hard opens Podman where the kernel bounds its sandboxes.
 func hard(t *testing.T, worker string) *podman.Sandboxes {
 	t.Helper()
 	gbtest.Require(t, "cgroups")

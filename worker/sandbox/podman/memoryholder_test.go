@@ -14,7 +14,7 @@ import os, signal, sys, time
 holder = next(int(n) for n in os.listdir('/proc') if n.isdigit() and int(n) not in (1, os.getpid()))
 `
 
-// TestPreloadedMemoryHolder: what a program does to the process that keeps its memory, or leaves
+// TestPreloadedMemoryHolder: what a program does to the process that holds its memory, or leaves
 // beside it, changes neither its own end nor that nothing of it runs as its files are
 // collected; and that process is not counted.
 func TestPreloadedMemoryHolder(t *testing.T) {

@@ -26,7 +26,7 @@ const pipesAnnotation = "run.glovebox.pipes"
 // as it makes it: they become its stdin, stdout and stderr. So no other process is between the
 // sandbox and the worker, and each sandbox has pipes of its own.
 //
-// Podman's user and group can connect, who own all sandboxes.
+// Podman's user and group can connect: they own all sandboxes.
 type pipeServer struct {
 	log      *slog.Logger
 	dir      string
@@ -224,7 +224,7 @@ func (s *pipeServer) handle(c *net.UnixConn) error {
 	}
 	id := make([]byte, 64)
 	if _, err := io.ReadFull(c, id); errors.Is(err, io.EOF) {
-		return nil // removeStaleSockets, which only looks who listens
+		return nil // removeStaleSockets, which only finds out whether anybody listens
 	} else if err != nil {
 		return fmt.Errorf("read the container's id: %w", err)
 	}

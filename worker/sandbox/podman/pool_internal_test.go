@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestEndIsMonotonic: for how long a result has the processors to itself doesn't depend on
-// what time it is: a clock that is set back by an hour must not stop the pool for one.
+// TestEndIsMonotonic: how long a result has the processors to itself doesn't depend on the time of
+// day: a clock that is set back by an hour must not stop the pool for one.
 func TestEndIsMonotonic(t *testing.T) {
 	t.Parallel()
 	p := &Sandboxes{}

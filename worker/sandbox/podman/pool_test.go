@@ -22,9 +22,9 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
 )
 
-// warm returns a Podman that keeps most sandboxes of the suite's image started, and waits
-// until they are.
-// Its instance is its own: another test's Reap takes what is of workers that it does not know.
+// warm opens Podman and keeps most sandboxes of the suite's image started, at least one when it
+// returns. Its instance is its own: another test's Reap takes what is of workers that it doesn't
+// know.
 func warm(tb testing.TB, worker string, most int, log ...*slog.Logger) *podman.Sandboxes {
 	tb.Helper()
 	return keepWarm(tb, worker, most, nil, log...)
@@ -133,7 +133,7 @@ func TestWarmLimits(t *testing.T) {
 	}
 }
 
-// TestNotWarm: who asks for what a warm sandbox can't be gets a fresh one.
+// TestNotWarm: a program that asks for what a warm sandbox can't be gets a fresh one.
 func TestNotWarm(t *testing.T) {
 	t.Parallel()
 	p := warm(t, "not-warm", 1)

@@ -42,7 +42,7 @@ func asJobOf(r runtimes.Runtime) func(*sandbox.Program) {
 	}
 }
 
-// preloaded is as warm, and preloads.
+// preloaded is warm with a preload.
 func preloaded(tb testing.TB, worker string, most int) *podman.Sandboxes {
 	tb.Helper()
 	r := pythonRuntime(tb)
@@ -63,7 +63,7 @@ func awaitPreloaded(tb testing.TB, p *podman.Sandboxes) {
 	}
 }
 
-// TestPreloaded: a program that fits is the one that was preloaded, and another is not.
+// TestPreloaded: a program that matches becomes the preloaded process, and another does not.
 func TestPreloaded(t *testing.T) {
 	t.Parallel()
 	open(t)
@@ -103,7 +103,7 @@ func TestPreloadFails(t *testing.T) {
 	r := pythonRuntime(t)
 	for name, c := range map[string]struct {
 		preload podman.Preload
-		says    string // what the log has to say, or nothing
+		says    string // what the log must contain
 	}{
 		"fails":        {podman.Preload{Command: []string{"python3", "main.py"}, Env: map[string]string{"MPLBACKEND": "nonsense"}, MemoryMB: 200}, "nonsense"},
 		"is not there": {podman.Preload{Command: []string{"no-such-thing"}, MemoryMB: 200}, "command not found"},

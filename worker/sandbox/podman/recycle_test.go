@@ -54,7 +54,7 @@ func TestRecycledWhileItRuns(t *testing.T) {
 	if err := p.LaunchTwice(t.Context(), suite.image); err == nil || !strings.Contains(err.Error(), "podman made no sandbox") {
 		t.Errorf("got %v, want a refusal", err)
 	}
-	// Nothing of that disturbs who comes next.
+	// Nothing of that disturbs the next program.
 	if o, err := p.Run(t.Context(), programOf("print('ok')"), &kept{}); err != nil || o.Status != job.Succeeded {
 		t.Errorf("after that: got %+v, %v", o, err)
 	}
