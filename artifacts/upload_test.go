@@ -228,8 +228,8 @@ func TestUploadCancelWhileS3IsSlow(t *testing.T) {
 	err := <-done
 	took := time.Since(start)
 	t.Logf("canceled in %s", took.Round(time.Millisecond))
-	if !errors.Is(err, why) || took > time.Second {
-		t.Errorf("cancel: got %v after %s, want %v within 1s", err, took, why)
+	if !errors.Is(err, why) || took > gbtest.AtOnce {
+		t.Errorf("cancel: got %v after %s, want %v at once", err, took, why)
 	}
 	proxy.SetRate(0)
 	wantNothing(t, store)
@@ -376,7 +376,7 @@ func TestUploadSurvivesFaults(t *testing.T) {
 		proxy.SetRate(1)
 		start := time.Now()
 		_, err := store.Upload(t.Context(), "tenants/k", newStream(200_000), artifacts.Options{Limit: 1 << 20})
-		if took := time.Since(start); err == nil || took > 5*time.Second {
+		if took := time.Since(start); err == nil || took > gbtest.AtOnce {
 			t.Errorf("got %v after %s, want an error soon", err, took)
 		}
 	})

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// TestCancelEndsTheSandbox: within a second of the request there is neither a process of the
-// job's sandbox left on the host, nor its container, nor is the job without a result. A
-// machine that has more to do may take longer, so the quickest of some counts.
+// TestCancelEndsTheSandbox: soon after the request there is neither a process of the job's
+// sandbox left on the host, nor its container, nor is the job without a result.
 func TestCancelEndsTheSandbox(t *testing.T) {
 	t.Parallel()
 	for name, warm := range map[string]string{"fresh": "0", "warm": "1"} {
@@ -21,16 +21,10 @@ func TestCancelEndsTheSandbox(t *testing.T) {
 			t.Parallel()
 			g := start(t, options{workerEnv: []string{"GLOVEBOX_WARM=" + warm}})
 			g.mostWarm = 8
-			var quickest time.Duration
-			for range 5 {
-				took := g.cancelRunning(t)
-				t.Logf("all of the sandbox was gone after %s", took)
-				if quickest == 0 || took < quickest {
-					quickest = took
-				}
-			}
-			if quickest > time.Second {
-				t.Errorf("no sandbox was gone within a second of its job's cancellation, the quickest after %s", quickest)
+			took := g.cancelRunning(t)
+			t.Logf("all of the sandbox was gone after %s", took)
+			if took > gbtest.AtOnce {
+				t.Errorf("the sandbox was gone %s after its job's cancellation", took)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/failpoint"
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 )
 
 // TestStalledWorker: a worker that stands still for longer than it may is taken for
@@ -91,8 +92,8 @@ func TestTermWorker(t *testing.T) {
 			g.goOn(step)
 			select {
 			case <-first.Done():
-			case <-time.After(20 * time.Second):
-				t.Fatal("the worker did not end within 20 s of its grace")
+			case <-time.After(gbtest.AtOnce):
+				t.Fatalf("the worker did not end within %s of its grace", gbtest.AtOnce)
 			}
 			g.startWorker()
 			if r := g.proveOnce(id); r.Attempt != 1 {

@@ -60,7 +60,7 @@ func (s suite) idempotency(t *testing.T) {
 	}
 
 	// What was accepted is answered for even where it would not be accepted any more.
-	spec = job.Spec{Runtime: "python", Source: "1", IdempotencyKey: "in time", Deadline: time.Now().Add(time.Second)}
+	spec = job.Spec{Runtime: "python", Source: "1", IdempotencyKey: "in time", Deadline: time.Now().Add(4 * time.Second)}
 	if first, err = s.jobs.Submit(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}

@@ -355,8 +355,8 @@ func TestCancel(t *testing.T) {
 	if r.Status != job.Canceled || r.ExitCode != nil {
 		t.Errorf("got %+v", r)
 	}
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("a cancel took %s, want at most a second", took)
+	if took := time.Since(began); took > gbtest.AtOnce {
+		t.Errorf("a cancel took %s", took)
 	}
 }
 
@@ -371,7 +371,7 @@ func TestDeadline(t *testing.T) {
 	if r.Status != job.Canceled || r.Error == nil || r.Error.Code != job.CodeDeadlineExceeded || r.ExitCode != nil || r.Timing.Deadline == nil {
 		t.Errorf("got %+v, error %+v", r, r.Error)
 	}
-	if late := r.Timing.FinishedAt.Sub(deadline); late < -time.Millisecond || late > 2*time.Second {
+	if late := r.Timing.FinishedAt.Sub(deadline); late < -time.Millisecond || late > gbtest.AtOnce {
 		t.Errorf("it ended %s after its deadline", late)
 	}
 	// One that is taken too late doesn't run.

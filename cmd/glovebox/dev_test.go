@@ -217,7 +217,7 @@ func TestDev(t *testing.T) {
 	began := time.Now()
 	d.dev.Signal(syscall.SIGINT)
 	<-d.dev.Done()
-	if took := time.Since(began); took > 10*time.Second {
+	if took := time.Since(began); took > gbtest.AtOnce {
 		t.Errorf("it took %s", took)
 	}
 	d.gone(all)
@@ -404,7 +404,7 @@ func TestDevSubmit(t *testing.T) {
 	}
 
 	t.Log("a second Ctrl-C doesn't wait for the job that runs, and the job is not lost")
-	stdout, _, _ = d.glovebox("import time; time.sleep(6); print('done')", "submit", "-r", "python", "-")
+	stdout, _, _ = d.glovebox("import time; time.sleep(20); print('done')", "submit", "-r", "python", "-")
 	id = strings.TrimSpace(stdout)
 	d.until("the job runs", func() bool {
 		stdout, _, _ := d.glovebox("", "get", "--json", id)
@@ -416,7 +416,7 @@ func TestDevSubmit(t *testing.T) {
 	began := time.Now()
 	d.dev.Signal(syscall.SIGINT)
 	<-d.dev.Done()
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("the second Ctrl-C took %s", took)
 	}
 	d.gone(all)

@@ -396,7 +396,7 @@ func TestRedisThatHangs(t *testing.T) {
 			if err := call(ctx); err == nil {
 				t.Error("it succeeded without an answer")
 			}
-			if took := time.Since(began); took > time.Second {
+			if took := time.Since(began); took > 2900*time.Millisecond { // without its context 3 s
 				t.Errorf("it took %s, its context had ended after 0.2 s", took)
 			}
 		})
@@ -407,7 +407,7 @@ func TestRedisThatHangs(t *testing.T) {
 		if _, err := s.Get(t.Context(), id); err == nil {
 			t.Error("it succeeded without an answer")
 		}
-		if took := time.Since(began); took > 7*time.Second {
+		if took := time.Since(began); took > gbtest.AtOnce {
 			t.Errorf("it took %s", took)
 		}
 	})

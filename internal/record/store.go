@@ -62,6 +62,7 @@ type Store struct {
 	fleet       workforce
 	pulse       pulse
 	odd         odd
+	group       groupCommit
 }
 
 // Open connects to Redis and checks that it answers. It fails with await.ErrSettings where
@@ -84,6 +85,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		rdb:       rdb,
 		retention: c.Retention, resultLife: c.ResultLife, lendMost: lendMost, recordBytes: c.RecordBytes, maxAttempts: c.MaxAttempts, observer: c.Observer, log: c.Log, now: time.Now,
 		audit: auditBuffer{closed: make(chan struct{})},
+		group: groupCommit{waiting: map[string][]*waitingJob{}},
 	}
 	s.tasks = asynq.NewClientFromRedisClient(ringer{rdb, &s.fleet})
 	rdb.AddHook(outage{s})

@@ -165,14 +165,14 @@ func TestStartFails(t *testing.T) {
 func TestOutputHeldOpen(t *testing.T) {
 	t.Parallel()
 	var out output
-	p, err := Start(sh("sleep 30 & echo child $!; sleep 60", &out))
+	p, err := Start(sh("sleep 100 & echo child $!; sleep 100", &out))
 	if err != nil {
 		t.Fatal(err)
 	}
 	out.has(t, "\n")
 	began := time.Now()
 	p.Stop()
-	if d := time.Since(began); d > 4*time.Second {
+	if d := time.Since(began); d > gbtest.AtOnce {
 		t.Errorf("Stop took %s", d)
 	}
 	left, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(out.String(), "child")))

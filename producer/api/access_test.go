@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/api"
@@ -101,14 +102,14 @@ func TestTokenExpires(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.tenant(t, "acme", job.Terms{})
-	at := time.Now().Add(2 * time.Second)
+	at := time.Now().Add(5 * time.Second)
 	token := w.token(t, producer.TokenRequest{ExpiresAt: at})
 	get := func() answer { return w.do(t, "GET", "/v1/runtimes", http.NoBody, as(token.Secret)) }
 	good := 0
 	var a answer
 	for a = get(); a.status == http.StatusOK; a = get() {
 		good++
-		if time.Now().After(at.Add(10 * time.Second)) {
+		if time.Now().After(at.Add(gbtest.AtOnce)) {
 			t.Fatal("it is good after it expired")
 		}
 		time.Sleep(20 * time.Millisecond)
@@ -140,7 +141,7 @@ func TestRevokedTokenEndsBatch(t *testing.T) {
 	send(100)
 	client := w.Client.For("acme")
 	var before job.Batch
-	until(t, "the first group is taken", func() bool {
+	gbtest.Eventually(t, "the first group is taken", func() bool {
 		page, err := client.ListBatches(t.Context(), producer.BatchListOptions{})
 		if err != nil || len(page.Batches) != 1 || page.Batches[0].Jobs < 100 {
 			return false

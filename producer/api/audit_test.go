@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/api"
@@ -65,7 +66,7 @@ func TestAudit(t *testing.T) {
 	}
 	var page producer.AuditPage
 	var a answer
-	until(t, "all is written", func() bool {
+	gbtest.Eventually(t, "all is written", func() bool {
 		a = w.admin(t, "GET", "/audit?since="+began.UTC().Format(time.RFC3339), "")
 		page = producer.AuditPage{}
 		if err := json.Unmarshal(a.body, &page); err != nil || a.status != http.StatusOK {
@@ -133,7 +134,7 @@ func TestAuditWithoutRedis(t *testing.T) {
 	if a.status != http.StatusServiceUnavailable {
 		t.Errorf("got %d", a.status)
 	}
-	until(t, "it is written", func() bool {
+	gbtest.Eventually(t, "it is written", func() bool {
 		page, err := w.Client.Audit(t.Context(), producer.AuditOptions{})
 		return err == nil && len(page.Entries) > 0 && page.Entries[0].Action == "job.submit" && page.Entries[0].Outcome == job.OutcomeFailed && page.Entries[0].TokenID == "GLOVEBOX_TOKEN"
 	})
@@ -161,7 +162,7 @@ func TestAuditOfRefusals(t *testing.T) {
 	}
 	w.admin(t, "DELETE", "/tenants/acme/tokens/"+reader.ID, "")
 	var page producer.AuditPage
-	until(t, "all is written", func() bool {
+	gbtest.Eventually(t, "all is written", func() bool {
 		var err error
 		page, err = w.Client.Audit(t.Context(), producer.AuditOptions{})
 		return err == nil && slices.ContainsFunc(page.Entries, func(e job.AuditEntry) bool { return e.Action == "token.revoke" })

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -174,9 +175,9 @@ func TestBatchSenderLeaves(t *testing.T) {
 		}
 		return page.Batches[0]
 	}
-	until(t, "some jobs are taken", func() bool { return newest().Jobs > 0 })
+	gbtest.Eventually(t, "some jobs are taken", func() bool { return newest().Jobs > 0 })
 	conn.Close()
-	until(t, "the batch is canceled", func() bool { b := newest(); return b.Status == job.BatchCanceled && b.Counts[job.Canceled] == b.Jobs })
+	gbtest.Eventually(t, "the batch is canceled", func() bool { b := newest(); return b.Status == job.BatchCanceled && b.Counts[job.Canceled] == b.Jobs })
 }
 
 // A sender who takes too long is cut off, and told so; one who sends much is given the time.
@@ -244,15 +245,6 @@ func TestUnreadBody(t *testing.T) {
 		res.Body.Close()
 		if res.StatusCode != http.StatusUnauthorized {
 			t.Errorf("%s: got %s, want 401", request, res.Status)
-		}
-	}
-}
-
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not so after 30 s: %s", what)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -44,7 +45,7 @@ func TestPausedBodies(t *testing.T) {
 				first = conn
 			}
 		}
-		until(t, name+" has its share", func() bool {
+		gbtest.Eventually(t, name+" has its share", func() bool {
 			return w.submit(t, `{"runtime":"python","source":"`+strings.Repeat("#", 60_000)+`"}`, as(attacker)).status == http.StatusTooManyRequests
 		})
 	}

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -28,16 +28,6 @@ func sweep(t *testing.T, w *producertest.World) {
 	var running sync.WaitGroup
 	running.Go(func() { sweeper.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
-}
-
-// eventually fails unless ok becomes true within a minute.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after a minute: not yet: %s", what)
-		}
-	}
 }
 
 // due makes what is to be looked at of the job due, as time would.
@@ -81,14 +71,14 @@ func TestNothingIsLeftAfterTheRetention(t *testing.T) {
 	if stored(t, w) == 0 || len(w.Kept(t, "tenants/default/jobs/"+id+"/")) != 2 {
 		t.Fatal("nothing is stored")
 	}
-	eventually(t, "the record is gone", func() bool {
+	gbtest.Eventually(t, "the record is gone", func() bool {
 		_, err := w.Client.Get(t.Context(), id)
 		return errors.Is(err, job.ErrNotFound)
 	})
 	sweep(t, w)
 	due(t, w, id)
 	rdb := w.Raw
-	eventually(t, "it is swept", func() bool { return rdb.ZScore(t.Context(), garbageKey, id).Err() != nil })
+	gbtest.Eventually(t, "it is swept", func() bool { return rdb.ZScore(t.Context(), garbageKey, id).Err() != nil })
 	if left := w.Kept(t, "tenants/default/jobs/"+id+"/"); len(left) > 0 {
 		t.Errorf("objects are left: %v", left)
 	}
@@ -136,7 +126,7 @@ func TestPurgeOverAnOutageOfTheBucket(t *testing.T) {
 	}
 	w.S3.Restart()
 	sweep(t, w)
-	eventually(t, "the bytes are given back", func() bool { due(t, w, id); return stored(t, w) == 0 })
+	gbtest.Eventually(t, "the bytes are given back", func() bool { due(t, w, id); return stored(t, w) == 0 })
 	if left := w.Kept(t, "tenants/default/jobs/"+id+"/"); len(left) > 0 {
 		t.Errorf("objects are left: %v", left)
 	}
@@ -207,12 +197,12 @@ func TestUploadsAreSwept(t *testing.T) {
 	}
 	sweep(t, w)
 	due(t, w, "upload:"+f.Upload)
-	eventually(t, "its bytes are given back", func() bool { return stored(t, w) == 2000 })
+	gbtest.Eventually(t, "its bytes are given back", func() bool { return stored(t, w) == 2000 })
 	if left := w.Kept(t, "tenants/default/inputs/"); len(left) > 0 {
 		t.Errorf("objects are left: %v", left)
 	}
 	due(t, w, "upload:"+never)
-	eventually(t, "all bytes are given back", func() bool { return stored(t, w) == 0 })
+	gbtest.Eventually(t, "all bytes are given back", func() bool { return stored(t, w) == 0 })
 }
 
 // TestResultOfAnotherPlace: a worker says where a result is, and may read less of the bucket than the api.

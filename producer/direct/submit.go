@@ -102,9 +102,9 @@ func (c *Client) putLargeSpec(ctx context.Context, id string, b []byte) (key str
 // create writes the record. Where Redis did not say that it has, it is looked for: only
 // the answer may have got lost.
 func (c *Client) create(ctx context.Context, n record.NewJob) (record.Created, error) {
-	created, err := c.records.CreateMany(ctx, c.tenant, []record.NewJob{n})
+	created, err := c.records.CreateOne(ctx, c.tenant, n)
 	if err == nil {
-		return created[0], created[0].Err
+		return created, created.Err
 	}
 	// Redis may still be about to write it, so the spec in the bucket stays: the sweeper
 	// finds it by its announcement if nothing points to it.

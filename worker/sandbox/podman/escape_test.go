@@ -134,10 +134,10 @@ os._exit(0)
 `, limits(job.Limits{OutputKB: 1})), status: job.OutputLimitExceeded, stdout: strings.Repeat("x", 1024)},
 		{name: "files of holes", program: program(`
 for i in range(32): open(f"{i:02}", "wb").truncate(20 << 20)
-`), names: "00 01 02", within: 30 * time.Second},
+`), names: "00 01 02", within: 90 * time.Second},
 		{name: "holes that a compile step left", program: bash("echo ok", func(p *sandbox.Program) {
 			p.Compile = []string{"python3", "-c", "for i in range(500): open(str(i), 'wb').truncate(64 << 20)"}
-		}), stdout: "ok\n", within: 30 * time.Second},
+		}), stdout: "ok\n", within: 90 * time.Second},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

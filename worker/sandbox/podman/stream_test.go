@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
@@ -120,10 +121,10 @@ func TestCancelWhileTheSinkBlocks(t *testing.T) {
 	if err := <-done; !errors.Is(err, cause) {
 		t.Errorf("got %v, want the cause", err)
 	}
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("Run returned after %v, want less than a second", took)
+	if took := time.Since(began); took > gbtest.AtOnce {
+		t.Errorf("Run returned after %v", took)
 	}
-	gone(t, "blocked-sink", time.Second-time.Since(began)+2*time.Second)
+	gone(t, "blocked-sink", gbtest.AtOnce)
 }
 
 func TestCancelWhileItRuns(t *testing.T) {
@@ -146,13 +147,13 @@ func TestCancelWhileItRuns(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("Run returned after %v, want less than a second", took)
+	if took := time.Since(began); took > gbtest.AtOnce {
+		t.Errorf("Run returned after %v", took)
 	}
-	gone(t, "canceled", 3*time.Second)
+	gone(t, "canceled", gbtest.AtOnce)
 }
 
-// TestCancelAnytime: whatever step a cancel meets, Run returns within a second, and
+// TestCancelAnytime: whatever step a cancel meets, Run returns, and
 // TestMain finds no container left.
 func TestCancelAnytime(t *testing.T) {
 	t.Parallel()
@@ -165,7 +166,7 @@ func TestCancelAnytime(t *testing.T) {
 		time.AfterFunc(after, func() { canceled <- time.Now(); cancel() })
 		_, err := sandboxes.Run(ctx, p, &kept{})
 		returned := time.Now()
-		if took := returned.Sub(<-canceled); took > time.Second {
+		if took := returned.Sub(<-canceled); took > gbtest.AtOnce {
 			t.Errorf("a cancel after %v took %v", after, took)
 		}
 		if err != nil && !errors.Is(err, context.Canceled) {
