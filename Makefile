@@ -12,7 +12,7 @@ export PATH := /usr/local/lib/glovebox/go/bin:$(PATH)
 PODMAN_TAGS := remote containers_image_openpgp exclude_graphdriver_btrfs
 
 # Packages whose tests run sandboxes: as the user who owns them, never as root.
-PODMAN_PACKAGES := ./worker/... ./cmd/glovebox-worker/... ./runtimes/... ./e2e/...
+PODMAN_PACKAGES := ./worker ./worker/sandbox/podman ./cmd/glovebox-worker/... ./runtimes/... ./e2e/...
 host_packages = $$(go list ./... | grep -vxF "$$(go list $(PODMAN_PACKAGES))")
 as_podman_user := -tags '$(PODMAN_TAGS)' -exec '$(CURDIR)/infra/as-podman-user.sh'
 
@@ -130,7 +130,7 @@ any-specs: setup-tests build ## SPECS random specs that pass the check, none of 
 
 MODULES ?= all
 python-suite: setup ## CPython's own tests with and without what is put into Python; MODULES="test_io test_csv" for some
-	$(call timed,Python's suite,export GLOVEBOX_PYTHON_SUITE="$(MODULES)"; go test -count=1 -timeout 3h $(as_podman_user) $(TESTFLAGS) -run 'TestPythonSuite$$' ./worker/sandbox/)
+	$(call timed,Python's suite,export GLOVEBOX_PYTHON_SUITE="$(MODULES)"; go test -count=1 -timeout 3h $(as_podman_user) $(TESTFLAGS) -run 'TestPythonSuite$$' ./worker/sandbox/podman/)
 
 # The table needs the commands as they are released, where the Podman user can run them.
 bench: setup build ## compare with podman, runsc and python3 and run every benchmark, into docs/benchmarks/; BENCH=regexp: only these benchmarks

@@ -93,7 +93,7 @@ func TestTermWithEightJobs(t *testing.T) {
 	case <-time.After(2 * time.Minute):
 		t.Fatal("the worker did not end within 2 minutes of SIGTERM")
 	}
-	if !first.Printed("glovebox-worker drained") || first.Printed("failed on us") {
+	if !first.Printed("glovebox-worker drained") || first.Printed("failed on an internal error") {
 		t.Error("the worker did not drain")
 	}
 	if n := strings.Count(first.Output(), `msg="job handed back"`); n != 4 {

@@ -270,7 +270,7 @@ func (c *chaos) count(left []string) {
 	}
 }
 
-var failedLine = regexp.MustCompile(`msg="job failed on us" job_id=(\S+)`)
+var failedLine = regexp.MustCompile(`msg="job failed on an internal error" job_id=(\S+)`)
 
 // failed counts how often each job failed because S3, Redis or Podman were away.
 func (c *chaos) failed() map[string]int {

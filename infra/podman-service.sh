@@ -8,7 +8,7 @@
 # In the cgroup that systemd delegated to the unit it leaves
 #
 #   <unit>/sup                 this process and all that Podman starts
-#   <unit>/glovebox-sandboxes  where glovebox-runtime makes a leaf for each sandbox
+#   <unit>/glovebox-sandboxes  where glovebox-runtime makes a cgroup for each sandbox
 #
 # Where that can't be, it says why and goes on: sandboxes then have no hard limits, and
 # a worker with GLOVEBOX_REQUIRE_CGROUPS refuses to start.
@@ -48,7 +48,7 @@ delegate() {
     # Last: where it is, no sandbox is made without a cgroup in it.
     mkdir -p "$unit/glovebox-sandboxes" || return 1
     echo "+cpu +memory +pids" >"$unit/glovebox-sandboxes/cgroup.subtree_control" || { rmdir "$unit/glovebox-sandboxes"; return 1; }
-    # The worker, in this group, removes the leaf of a sandbox that Podman has forgotten.
+    # The worker, in this group, removes the cgroup of a sandbox that Podman has forgotten.
     chmod g+w "$unit/glovebox-sandboxes" || return 1
 }
 

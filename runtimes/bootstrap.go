@@ -13,8 +13,8 @@ import (
 
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-// leftOut are parts of packages that no job reads. Licences stay.
-var leftOut = []string{
+// excludedFiles are parts of packages that no job reads. Licences stay.
+var excludedFiles = []string{
 	"path-exclude=/usr/share/doc/*",
 	"path-include=/usr/share/doc/*/copyright",
 	"path-exclude=/usr/share/info/*",
@@ -35,7 +35,7 @@ func (b *builder) bootstrap(ctx context.Context) error {
 	}
 	rootfs := filepath.Join(b.dir, "base.tar")
 	args := []string{"--quiet", "--variant=minbase", "--keyring=" + keyring, "--include=" + strings.Join(words(packages), ",")}
-	for _, option := range leftOut {
+	for _, option := range excludedFiles {
 		args = append(args, "--dpkgopt="+option)
 	}
 	args = append(args, "--customize-hook=sh "+filepath.Join(folder, "customize.sh")+` "$1"`)

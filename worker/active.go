@@ -12,14 +12,14 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// started is when this process began.
-var started = time.Now().UTC()
+// processStart is when this process started.
+var processStart = time.Now().UTC()
 
 var errRunning = errors.New("this worker runs the job already")
 
-// begin notes that this worker runs the job. It fails with errRunning, errDrained or
+// beginRun notes that this worker runs the job. It fails with errRunning, errDrained or
 // errPaused.
-func (w *Worker) begin(run queue.Run) error {
+func (w *Worker) beginRun(run queue.Run) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stopping {
@@ -37,7 +37,7 @@ func (w *Worker) begin(run queue.Run) error {
 	return nil
 }
 
-func (w *Worker) end(run queue.Run) {
+func (w *Worker) endRun(run queue.Run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.active, run)
@@ -46,16 +46,16 @@ func (w *Worker) end(run queue.Run) {
 }
 
 const (
-	// lookInterval is how often a run looks for itself whether it is to go on: Redis
+	// recheckInterval is how often a run reads its record without being told to: Redis
 	// delivers a message at most once.
-	lookInterval = 10 * time.Second
-	lookRetry    = time.Second
+	recheckInterval = 10 * time.Second
+	recheckRetry    = time.Second
 )
 
 // watch returns a context that ends with errCanceled when somebody cancels the job, with
-// errDeadline at its deadline, and with errLost when it was taken from this worker, and
-// begins with live when somebody watches the job. woken says when to look.
-func (w *Worker) watch(life context.Context, j record.Job, woken <-chan struct{}, live *live) (context.Context, context.CancelFunc) {
+// errDeadline at its deadline, and with errLost when the job was taken from this worker. It
+// starts events when somebody watches the job. It reads the record when wake says so.
+func (w *Worker) watch(life context.Context, j record.Job, wake <-chan struct{}, events *eventPublisher) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(life)
 	forget := func() {}
 	if !j.Deadline.IsZero() {
@@ -65,40 +65,40 @@ func (w *Worker) watch(life context.Context, j record.Job, woken <-chan struct{}
 		cancel(errCanceled)
 	}
 	if j.Watched(time.Now()) {
-		live.begin(&w.lives)
+		events.start(&w.publishers)
 	}
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		look := time.NewTimer(lookInterval)
-		defer look.Stop()
+		recheck := time.NewTimer(recheckInterval)
+		defer recheck.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-woken:
-			case <-look.C:
+			case <-wake:
+			case <-recheck.C:
 			}
-			now, err := w.goesOn(ctx, j)
+			now, err := w.recheckJob(ctx, j)
 			if errors.Is(err, errCanceled) || errors.Is(err, errLost) {
 				cancel(err)
 				return
 			}
 			if now.Watched(time.Now()) {
-				live.begin(&w.lives)
+				events.start(&w.publishers)
 			}
-			look.Reset(lookInterval)
+			recheck.Reset(recheckInterval)
 			if err != nil && ctx.Err() == nil {
-				w.Log.Warn("could not see whether the job was cancelled, trying again", "job_id", j.ID, "error", err)
-				look.Reset(lookRetry)
+				w.Log.Warn("could not read whether the job was cancelled, trying again", "job_id", j.ID, "error", err)
+				recheck.Reset(recheckRetry)
 			}
 		}
 	})
 	return ctx, func() { cancel(nil); forget(); watch.Wait() }
 }
 
-// goesOn returns the record of j as it is now. It fails with errCanceled or errLost where
-// the run of j is to end.
-func (w *Worker) goesOn(ctx context.Context, j record.Job) (record.Job, error) {
+// recheckJob returns the record of j as it is now. It fails with errCanceled or errLost if the
+// run of j is to end.
+func (w *Worker) recheckJob(ctx context.Context, j record.Job) (record.Job, error) {
 	now, err := w.Records.Get(ctx, j.ID)
 	switch {
 	case errors.Is(err, job.ErrNotFound):

@@ -14,38 +14,38 @@ import (
 const (
 	// maxSpecBytes bounds a spec that is read from S3; base64 and JSON make it larger than its inputs.
 	maxSpecBytes = 256 << 20
-	// specCopies is how often a spec that is read from S3 is in memory at once: as JSON,
-	// decoded, and its files once more, out of their base64.
+	// specCopies is how many copies of a spec that is read from S3 are in memory at once: its
+	// JSON, the decoded spec, and its files once more, out of their base64.
 	specCopies = 3
 )
 
 // admit waits until there is memory for the job's sandbox and for its spec, if that has to
 // be read from S3, and returns the spec.
 //
-// What the sandbox needs is in the spec. So there is memory for the spec first, and where
-// there is none for the sandbox beside it, the spec is let go and the job waits for both
-// at once: jobs that each hold one and wait for the other would wait for ever.
+// The spec says what the sandbox needs. So memory for the spec is taken first. If there is none
+// for the sandbox then, the spec's is given back, and the job waits for both at once: jobs that
+// each hold one and wait for the other would wait for ever.
 func (w *Worker) admit(ctx context.Context, j record.Job, keys artifacts.Keys) (_ job.Spec, release func(), err error) {
 	if j.Spec != nil {
 		release, err = w.acquire(ctx, w.sandboxMB(*j.Spec))
 		return *j.Spec, release, err
 	}
-	held := min(specCopies*(j.SpecBytes>>20+1), w.MemoryMB)
-	letGo, err := w.acquire(ctx, held)
+	specMB := min(specCopies*(j.SpecBytes>>20+1), w.MemoryMB)
+	releaseSpec, err := w.acquire(ctx, specMB)
 	if err != nil {
 		return job.Spec{}, nil, err
 	}
 	spec, err := w.readSpec(ctx, keys)
 	if err != nil {
-		letGo()
+		releaseSpec()
 		return job.Spec{}, nil, err
 	}
-	need := w.sandboxMB(spec)
-	if beside, ok := w.tryAcquire(need); ok {
-		return spec, func() { beside(); letGo() }, nil
+	sandboxMB := w.sandboxMB(spec)
+	if releaseSandbox, ok := w.tryAcquire(sandboxMB); ok {
+		return spec, func() { releaseSandbox(); releaseSpec() }, nil
 	}
-	letGo()
-	if release, err = w.acquire(ctx, held+need); err != nil {
+	releaseSpec()
+	if release, err = w.acquire(ctx, specMB+sandboxMB); err != nil {
 		return job.Spec{}, nil, err
 	}
 	if spec, err = w.readSpec(ctx, keys); err != nil {
@@ -55,7 +55,7 @@ func (w *Worker) admit(ctx context.Context, j record.Job, keys artifacts.Keys) (
 	return spec, release, nil
 }
 
-// sandboxMB is what the job's sandbox may use, MiB, with what it takes itself.
+// sandboxMB returns what the job's sandbox may use, MiB, its own overhead included.
 func (w *Worker) sandboxMB(spec job.Spec) int64 {
 	runtime, _ := w.Runtimes.Lookup(spec.Runtime) // none for a job that brings its image
 	l := spec.Limits.Filled(runtime.Limits)
@@ -71,7 +71,7 @@ func (w *Worker) acquire(ctx context.Context, mb int64) (release func(), err err
 	return w.reserved(mb), nil
 }
 
-// tryAcquire takes so many MiB if they are there.
+// tryAcquire takes so many MiB if they are free.
 func (w *Worker) tryAcquire(mb int64) (release func(), ok bool) {
 	if !w.memory.TryAcquire(mb) {
 		return nil, false

@@ -12,7 +12,7 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker"
-	"github.com/glovebox-run/glovebox/worker/sandbox"
+	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
 )
 
 // TestAnySpec: whatever passes the check comes to a result that is the job's own, at the
@@ -26,7 +26,7 @@ func TestAnySpec(t *testing.T) {
 	}
 	g := start(t, func(c *worker.Config) {
 		c.Concurrency, c.MemoryMB = 3, 4096
-		keepWarm(t, c.Sandboxes.(*sandbox.Podman), set, "python", "bash")
+		keepWarm(t, c.Sandboxes.(*podman.Sandboxes), set, "python", "bash")
 	})
 	seed, count := number(t, "GLOVEBOX_ANY_SEED", 1), number(t, "GLOVEBOX_ANY_SPECS", 40)
 	ids, specs, statuses := make([]string, count), make([]job.Spec, count), map[job.Status]int{}
@@ -74,9 +74,9 @@ func number(t *testing.T, variable string, otherwise uint64) uint64 {
 }
 
 // keepWarm keeps a sandbox of each of the runtimes, preloaded where that can be.
-func keepWarm(t *testing.T, p *sandbox.Podman, set runtimes.Set, names ...string) {
+func keepWarm(t *testing.T, p *podman.Sandboxes, set runtimes.Set, names ...string) {
 	t.Helper()
-	warm := sandbox.Warm{Images: map[string]job.Limits{}, Preloads: map[string]sandbox.Preload{}, MaxMemoryMB: 1024, Most: 2, MemoryMB: 1000}
+	warm := podman.Warm{Images: map[string]job.Limits{}, Preloads: map[string]podman.Preload{}, MaxMemoryMB: 1024, Most: 2, MemoryMB: 1000}
 	for _, name := range names {
 		r, ok := set.Lookup(name)
 		if !ok {
@@ -88,7 +88,7 @@ func keepWarm(t *testing.T, p *sandbox.Podman, set runtimes.Set, names ...string
 		warm.Images[r.Image()] = job.Limits{}.Filled(r.Limits)
 		if r.Preload != nil {
 			_, command := r.Command("", nil)
-			warm.Preloads[r.Image()] = sandbox.Preload{Command: command, Env: r.Env, MemoryMB: r.Preload.MemoryMB}
+			warm.Preloads[r.Image()] = podman.Preload{Command: command, Env: r.Env, MemoryMB: r.Preload.MemoryMB}
 		}
 	}
 	p.KeepWarm(t.Context(), warm)

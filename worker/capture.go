@@ -20,27 +20,27 @@ import (
 const spoolBuffer = 32 << 10
 
 // capture keeps one output stream: its beginning in memory, and all of it in a file
-// without a name once it is longer than a result may hold. The file is ours alone:
-// nobody can find it, and it is gone with its descriptor.
+// without a name once it is longer than a result may hold. Nobody else can find that file,
+// and it is gone with its descriptor.
 type capture struct {
 	dir string
 
-	mask  *secrets.Mask // nil for a job without secrets
-	mu    sync.Mutex    // for who reads along: from
-	head  []byte
-	spool *os.File
-	to    *bufio.Writer // of spool: a program may print byte by byte
-	size  int64
-	sum   hash.Hash // of every byte; nil as long as there is none
+	mask     *secrets.Mask // nil for a job without secrets
+	mu       sync.Mutex    // for the reader of from
+	head     []byte
+	spool    *os.File
+	buffered *bufio.Writer // of spool: a program may print byte by byte
+	size     int64
+	sum      hash.Hash // of every byte; nil as long as there is none
 }
 
 // write adds what the program printed, once it is certain that it is no secret.
-func (c *capture) write(p []byte) error { return c.keep(c.mask.Write(p)) }
+func (c *capture) write(p []byte) error { return c.append(c.mask.Write(p)) }
 
-// end adds what was held back: the program prints no more.
-func (c *capture) end() error { return c.keep(c.mask.End()) }
+// end adds what write held back: the program prints no more.
+func (c *capture) end() error { return c.append(c.mask.End()) }
 
-func (c *capture) keep(p []byte) error {
+func (c *capture) append(p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (c *capture) keep(p []byte) error {
 		}
 	}
 	if c.spool != nil {
-		if _, err := c.to.Write(p); err != nil {
+		if _, err := c.buffered.Write(p); err != nil {
 			return fmt.Errorf("spool output: %w", err)
 		}
 	}
@@ -65,21 +65,21 @@ func (c *capture) keep(p []byte) error {
 	return nil
 }
 
-// openSpool moves the stream to a file, where all of it has room.
+// openSpool moves the stream to a file, which has room for all of it.
 func (c *capture) openSpool() error {
 	f, err := unnamedFile(c.dir)
 	if err != nil {
 		return err
 	}
-	c.spool, c.to = f, bufio.NewWriterSize(f, spoolBuffer)
-	if _, err := c.to.Write(c.head); err != nil {
+	c.spool, c.buffered = f, bufio.NewWriterSize(f, spoolBuffer)
+	if _, err := c.buffered.Write(c.head); err != nil {
 		return fmt.Errorf("spool output: %w", err)
 	}
 	return nil
 }
 
-// attested is what is attested of the whole stream.
-func (c *capture) attested() attest.Stream {
+// attestation returns what is attested of the whole stream.
+func (c *capture) attestation() attest.Stream {
 	sum := c.sum
 	if sum == nil {
 		sum = sha256.New()
@@ -87,7 +87,7 @@ func (c *capture) attested() attest.Stream {
 	return attest.Stream{Size: c.size, SHA256: hex.EncodeToString(sum.Sum(nil))}
 }
 
-// text is what a result shows: at most 64 KiB, cut between characters, valid UTF-8.
+// text returns what a result shows: at most 64 KiB, cut between characters, valid UTF-8.
 func (c *capture) text() string {
 	head := c.head
 	if c.spool != nil { // a character that the cut halved is left out
@@ -106,8 +106,8 @@ func (c *capture) text() string {
 // inline reports whether text is the whole stream, byte by byte.
 func (c *capture) inline() bool { return c.spool == nil && utf8.Valid(c.head) }
 
-// from returns at most so many bytes of the stream, from offset on: what there is by now.
-// Unlike all other methods it may be called beside write.
+// from returns at most so many bytes of what the stream has by now, from offset on. Unlike all
+// other methods it may be called while another goroutine writes.
 func (c *capture) from(offset, most int64) ([]byte, error) {
 	if c == nil {
 		return nil, nil
@@ -119,7 +119,7 @@ func (c *capture) from(offset, most int64) ([]byte, error) {
 		copy(p, c.head[offset:])
 		return p, nil
 	}
-	if err := c.to.Flush(); err != nil {
+	if err := c.buffered.Flush(); err != nil {
 		return nil, fmt.Errorf("spool output: %w", err)
 	}
 	if _, err := c.spool.ReadAt(p, offset); err != nil {
@@ -128,14 +128,14 @@ func (c *capture) from(offset, most int64) ([]byte, error) {
 	return p, nil
 }
 
-// all returns the whole stream from its beginning.
+// all returns a reader of the whole stream.
 func (c *capture) all() (io.Reader, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.spool == nil {
 		return strings.NewReader(string(c.head)), nil
 	}
-	if err := c.to.Flush(); err != nil {
+	if err := c.buffered.Flush(); err != nil {
 		return nil, fmt.Errorf("spool output: %w", err)
 	}
 	if _, err := c.spool.Seek(0, io.SeekStart); err != nil {

@@ -50,7 +50,7 @@ func TestCapture(t *testing.T) {
 				if got := k.text(); got != c.text || !utf8.ValidString(got) {
 					t.Errorf("got %d bytes of text, want %d", len(got), len(c.text))
 				}
-				if got, want := k.attested(), sha256.Sum256([]byte(c.in)); got.Size != int64(len(c.in)) || got.SHA256 != hex.EncodeToString(want[:]) {
+				if got, want := k.attestation(), sha256.Sum256([]byte(c.in)); got.Size != int64(len(c.in)) || got.SHA256 != hex.EncodeToString(want[:]) {
 					t.Errorf("attested: got %+v, want %d bytes with hash %x", got, len(c.in), want)
 				}
 				r, err := k.all()
@@ -71,8 +71,7 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// TestCaptureWithoutSpool: who reads along finds what was kept, and no more, where the
-// rest could not be.
+// TestCaptureWithoutSpool: a reader finds what was kept, and no more, if the rest could not be.
 func TestCaptureWithoutSpool(t *testing.T) {
 	t.Parallel()
 	c := &capture{dir: filepath.Join(t.TempDir(), "missing")}

@@ -12,14 +12,13 @@ import (
 )
 
 const (
-	// cleanUpTimeout bounds what a job that failed on us may still take of S3.
+	// cleanUpTimeout bounds how long a job's objects may take to be deleted.
 	cleanUpTimeout = 10 * time.Second
 )
 
-// persist calls do until it is done, for as long as it takes Redis to come back: while
-// this worker lives, and its Patience longer. So long its beats name the job, which nobody
-// takes away then: its result is stored already. do fails for good with an error that lost
-// knows.
+// persist calls do until it succeeds, for as long as it takes Redis to come back: while
+// this worker lives, and its Patience longer. Until then the worker's beats name the job, so
+// nobody takes it away: its result is stored already. An error for which lost is true is final.
 func (w *Worker) persist(life context.Context, id string, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(life))
 	defer cancel()
@@ -30,13 +29,13 @@ func (w *Worker) persist(life context.Context, id string, do func(context.Contex
 		case <-ctx.Done():
 		}
 	})()
-	var said await.Rarely
+	var warn await.Rarely
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		err := do(ctx)
 		if err == nil || lost(err) || ctx.Err() != nil {
 			return err
 		}
-		if said.Now() {
+		if warn.Now() {
 			w.Log.Warn("the record could not be written, trying again", "job_id", id, "error", err)
 		}
 		select {
@@ -47,8 +46,8 @@ func (w *Worker) persist(life context.Context, id string, do func(context.Contex
 	}
 }
 
-// endRecord ends the record. nil means that e is the job's end, be it that an answer
-// got lost and it was so before.
+// endRecord ends the record. nil means that e is the job's end, even if it already was and only
+// the answer got lost.
 func (w *Worker) endRecord(life context.Context, j record.Job, e record.Ending) error {
 	return w.persist(life, j.ID, func(ctx context.Context) error {
 		err := w.Records.End(ctx, j, e)
@@ -66,38 +65,38 @@ func (w *Worker) endRecord(life context.Context, j record.Job, e record.Ending) 
 	})
 }
 
-// lost reports whether err says that the job is another's, or has another end.
+// lost reports whether err says that the job is another worker's, or has another end.
 func lost(err error) bool {
 	return errors.Is(err, record.ErrStale) || errors.Is(err, job.ErrEnded) || errors.Is(err, job.ErrNotFound)
 }
 
-// ended is the last step after endRecord. What this try stored is deleted only where it
-// is certain that no record points to it.
-func (w *Worker) ended(ctx context.Context, j record.Job, status job.Status, err error) {
+// afterEnd logs what endRecord came to, and deletes what this try stored if it is certain that
+// no record points to it.
+func (w *Worker) afterEnd(ctx context.Context, j record.Job, status job.Status, err error) {
 	log := w.Log.With("job_id", j.ID, "epoch", j.Epoch)
 	switch {
 	case err == nil:
 		log.Info("job ended", "status", status)
 	case lost(err):
-		log.Info("job was another's by the time it ended here", "reason", err)
+		log.Info("job was another worker's by the time it ended here", "reason", err)
 		w.discard(ctx, j)
 	default:
 		log.Error("job could not be ended, the reaper will take it back", "error", err)
 	}
 }
 
-// giveBack is for jobs that this worker could not bring to an end: it ends them as
-// canceled where that was asked or their deadline has passed, hands them back at no cost when the worker is shutting
-// down or can run no job at all, and else spends one of their attempts. What they stored is deleted after that:
-// it may take long, and nobody has to wait for it.
-func (w *Worker) giveBack(life context.Context, j record.Job, cause error) {
+// requeueOrEnd is for a job that this worker could not bring to an end. The job ends as canceled
+// if that was asked or its deadline has passed. It goes back to the queue at no cost when the
+// worker is shutting down or can run no job at all. Otherwise it costs one of its attempts. What
+// the job stored is deleted last: it may take long, and nobody has to wait for it.
+func (w *Worker) requeueOrEnd(life context.Context, j record.Job, cause error) {
 	switch {
 	case errors.Is(cause, errLost):
 		w.Log.Info("job was taken from this worker", "job_id", j.ID, "epoch", j.Epoch)
 	case errors.Is(cause, errCanceled):
-		w.endWithout(life, j, job.Canceled, nil)
+		w.endUnrun(life, j, job.Canceled, nil)
 	case errors.Is(cause, errDeadline):
-		w.endWithout(life, j, job.Canceled, record.ErrDeadline)
+		w.endUnrun(life, j, job.Canceled, record.ErrDeadline)
 	default:
 		w.requeue(life, j, cause)
 	}
@@ -109,7 +108,7 @@ func (w *Worker) requeue(life context.Context, j record.Job, cause error) {
 	cost, delay := w.cost(life, j, cause)
 	switch cost {
 	case record.CostAttempt:
-		log.Warn("job failed on us", "attempt", j.Attempts, "error", cause)
+		log.Warn("job failed on an internal error", "attempt", j.Attempts, "error", cause)
 	case record.CostOutage:
 		log.Warn("job met an outage", "error", cause)
 	case record.CostNothing:
@@ -127,24 +126,24 @@ func (w *Worker) requeue(life context.Context, j record.Job, cause error) {
 	switch answer {
 	case record.RequeueOK, record.RequeueStale:
 	case record.RequeueCanceled:
-		w.endWithout(life, j, job.Canceled, nil)
+		w.endUnrun(life, j, job.Canceled, nil)
 	case record.RequeueExhausted:
-		w.endWithout(life, j, job.InternalError, &job.Error{Code: job.CodeUnavailable, Message: publicMessage(cause)})
+		w.endUnrun(life, j, job.InternalError, &job.Error{Code: job.CodeUnavailable, Message: publicMessage(cause)})
 	}
 }
 
 const (
-	leastOutageDelay = 5 * time.Second
-	mostOutageDelay  = 5 * time.Minute
+	minOutageDelay = 5 * time.Second
+	maxOutageDelay = 5 * time.Minute
 )
 
-// cost is what it costs the job that it failed here, and after what time it is to be
-// tried again: whatever failed gets time to come back.
+// cost returns what the failure costs the job, and the delay before it is tried again, in which
+// whatever failed can come back.
 func (w *Worker) cost(life context.Context, j record.Job, cause error) (record.Cost, time.Duration) {
 	if errors.Is(cause, errDrained) {
 		return record.CostNothing, 0
 	}
-	if w.lacks(life, j, cause) {
+	if w.noLongerOffers(life, j, cause) {
 		return record.CostNothing, 0
 	}
 	outage := w.outage(life, j.Started)
@@ -154,13 +153,13 @@ func (w *Worker) cost(life context.Context, j record.Job, cause error) (record.C
 	case outage == nil:
 		return record.CostAttempt, time.Duration(5*j.Attempts*j.Attempts*j.Attempts) * time.Second // 5 s, then 40 s
 	case j.OutageSince.IsZero():
-		return record.CostOutage, leastOutageDelay
+		return record.CostOutage, minOutageDelay
 	}
-	return record.CostOutage, min(max(time.Since(j.OutageSince), leastOutageDelay), mostOutageDelay)
+	return record.CostOutage, min(max(time.Since(j.OutageSince), minOutageDelay), maxOutageDelay)
 }
 
-// endWithout ends the job with a result that the record alone holds.
-func (w *Worker) endWithout(life context.Context, j record.Job, status job.Status, problem *job.Error) {
+// endUnrun ends a job that did not run to its end: only the record holds its result.
+func (w *Worker) endUnrun(life context.Context, j record.Job, status job.Status, problem *job.Error) {
 	if status == job.Canceled && problem == nil {
 		if now, err := w.Records.Get(context.WithoutCancel(life), j.ID); err == nil {
 			problem = now.CancelReason // said after the job was started
@@ -174,7 +173,7 @@ func (w *Worker) endWithout(life context.Context, j record.Job, status job.Statu
 	case err == nil:
 		w.Log.Info("job ended", "job_id", j.ID, "status", status)
 	case lost(err):
-		w.Log.Info("job was another's by the time it ended here", "job_id", j.ID, "epoch", j.Epoch, "reason", err)
+		w.Log.Info("job was another worker's by the time it ended here", "job_id", j.ID, "epoch", j.Epoch, "reason", err)
 	default:
 		w.Log.Error("job could not be ended, the reaper will", "job_id", j.ID, "status", status, "error", err)
 	}
@@ -186,18 +185,18 @@ func (w *Worker) discard(ctx context.Context, j record.Job) {
 	ctx, cancel := context.WithTimeout(ctx, cleanUpTimeout)
 	defer cancel()
 	if now, err := w.Records.Get(ctx, j.ID); err == nil && now.Epoch == j.Epoch && now.Worker != w.ID {
-		return // a Redis that lost its last writes gave our epoch, and so our prefix, to another
+		return // a Redis that lost its last writes gave our epoch, and so our prefix, to another worker
 	}
 	keys, err := artifacts.JobKeys(j.Tenant, j.ID)
 	if err == nil {
 		_, err = w.Objects.Sweep(ctx, keys.EpochPrefix(int64(j.Epoch)), nil)
 	}
 	if err != nil {
-		w.Log.Warn("objects of a lost try are left to the sweeper", "job_id", j.ID, "epoch", j.Epoch, "error", err)
+		w.Log.Warn("objects of a failed try are left to the sweeper", "job_id", j.ID, "epoch", j.Epoch, "error", err)
 	}
 }
 
-// publicMessage tells a tenant what failed without what our hosts are called.
+// publicMessage tells a tenant what failed, without the names of our hosts.
 func publicMessage(cause error) string {
 	var je *job.Error
 	if errors.As(cause, &je) {

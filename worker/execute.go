@@ -31,14 +31,14 @@ func (w *Worker) handle(life context.Context, t *asynq.Task) error {
 		return nil
 	}
 	log := w.Log.With("job_id", run.ID, "epoch", run.Epoch)
-	if err := w.begin(run); errors.Is(err, errRunning) {
-		return nil // it is the same task, redelivered
+	if err := w.beginRun(run); errors.Is(err, errRunning) {
+		return nil // the same task was delivered twice
 	} else if err != nil {
 		return err
 	}
-	defer w.end(run)
+	defer w.endRun(run)
 	// Before the record is read, or a cancellation between the two would wake nobody.
-	woken, forget := w.cancels.Wait(run.ID)
+	wake, forget := w.cancels.Wait(run.ID)
 	defer forget()
 	failpoint.Hit(failpoint.BeforeStart)
 	j, err := w.Records.Start(life, run.ID, run.Epoch, w.ID, w.offer.Names()...)
@@ -53,41 +53,41 @@ func (w *Worker) handle(life context.Context, t *asynq.Task) error {
 		log.Warn("job could not be started, its task comes back", "error", err)
 		return err
 	}
-	w.execute(life, j, woken)
+	w.execute(life, j, wake)
 	return nil
 }
 
-// execute is the path of a job: run it, store what it made, end its record. What
-// fails in between is Glovebox's failure, and the job goes back to the queue.
-func (w *Worker) execute(life context.Context, j record.Job, woken <-chan struct{}) {
-	live := w.live(j)
-	defer live.finish()
-	ctx, stop := w.watch(life, j, woken, live)
+// execute is the path of a job: run it, store what it made, end its record. An error in
+// between is Glovebox's, and the job goes back to the queue.
+func (w *Worker) execute(life context.Context, j record.Job, wake <-chan struct{}) {
+	events := w.eventPublisher(j)
+	defer events.finish()
+	ctx, stop := w.watch(life, j, wake, events)
 	defer stop()
-	ending, err := w.run(ctx, j, live)
+	ending, err := w.run(ctx, j, events)
 	var input *inputError
 	switch {
 	case err != nil && ctx.Err() != nil: // cancelled or drained: that is why it failed
-		w.giveBack(life, j, context.Cause(ctx))
+		w.requeueOrEnd(life, j, context.Cause(ctx))
 		return
 	case errors.As(err, &input): // nothing ran, and nothing would another time
-		w.endWithout(life, j, job.Failed, input.told)
+		w.endUnrun(life, j, job.Failed, input.reason)
 		return
 	case err != nil:
 		w.Metrics.Failed(reason(err))
-		w.giveBack(life, j, err)
+		w.requeueOrEnd(life, j, err)
 		return
 	}
 	failpoint.Hit(failpoint.ResultWritten)
 	// The result is written, so it counts even if a cancellation or a shutdown comes now.
 	err = w.endRecord(life, j, ending)
 	failpoint.Hit(failpoint.RecordEnded)
-	w.ended(context.WithoutCancel(ctx), j, ending.Status, err)
+	w.afterEnd(context.WithoutCancel(ctx), j, ending.Status, err)
 }
 
-// run runs the job in a sandbox and stores everything that it came to. A panic is an
-// error like others: asynq would call again and again, and no attempt would be spent.
-func (w *Worker) run(ctx context.Context, j record.Job, live *live) (_ record.Ending, err error) {
+// run runs the job in a sandbox and stores everything that it made. A panic counts as an
+// error: otherwise asynq would call again and again, and no attempt would be spent.
+func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) (_ record.Ending, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("run job: panic: %v\n%s", v, debug.Stack())
@@ -103,10 +103,10 @@ func (w *Worker) run(ctx context.Context, j record.Job, live *live) (_ record.En
 	}
 	defer release()
 	if spec.Stream {
-		live.begin(&w.lives)
+		events.start(&w.publishers)
 	}
-	given := attest.NewInput(spec)
-	program, runtime, err := w.program(ctx, j, spec, given)
+	input := attest.NewInput(spec)
+	program, runtime, err := w.program(ctx, j, spec, input)
 	if err != nil {
 		return record.Ending{}, err
 	}
@@ -115,9 +115,9 @@ func (w *Worker) run(ctx context.Context, j record.Job, live *live) (_ record.En
 		return record.Ending{}, err
 	}
 	program = program.With(env)
-	out := newOutput(w, keys, j.Epoch, live, mask)
+	out := newOutput(w, keys, j.Epoch, events, mask)
 	defer out.close()
-	defer live.finish()
+	defer events.finish()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Duration(program.Limits.WallMS)*time.Millisecond+w.UploadTimeout)
 	defer cancel()
 	outcome, err := w.Sandboxes.Run(ctx, program, out)
@@ -135,7 +135,7 @@ func (w *Worker) run(ctx context.Context, j record.Job, live *live) (_ record.En
 	if err := out.storeStreams(ctx, &result); err != nil {
 		return record.Ending{}, err
 	}
-	if err := w.attest(&result, spec, given, program.Limits, out); err != nil {
+	if err := w.attest(&result, spec, input, program.Limits, out); err != nil {
 		return record.Ending{}, err
 	}
 	b, err := job.Marshal(result)
@@ -152,10 +152,10 @@ func (w *Worker) run(ctx context.Context, j record.Job, live *live) (_ record.En
 	return ending, nil
 }
 
-// errSandbox is wrapped by what a sandbox fails with, that of its sink included.
+// errSandbox is wrapped by the errors of a sandbox and of its sink.
 var errSandbox = errors.New("run in a sandbox")
 
-// reason is the class of a failure of ours.
+// reason returns the class of an internal error, for the metrics.
 func reason(err error) metrics.Failure {
 	var store *smithy.OperationError // every request to the bucket fails with one
 	switch {
@@ -167,21 +167,21 @@ func reason(err error) metrics.Failure {
 	return metrics.FailOther
 }
 
-// program is what the sandbox runs.
-func (w *Worker) program(ctx context.Context, j record.Job, spec job.Spec, given *attest.Input) (sandbox.Program, job.Runtime, error) {
+// program returns what the sandbox runs.
+func (w *Worker) program(ctx context.Context, j record.Job, spec job.Spec, input *attest.Input) (sandbox.Program, job.Runtime, error) {
 	if spec.Image != "" {
-		return w.imageProgram(ctx, j, spec, given)
+		return w.imageProgram(ctx, j, spec, input)
 	}
 	runtime, ok := w.Runtimes.Lookup(spec.Runtime)
 	if !ok {
 		return sandbox.Program{}, job.Runtime{}, fmt.Errorf("this worker has no runtime %q", spec.Runtime)
 	}
-	asking, cancel := context.WithTimeout(ctx, w.ImageTimeout)
+	imageCtx, cancel := context.WithTimeout(ctx, w.ImageTimeout)
 	defer cancel()
-	if _, err := w.Sandboxes.Image(asking, runtime.Image()); err != nil {
+	if _, err := w.Sandboxes.Image(imageCtx, runtime.Image()); err != nil {
 		return sandbox.Program{}, job.Runtime{}, err
 	}
-	files, entrypoint, err := w.inputs(ctx, j, spec, runtime.File, given)
+	files, entrypoint, err := w.inputs(ctx, j, spec, runtime.File, input)
 	if err != nil {
 		return sandbox.Program{}, job.Runtime{}, err
 	}

@@ -141,7 +141,7 @@ type panicking struct {
 }
 
 func (p panicking) Run(ctx context.Context, program sandbox.Program, sink sandbox.Sink) (sandbox.Outcome, error) {
-	if program.JobID == worker.TrialID {
+	if program.JobID == worker.ProbeID {
 		return p.Sandboxes.Run(ctx, program, sink)
 	}
 	p.runs.Add(1)
@@ -178,7 +178,7 @@ type counted struct {
 }
 
 func (c counted) Run(ctx context.Context, program sandbox.Program, sink sandbox.Sink) (sandbox.Outcome, error) {
-	if program.JobID != worker.TrialID {
+	if program.JobID != worker.ProbeID {
 		c.runs.Add(1)
 	}
 	return c.Sandboxes.Run(ctx, program, sink)

@@ -12,17 +12,17 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
-// images are those that jobs may bring to this worker: its operator allows them, they
-// are in Podman's store, and nothing about them changes how they would be isolated. It
-// tells the operator about the others, once. It fails where Podman doesn't say.
+// images returns those that jobs may bring to this worker: its operator allows them, they
+// are in Podman's store, and nothing about them changes how they would be isolated. The others
+// are logged, once. It fails if Podman doesn't answer.
 func (w *Worker) images(ctx context.Context) ([]string, error) {
-	var list []string
+	var offered []string
 	for _, image := range w.Images {
 		_, err := w.Sandboxes.Image(ctx, image)
 		problem := ""
 		switch {
 		case err == nil:
-			list = append(list, image)
+			offered = append(offered, image)
 		case errors.Is(err, sandbox.ErrNoImage):
 			problem = "it is not in the Podman user's store: infra/podman.sh pull or load it"
 		case errors.Is(err, sandbox.ErrImageRefused):
@@ -35,18 +35,18 @@ func (w *Worker) images(ctx context.Context) ([]string, error) {
 		}
 		w.missing[image] = problem
 	}
-	return list, nil
+	return offered, nil
 }
 
-// imageProgram is what the sandbox runs in an image that the job brings. The api has
-// checked that the image is allowed; this worker doesn't rely on it.
-func (w *Worker) imageProgram(ctx context.Context, j record.Job, spec job.Spec, given *attest.Input) (sandbox.Program, job.Runtime, error) {
+// imageProgram returns what the sandbox runs in an image that the job brings. The api has
+// checked that the image is allowed; this worker doesn't rely on that.
+func (w *Worker) imageProgram(ctx context.Context, j record.Job, spec job.Spec, input *attest.Input) (sandbox.Program, job.Runtime, error) {
 	if !slices.Contains(w.Images, spec.Image) || len(spec.Command) == 0 {
 		return sandbox.Program{}, job.Runtime{}, imageError(spec.Image, "is not allowed by the operator of the worker that got the job", nil)
 	}
-	asking, cancel := context.WithTimeout(ctx, w.ImageTimeout)
+	imageCtx, cancel := context.WithTimeout(ctx, w.ImageTimeout)
 	defer cancel()
-	_, err := w.Sandboxes.Image(asking, spec.Image)
+	_, err := w.Sandboxes.Image(imageCtx, spec.Image)
 	switch {
 	case errors.Is(err, sandbox.ErrNoImage):
 		return sandbox.Program{}, job.Runtime{}, imageError(spec.Image, "is not on the worker that got the job", err)
@@ -55,7 +55,7 @@ func (w *Worker) imageProgram(ctx context.Context, j record.Job, spec job.Spec, 
 	case err != nil:
 		return sandbox.Program{}, job.Runtime{}, err
 	}
-	files, _, err := w.inputs(ctx, j, spec, "", given)
+	files, _, err := w.inputs(ctx, j, spec, "", input)
 	if err != nil {
 		return sandbox.Program{}, job.Runtime{}, err
 	}
@@ -65,11 +65,11 @@ func (w *Worker) imageProgram(ctx context.Context, j record.Job, spec job.Spec, 
 	}, job.Runtime{Image: spec.Image}, nil
 }
 
-// imageError tells the job's owner about their image, and the log the cause.
+// imageError has a message about the image for the job's owner, and a cause for the log.
 func imageError(image, problem string, cause error) error {
-	told := &job.Error{Code: job.CodeImageUnavailable, Message: fmt.Sprintf("the image %s %s", image, problem)}
+	public := &job.Error{Code: job.CodeImageUnavailable, Message: fmt.Sprintf("the image %s %s", image, problem)}
 	if cause == nil {
-		return told
+		return public
 	}
-	return fmt.Errorf("%w: %w", told, cause)
+	return fmt.Errorf("%w: %w", public, cause)
 }

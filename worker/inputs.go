@@ -18,10 +18,10 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
-// inputs are the files of the job's directory and the one that is run. Those that are
-// kept elsewhere go from the bucket into the sandbox while they are read, and are hashed
-// on their way, so all of files[] go in the order in which they are hashed.
-func (w *Worker) inputs(ctx context.Context, j record.Job, spec job.Spec, runtimeFile string, given *attest.Input) (files []sandbox.File, entrypoint string, err error) {
+// inputs returns the files of the job's directory and the name of the one that is run. Files in
+// the bucket go into the sandbox while they are read, and are hashed on their way. So all of
+// files[] go in the order in which they are hashed.
+func (w *Worker) inputs(ctx context.Context, j record.Job, spec job.Spec, runtimeFile string, input *attest.Input) (files []sandbox.File, entrypoint string, err error) {
 	entrypoint = spec.Entrypoint
 	switch {
 	case entrypoint != "":
@@ -36,7 +36,7 @@ func (w *Worker) inputs(ctx context.Context, j record.Job, spec job.Spec, runtim
 	if spec.Source != "" {
 		files = append(files, sandbox.File{Name: entrypoint, Content: []byte(spec.Source)})
 	}
-	for _, f := range given.Files() {
+	for _, f := range input.Files() {
 		file, err := w.input(ctx, j, f)
 		if err != nil {
 			return nil, "", fmt.Errorf("read input %q: %w", f.Name, err)
@@ -47,23 +47,23 @@ func (w *Worker) inputs(ctx context.Context, j record.Job, spec job.Spec, runtim
 			if err != nil {
 				return nil, err
 			}
-			if err := given.Begin(file.Name, file.Size); err != nil {
+			if err := input.Begin(file.Name, file.Size); err != nil {
 				return nil, errors.Join(err, r.Close())
 			}
-			return hashed{io.TeeReader(r, given), r}, nil
+			return teeReadCloser{io.TeeReader(r, input), r}, nil
 		}
 		files = append(files, file)
 	}
 	return files, entrypoint, nil
 }
 
-// hashed reads through one, and closes the other.
-type hashed struct {
+// teeReadCloser reads from one, and closes the other.
+type teeReadCloser struct {
 	io.Reader
 	io.Closer
 }
 
-// input is one file, wherever it is.
+// input returns one file, which the spec holds or the bucket.
 func (w *Worker) input(ctx context.Context, j record.Job, f job.File) (sandbox.File, error) {
 	if !f.Kept() {
 		content, err := f.Bytes()
@@ -71,7 +71,7 @@ func (w *Worker) input(ctx context.Context, j record.Job, f job.File) (sandbox.F
 			return io.NopCloser(bytes.NewReader(content)), nil
 		}}, err
 	}
-	key, err := w.keptAt(ctx, j.Tenant, f)
+	key, err := w.storedKey(ctx, j.Tenant, f)
 	if err != nil {
 		return sandbox.File{}, err
 	}
@@ -79,29 +79,29 @@ func (w *Worker) input(ctx context.Context, j record.Job, f job.File) (sandbox.F
 		body, o, err := w.Objects.Get(ctx, key)
 		switch {
 		case errors.Is(err, artifacts.ErrNotFound):
-			return nil, gone(f)
+			return nil, goneError(f)
 		case err != nil:
 			return nil, err
 		case o.Size != f.Size:
-			return nil, errors.Join(changed(f), body.Close())
+			return nil, errors.Join(changedError(f), body.Close())
 		}
-		return &checked{body, sha256.New(), f}, nil
+		return &verifiedReader{body, sha256.New(), f}, nil
 	}}, nil
 }
 
-// keptAt is the key of a file that is kept elsewhere. The api has looked at whose it is;
-// this worker doesn't rely on it.
-func (w *Worker) keptAt(ctx context.Context, tenant string, f job.File) (string, error) {
+// storedKey returns the key of a file in the bucket. The api has checked whose it is; this
+// worker doesn't rely on that.
+func (w *Worker) storedKey(ctx context.Context, tenant string, f job.File) (string, error) {
 	if f.Upload != "" {
 		return artifacts.UploadKey(tenant, f.Upload)
 	}
 	id, name, _ := strings.Cut(f.Artifact, "/")
 	if of, ok := job.TenantOf(id); !ok || of != tenant {
-		return "", gone(f)
+		return "", goneError(f)
 	}
 	source, err := w.Records.Get(ctx, id)
 	if errors.Is(err, job.ErrNotFound) || err == nil && !source.State.Final() {
-		return "", gone(f)
+		return "", goneError(f)
 	}
 	if err != nil {
 		return "", err
@@ -110,43 +110,43 @@ func (w *Worker) keptAt(ctx context.Context, tenant string, f job.File) (string,
 	return keys.Artifact(int64(source.Epoch), name), err
 }
 
-// checked fails at the end of a content that is not the one that was submitted.
-type checked struct {
+// verifiedReader fails at the end if the content is not the one that was submitted.
+type verifiedReader struct {
 	io.ReadCloser
 	sum  hash.Hash
 	file job.File
 }
 
-func (c *checked) Read(p []byte) (int, error) {
+func (c *verifiedReader) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
 	c.sum.Write(p[:n])
 	if errors.Is(err, io.EOF) && hex.EncodeToString(c.sum.Sum(nil)) != c.file.SHA256 {
-		return n, changed(c.file)
+		return n, changedError(c.file)
 	}
 	return n, err
 }
 
-// inputError is a job's failure, not ours: it can't be given what it was submitted with.
-type inputError struct{ told *job.Error }
+// inputError is the job's failure, not Glovebox's: it can't be given what it was submitted with.
+type inputError struct{ reason *job.Error }
 
-func (e *inputError) Error() string { return e.told.Error() }
+func (e *inputError) Error() string { return e.reason.Error() }
 
-func gone(f job.File) error {
+func goneError(f job.File) error {
 	return &inputError{&job.Error{
 		Code:    job.CodeInputGone,
-		Message: fmt.Sprintf("%q is %s, which is gone: it was purged, or its time was over, before this job started", f.Name, source(f)),
+		Message: fmt.Sprintf("%q is %s, which is gone: it was purged or expired before this job started", f.Name, describeSource(f)),
 	}}
 }
 
-func changed(f job.File) error {
+func changedError(f job.File) error {
 	return &inputError{&job.Error{
 		Code:    job.CodeInputChanged,
-		Message: fmt.Sprintf("%q is %s, which does not have the size and SHA-256 that it should have", f.Name, source(f)),
+		Message: fmt.Sprintf("%q is %s, which does not have the size and SHA-256 that it should have", f.Name, describeSource(f)),
 	}}
 }
 
-// source is where a file is kept, in words.
-func source(f job.File) string {
+// describeSource says in words where a file is kept.
+func describeSource(f job.File) string {
 	if f.Upload != "" {
 		return "upload " + f.Upload
 	}

@@ -12,11 +12,11 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
-// wantedLife is for how long after the last one a worker looks for jobs that others
-// handed over for want of a runtime or image.
-const wantedLife = time.Hour
+// wantedTTL is how long after the last one a worker serves jobs that others handed over because
+// they lack a runtime or image.
+const wantedTTL = time.Hour
 
-// handOver gives a job whose runtime or image this worker doesn't offer to those that do.
+// handOver gives a job whose runtime or image this worker doesn't offer to workers that do.
 func (w *Worker) handOver(life context.Context, run queue.Run, e *record.NotOfferedError) error {
 	log := w.Log.With("job_id", run.ID, "epoch", run.Epoch, "wants", e.Name)
 	told, err := w.Records.HandOver(life, run, e)
@@ -33,9 +33,9 @@ func (w *Worker) handOver(life context.Context, run queue.Run, e *record.NotOffe
 	return nil
 }
 
-// wantedHere begins to take the jobs that other workers have no runtime or image of that
-// name for.
-func (w *Worker) wantedHere(name string) {
+// serveWanted starts to take the jobs that other workers hand over because they lack the runtime
+// or image of that name.
+func (w *Worker) serveWanted(name string) {
 	w.mu.Lock()
 	_, known := w.wanted[name]
 	w.wanted[name] = time.Now()
@@ -44,32 +44,32 @@ func (w *Worker) wantedHere(name string) {
 		return
 	}
 	w.Log.Info("worker also takes jobs that others lack the runtime or image for", "worker", w.ID, "name", name)
-	w.reopen()
+	w.restartConsumer()
 }
 
-// forgetWanted ends that where no such job has come for long.
-func (w *Worker) forgetWanted() {
+// expireWanted stops serving the names for which no job has come for wantedTTL.
+func (w *Worker) expireWanted() {
 	w.mu.Lock()
 	before := len(w.wanted)
 	for name, last := range w.wanted {
-		if time.Since(last) > wantedLife {
+		if time.Since(last) > wantedTTL {
 			delete(w.wanted, name)
 		}
 	}
 	forgotten := len(w.wanted) < before
 	w.mu.Unlock()
 	if forgotten {
-		w.reopen()
+		w.restartConsumer()
 	}
 }
 
-func (w *Worker) reopen() {
-	if err := w.intake.reopen(); err != nil {
+func (w *Worker) restartConsumer() {
+	if err := w.consumer.restart(); err != nil {
 		w.Log.Error("worker could not change which queues it serves", "worker", w.ID, "error", err)
 	}
 }
 
-// queues are those that this worker serves.
+// queues returns those that this worker serves.
 func (w *Worker) queues() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -80,13 +80,13 @@ func (w *Worker) queues() map[string]int {
 	return queue.JobsWith(names)
 }
 
-// lacks reports whether the job failed because its image has left this host since the
-// worker said that it offers it. It no longer does, then.
-func (w *Worker) lacks(ctx context.Context, j record.Job, cause error) bool {
+// noLongerOffers reports whether the job failed because its image has left this host since the
+// worker last said what it offers. The worker then says what it still offers.
+func (w *Worker) noLongerOffers(ctx context.Context, j record.Job, cause error) bool {
 	if !errors.Is(cause, sandbox.ErrNoImage) && !errors.Is(cause, sandbox.ErrImageRefused) {
 		return false
 	}
-	bounded, cancel := context.WithTimeout(ctx, roleTimeout)
+	bounded, cancel := context.WithTimeout(ctx, loopTimeout)
 	defer cancel()
 	if err := w.publish(bounded); err != nil {
 		w.Log.Warn("worker could not say what it offers", "worker", w.ID, "error", err)

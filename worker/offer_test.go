@@ -42,7 +42,7 @@ func (g *glovebox) sweeps() {
 }
 
 // TestJobGoesWhereItsRuntimeIs: of two idle workers one lacks the jobs' runtime. No job
-// spends an attempt there, and none waits for the next look of the other.
+// spends an attempt there, and no job waits for the next poll of the other.
 func TestJobGoesWhereItsRuntimeIs(t *testing.T) {
 	t.Parallel()
 	const poll = 10 * time.Second

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	pauses = "worker pauses"
-	goesOn = "worker goes on"
+	breaker = "worker pauses"
+	goesOn  = "worker goes on"
 )
 
 // chart is a job that stores a file.
@@ -31,7 +31,7 @@ func (g *glovebox) endure(outage, end func()) {
 	g.t.Helper()
 	outage()
 	met := g.submit(chart)
-	g.says(pauses)
+	g.says(breaker)
 	waited := g.submit(chart)
 	time.Sleep(2 * time.Second)
 	for _, id := range []string{met, waited} {
@@ -67,7 +67,7 @@ func TestPodmanDiesUnderAJob(t *testing.T) {
 	id := g.submit(job.Spec{Runtime: "bash", Source: "sleep 30; echo hello > file", Limits: job.Limits{WallMS: 60_000}})
 	g.state(id, job.Running)
 	g.podman.Kill() // its sandbox goes with its stream
-	g.says(pauses)
+	g.says(breaker)
 	g.podman.Restart()
 	g.says(goesOn)
 	if j := g.state(id, job.Running); j.Attempts != 1 || j.Epoch != 2 {
@@ -87,7 +87,7 @@ func TestBusyWorkerTakesNoTask(t *testing.T) {
 	long := g.submit(job.Spec{Runtime: "bash", Source: "sleep 250", Limits: job.Limits{WallMS: 300_000}})
 	g.state(long, job.Running)
 	g.s3.Kill()
-	g.says(pauses)
+	g.says(breaker)
 	g.s3.Restart()
 	g.says(goesOn)
 	next := g.submit(job.Spec{Runtime: "bash", Source: "echo hello"})
@@ -104,18 +104,18 @@ func TestBusyWorkerTakesNoTask(t *testing.T) {
 	}
 }
 
-// stuck is a Podman that answers, and whose first trial fails and next ones hang.
+// stuck is a Podman that answers, and whose first probe fails and whose next ones hang.
 type stuck struct {
 	worker.Sandboxes
-	trials  *atomic.Int32
-	hanging chan struct{} // closed once a trial hangs
+	probes  *atomic.Int32
+	hanging chan struct{} // closed once a probe hangs
 	fails   map[string]chan struct{}
 }
 
 func (s stuck) Run(ctx context.Context, p sandbox.Program, _ sandbox.Sink) (sandbox.Outcome, error) {
 	broken := errors.New("no sandbox can be made")
-	if p.JobID == worker.TrialID {
-		switch s.trials.Add(1) {
+	if p.JobID == worker.ProbeID {
+		switch s.probes.Add(1) {
 		case 1:
 			return sandbox.Outcome{}, broken
 		case 2:
@@ -132,11 +132,11 @@ func (s stuck) Run(ctx context.Context, p sandbox.Program, _ sandbox.Sink) (sand
 	}
 }
 
-// TestTrialThatHangs: neither a job of which it is known that it met an outage waits for
-// it, nor the worker's end.
-func TestTrialThatHangs(t *testing.T) {
+// TestProbeThatHangs: neither the worker's end waits for it, nor a job that is known to have met
+// an outage.
+func TestProbeThatHangs(t *testing.T) {
 	t.Parallel()
-	s := stuck{trials: new(atomic.Int32), hanging: make(chan struct{}), fails: map[string]chan struct{}{"first": make(chan struct{}), "second": make(chan struct{})}}
+	s := stuck{probes: new(atomic.Int32), hanging: make(chan struct{}), fails: map[string]chan struct{}{"first": make(chan struct{}), "second": make(chan struct{})}}
 	g := start(t, func(c *worker.Config) { s.Sandboxes = c.Sandboxes; c.Sandboxes = s })
 	var ids []string
 	for _, stdin := range []string{"first", "second"} {
@@ -147,11 +147,11 @@ func TestTrialThatHangs(t *testing.T) {
 	for _, id := range ids {
 		g.state(id, job.Running)
 	}
-	close(s.fails["first"]) // its trial fails, and the worker pauses
+	close(s.fails["first"]) // its probe fails, and the worker pauses
 	select {
 	case <-s.hanging:
 	case <-time.After(90 * time.Second):
-		t.Fatal("the worker makes no trial of its own")
+		t.Fatal("the worker makes no probe")
 	}
 	began := time.Now()
 	close(s.fails["second"])
@@ -162,7 +162,7 @@ func TestTrialThatHangs(t *testing.T) {
 		t.Error(err)
 	}
 	if took := time.Since(began); took > gbtest.AtOnce {
-		t.Errorf("it took %s behind a trial that hangs", took)
+		t.Errorf("it took %s behind a probe that hangs", took)
 	} else {
 		t.Logf("handed back, and ended, in %s", took)
 	}
@@ -172,7 +172,7 @@ func TestTrialThatHangs(t *testing.T) {
 type claiming struct{ worker.Sandboxes }
 
 func (c claiming) Run(ctx context.Context, p sandbox.Program, s sandbox.Sink) (sandbox.Outcome, error) {
-	if p.JobID == worker.TrialID {
+	if p.JobID == worker.ProbeID {
 		return c.Sandboxes.Run(ctx, p, s)
 	}
 	return sandbox.Outcome{}, fmt.Errorf("%w: podman did not start the sandbox in time", sandbox.ErrUnavailable)
@@ -186,7 +186,7 @@ func (g *glovebox) costsAnAttempt(id string) {
 	if j := g.state(id, job.Queued); j.Attempts != 1 || j.Epoch != 2 || !j.OutageSince.IsZero() {
 		g.t.Errorf("got %d attempts in epoch %d, outage since %s; want one attempt spent and no outage", j.Attempts, j.Epoch, j.OutageSince)
 	}
-	if strings.Contains(g.log.String(), pauses) {
+	if strings.Contains(g.log.String(), breaker) {
 		g.t.Error("a job made its worker pause")
 	}
 	if _, err := g.records.Cancel(g.t.Context(), id, nil); err != nil {
@@ -210,18 +210,18 @@ func TestCrashedSandboxCostsAnAttempt(t *testing.T) {
 	var container string
 	for deadline := time.Now().Add(time.Minute); container == ""; time.Sleep(100 * time.Millisecond) {
 		var err error
-		if container, err = podman(t, "ps", "-q", "--filter", "label=run.glovebox.job="+id); err != nil || time.Now().After(deadline) {
+		if container, err = podmanCLI(t, "ps", "-q", "--filter", "label=run.glovebox.job="+id); err != nil || time.Now().After(deadline) {
 			t.Fatalf("its sandbox does not run: %v", err)
 		}
 	}
-	if _, err := podman(t, "kill", container); err != nil {
+	if _, err := podmanCLI(t, "kill", container); err != nil {
 		t.Fatal(err)
 	}
 	g.costsAnAttempt(id)
 }
 
-// podman runs a podman command as the service does.
-func podman(t *testing.T, args ...string) (string, error) {
+// podmanCLI runs a podman command as the service does.
+func podmanCLI(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "podman", args...)
 	cmd.Env = append(os.Environ(), gbtest.PodmanEnv()...)

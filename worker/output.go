@@ -13,14 +13,14 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// output takes what a job makes while it is made: it is the sandbox's Sink. Artifacts
-// go to S3 as they come, streams are kept.
+// output is the sandbox's Sink: it takes what a job makes while it is made. Artifacts go to S3
+// as they come, streams are captured.
 type output struct {
 	objects        Objects
 	keys           artifacts.Keys
 	epoch          int64
 	stdout, stderr capture
-	live           *live
+	events         *eventPublisher
 
 	artifacts []job.Artifact
 	names     map[string]bool
@@ -30,20 +30,20 @@ type output struct {
 	dirty bool
 }
 
-func newOutput(w *Worker, keys artifacts.Keys, epoch int, live *live, mask *secrets.Mask) *output {
+func newOutput(w *Worker, keys artifacts.Keys, epoch int, events *eventPublisher, mask *secrets.Mask) *output {
 	o := &output{
 		objects: w.Objects, keys: keys, epoch: int64(epoch),
-		stdout: capture{dir: w.SpoolDir, mask: mask.Stream()}, stderr: capture{dir: w.SpoolDir, mask: mask.Stream()}, live: live,
+		stdout: capture{dir: w.SpoolDir, mask: mask.Stream()}, stderr: capture{dir: w.SpoolDir, mask: mask.Stream()}, events: events,
 		artifacts: []job.Artifact{}, names: map[string]bool{},
 	}
-	live.follow(&o.stdout, &o.stderr)
+	events.follow(&o.stdout, &o.stderr)
 	return o
 }
 
 // Stdout keeps what the program printed. The sandbox has bounded it.
 func (o *output) Stdout(p []byte) error {
 	err := o.stdout.write(p)
-	o.live.printed()
+	o.events.notify()
 	failpoint.Hit(failpoint.Running)
 	return err
 }
@@ -51,12 +51,12 @@ func (o *output) Stdout(p []byte) error {
 // Stderr is Stdout's sibling.
 func (o *output) Stderr(p []byte) error {
 	err := o.stderr.write(p)
-	o.live.printed()
+	o.events.notify()
 	return err
 }
 
-// Artifact streams a file of the job to S3. size is what the sandbox says, and
-// nothing is believed of it but that there are no more bytes.
+// Artifact streams a file of the job to S3. size is what the sandbox says; it is taken only as
+// the most bytes that may come.
 func (o *output) Artifact(ctx context.Context, name string, size int64, r io.Reader) error {
 	if problem := job.CheckName(name); problem != "" {
 		return fmt.Errorf("store artifact %q: its name %s", name, problem)
@@ -77,7 +77,7 @@ func (o *output) Artifact(ctx context.Context, name string, size int64, r io.Rea
 		URL: "artifacts/" + name,
 	}
 	o.artifacts = append(o.artifacts, a)
-	o.live.stored(a)
+	o.events.addArtifact(a)
 	return nil
 }
 
@@ -114,7 +114,7 @@ func (o *output) storeStreams(ctx context.Context, r *job.Result) error {
 
 func (o *output) close() error { return errors.Join(o.stdout.close(), o.stderr.close()) }
 
-// firstRead is where an upload has begun.
+// firstRead hits a failpoint when an upload has begun.
 type firstRead struct {
 	r    io.Reader
 	once sync.Once

@@ -10,7 +10,7 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
-// result is what the job's owner gets to see of the outcome.
+// result returns what the job's owner is shown of the outcome.
 func (w *Worker) result(j record.Job, runtime job.Runtime, o sandbox.Outcome, out *output) job.Result {
 	r := j.Failure(o.Status, nil, time.Now())
 	r.Metadata = j.Metadata
@@ -23,16 +23,16 @@ func (w *Worker) result(j record.Job, runtime job.Runtime, o sandbox.Outcome, ou
 	return r
 }
 
-// attest signs the result, where this worker has a key. It comes last: whatever changes
-// in the result after it makes the signature a lie. Where the sandbox refused the program
-// before it was given files that are kept elsewhere, there is no saying what they hold.
-func (w *Worker) attest(r *job.Result, spec job.Spec, given *attest.Input, limits job.Limits, out *output) error {
+// attest signs the result, if this worker has a key. It comes last: a change of the result after
+// it would make the signature wrong. If the sandbox refused the program before it was given files
+// from the bucket, nobody knows what they hold, and there is no attestation.
+func (w *Worker) attest(r *job.Result, spec job.Spec, input *attest.Input, limits job.Limits, out *output) error {
 	if w.Signer == nil {
 		return nil
 	}
-	input, err := given.Sum()
-	if !given.Complete() {
-		input, err = attest.InputHash(spec)
+	sum, err := input.Sum()
+	if !input.Complete() {
+		sum, err = attest.InputHash(spec)
 	}
 	if errors.Is(err, job.ErrKept) {
 		return nil
@@ -41,7 +41,7 @@ func (w *Worker) attest(r *job.Result, spec job.Spec, given *attest.Input, limit
 		return err
 	}
 	r.Attestation, err = w.Signer.Attest(*r, attest.Run{
-		InputHash: input, Limits: limits, Stdout: out.stdout.attested(), Stderr: out.stderr.attested(),
+		InputHash: sum, Limits: limits, Stdout: out.stdout.attestation(), Stderr: out.stderr.attestation(),
 	})
 	return err
 }

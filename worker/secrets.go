@@ -10,9 +10,9 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// secrets opens the secrets that a job names. It returns them as an environment, and what
-// masks them in what the job prints. One that is gone is the job's failure; one that this
-// worker can't open is ours.
+// secrets opens the secrets that a job names. It returns them as an environment, and a mask for
+// what the job prints. A secret that is gone is the job's failure; one that this worker can't
+// open is Glovebox's.
 func (w *Worker) secrets(ctx context.Context, j record.Job, names []string) (env map[string]string, mask *secrets.Mask, err error) {
 	if len(names) == 0 {
 		return nil, nil, nil

@@ -25,18 +25,18 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
-// Sandboxes runs programs that nobody trusts. An Outcome is what the program came to,
-// an error that Glovebox failed; when ctx ends, the sandbox is destroyed at once and
-// the error is ctx's cause.
+// Sandboxes runs untrusted programs. An Outcome is what became of the program, an error means
+// that Glovebox failed. When ctx ends, the sandbox is destroyed at once and the error is ctx's
+// cause.
 type Sandboxes interface {
 	Run(ctx context.Context, p sandbox.Program, sink sandbox.Sink) (sandbox.Outcome, error)
 	Image(ctx context.Context, name string) (digest string, err error)
 	Reap(ctx context.Context, alive func(worker string) bool) (int, error)
-	// WarmOf counts the sandboxes of an image that wait started.
+	// WarmOf counts the idle sandboxes of an image.
 	WarmOf(image string) int
-	// PreloadedOf counts those of them in which the interpreter waits, too.
+	// PreloadedOf counts those of them in which an interpreter is preloaded.
 	PreloadedOf(image string) int
-	// Ping asks Podman whether it is there.
+	// Ping fails if Podman is away.
 	Ping(ctx context.Context) error
 }
 
@@ -47,14 +47,14 @@ type Objects interface {
 	Get(ctx context.Context, key string) (io.ReadCloser, artifacts.Object, error)
 	GetBytes(ctx context.Context, key string, limit int64) ([]byte, error)
 	Sweep(ctx context.Context, prefix string, keep func(key string) bool) (artifacts.Swept, error)
-	// Ping asks whether the bucket is there, TryWrite whether it takes an object.
+	// Ping fails if the bucket is away, TryWrite if it takes no object.
 	Ping(ctx context.Context) error
 	TryWrite(ctx context.Context) error
 }
 
 // Config is what a Worker works with.
 type Config struct {
-	// ID names this run of the worker; no two runs may share one.
+	// ID names this run of the worker; no two runs may have the same.
 	ID        string
 	Version   string
 	Records   *record.Store
@@ -71,25 +71,24 @@ type Config struct {
 	Concurrency int
 	// MemoryMB is what all sandboxes together may use. Defaults to Concurrency × 512.
 	MemoryMB int64
-	// Poll is after what time an idle worker looks for a job that it was not told of.
-	// Defaults to 1 s.
+	// Poll is how often an idle worker polls, in case a notification was lost. Defaults to
+	// 1 s.
 	Poll time.Duration
 	// Grace is how long running jobs may go on after a shutdown has begun; then they
 	// are handed back at no cost of attempts. Defaults to 20 s.
 	Grace time.Duration
-	// Patience is for how long after its grace a worker that shuts down tries to tell a
-	// Redis that is away what became of its jobs. Before that it tries for ever. Defaults
-	// to 30 s.
+	// Patience is how long, after its grace, a worker that shuts down goes on trying to end
+	// its jobs' records while Redis is away. Before that it tries for ever. Defaults to 30 s.
 	Patience time.Duration
-	// ImageTimeout is how long Podman may take to say what a job's image is, which a disk
-	// that is written to can make long. Defaults to 1 min, as a sandbox's start.
+	// ImageTimeout is how long Podman may take to say what a job's image is, which takes
+	// longer on a busy disk. Defaults to 1 min, as a sandbox's start.
 	ImageTimeout time.Duration
 	// UploadTimeout is how long storing a job's files may take. Defaults to 15 min.
 	UploadTimeout time.Duration
 	// SpoolDir holds output too long for memory, in files without a name. Defaults to
 	// os.TempDir().
 	SpoolDir string
-	// Metrics are what is counted and measured. Defaults to some that nobody reads.
+	// Metrics are counted and measured. Defaults to some that nobody reads.
 	Metrics *metrics.Worker
 	Log     *slog.Logger
 }
@@ -97,24 +96,24 @@ type Config struct {
 // Worker runs jobs until its context ends.
 type Worker struct {
 	Config
-	memory  *semaphore.Weighted
-	slots   chan struct{} // one for each job at once
-	cancels *record.Listener
-	intake  *intake
-	pauses  pauses
-	offer   *fleet.Offer // the names of what this worker can run
+	memory   *semaphore.Weighted
+	slots    chan struct{} // one for each job at once
+	cancels  *record.Listener
+	consumer *consumer
+	breaker  breaker
+	offer    *fleet.Offer // the names of what this worker can run
 
-	mu       sync.Mutex
-	active   map[queue.Run]struct{} // what this worker runs
-	wanted   map[string]time.Time   // names of what others lack, and when they last handed a job over
-	stopping bool                   // nothing is to be begun any more
-	busy     sync.WaitGroup
-	lives    sync.WaitGroup // what publishes events: a call may outlive its job by a second
+	mu         sync.Mutex
+	active     map[queue.Run]struct{} // what this worker runs
+	wanted     map[string]time.Time   // names that others lack, and when they last handed a job over
+	stopping   bool                   // no job may begin any more
+	busy       sync.WaitGroup
+	publishers sync.WaitGroup // event publishers: a call may outlive its job by a second
 
 	publishing sync.Mutex
-	missing    map[string]string // allowed images that can't be run, and why; publish's own
+	missing    map[string]string // allowed images that can't be run, and why; only for publish
 
-	absent map[string]time.Time // other workers, since when they have no key; reap's own
+	absent map[string]time.Time // other workers, and since when they have no key; only for reap
 }
 
 // Causes that end a run from outside.
@@ -122,7 +121,7 @@ var (
 	errCanceled = errors.New("the job was cancelled")
 	errDrained  = errors.New("the worker is shutting down")
 	errDeadline = errors.New("the job's deadline has passed")
-	errLost     = errors.New("the job is another's by now")
+	errLost     = errors.New("the job is another worker's by now")
 	errPaused   = errors.New("the worker is paused")
 )
 
@@ -172,60 +171,60 @@ func New(c Config) (*Worker, error) {
 // grace, the rest are handed back. It returns nil when nothing was lost. While Redis, the
 // bucket or Podman are away, be it from the start, it waits for them.
 func (w *Worker) Run(ctx context.Context) error {
-	// What has to outlive ctx, for the drain's sake, ends with life.
+	// life is the context of everything that outlives ctx, until the drain is over.
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 
-	w.intake = &intake{
+	w.consumer = &consumer{
 		server: func() *queue.Server {
 			return w.Records.Queue.Server(queue.ServerConfig(w.Concurrency, w.queues(), w.Poll, w.Log), w.slots)
 		},
 		handle: func(_ context.Context, t *asynq.Task) error { return w.handle(life, t) },
 	}
-	w.offer = w.Records.Fleet.Offer(ctx, w.wantedHere)
+	w.offer = w.Records.Fleet.Offer(ctx, w.serveWanted)
 	defer w.offer.Close()
-	if err := await.Until(ctx, w.Log, "Redis and Podman, to say what this worker offers", w.introduce); err != nil {
+	if err := await.Until(ctx, w.Log, "Redis and Podman, to say what this worker offers", w.announce); err != nil {
 		return unlessEnded(ctx, err)
 	}
-	defer w.lives.Wait()
+	defer w.publishers.Wait()
 	w.cancels = w.Records.ListenCancel(life)
 	defer w.cancels.Close()
 	if w.Signer == nil {
 		w.Log.Warn("results carry no attestation: GLOVEBOX_SIGNING_KEY is not set")
 	}
-	if w.look(ctx); w.paused() == nil {
+	if w.checkHealth(ctx); w.paused() == nil {
 		w.Log.Info("worker takes jobs", "worker", w.ID, "concurrency", w.Concurrency, "memory_mb", w.MemoryMB)
-		if err := w.intake.open(); err != nil {
+		if err := w.consumer.start(); err != nil {
 			return err
 		}
 	}
 	// Beats go on until the last job is handed back: else the reaper would be quicker.
-	beating, stopRoles := context.WithCancel(context.WithoutCancel(ctx))
-	roles := w.startRoles(beating, ctx)
-	defer roles.Wait()
-	defer stopRoles()
+	beating, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
+	loops := w.startLoops(beating, ctx)
+	defer loops.Wait()
+	defer stopLoops()
 
 	<-ctx.Done()
-	w.intake.end() // take no more
+	w.consumer.stopForGood() // take no more
 	if err := w.offer.Close(); err != nil {
 		w.Log.Warn("worker may be handed jobs that it does not take any more", "worker", w.ID, "error", err)
 	}
 	w.drain(end)
-	w.intake.close() // no handler runs any more, so there is nothing that it could requeue
-	stopRoles()
-	roles.Wait() // a beat after Leave would undo it
+	w.consumer.close() // no handler runs any more, so asynq has nothing to requeue
+	stopLoops()
+	loops.Wait() // a beat after Leave would undo it
 	return w.Records.Fleet.Leave(context.WithoutCancel(ctx), w.ID)
 }
 
-// introduce says that this worker lives, and what it offers.
-func (w *Worker) introduce(ctx context.Context) error {
+// announce says that this worker lives, and what it offers.
+func (w *Worker) announce(ctx context.Context) error {
 	if err := w.beat(ctx); err != nil {
 		return err
 	}
 	return w.publish(ctx)
 }
 
-// unlessEnded is err, or nil where ctx has ended: who was told to end has not failed.
+// unlessEnded returns err, or nil if ctx has ended: a worker that was told to end has not failed.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // as it says
@@ -233,8 +232,8 @@ func unlessEnded(ctx context.Context, err error) error {
 	return err
 }
 
-// drain lets running jobs finish within the grace, then ends the worker's life: what
-// still runs is handed back.
+// drain lets running jobs finish within the grace, then ends the worker's life: jobs that
+// still run are handed back.
 func (w *Worker) drain(end context.CancelCauseFunc) {
 	w.mu.Lock()
 	w.stopping = true

@@ -22,7 +22,7 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker"
-	"github.com/glovebox-run/glovebox/worker/sandbox"
+	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,7 +35,7 @@ type glovebox struct {
 	records   *record.Store // as the api has them
 	objects   *artifacts.Store
 	podman    *gbtest.PodmanService
-	sandboxes *sandbox.Podman
+	sandboxes *podman.Sandboxes
 	log       gbtest.Buffer
 	id        string // of its worker
 	stop      func() error
@@ -92,7 +92,7 @@ func (g *glovebox) work(change func(*worker.Config)) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { own.Close() })
-	g.sandboxes, err = sandbox.Open(ctx, sandbox.Config{Socket: g.podman.Socket, Agent: agentPath(t), Instance: id, Worker: id, Log: log})
+	g.sandboxes, err = podman.Open(ctx, podman.Config{Socket: g.podman.Socket, Agent: agentPath(t), Instance: id, Worker: id, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,11 +56,11 @@ func TestCandidates(t *testing.T) {
 	}
 }
 
-// TestRefuse: what a shell says, and its exit codes; anything but an errno is the agent's.
-func TestRefuse(t *testing.T) {
+// TestExecFailed: what a shell says, and its exit codes; anything but an errno is the agent's.
+func TestExecFailed(t *testing.T) {
 	t.Parallel()
 	r := run{argv: []string{"tool"}}
-	for err, want := range map[error]refused{
+	for err, want := range map[error]execFailure{
 		syscall.ENOENT:  {"glovebox: tool: command not found", 127},
 		syscall.ENOTDIR: {"glovebox: tool: command not found", 127},
 		syscall.EACCES:  {"glovebox: tool: permission denied", 126},
@@ -68,11 +68,11 @@ func TestRefuse(t *testing.T) {
 		syscall.E2BIG:   {"glovebox: tool: argument list too long", 126},
 		syscall.EINVAL:  {"glovebox: tool: invalid argument", 126},
 	} {
-		if got, fault := r.refuse(err); fault != nil || *got != want {
+		if got, fault := r.execFailed(err); fault != nil || *got != want {
 			t.Errorf("%v: got %v, %v, want %v", err, got, fault, want)
 		}
 	}
-	if got, fault := r.refuse(io.EOF); got != nil || fault == nil {
+	if got, fault := r.execFailed(io.EOF); got != nil || fault == nil {
 		t.Errorf("got %v, %v, want the agent's own failure", got, fault)
 	}
 }
@@ -104,7 +104,7 @@ func TestInputs(t *testing.T) {
 		}
 	}
 	in.stdinData([]byte("words"))
-	if err := in.finish(); err != nil {
+	if err := in.sealStdin(); err != nil {
 		t.Fatal(err)
 	}
 	defer in.stdin.Close()
@@ -242,17 +242,17 @@ func TestSkipIsBounded(t *testing.T) {
 	}
 }
 
-// TestHold: what can be mapped is mapped once more, here.
-func TestHold(t *testing.T) {
+// TestPinMappings: files that can be mapped are mapped by the agent, once.
+func TestPinMappings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	err := hold([]string{dir, filepath.Join(dir, "nothing"), file, os.DevNull})
-	if err == nil || strings.Count(err.Error(), "hold ") != 3 {
-		t.Errorf("got %v, want three that could not be held", err)
+	err := pinMappings([]string{dir, filepath.Join(dir, "nothing"), file, os.DevNull})
+	if err == nil || strings.Count(err.Error(), "map ") != 3 {
+		t.Errorf("got %v, want three that could not be mapped", err)
 	}
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {

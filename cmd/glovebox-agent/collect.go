@@ -15,11 +15,11 @@ import (
 )
 
 // collector sends what the job left in its directory. It runs with the job's rights
-// and after the job's last process, so that nothing changes while it looks.
+// and after the job's last process, so that nothing changes while it reads.
 type collector struct {
 	root   string
 	limits job.Limits
-	given  map[string]sum
+	inputs map[string]sum
 	send   *session
 
 	sent    int64
@@ -27,29 +27,28 @@ type collector struct {
 	skipped int
 }
 
-// run sends the artifacts in the order of their names, an account of what is left
-// out, and End.
+// run sends the artifacts in the order of their names, says what it skips, and sends End.
 func (c *collector) run() error {
 	entries, err := walk(c.root)
 	if err != nil {
 		return fmt.Errorf("collect artifacts: %w", err)
 	}
 	for _, e := range entries {
-		if err := c.one(e); err != nil {
+		if err := c.file(e); err != nil {
 			return fmt.Errorf("collect artifact %q: %w", agentwire.Printable(e.name, 100), err)
 		}
 	}
 	return c.send.out.WriteJSON(agentwire.TypeEnd, agentwire.End{SkippedTotal: c.skipped})
 }
 
-func (c *collector) one(e entry) error {
+func (c *collector) file(e entry) error {
 	if e.problem != "" {
 		return c.skip(e.name, e.problem)
 	}
-	if given, ok := c.given[e.name]; ok && given.size == e.size {
+	if given, ok := c.inputs[e.name]; ok && given.size == e.size {
 		now, err := sumOf(c.root, e)
 		if err == nil && now == given {
-			return nil // an input, as it was given
+			return nil // an input that was not changed
 		}
 	}
 	switch {
@@ -64,7 +63,7 @@ func (c *collector) one(e entry) error {
 	}
 	f, err := openBeneath(c.root, e)
 	if err != nil {
-		return c.skip(e.name, "can't be read: "+plain(err))
+		return c.skip(e.name, "can't be read: "+withoutPath(err))
 	}
 	defer f.Close()
 	c.sent++
@@ -85,8 +84,8 @@ func (c *collector) one(e entry) error {
 	return c.send.out.Write(agentwire.TypeArtifactEnd, nil)
 }
 
-// maxBatch is how much of a file is read, and written, at once. A system call costs a
-// program in gVisor more than the copy of some hundred KiB.
+// maxBatch is how much of a file is read, and written, at once. A system call costs more, in
+// gVisor, than to copy some hundred KiB.
 const maxBatch = 512 << 10
 
 // readFull fills the buffers from f.
@@ -114,7 +113,7 @@ func readFull(f *os.File, to [][]byte) error {
 
 func (c *collector) skip(name, reason string) error {
 	if c.skipped++; c.skipped > job.MaxSkipped {
-		return nil // counted, and told in End
+		return nil // counted, and reported in End
 	}
 	return c.send.out.WriteJSON(agentwire.TypeSkipped, agentwire.Skipped{
 		Name: agentwire.Printable(name, job.MaxName), Reason: reason,
@@ -173,8 +172,8 @@ func openBeneath(root string, e entry) (*os.File, error) {
 	return os.NewFile(uintptr(fd), e.name), nil
 }
 
-// plain is an error without the path that os adds to it.
-func plain(err error) string {
+// withoutPath returns an error's text without the path that os adds to it.
+func withoutPath(err error) string {
 	var p *os.PathError
 	if errors.As(err, &p) {
 		err = p.Err

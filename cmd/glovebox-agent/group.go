@@ -12,8 +12,7 @@ import (
 	"unsafe"
 )
 
-// group is a cgroup inside the sandbox: gVisor's own, of which nothing reaches the
-// host. It counts a run's processes, its memory (private, shared, memfd and tmpfs pages
+// group is a cgroup inside the sandbox: gVisor's own, unknown to the host. It counts a run's processes, its memory (private, shared, memfd and tmpfs pages
 // alike, by the process that touched them first) and its CPU time. gVisor enforces no
 // memory limit there, and pids.max only now and then: it asks one of the task's seven
 // hierarchies, taken at random, about a new task, and six know nothing of pids (runsc of
@@ -39,7 +38,7 @@ var (
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// dir is where a controller has the group. Memory has one for all runs: what a compile
+// dir returns the group's directory in a controller's hierarchy. Memory has one for all runs: what a compile
 // step leaves in files is held while the program runs, and counts against its limit.
 func (g group) dir(controller string) string {
 	if controller == "memory" {
@@ -68,20 +67,20 @@ func newGroup(name string) (group, error) {
 	return g, nil
 }
 
-// memory is what the group uses now, in bytes.
+// memory returns what the group uses now, bytes.
 func (g group) memory() (int64, error) { return g.count(memory) }
 
-// cpu is what the group has used so far.
+// cpu returns the CPU time that the group has used so far.
 func (g group) cpu() (time.Duration, error) {
 	n, err := g.count(cpuacct)
 	return time.Duration(n), err
 }
 
-// processes is how many processes and threads the group has now.
+// processes returns how many processes and threads the group has now.
 func (g group) processes() (int64, error) { return g.count(pids) }
 
-// count reads one of the group's counts, by a call that Go's scheduler isn't told of: it
-// takes no time, and in a sandbox what would be done about it costs more.
+// count reads one of the group's counts, by a call that Go's scheduler isn't told of: the call
+// takes no time, and in a sandbox the scheduler's work for it costs more.
 func (g group) count(controller int) (int64, error) {
 	var b [32]byte
 	size, _, e := syscall.RawSyscall6(syscall.SYS_PREAD64, uintptr(g.counts[controller]), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), 0, 0, 0)
@@ -95,7 +94,7 @@ func (g group) count(controller int) (int64, error) {
 	return n, nil
 }
 
-// close lets go of the files. The cgroup itself ends with the sandbox.
+// close closes the files. The cgroup itself ends with the sandbox.
 func (g group) close() {
 	for i := range controllers {
 		syscall.Close(int(g.procs[i]))

@@ -16,29 +16,29 @@ import (
 	"github.com/glovebox-run/glovebox/internal/agentwire"
 )
 
-// sum is a file as the job was given it.
+// sum identifies the content of an input.
 type sum struct {
 	size   int64
 	sha256 [sha256.Size]byte
 }
 
-// inputs writes what the job is given.
+// inputs writes the job's inputs.
 type inputs struct {
 	root string
 	// sums are the files that were there before the program started.
 	sums map[string]sum
 	// stdin is read-only; nil when there is none.
 	stdin *os.File
-	// problem says why the job can't have its inputs, which is the job's own fault: then it
-	// is refused.
+	// problem, if set, says why the job can't have its inputs, which is its own fault: it is
+	// refused then.
 	problem string
 
-	name  string
-	left  int64
-	file  *os.File
-	hash  hash.Hash
-	size  int64
-	words bytes.Buffer // stdin
+	name        string
+	left        int64
+	file        *os.File
+	hash        hash.Hash
+	size        int64
+	stdinBuffer bytes.Buffer // stdin
 }
 
 func newInputs(root string) *inputs {
@@ -101,12 +101,12 @@ func (in *inputs) failed(err error) error {
 	return nil
 }
 
-func (in *inputs) stdinData(p []byte) { in.words.Write(p) }
+func (in *inputs) stdinData(p []byte) { in.stdinBuffer.Write(p) }
 
-// finish hands stdin over as a sealed file: it needs no flow control, may be read
+// sealStdin hands stdin over as a sealed file: it needs no flow control, may be read
 // again, and can't be grown or changed.
-func (in *inputs) finish() error {
-	if in.words.Len() == 0 {
+func (in *inputs) sealStdin() error {
+	if in.stdinBuffer.Len() == 0 {
 		return nil
 	}
 	fd, err := unix.MemfdCreate("stdin", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
@@ -115,7 +115,7 @@ func (in *inputs) finish() error {
 	}
 	f := os.NewFile(uintptr(fd), "stdin")
 	defer f.Close()
-	if _, err := in.words.WriteTo(f); err != nil {
+	if _, err := in.stdinBuffer.WriteTo(f); err != nil {
 		return fmt.Errorf("write stdin: %w", err)
 	}
 	seals := unix.F_SEAL_WRITE | unix.F_SEAL_GROW | unix.F_SEAL_SHRINK | unix.F_SEAL_SEAL
@@ -125,11 +125,11 @@ func (in *inputs) finish() error {
 	if in.stdin, err = os.Open(fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil {
 		return fmt.Errorf("open stdin: %w", err)
 	}
-	in.words = bytes.Buffer{}
+	in.stdinBuffer = bytes.Buffer{}
 	return nil
 }
 
-// snapshot adds what is there now to what the job was given: at most so many bytes, as
+// snapshot adds the files that are there now to the inputs: at most so many bytes of them, as
 // files with holes can be read for hours.
 func (in *inputs) snapshot(most int64) error {
 	w, err := walk(in.root)

@@ -16,18 +16,18 @@ import (
 // controlFD is a prepared process's descriptor beside the standard streams. No other has one.
 const controlFD = 5
 
-// refused is why a program could not be executed, which is the job's own fault.
-type refused struct {
+// execFailure says why a program could not be executed, which is the job's own fault.
+type execFailure struct {
 	message  string
 	exitCode int
 }
 
-// start makes the process that is the program's. refused is set when the program could
-// not be executed.
-func (r *run) start(g group, p pipes) (pid int, _ *refused, err error) {
+// start makes the program's process. The failure is set if the program could not be
+// executed.
+func (r *run) start(g group, p pipes) (pid int, _ *execFailure, err error) {
 	c, err := r.child(g, p)
 	if err != nil {
-		refusal, err := r.refuse(err)
+		refusal, err := r.execFailed(err)
 		return 0, refusal, err
 	}
 	syscall.ForkLock.Lock()
@@ -43,12 +43,13 @@ func (r *run) start(g group, p pipes) (pid int, _ *refused, err error) {
 	case c.at != stepExec:
 		return 0, nil, fmt.Errorf("start program: %s: %w", stepNames[c.at], c.errno)
 	}
-	refusal, err := r.refuse(c.errno)
+	refusal, err := r.execFailed(c.errno)
 	return int(id), refusal, err
 }
 
-// refuse says why the program can't be executed, as shells do.
-func (r *run) refuse(err error) (*refused, error) {
+// execFailed turns an errno into a message and an exit code, as shells do. Any other error is the
+// agent's own.
+func (r *run) execFailed(err error) (*execFailure, error) {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
 		return nil, err
@@ -60,11 +61,11 @@ func (r *run) refuse(err error) (*refused, error) {
 	case syscall.E2BIG:
 		why = "argument list too long"
 	}
-	return &refused{message: fmt.Sprintf("glovebox: %s: %s", r.argv[0], why), exitCode: code}, nil
+	return &execFailure{message: fmt.Sprintf("glovebox: %s: %s", r.argv[0], why), exitCode: code}, nil
 }
 
-// child makes all that the process needs until its exec. An errno among the errors is the
-// program's own fault.
+// child makes everything that the process needs until its exec. An errno among the errors is the
+// job's own fault.
 func (r *run) child(g group, p pipes) (*child, error) {
 	c := &child{
 		streams: [3]uintptr{p.stdin.Fd(), p.jobOut.Fd(), p.jobErr.Fd()},
@@ -97,7 +98,8 @@ func (r *run) child(g group, p pipes) (*child, error) {
 	return c, err
 }
 
-// candidates are where execve is to look for file: the directories of path, in their order.
+// candidates returns the paths that execve is to try for file: in the directories of path, in
+// their order.
 func candidates(file, path string) []string {
 	if strings.Contains(file, "/") {
 		return []string{file}
@@ -112,7 +114,7 @@ func candidates(file, path string) []string {
 	return list
 }
 
-// boundingSet are the capabilities that a program could get back, all of which it loses.
+// boundingSet returns the capabilities that a program could get back; it loses them all.
 func boundingSet() ([]uintptr, error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -140,8 +142,8 @@ type limit struct {
 	value    syscall.Rlimit
 }
 
-// limitsOf are a program's. There is none on address space: node and scientific Python reserve far more than they use; the agent watches
-// memory instead.
+// limitsOf returns a program's resource limits. There is none on address space: node and
+// scientific Python reserve far more than they use. The agent watches memory instead.
 func limitsOf(l job.Limits) []limit {
 	of := func(name string, resource uintptr, value uint64) limit {
 		return limit{name, resource, syscall.Rlimit{Cur: value, Max: value}}
@@ -151,6 +153,6 @@ func limitsOf(l job.Limits) []limit {
 		of("FSIZE", unix.RLIMIT_FSIZE, uint64(l.FileMB)<<20),
 		of("CPU", unix.RLIMIT_CPU, uint64(l.CPUMS/1000+2)), // for one process; the agent counts them all
 		of("NOFILE", unix.RLIMIT_NOFILE, uint64(l.OpenFiles)),
-		of("NPROC", unix.RLIMIT_NPROC, uint64(l.Processes-1)), // the kernel counts those that a user has made, and the first is root's
+		of("NPROC", unix.RLIMIT_NPROC, uint64(l.Processes-1)), // the kernel counts the processes that a user has made, and the first is root's
 	}
 }

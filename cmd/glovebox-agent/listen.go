@@ -8,32 +8,33 @@ import (
 	"github.com/glovebox-run/glovebox/internal/agentwire"
 )
 
-// listener is who reads what the worker sends once a program has begun: a goroutine of its
-// own, or what takes credit.
+// listener says what reads the worker's frames once a program has begun: a goroutine of its
+// own, or takeCredit.
 type listener struct {
 	mu sync.Mutex
-	// runs: the goroutine is there, and the one reader.
-	runs bool
-	// leaves: it ends with the next grant, and who takes credit reads from then on. To be
-	// woken by another thread for each grant costs more, in gVisor, than what it is spent on.
-	leaves bool
-	killed bool
+	// running: the goroutine is there, and the only reader.
+	running bool
+	// stopping: the goroutine ends with the next grant, and takeCredit reads from then on. To be
+	// woken by another thread for each grant costs more, in gVisor, than sending what the
+	// grant is for.
+	stopping bool
+	killed   bool
 }
 
-// listen serves credit and kill from now on, unless that is done already. When the worker
-// has gone, nobody is left to run for: the exit of PID 1 takes every process with it.
+// listen handles credit and kill frames from now on, unless that is done already. When the worker
+// has gone, the agent exits: every process ends with PID 1.
 func (s *session) listen() {
 	l := &s.listener
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.leaves = false
-	if l.runs {
+	l.stopping = false
+	if l.running {
 		return
 	}
-	l.runs = true
+	l.running = true
 	go func() {
 		for {
-			left, err := s.hear()
+			left, err := s.handleNext()
 			if err != nil {
 				os.Exit(71)
 			}
@@ -44,18 +45,18 @@ func (s *session) listen() {
 	}()
 }
 
-// listenLess makes takeCredit read, as soon as that can be. A kill is heard later then,
-// so nothing of the job may run any more.
-func (s *session) listenLess() {
+// stopListening makes takeCredit the reader, after the next grant. A kill frame is then read
+// late, so nothing of the job may run any more.
+func (s *session) stopListening() {
 	s.listener.mu.Lock()
 	defer s.listener.mu.Unlock()
-	s.listener.leaves = true
+	s.listener.stopping = true
 }
 
-// hear takes the next frame, and reports whether the goroutine must not read any more. Whoever
-// takes credit sees that and the grant at once: with one and not the other it would wait for a
-// reader that is none, or read what never comes.
-func (s *session) hear() (left bool, err error) {
+// handleNext handles the next frame, and reports whether the goroutine must not read any more.
+// takeCredit sees that and the grant at once: with only one of the two it would wait for a reader
+// that is gone, or read a frame that never comes.
+func (s *session) handleNext() (left bool, err error) {
 	f, err := s.next()
 	if err != nil {
 		return false, err
@@ -70,35 +71,35 @@ func (s *session) hear() (left bool, err error) {
 		l := &s.listener
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.leaves {
-			l.runs = false
+		if l.stopping {
+			l.running = false
 		}
-		return l.leaves, s.credit.Grant(f.Credit())
+		return l.stopping, s.credit.Grant(f.Credit())
 	}
 	return false, nil
 }
 
-// takeCredit waits for credit for up to n bytes.
+// takeCredit waits for credit, and takes it for up to n bytes.
 func (s *session) takeCredit(n int) (int, error) {
 	for s.mustRead() {
-		if _, err := s.hear(); err != nil {
+		if _, err := s.handleNext(); err != nil {
 			return 0, err
 		}
 	}
 	return s.credit.Take(n) // the goroutine's next grant wakes it, if it has to wait
 }
 
-// mustRead reports whether there is no credit, and nobody who reads of more.
+// mustRead reports whether there is no credit, and no goroutine that reads a grant.
 func (s *session) mustRead() bool {
 	s.listener.mu.Lock()
 	defer s.listener.mu.Unlock()
-	return !s.listener.runs && s.credit.None()
+	return !s.listener.running && s.credit.None()
 }
 
-// waitForWorker waits until the worker has gone, which it does when it has read the
-// last frame, and says so by closing the stream.
+// waitForWorker waits until the worker closes the stream, which it does when it has read the
+// last frame.
 func (s *session) waitForWorker() {
-	const patience = time.Minute // nobody should need it, but nothing may last for ever
+	const timeout = time.Minute // never needed, but nothing may wait for ever
 	s.listen()
-	time.Sleep(patience)
+	time.Sleep(timeout)
 }

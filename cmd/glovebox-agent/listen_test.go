@@ -50,20 +50,20 @@ func TestTakeCredit(t *testing.T) {
 	s.listen()
 	s.listen() // it does already
 	take()
-	s.listenLess()
+	s.stopListening()
 	for range 100 {
 		take()
 	}
 	for range 2000 { // the goroutine leaves with each grant, which is spent at once
 		s.listen()
-		s.listenLess()
+		s.stopListening()
 		take()
 		take()
 	}
-	s.listenLess()
+	s.stopListening()
 	s.listen()
 	take()
-	s.listenLess()
+	s.stopListening()
 	take()
 	s.listen()
 	grants <- 0

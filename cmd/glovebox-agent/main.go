@@ -23,8 +23,8 @@ import (
 	"github.com/glovebox-run/glovebox/internal/agentwire"
 )
 
-// init keeps the main goroutine on the main thread, so that asJob's never gets it: that
-// thread is what /proc/1 shows as the agent, and it can't end.
+// init keeps the main goroutine on the main thread, so that asJob's goroutine never gets it:
+// /proc/1 shows that thread as the agent, and it can't end.
 func init() { runtime.LockOSThread() } //nolint:gochecknoinits // only here is the main goroutine on the main thread for sure
 
 func main() {
@@ -39,8 +39,8 @@ func main() {
 	os.Exit(code)
 }
 
-// sealed returns the kernel's version, or why the agent is not where it has to be.
-func sealed() (kernel string, err error) {
+// checkSandbox returns the kernel's version. It fails if the agent is not PID 1 of a sandbox.
+func checkSandbox() (kernel string, err error) {
 	b, err := os.ReadFile("/proc/version")
 	if err != nil {
 		return "", fmt.Errorf("read kernel version: %w", err)
@@ -52,7 +52,7 @@ func sealed() (kernel string, err error) {
 	if os.Getpid() != 1 || os.Getuid() != 0 {
 		return "", fmt.Errorf("refuse to run as pid %d, uid %d", os.Getpid(), os.Getuid())
 	}
-	// The collector follows no link, so that all that the job leaves would be lost.
+	// The collector follows no link: everything that the job leaves would be lost.
 	if info, err := os.Lstat(workDir); err != nil || !info.IsDir() {
 		return "", fmt.Errorf("refuse to run: %s is no directory but what the image has there", workDir)
 	}
@@ -68,7 +68,7 @@ func sealed() (kernel string, err error) {
 	return kernel, nil
 }
 
-// isGVisor reads gVisor's own word in the release: "Linux version 4.19.0-gvisor #1 …".
+// isGVisor looks for gVisor's mark in the release: "Linux version 4.19.0-gvisor #1 …".
 func isGVisor(version string) bool {
 	f := strings.Fields(version)
 	return len(f) >= 3 && f[0] == "Linux" && f[1] == "version" && strings.HasSuffix(f[2], "-gvisor")

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// output is where one stream of the job goes, and how much of it.
+// output sends one stream of the job, up to a limit.
 type output struct {
 	most int64
 	sent int64
@@ -49,9 +49,9 @@ func (o *output) pump(r *os.File, exceeded func()) error {
 	}
 }
 
-// noWriters tells the pump of r that no process is left that could write, even if r has
-// no end: a job can leave its own end in flight between two sockets of its own, where
-// no kernel closes it.
+// noWriters tells the pump of r that no process is left that could write, even if r never ends:
+// a job can leave its end of the pipe in flight between two sockets of its own, where no kernel
+// closes it.
 func noWriters(r *os.File) error {
 	if r == nil {
 		return nil
@@ -62,7 +62,7 @@ func noWriters(r *os.File) error {
 	return nil
 }
 
-// readNow reads what is there without waiting for more; io.EOF means that nothing is.
+// readNow reads what is there without waiting for more; io.EOF means that there is nothing.
 func readNow(r *os.File, p []byte) (n int, err error) {
 	raw, err := r.SyscallConn()
 	if err != nil {

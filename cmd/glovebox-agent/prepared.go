@@ -22,29 +22,29 @@ import (
 const preloadVariable = "GLOVEBOX_PRELOAD"
 
 const (
-	// maxHandover bounds what a process says, and is told of its program: a longer command
-	// has limits of its own, which only execve knows.
+	// maxHandover bounds what a process says, and what it is told of its program. For longer
+	// commands there are limits that only execve knows.
 	maxHandover = 64 << 10
-	// handoverPatience is for how long the process may think about it.
-	handoverPatience = 5 * time.Second
+	// handoverTimeout is how long the process may take to answer.
+	handoverTimeout = 5 * time.Second
 )
 
-// prepared is a process that is started before its program is known: as programs are, so
-// with a program's rights and in a group of its own, but without a program's limits, which
-// it gives itself before it becomes the program. It is an image's code, no job's. The three
-// words that cross its control socket are "prepared" with the files that it has mapped, the
-// program (handover), and "yes" or why not.
+// prepared is a process that is started before its program is known. It is started as programs
+// are, with a program's rights and in a group of its own, but without a program's limits: it
+// sets those itself before it becomes the program. Its code is the image's, not a job's. Three
+// messages cross its control socket: "prepared" with the files that it has mapped, the program
+// (handover), and "yes" or why not.
 type prepared struct {
 	process
 
 	command []string
 	control int           // our end
-	begun   chan struct{} // closed once the process is there, or can't be
-	say     func(agentwire.Prepared) error
+	started chan struct{} // closed once the process was started, or could not be
+	send    func(agentwire.Prepared) error
 
-	mu    sync.Mutex
-	ready bool // it has said so
-	over  bool // it is the program's, or given up: nothing more is said of it
+	mu      sync.Mutex
+	ready   bool // it has said that it is prepared
+	settled bool // it is the program's, or given up: nothing more is reported of it
 }
 
 // handover is what the process is told of its program.
@@ -56,21 +56,21 @@ type handover struct {
 	Limits map[string]uint64 `json:"limits"`
 }
 
-// prepare starts the process, in the background.
-func prepare(order agentwire.Prepare, say func(agentwire.Prepared) error) *prepared {
-	p := &prepared{command: order.Command, control: -1, begun: make(chan struct{}), say: say}
+// prepare starts the process, in the background, and sends what becomes of it.
+func prepare(request agentwire.Prepare, send func(agentwire.Prepared) error) *prepared {
+	p := &prepared{command: request.Command, control: -1, started: make(chan struct{}), send: send}
 	go func() {
-		err := p.start(order)
-		close(p.begun)
+		err := p.start(request)
+		close(p.started)
 		if err == nil {
-			err = p.await()
+			err = p.awaitReady()
 		}
-		p.tell(err)
+		p.report(err)
 	}()
 	return p
 }
 
-func (p *prepared) start(order agentwire.Prepare) error {
+func (p *prepared) start(request agentwire.Prepare) error {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("make control socket: %w", err)
@@ -78,13 +78,13 @@ func (p *prepared) start(order agentwire.Prepare) error {
 	p.control = ends[0]
 	theirs := os.NewFile(uintptr(ends[1]), "control")
 	defer theirs.Close()
-	env := maps.Clone(order.Env)
+	env := maps.Clone(request.Env)
 	if env == nil {
 		env = map[string]string{}
 	}
 	env[preloadVariable] = fmt.Sprint(controlFD)
-	r := run{name: "prepared", argv: order.Command, env: env, control: theirs, stderr: &output{}} // streams of their own
-	begun, failure, err := r.begin()
+	r := run{name: "prepared", argv: request.Command, env: env, control: theirs, stderr: &output{}} // streams of their own
+	begun, failure, err := r.startProcess()
 	if err != nil {
 		return err
 	}
@@ -95,9 +95,9 @@ func (p *prepared) start(order agentwire.Prepare) error {
 	return nil
 }
 
-// await waits for the process's first word.
-func (p *prepared) await() error {
-	said, err := p.hear()
+// awaitReady waits for the process's first message.
+func (p *prepared) awaitReady() error {
+	said, err := p.receive()
 	if err != nil {
 		return err
 	}
@@ -108,25 +108,25 @@ func (p *prepared) await() error {
 	lines = lines[1:]
 	if len(lines) > 0 {
 		if pid, ok := strings.CutPrefix(lines[0], "keeper "); ok {
-			if p.keeper, err = newKeeper(pid, p.group); err != nil {
+			if p.holder, err = newMemoryHolder(pid, p.group); err != nil {
 				return err
 			}
 			lines = lines[1:]
 		}
 	}
-	_ = hold(lines) // what can't be held makes its program's end longer, no more
+	_ = pinMappings(lines) // a file that can't be mapped only makes the program's end take longer
 	return nil
 }
 
-// hear waits for a word of the process.
-func (p *prepared) hear() (string, error) {
+// receive waits for a message of the process.
+func (p *prepared) receive() (string, error) {
 	b := make([]byte, maxHandover)
 	for {
 		n, err := unix.Read(p.control, b)
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
-			return "", fmt.Errorf("listen to it: %w", err)
+			return "", fmt.Errorf("receive from it: %w", err)
 		case n == 0:
 			return "", errors.New("it has ended")
 		default:
@@ -135,37 +135,37 @@ func (p *prepared) hear() (string, error) {
 	}
 }
 
-// tell tells the worker what became of it, unless that matters no more.
-func (p *prepared) tell(failure error) {
+// report tells the worker what became of the process, unless that is settled.
+func (p *prepared) report(failure error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.over {
+	if p.settled {
 		return
 	}
-	var now seen
+	var now groupUsage
 	if failure == nil {
-		now.look(p.group)
+		now.sample(p.group)
 		failure = now.err
 	}
 	said := agentwire.Prepared{CPUMS: now.cpu.Milliseconds(), MemoryBytes: now.memory}
 	if failure != nil {
 		said = agentwire.Prepared{Failure: agentwire.Printable(failure.Error(), 1024)}
 	}
-	// That it can't be written is for the next frame to find.
-	p.ready = p.say(said) == nil && failure == nil
+	// If this can't be written, the next frame can't either.
+	p.ready = p.send(said) == nil && failure == nil
 }
 
-// become makes the process that of the program, if it will have it, and else ends it. nil
-// means that the program is to be started as ever; why tells tests and debuggers.
-func (p *prepared) become(start agentwire.Start, in *inputs) (_ *process, why error) {
+// takeOver makes the process the program's if the two match, and else ends it. If it returns nil,
+// the program is to be started as usual; why is for tests and debuggers.
+func (p *prepared) takeOver(start agentwire.Start, in *inputs) (_ *process, why error) {
 	if p == nil {
 		return nil, errors.New("none was prepared")
 	}
 	p.mu.Lock()
 	ready := p.ready
-	p.over = true
+	p.settled = true
 	p.mu.Unlock()
-	why = p.unfit(ready, start, in)
+	why = p.mismatch(ready, start, in)
 	if why == nil {
 		why = p.handOver(start, in)
 	}
@@ -180,8 +180,8 @@ func (p *prepared) become(start agentwire.Start, in *inputs) (_ *process, why er
 	return &p.process, nil
 }
 
-// unfit says why the process can't be the program's, whatever it would say itself.
-func (p *prepared) unfit(ready bool, start agentwire.Start, in *inputs) error {
+// mismatch returns why the process can't be the program's, before it is asked.
+func (p *prepared) mismatch(ready bool, start agentwire.Start, in *inputs) error {
 	switch {
 	case !ready:
 		return errors.New("it is not ready")
@@ -195,8 +195,8 @@ func (p *prepared) unfit(ready bool, start agentwire.Start, in *inputs) error {
 			return errors.New("it has printed something")
 		}
 	}
-	p.before.look(p.group)
-	return p.before.err
+	p.preloaded.sample(p.group)
+	return p.preloaded.err
 }
 
 // handOver tells the process its program, and waits for its answer.
@@ -214,26 +214,26 @@ func (p *prepared) handOver(start agentwire.Start, in *inputs) error {
 	for _, l := range limitsOf(start.Limits) {
 		told.Limits[l.name] = l.value.Max
 	}
-	told.Limits["CPU"] += uint64(math.Ceil(p.before.cpu.Seconds()))
+	told.Limits["CPU"] += uint64(math.Ceil(p.preloaded.cpu.Seconds()))
 	message, err := json.Marshal(told)
 	if err != nil {
 		return fmt.Errorf("encode program: %w", err)
 	}
 	if len(message) > maxHandover {
-		return errors.New("its words are too many")
+		return errors.New("the program's command is too long")
 	}
 	var rights []byte
 	if in.stdin != nil {
 		rights = unix.UnixRights(int(in.stdin.Fd()))
 	}
-	patience := unix.NsecToTimeval(handoverPatience.Nanoseconds())
+	patience := unix.NsecToTimeval(handoverTimeout.Nanoseconds())
 	if err := unix.SetsockoptTimeval(p.control, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &patience); err != nil {
-		return fmt.Errorf("bound its patience: %w", err)
+		return fmt.Errorf("bound the wait for its answer: %w", err)
 	}
 	if err := unix.Sendmsg(p.control, message, rights, nil, unix.MSG_NOSIGNAL); err != nil {
 		return fmt.Errorf("tell it the program: %w", err)
 	}
-	answer, err := p.hear()
+	answer, err := p.receive()
 	if err == nil && answer != "yes" {
 		err = fmt.Errorf("it refused: %s", agentwire.Printable(answer, 200))
 	}
@@ -242,22 +242,22 @@ func (p *prepared) handOver(start agentwire.Start, in *inputs) error {
 
 // discard ends the process and all that it started.
 func (p *prepared) discard() {
-	<-p.begun
+	<-p.started
 	killAll()
 	used := make(chan usage, 1)
 	go reap(0, nil, nil, used)
-	killUntil(used, usage{}, nil)
+	killUntilGone(used, usage{}, nil)
 	if p.pipes.stdout != nil {
 		p.pipes.closeOurSide()
 		p.group.close()
 	}
 }
 
-// held is how much of what the process held as it became the program's is allowed beside
-// the program's own memory.
-func (p *process) held(start agentwire.Start) int64 {
+// preloadAllowance is how much of what the process held when it became the program's is allowed
+// beside the program's own memory.
+func (p *process) preloadAllowance(start agentwire.Start) int64 {
 	if p == nil {
 		return 0
 	}
-	return min(p.before.memory, start.PreparedMB<<20)
+	return min(p.preloaded.memory, start.PreparedMB<<20)
 }

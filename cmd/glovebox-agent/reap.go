@@ -14,15 +14,17 @@ type usage struct {
 	maxRSS int64
 }
 
-// mainEnd is how the main process ended, and what it and those that ended before it have used.
-type mainEnd struct {
+// mainExit is how the main process ended, and what it and the processes that ended before it
+// have used.
+type mainExit struct {
 	status syscall.WaitStatus
 	used   usage
 }
 
-// reap waits for every process of the run, however it was cloned: PID 1 inherits them all. It sends the main
-// process's end when there is one, and the sum when no process is left. The keeper, nil for none, is told of its own.
-func reap(mainPID int, k *keeper, main chan<- mainEnd, used chan<- usage) {
+// reap waits for every process of the run, however it was cloned: PID 1 inherits them all. It
+// sends the main process's exit when that comes, and the sum when no process is left. It notes
+// when the holder, nil for none, is reaped.
+func reap(mainPID int, holder *memoryHolder, main chan<- mainExit, used chan<- usage) {
 	var sum usage
 	for {
 		var status syscall.WaitStatus
@@ -38,28 +40,29 @@ func reap(mainPID int, k *keeper, main chan<- mainEnd, used chan<- usage) {
 		sum.cpu += time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
 		sum.maxRSS = max(sum.maxRSS, ru.Maxrss<<10)
 		if pid == mainPID {
-			main <- mainEnd{status, sum}
-			mainPID = 0 // its number may come again
+			main <- mainExit{status, sum}
+			mainPID = 0 // its pid may be used again
 		}
-		if k != nil && pid == k.pid {
-			k.reaped.Store(true)
+		if holder != nil && pid == holder.pid {
+			holder.reaped.Store(true)
 		}
 	}
 }
 
-// killAll sends SIGKILL to every process but this one.
+// killAll sends SIGKILL to every process except this one.
 func killAll() {
 	_ = syscall.Kill(-1, syscall.SIGKILL) // ESRCH: there is none
 }
 
-// killUntil kills until none is left. Once is not enough: a process may fork while the
-// signal goes round. known is the answer where only a keeper is left, and can't run any more.
-func killUntil(used <-chan usage, known usage, k *keeper) usage {
+// killUntilGone kills until no process is left, and returns what all have used. Once is not
+// enough: a process may fork while the signal goes round. If only a memory holder is left that
+// can't run any more, it returns known.
+func killUntilGone(used <-chan usage, known usage, holder *memoryHolder) usage {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		killAll()
-		if k != nil && k.isLast() {
+		if holder != nil && holder.onlyTaskLeft() {
 			return known
 		}
 		select {

@@ -25,52 +25,52 @@ type run struct {
 	stderr  *output // nil: with stdout
 	started func() error
 	killed  <-chan struct{}
-	// process is the program's already, if there is one; else it is started.
+	// process, if set, was prepared and is the program's already; otherwise one is started.
 	process *process
-	// beside is what it may hold beside limits.MemoryMB, bytes.
-	beside int64
-	// control is handed to a process that is prepared; it has no limits yet.
+	// extraMemory is what it may hold beside limits.MemoryMB, bytes.
+	extraMemory int64
+	// control is the control socket of a process that is prepared, which has no limits yet.
 	control *os.File
 }
 
-// process is a program's first, with the ends of its streams.
+// process is a program's first process, with the ends of its streams.
 type process struct {
 	pid   int
 	group group
 	pipes pipes
-	// before is what it had used as it became the program's.
-	before seen
-	// keeper shares its memory; nil: nobody does.
-	keeper *keeper
+	// preloaded is what it had used as it became the program's.
+	preloaded groupUsage
+	// holder shares its memory; nil: there is none.
+	holder *memoryHolder
 }
 
 // ending is how a run ended.
 type ending struct {
 	agentwire.Exit
-	// message says what the program could not say itself: that it isn't there.
+	// message is what a program that could not be executed can't say itself.
 	message string
 }
 
-// do runs the program, and returns when none of its processes is left and all that
+// do runs the program, and returns when none of its processes is left and everything that
 // they printed is sent. An error is the agent's own failure.
 func (r *run) do() (ending, error) {
-	// Said before it is so: a program that multiplies leaves the agent no time to say it after.
+	// Before the start: a program that multiplies leaves the agent no time after it.
 	if r.started != nil {
 		if err := r.started(); err != nil {
 			return ending{}, err
 		}
 	}
-	var failure *refused
+	var failure *execFailure
 	if r.process == nil {
-		begun, failed, err := r.begin()
+		begun, failed, err := r.startProcess()
 		if err != nil {
 			return ending{}, err
 		}
 		r.process, failure = &begun, failed
 	}
-	pipes, before := r.process.pipes, r.process.before
-	memoryLimit := r.limits.MemoryMB<<20 + r.beside
-	stop := make(chan agentwire.Cause, 4) // more than there are senders: none waits
+	pipes, before := r.process.pipes, r.process.preloaded
+	memoryLimit := r.limits.MemoryMB<<20 + r.extraMemory
+	stop := make(chan agentwire.Cause, 4) // more than there are senders: no sender waits
 
 	var pumps sync.WaitGroup
 	pumpErrs := make(chan error, 2)
@@ -89,15 +89,15 @@ func (r *run) do() (ending, error) {
 	pump(r.stdout, pipes.stdout)
 	pump(r.stderr, pipes.stderr)
 
-	main := make(chan mainEnd, 1)
+	main := make(chan mainExit, 1)
 	if r.process.pid == 0 { // refused before there was a process
-		main <- mainEnd{}
+		main <- mainExit{}
 	}
 	used := make(chan usage, 1)
-	go reap(r.process.pid, r.process.keeper, main, used)
+	go reap(r.process.pid, r.process.holder, main, used)
 	watched := watchGroup(r.process.group, watchLimits{
-		memory: memoryLimit, cpu: before.cpu + cpuLimit(r.limits), processes: tooMany(r.limits.Processes),
-		keeper: r.process.keeper, kept: before.memory + keepMost,
+		memory: memoryLimit, cpu: before.cpu + cpuLimit(r.limits), processes: maxProcesses(r.limits.Processes),
+		holder: r.process.holder, holderLimit: before.memory + maxHeldMemory,
 	}, stop)
 
 	var end ending
@@ -105,8 +105,8 @@ func (r *run) do() (ending, error) {
 	status := ended.status
 	end.Cause = cause
 	wall := time.Since(began)
-	over := watched.finish() // before memory is given up: gVisor counts none meanwhile
-	total := killUntil(used, ended.used, r.process.keeper)
+	over := watched.finish() // before memory is freed: gVisor counts none meanwhile
+	total := killUntilGone(used, ended.used, r.process.holder)
 	r.process.group.close()
 	over.cpu, total.cpu = over.cpu-before.cpu, total.cpu-before.cpu
 	if err := errors.Join(noWriters(pipes.stdout), noWriters(pipes.stderr)); err != nil {
@@ -125,20 +125,20 @@ func (r *run) do() (ending, error) {
 	end.Usage = job.Usage{
 		WallMS: wall.Milliseconds(),
 		CPUMS:  max(over.cpu, total.cpu).Milliseconds(),
-		// The kernel's own figure knows what was between two looks, but counts what a
-		// thread's stack may take, too: more than the limit the watch would have seen.
+		// The kernel's own figure includes peaks between two samples, but also what a
+		// thread's stack may take. The watch would have seen more than the limit.
 		MemoryPeakBytes: max(over.memory, min(total.maxRSS, memoryLimit)),
 	}
 	end.ExitCode, end.Signal = exitOf(status)
 	if end.Cause == agentwire.Exited {
-		select { // its last words may have been too many
+		select { // its last output may have gone over the limit
 		case end.Cause = <-stop:
 		default:
 		}
 	}
 	switch {
 	case end.Cause != agentwire.Exited:
-	case over.memory > memoryLimit: // it ended before the next look
+	case over.memory > memoryLimit: // it ended before the next sample
 		end.Cause = agentwire.Memory
 	case over.cpu >= cpuLimit(r.limits) && status.Signaled():
 		end.Cause = agentwire.CPU // RLIMIT_CPU was first
@@ -153,9 +153,9 @@ func (r *run) do() (ending, error) {
 	return end, nil
 }
 
-// begin starts the process. failure is set when its command could not be executed, which
+// startProcess starts the process. failure is set if its command could not be executed, which
 // is the job's own fault.
-func (r *run) begin() (_ process, failure *refused, err error) {
+func (r *run) startProcess() (_ process, failure *execFailure, err error) {
 	g, err := newGroup(r.name)
 	if err != nil {
 		return process{}, nil, err
@@ -173,9 +173,9 @@ func (r *run) begin() (_ process, failure *refused, err error) {
 	return process{pid: pid, group: g, pipes: p}, failure, nil
 }
 
-// wait waits for the main process, and for what may end it: a limit, or the worker.
-// On every way out the main process is dead or about to be.
-func (r *run) wait(main <-chan mainEnd, stop <-chan agentwire.Cause) (mainEnd, agentwire.Cause) {
+// wait waits for the main process to end, by itself, at a limit or because the worker asked for
+// it. When it returns, the main process is dead or about to be.
+func (r *run) wait(main <-chan mainExit, stop <-chan agentwire.Cause) (mainExit, agentwire.Cause) {
 	timer := time.NewTimer(time.Duration(r.limits.WallMS) * time.Millisecond)
 	defer timer.Stop()
 	cause := agentwire.Exited

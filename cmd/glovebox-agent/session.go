@@ -35,7 +35,7 @@ func newSession(in io.Reader, out io.Writer) *session {
 
 // run takes the job from Ready to End. An error is the agent's own failure.
 func (s *session) run() error {
-	kernel, err := sealed()
+	kernel, err := checkSandbox()
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (s *session) run() error {
 	s.listen()
 
 	start := s.check.Start
-	process, _ := s.prepared.become(start, s.inputs) // and why not is no news: it was asked for in case
+	process, _ := s.prepared.takeOver(start, s.inputs) // preloading is best effort; ignore why it failed
 	if s.inputs.problem != "" {
 		return s.refuse(s.inputs.problem)
 	}
@@ -64,15 +64,15 @@ func (s *session) run() error {
 	if err := s.program(start, process); err != nil {
 		return err
 	}
-	s.listenLess()
+	s.stopListening()
 	return asJob(func() error {
-		c := collector{root: workDir, limits: start.Limits, given: s.inputs.sums, send: s}
+		c := collector{root: workDir, limits: start.Limits, inputs: s.inputs.sums, send: s}
 		return c.run()
 	})
 }
 
-// fault tells the worker that the agent, not the job, has failed. Where even that
-// can't be written, the missing End says it.
+// fault tells the worker that the agent, not the job, has failed. If even that can't be
+// written, the missing End says it.
 func (s *session) fault(err error) {
 	f := agentwire.Fault{Message: agentwire.Printable(err.Error(), 1024)}
 	if err := s.out.WriteJSON(agentwire.TypeFault, f); err != nil {
@@ -80,8 +80,8 @@ func (s *session) fault(err error) {
 	}
 }
 
-// refuse ends a job that asks for more than its own limits allow. What there is of its
-// inputs is no artifact.
+// refuse ends a job that asks for more than its own limits allow. The inputs that were written
+// are no artifacts.
 func (s *session) refuse(problem string) error {
 	if err := s.out.WriteJSON(agentwire.TypeRefused, agentwire.Refused{Message: problem}); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (s *session) receive() error {
 		case agentwire.TypeStdinData:
 			s.inputs.stdinData(f.Payload)
 		case agentwire.TypeGo:
-			return s.inputs.finish()
+			return s.inputs.sealStdin()
 		}
 		if err != nil {
 			return err
@@ -143,8 +143,8 @@ func (s *session) sendBulk(t agentwire.Type, p []byte) error {
 	return nil
 }
 
-// compile runs the compile step and reports whether it succeeded. What it makes is
-// the program's input: no artifact, unless the program changes it.
+// compile runs the compile step and reports whether it succeeded. The files that it makes are
+// the program's inputs: no artifacts, unless the program changes them.
 func (s *session) compile(start agentwire.Start) (ok bool, err error) {
 	out := &output{most: agentwire.MaxCompileOutput, truncate: true, send: func(p []byte) error {
 		return s.sendBulk(agentwire.TypeCompileOutput, p)
@@ -177,7 +177,7 @@ func (s *session) compile(start agentwire.Start) (ok bool, err error) {
 	return true, asJob(func() error { return s.inputs.snapshot(start.Limits.DiskMB << 20) })
 }
 
-// program runs the program, in the process that was prepared for it, if there is one.
+// program runs the program, in the prepared process if that is its own.
 func (s *session) program(start agentwire.Start, process *process) error {
 	most := start.Limits.OutputKB << 10
 	stream := func(t agentwire.Type) *output {
@@ -190,13 +190,13 @@ func (s *session) program(start agentwire.Start, process *process) error {
 		started: func() error {
 			return s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{Preloaded: process != nil})
 		},
-		process: process, beside: process.held(start),
+		process: process, extraMemory: process.preloadAllowance(start),
 	}
 	end, err := r.do()
 	if err != nil {
 		return fmt.Errorf("run program: %w", err)
 	}
-	if end.Cause == agentwire.Exited && (end.ExitCode != 0 || end.Signal != "") && saidOutOfMemory() {
+	if end.Cause == agentwire.Exited && (end.ExitCode != 0 || end.Signal != "") && markedOutOfMemory() {
 		end.Cause = agentwire.Memory
 	}
 	if end.message != "" {
@@ -207,13 +207,13 @@ func (s *session) program(start agentwire.Start, process *process) error {
 	return s.out.WriteJSON(agentwire.TypeExit, end.Exit)
 }
 
-// outOfMemoryMark is the empty file by which a language's runtime says that a program
-// was refused memory and gave up: the kernel ends whoever goes over memory_mb, and
-// refuses only what no machine has, which a language makes an exception of. A job that
-// makes it itself gains nothing: it could as well use its memory up.
+// outOfMemoryMark is the empty file by which a language's runtime says that a program was
+// refused memory and gave up. A program that goes over memory_mb is killed; only a request that
+// no machine could meet is refused, which a language turns into an exception. A job that makes
+// the file itself gains nothing: it could as well use up its memory.
 const outOfMemoryMark = "/tmp/.glovebox-out-of-memory"
 
-func saidOutOfMemory() bool {
+func markedOutOfMemory() bool {
 	_, err := os.Lstat(outOfMemoryMark)
 	return err == nil
 }
@@ -230,7 +230,7 @@ func environ(env map[string]string) []string {
 }
 
 const (
-	workDir  = "/work"
-	jobID    = 1000 // uid and gid
-	pollTime = 20 * time.Millisecond
+	workDir      = "/work"
+	jobID        = 1000 // uid and gid
+	pollInterval = 20 * time.Millisecond
 )

@@ -13,12 +13,12 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// maxEntries bounds how much of the job's directory is looked at, and so the memory
-// and the time that it takes.
+// maxEntries bounds how many entries of the job's directory are read, and so the memory and the
+// time that this takes.
 const maxEntries = 20_000
 
-// entry is something in the job's directory that is no directory, or a directory that
-// is not looked into. problem says why it can't be an artifact.
+// entry is something in the job's directory that is no directory, or a directory that is not
+// listed. problem says why it can't be an artifact.
 type entry struct {
 	name    string
 	size    int64
@@ -37,7 +37,7 @@ func walk(root string) ([]entry, error) {
 	slices.SortFunc(w.entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
 	if w.seen > maxEntries {
 		w.entries = append(w.entries, entry{
-			name: "…", problem: fmt.Sprintf("there are more than %d entries; the rest was not looked at", maxEntries),
+			name: "…", problem: fmt.Sprintf("there are more than %d entries; the rest was not read", maxEntries),
 		})
 	}
 	return w.entries, nil
@@ -63,7 +63,7 @@ func (w *walker) dir(d *os.File, prefix string) {
 			return
 		}
 		if err != nil {
-			w.add(entry{name: prefix + ".", problem: "can't be listed: " + plain(err)})
+			w.add(entry{name: prefix + ".", problem: "can't be listed: " + withoutPath(err)})
 			return
 		}
 	}
@@ -100,8 +100,8 @@ func (w *walker) entry(d *os.File, prefix, name string) {
 
 func (w *walker) add(e entry) { w.entries = append(w.entries, e) }
 
-// kindProblem says why a file of such a kind is not kept. A second hard link could be a
-// name for a file that is not the job's to give away.
+// kindProblem says why a file of such a kind is no artifact. A second hard link could be a name
+// of a file that is not the job's to give away.
 func kindProblem(mode uint32, links uint64) string {
 	switch mode & unix.S_IFMT {
 	case unix.S_IFREG:

@@ -8,22 +8,22 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// tooMany is how many processes end a run. RLIMIT_NPROC refuses a fork long before; this
-// is for the day on which it doesn't.
-func tooMany(processes int64) int64 { return 2*processes + 16 }
+// maxProcesses is how many processes a run may have before it is ended. RLIMIT_NPROC refuses a
+// fork long before; this is a second line, should it ever not.
+func maxProcesses(processes int64) int64 { return 2*processes + 16 }
 
-// restEvery is at how many looks one is at CPU time and processes, too: the kernel bounds
-// both for each process by itself, and a look is dear while programs start.
-const restEvery = 4
+// restInterval: every so many samples of memory, CPU time and processes are sampled, too. The
+// kernel bounds both for each process, and a sample is expensive while programs start.
+const restInterval = 4
 
-// watch looks at a group's memory every pollTime, and at the rest now and then.
-type watch struct {
+// groupWatch samples a group's memory every pollInterval, and the rest now and then.
+type groupWatch struct {
 	stop chan struct{}
-	done chan seen
+	done chan groupUsage
 }
 
-// seen is the most that a watch saw.
-type seen struct {
+// groupUsage is the most that a group was seen to use.
+type groupUsage struct {
 	memory    int64
 	cpu       time.Duration
 	processes int64
@@ -35,19 +35,19 @@ type watchLimits struct {
 	memory    int64
 	cpu       time.Duration
 	processes int64
-	// keeper is ended where the group holds more than kept; nil: there is none.
-	keeper *keeper
-	kept   int64
+	// holder is killed when the group holds more than holderLimit; nil: there is none.
+	holder      *memoryHolder
+	holderLimit int64
 }
 
 func cpuLimit(l job.Limits) time.Duration { return time.Duration(l.CPUMS) * time.Millisecond }
 
-// watchGroup says once over stop when the group is over a limit.
-func watchGroup(g group, limits watchLimits, stop chan<- agentwire.Cause) *watch {
-	w := &watch{stop: make(chan struct{}), done: make(chan seen, 1)}
+// watchGroup sends on stop, once, when the group is over a limit.
+func watchGroup(g group, limits watchLimits, stop chan<- agentwire.Cause) *groupWatch {
+	w := &groupWatch{stop: make(chan struct{}), done: make(chan groupUsage, 1)}
 	go func() {
-		var most seen
-		tick := time.NewTicker(pollTime)
+		var most groupUsage
+		tick := time.NewTicker(pollInterval)
 		defer tick.Stop()
 		said := false
 		last := false
@@ -55,18 +55,18 @@ func watchGroup(g group, limits watchLimits, stop chan<- agentwire.Cause) *watch
 			select {
 			case <-tick.C:
 			case <-w.stop:
-				last = true // one more look: the short runs are over before the first
+				last = true // one more sample: short runs are over before the first
 			}
-			if most.lookAtMemory(g); n%restEvery == 0 || last {
-				most.lookAtRest(g)
+			if most.sampleMemory(g); n%restInterval == 0 || last {
+				most.sampleRest(g)
 			}
-			if limits.keeper != nil && most.memory > limits.kept && !last {
-				limits.keeper.end()
-				limits.keeper = nil
+			if limits.holder != nil && most.memory > limits.holderLimit && !last {
+				limits.holder.kill()
+				limits.holder = nil
 			}
 			if most.err != nil && !said {
 				said = true
-				stop <- agentwire.Killed // unwatched is not run; the error is reported
+				stop <- agentwire.Killed // a program that can't be watched is not run; the error is reported
 			}
 			over := agentwire.Cause("")
 			switch {
@@ -87,12 +87,12 @@ func watchGroup(g group, limits watchLimits, stop chan<- agentwire.Cause) *watch
 	return w
 }
 
-func (s *seen) look(g group) {
-	s.lookAtMemory(g)
-	s.lookAtRest(g)
+func (s *groupUsage) sample(g group) {
+	s.sampleMemory(g)
+	s.sampleRest(g)
 }
 
-func (s *seen) lookAtMemory(g group) {
+func (s *groupUsage) sampleMemory(g group) {
 	memory, err := g.memory()
 	if err != nil {
 		s.err = fmt.Errorf("watch memory: %w", err)
@@ -100,7 +100,7 @@ func (s *seen) lookAtMemory(g group) {
 	s.memory = max(s.memory, memory)
 }
 
-func (s *seen) lookAtRest(g group) {
+func (s *groupUsage) sampleRest(g group) {
 	cpu, err := g.cpu()
 	if err != nil {
 		s.err = fmt.Errorf("watch cpu time: %w", err)
@@ -112,8 +112,8 @@ func (s *seen) lookAtRest(g group) {
 	s.processes, s.cpu = max(s.processes, processes), max(s.cpu, cpu)
 }
 
-// finish stops the watch and returns what it saw.
-func (w *watch) finish() seen {
+// finish stops the watch and returns the most that it saw.
+func (w *groupWatch) finish() groupUsage {
 	close(w.stop)
 	return <-w.done
 }

@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// agentPrefix is that of the names of images that hold an agent.
+	// agentPrefix begins the names of images that hold an agent.
 	agentPrefix = "agent-"
 	// agentAge is how long an image that nobody uses stays: workers of two versions may
 	// share a Podman.
 	agentAge = 24 * time.Hour
-	// makeTime bounds the making of one, which takes a hundredth of a second.
-	makeTime = 30 * time.Second
+	// makeTimeout bounds the making of an image, which takes a hundredth of a second.
+	makeTimeout = 30 * time.Second
 )
 
-// agentImage is the path of an image that holds the agent as agentFile. Whoever needs it first
-// makes it; its name tells of which file it is.
+// agentImage returns the path of an image that holds the agent as agentFile. The first sandbox
+// that needs one makes it; its name identifies the agent's file.
 func agentImage(dir, path string) (string, error) {
-	agent, err := os.Open(path) // and stays that file, should another take its place
+	agent, err := os.Open(path) // and it stays this file, should another take its place
 	if err != nil {
 		return "", fmt.Errorf("find the agent: %w", err)
 	}
@@ -43,7 +43,7 @@ func agentImage(dir, path string) (string, error) {
 	image := filepath.Join(dir, fmt.Sprintf("%s%x-%x-%x-%x.erofs", agentPrefix, s.Dev, s.Ino, s.Size, info.ModTime().UnixNano()))
 	made, err := os.Stat(image)
 	if err == nil && time.Since(made.ModTime()) > agentAge/2 {
-		return image, os.Chtimes(image, time.Time{}, time.Now()) // or dropOld takes it for unused
+		return image, os.Chtimes(image, time.Time{}, time.Now()) // or removeUnused takes it for unused
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return image, err
@@ -67,18 +67,18 @@ func makeAgentImage(dir string, agent io.Reader, image string) error {
 	if err := writeProgram(filepath.Join(inside, agentFile), agent); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), makeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), makeTimeout)
 	defer cancel()
 	if out, err := exec.CommandContext(ctx, "mkfs.erofs", "-Enoinline_data", "-T0", "--all-root", made, inside).CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
 	}
-	if err := syncFile(made); err != nil { // before it has its name: whoever finds that trusts what is in it
+	if err := syncFile(made); err != nil { // before it has its name: a file of that name is trusted
 		return err
 	}
 	if err := os.Rename(made, image); err != nil {
 		return err
 	}
-	dropOld(dir)
+	removeUnused(dir)
 	return nil
 }
 
@@ -99,13 +99,13 @@ func writeProgram(path string, content io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
-// dropOld removes images of agents that were not used for long, and what a killed process left of
-// one. A sandbox keeps its own open.
-func dropOld(dir string) {
+// removeUnused removes images of agents that were not used for agentAge, and what a killed
+// process left of one. A sandbox keeps its own open.
+func removeUnused(dir string) {
 	images, _ := filepath.Glob(filepath.Join(dir, agentPrefix+"*"))
 	for _, image := range images {
 		if info, err := os.Stat(image); err == nil && time.Since(info.ModTime()) > agentAge {
-			_ = os.RemoveAll(image) // the next one tries again
+			_ = os.RemoveAll(image) // the next sandbox tries again
 		}
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// fixed are the flags of every runsc. Where they repeat a default of runsc, it is one
-// that the isolation rests on and that a new version must not change under us.
-var fixed = []string{
+// fixedFlags are the flags of every runsc. Those that repeat a default of runsc are there because
+// the isolation rests on it: a new version must not change it.
+var fixedFlags = []string{
 	// runsc refuses rootless Podman otherwise: it has no cgroups to write to.
 	"--ignore-cgroups",
 	// No network stack of the host behind the sandbox's own; loopback only.
@@ -17,16 +17,16 @@ var fixed = []string{
 	// No socket and no FIFO of the host can be opened from inside.
 	"--host-uds=none",
 	"--host-fifo=none",
-	// Our root file systems are read-only. Should one not be, what is written to it
-	// stays in the sandbox's memory, where limits see it: the default is a file
+	// Glovebox's root file systems are read-only. Should one not be, what is written to it
+	// stays in the sandbox's memory, where limits count it: the default is a file
 	// on the host's disk.
 	"--overlay2=root:memory",
 }
 
-// accepted are the global flags that Podman and conmon may pass, and whether a value
-// follows as an argument of its own. runsc lets the last of two equal flags win, so
-// anything else could undo one of fixed.
-var accepted = map[string]bool{
+// acceptedFlags are the global flags that Podman and conmon may pass, and whether a value
+// follows as an argument of its own. Anything else could undo one of fixedFlags: runsc lets the
+// last of two equal flags win.
+var acceptedFlags = map[string]bool{
 	"root":       true,
 	"log":        true,
 	"log-format": true,
@@ -36,11 +36,11 @@ var accepted = map[string]bool{
 // runscArgs returns the argument vector of runsc for that of an OCI runtime: its global
 // flags, and the rest.
 func runscArgs(globals, rest []string) []string {
-	return slices.Concat([]string{"runsc"}, globals, fixed, rest)
+	return slices.Concat([]string{"runsc"}, globals, fixedFlags, rest)
 }
 
-// splitGlobals splits an OCI runtime's arguments into global flags, and a command with its
-// own arguments, which pass unread.
+// splitGlobals splits an OCI runtime's arguments into global flags, which it checks, and a command
+// with its own arguments, which pass unread.
 func splitGlobals(args []string) (globals, rest []string, err error) {
 	for i := 0; i < len(args); {
 		arg := args[i]
@@ -48,7 +48,7 @@ func splitGlobals(args []string) (globals, rest []string, err error) {
 			return args[:i], args[i:], nil
 		}
 		name, _, inline := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
-		valued, ok := accepted[name]
+		valued, ok := acceptedFlags[name]
 		switch {
 		case !ok:
 			return nil, nil, fmt.Errorf("refuse flag %q: only --root, --log, --log-format and --version may precede the command", arg)

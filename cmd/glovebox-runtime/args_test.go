@@ -47,7 +47,7 @@ func TestRunscArgs(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := runscArgs(globals, rest)
-			want := slices.Concat([]string{"runsc"}, strings.Fields(tt.globals), fixed, strings.Fields(tt.rest))
+			want := slices.Concat([]string{"runsc"}, strings.Fields(tt.globals), fixedFlags, strings.Fields(tt.rest))
 			if !slices.Equal(got, want) {
 				t.Errorf("got %q, want %q", got, want)
 			}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// config is what is read here of a bundle's config.json.
+// config has the fields of a bundle's config.json that are read here.
 type config struct {
 	raw         []byte
 	Annotations map[string]string
@@ -27,11 +27,11 @@ type config struct {
 	}
 }
 
-// steering are the prefixes of the annotations by which runsc lets itself be steered:
-// open a file of the host, drop its own filter, join another sandbox. Podman 4 copies those of an
-// image (CVE-2026-94603 is of that kind); the worker refuses such images, and this is
-// for the day on which one gets past it.
-var steering = []string{"dev.gvisor.", "io.kubernetes.cri.", "io.kubernetes.cri-o.ContainerType", "io.kubernetes.cri-o.SandboxID"}
+// steeringAnnotations are the prefixes of the annotations that steer runsc: it can be made to open
+// a file of the host, to drop its own filter, to join another sandbox. Podman 4 copies the
+// annotations of an image (CVE-2026-94603 is of that kind). The worker refuses such images; this
+// is a second line, should one get past it.
+var steeringAnnotations = []string{"dev.gvisor.", "io.kubernetes.cri.", "io.kubernetes.cri-o.ContainerType", "io.kubernetes.cri-o.SandboxID"}
 
 // readConfig reads and checks the configuration of a sandbox that is to be created.
 func readConfig(bundle string) (config, error) {
@@ -44,7 +44,7 @@ func readConfig(bundle string) (config, error) {
 		return config{}, fmt.Errorf("read configuration: %w", err)
 	}
 	for key := range c.Annotations {
-		for _, prefix := range steering {
+		for _, prefix := range steeringAnnotations {
 			if strings.HasPrefix(key, prefix) {
 				return config{}, fmt.Errorf("refuse annotation %q: nothing but our own flags steers runsc", key)
 			}
@@ -53,7 +53,7 @@ func readConfig(bundle string) (config, error) {
 	return c, nil
 }
 
-// bundleOf is the directory that `create` is told of: its --bundle, or where it stands.
+// bundleOf returns the directory that `create` is told: its --bundle, or the working directory.
 func bundleOf(rest []string) string {
 	for i, arg := range rest {
 		name, value, inline := strings.Cut(strings.TrimLeft(arg, "-"), "=")

@@ -30,7 +30,7 @@ func TestExitCommand(t *testing.T) {
 			if tt.changed {
 				id = "abc"
 			}
-			if got := workersContainer(args); got != id {
+			if got := workerContainer(args); got != id {
 				t.Errorf("got %q, want %q", got, id)
 			}
 			if !tt.changed {

@@ -19,19 +19,19 @@ func create(runsc string, argv, rest []string) error {
 	if err != nil {
 		return err
 	}
-	if err := displace(runsc, argv, rest); err != nil {
+	if err := deleteStale(runsc, argv, rest); err != nil {
 		return err
 	}
 	if err := useImages(bundle, c); err != nil {
 		return err
 	}
-	dir, err := leaves()
+	dir, err := cgroupParent()
 	if err != nil {
 		return err
 	}
 	id := rest[len(rest)-1]
 	if dir == "" {
-		if err := redirect(c, id); err != nil {
+		if err := useWorkerPipes(c, id); err != nil {
 			return err
 		}
 		return become(runsc, argv)
@@ -40,14 +40,14 @@ func create(runsc string, argv, rest []string) error {
 	if err != nil {
 		return err
 	}
-	l, err := leafOf(dir, rest)
+	l, err := cgroupOf(dir, rest)
 	if err != nil {
 		return err
 	}
 	if err := l.make(b); err != nil {
 		return err
 	}
-	if err = redirect(c, id); err == nil {
+	if err = useWorkerPipes(c, id); err == nil {
 		err = l.run(runsc, argv)
 	}
 	if err != nil {
@@ -56,26 +56,27 @@ func create(runsc string, argv, rest []string) error {
 	return nil
 }
 
-// leaves is where this process makes the cgroups of its sandboxes, "" for nowhere.
-func leaves() (string, error) {
+// cgroupParent returns the directory in which this process makes the cgroups of its sandboxes, ""
+// if none is delegated.
+func cgroupParent() (string, error) {
 	path, err := cgroup.Of("/proc/self/cgroup")
 	if err != nil {
 		return "", err
 	}
-	return cgroup.LeavesOf(cgroup.Mount, path)
+	return cgroup.ParentOf(cgroup.Mount, path)
 }
 
-// remove destroys what runsc has of the sandbox, then its cgroup if it has one, with
-// whatever is left in it.
+// remove destroys what runsc has of the sandbox, then the sandbox's cgroup, if it has one, with
+// whatever is left in that.
 func remove(runsc string, argv, rest []string) error {
-	dir, err := leaves()
+	dir, err := cgroupParent()
 	if err != nil {
 		return err
 	}
 	id := rest[len(rest)-1]
-	defer forget(argv, id)
+	defer removeStaleLock(argv, id)
 	destroy := func() error {
-		if slices.Contains(rest, "--force") && sweep(argv, id) == nil {
+		if slices.Contains(rest, "--force") && destroySandbox(argv, id) == nil {
 			return nil
 		}
 		cmd := &exec.Cmd{Path: runsc, Args: argv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
@@ -84,22 +85,22 @@ func remove(runsc string, argv, rest []string) error {
 	if dir == "" {
 		return destroy()
 	}
-	l, err := leafOf(dir, rest)
+	l, err := cgroupOf(dir, rest)
 	if err != nil {
 		return err
 	}
 	return errors.Join(destroy(), l.remove())
 }
 
-// displace destroys the sandbox that already has the name of the one to be created. It is
-// of a Podman service that died while it made the container: started again, Podman
-// knows the container and nothing of its sandbox, which no removal would reach. argv
-// are runsc's arguments, rest is their tail from the command on.
-func displace(runsc string, argv, rest []string) error {
+// deleteStale destroys the sandbox that already has the name of the one to be created. A Podman
+// service that died while it made the container has left it: started again, Podman knows the
+// container and not its sandbox, which no removal would reach. argv are runsc's arguments, rest
+// is their tail from the command on.
+func deleteStale(runsc string, argv, rest []string) error {
 	id := rest[len(rest)-1]
-	state := filepath.Join(root(argv), id+"_sandbox:"+id+".state")
+	state := filepath.Join(stateRoot(argv), id+"_sandbox:"+id+".state")
 	if _, err := os.Stat(state); err != nil {
-		return nil //nolint:nilerr // there is none, as always; any other reason is runsc's to tell
+		return nil //nolint:nilerr // usually there is none; runsc reports any other reason
 	}
 	cmd := &exec.Cmd{Path: runsc, Args: slices.Concat(argv[:len(argv)-len(rest)], []string{"delete", "--force", id})}
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -108,8 +109,8 @@ func displace(runsc string, argv, rest []string) error {
 	return nil
 }
 
-// root is where runsc keeps its states.
-func root(argv []string) string {
+// stateRoot returns the directory of runsc's state files.
+func stateRoot(argv []string) string {
 	for i, arg := range argv {
 		flag := strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-")
 		if value, ok := strings.CutPrefix(flag, "root="); ok {

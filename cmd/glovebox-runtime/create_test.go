@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestDisplace(t *testing.T) {
+func TestDeleteStale(t *testing.T) {
 	t.Parallel()
 	runsc := script(t, `echo "$@" >>"$0.log"`)
 	dir := filepath.Dir(runsc)
@@ -17,7 +17,7 @@ func TestDisplace(t *testing.T) {
 	for _, root := range []string{"--root=" + dir, "--root " + dir} {
 		for _, id := range []string{"new", "abc"} {
 			rest := strings.Fields("create --bundle /b " + id)
-			if err := displace(runsc, append(strings.Fields("runsc "+root+" --fixed"), rest...), rest); err != nil {
+			if err := deleteStale(runsc, append(strings.Fields("runsc "+root+" --fixed"), rest...), rest); err != nil {
 				t.Error(err)
 			}
 		}
@@ -33,7 +33,7 @@ func TestRoot(t *testing.T) {
 	for args, want := range map[string]string{
 		"runsc": "/run/user/7/runsc", "runsc --root=/r create x": "/r", "runsc -root /r create x": "/r", "runsc create root x": "/run/user/7/runsc",
 	} {
-		if got := root(strings.Fields(args)); got != want {
+		if got := stateRoot(strings.Fields(args)); got != want {
 			t.Errorf("%q: got %s, want %s", args, got, want)
 		}
 	}

@@ -12,10 +12,10 @@ import (
 )
 
 // A sandbox whose image has a root image gets its root, and its agent, each as one file that
-// gVisor reads by itself (EROFS). Then no process serves it directories of the host, nor has it
-// a descriptor of one. Without a root image it gets what Podman mounted.
+// gVisor reads by itself (EROFS). Then no process serves it directories of the host, and it has
+// no descriptor of one. Without a root image it gets what Podman mounted.
 
-// imageAnnotation names the image of a container that a worker made, by its id.
+// imageAnnotation has the id of the image of a container that a worker made.
 const imageAnnotation = "run.glovebox.image"
 
 const (
@@ -25,22 +25,23 @@ const (
 	agentFile  = "agent"
 )
 
-// layout is the version of what a root image has beside its image's files: directories for what is mounted,
-// places. infra/root-images.sh makes them. Whoever changes the one has to change the other.
+// layout is the version of what a root image has beside its image's files: directories to mount
+// on, mountPoints. infra/root-images.sh makes them: a change here needs a change there.
 const layout = "1"
 
-var places = []string{"dev", "glovebox-agent", "proc", "sys", "tmp", "work"}
+var mountPoints = []string{"dev", "glovebox-agent", "proc", "sys", "tmp", "work"}
 
-// hasPlace reports whether a root image has a directory for a mount, or what is mounted there has.
-func hasPlace(destination string) bool {
+// hasMountPoint reports whether a root image has a directory to mount on, or has a mount that
+// contains it.
+func hasMountPoint(destination string) bool {
 	top, _, _ := strings.Cut(strings.TrimPrefix(destination, "/"), "/")
-	return slices.Contains(places, top)
+	return slices.Contains(mountPoints, top)
 }
 
-// podmans are files that Podman mounts in every container. A root image has its own.
-var podmans = []string{"/run/.containerenv", "/etc/hostname"}
+// podmanFiles are files that Podman mounts in every container. A root image has its own.
+var podmanFiles = []string{"/run/.containerenv", "/etc/hostname"}
 
-// mount is one of a configuration's.
+// mount is a mount of a configuration.
 type mount struct {
 	Destination string   `json:"destination"`
 	Type        string   `json:"type"`
@@ -48,15 +49,17 @@ type mount struct {
 	Options     []string `json:"options,omitempty"`
 }
 
-// binds reports whether it is of a file or directory of the host.
-func (m mount) binds() bool {
+// isBind reports whether a file or directory of the host is mounted.
+func (m mount) isBind() bool {
 	return m.Type == "bind" || slices.Contains(m.Options, "bind") || slices.Contains(m.Options, "rbind")
 }
 
-// rootsOf is where root images lie: beside Podman's store, whose part a bundle is.
-func rootsOf(bundle string) string { return filepath.Join(bundle, "..", "..", "..", "..", "roots") }
+// rootImageDir returns the directory of root images: beside Podman's store, which a bundle is in.
+func rootImageDir(bundle string) string {
+	return filepath.Join(bundle, "..", "..", "..", "..", "roots")
+}
 
-// isImageID reports whether an annotation's value is an id, and so no other path's part.
+// isImageID reports whether an annotation's value is an id, and so can be a part of a path.
 func isImageID(s string) bool {
 	for _, c := range s {
 		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
@@ -66,14 +69,14 @@ func isImageID(s string) bool {
 	return len(s) == 64
 }
 
-// useImages has a sandbox's configuration name images, where the image of its container has
-// a root image and nothing else of the host is to be seen in it.
+// useImages makes a sandbox's configuration mount images, if its container's image has a root
+// image and nothing else of the host is mounted.
 func useImages(bundle string, c config) error {
 	id := c.Annotations[imageAnnotation]
 	if !isImageID(id) || !c.Root.Readonly {
 		return nil
 	}
-	root := filepath.Join(rootsOf(bundle), id+"."+layout+".erofs")
+	root := filepath.Join(rootImageDir(bundle), id+"."+layout+".erofs")
 	if _, err := os.Stat(root); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
@@ -83,13 +86,13 @@ func useImages(bundle string, c config) error {
 	agent := false
 	for _, m := range c.Mounts {
 		switch {
-		case m.binds() && slices.Contains(podmans, m.Destination):
-		case !hasPlace(m.Destination):
+		case m.isBind() && slices.Contains(podmanFiles, m.Destination):
+		case !hasMountPoint(m.Destination):
 			return nil
-		case !m.binds():
+		case !m.isBind():
 			mounts = append(mounts, m)
 		case m.Destination == agentMount && slices.Equal(c.Process.Args, []string{agentMount}):
-			image, err := agentImage(rootsOf(bundle), m.Source)
+			image, err := agentImage(rootImageDir(bundle), m.Source)
 			if err != nil {
 				return err
 			}
@@ -108,15 +111,15 @@ func useImages(bundle string, c config) error {
 	})
 }
 
-// rewrite replaces a configuration by one with these fields, and with the agent as its image has it.
+// rewrite replaces fields of a configuration, and the path of the agent by that in its image.
 func rewrite(file string, spec []byte, fields map[string]any) error {
 	var given struct{ Process json.RawMessage }
 	err := json.Unmarshal(spec, &given)
 	if err == nil {
-		fields["process"], err = edited(given.Process, map[string]any{"args": []string{agentMount + "/" + agentFile}})
+		fields["process"], err = withFields(given.Process, map[string]any{"args": []string{agentMount + "/" + agentFile}})
 	}
 	if err == nil {
-		spec, err = edited(spec, fields)
+		spec, err = withFields(spec, fields)
 	}
 	if err == nil {
 		err = os.WriteFile(file, spec, 0o600)
@@ -127,8 +130,8 @@ func rewrite(file string, spec []byte, fields map[string]any) error {
 	return nil
 }
 
-// edited is a JSON object with these of its fields replaced, and all others as they were.
-func edited(object json.RawMessage, fields map[string]any) (json.RawMessage, error) {
+// withFields returns a JSON object with these fields replaced, and all others as they were.
+func withFields(object json.RawMessage, fields map[string]any) (json.RawMessage, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(object, &all); err != nil {
 		return nil, err

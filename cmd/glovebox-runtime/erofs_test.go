@@ -93,14 +93,14 @@ func TestUseImages(t *testing.T) {
 				}
 				return
 			}
-			image, err := agentImage(rootsOf(bundle), agent)
+			image, err := agentImage(rootImageDir(bundle), agent)
 			if err != nil {
 				t.Fatal(err)
 			}
 			want := fmt.Sprintf(`{"process":{"args":["/glovebox-agent/agent"],"cwd":"/"},"root":{"path":"/r","readonly":true},"hostname":"h",
 				"mounts":[{"destination":"/glovebox-agent","type":"erofs","source":%q,"options":["ro","nosuid","nodev"]},`+testTmp+`],
 				"annotations":{"dev.gvisor.spec.rootfs.source":%q,"dev.gvisor.spec.rootfs.type":"erofs"}}`,
-				image, filepath.Join(rootsOf(bundle), testImage+"."+layout+".erofs"))
+				image, filepath.Join(rootImageDir(bundle), testImage+"."+layout+".erofs"))
 			if !reflect.DeepEqual(parsed(t, string(written)), parsed(t, want)) {
 				t.Errorf("got %s\nwant %s", written, want)
 			}
@@ -116,20 +116,20 @@ func parsed(t *testing.T, s string) (v any) {
 	return v
 }
 
-// TestPlaces: what infra/root-images.sh makes is what is counted on here.
-func TestPlaces(t *testing.T) {
+// TestMountPoints: what infra/root-images.sh makes is what is counted on here.
+func TestMountPoints(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile("../../infra/root-images.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"\nlayout=" + layout + "\n", "\nplaces=\"" + strings.Join(places, " ") + "\"\n"} {
+	for _, want := range []string{"\nlayout=" + layout + "\n", "\nplaces=\"" + strings.Join(mountPoints, " ") + "\"\n"} {
 		if !strings.Contains(string(script), want) {
 			t.Errorf("infra/root-images.sh has no line %s", want)
 		}
 	}
 	for destination, want := range map[string]bool{"/tmp": true, "/dev/pts": true, "/sys/fs/cgroup": true, "/data": false, "/": false, "/tmpx": false, "tmp": true, "": false} {
-		if got := hasPlace(destination); got != want {
+		if got := hasMountPoint(destination); got != want {
 			t.Errorf("%q: got %v", destination, got)
 		}
 	}
@@ -154,7 +154,7 @@ func TestUseImagesFails(t *testing.T) {
 func TestAgentImage(t *testing.T) {
 	t.Parallel()
 	bundle, agent := layOut(t)
-	dir := rootsOf(bundle)
+	dir := rootImageDir(bundle)
 	made := func() string {
 		t.Helper()
 		image, err := agentImage(dir, agent)

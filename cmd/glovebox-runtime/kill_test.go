@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-func TestKills(t *testing.T) {
+func TestIsKill(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]bool{
 		"kill abc 9": true, "kill --all abc KILL": true, "kill abc SIGKILL": true,
 		"kill abc 15": false, "kill abc": false, "kill": false, "delete abc 9": false, "": false,
 	} {
-		if got := kills(strings.Fields(args)); got != want {
+		if got := isKill(strings.Fields(args)); got != want {
 			t.Errorf("%q: got %v, want %v", args, got, want)
 		}
 	}
@@ -76,8 +76,8 @@ func script(t *testing.T, source string) (path string) {
 	return path
 }
 
-// TestForget: a lock without a state goes, one with a state stays.
-func TestForget(t *testing.T) {
+// TestRemoveStaleLock: a lock without a state goes, one with a state stays.
+func TestRemoveStaleLock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"gone_sandbox:gone.lock", "here_sandbox:here.lock", "here_sandbox:here.state"} {
@@ -86,7 +86,7 @@ func TestForget(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"gone", "here", "never"} {
-		forget([]string{"runsc", "--root", dir}, id)
+		removeStaleLock([]string{"runsc", "--root", dir}, id)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || len(left) != 2 {

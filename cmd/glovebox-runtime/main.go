@@ -3,11 +3,11 @@
 // lies beside it. Where the host delegates cgroups, it also gives each sandbox one that
 // bounds it, which runsc doesn't do under rootless Podman.
 //
-// It starts several times for every sandbox, so it is small and links little but the standard
-// library only. It never runs anything but that runsc: without it, when asked for a flag
+// It starts several times for every sandbox, so it is small and links little more than the
+// standard library. It runs nothing except that runsc: without it, when asked for a flag
 // that it doesn't know, or when a limit is missing, it fails, and the sandbox isn't made.
 //
-// Under the name conmon it stands before Podman's monitor of a container (conmon.go).
+// Called as conmon, it becomes Podman's monitor of a container, with other arguments (conmon.go).
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 func main() {
 	program := run
 	if isConmon(os.Args[0]) {
-		program = monitor
+		program = execConmon
 	}
 	err := program(os.Args[1:])
 	fmt.Fprintln(os.Stderr, "glovebox-runtime:", err)
@@ -33,7 +33,7 @@ func main() {
 	os.Exit(1)
 }
 
-// run becomes runsc, or exits when runsc is done; it returns only what kept it from that.
+// run becomes runsc, or exits when the work is done; it returns only with an error.
 func run(args []string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -48,14 +48,14 @@ func run(args []string) error {
 	case len(rest) > 0 && (rest[0] == "run" || rest[0] == "restore"):
 		err = fmt.Errorf("refuse %s: a sandbox is made by create, which looks at its configuration", rest[0])
 	case len(rest) > 1 && rest[0] == exitedCommand:
-		err = exited(runsc, argv, rest, os.Getppid(), killPatience)
-	case kills(rest):
-		err = kill(runsc, argv, rest, killPatience)
+		err = exited(runsc, argv, rest, os.Getppid(), killTimeout)
+	case isKill(rest):
+		err = kill(runsc, argv, rest, killTimeout)
 	case len(rest) > 1 && rest[0] == "create":
 		err = create(runsc, argv, rest)
 	case len(rest) == 2 && rest[0] == "start":
-		var told bool
-		if told, err = start(argv, rest[1]); !told {
+		var sent bool
+		if sent, err = start(argv, rest[1]); !sent {
 			err = become(runsc, argv)
 		}
 	case len(rest) > 1 && rest[0] == "delete":

@@ -5,22 +5,22 @@ import (
 	"syscall"
 )
 
-// annotation names the socket of the worker that made a container.
-const annotation = "run.glovebox.pipes"
+// pipesAnnotation names the socket of the worker that made a container.
+const pipesAnnotation = "run.glovebox.pipes"
 
-// askTime bounds each step of the asking, seconds.
-const askTime = 10
+// requestTimeout bounds each step of a request, seconds.
+const requestTimeout = 10
 
-// redirect puts the worker's pipes in the place of conmon's: stdin, stdout and stderr of what
-// is started from now on. A container without the annotation is no worker's, and keeps
-// conmon's.
-func redirect(c config, id string) error {
-	path, ok := c.Annotations[annotation]
+// useWorkerPipes replaces this process's stdin, stdout and stderr, which are conmon's, by the
+// worker's pipes: the sandbox inherits them. A container without the annotation was not made by a
+// worker, and keeps conmon's.
+func useWorkerPipes(c config, id string) error {
+	path, ok := c.Annotations[pipesAnnotation]
 	if !ok {
 		return nil
 	}
-	pipes, err := ask(path, id)
-	if err != nil { // the worker knows this by its words: refusedPipes
+	pipes, err := requestPipes(path, id)
+	if err != nil { // the worker looks for these words: refusedPipes
 		return fmt.Errorf("ask the worker at %s for the pipes of container %s: %w", path, id, err)
 	}
 	for i, fd := range pipes {
@@ -34,15 +34,15 @@ func redirect(c config, id string) error {
 	return nil
 }
 
-// ask speaks with the worker. (The package net would be half of this program.)
-func ask(path, id string) ([]int, error) {
+// requestPipes gets the pipes from the worker. (The package net would be half of this program.)
+func requestPipes(path, id string) ([]int, error) {
 	s, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = syscall.Close(s) }()
 	for _, option := range []int{syscall.SO_RCVTIMEO, syscall.SO_SNDTIMEO} {
-		if err := syscall.SetsockoptTimeval(s, syscall.SOL_SOCKET, option, &syscall.Timeval{Sec: askTime}); err != nil {
+		if err := syscall.SetsockoptTimeval(s, syscall.SOL_SOCKET, option, &syscall.Timeval{Sec: requestTimeout}); err != nil {
 			return nil, err
 		}
 	}

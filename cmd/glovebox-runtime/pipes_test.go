@@ -48,7 +48,7 @@ func TestAsk(t *testing.T) {
 				heard <- string(said[:n])
 				tt.answer(c)
 			}()
-			fds, err := ask(path, id)
+			fds, err := requestPipes(path, id)
 			for _, fd := range fds {
 				if err := syscall.Close(fd); err != nil {
 					t.Error(err)
@@ -81,14 +81,14 @@ func give(t *testing.T, c *net.UnixConn, n int) {
 	}
 }
 
-// TestRedirect: a container of nobody keeps what it has; one whose worker is gone is not made.
-func TestRedirect(t *testing.T) {
+// TestUseWorkerPipes: a container of nobody keeps what it has; one whose worker is gone is not made.
+func TestUseWorkerPipes(t *testing.T) {
 	t.Parallel()
-	if err := redirect(config{}, "x"); err != nil {
+	if err := useWorkerPipes(config{}, "x"); err != nil {
 		t.Error(err)
 	}
-	gone := config{Annotations: map[string]string{annotation: "/nowhere/s"}}
-	if err := redirect(gone, "x"); err == nil || !strings.Contains(err.Error(), "/nowhere/s") {
+	gone := config{Annotations: map[string]string{pipesAnnotation: "/nowhere/s"}}
+	if err := useWorkerPipes(gone, "x"); err == nil || !strings.Contains(err.Error(), "/nowhere/s") {
 		t.Errorf("got %v, want an error that names the socket", err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// readVersion is the version of runsc whose `start` was read for this file. A sandbox of
-// another is started by runsc itself.
+// readVersion is the version of runsc whose `start` is repeated here. A sandbox of another
+// version is started by runsc itself.
 const readVersion = "v0.0.0-20260905035102-160fafc42237"
 
 // What runsc says to a sandbox as it starts it with --network=none.
@@ -25,16 +25,16 @@ const (
 // maxAnswer is more than a sandbox ever answers, bytes.
 const maxAnswer = 64 << 10
 
-// start starts a sandbox that was made, as `runsc start` does, without the start of runsc,
-// which is most of what that costs. It reports whether the sandbox was told to; before that,
-// an error leaves it to runsc.
-func start(argv []string, id string) (told bool, err error) {
+// start starts a sandbox that was created, as `runsc start` does, without the start of runsc
+// itself, which is most of that command's cost. sent says that the sandbox was told to start;
+// until then an error leaves the start to runsc.
+func start(argv []string, id string) (sent bool, err error) {
 	lock, err := lockState(argv, id)
 	if err != nil {
 		return false, err
 	}
 	defer lock.Close()
-	s, err := load(argv, id)
+	s, err := loadState(argv, id)
 	if err != nil {
 		return false, err
 	}
@@ -53,7 +53,7 @@ func start(argv []string, id string) (told bool, err error) {
 	if err := call(sandbox, fmt.Sprintf(startRoot, id)); err != nil {
 		return true, fmt.Errorf("start sandbox: %w", err)
 	}
-	return true, noteRunning(stateFile(argv, id))
+	return true, markRunning(stateFile(argv, id))
 }
 
 // connect opens a unix socket. (Package net would do much more, at each start of this program.)
@@ -86,13 +86,13 @@ func call(sandbox *os.File, message string) error {
 	return nil
 }
 
-// noteRunning changes nothing but the status in a state file.
-func noteRunning(file string) error {
+// markRunning changes nothing but the status in a state file.
+func markRunning(file string) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("read state: %w", err)
 	}
-	if b, err = edited(b, map[string]any{"status": "running"}); err != nil {
+	if b, err = withFields(b, map[string]any{"status": "running"}); err != nil {
 		return fmt.Errorf("note that the sandbox runs: %w", err)
 	}
 	if err := os.WriteFile(file, b, 0o640); err != nil {

@@ -92,7 +92,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestStartRefused: what the sandbox answers decides, and who is to go on.
+// TestStartRefused: the sandbox's answer decides whether runsc is to go on.
 func TestStartRefused(t *testing.T) {
 	t.Parallel()
 	const refuses = `{"success":false,"err":"no such thing"}`
@@ -115,7 +115,7 @@ func TestStartRefused(t *testing.T) {
 		if told != tt.told || err == nil || !strings.Contains(err.Error(), tt.refused) {
 			t.Errorf("%s: got %v, %v, want %v and an error with %q", name, told, err, tt.told, tt.refused)
 		}
-		if s, err := load(argv, testID); err != nil || s.Status != "created" {
+		if s, err := loadState(argv, testID); err != nil || s.Status != "created" {
 			t.Errorf("%s: the state is %q, %v", name, s.Status, err)
 		}
 	}

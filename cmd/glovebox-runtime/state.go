@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// saved is what is read here of the file in which runsc keeps a sandbox.
-type saved struct {
+// sandboxState has the fields of runsc's state file of a sandbox that are read here.
+type sandboxState struct {
 	ID       string `json:"id"`
 	Status   string `json:"status"`
 	GoferPid int    `json:"goferPid"`
@@ -26,10 +26,10 @@ type saved struct {
 		} `json:"process"`
 	} `json:"spec"`
 	Sandbox *struct {
-		ID       string     `json:"id"`
-		Pid      int        `json:"pid"`
-		Cgroup   savedGroup `json:"cgroup"`
-		Socket   string     `json:"controlSocketPath"`
+		ID       string      `json:"id"`
+		Pid      int         `json:"pid"`
+		Cgroup   savedCgroup `json:"cgroup"`
+		Socket   string      `json:"controlSocketPath"`
 		Metadata struct {
 			Version string `json:"version"`
 			Network string `json:"network"`
@@ -38,17 +38,17 @@ type saved struct {
 			Mounts map[string]json.RawMessage `json:"mounts"`
 		} `json:"mountHints"`
 	} `json:"sandbox"`
-	CompatCgroup savedGroup `json:"compatCgroup"`
+	CompatCgroup savedCgroup `json:"compatCgroup"`
 	Mounts       []struct {
 		Lower int `json:"lower"`
 		Upper int `json:"upper"`
 	} `json:"goferMountConfs"`
 }
 
-// savedGroup is what runsc keeps of a cgroup that it made; it makes none for us.
-type savedGroup map[string]json.RawMessage
+// savedCgroup is what runsc keeps of a cgroup that it made; under Glovebox it makes none.
+type savedCgroup map[string]json.RawMessage
 
-func (g savedGroup) none() bool {
+func (g savedCgroup) none() bool {
 	value, unknown := g["cgroupunknown"]
 	return unknown && len(g) == 1 && isNull(value)
 }
@@ -57,15 +57,15 @@ func isNull(value json.RawMessage) bool { return len(value) == 0 || bytes.Equal(
 
 const (
 	// selfOverlay is the first of runsc's kinds of upper layers that may be a file on the
-	// host. Those before it are none, and memory.
+	// host. The kinds before it are: no layer, and memory.
 	selfOverlay = 2
 	// servedLower is the kind of lower layer that a gofer serves.
 	servedLower = 1
 )
 
-// stateFile is where runsc keeps the sandbox.
+// stateFile returns the path of runsc's state of the sandbox.
 func stateFile(argv []string, id string) string {
-	return filepath.Join(root(argv), id+"_sandbox:"+id+".state")
+	return filepath.Join(stateRoot(argv), id+"_sandbox:"+id+".state")
 }
 
 // What runsc calls its two processes of a sandbox.
@@ -75,19 +75,19 @@ const (
 )
 
 const (
-	// endPatience is how long a killed process may take to end, and endPause how often
-	// that is looked at.
-	endPatience = 5 * time.Second
-	endPause    = time.Millisecond
+	// endTimeout is how long a killed process may take to end, and endPause how often that
+	// is checked.
+	endTimeout = 5 * time.Second
+	endPause   = time.Millisecond
 )
 
 // errUnusual is why a sandbox is left to runsc.
 var errUnusual = errors.New("not a sandbox of the usual kind")
 
-// load reads the state of a sandbox of the usual kind: started, alone in its container,
+// loadState reads the state of a sandbox of the usual kind: started, alone in its container,
 // with nothing of runsc's outside of its own processes and its directory.
-func load(argv []string, id string) (saved, error) {
-	var s saved
+func loadState(argv []string, id string) (sandboxState, error) {
+	var s sandboxState
 	b, err := os.ReadFile(stateFile(argv, id))
 	if err != nil {
 		return s, err
@@ -103,7 +103,7 @@ func load(argv []string, id string) (saved, error) {
 		served = served || m.Lower == servedLower
 	}
 	usual = usual && served == (s.GoferPid > 1)
-	if socket := filepath.Join(root(argv), "runsc-"+id+".sock"); usual && s.Sandbox.Socket != "" && s.Sandbox.Socket != socket {
+	if socket := filepath.Join(stateRoot(argv), "runsc-"+id+".sock"); usual && s.Sandbox.Socket != "" && s.Sandbox.Socket != socket {
 		usual = false // where it would be is runsc's business
 	}
 	if !usual {
@@ -112,21 +112,21 @@ func load(argv []string, id string) (saved, error) {
 	return s, nil
 }
 
-// end kills a process of a sandbox, if that is what has the id, and waits until it has
-// ended.
-func end(pid int, name, id string, patience time.Duration) error {
-	p, err := os.FindProcess(pid) // a descriptor, which keeps meaning this process
+// killProcess kills a process of a sandbox, if the pid is still that process's, and waits until it
+// has ended.
+func killProcess(pid int, name, id string, patience time.Duration) error {
+	p, err := os.FindProcess(pid) // a descriptor, which can't come to mean another process
 	if err != nil {
 		return fmt.Errorf("open process %d: %w", pid, err)
 	}
 	defer func() { _ = p.Release() }() // it never fails for one that was found
-	if !isPart(pid, name, id) {
+	if !isProcess(pid, name, id) {
 		return nil
 	}
 	if err := p.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill process %d: %w", pid, err)
 	}
-	for deadline := time.Now().Add(patience); runs(p); time.Sleep(endPause) {
+	for deadline := time.Now().Add(patience); isRunning(p); time.Sleep(endPause) {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("process %d of the sandbox did not end within %s", pid, patience)
 		}
@@ -134,19 +134,18 @@ func end(pid int, name, id string, patience time.Duration) error {
 	return nil
 }
 
-// runs reports whether a process has not ended. One that its parent has yet to wait for
-// has.
-func runs(p *os.Process) bool {
-	f := stat(p.Pid)
-	if len(f) == 0 || p.Signal(syscall.Signal(0)) != nil { // in this order: it was its own file that was read
+// isRunning reports whether a process has not ended. A zombie has.
+func isRunning(p *os.Process) bool {
+	f := procStat(p.Pid)
+	if len(f) == 0 || p.Signal(syscall.Signal(0)) != nil { // in this order, so that its own file was read
 		return false
 	}
 	return !bytes.HasPrefix(f[0], []byte("Z")) && !bytes.HasPrefix(f[0], []byte("X"))
 }
 
-// parentOf is a process's parent, which for a sandbox is its conmon; 0 where it has ended.
+// parentOf returns a process's parent, which for a sandbox is its conmon; 0 if the process has ended.
 func parentOf(pid int) int {
-	f := stat(pid)
+	f := procStat(pid)
 	if len(f) < 2 {
 		return 0
 	}
@@ -154,9 +153,9 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// stat is what the kernel tells of a process after its name: its state, its parent, and more;
-// nothing once it is waited for.
-func stat(pid int) [][]byte {
+// procStat returns the fields of /proc/<pid>/stat after the process's name: state, parent and so
+// on; none once the process was waited for.
+func procStat(pid int) [][]byte {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return nil
@@ -164,9 +163,9 @@ func stat(pid int) [][]byte {
 	return bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
 }
 
-// isPart reports whether a process is the one that runsc calls name, of this sandbox. One
+// isProcess reports whether pid is the process of this sandbox that runsc calls name. A process
 // that has ended has no arguments.
-func isPart(pid int, name, id string) bool {
+func isProcess(pid int, name, id string) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
 		return false
@@ -175,8 +174,8 @@ func isPart(pid int, name, id string) bool {
 	return argv[0] == name && slices.Contains(argv, id)
 }
 
-// lockState locks what runsc locks as it works on a sandbox, until the file is closed. It fails
-// where another is at work on it.
+// lockState locks a sandbox's state as runsc does, until the file is closed. It fails if another
+// process holds the lock.
 func lockState(argv []string, id string) (*os.File, error) {
 	lock, err := os.Open(strings.TrimSuffix(stateFile(argv, id), ".state") + ".lock")
 	if err != nil {
@@ -189,12 +188,12 @@ func lockState(argv []string, id string) (*os.File, error) {
 	return lock, nil
 }
 
-// sweep destroys the sandbox as `runsc delete --force` would, without the start of runsc:
-// its processes, and the three files that it has. What is unusual in any way is left
-// as it is, and the error says so. (runsc's Container.Destroy has more to do only for what
-// load refuses: cgroups, hooks, overlays in files, mounts that containers share.)
-func sweep(argv []string, id string) error {
-	s, err := load(argv, id)
+// destroySandbox destroys the sandbox as `runsc delete --force` would, without the start of runsc:
+// its processes, and its three files. A sandbox that is unusual in any way is left as it is, and
+// the error says so. (runsc's Container.Destroy has more to do only for what loadState refuses:
+// cgroups, hooks, overlays in files, mounts that containers share.)
+func destroySandbox(argv []string, id string) error {
+	s, err := loadState(argv, id)
 	if err != nil {
 		return err
 	}
@@ -203,16 +202,16 @@ func sweep(argv []string, id string) error {
 		return err
 	}
 	defer lock.Close()
-	if err := end(s.Sandbox.Pid, sandboxName, id, endPatience); err != nil {
+	if err := killProcess(s.Sandbox.Pid, sandboxName, id, endTimeout); err != nil {
 		return err
 	}
 	if s.GoferPid > 1 { // there is one
-		if err := end(s.GoferPid, goferName, id, endPatience); err != nil {
+		if err := killProcess(s.GoferPid, goferName, id, endTimeout); err != nil {
 			return err
 		}
 	}
-	// The state is the last that runsc could find the rest by.
-	for _, file := range []string{filepath.Join(root(argv), "runsc-"+id+".sock"), stateFile(argv, id), lock.Name()} {
+	// The state before the lock: runsc finds the rest by it.
+	for _, file := range []string{filepath.Join(stateRoot(argv), "runsc-"+id+".sock"), stateFile(argv, id), lock.Name()} {
 		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}

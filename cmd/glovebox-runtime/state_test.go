@@ -29,7 +29,7 @@ func play(t *testing.T, name, id string) *exec.Cmd {
 		_ = cmd.Wait()
 	})
 	// Start returns when the old program has gone, a moment before the new one has its arguments.
-	for deadline := time.Now().Add(time.Minute); !isPart(cmd.Process.Pid, name, id); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !isProcess(cmd.Process.Pid, name, id); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("process %d is not %s", cmd.Process.Pid, name)
 		}
@@ -40,7 +40,7 @@ func play(t *testing.T, name, id string) *exec.Cmd {
 // ended reports whether a process has ended, of itself or by a signal.
 func ended(t *testing.T, cmd *exec.Cmd) bool {
 	t.Helper()
-	return !runs(cmd.Process)
+	return !isRunning(cmd.Process)
 }
 
 // save writes a state as runsc does, into a directory that it returns.
@@ -59,11 +59,11 @@ func save(t *testing.T, sandbox, gofer int, changes ...string) string {
 	return dir
 }
 
-func TestSweep(t *testing.T) {
+func TestDestroySandbox(t *testing.T) {
 	t.Parallel()
 	sandbox, gofer := play(t, sandboxName, testID), play(t, goferName, testID)
 	dir := save(t, sandbox.Process.Pid, gofer.Process.Pid)
-	if err := sweep([]string{"runsc", "--root", dir}, testID); err != nil {
+	if err := destroySandbox([]string{"runsc", "--root", dir}, testID); err != nil {
 		t.Fatal(err)
 	}
 	if !ended(t, sandbox) || !ended(t, gofer) {
@@ -73,27 +73,27 @@ func TestSweep(t *testing.T) {
 	if err != nil || len(left) != 2 {
 		t.Errorf("got %v, %v, want others' two files", left, err)
 	}
-	if err := sweep([]string{"runsc", "--root", dir}, testID); err == nil {
+	if err := destroySandbox([]string{"runsc", "--root", dir}, testID); err == nil {
 		t.Error("without a state: got no error")
 	}
 }
 
-// TestSweepWithoutGofer: a sandbox with a root image has one process.
-func TestSweepWithoutGofer(t *testing.T) {
+// TestDestroySandboxWithoutGofer: a sandbox with a root image has one process.
+func TestDestroySandboxWithoutGofer(t *testing.T) {
 	t.Parallel()
 	sandbox := play(t, sandboxName, testID)
 	dir := save(t, sandbox.Process.Pid, 0, `"lower":1`, `"lower":2`)
-	if err := sweep([]string{"runsc", "--root", dir}, testID); err != nil || !ended(t, sandbox) {
+	if err := destroySandbox([]string{"runsc", "--root", dir}, testID); err != nil || !ended(t, sandbox) {
 		t.Errorf("got %v, ended: %v, want it to have gone", err, ended(t, sandbox))
 	}
 }
 
-// TestSweepOthers: a number that has come to mean another process ends nobody.
-func TestSweepOthers(t *testing.T) {
+// TestDestroySandboxOfOthers: a number that has come to mean another process ends nobody.
+func TestDestroySandboxOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]*exec.Cmd{"another sandbox": play(t, sandboxName, "ffff"), "another program": play(t, "sh", testID)} {
 		dir := save(t, other.Process.Pid, other.Process.Pid)
-		if err := sweep([]string{"runsc", "--root", dir}, testID); err != nil {
+		if err := destroySandbox([]string{"runsc", "--root", dir}, testID); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if ended(t, other) {
@@ -120,7 +120,7 @@ func TestUnusual(t *testing.T) {
 	} {
 		sandbox := play(t, sandboxName, testID)
 		dir := save(t, sandbox.Process.Pid, sandbox.Process.Pid, change...)
-		if err := sweep([]string{"runsc", "--root", dir}, testID); err == nil {
+		if err := destroySandbox([]string{"runsc", "--root", dir}, testID); err == nil {
 			t.Errorf("%s: got no error", name)
 		}
 		if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) != 5 || ended(t, sandbox) {
@@ -129,8 +129,8 @@ func TestUnusual(t *testing.T) {
 	}
 }
 
-// TestSweepLocked: runsc itself is at work on the sandbox.
-func TestSweepLocked(t *testing.T) {
+// TestDestroySandboxLocked: runsc itself is at work on the sandbox.
+func TestDestroySandboxLocked(t *testing.T) {
 	t.Parallel()
 	sandbox := play(t, sandboxName, testID)
 	dir := save(t, sandbox.Process.Pid, sandbox.Process.Pid)
@@ -142,7 +142,7 @@ func TestSweepLocked(t *testing.T) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	if err := sweep([]string{"runsc", "--root", dir}, testID); err == nil || ended(t, sandbox) {
+	if err := destroySandbox([]string{"runsc", "--root", dir}, testID); err == nil || ended(t, sandbox) {
 		t.Errorf("got %v, ended: %v, want an error and a sandbox that lives", err, ended(t, sandbox))
 	}
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/glovebox-run/glovebox/internal/metrics"
 )
 
-// workerMetrics are what a worker counts and measures.
+// workerMetrics are the metrics of a worker, and the socket where they can be read.
 type workerMetrics struct {
 	registry *prometheus.Registry
-	listener net.Listener // nil where nobody is to read them
+	listener net.Listener // nil without GLOVEBOX_METRICS_ADDR
 	records  *metrics.Records
 	redis    *metrics.Redis
 	s3       *metrics.S3
@@ -39,9 +39,8 @@ func newMetrics(ctx context.Context, c config.Worker, runtimes []string) (*worke
 	return m, nil
 }
 
-// beside runs the worker, and answers scrapes as long as it runs: its drain is to be
-// seen, too.
-func (m *workerMetrics) beside(ctx context.Context, log *slog.Logger, run func(context.Context) error) error {
+// serveWhile runs the worker, and answers scrapes as long as it runs, its drain included.
+func (m *workerMetrics) serveWhile(ctx context.Context, log *slog.Logger, run func(context.Context) error) error {
 	if m.listener == nil {
 		return run(ctx)
 	}
@@ -53,7 +52,7 @@ func (m *workerMetrics) beside(ctx context.Context, log *slog.Logger, run func(c
 	return run(ctx)
 }
 
-// close is for a start that ended before beside.
+// close is for a start that failed before serveWhile.
 func (m *workerMetrics) close() {
 	if m.listener != nil {
 		m.listener.Close()

@@ -102,11 +102,11 @@ func run(ctx context.Context, args []string, getenv config.Getenv, stdout, stder
 	for _, w := range c.Warnings {
 		log.Warn("a setting could be safer", "what", w)
 	}
-	// Until the drain is over, too: a second signal of that kind must never kill.
-	asking, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var asked sync.WaitGroup
-	asked.Go(func() { figures(asking, log) })
-	defer asked.Wait()
+	// Until the drain is over: without a handler, SIGUSR1 would kill.
+	statsCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var stats sync.WaitGroup
+	stats.Go(func() { logStats(statsCtx, log) })
+	defer stats.Wait()
 	defer stop()
 	if err := work(ctx, c, log); err != nil {
 		log.Error("glovebox-worker failed", "error", err)
@@ -116,10 +116,10 @@ func run(ctx context.Context, args []string, getenv config.Getenv, stdout, stder
 	return 0
 }
 
-// work runs the worker until ctx ends. What it needs and does not have, it waits for; it
-// fails for wrong settings only.
+// work runs the worker until ctx ends. It waits for what is away, and fails for wrong settings
+// only.
 func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
-	redis.SetLogger(&logging.VoidLogger{}) // what it would say, our own calls return
+	redis.SetLogger(&logging.VoidLogger{}) // the errors that it would log are returned by calls
 	set, err := runtimes.Embedded()
 	if err != nil {
 		return err
@@ -129,19 +129,18 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 		return err
 	}
 	defer m.close()
-	return m.beside(ctx, log, func(ctx context.Context) error {
-		err := (&starting{config: c, id: workerID(c.Redis.URL), set: set, metrics: m, log: log}).run(ctx)
+	return m.serveWhile(ctx, log, func(ctx context.Context) error {
+		err := (&startup{config: c, id: workerID(c.Redis.URL), set: set, metrics: m, log: log}).run(ctx)
 		if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
-			return nil // it was told to end as it waited
+			return nil // it was told to end while it waited
 		}
 		return err
 	})
 }
 
 // workerID is new for every run: a restarted worker must not be taken for the one
-// that died with jobs in its hands.
-// workerID begins with the name that the worker's user in Redis has, if that is of one worker
-// only, or else with that of the host.
+// that died while it ran jobs. It begins with the name of the worker's user in Redis, if that
+// user is for one worker only, or else with the host's name.
 func workerID(redisURL string) string {
 	name := redisacl.WorkerName(redisURL)
 	if name == "" {

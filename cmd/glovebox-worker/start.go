@@ -17,13 +17,14 @@ import (
 	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
+	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
 )
 
-// bucketTimeout is how long the bucket may take to say that it is there.
+// bucketTimeout is how long the bucket may take to answer.
 const bucketTimeout = 10 * time.Second
 
-// starting is a worker that has not got everything yet that it needs.
-type starting struct {
+// startup gets, one after the other, everything that a worker needs.
+type startup struct {
 	config  config.Worker
 	id      string
 	set     runtimes.Set
@@ -32,13 +33,13 @@ type starting struct {
 
 	records   *record.Store
 	objects   *artifacts.Store
-	sandboxes *sandbox.Podman
-	warm      sandbox.Warm
+	sandboxes *podman.Sandboxes
+	warm      podman.Warm
 	reserved  int64
 }
 
 // run waits for what the worker needs, one after the other, and runs it.
-func (s *starting) run(ctx context.Context) error {
+func (s *startup) run(ctx context.Context) error {
 	c := s.config
 	defer s.close()               //nolint:contextcheck // ctx has ended by then
 	s.metrics.worker.Paused(true) // until it takes jobs
@@ -50,7 +51,7 @@ func (s *starting) run(ctx context.Context) error {
 		{"the bucket", s.reachBucket},
 		{"Podman", s.reachPodman},
 		{"a sandbox", s.selfTest},
-		{"Podman", s.warmth},
+		{"Podman", s.planWarm},
 	} {
 		if err := await.Until(ctx, s.log, need.what, need.get); err != nil {
 			return err
@@ -70,7 +71,7 @@ func (s *starting) run(ctx context.Context) error {
 	return w.Run(ctx)
 }
 
-func (s *starting) close() {
+func (s *startup) close() {
 	if s.sandboxes != nil {
 		s.sandboxes.Close()
 	}
@@ -82,7 +83,7 @@ func (s *starting) close() {
 	}
 }
 
-func (s *starting) reachRedis(ctx context.Context) (err error) {
+func (s *startup) reachRedis(ctx context.Context) (err error) {
 	c := s.config.Redis
 	c.Log, c.Observer = s.log, s.metrics.records
 	if s.records, err = record.Open(ctx, c); err != nil {
@@ -92,7 +93,7 @@ func (s *starting) reachRedis(ctx context.Context) (err error) {
 	return nil
 }
 
-func (s *starting) reachBucket(ctx context.Context) (err error) {
+func (s *startup) reachBucket(ctx context.Context) (err error) {
 	if s.objects == nil {
 		c := s.config.S3
 		c.Observe = s.metrics.s3.Observe
@@ -105,19 +106,19 @@ func (s *starting) reachBucket(ctx context.Context) (err error) {
 	return s.objects.Ping(ctx)
 }
 
-func (s *starting) reachPodman(ctx context.Context) (err error) {
+func (s *startup) reachPodman(ctx context.Context) (err error) {
 	dir, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":") // systemd.exec(5): /tmp is the worker's own there
-	s.sandboxes, err = sandbox.Open(ctx, sandbox.Config{
+	s.sandboxes, err = podman.Open(ctx, podman.Config{
 		Socket: s.config.PodmanSocket, Agent: s.config.Agent, Instance: s.config.Instance, Worker: s.id, Log: s.log, Dir: dir,
 	})
 	return err
 }
 
-// selfTest runs a sandbox of the first image that is there.
-func (s *starting) selfTest(ctx context.Context) error {
+// selfTest runs a sandbox of the first image that is in Podman's store.
+func (s *startup) selfTest(ctx context.Context) error {
 	image := ""
 	for _, i := range append(s.set.Images(), s.config.Images...) {
-		there, err := s.has(ctx, i)
+		there, err := s.hasImage(ctx, i)
 		if err != nil {
 			return err
 		}
@@ -134,7 +135,7 @@ func (s *starting) selfTest(ctx context.Context) error {
 	case err != nil:
 		return err
 	case found.Hard:
-		s.log.Info("limits are hard: the kernel enforces what the self-test's sandbox was given, and what that was changed to")
+		s.log.Info("limits are hard: the kernel enforces those of the self-test's sandbox, also after they were changed")
 	case s.config.RequireCgroups:
 		return fmt.Errorf("%w: limits are soft, and %s forbids that: %s", await.ErrSettings, requireCgroups, found.Reason)
 	default:
@@ -143,8 +144,9 @@ func (s *starting) selfTest(ctx context.Context) error {
 	return nil
 }
 
-// has reports whether an image is there and for running. An error says that nobody knows.
-func (s *starting) has(ctx context.Context, image string) (bool, error) {
+// hasImage reports whether an image is in Podman's store and can be run. It fails if Podman
+// doesn't say.
+func (s *startup) hasImage(ctx context.Context, image string) (bool, error) {
 	_, err := s.sandboxes.Image(ctx, image)
 	if errors.Is(err, sandbox.ErrNoImage) || errors.Is(err, sandbox.ErrImageRefused) {
 		return false, nil
@@ -152,17 +154,17 @@ func (s *starting) has(ctx context.Context, image string) (bool, error) {
 	return err == nil, err
 }
 
-// warmth is what sandboxes are kept started: of every runtime that is there, in a quarter
-// of the memory, which is reserved for them, and for what jobs hold that were preloaded.
-func (s *starting) warmth(ctx context.Context) error {
+// planWarm decides which sandboxes are kept started: some of every runtime that has its image. A
+// quarter of the memory is for them, and for what preloaded jobs hold.
+func (s *startup) planWarm(ctx context.Context) error {
 	c := s.config
-	w := sandbox.Warm{Images: map[string]job.Limits{}, Preloads: map[string]sandbox.Preload{}, MaxMemoryMB: c.MemoryMB, Most: c.Warm}
+	w := podman.Warm{Images: map[string]job.Limits{}, Preloads: map[string]podman.Preload{}, MaxMemoryMB: c.MemoryMB, Most: c.Warm}
 	if c.Warm == 0 {
 		return nil
 	}
 	var largest, all int64
 	for _, r := range s.set.List() {
-		there, err := s.has(ctx, r.Image())
+		there, err := s.hasImage(ctx, r.Image())
 		if err != nil {
 			return err
 		}
@@ -172,11 +174,11 @@ func (s *starting) warmth(ctx context.Context) error {
 		w.Images[r.Image()] = job.Limits{}.Filled(r.Limits)
 		if r.Preload != nil && c.Preload {
 			_, command := r.Command("", nil)
-			w.Preloads[r.Image()] = sandbox.Preload{Command: command, Env: r.Env, MemoryMB: r.Preload.MemoryMB}
+			w.Preloads[r.Image()] = podman.Preload{Command: command, Env: r.Env, MemoryMB: r.Preload.MemoryMB}
 			largest, all = max(largest, r.Preload.MemoryMB), all+r.Preload.MemoryMB
 		}
 	}
-	idle, quarter := int64(len(w.Images))*sandbox.IdleMB, c.MemoryMB/4
+	idle, quarter := int64(len(w.Images))*podman.IdleMB, c.MemoryMB/4
 	running := int64(c.Concurrency) * largest
 	if len(w.Preloads) > 0 && running+idle+all > quarter {
 		s.log.Warn("nothing is preloaded: a quarter of GLOVEBOX_MEMORY_MB has no room for it", "want_mb", 4*(running+idle+all))

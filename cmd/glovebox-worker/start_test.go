@@ -58,7 +58,7 @@ type started struct {
 	ended chan int
 }
 
-// start starts a worker with the host's settings but for these.
+// start starts a worker with the host's settings except for these.
 func (h *host) start(but map[string]string) *started {
 	h.t.Helper()
 	ctx, stop := context.WithCancel(h.t.Context())

@@ -62,7 +62,7 @@ mkdir -p "$payload"
 nice infra/worker-host.sh --pack "$payload/pack" bash
 install -m 755 /usr/local/lib/glovebox/versitygw "$payload/versitygw"
 tags=$(sed -n 's/^PODMAN_TAGS := //p' Makefile)
-CGO_ENABLED=0 nice go test -c -trimpath -tags "$tags" -o "$payload/sandbox.test" ./worker/sandbox
+CGO_ENABLED=0 nice go test -c -trimpath -tags "$tags" -o "$payload/sandbox.test" ./worker/sandbox/podman
 cp -r e2e/vm/guest "$payload/guest"
 
 # Loading a runtime's image takes an emulated machine minutes: a disk on which install.sh has

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// ErrClosed is what a closed [Credit] answers.
+// ErrClosed is what Take of a closed [Credit] fails with.
 var ErrClosed = errors.New("credit is closed")
 
 // FrameCost is what a bulk frame costs beside its payload, so that credit bounds the
@@ -39,8 +39,8 @@ func (c *Credit) Grant(n int64) error {
 	return nil
 }
 
-// Take waits for credit and takes what there is for up to most bytes, at least one, in as
-// few frames as they need.
+// Take waits for credit and takes it for up to most bytes, sent in as few frames as they need. It
+// returns for how many, at least one.
 func (c *Credit) Take(most int) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

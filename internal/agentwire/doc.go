@@ -1,5 +1,5 @@
 // Package agentwire is the framed protocol between a worker and the agent that is
-// PID 1 of a sandbox. Both ends are here, and nothing but the standard library.
+// PID 1 of a sandbox. Both ends are here. It links job and the standard library.
 //
 // The stream is the sandbox's stdin and stdout, pipes of the worker's: no file, socket or
 // directory of the host is shared with a job. Both ends treat what arrives as
@@ -33,11 +33,11 @@
 //	(closes the stream)                    ─▶
 //
 // Prepare makes the agent start a process before its program is known. Start says whether
-// the program is for it; where it isn't, or the process isn't ready, or will not have it, the
-// program is started as ever: Started says which it was.
+// the process may become the program. If it may not, isn't ready or refuses, the program is
+// started as usual; Started says which it was.
 //
-// A job whose inputs don't fit its own limits is Refused, instead of all from CompileOutput to
-// Skipped: nothing of it is compiled or run, and nothing is collected.
+// Refused stands for everything from CompileOutput to Skipped if a job's inputs don't fit its own
+// limits: nothing of it is compiled or run, and nothing is collected.
 //
 // A compile step that failed is followed by End. Fault may come at any time instead
 // of the rest: the agent, not the job, has failed. A stream that stops before End or
@@ -45,8 +45,8 @@
 //
 // # Flow control
 //
-// What the program prints shares the stream with what the agent has to say, so a worker
-// that stops reading would not hear of exits and faults. The worker therefore always reads,
+// The program's output shares the stream with the agent's own messages, so a worker
+// that stops reading would not learn of exits and faults. The worker therefore always reads,
 // and its memory is bounded by credit: the agent sends bulk bytes (see [Type.Bulk])
 // only against a grant (credit frames, counted by [Credit]), and waits when it has none.
 // A frame costs its payload and [FrameCost]. The worker

@@ -59,8 +59,8 @@ const (
 	TypeRefused       Type = 79 // [Refused]
 )
 
-// kinds says of each type whose it is and how long its payload may be.
-var kinds = map[Type]struct {
+// frameTypes says which end sends a type, and how long its payload may be.
+var frameTypes = map[Type]struct {
 	name      string
 	least     int
 	most      int
@@ -93,14 +93,14 @@ var kinds = map[Type]struct {
 }
 
 func (t Type) String() string {
-	if k, ok := kinds[t]; ok {
+	if k, ok := frameTypes[t]; ok {
 		return k.name
 	}
 	return fmt.Sprintf("type %d", uint8(t))
 }
 
 // Bulk reports whether the payload of such a frame is paid for with credit.
-func (t Type) Bulk() bool { return kinds[t].bulk }
+func (t Type) Bulk() bool { return frameTypes[t].bulk }
 
 // Frame is one message. Its payload is the receiver's to keep.
 type Frame struct {
@@ -150,7 +150,7 @@ func (r *Reader) Next() (Frame, error) {
 		return Frame{}, err
 	}
 	t, n := Type(r.header[0]), binary.BigEndian.Uint32(r.header[1:])
-	k, known := kinds[t]
+	k, known := frameTypes[t]
 	switch {
 	case !known || k.fromAgent != r.fromAgent:
 		return Frame{}, violation("unexpected %s", t)
@@ -173,7 +173,7 @@ type Writer struct {
 	mu       sync.Mutex
 	w        io.Writer
 	buf      []byte
-	payloads [][]byte // where those of WriteFrom lie in buf
+	payloads [][]byte // the parts of buf that WriteFrom has filled
 }
 
 // NewWriter returns a Writer on w.
@@ -183,7 +183,7 @@ func NewWriter(w io.Writer) *Writer {
 
 // Write sends one frame.
 func (w *Writer) Write(t Type, payload []byte) error {
-	k, known := kinds[t]
+	k, known := frameTypes[t]
 	if !known || len(payload) < k.least || len(payload) > k.most {
 		return fmt.Errorf("write frame %s: %d bytes are not allowed", t, len(payload))
 	}
@@ -207,7 +207,7 @@ func (w *Writer) WriteJSON(t Type, v any) error {
 	return w.Write(t, b)
 }
 
-// WriteChunks sends p as as many frames of the type as it needs, none when p is empty.
+// WriteChunks sends p in as many frames of the type as it needs, none if p is empty.
 func (w *Writer) WriteChunks(t Type, p []byte) error {
 	for len(p) > 0 {
 		n := min(len(p), MaxPayload)
@@ -220,9 +220,9 @@ func (w *Writer) WriteChunks(t Type, p []byte) error {
 }
 
 // WriteFrom sends n bytes in as few frames of the type as they need, all of them in one call
-// of the writer below. fill is given the places of their payloads, in order.
+// of the writer below. fill is given their payloads to fill, in order.
 func (w *Writer) WriteFrom(t Type, n int, fill func(payloads [][]byte) error) error {
-	if k := kinds[t]; n < 1 || k.least > 1 || k.most != MaxPayload {
+	if k := frameTypes[t]; n < 1 || k.least > 1 || k.most != MaxPayload {
 		return fmt.Errorf("write frames %s: %d bytes are not allowed", t, n)
 	}
 	w.mu.Lock()

@@ -1,31 +1,15 @@
 package agentwire
 
-import (
-	"unicode"
-	"unicode/utf8"
-
-	"github.com/glovebox-run/glovebox/job"
-)
+import "github.com/glovebox-run/glovebox/job"
 
 // FromAgent checks the order, the totals and the contents of what an agent sends
-// against what was asked of it. The worker passes each frame to [FromAgent.Accept]
-// and believes it only when that is nil; the fields then hold what was decoded.
+// against what was asked of it. The worker passes each frame to [FromAgent.Accept],
+// and believes only what that returns.
 type FromAgent struct {
 	Limits  job.Limits
 	Compile bool // a compile step was asked for
 	Prepare bool // a prepared process was asked for
 	Preload bool // it may become the program
-
-	Ready    Ready
-	Prepared Prepared
-	Started  Started
-	Compiled Compiled
-	Refused  Refused
-	Exit     Exit
-	Artifact ArtifactBegin
-	Skipped  Skipped
-	Fault    Fault
-	End      End
 
 	state        agentState
 	prepared     bool
@@ -59,23 +43,20 @@ func (a *FromAgent) Granted(n int64) { a.outstanding += n }
 // Over reports whether End or Fault has come.
 func (a *FromAgent) Over() bool { return a.state == over }
 
-// Accept checks the next frame.
-func (a *FromAgent) Accept(f Frame) error {
+// Accept checks the next frame and returns what it says: a [Ready], [Prepared], [Started],
+// [Compiled], [Refused], [Exit], [ArtifactBegin], [Skipped], [Fault] or [End], and nil for a
+// frame whose type, or payload, says all.
+func (a *FromAgent) Accept(f Frame) (message any, err error) {
 	if f.Type.Bulk() {
 		if a.outstanding -= f.Cost(); a.outstanding < 0 {
-			return violation("%s beyond the credit", f.Type)
+			return nil, violation("%s beyond the credit", f.Type)
 		}
 	}
 	switch {
 	case a.state == over:
-		return violation("%s after the end", f.Type)
+		return nil, violation("%s after the end", f.Type)
 	case f.Type == TypeFault:
-		a.state = over
-		if err := f.Decode(&a.Fault); err != nil {
-			return err
-		}
-		a.Fault.Message = Printable(a.Fault.Message, 1024)
-		return nil
+		return a.acceptFault(f)
 	case f.Type == TypeReady && a.state == wantReady:
 		return a.acceptReady(f)
 	case f.Type == TypePrepared && a.Prepare && a.state == wantStarted:
@@ -84,26 +65,26 @@ func (a *FromAgent) Accept(f Frame) error {
 		return a.acceptRefused(f)
 	case f.Type == TypeCompileOutput && a.Compile && (a.state == wantStarted || a.state == compiling):
 		a.state = compiling
-		return within(f, &a.compiled, MaxCompileOutput)
+		return nil, addWithin(f, &a.compiled, MaxCompileOutput)
 	case f.Type == TypeCompiled && a.Compile && (a.state == wantStarted || a.state == compiling):
 		return a.acceptCompiled(f)
 	case f.Type == TypeStarted && a.state == wantStarted && !a.Compile:
 		return a.acceptStarted(f)
 	case f.Type == TypeStdout && a.state == inProgram:
-		return within(f, &a.stdout, a.Limits.OutputKB<<10)
+		return nil, addWithin(f, &a.stdout, a.Limits.OutputKB<<10)
 	case f.Type == TypeStderr && a.state == inProgram:
-		return within(f, &a.stderr, a.Limits.OutputKB<<10)
+		return nil, addWithin(f, &a.stderr, a.Limits.OutputKB<<10)
 	case f.Type == TypeExit && a.state == inProgram:
 		return a.acceptExit(f)
 	case f.Type == TypeArtifactBegin && a.state == collecting:
 		return a.acceptArtifact(f)
 	case f.Type == TypeArtifactData && a.state == inArtifact:
 		if a.artifactLeft -= int64(len(f.Payload)); a.artifactLeft < 0 {
-			return violation("artifact is longer than announced")
+			return nil, violation("artifact is longer than announced")
 		}
 	case f.Type == TypeArtifactEnd && a.state == inArtifact:
 		if a.artifactLeft != 0 {
-			return violation("artifact is shorter than announced")
+			return nil, violation("artifact is shorter than announced")
 		}
 		a.state = collecting
 	case f.Type == TypeSkipped && a.state == collecting:
@@ -111,169 +92,167 @@ func (a *FromAgent) Accept(f Frame) error {
 	case f.Type == TypeEnd && (a.state == collecting || a.state == wantEnd):
 		return a.acceptEnd(f)
 	default:
-		return violation("%s is out of order", f.Type)
+		return nil, violation("%s is out of order", f.Type)
 	}
-	return nil
+	return nil, nil
 }
 
-func (a *FromAgent) acceptReady(f Frame) error {
-	if err := f.Decode(&a.Ready); err != nil {
-		return err
+func (a *FromAgent) acceptFault(f Frame) (any, error) {
+	a.state = over
+	var fault Fault
+	if err := f.Decode(&fault); err != nil {
+		return nil, err
 	}
-	if a.Ready.Protocol != Version {
-		return violation("agent has protocol %d, this is %d", a.Ready.Protocol, Version)
+	fault.Message = Printable(fault.Message, 1024)
+	return fault, nil
+}
+
+func (a *FromAgent) acceptReady(f Frame) (any, error) {
+	var ready Ready
+	if err := f.Decode(&ready); err != nil {
+		return nil, err
 	}
-	a.Ready.Kernel = Printable(a.Ready.Kernel, 256)
+	if ready.Protocol != Version {
+		return nil, violation("agent has protocol %d, this is %d", ready.Protocol, Version)
+	}
+	ready.Kernel = Printable(ready.Kernel, 256)
 	a.state = wantStarted
-	return nil
+	return ready, nil
 }
 
-func (a *FromAgent) acceptPrepared(f Frame) error {
-	if err := f.Decode(&a.Prepared); err != nil {
-		return err
+func (a *FromAgent) acceptPrepared(f Frame) (any, error) {
+	var prepared Prepared
+	if err := f.Decode(&prepared); err != nil {
+		return nil, err
 	}
-	if !plausible(job.Usage{CPUMS: a.Prepared.CPUMS, MemoryPeakBytes: a.Prepared.MemoryBytes}) {
-		return violation("prepared with %d ms and %d bytes", a.Prepared.CPUMS, a.Prepared.MemoryBytes)
+	if !plausible(job.Usage{CPUMS: prepared.CPUMS, MemoryPeakBytes: prepared.MemoryBytes}) {
+		return nil, violation("prepared with %d ms and %d bytes", prepared.CPUMS, prepared.MemoryBytes)
 	}
-	a.Prepared.Failure = Printable(a.Prepared.Failure, 1024)
+	prepared.Failure = Printable(prepared.Failure, 1024)
 	a.Prepare = false // it comes once
-	a.prepared = a.Prepared.Failure == ""
-	return nil
+	a.prepared = prepared.Failure == ""
+	return prepared, nil
 }
 
-func (a *FromAgent) acceptStarted(f Frame) error {
-	if err := f.Decode(&a.Started); err != nil {
-		return err
+func (a *FromAgent) acceptStarted(f Frame) (any, error) {
+	var started Started
+	if err := f.Decode(&started); err != nil {
+		return nil, err
 	}
-	if a.Started.Preloaded && (!a.prepared || !a.Preload) {
-		return violation("started is of a process that is not prepared")
+	if started.Preloaded && (!a.prepared || !a.Preload) {
+		return nil, violation("started is of a process that is not prepared")
 	}
 	a.state = inProgram
-	return nil
+	return started, nil
 }
 
-func (a *FromAgent) acceptRefused(f Frame) error {
-	if err := f.Decode(&a.Refused); err != nil {
-		return err
+func (a *FromAgent) acceptRefused(f Frame) (any, error) {
+	var refused Refused
+	if err := f.Decode(&refused); err != nil {
+		return nil, err
 	}
-	a.Refused.Message = Printable(a.Refused.Message, 1024)
+	refused.Message = Printable(refused.Message, 1024)
 	a.state = wantEnd
-	return nil
+	return refused, nil
 }
 
-func (a *FromAgent) acceptCompiled(f Frame) error {
-	if err := f.Decode(&a.Compiled); err != nil {
-		return err
+func (a *FromAgent) acceptCompiled(f Frame) (any, error) {
+	var compiled Compiled
+	if err := f.Decode(&compiled); err != nil {
+		return nil, err
 	}
-	if a.Compiled.ExitCode < 0 || a.Compiled.ExitCode > 255 ||
-		!plausible(job.Usage{WallMS: a.Compiled.WallMS}) {
-		return violation("compiled with exit code %d", a.Compiled.ExitCode)
+	if compiled.ExitCode < 0 || compiled.ExitCode > 255 || !plausible(job.Usage{WallMS: compiled.WallMS}) {
+		return nil, violation("compiled with exit code %d", compiled.ExitCode)
 	}
 	a.Compile = false // it comes once
 	a.state = wantStarted
-	if a.Compiled.ExitCode != 0 {
+	if compiled.ExitCode != 0 {
 		a.state = wantEnd
 	}
-	return nil
+	return compiled, nil
 }
 
-func (a *FromAgent) acceptExit(f Frame) error {
-	if err := f.Decode(&a.Exit); err != nil {
-		return err
+func (a *FromAgent) acceptExit(f Frame) (any, error) {
+	var e Exit
+	if err := f.Decode(&e); err != nil {
+		return nil, err
 	}
-	e := &a.Exit
 	if !e.Cause.known() || e.ExitCode < 0 || e.ExitCode > 255 || len(e.Signal) > 16 || !plausible(e.Usage) {
-		return violation("exit with cause %q and code %d", Printable(string(e.Cause), 16), e.ExitCode)
+		return nil, violation("exit with cause %q and code %d", Printable(string(e.Cause), 16), e.ExitCode)
 	}
 	for _, r := range e.Signal {
 		if (r < 'A' || r > 'Z') && (r < '0' || r > '9') {
-			return violation("exit with signal %q", Printable(e.Signal, 16))
+			return nil, violation("exit with signal %q", Printable(e.Signal, 16))
 		}
 	}
 	a.state = collecting
-	return nil
+	return e, nil
 }
 
-// plausible refuses figures that would spoil every sum that they are added to.
+// plausible reports whether figures are such that sums of them make sense.
 func plausible(u job.Usage) bool {
 	const maxCPUs = 1 << 10
 	return u.WallMS >= 0 && u.WallMS <= maxMS && u.CPUMS >= 0 && u.CPUMS <= maxMS*maxCPUs &&
 		u.MemoryPeakBytes >= 0 && u.MemoryPeakBytes <= maxMB<<20
 }
 
-func (a *FromAgent) acceptArtifact(f Frame) error {
-	a.Artifact = ArtifactBegin{}
-	if err := f.Decode(&a.Artifact); err != nil {
-		return err
+func (a *FromAgent) acceptArtifact(f Frame) (any, error) {
+	var artifact ArtifactBegin
+	if err := f.Decode(&artifact); err != nil {
+		return nil, err
 	}
-	if problem := job.CheckName(a.Artifact.Name); problem != "" {
-		return violation("artifact name %s", problem)
+	if problem := job.CheckName(artifact.Name); problem != "" {
+		return nil, violation("artifact name %s", problem)
 	}
 	if a.names == nil {
 		a.names = map[string]bool{}
 	}
 	a.artifacts++
 	switch {
-	case a.names[a.Artifact.Name]:
-		return violation("artifact %q comes twice", a.Artifact.Name)
+	case a.names[artifact.Name]:
+		return nil, violation("artifact %q comes twice", artifact.Name)
 	case a.artifacts > a.Limits.Artifacts:
-		return violation("more than %d artifacts", a.Limits.Artifacts)
-	case a.Artifact.Size < 0 || a.Artifact.Size > a.Limits.ArtifactMB<<20:
-		return violation("artifact of %d bytes", a.Artifact.Size)
+		return nil, violation("more than %d artifacts", a.Limits.Artifacts)
+	case artifact.Size < 0 || artifact.Size > a.Limits.ArtifactMB<<20:
+		return nil, violation("artifact of %d bytes", artifact.Size)
 	}
-	if a.artifactSum += a.Artifact.Size; a.artifactSum > a.Limits.DiskMB<<20 {
-		return violation("artifacts of more than %d MiB", a.Limits.DiskMB)
+	if a.artifactSum += artifact.Size; a.artifactSum > a.Limits.DiskMB<<20 {
+		return nil, violation("artifacts of more than %d MiB", a.Limits.DiskMB)
 	}
-	a.names[a.Artifact.Name] = true
-	a.artifactLeft, a.state = a.Artifact.Size, inArtifact
-	return nil
+	a.names[artifact.Name] = true
+	a.artifactLeft, a.state = artifact.Size, inArtifact
+	return artifact, nil
 }
 
-func (a *FromAgent) acceptSkipped(f Frame) error {
+func (a *FromAgent) acceptSkipped(f Frame) (any, error) {
 	if a.skips++; a.skips > job.MaxSkipped {
-		return violation("more than %d skipped files are named", job.MaxSkipped)
+		return nil, violation("more than %d skipped files are named", job.MaxSkipped)
 	}
-	a.Skipped = Skipped{}
-	if err := f.Decode(&a.Skipped); err != nil {
-		return err
+	var skipped Skipped
+	if err := f.Decode(&skipped); err != nil {
+		return nil, err
 	}
-	a.Skipped.Name = Printable(a.Skipped.Name, job.MaxName)
-	a.Skipped.Reason = Printable(a.Skipped.Reason, 200)
-	return nil
+	skipped.Name = Printable(skipped.Name, job.MaxName)
+	skipped.Reason = Printable(skipped.Reason, 200)
+	return skipped, nil
 }
 
-func (a *FromAgent) acceptEnd(f Frame) error {
-	if err := f.Decode(&a.End); err != nil {
-		return err
+func (a *FromAgent) acceptEnd(f Frame) (any, error) {
+	var end End
+	if err := f.Decode(&end); err != nil {
+		return nil, err
 	}
-	if a.End.SkippedTotal < a.skips || a.End.SkippedTotal > 1<<30 {
-		return violation("end counts %d skipped files", a.End.SkippedTotal)
+	if end.SkippedTotal < a.skips || end.SkippedTotal > 1<<30 {
+		return nil, violation("end counts %d skipped files", end.SkippedTotal)
 	}
 	a.state = over
-	return nil
+	return end, nil
 }
 
-// within counts the frame's payload and refuses it beyond most.
-func within(f Frame, sum *int64, most int64) error {
+// addWithin counts the frame's payload and refuses it beyond most.
+func addWithin(f Frame, sum *int64, most int64) error {
 	if *sum += int64(len(f.Payload)); *sum > most {
 		return violation("more than %d bytes of %s", most, f.Type)
 	}
 	return nil
-}
-
-// Printable returns s as valid UTF-8 of at most about most bytes, with U+FFFD for
-// what is not, and for control and format characters, which could make a log line or
-// a terminal show something else.
-func Printable(s string, most int) string {
-	out := make([]byte, 0, min(len(s), most)+utf8.UTFMax)
-	for _, r := range s {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029' {
-			r = utf8.RuneError
-		}
-		if len(out)+utf8.RuneLen(r) > most {
-			return string(append(out, "…"...))
-		}
-		out = utf8.AppendRune(out, r)
-	}
-	return string(out)
 }

@@ -7,7 +7,7 @@ import (
 // FromHost checks the order, the totals and the contents of what a worker sends. The
 // agent passes each frame to [FromHost.Accept] and acts on it only when that is nil.
 type FromHost struct {
-	// Prepare has come where it has a command.
+	// Prepare has a command once it has come.
 	Prepare Prepare
 	// Start is complete with the first frame that isn't part of it.
 	Start Start

@@ -33,20 +33,22 @@ func FuzzFromAgent(f *testing.F) {
 			if len(frame.Payload) > MaxPayload {
 				t.Fatalf("a payload of %d bytes", len(frame.Payload))
 			}
-			if a.Over() && a.Accept(frame) == nil {
+			over := a.Over()
+			message, err := a.Accept(frame)
+			if over && err == nil {
 				t.Fatal("a frame after the end is accepted")
 			}
-			if a.Accept(frame) != nil {
+			if err != nil {
 				return
 			}
 			bulk += frame.Cost()
 			if bulk > granted {
 				t.Fatal("more than the credit is accepted")
 			}
-			if frame.Type == TypeArtifactBegin {
+			if a, ok := message.(ArtifactBegin); ok {
 				artifacts++
-				if problem := job.CheckName(a.Artifact.Name); problem != "" || a.Artifact.Size > filled.ArtifactMB<<20 || artifacts > filled.Artifacts {
-					t.Fatalf("accepted artifact %d, %+v: %s", artifacts, a.Artifact, problem)
+				if problem := job.CheckName(a.Name); problem != "" || a.Size > filled.ArtifactMB<<20 || artifacts > filled.Artifacts {
+					t.Fatalf("accepted artifact %d, %+v: %s", artifacts, a, problem)
 				}
 			}
 		}

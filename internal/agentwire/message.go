@@ -32,14 +32,14 @@ type Prepare struct {
 	Env      map[string]string `json:"env,omitempty"`
 }
 
-// Prepared is what the process is, once it waits, or why there is none.
+// Prepared says what the prepared process uses, or why there is none.
 type Prepared struct {
 	CPUMS       int64  `json:"cpu_ms"`
 	MemoryBytes int64  `json:"memory_bytes"`
 	Failure     string `json:"failure,omitempty"`
 }
 
-// Start is everything about a run but its inputs.
+// Start is everything about a run except its inputs.
 type Start struct {
 	Protocol int `json:"protocol"`
 	// Compile is run first, if it is there, and has to succeed.
@@ -49,8 +49,8 @@ type Start struct {
 	Env map[string]string `json:"env,omitempty"`
 	// Limits are filled: no field is 0.
 	Limits job.Limits `json:"limits"`
-	// PreparedMB, MiB, is what the prepared process may have held before it becomes the
-	// program, beside limits.memory_mb. 0: the program is not for it.
+	// PreparedMB, MiB, is what the prepared process may hold when it becomes the program,
+	// beside limits.memory_mb. 0: the program must not be the prepared process.
 	PreparedMB int64 `json:"prepared_mb,omitempty"`
 }
 
@@ -60,7 +60,7 @@ type Started struct {
 	Preloaded bool `json:"preloaded,omitempty"`
 }
 
-// Refused says why nothing of the job is run: it asks for more than its own limits allow.
+// Refused says why nothing of the job is run: the job asks for more than its own limits allow.
 type Refused struct {
 	Message string `json:"message"`
 }
@@ -77,7 +77,7 @@ type Compiled struct {
 	WallMS   int64 `json:"wall_ms"`
 }
 
-// Cause is why the job's main process is no more.
+// Cause is why the job's main process ended.
 type Cause string
 
 // The causes.

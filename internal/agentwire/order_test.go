@@ -165,7 +165,7 @@ func TestFromAgent(t *testing.T) {
 				if !ok {
 					t.Fatalf("no frame %q", name)
 				}
-				err := a.Accept(f)
+				_, err := a.Accept(f)
 				if refused != (err != nil) || err != nil && !errors.Is(err, ErrProtocol) {
 					t.Fatalf("%s: got %v, want refused %v", name, err, refused)
 				}
@@ -181,30 +181,61 @@ func TestFromAgentCounts(t *testing.T) {
 		a := &FromAgent{Limits: filled}
 		a.Granted(grant)
 		for _, name := range []string{"ready", "started"} {
-			if err := a.Accept(known[name]); err != nil {
+			if _, err := a.Accept(known[name]); err != nil {
 				t.Fatal(err)
 			}
 		}
 		return a
 	}
 	a := start(3 + FrameCost)
-	if err := a.Accept(known["out"]); err != nil {
+	if _, err := a.Accept(known["out"]); err != nil {
 		t.Error(err)
 	}
-	if err := a.Accept(known["out"]); !errors.Is(err, ErrProtocol) {
+	if _, err := a.Accept(known["out"]); !errors.Is(err, ErrProtocol) {
 		t.Errorf("output beyond the credit: got %v, want ErrProtocol", err)
 	}
 	a = start(1 << 20)
-	if err := a.Accept(known["exit"]); err != nil {
+	if _, err := a.Accept(known["exit"]); err != nil {
 		t.Fatal(err)
 	}
 	for i := range job.MaxSkipped + 1 {
-		if err := a.Accept(known["skip"]); (err != nil) != (i == job.MaxSkipped) {
+		message, err := a.Accept(known["skip"])
+		if (err != nil) != (i == job.MaxSkipped) {
 			t.Errorf("skipped file %d: got %v", i, err)
 		}
+		if skipped, ok := message.(Skipped); err == nil && (!ok || skipped.Name != "x\uFFFDy") {
+			t.Errorf("got %+v, want a name that can be shown", message)
+		}
 	}
-	if a.Skipped.Name != "x\uFFFDy" {
-		t.Errorf("got %q, want a name that can be shown", a.Skipped.Name)
+}
+
+// TestFromAgentMessages: Accept returns what a frame says, fit to be shown, and nothing of a
+// frame that it refuses.
+func TestFromAgentMessages(t *testing.T) {
+	t.Parallel()
+	known := agentFrames(t)
+	a := FromAgent{Limits: filled, Prepare: true, Preload: true}
+	a.Granted(1 << 20)
+	for _, step := range []struct {
+		frame string
+		want  any
+	}{
+		{"ready", Ready{Protocol: Version, Kernel: "Linux version 4.19.0-gvisor"}},
+		{"failing", Prepared{Failure: "no\uFFFDway"}},
+		{"started", Started{}},
+		{"out", nil},
+		{"exit", Exit{Cause: Exited}},
+		{"a", ArtifactBegin{Name: "a", Size: 3}},
+		{"data", nil},
+		{"a end", nil},
+		{"b", ArtifactBegin{Name: "b"}},
+		{"a end", nil},
+		{"a", nil}, // it comes twice
+		{"fault", Fault{Message: "no\uFFFDwork"}},
+	} {
+		if got, _ := a.Accept(known[step.frame]); got != step.want {
+			t.Errorf("%s: got %+v, want %+v", step.frame, got, step.want)
+		}
 	}
 }
 
@@ -220,11 +251,11 @@ func TestFromAgentSum(t *testing.T) {
 		good = append(good, frame(t, TypeArtifactData, strings.Repeat("x", MaxPayload)))
 	}
 	for _, f := range append(good, known["a end"]) {
-		if err := a.Accept(f); err != nil {
+		if _, err := a.Accept(f); err != nil {
 			t.Fatal(f.Type, err)
 		}
 	}
-	if err := a.Accept(known["a"]); !errors.Is(err, ErrProtocol) {
+	if _, err := a.Accept(known["a"]); !errors.Is(err, ErrProtocol) {
 		t.Errorf("3 bytes more than limits.disk_mb: got %v, want ErrProtocol", err)
 	}
 }

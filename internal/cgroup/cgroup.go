@@ -16,14 +16,14 @@ import (
 const (
 	// Mount is where the unified hierarchy is, on hosts that have it alone.
 	Mount = "/sys/fs/cgroup"
-	// Leaves is the directory, in the unit that systemd delegates to the Podman service, in
-	// which every sandbox has a cgroup of its own. infra/podman-service.sh makes it; where
-	// it is, no sandbox is made without one.
-	Leaves = "glovebox-sandboxes"
+	// Parent is the cgroup below which every sandbox has one of its own, in the unit that
+	// systemd delegates to the Podman service. infra/podman-service.sh makes it; where it
+	// is, no sandbox is made without a cgroup.
+	Parent = "glovebox-sandboxes"
 )
 
 // Of returns the path below Mount of the cgroup that a /proc/<pid>/cgroup file names, and
-// "" where only hierarchies of version 1 are.
+// "" if there are only hierarchies of version 1.
 func Of(file string) (string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -37,15 +37,15 @@ func Of(file string) (string, error) {
 	return "", nil
 }
 
-// LeavesOf returns the directory in which a process in this cgroup makes those of its
-// sandboxes: the nearest one upwards. It is "" where nothing is delegated.
-func LeavesOf(mount, path string) (string, error) {
+// ParentOf returns the directory in which a process in this cgroup makes those of its
+// sandboxes: the nearest Parent upwards. It is "" if nothing is delegated.
+func ParentOf(mount, path string) (string, error) {
 	for dir := filepath.Join(mount, path); len(dir) >= len(mount); dir = filepath.Dir(dir) {
-		leaves := filepath.Join(dir, Leaves)
-		_, err := os.Stat(leaves)
+		parent := filepath.Join(dir, Parent)
+		_, err := os.Stat(parent)
 		switch {
 		case err == nil:
-			return leaves, nil
+			return parent, nil
 		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission):
 			return "", fmt.Errorf("look for delegated cgroups: %w", err)
 		}
@@ -53,8 +53,8 @@ func LeavesOf(mount, path string) (string, error) {
 	return "", nil
 }
 
-// Swaps reports whether the host has anywhere to swap to. Where a cgroup has no file
-// memory.swap.max, that is what memory.max is worth.
+// Swaps reports whether the host has anything to swap to. If so, and a cgroup has no file
+// memory.swap.max, its memory.max is no limit.
 func Swaps() bool {
 	b, err := os.ReadFile("/proc/swaps")
 	if err != nil {

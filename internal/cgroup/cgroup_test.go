@@ -8,12 +8,12 @@ import (
 	"github.com/glovebox-run/glovebox/internal/cgroup"
 )
 
-// TestLeavesOf looks for the delegated directory in trees like those of systemd. That
-// the kernel takes what is written there is shown by worker/sandbox and make test-vm.
-func TestLeavesOf(t *testing.T) {
+// TestParentOf looks for the delegated directory in trees like those of systemd. That
+// the kernel takes what is written there is shown by worker/sandbox/podman and make test-vm.
+func TestParentOf(t *testing.T) {
 	t.Parallel()
 	mount := t.TempDir()
-	for _, dir := range []string{"system.slice/unit/" + cgroup.Leaves + "/abc", "system.slice/unit/sup/deep", "system.slice/other/sup"} {
+	for _, dir := range []string{"system.slice/unit/" + cgroup.Parent + "/abc", "system.slice/unit/sup/deep", "system.slice/other/sup"} {
 		if err := os.MkdirAll(filepath.Join(mount, dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -22,10 +22,10 @@ func TestLeavesOf(t *testing.T) {
 		name, self string
 		want       string // below mount
 	}{
-		{name: "beside", self: "0::/system.slice/unit/sup\n", want: "system.slice/unit/" + cgroup.Leaves},
-		{name: "above", self: "0::/system.slice/unit/sup/deep\n", want: "system.slice/unit/" + cgroup.Leaves},
-		{name: "in the unit itself", self: "0::/system.slice/unit\n", want: "system.slice/unit/" + cgroup.Leaves},
-		{name: "in a leaf", self: "0::/system.slice/unit/" + cgroup.Leaves + "/abc\n", want: "system.slice/unit/" + cgroup.Leaves},
+		{name: "beside", self: "0::/system.slice/unit/sup\n", want: "system.slice/unit/" + cgroup.Parent},
+		{name: "above", self: "0::/system.slice/unit/sup/deep\n", want: "system.slice/unit/" + cgroup.Parent},
+		{name: "in the unit itself", self: "0::/system.slice/unit\n", want: "system.slice/unit/" + cgroup.Parent},
+		{name: "in a sandbox's", self: "0::/system.slice/unit/" + cgroup.Parent + "/abc\n", want: "system.slice/unit/" + cgroup.Parent},
 		{name: "not delegated", self: "0::/system.slice/other/sup\n"},
 		{name: "gone", self: "0::/system.slice/gone (deleted)\n"},
 		{name: "root", self: "0::/\n"},
@@ -48,7 +48,7 @@ func TestLeavesOf(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, err := cgroup.LeavesOf(mount, path); err != nil || got != want {
+			if got, err := cgroup.ParentOf(mount, path); err != nil || got != want {
 				t.Errorf("got %q, %v, want %q", got, err, want)
 			}
 		})

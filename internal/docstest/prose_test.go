@@ -24,10 +24,10 @@ var patterns = []struct {
 	{`\b(?:he|him|his)\b`, "they; or the noun", 1},
 	{`\bbut for\b`, "except for", 2},
 	{`\bafter what\b`, "how long, how often, the delay before", 5},
-	{`\bwhich which\b`, "two sentences", 1},
+	{`\bwhich which\b`, "two sentences", 0},
 	{`\bthat there (?:is|are)(?:[.,;:)]|$)`, "that exist", 0},
 	{`\b(?:is|are|stands) (?:in )?there twice\b`, "appears more than once", 0},
-	{`\bsees? to it\b`, "enforces, makes sure", 3},
+	{`\bsees? to it\b`, "enforces, makes sure", 0},
 	{`\bby and by\b`, "gradually, later", 0},
 }
 

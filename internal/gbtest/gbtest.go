@@ -79,7 +79,7 @@ func Leaves() string {
 	if err != nil {
 		return ""
 	}
-	leaves, err := cgroup.LeavesOf(cgroup.Mount, path)
+	leaves, err := cgroup.ParentOf(cgroup.Mount, path)
 	if err != nil {
 		return ""
 	}

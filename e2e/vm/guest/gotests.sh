@@ -1,5 +1,5 @@
-# The sandbox suite's own tests of leaves, as the Podman user in a delegated unit. They
-# are those of leaf_test.go, in bash: here are no images of other runtimes.
+# The sandbox suite's own tests of cgroups, as the Podman user in a delegated unit. They
+# are those of hostcgroup_test.go, in bash: here are no images of other runtimes.
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # out, unit and leaves are those of lib.sh
 

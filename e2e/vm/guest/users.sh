@@ -115,7 +115,7 @@ denied "become root by su" bash -c 'su -c id </dev/null'
 denied "raise what all sandboxes together may have" bash -c "echo max >$unit/memory.max"
 denied "leave the unit's cgroup" bash -c 'echo $$ >/sys/fs/cgroup/cgroup.procs'
 denied "put another socket in the place of Podman's" bash -c 'rm /run/glovebox-podman.sock'
-check "the worker's door is there (so the next can fail)" bash -c 'test -S /run/glovebox-worker/glovebox-worker-*/pipes.sock'
+check "the worker's pipe socket is there (so the next can fail)" bash -c 'test -S /run/glovebox-worker/glovebox-worker-*/pipes.sock'
 denied "put another socket in the place of the worker's" bash -c 'rm -r /run/glovebox-worker/glovebox-worker-*'
 denied "change what is run" bash -c 'touch /usr/local/lib/glovebox/x /usr/local/bin/x'
 
@@ -175,9 +175,9 @@ allowed() {
     as_inside timeout 60 "$@" >/dev/null 2>&1 && echo "  has: $what" || echo "  has not: $what"
 }
 allowed "Podman's socket, so every sandbox" curl -fsS --unix-socket /run/glovebox-podman.sock http://d/v4.0.0/libpod/info
-allowed "the worker's door, which gives a sandbox's pipes to the process that makes it" bash -c 'ls -d /run/glovebox-worker/glovebox-worker-* && test -w /run/glovebox-worker/glovebox-worker-*/pipes.sock'
+allowed "the worker's pipe socket, which gives a sandbox's pipes to the process that makes it" bash -c 'ls -d /run/glovebox-worker/glovebox-worker-* && test -w /run/glovebox-worker/glovebox-worker-*/pipes.sock'
 allowed "its own images and containers" ls /var/lib/glovebox/.local/share/glovebox/storage
-allowed "the limits of its sandboxes' leaves" test -w "$leaves/cgroup.subtree_control"
+allowed "the limits of its sandboxes' cgroups" test -w "$leaves/cgroup.subtree_control"
 allowed "the names and commands of all processes" ps -p "$worker" -o args
 allowed "the names of the units" systemctl is-active glovebox-worker
 allowed "/tmp, /var/tmp and /dev/shm of the host" bash -c 'touch /tmp/g /var/tmp/g /dev/shm/g && rm /tmp/g /var/tmp/g /dev/shm/g'

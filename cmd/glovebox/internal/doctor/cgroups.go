@@ -58,7 +58,7 @@ func (r *report) cgroups(version string, services []service) {
 // controllers that are missing there. Nothing is delegated where leaves is "".
 func delegated(mount, path string) (leaves string, missing []string) {
 	for dir := filepath.Join(mount, path); len(dir) > len(mount); dir = filepath.Dir(dir) {
-		leaves = filepath.Join(dir, cgroup.Leaves)
+		leaves = filepath.Join(dir, cgroup.Parent)
 		handedDown, err := os.ReadFile(filepath.Join(leaves, "cgroup.subtree_control"))
 		if err != nil {
 			continue // not this one

@@ -13,7 +13,7 @@ func TestDelegated(t *testing.T) {
 	t.Parallel()
 	mount := t.TempDir()
 	unit := func(name, handedDown string) {
-		leaves := filepath.Join(mount, name, cgroup.Leaves)
+		leaves := filepath.Join(mount, name, cgroup.Parent)
 		if err := os.MkdirAll(filepath.Join(mount, name, "sup"), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +37,7 @@ func TestDelegated(t *testing.T) {
 		leaves, missing := delegated(mount, c.cgroup)
 		want := ""
 		if c.leaves != "" {
-			want = filepath.Join(mount, c.leaves, cgroup.Leaves)
+			want = filepath.Join(mount, c.leaves, cgroup.Parent)
 		}
 		if leaves != want || strings.Join(missing, " ") != c.missing {
 			t.Errorf("%q: got %q, %q, want %q, %q", c.cgroup, leaves, missing, want, c.missing)

@@ -1,0 +1,150 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+	"github.com/glovebox-run/glovebox/internal/await"
+	"github.com/glovebox-run/glovebox/internal/fleet"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+const (
+	publishInterval = time.Minute
+	reapInterval    = 10 * time.Second
+	// maxPauseReason bounds the reason of a pause that a beat carries.
+	maxPauseReason = 300
+	// loopTimeout bounds each run of a background loop, should Podman hang.
+	loopTimeout = time.Minute
+)
+
+// startLoops starts the background loops: beating, publishing runtimes and keys, removing what
+// dead workers left in Podman, and monitoring Podman and S3. They end with ctx, and the monitor
+// with accepting: a worker that takes no more jobs has nothing to pause.
+func (w *Worker) startLoops(ctx, accepting context.Context) *sync.WaitGroup {
+	var loops sync.WaitGroup
+	every := func(interval time.Duration, name string, do func(context.Context) error) {
+		loops.Go(func() {
+			tick := time.NewTicker(interval)
+			defer tick.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+				}
+				bounded, cancel := context.WithTimeout(ctx, loopTimeout)
+				err := do(bounded)
+				cancel()
+				if err != nil && ctx.Err() == nil {
+					w.Log.Warn("background loop failed, it goes on", "loop", name, "error", err)
+				}
+			}
+		})
+	}
+	every(fleet.BeatInterval, "beat", w.beat)
+	every(publishInterval, "publish runtimes and key", w.publish)
+	every(reapInterval, "reap sandboxes", w.reap)
+	loops.Go(func() { w.monitor(accepting) })
+	return &loops
+}
+
+// beat says that this worker lives and which jobs it runs.
+func (w *Worker) beat(ctx context.Context) error {
+	w.mu.Lock()
+	jobs := make([]string, 0, len(w.active))
+	for run := range w.active {
+		jobs = append(jobs, run.ID)
+	}
+	w.mu.Unlock()
+	beat := fleet.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: processStart, Concurrency: w.Concurrency, Jobs: jobs}
+	if why := w.paused(); why != nil {
+		beat.Paused = agentwire.Printable(why.Error(), maxPauseReason)
+	}
+	return w.Records.Fleet.Beat(ctx, beat)
+}
+
+// publish says which runtimes and images this worker can run, those that are in Podman's store,
+// and with which key it signs results.
+func (w *Worker) publish(ctx context.Context) error {
+	w.publishing.Lock()
+	defer w.publishing.Unlock()
+	if w.Signer != nil { // before the first job: no result may have an unknown key
+		if err := w.Records.Fleet.PublishKey(ctx, w.Signer.Key()); err != nil {
+			return err
+		}
+	}
+	if w.Secrets != nil {
+		if err := w.Records.Fleet.PublishSecretsKey(ctx, w.Secrets.Public()); err != nil {
+			return err
+		}
+	}
+	var list []fleet.Runtime
+	var names []string
+	for _, r := range w.Runtimes.List() {
+		digest, err := w.Sandboxes.Image(ctx, r.Image())
+		if err != nil && !errors.Is(err, sandbox.ErrNoImage) && !errors.Is(err, sandbox.ErrImageRefused) {
+			return err // Podman doesn't answer: what was offered last stays
+		}
+		if err != nil {
+			w.Log.Warn("runtime is not offered: its image is missing; build it with `glovebox runtimes build`",
+				"runtime", r.Name, "image", r.Image(), "error", err)
+			continue
+		}
+		names = append(append(names, r.Name), r.Aliases...)
+		list = append(list, fleet.Runtime{
+			Name: r.Name, Version: r.Version, Aliases: r.Aliases, File: r.File,
+			Image: r.Image(), ImageDigest: digest, Limits: r.Limits, Warm: w.Sandboxes.WarmOf(r.Image()),
+		})
+	}
+	images, err := w.images(ctx)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 && len(images) == 0 {
+		return fmt.Errorf("%w: no runtime has an image: build them with `glovebox runtimes build`", await.ErrSettings)
+	}
+	if err := w.offer.Set(ctx, append(names, images...)); err != nil {
+		return err
+	}
+	w.expireWanted()
+	if err := w.Records.Fleet.PublishImages(ctx, images); err != nil {
+		return err
+	}
+	return w.Records.Fleet.PublishRuntimes(ctx, list)
+}
+
+// reap removes the sandboxes of workers that are dead.
+func (w *Worker) reap(ctx context.Context) error {
+	var failed error
+	n, err := w.Sandboxes.Reap(ctx, func(worker string) bool {
+		_, alive, err := w.Records.Fleet.Worker(ctx, worker)
+		if err != nil {
+			failed = err
+			return true // a worker that may live is left alone
+		}
+		if alive {
+			delete(w.absent, worker)
+		}
+		return alive || !w.isGone(worker)
+	})
+	if n > 0 {
+		w.Log.Info("sandboxes of dead workers removed", "count", n)
+	}
+	return errors.Join(err, failed)
+}
+
+// isGone reports whether the worker has been absent for two beats, as seen here: after a
+// restart of Redis, every worker is absent until it beats again.
+func (w *Worker) isGone(worker string) bool {
+	since, known := w.absent[worker]
+	if !known {
+		w.absent[worker] = time.Now()
+		return false
+	}
+	return time.Since(since) > 2*fleet.BeatInterval
+}

@@ -1,0 +1,162 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// grace is how much longer than its limits a program may take before the worker stops relying
+// on the agent, which enforces them.
+const grace = 10 * time.Second
+
+// compile keeps the compile step's output, and reports whether the step failed: then there is
+// no program.
+func (s *Session) compile(ctx context.Context, limit time.Duration) (failed bool, err error) {
+	deadline := time.Now().Add(limit)
+	for {
+		e, err := s.events.pop(ctx, time.Until(deadline))
+		if err != nil {
+			return false, fmt.Errorf("wait for the compile step: %w", err)
+		}
+		s.begun = true
+		switch e.Type {
+		case agentwire.TypeCompileOutput:
+			s.compileOutput.Write(e.Payload)
+			s.returnCredit(e.Frame)
+		case agentwire.TypeCompiled:
+			c := e.message.(agentwire.Compiled)
+			s.Outcome.Compile = &job.Compile{
+				ExitCode: c.ExitCode, WallMS: c.WallMS,
+				Output: strings.ToValidUTF8(s.compileOutput.String(), "\uFFFD"),
+			}
+			if c.ExitCode == 0 {
+				return false, nil
+			}
+			s.Outcome.Status, s.Outcome.ExitCode = job.CompileFailed, c.ExitCode
+			s.Outcome.Timing.Exited = e.at.Sub(s.began)
+			return true, s.awaitEnd(ctx)
+		case agentwire.TypeRefused:
+			return true, s.refused(ctx, e)
+		default:
+			return false, s.unexpected(e)
+		}
+	}
+}
+
+// awaitStart waits for the program's start, and reports whether it was refused instead.
+func (s *Session) awaitStart(ctx context.Context, limit time.Duration) (refused bool, err error) {
+	e, err := s.events.pop(ctx, limit)
+	if err != nil {
+		return false, fmt.Errorf("wait for the program's start: %w", err)
+	}
+	s.begun = true
+	switch message := e.message.(type) {
+	case agentwire.Started:
+		s.Outcome.Preloaded = message.Preloaded
+		s.Outcome.Startup = e.at.Sub(s.began)
+		s.Outcome.Timing.Started = s.Outcome.Startup
+		return false, nil
+	case agentwire.Refused:
+		return true, s.refused(ctx, e)
+	}
+	return false, s.unexpected(e)
+}
+
+// refused is the end of a job whose inputs don't fit its own limits.
+func (s *Session) refused(ctx context.Context, e event) error {
+	s.Outcome.Status, s.Outcome.ExitCode = job.Failed, 1
+	s.Outcome.Startup = e.at.Sub(s.began)
+	s.Outcome.Timing.Exited = s.Outcome.Startup
+	if err := s.addStderr(e.message.(agentwire.Refused).Message + "\n"); err != nil {
+		return err
+	}
+	return s.awaitEnd(ctx)
+}
+
+// run passes output on until the program's exit. The time that counts against the
+// limit is that spent waiting here, so that a slow sink is not held against the agent.
+func (s *Session) run(ctx context.Context, limit time.Duration) (overdue bool, err error) {
+	var waited time.Duration
+	for {
+		from := time.Now()
+		e, err := s.events.pop(ctx, limit-waited)
+		waited += time.Since(from)
+		if errors.Is(err, errOverdue) {
+			// Whatever the agent is busy with: the program has had its time.
+			s.Outcome.Usage.WallMS = waited.Milliseconds()
+			if s.Cgroup != nil && s.Cgroup.OOMKilled() { // and nobody has said so yet
+				s.outOfMemory()
+				return true, nil
+			}
+			return true, s.timedOut()
+		}
+		if err != nil {
+			return false, fmt.Errorf("wait for the program's end: %w", err)
+		}
+		switch e.Type {
+		case agentwire.TypeStdout:
+			err = s.task.Sink.Stdout(e.Payload)
+		case agentwire.TypeStderr:
+			s.lastStderr = e.Payload[len(e.Payload)-1]
+			err = s.task.Sink.Stderr(e.Payload)
+		case agentwire.TypeExit:
+			return false, s.exit(e)
+		default:
+			err = s.unexpected(e)
+		}
+		if err != nil {
+			return false, err
+		}
+		s.returnCredit(e.Frame)
+	}
+}
+
+func (s *Session) exit(e event) error {
+	exit := e.message.(agentwire.Exit)
+	s.Outcome.Timing.Exited = e.at.Sub(s.began)
+	s.Outcome.ExitCode, s.Outcome.Signal, s.Outcome.Usage = exit.ExitCode, exit.Signal, exit.Usage
+	switch exit.Cause {
+	case agentwire.Wall, agentwire.CPU:
+		return s.timedOut()
+	case agentwire.Memory:
+		s.Outcome.Status = job.OutOfMemory
+	case agentwire.Output:
+		s.Outcome.Status = job.OutputLimitExceeded
+	case agentwire.Processes:
+		s.Outcome.Status = job.Failed
+		return s.addStderr(fmt.Sprintf("glovebox: far more processes than limits.processes (%d)\n", s.task.Program.Limits.Processes))
+	case agentwire.Killed:
+		return errors.New("the agent ended the program although nobody asked it to")
+	case agentwire.Exited:
+		s.Outcome.Status = job.Succeeded
+		if exit.ExitCode != 0 || exit.Signal != "" {
+			s.Outcome.Status = job.Failed
+		}
+	}
+	return nil
+}
+
+// outOfMemory is the outcome of a program whose whole sandbox was killed for its memory.
+func (s *Session) outOfMemory() {
+	s.Outcome.Status, s.Outcome.ExitCode, s.Outcome.Signal = job.OutOfMemory, 137, "SIGKILL"
+}
+
+// timedOut is the outcome of a program that had its time, and tells the user on stderr.
+func (s *Session) timedOut() error {
+	s.Outcome.Status, s.Outcome.ExitCode, s.Outcome.Signal = job.TimedOut, job.TimedOutExitCode, ""
+	return s.addStderr("Execution timed out\n")
+}
+
+// addStderr adds a line of Glovebox's own to the program's stderr.
+func (s *Session) addStderr(line string) error {
+	if s.lastStderr != 0 && s.lastStderr != '\n' {
+		line = "\n" + line
+	}
+	return s.task.Sink.Stderr([]byte(line))
+}

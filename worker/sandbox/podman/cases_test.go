@@ -1,0 +1,71 @@
+package podman_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/runtimes"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// TestCases: every runtime does what its testdata says.
+func TestCases(t *testing.T) {
+	t.Parallel()
+	open(t)
+	set, err := runtimes.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range set.List() {
+		for _, c := range casesOf(t, r) {
+			t.Run(r.Name+"/"+c.Name, func(t *testing.T) {
+				t.Parallel()
+				o, sink := run(t, caseProgram(r, c))
+				asWanted(t, c, o, sink)
+				if failed := o.Status == job.CompileFailed; failed != (c.Name == "compile-error") || failed && o.Compile.Output == "" {
+					t.Errorf("got %+v, want a compiler that says why in the case compile-error only", o)
+				}
+			})
+		}
+	}
+}
+
+func casesOf(tb testing.TB, r runtimes.Runtime) []runtimes.Case {
+	tb.Helper()
+	set, err := runtimes.Embedded()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cases, err := set.Cases(r.Name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return cases
+}
+
+// caseProgram is a case as a worker would run it, with time enough beside all other tests.
+func caseProgram(r runtimes.Runtime, c runtimes.Case) sandbox.Program {
+	patient := job.Limits{WallMS: 60_000, CPUMS: 60_000}.Filled(r.Limits)
+	p := program("", stdin(c.Spec.Stdin), limits(c.Spec.Limits.Filled(patient)))
+	p.Image, p.Env = r.Image(), r.Env
+	p.Compile, p.Command = r.Command(r.File, c.Spec.Args)
+	p.Files = []sandbox.File{{Name: r.File, Content: []byte(c.Spec.Source)}}
+	for _, f := range c.Spec.Files {
+		p.Files = append(p.Files, sandbox.File{Name: f.Name, Content: []byte(f.Content)})
+	}
+	return p
+}
+
+func asWanted(tb testing.TB, c runtimes.Case, o sandbox.Outcome, k *kept) {
+	tb.Helper()
+	if o.Status != c.Want.Status || o.ExitCode != c.Want.ExitCode || k.stdout.String() != c.Want.Stdout {
+		tb.Errorf("%s: got %+v, stdout %q, want %+v", c.Name, o, k.stdout.String(), c.Want)
+	}
+	if said := k.stderr.String(); !strings.Contains(said, c.Want.StderrContains) || c.Want.StderrContains == "" && said != "" {
+		tb.Errorf("%s: stderr is %q, want %q in it", c.Name, said, c.Want.StderrContains)
+	}
+	if want := strings.Join(c.Want.Artifacts, " "); k.names() != want {
+		tb.Errorf("%s: artifacts are %q, want %q", c.Name, k.names(), want)
+	}
+}

@@ -1,0 +1,231 @@
+package podman
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// Warm says which sandboxes to keep started, each for one program and destroyed after it.
+type Warm struct {
+	// Images are the images' names, and the limits that programs have by default there, filled.
+	// A program of another disk_mb gets a fresh sandbox.
+	Images map[string]job.Limits
+	// Preloads are what can be started in idle sandboxes, by image.
+	Preloads map[string]Preload
+	// MaxMemoryMB is the most that a program may ask for.
+	MaxMemoryMB int64
+	// Most is how many idle sandboxes there may be of one image while it is in demand;
+	// otherwise there is one.
+	Most int
+	// MemoryMB is what all idle sandboxes together may take.
+	MemoryMB int64
+}
+
+// pool keeps sandboxes started, for programs to claim.
+type pool struct {
+	sandboxes   *Sandboxes
+	maxPerImage int
+	budget      int64 // MiB for all idle sandboxes
+	woken       chan struct{}
+	stop        context.CancelFunc
+	done        chan struct{}
+	// resolved has the ids that the images' names mean, once Podman has answered; resolving
+	// is whether it is being asked. Both are run's own.
+	resolved  chan map[string]string
+	resolving bool
+
+	mu     sync.Mutex
+	images []*imagePool // in the order of their names
+	// preloading is the one sandbox in which a program is being preloaded; nil: none.
+	preloading *instance
+	lastClaim  time.Time // when a program last wanted a sandbox
+}
+
+// imagePool has the idle sandboxes of one image.
+type imagePool struct {
+	plan       plan
+	idle       []*instance // the oldest first
+	lastWanted time.Time
+	// After a failed start no other is tried before retryAt; after the next one, for backoff.
+	retryAt time.Time
+	backoff time.Duration
+	// preloadFailed: a program could not be preloaded, and that was logged.
+	preloadFailed bool
+}
+
+// KeepWarm keeps sandboxes started until ctx ends or Close is called, and then destroys the idle
+// ones. Call it once, after SelfTest and before the first Run.
+func (p *Sandboxes) KeepWarm(ctx context.Context, w Warm) {
+	l := &pool{
+		sandboxes: p, maxPerImage: w.Most, budget: w.MemoryMB,
+		woken: make(chan struct{}, 1), done: make(chan struct{}), resolved: make(chan map[string]string, 1),
+	}
+	for _, image := range slices.Sorted(maps.Keys(w.Images)) {
+		limits := w.Images[image]
+		made := plan{image: image, limits: limits, shmMB: max(limits.MemoryMB, w.MaxMemoryMB), jobID: "warm", backstop: p.config.Backstop, reusable: true}
+		if preload, ok := w.Preloads[image]; ok {
+			made.preload = &preload
+		}
+		l.images = append(l.images, &imagePool{plan: made})
+	}
+	ctx, l.stop = context.WithCancel(ctx)
+	p.pool = l
+	go l.run(ctx)
+}
+
+// WarmOf counts the idle sandboxes of an image.
+func (p *Sandboxes) WarmOf(image string) int {
+	return p.pool.count(image, func(*instance) bool { return true })
+}
+
+// count returns the number of live idle sandboxes of an image that match, 0 without a pool.
+func (l *pool) count(image string, match func(*instance) bool) (n int) {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if images := l.find(image); images != nil {
+		for _, w := range images.idle {
+			if match(w) && !w.session.Ended() { // otherwise tidy is about to remove it
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// find returns the image's own pool, nil if there is none. The pool's lock is held.
+func (l *pool) find(image string) *imagePool {
+	for _, images := range l.images {
+		if images.plan.image == image {
+			return images
+		}
+	}
+	return nil
+}
+
+// findFor returns the image's pool if the program can have its sandboxes, else nil. The pool's
+// lock is held.
+func (l *pool) findFor(program sandbox.Program) *imagePool {
+	images := l.find(program.Image)
+	if images == nil || program.Fresh || !images.plan.fits(program.Limits) {
+		return nil
+	}
+	return images
+}
+
+// planFor returns the plan of the sandboxes that the program can have.
+func (l *pool) planFor(program sandbox.Program) (plan, bool) {
+	if l == nil {
+		return plan{}, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	images := l.findFor(program)
+	if images == nil {
+		return plan{}, false
+	}
+	return images.plan, true
+}
+
+// claim takes an idle sandbox for the program, the best one, or returns nil where none fits.
+func (p *Sandboxes) claim(ctx context.Context, program sandbox.Program) *instance {
+	l := p.pool
+	if l == nil {
+		return nil
+	}
+	current, known := p.service.images.cached(program.Image)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	images := l.findFor(program)
+	if images == nil {
+		return nil
+	}
+	images.lastWanted, l.lastClaim = time.Now(), time.Now()
+	defer l.wake()
+	best := -1
+	for n, w := range images.idle {
+		fits := w.plan.outlives(ctx, w.made) && !w.session.Ended() && (!known || w.image.id == current.id)
+		if fits && (best < 0 || w.rank(program) > images.idle[best].rank(program)) {
+			best = n
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	w := images.idle[best]
+	images.idle = slices.Delete(images.idle, best, best+1)
+	return w
+}
+
+// wake makes run check whether something is to be done.
+func (l *pool) wake() {
+	select {
+	case l.woken <- struct{}{}:
+	default:
+	}
+}
+
+// run refills the pool, one sandbox at a time, as programs need the processors.
+func (l *pool) run(ctx context.Context) {
+	defer close(l.done)
+	defer l.close()
+	tidy := time.NewTicker(tidyInterval)
+	defer tidy.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-tidy.C:
+			l.resolveImages(ctx)
+		case ids := <-l.resolved:
+			l.tidy(ids) //nolint:contextcheck // removals outlive what asks for them
+		default:
+		}
+		images, wait := l.nextRefill()
+		if images != nil && wait == 0 {
+			l.refill(ctx, images)
+			continue
+		}
+		var w *instance
+		if images == nil {
+			w, wait = l.nextPreload()
+		}
+		if w != nil {
+			l.startPreload(ctx, w)
+			continue
+		}
+		var later <-chan time.Time
+		if wait > 0 {
+			later = time.After(wait)
+		}
+		select {
+		case <-ctx.Done():
+		case <-l.woken:
+		case <-later:
+		case <-tidy.C:
+			l.resolveImages(ctx)
+		case ids := <-l.resolved:
+			l.tidy(ids) //nolint:contextcheck // removals outlive what asks for them
+		}
+	}
+}
+
+// close destroys the idle sandboxes, and leaves no image to have any.
+func (l *pool) close() {
+	l.mu.Lock()
+	var out []*instance
+	for _, images := range l.images {
+		out = append(out, images.idle...)
+	}
+	l.images = nil
+	l.mu.Unlock()
+	for _, w := range out {
+		w.close()
+	}
+}

@@ -1,0 +1,160 @@
+package podman
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// Preload is a process that is started in an idle sandbox, and that a program can become later
+// if its command begins with the same words.
+type Preload struct {
+	// Command starts the process.
+	Command []string
+	// Env is the process's environment, as Program.Env.
+	Env map[string]string
+	// MemoryMB is the most that the process may hold as it waits. A preloaded program may
+	// hold that beside its memory_mb: a job must not run out of memory for what it didn't
+	// import.
+	MemoryMB int64
+}
+
+const (
+	// preloadQuiet is how long no program must have come before one is preloaded: a preload
+	// costs more CPU time than ten starts, and under load the processors are for starts.
+	preloadQuiet = time.Second
+	// preloadTimeout is how long a preload may take.
+	preloadTimeout = time.Minute
+)
+
+// preloadState is how far the preload in an idle sandbox has come.
+type preloadState int
+
+const (
+	preloadNone preloadState = iota
+	preloadRunning
+	preloadReady
+	preloadFailed
+)
+
+// idleMB returns what an idle sandbox of the plan may take, MiB.
+func (p plan) idleMB() int64 { return IdleMB + p.preloadMB() }
+
+func (p plan) preloadMB() int64 {
+	if p.preload == nil {
+		return 0
+	}
+	return p.preload.MemoryMB
+}
+
+// preloads reports whether the program can be the process that sandboxes of the plan preload.
+func (p plan) preloads(program sandbox.Program) bool {
+	if p.preload == nil || len(program.Compile) > 0 {
+		return false
+	}
+	n := len(p.preload.Command)
+	return len(program.Command) >= n && slices.Equal(program.Command[:n], p.preload.Command)
+}
+
+// rank says how good a choice the sandbox is for a program: the highest is the best.
+func (w *instance) rank(program sandbox.Program) int {
+	switch w.preload {
+	case preloadReady:
+		if w.plan.preloads(program) {
+			return 4
+		}
+		return 1
+	case preloadRunning:
+		return 2
+	case preloadNone, preloadFailed:
+	}
+	return 3
+}
+
+// PreloadedOf counts the idle sandboxes of an image that have a preloaded process.
+func (p *Sandboxes) PreloadedOf(image string) int {
+	return p.pool.count(image, func(w *instance) bool { return w.preload == preloadReady })
+}
+
+// nextPreload takes a sandbox out of the pool for a preload, if now is the time. Otherwise wait
+// says how long to wait before asking again, and is 0 if nothing is to be preloaded.
+func (l *pool) nextPreload() (_ *instance, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found *imagePool
+	at := 0
+	for _, images := range l.images {
+		n := slices.IndexFunc(images.idle, func(w *instance) bool { return w.preload == preloadNone && w.plan.preload != nil })
+		if n >= 0 && (found == nil || images.lastWanted.After(found.lastWanted)) {
+			found, at = images, n
+		}
+	}
+	switch quiet := time.Since(l.lastClaim); {
+	case found == nil || l.preloading != nil:
+		return nil, 0
+	case quiet < preloadQuiet:
+		return nil, preloadQuiet - quiet
+	case l.sandboxes.programs.Load() >= int64(runtime.GOMAXPROCS(0)):
+		return nil, preloadQuiet
+	}
+	w := found.idle[at]
+	found.idle = slices.Delete(found.idle, at, at+1)
+	w.preload, l.preloading = preloadRunning, w
+	return w, 0
+}
+
+// startPreload tells the sandbox's agent to preload, and puts the sandbox back: it can be
+// claimed meanwhile.
+func (l *pool) startPreload(ctx context.Context, w *instance) {
+	preload := w.plan.preload
+	request := agentwire.Prepare{Protocol: agentwire.Version, Command: preload.Command, Env: sandbox.Program{Env: preload.Env}.Environment()}
+	if err := w.session.Prepare(request, l.sandboxes.config.StartTimeout); err != nil {
+		w.session.Abort() // so that it is seen to have ended
+	}
+	l.mu.Lock()
+	images := l.find(w.plan.image) // it is there until run, which calls this, closes the pool
+	images.idle = append(images.idle, w)
+	l.mu.Unlock()
+	l.sandboxes.background.Go(func() {
+		failure := w.awaitPreload(ctx)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		defer l.wake()
+		l.preloading = nil
+		if !slices.Contains(images.idle, w) {
+			return // a program has it, or it was of no more use
+		}
+		w.preload = preloadReady
+		if failure != "" {
+			w.preload = preloadFailed
+		}
+		if failure != "" && !w.session.Ended() && ctx.Err() == nil && !images.preloadFailed {
+			images.preloadFailed = true // each would say the same
+			l.sandboxes.config.Log.Warn("no program could be preloaded in a warm sandbox: programs are started there as they come", "image", w.plan.image, "error", failure)
+		}
+	})
+}
+
+// awaitPreload waits for the preload, and returns why it failed, or "".
+func (w *instance) awaitPreload(ctx context.Context) (failure string) {
+	overdue := time.NewTimer(preloadTimeout)
+	defer overdue.Stop()
+	select {
+	case said := <-w.session.Prepared():
+		if held := said.MemoryBytes >> 20; said.Failure == "" && held > w.plan.preload.MemoryMB {
+			return fmt.Sprintf("it holds %d MiB, more than preload.memory_mb (%d)", held, w.plan.preload.MemoryMB)
+		}
+		return said.Failure
+	case <-w.session.Gone():
+		return "the sandbox has ended"
+	case <-ctx.Done():
+		return "the pool is closing"
+	case <-overdue.C:
+		return fmt.Sprintf("it was not ready in %v", preloadTimeout)
+	}
+}
