@@ -86,8 +86,8 @@ type API struct {
 	watchers   *tenantLimiter
 	receipts   *tenantLimiter // of batches
 	// What bodies hold: small ones, the operator's, others, and others while they are worked on.
-	smallBodies, adminBodies, bodies, work *room
-	answers                                *room // what they hold
+	smallBodies, adminBodies, bodies, work *memoryBudget
+	answers                                *memoryBudget // what they hold
 	answerTime                             time.Duration
 	readings                               *tenantLimiter // of batches' results
 	patterns                               []string       // of all routes
@@ -120,10 +120,10 @@ func New(c Config) (*API, error) {
 		bodyLimit: c.Client.Maximums().SourceKB<<10*2 + 1<<20,
 	}
 	a.bodyTime = bodyTime
-	a.smallBodies, a.adminBodies = newEvenRoom(smallRoom), newRoom(adminRoom, adminRoom)
-	a.bodies = newRoom(bodyRoom*a.bodyLimit, bodyRoom*a.bodyLimit/2)
-	a.work = newRoom(workWeight*a.bodyLimit, math.MaxInt64)
-	a.answers, a.answerTime = newEvenRoom(answerRoom), answerTime
+	a.smallBodies, a.adminBodies = newEvenMemoryBudget(smallMemory), newMemoryBudget(adminMemory, adminMemory)
+	a.bodies = newMemoryBudget(bodiesAtOnce*a.bodyLimit, bodiesAtOnce*a.bodyLimit/2)
+	a.work = newMemoryBudget(workWeight*a.bodyLimit, math.MaxInt64)
+	a.answers, a.answerTime = newEvenMemoryBudget(answerMemory), answerTime
 	if a.batchLimit == 0 {
 		a.batchLimit = DefaultBatchBytes
 	}

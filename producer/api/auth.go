@@ -50,7 +50,7 @@ func (a *API) tenantClient(ctx context.Context) *direct.Client {
 }
 
 // answering is the client of a tenant for the answer to the request that ctx is of, which
-// takes room until it is sent.
+// takes memory until it is sent.
 func (a *API) answering(ctx context.Context, tenant string) *direct.Client {
 	answer := &requestOf(ctx).answer
 	answer.tenant = tenant

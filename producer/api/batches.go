@@ -61,8 +61,8 @@ func (a *API) receive(w http.ResponseWriter, r *http.Request, c caller) (job.Bat
 	}
 	body := &heldBody{
 		patientBody: patientBody{r: http.MaxBytesReader(w, r.Body, a.batchLimit), control: http.NewResponseController(w), patience: a.bodyTime, most: 5 * a.bodyTime},
-		ctx:         r.Context(), held: holding{room: a.bodies, tenant: c.tenant},
-		work: holding{room: a.work}, // nobody's: it is held for moments
+		ctx:         r.Context(), held: reservation{budget: a.bodies, tenant: c.tenant},
+		work: reservation{budget: a.work}, // nobody's: it is held for moments
 	}
 	defer body.held.release()
 	defer body.work.release()
@@ -187,8 +187,8 @@ func (a *API) streamProblem(err error) error {
 		return malformed("the body ended before its announced end")
 	case errors.Is(err, errToken), errors.Is(err, direct.ErrTokenExpired):
 		return newProblem(job.CodeUnauthorized, "the token was revoked, or has expired, while the batch came")
-	case errors.Is(err, errShareFull), errors.Is(err, errRoomFull):
-		return roomProblem(err)
+	case errors.Is(err, errShareFull), errors.Is(err, errMemoryFull):
+		return memoryProblem(err)
 	}
 	return err
 }
@@ -234,14 +234,14 @@ func (b *patientBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// heldBody is the body of a batch. Its jobs hold room from when they are read until they are
+// heldBody is the body of a batch. Its jobs hold memory from when they are read until they are
 // created.
 type heldBody struct {
 	patientBody
 
 	ctx  context.Context //nolint:containedctx // the request's, as the body is
-	held holding
-	work holding
+	held reservation
+	work reservation
 	job  int64 // what the job holds that is being read
 }
 
@@ -251,7 +251,7 @@ const (
 	// turnBytes is from what size on a job takes its turn to be decoded and stored: as many
 	// bytes make a group, so that it isn't kept waiting for others.
 	turnBytes = 1 << 20
-	// batchPatience is how long a batch waits for room: longer than a group of jobs waits
+	// batchPatience is how long a batch waits for memory: longer than a group of jobs waits
 	// to be created, which makes some.
 	batchPatience = 10 * time.Second
 )
@@ -262,7 +262,7 @@ const (
 func (b *heldBody) Hold(bytes int64) error {
 	needed := batchWeight * bytes
 	if bytes > smallBody {
-		needed = b.held.room.share / 2
+		needed = b.held.budget.share / 2
 	}
 	more := needed - b.job
 	if more <= 0 {
@@ -275,10 +275,10 @@ func (b *heldBody) Hold(bytes int64) error {
 	return nil
 }
 
-// handOn leaves a job that was read no more room than it takes, and returns what gives that
+// handOn leaves a job that was read no more memory than it takes, and returns what gives that
 // back.
 func (b *heldBody) handOn(bytes int64) (done func(), err error) {
-	needed := min(batchWeight*bytes, b.held.room.share/2)
+	needed := min(batchWeight*bytes, b.held.budget.share/2)
 	if more := needed - b.job; more > 0 { // it came in a buffer, with others
 		if err := b.held.add(b.ctx, more, batchPatience); err != nil {
 			return nil, err

@@ -22,27 +22,27 @@ const (
 	// smallWeight is how many times its size a small one takes: as it came, decoded and
 	// encoded again, with what an encoder's buffer grows by.
 	smallWeight = 4
-	// smallRoom is for small bodies.
-	smallRoom = 64 << 20
+	// smallMemory is for small bodies.
+	smallMemory = 64 << 20
 	// smallTime is how long the sender of a small body may pause: it comes in one go.
 	smallTime = 10 * time.Second
-	// adminRoom is for bodies of the operator's, who must get through whatever tenants do: for
+	// adminMemory is for bodies of the operator's, who must get through whatever tenants do: for
 	// the largest, of which there are two while it grows.
-	adminRoom = 2 * recordBody
-	// bodyRoom is for how many of the largest bodies there is room at once, a half of it for a tenant.
-	bodyRoom = 4
+	adminMemory = 2 * recordBody
+	// bodiesAtOnce is how many of the largest bodies fit into memory at once, a half of them of one tenant.
+	bodiesAtOnce = 4
 	// workWeight is what a body takes besides itself while it is decoded and stored.
 	workWeight = 3
 	// recordBody is how large a body may be that holds no code: terms, a secret, an upload's sum.
 	recordBody = 1 << 20
-	// answerRoom is for results, lists and events that are read and sent.
-	answerRoom = 64 << 20
+	// answerMemory is for results, lists and events that are read and sent.
+	answerMemory = 64 << 20
 	// workPatience is how long a body that has come waits for its turn.
 	workPatience = 30 * time.Second
-	// bodyPatience is how long a body waits for room before its sender is told to come back.
+	// bodyPatience is how long a body waits for memory before its sender is told to come back.
 	bodyPatience = 2 * time.Second
-	// roomRetry is when that is, in seconds.
-	roomRetry = "2"
+	// memoryRetry is when that is, in seconds.
+	memoryRetry = "2"
 )
 
 // sentBody is the body of a request to one of huma's routes, which its handler reads: huma
@@ -61,24 +61,24 @@ func offerBody(ctx huma.Context, next func(huma.Context)) {
 	next(huma.WithValue(ctx, sentBodyKey{}, sentBody{w, r, ctx.Operation().MaxBodyBytes}))
 }
 
-// readBody reads and decodes the body of the request that ctx is of. The room that it takes
+// readBody reads and decodes the body of the request that ctx is of. The memory that it takes
 // is the value's until done, which may be called more than once.
 func readBody[T any](ctx context.Context, a *API) (v T, done func(), err error) {
 	sent, _ := ctx.Value(sentBodyKey{}).(sentBody)
-	held := &holding{room: a.bodies, tenant: callerOf(ctx).tenant}
+	held := &reservation{budget: a.bodies, tenant: callerOf(ctx).tenant}
 	switch length := sent.r.ContentLength; {
 	case accesses[sent.r.Pattern].scope == operator:
-		held.room = a.adminBodies
+		held.budget = a.adminBodies
 	case length >= 0 && length <= smallBody:
-		held.room = a.smallBodies
+		held.budget = a.smallBodies
 	}
 	text, err := a.readHeld(ctx, sent, held)
 	if err != nil {
 		held.release()
 		return v, nil, err
 	}
-	work := &holding{room: a.work} // nobody's: it is held for moments
-	if held.room == a.bodies {
+	work := &reservation{budget: a.work} // nobody's: it is held for moments
+	if held.budget == a.bodies {
 		err = work.add(ctx, min(workWeight*int64(len(text)), a.work.share), workPatience)
 	}
 	if err == nil {
@@ -88,14 +88,14 @@ func readBody[T any](ctx context.Context, a *API) (v T, done func(), err error) 
 	if err != nil {
 		done()
 	}
-	return v, done, roomProblem(err)
+	return v, done, memoryProblem(err)
 }
 
 // readHeld reads a body into memory that held has taken before.
-func (a *API) readHeld(ctx context.Context, sent sentBody, held *holding) ([]byte, error) {
+func (a *API) readHeld(ctx context.Context, sent sentBody, held *reservation) ([]byte, error) {
 	control := http.NewResponseController(sent.w)
 	body := &patientBody{r: sent.r.Body, control: control, patience: a.bodyTime, most: 5 * a.bodyTime}
-	if held.room != a.bodies {
+	if held.budget != a.bodies {
 		body.patience = min(a.bodyTime, smallTime)
 		body.most = body.patience
 	}
@@ -110,10 +110,10 @@ func (a *API) readHeld(ctx context.Context, sent sentBody, held *holding) ([]byt
 }
 
 // readGrowing reads the body to its end.
-func (a *API) readGrowing(ctx context.Context, sent sentBody, body io.Reader, held *holding) ([]byte, error) {
+func (a *API) readGrowing(ctx context.Context, sent sentBody, body io.Reader, held *reservation) ([]byte, error) {
 	announced := sent.r.ContentLength
 	weight := int64(1)
-	if held.room == a.smallBodies {
+	if held.budget == a.smallBodies {
 		weight = smallWeight
 	}
 	size := announced
@@ -163,17 +163,17 @@ func (a *API) bodyFault(err error, limit int64) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return malformed("the body ended before its announced end")
 	}
-	return roomProblem(err)
+	return memoryProblem(err)
 }
 
-// roomProblem tells a sender for whose body there is no room when to come back.
-func roomProblem(err error) error {
-	retry := http.Header{"Retry-After": {roomRetry}}
+// memoryProblem tells a sender for whose body there is no memory when to come back.
+func memoryProblem(err error) error {
+	retry := http.Header{"Retry-After": {memoryRetry}}
 	switch {
 	case errors.Is(err, errShareFull):
 		return huma.ErrorWithHeaders(newProblem(job.CodeRateLimited, errShareFull.Error()), retry)
-	case errors.Is(err, errRoomFull):
-		return huma.ErrorWithHeaders(newProblem(job.CodeUnavailable, errRoomFull.Error()), retry)
+	case errors.Is(err, errMemoryFull):
+		return huma.ErrorWithHeaders(newProblem(job.CodeUnavailable, errMemoryFull.Error()), retry)
 	case err != nil:
 		return fmt.Errorf("read body: %w", err)
 	}

@@ -64,7 +64,7 @@ func TestPausedBodies(t *testing.T) {
 	}
 }
 
-// The operator's bodies have room for the largest that grows.
+// The operator's bodies have memory for the largest that grows.
 func TestAdminBodyOfNoLength(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -23,7 +23,7 @@ const requestIDHeader = "X-Request-Id"
 type request struct {
 	id     string
 	note   auditNote
-	answer holding // what its answer takes
+	answer reservation // what its answer takes
 }
 
 type requestKey struct{}
@@ -58,7 +58,7 @@ func (a *API) identify(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
 		h.Set("Cache-Control", "no-store")
-		known := &request{id: id, answer: holding{room: a.answers}}
+		known := &request{id: id, answer: reservation{budget: a.answers}}
 		defer known.answer.release()
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, known)))
 	})

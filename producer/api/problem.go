@@ -75,8 +75,8 @@ func (a *API) problem(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &told):
 		return err
-	case errors.Is(err, errShareFull), errors.Is(err, errRoomFull):
-		return roomProblem(err)
+	case errors.Is(err, errShareFull), errors.Is(err, errMemoryFull):
+		return memoryProblem(err)
 	case errors.As(err, &p):
 		return p
 	case errors.As(err, &invalid):

@@ -20,7 +20,7 @@ func (c *Client) GetBatch(ctx context.Context, id string) (job.Batch, error) {
 	if !c.ownsBatch(id) { // before there is anything to hold
 		return job.Batch{}, job.ErrNotFound
 	}
-	held := &loan{Room: c.room}
+	held := &reservation{Memory: c.memory}
 	if err := held.Take(ctx, answerWeight*(listedBytes+itemErrorBytes*job.MaxBatchErrors)); err != nil {
 		return job.Batch{}, err
 	}
@@ -125,7 +125,7 @@ func (c *Client) BatchResults(ctx context.Context, id string, from int) iter.Seq
 // results yields what has ended of n jobs, from index first on. Their records are read at
 // once, and a result that is not in its record when its turn comes: 32 of them may be large.
 func (c *Client) results(ctx context.Context, b record.Batch, first, n int, yield func(job.BatchResult, error) bool) (more bool, err error) {
-	group := &loan{Room: c.room}
+	group := &reservation{Memory: c.memory}
 	if err := group.Take(ctx, record.MaxInline*int64(n)); err != nil {
 		return false, err
 	}
@@ -143,7 +143,7 @@ func (c *Client) results(ctx context.Context, b record.Batch, first, n int, yiel
 		needed += int64(len(r.Result))
 	}
 	group.keep(needed)
-	line := &loan{Room: c.room}
+	line := &reservation{Memory: c.memory}
 	reader := c.ForAnswer(c.tenant, line)
 	for i, r := range jobs {
 		result := job.BatchResult{Index: first + i, ID: job.ItemID(b.ID, first+i)}

@@ -56,7 +56,7 @@ type Client struct {
 	maximums job.Limits
 	quotas   job.Quotas
 	links    *Links
-	room     Room // for what is read
+	memory   Memory // for what is read
 	log      *slog.Logger
 	close    []func() error
 
@@ -112,7 +112,7 @@ func New(c Config, records *record.Store, objects *artifacts.Store) (*Client, er
 	// The listener lives as long as the Client, not as long as a context of Open.
 	done := records.ListenDone(context.Background())
 	return &Client{
-		records: records, secrets: secrets.NewStore(records.Redis()), objects: objects, done: done, tenant: c.Tenant, links: c.Links, room: boundless{}, log: c.Log,
+		records: records, secrets: secrets.NewStore(records.Redis()), objects: objects, done: done, tenant: c.Tenant, links: c.Links, memory: unlimited{}, log: c.Log,
 		maximums: c.Maximums.Or(job.DefaultMaximums), quotas: c.NewTenants, close: []func() error{done.Close}, webhookKeys: c.WebhookKeys,
 	}, nil
 }

@@ -60,13 +60,13 @@ func (c *Client) read(ctx context.Context, r record.Job) (producer.Job, error) {
 	return j, nil
 }
 
-// result is the stored result, its URLs still relative. A large one takes room.
+// result is the stored result, its URLs still relative. A large one takes memory.
 func (c *Client) result(ctx context.Context, r record.Job) (job.Result, error) {
 	take := func(size int64) error {
 		if size <= smallResult {
 			return nil
 		}
-		return c.room.Take(ctx, answerWeight*size)
+		return c.memory.Take(ctx, answerWeight*size)
 	}
 	b := r.Result
 	switch {

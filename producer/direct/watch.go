@@ -172,7 +172,7 @@ func (w *watcher) events(ctx context.Context) error {
 
 // page sends a page of it. A slow watcher holds that, and no more.
 func (w *watcher) page(ctx context.Context) (more bool, err error) {
-	held := &loan{Room: w.client.room}
+	held := &reservation{Memory: w.client.memory}
 	if err := held.Take(ctx, answerWeight*pageBytes); err != nil {
 		return false, err
 	}

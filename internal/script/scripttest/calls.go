@@ -25,7 +25,7 @@ func calls(t *testing.T, l *script.Library, elsewhere []string) {
 					name, _ := strconv.Unquote(c.Args[0].(*ast.BasicLit).Value)
 					scripts[n.Names[0].Name] = l.Load(name)
 				}
-			case *ast.CallExpr: // createScript.Run(…), askScript(…, createScript, …)
+			case *ast.CallExpr: // createScript.Run(…), runEach(…, createScript, …)
 				of := n.Args
 				if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name != "Load" {
 					of = append(slices.Clone(of), f.X)

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// A room never holds more than it has, nor a tenant more than its share, and everything
+// A budget never lends more than it has, nor a tenant more than its share, and everything
 // that was taken is there again.
-func TestRoom(t *testing.T) {
+func TestMemoryBudget(t *testing.T) {
 	t.Parallel()
 	const bytes, share = 1000, 500
-	r := newRoom(bytes, share)
+	r := newMemoryBudget(bytes, share)
 	var all atomic.Int64
 	var of [3]atomic.Int64
 	var clients sync.WaitGroup
@@ -23,7 +23,7 @@ func TestRoom(t *testing.T) {
 		tenant := i % len(of)
 		clients.Go(func() {
 			for range 200 {
-				h := &holding{room: r, tenant: string(rune('a' + tenant))}
+				h := &reservation{budget: r, tenant: string(rune('a' + tenant))}
 				took := int64(0)
 				for range 3 {
 					n := rand.Int64N(share / 3)
@@ -54,20 +54,20 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-func TestRoomIsFull(t *testing.T) {
+func TestMemoryIsFull(t *testing.T) {
 	t.Parallel()
-	r := newRoom(1000, 600)
+	r := newMemoryBudget(1000, 600)
 	ctx := t.Context()
-	first := &holding{room: r, tenant: "a"}
+	first := &reservation{budget: r, tenant: "a"}
 	if err := first.add(ctx, 600, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := (&holding{room: r, tenant: "a"}).add(ctx, 1, 0); !errors.Is(err, errShareFull) {
+	if err := (&reservation{budget: r, tenant: "a"}).add(ctx, 1, 0); !errors.Is(err, errShareFull) {
 		t.Errorf("beyond the share: got %v", err)
 	}
-	other := &holding{room: r, tenant: "b"}
-	if err := other.add(ctx, 401, 0); !errors.Is(err, errRoomFull) {
-		t.Errorf("beyond the room: got %v", err)
+	other := &reservation{budget: r, tenant: "b"}
+	if err := other.add(ctx, 401, 0); !errors.Is(err, errMemoryFull) {
+		t.Errorf("beyond the budget: got %v", err)
 	}
 	if err := other.add(ctx, 400, 0); err != nil {
 		t.Errorf("what is free: got %v", err)
@@ -80,7 +80,7 @@ func TestRoomIsFull(t *testing.T) {
 	// A large one that waits goes before small ones of its tenant that come later.
 	large := make(chan error)
 	leaving, giveUp := context.WithCancel(ctx)
-	go func() { large <- (&holding{room: r, tenant: "b"}).add(leaving, 300, time.Minute) }()
+	go func() { large <- (&reservation{budget: r, tenant: "b"}).add(leaving, 300, time.Minute) }()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		r.mu.Lock()
 		waiting := len(r.lines["b"])
@@ -113,12 +113,12 @@ func TestRoomIsFull(t *testing.T) {
 
 // However many tenants take what they can, each that comes finds something, and who holds most
 // gets no more.
-func TestEvenRoom(t *testing.T) {
+func TestEvenMemory(t *testing.T) {
 	t.Parallel()
 	const bytes = 1 << 20
-	r := newEvenRoom(bytes)
-	takeAll := func(tenant string) (h *holding) {
-		h = &holding{room: r, tenant: tenant}
+	r := newEvenMemoryBudget(bytes)
+	takeAll := func(tenant string) (h *reservation) {
+		h = &reservation{budget: r, tenant: tenant}
 		for n := int64(bytes); n > 0; {
 			if h.add(t.Context(), n, 0) != nil {
 				n /= 2
@@ -126,7 +126,7 @@ func TestEvenRoom(t *testing.T) {
 		}
 		return h
 	}
-	var first *holding
+	var first *reservation
 	for i := range 8 {
 		h := takeAll(string(rune('a' + i)))
 		if want := int64(bytes) >> (i + 1); h.held != want {
@@ -136,17 +136,17 @@ func TestEvenRoom(t *testing.T) {
 			first = h
 		}
 	}
-	if err := (&holding{room: r, tenant: "victim"}).add(t.Context(), 1000, 0); err != nil {
+	if err := (&reservation{budget: r, tenant: "victim"}).add(t.Context(), 1000, 0); err != nil {
 		t.Errorf("one who comes: got %v", err)
 	}
-	if err := (&holding{room: r, tenant: "late"}).add(t.Context(), 10_000, 0); !errors.Is(err, errRoomFull) {
+	if err := (&reservation{budget: r, tenant: "late"}).add(t.Context(), 10_000, 0); !errors.Is(err, errMemoryFull) {
 		t.Errorf("one who comes for more than there is: got %v", err)
 	}
 	first.give(bytes / 8)
 	if err := first.add(t.Context(), bytes/8, 0); !errors.Is(err, errShareFull) {
 		t.Errorf("who holds most: got %v", err)
 	}
-	if err := (&holding{room: r, tenant: "b"}).add(t.Context(), 1000, 0); !errors.Is(err, errShareFull) {
+	if err := (&reservation{budget: r, tenant: "b"}).add(t.Context(), 1000, 0); !errors.Is(err, errShareFull) {
 		t.Errorf("who holds more than is free: got %v", err)
 	}
 }

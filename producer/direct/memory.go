@@ -6,21 +6,21 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// Room is memory that answers share: what is large in one is taken before it is read, so
+// Memory is what answers share: what is large in one is taken before it is read, so
 // that however many are asked for, and however slowly they are taken, no more is held.
-type Room interface {
+type Memory interface {
 	// Take waits for so many bytes, for a moment, or fails.
 	Take(ctx context.Context, bytes int64) error
 	// Give gives some of them back.
 	Give(bytes int64)
 }
 
-// ForAnswer returns a Client for the jobs of a tenant that takes room for what it reads. It
+// ForAnswer returns a Client for the jobs of a tenant that takes memory for what it reads. It
 // gives back what it has passed on (Watch, BatchResults); what it returns is the caller's to
 // give back, once that is sent.
-func (c *Client) ForAnswer(tenant string, r Room) *Client {
+func (c *Client) ForAnswer(tenant string, m Memory) *Client {
 	other := c.For(tenant)
-	other.room = r
+	other.memory = m
 	return other
 }
 
@@ -28,7 +28,7 @@ const (
 	// answerWeight is how many times its size a result takes, or an event: decoded, and
 	// encoded to be sent.
 	answerWeight = 2
-	// smallResult takes no room: the connection that it is sent over holds as much.
+	// smallResult takes no memory: the connection that it is sent over holds as much.
 	smallResult = 8 << 10
 	// listedBytes is more than a job or a batch takes in a list, most of it metadata, and
 	// bareBytes one without metadata.
@@ -38,40 +38,40 @@ const (
 	itemErrorBytes = 4 << 10
 )
 
-// boundless is the room of a Client that nobody shares with others.
-type boundless struct{}
+// unlimited is the memory of a Client that nobody shares with others.
+type unlimited struct{}
 
-func (boundless) Take(context.Context, int64) error { return nil }
-func (boundless) Give(int64)                        {}
+func (unlimited) Take(context.Context, int64) error { return nil }
+func (unlimited) Give(int64)                        {}
 
-// loan is what is taken of a room for a moment.
-type loan struct {
-	Room
+// reservation is memory that is taken for a moment.
+type reservation struct {
+	Memory
 
 	taken int64
 }
 
-// Take is [Room.Take].
-func (l *loan) Take(ctx context.Context, bytes int64) error {
-	err := l.Room.Take(ctx, bytes)
+// Take is [Memory.Take].
+func (r *reservation) Take(ctx context.Context, bytes int64) error {
+	err := r.Memory.Take(ctx, bytes)
 	if err == nil {
-		l.taken += bytes
+		r.taken += bytes
 	}
 	return err
 }
 
 // keep gives back all but so much.
-func (l *loan) keep(bytes int64) {
-	if l.taken > bytes {
-		l.Give(l.taken - bytes)
-		l.taken = bytes
+func (r *reservation) keep(bytes int64) {
+	if r.taken > bytes {
+		r.Give(r.taken - bytes)
+		r.taken = bytes
 	}
 }
 
-// takeListed takes room for a list of so many, before it is read. What keeps less is given
+// takeListed takes memory for a list of so many, before it is read. What keeps less is given
 // back once it was.
-func (c *Client) takeListed(ctx context.Context, limit int) (*loan, error) {
-	l := &loan{Room: c.room}
+func (c *Client) takeListed(ctx context.Context, limit int) (*reservation, error) {
+	l := &reservation{Memory: c.memory}
 	return l, l.Take(ctx, answerWeight*listedBytes*int64(limit))
 }
 
