@@ -71,21 +71,21 @@ func (s *Store) sweepObjects(ctx context.Context, prefix string, keep func(strin
 		if err != nil {
 			return swept, errors.Join(append(errs, fmt.Errorf("list objects below %q: %w", prefix, err))...)
 		}
-		losers := slices.DeleteFunc(page, func(o types.ObjectIdentifier) bool { return keep(*o.Key) })
-		if len(losers) == 0 {
+		unwanted := slices.DeleteFunc(page, func(o types.ObjectIdentifier) bool { return keep(*o.Key) })
+		if len(unwanted) == 0 {
 			continue
 		}
 		out, err := s.client.DeleteObjects(ctx, &s3.DeleteObjectsInput{
-			Bucket: &s.config.Bucket, Delete: &types.Delete{Objects: losers, Quiet: aws.Bool(true)},
+			Bucket: &s.config.Bucket, Delete: &types.Delete{Objects: unwanted, Quiet: aws.Bool(true)},
 		})
 		if err != nil {
-			errs = append(errs, fmt.Errorf("delete %d objects below %q: %w", len(losers), prefix, err))
+			errs = append(errs, fmt.Errorf("delete %d objects below %q: %w", len(unwanted), prefix, err))
 			continue
 		}
 		for _, e := range out.Errors {
 			errs = append(errs, fmt.Errorf("delete object %q: %s: %s", aws.ToString(e.Key), aws.ToString(e.Code), aws.ToString(e.Message)))
 		}
-		swept += len(losers) - len(out.Errors)
+		swept += len(unwanted) - len(out.Errors)
 	}
 	return swept, errors.Join(errs...)
 }

@@ -34,9 +34,8 @@ const (
 
 // Client is [Jobs], and what is beside it, over the API. It is safe for concurrent use.
 //
-// Every request ends with its context, and with that alone: a Wait may take hours. Submit
-// with an idempotency key, Wait, Watch, WaitBatch and an upload's PUT bear with an API or a
-// bucket that is away for a while; everything else is asked for once.
+// Every request ends with its context, and with that alone: a Wait may take hours. The package's
+// documentation says which requests are tried again.
 type Client struct {
 	base  string
 	token string
@@ -109,13 +108,14 @@ func (c *Client) Ready(ctx context.Context) error {
 }
 
 // Temporary reports whether what failed for that error may succeed the next time: because
-// Glovebox is away, say, or the way to it.
+// Glovebox is away, say, or the way to it. What was canceled is not; after a deadline, only the
+// caller knows whose it was.
 func Temporary(err error) bool {
 	switch job.CodeOf(err) {
 	case job.CodeUnavailable, job.CodeTimeout, job.CodeRateLimited:
 		return true
 	case "": // nobody has said what is wrong: the way to Glovebox is
-		return err != nil
+		return err != nil && !errors.Is(err, context.Canceled)
 	}
 	return false
 }

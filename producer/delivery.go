@@ -17,7 +17,7 @@ type Delivery struct {
 	BatchID string `json:"batch_id,omitempty"`
 	Event   string `json:"event" example:"job.completed"`
 	URL     string `json:"url"`
-	State   string `json:"state" enum:"pending,delivered,failed,gone" doc:"failed: every attempt of the schedule was; gone: the endpoint answered 410."`
+	State   string `json:"state" enum:"pending,delivered,failed,gone" doc:"failed: it was given up, after the last attempt of the schedule, say; gone: the endpoint answered 410."`
 	// Attempt is the number of the attempt that is due, from 1; once final, of the last.
 	Attempt    int        `json:"attempt" doc:"Number of the attempt that is due, or once final of the last."`
 	CreatedAt  time.Time  `json:"created_at"`

@@ -17,9 +17,11 @@
 // names the job that an idempotency key began and that is no longer kept, a [*BatchError] the
 // batch that was not received to its end.
 //
-// Everything else is a fault on the way, and may be tried again ([Temporary]). A Submit that
-// failed on the way may have been accepted: with an idempotency key, trying it again makes no
-// second job.
+// A program that fails is no error: its job has ended, and its Result says how.
+//
+// [Temporary] says which errors may be gone the next time: faults on the way, and what the API
+// calls unavailable, timeout and rate_limited. A Submit that failed on the way may have been
+// accepted: with an idempotency key, trying it again makes no second job.
 //
 // # What is tried again
 //

@@ -13,7 +13,7 @@ import (
 
 // Jobs submits jobs and waits for their results. It is safe for concurrent use.
 //
-// [Client] is Jobs over the API; what else it does has interfaces of its own, so that a
+// [Client] is Jobs over the API; most of what it does besides has interfaces of its own, so that a
 // program names, and a test fakes, only what it needs: [Batches], [Watcher], [Files],
 // [Lister], [Uploader], [Purger], [Catalog], [Secrets], [Webhooks] and [Tenants].
 type Jobs interface {

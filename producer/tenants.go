@@ -9,9 +9,9 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// Tenants is what an operator can do about who submits jobs. [Client] does it over
-// Redis, whatever its own tenant, [Client] over the API, with the admin token. Safe for
-// concurrent use.
+// Tenants is what an operator can do about who submits jobs. [Client] does it over the API,
+// with the admin token; direct.Client over Redis, whatever its own tenant. Safe for concurrent
+// use.
 type Tenants interface {
 	// CreateTenant makes a tenant that has no token yet. A quota that its terms leave at 0
 	// is the operator's for new tenants; SetTerms can lift it. It fails with job.Invalid or

@@ -13,7 +13,8 @@ import (
 // Version is the protocol's version; the two ends must agree on it.
 const Version = 2
 
-// MaxPayload bounds the payload of every frame.
+// MaxPayload is the most that a frame of any type may carry. frameTypes has each type's own bound,
+// MaxStart that of a Start, which takes several frames.
 const MaxPayload = 64 << 10
 
 const headerSize = 5

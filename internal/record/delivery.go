@@ -44,7 +44,7 @@ type DeliveryState string
 const (
 	Pending   DeliveryState = "pending"
 	Delivered DeliveryState = "delivered"
-	Exhausted DeliveryState = "failed" // every attempt of the schedule failed
+	Exhausted DeliveryState = "failed" // given up: the schedule is over, the URL can't be posted to, or the result is gone
 	Gone      DeliveryState = "gone"   // the endpoint answered 410
 )
 

@@ -28,7 +28,8 @@ const (
 	startCPUs = 1.0
 )
 
-// bounds are what the host's cgroup lets a whole sandbox use.
+// bounds are what the host's cgroup lets a whole sandbox use. cmd/glovebox-runtime makes that
+// cgroup; the worker adjusts, watches and removes it.
 type bounds struct {
 	memory int64 // bytes
 	pids   int64
