@@ -404,7 +404,7 @@ func TestDevSubmit(t *testing.T) {
 	}
 
 	t.Log("a second Ctrl-C doesn't wait for the job that runs, and the job is not lost")
-	stdout, _, _ = d.glovebox("import time; time.sleep(20); print('done')", "submit", "-r", "python", "-")
+	stdout, _, _ = d.glovebox("import time; time.sleep(20); print('done')", "submit", "-r", "python", "--limit", "wall_ms=60000", "-")
 	id = strings.TrimSpace(stdout)
 	d.until("the job runs", func() bool {
 		stdout, _, _ := d.glovebox("", "get", "--json", id)
