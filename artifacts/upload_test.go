@@ -222,6 +222,7 @@ func TestUploadCancelWhileS3IsSlow(t *testing.T) {
 	for proxy.Passed() < 1<<20 { // it is in the middle of its first parts
 		time.Sleep(10 * time.Millisecond)
 	}
+	proxy.SetRate(64 << 10) // the parts under way would take minutes
 	why := errors.New("canceled by its tenant")
 	start := time.Now()
 	cancel(why)

@@ -95,7 +95,7 @@ func TestDrainWhileTheStoreHangs(t *testing.T) {
 	if err := g.stop(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(began); took > gbtest.AtOnce {
+	if took := time.Since(began); took > 25*time.Second { // its patience with the store is 30 s
 		t.Errorf("the drain took %s", took)
 	}
 	if j, err := g.records.Get(t.Context(), id); err != nil || j.State != job.Queued || j.Attempts != 0 {

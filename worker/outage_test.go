@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	breaker = "worker pauses"
-	goesOn  = "worker goes on"
+	pauses = "worker pauses"
+	goesOn = "worker goes on"
 )
 
 // chart is a job that stores a file.
@@ -31,7 +31,7 @@ func (g *glovebox) endure(outage, end func()) {
 	g.t.Helper()
 	outage()
 	met := g.submit(chart)
-	g.says(breaker)
+	g.says(pauses)
 	waited := g.submit(chart)
 	time.Sleep(2 * time.Second)
 	for _, id := range []string{met, waited} {
@@ -67,7 +67,7 @@ func TestPodmanDiesUnderAJob(t *testing.T) {
 	id := g.submit(job.Spec{Runtime: "bash", Source: "sleep 30; echo hello > file", Limits: job.Limits{WallMS: 60_000}})
 	g.state(id, job.Running)
 	g.podman.Kill() // its sandbox goes with its stream
-	g.says(breaker)
+	g.says(pauses)
 	g.podman.Restart()
 	g.says(goesOn)
 	if j := g.state(id, job.Running); j.Attempts != 1 || j.Epoch != 2 {
@@ -87,7 +87,7 @@ func TestBusyWorkerTakesNoTask(t *testing.T) {
 	long := g.submit(job.Spec{Runtime: "bash", Source: "sleep 250", Limits: job.Limits{WallMS: 300_000}})
 	g.state(long, job.Running)
 	g.s3.Kill()
-	g.says(breaker)
+	g.says(pauses)
 	g.s3.Restart()
 	g.says(goesOn)
 	next := g.submit(job.Spec{Runtime: "bash", Source: "echo hello"})
@@ -186,7 +186,7 @@ func (g *glovebox) costsAnAttempt(id string) {
 	if j := g.state(id, job.Queued); j.Attempts != 1 || j.Epoch != 2 || !j.OutageSince.IsZero() {
 		g.t.Errorf("got %d attempts in epoch %d, outage since %s; want one attempt spent and no outage", j.Attempts, j.Epoch, j.OutageSince)
 	}
-	if strings.Contains(g.log.String(), breaker) {
+	if strings.Contains(g.log.String(), pauses) {
 		g.t.Error("a job made its worker pause")
 	}
 	if _, err := g.records.Cancel(g.t.Context(), id, nil); err != nil {

@@ -355,7 +355,7 @@ func TestCancel(t *testing.T) {
 	if r.Status != job.Canceled || r.ExitCode != nil {
 		t.Errorf("got %+v", r)
 	}
-	if took := time.Since(began); took > gbtest.AtOnce {
+	if took := time.Since(began); took > 8*time.Second { // a worker that isn't told looks after 10 s
 		t.Errorf("a cancel took %s", took)
 	}
 }

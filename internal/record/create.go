@@ -199,6 +199,9 @@ func (s *Store) createSome(ctx context.Context, tenant string, a script.Args, li
 	if err != nil {
 		return nil, fmt.Errorf("create jobs: %w", err)
 	}
+	if len(answer) != 2 {
+		return nil, fmt.Errorf("create jobs: the script answered %v", answer)
+	}
 	words, ok := answer[0].([]any)
 	released, alsoOK := answer[1].([]any)
 	if !ok || !alsoOK {

@@ -2,6 +2,9 @@ package record
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"runtime/debug"
 	"slices"
 	"sync"
 )
@@ -20,7 +23,7 @@ type waitingJob struct {
 	done    chan struct{} // closed once created and err are set
 }
 
-// CreateOne is CreateMany of one job. When ctx ends before the job's turn has come, nothing was
+// CreateOne is CreateMany of one job, whose JSON the caller has encoded. When ctx ends before the job's turn has come, nothing was
 // accepted; later, and with any other error, nobody knows.
 func (s *Store) CreateOne(ctx context.Context, tenant string, j NewJob) (Created, error) {
 	w, first := s.group.join(tenant, j)
@@ -49,21 +52,35 @@ func (s *Store) createWaiting(tenant string) {
 	}
 	go func() {
 		for ; len(group) > 0; group = s.group.take(tenant) {
-			jobs := make([]NewJob, len(group))
-			for i, w := range group {
-				jobs[i] = w.NewJob
-			}
-			created, err := s.CreateMany(context.Background(), tenant, jobs)
-			for i, w := range group {
-				if i < len(created) {
-					w.created = created[i]
-				} else {
-					w.err = err
-				}
-				close(w.done)
-			}
+			s.createGroup(tenant, group)
 		}
 	}()
+}
+
+// createGroup creates the jobs in one call. A call that fails, fails for all whose jobs it has not
+// created; and so does one that panics, which a request of its own would have survived, too.
+func (s *Store) createGroup(tenant string, group []*waitingJob) {
+	jobs := make([]NewJob, len(group))
+	for i, w := range group {
+		jobs[i] = w.NewJob
+	}
+	var created []Created
+	var err error
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("create jobs: panic: %v", p)
+			s.log.Error("panic while jobs were created", "tenant", tenant, "panic", p, "stack", string(debug.Stack()))
+		}
+		for i, w := range group {
+			if i < len(created) {
+				w.created = created[i]
+			} else {
+				w.err = err
+			}
+			close(w.done)
+		}
+	}()
+	created, err = s.CreateMany(context.Background(), tenant, jobs)
 }
 
 // join has a job wait, or says that it is the first: no call is under way.
@@ -74,6 +91,12 @@ func (g *groupCommit) join(tenant string, j NewJob) (w *waitingJob, first bool) 
 	if !underWay {
 		g.waiting[tenant] = nil
 		return nil, true
+	}
+	// A caller whose context has ended may change what is its own while the call goes on.
+	j.Spec.Files, j.Spec.Metadata = slices.Clone(j.Spec.Files), maps.Clone(j.Spec.Metadata)
+	if j.Spec.Callback != nil {
+		callback := *j.Spec.Callback
+		j.Spec.Callback = &callback
 	}
 	w = &waitingJob{NewJob: j, done: make(chan struct{})}
 	g.waiting[tenant] = append(waiting, w)

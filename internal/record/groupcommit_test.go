@@ -118,9 +118,14 @@ func TestGroupCommit(t *testing.T) {
 		t.Errorf("%d calls of the script, want one for the first and one for those that came meanwhile", g.calls)
 	}
 	// The next one is the first again.
-	if _, err := s.CreateOne(t.Context(), "default", aJob()); err != nil || len(s.group.waiting) != 0 {
-		t.Errorf("got %v, and %v waits", err, s.group.waiting)
+	if _, err := s.CreateOne(t.Context(), "default", aJob()); err != nil {
+		t.Error(err)
 	}
+	gbtest.Eventually(t, "no call is under way", func() bool {
+		s.group.mu.Lock()
+		defer s.group.mu.Unlock()
+		return len(s.group.waiting) == 0
+	})
 }
 
 func TestGroupCommitFails(t *testing.T) {
@@ -147,3 +152,28 @@ func TestGroupCommitFails(t *testing.T) {
 		t.Errorf("once it is back: %v, %v", created, err)
 	}
 }
+
+// TestGroupCommitPanics: a call that panics is an error of those that wait for it, no more.
+func TestGroupCommitPanics(t *testing.T) {
+	t.Parallel()
+	s := store(t)
+	s.observer = panics{s.observer}
+	if _, first := s.group.join("default", aJob()); !first {
+		t.Fatal("the first job waits")
+	}
+	w, _ := s.group.join("default", aJob())
+	s.createWaiting("default")
+	<-w.done
+	if w.err == nil || !strings.Contains(w.err.Error(), "panic") {
+		t.Errorf("got %v, want the panic as an error", w.err)
+	}
+	gbtest.Eventually(t, "no call is under way", func() bool {
+		s.group.mu.Lock()
+		defer s.group.mu.Unlock()
+		return len(s.group.waiting) == 0
+	})
+}
+
+type panics struct{ Observer }
+
+func (panics) Accepted(string, job.Priority) { panic("an observer that fails") }
