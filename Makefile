@@ -1,7 +1,7 @@
 # Everything that is done to this tree by hand or by machine. `make` alone lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests build runtimes demo check vulns fmt test test-host test-record test-podman simulate-record test-vm chaos soak any-specs python-suite bench fuzz clean FORCE
+.PHONY: help setup setup-demo setup-tests build runtimes demo check vulns fmt test test-host test-record test-podman simulate-record test-vm chaos soak any-specs python-suite bench fuzz clean FORCE
 SHELL := /bin/bash
 
 # Where infra/setup.sh puts a Go, on machines whose own is too old.
@@ -59,8 +59,11 @@ bin/%: FORCE
 runtimes: bin/glovebox ## build the images of runtimes/ that are missing
 	bin/glovebox runtimes build
 
-demo: setup build ## run one job from submission to verified webhook
+demo: setup-demo build ## run one job from submission to verified webhook
 	$(call timed,demo,infra/demo.sh)
+
+setup-demo: # of the images only the one that the demo needs
+	$(call timed,setup,infra/setup.sh --runtimes python)
 
 scripts := .ci/run $(wildcard infra/*.sh e2e/vm/*.sh e2e/vm/guest/*.sh e2e/vm/root/usr/local/sbin/* runtimes/*/*.sh)
 

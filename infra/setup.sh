@@ -2,10 +2,11 @@
 # Prepares a machine for Glovebox: packages, Go, runsc, the user that runs Podman, its
 # configuration, the runtime images. Idempotent; a second run takes a second or two.
 #
-#   infra/setup.sh             everything
-#   infra/setup.sh --no-images everything but the runtime images
-#   infra/setup.sh --from DIR  what sandboxes need, from a directory that worker-host.sh
-#                              --pack filled: nothing is built, only packages are fetched
+#   infra/setup.sh                   everything
+#   infra/setup.sh --runtimes NAMES  of the runtime images only these, such as "python bash"
+#   infra/setup.sh --no-images       everything but the runtime images
+#   infra/setup.sh --from DIR        what sandboxes need, from a directory that worker-host.sh
+#                                    --pack filled: nothing is built, only packages are fetched
 #
 # For Debian 12 and 13 and Ubuntu 24.04, as root, or as a user with sudo. What it
 # installs outside the distribution's packages lies in /usr/local/lib/glovebox; when
@@ -23,10 +24,12 @@ packages="podman uidmap crun conmon fuse-overlayfs slirp4netns erofs-utils ca-ce
 readonly build_packages="mmdebstrap redis-server debian-archive-keyring git make gcc libc6-dev"
 
 images=yes
+runtimes=() # all
 from=
 case ${1:-}:$# in
 :0) ;;
 --no-images:1) images= ;;
+--runtimes:2) read -ra runtimes <<<"$2" ;;
 --from:2) from=$(cd "$caller_dir" && readlink -f "$2") ;;
 *)
     sed -n '2,/^set/{/^set/d;s/^# \?//p}' "$0" >&2
@@ -49,16 +52,17 @@ fail() {
 # quietly NAME WHAT COMMAND… runs the command in a shell of its own, shows how long it took,
 # and its output only when it fails.
 quietly() {
-    local name=$1 what=$2 start status
+    local name=$1 what=$2 start status log
     start=$(now)
+    log=$(mktemp "$work/log.XXXXXX")
     shift 2
     # Not within an if: there a function of ours would go on after a command that failed.
     set +e
-    (set -e && "$@") >"$work/log" 2>&1
+    (set -e && "$@") >"$log" 2>&1
     status=$?
     set -e
     if [ $status != 0 ]; then
-        cat "$work/log" >&2
+        cat "$log" >&2
         fail "$name: $what: failed (the output is above)"
     fi
     say "$name" "$what ($(seconds_since "$start"))"
@@ -122,6 +126,13 @@ remove_policy() {
     policy=
 }
 
+# stop_beside ends what works beside this script when the script fails.
+stop_beside() {
+    [ -n "$beside" ] || return 0
+    kill "$beside" 2>/dev/null || true
+    wait "$beside" 2>/dev/null || true
+}
+
 # go_is_new_enough: does the go on the PATH fulfil go.mod by itself?
 go_is_new_enough() {
     local want have
@@ -168,15 +179,15 @@ install_root() {
     as_root mv -f "$2.new" "$2"
 }
 
-# setup_module NAME VERSION PACKAGE [FLAG…] installs a command of another module.
+# setup_module NAME VERSION PACKAGE installs a command of another module. All that is built here
+# is built with the same flags, so that the standard library is compiled once.
 setup_module() {
     local name=$1 version=$2 package=$3 marker=$GLOVEBOX_LIB/$1.version
-    shift 3
     if [ -x "$GLOVEBOX_LIB/$name" ] && [ "$(cat "$marker" 2>/dev/null)" = "$version" ]; then
         say "$name" "$version"
         return
     fi
-    quietly "$name" "built $version" env CGO_ENABLED=0 GOBIN="$work" GOFLAGS= go install "$@" "$package@$version"
+    quietly "$name" "built $version" env CGO_ENABLED=0 GOBIN="$work" GOFLAGS=-trimpath go install "$package@$version"
     install_root "$work/$name" "$GLOVEBOX_LIB/$name"
     echo "$version" | as_root tee "$marker" >/dev/null
 }
@@ -205,7 +216,7 @@ build_runsc() {
     printf 'module runsc\n\ngo 1.26\n' >go.mod
     go get -tool "gvisor.dev/gvisor/runsc@$runsc_version"
     go mod vendor
-    go run precompile.go
+    go run -trimpath precompile.go
     go build -trimpath -ldflags "-X gvisor.dev/gvisor/runsc/version.version=$runsc_version" -o runsc gvisor.dev/gvisor/runsc
 }
 
@@ -231,15 +242,6 @@ setup_command() {
     fi
     install_root "$work/$1" "$GLOVEBOX_LIB/$1"
     say "$1" "installed from this tree"
-}
-
-# setup_programs builds what isn't in packages.
-setup_programs() {
-    setup_go
-    setup_runsc
-    setup_module versitygw $versitygw_version github.com/versity/versitygw/cmd/versitygw
-    setup_command glovebox-runtime
-    setup_command glovebox-agent
 }
 
 setup_user() {
@@ -312,6 +314,10 @@ setup_podman() {
     for file in podman.sh podman-user.sh podman-service.sh root-images.sh; do
         cmp -s "infra/$file" "$GLOVEBOX_LIB/$file" || install_root "infra/$file" "$GLOVEBOX_LIB/$file"
     done
+}
+
+# check_podman needs runsc, whose version Podman asks for.
+check_podman() {
     local got want="glovebox-runtime overlay true"
     got=$(infra/podman.sh info --format '{{.Host.OCIRuntime.Name}} {{.Store.GraphDriverName}} {{.Host.Security.Rootless}}' 2>"$work/log") || {
         cat "$work/log" >&2
@@ -327,8 +333,21 @@ setup_images() {
         load_images
         return
     fi
-    CGO_ENABLED=0 go build -trimpath -o bin/glovebox ./cmd/glovebox
-    bin/glovebox runtimes build
+    bin/glovebox runtimes build "${runtimes[@]}"
+}
+
+# build_all builds what isn't in packages. The images, which mostly wait for the network and the
+# disk, are made beside the compilers, which need the processors.
+build_all() {
+    # Before the compilers take the processors: the images wait for it.
+    [ -z "$images" ] || quietly glovebox "built, to make the images with" env CGO_ENABLED=0 go build -trimpath -o bin/glovebox ./cmd/glovebox
+    [ -x "$GLOVEBOX_LIB/runsc" ] || say building "runsc, versitygw and the images, side by side: minutes on a new machine"
+    setup_images &
+    beside=$!
+    setup_runsc
+    setup_module versitygw $versitygw_version github.com/versity/versitygw/cmd/versitygw
+    wait $beside || { beside= && exit 1; } # it said why
+    beside=
 }
 
 # load_images loads what is not there yet: the files are named by the images' ids.
@@ -353,7 +372,8 @@ load_images() {
 command -v apt-get >/dev/null || fail "this is for Debian and Ubuntu; elsewhere install by hand what infra/README.md lists"
 work=$(mktemp -d)
 policy= # the file that keeps new services from starting, while it is there
-trap 'remove_policy; rm -rf "$work"' EXIT
+beside= # the process that works beside this one, while there is one
+trap 'remove_policy; stop_beside; rm -rf "$work"' EXIT
 umask 022
 exec </dev/null # nothing here asks but sudo, which has its own ways
 PATH=$GLOVEBOX_LIB/go/bin:$PATH
@@ -364,9 +384,12 @@ as_root install -d -m 755 $GLOVEBOX_LIB
 if [ -n "$from" ]; then
     for command in runsc glovebox-runtime glovebox-agent; do install_packed $command; done
 else
-    setup_programs
+    setup_go
+    setup_command glovebox-runtime
+    setup_command glovebox-agent
 fi
 setup_user
 setup_podman
-setup_images
+if [ -n "$from" ]; then setup_images; else build_all; fi
+check_podman
 say ready "$(seconds_since "$start")"
