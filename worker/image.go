@@ -5,12 +5,45 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/glovebox-run/glovebox/attest"
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
+
+// builtRuntimes returns the runtimes that this worker can run, and the names that jobs give them.
+// The others are logged, once. It fails if Podman doesn't answer: what was offered last stays.
+func (w *Worker) builtRuntimes(ctx context.Context) (list []fleet.Runtime, names []string, err error) {
+	var unbuilt []string
+	for _, r := range w.Runtimes.List() {
+		digest, err := w.Sandboxes.Image(ctx, r.Image())
+		switch {
+		case errors.Is(err, sandbox.ErrNoImage):
+			unbuilt = append(unbuilt, r.Name)
+			continue
+		case errors.Is(err, sandbox.ErrImageRefused):
+			unbuilt = append(unbuilt, fmt.Sprintf("%s (%v)", r.Name, err))
+			continue
+		case err != nil:
+			return nil, nil, err
+		}
+		names = append(append(names, r.Name), r.Aliases...)
+		list = append(list, fleet.Runtime{
+			Name: r.Name, Version: r.Version, Aliases: r.Aliases, File: r.File,
+			Image: r.Image(), ImageDigest: digest, Limits: r.Limits, Warm: w.Sandboxes.WarmOf(r.Image()),
+		})
+	}
+	if !slices.Equal(unbuilt, w.unbuilt) {
+		w.unbuilt = unbuilt
+		if len(unbuilt) > 0 {
+			w.Log.Warn("runtimes without an image are not offered: `glovebox runtimes build` builds them", "runtimes", strings.Join(unbuilt, ", "))
+		}
+	}
+	return list, names, nil
+}
 
 // images returns those that jobs may bring to this worker: its operator allows them, they
 // are in Podman's store, and nothing about them changes how they would be isolated. The others

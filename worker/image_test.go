@@ -1,11 +1,15 @@
 package worker_test
 
 import (
+	"io/fs"
+	"os"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
+	"github.com/glovebox-run/glovebox/worker"
 )
 
 // TestImageNotAllowed: a worker runs no image but its operator's, whatever the api let
@@ -25,5 +29,40 @@ func TestImageNotAllowed(t *testing.T) {
 	}
 	if images, err := g.records.Fleet.Images(t.Context()); err != nil || len(images) > 0 {
 		t.Errorf("published: got %v, %v, want none", images, err)
+	}
+}
+
+// TestRuntimesWithoutAnImage: a worker offers what is built, and says of the others in one line
+// how to get them.
+func TestRuntimesWithoutAnImage(t *testing.T) {
+	t.Parallel()
+	folders := fstest.MapFS{}
+	for _, name := range []string{"base", "bash"} {
+		if err := fs.WalkDir(os.DirFS("../runtimes"), name, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			b, err := os.ReadFile("../runtimes/" + path)
+			folders[path] = &fstest.MapFile{Data: b}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"cobol", "pascal"} {
+		folders[name+"/Containerfile"] = &fstest.MapFile{Data: []byte("FROM x\n")}
+		folders[name+"/runtime.yaml"] = &fstest.MapFile{Data: []byte("name: " + name + "\nversion: \"1\"\nfile: x\nrun: [cat, \"{file}\"]\n")}
+	}
+	set, err := runtimes.Load(folders)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := start(t, func(c *worker.Config) { c.Runtimes = set })
+	g.says(`runtimes="cobol, pascal"`)
+	if n := strings.Count(g.log.String(), "without an image"); n != 1 {
+		t.Errorf("%d lines about what is not built, want 1", n)
+	}
+	if r := g.result(g.submit(job.Spec{Runtime: "bash", Source: "echo hello"})); r.Stdout != "hello\n" {
+		t.Errorf("got %+v", r)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/glovebox-run/glovebox/internal/agentwire"
 	"github.com/glovebox-run/glovebox/internal/await"
 	"github.com/glovebox-run/glovebox/internal/fleet"
-	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
 const (
@@ -83,23 +82,9 @@ func (w *Worker) publish(ctx context.Context) error {
 			return err
 		}
 	}
-	var list []fleet.Runtime
-	var names []string
-	for _, r := range w.Runtimes.List() {
-		digest, err := w.Sandboxes.Image(ctx, r.Image())
-		if err != nil && !errors.Is(err, sandbox.ErrNoImage) && !errors.Is(err, sandbox.ErrImageRefused) {
-			return err // Podman doesn't answer: what was offered last stays
-		}
-		if err != nil {
-			w.Log.Warn("runtime is not offered: its image is missing; build it with `glovebox runtimes build`",
-				"runtime", r.Name, "image", r.Image(), "error", err)
-			continue
-		}
-		names = append(append(names, r.Name), r.Aliases...)
-		list = append(list, fleet.Runtime{
-			Name: r.Name, Version: r.Version, Aliases: r.Aliases, File: r.File,
-			Image: r.Image(), ImageDigest: digest, Limits: r.Limits, Warm: w.Sandboxes.WarmOf(r.Image()),
-		})
+	list, names, err := w.builtRuntimes(ctx)
+	if err != nil {
+		return err
 	}
 	images, err := w.images(ctx)
 	if err != nil {

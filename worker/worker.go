@@ -112,6 +112,7 @@ type Worker struct {
 
 	publishing sync.Mutex
 	missing    map[string]string // allowed images that can't be run, and why; only for publish
+	unbuilt    []string          // runtimes without an image, as last logged; only for publish
 
 	absent map[string]time.Time // other workers, and since when they have no key; only for reap
 }
