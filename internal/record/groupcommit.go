@@ -23,8 +23,8 @@ type waitingJob struct {
 	done    chan struct{} // closed once created and err are set
 }
 
-// CreateOne is CreateMany of one job, whose JSON the caller has encoded. When ctx ends before the job's turn has come, nothing was
-// accepted; later, and with any other error, nobody knows.
+// CreateOne is CreateMany of one job, whose JSON the caller has encoded. When ctx ends before the
+// job's turn has come, nothing was accepted; later, and with any other error, nobody knows.
 func (s *Store) CreateOne(ctx context.Context, tenant string, j NewJob) (Created, error) {
 	w, first := s.group.join(tenant, j)
 	if first {
