@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/queue/queuetest"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -29,10 +29,10 @@ func TestEnqueueAll(t *testing.T) {
 	if err := c.EnqueueAll(ctx, append(all, RunTask("later", 1, job.Normal, time.Now().Add(time.Hour)), DeliverTask("default", "msg", 1, false, time.Time{}))); err != nil {
 		t.Fatal(err) // a Redis that doesn't know asynq's script
 	}
-	if got := tasks(t, c, "normal"); !slices.Equal(got, want) {
+	if got := queuetest.Tasks(t, c.rdb, "normal"); !slices.Equal(got, want) {
 		t.Errorf("got tasks %v, want %v", got, want)
 	}
-	if n := len(tasks(t, c, Delivery)); n != 1 {
+	if n := len(queuetest.Tasks(t, c.rdb, Delivery)); n != 1 {
 		t.Errorf("got %d deliveries, want 1", n)
 	}
 	if n := c.rdb.LLen(ctx, jobsKey).Val(); n < 20 {
@@ -44,7 +44,7 @@ func TestEnqueueAll(t *testing.T) {
 		t.Error(err) // all but one are there
 	}
 	took := trips.n.Load()
-	if n := len(tasks(t, c, "normal")); n != 21 || took != 1 {
+	if n := len(queuetest.Tasks(t, c.rdb, "normal")); n != 21 || took != 1 {
 		t.Errorf("there are %d tasks after %d round trips, want 21 after one", n, took)
 	}
 	for n := range 21 {
@@ -52,20 +52,6 @@ func TestEnqueueAll(t *testing.T) {
 			t.Errorf("task %d: got %+v, %v", n, q, err)
 		}
 	}
-}
-
-func tasks(t *testing.T, c *Client, queue string) []string {
-	t.Helper()
-	infos, err := asynq.NewInspectorFromRedisClient(c.rdb).ListPendingTasks(queue)
-	if err != nil && !strings.Contains(err.Error(), "not found") {
-		t.Fatal(err)
-	}
-	var ids []string
-	for _, i := range infos {
-		ids = append(ids, i.ID)
-	}
-	slices.Sort(ids)
-	return ids
 }
 
 // roundTrips counts them.

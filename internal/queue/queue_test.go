@@ -10,6 +10,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/queue/queuetest"
 	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -32,29 +33,8 @@ func open(tb testing.TB, url string) *Client {
 // serve runs a server of the queues, and returns what it takes.
 func serve(t *testing.T, c *Client, queues map[string]int, interval time.Duration) (*Server, <-chan string) {
 	t.Helper()
-	srv, took := c.Server(ServerConfig(4, queues, interval, slog.New(slog.DiscardHandler)), nil), make(chan string, 100)
-	err := srv.Start(asynq.HandlerFunc(func(ctx context.Context, _ *asynq.Task) error {
-		id, _ := asynq.GetTaskID(ctx)
-		took <- id
-		return nil
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(srv.Shutdown)
-	return srv, took
-}
-
-func within(t *testing.T, took <-chan string, want string, patience time.Duration) {
-	t.Helper()
-	select {
-	case got := <-took:
-		if got != want {
-			t.Errorf("took %s, want %s", got, want)
-		}
-	case <-time.After(patience):
-		t.Errorf("%s was not taken within %s", want, patience)
-	}
+	srv := c.Server(ServerConfig(4, queues, interval, slog.New(slog.DiscardHandler)), nil)
+	return srv, queuetest.Serve(t, srv)
 }
 
 // TestNotifier: a server is notified of tasks in each of its queues long before it would poll.
@@ -69,13 +49,13 @@ func TestNotifier(t *testing.T) {
 			if err := c.Enqueue(t.Context(), task); err != nil {
 				t.Fatal(err)
 			}
-			within(t, jobs, task.id, 5*time.Second)
+			queuetest.Within(t, jobs, task.id, 5*time.Second)
 		}
 		task := DeliverTask("t", "d", n, false, time.Time{})
 		if err := c.Enqueue(t.Context(), task); err != nil {
 			t.Fatal(err)
 		}
-		within(t, deliveries, task.id, 5*time.Second)
+		queuetest.Within(t, deliveries, task.id, 5*time.Second)
 	}
 }
 
@@ -89,7 +69,7 @@ func TestLostNotification(t *testing.T) {
 	if _, err := plain.EnqueueContext(t.Context(), asynq.NewTask(TypeRun, nil), asynq.TaskID("lost"), asynq.Queue(string(job.Low))); err != nil {
 		t.Fatal(err)
 	}
-	within(t, took, "lost", 5*time.Second)
+	queuetest.Within(t, took, "lost", 5*time.Second)
 
 	for n := range 2 * mostPending {
 		if err := c.Enqueue(t.Context(), DeliverTask("t", "d", n, false, time.Time{})); err != nil {
@@ -168,7 +148,7 @@ func TestNoTaskWithoutASlot(t *testing.T) {
 		}
 	}
 	first := begin()
-	within(t, took, ids[0]+".1", 10*time.Second)
+	queuetest.Within(t, took, ids[0]+".1", 10*time.Second)
 	first.Stop() // a pause: what it has in hand goes on
 	second := begin()
 	time.Sleep(200 * time.Millisecond) // it would have looked ten times
@@ -176,7 +156,7 @@ func TestNoTaskWithoutASlot(t *testing.T) {
 		t.Errorf("%d tasks are in the queue, want the 2 that have no slot", n)
 	}
 	goOn <- struct{}{}
-	within(t, took, ids[1]+".1", 10*time.Second)
+	queuetest.Within(t, took, ids[1]+".1", 10*time.Second)
 	second.Stop()
 	close(goOn)
 	first.Shutdown()
@@ -185,7 +165,7 @@ func TestNoTaskWithoutASlot(t *testing.T) {
 		t.Error("a slot is taken although nothing is in hand")
 	}
 	third := begin() // the queue has one task more, then none
-	within(t, took, ids[2]+".1", 10*time.Second)
+	queuetest.Within(t, took, ids[2]+".1", 10*time.Second)
 	third.Shutdown()
 	if len(slots) != 0 {
 		t.Error("a server that stops without a task keeps its slot")

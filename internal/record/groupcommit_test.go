@@ -89,18 +89,34 @@ func grouped(t *testing.T, s *Store, g *gate, jobs []NewJob, released func()) (c
 	return created, errs
 }
 
+// gated is a store whose scripts a gate holds up. Redis knows the script, so that a call is one.
+func gated(t *testing.T) (*Store, *gate) {
+	t.Helper()
+	s, g := store(t), &gate{open: make(chan struct{})}
+	if err := createScript.Load(t.Context(), s.rdb); err != nil {
+		t.Fatal(err)
+	}
+	s.rdb.AddHook(g)
+	return s, g
+}
+
+// idle waits until no call is under way.
+func idle(t *testing.T, s *Store) {
+	t.Helper()
+	gbtest.Eventually(t, "no call is under way", func() bool {
+		s.group.mu.Lock()
+		defer s.group.mu.Unlock()
+		return len(s.group.waiting) == 0
+	})
+}
+
 func aJob() NewJob {
 	return NewJob{ID: job.NewID("default"), Spec: job.Spec{Runtime: "python", Source: "1"}}
 }
 
 func TestGroupCommit(t *testing.T) {
 	t.Parallel()
-	s := store(t)
-	if err := createScript.Load(t.Context(), s.rdb); err != nil {
-		t.Fatal(err)
-	}
-	g := &gate{open: make(chan struct{})}
-	s.rdb.AddHook(g)
+	s, g := gated(t)
 	keyed, same, other := aJob(), aJob(), aJob()
 	keyed.Key, keyed.RequestHash = "k", HashRequest([]byte("a"))
 	same.Key, same.RequestHash = "k", HashRequest([]byte("a"))
@@ -121,21 +137,12 @@ func TestGroupCommit(t *testing.T) {
 	if _, err := s.CreateOne(t.Context(), "default", aJob()); err != nil {
 		t.Error(err)
 	}
-	gbtest.Eventually(t, "no call is under way", func() bool {
-		s.group.mu.Lock()
-		defer s.group.mu.Unlock()
-		return len(s.group.waiting) == 0
-	})
+	idle(t, s)
 }
 
 func TestGroupCommitFails(t *testing.T) {
 	t.Parallel()
-	s := store(t)
-	if err := createScript.Load(t.Context(), s.rdb); err != nil {
-		t.Fatal(err)
-	}
-	g := &gate{open: make(chan struct{})}
-	s.rdb.AddHook(g)
+	s, g := gated(t)
 	away := errors.New("redis is away")
 	_, errs := grouped(t, s, g, []NewJob{aJob(), aJob()}, func() {
 		g.mu.Lock()
@@ -167,11 +174,7 @@ func TestGroupCommitPanics(t *testing.T) {
 	if w.err == nil || !strings.Contains(w.err.Error(), "panic") {
 		t.Errorf("got %v, want the panic as an error", w.err)
 	}
-	gbtest.Eventually(t, "no call is under way", func() bool {
-		s.group.mu.Lock()
-		defer s.group.mu.Unlock()
-		return len(s.group.waiting) == 0
-	})
+	idle(t, s)
 }
 
 type panics struct{ Observer }

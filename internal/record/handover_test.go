@@ -1,18 +1,17 @@
 package record
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
 	"time"
 
-	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/queue"
+	"github.com/glovebox-run/glovebox/internal/queue/queuetest"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -88,7 +87,7 @@ func TestHandOver(t *testing.T) {
 	if name := <-wanted; name != "py" {
 		t.Errorf("wanted is %q", name)
 	}
-	within(t, took, id+".1", 5*time.Second)
+	queuetest.Within(t, took, id+".1", 5*time.Second)
 	select {
 	case task := <-others:
 		t.Errorf("a worker that does not offer it took %s", task)
@@ -113,29 +112,8 @@ func TestHandOver(t *testing.T) {
 // serve runs a server of the queues, and returns what it takes.
 func serve(t *testing.T, s *Store, queues map[string]int, interval time.Duration) (*queue.Server, <-chan string) {
 	t.Helper()
-	srv, took := s.Queue.Server(queue.ServerConfig(4, queues, interval, slog.New(slog.DiscardHandler)), nil), make(chan string, 100)
-	err := srv.Start(asynq.HandlerFunc(func(ctx context.Context, _ *asynq.Task) error {
-		id, _ := asynq.GetTaskID(ctx)
-		took <- id
-		return nil
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(srv.Shutdown)
-	return srv, took
-}
-
-func within(t *testing.T, took <-chan string, want string, patience time.Duration) {
-	t.Helper()
-	select {
-	case got := <-took:
-		if got != want {
-			t.Errorf("took %s, want %s", got, want)
-		}
-	case <-time.After(patience):
-		t.Errorf("%s was not taken within %s", want, patience)
-	}
+	srv := s.Queue.Server(queue.ServerConfig(4, queues, interval, slog.New(slog.DiscardHandler)), nil)
+	return srv, queuetest.Serve(t, srv)
 }
 
 // inHand makes a job without a task: it was in the hands of a worker that refused it.

@@ -17,6 +17,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/queue"
+	"github.com/glovebox-run/glovebox/internal/queue/queuetest"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -55,16 +56,7 @@ func (w *Sweeper) passDue(ctx context.Context) {
 
 func tasks(t *testing.T, s *Store, queue string) []string {
 	t.Helper()
-	infos, err := asynq.NewInspectorFromRedisClient(s.rdb).ListPendingTasks(queue)
-	if err != nil && !strings.Contains(err.Error(), "not found") {
-		t.Fatal(err)
-	}
-	var ids []string
-	for _, i := range infos {
-		ids = append(ids, i.ID)
-	}
-	slices.Sort(ids)
-	return ids
+	return queuetest.Tasks(t, s.rdb, queue)
 }
 
 func TestReapTakesBackWhatNoBeatNames(t *testing.T) {

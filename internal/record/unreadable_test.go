@@ -18,6 +18,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/queue"
+	"github.com/glovebox-run/glovebox/internal/queue/queuetest"
 	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
@@ -104,7 +105,7 @@ func TestDeputyDeletesWhatATaskNames(t *testing.T) {
 	const lock = "gb:{acme}:idem:x"
 	r.must(t, "HSET", "asynq:{deliveries}:t:"+task, "msg", message+"\x52"+string(rune(len(lock)))+lock) // field 10, a string
 	srv, took := serve(t, r.api, queue.Deliveries(), time.Second)
-	within(t, took, task, 5*time.Second)
+	queuetest.Within(t, took, task, 5*time.Second)
 	srv.Shutdown()
 	if r.admin.Exists(ctx, lock).Val() == 0 {
 		t.Error("the idempotency key is gone")
