@@ -327,26 +327,19 @@ check_podman() {
     say podman "$(infra/podman.sh --version | awk '{ print $3 }'), rootless, native overlay, $GLOVEBOX_LIB/glovebox-runtime"
 }
 
-setup_images() {
-    [ -n "$images" ] || return 0
-    if [ -n "$from" ]; then
-        load_images
-        return
-    fi
-    bin/glovebox runtimes build "${runtimes[@]}"
-}
-
 # build_all builds what isn't in packages. The images, which mostly wait for the network and the
 # disk, are made beside the compilers, which need the processors.
 build_all() {
-    # Before the compilers take the processors: the images wait for it.
-    [ -z "$images" ] || quietly glovebox "built, to make the images with" env CGO_ENABLED=0 go build -trimpath -o bin/glovebox ./cmd/glovebox
-    [ -x "$GLOVEBOX_LIB/runsc" ] || say building "runsc, versitygw and the images, side by side: minutes on a new machine"
-    setup_images &
-    beside=$!
+    if [ -n "$images" ]; then
+        # Before the compilers take the processors: the images wait for it.
+        quietly glovebox "built, to make the images with" env CGO_ENABLED=0 go build -trimpath -o bin/glovebox ./cmd/glovebox
+        [ -x "$GLOVEBOX_LIB/runsc" ] || say building "runsc, versitygw and the images, side by side: minutes on a new machine"
+        bin/glovebox runtimes build "${runtimes[@]}" &
+        beside=$!
+    fi
     setup_runsc
     setup_module versitygw $versitygw_version github.com/versity/versitygw/cmd/versitygw
-    wait $beside || { beside= && exit 1; } # it said why
+    [ -z "$beside" ] || wait "$beside" || { beside= && exit 1; } # it said why
     beside=
 }
 
@@ -390,6 +383,6 @@ else
 fi
 setup_user
 setup_podman
-if [ -n "$from" ]; then setup_images; else build_all; fi
+if [ -n "$from" ]; then load_images; else build_all; fi
 check_podman
 say ready "$(seconds_since "$start")"
