@@ -36,6 +36,8 @@ bench_skip = $(if $(BENCH),,-skip 'PickUp|Fresh|Artifact')
 bench_name = $(eval bench_name := docs/benchmarks/$(shell date +%F)-$(shell git rev-parse --short HEAD))$(bench_name)
 bench_file = grep -v 'no test files' | tee -a $(bench_name).txt
 TESTFLAGS ?=
+# Suites at once: one more than the processors, as a suite waits for a part of its time.
+suites := -p $(shell echo $$(($$(nproc) + 1)))
 
 # Static commands. check compiles the same way, so that the two share Go's build cache.
 static := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath"
@@ -97,7 +99,7 @@ setup-tests: setup
 test: setup-tests build test-host test-record test-podman ## set up, then every suite against the real components, with the race detector
 
 test-host: ## the suites that need no sandbox: Redis, S3, everything pure
-	$(call timed,test without sandboxes,go test -race -count=1 -timeout 60m $(TESTFLAGS) $(host_packages))
+	$(call timed,test without sandboxes,go test -race -count=1 -timeout 60m $(suites) $(TESTFLAGS) $(host_packages))
 
 # Without the race detector, which the schedules that test-host runs have: it takes five times as long.
 SCHEDULES ?= 100000
@@ -110,7 +112,7 @@ test-record: ## 2000 of simulate-record's schedules
 	$(call timed,simulate the record,$(call simulate,2000))
 
 test-podman: ## the suites that run sandboxes, as the user who runs Podman
-	$(call timed,test with sandboxes,$(with_test_binaries) go test -race -count=1 -timeout 60m $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES))
+	$(call timed,test with sandboxes,$(with_test_binaries) go test -race -count=1 -timeout 60m $(suites) $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES))
 
 test-vm: setup ## a production worker host in a virtual Debian machine: hard limits, two users; ONLY="limits users" for a part
 	$(call timed,test in a virtual machine,e2e/vm/run.sh)
