@@ -24,6 +24,7 @@ const (
 	secretsInputDomain = "glovebox/secrets-input/v1"
 	outputDomain       = "glovebox/output/v1"
 	environmentDomain  = "glovebox/environment/v1"
+	snapshotDomain     = "glovebox/snapshot-environment/v1"
 	subjectDomain      = "glovebox/result/v1"
 )
 
@@ -189,6 +190,10 @@ func outputHash(p Predicate) string {
 // of its own in the subject.
 func environmentHash(p Predicate) (string, error) {
 	f := newFields(environmentDomain)
+	if p.Runtime.Snapshot != "" {
+		f = newFields(snapshotDomain)
+		f.text(p.Runtime.Snapshot)
+	}
 	f.text(p.Runtime.Name, p.Runtime.Version, p.Runtime.Image, p.Runtime.OCIRuntime, p.LimitsEnforced)
 	limits, err := limitNumbers(p.Limits)
 	if err != nil {

@@ -44,6 +44,24 @@ func TestInputHash(t *testing.T) {
 	}
 }
 
+// TestEnvironmentHash writes the encoding out by hand, as the ADR has it.
+func TestEnvironmentHash(t *testing.T) {
+	t.Parallel()
+	p := Predicate{Runtime: job.Runtime{Name: "a", OCIRuntime: "r"}, LimitsEnforced: "soft", Limits: job.Limits{WallMS: 7}}
+	const fields = "\x00\x00\x00\x00\x00\x00\x00\x01a" + "\x00\x00\x00\x00\x00\x00\x00\x00" + "\x00\x00\x00\x00\x00\x00\x00\x00" + "\x00\x00\x00\x00\x00\x00\x00\x01r" +
+		"\x00\x00\x00\x00\x00\x00\x00\x04soft" + "\x00\x00\x00\x00\x00\x00\x00\x011" + "\x00\x00\x00\x00\x00\x00\x00\x07wall_ms" + "\x00\x00\x00\x00\x00\x00\x00\x017"
+	for snapshot, encoded := range map[string]string{
+		"":  "\x00\x00\x00\x00\x00\x00\x00\x17glovebox/environment/v1" + fields,
+		"s": "\x00\x00\x00\x00\x00\x00\x00\x20glovebox/snapshot-environment/v1" + "\x00\x00\x00\x00\x00\x00\x00\x01s" + fields,
+	} {
+		p.Runtime.Snapshot = snapshot
+		sum := sha256.Sum256([]byte(encoded))
+		if got, err := environmentHash(p); err != nil || got != hex.EncodeToString(sum[:]) {
+			t.Errorf("snapshot %q: got %s, %v", snapshot, got, err)
+		}
+	}
+}
+
 // TestInputOfStreams: however a file comes, its content is what counts.
 func TestInputOfStreams(t *testing.T) {
 	t.Parallel()

@@ -35,7 +35,7 @@ func sample() (job.Result, Run) {
 			{Name: "data/a.csv", Size: 9, MediaType: "text/csv", SHA256: hashText("a"), Kind: job.KindFile, URL: "artifacts/data/a.csv"},
 		},
 		ArtifactsSkipped: []job.Skipped{{Name: "fifo", Reason: "is no file"}}, ArtifactsSkippedTotal: 1,
-		Runtime:        job.Runtime{Name: "python", Version: "3.13", Image: "localhost/glovebox/python:1", ImageDigest: "sha256:" + hashText("image"), OCIRuntime: "runsc 1"},
+		Runtime:        job.Runtime{Name: "python", Version: "3.13", Image: "localhost/glovebox/python:1", ImageDigest: "sha256:" + hashText("image"), OCIRuntime: "runsc 1", Snapshot: hashText("snapshot")},
 		LimitsEnforced: "soft", Attempt: 1, Worker: "host-a", Metadata: map[string]string{"k": "v"},
 	}
 	input, err := InputHash(job.Spec{Source: "print(1)"})
@@ -287,11 +287,18 @@ func TestNotVerified(t *testing.T) {
 	})
 }
 
-// TestGolden guards the encoding: what was signed once verifies for ever.
+// TestGolden guards the encoding: what was signed once verifies for ever. It has no snapshot, as no
+// result had one then.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	s := rfc8032(t)
-	r := attested(t, s)
+	r, run := sample()
+	r.Runtime.Snapshot = ""
+	var err error
+	if r.Attestation, err = s.Attest(r, run); err != nil {
+		t.Fatal(err)
+	}
+	r = copied(t, r)
 	got, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		t.Fatal(err)

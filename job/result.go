@@ -110,4 +110,7 @@ type Runtime struct {
 	Image       string `json:"image,omitempty"`
 	ImageDigest string `json:"image_digest,omitempty"`
 	OCIRuntime  string `json:"oci_runtime,omitempty"`
+	// Snapshot is the SHA-256, in hexadecimal, of the snapshot from which the sandbox went on; "" if it
+	// started with its first process.
+	Snapshot string `json:"snapshot,omitempty"`
 }

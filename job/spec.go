@@ -10,8 +10,8 @@ import (
 // SpecVersion is the version of [Spec] that this build writes and understands. A
 // worker hands a job of a newer version back to the queue.
 //
-// Version 2 has files that are kept elsewhere ([File.Kept]), and a deadline.
-const SpecVersion = 2
+// Version 2 has files that are kept elsewhere ([File.Kept]), and a deadline; version 3 has Fresh.
+const SpecVersion = 3
 
 // Spec is what a producer submits: code, what it reads, what it may use, and where
 // to post the result.
@@ -71,10 +71,16 @@ type Spec struct {
 	// minute after its end. Without it they are kept from when somebody watches on; then,
 	// too, the first one sees what was printed before.
 	Stream bool `json:"stream,omitempty" doc:"Keep events for watchers although nobody watches yet: GET /v1/jobs/{id}/events replays them up to a minute after the job's end."`
+	// Fresh asks for a sandbox in which nothing was started before the job came: none that waited,
+	// and none that goes on from a snapshot. It takes longer to start.
+	Fresh bool `json:"fresh,omitempty" doc:"Start a sandbox for this job alone, from nothing: none that waited started, and none that goes on from a snapshot. It takes longer; docs/security.md says what it is for."`
 }
 
 // Needs is the version that a worker has to know to run the job.
 func (s Spec) Needs() int {
+	if s.Fresh {
+		return 3
+	}
 	if slices.ContainsFunc(s.Files, File.Kept) || !s.Deadline.IsZero() {
 		return 2
 	}

@@ -196,6 +196,6 @@ func (w *Worker) program(ctx context.Context, j record.Job, spec job.Spec, input
 	return sandbox.Program{
 		JobID: j.ID, Epoch: j.Epoch, Image: runtime.Image(), Compile: compile, Command: command,
 		Env: env, Files: files, Stdin: []byte(spec.Stdin),
-		Limits: spec.Limits.Filled(runtime.Limits),
+		Limits: spec.Limits.Filled(runtime.Limits), Fresh: spec.Fresh,
 	}, job.Runtime{Name: runtime.Name, Version: runtime.Version, Image: runtime.Image()}, nil
 }

@@ -94,7 +94,7 @@ func (w *Worker) imageProgram(ctx context.Context, j record.Job, spec job.Spec, 
 	}
 	return sandbox.Program{
 		JobID: j.ID, Epoch: j.Epoch, Image: spec.Image, Command: spec.Command,
-		Env: spec.Env, Files: files, Stdin: []byte(spec.Stdin), Limits: spec.Limits.Filled(job.Limits{}),
+		Env: spec.Env, Files: files, Stdin: []byte(spec.Stdin), Limits: spec.Limits.Filled(job.Limits{}), Fresh: spec.Fresh,
 	}, job.Runtime{Image: spec.Image}, nil
 }
 

@@ -18,7 +18,7 @@ func (w *Worker) result(j record.Job, runtime job.Runtime, o sandbox.Outcome, ou
 	r.ExitCode, r.Signal, r.Usage, r.Compile = &o.ExitCode, o.Signal, o.Usage, o.Compile
 	r.Stdout, r.Stderr = out.stdout.text(), out.stderr.text()
 	r.Artifacts, r.ArtifactsSkipped, r.ArtifactsSkippedTotal = out.artifacts, o.Skipped, o.SkippedTotal
-	runtime.OCIRuntime, runtime.ImageDigest = o.OCIRuntime, o.ImageDigest
+	runtime.OCIRuntime, runtime.ImageDigest, runtime.Snapshot = o.OCIRuntime, o.ImageDigest, o.Snapshot
 	r.Runtime, r.LimitsEnforced, r.Worker = runtime, o.LimitsEnforced, w.ID
 	return r
 }

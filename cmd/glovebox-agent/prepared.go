@@ -155,6 +155,19 @@ func (p *prepared) report(failure error) {
 	p.ready = p.send(said) == nil && failure == nil
 }
 
+// reportAgain tells a worker whose sandbox goes on from a snapshot what another was told.
+func (p *prepared) reportAgain() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	ready := p.ready
+	p.mu.Unlock()
+	if ready {
+		p.report(nil)
+	}
+}
+
 // takeOver makes the process the program's if the two match, and else ends it. If it returns nil,
 // the program is to be started as usual; why is for tests and debuggers.
 func (p *prepared) takeOver(start agentwire.Start, in *inputs) (_ *process, why error) {

@@ -17,6 +17,7 @@ type session struct {
 	out    *agentwire.Writer
 	check  agentwire.FromHost
 	credit *agentwire.Credit
+	kernel string // its version
 	inputs *inputs
 	// killed is closed by a Kill frame.
 	killed   chan struct{}
@@ -35,11 +36,11 @@ func newSession(in io.Reader, out io.Writer) *session {
 
 // run takes the job from Ready to End. An error is the agent's own failure.
 func (s *session) run() error {
-	kernel, err := checkSandbox()
-	if err != nil {
+	var err error
+	if s.kernel, err = checkSandbox(); err != nil {
 		return err
 	}
-	if err := s.out.WriteJSON(agentwire.TypeReady, agentwire.Ready{Protocol: agentwire.Version, Kernel: kernel}); err != nil {
+	if err := s.sayReady(); err != nil {
 		return err
 	}
 	if err := asJob(s.receive); err != nil {
@@ -69,6 +70,10 @@ func (s *session) run() error {
 		c := collector{root: workDir, limits: start.Limits, inputs: s.inputs.sums, send: s}
 		return c.run()
 	})
+}
+
+func (s *session) sayReady() error {
+	return s.out.WriteJSON(agentwire.TypeReady, agentwire.Ready{Protocol: agentwire.Version, Kernel: s.kernel})
 }
 
 // fault tells the worker that the agent, not the job, has failed. If even that can't be
@@ -102,6 +107,9 @@ func (s *session) receive() error {
 			err = s.credit.Grant(f.Credit())
 		case agentwire.TypePrepare:
 			s.prepared = prepare(s.check.Prepare, func(p agentwire.Prepared) error { return s.out.WriteJSON(agentwire.TypePrepared, p) })
+		case agentwire.TypeResume:
+			err = s.sayReady()
+			s.prepared.reportAgain()
 		case agentwire.TypeFileBegin:
 			err = s.inputs.begin(s.check.File)
 		case agentwire.TypeFileData:

@@ -18,6 +18,9 @@ import (
 // imageAnnotation has the id of the image of a container that a worker made.
 const imageAnnotation = "run.glovebox.image"
 
+// rootSource is the annotation by which runsc is told the root image.
+const rootSource = "dev.gvisor.spec.rootfs.source"
+
 const (
 	// agentMount is where the worker mounts the agent, as a file. An image is mounted on
 	// a directory: there the agent is agentFile.
@@ -105,9 +108,13 @@ func useImages(bundle string, c config) error {
 	if !agent {
 		return nil
 	}
+	annotations := map[string]string{rootSource: root, "dev.gvisor.spec.rootfs.type": "erofs"}
+	if path, ok := c.Annotations[pipesAnnotation]; ok { // only with a root image is a worker asked how to start (askHow)
+		annotations[pipesAnnotation] = path
+	}
 	return rewrite(filepath.Join(bundle, "config.json"), c.raw, map[string]any{
 		"mounts":      mounts,
-		"annotations": map[string]string{"dev.gvisor.spec.rootfs.source": root, "dev.gvisor.spec.rootfs.type": "erofs"},
+		"annotations": annotations,
 	})
 }
 

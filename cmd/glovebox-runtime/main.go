@@ -55,7 +55,7 @@ func run(args []string) error {
 		err = create(runsc, argv, rest)
 	case len(rest) == 2 && rest[0] == "start":
 		var sent bool
-		if sent, err = start(argv, rest[1]); !sent {
+		if sent, err = start(runsc, argv, rest[1]); !sent {
 			err = become(runsc, argv)
 		}
 	case len(rest) > 1 && rest[0] == "delete":

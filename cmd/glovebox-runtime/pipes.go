@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"syscall"
 )
@@ -10,6 +12,13 @@ const pipesAnnotation = "run.glovebox.pipes"
 
 // requestTimeout bounds each step of a request, seconds.
 const requestTimeout = 10
+
+// What this program asks a worker: the pipes of a sandbox that is to be made, or how it is to be
+// started.
+const (
+	askPipes = 'p'
+	askStart = 's'
+)
 
 // useWorkerPipes replaces this process's stdin, stdout and stderr, which are conmon's, by the
 // worker's pipes: the sandbox inherits them. A container without the annotation was not made by a
@@ -34,39 +43,66 @@ func useWorkerPipes(c config, id string) error {
 	return nil
 }
 
-// requestPipes gets the pipes from the worker. (The package net would be half of this program.)
+// requestPipes gets the pipes from the worker.
 func requestPipes(path, id string) ([]int, error) {
-	s, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	s, err := askWorker(path, askPipes, id, "")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = syscall.Close(s) }()
+	_, pipes, err := receiveAnswer(s)
+	if err == nil && len(pipes) == 0 {
+		err = errNoAnswer
+	}
+	return pipes, err
+}
+
+// askWorker sends a question about a container to the worker at its socket, which the caller
+// closes. (The package net would be half of this program.)
+func askWorker(path string, question byte, id, detail string) (socket int, err error) {
+	s, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer func() {
+		if err != nil {
+			_ = syscall.Close(s)
+		}
+	}()
 	for _, option := range []int{syscall.SO_RCVTIMEO, syscall.SO_SNDTIMEO} {
 		if err := syscall.SetsockoptTimeval(s, syscall.SOL_SOCKET, option, &syscall.Timeval{Sec: requestTimeout}); err != nil {
-			return nil, err
+			return -1, err
 		}
 	}
 	if err := syscall.Connect(s, &syscall.SockaddrUnix{Name: path}); err != nil {
-		return nil, err
+		return -1, err
 	}
-	if _, err := syscall.Write(s, []byte(id)); err != nil {
-		return nil, err
-	}
-	answer, rights := make([]byte, 1), make([]byte, syscall.CmsgSpace(3*4))
-	_, n, _, _, err := syscall.Recvmsg(s, answer, rights, syscall.MSG_CMSG_CLOEXEC)
+	message := append([]byte{question}, id...)
+	message = binary.BigEndian.AppendUint16(message, uint16(len(detail))) //nolint:gosec // it has some hundred bytes
+	_, err = syscall.Write(s, append(message, detail...))
+	return s, err
+}
+
+// errNoAnswer is how a worker refuses.
+var errNoAnswer = errors.New("it gave none: it waits for no sandbox of this container")
+
+// receiveAnswer receives a byte, and either no files or three.
+func receiveAnswer(socket int) (answer byte, files []int, err error) {
+	b, rights := make([]byte, 1), make([]byte, syscall.CmsgSpace(3*4))
+	n, r, _, _, err := syscall.Recvmsg(socket, b, rights, syscall.MSG_CMSG_CLOEXEC)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
-	messages, err := syscall.ParseSocketControlMessage(rights[:n])
-	if err != nil {
-		return nil, err
+	if n == 0 {
+		return 0, nil, errNoAnswer
 	}
-	if len(messages) != 1 {
-		return nil, fmt.Errorf("it gave none: it waits for no sandbox of this container")
+	messages, err := syscall.ParseSocketControlMessage(rights[:r])
+	if err != nil || len(messages) != 1 {
+		return b[0], nil, err
 	}
-	fds, err := syscall.ParseUnixRights(&messages[0])
-	if err == nil && len(fds) != 3 {
-		err = fmt.Errorf("it gave %d of 3", len(fds))
+	files, err = syscall.ParseUnixRights(&messages[0])
+	if err == nil && len(files) != 3 {
+		err = fmt.Errorf("it gave %d of 3", len(files))
 	}
-	return fds, err
+	return b[0], files, err
 }

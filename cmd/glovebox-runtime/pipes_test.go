@@ -54,7 +54,7 @@ func TestAsk(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if said := <-heard; said != id {
+			if said := <-heard; said != "p"+id+"\x00\x00" {
 				t.Errorf("the worker heard %q", said)
 			}
 			if (err != nil) != (tt.says != "") || err != nil && !strings.Contains(err.Error(), tt.says) {

@@ -20,7 +20,12 @@ const (
 		`"Addresses":[{"Address":"127.0.0.1","PrefixLen":8},{"Address":"::1","PrefixLen":128}],` +
 		`"Routes":[{"Destination":{"IP":"127.0.0.0","Mask":"/wAAAA=="}},{"Destination":{"IP":"::1","Mask":"/////////////////////w=="}}]}]}}`
 	startRoot = `{"method":"containerManager.StartRoot","arg":%q}`
+	// restoreRoot goes with three files: a snapshot's state, its list of pages, and its pages.
+	restoreRoot = `{"method":"containerManager.Restore","arg":{"HavePagesFile":true}}`
 )
+
+// pathOnly is O_PATH, which the package syscall lacks.
+const pathOnly = 0x200000
 
 // maxAnswer is more than a sandbox ever answers, bytes.
 const maxAnswer = 64 << 10
@@ -28,7 +33,7 @@ const maxAnswer = 64 << 10
 // start starts a sandbox that was created, as `runsc start` does, without the start of runsc
 // itself, which is most of that command's cost. sent says that the sandbox was told to start;
 // until then an error leaves the start to runsc.
-func start(argv []string, id string) (sent bool, err error) {
+func start(runsc string, argv []string, id string) (sent bool, err error) {
 	lock, err := lockState(argv, id)
 	if err != nil {
 		return false, err
@@ -42,18 +47,31 @@ func start(argv []string, id string) (sent bool, err error) {
 	if s.Status != "created" || s.Sandbox.Socket == "" || known.Version != readVersion || known.Network != "none" || !isNull(s.Spec.Process.OOMScoreAdj) {
 		return false, errUnusual
 	}
+	how, err := askHow(runsc, s, id)
+	if err != nil {
+		return true, err // runsc would start it in the usual way, which is not what its worker waits for
+	}
+	defer how.close()
 	sandbox, err := connect(s.Sandbox.Socket)
 	if err != nil {
-		return false, err
+		return how.special(), err
 	}
 	defer sandbox.Close()
 	if err := call(sandbox, setNetwork); err != nil {
-		return false, err
+		return how.special(), err
 	}
-	if err := call(sandbox, fmt.Sprintf(startRoot, id)); err != nil {
+	if how.snapshot != nil {
+		err = call(sandbox, restoreRoot, how.snapshot...)
+	} else {
+		err = call(sandbox, fmt.Sprintf(startRoot, id))
+	}
+	if err != nil {
 		return true, fmt.Errorf("start sandbox: %w", err)
 	}
-	return true, markRunning(stateFile(argv, id))
+	if err := markRunning(stateFile(argv, id)); err != nil {
+		return true, err
+	}
+	return true, how.handOver(sandbox)
 }
 
 // connect opens a unix socket. (Package net would do much more, at each start of this program.)
@@ -62,15 +80,24 @@ func connect(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make socket: %w", err)
 	}
-	if err := syscall.Connect(fd, &syscall.SockaddrUnix{Name: path}); err != nil {
+	// A socket's path may be too long for connect(2).
+	file, err := syscall.Open(path, pathOnly|syscall.O_CLOEXEC, 0)
+	if err == nil {
+		err = errors.Join(syscall.Connect(fd, &syscall.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d", file)}), syscall.Close(file))
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to sandbox: %w", err), syscall.Close(fd))
 	}
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// call sends a call to the sandbox and waits for its answer.
-func call(sandbox *os.File, message string) error {
-	if _, err := sandbox.WriteString(message); err != nil {
+// call sends a call to the sandbox, with files, and waits for its answer.
+func call(sandbox *os.File, message string, files ...int) error {
+	var rights []byte
+	if len(files) > 0 {
+		rights = syscall.UnixRights(files...)
+	}
+	if err := syscall.Sendmsg(int(sandbox.Fd()), []byte(message), rights, nil, 0); err != nil {
 		return fmt.Errorf("call sandbox: %w", err)
 	}
 	var answer struct {
@@ -81,7 +108,8 @@ func call(sandbox *os.File, message string) error {
 		return fmt.Errorf("read the sandbox's answer: %w", err)
 	}
 	if !answer.Success {
-		return fmt.Errorf("the sandbox refused: %s", strings.TrimSpace(answer.Err))
+		why, _, _ := strings.Cut(strings.TrimSpace(answer.Err), "\n") // what follows is where in gVisor it was
+		return fmt.Errorf("the sandbox refused: %.500s", why)
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func TestStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if told, err := start(argv, testID); !told || err != nil {
+	if told, err := start("runsc", argv, testID); !told || err != nil {
 		t.Fatalf("got %v, %v", told, err)
 	}
 	if got, want := calls(), []string{setNetwork, `{"method":"containerManager.StartRoot","arg":"` + testID + `"}`}; !slices.Equal(got, want) {
@@ -87,7 +87,7 @@ func TestStart(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", key, is[key], value)
 		}
 	}
-	if told, err := start(argv, testID); told || err == nil {
+	if told, err := start("runsc", argv, testID); told || err == nil {
 		t.Errorf("once more: got %v, %v, want it left to runsc", told, err)
 	}
 }
@@ -111,7 +111,7 @@ func TestStartRefused(t *testing.T) {
 		dir := saveMade(t)
 		argv := []string{"runsc", "--root", dir}
 		listen(t, filepath.Join(dir, "runsc-"+testID+".sock"), tt.answers...)
-		told, err := start(argv, testID)
+		told, err := start("runsc", argv, testID)
 		if told != tt.told || err == nil || !strings.Contains(err.Error(), tt.refused) {
 			t.Errorf("%s: got %v, %v, want %v and an error with %q", name, told, err, tt.told, tt.refused)
 		}
@@ -149,7 +149,7 @@ func TestStartUnusual(t *testing.T) {
 			t.Fatal(err)
 		}
 		calls := listen(t, filepath.Join(dir, "runsc-"+testID+".sock"), done, done)
-		if told, err := start(argv, testID); told || err == nil {
+		if told, err := start("runsc", argv, testID); told || err == nil {
 			t.Errorf("%s: got %v, %v, want it left to runsc", name, told, err)
 		}
 		if got := calls(); len(got) > 0 {

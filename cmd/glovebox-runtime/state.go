@@ -20,8 +20,10 @@ type sandboxState struct {
 	Status   string `json:"status"`
 	GoferPid int    `json:"goferPid"`
 	Spec     struct {
-		Hooks   json.RawMessage `json:"hooks"`
-		Process struct {
+		Annotations map[string]string `json:"annotations"`
+		Mounts      []mount           `json:"mounts"`
+		Hooks       json.RawMessage   `json:"hooks"`
+		Process     struct {
 			OOMScoreAdj json.RawMessage `json:"oomScoreAdj"`
 		} `json:"process"`
 	} `json:"spec"`

@@ -158,7 +158,7 @@ func (s *startup) hasImage(ctx context.Context, image string) (bool, error) {
 // quarter of the memory is for them, and for what preloaded jobs hold.
 func (s *startup) planWarm(ctx context.Context) error {
 	c := s.config
-	w := podman.Warm{Images: map[string]job.Limits{}, Preloads: map[string]podman.Preload{}, MaxMemoryMB: c.MemoryMB, Most: c.Warm}
+	w := podman.Warm{Images: map[string]job.Limits{}, Preloads: map[string]podman.Preload{}, MaxMemoryMB: c.MemoryMB, Most: c.Warm, Snapshots: c.Snapshots}
 	if c.Warm == 0 {
 		return nil
 	}

@@ -18,6 +18,8 @@
 //
 //	worker                                   agent
 //	                                      ◀─ Ready {protocol, kernel}
+//	[Resume]                               ─▶
+//	                                      ◀─ [Ready, again]
 //	[Prepare]                              ─▶
 //	                                      ◀─ [Prepared, any time before Started]
 //	Start… (JSON, in as many frames as     ─▶
@@ -31,6 +33,10 @@
 //	                                      ◀─ (ArtifactBegin ArtifactData… ArtifactEnd | Skipped)…
 //	                                      ◀─ End
 //	(closes the stream)                    ─▶
+//
+// Resume comes first in a sandbox that goes on from a snapshot. Its agent was waiting for Start when
+// the snapshot was made, and what it had said went to another worker's end: it says Ready again, and
+// Prepared if a process is prepared.
 //
 // Prepare makes the agent start a process before its program is known. Start says whether
 // the process may become the program. If it may not, isn't ready or refuses, the program is

@@ -11,7 +11,7 @@ import (
 )
 
 // Version is the protocol's version; the two ends must agree on it.
-const Version = 2
+const Version = 3
 
 // MaxPayload is the most that a frame of any type may carry. frameTypes has each type's own bound,
 // MaxStart that of a Start, which takes several frames.
@@ -39,6 +39,7 @@ const (
 	TypeCredit    Type = 6 // four bytes: how many more bulk bytes the agent may send
 	TypeKill      Type = 7 // end the job now, and report what there is
 	TypePrepare   Type = 8 // [Prepare]
+	TypeResume    Type = 9 // the sandbox goes on from a snapshot: say again what was said before it
 )
 
 // Frames from the agent.
@@ -76,6 +77,7 @@ var frameTypes = map[Type]struct {
 	TypeCredit:        {"credit", 4, 4, false, false},
 	TypeKill:          {"kill", 0, 0, false, false},
 	TypePrepare:       {"prepare", 1, MaxPayload, false, false},
+	TypeResume:        {"resume", 0, 0, false, false},
 	TypeReady:         {"ready", 1, 4096, true, false},
 	TypePrepared:      {"prepared", 1, 8192, true, false},
 	TypeCompileOutput: {"compile output", 1, MaxPayload, true, true},

@@ -15,6 +15,7 @@ type FromHost struct {
 	File FileBegin
 
 	state    hostState
+	resumed  bool
 	start    []byte
 	fileLeft int64
 	files    int
@@ -50,6 +51,8 @@ func (h *FromHost) Accept(f Frame) error {
 	switch {
 	case f.Type == TypePrepare && h.state == wantStart && len(h.Prepare.Command) == 0:
 		return h.acceptPrepare(f)
+	case f.Type == TypeResume && h.state == wantStart && !h.resumed:
+		h.resumed = true
 	case f.Type == TypeStart && (h.state == wantStart || h.state == inStart):
 		if len(h.start)+len(f.Payload) > MaxStart {
 			return violation("start is longer than %d bytes", MaxStart)

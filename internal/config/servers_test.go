@@ -53,6 +53,9 @@ func TestReadWorker(t *testing.T) {
 	if w, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_PRELOAD": "0"}).Get); err != nil || w.Preload {
 		t.Errorf("GLOVEBOX_PRELOAD=0: got %v, %v", w.Preload, err)
 	}
+	if w, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_SNAPSHOTS": "1"}).Get); err != nil || !w.Snapshots {
+		t.Errorf("GLOVEBOX_SNAPSHOTS=1: got %v, %v", w.Snapshots, err)
+	}
 	if w, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_WARM": "0"}).Get); err != nil || w.Warm != 0 {
 		t.Errorf("GLOVEBOX_WARM=0: got %d, %v", w.Warm, err)
 	}

@@ -118,8 +118,20 @@ def _refusal(told, notes):
     return None
 
 
+def _draw_anew():
+    """Seeds what was seeded before: many sandboxes may go on from one snapshot of this process.
+    What asks the kernel each time (os.urandom, secrets, uuid4) needs nothing.
+    """
+    for name, function in (("random", "seed"), ("numpy.random", "seed")):
+        if name in sys.modules:
+            getattr(sys.modules[name], function)()
+    if "tempfile" in sys.modules:
+        sys.modules["tempfile"]._name_sequence = None
+
+
 def _become(told, stdin):
     """Gives this process everything that is the program's."""
+    _draw_anew()
     for name, value in told["limits"].items():
         resource.setrlimit(getattr(resource, "RLIMIT_" + name), (value, value))
     for name in os.environ.keys() - told["env"].keys():

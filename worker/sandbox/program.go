@@ -28,7 +28,8 @@ type Program struct {
 	Stdin []byte
 	// Limits must be filled (job.Limits.Filled).
 	Limits job.Limits
-	// Fresh asks for a sandbox that is made for the program, not a warm one.
+	// Fresh asks for a sandbox that is started for the program, from nothing: neither a warm one nor
+	// one that goes on from a snapshot.
 	Fresh bool
 }
 
@@ -74,6 +75,9 @@ type Outcome struct {
 	OCIRuntime     string
 	// ImageDigest is that of the image that was run, in the host's store: "sha256:…".
 	ImageDigest string
+	// Snapshot is the SHA-256, in hexadecimal, of the snapshot from which the sandbox went on;
+	// "" if it started with its first process.
+	Snapshot string
 	// Kernel is what the sandbox's /proc/version says.
 	Kernel string
 	// Warm says that the sandbox was started before the call of Run.

@@ -2,7 +2,11 @@ package podman
 
 import (
 	"context"
+	"io"
+	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -27,9 +31,50 @@ func (p *Sandboxes) LaunchTwice(ctx context.Context, image string) error {
 		return err
 	}
 	defer first.close()
-	second, err := p.launch(ctx, ctx, time.Now(), first.container)
+	second, err := p.launch(ctx, ctx, time.Now(), first.container, nil)
 	if err == nil {
 		second.close()
 	}
 	return err
+}
+
+// Spoil puts a snapshot in the place of an image's: a copy that spoil has changed, its three files not
+// yet sealed.
+func (p *Sandboxes) Spoil(image string, spoil func(files [3]*os.File) error) error {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	images := p.pool.find(image)
+	bad := &snapshot{imageID: images.snapshot.imageID, madeOf: images.snapshot.madeOf, made: time.Now()}
+	for i, f := range images.snapshot.files {
+		fd, err := unix.MemfdCreate("spoilt", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+		if err != nil {
+			return err
+		}
+		bad.files[i] = os.NewFile(uintptr(fd), "spoilt")
+		if _, err := io.Copy(bad.files[i], io.NewSectionReader(f, 0, maxSnapshot)); err != nil {
+			return err
+		}
+	}
+	if err := spoil(bad.files); err != nil {
+		return err
+	}
+	images.snapshot.close()
+	images.snapshot = bad
+	return bad.seal()
+}
+
+// Relabel makes an image's snapshot one of a sandbox that was made of other files.
+func (p *Sandboxes) Relabel(image string) {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	images := p.pool.find(image)
+	was := images.snapshot
+	images.snapshot = &snapshot{files: was.files, digest: was.digest, bytes: was.bytes, imageID: was.imageID, made: time.Now(), madeOf: was.madeOf + "x"}
+}
+
+// SnapshotFiles are an image's, as a sandbox gets them.
+func (p *Sandboxes) SnapshotFiles(image string) ([]*os.File, error) {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	return p.pool.find(image).snapshot.open()
 }

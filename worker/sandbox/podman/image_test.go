@@ -17,9 +17,9 @@ func build(t *testing.T, name, file string, flags ...string) string {
 	t.Helper()
 	open(t)
 	tag := "localhost/glovebox-test/" + name + ":" + strings.ToLower(instance)
-	// Without layers no build looks through the store for one that it could use again, and comes
-	// upon an image that another test is removing.
-	args := append([]string{"build", "-q", "--layers=false", "--isolation=chroot", "-t", tag, "-f", "-"}, flags...)
+	// Without the cache no build looks through the store for an image that it could use again, and
+	// comes upon one that another test is removing.
+	args := append([]string{"build", "-q", "--no-cache", "--isolation=chroot", "-t", tag, "-f", "-"}, flags...)
 	cmd := exec.CommandContext(t.Context(), "podman", append(args, t.TempDir())...)
 	cmd.Env = append(cmd.Environ(), podmanEnv()...)
 	cmd.Stdin = strings.NewReader(file)

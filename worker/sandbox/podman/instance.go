@@ -40,14 +40,33 @@ type instance struct {
 	process *process
 	// preload is the pool's; nobody changes it any more once the sandbox is claimed.
 	preload preloadState
+	// snapshot is what the sandbox went on from; nil: it started with its agent.
+	snapshot *snapshot
 	// remove destroys the container, in the background and once.
 	remove  func()
 	removed atomic.Bool // remove was called
 }
 
-// start makes a sandbox and starts it. Its agent has not said yet that it is ready. The
-// caller closes it.
-func (p *Sandboxes) start(ctx context.Context, began time.Time, plan plan) (_ *instance, err error) {
+// start makes a sandbox and starts it, from a snapshot of the plan where there is one. Its agent has
+// not said yet that it is ready. The caller closes it.
+func (p *Sandboxes) start(ctx context.Context, began time.Time, plan plan) (*instance, error) {
+	from := p.pool.snapshotOf(plan)
+	if from == nil {
+		return p.startAs(ctx, began, plan, nil)
+	}
+	w, why := p.startAs(ctx, began, plan, goOnFrom(from))
+	if why == nil || ctx.Err() != nil {
+		return w, why
+	}
+	w, err := p.startAs(ctx, began, plan, nil)
+	if err == nil { // so it is not Podman that is to blame
+		p.pool.dropSnapshot(plan.image, from, why)
+	}
+	return w, err
+}
+
+// startAs makes a sandbox and starts it: as special says, or, if that is nil, as usual.
+func (p *Sandboxes) startAs(ctx context.Context, began time.Time, plan plan, special *specialStart) (_ *instance, err error) {
 	// Podman answers in time, or the program is better tried elsewhere.
 	startCtx, started := context.WithTimeout(ctx, p.config.StartTimeout)
 	defer started()
@@ -60,8 +79,11 @@ func (p *Sandboxes) start(ctx context.Context, began time.Time, plan plan) (_ *i
 	if err != nil {
 		return nil, err
 	}
+	if special != nil && special.from != nil && special.from.imageID != image.id {
+		return nil, errOtherFiles
+	}
 	if c, ok := p.takeIdle(plan, image); ok {
-		w, err := p.launch(ctx, startCtx, began, c)
+		w, err := p.launch(ctx, startCtx, began, c, special)
 		if err == nil || startCtx.Err() != nil {
 			return w, err
 		}
@@ -71,12 +93,12 @@ func (p *Sandboxes) start(ctx context.Context, began time.Time, plan plan) (_ *i
 	if err != nil {
 		return nil, err
 	}
-	return p.launch(ctx, startCtx, began, c)
+	return p.launch(ctx, startCtx, began, c, special)
 }
 
 // launch starts a sandbox in the container, within startCtx. If it can't, or ctx ends
 // meanwhile, the container is removed.
-func (p *Sandboxes) launch(ctx, startCtx context.Context, began time.Time, c container) (_ *instance, err error) {
+func (p *Sandboxes) launch(ctx, startCtx context.Context, began time.Time, c container, special *specialStart) (_ *instance, err error) {
 	var unsettled atomic.Bool
 	w := &instance{container: c, made: time.Now()}
 	w.remove = sync.OnceFunc(func() { //nolint:contextcheck // a container goes whatever became of its run
@@ -90,6 +112,9 @@ func (p *Sandboxes) launch(ctx, startCtx context.Context, began time.Time, c con
 		return nil, err
 	}
 	w.session = session.New(began, pipes)
+	if special != nil {
+		defer p.pipes.expect(c.id, special)()
+	}
 	outcome := &w.session.Outcome
 	outcome.OCIRuntime, outcome.LimitsEnforced, outcome.ImageDigest = p.service.ociRuntime, p.limitsEnforced(), c.image.digest
 	outcome.Timing.Created = time.Since(began)
@@ -103,6 +128,10 @@ func (p *Sandboxes) launch(ctx, startCtx context.Context, began time.Time, c con
 		return nil, fmt.Errorf("start container: %w", err)
 	}
 	outcome.Timing.Running = time.Since(began)
+	if err := p.settle(w, special); err != nil {
+		w.close()
+		return nil, err
+	}
 	if p.cgroupParent != "" {
 		if w.cgroup, err = openCgroup(p.cgroupParent, c.id); err != nil { // it ended at once, or was made elsewhere
 			w.close()
@@ -111,6 +140,22 @@ func (p *Sandboxes) launch(ctx, startCtx context.Context, began time.Time, c con
 		w.session.Cgroup = w.cgroup
 	}
 	return w, nil
+}
+
+// settle makes sure that the sandbox was started as special says, and has one that goes on from a
+// snapshot go on.
+func (p *Sandboxes) settle(w *instance, special *specialStart) error {
+	switch {
+	case special == nil:
+		return nil
+	case len(special.done) == 0:
+		return errors.New("the OCI runtime did not ask how to start the sandbox: its image has no root image, or the runtime is not this version's")
+	case special.from == nil:
+		return nil // the caller goes on with its control socket
+	}
+	w.snapshot, w.preload = special.from, preloadReady
+	w.session.Outcome.Snapshot = special.from.digest
+	return w.session.Resume(p.config.StartTimeout)
 }
 
 // startContainer has Podman start the container, and makes sure that this made a sandbox. Podman
@@ -199,6 +244,9 @@ func (p *Sandboxes) use(ctx context.Context, w *instance, program sandbox.Progra
 	}
 	if said := s.Stderr(); said != "" {
 		p.config.Log.Warn("agent wrote to stderr", "job_id", program.JobID, "epoch", program.Epoch, "stderr", said)
+	}
+	if w.snapshot != nil && !s.Begun() && ctx.Err() == nil {
+		p.pool.dropSnapshot(w.plan.image, w.snapshot, err)
 	}
 	if s.Outcome.Warm && !s.Begun() {
 		return sandbox.Outcome{}, fmt.Errorf("run program: %w", err) // whatever ended the sandbox, it was not the program

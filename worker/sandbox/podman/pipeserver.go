@@ -1,6 +1,7 @@
 package podman
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -22,9 +23,16 @@ import (
 // links nothing of ours except internal/cgroup.)
 const pipesAnnotation = "run.glovebox.pipes"
 
+// What an OCI runtime asks (its pipes.go).
+const (
+	askPipes = 'p'
+	askStart = 's'
+)
+
 // pipeServer is the socket of a worker at which the OCI runtime requests the pipes of a sandbox
 // as it makes it: they become its stdin, stdout and stderr. So no other process is between the
-// sandbox and the worker, and each sandbox has pipes of its own.
+// sandbox and the worker, and each sandbox has pipes of its own. As it starts the sandbox it asks
+// again, how (start.go).
 //
 // Podman's user and group can connect: they own all sandboxes.
 type pipeServer struct {
@@ -34,8 +42,9 @@ type pipeServer struct {
 	served   sync.WaitGroup
 
 	mu          sync.Mutex
-	reserved    map[string]*sandboxEnds // by container id, for sandboxes that are about to be made
-	lastWarning time.Time               // when a refused request was last logged
+	reserved    map[string]*sandboxEnds  // by container id, for sandboxes that are about to be made
+	starts      map[string]*specialStart // by container id, of those that are to be started in another than the usual way
+	lastWarning time.Time                // when a refused request was last logged
 }
 
 // sandboxEnds are the sandbox's ends of its stdin, stdout and stderr.
@@ -56,6 +65,8 @@ const (
 	// minStaleAge is how old a socket without a listener must be: a younger one may be about
 	// to listen.
 	minStaleAge = time.Minute
+	// maxDetail is the longest that an OCI runtime has to say of a sandbox, bytes.
+	maxDetail = 1024
 	// maxRequests is how many requests are served at once; more wait.
 	maxRequests = 64
 	// warnInterval limits how often refused requests are logged.
@@ -96,7 +107,7 @@ func newPipeServer(dir, podmanSocket string, log *slog.Logger) (_ *pipeServer, e
 			return nil, fmt.Errorf("share a socket with podman's user: %w", err)
 		}
 	}
-	s := &pipeServer{log: log, dir: own, listener: l, reserved: map[string]*sandboxEnds{}}
+	s := &pipeServer{log: log, dir: own, listener: l, reserved: map[string]*sandboxEnds{}, starts: map[string]*specialStart{}}
 	s.served.Go(s.serve)
 	return s, nil
 }
@@ -216,25 +227,44 @@ func (s *pipeServer) warn(err error) {
 	}
 }
 
-// handle gives out the pipes of the container that is asked for, once.
+// handle answers one request.
 func (s *pipeServer) handle(c *net.UnixConn) error {
 	defer c.Close()
 	if err := c.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
 		return err
 	}
-	id := make([]byte, 64)
-	if _, err := io.ReadFull(c, id); errors.Is(err, io.EOF) {
+	var header [1 + 64 + 2]byte // the question, the container's id, and how many bytes follow
+	if _, err := io.ReadFull(c, header[:]); errors.Is(err, io.EOF) {
 		return nil // removeStaleSockets, which only finds out whether anybody listens
 	} else if err != nil {
-		return fmt.Errorf("read the container's id: %w", err)
+		return fmt.Errorf("read a request: %w", err)
 	}
+	id, n := string(header[1:65]), binary.BigEndian.Uint16(header[65:])
+	if n > maxDetail {
+		return fmt.Errorf("a request of %d bytes: at most %d are allowed", n, maxDetail)
+	}
+	detail := make([]byte, n)
+	if _, err := io.ReadFull(c, detail); err != nil {
+		return fmt.Errorf("read a request: %w", err)
+	}
+	switch header[0] {
+	case askPipes:
+		return s.givePipes(c, id)
+	case askStart:
+		return s.sayHow(c, id, string(detail))
+	}
+	return fmt.Errorf("an unknown request %.1q for container %.64q", header[:1], id)
+}
+
+// givePipes gives out the pipes of a container, once.
+func (s *pipeServer) givePipes(c *net.UnixConn, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	far, ok := s.reserved[string(id)]
+	far, ok := s.reserved[id]
 	if !ok {
 		return fmt.Errorf("nobody waits for a sandbox of container %.64q", id)
 	}
-	delete(s.reserved, string(id))
+	delete(s.reserved, id)
 	defer far.close()
 	if _, _, err := c.WriteMsgUnix([]byte{0}, unix.UnixRights(far[:]...), nil); err != nil {
 		return fmt.Errorf("give pipes to the OCI runtime: %w", err)

@@ -1,6 +1,7 @@
 package podman
 
 import (
+	"encoding/binary"
 	"io"
 	"log/slog"
 	"net"
@@ -36,23 +37,52 @@ func ourFile(t *testing.T) string {
 	return name
 }
 
-// request asks as glovebox-runtime does, and returns the pipes.
-func request(t *testing.T, d *pipeServer, words string) []*os.File {
+// request asks for pipes as glovebox-runtime does, and returns them.
+func request(t *testing.T, d *pipeServer, id string) []*os.File {
+	t.Helper()
+	c := dial(t, d)
+	ask(t, c, askPipes, id, "")
+	_, files := answer(t, c)
+	return files
+}
+
+func dial(t *testing.T, d *pipeServer) *net.UnixConn {
 	t.Helper()
 	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: d.path()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
-	if _, err := c.Write([]byte(words)); err != nil {
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// ask sends a question.
+func ask(t *testing.T, c *net.UnixConn, question byte, id, detail string) {
+	t.Helper()
+	words := append([]byte{question}, id...)
+	words = binary.BigEndian.AppendUint16(words, uint16(len(detail))) //nolint:gosec // short
+	if _, err := c.Write(append(words, detail...)); err != nil {
 		t.Fatal(err)
 	}
-	rights := make([]byte, 64)
-	_, n, _, _, err := c.ReadMsgUnix(make([]byte, 1), rights)
-	if err != nil && n == 0 {
-		return nil
+}
+
+// answer returns what comes, -1 for nothing.
+func answer(t *testing.T, c *net.UnixConn) (word int, _ []*os.File) {
+	t.Helper()
+	b, rights := make([]byte, 1), make([]byte, 64)
+	read, n, _, _, err := c.ReadMsgUnix(b, rights)
+	if read <= 0 {
+		return -1, nil
 	}
-	messages, err := unix.ParseSocketControlMessage(rights[:n])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(b[0]), filesOf(t, rights[:n])
+}
+
+func filesOf(t *testing.T, rights []byte) []*os.File {
+	t.Helper()
+	messages, err := unix.ParseSocketControlMessage(rights)
 	if err != nil || len(messages) == 0 {
 		return nil
 	}

@@ -25,12 +25,16 @@ type Warm struct {
 	Most int
 	// MemoryMB is what all idle sandboxes together may take.
 	MemoryMB int64
+	// Snapshots lets sandboxes of images with a preload go on from a snapshot, in which it is done.
+	// Without one, and where none can be made, each preloads by itself as it waits.
+	Snapshots bool
 }
 
 // pool keeps sandboxes started, for programs to claim.
 type pool struct {
 	sandboxes   *Sandboxes
 	maxPerImage int
+	snapshots   bool
 	budget      int64 // MiB for all idle sandboxes
 	woken       chan struct{}
 	stop        context.CancelFunc
@@ -44,7 +48,9 @@ type pool struct {
 	images []*imagePool // in the order of their names
 	// preloading is the one sandbox in which a program is being preloaded; nil: none.
 	preloading *instance
-	lastClaim  time.Time // when a program last wanted a sandbox
+	// snapshotting is the image of which a snapshot is being made; nil: none.
+	snapshotting *imagePool
+	lastClaim    time.Time // when a program last wanted a sandbox
 }
 
 // imagePool has the idle sandboxes of one image.
@@ -55,6 +61,11 @@ type imagePool struct {
 	// After a failed start no other is tried before retryAt; after the next one, for backoff.
 	retryAt time.Time
 	backoff time.Duration
+	// snapshot is what the image's sandboxes go on from; nil: there is none yet. After a failure
+	// no other is tried before snapshotRetry; after the next one, for snapshotBackoff.
+	snapshot        *snapshot
+	snapshotRetry   time.Time
+	snapshotBackoff time.Duration
 	// preloadFailed: a program could not be preloaded, and that was logged.
 	preloadFailed bool
 }
@@ -63,7 +74,7 @@ type imagePool struct {
 // ones. Call it once, after SelfTest and before the first Run.
 func (p *Sandboxes) KeepWarm(ctx context.Context, w Warm) {
 	l := &pool{
-		sandboxes: p, maxPerImage: w.Most, budget: w.MemoryMB,
+		sandboxes: p, maxPerImage: w.Most, budget: w.MemoryMB, snapshots: w.Snapshots,
 		woken: make(chan struct{}, 1), done: make(chan struct{}), resolved: make(chan map[string]string, 1),
 	}
 	for _, image := range slices.Sorted(maps.Keys(w.Images)) {
@@ -187,6 +198,9 @@ func (l *pool) run(ctx context.Context) {
 			l.tidy(ids) //nolint:contextcheck // removals outlive what asks for them
 		default:
 		}
+		if images := l.nextSnapshot(); images != nil {
+			l.startSnapshot(ctx, images)
+		}
 		images, wait := l.nextRefill()
 		if images != nil && wait == 0 {
 			l.refill(ctx, images)
@@ -222,6 +236,9 @@ func (l *pool) close() {
 	var out []*instance
 	for _, images := range l.images {
 		out = append(out, images.idle...)
+		if images.snapshot != nil {
+			images.snapshot.close()
+		}
 	}
 	l.images = nil
 	l.mu.Unlock()

@@ -30,6 +30,9 @@ func warm(tb testing.TB, worker string, most int, log ...*slog.Logger) *podman.S
 	return keepWarm(tb, worker, most, nil, log...)
 }
 
+// fromSnapshots begins the names of workers whose sandboxes go on from a snapshot.
+const fromSnapshots = "snapshot-"
+
 func keepWarm(tb testing.TB, worker string, most int, preloads map[string]podman.Preload, log ...*slog.Logger) *podman.Sandboxes {
 	tb.Helper()
 	open(tb)
@@ -53,7 +56,7 @@ func keepWarm(tb testing.TB, worker string, most int, preloads map[string]podman
 		Images: map[string]job.Limits{
 			suite.image: job.Limits{}.Filled(job.Limits{}), "localhost/glovebox/none:such": job.Limits{}.Filled(job.Limits{}), // which is in nobody's way
 		},
-		Preloads: preloads, MaxMemoryMB: 1024, Most: most, MemoryMB: 1000,
+		Preloads: preloads, MaxMemoryMB: 1024, Most: most, MemoryMB: 1000, Snapshots: strings.HasPrefix(worker, fromSnapshots),
 	})
 	awaitWarm(tb, p, 1)
 	return p

@@ -24,6 +24,11 @@ type Preload struct {
 	MemoryMB int64
 }
 
+// request asks an agent for the process.
+func (p Preload) request() agentwire.Prepare {
+	return agentwire.Prepare{Protocol: agentwire.Version, Command: p.Command, Env: sandbox.Program{Env: p.Env}.Environment()}
+}
+
 const (
 	// preloadQuiet is how long no program must have come before one is preloaded: a preload
 	// costs more CPU time than ten starts, and under load the processors are for starts.
@@ -89,6 +94,9 @@ func (l *pool) nextPreload() (_ *instance, wait time.Duration) {
 	var found *imagePool
 	at := 0
 	for _, images := range l.images {
+		if l.awaitsSnapshot(images) {
+			continue
+		}
 		n := slices.IndexFunc(images.idle, func(w *instance) bool { return w.preload == preloadNone && w.plan.preload != nil })
 		if n >= 0 && (found == nil || images.lastWanted.After(found.lastWanted)) {
 			found, at = images, n
@@ -111,9 +119,7 @@ func (l *pool) nextPreload() (_ *instance, wait time.Duration) {
 // startPreload tells the sandbox's agent to preload, and puts the sandbox back: it can be
 // claimed meanwhile.
 func (l *pool) startPreload(ctx context.Context, w *instance) {
-	preload := w.plan.preload
-	request := agentwire.Prepare{Protocol: agentwire.Version, Command: preload.Command, Env: sandbox.Program{Env: preload.Env}.Environment()}
-	if err := w.session.Prepare(request, l.sandboxes.config.StartTimeout); err != nil {
+	if err := w.session.Prepare(w.plan.preload.request(), l.sandboxes.config.StartTimeout); err != nil {
 		w.session.Abort() // so that it is seen to have ended
 	}
 	l.mu.Lock()

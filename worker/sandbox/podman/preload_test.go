@@ -43,13 +43,13 @@ func asJobOf(r runtimes.Runtime) func(*sandbox.Program) {
 }
 
 // preloaded is warm with a preload.
-func preloaded(tb testing.TB, worker string, most int) *podman.Sandboxes {
+func preloaded(tb testing.TB, worker string, most int, log ...*slog.Logger) *podman.Sandboxes {
 	tb.Helper()
 	r := pythonRuntime(tb)
 	_, command := r.Command("", nil)
 	return keepWarm(tb, worker, most, map[string]podman.Preload{
 		suite.image: {Command: command, Env: r.Env, MemoryMB: r.Preload.MemoryMB},
-	})
+	}, log...)
 }
 
 func awaitPreloaded(tb testing.TB, p *podman.Sandboxes) {
@@ -66,8 +66,16 @@ func awaitPreloaded(tb testing.TB, p *podman.Sandboxes) {
 // TestPreloaded: a program that matches becomes the preloaded process, and another does not.
 func TestPreloaded(t *testing.T) {
 	t.Parallel()
-	open(t)
-	p := preloaded(t, "preloaded", 1)
+	for _, worker := range []string{"preloaded", fromSnapshots + "preloaded"} {
+		t.Run(worker, func(t *testing.T) {
+			t.Parallel()
+			testPreloaded(t, preloaded(t, worker, 1))
+		})
+	}
+}
+
+func testPreloaded(t *testing.T, p *podman.Sandboxes) {
+	t.Helper()
 	python := asJobOf(pythonRuntime(t))
 	for name, c := range map[string]struct {
 		program sandbox.Program
@@ -135,9 +143,17 @@ func TestPreloadFails(t *testing.T) {
 // TestPreloadedCases: what the runtime must be able to do, it does preloaded.
 func TestPreloadedCases(t *testing.T) {
 	t.Parallel()
-	open(t)
+	for _, worker := range []string{"cases", fromSnapshots + "cases"} {
+		t.Run(worker, func(t *testing.T) {
+			t.Parallel()
+			testPreloadedCases(t, preloaded(t, worker, 1))
+		})
+	}
+}
+
+func testPreloadedCases(t *testing.T, p *podman.Sandboxes) {
+	t.Helper()
 	r := pythonRuntime(t)
-	p := preloaded(t, "cases", 1)
 	for _, c := range casesOf(t, r) {
 		awaitPreloaded(t, p)
 		sink, program := &kept{}, caseProgram(r, c)

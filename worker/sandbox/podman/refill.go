@@ -39,12 +39,12 @@ func (l *pool) nextRefill() (_ *imagePool, wait time.Duration) {
 	var found *imagePool
 	for _, images := range l.images {
 		left -= int64(len(images.idle)) * images.plan.idleMB()
-		if len(images.idle) < targets[images] && time.Now().After(images.retryAt) && (found == nil || images.lastWanted.After(found.lastWanted)) {
+		if images.current() < targets[images] && time.Now().After(images.retryAt) && (found == nil || images.lastWanted.After(found.lastWanted)) {
 			found = images
 		}
 	}
 	switch {
-	case found == nil || left < found.plan.idleMB():
+	case found == nil || left < found.plan.idleMB() && found.current() == len(found.idle):
 		return nil, 0 // tidy first removes those that are too many
 	case len(found.idle) == 0:
 		return found, 0
@@ -79,13 +79,18 @@ func (l *pool) targets() map[*imagePool]int {
 	return targets
 }
 
-// refill starts one sandbox more.
+// refill starts one sandbox more, in the place of one that a snapshot has made outdated.
 func (l *pool) refill(ctx context.Context, images *imagePool) {
 	w, err := l.sandboxes.startIdle(ctx, images.plan)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil {
 		images.idle, images.backoff = append(images.idle, w), 0
+		if n := slices.IndexFunc(images.idle, images.outdated); n >= 0 {
+			old := images.idle[n]
+			images.idle = slices.Delete(images.idle, n, n+1)
+			l.sandboxes.background.Go(old.close)
+		}
 		return
 	}
 	if images.backoff == 0 && ctx.Err() == nil { // each would say the same

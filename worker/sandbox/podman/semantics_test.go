@@ -80,8 +80,16 @@ var address = regexp.MustCompile(`0x[0-9a-f]{8,}`)
 // tell which by what they do.
 func TestPreloadedSemantics(t *testing.T) {
 	t.Parallel()
-	open(t)
-	p := preloaded(t, "semantics", 2)
+	for _, worker := range []string{"semantics", fromSnapshots + "semantics"} {
+		t.Run(worker, func(t *testing.T) {
+			t.Parallel()
+			testPreloadedSemantics(t, preloaded(t, worker, 2))
+		})
+	}
+}
+
+func testPreloadedSemantics(t *testing.T, p *podman.Sandboxes) {
+	t.Helper()
 	python := asJobOf(pythonRuntime(t))
 	with := func(source string, options ...func(*sandbox.Program)) sandbox.Program {
 		// The default of 10 s is little for a cold start with pandas beside all other tests.

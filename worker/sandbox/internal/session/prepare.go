@@ -17,5 +17,17 @@ func (s *Session) Prepare(request agentwire.Prepare, timeout time.Duration) erro
 	return s.out.WriteJSON(agentwire.TypePrepare, request)
 }
 
+// Resume makes the session that of a sandbox that goes on from a snapshot, in which a program is
+// preloaded: the agent says again that it is ready, and what it has prepared. The stream is closed
+// on an agent that doesn't read that in time.
+func (s *Session) Resume(timeout time.Duration) error {
+	s.mu.Lock()
+	s.check.Prepare = true
+	s.mu.Unlock()
+	overdue := time.AfterFunc(timeout, s.Abort)
+	defer overdue.Stop()
+	return s.out.Write(agentwire.TypeResume, nil)
+}
+
 // Prepared gets what the agent says of the preloaded program, once.
 func (s *Session) Prepared() <-chan agentwire.Prepared { return s.prepared }

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// The worker's answers to askStart.
+const (
+	startPlainly = 0
+	// startFromSnapshot comes with a snapshot's three files.
+	startFromSnapshot = 1
+	// startForSnapshot: the worker wants the sandbox's control socket once it is started, to
+	// make a snapshot of it.
+	startForSnapshot = 2
+)
+
+// how is how a worker wants a sandbox to be started.
+type how struct {
+	snapshot []int // files; nil: the sandbox starts with its first process
+	worker   int   // the socket of a worker that waits for the sandbox's control socket; -1: none does
+}
+
+// askHow asks the worker of a sandbox, if a worker has made it and its root is a root image.
+func askHow(runsc string, s sandboxState, id string) (how, error) {
+	h := how{worker: -1}
+	path := s.Spec.Annotations[pipesAnnotation]
+	if path == "" || s.Spec.Annotations[rootSource] == "" {
+		return h, nil
+	}
+	madeOf, err := identity(runsc, s)
+	if err != nil {
+		return h, err
+	}
+	socket, err := askWorker(path, askStart, id, madeOf)
+	if err != nil {
+		return h, fmt.Errorf("ask the worker at %s how to start container %s: %w", path, id, err)
+	}
+	answer, files, err := receiveAnswer(socket)
+	if err == nil && answer == startForSnapshot {
+		h.worker = socket
+		return h, nil
+	}
+	_ = syscall.Close(socket)
+	if err == nil && (answer == startFromSnapshot) != (len(files) == 3) {
+		err = fmt.Errorf("its answer %d has %d files", answer, len(files))
+	}
+	if err != nil {
+		return h, fmt.Errorf("ask the worker at %s how to start container %s: %w", path, id, err)
+	}
+	if answer == startFromSnapshot {
+		h.snapshot = files
+	}
+	return h, nil
+}
+
+// special reports whether runsc itself can't start the sandbox as the worker wants it.
+func (h how) special() bool { return h.snapshot != nil || h.worker >= 0 }
+
+// handOver gives the sandbox's control socket to a worker that waits for it.
+func (h how) handOver(sandbox *os.File) error {
+	if h.worker < 0 {
+		return nil
+	}
+	if err := syscall.Sendmsg(h.worker, []byte{0}, syscall.UnixRights(int(sandbox.Fd())), nil, 0); err != nil {
+		return fmt.Errorf("give the sandbox's control socket to the worker: %w", err)
+	}
+	return nil
+}
+
+func (h how) close() {
+	for _, fd := range append(h.snapshot, h.worker) {
+		if fd >= 0 {
+			_ = syscall.Close(fd)
+		}
+	}
+}
+
+// identity says of which files a sandbox is made: runsc, its root image and its agent's image, each by
+// device, inode, size and time of change. A snapshot has none of their contents, and so is good for
+// a sandbox of the same files only.
+func identity(runsc string, s sandboxState) (string, error) {
+	files := []string{runsc, s.Spec.Annotations[rootSource]}
+	for _, m := range s.Spec.Mounts {
+		if m.Type == "erofs" {
+			files = append(files, m.Source)
+		}
+	}
+	var id strings.Builder
+	for _, file := range files {
+		var stat syscall.Stat_t
+		if err := syscall.Stat(file, &stat); err != nil {
+			return "", fmt.Errorf("find what the sandbox is made of: %s: %w", file, err)
+		}
+		fmt.Fprintf(&id, "%x-%x-%x-%x.%x;", stat.Dev, stat.Ino, stat.Size, stat.Mtim.Sec, stat.Mtim.Nsec)
+	}
+	return id.String(), nil
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestAskHow: as a worker answers, so a sandbox is started, and never in another way.
+func TestAskHow(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "root.erofs")
+	if err := os.WriteFile(root, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	id := strings.Repeat("a", 64)
+	one := func(answer byte) func(*net.UnixConn) {
+		return func(c *net.UnixConn) { _, _ = c.Write([]byte{answer}) }
+	}
+	tests := []struct {
+		name     string
+		answer   func(c *net.UnixConn) // the worker's; nil: it must not be asked
+		without  string                // the annotation that is missing
+		snapshot bool
+		waits    bool   // the worker waits for the control socket
+		says     string // part of the error
+	}{
+		{name: "plainly", answer: one(startPlainly)},
+		{name: "for a snapshot", answer: one(startForSnapshot), waits: true},
+		{name: "from a snapshot", answer: func(c *net.UnixConn) { giveAs(t, c, startFromSnapshot, 3) }, snapshot: true},
+		{name: "from a snapshot without files", answer: one(startFromSnapshot), says: "has 0 files"},
+		{name: "from two files", answer: func(c *net.UnixConn) { giveAs(t, c, startFromSnapshot, 2) }, says: "2 of 3"},
+		{name: "plainly with files", answer: func(c *net.UnixConn) { giveAs(t, c, startPlainly, 3) }, says: "has 3 files"},
+		{name: "no answer", answer: func(*net.UnixConn) {}, says: "waits for no sandbox"},
+		{name: "no root image", without: rootSource},
+		{name: "nobody's worker", without: pipesAnnotation},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "s")
+			l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			asked := make(chan string, 1)
+			go func() {
+				defer close(asked)
+				c, err := l.AcceptUnix()
+				if err != nil {
+					return
+				}
+				defer c.Close()
+				said := make([]byte, 1000)
+				n, err := c.Read(said)
+				if err != nil {
+					t.Error(err)
+				}
+				asked <- string(said[:n])
+				if tt.answer != nil {
+					tt.answer(c)
+				}
+			}()
+			var s sandboxState
+			s.Spec.Annotations = map[string]string{pipesAnnotation: path, rootSource: root}
+			delete(s.Spec.Annotations, tt.without)
+			h, err := askHow(root, s, id)
+			defer h.close()
+			if tt.without == "" {
+				madeOf, _ := identity(root, s)
+				if said := <-asked; !strings.HasPrefix(said, "s"+id) || said[67:] != madeOf {
+					t.Errorf("the worker was asked %q", said)
+				}
+			}
+			if (err != nil) != (tt.says != "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("got %v, want an error with %q", err, tt.says)
+			}
+			if err == nil && ((h.snapshot != nil) != tt.snapshot || (h.worker >= 0) != tt.waits || h.special() != (tt.snapshot || tt.waits)) {
+				t.Errorf("got %+v", h)
+			}
+		})
+	}
+}
+
+// TestIdentity: whatever replaces a file that a sandbox is made of, the identity is another.
+func TestIdentity(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var s sandboxState
+	runsc, root, agent := filepath.Join(dir, "runsc"), filepath.Join(dir, "root"), filepath.Join(dir, "agent")
+	s.Spec.Annotations = map[string]string{rootSource: root}
+	s.Spec.Mounts = []mount{{Type: "erofs", Source: agent}, {Type: "tmpfs", Source: "tmpfs"}}
+	seen := map[string]string{}
+	write := func(path, content string) {
+		t.Helper()
+		if err := os.WriteFile(path+".new", []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(runsc, "runsc")
+	write(root, "root")
+	write(agent, "agent")
+	for _, what := range []string{"at first", "another runsc", "another root", "another agent"} {
+		switch what {
+		case "another runsc":
+			write(runsc, "csnur")
+		case "another root":
+			write(root, "toor")
+		case "another agent":
+			write(agent, "a longer agent")
+		}
+		got, err := identity(runsc, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before, ok := seen[got]; ok {
+			t.Errorf("%s: the identity is that of %s", what, before)
+		}
+		seen[got] = what
+		if again, _ := identity(runsc, s); again != got {
+			t.Errorf("%s: got %s, then %s", what, got, again)
+		}
+	}
+	if err := os.Remove(agent); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := identity(runsc, s); err == nil {
+		t.Errorf("without the agent: got %s", got)
+	}
+}
+
+// giveAs answers with n files.
+func giveAs(t *testing.T, c *net.UnixConn, answer byte, n int) {
+	t.Helper()
+	var fds []int
+	for range n {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer f.Close()
+		fds = append(fds, int(f.Fd()))
+	}
+	if _, _, err := c.WriteMsgUnix([]byte{answer}, syscall.UnixRights(fds...), nil); err != nil {
+		t.Error(err)
+	}
+}

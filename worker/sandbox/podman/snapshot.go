@@ -1,0 +1,184 @@
+package podman
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+)
+
+// snapshot is a sandbox as it was when nothing had run in it but what the image preloads: any number
+// of sandboxes can go on from there. Its files are in the worker's memory and nowhere else, and
+// the kernel lets nobody change them any more (memfd_create(2), F_SEAL_WRITE): not even the user
+// who runs the sandboxes, who wrote them and reads them.
+type snapshot struct {
+	// files are gVisor's: state, list of pages, pages.
+	files [3]*os.File
+	// digest is the SHA-256 of the three one after the other, in hexadecimal.
+	digest  string
+	bytes   int64
+	imageID string
+	madeOf  string // glovebox-runtime's identity of runsc and of the images
+	made    time.Time
+
+	mu     sync.Mutex
+	closed bool
+}
+
+const (
+	// checkpointTimeout is how long gVisor may take to write a snapshot.
+	checkpointTimeout = time.Minute
+	// maxSnapshot is the most that a snapshot may have, bytes; a preloaded Python's has 60 MiB.
+	maxSnapshot = 2 << 30
+	// maxControlAnswer is more than a sandbox ever answers, bytes.
+	maxControlAnswer = 64 << 10
+)
+
+// seals let nobody change a file, or undo that.
+const seals = unix.F_SEAL_WRITE | unix.F_SEAL_GROW | unix.F_SEAL_SHRINK | unix.F_SEAL_SEAL
+
+// errDropped is why a sandbox can't go on from a snapshot that others were told of.
+var errDropped = errors.New("the snapshot is no longer used")
+
+// takeSnapshot makes a sandbox, has it preload its program, and makes a snapshot of that, which ends
+// it.
+func (p *Sandboxes) takeSnapshot(ctx context.Context, plan plan) (_ *snapshot, err error) {
+	start := &specialStart{done: make(chan startedSandbox, 1)}
+	w, err := p.startAs(ctx, time.Now(), plan, start)
+	if err != nil {
+		return nil, err
+	}
+	defer w.close()
+	said := <-start.done // p.start has seen that it comes
+	if said.err != nil {
+		return nil, said.err
+	}
+	control, err := net.FileConn(said.control)
+	said.control.Close()
+	if err != nil {
+		return nil, fmt.Errorf("use the sandbox's control socket: %w", err)
+	}
+	defer control.Close()
+	if err := w.session.AwaitReady(ctx, p.config.StartTimeout); err != nil {
+		return nil, err
+	}
+	if err := w.session.Prepare(plan.preload.request(), p.config.StartTimeout); err != nil {
+		return nil, err
+	}
+	if failure := w.awaitPreload(ctx); failure != "" {
+		return nil, errors.New(failure)
+	}
+	s := &snapshot{imageID: w.image.id, madeOf: said.madeOf, made: time.Now()}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	for i, name := range []string{"state", "pages' list", "pages"} {
+		fd, err := unix.MemfdCreate("glovebox-snapshot", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+		if err != nil {
+			return nil, fmt.Errorf("make a file for a snapshot's %s: %w", name, err)
+		}
+		s.files[i] = os.NewFile(uintptr(fd), name) //nolint:gosec // a descriptor
+	}
+	if err := s.checkpoint(ctx, control); err != nil {
+		return nil, err
+	}
+	w.close()
+	return s, s.seal()
+}
+
+// checkpoint has a sandbox write the snapshot, and end.
+func (s *snapshot) checkpoint(ctx context.Context, control net.Conn) error {
+	const message = `{"method":"containerManager.Checkpoint","arg":{"metadata":{"compression":"none"},"have_pages_file":true}}`
+	socket, ok := control.(*net.UnixConn)
+	if !ok {
+		return fmt.Errorf("the sandbox's control socket is a %s", control.LocalAddr().Network())
+	}
+	if err := socket.SetDeadline(time.Now().Add(checkpointTimeout)); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { socket.Close() })()
+	var fds []int
+	for _, f := range s.files {
+		fds = append(fds, int(f.Fd()))
+	}
+	if _, _, err := socket.WriteMsgUnix([]byte(message), unix.UnixRights(fds...), nil); err != nil {
+		return fmt.Errorf("ask the sandbox for a snapshot: %w", err)
+	}
+	var answer struct {
+		Success bool   `json:"success"`
+		Err     string `json:"err"`
+	}
+	if err := json.NewDecoder(io.LimitReader(socket, maxControlAnswer)).Decode(&answer); err != nil {
+		return fmt.Errorf("read the sandbox's answer: %w", err)
+	}
+	if !answer.Success {
+		return fmt.Errorf("the sandbox could not write a snapshot: %s", agentwire.Printable(strings.TrimSpace(answer.Err), 500))
+	}
+	return nil
+}
+
+// seal makes the snapshot what it is for good, and knows it by its digest from then on.
+func (s *snapshot) seal() error {
+	hash := sha256.New()
+	for _, f := range s.files {
+		if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+			return fmt.Errorf("seal a snapshot's %s: %w", f.Name(), err)
+		}
+		n, err := io.Copy(hash, io.NewSectionReader(f, 0, maxSnapshot))
+		if err != nil {
+			return fmt.Errorf("read a snapshot's %s: %w", f.Name(), err)
+		}
+		if n == 0 || s.bytes+n >= maxSnapshot {
+			return fmt.Errorf("a snapshot's %s has %d bytes", f.Name(), n)
+		}
+		s.bytes += n
+	}
+	s.digest = hex.EncodeToString(hash.Sum(nil))
+	return nil
+}
+
+// open opens the files to be read from their beginning.
+func (s *snapshot) open() (files []*os.File, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errDropped
+	}
+	for _, f := range s.files {
+		again, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+		if err != nil {
+			for _, f := range files {
+				f.Close()
+			}
+			return nil, fmt.Errorf("open a snapshot's %s: %w", f.Name(), err)
+		}
+		files = append(files, again)
+	}
+	return files, nil
+}
+
+// close frees the snapshot's memory. Sandboxes that go on from it are not concerned.
+func (s *snapshot) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, f := range s.files {
+		if f != nil {
+			f.Close()
+		}
+	}
+}

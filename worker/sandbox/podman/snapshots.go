@@ -1,0 +1,159 @@
+package podman
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+const (
+	// snapshotAge is how old a snapshot may become. What was drawn at random before it, such as
+	// the seed of Python's hashes, is the same in all sandboxes that go on from it.
+	snapshotAge = time.Hour
+	// maxSnapshotBackoff bounds the time between two tries to make a snapshot of an image of
+	// which none could be made: minSnapshotBackoff at first, doubled each time.
+	minSnapshotBackoff, maxSnapshotBackoff = 10 * time.Second, 10 * time.Minute
+)
+
+// Snapshot describes the snapshot from which an image's sandboxes go on.
+type Snapshot struct {
+	// Digest is its SHA-256, in hexadecimal.
+	Digest string
+	// Bytes is what it takes of the worker's memory.
+	Bytes int64
+	// Made is when it was made.
+	Made time.Time
+}
+
+// SnapshotOf returns the snapshot of an image, false if there is none.
+func (p *Sandboxes) SnapshotOf(image string) (Snapshot, bool) {
+	if p.pool == nil {
+		return Snapshot{}, false
+	}
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	images := p.pool.find(image)
+	if images == nil || images.snapshot == nil {
+		return Snapshot{}, false
+	}
+	s := images.snapshot
+	return Snapshot{Digest: s.digest, Bytes: s.bytes, Made: s.made}, true
+}
+
+// snapshotOf returns what sandboxes of the plan can go on from, or nil.
+func (l *pool) snapshotOf(plan plan) *snapshot {
+	if l == nil || plan.preload == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	images := l.find(plan.image)
+	if images == nil || images.plan != plan {
+		return nil
+	}
+	return images.snapshot
+}
+
+// outdated reports whether a sandbox of the image would be better made anew.
+func (i *imagePool) outdated(w *instance) bool { return i.snapshot != nil && w.snapshot != i.snapshot }
+
+// current counts the idle sandboxes that are not outdated.
+func (i *imagePool) current() (n int) {
+	for _, w := range i.idle {
+		if !i.outdated(w) {
+			n++
+		}
+	}
+	return n
+}
+
+// awaitsSnapshot reports whether a snapshot of the image is there or is about to be made, so that none
+// of its sandboxes has to preload.
+func (l *pool) awaitsSnapshot(images *imagePool) bool {
+	return l.snapshots && (images.snapshot != nil || images.snapshotBackoff == 0)
+}
+
+// nextSnapshot returns an image of which a snapshot is to be made now: one at a time, and not
+// before the image has a sandbox in the usual way, or a program has waited for one.
+func (l *pool) nextSnapshot() *imagePool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.snapshots || l.snapshotting != nil {
+		return nil
+	}
+	for _, images := range l.images {
+		due := images.plan.preload != nil && time.Now().After(images.snapshotRetry) && (len(images.idle) > 0 || !images.lastWanted.IsZero())
+		if due && (images.snapshot == nil || time.Since(images.snapshot.made) > snapshotAge) {
+			l.snapshotting = images
+			return images
+		}
+	}
+	return nil
+}
+
+// startSnapshot makes a snapshot of an image, in the background.
+func (l *pool) startSnapshot(ctx context.Context, images *imagePool) {
+	l.sandboxes.background.Go(func() {
+		began := time.Now()
+		made, err := l.sandboxes.takeSnapshot(ctx, images.plan)
+		if err == nil {
+			err = l.sandboxes.tryOut(ctx, images.plan, made)
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		defer l.wake()
+		l.snapshotting = nil
+		log := l.sandboxes.config.Log.With("image", images.plan.image)
+		switch {
+		case err != nil && ctx.Err() != nil:
+		case err != nil:
+			images.putOffSnapshot()
+			log.Warn("no snapshot could be made: sandboxes start without one", "error", err)
+		default:
+			log.Info("snapshot made: sandboxes go on from it", "digest", made.digest, "bytes", made.bytes, "took", time.Since(began).Round(time.Millisecond))
+			if images.snapshot != nil {
+				images.snapshot.close()
+			}
+			images.snapshot, images.snapshotBackoff = made, 0
+		}
+		if (err != nil || l.images == nil) && made != nil {
+			made.close() // it is of no use, or the pool is closed
+		}
+	})
+}
+
+// tryOut makes sure that a sandbox can go on from a snapshot: no program gets one before.
+func (p *Sandboxes) tryOut(ctx context.Context, plan plan, s *snapshot) error {
+	w, err := p.startAs(ctx, time.Now(), plan, goOnFrom(s))
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	if err := w.session.AwaitReady(ctx, p.config.StartTimeout); err != nil {
+		return err
+	}
+	if failure := w.awaitPreload(ctx); failure != "" {
+		return errors.New(failure)
+	}
+	return nil
+}
+
+// dropSnapshot forgets a snapshot from which a sandbox could not go on. Another is made later.
+func (l *pool) dropSnapshot(image string, s *snapshot, why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	images := l.find(image)
+	if images == nil || images.snapshot != s {
+		return
+	}
+	l.sandboxes.config.Log.Warn("no sandbox could go on from the snapshot, which is made anew: sandboxes start without one", "image", image, "digest", s.digest, "error", why)
+	images.snapshot = nil
+	images.putOffSnapshot()
+	s.close()
+}
+
+// putOffSnapshot lets some time pass before the next try.
+func (i *imagePool) putOffSnapshot() {
+	i.snapshotBackoff = min(max(2*i.snapshotBackoff, minSnapshotBackoff), maxSnapshotBackoff)
+	i.snapshotRetry = time.Now().Add(i.snapshotBackoff)
+}

@@ -1,0 +1,136 @@
+package podman
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A sandbox is usually started with its first process, the agent. It can also be started from a
+// snapshot; and one that is to become a snapshot has its worker told where it is controlled.
+
+// The answers to askStart (glovebox-runtime's how.go).
+const (
+	startPlainly      = 0
+	startFromSnapshot = 1 // with the snapshot's files
+	startForSnapshot  = 2 // the OCI runtime then sends the sandbox's control socket
+)
+
+// specialStart is how a sandbox is to be started that is not started in the usual way.
+type specialStart struct {
+	// from is what the sandbox goes on from; nil: it becomes a snapshot.
+	from *snapshot
+	// The sandbox was started so, or why not. It has room for one.
+	done chan startedSandbox
+}
+
+func goOnFrom(s *snapshot) *specialStart {
+	return &specialStart{from: s, done: make(chan startedSandbox, 1)}
+}
+
+// startedSandbox is what the OCI runtime has told of a special start.
+type startedSandbox struct {
+	madeOf  string   // the files that the sandbox is made of, as glovebox-runtime identifies them
+	control *os.File // of a sandbox that becomes a snapshot
+	err     error
+}
+
+// errOtherFiles is why a sandbox is not started from a snapshot.
+var errOtherFiles = errors.New("the snapshot is of a sandbox that was made of other files")
+
+// controlTimeout is how long a sandbox may take to start, once the OCI runtime has asked how.
+const controlTimeout = 30 * time.Second
+
+// expect notes how a container's next sandbox is to be started; forget takes that back.
+func (s *pipeServer) expect(container string, start *specialStart) (forget func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.starts[container] = start
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.starts[container] == start {
+			delete(s.starts, container)
+		}
+	}
+}
+
+// sayHow tells an OCI runtime how to start a container's sandbox.
+func (s *pipeServer) sayHow(c *net.UnixConn, id, madeOf string) error {
+	s.mu.Lock()
+	start, ok := s.starts[id]
+	delete(s.starts, id)
+	s.mu.Unlock()
+	if !ok {
+		_, err := c.Write([]byte{startPlainly})
+		return err
+	}
+	said := startedSandbox{madeOf: madeOf}
+	if start.from != nil {
+		said.err = start.from.give(c, madeOf)
+	} else {
+		said.control, said.err = awaitControl(c)
+	}
+	start.done <- said
+	return said.err
+}
+
+// give answers with the snapshot's files, opened anew: each sandbox reads them from their beginning.
+func (s *snapshot) give(c *net.UnixConn, madeOf string) error {
+	if s.madeOf != madeOf {
+		return errOtherFiles // without an answer the OCI runtime starts nothing
+	}
+	files, err := s.open()
+	if err != nil {
+		return err
+	}
+	var fds []int
+	for _, f := range files {
+		defer f.Close()
+		fds = append(fds, int(f.Fd()))
+	}
+	if _, _, err := c.WriteMsgUnix([]byte{startFromSnapshot}, unix.UnixRights(fds...), nil); err != nil {
+		return fmt.Errorf("give a snapshot to the OCI runtime: %w", err)
+	}
+	return nil
+}
+
+// awaitControl has a sandbox started in the usual way, and receives its control socket.
+func awaitControl(c *net.UnixConn) (*os.File, error) {
+	if err := c.SetDeadline(time.Now().Add(controlTimeout)); err != nil {
+		return nil, err
+	}
+	if _, err := c.Write([]byte{startForSnapshot}); err != nil {
+		return nil, fmt.Errorf("answer the OCI runtime: %w", err)
+	}
+	rights := make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := c.ReadMsgUnix(make([]byte, 1), rights) // package net makes descriptors close on exec
+	if err != nil {
+		return nil, fmt.Errorf("receive the sandbox's control socket: %w", err)
+	}
+	messages, err := unix.ParseSocketControlMessage(rights[:n])
+	if err != nil {
+		return nil, fmt.Errorf("receive the sandbox's control socket: %w", err)
+	}
+	var files []*os.File
+	for _, m := range messages {
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			continue // it holds none
+		}
+		for _, fd := range fds {
+			files = append(files, os.NewFile(uintptr(fd), "control socket")) //nolint:gosec // a descriptor
+		}
+	}
+	if len(files) == 1 {
+		return files[0], nil
+	}
+	for _, f := range files {
+		f.Close()
+	}
+	return nil, fmt.Errorf("receive the sandbox's control socket: %d descriptors came", len(files))
+}
