@@ -76,7 +76,7 @@ func number(t *testing.T, variable string, otherwise uint64) uint64 {
 // keepWarm keeps a sandbox of each of the runtimes, preloaded where that can be.
 func keepWarm(t *testing.T, p *podman.Sandboxes, set runtimes.Set, names ...string) {
 	t.Helper()
-	warm := podman.Warm{Images: map[string]job.Limits{}, Preloads: map[string]podman.Preload{}, MaxMemoryMB: 1024, Most: 2, MemoryMB: 1000, Snapshots: true}
+	warm := podman.Warm{Images: map[string]job.Limits{}, Preloads: map[string]podman.Preload{}, MaxMemoryMB: 1024, Most: 2, MemoryMB: 1000}
 	for _, name := range names {
 		r, ok := set.Lookup(name)
 		if !ok {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -78,23 +80,26 @@ func (h how) close() {
 	}
 }
 
-// identity says of which files a sandbox is made: runsc, its root image and its agent's image, each by
-// device, inode, size and time of change. A snapshot has none of their contents, and so is good for
-// a sandbox of the same files only.
+// identity says of which files a sandbox is made: runsc, its root image and its agent's image. A snapshot
+// has none of their contents, and so is good for a sandbox of the same files only. An image is written
+// once, before it has its name, which says what is in it; its times say when it was last used.
 func identity(runsc string, s sandboxState) (string, error) {
-	files := []string{runsc, s.Spec.Annotations[rootSource]}
+	images := []string{s.Spec.Annotations[rootSource]}
 	for _, m := range s.Spec.Mounts {
 		if m.Type == "erofs" {
-			files = append(files, m.Source)
+			images = append(images, m.Source)
 		}
 	}
 	var id strings.Builder
-	for _, file := range files {
-		var stat syscall.Stat_t
-		if err := syscall.Stat(file, &stat); err != nil {
-			return "", fmt.Errorf("find what the sandbox is made of: %s: %w", file, err)
-		}
-		fmt.Fprintf(&id, "%x-%x-%x-%x.%x;", stat.Dev, stat.Ino, stat.Size, stat.Mtim.Sec, stat.Mtim.Nsec)
+	var stat syscall.Stat_t
+	err := syscall.Stat(runsc, &stat)
+	fmt.Fprintf(&id, "%x-%x-%x-%x.%x", stat.Dev, stat.Ino, stat.Size, stat.Mtim.Sec, stat.Mtim.Nsec)
+	for _, image := range images {
+		err = errors.Join(err, syscall.Stat(image, &stat))
+		fmt.Fprintf(&id, ";%s %x-%x-%x", filepath.Base(image), stat.Dev, stat.Ino, stat.Size)
+	}
+	if err != nil {
+		return "", fmt.Errorf("find what the sandbox is made of: %w", err)
 	}
 	return id.String(), nil
 }

@@ -180,6 +180,9 @@ func (s *startup) planWarm(ctx context.Context) error {
 	}
 	idle, quarter := int64(len(w.Images))*podman.IdleMB, c.MemoryMB/4
 	running := int64(c.Concurrency) * largest
+	if c.Snapshots { // each, and the sandbox of which one is made, or in which it is tried out
+		running += all + largest + podman.IdleMB
+	}
 	if len(w.Preloads) > 0 && running+idle+all > quarter {
 		s.log.Warn("nothing is preloaded: a quarter of GLOVEBOX_MEMORY_MB has no room for it", "want_mb", 4*(running+idle+all))
 		clear(w.Preloads)

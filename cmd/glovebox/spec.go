@@ -35,6 +35,7 @@ type specOptions struct {
 	callback, priority          string
 	key, runAt, deadline        string
 	retention                   time.Duration
+	fresh                       bool
 }
 
 func (o *specOptions) add(cmd *cobra.Command) {
@@ -54,6 +55,7 @@ func (o *specOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.priority, "priority", "", "high, normal or low")
 	f.StringVar(&o.key, "key", "", "idempotency `KEY`: the same job again under it is the first one, for 24 hours")
 	f.StringVar(&o.runAt, "run-at", "", "start at `TIME` at the earliest: 2026-11-20T09:00:00Z, or 90m for in so long")
+	f.BoolVar(&o.fresh, "fresh", false, "a sandbox that is started from nothing: none that waited, none that goes on from a snapshot")
 	f.StringVar(&o.deadline, "deadline", "", "cancel the job if it has not ended at `TIME`: 2026-11-20T10:00:00Z, or 2h for in so long")
 }
 
@@ -62,7 +64,7 @@ func (o *specOptions) add(cmd *cobra.Command) {
 func (a *app) spec(o specOptions) (job.Spec, error) {
 	spec := job.Spec{
 		Runtime: o.runtime, Image: o.image, Command: o.command,
-		Args: o.args, Priority: job.Priority(o.priority), IdempotencyKey: o.key,
+		Args: o.args, Priority: job.Priority(o.priority), IdempotencyKey: o.key, Fresh: o.fresh,
 	}
 	if o.source == "-" && o.stdinFile == "-" {
 		return spec, usagef("the program and its input can't both come from standard input")

@@ -109,7 +109,7 @@ func (m *Worker) Warm(runtime string, warm, preloaded func() int) {
 }
 
 // Ran measures a program that came to an outcome; start is how it was started: "cold",
-// "warm" or "preloaded".
+// "warm", "preloaded" or "restored".
 func (m *Worker) Ran(runtime, start string, startup time.Duration, u job.Usage, made []job.Artifact) {
 	runtime = runtimeLabel(m.runtimes, runtime)
 	m.startup.WithLabelValues(runtime, start).Observe(startup.Seconds())

@@ -88,10 +88,12 @@ type Outcome struct {
 	Timing Timing
 }
 
-// Start is how the program was started: "cold", "warm" (in an idle sandbox) or "preloaded" (in an
-// idle process of one).
+// Start is how the program was started: "cold", "warm" (in an idle sandbox), "preloaded" (in an
+// idle process of one) or "restored" (in a process of a sandbox that went on from a snapshot for it).
 func (o Outcome) Start() string {
 	switch {
+	case o.Preloaded && !o.Warm:
+		return "restored"
 	case o.Preloaded:
 		return "preloaded"
 	case o.Warm:

@@ -31,7 +31,7 @@ func (p *Sandboxes) LaunchTwice(ctx context.Context, image string) error {
 		return err
 	}
 	defer first.close()
-	second, err := p.launch(ctx, ctx, time.Now(), first.container, nil)
+	second, err := p.launch(ctx, ctx, time.Now(), first.container, startMode{})
 	if err == nil {
 		second.close()
 	}
@@ -77,4 +77,15 @@ func (p *Sandboxes) SnapshotFiles(image string) ([]*os.File, error) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	return p.pool.find(image).snapshot.open()
+}
+
+// CurrentOf counts the idle sandboxes of an image that went on from its snapshot.
+func (p *Sandboxes) CurrentOf(image string) int {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	images := p.pool.find(image)
+	if images == nil || images.snapshot == nil {
+		return 0
+	}
+	return images.current()
 }

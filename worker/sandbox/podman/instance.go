@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,31 +43,48 @@ type instance struct {
 	preload preloadState
 	// snapshot is what the sandbox went on from; nil: it started with its agent.
 	snapshot *snapshot
+	// control is the control socket of a sandbox that becomes a snapshot, and madeOf says of which
+	// files it is made.
+	control *os.File
+	madeOf  string
 	// remove destroys the container, in the background and once.
 	remove  func()
 	removed atomic.Bool // remove was called
 }
 
-// start makes a sandbox and starts it, from a snapshot of the plan where there is one. Its agent has
-// not said yet that it is ready. The caller closes it.
+// start makes a sandbox and starts it, from a snapshot of the plan where there is one. Its agent may
+// not have said yet that it is ready. The caller closes it.
 func (p *Sandboxes) start(ctx context.Context, began time.Time, plan plan) (*instance, error) {
 	from := p.pool.snapshotOf(plan)
 	if from == nil {
-		return p.startAs(ctx, began, plan, nil)
+		return p.startAs(ctx, began, plan, startMode{})
 	}
-	w, why := p.startAs(ctx, began, plan, goOnFrom(from))
-	if why == nil || ctx.Err() != nil {
+	w, why := p.goOnFrom(ctx, began, plan, from)
+	if why == nil || ctx.Err() != nil || errors.Is(why, errSlowStart) {
 		return w, why
 	}
-	w, err := p.startAs(ctx, began, plan, nil)
+	w, err := p.startAs(ctx, began, plan, startMode{})
 	if err == nil { // so it is not Podman that is to blame
 		p.pool.dropSnapshot(plan.image, from, why)
 	}
 	return w, err
 }
 
-// startAs makes a sandbox and starts it: as special says, or, if that is nil, as usual.
-func (p *Sandboxes) startAs(ctx context.Context, began time.Time, plan plan, special *specialStart) (_ *instance, err error) {
+// goOnFrom makes a sandbox that goes on from a snapshot, and waits until its agent is ready.
+func (p *Sandboxes) goOnFrom(ctx context.Context, began time.Time, plan plan, from *snapshot) (*instance, error) {
+	w, err := p.startAs(ctx, began, plan, startMode{from: from})
+	if err != nil {
+		return nil, err
+	}
+	if err := w.session.AwaitReady(ctx, p.config.StartTimeout); err != nil {
+		w.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// startAs makes a sandbox and starts it in the given way.
+func (p *Sandboxes) startAs(ctx context.Context, began time.Time, plan plan, mode startMode) (_ *instance, err error) {
 	// Podman answers in time, or the program is better tried elsewhere.
 	startCtx, started := context.WithTimeout(ctx, p.config.StartTimeout)
 	defer started()
@@ -79,12 +97,12 @@ func (p *Sandboxes) startAs(ctx context.Context, began time.Time, plan plan, spe
 	if err != nil {
 		return nil, err
 	}
-	if special != nil && special.from != nil && special.from.imageID != image.id {
+	if mode.from != nil && mode.from.imageID != image.id {
 		return nil, errOtherFiles
 	}
 	if c, ok := p.takeIdle(plan, image); ok {
-		w, err := p.launch(ctx, startCtx, began, c, special)
-		if err == nil || startCtx.Err() != nil {
+		w, err := p.launch(ctx, startCtx, began, c, mode)
+		if err == nil || startCtx.Err() != nil || mode.from != nil {
 			return w, err
 		}
 		p.config.Log.Warn("no sandbox could be started in a used container, which is removed", "container", c.name, "error", err)
@@ -93,12 +111,12 @@ func (p *Sandboxes) startAs(ctx context.Context, began time.Time, plan plan, spe
 	if err != nil {
 		return nil, err
 	}
-	return p.launch(ctx, startCtx, began, c, special)
+	return p.launch(ctx, startCtx, began, c, mode)
 }
 
 // launch starts a sandbox in the container, within startCtx. If it can't, or ctx ends
 // meanwhile, the container is removed.
-func (p *Sandboxes) launch(ctx, startCtx context.Context, began time.Time, c container, special *specialStart) (_ *instance, err error) {
+func (p *Sandboxes) launch(ctx, startCtx context.Context, began time.Time, c container, mode startMode) (_ *instance, err error) {
 	var unsettled atomic.Bool
 	w := &instance{container: c, made: time.Now()}
 	w.remove = sync.OnceFunc(func() { //nolint:contextcheck // a container goes whatever became of its run
@@ -112,6 +130,7 @@ func (p *Sandboxes) launch(ctx, startCtx context.Context, began time.Time, c con
 		return nil, err
 	}
 	w.session = session.New(began, pipes)
+	special := mode.special()
 	if special != nil {
 		defer p.pipes.expect(c.id, special)()
 	}
@@ -124,6 +143,9 @@ func (p *Sandboxes) launch(ctx, startCtx context.Context, began time.Time, c con
 		w.close()
 		if said := w.session.Stderr(); said != "" {
 			err = fmt.Errorf("%w: %s", err, said)
+		}
+		if special != nil {
+			err = errors.Join(special.abandon(), err)
 		}
 		return nil, fmt.Errorf("start container: %w", err)
 	}
@@ -145,13 +167,16 @@ func (p *Sandboxes) launch(ctx, startCtx context.Context, began time.Time, c con
 // settle makes sure that the sandbox was started as special says, and has one that goes on from a
 // snapshot go on.
 func (p *Sandboxes) settle(w *instance, special *specialStart) error {
-	switch {
-	case special == nil:
+	if special == nil {
 		return nil
-	case len(special.done) == 0:
-		return errors.New("the OCI runtime did not ask how to start the sandbox: its image has no root image, or the runtime is not this version's")
-	case special.from == nil:
-		return nil // the caller goes on with its control socket
+	}
+	said, err := special.result()
+	if err != nil {
+		return err
+	}
+	if special.becomes {
+		w.control, w.madeOf = said.control, said.madeOf
+		return nil
 	}
 	w.snapshot, w.preload = special.from, preloadReady
 	w.session.Outcome.Snapshot = special.from.digest
@@ -193,6 +218,9 @@ func (w *instance) release() {
 	}
 	if w.process != nil {
 		w.process.close()
+	}
+	if w.control != nil {
+		w.control.Close()
 	}
 }
 
@@ -244,9 +272,6 @@ func (p *Sandboxes) use(ctx context.Context, w *instance, program sandbox.Progra
 	}
 	if said := s.Stderr(); said != "" {
 		p.config.Log.Warn("agent wrote to stderr", "job_id", program.JobID, "epoch", program.Epoch, "stderr", said)
-	}
-	if w.snapshot != nil && !s.Begun() && ctx.Err() == nil {
-		p.pool.dropSnapshot(w.plan.image, w.snapshot, err)
 	}
 	if s.Outcome.Warm && !s.Begun() {
 		return sandbox.Outcome{}, fmt.Errorf("run program: %w", err) // whatever ended the sandbox, it was not the program

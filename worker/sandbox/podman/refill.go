@@ -86,6 +86,9 @@ func (l *pool) refill(ctx context.Context, images *imagePool) {
 	defer l.mu.Unlock()
 	if err == nil {
 		images.idle, images.backoff = append(images.idle, w), 0
+		if w.snapshot != nil {
+			images.snapshotBackoff = 0 // it holds what its trial promised
+		}
 		if n := slices.IndexFunc(images.idle, images.outdated); n >= 0 {
 			old := images.idle[n]
 			images.idle = slices.Delete(images.idle, n, n+1)
@@ -156,7 +159,7 @@ func (l *pool) tidy(ids map[string]string) {
 	targets := l.targets()
 	for _, images := range l.images {
 		images.idle = slices.DeleteFunc(images.idle, func(w *instance) bool {
-			useless := w.session.Ended() || time.Since(w.made) > w.plan.backstop/2 || replaced(w.container)
+			useless := w.session.Ended() || w.snapshot != nil && time.Since(w.snapshot.made) > maxSnapshotAge || time.Since(w.made) > w.plan.backstop/2 || replaced(w.container)
 			if useless {
 				out = append(out, w)
 			}

@@ -3,6 +3,7 @@ package podman
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -26,7 +27,8 @@ import (
 type snapshot struct {
 	// files are gVisor's: state, list of pages, pages.
 	files [3]*os.File
-	// digest is the SHA-256 of the three one after the other, in hexadecimal.
+	// digest is the SHA-256 of the three, each behind its length (8 bytes, big-endian), in
+	// hexadecimal.
 	digest  string
 	bytes   int64
 	imageID string
@@ -55,18 +57,12 @@ var errDropped = errors.New("the snapshot is no longer used")
 // takeSnapshot makes a sandbox, has it preload its program, and makes a snapshot of that, which ends
 // it.
 func (p *Sandboxes) takeSnapshot(ctx context.Context, plan plan) (_ *snapshot, err error) {
-	start := &specialStart{done: make(chan startedSandbox, 1)}
-	w, err := p.startAs(ctx, time.Now(), plan, start)
+	w, err := p.startAs(ctx, time.Now(), plan, startMode{becomes: true})
 	if err != nil {
 		return nil, err
 	}
 	defer w.close()
-	said := <-start.done // p.start has seen that it comes
-	if said.err != nil {
-		return nil, said.err
-	}
-	control, err := net.FileConn(said.control)
-	said.control.Close()
+	control, err := net.FileConn(w.control)
 	if err != nil {
 		return nil, fmt.Errorf("use the sandbox's control socket: %w", err)
 	}
@@ -80,7 +76,7 @@ func (p *Sandboxes) takeSnapshot(ctx context.Context, plan plan) (_ *snapshot, e
 	if failure := w.awaitPreload(ctx); failure != "" {
 		return nil, errors.New(failure)
 	}
-	s := &snapshot{imageID: w.image.id, madeOf: said.madeOf, made: time.Now()}
+	s := &snapshot{imageID: w.image.id, madeOf: w.madeOf, made: time.Now()}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -138,14 +134,18 @@ func (s *snapshot) seal() error {
 		if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
 			return fmt.Errorf("seal a snapshot's %s: %w", f.Name(), err)
 		}
-		n, err := io.Copy(hash, io.NewSectionReader(f, 0, maxSnapshot))
+		info, err := f.Stat()
 		if err != nil {
 			return fmt.Errorf("read a snapshot's %s: %w", f.Name(), err)
 		}
-		if n == 0 || s.bytes+n >= maxSnapshot {
-			return fmt.Errorf("a snapshot's %s has %d bytes", f.Name(), n)
+		if info.Size() == 0 || s.bytes+info.Size() > maxSnapshot {
+			return fmt.Errorf("a snapshot's %s has %d bytes", f.Name(), info.Size())
 		}
-		s.bytes += n
+		s.bytes += info.Size()
+		hash.Write(binary.BigEndian.AppendUint64(nil, uint64(info.Size()))) //nolint:gosec // not negative
+		if _, err := io.Copy(hash, io.NewSectionReader(f, 0, info.Size())); err != nil {
+			return fmt.Errorf("read a snapshot's %s: %w", f.Name(), err)
+		}
 	}
 	s.digest = hex.EncodeToString(hash.Sum(nil))
 	return nil

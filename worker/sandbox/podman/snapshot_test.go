@@ -21,12 +21,14 @@ import (
 // awaitSnapshot waits until a sandbox that goes on from a snapshot waits for a program.
 func awaitSnapshot(tb testing.TB, p *podman.Sandboxes) podman.Snapshot {
 	tb.Helper()
-	var s podman.Snapshot
-	gbtest.Eventually(tb, "a sandbox that goes on from a snapshot waits", func() (ok bool) {
-		s, ok = p.SnapshotOf(suite.image)
-		return ok && p.PreloadedOf(suite.image) > 0
-	})
-	return s
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) { // many are made beside it
+		if s, ok := p.SnapshotOf(suite.image); ok && p.CurrentOf(suite.image) > 0 {
+			return s
+		}
+		if time.Now().After(deadline) {
+			tb.Fatal("no sandbox that goes on from a snapshot waits after five minutes")
+		}
+	}
 }
 
 // runHere runs a Python program, which must succeed, and returns what it printed.
@@ -169,10 +171,9 @@ func TestSpoiltSnapshot(t *testing.T) {
 					t.Errorf("got %+v, %q", o, out)
 				}
 			}
-			gbtest.Eventually(t, "another snapshot is there", func() bool {
-				s, ok := p.SnapshotOf(suite.image)
-				return ok && s.Made.After(bad.Made)
-			})
+			for s := awaitSnapshot(t, p); !s.Made.After(bad.Made); s = awaitSnapshot(t, p) {
+				runHere(t, p, "print(1)") // which finds it out, where none has yet
+			}
 			if !strings.Contains(log.String(), "no sandbox could go on from the snapshot") {
 				t.Errorf("the log says nothing of it:\n%s", log.String())
 			}

@@ -10,6 +10,8 @@ const (
 	// snapshotAge is how old a snapshot may become. What was drawn at random before it, such as
 	// the seed of Python's hashes, is the same in all sandboxes that go on from it.
 	snapshotAge = time.Hour
+	// maxSnapshotAge is when nothing goes on from it any more, though no other could be made.
+	maxSnapshotAge = 2 * snapshotAge
 	// maxSnapshotBackoff bounds the time between two tries to make a snapshot of an image of
 	// which none could be made: minSnapshotBackoff at first, doubled each time.
 	minSnapshotBackoff, maxSnapshotBackoff = 10 * time.Second, 10 * time.Minute
@@ -78,6 +80,11 @@ func (l *pool) awaitsSnapshot(images *imagePool) bool {
 func (l *pool) nextSnapshot() *imagePool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	for _, images := range l.images {
+		if images.snapshot != nil && time.Since(images.snapshot.made) > maxSnapshotAge {
+			l.retire(images)
+		}
+	}
 	if !l.snapshots || l.snapshotting != nil {
 		return nil
 	}
@@ -111,10 +118,8 @@ func (l *pool) startSnapshot(ctx context.Context, images *imagePool) {
 			log.Warn("no snapshot could be made: sandboxes start without one", "error", err)
 		default:
 			log.Info("snapshot made: sandboxes go on from it", "digest", made.digest, "bytes", made.bytes, "took", time.Since(began).Round(time.Millisecond))
-			if images.snapshot != nil {
-				images.snapshot.close()
-			}
-			images.snapshot, images.snapshotBackoff = made, 0
+			l.retire(images)
+			images.snapshot = made
 		}
 		if (err != nil || l.images == nil) && made != nil {
 			made.close() // it is of no use, or the pool is closed
@@ -124,14 +129,11 @@ func (l *pool) startSnapshot(ctx context.Context, images *imagePool) {
 
 // tryOut makes sure that a sandbox can go on from a snapshot: no program gets one before.
 func (p *Sandboxes) tryOut(ctx context.Context, plan plan, s *snapshot) error {
-	w, err := p.startAs(ctx, time.Now(), plan, goOnFrom(s))
+	w, err := p.goOnFrom(ctx, time.Now(), plan, s)
 	if err != nil {
 		return err
 	}
 	defer w.close()
-	if err := w.session.AwaitReady(ctx, p.config.StartTimeout); err != nil {
-		return err
-	}
 	if failure := w.awaitPreload(ctx); failure != "" {
 		return errors.New(failure)
 	}
@@ -147,9 +149,17 @@ func (l *pool) dropSnapshot(image string, s *snapshot, why error) {
 		return
 	}
 	l.sandboxes.config.Log.Warn("no sandbox could go on from the snapshot, which is made anew: sandboxes start without one", "image", image, "digest", s.digest, "error", why)
-	images.snapshot = nil
+	l.retire(images)
 	images.putOffSnapshot()
-	s.close()
+}
+
+// retire takes an image's snapshot away, if there is one. Starts that were told of it may still ask for
+// it for a while. The pool's lock is held.
+func (l *pool) retire(images *imagePool) {
+	if images.snapshot != nil {
+		time.AfterFunc(2*l.sandboxes.config.StartTimeout, images.snapshot.close)
+		images.snapshot = nil
+	}
 }
 
 // putOffSnapshot lets some time pass before the next try.

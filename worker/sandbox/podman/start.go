@@ -20,16 +20,52 @@ const (
 	startForSnapshot  = 2 // the OCI runtime then sends the sandbox's control socket
 )
 
-// specialStart is how a sandbox is to be started that is not started in the usual way.
+// startMode is how a sandbox is to be started; the zero value means in the usual way.
+type startMode struct {
+	from    *snapshot // what it goes on from
+	becomes bool      // it becomes a snapshot
+}
+
+// specialStart is one start of a sandbox that is not started in the usual way.
 type specialStart struct {
-	// from is what the sandbox goes on from; nil: it becomes a snapshot.
-	from *snapshot
-	// The sandbox was started so, or why not. It has room for one.
+	startMode
+	// done gets what the OCI runtime was told; it has room for one.
 	done chan startedSandbox
 }
 
-func goOnFrom(s *snapshot) *specialStart {
-	return &specialStart{from: s, done: make(chan startedSandbox, 1)}
+// special returns the mode's next start, nil for the usual way.
+func (m startMode) special() *specialStart {
+	if m == (startMode{}) {
+		return nil
+	}
+	return &specialStart{startMode: m, done: make(chan startedSandbox, 1)}
+}
+
+// askedTimeout is how long it may take until it is known here that the OCI runtime has asked how to start
+// a sandbox that Podman has said to be started.
+const askedTimeout = 5 * time.Second
+
+// result waits for what the OCI runtime was told.
+func (s *specialStart) result() (startedSandbox, error) {
+	select {
+	case said := <-s.done:
+		return said, said.err
+	case <-time.After(askedTimeout):
+		return startedSandbox{}, errors.New("the OCI runtime did not ask how to start the sandbox: its image has no root image, or the runtime, or runsc, is not this version's")
+	}
+}
+
+// abandon is for a start that has failed: it returns why the worker did not let it go on, if so.
+func (s *specialStart) abandon() error {
+	select {
+	case said := <-s.done:
+		if said.control != nil {
+			said.control.Close()
+		}
+		return said.err
+	default:
+		return nil
+	}
 }
 
 // startedSandbox is what the OCI runtime has told of a special start.
@@ -75,7 +111,7 @@ func (s *pipeServer) sayHow(c *net.UnixConn, id, madeOf string) error {
 	} else {
 		said.control, said.err = awaitControl(c)
 	}
-	start.done <- said
+	start.done <- said // it is asked once: another asks in vain, as nobody is expected any more
 	return said.err
 }
 
@@ -123,7 +159,8 @@ func awaitControl(c *net.UnixConn) (*os.File, error) {
 			continue // it holds none
 		}
 		for _, fd := range fds {
-			files = append(files, os.NewFile(uintptr(fd), "control socket")) //nolint:gosec // a descriptor
+			_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{}) // whatever it is, closing it must not wait
+			files = append(files, os.NewFile(uintptr(fd), "control socket"))               //nolint:gosec // a descriptor
 		}
 	}
 	if len(files) == 1 {

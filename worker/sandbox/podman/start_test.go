@@ -49,9 +49,9 @@ func TestSayHow(t *testing.T) {
 		err    error
 	}{
 		{name: "as usual", madeOf: "any", word: startPlainly},
-		{name: "from a snapshot", start: goOnFrom(testSnapshot(t)), madeOf: "these files", word: startFromSnapshot},
-		{name: "made of other files", start: goOnFrom(testSnapshot(t)), madeOf: "those files", word: -1, err: errOtherFiles},
-		{name: "from one that was dropped", start: goOnFrom(ended), madeOf: "these files", word: -1, err: errDropped},
+		{name: "from a snapshot", start: startMode{from: testSnapshot(t)}.special(), madeOf: "these files", word: startFromSnapshot},
+		{name: "made of other files", start: startMode{from: testSnapshot(t)}.special(), madeOf: "those files", word: -1, err: errOtherFiles},
+		{name: "from one that was dropped", start: startMode{from: ended}.special(), madeOf: "these files", word: -1, err: errDropped},
 	}
 	for _, tt := range tests {
 		if tt.start != nil {
@@ -80,8 +80,8 @@ func TestSayHow(t *testing.T) {
 			t.Errorf("%s: asked once more it answers %d", tt.name, word)
 		}
 	}
-	forget := d.expect(id, goOnFrom(testSnapshot(t)))
-	d.expect(id, goOnFrom(testSnapshot(t))) // a container's next sandbox
+	forget := d.expect(id, startMode{from: testSnapshot(t)}.special())
+	d.expect(id, startMode{from: testSnapshot(t)}.special()) // a container's next sandbox
 	forget()
 	c := dial(t, d)
 	ask(t, c, askStart, id, "these files")
@@ -108,7 +108,7 @@ func TestAwaitControl(t *testing.T) {
 		},
 		"gone": func(c *net.UnixConn, _ *os.File) { c.Close() },
 	} {
-		start := &specialStart{done: make(chan startedSandbox, 1)}
+		start := startMode{becomes: true}.special()
 		d.expect(id, start)
 		c := dial(t, d)
 		ask(t, c, askStart, id, "these files")

@@ -144,7 +144,7 @@ func keepWarmOf(t *testing.T, worker, image string, preload *podman.Preload) *po
 	if _, err := p.SelfTest(t.Context(), image); err != nil {
 		t.Fatal(err)
 	}
-	w := podman.Warm{Images: map[string]job.Limits{image: job.Limits{}.Filled(job.Limits{})}, Preloads: map[string]podman.Preload{}, MaxMemoryMB: 1024, Most: 2, MemoryMB: 1000, Snapshots: true}
+	w := podman.Warm{Images: map[string]job.Limits{image: job.Limits{}.Filled(job.Limits{})}, Preloads: map[string]podman.Preload{}, MaxMemoryMB: 1024, Most: 2, MemoryMB: 1000}
 	if preload != nil {
 		w.Preloads[image] = *preload
 	}
