@@ -80,9 +80,9 @@ func (h how) close() {
 	}
 }
 
-// identity says of which files a sandbox is made: runsc, its root image and its agent's image. A snapshot
-// has none of their contents, and so is good for a sandbox of the same files only. An image is written
-// once, before it has its name, which says what is in it; its times say when it was last used.
+// identity names the files that a sandbox is made of: runsc, the root image and the agent's image. A
+// snapshot has none of their contents, and so is good for a sandbox of the same files only. An image
+// doesn't change once it has its name; its times only say when it was last used.
 func identity(runsc string, s sandboxState) (string, error) {
 	images := []string{s.Spec.Annotations[rootSource]}
 	for _, m := range s.Spec.Mounts {

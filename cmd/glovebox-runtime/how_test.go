@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -22,18 +21,18 @@ func TestAskHow(t *testing.T) {
 	}
 	tests := []struct {
 		name     string
-		answer   func(c *net.UnixConn) // the worker's; nil: it must not be asked
-		without  string                // the annotation that is missing
+		answer   func(c *net.UnixConn) // the worker's
+		without  string                // the annotation that is missing: the worker must not be asked
 		snapshot bool
 		waits    bool   // the worker waits for the control socket
 		says     string // part of the error
 	}{
 		{name: "plainly", answer: one(startPlainly)},
 		{name: "for a snapshot", answer: one(startForSnapshot), waits: true},
-		{name: "from a snapshot", answer: func(c *net.UnixConn) { giveAs(t, c, startFromSnapshot, 3) }, snapshot: true},
+		{name: "from a snapshot", answer: func(c *net.UnixConn) { give(t, c, startFromSnapshot, 3) }, snapshot: true},
 		{name: "from a snapshot without files", answer: one(startFromSnapshot), says: "has 0 files"},
-		{name: "from two files", answer: func(c *net.UnixConn) { giveAs(t, c, startFromSnapshot, 2) }, says: "2 of 3"},
-		{name: "plainly with files", answer: func(c *net.UnixConn) { giveAs(t, c, startPlainly, 3) }, says: "has 3 files"},
+		{name: "from two files", answer: func(c *net.UnixConn) { give(t, c, startFromSnapshot, 2) }, says: "2 of 3"},
+		{name: "plainly with files", answer: func(c *net.UnixConn) { give(t, c, startPlainly, 3) }, says: "has 3 files"},
 		{name: "no answer", answer: func(*net.UnixConn) {}, says: "waits for no sandbox"},
 		{name: "no root image", without: rootSource},
 		{name: "nobody's worker", without: pipesAnnotation},
@@ -41,38 +40,19 @@ func TestAskHow(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			path := filepath.Join(t.TempDir(), "s")
-			l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
-			asked := make(chan string, 1)
-			go func() {
-				defer close(asked)
-				c, err := l.AcceptUnix()
-				if err != nil {
-					return
-				}
-				defer c.Close()
-				said := make([]byte, 1000)
-				n, err := c.Read(said)
-				if err != nil {
-					t.Error(err)
-				}
-				asked <- string(said[:n])
-				if tt.answer != nil {
-					tt.answer(c)
-				}
-			}()
+			path, heard := fakeWorker(t, tt.answer)
 			var s sandboxState
 			s.Spec.Annotations = map[string]string{pipesAnnotation: path, rootSource: root}
 			delete(s.Spec.Annotations, tt.without)
 			h, err := askHow(root, s, id)
 			defer h.close()
+			said := heard()
+			if tt.without != "" && said != "" {
+				t.Errorf("the worker was asked %q", said)
+			}
 			if tt.without == "" {
 				madeOf, _ := identity(root, s)
-				if said := <-asked; !strings.HasPrefix(said, "s"+id) || said[67:] != madeOf {
+				if !strings.HasPrefix(said, "s"+id) || said[67:] != madeOf {
 					t.Errorf("the worker was asked %q", said)
 				}
 			}
@@ -133,23 +113,5 @@ func TestIdentity(t *testing.T) {
 	}
 	if got, err := identity(runsc, s); err == nil {
 		t.Errorf("without the agent: got %s", got)
-	}
-}
-
-// giveAs answers with n files.
-func giveAs(t *testing.T, c *net.UnixConn, answer byte, n int) {
-	t.Helper()
-	var fds []int
-	for range n {
-		f, err := os.Open(os.DevNull)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer f.Close()
-		fds = append(fds, int(f.Fd()))
-	}
-	if _, _, err := c.WriteMsgUnix([]byte{answer}, syscall.UnixRights(fds...), nil); err != nil {
-		t.Error(err)
 	}
 }

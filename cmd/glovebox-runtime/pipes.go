@@ -57,30 +57,18 @@ func requestPipes(path, id string) ([]int, error) {
 	return pipes, err
 }
 
-// askWorker sends a question about a container to the worker at its socket, which the caller
-// closes. (The package net would be half of this program.)
+// askWorker sends a question about a container to the worker at its socket, which the caller closes.
 func askWorker(path string, question byte, id, detail string) (socket int, err error) {
-	s, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	s, err := connect(path, requestTimeout)
 	if err != nil {
-		return -1, err
-	}
-	defer func() {
-		if err != nil {
-			_ = syscall.Close(s)
-		}
-	}()
-	for _, option := range []int{syscall.SO_RCVTIMEO, syscall.SO_SNDTIMEO} {
-		if err := syscall.SetsockoptTimeval(s, syscall.SOL_SOCKET, option, &syscall.Timeval{Sec: requestTimeout}); err != nil {
-			return -1, err
-		}
-	}
-	if err := syscall.Connect(s, &syscall.SockaddrUnix{Name: path}); err != nil {
 		return -1, err
 	}
 	message := append([]byte{question}, id...)
 	message = binary.BigEndian.AppendUint16(message, uint16(len(detail))) //nolint:gosec // it has some hundred bytes
-	_, err = syscall.Write(s, append(message, detail...))
-	return s, err
+	if _, err := syscall.Write(s, append(message, detail...)); err != nil {
+		return -1, errors.Join(err, syscall.Close(s))
+	}
+	return s, nil
 }
 
 // errNoAnswer is how a worker refuses.

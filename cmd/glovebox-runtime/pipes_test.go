@@ -18,43 +18,22 @@ func TestAsk(t *testing.T) {
 		answer func(c *net.UnixConn) // the worker's
 		says   string                // part of the error
 	}{
-		{name: "pipes", answer: func(c *net.UnixConn) { give(t, c, 3) }},
+		{name: "pipes", answer: func(c *net.UnixConn) { give(t, c, 0, 3) }},
 		{name: "none", answer: func(*net.UnixConn) {}, says: "waits for no sandbox"},
 		{name: "a word", answer: func(c *net.UnixConn) { _, _ = c.Write([]byte("x")) }, says: "waits for no sandbox"},
-		{name: "too few", answer: func(c *net.UnixConn) { give(t, c, 2) }, says: "2 of 3"},
+		{name: "too few", answer: func(c *net.UnixConn) { give(t, c, 0, 2) }, says: "2 of 3"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			path := filepath.Join(t.TempDir(), "s")
-			l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
-			heard := make(chan string, 1)
-			go func() {
-				defer close(heard)
-				c, err := l.AcceptUnix()
-				if err != nil {
-					return
-				}
-				defer c.Close()
-				said := make([]byte, 100)
-				n, err := c.Read(said)
-				if err != nil {
-					t.Error(err)
-				}
-				heard <- string(said[:n])
-				tt.answer(c)
-			}()
+			path, heard := fakeWorker(t, tt.answer)
 			fds, err := requestPipes(path, id)
 			for _, fd := range fds {
 				if err := syscall.Close(fd); err != nil {
 					t.Error(err)
 				}
 			}
-			if said := <-heard; said != "p"+id+"\x00\x00" {
+			if said := heard(); said != "p"+id+"\x00\x00" {
 				t.Errorf("the worker heard %q", said)
 			}
 			if (err != nil) != (tt.says != "") || err != nil && !strings.Contains(err.Error(), tt.says) {
@@ -67,16 +46,49 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-func give(t *testing.T, c *net.UnixConn, n int) {
+// fakeWorker is a socket at which one question is answered. heard says which it was, "" for none, and
+// ends it.
+func fakeWorker(t *testing.T, answer func(*net.UnixConn)) (path string, heard func() string) {
 	t.Helper()
-	r, w, err := os.Pipe()
+	path = filepath.Join(t.TempDir(), "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
 	if err != nil {
-		t.Error(err)
-		return
+		t.Fatal(err)
 	}
-	defer r.Close()
-	defer w.Close()
-	if _, _, err := c.WriteMsgUnix([]byte{0}, syscall.UnixRights([]int{int(r.Fd()), int(w.Fd()), int(w.Fd())}[:n]...), nil); err != nil {
+	t.Cleanup(func() { l.Close() })
+	question := make(chan string, 1)
+	go func() {
+		defer close(question)
+		c, err := l.AcceptUnix()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		said := make([]byte, 1000)
+		n, err := c.Read(said)
+		if err != nil {
+			t.Error(err)
+		}
+		question <- string(said[:n])
+		answer(c)
+	}()
+	return path, func() string { l.Close(); return <-question }
+}
+
+// give answers with n files.
+func give(t *testing.T, c *net.UnixConn, answer byte, n int) {
+	t.Helper()
+	var fds []int
+	for range n {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer f.Close()
+		fds = append(fds, int(f.Fd()))
+	}
+	if _, _, err := c.WriteMsgUnix([]byte{answer}, syscall.UnixRights(fds...), nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -52,10 +52,11 @@ func start(runsc string, argv []string, id string) (sent bool, err error) {
 		return true, err // runsc would start it in the usual way, which is not what its worker waits for
 	}
 	defer how.close()
-	sandbox, err := connect(s.Sandbox.Socket)
+	socket, err := connect(s.Sandbox.Socket, 0)
 	if err != nil {
 		return how.special(), err
 	}
+	sandbox := os.NewFile(uintptr(socket), s.Sandbox.Socket)
 	defer sandbox.Close()
 	if err := call(sandbox, setNetwork); err != nil {
 		return how.special(), err
@@ -74,21 +75,25 @@ func start(runsc string, argv []string, id string) (sent bool, err error) {
 	return true, how.handOver(sandbox)
 }
 
-// connect opens a unix socket. (Package net would do much more, at each start of this program.)
-func connect(path string) (*os.File, error) {
+// connect opens a unix socket, of which each step may take so many seconds, 0 for any time. (Package net
+// would do much more, at each start of this program.)
+func connect(path string, timeout int64) (socket int, err error) {
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("make socket: %w", err)
+		return -1, fmt.Errorf("make socket: %w", err)
+	}
+	for _, option := range []int{syscall.SO_RCVTIMEO, syscall.SO_SNDTIMEO} {
+		err = errors.Join(err, syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, option, &syscall.Timeval{Sec: timeout}))
 	}
 	// A socket's path may be too long for connect(2).
-	file, err := syscall.Open(path, pathOnly|syscall.O_CLOEXEC, 0)
-	if err == nil {
-		err = errors.Join(syscall.Connect(fd, &syscall.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d", file)}), syscall.Close(file))
+	file, openErr := syscall.Open(path, pathOnly|syscall.O_CLOEXEC, 0)
+	if err = errors.Join(err, openErr); openErr == nil {
+		err = errors.Join(err, syscall.Connect(fd, &syscall.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d", file)}), syscall.Close(file))
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("connect to sandbox: %w", err), syscall.Close(fd))
+		return -1, errors.Join(fmt.Errorf("connect to %s: %w", path, err), syscall.Close(fd))
 	}
-	return os.NewFile(uintptr(fd), path), nil
+	return fd, nil
 }
 
 // call sends a call to the sandbox, with files, and waits for its answer.

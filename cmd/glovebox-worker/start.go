@@ -180,7 +180,7 @@ func (s *startup) planWarm(ctx context.Context) error {
 	}
 	idle, quarter := int64(len(w.Images))*podman.IdleMB, c.MemoryMB/4
 	running := int64(c.Concurrency) * largest
-	if c.Snapshots { // each, and the sandbox of which one is made, or in which it is tried out
+	if c.Snapshots { // the snapshots, and the sandbox in which one is made or tried out
 		running += all + largest + podman.IdleMB
 	}
 	if len(w.Preloads) > 0 && running+idle+all > quarter {

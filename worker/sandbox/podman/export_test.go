@@ -6,8 +6,6 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -46,11 +44,10 @@ func (p *Sandboxes) Spoil(image string, spoil func(files [3]*os.File) error) err
 	images := p.pool.find(image)
 	bad := &snapshot{imageID: images.snapshot.imageID, madeOf: images.snapshot.madeOf, made: time.Now()}
 	for i, f := range images.snapshot.files {
-		fd, err := unix.MemfdCreate("spoilt", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-		if err != nil {
+		var err error
+		if bad.files[i], err = memoryFile(f.Name()); err != nil {
 			return err
 		}
-		bad.files[i] = os.NewFile(uintptr(fd), "spoilt")
 		if _, err := io.Copy(bad.files[i], io.NewSectionReader(f, 0, maxSnapshot)); err != nil {
 			return err
 		}

@@ -43,8 +43,8 @@ type instance struct {
 	preload preloadState
 	// snapshot is what the sandbox went on from; nil: it started with its agent.
 	snapshot *snapshot
-	// control is the control socket of a sandbox that becomes a snapshot, and madeOf says of which
-	// files it is made.
+	// control and madeOf are those of a sandbox that becomes a snapshot: its control socket, and
+	// the files that it is made of.
 	control *os.File
 	madeOf  string
 	// remove destroys the container, in the background and once.
@@ -150,7 +150,7 @@ func (p *Sandboxes) launch(ctx, startCtx context.Context, began time.Time, c con
 		return nil, fmt.Errorf("start container: %w", err)
 	}
 	outcome.Timing.Running = time.Since(began)
-	if err := p.settle(w, special); err != nil {
+	if err := p.confirm(w, special); err != nil {
 		w.close()
 		return nil, err
 	}
@@ -164,9 +164,9 @@ func (p *Sandboxes) launch(ctx, startCtx context.Context, began time.Time, c con
 	return w, nil
 }
 
-// settle makes sure that the sandbox was started as special says, and has one that goes on from a
-// snapshot go on.
-func (p *Sandboxes) settle(w *instance, special *specialStart) error {
+// confirm makes sure that the sandbox was started as special says, and tells the agent of one that goes
+// on from a snapshot.
+func (p *Sandboxes) confirm(w *instance, special *specialStart) error {
 	if special == nil {
 		return nil
 	}

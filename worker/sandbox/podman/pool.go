@@ -48,7 +48,7 @@ type pool struct {
 	images []*imagePool // in the order of their names
 	// preloading is the one sandbox in which a program is being preloaded; nil: none.
 	preloading *instance
-	// snapshotting is the image of which a snapshot is being made; nil: none.
+	// snapshotting is the one image whose snapshot is being made; nil: none.
 	snapshotting *imagePool
 	lastClaim    time.Time // when a program last wanted a sandbox
 }

@@ -66,10 +66,17 @@ func awaitPreloaded(tb testing.TB, p *podman.Sandboxes) {
 // TestPreloaded: a program that matches becomes the preloaded process, and another does not.
 func TestPreloaded(t *testing.T) {
 	t.Parallel()
-	for _, worker := range []string{"preloaded", fromSnapshots + "preloaded"} {
-		t.Run(worker, func(t *testing.T) {
+	withAndWithoutSnapshots(t, "preloaded", 1, testPreloaded)
+}
+
+// withAndWithoutSnapshots runs a test on sandboxes that preload by themselves, and on ones that go on
+// from a snapshot.
+func withAndWithoutSnapshots(t *testing.T, worker string, most int, test func(*testing.T, *podman.Sandboxes)) {
+	t.Helper()
+	for _, name := range []string{worker, fromSnapshots + worker} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			testPreloaded(t, preloaded(t, worker, 1))
+			test(t, preloaded(t, name, most))
 		})
 	}
 }
@@ -143,12 +150,7 @@ func TestPreloadFails(t *testing.T) {
 // TestPreloadedCases: what the runtime must be able to do, it does preloaded.
 func TestPreloadedCases(t *testing.T) {
 	t.Parallel()
-	for _, worker := range []string{"cases", fromSnapshots + "cases"} {
-		t.Run(worker, func(t *testing.T) {
-			t.Parallel()
-			testPreloadedCases(t, preloaded(t, worker, 1))
-		})
-	}
+	withAndWithoutSnapshots(t, "cases", 1, testPreloadedCases)
 }
 
 func testPreloadedCases(t *testing.T, p *podman.Sandboxes) {

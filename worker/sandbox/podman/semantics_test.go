@@ -80,12 +80,7 @@ var address = regexp.MustCompile(`0x[0-9a-f]{8,}`)
 // tell which by what they do.
 func TestPreloadedSemantics(t *testing.T) {
 	t.Parallel()
-	for _, worker := range []string{"semantics", fromSnapshots + "semantics"} {
-		t.Run(worker, func(t *testing.T) {
-			t.Parallel()
-			testPreloadedSemantics(t, preloaded(t, worker, 2))
-		})
-	}
+	withAndWithoutSnapshots(t, "semantics", 2, testPreloadedSemantics)
 }
 
 func testPreloadedSemantics(t *testing.T, p *podman.Sandboxes) {

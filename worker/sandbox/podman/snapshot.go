@@ -83,17 +83,24 @@ func (p *Sandboxes) takeSnapshot(ctx context.Context, plan plan) (_ *snapshot, e
 		}
 	}()
 	for i, name := range []string{"state", "pages' list", "pages"} {
-		fd, err := unix.MemfdCreate("glovebox-snapshot", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-		if err != nil {
-			return nil, fmt.Errorf("make a file for a snapshot's %s: %w", name, err)
+		if s.files[i], err = memoryFile(name); err != nil {
+			return nil, err
 		}
-		s.files[i] = os.NewFile(uintptr(fd), name) //nolint:gosec // a descriptor
 	}
 	if err := s.checkpoint(ctx, control); err != nil {
 		return nil, err
 	}
 	w.close()
 	return s, s.seal()
+}
+
+// memoryFile makes a file for a part of a snapshot.
+func memoryFile(part string) (*os.File, error) {
+	fd, err := unix.MemfdCreate("glovebox-snapshot", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("make a file for a snapshot's %s: %w", part, err)
+	}
+	return os.NewFile(uintptr(fd), part), nil //nolint:gosec // a descriptor
 }
 
 // checkpoint has a sandbox write the snapshot, and end.

@@ -59,7 +59,7 @@ func TestSnapshot(t *testing.T) {
 			t.Errorf("got %+v, %q, want a preloaded program from %s", o, out, s.Digest)
 		}
 	}
-	// A sandbox that is made as the program comes goes on from the snapshot, too.
+	// Where none waits, one is made for the program, from the snapshot, too.
 	awaitSnapshot(t, p)
 	var cold sandbox.Outcome
 	for range 20 {
@@ -204,7 +204,7 @@ func overwrite(file int) func([3]*os.File) error {
 	}
 }
 
-// TestSnapshotIsSealed: nobody who is given a snapshot can change it.
+// TestSnapshotIsSealed: a snapshot that was given away can't be changed.
 func TestSnapshotIsSealed(t *testing.T) {
 	t.Parallel()
 	open(t)

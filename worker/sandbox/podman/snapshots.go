@@ -75,8 +75,8 @@ func (l *pool) awaitsSnapshot(images *imagePool) bool {
 	return l.snapshots && (images.snapshot != nil || images.snapshotBackoff == 0)
 }
 
-// nextSnapshot returns an image of which a snapshot is to be made now: one at a time, and not
-// before the image has a sandbox in the usual way, or a program has waited for one.
+// nextSnapshot returns the image whose snapshot is to be made now. There is one at a time, and none
+// before the image has a sandbox that waits, or a program has wanted one.
 func (l *pool) nextSnapshot() *imagePool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

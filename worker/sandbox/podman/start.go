@@ -111,7 +111,7 @@ func (s *pipeServer) sayHow(c *net.UnixConn, id, madeOf string) error {
 	} else {
 		said.control, said.err = awaitControl(c)
 	}
-	start.done <- said // it is asked once: another asks in vain, as nobody is expected any more
+	start.done <- said // there is room: the start was taken out above, so this comes once
 	return said.err
 }
 
