@@ -1,7 +1,7 @@
 # Everything that is done to this tree by hand or by machine. `make` alone lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-tests build runtimes demo check vulns fmt test test-host test-record test-podman simulate-record test-vm chaos soak any-specs python-suite bench fuzz clean FORCE
+.PHONY: help setup setup-demo setup-tests build runtimes demo check vulns fmt terraform-test test test-host test-record test-podman simulate-record test-runtimes measure-runtimes test-vm chaos soak soak-grading submissions any-specs python-suite bench fuzz release release-check release-key clean FORCE
 SHELL := /bin/bash
 
 # Where infra/setup.sh puts a Go, on machines whose own is too old.
@@ -27,6 +27,9 @@ COMMANDS := $(notdir $(wildcard cmd/*))
 export GLOVEBOX_TEST_REQUIRE ?= redis,s3,podman,npm
 GOLANGCI_VERSION := v2.15.0
 GOVULNCHECK_VERSION := v1.8.0
+NFPM_VERSION := v2.45.0
+TFLINT_VERSION := v0.64.0
+TFLINT_AWS_VERSION := v0.48.0
 FUZZTIME ?= 1m
 # How many sandboxes a benchmark starts.
 BENCHTIME ?= 30x
@@ -58,8 +61,8 @@ bin/glovebox-worker: tags := -tags '$(PODMAN_TAGS)'
 bin/%: FORCE
 	$(static) go build $(tags) -o $@ ./cmd/$*
 
-runtimes: bin/glovebox ## build the images of runtimes/ that are missing
-	bin/glovebox runtimes build
+runtimes: bin/glovebox ## build the images of all of runtimes/ that are missing, not only of the core; ONLY="rust ruby" for some
+	bin/glovebox runtimes build $(or $(ONLY),--all)
 
 demo: setup-demo build ## run one job from submission to verified webhook
 	$(call timed,demo,infra/demo.sh)
@@ -67,12 +70,21 @@ demo: setup-demo build ## run one job from submission to verified webhook
 setup-demo: # of the images only the one that the demo needs
 	$(call timed,setup,infra/setup.sh --runtimes python)
 
-scripts := .ci/run $(wildcard infra/*.sh e2e/vm/*.sh e2e/vm/guest/*.sh e2e/vm/root/usr/local/sbin/* runtimes/*/*.sh)
+scripts := .ci/run $(wildcard infra/*.sh infra/aws/*.sh infra/runsc/*.sh infra/deb/*.sh infra/deb/*.p* terraform/*.sh terraform/templates/*.sh e2e/vm/*.sh e2e/vm/guest/*.sh e2e/vm/root/usr/local/sbin/* runtimes/*/*.sh)
 
-check: bin/golangci-lint-$(GOLANGCI_VERSION) ## format, vet, lint, shellcheck and the documents' names and prose, without changing anything
+# terraform/ is checked where Terraform is: not everybody who changes Go has it.
+terraform := $(shell command -v terraform)
+tflint := bin/tflint-$(TFLINT_VERSION)
+tflint_aws := bin/tflint-plugins-$(TFLINT_AWS_VERSION)/tflint-ruleset-aws
+terraform_checks = $(if $(terraform),terraform fmt -check -diff -recursive terraform && \
+	TFLINT_PLUGIN_DIR=$(CURDIR)/$(dir $(tflint_aws)) $(tflint) --chdir=terraform --recursive --config=$(CURDIR)/terraform/.tflint.hcl,\
+	echo "SKIPPED: terraform/ is neither formatted nor linted: this machine has no terraform")
+
+check: bin/golangci-lint-$(GOLANGCI_VERSION) $(if $(terraform),$(tflint) $(tflint_aws)) ## format, vet, lint, shellcheck and the documents' names and prose, without changing anything
 	$(call timed,format,bin/golangci-lint-$(GOLANGCI_VERSION) fmt --diff)
 	$(call timed,modules,go mod tidy -diff && cd e2e/openapi && go generate && go mod tidy -diff)
 	$(call timed,shell scripts,command -v shellcheck >/dev/null || infra/setup-tests.sh && shellcheck $(scripts))
+	$(call timed,terraform,$(terraform_checks))
 	$(call timed,documents,$(static) go test ./internal/docstest)
 	$(call timed,vet,$(static) go vet -tags '$(PODMAN_TAGS)' ./...)
 	$(call timed,lint,$(static) bin/golangci-lint-$(GOLANGCI_VERSION) run)
@@ -92,6 +104,21 @@ bin/govulncheck-%:
 
 bin/golangci-lint-%:
 	$(call tool,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$*)
+
+bin/tflint-v%:
+	$(call tool,tflint,github.com/terraform-linters/tflint@v$*)
+
+# A ruleset is a program that tflint finds by its name. The module proxy has the version, but
+# not the list of versions that go install asks for.
+bin/tflint-plugins-%/tflint-ruleset-aws:
+	$(call timed,build tflint-ruleset-aws,mkdir -p $(@D)/build && cd $(@D)/build && \
+		printf 'module build\n\ngo 1.26\n\nrequire github.com/terraform-linters/tflint-ruleset-aws %s\n' $* >go.mod && \
+		CGO_ENABLED=0 GOFLAGS=-mod=mod go build -trimpath -o ../tflint-ruleset-aws.new github.com/terraform-linters/tflint-ruleset-aws && \
+		cd .. && rm -r build && mv tflint-ruleset-aws.new tflint-ruleset-aws)
+
+# Not part of check: it needs the AWS provider, of the registry or in GLOVEBOX_TERRAFORM_PROVIDER.
+terraform-test: ## validate terraform/ and run its tests, which mock AWS; GLOVEBOX_TERRAFORM_PROVIDER=DIR: with the provider there
+	$(call timed,terraform's tests,terraform/test.sh)
 
 setup-tests: setup
 	$(call timed,setup of what only tests need,infra/setup-tests.sh)
@@ -114,6 +141,16 @@ test-record: ## 2000 of simulate-record's schedules
 test-podman: ## the suites that run sandboxes, as the user who runs Podman
 	$(call timed,test with sandboxes,$(with_test_binaries) go test -race -count=1 -timeout 60m $(suites) $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES))
 
+# Those of the core are in test-podman. With ONLY, an image can be removed again before the next is built.
+test-runtimes: setup runtimes ## every case of every runtime, the core or not; ONLY="rust ruby" for some
+	$(call timed,test the runtimes,GLOVEBOX_TEST_RUNTIMES="$(or $(ONLY),all)" go test -v -count=1 -timeout 60m $(as_podman_user) $(TESTFLAGS) -run 'TestCases$$' ./worker/sandbox/podman/)
+
+# As the Podman user, who can't write into this tree.
+measure-runtimes: ## sizes and times of the runtimes that are built, into docs/benchmarks/runtimes.md
+	$(call timed,measure the runtimes,dir=$$(mktemp -d /tmp/glovebox-measure.XXXXXX) && trap 'rm -rf "$$dir"' EXIT && chmod 1777 "$$dir" && \
+		GLOVEBOX_MEASURE_RUNTIMES="$$dir/runtimes.md" go test -v -count=1 -timeout 60m $(as_podman_user) -run 'TestMeasureRuntimes$$' ./worker/sandbox/podman/ && \
+		cp "$$dir/runtimes.md" docs/benchmarks/runtimes.md)
+
 test-vm: setup ## a production worker host in a virtual Debian machine: hard limits, two users; ONLY="limits users" for a part
 	$(call timed,test in a virtual machine,e2e/vm/run.sh)
 
@@ -127,6 +164,15 @@ chaos: setup-tests build ## CHAOS_JOBS jobs while everything is killed, CHAOS_KI
 
 soak: setup-tests build ## SOAK_JOBS hostile jobs in a row on one worker, whose figures must stay flat
 	$(call timed,soak,export GLOVEBOX_SOAK_JOBS=$(SOAK_JOBS); $(e2e) -run 'TestSoak$$' ./e2e/)
+
+SOAK_GRADINGS ?= 1000
+SOAK_MB ?= 200
+soak-grading: setup-tests build ## SOAK_GRADINGS submissions of a problem of SOAK_MB on one worker, which reads the bucket once
+	$(call timed,soak of gradings,export GLOVEBOX_SOAK_GRADINGS=$(SOAK_GRADINGS) GLOVEBOX_SOAK_MB=$(SOAK_MB); go test -v -count=1 -timeout 8h $(as_podman_user) $(TESTFLAGS) -run 'TestGradingsReadTheBucketOnce$$' ./worker/)
+
+ROUNDS ?= 20
+submissions: setup-tests build ## right, wrong, slow, crashing and cheating submissions, ROUNDS times: each has to come to the same each time
+	$(call timed,submissions,export GLOVEBOX_TEST_ROUNDS=$(ROUNDS); go test -v -count=1 -timeout 3h $(as_podman_user) $(TESTFLAGS) -run 'TestSubmissions$$' ./worker/)
 
 SPECS ?= 1000
 SEED ?= $(shell date +%s)
@@ -158,6 +204,25 @@ fuzz: ## each fuzz target for FUZZTIME (1m)
 		echo "== $$target in $$(dirname "$$file")"; \
 		go test -tags '$(PODMAN_TAGS)' -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "$$(dirname "$$file")" || exit; \
 	done
+
+# Everything of a release is compiled, and compressed, by one version of Go: that of infra/setup.sh.
+release release-check release-key: export GOTOOLCHAIN = go$(shell sed -n 's/^readonly go_version=\([0-9.]*\).*/\1/p' infra/setup.sh)
+RELEASE_ARCHS ?= amd64,arm64
+releaser := $(static) go run ./infra/release
+
+release: bin/nfpm-$(NFPM_VERSION) ## make a release of the last commit, into bin/release/, signed with GLOVEBOX_RELEASE_KEY
+	$(call timed,release,$(releaser) -nfpm bin/nfpm-$(NFPM_VERSION) -arch $(RELEASE_ARCHS))
+
+# In another directory, with none of what Go has compiled.
+release-check: ## make the release in bin/release/ once more in a new clone, and compare all bytes
+	$(call timed,release once more,dir=$$(mktemp -d) && trap 'chmod -R u+w "$$dir"; rm -rf "$$dir"' EXIT && git clone -q . "$$dir/again" && \
+	GOCACHE="$$dir/cache" $(MAKE) --no-print-directory -C "$$dir/again" release && diff -r bin/release "$$dir/again/bin/release")
+
+release-key: ## print the public key of GLOVEBOX_RELEASE_KEY, as "glovebox verify --keys" reads it
+	@$(releaser) -key
+
+bin/nfpm-%:
+	$(call tool,nfpm,github.com/goreleaser/nfpm/v2/cmd/nfpm@$*)
 
 clean: ## remove what the other targets built in this tree
 	rm -rf bin

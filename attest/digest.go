@@ -19,13 +19,17 @@ import (
 
 // The names that the hashes begin with, so that none can be taken for another.
 const (
-	inputDomain        = "glovebox/input/v1"
-	imageInputDomain   = "glovebox/image-input/v1"
-	secretsInputDomain = "glovebox/secrets-input/v1"
-	outputDomain       = "glovebox/output/v1"
-	environmentDomain  = "glovebox/environment/v1"
-	snapshotDomain     = "glovebox/snapshot-environment/v1"
-	subjectDomain      = "glovebox/result/v1"
+	inputDomain         = "glovebox/input/v1"
+	imageInputDomain    = "glovebox/image-input/v1"
+	secretsInputDomain  = "glovebox/secrets-input/v1"
+	gradedInputDomain   = "glovebox/graded-input/v1"
+	streamsInputDomain  = "glovebox/streams-input/v1"
+	commandsInputDomain = "glovebox/commands-input/v1"
+	outputDomain        = "glovebox/output/v1"
+	gradedOutputDomain  = "glovebox/graded-output/v1"
+	environmentDomain   = "glovebox/environment/v1"
+	snapshotDomain      = "glovebox/snapshot-environment/v1"
+	subjectDomain       = "glovebox/result/v1"
 )
 
 // fields is a SHA-256 over fields, each behind its length: eight bytes, big-endian.
@@ -53,6 +57,14 @@ func (f fields) length(n int64) {
 
 func (f fields) number(n int64) { f.text(strconv.FormatInt(n, 10)) }
 
+func (f fields) flag(set bool) {
+	n := int64(0)
+	if set {
+		n = 1
+	}
+	f.number(n)
+}
+
 // optional is the number, or an empty field.
 func (f fields) optional(n *int) {
 	if n == nil {
@@ -66,8 +78,8 @@ func (f fields) hex() string { return hex.EncodeToString(f.sum.Sum(nil)) }
 
 // InputHash is the hash of what a job is given: source, entry point, arguments,
 // environment, standard input and files; before these, where the job brings an image,
-// that and its command, and before all of it the names of its stored secrets, never what
-// they are. Whoever submitted the spec can compute it, and
+// that and its command; before these its commands, and how its streams are taken; before all of it the names of its stored secrets, never what they are, and
+// before these, where it is graded, its tests, checker and groups. Whoever submitted the spec can compute it, and
 // compare it with the attested one. It fails for files whose base64 is none. A file that
 // is kept elsewhere counts like any other: put its content into the spec, or use [Input].
 func InputHash(spec job.Spec) (string, error) {
@@ -103,13 +115,25 @@ func NewInput(spec job.Spec) *Input {
 	if image {
 		domain = imageInputDomain
 	}
-	f := newFields(domain)
+	f := fields{sha256.New()}
+	if spec.Graded() || spec.Checker != nil || len(spec.Groups) > 0 {
+		f.text(gradedInputDomain)
+		f.grading(spec)
+	}
 	if len(spec.Secrets) > 0 {
-		f = newFields(secretsInputDomain)
+		f.text(secretsInputDomain)
 		f.number(int64(len(spec.Secrets)))
 		f.text(slices.Sorted(slices.Values(spec.Secrets))...)
-		f.text(domain)
 	}
+	if spec.MergeStderr || spec.TruncateOutput {
+		f.text(streamsInputDomain)
+		f.flag(spec.MergeStderr)
+		f.flag(spec.TruncateOutput)
+	}
+	if spec.Commands != nil {
+		f.text(commandsInputDomain, spec.Commands.Compile, spec.Commands.Run)
+	}
+	f.text(domain)
 	if image {
 		f.text(spec.Image)
 		f.number(int64(len(spec.Command)))
@@ -122,10 +146,51 @@ func NewInput(spec job.Spec) *Input {
 	for _, name := range slices.Sorted(maps.Keys(spec.Env)) {
 		f.text(name, spec.Env[name])
 	}
-	f.text(spec.Stdin)
+	stdin, err := job.File{ContentBase64: spec.StdinBase64}.Bytes()
+	if err != nil { // Check refuses it
+		stdin = []byte(spec.StdinBase64)
+	}
+	f.text(spec.Stdin + string(stdin)) // one of them
 	f.number(int64(len(spec.Files)))
 	files := slices.SortedFunc(slices.Values(spec.Files), func(a, b job.File) int { return cmp.Compare(a.Name, b.Name) })
 	return &Input{fields: f, files: files}
+}
+
+// grading adds what a job is judged by. Inputs and answers count by their digests.
+func (f fields) grading(spec job.Spec) {
+	f.number(int64(len(spec.Tests)))
+	for _, t := range spec.Tests {
+		in, answer := t.Input(), t.Expected()
+		t.Stdin, t.StdinBase64, t.StdinUpload = "", "", ""
+		t.Answer, t.AnswerBase64, t.AnswerUpload = "", "", ""
+		f.json(t)
+		f.text(digest(in), digest(answer))
+	}
+	f.json(spec.Checker)
+	f.json(spec.Groups)
+}
+
+// json adds v as JSON. Nothing that is given can fail: there are neither functions nor channels, and
+// a number that JSON does not have is refused as the job is submitted.
+func (f fields) json(v any) {
+	b, err := job.Marshal(v)
+	if err != nil {
+		b = []byte(err.Error())
+	}
+	f.text(string(b))
+}
+
+// digest is the SHA-256 of what a test reads or expects, in hex; "" for what is no base64, which
+// Check refuses.
+func digest(f job.File) string {
+	if f.Upload != "" {
+		return f.Upload
+	}
+	content, err := f.Bytes()
+	if err != nil {
+		return ""
+	}
+	return hashText(string(content))
 }
 
 // Files are the job's files in the order in which Begin wants them.
@@ -165,6 +230,10 @@ func (in *Input) Sum() (string, error) {
 // outputHash is the hash of what came out.
 func outputHash(p Predicate) string {
 	f := newFields(outputDomain)
+	if p.Grading != nil {
+		f = newFields(gradedOutputDomain)
+		f.json(p.Grading)
+	}
 	f.text(string(p.Status), p.Signal)
 	for _, s := range []Stream{p.Stdout, p.Stderr} {
 		f.number(s.Size)

@@ -99,6 +99,37 @@ func TestInputOfStreams(t *testing.T) {
 	}
 }
 
+// TestInputHashOfTests: what a test reads and expects counts by its digest, wherever it is kept.
+func TestInputHashOfTests(t *testing.T) {
+	t.Parallel()
+	content := hashText("b")
+	var sums []string
+	for _, test := range []job.Test{
+		{Name: "a", Stdin: "b", Answer: "b"}, {Name: "a", StdinBase64: "Yg==", AnswerBase64: "Yg=="}, {Name: "a", StdinUpload: content, AnswerUpload: content},
+	} {
+		sum, err := InputHash(job.Spec{Tests: []job.Test{test}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums = append(sums, sum)
+	}
+	if sums[0] != sums[1] || sums[0] != sums[2] {
+		t.Errorf("got the hashes %q, want one", sums)
+	}
+}
+
+// TestInputHashOfStdin: bytes count as what they are.
+func TestInputHashOfStdin(t *testing.T) {
+	t.Parallel()
+	text, err := InputHash(job.Spec{Stdin: "ab"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum, err := InputHash(job.Spec{StdinBase64: "YWI="}); err != nil || sum != text {
+		t.Errorf("got %s, %v, want %s", sum, err, text)
+	}
+}
+
 // notInput is what a spec says that the program never sees, or that the environment's
 // hash covers.
 var notInput = map[string]bool{
@@ -112,8 +143,9 @@ func TestEveryInput(t *testing.T) {
 	spec := func() job.Spec {
 		return job.Spec{
 			SpecVersion: 1, Runtime: "r", Image: "m", Command: []string{"c"}, Source: "s", Files: []job.File{{Name: "f", Content: "c"}}, Entrypoint: "e", Args: []string{"a"},
-			Env: map[string]string{"E": "v"}, Secrets: []string{"S"}, Stdin: "i", Limits: job.DefaultMaximums, Callback: &job.Callback{URL: "u", Events: []string{"e"}},
+			Commands: &job.Commands{Compile: "c", Run: "r"}, Env: map[string]string{"E": "v"}, Secrets: []string{"S"}, Stdin: "i", StdinBase64: "aQ==", MergeStderr: true, TruncateOutput: true, Limits: job.DefaultMaximums, Callback: &job.Callback{URL: "u", Events: []string{"e"}},
 			Metadata: map[string]string{"k": "v"}, Priority: job.High,
+			Tests: []job.Test{{Name: "t", Stdin: "i", Answer: "o"}}, Checker: &job.Checker{Kind: "exact"}, Groups: []job.Group{{Name: "g"}},
 		}
 	}
 	before, err := InputHash(spec())
@@ -157,9 +189,23 @@ func TestFieldsDontRunTogether(t *testing.T) {
 		{Command: []string{"a", "b"}},
 		{Command: []string{"a"}, Args: []string{"b"}},
 		{Image: "a", Command: []string{"b"}},
+		{Commands: &job.Commands{Run: "ab"}},
+		{MergeStderr: true},
+		{TruncateOutput: true},
+		{MergeStderr: true, TruncateOutput: true},
+		{Commands: &job.Commands{Compile: "a", Run: "b"}},
+		{Commands: &job.Commands{Compile: "ab"}},
 		{Files: []job.File{{Name: "a", Content: "b"}}},
 		{Files: []job.File{{Name: "ab"}}},
 		{Files: []job.File{{Name: "a"}, {Name: "b"}}},
+		{Tests: []job.Test{{Name: "a"}}},
+		{Tests: []job.Test{{Name: "a"}, {Name: "b"}}},
+		{Tests: []job.Test{{Name: "a", Stdin: "b"}}},
+		{Tests: []job.Test{{Name: "a", Answer: "b"}}},
+		{Tests: []job.Test{{Name: "a", Args: []string{"b"}}}},
+		{Tests: []job.Test{{Name: "a", Hidden: true}}},
+		{Tests: []job.Test{{Name: "a"}}, Checker: &job.Checker{Kind: "exact"}},
+		{Tests: []job.Test{{Name: "a"}}, Groups: []job.Group{{Name: "a"}}},
 	} {
 		sum, err := InputHash(spec)
 		if err != nil {

@@ -22,11 +22,12 @@ const (
 
 // Why a result does not verify. Errors of [Verify] wrap one of them.
 var (
-	ErrUnsigned   = errors.New("there is no attestation")
-	ErrMalformed  = errors.New("the attestation is malformed")
-	ErrUnknownKey = errors.New("no key that is trusted here signed the attestation")
-	ErrSignature  = errors.New("the signature is wrong")
-	ErrChanged    = errors.New("the result is not the one that was attested")
+	ErrUnsigned    = errors.New("there is no attestation")
+	ErrMalformed   = errors.New("the attestation is malformed")
+	ErrUnknownKey  = errors.New("no key that is trusted here signed the attestation")
+	ErrSignature   = errors.New("the signature is wrong")
+	ErrChanged     = errors.New("the result is not the one that was attested")
+	ErrNotReleased = errors.New("it is not of the release")
 )
 
 // pae is DSSE's pre-authentication encoding: what is signed in the place of a payload,

@@ -38,10 +38,12 @@ type Predicate struct {
 	Status   job.Status  `json:"status"`
 	ExitCode *int        `json:"exit_code,omitempty"`
 	Signal   string      `json:"signal,omitempty"`
+	Limit    string      `json:"limit,omitempty"`
 	Error    *job.Error  `json:"error,omitempty"`
 	Stdout   Stream      `json:"stdout"`
 	Stderr   Stream      `json:"stderr"`
 	Compile  *Compile    `json:"compile,omitempty"`
+	Grading  *Grading    `json:"grading,omitempty"`
 	Usage    job.Usage   `json:"usage"`
 	Timing   job.Timing  `json:"timing"`
 	Runtime  job.Runtime `json:"runtime"`
@@ -62,11 +64,13 @@ type Predicate struct {
 
 // Stream attests an output stream.
 type Stream struct {
-	// Size and SHA256 are of every byte that the program wrote.
+	// Size and SHA256 are of every byte that the program wrote, up to limits.output_kb.
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 	// TextSHA256 is of what the result shows of it.
 	TextSHA256 string `json:"text_sha256"`
+	// Truncated says that the program wrote more than that.
+	Truncated bool `json:"truncated,omitempty"`
 }
 
 // Compile attests the compile step.
@@ -74,6 +78,34 @@ type Compile struct {
 	ExitCode     int    `json:"exit_code"`
 	OutputSHA256 string `json:"output_sha256"`
 	WallMS       int64  `json:"wall_ms"`
+}
+
+// Grading attests how a graded job was judged.
+type Grading struct {
+	Verdict  job.Verdict `json:"verdict"`
+	Score    *float64    `json:"score,omitempty"`
+	MaxScore *float64    `json:"max_score,omitempty"`
+	// TestsSHA256 and GroupsSHA256 are of the result's tests and groups, as JSON without white space.
+	TestsSHA256  string `json:"tests_sha256"`
+	GroupsSHA256 string `json:"groups_sha256"`
+}
+
+// describeGrading is nil for a job that was not graded.
+func describeGrading(r job.Result) (*Grading, error) {
+	if r.Verdict == "" && r.Score == nil && r.MaxScore == nil && len(r.Tests) == 0 && len(r.Groups) == 0 {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	tests, err := job.Marshal(r.Tests)
+	if err != nil {
+		return nil, fmt.Errorf("encode tests: %w", err)
+	}
+	groups, err := job.Marshal(r.Groups)
+	if err != nil {
+		return nil, fmt.Errorf("encode groups: %w", err)
+	}
+	return &Grading{
+		Verdict: r.Verdict, Score: r.Score, MaxScore: r.MaxScore, TestsSHA256: hashText(string(tests)), GroupsSHA256: hashText(string(groups)),
+	}, nil
 }
 
 // Artifact attests a file, except for its URL.
@@ -91,20 +123,21 @@ type Run struct {
 	InputHash string
 	// Limits that the job ran under.
 	Limits job.Limits
-	// Stdout and Stderr are the whole streams; TextSHA256 is not read.
+	// Stdout and Stderr are the whole streams; TextSHA256 and Truncated are not read.
 	Stdout, Stderr Stream
 }
 
 // describe returns what is attested of a result, without hashes.
-func describe(r job.Result, run Run) Predicate {
+func describe(r job.Result, run Run) (Predicate, error) {
 	p := Predicate{
-		ID: r.ID, Status: r.Status, ExitCode: r.ExitCode, Signal: r.Signal, Error: r.Error,
+		ID: r.ID, Status: r.Status, ExitCode: r.ExitCode, Signal: r.Signal, Limit: r.Limit, Error: r.Error,
 		Stdout: run.Stdout, Stderr: run.Stderr,
 		Usage: r.Usage, Timing: r.Timing, Runtime: r.Runtime, Artifacts: make([]Artifact, len(r.Artifacts)),
 		ArtifactsSkipped: r.ArtifactsSkipped, ArtifactsSkippedTotal: r.ArtifactsSkippedTotal,
 		Limits: run.Limits, LimitsEnforced: r.LimitsEnforced, Attempt: r.Attempt, Worker: r.Worker,
 		InputHash: run.InputHash,
 	}
+	p.Stdout.Truncated, p.Stderr.Truncated = r.StdoutTruncated, r.StderrTruncated
 	p.Stdout.TextSHA256, p.Stderr.TextSHA256 = hashText(r.Stdout), hashText(r.Stderr)
 	if r.Compile != nil {
 		p.Compile = &Compile{ExitCode: r.Compile.ExitCode, OutputSHA256: hashText(r.Compile.Output), WallMS: r.Compile.WallMS}
@@ -112,7 +145,9 @@ func describe(r job.Result, run Run) Predicate {
 	for i, a := range r.Artifacts {
 		p.Artifacts[i] = Artifact{Name: a.Name, Size: a.Size, MediaType: a.MediaType, SHA256: a.SHA256, Kind: a.Kind}
 	}
-	return p
+	var err error
+	p.Grading, err = describeGrading(r)
+	return p, err
 }
 
 // hashed returns p with its hashes.
@@ -136,7 +171,10 @@ func (s *Signer) Attest(r job.Result, run Run) (*job.Attestation, error) {
 	if err := json.Unmarshal(b, &read); err != nil {
 		return nil, fmt.Errorf("attest result: %w", err)
 	}
-	p, err := describe(read, run).hashed()
+	p, err := describe(read, run)
+	if err == nil {
+		p, err = p.hashed()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("attest result: %w", err)
 	}

@@ -42,7 +42,10 @@ func Verify(r job.Result, keys []Key) (Verified, error) {
 		return Verified{}, fmt.Errorf("%w: it has %d subjects, want one", ErrMalformed, len(s.Subject))
 	}
 	p := s.Predicate
-	now := describe(r, Run{InputHash: p.InputHash, Limits: p.Limits, Stdout: p.Stdout, Stderr: p.Stderr})
+	now, err := describe(r, Run{InputHash: p.InputHash, Limits: p.Limits, Stdout: p.Stdout, Stderr: p.Stderr})
+	if err != nil {
+		return Verified{}, err
+	}
 	now.OutputHash, now.EnvironmentHash = p.OutputHash, p.EnvironmentHash
 	if changed, err := differences(p, now); err != nil {
 		return Verified{}, err

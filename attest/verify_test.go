@@ -23,9 +23,9 @@ func sample() (job.Result, Run) {
 	created := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 	started, finished := created.Add(time.Second), created.Add(2*time.Second+345*time.Nanosecond)
 	runAt, deadline := created.Add(time.Millisecond), created.Add(time.Hour)
-	exitCode := 1
+	exitCode, score, most := 1, 1.5, 3.0
 	r := job.Result{
-		ID: "default-x", Status: job.Failed, ExitCode: &exitCode, Signal: "SIGKILL",
+		ID: "default-x", Status: job.Failed, ExitCode: &exitCode, Signal: "SIGKILL", Limit: "output_kb", StdoutTruncated: true, StderrTruncated: true,
 		Stdout: "out\n", Stderr: "err\n", StdoutURL: "stdout", StderrURL: "stderr",
 		Error: &job.Error{Code: "c", Message: "m"},
 		Usage: job.Usage{WallMS: 1, CPUMS: 2, MemoryPeakBytes: 3}, Compile: &job.Compile{ExitCode: 4, Output: "warning", WallMS: 5},
@@ -37,12 +37,19 @@ func sample() (job.Result, Run) {
 		ArtifactsSkipped: []job.Skipped{{Name: "fifo", Reason: "is no file"}}, ArtifactsSkippedTotal: 1,
 		Runtime:        job.Runtime{Name: "python", Version: "3.13", Image: "localhost/glovebox/python:1", ImageDigest: "sha256:" + hashText("image"), OCIRuntime: "runsc 1", Snapshot: hashText("snapshot")},
 		LimitsEnforced: "soft", Attempt: 1, Worker: "host-a", Metadata: map[string]string{"k": "v"},
+		Verdict: job.WrongAnswer, Score: &score, MaxScore: &most,
+		Tests: []job.TestResult{{
+			Name: "01", Group: "g", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2, Hidden: true, Usage: &job.Usage{WallMS: 1, CPUMS: 2, MemoryPeakBytes: 3}, Reruns: 1,
+			ExitCode: &exitCode, Signal: "SIGKILL", Stdout: "o", Stderr: "e", Difference: &job.Difference{Line: 1, Column: 2, Want: "w", Got: "g"}, Feedback: "f",
+		}},
+		Groups: []job.GroupResult{{Name: "g", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2}},
 	}
 	input, err := InputHash(job.Spec{Source: "print(1)"})
 	if err != nil {
 		panic(err)
 	}
 	limits := job.DefaultMaximums
+	limits.CompileWallMS, limits.CompileMemoryMB = 1, 2
 	limits.CPUs = 0.5
 	return r, Run{
 		InputHash: input, Limits: limits,
@@ -223,6 +230,8 @@ func changes(t reflect.Type) map[string]change {
 				tb.Fatalf("a field of the sample is empty: give it a value (%s)", v.Type())
 			}
 			switch {
+			case v.Kind() == reflect.Bool:
+				v.SetBool(false)
 			case v.CanInt():
 				v.SetInt(v.Int() + 1)
 			case v.CanFloat():

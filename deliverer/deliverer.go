@@ -8,9 +8,10 @@
 // now. Each attempt carries the same message id and the same body, so a receiver that
 // heard an attempt which nobody could note down recognizes the next one.
 //
-// Endpoints may be slow, dead, or many. Each tenant has a share of the attempts that are
-// made at once, and each of its endpoints a few of those; what has to wait is put off, for
-// longer the more there is and the longer it has been so (limiter.go).
+// Endpoints may be slow, dead, or many. Each has a line of its own in the records, of which
+// one delivery after the other is released, more at once the better it goes: one that is dead
+// holds nobody up, and one that lives is sent what there is as fast as it takes it. Each tenant has a share of the
+// attempts that are made at once; what finds no place in that is put off, for longer the more there is and the longer it has been so (limiter.go).
 //
 // Start at [New], then [Deliverer.Run].
 package deliverer
@@ -55,12 +56,15 @@ type Config struct {
 	// tenants that have something to deliver, and one to come: a tenant alone may have
 	// half. Defaults to 256.
 	Concurrency int
-	// PerEndpoint is how many of a tenant's may go to one host and port, so that one that
-	// is slow can't hold up the others. Defaults to 4.
+	// PerEndpoint is how many of a tenant's may go to one endpoint, or to one host and port of
+	// callbacks, once that has shown that it takes them. Defaults to 16.
 	PerEndpoint int
 	// BodyBytes is how large a message may be before outputs are cut in it; the whole
 	// is behind their URLs. Defaults to 256 KiB.
 	BodyBytes int
+	// Translate, if set, writes the message of a job in the form of another server whose client submitted it:
+	// that is sent by PUT. It returns nil for jobs of which the result itself is the message.
+	Translate func(ctx context.Context, tenant string, r job.Result) ([]byte, error)
 	// Interval is how often an idle Deliverer polls, in case a notification was lost. Defaults
 	// to 1 s.
 	Interval time.Duration
@@ -77,6 +81,7 @@ type Config struct {
 type Deliverer struct {
 	Config
 	limiter *tenantLimiter
+	pace    record.Pace
 
 	// Attempts under way, which Run waits for: asynq would not.
 	mu       sync.Mutex
@@ -99,7 +104,7 @@ func New(c Config) (*Deliverer, error) {
 		c.Concurrency = 256
 	}
 	if c.PerEndpoint == 0 {
-		c.PerEndpoint = 4
+		c.PerEndpoint = record.MostAtOnce
 	}
 	if c.BodyBytes == 0 {
 		c.BodyBytes = 256 << 10
@@ -116,7 +121,7 @@ func New(c Config) (*Deliverer, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Deliverer{Config: c, limiter: newTenantLimiter(c.Concurrency, c.PerEndpoint)}, nil
+	return &Deliverer{Config: c, limiter: newTenantLimiter(c.Concurrency), pace: PaceOf(c.Schedule, c.PerEndpoint)}, nil
 }
 
 // Run makes deliveries until ctx ends, then waits for the attempts under way, for
@@ -193,6 +198,34 @@ func (d *Deliverer) handle(ctx context.Context, t *asynq.Task) error {
 		d.Log.ErrorContext(ctx, "task is no delivery", "error", err)
 		return nil
 	}
+	end, ok := d.limiter.begin(task.Tenant, time.Now())
+	if !ok {
+		return d.putOff(ctx, task)
+	}
+	sent := false
+	defer func() { end(sent) }()
+	delivery, err := d.Records.TakeDelivery(ctx, task.Tenant, task.ID, task.Turn, d.pace)
+	switch {
+	case errors.Is(err, record.ErrNoDelivery), errors.Is(err, record.ErrNotDue):
+		return nil
+	case errors.Is(err, record.ErrEndpointDisabled), errors.Is(err, record.ErrOverdue):
+		return d.note(ctx, delivery, record.Outcome{State: record.Exhausted, Problem: err.Error()})
+	case err != nil:
+		return err
+	case delivery.IsEvent():
+		err = d.fanOut(ctx, delivery)
+	default:
+		sent = true
+		err = d.attempt(ctx, delivery)
+	}
+	if err != nil {
+		return faultError{err, faultDelay(time.Since(delivery.Due))}
+	}
+	return nil
+}
+
+// putOff has a delivery come again whose tenant makes as many attempts as it may.
+func (d *Deliverer) putOff(ctx context.Context, task queue.Deliver) error {
 	delivery, err := d.Records.GetDelivery(ctx, task.Tenant, task.ID)
 	if errors.Is(err, record.ErrNoDelivery) {
 		return nil
@@ -200,18 +233,7 @@ func (d *Deliverer) handle(ctx context.Context, t *asynq.Task) error {
 	if err != nil {
 		return err
 	}
-	if delivery.State != record.Pending || delivery.Attempt != task.Attempt {
-		return nil // somebody has made this attempt
-	}
-	release, err := d.limiter.acquire(delivery, time.Now())
-	if err != nil {
-		return err
-	}
-	defer release()
-	if err := d.attempt(ctx, delivery); err != nil {
-		return faultError{err, faultDelay(time.Since(delivery.Due))}
-	}
-	return nil
+	return d.limiter.putOff(delivery, time.Now())
 }
 
 // faultError puts a delivery off, without an attempt, because of a fault of ours.
@@ -230,21 +252,27 @@ func faultDelay(overdue time.Duration) time.Duration {
 
 // attempt posts the message once and notes what came of it.
 func (d *Deliverer) attempt(ctx context.Context, delivery record.Delivery) error {
-	body, err := d.message(ctx, delivery)
+	switch {
+	case delivery.URL == "":
+		return d.note(ctx, delivery, record.Outcome{State: record.Exhausted, Problem: "the endpoint was deleted"})
+	case delivery.Disabled && !delivery.Once:
+		return d.note(ctx, delivery, record.Outcome{State: record.Exhausted, Problem: "the endpoint is disabled"})
+	}
+	method, body, err := d.message(ctx, delivery)
 	if errors.Is(err, job.ErrNotFound) || errors.Is(err, artifacts.ErrNotFound) {
 		d.Log.With(about(delivery)).WarnContext(ctx, "delivery has no result to send", "delivery_id", delivery.ID, "error", err)
-		return d.note(ctx, delivery, outcome{state: record.Exhausted, problem: "the result is gone, and was not delivered before"})
+		return d.note(ctx, delivery, record.Outcome{State: record.Exhausted, Problem: "the result is gone, and was not delivered before"})
 	}
 	if err != nil {
 		return fmt.Errorf("write message %s: %w", delivery.ID, err)
 	}
 	start := time.Now()
-	signers, err := d.Keys.Signers(delivery.Tenant, delivery.Signing, start)
+	signers, err := d.Keys.Signers(delivery.Signer(), delivery.Signing, start)
 	if err != nil {
 		return fmt.Errorf("sign message %s: %w", delivery.ID, err)
 	}
 	answer, err := d.Sender.Send(ctx, webhook.Request{
-		URL: delivery.URL, ID: delivery.ID, Timestamp: start, Body: body, Signers: signers,
+		Method: method, URL: delivery.URL, ID: delivery.MessageID(), Timestamp: start, Body: body, Signers: signers,
 	})
 	var told *webhook.Error
 	if err != nil && (ctx.Err() != nil || !errors.As(err, &told)) {
@@ -252,54 +280,50 @@ func (d *Deliverer) attempt(ctx context.Context, delivery record.Delivery) error
 	}
 	failpoint.Hit(failpoint.DeliverySent)
 	d.Metrics.Sent(answer.Status, time.Since(start))
-	o := d.judge(delivery.Attempt, answer, err)
+	o := d.judge(delivery, answer, err)
+	o.Began, o.Took = start, time.Since(start)
 	d.Log.With(about(delivery)).InfoContext(ctx, "delivery attempted", "delivery_id", delivery.ID, "attempt", delivery.Attempt,
-		"endpoint", endpointOf(delivery.URL), "status", answer.Status, "state", string(o.state), "error", errors.Unwrap(err),
-		"ms", time.Since(start).Milliseconds(), "bytes", len(body))
+		"endpoint", endpointOf(delivery.URL), "status", answer.Status, "state", string(o.State), "error", errors.Unwrap(err),
+		"ms", o.Took.Milliseconds(), "bytes", len(body))
 	return d.note(ctx, delivery, o)
 }
 
 // about names in the log what a message is about.
 func about(d record.Delivery) slog.Attr {
-	if d.BatchID != "" {
+	switch {
+	case d.BatchID != "":
 		return slog.String("batch_id", d.BatchID)
+	case d.JobID == "":
+		return slog.String("endpoint_id", d.EndpointID)
 	}
 	return slog.String("job_id", d.JobID)
 }
 
-// outcome is what is noted of an attempt.
-type outcome struct {
-	state   record.DeliveryState
-	status  int
-	problem string
-	next    time.Time
-}
-
-func (d *Deliverer) judge(attempt int, answer webhook.Response, err error) outcome {
-	o := outcome{state: record.Delivered, status: answer.Status}
+func (d *Deliverer) judge(delivery record.Delivery, answer webhook.Response, err error) record.Outcome {
+	o := record.Outcome{State: record.Delivered, Status: answer.Status, Response: shown(answer.Body)}
 	if err == nil {
 		return o
 	}
-	o.problem = err.Error()
-	wait, more := d.Schedule.NextAfter(attempt, answer.RetryAfter)
+	o.Problem = err.Error()
+	wait, more := d.Schedule.NextAfter(delivery.Attempt-delivery.Before, answer.RetryAfter)
 	switch {
 	case errors.Is(err, webhook.ErrGone):
-		o.state = record.Gone
-	case errors.Is(err, webhook.ErrURL), !more:
-		o.state = record.Exhausted
+		o.State = record.Gone
+	case errors.Is(err, webhook.ErrURL), !more, delivery.Once:
+		o.State = record.Exhausted
 	default:
-		o.state, o.next = record.Pending, time.Now().Add(wait)
+		o.State, o.Next = record.Pending, time.Now().Add(wait)
 	}
 	return o
 }
 
 // note writes the outcome into the record, over a short outage of Redis too: what is
 // not noted is sent again.
-func (d *Deliverer) note(ctx context.Context, delivery record.Delivery, o outcome) error {
+func (d *Deliverer) note(ctx context.Context, delivery record.Delivery, o record.Outcome) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 	defer cancel()
 	for {
-		err := d.Records.Attempted(ctx, delivery, o.state, o.status, o.problem, o.next)
+		err := d.Records.Attempted(ctx, delivery, o, d.pace)
 		if err == nil {
 			return nil
 		}

@@ -540,7 +540,7 @@ func TestOwnFaultsComeBackEverLater(t *testing.T) {
 	if err := b.Raw.HSet(t.Context(), "gb:{default}:delivery:"+did, "state", "pending", "due", due.UnixMilli()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Records.Queue.Enqueue(t.Context(), queue.DeliverTask("default", did, 1, false, time.Time{})); err != nil {
+	if err := b.Records.Queue.Enqueue(t.Context(), queue.DeliverTask("default", did, queue.Turn{Attempt: 1}, false, time.Time{})); err != nil {
 		t.Fatal(err)
 	}
 	inspector := asynq.NewInspectorFromRedisClient(b.Raw)

@@ -68,7 +68,7 @@ func (b *bench) takes(t *testing.T, url string) time.Duration {
 	return time.Since(start)
 }
 
-// Four ports that hang are a tenant's own affair, even where they could fill all places.
+// Twelve ports that hang are a tenant's own affair, even where they could fill all places.
 func TestHangingPortsOfAnotherTenant(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -77,10 +77,10 @@ func TestHangingPortsOfAnotherTenant(t *testing.T) {
 	b.run(t)
 	quick := b.receiver(t, nil)
 	var ports []func() int
-	for range 4 {
+	for range 12 {
 		port, under := hanging(t)
 		ports = append(ports, under)
-		for range 5 {
+		for range 2 {
 			b.endOf(t, "acme", "http://127.0.0.1:"+port, nil)
 		}
 	}
@@ -176,7 +176,7 @@ func (b *bench) flood(t *testing.T, tenant, port string, n int) {
 				return err
 			}
 			for i, id := range ids {
-				if err := b.Records.Queue.Enqueue(t.Context(), queue.DeliverTask(tenant, id, 1, backlog[i], time.Time{})); err != nil {
+				if err := b.Records.Queue.Enqueue(t.Context(), queue.DeliverTask(tenant, id, queue.Turn{Attempt: 1}, backlog[i], time.Time{})); err != nil {
 					return err
 				}
 			}

@@ -28,18 +28,17 @@ const (
 )
 
 // tenantLimiter bounds the attempts that are made at once, and shares them out fairly: each
-// tenant has its share, and each host and port a few of that, so that neither a host that
-// hangs nor ten thousand of them hold up another tenant.
+// tenant has its share, so that ten thousand hosts that hang don't hold up another tenant. How
+// many may go to one endpoint at once is the records' to say.
 type tenantLimiter struct {
-	most, perEndpoint int
+	most int
 
-	mu        sync.Mutex
-	attempts  int // since limits were forgotten last
-	tenants   map[string]*limit
-	endpoints map[string]*limit // by tenant and host
+	mu       sync.Mutex
+	attempts int // since limits were forgotten last
+	tenants  map[string]*limit
 }
 
-// limit is what one tenant, or one endpoint of it, has in flight, and when the next may begin.
+// limit is what one tenant has in flight, and when the next may begin.
 type limit struct {
 	active int
 	// pace is how long the last attempt took, and moved when one began or ended last.
@@ -49,8 +48,8 @@ type limit struct {
 	free time.Time
 }
 
-func newTenantLimiter(most, perEndpoint int) *tenantLimiter {
-	return &tenantLimiter{most: most, perEndpoint: perEndpoint, tenants: map[string]*limit{}, endpoints: map[string]*limit{}}
+func newTenantLimiter(most int) *tenantLimiter {
+	return &tenantLimiter{most: most, tenants: map[string]*limit{}}
 }
 
 // busyError puts a delivery off without an attempt.
@@ -61,30 +60,37 @@ type busyError struct {
 
 func (e busyError) Error() string { return fmt.Sprintf("%s is busy, next try in %s", e.what, e.wait) }
 
-// acquire begins an attempt that is due, or fails with a busyError. Deliveries
-// that are put off come back one after the other, as fast as the last ones went: a backlog
-// of thousands costs little while it waits.
-func (t *tenantLimiter) acquire(d record.Delivery, now time.Time) (release func(), err error) {
-	host := endpointOf(d.URL)
+// begin begins an attempt of the tenant, where it has a place for one. end says whether
+// something was sent.
+func (t *tenantLimiter) begin(tenant string, now time.Time) (end func(sent bool), ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.forgetIdle(now)
-	tenant, endpoint := limitOf(t.tenants, d.Tenant), limitOf(t.endpoints, d.Tenant+" "+host)
-	if share := t.share(tenant, now); tenant.active >= share {
-		return nil, busyError{"tenant " + d.Tenant, tenant.delay(share, d, now)}
+	l := limitOf(t.tenants, tenant)
+	if l.active >= t.share(l, now) {
+		return nil, false
 	}
-	if endpoint.active >= t.perEndpoint {
-		return nil, busyError{"endpoint " + host, endpoint.delay(t.perEndpoint, d, now)}
-	}
-	tenant.begin(now)
-	endpoint.begin(now)
-	return func() {
+	l.begin(now)
+	return func(sent bool) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
+		if !sent {
+			l.active--
+			return
+		}
 		ended := time.Now()
-		tenant.end(ended.Sub(now), ended)
-		endpoint.end(ended.Sub(now), ended)
-	}, nil
+		l.end(ended.Sub(now), ended)
+	}, true
+}
+
+// putOff says when a delivery comes again that found no place. Those that are put off come
+// back one after the other, as fast as the last ones went: a backlog of thousands costs
+// little while it waits.
+func (t *tenantLimiter) putOff(d record.Delivery, now time.Time) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := limitOf(t.tenants, d.Tenant)
+	return busyError{"tenant " + d.Tenant, l.delay(t.share(l, now), d, now)}
 }
 
 // share is how many attempts a tenant may have in flight: all are divided among the tenants that
@@ -105,11 +111,9 @@ func (t *tenantLimiter) forgetIdle(now time.Time) {
 		return
 	}
 	t.attempts = 0
-	for _, limits := range []map[string]*limit{t.tenants, t.endpoints} {
-		for name, l := range limits {
-			if !l.busy(now) {
-				delete(limits, name)
-			}
+	for name, l := range t.tenants {
+		if !l.busy(now) {
+			delete(t.tenants, name)
 		}
 	}
 }

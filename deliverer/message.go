@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"time"
 	"unicode/utf8"
 
@@ -21,19 +22,36 @@ type message[T any] struct {
 	Data      T         `json:"data"`
 }
 
-func (d *Deliverer) message(ctx context.Context, delivery record.Delivery) ([]byte, error) {
+// endpointTest is what a test tells.
+type endpointTest struct {
+	EndpointID string `json:"endpoint_id"`
+}
+
+// message returns the body of a delivery, and the method by which it is sent.
+func (d *Deliverer) message(ctx context.Context, delivery record.Delivery) (method string, body []byte, err error) {
+	if delivery.Event == job.EventEndpointTest {
+		body, err = encode(message[endpointTest]{delivery.Event, delivery.Created, endpointTest{delivery.EndpointID}})
+		return http.MethodPost, body, err
+	}
 	if delivery.BatchID != "" {
 		b, err := d.Client.Batch(ctx, delivery.BatchID)
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
-		return d.fitBatch(message[job.Batch]{delivery.Event, delivery.Created, b})
+		body, err = d.fitBatch(message[job.Batch]{delivery.Event, delivery.Created, b})
+		return http.MethodPost, body, err
 	}
 	result, expires, err := d.Client.Result(ctx, delivery.JobID)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	return d.fit(message[job.Result]{delivery.Event, delivery.Created, result}, expires)
+	if d.Translate != nil && delivery.EndpointID == "" { // an endpoint is nobody's callback
+		if body, err = d.Translate(ctx, delivery.Tenant, result); body != nil || err != nil {
+			return http.MethodPut, body, err
+		}
+	}
+	body, err = d.fit(message[job.Result]{delivery.Event, delivery.Created, result}, expires)
+	return http.MethodPost, body, err
 }
 
 // fitBatch leaves out errors of rejected jobs until the message is small enough: the

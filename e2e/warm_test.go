@@ -13,14 +13,18 @@ import (
 	"github.com/glovebox-run/glovebox/runtimes"
 )
 
-// kinds is of how many images warm sandboxes are kept.
+// kinds is of how many images warm sandboxes are kept while no job comes.
 func kinds(t *testing.T) int {
 	t.Helper()
 	set, err := runtimes.Embedded()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(set.List())
+	images := map[string]bool{}
+	for _, r := range set.Core() {
+		images[r.Image()] = true
+	}
+	return len(images)
 }
 
 // scrape is a figure of the worker's metrics, "" for one that isn't there.

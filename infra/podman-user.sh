@@ -22,7 +22,9 @@ find_podman_user() {
     podman_runtime_dir=/run/user/$podman_uid
     if [ "$(id -u)" = 0 ]; then
         # On a worker host it is the unit's: a store can't be used with two.
-        [ ! -e /etc/systemd/system/glovebox-podman.service ] || podman_runtime_dir=/run/glovebox-podman
+        if [ -e /etc/systemd/system/glovebox-podman.service ] || [ -e /usr/lib/systemd/system/glovebox-podman.service ]; then
+            podman_runtime_dir=/run/glovebox-podman
+        fi
         # It lives in memory: nobody but us makes it for a user who never logs in.
         [ -d "$podman_runtime_dir" ] || install -d -m 700 -o "$podman_user" -g "$(id -g "$podman_user")" "$podman_runtime_dir"
     else

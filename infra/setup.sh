@@ -5,8 +5,9 @@
 #   infra/setup.sh                   everything
 #   infra/setup.sh --runtimes NAMES  of the runtime images only these, such as "python bash"
 #   infra/setup.sh --no-images       everything but the runtime images
-#   infra/setup.sh --from DIR        what sandboxes need, from a directory that worker-host.sh
-#                                    --pack filled: nothing is built, only packages are fetched
+#   infra/setup.sh --from DIR        what sandboxes need, from a release's archive or a directory that
+#                                    worker-host.sh --pack filled: of these nothing is built; images
+#                                    are only where DIR has none, as a release's archive
 #
 # For Debian 12 and 13 and Ubuntu 24.04, as root, or as a user with sudo. What it
 # installs outside the distribution's packages lies in /usr/local/lib/glovebox; when
@@ -15,16 +16,20 @@ set -eu -o pipefail
 readonly caller_dir=$PWD
 cd "$(dirname "$(readlink -f "$0")")/.."
 . infra/podman-user.sh
+. infra/sandbox-owner.sh
 
-readonly runsc_version=v0.0.0-20260905035102-160fafc42237
+runsc_version=$(cat infra/runsc/version)
+readonly runsc_version
 readonly versitygw_version=v1.8.0
 readonly go_version=1.26.8 # for machines whose own go is older than go.mod asks for
-# What sandboxes need, and what building and trying Glovebox needs beside it.
+# What sandboxes need (the package glovebox-worker depends on the same: a test compares them), what
+# making images needs, and what building and trying Glovebox needs beside it.
 packages="podman uidmap crun conmon fuse-overlayfs slirp4netns erofs-utils ca-certificates"
-readonly build_packages="mmdebstrap redis-server debian-archive-keyring git make gcc libc6-dev"
+readonly image_packages="mmdebstrap debian-archive-keyring"
+readonly build_packages="$image_packages redis-server git make gcc libc6-dev"
 
 images=yes
-runtimes=() # all
+runtimes=() # the core
 from=
 case ${1:-}:$# in
 :0) ;;
@@ -36,7 +41,11 @@ case ${1:-}:$# in
     exit 2
     ;;
 esac
-[ -n "$from" ] || packages="$packages $build_packages"
+if [ -z "$from" ]; then
+    packages="$packages $build_packages"
+elif [ ! -d "$from/images" ]; then
+    packages="$packages $image_packages"
+fi
 
 # ---- saying what happens ------------------------------------------------------
 
@@ -192,32 +201,19 @@ setup_module() {
     echo "$version" | as_root tee "$marker" >/dev/null
 }
 
-# setup_runsc builds runsc with the filters that gVisor's releases have in them: built as
-# its Go module is, it compiles them at every start of a sandbox, a fifth of its CPU time.
+# setup_runsc builds runsc, unless the one that is wanted is there.
 setup_runsc() {
     local build
     # The build, too: a runsc of this version may be there that was built otherwise.
-    build="$runsc_version, filters of $(sha256sum infra/runsc/precompile.go | head -c 16)"
+    build="$runsc_version, built by $(cat infra/runsc/precompile.go infra/runsc/build.sh | sha256sum | head -c 16)"
     if [ -x "$GLOVEBOX_LIB/runsc" ] && [ "$(cat "$GLOVEBOX_LIB/runsc.build" 2>/dev/null)" = "$build" ]; then
         say runsc "$runsc_version"
         return
     fi
-    quietly runsc "built $runsc_version" build_runsc
-    install_root "$work/runsc/runsc" "$GLOVEBOX_LIB/runsc"
+    quietly runsc "built $runsc_version" infra/runsc/build.sh "$work/runsc"
+    install_root "$work/runsc" "$GLOVEBOX_LIB/runsc"
     echo "$runsc_version" | as_root tee "$GLOVEBOX_LIB/runsc.version" >/dev/null
     echo "$build" | as_root tee "$GLOVEBOX_LIB/runsc.build" >/dev/null
-}
-
-build_runsc() {
-    mkdir "$work/runsc"
-    cp infra/runsc/precompile.go "$work/runsc/"
-    cd "$work/runsc"
-    export CGO_ENABLED=0 GOFLAGS=
-    printf 'module runsc\n\ngo 1.26\n' >go.mod
-    go get -tool "gvisor.dev/gvisor/runsc@$runsc_version"
-    go mod vendor
-    go run -trimpath precompile.go
-    go build -trimpath -ldflags "-X gvisor.dev/gvisor/runsc/version.version=$runsc_version" -o runsc gvisor.dev/gvisor/runsc
 }
 
 # install_packed NAME installs a program that was built elsewhere.
@@ -247,39 +243,12 @@ setup_command() {
 setup_user() {
     local user=${GLOVEBOX_PODMAN_USER:-glovebox}
     [ "$(id -u)" = 0 ] || user=$(id -un)
-    if [ "$(id -u)" = 0 ] && ! id "$user" >/dev/null 2>&1; then
-        useradd --system --user-group --create-home --home-dir "/var/lib/$user" --shell /usr/sbin/nologin "$user"
-        say user "added $user, which will run Podman"
-    fi
-    local kind
-    for kind in uid gid; do
-        grep -qs "^$user:" "/etc/sub$kind" && continue
-        # Behind the last range that is there.
-        local first
-        first=$(awk -F: 'BEGIN { n = 100000 } $2 + $3 > n { n = $2 + $3 } END { print n }' "/etc/sub$kind" 2>/dev/null || echo 100000)
-        as_root usermod "--add-sub${kind}s" "$first-$((first + 65535))" "$user"
-        say user "gave $user the subordinate ${kind}s $first-$((first + 65535))"
-    done
+    [ "$(id -u)" != 0 ] || add_sandbox_owner "$user"
+    give_subordinate_ids "$user"
     [ "$(id -u)" != 0 ] || close_home "$user"
     setup_runtime_dir
     find_podman_user || exit 1
     say user "$podman_user runs Podman"
-}
-
-# close_home USER: what breaks out of a sandbox is that user. sshd and others do what files in
-# a home tell them (.ssh/authorized_keys), so the home is root's, and in it the user has the
-# places that Podman and tests write to. The home of somebody who was there before us is theirs.
-close_home() {
-    local user=$1 home=/var/lib/$1 place
-    [ "$(getent passwd "$user" | cut -d: -f6)" = "$home" ] || return 0
-    chown "root:$(id -g "$user")" "$home"
-    chmod 750 "$home"
-    # Now nobody puts a link in their place any more.
-    for place in .cache .config .local; do
-        [ ! -L "$home/$place" ] || rm "$home/$place"
-        [ -d "$home/$place" ] || install -d -m 700 -o "$user" -g "$(id -g "$user")" "$home/$place"
-    done
-    find "$home" -mindepth 1 -maxdepth 1 ! -user root ! -name .cache ! -name .config ! -name .local -exec rm -rf {} +
 }
 
 # setup_runtime_dir makes the directory that a login makes, for a user who came by su or
@@ -343,8 +312,13 @@ build_all() {
     beside=
 }
 
-# load_images loads what is not there yet: the files are named by the images' ids.
+# load_images loads what is not there yet: the files are named by the images' ids. Where there
+# are none, it builds them.
 load_images() {
+    if [ ! -d "$from/images" ]; then
+        "$from/bin/glovebox" runtimes build
+        return
+    fi
     local archive id ids=()
     for archive in "$from"/images/*.tar; do
         [ -e "$archive" ] || fail "no image is in $from/images: make the directory with infra/worker-host.sh --pack"

@@ -4,7 +4,8 @@
 # again it updates, and restarts what changed.
 #
 #   infra/worker-host.sh                         install, building what is needed
-#   infra/worker-host.sh --from DIR              install what --pack put into DIR
+#   infra/worker-host.sh --from DIR              install what --pack put into DIR, or the archive of a
+#                                                release, whose images are built on this machine
 #   infra/worker-host.sh --pack DIR [RUNTIME…]   build it into DIR, with these images or all
 #   infra/worker-host.sh … --api                 the api, too (it belongs on another host)
 #
@@ -18,6 +19,7 @@ set -eu -o pipefail
 readonly caller_dir=$PWD
 cd "$(dirname "$(readlink -f "$0")")/.."
 . infra/podman-user.sh
+. infra/sandbox-owner.sh
 
 say() { printf '  %-9s %s\n' "$1" "$2"; }
 fail() {
@@ -35,7 +37,7 @@ pack() {
     shift
     [ -x "$GLOVEBOX_LIB/runsc" ] || fail "runsc is missing: run infra/setup.sh first"
     make build
-    list=$(bin/glovebox runtimes list --images | awk 'NR > 1 { print $1, $NF }')
+    list=$(bin/glovebox runtimes list --images | awk 'NR > 1 { print $1, $(NF - 1), $NF }')
     for name; do
         grep -q "^$name " <<<"$list" || fail "there is no runtime '$name', but $(cut -d' ' -f1 <<<"$list" | paste -sd' ')"
     done
@@ -45,9 +47,13 @@ pack() {
     rm -rf "$dir/infra"
     cp -r infra "$dir/infra"
     # The name of a file is the runtime's and its image's id, by which a host knows what it has.
-    while read -r runtime image; do
-        [ $# = 0 ] || [[ " $* " == *" $runtime "* ]] || continue
-        id=$(infra/podman.sh image inspect --format '{{.Id}}' "$image") || fail "the image of $runtime is missing: make runtimes"
+    while read -r runtime built image; do
+        if [ $# = 0 ]; then
+            [ "$built" = yes ] || continue
+        else
+            [[ " $* " == *" $runtime "* ]] || continue
+        fi
+        id=$(infra/podman.sh image inspect --format '{{.Id}}' "$image") || fail "the image of $runtime is missing: glovebox runtimes build $runtime"
         [ ! -e "$dir/images/$runtime-$id.tar" ] || continue
         rm -f "$dir/images/$runtime"-*.tar
         infra/podman.sh save --quiet --format oci-archive "$image" >"$dir/images/new"
@@ -68,48 +74,6 @@ put() {
     changed=yes
 }
 
-# put_settings NAME TEXT makes /etc/glovebox/NAME, unless it is there.
-put_settings() {
-    local file=/etc/glovebox/$1
-    if [ ! -e "$file" ]; then
-        (umask 077 && printf '%s\n' "$2" >"$file.new" && mv "$file.new" "$file")
-        say installed "$file"
-    fi
-    chown root:root "$file"
-    chmod 600 "$file"
-}
-
-readonly settings_shared='# Settings and secrets: systemd reads this file as root, so it stays mode 0600, owned by
-# root. What is empty is unset. Restart the unit after a change. A value with spaces or
-# signs that a shell knows (& ; $ # ?) goes in single quotes: NAME='\''one two'\''
-# redis://USER:PASSWORD@HOST:6379/0: "glovebox redis-acl" makes a user for the api and one for each worker.
-GLOVEBOX_REDIS_URL=
-GLOVEBOX_S3_ENDPOINT=
-GLOVEBOX_S3_REGION=
-GLOVEBOX_S3_BUCKET=
-GLOVEBOX_S3_ACCESS_KEY=
-GLOVEBOX_S3_SECRET_KEY='
-
-readonly settings_worker="# glovebox-worker --help explains each.
-$settings_shared
-# openssl rand -base64 32; without one, results are not attested.
-GLOVEBOX_SIGNING_KEY=
-# openssl rand -base64 32, the same for every worker; without one, tenants can store no secrets.
-GLOVEBOX_SECRETS_KEY=
-# false lets jobs run without hard limits, on a host that has no cgroup v2.
-GLOVEBOX_REQUIRE_CGROUPS=true"
-
-readonly settings_api="# glovebox api --help explains each.
-$settings_shared
-GLOVEBOX_API_ADDR=127.0.0.1:8437
-GLOVEBOX_PUBLIC_URL=
-GLOVEBOX_TOKEN=
-# openssl rand -hex 32; without one, there is no admin API, so no tenant but \"default\".
-GLOVEBOX_ADMIN_TOKEN=
-# openssl rand -base64 32, the same for every api.
-GLOVEBOX_WEBHOOK_KEY=
-GLOVEBOX_CAPABILITY_KEY="
-
 # install_units NAME… puts the units in place and has them start with the machine.
 install_units() {
     local unit
@@ -121,7 +85,7 @@ install_units() {
 # begin UNIT FILE [RESTART] starts the unit, or restarts it where RESTART isn't empty, once
 # its settings are filled in.
 begin() {
-    if ! grep -qE '^GLOVEBOX_REDIS_URL(_FILE)?=.' "$2"; then
+    if ! is_configured "$2"; then
         say "to do" "fill in $2, then: systemctl restart $1"
     elif [ -n "${3:-}" ]; then
         systemctl restart "$1"
@@ -167,21 +131,10 @@ install_host() {
             remove them (rm -rf $podman_home/.local/share/glovebox) and run this again" ;;
     esac
 
-    if ! id glovebox-worker >/dev/null 2>&1; then
-        useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin glovebox-worker
-        say user "added glovebox-worker, which will run the worker"
-    fi
+    add_worker_user
     local file
     for file in glovebox glovebox-worker; do put "$programs/$file" "/usr/local/bin/$file" 755; done
-    # What breaks out of a sandbox must not get out of its unit by asking others to run
-    # something: a systemd of its own, which anybody may have who asks to linger; cron; at; sshd,
-    # which forwards ports for users without a shell, too.
-    systemctl --quiet mask "user@$(id -u "$podman_user").service"
-    for file in /etc/cron.deny /etc/at.deny; do
-        # Without at.deny, nobody but root may use at.
-        [ "$file" = /etc/cron.deny ] || [ -e "$file" ] || continue
-        grep -qsx "$podman_user" "$file" || echo "$podman_user" >>"$file"
-    done
+    deny_helpers "$podman_user"
     install -d -m 755 /etc/ssh/sshd_config.d
     put infra/sshd.conf /etc/ssh/sshd_config.d/glovebox.conf 644
     if [ -n "$changed" ] && systemctl --quiet is-active ssh.service; then
@@ -189,7 +142,7 @@ install_host() {
     fi
 
     install -d -m 755 /etc/glovebox
-    put_settings worker.env "$settings_worker"
+    put_settings worker.env infra/settings/worker.env
     install_units glovebox-podman.socket glovebox-podman.service glovebox-worker.service
     # Nothing of its user runs outside of the unit: not even what podman.sh, used by
     # setup.sh, leaves behind to hold its namespace.
@@ -203,7 +156,7 @@ install_host() {
     systemctl start glovebox-podman.socket
     begin glovebox-worker.service /etc/glovebox/worker.env "$restart_worker"
     if [ -n "$api" ]; then
-        put_settings api.env "$settings_api"
+        put_settings api.env infra/settings/api.env
         install_units glovebox-api.service
         begin glovebox-api.service /etc/glovebox/api.env "$changed"
     fi
@@ -243,6 +196,6 @@ if [ -n "$pack_dir" ]; then
     exit
 fi
 [ -d /run/systemd/system ] || fail "this machine doesn't run systemd"
-[ -z "$from" ] || [ -d "$from/lib" ] || fail "$from was not made by infra/worker-host.sh --pack"
+[ -z "$from" ] || [ -d "$from/lib" ] || fail "$from is neither the archive of a release nor made by infra/worker-host.sh --pack"
 export GLOVEBOX_PODMAN_USER=glovebox # whom the units name
 install_host

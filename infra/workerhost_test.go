@@ -56,7 +56,7 @@ func TestPackOfUnknownRuntime(t *testing.T) {
 		m.write("tree/bin/"+name, name)
 	}
 	m.write("tree/bin/glovebox", `#!/bin/bash
-printf 'NAME    VERSION  IMAGE\nbash    5.2      glovebox/bash:1\npython  3.13     glovebox/python:1\n'`)
+printf 'RUNTIME VERSION CORE BUILT IMAGE\nbash 5.2 yes yes glovebox/bash:1\npython 3.13 yes yes glovebox/python:1\nrust 1.85 no no glovebox/rust:1\n'`)
 	packed := func() []string {
 		images, err := filepath.Glob(filepath.Join(m.dir, "run/pack/images/*"))
 		if err != nil {
@@ -66,7 +66,7 @@ printf 'NAME    VERSION  IMAGE\nbash    5.2      glovebox/bash:1\npython  3.13  
 	}
 
 	out, err := m.try("infra/worker-host.sh", "--pack", "/run/pack", "bash", "pyton")
-	if err == nil || !strings.Contains(out, "pyton") || !strings.Contains(out, "bash python") {
+	if err == nil || !strings.Contains(out, "pyton") || !strings.Contains(out, "bash python rust") {
 		t.Errorf("got %v, want a failure that names pyton and what there is:\n%s", err, out)
 	}
 	if images := packed(); len(images) > 0 {
@@ -79,7 +79,7 @@ printf 'NAME    VERSION  IMAGE\nbash    5.2      glovebox/bash:1\npython  3.13  
 	}
 	m.run("infra/worker-host.sh", "--pack", "/run/pack")
 	if images := packed(); len(images) != 2 {
-		t.Errorf("all: it packed %q", images)
+		t.Errorf("all that are built: it packed %q", images)
 	}
 	if _, err := os.Stat(filepath.Join(m.dir, "run/pack/bin/glovebox")); err != nil {
 		t.Error(err)

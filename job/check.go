@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/url"
@@ -43,9 +44,11 @@ func (s Spec) Check(runtimes, images []string, maximum Limits) error {
 	} else {
 		s.checkRuntime(add, runtimes)
 	}
+	s.checkCommands(add)
 	s.checkInputs(add)
 	s.checkStrings(add)
 	s.checkSecrets(add)
+	errs = append(errs, s.checkTests()...)
 	if s.Callback != nil {
 		s.Callback.check(add, EventCompleted)
 	}
@@ -94,6 +97,9 @@ func (s Spec) checkRuntime(add addFunc, runtimes []string) {
 	case !slices.Contains(runtimes, s.Runtime):
 		add("runtime", clip(s.Runtime), "is not a runtime of this Glovebox", strings.Join(runtimes, ", "))
 	}
+	if s.Commands != nil { // they name what they need
+		return
+	}
 	if s.Source == "" && len(s.Files) == 0 {
 		add("source", nil, "is empty", "the program's text, or files[] with an entrypoint")
 	}
@@ -108,7 +114,12 @@ func (s Spec) checkInputs(add addFunc) {
 		add("source", nil, "is not UTF-8", "text; bytes go in files[].content_base64")
 	}
 	if !utf8.ValidString(s.Stdin) {
-		add("stdin", nil, "is not UTF-8", "text; bytes go in files[].content_base64")
+		add("stdin", nil, "is not UTF-8", "text; bytes go in stdin_base64")
+	}
+	if s.Stdin != "" && s.StdinBase64 != "" {
+		add("stdin_base64", clip(s.StdinBase64), "is there beside stdin", "one of the two")
+	} else if _, err := s.StdinBytes(); err != nil {
+		add("stdin_base64", clip(s.StdinBase64), "is not base64", "standard base64 with padding (RFC 4648)")
 	}
 	if len(s.Files) > MaxFiles {
 		add("files", len(s.Files), "has too many entries", fmt.Sprintf("0 to %d", MaxFiles))
@@ -144,7 +155,7 @@ func (s Spec) checkInputs(add addFunc) {
 		if problem := CheckName(s.Entrypoint); problem != "" {
 			add("entrypoint", clip(s.Entrypoint), problem, "a relative path such as main.py")
 		} else if s.Source == "" && !names[s.Entrypoint] {
-			add("entrypoint", clip(s.Entrypoint), "is not one of files[]", strings.Join(fileNames(s.Files), ", "))
+			add("entrypoint", clip(s.Entrypoint), "is not one of files[]", cmp.Or(strings.Join(fileNames(s.Files), ", "), "the name of a file that is there"))
 		} else if s.Source != "" {
 			if i := s.besideSource(s.Entrypoint); i >= 0 {
 				add("entrypoint", clip(s.Entrypoint), fmt.Sprintf("names source, which can't be beside files[%d]", i), "another name")
@@ -231,15 +242,7 @@ func checkMetadata(add addFunc, metadata map[string]string) {
 
 // check checks a callback that is told of one event.
 func (c Callback) check(add addFunc, event string) {
-	u, err := url.Parse(c.URL)
-	switch {
-	case strings.Contains(c.URL, "@") && (err != nil || u.User != nil): // never echoed: it may hold a password
-		add("callback.url", "(hidden)", "has a user name or password", "a URL without them; the signature proves who sent it")
-	case len(c.URL) > MaxURLBytes:
-		add("callback.url", clip(c.URL), "is too long", fmt.Sprintf("up to %d bytes", MaxURLBytes))
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		add("callback.url", clip(c.URL), "is not an http or https URL", "https://host/path")
-	}
+	checkURL(add, "callback.url", c.URL)
 	for i, e := range c.Events {
 		if e != event {
 			add(fmt.Sprintf("callback.events[%d]", i), clip(e), "is not known", event)
@@ -250,9 +253,22 @@ func (c Callback) check(add addFunc, event string) {
 	}
 }
 
+// checkURL refuses what can't be the URL of a webhook, wherever it may lead.
+func checkURL(add addFunc, field, raw string) {
+	u, err := url.Parse(raw)
+	switch {
+	case strings.Contains(raw, "@") && (err != nil || u.User != nil): // never echoed: it may hold a password
+		add(field, "(hidden)", "has a user name or password", "a URL without them; the signature proves who sent it")
+	case len(raw) > MaxURLBytes:
+		add(field, clip(raw), "is too long", fmt.Sprintf("up to %d bytes", MaxURLBytes))
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		add(field, clip(raw), "is not an http or https URL", "https://host/path")
+	}
+}
+
 // inputBytes is how much the sandbox is handed, saturating.
 func (s Spec) inputBytes() int64 {
-	n := int64(len(s.Source)) + int64(len(s.Stdin))
+	n := int64(len(s.Source)) + int64(len(s.Stdin)) + int64(len(s.StdinBase64))*3/4
 	for _, f := range s.Files {
 		n += int64(len(f.Content)) + int64(len(f.ContentBase64))*3/4
 	}
@@ -304,8 +320,10 @@ func envName(s string) bool {
 }
 
 // clip shortens a value for an error message; what a stranger sent is never echoed whole.
-func clip(s string) string {
-	const most = 64
+func clip(s string) string { return Clip(s, 64) }
+
+// Clip returns s, or its beginning of at most so many bytes, cut between characters, and an ellipsis.
+func Clip(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

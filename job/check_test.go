@@ -49,7 +49,17 @@ func TestCheck(t *testing.T) {
 		{"a runtime that is a path", with(func(s *job.Spec) { s.Runtime = "../../etc" }), "runtime", ""},
 		{"empty source", with(func(s *job.Spec) { s.Source = "" }), "source", "is empty"},
 		{"source that is no text", with(func(s *job.Spec) { s.Source = "\xff" }), "source", "content_base64"},
-		{"stdin that is no text", with(func(s *job.Spec) { s.Stdin = "\xff" }), "stdin", "content_base64"},
+		{"stdin that is no text", with(func(s *job.Spec) { s.Stdin = "\xff" }), "stdin", "stdin_base64"},
+		{"stdin of bytes", with(func(s *job.Spec) { s.StdinBase64 = "AP8=" }), "", ""},
+		{"stdin twice", with(func(s *job.Spec) { s.Stdin, s.StdinBase64 = "a", "AP8=" }), "stdin_base64", "beside stdin"},
+		{"stdin that is no base64", with(func(s *job.Spec) { s.StdinBase64 = "AP8" }), "stdin_base64", "RFC 4648"},
+		{"a large stdin of bytes", with(func(s *job.Spec) { s.StdinBase64 = strings.Repeat("AAAA", 1<<20/3+1) }), "source", "too large"},
+		{"stdin of bytes and tests", with(func(s *job.Spec) { s.StdinBase64, s.Tests = "AP8=", []job.Test{{Name: "1"}} }), "stdin_base64", "with tests"},
+		{"streams", with(func(s *job.Spec) { s.MergeStderr, s.TruncateOutput = true, true }), "", ""},
+		{"streams and tests", with(func(s *job.Spec) { s.MergeStderr, s.TruncateOutput, s.Tests = true, true, []job.Test{{Name: "1"}} }), "", ""},
+		{"an image and streams", withImage(func(s *job.Spec) { s.MergeStderr, s.TruncateOutput, s.StdinBase64 = true, true, "AP8=" }), "", ""},
+		{"a large address space", with(func(s *job.Spec) { s.Limits.AddressSpaceMB = 1<<20 + 1 }), "limits.address_space_mb", "1048576"},
+		{"a large stack", with(func(s *job.Spec) { s.Limits.StackMB = 129 }), "limits.stack_mb", "128"},
 		{"file that is no text", with(func(s *job.Spec) { s.Files = []job.File{{Name: "a", Content: "\xff"}} }), "files[0].content", "content_base64"},
 		{"argument that is no text", with(func(s *job.Spec) { s.Args = []string{"\xff"} }), "args[0]", "UTF-8"},
 		{"two files and no entrypoint", with(func(s *job.Spec) { s.Source, s.Files = "", []job.File{{Name: "a"}, {Name: "b"}} }), "entrypoint", "missing"},
@@ -82,6 +92,24 @@ func TestCheck(t *testing.T) {
 		{"large limit", with(func(s *job.Spec) { s.Limits.MemoryMB = job.DefaultMaximums.MemoryMB + 1 }), "limits.memory_mb", "2048"},
 		{"no number", with(func(s *job.Spec) { s.Limits.CPUs = math.NaN() }), "limits.cpus", ""},
 		{"large source", with(func(s *job.Spec) { s.Source = strings.Repeat("a", 1<<20+1) }), "source", "too large"},
+		{"commands", with(func(s *job.Spec) { s.Commands = &job.Commands{Compile: "a", Run: "b"} }), "", ""},
+		{"commands and no file", with(func(s *job.Spec) { s.Source, s.Commands = "", &job.Commands{Run: "b"} }), "", ""},
+		{"commands and files", with(func(s *job.Spec) {
+			s.Source, s.Files, s.Commands = "", []job.File{{Name: "a"}, {Name: "b"}}, &job.Commands{Run: "b"}
+		}), "", ""},
+		{"commands and an entrypoint elsewhere", with(func(s *job.Spec) { s.Source, s.Entrypoint, s.Commands = "", "a", &job.Commands{Run: "b"} }), "entrypoint", "not one of"},
+		{"commands and tests", with(func(s *job.Spec) { s.Commands, s.Tests = &job.Commands{Run: "b"}, []job.Test{{Name: "1"}} }), "", ""},
+		{"commands at their longest", with(func(s *job.Spec) {
+			s.Commands = &job.Commands{Compile: strings.Repeat("a", job.MaxShellBytes), Run: strings.Repeat("ä\n", job.MaxShellBytes/3)}
+		}), "", ""},
+		{"a long command to compile", with(func(s *job.Spec) {
+			s.Commands = &job.Commands{Compile: strings.Repeat("a", job.MaxShellBytes+1), Run: "b"}
+		}), "commands.compile", "4096 bytes"},
+		{"a long command to run", with(func(s *job.Spec) { s.Commands = &job.Commands{Run: strings.Repeat("a", job.MaxShellBytes+1)} }), "commands.run", "4096 bytes"},
+		{"commands with a NUL", with(func(s *job.Spec) { s.Commands = &job.Commands{Run: "a\x00b"} }), "commands.run", "NUL"},
+		{"commands that are no text", with(func(s *job.Spec) { s.Commands = &job.Commands{Run: "\xff"} }), "commands.run", "UTF-8"},
+		{"commands that run nothing", with(func(s *job.Spec) { s.Commands = &job.Commands{Compile: "a", Run: " \n"} }), "commands.run", "is missing"},
+		{"an image and commands", withImage(func(s *job.Spec) { s.Commands = &job.Commands{Run: "b"} }), "commands", "beside image"},
 		{"an image and a command", withImage(func(*job.Spec) {}), "", ""},
 		{"an image of a registry", withImage(func(s *job.Spec) { s.Image = images[1] }), "", ""},
 		{"an image and inputs", withImage(func(s *job.Spec) {
@@ -201,6 +229,21 @@ func TestFilled(t *testing.T) {
 	if got.WallMS != 2000 || got.MemoryMB != 512 || got.CPUMS != 4000 || got.FileMB != got.DiskMB || got.Processes != 64 {
 		t.Errorf("got %+v", got)
 	}
+	// A compiler has at least the runtime's defaults, whatever its program may use.
+	if c := got.Compile(); c.WallMS != 9000 || c.CPUMS != 18_000 || c.MemoryMB != 512 || c.Processes != 64 || got.SandboxMB() != 512 {
+		t.Errorf("the compile step has %+v", c)
+	}
+	wide := job.Limits{WallMS: 20_000, MemoryMB: 1024}.Filled(job.Limits{MemoryMB: 512})
+	if c := wide.Compile(); c.WallMS != 20_000 || c.MemoryMB != 1024 {
+		t.Errorf("the compile step of a job that may use more has %+v", c)
+	}
+	asked := job.Limits{WallMS: 20_000, CompileWallMS: 1, CompileMemoryMB: 2}.Filled(job.Limits{})
+	if c := asked.Compile(); c.WallMS != 1 || c.MemoryMB != 2 || asked.WithoutCompile().SandboxMB() != 256 {
+		t.Errorf("the compile step that was asked for has %+v", c)
+	}
+	if c := (job.Limits{}).Within(job.Limits{}, job.Limits{WallMS: 5000, MemoryMB: 128, CPUMS: 5000}.AtMost(job.DefaultMaximums)).Filled(job.Limits{}).Compile(); c.WallMS != 5000 || c.MemoryMB != 128 {
+		t.Errorf("the compile step within narrow maximums has %+v", c)
+	}
 }
 
 func ExampleSpec_Check() {
@@ -287,5 +330,27 @@ func TestMetadataIsBounded(t *testing.T) {
 		if err != nil || (len(b) <= job.MaxMetadataJSON) != c.fits || strings.Contains(string(b), `\u003c`) {
 			t.Errorf("%s: %d bytes as JSON, %v", name, len(b), err)
 		}
+	}
+}
+
+// TestNeeds: a worker of an older version is not given what it does not know.
+func TestNeeds(t *testing.T) {
+	t.Parallel()
+	for _, s := range []job.Spec{
+		{Commands: &job.Commands{Run: "a"}},
+		{StdinBase64: "AA=="},
+		{MergeStderr: true},
+		{TruncateOutput: true},
+		{Limits: job.Limits{AddressSpaceMB: 1}},
+		{Limits: job.Limits{StackMB: 1}},
+		{Limits: job.Limits{CompileWallMS: 1}},
+		{MergeStderr: true, Tests: []job.Test{{Name: "1"}}},
+	} {
+		if n := s.Needs(); n != 5 {
+			t.Errorf("%+v: got %d, want 5", s, n)
+		}
+	}
+	if n := (job.Spec{Limits: job.DefaultMaximums.AtMost(job.Limits{WallMS: 1}), Stdin: "a"}).Needs(); n != 1 {
+		t.Errorf("got %d, want 1", n)
 	}
 }

@@ -29,10 +29,18 @@ const (
 	CodeTooManySecrets   = "too_many_secrets"
 	CodeNoSecretsKey     = "no_secrets_key" // no worker could open a secret
 	CodeRotating         = "rotating"       // two webhook secrets are valid already
+	CodeNoEndpoint       = "no_endpoint"
+	CodeTooManyEndpoints = "too_many_endpoints"
+	CodePending          = "pending" // a delivery that is tried anyway
+	CodeNoTemplate       = "no_template"
+	CodeTooManyTemplates = "too_many_templates"
+	CodeNoHook           = "no_hook"
+	CodeTooManyHooks     = "too_many_hooks"
 	CodeTooLarge         = "too_large"
 	CodeMediaType        = "unsupported_media_type"
 	CodeMethodNotAllowed = "method_not_allowed"
 	CodeTimeout          = "timeout"
+	CodeWaitOver         = "wait_over" // a job that was waited for has not ended: a [*WaitOverError]
 	CodeUnavailable      = "unavailable"
 	CodeInternal         = "internal"
 )
@@ -50,6 +58,7 @@ const (
 	CodeInputChanged     = "input_changed"
 	CodeSecretMissing    = "secret_missing" // it was deleted before the job started
 	CodeSecretsTooLarge  = "secrets_too_large"
+	CodeJudgeError       = "judge_error" // a graded job could not be judged, which is not its program's fault
 )
 
 // What a request is refused for. Each is an [*Error]: errors.Is compares codes, so that it
@@ -70,4 +79,14 @@ var (
 	ErrTooManySecrets = &Error{CodeTooManySecrets, fmt.Sprintf("a tenant has %d secrets at most: delete one", MaxSecrets)}
 	ErrNoSecretsKey   = &Error{CodeNoSecretsKey, "this Glovebox stores no secrets: no worker of it has a key for them (GLOVEBOX_SECRETS_KEY)"}
 	ErrRotating       = &Error{CodeRotating, "two webhook secrets of the tenant are valid already"}
+
+	ErrNoEndpoint       = &Error{CodeNoEndpoint, "there is no such endpoint, or no longer"}
+	ErrTooManyEndpoints = &Error{CodeTooManyEndpoints, fmt.Sprintf("a tenant has %d endpoints at most: delete one", MaxEndpoints)}
+	ErrNoDelivery       = &Error{CodeNotFound, "there is no such delivery, or no longer"}
+	ErrPending          = &Error{CodePending, "the delivery is being attempted right now"}
+
+	ErrNoTemplate       = &Error{CodeNoTemplate, "there is no such template or revision, or no longer"}
+	ErrTooManyTemplates = &Error{CodeTooManyTemplates, fmt.Sprintf("a tenant has %d templates and %d MiB of them at most, all revisions included: delete one", MaxTemplates, MaxTemplatesBytes>>20)}
+	ErrNoHook           = &Error{CodeNoHook, "there is no such hook, or no longer"}
+	ErrTooManyHooks     = &Error{CodeTooManyHooks, fmt.Sprintf("a tenant has %d hooks at most: delete one", MaxHooks)}
 )

@@ -24,8 +24,8 @@ func (e *Error) Is(target error) bool {
 
 func (e *Error) code() string { return e.Code }
 
-// CodeOf returns the code of an [*Error], an [Invalid] or a [*GoneError], or of the first of
-// these that err wraps; "" where it is none.
+// CodeOf returns the code of an [*Error], an [Invalid], a [*GoneError] or a [*WaitOverError],
+// or of the first of these that err wraps; "" where it is none.
 func CodeOf(err error) string {
 	var coded interface {
 		error
@@ -48,6 +48,18 @@ func (e *GoneError) Error() string {
 }
 
 func (e *GoneError) code() string { return CodeGone }
+
+// WaitOverError says that a job had not ended when the time to wait for it was over. The job
+// goes on.
+type WaitOverError struct {
+	ID string
+}
+
+func (e *WaitOverError) Error() string {
+	return "the job " + e.ID + " has not ended yet: it goes on, and its result can be asked for by its id"
+}
+
+func (e *WaitOverError) code() string { return CodeWaitOver }
 
 // FieldError says which field of a request is wrong, what it held and what is allowed.
 type FieldError struct {

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
-	zero := 0
+	zero, points := 0, 2.5
 	for name, v := range map[string]any{
 		"spec.json": job.Spec{
 			SpecVersion: 1, Runtime: "python", Source: "print(1)", Files: []job.File{
@@ -38,12 +38,42 @@ func TestGolden(t *testing.T) {
 			Image: "registry.example.com/team/tool@sha256:" + strings.Repeat("0", 64), Command: []string{"/bin/tool", "in.txt"},
 			Source: "text", Entrypoint: "in.txt",
 		},
+		"spec-commands.json": job.Spec{
+			Runtime: "c", Source: "int main(void) {}", Commands: &job.Commands{Compile: "gcc -o /tmp/main main.c", Run: `/tmp/main "$@"`}, Args: []string{"a"},
+		},
+		"spec-streams.json": job.Spec{
+			Runtime: "python", Source: "print(1)", StdinBase64: "AA==", MergeStderr: true, TruncateOutput: true, Limits: job.Limits{AddressSpaceMB: 1, StackMB: 2},
+		},
+		"spec-graded.json": job.Spec{
+			Runtime: "python", Source: "print(1)", Checker: &job.Checker{Kind: "default", Args: []string{"float_tolerance", "1e-6"}},
+			Tests: []job.Test{
+				{Name: "sample/1", Group: "sample", Stdin: "1\n", Answer: "2\n", Args: []string{"-v"}, Hint: "add one"},
+				{Name: "secret/1", Group: "secret", StdinBase64: "AA==", AnswerBase64: "AQ==", Points: &points, Hidden: true},
+				{Name: "secret/2", Group: "secret", StdinUpload: strings.Repeat("a", 64), AnswerUpload: strings.Repeat("b", 64)},
+			},
+			Groups: []job.Group{
+				{Name: "sample", Score: "sum", Verdict: "worst", AcceptAny: true},
+				{Name: "secret", Score: "min", Verdict: "first", AcceptScore: &points, RejectScore: &points, MaxScore: &points, OnReject: "break", RequirePass: []string{"sample"}},
+			},
+		},
+		"result-graded.json": job.Result{
+			ID: "default-x", Status: job.Succeeded, Artifacts: []job.Artifact{}, Verdict: job.WrongAnswer, Score: &points, MaxScore: &points,
+			Tests: []job.TestResult{
+				{
+					Name: "sample/1", Group: "sample", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2, Usage: &job.Usage{WallMS: 1, CPUMS: 2, MemoryPeakBytes: 3}, Reruns: 1,
+					ExitCode: &zero, Signal: "SIGKILL", Stdout: "o", Stderr: "e", Difference: &job.Difference{Line: 1, Column: 2, Want: "w", Got: "g"}, Feedback: "f",
+				},
+				{Name: "secret/1", Group: "secret", Verdict: job.SkippedTest, Hidden: true},
+			},
+			Groups: []job.GroupResult{{Name: "secret", Verdict: job.Accepted, Score: 1, MaxScore: 2}},
+		},
 		"record.json": job.Record{
 			ID: "default-x", Status: job.Running, Runtime: job.Runtime{Name: "python"}, Priority: job.Normal,
 			Timing: job.Timing{CreatedAt: at, RunAt: &at, Deadline: &at, StartedAt: &at}, Attempt: 1, Metadata: map[string]string{"k": "v"},
 		},
 		"result.json": job.Result{
 			ID: "default-x", Status: job.Succeeded, ExitCode: &zero, Signal: "SIGKILL", Stdout: "out", Stderr: "err", StdoutURL: "u", StderrURL: "u",
+			Limit: "output_kb", StdoutTruncated: true, StderrTruncated: true,
 			Error: &job.Error{Code: "c", Message: "m"}, Usage: job.Usage{WallMS: 1, CPUMS: 2, MemoryPeakBytes: 3},
 			Timing:           job.Timing{CreatedAt: at, StartedAt: &at, FinishedAt: &at, QueueMS: 4, StartupMS: 5},
 			Artifacts:        []job.Artifact{{Name: "a.png", Size: 6, MediaType: "image/png", SHA256: "ab", Kind: job.KindChart, URL: "u"}},

@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
+	"encoding/hex"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -17,6 +19,8 @@ const (
 	tokenLength = 32 // 160 bits in base32
 	batchMark   = "b-"
 	maxTenant   = 32
+	uuidBytes   = 16
+	uuidLength  = 36 // in hex with dashes
 )
 
 var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
@@ -34,12 +38,39 @@ func ValidTenant(name string) bool {
 	return name != "" && len(name) <= maxTenant
 }
 
-// NewID returns a fresh id for a job of the tenant: its name, then 128 random bits. Glovebox
-// makes them: a program that submits jobs never has to.
+// NewID returns a fresh id for a job of the tenant: its name, then the 128 bits of a random UUID (version
+// 4: 122 of them are random). Glovebox makes them: a program that submits jobs never has to.
 func NewID(tenant string) string {
 	var b [16]byte
-	rand.Read(b[:]) // never fails: crypto/rand aborts the program instead
+	rand.Read(b[:])                             // never fails: crypto/rand aborts the program instead
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80 // RFC 9562, section 5.4
 	return tenant + "-" + EncodeID(b[:])
+}
+
+// UUIDOf returns the UUID in a job's id, and false for what is no job's id. It is of version 4 for what
+// NewID made.
+func UUIDOf(id string) (uuid string, ok bool) {
+	if _, ok := TenantOf(id); !ok {
+		return "", false
+	}
+	b, err := idEncoding.DecodeString(id[len(id)-idLength:])
+	if err != nil {
+		return "", false
+	}
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), true
+}
+
+// IDOfUUID returns the id of the tenant's job that has this UUID, in hex with dashes, and false for
+// what is no UUID.
+func IDOfUUID(tenant, uuid string) (id string, ok bool) {
+	if len(uuid) != uuidLength || uuid[8] != '-' || uuid[13] != '-' || uuid[18] != '-' || uuid[23] != '-' {
+		return "", false
+	}
+	b, err := hex.DecodeString(strings.ReplaceAll(uuid, "-", ""))
+	if err != nil || len(b) != uuidBytes {
+		return "", false
+	}
+	return tenant + "-" + EncodeID(b), true
 }
 
 // TenantOf returns the tenant of a job, which its id begins with: <tenant>-<26 characters>.

@@ -21,6 +21,28 @@ func TestIDs(t *testing.T) {
 	}
 }
 
+func TestUUIDs(t *testing.T) {
+	t.Parallel()
+	id := NewID("acme")
+	uuid, ok := UUIDOf(id)
+	if !ok || len(uuid) != 36 || uuid[14] != '4' || !strings.ContainsRune("89ab", rune(uuid[19])) {
+		t.Errorf("got %q, %v of %s, want a UUID of version 4", uuid, ok, id)
+	}
+	for _, same := range []string{uuid, strings.ToUpper(uuid)} {
+		if got, ok := IDOfUUID("acme", same); !ok || got != id {
+			t.Errorf("got %q, %v of %s, want %s", got, ok, same, id)
+		}
+	}
+	for _, bad := range []string{"", "acme", uuid[1:], uuid + "0", "g" + uuid[1:], strings.ReplaceAll(uuid, "-", "0"), uuid[:35] + "-", "{" + uuid + "}"} {
+		if got, ok := IDOfUUID("acme", bad); ok {
+			t.Errorf("%q passed as a UUID, of %s", bad, got)
+		}
+	}
+	if got, ok := UUIDOf("acme-short"); ok {
+		t.Errorf("got %q of what is no id", got)
+	}
+}
+
 func TestIDsOfBatches(t *testing.T) {
 	t.Parallel()
 	id := NewBatchID("acme")

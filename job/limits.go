@@ -2,18 +2,24 @@ package job
 
 // Limits bound a run. In a [Spec], a field that is 0 or absent has its default.
 type Limits struct {
-	WallMS     int64   `json:"wall_ms,omitempty" minimum:"0" doc:"Wall-clock time, milliseconds." example:"10000"`
-	CPUMS      int64   `json:"cpu_ms,omitempty" minimum:"0" doc:"CPU time of all processes, milliseconds; defaults to wall_ms × cpus."`
-	MemoryMB   int64   `json:"memory_mb,omitempty" minimum:"0" doc:"Memory of the whole sandbox, its files included, MiB." example:"256"`
-	CPUs       float64 `json:"cpus,omitempty" minimum:"0" doc:"CPU share, where limits are hard; fractions are fine, less than 0.1 counts as 0.1."`
-	Processes  int64   `json:"processes,omitempty" minimum:"0" doc:"Processes and threads at once."`
-	OpenFiles  int64   `json:"open_files,omitempty" minimum:"0" doc:"Open files of a process."`
-	OutputKB   int64   `json:"output_kb,omitempty" minimum:"0" doc:"Each of stdout and stderr, KiB; the job is stopped beyond it."`
-	FileMB     int64   `json:"file_mb,omitempty" minimum:"0" doc:"Size of one file that is written, MiB; defaults to disk_mb."`
-	DiskMB     int64   `json:"disk_mb,omitempty" minimum:"0" doc:"The job's directory, MiB."`
-	SourceKB   int64   `json:"source_kb,omitempty" minimum:"0" doc:"Source, files and stdin together, KiB."`
-	Artifacts  int64   `json:"artifacts,omitempty" minimum:"0" doc:"Number of artifacts that are kept."`
-	ArtifactMB int64   `json:"artifact_mb,omitempty" minimum:"0" doc:"Size of one artifact, MiB; a larger one is not kept."`
+	WallMS   int64 `json:"wall_ms,omitempty" minimum:"0" doc:"Wall-clock time, milliseconds." example:"10000"`
+	CPUMS    int64 `json:"cpu_ms,omitempty" minimum:"0" doc:"CPU time of all processes, milliseconds; defaults to wall_ms × cpus."`
+	MemoryMB int64 `json:"memory_mb,omitempty" minimum:"0" doc:"Memory of the whole sandbox, its files included, MiB." example:"256"`
+	// CompileWallMS and CompileMemoryMB bound the compile step, which has nothing to do with how much its
+	// program may use. Their maximums are those of WallMS and MemoryMB.
+	CompileWallMS   int64   `json:"compile_wall_ms,omitempty" minimum:"0" doc:"Wall-clock time of the compile step, milliseconds; its CPU time is bounded by compile_wall_ms × cpus. Defaults to wall_ms, or to the runtime's default of that where it is more."`
+	CompileMemoryMB int64   `json:"compile_memory_mb,omitempty" minimum:"0" doc:"Memory of the whole sandbox while it compiles, MiB. Defaults to memory_mb, or to the runtime's default of that where it is more."`
+	CPUs            float64 `json:"cpus,omitempty" minimum:"0" doc:"CPU share, where limits are hard; fractions are fine, less than 0.1 counts as 0.1."`
+	Processes       int64   `json:"processes,omitempty" minimum:"0" doc:"Processes and threads at once."`
+	AddressSpaceMB  int64   `json:"address_space_mb,omitempty" minimum:"0" doc:"Address space of each process of the program (RLIMIT_AS), MiB: memory beyond it is refused, and nothing is killed. Absent: none. node, go and java reserve much more than they use, and don't start below 1024 MiB, java not below some 4096."`
+	StackMB         int64   `json:"stack_mb,omitempty" minimum:"0" doc:"Stack of each process of the program (RLIMIT_STACK), MiB; absent: 8."`
+	OpenFiles       int64   `json:"open_files,omitempty" minimum:"0" doc:"Open files of a process."`
+	OutputKB        int64   `json:"output_kb,omitempty" minimum:"0" doc:"Each of stdout and stderr, KiB; the job is stopped beyond it, unless truncate_output says otherwise."`
+	FileMB          int64   `json:"file_mb,omitempty" minimum:"0" doc:"Size of one file that is written, MiB; defaults to disk_mb."`
+	DiskMB          int64   `json:"disk_mb,omitempty" minimum:"0" doc:"The job's directory, MiB."`
+	SourceKB        int64   `json:"source_kb,omitempty" minimum:"0" doc:"Source, files and stdin together, KiB."`
+	Artifacts       int64   `json:"artifacts,omitempty" minimum:"0" doc:"Number of artifacts that are kept."`
+	ArtifactMB      int64   `json:"artifact_mb,omitempty" minimum:"0" doc:"Size of one artifact, MiB; a larger one is not kept."`
 }
 
 // DefaultLimits are those of a job that names none, on a runtime that names none.
@@ -25,6 +31,7 @@ var DefaultLimits = Limits{
 // DefaultMaximums are the most a job may ask for, unless the operator says otherwise.
 var DefaultMaximums = Limits{
 	WallMS: 300_000, CPUMS: 1_200_000, MemoryMB: 2048, CPUs: 4, Processes: 1024, OpenFiles: 4096,
+	AddressSpaceMB: 1 << 20, StackMB: 128, // more than any machine has, and what gVisor gives a main thread at most
 	OutputKB: 64 << 10, FileMB: 1024, DiskMB: 1024, SourceKB: 16 << 10, Artifacts: 256, ArtifactMB: 1024,
 }
 
@@ -43,15 +50,47 @@ func (l Limits) Or(d Limits) Limits {
 }
 
 // Filled returns l with defaults for every field: the runtime's, then
-// [DefaultLimits], then those that follow from other fields.
+// [DefaultLimits], then those that follow from other fields. A compiler gets at least the defaults:
+// it needs no less for a program that may use little.
 func (l Limits) Filled(runtime Limits) Limits {
-	l = l.Or(runtime).Or(DefaultLimits)
+	defaults := runtime.Or(DefaultLimits)
+	l = l.Or(defaults)
 	if l.CPUMS == 0 {
-		l.CPUMS = int64(float64(l.WallMS) * max(l.CPUs, 1))
+		l.CPUMS = cpuMS(l.WallMS, l.CPUs)
+	}
+	if l.CompileWallMS == 0 {
+		l.CompileWallMS = max(l.WallMS, defaults.WallMS)
+	}
+	if l.CompileMemoryMB == 0 {
+		l.CompileMemoryMB = max(l.MemoryMB, defaults.MemoryMB)
 	}
 	if l.FileMB == 0 {
 		l.FileMB = l.DiskMB
 	}
+	return l
+}
+
+func cpuMS(wallMS int64, cpus float64) int64 { return int64(float64(wallMS) * max(cpus, 1)) }
+
+// Compile returns the limits of the compile step, of filled limits.
+func (l Limits) Compile() Limits {
+	l.WallMS, l.CPUMS, l.MemoryMB = l.CompileWallMS, cpuMS(l.CompileWallMS, l.CPUs), l.CompileMemoryMB
+	l.AddressSpaceMB, l.StackMB = 0, 0 // the program's own
+	return l
+}
+
+// WithoutCompile returns the limits of a program that has no compile step.
+func (l Limits) WithoutCompile() Limits {
+	l.CompileWallMS, l.CompileMemoryMB = 0, 0
+	return l
+}
+
+// SandboxMB is the most that the sandbox may hold at any time, MiB, of filled limits.
+func (l Limits) SandboxMB() int64 { return max(l.MemoryMB, l.CompileMemoryMB) }
+
+// ofCompile returns maximums with those of the compile step.
+func (l Limits) ofCompile() Limits {
+	l.CompileWallMS, l.CompileMemoryMB = l.WallMS, l.MemoryMB
 	return l
 }
 
@@ -73,6 +112,7 @@ func (l Limits) AtMost(m Limits) Limits {
 // is beyond maximum: a job that asks for nothing must not get more than it may ask for.
 func (l Limits) Within(runtime, maximum Limits) Limits {
 	filled := l.Filled(runtime)
+	maximum = maximum.ofCompile()
 	dst, got, most := l.fields(), filled.fields(), maximum.fields()
 	for i := range dst {
 		if *dst[i].value == 0 && *got[i].value > *most[i].value {
@@ -88,6 +128,7 @@ func (l Limits) Within(runtime, maximum Limits) Limits {
 // Check returns an error for each field that is negative or beyond maximum.
 func (l Limits) Check(maximum Limits) []FieldError {
 	var errs []FieldError
+	maximum = maximum.ofCompile()
 	most := maximum.fields()
 	for i, f := range l.fields() {
 		if *f.value < 0 || *f.value > *most[i].value {
@@ -111,7 +152,11 @@ func (l *Limits) fields() []limitField {
 		{"wall_ms", &l.WallMS},
 		{"cpu_ms", &l.CPUMS},
 		{"memory_mb", &l.MemoryMB},
+		{"compile_wall_ms", &l.CompileWallMS},
+		{"compile_memory_mb", &l.CompileMemoryMB},
 		{"processes", &l.Processes},
+		{"address_space_mb", &l.AddressSpaceMB},
+		{"stack_mb", &l.StackMB},
 		{"open_files", &l.OpenFiles},
 		{"output_kb", &l.OutputKB},
 		{"file_mb", &l.FileMB},

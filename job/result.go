@@ -15,6 +15,10 @@ type Result struct {
 	ExitCode *int `json:"exit_code,omitempty"`
 	// Signal names the signal that ended the program: "SIGSEGV".
 	Signal string `json:"signal,omitempty"`
+	// Limit is the name of the limit that ended the program: "wall_ms", "cpu_ms", "memory_mb", "output_kb",
+	// "processes", or "address_space_mb" for a language that gave up as it was refused memory. It is "" for
+	// all else, and for a compile step.
+	Limit string `json:"limit,omitempty"`
 	// Stdout and Stderr are the first 64 KiB, as UTF-8 (bytes that are not become
 	// U+FFFD). StdoutURL and StderrURL are set when a stream was longer, or was not
 	// UTF-8, and lead to every byte of it.
@@ -22,6 +26,10 @@ type Result struct {
 	Stderr    string `json:"stderr"`
 	StdoutURL string `json:"stdout_url,omitempty"`
 	StderrURL string `json:"stderr_url,omitempty"`
+	// StdoutTruncated and StderrTruncated say that the program printed more than limits.output_kb on the
+	// stream, and that the rest is nowhere.
+	StdoutTruncated bool `json:"stdout_truncated,omitempty"`
+	StderrTruncated bool `json:"stderr_truncated,omitempty"`
 	// Error says in words what went wrong, where status and exit code don't.
 	Error *Error `json:"error,omitempty"`
 
@@ -37,6 +45,15 @@ type Result struct {
 	// LimitsEnforced is "hard" where a cgroup bounds the sandbox, "soft" where the
 	// worker watches it.
 	LimitsEnforced string `json:"limits_enforced,omitempty"`
+	// Verdict is what a graded job came to, and what follows belongs to that: absent for jobs without
+	// tests, and for graded ones that no worker came to judge (canceled, internal_error). Score and
+	// MaxScore are absent, too, where the verdict is [JudgeError], which says nothing of the program.
+	Verdict  Verdict  `json:"verdict,omitempty"`
+	Score    *float64 `json:"score,omitempty"`
+	MaxScore *float64 `json:"max_score,omitempty"`
+	// Tests are in the order of the spec, all of them, and Groups each after those around it.
+	Tests  []TestResult  `json:"tests,omitempty"`
+	Groups []GroupResult `json:"groups,omitempty"`
 	// Attestation is the worker's signed statement about this result, where it has a
 	// signing key: package attest and "glovebox verify" check it.
 	Attestation *Attestation `json:"attestation,omitempty"`

@@ -10,8 +10,10 @@ import (
 // SpecVersion is the version of [Spec] that this build writes and understands. A
 // worker hands a job of a newer version back to the queue.
 //
-// Version 2 has files that are kept elsewhere ([File.Kept]), and a deadline; version 3 has Fresh.
-const SpecVersion = 3
+// Version 2 has files that are kept elsewhere ([File.Kept]), and a deadline; version 3 has Fresh,
+// version 4 Tests, version 5 limits of the compile step, Limits.AddressSpaceMB, Limits.StackMB,
+// Commands, StdinBase64, MergeStderr and TruncateOutput.
+const SpecVersion = 5
 
 // Spec is what a producer submits: code, what it reads, what it may use, and where
 // to post the result.
@@ -39,6 +41,9 @@ type Spec struct {
 	Entrypoint string `json:"entrypoint,omitempty" doc:"The file to run, one of files[]; defaults to the runtime's file name (main.py). With image, the name that source gets."`
 	// Args are the program's arguments, after its own name. An Image's are in Command.
 	Args []string `json:"args,omitempty" doc:"The program's arguments. With image they are in command."`
+	// Commands are run by a shell in the runtime's image, instead of the runtime's own commands. The
+	// files need not be in its language then, and none is needed. Not with Image.
+	Commands *Commands `json:"commands,omitempty" doc:"Command lines for bash in the runtime's image, in place of the runtime's own commands. source still becomes the file that entrypoint or the runtime names; no file is needed. Not with image."`
 	// Env is added to the runtime's environment.
 	Env map[string]string `json:"env,omitempty" doc:"Environment variables added to the runtime's own."`
 	// Secrets are names of secrets that the tenant has stored. Each becomes an environment
@@ -46,6 +51,14 @@ type Spec struct {
 	Secrets []string `json:"secrets,omitempty" doc:"Names of secrets that the tenant has stored (PUT /v1/secrets/{name}): each becomes an environment variable of that name, and *** in what the program prints." example:"[\"API_TOKEN\"]"`
 	// Stdin is what the program reads from its standard input.
 	Stdin string `json:"stdin,omitempty" doc:"What the program reads from standard input."`
+	// StdinBase64 is the same as bytes, in standard base64. Exclusive with Stdin and Tests.
+	StdinBase64 string `json:"stdin_base64,omitempty" doc:"Instead of stdin: bytes, in standard base64. Not with tests."`
+	// MergeStderr gives the program one pipe for stdout and stderr: what it prints is in Stdout, in the
+	// order in which it was printed. Stderr has what Glovebox says of the job.
+	MergeStderr bool `json:"merge_stderr,omitempty" doc:"What the program prints on stderr goes to stdout, in order; stderr then has only what Glovebox itself says."`
+	// TruncateOutput lets a program that prints more than Limits.OutputKB go on. The rest is dropped, and the
+	// status is that of its end.
+	TruncateOutput bool `json:"truncate_output,omitempty" doc:"Beyond limits.output_kb, drop the output and let the program go on, instead of stopping it; stdout_truncated and stderr_truncated of the result say so."`
 	// Limits bound the run. A field that is 0 or absent has the runtime's default.
 	Limits Limits `json:"limits,omitempty" doc:"What the job may use; an absent field has the runtime's default."`
 	// Callback is where the signed result is posted, if anywhere.
@@ -74,10 +87,25 @@ type Spec struct {
 	// Fresh asks for a sandbox in which nothing was started before the job came: none that waited,
 	// and none that goes on from a snapshot. It takes longer to start.
 	Fresh bool `json:"fresh,omitempty" doc:"Start a sandbox for this job alone, from nothing: none that waited started, and none that goes on from a snapshot. It takes longer; docs/security.md says what it is for."`
+	// Tests grade the program: it is compiled once, run on each of them in one sandbox, and judged
+	// outside of that. Limits hold for each test. Up to [MaxTests]. Exclusive with Stdin, Image,
+	// Secrets and Stream; no artifacts are kept.
+	Tests []Test `json:"tests,omitempty" doc:"Grade the program: it is compiled once, run on each of these tests in one sandbox, and judged outside of that. Limits hold for each test. Up to 1000, in the order in which they are judged. Not together with stdin, image, secrets or stream; no artifacts are kept."`
+	// Checker compares the outputs with the answers. Defaults to the default checker. Only with Tests.
+	Checker *Checker `json:"checker,omitempty" doc:"With tests: how outputs are compared with answers; defaults to token by token."`
+	// Groups say how verdicts and scores of tests add up. Defaults to one group, the root. Only with Tests.
+	Groups []Group `json:"groups,omitempty" doc:"With tests: how their verdicts and scores add up; defaults to all or nothing."`
 }
 
 // Needs is the version that a worker has to know to run the job.
 func (s Spec) Needs() int {
+	l := s.Limits
+	if s.Commands != nil || s.StdinBase64 != "" || s.MergeStderr || s.TruncateOutput || max(l.CompileWallMS, l.CompileMemoryMB, l.AddressSpaceMB, l.StackMB) > 0 {
+		return 5
+	}
+	if s.Graded() {
+		return 4
+	}
 	if s.Fresh {
 		return 3
 	}
@@ -86,6 +114,14 @@ func (s Spec) Needs() int {
 	}
 	return 1
 }
+
+// StdinBytes returns what the program reads from standard input. It fails when StdinBase64 is no base64.
+func (s Spec) StdinBytes() ([]byte, error) {
+	return File{Content: s.Stdin, ContentBase64: s.StdinBase64}.Bytes()
+}
+
+// Graded reports whether the job has tests.
+func (s Spec) Graded() bool { return len(s.Tests) > 0 }
 
 // File is one input: its text in Content, its bytes in ContentBase64, or where it is
 // kept, in Artifact or Upload.
@@ -126,7 +162,7 @@ func (f File) Bytes() ([]byte, error) {
 
 // Callback is where events of a job are posted, signed per Standard Webhooks.
 type Callback struct {
-	URL string `json:"url" doc:"An http or https URL that the operator's address guard allows." example:"https://example.com/hook"`
+	URL string `json:"url" doc:"An http or https URL. One whose host is an address that no webhook may reach (loopback, private, link-local, another port than 80 and 443…) is refused, unless the operator allows it; where a name leads is looked at as each attempt is made." example:"https://example.com/hook"`
 	// Events defaults to ["job.completed"], the only event there is today.
 	Events []string `json:"events,omitempty" doc:"Events to post; defaults to [\"job.completed\"]."`
 }

@@ -7,7 +7,7 @@ type Status string
 const (
 	Queued              Status = "queued"
 	Running             Status = "running"
-	Succeeded           Status = "succeeded"             // exit code 0
+	Succeeded           Status = "succeeded"             // exit code 0, or graded, whatever the verdict
 	Failed              Status = "failed"                // exit code ≠ 0, or killed by a signal
 	TimedOut            Status = "timed_out"             // wall or CPU time; exit code 124
 	OutOfMemory         Status = "out_of_memory"         // memory_mb was used up, or memory was refused and the job failed for it

@@ -146,7 +146,7 @@ func (t Terms) Check() error {
 
 // unbounded is more than any limit can mean, and still safe to multiply.
 var unbounded = Limits{
-	WallMS: 1 << 40, CPUMS: 1 << 40, MemoryMB: 1 << 30, CPUs: 1 << 20, Processes: 1 << 30, OpenFiles: 1 << 30, OutputKB: 1 << 30,
+	WallMS: 1 << 40, CPUMS: 1 << 40, MemoryMB: 1 << 30, CPUs: 1 << 20, Processes: 1 << 30, OpenFiles: 1 << 30, AddressSpaceMB: 1 << 30, StackMB: 1 << 30, OutputKB: 1 << 30,
 	FileMB: 1 << 30, DiskMB: 1 << 30, SourceKB: 1 << 30, Artifacts: 1 << 30, ArtifactMB: 1 << 30,
 }
 

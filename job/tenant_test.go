@@ -139,7 +139,7 @@ func TestLimitsWithin(t *testing.T) {
 	}
 	// What is asked for stays, what is left to a default is capped.
 	got := Limits{MemoryMB: 512}.Within(Limits{WallMS: 20_000, DiskMB: 10}, Limits{WallMS: 5000, CPUMS: 1000, CPUs: 0.5, DiskMB: 64, FileMB: 5}.AtMost(DefaultMaximums))
-	if diff := cmp.Diff(Limits{MemoryMB: 512, WallMS: 5000, CPUMS: 1000, CPUs: 0.5, FileMB: 5}, got); diff != "" {
+	if diff := cmp.Diff(Limits{MemoryMB: 512, WallMS: 5000, CPUMS: 1000, CompileWallMS: 5000, CPUs: 0.5, FileMB: 5}, got); diff != "" {
 		t.Error(diff)
 	}
 	if got := (Limits{}).Within(DefaultLimits, DefaultMaximums); got != (Limits{}) {

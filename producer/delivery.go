@@ -11,7 +11,11 @@ import (
 
 // Delivery is one webhook message to one endpoint, over all its attempts.
 type Delivery struct {
-	ID string `json:"id" doc:"The message's webhook-id, the same at every attempt."`
+	ID string `json:"id"`
+	// MessageID is the message's webhook-id: the same at every attempt, and at all endpoints.
+	MessageID string `json:"message_id" doc:"The message's webhook-id, the same at every attempt, and at all endpoints."`
+	// EndpointID is the endpoint that it goes to, "" for a callback.
+	EndpointID string `json:"endpoint_id,omitempty" doc:"The endpoint that it goes to; absent for a callback."`
 	// JobID or BatchID is what the message is about.
 	JobID   string `json:"job_id,omitempty"`
 	BatchID string `json:"batch_id,omitempty"`
@@ -25,10 +29,12 @@ type Delivery struct {
 	LastAt     *time.Time `json:"last_at,omitempty" doc:"When the last attempt was made."`
 	LastStatus int        `json:"last_status,omitempty" doc:"HTTP status of the last answer, absent if there was none."`
 	LastError  string     `json:"last_error,omitempty" doc:"Why the last attempt failed."`
+	// Attempts are the last three, the oldest first.
+	Attempts []job.DeliveryAttempt `json:"attempts" nullable:"false" doc:"The last three attempts, the oldest first."`
 }
 
-// Deliveries lists the webhook messages of a job: none before it has ended, or where nobody
-// is to be told.
+// Deliveries lists the webhook messages of a job, to its callback and to the tenant's endpoints: none
+// before it has ended, or where nobody is to be told.
 func (c *Client) Deliveries(ctx context.Context, id string) ([]Delivery, error) {
 	if !isJobID(id) {
 		return nil, job.ErrNotFound

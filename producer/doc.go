@@ -15,7 +15,8 @@
 // spec that is wrong. A [*job.Error] has a code: errors.Is(err, job.ErrNotFound) compares
 // codes, and [job.CodeOf] returns the code of any of these, for a switch. A [*job.GoneError]
 // names the job that an idempotency key began and that is no longer kept, a [*BatchError] the
-// batch that was not received to its end.
+// batch that was not received to its end, a [*job.WaitOverError] the job that [Client.Execute] has
+// waited for in vain.
 //
 // A program that fails is no error: its job has ended, and its Result says how.
 //

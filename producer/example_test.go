@@ -111,6 +111,30 @@ func ExampleClient_Run() {
 	// hello
 }
 
+// Code alone needs no spec.
+func ExampleClient_Execute() {
+	jobs, err := producer.New(startAPI(), "token")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer jobs.Close()
+	e, err := jobs.Execute(context.Background(), producer.ExecuteRequest{Language: "python", Code: "print('hello')"})
+	var over *job.WaitOverError
+	switch {
+	case errors.As(err, &over):
+		fmt.Println("it goes on:", over.ID)
+	case err != nil:
+		fmt.Println(err)
+	case e.Error != nil:
+		fmt.Println(*e.Error, e.Stderr)
+	default:
+		fmt.Print(e.Stdout)
+	}
+	// Output:
+	// hello
+}
+
 // A list comes page by page.
 func ExampleLister() {
 	var jobs producer.Lister
@@ -187,6 +211,9 @@ func startAPI() (url string) {
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(v)
 	}
+	mux.HandleFunc("POST /v1/code-sandbox/execute", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, producer.Execution{Stdout: result.Stdout, ExitCode: new(int)})
+	})
 	mux.HandleFunc("POST /v1/jobs", func(w http.ResponseWriter, r *http.Request) {
 		var spec job.Spec
 		_ = json.NewDecoder(r.Body).Decode(&spec)

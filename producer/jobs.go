@@ -15,7 +15,7 @@ import (
 //
 // [Client] is Jobs over the API; most of what it does besides has interfaces of its own, so that a
 // program names, and a test fakes, only what it needs: [Batches], [Watcher], [Files],
-// [Lister], [Uploader], [Purger], [Catalog], [Secrets], [Webhooks] and [Tenants].
+// [Lister], [Uploader], [Purger], [Catalog], [Secrets], [Templates], [Webhooks] and [Tenants].
 type Jobs interface {
 	// Submit accepts a job durably: once it returns, the job will come to a result.
 	// It fails with job.Invalid where the spec is wrong, and with a *job.Error of code
@@ -93,11 +93,16 @@ func (c *Client) submit(ctx context.Context, spec job.Spec, wait int) (Job, erro
 	if err != nil {
 		return Job{}, fmt.Errorf("encode spec: %w", err)
 	}
+	return c.post(ctx, "/v1/jobs", wait, b, spec.IdempotencyKey != "")
+}
+
+// post asks for a job until it is known if there is one, where that is keyed: asking twice makes one.
+func (c *Client) post(ctx context.Context, path string, wait int, b []byte, keyed bool) (Job, error) {
 	var failing time.Time
 	for {
 		var j Job
-		err := c.json(ctx, http.MethodPost, "/v1/jobs", wait, b, &j)
-		if spec.IdempotencyKey == "" || !broke(err) {
+		err := c.json(ctx, http.MethodPost, path, wait, b, &j)
+		if !keyed || !broke(err) {
 			return j, err
 		}
 		if failing.IsZero() {

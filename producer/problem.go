@@ -17,7 +17,7 @@ type Problem struct {
 	Status int         `json:"status" doc:"The HTTP status." example:"422"`
 	Detail string      `json:"detail" doc:"What went wrong this time."`
 	Errors job.Invalid `json:"errors,omitempty" doc:"Each field that is wrong, what it held and what is allowed."`
-	ID     string      `json:"id,omitempty" doc:"The job or batch that an idempotency key began and that is no longer kept, of a 410."`
+	ID     string      `json:"id,omitempty" doc:"The job or batch that an idempotency key began and that is no longer kept, of a 410; the job, where it was accepted and the answer is a problem all the same."`
 	Batch  *job.Batch  `json:"batch,omitempty" doc:"What became of a batch that was not received to its end."`
 }
 
@@ -56,6 +56,8 @@ func (p *Problem) cause() error {
 		return p.Errors
 	case code == job.CodeGone:
 		return &job.GoneError{ID: p.ID}
+	case code == job.CodeWaitOver:
+		return &job.WaitOverError{ID: p.ID}
 	default:
 		return &job.Error{Code: code, Message: p.Detail}
 	}

@@ -13,12 +13,16 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/glovebox-run/glovebox/internal/toolsdir"
 )
 
 // BuildOptions say what [Set.Build] builds, and with what.
 type BuildOptions struct {
-	// Names of runtimes to build. Defaults to all.
+	// Names of runtimes to build. Defaults to the core.
 	Names []string
+	// All builds all, Names or not.
+	All bool
 	// Podman is the command of the Podman that owns the images, to which arguments are
 	// added. Defaults to the script that infra/setup.sh installs, which runs Podman as
 	// the user that Glovebox's Podman service runs as.
@@ -35,10 +39,10 @@ type BuildOptions struct {
 	Force bool
 }
 
-// Both are installed by infra/setup.sh.
+// Both are infra/'s, where they are installed.
 var (
-	defaultPodman     = []string{"/usr/local/lib/glovebox/podman.sh"}
-	defaultRootImages = []string{"/usr/local/lib/glovebox/root-images.sh"}
+	defaultPodman     = []string{filepath.Join(toolsdir.Path(), "podman.sh")}
+	defaultRootImages = []string{filepath.Join(toolsdir.Path(), "root-images.sh")}
 )
 
 // builder is one call of Build.
@@ -61,7 +65,7 @@ func (s Set) Build(ctx context.Context, options BuildOptions) (err error) {
 	if options.Out == nil {
 		options.Out = io.Discard
 	}
-	chosen, err := s.choose(options.Names)
+	chosen, err := s.choose(options)
 	if err != nil {
 		return err
 	}
@@ -127,17 +131,30 @@ func (b *builder) rootImages(ctx context.Context, chosen []Runtime) error {
 	return nil
 }
 
-func (s Set) choose(names []string) ([]Runtime, error) {
-	if len(names) == 0 {
-		return s.List(), nil
+// choose returns the runtimes whose images are to be there, each image once.
+func (s Set) choose(options BuildOptions) ([]Runtime, error) {
+	var asked []Runtime
+	switch {
+	case options.All:
+		asked = s.List()
+	case len(options.Names) == 0:
+		asked = s.Core()
 	}
-	var chosen []Runtime
-	for _, name := range names {
+	for _, name := range options.Names {
 		r, ok := s.Lookup(name)
 		if !ok {
 			return nil, fmt.Errorf("there is no runtime %q: choose among %s", name, strings.Join(s.Names(), ", "))
 		}
-		chosen = append(chosen, r)
+		asked = append(asked, r)
+	}
+	var chosen []Runtime
+	for _, r := range asked {
+		if r.imageOf != "" {
+			r, _ = s.Lookup(r.imageOf)
+		}
+		if !slices.ContainsFunc(chosen, func(c Runtime) bool { return c.Name == r.Name }) {
+			chosen = append(chosen, r)
+		}
 	}
 	return chosen, nil
 }

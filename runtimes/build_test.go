@@ -18,7 +18,7 @@ func TestBuild(t *testing.T) {
 	fsys := fstest.MapFS{
 		"buildtest/Containerfile": {Data: []byte("ARG BASE\nFROM ${BASE}\nCOPY marker /marker\nRUN test -s /run/build/ca-certificates.crt && id job >>/marker\n")},
 		"buildtest/marker":        {Data: []byte("hello\n")},
-		"buildtest/runtime.yaml":  {Data: []byte("name: buildtest\nversion: \"1\"\nfile: x\nrun: [cat, \"{file}\"]\n")},
+		"buildtest/runtime.yaml":  {Data: []byte("name: buildtest\nversion: \"1\"\nversion_command: [\"true\"]\nfile: x\nrun: [cat, \"{file}\"]\n")},
 	}
 	err := walkImage(folders, baseFolder, func(name string, content []byte) error {
 		fsys[baseFolder+"/"+name] = &fstest.MapFile{Data: content}
@@ -46,6 +46,12 @@ func TestBuild(t *testing.T) {
 	if err := set.Build(ctx, BuildOptions{Out: &out}); err != nil {
 		t.Fatal(err)
 	}
+	if out.Len() > 0 {
+		t.Errorf("got %q, want nothing built that is neither core nor named", out.String())
+	}
+	if err := set.Build(ctx, BuildOptions{All: true, Out: &out}); err != nil {
+		t.Fatal(err)
+	}
 	if !strings.Contains(out.String(), "building "+image) {
 		t.Errorf("got %q, want it to say what it builds", out.String())
 	}
@@ -65,7 +71,7 @@ func TestBuild(t *testing.T) {
 	}
 
 	out.Reset()
-	if err := set.Build(ctx, BuildOptions{Out: &out}); err != nil {
+	if err := set.Build(ctx, BuildOptions{Names: []string{"buildtest"}, Out: &out}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "there: " + image; !strings.Contains(out.String(), want) {
@@ -102,8 +108,8 @@ func TestBuildRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = set.Build(t.Context(), BuildOptions{Names: []string{"cobol"}})
-	if err == nil || !strings.Contains(err.Error(), `no runtime "cobol"`) {
+	err = set.Build(t.Context(), BuildOptions{Names: []string{"klingon"}})
+	if err == nil || !strings.Contains(err.Error(), `no runtime "klingon"`) {
 		t.Errorf("got %v, want an error that names it", err)
 	}
 	err = set.Build(t.Context(), BuildOptions{Podman: []string{"/nonexistent/podman"}})

@@ -33,6 +33,10 @@ type Runtime struct {
 	Name string
 	// Version is the language's, as a user would say it: "3.13".
 	Version string
+	// VersionCommand prints what the image has: Version, and what follows it.
+	VersionCommand []string
+	// Core is one of the runtimes that are built unless others are asked for.
+	Core bool
 	// Aliases are other names of the runtime.
 	Aliases []string
 	// File is what a job's source is called where the job doesn't say: "main.py".
@@ -46,7 +50,8 @@ type Runtime struct {
 	// Preload, if there is one, is how Run can be started before its file is known.
 	Preload *Preload
 
-	image string
+	image   string
+	imageOf string // the runtime whose image it has, "" for its own
 }
 
 // Preload says that the runtime's command for its own file, without arguments, can be
@@ -54,24 +59,40 @@ type Runtime struct {
 type Preload struct {
 	// MemoryMB is the most that it may hold as it waits, MiB.
 	MemoryMB int64 `yaml:"memory_mb"`
+	// Words are those of which a program has one, for which it pays that this waits: names of
+	// the modules that are imported. None: any program.
+	Words []string `yaml:"words"`
 }
 
 // definition is runtime.yaml.
 type definition struct {
-	Name    string            `yaml:"name"`
-	Version string            `yaml:"version"`
-	Aliases []string          `yaml:"aliases"`
-	File    string            `yaml:"file"`
-	Compile []string          `yaml:"compile"`
-	Run     []string          `yaml:"run"`
-	Env     map[string]string `yaml:"env"`
-	Limits  map[string]any    `yaml:"limits"`
-	Preload *Preload          `yaml:"preload"`
+	Name           string            `yaml:"name"`
+	Version        string            `yaml:"version"`
+	VersionCommand []string          `yaml:"version_command"`
+	Aliases        []string          `yaml:"aliases"`
+	Core           bool              `yaml:"core"`
+	Image          string            `yaml:"image"`
+	File           string            `yaml:"file"`
+	Compile        []string          `yaml:"compile"`
+	Run            []string          `yaml:"run"`
+	Env            map[string]string `yaml:"env"`
+	Limits         map[string]any    `yaml:"limits"`
+	Preload        *Preload          `yaml:"preload"`
 }
 
 // Image returns the name of the runtime's image, which changes with everything that
-// the image is built from.
+// the image is built from. Several runtimes may have one image.
 func (r Runtime) Image() string { return r.image }
+
+// FindVersion returns the version in what VersionCommand printed: Version and what follows it,
+// "3.13.5" for "3.13". It is empty if another version is there.
+func (r Runtime) FindVersion(printed string) string {
+	found := regexp.MustCompile(`(?:^|[^0-9.])(` + regexp.QuoteMeta(r.Version) + `(?:\.[0-9][0-9A-Za-z.]*)?)(?:[^0-9]|$)`).FindStringSubmatch(printed)
+	if found == nil {
+		return ""
+	}
+	return strings.TrimRight(found[1], ".")
+}
 
 // Command returns how to compile and to run a file of the job's directory. Compile is
 // nil for a runtime without that step. An empty entrypoint means the runtime's own.
@@ -124,8 +145,8 @@ func parse(folder string, text []byte) (Runtime, error) {
 	env := maps.Clone(environment)
 	maps.Copy(env, d.Env)
 	return Runtime{
-		Name: d.Name, Version: d.Version, Aliases: d.Aliases, File: d.File,
-		Compile: d.Compile, Run: d.Run, Env: env, Limits: limits, Preload: d.Preload,
+		Name: d.Name, Version: d.Version, VersionCommand: d.VersionCommand, Aliases: d.Aliases, Core: d.Core, File: d.File,
+		Compile: d.Compile, Run: d.Run, Env: env, Limits: limits, Preload: d.Preload, imageOf: d.Image,
 	}, nil
 }
 
@@ -156,6 +177,9 @@ func (d definition) check(folder string) error {
 	if !versionForm.MatchString(d.Version) {
 		add("version: %q must be letters, digits, dots and _", d.Version)
 	}
+	if len(d.VersionCommand) == 0 || d.VersionCommand[0] == "" {
+		add("version_command: is missing")
+	}
 	for _, alias := range d.Aliases {
 		if !nameForm.MatchString(alias) {
 			add("aliases: %q must be lower-case letters, digits and +.#_-", alias)
@@ -179,6 +203,9 @@ func (d definition) check(folder string) error {
 	}
 	if d.Preload != nil && (d.Preload.MemoryMB < 1 || d.Preload.MemoryMB > maxPreloadMB) {
 		add("preload.memory_mb: %d must be from 1 to %d", d.Preload.MemoryMB, maxPreloadMB)
+	}
+	if d.Preload != nil && slices.Contains(d.Preload.Words, "") {
+		add("preload.words: an empty word is in every program")
 	}
 	for key := range d.Env {
 		if key == "" || strings.ContainsAny(key, "=\x00") {

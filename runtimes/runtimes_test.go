@@ -16,7 +16,7 @@ func tree(changes map[string]string) fstest.MapFS {
 	files := map[string]string{
 		"base/packages.txt":   "tzdata # a comment\n",
 		"c/Containerfile":     "FROM x\n",
-		"c/runtime.yaml":      "name: c\nversion: \"17\"\naliases: [gcc]\nfile: main.c\ncompile: [gcc, -o, /tmp/a, \"{file}\"]\nrun: [/tmp/a]\nenv: {LANG: C}\nlimits: {wall_ms: 20000, cpus: 0.5}\n",
+		"c/runtime.yaml":      "name: c\nversion: \"17\"\nversion_command: [gcc, -v]\ncore: true\naliases: [gcc]\nfile: main.c\ncompile: [gcc, -o, /tmp/a, \"{file}\"]\nrun: [/tmp/a]\nenv: {LANG: C}\nlimits: {wall_ms: 20000, cpus: 0.5}\n",
 		"c/testdata/x/main.c": "int main() {}\n",
 	}
 	for name, content := range changes {
@@ -50,7 +50,7 @@ func TestLoad(t *testing.T) {
 		t.Fatal("the alias gcc is not found")
 	}
 	want := Runtime{
-		Name: "c", Version: "17", Aliases: []string{"gcc"}, File: "main.c",
+		Name: "c", Version: "17", VersionCommand: []string{"gcc", "-v"}, Core: true, Aliases: []string{"gcc"}, File: "main.c",
 		Compile: []string{"gcc", "-o", "/tmp/a", "{file}"}, Run: []string{"/tmp/a"},
 		Env:    map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C"},
 		Limits: job.Limits{WallMS: 20000, CPUs: 0.5},
@@ -72,7 +72,7 @@ func TestLoad(t *testing.T) {
 
 func TestLoadRefuses(t *testing.T) {
 	t.Parallel()
-	const good = "name: c\nversion: \"17\"\nfile: main.c\nrun: [run, \"{file}\"]\n"
+	const good = "name: c\nversion: \"17\"\nversion_command: [run, -v]\nfile: main.c\nrun: [run, \"{file}\"]\n"
 	tests := []struct {
 		name    string
 		changes map[string]string
@@ -94,6 +94,12 @@ func TestLoadRefuses(t *testing.T) {
 			"d/runtime.yaml": strings.Replace(good, "name: c", "name: d", 1),
 		}, `"d" is taken by c`},
 		{"file outside", map[string]string{"c/runtime.yaml": strings.Replace(good, "main.c", "../main.c", 1)}, "file"},
+		{"no command for the version", map[string]string{"c/runtime.yaml": strings.Replace(good, "version_command: [run, -v]\n", "", 1)}, "version_command: is missing"},
+		{"image of nobody", map[string]string{"c/runtime.yaml": good + "image: d\n"}, `image: "d"`},
+		{"image of its own and another's", map[string]string{
+			"c/runtime.yaml": good + "image: d\n",
+			"d/runtime.yaml": strings.Replace(good, "name: c", "name: d", 1),
+		}, "there is a Containerfile, too"},
 		{"no run", map[string]string{"c/runtime.yaml": strings.Split(good, "run:")[0]}, "run: is missing"},
 		{"preload of nothing", map[string]string{"c/runtime.yaml": good + "preload: {}\n"}, "preload.memory_mb: 0"},
 		{"preload of too much", map[string]string{"c/runtime.yaml": good + "preload: {memory_mb: 5000}\n"}, "preload.memory_mb: 5000"},
@@ -135,6 +141,51 @@ func TestImageName(t *testing.T) {
 				t.Errorf("image was %s, is %s, want changed: %v", before, after, tt.changes)
 			}
 		})
+	}
+}
+
+func TestFindVersion(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ version, printed, want string }{
+		{"3.13", "Python 3.13.5\n", "3.13.5"},
+		{"14", "14.2.0\n", "14.2.0"},
+		{"1.24", "go version go1.24.4 linux/amd64", "1.24.4"},
+		{"22", "v22.23.3\n", "22.23.3"},
+		{"5.40", "This is perl 5, version 40, subversion 1 (v5.40.1) built", "5.40.1"},
+		{"27", "27\n", "27"},
+		{"3.2", "cobc (GnuCOBOL) 3.2.0\n", "3.2.0"},
+		{"25", "openjdk 25.0.3 2026-04-21\n", "25.0.3"},
+		{"3.1", "Python 3.13.5", ""},
+		{"13", "Python 3.13.5", ""},
+		{"14", "114.2", ""},
+	}
+	for _, tt := range tests {
+		r := Runtime{Version: tt.version}
+		if got := r.FindVersion(tt.printed); got != tt.want {
+			t.Errorf("%s in %q: got %q, want %q", tt.version, tt.printed, got, tt.want)
+		}
+	}
+}
+
+// TestSharedImage: a runtime can have the image of another, which is built once.
+func TestSharedImage(t *testing.T) {
+	t.Parallel()
+	set, err := Load(tree(map[string]string{
+		"cpp/runtime.yaml": "name: cpp\nversion: \"17\"\nversion_command: [g++, -v]\nimage: c\nfile: main.cpp\nrun: [run, \"{file}\"]\n",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _ := set.Lookup("c")
+	cpp, _ := set.Lookup("cpp")
+	if cpp.Image() != c.Image() || len(set.Images()) != 1 {
+		t.Errorf("got images %q and %q of %q, want one", c.Image(), cpp.Image(), set.Images())
+	}
+	for _, o := range []BuildOptions{{}, {All: true}, {Names: []string{"cpp"}}, {Names: []string{"cpp", "c", "gcc"}}} {
+		chosen, err := set.choose(o)
+		if err != nil || len(chosen) != 1 || chosen[0].Name != "c" {
+			t.Errorf("%+v: got %v, %v, want c's image once", o, chosen, err)
+		}
 	}
 }
 
@@ -185,7 +236,11 @@ func TestEmbedded(t *testing.T) {
 		for _, c := range cases {
 			names[c.Name] = true
 		}
-		for _, name := range []string{"hello", "stdin", "error", "files"} {
+		wanted := []string{"hello", "stdin", "error", "files", "unicode"}
+		if r.Compile != nil {
+			wanted = append(wanted, "compile-error")
+		}
+		for _, name := range wanted {
 			if !names[name] {
 				t.Errorf("%s has no case %s", r.Name, name)
 			}

@@ -70,7 +70,28 @@ func Load(fsys fs.FS) (Set, error) {
 	if len(set.runtimes) == 0 {
 		return Set{}, errors.New("there is no folder with a " + definitionFile)
 	}
+	if err := set.shareImages(); err != nil {
+		return Set{}, err
+	}
 	return set, nil
+}
+
+// shareImages gives the runtimes without an image of their own the one that they name.
+func (s Set) shareImages() error {
+	for i, r := range s.runtimes {
+		if r.imageOf == "" {
+			continue
+		}
+		owner, ok := s.Lookup(r.imageOf)
+		if !ok || owner.Name != r.imageOf || owner.imageOf != "" {
+			return fmt.Errorf("read %s/%s: image: %q is no runtime with an image of its own", r.Name, definitionFile, r.imageOf)
+		}
+		if _, err := fs.Stat(s.fsys, path.Join(r.Name, "Containerfile")); err == nil {
+			return fmt.Errorf("read %s/%s: image: there is a Containerfile, too", r.Name, definitionFile)
+		}
+		s.runtimes[i].image = owner.image
+	}
+	return nil
 }
 
 func load(fsys fs.FS, folder, baseDigest string) (Runtime, error) {
@@ -112,11 +133,18 @@ func (s Set) Names() []string {
 // List returns the runtimes, sorted by name.
 func (s Set) List() []Runtime { return slices.Clone(s.runtimes) }
 
-// Images returns the names of the runtimes' images, in the order of List.
+// Core returns those that are built unless others are asked for, sorted by name.
+func (s Set) Core() []Runtime {
+	return slices.DeleteFunc(s.List(), func(r Runtime) bool { return !r.Core })
+}
+
+// Images returns the names of the runtimes' images, each once.
 func (s Set) Images() []string {
-	images := make([]string, len(s.runtimes))
-	for i, r := range s.runtimes {
-		images[i] = r.Image()
+	var images []string
+	for _, r := range s.runtimes {
+		if !slices.Contains(images, r.Image()) {
+			images = append(images, r.Image())
+		}
 	}
 	return images
 }

@@ -39,7 +39,7 @@ func (s *Sender) explain(ctx context.Context, host string, err error) *Error {
 	case ctx.Err() != nil: // the caller's, not the attempt's
 		message = "the attempt was interrupted"
 	case errors.Is(err, ErrBlocked) && isAddress(host):
-		message = fmt.Sprintf("the address %s is not allowed: webhooks go to public addresses, ports %s", host, s.guard.portList())
+		message = s.guard.refusal(host)
 	case errors.Is(err, ErrBlocked), errors.As(err, &dns):
 		message = fmt.Sprintf("the host %s does not lead to a public address, or not at one of ports %s", host, s.guard.portList())
 	case isTimeout(err):

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -80,6 +81,8 @@ func (s *Sender) Close() { s.client.CloseIdleConnections() }
 // Request is one attempt.
 type Request struct {
 	URL string
+	// Method defaults to POST.
+	Method string
 	// ID names the message; every attempt has the same.
 	ID string
 	// Timestamp of the attempt, which is signed.
@@ -119,7 +122,7 @@ func (s *Sender) Send(ctx context.Context, r Request) (Response, error) {
 	start := time.Now()
 	attempt, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(attempt, http.MethodPost, u.String(), bytes.NewReader(r.Body))
+	req, err := http.NewRequestWithContext(attempt, cmp.Or(r.Method, http.MethodPost), u.String(), bytes.NewReader(r.Body))
 	if err != nil {
 		return Response{}, &Error{ErrURL.Error(), ErrURL} // what err says has the URL in it
 	}

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // ErrURL means that a URL can't be that of a webhook, wherever it may lead.
@@ -19,6 +21,37 @@ var ErrURL = errors.New("webhook URL is not usable")
 func CheckURL(raw string) error {
 	_, err := parseURL(raw)
 	return err
+}
+
+// CheckURL is [CheckURL], and refuses also, with [ErrBlocked], a host that is an address which
+// [Guard.Check] refuses: no attempt could reach it. A name may lead elsewhere at each attempt,
+// so it passes.
+func (g *Guard) CheckURL(raw string) error {
+	u, err := parseURL(raw)
+	if err != nil {
+		return err
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	if err != nil {
+		return nil //nolint:nilerr // it is a name
+	}
+	port, ok := parsePort(u.Port())
+	switch {
+	case ok:
+	case u.Scheme == "http":
+		port = 80
+	default:
+		port = 443
+	}
+	if err := g.Check(netip.AddrPortFrom(ip, port)); err != nil {
+		return &Error{g.refusal(u.Host), err}
+	}
+	return nil
+}
+
+// refusal says to a tenant that the address in a URL is not allowed.
+func (g *Guard) refusal(host string) string {
+	return fmt.Sprintf("the address %s is not allowed: webhooks go to public addresses, ports %s", host, g.portList())
 }
 
 func parseURL(raw string) (*url.URL, error) {
@@ -38,6 +71,8 @@ func parseURL(raw string) (*url.URL, error) {
 		err = errors.New("its host has a zone or an escape")
 	case u.Port() == "" && strings.HasSuffix(u.Host, ":"):
 		err = errors.New("its port is empty")
+	case strings.Contains(host, ":") && !isAddress(host):
+		err = errors.New("its host is no address: write IPv6 in brackets")
 	case numeric(host):
 		err = errors.New("its host is a number: write IPv4 as four decimal numbers")
 	}
@@ -52,15 +87,24 @@ func parseURL(raw string) (*url.URL, error) {
 }
 
 // numeric reports whether a host that is no plain address ends in a number, as no
-// name of the DNS does.
+// name of the DNS does. Net/http makes digits of the characters that Unicode has for them, and
+// drops some that can't be seen.
 func numeric(host string) bool {
-	if _, err := netip.ParseAddr(host); err == nil {
+	if isAddress(host) {
 		return false
 	}
-	labels := strings.Split(strings.TrimSuffix(host, "."), ".")
+	labels := strings.FieldsFunc(host, func(c rune) bool { return strings.ContainsRune(dots, c) })
+	if len(labels) == 0 {
+		return false
+	}
 	last := strings.ToLower(labels[len(labels)-1])
 	if digits, hex := strings.CutPrefix(last, "0x"); hex {
 		return strings.Trim(digits, "0123456789abcdef") == ""
 	}
-	return last != "" && strings.Trim(last, "0123456789") == ""
+	return !strings.ContainsFunc(last, func(c rune) bool {
+		return c < utf8.RuneSelf && (c < '0' || c > '9') || unicode.IsLetter(c)
+	})
 }
+
+// dots are what may stand between the labels of a name (UTS 46, section 2.3).
+const dots = ".\u3002\uff0e\uff61"

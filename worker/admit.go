@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/grading"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -55,11 +56,16 @@ func (w *Worker) admit(ctx context.Context, j record.Job, keys artifacts.Keys) (
 	return spec, release, nil
 }
 
-// sandboxMB returns what the job's sandbox may use, MiB, its own overhead included.
+// sandboxMB returns what the job's sandbox may use, MiB, its own overhead included, and what comparing
+// its outputs with answers takes of this process.
 func (w *Worker) sandboxMB(spec job.Spec) int64 {
 	runtime, _ := w.Runtimes.Lookup(spec.Runtime) // none for a job that brings its image
-	l := spec.Limits.Filled(runtime.Limits)
-	return l.MemoryMB + sandbox.CostMB(l)
+	l := limitsOf(spec, runtime)
+	mb := l.SandboxMB() + sandbox.CostMB(l)
+	if spec.Graded() {
+		mb += grading.MemoryMB(checkerOf(spec))
+	}
+	return mb
 }
 
 // acquire waits for so many MiB. A job above the whole budget runs alone.

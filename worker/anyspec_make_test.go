@@ -41,6 +41,12 @@ var programs = map[string][]string{
 	"c":    {"#include <stdio.h>\nint main(int n, char **a) { while (n--) puts(a[n]); return 3; }", "int main(void) { *(volatile int *)0 = 1; }", "int main(void) { for (;;) ; }", "#include \"/dev/zero\"", "int x[1 << 28] = {1}; int main(void) {}", "#error no", "int main(void) { return", ""},
 }
 
+// commands are lines for a shell.
+var commands = []string{
+	"true", "exit 3", "echo \"$@\"", "echo $0 $* `id` $(ls -a)", "exec \"$@\"", "cat /proc/$$/cmdline /proc/1/cmdline", "python3 main.py \"$@\"", "gcc -o /tmp/main main.c && /tmp/main", "'", "echo \\", "if", "kill -9 $$", "sleep 60", "echo 'a\nb' \"\n\"; false",
+	"cp main.* /tmp; ls / | tee x", "set -e; cd /nothing", strings.Repeat("#", job.MaxShellBytes), "-c", "--help",
+}
+
 // words are where names, arguments and variables get their pieces.
 var words = []string{
 	"a", "b.txt", "in", "data", "ä", "日本", "🙂", "e\u0301", " ", "  ", "-", "-c", "--", "~", "$HOME", "`id`", "*", "?", "%2F", "%", "+", "&", "#", "..a", "a..", ".hidden", "…", "a:b", "'", "\"", "{file}", "{", ";", "|", "<", "=", "@", "NUL", "con",
@@ -85,13 +91,25 @@ func (m specMaker) spec(set runtimes.Set) (spec job.Spec, file string) {
 	if m.one(20) { // more than execve takes
 		spec.Args = slices.Repeat([]string{strings.Repeat("x", job.MaxStringBytes-m.IntN(9))}, 1+m.IntN(job.MaxArgs))
 	}
+	if m.one(5) {
+		spec.Commands = &job.Commands{Run: pick(m, commands)}
+		if m.one(2) {
+			spec.Commands.Compile = pick(m, commands)
+		}
+		if m.one(4) {
+			spec.Commands.Run = m.text(400)
+		}
+	}
 	spec.Env = map[string]string{}
 	for range m.few(5) {
 		spec.Env[pick(m, variables)] = pick(m, []string{m.text(30), pick(m, words), "/work", "1", "", strings.Repeat(":", 5000)})
 	}
 	if m.one(3) {
 		spec.Stdin = m.text(m.IntN(100_000))
+	} else if m.one(5) {
+		spec.StdinBase64 = m.file("").ContentBase64
 	}
+	spec.MergeStderr, spec.TruncateOutput = m.one(6), m.one(4)
 	spec.Limits = m.limits()
 	spec.Stream = m.one(10)
 	return spec, runtime.File
@@ -116,7 +134,14 @@ func (m specMaker) limits() job.Limits {
 	most := job.DefaultMaximums
 	l := job.Limits{
 		WallMS: pick(m, []int64{1, 20, 500, 2000, 2000}), CPUMS: some(most.CPUMS), MemoryMB: min(some(most.MemoryMB), 512), Processes: some(most.Processes),
+		CompileWallMS: pick(m, []int64{0, 0, 100, 2000}), CompileMemoryMB: min(some(most.MemoryMB), 512),
 		OpenFiles: some(most.OpenFiles), OutputKB: some(most.OutputKB), FileMB: some(most.FileMB), DiskMB: some(most.DiskMB), Artifacts: some(most.Artifacts), ArtifactMB: some(most.ArtifactMB), SourceKB: most.SourceKB,
+	}
+	if m.one(6) {
+		l.AddressSpaceMB, l.StackMB = some(1<<m.IntN(21)), some(most.StackMB)
+	}
+	if m.one(6) {
+		l.AddressSpaceMB, l.StackMB = some(1<<m.IntN(21)), some(most.StackMB)
 	}
 	if m.one(3) {
 		l.CPUs = pick(m, []float64{1e-9, 0.01, 0.5, 3.999, 4})

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"time"
 
 	"github.com/aws/smithy-go"
 	"github.com/hibiken/asynq"
@@ -18,6 +17,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
@@ -118,9 +118,19 @@ func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) 
 	out := newOutput(w, keys, j.Epoch, events, mask)
 	defer out.close()
 	defer events.finish()
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Duration(program.Limits.WallMS)*time.Millisecond+w.UploadTimeout)
+	most := wallTime(program.Limits) + compileTime(program.Limits)
+	if spec.Graded() {
+		most = gradingTime(len(spec.Tests), program.Limits)
+	}
+	ctx, cancel := context.WithTimeout(ctx, most+w.UploadTimeout)
 	defer cancel()
-	outcome, err := w.Sandboxes.Run(ctx, program, out)
+	var outcome sandbox.Outcome
+	var grader *grader
+	if spec.Graded() {
+		grader, outcome, err = w.grade(ctx, j, spec, program)
+	} else {
+		outcome, err = w.Sandboxes.Run(ctx, program, out)
+	}
 	if err != nil {
 		return record.Ending{}, fmt.Errorf("%w: %w", errSandbox, err)
 	}
@@ -132,6 +142,9 @@ func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) 
 	}
 	w.Metrics.Ran(runtime.Name, outcome.Start(), outcome.Startup, outcome.Usage, out.artifacts)
 	result := w.result(j, runtime, outcome, out)
+	if grader != nil {
+		grader.fill(&result)
+	}
 	if err := out.storeStreams(ctx, &result); err != nil {
 		return record.Ending{}, err
 	}
@@ -185,7 +198,14 @@ func (w *Worker) program(ctx context.Context, j record.Job, spec job.Spec, input
 	if err != nil {
 		return sandbox.Program{}, job.Runtime{}, err
 	}
+	stdin, err := spec.StdinBytes()
+	if err != nil {
+		return sandbox.Program{}, job.Runtime{}, fmt.Errorf("read stdin: %w", err)
+	}
 	compile, command := runtime.Command(entrypoint, spec.Args)
+	if spec.Commands != nil {
+		compile, command = spec.Commands.Argv(spec.Args)
+	}
 	env := make(map[string]string, len(runtime.Env)+len(spec.Env))
 	for k, v := range runtime.Env {
 		env[k] = v
@@ -195,7 +215,20 @@ func (w *Worker) program(ctx context.Context, j record.Job, spec job.Spec, input
 	}
 	return sandbox.Program{
 		JobID: j.ID, Epoch: j.Epoch, Image: runtime.Image(), Compile: compile, Command: command,
-		Env: env, Files: files, Stdin: []byte(spec.Stdin),
-		Limits: spec.Limits.Filled(runtime.Limits), Fresh: spec.Fresh,
+		Env: env, Files: files, Stdin: stdin, MergeStderr: spec.MergeStderr, TruncateOutput: spec.TruncateOutput,
+		Limits: limitsOf(spec, runtime), Fresh: spec.Fresh,
 	}, job.Runtime{Name: runtime.Name, Version: runtime.Version, Image: runtime.Image()}, nil
+}
+
+// limitsOf returns the limits of the job's sandbox, defaults included.
+func limitsOf(spec job.Spec, runtime runtimes.Runtime) job.Limits {
+	limits := spec.Limits.Filled(runtime.Limits)
+	compiles := len(runtime.Compile) > 0
+	if spec.Commands != nil {
+		compiles = spec.Commands.Compile != ""
+	}
+	if !compiles {
+		return limits.WithoutCompile()
+	}
+	return limits
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
@@ -22,7 +23,9 @@ func (w *Worker) builtRuntimes(ctx context.Context) (list []fleet.Runtime, names
 		digest, err := w.Sandboxes.Image(ctx, r.Image())
 		switch {
 		case errors.Is(err, sandbox.ErrNoImage):
-			unbuilt = append(unbuilt, r.Name)
+			if r.Core { // an operator asks for the others by name
+				unbuilt = append(unbuilt, r.Name)
+			}
 			continue
 		case errors.Is(err, sandbox.ErrImageRefused):
 			unbuilt = append(unbuilt, fmt.Sprintf("%s (%v)", r.Name, err))
@@ -92,9 +95,14 @@ func (w *Worker) imageProgram(ctx context.Context, j record.Job, spec job.Spec, 
 	if err != nil {
 		return sandbox.Program{}, job.Runtime{}, err
 	}
+	stdin, err := spec.StdinBytes()
+	if err != nil {
+		return sandbox.Program{}, job.Runtime{}, fmt.Errorf("read stdin: %w", err)
+	}
 	return sandbox.Program{
 		JobID: j.ID, Epoch: j.Epoch, Image: spec.Image, Command: spec.Command,
-		Env: spec.Env, Files: files, Stdin: []byte(spec.Stdin), Limits: spec.Limits.Filled(job.Limits{}), Fresh: spec.Fresh,
+		Env: spec.Env, Files: files, Stdin: stdin, MergeStderr: spec.MergeStderr, TruncateOutput: spec.TruncateOutput,
+		Limits: limitsOf(spec, runtimes.Runtime{}), Fresh: spec.Fresh,
 	}, job.Runtime{Image: spec.Image}, nil
 }
 

@@ -51,7 +51,7 @@ func TestRuntimesWithoutAnImage(t *testing.T) {
 	}
 	for _, name := range []string{"cobol", "pascal"} {
 		folders[name+"/Containerfile"] = &fstest.MapFile{Data: []byte("FROM x\n")}
-		folders[name+"/runtime.yaml"] = &fstest.MapFile{Data: []byte("name: " + name + "\nversion: \"1\"\nfile: x\nrun: [cat, \"{file}\"]\n")}
+		folders[name+"/runtime.yaml"] = &fstest.MapFile{Data: []byte("name: " + name + "\nversion: \"1\"\nversion_command: [\"true\"]\ncore: true\nfile: x\nrun: [cat, \"{file}\"]\n")}
 	}
 	set, err := runtimes.Load(folders)
 	if err != nil {

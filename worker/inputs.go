@@ -41,12 +41,13 @@ func (w *Worker) inputs(ctx context.Context, j record.Job, spec job.Spec, runtim
 		if err != nil {
 			return nil, "", fmt.Errorf("read input %q: %w", f.Name, err)
 		}
-		open := file.Open
+		open, hashed := file.Open, false
 		file.Open = func(ctx context.Context) (io.ReadCloser, error) {
 			r, err := open(ctx)
-			if err != nil {
-				return nil, err
+			if err != nil || hashed { // a second sandbox
+				return r, err
 			}
+			hashed = true
 			if err := input.Begin(file.Name, file.Size); err != nil {
 				return nil, errors.Join(err, r.Close())
 			}

@@ -16,6 +16,7 @@ func (w *Worker) result(j record.Job, runtime job.Runtime, o sandbox.Outcome, ou
 	r.Metadata = j.Metadata
 	r.Timing.StartupMS = o.Startup.Milliseconds()
 	r.ExitCode, r.Signal, r.Usage, r.Compile = &o.ExitCode, o.Signal, o.Usage, o.Compile
+	r.Limit, r.StdoutTruncated, r.StderrTruncated = o.Limit, o.StdoutTruncated, o.StderrTruncated
 	r.Stdout, r.Stderr = out.stdout.text(), out.stderr.text()
 	r.Artifacts, r.ArtifactsSkipped, r.ArtifactsSkippedTotal = out.artifacts, o.Skipped, o.SkippedTotal
 	runtime.OCIRuntime, runtime.ImageDigest, runtime.Snapshot = o.OCIRuntime, o.ImageDigest, o.Snapshot

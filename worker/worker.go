@@ -22,6 +22,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/runtimes"
+	"github.com/glovebox-run/glovebox/worker/internal/testcache"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
@@ -45,6 +46,7 @@ type Objects interface {
 	Upload(ctx context.Context, key string, r io.Reader, o artifacts.Options) (artifacts.Object, error)
 	PutBytes(ctx context.Context, key, mediaType string, data []byte) (artifacts.Object, error)
 	Get(ctx context.Context, key string) (io.ReadCloser, artifacts.Object, error)
+	Head(ctx context.Context, key string) (artifacts.Object, error)
 	GetBytes(ctx context.Context, key string, limit int64) ([]byte, error)
 	Sweep(ctx context.Context, prefix string, keep func(key string) bool) (artifacts.Swept, error)
 	// Ping fails if the bucket is away, TryWrite if it takes no object.
@@ -88,6 +90,11 @@ type Config struct {
 	// SpoolDir holds output too long for memory, in files without a name. Defaults to
 	// os.TempDir().
 	SpoolDir string
+	// CacheMB bounds what is kept of inputs and answers of graded jobs on the disk, MiB. Defaults to 0:
+	// each is read from the bucket each time.
+	CacheMB int64
+	// CacheDir is where a directory for that is made. Defaults to os.TempDir(), which may be memory.
+	CacheDir string
 	// Metrics are counted and measured. Defaults to some that nobody reads.
 	Metrics *metrics.Worker
 	Log     *slog.Logger
@@ -101,7 +108,8 @@ type Worker struct {
 	cancels  *record.Listener
 	consumer *consumer
 	breaker  breaker
-	offer    *fleet.Offer // the names of what this worker can run
+	offer    *fleet.Offer     // the names of what this worker can run
+	tests    *testcache.Cache // inputs and answers of graded jobs; nil if none are kept
 
 	mu         sync.Mutex
 	active     map[queue.Run]struct{} // what this worker runs
@@ -155,6 +163,9 @@ func New(c Config) (*Worker, error) {
 	if c.SpoolDir == "" {
 		c.SpoolDir = os.TempDir()
 	}
+	if c.CacheDir == "" {
+		c.CacheDir = os.TempDir()
+	}
 	if c.Metrics == nil {
 		c.Metrics = metrics.NewWorker(prometheus.NewRegistry(), nil)
 	}
@@ -175,6 +186,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	// life is the context of everything that outlives ctx, until the drain is over.
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
+
+	w.tests = w.openTestCache()
+	defer w.closeTestCache() // no job runs by then
 
 	w.consumer = &consumer{
 		server: func() *queue.Server {

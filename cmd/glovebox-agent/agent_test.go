@@ -1,13 +1,18 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/glovebox-run/glovebox/internal/agentwire"
 	"github.com/glovebox-run/glovebox/job"
@@ -103,8 +108,11 @@ func TestInputs(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want %v", name, got, err, in.sums[name])
 		}
 	}
-	in.stdinData([]byte("words"))
-	if err := in.sealStdin(); err != nil {
+	if err := in.unsealed.write([]byte("words")); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if in.stdin, err = in.unsealed.seal(); err != nil {
 		t.Fatal(err)
 	}
 	defer in.stdin.Close()
@@ -260,5 +268,93 @@ func TestPinMappings(t *testing.T) {
 	}
 	if n := strings.Count(string(maps), file+"\n"); n != 1 {
 		t.Errorf("%s is mapped %d times, want once", file, n)
+	}
+}
+
+// TestEmpty: whatever a directory holds is removed, and nothing that it leads to.
+func TestEmpty(t *testing.T) {
+	t.Parallel()
+	root, outside := t.TempDir(), filepath.Join(t.TempDir(), "kept")
+	for _, err := range []error{
+		os.WriteFile(outside, []byte("x"), 0o600),
+		os.Mkdir(filepath.Join(root, "empty"), 0),
+		os.WriteFile(filepath.Join(root, "file"), []byte("x"), 0),
+		os.Symlink(filepath.Dir(outside), filepath.Join(root, "link")),
+		os.Link(outside, filepath.Join(root, "hard")),
+		syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	deep := root
+	for range 500 { // as deep as one path can be
+		deep = filepath.Join(deep, "d")
+		if err := os.Mkdir(deep, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 3000 { // more than are listed at once
+		if err := os.WriteFile(filepath.Join(root, "d", strings.Repeat("x", i%200)+string(rune('a'+i%26))+fmt.Sprint(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(filepath.Join(root, "d/d/d"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := empty(root); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(root); err != nil || len(left) > 0 {
+		t.Errorf("%v are left, %v", left, err)
+	}
+	if b, err := os.ReadFile(outside); err != nil || string(b) != "x" {
+		t.Errorf("what a link led to: %q, %v", b, err)
+	}
+}
+
+// TestFilterOfTests: all jumps of the longer filter lead to where those of the shorter one do.
+func TestFilterOfTests(t *testing.T) {
+	t.Parallel()
+	for noIPC, want := range map[bool]string{
+		false: "clone3 38, fallocate 95, other 0, setns 1, shmget 0, unshare 1, x86 1",
+		true:  "clone3 38, fallocate 95, other 0, setns 1, shmget 38, unshare 1, x86 1",
+	} {
+		f, err := filter(noIPC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		program := unsafe.Slice(f.Filter, f.Len)
+		answer := func(arch, call, flags uint32) uint32 {
+			var a uint32
+			for i := 0; ; i++ {
+				switch in := program[i]; in.Code {
+				case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
+					a = map[uint32]uint32{0: call, 4: arch, 16: flags}[in.K]
+				case unix.BPF_RET | unix.BPF_K:
+					if in.K == unix.SECCOMP_RET_ALLOW {
+						return 0
+					}
+					return in.K &^ unix.SECCOMP_RET_ERRNO
+				default:
+					if yes := in.Code == unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K && a == in.K || in.Code == unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K && a&in.K != 0; yes {
+						i += int(in.Jt)
+					} else {
+						i += int(in.Jf)
+					}
+				}
+			}
+		}
+		arch := auditArch[runtime.GOARCH]
+		got := fmt.Sprintf(
+			"clone3 %d, fallocate %d, other %d, setns %d, shmget %d, unshare %d, x86 %d", answer(arch, unix.SYS_CLONE3, 0), answer(arch, unix.SYS_FALLOCATE, 0),
+			answer(arch, unix.SYS_READ, 0), answer(arch, unix.SYS_SETNS, 0), answer(arch, unix.SYS_SHMGET, 0), answer(arch, unix.SYS_UNSHARE, 0), answer(3, unix.SYS_READ, 0),
+		)
+		if got != want {
+			t.Errorf("no IPC %v: got %s, want %s", noIPC, got, want)
+		}
+		if answer(arch, unix.SYS_CLONE, unix.CLONE_NEWUSER) != 1 || answer(arch, unix.SYS_CLONE, 0) != 0 {
+			t.Errorf("no IPC %v: clone is not as it should be", noIPC)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -29,7 +30,10 @@ const newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID 
 // a file system without it does, and C libraries write a byte a page instead.
 //
 // Calls for another architecture are all refused.
-func filter() (*unix.SockFprog, error) {
+//
+// With noIPC also System V's and POSIX's objects for communication between processes, which outlive
+// them: what is run on one test could leave something there for the next.
+func filter(noIPC bool) (*unix.SockFprog, error) {
 	arch, ok := auditArch[runtime.GOARCH]
 	if !ok {
 		return nil, fmt.Errorf("refuse system calls: no filter for %s", runtime.GOARCH)
@@ -57,6 +61,14 @@ func filter() (*unix.SockFprog, error) {
 		{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(syscall.EPERM)},
 		{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(syscall.ENOSYS)},
 		{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(syscall.EOPNOTSUPP)},
+	}
+	if noIPC {
+		calls := []uint32{unix.SYS_SHMGET, unix.SYS_SEMGET, unix.SYS_MSGGET, unix.SYS_MQ_OPEN}
+		more := uint8(len(calls))
+		program[1].Jf += more // over what is inserted below
+		for i, call := range calls {
+			program = slices.Insert(program, 3+i, unix.SockFilter{Code: ifEqual, K: call, Jt: 8 + more - uint8(i)}) // to ENOSYS
+		}
 	}
 	return &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}, nil
 }

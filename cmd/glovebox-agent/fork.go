@@ -19,6 +19,8 @@ type child struct {
 	control  uintptr    // that becomes controlFD, or noControl
 	groups   [len(controllers)]uintptr
 	dir      *byte
+	id       uintptr // uid and gid
+	umask    uintptr
 	zero     *byte // "0": the writer itself, for cgroup.procs
 	limits   []limit
 	bounding []uintptr
@@ -100,7 +102,7 @@ func (c *child) fork() (pid uintptr, errno syscall.Errno) {
 	if _, _, e = syscall.RawSyscall(unix.SYS_CHDIR, uintptr(unsafe.Pointer(c.dir)), 0, 0); e != 0 {
 		goto failed
 	}
-	_, _, _ = syscall.RawSyscall(unix.SYS_UMASK, 0o022, 0, 0) // can't fail
+	_, _, _ = syscall.RawSyscall(unix.SYS_UMASK, c.umask, 0, 0) // can't fail
 	c.at = stepGroup
 	for i = range c.groups {
 		if _, _, e = syscall.RawSyscall(unix.SYS_WRITE, c.groups[i], uintptr(unsafe.Pointer(c.zero)), 1); e != 0 {
@@ -145,11 +147,11 @@ func (c *child) fork() (pid uintptr, errno syscall.Errno) {
 		goto failed
 	}
 	c.at = stepGID
-	if _, _, e = syscall.RawSyscall(unix.SYS_SETRESGID, jobID, jobID, jobID); e != 0 {
+	if _, _, e = syscall.RawSyscall(unix.SYS_SETRESGID, c.id, c.id, c.id); e != 0 {
 		goto failed
 	}
 	c.at = stepUID
-	if _, _, e = syscall.RawSyscall(unix.SYS_SETRESUID, jobID, jobID, jobID); e != 0 {
+	if _, _, e = syscall.RawSyscall(unix.SYS_SETRESUID, c.id, c.id, c.id); e != 0 {
 		goto failed
 	}
 	c.at = stepCapabilities

@@ -36,6 +36,9 @@ var (
 	countFiles  = [...]string{pids: "pids.current", memory: "memory.usage_in_bytes", cpuacct: "cpuacct.usage"}
 )
 
+// testsGroup is the group of all runs on tests, one after another.
+const testsGroup = "tests"
+
 const cgroupRoot = "/sys/fs/cgroup"
 
 // dir returns the group's directory in a controller's hierarchy. Memory has one for all runs: what a compile
@@ -52,7 +55,7 @@ func newGroup(name string) (group, error) {
 	g := group{name: "glovebox-" + name}
 	for i, c := range controllers {
 		err := os.Mkdir(g.dir(c), 0o755)
-		if err != nil && (i != memory || !errors.Is(err, os.ErrExist)) { // memory's may be of the run before
+		if err != nil && (i != memory && name != testsGroup || !errors.Is(err, os.ErrExist)) { // it may be of the run before
 			return g, fmt.Errorf("make cgroup: %w", err)
 		}
 		procs, err := syscall.Open(g.dir(c)+"/cgroup.procs", syscall.O_WRONLY|syscall.O_CLOEXEC, 0)

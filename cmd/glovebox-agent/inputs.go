@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -10,8 +9,6 @@ import (
 	"path"
 	"path/filepath"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/glovebox-run/glovebox/internal/agentwire"
 )
@@ -29,16 +26,17 @@ type inputs struct {
 	sums map[string]sum
 	// stdin is read-only; nil when there is none.
 	stdin *os.File
+	// unsealed is stdin as it comes.
+	unsealed stdin
 	// problem, if set, says why the job can't have its inputs, which is its own fault: it is
 	// refused then.
 	problem string
 
-	name        string
-	left        int64
-	file        *os.File
-	hash        hash.Hash
-	size        int64
-	stdinBuffer bytes.Buffer // stdin
+	name string
+	left int64
+	file *os.File
+	hash hash.Hash
+	size int64
 }
 
 func newInputs(root string) *inputs {
@@ -98,34 +96,6 @@ func (in *inputs) failed(err error) error {
 	default:
 		return fmt.Errorf("write input file: %w", err)
 	}
-	return nil
-}
-
-func (in *inputs) stdinData(p []byte) { in.stdinBuffer.Write(p) }
-
-// sealStdin hands stdin over as a sealed file: it needs no flow control, may be read
-// again, and can't be grown or changed.
-func (in *inputs) sealStdin() error {
-	if in.stdinBuffer.Len() == 0 {
-		return nil
-	}
-	fd, err := unix.MemfdCreate("stdin", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return fmt.Errorf("make stdin: %w", err)
-	}
-	f := os.NewFile(uintptr(fd), "stdin")
-	defer f.Close()
-	if _, err := in.stdinBuffer.WriteTo(f); err != nil {
-		return fmt.Errorf("write stdin: %w", err)
-	}
-	seals := unix.F_SEAL_WRITE | unix.F_SEAL_GROW | unix.F_SEAL_SHRINK | unix.F_SEAL_SEAL
-	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
-		return fmt.Errorf("seal stdin: %w", err)
-	}
-	if in.stdin, err = os.Open(fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil {
-		return fmt.Errorf("open stdin: %w", err)
-	}
-	in.stdinBuffer = bytes.Buffer{}
 	return nil
 }
 

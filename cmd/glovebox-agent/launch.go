@@ -72,6 +72,8 @@ func (r *run) child(g group, p pipes) (*child, error) {
 		control: noControl,
 		groups:  g.procs,
 		dir:     &[]byte(workDir + "\x00")[0],
+		id:      jobID,
+		umask:   0o022,
 		zero:    &[]byte("0")[0],
 		none:    unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3},
 	}
@@ -80,11 +82,14 @@ func (r *run) child(g group, p pipes) (*child, error) {
 	} else { // a prepared process gives itself the limits of its program
 		c.limits = limitsOf(r.limits)
 	}
+	if r.testID != 0 { // what a wipe might miss is for nobody else
+		c.id, c.umask = r.testID, 0o077
+	}
 	var err error
 	if c.bounding, err = boundingSet(); err != nil {
 		return nil, err
 	}
-	if c.filter, err = filter(); err != nil {
+	if c.filter, err = filter(r.noIPC); err != nil {
 		return nil, err
 	}
 	if c.paths, err = syscall.SlicePtrFromStrings(candidates(r.argv[0], r.env["PATH"])); err != nil {
@@ -142,17 +147,24 @@ type limit struct {
 	value    syscall.Rlimit
 }
 
-// limitsOf returns a program's resource limits. There is none on address space: node and
-// scientific Python reserve far more than they use. The agent watches memory instead.
+// limitsOf returns a program's resource limits. There is none on address space unless the job asks for one:
+// node and scientific Python reserve far more than they use. The agent watches memory instead.
 func limitsOf(l job.Limits) []limit {
 	of := func(name string, resource uintptr, value uint64) limit {
 		return limit{name, resource, syscall.Rlimit{Cur: value, Max: value}}
 	}
-	return []limit{
+	list := []limit{
 		of("CORE", unix.RLIMIT_CORE, 0),
 		of("FSIZE", unix.RLIMIT_FSIZE, uint64(l.FileMB)<<20),
 		of("CPU", unix.RLIMIT_CPU, uint64(l.CPUMS/1000+2)), // for one process; the agent counts them all
 		of("NOFILE", unix.RLIMIT_NOFILE, uint64(l.OpenFiles)),
 		of("NPROC", unix.RLIMIT_NPROC, uint64(l.Processes-1)), // the kernel counts the processes that a user has made, and the first is root's
 	}
+	if l.AddressSpaceMB > 0 {
+		list = append(list, of("AS", unix.RLIMIT_AS, uint64(l.AddressSpaceMB)<<20))
+	}
+	if l.StackMB > 0 {
+		list = append(list, of("STACK", unix.RLIMIT_STACK, uint64(l.StackMB)<<20))
+	}
+	return list
 }

@@ -21,7 +21,7 @@ type listener struct {
 	killed   bool
 }
 
-// listen handles credit and kill frames from now on, unless that is done already. When the worker
+// listen handles credit and kill frames, and tests, from now on, unless that is done already. When the worker
 // has gone, the agent exits: every process ends with PID 1.
 func (s *session) listen() {
 	l := &s.listener
@@ -67,6 +67,14 @@ func (s *session) handleNext() (left bool, err error) {
 			s.listener.killed = true
 			close(s.killed)
 		}
+	case agentwire.TypeTest:
+		s.coming = &test{args: s.check.Test.Args}
+	case agentwire.TypeStdinData:
+		return false, s.coming.stdin.write(f.Payload)
+	case agentwire.TypeGo:
+		return false, s.queueTest()
+	case agentwire.TypeDone:
+		close(s.tests)
 	case agentwire.TypeCredit:
 		l := &s.listener
 		l.mu.Lock()

@@ -1,6 +1,8 @@
 // Command glovebox-agent is PID 1 of every sandbox: it receives a job through its
 // stdin, runs it as uid 1000, and sends back what the job says and leaves behind
-// (package agentwire has the protocol).
+// (package agentwire has the protocol). A program that is to be graded is run on one
+// test after another, each time as another user. Anywhere else the agent only prints its
+// --version.
 //
 // It is the only trusted code inside, and the only one with capabilities (SETUID,
 // SETGID, SETPCAP, KILL). It takes nothing from its environment or its arguments,
@@ -21,6 +23,7 @@ import (
 	"strings"
 
 	"github.com/glovebox-run/glovebox/internal/agentwire"
+	"github.com/glovebox-run/glovebox/internal/version"
 )
 
 // init keeps the main goroutine on the main thread, so that asJob's goroutine never gets it:
@@ -29,6 +32,12 @@ func init() { runtime.LockOSThread() } //nolint:gochecknoinits // only here is t
 
 func main() {
 	os.Clearenv()
+	if asked, asJSON := version.Asked(os.Args[1:]); asked && os.Getpid() != 1 {
+		if err := version.Read().Write(os.Stdout, "glovebox-agent", asJSON); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
 	s := newSession(os.Stdin, os.Stdout)
 	code := 0
 	if err := s.run(); err != nil {

@@ -13,9 +13,11 @@ import (
 type output struct {
 	most int64
 	sent int64
-	// truncate drops what is beyond most, silently, instead of ending the job.
+	// truncate drops what is beyond most, instead of ending the job.
 	truncate bool
-	send     func([]byte) error
+	// truncated: there was more than most.
+	truncated bool
+	send      func([]byte) error
 }
 
 // add sends p as far as the limit allows.
@@ -32,8 +34,11 @@ func (o *output) pump(r *os.File, exceeded func()) error {
 	read := r.Read
 	for {
 		n, err := read(buf)
-		if over := o.sent+int64(n) > o.most; over && !o.truncate {
-			exceeded()
+		if o.sent+int64(n) > o.most {
+			o.truncated = true
+			if !o.truncate {
+				exceeded()
+			}
 		}
 		if sendErr := o.add(buf[:n]); sendErr != nil {
 			return sendErr

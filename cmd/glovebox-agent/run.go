@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -16,15 +17,21 @@ import (
 
 // run is one program of the job, from its start to the end of its last process.
 type run struct {
-	name    string
-	argv    []string
-	env     map[string]string
-	limits  job.Limits
-	stdin   *os.File // nil: empty
-	stdout  *output
-	stderr  *output // nil: with stdout
-	started func() error
-	killed  <-chan struct{}
+	name   string
+	argv   []string
+	env    map[string]string
+	limits job.Limits
+	stdin  *os.File // nil: empty
+	stdout *output
+	stderr *output // nil: with stdout
+	// mergeStderr gives the program one pipe for both streams; stderr is for the agent's words then.
+	mergeStderr bool
+	started     func() error
+	killed      <-chan struct{}
+	// testID is uid and gid of a run on a test, which no other has; 0: the job's.
+	testID uintptr
+	// noIPC refuses what outlives processes and is no file.
+	noIPC bool
 	// process, if set, was prepared and is the program's already; otherwise one is started.
 	process *process
 	// extraMemory is what it may hold beside limits.MemoryMB, bytes.
@@ -38,7 +45,7 @@ type process struct {
 	pid   int
 	group group
 	pipes pipes
-	// preloaded is what it had used as it became the program's.
+	// preloaded is what it, or its group, had used as it became the program's.
 	preloaded groupUsage
 	// holder shares its memory; nil: there is none.
 	holder *memoryHolder
@@ -76,7 +83,7 @@ func (r *run) do() (ending, error) {
 	pumpErrs := make(chan error, 2)
 	exceeded := sync.OnceFunc(func() { stop <- agentwire.Output })
 	pump := func(o *output, f *os.File) {
-		if o == nil {
+		if o == nil || f == nil {
 			return
 		}
 		pumps.Go(func() {
@@ -160,6 +167,12 @@ func (r *run) startProcess() (_ process, failure *execFailure, err error) {
 	if err != nil {
 		return process{}, nil, err
 	}
+	var before groupUsage
+	if r.name == testsGroup { // the runs before
+		if before.cpu, err = g.cpu(); err != nil {
+			return process{}, nil, err
+		}
+	}
 	p, err := r.openPipes()
 	if err != nil {
 		return process{}, nil, err
@@ -170,7 +183,7 @@ func (r *run) startProcess() (_ process, failure *execFailure, err error) {
 		killAll()
 		return process{}, nil, err
 	}
-	return process{pid: pid, group: g, pipes: p}, failure, nil
+	return process{pid: pid, group: g, pipes: p, preloaded: before}, failure, nil
 }
 
 // wait waits for the main process to end, by itself, at a limit or because the worker asked for
@@ -225,14 +238,19 @@ func (r *run) openPipes() (pipes, error) {
 			return p, fmt.Errorf("open empty stdin: %w", err)
 		}
 	}
-	if p.stdout, p.jobOut, err = os.Pipe(); err != nil {
-		return p, fmt.Errorf("make pipe: %w", err)
-	}
-	p.jobErr = p.jobOut
-	if r.stderr != nil {
-		if p.stderr, p.jobErr, err = os.Pipe(); err != nil {
-			return p, fmt.Errorf("make pipe: %w", err)
+	// As the job's user, who may open them again then: /dev/stderr, which shell scripts write to.
+	err = asUser(cmp.Or(r.testID, jobID), func() error {
+		if p.stdout, p.jobOut, err = os.Pipe(); err != nil {
+			return err
 		}
+		p.jobErr = p.jobOut
+		if r.stderr != nil && !r.mergeStderr {
+			p.stderr, p.jobErr, err = os.Pipe()
+		}
+		return err
+	})
+	if err != nil {
+		return p, fmt.Errorf("make pipe: %w", err)
 	}
 	return p, nil
 }

@@ -23,6 +23,10 @@ type session struct {
 	killed   chan struct{}
 	prepared *prepared // nil: none was asked for
 	listener listener
+	// tests gets what the program is to be run on, and is closed behind the last; coming is the one
+	// that is being received.
+	tests  chan test
+	coming *test
 }
 
 func newSession(in io.Reader, out io.Writer) *session {
@@ -31,6 +35,7 @@ func newSession(in io.Reader, out io.Writer) *session {
 		out:    agentwire.NewWriter(out),
 		credit: agentwire.NewCredit(),
 		killed: make(chan struct{}),
+		tests:  make(chan test, 1),
 	}
 }
 
@@ -53,6 +58,11 @@ func (s *session) run() error {
 	if s.inputs.problem != "" {
 		return s.refuse(s.inputs.problem)
 	}
+	if start.Tests {
+		if err := wipeAs(jobID, "/tmp", "/dev/shm"); err != nil { // what a prepared process has left
+			return err
+		}
+	}
 	if len(start.Compile) > 0 {
 		ok, err := s.compile(start)
 		if err != nil {
@@ -61,6 +71,9 @@ func (s *session) run() error {
 		if !ok {
 			return s.out.WriteJSON(agentwire.TypeEnd, agentwire.End{})
 		}
+	}
+	if start.Tests {
+		return s.runTests(start)
 	}
 	if err := s.program(start, process); err != nil {
 		return err
@@ -115,9 +128,10 @@ func (s *session) receive() error {
 		case agentwire.TypeFileData:
 			err = s.inputs.data(f.Payload)
 		case agentwire.TypeStdinData:
-			s.inputs.stdinData(f.Payload)
+			err = s.inputs.unsealed.write(f.Payload)
 		case agentwire.TypeGo:
-			return s.inputs.sealStdin()
+			s.inputs.stdin, err = s.inputs.unsealed.seal()
+			return err
 		}
 		if err != nil {
 			return err
@@ -158,8 +172,8 @@ func (s *session) compile(start agentwire.Start) (ok bool, err error) {
 		return s.sendBulk(agentwire.TypeCompileOutput, p)
 	}}
 	r := run{
-		name: "compile", argv: start.Compile, env: start.Env, limits: start.Limits,
-		stdout: out, killed: s.killed,
+		name: "compile", argv: start.Compile, env: start.Env, limits: start.Limits.Compile(),
+		stdout: out, killed: s.killed, noIPC: start.Tests,
 	}
 	end, err := r.do()
 	if err != nil {
@@ -182,31 +196,46 @@ func (s *session) compile(start agentwire.Start) (ok bool, err error) {
 	if compiled.ExitCode != 0 {
 		return false, nil
 	}
+	if start.Tests { // there will be no artifacts
+		return true, nil
+	}
 	return true, asJob(func() error { return s.inputs.snapshot(start.Limits.DiskMB << 20) })
 }
 
 // program runs the program, in the prepared process if that is its own.
 func (s *session) program(start agentwire.Start, process *process) error {
-	most := start.Limits.OutputKB << 10
-	stream := func(t agentwire.Type) *output {
-		return &output{most: most, send: func(p []byte) error { return s.sendBulk(t, p) }}
-	}
-	r := run{
+	return s.finish(run{
 		name: "program", argv: start.Command, env: start.Env, limits: start.Limits,
-		stdin: s.inputs.stdin, killed: s.killed,
-		stdout: stream(agentwire.TypeStdout), stderr: stream(agentwire.TypeStderr),
+		stdin: s.inputs.stdin, killed: s.killed, mergeStderr: start.MergeStderr,
+		stdout: s.stream(agentwire.TypeStdout, start), stderr: s.stream(agentwire.TypeStderr, start),
 		started: func() error {
 			return s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{Preloaded: process != nil})
 		},
 		process: process, extraMemory: process.preloadAllowance(start),
+	})
+}
+
+// stream sends one of a program's streams.
+func (s *session) stream(t agentwire.Type, start agentwire.Start) *output {
+	return &output{
+		most: start.Limits.OutputKB << 10, truncate: start.TruncateOutput,
+		send: func(p []byte) error { return s.sendBulk(t, p) },
 	}
+}
+
+// finish runs the program to its end, and says how it ended.
+func (s *session) finish(r run) error {
 	end, err := r.do()
 	if err != nil {
 		return fmt.Errorf("run program: %w", err)
 	}
 	if end.Cause == agentwire.Exited && (end.ExitCode != 0 || end.Signal != "") && markedOutOfMemory() {
 		end.Cause = agentwire.Memory
+		if r.limits.AddressSpaceMB > 0 {
+			end.Cause = agentwire.AddressSpace
+		}
 	}
+	end.StdoutTruncated, end.StderrTruncated = r.stdout.truncated, r.stderr.truncated
 	if end.message != "" {
 		if err := r.stderr.add([]byte(end.message)); err != nil {
 			return err

@@ -8,6 +8,7 @@
 // that it doesn't know, or when a limit is missing, it fails, and the sandbox isn't made.
 //
 // Called as conmon, it becomes Podman's monitor of a container, with other arguments (conmon.go).
+// "glovebox-runtime version" tells its own version, "glovebox-runtime --version" runsc's.
 package main
 
 import (
@@ -17,9 +18,18 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
+
+	"github.com/glovebox-run/glovebox/internal/version"
 )
 
 func main() {
+	// Only the word: --version is Podman's, which wants to know runsc's.
+	if asked, asJSON := version.Asked(os.Args[1:]); asked && os.Args[1] == "version" {
+		if err := version.Read().Write(os.Stdout, "glovebox-runtime", asJSON); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
 	program := run
 	if isConmon(os.Args[0]) {
 		program = execConmon

@@ -161,11 +161,11 @@ func TestStartUnusual(t *testing.T) {
 // TestReadVersion: a new runsc has to be read for what its `start` does.
 func TestReadVersion(t *testing.T) {
 	t.Parallel()
-	b, err := os.ReadFile("../../infra/setup.sh")
+	b, err := os.ReadFile("../../infra/runsc/version")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(b), "runsc_version="+readVersion) {
-		t.Errorf("infra/setup.sh builds another runsc than %s: read Container.Start and Sandbox.StartRoot of the new one, then change readVersion", readVersion)
+	if strings.TrimSpace(string(b)) != readVersion {
+		t.Errorf("infra/runsc/build.sh builds another runsc than %s: read Container.Start and Sandbox.StartRoot of the new one, then change readVersion", readVersion)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/internal/metrics"
+	"github.com/glovebox-run/glovebox/internal/version"
 )
 
 // workerMetrics are the metrics of a worker, and the socket where they can be read.
@@ -24,7 +25,7 @@ type workerMetrics struct {
 }
 
 func newMetrics(ctx context.Context, c config.Worker, runtimes []string) (*workerMetrics, error) {
-	r := metrics.NewRegistry(version())
+	r := metrics.NewRegistry(version.Read().Version)
 	m := &workerMetrics{
 		registry: r, records: metrics.NewRecords(r, runtimes), redis: metrics.NewRedis(r), s3: metrics.NewS3(r),
 		worker: metrics.NewWorker(r, runtimes),

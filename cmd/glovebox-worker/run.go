@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/internal/redisacl"
+	"github.com/glovebox-run/glovebox/internal/version"
 	"github.com/glovebox-run/glovebox/runtimes"
 )
 
@@ -27,6 +27,7 @@ Run it as the user whose rootless Podman it uses, never as root. It is told
 everything by its environment (secrets may be in files: NAME_FILE=path), except for
 
   --require-cgroups        do not start where limits are not hard, as GLOVEBOX_REQUIRE_CGROUPS=true
+  --version [--json]       print what this program was built from
 
   GLOVEBOX_REDIS_URL       redis://glovebox-worker:password@host:6379/0 ("glovebox
                            redis-acl" makes the user), noeviction, AOF on
@@ -45,6 +46,8 @@ everything by its environment (secrets may be in files: NAME_FILE=path), except 
                            for workers that draw charts above all  (default: false)
   GLOVEBOX_MEMORY_MB       memory of all sandboxes and of large specs as they are read,
                            MiB                           (default: ¾ of the machine)
+  GLOVEBOX_CACHE_MB        disk for inputs and answers of graded jobs, which are read from
+                           the bucket once then, MiB     (default: 1024; 0: none)
   GLOVEBOX_RETENTION_SECONDS
                            how long jobs are kept after their end, at most; the same for
                            every api and worker          (default: 604800, 7 days)
@@ -80,12 +83,16 @@ Exit status: 0 drained, 1 failed, 2 wrong configuration.
 const requireCgroups = "--require-cgroups"
 
 func run(ctx context.Context, args []string, getenv config.Getenv, stdout, stderr io.Writer) int {
+	if asked, asJSON := version.Asked(args); asked {
+		if err := version.Read().Write(stdout, "glovebox-worker", asJSON); err != nil {
+			fmt.Fprintf(stderr, "glovebox-worker: %v\n", err)
+			return 1
+		}
+		return 0
+	}
 	switch {
 	case len(args) == 1 && (args[0] == "--help" || args[0] == "-h"):
 		fmt.Fprint(stdout, help)
-		return 0
-	case len(args) == 1 && (args[0] == "--version" || args[0] == "version"):
-		fmt.Fprintln(stdout, "glovebox-worker", version())
 		return 0
 	case len(args) > 1 || len(args) == 1 && args[0] != requireCgroups:
 		fmt.Fprintf(stderr, "glovebox-worker knows no argument %q; see glovebox-worker --help\n", args[len(args)-1])
@@ -152,11 +159,4 @@ func workerID(redisURL string) string {
 		}
 	}
 	return fmt.Sprintf("%s-%s", name, strings.ToLower(rand.Text()[:redisacl.IDRandom]))
-}
-
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info.Main.Version
-	}
-	return "unknown"
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/await"
 	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/version"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker"
@@ -62,13 +64,20 @@ func (s *startup) run(ctx context.Context) error {
 		s.sandboxes.KeepWarm(ctx, s.warm)
 	}
 	w, err := worker.New(worker.Config{
-		ID: s.id, Version: version(), Records: s.records, Objects: s.objects, Sandboxes: s.sandboxes, Runtimes: s.set, Images: c.Images, Signer: c.Signer, Secrets: c.Secrets,
-		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB - s.reserved, Poll: c.Poll, Grace: c.Grace, Metrics: s.metrics.worker, Log: s.log,
+		ID: s.id, Version: version.Read().Version, Records: s.records, Objects: s.objects, Sandboxes: s.sandboxes, Runtimes: s.set, Images: c.Images, Signer: c.Signer, Secrets: c.Secrets,
+		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB - s.reserved, Poll: c.Poll, Grace: c.Grace,
+		CacheMB: c.CacheMB, CacheDir: cacheDir(), Metrics: s.metrics.worker, Log: s.log,
 	})
 	if err != nil {
 		return err
 	}
 	return w.Run(ctx)
+}
+
+// cacheDir is a directory on a disk: /tmp may be memory.
+func cacheDir() string {
+	dir, _, _ := strings.Cut(os.Getenv("CACHE_DIRECTORY"), ":") // systemd.exec(5)
+	return cmp.Or(dir, "/var/tmp")
 }
 
 func (s *startup) close() {
@@ -158,11 +167,11 @@ func (s *startup) hasImage(ctx context.Context, image string) (bool, error) {
 // quarter of the memory is for them, and for what preloaded jobs hold.
 func (s *startup) planWarm(ctx context.Context) error {
 	c := s.config
-	w := podman.Warm{Images: map[string]job.Limits{}, Preloads: map[string]podman.Preload{}, MaxMemoryMB: c.MemoryMB, Most: c.Warm, Snapshots: c.Snapshots}
+	w := podman.Warm{Images: map[string]job.Limits{}, OnDemand: map[string]bool{}, Preloads: map[string]podman.Preload{}, MaxMemoryMB: c.MemoryMB, Most: c.Warm, Snapshots: c.Snapshots}
 	if c.Warm == 0 {
 		return nil
 	}
-	var largest, all int64
+	var core, largest, all int64
 	for _, r := range s.set.List() {
 		there, err := s.hasImage(ctx, r.Image())
 		if err != nil {
@@ -171,14 +180,18 @@ func (s *startup) planWarm(ctx context.Context) error {
 		if !there { // publish says so
 			continue
 		}
-		w.Images[r.Image()] = job.Limits{}.Filled(r.Limits)
+		w.Images[r.Image()], w.OnDemand[r.Image()] = job.Limits{}.Filled(r.Limits), !r.Core
+		if r.Core {
+			core++
+		}
 		if r.Preload != nil && c.Preload {
 			_, command := r.Command("", nil)
-			w.Preloads[r.Image()] = podman.Preload{Command: command, Env: r.Env, MemoryMB: r.Preload.MemoryMB}
+			w.Preloads[r.Image()] = podman.Preload{Command: command, Env: r.Env, MemoryMB: r.Preload.MemoryMB, Words: r.Preload.Words}
 			largest, all = max(largest, r.Preload.MemoryMB), all+r.Preload.MemoryMB
 		}
 	}
-	idle, quarter := int64(len(w.Images))*podman.IdleMB, c.MemoryMB/4
+	// What is preloaded has room first; of the other images there is one each as far as there is room.
+	idle, quarter := int64(len(w.Preloads))*podman.IdleMB, c.MemoryMB/4
 	running := int64(c.Concurrency) * largest
 	if c.Snapshots { // the snapshots, and the sandbox in which one is made or tried out
 		running += all + largest + podman.IdleMB
@@ -188,7 +201,7 @@ func (s *startup) planWarm(ctx context.Context) error {
 		clear(w.Preloads)
 		running, all = 0, 0
 	}
-	w.MemoryMB = min(quarter-running, int64(c.Warm)*(idle+all))
+	w.MemoryMB = min(quarter-running, int64(c.Warm)*(max(core, 1)*podman.IdleMB+all))
 	s.warm, s.reserved = w, w.MemoryMB+running
 	return nil
 }

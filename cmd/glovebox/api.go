@@ -15,6 +15,7 @@ import (
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/version"
 	"github.com/glovebox-run/glovebox/producer/api"
 	"github.com/glovebox-run/glovebox/producer/direct"
 )
@@ -58,9 +59,18 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
                             bytes_queued=268435456,bytes_stored=10737418240)
   GLOVEBOX_RECORDS_MB       how much of Redis the records of a tenant may take whose terms
                             don't say, in MiB (default: 1024)
+  GLOVEBOX_PRICES           what POST /v1/code-sandbox/execute says that code cost, in
+                            billionths of your currency: run=200,cpu_second=14000,
+                            gib_second=4500 (default: none, it says nothing)
   GLOVEBOX_TRUSTED_PROXIES  addresses or networks of the proxies in front of the api, with
                             commas: the client is the one that they name in
                             X-Forwarded-For. Without it, the client is always the peer
+  GLOVEBOX_FACADES          other servers' contracts that are served, too: judge0, piston, jobe,
+                            with commas (default: none). Each is below /NAME
+  GLOVEBOX_FACADE_ADDRESSES addresses of their own for clients that can't be told a path, such as
+                            judge0=0.0.0.0:2358,jobe=0.0.0.0:4000 (default: none)
+  GLOVEBOX_FACADE_TENANT    the tenant that requests to façades without a token count as: for networks
+                            in which everybody may run code (default: none, they are refused)
   GLOVEBOX_BATCH_MB         how large a batch may be, in MiB (default: 256)
   GLOVEBOX_POLL_MS          how often an idle deliverer looks for a delivery, in case it
                             was not told of one (default: 1000)
@@ -117,6 +127,11 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 		return err
 	}
 	defer listener.Close()
+	facades, err := listenForFacades(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer facades.close()
 	m, err := newMetrics(ctx, c)
 	if err != nil {
 		return err
@@ -150,13 +165,13 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 		return err
 	}
 	client, err := direct.New( //nolint:contextcheck // it listens until it is closed, which is after ctx has ended
-		direct.Config{Tenant: defaultTenant, NewTenants: c.NewTenants, Links: links, WebhookKeys: hooks.keys, Log: log}, records, objects,
+		direct.Config{Tenant: defaultTenant, NewTenants: c.NewTenants, Links: links, WebhookKeys: hooks.keys, Guard: hooks.guard, Log: log}, records, objects,
 	)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	settings := api.Config{Client: client, Links: links, Tokens: map[api.TokenHash]string{}, BatchBytes: c.BatchBytes, TrustedProxies: c.TrustedProxies, Version: version(), Observe: m.http.Observe, Log: log}
+	settings := api.Config{Client: client, Links: links, Tokens: map[api.TokenHash]string{}, BatchBytes: c.BatchBytes, Prices: c.Prices, TrustedProxies: c.TrustedProxies, Facades: facadesNamed(c.Facades), FacadeTenant: c.FacadeTenant, Version: version.Read().Version, Observe: m.http.Observe, Log: log}
 	if c.Token != "" {
 		settings.Tokens[api.HashToken(c.Token)] = defaultTenant
 	}
@@ -181,6 +196,7 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 		group.Go(func() error { return guardLater(ctx, objects, log) })
 	}
 	group.Go(func() error { return handler.Serve(ctx, listener) })
+	facades.serve(ctx, group, handler, log)
 	group.Go(func() error { return deliveries.Run(ctx) })
 	group.Go(func() error { sweeper.Run(ctx); return nil })
 	group.Go(func() error { m.serve(ctx, log); return nil })

@@ -30,7 +30,8 @@ type apiProcess struct {
 // adminToken is the operator's.
 const adminToken = "76543210fedcba9876543210"
 
-func startAPIProcess(tb testing.TB) *apiProcess {
+// startAPIProcess starts one that ends with the test, with more of its environment.
+func startAPIProcess(tb testing.TB, more ...string) *apiProcess {
 	tb.Helper()
 	bin := tb.TempDir() + "/glovebox"
 	build := exec.CommandContext(tb.Context(), "go", "build", "-trimpath", "-o", bin, ".") // as make build does it
@@ -49,7 +50,7 @@ func startAPIProcess(tb testing.TB) *apiProcess {
 		"GLOVEBOX_API_ADDR=" + addr, "GLOVEBOX_PUBLIC_URL=" + p.url, "GLOVEBOX_TOKEN=0123456789abcdef01234567", "GLOVEBOX_ADMIN_TOKEN=" + adminToken,
 		"GLOVEBOX_WEBHOOK_KEY=" + hookkeys.New(), "GLOVEBOX_CAPABILITY_KEY=" + base64.StdEncoding.EncodeToString(key),
 	}
-	p.Process = gbtest.Start(tb, []string{bin, "api"}, env, p.ready)
+	p.Process = gbtest.Start(tb, []string{bin, "api"}, append(env, more...), p.ready)
 	var err error
 	if p.client, err = producer.New(p.url, "0123456789abcdef01234567"); err != nil {
 		tb.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/api"
@@ -45,6 +46,19 @@ func newBatchTest(t *testing.T) *batchTest {
 
 // work ends jobs until the test does: one whose source is "fail" fails, and each leaves a file.
 func (b *batchTest) work() {
+	b.endJobs(func(j record.Job) {
+		b.End(b.t, j, map[string]string{"out/n.txt": j.Spec.Source}, func(r *job.Result) {
+			r.Stdout, r.Usage.WallMS = j.Spec.Source, 7
+			if j.Spec.Source == "fail" {
+				three := 3
+				r.Status, r.ExitCode = job.Failed, &three
+			}
+		})
+	})
+}
+
+// endJobs starts jobs until the test ends, as a worker would, and has each ended.
+func (b *batchTest) endJobs(end func(record.Job)) {
 	done := make(chan struct{})
 	ctx, cancel := context.WithCancel(b.t.Context())
 	b.t.Cleanup(func() { cancel(); <-done })
@@ -65,13 +79,7 @@ func (b *batchTest) work() {
 					b.t.Errorf("start: %v", err)
 					return
 				}
-				b.End(b.t, j, map[string]string{"out/n.txt": j.Spec.Source}, func(r *job.Result) {
-					r.Stdout, r.Usage.WallMS = j.Spec.Source, 7
-					if j.Spec.Source == "fail" {
-						three := 3
-						r.Status, r.ExitCode = job.Failed, &three
-					}
-				})
+				end(j)
 			}
 		}
 	}()

@@ -53,7 +53,7 @@ func newDeliverer(c config.API, d delivery, records *record.Store, client *direc
 	sender := webhook.New(webhook.Config{Guard: d.guard})
 	run, err := deliverer.New(deliverer.Config{
 		Records: records, Client: client, Links: links, Sender: sender, Keys: d.keys,
-		Schedule: d.schedule, Interval: c.Poll, Grace: c.Grace, Metrics: m, Log: log,
+		Schedule: d.schedule, Interval: c.Poll, Grace: c.Grace, Metrics: m, Log: log, Translate: translator(c.Facades, client),
 	})
 	if err != nil {
 		sender.Close()

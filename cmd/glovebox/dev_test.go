@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,6 +21,8 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/webhook"
 )
 
 // devTest is a dev, and the other commands beside it.
@@ -237,6 +241,48 @@ func TestDev(t *testing.T) {
 		t.Errorf("submit --follow: exit code %d, %s%s", code, stdout, stderr)
 	}
 
+	t.Log("a template runs with parameters, which are no part of the program")
+	const greet = `{"params":{"type":"object","required":["who"],"properties":{"who":{"type":"string"},"n":{"type":"integer","default":2}}},
+		"spec":{"runtime":"python","source":"import sys; print(sys.argv[1:], sys.stdin.read())","args":[{"from":"/params/who"}],"stdin":{"from":"/params/n"}}}`
+	if stdout, stderr, code := d.glovebox(greet, "template", "set", "greet", "-"); code != exitOK || stdout != "greet@1\n" {
+		t.Errorf("template set: exit code %d, %s%s", code, stdout, stderr)
+	}
+	if stdout, stderr, code := d.glovebox("", "template", "run", "greet", "--param", "who='$(id)'", "--wait"); code != exitOK || stdout != "[\"'$(id)'\"] 2\n" {
+		t.Errorf("template run: exit code %d, %s%s", code, stdout, stderr)
+	}
+	if stdout, stderr, code := d.glovebox(`{"who":"file"}`, "template", "run", "greet@1", "--params", "-", "--param", "n:=3", "--wait"); code != exitOK || stdout != "['file'] 3\n" {
+		t.Errorf("template run: exit code %d, %s%s", code, stdout, stderr)
+	}
+	if stdout, stderr, code := d.glovebox("", "template", "run", "greet"); code != exitUsage || !strings.Contains(stderr, "missing property 'who'") {
+		t.Errorf("template run: exit code %d, %s%s", code, stdout, stderr)
+	}
+	if stdout, stderr, code := d.glovebox("", "template", "list"); code != exitOK || !strings.Contains(stdout, "greet") {
+		t.Errorf("template list: exit code %d, %s%s", code, stdout, stderr)
+	}
+
+	t.Log("a hook starts the template with what its sender signs")
+	stdout, stderr, code := d.glovebox("", "hook", "create", "--template", "greet", "--sender", "standard-webhooks", "--from", "who=/body/user/name")
+	words := strings.Fields(stdout)
+	if code != exitOK || len(words) != 2 {
+		d.t.Fatalf("hook create: exit code %d, %s%s", code, stdout, stderr)
+	}
+	id = postSigned(d.t, words[0], words[1], `{"user":{"name":"a; b"}}`)
+	if stdout, stderr, code := d.glovebox("", "get", "--wait", "--json", id); code != exitOK || !strings.Contains(stdout, `"stdout": "['a; b'] 2\n"`) {
+		t.Errorf("the hook's job: exit code %d, %s%s", code, stdout, stderr)
+	}
+	hook := path.Base(words[0])
+	if stdout, stderr, code := d.glovebox("", "hook", "deliveries", hook); code != exitOK || !strings.Contains(stdout, "started") || !strings.Contains(stdout, id) {
+		t.Errorf("hook deliveries: exit code %d, %s%s", code, stdout, stderr)
+	}
+	for _, args := range [][]string{{"set", hook, "--pause"}, {"set", hook, "--resume", "--body", "stdin"}, {"rotate", hook}, {"show", hook}, {"list"}, {"rm", hook}} {
+		if stdout, stderr, code := d.glovebox("", append([]string{"hook"}, args...)...); code != exitOK {
+			t.Errorf("hook %v: exit code %d, %s%s", args, code, stdout, stderr)
+		}
+	}
+	if stdout, stderr, code := d.glovebox("", "template", "rm", "greet"); code != exitOK {
+		t.Errorf("template rm: exit code %d, %s%s", code, stdout, stderr)
+	}
+
 	t.Log("a secret that is stored is a job's, and *** in what it prints")
 	if stdout, stderr, code := d.glovebox("a secret value\n", "secret", "set", "MINE"); code != exitOK || stdout != "" {
 		t.Errorf("secret set: exit code %d, %s%s", code, stdout, stderr)
@@ -368,8 +414,8 @@ func TestDevSubmit(t *testing.T) {
 	}
 
 	t.Log("a runtime that is not there, and a limit beyond the most, are said with what is allowed")
-	_, stderr, code = d.glovebox("x", "submit", "-r", "cobol", "--limit", "memory_mb=999999", "-")
-	if code != exitUsage || !strings.Contains(stderr, "cobol") || !strings.Contains(stderr, "python") || !strings.Contains(stderr, "limits.memory_mb") {
+	_, stderr, code = d.glovebox("x", "submit", "-r", "klingon", "--limit", "memory_mb=999999", "-")
+	if code != exitUsage || !strings.Contains(stderr, "klingon") || !strings.Contains(stderr, "python") || !strings.Contains(stderr, "limits.memory_mb") {
 		t.Errorf("got exit code %d, %q", code, stderr)
 	}
 	_, stderr, code = d.glovebox("x", "submit", "-")
@@ -435,4 +481,33 @@ func read(t *testing.T, path string) []byte {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// postSigned sends what a sender of Standard Webhooks would, and returns the id of the job that it starts.
+func postSigned(t *testing.T, url, secretText, body string) string {
+	t.Helper()
+	secret, err := webhook.ParseSecret(secretText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, err := webhook.Sign([]webhook.Signer{secret}, "msg_1", time.Now(), []byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = header
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer http.DefaultClient.CloseIdleConnections() // goleak watches
+	defer res.Body.Close()
+	var said producer.HookAnswer
+	if err := json.NewDecoder(res.Body).Decode(&said); err != nil || res.StatusCode != http.StatusAccepted {
+		t.Fatalf("post to hook: got %d, %+v, %v", res.StatusCode, said, err)
+	}
+	return said.JobID
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -72,8 +73,10 @@ func (a *app) doctorConfig() (doctor.Config, error) {
 		ToolsDir: dev.ToolsDir, Podman: podmanCommand(settings), PodmanUser: self.Username, Images: map[string]string{},
 		URL: settings.URL, Token: settings.Token,
 	}
-	if _, err := os.Stat("/etc/systemd/system/glovebox-podman.service"); err == nil {
-		c.WorkerHost = true
+	for _, dir := range []string{"/etc/systemd/system", "/usr/lib/systemd/system"} { // worker-host.sh's, the package's
+		if _, err := os.Stat(filepath.Join(dir, "glovebox-podman.service")); err == nil {
+			c.WorkerHost = true
+		}
 	}
 	if self.Uid == "0" {
 		if c.PodmanUser = settings.PodmanUser; c.PodmanUser == "" {
@@ -87,6 +90,9 @@ func (a *app) doctorConfig() (doctor.Config, error) {
 	for _, r := range set.List() {
 		c.Images[r.Name] = r.Image()
 	}
+	for _, r := range set.Core() {
+		c.Core = append(c.Core, r.Name)
+	}
 	env := config.NewReader(a.getenv)
 	if a.getenv("GLOVEBOX_REDIS_URL")+a.getenv("GLOVEBOX_REDIS_URL_FILE") != "" {
 		c.Redis = env.Redis()
@@ -99,6 +105,7 @@ func (a *app) doctorConfig() (doctor.Config, error) {
 	}
 	found := config.NewReader(a.getenv)
 	c.Warnings = found.Insecure(c.Redis.URL, c.S3)
+	c.Warnings = append(c.Warnings, found.AnonymousFacades()...)
 	if err := found.Err(); err != nil { // what the api and workers refuse
 		c.Warnings = append(c.Warnings, strings.Split(err.Error(), "\n")...)
 	}

@@ -88,7 +88,8 @@ func (a *app) classifySaid(err error) *failure {
 	case job.CodeRateLimited, job.CodeQuotaExceeded:
 		return &failure{exitFailed, err, "try again later; the operator sets the quotas of a tenant"}
 	case job.CodeNotFound, job.CodeEnded, job.CodeNotEnded, job.CodeGone, job.CodeNoTenant, job.CodeTenantExists, job.CodeRevision, job.CodeNotDisabled,
-		job.CodeNoToken, job.CodeTooManyTokens, job.CodeNoSecret, job.CodeTooManySecrets, job.CodeRotating:
+		job.CodeNoToken, job.CodeTooManyTokens, job.CodeNoSecret, job.CodeTooManySecrets, job.CodeNoTemplate, job.CodeTooManyTemplates,
+		job.CodeNoHook, job.CodeTooManyHooks, job.CodeRotating:
 		return &failure{exitFailed, err, ""}
 	}
 	return &failure{exitGlovebox, err, ""}

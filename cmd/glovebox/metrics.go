@@ -12,6 +12,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/version"
 	"github.com/glovebox-run/glovebox/runtimes"
 )
 
@@ -31,7 +32,7 @@ func newMetrics(ctx context.Context, c config.API) (*apiMetrics, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := metrics.NewRegistry(version())
+	r := metrics.NewRegistry(version.Read().Version)
 	m := &apiMetrics{
 		registry: r, records: metrics.NewRecords(r, set.Names()), redis: metrics.NewRedis(r), s3: metrics.NewS3(r),
 		http: metrics.NewHTTP(r), deliverer: metrics.NewDeliverer(r),

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/internal/version"
 )
 
 // app is what every command is given.
@@ -36,6 +37,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 }
 
 func (a *app) rootCommand() *cobra.Command {
+	build := version.Read()
 	root := &cobra.Command{
 		Use:   "glovebox",
 		Short: "Run untrusted code in gVisor sandboxes, from a queue",
@@ -59,6 +61,7 @@ Exit codes:
 		Example: `  glovebox dev
   glovebox submit --wait --out charts chart.py
   glovebox batch submit jobs.jsonl`,
+		Version:       build.Version,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -68,6 +71,7 @@ Exit codes:
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetVersionTemplate(build.Text("glovebox"))
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().StringVar(&a.url, "url", "", "`URL` of the API")
 	root.AddGroup(
@@ -83,13 +87,20 @@ Exit codes:
 		{jobGroup, a.getCommand()},
 		{jobGroup, a.listCommand()},
 		{jobGroup, a.batchCommand()},
+		{jobGroup, a.gradeCommand()},
+		{jobGroup, a.problemCommand()},
 		{jobGroup, a.logsCommand()},
 		{jobGroup, a.cancelCommand()},
 		{jobGroup, a.removeCommand()},
+		{jobGroup, a.templateCommand()},
+		{jobGroup, a.hookCommand()},
 		{jobGroup, a.secretCommand()},
 		{jobGroup, a.receiveCommand()},
 		{jobGroup, a.webhookCommand()},
+		{jobGroup, a.endpointCommand()},
 		{jobGroup, a.verifyCommand()},
+		{jobGroup, a.toolsCommand()},
+		{jobGroup, a.mcpCommand()},
 		{serverGroup, a.devCommand()},
 		{serverGroup, a.apiCommand()},
 		{serverGroup, a.tenantCommand()},

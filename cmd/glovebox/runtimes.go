@@ -7,20 +7,23 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/internal/toolsdir"
 	"github.com/glovebox-run/glovebox/runtimes"
 )
 
-// podmanScript is installed by infra/setup.sh; it runs Podman as Glovebox's service does.
-const podmanScript = "/usr/local/lib/glovebox/podman.sh"
-
-// rootImagesScript is installed beside it, and makes root images.
-const rootImagesScript = "/usr/local/lib/glovebox/root-images.sh"
+// podmanScript runs Podman as Glovebox's service does; rootImagesScript makes root images.
+// Both are infra/'s.
+var (
+	podmanScript     = filepath.Join(toolsdir.Path(), "podman.sh")
+	rootImagesScript = filepath.Join(toolsdir.Path(), "root-images.sh")
+)
 
 func (a *app) runtimesCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -107,6 +110,7 @@ type image struct {
 	Version string   `json:"version"`
 	Aliases []string `json:"aliases"`
 	Image   string   `json:"image"`
+	Core    bool     `json:"core"`
 	Built   bool     `json:"built"`
 }
 
@@ -125,7 +129,7 @@ func (a *app) images(ctx context.Context) ([]image, error) {
 	}
 	var list []image
 	for _, r := range set.List() {
-		list = append(list, image{r.Name, r.Version, r.Aliases, r.Image(), built[r.Image()]})
+		list = append(list, image{r.Name, r.Version, r.Aliases, r.Image(), r.Core, built[r.Image()]})
 	}
 	return list, nil
 }
@@ -139,30 +143,38 @@ func (a *app) listImages(ctx context.Context, asJSON bool) error {
 		return a.printJSON(list)
 	}
 	w := a.table()
-	fmt.Fprintln(w, "RUNTIME\tVERSION\tBUILT\tIMAGE")
+	fmt.Fprintln(w, "RUNTIME\tVERSION\tCORE\tBUILT\tIMAGE")
 	for _, i := range list {
-		state := "yes"
-		if !i.Built {
-			state = "no"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", i.Name, i.Version, state, i.Image)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", i.Name, i.Version, yesNo(i.Core), yesNo(i.Built), i.Image)
 	}
 	return w.Flush()
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
 }
 
 func (a *app) runtimesBuildCommand() *cobra.Command {
 	var o runtimes.BuildOptions
 	cmd := &cobra.Command{
 		Use:   "build [NAME…]",
-		Short: "Build the images of runtimes, all of them unless named",
+		Short: "Build the images of runtimes, the core unless others are named",
 		Long: `Build the images that are missing, from Debian's signed archive: first a base, then
 one for each runtime, then of each a root image, the one file that a sandbox has as its
 root. No registry is involved. What is there and up to date is left alone, so a second
 run takes a second.
 
+Without a name these are the runtimes of the core; "glovebox runtimes list --images" shows
+which they are, and the others. A worker offers whatever is built on its machine.
+
 Images belong to the user who runs Podman: as root that is GLOVEBOX_PODMAN_USER, or
-"glovebox", which infra/setup.sh makes.`,
+"glovebox", which infra/setup.sh and the package glovebox-worker make.`,
 		Example: `  glovebox runtimes build
+  glovebox runtimes build rust ruby
+  glovebox runtimes build --all
   glovebox runtimes build python --force`,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			set, err := runtimes.Embedded()
@@ -175,6 +187,9 @@ Images belong to the user who runs Podman: as root that is GLOVEBOX_PODMAN_USER,
 			if o.RootImages, err = a.installed(rootImagesScript); err != nil {
 				return err
 			}
+			if o.All && len(names) > 0 {
+				return usagef("--all builds every runtime: name none, or leave it out")
+			}
 			o.Names, o.Out = names, a.stdout
 			for _, name := range names {
 				if _, ok := set.Lookup(name); !ok {
@@ -184,6 +199,7 @@ Images belong to the user who runs Podman: as root that is GLOVEBOX_PODMAN_USER,
 			return withSetup(set.Build(cmd.Context(), o))
 		},
 	}
+	cmd.Flags().BoolVar(&o.All, "all", false, "build every runtime, not only the core")
 	cmd.Flags().BoolVar(&o.Force, "force", false, "build again what is there, to bring in newer packages")
 	cmd.Flags().StringVar(&o.Mirror, "mirror", "", "`URL` of the Debian mirror to use; the machine's own by default")
 	return cmd
@@ -192,7 +208,7 @@ Images belong to the user who runs Podman: as root that is GLOVEBOX_PODMAN_USER,
 // podman is the command that runs Podman as Glovebox's service does.
 func (a *app) podman() ([]string, error) { return a.installed(podmanScript) }
 
-// installed is the command of a script that infra/setup.sh installs.
+// installed is the command of a script of infra/'s.
 func (a *app) installed(script string) ([]string, error) {
 	c, err := a.settings()
 	if err != nil {
@@ -214,8 +230,8 @@ func asPodmanUser(c config.Client, script string) []string {
 	return []string{script}
 }
 
-// setupHint is for whatever infra/setup.sh installs.
-const setupHint = `run infra/setup.sh (make setup); "glovebox doctor" says what is missing`
+// setupHint is for whatever infra/setup.sh, or the package glovebox-worker, installs.
+const setupHint = `run infra/setup.sh (make setup), or apt-get install glovebox-worker; "glovebox doctor" says what is missing`
 
 // withSetup adds what to do when Podman, or what goes with it, isn't installed.
 func withSetup(err error) error {

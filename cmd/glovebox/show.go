@@ -53,6 +53,14 @@ func account(w io.Writer, r job.Result, remark func(job.Artifact) string) {
 	if r.Error != nil {
 		fmt.Fprintf(w, "  %s\n", plain(r.Error.Message))
 	}
+	for _, s := range []struct {
+		name      string
+		truncated bool
+	}{{"standard output", r.StdoutTruncated}, {"standard error", r.StderrTruncated}} {
+		if s.truncated {
+			fmt.Fprintf(w, "  %s was cut at output_kb\n", s.name)
+		}
+	}
 	listArtifacts(w, r, remark)
 }
 

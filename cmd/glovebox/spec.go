@@ -36,12 +36,18 @@ type specOptions struct {
 	key, runAt, deadline        string
 	retention                   time.Duration
 	fresh                       bool
+	mergeStderr, truncateOutput bool
+	compileCommand, runCommand  string
 }
 
 func (o *specOptions) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVarP(&o.runtime, "runtime", "r", "", "`NAME` of the runtime; guessed from FILE's extension by default")
 	f.StringVar(&o.image, "image", "", "`NAME@sha256:DIGEST` of an image to run in instead; the command goes behind --")
+	f.StringVar(&o.runCommand, "run-command", "", "`LINE` for bash that is run in place of the runtime's own command; arguments are its \"$@\"")
+	f.StringVar(&o.compileCommand, "compile-command", "", "`LINE` for bash that is run before that, and has to succeed")
+	f.BoolVar(&o.mergeStderr, "merge-stderr", false, "what the program prints on standard error goes to its standard output, in order")
+	f.BoolVar(&o.truncateOutput, "truncate-output", false, "drop the output beyond output_kb and let the program go on, instead of stopping it")
 	f.StringArrayVar(&o.args, "arg", nil, "`ARGUMENT` of the program; can be given again")
 	f.StringArrayVar(&o.env, "env", nil, "`NAME=VALUE` for the program's environment; NAME alone takes the value from here")
 	f.StringVar(&o.stdinFile, "stdin-file", "", "`PATH` of what the program reads from its standard input; - for ours")
@@ -65,9 +71,13 @@ func (a *app) spec(o specOptions) (job.Spec, error) {
 	spec := job.Spec{
 		Runtime: o.runtime, Image: o.image, Command: o.command,
 		Args: o.args, Priority: job.Priority(o.priority), IdempotencyKey: o.key, Fresh: o.fresh,
+		MergeStderr: o.mergeStderr, TruncateOutput: o.truncateOutput,
 	}
 	if o.source == "-" && o.stdinFile == "-" {
 		return spec, usagef("the program and its input can't both come from standard input")
+	}
+	if o.runCommand != "" || o.compileCommand != "" {
+		spec.Commands = &job.Commands{Compile: o.compileCommand, Run: o.runCommand}
 	}
 	var err error
 	if o.image == "" {
@@ -84,10 +94,11 @@ func (a *app) spec(o specOptions) (job.Spec, error) {
 		if err != nil {
 			return spec, err
 		}
-		if !utf8.Valid(stdin) {
-			return spec, usagef("--stdin-file %s is not UTF-8 text: give it as --file, and let the program read that", o.stdinFile)
+		if utf8.Valid(stdin) {
+			spec.Stdin = string(stdin)
+		} else {
+			spec.StdinBase64 = base64.StdEncoding.EncodeToString(stdin)
 		}
-		spec.Stdin = string(stdin)
 	}
 	for _, f := range o.files {
 		name, path := namedFile(f)

@@ -51,6 +51,12 @@ func TestSpec(t *testing.T) {
 			s.Image, s.Command, s.Stdin = "localhost/a@sha256:0", []string{"/tool", "-v"}, "typed"
 			s.Files = []job.File{{Name: "main.py", Content: "print()"}}
 		}},
+		{"streams", "1", specOptions{source: "-", stdinFile: data, mergeStderr: true, truncateOutput: true}, func(s *job.Spec) {
+			s.Source, s.SpecVersion, s.StdinBase64, s.MergeStderr, s.TruncateOutput = "1", 5, "AP8=", true, true
+		}},
+		{"commands", "1", specOptions{source: "-", compileCommand: "make", runCommand: `./main "$@"`}, func(s *job.Spec) {
+			s.Source, s.SpecVersion, s.Commands = "1", 5, &job.Commands{Compile: "make", Run: `./main "$@"`}
+		}},
 		{"the rest", "1", specOptions{
 			source: "-", env: []string{"A=b=c", "HERE"}, metadata: []string{"k=v"}, limits: []string{"wall_ms=5000", "cpus=0.5"},
 			callback: "https://x/", retention: 90 * time.Second, priority: "low", runtime: "py", args: []string{"-x"},
@@ -71,7 +77,6 @@ func TestSpec(t *testing.T) {
 	}
 	for _, o := range []specOptions{
 		{source: "-", stdinFile: "-"},
-		{source: source, stdinFile: data},
 		{source: "/dev/zero"},
 		{source: dir},
 		{source: source, limits: []string{"wall_ms=5e3x"}},

@@ -17,15 +17,15 @@ import (
 const maxKeysFile = 1 << 20
 
 type verifyOptions struct {
-	keys, id string
-	json     bool
+	keys, id, release string
+	json              bool
 }
 
 func (a *app) verifyCommand() *cobra.Command {
 	var o verifyOptions
 	cmd := &cobra.Command{
-		Use:   "verify FILE",
-		Short: "Verify that a result is what a worker attested",
+		Use:   "verify FILE…",
+		Short: "Verify that a result is what a worker attested, or a file what was released",
 		Long: `Check the signature of a result's attestation, that no attested field of the result
 was changed since, and that the hashes are those of what is attested. FILE is a result
 as "glovebox get --json" prints it, or a webhook's body; - is standard input.
@@ -37,19 +37,32 @@ answer is worth as much as the way to the API.
 What is attested is all of the result but URLs and metadata. To be sure that a result is
 of the job that you mean, give --id.
 
+With --release, each FILE is a file of a release of Glovebox: a package, an archive. What
+signs releases are other keys than those of workers, so --keys has to name a file with
+these: docs/release.md of Glovebox says where they come from.
+
 Exit codes:
   0  verified
-  1  REJECTED: not attested, signed by nobody who is trusted, or changed
+  1  REJECTED: not attested or not released, signed by nobody who is trusted, or changed
   2  wrong usage, or FILE or the keys can't be read`,
 		Example: `  glovebox get --json default-abc… > result.json
   curl -s $GLOVEBOX_URL/v1/keys -H "Authorization: Bearer $GLOVEBOX_TOKEN" > keys.json
   glovebox verify --keys keys.json result.json
-  glovebox verify --json result.json | jq .predicate.limits`,
-		Args: one("FILE"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.verify(cmd.Context(), args[0], o) },
+  glovebox verify --json result.json | jq .predicate.limits
+  glovebox verify --release glovebox_0.1.0.intoto.jsonl --keys release-keys.json *.deb`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.release != "" && len(args) > 0 {
+				return a.verifyRelease(args, o)
+			}
+			if err := one("FILE")(cmd, args); err != nil {
+				return err
+			}
+			return a.verify(cmd.Context(), args[0], o)
+		},
 	}
 	cmd.Flags().StringVar(&o.keys, "keys", "", "`FILE` of the keys to trust, as GET /v1/keys answers it")
 	cmd.Flags().StringVar(&o.id, "id", "", "`ID` of the job that the result has to be of")
+	cmd.Flags().StringVar(&o.release, "release", "", "`FILE` of the provenance of a release that each FILE has to be of")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the verified statement as JSON")
 	return cmd
 }
@@ -115,6 +128,11 @@ func (a *app) trustedKeys(ctx context.Context, file string) ([]attest.Key, error
 		}
 		return keys, nil
 	}
+	return a.keysFile(file)
+}
+
+// keysFile reads the keys to trust.
+func (a *app) keysFile(file string) ([]attest.Key, error) {
 	b, err := a.readFile(file, maxKeysFile)
 	if err != nil {
 		return nil, err

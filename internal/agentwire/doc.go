@@ -49,6 +49,27 @@
 // of the rest: the agent, not the job, has failed. A stream that stops before End or
 // Fault proves nothing about the job: it is an infrastructure error.
 //
+// # Tests
+//
+// A start for tests has neither stdin nor artifacts. In the place of everything from Started on, there
+// is for each test
+//
+//	                                      ◀─ Cleared
+//	Test {args} StdinData… Go              ─▶
+//	                                      ◀─ Started, (Stdout | Stderr)…, Exit
+//
+// and in the end
+//
+//	                                      ◀─ Cleared
+//	Done                                   ─▶
+//	                                      ◀─ End
+//
+// Cleared says that nothing is left of the run before. The worker sends a test when it has read that, so that nothing of a later
+// test is in the sandbox while an earlier one is run. Each run has the files that Start brought and
+// those that the compile step made, and nothing of the runs before it. Of stderr, the agent sends
+// [MaxTestStderr] bytes of each run and drops the rest. Refused can come instead of
+// the first Cleared, and End instead of a later one: then the sandbox can't be cleared.
+//
 // # Flow control
 //
 // The program's output shares the stream with the agent's own messages, so a worker

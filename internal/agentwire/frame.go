@@ -11,7 +11,7 @@ import (
 )
 
 // Version is the protocol's version; the two ends must agree on it.
-const Version = 3
+const Version = 7
 
 // MaxPayload is the most that a frame of any type may carry. frameTypes has each type's own bound,
 // MaxStart that of a Start, which takes several frames.
@@ -35,11 +35,13 @@ const (
 	TypeFileBegin Type = 2 // [FileBegin]
 	TypeFileData  Type = 3
 	TypeStdinData Type = 4
-	TypeGo        Type = 5 // the inputs are complete
-	TypeCredit    Type = 6 // four bytes: how many more bulk bytes the agent may send
-	TypeKill      Type = 7 // end the job now, and report what there is
-	TypePrepare   Type = 8 // [Prepare]
-	TypeResume    Type = 9 // the sandbox goes on from a snapshot: say again what was said before it
+	TypeGo        Type = 5  // the inputs are complete
+	TypeCredit    Type = 6  // four bytes: how many more bulk bytes the agent may send
+	TypeKill      Type = 7  // end the job now, and report what there is
+	TypePrepare   Type = 8  // [Prepare]
+	TypeResume    Type = 9  // the sandbox goes on from a snapshot: say again what was said before it
+	TypeTest      Type = 10 // [Test]
+	TypeDone      Type = 11 // no test follows
 )
 
 // Frames from the agent.
@@ -59,6 +61,7 @@ const (
 	TypeEnd           Type = 77 // [End]
 	TypePrepared      Type = 78 // [Prepared]
 	TypeRefused       Type = 79 // [Refused]
+	TypeCleared       Type = 80 // nothing is left of the run before: a test may come
 )
 
 // frameTypes says which end sends a type, and how long its payload may be.
@@ -78,6 +81,8 @@ var frameTypes = map[Type]struct {
 	TypeKill:          {"kill", 0, 0, false, false},
 	TypePrepare:       {"prepare", 1, MaxPayload, false, false},
 	TypeResume:        {"resume", 0, 0, false, false},
+	TypeTest:          {"test", 1, MaxPayload, false, false},
+	TypeDone:          {"done", 0, 0, false, false},
 	TypeReady:         {"ready", 1, 4096, true, false},
 	TypePrepared:      {"prepared", 1, 8192, true, false},
 	TypeCompileOutput: {"compile output", 1, MaxPayload, true, true},
@@ -91,6 +96,7 @@ var frameTypes = map[Type]struct {
 	TypeArtifactEnd:   {"artifact end", 0, 0, true, false},
 	TypeSkipped:       {"skipped", 1, 4096, true, false},
 	TypeRefused:       {"refused", 1, 4096, true, false},
+	TypeCleared:       {"cleared", 0, 0, true, false},
 	TypeFault:         {"fault", 1, 8192, true, false},
 	TypeEnd:           {"end", 1, 4096, true, false},
 }

@@ -10,9 +10,14 @@ type FromAgent struct {
 	Compile bool // a compile step was asked for
 	Prepare bool // a prepared process was asked for
 	Preload bool // it may become the program
+	Tests   bool // the program is run on tests, each of which NextTest announces
 
 	state        agentState
 	prepared     bool
+	cleared      bool // a test may be announced
+	test         bool // one was announced, and has not started
+	tested       bool // one has started
+	done         bool // none follows
 	outstanding  int64
 	stdout       int64
 	stderr       int64
@@ -36,6 +41,12 @@ const (
 	wantEnd
 	over
 )
+
+// NextTest tells the checker that the agent is told to run the program once more. Cleared has come.
+func (a *FromAgent) NextTest() { a.test, a.stdout, a.stderr = true, 0, 0 }
+
+// Done tells the checker that the agent is told that no test follows.
+func (a *FromAgent) Done() { a.done = true }
 
 // Granted tells the checker that n more bulk bytes were granted.
 func (a *FromAgent) Granted(n int64) { a.outstanding += n }
@@ -61,19 +72,21 @@ func (a *FromAgent) Accept(f Frame) (message any, err error) {
 		return a.acceptReady(f)
 	case f.Type == TypePrepared && a.Prepare && a.state == wantStarted:
 		return a.acceptPrepared(f)
-	case f.Type == TypeRefused && a.state == wantStarted:
+	case f.Type == TypeRefused && a.state == wantStarted && !a.cleared && !a.tested:
 		return a.acceptRefused(f)
 	case f.Type == TypeCompileOutput && a.Compile && (a.state == wantStarted || a.state == compiling):
 		a.state = compiling
 		return nil, addWithin(f, &a.compiled, MaxCompileOutput)
 	case f.Type == TypeCompiled && a.Compile && (a.state == wantStarted || a.state == compiling):
 		return a.acceptCompiled(f)
-	case f.Type == TypeStarted && a.state == wantStarted && !a.Compile:
+	case f.Type == TypeCleared && a.Tests && a.state == wantStarted && !a.Compile && !a.cleared:
+		a.cleared = true
+	case f.Type == TypeStarted && a.state == wantStarted && !a.Compile && a.test == a.Tests:
 		return a.acceptStarted(f)
 	case f.Type == TypeStdout && a.state == inProgram:
 		return nil, addWithin(f, &a.stdout, a.Limits.OutputKB<<10)
 	case f.Type == TypeStderr && a.state == inProgram:
-		return nil, addWithin(f, &a.stderr, a.Limits.OutputKB<<10)
+		return nil, addWithin(f, &a.stderr, a.maxStderr())
 	case f.Type == TypeExit && a.state == inProgram:
 		return a.acceptExit(f)
 	case f.Type == TypeArtifactBegin && a.state == collecting:
@@ -89,12 +102,19 @@ func (a *FromAgent) Accept(f Frame) (message any, err error) {
 		a.state = collecting
 	case f.Type == TypeSkipped && a.state == collecting:
 		return a.acceptSkipped(f)
-	case f.Type == TypeEnd && (a.state == collecting || a.state == wantEnd):
+	case f.Type == TypeEnd && (a.state == collecting || a.state == wantEnd || a.state == wantStarted && (a.done || a.tested && !a.cleared)):
 		return a.acceptEnd(f)
 	default:
 		return nil, violation("%s is out of order", f.Type)
 	}
 	return nil, nil
+}
+
+func (a *FromAgent) maxStderr() int64 {
+	if a.Tests {
+		return MaxTestStderr
+	}
+	return a.Limits.OutputKB << 10
 }
 
 func (a *FromAgent) acceptFault(f Frame) (any, error) {
@@ -143,6 +163,7 @@ func (a *FromAgent) acceptStarted(f Frame) (any, error) {
 		return nil, violation("started is of a process that is not prepared")
 	}
 	a.state = inProgram
+	a.cleared, a.test, a.tested = false, false, a.Tests
 	return started, nil
 }
 
@@ -186,6 +207,9 @@ func (a *FromAgent) acceptExit(f Frame) (any, error) {
 		}
 	}
 	a.state = collecting
+	if a.Tests {
+		a.state = wantStarted
+	}
 	return e, nil
 }
 

@@ -13,6 +13,8 @@ type FromHost struct {
 	Start Start
 	// File is the input being received.
 	File FileBegin
+	// Test is the one being received, or run.
+	Test Test
 
 	state    hostState
 	resumed  bool
@@ -32,6 +34,8 @@ const (
 	inFile
 	inStdin
 	running
+	inTest
+	done
 )
 
 // Accept checks the next frame.
@@ -67,11 +71,20 @@ func (h *FromHost) Accept(f Frame) error {
 			return violation("input file is longer than announced")
 		}
 		h.fileDone()
-	case f.Type == TypeStdinData && (h.state == betweenFiles || h.state == inStdin):
+	case f.Type == TypeStdinData && (h.state == betweenFiles || h.state == inStdin) && !h.Start.Tests:
 		h.state = inStdin
 		return h.count(int64(len(f.Payload)))
 	case f.Type == TypeGo && (h.state == betweenFiles || h.state == inStdin):
 		h.state = running
+	case f.Type == TypeTest && h.state == running && h.Start.Tests:
+		h.Test, h.bytes, h.state = Test{}, 0, inTest
+		return f.Decode(&h.Test)
+	case f.Type == TypeStdinData && h.state == inTest:
+		return h.count(int64(len(f.Payload)))
+	case f.Type == TypeGo && h.state == inTest:
+		h.state = running
+	case f.Type == TypeDone && h.state == running && h.Start.Tests:
+		h.state = done
 	case f.Type == TypeKill && h.state == running:
 	default:
 		return violation("%s is out of order", f.Type)
@@ -105,11 +118,18 @@ func (h *FromHost) finishStart() error {
 	case len(h.Start.Compile) > 0 && h.Start.Compile[0] == "":
 		return violation("start has an empty compile command")
 	case l.WallMS <= 0 || l.CPUMS <= 0 || l.MemoryMB <= 0 || l.Processes <= 0 || l.OpenFiles <= 0 ||
-		l.OutputKB <= 0 || l.FileMB <= 0 || l.DiskMB <= 0 || l.SourceKB <= 0 || l.Artifacts < 0 || l.ArtifactMB < 0:
+		l.OutputKB <= 0 || l.FileMB <= 0 || l.DiskMB <= 0 || l.SourceKB <= 0 || l.Artifacts < 0 || l.ArtifactMB < 0 ||
+		l.AddressSpaceMB < 0 || l.StackMB < 0:
 		return violation("start has a limit that is not set")
-	case l.WallMS > maxMS || l.CPUMS > maxMS || l.MemoryMB > maxMB || l.FileMB > maxMB || l.DiskMB > maxMB ||
-		l.OutputKB > maxMB || l.ArtifactMB > maxMB || l.SourceKB > maxMB || l.Artifacts > 1<<20:
+	case len(h.Start.Compile) > 0 && (l.CompileWallMS <= 0 || l.CompileMemoryMB <= 0):
+		return violation("start has a compile step without limits")
+	case l.WallMS > maxMS || l.CPUMS > maxMS || l.MemoryMB > maxMB || l.CompileWallMS > maxMS || l.CompileMemoryMB > maxMB || l.FileMB > maxMB || l.DiskMB > maxMB ||
+		l.AddressSpaceMB > maxMB || l.StackMB > maxMB || l.OutputKB > maxMB || l.ArtifactMB > maxMB || l.SourceKB > maxMB || l.Artifacts > 1<<20:
 		return violation("start has a limit beyond reason")
+	case h.Start.Tests && h.Start.PreparedMB > 0:
+		return violation("start is for tests and a prepared process")
+	case h.Start.PreparedMB > 0 && (h.Start.MergeStderr || l.AddressSpaceMB > 0 || l.StackMB > 0):
+		return violation("start is for a prepared process, and for what must be set before a process starts")
 	case h.Start.PreparedMB < 0 || h.Start.PreparedMB > maxMB || h.Start.PreparedMB > 0 && len(h.Prepare.Command) == 0:
 		return violation("start is for a process that was not prepared")
 	}

@@ -55,9 +55,62 @@ func FuzzFromAgent(f *testing.F) {
 	})
 }
 
+// FuzzTests feeds the worker's end any bytes of an agent that is to run tests: no run passes a limit,
+// none comes that was not announced, and there are no artifacts.
+func FuzzTests(f *testing.F) {
+	f.Add(testsSession(f))
+	f.Add(agentSession(f, true))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		a := FromAgent{Limits: filled, Compile: true, Tests: true}
+		a.Granted(1 << 20)
+		r := FromAgentReader(bytes.NewReader(stream))
+		announced, started, exited := 0, 0, 0
+		var stdout, stderr int
+		for {
+			frame, err := r.Next()
+			if err != nil {
+				return
+			}
+			if _, err := a.Accept(frame); err != nil {
+				return
+			}
+			switch frame.Type {
+			case TypeStarted:
+				started, stdout, stderr = started+1, 0, 0
+			case TypeStdout:
+				stdout += len(frame.Payload)
+			case TypeStderr:
+				stderr += len(frame.Payload)
+			case TypeExit:
+				exited++
+			case TypeCleared:
+				if started != exited {
+					t.Fatal("accepted that a run that goes on has left nothing")
+				}
+				if announced < 3 {
+					a.NextTest()
+					announced++
+				} else {
+					a.Done()
+				}
+			case TypeArtifactBegin, TypeSkipped:
+				t.Fatalf("accepted %s", frame.Type)
+			case TypeEnd:
+				if started != exited {
+					t.Fatal("accepted the end of a run that goes on")
+				}
+			}
+			if started > announced || exited > started || int64(stdout) > filled.OutputKB<<10 || stderr > MaxTestStderr {
+				t.Fatalf("accepted %d runs of %d, %d exits, %d and %d bytes", started, announced, exited, stdout, stderr)
+			}
+		}
+	})
+}
+
 // FuzzFromHost feeds the agent's end any bytes.
 func FuzzFromHost(f *testing.F) {
-	f.Add(hostSession(f))
+	f.Add(hostSession(f, false))
+	f.Add(hostSession(f, true))
 	f.Add([]byte{byte(TypeStart), 0, 0, 0, 1, '{'})
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		var h FromHost
@@ -122,10 +175,37 @@ func agentSession(tb testing.TB, compile bool) []byte {
 	return b.Bytes()
 }
 
-func hostSession(tb testing.TB) []byte {
+func testsSession(tb testing.TB) []byte {
 	tb.Helper()
 	var b bytes.Buffer
 	w := NewWriter(&b)
+	errs := []error{w.WriteJSON(TypeReady, Ready{Protocol: Version, Kernel: "k"}), w.WriteJSON(TypeCompiled, Compiled{})}
+	for range 3 {
+		errs = append(
+			errs, w.Write(TypeCleared, nil), w.WriteJSON(TypeStarted, Started{}), w.Write(TypeStdout, []byte("out")), w.Write(TypeStderr, []byte("err")),
+			w.WriteJSON(TypeExit, Exit{Cause: Exited}),
+		)
+	}
+	if err := errors.Join(append(errs, w.Write(TypeCleared, nil), w.WriteJSON(TypeEnd, End{}))...); err != nil {
+		tb.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func hostSession(tb testing.TB, tests bool) []byte {
+	tb.Helper()
+	var b bytes.Buffer
+	w := NewWriter(&b)
+	if tests {
+		if err := errors.Join(
+			w.WriteCredit(1000), w.WriteStart(Start{Protocol: Version, Command: []string{"x"}, Limits: filled, Tests: true}), w.Write(TypeGo, nil),
+			w.WriteJSON(TypeTest, Test{Args: []string{"a"}}), w.Write(TypeStdinData, []byte("in")), w.Write(TypeGo, nil),
+			w.WriteJSON(TypeTest, Test{}), w.Write(TypeGo, nil), w.Write(TypeDone, nil),
+		); err != nil {
+			tb.Fatal(err)
+		}
+		return b.Bytes()
+	}
 	for _, err := range []error{
 		w.WriteCredit(1000),
 		w.WriteJSON(TypePrepare, Prepare{Protocol: Version, Command: []string{"x"}}),

@@ -18,6 +18,9 @@ const maxGrant = 1 << 30
 // MaxCompileOutput is how much of a compile step's output is kept.
 const MaxCompileOutput = 64 << 10
 
+// MaxTestStderr is how much a program may say on stderr in one test; the rest is dropped.
+const MaxTestStderr = 64 << 10
+
 // Ready is the agent's first word.
 type Ready struct {
 	Protocol int    `json:"protocol"`
@@ -47,11 +50,23 @@ type Start struct {
 	Command []string `json:"command"`
 	// Env is the job's whole environment.
 	Env map[string]string `json:"env,omitempty"`
-	// Limits are filled: no field is 0.
+	// Limits are filled: no field is 0 but those whose 0 means none.
 	Limits job.Limits `json:"limits"`
 	// PreparedMB, MiB, is what the prepared process may hold when it becomes the program,
 	// beside limits.memory_mb. 0: the program must not be the prepared process.
 	PreparedMB int64 `json:"prepared_mb,omitempty"`
+	// MergeStderr: what the program prints on stderr is part of its stdout.
+	MergeStderr bool `json:"merge_stderr,omitempty"`
+	// TruncateOutput: a program that prints more than its limit goes on, and the rest is dropped.
+	TruncateOutput bool `json:"truncate_output,omitempty"`
+	// Tests: after Go the program waits to be run on tests, each of which follows it.
+	Tests bool `json:"tests,omitempty"`
+}
+
+// Test begins one run of the program. What it reads from stdin follows.
+type Test struct {
+	// Args are added to the start's command.
+	Args []string `json:"args,omitempty"`
 }
 
 // Started says that the program's first instruction is about to come.
@@ -90,11 +105,13 @@ const (
 	Killed Cause = "killed" // a Kill frame
 	// Processes is far more processes than limits.processes allows.
 	Processes Cause = "processes"
+	// AddressSpace is a request for memory that was refused, and that the program did not go on without.
+	AddressSpace Cause = "address_space" // address_space_mb
 )
 
 func (c Cause) known() bool {
 	switch c {
-	case Exited, Wall, CPU, Memory, Output, Killed, Processes:
+	case Exited, Wall, CPU, Memory, Output, Killed, Processes, AddressSpace:
 		return true
 	}
 	return false
@@ -106,6 +123,9 @@ type Exit struct {
 	ExitCode int       `json:"exit_code"`
 	Signal   string    `json:"signal,omitempty"`
 	Usage    job.Usage `json:"usage"`
+	// StdoutTruncated and StderrTruncated: the program printed more than was sent.
+	StdoutTruncated bool `json:"stdout_truncated,omitempty"`
+	StderrTruncated bool `json:"stderr_truncated,omitempty"`
 }
 
 // ArtifactBegin announces a file of which exactly Size bytes follow.

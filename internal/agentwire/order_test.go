@@ -31,6 +31,7 @@ var filled = job.Limits{Artifacts: 2, ArtifactMB: 1, OutputKB: 1}.Filled(job.Lim
 func agentFrames(t *testing.T) map[string]Frame {
 	t.Helper()
 	return map[string]Frame{
+		"cleared":    frame(t, TypeCleared, nil),
 		"ready":      frame(t, TypeReady, Ready{Protocol: Version, Kernel: "Linux version 4.19.0-gvisor"}),
 		"old ready":  frame(t, TypeReady, Ready{Protocol: Version + 1}),
 		"compiling":  frame(t, TypeCompileOutput, "warning"),
@@ -174,6 +175,72 @@ func TestFromAgent(t *testing.T) {
 	}
 }
 
+// TestFromAgentTests: "test" and "done" stand for what the worker has said.
+func TestFromAgentTests(t *testing.T) {
+	t.Parallel()
+	known := agentFrames(t)
+	for _, frames := range []string{
+		"ready,cleared,test,started,out,err,exit,cleared,test,started,exit,cleared,done,end",
+		"ready,cleared,done,end",
+		"ready,refused,end",
+		"ready,compiling,compiled,refused,end",
+		"ready,compiling,compiled,cleared,test,started,exit,cleared,done,end",
+		"ready,compiling,miscompile,end",
+		"ready,cleared,test,started,out 1k,exit,cleared,test,started,out 1k,exit,cleared,done,end",
+		"ready,cleared,test,started,exit,end",
+		"ready,cleared,test,started,fault",
+		"ready,!started",
+		"ready,!end",
+		"ready,compiling,!cleared",
+		"!cleared",
+		"ready,cleared,!cleared",
+		"ready,cleared,!started",
+		"ready,cleared,!refused",
+		"ready,cleared,!end",
+		"ready,cleared,test,!end",
+		"ready,cleared,test,!cleared",
+		"ready,cleared,test,!refused",
+		"ready,cleared,test,!exit",
+		"ready,cleared,test,!out",
+		"ready,cleared,test,started,!started",
+		"ready,cleared,test,started,!cleared",
+		"ready,cleared,test,started,!end",
+		"ready,cleared,test,started,out 1k,!out",
+		"ready,cleared,test,started,exit,!started",
+		"ready,cleared,test,started,exit,!out",
+		"ready,cleared,test,started,exit,!exit",
+		"ready,cleared,test,started,exit,!a",
+		"ready,cleared,test,started,exit,!skip",
+		"ready,cleared,test,started,exit,!refused",
+		"ready,cleared,test,started,exit,cleared,!end",
+		"ready,cleared,test,started,exit,cleared,done,end,!ready",
+	} {
+		t.Run(frames, func(t *testing.T) {
+			t.Parallel()
+			a := FromAgent{Limits: filled, Compile: strings.Contains(frames, "compil"), Tests: true}
+			a.Granted(1 << 20)
+			for _, name := range strings.Split(frames, ",") {
+				switch name {
+				case "test":
+					a.NextTest()
+					continue
+				case "done":
+					a.Done()
+					continue
+				}
+				name, refused := strings.CutPrefix(name, "!")
+				f, ok := known[name]
+				if !ok {
+					t.Fatalf("no frame %q", name)
+				}
+				if _, err := a.Accept(f); refused != (err != nil) || err != nil && !errors.Is(err, ErrProtocol) {
+					t.Fatalf("%s: got %v, want refused %v", name, err, refused)
+				}
+			}
+		})
+	}
+}
+
 func TestFromAgentCounts(t *testing.T) {
 	t.Parallel()
 	known := agentFrames(t)
@@ -271,13 +338,19 @@ func hostFrames(t *testing.T) map[string]Frame {
 	vast.Limits.MemoryMB = 1 << 50
 	early := start
 	early.PreparedMB = 100
+	merged, small, shallow, negative := early, early, early, start
+	merged.MergeStderr, small.Limits.AddressSpaceMB, shallow.Limits.StackMB, negative.Limits.StackMB = true, 1, 1, -1
+	tests, warm := start, early
+	tests.Tests, warm.Tests = true, true
 	prepare := Prepare{Protocol: Version, Command: []string{"x"}}
 	credit := binary.BigEndian.AppendUint32(nil, 1000)
 	return map[string]Frame{
 		"start": frame(t, TypeStart, start), "half": frame(t, TypeStart, `{"protocol":2,`),
 		"unlimited": frame(t, TypeStart, none), "old": frame(t, TypeStart, old), "empty": frame(t, TypeStart, empty), "vast": frame(t, TypeStart, vast),
 		"prepare": frame(t, TypePrepare, prepare), "for prepared": frame(t, TypeStart, early),
+		"merged": frame(t, TypeStart, merged), "small": frame(t, TypeStart, small), "shallow": frame(t, TypeStart, shallow), "negative": frame(t, TypeStart, negative),
 		"prepare nothing": frame(t, TypePrepare, Prepare{Protocol: Version}), "prepare old": frame(t, TypePrepare, Prepare{Protocol: Version + 1, Command: []string{"x"}}),
+		"tests": frame(t, TypeStart, tests), "tests of prepared": frame(t, TypeStart, warm), "test": frame(t, TypeTest, Test{Args: []string{"a"}}), "no test": frame(t, TypeTest, "{"), "done": frame(t, TypeDone, nil),
 		"a": frame(t, TypeFileBegin, FileBegin{"a", 3}), "b": frame(t, TypeFileBegin, FileBegin{"b", 0}),
 		"/a": frame(t, TypeFileBegin, FileBegin{"/a", 3}), "neg": frame(t, TypeFileBegin, FileBegin{"n", -1}), "tera": frame(t, TypeFileBegin, FileBegin{"t", 1 << 40}),
 		"data": frame(t, TypeFileData, "abc"), "data4": frame(t, TypeFileData, "abcd"),
@@ -294,9 +367,13 @@ func TestFromHost(t *testing.T) {
 		"start,go", "start,stdin,go", "prepare,credit,for prepared,go", "prepare,start,go",
 		"prepare,!prepare", "start,!prepare", "start,go,!prepare", "!prepare nothing", "!prepare old", "for prepared,!go",
 		"!go", "!a", "!data", "!stdin", "!kill", "!no credit", "!all credit",
-		"half,!go", "unlimited,!go", "old,!a", "empty,!go", "vast,!go",
+		"half,!go", "unlimited,!go", "old,!a", "empty,!go", "vast,!go", "negative,!go",
+		"prepare,merged,!go", "prepare,small,!go", "prepare,shallow,!go",
 		"start,!data", "start,!/a", "start,!neg", "start,!tera", "start,!kill",
 		"start,a,!go", "start,a,!a", "start,a,!stdin", "start,a,!data4", "start,a,data,!data", "start,a,data,!a", "start,b,!data",
+		"tests,a,data,go,test,stdin,stdin,go,credit,test,go,done,credit", "tests,go,done", "tests,go,kill", "tests,go,test,go,kill",
+		"tests,!stdin", "tests,!test", "tests,!done", "tests,go,!go", "tests,go,!stdin", "tests,go,!a", "tests,go,!no test", "tests,go,test,!test", "tests,go,test,!done", "tests,go,test,!kill",
+		"tests,go,done,!test", "tests,go,done,!done", "start,go,!test", "start,go,!done", "prepare,tests of prepared,!go",
 		"start,stdin,!a", "start,go,!go", "start,go,!stdin", "start,go,!start", "start,a,!start",
 	} {
 		t.Run(frames, func(t *testing.T) {

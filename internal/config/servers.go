@@ -40,6 +40,8 @@ type Worker struct {
 	// MemoryMB is what the sandboxes may use together. Defaults to three quarters of
 	// the machine's memory.
 	MemoryMB int64
+	// CacheMB is how much of the disk inputs and answers of graded jobs may take. Defaults to 1024.
+	CacheMB int64
 	// Poll is how often an idle worker looks for a task, in case it was not told of one. Defaults to 1 s.
 	Poll time.Duration
 	// Grace is how long running jobs may take to end after SIGTERM. Defaults to 30 s.
@@ -76,6 +78,7 @@ func ReadWorker(getenv Getenv) (Worker, error) {
 		Preload:      r.Bool("GLOVEBOX_PRELOAD", true),
 		Snapshots:    r.Bool("GLOVEBOX_SNAPSHOTS", false),
 		MemoryMB:     int64(r.Int("GLOVEBOX_MEMORY_MB", machineMB()*3/4, 64, 1<<30)),
+		CacheMB:      int64(r.Int("GLOVEBOX_CACHE_MB", 1024, 0, 1<<30)),
 		Poll:         r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 1000, 1, 10_000),
 		Grace:        r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 30, 1, 86_400),
 		Images:       r.images("GLOVEBOX_IMAGES"),
@@ -115,8 +118,16 @@ type API struct {
 	WebhookSchedule string
 	// NewTenants are the quotas of tenants that are created, where their terms name none.
 	NewTenants job.Quotas
+	// Prices are what answers say that code cost; nil for nothing.
+	Prices *job.Prices
 	// TrustedProxies are the addresses of proxies whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
+	// Facades are the names of those that are on.
+	Facades []string
+	// FacadeAddresses are addresses of their own, by name: host:port, or fd:N.
+	FacadeAddresses map[string]string
+	// FacadeTenant is whose requests to façades are that have no token; "" refuses them.
+	FacadeTenant string
 	// BatchBytes is how large a batch may be as it is sent. Defaults to 256 MiB.
 	BatchBytes int64
 	// Poll is how often an idle deliverer looks for a task, in case it was not told of one. Defaults to 1 s.
@@ -145,7 +156,10 @@ func ReadAPI(getenv Getenv) (API, error) {
 		WebhookAllow:    strings.FieldsFunc(r.getenv("GLOVEBOX_WEBHOOK_ALLOW"), func(c rune) bool { return c == ',' || c == ' ' }),
 		WebhookSchedule: r.String("GLOVEBOX_WEBHOOK_SCHEDULE", ""),
 		NewTenants:      r.quotas("GLOVEBOX_TENANT_QUOTAS", DefaultQuotas),
+		Prices:          r.prices("GLOVEBOX_PRICES"),
 		TrustedProxies:  r.networks("GLOVEBOX_TRUSTED_PROXIES"),
+		Facades:         r.facades("GLOVEBOX_FACADES"),
+		FacadeTenant:    r.String("GLOVEBOX_FACADE_TENANT", ""),
 		BatchBytes:      int64(r.Int("GLOVEBOX_BATCH_MB", 256, 1, 1<<20)) << 20,
 		Poll:            r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 1000, 1, 10_000),
 		Grace:           r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 20, 0, 86_400),
@@ -167,7 +181,11 @@ func ReadAPI(getenv Getenv) (API, error) {
 		r.Fault("GLOVEBOX_ADMIN_TOKEN", "is the same as GLOVEBOX_TOKEN: want a secret of its own")
 	}
 	r.CheckURL("GLOVEBOX_PUBLIC_URL", a.PublicURL)
-	a.Warnings = r.insecure(a.Redis.URL, a.S3, a.PublicURL)
+	a.FacadeAddresses = r.facadeAddresses("GLOVEBOX_FACADE_ADDRESSES", a.Facades)
+	if a.FacadeTenant != "" && !job.ValidTenant(a.FacadeTenant) {
+		r.Fault("GLOVEBOX_FACADE_TENANT", "is no tenant's name: want 1 to 32 lower-case letters and digits")
+	}
+	a.Warnings = append(r.insecure(a.Redis.URL, a.S3, a.PublicURL), anonymousWarning(a.Facades, a.FacadeTenant)...)
 	return a, r.Err()
 }
 
@@ -222,6 +240,19 @@ func (r *Reader) quotas(name, otherwise string) job.Quotas {
 		r.Fault(name, "can't be read: %v", err)
 	}
 	return q
+}
+
+// prices reads what a job costs, nil where nothing is said.
+func (r *Reader) prices(name string) *job.Prices {
+	text := r.String(name, "")
+	if text == "" {
+		return nil
+	}
+	p, err := job.ParsePrices(text)
+	if err != nil {
+		r.Fault(name, "can't be read: %v", err)
+	}
+	return &p
 }
 
 // minToken keeps anyone from choosing a token that can be guessed.

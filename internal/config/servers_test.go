@@ -47,7 +47,7 @@ func TestReadWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.PodmanSocket != "/run/x.sock" || w.Poll != 25*time.Millisecond || w.Grace != time.Second || !w.S3.PathStyle || w.Concurrency < 1 || w.Warm != w.Concurrency || w.MemoryMB < 64 {
+	if w.PodmanSocket != "/run/x.sock" || w.Poll != 25*time.Millisecond || w.Grace != time.Second || !w.S3.PathStyle || w.Concurrency < 1 || w.Warm != w.Concurrency || w.MemoryMB < 64 || w.CacheMB != 1024 {
 		t.Errorf("got %+v", w)
 	}
 	if w, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_PRELOAD": "0"}).Get); err != nil || w.Preload {
@@ -55,6 +55,12 @@ func TestReadWorker(t *testing.T) {
 	}
 	if w, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_SNAPSHOTS": "1"}).Get); err != nil || !w.Snapshots {
 		t.Errorf("GLOVEBOX_SNAPSHOTS=1: got %v, %v", w.Snapshots, err)
+	}
+	if w, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_CACHE_MB": "0"}).Get); err != nil || w.CacheMB != 0 {
+		t.Errorf("GLOVEBOX_CACHE_MB=0: got %d, %v", w.CacheMB, err)
+	}
+	if w, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_CACHE_MB": "-1"}).Get); err == nil || !strings.Contains(err.Error(), "GLOVEBOX_CACHE_MB") {
+		t.Errorf("GLOVEBOX_CACHE_MB=-1: got %d, %v", w.CacheMB, err)
 	}
 	if w, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_WARM": "0"}).Get); err != nil || w.Warm != 0 {
 		t.Errorf("GLOVEBOX_WARM=0: got %d, %v", w.Warm, err)
@@ -132,6 +138,16 @@ func TestReadAPI(t *testing.T) {
 	a, err := ReadAPI(apiEnv().Get)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if a.Prices != nil {
+		t.Errorf("got %+v, want no prices unless there are some", a.Prices)
+	}
+	priced, err := ReadAPI(with(apiEnv(), File{"GLOVEBOX_PRICES": "run=200,cpu_second=14000"}).Get)
+	if err != nil || priced.Prices == nil || *priced.Prices != (job.Prices{Run: 200, CPUSecond: 14_000}) {
+		t.Errorf("got %+v, %v, want prices", priced.Prices, err)
+	}
+	if _, err := ReadAPI(with(apiEnv(), File{"GLOVEBOX_PRICES": "run=0.2"}).Get); err == nil || !strings.Contains(err.Error(), `GLOVEBOX_PRICES can't be read: run is "0.2"`) {
+		t.Errorf("got %v, want an error that names variable and value", err)
 	}
 	if a.PublicURL != "https://example.com/gb" || a.WebhookKey != "a b" || len(a.WebhookAllow) != 2 || len(a.CapabilityKeys) != 1 || a.Addr != DefaultAPIAddr {
 		t.Errorf("got %+v", a)

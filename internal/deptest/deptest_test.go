@@ -32,10 +32,12 @@ func TestDependencies(t *testing.T) {
 		{pkg: "worker", forbid: append([]string{module + "/producer"}, podman...)},
 		{pkg: "worker/sandbox", only: []string{module + "/job"}},
 		{pkg: "worker/sandbox/internal/session", only: []string{module + "/internal/agentwire", module + "/job", module + "/worker/sandbox"}},
+		{pkg: "internal/grading", only: []string{module + "/job"}},
+		{pkg: "internal/grading/kattis", only: []string{module + "/job", module + "/internal/grading", "gopkg.in/yaml.v3"}},
 		{pkg: "runtimes", forbid: podman},
 		{pkg: "cmd/glovebox", forbid: podman},
-		{pkg: "cmd/glovebox-runtime", only: []string{module + "/internal/cgroup"}},
-		{pkg: "cmd/glovebox-agent", only: []string{"golang.org/x/sys/", module + "/internal/agentwire", module + "/job"}},
+		{pkg: "cmd/glovebox-runtime", only: []string{module + "/internal/cgroup", module + "/internal/version"}},
+		{pkg: "cmd/glovebox-agent", only: []string{"golang.org/x/sys/", module + "/internal/agentwire", module + "/internal/version", module + "/job"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.pkg, func(t *testing.T) {

@@ -18,10 +18,11 @@ import (
 	"testing"
 
 	"github.com/glovebox-run/glovebox/internal/cgroup"
+	"github.com/glovebox-run/glovebox/internal/toolsdir"
 )
 
 // ToolsDir is where infra/setup.sh puts runsc, versitygw and the Podman configuration.
-const ToolsDir = "/usr/local/lib/glovebox"
+const ToolsDir = toolsdir.Local
 
 // Require ends the test when component ("redis", "s3", "podman", "npm", "cgroups") is missing:
 // as a failure where GLOVEBOX_TEST_REQUIRE lists it, else as a skip.

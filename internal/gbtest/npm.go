@@ -47,7 +47,8 @@ func NPM(tb testing.TB, source string) string {
 	if err := os.CopyFS(fresh, os.DirFS(source)); err != nil {
 		tb.Fatal(err)
 	}
-	cmd := exec.CommandContext(tb.Context(), "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	// A user of a service, such as the Podman user, may not write into its home.
+	cmd := exec.CommandContext(tb.Context(), "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--cache", filepath.Join(filepath.Dir(dir), "npm-cache"))
 	cmd.Dir = fresh
 	if out, err := cmd.CombinedOutput(); err != nil {
 		tb.Fatalf("npm ci: %v\n%s", err, out)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/webhook"
 )
 
@@ -31,7 +32,7 @@ var ErrKeys = errors.New("want 32 random bytes in base64, or twice that with a s
 // is rotated. They print as "hookkeys.Keys".
 type Keys struct{ keys [][]byte }
 
-// Pair signs and verifies the messages of a tenant.
+// Pair signs and verifies the messages of a tenant, or those to one endpoint of it.
 type Pair struct {
 	Secret webhook.Secret
 	Key    webhook.PrivateKey
@@ -65,12 +66,12 @@ func Parse(text string) (*Keys, error) {
 // Format keeps the keys from every verb of package fmt.
 func (k Keys) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("hookkeys.Keys")) }
 
-// Pairs returns what signs the messages of a tenant at a time. The first is the one to
-// hand out.
-func (k *Keys) Pairs(tenant string, s record.Signing, now time.Time) ([]Pair, error) {
+// Pairs returns what signs the messages of a tenant, or those to the endpoint of that id, at a
+// time. The first is the one to hand out.
+func (k *Keys) Pairs(of string, s record.Signing, now time.Time) ([]Pair, error) {
 	var list []Pair
 	for _, key := range k.keys {
-		current, err := derive(key, tenant, s.Generation)
+		current, err := derive(key, of, s.Generation)
 		if err != nil {
 			return nil, err
 		}
@@ -78,7 +79,7 @@ func (k *Keys) Pairs(tenant string, s record.Signing, now time.Time) ([]Pair, er
 		if !s.Rotating(now) {
 			continue
 		}
-		previous, err := derive(key, tenant, s.Generation-1)
+		previous, err := derive(key, of, s.Generation-1)
 		if err != nil {
 			return nil, err
 		}
@@ -88,10 +89,10 @@ func (k *Keys) Pairs(tenant string, s record.Signing, now time.Time) ([]Pair, er
 	return list, nil
 }
 
-// Signers returns all that sign a message of a tenant: signatures of version v1 come
+// Signers returns all that sign a message of a tenant, or to an endpoint: signatures of version v1 come
 // first, for receivers that look no further than they must.
-func (k *Keys) Signers(tenant string, s record.Signing, now time.Time) ([]webhook.Signer, error) {
-	pairs, err := k.Pairs(tenant, s, now)
+func (k *Keys) Signers(of string, s record.Signing, now time.Time) ([]webhook.Signer, error) {
+	pairs, err := k.Pairs(of, s, now)
 	list := make([]webhook.Signer, 2*len(pairs))
 	for i, p := range pairs {
 		list[i], list[len(pairs)+i] = p.Secret, p.Key
@@ -99,11 +100,29 @@ func (k *Keys) Signers(tenant string, s record.Signing, now time.Time) ([]webhoo
 	return list, err
 }
 
-// derive makes a tenant's secret and key of one generation, with HKDF-SHA256 (RFC 5869).
-func derive(key []byte, tenant string, generation int64) (p Pair, err error) {
+// Seals seal what hooks' senders sign with, so that Redis alone tells nobody, workers included: the
+// first one seals, each opens what it has sealed.
+func (k *Keys) Seals() (*secrets.Keys, error) {
+	words := make([]string, len(k.keys))
+	for i, key := range k.keys {
+		b, err := hkdf.Key(sha256.New, key, nil, "glovebox/hook/v1/seal", keySize)
+		if err != nil {
+			return nil, fmt.Errorf("derive key for hooks: %w", err)
+		}
+		words[i] = base64.StdEncoding.EncodeToString(b)
+	}
+	seals, err := secrets.ParseKeys(strings.Join(words, " "))
+	if err != nil {
+		return nil, fmt.Errorf("derive key for hooks: %w", err)
+	}
+	return seals, nil
+}
+
+// derive makes a tenant's or an endpoint's secret and key of one generation, with HKDF-SHA256 (RFC 5869).
+func derive(key []byte, of string, generation int64) (p Pair, err error) {
 	word := func(kind string) (string, error) {
-		// Neither a tenant's name nor a number has a slash.
-		info := "glovebox/webhook/v1/" + kind + "/" + tenant + "/" + strconv.FormatInt(generation, 10)
+		// Neither a tenant's name nor a number has a slash; an endpoint's id is that name, a hyphen, which it never has, and more.
+		info := "glovebox/webhook/v1/" + kind + "/" + of + "/" + strconv.FormatInt(generation, 10)
 		b, err := hkdf.Key(sha256.New, key, nil, info, keySize)
 		return base64.StdEncoding.EncodeToString(b), err
 	}

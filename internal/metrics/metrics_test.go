@@ -88,10 +88,10 @@ func TestRecords(t *testing.T) {
 	must(s.Create(ctx, own, job.Spec{Image: "acme.example/words@sha256:00", Command: []string{"x"}}, ""))
 	d, err := s.GetDelivery(ctx, "default", record.DeliveryID(ended, job.EventCompleted, "https://example.com"))
 	must(err)
-	must(s.Attempted(ctx, d, record.Pending, 500, "no", time.Now().Add(time.Hour)))
-	must(s.Attempted(ctx, d, record.Pending, 500, "no", time.Now())) // an answer that got lost, asked again
+	must(s.Attempted(ctx, d, record.Outcome{State: record.Pending, Status: 500, Problem: "no", Next: time.Now().Add(time.Hour)}, record.Pace{Most: 16}))
+	must(s.Attempted(ctx, d, record.Outcome{State: record.Pending, Status: 500, Problem: "no", Next: time.Now()}, record.Pace{Most: 16})) // an answer that got lost, asked again
 	d.Attempt++
-	must(s.Attempted(ctx, d, record.Delivered, 200, "", time.Time{}))
+	must(s.Attempted(ctx, d, record.Outcome{State: record.Delivered, Status: 200}, record.Pace{Most: 16}))
 
 	var beats sync.WaitGroup
 	for range 20 { // more connections, each of which is set up

@@ -78,6 +78,8 @@ func every(t *testing.T) (*prometheus.Registry, map[string][]string) {
 	w.Ran("python", "warm", time.Second, job.Usage{CPUMS: 5}, []job.Artifact{{Kind: job.KindChart, Size: 10}})
 	w.Failed(FailStore)
 	w.Lacked(true)
+	w.TestRead("hit")
+	w.TestCache(1)
 	return r, n.labels
 }
 

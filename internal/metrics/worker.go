@@ -15,9 +15,10 @@ type Worker struct {
 	startup, run                    *prometheus.HistogramVec
 	cpu                             *prometheus.CounterVec
 	artifacts, bytes                *prometheus.CounterVec
-	failures, lacked                *prometheus.CounterVec
+	failures, lacked, testReads     *prometheus.CounterVec
 	running, slots, paused          prometheus.Gauge
 	memoryReserved, memoryAvailable prometheus.Gauge
+	testCache                       prometheus.Gauge
 }
 
 // Failure is why a try at a job failed on us.
@@ -60,6 +61,10 @@ func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
 		lacked: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "glovebox_jobs_not_offered_total", Help: "Jobs that came to a worker which lacks their runtime or image: handed to one that has it (worker), or put off because none lives (nobody).",
 		}, []string{"to"}),
+		testReads: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "glovebox_test_cache_reads_total", Help: "Inputs and answers of graded jobs: on the worker's disk (hit), fetched from the bucket (miss), read from it without being kept (uncached); damaged counts files that were fetched once more.",
+		}, []string{"result"}),
+		testCache:       gauge("glovebox_test_cache_bytes", "Disk that the worker's cache of inputs and answers takes."),
 		running:         gauge("glovebox_worker_jobs", "Jobs that this worker has in hand."),
 		slots:           gauge("glovebox_worker_concurrency", "Jobs that this worker may have in hand."),
 		paused:          gauge("glovebox_worker_paused", "1 while this worker takes no jobs because it can run none, else 0."),
@@ -69,9 +74,12 @@ func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
 	for _, reason := range []Failure{FailSandbox, FailStore, FailOther} {
 		m.failures.WithLabelValues(string(reason)) // so that the first one is an increase
 	}
+	for _, result := range []string{"hit", "miss", "damaged", "uncached"} {
+		m.testReads.WithLabelValues(result)
+	}
 	m.lacked.WithLabelValues("worker")
 	m.lacked.WithLabelValues("nobody")
-	r.MustRegister(m.startup, m.run, m.cpu, m.artifacts, m.bytes, m.failures, m.lacked, m.running, m.slots, m.paused, m.memoryReserved, m.memoryAvailable)
+	r.MustRegister(m.startup, m.run, m.cpu, m.artifacts, m.bytes, m.failures, m.lacked, m.testReads, m.testCache, m.running, m.slots, m.paused, m.memoryReserved, m.memoryAvailable)
 	return m
 }
 
@@ -133,3 +141,10 @@ func (m *Worker) Lacked(told bool) {
 	}
 	m.lacked.WithLabelValues(to).Inc()
 }
+
+// TestRead counts an input or an answer of a graded job that was opened; result is one of package
+// testcache.
+func (m *Worker) TestRead(result string) { m.testReads.WithLabelValues(result).Inc() }
+
+// TestCache says how many bytes of the disk the cache of these takes.
+func (m *Worker) TestCache(bytes int64) { m.testCache.Set(float64(bytes)) }

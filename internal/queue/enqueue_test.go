@@ -26,7 +26,7 @@ func TestEnqueueAll(t *testing.T) {
 		want = append(want, all[n].id)
 	}
 	slices.Sort(want)
-	if err := c.EnqueueAll(ctx, append(all, RunTask("later", 1, job.Normal, time.Now().Add(time.Hour)), DeliverTask("default", "msg", 1, false, time.Time{}))); err != nil {
+	if err := c.EnqueueAll(ctx, append(all, RunTask("later", 1, job.Normal, time.Now().Add(time.Hour)), DeliverTask("default", "msg", Turn{Attempt: 1}, false, time.Time{}))); err != nil {
 		t.Fatal(err) // a Redis that doesn't know asynq's script
 	}
 	if got := queuetest.Tasks(t, c.rdb, "normal"); !slices.Equal(got, want) {

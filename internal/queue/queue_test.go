@@ -51,7 +51,7 @@ func TestNotifier(t *testing.T) {
 			}
 			queuetest.Within(t, jobs, task.id, 5*time.Second)
 		}
-		task := DeliverTask("t", "d", n, false, time.Time{})
+		task := DeliverTask("t", "d", Turn{Attempt: n}, false, time.Time{})
 		if err := c.Enqueue(t.Context(), task); err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestLostNotification(t *testing.T) {
 	queuetest.Within(t, took, "lost", 5*time.Second)
 
 	for n := range 2 * mostPending {
-		if err := c.Enqueue(t.Context(), DeliverTask("t", "d", n, false, time.Time{})); err != nil {
+		if err := c.Enqueue(t.Context(), DeliverTask("t", "d", Turn{Attempt: n}, false, time.Time{})); err != nil {
 			t.Fatal(err)
 		}
 	}

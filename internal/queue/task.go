@@ -22,9 +22,23 @@ type Run struct {
 
 // Deliver is the payload of a delivery task.
 type Deliver struct {
-	Tenant  string `json:"tenant"`
-	ID      string `json:"id"`
-	Attempt int    `json:"attempt"`
+	Tenant string `json:"tenant"`
+	ID     string `json:"id"`
+	Turn
+}
+
+// Turn is which of a delivery's tasks one is.
+type Turn struct {
+	Attempt int `json:"attempt"`
+	// Waits is how often the delivery had to wait for its endpoint before: each time it gets another task.
+	Waits int `json:"waits,omitempty"`
+}
+
+func (t Turn) String() string {
+	if t.Waits == 0 {
+		return strconv.Itoa(t.Attempt)
+	}
+	return strconv.Itoa(t.Attempt) + "-" + strconv.Itoa(t.Waits)
 }
 
 // Task is one to enqueue.
@@ -48,12 +62,12 @@ func (t Task) HandedOver(name string) Task {
 	return t
 }
 
-// DeliverTask is the task for this attempt at a delivery. backlog is what the delivery's record says:
-// a delivery stays in one queue, where one attempt has one task.
-func DeliverTask(tenant, delivery string, attempt int, backlog bool, at time.Time) Task {
+// DeliverTask is the task for this turn of a delivery. backlog is what the delivery's record says:
+// a delivery stays in one queue, where one turn has one task.
+func DeliverTask(tenant, delivery string, turn Turn, backlog bool, at time.Time) Task {
 	queue := Delivery
 	if backlog {
 		queue = DeliveryBacklog
 	}
-	return Task{TypeDeliver, tenant + "/" + delivery + "." + strconv.Itoa(attempt), queue, Deliver{tenant, delivery, attempt}, at}
+	return Task{TypeDeliver, tenant + "/" + delivery + "." + turn.String(), queue, Deliver{tenant, delivery, turn}, at}
 }

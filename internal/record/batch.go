@@ -118,7 +118,7 @@ func (s *Store) OpenBatch(ctx context.Context, tenant string, o job.BatchOptions
 	held, err := openBatchScript.Run(ctx, s.rdb, tenant, script.Args{
 		"id": id, "now": now, "due": now.Add(batchPatience), "key": hashKey(key), "options": hex.EncodeToString(optionsSum[:8]),
 		"size": size, "most_recorded": most,
-	}, "callback", callback, "delivery", delivery, "metadata", metadata, "retention", s.Retention(terms).Milliseconds()).Text()
+	}, "callback", callback, "delivery", delivery, "message", MessageID(id, job.EventBatchCompleted), "metadata", metadata, "retention", s.Retention(terms).Milliseconds()).Text()
 	if err != nil {
 		return Batch{}, false, fmt.Errorf("open batch: %w", err)
 	}

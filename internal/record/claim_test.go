@@ -136,7 +136,7 @@ func TestRescheduleNeverHastens(t *testing.T) {
 		t.Fatal(err)
 	}
 	hour := time.Now().Add(time.Hour)
-	if err := s.Attempted(ctx, d, Pending, 429, "later", hour); err != nil {
+	if err := s.Attempted(ctx, d, Outcome{State: Pending, Status: 429, Problem: "later", Next: hour}, Pace{Most: 16}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.reschedule(ctx, outboxKey("default"), d.ID, time.Now().Add(recheckDelay)); err != nil {

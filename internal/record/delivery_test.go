@@ -68,7 +68,7 @@ func TestDeliveryBacklog(t *testing.T) {
 		if err != nil || d.Backlog != (task == backlog[0]) {
 			t.Fatalf("delivery %s: %+v, %v", did, d, err)
 		}
-		if err := s.Attempted(t.Context(), d, Pending, 500, "it failed", time.Now()); err != nil {
+		if err := s.Attempted(t.Context(), d, Outcome{State: Pending, Status: 500, Problem: "it failed", Next: time.Now()}, Pace{Most: 16}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,29 +7,33 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-func jobKey(tenant, id string) string         { return script.Key(tenant, "job:"+id) }
-func jobsKey(tenant string) string            { return script.Key(tenant, "jobs") }
-func openKey(tenant string) string            { return script.Key(tenant, "open") }
-func runningKey(tenant string) string         { return script.Key(tenant, "running") }
-func outboxKey(tenant string) string          { return script.Key(tenant, "outbox") }
-func garbageKey(tenant string) string         { return script.Key(tenant, "garbage") }
-func resultKey(tenant, id string) string      { return script.Key(tenant, "result:"+id) }
-func eventsKey(tenant, id string) string      { return script.Key(tenant, "events:"+id) }
-func storedKey(tenant string) string          { return script.Key(tenant, "stored") }   // bytes
-func recordedKey(tenant string) string        { return script.Key(tenant, "recorded") } // bytes
-func lentKey(tenant string) string            { return script.Key(tenant, "lent") }
-func lastingKey(tenant string) string         { return script.Key(tenant, "lasting") }
-func deliveryKey(tenant, did string) string   { return script.Key(tenant, "delivery:"+did) }
-func tenantKey(tenant string) string          { return script.Key(tenant, "tenant") }
-func tokenUseKey(tenant string) string        { return script.Key(tenant, "tokenuse") }
-func queuedKey(tenant string) string          { return script.Key(tenant, "queued") } // bytes
-func webhookKey(tenant string) string         { return script.Key(tenant, "webhook") }
-func rateKey(tenant string) string            { return script.Key(tenant, "rate") }
-func batchKey(tenant, id string) string       { return script.Key(tenant, "batch:"+id) }
-func batchItemsKey(tenant, id string) string  { return script.Key(tenant, "batch:"+id+":items") }
-func batchErrorsKey(tenant, id string) string { return script.Key(tenant, "batch:"+id+":errors") }
-func batchesKey(tenant string) string         { return script.Key(tenant, "batches") }
-func batchWorkKey(tenant string) string       { return script.Key(tenant, "batchwork") }
+func jobKey(tenant, id string) string          { return script.Key(tenant, "job:"+id) }
+func jobsKey(tenant string) string             { return script.Key(tenant, "jobs") }
+func openKey(tenant string) string             { return script.Key(tenant, "open") }
+func runningKey(tenant string) string          { return script.Key(tenant, "running") }
+func outboxKey(tenant string) string           { return script.Key(tenant, "outbox") }
+func garbageKey(tenant string) string          { return script.Key(tenant, "garbage") }
+func resultKey(tenant, id string) string       { return script.Key(tenant, "result:"+id) }
+func eventsKey(tenant, id string) string       { return script.Key(tenant, "events:"+id) }
+func storedKey(tenant string) string           { return script.Key(tenant, "stored") }   // bytes
+func recordedKey(tenant string) string         { return script.Key(tenant, "recorded") } // bytes
+func lentKey(tenant string) string             { return script.Key(tenant, "lent") }
+func lastingKey(tenant string) string          { return script.Key(tenant, "lasting") }
+func deliveryKey(tenant, did string) string    { return script.Key(tenant, "delivery:"+did) }
+func tenantKey(tenant string) string           { return script.Key(tenant, "tenant") }
+func tokenUseKey(tenant string) string         { return script.Key(tenant, "tokenuse") }
+func queuedKey(tenant string) string           { return script.Key(tenant, "queued") } // bytes
+func webhookKey(tenant string) string          { return script.Key(tenant, "webhook") }
+func rateKey(tenant string) string             { return script.Key(tenant, "rate") }
+func batchKey(tenant, id string) string        { return script.Key(tenant, "batch:"+id) }
+func batchItemsKey(tenant, id string) string   { return script.Key(tenant, "batch:"+id+":items") }
+func batchErrorsKey(tenant, id string) string  { return script.Key(tenant, "batch:"+id+":errors") }
+func batchesKey(tenant string) string          { return script.Key(tenant, "batches") }
+func batchWorkKey(tenant string) string        { return script.Key(tenant, "batchwork") }
+func endpointsKey(tenant string) string        { return script.Key(tenant, "endpoints") }
+func endpointLaneKey(tenant, id string) string { return script.Key(tenant, "lane:"+id) }
+func attemptsKey(tenant, id string) string     { return script.Key(tenant, "attempts:"+id) }
+func failedKey(tenant, id string) string       { return script.Key(tenant, "failed:"+id) }
 func backlogKey(tenant string, p job.Priority) string {
 	return script.Key(tenant, "backlog:"+string(p))
 }

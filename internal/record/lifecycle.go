@@ -169,7 +169,7 @@ func (s *Store) finishArgs(ctx context.Context, j Job, e Ending, more script.Arg
 		"id": j.ID, "now": now, "status": string(e.Status),
 		"result": e.Result, "result_ref": e.ResultRef, "result_life": s.resultLife, "stored": e.Stored, "dirty": e.Dirty,
 		"default_retention": s.retention,
-		"delivery":          DeliveryID(j.ID, job.EventCompleted, j.Callback), "event": job.EventCompleted,
+		"delivery":          DeliveryID(j.ID, job.EventCompleted, j.Callback), "event": job.EventCompleted, "message": MessageID(j.ID, job.EventCompleted),
 		"window": s.windowOrNone(ctx, j.Tenant), "due": now.Add(sweepDelay), "lend_most": s.lendMost,
 	}
 	maps.Copy(a, more)
@@ -189,15 +189,14 @@ func (s *Store) afterEnd(ctx context.Context, j Job, status job.Status, answer [
 	}
 }
 
-// enqueueFirstDelivery takes what a script says of the delivery that it made, if it made
-// one: its id, and whether it is one of the backlog.
+// enqueueFirstDelivery takes what a script says of the deliveries that it made, if it made
+// some: of each its id, and whether it is one of the backlog.
 func (s *Store) enqueueFirstDelivery(ctx context.Context, tenant, made string) {
-	if made == "" {
-		return
-	}
-	did, of, _ := strings.Cut(made, " ")
-	if err := s.Queue.Enqueue(ctx, queue.DeliverTask(tenant, did, 1, of == "backlog", time.Time{})); err != nil {
-		s.log.Warn("delivery made, its task is left to the sweeper", "delivery_id", did, "error", err)
+	for _, one := range strings.FieldsFunc(made, func(r rune) bool { return r == ',' }) {
+		did, of, _ := strings.Cut(one, " ")
+		if err := s.Queue.Enqueue(ctx, queue.DeliverTask(tenant, did, queue.Turn{Attempt: 1}, of == "backlog", time.Time{})); err != nil {
+			s.log.Warn("delivery made, its task is left to the sweeper", "delivery_id", did, "error", err)
+		}
 	}
 }
 

@@ -16,13 +16,16 @@ import (
 // Redis takes no more.
 const (
 	jobCost      = 3072
-	callbackCost = 512 // a delivery that is done; its URL is text, kept twice
-	batchCost    = 1536
-	itemCost     = 16 // a job's fingerprint in its batch
-	faultCost    = 128
-	uploadCost   = 512
-	keyCost      = 768
-	deliveryCost = 1024 // what a pending delivery takes besides: its outbox entry and task
+	callbackCost = 512 + deliveryLog*attemptCost // a delivery that is done; its URL is text, kept twice
+	// endpointDeliveryCost is a delivery to an endpoint that is done.
+	endpointDeliveryCost = 768 + deliveryLog*attemptCost
+	attemptCost          = 512 // what is told of an attempt: half of what it may take, as few fail five times, in many words
+	batchCost            = 1536
+	itemCost             = 16 // a job's fingerprint in its batch
+	faultCost            = 128
+	uploadCost           = 512
+	keyCost              = 768
+	deliveryCost         = 1024 // what a pending delivery takes besides: its outbox entry and task
 )
 
 // DefaultRecordBytes is the quota bytes_recorded of tenants whose terms name none.

@@ -273,7 +273,7 @@ func TestDeliveryAttempts(t *testing.T) {
 	}
 	next := time.Now().Add(time.Hour)
 	for range 2 { // the second time it is recorded already
-		if err := s.Attempted(t.Context(), d, record.Pending, 503, "the endpoint answered 503", next); err != nil {
+		if err := s.Attempted(t.Context(), d, record.Outcome{State: record.Pending, Status: 503, Problem: "the endpoint answered 503", Next: next}, record.Pace{Most: 16}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -281,7 +281,7 @@ func TestDeliveryAttempts(t *testing.T) {
 	if err != nil || d.Attempt != 2 || d.LastStatus != 503 || d.Due.UnixMilli() != next.UnixMilli() {
 		t.Fatalf("got %+v %v", d, err)
 	}
-	if err := s.Attempted(t.Context(), d, record.Delivered, 200, "", time.Time{}); err != nil {
+	if err := s.Attempted(t.Context(), d, record.Outcome{State: record.Delivered, Status: 200}, record.Pace{Most: 16}); err != nil {
 		t.Fatal(err)
 	}
 	if n := s.Redis().ZCard(t.Context(), "gb:{default}:outbox").Val(); n != 0 {

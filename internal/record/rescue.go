@@ -30,11 +30,13 @@ func (w *Sweeper) sweepOpen(ctx context.Context, tenants ...string) error {
 
 // sweepOutbox makes sure that each delivery that is overdue has a task.
 func (w *Sweeper) sweepOutbox(ctx context.Context, tenants ...string) error {
-	c := claims{set: "outbox", overdue: sweepInterval, record: "delivery:", fields: []string{"attempt", "due", "backlog"}}
+	c := claims{set: "outbox", overdue: sweepInterval, record: "delivery:", fields: []string{"attempt", "due", "backlog", "waits"}}
 	return w.sweepTasks(ctx, tenants, c, slices.Sorted(maps.Keys(queue.Deliveries())), func(d due) (queue.Task, error) {
 		attempt, err := d.number(0)
 		at, dueErr := d.number(1)
-		return queue.DeliverTask(d.tenant, d.id, attempt, d.text(2) == "1", time.UnixMilli(int64(at))), errors.Join(err, dueErr)
+		waits, _ := strconv.Atoi(d.text(3)) // none before the first
+		turn := queue.Turn{Attempt: attempt, Waits: waits}
+		return queue.DeliverTask(d.tenant, d.id, turn, d.text(2) == "1", time.UnixMilli(int64(at))), errors.Join(err, dueErr)
 	})
 }
 

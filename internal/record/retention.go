@@ -37,9 +37,15 @@ func (s *Store) Purge(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	answer, err := purgeScript.Run(ctx, s.rdb, j.Tenant, script.Args{
-		"id": id, "delivery": DeliveryID(id, job.EventCompleted, j.Callback), "now": s.now(),
-	}).Text()
+	deliveries, err := s.DeliveriesOf(ctx, j.Tenant, id, job.EventCompleted, j.Callback)
+	if err != nil {
+		return err
+	}
+	rest := []any{MessageID(id, job.EventCompleted)} // one that no endpoint has yet
+	for _, did := range deliveries {
+		rest = append(rest, did)
+	}
+	answer, err := purgeScript.Run(ctx, s.rdb, j.Tenant, script.Args{"id": id, "now": s.now()}, rest...).Text()
 	switch {
 	case err != nil:
 		return fmt.Errorf("purge job: %w", err)
@@ -49,6 +55,19 @@ func (s *Store) Purge(ctx context.Context, id string) error {
 		return job.ErrNotEnded
 	}
 	return nil
+}
+
+// DeliveriesOf lists the ids that deliveries about a job or batch have: to its callback, if that isn't "",
+// and to each endpoint that there is now.
+func (s *Store) DeliveriesOf(ctx context.Context, tenant, subject, event, callback string) (ids []string, err error) {
+	if callback != "" {
+		ids = append(ids, DeliveryID(subject, event, callback))
+	}
+	endpoints, err := s.Endpoints(ctx, tenant)
+	for _, e := range endpoints {
+		ids = append(ids, DeliveryID(subject, event, e.ID))
+	}
+	return ids, err
 }
 
 // Purged says that the objects of a purged job are deleted. The sweeper looks once more,

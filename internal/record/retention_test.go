@@ -164,7 +164,7 @@ func TestRetention(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Attempted(ctx, d, Delivered, 200, "", time.Time{}); err != nil {
+		if err := s.Attempted(ctx, d, Outcome{State: Delivered, Status: 200}, Pace{Most: 16}); err != nil {
 			t.Fatal(err)
 		}
 		if left := s.rdb.PTTL(ctx, deliveryKey("default", d.ID)).Val(); left > want || left < want-10*time.Second {
@@ -186,7 +186,7 @@ func TestDeliveryAfterTheRetention(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Attempted(t.Context(), d, Exhausted, 0, "the result is gone", time.Time{}); err != nil {
+	if err := s.Attempted(t.Context(), d, Outcome{State: Exhausted, Status: 0, Problem: "the result is gone"}, Pace{Most: 16}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.GetDelivery(t.Context(), "default", d.ID); !errors.Is(err, ErrNoDelivery) {

@@ -35,14 +35,22 @@ var (
 	forgetScript      = scripts.Load("forget")
 	holdUploadScript  = scripts.Load("hold_upload")
 	claimUploadScript = scripts.Load("claim_upload")
+	nameFileScript    = scripts.Load("name_file")
 
-	// Batches and deliveries.
+	// Batches.
 	openBatchScript   = scripts.Load("open_batch")
 	renewBatchScript  = scripts.Load("renew_batch")
 	rejectScript      = scripts.Load("reject")
 	sealBatchScript   = scripts.Load("seal_batch")
 	cancelBatchScript = scripts.Load("cancel_batch")
-	deliverScript     = scripts.Load("deliver")
+
+	// Deliveries and endpoints.
+	takeDeliveryScript = scripts.Load("take_delivery")
+	deliverScript      = scripts.Load("deliver")
+	redeliverScript    = scripts.Load("redeliver")
+	fanOutScript       = scripts.Load("fan_out")
+	setEndpointScript  = scripts.Load("set_endpoint")
+	testEndpointScript = scripts.Load("test_endpoint")
 
 	// Tenants.
 	createTenantScript  = scripts.Load("create_tenant")
@@ -50,32 +58,58 @@ var (
 	addTokenScript      = scripts.Load("add_token")
 	rotateSigningScript = scripts.Load("rotate_signing")
 	takeRequestScript   = scripts.Load("take_request")
+
+	// Templates and hooks.
+	setTemplateScript    = scripts.Load("set_template")
+	deleteTemplateScript = scripts.Load("delete_template")
+	setHookScript        = scripts.Load("set_hook")
+	deleteHookScript     = scripts.Load("delete_hook")
+	claimDeliveryScript  = scripts.Load("claim_delivery")
+	settleDeliveryScript = scripts.Load("settle_delivery")
 )
 
 // scripts are those of lua/. The numbers are constants here.
 var scripts = script.New(luaFiles, map[string]any{
-	"delivery_cost":      deliveryCost,
-	"deliveries_in_line": deliveriesInLine,
-	"event_cost":         eventCost,
-	"event_life":         eventLife,
-	"event_patience":     eventPatience,
-	"expired_delay":      expiredDelay,
-	"fault_cost":         faultCost,
-	"item_cost":          itemCost,
-	"key_cost":           keyCost,
-	"key_life":           keyLife,
-	"least_unoffered":    leastUnoffered,
-	"lend_cost":          lendCost,
-	"max_batch_errors":   job.MaxBatchErrors,
-	"max_event_bytes":    maxEventBytes,
-	"max_tokens":         job.MaxTokens,
-	"most_unoffered":     mostUnoffered,
-	"outage_patience":    outagePatience,
-	"page":               page,
-	"rate_window":        RateWindow.Microseconds(),
-	"unoffered_patience": unofferedPatience,
-	"unwatched_life":     unwatchedLife,
-	"upload_cost":        uploadCost,
+	"delivery_cost":          deliveryCost,
+	"deliveries_in_line":     deliveriesInLine,
+	"delivery_log":           deliveryLog,
+	"disable_after":          disableAfter,
+	"endpoint_delivery_cost": endpointDeliveryCost,
+	"endpoint_failed":        endpointFailed,
+	"endpoint_log":           endpointLog,
+	"event_cost":             eventCost,
+	"event_life":             eventLife,
+	"event_patience":         eventPatience,
+	"expired_delay":          expiredDelay,
+	"failing_gap":            failingGap,
+	"fault_cost":             faultCost,
+	"flight_life":            flightLife,
+	"item_cost":              itemCost,
+	"key_cost":               keyCost,
+	"key_life":               keyLife,
+	"least_unoffered":        leastUnoffered,
+	"lane_life":              laneLife,
+	"lend_cost":              lendCost,
+	"max_batch_errors":       job.MaxBatchErrors,
+	"max_endpoints":          job.MaxEndpoints,
+	"max_event_bytes":        maxEventBytes,
+	"max_tokens":             job.MaxTokens,
+	"most_unoffered":         mostUnoffered,
+	"outage_patience":        outagePatience,
+	"page":                   page,
+	"probe_interval":         probeInterval,
+	"rate_window":            RateWindow.Microseconds(),
+	"unoffered_patience":     unofferedPatience,
+	"unwatched_life":         unwatchedLife,
+	"upload_cost":            uploadCost,
+	"most_names":             mostNames,
+	"name_life":              nameLife,
+	"hook_memory":            job.HookMemory,
+	"max_hooks":              job.MaxHooks,
+	"max_hook_deliveries":    maxHookDeliveries,
+	"max_templates":          job.MaxTemplates,
+	"max_template_revisions": job.MaxTemplateRevisions,
+	"max_templates_bytes":    job.MaxTemplatesBytes,
 })
 
 // runEach runs a script for each of these tenants, in one round trip and one to load it.

@@ -31,7 +31,27 @@ func (s *Store) Signing(ctx context.Context, tenant string) (Signing, error) {
 	if err != nil {
 		return Signing{}, fmt.Errorf("read webhook secret's generation: %w", err)
 	}
-	return parseSigning(tenant, f)
+	return parseSigning(tenant, "", f)
+}
+
+// EndpointSigning is Signing for what signs messages to an endpoint of the tenant.
+func (s *Store) EndpointSigning(ctx context.Context, tenant, id string) (Signing, error) {
+	if _, err := s.Endpoint(ctx, tenant, id); err != nil {
+		return Signing{}, err
+	}
+	f, err := s.rdb.HGetAll(ctx, webhookKey(tenant)).Result()
+	if err != nil {
+		return Signing{}, fmt.Errorf("read webhook secret's generation: %w", err)
+	}
+	return parseSigning(tenant, id+":", f)
+}
+
+// RotateEndpointSigning is RotateSigning for what signs messages to an endpoint.
+func (s *Store) RotateEndpointSigning(ctx context.Context, tenant, id string, keep time.Duration) (Signing, error) {
+	if _, err := s.Endpoint(ctx, tenant, id); err != nil {
+		return Signing{}, err
+	}
+	return s.rotateSigning(ctx, tenant, id+":", keep)
 }
 
 // RotateSigning makes the next generation the current one. The one before signs for keep
@@ -41,20 +61,25 @@ func (s *Store) RotateSigning(ctx context.Context, tenant string, keep time.Dura
 	if !job.ValidTenant(tenant) {
 		return Signing{}, job.ErrNoTenant
 	}
-	answer, err := rotateSigningScript.Run(ctx, s.rdb, tenant, script.Args{"now": s.now(), "keep": keep}).Slice()
+	return s.rotateSigning(ctx, tenant, "", keep)
+}
+
+func (s *Store) rotateSigning(ctx context.Context, tenant, of string, keep time.Duration) (Signing, error) {
+	answer, err := rotateSigningScript.Run(ctx, s.rdb, tenant, script.Args{"of": of, "now": s.now(), "keep": keep}).Slice()
 	if err != nil {
 		return Signing{}, fmt.Errorf("rotate webhook secret: %w", err)
 	}
 	generation, _ := answer[1].(string)
 	until, _ := answer[2].(string)
-	signing, err := parseSigning(tenant, map[string]string{"generation": generation, "previous_until": until})
+	signing, err := parseSigning(tenant, "", map[string]string{"generation": generation, "previous_until": until})
 	if err == nil && answer[0] == "two" {
 		err = job.ErrRotating
 	}
 	return signing, err
 }
 
-func parseSigning(tenant string, f map[string]string) (Signing, error) {
+// parseSigning reads what signs a tenant's messages, or with an endpoint's id and a colon, those to the endpoint.
+func parseSigning(tenant, of string, f map[string]string) (Signing, error) {
 	r := fields{of: "webhook secret of tenant " + tenant, f: f}
-	return Signing{Generation: max(r.number("generation"), 1), PreviousUntil: r.at("previous_until")}, r.err
+	return Signing{Generation: max(r.number(of+"generation"), 1), PreviousUntil: r.at(of + "previous_until")}, r.err
 }

@@ -358,9 +358,10 @@ func deliverOp(ctx context.Context, l *lane) {
 	if !ok {
 		return
 	}
-	d, err := p.store.GetDelivery(ctx, of.Tenant, of.ID)
+	pace := Pace{Most: 2, Patience: 365 * 24 * time.Hour}
+	d, err := p.store.TakeDelivery(ctx, of.Tenant, of.ID, of.Turn, pace)
 	switch {
-	case errors.Is(err, ErrNoDelivery), err == nil && (d.State != Pending || d.Attempt != of.Attempt):
+	case errors.Is(err, ErrNoDelivery), errors.Is(err, ErrNotDue):
 		p.finishTask(ctx, task, nil)
 		return
 	case err != nil:
@@ -370,6 +371,7 @@ func deliverOp(ctx context.Context, l *lane) {
 	if !l.pause("(posts)") {
 		return
 	}
+	began := p.store.now()
 	w.ledger.posted[d.ID]++
 	state, next := pick(w.rng, []DeliveryState{Delivered, Delivered, Pending, Exhausted, Gone}), time.Time{}
 	if w.free {
@@ -378,7 +380,9 @@ func deliverOp(ctx context.Context, l *lane) {
 	if state == Pending {
 		next = p.store.now().Add(time.Duration(1+w.rng.IntN(30)) * time.Second)
 	}
-	l.again(1+w.rng.IntN(3), func() error { return p.store.Attempted(ctx, d, state, 200, "", next) })
+	l.again(1+w.rng.IntN(3), func() error {
+		return p.store.Attempted(ctx, d, Outcome{State: state, Status: 200, Next: next, Began: began}, pace)
+	})
 	p.finishTask(ctx, task, nil)
 }
 

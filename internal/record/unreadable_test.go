@@ -98,7 +98,7 @@ func TestDeputyDeletesWhatATaskNames(t *testing.T) {
 	r := openRoles(t)
 	ctx, task := t.Context(), "acme/msg_x.1"
 	r.admin.Set(ctx, "gb:{acme}:idem:x", task, time.Hour)
-	if err := r.worker.Queue.Enqueue(ctx, queue.DeliverTask("acme", "msg_x", 1, false, time.Time{})); err != nil {
+	if err := r.worker.Queue.Enqueue(ctx, queue.DeliverTask("acme", "msg_x", queue.Turn{Attempt: 1}, false, time.Time{})); err != nil {
 		t.Fatal(err)
 	}
 	message := r.admin.HGet(ctx, "asynq:{deliveries}:t:"+task, "msg").Val()

@@ -40,7 +40,7 @@ var keys = []Key{
 	{"gb:{*}:backlog:*", "zset id → place", ReadWrite, ReadWrite, "jobs that wait for room in their tenant's window: the end of one releases the next", "an entry as long as the job waits there"},
 	{"gb:{*}:recorded", "string", ReadWrite, ReadWrite, "bytes that records take: a start and an end change them", "a number, while it isn't 0"},
 	{"gb:{*}:queued", "string", ReadWrite, ReadWrite, "bytes that are queued: a start counts down", "a number, while it isn't 0"},
-	{"gb:{*}:lasting", "zset key → ms when its time is over", ReadWrite, Read, "idempotency keys that last, which a quota counts", "24 hours after the last key"},
+	{"gb:{*}:lasting", "zset key → ms when its time is over", ReadWrite, Read, "idempotency keys and deliveries to hooks that last, which a quota counts", "as long as the last of them"},
 	{"gb:{*}:outbox", "zset delivery → ms when it is due", ReadWrite, Write, "deliveries to make: an end adds one", "an entry as long as the delivery is pending"},
 	{"gb:{*}:later", "zset id → run_at, ms", ReadWrite, Write, "jobs whose run_at is to come: a start takes one out", "an entry until the time has come"},
 	{"gb:{*}:running", "hash id → epoch and worker", ReadWrite, ReadWrite, "which worker runs which job", "an entry as long as the job runs"},
@@ -63,7 +63,19 @@ var keys = []Key{
 	{"gb:{*}:batches", "zset of created ms and id; all scores 0", ReadWrite, None, "the list of batches", "an entry until the batch is forgotten"},
 	{"gb:{*}:tokenuse", "hash token → ms", ReadWrite, None, "when tokens were used", "as the token"},
 	{"gb:{*}:webhook", "hash", ReadWrite, None, "which generations of the tenant's webhook secret sign", "for good, from the first rotation on"},
+	{"gb:{*}:endpoints", "hash id → JSON", ReadWrite, None, "endpoints", "until deleted; 32 at most"},
+	{"gb:{*}:wants", "set", ReadWrite, Read, "events that some endpoint wants: an end asks for its own", "as the endpoints"},
+	{"gb:{*}:lane:*", "hash; its :waiting and :flight zsets delivery → ms", ReadWrite, None, "how an endpoint does, or a callback's host; deliveries to it that wait, and those that are attempted", "an endpoint's until it is deleted, others 2 days after the last attempt"},
+	{"gb:{*}:attempts:*", "stream", ReadWrite, None, "the last attempts at an endpoint", "until it is deleted; 500 entries of 1 KB at most"},
+	{"gb:{*}:failed:*", "zset delivery → ms when it failed", ReadWrite, None, "deliveries to an endpoint that failed", "the operator's retention after the last; 10,000 entries at most"},
+	{"gb:{*}:templates", "hash name → newest revision, bytes of all, ms", ReadWrite, None, "the list of templates", "until deleted; 100 at most"},
+	{"gb:{*}:template:*", "hash revision → ms and JSON", ReadWrite, None, "templates", "until deleted; the newest 50 revisions, 8 MiB of all templates at most"},
+	{"gb:{*}:hooks", "hash id → JSON", ReadWrite, None, "hooks, their secrets sealed to a key of the api's", "until deleted; 100 at most"},
+	{"gb:{*}:hooklog:*", "stream", ReadWrite, None, "what became of deliveries to a hook", "about 1,000 entries of 300 B; until the hook is deleted"},
+	{"gb:{*}:hookseen:*", "string", ReadWrite, None, "deliveries to hooks, each under its id or digest: the job that it started", "7 days"},
 	{"gb:{*}:rate", "string", ReadWrite, None, "the quota of requests", "a minute at most"},
+	{"gb:{*}:names", "zset name → ms when it was asked for", ReadWrite, None, "names that clients of façades give to files", "a week after one was asked for; 4096 at most"},
+	{"gb:{*}:names:of", "hash name → content", ReadWrite, None, "which upload each of them stands for", "as the name"},
 	{"gb:{*}:idem:*", "string", ReadWrite, None, "idempotency keys of jobs", "24 hours"},
 	{"gb:{*}:batchidem:*", "string", ReadWrite, None, "idempotency keys of batches", "24 hours"},
 
@@ -119,9 +131,9 @@ const commands = "ping select info time eval evalsha " +
 	"sadd srem smembers sismember " +
 	"xadd xrange xrevrange xdel xlen"
 
-// apiCommands are those of the api besides: pipelines need their scripts loaded, and asynq's
-// inspector asks how large a queue is.
-const apiCommands = "script|load memory|usage"
+// apiCommands are those of the api besides: pipelines need their scripts loaded, asynq's
+// inspector asks how large a queue is, and a delivery that is asked for again is kept until it is done.
+const apiCommands = "script|load memory|usage persist"
 
 // channels are what each role may publish on, and subscribe to.
 var channels = map[Role]struct{ publish, subscribe string }{

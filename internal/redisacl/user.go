@@ -66,10 +66,21 @@ const IDRandom = 10
 // SHA-256 is in them, not the password.
 func (u User) Rules(password string) string {
 	hash := sha256.Sum256([]byte(password))
-	rules := []string{"reset", "on", "#" + hex.EncodeToString(hash[:])}
+	return "reset on #" + hex.EncodeToString(hash[:]) + " " + u.grants()
+}
+
+// AccessString are the user's rules as ElastiCache takes them: it sets passwords by itself,
+// and knows no reset. What a user of ElastiCache may by default is taken away first.
+func (u User) AccessString() string {
+	return "on resetkeys resetchannels -@all " + u.grants()
+}
+
+// grants are what the user may.
+func (u User) grants() string {
+	var rules []string
 	switch u.Role {
 	case Admin:
-		return strings.Join(append(rules, "~*", "&*", "+@all"), " ")
+		return "~* &* +@all"
 	case Metrics:
 		rules = append(rules, words("~", metricsKeys), words("+", metricsCommands), "("+words("%R~", metricsReadKeys), words("+", metricsReads)+")")
 		return strings.Join(rules, " ")

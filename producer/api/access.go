@@ -26,7 +26,8 @@ const (
 )
 
 // accesses says of each route who may use it. Whoever adds a route adds it here: New fails
-// without, and so would each request to it.
+// without, and so would each request to it. Those of façades, which say so themselves, are beside them in
+// API.accesses.
 var accesses = map[string]access{
 	"POST /v1/jobs":                         {job.ScopeSubmit, "job.submit"},
 	"GET /v1/jobs":                          {job.ScopeRead, ""},
@@ -36,21 +37,51 @@ var accesses = map[string]access{
 	"GET /v1/jobs/{id}/stderr":              {job.ScopeRead, ""},
 	"GET /v1/jobs/{id}/artifacts/{name...}": {job.ScopeRead, ""},
 	"GET /v1/jobs/{id}/events":              {job.ScopeRead, ""},
+	"POST /v1/code-sandbox/execute":         {job.ScopeSubmit, "job.submit"},
 	"POST /v1/batches":                      {job.ScopeSubmit, "batch.submit"},
 	"GET /v1/batches":                       {job.ScopeRead, ""},
 	"GET /v1/batches/{id}":                  {job.ScopeRead, ""},
 	"DELETE /v1/batches/{id}":               {job.ScopeSubmit, "batch.cancel"},
 	"GET /v1/batches/{id}/results":          {job.ScopeRead, ""},
 	"GET /v1/deliveries":                    {job.ScopeRead, ""},
+	"GET /v1/deliveries/{id}":               {job.ScopeRead, ""},
+	"POST /v1/deliveries/{id}/redeliver":    {job.ScopeManage, "delivery.redeliver"},
+	"POST /v1/endpoints":                    {job.ScopeManage, "endpoint.create"},
+	"GET /v1/endpoints":                     {job.ScopeRead, ""},
+	"GET /v1/endpoints/{id}":                {job.ScopeRead, ""},
+	"PATCH /v1/endpoints/{id}":              {job.ScopeManage, "endpoint.change"},
+	"DELETE /v1/endpoints/{id}":             {job.ScopeManage, "endpoint.delete"},
+	"GET /v1/endpoints/{id}/secret":         {job.ScopeManage, ""}, // it shows them
+	"POST /v1/endpoints/{id}/rotate":        {job.ScopeManage, "endpoint.rotate"},
+	"POST /v1/endpoints/{id}/test":          {job.ScopeManage, "endpoint.test"},
+	"GET /v1/endpoints/{id}/attempts":       {job.ScopeRead, ""},
+	"POST /v1/endpoints/{id}/recover":       {job.ScopeManage, "endpoint.recover"},
 	"POST /v1/uploads":                      {job.ScopeSubmit, ""},
 	"GET /v1/secrets":                       {job.ScopeRead, ""},
 	"PUT /v1/secrets/{name}":                {job.ScopeManage, "secret.set"},
 	"DELETE /v1/secrets/{name}":             {job.ScopeManage, "secret.delete"},
+	"GET /v1/templates":                     {job.ScopeRead, ""},
+	"GET /v1/templates/{name}":              {job.ScopeRead, ""},
+	"PUT /v1/templates/{name}":              {job.ScopeManage, "template.set"},
+	"DELETE /v1/templates/{name}":           {job.ScopeManage, "template.delete"},
+	"POST /v1/templates/{name}/run":         {job.ScopeSubmit, "job.submit"},
+	"POST /v1/hooks":                        {job.ScopeManage, "hook.create"},
+	"GET /v1/hooks":                         {job.ScopeRead, ""},
+	"GET /v1/hooks/{id}":                    {job.ScopeRead, ""},
+	"PUT /v1/hooks/{id}":                    {job.ScopeManage, "hook.change"},
+	"DELETE /v1/hooks/{id}":                 {job.ScopeManage, "hook.delete"},
+	"POST /v1/hooks/{id}/rotate":            {job.ScopeManage, "hook.rotate"},
+	"GET /v1/hooks/{id}/deliveries":         {job.ScopeRead, ""},
+	"POST /v1/hooks/{id}":                   {nobodys, ""}, // its signature says who posts
+	"OPTIONS /v1/hooks/{id}":                {nobodys, ""},
 	"GET /v1/webhook-secret":                {job.ScopeManage, ""}, // it shows them
 	"POST /v1/webhook-secret/rotate":        {job.ScopeManage, "webhook.rotate"},
 	"GET /v1/webhook-keys":                  {job.ScopeRead, ""},
 	"GET /v1/runtimes":                      {anyScope, ""},
 	"GET /v1/keys":                          {anyScope, ""},
+	"GET /v1/tools":                         {anyScope, ""},
+	"POST /v1/tools/{name}":                 {anyScope, ""}, // each tool asks for its own
+	"POST /mcp":                             {anyScope, ""}, // likewise
 
 	"GET /v1/admin/tenants/{name}/webhook-secret":         {operator, ""},
 	"POST /v1/admin/tenants/{name}/webhook-secret/rotate": {operator, "webhook.rotate"},
@@ -71,7 +102,7 @@ var accesses = map[string]access{
 // checkAccesses fails for a route of which nobody said who may use it.
 func (a *API) checkAccesses() error {
 	for _, pattern := range a.patterns {
-		if _, ok := accesses[pattern]; !ok {
+		if _, ok := a.accesses[pattern]; !ok {
 			return fmt.Errorf("open API: the route %s names no scope", pattern)
 		}
 	}

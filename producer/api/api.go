@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer/direct"
+	"github.com/glovebox-run/glovebox/producer/facade"
 )
 
 // Config says for whom the API works.
@@ -30,6 +32,9 @@ type Config struct {
 	AdminToken *TokenHash
 	// MaxWait bounds Prefer: wait. Defaults to 60 s.
 	MaxWait time.Duration
+	// Prices are what POST /v1/code-sandbox/execute says that code cost. Defaults to none: then
+	// it says nothing.
+	Prices *job.Prices
 	// Heartbeat is how often a watch that has nothing to tell says that it is there.
 	// Defaults to 15 s.
 	Heartbeat time.Duration
@@ -40,6 +45,11 @@ type Config struct {
 	DownloadLife time.Duration
 	// BatchBytes is how large a batch may be as it is sent. Defaults to DefaultBatchBytes.
 	BatchBytes int64
+	// Facades are other servers' contracts that are served beside the API's own. Defaults to none.
+	Facades []facade.Facade
+	// FacadeTenant is whose requests those to façades are that have no token; they may submit jobs
+	// and read them. Defaults to nobody's: such requests are refused.
+	FacadeTenant string
 	// Version of Glovebox, for the OpenAPI document. Defaults to "dev".
 	Version string
 	// TrustedProxies are the addresses of proxies that say in X-Forwarded-For whom they ask
@@ -74,6 +84,7 @@ type API struct {
 	refusals   refusals
 	maxWait    time.Duration
 	life       time.Duration
+	prices     *job.Prices // or nil
 	bodyLimit  int64
 	batchLimit int64
 	bodyTime   time.Duration                                      // that the sender of a batch may take, and more as bytes come
@@ -91,6 +102,15 @@ type API struct {
 	answerTime                             time.Duration
 	readings                               *tenantLimiter // of batches' results
 	patterns                               []string       // of all routes
+	version                                string
+	mcpCalls                               mcpCalls
+	toolBodies                             *memoryBudget // calls of tools, until they are answered
+	toolCalls                              *tenantLimiter
+	crossOrigin                            *http.CrossOriginProtection // of /mcp, as its protocol wants it
+
+	accesses     map[string]access // of all routes, façades' too
+	facades      []facade.Facade
+	facadeTenant string // of requests to them without a token; "" for none
 
 	// draining ends when waits are no longer worth it.
 	draining context.Context //nolint:containedctx // it is a switch of the API, not a request's
@@ -113,11 +133,15 @@ func New(c Config) (*API, error) {
 			return nil, fmt.Errorf("open API: tenant %.40q is not 1 to 32 lower-case letters and digits", tenant)
 		}
 	}
+	if err := checkFacades(c); err != nil {
+		return nil, err
+	}
 	a := &API{
-		client: c.Client, links: c.Links, tokens: c.Tokens, adminToken: c.AdminToken, proxies: c.TrustedProxies, maxWait: c.MaxWait, life: c.DownloadLife, batchLimit: c.BatchBytes, observe: c.Observe, log: c.Log,
+		accesses: maps.Clone(accesses), facades: c.Facades, facadeTenant: c.FacadeTenant,
+		client: c.Client, links: c.Links, tokens: c.Tokens, adminToken: c.AdminToken, proxies: c.TrustedProxies, maxWait: c.MaxWait, life: c.DownloadLife, prices: c.Prices, batchLimit: c.BatchBytes, observe: c.Observe, log: c.Log,
 		// What limits.source_kb counts may be a third longer in base64 and still longer
 		// with JSON's escapes.
-		bodyLimit: c.Client.Maximums().SourceKB<<10*2 + 1<<20,
+		bodyLimit: max(c.Client.Maximums().SourceKB<<10, job.MaxTestsInline)*2 + 1<<20,
 	}
 	a.bodyTime = bodyTime
 	a.smallBodies, a.adminBodies = newEvenMemoryBudget(smallMemory), newMemoryBudget(adminMemory, adminMemory)
@@ -150,12 +174,19 @@ func New(c Config) (*API, error) {
 	if c.Version == "" {
 		c.Version = "dev"
 	}
+	a.toolBodies = newMemoryBudget(toolMemory, toolMemory/4)
+	a.toolCalls = newTenantLimiter(maxToolCalls, job.CodeRateLimited, "the tenant has %d calls of tools under way here already, as many as it may")
+	a.version, a.crossOrigin = c.Version, http.NewCrossOriginProtection()
 	a.draining, a.drain = context.WithCancel(context.Background())
 	mux := http.NewServeMux()
-	if err := errors.Join(a.routes(&listedMux{mux, &a.patterns}, c.Version), a.checkAccesses()); err != nil {
+	listed := &listedMux{mux, &a.patterns}
+	for _, f := range c.Facades {
+		a.mount(listed, f)
+	}
+	if err := errors.Join(a.routes(listed, c.Version), a.checkAccesses()); err != nil {
 		return nil, err
 	}
-	a.handler = a.identify(a.record(a.recover(notFound(mux))))
+	a.handler = a.tidyFacades(a.identify(a.record(a.recover(notFound(mux)))))
 	return a, nil
 }
 
@@ -180,9 +211,12 @@ func (a *API) Drain() { a.drain() }
 
 // Serve answers on l until ctx ends. Then it releases waiters, lets requests end for
 // up to 20 s, and returns nil unless some had to be cut off.
-func (a *API) Serve(ctx context.Context, l net.Listener) error {
+func (a *API) Serve(ctx context.Context, l net.Listener) error { return a.serve(ctx, l, a) }
+
+// serve is Serve with a handler of its own.
+func (a *API) serve(ctx context.Context, l net.Listener, handler http.Handler) error {
 	srv := &http.Server{
-		Handler:           a,
+		Handler:           handler,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		WriteTimeout:      a.maxWait + bodyTime + 30*time.Second,

@@ -26,6 +26,8 @@ type auditNote struct {
 	caller caller
 	// action, where the route alone doesn't say it, and object likewise.
 	action, object string
+	// outcome is what became of it, where the answer's status doesn't say it.
+	outcome string
 	// refused is a request that was not admitted.
 	refused bool
 }
@@ -70,9 +72,9 @@ func (a *API) auditEntry(r *http.Request, note *auditNote, answer *watchedWriter
 		Action: note.action, Object: note.object, Outcome: job.OutcomeOK, Status: answer.status, RequestID: requestID(r.Context()),
 	}
 	if e.Action == "" {
-		e.Action = accesses[r.Pattern].action
+		e.Action = a.accesses[r.Pattern].action
 	}
-	if e.Action == "" || answer.status == 0 || e.TokenID == "" && note.action == "" {
+	if e.Action == "" || answer.status == 0 && note.outcome == "" || e.TokenID == "" && note.action == "" {
 		return e, false // nothing changes, nobody is answered, or nobody asked
 	}
 	if note.refused && answer.status < http.StatusInternalServerError && !a.refusals.tell(note.caller, answer.status, time.Now()) {
@@ -81,13 +83,15 @@ func (a *API) auditEntry(r *http.Request, note *auditNote, answer *watchedWriter
 	if e.Object == "" {
 		e.Object = object(r, answer.Header())
 	}
-	if accesses[r.Pattern].scope == operator && e.TokenID != "" {
+	if a.accesses[r.Pattern].scope == operator && e.TokenID != "" {
 		e.Tenant = clip(r.PathValue("name"))
 		if e.Tenant == "" {
 			e.Tenant = e.Object // of a tenant that is made
 		}
 	}
 	switch {
+	case note.outcome != "":
+		e.Outcome = note.outcome
 	case answer.status >= http.StatusInternalServerError:
 		e.Outcome = job.OutcomeFailed
 	case answer.status >= http.StatusBadRequest:

@@ -115,9 +115,11 @@ func TestAudit(t *testing.T) {
 			t.Errorf("%s: got %d %s", bad, a.status, a.body)
 		}
 	}
-	// Each route that changes something has a name in it.
+	// Each route that changes something has a name in it, or tools that do; what is sent to a hook is in that
+	// hook's own log.
+	unnamed := []string{"POST /v1/uploads", "POST /v1/tools/{name}", "POST /mcp", "POST /v1/hooks/{id}", "OPTIONS /v1/hooks/{id}"}
 	for _, pattern := range w.api.Patterns() {
-		if method, _, _ := strings.Cut(pattern, " "); method != http.MethodGet && api.Action(pattern) == "" && pattern != "POST /v1/uploads" {
+		if method, _, _ := strings.Cut(pattern, " "); method != http.MethodGet && api.Action(pattern) == "" && !slices.Contains(unnamed, pattern) {
 			t.Errorf("%s changes something, and the audit log has no name for it", pattern)
 		}
 	}

@@ -60,7 +60,7 @@ func (a *API) answering(ctx context.Context, tenant string) *direct.Client {
 // authenticate is middleware of every operation.
 func (a *API) authenticate(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
-	switch accesses[r.Pattern].scope {
+	switch a.accesses[r.Pattern].scope {
 	case nobodys:
 		next(ctx)
 	case operator:
@@ -86,6 +86,11 @@ var errToken = errors.New("no token, or not one of this Glovebox")
 // counted, too.
 func (a *API) admit(w http.ResponseWriter, r *http.Request) (caller, error) {
 	token, ok := bearer(r)
+	return a.admitToken(w, r, token, ok)
+}
+
+// admitToken is admit for a token that was found in the request, if ok.
+func (a *API) admitToken(w http.ResponseWriter, r *http.Request, token string, ok bool) (caller, error) {
 	if !ok {
 		return caller{}, errToken
 	}
@@ -93,9 +98,14 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request) (caller, error) {
 	if err != nil {
 		return c, err
 	}
-	err = a.count(w, r, c)
+	return a.admitCaller(w, r, c)
+}
+
+// admitCaller admits a request of somebody who is known.
+func (a *API) admitCaller(w http.ResponseWriter, r *http.Request, c caller) (caller, error) {
+	err := a.count(w, r, c)
 	if err == nil {
-		err = c.may(accesses[r.Pattern].scope)
+		err = c.may(a.accesses[r.Pattern].scope)
 	}
 	noteOf(r.Context()).refused = err != nil
 	return c, err
@@ -255,14 +265,21 @@ func (a *API) refuse(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func writeUnauthorized(w http.ResponseWriter, r *http.Request, err error) {
-	detail := "this needs a token: Authorization: Bearer <token>"
 	w.Header().Set("WWW-Authenticate", `Bearer realm="glovebox"`)
 	if r.Header.Get("Authorization") != "" {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="glovebox", error="invalid_token"`)
+	}
+	writeProblem(w, unauthorized(err, r.Header.Get("Authorization") != ""))
+}
+
+// unauthorized is the problem of a request whose token is nobody's, or that has none.
+func unauthorized(err error, hasToken bool) problem {
+	detail := "this needs a token: Authorization: Bearer <token>"
+	if hasToken {
 		detail = "the token is not one of this Glovebox"
 		if errors.Is(err, direct.ErrTokenExpired) { // whoever has it may know
 			detail = err.Error()
 		}
-		w.Header().Set("WWW-Authenticate", `Bearer realm="glovebox", error="invalid_token"`)
 	}
-	writeProblem(w, newProblem(job.CodeUnauthorized, detail))
+	return newProblem(job.CodeUnauthorized, detail)
 }

@@ -65,30 +65,44 @@ func offerBody(ctx huma.Context, next func(huma.Context)) {
 // is the value's until done, which may be called more than once.
 func readBody[T any](ctx context.Context, a *API) (v T, done func(), err error) {
 	sent, _ := ctx.Value(sentBodyKey{}).(sentBody)
-	held := &reservation{budget: a.bodies, tenant: callerOf(ctx).tenant}
+	text, done, err := a.bodyText(ctx, sent, callerOf(ctx).tenant)
+	if err != nil {
+		return v, nil, err
+	}
+	if v, err = decode[T](sent.r.Header.Get("Content-Type"), text); err != nil {
+		done()
+	}
+	return v, done, err
+}
+
+// bodyText reads a body of the tenant's. The memory that it takes, also while it is decoded, is held until
+// done, which may be called more than once.
+func (a *API) bodyText(ctx context.Context, sent sentBody, tenant string) (text []byte, done func(), err error) {
+	held := &reservation{budget: a.bodies, tenant: tenant}
 	switch length := sent.r.ContentLength; {
-	case accesses[sent.r.Pattern].scope == operator:
+	case length >= sent.limit:
+		sent.w.Header().Set("Connection", "close") // what is left of it is not read
+		return nil, nil, tooLarge(sent.limit)
+	case a.accesses[sent.r.Pattern].scope == operator:
 		held.budget = a.adminBodies
 	case length >= 0 && length <= smallBody:
 		held.budget = a.smallBodies
 	}
-	text, err := a.readHeld(ctx, sent, held)
+	text, err = a.readHeld(ctx, sent, held)
 	if err != nil {
 		held.release()
-		return v, nil, err
+		return nil, nil, err
 	}
 	work := &reservation{budget: a.work} // nobody's: it is held for moments
 	if held.budget == a.bodies {
 		err = work.add(ctx, min(workWeight*int64(len(text)), a.work.share), workPatience)
 	}
-	if err == nil {
-		v, err = decode[T](sent.r.Header.Get("Content-Type"), text)
-	}
 	done = func() { held.release(); work.release() }
 	if err != nil {
 		done()
+		return nil, nil, memoryProblem(err)
 	}
-	return v, done, memoryProblem(err)
+	return text, done, nil
 }
 
 // readHeld reads a body into memory that held has taken before.

@@ -126,8 +126,20 @@ func (w *walker) value(t reflect.Type, field, prefix string) error {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t == reflect.TypeFor[time.Time]() {
+	switch t {
+	case reflect.TypeFor[time.Time]():
 		return w.time(token, field)
+	case reflect.TypeFor[json.RawMessage](): // its reader checks it
+		w.skipTo(depth(token))
+		return nil
+	case reflect.TypeFor[job.Value]():
+		if token[0] == '"' {
+			return nil
+		}
+		if token[0] != '{' {
+			return w.wrong(token, field, `text, or {"from": "/params/NAME"}`)
+		}
+		return w.pointer(field)
 	}
 	number := token[0] == '-' || token[0] >= '0' && token[0] <= '9'
 	switch t.Kind() {
@@ -176,6 +188,17 @@ func (w *walker) value(t reflect.Type, field, prefix string) error {
 		return fmt.Errorf("no JSON for %s", t)
 	}
 	return nil
+}
+
+// pointer reads the object of a job.Value.
+func (w *walker) pointer(field string) error {
+	begin := w.at
+	err := w.object(reflect.TypeFor[job.Value](), field, field+".")
+	var v job.Value
+	if err == nil && len(w.faults) == 0 && v.UnmarshalJSON(append([]byte("{"), w.text[begin:w.at]...)) != nil {
+		err = w.fault(field+".from", nil, "is missing", "a JSON pointer: /params/NAME")
+	}
+	return err
 }
 
 func (w *walker) time(token []byte, field string) error {
@@ -251,8 +274,13 @@ func fieldType(t reflect.Type, name string) (reflect.Type, bool) {
 		return t.Elem(), true
 	}
 	for f := range t.Fields() {
-		if jsonName(f) == name {
+		if jsonName(f) == name && name != "-" && !f.Anonymous {
 			return f.Type, true
+		}
+	}
+	for f := range t.Fields() { // what is embedded has the names that are left
+		if f.Anonymous {
+			return fieldType(f.Type, name)
 		}
 	}
 	return nil, false
@@ -261,10 +289,14 @@ func fieldType(t reflect.Type, name string) (reflect.Type, bool) {
 func fieldNames(t reflect.Type) []string {
 	var names []string
 	for f := range t.Fields() {
-		names = append(names, jsonName(f))
+		if f.Anonymous {
+			names = append(names, fieldNames(f.Type)...)
+		} else if name := jsonName(f); name != "-" {
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
-	return names
+	return slices.Compact(names)
 }
 
 func jsonName(f reflect.StructField) string {
@@ -273,14 +305,4 @@ func jsonName(f reflect.StructField) string {
 }
 
 // clip shortens what a stranger sent.
-func clip(s string) string {
-	const most = 120
-	if len(s) <= most {
-		return s
-	}
-	cut := most
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
-}
+func clip(s string) string { return job.Clip(s, 120) }

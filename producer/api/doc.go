@@ -11,5 +11,8 @@
 // one that ended otherwise. With purge=true it deletes a job that has ended: 204, and 409
 // for one that has not.
 //
+// Code that is executed (POST /v1/code-sandbox/execute) is a job in other words: names in
+// camelCase, and 400 for all that is wrong with a request.
+//
 // Start at [New], then [API.Serve].
 package api

@@ -21,6 +21,7 @@ func TestRedisHangs(t *testing.T) {
 	t.Cleanup(func() { w.Redis.Signal(syscall.SIGCONT) })
 	for _, c := range []struct{ method, path, body string }{
 		{http.MethodPost, "/v1/jobs", `{"runtime":"bash","source":"true"}`},
+		{http.MethodPost, "/v1/code-sandbox/execute", `{"language":"bash","code":"true"}`},
 		{http.MethodGet, "/v1/jobs/default-aaaaaaaaaaaaaaaaaaaaaaaaaa", ""},
 		{http.MethodDelete, "/v1/jobs/default-aaaaaaaaaaaaaaaaaaaaaaaaaa", ""},
 		{http.MethodGet, "/v1/jobs/default-aaaaaaaaaaaaaaaaaaaaaaaaaa/stdout", ""},

@@ -10,8 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 // What the isolation test does with a route.
@@ -43,6 +45,10 @@ var visits = map[string]visit{
 	"GET /v1/jobs/{id}/stdout":                            {path: "/v1/jobs/<id>/stdout"},
 	"GET /v1/jobs/{id}/stderr":                            {path: "/v1/jobs/<id>/stderr"},
 	"GET /v1/jobs/{id}/artifacts/{name...}":               {path: "/v1/jobs/<id>/artifacts/plot.txt"},
+	"POST /v1/code-sandbox/execute":                       {path: "/v1/code-sandbox/execute", body: `{"language":"cobol","code":"1"}`, shared: true}, // what can run is waited for
+	"GET /v1/tools":                                       {path: "/v1/tools", shared: true},
+	"POST /v1/tools/{name}":                               {path: "/v1/tools/get_job", shared: true, body: `{"arguments":{"job_id":"x"}}`},
+	"POST /mcp":                                           {path: "/mcp", shared: true, body: `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, headers: []string{"Mcp-Session-Id: owners"}},
 	"POST /v1/batches":                                    {path: "/v1/batches", body: `{"runtime":"python","source":"1"}`, shared: true, headers: []string{"Idempotency-Key: owners"}, mediaType: "application/x-ndjson"},
 	"GET /v1/batches":                                     {path: "/v1/batches?limit=200", shared: true},
 	"GET /v1/batches/{id}":                                {path: "/v1/batches/<batch>", headers: []string{"Prefer: wait=1"}},
@@ -50,10 +56,36 @@ var visits = map[string]visit{
 	"GET /v1/batches/{id}/results":                        {path: "/v1/batches/<batch>/results"},
 	"GET /v1/jobs/{id}/events":                            {path: "/v1/jobs/<id>/events", headers: []string{"Last-Event-ID: end", "Last-Event-ID: 1-1"}},
 	"GET /v1/deliveries":                                  {path: "/v1/deliveries?job=<id>"},
+	"GET /v1/deliveries/{id}":                             {path: "/v1/deliveries/<delivery>"},
+	"POST /v1/deliveries/{id}/redeliver":                  {path: "/v1/deliveries/<delivery>/redeliver"},
+	"POST /v1/endpoints":                                  {path: "/v1/endpoints", shared: true, body: `{"url":"https://hooks.example.com/"}`},
+	"GET /v1/endpoints":                                   {path: "/v1/endpoints", shared: true},
+	"GET /v1/endpoints/{id}":                              {path: "/v1/endpoints/<endpoint>"},
+	"PATCH /v1/endpoints/{id}":                            {path: "/v1/endpoints/<endpoint>", body: `{"disabled":true}`},
+	"DELETE /v1/endpoints/{id}":                           {path: "/v1/endpoints/<endpoint>"},
+	"GET /v1/endpoints/{id}/secret":                       {path: "/v1/endpoints/<endpoint>/secret"},
+	"POST /v1/endpoints/{id}/rotate":                      {path: "/v1/endpoints/<endpoint>/rotate", body: `{}`},
+	"POST /v1/endpoints/{id}/test":                        {path: "/v1/endpoints/<endpoint>/test"},
+	"GET /v1/endpoints/{id}/attempts":                     {path: "/v1/endpoints/<endpoint>/attempts"},
+	"POST /v1/endpoints/{id}/recover":                     {path: "/v1/endpoints/<endpoint>/recover", body: `{"since":"2026-11-20T09:00:00Z"}`},
 	"POST /v1/uploads":                                    {path: "/v1/uploads", shared: true, body: `{"sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","size":4}`},
 	"PUT /v1/secrets/{name}":                              {path: "/v1/secrets/STRANGERS", body: `{"value":"another value"}`, shared: true},
 	"GET /v1/secrets":                                     {path: "/v1/secrets", shared: true},
 	"DELETE /v1/secrets/{name}":                           {path: "/v1/secrets/OWNERS_TOKEN"},
+	"PUT /v1/templates/{name}":                            {path: "/v1/templates/strangers", body: `{"spec":{"runtime":"python","source":"1"}}`, shared: true},
+	"GET /v1/templates":                                   {path: "/v1/templates", shared: true},
+	"GET /v1/templates/{name}":                            {path: "/v1/templates/owners", also: []string{"/v1/templates/owners@1"}},
+	"DELETE /v1/templates/{name}":                         {path: "/v1/templates/owners"},
+	"POST /v1/templates/{name}/run":                       {path: "/v1/templates/owners/run", body: `{}`, headers: []string{"Idempotency-Key: owners"}},
+	"POST /v1/hooks":                                      {path: "/v1/hooks", body: `{"template":"nones","sender":"github","secret":"strangers secret"}`, shared: true},
+	"GET /v1/hooks":                                       {path: "/v1/hooks", shared: true},
+	"GET /v1/hooks/{id}":                                  {path: "/v1/hooks/<hook>"},
+	"PUT /v1/hooks/{id}":                                  {path: "/v1/hooks/<hook>", body: `{"template":"strangers","sender":"github"}`},
+	"DELETE /v1/hooks/{id}":                               {path: "/v1/hooks/<hook>"},
+	"POST /v1/hooks/{id}/rotate":                          {path: "/v1/hooks/<hook>/rotate", body: `{}`},
+	"GET /v1/hooks/{id}/deliveries":                       {path: "/v1/hooks/<hook>/deliveries"},
+	"POST /v1/hooks/{id}":                                 {path: "/v1/hooks/owner-h-aaaaaaaaaaaaaaaaaaaaaaaaaa", also: []string{"/v1/hooks/<id>"}, body: `{}`},
+	"OPTIONS /v1/hooks/{id}":                              {path: "/v1/hooks/<hook>", shared: true, headers: []string{"WebHook-Request-Origin: strangers.example"}},
 	"GET /v1/webhook-secret":                              {path: "/v1/webhook-secret", shared: true},
 	"POST /v1/webhook-secret/rotate":                      {path: "/v1/webhook-secret/rotate", shared: true, body: `{}`},
 	"GET /v1/webhook-keys":                                {path: "/v1/webhook-keys", shared: true},
@@ -84,8 +116,16 @@ func TestOthersDoNotExist(t *testing.T) {
 	stranger, _ := w.tenant(t, "stranger", job.Terms{})
 
 	keys := w.Secrets(t)
-	if a := w.do(t, "PUT", "/v1/secrets/OWNERS_TOKEN", strings.NewReader(`{"value":"a private value"}`), "Authorization: Bearer "+owner); a.status != http.StatusOK {
+	if a := w.do(t, "PUT", "/v1/secrets/OWNERS_TOKEN", strings.NewReader(`{"value":"a classified value"}`), "Authorization: Bearer "+owner); a.status != http.StatusOK {
 		t.Fatalf("set secret: got %d %s", a.status, a.body)
+	}
+	if a := w.do(t, "PUT", "/v1/templates/owners", strings.NewReader(`{"spec":{"runtime":"python","source":"'the-code'"}}`), "Authorization: Bearer "+owner); a.status != http.StatusOK {
+		t.Fatalf("set template: got %d %s", a.status, a.body)
+	}
+	var hook job.Hook
+	made := w.do(t, "POST", "/v1/hooks", strings.NewReader(`{"template":"owners","sender":"github","secret":"classified secret"}`), "Authorization: Bearer "+owner)
+	if err := json.Unmarshal(made.body, &hook); err != nil || made.status != http.StatusCreated || strings.Contains(string(made.body), "classified") {
+		t.Fatalf("create hook: got %d %s, %v", made.status, made.body, err)
 	}
 	submit := func(spec string) string {
 		t.Helper()
@@ -96,16 +136,22 @@ func TestOthersDoNotExist(t *testing.T) {
 		}
 		return r.ID
 	}
-	const spec = `{"runtime":"python","source":"'the-code'","callback":{"url":"https://hooks.owner.example/"},"metadata":{"k":"private"}}`
+	const spec = `{"runtime":"python","source":"'the-code'","callback":{"url":"https://hooks.owner.example/"},"metadata":{"k":"classified"}}`
 	queued, running, ended := submit(spec), submit(spec), submit(spec)
 	w.Start(t, running)
-	w.End(t, w.Start(t, ended), map[string]string{"plot.txt": "private"}, func(r *job.Result) { r.Stdout, r.Stderr = "private", "private" })
-	const twoLines = `{"batch":{"metadata":{"k":"private"},"callback":{"url":"https://hooks.owner.example/"}}}` + "\n" + spec + "\n" + spec
+	w.End(t, w.Start(t, ended), map[string]string{"plot.txt": "classified"}, func(r *job.Result) { r.Stdout, r.Stderr = "classified", "classified" })
+	const twoLines = `{"batch":{"metadata":{"k":"classified"},"callback":{"url":"https://hooks.owner.example/"}}}` + "\n" + spec + "\n" + spec
 	_, begun, _ := w.batch(t, "application/x-ndjson", twoLines, "Authorization: Bearer "+owner, "Idempotency-Key: owners")
 	_, completed, _ := w.batch(t, "application/x-ndjson", twoLines, "Authorization: Bearer "+owner)
 	for i := range 2 {
 		w.End(t, w.Start(t, job.ItemID(completed.ID, i)), nil, nil)
 	}
+	made = w.do(t, "POST", "/v1/endpoints", strings.NewReader(`{"url":"https://hooks.owner.example/","description":"classified"}`), "Authorization: Bearer "+owner)
+	var endpoint producer.NewEndpoint
+	if err := json.Unmarshal(made.body, &endpoint); err != nil || made.status != http.StatusCreated {
+		t.Fatalf("create endpoint: got %d %s, %v", made.status, made.body, err)
+	}
+	delivery := record.DeliveryID(ended, job.EventCompleted, "https://hooks.owner.example/")
 	known := w.do(t, "GET", "/v1/admin/tenants/owner", http.NoBody, "Authorization: Bearer "+adminToken)
 	var before job.Tenant
 	if err := json.Unmarshal(known.body, &before); err != nil || len(before.Tokens) != 1 {
@@ -113,7 +159,7 @@ func TestOthersDoNotExist(t *testing.T) {
 	}
 
 	ask := func(v visit, id, token string, headers []string) answer {
-		path := strings.NewReplacer("<id>", id, "<batch>", id, "<token>", before.Tokens[0].ID).Replace(v.path)
+		path := strings.NewReplacer("<id>", id, "<batch>", id, "<endpoint>", id, "<hook>", id, "<delivery>", id, "<token>", before.Tokens[0].ID).Replace(v.path)
 		headers = append([]string{"Authorization: Bearer " + token}, headers...)
 		if v.mediaType != "" {
 			headers = append(headers, "Content-Type: "+v.mediaType)
@@ -129,7 +175,7 @@ func TestOthersDoNotExist(t *testing.T) {
 				}
 			case v.shared:
 				a := ask(v, "", stranger, headers)
-				for _, private := range []string{"owner", "private", "the-code", queued, running, ended, begun.ID, completed.ID} {
+				for _, private := range []string{"owner", "classified", "the-code", queued, running, ended, begun.ID, completed.ID} {
 					if strings.Contains(string(a.body), private) {
 						t.Errorf("%s: the answer tells of %q: %s", pattern, private, a.body)
 					}
@@ -141,6 +187,17 @@ func TestOthersDoNotExist(t *testing.T) {
 				if strings.Contains(v.path, "<batch>") {
 					newID = job.NewBatchID
 					others = map[string]string{"another's running batch": begun.ID, "another's completed batch": completed.ID}
+				}
+				if strings.Contains(v.path, "<endpoint>") {
+					newID, others = job.NewEndpointID, map[string]string{"another's endpoint": endpoint.ID}
+				}
+				if strings.Contains(v.path, "<delivery>") {
+					newID = func(of string) string { return record.DeliveryID(job.NewID(of), job.EventCompleted, "") }
+					others = map[string]string{"another's delivery": delivery}
+				}
+				if strings.Contains(v.path, "<hook>") {
+					newID = job.NewHookID
+					others = map[string]string{"another's hook": hook.ID}
 				}
 				none := ask(v, newID("owner"), stranger, headers)
 				if none.status != http.StatusNotFound {
@@ -158,11 +215,19 @@ func TestOthersDoNotExist(t *testing.T) {
 	}
 
 	// And nothing of the owner's has changed by it.
+	var now job.Endpoint
+	shown := w.do(t, "GET", "/v1/endpoints/"+endpoint.ID, http.NoBody, "Authorization: Bearer "+owner)
+	if err := json.Unmarshal(shown.body, &now); err != nil {
+		t.Fatalf("the owner's endpoint: got %s, %v", shown.body, err)
+	}
+	if diff := cmp.Diff(endpoint.Endpoint, now); diff != "" {
+		t.Errorf("the owner's endpoint: %s", diff)
+	}
 	sealed, err := secrets.NewStore(w.Records.Redis()).Get(t.Context(), "owner", "OWNERS_TOKEN")
 	if err != nil {
 		t.Fatalf("the owner's secret: %v", err)
 	}
-	if value, err := keys.Open("owner", "OWNERS_TOKEN", sealed); err != nil || string(value) != "a private value" {
+	if value, err := keys.Open("owner", "OWNERS_TOKEN", sealed); err != nil || string(value) != "a classified value" {
 		t.Errorf("the owner's secret: got %q, %v", value, err)
 	}
 	for id, want := range map[string]string{queued: "queued", running: "running", ended: "succeeded"} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/direct"
 )
 
 type submitInput struct {
@@ -51,7 +52,12 @@ func (a *API) submit(ctx context.Context, in *submitInput) (*jobOutput, error) {
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
-	d := preferredWait(in.Prefer, a.maxWait)
+	return a.submitted(ctx, client, j, in.Prefer), nil
+}
+
+// submitted answers that a job is accepted, or its result where the client waits for that.
+func (a *API) submitted(ctx context.Context, client *direct.Client, j producer.Job, prefer string) *jobOutput {
+	d := preferredWait(prefer, a.maxWait)
 	if d > 0 {
 		// The job is accepted: whatever goes wrong from here on must not hide that.
 		if now, err := a.wait(ctx, client, j.ID, d); err == nil {
@@ -60,7 +66,7 @@ func (a *API) submit(ctx context.Context, in *submitInput) (*jobOutput, error) {
 			a.log.WarnContext(ctx, "waiting for a job ended early", "job_id", j.ID, "request_id", requestID(ctx), "error", err)
 		}
 	}
-	return jobAnswer(j, http.StatusAccepted, d), nil
+	return jobAnswer(j, http.StatusAccepted, d)
 }
 
 // idempotencyKey is that of a body, or of the header that means the same. It fails with

@@ -122,7 +122,7 @@ func (a *API) recover(next http.Handler) http.Handler {
 			if seen, ok := w.(*watchedWriter); ok && seen.status != 0 {
 				panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 			}
-			writeProblem(w, newProblem(job.CodeInternal,
+			a.refuseAs(w, r, newProblem(job.CodeInternal,
 				"Glovebox has a fault; its operator finds it under request id "+requestID(ctx)))
 		}()
 		next.ServeHTTP(w, r)

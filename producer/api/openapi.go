@@ -13,6 +13,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/tools"
 )
 
 // The two kinds of token: a tenant's, and the operator's.
@@ -83,7 +84,7 @@ func (a *API) routes(mux *listedMux, version string) error {
 		"The public keys that workers sign results with, newest first, and those that they did as long as there are results that they signed. The document is what glovebox verify --keys reads.",
 		d.problems(401, 503)), a.keys)
 	huma.Register(h, d.operation("list-deliveries", http.MethodGet, "/v1/deliveries", "List webhook messages of a job",
-		"What was, or will be, posted to the job's callback, and how its last attempt went.", d.problems(401, 404, 422, 503)), a.deliveries)
+		"What was, or will be, posted about the job, to its callback and to the tenant's endpoints, and how the last attempts went.", d.problems(401, 404, 422, 503)), a.deliveries)
 
 	public := func(op huma.Operation) huma.Operation {
 		delete(op.Responses, "403")
@@ -94,14 +95,19 @@ func (a *API) routes(mux *listedMux, version string) error {
 	huma.Register(h, public(d.operation("ready", http.MethodGet, "/readyz", "Would a job be accepted now?",
 		"200 when a job submitted now would be accepted durably.", d.problems(503))), a.readyz)
 
+	a.executeRoute(h, d)
 	a.batchRoutes(mux, h, d)
 	a.uploadRoutes(h, d)
 	a.secretRoutes(h, d)
+	a.templateRoutes(h, d)
+	a.hookRoutes(mux, h, d)
 	a.webhookRoutes(h, d)
+	a.endpointRoutes(h, d)
 	a.tenantRoutes(h, d)
 	a.auditRoute(h, d)
 	a.fileRoutes(mux, h.OpenAPI(), d)
 	a.eventRoute(mux, h.OpenAPI(), d)
+	a.toolRoutes(mux, h.OpenAPI(), d)
 	return a.document(mux, h.OpenAPI(), schemas)
 }
 
@@ -130,9 +136,12 @@ func (a *API) document(mux *listedMux, doc *huma.OpenAPI, schemas huma.Registry)
 	delete(schemas.Map(), "ErrorModel") // huma's own form of errors, which no route answers
 	delete(schemas.Map(), "ErrorDetail")
 	requests := map[string]bool{
-		"BatchRequest": true, "BatchLine": true, "BatchOptions": true, "Spec": true, "File": true, "Callback": true, "Limits": true,
-		"TenantRequest": true, "TermsRequest": true, "TokenRequest": true, "SecretRequest": true, "RotateRequest": true, "Terms": true, "Quotas": true,
+		"ExecuteRequest": true, "BatchRequest": true, "BatchLine": true, "BatchOptions": true, "Spec": true, "File": true, "Callback": true, "Limits": true,
+		"TenantRequest": true, "TermsRequest": true, "TokenRequest": true, "SecretRequest": true, "RotateRequest": true, "EndpointSettings": true, "EndpointFilter": true, "EndpointChange": true, "RecoverRequest": true, "Terms": true, "Quotas": true,
+		"TemplateRequest": true, "TemplateSpec": true, "TemplateFile": true, "RunRequest": true,
+		"HookRequest": true, "HookSettings": true, "HookScheme": true, "HookRotateRequest": true,
 	}
+	schemas.Map()["Value"] = valueSchema()
 	for name, s := range schemas.Map() {
 		if !requests[name] {
 			s.AdditionalProperties = nil // answers grow by addition
@@ -168,12 +177,16 @@ func (a *API) document(mux *listedMux, doc *huma.OpenAPI, schemas huma.Registry)
 	return nil
 }
 
-// schemaName tells apart the two types that are called Runtime.
+// schemaName tells apart the types of two packages that have the same name.
 func schemaName(t reflect.Type, hint string) string {
 	if t == reflect.TypeFor[producer.Runtime]() {
 		return "PublishedRuntime"
 	}
-	return huma.DefaultSchemaNamer(t, hint)
+	name := huma.DefaultSchemaNamer(t, hint)
+	if t.PkgPath() == reflect.TypeFor[tools.Answer]().PkgPath() {
+		name = "Tool" + name
+	}
+	return name
 }
 
 func marshal(w io.Writer, v any) error {

@@ -41,6 +41,8 @@ var statuses = map[string]int{
 	job.CodeNoTenant:         http.StatusNotFound,
 	job.CodeNoToken:          http.StatusNotFound,
 	job.CodeNoSecret:         http.StatusNotFound,
+	job.CodeNoTemplate:       http.StatusNotFound,
+	job.CodeNoHook:           http.StatusNotFound,
 	job.CodeMethodNotAllowed: http.StatusMethodNotAllowed,
 	job.CodeTimeout:          http.StatusRequestTimeout,
 	job.CodeEnded:            http.StatusConflict,
@@ -51,7 +53,12 @@ var statuses = map[string]int{
 	job.CodeNotDisabled:      http.StatusConflict,
 	job.CodeTooManyTokens:    http.StatusConflict,
 	job.CodeTooManySecrets:   http.StatusConflict,
+	job.CodeTooManyTemplates: http.StatusConflict,
+	job.CodeTooManyHooks:     http.StatusConflict,
 	job.CodeRotating:         http.StatusConflict,
+	job.CodeNoEndpoint:       http.StatusNotFound,
+	job.CodeTooManyEndpoints: http.StatusConflict,
+	job.CodePending:          http.StatusConflict,
 	job.CodeGone:             http.StatusGone,
 	job.CodeTooLarge:         http.StatusRequestEntityTooLarge,
 	job.CodeMediaType:        http.StatusUnsupportedMediaType,
@@ -60,6 +67,7 @@ var statuses = map[string]int{
 	job.CodeTooManyWatchers:  http.StatusTooManyRequests,
 	job.CodeNoRuntimes:       http.StatusServiceUnavailable,
 	job.CodeNoSecretsKey:     http.StatusServiceUnavailable,
+	job.CodeWaitOver:         http.StatusServiceUnavailable,
 	job.CodeUnavailable:      http.StatusServiceUnavailable,
 	job.CodeInternal:         http.StatusInternalServerError,
 }
@@ -72,6 +80,7 @@ func (a *API) problem(ctx context.Context, err error) error {
 	var said *job.Error
 	var told huma.HeadersError
 	var gone *job.GoneError
+	var over *job.WaitOverError
 	switch {
 	case errors.As(err, &told):
 		return err
@@ -85,6 +94,10 @@ func (a *API) problem(ctx context.Context, err error) error {
 		p = newProblem(job.CodeGone, err.Error())
 		p.ID = gone.ID
 		return p
+	case errors.As(err, &over):
+		p = newProblem(job.CodeWaitOver, err.Error())
+		p.ID = over.ID
+		return retryLater(p)
 	case errors.As(err, &said):
 		switch said.Code {
 		case job.CodeUnavailable, job.CodeInternal: // what failed is not for the client

@@ -127,7 +127,7 @@ func TestTerms(t *testing.T) {
 		t.Fatalf("got %d %s, %v, want 202", a.status, a.body, err)
 	}
 	// What the job left to its defaults is no more than it may ask for.
-	if j, err := w.Records.Get(t.Context(), r.ID); err != nil || j.Spec.Limits != (job.Limits{MemoryMB: 128, WallMS: 5000, SourceKB: 1}) {
+	if j, err := w.Records.Get(t.Context(), r.ID); err != nil || j.Spec.Limits != (job.Limits{MemoryMB: 128, WallMS: 5000, CompileMemoryMB: 128, CompileWallMS: 5000, SourceKB: 1}) {
 		t.Errorf("got %+v, %v, want the maximums where the defaults are above", j.Spec, err)
 	}
 	if a := w.do(t, "GET", "/v1/runtimes", http.NoBody, as(token)); strings.Contains(string(a.body), `"bash"`) || !strings.Contains(string(a.body), `"python"`) {

@@ -55,7 +55,7 @@ func (c *Client) ReceiveBatch(ctx context.Context, o producer.BatchOptions, perm
 	if len(v.runtimes) == 0 {
 		return job.Batch{}, job.ErrNoRuntimes
 	}
-	if err := checkCallback(o.Callback, v.terms); err != nil {
+	if err := v.checkCallback(o.Callback); err != nil {
 		return job.Batch{}, err
 	}
 	// Nothing is begun for what holds no job.

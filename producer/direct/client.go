@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/fleet"
@@ -17,6 +19,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/webhook"
 )
 
 // Config says where a [Client] finds Glovebox, and as whom.
@@ -42,6 +45,9 @@ type Config struct {
 	// WebhookKeys are the operator's, from which tenants' webhook secrets are derived. Only
 	// [producer.Webhooks] needs them, which is for the api.
 	WebhookKeys *hookkeys.Keys
+	// Guard refuses callbacks to addresses that no webhook will ever reach: the deliverer's. Defaults to
+	// none, which leaves that to each attempt.
+	Guard *webhook.Guard
 	// Log defaults to discarding.
 	Log *slog.Logger
 }
@@ -61,20 +67,24 @@ type Client struct {
 	close    []func() error
 
 	webhookKeys *hookkeys.Keys // or nil
+	guard       *webhook.Guard // or nil
 }
 
 var (
-	_ producer.Jobs     = (*Client)(nil)
-	_ producer.Batches  = (*Client)(nil)
-	_ producer.Watcher  = (*Client)(nil)
-	_ producer.Files    = (*Client)(nil)
-	_ producer.Lister   = (*Client)(nil)
-	_ producer.Uploader = (*Client)(nil)
-	_ producer.Purger   = (*Client)(nil)
-	_ producer.Catalog  = (*Client)(nil)
-	_ producer.Tenants  = (*Client)(nil)
-	_ producer.Webhooks = (*Client)(nil)
-	_ producer.Secrets  = (*Client)(nil)
+	_ producer.Jobs      = (*Client)(nil)
+	_ producer.Batches   = (*Client)(nil)
+	_ producer.Watcher   = (*Client)(nil)
+	_ producer.Files     = (*Client)(nil)
+	_ producer.Lister    = (*Client)(nil)
+	_ producer.Uploader  = (*Client)(nil)
+	_ producer.Purger    = (*Client)(nil)
+	_ producer.Catalog   = (*Client)(nil)
+	_ producer.Tenants   = (*Client)(nil)
+	_ producer.Webhooks  = (*Client)(nil)
+	_ producer.Endpoints = (*Client)(nil)
+	_ producer.Secrets   = (*Client)(nil)
+	_ producer.Templates = (*Client)(nil)
+	_ producer.Hooks     = (*Client)(nil)
 )
 
 // Open connects to Redis and the bucket. The caller closes the Client.
@@ -113,7 +123,7 @@ func New(c Config, records *record.Store, objects *artifacts.Store) (*Client, er
 	done := records.ListenDone(context.Background())
 	return &Client{
 		records: records, secrets: secrets.NewStore(records.Redis()), objects: objects, done: done, tenant: c.Tenant, links: c.Links, memory: unlimited{}, log: c.Log,
-		maximums: c.Maximums.Or(job.DefaultMaximums), quotas: c.NewTenants, close: []func() error{done.Close}, webhookKeys: c.WebhookKeys,
+		maximums: c.Maximums.Or(job.DefaultMaximums), quotas: c.NewTenants, close: []func() error{done.Close}, webhookKeys: c.WebhookKeys, guard: c.Guard,
 	}, nil
 }
 
@@ -197,6 +207,16 @@ func (c *Client) Images(ctx context.Context) ([]producer.Image, error) {
 		list[i] = producer.Image{Image: image}
 	}
 	return list, nil
+}
+
+// Slots is how many jobs all workers together run at once.
+func (c *Client) Slots(ctx context.Context) (int64, error) {
+	pipe := c.records.Redis().Pipeline()
+	slots := c.records.Fleet.ReadSlots(ctx, pipe)
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) { // nobody has counted lately
+		return 0, fmt.Errorf("count slots: %w", err)
+	}
+	return slots()
 }
 
 // Keys lists the public keys that attest results: those in use, and those that were as

@@ -34,19 +34,35 @@ func (c *Client) BatchDeliveries(ctx context.Context, id string) ([]producer.Del
 
 func (c *Client) deliveriesOf(ctx context.Context, id, event, callback string) ([]producer.Delivery, error) {
 	list := []producer.Delivery{}
-	if callback == "" {
-		return list, nil
-	}
-	d, err := c.records.GetDelivery(ctx, c.tenant, record.DeliveryID(id, event, callback))
-	if errors.Is(err, record.ErrNoDelivery) {
-		return list, nil
-	}
+	ids, err := c.records.DeliveriesOf(ctx, c.tenant, id, event, callback)
 	if err != nil {
 		return nil, err
 	}
+	for _, did := range ids {
+		d, err := c.GetDelivery(ctx, did)
+		switch {
+		case errors.Is(err, record.ErrNoDelivery):
+		case err != nil:
+			return nil, err
+		default:
+			list = append(list, d)
+		}
+	}
+	return list, nil
+}
+
+// GetDelivery is [producer.Endpoints.GetDelivery].
+func (c *Client) GetDelivery(ctx context.Context, id string) (producer.Delivery, error) {
+	d, err := c.records.GetDelivery(ctx, c.tenant, id)
+	if err != nil {
+		return producer.Delivery{}, err
+	}
+	if d.IsEvent() {
+		return producer.Delivery{}, job.ErrNoDelivery // it is to become some
+	}
 	wire := producer.Delivery{
-		ID: d.ID, JobID: d.JobID, BatchID: d.BatchID, Event: d.Event, URL: d.URL, State: string(d.State), Attempt: d.Attempt,
-		CreatedAt: d.Created, LastStatus: d.LastStatus, LastError: d.LastError,
+		ID: d.ID, MessageID: d.MessageID(), EndpointID: d.EndpointID, JobID: d.JobID, BatchID: d.BatchID, Event: d.Event, URL: d.URL,
+		State: string(d.State), Attempt: d.Attempt, CreatedAt: d.Created, LastStatus: d.LastStatus, LastError: d.LastError, Attempts: d.Log,
 	}
 	if d.State == record.Pending {
 		wire.NextAt = &d.Due
@@ -54,5 +70,27 @@ func (c *Client) deliveriesOf(ctx context.Context, id, event, callback string) (
 	if !d.Sent.IsZero() {
 		wire.LastAt = &d.Sent
 	}
-	return append(list, wire), nil
+	if wire.Attempts == nil {
+		wire.Attempts = []job.DeliveryAttempt{}
+	}
+	return wire, nil
+}
+
+// Redeliver is [producer.Endpoints.Redeliver].
+func (c *Client) Redeliver(ctx context.Context, id string) (producer.Delivery, error) {
+	if _, err := c.GetDelivery(ctx, id); err != nil {
+		return producer.Delivery{}, err
+	}
+	words, err := c.records.Redeliver(ctx, c.tenant, []string{id})
+	if err != nil {
+		return producer.Delivery{}, err
+	}
+	switch words[0] {
+	case record.RedeliverMissing:
+		return producer.Delivery{}, job.ErrNoDelivery
+	case record.RedeliverFlying:
+		return producer.Delivery{}, job.ErrPending
+	case record.RedeliverOK, record.RedeliverWaits:
+	}
+	return c.GetDelivery(ctx, id)
 }

@@ -19,10 +19,19 @@ func (c *Client) Submit(ctx context.Context, spec job.Spec) (producer.Job, error
 	n := record.NewJob{ID: job.NewID(c.tenant), Key: spec.IdempotencyKey}
 	if n.Key != "" {
 		// Before anything is checked: what was accepted then may not be any more.
-		if j, err := c.replay(ctx, &n, spec); !errors.Is(err, job.ErrNotFound) {
+		asked, err := json.Marshal(spec)
+		if err != nil {
+			return producer.Job{}, fmt.Errorf("encode spec: %w", err)
+		}
+		if j, err := c.replay(ctx, &n, asked); !errors.Is(err, job.ErrNotFound) {
 			return j, err
 		}
 	}
+	return c.accept(ctx, n, spec)
+}
+
+// accept checks the spec of a new job and creates it.
+func (c *Client) accept(ctx context.Context, n record.NewJob, spec job.Spec) (producer.Job, error) {
 	v, err := c.validator(ctx)
 	if err != nil {
 		return producer.Job{}, err
@@ -53,11 +62,7 @@ func (c *Client) Submit(ctx context.Context, spec job.Spec) (producer.Job, error
 
 // replay finds the job that an earlier Submit with the same key made, or job.ErrNotFound. It
 // notes in n what is asked for.
-func (c *Client) replay(ctx context.Context, n *record.NewJob, spec job.Spec) (producer.Job, error) {
-	asked, err := json.Marshal(spec)
-	if err != nil {
-		return producer.Job{}, fmt.Errorf("encode spec: %w", err)
-	}
+func (c *Client) replay(ctx context.Context, n *record.NewJob, asked []byte) (producer.Job, error) {
 	n.RequestHash = record.HashRequest(asked)
 	id, err := c.records.FindByKey(ctx, c.tenant, n.Key, n.RequestHash)
 	if err != nil {

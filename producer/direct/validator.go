@@ -10,7 +10,6 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/job"
-	"github.com/glovebox-run/glovebox/webhook"
 )
 
 // validator knows what the jobs of a tenant may be, as it was when it was made.
@@ -40,6 +39,17 @@ func (c *Client) validator(ctx context.Context) (validator, error) {
 	return validator{
 		client: c, terms: terms, retention: c.records.Retention(terms), maximums: terms.Maximums.AtMost(c.maximums), runtimes: runtimes,
 	}, nil
+}
+
+// LimitsOf returns the limits that a job would have if it were submitted now. It fails as Submit
+// would for what is wrong with the spec.
+func (c *Client) LimitsOf(ctx context.Context, spec job.Spec) (job.Limits, error) {
+	v, err := c.validator(ctx)
+	if err != nil {
+		return job.Limits{}, err
+	}
+	_, limits, err := v.check(ctx, spec)
+	return limits, err
 }
 
 // knownImages are those that workers have. They are read for the first job that brings one.
@@ -103,7 +113,7 @@ func (v *validator) check(ctx context.Context, spec job.Spec) (checked job.Spec,
 			Allowed: fmt.Sprintf("0 (as long as that) to %d", most),
 		}}
 	}
-	if err := checkCallback(spec.Callback, v.terms); err != nil {
+	if err := v.checkCallback(spec.Callback); err != nil {
 		return spec, none, err
 	}
 	return spec, spec.Limits.Filled(defaults), nil
@@ -137,21 +147,18 @@ func (v *validator) checkSecrets(ctx context.Context, names []string) error {
 
 // checkCallback refuses a callback that could never be delivered, or not for this tenant:
 // each attempt would say so.
-func checkCallback(c *job.Callback, terms job.Terms) error {
+func (v *validator) checkCallback(c *job.Callback) error {
 	if c == nil {
 		return nil
 	}
-	if err := webhook.CheckURL(c.URL); err != nil {
-		return job.Invalid{{
-			Field: "callback.url", Value: fmt.Sprintf("%.120s", c.URL), Message: err.Error(),
-			Allowed: "https://host[:port]/path, the host a name or an address",
-		}}
+	return v.client.checkURL("callback.url", c.URL, v.terms)
+}
+
+// TenantMaximums is the most that a job of the tenant may ask for.
+func (c *Client) TenantMaximums(ctx context.Context) (job.Limits, error) {
+	terms, err := c.terms(ctx)
+	if err != nil {
+		return job.Limits{}, err
 	}
-	if !terms.AllowsCallback(c.URL) {
-		return job.Invalid{{
-			Field: "callback.url", Value: fmt.Sprintf("%.120s", c.URL), Message: "leads to a host that this tenant may not use",
-			Allowed: fmt.Sprintf("hosts: %.500s", strings.Join(terms.CallbackHosts, ", ")),
-		}}
-	}
-	return nil
+	return terms.Maximums.AtMost(c.maximums), nil
 }

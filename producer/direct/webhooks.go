@@ -17,7 +17,7 @@ func (c *Client) WebhookSecrets(ctx context.Context) ([]producer.WebhookSecret, 
 	if err != nil {
 		return nil, err
 	}
-	return c.webhookSecrets(signing)
+	return c.webhookSecrets(c.tenant, signing)
 }
 
 // WebhookKeys is [producer.Webhooks.WebhookKeys].
@@ -32,6 +32,13 @@ func (c *Client) WebhookKeys(ctx context.Context) ([]producer.WebhookKey, error)
 
 // RotateWebhookSecret is [producer.Webhooks.RotateWebhookSecret].
 func (c *Client) RotateWebhookSecret(ctx context.Context, keep time.Duration) ([]producer.WebhookSecret, error) {
+	return c.rotate(c.tenant, keep, func(keep time.Duration) (record.Signing, error) {
+		return c.records.RotateSigning(ctx, c.tenant, keep)
+	})
+}
+
+// rotate makes a new secret by next, of the tenant or of an endpoint.
+func (c *Client) rotate(of string, keep time.Duration, next func(keep time.Duration) (record.Signing, error)) ([]producer.WebhookSecret, error) {
 	if c.webhookKeys == nil {
 		return nil, errNoWebhookKeys // before something is rotated that could not be shown
 	}
@@ -41,7 +48,7 @@ func (c *Client) RotateWebhookSecret(ctx context.Context, keep time.Duration) ([
 			Allowed: fmt.Sprintf("0 to %.0f", producer.MaxWebhookKeep.Seconds()),
 		}}
 	}
-	signing, err := c.records.RotateSigning(ctx, c.tenant, keep.Truncate(time.Second))
+	signing, err := next(keep.Truncate(time.Second))
 	if errors.Is(err, job.ErrRotating) {
 		return nil, &job.Error{Code: job.CodeRotating, Message: fmt.Sprintf("%s, the older one until %s: wait until then, or rotate with expire_seconds 0, which leaves the new one alone",
 			job.ErrRotating.Message, signing.PreviousUntil.Format(time.RFC3339))}
@@ -49,16 +56,17 @@ func (c *Client) RotateWebhookSecret(ctx context.Context, keep time.Duration) ([
 	if err != nil {
 		return nil, err
 	}
-	return c.webhookSecrets(signing)
+	return c.webhookSecrets(of, signing)
 }
 
 var errNoWebhookKeys = errors.New("this client was opened without the operator's webhook key")
 
-func (c *Client) webhookSecrets(signing record.Signing) ([]producer.WebhookSecret, error) {
+// webhookSecrets are those of the tenant, or of an endpoint.
+func (c *Client) webhookSecrets(of string, signing record.Signing) ([]producer.WebhookSecret, error) {
 	if c.webhookKeys == nil {
 		return nil, errNoWebhookKeys
 	}
-	pairs, err := c.webhookKeys.Pairs(c.tenant, signing, time.Now())
+	pairs, err := c.webhookKeys.Pairs(of, signing, time.Now())
 	list := make([]producer.WebhookSecret, len(pairs))
 	for i, p := range pairs {
 		list[i] = producer.WebhookSecret{Secret: p.Secret.Reveal(), WebhookKey: producer.WebhookKey{PublicKey: p.Key.Public().String()}}

@@ -26,20 +26,61 @@ type Program struct {
 	// Files are written to /work, where the program starts.
 	Files []File
 	Stdin []byte
+	// MergeStderr gives the program one stream for both its outputs, its stdout. What Glovebox itself says
+	// of it still comes on stderr.
+	MergeStderr bool
+	// TruncateOutput lets a program that prints more than its limit go on; the rest is dropped.
+	TruncateOutput bool
 	// Limits must be filled (job.Limits.Filled).
 	Limits job.Limits
 	// Fresh asks for a sandbox that is started for the program, from nothing: neither a warm one nor
 	// one that goes on from a snapshot.
 	Fresh bool
+	// Tests, if set, are what the program is run on, one after another, in the place of one run with
+	// Stdin: each run has Files and what Compile made, and nothing of the runs before it. Limits hold
+	// for each run. There are no artifacts, and of stderr at most 64 KiB of each run.
+	Tests Tests
+}
+
+// Tests are a program's tests. Its methods are called in turn, from one goroutine, and what the program
+// prints meanwhile goes to the [Sink].
+type Tests interface {
+	// Next returns the next test, once nothing runs any more of the one before. ok is false when there
+	// is none. It wraps the error of a test that can't be had.
+	Next(ctx context.Context) (t Test, ok bool, err error)
+	// Ended takes what became of it. It isn't called for a test that the sandbox did not survive: that
+	// one's outcome is the run's [Outcome], whose Lost is set. A sandbox can be lost after a test, too,
+	// when Ended was called for all that Next gave.
+	Ended(ctx context.Context, o TestOutcome) error
+}
+
+// Test is one run of a program that is to be graded.
+type Test struct {
+	// Args are added to the program's Command.
+	Args []string
+	// Stdin is what the program reads; its Name is for errors only.
+	Stdin File
+}
+
+// Test returns what the outcome says of the test that the sandbox did not survive.
+func (o Outcome) Test() TestOutcome { return TestOutcome{o.Status, o.ExitCode, o.Signal, o.Usage} }
+
+// TestOutcome is what became of a program in one test; the fields are as in [Outcome].
+type TestOutcome struct {
+	Status   job.Status
+	ExitCode int
+	Signal   string
+	Usage    job.Usage
 }
 
 // File is one input: its Content, or how to read that.
 type File struct {
 	Name    string
 	Content []byte
-	// Open, if set, is called once, when it is the file's turn, for Size bytes. Run wraps the
-	// error of Open, or of a Read.
+	// Open, if set, is called once for each sandbox, when it is the file's turn, for Size bytes. Run
+	// wraps the error of Open, or of a Read.
 	Open func(ctx context.Context) (io.ReadCloser, error)
+	// Size is -1 for a [Test]'s Stdin whose size shows as it is read.
 	Size int64
 }
 
@@ -62,7 +103,11 @@ type Outcome struct {
 	// compile step's, if that failed.
 	ExitCode int
 	Signal   string
-	Usage    job.Usage
+	// Limit is the name of the limit that ended the program, as [job.Result] has it.
+	Limit string
+	// StdoutTruncated and StderrTruncated say that the program printed more than the sink was given.
+	StdoutTruncated, StderrTruncated bool
+	Usage                            job.Usage
 	// Startup is from the call of Run to the program's first instruction.
 	Startup time.Duration
 	Compile *job.Compile
@@ -84,6 +129,9 @@ type Outcome struct {
 	Warm bool
 	// Preloaded says that the program's process was, too.
 	Preloaded bool
+	// Lost says that the sandbox ended in a test, or before the first, with what else the outcome says;
+	// or after one, which has its outcome. Tests that were not run need another sandbox.
+	Lost bool
 	// Timing says where the time before the program went.
 	Timing Timing
 }

@@ -1,7 +1,7 @@
 -- cancel ends a job that is queued, as end does, and asks the worker of one that runs to stop.
 -- @include finish
 -- @arg reason  code of why, or 1
--- @answer ok, released, deliveries  the job has ended; which job is released (id, epoch, priority), and what add_delivery answered
+-- @answer ok, released, deliveries  the job has ended; which job is released (id, epoch, priority), and what tell answered
 -- @answer running  it is asked to stop
 
 if state == 'running' then

@@ -4,7 +4,7 @@
 -- @arg now      ms
 -- @arg again    when the sweeper goes on with it, ms
 -- @arg overdue  ms: only if it is to be given up by then; '' for in any case
--- @answer ok DELIVERY  it is canceled once its jobs have ended; what add_delivery answered, if they have
+-- @answer ok DELIVERY  it is canceled once its jobs have ended; what tell answered, if they have
 -- @answer completed    it has ended before
 -- @answer canceled     it has ended before
 -- @answer renewed      it is not to be given up

@@ -3,7 +3,7 @@
 -- @include finish
 -- @arg epoch   that ends
 -- @arg worker  id of the worker, if one runs it
--- @answer ok, released, deliveries  the job has ended; which job is released (id, epoch, priority), and what add_delivery answered
+-- @answer ok, released, deliveries  the job has ended; which job is released (id, epoch, priority), and what tell answered
 -- @answer stale  the job is in another epoch, or another worker's
 
 if held_epoch ~= epoch or (state == 'running' and held_by ~= worker) then return {'stale'} end

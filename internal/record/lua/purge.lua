@@ -1,10 +1,11 @@
--- purge deletes a job that has ended: record, result, events, and its delivery, even one that is pending. What says which
+-- purge deletes a job that has ended: record, result, events, and its deliveries, even pending ones. What says which
 -- objects are to be deleted stays, and is due at once.
 -- @include memory
 -- @include lending
+-- @include lane
 -- @arg id        of the job
--- @arg delivery  id of its delivery, should it have one
 -- @arg now       ms
+-- @rest first    ids of deliveries that it may have
 -- @answer ok       it is gone
 -- @answer missing  there is no such job
 -- @answer kept     it has not ended
@@ -12,10 +13,20 @@
 local state, created = unpack(call('HMGET', t .. 'job:' .. id, 'state', 'created'))
 if not state then return 'missing' end
 if state == 'queued' or state == 'running' then return 'kept' end
-call('DEL', t .. 'job:' .. id, t .. 'result:' .. id, t .. 'events:' .. id, t .. 'delivery:' .. delivery)
+call('DEL', t .. 'job:' .. id, t .. 'result:' .. id, t .. 'events:' .. id)
 take_back('result:' .. id)
 take_back('events:' .. id)
-call('ZREM', t .. 'outbox', delivery)
+for i = first, #ARGV do
+  local key = t .. 'delivery:' .. ARGV[i]
+  local endpoint, url = unpack(call('HMGET', key, 'endpoint', 'url'))
+  if endpoint or url then -- it keeps no place in its lane
+    local lane = lane_of(endpoint, url)
+    call('ZREM', lane .. ':flight', ARGV[i])
+    call('ZREM', lane .. ':waiting', ARGV[i])
+  end
+  call('DEL', key)
+  call('ZREM', t .. 'outbox', ARGV[i])
+end
 call('ZREM', t .. 'jobs', created .. ':' .. id)
 call('ZADD', t .. 'garbage', now, id)
 return 'ok'

@@ -3,7 +3,7 @@
 -- @arg id        of the batch
 -- @arg now       ms
 -- @number total  how many jobs were sent
--- @answer ok DELIVERY  it is sealed; what add_delivery answered, if it has ended
+-- @answer ok DELIVERY  it is sealed; what tell answered, if it has ended
 -- @answer conflict     another number of jobs was received
 -- @answer missing      there is no such batch
 

@@ -1,6 +1,8 @@
 package podman_test
 
 import (
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,15 +11,18 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
-// TestCases: every runtime does what its testdata says.
+// TestCases: every runtime of the core has the version that it claims, and does what its
+// testdata says. GLOVEBOX_TEST_RUNTIMES names those to test instead; "all" is all.
 func TestCases(t *testing.T) {
 	t.Parallel()
 	open(t)
-	set, err := runtimes.Embedded()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range set.List() {
+	for _, r := range testedRuntimes(t) {
+		t.Run(r.Name+"/version", func(t *testing.T) {
+			t.Parallel()
+			if printed := printVersion(t, r); r.FindVersion(printed) == "" {
+				t.Errorf("%v printed %q, want version %s in it", r.VersionCommand, printed, r.Version)
+			}
+		})
 		for _, c := range casesOf(t, r) {
 			t.Run(r.Name+"/"+c.Name, func(t *testing.T) {
 				t.Parallel()
@@ -29,6 +34,42 @@ func TestCases(t *testing.T) {
 			})
 		}
 	}
+}
+
+func testedRuntimes(tb testing.TB) []runtimes.Runtime {
+	tb.Helper()
+	set, err := runtimes.Embedded()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	names := strings.Fields(os.Getenv("GLOVEBOX_TEST_RUNTIMES"))
+	switch {
+	case len(names) == 0:
+		return set.Core()
+	case slices.Equal(names, []string{"all"}):
+		return set.List()
+	}
+	var tested []runtimes.Runtime
+	for _, name := range names {
+		r, ok := set.Lookup(name)
+		if !ok {
+			tb.Fatalf("GLOVEBOX_TEST_RUNTIMES: there is no runtime %q", name)
+		}
+		tested = append(tested, r)
+	}
+	return tested
+}
+
+// printVersion returns what the runtime's version command prints, on both streams.
+func printVersion(tb testing.TB, r runtimes.Runtime) string {
+	tb.Helper()
+	p := program("", limits(job.Limits{WallMS: 60_000, CPUMS: 60_000}.Filled(r.Limits)))
+	p.Image, p.Env, p.Command, p.Files = r.Image(), r.Env, r.VersionCommand, nil
+	o, k := run(tb, p)
+	if o.Status != job.Succeeded {
+		tb.Errorf("%v: got %+v", r.VersionCommand, o)
+	}
+	return k.stdout.String() + k.stderr.String()
 }
 
 func casesOf(tb testing.TB, r runtimes.Runtime) []runtimes.Case {

@@ -109,8 +109,9 @@ func (p *Sandboxes) spec(name string, plan plan, imageID string) *specgen.SpecGe
 			Options: []string{"bind", "ro", "nosuid", "nodev"},
 		},
 		// The directory is root's, so that its mode stays what it is; what is in it is
-		// the job's. (Podman 4 refuses uid= and gid=.)
-		tmpfs("/work", l.DiskMB, "0777"),
+		// the job's. (Podman 4 refuses uid= and gid=.) The sticky bit keeps a run from leaving
+		// extended attributes on the directory itself: gVisor asks for its owner then.
+		tmpfs("/work", l.DiskMB, "1777"),
 		tmpfs("/tmp", l.DiskMB, "1777"),
 		tmpfs("/dev/shm", plan.shmMB, "1777"),
 	}

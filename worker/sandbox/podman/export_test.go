@@ -2,6 +2,7 @@ package podman
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"time"
@@ -24,7 +25,7 @@ func Held(pid int) (held func() (int64, error), done func(), err error) {
 
 // LaunchTwice returns what becomes of a sandbox that is started in a container whose own still runs.
 func (p *Sandboxes) LaunchTwice(ctx context.Context, image string) error {
-	first, err := p.start(ctx, time.Now(), plan{image: image, limits: job.Limits{}.Filled(job.Limits{}), shmMB: 64, jobID: "twice", backstop: time.Minute, reusable: true})
+	first, err := p.start(ctx, time.Now(), plan{image: image, limits: job.Limits{}.Filled(job.Limits{}), shmMB: 64, jobID: "twice", backstop: time.Minute, reusable: true}, nil)
 	if err != nil {
 		return err
 	}
@@ -84,5 +85,44 @@ func (p *Sandboxes) CurrentOf(image string) int {
 	if images == nil || images.snapshot == nil {
 		return 0
 	}
-	return images.current()
+	n := 0
+	for _, w := range images.idle {
+		if !images.outdated(w) {
+			n++
+		}
+	}
+	return n
+}
+
+// The ways in which StartIdle starts a sandbox.
+const (
+	Plain        = "plain"
+	FromSnapshot = "snapshot"
+	ByImports    = "imports"
+)
+
+// StartIdle starts a sandbox as the pool does, until it waits for a program.
+func (p *Sandboxes) StartIdle(ctx context.Context, image, how string) (end func(), err error) {
+	p.pool.mu.Lock()
+	images := p.pool.find(image)
+	plan, from := images.plan, images.snapshot
+	p.pool.mu.Unlock()
+	if how != FromSnapshot {
+		from = nil
+	}
+	w, err := p.startIdle(ctx, plan, from)
+	if err != nil {
+		return nil, err
+	}
+	if how == ByImports {
+		if err := w.session.Prepare(plan.preload.request(), time.Minute); err != nil {
+			return nil, err
+		}
+	}
+	if how != Plain {
+		if failure := w.awaitPreload(ctx); failure != "" {
+			return nil, errors.New(failure)
+		}
+	}
+	return w.close, nil
 }

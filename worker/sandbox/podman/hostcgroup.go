@@ -39,7 +39,7 @@ type bounds struct {
 // boundsOf returns the bounds of a job with these limits.
 func boundsOf(l job.Limits) bounds {
 	return bounds{
-		memory: (l.MemoryMB + sandbox.CostMB(l)) << 20,
+		memory: (l.SandboxMB() + sandbox.CostMB(l)) << 20,
 		pids:   4*l.Processes + 128, // two a process, and as many processes as the agent lets pass
 		quota:  int64(max(l.CPUs, minCPUs) * cpuPeriod),
 	}

@@ -52,10 +52,9 @@ type instance struct {
 	removed atomic.Bool // remove was called
 }
 
-// start makes a sandbox and starts it, from a snapshot of the plan where there is one. Its agent may
-// not have said yet that it is ready. The caller closes it.
-func (p *Sandboxes) start(ctx context.Context, began time.Time, plan plan) (*instance, error) {
-	from := p.pool.snapshotOf(plan)
+// start makes a sandbox and starts it, from a snapshot unless that is nil. Its agent may not have said
+// yet that it is ready. The caller closes it.
+func (p *Sandboxes) start(ctx context.Context, began time.Time, plan plan, from *snapshot) (*instance, error) {
 	if from == nil {
 		return p.startAs(ctx, began, plan, startMode{})
 	}
@@ -267,11 +266,14 @@ func (p *Sandboxes) use(ctx context.Context, w *instance, program sandbox.Progra
 	memory := p.watchMemory(ctx, w, program.Limits, task.PreloadMB)
 	defer memory.stop()
 	err = s.Serve(ctx, task, p.config.StartTimeout)
-	if err == nil {
+	if err == nil && !s.Outcome.Lost {
 		return s.Outcome, nil
 	}
 	if said := s.Stderr(); said != "" {
 		p.config.Log.Warn("agent wrote to stderr", "job_id", program.JobID, "epoch", program.Epoch, "stderr", said)
+	}
+	if err == nil {
+		return s.Outcome, nil
 	}
 	if s.Outcome.Warm && !s.Begun() {
 		return sandbox.Outcome{}, fmt.Errorf("run program: %w", err) // whatever ended the sandbox, it was not the program

@@ -29,9 +29,18 @@ var limitCases = map[string]exceeds{
 	"cpu_ms":    {limits: job.Limits{CPUMS: 500, WallMS: 100_000}, source: "while True: pass", status: job.TimedOut, stderr: "Execution timed out"},
 	"memory_mb": {limits: job.Limits{MemoryMB: 64}, source: "x = bytearray(1 << 30)", status: job.OutOfMemory},
 	// A share is the host's cgroup's to bound, and nothing but the kernel tells.
-	"cpus":       {provenBy: "TestHardCPU"},
-	"processes":  {limits: job.Limits{Processes: 10}, source: "import os, time\nfor i in range(10):\n  if os.fork() == 0: time.sleep(100)", status: job.Failed, stderr: "Resource temporarily unavailable"},
-	"open_files": {limits: job.Limits{OpenFiles: 32}, source: "x = [open('/dev/null') for i in range(30)]", status: job.Failed, stderr: "Too many open files"},
+	"cpus":      {provenBy: "TestHardCPU"},
+	"processes": {limits: job.Limits{Processes: 10}, source: "import os, time\nfor i in range(10):\n  if os.fork() == 0: time.sleep(100)", status: job.Failed, stderr: "Resource temporarily unavailable"},
+	"address_space_mb": {limits: job.Limits{AddressSpaceMB: 200}, source: "x = bytearray(190 << 20)", status: job.OutOfMemory, stderr: "MemoryError", check: func(t *testing.T, o sandbox.Outcome, _ *kept) {
+		t.Helper()
+		if o.Limit != "address_space_mb" || o.ExitCode != 1 || o.Signal != "" {
+			t.Errorf("got %+v", o)
+		}
+	}},
+	"stack_mb":          {provenBy: "TestProcessLimits"},
+	"compile_wall_ms":   {provenBy: "TestCompile"},
+	"compile_memory_mb": {provenBy: "TestCompile"},
+	"open_files":        {limits: job.Limits{OpenFiles: 32}, source: "x = [open('/dev/null') for i in range(30)]", status: job.Failed, stderr: "Too many open files"},
 	"output_kb": {limits: job.Limits{OutputKB: 4}, source: "import os, time\nos.write(2, bytes(4096)); os.write(1, bytes(4096)); os.write(2, b'x'); time.sleep(100)", status: job.OutputLimitExceeded, check: func(t *testing.T, _ sandbox.Outcome, k *kept) {
 		t.Helper()
 		if k.stdout.Len() > 4096 || k.stderr.Len() > 4096 {

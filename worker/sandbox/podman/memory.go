@@ -38,7 +38,7 @@ func (p *Sandboxes) watchMemory(ctx context.Context, w *instance, l job.Limits, 
 	w.process = nil // it is closed below
 	// Not waited for: the bindings take 0.6 s to notice that a request is cancelled.
 	p.background.Go(func() {
-		limit := (l.MemoryMB+extraMB)<<20 + memorySlack
+		limit := (l.SandboxMB()+extraMB)<<20 + memorySlack
 		switch {
 		case w.cgroup != nil:
 			w.cgroup.watch(ctx, over)

@@ -16,6 +16,8 @@ type Warm struct {
 	// Images are the images' names, and the limits that programs have by default there, filled.
 	// A program of another disk_mb gets a fresh sandbox.
 	Images map[string]job.Limits
+	// OnDemand are those of them that get idle sandboxes only while they are in demand.
+	OnDemand map[string]bool
 	// Preloads are what can be started in idle sandboxes, by image.
 	Preloads map[string]Preload
 	// MaxMemoryMB is the most that a program may ask for.
@@ -56,8 +58,11 @@ type pool struct {
 // imagePool has the idle sandboxes of one image.
 type imagePool struct {
 	plan       plan
+	onDemand   bool
 	idle       []*instance // the oldest first
 	lastWanted time.Time
+	// paying is the share of the recent programs that gained by a preloaded process.
+	paying float64
 	// After a failed start no other is tried before retryAt; after the next one, for backoff.
 	retryAt time.Time
 	backoff time.Duration
@@ -83,7 +88,7 @@ func (p *Sandboxes) KeepWarm(ctx context.Context, w Warm) {
 		if preload, ok := w.Preloads[image]; ok {
 			made.preload = &preload
 		}
-		l.images = append(l.images, &imagePool{plan: made})
+		l.images = append(l.images, &imagePool{plan: made, onDemand: w.OnDemand[image]})
 	}
 	ctx, l.stop = context.WithCancel(ctx)
 	p.pool = l
@@ -160,6 +165,7 @@ func (p *Sandboxes) claim(ctx context.Context, program sandbox.Program) *instanc
 		return nil
 	}
 	images.lastWanted, l.lastClaim = time.Now(), time.Now()
+	images.noteDemand(images.plan.pays(program))
 	defer l.wake()
 	best := -1
 	for n, w := range images.idle {
@@ -208,6 +214,13 @@ func (l *pool) run(ctx context.Context) {
 		}
 		var w *instance
 		if images == nil {
+			images, wait = l.nextUpgrade()
+			if images != nil {
+				l.upgrade(ctx, images)
+				continue
+			}
+		}
+		if images == nil && wait == 0 {
 			w, wait = l.nextPreload()
 		}
 		if w != nil {

@@ -3,6 +3,9 @@ package podman
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestEndIsMonotonic: how long a result has the processors to itself doesn't depend on the time of
@@ -21,5 +24,48 @@ func TestEndIsMonotonic(t *testing.T) {
 	}
 	if wait := l.refillDelay(); wait > resultTime {
 		t.Errorf("it waits for %s, want %s at most", wait, resultTime)
+	}
+}
+
+// TestTargets: where there is room for few idle sandboxes, they are of images that are in demand or
+// have a preload; what is kept on demand only has none before.
+func TestTargets(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name     string
+		budgetMB int64
+		lua, php bool // are in demand
+		want     map[string]int
+	}{
+		{"room for all", 1000, false, false, map[string]int{"bash": 1, "php": 1, "python": 1}},
+		{"room for two", 2*IdleMB + 100, false, false, map[string]int{"bash": 1, "python": 1}},
+		{"room for the preload", IdleMB + 100, false, false, map[string]int{"python": 1}},
+		{"one of the others is in demand", 2*IdleMB + 100, false, true, map[string]int{"php": 1, "python": 1}},
+		{"others in demand, and room for the preload alone", 2*IdleMB + 99, true, true, map[string]int{"python": 1}},
+		{"demand for what has none otherwise", 1000, true, false, map[string]int{"bash": 1, "lua": 2, "php": 1, "python": 1}},
+		{"no room", IdleMB - 1, true, true, map[string]int{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			l := &pool{maxPerImage: 2, budget: tt.budgetMB, images: []*imagePool{
+				{plan: plan{image: "bash"}},
+				{plan: plan{image: "lua"}, onDemand: true},
+				{plan: plan{image: "php"}},
+				{plan: plan{image: "python", preload: &Preload{MemoryMB: 100}}},
+			}}
+			for _, images := range l.images {
+				if images.plan.image == "lua" && tt.lua || images.plan.image == "php" && tt.php {
+					images.lastWanted = time.Now()
+				}
+			}
+			got := map[string]int{}
+			for images, n := range l.targets() {
+				got[images.plan.image] = n
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

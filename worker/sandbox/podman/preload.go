@@ -1,9 +1,9 @@
 package podman
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"time"
 
@@ -22,6 +22,9 @@ type Preload struct {
 	// hold that beside its memory_mb: a job must not run out of memory for what it didn't
 	// import.
 	MemoryMB int64
+	// Words are those of which a program has one, for which it pays to have the process. None: any
+	// program.
+	Words []string
 }
 
 // request asks an agent for the process.
@@ -59,23 +62,47 @@ func (p plan) preloadMB() int64 {
 
 // preloads reports whether the program can be the process that sandboxes of the plan preload.
 func (p plan) preloads(program sandbox.Program) bool {
-	if p.preload == nil || len(program.Compile) > 0 {
+	if p.preload == nil || len(program.Compile) > 0 || program.Tests != nil {
 		return false
+	}
+	if program.MergeStderr || program.Limits.AddressSpaceMB > 0 || program.Limits.StackMB > 0 {
+		return false // a process can be given these only before it starts
 	}
 	n := len(p.preload.Command)
 	return len(program.Command) >= n && slices.Equal(program.Command[:n], p.preload.Command)
+}
+
+// maxWordsIn is how much of a file is looked through for words, bytes: imports come first.
+const maxWordsIn = 64 << 10
+
+// pays reports whether the program gains by a preloaded process more than that costs.
+func (p plan) pays(program sandbox.Program) bool {
+	if !p.preloads(program) {
+		return false
+	}
+	mentions := func(word string) bool {
+		return slices.ContainsFunc(program.Files, func(f sandbox.File) bool {
+			return bytes.Contains(f.Content[:min(len(f.Content), maxWordsIn)], []byte(word))
+		})
+	}
+	return len(p.preload.Words) == 0 || slices.ContainsFunc(p.preload.Words, mentions)
 }
 
 // rank says how good a choice the sandbox is for a program: the highest is the best.
 func (w *instance) rank(program sandbox.Program) int {
 	switch w.preload {
 	case preloadReady:
-		if w.plan.preloads(program) {
-			return 4
+		switch {
+		case w.plan.pays(program):
+			return 5
+		case w.plan.preloads(program) && w.snapshot == nil:
+			return 4 // it has cost what it cost
+		case w.plan.preloads(program):
+			return 2 // a plain one is as good, and cheaper to replace
 		}
-		return 1
+		return 0
 	case preloadRunning:
-		return 2
+		return 1
 	case preloadNone, preloadFailed:
 	}
 	return 3
@@ -102,13 +129,11 @@ func (l *pool) nextPreload() (_ *instance, wait time.Duration) {
 			found, at = images, n
 		}
 	}
-	switch quiet := time.Since(l.lastClaim); {
-	case found == nil || l.preloading != nil:
+	if found == nil || l.preloading != nil {
 		return nil, 0
-	case quiet < preloadQuiet:
-		return nil, preloadQuiet - quiet
-	case l.sandboxes.programs.Load() >= int64(runtime.GOMAXPROCS(0)):
-		return nil, preloadQuiet
+	}
+	if wait := l.quietIn(); wait > 0 {
+		return nil, wait
 	}
 	w := found.idle[at]
 	found.idle = slices.Delete(found.idle, at, at+1)

@@ -45,10 +45,11 @@ func asJobOf(r runtimes.Runtime) func(*sandbox.Program) {
 // preloaded is warm with a preload.
 func preloaded(tb testing.TB, worker string, most int, log ...*slog.Logger) *podman.Sandboxes {
 	tb.Helper()
+	open(tb) // it says which image
 	r := pythonRuntime(tb)
 	_, command := r.Command("", nil)
 	return keepWarm(tb, worker, most, map[string]podman.Preload{
-		suite.image: {Command: command, Env: r.Env, MemoryMB: r.Preload.MemoryMB},
+		suite.image: {Command: command, Env: r.Env, MemoryMB: r.Preload.MemoryMB, Words: r.Preload.Words},
 	}, log...)
 }
 
@@ -89,11 +90,18 @@ func testPreloaded(t *testing.T, p *podman.Sandboxes) {
 		want    bool
 		stdout  string
 	}{
-		"hello":               {program("import sys; print('numpy' in sys.modules)", python), true, "True\n"},
-		"arguments":           {program("import sys; print(sys.argv)", python, command("python3", "main.py", "-x", "ä")), true, "['main.py', '-x', 'ä']\n"},
-		"stdin":               {program("print(input())", python, func(p *sandbox.Program) { p.Stdin = []byte("abc\n") }), true, "abc\n"},
-		"little memory":       {program("print(1)", python, limits(job.Limits{MemoryMB: 16})), true, "1\n"},
-		"another command":     {program("print(1)", python, command("python3", "./main.py")), false, "1\n"},
+		"hello":           {program("import sys; print('numpy' in sys.modules)", python), true, "True\n"},
+		"arguments":       {program("import sys; print(sys.argv)", python, command("python3", "main.py", "-x", "ä")), true, "['main.py', '-x', 'ä']\n"},
+		"stdin":           {program("print(input())", python, func(p *sandbox.Program) { p.Stdin = []byte("abc\n") }), true, "abc\n"},
+		"little memory":   {program("print(1)", python, limits(job.Limits{MemoryMB: 16})), true, "1\n"},
+		"another command": {program("print(1)", python, command("python3", "./main.py")), false, "1\n"},
+		"a shell's line": {program("print(1)", python, func(p *sandbox.Program) {
+			_, p.Command = job.Commands{Run: "python3 main.py"}.Argv(nil)
+		}), false, "1\n"},
+		"streams in one":      {program("import sys; print(1, file=sys.stderr)", python, func(p *sandbox.Program) { p.MergeStderr = true }), false, "1\n"},
+		"an address space":    {program("print(1)", python, limits(job.Limits{AddressSpaceMB: 1000})), false, "1\n"},
+		"a stack":             {program("print(1)", python, limits(job.Limits{StackMB: 16})), false, "1\n"},
+		"truncated output":    {program("print(1)", python, func(p *sandbox.Program) { p.TruncateOutput = true }), true, "1\n"},
 		"another interpreter": {program("print(1)", python, command("python3", "-S", "main.py")), false, "1\n"},
 		"another environment": {program("print(1)", python, func(p *sandbox.Program) { p.Env["PYTHONHASHSEED"] = "0" }), false, "1\n"},
 		"a module of its own": {program("import random; print(random.mine)", python, func(p *sandbox.Program) {

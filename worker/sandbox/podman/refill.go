@@ -39,12 +39,12 @@ func (l *pool) nextRefill() (_ *imagePool, wait time.Duration) {
 	var found *imagePool
 	for _, images := range l.images {
 		left -= int64(len(images.idle)) * images.plan.idleMB()
-		if images.current() < targets[images] && time.Now().After(images.retryAt) && (found == nil || images.lastWanted.After(found.lastWanted)) {
+		if len(images.idle) < targets[images] && time.Now().After(images.retryAt) && (found == nil || images.lastWanted.After(found.lastWanted)) {
 			found = images
 		}
 	}
 	switch {
-	case found == nil || left < found.plan.idleMB() && found.current() == len(found.idle):
+	case found == nil || left < found.plan.idleMB():
 		return nil, 0 // tidy first removes those that are too many
 	case len(found.idle) == 0:
 		return found, 0
@@ -64,35 +64,45 @@ func (l *pool) refillDelay() time.Duration {
 	return 0
 }
 
-// targets returns how many idle sandboxes each image is to have, within the budget: one each,
-// then one more in turn for those in demand. The pool's lock is held.
+// targets returns how many idle sandboxes each image is to have, within the budget: one each, first
+// of those with a preload, for which there was room at the start, then of those in demand; and one more
+// in turn for those in demand. The pool's lock is held.
 func (l *pool) targets() map[*imagePool]int {
 	targets, left := map[*imagePool]int{}, l.budget
-	for round := 1; round <= l.maxPerImage; round++ {
+	add := func(images *imagePool, wanted bool) {
+		if wanted && left >= images.plan.idleMB() {
+			targets[images]++
+			left -= images.plan.idleMB()
+		}
+	}
+	preloads := func(images *imagePool) bool { return images.plan.preload != nil }
+	for _, wanted := range []func(*imagePool) bool{
+		preloads,
+		func(images *imagePool) bool { return !preloads(images) && images.inDemand() },
+		func(images *imagePool) bool { return !preloads(images) && !images.inDemand() && !images.onDemand },
+	} {
 		for _, images := range l.images {
-			if left >= images.plan.idleMB() && (round == 1 || time.Since(images.lastWanted) < demandTime) {
-				targets[images]++
-				left -= images.plan.idleMB()
-			}
+			add(images, wanted(images))
+		}
+	}
+	for range l.maxPerImage - 1 {
+		for _, images := range l.images {
+			add(images, images.inDemand())
 		}
 	}
 	return targets
 }
 
-// refill starts one sandbox more, in the place of one that a snapshot has made outdated.
+// refill starts one sandbox more: from the image's snapshot if now is a quiet moment, or recent
+// programs gained by that, else plainly.
 func (l *pool) refill(ctx context.Context, images *imagePool) {
-	w, err := l.sandboxes.startIdle(ctx, images.plan)
+	w, err := l.sandboxes.startIdle(ctx, images.plan, l.refillFrom(images))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil {
 		images.idle, images.backoff = append(images.idle, w), 0
 		if w.snapshot != nil {
 			images.snapshotBackoff = 0 // it holds what its trial promised
-		}
-		if n := slices.IndexFunc(images.idle, images.outdated); n >= 0 {
-			old := images.idle[n]
-			images.idle = slices.Delete(images.idle, n, n+1)
-			l.sandboxes.background.Go(old.close)
 		}
 		return
 	}
@@ -105,8 +115,8 @@ func (l *pool) refill(ctx context.Context, images *imagePool) {
 
 // startIdle starts a sandbox and waits until its agent is ready and everything is prepared
 // for a program.
-func (p *Sandboxes) startIdle(ctx context.Context, plan plan) (*instance, error) {
-	w, err := p.start(ctx, time.Now(), plan)
+func (p *Sandboxes) startIdle(ctx context.Context, plan plan, from *snapshot) (*instance, error) {
+	w, err := p.start(ctx, time.Now(), plan, from)
 	if err != nil {
 		return nil, err
 	}
@@ -120,18 +130,29 @@ func (p *Sandboxes) startIdle(ctx context.Context, plan plan) (*instance, error)
 	return w, nil
 }
 
-// resolveImages asks Podman what the images' names mean now, for tidy. It doesn't wait for the
+// inUse returns the images that have idle sandboxes or are in demand.
+func (l *pool) inUse() []*imagePool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(l.images), func(images *imagePool) bool {
+		return len(images.idle) == 0 && !images.inDemand()
+	})
+}
+
+func (i *imagePool) inDemand() bool { return time.Since(i.lastWanted) < demandTime }
+
+// resolveImages asks Podman what the names of the images in use mean now, for tidy. It doesn't wait for the
 // answers: a Podman that owes one for an image may well start sandboxes of the others.
 func (l *pool) resolveImages(ctx context.Context) {
 	if l.resolving {
 		return
 	}
 	l.resolving = true
-	all := l.images // only run, which calls this, changes the list
+	asked := l.inUse()
 	l.sandboxes.background.Go(func() {
 		// Without an answer, an image's sandboxes stay.
 		ids := map[string]string{}
-		for _, images := range all {
+		for _, images := range asked {
 			bounded, cancel := context.WithTimeout(ctx, resolveTimeout)
 			i, err := l.sandboxes.service.inspectImage(bounded, images.plan.image)
 			cancel()

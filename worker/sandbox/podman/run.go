@@ -51,7 +51,12 @@ func (p *Sandboxes) run(ctx context.Context, began time.Time, program sandbox.Pr
 		}
 		p.config.Log.Warn("a warm sandbox failed before its program began; the program gets a fresh one", "job_id", program.JobID, "epoch", program.Epoch, "error", err)
 	}
-	w, err := p.start(ctx, began, p.planOf(ctx, program))
+	plan := p.planOf(ctx, program)
+	var from *snapshot
+	if plan.pays(program) {
+		from = p.pool.snapshotOf(plan)
+	}
+	w, err := p.start(ctx, began, plan, from)
 	if err != nil {
 		return sandbox.Outcome{}, err
 	}

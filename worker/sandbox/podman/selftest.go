@@ -43,7 +43,7 @@ func (p *Sandboxes) SelfTest(ctx context.Context, imageName string) (Enforcement
 func (p *Sandboxes) selfTest(ctx context.Context, imageName string) (Enforcement, error) {
 	// Figures that nobody else would ask for.
 	limits := job.Limits{MemoryMB: 61, Processes: 13, CPUs: 1.3}.Filled(job.Limits{})
-	w, err := p.start(ctx, time.Now(), plan{image: imageName, limits: limits, shmMB: limits.MemoryMB, jobID: "self-test", backstop: p.backstop(ctx)})
+	w, err := p.start(ctx, time.Now(), plan{image: imageName, limits: limits, shmMB: limits.MemoryMB, jobID: "self-test", backstop: p.backstop(ctx)}, nil)
 	if err != nil {
 		return Enforcement{}, err
 	}

@@ -3,6 +3,8 @@ package podman
 import (
 	"context"
 	"errors"
+	"runtime"
+	"slices"
 	"time"
 )
 
@@ -56,17 +58,87 @@ func (l *pool) snapshotOf(plan plan) *snapshot {
 	return images.snapshot
 }
 
+// demandMemory is how much of what was known of the demand counts beside one program more.
+const demandMemory = 0.8
+
+// noteDemand notes whether a program gains by a preloaded process. The pool's lock is held.
+func (i *imagePool) noteDemand(pays bool) {
+	i.paying *= demandMemory
+	if pays {
+		i.paying += 1 - demandMemory
+	}
+}
+
 // outdated reports whether a sandbox of the image would be better made anew.
 func (i *imagePool) outdated(w *instance) bool { return i.snapshot != nil && w.snapshot != i.snapshot }
 
-// current counts the idle sandboxes that are not outdated.
-func (i *imagePool) current() (n int) {
-	for _, w := range i.idle {
-		if !i.outdated(w) {
-			n++
+// refillFrom returns what the image's next sandbox is to go on from. Of those that wait as many do as of
+// the recent programs gained by it; without load, all.
+func (l *pool) refillFrom(images *imagePool) *snapshot {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if images.snapshot == nil || l.quietIn() == 0 {
+		return images.snapshot
+	}
+	current := 0
+	for _, w := range images.idle {
+		if !images.outdated(w) {
+			current++
 		}
 	}
-	return n
+	if float64(current+1) > images.paying*float64(len(images.idle)+1)+0.5 {
+		return nil
+	}
+	return images.snapshot
+}
+
+// quietIn is how long it is until the processors have been idle for long enough to do what no program
+// waits for; 0: they have. The pool's lock is held.
+func (l *pool) quietIn() time.Duration {
+	if quiet := time.Since(l.lastClaim); quiet < preloadQuiet {
+		return preloadQuiet - quiet
+	}
+	if l.sandboxes.programs.Load() >= int64(runtime.GOMAXPROCS(0)) {
+		return preloadQuiet
+	}
+	return 0
+}
+
+// nextUpgrade returns an image of which a sandbox waits that is better made anew, if now is the time.
+// Otherwise wait says how long to wait before asking again, and is 0 if there is none.
+func (l *pool) nextUpgrade() (_ *imagePool, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, images := range l.images {
+		if slices.ContainsFunc(images.idle, images.outdated) && time.Now().After(images.retryAt) {
+			if wait := l.quietIn(); wait > 0 {
+				return nil, wait
+			}
+			return images, 0
+		}
+	}
+	return nil, 0
+}
+
+// upgrade replaces a sandbox that waits by one that goes on from the image's snapshot: the old one can be
+// claimed until the new one is there.
+func (l *pool) upgrade(ctx context.Context, images *imagePool) {
+	l.mu.Lock()
+	from := images.snapshot
+	l.mu.Unlock()
+	w, err := l.sandboxes.startIdle(ctx, images.plan, from)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		images.retryAt = time.Now().Add(tidyInterval)
+		return
+	}
+	images.idle = append(images.idle, w)
+	if n := slices.IndexFunc(images.idle, images.outdated); n >= 0 {
+		old := images.idle[n]
+		images.idle = slices.Delete(images.idle, n, n+1)
+		l.sandboxes.background.Go(old.close)
+	}
 }
 
 // awaitsSnapshot reports whether a snapshot of the image is there or is about to be made, so that none

@@ -138,8 +138,29 @@ func TestCompile(t *testing.T) {
 	})
 	t.Run("too long", func(t *testing.T) {
 		t.Parallel()
-		o, _ := run(t, compile("sleep 60", limits(job.Limits{WallMS: 400})))
+		o, _ := run(t, compile("sleep 60", limits(job.Limits{CompileWallMS: 400})))
 		if o.Status != job.CompileFailed || o.ExitCode != 124 || !strings.Contains(o.Compile.Output, "timed out") {
+			t.Errorf("got %+v %+v", o, o.Compile)
+		}
+	})
+	t.Run("busy for too long", func(t *testing.T) {
+		t.Parallel()
+		o, _ := run(t, compile("while :; do :; done", limits(job.Limits{CompileWallMS: 1000, CPUs: 0.2})))
+		if o.Status != job.CompileFailed || o.ExitCode != 124 || !strings.Contains(o.Compile.Output, "timed out") {
+			t.Errorf("got %+v %+v", o, o.Compile)
+		}
+	})
+	t.Run("too much memory", func(t *testing.T) {
+		t.Parallel()
+		o, _ := run(t, compile("cat /dev/zero > /dev/shm/x; sleep 60", limits(job.Limits{CompileMemoryMB: 40})))
+		if o.Status != job.CompileFailed || !strings.Contains(o.Compile.Output, "out of memory") {
+			t.Errorf("got %+v %+v", o, o.Compile)
+		}
+	})
+	t.Run("longer and larger than its program may be", func(t *testing.T) {
+		t.Parallel()
+		o, _ := run(t, compile("head -c 60M /dev/zero > /dev/shm/x; sleep 1; rm /dev/shm/x", limits(job.Limits{WallMS: 500, CPUMS: 300, MemoryMB: 40, CompileMemoryMB: 128})))
+		if o.Status != job.Succeeded || o.Compile == nil || o.Compile.WallMS < 1000 {
 			t.Errorf("got %+v %+v", o, o.Compile)
 		}
 	})

@@ -137,18 +137,18 @@ func await(t *testing.T, there func() bool) {
 	}
 }
 
-func keepWarmOf(t *testing.T, worker, image string, preload *podman.Preload) *podman.Sandboxes {
-	t.Helper()
-	p := openAs(t, worker)
-	t.Cleanup(p.Close)
-	if _, err := p.SelfTest(t.Context(), image); err != nil {
-		t.Fatal(err)
+func keepWarmOf(tb testing.TB, worker, image string, preload *podman.Preload) *podman.Sandboxes {
+	tb.Helper()
+	p := openAs(tb, worker)
+	tb.Cleanup(p.Close)
+	if _, err := p.SelfTest(tb.Context(), image); err != nil {
+		tb.Fatal(err)
 	}
 	w := podman.Warm{Images: map[string]job.Limits{image: job.Limits{}.Filled(job.Limits{})}, Preloads: map[string]podman.Preload{}, MaxMemoryMB: 1024, Most: 2, MemoryMB: 1000}
 	if preload != nil {
 		w.Preloads[image] = *preload
 	}
-	p.KeepWarm(t.Context(), w)
+	p.KeepWarm(tb.Context(), w)
 	return p
 }
 

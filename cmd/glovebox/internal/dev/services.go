@@ -15,6 +15,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/cmd/glovebox/internal/supervise"
+	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/redisacl"
@@ -127,7 +128,7 @@ func (s *stack) api() supervise.Command {
 		env, "GLOVEBOX_REDIS_URL="+s.redisURL(redisacl.API), "GLOVEBOX_API_ADDR=fd:3", "GLOVEBOX_METRICS_ADDR=fd:4", "GLOVEBOX_PUBLIC_URL="+s.url,
 		"GLOVEBOX_TOKEN="+s.data.secrets[apiToken], "GLOVEBOX_ADMIN_TOKEN="+s.data.secrets[adminToken], "GLOVEBOX_WEBHOOK_KEY="+s.data.secrets[webhookKey],
 		"GLOVEBOX_CAPABILITY_KEY="+s.data.secrets[capabilityKey],
-		"GLOVEBOX_WEBHOOK_ALLOW=127.0.0.0/8:*,[::1]:*", s.graceSetting(),
+		"GLOVEBOX_WEBHOOK_ALLOW=127.0.0.0/8:*,[::1]:*", "GLOVEBOX_FACADES="+strings.Join(config.Facades(), ","), s.graceSetting(),
 	)
 	if s.exposed { // the user asked for that, and is told
 		env = append(env, "GLOVEBOX_INSECURE=url")

@@ -6,10 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"github.com/glovebox-run/glovebox/internal/toolsdir"
 )
 
-// ToolsDir is where infra/setup.sh puts what no package of the distribution has.
-const ToolsDir = "/usr/local/lib/glovebox"
+// ToolsDir is where what no package of the distribution has lies.
+var ToolsDir = toolsdir.Path()
 
 // tools are the programs that dev starts.
 type tools struct {

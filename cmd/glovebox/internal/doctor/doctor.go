@@ -10,6 +10,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/toolsdir"
 )
 
 // Level says how bad a finding is.
@@ -33,17 +34,19 @@ type Finding struct {
 
 // Config says what to look at.
 type Config struct {
-	// ToolsDir is where infra/setup.sh installs.
+	// ToolsDir is where what no package of the distribution has lies.
 	ToolsDir string
 	// Podman is the command that runs Podman as Glovebox's service does.
 	Podman []string
 	// PodmanUser is the name of the user who runs it.
 	PodmanUser string
-	// WorkerHost says that infra/worker-host.sh made the machine: what only dev needs is
-	// not missing there.
+	// WorkerHost says that infra/worker-host.sh, or the package glovebox-worker, made the
+	// machine: what only dev needs is not missing there.
 	WorkerHost bool
 	// Images are the images that this build of Glovebox runs jobs in, by runtime.
 	Images map[string]string
+	// Core are the runtimes whose images are built unless others are asked for.
+	Core []string
 	// Redis, if it has a URL, and S3, if it has a bucket, are what production uses.
 	// Without them only what dev needs is looked for.
 	Redis record.Config
@@ -69,8 +72,13 @@ func (r *report) add(level Level, name, text, fix string) {
 	r.findings = append(r.findings, Finding{level, name, text, fix})
 }
 
-// setup is the fix for whatever infra/setup.sh installs.
-const setup = "infra/setup.sh (make setup)"
+// setup is the fix for whatever infra/setup.sh, or the package glovebox-worker, installs.
+func (r *report) setup() string {
+	if r.ToolsDir == toolsdir.Packaged {
+		return "apt-get install --reinstall glovebox-worker glovebox-runsc"
+	}
+	return "infra/setup.sh (make setup)"
+}
 
 // Run checks everything and returns what it found, in a fixed order.
 func Run(ctx context.Context, c Config) []Finding {

@@ -69,7 +69,7 @@ func (r *report) namespaces() {
 func (r *report) subordinateIDs() {
 	account, err := user.Lookup(r.PodmanUser)
 	if err != nil {
-		r.problem("podman user", err.Error(), setup)
+		r.problem("podman user", err.Error(), r.setup())
 		return
 	}
 	if account.Uid == "0" {
@@ -80,7 +80,7 @@ func (r *report) subordinateIDs() {
 		file := "/etc/sub" + kind
 		b, err := os.ReadFile(file)
 		if err != nil {
-			r.problem("subordinate ids", err.Error(), setup)
+			r.problem("subordinate ids", err.Error(), r.setup())
 			return
 		}
 		if n := Subordinate(b, account.Username, account.Uid); n < idsNeeded {
@@ -122,11 +122,11 @@ func (r *report) tools(ctx context.Context) {
 	date := runscDate.FindString(version)
 	switch {
 	case err != nil:
-		r.problem("runsc", err.Error(), setup)
+		r.problem("runsc", err.Error(), r.setup())
 	case date == "":
-		r.warning("runsc", fmt.Sprintf("%s: of no known date", version), setup)
+		r.warning("runsc", fmt.Sprintf("%s: of no known date", version), r.setup())
 	case date < runscFloor:
-		r.warning("runsc", fmt.Sprintf("%s is older than the one that this Glovebox was tried with", version), setup)
+		r.warning("runsc", fmt.Sprintf("%s is older than the one that this Glovebox was tried with", version), r.setup())
 	default:
 		r.ok("runsc", version)
 	}
@@ -136,7 +136,7 @@ func (r *report) tools(ctx context.Context) {
 	}
 	for _, name := range names {
 		if _, err := os.Stat(filepath.Join(r.ToolsDir, name)); err != nil {
-			r.problem("tools", err.Error(), setup)
+			r.problem("tools", err.Error(), r.setup())
 		}
 	}
 }

@@ -41,12 +41,12 @@ type podmanInfo struct {
 func (r *report) podman(ctx context.Context) bool {
 	out, err := r.runPodman(ctx, "info", "--format", "json")
 	if err != nil {
-		r.problem("podman", err.Error(), setup)
+		r.problem("podman", err.Error(), r.setup())
 		return false
 	}
 	var info podmanInfo
 	if err := json.Unmarshal(out, &info); err != nil {
-		r.problem("podman", "what podman info says can't be read: "+err.Error(), setup)
+		r.problem("podman", "what podman info says can't be read: "+err.Error(), r.setup())
 		return false
 	}
 	switch v := info.Version.Version; {
@@ -60,12 +60,12 @@ func (r *report) podman(ctx context.Context) bool {
 	if info.Host.Security.Rootless {
 		r.ok("rootless", "as "+r.PodmanUser)
 	} else {
-		r.problem("rootless", "Podman runs as root", setup)
+		r.problem("rootless", "Podman runs as root", r.setup())
 	}
 	if name := info.Host.OCIRuntime.Name; name == "glovebox-runtime" {
 		r.ok("OCI runtime", name+", "+info.Host.OCIRuntime.Path)
 	} else {
-		r.problem("OCI runtime", fmt.Sprintf("%q: jobs would not run in gVisor, so none will run", name), setup)
+		r.problem("OCI runtime", fmt.Sprintf("%q: jobs would not run in gVisor, so none will run", name), r.setup())
 	}
 	r.storage(info)
 	r.cgroups(info.Host.CgroupVersion, r.services())
@@ -76,14 +76,14 @@ func (r *report) podman(ctx context.Context) bool {
 func (r *report) storage(info podmanInfo) {
 	switch driver := info.Store.GraphDriverName; {
 	case driver != "overlay":
-		r.problem("storage", driver+": every sandbox would copy its whole image", setup)
+		r.problem("storage", driver+": every sandbox would copy its whole image", r.setup())
 	case info.Store.GraphStatus["Native Overlay Diff"] == "false":
 		r.warning("storage", "overlay by FUSE, which is slower than the kernel's own", "a kernel of "+kernelFloor+" or later")
 	default:
 		r.ok("storage", "native overlay in "+info.Store.GraphRoot)
 	}
 	if info.Host.LogDriver != "none" {
-		r.problem("log driver", info.Host.LogDriver+": what jobs print would fill the disk", setup)
+		r.problem("log driver", info.Host.LogDriver+": what jobs print would fill the disk", r.setup())
 	}
 }
 
@@ -91,7 +91,7 @@ func (r *report) storage(info podmanInfo) {
 func (r *report) sandbox(ctx context.Context) {
 	out, err := r.runPodman(ctx, "images", "--no-trunc", "--filter", "reference=localhost/glovebox/*", "--format", "{{.Repository}}:{{.Tag}} {{.Id}}")
 	if err != nil {
-		r.problem("images", err.Error(), setup)
+		r.problem("images", err.Error(), r.setup())
 		return
 	}
 	there := map[string]string{} // ids by names
@@ -105,7 +105,7 @@ func (r *report) sandbox(ctx context.Context) {
 	for _, name := range slices.Sorted(maps.Keys(r.Images)) {
 		if id, ok := there[r.Images[name]]; ok {
 			ids[name] = id
-		} else {
+		} else if slices.Contains(r.Core, name) {
 			missing = append(missing, name)
 		}
 	}
@@ -125,9 +125,9 @@ func (r *report) sandbox(ctx context.Context) {
 		"--pull=never", r.Images[built[0]], "cat", "/proc/version")
 	switch {
 	case err != nil:
-		r.problem("sandbox", err.Error(), setup)
+		r.problem("sandbox", err.Error(), r.setup())
 	case !bytes.Contains(out, []byte("gvisor")):
-		r.problem("sandbox", "its kernel is not gVisor's: "+strings.TrimSpace(string(out)), setup)
+		r.problem("sandbox", "its kernel is not gVisor's: "+strings.TrimSpace(string(out)), r.setup())
 	default:
 		r.ok("sandbox", fmt.Sprintf("starts, and its kernel is gVisor's (%.1f s)", time.Since(began).Seconds()))
 	}
@@ -141,7 +141,7 @@ func (r *report) rootImages(ctx context.Context, ids map[string]string) {
 	// In what is above them: there may be no root image yet, nor their directory.
 	out, err := r.runPodman(ctx, "unshare", "find", filepath.Dir(r.roots), "-maxdepth", "2", "-name", "*.erofs")
 	if err != nil {
-		r.warning("root images", err.Error(), setup)
+		r.warning("root images", err.Error(), r.setup())
 		return
 	}
 	var missing []string

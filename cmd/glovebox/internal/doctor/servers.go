@@ -43,7 +43,7 @@ func (r *report) redis(ctx context.Context) {
 	if r.Redis.URL == "" {
 		out, err := exec.CommandContext(ctx, "redis-server", "--version").Output()
 		if err != nil {
-			r.problem("redis", err.Error(), setup)
+			r.problem("redis", err.Error(), r.setup())
 			return
 		}
 		version := "of unknown version"

@@ -35,13 +35,13 @@ end
 
 local function note(id, first, prints) call('SETRANGE', items_key(id), first * 8, prints) end
 
--- settle ends a batch that is sealed and whose jobs have all ended. It answers what add_delivery does, or ''.
+-- settle ends a batch that is sealed and whose jobs have all ended. It answers what tell does, or ''.
 local function settle(id, now)
-  local state, jobs, ended, canceled, callback, delivery, retention, created, charged, rejected = unpack(call('HMGET', batch_key(id),
-    'state', 'jobs', 'ended', 'cancel', 'callback', 'delivery', 'retention', 'created', 'charge', 'rejected'))
+  local state, jobs, ended, canceled, callback, delivery, message, retention, created, charged, rejected = unpack(call('HMGET', batch_key(id),
+    'state', 'jobs', 'ended', 'cancel', 'callback', 'delivery', 'message', 'retention', 'created', 'charge', 'rejected'))
   if state ~= 'running' or jobs ~= ended then return '' end
   call('HSET', batch_key(id), 'state', canceled and 'canceled' or 'completed', 'finished', now)
-  local made = delivery ~= '' and add_delivery(delivery, now, 'batch', id, 'url', callback, 'event', 'batch.completed') or ''
+  local made = tell('batch.completed', callback, delivery, message, now, 'batch', id)
   call('ZREM', batchwork, id)
   local empty = jobs == '0' and rejected == '0'
   local life = empty and math.min(retention, 3600000) or retention -- an hour: there is nothing to look at

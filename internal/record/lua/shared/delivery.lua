@@ -10,3 +10,13 @@ local function add_delivery(id, now, ...)
   call('ZADD', outbox, now, id)
   return backlog and id .. ' backlog' or id
 end
+
+-- tell makes the deliveries of an event: one to the URL that its job or batch names, if it does, and one without a URL where an
+-- endpoint of the tenant wants the event: the deliverer makes of that a delivery to each of those (fan_out). It answers what
+-- add_delivery does, with a comma between.
+local function tell(event, url, delivery, message, now, ...)
+  local made = {}
+  if url and url ~= '' then made[1] = add_delivery(delivery, now, 'event', event, 'url', url, ...) end
+  if message and call('SISMEMBER', t .. 'wants', event) == 1 then made[#made + 1] = add_delivery(message, now, 'event', event, ...) end
+  return table.concat(made, ',')
+end

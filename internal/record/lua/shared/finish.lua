@@ -16,7 +16,8 @@
 -- @arg result_life  how long Redis keeps a result that the bucket also has, ms
 -- @arg stored       bytes of the job's objects
 -- @arg dirty        1: there may be objects that no record points to
--- @arg delivery     id of the delivery, made only if the job has a callback
+-- @arg delivery     id of the delivery to the job's callback, made only if it has one
+-- @arg message      id of the event, for endpoints that want it
 -- @arg event        what the delivery tells
 -- @arg window       how many jobs of the tenant may be released or running
 -- @arg due          when the sweeper looks for the task of the job that is released here, ms
@@ -55,10 +56,7 @@ local function finish()
   call('HDEL', job(id), 'spec', 'spec_ref')
   call('HDEL', running, id)
   call('ZREM', t .. 'deadline', id)
-  local made = {}
-  if callback and callback ~= '' then
-    made[1] = add_delivery(delivery, now, 'job', id, 'url', callback, 'event', event, 'expires', string.format('%.0f', now + retention))
-  end
+  local made = {tell(event, callback, delivery, message, now, 'job', id, 'expires', string.format('%.0f', now + retention))}
   if dirty == '1' or tonumber(held_epoch) > 1 or spec_ref then
     call('ZADD', t .. 'garbage', now, id)
   else
@@ -69,6 +67,6 @@ local function finish()
   if call('PEXPIRE', t .. 'events:' .. id, life) == 1 then call('ZADD', lent, 'XX', now + life, 'events:' .. id) end
   call('PUBLISH', 'gb:done', id)
   local told = batch and count_ended(batch, status, now) or ''
-  if told ~= '' then made[#made + 1] = told end
+  made[2] = told
   return {'ok', release(window, now, due, 1), made}
 end

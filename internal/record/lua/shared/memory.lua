@@ -30,5 +30,5 @@ end
 local function remember(key, value, now, life)
   call('SET', key, value, 'PX', life)
   call('ZADD', lasting, now + life, key)
-  call('PEXPIRE', lasting, life) -- every key lives as long: with the last one all are over
+  if call('PTTL', lasting) < tonumber(life) then call('PEXPIRE', lasting, life) end -- with the last key all are over
 end

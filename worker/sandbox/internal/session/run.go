@@ -71,6 +71,9 @@ func (s *Session) awaitStart(ctx context.Context, limit time.Duration) (refused 
 // refused is the end of a job whose inputs don't fit its own limits.
 func (s *Session) refused(ctx context.Context, e event) error {
 	s.Outcome.Status, s.Outcome.ExitCode = job.Failed, 1
+	if s.task.Program.Tests != nil { // there is no run whose stderr could have it
+		return s.unfit(ctx, e)
+	}
 	s.Outcome.Startup = e.at.Sub(s.began)
 	s.Outcome.Timing.Exited = s.Outcome.Startup
 	if err := s.addStderr(e.message.(agentwire.Refused).Message + "\n"); err != nil {
@@ -94,6 +97,7 @@ func (s *Session) run(ctx context.Context, limit time.Duration) (overdue bool, e
 				s.outOfMemory()
 				return true, nil
 			}
+			s.Outcome.Limit = "wall_ms"
 			return true, s.timedOut()
 		}
 		if err != nil {
@@ -121,10 +125,12 @@ func (s *Session) exit(e event) error {
 	exit := e.message.(agentwire.Exit)
 	s.Outcome.Timing.Exited = e.at.Sub(s.began)
 	s.Outcome.ExitCode, s.Outcome.Signal, s.Outcome.Usage = exit.ExitCode, exit.Signal, exit.Usage
+	s.Outcome.StdoutTruncated, s.Outcome.StderrTruncated = exit.StdoutTruncated, exit.StderrTruncated
+	s.Outcome.Limit = limitOf[exit.Cause]
 	switch exit.Cause {
 	case agentwire.Wall, agentwire.CPU:
 		return s.timedOut()
-	case agentwire.Memory:
+	case agentwire.Memory, agentwire.AddressSpace:
 		s.Outcome.Status = job.OutOfMemory
 	case agentwire.Output:
 		s.Outcome.Status = job.OutputLimitExceeded
@@ -142,9 +148,15 @@ func (s *Session) exit(e event) error {
 	return nil
 }
 
+// limitOf names the limit that a program ended by.
+var limitOf = map[agentwire.Cause]string{
+	agentwire.Wall: "wall_ms", agentwire.CPU: "cpu_ms", agentwire.Memory: "memory_mb", agentwire.Output: "output_kb",
+	agentwire.Processes: "processes", agentwire.AddressSpace: "address_space_mb",
+}
+
 // outOfMemory is the outcome of a program whose whole sandbox was killed for its memory.
 func (s *Session) outOfMemory() {
-	s.Outcome.Status, s.Outcome.ExitCode, s.Outcome.Signal = job.OutOfMemory, 137, "SIGKILL"
+	s.Outcome.Status, s.Outcome.ExitCode, s.Outcome.Signal, s.Outcome.Limit = job.OutOfMemory, 137, "SIGKILL", "memory_mb"
 }
 
 // timedOut is the outcome of a program that had its time, and tells the user on stderr.

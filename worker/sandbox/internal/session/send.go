@@ -32,7 +32,8 @@ func (s *Session) send(ctx context.Context, pause, resume func()) error {
 	}
 	start := agentwire.Start{
 		Protocol: agentwire.Version, Compile: p.Compile, Command: p.Command,
-		Env: p.Environment(), Limits: p.Limits,
+		Env: p.Environment(), Limits: p.Limits, Tests: p.Tests != nil,
+		MergeStderr: p.MergeStderr, TruncateOutput: p.TruncateOutput,
 	}
 	if s.task.Preloaded {
 		start.PreparedMB = s.task.PreloadMB
@@ -71,6 +72,14 @@ func (e inputError) Unwrap() error { return e.err }
 
 // sendFile sends an input while it is read.
 func (s *Session) sendFile(ctx context.Context, f sandbox.File, pause, resume func()) error {
+	if err := s.out.WriteJSON(agentwire.TypeFileBegin, agentwire.FileBegin{Name: f.Name, Size: f.Size}); err != nil {
+		return err
+	}
+	return s.sendContent(ctx, agentwire.TypeFileData, f, pause, resume)
+}
+
+// sendContent sends what a file that is to be opened holds.
+func (s *Session) sendContent(ctx context.Context, t agentwire.Type, f sandbox.File, pause, resume func()) error {
 	s.begun = true
 	pause()
 	r, err := f.Open(ctx)
@@ -79,11 +88,9 @@ func (s *Session) sendFile(ctx context.Context, f sandbox.File, pause, resume fu
 		return inputError{f.Name, err}
 	}
 	defer r.Close()
-	if err := s.out.WriteJSON(agentwire.TypeFileBegin, agentwire.FileBegin{Name: f.Name, Size: f.Size}); err != nil {
-		return err
-	}
 	buf := make([]byte, agentwire.MaxPayload)
-	for left := f.Size; ; {
+	left, known := f.Size, f.Size >= 0
+	for {
 		pause()
 		n, err := r.Read(buf)
 		resume()
@@ -92,10 +99,10 @@ func (s *Session) sendFile(ctx context.Context, f sandbox.File, pause, resume fu
 		switch {
 		case err != nil && !ended:
 			return inputError{f.Name, err}
-		case left < 0 || ended && left > 0:
+		case known && (left < 0 || ended && left > 0):
 			return inputError{f.Name, fmt.Errorf("it does not have the %d bytes that it should", f.Size)}
 		}
-		if err := s.out.WriteChunks(agentwire.TypeFileData, buf[:n]); err != nil {
+		if err := s.out.WriteChunks(t, buf[:n]); err != nil {
 			return err
 		}
 		if ended {

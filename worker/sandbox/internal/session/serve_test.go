@@ -109,7 +109,7 @@ func TestServe(t *testing.T) {
 				r.send(agentwire.TypeStderr, "half")
 				exit(r, agentwire.Exit{Cause: agentwire.Wall, ExitCode: 124})
 			},
-			want: sandbox.Outcome{Status: job.TimedOut, ExitCode: 124}, stderr: "half\nExecution timed out\n",
+			want: sandbox.Outcome{Status: job.TimedOut, ExitCode: 124, Limit: "wall_ms"}, stderr: "half\nExecution timed out\n",
 		},
 		{
 			name: "refused",
@@ -174,7 +174,7 @@ func TestServe(t *testing.T) {
 		{
 			name: "killed by the kernel, and nobody says so", cgroup: &fakeCgroup{killed: true},
 			act:  func(r *rogue) { r.started() },
-			want: sandbox.Outcome{Status: job.OutOfMemory, ExitCode: 137, Signal: "SIGKILL"},
+			want: sandbox.Outcome{Status: job.OutOfMemory, ExitCode: 137, Signal: "SIGKILL", Limit: "memory_mb"},
 		},
 		{
 			name: "not prepared, yet preloaded",

@@ -52,6 +52,7 @@ type Session struct {
 	ready    bool                    // the agent waits for a program
 	begun    bool                    // see Begun
 
+	testBegan     time.Time // when the last test did; zero: none has
 	compileOutput strings.Builder
 	lastStderr    byte          // the last byte that the program wrote to stderr
 	spent         int64         // credit that was used up and not granted again
@@ -164,10 +165,13 @@ func (s *Session) Serve(ctx context.Context, task Task, startTimeout time.Durati
 	}
 	limit := time.Duration(p.Limits.WallMS)*time.Millisecond + grace
 	if len(p.Compile) > 0 {
-		failed, err := s.compile(ctx, limit)
+		failed, err := s.compile(ctx, time.Duration(p.Limits.CompileWallMS)*time.Millisecond+grace)
 		if err != nil || failed {
 			return err
 		}
+	}
+	if p.Tests != nil {
+		return s.runTests(ctx, limit, startTimeout)
 	}
 	if refused, err := s.awaitStart(ctx, limit); err != nil || refused {
 		return err
@@ -185,6 +189,7 @@ func (s *Session) accept(task Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.check.Limits, s.check.Compile, s.check.Preload = task.Program.Limits, len(task.Program.Compile) > 0, task.Preloaded
+	s.check.Tests = task.Program.Tests != nil
 }
 
 // whyUnsent is why the program could not be sent. An agent that stops reading says why, unless
@@ -237,6 +242,13 @@ func (s *Session) unexpected(e event) error {
 func (s *Session) OutOfMemory(heldBytes int64) sandbox.Outcome {
 	s.outOfMemory()
 	s.Outcome.Usage.MemoryPeakBytes = heldBytes
+	if s.task.Program.Tests != nil {
+		s.Outcome.Lost = true
+		if !s.testBegan.IsZero() {
+			s.Outcome.Usage.WallMS = time.Since(s.testBegan).Milliseconds()
+		}
+		return s.Outcome
+	}
 	if s.Outcome.Startup > 0 {
 		s.Outcome.Usage.WallMS = (time.Since(s.began) - s.Outcome.Startup).Milliseconds()
 	}

@@ -32,6 +32,8 @@ type rogue struct {
 
 	told     chan struct{} // closed when the worker has sent the whole program
 	prepares chan struct{} // closed when the worker has asked it to preload
+	tests    chan struct{} // gets one for each test that the worker has sent
+	done     chan struct{} // closed when the worker has said that none follows
 	start    []byte        // what the worker sent as Start
 	credit   *agentwire.Credit
 }
@@ -89,6 +91,7 @@ func (r *rogue) listen() {
 		return
 	}
 	frames := agentwire.FromHostReader(r.conn)
+	inTest := false
 	for {
 		f, err := frames.Next()
 		if err != nil {
@@ -104,8 +107,16 @@ func (r *rogue) listen() {
 			close(r.prepares)
 		case agentwire.TypeStart:
 			r.start = append(r.start, f.Payload...)
+		case agentwire.TypeTest:
+			inTest = true
+		case agentwire.TypeDone:
+			close(r.done)
 		case agentwire.TypeGo:
-			close(r.told)
+			if inTest {
+				r.tests <- struct{}{}
+			} else {
+				close(r.told)
+			}
 		}
 	}
 }
@@ -131,6 +142,7 @@ func serve(t *testing.T, task Task, cgroup *fakeCgroup, agent *rogue) (*Session,
 	errs, complaints := net.Pipe()
 	agent.t, agent.conn, agent.errs, agent.w = t, there, complaints, agentwire.NewWriter(there)
 	agent.told, agent.prepares, agent.credit = make(chan struct{}), make(chan struct{}), agentwire.NewCredit()
+	agent.tests, agent.done = make(chan struct{}, 100), make(chan struct{})
 	s := New(time.Now(), Pipes{Stdin: here, Stdout: here, Stderr: errs})
 	if cgroup != nil {
 		s.Cgroup = cgroup

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// stock counts what a run can leave although it has no name: a socket lives as long as a message to
+// itself lies in it, and with it every file that the message carries, its room and its locks. gVisor
+// never frees such a circle.
+type stock struct {
+	free    []uint64 // blocks and inodes of each directory in scratch, in turn
+	sockets int
+	// memory is what the programs' cgroup counts.
+	memory int64
+}
+
+const (
+	// settleTime is how long a kernel may take to free what processes had that have ended.
+	settleTime = time.Second
+	// memorySlack is how much more memory than before is not worth waiting for.
+	memorySlack = 1 << 20
+)
+
+// unixSockets lists all sockets: with and without a name, and also those that no process holds.
+const unixSockets = "/proc/net/unix"
+
+func takeStock() (stock, error) {
+	var s stock
+	for _, dir := range scratch {
+		var st unix.Statfs_t
+		if err := unix.Statfs(dir, &st); err != nil {
+			return s, fmt.Errorf("take stock of %s: %w", dir, err)
+		}
+		s.free = append(s.free, st.Bfree, st.Ffree)
+	}
+	b, err := os.ReadFile(unixSockets)
+	if err != nil {
+		return s, fmt.Errorf("take stock of sockets: %w", err)
+	}
+	s.sockets = bytes.Count(b, []byte{'\n'})
+	s.memory, err = programsMemory()
+	return s, err
+}
+
+// programsMemory is what the cgroup counts that all programs have, one after another; 0 before the first.
+func programsMemory() (int64, error) {
+	b, err := os.ReadFile(filepath.Join(group{}.dir("memory"), countFiles[memory]))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("take stock of memory: %w", err)
+	}
+	return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+}
+
+// await waits until there is no more than there was. gVisor frees memory shortly after the file or the
+// process that had it; until then it would count as the next run's. Memory alone is not worth a sandbox.
+func (s stock) await() error {
+	for until := time.Now().Add(settleTime); ; time.Sleep(pollInterval) {
+		now, err := takeStock()
+		if err != nil {
+			return err
+		}
+		left, late := now.beyond(s), time.Now().After(until)
+		switch {
+		case left != "" && late:
+			return fmt.Errorf("a run has left %s", left)
+		case left == "" && (late || now.memory <= s.memory+memorySlack):
+			return nil
+		}
+	}
+}
+
+// beyond says what there is that was not there, or "".
+func (s stock) beyond(was stock) string {
+	if s.sockets > was.sockets {
+		return fmt.Sprintf("%d sockets", s.sockets-was.sockets)
+	}
+	for i, free := range s.free {
+		if free < was.free[i] {
+			return fmt.Sprintf("%d blocks or inodes of %s in use", was.free[i]-free, scratch[i/2])
+		}
+	}
+	return ""
+}

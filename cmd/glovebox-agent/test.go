@@ -1,0 +1,104 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+)
+
+// test is one run of the program.
+type test struct {
+	args  []string
+	stdin stdin
+	// sealed is what it reads; nil: nothing.
+	sealed *os.File
+}
+
+// firstTestID is uid and gid of the first run on a test; each run after it has the next.
+const firstTestID = 10_000
+
+// scratch are the directories that a program can write to.
+var scratch = []string{workDir, "/tmp", "/dev/shm"}
+
+// queueTest hands over the test that has come. Nothing of a test is here while the one before is run,
+// so the worker sends it when it has read of that one's end.
+func (s *session) queueTest() error {
+	var err error
+	if s.coming.sealed, err = s.coming.stdin.seal(); err != nil {
+		return err
+	}
+	select {
+	case s.tests <- *s.coming:
+		return nil
+	default:
+		return errors.New("a test came while another waits")
+	}
+}
+
+// runTests runs the program on each test that comes. Between two of them there are no processes but
+// this one, nothing is left in any directory that a program can write to, nor of what needs no name, and
+// the next one has another uid. Objects for communication between processes, which would be left, are
+// refused to all. A test is asked for when all of that is so; if it can't be made so, the session ends.
+func (s *session) runTests(start agentwire.Start) error {
+	program, err := keepProgram()
+	if unfit := unfitError(""); errors.As(err, &unfit) {
+		return s.refuse("glovebox: " + err.Error())
+	}
+	if err != nil {
+		return err
+	}
+	clean, err := takeStock()
+	if err != nil {
+		return err
+	}
+	id := uintptr(firstTestID)
+	if err := program.layOut(id); isFull(err) {
+		return s.refuse("glovebox: the program's files do not fit twice into the job's directory (limits.disk_mb)")
+	} else if err != nil {
+		return err
+	}
+	for {
+		if err := s.out.Write(agentwire.TypeCleared, nil); err != nil {
+			return err
+		}
+		t, ok := <-s.tests
+		if !ok {
+			break
+		}
+		if err := s.runTest(start, t, id); err != nil {
+			return fmt.Errorf("run on a test: %w", err)
+		}
+		if err := program.renew(id, clean); err != nil {
+			// The sandbox is of no use any more; the tests that were run keep what they came to.
+			fmt.Fprintln(os.Stderr, "glovebox-agent:", err)
+			break
+		}
+		id++
+	}
+	return s.out.WriteJSON(agentwire.TypeEnd, agentwire.End{})
+}
+
+// renew makes all as it was before the run of that user, for the next user.
+func (p keptProgram) renew(id uintptr, clean stock) error {
+	if err := wipeAs(id, scratch...); err != nil {
+		return err
+	}
+	if err := clean.await(); err != nil {
+		return err
+	}
+	return p.layOut(id + 1)
+}
+
+func (s *session) runTest(start agentwire.Start, t test, id uintptr) error {
+	stderr := s.stream(agentwire.TypeStderr, start)
+	stderr.most, stderr.truncate = agentwire.MaxTestStderr, true
+	return s.finish(run{
+		name: testsGroup, argv: slices.Concat(start.Command, t.args), env: start.Env, limits: start.Limits,
+		stdin: t.sealed, killed: s.killed, testID: id, noIPC: true, mergeStderr: start.MergeStderr,
+		stdout: s.stream(agentwire.TypeStdout, start), stderr: stderr,
+		started: func() error { return s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{}) },
+	})
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/glovebox-run/glovebox/internal/grading/kattis"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+type gradeOptions struct {
+	problem   string
+	runtime   string
+	timeLimit time.Duration
+	format    string
+}
+
+func (o *gradeOptions) add(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&o.timeLimit, "time-limit", 0, "CPU time of each test, `DURATION` such as 2s; the package's, or derived, by default")
+	cmd.Flags().StringVar(&o.format, "format", formatTable, "`FORMAT` of the report: table, json or junit")
+}
+
+func (o *gradeOptions) check() error {
+	switch {
+	case o.format != formatTable && o.format != formatJSON && o.format != formatJUnit:
+		return usagef("--format %s: want table, json or junit", o.format)
+	case o.timeLimit < 0 || o.timeLimit%time.Millisecond != 0:
+		return usagef("--time-limit %s: want whole milliseconds, such as 500ms or 2s", o.timeLimit)
+	}
+	return nil
+}
+
+func (a *app) gradeCommand() *cobra.Command {
+	var o gradeOptions
+	cmd := &cobra.Command{
+		Use:   "grade --problem DIR [SUBMISSION…]",
+		Short: "Judge submissions by the tests of a problem",
+		Long: `Run each SUBMISSION, a file or a folder, on the tests of a problem, and print what it came
+to. The problem is a folder in the Kattis problem package format; the smallest one has
+data/secret/1.in and data/secret/1.ans ("glovebox problem init" writes one). Answers never
+enter the sandbox.
+
+Without a SUBMISSION, check the problem as "glovebox problem check" does.
+
+Where the problem has no time limit, it is derived from its accepted submissions, which are
+run first; without any it is ` + defaultTimeLimit.String() + `. Limits are those of the package; those of the operator
+have to allow them.
+
+Exit codes: 0 every submission was accepted, 1 some were not, 2 the problem can't be read, or
+has what can't be judged yet, 3 Glovebox or the judge failed at some.`,
+		Example: `  glovebox grade --problem sum solution.py
+  glovebox grade --problem sum --format junit submissions/*.py > report.xml
+  glovebox grade --problem sum`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.problem == "" {
+				return usagef("--problem is missing: the folder of the problem")
+			}
+			if len(args) == 0 {
+				return a.checkProblem(cmd.Context(), o.problem, checkOptions{gradeOptions: o})
+			}
+			return a.grade(cmd.Context(), o, args)
+		},
+	}
+	cmd.Flags().StringVarP(&o.problem, "problem", "p", "", "`DIR` of the problem")
+	cmd.Flags().StringVarP(&o.runtime, "runtime", "r", "", "`NAME` of the runtime; guessed from the files' names by default")
+	o.add(cmd)
+	return cmd
+}
+
+// defaultTimeLimit is that of a problem that says nothing, and has no submission that it follows from.
+const defaultTimeLimit = 2 * time.Second
+
+func (a *app) grade(ctx context.Context, o gradeOptions, submissions []string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	problem, closer, err := openProblem(o.problem)
+	if err != nil {
+		return err
+	}
+	defer closer.Close()
+	var programs []kattis.Program
+	for _, path := range submissions {
+		p, err := a.readProgram(path)
+		if err != nil {
+			return err
+		}
+		programs = append(programs, p)
+	}
+	return a.withJobs(func(jobs *producer.Client) error {
+		g, err := a.newGrader(ctx, jobs, problem, o.runtime)
+		if err != nil {
+			return err
+		}
+		limit, err := g.timeLimit(ctx, o.timeLimit)
+		if err != nil {
+			return err
+		}
+		var attempts []*attempt
+		for i, p := range programs {
+			attempts = append(attempts, &attempt{name: submissions[i], program: p, run: kattis.Run{Time: limit}})
+		}
+		if err := g.judge(ctx, attempts); err != nil {
+			return err
+		}
+		report := g.report(o.problem, limit, attempts)
+		if err := a.printReport(report, o.format); err != nil {
+			return err
+		}
+		return report.exit()
+	})
+}
+
+// readProgram reads a submission: a file, or a folder with all that is in it.
+func (a *app) readProgram(path string) (kattis.Program, error) {
+	var p kattis.Program
+	info, err := os.Stat(path)
+	if err != nil {
+		return p, &failure{code: exitUsage, err: err}
+	}
+	if !info.IsDir() {
+		content, err := a.read(path)
+		if err != nil {
+			return p, err
+		}
+		name := filepath.Base(path)
+		if problem := job.CheckName(name); problem != "" {
+			return p, usagef("the name of %s %s", path, problem)
+		}
+		p.Files = []job.File{file(name, content)}
+	} else {
+		root, err := os.OpenRoot(path)
+		if err != nil {
+			return p, &failure{code: exitUsage, err: err}
+		}
+		defer root.Close()
+		if p.Files, err = kattis.ReadProgram(root.FS()); err != nil {
+			return p, usagef("%s: %w", path, err)
+		}
+	}
+	p.Language = kattis.LanguageOf(p.Names())
+	return p, nil
+}
+
+// openProblem reads a package. What is wrong with it is the user's to mend.
+func openProblem(dir string) (*kattis.Problem, interface{ Close() error }, error) {
+	p, closer, err := kattis.Open(dir)
+	if err != nil {
+		return nil, nil, &failure{code: exitUsage, err: fmt.Errorf("%s: %w", dir, err)}
+	}
+	return p, closer, nil
+}

@@ -1,0 +1,296 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/grading"
+	"github.com/glovebox-run/glovebox/internal/grading/kattis"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// grader judges programs by a problem, each as a job.
+type grader struct {
+	*app
+	jobs     *producer.Client
+	problem  *kattis.Problem
+	runtimes []producer.Runtime
+	runtime  string            // --runtime
+	uploads  map[string]string // the tests' data that are not in the jobs themselves
+}
+
+// attempt is one program, and what it came to.
+type attempt struct {
+	name    string
+	program kattis.Program
+	run     kattis.Run
+	expect  []kattis.Expectation
+
+	id     string
+	result *job.Result // nil where nothing was run
+	why    string      // nothing was run
+}
+
+func (a *app) newGrader(ctx context.Context, jobs *producer.Client, problem *kattis.Problem, runtime string) (*grader, error) {
+	g := &grader{app: a, jobs: jobs, problem: problem, runtime: runtime}
+	var err error
+	if g.runtimes, err = jobs.Runtimes(ctx); err != nil {
+		return nil, err
+	}
+	if len(g.runtimes) == 0 {
+		return nil, job.ErrNoRuntimes
+	}
+	g.uploads, err = g.upload(ctx)
+	return g, err
+}
+
+// A job has up to inlineData bytes of its tests' inputs and answers in itself; where there are more,
+// those larger than smallData are uploaded, which all jobs share.
+const (
+	inlineData = 256 << 10
+	smallData  = 1 << 10 // of a thousand tests, 2 MiB
+)
+
+func (g *grader) upload(ctx context.Context) (map[string]string, error) {
+	var all []kattis.Data
+	var size int64
+	for _, t := range g.problem.Tests {
+		all = append(all, t.Input, t.Answer)
+		size += t.Input.Size + t.Answer.Size
+	}
+	if size <= inlineData {
+		return nil, nil
+	}
+	large := slices.DeleteFunc(all, func(d kattis.Data) bool { return d.Size <= smallData })
+	bar := g.progress("uploading", len(large))
+	defer bar.end()
+	uploads := map[string]string{}
+	for i, d := range large {
+		sha256, err := g.uploadData(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		uploads[d.Path] = sha256
+		bar.set(i + 1)
+	}
+	return uploads, nil
+}
+
+func (g *grader) uploadData(ctx context.Context, d kattis.Data) (sha256 string, err error) {
+	f, err := g.problem.Open(d)
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", d.Path, err)
+	}
+	defer f.Close()
+	content, ok := f.(io.ReadSeeker)
+	if !ok {
+		return "", fmt.Errorf("read %s: it can't be read twice", d.Path)
+	}
+	uploaded, err := producer.UploadFile(ctx, g.jobs, d.Path, content)
+	return uploaded.Upload, err
+}
+
+// findRuntime chooses the runtime of a program.
+func (g *grader) findRuntime(p kattis.Program) (string, error) {
+	if g.runtime != "" {
+		return g.runtime, nil
+	}
+	if p.Language == "" {
+		return "", fmt.Errorf("no language goes by the names of its files (%s); --runtime gives one", clipped(strings.Join(p.Names(), ", ")))
+	}
+	var names []string
+	for _, r := range g.runtimes {
+		names = append(names, r.Name)
+	}
+	for _, name := range kattis.RuntimesFor(p.Language) {
+		for _, r := range g.runtimes {
+			if r.Name == name || slices.Contains(r.Aliases, name) {
+				return r.Name, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("this Glovebox has no runtime for %s; it has %s", p.Language, strings.Join(names, ", "))
+}
+
+// judge runs the attempts side by side, as far as workers are free, and waits for their end. One that
+// can't be run says why.
+func (g *grader) judge(ctx context.Context, attempts []*attempt) error {
+	bar := g.progress("graded", len(attempts))
+	defer bar.end()
+	patience := newPatience()
+	for _, t := range attempts {
+		spec, err := g.spec(t)
+		if err != nil {
+			t.why = err.Error()
+			continue
+		}
+		for {
+			j, err := g.jobs.Submit(ctx, spec)
+			if err == nil {
+				t.id, patience = j.ID, newPatience()
+				break
+			}
+			if job.CodeOf(err) == job.CodeInvalid {
+				return fmt.Errorf("%s: %w", t.name, err)
+			}
+			if err := patience.wait(ctx, err); err != nil {
+				return g.giveUp(ctx, attempts, err)
+			}
+		}
+	}
+	for i, t := range attempts {
+		if t.id != "" {
+			j, err := g.jobs.Wait(ctx, t.id)
+			if err != nil {
+				return g.giveUp(ctx, attempts, err)
+			}
+			t.result = j.Result
+		}
+		bar.set(i + 1)
+	}
+	return nil
+}
+
+func (g *grader) spec(t *attempt) (job.Spec, error) {
+	var err error
+	if t.program.Runtime, err = g.findRuntime(t.program); err != nil {
+		return job.Spec{}, err
+	}
+	t.run.Uploads = g.uploads
+	return g.problem.Spec(t.program, t.run)
+}
+
+// giveUp cancels what was submitted, as nobody waits for it any more.
+func (g *grader) giveUp(ctx context.Context, attempts []*attempt, err error) error {
+	const most = 10 * time.Second
+	cancel, done := context.WithTimeout(context.WithoutCancel(ctx), most)
+	defer done()
+	for _, t := range attempts {
+		if t.id == "" || t.result != nil {
+			continue
+		}
+		if _, err := g.jobs.Cancel(cancel, t.id); err != nil && !errors.Is(err, job.ErrEnded) {
+			fmt.Fprintf(g.stderr, "%s goes on: %v; \"glovebox cancel %s\" ends it\n", t.name, err, t.id)
+		}
+	}
+	if ctx.Err() != nil {
+		return silent(exitInterrupted)
+	}
+	return err
+}
+
+// timeLimit is the one that was given, the package's, or one that follows from its submissions.
+func (g *grader) timeLimit(ctx context.Context, given time.Duration) (time.Duration, error) {
+	switch {
+	case given > 0:
+		return given, nil
+	case g.problem.Limits.Time > 0:
+		return g.problem.Limits.Time, nil
+	}
+	lower := g.attempts(g.problem.Bounds(), g.provisional())
+	if len(lower) > 0 {
+		fmt.Fprintf(g.stderr, "the problem has no time limit: it is derived from %d of its submissions\n", len(lower))
+	}
+	if err := g.judge(ctx, lower); err != nil {
+		return 0, err
+	}
+	return g.derive(lower), nil
+}
+
+// provisional is the time limit under which submissions are measured: as much as jobs may have.
+func (g *grader) provisional() time.Duration {
+	const most = 30 * time.Second
+	return min(most, job.MaxTestsWall*time.Millisecond/time.Duration(len(g.problem.Tests)))
+}
+
+// attempts makes one of each submission of the package, with all tests run.
+func (g *grader) attempts(submissions []kattis.Submission, limit time.Duration) []*attempt {
+	var all []*attempt
+	for _, s := range submissions {
+		all = append(all, &attempt{
+			name: s.Path, program: kattis.Program{Language: s.Language, Files: s.Files, Entrypoint: s.Entrypoint},
+			run: kattis.Run{Time: limit, All: true}, expect: s.Expect,
+		})
+	}
+	return all
+}
+
+// derive derives the time limit, and says from what.
+func (g *grader) derive(lower []*attempt) time.Duration {
+	var slowest time.Duration
+	from := ""
+	for _, t := range lower {
+		for _, e := range t.expect {
+			if at, took := g.slowest(t, e); e.Lower && took >= slowest && at != "" {
+				slowest, from = took, fmt.Sprintf("%s took %s on %s", t.name, milliseconds(took.Milliseconds()), at)
+			}
+		}
+	}
+	if from == "" {
+		fmt.Fprintf(g.stderr, "no submission of the problem says what its time limit is: taking %s\n", defaultTimeLimit)
+		return defaultTimeLimit
+	}
+	limit := g.problem.Limits.Timing.Limit(slowest)
+	fmt.Fprintf(g.stderr, "time limit %s: %s\n", limit, from)
+	return limit
+}
+
+// slowest is the test that took most CPU time, of those that an expectation is about; "" if none was run.
+func (g *grader) slowest(t *attempt, e kattis.Expectation) (test string, took time.Duration) {
+	if t.result == nil {
+		return "", 0
+	}
+	for i, r := range t.result.Tests {
+		if i >= len(g.problem.Tests) || r.Usage == nil || !e.About(g.problem.Tests[i]) {
+			continue
+		}
+		cpu := time.Duration(r.Usage.CPUMS) * time.Millisecond
+		if r.Verdict == job.TestTimedOut { // it was stopped, and would have taken longer
+			cpu = max(cpu, t.run.Time)
+		}
+		if test == "" || cpu > took {
+			test, took = r.Name, cpu
+		}
+	}
+	return test, took
+}
+
+// whole is what an attempt comes to by the package's own groups and a time limit, however long its tests
+// were let run. Its tests have their own verdicts, those after the end of a group too.
+func (g *grader) whole(t *attempt, limit time.Duration) (grading.Whole, error) {
+	j, err := g.problem.Judgement()
+	if err != nil {
+		return grading.Whole{}, err
+	}
+	own := make([]job.Verdict, len(g.problem.Tests))
+	for i, r := range t.result.Tests[:min(len(own), len(t.result.Tests))] {
+		v := r.Verdict
+		if r.Usage != nil && v != job.SkippedTest && v != job.JudgeError && time.Duration(r.Usage.CPUMS)*time.Millisecond > limit {
+			v = job.TestTimedOut
+		}
+		j.Set(i, v, nil)
+		own[i] = v
+	}
+	w := j.Whole()
+	for i, v := range own {
+		if v != "" {
+			w.Tests[i].Verdict = v
+		}
+	}
+	return w, nil
+}
+
+// clipped shortens a text for one line.
+func clipped(s string) string {
+	const most = 80
+	if runes := []rune(s); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,44 @@
+package deliverer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// fanOut makes of an event a delivery to each endpoint of the tenant that wants it. Made twice, it
+// changes nothing: what the deliveries are called follows from what they are.
+func (d *Deliverer) fanOut(ctx context.Context, event record.Delivery) error {
+	endpoints, err := d.Records.Endpoints(ctx, event.Tenant)
+	if err != nil {
+		return fmt.Errorf("tell of %s: %w", event.Subject(), err)
+	}
+	status, metadata, err := d.subject(ctx, event)
+	if errors.Is(err, job.ErrNotFound) { // purged: nobody is told
+		return d.Records.FanOut(ctx, event, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("tell of %s: %w", event.Subject(), err)
+	}
+	var to []string
+	for _, e := range endpoints {
+		if slices.Contains(e.Events, event.Event) && e.Filter.Matches(status, metadata) {
+			to = append(to, e.ID)
+		}
+	}
+	return d.Records.FanOut(ctx, event, to)
+}
+
+// subject is what filters look at: of the job or batch that an event is about.
+func (d *Deliverer) subject(ctx context.Context, event record.Delivery) (status string, metadata map[string]string, err error) {
+	if event.BatchID != "" {
+		b, err := d.Records.GetBatch(ctx, event.BatchID)
+		return string(b.State), b.Metadata, err
+	}
+	j, err := d.Records.Get(ctx, event.JobID)
+	return string(j.State), j.Metadata, err
+}

@@ -1,0 +1,6 @@
+#include <stdio.h>
+
+int main(void) {
+	int *n = NULL;
+	return scanf("%d", n);
+}

@@ -1,0 +1,317 @@
+package e2e
+
+import (
+	"crypto/md5" //nolint:gosec // it is how CodeRunner names files
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+const jobePath = "/jobe/index.php/restapi"
+
+// jobeAnswer is an answer to a run.
+type jobeAnswer struct {
+	RunID                   *string `json:"run_id"`
+	Outcome                 int
+	Cmpinfo, Stdout, Stderr string
+}
+
+// jobeRun posts a run until it is not told that all places are taken, as CodeRunner's users do.
+func (g *glovebox) jobeRun(t *testing.T, token, spec string) jobeAnswer {
+	t.Helper()
+	for {
+		said := g.ask(t, token, http.MethodPost, jobePath+"/runs", "application/json", `{"run_spec":{`+spec+`}}`)
+		var a jobeAnswer
+		if err := json.Unmarshal([]byte(said.body), &a); err != nil || said.status != http.StatusOK || a.RunID == nil {
+			t.Fatalf("%s: got %d %.500s, want 200", spec, said.status, said.body)
+		}
+		if a.Outcome != 21 {
+			return a
+		}
+		if a != (jobeAnswer{RunID: a.RunID, Outcome: 21}) || *a.RunID != "0" {
+			t.Errorf("overload: got %s", said.body)
+		}
+	}
+}
+
+// quote is s in JSON.
+func quote(s string) string {
+	b, _ := json.Marshal(s) // a string always can be
+	return string(b)
+}
+
+// TestJobe: what programs come to, by Jobe's rules.
+func TestJobe(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=jobe"}})
+	const printf = "#include <stdio.h>\nint main(int n, char **a) {"
+	for name, tt := range map[string]struct {
+		language, source, more  string
+		outcome                 int
+		stdout, stderr, cmpinfo string // what is in it; "" for nothing at all
+	}{
+		"c":                    {"c", printf + ` char s[9]; scanf("%s", s); printf("%s %d", s, n); }`, `"input":"in\n"`, 15, "in 1", "", ""},
+		"a warning":            {"C", printf + " int unused; return 0; }", "", 11, "", "", "unused"},
+		"own arguments":        {"c", printf + ` for (int i = 1; i < n; i++) puts(a[i]); puts(X); int unused; }`, `"parameters":{"compileargs":["-D","X='\"y z\"'"],"linkargs":["-lm"],"runargs":["a b","'c d'"]}`, 15, "a\nb\nc d\ny z\n", "", ""},
+		"a compiler's message": {"c", "int main(void) { return x; }", "", 11, "", "", "undeclared"},
+		"a crash":              {"c", printf + ` puts("out"); fflush(stdout); fputs("err", stderr); *(volatile int *)8 = 1; }`, "", 12, "out\n", "", ""},
+		"an abort":             {"c", "#include <stdlib.h>\n" + `int main(void) { abort(); }`, "", 12, "", "warning: command terminated with signal 6", ""},
+		"cpp":                  {"cpp", "#include <iostream>\nint main() { std::cout << 42; }", `"sourcefilename":"__tester__.cpp"`, 15, "42", "", ""},
+		"java":                 {"java", `public class Hi { public static void main(String[] args) { System.out.println(args.length); } }`, `"parameters":{"cputime":20,"runargs":["a","b"]}`, 15, "2\n", "", ""},
+		"java's exception":     {"java", `public class Hi { public static void main(String[] args) { throw new RuntimeException("x"); } }`, `"parameters":{"cputime":20}`, 12, "", "\n        at Hi.main", ""},
+		"java's compiler":      {"java", `public class Hi { int x = "y"; public static void main(String[] args) { } }`, "", 11, "", "", "incompatible types"},
+		"python3":              {"python3", "import sys; print(repr(sys.stdin.read()))", `"input":"a\nb","sourcefilename":"__tester__.python3"`, 15, `'a\nb'`, "", ""},
+		"no input":             {"python3", "import sys; print(repr(sys.stdin.read()))", "", 15, "''\n", "", ""},
+		"python3's syntax":     {"python3", "print(", "", 11, "", "", "SyntaxError"},
+		"python3's exception":  {"python3", "print('out'); 1/0", "", 12, "out\n", "ZeroDivisionError", ""},
+		"an exit code alone":   {"python3", "import sys; print('out'); sys.exit(3)", "", 15, "out\n", "", ""},
+		"stderr alone":         {"python3", "import sys; print('err', file=sys.stderr)", "", 12, "", "err\n", ""},
+		"no UTF-8":             {"python3", `import sys; sys.stdout.buffer.write(b'a\xffz\n')`, "", 15, "a\\xffz\n", "", ""},
+		"interpreter's own":    {"python3", "import sys; print(sys.argv[1:], sys.flags.verbose, sys.flags.optimize)", `"parameters":{"interpreterargs":["-O -O"],"runargs":["$((6*7))"]}`, 15, "['42'] 0 2\n", "", ""},
+		"nodejs":               {"nodejs", "console.log(process.execArgv, process.argv.slice(2))", `"sourcefilename":"__tester__.nodejs","parameters":{"runargs":["a"]}`, 15, "[ '--use_strict' ] [ 'a' ]\n", "", ""},
+		"php":                  {"php", "<?php echo 6 * 7;", "", 15, "42", "", ""},
+		"php's syntax":         {"php", "<?php echo (;", "", 11, "", "", "syntax error"},
+		"pascal":               {"pascal", "begin writeln(6 * 7) end.", "", 15, "42\n", "", ""},
+		"pascal's syntax":      {"pascal", "begin writeln(x) end.", "", 11, "", "", "Identifier not found"},
+		"CPU time":             {"python3", "print('begun', flush=True)\nwhile True: pass", `"parameters":{"cputime":1}`, 13, "begun\n", "", ""},
+		"wall time":            {"python3", "import time; time.sleep(99)", `"parameters":{"cputime":"1"}`, 13, "", "", ""},
+		"another's time":       {"python3", "import sys; print('TimeLimit Exceeded', file=sys.stderr)", "", 13, "", "TimeLimit Exceeded", ""},
+		"memory":               {"python3", "x = b'x' * (300 << 20)", `"parameters":{"memorylimit":200}`, 12, "", "MemoryError", ""},
+		"memory of C":          {"c", printf + ` void *malloc(unsigned long); puts(malloc(300 << 20) ? "there" : "none"); }`, `"parameters":{"memorylimit":200}`, 15, "none\n", "", ""},
+		"memory of many":       {"python3", "import os, time\nfor i in range(8):\n  if os.fork() == 0: x = b'x' * (200 << 20); time.sleep(9); os._exit(0)\ntime.sleep(9)", `"parameters":{"memorylimit":600,"cputime":30}`, 17, "", "", ""},
+		"large file":           {"python3", "try:\n  open('f', 'wb').write(bytes(3 << 20)); print('fits')\nexcept OSError as e: print(e.errno)", `"parameters":{"disklimit":2}`, 15, "27\n", "", ""},
+		"a long stream":        {"python3", "print('x' * (1 << 20)); print('end')", `"parameters":{"streamsize":0.5}`, 15, strings.Repeat("x", 512<<10), "", ""},
+		"processes":            {"python3", "import os\nfor i in range(60):\n  try:\n    if os.fork() == 0: os.read(0, 1); os._exit(0)\n  except BlockingIOError: print('refused'); os._exit(0)\nprint('all')", `"parameters":{"numprocs":10},"input":""`, 15, "refused\n", "", ""},
+		"overload":             {"python3", "!** TESTING OVERLOAD EXCEPTION **! ", "", 11, "", "", "SyntaxError"},
+		"PHP's empty map":      {"python3", "print(1)", `"parameters":[],"file_list":[],"debug":false,"jobeserver":"x"`, 15, "1\n", "", ""},
+		"a loose quote":        {"python3", "print(1)", `"parameters":{"runargs":["'"]}`, 12, "", "unexpected EOF", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec := `"language_id":` + quote(tt.language) + `,"sourcecode":` + quote(tt.source)
+			// A busy machine needs long where its program's limit is not what the case is about.
+			if !strings.Contains(tt.more, `"parameters":{`) && name != "PHP's empty map" {
+				spec += `,"parameters":{"cputime":30}`
+			} else if !strings.Contains(tt.more, `"cputime"`) {
+				tt.more = strings.Replace(tt.more, `"parameters":{`, `"parameters":{"cputime":30,`, 1)
+			}
+			if tt.more != "" {
+				spec += "," + tt.more
+			}
+			a := g.jobeRun(t, g.token, spec)
+			if a.Outcome != tt.outcome {
+				t.Errorf("got outcome %d of %s, want %d", a.Outcome, *a.RunID, tt.outcome)
+			}
+			for _, stream := range [][3]string{{"stdout", a.Stdout, tt.stdout}, {"stderr", a.Stderr, tt.stderr}, {"cmpinfo", a.Cmpinfo, tt.cmpinfo}} {
+				if !strings.Contains(stream[1], stream[2]) || stream[2] == "" && stream[1] != "" {
+					t.Errorf("%s: got %.300q, want %.300q", stream[0], stream[1], stream[2])
+				}
+			}
+			if name == "a long stream" && len(a.Stdout) != 512<<10 {
+				t.Errorf("got %d bytes, want what fits", len(a.Stdout))
+			}
+			if j, err := g.client.Get(t.Context(), *a.RunID); err != nil || !j.Ended() || len(j.Result.Artifacts) > 1 || t.Failed() {
+				t.Errorf("the job %s: got %+v, %v", *a.RunID, j.Result, err)
+			}
+		})
+	}
+}
+
+// TestJobeRoutes: every route of Jobe's, and every error that needs no program.
+func TestJobeRoutes(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=jobe"}})
+	const runs, typed = jobePath + "/runs", "application/json"
+	spec := func(more string) string {
+		return `{"run_spec":{"language_id":"python3","sourcecode":"print(1)"` + more + `}}`
+	}
+	for _, tt := range []struct {
+		method, path, body string
+		status             int
+		want               string // what is in the body; "" for none
+	}{
+		{"GET", jobePath + "/languages", "", 200, `["python3","3.13"]`},
+		{"GET", jobePath + "/languages/", "", 200, `[["c","14"]`},
+		{"GET", jobePath + "/runs", "", 404, `"Not Found"`},
+		{"GET", jobePath + "/nothing", "", 404, `"Not Found"`},
+		{"OPTIONS", jobePath + "/nothing", "", 204, ""},
+		{"OPTIONS", runs, "", 204, ""},
+		{"POST", runs, spec(""), 200, `"outcome":15`},
+		{"POST", runs + "/", spec(""), 200, `"outcome":15`},
+		{"POST", runs, "x", 400, `"Non-JSON post data received"`},
+		{"POST", runs, "{}", 400, `"No run_spec attribute found in post data"`},
+		{"POST", runs, `{"run_spec":{"language_id":"c"}}`, 400, `"run_spec is missing the required attribute 'sourcecode'"`},
+		{"POST", runs, `{"run_spec":{"sourcecode":"c"}}`, 400, `"run_spec is missing the required attribute 'language_id'"`},
+		{"POST", runs, `{"run_spec":{"sourcecode":"c","language_id":"BASIC"}}`, 400, `"Language 'basic' is not known"`},
+		{"POST", runs, spec(`,"parameters":{"cputime":121}`), 400, `"cputime exceeds maximum allowed on this Jobe server (120 secs)"`},
+		{"POST", runs, spec(`,"sourcefilename":"a/b"`), 400, `"The sourcefilename for the run_spec is illegal"`},
+		{"POST", runs, spec(`,"file_list":[["abc","x"]]`), 400, `"Invalid file specifier: [\"abc\",\"x\"]"`},
+		{"POST", runs, spec(`,"file_list":[["0123456789abcdef","x"]]`), 404, `"One or more of the specified files is missing/unavailable"`},
+		{"POST", runs, spec(`,"parameters":{"runargs":["` + strings.Repeat("x", 5000) + `"]}`), 400, `"commands.run: is too long`},
+		{"POST", runs, `{"run_spec":{"language_id":"c","sourcecode":"!** TESTING OVERLOAD EXCEPTION **!"}}`, 200, `{"run_id":"0","outcome":21,"cmpinfo":"","stdout":"","stderr":""}`},
+		{"POST", runs, `{"run_spec":{"language_id":"c","sourcecode":"!** TESTING OVERLOAD EXCEPTION **!","file_list":[["abcdefgh","x"]]}}`, 404, `"One or more`},
+		{"POST", runs, spec(`,"input":"` + strings.Repeat("x", 40<<20) + `"`), 413, `"the body is too large`},
+		{"POST", runs, spec(`,"input":"` + strings.Repeat("x", 2<<20) + `"`), 400, `"source: is too large`},
+		{"HEAD", jobePath + "/files/abcdefgh", "", 404, ""},
+		{"HEAD", jobePath + "/files/..%2f..%2fx", "", 404, ""},
+		{"PUT", jobePath + "/files/abcdefgh", `{"file_contents":"aGk="}`, 204, ""},
+		{"HEAD", jobePath + "/files/abcdefgh", "", 204, ""},
+		{"HEAD", jobePath + "/files/abcdefgh/", "", 204, ""},
+		{"PUT", jobePath + "/files/abcdefgh", `{"file_contents":"aGk"}`, 400, `"put: contents of file abcdefgh are not valid base-64"`},
+		{"PUT", jobePath + "/files/abcdefgh", `{"contents":"aGk="}`, 400, `"put: missing file_contents`},
+		{"PUT", jobePath + "/files/abcdefgh", `{"file_contents":7}`, 400, `"put: missing file_contents`},
+		{"PUT", jobePath + "/files/abc", `{"file_contents":"aGk="}`, 400, `"The file id is not`},
+		{"PUT", jobePath + "/files/abcd-efgh", `{"file_contents":"aGk="}`, 400, `"The file id is not`},
+	} {
+		said := g.ask(t, g.token, tt.method, tt.path, typed, tt.body)
+		if said.status != tt.status || !strings.Contains(said.body, tt.want) || tt.want == "" && said.body != "" || said.header.Get("Access-Control-Allow-Origin") != "*" {
+			t.Errorf("%s %s %.200s: got %d %.500s, want %d %s", tt.method, tt.path, tt.body, said.status, said.body, tt.status, tt.want)
+		}
+	}
+	for token, want := range map[string]string{"": `"Missing API key"`, "wrong": `"Unknown API key"`} {
+		for _, said := range []asked{
+			g.ask(t, token, "GET", jobePath+"/languages", "", ""), g.ask(t, token, "POST", runs, typed, spec("")), g.ask(t, token, "PUT", jobePath+"/files/abcdefgh", typed, "{}"),
+		} {
+			if said.status != http.StatusForbidden || strings.TrimSpace(said.body) != want {
+				t.Errorf("%q: got %d %s, want 403 %s", token, said.status, said.body, want)
+			}
+		}
+	}
+}
+
+// TestJobeFiles: files are found by the names that clients gave them, each tenant's its own.
+func TestJobeFiles(t *testing.T) {
+	t.Parallel()
+	const admin = "operator-0123456789abcdef"
+	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=jobe", "GLOVEBOX_ADMIN_TOKEN=" + admin}})
+	operator, err := producer.New(g.url, admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer operator.Close()
+	if _, err := operator.CreateTenant(t.Context(), "other", job.Terms{}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := operator.AddToken(t.Context(), "other", producer.TokenRequest{Label: "e2e"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := made.Secret
+	id := func(content string) string {
+		sum := md5.Sum([]byte(content)) //nolint:gosec // it is how CodeRunner names files
+		return hex.EncodeToString(sum[:])
+	}
+	put := func(token, id, content string) {
+		t.Helper()
+		body := `{"file_contents":"` + base64.StdEncoding.EncodeToString([]byte(content)) + `"}`
+		if said := g.ask(t, token, http.MethodPut, jobePath+"/files/"+id, "application/json", body); said.status != http.StatusNoContent {
+			t.Fatalf("put: got %d %s, want 204", said.status, said.body)
+		}
+	}
+	run := func(token string) asked {
+		return g.ask(t, token, http.MethodPost, jobePath+"/runs", "application/json", `{"run_spec":{"language_id":"python3","sourcecode":`+
+			quote("import pathlib\nprint([(p.name, p.read_bytes()) for p in sorted(pathlib.Path('.').glob('*.t*'))])")+
+			`,"file_list":[["`+id("mine")+`","a.txt"],["`+id("")+`","b.txt",true],["`+id("bytes")+`","c.t"]]}}`)
+	}
+	// As CodeRunner does: first the run, and on 404 all files.
+	if said := run(g.token); said.status != http.StatusNotFound {
+		t.Fatalf("got %d %s, want 404", said.status, said.body)
+	}
+	put(g.token, id("mine"), "mine")
+	put(g.token, id(""), "")
+	put(g.token, id("bytes"), "\xff\x00")
+	if said := run(g.token); said.status != http.StatusOK || !strings.Contains(said.body, `[('a.txt', b'mine'), ('b.txt', b''), ('c.t', b'\\xff\\x00')]\n`) {
+		t.Errorf("got %d %s, want the files", said.status, said.body)
+	}
+	put(g.token, id("mine"), "another content") // any id may be put again
+	if said := run(g.token); !strings.Contains(said.body, `b'another content'`) {
+		t.Errorf("got %d %s, want the new content", said.status, said.body)
+	}
+
+	if said := g.ask(t, other, http.MethodHead, jobePath+"/files/"+id("mine"), "", ""); said.status != http.StatusNotFound {
+		t.Errorf("another tenant's: got %d, want 404", said.status)
+	}
+	if said := run(other); said.status != http.StatusNotFound {
+		t.Errorf("another tenant's: got %d %s, want 404", said.status, said.body)
+	}
+	put(other, id("mine"), "theirs")
+	if said := run(g.token); !strings.Contains(said.body, `b'another content'`) {
+		t.Errorf("got %d %s after another tenant's put, want one's own", said.status, said.body)
+	}
+
+	// A file with the source's name is there in its place.
+	put(g.token, id("replaced"), "print('replaced')")
+	if said := g.ask(t, g.token, http.MethodPost, jobePath+"/runs", "application/json", `{"run_spec":{"language_id":"python3","sourcecode":"print(1)","file_list":[["`+id("replaced")+`","prog.py"]]}}`); !strings.Contains(said.body, `"stdout":"replaced\n"`) {
+		t.Errorf("got %d %s", said.status, said.body)
+	}
+}
+
+// TestJobeOverload: a run for which there is no place within 10 s is told so, and never run.
+func TestJobeOverload(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=jobe"}})
+	g.worker.Stop()
+	began := time.Now()
+	said := g.ask(t, g.token, http.MethodPost, jobePath+"/runs", "application/json", `{"run_spec":{"language_id":"python3","sourcecode":"print(1)"}}`)
+	if took := time.Since(began); said.status != http.StatusOK || !strings.Contains(said.body, `"run_id":"0","outcome":21`) || took < 10*time.Second || took > time.Minute {
+		t.Errorf("got %d %s after %s, want an overload after 10 s", said.status, said.body, took)
+	}
+	page, err := g.client.List(t.Context(), producer.ListOptions{})
+	if err != nil || len(page.Jobs) != 1 || page.Jobs[0].Status != job.Canceled {
+		t.Errorf("got %+v, %v, want a job that is canceled", page.Jobs, err)
+	}
+}
+
+// TestJobeClassroom: a class hands in at once, some of it wrong and some of it endless. Each gets an answer, and the right
+// one.
+func TestJobeClassroom(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=jobe"}})
+	const students, submissions = 20, 3
+	right := []struct {
+		spec    string
+		outcome int
+		stdout  string
+	}{
+		{`"language_id":"python3","sourcecode":"print(int(input()) * 2)","input":"21\n"`, 15, "42\n"},
+		{`"language_id":"c","sourcecode":"#include <stdio.h>\nint main(void) { int n; scanf(\"%d\", &n); printf(\"%d\\n\", n * 2); }","input":"21\n"`, 15, "42\n"},
+		{`"language_id":"nodejs","sourcecode":"console.log(42)"`, 15, "42\n"},
+		{`"language_id":"python3","sourcecode":"print(int(input()) * 3)","input":"21\n"`, 15, "63\n"}, // wrong, as only its teacher knows
+		{`"language_id":"python3","sourcecode":"print(undefined)"`, 12, ""},
+		{`"language_id":"c","sourcecode":"int main(void) { return undefined; }"`, 11, ""},
+		{`"language_id":"python3","sourcecode":"print(42, flush=True)\nwhile True: pass","parameters":{"cputime":1}`, 13, "42\n"},
+	}
+	var class sync.WaitGroup
+	for student := range students {
+		class.Go(func() {
+			draw := rand.New(rand.NewPCG(1, uint64(student)))
+			for range submissions {
+				s := right[draw.IntN(len(right))]
+				if a := g.jobeRun(t, g.token, s.spec); a.Outcome != s.outcome || a.Stdout != s.stdout {
+					t.Errorf("student %d: %s: got %+v, want %d %q", student, s.spec, a, s.outcome, s.stdout)
+				}
+			}
+		})
+	}
+	class.Wait()
+	page, err := g.client.List(t.Context(), producer.ListOptions{Limit: 200})
+	ended := 0
+	for _, j := range page.Jobs {
+		if j.Status.Final() && j.Status != job.Canceled && j.Status != job.InternalError {
+			ended++
+		}
+	}
+	if err != nil || ended != students*submissions {
+		t.Errorf("%d of %d jobs have ended, %v, want one for each of %d submissions", ended, len(page.Jobs), err, students*submissions)
+	}
+	t.Logf("%d runs of %d students, %d told of an overload", ended, students, len(page.Jobs)-ended)
+}

@@ -1,0 +1,325 @@
+package infra
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	workersSecrets = "GLOVEBOX_REDIS_URL=rediss://glovebox-worker-cpu:p@redis:6379/0\n"
+
+	// awsStub answers for AWS's command; what is copied from S3 is the release.
+	awsStub = `case $* in
+*get-secret-value*) printf '` + workersSecrets + `' ;;
+*"s3 cp"*) cp release "${!#}" ;;
+esac`
+
+	lifecycle = "aws --region eu-central-1 autoscaling complete-lifecycle-action --lifecycle-action-result "
+	launched  = " --auto-scaling-group-name glovebox-cpu --lifecycle-hook-name launching --instance-id i-0123456789abcdef0"
+)
+
+// awsEnv is what cloud-init writes on a worker's host.
+func awsEnv(release string) string {
+	sum := sha256.Sum256([]byte(release))
+	return `REGION='eu-central-1'
+ROLE='worker'
+GROUP='glovebox-cpu'
+LAUNCHING_HOOK='launching'
+TERMINATING_HOOK='terminating'
+GRACE_SECONDS='75'
+SECRET_ARN='arn:aws:secretsmanager:eu-central-1:123456789012:secret:glovebox'
+RELEASE_URL='s3://releases/glovebox.tar.gz'
+RELEASE_SHA256='` + hex.EncodeToString(sum[:]) + "'\n"
+}
+
+// newInstance is a machine on EC2, on which cloud-init has begun.
+func newInstance(t *testing.T, env string) *machine {
+	t.Helper()
+	m := newMachine(t)
+	m.stub("aws", awsStub)
+	m.stub("cloud-init", "echo i-0123456789abcdef0")
+	m.write("etc/glovebox/aws.env", env)
+	return m
+}
+
+// packed is what infra/worker-host.sh --pack makes, as an archive.
+func packed(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "pack/infra"), os.DirFS(".")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"lib/runsc", "lib/glovebox-runtime", "lib/glovebox-agent", "bin/glovebox", "bin/glovebox-worker", "images/bash-1234.tar"} {
+		path := filepath.Join(dir, "pack", name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("packed"), 0o755); err != nil { //nolint:gosec // stands for a program
+			t.Fatal(err)
+		}
+	}
+	archive, err := exec.CommandContext(t.Context(), "tar", "-C", dir, "-cz", "pack").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(archive)
+}
+
+// boot is boot.sh with directories that a machine of these tests can change.
+func boot(t *testing.T) string {
+	t.Helper()
+	script, err := os.ReadFile("../terraform/templates/boot.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.NewReplacer("/var/tmp/", "/run/home/", "/opt/glovebox", "/run/home/glovebox").Replace(string(script))
+}
+
+// TestBoot: an instance installs its release and is counted only after that.
+func TestBoot(t *testing.T) {
+	t.Parallel()
+	release := packed(t)
+	m := newInstance(t, awsEnv(release))
+	m.write("tree/release", release)
+	m.write("tree/boot.sh", boot(t))
+	m.run("./boot.sh")
+	if got := m.read("usr/local/bin/glovebox-worker"); got != "packed" {
+		t.Errorf("the worker is %q", got)
+	}
+	dropIn := m.read("etc/systemd/system/glovebox-worker.service.d/aws.conf")
+	for _, want := range []string{"ExecStartPre=+/usr/local/lib/glovebox/aws/settings.sh worker\n", "EnvironmentFile=-/run/glovebox-settings/worker.env\n", "TimeoutStopSec=105\n"} {
+		if !strings.Contains(dropIn, want) {
+			t.Errorf("the drop-in lacks %q:\n%s", want, dropIn)
+		}
+	}
+	unit, err := os.ReadFile("aws/glovebox-drain.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.read("etc/systemd/system/glovebox-drain.service") != string(unit) {
+		t.Error("glovebox-drain.service is not installed")
+	}
+	asked := m.asked()
+	start := strings.Index(asked, "systemctl start --no-block glovebox-worker.service glovebox-drain.service\n")
+	if done := strings.Index(asked, lifecycle+"CONTINUE"+launched); start < 0 || done < start {
+		t.Errorf("want the units started, then the group told, got\n%s", asked)
+	}
+}
+
+// TestBootOfAPI: an api's host gets nothing that runs code.
+func TestBootOfAPI(t *testing.T) {
+	t.Parallel()
+	release := packed(t)
+	m := newInstance(t, strings.Replace(awsEnv(release), "'worker'", "'api'", 1))
+	m.write("tree/release", release)
+	m.write("tree/boot.sh", boot(t))
+	m.run("./boot.sh")
+	if m.read("usr/local/bin/glovebox") == "" || m.read("etc/systemd/system/glovebox-api.service") == "" {
+		t.Error("the api is not installed")
+	}
+	if m.read("usr/local/bin/glovebox-worker") != "" || m.read(lib+"runsc") != "" || strings.Contains(m.asked(), "podman") {
+		t.Errorf("want nothing of a worker's, asked was\n%s", m.asked())
+	}
+}
+
+// TestBootRefuses: an instance whose release is not the one that was asked for, or no pack, is given up.
+func TestBootRefuses(t *testing.T) {
+	t.Parallel()
+	empty := t.TempDir()
+	other, err := exec.CommandContext(t.Context(), "tar", "-C", empty, "-cz", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, c := range map[string]struct{ named, fetched string }{
+		"has another SHA-256": {"the release", "another"},
+		"is no pack":          {string(other), string(other)},
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			m := newInstance(t, awsEnv(c.named))
+			m.write("tree/release", c.fetched)
+			m.write("tree/boot.sh", boot(t))
+			out, err := m.try("./boot.sh")
+			if err == nil || !strings.Contains(out, want) {
+				t.Errorf("got %v, want it refused with %q:\n%s", err, want, out)
+			}
+			if asked := m.asked(); !strings.Contains(asked, lifecycle+"ABANDON"+launched) || strings.Contains(asked, "CONTINUE") {
+				t.Errorf("want the launch abandoned, asked was\n%s", asked)
+			}
+		})
+	}
+}
+
+// TestSingleHost: one machine gets everything, with secrets that are made on it once.
+func TestSingleHost(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.stub("chgrp", "")
+	m.write("etc/redis/redis.conf", "# the package's\n")
+	// This machine's own /etc/redis, where there is one, is closed to the test's root.
+	if err := unix.Setxattr(m.upper("etc/redis"), "user.overlay.opaque", []byte("y"), 0); err != nil {
+		t.Fatal(err)
+	}
+	m.write("etc/caddy/Caddyfile", "# the package's\n")
+	m.pack("packed")
+	m.write("tree/pack/bin/glovebox", `#!/bin/bash
+mkdir -p "$2"
+for user in glovebox-api glovebox-worker; do echo "password-of-$user" >"$2/$user"; done
+echo user default on`)
+	install := []string{"bash", "-c", "cp -r infra pack/ && exec pack/infra/aws/single-host.sh glovebox.example.com jobs eu-central-1"}
+	m.run(install...)
+	for _, unit := range []string{"redis-server", "glovebox-worker", "glovebox-api", "caddy"} {
+		if !regexp.MustCompile(`(?m)^systemctl (?:re)?start ` + unit + `\.service$`).MatchString(m.asked()) {
+			t.Errorf("want %s started, asked was\n%s", unit, m.asked())
+		}
+	}
+	api, worker := m.read("etc/glovebox/api.env"), m.read("etc/glovebox/worker.env")
+	for settings, lines := range map[string][]string{
+		api:                                     {"GLOVEBOX_REDIS_URL='redis://glovebox-api:password-of-glovebox-api@127.0.0.1:6379/0'\n", "GLOVEBOX_PUBLIC_URL='https://glovebox.example.com'\n"},
+		worker:                                  {"GLOVEBOX_REDIS_URL='redis://glovebox-worker:password-of-glovebox-worker@127.0.0.1:6379/0'\n", "GLOVEBOX_S3_BUCKET='jobs'\n"},
+		m.read("etc/redis/users.acl"):           {"user default on\n"},
+		m.read("etc/redis/glovebox.conf"):       {"aclfile /etc/redis/users.acl\n", "appendonly yes\n", "maxmemory-policy noeviction\n"},
+		m.read("etc/redis/redis.conf"):          {"include /etc/redis/glovebox.conf\n"},
+		m.read("etc/caddy/Caddyfile"):           {"glovebox.example.com {\n", "reverse_proxy 127.0.0.1:8437 {\n"},
+		m.read("usr/local/bin/glovebox-worker"): {"packed"},
+	} {
+		for _, line := range lines {
+			if !strings.Contains(settings, line) {
+				t.Errorf("want %q in\n%s", line, settings)
+			}
+		}
+	}
+	for _, secret := range []string{`ADMIN_TOKEN='[0-9a-f]{64}'`, `WEBHOOK_KEY='[^']{44}'`, `CAPABILITY_KEY='[^']{44}'`} {
+		if !regexp.MustCompile(secret).MatchString(api) {
+			t.Errorf("want %s in\n%s", secret, api)
+		}
+	}
+	if info, err := os.Stat(m.upper("etc/glovebox/api.env")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got mode %v, %v, want 0600", info, err)
+	}
+	m.run(install...)
+	if m.read("etc/glovebox/api.env") != api || m.read("etc/glovebox/worker.env") != worker || strings.Count(m.read("etc/redis/redis.conf"), "glovebox.conf") != 1 {
+		t.Error("run again, it changed settings")
+	}
+}
+
+// TestSettings: the secrets are fetched into memory, for root alone; none that lacks a Redis with TLS.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	m := newInstance(t, awsEnv(""))
+	m.run("infra/aws/settings.sh", "worker")
+	file := filepath.Join(m.dir, "run/glovebox-settings/worker.env")
+	if got, err := os.ReadFile(file); err != nil || string(got) != workersSecrets {
+		t.Errorf("got %q, %v, want %q", got, err, workersSecrets)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got mode %v, %v, want 0600", info.Mode(), err)
+	}
+	for name, answer := range map[string]string{"refused": "exit 254", "no Redis": "echo NAME=value", "no TLS": "echo GLOVEBOX_REDIS_URL=redis://redis"} {
+		m.stub("aws", answer)
+		_, err := m.try("infra/aws/settings.sh", "worker")
+		exit, ok := err.(*exec.ExitError) //nolint:errorlint // as cmd.Run returns it
+		if !ok || exit.ExitCode() != 1 {
+			t.Errorf("%s: got %v, want status 1, which systemd tries again", name, err)
+		}
+	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != workersSecrets {
+		t.Errorf("after a failure got %q, %v, want what was there", got, err)
+	}
+}
+
+// metadata is EC2's metadata service, IMDSv2: what it answers below /latest/meta-data/, once
+// it was asked for it as often as after says.
+type metadata struct {
+	mu      sync.Mutex
+	path    string
+	content string
+	after   int
+}
+
+func (m *metadata) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case r.Method == http.MethodPut && r.URL.Path == "/latest/api/token":
+		_, _ = w.Write([]byte("token"))
+	case r.Header.Get("X-aws-ec2-metadata-token") != "token":
+		w.WriteHeader(http.StatusUnauthorized)
+	case r.URL.Path == "/latest/meta-data/"+m.path && m.after == 0:
+		_, _ = w.Write([]byte(m.content))
+	case r.URL.Path == "/latest/meta-data/"+m.path:
+		m.after--
+		w.WriteHeader(http.StatusNotFound)
+	case r.URL.Path == "/latest/meta-data/autoscaling/target-lifecycle-state":
+		_, _ = w.Write([]byte("InService"))
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+// TestDrain: the worker is stopped when the instance is about to end, and the group is told
+// after it has drained.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	for why, says := range map[string]*metadata{
+		"its Spot capacity is taken back":        {path: "spot/instance-action", content: `{"action": "terminate", "time": "2026-11-22T20:00:00Z"}`, after: 2},
+		"its Auto Scaling group takes it out":    {path: "autoscaling/target-lifecycle-state", content: "Terminated", after: 2},
+		"its Auto Scaling group takes it out at": {path: "autoscaling/target-lifecycle-state", content: "Terminated"},
+	} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			imds := httptest.NewServer(says)
+			defer imds.Close()
+			m := newInstance(t, awsEnv(""))
+			m.stub("sleep", "exec /bin/sleep 0.01")
+			out := m.run("env", "IMDS="+imds.URL, "infra/aws/drain.sh")
+			if !strings.Contains(out, strings.TrimSuffix(why, " at")) {
+				t.Errorf("want the reason, got %s", out)
+			}
+			want := []string{"systemctl stop glovebox-worker.service", lifecycle + "CONTINUE --auto-scaling-group-name glovebox-cpu --lifecycle-hook-name terminating --instance-id i-0123456789abcdef0"}
+			at := 0
+			for _, call := range want {
+				i := strings.Index(m.asked()[at:], call+"\n")
+				if i < 0 {
+					t.Fatalf("want %q in this order, asked was\n%s", want, m.asked())
+				}
+				at += i
+			}
+		})
+	}
+}
+
+// TestNoDrain: an instance that stays, or whose metadata service is away, drains nothing.
+func TestNoDrain(t *testing.T) {
+	t.Parallel()
+	for name, handler := range map[string]http.Handler{
+		"in service": &metadata{},
+		"away":       http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			imds := httptest.NewServer(handler)
+			defer imds.Close()
+			m := newInstance(t, awsEnv(""))
+			// The third look would come after the second sleep, with which the script ends.
+			m.stub("sleep", "[ \"$(grep -c ^sleep "+m.dir+"/log)\" -lt 3 ] || kill $PPID")
+			if out, err := m.try("env", "IMDS="+imds.URL, "infra/aws/drain.sh"); err == nil {
+				t.Errorf("it came to its end: %s", out)
+			}
+			if asked := m.asked(); strings.Contains(asked, "systemctl") || strings.Count(asked, "sleep 5\n") != 3 {
+				t.Errorf("want three looks, asked was\n%s", asked)
+			}
+		})
+	}
+}

@@ -1,0 +1,137 @@
+package infra
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// packaged puts the maintainer scripts of glovebox-worker on a machine as the package has them,
+// except that its files are where infra/worker-host.sh has them.
+func packaged(t *testing.T) *machine {
+	t.Helper()
+	m := newMachine(t)
+	text := func(path string) string {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	for _, script := range []string{"preinst", "postinst", "prerm", "postrm"} {
+		m.write("tree/"+script, strings.Replace(text("deb/glovebox-worker."+script), "#INCLUDE drain.sh\n", text("deb/drain.sh"), 1))
+	}
+	m.write(lib+"sandbox-owner.sh", text("sandbox-owner.sh"))
+	m.write(lib+"worker.env", text("settings/worker.env"))
+	m.write(lib+"podman.sh", "#!/bin/sh\n")
+	m.stub("deb-systemd-invoke", "")
+	return m
+}
+
+// TestPackageInstall: an installation starts nothing, says what to do, and keeps what is filled in.
+func TestPackageInstall(t *testing.T) {
+	t.Parallel()
+	m := packaged(t)
+	m.write("etc/subuid", "")
+	m.write("etc/subgid", "")
+	m.run("./preinst", "install")
+	out := m.run("./postinst", "configure", "")
+	for _, want := range []string{"glovebox runtimes build", "/etc/glovebox/worker.env", "systemctl enable --now glovebox-worker"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it doesn't say %q:\n%s", want, out)
+		}
+	}
+	asked := m.asked()
+	if strings.Contains(asked, "start") || strings.Contains(asked, "enable") {
+		t.Errorf("it starts or enables something:\n%s", asked)
+	}
+	for _, want := range []string{"systemctl --quiet mask user@", "usermod --add-subuids"} {
+		if !strings.Contains(asked, want) {
+			t.Errorf("it didn't call %q:\n%s", want, asked)
+		}
+	}
+	if info, err := os.Stat(m.upper("etc/glovebox/worker.env")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("worker.env: %v, %v, want mode 0600", info, err)
+	}
+	if deny := m.read("etc/cron.deny"); deny != "glovebox\n" {
+		t.Errorf("cron.deny is %q", deny)
+	}
+
+	m.write("etc/glovebox/worker.env", "GLOVEBOX_REDIS_URL=redis://127.0.0.1\n")
+	out = m.run("./postinst", "configure", "0.1.0-1")
+	if got := m.read("etc/glovebox/worker.env"); got != "GLOVEBOX_REDIS_URL=redis://127.0.0.1\n" {
+		t.Errorf("after another version was installed, worker.env is %q", got)
+	}
+	if deny := m.read("etc/cron.deny"); deny != "glovebox\n" {
+		t.Errorf("after another version was installed, cron.deny is %q", deny)
+	}
+	if strings.Contains(out, "Next") {
+		t.Errorf("it says what to do next where nothing is to be done:\n%s", out)
+	}
+
+	m.run("./prerm", "remove")
+	if !strings.Contains(m.asked(), "systemctl --quiet --now disable glovebox-worker.service") {
+		t.Errorf("a removal doesn't stop the worker:\n%s", m.asked())
+	}
+	m.run("./postrm", "remove")
+	if m.read("etc/glovebox/worker.env") == "" {
+		t.Error("a removal takes the settings away")
+	}
+}
+
+// TestPackageUpgrade: a worker that runs is drained before any of its files is replaced, and
+// started again after; one that doesn't run is left alone.
+func TestPackageUpgrade(t *testing.T) {
+	t.Parallel()
+	m := packaged(t)
+	m.run("./prerm", "upgrade", "0.2.0-1")
+	if !strings.Contains(m.asked(), "systemctl stop glovebox-worker.service glovebox-podman.socket glovebox-podman.service") {
+		t.Fatalf("it doesn't drain the worker:\n%s", m.asked())
+	}
+	m.run("./postinst", "configure", "0.1.0-1")
+	if !strings.Contains(m.asked(), "deb-systemd-invoke start glovebox-worker.service") {
+		t.Errorf("it doesn't start the worker that it drained:\n%s", m.asked())
+	}
+	m.run("./postinst", "configure", "0.1.0-1")
+	if strings.Contains(m.asked(), "start glovebox-worker") {
+		t.Errorf("it starts a worker once more:\n%s", m.asked())
+	}
+
+	m.stub("systemctl", `case "$*" in *is-active*) exit 3 ;; esac`)
+	m.run("./prerm", "upgrade", "0.2.0-1")
+	m.run("./postinst", "configure", "0.1.0-1")
+	if strings.Contains(m.asked(), "start glovebox-worker") {
+		t.Errorf("it starts a worker that didn't run:\n%s", m.asked())
+	}
+}
+
+// TestPackageBesideWorkerHost: systemd would take the units of worker-host.sh for the package's.
+func TestPackageBesideWorkerHost(t *testing.T) {
+	t.Parallel()
+	m := packaged(t)
+	m.write("etc/systemd/system/glovebox-podman.service", "[Service]\n")
+	if out, err := m.try("./preinst", "install"); err == nil || !strings.Contains(out, "systemctl disable --now") ||
+		!strings.Contains(out, " /usr/local/lib/glovebox ") {
+		t.Errorf("got %v, want a refusal that says what to do:\n%s", err, out)
+	}
+}
+
+// TestArchiveOfRelease: where a release's archive has no images, they are built on the host, by the
+// glovebox that the archive has.
+func TestArchiveOfRelease(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.pack("x")
+	if err := os.RemoveAll(m.upper("tree/pack/images")); err != nil {
+		t.Fatal(err)
+	}
+	m.write("tree/pack/bin/glovebox", "#!/bin/sh\necho \"glovebox $*\"\n")
+	m.stub("dpkg-query", `case "$*" in *mmdebstrap*) echo not-installed ;; *) echo installed ;; esac`)
+	out := m.run("infra/worker-host.sh", "--from", "pack")
+	if !strings.Contains(out, "glovebox runtimes build") {
+		t.Errorf("no image is built:\n%s", out)
+	}
+	if !strings.Contains(m.asked(), "install mmdebstrap") {
+		t.Errorf("mmdebstrap isn't installed:\n%s", m.asked())
+	}
+}

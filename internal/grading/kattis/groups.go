@@ -1,0 +1,147 @@
+package kattis
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// groups translates how a scoring problem adds up. Packages marked 2023-07-draft have the rules of
+// either side: those whose keys are there.
+func (d dataset) groups(version string) ([]job.Group, error) {
+	var legacy, newer *config
+	d.root.walk(func(f *folder) {
+		switch f.config.style {
+		case styleLegacy:
+			legacy = cmp.Or(legacy, &f.config)
+		case styleNew:
+			newer = cmp.Or(newer, &f.config)
+		}
+	})
+	switch {
+	case legacy != nil && newer != nil:
+		return nil, faultf(newer.file, newer.styleKey, "is of format 2025-09, and %s in %s of an older one: one of the two is wanted", legacy.styleKey, legacy.file)
+	case legacy == nil && (newer != nil || version == V2025):
+		return d.newGroups()
+	}
+	return d.legacyGroups(), nil
+}
+
+// legacyGroups: each folder, data/ too, is graded from its direct children.
+func (d dataset) legacyGroups() []job.Group {
+	var groups []job.Group
+	ignoreSample := slices.Contains(d.root.config.graderFlags, "ignore_sample")
+	d.root.walk(func(f *folder) {
+		g := job.Group{Name: f.path, Score: "sum", Verdict: "worst", OnReject: cmp.Or(f.config.onReject, "break"), AcceptScore: f.config.accept, RejectScore: f.config.reject, MaxScore: f.config.most}
+		for _, flag := range f.config.graderFlags { // of those that conflict, the last wins
+			switch flag {
+			case "worst_error":
+				g.Verdict = "worst"
+			case "first_error":
+				g.Verdict = "first"
+			case "always_accept":
+				g.Verdict = "always"
+			case "accept_if_any_accepted":
+				g.AcceptAny = true
+			case "sum", "avg", "min", "max":
+				g.Score = flag
+			}
+		}
+		if ignoreSample {
+			switch {
+			case f.path == "": // secret alone counts: of one child, every sum, average or extreme is its score
+				g.Score, g.AcceptAny = "sum", false
+			case f.path == "sample" || strings.HasPrefix(f.path, "sample/"):
+				g.Verdict, g.Score, g.AcceptScore, g.RejectScore, g.MaxScore = "always", "sum", zero(), zero(), nil
+			}
+		}
+		groups = append(groups, g)
+	})
+	return groups
+}
+
+func zero() *float64 { return new(float64) }
+
+// newGroups: secret is graded from its tests or from its groups, which are its folders; sample gives no
+// score. Where one rejected test makes a zero of all, the others are not run.
+func (d dataset) newGroups() ([]job.Group, error) {
+	groups := []job.Group{{Score: "sum", OnReject: "continue"}}
+	for _, child := range d.root.children {
+		f := child.(*folder)
+		c := f.config
+		if f.path == "sample" {
+			if c.style == styleNew {
+				return nil, faultf(c.file, c.styleKey, "is not for sample")
+			}
+			groups = append(groups, job.Group{Name: "sample", AcceptScore: zero(), RejectScore: zero(), OnReject: "continue"})
+			continue
+		}
+		hundred := 100.0
+		if c.maxScore == nil && !c.unbounded {
+			c.maxScore = &hundred
+		}
+		inner, tests := f.split()
+		if len(inner) > 0 && tests > 0 {
+			return nil, faultf("data/secret", "", "has tests and folders; a scoring problem has one of the two there")
+		}
+		secret, err := newGroup(f, c, cmp.Or(c.aggregation, "sum"), len(inner) == 0)
+		if err != nil {
+			return nil, err
+		}
+		groups = append(groups, secret)
+		for _, g := range inner {
+			aggregation := cmp.Or(g.config.aggregation, "pass-fail")
+			if secret.Score == "pass_fail" && aggregation != "pass-fail" {
+				return nil, faultf(g.config.file, "score_aggregation", "want pass-fail, as secret has it (got %s)", aggregation)
+			}
+			if secret.Score == "pass_fail" && g.config.maxScore == nil { // no score of a group counts
+				g.config.maxScore = zero()
+			}
+			group, err := newGroup(g, g.config, aggregation, true)
+			if err != nil {
+				return nil, err
+			}
+			groups = append(groups, group)
+		}
+	}
+	return groups, nil
+}
+
+// split returns the folders of f, and how many tests are directly in it.
+func (f *folder) split() (inner []*folder, tests int) {
+	for _, c := range f.children {
+		if g, ok := c.(*folder); ok {
+			inner = append(inner, g)
+		} else {
+			tests++
+		}
+	}
+	return inner, tests
+}
+
+// newGroup is a group of 2025-09. ofTests says that its tests count, not groups in it.
+func newGroup(f *folder, c config, aggregation string, ofTests bool) (job.Group, error) {
+	where := c.file
+	if where == "" {
+		where = "data/" + f.path + "/test_group.yaml"
+	}
+	if c.maxScore == nil {
+		return job.Group{}, faultf(where, "max_score", "is missing: without a custom output validator, a group has a largest score")
+	}
+	g := job.Group{
+		Name: f.path, Score: strings.ReplaceAll(aggregation, "-", "_"), MaxScore: c.maxScore,
+		AcceptScore: zero(), RejectScore: zero(), OnReject: "break", RequirePass: c.require,
+	}
+	switch {
+	case !ofTests && aggregation == "sum":
+		g.OnReject = "continue"
+	case aggregation == "sum":
+		each := *c.maxScore / float64(f.count())
+		g.AcceptScore, g.OnReject = &each, "continue"
+	case aggregation == "min":
+		g.AcceptScore = c.maxScore
+	}
+	return g, nil
+}

@@ -1,0 +1,110 @@
+package kattis
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+)
+
+// language is one of the format's, by its code.
+type language struct {
+	code   string
+	suffix []string // of its sources
+	// runtimes are names and aliases that a runtime of Glovebox for it may have, the best first.
+	runtimes []string
+}
+
+// languages are those of the format's table that runtimes may be there for.
+var languages = []language{
+	{"ada", []string{".adb", ".ads"}, []string{"ada"}},
+	{"bash", []string{".sh"}, []string{"bash", "sh"}},
+	{"c", []string{".c"}, []string{"c", "gcc"}},
+	{"cpp", []string{".cc", ".cpp", ".cxx", ".c++", ".C"}, []string{"cpp", "c++", "cxx", "g++"}},
+	{"csharp", []string{".cs"}, []string{"csharp", "cs", "dotnet"}},
+	{"d", []string{".d"}, []string{"d"}},
+	{"dart", []string{".dart"}, []string{"dart"}},
+	{"elixir", []string{".ex"}, []string{"elixir"}},
+	{"erlang", []string{".erl"}, []string{"erlang"}},
+	{"fortran", []string{".f90"}, []string{"fortran"}},
+	{"go", []string{".go"}, []string{"go", "golang"}},
+	{"haskell", []string{".hs"}, []string{"haskell", "hs", "ghc"}},
+	{"java", []string{".java"}, []string{"java"}},
+	{"javascript", []string{".js", ".mjs"}, []string{"javascript", "node", "js"}},
+	{"julia", []string{".jl"}, []string{"julia"}},
+	{"kotlin", []string{".kt"}, []string{"kotlin", "kt"}},
+	{"lua", []string{".lua"}, []string{"lua"}},
+	{"ocaml", []string{".ml"}, []string{"ocaml"}},
+	{"pascal", []string{".pas"}, []string{"pascal", "fpc"}},
+	{"perl", []string{".pl", ".pm"}, []string{"perl"}},
+	{"php", []string{".php"}, []string{"php"}},
+	{"python3", []string{".py", ".py3"}, []string{"python3", "python", "py"}},
+	{"ruby", []string{".rb"}, []string{"ruby", "rb"}},
+	{"rust", []string{".rs"}, []string{"rust", "rs"}},
+	{"swift", []string{".swift"}, []string{"swift"}},
+	{"typescript", []string{".ts"}, []string{"typescript", "ts"}},
+	{"zig", []string{".zig"}, []string{"zig"}},
+}
+
+// LanguageOf returns the code of the language that most of the files are written in; "" if none is known.
+func LanguageOf(files []string) string {
+	count := map[string]int{}
+	best := ""
+	for _, name := range files {
+		for _, l := range languages {
+			if slices.Contains(l.suffix, path.Ext(name)) {
+				count[l.code]++
+				if best == "" || count[l.code] > count[best] {
+					best = l.code
+				}
+			}
+		}
+	}
+	return best
+}
+
+// RuntimesFor lists the names that a runtime for a language may go by, the best first.
+func RuntimesFor(code string) []string {
+	for _, l := range languages {
+		if l.code == code {
+			return l.runtimes
+		}
+	}
+	return []string{code}
+}
+
+// compiledTogether reports whether all sources of a program are handed to a compiler together.
+func compiledTogether(code string) bool { return slices.Contains([]string{"c", "cpp"}, code) }
+
+// sourcesOf returns those of files that are written in a language, by name.
+func sourcesOf(code string, files []string) []string {
+	var sources []string
+	for _, l := range languages {
+		for _, name := range files {
+			if l.code == code && slices.Contains(l.suffix, path.Ext(name)) {
+				sources = append(sources, name)
+			}
+		}
+	}
+	slices.Sort(sources)
+	return sources
+}
+
+// entrypointOf chooses what is started: __main__.py, main.*, else the first source by name.
+func entrypointOf(code string, files []string) string {
+	sources := sourcesOf(code, files)
+	if len(sources) == 0 {
+		sources = slices.Sorted(slices.Values(files))
+	}
+	first := func(match func(string) bool) string {
+		if i := slices.IndexFunc(sources, match); i >= 0 {
+			return sources[i]
+		}
+		return ""
+	}
+	return cmp.Or(
+		first(func(name string) bool { return name == "__main__.py" }),
+		first(func(name string) bool { return strings.EqualFold(strings.TrimSuffix(name, path.Ext(name)), "main") }),
+		first(func(string) bool { return true }),
+	)
+}

@@ -1,0 +1,163 @@
+package kattis
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// The versions of the format.
+const (
+	Legacy     = "legacy"
+	LegacyICPC = "legacy-icpc"
+	Draft2023  = "2023-07-draft"
+	V2025      = "2025-09"
+)
+
+// Problem is a package.
+type Problem struct {
+	Name    string // from problem.yaml; "" if it has none
+	Version string
+	Scoring bool
+	// Languages are the codes of those that a submission may be written in; nil for all.
+	Languages   []string
+	Limits      Limits
+	Tests       []Test
+	Checker     job.Checker
+	Groups      []job.Group
+	Submissions []Submission
+	// Includes are the files that are put over a submission, by language; "default" for others.
+	Includes map[string][]job.File
+
+	files     fs.FS
+	constants map[string]string
+}
+
+// Limits are those of the package, with the format's defaults.
+type Limits struct {
+	Time             time.Duration // CPU time of a test; 0: to be derived from submissions
+	TimeFrom         string        // the file that says so
+	Timing           Timing
+	MemoryMB         int64
+	OutputMB         int64
+	CodeKB           int64
+	CompilationTimeS int64
+	CompilationMB    int64 // 0: what the runtime's compiler gets anyway; the format's 2048 would be reserved for each submission
+}
+
+// Test is one of the tests, in the order in which they are judged.
+type Test struct {
+	Name   string // "secret/g1/07"
+	Group  string // "secret/g1"
+	Input  Data
+	Answer Data
+	Args   []string
+	Hint   string
+	Hidden bool
+}
+
+// Data is a file of the package.
+type Data struct {
+	Path string
+	Size int64
+}
+
+// Open reads the package in a folder. The caller closes the root, which Open keeps for the tests' data,
+// once the problem is not needed any more.
+func Open(dir string) (*Problem, io.Closer, error) {
+	root, err := os.OpenRoot(dir) // no link leads out of it
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the package: %w", err)
+	}
+	p, err := Read(root.FS())
+	if err != nil {
+		_ = root.Close() // it was only read
+		return nil, nil, err
+	}
+	return p, root, nil
+}
+
+// Read reads a package. The error is an [*Error].
+func Read(files fs.FS) (*Problem, error) {
+	r := &reader{FS: files}
+	p := &Problem{files: files, constants: map[string]string{}}
+	s, err := r.settings(p)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.validators(p, s); err != nil {
+		return nil, err
+	}
+	data, err := r.data(p)
+	if err != nil {
+		return nil, err
+	}
+	if p.Scoring {
+		if p.Groups, err = data.groups(p.Version); err != nil {
+			return nil, err
+		}
+	}
+	if p.Tests, p.Checker, err = data.tests(s.flags); err != nil {
+		return nil, err
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	if p.Includes, err = r.includes(p); err != nil {
+		return nil, err
+	}
+	p.Submissions, err = r.submissions(p)
+	return p, err
+}
+
+// check leaves nothing for a worker to complain about.
+func (p *Problem) check() error {
+	switch {
+	case len(p.Tests) == 0:
+		return faultf("data/secret", "", "has no tests: a test is NAME.in with NAME.ans")
+	case len(p.Tests) > job.MaxTests:
+		return faultf("data", "", "has %d tests; up to %d are graded", len(p.Tests), job.MaxTests)
+	}
+	tests := make([]job.Test, len(p.Tests))
+	for i, t := range p.Tests {
+		tests[i] = job.Test{Name: t.Name, Group: t.Group, Hint: t.Hint}
+	}
+	if errs := job.CheckGrading(tests, p.Groups, &p.Checker); len(errs) > 0 {
+		return faultf("data", "", "%s", errs[0])
+	}
+	return nil
+}
+
+// Open opens the data of a test.
+func (p *Problem) Open(d Data) (fs.File, error) { return p.files.Open(d.Path) }
+
+// Bounds returns the submissions that bound the time limit from below: those with a test that has to end
+// in time.
+func (p *Problem) Bounds() []Submission {
+	var lower []Submission
+	for _, s := range p.Submissions {
+		if slices.ContainsFunc(s.Expect, func(e Expectation) bool { return e.Lower }) {
+			lower = append(lower, s)
+		}
+	}
+	return lower
+}
+
+// Allows reports whether a submission may be written in a language.
+func (p *Problem) Allows(language string) bool {
+	return p.Languages == nil || slices.Contains(p.Languages, language)
+}
+
+// MaxScore is the most that the problem gives.
+func (p *Problem) MaxScore() float64 {
+	j, err := p.Judgement()
+	if err != nil {
+		return 0 // check has seen that there is none
+	}
+	return j.Whole().MaxScore
+}

@@ -1,0 +1,164 @@
+package kattis
+
+import (
+	"encoding/base64"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/glovebox-run/glovebox/internal/grading"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// Program is what is to be judged.
+type Program struct {
+	Runtime    string // the runtime's name
+	Language   string // its code in the format; "" if none is known
+	Files      []job.File
+	Entrypoint string // "" for what the language chooses
+}
+
+// Run says how a program is to be judged.
+type Run struct {
+	// Time is the CPU time of each test.
+	Time time.Duration
+	// All runs every test, whatever the ones before came to.
+	All bool
+	// Uploads are the SHA-256 of data that were uploaded, by path. What is not in it goes with the job.
+	Uploads map[string]string
+}
+
+// Judgement adds up verdicts as the package says.
+func (p *Problem) Judgement() (*grading.Judgement, error) {
+	tests := make([]job.Test, len(p.Tests))
+	for i, t := range p.Tests {
+		tests[i] = job.Test{Name: t.Name, Group: t.Group}
+	}
+	return grading.NewJudgement(tests, p.Groups)
+}
+
+// Spec makes a job of a program. It asks for the limits that the package has.
+func (p *Problem) Spec(program Program, run Run) (job.Spec, error) {
+	files, entrypoint, err := p.assemble(program)
+	if err != nil {
+		return job.Spec{}, err
+	}
+	spec := job.Spec{
+		Runtime: program.Runtime, Files: files, Entrypoint: entrypoint,
+		Limits: p.limits(run.Time), Checker: &job.Checker{Kind: p.Checker.Kind, Args: p.Checker.Args}, Groups: slices.Clone(p.Groups),
+	}
+	for _, t := range p.Tests {
+		test := job.Test{Name: t.Name, Group: t.Group, Args: t.Args, Hint: t.Hint, Hidden: t.Hidden}
+		if test.Stdin, test.StdinBase64, test.StdinUpload, err = p.content(t.Input, run.Uploads); err != nil {
+			return spec, err
+		}
+		if test.Answer, test.AnswerBase64, test.AnswerUpload, err = p.content(t.Answer, run.Uploads); err != nil {
+			return spec, err
+		}
+		spec.Tests = append(spec.Tests, test)
+	}
+	if run.All {
+		spec.Groups = runAll(spec.Tests, spec.Groups)
+	}
+	spec.SpecVersion = spec.Needs()
+	return spec, nil
+}
+
+// limits are for each test: the wall clock is the backstop, for a program that waits.
+func (p *Problem) limits(time time.Duration) job.Limits {
+	cpu := time.Milliseconds()
+	return job.Limits{
+		CPUMS: cpu, WallMS: min(2*cpu+1000, max(cpu, job.MaxTestsWall/int64(len(p.Tests)))),
+		CompileWallMS: p.Limits.CompilationTimeS * 1000, CompileMemoryMB: p.Limits.CompilationMB,
+		MemoryMB: p.Limits.MemoryMB, OutputKB: p.Limits.OutputMB << 10,
+	}
+}
+
+// content is text where it is UTF-8, and base64 otherwise, or the digest of an upload.
+func (p *Problem) content(d Data, uploads map[string]string) (text, base string, upload string, err error) {
+	if sha256 := uploads[d.Path]; sha256 != "" {
+		return "", "", sha256, nil
+	}
+	r, err := p.Open(d)
+	if err != nil {
+		return "", "", "", faultf(d.Path, "", "can't be read: %s", cause(err))
+	}
+	defer r.Close()
+	b, err := io.ReadAll(io.LimitReader(r, maxTestData))
+	if err != nil {
+		return "", "", "", faultf(d.Path, "", "can't be read: %s", cause(err))
+	}
+	if utf8.Valid(b) {
+		return string(b), "", "", nil
+	}
+	return "", base64.StdEncoding.EncodeToString(b), "", nil
+}
+
+// runAll are groups none of which ends early, for what tests come to. What they add up to is not looked
+// at: [Problem.Judgement] does that as the package says.
+func runAll(tests []job.Test, groups []job.Group) []job.Group {
+	names := []string{""}
+	for _, t := range tests {
+		names = append(names, job.GroupPath(t.Group)...)
+	}
+	for _, g := range groups {
+		names = append(names, g.Name)
+	}
+	slices.Sort(names)
+	var all []job.Group
+	for _, name := range slices.Compact(names) {
+		all = append(all, job.Group{Name: name, OnReject: "continue"})
+	}
+	return all
+}
+
+// assemble puts the package's own files over the program's, and chooses what is started.
+func (p *Problem) assemble(program Program) ([]job.File, string, error) {
+	var size int64
+	for _, f := range program.Files {
+		b, err := f.Bytes()
+		if err != nil {
+			return nil, "", fmt.Errorf("%s: %w", f.Name, err)
+		}
+		size += int64(len(b))
+	}
+	if most := p.Limits.CodeKB << 10; size > most {
+		return nil, "", fmt.Errorf("the submission has %d bytes; the package allows %d (limits.code)", size, most)
+	}
+	if program.Language != "" && !p.Allows(program.Language) {
+		return nil, "", fmt.Errorf("the submission is in %s; the package allows %s (languages)", program.Language, strings.Join(p.Languages, ", "))
+	}
+	include, from := p.Includes[program.Language], program.Language
+	if include == nil {
+		include, from = p.Includes["default"], "default"
+	}
+	files := slices.Clone(program.Files)
+	for _, f := range include {
+		files = slices.DeleteFunc(files, func(g job.File) bool { return g.Name == f.Name })
+		files = append(files, f)
+	}
+	names := namesOf(files)
+	for _, n := range names {
+		if problem := job.CheckName(n); problem != "" {
+			return nil, "", fmt.Errorf("the name %q %s", n, problem)
+		}
+	}
+	if sources := sourcesOf(program.Language, names); compiledTogether(program.Language) && len(sources) > 1 {
+		return nil, "", fmt.Errorf("the submission, with include/%s, has %d sources (%s); compiling several together is not supported yet", from, len(sources), strings.Join(sources, ", "))
+	}
+	entrypoint := program.Entrypoint
+	switch {
+	case entrypoint != "" && !slices.Contains(names, entrypoint):
+		return nil, "", fmt.Errorf("the entrypoint %s is none of the files: %s", clip(entrypoint), clip(strings.Join(names, ", ")))
+	case entrypoint == "":
+		entrypoint = entrypointOf(program.Language, names)
+	}
+	return files, path.Clean(entrypoint), nil
+}
+
+// Names lists the program's files.
+func (p Program) Names() []string { return namesOf(p.Files) }

@@ -1,0 +1,134 @@
+// Package jsonvalue finds values in JSON by pointer, so that they need not be pasted into text. Start
+// at [Decode] and [Find].
+package jsonvalue
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+const (
+	// maxDepth bounds how deep arrays and objects are nested.
+	maxDepth = 64
+	// maxNumber and maxExponent bound a number's text and exponent: calculations with it are exact, and
+	// 1e999999 has a million digits.
+	maxNumber   = 64
+	maxExponent = 308
+)
+
+// Decode reads one JSON value of a stranger's. Numbers stay as they are written.
+func Decode(text []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, errors.New("is not JSON")
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("is more than one JSON value")
+	}
+	return v, check(v, 0)
+}
+
+func check(v any, depth int) error {
+	if depth > maxDepth {
+		return fmt.Errorf("is nested deeper than %d levels", maxDepth)
+	}
+	switch v := v.(type) {
+	case json.Number:
+		_, exponent, _ := strings.Cut(strings.ToLower(v.String()), "e")
+		n, err := strconv.Atoi(exponent)
+		if len(v) > maxNumber || exponent != "" && (err != nil || n > maxExponent || n < -maxExponent) {
+			return fmt.Errorf("has a number of more than %d characters, or with an exponent beyond %d", maxNumber, maxExponent)
+		}
+	case []any:
+		for _, item := range v {
+			if err := check(item, depth+1); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for _, item := range v {
+			if err := check(item, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Count is how many values there are in v, itself included.
+func Count(v any) int {
+	n := 1
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			n += Count(item)
+		}
+	case map[string]any:
+		for _, item := range v {
+			n += Count(item)
+		}
+	}
+	return n
+}
+
+// ParsePointer returns the words of a JSON pointer (RFC 6901), and false for what is none.
+func ParsePointer(pointer string) (words []string, ok bool) {
+	if pointer == "" {
+		return nil, true
+	}
+	if pointer[0] != '/' {
+		return nil, false
+	}
+	words = strings.Split(pointer[1:], "/")
+	for i, w := range words {
+		plain := strings.NewReplacer("~0", "", "~1", "").Replace(w)
+		if strings.Contains(plain, "~") {
+			return nil, false
+		}
+		words[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(w)
+	}
+	return words, true
+}
+
+// Find returns what the pointer finds in v, and whether that is there.
+func Find(v any, pointer string) (any, bool) {
+	words, ok := ParsePointer(pointer)
+	if !ok {
+		return nil, false
+	}
+	for _, w := range words {
+		switch in := v.(type) {
+		case map[string]any:
+			if v, ok = in[w]; !ok {
+				return nil, false
+			}
+		case []any:
+			i, err := strconv.Atoi(w)
+			if err != nil || i < 0 || i >= len(in) || strconv.Itoa(i) != w {
+				return nil, false
+			}
+			v = in[i]
+		default:
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+// Text is text as it is, and any other value as JSON.
+func Text(v any) (string, error) {
+	if s, ok := v.(string); ok {
+		return s, nil
+	}
+	b, err := job.Marshal(v)
+	return string(b), err
+}

@@ -1,0 +1,41 @@
+-- redeliver makes deliveries due that are done, under the message ids that they had, and one that is to be tried later due now. The
+-- schedule begins anew. They wait in their lanes, which release what there is room for.
+-- @include lane
+-- @arg now      ms
+-- @arg again    when the sweeper looks for a delivery that waits, ms
+-- @number most  how many attempts may be made at once at one endpoint
+-- @rest first  ids of deliveries
+-- @answer counts, released  of each delivery ok, missing, flying (an attempt is being made) or waits (it is due already); id, attempt, waits, backlog and when of each that is released
+
+local words, lanes, released = {}, {}, {}
+for i = first, #ARGV do
+  local id, key = ARGV[i], t .. 'delivery:' .. ARGV[i]
+  local state, attempt, url, endpoint = unpack(call('HMGET', key, 'state', 'attempt', 'url', 'endpoint'))
+  local word = 'ok'
+  if not state or not url and call('HEXISTS', t .. 'endpoints', endpoint or '') == 0 then
+    word = 'missing'
+  else
+    local lane = lane_of(endpoint, url)
+    if call('ZSCORE', lane .. ':flight', id) then
+      word = 'flying'
+    elseif call('ZSCORE', lane .. ':waiting', id) then
+      word = 'waits'
+    else
+      if state ~= 'pending' then
+        call('HSET', key, 'state', 'pending', 'base', attempt, 'asked', now)
+        call('HINCRBY', key, 'attempt', 1)
+        call('PERSIST', key)
+      end
+      call('HSET', key, 'due', now)
+      call('ZADD', outbox, now, id)
+      if endpoint then call('ZREM', t .. 'failed:' .. endpoint, id) end
+      line_up_delivery(lane, id, now, again)
+      lanes[lane] = true
+    end
+  end
+  words[#words + 1] = word
+end
+for lane in pairs(lanes) do
+  for _, r in ipairs(release_lane(lane, now, most)) do released[#released + 1] = r end
+end
+return {words, released}

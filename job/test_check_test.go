@@ -1,0 +1,73 @@
+package job_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// TestCheckTests: what tests can't be, and with what they can't be together.
+func TestCheckTests(t *testing.T) {
+	t.Parallel()
+	tests := func(n int) []job.Test {
+		list := make([]job.Test, n)
+		for i := range list {
+			list[i] = job.Test{Name: fmt.Sprint(i)}
+		}
+		return list
+	}
+	big := strings.Repeat("x", job.MaxTestsInline/2)
+	for _, c := range []struct {
+		name string
+		spec job.Spec
+		want string // fields, "" for none
+	}{
+		{"fine", job.Spec{Tests: []job.Test{{Name: "1", Stdin: "a", Answer: "b", Args: []string{"c"}}}, Checker: &job.Checker{Kind: "exact"}, Groups: []job.Group{{Name: "g"}}}, ""},
+		{"bytes", job.Spec{Tests: []job.Test{{Name: "1", StdinBase64: "AP8=", AnswerUpload: strings.Repeat("a", 64)}}}, ""},
+		{"not counted as source", job.Spec{Tests: []job.Test{{Name: "1", Stdin: big, Answer: big}}, Limits: job.Limits{SourceKB: 1}}, ""},
+		{"the most", job.Spec{Tests: tests(job.MaxTests), Limits: job.Limits{WallMS: 3000}}, ""},
+		{"too many", job.Spec{Tests: tests(job.MaxTests + 1), Limits: job.Limits{WallMS: 1}}, "tests"},
+		{"too long together", job.Spec{Tests: tests(301)}, "limits.wall_ms"},
+		{"too large together", job.Spec{Tests: []job.Test{{Name: "1", Stdin: big, Answer: big + "x"}}}, "tests"},
+		{"two inputs", job.Spec{Tests: []job.Test{{Name: "1", Stdin: "a", StdinBase64: "AA=="}}}, "tests[0]"},
+		{"no base64", job.Spec{Tests: []job.Test{{Name: "1", AnswerBase64: "*"}}}, "tests[0].answer_base64"},
+		{"no digest", job.Spec{Tests: []job.Test{{Name: "1", StdinUpload: "a"}}}, "tests[0].stdin_upload"},
+		{"no text", job.Spec{Tests: []job.Test{{Name: "1", Stdin: "\xff"}}}, "tests[0].stdin"},
+		{"an argument with NUL", job.Spec{Tests: []job.Test{{Name: "1", Args: []string{"\x00"}}}}, "tests[0].args[0]"},
+		{"long arguments", job.Spec{Tests: []job.Test{{Name: "1", Args: []string{strings.Repeat("x", job.MaxTestArgBytes+1)}}}}, "tests[0].args"},
+		{"one name", job.Spec{Tests: []job.Test{{Name: "1"}, {Name: "1"}}}, "tests[1].name"},
+		{"stdin", job.Spec{Tests: tests(1), Stdin: "x"}, "stdin"},
+		{"secrets", job.Spec{Tests: tests(1), Secrets: []string{"A"}}, "secrets"},
+		{"stream", job.Spec{Tests: tests(1), Stream: true}, "stream"},
+		{"checker alone", job.Spec{Checker: &job.Checker{}}, "checker"},
+		{"groups alone", job.Spec{Groups: []job.Group{{Name: "g"}}}, "groups"},
+		{"another checker", job.Spec{Tests: tests(1), Checker: &job.Checker{Kind: "magic"}}, "checker.kind"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.spec.Runtime, c.spec.Source = "python", "print(1)"
+			err := c.spec.Check([]string{"python"}, nil, job.DefaultMaximums)
+			var invalid job.Invalid
+			if err != nil && !errors.As(err, &invalid) {
+				t.Fatal(err)
+			}
+			var fields []string
+			for _, e := range invalid {
+				fields = append(fields, e.Field)
+			}
+			if got := strings.Join(fields, " "); got != c.want {
+				t.Errorf("got %q, want %q: %v", got, c.want, err)
+			}
+		})
+	}
+	if n := (job.Spec{Tests: tests(1)}).Needs(); n != 4 {
+		t.Errorf("needs version %d, want 4", n)
+	}
+	const image = "example.com/a@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	if err := (job.Spec{Image: image, Command: []string{"x"}, Tests: tests(1)}).Check(nil, []string{image}, job.DefaultMaximums); err == nil || !strings.Contains(err.Error(), "image") {
+		t.Errorf("an image with tests: got %v", err)
+	}
+}

@@ -1,0 +1,233 @@
+package direct
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/glovebox-run/glovebox/internal/hooks"
+	"github.com/glovebox-run/glovebox/internal/jsonvalue"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/secrets"
+	"github.com/glovebox-run/glovebox/internal/templates"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// Delivered is what a request to a hook comes to: a job, or the answer to a handshake.
+type Delivered struct {
+	producer.HookAnswer
+	Handshake *hooks.Answer
+}
+
+// Knock is a request to a hook of the Client's tenant.
+type Knock struct {
+	client   *Client
+	hook     record.Hook
+	request  hooks.Request
+	delivery hooks.Delivery
+	verified bool
+	now      time.Time
+}
+
+// OpenHook finds the hook that a request is for, before its body is read: a stranger who makes up ids holds
+// no memory of the tenant's. It fails with job.ErrNoHook for one that is not there, paused or a disabled
+// tenant's.
+func (c *Client) OpenHook(ctx context.Context, id string) (*Knock, error) {
+	h, err := c.records.Hook(ctx, c.tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Enabled(ctx); h.Paused || job.CodeOf(err) == job.CodeForbidden {
+		return nil, job.ErrNoHook
+	} else if err != nil {
+		return nil, err
+	}
+	return &Knock{client: c, hook: h, now: time.Now()}, nil
+}
+
+// Verify finds out who sent the request. It fails with hooks.ErrSignature or hooks.ErrTime; without it
+// nothing is delivered.
+func (k *Knock) Verify(r hooks.Request) error {
+	k.now = time.Now()
+	good, err := k.client.openSecrets(k.hook, k.now)
+	if err != nil {
+		return err
+	}
+	if k.client.links != nil {
+		r.URL = k.client.links.base + "/v1/hooks/" + k.hook.ID
+	}
+	d, err := hooks.Verify(k.hook.HookSettings, r, good, k.now)
+	if err != nil {
+		return err
+	}
+	k.request, k.delivery, k.verified = r, d, true
+	return nil
+}
+
+// openSecrets returns a hook's secrets that are good now. One that was sealed to a key which the operator
+// has dropped is of no use, unless it is the only one.
+func (c *Client) openSecrets(h record.Hook, now time.Time) ([]string, error) {
+	seals, err := c.seals()
+	if err != nil {
+		return nil, err
+	}
+	var good []string
+	var unread error
+	for _, s := range h.Secrets {
+		if !s.Good(now) {
+			continue
+		}
+		value, err := seals.Open(c.tenant, h.ID, secrets.Sealed{Key: s.Key, Data: s.Data})
+		if err != nil {
+			unread = err
+			continue
+		}
+		good = append(good, string(value))
+	}
+	if len(good) == 0 {
+		return nil, unread
+	}
+	return good, nil
+}
+
+// Deliver starts the hook's template, once for each delivery: the job is accepted durably when it returns.
+// It fails with job.Invalid for a request that the template's schema refuses, or as Submit does; then
+// the same request may come again.
+func (k *Knock) Deliver(ctx context.Context) (Delivered, error) {
+	if !k.verified {
+		return Delivered{}, hooks.ErrSignature
+	}
+	if k.delivery.Handshake != nil {
+		return Delivered{Handshake: k.delivery.Handshake}, nil
+	}
+	c, names := k.client, k.delivery.Keys
+	if len(names) == 0 {
+		names = []string{"once:" + rand.Text()} // nothing names it
+	}
+	claimed, err := c.records.ClaimDelivery(ctx, c.tenant, k.hook.ID, jobOfDelivery(c.tenant, k.hook.ID, names[0]), names)
+	if err != nil {
+		return Delivered{}, err
+	}
+	note := job.HookDelivery{At: k.now.UTC().Truncate(time.Millisecond), Outcome: job.DeliveryStarted, Delivery: job.Clip(k.delivery.ID, 255), Job: claimed.Job}
+	if !claimed.Done {
+		err = k.start(ctx, claimed)
+	} else {
+		note.Outcome = job.DeliveryDuplicate
+	}
+	if err != nil {
+		note.Outcome, note.Job, note.Reason = job.DeliveryRefused, "", job.Clip(reason(err), 500)
+	}
+	// The job is there, or not: a note that fails must not hide which. Without it, the same delivery
+	// finds the same job by its id, as long as that is kept.
+	if noteErr := c.records.SettleDelivery(context.WithoutCancel(ctx), c.tenant, k.hook.ID, note, err == nil, names); noteErr != nil {
+		c.log.WarnContext(ctx, "delivery to hook not noted", "hook_id", k.hook.ID, "job_id", claimed.Job, "error", noteErr)
+	}
+	if err != nil {
+		return Delivered{}, err
+	}
+	return Delivered{HookAnswer: producer.HookAnswer{JobID: claimed.Job, Duplicate: claimed.Done}}, nil
+}
+
+// jobOfDelivery is the id of the job that a delivery starts: always the same, so that none is made twice.
+// It can't be guessed, as the hook's can't.
+func jobOfDelivery(tenant, hook, name string) string {
+	sum := sha256.Sum256([]byte(hook + "\n" + name))
+	return tenant + "-" + job.EncodeID(sum[:16])
+}
+
+// reason is what the hook's owner is told of why a request was refused.
+func reason(err error) string {
+	if job.CodeOf(err) == "" {
+		return "Glovebox could not accept the job"
+	}
+	return err.Error()
+}
+
+// start creates the job, if nobody has.
+func (k *Knock) start(ctx context.Context, claimed record.Claimed) error {
+	c := k.client
+	if claimed.Seen {
+		if _, err := c.records.Get(ctx, claimed.Job); !errors.Is(err, job.ErrNotFound) {
+			return err
+		}
+	}
+	spec, err := k.spec(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = c.accept(ctx, record.NewJob{ID: claimed.Job}, spec)
+	if errors.Is(err, record.ErrExists) {
+		return nil
+	}
+	return within(err, "spec.")
+}
+
+// spec fills in the template from the request.
+func (k *Knock) spec(ctx context.Context) (job.Spec, error) {
+	t, err := k.client.Template(ctx, k.hook.Template)
+	if err != nil {
+		return job.Spec{}, err
+	}
+	schema, err := templates.Parse(t.Params)
+	if err != nil {
+		return job.Spec{}, err
+	}
+	params, err := k.params()
+	if err == nil {
+		err = schema.Check(params)
+	}
+	if err != nil {
+		return job.Spec{}, err
+	}
+	spec, err := templates.Fill(t, params)
+	if err != nil {
+		return spec, err
+	}
+	spec.Metadata[job.HookKey] = k.hook.ID
+	if id := k.delivery.ID; id != "" {
+		spec.Metadata[job.DeliveryKey] = job.Clip(strings.ToValidUTF8(id, "?"), 255)
+	}
+	return spec, k.addBody(&spec)
+}
+
+// params are what the hook's pointers find.
+func (k *Knock) params() (map[string]any, error) {
+	withBody := false
+	for _, pointer := range k.hook.From {
+		withBody = withBody || pointer == "/body" || strings.HasPrefix(pointer, "/body/")
+	}
+	values, err := hooks.Values(k.hook.HookSettings, k.request, k.delivery, k.hook.ID, k.now, withBody)
+	if err != nil {
+		return nil, job.Invalid{{Field: "body", Message: err.Error(), Allowed: "JSON, or a form"}}
+	}
+	params := map[string]any{}
+	for name, pointer := range k.hook.From {
+		if v, ok := jsonvalue.Find(values, pointer); ok {
+			params[name] = v
+		}
+	}
+	return params, nil
+}
+
+// addBody gives the job the body as it came, where the hook says.
+func (k *Knock) addBody(spec *job.Spec) error {
+	body := k.request.Body
+	switch {
+	case k.hook.Body == "":
+	case k.hook.Body != job.BodyStdin && utf8.Valid(body):
+		spec.Files = append(spec.Files, job.File{Name: k.hook.Body, Content: string(body)})
+	case k.hook.Body != job.BodyStdin:
+		spec.Files = append(spec.Files, job.File{Name: k.hook.Body, ContentBase64: base64.StdEncoding.EncodeToString(body)})
+	case !utf8.Valid(body):
+		return job.Invalid{{Field: "body", Message: "is not UTF-8, which standard input has to be", Allowed: "text; other bytes go into a file"}}
+	default:
+		spec.Stdin = string(body)
+	}
+	return nil
+}

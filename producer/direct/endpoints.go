@@ -1,0 +1,196 @@
+package direct
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/webhook"
+)
+
+// CreateEndpoint is [producer.Endpoints.CreateEndpoint].
+func (c *Client) CreateEndpoint(ctx context.Context, s job.EndpointSettings) (producer.NewEndpoint, error) {
+	if c.webhookKeys == nil {
+		return producer.NewEndpoint{}, errNoWebhookKeys
+	}
+	terms, err := c.terms(ctx)
+	if err != nil {
+		return producer.NewEndpoint{}, err
+	}
+	if err := c.checkEndpoint(s, terms); err != nil {
+		return producer.NewEndpoint{}, err
+	}
+	e, err := c.records.CreateEndpoint(ctx, c.tenant, s.Filled())
+	if err != nil {
+		return producer.NewEndpoint{}, err
+	}
+	e.Health.State = job.EndpointOK
+	if e.Disabled {
+		e.Health.State = job.EndpointDisabled
+	}
+	pairs, err := c.webhookKeys.Pairs(e.ID, record.Signing{Generation: 1}, time.Now())
+	if err != nil {
+		return producer.NewEndpoint{}, err
+	}
+	return producer.NewEndpoint{Endpoint: e, Secret: pairs[0].Secret.Reveal(), PublicKey: pairs[0].Key.Public().String()}, nil
+}
+
+// checkEndpoint fails with job.Invalid for settings that no endpoint of the tenant can have.
+func (c *Client) checkEndpoint(s job.EndpointSettings, terms job.Terms) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	return c.checkURL("url", s.URL, terms)
+}
+
+// checkURL refuses a URL to which nothing could be delivered, or not for this tenant: each attempt
+// would say so.
+func (c *Client) checkURL(field, url string, terms job.Terms) error {
+	check := webhook.CheckURL
+	if c.guard != nil {
+		check = c.guard.CheckURL
+	}
+	wrong := job.FieldError{Field: field, Value: fmt.Sprintf("%.120s", url)}
+	switch err := check(url); {
+	case errors.Is(err, webhook.ErrBlocked):
+		wrong.Message, wrong.Allowed = err.Error(), "a host name, a public address, or one that the operator allows"
+	case err != nil:
+		wrong.Message, wrong.Allowed = err.Error(), "https://host[:port]/path, the host a name or an address"
+	case !terms.AllowsCallback(url):
+		wrong.Message, wrong.Allowed = "leads to a host that this tenant may not use", fmt.Sprintf("hosts: %.500s", strings.Join(terms.CallbackHosts, ", "))
+	default:
+		return nil
+	}
+	return job.Invalid{wrong}
+}
+
+// ListEndpoints is [producer.Endpoints.ListEndpoints].
+func (c *Client) ListEndpoints(ctx context.Context) ([]job.Endpoint, error) {
+	list, err := c.records.Endpoints(ctx, c.tenant)
+	if err != nil {
+		return nil, err
+	}
+	if list == nil {
+		list = []job.Endpoint{}
+	}
+	return list, c.records.AddHealth(ctx, c.tenant, list)
+}
+
+// GetEndpoint is [producer.Endpoints.GetEndpoint].
+func (c *Client) GetEndpoint(ctx context.Context, id string) (job.Endpoint, error) {
+	e, err := c.records.Endpoint(ctx, c.tenant, id)
+	if err != nil {
+		return job.Endpoint{}, err
+	}
+	list := []job.Endpoint{e}
+	err = c.records.AddHealth(ctx, c.tenant, list)
+	return list[0], err
+}
+
+// ChangeEndpoint is [producer.Endpoints.ChangeEndpoint].
+func (c *Client) ChangeEndpoint(ctx context.Context, id string, change producer.EndpointChange) (job.Endpoint, error) {
+	terms, err := c.terms(ctx)
+	if err != nil {
+		return job.Endpoint{}, err
+	}
+	err = c.records.ChangeEndpoint(ctx, c.tenant, id, change.Disabled != nil && !*change.Disabled, func(s *job.EndpointSettings) error {
+		change.Apply(s)
+		err := c.checkEndpoint(*s, terms)
+		*s = s.Filled()
+		return err
+	})
+	if err != nil {
+		return job.Endpoint{}, err
+	}
+	return c.GetEndpoint(ctx, id)
+}
+
+// DeleteEndpoint is [producer.Endpoints.DeleteEndpoint].
+func (c *Client) DeleteEndpoint(ctx context.Context, id string) error {
+	return c.records.DeleteEndpoint(ctx, c.tenant, id)
+}
+
+// EndpointSecrets is [producer.Endpoints.EndpointSecrets].
+func (c *Client) EndpointSecrets(ctx context.Context, id string) ([]producer.WebhookSecret, error) {
+	signing, err := c.records.EndpointSigning(ctx, c.tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	return c.webhookSecrets(id, signing)
+}
+
+// RotateEndpointSecret is [producer.Endpoints.RotateEndpointSecret].
+func (c *Client) RotateEndpointSecret(ctx context.Context, id string, keep time.Duration) ([]producer.WebhookSecret, error) {
+	return c.rotate(id, keep, func(keep time.Duration) (record.Signing, error) {
+		return c.records.RotateEndpointSigning(ctx, c.tenant, id, keep)
+	})
+}
+
+// TestEndpoint is [producer.Endpoints.TestEndpoint].
+func (c *Client) TestEndpoint(ctx context.Context, id string) (producer.Delivery, error) {
+	if _, err := c.terms(ctx); err != nil {
+		return producer.Delivery{}, err
+	}
+	did, err := c.records.TestEndpoint(ctx, c.tenant, id)
+	if err != nil {
+		return producer.Delivery{}, err
+	}
+	return c.GetDelivery(ctx, did)
+}
+
+// EndpointAttempts is [producer.Endpoints.EndpointAttempts].
+func (c *Client) EndpointAttempts(ctx context.Context, id string, o producer.AttemptOptions) (producer.AttemptPage, error) {
+	if o.Limit == 0 {
+		o.Limit = producer.DefaultAttemptPage
+	}
+	if o.Limit < 1 || o.Limit > producer.MaxAttemptPage {
+		return producer.AttemptPage{}, job.Invalid{{Field: "limit", Value: o.Limit, Message: "is out of range", Allowed: fmt.Sprintf("1 to %d", producer.MaxAttemptPage)}}
+	}
+	if o.Cursor != "" && !job.ValidEventID(o.Cursor) {
+		return producer.AttemptPage{}, job.Invalid{{Field: "cursor", Value: fmt.Sprintf("%.40s", o.Cursor), Message: "is no cursor", Allowed: "the next_cursor of a page"}}
+	}
+	if _, err := c.records.Endpoint(ctx, c.tenant, id); err != nil {
+		return producer.AttemptPage{}, err
+	}
+	list, next, err := c.records.EndpointAttempts(ctx, c.tenant, id, o.Cursor, o.Limit)
+	return producer.AttemptPage{Attempts: list, Next: next}, err
+}
+
+// recoverPage is how many deliveries are asked for again in one step.
+const recoverPage = 200
+
+// RecoverEndpoint is [producer.Endpoints.RecoverEndpoint].
+func (c *Client) RecoverEndpoint(ctx context.Context, id string, since time.Time) (int, error) {
+	if _, err := c.records.Endpoint(ctx, c.tenant, id); err != nil {
+		return 0, err
+	}
+	n := 0
+	for until := time.Now(); n < producer.MaxRecover; {
+		ids, err := c.records.FailedDeliveries(ctx, c.tenant, id, since, until, recoverPage)
+		if err != nil || len(ids) == 0 {
+			return n, err
+		}
+		words, err := c.records.Redeliver(ctx, c.tenant, ids)
+		if err != nil {
+			return n, err
+		}
+		var gone []string
+		for i, word := range words {
+			switch word {
+			case record.RedeliverOK:
+				n++
+			case record.RedeliverMissing, record.RedeliverFlying, record.RedeliverWaits:
+				gone = append(gone, ids[i]) // it is no longer kept, or no longer failed
+			}
+		}
+		if err := c.records.ForgetFailed(ctx, c.tenant, id, gone); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}

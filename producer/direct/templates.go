@@ -1,0 +1,122 @@
+package direct
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/templates"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// SetTemplate is [producer.Templates.SetTemplate].
+func (c *Client) SetTemplate(ctx context.Context, name string, r producer.TemplateRequest) (job.Template, error) {
+	t := job.Template{Name: name, Params: r.Params, Spec: r.Spec}
+	if err := job.CheckTemplateName(name); err != nil {
+		return t, err
+	}
+	if string(t.Params) == "null" {
+		t.Params = nil
+	}
+	schema, err := templates.Parse(t.Params)
+	if err != nil {
+		return t, err
+	}
+	if t.Params != nil {
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, t.Params); err != nil {
+			return t, fmt.Errorf("encode schema: %w", err)
+		}
+		t.Params = compact.Bytes()
+	}
+	sample, err := templates.Check(t.Spec, schema)
+	if err != nil {
+		return t, err
+	}
+	if _, err := c.LimitsOf(ctx, sample); err != nil {
+		return t, within(err, "spec.")
+	}
+	return c.records.SetTemplate(ctx, c.tenant, t)
+}
+
+// within puts what wrong fields are a part of before their names.
+func within(err error, prefix string) error {
+	var invalid job.Invalid
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	moved := make(job.Invalid, len(invalid))
+	for i, f := range invalid {
+		f.Field = prefix + f.Field
+		moved[i] = f
+	}
+	return moved
+}
+
+// Template is [producer.Templates.Template].
+func (c *Client) Template(ctx context.Context, ref string) (job.Template, error) {
+	name, revision, err := job.ParseTemplateRef(ref)
+	if err != nil {
+		return job.Template{}, err
+	}
+	return c.records.Template(ctx, c.tenant, name, revision)
+}
+
+// ListTemplates is [producer.Templates.ListTemplates].
+func (c *Client) ListTemplates(ctx context.Context) ([]producer.TemplateHead, error) {
+	heads, err := c.records.Templates(ctx, c.tenant)
+	list := make([]producer.TemplateHead, len(heads))
+	for i, h := range heads {
+		list[i] = producer.TemplateHead{Name: h.Name, Revision: h.Revision, CreatedAt: h.Created}
+	}
+	return list, err
+}
+
+// DeleteTemplate is [producer.Templates.DeleteTemplate].
+func (c *Client) DeleteTemplate(ctx context.Context, name string) error {
+	if !job.ValidTemplateName(name) {
+		return job.ErrNoTemplate
+	}
+	return c.records.DeleteTemplate(ctx, c.tenant, name)
+}
+
+// RunTemplate is [producer.Templates.RunTemplate].
+func (c *Client) RunTemplate(ctx context.Context, ref string, r producer.RunRequest) (producer.Job, error) {
+	n := record.NewJob{ID: job.NewID(c.tenant), Key: r.IdempotencyKey}
+	if n.Key != "" {
+		// What is compared is what was asked for: a template that has changed since is no conflict.
+		asked, err := json.Marshal(struct {
+			Template string
+			Params   json.RawMessage
+		}{ref, r.Params})
+		if err != nil {
+			return producer.Job{}, job.Invalid{{Field: "params", Message: "is not JSON", Allowed: "a JSON object"}}
+		}
+		if j, err := c.replay(ctx, &n, asked); !errors.Is(err, job.ErrNotFound) {
+			return j, err
+		}
+	}
+	t, err := c.Template(ctx, ref)
+	if err != nil {
+		return producer.Job{}, err
+	}
+	schema, err := templates.Parse(t.Params)
+	if err != nil {
+		return producer.Job{}, err
+	}
+	params, err := schema.Params(r.Params)
+	if err != nil {
+		return producer.Job{}, err
+	}
+	spec, err := templates.Fill(t, params)
+	if err != nil {
+		return producer.Job{}, err
+	}
+	spec.IdempotencyKey = r.IdempotencyKey
+	j, err := c.accept(ctx, n, spec)
+	return j, within(err, "spec.")
+}

@@ -1,0 +1,42 @@
+package facade
+
+import (
+	"net/http"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// What routes ask for besides job.Scopes.
+const (
+	// AnyToken is for routes that any token of a tenant may use.
+	AnyToken job.Scope = "any"
+	// Public is for routes that need no token.
+	Public job.Scope = "public"
+)
+
+// Facade is the contract of another server.
+type Facade struct {
+	// Name is what GLOVEBOX_FACADES calls it: "judge0".
+	Name string
+	// Base is the path below which its routes are, "/judge0". On a listening address of its own the
+	// same routes are also there without it.
+	Base string
+	// Routes are all that it answers. A slash at the end of a request's path makes no difference.
+	Routes []Route
+	// Refuse answers a request that is not admitted, has no route or met a fault of Glovebox, as the
+	// server would. Headers such as Retry-After are set already.
+	Refuse func(w http.ResponseWriter, r *http.Request, p *producer.Problem)
+}
+
+// Route is one of a façade's.
+type Route struct {
+	// Pattern is as of http.ServeMux, below Base: "GET /submissions/{token}".
+	Pattern string
+	// Scope that the token needs: one of job.Scopes, AnyToken or Public.
+	Scope job.Scope
+	// Action is what the audit log calls it; "" for what changes nothing.
+	Action string
+	// Serve answers an admitted request. What it reads of bodies and results it reads by way of c.
+	Serve func(w http.ResponseWriter, r *http.Request, c *Call)
+}

@@ -1,0 +1,159 @@
+package jobe
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+var all = [][2]string{{"c", "14"}, {"cpp", "14"}, {"java", "25"}, {"nodejs", "22"}, {"octave", "9.4"}, {"pascal", "3.2"}, {"php", "8.4"}, {"python3", "3.13"}}
+
+func TestReadRunSpecRefuses(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ body, want string }{
+		{"", "Non-JSON post data received"},
+		{"{", "Non-JSON post data received"},
+		{"[]", "Non-JSON post data received"},
+		{"null", "Non-JSON post data received"},
+		{"{}", "No run_spec attribute found in post data"},
+		{`{"run_spec":"x"}`, "No run_spec attribute found in post data"},
+		{`{"run_spec":{}}`, "run_spec is missing the required attribute 'sourcecode'"},
+		{`{"run_spec":{"sourcecode":1,"language_id":"c"}}`, "run_spec is missing the required attribute 'sourcecode'"},
+		{`{"run_spec":{"sourcecode":""}}`, "run_spec is missing the required attribute 'language_id'"},
+		{`{"run_spec":{"sourcecode":"","language_id":"Fortran"}}`, "Language 'fortran' is not known"},
+		{`{"run_spec":{"sourcecode":"","language_id":"c","parameters":{"cputime":121},"sourcefilename":"/x"}}`, "cputime exceeds maximum allowed on this Jobe server (120 secs)"},
+		{`{"run_spec":{"sourcecode":"","language_id":"c","parameters":{"cputime":"1e9"}}}`, "cputime exceeds maximum allowed on this Jobe server (120 secs)"},
+		{`{"run_spec":{"sourcecode":"","language_id":"c","sourcefilename":"../x","file_list":[1]}}`, "The sourcefilename for the run_spec is illegal"},
+		{`{"run_spec":{"sourcecode":"","language_id":"c","sourcefilename":"a;b"}}`, "The sourcefilename for the run_spec is illegal"},
+		{`{"run_spec":{"sourcecode":"","language_id":"c","sourcefilename":"-x"}}`, "The sourcefilename for the run_spec is illegal"},
+		{`{"run_spec":{"sourcecode":"","language_id":"c","sourcefilename":"a\nb"}}`, "The sourcefilename for the run_spec is illegal"},
+		{`{"run_spec":{"sourcecode":"","language_id":"c","file_list":["x"]}}`, `Invalid file specifier: "x"`},
+		{`{"run_spec":{"sourcecode":"","language_id":"c","file_list":[["abcdefgh"]]}}`, `Invalid file specifier: ["abcdefgh"]`},
+		{`{"run_spec":{"sourcecode":"","language_id":"c","file_list":[["abc","x"]]}}`, `Invalid file specifier: ["abc","x"]`},
+		{`{"run_spec":{"sourcecode":"","language_id":"c","file_list":[["abcdefgh","../x"]]}}`, `Invalid file specifier: ["abcdefgh","../x"]`},
+		{`{"run_spec":{"sourcecode":"","language_id":"c","file_list":[["abcdefgh",".."]]}}`, `Invalid file specifier: ["abcdefgh",".."]`},
+		{`{"run_spec":{"sourcecode":"","language_id":"c","file_list":[["../../etc","x"]]}}`, `Invalid file specifier: ["../../etc","x"]`},
+	} {
+		if _, err := readRunSpec([]byte(tt.body), all); err == nil || err.Error() != tt.want {
+			t.Errorf("%s: got %v, want %s", tt.body, err, tt.want)
+		}
+	}
+}
+
+func TestReadRunSpec(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		fields          string
+		file, mainClass string
+		compile, run    string // how the command lines begin
+		limits          job.Limits
+	}{
+		"c": {
+			`"language_id":"C","sourcecode":"x","parameters":[]`, "prog.c", "prog",
+			"{ gcc -Wall -Werror -std=c99 -x c -o /tmp/'prog.c'.exe 'prog.c' \n} >/tmp/compile.out 2>/tmp/compile.err\n[ ! -s /tmp/compile.err ]", "exec /tmp/'prog.c'.exe  ",
+			job.Limits{CPUMS: 5000, WallMS: 10000, CompileWallMS: 30_000, MemoryMB: 512, AddressSpaceMB: 400, OutputKB: 2048, Processes: 31, FileMB: 20, DiskMB: 64},
+		},
+		"parameters": {
+			`"language_id":"cpp","sourcecode":"x","sourcefilename":"__tester__.cpp","parameters":{"cputime":"1.5","memorylimit":700,"numprocs":"2","disklimit":50,"streamsize":0.5,
+				"compileargs":["-O1","-D 'A=\"b c\"'"],"linkargs":["-lm"],"runargs":[";","id"]}`, "__tester__.cpp", "__tester__",
+			"{ g++ -O1 -D 'A=\"b c\"' -o /tmp/'__tester__.cpp'.exe '__tester__.cpp' -lm\n}", "exec /tmp/'__tester__.cpp'.exe  ; id",
+			job.Limits{CPUMS: 1500, WallMS: 3000, CompileWallMS: 30_000, MemoryMB: 700, AddressSpaceMB: 700, OutputKB: 512, Processes: 5, FileMB: 50, DiskMB: 82},
+		},
+		"far more than there is": {
+			`"language_id":"php","sourcecode":"x","parameters":{"memorylimit":500000,"cputime":120,"numprocs":1e300,"disklimit":-1,"streamsize":"1e9"}`, "prog.php", "prog",
+			"{ php -l 'prog.php'\n}", "exec php --no-php-ini 'prog.php' ",
+			job.Limits{CPUMS: 120_000, WallMS: 240_000, CompileWallMS: 240_000, MemoryMB: 2048, OutputKB: 64 << 10, Processes: 1024, FileMB: 1024, DiskMB: 1024},
+		},
+		"of another type": {
+			`"language_id":"python3","sourcecode":"x","input":7,"file_list":{},"sourcefilename":[],"parameters":{"cputime":"x","memorylimit":{},"numprocs":null,"disklimit":"","streamsize":-1,"interpreterargs":"-c","runargs":[1]}`,
+			"prog.py", "prog", "{ PYTHONPYCACHEPREFIX=/tmp/compiled python3 -m py_compile 'prog.py'\n}", "exec python3 -BE 'prog.py' ",
+			job.Limits{CPUMS: 5000, WallMS: 10000, CompileWallMS: 30_000, MemoryMB: 512, AddressSpaceMB: 1000, OutputKB: 2048, Processes: 31, FileMB: 20, DiskMB: 64},
+		},
+		"java": {
+			`"language_id":"java","sourcecode":"class A {}\npublic final class Hello {\n public static void main(String[] a) {} }","sourcefilename":"prog.java"`, "Hello.java", "Hello",
+			"{ java -XX:+UseSerialGC ", "exec java -Xrs -Xss8m -Xmx200m 'Hello' ",
+			job.Limits{CPUMS: 5000, WallMS: 10000, CompileWallMS: 30_000, MemoryMB: 512, OutputKB: 2048, Processes: 256, FileMB: 20, DiskMB: 64},
+		},
+		"java without a main method": {
+			`"language_id":"java","sourcecode":"public class Hello {}","parameters":{"main_class":"a.B'; id '","interpreterargs":[]}`, "prog.java", "a.B; id ",
+			"{ java -XX:+UseSerialGC ", "exec java  'a.B; id ' ",
+			job.Limits{CPUMS: 5000, WallMS: 10000, CompileWallMS: 30_000, MemoryMB: 512, OutputKB: 2048, Processes: 256, FileMB: 20, DiskMB: 64},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := readRunSpec([]byte(`{"run_spec":{`+tt.fields+`}}`), all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.file != tt.file || s.mainClass != tt.mainClass {
+				t.Errorf("got %q, class %q, want %q, %q", s.file, s.mainClass, tt.file, tt.mainClass)
+			}
+			c := s.language.commands(s)
+			if !strings.HasPrefix(c.Compile, tt.compile) || c.Run != tt.run {
+				t.Errorf("got\n%s\n%s\nwant\n%s\n%s", c.Compile, c.Run, tt.compile, tt.run)
+			}
+			tt.limits.Artifacts = 1
+			if d := cmp.Diff(tt.limits, s.limits(job.DefaultMaximums)); d != "" {
+				t.Errorf("limits (-want +got):\n%s", d)
+			}
+			spec := job.Spec{Runtime: "x", Commands: c, Limits: s.limits(job.DefaultMaximums)}
+			if err := spec.Check([]string{"x"}, nil, job.DefaultMaximums); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestEscape(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"":                   "",
+		"héllo\x00\x1b":      "héllo\x00\x1b",
+		"a\xff\x00~\x7f\t\n": "a\\xff\\x00~\\x7f\t\n",
+		"é\xe9\r":            "\\xc3\\xa9\\xe9\r",
+	} {
+		if got := escape([]byte(in)); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestTidy(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ id, in, want string }{
+		{"java", "Exception\n\tat A\n", "Exception\n        at A\n"},
+		{"octave", "error: x\r\nerror: ignoring octave_execution_exception: y\n\n", "error: x"},
+		{"octave", "error: No such file or directory\n", ""},
+		{"c", "a\n\tb\r\n", "a\n\tb\r\n"},
+	} {
+		if got := string(language{id: tt.id}.tidy([]byte(tt.in))); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.id, got, tt.want)
+		}
+	}
+}
+
+func FuzzReadRunSpec(f *testing.F) {
+	f.Add([]byte(`{"run_spec":{"language_id":"c","sourcecode":"x","file_list":[["abcdefgh","x",true]],"parameters":{"cputime":"1","runargs":["$(id)"]}}}`))
+	f.Add([]byte(`{"run_spec":{"language_id":"java","sourcecode":"public class A { public static void main(String[] a","sourcefilename":"é.java"}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		s, err := readRunSpec(body, all)
+		if err != nil {
+			return
+		}
+		if problem := job.CheckName(s.file); problem != "" || strings.ContainsAny(s.file, "'/") {
+			t.Fatalf("%q: the source is called %q", body, s.file)
+		}
+		for _, f := range s.files {
+			if job.CheckName(f.name) != "" || strings.Contains(f.name, "/") {
+				t.Fatalf("%q: a file is called %q", body, f.name)
+			}
+		}
+		if errs := s.limits(job.DefaultMaximums).Check(job.DefaultMaximums); len(errs) > 0 {
+			t.Fatalf("%q: got %v", body, errs)
+		}
+	})
+}

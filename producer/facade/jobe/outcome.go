@@ -1,0 +1,128 @@
+package jobe
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/facade"
+)
+
+// What a run comes to, as Jobe numbers it. 19, an illegal system call, is not told from other signals.
+const (
+	compileError  = 11
+	runtimeError  = 12
+	timeLimit     = 13
+	success       = 15
+	memoryLimit   = 17
+	internalError = 20
+	overload      = 21
+)
+
+// outcome is the answer to a run.
+type outcome struct {
+	RunID   string `json:"run_id"`
+	Outcome int    `json:"outcome"`
+	CmpInfo string `json:"cmpinfo"`
+	Stdout  string `json:"stdout"`
+	Stderr  string `json:"stderr"`
+}
+
+// overloaded is the answer where no place was free.
+func overloaded() outcome { return outcome{RunID: "0", Outcome: overload} }
+
+// saysTimeLimit is what a program prints that itself ran another out of time.
+var saysTimeLimit = regexp.MustCompile(`(?i)time ?limit exceeded`)
+
+// answer says what a run came to, by Jobe's rules: anything on stderr is a runtime error, and an exit code alone
+// is none.
+func answer(ctx context.Context, c *facade.Call, l language, r job.Result) (outcome, error) {
+	o := outcome{RunID: r.ID, Outcome: success}
+	if r.Status == job.CompileFailed {
+		o.Outcome, o.CmpInfo = compileError, escape([]byte(facade.CompileOutput(r)))
+		if o.CmpInfo == "" { // it passed a limit
+			o.CmpInfo = "The compiler was stopped: it took too long, or too much memory"
+		}
+		return o, nil
+	}
+	stdout, err := c.Output(ctx, r, producer.Stdout)
+	if err != nil {
+		return o, err
+	}
+	stderr, err := c.Output(ctx, r, producer.Stderr)
+	if err != nil {
+		return o, err
+	}
+	o.Stdout, o.Stderr = escape(stdout), escape(l.tidy(stderr))
+	switch r.Status {
+	case job.Canceled, job.InternalError:
+		o.Outcome = internalError
+		return o, nil
+	case job.TimedOut:
+		o.Outcome, o.Stderr = timeLimit, ""
+		return o, nil
+	case job.OutOfMemory:
+		if r.Signal == "SIGKILL" { // else its language told it, as where address space is bounded
+			o.Outcome = memoryLimit
+			return o, nil
+		}
+	}
+	switch {
+	case r.Signal == "SIGSEGV":
+		o.Outcome, o.Stderr = runtimeError, ""
+		return o, nil
+	case r.Signal != "":
+		o.Stderr += fmt.Sprintf("warning: command terminated with signal %d\n", unix.SignalNum(r.Signal))
+	}
+	if r.Error != nil && r.ExitCode == nil { // nothing ran
+		o.Stderr += r.Error.Message
+	}
+	switch {
+	case saysTimeLimit.MatchString(o.Stderr):
+		o.Outcome = timeLimit
+	case o.Stderr != "":
+		o.Outcome = runtimeError
+	}
+	return o, nil
+}
+
+// octavesOwn are messages that mean nothing, which Octave prints as it ends.
+var octavesOwn = regexp.MustCompile(`(?:\s*error: (?:No such file or directory|ignoring octave_execution_exception[^\n]*))*\s*$`)
+
+// tidy takes from stderr what a language has on it without reason, as Jobe does.
+func (l language) tidy(stderr []byte) []byte {
+	switch l.id {
+	case "java":
+		return bytes.ReplaceAll(stderr, []byte("\n\t"), []byte("\n        "))
+	case "octave":
+		plain := bytes.ReplaceAll(stderr, []byte("\r"), nil)
+		if end := octavesOwn.FindIndex(plain); end != nil {
+			plain = plain[:end[0]]
+		}
+		return plain
+	}
+	return stderr
+}
+
+// escape is text as it is. Of other bytes, those that are not printable ASCII become \xNN each.
+func escape(b []byte) string {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	var s strings.Builder
+	for _, c := range b {
+		if c >= ' ' && c <= '~' || c == '\n' || c == '\r' || c == '\t' {
+			s.WriteByte(c)
+		} else {
+			fmt.Fprintf(&s, `\x%02x`, c)
+		}
+	}
+	return s.String()
+}

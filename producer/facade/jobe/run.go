@@ -1,0 +1,118 @@
+package jobe
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer/facade"
+)
+
+const (
+	// patience is how long Jobe lets a run wait for a free place.
+	patience = 10 * time.Second
+	// overloadSource is a source with which developers of clients see what an overload is like.
+	overloadSource = "!** TESTING OVERLOAD EXCEPTION **!"
+)
+
+// errNoFile is a file that the client has to send first.
+var errNoFile = errors.New("One or more of the specified files is missing/unavailable") //nolint:staticcheck // Jobe's words
+
+// run runs a program and answers what it came to.
+func run(w http.ResponseWriter, r *http.Request, c *facade.Call) {
+	ctx := r.Context()
+	asked, spec, err := prepare(ctx, c)
+	if err != nil {
+		refuseRun(w, r, c, err)
+		return
+	}
+	if asked.source == overloadSource {
+		write(w, http.StatusOK, overloaded())
+		return
+	}
+	result, err := c.Run(ctx, w, spec, patience)
+	if err != nil {
+		refuseRun(w, r, c, err)
+		return
+	}
+	said, err := answer(ctx, c, asked.language, result)
+	if err != nil {
+		refuseRun(w, r, c, err)
+		return
+	}
+	write(w, http.StatusOK, said)
+}
+
+// refuseRun says why a program was not run. What another try may run is an overload.
+func refuseRun(w http.ResponseWriter, r *http.Request, c *facade.Call, err error) {
+	var bad badRequest
+	code := job.CodeOf(err)
+	switch {
+	case errors.As(err, &bad):
+		write(w, http.StatusBadRequest, bad.Error())
+	case errors.Is(err, errNoFile):
+		write(w, http.StatusNotFound, errNoFile.Error())
+	case errors.Is(err, facade.ErrNoPlace), code == job.CodeQuotaExceeded, code == job.CodeUnavailable:
+		write(w, http.StatusOK, overloaded())
+	default:
+		refuse(w, r, c.Host.Problem(r.Context(), err))
+	}
+}
+
+// prepare reads the request, and makes a job of it. What the body takes is given back then.
+func prepare(ctx context.Context, c *facade.Call) (runSpec, job.Spec, error) {
+	body, done, err := c.Host.Body(ctx)
+	if err != nil {
+		return runSpec{}, job.Spec{}, err
+	}
+	defer done()
+	languages, err := offered(ctx, c)
+	if err != nil {
+		return runSpec{}, job.Spec{}, err
+	}
+	asked, err := readRunSpec(body, languages)
+	if err != nil {
+		return asked, job.Spec{}, err
+	}
+	files, err := asked.find(ctx, c)
+	if err != nil {
+		return asked, job.Spec{}, err
+	}
+	maximums, err := c.Client.TenantMaximums(ctx)
+	if err != nil {
+		return asked, job.Spec{}, err
+	}
+	spec := job.Spec{
+		Runtime: asked.language.runtime, Commands: asked.language.commands(asked), Files: files, Entrypoint: asked.file,
+		Stdin: asked.input, Limits: asked.limits(maximums), TruncateOutput: true,
+	}
+	return asked, spec, nil
+}
+
+// find returns the run's files, its source among them: a file of the client's with the source's name is there instead, and
+// of several with one name the last.
+func (s runSpec) find(ctx context.Context, c *facade.Call) ([]job.File, error) {
+	names := []string{s.file}
+	found := map[string]job.File{s.file: {Name: s.file, Content: s.source}}
+	for _, f := range s.files {
+		file, err := c.Client.FindFile(ctx, f.id)
+		if errors.Is(err, job.ErrNotFound) {
+			return nil, errNoFile
+		}
+		if err != nil {
+			return nil, err
+		}
+		if _, again := found[f.name]; !again {
+			names = append(names, f.name)
+		}
+		file.Name = f.name
+		found[f.name] = file
+	}
+	files := make([]job.File, len(names))
+	for i, name := range names {
+		files[i] = found[name]
+	}
+	return files, nil
+}

@@ -1,0 +1,246 @@
+package judge0
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"runtime"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/facade"
+)
+
+const (
+	// maxListed is how many of a tenant's newest submissions lists and statistics know.
+	maxListed = 1000
+	// defaultPage and maxPage are how many submissions a page has.
+	defaultPage = 20
+	maxPage     = 100
+)
+
+// submissions are the tenant's newest, the newest first, as they were listed: without results.
+func submissions(ctx context.Context, c *facade.Call, statuses ...job.Status) ([]job.Record, error) {
+	var found []job.Record
+	options := producer.ListOptions{Limit: producer.MaxPage, Status: statuses}
+	for {
+		page, err := c.Client.List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range page.Jobs {
+			if r.Metadata[languageKey] != "" {
+				found = append(found, r)
+			}
+		}
+		if options.Cursor = page.Next; page.Next == "" || len(found) >= maxListed {
+			return found[:min(len(found), maxListed)], nil
+		}
+	}
+}
+
+// pageMeta says where a page is among others.
+type pageMeta struct {
+	Current int  `json:"current_page"`
+	Next    *int `json:"next_page"`
+	Prev    *int `json:"prev_page"`
+	Pages   int  `json:"total_pages"`
+	Count   int  `json:"total_count"`
+}
+
+// list answers a page of the tenant's submissions.
+func list(w http.ResponseWriter, r *http.Request, c *facade.Call) {
+	ctx, query := r.Context(), r.URL.Query()
+	if c.Anonymous {
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
+	v, err := viewOf(query)
+	if err != nil {
+		writeJSON(w, http.StatusBadRequest, faultOf(err.Error()))
+		return
+	}
+	page, size := positive(query.Get("page"), 1), min(positive(query.Get("per_page"), defaultPage), maxPage)
+	all, err := submissions(ctx, c)
+	if err != nil {
+		fail(w, r, c, err)
+		return
+	}
+	meta := pageMeta{Current: page, Count: len(all), Pages: (len(all) + size - 1) / size}
+	if next := page + 1; next <= meta.Pages {
+		meta.Next = &next
+	}
+	if prev := page - 1; prev >= 1 {
+		meta.Prev = &prev
+	}
+	answers := []map[string]any{}
+	first := min((page-1)*size, len(all))
+	for _, record := range all[first:min(first+size, len(all))] {
+		token, _ := job.UUIDOf(record.ID)
+		answer, err := look(ctx, c, token, v, 0)
+		switch {
+		case errors.Is(err, job.ErrNotFound): // it was purged meanwhile
+			continue
+		case errors.Is(err, errNotText):
+			writeJSON(w, http.StatusBadRequest, faultOf(err.Error()))
+			return
+		case err != nil:
+			fail(w, r, c, err)
+			return
+		}
+		answers = append(answers, answer)
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"submissions": answers, "meta": meta})
+}
+
+// positive reads a number of pages or of what is on one.
+func positive(text string, otherwise int) int {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxListed {
+		return otherwise
+	}
+	return n
+}
+
+// remove deletes a submission that has ended, and answers what it was.
+func remove(w http.ResponseWriter, r *http.Request, c *facade.Call) {
+	ctx := r.Context()
+	v, err := viewOf(r.URL.Query())
+	v.encoded = true
+	if err != nil {
+		writeJSON(w, http.StatusBadRequest, faultOf(err.Error()))
+		return
+	}
+	token := r.PathValue("id")
+	answer, err := look(ctx, c, token, view{append(slices.Clone(v.fields), "status_id"), true}, 0)
+	if err != nil {
+		fail(w, r, c, err)
+		return
+	}
+	id, _ := job.IDOfUUID(c.Tenant, token)
+	c.Host.Note(id)
+	if status, _ := answer["status_id"].(int); status <= processing {
+		now := statusOf(status)
+		writeJSON(w, http.StatusBadRequest, faultOf("submission cannot be deleted because its status is "+strconv.Itoa(now.ID)+" ("+now.Description+")"))
+		return
+	}
+	if !v.shows("status_id") {
+		delete(answer, "status_id")
+	}
+	if err := purge(ctx, c, id); err != nil {
+		fail(w, r, c, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, answer)
+}
+
+// purge deletes all jobs of a submission, that of its token last.
+func purge(ctx context.Context, c *facade.Call, id string) error {
+	j, err := c.Client.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	s, err := kept(ctx, c, j.Metadata)
+	if err != nil && !errors.Is(err, errNotKept) {
+		return err
+	}
+	if s != nil {
+		for _, run := range s.Runs {
+			if err := c.Client.Purge(ctx, run); err != nil && !errors.Is(err, job.ErrNotFound) && !errors.Is(err, job.ErrNotEnded) {
+				return err
+			}
+		}
+	}
+	return c.Client.Purge(ctx, id)
+}
+
+// workers answers what there is to run submissions. What waits and what works is the tenant's own.
+func workers(w http.ResponseWriter, r *http.Request, c *facade.Call) {
+	ctx := r.Context()
+	slots, err := c.Client.Slots(ctx)
+	if err != nil {
+		fail(w, r, c, err)
+		return
+	}
+	open, err := submissions(ctx, c, job.Queued, job.Running)
+	if err != nil {
+		fail(w, r, c, err)
+		return
+	}
+	var working int64
+	for _, record := range open {
+		if record.Status == job.Running {
+			working++
+		}
+	}
+	writeJSON(w, http.StatusOK, []map[string]any{{
+		"queue": "default", "size": int64(len(open)) - working, "available": slots, "idle": max(slots-working, 0), "working": working, "paused": 0, "failed": 0,
+	}})
+}
+
+// systemInfo says what programs run on. Judge0 answers what lscpu and free print of its own machine, which
+// is nobody's business.
+func systemInfo(w http.ResponseWriter, _ *http.Request, c *facade.Call) {
+	most := c.Client.Maximums()
+	writeJSON(w, http.StatusOK, map[string]any{
+		"Architecture": map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH], "CPU(s)": decimal(most.CPUs),
+		"Mem": strconv.FormatInt(most.MemoryMB, 10) + "Mi",
+	})
+}
+
+// countOf is how many submissions a language or a status has.
+type countOf struct {
+	Language *languageEntry `json:"language,omitempty"`
+	Status   *named         `json:"status,omitempty"`
+	Count    int            `json:"count"`
+}
+
+// roughly is the status of a job whose result is not read: wrong answers count as accepted, and what ended
+// a program is not told apart.
+var roughly = map[job.Status]int{
+	job.Queued: inQueue, job.Running: processing, job.Succeeded: accepted, job.Failed: runtimeNZEC, job.TimedOut: timeLimit, job.OutOfMemory: runtimeOther,
+	job.OutputLimitExceeded: runtimeSIGXFSZ, job.CompileFailed: compilationError, job.Canceled: internalError, job.InternalError: internalError,
+}
+
+// statistics counts the tenant's newest submissions.
+func statistics(w http.ResponseWriter, r *http.Request, c *facade.Call) {
+	ctx := r.Context()
+	all, err := submissions(ctx, c)
+	if err != nil {
+		fail(w, r, c, err)
+		return
+	}
+	languages, err := readCatalog(ctx, c)
+	if err != nil {
+		fail(w, r, c, err)
+		return
+	}
+	now := time.Now().UTC()
+	byLanguage, byStatus, byDay := map[int]int{}, map[int]int{}, map[string]int{}
+	for _, record := range all {
+		if id, err := strconv.Atoi(record.Metadata[languageKey]); err == nil {
+			byLanguage[id]++
+		}
+		byStatus[roughly[record.Status]]++
+		byDay[record.Timing.CreatedAt.UTC().Format(time.DateOnly)]++
+	}
+	languageCounts, statusCounts := []countOf{}, []countOf{}
+	for _, e := range languages.entries() {
+		if n := byLanguage[e.ID]; n > 0 {
+			languageCounts = append(languageCounts, countOf{Language: &e.languageEntry, Count: n})
+		}
+	}
+	for _, s := range statuses {
+		if n := byStatus[s.ID]; n > 0 {
+			statusCounts = append(statusCounts, countOf{Status: &s, Count: n})
+		}
+	}
+	writeJSON(w, http.StatusOK, map[string]any{
+		"created_at": moment(&now), "cached_until": moment(&now),
+		"submissions": map[string]any{"total": len(all), "today": byDay[now.Format(time.DateOnly)], "last_30_days": byDay},
+		"languages":   languageCounts, "statuses": statusCounts,
+	})
+}

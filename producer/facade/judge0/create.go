@@ -1,0 +1,214 @@
+package judge0
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer/facade"
+)
+
+// created is what is answered of a submission that was accepted.
+type created struct {
+	Token string `json:"token"`
+}
+
+// create takes one submission.
+func create(w http.ResponseWriter, r *http.Request, c *facade.Call) {
+	ctx := r.Context()
+	query := r.URL.Query()
+	view, viewErr := viewOf(query)
+	wait := truth(query.Get("wait"))
+	if wait && viewErr != nil {
+		writeJSON(w, http.StatusBadRequest, faultOf(viewErr.Error()))
+		return
+	}
+	body, done, err := c.Host.Body(ctx)
+	if err != nil {
+		fail(w, r, c, err)
+		return
+	}
+	sent, err := bodyParams(r.Header.Get("Content-Type"), body)
+	if err != nil {
+		writeJSON(w, http.StatusBadRequest, faultOf(err.Error()))
+		return
+	}
+	for name, value := range queryParams(query) { // as Rails has it: either will do
+		if _, ok := sent[name]; !ok {
+			sent[name] = value
+		}
+	}
+	languages, err := readCatalog(ctx, c)
+	if err != nil {
+		fail(w, r, c, err)
+		return
+	}
+	token, wrong, err := submit(ctx, c, sent, view.encoded, languages)
+	done() // a wait holds nothing of the body
+	switch {
+	case err != nil:
+		fail(w, r, c, err)
+	case wrong != nil:
+		writeJSON(w, http.StatusUnprocessableEntity, wrong)
+	case wait:
+		showCreated(w, r, c, token, view)
+	default:
+		writeJSON(w, http.StatusCreated, created{token})
+	}
+}
+
+// showCreated waits until a submission has ended, and answers it.
+func showCreated(w http.ResponseWriter, r *http.Request, c *facade.Call, token string, v view) {
+	answer, err := look(r.Context(), c, token, v, c.Host.MaxWait())
+	switch {
+	case errors.Is(err, errNotText):
+		writeJSON(w, http.StatusCreated, map[string]string{"token": token, "error": err.Error()})
+	case err != nil:
+		fail(w, r, c, err)
+	default:
+		writeJSON(w, http.StatusCreated, answer)
+	}
+}
+
+// submit makes a submission the jobs that run it, and returns its token, or what is wrong with it.
+func submit(ctx context.Context, c *facade.Call, p params, encoded bool, languages catalog) (token string, wrong faults, err error) {
+	s, wrong := readSubmission(p, encoded, languages, boundsOf(c.Client.Maximums()))
+	if len(wrong) > 0 {
+		return "", wrong, nil
+	}
+	language, _ := languages.find(s.LanguageID)
+	spec, err := s.spec(language, languages)
+	if err != nil {
+		return "", faults{"additional_files": {err.Error()}}, nil //nolint:nilerr // it is the client's
+	}
+	id, err := s.run(ctx, c, spec)
+	var invalid job.Invalid
+	switch {
+	case errors.As(err, &invalid):
+		return "", translate(invalid), nil
+	case err != nil:
+		return "", nil, err
+	}
+	c.Host.Note(id)
+	token, ok := job.UUIDOf(id)
+	if !ok {
+		return "", nil, fmt.Errorf("job %s has no UUID", id)
+	}
+	return token, nil, nil
+}
+
+// run submits a job for each run, the one of the token last: once that is there, all are.
+func (s *submission) run(ctx context.Context, c *facade.Call, spec job.Spec) (id string, err error) {
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, id := range s.Runs {
+			_, _ = c.Client.Cancel(context.WithoutCancel(ctx), id) // what runs all the same is nobody's to see
+		}
+	}()
+	for range s.NumberOfRuns - 1 {
+		spec.Metadata = map[string]string{runKey: "1"}
+		j, err := c.Client.Submit(ctx, spec)
+		if err != nil {
+			return "", err
+		}
+		s.Runs = append(s.Runs, j.ID)
+	}
+	if spec.Metadata, err = s.keep(ctx, c); err != nil {
+		return "", err
+	}
+	if s.Callback != nil {
+		spec.Callback = &job.Callback{URL: *s.Callback}
+	}
+	j, err := c.Client.Submit(ctx, spec)
+	return j.ID, err
+}
+
+// fieldOf are Judge0's names for fields of a job.
+var fieldOf = map[string]string{
+	"limits.wall_ms": "wall_time_limit", "limits.cpu_ms": "cpu_time_limit", "limits.memory_mb": "memory_limit", "limits.stack_mb": "stack_limit",
+	"limits.processes": "max_processes_and_or_threads", "limits.output_kb": "max_file_size",
+	"limits.source_kb": "source_code", "source": "source_code", "entrypoint": "additional_files", "runtime": "language_id",
+	"callback.url": "callback_url", "commands.compile": "compiler_options", "commands.run": "command_line_arguments",
+}
+
+// translate says in Judge0's words what Glovebox finds wrong: mostly that the tenant's terms allow less.
+func translate(invalid job.Invalid) faults {
+	wrong := faults{}
+	for _, f := range invalid {
+		name, ok := fieldOf[f.Field]
+		switch {
+		case ok:
+		case strings.HasPrefix(f.Field, "files"):
+			name = "additional_files"
+		case strings.HasPrefix(f.Field, "stdin"):
+			name = "stdin"
+		default:
+			name = "base"
+		}
+		wrong.add(name, "%s; allowed: %s", f.Message, f.Allowed)
+	}
+	return wrong
+}
+
+// createBatch takes several. Each is answered for itself.
+func createBatch(w http.ResponseWriter, r *http.Request, c *facade.Call) {
+	ctx := r.Context()
+	body, done, err := c.Host.Body(ctx)
+	if err != nil {
+		fail(w, r, c, err)
+		return
+	}
+	defer done()
+	var batch struct {
+		Submissions []json.RawMessage `json:"submissions"`
+	}
+	err = json.Unmarshal(body, &batch)
+	switch {
+	case err != nil:
+		writeJSON(w, http.StatusBadRequest, faultOf(errBody.Error()))
+		return
+	case len(batch.Submissions) == 0:
+		writeJSON(w, http.StatusBadRequest, faultOf("there should be at least one submission in a batch"))
+		return
+	case len(batch.Submissions) > maxBatch:
+		writeJSON(w, http.StatusBadRequest, faultOf(batchTooLarge))
+		return
+	}
+	languages, err := readCatalog(ctx, c)
+	if err != nil {
+		fail(w, r, c, err)
+		return
+	}
+	encoded := truth(r.URL.Query().Get("base64_encoded"))
+	answers := make([]any, 0, len(batch.Submissions))
+	status := http.StatusUnprocessableEntity
+	for _, raw := range batch.Submissions {
+		p, err := jsonParams(raw)
+		if err != nil {
+			p = params{}
+		}
+		token, wrong, err := submit(ctx, c, p, encoded, languages)
+		switch {
+		case err != nil && status == http.StatusCreated: // tokens were given out: they must not get lost
+			answers = append(answers, faultOf(c.Host.Problem(ctx, err).Detail))
+			continue
+		case err != nil:
+			fail(w, r, c, err)
+			return
+		case wrong != nil:
+			answers = append(answers, wrong)
+			continue
+		}
+		status = http.StatusCreated
+		answers = append(answers, created{token})
+	}
+	writeJSON(w, status, answers)
+}
+
+var batchTooLarge = fmt.Sprintf("number of submissions in a batch should be less than or equal to %d", maxBatch)

@@ -1,0 +1,131 @@
+package judge0
+
+import (
+	"encoding/base64"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// spec is the job that runs a submission.
+func (s *submission) spec(o offered, languages catalog) (job.Spec, error) {
+	spec := job.Spec{Runtime: o.runtime, Limits: s.limits(), MergeStderr: s.Redirect}
+	if s.stackWasAsked || o.definition.Compile != nil {
+		spec.Limits.StackMB = up(s.Stack, 1<<10)
+	}
+	if utf8.Valid(s.Stdin) {
+		spec.Stdin = string(s.Stdin)
+	} else {
+		spec.StdinBase64 = base64.StdEncoding.EncodeToString(s.Stdin)
+	}
+	size := int64(len(s.SourceCode) + len(s.Stdin))
+	for _, f := range s.unpacked {
+		if s.LanguageID != multiFile && f.name == o.source() {
+			continue // what is there already is not replaced
+		}
+		size += int64(len(f.content))
+		spec.Files = append(spec.Files, job.File{Name: f.name, ContentBase64: base64.StdEncoding.EncodeToString(f.content)})
+	}
+	spec.Limits.SourceKB = max(up(size, 1<<10), 1)
+	if s.LanguageID == multiFile {
+		return spec, s.multiFile(&spec, languages)
+	}
+	if utf8.Valid(s.SourceCode) {
+		spec.Source = string(s.SourceCode)
+	} else {
+		spec.Files = append(spec.Files, job.File{Name: o.source(), ContentBase64: base64.StdEncoding.EncodeToString(s.SourceCode)})
+	}
+	if o.file != "" || spec.Source == "" {
+		spec.Entrypoint = o.source()
+	}
+	options, arguments := line(s.Options), line(s.Arguments)
+	if o.run != "" || options != "" || arguments != "" {
+		spec.Commands = &job.Commands{Compile: o.compileLine(options), Run: o.runLine(arguments)}
+	}
+	return spec, nil
+}
+
+// limits are the job's. max_file_size is that of stdout and stderr: files have the job's directory, since a
+// compiler, or an interpreter for its own use, writes larger ones than a program may print.
+func (s *submission) limits() job.Limits {
+	const second = 1000 // ms
+	return job.Limits{
+		WallMS: int64(s.WallTime * second), CPUMS: max(int64((s.CPUTime+s.ExtraTime)*second), 1),
+		MemoryMB: up(s.Memory, 1<<10), Processes: s.Processes, OutputKB: max(s.FileSize, 1),
+	}
+}
+
+// up divides, and rounds up.
+func up(n, by int64) int64 { return (n + by - 1) / by }
+
+// line is what a shell gets of options or arguments.
+func line(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return strings.TrimSpace(forbidden.Replace(*text))
+}
+
+// multiFileRuntimes are whose image a program of several files gets, by the files that it has: there is none with
+// all compilers. The first that fits counts.
+var multiFileRuntimes = []struct{ extension, runtime string }{
+	{".java", "java"},
+	{".cpp", "cpp"},
+	{".cc", "cpp"},
+	{".cxx", "cpp"},
+	{".c", "c"},
+	{".go", "go"},
+	{".rs", "rust"},
+	{".ts", "typescript"},
+	{".js", "node"},
+	{".cs", "csharp"},
+	{".hs", "haskell"},
+	{".pas", "pascal"},
+	{".f90", "fortran"},
+	{".d", "d"},
+	{".ml", "ocaml"},
+	{".php", "php"},
+	{".rb", "ruby"},
+	{".pl", "perl"},
+	{".lua", "lua"},
+	{".r", "r"},
+	{".R", "r"},
+	{".py", "python"},
+}
+
+var errNoRun = errors.New("has no file run or run.sh")
+
+// multiFile makes a program of several files, which are in spec already, a job.
+func (s *submission) multiFile(spec *job.Spec, languages catalog) error {
+	has := func(name string) bool {
+		return slices.ContainsFunc(s.unpacked, func(f file) bool { return f.name == name })
+	}
+	first := func(names ...string) string {
+		i := slices.IndexFunc(names, has)
+		if i < 0 {
+			return ""
+		}
+		return names[i]
+	}
+	run, compile := first("run", "run.sh"), first("compile", "compile.sh")
+	if run == "" {
+		return errNoRun
+	}
+	spec.Commands = &job.Commands{Run: "bash " + run + " " + line(s.Arguments)}
+	if compile != "" {
+		spec.Commands.Compile = "bash " + compile
+	}
+	spec.Entrypoint = run
+	for _, known := range multiFileRuntimes {
+		there := slices.ContainsFunc(languages, func(o offered) bool { return o.runtime == known.runtime })
+		if there && slices.ContainsFunc(s.unpacked, func(f file) bool { return path.Ext(f.name) == known.extension }) {
+			spec.Runtime = known.runtime
+			break
+		}
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package judge0
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer/facade"
+	"github.com/glovebox-run/glovebox/runtimes"
+)
+
+// all is a catalog with all languages.
+func all(tb testing.TB) catalog {
+	tb.Helper()
+	set, err := runtimes.Embedded()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var list catalog
+	ids := map[int]string{}
+	for _, l := range languages {
+		r, ok := set.Lookup(l.runtime)
+		if !ok {
+			tb.Fatalf("%s is on %s, which is no runtime", l.label, l.runtime)
+		}
+		for _, id := range l.ids {
+			if ids[id] != "" {
+				tb.Errorf("%d is %s and %s", id, ids[id], l.label)
+			}
+			ids[id] = l.label
+		}
+		list = append(list, offered{l, r.Version, r.Limits, r})
+	}
+	return list
+}
+
+// TestCommands: what a shell is told, of each language that takes options.
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	for _, o := range all(t) {
+		if compile := o.compileLine("OPTIONS"); o.takesOptions && !strings.Contains(compile, " OPTIONS "+o.source()) {
+			t.Errorf("%s: %q has no options before its file", o.name(), compile)
+		}
+		if run := o.runLine("A 'b c'"); o.ids[0] != multiFile && !strings.HasSuffix(run, " A 'b c'") {
+			t.Errorf("%s: %q has no arguments", o.name(), run)
+		}
+	}
+	if got := shellQuote("it's"); got != `'it'\''s'` {
+		t.Errorf("got %s", got)
+	}
+	hostile := "a$(id)`id`;id|id&id>f<f"
+	if got := line(&hostile); got != "a(id)ididididff" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestSame(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		a, b string
+		want bool
+	}{
+		{"a\n", "a", true}, {"a \t\r\nb\n\n\n", "a\nb", true}, {"", "", true}, {"", "\n", true}, {"a", "b", false}, {" a", "a", false}, {"a\n\nb", "a\nb", false},
+	} {
+		if got := same([]byte(tt.a), []byte(tt.b)); got != tt.want {
+			t.Errorf("%q, %q: got %t", tt.a, tt.b, got)
+		}
+	}
+}
+
+// TestKeep: what was sent is read again from where it was kept.
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	expected, arguments := []byte("\xff"), "a b"
+	sent := &submission{SourceCode: []byte("print(1)\x00"), LanguageID: 71, Expected: &expected, Arguments: &arguments, CPUTime: 1.5, Runs: []string{"a-b"}, Files: []byte("zip")}
+	c := &facade.Call{}
+	metadata, err := sent.keep(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := kept(t.Context(), c, metadata)
+	if err != nil || !reflect.DeepEqual(got, sent) {
+		t.Errorf("got %+v, %v, want %+v", got, err, sent)
+	}
+	for name, hostile := range map[string]map[string]string{
+		"none":       {},
+		"no base64":  {languageKey: "1", pieceKey + "0": "*"},
+		"no deflate": {languageKey: "1", pieceKey + "0": "AAAA"},
+		"a bomb":     {languageKey: "1", pieceKey + "0": strings.Join(pieces([]byte(strings.Repeat(" ", maxInline+1))), "")},
+		"no JSON":    {languageKey: "1", pieceKey + "0": strings.Join(pieces([]byte("x")), "")},
+		"many runs":  {languageKey: "1", pieceKey + "0": strings.Join(pieces([]byte(`{"runs":["`+strings.Repeat(`a","`, maxRuns)+`"]}`)), "")},
+	} {
+		if s, err := kept(t.Context(), c, hostile); err == nil {
+			t.Errorf("%s: got %+v", name, s)
+		}
+	}
+}
+
+// TestDecide: the status, message and numbers of results that are hard to come by.
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	code := func(n int) *int { return &n }
+	now := time.Now()
+	for name, tt := range map[string]struct {
+		result  job.Result
+		status  int
+		message string
+	}{
+		"over its CPU time, in the extra time": {job.Result{Status: job.Succeeded, ExitCode: code(0), Usage: job.Usage{CPUMS: 5500}}, timeLimit, "Time limit exceeded"},
+		"out of memory, by itself":             {job.Result{Status: job.OutOfMemory, ExitCode: code(1)}, runtimeNZEC, "Exited with error status 1"},
+		"out of memory, killed":                {job.Result{Status: job.OutOfMemory, ExitCode: code(137), Signal: "SIGKILL"}, runtimeOther, "Caught fatal signal 9"},
+		"internal error":                       {job.Result{Status: job.InternalError, Error: &job.Error{Message: "no disk"}}, internalError, "no disk"},
+		"canceled":                             {job.Result{Status: job.Canceled}, internalError, "canceled"},
+		"file size":                            {job.Result{Status: job.Failed, ExitCode: code(153), Signal: "SIGXFSZ"}, runtimeSIGXFSZ, "Caught fatal signal 25"},
+	} {
+		tt.result.Timing.FinishedAt = &now
+		o, err := (&submission{CPUTime: 5}).judge(t.Context(), &facade.Call{}, tt.result, true)
+		if err != nil || o.status != tt.status || o.message != tt.message {
+			t.Errorf("%s: got %d %q, %v, want %d %q", name, o.status, o.message, err, tt.status, tt.message)
+		}
+	}
+}
+
+// FuzzSubmission: whatever is sent, it is wrong in a way that can be said, or a job.
+func FuzzSubmission(f *testing.F) {
+	languages, most := all(f), boundsOf(job.DefaultMaximums)
+	for _, seed := range []string{
+		`{}`, `[]`, `{"language_id":71,"source_code":"x"}`, `{"language_id":"71","source_code":7,"stdin":{},"cpu_time_limit":"1e9"}`,
+		`{"language_id":89,"additional_files":"UEsFBgAAAAAAAAAAAAAAAAAAAAAAAA=="}`,
+	} {
+		f.Add(seed, false)
+		f.Add(seed, true)
+	}
+	f.Fuzz(func(t *testing.T, body string, encoded bool) {
+		p, err := bodyParams("application/json", []byte(body))
+		if err != nil {
+			return
+		}
+		s, wrong := readSubmission(p, encoded, languages, most)
+		if len(wrong) > 0 {
+			if _, err := json.Marshal(wrong); err != nil {
+				t.Error(err)
+			}
+			return
+		}
+		language, ok := languages.find(s.LanguageID)
+		if !ok {
+			t.Fatalf("%s passed with the language %d", body, s.LanguageID)
+		}
+		spec, err := s.spec(language, languages)
+		if err != nil {
+			return
+		}
+		_ = translate(asInvalid(spec.Check([]string{spec.Runtime}, nil, job.DefaultMaximums)))
+	})
+}
+
+func asInvalid(err error) job.Invalid {
+	invalid, _ := err.(job.Invalid) //nolint:errorlint // it is what Check returns
+	return invalid
+}

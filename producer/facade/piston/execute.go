@@ -1,0 +1,190 @@
+package piston
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer/facade"
+)
+
+// patience is how long a program may wait for its turn. Piston itself has no bound.
+const patience = time.Minute
+
+// execute runs a program and answers what it did.
+func execute(w http.ResponseWriter, r *http.Request, c *facade.Call) {
+	if !checkMediaType(r) {
+		writeMessage(w, http.StatusUnsupportedMediaType, "requests must be of type application/json")
+		return
+	}
+	ctx := r.Context()
+	program, spec, err := prepare(ctx, c)
+	if err != nil {
+		refuseExecute(w, r, c, err)
+		return
+	}
+	result, err := c.Run(ctx, w, spec, patience)
+	if err != nil {
+		refuseExecute(w, r, c, err)
+		return
+	}
+	switch result.Status {
+	case job.Canceled:
+		writeMessage(w, http.StatusInternalServerError, "the program was canceled")
+		return
+	case job.InternalError:
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	said, err := answer(ctx, c, program, result)
+	if err != nil {
+		refuseExecute(w, r, c, err)
+		return
+	}
+	write(w, http.StatusOK, said)
+}
+
+// refuseExecute says why a program was not run.
+func refuseExecute(w http.ResponseWriter, r *http.Request, c *facade.Call, err error) {
+	var bad badRequest
+	var invalid job.Invalid
+	switch {
+	case errors.As(err, &bad):
+		writeMessage(w, http.StatusBadRequest, bad.Error())
+	case errors.Is(err, facade.ErrNoPlace):
+		w.Header().Set("Retry-After", "5")
+		writeMessage(w, http.StatusServiceUnavailable, fmt.Sprintf("no place was free within %s", patience))
+	case errors.As(err, &invalid) && len(invalid) > 0:
+		writeMessage(w, http.StatusBadRequest, inOurWords(invalid[0]))
+	default:
+		refuse(w, r, c.Host.Problem(r.Context(), err))
+	}
+}
+
+// prepare reads the request, and makes a job of it. What the body takes is given back then.
+func prepare(ctx context.Context, c *facade.Call) (runtime, job.Spec, error) {
+	body, done, err := c.Host.Body(ctx)
+	if err != nil {
+		return runtime{}, job.Spec{}, err
+	}
+	defer done()
+	asked, err := readRequest(body)
+	if err != nil {
+		return runtime{}, job.Spec{}, err
+	}
+	list, err := runtimes(ctx, c)
+	if err != nil {
+		return runtime{}, job.Spec{}, err
+	}
+	program, ok := find(list, asked.language, asked.version)
+	if !ok {
+		return program, job.Spec{}, badRequest(job.Clip(asked.language, 100) + "-" + job.Clip(asked.version, 100) + " runtime is unknown")
+	}
+	maximums, err := c.Client.TenantMaximums(ctx)
+	if err != nil {
+		return program, job.Spec{}, err
+	}
+	spec, err := program.language.spec(asked, maximums)
+	return program, spec, err
+}
+
+// spec is the job of a request.
+func (l language) spec(asked request, maximums job.Limits) (job.Spec, error) {
+	limits, err := limitsOf(asked.limits, maximums)
+	if err != nil {
+		return job.Spec{}, err
+	}
+	spec := job.Spec{
+		Runtime: l.runtime, Commands: l.commands, Args: asked.args, Stdin: asked.stdin, Limits: limits,
+		Env: map[string]string{"PISTON_LANGUAGE": l.name},
+	}
+	if !strings.HasSuffix(spec.Stdin, "\n") {
+		spec.Stdin += "\n"
+	}
+	main, found := "", false
+	for i, f := range asked.files {
+		name := f.name
+		switch {
+		case !found && (f.utf8 || l.name == "file"):
+			found = true
+			main = l.mainFile(name)
+			if name = main; name == "" { // the runtime has a name for it, which isn't known here
+				spec.Source = string(f.content)
+				continue
+			}
+		case name == "":
+			name = fmt.Sprintf("file%d%s", i, unnamed)
+			fallthrough
+		default:
+			if f.utf8 {
+				name = l.besideFile(name)
+			}
+		}
+		spec.Files = append(spec.Files, jobFile(name, f.content))
+	}
+	if !found {
+		return spec, badRequest("files must include at least one utf8 encoded file")
+	}
+	spec.Entrypoint = main
+	if l.commands != nil {
+		spec.Args = append([]string{main}, spec.Args...)
+	}
+	return spec, nil
+}
+
+// jobFile is text where it can be: that is shorter.
+func jobFile(name string, content []byte) job.File {
+	if utf8.Valid(content) {
+		return job.File{Name: name, Content: string(content)}
+	}
+	return job.File{Name: name, ContentBase64: base64.StdEncoding.EncodeToString(content)}
+}
+
+// limitsOf are a job's limits for those of a request. It fails with a badRequest for what is beyond the tenant's
+// maximum.
+func limitsOf(asked map[string]float64, maximums job.Limits) (job.Limits, error) {
+	var limits job.Limits
+	for _, l := range []struct {
+		name string
+		to   *int64
+		unit float64 // how many of the request's make one of ours
+		most int64
+	}{
+		{"compile_memory_limit", &limits.CompileMemoryMB, 1 << 20, maximums.MemoryMB},
+		{"run_memory_limit", &limits.MemoryMB, 1 << 20, maximums.MemoryMB},
+		{"compile_timeout", &limits.CompileWallMS, 1, maximums.WallMS},
+		{"run_timeout", &limits.WallMS, 1, maximums.WallMS},
+		{"compile_cpu_time", nil, 1, maximums.CPUMS},
+		{"run_cpu_time", &limits.CPUMS, 1, maximums.CPUMS},
+	} {
+		n, ok := asked[l.name]
+		if !ok {
+			continue
+		}
+		if n > float64(l.most)*l.unit {
+			return limits, badRequest(fmt.Sprintf("%s cannot exceed the configured limit of %.0f", l.name, float64(l.most)*l.unit))
+		}
+		if l.to != nil { // CPU time of a compile step follows from its wall-clock time
+			*l.to = int64(math.Ceil(n / l.unit))
+		}
+	}
+	return limits, nil
+}
+
+// inOurWords says what is wrong with a field of the job in the names of the request.
+func inOurWords(f job.FieldError) string {
+	switch f.Field {
+	case "source", "entrypoint":
+		f.Field = "files"
+	case "runtime":
+		f.Field = "language"
+	}
+	return f.Error()
+}

@@ -1,0 +1,67 @@
+package facade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// ErrNoPlace is a job that nobody had begun in time. It is canceled.
+var ErrNoPlace = errors.New("no worker was free in time")
+
+const (
+	// answerTime is what sending an answer may take.
+	answerTime = 30 * time.Second
+	// cancelTime is what canceling a job may take whose client has left.
+	cancelTime = 10 * time.Second
+)
+
+// Run runs a job for a client that waits for its result with the connection open, however long the job
+// may take. What nobody can read the result of is canceled: a job that has not begun within patience,
+// that is ErrNoPlace; one whose client has left; and, with an error of code unavailable, one that runs
+// while the api drains.
+func (c *Call) Run(ctx context.Context, w http.ResponseWriter, spec job.Spec, patience time.Duration) (job.Result, error) {
+	submitted, err := c.Client.Submit(ctx, spec)
+	if err != nil {
+		return job.Result{}, err
+	}
+	id, since, begun := submitted.ID, time.Now(), false
+	c.Host.Note(id)
+	control := http.NewResponseController(w)
+	for {
+		step := c.Host.MaxWait()
+		if !begun {
+			step = min(step, max(patience-time.Since(since), 0))
+		}
+		asked := time.Now()
+		_ = control.SetWriteDeadline(asked.Add(step + answerTime)) // else the connection is gone
+		j, err := c.Host.Wait(ctx, id, step)
+		begun = begun || err == nil && j.Status != job.Queued
+		switch {
+		case err != nil:
+		case j.Ended():
+			return *j.Result, nil
+		case !begun && time.Since(since) >= patience:
+			err = ErrNoPlace
+		case time.Since(asked) < step: // only an api that drains lets go earlier
+			err = &job.Error{Code: job.CodeUnavailable, Message: "the api ends"}
+		}
+		if err != nil {
+			return job.Result{}, errors.Join(err, c.abandon(ctx, id))
+		}
+	}
+}
+
+// abandon cancels a job whose result nobody waits for any more.
+func (c *Call) abandon(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+	defer cancel()
+	if _, err := c.Client.Cancel(ctx, id); err != nil && !errors.Is(err, job.ErrEnded) {
+		return fmt.Errorf("cancel job %s, which nobody waits for: %w", id, err)
+	}
+	return nil
+}

@@ -1,0 +1,51 @@
+package facade
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+func TestToken(t *testing.T) {
+	t.Parallel()
+	basic := func(user, password string) string {
+		return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+	}
+	for name, tt := range map[string]struct {
+		target  string
+		headers []string
+		want    string // "" for none
+	}{
+		"none":                  {"/", nil, ""},
+		"bearer":                {"/", []string{"Authorization", "Bearer T"}, "T"},
+		"bearer, small":         {"/", []string{"Authorization", "bearer T"}, "T"},
+		"bearer of nothing":     {"/", []string{"Authorization", "Bearer "}, ""},
+		"no scheme":             {"/", []string{"Authorization", "T"}, "T"},
+		"another scheme":        {"/", []string{"Authorization", "Digest T"}, ""},
+		"basic":                 {"/", []string{"Authorization", basic("any", "T")}, "T"},
+		"basic, user only":      {"/", []string{"Authorization", basic("T", "")}, "T"},
+		"basic of nothing":      {"/", []string{"Authorization", basic("", "")}, ""},
+		"basic, no base64":      {"/", []string{"Authorization", "Basic *"}, ""},
+		"twice":                 {"/", []string{"Authorization", "Bearer T", "Authorization", "Bearer T"}, ""},
+		"Judge0":                {"/", []string{"X-Auth-Token", "T"}, "T"},
+		"Judge0, authorization": {"/", []string{"X-Auth-User", "T"}, "T"},
+		"RapidAPI":              {"/", []string{"X-RapidAPI-Key", "T", "X-RapidAPI-Host", "h"}, "T"},
+		"Jobe":                  {"/", []string{"X-API-KEY", "T"}, "T"},
+		"E2B":                   {"/", []string{"E2B-Traffic-Access-Token", "T"}, "T"},
+		"query":                 {"/?X-Auth-Token=T", nil, "T"},
+		"Authorization first":   {"/?X-Auth-Token=Q", []string{"X-Auth-Token", "H", "Authorization", "Bearer T"}, "T"},
+		"a wrong Authorization": {"/?X-Auth-Token=Q", []string{"X-Auth-Token", "H", "Authorization", "Digest T"}, ""},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, tt.target, http.NoBody)
+		for i := 0; i < len(tt.headers); i += 2 {
+			r.Header.Add(tt.headers[i], tt.headers[i+1])
+		}
+		if got, ok := Token(r); got != tt.want || ok != (tt.want != "") {
+			t.Errorf("%s: got %q, %t, want %q", name, got, ok, tt.want)
+		}
+		if want := r.Header.Get("Authorization") != "" || tt.want != ""; HasToken(r) != want {
+			t.Errorf("%s: HasToken is %t", name, !want)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package tools
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestCut(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ text, want string }{
+		{"", ""},
+		{"short", "short"},
+		{"0123456789", "0123456789"},
+		{"0123456789a", "01234\n… 1 bytes are left out here …\n6789a"},
+		{"ééééééé", "éé\n… 6 bytes are left out here …\néé"},
+	} {
+		if got := cut(c.text, 10); got != c.want {
+			t.Errorf("%q: got %q, want %q", c.text, got, c.want)
+		}
+	}
+}
+
+func FuzzCut(f *testing.F) {
+	f.Add("a text", 3)
+	f.Add(strings.Repeat("é", 50), 21)
+	f.Fuzz(func(t *testing.T, text string, most int) {
+		text = strings.ToValidUTF8(text, "?") // as JSON's decoder leaves it
+		most = max(most, 8)
+		got := cut(text, most)
+		if !utf8.ValidString(got) || len(got) > most+60 {
+			t.Errorf("%q at most %d: got %q", text, most, got)
+		}
+	})
+}
+
+func TestLastLine(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                               "",
+		"\n \n":                          "",
+		"one":                            "one",
+		"one\ntwo\n":                     "two",
+		"one\r\ntwo\r\n\n":               "two",
+		strings.Repeat("é", maxProgress): strings.Repeat("é", maxProgress/2),
+	} {
+		if got := lastLine(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// FuzzArguments: whatever a model sends, a call that is wrong says so, and asks nothing of Glovebox.
+func FuzzArguments(f *testing.F) {
+	f.Add([]byte(`{"job_id":"x"}`))
+	f.Add([]byte(`{"code":1}`))
+	f.Add([]byte(`{} {}`))
+	f.Fuzz(func(t *testing.T, arguments []byte) {
+		var in runCodeArguments
+		if err := decode(arguments, &in); err != nil && !strings.Contains(err.Error(), "want a JSON object") {
+			t.Errorf("got %v", err)
+		}
+	})
+}

@@ -1,0 +1,168 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+const (
+	// cancelTime is how long asking for the end of a job may take whose caller has left.
+	cancelTime = 10 * time.Second
+	// progressInterval is how often progress is told at most.
+	progressInterval = 500 * time.Millisecond
+	// maxProgress bounds a line of progress, in bytes.
+	maxProgress = 200
+)
+
+// runCodeArguments are those of run_code.
+type runCodeArguments struct {
+	Code      string         `json:"code"`
+	Language  string         `json:"language"`
+	Stdin     string         `json:"stdin"`
+	Files     []fileArgument `json:"files"`
+	TimeoutMS int64          `json:"timeout_ms"`
+}
+
+type fileArgument struct {
+	Name          string `json:"name"`
+	Content       string `json:"content"`
+	ContentBase64 string `json:"content_base64"`
+}
+
+// runCode is the tool that runs a program.
+func runCode(languages []string) Tool {
+	language := map[string]any{"type": "string", "description": "The programming language: python, node, bash, …"}
+	if len(languages) > 0 {
+		language = map[string]any{"type": "string", "description": "The programming language.", "enum": languages}
+	}
+	input, _ := json.Marshal(map[string]any{ // of what can be written as JSON
+		"type":                 "object",
+		"additionalProperties": false,
+		"required":             []string{"code", "language"},
+		"properties": map[string]any{
+			"code":       map[string]any{"type": "string", "description": "The whole program. Print what you want to see."},
+			"language":   language,
+			"stdin":      map[string]any{"type": "string", "description": "What the program reads from standard input."},
+			"timeout_ms": map[string]any{"type": "integer", "minimum": 1, "description": "How long it may run, in milliseconds. Default: 10000."},
+			"files": map[string]any{
+				"type": "array", "description": "Files placed in the program's working directory.",
+				"items": map[string]any{
+					"type": "object", "additionalProperties": false, "required": []string{"name"},
+					"properties": map[string]any{
+						"name":           map[string]any{"type": "string", "description": "A relative path, such as data/in.csv."},
+						"content":        map[string]any{"type": "string", "description": "The file's text."},
+						"content_base64": map[string]any{"type": "string", "description": "The file's bytes in base64, instead of content."},
+					},
+				},
+			},
+		},
+	})
+	return Tool{
+		Name: RunCode, Title: "Run code",
+		Description: "Runs a program in a sandbox of its own and answers what it printed, its exit code and the files it made. " +
+			"Each call starts anew: no variables, files or installed packages are left from an earlier call. There is no network, so nothing can be installed. " +
+			"Python has numpy, pandas, scipy, sympy, matplotlib and seaborn; plt.show() returns the figure as an image. " +
+			"Files that the program writes to its working directory are returned as links.",
+		Scopes: []job.Scope{job.ScopeSubmit, job.ScopeRead},
+		Input:  input,
+		call: func(ctx context.Context, c Caller, arguments []byte) (Answer, error) {
+			var in runCodeArguments
+			if err := decode(arguments, &in); err != nil {
+				return Answer{}, err
+			}
+			return run(ctx, c, in)
+		},
+	}
+}
+
+// run runs a program and answers what came of it.
+func run(ctx context.Context, c Caller, in runCodeArguments) (Answer, error) {
+	if strings.TrimSpace(in.Code) == "" {
+		return Answer{}, argumentError("code: is empty; want the program's text")
+	}
+	if in.TimeoutMS < 0 {
+		return Answer{}, argumentError("timeout_ms: is negative; want milliseconds, or nothing for the default")
+	}
+	spec := job.Spec{
+		Runtime: in.Language, Source: in.Code, Stdin: in.Stdin, Limits: job.Limits{WallMS: in.TimeoutMS},
+		Metadata: map[string]string{"tool": RunCode}, Stream: c.Progress != nil,
+	}
+	for _, f := range in.Files {
+		spec.Files = append(spec.Files, job.File{Name: f.Name, Content: f.Content, ContentBase64: f.ContentBase64})
+	}
+	j, err := c.Glovebox.Submit(ctx, spec)
+	if err != nil {
+		return Answer{}, err
+	}
+	ended, err := c.await(ctx, j)
+	if ctx.Err() != nil { // nobody is left to read the answer
+		cancel, done := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+		defer done()
+		_, _ = c.Glovebox.Cancel(cancel, j.ID) // it may have ended by now
+		return Answer{}, ctx.Err()
+	}
+	if err != nil {
+		c.report(err)
+		return unfinished(j, err), nil
+	}
+	return c.answer(ctx, ended), nil
+}
+
+// await returns the job once it has ended, or as it is when the caller's time is up.
+func (c Caller) await(ctx context.Context, j producer.Job) (producer.Job, error) {
+	if j.Ended() {
+		return j, nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, c.MaxWait)
+	defer cancel()
+	if c.Progress != nil {
+		watch, stop := context.WithCancel(waiting)
+		told := make(chan struct{})
+		go func() {
+			defer close(told)
+			defer func() {
+				if v := recover(); v != nil {
+					c.report(fmt.Errorf("progress of a tool: panic: %v\n%s", v, debug.Stack()))
+				}
+			}()
+			c.tell(watch, j.ID)
+		}()
+		defer func() { stop(); <-told }()
+	}
+	ended, err := c.Glovebox.Wait(waiting, j.ID)
+	if err != nil && errors.Is(waiting.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
+		return c.Glovebox.Get(ctx, j.ID)
+	}
+	return ended, err
+}
+
+// tell tells of a job's progress until it ends, or ctx. That it can't is no news: the result has all.
+func (c Caller) tell(ctx context.Context, id string) {
+	var last time.Time
+	for e, err := range c.Glovebox.Watch(ctx, id, "") {
+		if err != nil {
+			return
+		}
+		line := lastLine(string(e.Data))
+		if e.Type != producer.EventStdout || line == "" || time.Since(last) < progressInterval {
+			continue
+		}
+		last = time.Now()
+		c.Progress(line)
+	}
+}
+
+// lastLine is the last line of a text that holds more than blanks.
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	line := strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+	return strings.ToValidUTF8(line[:min(len(line), maxProgress)], "")
+}

@@ -1,0 +1,3 @@
+package Sums is
+   function Image (A, B : Integer) return String;
+end Sums;

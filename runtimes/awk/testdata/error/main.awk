@@ -1,0 +1,5 @@
+BEGIN {
+	print "before"
+	print "on purpose" > "/dev/stderr"
+	exit 3
+}

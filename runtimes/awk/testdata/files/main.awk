@@ -1,0 +1,7 @@
+@include "lib/sum.awk"
+
+BEGIN {
+	total = sum("data/in.txt")
+	print total > "out.txt"
+	print total
+}

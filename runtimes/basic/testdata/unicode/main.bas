@@ -1,0 +1,2 @@
+line input "" text$
+print text$, " ", len(text$)

@@ -1,0 +1,2 @@
+(defn sum [text]
+  (reduce + (map parse-long (re-seq #"\d+" text))))

@@ -1,0 +1,107 @@
+package runtimes
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write docs/runtimes.md anew")
+
+const documentFile = "../docs/runtimes.md"
+
+// TestDocument: docs/runtimes.md says what the runtimes' files do.
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	set, err := Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := document(set)
+	if *update {
+		if err := os.WriteFile(documentFile, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(documentFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("docs/runtimes.md is not what the runtimes' files say: go test ./runtimes -run TestDocument -update\n%s", diff)
+	}
+}
+
+func document(set Set) string {
+	var b strings.Builder
+	b.WriteString(`# Languages
+
+<!-- Written by go test ./runtimes -run TestDocument -update: change runtimes/*/runtime.yaml instead. -->
+
+A job names its language by the runtime's name or one of its aliases. Its source is called as the
+column "file" says, unless the job's ` + "`entrypoint`" + ` says otherwise. Versions are checked in the images.
+How large each image is, and how long a hello takes, is in [benchmarks/runtimes.md](benchmarks/runtimes.md), as
+` + "`make measure-runtimes`" + ` found it.
+
+## The core
+
+` + "`glovebox runtimes build`" + ` without a name, ` + "`make setup`" + ` and ` + "`make test`" + ` build these.
+
+`)
+	table(&b, set.Core())
+	b.WriteString(`
+## More
+
+` + "`glovebox runtimes build rust ruby`" + ` builds some of these, ` + "`make runtimes`" + ` all, and ` + "`make test-runtimes`" + ` runs
+their cases. A worker offers whatever its machine has. Of these it keeps a sandbox started only while jobs
+ask for them.
+
+`)
+	table(&b, slices.DeleteFunc(set.List(), func(r Runtime) bool { return r.Core }))
+	b.WriteString(`
+## Commands
+
+What runs, in the job's directory. ` + "`{file}`" + ` stands for the file; the job's arguments follow.
+
+| runtime | compiles with | runs with |
+|---|---|---|
+`)
+	for _, r := range set.List() {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.Name, inShell(r.Compile), inShell(r.Run))
+	}
+	return b.String()
+}
+
+func table(b *strings.Builder, list []Runtime) {
+	b.WriteString("| runtime | version | aliases | file |\n|---|---|---|---|\n")
+	for _, r := range list {
+		aliases := ""
+		if len(r.Aliases) > 0 {
+			aliases = "`" + strings.Join(r.Aliases, "`, `") + "`"
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s | `%s` |\n", r.Name, r.Version, aliases, r.File)
+	}
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./{}-]+$`)
+
+// inShell is a command as one would type it, for a cell of a table.
+func inShell(command []string) string {
+	if len(command) == 0 {
+		return ""
+	}
+	words := make([]string, len(command))
+	for i, word := range command {
+		words[i] = word
+		if !plainWord.MatchString(word) {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return "`" + strings.ReplaceAll(strings.Join(words, " "), "|", `\|`) + "`"
+}

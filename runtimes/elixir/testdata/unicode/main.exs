@@ -1,0 +1,2 @@
+line = IO.gets("") |> String.trim()
+IO.puts("#{line} #{String.length(line)}")

@@ -1,0 +1,4 @@
+%% Fails.
+main(_) ->
+    io:format("before~n"),
+    error("on purpose").

@@ -1,0 +1,2 @@
+%% coding: utf-8
+main(_) -> io:put_chars("hello, wörld\n").

@@ -1,0 +1,3 @@
+(fn [lines]
+  (accumulate [total 0 line lines]
+    (+ total (math.tointeger line))))

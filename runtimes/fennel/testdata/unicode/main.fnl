@@ -1,0 +1,2 @@
+(local line (io.read))
+(print line (utf8.len line))

@@ -1,0 +1,4 @@
+program broken
+  implicit none
+  undeclared = 1
+end program

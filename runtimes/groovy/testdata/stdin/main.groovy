@@ -1,0 +1,1 @@
+println(([System.in.readLines()*.toInteger().sum()] + (args as List)).join(" "))

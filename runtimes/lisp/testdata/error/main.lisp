@@ -1,0 +1,2 @@
+(format t "before~%")
+(error "on purpose")

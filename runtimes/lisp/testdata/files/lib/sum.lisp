@@ -1,0 +1,2 @@
+(defun sum (in)
+  (loop for n = (read in nil) while n sum n))

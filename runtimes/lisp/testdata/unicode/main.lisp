@@ -1,0 +1,2 @@
+(let ((line (read-line)))
+  (format t "~a ~a~%" line (length line)))

@@ -1,0 +1,5 @@
+MODULE main;
+
+BEGIN
+  undeclared
+END main.

@@ -1,0 +1,3 @@
+let () =
+  print_endline "before";
+  failwith "on purpose"

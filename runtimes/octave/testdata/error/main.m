@@ -1,0 +1,2 @@
+printf("before\n");
+error("on purpose");

@@ -1,0 +1,3 @@
+function total = sumof(values)
+  total = sum(values);
+end

@@ -1,0 +1,5 @@
+program broken;
+
+begin
+  undeclared := 1;
+end.

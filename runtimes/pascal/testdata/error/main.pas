@@ -1,0 +1,11 @@
+{$mode objfpc}
+program error;
+
+uses
+  SysUtils;
+
+begin
+  writeln('before');
+  flush(output);
+  raise Exception.Create('on purpose');
+end.

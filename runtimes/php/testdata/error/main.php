@@ -1,0 +1,3 @@
+<?php
+echo "before\n";
+throw new RuntimeException("on purpose");

@@ -1,0 +1,3 @@
+<?php
+$line = trim(fgets(STDIN));
+echo $line, ' ', mb_strlen($line), "\n";

@@ -1,0 +1,4 @@
+int main() {
+  write("before\n");
+  error("on purpose");
+}

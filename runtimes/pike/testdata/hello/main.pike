@@ -1,0 +1,4 @@
+int main() {
+  write("hello, wörld\n");
+  return 0;
+}

@@ -1,0 +1,3 @@
+:- initialization(main, main).
+
+main(_) :- writeln('hello, wörld').

@@ -1,0 +1,2 @@
+cat("before\n")
+stop("on purpose")

@@ -1,0 +1,3 @@
+#lang racket/base
+(displayln "before")
+(error "on purpose")

@@ -1,0 +1,4 @@
+#lang racket/base
+(provide sum)
+
+(define (sum lines) (apply + (map string->number lines)))

@@ -1,0 +1,2 @@
+say "before";
+die "on purpose";

@@ -1,0 +1,1 @@
+put [+]($*IN.lines), " ", @*ARGS.join(" ");

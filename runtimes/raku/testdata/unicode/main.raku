@@ -1,0 +1,2 @@
+my $line = get;
+say "$line {$line.chars}";

@@ -1,0 +1,4 @@
+/* REXX */
+say "before"
+call lineout "<stderr>", "on purpose"
+exit 3

@@ -1,0 +1,3 @@
+/* REXX */
+parse pull line
+say line length(line)

@@ -1,0 +1,2 @@
+line = gets.chomp
+puts "#{line} #{line.length}"

@@ -1,0 +1,3 @@
+pub fn of(text: &str) -> i32 {
+    text.lines().map(|line| line.parse::<i32>().unwrap()).sum()
+}

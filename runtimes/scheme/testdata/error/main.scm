@@ -1,0 +1,2 @@
+(display "before\n")
+(error "on purpose")

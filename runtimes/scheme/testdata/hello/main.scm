@@ -1,0 +1,1 @@
+(display "hello, wörld\n")

@@ -1,0 +1,3 @@
+(use-modules (ice-9 rdelim))
+(define line (read-line))
+(format #t "~a ~a~%" line (string-length line))

@@ -1,0 +1,2 @@
+SELECT 'before';
+SELECT * FROM on_purpose;

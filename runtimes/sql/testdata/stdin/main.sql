@@ -1,0 +1,3 @@
+CREATE TABLE numbers (n INTEGER);
+.import /dev/stdin numbers
+SELECT sum(n) FROM numbers;

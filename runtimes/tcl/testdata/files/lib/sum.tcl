@@ -1,0 +1,1 @@
+proc sum {values} { ::tcl::mathop::+ {*}$values }

@@ -1,0 +1,2 @@
+gets stdin line
+puts "$line [string length $line]"

@@ -1,0 +1,2 @@
+const greeting: string = "hello, wörld";
+console.log(greeting);

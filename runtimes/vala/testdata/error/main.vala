@@ -1,0 +1,5 @@
+void main() {
+    print("before\n");
+    stderr.printf("on purpose\n");
+    Process.exit(3);
+}

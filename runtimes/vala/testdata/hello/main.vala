@@ -1,0 +1,3 @@
+void main() {
+    stdout.printf("hello, wörld\n");
+}

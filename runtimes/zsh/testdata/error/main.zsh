@@ -1,0 +1,3 @@
+print before
+print -u2 "on purpose"
+exit 3

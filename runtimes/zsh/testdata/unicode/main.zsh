@@ -1,0 +1,2 @@
+read -r line
+print -r -- $line ${#line}

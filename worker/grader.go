@@ -1,0 +1,296 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/glovebox-run/glovebox/internal/grading"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// grader gives a program its tests and judges what it does in them. It is the program's Sink, too.
+// Answers are read here, and go nowhere else.
+type grader struct {
+	worker    *Worker
+	job       record.Job
+	tests     []job.Test
+	limits    job.Limits
+	judgement *grading.Judgement
+	checker   *grading.Checker
+
+	judged  []bool
+	results []job.TestResult // all but verdict and score
+	usage   job.Usage        // of all runs: times added up, the highest peak
+	shown   int              // how many bytes of outputs the result may still show
+	// fault is why the first test that could not be judged could not.
+	fault *job.Error
+
+	current int  // the test that was given last
+	running bool // it has not ended
+	rerun   bool // it is to be given once more
+	given   int  // how many were given
+	ended   int  // how many of these ended, with their sandbox or in it
+	// concealed: a hidden test was given. What the program prints from then on may be that one's input.
+	concealed bool
+	lastLost  job.Verdict   // of the last test that ended its sandbox; "": none did
+	spent     time.Duration // by all tests and wipes
+	began     time.Time     // of what is still to be added to spent; zero: nothing is
+	fetched   time.Duration // how much of that an input was waited for
+	input     io.Closer     // of the current test; nil: none was opened
+	output    *capture
+	stderr    []byte // the beginning
+}
+
+// wanted is the next test to be run, or -1.
+func (g *grader) wanted() int {
+	if g.rerun {
+		return g.current
+	}
+	for i, judged := range g.judged {
+		if !judged && g.judgement.Wanted(i) {
+			return i
+		}
+	}
+	return -1
+}
+
+// Next is [sandbox.Tests.Next]. It opens the input itself: a test whose input is gone can't be judged, and
+// costs those before it nothing.
+func (g *grader) Next(ctx context.Context) (sandbox.Test, bool, error) {
+	g.spend()
+	for {
+		i := g.wanted()
+		if i < 0 || g.overdue() {
+			return sandbox.Test{}, false, nil
+		}
+		g.current, g.rerun = i, false
+		in := g.tests[i].Input()
+		began := time.Now()
+		r, err := g.openInput(ctx, in)
+		g.fetched += time.Since(began)
+		var gone *inputError
+		if errors.As(err, &gone) {
+			g.fail(g.unread(gone))
+			g.set(i, job.JudgeError)
+			continue
+		}
+		if err != nil {
+			return sandbox.Test{}, false, fmt.Errorf("open %s: %w", in.Name, err)
+		}
+		t, err := g.give(r)
+		return t, true, err
+	}
+}
+
+// give returns the current test, with what its program reads.
+func (g *grader) give(in io.ReadCloser) (sandbox.Test, error) {
+	t := g.tests[g.current]
+	g.running = true
+	g.given++
+	g.concealed = g.concealed || t.Hidden
+	g.stderr = g.stderr[:0]
+	err := g.output.close()
+	g.output = &capture{dir: g.worker.SpoolDir}
+	return sandbox.Test{Args: t.Args, Stdin: sandbox.File{Name: t.Input().Name, Size: -1, Open: func(context.Context) (io.ReadCloser, error) {
+		return timedReader{in, &g.fetched}, nil
+	}}}, err
+}
+
+// openInput opens an input, which is closed with the next one at the latest.
+func (g *grader) openInput(ctx context.Context, f job.File) (io.ReadCloser, error) {
+	if g.input != nil {
+		_ = g.input.Close() // the sandbox has closed it, or has not got as far
+		g.input = nil
+	}
+	r, err := g.worker.openTestFile(ctx, g.job.Tenant, f)
+	if err == nil {
+		g.input = r
+	}
+	return r, err
+}
+
+// Ended is [sandbox.Tests.Ended].
+func (g *grader) Ended(ctx context.Context, o sandbox.TestOutcome) error {
+	again := closely(o, g.limits)
+	g.end(&o)
+	defer func() { g.began = time.Now() }() // the wipe begins
+	r := &g.results[g.current]
+	if r.Reruns == 0 && again {
+		r.Reruns, g.rerun = 1, true
+		return nil
+	}
+	return g.judge(ctx, o)
+}
+
+// lost is Ended for a test that the sandbox did not survive. It isn't run once more, unless it had not
+// begun: then it is not what ended the sandbox.
+func (g *grader) lost(ctx context.Context, o sandbox.TestOutcome) error {
+	if o.Status == "" {
+		g.running = false
+		g.spend()
+		return nil
+	}
+	g.end(&o)
+	g.lastLost = verdictOf(o.Status)
+	return g.judge(ctx, o)
+}
+
+// end counts what the current test used. A program that has had more CPU time than it has may have
+// exited by itself (see cpuHeadroom).
+func (g *grader) end(o *sandbox.TestOutcome) {
+	g.running = false
+	g.ended++
+	g.spend()
+	if o.Usage.CPUMS > g.limits.CPUMS && o.Status != job.OutOfMemory {
+		o.Status, o.ExitCode, o.Signal = job.TimedOut, job.TimedOutExitCode, ""
+	}
+	o.Usage = g.counted(o.Usage)
+	g.usage.WallMS += o.Usage.WallMS
+	g.usage.CPUMS += o.Usage.CPUMS
+	g.usage.MemoryPeakBytes = max(g.usage.MemoryPeakBytes, o.Usage.MemoryPeakBytes)
+}
+
+// judge decides on the current test: time and memory come first, then how the program exited, then how
+// much it printed, and only then what. An error is Glovebox's.
+func (g *grader) judge(ctx context.Context, o sandbox.TestOutcome) error {
+	i := g.current
+	t, r := g.tests[i], &g.results[i]
+	verdict := verdictOf(o.Status)
+	var difference *job.Difference
+	var answer *grading.AnswerError
+	var gone *inputError
+	if verdict == "" {
+		ok, diff, err := g.check(ctx, t)
+		switch {
+		case errors.As(err, &answer):
+			verdict = job.JudgeError
+			g.fail(&job.Error{Code: job.CodeJudgeError, Message: fmt.Sprintf("the program could not be judged, which is not its fault: test %q could not be checked", t.Name)})
+		case errors.As(err, &gone):
+			verdict = job.JudgeError
+			g.fail(g.unread(gone))
+		case err != nil:
+			return fmt.Errorf("check the output: %w", err)
+		case ok:
+			verdict = job.Accepted
+		default:
+			verdict, difference = job.WrongAnswer, diff
+		}
+	}
+	g.set(i, verdict)
+	r.Usage = &o.Usage
+	if g.concealed {
+		return nil
+	}
+	r.ExitCode, r.Signal = &o.ExitCode, o.Signal
+	r.Stdout, r.Stderr = g.show(g.output.text()), g.show(string(g.stderr))
+	if difference != nil {
+		r.Difference = &job.Difference{Line: difference.Line, Column: difference.Column, Want: g.show(difference.Want), Got: g.show(difference.Got)}
+	}
+	if answer != nil && r.Feedback == "" {
+		r.Feedback = answer.Error()
+	}
+	return nil
+}
+
+// set notes what a test came to.
+func (g *grader) set(i int, verdict job.Verdict) {
+	g.judgement.Set(i, verdict, nil)
+	g.judged[i] = true
+	if verdict != job.Accepted {
+		g.results[i].Feedback = g.tests[i].Hint
+	}
+}
+
+// fail notes why a test could not be judged.
+func (g *grader) fail(why *job.Error) {
+	if g.fault == nil {
+		g.fault = why
+	}
+}
+
+// unread is why the current test's input or answer could not be read. The digest of a hidden one is not
+// told: who guesses the content could see by it whether that is right.
+func (g *grader) unread(e *inputError) *job.Error {
+	if t := g.tests[g.current]; t.Hidden {
+		return &job.Error{Code: e.reason.Code, Message: fmt.Sprintf("the upload of test %q, its input or its answer, can't be used: it was purged, has expired or was changed before the test was judged", t.Name)}
+	}
+	return e.reason
+}
+
+// check compares what the program printed with the test's answer. It ends with ctx.
+func (g *grader) check(ctx context.Context, t job.Test) (ok bool, difference *job.Difference, err error) {
+	file, err := g.worker.openTestFile(ctx, g.job.Tenant, t.Expected())
+	if err != nil {
+		return false, nil, err
+	}
+	defer file.Close()
+	output, err := g.output.all()
+	if err != nil {
+		return false, nil, err
+	}
+	answer := stoppable{ctx, file}
+	ok, difference, err = g.checker.Check(answer, stoppable{ctx, output})
+	var unusable *grading.AnswerError
+	if err == nil || errors.As(err, &unusable) {
+		// The rest, up to MaxTestBytes: an answer is known to be the submitted one at its end only.
+		if _, rest := io.Copy(io.Discard, answer); rest != nil {
+			return false, nil, fmt.Errorf("read the answer: %w", rest)
+		}
+	}
+	return ok, difference, err
+}
+
+// show returns as much of an output as the result may have, as UTF-8.
+func (g *grader) show(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	most := min(job.ShownOutput, g.shown)
+	if len(s) > most {
+		for most > 0 && !utf8.RuneStart(s[most]) {
+			most--
+		}
+		s = s[:most]
+	}
+	g.shown -= len(s)
+	return s
+}
+
+// Stdout keeps what the program prints. The sandbox has bounded it.
+func (g *grader) Stdout(p []byte) error { return g.output.write(p) }
+
+// Stderr keeps the beginning.
+func (g *grader) Stderr(p []byte) error {
+	g.stderr = append(g.stderr, p[:min(len(p), job.ShownOutput-len(g.stderr))]...)
+	return nil
+}
+
+// Artifact is never called: programs with tests have none.
+func (g *grader) Artifact(context.Context, string, int64, io.Reader) error {
+	return errors.New("a graded program has no artifacts")
+}
+
+func (g *grader) close() {
+	if g.input != nil {
+		_ = g.input.Close()
+	}
+	_ = g.output.close() // the file has no name: nothing is left of it
+}
+
+// stoppable is a reader that fails once ctx ends.
+type stoppable struct {
+	ctx context.Context //nolint:containedctx // of one check
+	r   io.Reader
+}
+
+func (s stoppable) Read(p []byte) (int, error) {
+	if err := context.Cause(s.ctx); err != nil {
+		return 0, err
+	}
+	return s.r.Read(p)
+}
