@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/job"
@@ -20,10 +19,10 @@ func TestAttestation(t *testing.T) {
 	t.Parallel()
 	older, newer := attest.NewSeed(), attest.NewSeed()
 	g := start(t, options{workerEnv: []string{"GLOVEBOX_SIGNING_KEY=" + older}})
-	first := g.wait(g.submit(g.chart()), time.Minute)
-	hooked := g.hook.messages(t, 1, time.Minute)[0].Result
+	first := g.wait(g.submit(g.chart()))
+	hooked := g.hook.messages(t, 1, patience)[0].Result
 	// Too large for a record: its result is read from S3.
-	large := g.wait(g.submit(job.Spec{Runtime: "bash", Source: "yes | head -c 200000; yes | head -c 200000 >&2"}), time.Minute)
+	large := g.wait(g.submit(job.Spec{Runtime: "bash", Source: "yes | head -c 200000; yes | head -c 200000 >&2"}))
 
 	t.Log("a worker with another key takes over")
 	g.worker.Stop()
@@ -31,7 +30,7 @@ func TestAttestation(t *testing.T) {
 		t.Error("the worker's log holds its signing key")
 	}
 	g.worker = g.startWorker("GLOVEBOX_SIGNING_KEY=" + newer)
-	second := g.wait(g.submit(g.chart()), time.Minute)
+	second := g.wait(g.submit(g.chart()))
 
 	keys, err := g.client.Keys(t.Context())
 	if err != nil || len(keys) != 2 || keys[0].ID != keyID(t, newer) || keys[1].ID != keyID(t, older) {
@@ -90,7 +89,7 @@ func TestAttestation(t *testing.T) {
 	if _, err := g.client.Cancel(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := attest.Verify(g.wait(id, time.Minute), keys); !errors.Is(err, attest.ErrUnsigned) {
+	if _, err := attest.Verify(g.wait(id), keys); !errors.Is(err, attest.ErrUnsigned) {
 		t.Errorf("canceled in the queue: got %v, want %v", err, attest.ErrUnsigned)
 	}
 }

@@ -105,7 +105,7 @@ func TestBatch(t *testing.T) {
 			t.Errorf("single job %d waited for %d jobs of the batch, want at most two a slot: %d", i, before, 2*slots)
 		}
 	}
-	if m := g.hook.messages(t, 1, time.Minute); len(m) != 1 || m[0].Batch.ID != b.ID || m[0].Batch.Counts[job.Succeeded] != n || m[0].Batch.ResultsURL != b.ResultsURL {
+	if m := g.hook.messages(t, 1, patience); len(m) != 1 || m[0].Batch.ID != b.ID || m[0].Batch.Counts[job.Succeeded] != n || m[0].Batch.ResultsURL != b.ResultsURL {
 		t.Errorf("got messages %+v, want one of the batch's end", m)
 	}
 	again, err := g.client.SubmitBatch(t.Context(), options, specs)

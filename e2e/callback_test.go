@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -22,7 +21,7 @@ func TestCallbackAddress(t *testing.T) {
 	}
 	spec.Callback.URL = strings.Replace(g.hook.url, "127.0.0.1", "[::ffff:127.0.0.1]", 1)
 	id := g.submit(spec)
-	if m := g.hook.messages(t, 1, time.Minute); m[0].Result.ID != id {
+	if m := g.hook.messages(t, 1, patience); m[0].Result.ID != id {
 		t.Errorf("got a message of %s, want %s", m[0].Result.ID, id)
 	}
 }

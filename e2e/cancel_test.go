@@ -39,7 +39,7 @@ func (g *glovebox) cancelRunning(t *testing.T) time.Duration {
 		Limits: job.Limits{WallMS: 100_000, CPUs: 0.5},
 	})
 	running := func() bool { j, err := g.client.Get(t.Context(), id); return err == nil && j.Status == job.Running }
-	if !within(time.Minute, running) {
+	if !within(patience, running) {
 		t.Fatal("the job does not start")
 	}
 	time.Sleep(time.Second) // so that it spins
@@ -66,7 +66,7 @@ func (g *glovebox) cancelRunning(t *testing.T) time.Duration {
 			t.Fatal("the sandbox of a canceled job is there a minute later")
 		}
 	}
-	if r := g.wait(id, time.Minute); r.Status != job.Canceled {
+	if r := g.wait(id); r.Status != job.Canceled {
 		t.Errorf("got %+v", r)
 	}
 	return time.Since(began)

@@ -60,10 +60,6 @@ func TestChaos(t *testing.T) {
 	t.Logf("%d jobs were accepted in %.0f s, faults: %s", submitted, time.Since(c.began).Seconds(), happened)
 
 	drained := time.Now()
-	patience := 2 * time.Minute
-	if full {
-		patience = 6 * time.Minute
-	}
 	ok := within(patience, func() bool { return c.allEnded(submitted) })
 	t.Logf("the last result was there %.1f s after the last fault, ok %v", time.Since(drained).Seconds(), ok)
 	var left []string
@@ -105,7 +101,7 @@ func startChaos(t *testing.T, jobs int) *chaos {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.records.Close() })
-	if !within(time.Minute, c.runtimesPublished) {
+	if !within(patience, c.runtimesPublished) {
 		t.Fatal("no worker published its runtimes")
 	}
 	return c
@@ -125,7 +121,7 @@ func (c *chaos) submitAll(ctx context.Context, over <-chan struct{}) int {
 		}
 		select {
 		case c.outstanding <- struct{}{}:
-		case <-time.After(3 * time.Minute):
+		case <-time.After(patience):
 			c.problem("no job ended for 3 minutes")
 			return accepted
 		}
@@ -322,7 +318,7 @@ func (c *chaos) suffer(s *service, f fault, happened *tally) {
 		happened.add(string(f))
 		return
 	}
-	for deadline := time.Now().Add(2 * time.Minute); ; {
+	for deadline := time.Now().Add(patience); ; {
 		select {
 		case <-s.Done():
 			if _, err := os.Stat(file); err == nil {
@@ -353,7 +349,7 @@ func (c *chaos) note(s *service, from int, happened *tally) {
 	}
 	worker := lines[len(lines)-1][1]
 	var running map[string]string
-	if !within(10*time.Second, func() (ok bool) { // Redis may be away as well
+	if !within(patience, func() (ok bool) { // Redis may be away as well
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		var err error

@@ -28,7 +28,7 @@ func held(says string) job.Spec {
 func (g *glovebox) sandboxes(ids []string) []string {
 	g.tb.Helper()
 	var found []string
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		found = found[:0]
 		for _, id := range ids {
 			for _, c := range g.inPodman("&filters=" + escape(fmt.Sprintf(`{"label":["run.glovebox.job=%s"]}`, id))) {
@@ -90,7 +90,7 @@ func TestTermWithEightJobs(t *testing.T) {
 	g.release(quickly)
 	select {
 	case <-first.Done():
-	case <-time.After(2 * time.Minute):
+	case <-time.After(patience):
 		t.Fatal("the worker did not end within 2 minutes of SIGTERM")
 	}
 	if !first.Printed("glovebox-worker drained") || first.Printed("failed on an internal error") {
@@ -108,7 +108,7 @@ func TestTermWithEightJobs(t *testing.T) {
 	workers := map[string]string{}
 	for kind, ids := range map[string][]string{"quick": quick, "slow": slow} {
 		for i, id := range ids {
-			r := g.wait(id, 2*time.Minute)
+			r := g.wait(id)
 			if want := fmt.Sprintf("%s %d\n", kind, i); r.Status != job.Succeeded || r.Stdout != want || r.Attempt != 1 || len(r.Artifacts) != 1 {
 				t.Errorf("got %s, %q at attempt %d, want %q at the first", r.Status, r.Stdout, r.Attempt, want)
 			}

@@ -198,7 +198,7 @@ func TestExecuteGoesOn(t *testing.T) {
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v, want a client that left", err)
 	}
-	if r := g.wait(id, 2*time.Minute); r.Status != job.Succeeded || r.Stdout != "late\n" {
+	if r := g.wait(id); r.Status != job.Succeeded || r.Stdout != "late\n" {
 		t.Errorf("left: got %s %q, want what it would have been", r.Status, r.Stdout)
 	}
 	if e, err := g.try(t.Context(), "sh", "sleep 2; echo late", "left"); err != nil || e.status != http.StatusOK || e.job() != id || e.Stdout != "late\n" {
@@ -230,7 +230,7 @@ func TestExecuteGoesOn(t *testing.T) {
 		t.Errorf("full: got %d %s, %v, want 429", full.status, full.body, err)
 	}
 	g.worker.Restart()
-	if r := g.wait(e.job(), 2*time.Minute); r.Status != job.Succeeded || r.Stdout != "at last\n" {
+	if r := g.wait(e.job()); r.Status != job.Succeeded || r.Stdout != "at last\n" {
 		t.Errorf("got %s %q, want what the wait was for", r.Status, r.Stdout)
 	}
 	again, err := g.try(t.Context(), "sh", "echo at last", "over")

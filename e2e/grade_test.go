@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/job"
@@ -41,8 +40,8 @@ int main(void) { long n, sum = 0; while (scanf("%ld", &n) == 1) sum += n; printf
 		t.Errorf("an upload that is not there: got %v", err)
 	}
 	id := g.submit(spec)
-	got := g.wait(id, 2*time.Minute)
-	hooked := g.hook.messages(t, 1, time.Minute)[0].Result
+	got := g.wait(id)
+	hooked := g.hook.messages(t, 1, patience)[0].Result
 	keys, err := g.client.Keys(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -29,6 +29,8 @@ import (
 
 const bucket = "glovebox"
 
+const patience = gbtest.Patience
+
 // glovebox is a whole installation, on real components.
 type glovebox struct {
 	tb       testing.TB
@@ -199,10 +201,10 @@ func (g *glovebox) submit(spec job.Spec) string {
 	return j.ID
 }
 
-// wait returns the result, which must be there in time.
-func (g *glovebox) wait(id string, within time.Duration) job.Result {
+// wait returns the result of a job, once it has ended.
+func (g *glovebox) wait(id string) job.Result {
 	g.tb.Helper()
-	ctx, cancel := context.WithTimeout(g.tb.Context(), within)
+	ctx, cancel := context.WithTimeout(g.tb.Context(), patience)
 	defer cancel()
 	for {
 		j, err := g.client.Wait(ctx, id)
@@ -210,7 +212,7 @@ func (g *glovebox) wait(id string, within time.Duration) job.Result {
 			return *j.Result
 		}
 		if ctx.Err() != nil || errors.Is(err, job.ErrNotFound) {
-			g.tb.Fatalf("no result within %s: %v", within, err)
+			g.tb.Fatalf("no result within %s: %v", patience, err)
 		}
 		time.Sleep(50 * time.Millisecond) // the api is away: that is what the tests do to it
 	}
@@ -319,7 +321,7 @@ func (g *glovebox) nothingLeft(results ...job.Result) {
 		}
 	}
 	var problem string
-	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 		problem = ""
 		if c := g.containers(); len(c) > 0 {
 			problem = fmt.Sprintf("containers are left: %v", c)
@@ -435,12 +437,12 @@ func (g *glovebox) file(name string) string { return filepath.Join(g.dir, name) 
 // reached waits until a process has come to its fail point.
 func (g *glovebox) reached(name string) {
 	g.tb.Helper()
-	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		if _, err := os.Stat(g.file(name)); err == nil {
 			return
 		}
 		if time.Now().After(deadline) {
-			g.tb.Fatalf("nobody reached fail point %s within 90 s", name)
+			g.tb.Fatalf("nobody reached fail point %s within %s", name, patience)
 		}
 	}
 }
@@ -462,7 +464,7 @@ func diesByItself(tb testing.TB, p *gbtest.Process) {
 	tb.Helper()
 	select {
 	case <-p.Done():
-	case <-time.After(60 * time.Second):
+	case <-time.After(patience):
 		tb.Fatalf("the process did not die; its output:\n%s", p.Output())
 	}
 }

@@ -46,7 +46,7 @@ func TestImages(t *testing.T) {
 		Source: "source\n", Entrypoint: "main.txt", Files: []job.File{{Name: "data/in.txt", Content: "in"}}, Stdin: "stdin\n",
 		Env: map[string]string{"MINE": "yes"}, Limits: job.Limits{WallMS: 20_000}, Callback: &job.Callback{URL: g.hook.url},
 	}
-	r := g.wait(g.submit(whole), time.Minute)
+	r := g.wait(g.submit(whole))
 	_, digest, _ := strings.Cut(linux, "@")
 	want := job.Runtime{Image: linux, ImageDigest: digest, OCIRuntime: r.Runtime.OCIRuntime}
 	if r.Status != job.Succeeded || len(r.Artifacts) != 1 || r.Artifacts[0].Name != "out.txt" || r.Artifacts[0].Size != 2 || r.Runtime != want || want.OCIRuntime == "" {
@@ -60,17 +60,17 @@ func TestImages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, attested := range []job.Result{r, g.hook.messages(t, 1, time.Minute)[0].Result} {
+	for _, attested := range []job.Result{r, g.hook.messages(t, 1, patience)[0].Result} {
 		v, err := attest.Verify(attested, keys)
 		input, hashErr := attest.InputHash(whole)
 		if err != nil || hashErr != nil || v.Statement.Predicate.InputHash != input {
 			t.Errorf("attested input %s, %v, %v, want %s", v.Statement.Predicate.InputHash, err, hashErr, input)
 		}
 	}
-	if r := g.wait(g.submit(job.Spec{Image: tool, Command: []string{"/tool", "--version"}}), time.Minute); !strings.HasPrefix(r.Stdout, "ldconfig ") {
+	if r := g.wait(g.submit(job.Spec{Image: tool, Command: []string{"/tool", "--version"}})); !strings.HasPrefix(r.Stdout, "ldconfig ") {
 		t.Errorf("a single program: got %+v", r)
 	}
-	if r := g.wait(g.submit(job.Spec{Image: tool, Command: []string{"sh"}}), time.Minute); r.Status != job.Failed || *r.ExitCode != 127 || !strings.Contains(r.Stderr, "command not found") {
+	if r := g.wait(g.submit(job.Spec{Image: tool, Command: []string{"sh"}})); r.Status != job.Failed || *r.ExitCode != 127 || !strings.Contains(r.Stderr, "command not found") {
 		t.Errorf("a program that isn't there: got %+v", r)
 	}
 
@@ -85,12 +85,12 @@ func TestImages(t *testing.T) {
 	}
 
 	t.Log("the operator puts another image in the place of one that is allowed")
-	for deadline := time.Now().Add(time.Minute); len(g.containers()) > 0 && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); len(g.containers()) > 0 && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 	}
 	podmanSays(t, "", "rmi", tag)
 	podmanSays(t, "", "tag", linux, tag)
 	id := g.submit(job.Spec{Image: tool, Command: []string{"/tool", "--version"}})
-	if !within(2*time.Minute, func() bool { return g.worker.Printed("no worker offers") }) {
+	if !within(patience, func() bool { return g.worker.Printed("no worker offers") }) {
 		t.Error("the worker does not say that nobody offers the image")
 	}
 	if j, err := g.client.Get(t.Context(), id); err != nil || j.Status != job.Queued {

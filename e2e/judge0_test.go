@@ -253,7 +253,7 @@ func TestJudge0(t *testing.T) {
 				if !strings.HasPrefix(got, "PUT application/json true {") || !strings.Contains(got, `"stdout":"`+encoded(tail+"\n")+`\n"`) || !strings.Contains(got, fmt.Sprint(token)) || !strings.Contains(got, `"description":"Accepted"`) {
 					t.Errorf("got %s", got)
 				}
-			case <-time.After(2 * time.Minute):
+			case <-time.After(patience):
 				t.Error("no callback came")
 			}
 		}
@@ -421,7 +421,7 @@ func TestJudge0Refuses(t *testing.T) {
 		t.Errorf("deleting another tenant's: got %d", status)
 	}
 	native := g.submit(job.Spec{Runtime: "bash", Source: "true"})
-	g.wait(native, time.Minute)
+	g.wait(native)
 	if uuid, _ := job.UUIDOf(native); uuid != "" {
 		if status, text := j.do(t, http.MethodGet, "/submissions/"+uuid, nil); status != http.StatusNotFound {
 			t.Errorf("a job that is no submission: got %d %s", status, text)

@@ -22,11 +22,11 @@ var workerSteps = []string{
 // message id, nothing left over.
 func (g *glovebox) proveOnce(id string) job.Result {
 	g.tb.Helper()
-	r := g.wait(id, time.Minute)
+	r := g.wait(id)
 	if r.Status != job.Succeeded || r.Stdout != "hello\n" || len(r.Artifacts) != 3 {
 		g.tb.Errorf("got %s, stdout %q, %d artifacts; error %v", r.Status, r.Stdout, len(r.Artifacts), r.Error)
 	}
-	for _, m := range g.hook.messages(g.tb, 1, 60*time.Second) {
+	for _, m := range g.hook.messages(g.tb, 1, patience) {
 		if first := g.hook.messages(g.tb, 1, 0)[0]; m.ID != first.ID || m.Result.ID != id {
 			g.tb.Errorf("message %s of job %s, want only %s of %s", m.ID, m.Result.ID, first.ID, id)
 		}
@@ -35,7 +35,7 @@ func (g *glovebox) proveOnce(id string) job.Result {
 		}
 	}
 	g.nothingLeft(r)
-	if again := g.wait(id, 10*time.Second); again.Attempt != r.Attempt || again.Worker != r.Worker || !again.Timing.FinishedAt.Equal(*r.Timing.FinishedAt) {
+	if again := g.wait(id); again.Attempt != r.Attempt || again.Worker != r.Worker || !again.Timing.FinishedAt.Equal(*r.Timing.FinishedAt) {
 		g.tb.Errorf("the result changed: attempt %d by %s, then %d by %s", r.Attempt, r.Worker, again.Attempt, again.Worker)
 	}
 	return r
@@ -52,7 +52,7 @@ func TestKillWorker(t *testing.T) {
 			id := g.submit(g.chart())
 			diesByItself(t, doomed)
 			g.startWorker()
-			r := g.wait(id, time.Minute)
+			r := g.wait(id)
 			t.Logf("killed at %s: result of attempt %d after %.1f s", step, r.Attempt, time.Since(began).Seconds())
 			g.proveOnce(id)
 		})
@@ -72,7 +72,7 @@ func TestKillWorkerThatReleases(t *testing.T) {
 	diesByItself(t, doomed)
 	g.startWorker()
 	for _, id := range ids {
-		if r := g.wait(id, 2*time.Minute); r.Status != job.Succeeded || r.Stdout != "hello\n" {
+		if r := g.wait(id); r.Status != job.Succeeded || r.Stdout != "hello\n" {
 			t.Errorf("got %+v", r)
 		}
 	}
@@ -91,7 +91,7 @@ func TestKillAPI(t *testing.T) {
 		}
 		diesByItself(t, doomed)
 		g.startAPI()
-		m := g.hook.messages(t, 1, time.Minute)[0] // accepted it was, so it runs
+		m := g.hook.messages(t, 1, patience)[0] // accepted it was, so it runs
 		g.proveOnce(m.Result.ID)
 	})
 	t.Run("record created, no task, client tries again", func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestKillAPI(t *testing.T) {
 		id := g.submit(g.chart())
 		diesByItself(t, doomed)
 		g.startAPI()
-		messages := g.hook.messages(t, 2, 2*time.Minute)
+		messages := g.hook.messages(t, 2, patience)
 		if messages[0].ID != messages[1].ID {
 			t.Errorf("the same delivery came under two ids: %s, %s", messages[0].ID, messages[1].ID)
 		}
@@ -200,7 +200,7 @@ func TestDeadEndpointNeverRunsTheCodeAgain(t *testing.T) {
 	t.Parallel()
 	g := start(t, options{hookFails: 3, apiEnv: []string{"GLOVEBOX_WEBHOOK_SCHEDULE=0s,300ms,600ms,1200ms,2400ms"}})
 	id := g.submit(g.chart())
-	messages := g.hook.messages(t, 4, time.Minute)
+	messages := g.hook.messages(t, 4, patience)
 	r := g.proveOnce(id)
 	if r.Attempt != 1 {
 		t.Errorf("the code ran %d times", r.Attempt)
@@ -229,7 +229,7 @@ func TestNoSecretInAnyLog(t *testing.T) {
 	failing := g.chart()
 	failing.Callback = &job.Callback{URL: "http://" + closed + "/top-secret-path?key=top-secret-query"}
 	g.submit(failing)
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(g.api.Output(), "endpoint="+closed); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !strings.Contains(g.api.Output(), "endpoint="+closed); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("no attempt at the endpoint that fails is logged:\n%s", g.api.Output())
 		}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/secrets"
@@ -36,7 +35,7 @@ echo "${#PASSPHRASE} bytes"; printf correct-h >&2`
 	spec := job.Spec{Runtime: "bash", Source: source, Secrets: []string{"PASSPHRASE"}, Stream: true, Callback: &job.Callback{URL: g.hook.url}, Limits: job.Limits{WallMS: 120_000}}
 	id := g.submit(spec)
 	watched := g.watch(id)
-	result := g.wait(id, 3*time.Minute)
+	result := g.wait(id)
 	watched.until(t, func() bool { return false })
 	if !strings.HasPrefix(result.Stdout, "***\n***\nline 1: ***, and") || result.Stderr != "***==\n***" {
 		t.Errorf("got %s %.100q and %q", result.Status, result.Stdout, result.Stderr)
@@ -73,7 +72,7 @@ echo "${#PASSPHRASE} bytes"; printf correct-h >&2`
 		t.Fatal(err)
 	}
 	g.worker.Restart()
-	if r := g.wait(late, 3*time.Minute); r.Status != job.Failed || r.Error == nil || r.Error.Code != "secret_missing" || !strings.Contains(r.Error.Message, "PASSPHRASE") {
+	if r := g.wait(late); r.Status != job.Failed || r.Error == nil || r.Error.Code != "secret_missing" || !strings.Contains(r.Error.Message, "PASSPHRASE") {
 		t.Errorf("got %s, %+v", r.Status, r.Error)
 	}
 

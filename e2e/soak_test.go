@@ -61,7 +61,7 @@ func TestSoak(t *testing.T) {
 		t.Errorf("a worker that ended has left %v", c)
 	}
 	var uploads []string
-	if !within(30*time.Second, func() bool {
+	if !within(patience, func() bool {
 		uploads = slices.DeleteFunc(g.objects(), func(key string) bool { return !strings.HasPrefix(key, ".sgwtmp/") })
 		return len(uploads) == 0
 	}) {
@@ -130,7 +130,7 @@ var figuresLine = regexp.MustCompile(`msg=figures goroutines=(\d+) heap_bytes=(\
 func (g *glovebox) soakFigures(jobs int) soakFigures {
 	g.tb.Helper()
 	var containers, processes []string
-	if !within(30*time.Second, func() bool {
+	if !within(patience, func() bool {
 		containers, processes = g.containers(), g.leftProcesses()
 		return len(containers)+len(processes) == 0 && len(g.alive()) == g.mostWarm // each that waits has descriptors
 	}) {
@@ -140,7 +140,7 @@ func (g *glovebox) soakFigures(jobs int) soakFigures {
 	asked := len(figuresLine.FindAllString(g.worker.Output(), -1))
 	g.worker.Signal(syscall.SIGUSR1)
 	var lines [][]string
-	if !within(10*time.Second, func() bool {
+	if !within(patience, func() bool {
 		lines = figuresLine.FindAllStringSubmatch(g.worker.Output(), -1)
 		return len(lines) > asked
 	}) {

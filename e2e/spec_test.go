@@ -3,7 +3,6 @@ package e2e
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -21,7 +20,7 @@ func TestLargeSpec(t *testing.T) {
 	if j.Runtime.Name != "python" {
 		t.Errorf("got runtime %q, want the alias's python", j.Runtime.Name)
 	}
-	r := g.wait(j.ID, time.Minute)
+	r := g.wait(j.ID)
 	if r.Status != job.Succeeded || r.Stdout != "hello\n" {
 		t.Errorf("got %+v", r)
 	}

@@ -22,7 +22,7 @@ func TestStalledWorker(t *testing.T) {
 			stalled.Signal(syscall.SIGSTOP)
 			g.goOn(step)
 			g.startWorker()
-			r := g.wait(id, 90*time.Second)
+			r := g.wait(id)
 			stalled.Signal(syscall.SIGCONT)
 			time.Sleep(3 * time.Second) // it goes on with what it was at
 			if again := g.proveOnce(id); again.Worker != r.Worker {
@@ -70,7 +70,7 @@ func TestStoreHangs(t *testing.T) {
 	g.startWorker()
 	time.Sleep(40 * time.Second)
 	g.s3.Signal(syscall.SIGCONT)
-	if r := g.wait(id, 20*time.Second); r.Attempt != 2 {
+	if r := g.wait(id); r.Attempt != 2 {
 		t.Errorf("got attempt %d, want the second", r.Attempt)
 	}
 	g.proveOnce(id)

@@ -39,19 +39,19 @@ func TestStoreFails(t *testing.T) {
 				Runtime: "bash", Source: "head -c 25000000 /dev/urandom > large.bin; sha256sum < large.bin",
 				Limits: job.Limits{WallMS: 60_000, MemoryMB: 256, DiskMB: 64, FileMB: 32, ArtifactMB: 32},
 			})
-			for deadline := time.Now().Add(time.Minute); proxy.Passed() < 8<<20; time.Sleep(5 * time.Millisecond) {
+			for deadline := time.Now().Add(patience); proxy.Passed() < 8<<20; time.Sleep(5 * time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatal("the job uploads nothing")
 				}
 			}
 			c.fail(proxy)
-			for deadline := time.Now().Add(2 * time.Minute); !g.worker.Printed(c.until); time.Sleep(20 * time.Millisecond) {
+			for deadline := time.Now().Add(patience); !g.worker.Printed(c.until); time.Sleep(20 * time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatalf("the worker did not say %q within 2 minutes", c.until)
 				}
 			}
 			c.back(proxy)
-			r := g.wait(id, 2*time.Minute)
+			r := g.wait(id)
 			if r.Status != job.Succeeded || r.Attempt != 1 || len(r.Artifacts) != 1 || r.Artifacts[0].Size != 25_000_000 {
 				t.Fatalf("got %s at attempt %d, %+v", r.Status, r.Attempt, r.Artifacts)
 			}

@@ -15,7 +15,7 @@ func TestTimes(t *testing.T) {
 	g := start(t, options{})
 	at := time.Now().Add(4 * time.Second)
 	scheduled := g.submit(job.Spec{Runtime: "bash", Source: "echo hello", RunAt: at})
-	r := g.wait(scheduled, time.Minute)
+	r := g.wait(scheduled)
 	if r.Status != job.Succeeded || r.Timing.RunAt == nil {
 		t.Fatalf("got %+v", r)
 	}
@@ -35,23 +35,23 @@ func TestTimes(t *testing.T) {
 	}
 	for _, id := range taken {
 		running := func() bool { j, err := g.client.Get(t.Context(), id); return err == nil && j.Status == job.Running }
-		if !within(time.Minute, running) {
+		if !within(patience, running) {
 			t.Fatalf("job %s does not start", id)
 		}
 	}
 	late := g.submit(job.Spec{
 		Runtime: "bash", Source: "echo hello", Deadline: time.Now().Add(3 * time.Second), Callback: &job.Callback{URL: g.hook.url},
 	})
-	if r := g.wait(late, time.Minute); r.Status != job.Canceled || r.Error == nil || r.Error.Code != job.CodeDeadlineExceeded || r.Timing.StartedAt != nil {
+	if r := g.wait(late); r.Status != job.Canceled || r.Error == nil || r.Error.Code != job.CodeDeadlineExceeded || r.Timing.StartedAt != nil {
 		t.Errorf("got %+v, error %+v", r, r.Error)
 	}
-	if m := g.hook.messages(t, 1, time.Minute); m[0].Result.ID != late {
+	if m := g.hook.messages(t, 1, patience); m[0].Result.ID != late {
 		t.Errorf("got a message about %s, want %s", m[0].Result.ID, late)
 	}
 	for _, id := range taken {
 		if _, err := g.client.Cancel(t.Context(), id); err != nil {
 			t.Error(err)
 		}
-		g.wait(id, time.Minute)
+		g.wait(id)
 	}
 }

@@ -60,7 +60,7 @@ func TestTools(t *testing.T) {
 				if line != "drawing" && line != "was read" {
 					t.Errorf("progress: got %q", line)
 				}
-			case <-time.After(time.Minute):
+			case <-time.After(patience):
 				t.Error("no progress was told")
 			}
 			link := r.Content[2].(*mcp.ResourceLink)

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
@@ -60,16 +59,16 @@ func TestWarmWorker(t *testing.T) {
 	full := kinds(t)
 	awaitWarm := func(what string) {
 		t.Helper()
-		if !within(2*time.Minute, func() bool { return len(g.alive()) == full }) {
+		if !within(patience, func() bool { return len(g.alive()) == full }) {
 			t.Fatalf("%s: %d sandboxes, want %d that wait", what, len(g.alive()), full)
 		}
 	}
 	awaitWarm("at first")
-	if !within(time.Minute, func() bool { return scrape(t, metrics, `glovebox_worker_warm_sandboxes{runtime="python"}`) == "1" }) {
+	if !within(patience, func() bool { return scrape(t, metrics, `glovebox_worker_warm_sandboxes{runtime="python"}`) == "1" }) {
 		t.Fatal("no sandbox for Python is ready")
 	}
 	for range 3 {
-		r := g.wait(g.submit(job.Spec{Runtime: "python", Source: "print(6 * 7)"}), time.Minute)
+		r := g.wait(g.submit(job.Spec{Runtime: "python", Source: "print(6 * 7)"}))
 		if r.Status != job.Succeeded || r.Stdout != "42\n" {
 			t.Errorf("got %+v", r)
 		}
@@ -84,12 +83,12 @@ func TestWarmWorker(t *testing.T) {
 	ofTheDead := func(c container) bool { return c.Labels["run.glovebox.worker"] == dead }
 	g.worker.Kill()
 	g.worker = g.startWorker(env...)
-	r := g.wait(g.submit(job.Spec{Runtime: "bash", Source: "echo ok"}), time.Minute)
+	r := g.wait(g.submit(job.Spec{Runtime: "bash", Source: "echo ok"}))
 	if r.Stdout != "ok\n" {
 		t.Errorf("got %+v", r)
 	}
 	awaitWarm("after a kill")
-	if !within(2*time.Minute, func() bool { return !slices.ContainsFunc(g.ours(), ofTheDead) }) {
+	if !within(patience, func() bool { return !slices.ContainsFunc(g.ours(), ofTheDead) }) {
 		t.Errorf("a worker that was killed has left some of %v", g.ours())
 	}
 	g.worker.Stop()
@@ -100,7 +99,7 @@ func TestWarmWorker(t *testing.T) {
 
 // stopWorkers waits until what waits is the workers' own, and sees that it goes with them.
 func (c *chaos) stopWorkers() {
-	if !within(2*time.Minute, func() bool { return len(c.alive()) == c.mostWarm }) {
+	if !within(patience, func() bool { return len(c.alive()) == c.mostWarm }) {
 		c.tb.Errorf("%d sandboxes at the end, want %d that wait", len(c.alive()), c.mostWarm)
 	}
 	for _, w := range c.workers {

@@ -57,7 +57,7 @@ func (s *seen) until(tb testing.TB, enough func() bool) {
 		var e producer.Event
 		select {
 		case e = <-s.events:
-		case <-time.After(2 * time.Minute):
+		case <-time.After(patience):
 			tb.Fatalf("nothing happened for two minutes; so far %q, stdout %q", s.all, s.stdout.String())
 		}
 		switch out := (map[producer.EventType]*bytes.Buffer{producer.EventStdout: &s.stdout, producer.EventStderr: &s.stderr})[e.Type]; {
@@ -119,7 +119,7 @@ func TestWatch(t *testing.T) {
 
 	// Ended before anybody looked, but its events are kept.
 	id = g.submit(job.Spec{Runtime: "bash", Source: "echo out; echo err >&2; echo data > made.txt; exit 3", Stream: true})
-	g.wait(id, time.Minute)
+	g.wait(id)
 	replayed := g.watch(id)
 	replayed.until(t, never)
 	replayed.expect(t, "running", "artifact made.txt", "failed", "result")
@@ -128,7 +128,7 @@ func TestWatch(t *testing.T) {
 	}
 	// And without asking for that they are not.
 	id = g.submit(job.Spec{Runtime: "bash", Source: "echo out"})
-	g.wait(id, time.Minute)
+	g.wait(id)
 	ended := g.watch(id)
 	ended.until(t, never)
 	ended.expect(t, "succeeded", "result")

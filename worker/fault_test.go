@@ -187,9 +187,9 @@ func (c counted) Run(ctx context.Context, program sandbox.Program, sink sandbox.
 // ran waits until a job is run: the worker has heard from Redis that it is its own.
 func ran(t *testing.T, runs *atomic.Int64) {
 	t.Helper()
-	for deadline := time.Now().Add(90 * time.Second); runs.Load() == 0; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(gbtest.Patience); runs.Load() == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("no job is run within 90 s")
+			t.Fatalf("no job is run within %s", gbtest.Patience)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker"
@@ -65,7 +66,7 @@ func TestStoreFailureIsCountedAsOne(t *testing.T) {
 // say, ends a moment before the worker is done with it.
 func eventually(t *testing.T, r *prometheus.Registry, lines ...string) {
 	t.Helper()
-	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(gbtest.Patience); ; time.Sleep(10 * time.Millisecond) {
 		text, missing := scrape(t, r), ""
 		for _, line := range lines {
 			if !regexp.MustCompile("(?m)^" + line + "$").MatchString(text) {

@@ -150,7 +150,7 @@ func TestProbeThatHangs(t *testing.T) {
 	close(s.fails["first"]) // its probe fails, and the worker pauses
 	select {
 	case <-s.hanging:
-	case <-time.After(90 * time.Second):
+	case <-time.After(gbtest.Patience):
 		t.Fatal("the worker makes no probe")
 	}
 	began := time.Now()
@@ -208,7 +208,7 @@ func TestCrashedSandboxCostsAnAttempt(t *testing.T) {
 	id := g.submit(job.Spec{Runtime: "bash", Source: "sleep 60", Limits: job.Limits{WallMS: 100_000}})
 	g.state(id, job.Running)
 	var container string
-	for deadline := time.Now().Add(time.Minute); container == ""; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(gbtest.Patience); container == ""; time.Sleep(100 * time.Millisecond) {
 		var err error
 		if container, err = podmanCLI(t, "ps", "-q", "--filter", "label=run.glovebox.job="+id); err != nil || time.Now().After(deadline) {
 			t.Fatalf("its sandbox does not run: %v", err)

@@ -143,9 +143,9 @@ func agentPath(t *testing.T) string {
 // says waits until the worker has logged words.
 func (g *glovebox) says(words string) {
 	g.t.Helper()
-	for deadline := time.Now().Add(90 * time.Second); !strings.Contains(g.log.String(), words); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(gbtest.Patience); !strings.Contains(g.log.String(), words); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			g.t.Fatalf("the worker did not say %q within 90 s", words)
+			g.t.Fatalf("the worker did not say %q within %s", words, gbtest.Patience)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func (g *glovebox) submit(spec job.Spec) string {
 // state waits until the job is in one of the wanted states, or has ended.
 func (g *glovebox) state(id string, want ...job.Status) record.Job {
 	g.t.Helper()
-	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(gbtest.Patience); ; time.Sleep(10 * time.Millisecond) {
 		j, err := g.records.Get(g.t.Context(), id)
 		if err != nil && (errors.Is(err, job.ErrNotFound) || time.Now().After(deadline)) {
 			g.t.Fatal(err)

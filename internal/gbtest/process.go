@@ -25,12 +25,12 @@ type Process struct {
 	out  *Buffer
 }
 
-// patience is for how long a process may do nothing that a test waits for. It is no
-// promise of ours, so no busy machine is to come near it.
-const patience = 2 * time.Minute
+// Patience is for how long a test waits for what has to happen. It is no promise of ours, so no busy
+// machine is to come near it: only what never happens takes as long.
+const Patience = 6 * time.Minute
 
 // Start runs argv with env added to a bare environment, waits until ready says so
-// (2 minutes at most: a machine may be busy), and kills it when the test ends.
+// (for Patience at most: a machine may be busy), and kills it when the test ends.
 func Start(tb testing.TB, argv, env []string, ready func() bool) *Process {
 	tb.Helper()
 	p := &Process{tb: tb, argv: argv, env: env, ready: ready, out: &Buffer{}}
@@ -74,7 +74,7 @@ func (p *Process) Restart() {
 	if p.ready == nil {
 		return
 	}
-	for deadline := time.Now().Add(patience); !p.ready(); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(Patience); !p.ready(); time.Sleep(50 * time.Millisecond) {
 		if !p.Alive() || time.Now().After(deadline) {
 			p.tb.Fatalf("%s did not become ready; its output:\n%s", p.argv[0], p.Output())
 		}
@@ -96,8 +96,8 @@ func (p *Process) Stop() {
 	p.Signal(syscall.SIGTERM)
 	select {
 	case <-p.doneChan():
-	case <-time.After(patience):
-		p.tb.Errorf("%s did not end within %s of SIGTERM; its output:\n%s", p.argv[0], patience, p.Output())
+	case <-time.After(Patience):
+		p.tb.Errorf("%s did not end within %s of SIGTERM; its output:\n%s", p.argv[0], Patience, p.Output())
 		p.Kill()
 	}
 }
