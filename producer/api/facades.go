@@ -176,6 +176,7 @@ type facadeHost struct {
 	caller caller
 	client *direct.Client
 	body   func() // gives back what the body takes; nil where none was read
+	works  []*reservation
 }
 
 // Body is [facade.Host.Body].
@@ -189,11 +190,31 @@ func (h *facadeHost) release() {
 	if h.body != nil {
 		h.body()
 	}
+	for _, work := range h.works {
+		work.release()
+	}
 }
 
 // Hold is [facade.Host.Hold].
 func (h *facadeHost) Hold(ctx context.Context, bytes int64) error {
 	return requestOf(ctx).answer.Take(ctx, bytes)
+}
+
+// Work is [facade.Host.Work].
+func (h *facadeHost) Work(ctx context.Context, bytes int64) (done func(), err error) {
+	work := &reservation{budget: h.api.bodies, tenant: h.caller.tenant} // as if the body were so large
+	if err := work.add(ctx, bytes, bodyPatience); err != nil {
+		return nil, memoryProblem(err)
+	}
+	h.works = append(h.works, work)
+	return work.release, nil
+}
+
+// Passing is [facade.Host.Passing].
+func (h *facadeHost) Passing() (giveBack func()) {
+	answer := &requestOf(h.r.Context()).answer
+	before := answer.holds()
+	return func() { answer.give(answer.holds() - before) }
 }
 
 // Wait is [facade.Host.Wait].

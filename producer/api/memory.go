@@ -162,5 +162,12 @@ func (r *reservation) give(n int64) {
 	r.budget.give(r.tenant, n)
 }
 
+// holds is how much it holds, in bytes.
+func (r *reservation) holds() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held
+}
+
 // release gives everything back.
 func (r *reservation) release() { r.give(math.MaxInt64) }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
+	"strings"
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -30,8 +32,14 @@ type Host interface {
 	// takes is held until done, which may be called more than once, and is called at the latest
 	// when the request is answered.
 	Body(ctx context.Context) (text []byte, done func(), err error)
+	// Work takes so many bytes of the memory for bodies besides what the body itself takes, until done,
+	// which may be called more than once, and is called at the latest when the request is answered.
+	Work(ctx context.Context, bytes int64) (done func(), err error)
 	// Hold takes so many bytes of the memory for answers, until the request is answered.
 	Hold(ctx context.Context, bytes int64) error
+	// Passing returns what gives back all that is held after this, by Hold or by the Client: for what is
+	// one part of an answer of many, once that is sent.
+	Passing() (giveBack func())
 	// Wait returns the job when it has ended, or as it is when d has passed or the api drains.
 	Wait(ctx context.Context, id string, d time.Duration) (producer.Job, error)
 	// MaxWait is how long an answer may be held.
@@ -48,21 +56,55 @@ type Host interface {
 // Output returns a whole stream of a result, producer.Stdout or producer.Stderr, as its bytes were,
 // without the line that Glovebox adds to stderr when time is up.
 func (c *Call) Output(ctx context.Context, r job.Result, stream string) ([]byte, error) {
-	text, url := r.Stdout, r.StdoutURL
-	if stream == producer.Stderr {
-		text, url = r.Stderr, r.StderrURL
+	return c.Head(ctx, r, stream, math.MaxInt64)
+}
+
+// Head is Output of a stream's first bytes, most of them at most.
+func (c *Call) Head(ctx context.Context, r job.Result, stream string, most int64) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, streamTime)
+	defer cancel()
+	f, size, err := c.Stream(ctx, r, stream)
+	if err != nil {
+		return nil, err
 	}
-	b := []byte(text)
-	if url != "" {
-		var err error
-		if b, err = c.download(ctx, r.ID, stream); err != nil {
+	defer f.Close()
+	if stored := storedAt(r, stream) != ""; stored && c.Host != nil {
+		if err := c.Host.Hold(ctx, outputWeight*min(size, most)); err != nil {
 			return nil, err
 		}
+	}
+	b := make([]byte, min(size, most))
+	if _, err := io.ReadFull(f, b); err != nil {
+		return nil, fmt.Errorf("read %s of job %s: %w", stream, r.ID, err)
 	}
 	if stream == producer.Stderr && r.Status == job.TimedOut {
 		b = bytes.TrimSuffix(b, []byte("Execution timed out\n"))
 	}
 	return b, nil
+}
+
+// Stream opens a stream of a result, and says how long it is. The caller closes it.
+func (c *Call) Stream(ctx context.Context, r job.Result, stream string) (f io.ReadCloser, size int64, err error) {
+	if storedAt(r, stream) == "" {
+		text := r.Stdout
+		if stream == producer.Stderr {
+			text = r.Stderr
+		}
+		return io.NopCloser(strings.NewReader(text)), int64(len(text)), nil
+	}
+	file, err := c.Client.Open(ctx, r.ID, stream)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read %s of job %s: %w", stream, r.ID, err)
+	}
+	return file, file.Size, nil
+}
+
+// storedAt is the URL of a stream that the result has only the beginning of, or "".
+func storedAt(r job.Result, stream string) string {
+	if stream == producer.Stderr {
+		return r.StderrURL
+	}
+	return r.StdoutURL
 }
 
 // CompileOutput is what the compile step printed, without the line that Glovebox adds when time is up.
@@ -73,24 +115,8 @@ func CompileOutput(r job.Result) string {
 	return string(bytes.TrimSuffix([]byte(r.Compile.Output), []byte("Compilation timed out\n")))
 }
 
-// download reads a file of a job whole.
-func (c *Call) download(ctx context.Context, id, path string) ([]byte, error) {
-	file, err := c.Client.Open(ctx, id, path)
-	if err != nil {
-		return nil, fmt.Errorf("read %s of job %s: %w", path, id, err)
-	}
-	defer file.Close()
-	if c.Host != nil {
-		if err := c.Host.Hold(ctx, outputWeight*file.Size); err != nil {
-			return nil, err
-		}
-	}
-	b := make([]byte, file.Size)
-	if _, err := io.ReadFull(file, b); err != nil {
-		return nil, fmt.Errorf("read %s of job %s: %w", path, id, err)
-	}
-	return b, nil
-}
-
 // outputWeight is how many times its size an output takes: as it is, and encoded to be sent.
 const outputWeight = 3
+
+// streamTime is how long a stream may take to be read: what a bucket that hangs would hold, others wait for.
+const streamTime = time.Minute

@@ -15,8 +15,10 @@ import (
 )
 
 const (
-	// maxListed is how many of a tenant's newest submissions lists and statistics know.
+	// maxListed is how many of a tenant's newest submissions lists and statistics know, and maxPages how
+	// many pages of its newest jobs they look for them in: others' may be many.
 	maxListed = 1000
+	maxPages  = 10
 	// defaultPage and maxPage are how many submissions a page has.
 	defaultPage = 20
 	maxPage     = 100
@@ -26,7 +28,7 @@ const (
 func submissions(ctx context.Context, c *facade.Call, statuses ...job.Status) ([]job.Record, error) {
 	var found []job.Record
 	options := producer.ListOptions{Limit: producer.MaxPage, Status: statuses}
-	for {
+	for range maxPages {
 		page, err := c.Client.List(ctx, options)
 		if err != nil {
 			return nil, err
@@ -37,9 +39,10 @@ func submissions(ctx context.Context, c *facade.Call, statuses ...job.Status) ([
 			}
 		}
 		if options.Cursor = page.Next; page.Next == "" || len(found) >= maxListed {
-			return found[:min(len(found), maxListed)], nil
+			break
 		}
 	}
+	return found[:min(len(found), maxListed)], nil
 }
 
 // pageMeta says where a page is among others.
@@ -53,7 +56,7 @@ type pageMeta struct {
 
 // list answers a page of the tenant's submissions.
 func list(w http.ResponseWriter, r *http.Request, c *facade.Call) {
-	ctx, query := r.Context(), r.URL.Query()
+	query := r.URL.Query()
 	if c.Anonymous {
 		w.WriteHeader(http.StatusForbidden)
 		return
@@ -64,7 +67,7 @@ func list(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		return
 	}
 	page, size := positive(query.Get("page"), 1), min(positive(query.Get("per_page"), defaultPage), maxPage)
-	all, err := submissions(ctx, c)
+	all, err := submissions(r.Context(), c)
 	if err != nil {
 		fail(w, r, c, err)
 		return
@@ -76,24 +79,13 @@ func list(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	if prev := page - 1; prev >= 1 {
 		meta.Prev = &prev
 	}
-	answers := []map[string]any{}
 	first := min((page-1)*size, len(all))
+	var tokens []string
 	for _, record := range all[first:min(first+size, len(all))] {
 		token, _ := job.UUIDOf(record.ID)
-		answer, err := look(ctx, c, token, v, 0)
-		switch {
-		case errors.Is(err, job.ErrNotFound): // it was purged meanwhile
-			continue
-		case errors.Is(err, errNotText):
-			writeJSON(w, http.StatusBadRequest, faultOf(err.Error()))
-			return
-		case err != nil:
-			fail(w, r, c, err)
-			return
-		}
-		answers = append(answers, answer)
+		tokens = append(tokens, token)
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"submissions": answers, "meta": meta})
+	several{tokens: tokens, view: v, notText: errNotText.Error(), meta: meta}.answer(w, r, c)
 }
 
 // positive reads a number of pages or of what is on one.
@@ -115,7 +107,9 @@ func remove(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		return
 	}
 	token := r.PathValue("id")
-	answer, err := look(ctx, c, token, view{append(slices.Clone(v.fields), "status_id"), true}, 0)
+	l := looker{c: c, view: v}
+	l.view.fields = append(slices.Clone(v.fields), "status_id")
+	answer, err := l.look(ctx, token, 0)
 	if err != nil {
 		fail(w, r, c, err)
 		return
@@ -143,13 +137,13 @@ func purge(ctx context.Context, c *facade.Call, id string) error {
 	if err != nil {
 		return err
 	}
-	s, err := kept(ctx, c, j.Metadata)
-	if err != nil && !errors.Is(err, errNotKept) {
-		return err
-	}
-	if s != nil {
+	if s, err := kept(j.Metadata); err == nil {
 		for _, run := range s.Runs {
-			if err := c.Client.Purge(ctx, run); err != nil && !errors.Is(err, job.ErrNotFound) && !errors.Is(err, job.ErrNotEnded) {
+			err := c.Client.Purge(ctx, run)
+			if errors.Is(err, job.ErrNotEnded) { // its result is nobody's, and goes with its retention
+				_, err = c.Client.Cancel(ctx, run)
+			}
+			if err != nil && !errors.Is(err, job.ErrNotFound) && !errors.Is(err, job.ErrEnded) {
 				return err
 			}
 		}

@@ -3,6 +3,7 @@ package judge0
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
 	"strings"
@@ -22,19 +23,19 @@ var fieldNames = []string{
 
 var defaultFields = []string{"token", "time", "memory", "stdout", "stderr", "compile_output", "message", "status"}
 
-// unsentFields don't need what was sent, which is not read for what has not ended otherwise.
-var unsentFields = []string{"stdout", "stderr", "compile_output", "message", "exit_code", "exit_signal", "status_id", "status", "created_at", "finished_at", "token", "time", "wall_time", "memory"}
+// textFields are what was sent and may be large: it is read only for who asks for it.
+var textFields = []string{"source_code", "stdin", "expected_output", "additional_files"}
 
 // view is how a submission is to be shown.
 type view struct {
 	fields  []string
 	encoded bool
+	most    int64 // bytes of each output, from its beginning
 }
 
 // viewOf reads a query. Its error is for the client.
 func viewOf(query url.Values) (view, error) {
-	v := view{fields: defaultFields}
-	v.encoded = truth(query.Get("base64_encoded"))
+	v := view{fields: defaultFields, encoded: truth(query.Get("base64_encoded")), most: math.MaxInt64}
 	asked := strings.TrimSpace(query.Get("fields"))
 	if asked == "" {
 		return v, nil
@@ -65,11 +66,6 @@ const maxUnknown = 20
 // shows reports whether one of the fields is asked for.
 func (v view) shows(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(v.fields, name) })
-}
-
-// needsSent reports whether what was sent is asked for.
-func (v view) needsSent() bool {
-	return slices.ContainsFunc(v.fields, func(name string) bool { return !slices.Contains(unsentFields, name) })
 }
 
 // errNotText means that a text is not UTF-8, which JSON can't say.

@@ -3,7 +3,6 @@ package judge0
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -12,46 +11,28 @@ import (
 	"github.com/glovebox-run/glovebox/producer/facade"
 )
 
-// readers bounds how many messages are written at once, each of which reads whole outputs of up to
-// maxCalledBack.
-var readers = make(chan struct{}, 4)
-
-// readTime is how long a message may take to be written: a bucket that is slow for one must not hold up the
-// others for long.
-const readTime = 10 * time.Second
+// readTime is how long a message may take to be written, mostly by a bucket that is slow.
+const readTime = 30 * time.Second
 
 // Message returns what is sent to the callback_url of a submission: the default fields, in base64, outputs up to
-// 64 KiB. It is nil for a job that is no submission.
+// 64 KiB. It is nil for a job that is no submission. However much the program printed, it holds no more than that:
+// outputs are compared as they are read.
 func Message(ctx context.Context, client *direct.Client, r job.Result) ([]byte, error) {
-	if r.Metadata[languageKey] == "" {
-		return nil, nil
+	s, err := kept(r.Metadata)
+	if err != nil || s.Callback == nil {
+		return nil, nil //nolint:nilerr // metadata that only look like a submission's are a native job's
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	select {
-	case readers <- struct{}{}:
-		defer func() { <-readers }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	call := &facade.Call{Client: client}
-	s, err := kept(ctx, call, r.Metadata)
-	if errors.Is(err, errNotKept) || err == nil && s.Callback == nil {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read submission: %w", err)
-	}
-	v := view{defaultFields, true}
 	main := producer.Job{Record: job.Record{ID: r.ID, Status: r.Status, Timing: r.Timing, Metadata: r.Metadata}, Result: &r}
-	o, err := s.outcome(ctx, call, main, v, time.Time{})
+	v := view{fields: defaultFields, encoded: true, most: job.InlineOutput}
+	o, err := s.outcome(ctx, &facade.Call{Client: client}, main, v, time.Time{})
 	if err != nil {
 		return nil, err
 	}
 	if o.status <= processing {
 		return nil, errors.New("another run of the submission has not ended")
 	}
-	o.stdout, o.stderr = o.stdout[:min(len(o.stdout), job.InlineOutput)], o.stderr[:min(len(o.stderr), job.InlineOutput)]
 	token, _ := job.UUIDOf(r.ID)
 	answer, err := v.show(token, s, "", o)
 	if err != nil {

@@ -20,13 +20,6 @@ type created struct {
 // create takes one submission.
 func create(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	ctx := r.Context()
-	query := r.URL.Query()
-	view, viewErr := viewOf(query)
-	wait := truth(query.Get("wait"))
-	if wait && viewErr != nil {
-		writeJSON(w, http.StatusBadRequest, faultOf(viewErr.Error()))
-		return
-	}
 	body, done, err := c.Host.Body(ctx)
 	if err != nil {
 		fail(w, r, c, err)
@@ -37,17 +30,27 @@ func create(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		writeJSON(w, http.StatusBadRequest, faultOf(err.Error()))
 		return
 	}
+	query := r.URL.Query()
 	for name, value := range queryParams(query) { // as Rails has it: either will do
 		if _, ok := sent[name]; !ok {
 			sent[name] = value
 		}
 	}
-	languages, err := readCatalog(ctx, c)
+	for _, name := range []string{"base64_encoded", "fields", "wait"} {
+		query.Set(name, sent[name])
+	}
+	view, viewErr := viewOf(query)
+	wait := truth(query.Get("wait"))
+	if wait && viewErr != nil {
+		writeJSON(w, http.StatusBadRequest, faultOf(viewErr.Error()))
+		return
+	}
+	t, err := newTaker(ctx, c, view.encoded)
 	if err != nil {
 		fail(w, r, c, err)
 		return
 	}
-	token, wrong, err := submit(ctx, c, sent, view.encoded, languages)
+	token, wrong, err := t.submit(ctx, sent)
 	done() // a wait holds nothing of the body
 	switch {
 	case err != nil:
@@ -61,27 +64,60 @@ func create(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	}
 }
 
-// showCreated waits until a submission has ended, and answers it.
+// showCreated waits until a submission has ended, and answers it. Where it can't be shown the token is answered all the
+// same: who does not get it sends the submission again.
 func showCreated(w http.ResponseWriter, r *http.Request, c *facade.Call, token string, v view) {
-	answer, err := look(r.Context(), c, token, v, c.Host.MaxWait())
+	l := looker{c: c, view: v}
+	answer, err := l.look(r.Context(), token, c.Host.MaxWait())
 	switch {
 	case errors.Is(err, errNotText):
-		writeJSON(w, http.StatusCreated, map[string]string{"token": token, "error": err.Error()})
+		answer = map[string]any{"token": token, "error": err.Error()}
 	case err != nil:
-		fail(w, r, c, err)
-	default:
-		writeJSON(w, http.StatusCreated, answer)
+		answer = map[string]any{"token": token, "error": c.Host.Problem(r.Context(), err).Detail}
 	}
+	writeJSON(w, http.StatusCreated, answer)
+}
+
+// taker takes the submissions of a request.
+type taker struct {
+	c         *facade.Call
+	encoded   bool
+	languages catalog
+	most      bounds
+	left      int64 // jobs that it may make, of which a submission takes as many as it has runs
+}
+
+func newTaker(ctx context.Context, c *facade.Call, encoded bool) (*taker, error) {
+	languages, err := readCatalog(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	most, err := c.Client.TenantMaximums(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &taker{c, encoded, languages, boundsOf(most), maxBatch}, nil
 }
 
 // submit makes a submission the jobs that run it, and returns its token, or what is wrong with it.
-func submit(ctx context.Context, c *facade.Call, p params, encoded bool, languages catalog) (token string, wrong faults, err error) {
-	s, wrong := readSubmission(p, encoded, languages, boundsOf(c.Client.Maximums()))
+func (t *taker) submit(ctx context.Context, p params) (token string, wrong faults, err error) {
+	c := t.c
+	s, wrong := readSubmission(p, t.encoded, t.languages, t.most)
 	if len(wrong) > 0 {
 		return "", wrong, nil
 	}
-	language, _ := languages.find(s.LanguageID)
-	spec, err := s.spec(language, languages)
+	if s.NumberOfRuns > t.left {
+		return "", faults{"number_of_runs": {fmt.Sprintf("all runs of a batch should be less than or equal to %d", maxBatch)}}, nil
+	}
+	done, err := s.unpackHeld(ctx, c)
+	if bad := badArchive(""); errors.As(err, &bad) {
+		return "", faults{"additional_files": {err.Error()}}, nil
+	} else if err != nil {
+		return "", nil, err
+	}
+	defer done()
+	language, _ := t.languages.find(s.LanguageID)
+	spec, err := s.spec(language, t.languages)
 	if err != nil {
 		return "", faults{"additional_files": {err.Error()}}, nil //nolint:nilerr // it is the client's
 	}
@@ -93,6 +129,7 @@ func submit(ctx context.Context, c *facade.Call, p params, encoded bool, languag
 	case err != nil:
 		return "", nil, err
 	}
+	t.left -= s.NumberOfRuns
 	c.Host.Note(id)
 	token, ok := job.UUIDOf(id)
 	if !ok {
@@ -111,6 +148,11 @@ func (s *submission) run(ctx context.Context, c *facade.Call, spec job.Spec) (id
 			_, _ = c.Client.Cancel(context.WithoutCancel(ctx), id) // what runs all the same is nobody's to see
 		}
 	}()
+	if s.NumberOfRuns > 1 {
+		if err := share(ctx, c, &spec); err != nil {
+			return "", err
+		}
+	}
 	for range s.NumberOfRuns - 1 {
 		spec.Metadata = map[string]string{runKey: "1"}
 		j, err := c.Client.Submit(ctx, spec)
@@ -127,6 +169,28 @@ func (s *submission) run(ctx context.Context, c *facade.Call, spec job.Spec) (id
 	}
 	j, err := c.Client.Submit(ctx, spec)
 	return j.ID, err
+}
+
+// shareFrom is how large files of a spec are, in bytes, that several jobs have in common, rather than each its own.
+const shareFrom = 64 << 10
+
+// share makes a spec's files uploads, so that however many jobs run it they are stored once.
+func share(ctx context.Context, c *facade.Call, spec *job.Spec) error {
+	for i, f := range spec.Files {
+		if len(f.ContentBase64) < shareFrom {
+			continue
+		}
+		content, err := f.Bytes()
+		if err != nil {
+			return err
+		}
+		sum, err := c.Client.PutUpload(ctx, content)
+		if err != nil {
+			return err
+		}
+		spec.Files[i] = job.File{Name: f.Name, Upload: sum}
+	}
+	return nil
 }
 
 // fieldOf are Judge0's names for fields of a job.
@@ -167,6 +231,7 @@ func createBatch(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	defer done()
 	var batch struct {
 		Submissions []json.RawMessage `json:"submissions"`
+		Encoded     any               `json:"base64_encoded"`
 	}
 	err = json.Unmarshal(body, &batch)
 	switch {
@@ -180,12 +245,15 @@ func createBatch(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		writeJSON(w, http.StatusBadRequest, faultOf(batchTooLarge))
 		return
 	}
-	languages, err := readCatalog(ctx, c)
+	encoded := truth(r.URL.Query().Get("base64_encoded"))
+	if batch.Encoded != nil {
+		encoded = truth(fmt.Sprint(batch.Encoded))
+	}
+	t, err := newTaker(ctx, c, encoded)
 	if err != nil {
 		fail(w, r, c, err)
 		return
 	}
-	encoded := truth(r.URL.Query().Get("base64_encoded"))
 	answers := make([]any, 0, len(batch.Submissions))
 	status := http.StatusUnprocessableEntity
 	for _, raw := range batch.Submissions {
@@ -193,7 +261,7 @@ func createBatch(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		if err != nil {
 			p = params{}
 		}
-		token, wrong, err := submit(ctx, c, p, encoded, languages)
+		token, wrong, err := t.submit(ctx, p)
 		switch {
 		case err != nil && status == http.StatusCreated: // tokens were given out: they must not get lost
 			answers = append(answers, faultOf(c.Host.Problem(ctx, err).Detail))

@@ -35,7 +35,7 @@ func New() facade.Facade {
 		{Pattern: "GET /config_info", Scope: facade.AnyToken, Serve: configInfo},
 		{Pattern: "GET /system_info", Scope: facade.AnyToken, Serve: systemInfo},
 		{Pattern: "GET /statistics", Scope: job.ScopeRead, Serve: statistics},
-		{Pattern: "GET /workers", Scope: facade.AnyToken, Serve: workers},
+		{Pattern: "GET /workers", Scope: job.ScopeRead, Serve: workers},
 		{Pattern: "GET /version", Scope: facade.AnyToken, Serve: text(version)},
 		{Pattern: "GET /isolate", Scope: facade.AnyToken, Serve: text("gVisor, as Glovebox runs it: https://gvisor.dev")},
 		{Pattern: "GET /license", Scope: facade.AnyToken, Serve: text("Glovebox is licensed under the Apache License 2.0: https://www.apache.org/licenses/LICENSE-2.0")},

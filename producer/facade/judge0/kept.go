@@ -19,35 +19,57 @@ import (
 // bounded, and is that tenant's.
 const (
 	languageKey = "judge0"        // the language's id, which says that the job is a submission
-	uploadKey   = "judge0.upload" // the SHA-256 of the upload that has the submission, or
 	pieceKey    = "judge0."       // the submission itself, in pieces from 0 on
+	uploadKey   = "judge0.upload" // the SHA-256 of the upload that has its texts, where they are large
 	runKey      = "judge0.run"    // one of the jobs of a submission of several runs, and not the one of its token
 
 	pieceBytes = job.MaxMetadataBytes
 	maxPieces  = 8
 	// maxInline is how large a submission may be, in bytes, of which the metadata is to have all.
 	maxInline = 256 << 10
-	// maxKept bounds one that is an upload.
-	maxKept = 64 << 20
+	// maxTexts bounds texts that are an upload.
+	maxTexts = 64 << 20
 )
 
-// keep returns the metadata of a submission's job. What is too large for that becomes an upload.
+// keep returns the metadata of a submission's job. Texts that are too large for that become an upload.
 func (s *submission) keep(ctx context.Context, c *facade.Call) (map[string]string, error) {
+	metadata := map[string]string{languageKey: strconv.Itoa(s.LanguageID)}
+	fits, err := s.inline(metadata)
+	if fits || err != nil {
+		return metadata, err
+	}
+	texts, err := job.Marshal(s.Texts)
+	if err != nil {
+		return nil, fmt.Errorf("encode texts of submission: %w", err)
+	}
+	if metadata[uploadKey], err = c.Client.PutUpload(ctx, texts); err != nil {
+		return nil, err
+	}
+	rest := *s
+	rest.Texts = Texts{}
+	if fits, err = rest.inline(metadata); err == nil && !fits {
+		err = errors.New("the submission's options are too large to be kept")
+	}
+	return metadata, err
+}
+
+// inline puts a submission into metadata, if it fits.
+func (s *submission) inline(metadata map[string]string) (fits bool, err error) {
 	b, err := job.Marshal(s)
 	if err != nil {
-		return nil, fmt.Errorf("encode submission: %w", err)
+		return false, fmt.Errorf("encode submission: %w", err)
 	}
-	metadata := map[string]string{languageKey: strconv.Itoa(s.LanguageID)}
-	if len(b) <= maxInline {
-		if pieces := pieces(b); len(pieces) <= maxPieces {
-			for i, piece := range pieces {
-				metadata[pieceKey+strconv.Itoa(i)] = piece
-			}
-			return metadata, nil
-		}
+	if len(b) > maxInline {
+		return false, nil
 	}
-	metadata[uploadKey], err = c.Client.PutUpload(ctx, b)
-	return metadata, err
+	pieces := pieces(b)
+	if len(pieces) > maxPieces {
+		return false, nil
+	}
+	for i, piece := range pieces {
+		metadata[pieceKey+strconv.Itoa(i)] = piece
+	}
+	return true, nil
 }
 
 // pieces compresses a submission and cuts it so that metadata takes it.
@@ -70,32 +92,13 @@ func pieces(b []byte) []string {
 	return list
 }
 
-// errNotKept means that a job is no submission, or that what was sent is gone.
+// errNotKept means that a job is no submission.
 var errNotKept = errors.New("no submission")
 
-// kept returns the submission that a job runs.
-func kept(ctx context.Context, c *facade.Call, metadata map[string]string) (*submission, error) {
+// kept returns the submission that a job runs, without its texts where those are an upload.
+func kept(metadata map[string]string) (*submission, error) {
 	if metadata[languageKey] == "" {
 		return nil, errNotKept
-	}
-	b, err := keptBytes(ctx, c, metadata)
-	if err != nil {
-		return nil, err
-	}
-	s := &submission{}
-	if err := json.Unmarshal(b, s); err != nil || len(s.Runs) > maxRuns {
-		return nil, errNotKept
-	}
-	return s, nil
-}
-
-func keptBytes(ctx context.Context, c *facade.Call, metadata map[string]string) ([]byte, error) {
-	if sum := metadata[uploadKey]; sum != "" {
-		b, err := c.Client.GetUpload(ctx, sum, maxKept)
-		if errors.Is(err, job.ErrNotFound) {
-			err = errNotKept
-		}
-		return b, err
 	}
 	var text bytes.Buffer
 	for i := range maxPieces {
@@ -105,5 +108,28 @@ func keptBytes(ctx context.Context, c *facade.Call, metadata map[string]string) 
 	if err != nil || len(b) > maxInline {
 		return nil, errNotKept
 	}
-	return b, nil
+	s := &submission{}
+	if err := json.Unmarshal(b, s); err != nil || len(s.Runs) > maxRuns {
+		return nil, errNotKept
+	}
+	return s, nil
+}
+
+// readTexts reads texts that are an upload. One that is gone leaves them empty: the outcome is there all the same.
+func (s *submission) readTexts(ctx context.Context, c *facade.Call, metadata map[string]string) error {
+	sum := metadata[uploadKey]
+	if sum == "" {
+		return nil
+	}
+	b, err := c.Client.GetUpload(ctx, sum, maxTexts)
+	switch {
+	case errors.Is(err, job.ErrNotFound):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read what was sent: %w", err)
+	}
+	if err := json.Unmarshal(b, &s.Texts); err != nil {
+		return errNotKept
+	}
+	return nil
 }

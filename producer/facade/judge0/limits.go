@@ -32,8 +32,10 @@ const (
 	maxBatch = 100
 	// maxLine is how long options and arguments may be, in characters.
 	maxLine = 512
-	// maxCalledBack bounds max_file_size where there is a callback_url, in kB: it is Judge0's own bound.
-	maxCalledBack = 4096
+	// maxFileSize bounds what is printed, in kB: it is Judge0's own bound, and what one answer has memory for.
+	maxFileSize = 4096
+	// maxCallback is how long a callback_url may be, in bytes.
+	maxCallback = 2048
 	// callbackTimeout is how long a receiver may take, in seconds (webhook.Config).
 	callbackTimeout = 20.0
 )
@@ -43,15 +45,15 @@ const (
 type bounds struct {
 	cpuTime, wallTime           float64
 	memory, processes, fileSize int64
+	cpuMS                       int64 // with the extra time
 }
 
-// boundsOf makes them of the most that jobs may ask for.
+// boundsOf makes them of the most that the tenant's jobs may ask for.
 func boundsOf(m job.Limits) bounds {
 	const second = float64(time.Second / time.Millisecond)
 	return bounds{
-		cpuTime:  min(float64(m.WallMS)/second, float64(m.CPUMS)/second-maxExtraTime),
-		wallTime: float64(m.WallMS) / second,
-		memory:   m.MemoryMB << 10, processes: m.Processes, fileSize: m.OutputKB,
+		cpuTime: float64(min(m.WallMS, m.CPUMS)) / second, wallTime: float64(m.WallMS) / second,
+		memory: m.MemoryMB << 10, processes: m.Processes, fileSize: min(m.OutputKB, maxFileSize), cpuMS: m.CPUMS,
 	}
 }
 
@@ -62,7 +64,12 @@ func configInfo(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		fail(w, r, c, err)
 		return
 	}
-	b := boundsOf(c.Client.Maximums())
+	most, err := c.Client.TenantMaximums(r.Context())
+	if err != nil {
+		fail(w, r, c, err)
+		return
+	}
+	b := boundsOf(most)
 	writeJSON(w, http.StatusOK, map[string]any{
 		"maintenance_mode": false, "enable_wait_result": true, "enable_compiler_options": true,
 		"allowed_languages_for_compile_options": list.takingOptions(), "enable_command_line_arguments": true,
@@ -70,15 +77,15 @@ func configInfo(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		"enable_additional_files": true, "max_queue_size": maxQueue, "max_extract_size": maxExtract >> 10,
 		"enable_batched_submissions": true, "max_submission_batch_size": maxBatch, "submission_cache_duration": 0.0,
 		"use_docs_as_homepage": false, "allow_enable_network": false, "enable_network": false, "redirect_stderr_to_stdout": false,
-		"cpu_time_limit": defaultCPUTime, "max_cpu_time_limit": b.cpuTime,
+		"cpu_time_limit": min(defaultCPUTime, b.cpuTime), "max_cpu_time_limit": b.cpuTime,
 		"cpu_extra_time": defaultExtraTime, "max_cpu_extra_time": maxExtraTime,
-		"wall_time_limit": defaultWallTime, "max_wall_time_limit": b.wallTime,
-		"memory_limit": defaultMemory, "max_memory_limit": b.memory,
+		"wall_time_limit": min(defaultWallTime, b.wallTime), "max_wall_time_limit": b.wallTime,
+		"memory_limit": min(defaultMemory, b.memory), "max_memory_limit": b.memory,
 		"stack_limit": defaultStack, "max_stack_limit": maxStack,
-		"max_processes_and_or_threads": defaultProcesses, "max_max_processes_and_or_threads": b.processes,
+		"max_processes_and_or_threads": min(defaultProcesses, b.processes), "max_max_processes_and_or_threads": b.processes,
 		"enable_per_process_and_thread_time_limit": false, "allow_enable_per_process_and_thread_time_limit": false,
 		"enable_per_process_and_thread_memory_limit": false, "allow_enable_per_process_and_thread_memory_limit": false,
-		"max_file_size": defaultFileSize, "max_max_file_size": b.fileSize,
+		"max_file_size": min(defaultFileSize, b.fileSize), "max_max_file_size": b.fileSize,
 		"number_of_runs": defaultRuns, "max_number_of_runs": maxRuns,
 	})
 }

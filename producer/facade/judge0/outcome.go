@@ -37,8 +37,8 @@ func waiting(j producer.Job, begun bool) outcome {
 	return o
 }
 
-// judge translates a result. Streams are read where they are asked for, or have to be compared.
-func (s *submission) judge(ctx context.Context, c *facade.Call, r job.Result, streams bool) (outcome, error) {
+// judge translates a result, without its streams: what a program printed is compared as it is read.
+func (s *submission) judge(ctx context.Context, c *facade.Call, r job.Result) (outcome, error) {
 	o := outcome{created: r.Timing.CreatedAt, finished: r.Timing.FinishedAt, compilerOutput: []byte(facade.CompileOutput(r))}
 	switch r.Status {
 	case job.CompileFailed:
@@ -51,21 +51,61 @@ func (s *submission) judge(ctx context.Context, c *facade.Call, r job.Result, st
 		}
 		return o, nil
 	}
-	var err error
-	if streams || s.Expected != nil {
-		if o.stdout, err = c.Output(ctx, r, producer.Stdout); err != nil {
-			return o, err
-		}
-	}
-	if streams || s.LanguageID == executable {
-		if o.stderr, err = c.Output(ctx, r, producer.Stderr); err != nil {
-			return o, err
-		}
-	}
 	o.measure(r.Usage)
 	o.exit(r)
-	s.decide(&o, r)
+	o.decide(s, r)
+	switch {
+	case o.status == accepted && s.ExpectedSum != nil:
+		same, err := s.printed(ctx, c, r)
+		if err != nil {
+			return o, err
+		}
+		if !same {
+			o.status = wrongAnswer
+		}
+	case s.LanguageID == executable && o.exitCode != nil && *o.exitCode == cannotExecute:
+		said, err := c.Head(ctx, r, producer.Stderr, job.InlineOutput)
+		if err != nil {
+			return o, err
+		}
+		if strings.Contains(string(said), "Exec format error") {
+			o.status = execFormatError
+		}
+	}
 	return o, nil
+}
+
+// cannotExecute is POSIX's shell's exit status for a file that is no program.
+const cannotExecute = 126
+
+// printed reports whether a program printed what was expected.
+func (s *submission) printed(ctx context.Context, c *facade.Call, r job.Result) (bool, error) {
+	f, _, err := c.Stream(ctx, r, producer.Stdout)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	sum, err := readTrimmedSum(f)
+	if err != nil {
+		return false, fmt.Errorf("read stdout of job %s: %w", r.ID, err)
+	}
+	return bytes.Equal(sum, s.ExpectedSum), nil
+}
+
+// read reads the streams that are to be shown.
+func (o *outcome) read(ctx context.Context, c *facade.Call, r job.Result, v view) (err error) {
+	if o.time == nil { // it did not run
+		return nil
+	}
+	if v.shows("stdout") {
+		if o.stdout, err = c.Head(ctx, r, producer.Stdout, v.most); err != nil {
+			return err
+		}
+	}
+	if v.shows("stderr") {
+		o.stderr, err = c.Head(ctx, r, producer.Stderr, v.most)
+	}
+	return err
 }
 
 const (
@@ -92,8 +132,8 @@ func (o *outcome) exit(r job.Result) {
 	}
 }
 
-// decide finds the status.
-func (s *submission) decide(o *outcome, r job.Result) {
+// decide finds the status, as far as it needs no output.
+func (o *outcome) decide(s *submission, r job.Result) {
 	const wallClock = "Time limit exceeded (wall clock)"
 	switch r.Status {
 	case job.TimedOut:
@@ -117,9 +157,6 @@ func (s *submission) decide(o *outcome, r job.Result) {
 		}
 	default:
 		o.status = accepted
-		if s.Expected != nil && !same(*s.Expected, o.stdout) {
-			o.status = wrongAnswer
-		}
 	}
 	switch {
 	case *o.time > s.CPUTime:
@@ -129,10 +166,6 @@ func (s *submission) decide(o *outcome, r job.Result) {
 		o.message = fmt.Sprintf("Caught fatal signal %d", *o.exitSignal)
 	case o.exitCode != nil && *o.exitCode != 0:
 		o.message = fmt.Sprintf("Exited with error status %d", *o.exitCode)
-	}
-	const cannotExecute = 126 // POSIX's shell
-	if s.LanguageID == executable && o.exitCode != nil && *o.exitCode == cannotExecute && strings.Contains(string(o.stderr), "Exec format error") {
-		o.status = execFormatError
 	}
 }
 
@@ -149,17 +182,6 @@ func signalStatus(s syscall.Signal) int {
 		return runtimeSIGABRT
 	}
 	return runtimeOther
-}
-
-// same compares outputs as Judge0 does: without blanks at the ends of lines, nor empty lines at the end.
-func same(a, b []byte) bool { return bytes.Equal(trimmed(a), trimmed(b)) }
-
-func trimmed(text []byte) []byte {
-	lines := bytes.Split(text, []byte("\n"))
-	for i, line := range lines {
-		lines[i] = bytes.TrimRight(line, " \t\v\f\r\x00")
-	}
-	return bytes.TrimRight(bytes.Join(lines, []byte("\n")), "\n")
 }
 
 // average is the outcome of several runs, the last of which decides: each before that was accepted.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,8 @@ func show(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		writeJSON(w, http.StatusBadRequest, faultOf(err.Error()))
 		return
 	}
-	answer, err := look(r.Context(), c, r.PathValue("id"), v, pollHold)
+	l := looker{c: c, view: v}
+	answer, err := l.look(r.Context(), r.PathValue("id"), pollHold)
 	switch {
 	case errors.Is(err, errNotText):
 		writeJSON(w, http.StatusBadRequest, faultOf(err.Error()))
@@ -37,7 +39,6 @@ func show(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 
 // showBatch answers several, in the order asked. What isn't there is null.
 func showBatch(w http.ResponseWriter, r *http.Request, c *facade.Call) {
-	ctx := r.Context()
 	v, err := viewOf(r.URL.Query())
 	if err != nil {
 		writeJSON(w, http.StatusBadRequest, faultOf(err.Error()))
@@ -56,27 +57,23 @@ func showBatch(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		writeJSON(w, http.StatusBadRequest, faultOf(batchTooLarge))
 		return
 	}
-	until := time.Now().Add(pollHold)
-	answers := make([]map[string]any, len(tokens))
-	for i, token := range tokens {
-		answers[i], err = look(ctx, c, token, v, time.Until(until))
-		switch {
-		case errors.Is(err, errNotText):
-			writeJSON(w, http.StatusBadRequest, faultOf(strings.Replace(errNotText.Error(), "this submission", "one or more submissions", 1)))
-			return
-		case errors.Is(err, job.ErrNotFound):
-			answers[i] = nil
-		case err != nil:
-			fail(w, r, c, err)
-			return
-		}
-	}
-	writeJSON(w, http.StatusOK, map[string]any{"submissions": answers})
+	several{
+		tokens: tokens, view: v, hold: pollHold, nulls: true,
+		notText: strings.Replace(errNotText.Error(), "this submission", "one or more submissions", 1),
+	}.answer(w, r, c)
+}
+
+// looker looks at submissions.
+type looker struct {
+	c         *facade.Call
+	view      view
+	languages catalog // as they were read, once they were needed
 }
 
 // look returns a submission as it is, or once it has ended if that is within d. It fails with job.ErrNotFound, and
 // errNotText.
-func look(ctx context.Context, c *facade.Call, token string, v view, d time.Duration) (map[string]any, error) {
+func (l *looker) look(ctx context.Context, token string, d time.Duration) (map[string]any, error) {
+	c, v := l.c, l.view
 	id, ok := job.IDOfUUID(c.Tenant, token)
 	if !ok {
 		return nil, job.ErrNotFound
@@ -86,17 +83,16 @@ func look(ctx context.Context, c *facade.Call, token string, v view, d time.Dura
 	if err != nil {
 		return nil, err
 	}
-	if j.Metadata[languageKey] == "" {
+	s, err := kept(j.Metadata)
+	if err != nil {
 		return nil, job.ErrNotFound
 	}
-	s, o := &submission{}, waiting(j, false)
-	if j.Ended() || v.needsSent() {
-		if s, err = kept(ctx, c, j.Metadata); errors.Is(err, errNotKept) {
-			return nil, job.ErrNotFound
-		} else if err != nil {
+	if v.shows(textFields...) {
+		if err := s.readTexts(ctx, c, j.Metadata); err != nil {
 			return nil, err
 		}
 	}
+	o := waiting(j, false)
 	if j.Ended() {
 		if o, err = s.outcome(ctx, c, j, v, until); err != nil {
 			return nil, err
@@ -104,7 +100,7 @@ func look(ctx context.Context, c *facade.Call, token string, v view, d time.Dura
 	}
 	name := ""
 	if v.shows("language") {
-		if name, err = languageName(ctx, c, s.LanguageID); err != nil {
+		if name, err = l.languageName(ctx, s.LanguageID); err != nil {
 			return nil, err
 		}
 	}
@@ -120,39 +116,46 @@ func wait(ctx context.Context, c *facade.Call, id string, until time.Time) (prod
 }
 
 // outcome is that of all runs of a submission, the one of its token among them: of the first that is not accepted,
-// or of the last.
+// or of the last. A run that was purged doesn't count.
 func (s *submission) outcome(ctx context.Context, c *facade.Call, main producer.Job, v view, until time.Time) (outcome, error) {
 	var runs []outcome
-	for _, id := range append(s.Runs, main.ID) {
+	var last job.Result // the one that counts
+	for _, id := range append(slices.Clone(s.Runs), main.ID) {
 		j := main
 		if id != main.ID {
 			var err error
-			if j, err = wait(ctx, c, id, until); err != nil {
+			if j, err = wait(ctx, c, id, until); errors.Is(err, job.ErrNotFound) {
+				continue
+			} else if err != nil {
 				return outcome{}, fmt.Errorf("read run %s: %w", id, err)
 			}
 		}
 		if !j.Ended() {
 			return waiting(main, true), nil
 		}
-		o, err := s.judge(ctx, c, *j.Result, v.shows("stdout", "stderr"))
+		o, err := s.judge(ctx, c, *j.Result)
 		if err != nil {
 			return o, err
 		}
-		o.created = main.Timing.CreatedAt
+		o.created, last = main.Timing.CreatedAt, *j.Result
 		if runs = append(runs, o); o.status != accepted {
 			break
 		}
 	}
-	return average(runs), nil
+	all := average(runs)
+	return all, all.read(ctx, c, last, v)
 }
 
 // languageName is a language's, "" if there are no workers for it any more.
-func languageName(ctx context.Context, c *facade.Call, id int) (string, error) {
-	list, err := readCatalog(ctx, c)
-	if err != nil {
-		return "", err
+func (l *looker) languageName(ctx context.Context, id int) (string, error) {
+	if l.languages == nil {
+		list, err := readCatalog(ctx, l.c)
+		if err != nil {
+			return "", err
+		}
+		l.languages = list
 	}
-	o, ok := list.find(id)
+	o, ok := l.languages.find(id)
 	if !ok {
 		return "", nil
 	}

@@ -3,6 +3,7 @@ package judge0
 import (
 	"encoding/base64"
 	"errors"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -54,7 +55,7 @@ func (s *submission) spec(o offered, languages catalog) (job.Spec, error) {
 func (s *submission) limits() job.Limits {
 	const second = 1000 // ms
 	return job.Limits{
-		WallMS: int64(s.WallTime * second), CPUMS: max(int64((s.CPUTime+s.ExtraTime)*second), 1),
+		WallMS: int64(math.Round(s.WallTime * second)), CPUMS: min(max(int64(math.Round((s.CPUTime+s.ExtraTime)*second)), 1), s.most.cpuMS),
 		MemoryMB: up(s.Memory, 1<<10), Processes: s.Processes, OutputKB: max(s.FileSize, 1),
 	}
 }

@@ -12,12 +12,12 @@ import (
 // submission is what was sent, with defaults for what was not. It is kept as JSON, so its names there must
 // not change.
 type submission struct {
-	SourceCode     []byte  `json:"source_code,omitempty"`
+	Texts
+
 	LanguageID     int     `json:"language_id"`
 	Options        *string `json:"compiler_options,omitempty"`
 	Arguments      *string `json:"command_line_arguments,omitempty"`
-	Stdin          []byte  `json:"stdin,omitempty"`
-	Expected       *[]byte `json:"expected_output,omitempty"`
+	ExpectedSum    []byte  `json:"expected_sum,omitempty"` // trimmedSum of what has to be printed; nil for anything
 	CPUTime        float64 `json:"cpu_time_limit"`
 	ExtraTime      float64 `json:"cpu_extra_time"`
 	WallTime       float64 `json:"wall_time_limit"`
@@ -28,13 +28,21 @@ type submission struct {
 	Redirect       bool    `json:"redirect_stderr_to_stdout,omitempty"`
 	NumberOfRuns   int64   `json:"number_of_runs"`
 	Callback       *string `json:"callback_url,omitempty"`
-	Files          []byte  `json:"additional_files,omitempty"` // a zip
 	stackWasAsked  bool    // else it is a default
 	memoryWasAsked bool
+	most           bounds
 	unpacked       []file // of Files
 
 	// Runs are the ids of the jobs that run it, besides the one whose UUID is the token.
 	Runs []string `json:"runs,omitempty"`
+}
+
+// Texts are what a submission may have much of.
+type Texts struct {
+	SourceCode []byte  `json:"source_code,omitempty"`
+	Stdin      []byte  `json:"stdin,omitempty"`
+	Expected   *[]byte `json:"expected_output,omitempty"`
+	Files      []byte  `json:"additional_files,omitempty"` // a zip
 }
 
 // faults are what is wrong with a submission, by field.
@@ -55,7 +63,8 @@ type reader struct {
 func readSubmission(p params, encoded bool, languages catalog, most bounds) (*submission, faults) {
 	r := reader{p, encoded, faults{}}
 	s := &submission{
-		SourceCode: r.bytes("source_code"), Stdin: r.bytes("stdin"),
+		Texts:     Texts{SourceCode: r.bytes("source_code"), Stdin: r.bytes("stdin")},
+		most:      most,
 		CPUTime:   r.number("cpu_time_limit", defaultCPUTime, 0, most.cpuTime, decimal),
 		ExtraTime: r.number("cpu_extra_time", defaultExtraTime, 0, maxExtraTime, decimal),
 		WallTime:  r.number("wall_time_limit", defaultWallTime, minWallTime, most.wallTime, decimal),
@@ -70,7 +79,7 @@ func readSubmission(p params, encoded bool, languages catalog, most bounds) (*su
 	_, s.memoryWasAsked = p["memory_limit"]
 	if _, ok := p["expected_output"]; ok {
 		expected := r.bytes("expected_output")
-		s.Expected = &expected
+		s.Expected, s.ExpectedSum = &expected, trimmedSum(expected)
 	}
 	if r.flag("enable_network") {
 		r.faults.add("enable_network", "enabling network is not allowed")
@@ -82,8 +91,8 @@ func readSubmission(p params, encoded bool, languages catalog, most bounds) (*su
 	}
 	if callback := p["callback_url"]; strings.TrimSpace(callback) != "" {
 		s.Callback = &callback
-		if s.FileSize > maxCalledBack {
-			r.faults.add("max_file_size", "must be less than or equal to %d", maxCalledBack)
+		if len(callback) > maxCallback {
+			r.faults.add("callback_url", "is too long (maximum is %d characters)", maxCallback)
 		}
 	}
 	language, ok := r.language(s, languages)
@@ -93,8 +102,8 @@ func readSubmission(p params, encoded bool, languages catalog, most bounds) (*su
 		if s.Options != nil && strings.TrimSpace(*s.Options) != "" && !language.takesOptions {
 			r.faults.add("compiler_options", "setting compiler options is only allowed for %s", strings.Join(languages.takingOptions(), ", "))
 		}
-		if most := language.limits.MemoryMB << 10; !s.memoryWasAsked && most > s.Memory {
-			s.Memory = most
+		if wants := min(language.limits.MemoryMB<<10, most.memory); !s.memoryWasAsked && wants > s.Memory {
+			s.Memory = wants
 		}
 	}
 	return s, r.faults
@@ -143,6 +152,7 @@ func decimal(f float64) string {
 func whole(f float64) string { return strconv.FormatFloat(f, 'f', 0, 64) }
 
 func (r reader) number(name string, otherwise, least, most float64, write func(float64) string) float64 {
+	otherwise = min(otherwise, most) // a tenant may have less than the default
 	text, ok := r.params[name]
 	if !ok || text == "" {
 		return otherwise
@@ -188,7 +198,7 @@ func (r reader) language(s *submission, languages catalog) (offered, bool) {
 	return language, ok
 }
 
-// files unpacks the additional files. They are base64 whatever the request says of its texts.
+// files reads the additional files. They are base64 whatever the request says of its texts.
 func (r reader) files(s *submission) {
 	const name = "additional_files"
 	text := r.params[name]
@@ -203,14 +213,10 @@ func (r reader) files(s *submission) {
 		return
 	}
 	s.Files = decode64(text)
-	var err error
-	if s.unpacked, err = unpack(s.Files); err != nil {
-		r.faults.add(name, "%s", err)
-	}
 }
 
-// maxArchive is how large a zip may be, in bytes: one that is stored without being compressed, with its names.
-const maxArchive = maxExtract + 1<<20
+// maxArchive is how large a zip may be, in bytes: an answer with all of its fields has memory for it.
+const maxArchive = 4 << 20
 
 func (r reader) source(s *submission) {
 	blank := strings.TrimSpace(string(s.SourceCode)) == ""

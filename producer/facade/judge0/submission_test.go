@@ -57,31 +57,19 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-func TestSame(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		a, b string
-		want bool
-	}{
-		{"a\n", "a", true}, {"a \t\r\nb\n\n\n", "a\nb", true}, {"", "", true}, {"", "\n", true}, {"a", "b", false}, {" a", "a", false}, {"a\n\nb", "a\nb", false},
-	} {
-		if got := same([]byte(tt.a), []byte(tt.b)); got != tt.want {
-			t.Errorf("%q, %q: got %t", tt.a, tt.b, got)
-		}
-	}
-}
-
 // TestKeep: what was sent is read again from where it was kept.
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	expected, arguments := []byte("\xff"), "a b"
-	sent := &submission{SourceCode: []byte("print(1)\x00"), LanguageID: 71, Expected: &expected, Arguments: &arguments, CPUTime: 1.5, Runs: []string{"a-b"}, Files: []byte("zip")}
-	c := &facade.Call{}
-	metadata, err := sent.keep(t.Context(), c)
+	sent := &submission{
+		Texts:      Texts{SourceCode: []byte("print(1)\x00"), Expected: &expected, Files: []byte("zip")},
+		LanguageID: 71, ExpectedSum: trimmedSum(expected), Arguments: &arguments, CPUTime: 1.5, Runs: []string{"a-b"},
+	}
+	metadata, err := sent.keep(t.Context(), &facade.Call{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := kept(t.Context(), c, metadata)
+	got, err := kept(metadata)
 	if err != nil || !reflect.DeepEqual(got, sent) {
 		t.Errorf("got %+v, %v, want %+v", got, err, sent)
 	}
@@ -93,7 +81,7 @@ func TestKeep(t *testing.T) {
 		"no JSON":    {languageKey: "1", pieceKey + "0": strings.Join(pieces([]byte("x")), "")},
 		"many runs":  {languageKey: "1", pieceKey + "0": strings.Join(pieces([]byte(`{"runs":["`+strings.Repeat(`a","`, maxRuns)+`"]}`)), "")},
 	} {
-		if s, err := kept(t.Context(), c, hostile); err == nil {
+		if s, err := kept(hostile); err == nil {
 			t.Errorf("%s: got %+v", name, s)
 		}
 	}
@@ -117,7 +105,7 @@ func TestDecide(t *testing.T) {
 		"file size":                            {job.Result{Status: job.Failed, ExitCode: code(153), Signal: "SIGXFSZ"}, runtimeSIGXFSZ, "Caught fatal signal 25"},
 	} {
 		tt.result.Timing.FinishedAt = &now
-		o, err := (&submission{CPUTime: 5}).judge(t.Context(), &facade.Call{}, tt.result, true)
+		o, err := (&submission{CPUTime: 5}).judge(t.Context(), &facade.Call{}, tt.result)
 		if err != nil || o.status != tt.status || o.message != tt.message {
 			t.Errorf("%s: got %d %q, %v, want %d %q", name, o.status, o.message, err, tt.status, tt.message)
 		}
@@ -145,6 +133,11 @@ func FuzzSubmission(f *testing.F) {
 				t.Error(err)
 			}
 			return
+		}
+		if len(s.Files) > 0 {
+			if s.unpacked, err = unpackAll(s.Files); err != nil {
+				return
+			}
 		}
 		language, ok := languages.find(s.LanguageID)
 		if !ok {

@@ -3,12 +3,14 @@ package judge0
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer/facade"
 )
 
 const (
@@ -24,34 +26,79 @@ type file struct {
 	content []byte
 }
 
-// unpack returns the files in a zip. It takes no more memory than maxExtract, however much the zip says or
-// holds, and no name that leads elsewhere. Links, devices and folders are left out.
-func unpack(archive []byte) ([]file, error) {
-	r, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
-	switch {
-	case errors.Is(err, zip.ErrInsecurePath): // each name is looked at below
-	case err != nil:
-		return nil, errors.New("is no zip archive")
+// badArchive is what is wrong with a zip.
+type badArchive string
+
+func (b badArchive) Error() string { return string(b) }
+
+func badArchivef(format string, args ...any) badArchive {
+	return badArchive(fmt.Sprintf(format, args...))
+}
+
+// unpackWeight is how many times its size a file takes: as it is, in base64 in the spec, and in the spec as it is sent.
+const unpackWeight = 4
+
+// unpackHeld unpacks the additional files into memory that is taken before, until done. It fails with a badArchive,
+// or where there is no memory.
+func (s *submission) unpackHeld(ctx context.Context, c *facade.Call) (done func(), err error) {
+	if len(s.Files) == 0 {
+		return func() {}, nil
 	}
-	if len(r.File) > maxEntries {
-		return nil, fmt.Errorf("has more than %d entries", maxEntries)
+	r, size, err := openArchive(s.Files)
+	if err != nil {
+		return nil, err
 	}
+	if done, err = c.Host.Work(ctx, unpackWeight*size); err != nil {
+		return nil, err
+	}
+	if s.unpacked, err = unpack(r); err != nil {
+		done()
+	}
+	return done, err
+}
+
+// entryMark begins what a zip's directory says of an entry (APPNOTE.TXT 4.3.12).
+var entryMark = []byte("PK\x01\x02")
+
+// openArchive returns a zip, and how large its files say they are.
+func openArchive(archive []byte) (r *zip.Reader, size int64, err error) {
+	if bytes.Count(archive, entryMark) > maxEntries { // before zip makes something of each
+		return nil, 0, badArchivef("has more than %d entries", maxEntries)
+	}
+	r, err = zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // each name is looked at by unpack
+		return nil, 0, badArchive("is no zip archive")
+	}
+	for _, entry := range r.File {
+		if entry.UncompressedSize64 > maxExtract {
+			return nil, 0, errExtract
+		}
+		if size += int64(entry.UncompressedSize64); size > maxExtract {
+			return nil, 0, errExtract
+		}
+	}
+	return r, size, nil
+}
+
+const errExtract = badArchive("holds more than 10240 kilobytes")
+
+// unpack returns the files in a zip. It takes no more memory than they say, however much they hold, and no name that
+// leads elsewhere. Links, devices and folders are left out.
+func unpack(r *zip.Reader) ([]file, error) {
 	var files []file
 	at := map[string]int{}
-	left := int64(maxExtract)
 	for _, entry := range r.File {
 		name := strings.TrimPrefix(entry.Name, "./")
 		if strings.HasSuffix(name, "/") || !entry.Mode().IsRegular() {
 			continue
 		}
 		if problem := job.CheckName(name); problem != "" {
-			return nil, fmt.Errorf("has a file whose name %s", problem)
+			return nil, badArchivef("has a file whose name %s", problem)
 		}
-		content, err := unpackOne(entry, left)
+		content, err := unpackOne(entry)
 		if err != nil {
 			return nil, err
 		}
-		left -= int64(len(content))
 		if i, again := at[name]; again {
 			files[i].content = content
 			continue
@@ -59,24 +106,25 @@ func unpack(archive []byte) ([]file, error) {
 		at[name] = len(files)
 		files = append(files, file{name, content})
 		if len(files) > job.MaxFiles {
-			return nil, fmt.Errorf("has more than %d files", job.MaxFiles)
+			return nil, badArchivef("has more than %d files", job.MaxFiles)
 		}
 	}
 	return files, nil
 }
 
-func unpackOne(entry *zip.File, most int64) ([]byte, error) {
+func unpackOne(entry *zip.File) ([]byte, error) {
+	const bad = badArchive("has a file that can't be unpacked")
 	f, err := entry.Open()
 	if err != nil {
-		return nil, errors.New("has a file that can't be unpacked")
+		return nil, bad
 	}
 	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, most+1))
-	switch {
-	case err != nil:
-		return nil, errors.New("has a file that can't be unpacked")
-	case int64(len(content)) > most:
-		return nil, fmt.Errorf("holds more than %d kilobytes", maxExtract>>10)
+	content := make([]byte, entry.UncompressedSize64)
+	if _, err := io.ReadFull(f, content); err != nil {
+		return nil, bad
+	}
+	if n, err := f.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) { // it holds more than it says, or its checksum is wrong
+		return nil, bad
 	}
 	return content, nil
 }

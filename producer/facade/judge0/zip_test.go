@@ -3,6 +3,7 @@ package judge0
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -38,6 +39,23 @@ func zipOf(tb testing.TB, entries ...entry) []byte {
 	return b.Bytes()
 }
 
+// lying is a zip of a file whose size is another than it says.
+func lying(tb testing.TB, content string, says uint32) []byte {
+	tb.Helper()
+	archive := zipOf(tb, entry{"a", content, 0})
+	at := bytes.Index(archive, entryMark) + 24 // the size without compression (APPNOTE.TXT 4.3.12)
+	binary.LittleEndian.PutUint32(archive[at:], says)
+	return archive
+}
+
+func unpackAll(archive []byte) ([]file, error) {
+	r, _, err := openArchive(archive)
+	if err != nil {
+		return nil, err
+	}
+	return unpack(r)
+}
+
 func TestUnpack(t *testing.T) {
 	t.Parallel()
 	many := make([]entry, job.MaxFiles+1)
@@ -59,6 +77,10 @@ func TestUnpack(t *testing.T) {
 		"absolute":    {zipOf(t, entry{"/a", "1", 0}), "", "has a file whose name is absolute"},
 		"backslash":   {zipOf(t, entry{`..\a`, "1", 0}), "", "has a file whose name has a backslash"},
 		"a bomb":      {zipOf(t, entry{"a", strings.Repeat("a", maxExtract), 0}, entry{"b", "b", 0}), "", "holds more than 10240 kilobytes"},
+		"two bombs":   {zipOf(t, entry{"a", strings.Repeat("a", maxExtract/2+1), 0}, entry{"b", strings.Repeat("a", maxExtract/2), 0}), "", "holds more than 10240 kilobytes"},
+		"says less":   {lying(t, "aaaa", 3), "", "has a file that can't be unpacked"},
+		"says more":   {lying(t, "aaaa", 5), "", "has a file that can't be unpacked"},
+		"entries":     {bytes.Repeat(zipOf(t, entry{"a", "1", 0}), maxEntries+1), "", "has more than 1024 entries"},
 		"many":        {zipOf(t, many...), "", "has more than 256 files"},
 		"no zip":      {[]byte("PK"), "", "is no zip archive"},
 		"cut":         {zipOf(t, entry{"a", "1", 0})[:20], "", "is no zip archive"},
@@ -66,7 +88,7 @@ func TestUnpack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			files, err := unpack(tt.archive)
+			files, err := unpackAll(tt.archive)
 			if err != nil || tt.problem != "" {
 				if err == nil || err.Error() != tt.problem {
 					t.Errorf("got %.200v, %v, want %q", files, err, tt.problem)
@@ -89,7 +111,7 @@ func FuzzUnpack(f *testing.F) {
 	f.Add(zipOf(f, entry{"a", "1", 0}, entry{"d/b", strings.Repeat("x", 1000), 0}))
 	f.Add(zipOf(f, entry{"../a", "1", 0}))
 	f.Fuzz(func(t *testing.T, archive []byte) {
-		files, err := unpack(archive)
+		files, err := unpackAll(archive)
 		if err != nil && files != nil {
 			t.Errorf("got %d files and %v", len(files), err)
 		}
