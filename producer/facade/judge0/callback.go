@@ -20,7 +20,7 @@ const readTime = 30 * time.Second
 func Message(ctx context.Context, client *direct.Client, r job.Result) ([]byte, error) {
 	s, err := kept(r.Metadata)
 	if err != nil || s.Callback == nil {
-		return nil, nil //nolint:nilerr // metadata that only look like a submission's are a native job's
+		return nil, nil // metadata that only look like a submission are a native job's
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()

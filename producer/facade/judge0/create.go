@@ -119,7 +119,7 @@ func (t *taker) submit(ctx context.Context, p params) (token string, wrong fault
 	language, _ := t.languages.find(s.LanguageID)
 	spec, err := s.spec(language, t.languages)
 	if err != nil {
-		return "", faults{"additional_files": {err.Error()}}, nil //nolint:nilerr // it is the client's
+		return "", faults{"additional_files": {err.Error()}}, nil
 	}
 	id, err := s.run(ctx, c, spec)
 	var invalid job.Invalid
