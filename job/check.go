@@ -13,10 +13,13 @@ import (
 
 // Bounds of a [Spec] that no limit changes.
 const (
-	MaxArgs          = 256
-	MaxEnv           = 128
-	MaxFiles         = 256
-	MaxStringBytes   = 32 << 10 // one argument or environment value
+	MaxArgs        = 256
+	MaxEnv         = 128
+	MaxFiles       = 256
+	MaxStringBytes = 32 << 10 // one argument or environment value
+	// MaxWordsBytes bounds command, args and env together: gVisor hands a program no more than 2 MiB,
+	// which the runtime's own are a part of.
+	MaxWordsBytes    = 1 << 20
 	MaxMetadata      = 32
 	MaxMetadataBytes = 1024 // one key or value
 	// MaxMetadataJSON bounds all metadata, as the JSON that is kept: a record, and each

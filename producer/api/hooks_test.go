@@ -223,6 +223,39 @@ func TestHookRefuses(t *testing.T) {
 	expect("deleted", http.StatusNotFound, w.github(t, made.Path, "the third secret", "d", body))
 }
 
+// TestHookOfManyPointers: what a hook's pointers find is no larger than the parameters of a run may be,
+// however often they find it, and is not made a job of first.
+func TestHookOfManyPointers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	made := w.hook(t, `"sender":"github","secret":"`+hookSecret+`"`)
+	var args, from []string
+	for i := range job.MaxArgs {
+		args = append(args, `{"from":"/params"}`)
+		from = append(from, fmt.Sprintf(`"p%d":"/body/big"`, i))
+	}
+	if a := w.do(t, "PUT", "/v1/templates/many", strings.NewReader(`{"params":{"type":"object"},"spec":{"runtime":"python","source":"1","args":[`+strings.Join(args, ",")+`]}}`)); a.status != http.StatusOK {
+		t.Fatalf("set template: got %d %s", a.status, a.body)
+	}
+	if a := w.do(t, "PUT", made.Path, strings.NewReader(`{"template":"many","sender":"github","from":{`+strings.Join(from, ",")+`}}`)); a.status != http.StatusOK {
+		t.Fatalf("change hook: got %d %s", a.status, a.body)
+	}
+	for _, size := range []int{1000, 1_000_000} {
+		a := w.github(t, made.Path, hookSecret, fmt.Sprint(size), `{"big":"`+strings.Repeat("<", size)+`"}`)
+		if a.status != http.StatusUnprocessableEntity || !strings.Contains(string(a.body), `"field":"params"`) {
+			t.Errorf("%d bytes: got %d %.300s, want params to be too large", size, a.status, a.body)
+		}
+	}
+	run := w.do(t, "POST", "/v1/templates/many/run", strings.NewReader(`{"params":{"big":"`+strings.Repeat("<", 60<<10)+`"}}`))
+	if run.status != http.StatusUnprocessableEntity || !strings.Contains(string(run.body), `"field":"params"`) {
+		t.Errorf("run: got %d %.300s, want params to be too large", run.status, run.body)
+	}
+	if got := jobs(t, w); got != 0 {
+		t.Errorf("got %d jobs, want none", got)
+	}
+}
+
 // TestHookComesBack: where there is no room the sender is told to come back, and then its job is
 // made; also if an api died before it had made it.
 func TestHookComesBack(t *testing.T) {

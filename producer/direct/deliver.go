@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -161,11 +162,11 @@ func (k *Knock) start(ctx context.Context, claimed record.Claimed) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.accept(ctx, record.NewJob{ID: claimed.Job}, spec)
+	_, err = c.acceptFilled(ctx, record.NewJob{ID: claimed.Job}, spec)
 	if errors.Is(err, record.ErrExists) {
 		return nil
 	}
-	return within(err, "spec.")
+	return err
 }
 
 // spec fills in the template from the request.
@@ -211,6 +212,9 @@ func (k *Knock) params() (map[string]any, error) {
 		if v, ok := jsonvalue.Find(values, pointer); ok {
 			params[name] = v
 		}
+	}
+	if jsonvalue.Exceeds(params, job.MaxParamsBytes) {
+		return nil, job.Invalid{{Field: "params", Message: "are too large: the hook's from takes too much of the request", Allowed: fmt.Sprintf("up to %d bytes as JSON; the hook's body hands over a whole request", job.MaxParamsBytes)}}
 	}
 	return params, nil
 }
