@@ -226,10 +226,21 @@ func TestGradeUnfit(t *testing.T) {
 	for i := range 201 {
 		many.Files = append(many.Files, job.File{Name: fmt.Sprintf("%d/a/b/c/d", i)})
 	}
+	leaves := func(sockets string) job.Spec {
+		source := "from socket import *\n" + sockets + "\nsend_fds(a, [b'x'], [s.fileno() for s in (a, b, *more)])\nsend_fds(b, [b'x'], [s.fileno() for s in (a, b, *more)])\n"
+		return job.Spec{
+			Runtime: "python", Source: source, Commands: &job.Commands{Compile: "python3 main.py", Run: "cat"},
+			Tests: []job.Test{{Name: "1"}, {Name: "2"}},
+		}
+	}
+	const sockets = "the compile step leaves sockets behind\n"
 	for _, c := range []struct {
 		name, say string
 		spec      job.Spec
 	}{
+		{"datagram sockets in a circle", sockets, leaves("a, b = socketpair(AF_UNIX, SOCK_DGRAM); more = []")},
+		{"a socket with an abstract name", sockets, leaves("c = socket(AF_UNIX, SOCK_DGRAM); c.bind('\\0box'); a, b = socketpair(); more = [c]")},
+		{"sockets of other protocols", sockets, leaves("u = socket(AF_INET, SOCK_DGRAM); u.bind(('127.0.0.1', 4000)); l = socket(); l.bind(('127.0.0.1', 4001)); l.listen(); a, b = socketpair(); more = [u, l]")},
 		{"too many files", "the program has more than 1000 files and directories\n", many},
 		{"files that do not fit twice", "the program's files do not fit twice into the job's directory (limits.disk_mb)\n", job.Spec{
 			Runtime: "bash", Source: "cat", Limits: job.Limits{DiskMB: 1},

@@ -58,8 +58,12 @@ func (s *session) run() error {
 	if s.inputs.problem != "" {
 		return s.refuse(s.inputs.problem)
 	}
+	var sockets int
 	if start.Tests {
 		if err := wipeAs(jobID, "/tmp", "/dev/shm"); err != nil { // what a prepared process has left
+			return err
+		}
+		if sockets, err = countSockets(); err != nil {
 			return err
 		}
 	}
@@ -73,7 +77,7 @@ func (s *session) run() error {
 		}
 	}
 	if start.Tests {
-		return s.runTests(start)
+		return s.runTests(start, sockets)
 	}
 	if err := s.program(start, process); err != nil {
 		return err
