@@ -224,7 +224,34 @@ func (s Spec) checkStrings(add addFunc) {
 			}
 		}
 	}
+	s.checkWordsTogether(add)
 	checkMetadata(add, s.Metadata)
+}
+
+// checkWordsTogether names the largest of command, args and env where a program could not be handed all.
+func (s Spec) checkWordsTogether(add addFunc) {
+	var command, args, env int
+	for _, w := range s.Command {
+		command += len(w) + 1
+	}
+	for _, w := range s.Args {
+		args += len(w) + 1
+	}
+	for k, v := range s.Env {
+		env += len(k) + len(v) + 2
+	}
+	total := command + args + env
+	if total <= MaxWordsBytes {
+		return
+	}
+	field := "args"
+	switch max(command, args, env) {
+	case command:
+		field = "command"
+	case env:
+		field = "env"
+	}
+	add(field, fmt.Sprintf("%d bytes with the rest of command, args and env", total), "are too large", fmt.Sprintf("up to %d bytes together, with one more for each; files hold more", MaxWordsBytes))
 }
 
 func checkMetadata(add addFunc, metadata map[string]string) {
