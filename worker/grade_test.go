@@ -270,6 +270,23 @@ func TestGradeUnfit(t *testing.T) {
 	}
 }
 
+// TestCompileStepWasRefusedMemory: that a compiler was refused memory says nothing of the program.
+func TestCompileStepWasRefusedMemory(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil)
+	const mark = "/tmp/.glovebox-out-of-memory"
+	for _, compile := range []string{"touch " + mark, "mkdir -p " + mark + "/a", "ln -s / " + mark} {
+		spec := job.Spec{Runtime: "bash", Source: "x", Commands: &job.Commands{Compile: compile, Run: "exit 3"}}
+		if r := g.result(g.submit(spec)); r.Status != job.Failed || r.ExitCode == nil || *r.ExitCode != 3 {
+			t.Errorf("%s: got %s, %+v", compile, r.Status, r.Error)
+		}
+		spec.Tests = []job.Test{{Name: "1"}}
+		if r := g.result(g.submit(spec)); r.Verdict != job.RunTimeError {
+			t.Errorf("%s, graded: got %s, %+v", compile, r.Verdict, r.Error)
+		}
+	}
+}
+
 // TestForgedVerdicts: nothing that a program does makes a wrong output right, nor reaches the tests after it.
 func TestForgedVerdicts(t *testing.T) {
 	t.Parallel()
