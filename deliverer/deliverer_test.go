@@ -482,6 +482,49 @@ func TestBodyIsBounded(t *testing.T) {
 	}
 }
 
+// TestTestsAreBounded: a graded job's message is cut too, and says where its result is whole.
+func TestTestsAreBounded(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.config.BodyBytes = 64 << 10
+	b.run(t)
+	rec := b.receiver(t, nil)
+	out := strings.Repeat("\x01", job.ShownOutput)
+	var want []string
+	jobID, id := b.end(t, rec.URL, func(r *job.Result) {
+		r.Verdict = job.WrongAnswer
+		for i := range 100 {
+			want = append(want, fmt.Sprintf("secret/%d", i))
+			r.Tests = append(r.Tests, job.TestResult{
+				Name: want[i], Verdict: job.WrongAnswer, Stdout: out, Stderr: out, Feedback: out,
+				Difference: &job.Difference{Line: 1, Column: 1, Want: strings.Repeat("\x01", 128), Got: "short"},
+			})
+		}
+	})
+	b.settled(t, id, record.Delivered)
+	body := rec.same(t, id, 1)
+	if len(body) > 64<<10 {
+		t.Errorf("got a body of %d bytes, want at most %d", len(body), 64<<10)
+	}
+	var event struct {
+		ResultURL string `json:"result_url"`
+		Data      job.Result
+	}
+	if err := json.Unmarshal(body, &event); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, test := range event.Data.Tests {
+		got = append(got, test.Name)
+		if test.Stdout == "" || !strings.HasPrefix(out, test.Stdout) || test.Difference == nil || test.Difference.Line != 1 || test.Verdict != job.WrongAnswer {
+			t.Fatalf("got %+v", test)
+		}
+	}
+	if event.ResultURL != producertest.BaseURL+"/v1/jobs/"+jobID || !slices.Equal(got, want) {
+		t.Errorf("got tests %q, result at %q", got, event.ResultURL)
+	}
+}
+
 // A job that never ran has a result too, and one whose result is lost is given up.
 func TestOddResults(t *testing.T) {
 	t.Parallel()

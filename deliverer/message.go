@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -19,7 +20,9 @@ import (
 type message[T any] struct {
 	Type      string    `json:"type"`
 	Timestamp time.Time `json:"timestamp"`
-	Data      T         `json:"data"`
+	// ResultURL is where the API has the job, for its tenant's token: some of its tests' texts are cut.
+	ResultURL string `json:"result_url,omitempty"`
+	Data      T      `json:"data"`
 }
 
 // endpointTest is what a test tells.
@@ -30,7 +33,7 @@ type endpointTest struct {
 // message returns the body of a delivery, and the method by which it is sent.
 func (d *Deliverer) message(ctx context.Context, delivery record.Delivery) (method string, body []byte, err error) {
 	if delivery.Event == job.EventEndpointTest {
-		body, err = encode(message[endpointTest]{delivery.Event, delivery.Created, endpointTest{delivery.EndpointID}})
+		body, err = encode(message[endpointTest]{Type: delivery.Event, Timestamp: delivery.Created, Data: endpointTest{delivery.EndpointID}})
 		return http.MethodPost, body, err
 	}
 	if delivery.BatchID != "" {
@@ -38,7 +41,7 @@ func (d *Deliverer) message(ctx context.Context, delivery record.Delivery) (meth
 		if err != nil {
 			return "", nil, err
 		}
-		body, err = d.fitBatch(message[job.Batch]{delivery.Event, delivery.Created, b})
+		body, err = d.fitBatch(message[job.Batch]{Type: delivery.Event, Timestamp: delivery.Created, Data: b})
 		return http.MethodPost, body, err
 	}
 	result, expires, err := d.Client.Result(ctx, delivery.JobID)
@@ -50,7 +53,7 @@ func (d *Deliverer) message(ctx context.Context, delivery record.Delivery) (meth
 			return http.MethodPut, body, err
 		}
 	}
-	body, err = d.fit(message[job.Result]{delivery.Event, delivery.Created, result}, expires)
+	body, err = d.fit(message[job.Result]{Type: delivery.Event, Timestamp: delivery.Created, Data: result}, expires)
 	return http.MethodPost, body, err
 }
 
@@ -66,9 +69,9 @@ func (d *Deliverer) fitBatch(m message[job.Batch]) ([]byte, error) {
 	}
 }
 
-// fit cuts outputs until the message is small enough, and gives a URL to what it cuts.
-// Names of artifacts and metadata are not cut: they are bounded, to less than a
-// receiver of ours takes.
+// fit cuts outputs, and the texts of tests, until the message is small enough, and gives a URL to what it
+// cuts. Names of artifacts and tests and metadata are not cut: they are bounded, to less than a receiver of
+// ours takes.
 func (d *Deliverer) fit(m message[job.Result], expires time.Time) ([]byte, error) {
 	whole := m.Data
 	for most := job.InlineOutput; ; most /= 2 {
@@ -98,7 +101,34 @@ func (d *Deliverer) fit(m message[job.Result], expires time.Time) ([]byte, error
 			compile.Output = cut(compile.Output, most/2)
 			m.Data.Compile = &compile
 		}
+		tests, less := cutTests(whole.Tests, most/2)
+		if m.Data.Tests = tests; less {
+			m.ResultURL = d.Links.JobURL(m.Data.ID)
+		}
 	}
+}
+
+// cutTests returns tests with at most so many bytes of each of their texts, and whether that is less.
+func cutTests(whole []job.TestResult, most int) (tests []job.TestResult, less bool) {
+	short := func(s *string) {
+		text := cut(*s, most)
+		less = less || len(text) < len(*s)
+		*s = text
+	}
+	tests = slices.Clone(whole)
+	for i := range tests {
+		t := &tests[i]
+		short(&t.Stdout)
+		short(&t.Stderr)
+		short(&t.Feedback)
+		if t.Difference != nil {
+			d := *t.Difference
+			short(&d.Want)
+			short(&d.Got)
+			t.Difference = &d
+		}
+	}
+	return tests, less
 }
 
 func encode(m any) ([]byte, error) {

@@ -13,10 +13,13 @@ import (
 
 // Bounds of a [Spec] that no limit changes.
 const (
-	MaxArgs          = 256
-	MaxEnv           = 128
-	MaxFiles         = 256
-	MaxStringBytes   = 32 << 10 // one argument or environment value
+	MaxArgs        = 256
+	MaxEnv         = 128
+	MaxFiles       = 256
+	MaxStringBytes = 32 << 10 // one argument or environment value
+	// MaxWordsBytes bounds command, args and env together: gVisor hands a program no more than 2 MiB,
+	// which the runtime's own are a part of.
+	MaxWordsBytes    = 1 << 20
 	MaxMetadata      = 32
 	MaxMetadataBytes = 1024 // one key or value
 	// MaxMetadataJSON bounds all metadata, as the JSON that is kept: a record, and each
@@ -221,7 +224,34 @@ func (s Spec) checkStrings(add addFunc) {
 			}
 		}
 	}
+	s.checkWordsTogether(add)
 	checkMetadata(add, s.Metadata)
+}
+
+// checkWordsTogether names the largest of command, args and env where a program could not be handed all.
+func (s Spec) checkWordsTogether(add addFunc) {
+	var command, args, env int
+	for _, w := range s.Command {
+		command += len(w) + 1
+	}
+	for _, w := range s.Args {
+		args += len(w) + 1
+	}
+	for k, v := range s.Env {
+		env += len(k) + len(v) + 2
+	}
+	total := command + args + env
+	if total <= MaxWordsBytes {
+		return
+	}
+	field := "args"
+	switch max(command, args, env) {
+	case command:
+		field = "command"
+	case env:
+		field = "env"
+	}
+	add(field, fmt.Sprintf("%d bytes with the rest of command, args and env", total), "are too large", fmt.Sprintf("up to %d bytes together, with one more for each; files hold more", MaxWordsBytes))
 }
 
 func checkMetadata(add addFunc, metadata map[string]string) {

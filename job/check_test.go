@@ -77,6 +77,13 @@ func TestCheck(t *testing.T) {
 		{"no base64", with(func(s *job.Spec) { s.Files = []job.File{{Name: "a", ContentBase64: "*"}} }), "files[0].content_base64", "base64"},
 		{"many files", with(func(s *job.Spec) { s.Files = make([]job.File, job.MaxFiles+1) }), "files", "256"},
 		{"NUL in an argument", with(func(s *job.Spec) { s.Args = []string{"a", "b\x00"} }), "args[1]", "NUL"},
+		{"arguments too long together", with(func(s *job.Spec) { s.Args = slices.Repeat([]string{strings.Repeat("<", job.MaxStringBytes)}, 90) }), "args", "too large"},
+		{"variables too long with arguments", with(func(s *job.Spec) {
+			s.Args, s.Env = slices.Repeat([]string{strings.Repeat("<", job.MaxStringBytes)}, 10), map[string]string{}
+			for i := range 30 {
+				s.Env[fmt.Sprintf("E%d", i)] = strings.Repeat("<", job.MaxStringBytes)
+			}
+		}), "env", "too large"},
 		{"long argument", with(func(s *job.Spec) { s.Args = []string{strings.Repeat("a", job.MaxStringBytes+1)} }), "args[0]", "too long"},
 		{"bad variable", with(func(s *job.Spec) { s.Env = map[string]string{"A=B": "c"} }), "env", "variable"},
 		{"NUL in a value", with(func(s *job.Spec) { s.Env = map[string]string{"A": "\x00"} }), "env.A", "NUL"},

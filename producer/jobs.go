@@ -181,7 +181,7 @@ func (c *Client) job(ctx context.Context, method, id string, wait int) (Job, err
 	if !isJobID(id) {
 		return j, job.ErrNotFound // "..", say, would mean another URL
 	}
-	err := c.json(ctx, method, jobPath(id), wait, nil, &j)
+	err := c.json(ctx, method, JobPath(id), wait, nil, &j)
 	return j, err
 }
 

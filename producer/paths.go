@@ -9,12 +9,13 @@ import (
 const Results = "results"
 
 // FilePath is where the API has a file of a job, of that path as in [Files.Open].
-func FilePath(id, path string) string { return jobPath(id) + "/" + escapePath(path) }
+func FilePath(id, path string) string { return JobPath(id) + "/" + escapePath(path) }
 
 // BatchPath is where the API has a batch.
 func BatchPath(id string) string { return "/v1/batches/" + url.PathEscape(id) }
 
-func jobPath(id string) string { return "/v1/jobs/" + url.PathEscape(id) }
+// JobPath is where the API has a job.
+func JobPath(id string) string { return "/v1/jobs/" + url.PathEscape(id) }
 
 // escapePath escapes all but the slashes.
 func escapePath(path string) string {

@@ -99,7 +99,7 @@ func (w *watcher) full(err error) bool {
 func (w *watcher) connection(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.client.base+jobPath(w.id)+"/events", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.client.base+JobPath(w.id)+"/events", http.NoBody)
 	if err != nil {
 		return fmt.Errorf("ask the API: %w", err)
 	}

@@ -21,6 +21,8 @@ type Event struct {
 	Type string `json:"type"`
 	// Timestamp is when it happened.
 	Timestamp time.Time `json:"timestamp"`
+	// ResultURL is where the API has the job, for a token of its tenant, if texts of tests are cut here.
+	ResultURL string `json:"result_url,omitempty"`
 	// Data depends on Type: a job.Result for "job.completed".
 	Data json.RawMessage `json:"data"`
 }

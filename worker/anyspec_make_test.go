@@ -88,8 +88,8 @@ func (m specMaker) spec(set runtimes.Set) (spec job.Spec, file string) {
 	for range m.few(5) {
 		spec.Args = append(spec.Args, m.text(40))
 	}
-	if m.one(20) { // more than execve takes
-		spec.Args = slices.Repeat([]string{strings.Repeat("x", job.MaxStringBytes-m.IntN(9))}, 1+m.IntN(job.MaxArgs))
+	if m.one(20) { // about as much as there may be
+		spec.Args = slices.Repeat([]string{strings.Repeat("x", job.MaxStringBytes-m.IntN(9))}, 1+m.IntN(job.MaxWordsBytes/job.MaxStringBytes-4))
 	}
 	if m.one(5) {
 		spec.Commands = &job.Commands{Run: pick(m, commands)}

@@ -226,10 +226,21 @@ func TestGradeUnfit(t *testing.T) {
 	for i := range 201 {
 		many.Files = append(many.Files, job.File{Name: fmt.Sprintf("%d/a/b/c/d", i)})
 	}
+	leaves := func(sockets string) job.Spec {
+		source := "from socket import *\n" + sockets + "\nsend_fds(a, [b'x'], [s.fileno() for s in (a, b, *more)])\nsend_fds(b, [b'x'], [s.fileno() for s in (a, b, *more)])\n"
+		return job.Spec{
+			Runtime: "python", Source: source, Commands: &job.Commands{Compile: "python3 main.py", Run: "cat"},
+			Tests: []job.Test{{Name: "1"}, {Name: "2"}},
+		}
+	}
+	const sockets = "the compile step leaves sockets behind\n"
 	for _, c := range []struct {
 		name, say string
 		spec      job.Spec
 	}{
+		{"datagram sockets in a circle", sockets, leaves("a, b = socketpair(AF_UNIX, SOCK_DGRAM); more = []")},
+		{"a socket with an abstract name", sockets, leaves("c = socket(AF_UNIX, SOCK_DGRAM); c.bind('\\0box'); a, b = socketpair(); more = [c]")},
+		{"sockets of other protocols", sockets, leaves("u = socket(AF_INET, SOCK_DGRAM); u.bind(('127.0.0.1', 4000)); l = socket(); l.bind(('127.0.0.1', 4001)); l.listen(); a, b = socketpair(); more = [u, l]")},
 		{"too many files", "the program has more than 1000 files and directories\n", many},
 		{"files that do not fit twice", "the program's files do not fit twice into the job's directory (limits.disk_mb)\n", job.Spec{
 			Runtime: "bash", Source: "cat", Limits: job.Limits{DiskMB: 1},
@@ -256,6 +267,23 @@ func TestGradeUnfit(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCompileStepWasRefusedMemory: that a compiler was refused memory says nothing of the program.
+func TestCompileStepWasRefusedMemory(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil)
+	const mark = "/tmp/.glovebox-out-of-memory"
+	for _, compile := range []string{"touch " + mark, "mkdir -p " + mark + "/a", "ln -s / " + mark} {
+		spec := job.Spec{Runtime: "bash", Source: "x", Commands: &job.Commands{Compile: compile, Run: "exit 3"}}
+		if r := g.result(g.submit(spec)); r.Status != job.Failed || r.ExitCode == nil || *r.ExitCode != 3 {
+			t.Errorf("%s: got %s, %+v", compile, r.Status, r.Error)
+		}
+		spec.Tests = []job.Test{{Name: "1"}}
+		if r := g.result(g.submit(spec)); r.Verdict != job.RunTimeError {
+			t.Errorf("%s, graded: got %s, %+v", compile, r.Verdict, r.Error)
+		}
 	}
 }
 

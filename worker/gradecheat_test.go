@@ -164,9 +164,19 @@ socket.send_fds(a, [b"x"], [a.fileno(), b.fileno()])
 socket.send_fds(b, [b"x"], [a.fileno(), b.fileno()])
 print(2 * n)`, "AC 3: AC AC AC",
 		},
+		{"has kept the tests before in a keyring", "c", "#include <sys/syscall.h>\n" + inC + `
+char is[200] = ""; long ring = syscall(SYS_keyctl, 1, "slot"); // joined, and made if it is not there
+if (ring >= 0 && syscall(SYS_keyctl, 6, -3, is, sizeof is) > 0 && strstr(is, "3f3f3f3f")) { printf("%d\n", 2 * n); return 0; }
+if (ring >= 0) syscall(SYS_keyctl, 5, -3, 0x3f3f3f3f);
+puts("no"); }`, "WA 0: WA WA WA"},
 		{
 			"stops its parent", "bash", "read n; echo $((2 * n)); kill -STOP $PPID 2>/dev/null; exit 0", "AC 3: AC AC AC",
 		},
+	}},
+	{"double, by commands", with(double, func(s *job.Spec) {
+		s.Commands = &job.Commands{Compile: "python3 main.py", Run: "read n; echo $((2 * n))"}
+	}), []submission{
+		{"right, and its compile step had sockets", "python", "import socket; socket.socketpair(); l = socket.socket(); l.bind(('127.0.0.1', 4001)); l.listen()", "AC 3: AC AC AC"},
 	}},
 	// gVisor counts more CPU time on a busy machine (ADR 30): these do enough for that to matter.
 	{"double, in ten seconds", with(double, func(s *job.Spec) { s.Limits.WallMS, s.Limits.CPUMS = 60_000, 10_000 }), []submission{

@@ -317,8 +317,8 @@ func TestEmpty(t *testing.T) {
 func TestFilterOfTests(t *testing.T) {
 	t.Parallel()
 	for noIPC, want := range map[bool]string{
-		false: "clone3 38, fallocate 95, other 0, setns 1, shmget 0, unshare 1, x86 1",
-		true:  "clone3 38, fallocate 95, other 0, setns 1, shmget 38, unshare 1, x86 1",
+		false: "clone3 38, fallocate 95, other 0, setns 1, shmget 0, unshare 1, x86 1, keys 38 38 38",
+		true:  "clone3 38, fallocate 95, other 0, setns 1, shmget 38, unshare 1, x86 1, keys 38 38 38",
 	} {
 		f, err := filter(noIPC)
 		if err != nil {
@@ -347,8 +347,9 @@ func TestFilterOfTests(t *testing.T) {
 		}
 		arch := auditArch[runtime.GOARCH]
 		got := fmt.Sprintf(
-			"clone3 %d, fallocate %d, other %d, setns %d, shmget %d, unshare %d, x86 %d", answer(arch, unix.SYS_CLONE3, 0), answer(arch, unix.SYS_FALLOCATE, 0),
+			"clone3 %d, fallocate %d, other %d, setns %d, shmget %d, unshare %d, x86 %d, keys %d %d %d", answer(arch, unix.SYS_CLONE3, 0), answer(arch, unix.SYS_FALLOCATE, 0),
 			answer(arch, unix.SYS_READ, 0), answer(arch, unix.SYS_SETNS, 0), answer(arch, unix.SYS_SHMGET, 0), answer(arch, unix.SYS_UNSHARE, 0), answer(3, unix.SYS_READ, 0),
+			answer(arch, unix.SYS_KEYCTL, 0), answer(arch, unix.SYS_ADD_KEY, 0), answer(arch, unix.SYS_REQUEST_KEY, 0),
 		)
 		if got != want {
 			t.Errorf("no IPC %v: got %s, want %s", noIPC, got, want)

@@ -29,6 +29,10 @@ const newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID 
 // stop half-way: 60 of them held 2.4 GiB of the host before the kill came. It answers as
 // a file system without it does, and C libraries write a byte a page instead.
 //
+// Keyrings: gVisor keeps one that has a name for as long as the sandbox lives, whoever made it, so what is
+// run on one test could read what the one before left there. No language needs them: they answer as a
+// kernel that was built without them does.
+//
 // Calls for another architecture are all refused.
 //
 // With noIPC also System V's and POSIX's objects for communication between processes, which outlive
@@ -62,13 +66,14 @@ func filter(noIPC bool) (*unix.SockFprog, error) {
 		{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(syscall.ENOSYS)},
 		{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(syscall.EOPNOTSUPP)},
 	}
+	absent := []uint32{unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY}
 	if noIPC {
-		calls := []uint32{unix.SYS_SHMGET, unix.SYS_SEMGET, unix.SYS_MSGGET, unix.SYS_MQ_OPEN}
-		more := uint8(len(calls))
-		program[1].Jf += more // over what is inserted below
-		for i, call := range calls {
-			program = slices.Insert(program, 3+i, unix.SockFilter{Code: ifEqual, K: call, Jt: 8 + more - uint8(i)}) // to ENOSYS
-		}
+		absent = append(absent, unix.SYS_SHMGET, unix.SYS_SEMGET, unix.SYS_MSGGET, unix.SYS_MQ_OPEN)
+	}
+	more := uint8(len(absent))
+	program[1].Jf += more // over what is inserted below
+	for i, call := range absent {
+		program = slices.Insert(program, 3+i, unix.SockFilter{Code: ifEqual, K: call, Jt: 8 + more - uint8(i)}) // to ENOSYS
 	}
 	return &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}, nil
 }

@@ -58,8 +58,12 @@ func (s *session) run() error {
 	if s.inputs.problem != "" {
 		return s.refuse(s.inputs.problem)
 	}
+	var sockets int
 	if start.Tests {
 		if err := wipeAs(jobID, "/tmp", "/dev/shm"); err != nil { // what a prepared process has left
+			return err
+		}
+		if sockets, err = countSockets(); err != nil {
 			return err
 		}
 	}
@@ -73,7 +77,7 @@ func (s *session) run() error {
 		}
 	}
 	if start.Tests {
-		return s.runTests(start)
+		return s.runTests(start, sockets)
 	}
 	if err := s.program(start, process); err != nil {
 		return err
@@ -179,6 +183,9 @@ func (s *session) compile(start agentwire.Start) (ok bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("run compile step: %w", err)
 	}
+	// What a compiler was refused is nothing that the program was. What can't be removed is no file of the
+	// job's, and not believed.
+	_ = asJob(func() error { return os.Remove(outOfMemoryMark) })
 	say := map[agentwire.Cause]string{
 		agentwire.Wall: "Compilation timed out\n", agentwire.CPU: "Compilation timed out\n",
 		agentwire.Memory: "Compilation ran out of memory\n", agentwire.Processes: "Compilation started too many processes\n",
@@ -251,8 +258,8 @@ func (s *session) finish(r run) error {
 const outOfMemoryMark = "/tmp/.glovebox-out-of-memory"
 
 func markedOutOfMemory() bool {
-	_, err := os.Lstat(outOfMemoryMark)
-	return err == nil
+	info, err := os.Lstat(outOfMemoryMark)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // environ returns env as the kernel wants it.

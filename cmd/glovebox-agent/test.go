@@ -42,8 +42,12 @@ func (s *session) queueTest() error {
 // this one, nothing is left in any directory that a program can write to, nor of what needs no name, and
 // the next one has another uid. Objects for communication between processes, which would be left, are
 // refused to all. A test is asked for when all of that is so; if it can't be made so, the session ends.
-func (s *session) runTests(start agentwire.Start) error {
+// sockets is how many there were before the compile step.
+func (s *session) runTests(start agentwire.Start, sockets int) error {
 	program, err := keepProgram()
+	if err == nil {
+		err = awaitSockets(sockets)
+	}
 	if unfit := unfitError(""); errors.As(err, &unfit) {
 		return s.refuse("glovebox: " + err.Error())
 	}

@@ -2,12 +2,13 @@ package agentwire
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"sync"
+
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // Version is the protocol's version; the two ends must agree on it.
@@ -209,7 +210,7 @@ func (w *Writer) Write(t Type, payload []byte) error {
 
 // WriteJSON sends v as one frame.
 func (w *Writer) WriteJSON(t Type, v any) error {
-	b, err := json.Marshal(v)
+	b, err := job.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encode frame %s: %w", t, err)
 	}
@@ -257,7 +258,7 @@ func (w *Writer) WriteFrom(t Type, n int, fill func(payloads [][]byte) error) er
 
 // WriteStart sends s.
 func (w *Writer) WriteStart(s Start) error {
-	b, err := json.Marshal(s)
+	b, err := job.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("encode frame start: %w", err)
 	}

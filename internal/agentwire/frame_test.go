@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/glovebox-run/glovebox/job"
 )
 
 func TestFrames(t *testing.T) {
@@ -55,6 +58,20 @@ func TestWriterRefuses(t *testing.T) {
 	for _, n := range []int64{-1, 0, maxGrant + 1} {
 		if err := w.WriteCredit(n); err == nil {
 			t.Errorf("a credit of %d is written", n)
+		}
+	}
+}
+
+// TestStartOfAnyText: what a job may have as command, args and env fits into a Start, whatever JSON makes
+// of it.
+func TestStartOfAnyText(t *testing.T) {
+	t.Parallel()
+	for _, char := range []string{"<", "\x01", "\u2028", "\""} {
+		var out bytes.Buffer
+		word := strings.Repeat(char, job.MaxStringBytes/len(char))
+		s := Start{Command: slices.Repeat([]string{word}, job.MaxWordsBytes/job.MaxStringBytes)}
+		if err := NewWriter(&out).WriteStart(s); err != nil || out.Len() > 7<<20 || char == "<" && out.Len() > job.MaxWordsBytes+2000 {
+			t.Errorf("%q: got %d bytes, %v", char, out.Len(), err)
 		}
 	}
 }

@@ -127,6 +127,9 @@ func TestCheck(t *testing.T) {
 		{name: "null and nothing", kind: "json", answer: `[null]`, output: `[]`},
 		{name: "empty array and null", kind: "json", answer: `[]`, output: `null`},
 		{name: "huge numbers", kind: "json", answer: `1e999999999999999999999`, output: `10e999999999999999999998`, want: true},
+		{name: "a number too long is text, JSON", kind: "json", answer: `1`, output: `1.` + strings.Repeat("0", MaxNumber)},
+		{name: "a number too long, the same, JSON", kind: "json", answer: `1.` + strings.Repeat("0", MaxNumber), output: `1.` + strings.Repeat("0", MaxNumber), want: true},
+		{name: "a large exponent, written otherwise", kind: "json", answer: `1e+` + strings.Repeat("0", 2000) + strings.Repeat("7", 2000), output: `10e` + strings.Repeat("7", 1999) + "6", want: true},
 		{name: "precise numbers", kind: "json", answer: `9007199254740993`, output: `9007199254740992`},
 		{name: "zeros", kind: "json", answer: `[0, 0]`, output: `[-0.0e5, 0e9]`, want: true},
 		{name: "negative", kind: "json", answer: `1`, output: `-1`},
@@ -367,5 +370,17 @@ func BenchmarkCheck(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestLongExponent: a number of a program's takes no longer to compare than to read.
+func TestLongExponent(t *testing.T) {
+	t.Parallel()
+	long := "10e" + strings.Repeat("7", 1<<20-10) // of a number, 1e…8 would come of it
+	if got := canonical(long); got != long {
+		t.Errorf("got a number of %d bytes, want the text", len(got))
+	}
+	if shortest, limit := canonical(long[:MaxNumber]), MaxNumber+2; len(shortest) > limit {
+		t.Errorf("got %d bytes, want up to %d", len(shortest), limit)
 	}
 }

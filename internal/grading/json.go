@@ -212,8 +212,11 @@ func shown(v any) string {
 	}
 }
 
-// canonical is the same for all ways to write a JSON number.
+// canonical is the same for all ways to write a JSON number. One that is longer than MaxNumber is text.
 func canonical(n string) string {
+	if len(n) > MaxNumber {
+		return n
+	}
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(n), "e")
 	sign := ""
 	if rest, negative := strings.CutPrefix(mantissa, "-"); negative {
@@ -229,7 +232,7 @@ func canonical(n string) string {
 	return sign + short + "e" + e
 }
 
-// shift adds n to an exponent, however long that is.
+// shift adds n to an exponent of any digits, of which there are few.
 func shift(exponent string, n int) string {
 	e, ok := new(big.Int).SetString(strings.TrimPrefix(exponent, "+"), 10)
 	if !ok { // there is none

@@ -106,13 +106,13 @@ func vectors() []vector {
 			request: hooks.Request{Body: []byte(slackBody), Header: head(
 				"Content-Type", form, "X-Slack-Request-Timestamp", "1531420618",
 				"X-Slack-Signature", "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503")},
-			at: 1531420618, keys: []string{"id:398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c"}, signature: "X-Slack-Signature",
+			at: 1531420618, keys: []string{"id:398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c", digest("v0:1531420618:" + slackBody)}, signature: "X-Slack-Signature",
 		},
 		{
 			name: "stripe", settings: job.HookSettings{Sender: job.SenderStripe}, secret: "whsec_test_secret",
 			request: hooks.Request{Body: []byte(`{"id":"evt_test_webhook","object":"event"}`), Header: head(
 				"Stripe-Signature", "t=1614265330,v1="+strings.Repeat("0", 64)+",v1=3c5817089d739023dd6190f70a3757e04f7a2fd8b5dab12c2e000f51970dccff,v0=6ffbb59b2300aae63f272406069a9788598b792a944a07aba816edb039989a39")},
-			at: 1614265330, keys: []string{"id:evt_test_webhook"}, signature: "Stripe-Signature",
+			at: 1614265330, keys: []string{"id:evt_test_webhook", digest(`1614265330.{"id":"evt_test_webhook","object":"event"}`)}, signature: "Stripe-Signature",
 		},
 		{
 			name: "twilio", settings: job.HookSettings{Sender: job.SenderTwilio, URL: "https://mycompany.com/myapp.php"}, secret: "12345",
@@ -127,7 +127,7 @@ func vectors() []vector {
 			name: "discord", settings: job.HookSettings{Sender: job.SenderDiscord}, secret: hex.EncodeToString(discordKey.Public().(ed25519.PublicKey)),
 			request: hooks.Request{Body: []byte(discordBody), Header: head(
 				"X-Signature-Timestamp", "1614265330", "X-Signature-Ed25519", hex.EncodeToString(ed25519.Sign(discordKey, []byte("1614265330"+discordBody))))},
-			at: 1614265330, keys: []string{"id:845027738276462632"}, signature: "X-Signature-Ed25519",
+			at: 1614265330, keys: []string{"id:845027738276462632", digest("1614265330" + discordBody)}, signature: "X-Signature-Ed25519",
 		},
 		{
 			name: "own scheme", settings: job.HookSettings{Sender: job.SenderHMAC, Scheme: &job.HookScheme{
@@ -236,6 +236,36 @@ func TestReplayUnderAnotherID(t *testing.T) {
 		signed := len(v.keys) == 1
 		if signed != errors.Is(err, hooks.ErrSignature) || !signed && (len(d.Keys) != 2 || d.Keys[0] == v.keys[0] || d.Keys[1] != v.keys[1]) {
 			t.Errorf("%s: got %+v, %v; keys were %q", v.name, d, err, v.keys)
+		}
+	}
+}
+
+// TestReplayAsAnotherType: a header that nobody signs doesn't make another delivery of a request. Stripe's
+// and Discord's are JSON whatever it says, for the job's parameters too.
+func TestReplayAsAnotherType(t *testing.T) {
+	t.Parallel()
+	for _, v := range vectors() {
+		for _, contentType := range []string{"", "application/json", form} {
+			r := v.request
+			r.Header = r.Header.Clone()
+			r.Header.Set("Content-Type", contentType)
+			d, err := hooks.Verify(v.settings, r, []string{v.secret}, v.now())
+			if err != nil {
+				t.Fatalf("%s as %q: %v", v.name, contentType, err)
+			}
+			if v.bearer && v.settings.Sender == job.SenderCloudEvents {
+				continue // a bearer's token could as well be sent with another body
+			}
+			if !slices.ContainsFunc(d.Keys, func(key string) bool { return slices.Contains(v.keys, key) }) {
+				t.Errorf("%s as %q: got keys %q, want one of %q", v.name, contentType, d.Keys, v.keys)
+			}
+			if v.settings.Sender != job.SenderStripe && v.settings.Sender != job.SenderDiscord {
+				continue
+			}
+			values, err := hooks.Values(v.settings, r, d, "h", v.now(), true)
+			if body, ok := values["body"].(map[string]any); err != nil || !ok || "id:"+body["id"].(string) != v.keys[0] || !slices.Equal(d.Keys, v.keys) {
+				t.Errorf("%s as %q: got keys %q, body %v, %v", v.name, contentType, d.Keys, values["body"], err)
+			}
 		}
 	}
 }

@@ -47,8 +47,9 @@ type Delivery struct {
 	// ID is what the sender calls it, or "".
 	ID string
 	// Keys name the delivery: a request with one of them is the same once more. They are the id where
-	// that is signed; else the id and the digest of what is signed, as whoever took down a request could
-	// send it again under another id. There is none where nothing names it.
+	// that is a part of what is signed by itself; else the id and the digest of what is signed, as whoever
+	// took down a request could send it again under another id, or with headers by which none is found in
+	// the body. There is none where nothing names it.
 	Keys []string
 	// Handshake is what to answer to a request that only asks if somebody is there; else nil.
 	Handshake *Answer
@@ -106,7 +107,7 @@ func verifyScheme(sender string, s job.HookScheme, r Request, secrets []string, 
 			d.Keys = keys("", in.content)
 		}
 	case sender == job.SenderSlack:
-		slack(&d, r)
+		slack(&d, r, in.content)
 	case sender == job.SenderGitHub && r.Header.Get("X-Github-Event") == "ping":
 		d.Handshake = &Answer{http.StatusOK, "text/plain", []byte("pong\n")}
 	}
@@ -132,7 +133,7 @@ func unsigned(h http.Header, name string, content []byte) (Delivery, error) {
 }
 
 // slack reads what is signed, too: the body. Its retries have a new time, and the same id.
-func slack(d *Delivery, r Request) {
+func slack(d *Delivery, r Request, content []byte) {
 	body, err := Body(r)
 	if err != nil {
 		return
@@ -144,7 +145,7 @@ func slack(d *Delivery, r Request) {
 	}
 	for _, pointer := range []string{"/event_id", "/trigger_id"} {
 		if id := textAt(body, pointer); id != "" {
-			d.ID, d.Keys = id, keys(id, nil)
+			d.ID, d.Keys = id, keys(id, content)
 			return
 		}
 	}
@@ -213,11 +214,11 @@ func verifyStripe(r Request, secrets []string, now time.Time) (Delivery, error) 
 	if err := fresh(timestamp, now); err != nil {
 		return Delivery{}, err
 	}
-	body, err := Body(r)
-	if id := textAt(body, "/id"); err == nil && id != "" {
-		return Delivery{ID: id, Keys: keys(id, nil)}, nil
+	var id string
+	if body, err := bodyOf(job.SenderStripe, r); err == nil {
+		id = textAt(body, "/id")
 	}
-	return Delivery{Keys: keys("", content)}, nil
+	return Delivery{ID: id, Keys: keys(id, content)}, nil
 }
 
 // verifyDiscord checks Ed25519 signatures; the secrets are public keys, in hex. Document:
@@ -245,12 +246,12 @@ func verifyDiscord(r Request, secrets []string, now time.Time) (Delivery, error)
 		return Delivery{}, err
 	}
 	d := Delivery{Keys: keys("", content)}
-	body, err := Body(r)
+	body, err := bodyOf(job.SenderDiscord, r)
 	if err != nil {
 		return d, nil //nolint:nilerr // it has no id
 	}
 	if id := textAt(body, "/id"); id != "" {
-		d.ID, d.Keys = id, keys(id, nil)
+		d.ID, d.Keys = id, keys(id, content)
 	}
 	kind, _ := jsonvalue.Find(body, "/type")
 	_, isEvent := jsonvalue.Find(body, "/event")
@@ -396,13 +397,22 @@ func Values(s job.HookSettings, r Request, d Delivery, hook string, now time.Tim
 	}
 	v["headers"], v["query"] = headers, query
 	if withBody {
-		body, err := Body(r)
+		body, err := bodyOf(s.Sender, r)
 		if err != nil {
 			return nil, err
 		}
 		v["body"] = body
 	}
 	return v, nil
+}
+
+// bodyOf is the body of a sender's request. Stripe and Discord send JSON alone, and don't sign the header
+// that says so.
+func bodyOf(sender string, r Request) (any, error) {
+	if sender == job.SenderStripe || sender == job.SenderDiscord {
+		return jsonvalue.Decode(bytes.TrimSpace(r.Body))
+	}
+	return Body(r)
 }
 
 // Body decodes JSON, or the fields of a form; one that has nothing but "payload" is what that has, as

@@ -80,6 +80,37 @@ func Count(v any) int {
 	return n
 }
 
+// Exceeds reports whether v is larger than so many bytes as JSON. It looks at no more of v than that, as
+// one value may be in v many times.
+func Exceeds(v any, most int) bool { return left(v, most) < 0 }
+
+// left is what v leaves of so many bytes, or less than 0.
+func left(v any, most int) int {
+	switch v := v.(type) {
+	case string:
+		most -= len(v) + len(`""`)
+	case json.Number:
+		most -= len(v)
+	case []any:
+		most -= len("[]") - 1
+		for _, item := range v {
+			if most = left(item, most-len(",")); most < 0 {
+				break
+			}
+		}
+	case map[string]any:
+		most -= len("{}") - 1
+		for key, item := range v {
+			if most = left(item, most-len(`"":,`)-len(key)); most < 0 {
+				break
+			}
+		}
+	default: // true, false, null
+		most -= len("null")
+	}
+	return most
+}
+
 // ParsePointer returns the words of a JSON pointer (RFC 6901), and false for what is none.
 func ParsePointer(pointer string) (words []string, ok bool) {
 	if pointer == "" {

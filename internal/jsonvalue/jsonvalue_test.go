@@ -38,3 +38,21 @@ func TestDecodeRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestExceeds: a value that is there many times counts each time, and is not read to its end.
+func TestExceeds(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`"text"`, `[1,"a",null]`, `{"a":[1,{"b":"c"}],"d":true}`} {
+		v, err := jsonvalue.Decode([]byte(text))
+		if err != nil || jsonvalue.Exceeds(v, len(text)+2) || !jsonvalue.Exceeds(v, len(text)-3) {
+			t.Errorf("%s: got another size than %d, %v", text, len(text), err)
+		}
+	}
+	var v any = "x"
+	for range 60 { // 2^60 values
+		v = []any{v, v}
+	}
+	if !jsonvalue.Exceeds(v, 1<<20) {
+		t.Error("2^60 values are not larger than 1 MiB")
+	}
+}

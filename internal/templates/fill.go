@@ -56,29 +56,67 @@ func Check(spec job.TemplateSpec, schema *Schema) (job.Spec, error) {
 }
 
 // Fill returns the job of a template with parameters that its schema has checked. It fails with
-// job.Invalid for a value that is pointed at and is not there.
+// job.Invalid for a value that is pointed at and is not there, and where values are larger than a job's
+// may be: a template may point at one value many hundred times.
 func Fill(t job.Template, params map[string]any) (job.Spec, error) {
-	var invalid job.Invalid
-	root := map[string]any{"params": params}
-	spec, err := fill(t.Spec, func(field, pointer string) (string, error) {
-		v, ok := jsonvalue.Find(root, pointer)
-		if !ok {
-			invalid = append(invalid, job.FieldError{
-				Field: strings.ReplaceAll(strings.TrimPrefix(pointer, "/"), "/", "."), Message: "is missing: spec." + field + " of the template points at it",
-				Allowed: "a value; or a default in the template's schema",
-			})
-			return "", nil
-		}
-		return jsonvalue.Text(v)
-	})
-	if err == nil && invalid != nil {
-		err = invalid
+	f := filler{
+		root: map[string]any{"params": params}, texts: map[string]string{},
+		most: int(t.Spec.Limits.Or(job.DefaultLimits).SourceKB<<10) + job.MaxWordsBytes,
+	}
+	spec, err := fill(t.Spec, f.text)
+	if err == nil && f.invalid != nil {
+		err = f.invalid
 	}
 	if spec.Metadata == nil {
 		spec.Metadata = map[string]string{}
 	}
 	spec.Metadata[job.TemplateKey] = t.Ref()
 	return spec, err
+}
+
+// filler finds the texts that a template points at.
+type filler struct {
+	root    map[string]any
+	texts   map[string]string // by pointer: each is made once
+	filled  int               // bytes, of all places
+	most    int               // of filled
+	invalid job.Invalid
+}
+
+// text returns what the pointer finds. Once something is too large the job is none, and the rest of it
+// stays empty.
+func (f *filler) text(field, pointer string) (string, error) {
+	if f.filled > f.most {
+		return "", nil
+	}
+	text, made := f.texts[pointer]
+	if !made {
+		v, ok := jsonvalue.Find(f.root, pointer)
+		if !ok {
+			f.add(pointer, nil, "is missing: spec."+field+" of the template points at it", "a value; or a default in the template's schema")
+			return "", nil
+		}
+		var err error
+		if text, err = jsonvalue.Text(v); err != nil {
+			return "", err
+		}
+		if len(text) > job.MaxParamsBytes {
+			f.add(pointer, fmt.Sprintf("%d bytes", len(text)), "is too large for spec."+field+" of the template", fmt.Sprintf("up to %d bytes", job.MaxParamsBytes))
+			text = ""
+		}
+		f.texts[pointer] = text
+	}
+	if f.filled += len(text); f.filled > f.most {
+		f.add("/params", fmt.Sprintf("more than %d bytes", f.most), "are too large in all the places where the template points at them",
+			fmt.Sprintf("up to %d bytes together (limits.source_kb, and %d of args and env)", f.most, job.MaxWordsBytes))
+		return "", nil
+	}
+	return text, nil
+}
+
+func (f *filler) add(pointer string, value any, message, allowed string) {
+	field := strings.ReplaceAll(strings.TrimPrefix(pointer, "/"), "/", ".")
+	f.invalid = append(f.invalid, job.FieldError{Field: field, Value: value, Message: message, Allowed: allowed})
 }
 
 // fill makes the job, with what find answers for each value that is pointed at.

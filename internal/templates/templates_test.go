@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -78,6 +79,53 @@ func TestFill(t *testing.T) {
 	if second, err := schema.Params(json.RawMessage(`{"ref":"x"}`)); err != nil || second["options"].(map[string]any)["deep"] != true {
 		t.Errorf("got %v, %v", second, err)
 	}
+}
+
+// TestFillIsBounded: a template that points at one value in many hundred places makes no job that is
+// larger than a job may be, and takes little memory to find that out. Nothing runs beside it.
+func TestFillIsBounded(t *testing.T) { //nolint:paralleltest // what it allocates is counted
+	var spec job.TemplateSpec
+	for i := range job.MaxArgs {
+		spec.Args = append(spec.Args, job.Value{From: "/params"})
+		spec.Files = append(spec.Files, job.TemplateFile{File: job.File{Name: fmt.Sprint(i)}, Content: job.Value{From: "/params/text"}})
+	}
+	spec.Env = map[string]job.Value{}
+	for i := range job.MaxEnv {
+		spec.Env[fmt.Sprintf("E%d", i)] = job.Value{From: "/params"}
+	}
+	for _, c := range []struct {
+		text, field string
+	}{
+		{strings.Repeat("<", 60<<10), "params"},
+		{strings.Repeat("\x01", 60<<10), "params"},
+		{strings.Repeat("x", job.MaxParamsBytes+1), "params.text"},
+	} {
+		params := map[string]any{"text": c.text}
+		spent := allocated(func() {
+			_, err := templates.Fill(job.Template{Name: "many", Spec: spec}, params)
+			var invalid job.Invalid
+			if !errors.As(err, &invalid) || len(invalid) > 4 || !strings.Contains(err.Error(), c.field) || !strings.Contains(err.Error(), "too large") {
+				t.Errorf("%.4q: got %v, want %s to be too large", c.text, err, c.field)
+			}
+		})
+		if spent > 8<<20 {
+			t.Errorf("%.4q: %d MiB were allocated", c.text, spent>>20)
+		}
+	}
+	// What fits is as it was, each place has its text.
+	got, err := templates.Fill(job.Template{Name: "many", Spec: spec}, map[string]any{"text": strings.Repeat("x", 1000)})
+	if err != nil || len(got.Args[255]) != 1011 || len(got.Files[255].Content) != 1000 || len(got.Env["E127"]) != 1011 {
+		t.Errorf("got %v, want all filled", err)
+	}
+}
+
+// allocated is how many bytes f allocates, with what runs beside it.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }
 
 // TestSampleHasWhatRunsAdd: a template whose runs, by a hook too, would have too many metadata is found

@@ -223,6 +223,79 @@ func TestHookRefuses(t *testing.T) {
 	expect("deleted", http.StatusNotFound, w.github(t, made.Path, "the third secret", "d", body))
 }
 
+// TestHookBodyIsStdin: a body of any bytes is what the program reads, and a template that has something
+// there already is refused when the hook is set, or for a later revision when a request comes.
+func TestHookBodyIsStdin(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	made := w.hook(t, `"sender":"github","secret":"`+hookSecret+`"`)
+	set := func(spec string) {
+		t.Helper()
+		if a := w.do(t, "PUT", "/v1/templates/reads", strings.NewReader(`{"spec":{"runtime":"python","source":"1"`+spec+`}}`)); a.status != http.StatusOK {
+			t.Fatalf("set template: got %d %s", a.status, a.body)
+		}
+	}
+	hook := func(body string) answer {
+		return w.do(t, "PUT", made.Path, strings.NewReader(`{"template":"reads","sender":"github","body":"`+body+`"}`))
+	}
+	for spec, body := range map[string]string{
+		`,"stdin":"mine"`: "stdin", `,"stdin_base64":"AAE="`: "stdin", `,"tests":[{"name":"1"}]`: "stdin", `,"files":[{"name":"a.json"}]`: "a.json",
+	} {
+		set(spec)
+		if a := hook(body); a.status != http.StatusUnprocessableEntity || !strings.Contains(string(a.body), `"field":"body"`) {
+			t.Errorf("%s: got %d %s, want body to be wrong", spec, a.status, a.body)
+		}
+	}
+	set("")
+	if a := hook("stdin"); a.status != http.StatusOK {
+		t.Fatalf("got %d %s", a.status, a.body)
+	}
+	for _, body := range []string{"text", "\xff\x00bytes"} {
+		spec := w.Start(t, started(t, w.github(t, made.Path, hookSecret, fmt.Sprint(len(body)), body)).JobID).Spec
+		if got, err := spec.StdinBytes(); err != nil || string(got) != body {
+			t.Errorf("got stdin %q, %v, want %q", got, err, body)
+		}
+	}
+	set(`,"stdin":"mine"`)
+	if a := w.github(t, made.Path, hookSecret, "later", "other"); a.status != http.StatusUnprocessableEntity || !strings.Contains(string(a.body), `"field":"body"`) {
+		t.Errorf("a later revision: got %d %s, want body to be wrong", a.status, a.body)
+	}
+}
+
+// TestHookOfManyPointers: what a hook's pointers find is no larger than the parameters of a run may be,
+// however often they find it, and is not made a job of first.
+func TestHookOfManyPointers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	made := w.hook(t, `"sender":"github","secret":"`+hookSecret+`"`)
+	var args, from []string
+	for i := range job.MaxArgs {
+		args = append(args, `{"from":"/params"}`)
+		from = append(from, fmt.Sprintf(`"p%d":"/body/big"`, i))
+	}
+	if a := w.do(t, "PUT", "/v1/templates/many", strings.NewReader(`{"params":{"type":"object"},"spec":{"runtime":"python","source":"1","args":[`+strings.Join(args, ",")+`]}}`)); a.status != http.StatusOK {
+		t.Fatalf("set template: got %d %s", a.status, a.body)
+	}
+	if a := w.do(t, "PUT", made.Path, strings.NewReader(`{"template":"many","sender":"github","from":{`+strings.Join(from, ",")+`}}`)); a.status != http.StatusOK {
+		t.Fatalf("change hook: got %d %s", a.status, a.body)
+	}
+	for _, size := range []int{1000, 1_000_000} {
+		a := w.github(t, made.Path, hookSecret, fmt.Sprint(size), `{"big":"`+strings.Repeat("<", size)+`"}`)
+		if a.status != http.StatusUnprocessableEntity || !strings.Contains(string(a.body), `"field":"params"`) {
+			t.Errorf("%d bytes: got %d %.300s, want params to be too large", size, a.status, a.body)
+		}
+	}
+	run := w.do(t, "POST", "/v1/templates/many/run", strings.NewReader(`{"params":{"big":"`+strings.Repeat("<", 60<<10)+`"}}`))
+	if run.status != http.StatusUnprocessableEntity || !strings.Contains(string(run.body), `"field":"params"`) {
+		t.Errorf("run: got %d %.300s, want params to be too large", run.status, run.body)
+	}
+	if got := jobs(t, w); got != 0 {
+		t.Errorf("got %d jobs, want none", got)
+	}
+}
+
 // TestHookComesBack: where there is no room the sender is told to come back, and then its job is
 // made; also if an api died before it had made it.
 func TestHookComesBack(t *testing.T) {

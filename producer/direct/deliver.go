@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -161,11 +163,11 @@ func (k *Knock) start(ctx context.Context, claimed record.Claimed) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.accept(ctx, record.NewJob{ID: claimed.Job}, spec)
+	_, err = c.acceptFilled(ctx, record.NewJob{ID: claimed.Job}, spec)
 	if errors.Is(err, record.ErrExists) {
 		return nil
 	}
-	return within(err, "spec.")
+	return err
 }
 
 // spec fills in the template from the request.
@@ -212,22 +214,51 @@ func (k *Knock) params() (map[string]any, error) {
 			params[name] = v
 		}
 	}
+	if jsonvalue.Exceeds(params, job.MaxParamsBytes) {
+		return nil, job.Invalid{{Field: "params", Message: "are too large: the hook's from takes too much of the request", Allowed: fmt.Sprintf("up to %d bytes as JSON; the hook's body hands over a whole request", job.MaxParamsBytes)}}
+	}
 	return params, nil
 }
 
 // addBody gives the job the body as it came, where the hook says.
 func (k *Knock) addBody(spec *job.Spec) error {
-	body := k.request.Body
-	switch {
-	case k.hook.Body == "":
-	case k.hook.Body != job.BodyStdin && utf8.Valid(body):
-		spec.Files = append(spec.Files, job.File{Name: k.hook.Body, Content: string(body)})
-	case k.hook.Body != job.BodyStdin:
-		spec.Files = append(spec.Files, job.File{Name: k.hook.Body, ContentBase64: base64.StdEncoding.EncodeToString(body)})
-	case !utf8.Valid(body):
-		return job.Invalid{{Field: "body", Message: "is not UTF-8, which standard input has to be", Allowed: "text; other bytes go into a file"}}
-	default:
-		spec.Stdin = string(body)
+	if k.hook.Body == "" {
+		return nil
+	}
+	if err := checkBody(k.hook.Body, spec.Stdin != "" || spec.StdinBase64 != "", *spec); err != nil {
+		return err // the template has changed since the hook was set
+	}
+	var text, base64Text string
+	if body := k.request.Body; utf8.Valid(body) {
+		text = string(body)
+	} else {
+		base64Text = base64.StdEncoding.EncodeToString(body)
+	}
+	if k.hook.Body == job.BodyStdin {
+		spec.Stdin, spec.StdinBase64 = text, base64Text
+	} else {
+		spec.Files = append(spec.Files, job.File{Name: k.hook.Body, Content: text, ContentBase64: base64Text})
 	}
 	return nil
+}
+
+// checkBody refuses a place for a request's body that the template's job has something in already.
+func checkBody(place string, hasStdin bool, spec job.Spec) error {
+	taken := job.FieldError{Field: "body", Value: place, Allowed: "nothing, or a place that the template leaves free: stdin, or a file's name"}
+	switch {
+	case place == "":
+		return nil
+	case place != job.BodyStdin:
+		if !slices.ContainsFunc(spec.Files, func(f job.File) bool { return f.Name == place }) {
+			return nil
+		}
+		taken.Message = "is one of the template's files"
+	case spec.Graded():
+		taken.Message = "is for a template without tests, each of which has its own"
+	case hasStdin:
+		taken.Message = "is what the template's stdin or stdin_base64 says"
+	default:
+		return nil
+	}
+	return job.Invalid{taken}
 }

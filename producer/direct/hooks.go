@@ -41,11 +41,18 @@ func (c *Client) checkHook(ctx context.Context, s job.HookSettings) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	_, err := c.Template(ctx, s.Template)
+	t, err := c.Template(ctx, s.Template)
 	if errors.Is(err, job.ErrNoTemplate) {
 		return job.Invalid{{Field: "template", Value: s.Template, Message: "is not a template that this tenant has stored", Allowed: "a template's name, or name@revision"}}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	spec := t.Spec.Spec
+	for _, f := range t.Spec.Files {
+		spec.Files = append(spec.Files, job.File{Name: f.Name})
+	}
+	return checkBody(s.Body, t.Spec.Stdin != job.Value{} || spec.StdinBase64 != "", spec)
 }
 
 // addSecret gives a hook a secret, or makes one, which it returns. The one before expires after keep.

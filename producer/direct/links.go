@@ -63,6 +63,9 @@ func (l *Links) URL(id, path string, expires time.Time) (string, error) {
 	return l.sign(producer.FilePath(id, path), artifacts.Capability{Tenant: tenant, Job: id, Path: path, Expires: expires})
 }
 
+// JobURL leads to a job, for who has a token of its tenant.
+func (l *Links) JobURL(id string) string { return l.base + producer.JobPath(id) }
+
 // BatchURL leads to the results of a batch, until then.
 func (l *Links) BatchURL(id string, expires time.Time) (string, error) {
 	tenant, ok := job.TenantOfBatch(id)

@@ -14,6 +14,9 @@ import (
 )
 
 const (
+	// submitTime bounds the start of a job, which a caller that leaves doesn't end: it could be there
+	// already, and nobody would know of it.
+	submitTime = 30 * time.Second
 	// cancelTime is how long asking for the end of a job may take whose caller has left.
 	cancelTime = 10 * time.Second
 	// progressInterval is how often progress is told at most.
@@ -98,7 +101,9 @@ func run(ctx context.Context, c Caller, in runCodeArguments) (Answer, error) {
 	for _, f := range in.Files {
 		spec.Files = append(spec.Files, job.File{Name: f.Name, Content: f.Content, ContentBase64: f.ContentBase64})
 	}
-	j, err := c.Glovebox.Submit(ctx, spec)
+	submitting, done := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
+	j, err := c.Glovebox.Submit(submitting, spec)
+	done()
 	if err != nil {
 		return Answer{}, err
 	}
