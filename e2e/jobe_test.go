@@ -160,7 +160,9 @@ func TestJobeRoutes(t *testing.T) {
 		{"POST", runs, `{"run_spec":{"language_id":"c","sourcecode":"!** TESTING OVERLOAD EXCEPTION **!"}}`, 200, `{"run_id":"0","outcome":21,"cmpinfo":"","stdout":"","stderr":""}`},
 		{"POST", runs, `{"run_spec":{"language_id":"c","sourcecode":"!** TESTING OVERLOAD EXCEPTION **!","file_list":[["abcdefgh","x"]]}}`, 404, `"One or more`},
 		{"POST", runs, spec(`,"input":"` + strings.Repeat("x", 40<<20) + `"`), 413, `"the body is too large`},
-		{"POST", runs, spec(`,"input":"` + strings.Repeat("x", 2<<20) + `"`), 400, `"source: is too large`},
+		{"POST", runs, spec(`,"input":"` + strings.Repeat("x", 2<<20) + `"`), 200, `"outcome":15`},
+		{"POST", runs, spec(`,"input":"` + strings.Repeat("x", 17<<20) + `"`), 400, `"source: is too large`},
+		{"POST", runs, spec(`,"parameters":{"disklimit":-1}`), 200, `"outcome":15`},
 		{"HEAD", jobePath + "/files/abcdefgh", "", 404, ""},
 		{"HEAD", jobePath + "/files/..%2f..%2fx", "", 404, ""},
 		{"PUT", jobePath + "/files/abcdefgh", `{"file_contents":"aGk="}`, 204, ""},
@@ -192,7 +194,7 @@ func TestJobeRoutes(t *testing.T) {
 func TestJobeFiles(t *testing.T) {
 	t.Parallel()
 	const admin = "operator-0123456789abcdef"
-	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=jobe", "GLOVEBOX_ADMIN_TOKEN=" + admin}})
+	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=jobe", "GLOVEBOX_FACADE_TENANT=guests", "GLOVEBOX_ADMIN_TOKEN=" + admin}})
 	operator, err := producer.New(g.url, admin)
 	if err != nil {
 		t.Fatal(err)
@@ -247,6 +249,14 @@ func TestJobeFiles(t *testing.T) {
 	if said := run(g.token); !strings.Contains(said.body, `b'another content'`) {
 		t.Errorf("got %d %s after another tenant's put, want one's own", said.status, said.body)
 	}
+
+	// Those without a token are one tenant: none of them replaces what another's question is named after.
+	put("", id("guest's"), "guest's")
+	if said := g.ask(t, "", http.MethodPut, jobePath+"/files/"+id("guest's"), "application/json", `{"file_contents":"eA=="}`); said.status != http.StatusForbidden || !strings.HasPrefix(said.body, `"put: without an API key`) {
+		t.Errorf("a guest's other content: got %d %s, want 403", said.status, said.body)
+	}
+	put("", "notanmd5", "one")
+	put("", "notanmd5", "two")
 
 	// A file with the source's name is there in its place.
 	put(g.token, id("replaced"), "print('replaced')")

@@ -89,7 +89,7 @@ func listRuntimes(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		refuse(w, r, c.Host.Problem(r.Context(), err))
 		return
 	}
-	write(w, http.StatusOK, list)
+	facade.Write(w, http.StatusOK, list)
 }
 
 // listPackages lists the same as packages: one each, unless one has several languages.
@@ -111,5 +111,5 @@ func listPackages(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 			packages = append(packages, p)
 		}
 	}
-	write(w, http.StatusOK, packages)
+	facade.Write(w, http.StatusOK, packages)
 }
