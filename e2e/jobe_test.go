@@ -5,10 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"math/rand/v2"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -279,49 +277,4 @@ func TestJobeOverload(t *testing.T) {
 	if err != nil || len(page.Jobs) != 1 || page.Jobs[0].Status != job.Canceled {
 		t.Errorf("got %+v, %v, want a job that is canceled", page.Jobs, err)
 	}
-}
-
-// TestJobeClassroom: a class hands in at once, some of it wrong and some of it endless. Each gets an answer, and the right
-// one.
-func TestJobeClassroom(t *testing.T) {
-	t.Parallel()
-	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=jobe"}})
-	const students, submissions = 20, 3
-	right := []struct {
-		spec    string
-		outcome int
-		stdout  string
-	}{
-		{`"language_id":"python3","sourcecode":"print(int(input()) * 2)","input":"21\n"`, 15, "42\n"},
-		{`"language_id":"c","sourcecode":"#include <stdio.h>\nint main(void) { int n; scanf(\"%d\", &n); printf(\"%d\\n\", n * 2); }","input":"21\n"`, 15, "42\n"},
-		{`"language_id":"nodejs","sourcecode":"console.log(42)"`, 15, "42\n"},
-		{`"language_id":"python3","sourcecode":"print(int(input()) * 3)","input":"21\n"`, 15, "63\n"}, // wrong, as only its teacher knows
-		{`"language_id":"python3","sourcecode":"print(undefined)"`, 12, ""},
-		{`"language_id":"c","sourcecode":"int main(void) { return undefined; }"`, 11, ""},
-		{`"language_id":"python3","sourcecode":"print(42, flush=True)\nwhile True: pass","parameters":{"cputime":1}`, 13, "42\n"},
-	}
-	var class sync.WaitGroup
-	for student := range students {
-		class.Go(func() {
-			draw := rand.New(rand.NewPCG(1, uint64(student)))
-			for range submissions {
-				s := right[draw.IntN(len(right))]
-				if a := g.jobeRun(t, g.token, s.spec); a.Outcome != s.outcome || a.Stdout != s.stdout {
-					t.Errorf("student %d: %s: got %+v, want %d %q", student, s.spec, a, s.outcome, s.stdout)
-				}
-			}
-		})
-	}
-	class.Wait()
-	page, err := g.client.List(t.Context(), producer.ListOptions{Limit: 200})
-	ended := 0
-	for _, j := range page.Jobs {
-		if j.Status.Final() && j.Status != job.Canceled && j.Status != job.InternalError {
-			ended++
-		}
-	}
-	if err != nil || ended != students*submissions {
-		t.Errorf("%d of %d jobs have ended, %v, want one for each of %d submissions", ended, len(page.Jobs), err, students*submissions)
-	}
-	t.Logf("%d runs of %d students, %d told of an overload", ended, students, len(page.Jobs)-ended)
 }
