@@ -55,3 +55,19 @@ func TestToken(t *testing.T) {
 		}
 	}
 }
+
+// FuzzToken: whatever headers and query say, a request has a token that isn't empty, or none; one that has a token says
+// who asks, so that nobody is let in as a guest by mistake.
+func FuzzToken(f *testing.F) {
+	f.Add("Authorization", "Basic eDp5", "X-Auth-Token=T")
+	f.Add("X-API-KEY", "", "a=b;c")
+	f.Fuzz(func(t *testing.T, header, value, query string) {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+		r.URL.RawQuery = query
+		r.Header.Add(header, value)
+		token, ok := Token(r)
+		if ok != (token != "") || ok && !HasToken(r) || r.Header.Get("Authorization") != "" && !HasToken(r) {
+			t.Errorf("%q: %q, ?%q: got %q, %t", header, value, query, token, ok)
+		}
+	})
+}

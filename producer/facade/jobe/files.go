@@ -33,16 +33,9 @@ func putFile(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		return
 	}
 	defer done()
-	var sent struct {
-		Contents *string `json:"file_contents"`
-	}
-	if json.Unmarshal(body, &sent) != nil || sent.Contents == nil {
-		facade.Write(w, http.StatusBadRequest, "put: missing file_contents parameter in post")
-		return
-	}
-	content, err := base64.StdEncoding.DecodeString(*sent.Contents)
+	content, err := readContents(body, id)
 	if err != nil {
-		facade.Write(w, http.StatusBadRequest, "put: contents of file "+id+" are not valid base-64")
+		facade.Write(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	if c.Anonymous && md5ID.MatchString(id) && !named(id, content) {
@@ -55,6 +48,21 @@ func putFile(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// readContents reads what a file is to have. It fails with a facade.BadRequest.
+func readContents(body []byte, id string) ([]byte, error) {
+	var sent struct {
+		Contents *string `json:"file_contents"`
+	}
+	if json.Unmarshal(body, &sent) != nil || sent.Contents == nil {
+		return nil, facade.BadRequest("put: missing file_contents parameter in post")
+	}
+	content, err := base64.StdEncoding.DecodeString(*sent.Contents)
+	if err != nil {
+		return nil, facade.BadRequest("put: contents of file " + id + " are not valid base-64")
+	}
+	return content, nil
 }
 
 // headFile says whether a file is kept.

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -210,6 +211,11 @@ func FuzzReadRunSpec(f *testing.F) {
 		if problem := job.CheckName(s.file); problem != "" || strings.ContainsAny(s.file, "'/") {
 			t.Fatalf("%q: the source is called %q", body, s.file)
 		}
+		if strings.Contains(s.mainClass, "'") {
+			t.Fatalf("%q: the class %q leaves its quotes", body, s.mainClass)
+		}
+		spec := job.Spec{Runtime: "x", Commands: s.language.commands(s), Files: []job.File{{Name: s.file}}, Limits: s.limits(job.DefaultMaximums)}
+		_ = spec.Check([]string{"x"}, nil, job.DefaultMaximums) // it must not panic
 		for _, f := range s.files {
 			if job.CheckName(f.name) != "" || strings.Contains(f.name, "/") {
 				t.Fatalf("%q: a file is called %q", body, f.name)
@@ -217,6 +223,29 @@ func FuzzReadRunSpec(f *testing.F) {
 		}
 		if errs := s.limits(job.DefaultMaximums).Check(job.DefaultMaximums); len(errs) > 0 {
 			t.Fatalf("%q: got %v", body, errs)
+		}
+	})
+}
+
+// FuzzContents: a file is what its base64 says, or is refused.
+func FuzzContents(f *testing.F) {
+	f.Add([]byte(`{"file_contents":"aGk="}`))
+	f.Add([]byte(`{"file_contents":"aG\u000ak=","file_contents":null}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		content, err := readContents(body, "abcdefgh")
+		if err != nil && content != nil || len(content) > len(body) {
+			t.Fatalf("%q: got %d bytes, %v", body, len(content), err)
+		}
+	})
+}
+
+// FuzzEscape: whatever a program printed is text that JSON has as it is.
+func FuzzEscape(f *testing.F) {
+	f.Add([]byte("h\xe9llo\x00\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got := escape(b)
+		if !utf8.ValidString(got) || len(got) > 4*len(b) || utf8.Valid(b) && got != string(b) {
+			t.Fatalf("%q: got %q", b, got)
 		}
 	})
 }
