@@ -24,7 +24,7 @@ with_test_binaries = bin=$$(mktemp -d /tmp/glovebox-bin.XXXXXX) && trap 'rm -rf 
 
 COMMANDS := $(notdir $(wildcard cmd/*))
 # Tests that find one of these missing fail instead of being skipped.
-export GLOVEBOX_TEST_REQUIRE ?= redis,s3,podman,npm
+export GLOVEBOX_TEST_REQUIRE ?= redis,s3,podman,npm,python3
 GOLANGCI_VERSION := v2.15.0
 GOVULNCHECK_VERSION := v1.8.0
 NFPM_VERSION := v2.45.0

@@ -63,8 +63,8 @@ func (s Spec) Check(runtimes, images []string, maximum Limits) error {
 	}
 	limitErrs := s.Limits.Check(maximum)
 	errs = append(errs, limitErrs...)
-	if most := s.Limits.Or(DefaultLimits).SourceKB << 10; len(limitErrs) == 0 && s.inputBytes() > most {
-		add("source", fmt.Sprintf("%d bytes with files and stdin", s.inputBytes()), "is too large",
+	if most := s.Limits.Or(DefaultLimits).SourceKB << 10; len(limitErrs) == 0 && s.InputBytes() > most {
+		add("source", fmt.Sprintf("%d bytes with files and stdin", s.InputBytes()), "is too large",
 			fmt.Sprintf("%d bytes (limits.source_kb, at most %d)", most, maximum.SourceKB))
 	}
 	s.checkTimes(add, time.Now())
@@ -296,8 +296,8 @@ func checkURL(add addFunc, field, raw string) {
 	}
 }
 
-// inputBytes is how much the sandbox is handed, saturating.
-func (s Spec) inputBytes() int64 {
+// InputBytes is how much the sandbox is handed, saturating.
+func (s Spec) InputBytes() int64 {
 	n := int64(len(s.Source)) + int64(len(s.Stdin)) + int64(len(s.StdinBase64))*3/4
 	for _, f := range s.Files {
 		n += int64(len(f.Content)) + int64(len(f.ContentBase64))*3/4

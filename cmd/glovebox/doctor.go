@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -18,21 +19,43 @@ import (
 
 func (a *app) doctorCommand() *cobra.Command {
 	var asJSON bool
+	var facade doctor.Facade
 	cmd := &cobra.Command{
-		Use:   "doctor",
+		Use:   "doctor [--facade NAME URL]",
 		Short: "Look for what keeps Glovebox from working, or from working safely",
 		Long: `Look at this machine for what keeps Glovebox from working, or from working safely, and
 say what to do about it. Each line is "ok", "warning" or "problem"; exit code 1 says
 that there is a problem. It changes nothing, and starts and removes one sandbox.
 
 Redis and S3 are looked at where GLOVEBOX_REDIS_URL and the GLOVEBOX_S3_… variables are
-set, as for the api and the worker; the API where the other commands would find it.`,
+set, as for the api and the worker; the API where the other commands would find it.
+
+With --facade it looks at nothing but the server at URL, a façade of Glovebox's or the
+original: whether it lists languages, and what it makes of a hello, a compile error and
+an endless loop. URL is what the server's clients are told. Nothing of it is Glovebox's
+own, so GLOVEBOX_TOKEN is not sent.`,
 		Example: `  glovebox doctor
+  glovebox doctor --facade jobe https://glovebox.example.com/jobe
+  GLOVEBOX_FACADE_TOKEN=… glovebox doctor --facade judge0 http://localhost:2358
   glovebox doctor --json | jq '.[] | select(.level != "ok")'`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.examine(cmd.Context(), asJSON) },
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case facade.Name == "" && len(args) > 0:
+				return usagef("%s is for --facade", args[0])
+			case facade.Name == "":
+				return a.examine(cmd.Context(), asJSON)
+			case len(args) == 0:
+				return usagef("--facade %s: the server's URL is missing", facade.Name)
+			}
+			facade.URL = args[0]
+			return a.examineFacade(cmd.Context(), facade, asJSON)
+		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().StringVar(&facade.Name, "facade", "", "look at a server that speaks another's contract: `jobe`, judge0 or piston")
+	cmd.Flags().StringVar(&facade.Token, "token", "", "`token` for that server; other users of this machine see what is given here")
+	setTwin(cmd, "token", "GLOVEBOX_FACADE_TOKEN")
 	return cmd
 }
 
@@ -41,7 +64,22 @@ func (a *app) examine(ctx context.Context, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	findings := doctor.Run(ctx, c)
+	return a.tell(doctor.Run(ctx, c), asJSON)
+}
+
+func (a *app) examineFacade(ctx context.Context, f doctor.Facade, asJSON bool) error {
+	if u, err := url.Parse(f.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return usagef("%.100q is not the URL of a server: want http or https", f.URL)
+	}
+	findings, err := doctor.RunFacade(ctx, f)
+	if err != nil {
+		return usagef("--facade: %v", err)
+	}
+	return a.tell(findings, asJSON)
+}
+
+// tell prints findings. It fails if there is a problem among them.
+func (a *app) tell(findings []doctor.Finding, asJSON bool) error {
 	if asJSON {
 		if err := a.printJSON(findings); err != nil {
 			return err

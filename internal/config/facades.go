@@ -32,6 +32,8 @@ func (r *Reader) facadeAddresses(name string, on []string) map[string]string {
 			r.Fault(name, "has %.60q: want façade=host:port, with commas between", word)
 		case !slices.Contains(on, facade):
 			r.Fault(name, "has an address for %.60q, which GLOVEBOX_FACADES doesn't turn on", facade)
+		case addresses[facade] != "":
+			r.Fault(name, "has two addresses for %.60q: want one each", facade)
 		default:
 			addresses[facade] = address
 		}

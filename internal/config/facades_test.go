@@ -27,4 +27,8 @@ func TestFacades(t *testing.T) {
 			t.Errorf("%s=%s: got %v, want an error that names it", name, value, err)
 		}
 	}
+	twice := File{"GLOVEBOX_FACADES": "judge0", "GLOVEBOX_FACADE_ADDRESSES": "judge0=127.0.0.1:2358,judge0=127.0.0.1:2359"}
+	if _, err := ReadAPI(with(apiEnv(), twice).Get); err == nil || !strings.Contains(err.Error(), "two addresses") {
+		t.Errorf("two addresses: got %v", err)
+	}
 }

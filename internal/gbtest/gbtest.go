@@ -24,7 +24,8 @@ import (
 // ToolsDir is where infra/setup.sh puts runsc, versitygw and the Podman configuration.
 const ToolsDir = toolsdir.Local
 
-// Require ends the test when component ("redis", "s3", "podman", "npm", "cgroups") is missing:
+// Require ends the test when component ("redis", "s3", "podman", "npm", "python3",
+// "cgroups") is missing:
 // as a failure where GLOVEBOX_TEST_REQUIRE lists it, else as a skip.
 func Require(tb testing.TB, component string) {
 	tb.Helper()
@@ -60,6 +61,8 @@ func missing(component string) string {
 		if _, err = exec.LookPath("npm"); err == nil {
 			_, err = exec.LookPath("node")
 		}
+	case "python3":
+		_, err = exec.LookPath("python3")
 	case "cgroups":
 		if Leaves() == "" {
 			return "the host delegates no cgroups to this process: make test-vm runs this test where it does"

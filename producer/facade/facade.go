@@ -24,9 +24,18 @@ type Facade struct {
 	Base string
 	// Routes are all that it answers. A slash at the end of a request's path makes no difference.
 	Routes []Route
+	// Languages are all by which its clients ask for programs to be run, be there workers for them or not.
+	Languages []Language
 	// Refuse answers a request that is not admitted, has no route or met a fault of Glovebox, as the
 	// server would. Headers such as Retry-After are set already.
 	Refuse func(w http.ResponseWriter, r *http.Request, p *producer.Problem)
+}
+
+// Language is one of the other server's, on a runtime of Glovebox's.
+type Language struct {
+	Runtime string // of Glovebox
+	// Names are what clients may call it, an id or a name, the one that it is listed by first.
+	Names []string
 }
 
 // Route is one of a façade's.

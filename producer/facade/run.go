@@ -16,6 +16,8 @@ var ErrNoPlace = errors.New("no worker was free in time")
 const (
 	// answerTime is what sending an answer may take.
 	answerTime = 30 * time.Second
+	// submitTime is what submitting a job may take whose client has left.
+	submitTime = 30 * time.Second
 	// cancelTime is what canceling a job may take whose client has left.
 	cancelTime = 10 * time.Second
 )
@@ -25,11 +27,11 @@ const (
 // that is ErrNoPlace; one whose client has left; and, with an error of code unavailable, one that runs
 // while the api drains.
 func (c *Call) Run(ctx context.Context, w http.ResponseWriter, spec job.Spec, patience time.Duration) (job.Result, error) {
-	submitted, err := c.Client.Submit(ctx, spec)
+	id, err := c.submit(ctx, spec)
 	if err != nil {
 		return job.Result{}, err
 	}
-	id, since, begun := submitted.ID, time.Now(), false
+	since, begun := time.Now(), false
 	c.Host.Note(id)
 	control := http.NewResponseController(w)
 	for {
@@ -54,6 +56,18 @@ func (c *Call) Run(ctx context.Context, w http.ResponseWriter, spec job.Spec, pa
 			return job.Result{}, errors.Join(err, c.abandon(ctx, id))
 		}
 	}
+}
+
+// submit submits a job also if its client leaves meanwhile: what would be broken off may be there all the same, and is
+// known by its id only.
+func (c *Call) submit(ctx context.Context, spec job.Spec) (id string, err error) {
+	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
+	defer cancel()
+	submitted, err := c.Client.Submit(patient, spec)
+	if err == nil && ctx.Err() != nil {
+		err = errors.Join(ctx.Err(), c.abandon(ctx, submitted.ID))
+	}
+	return submitted.ID, err
 }
 
 // abandon cancels a job whose result nobody waits for any more.

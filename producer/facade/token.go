@@ -2,28 +2,30 @@ package facade
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
 // tokenHeaders are where clients of the servers whose place façades take put their token, besides
-// Authorization: Judge0's own and as its hosted version is reached, Jobe's, and E2B's.
-var tokenHeaders = []string{"X-Auth-Token", "X-RapidAPI-Key", "X-API-KEY", "X-Access-Token", "E2B-Traffic-Access-Token", "X-Auth-User"}
+// Authorization: Judge0's own, the one of those who may do more first, and as its hosted version is reached; Jobe's,
+// and E2B's.
+var tokenHeaders = []string{"X-Auth-User", "X-Auth-Token", "X-RapidAPI-Key", "X-API-KEY", "X-Access-Token", "E2B-Traffic-Access-Token"}
 
-// Token returns the token of a request, from wherever clients put it: Authorization with the scheme
-// Bearer, with none, or with Basic, as whose password it is sent (or as the user name, where there is no password);
-// one of the headers that such servers ask for; or the query parameter X-Auth-Token. ok is false where
-// there is none, or more than one Authorization.
+// Token returns the token of a request, from wherever clients put it: one of the headers that such servers ask
+// for; Authorization with the scheme Bearer, with none, or with Basic, as whose password it is sent (or as the user
+// name, where there is no password); or the query parameter X-Auth-Token. The headers come first, since Authorization may
+// be for a proxy on the way. ok is false where there is none, or, without such a header, more than one Authorization.
 func Token(r *http.Request) (token string, ok bool) {
+	for _, name := range tokenHeaders {
+		if token := r.Header.Get(name); token != "" {
+			return token, true
+		}
+	}
 	switch values := r.Header.Values("Authorization"); {
 	case len(values) > 1:
 		return "", false
 	case len(values) == 1 && values[0] != "":
 		return authorization(r, values[0])
-	}
-	for _, name := range tokenHeaders {
-		if token := r.Header.Get(name); token != "" {
-			return token, true
-		}
 	}
 	token = r.URL.Query().Get("X-Auth-Token")
 	return token, token != ""
@@ -49,5 +51,8 @@ func authorization(r *http.Request, value string) (token string, ok bool) {
 // HasToken reports whether a request says who asks, be it in a form that Token can't read.
 func HasToken(r *http.Request) bool {
 	_, ok := Token(r)
-	return ok || r.Header.Get("Authorization") != ""
+	for _, name := range append([]string{"Authorization"}, tokenHeaders...) {
+		ok = ok || slices.ContainsFunc(r.Header.Values(name), func(value string) bool { return value != "" })
+	}
+	return ok
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 )
 
@@ -34,8 +35,12 @@ func TestToken(t *testing.T) {
 		"Jobe":                  {"/", []string{"X-API-KEY", "T"}, "T"},
 		"E2B":                   {"/", []string{"E2B-Traffic-Access-Token", "T"}, "T"},
 		"query":                 {"/?X-Auth-Token=T", nil, "T"},
-		"Authorization first":   {"/?X-Auth-Token=Q", []string{"X-Auth-Token", "H", "Authorization", "Bearer T"}, "T"},
-		"a wrong Authorization": {"/?X-Auth-Token=Q", []string{"X-Auth-Token", "H", "Authorization", "Digest T"}, ""},
+		"a proxy's":             {"/?X-Auth-Token=Q", []string{"X-Auth-Token", "T", "Authorization", basic("proxy", "P")}, "T"},
+		"two of Judge0's":       {"/", []string{"X-Auth-Token", "H", "X-Auth-User", "T"}, "T"},
+		"Authorization first":   {"/?X-Auth-Token=Q", []string{"Authorization", "Bearer T"}, "T"},
+		"a wrong Authorization": {"/?X-Auth-Token=Q", []string{"Authorization", "Digest T"}, ""},
+		"an empty one first":    {"/", []string{"Authorization", "", "Authorization", "Bearer T"}, ""},
+		"an empty header first": {"/", []string{"X-API-KEY", "", "X-API-KEY", "T"}, ""},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, tt.target, http.NoBody)
 		for i := 0; i < len(tt.headers); i += 2 {
@@ -44,8 +49,25 @@ func TestToken(t *testing.T) {
 		if got, ok := Token(r); got != tt.want || ok != (tt.want != "") {
 			t.Errorf("%s: got %q, %t, want %q", name, got, ok, tt.want)
 		}
-		if want := r.Header.Get("Authorization") != "" || tt.want != ""; HasToken(r) != want {
+		said := func(value string) bool { return value != "" }
+		if want := tt.want != "" || slices.ContainsFunc(r.Header.Values("Authorization"), said) || slices.ContainsFunc(r.Header.Values("X-API-KEY"), said); HasToken(r) != want {
 			t.Errorf("%s: HasToken is %t", name, !want)
 		}
 	}
+}
+
+// FuzzToken: whatever headers and query say, a request has a token that isn't empty, or none; one that has a token says
+// who asks, so that nobody is let in as a guest by mistake.
+func FuzzToken(f *testing.F) {
+	f.Add("Authorization", "Basic eDp5", "X-Auth-Token=T")
+	f.Add("X-API-KEY", "", "a=b;c")
+	f.Fuzz(func(t *testing.T, header, value, query string) {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+		r.URL.RawQuery = query
+		r.Header.Add(header, value)
+		token, ok := Token(r)
+		if ok != (token != "") || ok && !HasToken(r) || r.Header.Get("Authorization") != "" && !HasToken(r) {
+			t.Errorf("%q: %q, ?%q: got %q, %t", header, value, query, token, ok)
+		}
+	})
 }

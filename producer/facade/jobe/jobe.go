@@ -3,7 +3,6 @@
 package jobe
 
 import (
-	"encoding/json"
 	"net/http"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -14,37 +13,26 @@ import (
 // New returns the façade.
 func New() facade.Facade {
 	const base = "/index.php/restapi"
-	return facade.Facade{Name: "jobe", Base: "/jobe", Refuse: refuse, Routes: []facade.Route{
+	f := facade.Facade{Name: "jobe", Base: "/jobe", Refuse: refuse, Routes: []facade.Route{
 		{Pattern: "GET " + base + "/languages", Scope: facade.AnyToken, Serve: listLanguages},
 		{Pattern: "POST " + base + "/runs", Scope: job.ScopeSubmit, Action: "job.submit", Serve: run},
-		{Pattern: "PUT " + base + "/files/{id}", Scope: job.ScopeSubmit, Serve: putFile},
+		{Pattern: "PUT " + base + "/files/{id}", Scope: job.ScopeSubmit, Action: "file.put", Serve: putFile},
 		{Pattern: "HEAD " + base + "/files/{id}", Scope: job.ScopeSubmit, Serve: headFile},
 	}}
+	for _, l := range languages {
+		f.Languages = append(f.Languages, facade.Language{Runtime: l.runtime, Names: []string{l.id}})
+	}
+	return f
 }
 
-// refuse answers what is not served as Jobe would: it has no 401.
+// refuse answers what is not served as Jobe would: it has no 401, and an error is a JSON string.
 func refuse(w http.ResponseWriter, r *http.Request, p *producer.Problem) {
-	status, message := p.Status, p.Detail
-	switch status {
-	case http.StatusUnauthorized:
+	status, message := facade.Say(p)
+	if status == http.StatusUnauthorized {
 		status, message = http.StatusForbidden, "Unknown API key"
 		if !facade.HasToken(r) {
 			message = "Missing API key"
 		}
-	case http.StatusUnprocessableEntity:
-		status = http.StatusBadRequest
 	}
-	if len(p.Errors) > 0 {
-		message = p.Errors[0].Error()
-	}
-	write(w, status, message)
-}
-
-// write answers JSON, which an error is, too: a string.
-func write(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(v) // the client may have left
+	facade.Write(w, status, message)
 }

@@ -1,12 +1,17 @@
 package jobe
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer/facade"
 )
 
 var all = [][2]string{{"c", "14"}, {"cpp", "14"}, {"java", "25"}, {"nodejs", "22"}, {"octave", "9.4"}, {"pascal", "3.2"}, {"php", "8.4"}, {"python3", "3.13"}}
@@ -108,6 +113,65 @@ func TestReadRunSpec(t *testing.T) {
 	}
 }
 
+// TestLimitsFit: a run that asks for all that there is passes the check of a tenant whose files may be smaller than its
+// directory, and the other way around.
+func TestLimitsFit(t *testing.T) {
+	t.Parallel()
+	for _, most := range [][2]int64{{100, 1024}, {1024, 100}} {
+		maximums := job.DefaultMaximums
+		maximums.FileMB, maximums.DiskMB = most[0], most[1]
+		for _, disk := range []float64{-1, 0.1, 20, 1e9} {
+			l := runSpec{diskMB: disk, cpuSeconds: 5, streamMB: 1}.limits(maximums)
+			if errs := l.Check(maximums); len(errs) > 0 {
+				t.Errorf("disklimit %v of %v MiB: got %v", disk, most, errs)
+			}
+		}
+	}
+}
+
+// TestAnswer: outcomes of results that are hard to come by.
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	code := func(n int) *int { return &n }
+	for name, tt := range map[string]struct {
+		result  job.Result
+		outcome int
+		stderr  string
+	}{
+		"out of memory, by itself": {job.Result{Status: job.OutOfMemory, ExitCode: code(1)}, runtimeError, ""},
+		"out of memory, killed":    {job.Result{Status: job.OutOfMemory, ExitCode: code(137), Signal: "SIGKILL"}, memoryLimit, ""},
+		"a signal without a name":  {job.Result{Status: job.Failed, ExitCode: code(162), Signal: "SIG34"}, runtimeError, "warning: command terminated with signal 34\n"},
+		"a signal":                 {job.Result{Status: job.Failed, ExitCode: code(143), Signal: "SIGTERM"}, runtimeError, "warning: command terminated with signal 15\n"},
+		"nothing ran":              {job.Result{Status: job.Failed, Error: &job.Error{Message: "an input is gone"}}, runtimeError, "an input is gone"},
+	} {
+		o, err := answer(t.Context(), &facade.Call{}, language{id: "c"}, tt.result)
+		if err != nil || o.Outcome != tt.outcome || o.Stderr != tt.stderr {
+			t.Errorf("%s: got %+v, %v, want %d %q", name, o, err, tt.outcome, tt.stderr)
+		}
+	}
+}
+
+// TestRefuseRun: 404 means that files are to be sent, and nothing else.
+func TestRefuseRun(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]int{errNoFile: 404, fmt.Errorf("read stdout: %w", job.ErrNotFound): 500, facade.BadRequest("x"): 400, facade.ErrNoPlace: 200} {
+		w := httptest.NewRecorder()
+		refuseRun(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody), &facade.Call{}, err)
+		if w.Code != want {
+			t.Errorf("%v: got %d %s, want %d", err, w.Code, w.Body, want)
+		}
+	}
+}
+
+func TestNamed(t *testing.T) {
+	t.Parallel()
+	for id, want := range map[string]bool{"49f68a5c8493ec2c0bf489821c21fc3b": true, "49F68A5C8493EC2C0BF489821C21FC3B": true, "49f68a5c8493ec2c0bf489821c21fc3c": false} {
+		if got := named(id, []byte("hi")); got != want {
+			t.Errorf("%s: got %t", id, got)
+		}
+	}
+}
+
 func TestEscape(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
@@ -147,6 +211,11 @@ func FuzzReadRunSpec(f *testing.F) {
 		if problem := job.CheckName(s.file); problem != "" || strings.ContainsAny(s.file, "'/") {
 			t.Fatalf("%q: the source is called %q", body, s.file)
 		}
+		if strings.Contains(s.mainClass, "'") {
+			t.Fatalf("%q: the class %q leaves its quotes", body, s.mainClass)
+		}
+		spec := job.Spec{Runtime: "x", Commands: s.language.commands(s), Files: []job.File{{Name: s.file}}, Limits: s.limits(job.DefaultMaximums)}
+		_ = spec.Check([]string{"x"}, nil, job.DefaultMaximums) // it must not panic
 		for _, f := range s.files {
 			if job.CheckName(f.name) != "" || strings.Contains(f.name, "/") {
 				t.Fatalf("%q: a file is called %q", body, f.name)
@@ -154,6 +223,29 @@ func FuzzReadRunSpec(f *testing.F) {
 		}
 		if errs := s.limits(job.DefaultMaximums).Check(job.DefaultMaximums); len(errs) > 0 {
 			t.Fatalf("%q: got %v", body, errs)
+		}
+	})
+}
+
+// FuzzContents: a file is what its base64 says, or is refused.
+func FuzzContents(f *testing.F) {
+	f.Add([]byte(`{"file_contents":"aGk="}`))
+	f.Add([]byte(`{"file_contents":"aG\u000ak=","file_contents":null}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		content, err := readContents(body, "abcdefgh")
+		if err != nil && content != nil || len(content) > len(body) {
+			t.Fatalf("%q: got %d bytes, %v", body, len(content), err)
+		}
+	})
+}
+
+// FuzzEscape: whatever a program printed is text that JSON has as it is.
+func FuzzEscape(f *testing.F) {
+	f.Add([]byte("h\xe9llo\x00\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got := escape(b)
+		if !utf8.ValidString(got) || len(got) > 4*len(b) || utf8.Valid(b) && got != string(b) {
+			t.Fatalf("%q: got %q", b, got)
 		}
 	})
 }

@@ -146,5 +146,5 @@ func listLanguages(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		refuse(w, r, c.Host.Problem(r.Context(), err))
 		return
 	}
-	write(w, http.StatusOK, list)
+	facade.Write(w, http.StatusOK, list)
 }

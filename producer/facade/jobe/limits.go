@@ -35,9 +35,9 @@ func (s runSpec) limits(maximums job.Limits) job.Limits {
 	if s.processes > 0 { // one more for the shell
 		l.Processes = whole(max(s.processes+1, s.language.processes, leastProcesses), maximums.Processes)
 	}
-	l.FileMB, l.DiskMB = maximums.DiskMB, maximums.DiskMB
+	l.FileMB, l.DiskMB = min(maximums.FileMB, maximums.DiskMB), maximums.DiskMB
 	if s.diskMB >= 0 {
-		l.FileMB = whole(s.diskMB, min(maximums.FileMB, maximums.DiskMB))
+		l.FileMB = whole(s.diskMB, l.FileMB)
 		l.DiskMB = whole(max(s.diskMB+inputsMB, float64(job.DefaultLimits.DiskMB)), maximums.DiskMB)
 	}
 	return l

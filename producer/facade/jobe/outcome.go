@@ -8,8 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/facade"
@@ -79,7 +77,7 @@ func answer(ctx context.Context, c *facade.Call, l language, r job.Result) (outc
 		o.Outcome, o.Stderr = runtimeError, ""
 		return o, nil
 	case r.Signal != "":
-		o.Stderr += fmt.Sprintf("warning: command terminated with signal %d\n", unix.SignalNum(r.Signal))
+		o.Stderr += fmt.Sprintf("warning: command terminated with signal %d\n", facade.SignalNumber(r.Signal))
 	}
 	if r.Error != nil && r.ExitCode == nil { // nothing ran
 		o.Stderr += r.Error.Message
@@ -87,7 +85,7 @@ func answer(ctx context.Context, c *facade.Call, l language, r job.Result) (outc
 	switch {
 	case saysTimeLimit.MatchString(o.Stderr):
 		o.Outcome = timeLimit
-	case o.Stderr != "":
+	case o.Stderr != "", r.Status == job.OutOfMemory:
 		o.Outcome = runtimeError
 	}
 	return o, nil

@@ -29,7 +29,7 @@ func run(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		return
 	}
 	if asked.source == overloadSource {
-		write(w, http.StatusOK, overloaded())
+		facade.Write(w, http.StatusOK, overloaded())
 		return
 	}
 	result, err := c.Run(ctx, w, spec, patience)
@@ -42,20 +42,22 @@ func run(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		refuseRun(w, r, c, err)
 		return
 	}
-	write(w, http.StatusOK, said)
+	facade.Write(w, http.StatusOK, said)
 }
 
 // refuseRun says why a program was not run. What another try may run is an overload.
 func refuseRun(w http.ResponseWriter, r *http.Request, c *facade.Call, err error) {
-	var bad badRequest
+	var bad facade.BadRequest
 	code := job.CodeOf(err)
 	switch {
 	case errors.As(err, &bad):
-		write(w, http.StatusBadRequest, bad.Error())
+		facade.Write(w, http.StatusBadRequest, bad.Error())
 	case errors.Is(err, errNoFile):
-		write(w, http.StatusNotFound, errNoFile.Error())
+		facade.Write(w, http.StatusNotFound, errNoFile.Error())
 	case errors.Is(err, facade.ErrNoPlace), code == job.CodeQuotaExceeded, code == job.CodeUnavailable:
-		write(w, http.StatusOK, overloaded())
+		facade.Write(w, http.StatusOK, overloaded())
+	case errors.Is(err, job.ErrNotFound): // of the result, say: to CodeRunner a 404 means that files are to be sent
+		facade.Write(w, http.StatusInternalServerError, "Server exception (the run's result is gone)")
 	default:
 		refuse(w, r, c.Host.Problem(r.Context(), err))
 	}
@@ -88,6 +90,7 @@ func prepare(ctx context.Context, c *facade.Call) (runSpec, job.Spec, error) {
 		Runtime: asked.language.runtime, Commands: asked.language.commands(asked), Files: files, Entrypoint: asked.file,
 		Stdin: asked.input, Limits: asked.limits(maximums), TruncateOutput: true,
 	}
+	facade.Fit(&spec, maximums)
 	return asked, spec, nil
 }
 

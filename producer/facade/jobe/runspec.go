@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer/facade"
 )
 
 // runSpec is a run as a client asks for it, checked. Fields that are not here are ignored.
@@ -33,53 +34,48 @@ type runSpec struct {
 // fileSpec is a file of the client's.
 type fileSpec struct{ id, name string }
 
-// badRequest is what is wrong with a request, in Jobe's words where it has some.
-type badRequest string
-
-func (b badRequest) Error() string { return string(b) }
-
 // maxCPUSeconds is the most CPU time that Jobe lets a run ask for.
 const maxCPUSeconds = 120
 
-// readRunSpec decodes the body of a run, for the languages offered. It fails with a badRequest. What is wrong is looked
+// readRunSpec decodes the body of a run, for the languages offered. It fails with a facade.BadRequest. What is wrong is looked
 // for in Jobe's order.
 func readRunSpec(body []byte, offered [][2]string) (runSpec, error) {
 	var s runSpec
 	var sent map[string]json.RawMessage
 	if json.Unmarshal(body, &sent) != nil || sent == nil {
-		return s, badRequest("Non-JSON post data received")
+		return s, facade.BadRequest("Non-JSON post data received")
 	}
 	var spec map[string]json.RawMessage
 	if json.Unmarshal(sent["run_spec"], &spec) != nil || spec == nil {
-		return s, badRequest("No run_spec attribute found in post data")
+		return s, facade.BadRequest("No run_spec attribute found in post data")
 	}
 	var ok bool
-	if s.source, ok = text(spec["sourcecode"]); !ok {
+	if s.source, ok = facade.Text(spec["sourcecode"]); !ok {
 		return s, missing("sourcecode")
 	}
-	id, ok := text(spec["language_id"])
+	id, ok := facade.Text(spec["language_id"])
 	if !ok {
 		return s, missing("language_id")
 	}
 	if s.language, ok = find(offered, id); !ok {
-		return s, badRequest(fmt.Sprintf("Language '%s' is not known", job.Clip(strings.ToLower(id), 100)))
+		return s, facade.BadRequest(fmt.Sprintf("Language '%s' is not known", job.Clip(strings.ToLower(id), 100)))
 	}
 	parameters := map[string]json.RawMessage{}
 	_ = json.Unmarshal(spec["parameters"], &parameters) // PHP writes an empty map as [], and what is no map has none
 	s.readParameters(parameters)
 	if s.cpuSeconds > maxCPUSeconds {
-		return s, badRequest(fmt.Sprintf("cputime exceeds maximum allowed on this Jobe server (%d secs)", maxCPUSeconds))
+		return s, facade.BadRequest(fmt.Sprintf("cputime exceeds maximum allowed on this Jobe server (%d secs)", maxCPUSeconds))
 	}
 	if err := s.nameSource(spec["sourcefilename"], parameters["main_class"]); err != nil {
 		return s, err
 	}
-	s.input, _ = text(spec["input"])
+	s.input, _ = facade.Text(spec["input"])
 	err := s.readFiles(spec["file_list"])
 	return s, err
 }
 
 func missing(attribute string) error {
-	return badRequest("run_spec is missing the required attribute '" + attribute + "'")
+	return facade.BadRequest("run_spec is missing the required attribute '" + attribute + "'")
 }
 
 func (s *runSpec) readParameters(p map[string]json.RawMessage) {
@@ -97,13 +93,13 @@ const forbidden = "<>:\"/\\|?*#[]@!$&'()+,;={}^~`"
 
 // nameSource decides what the source is called.
 func (s *runSpec) nameSource(name, class json.RawMessage) error {
-	s.file, _ = text(name)
+	s.file, _ = facade.Text(name)
 	if s.file == "prog.java" { // it counts as absent
 		s.file = ""
 	}
 	if strings.ContainsAny(s.file, forbidden) || strings.ContainsFunc(s.file, func(r rune) bool { return r < ' ' || r == 0x7f }) ||
 		strings.HasPrefix(s.file, ".") || strings.HasPrefix(s.file, "-") || s.file != "" && job.CheckName(s.file) != "" {
-		return badRequest("The sourcefilename for the run_spec is illegal")
+		return facade.BadRequest("The sourcefilename for the run_spec is illegal")
 	}
 	if s.file == "" && s.language.id == "java" {
 		if main := mainClass(s.source); main != "" {
@@ -112,7 +108,7 @@ func (s *runSpec) nameSource(name, class json.RawMessage) error {
 	}
 	s.file = cmp.Or(s.file, s.language.file)
 	s.mainClass, _, _ = strings.Cut(s.file, ".")
-	if given, ok := text(class); ok && given != "" {
+	if given, ok := facade.Text(class); ok && given != "" {
 		s.mainClass = strings.ReplaceAll(given, "'", "") // it is put into quotes
 	}
 	return nil
@@ -123,27 +119,21 @@ func (s *runSpec) readFiles(sent json.RawMessage) error {
 	var specs []json.RawMessage
 	_ = json.Unmarshal(sent, &specs) // what is no list has no files
 	if len(specs) > job.MaxFiles {
-		return badRequest(fmt.Sprintf("Invalid file specifier: there are %d; allowed: %d", len(specs), job.MaxFiles))
+		return facade.BadRequest(fmt.Sprintf("Invalid file specifier: there are %d; allowed: %d", len(specs), job.MaxFiles))
 	}
 	for _, one := range specs {
 		var pair []json.RawMessage
 		if json.Unmarshal(one, &pair) != nil || len(pair) < 2 {
-			return badRequest("Invalid file specifier: " + job.Clip(string(one), 200))
+			return facade.BadRequest("Invalid file specifier: " + job.Clip(string(one), 200))
 		}
-		id, isID := text(pair[0])
-		name, isName := text(pair[1])
+		id, isID := facade.Text(pair[0])
+		name, isName := facade.Text(pair[1])
 		if !isID || !isName || !fileID.MatchString(id) || !fileName.MatchString(name) || job.CheckName(name) != "" {
-			return badRequest("Invalid file specifier: " + job.Clip(string(one), 200))
+			return facade.BadRequest("Invalid file specifier: " + job.Clip(string(one), 200))
 		}
 		s.files = append(s.files, fileSpec{id, name})
 	}
 	return nil
-}
-
-// text is a JSON string's.
-func text(v json.RawMessage) (s string, ok bool) {
-	ok = len(v) > 0 && v[0] == '"' && json.Unmarshal(v, &s) == nil
-	return s, ok
 }
 
 // number is a number, be it in a string, or what stands for anything else.

@@ -20,7 +20,7 @@ const version = "1.13.1"
 
 // New returns the façade.
 func New() facade.Facade {
-	return facade.Facade{Name: "judge0", Base: "/judge0", Refuse: refuse, Routes: []facade.Route{
+	return facade.Facade{Name: "judge0", Base: "/judge0", Refuse: refuse, Languages: languageNames(), Routes: []facade.Route{
 		{Pattern: "POST /submissions", Scope: job.ScopeSubmit, Action: "job.submit", Serve: create},
 		{Pattern: "GET /submissions/{id}", Scope: job.ScopeRead, Serve: show},
 		{Pattern: "POST /submissions/batch", Scope: job.ScopeSubmit, Action: "job.submit", Serve: createBatch},

@@ -80,7 +80,7 @@ func answer(ctx context.Context, c *facade.Call, program runtime, r job.Result) 
 	case r.Status == job.OutputLimitExceeded:
 		e.Run.killed(stdoutLength, "stdout length exceeded")
 	case r.Signal != "":
-		e.Run.end(signaled, fmt.Sprintf("Caught fatal signal %d", unix.SignalNum(r.Signal)))
+		e.Run.end(signaled, fmt.Sprintf("Caught fatal signal %d", facade.SignalNumber(r.Signal)))
 		e.Run.Code, e.Run.Signal = nil, &r.Signal
 	case r.ExitCode == nil: // nothing ran, and why not is all that there is to tell
 		if r.Error != nil {

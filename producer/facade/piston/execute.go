@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -48,12 +49,12 @@ func execute(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		refuseExecute(w, r, c, err)
 		return
 	}
-	write(w, http.StatusOK, said)
+	facade.Write(w, http.StatusOK, said)
 }
 
 // refuseExecute says why a program was not run.
 func refuseExecute(w http.ResponseWriter, r *http.Request, c *facade.Call, err error) {
-	var bad badRequest
+	var bad facade.BadRequest
 	var invalid job.Invalid
 	switch {
 	case errors.As(err, &bad):
@@ -85,13 +86,14 @@ func prepare(ctx context.Context, c *facade.Call) (runtime, job.Spec, error) {
 	}
 	program, ok := find(list, asked.language, asked.version)
 	if !ok {
-		return program, job.Spec{}, badRequest(job.Clip(asked.language, 100) + "-" + job.Clip(asked.version, 100) + " runtime is unknown")
+		return program, job.Spec{}, facade.BadRequest(job.Clip(asked.language, 100) + "-" + job.Clip(asked.version, 100) + " runtime is unknown")
 	}
 	maximums, err := c.Client.TenantMaximums(ctx)
 	if err != nil {
 		return program, job.Spec{}, err
 	}
 	spec, err := program.language.spec(asked, maximums)
+	facade.Fit(&spec, maximums)
 	return program, spec, err
 }
 
@@ -108,13 +110,18 @@ func (l language) spec(asked request, maximums job.Limits) (job.Spec, error) {
 	if !strings.HasSuffix(spec.Stdin, "\n") {
 		spec.Stdin += "\n"
 	}
-	main, found := "", false
+	first := l.main(asked.files)
+	if first < 0 {
+		return spec, facade.BadRequest("files must include at least one utf8 encoded file")
+	}
+	main := ""
 	for i, f := range asked.files {
 		name := f.name
 		switch {
-		case !found && (f.utf8 || l.name == "file"):
-			found = true
-			main = l.mainFile(name)
+		case i == first:
+			main = l.mainFile(name, func(name string) bool {
+				return slices.ContainsFunc(asked.files, func(f file) bool { return name != "" && f.name == name })
+			})
 			if name = main; name == "" { // the runtime has a name for it, which isn't known here
 				spec.Source = string(f.content)
 				continue
@@ -129,14 +136,21 @@ func (l language) spec(asked request, maximums job.Limits) (job.Spec, error) {
 		}
 		spec.Files = append(spec.Files, jobFile(name, f.content))
 	}
-	if !found {
-		return spec, badRequest("files must include at least one utf8 encoded file")
-	}
 	spec.Entrypoint = main
 	if l.commands != nil {
 		spec.Args = append([]string{main}, spec.Args...)
 	}
 	return spec, nil
+}
+
+// main is the place of the main file: the first source. Where all sources are compiled, a header is none, unless there is
+// nothing else.
+func (l language) main(files []file) int {
+	i := slices.IndexFunc(files, func(f file) bool { return (f.utf8 || l.name == "file") && (!l.together || l.isSource(f.name)) })
+	if i < 0 {
+		i = slices.IndexFunc(files, func(f file) bool { return f.utf8 })
+	}
+	return i
 }
 
 // jobFile is text where it can be: that is shorter.
@@ -147,7 +161,7 @@ func jobFile(name string, content []byte) job.File {
 	return job.File{Name: name, ContentBase64: base64.StdEncoding.EncodeToString(content)}
 }
 
-// limitsOf are a job's limits for those of a request. It fails with a badRequest for what is beyond the tenant's
+// limitsOf are a job's limits for those of a request. It fails with a facade.BadRequest for what is beyond the tenant's
 // maximum.
 func limitsOf(asked map[string]float64, maximums job.Limits) (job.Limits, error) {
 	var limits job.Limits
@@ -169,7 +183,7 @@ func limitsOf(asked map[string]float64, maximums job.Limits) (job.Limits, error)
 			continue
 		}
 		if n > float64(l.most)*l.unit {
-			return limits, badRequest(fmt.Sprintf("%s cannot exceed the configured limit of %.0f", l.name, float64(l.most)*l.unit))
+			return limits, facade.BadRequest(fmt.Sprintf("%s cannot exceed the configured limit of %.0f", l.name, float64(l.most)*l.unit))
 		}
 		if l.to != nil { // CPU time of a compile step follows from its wall-clock time
 			*l.to = int64(math.Ceil(n / l.unit))

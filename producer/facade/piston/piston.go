@@ -5,8 +5,8 @@
 package piston
 
 import (
-	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -33,6 +33,9 @@ func New() facade.Facade {
 			facade.Route{Pattern: "GET " + base + "/connect", Scope: facade.AnyToken, Serve: refuseConnect},
 		)
 	}
+	for _, l := range languages {
+		f.Languages = append(f.Languages, facade.Language{Runtime: l.runtime, Names: slices.Concat([]string{l.name}, l.aliases)})
+	}
 	return f
 }
 
@@ -50,26 +53,12 @@ func refuseConnect(w http.ResponseWriter, _ *http.Request, _ *facade.Call) {
 
 // refuse answers what is not served as Piston would: whatever is wrong with a request is a 400.
 func refuse(w http.ResponseWriter, _ *http.Request, p *producer.Problem) {
-	status, message := p.Status, p.Detail
-	if status == http.StatusUnprocessableEntity {
-		status = http.StatusBadRequest
-	}
-	if len(p.Errors) > 0 {
-		message = p.Errors[0].Error()
-	}
+	status, message := facade.Say(p)
 	writeMessage(w, status, message)
 }
 
 func writeMessage(w http.ResponseWriter, status int, message string) {
-	write(w, status, struct {
+	facade.Write(w, status, struct {
 		Message string `json:"message"`
 	}{message})
-}
-
-func write(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.WriteHeader(status)
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(v) // the client may have left
 }

@@ -100,7 +100,7 @@ func TestNamesAreUnique(t *testing.T) {
 			}
 			seen[name] = l.name
 		}
-		if l.file == "" || l.beside && len(l.extensions) == 0 {
+		if l.file == "" || l.together && len(l.extensions) == 0 {
 			t.Errorf("%s has no name for its file", l.name)
 		}
 	}
@@ -126,7 +126,14 @@ func TestSpec(t *testing.T) {
 		"no name":             {"python", []file{source("")}, "main.py", ""},
 		"no name, any args":   {"c", []file{source("")}, "main.c", "main.c"},
 		"its own name":        {"python", []file{source("run.py")}, "run.py", ""},
-		"another extension":   {"java", []file{source("file0.code")}, "Main.java", "Main.java"},
+		"another extension":   {"java", []file{source("file0.code")}, "file0.java", "file0.java"},
+		"no extension":        {"python", []file{source("app"), source("main.py")}, "app.py main.py", ""},
+		"in a folder":         {"python", []file{source("src/prog")}, "src/prog.py", ""},
+		"a name taken":        {"python", []file{source(""), source("main.py")}, "main1.py main.py", ""},
+		"an odd name":         {"rust", []file{source("1. try.txt")}, "main.rs", ""},
+		"another C++":         {"c++", []file{source("main.cc"), source("util.cc"), source("util.hh")}, "main.cpp util.cc.cpp util.hh", "main.cpp"},
+		"a header first":      {"c", []file{source("util.h"), source("main.c")}, "main.c util.h", "main.c"},
+		"headers only":        {"c", []file{source("util.h")}, "util.c", "util.c"},
 		"no need of one":      {"bash", []file{source("run")}, "run", ""},
 		"sources beside":      {"c", []file{source("a.c"), source("b"), source(""), source("d.h")}, "a.c b.c file2.code.c d.h", "a.c"},
 		"data first":          {"python", []file{{"in.bin", []byte("\xff"), false}, source("a.py")}, "a.py in.bin", ""},

@@ -11,6 +11,8 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+
+	"github.com/glovebox-run/glovebox/producer/facade"
 )
 
 // request is what a client sends to execute, checked as far as it goes without knowing the runtimes. Fields
@@ -32,11 +34,6 @@ type file struct {
 // limitNames are in the order in which Piston checks them.
 var limitNames = []string{"compile_memory_limit", "run_memory_limit", "compile_timeout", "run_timeout", "compile_cpu_time", "run_cpu_time"}
 
-// badRequest is what is wrong with a request, in Piston's words where it has some.
-type badRequest string
-
-func (b badRequest) Error() string { return string(b) }
-
 // checkMediaType fails for a body that claims to be neither JSON nor plain text, which npm's client sends JSON as.
 func checkMediaType(r *http.Request) bool {
 	sent := r.Header.Get("Content-Type")
@@ -44,30 +41,30 @@ func checkMediaType(r *http.Request) bool {
 	return sent == "" || err == nil && (mediaType == "application/json" || mediaType == "text/plain")
 }
 
-// readRequest decodes a request. It fails with a badRequest.
+// readRequest decodes a request. It fails with a facade.BadRequest.
 func readRequest(body []byte) (request, error) {
 	var sent map[string]json.RawMessage
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	if err := decoder.Decode(&sent); err != nil || sent == nil {
-		return request{}, badRequest("the body is not a JSON object")
+		return request{}, facade.BadRequest("the body is not a JSON object")
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return request{}, badRequest("the body has more than a JSON object")
+		return request{}, facade.BadRequest("the body has more than a JSON object")
 	}
 	var r request
 	var ok bool
-	if r.language, ok = text(sent["language"]); !ok || r.language == "" {
-		return r, badRequest("language is required as a string")
+	if r.language, ok = facade.Text(sent["language"]); !ok || r.language == "" {
+		return r, facade.BadRequest("language is required as a string")
 	}
-	if r.version, ok = text(sent["version"]); !ok || r.version == "" {
-		return r, badRequest("version is required as a string")
+	if r.version, ok = facade.Text(sent["version"]); !ok || r.version == "" {
+		return r, facade.BadRequest("version is required as a string")
 	}
 	var err error
 	if r.files, err = readFiles(sent["files"]); err != nil {
 		return r, err
 	}
-	if r.stdin, ok = text(sent["stdin"]); !ok && !absent(sent["stdin"]) {
-		return r, badRequest("If specified, stdin must be a string")
+	if r.stdin, ok = facade.Text(sent["stdin"]); !ok && !absent(sent["stdin"]) {
+		return r, facade.BadRequest("If specified, stdin must be a string")
 	}
 	if r.args, err = readArgs(sent["args"]); err != nil {
 		return r, err
@@ -82,25 +79,25 @@ const maxFiles = 2048
 func readFiles(sent json.RawMessage) ([]file, error) {
 	var list []json.RawMessage
 	if json.Unmarshal(sent, &list) != nil || list == nil {
-		return nil, badRequest("files is required as an array")
+		return nil, facade.BadRequest("files is required as an array")
 	}
 	if len(list) > maxFiles {
-		return nil, badRequest(fmt.Sprintf("files has %d entries; allowed: %d", len(list), maxFiles))
+		return nil, facade.BadRequest(fmt.Sprintf("files has %d entries; allowed: %d", len(list), maxFiles))
 	}
 	files := make([]file, len(list))
 	for i, one := range list {
 		var fields map[string]json.RawMessage
 		_ = json.Unmarshal(one, &fields) // what is no object has no content
-		content, ok := text(fields["content"])
+		content, ok := facade.Text(fields["content"])
 		if !ok {
-			return nil, badRequest(fmt.Sprintf("files[%d].content is required as a string", i))
+			return nil, facade.BadRequest(fmt.Sprintf("files[%d].content is required as a string", i))
 		}
-		encoding, _ := text(fields["encoding"]) // any other, or none, is utf8
+		encoding, _ := facade.Text(fields["encoding"]) // any other, or none, is utf8
 		decoded, err := decode(content, encoding)
 		if err != nil {
-			return nil, badRequest(fmt.Sprintf("files[%d].content is not %s", i, encoding))
+			return nil, facade.BadRequest(fmt.Sprintf("files[%d].content is not %s", i, encoding))
 		}
-		name, _ := text(fields["name"]) // without one it is named by its place
+		name, _ := facade.Text(fields["name"]) // without one it is named by its place
 		files[i] = file{name, decoded, encoding != "base64" && encoding != "hex"}
 	}
 	return files, nil
@@ -121,7 +118,7 @@ func decode(content, encoding string) ([]byte, error) {
 
 // readArgs takes numbers, too, as their text: a shell would.
 func readArgs(sent json.RawMessage) ([]string, error) {
-	const fault = badRequest("If specified, args must be an array of strings")
+	const fault = facade.BadRequest("If specified, args must be an array of strings")
 	if absent(sent) {
 		return nil, nil
 	}
@@ -132,7 +129,7 @@ func readArgs(sent json.RawMessage) ([]string, error) {
 	args := make([]string, len(list))
 	for i, one := range list {
 		var number json.Number
-		arg, ok := text(one)
+		arg, ok := facade.Text(one)
 		if !ok {
 			if json.Unmarshal(one, &number) != nil || absent(one) {
 				return nil, fault
@@ -152,22 +149,16 @@ func readLimits(sent map[string]json.RawMessage) (map[string]float64, error) {
 		}
 		var n float64
 		if json.Unmarshal(sent[name], &n) != nil {
-			return nil, badRequest("If specified, " + name + " must be a number")
+			return nil, facade.BadRequest("If specified, " + name + " must be a number")
 		}
 		switch {
 		case n < 0 && n != -1:
-			return nil, badRequest(name + " must be non-negative")
+			return nil, facade.BadRequest(name + " must be non-negative")
 		case n > 0:
 			limits[name] = n
 		}
 	}
 	return limits, nil
-}
-
-// text is a JSON string's.
-func text(v json.RawMessage) (s string, ok bool) {
-	ok = len(v) > 0 && v[0] == '"' && json.Unmarshal(v, &s) == nil
-	return s, ok
 }
 
 // absent reports whether a field is as good as not there, as JavaScript has it.

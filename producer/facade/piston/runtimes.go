@@ -35,16 +35,19 @@ func runtimes(ctx context.Context, c *facade.Call) ([]runtime, error) {
 		for _, l := range languages {
 			if l.runtime == p.Name {
 				known = true
-				list = append(list, runtime{l.name, threeNumbers(p.Version), slices.Concat([]string{}, l.aliases), l.pkg, l})
+				list = append(list, runtime{l.name, threeNumbers(p.Version), aliases(l.aliases), l.pkg, l})
 			}
 		}
 		if !known {
-			list = append(list, runtime{p.Name, threeNumbers(p.Version), p.Aliases, "", language{name: p.Name, runtime: p.Name}})
+			list = append(list, runtime{p.Name, threeNumbers(p.Version), aliases(p.Aliases), "", language{name: p.Name, runtime: p.Name}})
 		}
 	}
 	slices.SortFunc(list, func(a, b runtime) int { return cmp.Compare(a.Language, b.Language) })
 	return list, nil
 }
+
+// aliases is a list that is [] and not null in JSON: clients go through it.
+func aliases(list []string) []string { return append([]string{}, list...) }
 
 // threeNumbers makes a semantic version of one of Debian's, of which ours name as many numbers as matter: 3.13 is
 // 3.13.0, and 2024.09 is 2024.9.0.
@@ -89,7 +92,7 @@ func listRuntimes(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		refuse(w, r, c.Host.Problem(r.Context(), err))
 		return
 	}
-	write(w, http.StatusOK, list)
+	facade.Write(w, http.StatusOK, list)
 }
 
 // listPackages lists the same as packages: one each, unless one has several languages.
@@ -111,5 +114,5 @@ func listPackages(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 			packages = append(packages, p)
 		}
 	}
-	write(w, http.StatusOK, packages)
+	facade.Write(w, http.StatusOK, packages)
 }

@@ -1,0 +1,230 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/producer/facade"
+	"github.com/glovebox-run/glovebox/producer/facade/jobe"
+	judge0facade "github.com/glovebox-run/glovebox/producer/facade/judge0" // judge0 is its client here
+	"github.com/glovebox-run/glovebox/producer/facade/piston"
+	"github.com/glovebox-run/glovebox/runtimes"
+)
+
+// speaker is how a façade's clients list languages and run a program.
+type speaker struct {
+	facade facade.Facade
+	// list returns by what names they are told to ask for programs.
+	list func(t *testing.T) []string
+	// run returns what a program by that name printed, or what came of it instead.
+	run func(t *testing.T, name string, p helloProgram) string
+}
+
+// helloProgram is one, and what it prints.
+type helloProgram struct{ source, prints string }
+
+// TestFacadeLanguages walks every name by which a façade's clients ask for a runtime that the worker has: it is listed,
+// and the runtime's own hello says hello by it. docs/moving.md has the same list.
+func TestFacadeLanguages(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=judge0,jobe,piston"}})
+	published, err := g.client.Runtimes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, r := range published {
+		there[r.Name] = true
+	}
+	set, err := runtimes.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []speaker{g.speakJudge0(), g.speakPiston(), g.speakJobe()} {
+		t.Run(s.facade.Name, func(t *testing.T) {
+			t.Parallel()
+			listed := s.list(t)
+			for _, l := range s.facade.Languages {
+				for _, name := range l.Names {
+					if slices.Contains(listed, name) != there[l.Runtime] {
+						t.Errorf("%s, which is on %s: listed %t, want %t", name, l.Runtime, !there[l.Runtime], there[l.Runtime])
+					}
+					if !there[l.Runtime] {
+						continue
+					}
+					p := helloOf(t, set, l.Runtime)
+					t.Run(name, func(t *testing.T) {
+						t.Parallel()
+						if got := s.run(t, name, p); got != p.prints {
+							t.Errorf("%s, which is on %s: got %q, want %q", name, l.Runtime, got, p.prints)
+						}
+					})
+				}
+			}
+		})
+	}
+}
+
+// helloOf returns a runtime's own.
+func helloOf(t *testing.T, set runtimes.Set, runtime string) helloProgram {
+	t.Helper()
+	cases, err := set.Cases(runtime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(cases, func(c runtimes.Case) bool { return c.Name == "hello" })
+	if i < 0 {
+		t.Fatalf("%s has no case hello", runtime)
+	}
+	return helloProgram{cases[i].Spec.Source, cases[i].Want.Stdout}
+}
+
+// read asks, and decodes the answer, which has to be 200.
+func (g *glovebox) read(t *testing.T, path string, to any) {
+	t.Helper()
+	said := g.ask(t, g.token, http.MethodGet, path, "", "")
+	if err := json.Unmarshal([]byte(said.body), to); err != nil || said.status != http.StatusOK {
+		t.Fatalf("%s: got %d %.500s, want 200", path, said.status, said.body)
+	}
+}
+
+// shebang makes what a kernel runs of Bash's hello.
+const shebang = "#!/bin/bash\n"
+
+func (g *glovebox) speakJudge0() speaker {
+	j := judge0{g, g.url + "/judge0", g.token}
+	list := func(t *testing.T) (names []string) {
+		t.Helper()
+		var listed []struct{ ID int }
+		g.read(t, "/judge0/languages", &listed)
+		for _, l := range listed {
+			names = append(names, fmt.Sprint(l.ID))
+		}
+		return names
+	}
+	run := func(t *testing.T, id string, p helloProgram) string {
+		t.Helper()
+		sent := object{"language_id": id, "source_code": p.source, "cpu_time_limit": 60, "wall_time_limit": 120, "expected_output": p.prints}
+		switch id {
+		case "43": // plain text
+			sent["source_code"] = p.prints
+		case "44": // an executable
+			sent["source_code"] = shebang + p.source
+		case "89": // several files
+			delete(sent, "source_code")
+			sent["additional_files"] = zipped(t, "run", p.source)
+		}
+		got := j.run(t, "", sent)
+		if got["status_id"] != 3.0 {
+			return fmt.Sprint(got)
+		}
+		return fmt.Sprint(got["stdout"])
+	}
+	return speaker{judge0facade.New(), list, run}
+}
+
+func (g *glovebox) speakPiston() speaker {
+	list := func(t *testing.T) (names []string) {
+		t.Helper()
+		var listed []struct {
+			Language string
+			Aliases  []string
+		}
+		g.read(t, "/piston/api/v2/runtimes", &listed)
+		for _, l := range listed {
+			names = append(append(names, l.Language), l.Aliases...)
+		}
+		return names
+	}
+	run := func(t *testing.T, name string, p helloProgram) string {
+		t.Helper()
+		if slices.Contains([]string{"file", "executable", "elf", "binary"}, name) {
+			p.source = shebang + p.source
+		}
+		said := g.ask(t, g.token, http.MethodPost, "/piston/api/v2/execute", "application/json",
+			`{"language":`+quote(name)+`,"version":"*","files":[{"content":`+quote(p.source)+`}],"run_timeout":120000,"compile_timeout":120000}`)
+		var a pistonAnswer
+		if err := json.Unmarshal([]byte(said.body), &a); err != nil || said.status != http.StatusOK || a.Run.said() != "0 - - -" {
+			return said.body
+		}
+		return a.Run.Stdout
+	}
+	return speaker{piston.New(), list, run}
+}
+
+func (g *glovebox) speakJobe() speaker {
+	list := func(t *testing.T) (names []string) {
+		t.Helper()
+		var listed [][]string
+		g.read(t, jobePath+"/languages", &listed)
+		for _, l := range listed {
+			names = append(names, l[0])
+		}
+		return names
+	}
+	run := func(t *testing.T, name string, p helloProgram) string {
+		t.Helper()
+		a := g.jobeRun(t, g.token, `"language_id":`+quote(name)+`,"sourcecode":`+quote(p.source)+`,"parameters":{"cputime":60}`)
+		if a.Outcome != 15 {
+			return fmt.Sprintf("%+v", a)
+		}
+		return a.Stdout
+	}
+	return speaker{jobe.New(), list, run}
+}
+
+// TestFacadeClients: clients that were written against the documentation of each server, by Python's standard library
+// alone, do what its users do.
+func TestFacadeClients(t *testing.T) {
+	t.Parallel()
+	gbtest.Require(t, "python3")
+	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=judge0,jobe,piston"}})
+	for _, name := range []string{"judge0", "jobe", "piston"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := exec.CommandContext(t.Context(), "python3", "-B", "testdata/clients/"+name+".py", g.url+"/"+name, g.token)
+			if out, err := client.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// TestFacadeDoctor: glovebox doctor finds that a façade does what its contract says, and says what is wrong where it doesn't.
+func TestFacadeDoctor(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=judge0,jobe,piston"}})
+	doctor := func(name, url, token string) string {
+		cmd := exec.CommandContext(t.Context(), binary(t, "glovebox"), "doctor", "--facade", name, url)
+		cmd.Env = append(os.Environ(), "GLOVEBOX_FACADE_TOKEN="+token)
+		out, err := cmd.CombinedOutput()
+		return fmt.Sprintf("%s%v", out, err)
+	}
+	for _, name := range []string{"judge0", "jobe", "piston"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			said := doctor(name, g.url+"/"+name+"/", g.token)
+			for _, line := range []string{"languages", "hello ", "compile error", "time-out"} {
+				if !strings.Contains(said, "ok       "+line) {
+					t.Errorf("want that all is well with %s", line)
+				}
+			}
+			if !strings.HasSuffix(said, "<nil>") || strings.Count(said, "\n") != 4 {
+				t.Errorf("got\n%s", said)
+			}
+			if said := doctor(name, g.url+"/"+name, "wrong"); !strings.HasPrefix(said, "problem  languages") || !strings.HasSuffix(said, "exit status 1") {
+				t.Errorf("a wrong token: got\n%s", said)
+			}
+			if said := doctor(name, g.url, g.token); !strings.HasPrefix(said, "problem  languages") {
+				t.Errorf("another address: got\n%s", said)
+			}
+		})
+	}
+}
