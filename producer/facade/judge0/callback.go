@@ -12,35 +12,46 @@ import (
 	"github.com/glovebox-run/glovebox/producer/facade"
 )
 
-// readers bounds how many messages are written at once, each of which reads whole outputs of up to
-// maxCalledBack.
-var readers = make(chan struct{}, 4)
+const (
+	// mostReads is how many messages are written at once, each of which reads whole outputs of up to
+	// maxCalledBack, and tenantReads how many of them one tenant's may be.
+	mostReads   = 8
+	tenantReads = mostReads / 2
+)
+
+// readers are those that write messages.
+var readers = newReaders()
 
 // readTime is how long a message may take to be written: a bucket that is slow for one must not hold up the
 // others for long.
 const readTime = 10 * time.Second
 
 // Message returns what is sent to the callback_url of a submission: the default fields, in base64, outputs up to
-// 64 KiB. It is nil for a job that is no submission.
+// 64 KiB. It is nil for a job that is no submission, and fails with job.ErrNotFound where what was submitted is gone.
 func Message(ctx context.Context, client *direct.Client, r job.Result) ([]byte, error) {
 	if r.Metadata[languageKey] == "" {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTime)
-	defer cancel()
-	select {
-	case readers <- struct{}{}:
-		defer func() { <-readers }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if r.Metadata[uploadKey] == "" && r.Metadata[pieceKey+"0"] == "" {
+		return nil, nil // somebody's own metadata
 	}
+	tenant, _ := job.TenantOf(r.ID)
+	done, err := readers.begin(ctx, tenant)
+	if err != nil {
+		return nil, fmt.Errorf("wait to write message: %w", err)
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, readTime) // the wait is no part of it
+	defer cancel()
 	call := &facade.Call{Client: client}
 	s, err := kept(ctx, call, r.Metadata)
-	if errors.Is(err, errNotKept) || err == nil && s.Callback == nil {
-		return nil, nil
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errNotKept): // what its client knows is this façade's form, which can't be written
+		return nil, fmt.Errorf("read submission: it is gone: %w", job.ErrNotFound)
+	case err != nil:
 		return nil, fmt.Errorf("read submission: %w", err)
+	case s.Callback == nil:
+		return nil, nil
 	}
 	v := view{defaultFields, true}
 	main := producer.Job{Record: job.Record{ID: r.ID, Status: r.Status, Timing: r.Timing, Metadata: r.Metadata}, Result: &r}
