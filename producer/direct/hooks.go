@@ -41,11 +41,17 @@ func (c *Client) checkHook(ctx context.Context, s job.HookSettings) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	_, err := c.Template(ctx, s.Template)
+	t, err := c.Template(ctx, s.Template)
 	if errors.Is(err, job.ErrNoTemplate) {
 		return job.Invalid{{Field: "template", Value: s.Template, Message: "is not a template that this tenant has stored", Allowed: "a template's name, or name@revision"}}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if s.Body != "" && slices.ContainsFunc(t.Spec.Files, func(f job.TemplateFile) bool { return f.Name == s.Body }) {
+		return job.Invalid{{Field: "body", Value: s.Body, Message: "is the name of a file of the template", Allowed: "stdin, or a name that no file of the template has"}}
+	}
+	return nil
 }
 
 // addSecret gives a hook a secret, or makes one, which it returns. The one before expires after keep.
