@@ -219,7 +219,30 @@ func (d *Deliverer) handle(ctx context.Context, t *asynq.Task) error {
 		err = d.attempt(ctx, delivery)
 	}
 	if err != nil {
-		return faultError{err, faultDelay(time.Since(delivery.Due))}
+		return d.putOffFault(ctx, delivery, err)
+	}
+	return nil
+}
+
+// putOffFault has a delivery come again that met a fault of ours, without an attempt, or gives it up
+// once it has done so for as long as it may wait.
+func (d *Deliverer) putOffFault(ctx context.Context, delivery record.Delivery, fault error) error {
+	since := delivery.Faulty
+	if since.IsZero() {
+		since = delivery.Due
+	}
+	wait := faultDelay(time.Since(since))
+	err := d.Records.PutOff(context.WithoutCancel(ctx), delivery, wait, d.pace)
+	if errors.Is(err, record.ErrOverdue) {
+		d.Log.With(about(delivery)).ErrorContext(ctx, "delivery given up: faults of ours kept it for too long", "delivery_id", delivery.ID, "error", fault)
+		return d.note(ctx, delivery, record.Outcome{State: record.Exhausted, Problem: "the message could not be written: a fault of Glovebox's", Told: true})
+	}
+	if err != nil {
+		return faultError{errors.Join(fault, err), wait}
+	}
+	if ctx.Err() == nil {
+		d.Metrics.Fault()
+		d.Log.With(about(delivery)).WarnContext(ctx, "delivery put off by a fault of ours", "delivery_id", delivery.ID, "wait", wait, "error", fault)
 	}
 	return nil
 }
@@ -261,7 +284,7 @@ func (d *Deliverer) attempt(ctx context.Context, delivery record.Delivery) error
 	method, body, err := d.message(ctx, delivery)
 	if errors.Is(err, job.ErrNotFound) || errors.Is(err, artifacts.ErrNotFound) {
 		d.Log.With(about(delivery)).WarnContext(ctx, "delivery has no result to send", "delivery_id", delivery.ID, "error", err)
-		return d.note(ctx, delivery, record.Outcome{State: record.Exhausted, Problem: "the result is gone, and was not delivered before"})
+		return d.note(ctx, delivery, record.Outcome{State: record.Exhausted, Problem: "the result is gone, and was not delivered before", Told: true})
 	}
 	if err != nil {
 		return fmt.Errorf("write message %s: %w", delivery.ID, err)

@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hibiken/asynq"
-
 	"github.com/glovebox-run/glovebox/deliverer"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/queue"
@@ -586,17 +584,26 @@ func TestOwnFaultsComeBackEverLater(t *testing.T) {
 	if err := b.Records.Queue.Enqueue(t.Context(), queue.DeliverTask("default", did, queue.Turn{Attempt: 1}, false, time.Time{})); err != nil {
 		t.Fatal(err)
 	}
-	inspector := asynq.NewInspectorFromRedisClient(b.Raw)
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		retries, err := inspector.ListRetryTasks(queue.Delivery)
-		if err == nil && len(retries) == 1 {
-			if wait := time.Until(retries[0].NextProcessAt); wait < 5*time.Minute {
-				t.Errorf("it is tried again in %s though it failed for an hour", wait)
-			}
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("got %d tasks to try again, %v", len(retries), err)
-		}
+	gbtest.Eventually(t, "it is put off", func() bool {
+		d, err := b.Records.GetDelivery(t.Context(), "default", did)
+		return err == nil && d.Waits == 1
+	})
+	d, err := b.Records.GetDelivery(t.Context(), "default", did)
+	if err != nil || time.Until(d.Due) < 5*time.Minute || d.State != record.Pending {
+		t.Errorf("got %+v, %v: want it put off for long, as it has failed for an hour", d, err)
+	}
+	_, next := b.end(t, rec.URL, nil) // to the same host, whose only place is free
+	b.settled(t, next, record.Delivered)
+
+	// Faults count toward a delivery's patience.
+	err = b.Raw.HSet(t.Context(), "gb:{default}:delivery:"+did, "created", time.Now().Add(-2*time.Hour).UnixMilli(), "waits", 2).Err()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Records.Queue.Enqueue(t.Context(), queue.DeliverTask("default", did, queue.Turn{Attempt: 1, Waits: 2}, false, time.Time{})); err != nil {
+		t.Fatal(err)
+	}
+	if d = b.settled(t, did, record.Exhausted); len(d.Log) == 0 || d.Log[len(d.Log)-1].Status != 0 || d.LastError == "" {
+		t.Errorf("got %+v, want it given up, and why", d)
 	}
 }

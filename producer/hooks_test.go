@@ -20,6 +20,7 @@ func (s suite) hooks(t *testing.T) {
 	}
 	request := producer.TemplateRequest{}
 	request.Spec.Spec = job.Spec{Runtime: "python", Source: "1"}
+	request.Spec.Files = []job.TemplateFile{{File: job.File{Name: "data.json"}, Content: job.Value{Text: "{}"}}}
 	if _, err := s.jobs.(producer.Templates).SetTemplate(ctx, "hooked", request); err != nil {
 		t.Fatal(err)
 	}
@@ -30,6 +31,14 @@ func (s suite) hooks(t *testing.T) {
 	}
 	if _, err := others.CreateHook(ctx, producer.HookRequest{HookSettings: settings}); !errors.As(err, new(job.Invalid)) {
 		t.Errorf("of another's template: got %v", err)
+	}
+	clashing := settings
+	clashing.Body = "data.json"
+	if _, err := own.CreateHook(ctx, producer.HookRequest{HookSettings: clashing}); !errors.As(err, new(job.Invalid)) {
+		t.Errorf("of a body under the name of a file of the template: got %v", err)
+	}
+	if _, err := own.ChangeHook(ctx, made.ID, clashing); !errors.As(err, new(job.Invalid)) {
+		t.Errorf("of a change to that: got %v", err)
 	}
 	settings.Paused, settings.Template = true, "hooked@1"
 	changed, err := own.ChangeHook(ctx, made.ID, settings)

@@ -71,6 +71,7 @@ func (s *Store) TakeDelivery(ctx context.Context, tenant, did string, turn queue
 	word, _ := answer[0].(string)
 	switch word {
 	case "missing":
+		s.enqueueDeliveries(ctx, tenant, answer[1])
 		return Delivery{}, ErrNoDelivery
 	case "stale":
 		return Delivery{}, ErrNotDue
@@ -115,12 +116,14 @@ type Outcome struct {
 	// Began is zero where nothing was sent: then it says nothing of the endpoint.
 	Began time.Time
 	Took  time.Duration
+	// Told is whether an outcome without an attempt is told of as if it were one: a fault of ours.
+	Told bool
 }
 
 // Attempted records what an attempt at a delivery came to. With state Pending the
 // next attempt is enqueued for Next. An attempt that was recorded already changes nothing.
 func (s *Store) Attempted(ctx context.Context, d Delivery, o Outcome, p Pace) error {
-	entry, err := logEntry(d, o)
+	entry, err := logEntry(d, o, s.now())
 	if err != nil {
 		return fmt.Errorf("record attempt at delivery: %w", err)
 	}
@@ -156,10 +159,35 @@ func (s *Store) Attempted(ctx context.Context, d Delivery, o Outcome, p Pace) er
 	return nil
 }
 
-// logEntry is what is told of the attempt later, as JSON; "" where nothing was sent.
-func logEntry(d Delivery, o Outcome) (string, error) {
-	if o.Began.IsZero() {
+// PutOff has a delivery come again after wait that met a fault of ours. Others have its place at its
+// endpoint meanwhile. It fails with ErrOverdue where the delivery has waited for too long.
+func (s *Store) PutOff(ctx context.Context, d Delivery, wait time.Duration, p Pace) error {
+	url := ""
+	if d.EndpointID == "" {
+		url = d.URL
+	}
+	now := s.now()
+	answer, err := putOffScript.Run(ctx, s.rdb, d.Tenant, script.Args{
+		"id": d.ID, "attempt": d.Attempt, "waits": d.Waits, "now": now, "due": now.Add(wait), "endpoint": d.EndpointID, "url": url, "most": p.Most, "patience": p.Patience,
+	}).Slice()
+	switch {
+	case err != nil:
+		return fmt.Errorf("put off delivery: %w", err)
+	case answer[0] == "overdue":
+		return ErrOverdue
+	case answer[0] == "ok":
+		s.enqueueDeliveries(ctx, d.Tenant, answer[1])
+	}
+	return nil
+}
+
+// logEntry is what is told of the attempt later, as JSON; "" where there is nothing to tell.
+func logEntry(d Delivery, o Outcome, now time.Time) (string, error) {
+	switch {
+	case o.Began.IsZero() && !o.Told:
 		return "", nil
+	case o.Began.IsZero():
+		o.Began = now
 	}
 	a := job.DeliveryAttempt{
 		JobID: d.JobID, BatchID: d.BatchID, Event: d.Event, Number: d.Attempt, At: o.Began.UTC().Truncate(time.Millisecond), MS: o.Took.Milliseconds(),

@@ -46,7 +46,9 @@ type Delivery struct {
 	// Once is whether it is tried once only, as a test is.
 	Once      bool
 	Due, Sent time.Time
-	Created   time.Time
+	// Faulty is when it was due first that was put off by faults of ours since; else zero.
+	Faulty  time.Time
+	Created time.Time
 	// LastStatus is the HTTP status of the last answer, 0 if there was none, and
 	// LastError why the last attempt failed, in words fit for the tenant.
 	LastStatus int
@@ -126,7 +128,7 @@ func (s *Store) parseDelivery(tenant, did string, f map[string]string, settings 
 	d := Delivery{
 		ID: did, Tenant: tenant, JobID: f["job"], BatchID: f["batch"], URL: f["url"], Event: f["event"], State: DeliveryState(f["state"]),
 		Attempt: int(r.number("attempt")), Before: int(r.number("base")), Waits: int(r.number("waits")), Once: f["once"] == "1",
-		Due: r.at("due"), Sent: r.at("sent"), Created: r.at("created"),
+		Due: r.at("due"), Sent: r.at("sent"), Faulty: r.at("faulty"), Created: r.at("created"),
 		LastStatus: int(r.number("status")), LastError: f["error"], Undone: undone, Backlog: f["backlog"] == "1", EndpointID: f["endpoint"],
 	}
 	if of, ok := job.TenantOfBatch(d.BatchID); ok && of != tenant || d.JobID != "" && !ofTenant(d.JobID, tenant) {

@@ -151,15 +151,19 @@ func (s *Store) setEndpoint(ctx context.Context, tenant string, e job.Endpoint, 
 }
 
 func (s *Store) runSetEndpoint(ctx context.Context, tenant, id, before, after string, enable bool) error {
-	answer, err := setEndpointScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "before": before, "after": after, "enable": enable, "now": s.now()}).Text()
+	now := s.now()
+	answer, err := setEndpointScript.Run(ctx, s.rdb, tenant, script.Args{
+		"id": id, "before": before, "after": after, "enable": enable, "now": now, "again": now.Add(waitCheck), "most": MostAtOnce,
+	}).Slice()
 	switch {
 	case err != nil:
 		return fmt.Errorf("set endpoint: %w", err)
-	case answer == "full":
+	case answer[0] == "full":
 		return job.ErrTooManyEndpoints
-	case answer == "stale":
+	case answer[0] == "stale":
 		return errStaleEndpoint
 	}
+	s.enqueueDeliveries(ctx, tenant, answer[1])
 	return nil
 }
 

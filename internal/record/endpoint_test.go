@@ -304,7 +304,7 @@ func TestDisabledAfterDays(t *testing.T) {
 	}
 	w.attempt(t, w.event(t), Delivered, 0)
 
-	// What waits for the end of a pause does not once it is enabled: nothing stands in the way of others.
+	// What waits for the end of a pause goes first once it is enabled, and then others.
 	flies, waits := w.event(t), w.event(t)
 	flying, err := w.take(t, flies)
 	if err != nil {
@@ -321,8 +321,8 @@ func TestDisabledAfterDays(t *testing.T) {
 	if d, err := w.GetDelivery(t.Context(), "default", waits); err != nil || d.Due.After(w.now) {
 		t.Errorf("got %+v, %v, want it due", d, err)
 	}
-	w.attempt(t, w.event(t), Delivered, 0)
 	w.attempt(t, waits, Delivered, 0)
+	w.attempt(t, w.event(t), Delivered, 0)
 
 	w.attempt(t, w.event(t), Exhausted, 0)
 	w.now = w.now.Add(7 * 24 * time.Hour)

@@ -45,15 +45,16 @@ func (s *Store) Purge(ctx context.Context, id string) error {
 	for _, did := range deliveries {
 		rest = append(rest, did)
 	}
-	answer, err := purgeScript.Run(ctx, s.rdb, j.Tenant, script.Args{"id": id, "now": s.now()}, rest...).Text()
+	answer, err := purgeScript.Run(ctx, s.rdb, j.Tenant, script.Args{"id": id, "now": s.now(), "most": MostAtOnce}, rest...).Slice()
 	switch {
 	case err != nil:
 		return fmt.Errorf("purge job: %w", err)
-	case answer == "missing":
+	case answer[0] == "missing":
 		return job.ErrNotFound
-	case answer == "kept":
+	case answer[0] == "kept":
 		return job.ErrNotEnded
 	}
+	s.enqueueDeliveries(ctx, j.Tenant, answer[1])
 	return nil
 }
 

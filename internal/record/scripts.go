@@ -47,6 +47,7 @@ var (
 	// Deliveries and endpoints.
 	takeDeliveryScript = scripts.Load("take_delivery")
 	deliverScript      = scripts.Load("deliver")
+	putOffScript       = scripts.Load("put_off")
 	redeliverScript    = scripts.Load("redeliver")
 	fanOutScript       = scripts.Load("fan_out")
 	setEndpointScript  = scripts.Load("set_endpoint")

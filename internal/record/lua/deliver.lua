@@ -74,6 +74,7 @@ if not held_state then
 end
 
 call('HSET', delivery, 'state', state, 'sent', now, 'status', status, 'error', problem)
+call('HDEL', delivery, 'faulty')
 if entry ~= '' then
   call('HSET', delivery, 'a' .. attempt, entry)
   call('HDEL', delivery, 'a' .. string.format('%.0f', attempt - delivery_log))

@@ -5,28 +5,28 @@
 -- @include lane
 -- @arg id        of the job
 -- @arg now       ms
+-- @number most   how many attempts may be made at once at one endpoint
 -- @rest first    ids of deliveries that it may have
--- @answer ok       it is gone
--- @answer missing  there is no such job
--- @answer kept     it has not ended
+-- @answer ok, released  it is gone; id, attempt, waits, backlog and when of each delivery that has the place of one that is gone
+-- @answer missing       there is no such job
+-- @answer kept          it has not ended
 
 local state, created = unpack(call('HMGET', t .. 'job:' .. id, 'state', 'created'))
-if not state then return 'missing' end
-if state == 'queued' or state == 'running' then return 'kept' end
+if not state then return {'missing'} end
+if state == 'queued' or state == 'running' then return {'kept'} end
 call('DEL', t .. 'job:' .. id, t .. 'result:' .. id, t .. 'events:' .. id)
 take_back('result:' .. id)
 take_back('events:' .. id)
+local released = {}
 for i = first, #ARGV do
   local key = t .. 'delivery:' .. ARGV[i]
   local endpoint, url = unpack(call('HMGET', key, 'endpoint', 'url'))
-  if endpoint or url then -- it keeps no place in its lane
-    local lane = lane_of(endpoint, url)
-    call('ZREM', lane .. ':flight', ARGV[i])
-    call('ZREM', lane .. ':waiting', ARGV[i])
-  end
   call('DEL', key)
+  if endpoint or url then -- it keeps no place in its lane
+    for _, r in ipairs(leave_lane(lane_of(endpoint, url), ARGV[i], now, most)) do released[#released + 1] = r end
+  end
   call('ZREM', t .. 'outbox', ARGV[i])
 end
 call('ZREM', t .. 'jobs', created .. ':' .. id)
 call('ZADD', t .. 'garbage', now, id)
-return 'ok'
+return {'ok', released}

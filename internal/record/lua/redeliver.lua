@@ -1,5 +1,5 @@
 -- redeliver makes deliveries due that are done, under the message ids that they had, and one that is to be tried later due now. The
--- schedule begins anew. They wait in their lanes, which release what there is room for.
+-- schedule begins anew, and so does how long they may wait. They wait in their lanes, which release what there is room for.
 -- @include lane
 -- @arg now      ms
 -- @arg again    when the sweeper looks for a delivery that waits, ms
@@ -20,13 +20,15 @@ for i = first, #ARGV do
       word = 'flying'
     elseif call('ZSCORE', lane .. ':waiting', id) then
       word = 'waits'
+      call('HSET', key, 'asked', now)
     else
       if state ~= 'pending' then
-        call('HSET', key, 'state', 'pending', 'base', attempt, 'asked', now)
-        call('HINCRBY', key, 'attempt', 1)
+        call('HSET', key, 'state', 'pending')
+        attempt = call('HINCRBY', key, 'attempt', 1)
         call('PERSIST', key)
       end
-      call('HSET', key, 'due', now)
+      call('HSET', key, 'due', now, 'base', attempt - 1, 'asked', now)
+      call('HDEL', key, 'faulty')
       call('ZADD', outbox, now, id)
       if endpoint then call('ZREM', t .. 'failed:' .. endpoint, id) end
       line_up_delivery(lane, id, now, again)

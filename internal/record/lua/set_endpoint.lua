@@ -1,19 +1,21 @@
 -- set_endpoint makes, changes or deletes an endpoint, if it still is what the caller has read, and notes which events the tenant's
 -- endpoints want: a script that ends a job looks at nothing else.
+-- @include lane
 -- @const max_endpoints  how many endpoints a tenant may have
 -- @arg id      of the endpoint
 -- @arg before  what the caller has read, JSON, or '' for a new one
 -- @arg after   what is to be, JSON, or '' for none
--- @const flight_life  how long a delivery that is released may take until its attempt begins, ms
 -- @arg enable  1: forget that deliveries to it have failed, and take those that wait for that to be over
 -- @number now  ms
--- @answer ok     it is done
+-- @arg again    when the sweeper looks for a delivery that waits, ms
+-- @number most  how many attempts may be made at once at it
+-- @answer ok, released  it is done; id, attempt, waits, backlog and when of each delivery that is released
 -- @answer full   the tenant has as many as it may
 -- @answer stale  it has changed meanwhile
 
-local endpoints, wants, lane = t .. 'endpoints', t .. 'wants', t .. 'lane:' .. id
-if (call('HGET', endpoints, id) or '') ~= before then return 'stale' end
-if before == '' and call('HLEN', endpoints) >= max_endpoints then return 'full' end
+local endpoints, wants, lane, released = t .. 'endpoints', t .. 'wants', lane_of(id), {}
+if (call('HGET', endpoints, id) or '') ~= before then return {'stale'} end
+if before == '' and call('HLEN', endpoints) >= max_endpoints then return {'full'} end
 if after == '' then
   call('HDEL', endpoints, id)
   call('HDEL', t .. 'webhook', id .. ':generation', id .. ':previous_until')
@@ -22,16 +24,12 @@ else
   call('HSET', endpoints, id, after)
   if enable == '1' then
     call('HDEL', lane, 'failures', 'failed', 'failing', 'pause', 'disabled', 'reason')
-    -- What was released for the end of the pause is due now, in a task of its own: that of the pause is stale.
+    -- What was released for the end of the pause is the first to be released now, for a task of its own: that of the pause is stale.
     for _, delivery in ipairs(call('ZRANGEBYSCORE', lane .. ':flight', string.format('(%.0f', now + flight_life), '+inf')) do
-      local key = t .. 'delivery:' .. delivery
       call('ZREM', lane .. ':flight', delivery)
-      if call('HGET', key, 'state') == 'pending' then
-        call('HSET', key, 'due', now)
-        call('HINCRBY', key, 'waits', 1)
-        call('ZADD', t .. 'outbox', now, delivery)
-      end
+      line_up_delivery(lane, delivery, 0, again)
     end
+    released = release_lane(lane, now, most)
   end
 end
 call('DEL', wants)
@@ -39,4 +37,4 @@ local all = call('HGETALL', endpoints)
 for i = 2, #all, 2 do
   for _, event in ipairs(cjson.decode(all[i]).events) do call('SADD', wants, event) end
 end
-return 'ok'
+return {'ok', released}

@@ -1,7 +1,6 @@
 -- take_delivery begins an attempt at a delivery where its lane has room, and has it wait there where it has none, for as long as
 -- it may. An endpoint that is disabled takes one a day: whatever else comes is missed. A test goes at once.
 -- @include lane
--- @const probe_interval  how often an endpoint that is disabled is tried, ms
 -- @arg id       of the delivery
 -- @arg attempt  of the task
 -- @arg waits    of the task
@@ -14,7 +13,7 @@
 -- @answer disabled, record, endpoint, signing, undone  no attempt is made, as the endpoint is disabled
 -- @answer overdue, record, endpoint, signing, undone   no attempt is made, as it has waited for too long
 -- @answer waits, released  it waits; id, attempt, waits, backlog and when of each delivery that is released
--- @answer missing          there is no such delivery
+-- @answer missing, released  there is no such delivery; as with waits, of those that have its place at an endpoint
 -- @answer stale            the attempt was made before, or is another task's
 
 local key = t .. 'delivery:' .. id
@@ -22,7 +21,11 @@ local state, held_attempt, held_waits, url, endpoint, once, due, created, asked 
   'state', 'attempt', 'waits', 'url', 'endpoint', 'once', 'due', 'created', 'asked'))
 if not state then
   call('ZREM', outbox, id)
-  return {'missing'}
+  local released = {} -- which lane it was in, its record said: it is looked for in those of the endpoints, a few dozen at most
+  for _, e in ipairs(call('HKEYS', t .. 'endpoints')) do
+    for _, r in ipairs(leave_lane(lane_of(e), id, now, most)) do released[#released + 1] = r end
+  end
+  return {'missing', released}
 end
 if state ~= 'pending' or held_attempt ~= attempt or (held_waits or '0') ~= waits then return {'stale'} end
 local settings = endpoint and call('HGET', t .. 'endpoints', endpoint) or ''
@@ -30,7 +33,7 @@ local word, lane = 'ok', (url or settings ~= '') and lane_of(endpoint, url)
 if lane and not once and not call('ZSCORE', lane .. ':flight', id) then
   local disabled, pause = unpack(call('HMGET', lane, 'disabled', 'pause'))
   if disabled and tonumber(pause or 0) <= tonumber(now) then
-    call('HSET', lane, 'pause', string.format('%.0f', now + probe_interval))
+    call('HSET', lane, 'pause', again) -- deliver says when the next is made; where this process dies, another is then
   elseif disabled then
     word = 'disabled'
   elseif not has_room(lane, now, most) then

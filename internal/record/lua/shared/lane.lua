@@ -64,3 +64,10 @@ local function release_lane(lane, now, most)
   end
   return released
 end
+
+-- leave_lane takes a delivery out of its lane, and releases what its place is free for.
+local function leave_lane(lane, id, now, most)
+  call('ZREM', lane .. ':waiting', id)
+  if call('ZREM', lane .. ':flight', id) == 0 then return {} end
+  return release_lane(lane, now, most)
+end

@@ -1,0 +1,32 @@
+-- put_off has a delivery come again later that met a fault of ours. It gives its place in its lane to the next meanwhile, and spends no
+-- attempt. What an endpoint that is disabled was tried with does not count as tried.
+-- @include lane
+-- @arg id        of the delivery
+-- @arg attempt   its number
+-- @arg waits     of its task
+-- @arg now       ms
+-- @arg due       when it comes again, ms
+-- @arg endpoint  that it goes to, or ''
+-- @arg url       of a callback, or ''
+-- @number most      how many attempts may be made at once at one endpoint
+-- @number patience  how long after it was made or asked for a delivery may wait, ms
+-- @answer ok, released  it comes again; id, attempt, waits, backlog and when of each delivery that is released, and of this one
+-- @answer overdue       it has waited for too long, and keeps its place
+-- @answer stale         the attempt was recorded, or is another task's
+
+local delivery = t .. 'delivery:' .. id
+local state, held_attempt, held_waits, held_due, backlog, created, asked = unpack(call('HMGET', delivery, 'state', 'attempt', 'waits', 'due', 'backlog', 'created', 'asked'))
+if state ~= 'pending' or held_attempt ~= attempt or (held_waits or '0') ~= waits then return {'stale'} end
+if now - (tonumber(asked or created) or 0) > patience then return {'overdue'} end
+local again = call('HINCRBY', delivery, 'waits', 1)
+call('HSETNX', delivery, 'faulty', held_due or now)
+call('HSET', delivery, 'due', due)
+call('ZADD', outbox, due, id)
+local released = {}
+if endpoint ~= '' or url ~= '' then
+  local lane = lane_of(endpoint, url)
+  if call('HEXISTS', lane, 'disabled') == 1 then call('HSET', lane, 'pause', due) end
+  released = leave_lane(lane, id, now, most)
+end
+released[#released + 1] = {id, attempt, again, backlog or '0', due}
+return {'ok', released}
