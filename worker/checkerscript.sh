@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Runs a checker of kind kattis on one test, in the checker's own sandbox. Its arguments are the checker's
 # command line. Standard input has a line with the sizes of input and answer, then the two, then the output
 # to be judged. Standard output gets what internal/grading's Rule reads.
