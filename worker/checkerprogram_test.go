@@ -176,3 +176,47 @@ func TestCheckerPrograms(t *testing.T) {
 		})
 	}
 }
+
+// TestCheckerUploads: a checker's files and what it reads may be uploads, which come through the worker's cache. One that is
+// gone is no fault of the submission, or of Glovebox.
+func TestCheckerUploads(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil)
+	long := strings.Repeat("0123456789\n", 300_000)
+	module, _ := g.upload([]byte("def same(a, b): return open(a).read() == open(b).read()\n"))
+	files := func(module string) *job.CheckerProgram {
+		return &job.CheckerProgram{Runtime: "python", Entrypoint: "check.py", Files: []job.File{
+			{Name: "check.py", Content: "import sys, lib\nsys.exit(42 if lib.same(sys.argv[1], sys.argv[2]) and len(sys.stdin.read()) == 3300000 else 43)\n"},
+			{Name: "lib.py", Upload: module},
+		}}
+	}
+	gone := strings.Repeat("0", 64)
+	input, _ := g.upload([]byte(long))
+	spec := judgedBy("", "", job.Test{Name: "1", StdinUpload: input, AnswerUpload: input})
+	for _, c := range []struct {
+		name, want, code string
+		change           func(*job.Spec)
+	}{
+		{"all there", "AC 1: AC", "", func(s *job.Spec) {}},
+		{"no answer", "JE: JE", job.CodeInputGone, func(s *job.Spec) { s.Tests = []job.Test{{Name: "1", StdinUpload: input, AnswerUpload: gone}} }},
+		{"no module", "failed", job.CodeInputGone, func(s *job.Spec) { s.Checker = &job.Checker{Kind: job.CheckKattis, Program: files(gone)} }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := g.result(g.submit(with(spec, func(s *job.Spec) {
+				s.Checker = &job.Checker{Kind: job.CheckKattis, Program: files(module)}
+				c.change(s)
+			})))
+			if got := cameTo(r); !strings.HasPrefix(got, c.want) || r.Attempt != 1 {
+				t.Errorf("got %s in attempt %d, want %s; %+v", got, r.Attempt, c.want, r.Error)
+			}
+			code := ""
+			if r.Error != nil {
+				code = r.Error.Code
+			}
+			if code != c.code {
+				t.Errorf("got the error %+v, want the code %q", r.Error, c.code)
+			}
+		})
+	}
+}
