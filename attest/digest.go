@@ -166,7 +166,13 @@ func (f fields) grading(spec job.Spec) {
 		f.json(t)
 		f.text(digest(in), digest(answer))
 	}
-	f.json(spec.Checker)
+	checker := spec.Checker
+	if program := spec.CheckerProgram(); program != nil { // its runtime and limits are as little an input as the job's own
+		p, c := *program, *checker
+		p.Runtime, p.Limits = "", job.Limits{}
+		c.Program, checker = &p, &c
+	}
+	f.json(checker)
 	f.json(spec.Groups)
 }
 

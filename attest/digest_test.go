@@ -118,6 +118,25 @@ func TestInputHashOfTests(t *testing.T) {
 	}
 }
 
+// TestInputHashOfChecker: a checker's program counts, what it runs in does not, as the api may fill that in.
+func TestInputHashOfChecker(t *testing.T) {
+	t.Parallel()
+	hash := func(p job.CheckerProgram) string {
+		sum, err := InputHash(job.Spec{Tests: []job.Test{{Name: "a"}}, Checker: &job.Checker{Kind: job.CheckKattis, Program: &p}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sum
+	}
+	p := job.CheckerProgram{Runtime: "python3", Source: "a"}
+	if got := hash(job.CheckerProgram{Runtime: "python", Source: "a", Limits: job.DefaultLimits}); got != hash(p) || p.Runtime == "" {
+		t.Errorf("another name of the runtime, and limits: got %s, want %s", got, hash(p))
+	}
+	if hash(job.CheckerProgram{Runtime: "python3", Source: "b"}) == hash(p) {
+		t.Error("another program has the same hash")
+	}
+}
+
 // TestInputHashOfStdin: bytes count as what they are.
 func TestInputHashOfStdin(t *testing.T) {
 	t.Parallel()

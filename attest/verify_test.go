@@ -40,7 +40,7 @@ func sample() (job.Result, Run) {
 		Verdict: job.WrongAnswer, Score: &score, MaxScore: &most,
 		Tests: []job.TestResult{{
 			Name: "01", Group: "g", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2, Hidden: true, Usage: &job.Usage{WallMS: 1, CPUMS: 2, MemoryPeakBytes: 3}, Reruns: 1,
-			ExitCode: &exitCode, Signal: "SIGKILL", Stdout: "o", Stderr: "e", Difference: &job.Difference{Line: 1, Column: 2, Want: "w", Got: "g"}, Feedback: "f",
+			ExitCode: &exitCode, Signal: "SIGKILL", Stdout: "o", Stderr: "e", Difference: &job.Difference{Line: 1, Column: 2, Want: "w", Got: "g"}, Feedback: "f", JudgeMessage: "j",
 		}},
 		Groups: []job.GroupResult{{Name: "g", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2}},
 	}

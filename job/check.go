@@ -52,6 +52,7 @@ func (s Spec) Check(runtimes, images []string, maximum Limits) error {
 	s.checkStrings(add)
 	s.checkSecrets(add)
 	errs = append(errs, s.checkTests()...)
+	errs = append(errs, s.checkCheckerProgram(runtimes, maximum)...)
 	if s.Callback != nil {
 		s.Callback.check(add, EventCompleted)
 	}

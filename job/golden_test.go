@@ -56,6 +56,13 @@ func TestGolden(t *testing.T) {
 				{Name: "secret", Score: "min", Verdict: "first", AcceptScore: &points, RejectScore: &points, MaxScore: &points, OnReject: "break", RequirePass: []string{"sample"}},
 			},
 		},
+		"spec-checker.json": job.Spec{
+			Runtime: "python", Source: "print(1)", Tests: []job.Test{{Name: "1", Answer: "1\n", CheckerArgs: []string{"case"}}},
+			Checker: &job.Checker{Kind: job.CheckKattis, Args: []string{"all"}, Program: &job.CheckerProgram{
+				Runtime: "cpp", Files: []job.File{{Name: "check.cpp", Content: "int main() {}"}, {Name: "testlib.h", Upload: strings.Repeat("a", 64)}}, Entrypoint: "check.cpp",
+				Commands: &job.Commands{Compile: "g++ -o /tmp/main check.cpp", Run: `/tmp/main "$@"`}, Limits: job.Limits{MemoryMB: 512},
+			}},
+		},
 		"result-graded.json": job.Result{
 			ID: "default-x", Status: job.Succeeded, Artifacts: []job.Artifact{}, Verdict: job.WrongAnswer, Score: &points, MaxScore: &points,
 			Tests: []job.TestResult{

@@ -180,9 +180,15 @@ type CheckerOptions struct {
 // Options reads the checker's arguments, or says what is wrong with the checker.
 func (c Checker) Options() (CheckerOptions, *FieldError) {
 	var o CheckerOptions
-	kinds := []string{CheckDefault, CheckExact, CheckLines, CheckUnorderedLines, CheckRegex, CheckJSON}
+	kinds := []string{CheckDefault, CheckExact, CheckLines, CheckUnorderedLines, CheckRegex, CheckJSON, CheckKattis}
 	if c.Kind != "" && !slices.Contains(kinds, c.Kind) {
 		return o, &FieldError{"checker.kind", clip(c.Kind), "is not known", strings.Join(kinds, ", ")}
+	}
+	if err := c.checkProgramKind(); err != nil {
+		return o, err
+	}
+	if c.Kind == CheckKattis {
+		return o, checkProgramArgs("checker.args", c.Args)
 	}
 	if len(c.Args) > 0 && c.Kind != "" && c.Kind != CheckDefault {
 		return o, &FieldError{"checker.args", clip(c.Args[0]), "is for the default checker only", "nothing beside kind " + c.Kind}

@@ -62,7 +62,11 @@ func TestCheckGrading(t *testing.T) {
 		{name: "requires the root", tests: in("", "a"), groups: []Group{{}, {Name: "a", RequirePass: []string{""}}}, want: "groups[1].require_pass[0]: is not a group before this one"},
 		{name: "requires too much", tests: in("a"), groups: requiring("a", 11, 1000), want: "groups[10].require_pass: has too many entries, with those of the groups before (got 11000); allowed: up to 10000 in all groups together"},
 		{name: "requires the most", tests: in("a"), groups: requiring("a", 10, 1000)},
-		{name: "checker", checker: &Checker{Kind: "kattis"}, want: "checker.kind: is not known (got kattis)"},
+		{name: "checker", checker: &Checker{Kind: "magic"}, want: "checker.kind: is not known (got magic)"},
+		{name: "checker without its program", checker: &Checker{Kind: "kattis"}, want: "checker.program: is missing"},
+		{name: "checker that is no program", checker: &Checker{Program: &CheckerProgram{}}, want: "checker.program: is for checkers of kind kattis only"},
+		{name: "arguments of a program", checker: &Checker{Kind: "kattis", Args: []string{"any", "case_sensitive"}, Program: &CheckerProgram{}}},
+		{name: "arguments with NUL", checker: &Checker{Kind: "kattis", Args: []string{"\x00"}, Program: &CheckerProgram{}}, want: "checker.args[0]"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

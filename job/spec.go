@@ -12,8 +12,8 @@ import (
 //
 // Version 2 has files that are kept elsewhere ([File.Kept]), and a deadline; version 3 has Fresh,
 // version 4 Tests, version 5 limits of the compile step, Limits.AddressSpaceMB, Limits.StackMB,
-// Commands, StdinBase64, MergeStderr and TruncateOutput.
-const SpecVersion = 5
+// Commands, StdinBase64, MergeStderr and TruncateOutput, version 6 checkers that are programs.
+const SpecVersion = 6
 
 // Spec is what a producer submits: code, what it reads, what it may use, and where
 // to post the result.
@@ -100,6 +100,9 @@ type Spec struct {
 // Needs is the version that a worker has to know to run the job.
 func (s Spec) Needs() int {
 	l := s.Limits
+	if s.CheckerProgram() != nil {
+		return 6
+	}
 	if s.Commands != nil || s.StdinBase64 != "" || s.MergeStderr || s.TruncateOutput || max(l.CompileWallMS, l.CompileMemoryMB, l.AddressSpaceMB, l.StackMB) > 0 {
 		return 5
 	}

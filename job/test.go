@@ -19,6 +19,8 @@ type Test struct {
 	AnswerUpload string `json:"answer_upload,omitempty" doc:"The same as the SHA-256, in hex, of content that you have uploaded."`
 	// Args are the program's arguments in this test, after those of the spec.
 	Args []string `json:"args,omitempty" doc:"Further arguments of the program, after those of the spec."`
+	// CheckerArgs are arguments of the checker's program in this test, after those of the checker.
+	CheckerArgs []string `json:"checker_args,omitempty" doc:"With a checker that is a program: its further arguments in this test."`
 	// Points is what an accepted test gives. Defaults to the group's accept_score.
 	Points *float64 `json:"points,omitempty" minimum:"0" doc:"What an accepted test gives; defaults to its group's accept_score."`
 	// Hidden keeps everything of the test but its name, verdict, score and usage out of the result, and
@@ -43,12 +45,14 @@ func testFile(what string, t Test, text, base64, upload string) File {
 // Checker says how an output is compared with an answer.
 type Checker struct {
 	// Kind is "default" (tokens, as the Kattis problem package format's default validator), "exact", "lines", "unordered_lines",
-	// "regex" or "json". Defaults to "default".
-	Kind string `json:"kind,omitempty" enum:"default,exact,lines,unordered_lines,regex,json" doc:"How outputs are compared; defaults to default: token by token."`
+	// "regex", "json", or "kattis" for Program. Defaults to "default".
+	Kind string `json:"kind,omitempty" enum:"default,exact,lines,unordered_lines,regex,json,kattis" doc:"How outputs are compared; defaults to default: token by token. kattis: program decides."`
 	// Args are those of the default checker: case_sensitive, space_change_sensitive,
 	// float_absolute_tolerance E, float_relative_tolerance E, float_tolerance E. [Checker.Options]
-	// reads them.
-	Args []string `json:"args,omitempty" doc:"Of the default checker: case_sensitive, space_change_sensitive, float_absolute_tolerance E, float_relative_tolerance E, float_tolerance E."`
+	// reads them. Those of a Program are its own.
+	Args []string `json:"args,omitempty" doc:"Of the default checker: case_sensitive, space_change_sensitive, float_absolute_tolerance E, float_relative_tolerance E, float_tolerance E; or of the program, after its input, answer and feedback directory."`
+	// Program decides instead, called as an output validator of the Kattis problem package format. Only with kind "kattis".
+	Program *CheckerProgram `json:"program,omitempty" doc:"With kind kattis: a program that decides, as an output validator of the Kattis problem package format does: program input answer feedback_dir/ args < output. It exits with 42 for accepted, 43 for wrong; anything else is a judge_error."`
 }
 
 // Group says how the tests and groups directly below a path, its children, add up. Children are in
@@ -121,8 +125,12 @@ type TestResult struct {
 	Stdout     string      `json:"stdout,omitempty"`
 	Stderr     string      `json:"stderr,omitempty"`
 	Difference *Difference `json:"difference,omitempty"`
-	// Feedback is the checker's word for the author of the submission, or the test's hint.
+	// Feedback is the checker's word for the author of the submission (teammessage.txt of a program), or the
+	// test's hint.
 	Feedback string `json:"feedback,omitempty"`
+	// JudgeMessage is what the checker's program says to those who made the problem (judgemessage.txt), or
+	// why it could not judge. It may quote the answer.
+	JudgeMessage string `json:"judge_message,omitempty"`
 }
 
 // Difference is the first place where an output is not what was wanted.

@@ -67,6 +67,13 @@ func (s Spec) checkTests() (errs []FieldError) {
 		if n := len(strings.Join(t.Args, " ")); n > MaxTestArgBytes {
 			add(at+".args", fmt.Sprintf("%d bytes", n), "are too long", fmt.Sprintf("up to %d bytes together", MaxTestArgBytes))
 		}
+		if len(t.CheckerArgs) > 0 && s.CheckerProgram() == nil {
+			add(at+".checker_args", clip(t.CheckerArgs[0]), "is for a checker that is a program", "nothing, or checker.program beside it")
+		}
+		checkWords(add, at+".checker_args", t.CheckerArgs, MaxArgs)
+		if n := len(strings.Join(t.CheckerArgs, " ")); n > MaxTestArgBytes {
+			add(at+".checker_args", fmt.Sprintf("%d bytes", n), "are too long", fmt.Sprintf("up to %d bytes together", MaxTestArgBytes))
+		}
 		inline += t.Input().checkTestContent(add, at, "stdin") + t.Expected().checkTestContent(add, at, "answer")
 	}
 	if inline > MaxTestsInline {

@@ -19,6 +19,9 @@ func TestCheckTests(t *testing.T) {
 		}
 		return list
 	}
+	program := func(p job.CheckerProgram, tests ...job.Test) job.Spec {
+		return job.Spec{Tests: tests, Checker: &job.Checker{Kind: job.CheckKattis, Program: &p}}
+	}
 	big := strings.Repeat("x", job.MaxTestsInline/2)
 	for _, c := range []struct {
 		name string
@@ -44,6 +47,15 @@ func TestCheckTests(t *testing.T) {
 		{"stream", job.Spec{Tests: tests(1), Stream: true}, "stream"},
 		{"checker alone", job.Spec{Checker: &job.Checker{}}, "checker"},
 		{"groups alone", job.Spec{Groups: []job.Group{{Name: "g"}}}, "groups"},
+		{"a checker's program", program(job.CheckerProgram{Runtime: "python", Source: "exit(42)"}, job.Test{Name: "1", CheckerArgs: []string{"a"}}), ""},
+		{"a checker's program of many files", program(job.CheckerProgram{Runtime: "python", Files: []job.File{{Name: "a.py"}, {Name: "b.py", Upload: strings.Repeat("a", 64)}}, Entrypoint: "a.py"}, tests(1)...), ""},
+		{"a checker's program without source", program(job.CheckerProgram{Runtime: "python"}, tests(1)...), "checker.program.source"},
+		{"a checker's runtime", program(job.CheckerProgram{Runtime: "pyhton", Source: "1"}, tests(1)...), "checker.program.runtime"},
+		{"a checker's limits", program(job.CheckerProgram{Runtime: "python", Source: "1", Limits: job.Limits{MemoryMB: 1 << 20}}, tests(1)...), "checker.program.limits.memory_mb"},
+		{"a checker that may take too long", program(job.CheckerProgram{Runtime: "python", Source: "1"}, tests(200)...), "checker.program.limits.wall_ms"},
+		{"a checker's artifact", program(job.CheckerProgram{Runtime: "python", Files: []job.File{{Name: "a.py", Artifact: "default-abcdefghijklmnopqrstuvwxyz/a.py"}}}, tests(1)...), "checker.program.files[0].artifact"},
+		{"arguments for no program", job.Spec{Tests: []job.Test{{Name: "1", CheckerArgs: []string{"a"}}}}, "tests[0].checker_args"},
+		{"long arguments for a program", program(job.CheckerProgram{Runtime: "python", Source: "1"}, job.Test{Name: "1", CheckerArgs: []string{strings.Repeat("x", job.MaxTestArgBytes+1)}}), "tests[0].checker_args"},
 		{"another checker", job.Spec{Tests: tests(1), Checker: &job.Checker{Kind: "magic"}}, "checker.kind"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

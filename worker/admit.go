@@ -63,7 +63,7 @@ func (w *Worker) sandboxMB(spec job.Spec) int64 {
 	l := limitsOf(spec, runtime)
 	mb := l.SandboxMB() + sandbox.CostMB(l)
 	if spec.Graded() {
-		mb += grading.MemoryMB(checkerOf(spec))
+		mb += grading.MemoryMB(checkerOf(spec)) + w.checkerMB(spec)
 	}
 	return mb
 }

@@ -15,7 +15,7 @@ import (
 // grade runs the program on the job's tests, and judges it. One sandbox does for all of them, unless the
 // program ends it: then the tests that are left get another one, as often as [maxLost].
 func (w *Worker) grade(ctx context.Context, j record.Job, spec job.Spec, program sandbox.Program) (*grader, sandbox.Outcome, error) {
-	g, err := newGrader(w, j, spec, program.Limits)
+	g, err := newGrader(ctx, w, j, spec, program.Limits)
 	if err != nil {
 		return nil, sandbox.Outcome{}, err
 	}
@@ -125,22 +125,26 @@ func checkerOf(spec job.Spec) job.Checker {
 }
 
 // newGrader judges a job's program, of which nothing was run yet.
-func newGrader(w *Worker, j record.Job, spec job.Spec, limits job.Limits) (*grader, error) {
+func newGrader(ctx context.Context, w *Worker, j record.Job, spec job.Spec, limits job.Limits) (*grader, error) {
 	judgement, err := grading.NewJudgement(spec.Tests, spec.Groups)
 	if err != nil {
 		return nil, fmt.Errorf("grade: %w", err)
 	}
-	checker, err := grading.NewChecker(checkerOf(spec))
-	if err != nil {
-		return nil, fmt.Errorf("grade: %w", err)
-	}
 	g := &grader{
-		worker: w, job: j, tests: spec.Tests, limits: limits, judgement: judgement, checker: checker,
+		worker: w, job: j, tests: spec.Tests, limits: limits, judgement: judgement,
 		judged: make([]bool, len(spec.Tests)), results: make([]job.TestResult, len(spec.Tests)), shown: job.ShownOutputs,
 	}
 	for i, t := range spec.Tests {
 		g.results[i] = job.TestResult{Name: t.Name, Group: t.Group, Hidden: t.Hidden}
 	}
 	g.output = &capture{dir: w.SpoolDir}
+	if spec.CheckerProgram() != nil {
+		g.program, err = w.newCheckerProgram(ctx, j, *spec.Checker)
+	} else {
+		g.checker, err = grading.NewChecker(checkerOf(spec))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("grade: %w", err)
+	}
 	return g, nil
 }

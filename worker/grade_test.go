@@ -1,15 +1,12 @@
 package worker_test
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker"
@@ -130,15 +127,7 @@ func TestGradeWhole(t *testing.T) {
 	}
 	g := start(t, func(c *worker.Config) { c.Signer = signer })
 	upload := func(content string) string {
-		sum := sha256.Sum256([]byte(content))
-		digest := hex.EncodeToString(sum[:])
-		key, err := artifacts.UploadKey("default", digest)
-		if err == nil {
-			_, err = g.objects.PutBytes(t.Context(), key, "application/octet-stream", []byte(content))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		digest, _ := g.upload([]byte(content))
 		return digest
 	}
 	long := strings.Repeat("0123456789\n", 30_000) // more than a capture holds in memory

@@ -24,6 +24,7 @@ type grader struct {
 	limits    job.Limits
 	judgement *grading.Judgement
 	checker   *grading.Checker
+	program   *checkerProgram // judges in the place of checker; nil: none
 
 	judged  []bool
 	results []job.TestResult // all but verdict and score
@@ -162,46 +163,74 @@ func (g *grader) end(o *sandbox.TestOutcome) {
 func (g *grader) judge(ctx context.Context, o sandbox.TestOutcome) error {
 	i := g.current
 	t, r := g.tests[i], &g.results[i]
-	verdict := verdictOf(o.Status)
-	var difference *job.Difference
-	var answer *grading.AnswerError
-	var gone *inputError
-	if verdict == "" {
-		ok, diff, err := g.check(ctx, t)
-		switch {
-		case errors.As(err, &answer):
-			verdict = job.JudgeError
-			g.fail(&job.Error{Code: job.CodeJudgeError, Message: fmt.Sprintf("the program could not be judged, which is not its fault: test %q could not be checked", t.Name)})
-		case errors.As(err, &gone):
-			verdict = job.JudgeError
-			g.fail(g.unread(gone))
-		case err != nil:
+	ruling := ruling{Ruling: grading.Ruling{Verdict: verdictOf(o.Status)}}
+	if ruling.Verdict == "" {
+		var err error
+		if ruling, err = g.rule(ctx, t); err != nil {
 			return fmt.Errorf("check the output: %w", err)
-		case ok:
-			verdict = job.Accepted
-		default:
-			verdict, difference = job.WrongAnswer, diff
 		}
 	}
-	g.set(i, verdict)
+	score := ruling.Score
+	if ruling.Multiplier != nil {
+		part := *ruling.Multiplier * g.judgement.Most(i)
+		score = &part
+	}
+	g.setScore(i, ruling.Verdict, score)
 	r.Usage = &o.Usage
 	if g.concealed {
 		return nil
 	}
 	r.ExitCode, r.Signal = &o.ExitCode, o.Signal
 	r.Stdout, r.Stderr = g.show(g.output.text()), g.show(string(g.stderr))
-	if difference != nil {
-		r.Difference = &job.Difference{Line: difference.Line, Column: difference.Column, Want: g.show(difference.Want), Got: g.show(difference.Got)}
+	if d := ruling.difference; d != nil {
+		r.Difference = &job.Difference{Line: d.Line, Column: d.Column, Want: g.show(d.Want), Got: g.show(d.Got)}
 	}
-	if answer != nil && r.Feedback == "" {
-		r.Feedback = answer.Error()
+	if team := g.show(ruling.Team); team != "" {
+		r.Feedback = team
 	}
+	r.JudgeMessage = g.show(ruling.Judge)
 	return nil
 }
 
+// ruling is what a checker has decided on an output, and where that is first wrong.
+type ruling struct {
+	grading.Ruling
+	difference *job.Difference
+}
+
+// rule has the checker decide on what the program printed. An error is Glovebox's.
+func (g *grader) rule(ctx context.Context, t job.Test) (ruling, error) {
+	r, err := g.check(ctx, t)
+	var answer *grading.AnswerError
+	var gone *inputError
+	switch {
+	case errors.As(err, &answer):
+		r = ruling{Ruling: grading.Ruling{Verdict: job.JudgeError, Team: answer.Error()}}
+		if t.Hint != "" {
+			r.Team = ""
+		}
+		g.unjudged(t, "")
+	case errors.As(err, &gone):
+		r = ruling{Ruling: grading.Ruling{Verdict: job.JudgeError}}
+		g.fail(g.unread(gone))
+	case err != nil:
+		return ruling{}, err
+	case r.Verdict == job.JudgeError:
+		g.unjudged(t, ": "+r.Fault)
+	}
+	return r, nil
+}
+
+// unjudged notes that a test could not be judged. why has nothing of the test's data.
+func (g *grader) unjudged(t job.Test, why string) {
+	g.fail(&job.Error{Code: job.CodeJudgeError, Message: fmt.Sprintf("the program could not be judged, which is not its fault: test %q could not be checked%s", t.Name, why)})
+}
+
 // set notes what a test came to.
-func (g *grader) set(i int, verdict job.Verdict) {
-	g.judgement.Set(i, verdict, nil)
+func (g *grader) set(i int, verdict job.Verdict) { g.setScore(i, verdict, nil) }
+
+func (g *grader) setScore(i int, verdict job.Verdict, score *float64) {
+	g.judgement.Set(i, verdict, score)
 	g.judged[i] = true
 	if verdict != job.Accepted {
 		g.results[i].Feedback = g.tests[i].Hint
@@ -225,26 +254,39 @@ func (g *grader) unread(e *inputError) *job.Error {
 }
 
 // check compares what the program printed with the test's answer. It ends with ctx.
-func (g *grader) check(ctx context.Context, t job.Test) (ok bool, difference *job.Difference, err error) {
+func (g *grader) check(ctx context.Context, t job.Test) (ruling, error) {
 	file, err := g.worker.openTestFile(ctx, g.job.Tenant, t.Expected())
 	if err != nil {
-		return false, nil, err
+		return ruling{}, err
 	}
 	defer file.Close()
 	output, err := g.output.all()
 	if err != nil {
-		return false, nil, err
+		return ruling{}, err
+	}
+	if g.program != nil {
+		input, err := g.worker.openTestFile(ctx, g.job.Tenant, t.Input())
+		if err != nil {
+			return ruling{}, err
+		}
+		defer input.Close()
+		r, err := g.program.check(ctx, content{input, input.Size()}, content{file, file.Size()}, content{output, g.output.size}, t.CheckerArgs)
+		return ruling{Ruling: r}, err
 	}
 	answer := stoppable{ctx, file}
-	ok, difference, err = g.checker.Check(answer, stoppable{ctx, output})
+	ok, difference, err := g.checker.Check(answer, stoppable{ctx, output})
 	var unusable *grading.AnswerError
 	if err == nil || errors.As(err, &unusable) {
 		// The rest, up to MaxTestBytes: an answer is known to be the submitted one at its end only.
 		if _, rest := io.Copy(io.Discard, answer); rest != nil {
-			return false, nil, fmt.Errorf("read the answer: %w", rest)
+			return ruling{}, fmt.Errorf("read the answer: %w", rest)
 		}
 	}
-	return ok, difference, err
+	r := ruling{Ruling: grading.Ruling{Verdict: job.WrongAnswer}, difference: difference}
+	if ok {
+		r.Verdict = job.Accepted
+	}
+	return r, err
 }
 
 // show returns as much of an output as the result may have, as UTF-8.
@@ -276,6 +318,7 @@ func (g *grader) Artifact(context.Context, string, int64, io.Reader) error {
 }
 
 func (g *grader) close() {
+	g.program.close()
 	if g.input != nil {
 		_ = g.input.Close()
 	}

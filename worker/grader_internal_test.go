@@ -174,7 +174,7 @@ func TestJudgeEndsWithItsContext(t *testing.T) {
 func judging(t *testing.T, spec job.Spec) *grader {
 	t.Helper()
 	w := &Worker{Config: Config{SpoolDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}}
-	g, err := newGrader(w, record.Job{Tenant: "default"}, spec, job.Limits{WallMS: 1000, CPUMS: 1000})
+	g, err := newGrader(t.Context(), w, record.Job{Tenant: "default"}, spec, job.Limits{WallMS: 1000, CPUMS: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

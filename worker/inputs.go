@@ -118,6 +118,9 @@ type verifiedReader struct {
 	file job.File
 }
 
+// Size is that of the object in the bucket.
+func (c *verifiedReader) Size() int64 { return c.file.Size }
+
 func (c *verifiedReader) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
 	c.sum.Write(p[:n])

@@ -1,11 +1,11 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"io"
-	"strings"
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/job"
@@ -35,18 +35,20 @@ func (w *Worker) closeTestCache() {
 }
 
 // openTestFile opens an input or an answer of a graded job, in the spec, in the cache or in the bucket.
-func (w *Worker) openTestFile(ctx context.Context, tenant string, f job.File) (io.ReadCloser, error) {
+func (w *Worker) openTestFile(ctx context.Context, tenant string, f job.File) (sizedReader, error) {
 	if !f.Kept() {
 		content, err := f.Bytes()
-		return io.NopCloser(strings.NewReader(string(content))), err
+		return inlineReader{bytes.NewReader(content)}, err
 	}
 	key, err := w.storedKey(ctx, tenant, f)
 	if err != nil {
 		return nil, err
 	}
 	cached, err := w.tests.Open(ctx, key, f.SHA256)
-	if !errors.Is(err, testcache.ErrUncached) {
-		return cached, testFileError(f, err)
+	if err == nil {
+		return cached, nil
+	} else if !errors.Is(err, testcache.ErrUncached) {
+		return nil, testFileError(f, err)
 	}
 	body, o, err := w.Objects.Get(ctx, key)
 	switch {
@@ -55,8 +57,19 @@ func (w *Worker) openTestFile(ctx context.Context, tenant string, f job.File) (i
 	case o.Size > job.MaxTestBytes:
 		return nil, errors.Join(changedError(f), body.Close())
 	}
+	f.Size = o.Size
 	return &verifiedReader{body, sha256.New(), f}, nil
 }
+
+// sizedReader knows how much there is to read.
+type sizedReader interface {
+	io.ReadCloser
+	Size() int64
+}
+
+type inlineReader struct{ *bytes.Reader }
+
+func (inlineReader) Close() error { return nil }
 
 // testFileError is the job's failure if the bucket has no such object, and else err.
 func testFileError(f job.File, err error) error {

@@ -21,8 +21,10 @@ type grader struct {
 	jobs     *producer.Client
 	problem  *kattis.Problem
 	runtimes []producer.Runtime
-	runtime  string            // --runtime
-	uploads  map[string]string // the tests' data that are not in the jobs themselves
+	runtime  string // --runtime
+	// validator is the runtime of the problem's own validator; "" if it has none.
+	validator string
+	uploads   map[string]string // the tests' data that are not in the jobs themselves
 }
 
 // attempt is one program, and what it came to.
@@ -45,6 +47,11 @@ func (a *app) newGrader(ctx context.Context, jobs *producer.Client, problem *kat
 	}
 	if len(g.runtimes) == 0 {
 		return nil, job.ErrNoRuntimes
+	}
+	if v := problem.Validator; v != nil {
+		if g.validator, err = g.runtimeFor(v.Language); err != nil {
+			return nil, &failure{code: exitUsage, err: fmt.Errorf("%s: %w", v.Path, err)}
+		}
 	}
 	g.uploads, err = g.upload(ctx)
 	return g, err
@@ -104,18 +111,23 @@ func (g *grader) findRuntime(p kattis.Program) (string, error) {
 	if p.Language == "" {
 		return "", fmt.Errorf("no language goes by the names of its files (%s); --runtime gives one", clipped(strings.Join(p.Names(), ", ")))
 	}
+	return g.runtimeFor(p.Language)
+}
+
+// runtimeFor chooses the runtime for a language, by its code in the package format.
+func (g *grader) runtimeFor(language string) (string, error) {
 	var names []string
 	for _, r := range g.runtimes {
 		names = append(names, r.Name)
 	}
-	for _, name := range kattis.RuntimesFor(p.Language) {
+	for _, name := range kattis.RuntimesFor(language) {
 		for _, r := range g.runtimes {
 			if r.Name == name || slices.Contains(r.Aliases, name) {
 				return r.Name, nil
 			}
 		}
 	}
-	return "", fmt.Errorf("this Glovebox has no runtime for %s; it has %s", p.Language, strings.Join(names, ", "))
+	return "", fmt.Errorf("this Glovebox has no runtime for %s; it has %s", language, strings.Join(names, ", "))
 }
 
 // judge runs the attempts side by side, as far as workers are free, and waits for their end. One that
@@ -162,7 +174,7 @@ func (g *grader) spec(t *attempt) (job.Spec, error) {
 	if t.program.Runtime, err = g.findRuntime(t.program); err != nil {
 		return job.Spec{}, err
 	}
-	t.run.Uploads = g.uploads
+	t.run.Uploads, t.run.Validator = g.uploads, g.validator
 	return g.problem.Spec(t.program, t.run)
 }
 
@@ -274,7 +286,11 @@ func (g *grader) whole(t *attempt, limit time.Duration) (grading.Whole, error) {
 		if r.Usage != nil && v != job.SkippedTest && v != job.JudgeError && time.Duration(r.Usage.CPUMS)*time.Millisecond > limit {
 			v = job.TestTimedOut
 		}
-		j.Set(i, v, nil)
+		var score *float64 // of the validator's own; else the package's rules say
+		if g.problem.Validator != nil && v == job.Accepted {
+			score = &r.Score
+		}
+		j.Set(i, v, score)
 		own[i] = v
 	}
 	w := j.Whole()

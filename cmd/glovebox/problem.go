@@ -162,6 +162,9 @@ func (a *app) describe(p *kattis.Problem) error {
 		limit = p.Limits.Time.String() + " (" + p.Limits.TimeFrom + ")"
 	}
 	checker := "default"
+	if v := p.Validator; v != nil {
+		checker = v.Path + " (" + v.Language + ")"
+	}
 	for _, arg := range p.Checker.Args {
 		checker += " " + arg
 	}

@@ -49,10 +49,11 @@ func NewJudgement(tests []job.Test, groups []job.Group) (*Judgement, error) {
 }
 
 // Set says what test i came to. score is the checker's own for it; nil leaves it to the test's points
-// and its group's accept_score and reject_score. What is above the test's max_score counts as that,
-// what is no number or below 0 makes the test a judge_error.
+// and its group's accept_score and reject_score. What is above the test's points counts as them; where
+// it has none, its own score may be above what else it gives, and is its max_score then. What is no
+// number, below 0 or above [job.MaxPoints] makes the test a judge_error.
 func (j *Judgement) Set(i int, v job.Verdict, score *float64) {
-	if score != nil && (math.IsNaN(*score) || math.IsInf(*score, 0) || *score < 0) {
+	if score != nil && (math.IsNaN(*score) || *score < 0 || *score > job.MaxPoints) {
 		v = job.JudgeError
 	}
 	if v == job.JudgeError || v == job.SkippedTest {
@@ -64,6 +65,9 @@ func (j *Judgement) Set(i int, v job.Verdict, score *float64) {
 // Wanted reports whether test i has to be run, after what was set so far: no test before it makes its
 // group end (on_reject), no group that its group requires was rejected.
 func (j *Judgement) Wanted(i int) bool { return j.evaluate().wanted[i] }
+
+// Most is what test i gives at most, as long as it has no score of its own.
+func (j *Judgement) Most(i int) float64 { return j.evaluate().tests[i].MaxScore }
 
 // Whole adds up what was set so far. A test that is not set counts as skipped.
 func (j *Judgement) Whole() Whole {
@@ -164,6 +168,9 @@ func (e *evaluation) test(i int, rules job.Group, reached bool) outcome {
 		o.verdict = job.SkippedTest
 	case set.is == job.JudgeError: // the judge's fault is no score
 	case set.score != nil:
+		if e.Judgement.tests[i].Points == nil {
+			o.max = max(o.max, *set.score)
+		}
 		o.score = min(*set.score, o.max)
 	case set.is == job.Accepted:
 		o.score = accept

@@ -151,6 +151,28 @@ func TestScoresOfCheckers(t *testing.T) {
 	}
 }
 
+// TestScoreWithoutPoints: a checker's score is bounded by nothing but the groups around the test.
+func TestScoreWithoutPoints(t *testing.T) {
+	t.Parallel()
+	j, err := NewJudgement([]job.Test{{Name: "1", Group: "a"}, {Name: "2", Group: "b"}}, []job.Group{{Name: "a", MaxScore: of(30)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := j.Most(0); got != 1 {
+		t.Errorf("before, a test gives %v at most; want 1", got)
+	}
+	forty, tooMuch := 40.0, 2*job.MaxPoints
+	j.Set(0, job.Accepted, &forty)
+	j.Set(1, job.Accepted, &forty)
+	if got, want := j.Whole(), (Scored{job.Accepted, 70, 70}); got.Score != want.Score || got.MaxScore != want.MaxScore || got.Tests[1] != (Scored{job.Accepted, 40, 40}) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	j.Set(0, job.Accepted, &tooMuch)
+	if got := j.Whole().Verdict; got != job.JudgeError {
+		t.Errorf("%v points: got %s", tooMuch, got)
+	}
+}
+
 // TestWantedBeforeAllIsKnown: a worker may run tests side by side, and asks before those ahead have ended.
 func TestWantedBeforeAllIsKnown(t *testing.T) {
 	t.Parallel()

@@ -36,6 +36,9 @@ func TestProblems(t *testing.T) {
 		status int
 		do     func(*testing.T) answer
 	}{
+		{"checker-programs", 422, submit(`{"runtime":"python","source":"1","tests":[{"name":"1"}],"checker":{"kind":"kattis","program":{"runtime":"cobol","limits":{"memory_mb":999999}}}}`)},
+		{"checker-arguments", 422, submit(`{"runtime":"python","source":"1","tests":[{"name":"1","checker_args":["x"]}],"checker":{"kind":"exact","program":{"runtime":"python3","source":"1"}}}`)},
+		{"checker-uploads", 422, submit(`{"runtime":"python","source":"1","tests":[{"name":"1"}],"checker":{"kind":"kattis","program":{"runtime":"python3","files":[{"name":"a.py","upload":"` + strings.Repeat("0", 64) + `"}]}}}`)},
 		{"unknown-runtime", 422, submit(`{"runtime":"cobol","source":"1"}`)},
 		{"bad-list", 422, get("GET", "/v1/jobs?status=done,running&limit=201&cursor=Kg&runtime="+strings.Repeat("x", 300))},
 		{"bad-list-values", 422, get("GET", "/v1/jobs?limit=many&since=yesterday&status="+strings.Repeat("failed,", 30))},

@@ -15,7 +15,7 @@ import (
 // holdsAtOnce is how many uploads of one job are looked at together.
 const holdsAtOnce = 16
 
-// holdTests finds the uploads that tests read and expect, and keeps them until a while after they are
+// holdTests finds the uploads that tests read and expect, and those of a checker's program, and keeps them until a while after they are
 // used. Their names are their digests, so nothing has to be noted in the spec. It fails with job.Invalid.
 func (c *Client) holdTests(ctx context.Context, spec job.Spec) error {
 	fields := map[string][]string{} // by upload, those that name it
@@ -23,6 +23,13 @@ func (c *Client) holdTests(ctx context.Context, spec job.Spec) error {
 		for field, upload := range map[string]string{"stdin_upload": t.StdinUpload, "answer_upload": t.AnswerUpload} {
 			if upload != "" {
 				fields[upload] = append(fields[upload], fmt.Sprintf("tests[%d].%s", i, field))
+			}
+		}
+	}
+	if program := spec.CheckerProgram(); program != nil {
+		for i, f := range program.Files {
+			if f.Upload != "" {
+				fields[f.Upload] = append(fields[f.Upload], fmt.Sprintf("checker.program.files[%d].upload", i))
 			}
 		}
 	}

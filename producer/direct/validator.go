@@ -98,11 +98,17 @@ func (v *validator) check(ctx context.Context, spec job.Spec) (checked job.Spec,
 	if spec.Image != "" {
 		spec.Limits = spec.Limits.Within(none, v.maximums)
 	}
+	spec.Checker = v.checker(spec.Checker)
 	if err := spec.Check(v.names, allowed, v.maximums); err != nil {
 		return spec, none, err
 	}
 	if err := spec.CheckSource(file); err != nil {
 		return spec, none, err
+	}
+	if program := spec.CheckerProgram(); program != nil {
+		if err := program.Spec().CheckSource(v.fileOf(*program)); err != nil {
+			return spec, none, err
+		}
 	}
 	if err := v.checkSecrets(ctx, spec.Secrets); err != nil {
 		return spec, none, err
@@ -117,6 +123,32 @@ func (v *validator) check(ctx context.Context, spec job.Spec) (checked job.Spec,
 		return spec, none, err
 	}
 	return spec, spec.Limits.Filled(defaults), nil
+}
+
+// checker returns a checker whose program, if it has one, names its runtime by its own name, and what it
+// may use at most.
+func (v *validator) checker(c *job.Checker) *job.Checker {
+	if c == nil || c.Program == nil {
+		return c
+	}
+	checker, program := *c, *c.Program
+	for _, of := range v.runtimes {
+		if (of.Name == program.Runtime || slices.Contains(of.Aliases, program.Runtime)) && allowsRuntime(v.terms, of) {
+			program.Runtime, program.Limits = of.Name, program.Limits.Within(of.Limits, v.maximums)
+		}
+	}
+	checker.Program = &program
+	return &checker
+}
+
+// fileOf is the file that a checker's source becomes.
+func (v *validator) fileOf(p job.CheckerProgram) string {
+	for _, of := range v.runtimes {
+		if of.Name == p.Runtime {
+			return cmp.Or(p.Entrypoint, of.File)
+		}
+	}
+	return p.Entrypoint
 }
 
 // checkSecrets refuses a job that names a secret which the tenant doesn't have.

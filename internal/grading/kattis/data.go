@@ -192,40 +192,51 @@ func (f *folder) count() (n int) {
 	return n
 }
 
+// validatedTests lists the tests in their order, each with its arguments for the package's own validator.
+func (d dataset) validatedTests() (tests []Test) {
+	d.root.each(func(c *testCase) {
+		c.CheckerArgs = c.flags
+		tests = append(tests, c.Test)
+	})
+	return tests
+}
+
+// each visits the tests below f, in their order.
+func (f *folder) each(visit func(*testCase)) {
+	for _, child := range f.children {
+		if c, isTest := child.(*testCase); isTest {
+			visit(c)
+		} else {
+			child.(*folder).each(visit)
+		}
+	}
+}
+
 // tests lists the tests in their order, and the checker that all of them have. flags are those of
 // problem.yaml, which come first.
 func (d dataset) tests(flags []string) (tests []Test, checker job.Checker, err error) {
 	var first *testCase
-	var list func(f *folder)
-	list = func(f *folder) {
-		for _, child := range f.children {
-			c, isTest := child.(*testCase)
-			if !isTest {
-				list(child.(*folder))
-				continue
-			}
-			tests = append(tests, c.Test)
-			if first == nil {
-				first = c
-				args := slices.Concat(flags, c.flags)
-				checker = job.Checker{Kind: job.CheckDefault, Args: args}
-				if _, fault := checker.Options(); fault != nil && err == nil {
-					where := problemFile
-					if c.given {
-						where = c.where
-					}
-					err = faultf(where, "arguments of the output validator", "%s", strings.TrimPrefix(fault.Error(), fault.Field+": "))
+	d.root.each(func(c *testCase) {
+		tests = append(tests, c.Test)
+		if first == nil {
+			first = c
+			args := slices.Concat(flags, c.flags)
+			checker = job.Checker{Kind: job.CheckDefault, Args: args}
+			if _, fault := checker.Options(); fault != nil && err == nil {
+				where := problemFile
+				if c.given {
+					where = c.where
 				}
-			}
-			if !slices.Equal(first.flags, c.flags) && err == nil {
-				where := c.where
-				if where == "" {
-					where = first.where
-				}
-				err = unsupported(where, "arguments of the output validator", fmt.Sprintf("others for %s than for %s are", c.Name, first.Name))
+				err = faultf(where, "arguments of the output validator", "%s", strings.TrimPrefix(fault.Error(), fault.Field+": "))
 			}
 		}
-	}
-	list(d.root)
+		if !slices.Equal(first.flags, c.flags) && err == nil {
+			where := c.where
+			if where == "" {
+				where = first.where
+			}
+			err = unsupported(where, "arguments of the output validator", fmt.Sprintf("others for %s than for %s are", c.Name, first.Name))
+		}
+	})
 	return tests, checker, err
 }

@@ -10,7 +10,7 @@ import (
 
 // groups translates how a scoring problem adds up. Packages marked 2023-07-draft have the rules of
 // either side: those whose keys are there.
-func (d dataset) groups(version string) ([]job.Group, error) {
+func (d dataset) groups(version string, validated bool) ([]job.Group, error) {
 	var legacy, newer *config
 	d.root.walk(func(f *folder) {
 		switch f.config.style {
@@ -24,7 +24,7 @@ func (d dataset) groups(version string) ([]job.Group, error) {
 	case legacy != nil && newer != nil:
 		return nil, faultf(newer.file, newer.styleKey, "is of format 2025-09, and %s in %s of an older one: one of the two is wanted", legacy.styleKey, legacy.file)
 	case legacy == nil && (newer != nil || version == V2025):
-		return d.newGroups()
+		return d.newGroups(validated)
 	}
 	return d.legacyGroups(), nil
 }
@@ -66,7 +66,7 @@ func zero() *float64 { return new(float64) }
 
 // newGroups: secret is graded from its tests or from its groups, which are its folders; sample gives no
 // score. Where one rejected test makes a zero of all, the others are not run.
-func (d dataset) newGroups() ([]job.Group, error) {
+func (d dataset) newGroups(validated bool) ([]job.Group, error) {
 	groups := []job.Group{{Score: "sum", OnReject: "continue"}}
 	for _, child := range d.root.children {
 		f := child.(*folder)
@@ -86,7 +86,7 @@ func (d dataset) newGroups() ([]job.Group, error) {
 		if len(inner) > 0 && tests > 0 {
 			return nil, faultf("data/secret", "", "has tests and folders; a scoring problem has one of the two there")
 		}
-		secret, err := newGroup(f, c, cmp.Or(c.aggregation, "sum"), len(inner) == 0)
+		secret, err := newGroup(f, c, cmp.Or(c.aggregation, "sum"), len(inner) == 0, validated)
 		if err != nil {
 			return nil, err
 		}
@@ -99,7 +99,7 @@ func (d dataset) newGroups() ([]job.Group, error) {
 			if secret.Score == "pass_fail" && g.config.maxScore == nil { // no score of a group counts
 				g.config.maxScore = zero()
 			}
-			group, err := newGroup(g, g.config, aggregation, true)
+			group, err := newGroup(g, g.config, aggregation, true, validated)
 			if err != nil {
 				return nil, err
 			}
@@ -121,14 +121,15 @@ func (f *folder) split() (inner []*folder, tests int) {
 	return inner, tests
 }
 
-// newGroup is a group of 2025-09. ofTests says that its tests count, not groups in it.
-func newGroup(f *folder, c config, aggregation string, ofTests bool) (job.Group, error) {
+// newGroup is a group of 2025-09. ofTests says that its tests count, not groups in it; validated, that the
+// package's own validator may give scores, so that there need not be a largest one.
+func newGroup(f *folder, c config, aggregation string, ofTests, validated bool) (job.Group, error) {
 	where := c.file
 	if where == "" {
 		where = "data/" + f.path + "/test_group.yaml"
 	}
-	if c.maxScore == nil {
-		return job.Group{}, faultf(where, "max_score", "is missing: without a custom output validator, a group has a largest score")
+	if c.maxScore == nil && !validated {
+		return job.Group{}, faultf(where, "max_score", "is missing: without an output validator of its own, a package's group has a largest score")
 	}
 	g := job.Group{
 		Name: f.path, Score: strings.ReplaceAll(aggregation, "-", "_"), MaxScore: c.maxScore,
@@ -137,10 +138,12 @@ func newGroup(f *folder, c config, aggregation string, ofTests bool) (job.Group,
 	switch {
 	case !ofTests && aggregation == "sum":
 		g.OnReject = "continue"
+	case aggregation == "sum" && c.maxScore == nil:
+		g.OnReject = "continue"
 	case aggregation == "sum":
 		each := *c.maxScore / float64(f.count())
 		g.AcceptScore, g.OnReject = &each, "continue"
-	case aggregation == "min":
+	case aggregation == "min" && c.maxScore != nil:
 		g.AcceptScore = c.maxScore
 	}
 	return g, nil

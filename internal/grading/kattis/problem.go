@@ -25,10 +25,12 @@ type Problem struct {
 	Version string
 	Scoring bool
 	// Languages are the codes of those that a submission may be written in; nil for all.
-	Languages   []string
-	Limits      Limits
-	Tests       []Test
+	Languages []string
+	Limits    Limits
+	Tests     []Test
+	// Checker is that of all tests. Where the package has a Validator, that is its program.
 	Checker     job.Checker
+	Validator   *Validator // nil: the default one
 	Groups      []job.Group
 	Submissions []Submission
 	// Includes are the files that are put over a submission, by language; "default" for others.
@@ -47,6 +49,8 @@ type Limits struct {
 	OutputMB         int64
 	CodeKB           int64
 	CompilationTimeS int64
+	ValidationTimeS  int64 // wall time of a check by the package's own validator
+	ValidationMB     int64 // 0: what the runtime's programs get anyway
 	CompilationMB    int64 // 0: what the runtime's compiler gets anyway; the format's 2048 would be reserved for each submission
 }
 
@@ -57,8 +61,10 @@ type Test struct {
 	Input  Data
 	Answer Data
 	Args   []string
-	Hint   string
-	Hidden bool
+	// CheckerArgs are those of the package's own validator, in this test.
+	CheckerArgs []string
+	Hint        string
+	Hidden      bool
 }
 
 // Data is a file of the package.
@@ -98,11 +104,13 @@ func Read(files fs.FS) (*Problem, error) {
 		return nil, err
 	}
 	if p.Scoring {
-		if p.Groups, err = data.groups(p.Version); err != nil {
+		if p.Groups, err = data.groups(p.Version, p.Validator != nil); err != nil {
 			return nil, err
 		}
 	}
-	if p.Tests, p.Checker, err = data.tests(s.flags); err != nil {
+	if p.Validator != nil {
+		p.Tests, p.Checker = data.validatedTests(), job.Checker{Kind: job.CheckKattis, Args: s.flags}
+	} else if p.Tests, p.Checker, err = data.tests(s.flags); err != nil {
 		return nil, err
 	}
 	if err := p.check(); err != nil {
@@ -127,7 +135,7 @@ func (p *Problem) check() error {
 	for i, t := range p.Tests {
 		tests[i] = job.Test{Name: t.Name, Group: t.Group, Hint: t.Hint}
 	}
-	if errs := job.CheckGrading(tests, p.Groups, &p.Checker); len(errs) > 0 {
+	if errs := job.CheckGrading(tests, p.Groups, p.checker(Run{})); len(errs) > 0 {
 		return faultf("data", "", "%s", errs[0])
 	}
 	return nil

@@ -235,6 +235,88 @@ secret/1 hidden
 	}
 }
 
+// TestValidator: where a package's own validator may be, and what it becomes.
+func TestValidator(t *testing.T) {
+	t.Parallel()
+	legacy := smallest + "-- problem.yaml --\nvalidation: custom score\nvalidator_flags: a\nlimits: {validation_time: 5, validation_memory: 300}\n"
+	newer := smallest + "-- problem.yaml --\nproblem_format_version: 2025-09\nconstants: {N: 7}\n"
+	tests := []struct {
+		name, text string
+		want       string // language, entrypoint, files, compile command; "": the default checker
+	}{
+		{"none", smallest, ""},
+		{"not used", smallest + "-- output_validators/v.py --\n", ""},
+		{"default, by its word", newer + "validation: default\n-- output_validator/v.py --\n", ""},
+		{"a file", legacy + "-- output_validators/v.py --\n", "output_validators python3 v.py [v.py]"},
+		{"a folder", legacy + "-- output_validators/check/v.py --\n-- output_validators/check/a.py --\n", "output_validators/check python3 a.py [a.py v.py]"},
+		{"a main file", newer + "-- output_validator/a.py --\n-- output_validator/__main__.py --\n", "output_validator python3 __main__.py [__main__.py a.py]"},
+		{"a source with a header", newer + "-- output_validator/v.cc --\n-- output_validator/testlib.h --\n", "output_validator cpp v.cc [testlib.h v.cc]"},
+		{"the other name", newer + "-- output_validators/v.c --\n", "output_validators c v.c [v.c]"},
+		{"sources and a folder", newer + "-- output_validator/v.c --\n-- output_validator/lib/l.c --\n", "output_validator c lib/l.c [lib/l.c v.c] gcc -O2 -o /tmp/main lib/l.c v.c -lm"},
+		{"constants", newer + "-- output_validator/v.py --\nprint({{N}})\n", "output_validator python3 v.py [v.py]"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p, err := Read(pack(tt.text + "-- data/secret/test_group.yaml --\noutput_validator_args: [case_sensitive]\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec, err := p.Spec(Program{Runtime: "c", Files: []job.File{{Name: "a.c"}}}, Run{Time: time.Second, Validator: "its runtime"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, c := p.Validator, spec.Checker
+			if tt.want == "" {
+				if v != nil || c.Kind != job.CheckDefault || c.Program != nil || spec.Tests[0].CheckerArgs != nil {
+					t.Fatalf("got the validator %+v, checker %+v", v, c)
+				}
+				return
+			}
+			got := fmt.Sprint(v.Path, " ", v.Language, " ", v.Entrypoint, " ", namesOf(v.Files))
+			if v.Commands != nil {
+				got += " " + v.Commands.Compile
+			}
+			if got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+			if c.Kind != job.CheckKattis || c.Program.Runtime != "its runtime" || !slices.Equal(spec.Tests[0].CheckerArgs, []string{"case_sensitive"}) || spec.SpecVersion != 6 {
+				t.Errorf("got %+v, %+v", c, spec.Tests[0])
+			}
+			if tt.name == "a file" && (c.Program.Limits.WallMS != 5000 || c.Program.Limits.MemoryMB != 300 || !slices.Equal(c.Args, []string{"a"})) {
+				t.Errorf("got the limits %+v, arguments %q", c.Program.Limits, c.Args)
+			}
+			if tt.name == "constants" && v.Files[0].Content != "print(7)\n" {
+				t.Errorf("got %q", v.Files[0].Content)
+			}
+			spec.Runtime, spec.Checker.Program.Runtime = "c", "c"
+			if err := spec.Check([]string{"c"}, nil, job.DefaultMaximums); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestValidatedGroups: with a validator of its own, a group need not say how much it gives.
+func TestValidatedGroups(t *testing.T) {
+	t.Parallel()
+	files := with("-- problem.yaml --\nproblem_format_version: 2025-09\ntype: scoring\n-- output_validator/v.py --\n-- data/secret/test_group.yaml --\nmax_score: unbounded\n-- data/secret/a/test_group.yaml --\nscore_aggregation: sum\n", "secret/a/1", "secret/a/2")
+	p, err := Read(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := p.Judgement()
+	if err != nil {
+		t.Fatal(err)
+	}
+	twelve := 12.0
+	j.Set(0, job.Accepted, &twelve)
+	j.Set(1, job.Accepted, &twelve)
+	if got := j.Whole().Score; got != 24 {
+		t.Errorf("got %v, want 24:\n%s", got, summary(p))
+	}
+}
+
 func TestReadErrors(t *testing.T) {
 	t.Parallel()
 	yaml := func(text string) string { return smallest + "-- problem.yaml --\n" + text + "\n" }
@@ -256,8 +338,11 @@ func TestReadErrors(t *testing.T) {
 		{"interactive, legacy", yaml("validation: custom interactive"), "problem.yaml: validation: interactive problems are not supported yet"},
 		{"multi-pass, legacy", yaml("validation: custom multi-pass"), "problem.yaml: validation: multi-pass problems are not supported yet"},
 		{"submit-answer", yaml("type: [submit-answer]"), "problem.yaml: type: submit-answer problems are not supported yet"},
-		{"custom", yaml("validation: custom"), "problem.yaml: validation: custom output validators are not supported yet"},
-		{"custom, new", yaml("problem_format_version: 2025-09") + "-- output_validator/v.py --\n", "output_validator: custom output validators are not supported yet"},
+		{"custom, and no validator", yaml("validation: custom"), "problem.yaml: validation: is custom, and output_validators/ has no validator"},
+		{"two validators", yaml("validation: custom") + "-- output_validators/a/v.py --\n-- output_validators/b/v.py --\n", "output_validators: several output validators are not supported yet"},
+		{"validators in two folders", yaml("validation: custom") + "-- output_validators/v.py --\n-- output_validator/v.py --\n", "output_validators: is there beside output_validator; one of the two is wanted"},
+		{"validator with a build script", yaml("validation: custom") + "-- output_validators/build --\n", "output_validators: output validators with a build or run script are not supported yet"},
+		{"validator in no language", yaml("validation: custom") + "-- output_validators/v.xyz --\n", "output_validators: is in no language that is known: v.xyz"},
 		{"static validator", smallest + "-- static_validator/v.py --\n", "static_validator: static validators are not supported yet"},
 		{"least score", yaml("type: scoring\ngrading: {objective: min}"), "problem.yaml: grading.objective: problems with the least score"},
 		{"checker's arguments", yaml("validator_flags: float_tolerance x"), "problem.yaml: arguments of the output validator: is not a tolerance (got x)"},

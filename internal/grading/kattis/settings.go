@@ -39,7 +39,7 @@ func (r *reader) settings(p *Problem) (settings, error) {
 			}
 		}
 	}
-	p.Limits = Limits{Timing: timingOf(p.Version), MemoryMB: 2048, OutputMB: 8, CodeKB: 128, CompilationTimeS: 60}
+	p.Limits = Limits{Timing: timingOf(p.Version), MemoryMB: 2048, OutputMB: 8, CodeKB: 128, CompilationTimeS: 60, ValidationTimeS: 60}
 	for _, f := range all {
 		if err := s.read(p, f); err != nil {
 			return s, err
@@ -218,7 +218,11 @@ func readLimits(f field, p *Problem) error {
 			l.Timing.ToTLE, err = f.number(l.Timing.ToTLE, 1, 1000)
 		case "time_multipliers":
 			err = readMultipliers(f, &l.Timing)
-		case "validation_time", "validation_memory", "validation_output", "validation_passes":
+		case "validation_time":
+			err = whole(f, &l.ValidationTimeS, mostSeconds)
+		case "validation_memory":
+			err = whole(f, &l.ValidationMB, mostMB)
+		case "validation_output", "validation_passes":
 		default:
 			if p.Version == V2025 {
 				err = f.fault("there is no such limit")
@@ -295,28 +299,4 @@ func (r *reader) timeBeside(p *Problem) error {
 		return nil
 	}
 	return nil
-}
-
-// validators refuses packages whose outputs are not compared by the default checker.
-func (r *reader) validators(p *Problem, s settings) error {
-	custom := slices.Contains(s.validation, "custom")
-	if len(s.validation) == 0 && (p.Version == Draft2023 || p.Version == V2025) {
-		for _, dir := range []string{"output_validator", "output_validators"} {
-			there, err := r.exists(dir)
-			if err != nil {
-				return err
-			}
-			if there {
-				return unsupported(dir, "", "custom output validators are")
-			}
-		}
-	}
-	if custom {
-		return unsupported(problemFile, "validation", "custom output validators are")
-	}
-	there, err := r.exists("static_validator")
-	if err == nil && there {
-		err = unsupported("static_validator", "", "static validators are")
-	}
-	return err
 }

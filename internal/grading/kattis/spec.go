@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -30,6 +31,8 @@ type Run struct {
 	All bool
 	// Uploads are the SHA-256 of data that were uploaded, by path. What is not in it goes with the job.
 	Uploads map[string]string
+	// Validator is the runtime of the package's own validator, if it has one.
+	Validator string
 }
 
 // Judgement adds up verdicts as the package says.
@@ -49,10 +52,10 @@ func (p *Problem) Spec(program Program, run Run) (job.Spec, error) {
 	}
 	spec := job.Spec{
 		Runtime: program.Runtime, Files: files, Entrypoint: entrypoint,
-		Limits: p.limits(run.Time), Checker: &job.Checker{Kind: p.Checker.Kind, Args: p.Checker.Args}, Groups: slices.Clone(p.Groups),
+		Limits: p.limits(run.Time), Checker: p.checker(run), Groups: slices.Clone(p.Groups),
 	}
 	for _, t := range p.Tests {
-		test := job.Test{Name: t.Name, Group: t.Group, Args: t.Args, Hint: t.Hint, Hidden: t.Hidden}
+		test := job.Test{Name: t.Name, Group: t.Group, Args: t.Args, CheckerArgs: t.CheckerArgs, Hint: t.Hint, Hidden: t.Hidden}
 		if test.Stdin, test.StdinBase64, test.StdinUpload, err = p.content(t.Input, run.Uploads); err != nil {
 			return spec, err
 		}
@@ -99,19 +102,22 @@ func (p *Problem) content(d Data, uploads map[string]string) (text, base string,
 }
 
 // runAll are groups none of which ends early, for what tests come to. What they add up to is not looked
-// at: [Problem.Judgement] does that as the package says.
+// at: [Problem.Judgement] does that as the package says. A test's own score is the package's.
 func runAll(tests []job.Test, groups []job.Group) []job.Group {
-	names := []string{""}
+	byName := map[string]job.Group{"": {}}
 	for _, t := range tests {
-		names = append(names, job.GroupPath(t.Group)...)
+		for _, name := range job.GroupPath(t.Group) {
+			byName[name] = job.Group{}
+		}
 	}
 	for _, g := range groups {
-		names = append(names, g.Name)
+		byName[g.Name] = job.Group{AcceptScore: g.AcceptScore, RejectScore: g.RejectScore}
 	}
-	slices.Sort(names)
 	var all []job.Group
-	for _, name := range slices.Compact(names) {
-		all = append(all, job.Group{Name: name, OnReject: "continue"})
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		g := byName[name]
+		g.Name, g.OnReject = name, "continue"
+		all = append(all, g)
 	}
 	return all
 }

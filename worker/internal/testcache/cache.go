@@ -119,7 +119,7 @@ func (c *Cache) Close() error {
 //
 // Errors are [ErrUncached], [ErrChanged], and those of the bucket: artifacts.ErrNotFound among them, also
 // of an object that was deleted since it was fetched.
-func (c *Cache) Open(ctx context.Context, key, sum string) (io.ReadCloser, error) {
+func (c *Cache) Open(ctx context.Context, key, sum string) (*Reader, error) {
 	if c == nil {
 		return nil, ErrUncached
 	}
@@ -160,7 +160,7 @@ func (c *Cache) Open(ctx context.Context, key, sum string) (io.ReadCloser, error
 
 // read opens an entry's file, once all of it was read and is what it should be. The reader releases the
 // entry.
-func (c *Cache) read(ctx context.Context, e *entry, sum string) (io.ReadCloser, error) {
+func (c *Cache) read(ctx context.Context, e *entry, sum string) (*Reader, error) {
 	f, err := c.dir.open(e.name)
 	if err != nil {
 		return nil, err
@@ -176,16 +176,21 @@ func (c *Cache) read(ctx context.Context, e *entry, sum string) (io.ReadCloser, 
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &reader{f, sync.OnceFunc(func() { c.release(e) })}, nil
+	return &Reader{f, e.size, sync.OnceFunc(func() { c.release(e) })}, nil
 }
 
-// reader is an entry's file.
-type reader struct {
+// Reader is an object's content.
+type Reader struct {
 	io.ReadCloser
+	size    int64
 	release func()
 }
 
-func (r *reader) Close() error {
+// Size is that of the whole content, bytes.
+func (r *Reader) Size() int64 { return r.size }
+
+// Close lets the object go when there is no room.
+func (r *Reader) Close() error {
 	defer r.release()
 	return r.ReadCloser.Close()
 }

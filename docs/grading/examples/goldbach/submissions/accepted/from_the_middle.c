@@ -1,0 +1,19 @@
+// Another answer than the one in data, and as right.
+#include <stdio.h>
+
+static int prime(int n) {
+	for (int i = 2; i * i <= n; i++)
+		if (n % i == 0)
+			return 0;
+	return n > 1;
+}
+
+int main(void) {
+	int n;
+	scanf("%d", &n);
+	for (int a = n / 2;; a--)
+		if (prime(a) && prime(n - a)) {
+			printf("%d\n%d\n", n - a, a);
+			return 0;
+		}
+}

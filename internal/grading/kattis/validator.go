@@ -1,0 +1,106 @@
+package kattis
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// Validator is a package's own output validator.
+type Validator struct {
+	Path     string // its folder or file in the package
+	Language string // its code in the format
+	Files    []job.File
+	// Entrypoint is what is started, unless Commands say more.
+	Entrypoint string
+	Commands   *job.Commands
+}
+
+// validatorFolders are where a validator may be. Both names occur in packages of every version.
+var validatorFolders = []string{"output_validator", "output_validators"}
+
+// validators finds the output validator, if the package has one of its own.
+func (r *reader) validators(p *Problem, s settings) error {
+	if there, err := r.exists("static_validator"); err != nil {
+		return err
+	} else if there {
+		return unsupported("static_validator", "", "static validators are")
+	}
+	custom := slices.Contains(s.validation, "custom")
+	if !custom && (len(s.validation) > 0 || p.Version == Legacy || p.Version == LegacyICPC) {
+		return nil // what lies in the folder is not used
+	}
+	for _, dir := range validatorFolders {
+		there, err := r.exists(dir)
+		if err != nil {
+			return err
+		}
+		if !there {
+			continue
+		}
+		if p.Validator != nil {
+			return faultf(dir, "", "is there beside %s; one of the two is wanted", p.Validator.Path)
+		}
+		if p.Validator, err = r.validator(p, dir); err != nil {
+			return err
+		}
+	}
+	if custom && p.Validator == nil {
+		return faultf(problemFile, "validation", "is custom, and output_validators/ has no validator")
+	}
+	return nil
+}
+
+// validator reads the program in a folder: the folder itself, or the one folder or file in it.
+func (r *reader) validator(p *Problem, dir string) (*Validator, error) {
+	entries, err := r.list(dir)
+	if err != nil {
+		return nil, err
+	}
+	folders := slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return !e.dir })
+	switch {
+	case len(folders) > 1:
+		return nil, unsupported(dir, "", "several output validators are")
+	case len(folders) == 1 && len(entries) == 1:
+		dir = folders[0].path
+	}
+	v := &Validator{Path: dir}
+	if v.Files, err = r.sources(p, dir); err != nil {
+		return nil, err
+	}
+	names := namesOf(v.Files)
+	if slices.Contains(names, "build") || slices.Contains(names, "run") {
+		return nil, unsupported(dir, "", "output validators with a build or run script are")
+	}
+	if v.Language = LanguageOf(names); v.Language == "" {
+		return nil, faultf(dir, "", "is in no language that is known: %s", clip(strings.Join(names, ", ")))
+	}
+	v.Entrypoint = entrypointOf(v.Language, names)
+	if sources := sourcesOf(v.Language, names); compiledTogether(v.Language) && len(sources) > 1 {
+		compiler := map[string]string{"c": "gcc", "cpp": "g++"}[v.Language]
+		// Names in packages have no characters that mean anything to a shell.
+		v.Commands = &job.Commands{Compile: compiler + " -O2 -o /tmp/main " + strings.Join(sources, " ") + " -lm", Run: `/tmp/main "$@"`}
+	}
+	return v, nil
+}
+
+// checker is the job's, with the package's own validator if it has one.
+func (p *Problem) checker(run Run) *job.Checker {
+	c := p.Checker
+	v := p.Validator
+	if v == nil {
+		return &c
+	}
+	size := int64(0)
+	for _, f := range v.Files {
+		size += int64(len(f.Content) + len(f.ContentBase64))
+	}
+	l := p.limits(run.Time)
+	wall := min(p.Limits.ValidationTimeS*1000, max(1000, job.MaxTestsWall/int64(len(p.Tests))-l.WallMS))
+	c.Program = &job.CheckerProgram{
+		Runtime: run.Validator, Files: v.Files, Entrypoint: v.Entrypoint, Commands: v.Commands,
+		Limits: job.Limits{WallMS: wall, MemoryMB: p.Limits.ValidationMB, SourceKB: max(job.DefaultLimits.SourceKB, size>>10+1)},
+	}
+	return &c
+}

@@ -1,0 +1,86 @@
+package job
+
+import "fmt"
+
+// CheckKattis is the kind of a checker that is a program of one's own, which is called as an output
+// validator of the Kattis problem package format is.
+const CheckKattis = "kattis"
+
+// CheckerProgram is a checker that somebody wrote for their problem. It is run in a sandbox of its own,
+// beside that of the submission, which never sees it.
+type CheckerProgram struct {
+	// Runtime names the language image; not the submission's, unless it happens to be the same.
+	Runtime string `json:"runtime" doc:"Name or alias of the runtime that the checker is written for." example:"cpp"`
+	// Source, Files, Entrypoint and Commands are as in [Spec]. Files are in the spec, or uploads.
+	Source     string    `json:"source,omitempty" doc:"The main file's text. Either this or files[]."`
+	Files      []File    `json:"files,omitempty" doc:"The checker's files, in the spec or uploaded; with no source, entrypoint names the one to run."`
+	Entrypoint string    `json:"entrypoint,omitempty" doc:"The file to run; defaults to the runtime's file name."`
+	Commands   *Commands `json:"commands,omitempty" doc:"Command lines for bash, in place of the runtime's own commands."`
+	// Limits hold for each check. Input, answer and output are files in the sandbox and count against
+	// MemoryMB. DiskMB defaults to MemoryMB.
+	Limits Limits `json:"limits,omitempty" doc:"What the checker may use for each test; absent fields have its runtime's defaults. Input, answer and output are in its memory_mb."`
+}
+
+// MaxCheckerBytes bounds all files of a checker's program, uploads included.
+const MaxCheckerBytes = 16 << 20
+
+// Spec is the program as if it were a job of its own.
+func (p CheckerProgram) Spec() Spec {
+	return Spec{Runtime: p.Runtime, Source: p.Source, Files: p.Files, Entrypoint: p.Entrypoint, Commands: p.Commands, Limits: p.Limits}
+}
+
+// CheckerProgram returns the program of the job's checker, or nil.
+func (s Spec) CheckerProgram() *CheckerProgram {
+	if s.Checker == nil {
+		return nil
+	}
+	return s.Checker.Program
+}
+
+// checkCheckerProgram checks what the checker's program is, as for a job of its own.
+func (s Spec) checkCheckerProgram(runtimes []string, maximum Limits) (errs []FieldError) {
+	program := s.CheckerProgram()
+	if program == nil {
+		return nil
+	}
+	for i, f := range program.Files {
+		if f.Artifact != "" {
+			errs = append(errs, FieldError{fmt.Sprintf("checker.program.files[%d].artifact", i), clip(f.Artifact), "can't be a file of a checker", "content, content_base64 or upload"})
+		}
+	}
+	if err := program.Spec().Check(runtimes, nil, maximum); err != nil {
+		for _, e := range err.(Invalid) { //nolint:errorlint,forcetypeassert // Check returns nothing else
+			e.Field = "checker.program." + e.Field
+			errs = append(errs, e)
+		}
+	}
+	if s.Graded() {
+		wall, checking := s.Limits.Or(DefaultLimits).WallMS, program.Limits.Or(DefaultLimits).WallMS
+		if most := MaxTestsWall / int64(len(s.Tests)); wall <= most && wall+checking > most {
+			errs = append(errs, FieldError{
+				"checker.program.limits.wall_ms", checking, fmt.Sprintf("is too long for %d tests", len(s.Tests)),
+				fmt.Sprintf("up to %d: with limits.wall_ms, all tests together have %d", max(most-wall, 0), MaxTestsWall),
+			})
+		}
+	}
+	return errs
+}
+
+// checkProgramKind checks that a checker has a program if it is one.
+func (c Checker) checkProgramKind() *FieldError {
+	switch {
+	case c.Kind == CheckKattis && c.Program == nil:
+		return &FieldError{"checker.program", nil, "is missing", "the checker's program, with its runtime and source"}
+	case c.Kind != CheckKattis && c.Program != nil:
+		return &FieldError{"checker.program", nil, "is for checkers of kind kattis only", "kind kattis, or no program"}
+	}
+	return nil
+}
+
+// checkProgramArgs checks arguments of a checker's program.
+func checkProgramArgs(field string, args []string) (err *FieldError) {
+	checkWords(func(field string, value any, message, allowed string) {
+		err = &FieldError{field, value, message, allowed}
+	}, field, args, MaxArgs)
+	return err
+}
