@@ -36,6 +36,8 @@ const (
 	CodeTooManyTemplates = "too_many_templates"
 	CodeNoHook           = "no_hook"
 	CodeTooManyHooks     = "too_many_hooks"
+	CodeNoSchedule       = "no_schedule"
+	CodeTooManySchedules = "too_many_schedules"
 	CodeTooLarge         = "too_large"
 	CodeMediaType        = "unsupported_media_type"
 	CodeMethodNotAllowed = "method_not_allowed"
@@ -89,4 +91,7 @@ var (
 	ErrTooManyTemplates = &Error{CodeTooManyTemplates, fmt.Sprintf("a tenant has %d templates and %d MiB of them at most, all revisions included: delete one", MaxTemplates, MaxTemplatesBytes>>20)}
 	ErrNoHook           = &Error{CodeNoHook, "there is no such hook, or no longer"}
 	ErrTooManyHooks     = &Error{CodeTooManyHooks, fmt.Sprintf("a tenant has %d hooks at most: delete one", MaxHooks)}
+
+	ErrNoSchedule       = &Error{CodeNoSchedule, "there is no such schedule, or no longer"}
+	ErrTooManySchedules = &Error{CodeTooManySchedules, fmt.Sprintf("a tenant has %d schedules at most: delete one", MaxSchedules)}
 )

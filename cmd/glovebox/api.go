@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
@@ -106,7 +107,7 @@ are sent away.`,
 // all else are meant to take at once, below the unit's MemoryMax (ADR 25).
 const memoryLimit = 400 << 20
 
-// serve runs the api, the deliverer and the sweeper until ctx ends or one of them fails.
+// serve runs the api, the deliverer and the sweeper, which fires schedules, until ctx ends or one of them fails.
 func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	log := config.Logger(a.stderr, c.Log)
 	if a.getenv("GOMEMLIMIT") == "" {
@@ -189,6 +190,9 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	}
 	defer sender.Close()
 	sweeper := &record.Sweeper{Records: records, Log: log, DeleteObjects: objects.SweepJob, DeleteUpload: objects.SweepUpload}
+	sweeper.Fire = func(ctx context.Context, tenant, name string, now time.Time) error {
+		return client.For(tenant).Fire(ctx, name, now)
+	}
 
 	log.Info("api serves", "addr", listener.Addr().String(), "url", c.PublicURL)
 	group, ctx := errgroup.WithContext(ctx)

@@ -94,6 +94,7 @@ Exit codes:
 		{jobGroup, a.removeCommand()},
 		{jobGroup, a.templateCommand()},
 		{jobGroup, a.hookCommand()},
+		{jobGroup, a.scheduleCommand()},
 		{jobGroup, a.secretCommand()},
 		{jobGroup, a.receiveCommand()},
 		{jobGroup, a.webhookCommand()},

@@ -18,5 +18,6 @@ const (
 	DeliverySent  = "delivery-sent"  // the endpoint has answered, nobody has noted it
 	RecordCreated = "record-created" // the api wrote the record, its client has no answer
 	Released      = "released"       // a script has released jobs, which have no task yet
+	FireClaimed   = "fire-claimed"   // a fire of a schedule is decided, its job not created
 	BatchReceived = "batch-received" // the api has added all jobs of a batch, which is not sealed
 )

@@ -38,8 +38,11 @@ func backlogKey(tenant string, p job.Priority) string {
 	return script.Key(tenant, "backlog:"+string(p))
 }
 
-func laterKey(tenant string) string    { return script.Key(tenant, "later") }
-func deadlineKey(tenant string) string { return script.Key(tenant, "deadline") }
+func laterKey(tenant string) string       { return script.Key(tenant, "later") }
+func schedulesKey(tenant string) string   { return script.Key(tenant, "schedules") }
+func clockKey(tenant string) string       { return script.Key(tenant, "clock") }
+func firesKey(tenant, name string) string { return script.Key(tenant, "fires:"+name) }
+func deadlineKey(tenant string) string    { return script.Key(tenant, "deadline") }
 
 func idemKey(tenant, idempotencyKey string) string {
 	return script.Key(tenant, "idem:"+hashKey(idempotencyKey))

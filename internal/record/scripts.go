@@ -67,6 +67,11 @@ var (
 	deleteHookScript     = scripts.Load("delete_hook")
 	claimDeliveryScript  = scripts.Load("claim_delivery")
 	settleDeliveryScript = scripts.Load("settle_delivery")
+
+	// Schedules.
+	setScheduleScript    = scripts.Load("set_schedule")
+	deleteScheduleScript = scripts.Load("delete_schedule")
+	noteFireScript       = scripts.Load("note_fire")
 )
 
 // scripts are those of lua/. The numbers are constants here.
@@ -107,6 +112,8 @@ var scripts = script.New(luaFiles, map[string]any{
 	"name_life":              nameLife,
 	"hook_memory":            job.HookMemory,
 	"max_hooks":              job.MaxHooks,
+	"max_schedules":          job.MaxSchedules,
+	"max_fires":              maxFires,
 	"max_hook_deliveries":    maxHookDeliveries,
 	"max_templates":          job.MaxTemplates,
 	"max_template_revisions": job.MaxTemplateRevisions,

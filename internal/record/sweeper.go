@@ -41,7 +41,9 @@ type Sweeper struct {
 	DeleteObjects func(ctx context.Context, tenant, id string, keep int) error
 	// DeleteUpload deletes an upload of the tenant, if it is there.
 	DeleteUpload func(ctx context.Context, tenant, sha256 string) error
-	Log          *slog.Logger
+	// Fire looks at a schedule whose time has come. Defaults to leaving schedules alone.
+	Fire func(ctx context.Context, tenant, name string, now time.Time) error
+	Log  *slog.Logger
 
 	garbageAtOnce int // 0 for the constant
 
@@ -69,11 +71,12 @@ const (
 	garbagePass  = "sweep garbage"
 	batchPass    = "sweep batches"
 	listPass     = "sweep list"
+	schedulePass = "fire schedules"
 )
 
 // Passes lists what Observer.PassEnded and PassFailed may be told of.
 func Passes() []string {
-	return []string{reapPass, openPass, releasePass, deadlinePass, outboxPass, garbagePass, batchPass, listPass}
+	return []string{reapPass, openPass, releasePass, deadlinePass, outboxPass, garbagePass, batchPass, listPass, schedulePass}
 }
 
 func (w *Sweeper) passes() []pass {
@@ -86,6 +89,7 @@ func (w *Sweeper) passes() []pass {
 		{garbagePass, sweepInterval, w.sweepGarbage, true},
 		{batchPass, sweepInterval, w.sweepBatches, true},
 		{listPass, listInterval, w.sweepListed, true},
+		{schedulePass, dueInterval, w.fireSchedules, true},
 	}
 }
 

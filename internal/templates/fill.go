@@ -27,7 +27,7 @@ func Check(spec job.TemplateSpec, schema *Schema) (job.Spec, error) {
 	if spec.IdempotencyKey != "" {
 		add("idempotency_key", nil, "names one job, where a template has many", "nothing; give each run its own")
 	}
-	for _, key := range []string{job.TemplateKey, job.HookKey, job.DeliveryKey} {
+	for _, key := range []string{job.TemplateKey, job.HookKey, job.DeliveryKey, job.ScheduleKey, job.FireKey} {
 		if _, ok := spec.Metadata[key]; ok {
 			add("metadata."+key, nil, "is Glovebox's", "another name")
 		}

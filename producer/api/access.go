@@ -74,6 +74,14 @@ var accesses = map[string]access{
 	"GET /v1/hooks/{id}/deliveries":         {job.ScopeRead, ""},
 	"POST /v1/hooks/{id}":                   {nobodys, ""}, // its signature says who posts
 	"OPTIONS /v1/hooks/{id}":                {nobodys, ""},
+	"GET /v1/schedules":                     {job.ScopeRead, ""},
+	"GET /v1/schedules/{name}":              {job.ScopeRead, ""},
+	"GET /v1/schedules/{name}/fires":        {job.ScopeRead, ""},
+	"PUT /v1/schedules/{name}":              {job.ScopeManage, "schedule.set"},
+	"DELETE /v1/schedules/{name}":           {job.ScopeManage, "schedule.delete"},
+	"POST /v1/schedules/{name}/pause":       {job.ScopeManage, "schedule.pause"},
+	"POST /v1/schedules/{name}/resume":      {job.ScopeManage, "schedule.resume"},
+	"POST /v1/schedules/{name}/run":         {job.ScopeSubmit, "job.submit"},
 	"GET /v1/webhook-secret":                {job.ScopeManage, ""}, // it shows them
 	"POST /v1/webhook-secret/rotate":        {job.ScopeManage, "webhook.rotate"},
 	"GET /v1/webhook-keys":                  {job.ScopeRead, ""},

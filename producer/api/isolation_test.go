@@ -77,6 +77,14 @@ var visits = map[string]visit{
 	"GET /v1/templates/{name}":                            {path: "/v1/templates/owners", also: []string{"/v1/templates/owners@1"}},
 	"DELETE /v1/templates/{name}":                         {path: "/v1/templates/owners"},
 	"POST /v1/templates/{name}/run":                       {path: "/v1/templates/owners/run", body: `{}`, headers: []string{"Idempotency-Key: owners"}},
+	"PUT /v1/schedules/{name}":                            {path: "/v1/schedules/strangers", body: `{"template":"nones","cron":"@daily"}`, shared: true},
+	"GET /v1/schedules":                                   {path: "/v1/schedules", shared: true},
+	"GET /v1/schedules/{name}":                            {path: "/v1/schedules/owners"},
+	"GET /v1/schedules/{name}/fires":                      {path: "/v1/schedules/owners/fires"},
+	"DELETE /v1/schedules/{name}":                         {path: "/v1/schedules/owners"},
+	"POST /v1/schedules/{name}/pause":                     {path: "/v1/schedules/owners/pause"},
+	"POST /v1/schedules/{name}/resume":                    {path: "/v1/schedules/owners/resume"},
+	"POST /v1/schedules/{name}/run":                       {path: "/v1/schedules/owners/run"},
 	"POST /v1/hooks":                                      {path: "/v1/hooks", body: `{"template":"nones","sender":"github","secret":"strangers secret"}`, shared: true},
 	"GET /v1/hooks":                                       {path: "/v1/hooks", shared: true},
 	"GET /v1/hooks/{id}":                                  {path: "/v1/hooks/<hook>"},
@@ -121,6 +129,9 @@ func TestOthersDoNotExist(t *testing.T) {
 	}
 	if a := w.do(t, "PUT", "/v1/templates/owners", strings.NewReader(`{"spec":{"runtime":"python","source":"'the-code'"}}`), "Authorization: Bearer "+owner); a.status != http.StatusOK {
 		t.Fatalf("set template: got %d %s", a.status, a.body)
+	}
+	if a := w.do(t, "PUT", "/v1/schedules/owners", strings.NewReader(`{"template":"owners","cron":"@daily"}`), "Authorization: Bearer "+owner); a.status != http.StatusOK {
+		t.Fatalf("set schedule: got %d %s", a.status, a.body)
 	}
 	var hook job.Hook
 	made := w.do(t, "POST", "/v1/hooks", strings.NewReader(`{"template":"owners","sender":"github","secret":"classified secret"}`), "Authorization: Bearer "+owner)

@@ -101,6 +101,7 @@ func (a *API) routes(mux *listedMux, version string) error {
 	a.secretRoutes(h, d)
 	a.templateRoutes(h, d)
 	a.hookRoutes(mux, h, d)
+	a.scheduleRoutes(h, d)
 	a.webhookRoutes(h, d)
 	a.endpointRoutes(h, d)
 	a.tenantRoutes(h, d)
@@ -139,7 +140,7 @@ func (a *API) document(mux *listedMux, doc *huma.OpenAPI, schemas huma.Registry)
 		"ExecuteRequest": true, "BatchRequest": true, "BatchLine": true, "BatchOptions": true, "Spec": true, "File": true, "Callback": true, "Limits": true,
 		"TenantRequest": true, "TermsRequest": true, "TokenRequest": true, "SecretRequest": true, "RotateRequest": true, "EndpointSettings": true, "EndpointFilter": true, "EndpointChange": true, "RecoverRequest": true, "Terms": true, "Quotas": true,
 		"TemplateRequest": true, "TemplateSpec": true, "TemplateFile": true, "RunRequest": true,
-		"HookRequest": true, "HookSettings": true, "HookScheme": true, "HookRotateRequest": true,
+		"HookRequest": true, "HookSettings": true, "HookScheme": true, "HookRotateRequest": true, "ScheduleSettings": true,
 	}
 	schemas.Map()["Value"] = valueSchema()
 	for name, s := range schemas.Map() {

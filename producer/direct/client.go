@@ -85,6 +85,7 @@ var (
 	_ producer.Secrets   = (*Client)(nil)
 	_ producer.Templates = (*Client)(nil)
 	_ producer.Hooks     = (*Client)(nil)
+	_ producer.Schedules = (*Client)(nil)
 )
 
 // Open connects to Redis and the bucket. The caller closes the Client.

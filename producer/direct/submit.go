@@ -124,7 +124,6 @@ func (c *Client) create(ctx context.Context, n record.NewJob) (record.Created, e
 // accepted is the record of a job that was just created, without reading it back: a
 // read that failed would hide that the job is accepted.
 func accepted(id string, spec job.Spec) job.Record {
-	toMS := func(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 	times := record.Job{Created: toMS(time.Now()), RunAt: toMS(spec.RunAt), Deadline: toMS(spec.Deadline)}
 	r := job.Record{
 		ID: id, Status: job.Queued, Runtime: job.Runtime{Name: spec.Runtime, Image: spec.Image}, Priority: spec.Priority,

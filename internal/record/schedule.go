@@ -1,0 +1,196 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/glovebox-run/glovebox/internal/script"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+const (
+	// maxFires is how many fires of a schedule are kept to show, about.
+	maxFires = 200
+	// firesAtOnce is how many schedules are looked at at once: many fire at midnight.
+	firesAtOnce = 8
+	// FireRetry is when a schedule is looked at again whose fire was not brought to its end, by whoever
+	// looks then: less than job.Grace, so that a fire whose process died is not a missed one.
+	FireRetry = 15 * time.Second
+)
+
+// Schedule is a schedule as its tenant's record holds it: what it is to do, and how far it has come.
+type Schedule struct {
+	Name string `json:"-"`
+	job.ScheduleSettings
+	// Seed makes ids of its jobs that no other schedule has, and that nobody guesses.
+	Seed    string    `json:"seed"`
+	Created time.Time `json:"created_at"`
+
+	// Next is the time for which it fires next, zero for none.
+	Next time.Time `json:"next,omitzero"`
+	// Firing is a fire that was decided, and whose job may not have been created yet.
+	Firing *Firing `json:"firing,omitempty"`
+	// Waiting is a fire that starts once LastJob has ended.
+	Waiting *Firing `json:"waiting,omitempty"`
+	// LastJob is the job that it started last, for LastFire.
+	LastJob  string    `json:"last_job,omitempty"`
+	LastFire time.Time `json:"last_fire,omitzero"`
+
+	stored string // what Redis has
+}
+
+// Firing is a fire under way.
+type Firing struct {
+	Time time.Time `json:"time"`
+	Late bool      `json:"late,omitempty"`
+}
+
+// ErrScheduleStale means that a schedule has changed since it was read.
+var ErrScheduleStale = errors.New("the schedule has changed meanwhile")
+
+// SetSchedule stores a schedule, unless it has changed since it was read, with what became of fires. due is
+// when to look at it, zero for never. It fails with ErrScheduleStale or job.ErrTooManySchedules.
+func (s *Store) SetSchedule(ctx context.Context, tenant string, sc Schedule, due time.Time, fires ...job.Fire) error {
+	b, err := job.Marshal(sc)
+	if err != nil {
+		return fmt.Errorf("encode schedule: %w", err)
+	}
+	var list []any
+	for _, f := range fires {
+		fire, err := job.Marshal(f)
+		if err != nil {
+			return fmt.Errorf("encode fire: %w", err)
+		}
+		list = append(list, fire)
+	}
+	if sc.stored == "" { // a tenant without any job has to be found, too
+		if err := s.noteTenant(ctx, tenant); err != nil {
+			return fmt.Errorf("store schedule: %w", err)
+		}
+	}
+	var at any = "+inf"
+	if !due.IsZero() {
+		at = due
+	}
+	answer, err := setScheduleScript.Run(ctx, s.rdb, tenant, script.Args{"name": sc.Name, "before": sc.stored, "schedule": b, "due": at}, list...).Text()
+	switch {
+	case err != nil:
+		return fmt.Errorf("store schedule: %w", err)
+	case answer == "full":
+		return job.ErrTooManySchedules
+	case answer != "ok":
+		return ErrScheduleStale
+	}
+	return nil
+}
+
+// Schedule returns a schedule, or job.ErrNoSchedule.
+func (s *Store) Schedule(ctx context.Context, tenant, name string) (Schedule, error) {
+	text, err := s.rdb.HGet(ctx, schedulesKey(tenant), name).Result()
+	if errors.Is(err, redis.Nil) {
+		return Schedule{}, job.ErrNoSchedule
+	}
+	if err != nil {
+		return Schedule{}, fmt.Errorf("read schedule: %w", err)
+	}
+	return parseSchedule(name, text)
+}
+
+func parseSchedule(name, text string) (Schedule, error) {
+	sc := Schedule{Name: name, stored: text}
+	if err := json.Unmarshal([]byte(text), &sc); err != nil {
+		return sc, fmt.Errorf("read schedule %s: %w", name, err)
+	}
+	return sc, nil
+}
+
+// Schedules lists a tenant's schedules by name.
+func (s *Store) Schedules(ctx context.Context, tenant string) ([]Schedule, error) {
+	all, err := s.rdb.HGetAll(ctx, schedulesKey(tenant)).Result()
+	if err != nil {
+		return nil, fmt.Errorf("list schedules: %w", err)
+	}
+	list := make([]Schedule, 0, len(all))
+	for name, text := range all {
+		sc, err := parseSchedule(name, text)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, sc)
+	}
+	slices.SortFunc(list, func(a, b Schedule) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// DeleteSchedule forgets a schedule and its fires. It fails with job.ErrNoSchedule.
+func (s *Store) DeleteSchedule(ctx context.Context, tenant, name string) error {
+	n, err := deleteScheduleScript.Run(ctx, s.rdb, tenant, script.Args{"name": name}).Int()
+	switch {
+	case err != nil:
+		return fmt.Errorf("delete schedule: %w", err)
+	case n == 0:
+		return job.ErrNoSchedule
+	}
+	return nil
+}
+
+// NoteFire writes down what became of a fire that is none of the clock's.
+func (s *Store) NoteFire(ctx context.Context, tenant, name string, f job.Fire) error {
+	b, err := job.Marshal(f)
+	if err == nil {
+		err = noteFireScript.Run(ctx, s.rdb, tenant, script.Args{"name": name, "fire": b}).Err()
+	}
+	if err != nil {
+		return fmt.Errorf("note fire: %w", err)
+	}
+	return nil
+}
+
+// Fires lists what became of a schedule's fires, the newest first.
+func (s *Store) Fires(ctx context.Context, tenant, name string, most int64) ([]job.Fire, error) {
+	entries, err := s.rdb.XRevRangeN(ctx, firesKey(tenant, name), "+", "-", most).Result()
+	if err != nil {
+		return nil, fmt.Errorf("list fires of schedule: %w", err)
+	}
+	list := make([]job.Fire, len(entries))
+	for i, e := range entries {
+		text, _ := e.Values["fire"].(string)
+		if err := json.Unmarshal([]byte(text), &list[i]); err != nil {
+			return nil, fmt.Errorf("read fire %s of schedule %s: %w", e.ID, name, err)
+		}
+	}
+	return list, nil
+}
+
+// fireSchedules looks at each schedule whose time has come. It is put off as it is claimed: should this
+// process die, or Fire fail, another looks after FireRetry.
+func (w *Sweeper) fireSchedules(ctx context.Context, tenants ...string) error {
+	if w.Fire == nil {
+		return nil
+	}
+	list, errs, err := w.claim(ctx, tenants, claims{set: "clock", until: w.Records.now().Add(FireRetry)})
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	failed := make([]error, len(list))
+	var some errgroup.Group
+	some.SetLimit(firesAtOnce)
+	for i, d := range list {
+		some.Go(func() error {
+			if err := w.Fire(ctx, d.tenant, d.id, w.Records.now()); err != nil {
+				failed[i] = fmt.Errorf("fire schedule %s of tenant %s: %w", d.id, d.tenant, err)
+			}
+			return nil
+		})
+	}
+	_ = some.Wait() // failed has them all
+	return errors.Join(append(errs, failed...)...)
+}

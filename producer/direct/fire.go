@@ -1,0 +1,185 @@
+package direct
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/failpoint"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/schedules"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+const (
+	// stepsAtOnce bounds how much is done for a schedule before others get their turn.
+	stepsAtOnce = 20
+	// waitingInterval is how often it is looked whether the job has ended that a fire waits for.
+	waitingInterval = 2 * time.Second
+)
+
+// Fire does what is to be done about a schedule of the Client's tenant at that time. Any number of
+// processes may call it at once, and each may die at any step: a fire starts one job. Each step stores the
+// schedule only if it is still what the step began with, and a job's id comes from the fire's time.
+func (c *Client) Fire(ctx context.Context, name string, now time.Time) error {
+	for range stepsAtOnce {
+		sc, err := c.records.Schedule(ctx, c.tenant, name)
+		if errors.Is(err, job.ErrNoSchedule) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		more, err := c.fireStep(ctx, sc, now)
+		if errors.Is(err, record.ErrScheduleStale) {
+			return nil // whoever changed it goes on, or has said when to look again
+		}
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil // the entry was put off: it is looked at again
+}
+
+// fireStep makes one step of a schedule, and reports whether there may be another.
+func (c *Client) fireStep(ctx context.Context, sc record.Schedule, now time.Time) (more bool, err error) {
+	table, err := schedules.New(sc.ScheduleSettings, sc.Seed)
+	if err != nil {
+		return false, err
+	}
+	store := func(sc record.Schedule, fires ...job.Fire) error {
+		return c.records.SetSchedule(ctx, c.tenant, sc, lookAt(sc, table, now), fires...)
+	}
+	if sc.Firing != nil {
+		fire, err := c.startFire(ctx, sc, now)
+		if err != nil {
+			return false, err // it is tried again, as often as it takes
+		}
+		if fire.Outcome == job.FireStarted {
+			sc.LastJob, sc.LastFire = fire.Job, sc.Firing.Time
+		}
+		sc.Firing = nil
+		return true, store(sc, fire)
+	}
+	lives, err := c.lastJobLives(ctx, sc)
+	if err != nil {
+		return false, err
+	}
+	if sc.Waiting != nil && lives && sc.Overlap == job.OverlapCancel {
+		if lives, err = c.cancelLast(ctx, sc); err != nil {
+			return false, err
+		}
+	}
+	blocked := lives && sc.Overlap != job.OverlapAllow
+	if sc.Waiting != nil && !blocked {
+		sc.Firing, sc.Waiting = sc.Waiting, nil
+		return true, store(sc)
+	}
+	if sc.Paused {
+		return false, store(sc)
+	}
+	due := table.Due(sc.Next, now)
+	sc.Next = due.Next
+	var fires []job.Fire
+	note := func(fire job.Fire) {
+		fire.At = toMS(now)
+		fires = append(fires, fire)
+	}
+	if due.Count > 0 {
+		note(job.Fire{Time: due.Missed, Outcome: job.FireMissed, Count: due.Count})
+	}
+	firing := record.Firing{Time: due.Fire, Late: due.Late}
+	switch {
+	case due.Fire.IsZero():
+		return false, store(sc, fires...)
+	case !blocked:
+		sc.Firing = &firing
+	case sc.Overlap == job.OverlapCancel || sc.Overlap == job.OverlapQueue && sc.Waiting == nil:
+		if w := sc.Waiting; w != nil {
+			note(job.Fire{Time: w.Time, Late: w.Late, Outcome: job.FireSkipped, Reason: "a later fire came as it waited"})
+		}
+		sc.Waiting = &firing
+		note(job.Fire{Time: firing.Time, Late: firing.Late, Outcome: job.FireQueued, Reason: "job " + sc.LastJob + " has not ended"})
+	default:
+		note(job.Fire{Time: firing.Time, Late: firing.Late, Outcome: job.FireSkipped, Reason: "job " + sc.LastJob + " has not ended"})
+	}
+	if err := store(sc, fires...); err != nil {
+		return false, err
+	}
+	failpoint.Hit(failpoint.FireClaimed)
+	return true, nil
+}
+
+// lookAt is when a schedule is to be looked at next; zero for never.
+func lookAt(sc record.Schedule, table schedules.Timetable, now time.Time) time.Time {
+	at := table.At(sc.Next)
+	switch {
+	case sc.Firing != nil:
+		return now.Add(record.FireRetry) // should this process not go on with it
+	case sc.Waiting != nil && (at.IsZero() || at.After(now.Add(waitingInterval))):
+		return now.Add(waitingInterval)
+	}
+	return at
+}
+
+func (c *Client) lastJobLives(ctx context.Context, sc record.Schedule) (bool, error) {
+	if sc.LastJob == "" {
+		return false, nil
+	}
+	j, err := c.records.Get(ctx, sc.LastJob)
+	if errors.Is(err, job.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && !j.State.Final(), err
+}
+
+// cancelLast asks for the end of a schedule's last job, and reports whether it lives on for now.
+func (c *Client) cancelLast(ctx context.Context, sc record.Schedule) (lives bool, err error) {
+	if _, err := c.Cancel(ctx, sc.LastJob); err != nil && !errors.Is(err, job.ErrEnded) && !errors.Is(err, job.ErrNotFound) {
+		return true, err
+	}
+	return c.lastJobLives(ctx, sc)
+}
+
+// startFire creates the job of a fire, unless somebody has, and returns what became of it. An error means
+// that nobody knows yet.
+func (c *Client) startFire(ctx context.Context, sc record.Schedule, now time.Time) (job.Fire, error) {
+	id := jobOfFire(c.tenant, sc.Seed, sc.Firing.Time)
+	fire := job.Fire{Time: sc.Firing.Time, At: toMS(now), Outcome: job.FireStarted, Job: id, Late: sc.Firing.Late}
+	err := c.createFired(ctx, sc, id)
+	switch job.CodeOf(err) {
+	case job.CodeUnavailable, job.CodeInternal, job.CodeTimeout:
+		return fire, err
+	case "":
+		return fire, err // be it none
+	}
+	fire.Outcome, fire.Job, fire.Reason = job.FireRefused, "", job.Clip(err.Error(), 500)
+	return fire, nil
+}
+
+// createFired creates a fire's job. Its id is the same whoever creates it, and an idempotency key knows it
+// for a day even if it has ended and is purged meanwhile.
+func (c *Client) createFired(ctx context.Context, sc record.Schedule, id string) error {
+	n := record.NewJob{ID: id, Key: "schedule:" + id, RequestHash: record.HashRequest([]byte(id))}
+	if _, err := c.records.FindByKey(ctx, c.tenant, n.Key, n.RequestHash); !errors.Is(err, job.ErrNotFound) {
+		return err
+	}
+	spec, err := c.fireSpec(ctx, sc, sc.Firing.Time)
+	if err != nil {
+		return err
+	}
+	_, err = c.accept(ctx, n, spec)
+	var gone *job.GoneError
+	if errors.Is(err, record.ErrExists) || errors.As(err, &gone) {
+		return nil
+	}
+	return within(err, "spec.")
+}
+
+// jobOfFire is the id of the job that a fire starts: always the same, so that none is made twice.
+func jobOfFire(tenant, seed string, at time.Time) string {
+	sum := sha256.Sum256([]byte("fire\n" + seed + "\n" + strconv.FormatInt(at.Unix(), 10)))
+	return tenant + "-" + job.EncodeID(sum[:16])
+}

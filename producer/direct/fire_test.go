@@ -1,0 +1,381 @@
+package direct_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/direct"
+	"github.com/glovebox-run/glovebox/producer/producertest"
+)
+
+// firer is an api process that fires schedules, and can be killed at any command to Redis.
+type firer struct {
+	*direct.Client
+	*mortal
+}
+
+// errKilled looks like an answer of Redis: after any other error a Store waits, as Redis may be away.
+var errKilled = killed{}
+
+type killed struct{}
+
+func (killed) Error() string { return "killed" }
+func (killed) RedisError()   {}
+
+// mortal is a hook of a Redis client. The process dies with its nth command, before that is sent or
+// before it is answered: what it would do next it does not do.
+type mortal struct {
+	mu    sync.Mutex
+	left  int // commands until it dies; 0: it lives on
+	after bool
+	dead  bool
+}
+
+func (m *mortal) arm(n int, after bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.left, m.after, m.dead = n, after, false
+}
+
+func (m *mortal) next() (dead, after bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dead {
+		return true, false
+	}
+	if m.left > 0 {
+		m.left--
+		m.dead = m.left == 0
+	}
+	return m.dead, m.dead && m.after
+}
+
+func (m *mortal) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (m *mortal) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		dead, after := m.next()
+		if dead && !after {
+			return errKilled
+		}
+		err := next(ctx, cmd)
+		if after {
+			return errKilled
+		}
+		return err
+	}
+}
+
+func (m *mortal) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		dead, after := m.next()
+		if dead && !after {
+			return errKilled
+		}
+		err := next(ctx, cmds)
+		if after {
+			return errKilled
+		}
+		return err
+	}
+}
+
+func newFirer(t *testing.T, w *producertest.Env) *firer {
+	t.Helper()
+	records, err := record.Open(t.Context(), record.Config{URL: w.Redis.API()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { records.Close() })
+	client, err := direct.New(direct.Config{Links: w.Links, WebhookKeys: w.WebhookKeys}, records, w.Objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	m := &mortal{}
+	records.Redis().AddHook(m)
+	return &firer{client, m}
+}
+
+// template stores one of that name.
+func template(t *testing.T, c *direct.Client, name string) {
+	t.Helper()
+	var r producer.TemplateRequest
+	r.Spec.Spec = job.Spec{Runtime: "python", Source: "1"}
+	if _, err := c.SetTemplate(t.Context(), name, r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// nextDue is when a schedule is to be looked at next, and which are due then.
+func nextDue(t *testing.T, w *producertest.Env) (at time.Time, names []string) {
+	t.Helper()
+	first, err := w.Raw.ZRangeWithScores(t.Context(), "gb:{default}:clock", 0, 0).Result()
+	if err != nil || len(first) == 0 {
+		t.Fatalf("nothing is scheduled: %v", err)
+	}
+	names, err = w.Raw.ZRangeArgs(t.Context(), redis.ZRangeArgs{Key: "gb:{default}:clock", ByScore: true, Start: "-inf", Stop: strconv.FormatFloat(first[0].Score, 'f', -1, 64)}).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.UnixMilli(int64(first[0].Score)), names
+}
+
+// oracle walks through the minutes of a year as cron(8) does, and lists when a job runs. matches says which
+// wall-clock minutes it is for, elapsed that it has * as its minute or hour.
+func oracle(from, to time.Time, zone *time.Location, matches func(wall time.Time) bool, elapsed bool) (fires []string) {
+	wallOf := func(at time.Time) time.Time {
+		_, offset := at.In(zone).Zone()
+		return at.UTC().Add(time.Duration(offset) * time.Second)
+	}
+	latest := wallOf(from.Add(-time.Minute)) // that the clock has shown
+	for at := from; at.Before(to); at = at.Add(time.Minute) {
+		wall, fire := wallOf(at), false
+		if elapsed {
+			fire = matches(wall)
+		} else {
+			for ; latest.Before(wall); latest = latest.Add(time.Minute) {
+				fire = fire || matches(latest.Add(time.Minute)) // one that was jumped over, too
+			}
+		}
+		if fire {
+			fires = append(fires, at.UTC().Format(time.RFC3339))
+		}
+	}
+	return fires
+}
+
+// TestYear: two processes fire a year of schedules where clocks change by an hour, by half an hour, and at
+// midnight. At each time one of them is killed, at some command; half of the time it is the only one. Each
+// fire that cron(8) would have starts one job.
+func TestYear(t *testing.T) {
+	t.Parallel()
+	at := func(hour, minute int) func(time.Time) bool {
+		return func(wall time.Time) bool { return wall.Hour() == hour && wall.Minute() == minute }
+	}
+	crons := map[string]struct {
+		cron    string
+		matches func(time.Time) bool
+		elapsed bool
+	}{
+		"gap":      {"15 2 * * *", at(2, 15), false},
+		"twice":    {"45 1 * * *", at(1, 45), false},
+		"midnight": {"0 0 * * *", at(0, 0), false},
+		"eve":      {"30 23 * * 4-6", func(w time.Time) bool { return at(23, 30)(w) && w.Weekday() >= time.Thursday }, false},
+		"elapsed": {"*/30 1-2 * * 0,5", func(w time.Time) bool {
+			return w.Minute()%30 == 0 && (w.Hour() == 1 || w.Hour() == 2) && (w.Weekday() == time.Sunday || w.Weekday() == time.Friday)
+		}, true},
+	}
+	for _, name := range []string{"America/New_York", "Australia/Lord_Howe", "Africa/Cairo"} {
+		t.Run(strings.ReplaceAll(name, "/", "-"), func(t *testing.T) {
+			t.Parallel()
+			w := producertest.New(t, "")
+			w.Runtimes(t)
+			template(t, w.Client, "work")
+			if err := w.Raw.ConfigSet(t.Context(), "appendfsync", "no").Err(); err != nil { // Redis is not what dies here
+				t.Fatal(err)
+			}
+			zone, err := time.LoadLocation(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			start, end := time.Date(2027, 1, 1, 0, 0, 0, 0, zone), time.Date(2028, 1, 1, 0, 0, 0, 0, zone)
+			want := map[string]int{}
+			for id, c := range crons {
+				s := job.ScheduleSettings{Template: "work", Cron: c.cron, Zone: name, Overlap: job.OverlapAllow}
+				if _, err := w.Client.SetScheduleAt(t.Context(), id, s, start.Add(-time.Second)); err != nil {
+					t.Fatal(err)
+				}
+				for _, fire := range oracle(start, end, zone, c.matches, c.elapsed) {
+					want[id+" "+fire]++
+				}
+			}
+			seed := uint64(time.Now().UnixNano())
+			t.Logf("seed %d, %d fires", seed, len(want))
+			random := rand.New(rand.NewPCG(seed, 0))
+			firers := []*firer{newFirer(t, w), newFirer(t, w)}
+			killed := 0
+			for {
+				now, names := nextDue(t, w)
+				if !now.Before(end) {
+					break
+				}
+				for _, id := range names {
+					victim, alone := random.IntN(2), random.IntN(2) == 0
+					firers[victim].arm(1+random.IntN(10), random.IntN(2) == 0)
+					firers[1-victim].arm(0, false)
+					var both sync.WaitGroup
+					for i, f := range firers {
+						if alone && i != victim {
+							continue
+						}
+						both.Go(func() {
+							if err := f.Fire(t.Context(), id, now); err != nil && !f.dead {
+								t.Errorf("%s at %s: %v", id, now, err)
+							}
+						})
+					}
+					both.Wait()
+					if firers[victim].dead {
+						killed++
+					}
+				}
+				if t.Failed() {
+					return
+				}
+			}
+			got := map[string]int{}
+			iter := w.Raw.Scan(t.Context(), 0, "gb:{default}:job:*", 1000).Iterator()
+			for iter.Next(t.Context()) {
+				j, err := w.Records.Get(t.Context(), strings.TrimPrefix(iter.Val(), "gb:{default}:job:"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				got[j.Metadata[job.ScheduleKey]+" "+j.Metadata[job.FireKey]]++
+			}
+			if diff := cmp.Diff(want, got); diff != "" || iter.Err() != nil {
+				t.Errorf("jobs (-want +got), %v:\n%s", iter.Err(), diff)
+			}
+			t.Logf("%d kills", killed)
+			if killed < len(want)/4 {
+				t.Errorf("got %d kills for %d fires: too few to show anything", killed, len(want))
+			}
+		})
+	}
+}
+
+// TestOverlap has what a schedule does while its last job runs.
+func TestOverlap(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	template(t, w.Client, "work")
+	ctx := t.Context()
+	start := time.Date(2027, 1, 1, 0, 0, 30, 0, time.UTC)
+	minute := func(n int) time.Time { return start.Add(time.Duration(n)*time.Minute - 30*time.Second) }
+	outcomes := func(name string) string {
+		fires, err := w.Client.ScheduleFires(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var words []string
+		for i := len(fires) - 1; i >= 0; i-- {
+			words = append(words, fires[i].Time.Format("4")+" "+fires[i].Outcome)
+		}
+		return strings.Join(words, ", ")
+	}
+	last := func(name string) string {
+		sc, err := w.Client.Schedule(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sc.LastJob
+	}
+	for _, c := range []struct{ overlap, want, ended string }{
+		{"", "1 started, 2 skipped, 3 skipped", "4 started"},
+		{job.OverlapAllow, "1 started, 2 started, 3 started", "4 started"},
+		{job.OverlapQueue, "1 started, 2 queued, 3 skipped", "2 started, 4 queued"},
+		{job.OverlapCancel, "1 started, 2 queued, 2 skipped, 3 queued", "3 started, 4 queued, 4 started"},
+	} {
+		name := "s" + c.overlap
+		if _, err := w.Client.SetScheduleAt(ctx, name, job.ScheduleSettings{Template: "work", Cron: "* * * * *", Overlap: c.overlap}, start); err != nil {
+			t.Fatal(err)
+		}
+		fire := func(at time.Time) {
+			if err := w.Client.Fire(ctx, name, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fire(minute(1))
+		running := w.Start(t, last(name))
+		fire(minute(2))
+		fire(minute(3))
+		if got := outcomes(name); got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+		if asked := w.Raw.HExists(ctx, "gb:{default}:job:"+running.ID, "cancel").Val(); asked != (c.overlap == job.OverlapCancel) {
+			t.Errorf("%s: canceled %t", name, asked)
+		}
+		w.End(t, running, nil, nil)
+		fire(minute(4))
+		if got := strings.TrimPrefix(outcomes(name), c.want+", "); got != c.ended {
+			t.Errorf("%s, once it had ended: got %s, want %s", name, got, c.ended)
+		}
+	}
+	// One that is queued still ends at once.
+	if _, err := w.Client.SetScheduleAt(ctx, "c", job.ScheduleSettings{Template: "work", Cron: "* * * * *", Overlap: job.OverlapCancel}, start); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 2 {
+		if err := w.Client.Fire(ctx, "c", minute(n+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := outcomes("c"); got != "1 started, 2 queued, 2 started" {
+		t.Errorf("got %s, want the second to start as the first is canceled", got)
+	}
+}
+
+// TestFireRefused: what can't be accepted is written down, and the next fire is another try.
+func TestFireRefused(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	template(t, w.Client, "work")
+	ctx := t.Context()
+	start := time.Date(2027, 1, 1, 0, 0, 30, 0, time.UTC)
+	if _, err := w.Client.SetScheduleAt(ctx, "s", job.ScheduleSettings{Template: "work", Cron: "* * * * *", Overlap: job.OverlapAllow}, start); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Client.DeleteTemplate(ctx, "work"); err != nil {
+		t.Fatal(err)
+	}
+	fire := func(at time.Duration) []job.Fire {
+		t.Helper()
+		if err := w.Client.Fire(ctx, "s", start.Add(at)); err != nil {
+			t.Fatal(err)
+		}
+		fires, err := w.Client.ScheduleFires(ctx, "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fires
+	}
+	if f := fire(30 * time.Second); len(f) != 1 || f[0].Outcome != job.FireRefused || !strings.Contains(f[0].Reason, "template") {
+		t.Errorf("got %+v, want the template to be missing", f)
+	}
+	template(t, w.Client, "work")
+	if f := fire(90 * time.Second); len(f) != 2 || f[0].Outcome != job.FireStarted {
+		t.Errorf("got %+v, want the next to start", f)
+	}
+	// A job that has ended and is purged before its fire was noted is not run again.
+	f := fire(150 * time.Second)
+	w.End(t, w.Start(t, f[0].Job), nil, nil)
+	if err := w.Client.Purge(ctx, f[0].Job); err != nil {
+		t.Fatal(err)
+	}
+	sc, err := w.Records.Schedule(ctx, "default", "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc.Firing = &record.Firing{Time: f[0].Time}
+	if err := w.Records.SetSchedule(ctx, "default", sc, start); err != nil {
+		t.Fatal(err)
+	}
+	fire(151 * time.Second)
+	if _, err := w.Records.Get(ctx, f[0].Job); !errors.Is(err, job.ErrNotFound) {
+		t.Errorf("got %v, want the job to stay purged", err)
+	}
+}

@@ -1,0 +1,230 @@
+package direct
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/jsonvalue"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/schedules"
+	"github.com/glovebox-run/glovebox/internal/templates"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// scheduleFires is how many fires a list has.
+const scheduleFires = 100
+
+// SetSchedule is [producer.Schedules.SetSchedule].
+func (c *Client) SetSchedule(ctx context.Context, name string, s job.ScheduleSettings) (job.Schedule, error) {
+	return c.setSchedule(ctx, name, s, time.Now())
+}
+
+func (c *Client) setSchedule(ctx context.Context, name string, s job.ScheduleSettings, now time.Time) (job.Schedule, error) {
+	if err := job.CheckScheduleName(name); err != nil {
+		return job.Schedule{}, err
+	}
+	if err := c.checkSchedule(ctx, name, s, now); err != nil {
+		return job.Schedule{}, err
+	}
+	for range 10 {
+		sc, err := c.records.Schedule(ctx, c.tenant, name)
+		if errors.Is(err, job.ErrNoSchedule) {
+			sc = record.Schedule{Name: name, Seed: rand.Text(), Created: now.UTC().Truncate(time.Millisecond)}
+		} else if err != nil {
+			return job.Schedule{}, err
+		}
+		changed, err := c.storeSchedule(ctx, sc, s, now)
+		if !errors.Is(err, record.ErrScheduleStale) {
+			return changed, err
+		}
+	}
+	return job.Schedule{}, record.ErrScheduleStale
+}
+
+// changeSchedule changes what there is of a schedule.
+func (c *Client) changeSchedule(ctx context.Context, name string, change func(*job.ScheduleSettings)) (job.Schedule, error) {
+	for range 10 {
+		sc, err := c.records.Schedule(ctx, c.tenant, name)
+		if err != nil {
+			return job.Schedule{}, err
+		}
+		s := sc.ScheduleSettings
+		change(&s)
+		changed, err := c.storeSchedule(ctx, sc, s, time.Now())
+		if !errors.Is(err, record.ErrScheduleStale) {
+			return changed, err
+		}
+	}
+	return job.Schedule{}, record.ErrScheduleStale
+}
+
+// storeSchedule gives a schedule other settings. Its times count from now where they change; a fire that
+// is under way goes on.
+func (c *Client) storeSchedule(ctx context.Context, sc record.Schedule, s job.ScheduleSettings, now time.Time) (job.Schedule, error) {
+	before := sc.ScheduleSettings
+	same := before.Cron == s.Cron && before.Zone == s.Zone && before.JitterSeconds == s.JitterSeconds && before.Paused == s.Paused &&
+		before.StartsAt.Equal(s.StartsAt) && before.EndsAt.Equal(s.EndsAt)
+	sc.ScheduleSettings = s
+	table, err := schedules.New(s, sc.Seed)
+	if err != nil {
+		return job.Schedule{}, err
+	}
+	var fires []job.Fire
+	switch {
+	case s.Paused:
+		if sc.Next = (time.Time{}); sc.Waiting != nil {
+			fires = append(fires, job.Fire{Time: sc.Waiting.Time, At: toMS(now), Outcome: job.FireSkipped, Late: sc.Waiting.Late, Reason: "the schedule was paused as it waited"})
+			sc.Waiting = nil
+		}
+	case !same:
+		sc.Next = table.After(now)
+	}
+	if err := c.records.SetSchedule(ctx, c.tenant, sc, lookAt(sc, table, now), fires...); err != nil {
+		return job.Schedule{}, err
+	}
+	return wireSchedule(sc), nil
+}
+
+// checkSchedule refuses settings with which no fire could start anything.
+func (c *Client) checkSchedule(ctx context.Context, name string, s job.ScheduleSettings, now time.Time) error {
+	if _, err := c.terms(ctx); err != nil {
+		return err
+	}
+	if err := s.Check(); err != nil {
+		return err
+	}
+	if _, err := schedules.New(s, ""); err != nil {
+		return err
+	}
+	spec, err := c.fireSpec(ctx, record.Schedule{Name: name, ScheduleSettings: s}, now)
+	if errors.Is(err, job.ErrNoTemplate) {
+		return job.Invalid{{Field: "template", Value: s.Template, Message: "is not a template that this tenant has stored", Allowed: "a template's name, or name@revision"}}
+	} else if err != nil {
+		return err
+	}
+	_, err = c.LimitsOf(ctx, spec)
+	return err
+}
+
+// fireSpec is the job of a fire for that time.
+func (c *Client) fireSpec(ctx context.Context, sc record.Schedule, fire time.Time) (job.Spec, error) {
+	t, err := c.Template(ctx, sc.Template)
+	if err != nil {
+		return job.Spec{}, err
+	}
+	schema, err := templates.Parse(t.Params)
+	if err != nil {
+		return job.Spec{}, err
+	}
+	params := map[string]any{}
+	if len(sc.Params) > 0 && string(sc.Params) != "null" {
+		decoded, err := jsonvalue.Decode(sc.Params)
+		object, ok := decoded.(map[string]any)
+		if err != nil || !ok {
+			return job.Spec{}, job.Invalid{{Field: "params", Message: "is no JSON object", Allowed: "a JSON object"}}
+		}
+		params = object
+	}
+	previous := ""
+	if !sc.LastFire.IsZero() {
+		previous = sc.LastFire.UTC().Format(time.RFC3339)
+	}
+	values := map[string]string{"/fire/time": fire.UTC().Format(time.RFC3339), "/fire/previous": previous, "/schedule": sc.Name}
+	for name, pointer := range sc.From {
+		params[name] = values[pointer]
+	}
+	if err := schema.Check(params); err != nil {
+		return job.Spec{}, err
+	}
+	spec, err := templates.Fill(t, params)
+	if err != nil {
+		return spec, err
+	}
+	if sc.Callback != nil {
+		spec.Callback = sc.Callback
+	}
+	for key, value := range sc.Metadata {
+		spec.Metadata[key] = value
+	}
+	spec.Metadata[job.ScheduleKey], spec.Metadata[job.FireKey] = sc.Name, values["/fire/time"]
+	return spec, nil
+}
+
+// Schedule is [producer.Schedules.Schedule].
+func (c *Client) Schedule(ctx context.Context, name string) (job.Schedule, error) {
+	sc, err := c.records.Schedule(ctx, c.tenant, name)
+	return wireSchedule(sc), err
+}
+
+// ListSchedules is [producer.Schedules.ListSchedules].
+func (c *Client) ListSchedules(ctx context.Context) ([]job.Schedule, error) {
+	all, err := c.records.Schedules(ctx, c.tenant)
+	list := make([]job.Schedule, len(all))
+	for i, sc := range all {
+		list[i] = wireSchedule(sc)
+	}
+	return list, err
+}
+
+// DeleteSchedule is [producer.Schedules.DeleteSchedule].
+func (c *Client) DeleteSchedule(ctx context.Context, name string) error {
+	return c.records.DeleteSchedule(ctx, c.tenant, name)
+}
+
+// PauseSchedule is [producer.Schedules.PauseSchedule].
+func (c *Client) PauseSchedule(ctx context.Context, name string) (job.Schedule, error) {
+	return c.changeSchedule(ctx, name, func(s *job.ScheduleSettings) { s.Paused = true })
+}
+
+// ResumeSchedule is [producer.Schedules.ResumeSchedule].
+func (c *Client) ResumeSchedule(ctx context.Context, name string) (job.Schedule, error) {
+	return c.changeSchedule(ctx, name, func(s *job.ScheduleSettings) { s.Paused = false })
+}
+
+// RunSchedule is [producer.Schedules.RunSchedule].
+func (c *Client) RunSchedule(ctx context.Context, name string) (producer.Job, error) {
+	sc, err := c.records.Schedule(ctx, c.tenant, name)
+	if err != nil {
+		return producer.Job{}, err
+	}
+	now := time.Now()
+	spec, err := c.fireSpec(ctx, sc, now)
+	if err != nil {
+		return producer.Job{}, err
+	}
+	j, err := c.accept(ctx, record.NewJob{ID: job.NewID(c.tenant)}, spec)
+	if err != nil {
+		return j, within(err, "spec.")
+	}
+	fire := job.Fire{Time: toMS(now), At: toMS(now), Outcome: job.FireStarted, Job: j.ID, Manual: true}
+	if err := c.records.NoteFire(context.WithoutCancel(ctx), c.tenant, name, fire); err != nil { // the job is accepted
+		c.log.WarnContext(ctx, "run of schedule not noted", "schedule", name, "job_id", j.ID, "error", err)
+	}
+	return j, nil
+}
+
+// ScheduleFires is [producer.Schedules.ScheduleFires].
+func (c *Client) ScheduleFires(ctx context.Context, name string) ([]job.Fire, error) {
+	if _, err := c.records.Schedule(ctx, c.tenant, name); err != nil {
+		return nil, err
+	}
+	return c.records.Fires(ctx, c.tenant, name, scheduleFires)
+}
+
+func toMS(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
+
+func wireSchedule(sc record.Schedule) job.Schedule {
+	w := job.Schedule{Name: sc.Name, ScheduleSettings: sc.ScheduleSettings, LastJob: sc.LastJob, CreatedAt: sc.Created}
+	if !sc.Next.IsZero() {
+		next := sc.Next.UTC()
+		w.NextAt = &next
+	}
+	if sc.Waiting != nil {
+		waiting := sc.Waiting.Time.UTC()
+		w.WaitingAt = &waiting
+	}
+	return w
+}
