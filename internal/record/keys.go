@@ -40,7 +40,6 @@ func backlogKey(tenant string, p job.Priority) string {
 
 func laterKey(tenant string) string       { return script.Key(tenant, "later") }
 func schedulesKey(tenant string) string   { return script.Key(tenant, "schedules") }
-func clockKey(tenant string) string       { return script.Key(tenant, "clock") }
 func firesKey(tenant, name string) string { return script.Key(tenant, "fires:"+name) }
 func deadlineKey(tenant string) string    { return script.Key(tenant, "deadline") }
 

@@ -151,11 +151,10 @@ func TestRedeliverPendingBeginsAnew(t *testing.T) {
 	if words, err := w.Redeliver(t.Context(), "default", []string{did}); err != nil || words[0] != RedeliverOK {
 		t.Fatalf("got %v, %v, want it due", words, err)
 	}
-	d, err := w.take(t, did)
-	if !errors.Is(err, ErrNotDue) {
+	if _, err := w.take(t, did); !errors.Is(err, ErrNotDue) {
 		t.Fatalf("got %v, want it to wait: it was asked for just now", err)
 	}
-	if d, err = w.GetDelivery(t.Context(), "default", did); err != nil || d.Before != d.Attempt-1 {
+	if d, err := w.GetDelivery(t.Context(), "default", did); err != nil || d.Before != d.Attempt-1 {
 		t.Errorf("got %d attempts before attempt %d, %v: want the schedule to begin anew", d.Before, d.Attempt, err)
 	}
 }

@@ -175,7 +175,7 @@ func (c *Client) createFired(ctx context.Context, sc record.Schedule, id string)
 	if errors.Is(err, record.ErrExists) || errors.As(err, &gone) {
 		return nil
 	}
-	return within(err, "spec.")
+	return inSpec(err)
 }
 
 // jobOfFire is the id of the job that a fire starts: always the same, so that none is made twice.

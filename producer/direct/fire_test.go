@@ -109,12 +109,12 @@ func newFirer(t *testing.T, w *producertest.Env) *firer {
 	return &firer{client, m}
 }
 
-// template stores one of that name.
-func template(t *testing.T, c *direct.Client, name string) {
+// template stores the template work.
+func template(t *testing.T, c *direct.Client) {
 	t.Helper()
 	var r producer.TemplateRequest
 	r.Spec.Spec = job.Spec{Runtime: "python", Source: "1"}
-	if _, err := c.SetTemplate(t.Context(), name, r); err != nil {
+	if _, err := c.SetTemplate(t.Context(), "work", r); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -183,7 +183,7 @@ func TestYear(t *testing.T) {
 			t.Parallel()
 			w := producertest.New(t, "")
 			w.Runtimes(t)
-			template(t, w.Client, "work")
+			template(t, w.Client)
 			if err := w.Raw.ConfigSet(t.Context(), "appendfsync", "no").Err(); err != nil { // Redis is not what dies here
 				t.Fatal(err)
 			}
@@ -261,7 +261,7 @@ func TestOverlap(t *testing.T) {
 	t.Parallel()
 	w := producertest.New(t, "")
 	w.Runtimes(t)
-	template(t, w.Client, "work")
+	template(t, w.Client)
 	ctx := t.Context()
 	start := time.Date(2027, 1, 1, 0, 0, 30, 0, time.UTC)
 	minute := func(n int) time.Time { return start.Add(time.Duration(n)*time.Minute - 30*time.Second) }
@@ -333,7 +333,7 @@ func TestFireRefused(t *testing.T) {
 	t.Parallel()
 	w := producertest.New(t, "")
 	w.Runtimes(t)
-	template(t, w.Client, "work")
+	template(t, w.Client)
 	ctx := t.Context()
 	start := time.Date(2027, 1, 1, 0, 0, 30, 0, time.UTC)
 	if _, err := w.Client.SetScheduleAt(ctx, "s", job.ScheduleSettings{Template: "work", Cron: "* * * * *", Overlap: job.OverlapAllow}, start); err != nil {
@@ -356,7 +356,7 @@ func TestFireRefused(t *testing.T) {
 	if f := fire(30 * time.Second); len(f) != 1 || f[0].Outcome != job.FireRefused || !strings.Contains(f[0].Reason, "template") {
 		t.Errorf("got %+v, want the template to be missing", f)
 	}
-	template(t, w.Client, "work")
+	template(t, w.Client)
 	if f := fire(90 * time.Second); len(f) != 2 || f[0].Outcome != job.FireStarted {
 		t.Errorf("got %+v, want the next to start", f)
 	}

@@ -197,7 +197,7 @@ func (c *Client) RunSchedule(ctx context.Context, name string) (producer.Job, er
 	}
 	j, err := c.accept(ctx, record.NewJob{ID: job.NewID(c.tenant)}, spec)
 	if err != nil {
-		return j, within(err, "spec.")
+		return j, inSpec(err)
 	}
 	fire := job.Fire{Time: toMS(now), At: toMS(now), Outcome: job.FireStarted, Job: j.ID, Manual: true}
 	if err := c.records.NoteFire(context.WithoutCancel(ctx), c.tenant, name, fire); err != nil { // the job is accepted

@@ -38,20 +38,20 @@ func (c *Client) SetTemplate(ctx context.Context, name string, r producer.Templa
 		return t, err
 	}
 	if _, err := c.LimitsOf(ctx, sample); err != nil {
-		return t, within(err, "spec.")
+		return t, inSpec(err)
 	}
 	return c.records.SetTemplate(ctx, c.tenant, t)
 }
 
-// within puts what wrong fields are a part of before their names.
-func within(err error, prefix string) error {
+// inSpec says of wrong fields of a job that they are in a spec.
+func inSpec(err error) error {
 	var invalid job.Invalid
 	if !errors.As(err, &invalid) {
 		return err
 	}
 	moved := make(job.Invalid, len(invalid))
 	for i, f := range invalid {
-		f.Field = prefix + f.Field
+		f.Field = "spec." + f.Field
 		moved[i] = f
 	}
 	return moved
@@ -146,5 +146,5 @@ func (c *Client) acceptFilled(ctx context.Context, n record.NewJob, spec job.Spe
 	}
 	defer held.keep(0)
 	j, err := c.accept(ctx, n, spec)
-	return j, within(err, "spec.")
+	return j, inSpec(err)
 }
