@@ -274,7 +274,7 @@ func TestDev(t *testing.T) {
 	if stdout, stderr, code := d.glovebox("", "hook", "deliveries", hook); code != exitOK || !strings.Contains(stdout, "started") || !strings.Contains(stdout, id) {
 		t.Errorf("hook deliveries: exit code %d, %s%s", code, stdout, stderr)
 	}
-	for _, args := range [][]string{{"set", hook, "--pause"}, {"set", hook, "--resume", "--body", "stdin"}, {"rotate", hook}, {"show", hook}, {"list"}, {"rm", hook}} {
+	for _, args := range [][]string{{"set", hook, "--pause"}, {"set", hook, "--resume", "--body", "event.json"}, {"rotate", hook}, {"show", hook}, {"list"}, {"rm", hook}} {
 		if stdout, stderr, code := d.glovebox("", append([]string{"hook"}, args...)...); code != exitOK {
 			t.Errorf("hook %v: exit code %d, %s%s", args, code, stdout, stderr)
 		}
