@@ -220,3 +220,21 @@ func TestPutOff(t *testing.T) {
 		t.Errorf("got %+v: a fault of ours is not the endpoint's", h)
 	}
 }
+
+// A delivery that is attempted as it still waited in its lane does not leave the lane's place to itself.
+func TestAttemptedWaitsNoMore(t *testing.T) {
+	t.Parallel()
+	w := newEndpointWorld(t)
+	waits := w.paused(t)
+	lane := endpointLaneKey("default", w.e.ID)
+	w.now = w.now.Add(24 * time.Hour)
+	if err := w.rdb.ZAdd(t.Context(), lane+":waiting", zAt(w.now, waits)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.take(t, waits); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := w.rdb.ZCard(t.Context(), lane+":waiting").Result(); err != nil || n != 0 {
+		t.Errorf("got %d that wait, %v, want none", n, err)
+	}
+}

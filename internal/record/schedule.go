@@ -112,6 +112,9 @@ func parseSchedule(name, text string) (Schedule, error) {
 	return sc, nil
 }
 
+// Stored is how large a schedule is that was read, in bytes of JSON.
+func (sc Schedule) Stored() int { return len(sc.stored) }
+
 // Schedules lists a tenant's schedules by name.
 func (s *Store) Schedules(ctx context.Context, tenant string) ([]Schedule, error) {
 	all, err := s.rdb.HGetAll(ctx, schedulesKey(tenant)).Result()
@@ -176,7 +179,8 @@ func (w *Sweeper) fireSchedules(ctx context.Context, tenants ...string) error {
 	if w.Fire == nil {
 		return nil
 	}
-	list, errs, err := w.claim(ctx, tenants, claims{set: "clock", until: w.Records.now().Add(FireRetry)})
+	now := w.Records.now() // a fire that others here hold up is no missed one
+	list, errs, err := w.claim(ctx, tenants, claims{set: "clock", until: now.Add(FireRetry)})
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
@@ -185,7 +189,9 @@ func (w *Sweeper) fireSchedules(ctx context.Context, tenants ...string) error {
 	some.SetLimit(firesAtOnce)
 	for i, d := range list {
 		some.Go(func() error {
-			if err := w.Fire(ctx, d.tenant, d.id, w.Records.now()); err != nil {
+			ctx, cancel := context.WithTimeout(ctx, FireRetry)
+			defer cancel()
+			if err := w.Fire(ctx, d.tenant, d.id, now); err != nil {
 				failed[i] = fmt.Errorf("fire schedule %s of tenant %s: %w", d.id, d.tenant, err)
 			}
 			return nil

@@ -85,3 +85,27 @@ func TestBounds(t *testing.T) {
 		t.Errorf("got %s and %s, and %d jitters of 100 fires", late, again, len(seen))
 	}
 }
+
+// A jitter that is longer than the time to the next fire puts none behind the one after it: none is lost while
+// somebody looks each second.
+func TestLongJitter(t *testing.T) {
+	t.Parallel()
+	table, err := New(job.ScheduleSettings{Cron: "* * * * *", JitterSeconds: 3600}, "seed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Date(2027, 6, 1, 12, 0, 0, 0, time.UTC)
+	next, fires := table.After(start), 0
+	for now := start; now.Before(start.Add(2 * time.Hour)); now = now.Add(time.Second) {
+		d := table.Due(next, now)
+		if d.Count > 0 || d.Late {
+			t.Fatalf("%s: got %+v, want none missed", now, d)
+		}
+		if next = d.Next; !d.Fire.IsZero() {
+			fires++
+		}
+	}
+	if fires < 118 || fires > 120 {
+		t.Errorf("got %d fires in two hours, want one a minute", fires)
+	}
+}

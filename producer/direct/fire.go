@@ -163,19 +163,22 @@ func (c *Client) startFire(ctx context.Context, sc record.Schedule, now time.Tim
 // for a day even if it has ended and is purged meanwhile.
 func (c *Client) createFired(ctx context.Context, sc record.Schedule, id string) error {
 	n := record.NewJob{ID: id, Key: "schedule:" + id, RequestHash: record.HashRequest([]byte(id))}
-	if _, err := c.records.FindByKey(ctx, c.tenant, n.Key, n.RequestHash); !errors.Is(err, job.ErrNotFound) {
+	var gone *job.GoneError
+	switch _, err := c.records.FindByKey(ctx, c.tenant, n.Key, n.RequestHash); {
+	case errors.As(err, &gone):
+		return nil // it was started, has ended and is purged
+	case !errors.Is(err, job.ErrNotFound):
 		return err
 	}
 	spec, err := c.fireSpec(ctx, sc, sc.Firing.Time)
 	if err != nil {
 		return err
 	}
-	_, err = c.accept(ctx, n, spec)
-	var gone *job.GoneError
+	_, err = c.acceptFilled(ctx, n, spec)
 	if errors.Is(err, record.ErrExists) || errors.As(err, &gone) {
 		return nil
 	}
-	return inSpec(err)
+	return err
 }
 
 // jobOfFire is the id of the job that a fire starts: always the same, so that none is made twice.

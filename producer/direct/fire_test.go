@@ -374,7 +374,9 @@ func TestFireRefused(t *testing.T) {
 	if err := w.Records.SetSchedule(ctx, "default", sc, start); err != nil {
 		t.Fatal(err)
 	}
-	fire(151 * time.Second)
+	if f := fire(151 * time.Second); f[0].Outcome != job.FireStarted {
+		t.Errorf("got %+v, want the fire of the purged job to be one that was started", f[0])
+	}
 	if _, err := w.Records.Get(ctx, f[0].Job); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("got %v, want the job to stay purged", err)
 	}

@@ -161,12 +161,22 @@ func (c *Client) Schedule(ctx context.Context, name string) (job.Schedule, error
 
 // ListSchedules is [producer.Schedules.ListSchedules].
 func (c *Client) ListSchedules(ctx context.Context) ([]job.Schedule, error) {
+	held := &reservation{Memory: c.memory}
+	if err := held.Take(ctx, answerWeight*job.MaxSchedules*job.MaxScheduleBytes); err != nil {
+		return nil, err
+	}
 	all, err := c.records.Schedules(ctx, c.tenant)
-	list := make([]job.Schedule, len(all))
+	if err != nil {
+		held.keep(0)
+		return nil, err
+	}
+	list, needed := make([]job.Schedule, len(all)), int64(0)
 	for i, sc := range all {
 		list[i] = wireSchedule(sc)
+		needed += answerWeight * int64(sc.Stored())
 	}
-	return list, err
+	held.keep(needed)
+	return list, nil
 }
 
 // DeleteSchedule is [producer.Schedules.DeleteSchedule].
@@ -195,9 +205,9 @@ func (c *Client) RunSchedule(ctx context.Context, name string) (producer.Job, er
 	if err != nil {
 		return producer.Job{}, err
 	}
-	j, err := c.accept(ctx, record.NewJob{ID: job.NewID(c.tenant)}, spec)
+	j, err := c.acceptFilled(ctx, record.NewJob{ID: job.NewID(c.tenant)}, spec)
 	if err != nil {
-		return j, inSpec(err)
+		return j, err
 	}
 	fire := job.Fire{Time: toMS(now), At: toMS(now), Outcome: job.FireStarted, Job: j.ID, Manual: true}
 	if err := c.records.NoteFire(context.WithoutCancel(ctx), c.tenant, name, fire); err != nil { // the job is accepted

@@ -20,7 +20,8 @@ for i = first, #ARGV do
       word = 'flying'
     elseif call('ZSCORE', lane .. ':waiting', id) then
       word = 'waits'
-      call('HSET', key, 'asked', now)
+      call('HSET', key, 'asked', now, 'base', attempt - 1)
+      call('HDEL', key, 'faulty')
     else
       if state ~= 'pending' then
         call('HSET', key, 'state', 'pending')

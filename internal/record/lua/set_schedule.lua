@@ -14,7 +14,7 @@
 local schedules = t .. 'schedules'
 if (call('HGET', schedules, name) or '') ~= before then return 'stale' end
 if before == '' and call('HLEN', schedules) >= max_schedules then return 'full' end
-call('HSET', schedules, name, schedule)
+if schedule ~= before then call('HSET', schedules, name, schedule) end
 call('ZADD', t .. 'clock', due, name)
 for i = first_fire, #ARGV do
   call('XADD', t .. 'fires:' .. name, 'MAXLEN', '~', max_fires, '*', 'fire', ARGV[i])

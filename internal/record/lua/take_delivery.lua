@@ -44,5 +44,8 @@ if lane and not once and not call('ZSCORE', lane .. ':flight', id) then
     word = 'overdue'
   end
 end
-if lane and word == 'ok' then fly(lane, id, over) end
+if lane and word == 'ok' then
+  call('ZREM', lane .. ':waiting', id) -- else what leaves the lane would release it to itself
+  fly(lane, id, over)
+end
 return {word, call('HGETALL', key), settings, call('HGETALL', t .. 'webhook'), call('ZCARD', outbox)}
