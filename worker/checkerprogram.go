@@ -23,8 +23,9 @@ import (
 type checkerProgram struct {
 	worker  *Worker
 	program sandbox.Program
-	sandbox *checkerSandbox // nil: none is there
-	lost    int             // how many it has ended
+	begin   func() *checkerSandbox // starts a sandbox, which lives for as long as the job, not as the submission's
+	sandbox *checkerSandbox        // nil: none is there
+	lost    int                    // how many it has ended
 	// broken says why it can judge nothing any more; "": it can.
 	broken grading.Ruling
 }
@@ -58,10 +59,12 @@ func (w *Worker) newCheckerProgram(ctx context.Context, j record.Job, checker jo
 	}
 	argv := append([]string{"/bin/bash", "-c", "--", checkerScript, "bash"}, command...)
 	argv = append(append(argv, checkerFiles...), checker.Args...)
-	return &checkerProgram{worker: w, program: sandbox.Program{
+	c := &checkerProgram{worker: w, program: sandbox.Program{
 		JobID: j.ID, Epoch: j.Epoch, Image: runtime.Image(), Compile: compile, Command: argv,
 		Env: runtime.Env, Files: files, Limits: checkerLimits(spec, runtime),
-	}}, nil
+	}}
+	c.begin = func() *checkerSandbox { return c.start(ctx) }
+	return c, nil
 }
 
 // checkerSources reads a checker's files, which are small.
@@ -144,11 +147,11 @@ func (c *checkerProgram) check(ctx context.Context, input, answer, output conten
 			return c.broken, nil
 		}
 		if c.sandbox == nil {
-			c.sandbox = c.start(ctx)
+			c.sandbox = c.begin()
 		}
 		header := fmt.Sprintf("%d %d\n", input.size, answer.size)
 		stdin := io.MultiReader(strings.NewReader(header), exactly(input), exactly(answer), output)
-		o, began, err := c.sandbox.run(sandbox.Test{Args: args, Stdin: sandbox.File{
+		o, began, err := c.sandbox.run(ctx, sandbox.Test{Args: args, Stdin: sandbox.File{
 			Name: "what the checker reads", Size: -1, Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(stdin), nil },
 		}})
 		if err != nil {
@@ -278,16 +281,21 @@ func (c *checkerProgram) start(ctx context.Context) *checkerSandbox {
 	return s
 }
 
-// run makes one check. began says whether it was handed to the sandbox.
-func (s *checkerSandbox) run(t sandbox.Test) (o checkOutcome, began bool, err error) {
+// run makes one check. began says whether it was handed to the sandbox. It fails once ctx ends: the submission's
+// sandbox is gone, or the job is over.
+func (s *checkerSandbox) run(ctx context.Context, t sandbox.Test) (o checkOutcome, began bool, err error) {
 	select {
 	case s.tests <- t:
+	case <-ctx.Done():
+		return checkOutcome{}, false, context.Cause(ctx)
 	case <-s.over:
 		return checkOutcome{end: &s.end}, false, s.err
 	}
 	select {
 	case o := <-s.checks:
 		return o, true, nil
+	case <-ctx.Done():
+		return checkOutcome{}, true, context.Cause(ctx)
 	case <-s.over:
 	}
 	select {

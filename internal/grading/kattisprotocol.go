@@ -3,6 +3,7 @@ package grading
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -100,6 +101,9 @@ func readReport(report []byte) (code int, files map[string]string, err error) {
 	for len(rest) > 0 {
 		line, rest, _ = bytes.Cut(rest, []byte("\n"))
 		name, size, _ := strings.Cut(string(line), " ")
+		if _, again := files[name]; again || !slices.Contains(FeedbackFiles, name) { // a program wrote this, not the script
+			return code, nil, fmt.Errorf("the checker's feedback could not be read")
+		}
 		if size == "-" {
 			return code, nil, fmt.Errorf("the checker left a link, or what else is no file, as %.64q in its feedback directory", name)
 		}
