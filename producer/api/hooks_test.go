@@ -257,6 +257,20 @@ func TestHookBodyIsStdin(t *testing.T) {
 			t.Errorf("got stdin %q, %v, want %q", got, err, body)
 		}
 	}
+	// A template's only file is its program, with the body beside it, too.
+	if a := w.do(t, "PUT", "/v1/templates/reads", strings.NewReader(`{"spec":{"runtime":"python","files":[{"name":"main.py","content":"1"}]}}`)); a.status != http.StatusOK {
+		t.Fatalf("set template: got %d %s", a.status, a.body)
+	}
+	if a := hook("event.json"); a.status != http.StatusOK {
+		t.Fatalf("got %d %s", a.status, a.body)
+	}
+	if spec := w.Start(t, started(t, w.github(t, made.Path, hookSecret, "file", "{}")).JobID).Spec; spec.Entrypoint != "main.py" || len(spec.Files) != 2 {
+		t.Errorf("got the entrypoint %q of %d files, want main.py of two", spec.Entrypoint, len(spec.Files))
+	}
+	set("")
+	if a := hook("stdin"); a.status != http.StatusOK {
+		t.Fatalf("got %d %s", a.status, a.body)
+	}
 	set(`,"stdin":"mine"`)
 	if a := w.github(t, made.Path, hookSecret, "later", "other"); a.status != http.StatusUnprocessableEntity || !strings.Contains(string(a.body), `"field":"body"`) {
 		t.Errorf("a later revision: got %d %s, want body to be wrong", a.status, a.body)

@@ -237,6 +237,9 @@ func (k *Knock) addBody(spec *job.Spec) error {
 	if k.hook.Body == job.BodyStdin {
 		spec.Stdin, spec.StdinBase64 = text, base64Text
 	} else {
+		if spec.Source == "" && spec.Entrypoint == "" && spec.Commands == nil && len(spec.Files) == 1 {
+			spec.Entrypoint = spec.Files[0].Name // the template's only file is the program, with the body beside it, too
+		}
 		spec.Files = append(spec.Files, job.File{Name: k.hook.Body, Content: text, ContentBase64: base64Text})
 	}
 	return nil
