@@ -48,7 +48,7 @@ func (r *rogue) test(code int, frames ...func()) {
 }
 
 // TestRogueAgentOfTests: an agent that was taken over ends its own session, and no test comes to what it
-// did not come to by the rules.
+// did not come to by the rules. Each waits until the program is there, as else it is out of order at once.
 func TestRogueAgentOfTests(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -61,6 +61,7 @@ func TestRogueAgentOfTests(t *testing.T) {
 	}{
 		{name: "good", act: func(r *rogue) {
 			r.ready()
+			<-r.told
 			r.test(0)
 			r.test(3)
 			r.send(agentwire.TypeCleared, nil)
@@ -69,6 +70,7 @@ func TestRogueAgentOfTests(t *testing.T) {
 		}, ended: 2, want: job.Succeeded},
 		{name: "prints as much as it may in each", act: func(r *rogue) {
 			r.ready()
+			<-r.told
 			full := func() { r.print(agentwire.TypeStdout, strings.Repeat("x", 1024)) }
 			r.test(0, full)
 			r.test(0, full)
@@ -78,26 +80,31 @@ func TestRogueAgentOfTests(t *testing.T) {
 		}, ended: 2, want: job.Succeeded},
 		{name: "prints more", act: func(r *rogue) {
 			r.ready()
+			<-r.told
 			r.test(0, func() { r.send(agentwire.TypeStdout, strings.Repeat("x", 1025)) })
 		}, err: agentwire.ErrProtocol},
 		{name: "complains more", act: func(r *rogue) {
 			r.ready()
+			<-r.told
 			r.test(0, func() { r.send(agentwire.TypeStderr, strings.Repeat("x", 64<<10)) }, func() { r.send(agentwire.TypeStderr, "x") })
 		}, err: agentwire.ErrProtocol},
-		{name: "starts by itself", act: func(r *rogue) { r.ready(); r.test(0); r.send(agentwire.TypeStarted, agentwire.Started{}) }, err: agentwire.ErrProtocol},
+		{name: "starts by itself", act: func(r *rogue) { r.ready(); <-r.told; r.test(0); r.send(agentwire.TypeStarted, agentwire.Started{}) }, err: agentwire.ErrProtocol},
 		{name: "exits twice", act: func(r *rogue) {
 			r.ready()
+			<-r.told
 			r.test(0)
 			r.send(agentwire.TypeExit, agentwire.Exit{Cause: agentwire.Exited})
 		}, err: agentwire.ErrProtocol},
 		{name: "sends a file", act: func(r *rogue) {
 			r.ready()
+			<-r.told
 			r.test(0)
 			r.send(agentwire.TypeArtifactBegin, agentwire.ArtifactBegin{Name: "a"})
 		}, err: agentwire.ErrProtocol},
 		{name: "ends before the first", act: func(r *rogue) { r.ready(); <-r.told; r.send(agentwire.TypeEnd, agentwire.End{}) }, err: agentwire.ErrProtocol},
 		{name: "ends when it has asked for a test", act: func(r *rogue) {
 			r.ready()
+			<-r.told
 			r.test(0)
 			r.send(agentwire.TypeCleared, nil)
 			<-r.tests
@@ -105,22 +112,25 @@ func TestRogueAgentOfTests(t *testing.T) {
 		}, err: agentwire.ErrProtocol},
 		{name: "asks twice", act: func(r *rogue) {
 			r.ready()
+			<-r.told
 			r.test(0)
 			r.send(agentwire.TypeCleared, nil)
 			r.send(agentwire.TypeCleared, nil)
 		}, err: agentwire.ErrProtocol},
-		{name: "can't clear up", act: func(r *rogue) { r.ready(); r.test(3); r.send(agentwire.TypeEnd, agentwire.End{}) }, ended: 1, want: job.Succeeded, lost: true},
+		{name: "can't clear up", act: func(r *rogue) { r.ready(); <-r.told; r.test(3); r.send(agentwire.TypeEnd, agentwire.End{}) }, ended: 1, want: job.Succeeded, lost: true},
 		{name: "can't clear up after the last", act: func(r *rogue) {
 			r.ready()
+			<-r.told
 			r.test(0)
 			r.test(3)
 			r.send(agentwire.TypeEnd, agentwire.End{})
 		}, ended: 2, want: job.Succeeded, lost: true},
-		{name: "clears up for ever", act: func(r *rogue) { r.ready(); r.test(0) }, ended: 1, want: job.Succeeded, lost: true},
-		{name: "clears up for ever after the last", act: func(r *rogue) { r.ready(); r.test(0); r.test(3) }, ended: 2, want: job.Succeeded, lost: true},
+		{name: "clears up for ever", act: func(r *rogue) { r.ready(); <-r.told; r.test(0) }, ended: 1, want: job.Succeeded, lost: true},
+		{name: "clears up for ever after the last", act: func(r *rogue) { r.ready(); <-r.told; r.test(0); r.test(3) }, ended: 2, want: job.Succeeded, lost: true},
 		{name: "never asks for the first", act: func(r *rogue) { r.ready(); <-r.told }, err: errOverdue},
 		{name: "goes after the last", act: func(r *rogue) {
 			r.ready()
+			<-r.told
 			r.test(0)
 			r.test(3)
 			r.send(agentwire.TypeCleared, nil)
@@ -129,6 +139,7 @@ func TestRogueAgentOfTests(t *testing.T) {
 		}, ended: 2, want: job.Succeeded, lost: true},
 		{name: "never ends", act: func(r *rogue) {
 			r.ready()
+			<-r.told
 			r.test(0)
 			r.test(3)
 			r.send(agentwire.TypeCleared, nil)
@@ -136,6 +147,7 @@ func TestRogueAgentOfTests(t *testing.T) {
 		}, ended: 2, want: job.Succeeded, lost: true},
 		{name: "goes on after the last", act: func(r *rogue) {
 			r.ready()
+			<-r.told
 			r.test(0)
 			r.test(3)
 			r.send(agentwire.TypeCleared, nil)
@@ -144,6 +156,7 @@ func TestRogueAgentOfTests(t *testing.T) {
 		}, err: agentwire.ErrProtocol, ended: 2},
 		{name: "goes", act: func(r *rogue) {
 			r.ready()
+			<-r.told
 			r.test(0)
 			r.send(agentwire.TypeCleared, nil)
 			<-r.tests
@@ -151,12 +164,14 @@ func TestRogueAgentOfTests(t *testing.T) {
 		}, err: ErrNoEnd, ended: 1},
 		{name: "never starts the second", act: func(r *rogue) {
 			r.ready()
+			<-r.told
 			r.test(0)
 			r.send(agentwire.TypeCleared, nil)
 			<-r.tests
 		}, err: errOverdue, ended: 1},
 		{name: "never ends the second", act: func(r *rogue) {
 			r.ready()
+			<-r.told
 			r.test(0)
 			r.send(agentwire.TypeCleared, nil)
 			<-r.tests
