@@ -58,7 +58,7 @@ func (s *seen) until(tb testing.TB, enough func() bool) {
 		select {
 		case e = <-s.events:
 		case <-time.After(patience):
-			tb.Fatalf("nothing happened for two minutes; so far %q, stdout %q", s.all, s.stdout.String())
+			tb.Fatalf("nothing happened for %s; so far %q, stdout %q", patience, s.all, s.stdout.String())
 		}
 		switch out := (map[producer.EventType]*bytes.Buffer{producer.EventStdout: &s.stdout, producer.EventStderr: &s.stderr})[e.Type]; {
 		case out != nil:

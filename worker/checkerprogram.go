@@ -69,14 +69,7 @@ func (w *Worker) newCheckerProgram(ctx context.Context, j record.Job, checker jo
 
 // checkerSources reads a checker's files, which are small.
 func (w *Worker) checkerSources(ctx context.Context, tenant string, spec job.Spec, runtimeFile string) (files []sandbox.File, entrypoint string, err error) {
-	entrypoint = spec.Entrypoint
-	switch {
-	case entrypoint != "":
-	case spec.Source == "" && len(spec.Files) == 1:
-		entrypoint = spec.Files[0].Name
-	default:
-		entrypoint = runtimeFile
-	}
+	entrypoint = entrypointOf(spec, runtimeFile)
 	if spec.Source != "" {
 		files = append(files, sandbox.File{Name: entrypoint, Content: []byte(spec.Source)})
 	}

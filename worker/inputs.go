@@ -22,14 +22,7 @@ import (
 // the bucket go into the sandbox while they are read, and are hashed on their way. So all of
 // files[] go in the order in which they are hashed.
 func (w *Worker) inputs(ctx context.Context, j record.Job, spec job.Spec, runtimeFile string, input *attest.Input) (files []sandbox.File, entrypoint string, err error) {
-	entrypoint = spec.Entrypoint
-	switch {
-	case entrypoint != "":
-	case spec.Source == "" && len(spec.Files) == 1:
-		entrypoint = spec.Files[0].Name
-	default:
-		entrypoint = runtimeFile
-	}
+	entrypoint = entrypointOf(spec, runtimeFile)
 	if err := spec.CheckSource(entrypoint); err != nil { // the api didn't know this worker's runtimes
 		return nil, "", &inputError{&job.Error{Code: job.CodeInputConflict, Message: err.Error()}}
 	}
@@ -56,6 +49,17 @@ func (w *Worker) inputs(ctx context.Context, j record.Job, spec job.Spec, runtim
 		files = append(files, file)
 	}
 	return files, entrypoint, nil
+}
+
+// entrypointOf is the name of the file that is run; runtimeFile is what the runtime calls a program that has none.
+func entrypointOf(spec job.Spec, runtimeFile string) string {
+	switch {
+	case spec.Entrypoint != "":
+		return spec.Entrypoint
+	case spec.Source == "" && len(spec.Files) == 1:
+		return spec.Files[0].Name
+	}
+	return runtimeFile
 }
 
 // teeReadCloser reads from one, and closes the other.

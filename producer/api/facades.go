@@ -175,23 +175,21 @@ type facadeHost struct {
 	r      *http.Request
 	caller caller
 	client *direct.Client
-	body   func() // gives back what the body takes; nil where none was read
-	works  []*reservation
+	held   []func() // give back what the body takes, and what is made of it
 }
 
 // Body is [facade.Host.Body].
 func (h *facadeHost) Body(ctx context.Context) (text []byte, done func(), err error) {
 	text, done, err = h.api.bodyText(ctx, sentBody{h.w, h.r, h.api.bodyLimit}, h.caller.tenant)
-	h.body = done
+	if err == nil {
+		h.held = append(h.held, done)
+	}
 	return text, done, err
 }
 
 func (h *facadeHost) release() {
-	if h.body != nil {
-		h.body()
-	}
-	for _, work := range h.works {
-		work.release()
+	for _, giveBack := range h.held {
+		giveBack()
 	}
 }
 
@@ -206,7 +204,7 @@ func (h *facadeHost) Work(ctx context.Context, bytes int64) (done func(), err er
 	if err := work.add(ctx, bytes, bodyPatience); err != nil {
 		return nil, memoryProblem(err)
 	}
-	h.works = append(h.works, work)
+	h.held = append(h.held, work.release)
 	return work.release, nil
 }
 

@@ -61,8 +61,6 @@ func (c *Call) Output(ctx context.Context, r job.Result, stream string) ([]byte,
 
 // Head is Output of a stream's first bytes, most of them at most.
 func (c *Call) Head(ctx context.Context, r job.Result, stream string, most int64) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, streamTime)
-	defer cancel()
 	f, size, err := c.Stream(ctx, r, stream)
 	if err != nil {
 		return nil, err
@@ -83,7 +81,8 @@ func (c *Call) Head(ctx context.Context, r job.Result, stream string, most int64
 	return b, nil
 }
 
-// Stream opens a stream of a result, and says how long it is. The caller closes it.
+// Stream opens a stream of a result, and says how long it is. The caller closes it, and has read it within
+// streamTime.
 func (c *Call) Stream(ctx context.Context, r job.Result, stream string) (f io.ReadCloser, size int64, err error) {
 	if storedAt(r, stream) == "" {
 		text := r.Stdout
@@ -92,11 +91,25 @@ func (c *Call) Stream(ctx context.Context, r job.Result, stream string) (f io.Re
 		}
 		return io.NopCloser(strings.NewReader(text)), int64(len(text)), nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, streamTime)
 	file, err := c.Client.Open(ctx, r.ID, stream)
 	if err != nil {
+		cancel()
 		return nil, 0, fmt.Errorf("read %s of job %s: %w", stream, r.ID, err)
 	}
-	return file, file.Size, nil
+	return timedStream{file, cancel}, file.Size, nil
+}
+
+// timedStream is a stream whose time is over once it is closed.
+type timedStream struct {
+	io.ReadCloser
+
+	cancel context.CancelFunc
+}
+
+func (t timedStream) Close() error {
+	defer t.cancel()
+	return t.ReadCloser.Close()
 }
 
 // storedAt is the URL of a stream that the result has only the beginning of, or "".

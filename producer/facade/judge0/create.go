@@ -110,7 +110,7 @@ func (t *taker) submit(ctx context.Context, p params) (token string, wrong fault
 		return "", faults{"number_of_runs": {fmt.Sprintf("all runs of a batch should be less than or equal to %d", maxBatch)}}, nil
 	}
 	done, err := s.unpackHeld(ctx, c)
-	if bad := badArchive(""); errors.As(err, &bad) {
+	if bad := facade.BadRequest(""); errors.As(err, &bad) {
 		return "", faults{"additional_files": {err.Error()}}, nil
 	} else if err != nil {
 		return "", nil, err

@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/facade"
@@ -121,7 +119,7 @@ func (o *outcome) measure(u job.Usage) {
 // exit says how the program ended.
 func (o *outcome) exit(r job.Result) {
 	if r.Signal != "" {
-		if n := int(unix.SignalNum(r.Signal)); n != 0 {
+		if n := facade.SignalNumber(r.Signal); n != 0 {
 			o.exitSignal = &n
 		}
 		return

@@ -26,19 +26,15 @@ type file struct {
 	content []byte
 }
 
-// badArchive is what is wrong with a zip.
-type badArchive string
-
-func (b badArchive) Error() string { return string(b) }
-
-func badArchivef(format string, args ...any) badArchive {
-	return badArchive(fmt.Sprintf(format, args...))
+// badArchivef is what is wrong with a zip.
+func badArchivef(format string, args ...any) facade.BadRequest {
+	return facade.BadRequest(fmt.Sprintf(format, args...))
 }
 
 // unpackWeight is how many times its size a file takes: as it is, in base64 in the spec, and in the spec as it is sent.
 const unpackWeight = 4
 
-// unpackHeld unpacks the additional files into memory that is taken before, until done. It fails with a badArchive,
+// unpackHeld unpacks the additional files into memory that is taken before, until done. It fails with a facade.BadRequest,
 // or where there is no memory.
 func (s *submission) unpackHeld(ctx context.Context, c *facade.Call) (done func(), err error) {
 	if len(s.Files) == 0 {
@@ -67,7 +63,7 @@ func openArchive(archive []byte) (r *zip.Reader, size int64, err error) {
 	}
 	r, err = zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // each name is looked at by unpack
-		return nil, 0, badArchive("is no zip archive")
+		return nil, 0, facade.BadRequest("is no zip archive")
 	}
 	for _, entry := range r.File {
 		if entry.UncompressedSize64 > maxExtract {
@@ -80,7 +76,7 @@ func openArchive(archive []byte) (r *zip.Reader, size int64, err error) {
 	return r, size, nil
 }
 
-const errExtract = badArchive("holds more than 10240 kilobytes")
+const errExtract = facade.BadRequest("holds more than 10240 kilobytes")
 
 // unpack returns the files in a zip. It takes no more memory than they say, however much they hold, and no name that
 // leads elsewhere. Links, devices and folders are left out.
@@ -113,7 +109,7 @@ func unpack(r *zip.Reader) ([]file, error) {
 }
 
 func unpackOne(entry *zip.File) ([]byte, error) {
-	const bad = badArchive("has a file that can't be unpacked")
+	const bad = facade.BadRequest("has a file that can't be unpacked")
 	f, err := entry.Open()
 	if err != nil {
 		return nil, bad
