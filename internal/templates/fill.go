@@ -59,19 +59,35 @@ func Check(spec job.TemplateSpec, schema *Schema) (job.Spec, error) {
 // job.Invalid for a value that is pointed at and is not there, and where values are larger than a job's
 // may be: a template may point at one value many hundred times.
 func Fill(t job.Template, params map[string]any) (job.Spec, error) {
-	f := filler{
-		root: map[string]any{"params": params}, texts: map[string]string{},
-		most: int(t.Spec.Limits.Or(job.DefaultLimits).SourceKB<<10) + job.MaxWordsBytes,
-	}
-	spec, err := fill(t.Spec, f.text)
-	if err == nil && f.invalid != nil {
-		err = f.invalid
-	}
+	spec, err := FillFrom(t.Spec, map[string]any{"params": params})
 	if spec.Metadata == nil {
 		spec.Metadata = map[string]string{}
 	}
 	spec.Metadata[job.TemplateKey] = t.Ref()
 	return spec, err
+}
+
+// FillFrom returns the job with the values of root to which it points. It fails as Fill does.
+func FillFrom(from job.TemplateSpec, root map[string]any) (job.Spec, error) {
+	f := filler{
+		root: root, texts: map[string]string{},
+		most: int(from.Limits.Or(job.DefaultLimits).SourceKB<<10) + job.MaxWordsBytes,
+	}
+	spec, err := fill(from, f.text)
+	if err == nil && f.invalid != nil {
+		err = f.invalid
+	}
+	return spec, err
+}
+
+// Pointers calls do for each value of the job that is pointed at, and returns the job with a placeholder
+// for it, which a submit can check.
+func Pointers(spec job.TemplateSpec, do func(field, pointer string)) job.Spec {
+	sample, _ := fill(spec, func(field, pointer string) (string, error) { // it fails only as do does
+		do(field, pointer)
+		return "0", nil
+	})
+	return sample
 }
 
 // filler finds the texts that a template points at.

@@ -1,0 +1,224 @@
+package pipelines_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/glovebox-run/glovebox/internal/pipelines"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+const report = `{"pipeline":"report",
+	"params":{"type":"object","properties":{"ref":{"type":"string","default":"main"},"cities":{"type":"array","items":{"type":"string"},"default":["Rome","Oslo"]}}},
+	"deadline_seconds":600,
+	"steps":{
+		"fetch":{"runtime":"python","source":"x","args":[{"from":"/params/ref"}]},
+		"parse":{"needs":["fetch"],"each":{"artifacts":"fetch","match":"*.csv"},"parallel":2,"runtime":"python","source":"x",
+			"files":[{"name":"in.csv","from":"/item"},{"name":"n","content":{"from":"/index"}}],"args":[{"from":"/item/name"}],"retry":{"max":2,"on":["failed"],"delay_seconds":5}},
+		"city":{"needs":["fetch"],"each":{"from":"/params/cities"},"runtime":"python","source":"x","args":[{"from":"/item"}]},
+		"chart":{"needs":["parse"],"runtime":"python","source":"x","files":[{"artifacts":"parse","under":"parts"}],"stdin":{"from":"/needs/parse/outputs/1/rows"}},
+		"alarm":{"needs":["parse"],"when":"needs.parse.failed > 0 && params.ref == 'main'","runtime":"python","source":"x"}},
+	"outputs":{"chart":{"from":"/needs/chart/artifacts/plot.png"}}}`
+
+func decode(tb testing.TB, text string) (p job.Pipeline) {
+	tb.Helper()
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+func parse(tb testing.TB, text string) *pipelines.Definition {
+	tb.Helper()
+	d, err := pipelines.Parse(decode(tb, text))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return d
+}
+
+// TestParseRefuses: each fault names its field, and none hides another.
+func TestParseRefuses(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, steps, field, message string }{
+		{"no step", `{}`, "steps", "is a number of steps that no pipeline has"},
+		{"name", `{"A-b":{}}`, "steps.A-b", "is no step's name"},
+		{"unknown need", `{"a":{"needs":["b"]}}`, "steps.a.needs[0]", "is no step"},
+		{"need twice", `{"b":{},"a":{"needs":["b","b"]}}`, "steps.a.needs[1]", "is there twice"},
+		{"itself", `{"a":{"needs":["a"]}}`, "steps.a.needs", "is a cycle"},
+		{"cycle", `{"a":{"needs":["c"]},"b":{"needs":["a"]},"c":{"needs":["b"]}}`, "steps.b.needs", "is a cycle"},
+		{"when of no need", `{"b":{},"a":{"when":"needs.b.failed > 0"}}`, "steps.a.when", "undeclared reference"},
+		{"when of a type", `{"b":{},"a":{"needs":["b"],"when":"needs.b.failed"}}`, "steps.a.when", "is of type int"},
+		{"when of words", `{"a":{"when":"1 +"}}`, "steps.a.when", "is no expression"},
+		{"when compares", `{"b":{},"a":{"needs":["b"],"when":"needs.b.status > 3"}}`, "steps.a.when", "no matching overload"},
+		{"pointer", `{"a":{"args":[{"from":"/params/other"}]}}`, "steps.a.args[0].from", "points at nothing"},
+		{"pointer to no need", `{"b":{},"a":{"stdin":{"from":"/needs/b/status"}}}`, "steps.a.stdin.from", "points at nothing"},
+		{"item without each", `{"a":{"args":[{"from":"/item"}]}}`, "steps.a.args[0].from", "points at nothing"},
+		{"each of two", `{"b":{},"a":{"needs":["b"],"each":{"from":"/params/list","artifacts":"b"}}}`, "steps.a.each", "has not one of"},
+		{"each of no need", `{"b":{},"a":{"each":{"artifacts":"b"}}}`, "steps.a.each.artifacts", "is no step that this one needs"},
+		{"pattern", `{"b":{},"a":{"needs":["b"],"each":{"artifacts":"b","match":"[x"}}}`, "steps.a.each.match", "is no pattern"},
+		{"parallel", `{"a":{"parallel":2}}`, "steps.a.parallel", "is for a step with each"},
+		{"retry", `{"a":{"retry":{"max":11}}}`, "steps.a.retry.max", "is out of range"},
+		{"retry on", `{"a":{"retry":{"max":1,"on":["canceled"]}}}`, "steps.a.retry.on[0]", "is no end after which"},
+		{"template beside source", `{"a":{"template":"t","source":"x"}}`, "steps.a.template", "is beside a job"},
+		{"from without template", `{"a":{"from":{"x":"y"}}}`, "steps.a.from", "is for a template's parameters"},
+		{"idempotency key", `{"a":{"idempotency_key":"k"}}`, "steps.a.idempotency_key", "is for a job of its own"},
+		{"metadata", `{"a":{"metadata":{"glovebox.run":"x"}}}`, "steps.a.metadata.glovebox.run", "is Glovebox's"},
+		{"file from outputs", `{"b":{},"a":{"needs":["b"],"files":[{"name":"x","from":"/needs/b/outputs/file"}]}}`, "steps.a.files[0].from", "points at no artifact"},
+		{"file from an item of a list", `{"a":{"each":{"from":"/params/list"},"files":[{"name":"x","from":"/item"}]}}`, "steps.a.files[0].from", "points at no artifact"},
+		{"under", `{"b":{},"a":{"needs":["b"],"files":[{"artifacts":"b","under":"../x"}]}}`, "steps.a.files[0].under", "is not a plain path"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := decode(t, `{"params":{"type":"object","properties":{"list":{"type":"array"}}},"steps":`+tt.steps+`}`)
+			_, err := pipelines.Parse(p)
+			var invalid job.Invalid
+			if !errors.As(err, &invalid) {
+				t.Fatalf("got %v, want job.Invalid", err)
+			}
+			for _, f := range invalid {
+				if f.Field == tt.field && strings.Contains(f.Message, tt.message) && f.Allowed != "" {
+					return
+				}
+			}
+			t.Errorf("got %v, want a fault of %s that says %q", err, tt.field, tt.message)
+		})
+	}
+	_, err := pipelines.Parse(decode(t, `{"deadline_seconds":-1,"steps":{"a":{"needs":["b"],"args":[{"from":"/x"}]}},"outputs":{"o":{"from":"/needs/z/status"}}}`))
+	var invalid job.Invalid
+	if errors.As(err, &invalid); len(invalid) != 4 {
+		t.Errorf("got %d faults, want all 4: %v", len(invalid), err)
+	}
+}
+
+// TestWhenCost: an expression that calculates for long fails its step.
+func TestWhenCost(t *testing.T) {
+	t.Parallel()
+	list := make([]any, 200)
+	for i := range list {
+		list[i] = json.Number(fmt.Sprint(i))
+	}
+	d := parse(t, `{"params":{"type":"object","properties":{"l":{"type":"array"}}},"steps":{"a":{"runtime":"python","source":"x","when":"params.l.all(a, params.l.all(b, params.l.all(c, a + b + c >= 0)))"}}}`)
+	v := d.Decide("a", pipelines.State{}, pipelines.Context{Params: map[string]any{"l": list}}, 0)
+	if v.Word != pipelines.Fail || !strings.Contains(v.Why, "cost limit") {
+		t.Errorf("got %+v, want a failure for its cost", v)
+	}
+}
+
+func csv(id, name string) job.Artifact { return job.Artifact{Name: name, Size: 3, SHA256: id} }
+
+// TestSpec: what a step points at is where it points from, and nothing else.
+func TestSpec(t *testing.T) {
+	t.Parallel()
+	d := parse(t, report)
+	params, err := d.Params([]byte(`{"ref":"v1; rm -rf /"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := pipelines.Context{Params: params, Needs: map[string]pipelines.Need{"fetch": {
+		Status: pipelines.Succeeded, Count: 1, Succeeded: 1,
+		Jobs: []pipelines.Ended{{ID: "t-1", Artifacts: []job.Artifact{csv("2", "b.csv"), csv("1", "a.csv"), csv("3", "c.txt")}}},
+	}}}
+	spec, err := d.Spec("fetch", pipelines.Verdict{Word: pipelines.Begin, Count: 1}, 0, c)
+	if want := []string{"v1; rm -rf /"}; err != nil || !cmp.Equal(spec.Args, want) {
+		t.Errorf("got %q, %v, want %q", spec.Args, err, want)
+	}
+	s := pipelines.State{Steps: map[string]pipelines.StepState{"fetch": {
+		Verdict: pipelines.Verdict{Word: pipelines.Begin, Count: 1}, Items: map[int]pipelines.Item{0: {Try: 1, Status: job.Succeeded}},
+	}}}
+	v := d.Decide("parse", s, c, 1)
+	if v.Word != pipelines.Begin || v.Count != 2 {
+		t.Fatalf("got %+v, want two items", v)
+	}
+	if spec, err = d.Spec("parse", v, 1, c); err != nil {
+		t.Fatal(err)
+	}
+	want := []job.File{{Name: "n", Content: "1"}, {Name: "in.csv", Artifact: "t-1/b.csv"}}
+	if diff := cmp.Diff(want, spec.Files); diff != "" || !cmp.Equal(spec.Args, []string{"b.csv"}) {
+		t.Errorf("args %q, files: %s", spec.Args, diff)
+	}
+	outputs, err := pipelines.ParseOutputs([]byte(`{"rows":12345678901234567890}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Needs["parse"] = pipelines.Need{Status: pipelines.Succeeded, Each: true, Count: 2, Succeeded: 2, Jobs: []pipelines.Ended{
+		{ID: "t-2", Artifacts: []job.Artifact{csv("1", "out.csv")}}, {ID: "t-3", Artifacts: []job.Artifact{csv("2", "out.csv"), csv("4", job.OutputsFile)}, Outputs: outputs},
+	}}
+	if spec, err = d.Spec("chart", pipelines.Verdict{Word: pipelines.Begin, Count: 1}, 0, c); err != nil {
+		t.Fatal(err)
+	}
+	want = []job.File{{Name: "parts/0/out.csv", Artifact: "t-2/out.csv", Size: 3, SHA256: "1"}, {Name: "parts/1/out.csv", Artifact: "t-3/out.csv", Size: 3, SHA256: "2"}}
+	if diff := cmp.Diff(want, spec.Files); diff != "" || spec.Stdin != "12345678901234567890" {
+		t.Errorf("stdin %q, files: %s", spec.Stdin, diff)
+	}
+}
+
+// TestDecide: the order is needs, when, each; whatever begins nothing says why.
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	failed := pipelines.State{Steps: map[string]pipelines.StepState{"b": {Verdict: pipelines.Verdict{Word: pipelines.Fail}}}}
+	tests := []struct{ name, step, word, why string }{
+		{"need failed", `{"needs":["b"]}`, pipelines.Skip, "b, which it needs, is failed"},
+		{"when in its place", `{"needs":["b"],"when":"needs.b.status == 'failed'"}`, pipelines.Begin, ""},
+		{"when is false", `{"needs":["b"],"when":"needs.b.count > 1"}`, pipelines.Skip, "when is false: needs.b.count > 1"},
+		{"when fails", `{"needs":["b"],"when":"needs.b.outputs.x == 1"}`, pipelines.Fail, "when: "},
+		{"skipped before each", `{"needs":["b"],"each":{"from":"/needs/b/outputs/list"}}`, pipelines.Skip, "b, which it needs, is failed"},
+		{"each is missing", `{"needs":["b"],"when":"true","each":{"from":"/needs/b/outputs/list"}}`, pipelines.Fail, "each: /needs/b/outputs/list is missing"},
+		{"each is no list", `{"each":{"from":"/params/text"}}`, pipelines.Fail, "each: /params/text is no list"},
+		{"each is too long", `{"each":{"from":"/params/long"}}`, pipelines.Fail, "there are 257 items"},
+		{"each is empty", `{"each":{"from":"/params/empty"}}`, pipelines.Begin, ""},
+	}
+	params := map[string]any{"text": "x", "long": make([]any, 257), "empty": []any{}}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			d := parse(t, `{"params":{"type":"object","properties":{"text":{},"long":{},"empty":{}}},"steps":{"b":{"runtime":"python","source":"x"},"a":`+tt.step+`}}`)
+			c := pipelines.Context{Params: params, Needs: map[string]pipelines.Need{"b": failed.Need(d.Pipeline, "b")}}
+			v := d.Decide("a", failed, c, 0)
+			if v.Word != tt.word || !strings.Contains(v.Why, tt.why) {
+				t.Errorf("got %+v, want %s: %s", v, tt.word, tt.why)
+			}
+		})
+	}
+	d := parse(t, `{"steps":{"a":{}}}`)
+	if v := d.Decide("a", pipelines.State{}, pipelines.Context{}, job.MaxRunJobs); v.Word != pipelines.Fail {
+		t.Errorf("got %+v, want a failure: the run has too many jobs", v)
+	}
+}
+
+// TestGraph shows a run under way in each format.
+func TestGraph(t *testing.T) {
+	t.Parallel()
+	d := parse(t, report)
+	s := pipelines.State{Steps: map[string]pipelines.StepState{
+		"fetch": {Verdict: pipelines.Verdict{Word: pipelines.Begin, Count: 1}, Items: map[int]pipelines.Item{0: {Try: 1, Status: job.Succeeded}}},
+		"parse": {Verdict: pipelines.Verdict{Word: pipelines.Begin, Count: 3}, Items: map[int]pipelines.Item{0: {Try: 1, Status: job.Succeeded}, 1: {Try: 1, Status: job.Running}}},
+		"city":  {Verdict: pipelines.Verdict{Word: pipelines.Skip, Why: "when is false:\x1b[2J x"}},
+	}}
+	want := `1  fetch  succeeded
+2  city   skipped  needs fetch  (when is false: [2J x)
+2  parse  running 1/3  needs fetch
+3  alarm  waiting  needs parse
+3  chart  waiting  needs parse
+`
+	if diff := cmp.Diff(want, pipelines.Graph(d.Pipeline, s, pipelines.Text)); diff != "" {
+		t.Error(diff)
+	}
+	for format, lines := range map[pipelines.Format][]string{
+		pipelines.Mermaid: {"flowchart LR\n", `  s_parse["parse<br/>running 1/3"]:::running`, "  s_fetch --> s_parse\n", "  classDef failed fill:#d55e00,color:#000\n"},
+		pipelines.Dot:     {"digraph pipeline {\n", `  s_parse [label="parse\nrunning 1/3" fillcolor="#56b4e9"]`, "  s_fetch -> s_parse\n"},
+	} {
+		text := pipelines.Graph(d.Pipeline, s, format)
+		for _, line := range lines {
+			if !strings.Contains(text, line) {
+				t.Errorf("%s: got\n%s\nwant a line %q", format, text, line)
+			}
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package pipelines
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+
+	"github.com/glovebox-run/glovebox/internal/jsonvalue"
+	"github.com/glovebox-run/glovebox/internal/templates"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// Spec is the job of a step, with what it points at, for an item of its fan-out. It fails with job.Invalid.
+// A step that runs a template has [Definition.TemplateParams].
+func (d *Definition) Spec(name string, v Verdict, index int, c Context) (job.Spec, error) {
+	step, root := d.Steps[name], c.itemRoot(v, index)
+	at := "steps." + name
+	from := step.TemplateSpec
+	from.Files = nil
+	var files []job.File
+	for i, f := range step.Files {
+		field := fmt.Sprintf("%s.files[%d]", at, i)
+		switch {
+		case f.Artifacts != "":
+			fans := c.Needs[f.Artifacts].Each
+			for _, a := range c.artifacts(f.Artifacts, f.Match) {
+				under := f.Under
+				if fans {
+					under = path.Join(under, strconv.Itoa(a.index))
+				}
+				files = append(files, job.File{Name: path.Join(under, a.Name), Artifact: a.ref(), Size: a.Size, SHA256: a.SHA256})
+			}
+		case f.From != "":
+			found, _ := jsonvalue.Find(root, f.From)
+			value, ok := found.(map[string]any)
+			ref, isRef := value["artifact"].(string)
+			if !ok || !isRef {
+				return job.Spec{}, job.Invalid{{Field: field + ".from", Value: f.From, Message: "is no artifact that was made", Allowed: "an artifact of a step before"}}
+			}
+			files = append(files, job.File{Name: f.Name, Artifact: ref})
+		default:
+			from.Files = append(from.Files, f.TemplateFile)
+		}
+	}
+	spec, err := templates.FillFrom(from, root)
+	spec.Files = append(spec.Files, files...)
+	return spec, err
+}
+
+// TemplateParams are the parameters of a step that runs a template.
+func (d *Definition) TemplateParams(name string, v Verdict, index int, c Context) (map[string]any, error) {
+	params, root := map[string]any{}, c.itemRoot(v, index)
+	for param, value := range d.Steps[name].From {
+		if value.From == "" {
+			params[param] = value.Text
+			continue
+		}
+		found, ok := jsonvalue.Find(root, value.From)
+		if !ok {
+			return nil, job.Invalid{{Field: "steps." + name + ".from." + job.Clip(param, 64), Value: value.From, Message: "is missing", Allowed: "what a step before has left"}}
+		}
+		params[param] = found
+	}
+	return params, nil
+}
+
+// Outputs are what the run answers with, as far as it is there.
+func (d *Definition) Outputs(c Context) map[string]any {
+	outputs, root := map[string]any{}, c.root()
+	for name, value := range d.Pipeline.Outputs {
+		if value.From == "" {
+			outputs[name] = value.Text
+		} else if found, ok := jsonvalue.Find(root, value.From); ok {
+			outputs[name] = found
+		}
+	}
+	return outputs
+}
+
+// itemRoot is root for a job of a fan-out.
+func (c Context) itemRoot(v Verdict, index int) map[string]any {
+	root := c.root()
+	if index < len(v.Items) {
+		root["item"], root["index"] = v.Items[index], int64(index)
+	}
+	return root
+}
