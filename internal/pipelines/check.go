@@ -100,7 +100,7 @@ func (c *checker) step(name string, s job.Step) {
 		case !ok || !job.ValidStepName(need):
 			c.add(field, job.Clip(need, 64), "is no step", job.Clip(strings.Join(slices.Sorted(maps.Keys(c.d.Steps)), ", "), 300))
 		case slices.Contains(s.Needs[:i], need):
-			c.add(field, need, "is there twice", "each step once")
+			c.add(field, need, "appears more than once", "each step once")
 		default:
 			known++
 		}

@@ -49,7 +49,7 @@ func TestParseRefuses(t *testing.T) {
 		{"no step", `{}`, "steps", "is a number of steps that no pipeline has"},
 		{"name", `{"A-b":{}}`, "steps.A-b", "is no step's name"},
 		{"unknown need", `{"a":{"needs":["b"]}}`, "steps.a.needs[0]", "is no step"},
-		{"need twice", `{"b":{},"a":{"needs":["b","b"]}}`, "steps.a.needs[1]", "is there twice"},
+		{"need twice", `{"b":{},"a":{"needs":["b","b"]}}`, "steps.a.needs[1]", "appears more than once"},
 		{"itself", `{"a":{"needs":["a"]}}`, "steps.a.needs", "is a cycle"},
 		{"cycle", `{"a":{"needs":["c"]},"b":{"needs":["a"]},"c":{"needs":["b"]}}`, "steps.b.needs", "is a cycle"},
 		{"when of no need", `{"b":{},"a":{"when":"needs.b.failed > 0"}}`, "steps.a.when", "undeclared reference"},
