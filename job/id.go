@@ -18,6 +18,7 @@ const (
 	idLength    = 26 // 128 bits in base32
 	tokenLength = 32 // 160 bits in base32
 	batchMark   = "b-"
+	runMark     = "r-"
 	maxTenant   = 32
 	uuidBytes   = 16
 	uuidLength  = 36 // in hex with dashes
@@ -103,6 +104,29 @@ func TenantOfBatch(id string) (tenant string, ok bool) {
 func ItemID(batch string, index int) string {
 	tenant, _ := TenantOfBatch(batch)
 	sum := sha256.Sum256([]byte(batch + "." + strconv.Itoa(index)))
+	return tenant + "-" + EncodeID(sum[:16])
+}
+
+// NewRunID returns a fresh id for a run of a pipeline of the tenant: what a job's has, behind an "r-".
+func NewRunID(tenant string) string {
+	return tenant + "-" + runMark + strings.TrimPrefix(NewID(tenant), tenant+"-")
+}
+
+// TenantOfRun returns the tenant of a run, and false for what is no run's id.
+func TenantOfRun(id string) (tenant string, ok bool) {
+	tenant, rest, _ := strings.Cut(id, "-")
+	random, ok := strings.CutPrefix(rest, runMark)
+	if !ok {
+		return "", false
+	}
+	return TenantOf(tenant + "-" + random)
+}
+
+// StepJobID is the id of a job of a run: always the same for a step, index and try, so that none is made
+// twice. It can't be guessed, as the run's can't.
+func StepJobID(run, step string, index, try int) string {
+	tenant, _ := TenantOfRun(run)
+	sum := sha256.Sum256(fmt.Appendf(nil, "step\n%s\n%s\n%d\n%d", run, step, index, try))
 	return tenant + "-" + EncodeID(sum[:16])
 }
 

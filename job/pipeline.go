@@ -24,6 +24,9 @@ const (
 	MaxRunSeconds     = 24 * 3600
 )
 
+// EventPipelineCompleted is posted once, when every step of a run has ended.
+const EventPipelineCompleted = "pipeline.completed"
+
 // OutputsFile is the artifact of a job that later steps can point into: a JSON object.
 const OutputsFile = "outputs.json"
 

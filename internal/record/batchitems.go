@@ -22,7 +22,7 @@ func (s *Store) AddToBatch(ctx context.Context, id string, jobs []NewJob) error 
 	if !ok {
 		return job.ErrNotFound
 	}
-	created, err := s.createMany(ctx, tenant, id, jobs)
+	created, err := s.createMany(ctx, tenant, whole{batch: id}, jobs)
 	if err != nil {
 		return err
 	}

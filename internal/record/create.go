@@ -33,6 +33,9 @@ type NewJob struct {
 	// Index and Fingerprint are for AddToBatch.
 	Index       int
 	Fingerprint Fingerprint
+	// Step, Index and Try are for AddToRun.
+	Step string
+	Try  int
 }
 
 // Created is what became of a NewJob.
@@ -75,11 +78,17 @@ func (s *Store) Create(ctx context.Context, id string, spec job.Spec, specRef st
 // It returns what became of the jobs, in their order. With an error it is shorter than
 // jobs: of the rest nobody knows. Creating these again is harmless, they are ErrExists then.
 func (s *Store) CreateMany(ctx context.Context, tenant string, jobs []NewJob) ([]Created, error) {
-	return s.createMany(ctx, tenant, "", jobs)
+	return s.createMany(ctx, tenant, whole{}, jobs)
 }
 
-// createMany is CreateMany of jobs of a batch, or of none, which is "".
-func (s *Store) createMany(ctx context.Context, tenant, batch string, jobs []NewJob) ([]Created, error) {
+// whole is what jobs are created in: a batch, a run, or nothing.
+type whole struct {
+	batch, run string
+	left       time.Duration // until the run's deadline: its jobs are kept for as long
+}
+
+// createMany is CreateMany of jobs in something.
+func (s *Store) createMany(ctx context.Context, tenant string, in whole, jobs []NewJob) ([]Created, error) {
 	terms, err := s.terms(ctx, tenant)
 	if err != nil {
 		return nil, fmt.Errorf("create jobs: %w", err)
@@ -111,7 +120,7 @@ func (s *Store) createMany(ctx context.Context, tenant, batch string, jobs []New
 				break
 			}
 			var n int
-			if list, n, err = s.appendJob(list, tenant, batch, j, terms); err != nil {
+			if list, n, err = s.appendJob(list, tenant, in, j, terms); err != nil {
 				return created, err
 			}
 			size += n
@@ -119,7 +128,7 @@ func (s *Store) createMany(ctx context.Context, tenant, batch string, jobs []New
 		words, err := s.createSome(ctx, tenant, script.Args{
 			"now": now, "due": now.Add(sweepDelay), "window": window, "most_open": mostOpen,
 			"most_jobs": quotas.JobsQueued, "most_bytes": quotas.BytesQueued, "most_recorded": mostRecorded,
-			"batch": batch, "batch_due": now.Add(batchPatience), "first": some[0].Index, "last": some[len(some)-1].Index,
+			"batch": in.batch, "run": in.run, "batch_due": now.Add(batchPatience), "first": some[0].Index, "last": some[len(some)-1].Index,
 		}, list)
 		if err != nil {
 			return created, err
@@ -148,7 +157,7 @@ func refuseAll(jobs []NewJob, err error) ([]Created, error) {
 }
 
 // appendJob appends what lua/create.lua wants to know of a job, and says how large its spec is.
-func (s *Store) appendJob(list []any, tenant, batch string, j NewJob, terms job.Terms) ([]any, int, error) {
+func (s *Store) appendJob(list []any, tenant string, in whole, j NewJob, terms job.Terms) ([]any, int, error) {
 	if of, ok := job.TenantOf(j.ID); !ok || of != tenant {
 		return nil, 0, fmt.Errorf("create job %q: not a job id of tenant %s", j.ID, tenant)
 	}
@@ -163,7 +172,7 @@ func (s *Store) appendJob(list []any, tenant, batch string, j NewJob, terms job.
 	if err != nil {
 		return nil, 0, fmt.Errorf("encode metadata: %w", err)
 	}
-	fields := []any{"version", j.Spec.Needs(), "runtime", j.Spec.Runtime, "metadata", metadata, "retention", s.retentionOf(j.Spec, terms).Milliseconds()}
+	fields := []any{"version", j.Spec.Needs(), "runtime", j.Spec.Runtime, "metadata", metadata, "retention", (s.retentionOf(j.Spec, terms) + in.left).Milliseconds()}
 	if j.Spec.Image != "" {
 		fields = append(fields, "image", j.Spec.Image)
 	}
@@ -183,12 +192,17 @@ func (s *Store) appendJob(list []any, tenant, batch string, j NewJob, terms job.
 	} else {
 		fields = append(fields, "spec", spec)
 	}
-	if batch != "" {
-		fields = append(fields, "batch", batch, "index", j.Index)
+	if in.batch != "" {
+		fields = append(fields, "batch", in.batch, "index", j.Index)
+	}
+	item := ""
+	if in.run != "" {
+		item = itemName(j.Step, j.Index)
+		fields = append(fields, "run", in.run, "item", item, "try", j.Try)
 	}
 	list = append(
 		list, j.ID, len(spec), string(cmp.Or(j.Spec.Priority, job.Normal)), script.Plain(j.Spec.RunAt), script.Plain(j.Spec.Deadline),
-		j.Index, string(j.Fingerprint[:]), hashKey(j.Key), j.RequestHash.String(), jobMemory(j.Spec, inline, metadata), len(fields),
+		j.Index, string(j.Fingerprint[:]), item, j.Try, hashKey(j.Key), j.RequestHash.String(), jobMemory(j.Spec, inline, metadata), len(fields),
 	)
 	return append(list, fields...), len(spec), nil
 }
@@ -221,6 +235,8 @@ func (s *Store) accepted(j NewJob, word any, q job.Quotas, mostRecorded int64) C
 		s.observer.Accepted(j.Spec.Runtime, cmp.Or(j.Spec.Priority, job.Normal))
 	case "exists":
 		c.Err = ErrExists
+	case "over":
+		c.Err = job.ErrEnded
 	case "jobs_queued", "bytes_queued":
 		c.Err = overQuota(word.(string), q)
 	case "bytes_recorded":

@@ -63,11 +63,14 @@ func (w *Sweeper) deleteGarbage(ctx context.Context, list []due, until time.Time
 		}
 		some.Go(func() error {
 			batchOf, _ := job.TenantOfBatch(d.id)
+			runOf, _ := job.TenantOfRun(d.id)
 			switch {
 			case strings.HasPrefix(d.id, uploadPrefix):
 				errs[i] = w.sweepUpload(ctx, d.tenant, d.id, until)
 			case batchOf == d.tenant:
-				errs[i] = w.sweepBatch(ctx, d.tenant, d.id)
+				errs[i] = w.sweepBatch(ctx, d.tenant, d.id, batchKey(d.tenant, d.id))
+			case runOf == d.tenant:
+				errs[i] = w.sweepBatch(ctx, d.tenant, d.id, runKey(d.tenant, d.id))
 			case ofTenant(d.id, d.tenant):
 				errs[i] = w.sweepObjects(ctx, d.tenant, d.id)
 			default:
@@ -110,12 +113,12 @@ func (w *Sweeper) sweepObjects(ctx context.Context, tenant, id string) error {
 	return nil
 }
 
-// sweepBatch forgets a batch, which has no objects, once its record has expired.
-func (w *Sweeper) sweepBatch(ctx context.Context, tenant, id string) error {
-	there, err := w.Records.rdb.Exists(ctx, batchKey(tenant, id)).Result()
+// sweepBatch forgets a batch or run, which has no objects, once its record has expired.
+func (w *Sweeper) sweepBatch(ctx context.Context, tenant, id, key string) error {
+	there, err := w.Records.rdb.Exists(ctx, key).Result()
 	switch {
 	case err != nil:
-		return fmt.Errorf("look for batch %s: %w", id, err)
+		return fmt.Errorf("look for %s: %w", id, err)
 	case there > 0: // Redis has another clock
 		return w.reschedule(ctx, garbageKey(tenant), id, w.Records.now().Add(expiredDelay))
 	}

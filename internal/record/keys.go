@@ -30,6 +30,10 @@ func batchItemsKey(tenant, id string) string   { return script.Key(tenant, "batc
 func batchErrorsKey(tenant, id string) string  { return script.Key(tenant, "batch:"+id+":errors") }
 func batchesKey(tenant string) string          { return script.Key(tenant, "batches") }
 func batchWorkKey(tenant string) string        { return script.Key(tenant, "batchwork") }
+func runKey(tenant, id string) string          { return script.Key(tenant, "run:"+id) }
+func runItemsKey(tenant, id string) string     { return script.Key(tenant, "runitems:"+id) }
+func runsKey(tenant string) string             { return script.Key(tenant, "runs") }
+func runWorkKey(tenant string) string          { return script.Key(tenant, "runwork") }
 func endpointsKey(tenant string) string        { return script.Key(tenant, "endpoints") }
 func endpointLaneKey(tenant, id string) string { return script.Key(tenant, "lane:"+id) }
 func attemptsKey(tenant, id string) string     { return script.Key(tenant, "attempts:"+id) }

@@ -31,7 +31,8 @@ func (j Job) Expires() time.Time { return j.Finished.Add(j.Retention) }
 
 // Purge takes an ended job out of everything but what says which objects of it are
 // still to be deleted: they are due at once, and once they are gone, Forget says so. A
-// delivery that is pending is dropped. It fails with job.ErrNotFound or job.ErrNotEnded.
+// delivery that is pending is dropped. It fails with job.ErrNotFound or job.ErrNotEnded, also
+// for a job of a run that has not ended.
 func (s *Store) Purge(ctx context.Context, id string) error {
 	j, err := s.Get(ctx, id)
 	if err != nil {
@@ -51,6 +52,8 @@ func (s *Store) Purge(ctx context.Context, id string) error {
 		return fmt.Errorf("purge job: %w", err)
 	case answer[0] == "missing":
 		return job.ErrNotFound
+	case answer[0] == "run":
+		return ErrRunLives
 	case answer[0] == "kept":
 		return job.ErrNotEnded
 	}

@@ -68,6 +68,13 @@ var (
 	claimDeliveryScript  = scripts.Load("claim_delivery")
 	settleDeliveryScript = scripts.Load("settle_delivery")
 
+	// Runs of pipelines.
+	openRunScript   = scripts.Load("open_run")
+	noteRunScript   = scripts.Load("note_run")
+	settleRunScript = scripts.Load("settle_run")
+	endRunScript    = scripts.Load("end_run")
+	cancelRunScript = scripts.Load("cancel_run")
+
 	// Schedules.
 	setScheduleScript    = scripts.Load("set_schedule")
 	deleteScheduleScript = scripts.Load("delete_schedule")
@@ -104,6 +111,7 @@ var scripts = script.New(luaFiles, map[string]any{
 	"outage_patience":        outagePatience,
 	"page":                   page,
 	"probe_interval":         probeInterval,
+	"run_item_cost":          runItemCost,
 	"rate_window":            RateWindow.Microseconds(),
 	"unoffered_patience":     unofferedPatience,
 	"unwatched_life":         unwatchedLife,

@@ -43,7 +43,9 @@ type Sweeper struct {
 	DeleteUpload func(ctx context.Context, tenant, sha256 string) error
 	// Fire looks at a schedule whose time has come. Defaults to leaving schedules alone.
 	Fire func(ctx context.Context, tenant, name string, now time.Time) error
-	Log  *slog.Logger
+	// Advance looks at a run of a pipeline in which something has ended. Defaults to leaving runs alone.
+	Advance func(ctx context.Context, id string, now time.Time) error
+	Log     *slog.Logger
 
 	garbageAtOnce int // 0 for the constant
 
@@ -72,11 +74,12 @@ const (
 	batchPass    = "sweep batches"
 	listPass     = "sweep list"
 	schedulePass = "fire schedules"
+	runPass      = "advance runs"
 )
 
 // Passes lists what Observer.PassEnded and PassFailed may be told of.
 func Passes() []string {
-	return []string{reapPass, openPass, releasePass, deadlinePass, outboxPass, garbagePass, batchPass, listPass, schedulePass}
+	return []string{reapPass, openPass, releasePass, deadlinePass, outboxPass, garbagePass, batchPass, listPass, schedulePass, runPass}
 }
 
 func (w *Sweeper) passes() []pass {
@@ -90,6 +93,7 @@ func (w *Sweeper) passes() []pass {
 		{batchPass, sweepInterval, w.sweepBatches, true},
 		{listPass, listInterval, w.sweepListed, true},
 		{schedulePass, dueInterval, w.fireSchedules, true},
+		{runPass, dueInterval, w.advanceRuns, true},
 	}
 }
 

@@ -58,6 +58,10 @@ var keys = []Key{
 	{"gb:{*}:delivery:*", "hash", ReadWrite, Write, "a delivery, which an end creates", "until its job expires; a batch's, the operator's retention after it is done"},
 	{"gb:{*}:batch:*", "hash; its :items a string of 8 bytes a job, its :errors a hash", ReadWrite, ReadWrite, "batches: an end counts its job", "its retention after the batch's end"},
 	{"gb:{*}:batchwork", "zset id → ms when it is given up, or canceled further", ReadWrite, Write, "batches in progress: the last end takes one out", "an entry until the batch is sealed; of one that is being canceled, until its end"},
+	{"gb:{*}:runitems:*", "hash step:index → try and status", ReadWrite, ReadWrite, "jobs of a run: an end notes its job", "as the run"},
+	{"gb:{*}:runwork", "zset run → ms when to look at it", ReadWrite, Write, "runs in which something has ended: an end says so", "an entry until the run's end"},
+	{"gb:{*}:run:*", "hash", ReadWrite, None, "runs of pipelines", "its retention after the run's end"},
+	{"gb:{*}:runs", "zset of created ms and id; all scores 0", ReadWrite, None, "the list of runs", "an entry until the run is forgotten"},
 	{"gb:{*}:tenant", "hash", ReadWrite, Read, "terms, and hashes of tokens: a worker reads running_at_once", "for good"},
 	{"gb:{*}:secrets", "hash name → JSON", ReadWrite, Read, "stored secrets, sealed to the workers' key", "until deleted; 64 × 45 KiB at most"},
 	{"gb:{*}:batches", "zset of created ms and id; all scores 0", ReadWrite, None, "the list of batches", "an entry until the batch is forgotten"},
@@ -80,6 +84,7 @@ var keys = []Key{
 	{"gb:{*}:names", "zset name → ms when it was asked for", ReadWrite, None, "names that clients of façades give to files", "a week after one was asked for; 4096 at most"},
 	{"gb:{*}:names:of", "hash name → content", ReadWrite, None, "which upload each of them stands for", "as the name"},
 	{"gb:{*}:idem:*", "string", ReadWrite, None, "idempotency keys of jobs", "24 hours"},
+	{"gb:{*}:runidem:*", "string", ReadWrite, None, "idempotency keys of runs", "24 hours"},
 	{"gb:{*}:batchidem:*", "string", ReadWrite, None, "idempotency keys of batches", "24 hours"},
 
 	// Of everybody.

@@ -2,12 +2,15 @@
 -- others wait in the backlog, or for their time. A job beyond the tenant's quotas, or that is there already, leaves nothing.
 -- @include queue
 -- @include batch
+-- @include run
 -- @const item_cost  what a job's fingerprint in its batch takes, bytes
+-- @const run_item_cost  what is known of a job in its run takes, bytes
 -- @const key_life   how long an idempotency key is kept, ms
 -- @arg now               ms
 -- @arg due               when the sweeper looks for the tasks of jobs that are released here, ms
 -- @arg batch             whose jobs they are, or ''
 -- @arg batch_due         when the batch is given up if no more of it comes, ms
+-- @arg run               whose jobs they are, or ''
 -- @number first          index of the first of a batch's jobs
 -- @number last           index of the last
 -- @number window         how many jobs of the tenant may be released or running
@@ -16,9 +19,9 @@
 -- @number most_bytes     quota bytes_queued, 0: any
 -- @number most_recorded  quota bytes_recorded
 -- @rest first_job        of each job: id, bytes of its spec, priority, run_at or '', deadline or '' (ms), index and fingerprint (a
---   batch's), hash of its idempotency key or '', what was asked for under the key, bytes that its record takes, n, n fields and values
+--   batch's), step and index with : between or '' and try (a run's), hash of its idempotency key or '', what was asked for under the key, bytes that its record takes, n, n fields and values
 -- @answer words, released  a word for each job, and which are released (id, epoch, priority). The words: ok, exists, jobs_queued,
---   bytes_queued, bytes_recorded; of a key "again ID", "gone ID", conflict; of a batch there, conflict, sealed, missing
+--   bytes_queued, bytes_recorded; of a key "again ID", "gone ID", conflict; of a batch there, conflict, sealed, missing; of a run there, over
 
 local recorded_before, recorded_more, charged = in_redis(forget_keys(now)), 0, 0
 local batch_state = batch ~= '' and call('HGET', batch_key(batch), 'state')
@@ -26,6 +29,7 @@ local prints, in_batch = batch ~= '' and fingerprints(batch, first, last), 0
 local opened = call('ZCARD', open)
 local left, backlogged = room(window, opened), is_backlogged()
 if most_open > 0 then left = math.min(left, most_open - opened) end
+local in_run = 0
 local jobs, bytes_queued = 0, 0
 if most_jobs > 0 or most_bytes > 0 then
   jobs = waiting(opened)
@@ -46,7 +50,14 @@ local function named(key, asked)
   return (call('EXISTS', job(id)) == 1 and 'again ' or 'gone ') .. id
 end
 
-local function create(id, bytes, priority, run_at, deadline, index, fingerprint, key, asked, size, from, to)
+-- of_run answers nothing for a job that the run is to have, "there" for one that it has or had.
+local over = run ~= '' and (call('EXISTS', run_items(run)) == 0 or call('HGET', run_items(run), 'over'))
+local function of_run(item, try)
+  if tonumber(string.match(call('HGET', run_items(run), item) or '', '^%d+') or 0) >= tonumber(try) then return 'there' end
+  return over and 'over' or nil
+end
+
+local function create(id, bytes, priority, run_at, deadline, index, fingerprint, item, try, key, asked, size, from, to)
   if key ~= '' then
     local word = named(key, asked)
     if word then return word end
@@ -55,12 +66,15 @@ local function create(id, bytes, priority, run_at, deadline, index, fingerprint,
     local word = compare(prints[index], fingerprint)
     if word then return word end
     if batch_state ~= 'receiving' then return batch_state and 'sealed' or 'missing' end
+  elseif run ~= '' then
+    local word = of_run(item, try)
+    if word then return word end
   elseif call('EXISTS', job(id)) == 1 then
     return 'exists'
   end
   if most_jobs > 0 and jobs >= most_jobs then return 'jobs_queued' end
   if most_bytes > 0 and bytes_queued + bytes_added + bytes > most_bytes then return 'bytes_queued' end
-  local takes = size + (key ~= '' and key_cost or 0) + (batch ~= '' and item_cost or 0)
+  local takes = size + (key ~= '' and key_cost or 0) + (batch ~= '' and item_cost or 0) + (run ~= '' and run_item_cost or 0)
   if recorded_before + recorded_more + takes > most_recorded then return 'bytes_recorded' end
   jobs, bytes_added, recorded_more, charged = jobs + 1, bytes_added + bytes, recorded_more + takes, charged + size
   call('HSET', job(id), 'state', 'queued', 'epoch', 1, 'attempts', 0, 'created', now, 'bytes', bytes, 'charge', size, 'priority', priority, unpack(ARGV, from, to))
@@ -70,6 +84,10 @@ local function create(id, bytes, priority, run_at, deadline, index, fingerprint,
   if batch ~= '' then
     prints[index] = fingerprint
     in_batch = in_batch + 1
+  end
+  if run ~= '' then
+    call('HSET', run_items(run), item, try .. ' queued')
+    in_run = in_run + 1
   end
   if deadline ~= '' then call('ZADD', t .. 'deadline', deadline, id) end
   if run_at ~= '' and tonumber(run_at) > tonumber(now) then
@@ -87,15 +105,19 @@ end
 
 local i = first_job
 while ARGV[i] do
-  local id, bytes, priority, run_at, deadline, index, fingerprint, key, asked, size, n = unpack(ARGV, i, i + 10)
-  local fields = i + 11
+  local id, bytes, priority, run_at, deadline, index, fingerprint, item, try, key, asked, size, n = unpack(ARGV, i, i + 12)
+  local fields = i + 13
   i = fields + n
-  words[#words + 1] = create(id, tonumber(bytes), priority, run_at, deadline, tonumber(index), fingerprint, key, asked, tonumber(size), fields, i - 1)
+  words[#words + 1] = create(id, tonumber(bytes), priority, run_at, deadline, tonumber(index), fingerprint, item, try, key, asked, tonumber(size), fields, i - 1)
 end
 charge(charged)
 if #listed > 0 then call('ZADD', t .. 'jobs', unpack(listed)) end
 line_up(lined, in_line)
 if bytes_added > 0 then count(queued, bytes_added) end
+if in_run > 0 then
+  call('HINCRBY', run_key(run), 'charge', in_run * run_item_cost)
+  charge(in_run * run_item_cost)
+end
 if in_batch > 0 then
   note(batch, first, table.concat(prints, '', first, last))
   call('HINCRBY', batch_key(batch), 'jobs', in_batch)

@@ -15,9 +15,10 @@ if kept then
   charge(-(tonumber(charged) or 0))
   call('ZREM', t .. 'jobs', (created or '') .. ':' .. id)
   call('ZREM', t .. 'batches', (created or '') .. ':' .. id)
+  call('ZREM', t .. 'runs', (created or '') .. ':' .. id)
 end
 -- A worker may spoil what gives bytes back: the count ends with the last of the tenant's jobs.
-if call('HLEN', t .. 'kept') == 0 and call('ZCARD', t .. 'jobs') == 0 and call('ZCARD', t .. 'batches') == 0 then call('DEL', recorded) end
+if call('HLEN', t .. 'kept') == 0 and call('ZCARD', t .. 'jobs') == 0 and call('ZCARD', t .. 'batches') == 0 and call('ZCARD', t .. 'runs') == 0 then call('DEL', recorded) end
 forget_keys(now)
 make_room(now, lend_most)
 if again == '' then

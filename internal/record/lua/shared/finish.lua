@@ -4,6 +4,7 @@
 -- @include queue
 -- @include lending
 -- @include batch
+-- @include run
 -- @const expired_delay   how long after a record expires its objects and counts go, ms
 -- @const event_life      how long events outlive their job if somebody watches it, ms
 -- @const unwatched_life  how long events outlive their job if nobody watches it, ms
@@ -25,8 +26,8 @@
 -- @answer missing   there is no such job
 -- @answer ended     it has ended before
 
-local state, held_epoch, held_by, callback, spec_ref, retention, created, batch, charged, watched = unpack(call('HMGET', job(id),
-  'state', 'epoch', 'worker', 'callback', 'spec_ref', 'retention', 'created', 'batch', 'charge', 'watched'))
+local state, held_epoch, held_by, callback, spec_ref, retention, created, batch, charged, watched, run, item, try = unpack(call('HMGET', job(id),
+  'state', 'epoch', 'worker', 'callback', 'spec_ref', 'retention', 'created', 'batch', 'charge', 'watched', 'run', 'item', 'try'))
 -- A worker may spoil a record. What follows the first write must not fail for it.
 retention, created = tonumber(retention) or default_retention, created or now
 if not state then return {'missing'} end
@@ -66,6 +67,7 @@ local function finish()
   local life = tonumber(watched or 0) > tonumber(now) and event_life or unwatched_life
   if call('PEXPIRE', t .. 'events:' .. id, life) == 1 then call('ZADD', lent, 'XX', now + life, 'events:' .. id) end
   call('PUBLISH', 'gb:done', id)
+  if run then note_end(run, item, try, status, now) end
   local told = batch and count_ended(batch, status, now) or ''
   made[2] = told
   return {'ok', release(window, now, due, 1), made}

@@ -1,0 +1,18 @@
+-- cancel_run begins to cancel a run: no job of it is made any more. Who looks at it cancels those that there are.
+-- @include run
+-- @arg id      of the run
+-- @arg now     ms
+-- @arg reason  canceled, or deadline_exceeded
+-- @answer ok       it ends once its jobs have
+-- @answer ended    it has ended before
+-- @answer missing  there is no such run
+
+local state = call('HGET', run_key(id), 'state')
+if not state then return 'missing' end
+if state ~= 'running' then return 'ended' end
+if call('HSETNX', run_key(id), 'cancel', reason) == 1 then
+  call('HSET', run_items(id), 'over', 1)
+  call('HINCRBY', run_items(id), 'rev', 1)
+end
+call('ZADD', runwork, now, id)
+return 'ok'

@@ -1,0 +1,296 @@
+package record
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/internal/script"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+const (
+	// RunRetry is when a run is looked at again of which something could not be done, or whose looker died.
+	RunRetry = 15 * time.Second
+	// standstill is when a run is looked at in which nothing has ended, should an end have gone unnoticed.
+	standstill = time.Minute
+
+	stepField = "step:" // then the step's name: what was decided about it, as JSON
+	whyField  = "why:"  // then the item: why its job could not be made
+	// Refused is what an item is whose job could not be made.
+	Refused job.Status = "refused"
+)
+
+// Errors of runs.
+var (
+	// ErrRunStale means that something has ended in a run since it was read.
+	ErrRunStale = errors.New("the run has changed meanwhile")
+	// ErrRunLives is answered to a purge of a job that later steps of its run may read.
+	ErrRunLives = &job.Error{Code: job.CodeNotEnded, Message: "the job is a step of a run that has not ended: cancel the run, and purge the job once that has ended"}
+)
+
+// Run is a run of a pipeline as it is stored.
+type Run struct {
+	ID, Tenant string
+	// State is job.Running until it has ended.
+	State job.Status
+	// Pipeline is its definition as JSON, and Params what it was started with, its defaults filled in.
+	Pipeline, Params []byte
+	// Verdicts say what was decided about steps, as JSON.
+	Verdicts map[string][]byte
+	// Items are its jobs by step and index; of an index that has several tries the last.
+	Items map[string]map[int]RunItem
+	// Cancel is why it ends early, "" if it doesn't.
+	Cancel   string
+	Deadline time.Time
+	// Callback is the URL that is told, or "".
+	Callback          string
+	Created, Finished time.Time // the latter zero until then
+	Retention         time.Duration
+	// Outputs are JSON, once it has ended.
+	Outputs []byte
+
+	rev string // of Items and Cancel
+}
+
+// RunItem is what is known of a job of a run.
+type RunItem struct {
+	Try int
+	// Status is job.Queued until the job has ended, however it stands.
+	Status job.Status
+	// Why is why it could not be made, if it is Refused.
+	Why string
+}
+
+// Expires is when a run that has ended is kept no longer.
+func (r Run) Expires() time.Time { return r.Finished.Add(r.Retention) }
+
+// NewRun is a run to begin.
+type NewRun struct {
+	Pipeline, Params []byte
+	Callback         string
+	Deadline         time.Time
+	// Key is an idempotency key, or "".
+	Key string
+}
+
+// OpenRun begins a run, or finds the one that its key began. It fails with job.ErrConflict where that has
+// another pipeline or parameters, and with a *job.GoneError where it is no longer kept.
+func (s *Store) OpenRun(ctx context.Context, tenant string, n NewRun) (Run, error) {
+	terms, err := s.terms(ctx, tenant)
+	if err != nil {
+		return Run{}, fmt.Errorf("begin run: %w", err)
+	}
+	if err := s.noteTenant(ctx, tenant); err != nil {
+		return Run{}, fmt.Errorf("begin run: %w", err)
+	}
+	id, delivery := job.NewRunID(tenant), ""
+	if n.Callback != "" {
+		delivery = DeliveryID(id, job.EventPipelineCompleted, n.Callback)
+	}
+	asked := sha256.New()
+	for _, part := range [][]byte{n.Pipeline, n.Params, []byte(n.Callback)} {
+		sum := sha256.Sum256(part)
+		asked.Write(sum[:])
+	}
+	size := runCost + textCost(len(n.Pipeline)) + textCost(len(n.Params)) + 2*textCost(len(n.Callback))
+	most := s.mostRecorded(terms)
+	held, err := openRunScript.Run(ctx, s.rdb, tenant, script.Args{
+		"id": id, "now": s.now(), "key": hashKey(n.Key), "options": hex.EncodeToString(asked.Sum(nil)[:16]), "size": size, "most_recorded": most,
+	}, "pipeline", n.Pipeline, "params", n.Params, "callback", n.Callback, "delivery", delivery, "message", MessageID(id, job.EventPipelineCompleted),
+		"deadline", ms(n.Deadline), "retention", s.Retention(terms).Milliseconds()).Text()
+	if err != nil {
+		return Run{}, fmt.Errorf("begin run: %w", err)
+	}
+	gone, isGone := strings.CutPrefix(held, "gone ")
+	switch {
+	case isGone:
+		return Run{}, &job.GoneError{ID: gone}
+	case held == "conflict":
+		return Run{}, job.ErrConflict
+	case held == "bytes_recorded":
+		return Run{}, overRecorded(most)
+	}
+	return s.GetRun(ctx, held)
+}
+
+// GetRun returns a run, or job.ErrNotFound.
+func (s *Store) GetRun(ctx context.Context, id string) (Run, error) {
+	tenant, ok := job.TenantOfRun(id)
+	if !ok {
+		return Run{}, job.ErrNotFound
+	}
+	pipe := s.rdb.TxPipeline() // rev is of what is read with it
+	run, items := pipe.HGetAll(ctx, runKey(tenant, id)), pipe.HGetAll(ctx, runItemsKey(tenant, id))
+	if _, err := pipe.Exec(ctx); err != nil {
+		return Run{}, fmt.Errorf("read run: %w", err)
+	}
+	if len(run.Val()) == 0 {
+		return Run{}, job.ErrNotFound
+	}
+	return parseRun(tenant, id, run.Val(), items.Val())
+}
+
+func parseRun(tenant, id string, f, items map[string]string) (Run, error) {
+	run := Run{
+		ID: id, Tenant: tenant, State: job.Status(f["state"]), Pipeline: []byte(f["pipeline"]), Params: []byte(f["params"]), Cancel: f["cancel"],
+		Callback: f["callback"], Outputs: []byte(f["outputs"]), Verdicts: map[string][]byte{}, Items: map[string]map[int]RunItem{}, rev: items["rev"],
+	}
+	r := fields{of: "run " + id, f: f}
+	run.Created, run.Finished, run.Deadline = r.at("created"), r.at("finished"), r.at("deadline")
+	run.Retention = time.Duration(r.number("retention")) * time.Millisecond
+	for name, value := range f {
+		if step, ok := strings.CutPrefix(name, stepField); ok {
+			run.Verdicts[step] = []byte(value)
+		}
+	}
+	for name, value := range items {
+		step, number, ok := strings.Cut(name, ":")
+		index, err := strconv.Atoi(number)
+		if !ok || err != nil {
+			continue
+		}
+		item := RunItem{Why: f[whyField+name]}
+		// A worker may have written it: what is none is a job that is waited for.
+		if _, err := fmt.Sscanf(value, "%d %s", &item.Try, &item.Status); err != nil || item.Try < 1 {
+			r.fail(name, fmt.Errorf("%.40q is no item", value))
+		}
+		if run.Items[step] == nil {
+			run.Items[step] = map[int]RunItem{}
+		}
+		run.Items[step][index] = item
+	}
+	return run, r.err
+}
+
+// itemName is what an item is called in Redis.
+func itemName(step string, index int) string { return step + ":" + strconv.Itoa(index) }
+
+// AddToRun creates jobs of a run, whose ids are [job.StepJobID]. One that the run has, or had, is created
+// no more: then its Err is nil, too. With job.ErrEnded the run is to have no more jobs. It fails as CreateMany does.
+func (s *Store) AddToRun(ctx context.Context, r Run, jobs []NewJob) ([]Created, error) {
+	created, err := s.createMany(ctx, r.Tenant, whole{run: r.ID, left: max(r.Deadline.Sub(s.now()), 0)}, jobs)
+	for i := range created {
+		if errors.Is(created[i].Err, ErrExists) {
+			created[i].Err = nil
+		}
+	}
+	return created, err
+}
+
+// DecideStep notes what was decided about a step, unless somebody has. verdict is encoded as JSON.
+func (s *Store) DecideStep(ctx context.Context, r Run, step string, verdict any) error {
+	b, err := json.Marshal(verdict)
+	if err != nil {
+		return fmt.Errorf("encode verdict: %w", err)
+	}
+	return s.noteRun(ctx, r, stepField+step, b, "", 0)
+}
+
+// RefuseItem notes that a job of a run can't be made, and why.
+func (s *Store) RefuseItem(ctx context.Context, r Run, step string, index, try int, why string) error {
+	item := itemName(step, index)
+	return s.noteRun(ctx, r, whyField+item, []byte(job.Clip(why, 500)), item, try)
+}
+
+func (s *Store) noteRun(ctx context.Context, r Run, field string, value []byte, item string, try int) error {
+	err := noteRunScript.Run(ctx, s.rdb, r.Tenant, script.Args{"id": r.ID, "now": s.now(), "field": field, "value": value, "item": item, "try": try}).Err()
+	if err != nil {
+		return fmt.Errorf("note %s of run: %w", field, err)
+	}
+	return nil
+}
+
+// SettleRun says that nothing is to be done for the run as it was read, until something ends in it or its
+// deadline has come. It fails with ErrRunStale where that has happened.
+func (s *Store) SettleRun(ctx context.Context, r Run) error {
+	again := s.now().Add(standstill)
+	if r.Deadline.Before(again) && r.Cancel == "" {
+		again = r.Deadline
+	}
+	answer, err := settleRunScript.Run(ctx, s.rdb, r.Tenant, script.Args{"id": r.ID, "rev": r.rev, "again": again}).Text()
+	switch {
+	case err != nil:
+		return fmt.Errorf("settle run: %w", err)
+	case answer != "ok":
+		return ErrRunStale
+	}
+	return nil
+}
+
+// EndRun ends the run as it was read. It fails with ErrRunStale where that has changed; one that has ended
+// is left as it is.
+func (s *Store) EndRun(ctx context.Context, r Run, status job.Status, outputs []byte) error {
+	answer, err := endRunScript.Run(ctx, s.rdb, r.Tenant, script.Args{"id": r.ID, "now": s.now(), "rev": r.rev, "status": string(status), "outputs": outputs}).Text()
+	if err != nil {
+		return fmt.Errorf("end run: %w", err)
+	}
+	word, delivery, _ := strings.Cut(answer, " ")
+	if word == "stale" {
+		return ErrRunStale
+	}
+	s.enqueueFirstDelivery(ctx, r.Tenant, delivery)
+	return nil
+}
+
+// Why a run is canceled.
+const (
+	RunCanceled = "canceled"
+	RunOverdue  = "deadline_exceeded"
+)
+
+// CancelRun begins to cancel a run: no job of it is made any more. It fails with job.ErrNotFound or job.ErrEnded.
+func (s *Store) CancelRun(ctx context.Context, id, reason string) error {
+	tenant, ok := job.TenantOfRun(id)
+	if !ok {
+		return job.ErrNotFound
+	}
+	answer, err := cancelRunScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "now": s.now(), "reason": reason}).Text()
+	switch {
+	case err != nil:
+		return fmt.Errorf("cancel run: %w", err)
+	case answer == "missing":
+		return job.ErrNotFound
+	case answer == "ended":
+		return job.ErrEnded
+	}
+	return nil
+}
+
+// CancelRunJobs cancels jobs of a run in one round trip. Those that have ended, or are gone, are left as they are.
+func (s *Store) CancelRunJobs(ctx context.Context, r Run, ids []string) error {
+	if err := cancelScript.Load(ctx, s.rdb); err != nil {
+		return err
+	}
+	jobs, err := s.readListed(ctx, r.Tenant, ids)
+	if err != nil {
+		return err
+	}
+	var live []Job
+	for _, j := range jobs {
+		if j.State != "" && !j.State.Final() && !j.CancelRequested {
+			live = append(live, j)
+		}
+	}
+	return s.cancelMany(ctx, live, nil)
+}
+
+// ListRuns returns the ids of a tenant's newest runs, the newest first.
+func (s *Store) ListRuns(ctx context.Context, tenant string, most int64) ([]string, error) {
+	entries, err := s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: runsKey(tenant), ByLex: true, Rev: true, Start: "+", Stop: "-", Count: most}).Result()
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	for i, e := range entries {
+		entries[i] = Position(e).id()
+	}
+	return entries, nil
+}

@@ -1,0 +1,286 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// newRun begins a run that may take an hour.
+func (s *Store) newRun(t *testing.T) Run {
+	t.Helper()
+	r, err := s.OpenRun(t.Context(), "default", NewRun{
+		Pipeline: []byte(`{"steps":{}}`), Params: []byte(`{}`), Callback: "https://example.com/hook", Deadline: time.Now().Add(time.Hour),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func stepJob(r Run, step string, index, try int) NewJob {
+	return NewJob{
+		ID: job.StepJobID(r.ID, step, index, try), Spec: job.Spec{Runtime: "python", Source: "print(1)"}, Step: step, Index: index, Try: try,
+	}
+}
+
+// addStep creates a job of the run, and returns what became of it.
+func (s *Store) addStep(t *testing.T, r Run, j NewJob) error {
+	t.Helper()
+	created, err := s.AddToRun(t.Context(), r, []NewJob{j})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return created[0].Err
+}
+
+func (s *Store) endStep(t *testing.T, id string, status job.Status) {
+	t.Helper()
+	j, err := s.Start(t.Context(), id, 1, "w")
+	if err == nil {
+		err = s.End(t.Context(), j, Ending{Status: status, Result: []byte(`{}`)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *Store) mustRun(t *testing.T, id string) Run {
+	t.Helper()
+	r, err := s.GetRun(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// dueRuns are those that are to be looked at now.
+func (s *Store) dueRuns(t *testing.T) []string {
+	t.Helper()
+	var ids []string
+	w := &Sweeper{Records: s}
+	list, errs, err := w.claim(t.Context(), []string{"default"}, claims{set: "runwork", until: s.now().Add(RunRetry)})
+	if err != nil || len(errs) > 0 {
+		t.Fatal(err, errs)
+	}
+	for _, d := range list {
+		ids = append(ids, d.id)
+	}
+	return ids
+}
+
+// TestRunNotesEnds: the step that ends a job notes that in its run, and has somebody look at it.
+func TestRunNotesEnds(t *testing.T) {
+	t.Parallel()
+	s := storeOf(t, 100)
+	r := s.newRun(t)
+	if due := s.dueRuns(t); !slices.Equal(due, []string{r.ID}) {
+		t.Fatalf("got %q due, want the new run", due)
+	}
+	a, b := stepJob(r, "a", 0, 1), stepJob(r, "b", 7, 1)
+	for _, j := range []NewJob{a, b, a} { // a twice: somebody else may have made it
+		if err := s.addStep(t, r, j); err != nil {
+			t.Fatalf("create %s: %v", j.Step, err)
+		}
+	}
+	r = s.mustRun(t, r.ID)
+	if err := s.SettleRun(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	s.endStep(t, a.ID, job.Failed)
+	if due := s.dueRuns(t); !slices.Equal(due, []string{r.ID}) {
+		t.Fatalf("got %q due, want the run in which a job has ended", due)
+	}
+	for name, err := range map[string]error{"settle": s.SettleRun(t.Context(), r), "end": s.EndRun(t.Context(), r, job.Succeeded, []byte(`{}`))} {
+		if !errors.Is(err, ErrRunStale) {
+			t.Errorf("%s what was read before: got %v, want ErrRunStale", name, err)
+		}
+	}
+	if _, err := s.Cancel(t.Context(), b.ID, []byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]map[int]RunItem{"a": {0: {Try: 1, Status: job.Failed}}, "b": {7: {Try: 1, Status: job.Canceled}}}
+	if r = s.mustRun(t, r.ID); !cmp.Equal(r.Items, want) {
+		t.Error(cmp.Diff(want, r.Items))
+	}
+	if err := s.SettleRun(t.Context(), r); err != nil {
+		t.Errorf("settle what was read after: %v", err)
+	}
+}
+
+// TestRunJobOnce: a job of a run is not made again, even if it has ended and could be purged; its next try is.
+func TestRunJobOnce(t *testing.T) {
+	t.Parallel()
+	s := storeOf(t, 100)
+	r := s.newRun(t)
+	first := stepJob(r, "a", 0, 1)
+	if err := s.addStep(t, r, first); err != nil {
+		t.Fatal(err)
+	}
+	s.endStep(t, first.ID, job.Failed)
+	if err := s.Purge(t.Context(), first.ID); !errors.Is(err, job.ErrNotEnded) {
+		t.Errorf("purge: got %v, want it refused while the run lives", err)
+	}
+	if err := s.addStep(t, r, stepJob(r, "a", 0, 2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.addStep(t, r, first); err != nil {
+		t.Errorf("the first try once more: %v", err)
+	}
+	want := map[int]RunItem{0: {Try: 2, Status: job.Queued}}
+	if got := s.mustRun(t, r.ID).Items["a"]; !cmp.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if j, err := s.Get(t.Context(), first.ID); err != nil || j.Retention < time.Hour {
+		t.Errorf("the job is kept for %v (%v), want the time that its run may take, and its own", j.Retention, err)
+	}
+	if err := s.RefuseItem(t.Context(), r, "a", 1, 1, "is too large"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.addStep(t, r, stepJob(r, "a", 1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := s.mustRun(t, r.ID).Items["a"][1], (RunItem{Try: 1, Status: Refused, Why: "is too large"}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if _, err := s.Get(t.Context(), job.StepJobID(r.ID, "a", 1, 1)); !errors.Is(err, job.ErrNotFound) {
+		t.Errorf("got %v, want no job that was refused", err)
+	}
+}
+
+// TestRunEndsOnce: of any number that end a run one tells of it; nothing is made of it after that.
+func TestRunEndsOnce(t *testing.T) {
+	t.Parallel()
+	s := storeOf(t, 100)
+	r := s.newRun(t)
+	if err := s.DecideStep(t.Context(), r, "a", map[string]any{"verdict": "skip"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.DecideStep(t.Context(), r, "a", map[string]any{"verdict": "begin"}); err != nil {
+		t.Fatal(err)
+	}
+	r = s.mustRun(t, r.ID)
+	if got := string(r.Verdicts["a"]); got != `{"verdict":"skip"}` {
+		t.Errorf("got %s, want what was decided first", got)
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if err := s.EndRun(t.Context(), r, job.Succeeded, []byte(`{}`)); err != nil {
+				t.Errorf("end: %v", err)
+			}
+		})
+	}
+	all.Wait()
+	if n := s.rdb.ZCard(t.Context(), outboxKey("default")).Val(); n != 1 {
+		t.Errorf("got %d deliveries, want 1", n)
+	}
+	d, err := s.GetDelivery(t.Context(), "default", DeliveryID(r.ID, job.EventPipelineCompleted, "https://example.com/hook"))
+	if err != nil || d.Subject() != r.ID || d.Event != job.EventPipelineCompleted {
+		t.Errorf("got %+v, %v, want a delivery of the run", d, err)
+	}
+	if err := s.addStep(t, r, stepJob(r, "b", 0, 1)); !errors.Is(err, job.ErrEnded) {
+		t.Errorf("a job of a run that has ended: got %v, want job.ErrEnded", err)
+	}
+	if err := s.CancelRun(t.Context(), r.ID, RunCanceled); !errors.Is(err, job.ErrEnded) {
+		t.Errorf("cancel: got %v, want job.ErrEnded", err)
+	}
+	if due := s.dueRuns(t); len(due) != 0 {
+		t.Errorf("got %q due, want none", due)
+	}
+	if r = s.mustRun(t, r.ID); r.State != job.Succeeded || r.Finished.IsZero() || string(r.Outputs) != `{}` {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// TestRunCanceled: once a run is canceled, somebody late makes no job of it.
+func TestRunCanceled(t *testing.T) {
+	t.Parallel()
+	s := storeOf(t, 100)
+	r := s.newRun(t)
+	j := stepJob(r, "a", 0, 1)
+	if err := s.addStep(t, r, j); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.CancelRun(t.Context(), r.ID, RunOverdue); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.addStep(t, r, stepJob(r, "b", 0, 1)); !errors.Is(err, job.ErrEnded) {
+		t.Errorf("got %v, want job.ErrEnded", err)
+	}
+	if err := s.EndRun(t.Context(), r, job.Succeeded, nil); !errors.Is(err, ErrRunStale) {
+		t.Errorf("end as it was before: got %v, want ErrRunStale", err)
+	}
+	r = s.mustRun(t, r.ID)
+	if err := s.CancelRunJobs(t.Context(), r, []string{j.ID, job.StepJobID(r.ID, "x", 0, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	if r = s.mustRun(t, r.ID); r.Cancel != RunOverdue || r.Items["a"][0].Status != job.Canceled {
+		t.Errorf("got %q, %+v", r.Cancel, r.Items)
+	}
+}
+
+// TestRunKey: an idempotency key names its run, and no other.
+func TestRunKey(t *testing.T) {
+	t.Parallel()
+	s := storeOf(t, 100)
+	n := NewRun{Pipeline: []byte(`{}`), Params: []byte(`{}`), Deadline: time.Now().Add(time.Hour), Key: "k"}
+	first, err := s.OpenRun(t.Context(), "default", n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Deadline = n.Deadline.Add(time.Minute)
+	if again, err := s.OpenRun(t.Context(), "default", n); err != nil || again.ID != first.ID {
+		t.Errorf("got %s, %v, want %s", again.ID, err, first.ID)
+	}
+	n.Params = []byte(`{"x":1}`)
+	if _, err := s.OpenRun(t.Context(), "default", n); !errors.Is(err, job.ErrConflict) {
+		t.Errorf("other parameters: got %v, want job.ErrConflict", err)
+	}
+	ids, err := s.ListRuns(t.Context(), "default", 10)
+	if err != nil || !slices.Equal(ids, []string{first.ID}) {
+		t.Errorf("got %q, %v, want one run", ids, err)
+	}
+}
+
+// TestRunMemory: a run gives back what it counted, and nothing else.
+func TestRunMemory(t *testing.T) {
+	t.Parallel()
+	s := storeOf(t, 100)
+	r := s.newRun(t)
+	for i := range 20 {
+		if err := s.RefuseItem(t.Context(), r, "a", i, 1, fmt.Sprint("why ", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.DecideStep(t.Context(), r, "a", "x"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.EndRun(t.Context(), s.mustRun(t, r.ID), job.Failed, []byte(`{"a":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.rdb.Get(t.Context(), recordedKey("default")).Val(); n == "" || n == "0" {
+		t.Errorf("got %q bytes recorded while the run is kept", n)
+	}
+	if err := s.rdb.Del(t.Context(), runKey("default", r.ID), runItemsKey("default", r.ID)).Err(); err != nil { // it expires
+		t.Fatal(err)
+	}
+	if err := s.forget(t.Context(), "default", r.ID, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.rdb.Get(t.Context(), recordedKey("default")).Val(); n != "" && n != "0" {
+		t.Errorf("got %s bytes recorded of nothing", n)
+	}
+	if ids, err := s.ListRuns(t.Context(), "default", 10); err != nil || len(ids) != 0 {
+		t.Errorf("got %q, %v, want no run", ids, err)
+	}
+}
