@@ -17,6 +17,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/version"
+	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer/api"
 	"github.com/glovebox-run/glovebox/producer/direct"
 )
@@ -192,6 +193,10 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	sweeper := &record.Sweeper{Records: records, Log: log, DeleteObjects: objects.SweepJob, DeleteUpload: objects.SweepUpload}
 	sweeper.Fire = func(ctx context.Context, tenant, name string, now time.Time) error {
 		return client.For(tenant).Fire(ctx, name, now)
+	}
+	sweeper.Advance = func(ctx context.Context, id string, now time.Time) error {
+		tenant, _ := job.TenantOfRun(id)
+		return client.For(tenant).Advance(ctx, id, now)
 	}
 
 	log.Info("api serves", "addr", listener.Addr().String(), "url", c.PublicURL)

@@ -1,7 +1,9 @@
 package pipelines
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 
@@ -32,6 +34,14 @@ type Verdict struct {
 	Count int `json:"count,omitempty"`
 	// Items are what it fans out over.
 	Items []any `json:"items,omitempty"`
+}
+
+// UnmarshalJSON reads a verdict. Numbers stay as they are written.
+func (v *Verdict) UnmarshalJSON(b []byte) error {
+	type plain Verdict
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	return d.Decode((*plain)(v))
 }
 
 // The verdicts.

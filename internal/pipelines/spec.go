@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"strconv"
+	"strings"
 
 	"github.com/glovebox-run/glovebox/internal/jsonvalue"
 	"github.com/glovebox-run/glovebox/internal/templates"
@@ -84,4 +85,29 @@ func (c Context) itemRoot(v Verdict, index int) map[string]any {
 		root["item"], root["index"] = v.Items[index], int64(index)
 	}
 	return root
+}
+
+// Reads reports whether a step has any use for what the jobs of one that it needs have left.
+func (d *Definition) Reads(name, need string) bool {
+	step := d.Steps[name]
+	if step.Each != nil && step.Each.Artifacts == need || strings.Contains(step.When, need+".outputs") {
+		return true
+	}
+	for _, f := range step.Files {
+		if f.Artifacts == need {
+			return true
+		}
+	}
+	text, err := job.Marshal(step) // each pointer is in it
+	return err != nil || strings.Contains(string(text), "/needs/"+need+"/")
+}
+
+// OutputsRead reports whether the run's outputs point at what the jobs of a step have left.
+func (d *Definition) OutputsRead(name string) bool {
+	for _, v := range d.Pipeline.Outputs {
+		if strings.HasPrefix(v.From, "/needs/"+name+"/") {
+			return true
+		}
+	}
+	return false
 }

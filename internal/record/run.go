@@ -128,8 +128,10 @@ func (s *Store) GetRun(ctx context.Context, id string) (Run, error) {
 	if !ok {
 		return Run{}, job.ErrNotFound
 	}
-	pipe := s.rdb.TxPipeline() // rev is of what is read with it
-	run, items := pipe.HGetAll(ctx, runKey(tenant, id)), pipe.HGetAll(ctx, runItemsKey(tenant, id))
+	// The items and their rev come first: what is read behind them may be newer than rev says, never older.
+	pipe := s.rdb.Pipeline()
+	items := pipe.HGetAll(ctx, runItemsKey(tenant, id))
+	run := pipe.HGetAll(ctx, runKey(tenant, id))
 	if _, err := pipe.Exec(ctx); err != nil {
 		return Run{}, fmt.Errorf("read run: %w", err)
 	}
@@ -281,6 +283,26 @@ func (s *Store) CancelRunJobs(ctx context.Context, r Run, ids []string) error {
 		}
 	}
 	return s.cancelMany(ctx, live, nil)
+}
+
+// RunJobStates returns the states of jobs of a run, "" for one that has no record.
+func (s *Store) RunJobStates(ctx context.Context, r Run, ids []string) ([]job.Status, error) {
+	states := make([]job.Status, len(ids))
+	if len(ids) == 0 {
+		return states, nil
+	}
+	pipe := s.rdb.Pipeline()
+	all := make([]*redis.StringCmd, len(ids))
+	for i, id := range ids {
+		all[i] = pipe.HGet(ctx, jobKey(r.Tenant, id), "state")
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return nil, fmt.Errorf("read jobs of run: %w", err)
+	}
+	for i, a := range all {
+		states[i] = job.Status(a.Val())
+	}
+	return states, nil
 }
 
 // ListRuns returns the ids of a tenant's newest runs, the newest first.

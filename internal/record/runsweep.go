@@ -45,7 +45,7 @@ func (w *Sweeper) advanceRun(ctx context.Context, d due, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, RunRetry)
 	defer cancel()
 	err := w.Advance(ctx, d.id, now)
-	if errors.Is(err, job.ErrNotFound) {
+	if errors.Is(err, job.ErrNotFound) { // it has expired
 		return w.Records.rdb.ZRem(ctx, runWorkKey(d.tenant), d.id).Err()
 	}
 	if err != nil {

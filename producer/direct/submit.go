@@ -32,22 +32,8 @@ func (c *Client) Submit(ctx context.Context, spec job.Spec) (producer.Job, error
 
 // accept checks the spec of a new job and creates it.
 func (c *Client) accept(ctx context.Context, n record.NewJob, spec job.Spec) (producer.Job, error) {
-	v, err := c.validator(ctx)
-	if err != nil {
+	if err := c.prepare(ctx, &n, spec); err != nil {
 		return producer.Job{}, err
-	}
-	checked, limits, err := v.check(ctx, spec)
-	if err != nil {
-		return producer.Job{}, err
-	}
-	if n.Spec, err = c.pinInputs(ctx, checked, limits); err != nil {
-		return producer.Job{}, err
-	}
-	if n.JSON, err = job.Marshal(n.Spec); err != nil {
-		return producer.Job{}, fmt.Errorf("encode spec: %w", err)
-	}
-	if n.SpecRef, err = c.putLargeSpec(ctx, n.ID, n.JSON); err != nil {
-		return producer.Job{}, fmt.Errorf("submit job: %w", err)
 	}
 	created, err := c.create(ctx, n)
 	switch {
@@ -58,6 +44,28 @@ func (c *Client) accept(ctx context.Context, n record.NewJob, spec job.Spec) (pr
 	}
 	failpoint.Hit(failpoint.RecordCreated)
 	return producer.Job{Record: accepted(n.ID, n.Spec)}, nil
+}
+
+// prepare checks the spec of a new job, and notes in n what is to be created.
+func (c *Client) prepare(ctx context.Context, n *record.NewJob, spec job.Spec) error {
+	v, err := c.validator(ctx)
+	if err != nil {
+		return err
+	}
+	checked, limits, err := v.check(ctx, spec)
+	if err != nil {
+		return err
+	}
+	if n.Spec, err = c.pinInputs(ctx, checked, limits); err != nil {
+		return err
+	}
+	if n.JSON, err = job.Marshal(n.Spec); err != nil {
+		return fmt.Errorf("encode spec: %w", err)
+	}
+	if n.SpecRef, err = c.putLargeSpec(ctx, n.ID, n.JSON); err != nil {
+		return fmt.Errorf("submit job: %w", err)
+	}
+	return nil
 }
 
 // replay finds the job that an earlier Submit with the same key made, or job.ErrNotFound. It

@@ -1,4 +1,4 @@
--- cancel_run begins to cancel a run: no job of it is made any more. Who looks at it cancels those that there are.
+-- cancel_run begins to cancel a run: no job of it is made any more. Its jobs that have not ended are canceled as it is advanced.
 -- @include run
 -- @arg id      of the run
 -- @arg now     ms

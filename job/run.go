@@ -1,0 +1,48 @@
+package job
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// PipelineRequest starts a pipeline.
+type PipelineRequest struct {
+	Pipeline Pipeline        `json:"pipeline" doc:"What to run."`
+	Params   json.RawMessage `json:"params,omitempty" doc:"The parameters, an object, up to 64 KiB. One that is left out has the schema's default."`
+	// IdempotencyKey names the run as that of a Spec names a job.
+	IdempotencyKey string `json:"idempotency_key,omitempty" doc:"Up to 255 printable ASCII characters. For 24 hours, the same pipeline with the same parameters under the same key is answered with the first one's run." example:"push-1234"`
+}
+
+// Run is a run of a pipeline.
+type Run struct {
+	ID         string             `json:"id" example:"default-r-abcdefghijklmnopqrstuvwxyz"`
+	Pipeline   string             `json:"pipeline,omitempty" doc:"The pipeline's name." example:"report"`
+	Status     Status             `json:"status" enum:"running,succeeded,failed,canceled"`
+	Reason     string             `json:"reason,omitempty" enum:"canceled,deadline_exceeded" doc:"Why it was canceled."`
+	Params     json.RawMessage    `json:"params,omitempty" doc:"What it was started with, defaults filled in."`
+	Steps      map[string]RunStep `json:"steps" doc:"Its steps by name."`
+	Outputs    json.RawMessage    `json:"outputs,omitempty" doc:"What its outputs point at, as far as it is there; once it has ended."`
+	CreatedAt  time.Time          `json:"created_at"`
+	Deadline   time.Time          `json:"deadline" doc:"What has not ended then is canceled."`
+	FinishedAt *time.Time         `json:"finished_at,omitempty"`
+}
+
+// RunStep is where a step of a run stands.
+type RunStep struct {
+	Status    string   `json:"status" enum:"waiting,running,succeeded,failed,skipped,canceled"`
+	Why       string   `json:"why,omitempty" doc:"Why it was skipped, or nothing of it could be begun."`
+	Needs     []string `json:"needs,omitempty"`
+	Count     int      `json:"count" doc:"How many jobs it has, without those that were run again."`
+	Succeeded int      `json:"succeeded"`
+	Failed    int      `json:"failed"`
+	Jobs      []RunJob `json:"jobs,omitempty" doc:"Those that were begun."`
+}
+
+// RunJob is a job of a step.
+type RunJob struct {
+	Index  int    `json:"index"`
+	Try    int    `json:"try" doc:"Counts from 1. Of several tries the last is here."`
+	ID     string `json:"job_id,omitempty"`
+	Status string `json:"status" doc:"The job's status, queued until it has ended; refused if no job could be made."`
+	Why    string `json:"why,omitempty" doc:"Why none could be made."`
+}

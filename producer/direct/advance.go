@@ -1,0 +1,333 @@
+package direct
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/jsonvalue"
+	"github.com/glovebox-run/glovebox/internal/pipelines"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/templates"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// liveRun is a run that is being looked at.
+type liveRun struct {
+	record.Run
+
+	pipeline job.Pipeline
+	state    pipelines.State
+	// needs are what is known of steps that have ended, by name.
+	needs map[string]pipelines.Need
+}
+
+// readRun reads what is stored of a run.
+func readRun(r record.Run) (*liveRun, error) {
+	l := &liveRun{Run: r, state: pipelines.State{Cancel: r.Cancel != "", Steps: map[string]pipelines.StepState{}}, needs: map[string]pipelines.Need{}}
+	if err := json.Unmarshal(r.Pipeline, &l.pipeline); err != nil {
+		return nil, fmt.Errorf("read pipeline of run %s: %w", r.ID, err)
+	}
+	for name := range l.pipeline.Steps {
+		text, decided := r.Verdicts[name]
+		if !decided {
+			continue
+		}
+		state := pipelines.StepState{Items: map[int]pipelines.Item{}}
+		if err := json.Unmarshal(text, &state.Verdict); err != nil {
+			return nil, fmt.Errorf("read step %s of run %s: %w", name, r.ID, err)
+		}
+		for i, item := range r.Items[name] {
+			state.Items[i] = pipelines.Item{Try: item.Try, Status: item.Status}
+		}
+		l.state.Steps[name] = state
+	}
+	return l, nil
+}
+
+// Advance does what is to be done in a run of the Client's tenant at that time. Any number of processes may
+// call it at once, and each may die at any step: what is decided first about a step stays, a job's id comes
+// from its step, index and try, and only somebody who has seen every end settles or ends the run.
+func (c *Client) Advance(ctx context.Context, id string, now time.Time) error {
+	for range stepsAtOnce {
+		r, err := c.records.GetRun(ctx, id)
+		if err != nil {
+			return err
+		}
+		more, err := c.advance(ctx, r, now)
+		if errors.Is(err, record.ErrRunStale) {
+			continue
+		}
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil // it was put off: it is looked at again
+}
+
+// advance does what follows from a run as it was read, and reports whether there may be more.
+func (c *Client) advance(ctx context.Context, r record.Run, now time.Time) (more bool, err error) {
+	if r.State != job.Running { // its entry is left: this takes it out
+		return false, c.records.EndRun(ctx, r, r.State, nil)
+	}
+	if r.Cancel == "" && !now.Before(r.Deadline) {
+		return true, c.records.CancelRun(ctx, r.ID, record.RunOverdue)
+	}
+	l, err := readRun(r)
+	if err != nil {
+		return false, err
+	}
+	d, err := pipelines.Parse(l.pipeline)
+	if err != nil {
+		return false, err
+	}
+	actions := pipelines.Next(l.pipeline, l.state)
+	if len(actions) == 0 || r.Cancel != "" {
+		if err := c.findLost(ctx, l); err != nil {
+			return false, err
+		}
+		actions = pipelines.Next(l.pipeline, l.state)
+	}
+	var stop []string
+	var waits bool
+	for _, a := range actions {
+		switch a.Do {
+		case pipelines.End:
+			return false, c.endRun(ctx, d, l, a.Status)
+		case pipelines.Decide:
+			more = true
+			err = c.decide(ctx, d, l, a.Step)
+		case pipelines.Create:
+			var done, refused bool
+			done, refused, err = c.createStep(ctx, d, l, a, now)
+			waits, more = waits || !done, more || refused
+		case pipelines.Stop:
+			stop = append(stop, job.StepJobID(r.ID, a.Step, a.Index, a.Try))
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	if len(stop) > 0 {
+		if err := c.records.CancelRunJobs(ctx, r, stop); err != nil {
+			return false, err
+		}
+	}
+	if more || waits {
+		return more, nil // what waits is looked at again after record.RunRetry
+	}
+	return false, c.records.SettleRun(ctx, r)
+}
+
+// findLost takes jobs that are waited for, and have no record, for ended: a worker that was taken over may have
+// deleted one, or noted one that never was.
+func (c *Client) findLost(ctx context.Context, l *liveRun) error {
+	var ids []string
+	var found []func(job.Status)
+	for name, state := range l.state.Steps {
+		for i, item := range state.Items {
+			if !item.Status.Final() {
+				ids = append(ids, job.StepJobID(l.ID, name, i, item.Try))
+				found = append(found, func(status job.Status) {
+					item.Status = status
+					state.Items[i] = item
+				})
+			}
+		}
+	}
+	states, err := c.records.RunJobStates(ctx, l.Run, ids)
+	for i, status := range states {
+		if status == "" {
+			found[i](job.InternalError)
+		} else {
+			found[i](status)
+		}
+	}
+	return err
+}
+
+func (c *Client) decide(ctx context.Context, d *pipelines.Definition, l *liveRun, name string) error {
+	known, err := c.contextOf(ctx, d, l, name)
+	if err != nil {
+		return err
+	}
+	verdict := d.Decide(name, l.state, known, l.state.Begun())
+	if err := c.records.DecideStep(ctx, l.Run, name, verdict); err != nil {
+		return err
+	}
+	l.state.Steps[name] = pipelines.StepState{Verdict: verdict, Items: map[int]pipelines.Item{}}
+	return nil
+}
+
+// createStep makes a job of a step, unless it was made before. One that can't be made is refused, which ends
+// it; one for which there is no room waits.
+func (c *Client) createStep(ctx context.Context, d *pipelines.Definition, l *liveRun, a pipelines.Action, now time.Time) (done, refused bool, err error) {
+	err = c.tryStep(ctx, d, l, a, now)
+	switch job.CodeOf(err) {
+	case job.CodeUnavailable, job.CodeInternal, job.CodeTimeout:
+		return false, false, err
+	case job.CodeQuotaExceeded, job.CodeNoRuntimes:
+		return false, false, nil
+	case "":
+		return err == nil, false, err
+	}
+	if errors.Is(err, job.ErrEnded) {
+		return true, true, nil // the run was canceled meanwhile: it is read again
+	}
+	return true, true, c.records.RefuseItem(ctx, l.Run, a.Step, a.Index, a.Try, err.Error())
+}
+
+func (c *Client) tryStep(ctx context.Context, d *pipelines.Definition, l *liveRun, a pipelines.Action, now time.Time) error {
+	known, err := c.contextOf(ctx, d, l, a.Step)
+	if err != nil {
+		return err
+	}
+	spec, err := c.stepSpec(ctx, d, l, a, known)
+	if err != nil {
+		return err
+	}
+	if spec.Metadata == nil {
+		spec.Metadata = map[string]string{}
+	}
+	spec.Metadata[job.RunKey], spec.Metadata[job.StepKey] = l.ID, a.Step
+	if d.Steps[a.Step].Each != nil {
+		spec.Metadata[job.StepKey] = fmt.Sprintf("%s[%d]", a.Step, a.Index)
+	}
+	if retry := d.Steps[a.Step].Retry; retry != nil && a.Try > 1 && retry.DelaySeconds > 0 {
+		spec.RunAt = toMS(now.Add(time.Duration(retry.DelaySeconds) * time.Second))
+	}
+	n := record.NewJob{ID: job.StepJobID(l.ID, a.Step, a.Index, a.Try), Step: a.Step, Index: a.Index, Try: a.Try}
+	if err := c.prepare(ctx, &n, spec); err != nil {
+		return err
+	}
+	created, err := c.records.AddToRun(ctx, l.Run, []record.NewJob{n})
+	if err != nil {
+		return err
+	}
+	return created[0].Err
+}
+
+// stepSpec is the job of a step, or of the template that it runs.
+func (c *Client) stepSpec(ctx context.Context, d *pipelines.Definition, l *liveRun, a pipelines.Action, known pipelines.Context) (job.Spec, error) {
+	step, verdict := d.Steps[a.Step], l.state.Steps[a.Step].Verdict
+	if step.Template == "" {
+		return d.Spec(a.Step, verdict, a.Index, known)
+	}
+	params, err := d.TemplateParams(a.Step, verdict, a.Index, known)
+	if err != nil {
+		return job.Spec{}, err
+	}
+	t, err := c.Template(ctx, step.Template)
+	if err != nil {
+		return job.Spec{}, err
+	}
+	schema, err := templates.Parse(t.Params)
+	if err == nil {
+		err = schema.Check(params)
+	}
+	if err != nil {
+		return job.Spec{}, err
+	}
+	return templates.Fill(t, params)
+}
+
+func (c *Client) endRun(ctx context.Context, d *pipelines.Definition, l *liveRun, status pipelines.StepStatus) error {
+	known := pipelines.Context{Needs: map[string]pipelines.Need{}}
+	for name := range l.pipeline.Steps {
+		need, err := c.need(ctx, l, name, d.OutputsRead(name))
+		if err != nil {
+			return err
+		}
+		known.Needs[name] = need
+	}
+	var err error
+	if known.Params, err = paramsOf(l); err != nil {
+		return err
+	}
+	outputs, err := job.Marshal(d.Outputs(known))
+	if err != nil || len(outputs) > record.MaxInline {
+		outputs = []byte(`{}`) // the jobs have them
+	}
+	return c.records.EndRun(ctx, l.Run, job.Status(status), outputs)
+}
+
+// contextOf is what a step can point at.
+func (c *Client) contextOf(ctx context.Context, d *pipelines.Definition, l *liveRun, name string) (pipelines.Context, error) {
+	params, err := paramsOf(l)
+	known := pipelines.Context{Params: params, Needs: map[string]pipelines.Need{}}
+	for _, need := range d.Steps[name].Needs {
+		if err != nil {
+			break
+		}
+		known.Needs[need], err = c.need(ctx, l, need, d.Reads(name, need))
+	}
+	return known, err
+}
+
+func paramsOf(l *liveRun) (map[string]any, error) {
+	v, err := jsonvalue.Decode(l.Params)
+	params, ok := v.(map[string]any)
+	if err != nil || !ok {
+		return nil, fmt.Errorf("read parameters of run %s: %w", l.ID, errors.Join(err, errors.ErrUnsupported))
+	}
+	return params, nil
+}
+
+// need is a step that has ended, with what its jobs have left if that is to be read.
+func (c *Client) need(ctx context.Context, l *liveRun, name string, read bool) (pipelines.Need, error) {
+	if need, ok := l.needs[name]; ok {
+		return need, nil
+	}
+	need := l.state.Need(l.pipeline, name)
+	if !read {
+		return need, nil
+	}
+	for i := range need.Count {
+		ended, err := c.left(ctx, l, name, i)
+		if err != nil {
+			return need, err
+		}
+		need.Jobs = append(need.Jobs, ended)
+	}
+	l.needs[name] = need
+	return need, nil
+}
+
+// left is what a job of a run has left: nothing, if it never was or is gone. Where the bucket is away that is
+// not known, and an error.
+func (c *Client) left(ctx context.Context, l *liveRun, name string, index int) (pipelines.Ended, error) {
+	item := l.state.Steps[name].Items[index]
+	e := pipelines.Ended{ID: job.StepJobID(l.ID, name, index, item.Try)}
+	result, err := c.ended(ctx, e.ID)
+	if errors.Is(err, job.ErrNotFound) {
+		return e, nil
+	}
+	if err != nil {
+		return e, fmt.Errorf("read result of job %s: %w", e.ID, err)
+	}
+	e.Artifacts = result.Artifacts
+	if !slices.ContainsFunc(e.Artifacts, func(a job.Artifact) bool { return a.Name == job.OutputsFile && a.Size <= job.MaxOutputsBytes }) {
+		return e, nil
+	}
+	f, err := c.Locate(ctx, e.ID, producer.ArtifactPath(job.OutputsFile))
+	if err != nil {
+		return e, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
+	defer cancel()
+	text, err := c.objects.GetBytes(ctx, f.Key, job.MaxOutputsBytes)
+	if errors.Is(err, artifacts.ErrNotFound) {
+		return e, nil
+	}
+	if err != nil {
+		return e, err
+	}
+	// What is no JSON object has nothing to point at: a pointer into it says that it is missing.
+	e.Outputs, _ = pipelines.ParseOutputs(text)
+	return e, nil
+}
