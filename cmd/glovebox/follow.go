@@ -17,6 +17,8 @@ type followed struct {
 	remarks        io.Writer // of ours
 	id             string
 
+	running func() // called when it starts
+
 	begun   bool // the job printed something
 	missing bool // and something of that was not shown
 }
@@ -25,10 +27,19 @@ type followed struct {
 func (a *app) follow(ctx context.Context, jobs *producer.Client, id string, most time.Duration) (job.Result, error) {
 	watching, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	f := &followed{stdout: untrusted(a.stdout), stderr: untrusted(a.stderr), remarks: a.stderr, id: id}
-	for e, err := range jobs.Watch(watching, id, "") {
+	r, err := a.watch(watching, jobs, id, func() {})
+	if err != nil {
+		err = a.gaveUp(ctx, watching, id, most, err)
+	}
+	return r, err
+}
+
+// watch prints what the job prints until it has ended. It calls running when the job starts.
+func (a *app) watch(ctx context.Context, jobs *producer.Client, id string, running func()) (job.Result, error) {
+	f := &followed{stdout: untrusted(a.stdout), stderr: untrusted(a.stderr), remarks: a.stderr, id: id, running: running}
+	for e, err := range jobs.Watch(ctx, id, "") {
 		if err != nil {
-			return job.Result{}, a.gaveUp(ctx, watching, id, most, err)
+			return job.Result{}, err
 		}
 		if e.Type == producer.EventResult {
 			r := *e.Job.Result
@@ -57,6 +68,9 @@ func (f *followed) show(e producer.Event) error {
 		f.missing = true
 		_, err = fmt.Fprintf(f.remarks, "glovebox: some output is not shown here; glovebox logs %s prints all of it once the job has ended\n", f.id)
 	case producer.EventStatus:
+		if e.Status == job.Running {
+			f.running()
+		}
 		if e.Status == job.Queued && f.begun {
 			f.begun = false
 			_, err = fmt.Fprintln(f.remarks, "glovebox: the job's worker was lost; it runs again, from the beginning")
