@@ -75,8 +75,14 @@ type HookSettings struct {
 	// Body is where the job gets the body as it came: BodyStdin, or a file's name.
 	Body string `json:"body,omitempty" doc:"Where the job gets the request's body, as it came: stdin, or the name of a file. Absent: nowhere." example:"event.json"`
 	// URL is what the sender calls the hook, only with SenderTwilio, which signs it.
-	URL    string `json:"url,omitempty" doc:"With sender twilio: the hook's URL, as it is configured there. Absent: the API's public URL and path."`
-	Paused bool   `json:"paused,omitempty" doc:"A hook that is paused answers 404, as if it were not there."`
+	URL string `json:"url,omitempty" doc:"With sender twilio: the hook's URL, as it is configured there. Absent: the API's public URL and path."`
+	// Answer is AnswerAccepted, the default, or AnswerResult.
+	Answer string `json:"answer,omitempty" enum:"accepted,result" doc:"accepted, the default: the answer is 202 with the job's id, once that is accepted. result: it is held until the job has ended, and is what that printed."`
+	// AnswerSeconds is how long AnswerResult waits.
+	AnswerSeconds int `json:"answer_seconds,omitempty" minimum:"0" maximum:"60" doc:"With answer result: how long the answer is held, 1 to 60; 25 by default, 2 for slack. After it the answer is 504 with the job's id, and the job goes on." example:"25"`
+	// ContentType of what the job prints.
+	ContentType string `json:"content_type,omitempty" doc:"With answer result: the type of what the job prints, text/plain; charset=utf-8 by default. JSON, plain text, CSV and images are shown; XML, PDF, zip and application/octet-stream are downloads; no other is allowed." example:"application/json"`
+	Paused      bool   `json:"paused,omitempty" doc:"A hook that is paused answers 404, as if it were not there."`
 }
 
 // BodyStdin is standard input, as [HookSettings] names it.
@@ -160,6 +166,7 @@ func (h HookSettings) Check() error {
 	if h.URL != "" && (h.Sender != SenderTwilio || len(h.URL) > MaxURLBytes) {
 		add("url", clip(h.URL), "is for sender twilio", fmt.Sprintf("nothing, or up to %d bytes", MaxURLBytes))
 	}
+	h.checkAnswer(add)
 	if len(h.From) > MaxArgs {
 		add("from", len(h.From), "has too many entries", fmt.Sprintf("0 to %d", MaxArgs))
 	} else {

@@ -32,6 +32,8 @@ job however often it comes, and is answered once that is accepted durably.`,
 // hookOptions are a hook's settings as flags.
 type hookOptions struct {
 	template, sender, body, url string
+	answer, contentType         string
+	answerSeconds               int
 	from                        []string
 	scheme                      job.HookScheme
 	paused, resumed             bool
@@ -42,6 +44,9 @@ func (o *hookOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.template, "template", "", "the `TEMPLATE` to start: NAME, or NAME@3 for its third revision")
 	f.StringArrayVar(&o.from, "from", nil, "where a parameter is in the request: `NAME=/body/ref`; may be repeated")
 	f.StringVar(&o.body, "body", "", "give the job the request's body: on `stdin`, or as a file of that name")
+	f.StringVar(&o.answer, "answer", "", "what the sender is answered: `accepted`, the default, or result: what the job printed, at its end")
+	f.IntVar(&o.answerSeconds, "answer-seconds", 0, "with answer result: how many `SECONDS` the answer is held, up to 60 (default: 25, of slack 2)")
+	f.StringVar(&o.contentType, "content-type", "", "with answer result: the `TYPE` of what the job prints, such as application/json (default: text/plain)")
 	f.StringVar(&o.url, "hook-url", "", "with sender twilio: the hook's `URL` as it is configured there")
 	f.StringVar(&o.scheme.Signature, "signature-header", "", "with sender hmac: the `HEADER` that has the signature")
 	f.StringVar(&o.scheme.Prefix, "signature-prefix", "", "with sender hmac: `TEXT` before the signature, such as sha256=")
@@ -66,6 +71,17 @@ func (o *hookOptions) settings(cmd *cobra.Command, s job.HookSettings) (job.Hook
 	}
 	if given("body") {
 		s.Body = o.body
+	}
+	if given("answer") {
+		if s.Answer = o.answer; s.Answer != job.AnswerResult { // the rest is of that alone
+			s.AnswerSeconds, s.ContentType = 0, ""
+		}
+	}
+	if given("answer-seconds") {
+		s.AnswerSeconds = o.answerSeconds
+	}
+	if given("content-type") {
+		s.ContentType = o.contentType
 	}
 	if given("hook-url") {
 		s.URL = o.url

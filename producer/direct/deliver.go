@@ -25,6 +25,8 @@ import (
 type Delivered struct {
 	producer.HookAnswer
 	Handshake *hooks.Answer
+	// Hook is what the hook was as the request came.
+	Hook job.HookSettings
 }
 
 // Knock is a request to a hook of the Client's tenant.
@@ -133,7 +135,7 @@ func (k *Knock) Deliver(ctx context.Context) (Delivered, error) {
 	if err != nil {
 		return Delivered{}, err
 	}
-	return Delivered{HookAnswer: producer.HookAnswer{JobID: claimed.Job, Duplicate: claimed.Done}}, nil
+	return Delivered{HookAnswer: producer.HookAnswer{JobID: claimed.Job, Duplicate: claimed.Done}, Hook: k.hook.HookSettings}, nil
 }
 
 // jobOfDelivery is the id of the job that a delivery starts: always the same, so that none is made twice.
