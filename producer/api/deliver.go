@@ -106,7 +106,7 @@ func (a *API) accept(w http.ResponseWriter, r *http.Request) (direct.Delivered, 
 	if err := work.add(ctx, min(deliverWeight*int64(len(body)), a.work.share), workPatience); err != nil {
 		return none, err
 	}
-	if err := knock.Verify(hooks.Request{Header: r.Header, RawQuery: r.URL.RawQuery, Body: body}); err != nil {
+	if err := knock.Verify(ctx, hooks.Request{Header: r.Header, RawQuery: r.URL.RawQuery, Body: body}); err != nil {
 		return none, err
 	}
 	if err := a.count(w, r, caller{tenant: tenant, token: job.Token{ID: id}}); err != nil {
