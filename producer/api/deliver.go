@@ -62,7 +62,10 @@ func (a *API) deliver(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		a.writeError(w, r, a.hookProblem(r.Context(), err))
 	case delivered.Handshake != nil:
-		noteOf(r.Context()).caller = caller{} // nothing is started: nothing to write down
+		note := noteOf(r.Context())
+		if note.action, note.object = "hook.confirm", r.PathValue("id"); !delivered.Subscribed {
+			*note = auditNote{} // nothing changes: nothing to write down
+		}
 		writeHandshake(w, *delivered.Handshake)
 	default:
 		note := noteOf(r.Context())

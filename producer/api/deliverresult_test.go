@@ -195,6 +195,12 @@ func TestHookAnswersLate(t *testing.T) {
 		left <- err
 	}()
 	id = startedBy(t, w, made, "gone")
+	gbtest.Eventually(t, "nothing of the body is held while the job is waited for", func() bool { return w.api.BodiesHeld() == 0 })
+	select {
+	case err := <-left:
+		t.Fatalf("got %v, want an answer that is held", err)
+	default:
+	}
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the sender to have left", err)

@@ -104,7 +104,11 @@ func TestSNSHook(t *testing.T) {
 	if visits := slices.DeleteFunc(amazon.Asked(), func(at string) bool { return at != snstest.Host+"/" }); len(visits) != 2 {
 		t.Errorf("got %q, want no visit more", visits)
 	}
-	if log := w.log.String(); strings.Contains(log, "2336412f37") {
+	log := w.log.String()
+	if strings.Contains(log, "2336412f37") {
 		t.Error("the log has a subscription's token")
+	}
+	if got := strings.Count(log, `"action":"hook.confirm"`); got != 1 {
+		t.Errorf("the audit log has %d confirmed subscriptions, want 1", got)
 	}
 }

@@ -25,6 +25,8 @@ import (
 type Delivered struct {
 	producer.HookAnswer
 	Handshake *hooks.Answer
+	// Subscribed says that the handshake confirmed a subscription of Amazon SNS.
+	Subscribed bool
 	// Hook is what the hook was as the request came.
 	Hook job.HookSettings
 }
@@ -115,7 +117,7 @@ func (k *Knock) Deliver(ctx context.Context) (Delivered, error) {
 		return Delivered{}, hooks.ErrSignature
 	}
 	if k.delivery.Handshake != nil {
-		return Delivered{Handshake: k.delivery.Handshake}, k.shake(ctx)
+		return Delivered{Handshake: k.delivery.Handshake, Subscribed: k.delivery.Visit != ""}, k.shake(ctx)
 	}
 	c, names := k.client, k.delivery.Keys
 	if len(names) == 0 {
