@@ -42,7 +42,8 @@ const (
 	CodeMediaType        = "unsupported_media_type"
 	CodeMethodNotAllowed = "method_not_allowed"
 	CodeTimeout          = "timeout"
-	CodeWaitOver         = "wait_over" // a job that was waited for has not ended: a [*WaitOverError]
+	CodeWaitOver         = "wait_over"  // a job that was waited for has not ended: a [*WaitOverError]
+	CodeJobFailed        = "job_failed" // the job of a hook that answers with its result
 	CodeUnavailable      = "unavailable"
 	CodeInternal         = "internal"
 )

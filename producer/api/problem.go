@@ -70,6 +70,7 @@ var statuses = map[string]int{
 	job.CodeNoRuntimes:       http.StatusServiceUnavailable,
 	job.CodeNoSecretsKey:     http.StatusServiceUnavailable,
 	job.CodeWaitOver:         http.StatusServiceUnavailable,
+	job.CodeJobFailed:        http.StatusInternalServerError,
 	job.CodeUnavailable:      http.StatusServiceUnavailable,
 	job.CodeInternal:         http.StatusInternalServerError,
 }
