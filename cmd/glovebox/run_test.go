@@ -39,46 +39,38 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	w := newPlayed(t)
 	number := func(n int) *int { return &n }
+	hello := []string{"testdata/hello.bash"}
 	for _, c := range []struct {
 		name, stdin    string
 		args           []string
+		spec           func(job.Spec) bool
 		files          map[string]string
 		end            func(*job.Result)
 		code           int
 		stdout, stderr string
-		spec           func(job.Spec) bool
 	}{
-		{"hello", "in\n", []string{"testdata/hello.bash", "--verbose", "-x"}, nil, nil, 0, "hello\n", "", func(s job.Spec) bool {
+		{name: "hello", stdin: "in\n", args: []string{"testdata/hello.bash", "--verbose", "-x"}, stdout: "hello\n", spec: func(s job.Spec) bool {
 			return s.Runtime == "bash" && s.Stdin == "in\n" && strings.Join(s.Args, " ") == "--verbose -x" && s.Entrypoint == "hello.bash"
 		}},
-		{"bytes of standard input", "\xff", []string{"testdata/hello.bash"}, nil, nil, 0, "hello\n", "", func(s job.Spec) bool { return s.StdinBase64 == "/w==" }},
-		{"from standard input", "print(1)", []string{"--runtime", "python", "-"}, nil, nil, 0, "hello\n", "", func(s job.Spec) bool { return s.Source == "print(1)" && s.Stdin == "" }},
-		{
-			"exits with 3", "", []string{"testdata/hello.bash"}, nil, func(r *job.Result) { r.Status, r.ExitCode, r.Stderr = job.Failed, number(3), "no\n" },
-			3, "hello\n", "no\n", nil,
-		},
-		{
-			"crashes", "", []string{"testdata/hello.bash"}, nil, func(r *job.Result) { r.Status, r.ExitCode, r.Signal = job.Failed, number(139), "SIGSEGV" },
-			139, "hello\n", "glovebox: failed (SIGSEGV)\n", nil,
-		},
-		{
-			"takes too long", "", []string{"testdata/hello.bash"}, nil, func(r *job.Result) { r.Status, r.ExitCode, r.Limit = job.TimedOut, number(124), "wall_ms" },
-			124, "hello\n", "glovebox: timed out (exit code 124); limit wall_ms\n", nil,
-		},
-		{
-			"does not compile", "", []string{"testdata/hello.bash"}, nil, func(r *job.Result) {
-				r.Status, r.ExitCode, r.Stdout, r.Compile = job.CompileFailed, nil, "", &job.Compile{ExitCode: 1, Output: "error: here\n"}
-			},
-			1, "", "error: here\n", nil,
-		},
-		{
-			"Glovebox's fault", "", []string{"testdata/hello.bash"}, nil, func(r *job.Result) {
-				r.Status, r.ExitCode, r.Stdout, r.Error = job.InternalError, nil, "", &job.Error{Code: job.CodeInternal, Message: "no luck"}
-			},
-			exitCannotRun, "", "glovebox: internal error; no luck\n", nil,
-		},
-		{"leaves a file", "", []string{"testdata/hello.bash"}, map[string]string{"made.txt": "x"}, nil, 0, "hello\n", "it made files; glovebox get --out DIR", nil},
-		{"leaves a file here", "", []string{"--out", t.TempDir(), "testdata/hello.bash"}, map[string]string{"made.txt": "x"}, nil, 0, "hello\n", "", nil},
+		{name: "bytes of standard input", stdin: "\xff", args: hello, stdout: "hello\n", spec: func(s job.Spec) bool { return s.StdinBase64 == "/w==" }},
+		{name: "from standard input", stdin: "print(1)", args: []string{"--runtime", "python", "-"}, stdout: "hello\n", spec: func(s job.Spec) bool { return s.Source == "print(1)" && s.Stdin == "" }},
+		{name: "exits with 3", args: hello, code: 3, stdout: "hello\n", stderr: "no\n", end: func(r *job.Result) {
+			r.Status, r.ExitCode, r.Stderr = job.Failed, number(3), "no\n"
+		}},
+		{name: "crashes", args: hello, code: 139, stdout: "hello\n", stderr: "glovebox: failed (SIGSEGV)\n", end: func(r *job.Result) {
+			r.Status, r.ExitCode, r.Signal = job.Failed, number(139), "SIGSEGV"
+		}},
+		{name: "takes too long", args: hello, code: 124, stdout: "hello\n", stderr: "glovebox: timed out (exit code 124); limit wall_ms\n", end: func(r *job.Result) {
+			r.Status, r.ExitCode, r.Limit = job.TimedOut, number(124), "wall_ms"
+		}},
+		{name: "does not compile", args: hello, code: 1, stderr: "error: here\n", end: func(r *job.Result) {
+			r.Status, r.ExitCode, r.Stdout, r.Compile = job.CompileFailed, nil, "", &job.Compile{ExitCode: 1, Output: "error: here\n"}
+		}},
+		{name: "Glovebox's fault", args: hello, code: exitCannotRun, stderr: "glovebox: internal error; no luck\n", end: func(r *job.Result) {
+			r.Status, r.ExitCode, r.Stdout, r.Error = job.InternalError, nil, "", &job.Error{Code: job.CodeInternal, Message: "no luck"}
+		}},
+		{name: "leaves a file", args: hello, files: map[string]string{"made.txt": "x"}, stdout: "hello\n", stderr: "it made files; glovebox get --out DIR"},
+		{name: "leaves a file here", args: append([]string{"--out", t.TempDir()}, hello...), files: map[string]string{"made.txt": "x"}, stdout: "hello\n"},
 	} {
 		cmd := w.run(t.Context(), c.stdin, append([]string{"run"}, c.args...)...)
 		j := w.starts(t, cmd)
@@ -113,8 +105,13 @@ func TestRunIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newPlayed(t)
 	for _, args := range [][]string{
-		{"run"}, {"run", "nowhere.py"}, {"run", "testdata/script"}, {"run", "-"}, {"run", "--limit", "wall_ms=99999999", "testdata/hello.bash"},
-		{"run", "--runtime", "klingon", "testdata/hello.bash"}, {"run", "--stdin-file", "nowhere", "testdata/hello.bash"},
+		{"run"},
+		{"run", "nowhere.py"},
+		{"run", "testdata/script"},
+		{"run", "-"},
+		{"run", "--limit", "wall_ms=99999999", "testdata/hello.bash"},
+		{"run", "--runtime", "klingon", "testdata/hello.bash"},
+		{"run", "--stdin-file", "nowhere", "testdata/hello.bash"},
 	} {
 		cmd := w.run(t.Context(), "", args...)
 		cmd.ends(t, exitCannotRun, "")
