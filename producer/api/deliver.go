@@ -23,7 +23,7 @@ func (a *API) deliverRoute(mux *listedMux, doc *huma.OpenAPI, d documenter) {
 	mux.HandleFunc("POST /v1/hooks/{id}", a.deliver)
 	op := d.operation("deliver-to-hook", http.MethodPost, "/v1/hooks/{id}", "Start a hook's template",
 		"For the hook's sender, whose signature is looked at in place of a token. 202 says that the job is accepted durably; the same delivery once more is answered with the same job. With answer result the answer is what the job printed, or what its artifact response.json says; 500 if it failed, 504 if it timed out, 504 (wait_over) if it has not ended in time. Glovebox-Job-Id names the job. A sender's handshake is answered as it wants. A hook that is not there, or paused, is 404.",
-		d.answers(200, "A handshake's answer, or what the job printed", nil), d.answers(202, "The job is accepted", d.schema(producer.HookAnswer{})), d.problems(400, 401, 404, 413, 422, 500, 503, 504))
+		d.answers(200, "A handshake's answer, or what the job printed", nil), d.answers(202, "The job is accepted", d.schema(producer.HookAccepted{})), d.problems(400, 401, 404, 413, 422, 500, 503, 504))
 	op.Parameters = []*huma.Param{{Name: "id", In: "path", Required: true, Description: "The hook's id.", Schema: text()}}
 	op.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{"*/*": {}}}
 	delete(op.Responses, "403") // there is no token
@@ -129,7 +129,7 @@ func writeHandshake(w http.ResponseWriter, h hooks.Answer) {
 func writeAccepted(w http.ResponseWriter, d direct.Delivered) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusAccepted)
-	_ = marshal(w, d.HookAnswer) // the sender may have left
+	_ = marshal(w, d.HookAccepted) // the sender may have left
 }
 
 // hookProblem is what a sender is told: 401 for a request that is not its own, and "come back" where

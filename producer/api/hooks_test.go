@@ -58,9 +58,9 @@ func jobs(t *testing.T, w *world, headers ...string) int {
 	return len(page.Jobs)
 }
 
-func started(t *testing.T, a answer) producer.HookAnswer {
+func started(t *testing.T, a answer) producer.HookAccepted {
 	t.Helper()
-	var said producer.HookAnswer
+	var said producer.HookAccepted
 	if err := json.Unmarshal(a.body, &said); err != nil || a.status != http.StatusAccepted || said.JobID == "" {
 		t.Fatalf("got %d %s, %v, want a job", a.status, a.body, err)
 	}

@@ -23,7 +23,7 @@ import (
 
 // Delivered is what a request to a hook comes to: a job, or the answer to a handshake.
 type Delivered struct {
-	producer.HookAnswer
+	producer.HookAccepted
 	Handshake *hooks.Answer
 	// Subscribed says that the handshake confirmed a subscription of Amazon SNS.
 	Subscribed bool
@@ -144,7 +144,7 @@ func (k *Knock) Deliver(ctx context.Context) (Delivered, error) {
 	if err != nil {
 		return Delivered{}, err
 	}
-	return Delivered{HookAnswer: producer.HookAnswer{JobID: claimed.Job, Duplicate: claimed.Done}, Hook: k.hook.HookSettings}, nil
+	return Delivered{HookAccepted: producer.HookAccepted{JobID: claimed.Job, Duplicate: claimed.Done}, Hook: k.hook.HookSettings}, nil
 }
 
 // shake does what a handshake wants done before it is answered, and lists what has a note.
