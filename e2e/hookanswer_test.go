@@ -33,7 +33,12 @@ else:
 func TestHookAnswersResult(t *testing.T) {
 	t.Parallel()
 	g := start(t, options{})
-	send := func(method, path, token, key string, body any) (*http.Response, string) {
+	type answer struct {
+		status int
+		header http.Header
+		body   string
+	}
+	send := func(method, path, token, key string, body any) answer {
 		t.Helper()
 		text, err := json.Marshal(body)
 		if err != nil {
@@ -53,29 +58,29 @@ func TestHookAnswersResult(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer res.Body.Close()
-		answer, err := io.ReadAll(res.Body)
+		text, err = io.ReadAll(res.Body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return res, string(answer)
+		return answer{res.StatusCode, res.Header, string(text)}
 	}
 	template := map[string]any{"spec": map[string]any{"runtime": "python", "source": adder}}
-	if res, body := send(http.MethodPut, "/v1/templates/adder", g.token, "", template); res.StatusCode != http.StatusOK {
-		t.Fatalf("set template: got %d %s", res.StatusCode, body)
+	if got := send(http.MethodPut, "/v1/templates/adder", g.token, "", template); got.status != http.StatusOK {
+		t.Fatalf("set template: got %d %s", got.status, got.body)
 	}
 	settings := job.HookSettings{Template: "adder", Sender: job.SenderBearer, Body: job.BodyStdin, Answer: job.AnswerResult, AnswerSeconds: job.MaxAnswerSeconds, ContentType: "application/json"}
-	res, body := send(http.MethodPost, "/v1/hooks", g.token, "", producer.HookRequest{HookSettings: settings})
+	made := send(http.MethodPost, "/v1/hooks", g.token, "", producer.HookRequest{HookSettings: settings})
 	var hook producer.NewHook
-	if err := json.Unmarshal([]byte(body), &hook); err != nil || res.StatusCode != http.StatusCreated {
-		t.Fatalf("create hook: got %d %s, %v", res.StatusCode, body, err)
+	if err := json.Unmarshal([]byte(made.body), &hook); err != nil || made.status != http.StatusCreated {
+		t.Fatalf("create hook: got %d %s, %v", made.status, made.body, err)
 	}
 	// As often as a busy machine needs: the same delivery is the same job.
-	call := func(key string, request any) (*http.Response, string) {
+	call := func(key string, request any) answer {
 		t.Helper()
 		for {
-			res, body := send(http.MethodPost, hook.Path, hook.Secret, key, request)
-			if res.StatusCode != http.StatusGatewayTimeout || !strings.Contains(body, "wait_over") || t.Context().Err() != nil {
-				return res, body
+			got := send(http.MethodPost, hook.Path, hook.Secret, key, request)
+			if got.status != http.StatusGatewayTimeout || !strings.Contains(got.body, "wait_over") || t.Context().Err() != nil {
+				return got
 			}
 		}
 	}
@@ -94,13 +99,13 @@ func TestHookAnswersResult(t *testing.T) {
 		{"file", map[string]int{"file": 1000}, http.StatusOK, "application/octet-stream", strings.Repeat(everyByte(), 1000)},
 		{"fails", map[string]int{"boom": 1}, http.StatusInternalServerError, producer.ProblemMediaType, ""},
 	} {
-		res, body := call(tt.key, tt.request)
-		id := res.Header.Get("Glovebox-Job-Id")
-		if res.StatusCode != tt.status || res.Header.Get("Content-Type") != tt.kind || tt.body != "" && body != tt.body || id == "" {
-			t.Errorf("%s: got %d %v %.300q, want %d %s %.300q", tt.key, res.StatusCode, res.Header, body, tt.status, tt.kind, tt.body)
+		got := call(tt.key, tt.request)
+		id := got.header.Get("Glovebox-Job-Id")
+		if got.status != tt.status || got.header.Get("Content-Type") != tt.kind || tt.body != "" && got.body != tt.body || id == "" {
+			t.Errorf("%s: got %d %v %.300q, want %d %s %.300q", tt.key, got.status, got.header, got.body, tt.status, tt.kind, tt.body)
 		}
-		if strings.Contains(body, "private") {
-			t.Errorf("%s: got %s, which tells what the job printed", tt.key, body)
+		if strings.Contains(got.body, "private") {
+			t.Errorf("%s: got %s, which tells what the job printed", tt.key, got.body)
 		}
 		jobs[id] = true
 	}

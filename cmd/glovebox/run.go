@@ -123,7 +123,7 @@ func (a *app) runHere(ctx context.Context, o runOptions) error {
 func (a *app) pipeStdin(ctx context.Context, spec *job.Spec) error {
 	if f, ok := a.stdin.(*os.File); ok {
 		if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice != 0 {
-			return nil //nolint:nilerr // a closed one has nothing
+			return nil // a closed one has nothing
 		}
 	}
 	type input struct {
