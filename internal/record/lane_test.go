@@ -249,6 +249,12 @@ func TestPutOffAtDisabled(t *testing.T) {
 	if h := w.health(t); h.NextAt == nil || h.NextAt.Sub(day).Round(time.Second) != time.Minute {
 		t.Errorf("got %+v, want the try made again in a minute", h)
 	}
+	// Once the endpoint takes what it is sent nothing is left of the try.
+	w.now = w.now.Add(time.Minute)
+	w.attempt(t, d.ID, Delivered, 0)
+	if n, err := w.rdb.HExists(t.Context(), endpointLaneKey("default", w.e.ID), "probe").Result(); err != nil || n {
+		t.Errorf("got %t, %v: the delivery is still the day's try", n, err)
+	}
 }
 
 // A delivery that is attempted as it still waited in its lane does not leave the lane's place to itself.
