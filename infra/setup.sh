@@ -287,10 +287,21 @@ setup_podman() {
     done
 }
 
+# podman_info prints what check_podman compares; what Podman says besides goes to the log.
+podman_info() {
+    infra/podman.sh info --format '{{.Host.OCIRuntime.Name}} {{.Store.GraphDriverName}} {{.Host.Security.Rootless}}' 2>"$work/log"
+}
+
 # check_podman needs runsc, whose version Podman asks for.
 check_podman() {
     local got want="glovebox-runtime overlay true"
-    got=$(infra/podman.sh info --format '{{.Host.OCIRuntime.Name}} {{.Store.GraphDriverName}} {{.Host.Security.Rootless}}' 2>"$work/log") || {
+    # Where every process of Podman's user was killed at once, as when a machine without systemd
+    # starts again, Podman takes its dead containers for running ones, and enters none of them.
+    if ! podman_info >/dev/null && grep -q 'system migrate' "$work/log"; then
+        say podman "of a run that was cut off: its containers are marked as stopped"
+        infra/podman.sh system migrate >/dev/null 2>&1 || true # podman info says what is wrong still
+    fi
+    got=$(podman_info) || {
         cat "$work/log" >&2
         fail "podman info failed as $podman_user (the output is above)"
     }
