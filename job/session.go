@@ -14,7 +14,7 @@ const (
 	MaxWaitingTurns = 16
 	// DefaultTTLSeconds is how long a session lives, unless it says otherwise, and MaxTTLSeconds the most.
 	DefaultTTLSeconds = 3600
-	MaxTTLSeconds     = 24 * 3600
+	MaxTTLSeconds     = 90 * 60 // a sandbox's clock in Podman has two hours
 	// DefaultIdleSeconds is for how long a session may execute nothing.
 	DefaultIdleSeconds = 600
 )
@@ -48,7 +48,7 @@ type SessionSettings struct {
 	// Limits hold for each execution, but those of memory, processes and disk for the session as a whole.
 	Limits      Limits            `json:"limits,omitempty" doc:"An absent field has the runtime's default. Each execution has wall_ms, cpu_ms and output_kb anew; memory, processes and disk are the whole session's."`
 	Env         map[string]string `json:"env,omitempty" doc:"Environment variables added to the runtime's own."`
-	TTLSeconds  int64             `json:"ttl_seconds,omitempty" minimum:"0" doc:"How long the session lives, from when it is asked for: up to 86400, 3600 by default."`
+	TTLSeconds  int64             `json:"ttl_seconds,omitempty" minimum:"0" doc:"How long the session lives, from when it is asked for: up to 5400, 3600 by default."`
 	IdleSeconds int64             `json:"idle_seconds,omitempty" minimum:"0" doc:"It ends when it has executed nothing for so long: up to ttl_seconds, 600 by default."`
 	Metadata    map[string]string `json:"metadata,omitempty" doc:"Carried through, unread."`
 }
