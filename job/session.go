@@ -53,8 +53,8 @@ type SessionSettings struct {
 	Metadata    map[string]string `json:"metadata,omitempty" doc:"Carried through, unread."`
 }
 
-// Execution is code for a session to execute.
-type Execution struct {
+// SessionExecution is code for a session to execute.
+type SessionExecution struct {
 	Code     string            `json:"code" doc:"Goes on from what the session has executed before." example:"x = 1; print(x)"`
 	WallMS   int64             `json:"wall_ms,omitempty" minimum:"0" doc:"How long it may take; the session's wall_ms is the default and the most."`
 	Callback *Callback         `json:"callback,omitempty" doc:"Where the signed result is posted."`
@@ -128,7 +128,7 @@ func (s SessionSettings) Check() error {
 }
 
 // Spec returns a job with the session's settings that executes code.
-func (s SessionSettings) Spec(e Execution) Spec {
+func (s SessionSettings) Spec(e SessionExecution) Spec {
 	limits := s.Limits
 	if e.WallMS != 0 {
 		limits.WallMS = e.WallMS
@@ -138,7 +138,7 @@ func (s SessionSettings) Spec(e Execution) Spec {
 
 // Check returns what is wrong with the execution in a session whose executions may take most ms, as [Invalid], or nil.
 // What a job has, too, is checked as a job's.
-func (e Execution) Check(most int64) error {
+func (e SessionExecution) Check(most int64) error {
 	var errs Invalid
 	if e.Code == "" || strings.ContainsRune(e.Code, 0) {
 		errs = append(errs, FieldError{"code", clip(e.Code), "is empty or has a NUL", "code of the session's language"})

@@ -27,7 +27,7 @@ func (g *glovebox) openSession(settings job.SessionSettings) string {
 func (g *glovebox) execute(session, code string) string {
 	g.t.Helper()
 	id := job.NewID("default")
-	spec := job.SessionSettings{Runtime: "python"}.Spec(job.Execution{Code: code})
+	spec := job.SessionSettings{Runtime: "python"}.Spec(job.SessionExecution{Code: code})
 	if err := g.records.AddTurn(g.t.Context(), session, id, spec); err != nil {
 		g.t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestSessionInterrupt(t *testing.T) {
 		t.Errorf("got %+v, want a new interpreter and the file", r)
 	}
 	brief := job.NewID("default")
-	spec := job.SessionSettings{Runtime: "python"}.Spec(job.Execution{Code: "import time; time.sleep(1000)", WallMS: 1000})
+	spec := job.SessionSettings{Runtime: "python"}.Spec(job.SessionExecution{Code: "import time; time.sleep(1000)", WallMS: 1000})
 	if err := g.records.AddTurn(ctx, id, brief, spec); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestSessionEnds(t *testing.T) {
 	if x := g.session(drained, job.SessionEnded); x.EndReason != job.EndDrained {
 		t.Errorf("got %+v, want drained", x)
 	}
-	if err := g.records.AddTurn(ctx, drained, job.NewID("default"), job.SessionSettings{Runtime: "python"}.Spec(job.Execution{Code: "1"})); !errors.Is(err, job.ErrSessionEnded) {
+	if err := g.records.AddTurn(ctx, drained, job.NewID("default"), job.SessionSettings{Runtime: "python"}.Spec(job.SessionExecution{Code: "1"})); !errors.Is(err, job.ErrSessionEnded) {
 		t.Errorf("got %v, want ErrSessionEnded", err)
 	}
 }
