@@ -22,7 +22,7 @@ type executeInSessionInput struct {
 
 // sessionsInput has text only, as listInput.
 type sessionsInput struct {
-	Limit  string `query:"limit" doc:"How many sessions to answer at most, 1 to 1000; 50 by default."`
+	Limit  string `query:"limit" doc:"How many sessions to answer at most, 1 to 200; 50 by default."`
 	Cursor string `query:"cursor" doc:"The next_cursor of the page before."`
 }
 
