@@ -18,6 +18,8 @@ type Sessions interface {
 	Session(ctx context.Context, id string) (job.Session, error)
 	// ListSessions lists the tenant's sessions, newest first, also those that have ended lately.
 	ListSessions(ctx context.Context, o SessionListOptions) (SessionPage, error)
+	// ListExecutions lists a session's executions, newest first, as Lister does jobs.
+	ListExecutions(ctx context.Context, session string, o SessionListOptions) (JobPage, error)
 	// ExecuteInSession has a session execute code once it has executed what came before. The execution is a job: Wait, Get and
 	// Cancel are for it, too; Cancel interrupts one that runs. It fails with job.Invalid, job.ErrNoSession, job.ErrSessionEnded
 	// or job.ErrSessionBusy.
@@ -61,6 +63,20 @@ func (c *Client) Session(ctx context.Context, id string) (x job.Session, err err
 
 // ListSessions is [Sessions.ListSessions].
 func (c *Client) ListSessions(ctx context.Context, o SessionListOptions) (page SessionPage, err error) {
+	err = c.json(ctx, http.MethodGet, sessionsPath+o.query(), 0, nil, &page)
+	return page, err
+}
+
+// ListExecutions is [Sessions.ListExecutions].
+func (c *Client) ListExecutions(ctx context.Context, session string, o SessionListOptions) (page JobPage, err error) {
+	path, err := sessionPath(session)
+	if err == nil {
+		err = c.json(ctx, http.MethodGet, path+"/executions"+o.query(), 0, nil, &page)
+	}
+	return page, err
+}
+
+func (o SessionListOptions) query() string {
 	q := url.Values{}
 	if o.Cursor != "" {
 		q.Set("cursor", o.Cursor)
@@ -68,8 +84,7 @@ func (c *Client) ListSessions(ctx context.Context, o SessionListOptions) (page S
 	if o.Limit != 0 {
 		q.Set("limit", strconv.Itoa(o.Limit))
 	}
-	err = c.json(ctx, http.MethodGet, sessionsPath+"?"+q.Encode(), 0, nil, &page)
-	return page, err
+	return "?" + q.Encode()
 }
 
 // ExecuteInSession is [Sessions.ExecuteInSession].

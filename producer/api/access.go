@@ -85,6 +85,7 @@ var accesses = map[string]access{
 	"POST /v1/sessions":                     {job.ScopeSubmit, "session.start"},
 	"GET /v1/sessions":                      {job.ScopeRead, ""},
 	"GET /v1/sessions/{id}":                 {job.ScopeRead, ""},
+	"GET /v1/sessions/{id}/executions":      {job.ScopeRead, ""},
 	"DELETE /v1/sessions/{id}":              {job.ScopeSubmit, "session.end"},
 	"POST /v1/sessions/{id}/execute":        {job.ScopeSubmit, "job.submit"},
 	"POST /v1/sessions/{id}/interrupt":      {job.ScopeSubmit, "job.cancel"},

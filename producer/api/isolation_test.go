@@ -88,6 +88,7 @@ var visits = map[string]visit{
 	"POST /v1/sessions":                                   {path: "/v1/sessions", body: `{"runtime":"python"}`, shared: true},
 	"GET /v1/sessions":                                    {path: "/v1/sessions", shared: true},
 	"GET /v1/sessions/{id}":                               {path: "/v1/sessions/<session>"},
+	"GET /v1/sessions/{id}/executions":                    {path: "/v1/sessions/<session>/executions"},
 	"DELETE /v1/sessions/{id}":                            {path: "/v1/sessions/<session>"},
 	"POST /v1/sessions/{id}/execute":                      {path: "/v1/sessions/<session>/execute", body: `{"code":"1"}`},
 	"POST /v1/sessions/{id}/interrupt":                    {path: "/v1/sessions/<session>/interrupt"},

@@ -26,6 +26,12 @@ type sessionsInput struct {
 	Cursor string `query:"cursor" doc:"The next_cursor of the page before."`
 }
 
+type executionsInput struct {
+	ID     string `path:"id" doc:"The session's id."`
+	Limit  string `query:"limit" doc:"How many executions to answer at most, 1 to 200; 50 by default."`
+	Cursor string `query:"cursor" doc:"The next_cursor of the page before."`
+}
+
 type sessionOutput struct {
 	Location string `header:"Location" doc:"The session's own URL."`
 	Body     job.Session
@@ -53,6 +59,8 @@ func (a *API) sessionRoutes(h huma.API, d documenter) {
 	huma.Register(h, d.operation("interrupt-session", http.MethodPost, "/v1/sessions/{id}/interrupt", "Interrupt a session",
 		"Interrupts what the session executes, as DELETE of that job does; its state stays if its interpreter can be interrupted within 2 seconds. Nothing happens to a session that executes nothing.",
 		d.problems(401, 404, 503)), a.interruptSession)
+	huma.Register(h, d.operation("list-executions", http.MethodGet, "/v1/sessions/{id}/executions", "List a session's executions",
+		"Records of what the session was given to execute, newest first, as GET /v1/jobs lists jobs: there can be fewer than limit, or none, on a page that is not the last.", d.problems(401, 404, 422, 503)), a.listExecutions)
 	execute := d.operation("execute-in-session", http.MethodPost, "/v1/sessions/{id}/execute", "Execute code in a session",
 		"The execution is a job: GET, DELETE and events of /v1/jobs/{id} are for it, too. Executions take turns in the order in which they came; up to 16 wait. Its files are those that it has changed. "+
 			"Its result's session says whether the state is kept or lost. An execution is tried once: where its worker is lost, it ends as internal_error with the code session_lost.",
@@ -96,18 +104,40 @@ func (a *API) session(ctx context.Context, do func(producer.Sessions) (job.Sessi
 }
 
 func (a *API) listSessions(ctx context.Context, in *sessionsInput) (*sessionsOutput, error) {
-	o := producer.SessionListOptions{Cursor: in.Cursor}
-	if in.Limit != "" {
-		var err error
-		if o.Limit, err = strconv.Atoi(in.Limit); err != nil || o.Limit == 0 {
-			return nil, a.problem(ctx, job.Invalid{{Field: "limit", Value: clip(in.Limit), Message: "is no number of sessions", Allowed: "1 to " + strconv.Itoa(producer.MaxPage)}})
-		}
+	o, err := sessionPage(in.Limit, in.Cursor)
+	if err != nil {
+		return nil, a.problem(ctx, err)
 	}
 	page, err := a.tenantClient(ctx).ListSessions(ctx, o)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
 	return &sessionsOutput{page}, nil
+}
+
+func (a *API) listExecutions(ctx context.Context, in *executionsInput) (*listOutput, error) {
+	o, err := sessionPage(in.Limit, in.Cursor)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	page, err := a.tenantClient(ctx).ListExecutions(ctx, in.ID, o)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return &listOutput{page}, nil
+}
+
+// sessionPage reads which page is asked for. It fails with job.Invalid.
+func sessionPage(limit, cursor string) (producer.SessionListOptions, error) {
+	o := producer.SessionListOptions{Cursor: cursor}
+	if limit == "" {
+		return o, nil
+	}
+	var err error
+	if o.Limit, err = strconv.Atoi(limit); err != nil || o.Limit == 0 {
+		return o, job.Invalid{{Field: "limit", Value: clip(limit), Message: "is no number of entries", Allowed: "1 to " + strconv.Itoa(producer.MaxPage)}}
+	}
+	return o, nil
 }
 
 func (a *API) executeInSession(ctx context.Context, in *executeInSessionInput) (*jobOutput, error) {

@@ -91,6 +91,18 @@ func TestSessions(t *testing.T) {
 			t.Errorf("got %+v", x)
 		}
 	}
+	w.submit(t, `{"runtime":"python","source":"1"}`) // none of the session's
+	var executions producer.JobPage
+	expect("GET", path+"/executions?limit=1", "", http.StatusOK, &executions)
+	if len(executions.Jobs) != 1 || executions.Next == "" {
+		t.Errorf("got %+v", executions)
+	}
+	var older producer.JobPage
+	expect("GET", path+"/executions?cursor="+executions.Next, "", http.StatusOK, &older)
+	if len(older.Jobs) != 1 || executions.Jobs[0].ID+older.Jobs[0].ID != second.ID+first.ID && executions.Jobs[0].ID+older.Jobs[0].ID != first.ID+second.ID {
+		t.Errorf("got %+v, then %+v, want one on each page", executions, older) // both may be of one millisecond
+	}
+	expect("GET", path+"/executions?limit=x", "", http.StatusUnprocessableEntity, nil)
 	var result job.Result
 	expect("GET", "/v1/jobs/"+second.ID, "", http.StatusOK, &result)
 	if result.Status != job.Canceled || result.Error == nil || result.Error.Code != job.CodeSessionEnded {

@@ -90,6 +90,20 @@ func (c *Client) ListSessions(ctx context.Context, o producer.SessionListOptions
 	return page, nil
 }
 
+// ListExecutions is [producer.Sessions.ListExecutions].
+func (c *Client) ListExecutions(ctx context.Context, session string, o producer.SessionListOptions) (producer.JobPage, error) {
+	x, err := c.session(ctx, session)
+	if err != nil {
+		return producer.JobPage{}, err
+	}
+	f, err := c.filter(producer.ListOptions{Limit: o.Limit, Cursor: o.Cursor})
+	if err != nil {
+		return producer.JobPage{}, err
+	}
+	f.Session, f.Since = session, x.Created
+	return c.page(ctx, f)
+}
+
 // ExecuteInSession is [producer.Sessions.ExecuteInSession].
 func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.SessionExecution) (producer.Job, error) {
 	x, err := c.session(ctx, session)
