@@ -2,6 +2,9 @@ package e2e
 
 import (
 	"errors"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
@@ -73,6 +76,35 @@ func TestSession(t *testing.T) {
 		}
 	}
 	gbtest.Eventually(t, "no container is left", func() bool { return len(g.containers()) == 0 })
+}
+
+// TestSessionCommand: the same from a shell.
+func TestSessionCommand(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{})
+	run := func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), binary(t, "glovebox"), append([]string{"session"}, args...)...)
+		cmd.Env = append(os.Environ(), "GLOVEBOX_URL="+g.url, "GLOVEBOX_TOKEN="+g.token)
+		cmd.Stderr, cmd.Stdin = t.Output(), strings.NewReader("print(x + 1)")
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("glovebox session %v: %v, %s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	id := run("start", "python", "--limit", "wall_ms=60000", "--ttl", "10m", "--metadata", "k=v")
+	run("exec", id, "x = 41")
+	if got := run("exec", id, "-"); got != "42" {
+		t.Errorf("got %q, want 42", got)
+	}
+	if got := run("list"); !strings.Contains(got, id) || !strings.Contains(got, "ready") {
+		t.Errorf("got %s, want the session", got)
+	}
+	run("end", id)
+	if got := run("show", id); !strings.Contains(got, job.EndDeleted) {
+		t.Errorf("got %s, want that it was deleted", got)
+	}
 }
 
 // TestKillWorkerWithSession: what the worker held is lost, and each loss is told; nothing is run again.
