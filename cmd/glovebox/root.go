@@ -99,6 +99,7 @@ Exit codes:
 		{jobGroup, a.hookCommand()},
 		{jobGroup, a.scheduleCommand()},
 		{jobGroup, a.secretCommand()},
+		{jobGroup, a.sessionCommand()},
 		{jobGroup, a.receiveCommand()},
 		{jobGroup, a.webhookCommand()},
 		{jobGroup, a.endpointCommand()},

@@ -72,11 +72,12 @@ const (
 	batchPass    = "sweep batches"
 	listPass     = "sweep list"
 	schedulePass = "fire schedules"
+	sessionPass  = "sweep sessions"
 )
 
 // Passes lists what Observer.PassEnded and PassFailed may be told of.
 func Passes() []string {
-	return []string{reapPass, openPass, releasePass, deadlinePass, outboxPass, garbagePass, batchPass, listPass, schedulePass}
+	return []string{reapPass, openPass, releasePass, deadlinePass, outboxPass, garbagePass, batchPass, listPass, schedulePass, sessionPass}
 }
 
 func (w *Sweeper) passes() []pass {
@@ -90,6 +91,7 @@ func (w *Sweeper) passes() []pass {
 		{batchPass, sweepInterval, w.sweepBatches, true},
 		{listPass, listInterval, w.sweepListed, true},
 		{schedulePass, dueInterval, w.fireSchedules, true},
+		{sessionPass, sweepInterval, w.sweepSessions, true},
 	}
 }
 

@@ -62,6 +62,8 @@ var statuses = map[string]int{
 	job.CodeTooManyEndpoints: http.StatusConflict,
 	job.CodePending:          http.StatusConflict,
 	job.CodeGone:             http.StatusGone,
+	job.CodeSessionEnded:     http.StatusGone,
+	job.CodeSessionBusy:      http.StatusTooManyRequests,
 	job.CodeTooLarge:         http.StatusRequestEntityTooLarge,
 	job.CodeMediaType:        http.StatusUnsupportedMediaType,
 	job.CodeRateLimited:      http.StatusTooManyRequests,

@@ -89,6 +89,7 @@ var (
 	_ producer.Templates = (*Client)(nil)
 	_ producer.Hooks     = (*Client)(nil)
 	_ producer.Schedules = (*Client)(nil)
+	_ producer.Sessions  = (*Client)(nil)
 )
 
 // Open connects to Redis and the bucket. The caller closes the Client.
