@@ -19,6 +19,7 @@ type turn struct {
 	job     record.Job
 	keys    artifacts.Keys
 	out     *output
+	events  *eventPublisher
 	began   time.Time
 	close   func() // ends all that watches it, and gives its slot back
 }
@@ -49,7 +50,7 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 	stopInterrupt := context.AfterFunc(watching, interrupt)
 	ttl := time.AfterFunc(time.Until(h.record.Expires), interrupt)
 	out := newOutput(w, keys, j.Epoch, events, nil)
-	h.turn = &turn{session: h, job: j, keys: keys, out: out, began: time.Now()}
+	h.turn = &turn{session: h, job: j, keys: keys, out: out, events: events, began: time.Now()}
 	h.turn.close = sync.OnceFunc(func() {
 		ttl.Stop()
 		stopInterrupt()
@@ -86,6 +87,7 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 	if err != nil {
 		return err
 	}
+	t.events.finish() // the result comes after the output
 	err = w.endRecord(h.life, t.job, ending)
 	t.close()
 	h.turn, h.done = nil, t.job.ID

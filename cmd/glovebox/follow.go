@@ -20,7 +20,7 @@ type followed struct {
 	running func() // called when it starts
 
 	begun   bool // the job printed something
-	missing bool // and something of that was not shown
+	missing bool // and something before that was not shown
 }
 
 // follow prints what the job prints until it has ended, or for at most so long.
@@ -43,7 +43,7 @@ func (a *app) watch(ctx context.Context, jobs *producer.Client, id string, runni
 		}
 		if e.Type == producer.EventResult {
 			r := *e.Job.Result
-			if !f.begun && !f.missing { // it ended before anybody could watch it
+			if !f.begun { // it ended before anybody could watch it
 				return r, a.printOutput(ctx, jobs, r)
 			}
 			return r, nil
@@ -59,14 +59,17 @@ func (f *followed) show(e producer.Event) error {
 	var err error
 	switch e.Type {
 	case producer.EventStdout:
-		f.begun = true
-		_, err = f.stdout.Write(e.Data)
+		if err = f.begin(); err == nil {
+			_, err = f.stdout.Write(e.Data)
+		}
 	case producer.EventStderr:
-		f.begun = true
-		_, err = f.stderr.Write(e.Data)
+		if err = f.begin(); err == nil {
+			_, err = f.stderr.Write(e.Data)
+		}
 	case producer.EventGap:
-		f.missing = true
-		_, err = fmt.Fprintf(f.remarks, "glovebox: some output is not shown here; glovebox logs %s prints all of it once the job has ended\n", f.id)
+		if f.missing = true; f.begun {
+			err = f.begin()
+		}
 	case producer.EventStatus:
 		if e.Status == job.Running {
 			f.running()
@@ -77,5 +80,14 @@ func (f *followed) show(e producer.Event) error {
 		}
 	case producer.EventArtifact, producer.EventResult:
 	}
+	return err
+}
+
+// begin says what is missing before what comes. Where nothing comes, all of it is printed at the end.
+func (f *followed) begin() (err error) {
+	if f.missing {
+		_, err = fmt.Fprintf(f.remarks, "glovebox: some output is not shown here; glovebox logs %s prints all of it once the job has ended\n", f.id)
+	}
+	f.begun, f.missing = true, false
 	return err
 }

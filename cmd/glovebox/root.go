@@ -100,6 +100,7 @@ Exit codes:
 		{jobGroup, a.scheduleCommand()},
 		{jobGroup, a.secretCommand()},
 		{jobGroup, a.sessionCommand()},
+		{jobGroup, a.replCommand()},
 		{jobGroup, a.receiveCommand()},
 		{jobGroup, a.webhookCommand()},
 		{jobGroup, a.endpointCommand()},

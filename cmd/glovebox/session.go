@@ -32,8 +32,7 @@ end of its --ttl, or when it has executed nothing for its --idle time.`,
 }
 
 func (a *app) sessionStartCommand() *cobra.Command {
-	var limits, env, metadata []string
-	var ttl, idle time.Duration
+	var o sessionOptions
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "start RUNTIME",
@@ -44,23 +43,10 @@ waits until a worker holds the session.`,
   glovebox session start node --ttl 30m --limit memory_mb=512`,
 		Args: one("RUNTIME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s := job.SessionSettings{Runtime: args[0]}
-			var errs [3]error
-			s.Limits, errs[0] = parseLimits("--limit", limits, job.Limits{})
-			s.Env, errs[1] = pairs("--env", env)
-			s.Metadata, errs[2] = pairs("--metadata", metadata)
-			if err := errors.Join(errs[:]...); err != nil {
+			o.runtime = args[0]
+			s, err := o.settings()
+			if err != nil {
 				return err
-			}
-			for _, d := range []struct {
-				flag  string
-				value time.Duration
-				field *int64
-			}{{"ttl", ttl, &s.TTLSeconds}, {"idle", idle, &s.IdleSeconds}} {
-				if d.value%time.Second != 0 || d.value < 0 {
-					return usagef("--%s %s: want whole seconds", d.flag, d.value)
-				}
-				*d.field = int64(d.value / time.Second)
 			}
 			return a.withJobs(func(sessions *producer.Client) error {
 				x, err := sessions.StartSession(cmd.Context(), s)
@@ -75,13 +61,8 @@ waits until a worker holds the session.`,
 			})
 		},
 	}
-	f := cmd.Flags()
-	f.DurationVar(&ttl, "ttl", 0, "end it after `TIME` such as 30m (default 1h, 90m at most)")
-	f.DurationVar(&idle, "idle", 0, "end it when it has executed nothing for `TIME` (default 10m)")
-	f.StringArrayVar(&limits, "limit", nil, "`LIMIT=NUMBER` such as wall_ms=5000 or memory_mb=512; may be repeated")
-	f.StringArrayVar(&env, "env", nil, "`NAME=VALUE` for its environment; may be repeated")
-	f.StringArrayVar(&metadata, "metadata", nil, "`KEY=VALUE`; may be repeated")
-	f.BoolVar(&asJSON, "json", false, "print the session as JSON")
+	o.add(cmd.Flags(), 0)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the session as JSON")
 	return cmd
 }
 
