@@ -49,7 +49,7 @@ func (w *Worker) holdSession(life context.Context, x record.Session, r runtimes.
 	defer forget()
 	h.log.Info("session begins", "runtime", r.Name)
 	outcome, err := h.run(life, r)
-	h.ended(outcome, err)
+	h.ended(outcome, err) //nolint:contextcheck // it has the worker's life
 }
 
 // run is the sandbox from its start to its end.

@@ -156,9 +156,9 @@ func TestSessionEnds(t *testing.T) {
 	if x := g.session(ttl, job.SessionEnded); x.EndReason != job.EndTTL {
 		t.Errorf("got %+v, want ttl", x)
 	}
-	drained, waiting := g.openSession(job.SessionSettings{Runtime: "python", Limits: limits}), ""
+	drained := g.openSession(job.SessionSettings{Runtime: "python", Limits: limits})
 	g.result(g.execute(drained, "x = 1"))
-	waiting = g.execute(drained, "import time; time.sleep(1); print(x)")
+	waiting := g.execute(drained, "import time; time.sleep(1); print(x)")
 	g.state(waiting, job.Running)
 	if err := g.stop(); err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 	watching, stopWatching := w.watch(h.life, j, wake, events)
 	interrupted := make(chan struct{})
 	interrupt := sync.OnceFunc(func() { close(interrupted) })
-	stopInterrupt := context.AfterFunc(watching, interrupt)
+	stopInterrupt := context.AfterFunc(watching, interrupt) //nolint:contextcheck // it outlives ctx, as the worker's life does
 	ttl := time.AfterFunc(time.Until(h.record.Expires), interrupt)
 	out := newOutput(w, keys, j.Epoch, events, nil)
 	h.turn = &turn{session: h, job: j, keys: keys, out: out, events: events, began: time.Now()}
@@ -87,8 +87,8 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 	if err != nil {
 		return err
 	}
-	t.events.finish() // the result comes after the output
-	err = w.endRecord(h.life, t.job, ending)
+	t.events.finish()                        // the result comes after the output
+	err = w.endRecord(h.life, t.job, ending) //nolint:contextcheck // what is stored is ended, also after ctx
 	t.close()
 	h.turn, h.done = nil, t.job.ID
 	w.afterEnd(context.WithoutCancel(ctx), t.job, ending.Status, err)

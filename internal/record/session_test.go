@@ -35,9 +35,9 @@ func (s *Store) mustSession(t *testing.T, id string) Session {
 	return x
 }
 
-func (s *Store) mustClaim(t *testing.T, id, worker string) {
+func (s *Store) mustClaim(t *testing.T, id string) {
 	t.Helper()
-	if _, err := s.ClaimSession(t.Context(), id, worker); err != nil {
+	if _, err := s.ClaimSession(t.Context(), id, "w1"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -54,9 +54,9 @@ func (s *Store) execute(t *testing.T, session, code string) (id string) {
 }
 
 // take is TakeTurn, which is to give this execution.
-func (s *Store) take(t *testing.T, session, worker, done, want string) Job {
+func (s *Store) take(t *testing.T, session, done, want string) Job {
 	t.Helper()
-	j, err := s.TakeTurn(t.Context(), session, worker, done, 1)
+	j, err := s.TakeTurn(t.Context(), session, "w1", done, 1)
 	if err != nil || j.ID != want {
 		t.Fatalf("got execution %q, %v, want %s", j.ID, err, want)
 	}
@@ -96,8 +96,8 @@ func TestSession(t *testing.T) {
 	defer listener.Close()
 	woken, stop := listener.Wait(x.ID)
 	defer stop()
-	r.worker.mustClaim(t, x.ID, "w1")
-	r.worker.mustClaim(t, x.ID, "w1") // the answer got lost
+	r.worker.mustClaim(t, x.ID)
+	r.worker.mustClaim(t, x.ID) // the answer got lost
 	if _, err := r.worker.ClaimSession(ctx, x.ID, "w2"); !errors.Is(err, ErrTaken) {
 		t.Errorf("another worker claims: got %v, want ErrTaken", err)
 	}
@@ -105,7 +105,7 @@ func TestSession(t *testing.T) {
 		t.Errorf("another worker takes: got %v, want ErrSessionEnded", err)
 	}
 	for range 2 { // the answer got lost
-		if j := r.worker.take(t, x.ID, "w1", "", first); j.State != job.Running || j.Attempts != 1 || j.Sequence != 1 || j.Session != x.ID || j.Spec.Source != "1" {
+		if j := r.worker.take(t, x.ID, "", first); j.State != job.Running || j.Attempts != 1 || j.Sequence != 1 || j.Session != x.ID || j.Spec.Source != "1" {
 			t.Errorf("got %+v", j)
 		}
 	}
@@ -125,7 +125,7 @@ func TestSession(t *testing.T) {
 		t.Errorf("got %+v, want it busy with %s", got, first)
 	}
 	r.worker.endTurn1(t, first)
-	j := r.worker.take(t, x.ID, "w1", first, second)
+	j := r.worker.take(t, x.ID, first, second)
 	if j.Sequence != 2 {
 		t.Errorf("got sequence %d, want 2", j.Sequence)
 	}
@@ -168,9 +168,9 @@ func TestSessionEnds(t *testing.T) {
 		"lost":    {r.worker, "w1", job.EndMemory, "internal_error session_lost"},
 	} {
 		x := r.api.openSession(t, "acme")
-		r.worker.mustClaim(t, x.ID, "w1")
+		r.worker.mustClaim(t, x.ID)
 		runs, waits := r.api.execute(t, x.ID, "1"), r.api.execute(t, x.ID, "2")
-		r.worker.take(t, x.ID, "w1", "", runs)
+		r.worker.take(t, x.ID, "", runs)
 		if err := tc.by.EndSession(ctx, x.ID, "w2", job.SessionEnd{Reason: tc.reason}); !errors.Is(err, ErrStale) {
 			t.Errorf("%s: another worker ends it: got %v, want ErrStale", name, err)
 		}
@@ -230,10 +230,10 @@ func TestSessionOfLostWorker(t *testing.T) {
 	w, _ := sweepingOver(r.api)
 	lost, kept := r.api.openSession(t, "acme"), r.api.openSession(t, "other")
 	for _, x := range []Session{lost, kept} {
-		r.worker.mustClaim(t, x.ID, "w1")
+		r.worker.mustClaim(t, x.ID)
 	}
 	runs, waits := r.api.execute(t, lost.ID, "1"), r.api.execute(t, lost.ID, "2")
-	r.worker.take(t, lost.ID, "w1", "", runs)
+	r.worker.take(t, lost.ID, "", runs)
 	if err := r.admin.Set(ctx, "gb:worker:w1", `{"id":"w1","jobs":["`+kept.ID+`"]}`, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestSweepSessions(t *testing.T) {
 	ctx := t.Context()
 	w, _ := sweepingOver(r.api)
 	queued, held, ended := r.api.openSession(t, "acme"), r.api.openSession(t, "acme"), r.api.openSession(t, "acme")
-	r.worker.mustClaim(t, held.ID, "w1")
+	r.worker.mustClaim(t, held.ID)
 	waits := r.api.execute(t, ended.ID, "1")
 	r.admin.HSet(ctx, sessionKey("acme", ended.ID), "state", "ended", "reason", job.EndDeleted)
 	r.admin.ZAdd(ctx, sessionWorkKey("acme"), redis.Z{Member: "rubbish"})

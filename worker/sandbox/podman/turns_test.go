@@ -152,10 +152,21 @@ func TestTurns(t *testing.T) {
 				{code: "os.getpid() > 1"},
 			},
 			[]want{
-				{}, {stdout: "first\n42\n"}, {}, {status: job.Failed, code: 1, stderr: "in g\n    raise ValueError('no')\n"}, {status: job.Failed, code: 1, stderr: "SyntaxError"},
-				{status: job.Failed, code: 1, stderr: "EOFError"}, {status: job.Failed, code: 3}, {}, {stdout: "'/work/d'\n"}, {stdout: "3\n"}, {},
-				{stdout: "begun\n", status: job.Canceled, code: 130, stderr: "KeyboardInterrupt"}, {stdout: "'f'\n"},
-				{stdout: "begun\n", status: job.Canceled, code: 130}, {stdout: "True\n"},
+				{},
+				{stdout: "first\n42\n"},
+				{},
+				{status: job.Failed, code: 1, stderr: "in g\n    raise ValueError('no')\n"},
+				{status: job.Failed, code: 1, stderr: "SyntaxError"},
+				{status: job.Failed, code: 1, stderr: "EOFError"},
+				{status: job.Failed, code: 3},
+				{},
+				{stdout: "'/work/d'\n"},
+				{stdout: "3\n"},
+				{},
+				{stdout: "begun\n", status: job.Canceled, code: 130, stderr: "KeyboardInterrupt"},
+				{stdout: "'f'\n"},
+				{stdout: "begun\n", status: job.Canceled, code: 130},
+				{stdout: "True\n"},
 			},
 		},
 		"node": {
@@ -178,9 +189,22 @@ func TestTurns(t *testing.T) {
 				{code: "setTimeout(() => { throw new Error('later') }, 1); await new Promise((r) => setTimeout(r, 100)); 'goes on'"},
 			},
 			[]want{
-				{}, {stdout: "first\n42\n"}, {}, {stdout: "3\n"}, {stdout: "{ a: [ 1, 'b' ] }\n"}, {status: job.Failed, code: 1, stderr: "TypeError: no"}, {status: job.Failed, code: 1, stderr: "SyntaxError"},
-				{}, {stdout: "begun\n", status: job.Canceled, code: 130}, {stdout: "3\n"}, {stdout: "begun\n", status: job.Canceled, code: 130}, {stdout: "4\n"},
-				{}, {stdout: "true\n"}, {status: job.Failed, code: 1, stderr: "ERR_VM_DYNAMIC_IMPORT_CALLBACK_MISSING"}, {stdout: "'goes on'\n", stderr: "later"},
+				{},
+				{stdout: "first\n42\n"},
+				{},
+				{stdout: "3\n"},
+				{stdout: "{ a: [ 1, 'b' ] }\n"},
+				{status: job.Failed, code: 1, stderr: "TypeError: no"},
+				{status: job.Failed, code: 1, stderr: "SyntaxError"},
+				{},
+				{stdout: "begun\n", status: job.Canceled, code: 130},
+				{stdout: "3\n"},
+				{stdout: "begun\n", status: job.Canceled, code: 130},
+				{stdout: "4\n"},
+				{},
+				{stdout: "true\n"},
+				{status: job.Failed, code: 1, stderr: "ERR_VM_DYNAMIC_IMPORT_CALLBACK_MISSING"},
+				{stdout: "'goes on'\n", stderr: "later"},
 			},
 		},
 	} {
@@ -349,8 +373,8 @@ func TestTurnsSandboxKilled(t *testing.T) {
 	worker := warm(t, name, 0)
 	p := sessionOf(t, "python")
 	s := &paused{steps: steps{todo: []step{{code: "1"}}}, wait: func(waiting context.Context) error {
-		for _, id := range containersOf(t, name) {
-			if _, err := podmanCLI("kill", id); err != nil {
+		for _, id := range containersOf(t, name) { //nolint:contextcheck // the test's own
+			if _, err := podmanCLI("kill", id); err != nil { //nolint:contextcheck // the test's own
 				t.Error(err)
 			}
 		}
