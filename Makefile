@@ -42,8 +42,12 @@ TESTFLAGS ?=
 # Suites at once: one more than the processors, as a suite waits for a part of its time.
 suites := -p $(shell echo $$(($$(nproc) + 1)))
 
+# No debugging information, which costs compilers a seventh of their time: `go build` by itself makes it.
+lean := -gcflags=all=-dwarf=false -ldflags=-w
+export GOFLAGS := $(filter-out $(lean),$(GOFLAGS)) $(lean)
+
 # Static commands. check compiles the same way, so that the two share Go's build cache.
-static := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath"
+static := CGO_ENABLED=0 GOFLAGS="-trimpath $$GOFLAGS"
 
 # $(call timed,what,commands) says how long the commands took.
 timed = @start=$$SECONDS; echo "== $(1)"; ( $(2) ); status=$$?; echo "== $(1): $$((SECONDS - start)) s, exit $$status"; exit $$status
@@ -97,7 +101,7 @@ vulns: bin/govulncheck-$(GOVULNCHECK_VERSION) ## look for known vulnerabilities 
 	$(call timed,vulnerabilities,bin/govulncheck-$(GOVULNCHECK_VERSION) -tags '$(PODMAN_TAGS)' ./...)
 
 # $(call tool,name,package@version) installs a program of Go's as $@.
-tool = $(call timed,build $(1),mkdir -p bin/tool-$(1) && CGO_ENABLED=0 GOFLAGS= GOBIN=$(CURDIR)/bin/tool-$(1) go install $(2) && mv bin/tool-$(1)/$(1) $@ && rmdir bin/tool-$(1))
+tool = $(call timed,build $(1),mkdir -p bin/tool-$(1) && CGO_ENABLED=0 GOFLAGS='-trimpath $(lean)' GOBIN=$(CURDIR)/bin/tool-$(1) go install $(2) && mv bin/tool-$(1)/$(1) $@ && rmdir bin/tool-$(1))
 
 bin/govulncheck-%:
 	$(call tool,govulncheck,golang.org/x/vuln/cmd/govulncheck@$*)
@@ -113,7 +117,7 @@ bin/tflint-v%:
 bin/tflint-plugins-%/tflint-ruleset-aws:
 	$(call timed,build tflint-ruleset-aws,mkdir -p $(@D)/build && cd $(@D)/build && \
 		printf 'module build\n\ngo 1.26\n\nrequire github.com/terraform-linters/tflint-ruleset-aws %s\n' $* >go.mod && \
-		CGO_ENABLED=0 GOFLAGS=-mod=mod go build -trimpath -o ../tflint-ruleset-aws.new github.com/terraform-linters/tflint-ruleset-aws && \
+		CGO_ENABLED=0 GOFLAGS='-mod=mod -trimpath $(lean)' go build -o ../tflint-ruleset-aws.new github.com/terraform-linters/tflint-ruleset-aws && \
 		cd .. && rm -r build && mv tflint-ruleset-aws.new tflint-ruleset-aws)
 
 # Not part of check: it needs the AWS provider, of the registry or in GLOVEBOX_TERRAFORM_PROVIDER.

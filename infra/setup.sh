@@ -22,6 +22,8 @@ runsc_version=$(cat infra/runsc/version)
 readonly runsc_version
 readonly versitygw_version=v1.8.0
 readonly go_version=1.26.8 # for machines whose own go is older than go.mod asks for
+# The flags of the Makefile's commands, so that the two share Go's build cache.
+export GOFLAGS='-trimpath -gcflags=all=-dwarf=false -ldflags=-w'
 # What sandboxes need (the package glovebox-worker depends on the same: a test compares them), what
 # making images needs, and what building and trying Glovebox needs beside it.
 packages="podman uidmap crun conmon fuse-overlayfs slirp4netns erofs-utils ca-certificates"
@@ -196,7 +198,7 @@ setup_module() {
         say "$name" "$version"
         return
     fi
-    quietly "$name" "built $version" env CGO_ENABLED=0 GOBIN="$work" GOFLAGS=-trimpath go install "$package@$version"
+    quietly "$name" "built $version" env CGO_ENABLED=0 GOBIN="$work" go install "$package@$version"
     install_root "$work/$name" "$GLOVEBOX_LIB/$name"
     echo "$version" | as_root tee "$marker" >/dev/null
 }
@@ -231,7 +233,7 @@ install_packed() {
 # cache knows best whether it changed.
 setup_command() {
     [ -d "cmd/$1" ] || return 0
-    CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$work/$1" "./cmd/$1"
+    CGO_ENABLED=0 go build -ldflags '-s -w' -o "$work/$1" "./cmd/$1"
     if cmp -s "$work/$1" "$GLOVEBOX_LIB/$1"; then
         say "$1" "as in this tree"
         return
@@ -285,10 +287,21 @@ setup_podman() {
     done
 }
 
+# podman_info prints what check_podman compares; what Podman says besides goes to the log.
+podman_info() {
+    infra/podman.sh info --format '{{.Host.OCIRuntime.Name}} {{.Store.GraphDriverName}} {{.Host.Security.Rootless}}' 2>"$work/log"
+}
+
 # check_podman needs runsc, whose version Podman asks for.
 check_podman() {
     local got want="glovebox-runtime overlay true"
-    got=$(infra/podman.sh info --format '{{.Host.OCIRuntime.Name}} {{.Store.GraphDriverName}} {{.Host.Security.Rootless}}' 2>"$work/log") || {
+    # Where every process of Podman's user was killed at once, as when a machine without systemd
+    # starts again, Podman takes its dead containers for running ones, and enters none of them.
+    if ! podman_info >/dev/null && grep -q 'system migrate' "$work/log"; then
+        say podman "of a run that was cut off: its containers are marked as stopped"
+        infra/podman.sh system migrate >/dev/null 2>&1 || true # podman info says what is wrong still
+    fi
+    got=$(podman_info) || {
         cat "$work/log" >&2
         fail "podman info failed as $podman_user (the output is above)"
     }
@@ -301,7 +314,7 @@ check_podman() {
 build_all() {
     if [ -n "$images" ]; then
         # Before the compilers take the processors: the images wait for it.
-        quietly glovebox "built, to make the images with" env CGO_ENABLED=0 go build -trimpath -o bin/glovebox ./cmd/glovebox
+        quietly glovebox "built, to make the images with" env CGO_ENABLED=0 go build -o bin/glovebox ./cmd/glovebox
         [ -x "$GLOVEBOX_LIB/runsc" ] || say building "runsc, versitygw and the images, side by side: minutes on a new machine"
         bin/glovebox runtimes build "${runtimes[@]}" &
         beside=$!

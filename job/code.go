@@ -38,11 +38,14 @@ const (
 	CodeTooManyHooks     = "too_many_hooks"
 	CodeNoSchedule       = "no_schedule"
 	CodeTooManySchedules = "too_many_schedules"
+	CodeSessionEnded     = "session_ended" // also of an execution that waited, or ran, as its session ended
+	CodeSessionBusy      = "session_busy"  // as many executions wait as may
 	CodeTooLarge         = "too_large"
 	CodeMediaType        = "unsupported_media_type"
 	CodeMethodNotAllowed = "method_not_allowed"
 	CodeTimeout          = "timeout"
-	CodeWaitOver         = "wait_over" // a job that was waited for has not ended: a [*WaitOverError]
+	CodeWaitOver         = "wait_over"  // a job that was waited for has not ended: a [*WaitOverError]
+	CodeJobFailed        = "job_failed" // the job of a hook that answers with its result
 	CodeUnavailable      = "unavailable"
 	CodeInternal         = "internal"
 )
@@ -60,7 +63,8 @@ const (
 	CodeInputChanged     = "input_changed"
 	CodeSecretMissing    = "secret_missing" // it was deleted before the job started
 	CodeSecretsTooLarge  = "secrets_too_large"
-	CodeJudgeError       = "judge_error" // a graded job could not be judged, which is not its program's fault
+	CodeSessionLost      = "session_lost" // with its worker or its sandbox, while the execution ran
+	CodeJudgeError       = "judge_error"  // a graded job could not be judged, which is not its program's fault
 )
 
 // What a request is refused for. Each is an [*Error]: errors.Is compares codes, so that it
@@ -93,5 +97,8 @@ var (
 	ErrTooManyHooks     = &Error{CodeTooManyHooks, fmt.Sprintf("a tenant has %d hooks at most: delete one", MaxHooks)}
 
 	ErrNoSchedule       = &Error{CodeNoSchedule, "there is no such schedule, or no longer"}
+	ErrNoSession        = &Error{CodeNotFound, "there is no such session, or no longer"}
+	ErrSessionEnded     = &Error{CodeSessionEnded, "the session has ended: start another"}
+	ErrSessionBusy      = &Error{CodeSessionBusy, fmt.Sprintf("%d executions of the session wait already, the most there can be", MaxWaitingTurns)}
 	ErrTooManySchedules = &Error{CodeTooManySchedules, fmt.Sprintf("a tenant has %d schedules at most: delete one", MaxSchedules)}
 )

@@ -41,6 +41,7 @@ const (
 	SenderDiscord     = "discord"
 	SenderTwilio      = "twilio"
 	SenderCloudEvents = "cloudevents" // by a bearer token
+	SenderSNS         = "sns"         // Amazon Simple Notification Service, by a topic in place of a secret
 	SenderHMAC        = "hmac"        // as Scheme says
 	SenderBearer      = "bearer"      // Authorization: Bearer
 )
@@ -49,7 +50,7 @@ const (
 func Senders() []string {
 	return []string{
 		SenderStandard, SenderGitHub, SenderGitLab, SenderStripe, SenderSlack, SenderBitbucket, SenderShopify,
-		SenderDiscord, SenderTwilio, SenderCloudEvents, SenderHMAC, SenderBearer,
+		SenderDiscord, SenderTwilio, SenderCloudEvents, SenderSNS, SenderHMAC, SenderBearer,
 	}
 }
 
@@ -66,7 +67,7 @@ type Hook struct {
 // HookSettings are what a hook does.
 type HookSettings struct {
 	Template string `json:"template" doc:"The template that it starts: its newest revision, or with name@3 the third." example:"report"`
-	Sender   string `json:"sender" enum:"standard-webhooks,github,gitlab,stripe,slack,bitbucket,shopify,discord,twilio,cloudevents,hmac,bearer" doc:"Who posts, and so how requests are verified. GitLab from 19.0 on, with a signing token, is standard-webhooks."`
+	Sender   string `json:"sender" enum:"standard-webhooks,github,gitlab,stripe,slack,bitbucket,shopify,discord,twilio,cloudevents,sns,hmac,bearer" doc:"Who posts, and so how requests are verified. GitLab from 19.0 on, with a signing token, is standard-webhooks."`
 	// Scheme is how requests are signed, only with SenderHMAC.
 	Scheme *HookScheme `json:"scheme,omitempty" doc:"With sender hmac: how requests are signed."`
 	// From says where parameters are in the request, by JSON pointers into {body, headers, query,
@@ -75,8 +76,16 @@ type HookSettings struct {
 	// Body is where the job gets the body as it came: BodyStdin, or a file's name.
 	Body string `json:"body,omitempty" doc:"Where the job gets the request's body, as it came: stdin, or the name of a file. Absent: nowhere." example:"event.json"`
 	// URL is what the sender calls the hook, only with SenderTwilio, which signs it.
-	URL    string `json:"url,omitempty" doc:"With sender twilio: the hook's URL, as it is configured there. Absent: the API's public URL and path."`
-	Paused bool   `json:"paused,omitempty" doc:"A hook that is paused answers 404, as if it were not there."`
+	URL string `json:"url,omitempty" doc:"With sender twilio: the hook's URL, as it is configured there. Absent: the API's public URL and path."`
+	// TopicARN is whose messages start the template, only with SenderSNS.
+	TopicARN string `json:"topic_arn,omitempty" doc:"With sender sns: the topic whose messages start the template. Amazon signs which topic a message is of, so that there is no secret." example:"arn:aws:sns:eu-central-1:123456789012:uploads"`
+	// Answer is AnswerAccepted, the default, or AnswerResult.
+	Answer string `json:"answer,omitempty" enum:"accepted,result" doc:"accepted, the default: the answer is 202 with the job's id, once that is accepted. result: it is held until the job has ended, and is what that printed."`
+	// AnswerSeconds is how long AnswerResult waits.
+	AnswerSeconds int `json:"answer_seconds,omitempty" minimum:"0" maximum:"60" doc:"With answer result: how long the answer is held, 1 to 60; 25 by default, 2 for slack. After it the answer is 504 with the job's id, and the job goes on." example:"25"`
+	// ContentType of what the job prints.
+	ContentType string `json:"content_type,omitempty" doc:"With answer result: the type of what the job prints, text/plain; charset=utf-8 by default. JSON, plain text, CSV and images are shown; XML, PDF, zip and application/octet-stream are downloads; no other is allowed." example:"application/json"`
+	Paused      bool   `json:"paused,omitempty" doc:"A hook that is paused answers 404, as if it were not there."`
 }
 
 // BodyStdin is standard input, as [HookSettings] names it.
@@ -101,8 +110,8 @@ type HookSecret struct {
 // HookDelivery is a request to a hook that was verified.
 type HookDelivery struct {
 	At time.Time `json:"at"`
-	// Outcome is DeliveryStarted, DeliveryDuplicate or DeliveryRefused.
-	Outcome  string `json:"outcome" enum:"started,duplicate,refused" doc:"started a job; was a duplicate of a delivery before; or was refused, for the reason that is given."`
+	// Outcome is DeliveryStarted, DeliveryDuplicate, DeliveryRefused or DeliveryHandshake.
+	Outcome  string `json:"outcome" enum:"started,duplicate,refused,handshake" doc:"started a job; was a duplicate of a delivery before; was refused, for the reason that is given; or began or ended a subscription."`
 	Delivery string `json:"delivery,omitempty" doc:"What its sender calls it."`
 	Job      string `json:"job_id,omitempty" doc:"The job that it started, or that the one before did."`
 	Reason   string `json:"reason,omitempty"`
@@ -113,6 +122,7 @@ const (
 	DeliveryStarted   = "started"
 	DeliveryDuplicate = "duplicate"
 	DeliveryRefused   = "refused"
+	DeliveryHandshake = "handshake" // of SenderSNS
 )
 
 // NewHookID returns a fresh id for a hook of the tenant: what a job's has, behind an "h-".
@@ -160,6 +170,10 @@ func (h HookSettings) Check() error {
 	if h.URL != "" && (h.Sender != SenderTwilio || len(h.URL) > MaxURLBytes) {
 		add("url", clip(h.URL), "is for sender twilio", fmt.Sprintf("nothing, or up to %d bytes", MaxURLBytes))
 	}
+	if _, ok := SNSHost(h.TopicARN); ok != (h.Sender == SenderSNS) || h.TopicARN != "" && !ok {
+		add("topic_arn", clip(h.TopicARN), "does not fit the sender", "with sender sns a standard topic such as arn:aws:sns:eu-central-1:123456789012:uploads, else nothing")
+	}
+	h.checkAnswer(add)
 	if len(h.From) > MaxArgs {
 		add("from", len(h.From), "has too many entries", fmt.Sprintf("0 to %d", MaxArgs))
 	} else {
@@ -174,6 +188,22 @@ func (h HookSettings) Check() error {
 		return nil
 	}
 	return errs
+}
+
+var topicARN = regexp.MustCompile(`^arn:(aws|aws-cn|aws-us-gov):sns:([a-z]{2}(?:-[a-z]+)+-[0-9]{1,2}):[0-9]{12}:[A-Za-z0-9_-]{1,256}$`)
+
+// SNSHost returns the host of Amazon's that signs and confirms for a topic, and false for what is none. A FIFO
+// topic is none, as those post to no URL.
+func SNSHost(topic string) (host string, ok bool) {
+	parts := topicARN.FindStringSubmatch(topic)
+	if parts == nil {
+		return "", false
+	}
+	host = "sns." + parts[2] + ".amazonaws.com"
+	if parts[1] == "aws-cn" {
+		host += ".cn"
+	}
+	return host, true
 }
 
 // hookRoots are what pointers of a hook begin with.

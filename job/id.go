@@ -19,6 +19,7 @@ const (
 	tokenLength = 32 // 160 bits in base32
 	batchMark   = "b-"
 	runMark     = "r-"
+	sessionMark = "s-"
 	maxTenant   = 32
 	uuidBytes   = 16
 	uuidLength  = 36 // in hex with dashes
@@ -93,6 +94,21 @@ func NewBatchID(tenant string) string {
 func TenantOfBatch(id string) (tenant string, ok bool) {
 	tenant, rest, _ := strings.Cut(id, "-")
 	random, ok := strings.CutPrefix(rest, batchMark)
+	if !ok {
+		return "", false
+	}
+	return TenantOf(tenant + "-" + random)
+}
+
+// NewSessionID returns a fresh id for a session of the tenant: what a job's has, behind an "s-".
+func NewSessionID(tenant string) string {
+	return tenant + "-" + sessionMark + strings.TrimPrefix(NewID(tenant), tenant+"-")
+}
+
+// TenantOfSession returns the tenant of a session, and false for what is no session's id.
+func TenantOfSession(id string) (tenant string, ok bool) {
+	tenant, rest, _ := strings.Cut(id, "-")
+	random, ok := strings.CutPrefix(rest, sessionMark)
 	if !ok {
 		return "", false
 	}

@@ -22,6 +22,7 @@ func (q *Quotas) fields() []numberField {
 		{"bytes_stored", &q.BytesStored, maxQuota},
 		{"bytes_recorded", &q.BytesRecorded, maxQuota},
 		{"running_at_once", &q.RunningAtOnce, maxQuota},
+		{"sessions", &q.Sessions, maxQuota},
 	}
 }
 

@@ -57,6 +57,8 @@ type Result struct {
 	// Attestation is the worker's signed statement about this result, where it has a
 	// signing key: package attest and "glovebox verify" check it.
 	Attestation *Attestation `json:"attestation,omitempty"`
+	// Session is what an execution of a session has besides; nil for any other job.
+	Session *ExecutionState `json:"session,omitempty"`
 	// Attempt counts the tries at this job: 1, or more when a worker was lost.
 	Attempt int `json:"attempt"`
 	// Worker is the worker that ran the job.

@@ -63,6 +63,8 @@ type Quotas struct {
 	JobsQueued int64 `json:"jobs_queued,omitempty" doc:"Jobs that wait for a worker." minimum:"0" example:"1000"`
 	// RunningAtOnce are jobs that workers have at the same time.
 	RunningAtOnce int64 `json:"running_at_once,omitempty" doc:"Jobs that run at the same time; the others wait." minimum:"0" example:"20"`
+	// Sessions that have not ended; 0 means [DefaultSessions].
+	Sessions int64 `json:"sessions,omitempty" doc:"Sessions that have not ended; 0 means 16." minimum:"0" example:"4"`
 	// BytesQueued are the specs of these jobs, as JSON.
 	BytesQueued int64 `json:"bytes_queued,omitempty" doc:"Bytes of these jobs: their specs as JSON." minimum:"0"`
 	// BytesStored are the objects that are kept of jobs that have ended. They are counted

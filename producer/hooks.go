@@ -62,8 +62,8 @@ type HookDeliveryList struct {
 	Deliveries []job.HookDelivery `json:"deliveries" nullable:"false" doc:"The newest first, 100 at most."`
 }
 
-// HookAnswer is what a sender is told whose request started a job, or did before.
-type HookAnswer struct {
+// HookAccepted is what a sender is told whose request started a job, or did before.
+type HookAccepted struct {
 	JobID     string `json:"job_id"`
 	Duplicate bool   `json:"duplicate,omitempty" doc:"The request came before: this is the job of then."`
 }

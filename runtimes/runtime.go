@@ -49,6 +49,9 @@ type Runtime struct {
 	Limits job.Limits
 	// Preload, if there is one, is how Run can be started before its file is known.
 	Preload *Preload
+	// Session, if there is one, starts an interpreter that executes code piece by piece and keeps its state: README.md
+	// says how.
+	Session []string
 
 	image   string
 	imageOf string // the runtime whose image it has, "" for its own
@@ -78,6 +81,7 @@ type definition struct {
 	Env            map[string]string `yaml:"env"`
 	Limits         map[string]any    `yaml:"limits"`
 	Preload        *Preload          `yaml:"preload"`
+	Session        []string          `yaml:"session"`
 }
 
 // Image returns the name of the runtime's image, which changes with everything that
@@ -146,7 +150,7 @@ func parse(folder string, text []byte) (Runtime, error) {
 	maps.Copy(env, d.Env)
 	return Runtime{
 		Name: d.Name, Version: d.Version, VersionCommand: d.VersionCommand, Aliases: d.Aliases, Core: d.Core, File: d.File,
-		Compile: d.Compile, Run: d.Run, Env: env, Limits: limits, Preload: d.Preload, imageOf: d.Image,
+		Compile: d.Compile, Run: d.Run, Env: env, Limits: limits, Preload: d.Preload, Session: d.Session, imageOf: d.Image,
 	}, nil
 }
 

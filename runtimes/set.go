@@ -107,6 +107,9 @@ func load(fsys fs.FS, folder, baseDigest string) (Runtime, error) {
 	if err != nil {
 		return Runtime{}, err
 	}
+	if r.Session, err = sessionCommand(fsys, folder, r.Session); err != nil {
+		return Runtime{}, err
+	}
 	r.image = fmt.Sprintf("localhost/glovebox/%s:%s-%s", r.Name, r.Version, digest)
 	return r, nil
 }
@@ -150,9 +153,9 @@ func (s Set) Images() []string {
 }
 
 // notInImage are parts of a folder that its image doesn't depend on: changing a
-// default limit or a test needs no new image.
+// default limit, a test or how a session begins needs no new image.
 func notInImage(name string) bool {
-	return name == definitionFile || name == "README.md" || strings.HasPrefix(name, "testdata/")
+	return name == definitionFile || name == "README.md" || strings.HasPrefix(name, sessionPrefix) || strings.HasPrefix(name, "testdata/")
 }
 
 // digestFolder returns 12 hex digits that stand for the folder's content and for what

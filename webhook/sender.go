@@ -48,6 +48,11 @@ type Sender struct {
 
 // New returns a Sender.
 func New(c Config) *Sender {
+	c = c.withDefaults()
+	return &Sender{guard: c.Guard, timeout: c.Timeout, userAgent: c.UserAgent, client: NewHTTPClient(c)}
+}
+
+func (c Config) withDefaults() Config {
 	if c.Guard == nil {
 		c.Guard = NewGuard(GuardConfig{})
 	}
@@ -57,8 +62,15 @@ func New(c Config) *Sender {
 	if c.UserAgent == "" {
 		c.UserAgent = "Glovebox-Webhook"
 	}
+	return c
+}
+
+// NewHTTPClient returns a client for requests to strangers' servers: it dials what the guard lets through, follows no redirect and
+// uses no proxy. Timeouts of whole requests are the caller's.
+func NewHTTPClient(c Config) *http.Client {
+	c = c.withDefaults()
 	dialer := &net.Dialer{Timeout: 10 * time.Second, Resolver: c.Resolver, Control: c.Guard.Control}
-	return &Sender{guard: c.Guard, timeout: c.Timeout, userAgent: c.UserAgent, client: &http.Client{
+	return &http.Client{
 		// A redirect could lead anywhere, and turns a POST into a GET.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
@@ -72,7 +84,7 @@ func New(c Config) *Sender {
 			MaxIdleConnsPerHost:    2,
 			IdleConnTimeout:        30 * time.Second,
 		},
-	}}
+	}
 }
 
 // Close ends idle connections. Nothing may be under way.

@@ -17,7 +17,7 @@ var processStart = time.Now().UTC()
 
 var errRunning = errors.New("this worker runs the job already")
 
-// beginRun notes that this worker runs the job. It fails with errRunning, errDrained or
+// beginRun notes that this worker runs the job, or holds the session. It fails with errRunning, errDrained or
 // errPaused.
 func (w *Worker) beginRun(run queue.Run) error {
 	w.mu.Lock()
@@ -33,7 +33,6 @@ func (w *Worker) beginRun(run queue.Run) error {
 	}
 	w.active[run] = struct{}{}
 	w.busy.Add(1)
-	w.Metrics.Took(1)
 	return nil
 }
 
@@ -42,7 +41,6 @@ func (w *Worker) endRun(run queue.Run) {
 	defer w.mu.Unlock()
 	delete(w.active, run)
 	w.busy.Done()
-	w.Metrics.Took(-1)
 }
 
 const (

@@ -86,6 +86,7 @@ func (w *Worker) pause(reason error) {
 		w.Metrics.Paused(true)
 		w.Log.Error("worker pauses: it takes no jobs until it can run them", "worker", w.ID, "error", reason)
 		w.consumer.stop()
+		w.sessions.stop()
 	}
 }
 
@@ -98,7 +99,7 @@ func (w *Worker) resume() error {
 	b.mu.Unlock()
 	w.Metrics.Paused(false)
 	w.Log.Info("worker goes on: it can run jobs again", "worker", w.ID, "paused_seconds", int(time.Since(openedAt).Seconds()))
-	return w.consumer.start()
+	return w.takeJobs()
 }
 
 // monitor pauses the worker when what jobs need is away, and resumes it when that is back. It

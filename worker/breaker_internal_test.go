@@ -14,7 +14,7 @@ import (
 // TestOpenSince: a job met a pause when the two overlap, whichever began first.
 func TestOpenSince(t *testing.T) {
 	t.Parallel()
-	w := &Worker{Config: Config{Log: slog.New(slog.DiscardHandler), Metrics: metrics.NewWorker(prometheus.NewRegistry(), nil)}, consumer: &consumer{forGood: true}}
+	w := &Worker{Config: Config{Log: slog.New(slog.DiscardHandler), Metrics: metrics.NewWorker(prometheus.NewRegistry(), nil)}, consumer: &consumer{forGood: true}, sessions: &sessionConsumer{}}
 	why := errors.New("podman is away")
 	before := time.Now()
 	if got := w.breaker.openSince(before); got != nil {

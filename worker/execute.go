@@ -37,6 +37,8 @@ func (w *Worker) handle(life context.Context, t *asynq.Task) error {
 		return err
 	}
 	defer w.endRun(run)
+	w.Metrics.Took(1)
+	defer w.Metrics.Took(-1)
 	// Before the record is read, or a cancellation between the two would wake nobody.
 	wake, forget := w.cancels.Wait(run.ID)
 	defer forget()
@@ -151,6 +153,11 @@ func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) 
 	if err := w.attest(&result, spec, input, program.Limits, out); err != nil {
 		return record.Ending{}, err
 	}
+	return w.storeResult(ctx, j, keys, result, out)
+}
+
+// storeResult writes result.json, and returns the record's end.
+func (w *Worker) storeResult(ctx context.Context, j record.Job, keys artifacts.Keys, result job.Result, out *output) (record.Ending, error) {
 	b, err := job.Marshal(result)
 	if err != nil {
 		return record.Ending{}, fmt.Errorf("encode result: %w", err)

@@ -7,12 +7,14 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
@@ -25,9 +27,18 @@ type scripted struct {
 	unfit  int // the sandbox, from 1, whose compile step fails
 	gone   int // the sandbox for which a file of the program is gone
 	made   int
+	judges atomic.Int32 // how many sandboxes a checker's program has had
 }
 
+// Image says that there is any.
+func (s *scripted) Image(context.Context, string) (string, error) { return "sha256:", nil }
+
 func (s *scripted) Run(ctx context.Context, p sandbox.Program, sink sandbox.Sink) (sandbox.Outcome, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // what a sandbox gives its tests ends with it
+	if len(p.Command) > 0 {
+		return s.accept(ctx, p, sink)
+	}
 	s.made++
 	if s.made == s.unfit {
 		return sandbox.Outcome{Status: job.CompileFailed, ExitCode: 1, Compile: &job.Compile{ExitCode: 1}}, nil
@@ -57,6 +68,63 @@ func (s *scripted) Run(ctx context.Context, p sandbox.Program, sink sandbox.Sink
 		if step == 'a' {
 			return sandbox.Outcome{Status: job.Succeeded, Lost: true, Compile: &job.Compile{}}, nil
 		}
+	}
+}
+
+// accept is a sandbox of a checker's program, which accepts all that it is to judge.
+func (s *scripted) accept(ctx context.Context, p sandbox.Program, sink sandbox.Sink) (sandbox.Outcome, error) {
+	s.judges.Add(1)
+	for {
+		if _, _, err := p.Tests.Next(ctx); err != nil {
+			return sandbox.Outcome{}, err
+		}
+		if err := errors.Join(sink.Stdout([]byte("exit 42\n")), p.Tests.Ended(ctx, sandbox.TestOutcome{Status: job.Succeeded})); err != nil {
+			return sandbox.Outcome{}, err
+		}
+	}
+}
+
+// TestGradeLostSandboxWithChecker: a submission that ends its own sandbox doesn't end its checker's.
+func TestGradeLostSandboxWithChecker(t *testing.T) {
+	t.Parallel()
+	set, err := runtimes.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, script string
+		made         int
+		want         string
+	}{
+		{"in a test", "..x.", 2, "accepted accepted out_of_memory accepted"},
+		{"before a test", ".w...", 2, "accepted accepted accepted accepted"},
+		{"after a test", ".a..", 2, "accepted accepted accepted accepted"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := &scripted{script: c.script}
+			w := &Worker{Config: Config{Sandboxes: s, Runtimes: set, Log: slog.New(slog.DiscardHandler), SpoolDir: t.TempDir(), ImageTimeout: time.Minute}}
+			spec := job.Spec{
+				Groups:  []job.Group{{OnReject: "continue"}},
+				Checker: &job.Checker{Kind: job.CheckKattis, Program: &job.CheckerProgram{Runtime: "bash", Source: "exit 42"}},
+			}
+			for i := range 4 {
+				spec.Tests = append(spec.Tests, job.Test{Name: fmt.Sprint(i), Args: []string{"a"}})
+			}
+			g, o, err := w.grade(t.Context(), record.Job{Tenant: "default"}, spec, sandbox.Program{Limits: job.Limits{WallMS: 1000, CPUMS: 1000}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := job.Result{Status: o.Status}
+			g.fill(&r)
+			var got []string
+			for _, test := range r.Tests {
+				got = append(got, string(test.Verdict))
+			}
+			if strings.Join(got, " ") != c.want || s.made != c.made || s.judges.Load() != 1 {
+				t.Errorf("got %s of %d sandboxes and %d of the checker's; want %s of %d and 1; %+v", got, s.made, s.judges.Load(), c.want, c.made, r.Error)
+			}
+		})
 	}
 }
 

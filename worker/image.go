@@ -36,7 +36,7 @@ func (w *Worker) builtRuntimes(ctx context.Context) (list []fleet.Runtime, names
 		names = append(append(names, r.Name), r.Aliases...)
 		list = append(list, fleet.Runtime{
 			Name: r.Name, Version: r.Version, Aliases: r.Aliases, File: r.File,
-			Image: r.Image(), ImageDigest: digest, Limits: r.Limits, Warm: w.Sandboxes.WarmOf(r.Image()),
+			Image: r.Image(), ImageDigest: digest, Limits: r.Limits, Sessions: len(r.Session) > 0, Warm: w.Sandboxes.WarmOf(r.Image()),
 		})
 	}
 	if !slices.Equal(unbuilt, w.unbuilt) {

@@ -97,6 +97,9 @@ func (w *Worker) publish(ctx context.Context) error {
 		return err
 	}
 	w.expireWanted()
+	if err := w.sessions.serve(w.sessionQueues(list)); err != nil {
+		return err
+	}
 	if err := w.Records.Fleet.PublishImages(ctx, images); err != nil {
 		return err
 	}

@@ -106,7 +106,9 @@ type Worker struct {
 	memory   *semaphore.Weighted
 	slots    chan struct{} // one for each job at once
 	cancels  *record.Listener
+	turns    *record.Listener
 	consumer *consumer
+	sessions *sessionConsumer
 	breaker  breaker
 	offer    *fleet.Offer     // the names of what this worker can run
 	tests    *testcache.Cache // inputs and answers of graded jobs; nil if none are kept
@@ -115,6 +117,7 @@ type Worker struct {
 	active     map[queue.Run]struct{} // what this worker runs
 	wanted     map[string]time.Time   // names that others lack, and when they last handed a job over
 	stopping   bool                   // no job may begin any more
+	draining   chan struct{}          // closed when that is so
 	busy       sync.WaitGroup
 	publishers sync.WaitGroup // event publishers: a call may outlive its job by a second
 
@@ -175,12 +178,12 @@ func New(c Config) (*Worker, error) {
 	}
 	return &Worker{
 		Config: c, memory: semaphore.NewWeighted(c.MemoryMB), slots: make(chan struct{}, c.Concurrency),
-		active: map[queue.Run]struct{}{}, wanted: map[string]time.Time{}, absent: map[string]time.Time{}, missing: map[string]string{},
+		draining: make(chan struct{}), active: map[queue.Run]struct{}{}, wanted: map[string]time.Time{}, absent: map[string]time.Time{}, missing: map[string]string{},
 	}, nil
 }
 
 // Run takes jobs until ctx ends, then drains: running jobs may finish within the
-// grace, the rest are handed back. It returns nil when nothing was lost. While Redis, the
+// grace, the rest are handed back; sessions end once nothing of them runs. It returns nil when nothing was lost. While Redis, the
 // bucket or Podman are away, be it from the start, it waits for them.
 func (w *Worker) Run(ctx context.Context) error {
 	// life is the context of everything that outlives ctx, until the drain is over.
@@ -196,6 +199,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		},
 		handle: func(_ context.Context, t *asynq.Task) error { return w.handle(life, t) },
 	}
+	w.sessions = w.newSessionConsumer(life)
 	w.offer = w.Records.Fleet.Offer(ctx, w.serveWanted)
 	defer w.offer.Close()
 	if err := await.Until(ctx, w.Log, "Redis and Podman, to say what this worker offers", w.announce); err != nil {
@@ -204,12 +208,14 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer w.publishers.Wait()
 	w.cancels = w.Records.ListenCancel(life)
 	defer w.cancels.Close()
+	w.turns = w.Records.ListenTurns(life, w.ID)
+	defer w.turns.Close()
 	if w.Signer == nil {
 		w.Log.Warn("results carry no attestation: GLOVEBOX_SIGNING_KEY is not set")
 	}
 	if w.checkHealth(ctx); w.paused() == nil {
 		w.Log.Info("worker takes jobs", "worker", w.ID, "concurrency", w.Concurrency, "memory_mb", w.MemoryMB)
-		if err := w.consumer.start(); err != nil {
+		if err := w.takeJobs(); err != nil {
 			return err
 		}
 	}
@@ -221,15 +227,20 @@ func (w *Worker) Run(ctx context.Context) error {
 
 	<-ctx.Done()
 	w.consumer.stopForGood() // take no more
+	w.sessions.stopForGood()
 	if err := w.offer.Close(); err != nil {
 		w.Log.Warn("worker may be handed jobs that it does not take any more", "worker", w.ID, "error", err)
 	}
 	w.drain(end)
+	w.sessions.close()
 	w.consumer.close() // no handler runs any more, so asynq has nothing to requeue
 	stopLoops()
 	loops.Wait() // a beat after Leave would undo it
 	return w.Records.Fleet.Leave(context.WithoutCancel(ctx), w.ID)
 }
+
+// takeJobs takes jobs and sessions from now on.
+func (w *Worker) takeJobs() error { return errors.Join(w.consumer.start(), w.sessions.start()) }
 
 // announce says that this worker lives, and what it offers.
 func (w *Worker) announce(ctx context.Context) error {
@@ -252,6 +263,7 @@ func unlessEnded(ctx context.Context, err error) error {
 func (w *Worker) drain(end context.CancelCauseFunc) {
 	w.mu.Lock()
 	w.stopping = true
+	close(w.draining)
 	w.mu.Unlock()
 	done := make(chan struct{})
 	go func() { w.busy.Wait(); close(done) }()

@@ -21,14 +21,24 @@ type collector struct {
 	limits job.Limits
 	inputs map[string]sum
 	send   *session
+	// sums, if set, gets what identifies each file that is there.
+	sums map[string]sum
 
 	sent    int64
 	bytes   int64
 	skipped int
 }
 
-// run sends the artifacts in the order of their names, says what it skips, and sends End.
+// run collects, and sends End.
 func (c *collector) run() error {
+	if err := c.collect(); err != nil {
+		return err
+	}
+	return c.send.out.WriteJSON(agentwire.TypeEnd, agentwire.End{SkippedTotal: c.skipped})
+}
+
+// collect sends the artifacts in the order of their names, and says what it skips.
+func (c *collector) collect() error {
 	entries, err := walk(c.root)
 	if err != nil {
 		return fmt.Errorf("collect artifacts: %w", err)
@@ -38,7 +48,7 @@ func (c *collector) run() error {
 			return fmt.Errorf("collect artifact %q: %w", agentwire.Printable(e.name, 100), err)
 		}
 	}
-	return c.send.out.WriteJSON(agentwire.TypeEnd, agentwire.End{SkippedTotal: c.skipped})
+	return nil
 }
 
 func (c *collector) file(e entry) error {
@@ -48,6 +58,7 @@ func (c *collector) file(e entry) error {
 	if given, ok := c.inputs[e.name]; ok && given.size == e.size {
 		now, err := sumOf(c.root, e)
 		if err == nil && now == given {
+			c.note(e.name, now)
 			return nil // an input that was not changed
 		}
 	}
@@ -81,6 +92,13 @@ func (c *collector) file(e entry) error {
 		}
 		left -= int64(n)
 	}
+	if c.sums != nil {
+		now, err := sumOf(c.root, e)
+		if err != nil {
+			return err
+		}
+		c.note(e.name, now)
+	}
 	return c.send.out.Write(agentwire.TypeArtifactEnd, nil)
 }
 
@@ -109,6 +127,12 @@ func readFull(f *os.File, to [][]byte) error {
 		}
 	}
 	return nil
+}
+
+func (c *collector) note(name string, s sum) {
+	if c.sums != nil {
+		c.sums[name] = s
+	}
 }
 
 func (c *collector) skip(name, reason string) error {

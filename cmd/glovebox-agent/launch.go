@@ -79,7 +79,8 @@ func (r *run) child(g group, p pipes) (*child, error) {
 	}
 	if r.control != nil {
 		c.control = r.control.Fd()
-	} else { // a prepared process gives itself the limits of its program
+	}
+	if r.control == nil || r.limitControl { // a prepared process gives itself the limits of its program
 		c.limits = limitsOf(r.limits)
 	}
 	if r.testID != 0 { // what a wipe might miss is for nobody else

@@ -21,7 +21,7 @@ type listener struct {
 	killed   bool
 }
 
-// listen handles credit and kill frames, and tests, from now on, unless that is done already. When the worker
+// listen handles credit and kill frames, tests and turns from now on, unless that is done already. When the worker
 // has gone, the agent exits: every process ends with PID 1.
 func (s *session) listen() {
 	l := &s.listener
@@ -63,18 +63,34 @@ func (s *session) handleNext() (left bool, err error) {
 	}
 	switch f.Type {
 	case agentwire.TypeKill:
+		if s.check.Start.Session {
+			select {
+			case s.interrupt <- struct{}{}:
+			default: // once is enough
+			}
+			return false, nil
+		}
 		if !s.listener.killed {
 			s.listener.killed = true
 			close(s.killed)
 		}
 	case agentwire.TypeTest:
-		s.coming = &test{args: s.check.Test.Args}
+		s.coming = coming{test: &test{args: s.check.Test.Args}}
+	case agentwire.TypeTurn:
+		s.coming = coming{turn: &turn{wall: time.Duration(s.check.Turn.WallMS) * time.Millisecond}}
 	case agentwire.TypeStdinData:
-		return false, s.coming.stdin.write(f.Payload)
+		if s.coming.turn != nil {
+			return false, s.coming.turn.code.write(f.Payload)
+		}
+		return false, s.coming.test.stdin.write(f.Payload)
 	case agentwire.TypeGo:
+		if s.coming.turn != nil {
+			return false, s.queueTurn()
+		}
 		return false, s.queueTest()
 	case agentwire.TypeDone:
 		close(s.tests)
+		close(s.turns)
 	case agentwire.TypeCredit:
 		l := &s.listener
 		l.mu.Lock()

@@ -36,8 +36,10 @@ type run struct {
 	process *process
 	// extraMemory is what it may hold beside limits.MemoryMB, bytes.
 	extraMemory int64
-	// control is the control socket of a process that is prepared, which has no limits yet.
-	control *os.File
+	// control is the control socket of a process that is prepared, which has no limits yet; or, with
+	// limitControl, of one that has them.
+	control      *os.File
+	limitControl bool
 }
 
 // process is a program's first process, with the ends of its streams.

@@ -23,10 +23,19 @@ type session struct {
 	killed   chan struct{}
 	prepared *prepared // nil: none was asked for
 	listener listener
-	// tests gets what the program is to be run on, and is closed behind the last; coming is the one
-	// that is being received.
-	tests  chan test
-	coming *test
+	// tests gets what the program is to be run on, and is closed behind the last.
+	tests chan test
+	// turns gets what a session is to execute, and is closed behind the last; interrupt, that the one under
+	// way is to end.
+	turns     chan turn
+	interrupt chan struct{}
+	coming    coming
+}
+
+// coming is the test or the turn that is being received.
+type coming struct {
+	test *test
+	turn *turn
 }
 
 func newSession(in io.Reader, out io.Writer) *session {
@@ -36,6 +45,7 @@ func newSession(in io.Reader, out io.Writer) *session {
 		credit: agentwire.NewCredit(),
 		killed: make(chan struct{}),
 		tests:  make(chan test, 1),
+		turns:  make(chan turn, 1), interrupt: make(chan struct{}, 1),
 	}
 }
 
@@ -57,6 +67,9 @@ func (s *session) run() error {
 	process, _ := s.prepared.takeOver(start, s.inputs) // preloading is best effort; ignore why it failed
 	if s.inputs.problem != "" {
 		return s.refuse(s.inputs.problem)
+	}
+	if start.Session {
+		return s.runTurns(start)
 	}
 	var sockets int
 	if start.Tests {

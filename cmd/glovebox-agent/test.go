@@ -27,11 +27,11 @@ var scratch = []string{workDir, "/tmp", "/dev/shm"}
 // so the worker sends it when it has read of that one's end.
 func (s *session) queueTest() error {
 	var err error
-	if s.coming.sealed, err = s.coming.stdin.seal(); err != nil {
+	if s.coming.test.sealed, err = s.coming.test.stdin.seal(); err != nil {
 		return err
 	}
 	select {
-	case s.tests <- *s.coming:
+	case s.tests <- *s.coming.test:
 		return nil
 	default:
 		return errors.New("a test came while another waits")

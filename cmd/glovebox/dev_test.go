@@ -505,7 +505,7 @@ func postSigned(t *testing.T, url, secretText, body string) string {
 	}
 	defer http.DefaultClient.CloseIdleConnections() // goleak watches
 	defer res.Body.Close()
-	var said producer.HookAnswer
+	var said producer.HookAccepted
 	if err := json.NewDecoder(res.Body).Decode(&said); err != nil || res.StatusCode != http.StatusAccepted {
 		t.Fatalf("post to hook: got %d, %+v, %v", res.StatusCode, said, err)
 	}

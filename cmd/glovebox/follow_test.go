@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http/httptest"
 	"regexp"
@@ -23,9 +24,14 @@ type command struct {
 	code           chan int
 }
 
-// TestFollow plays the worker of a job that somebody follows.
-func TestFollow(t *testing.T) {
-	t.Parallel()
+// played is an API whose worker a test plays.
+type played struct {
+	*producertest.Env
+	settings config.File
+}
+
+func newPlayed(t *testing.T) *played {
+	t.Helper()
 	w := producertest.New(t, "")
 	w.Runtimes(t)
 	handler, err := api.New(api.Config{Client: w.Client, Links: w.Links, Tokens: map[api.TokenHash]string{api.HashToken("token"): "default"}})
@@ -34,32 +40,41 @@ func TestFollow(t *testing.T) {
 	}
 	srv := httptest.NewServer(handler)
 	t.Cleanup(srv.Close)
-	settings := config.File{"GLOVEBOX_URL": srv.URL, "GLOVEBOX_TOKEN": "token", "GLOVEBOX_DATA": t.TempDir()}
-	run := func(args ...string) *command {
-		c := &command{code: make(chan int, 1)}
-		a := &app{stdin: strings.NewReader("print(1)"), stdout: &c.stdout, stderr: &c.stderr, getenv: settings.Get}
-		go func() { c.code <- a.run(t.Context(), args) }()
-		return c
-	}
-	until := func(b *gbtest.Buffer, words string) {
-		t.Helper()
-		for deadline := time.Now().Add(30 * time.Second); !strings.Contains(b.String(), words); time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("got %q, want %q in it", b.String(), words)
-			}
+	return &played{w, config.File{"GLOVEBOX_URL": srv.URL, "GLOVEBOX_TOKEN": "token", "GLOVEBOX_DATA": t.TempDir()}}
+}
+
+// run starts a glovebox that reads stdin, and is told to end when ctx does.
+func (p *played) run(ctx context.Context, stdin string, args ...string) *command {
+	c := &command{code: make(chan int, 1)}
+	a := &app{stdin: strings.NewReader(stdin), stdout: &c.stdout, stderr: &c.stderr, getenv: p.settings.Get}
+	go func() { c.code <- a.run(ctx, args) }()
+	return c
+}
+
+// awaitPrinted waits for words in what was printed.
+func awaitPrinted(t *testing.T, b *gbtest.Buffer, words string) {
+	t.Helper()
+	gbtest.Eventually(t, words+" is printed", func() bool { return strings.Contains(b.String(), words) })
+}
+
+// ends waits for the command's end.
+func (c *command) ends(t *testing.T, code int, stdout string) {
+	t.Helper()
+	select {
+	case got := <-c.code:
+		if got != code || c.stdout.String() != stdout {
+			t.Errorf("got exit code %d, %q, %q; want %d, %q", got, c.stdout.String(), c.stderr.String(), code, stdout)
 		}
+	case <-time.After(gbtest.AtOnce):
+		t.Fatalf("it goes on: %q, %q", c.stdout.String(), c.stderr.String())
 	}
-	ends := func(c *command, code int, stdout string) {
-		t.Helper()
-		select {
-		case got := <-c.code:
-			if got != code || c.stdout.String() != stdout {
-				t.Errorf("got exit code %d, %q, %q; want %d, %q", got, c.stdout.String(), c.stderr.String(), code, stdout)
-			}
-		case <-time.After(30 * time.Second):
-			t.Fatalf("it goes on: %q, %q", c.stdout.String(), c.stderr.String())
-		}
-	}
+}
+
+// TestFollow plays the worker of a job that somebody follows.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	w := newPlayed(t)
+	run := func(args ...string) *command { return w.run(t.Context(), "print(1)", args...) }
 	publish := func(j record.Job, first int, events ...record.Event) {
 		t.Helper()
 		if err := w.Worker.Publish(t.Context(), j, first, events); err != nil {
@@ -78,29 +93,30 @@ func TestFollow(t *testing.T) {
 	}
 
 	c := run("submit", "--runtime", "python", "--follow", "-")
-	until(&c.stderr, "job default-")
+	awaitPrinted(t, &c.stderr, "job default-")
 	id := regexp.MustCompile(`job (\S+)`).FindStringSubmatch(c.stderr.String())[1]
 	j := w.Start(t, id)
 	publish(j, 1, status(job.Running, 1), text(record.EventStdout, 0, "one\n"), text(record.EventStderr, 0, "\x1b[31m\xff\n"))
-	until(&c.stderr, "\x1b[31m\xff\n") // no terminal: every byte
-	until(&c.stdout, "one\n")
+	awaitPrinted(t, &c.stderr, "\x1b[31m\xff\n") // no terminal: every byte
+	awaitPrinted(t, &c.stdout, "one\n")
 	late := run("logs", "-f", id)
-	until(&late.stdout, "one\n")
+	awaitPrinted(t, &late.stdout, "one\n")
 	if _, err := w.Records.Requeue(t.Context(), id, 1, "worker-1", record.CostAttempt, 0); err != nil {
 		t.Fatal(err)
 	}
-	until(&c.stderr, "runs again")
-	if j, err = w.Worker.Start(t.Context(), id, 2, "worker-1"); err != nil {
+	awaitPrinted(t, &c.stderr, "runs again")
+	j, err := w.Worker.Start(t.Context(), id, 2, "worker-1")
+	if err != nil {
 		t.Fatal(err)
 	}
 	publish(j, 1, status(job.Running, 2), text(record.EventStdout, 0, "two\n")) // and not that this is all
-	until(&c.stdout, "two\n")
+	awaitPrinted(t, &c.stdout, "two\n")
 	three := 3
 	w.End(t, j, map[string]string{"made.txt": "x"}, func(r *job.Result) { r.Status, r.ExitCode, r.Stdout = job.Failed, &three, "two\n" })
-	ends(c, exitFailed, "one\ntwo\n")
-	ends(late, exitFailed, "one\ntwo\n")
+	c.ends(t, exitFailed, "one\ntwo\n")
+	late.ends(t, exitFailed, "one\ntwo\n")
 	for _, words := range []string{"some output is not shown here; glovebox logs " + id, "failed (exit code 3)", "made.txt", "glovebox get --out DIR " + id} {
-		until(&c.stderr, words)
+		awaitPrinted(t, &c.stderr, words)
 	}
 	// Of one that ended before anybody watched.
 	again := run("submit", "--runtime", "python", "-")
@@ -109,13 +125,13 @@ func TestFollow(t *testing.T) {
 	}
 	id = strings.TrimSpace(again.stdout.String())
 	w.End(t, w.Start(t, id), nil, nil)
-	ends(run("logs", "--follow", id), exitOK, "hello\n")
+	run("logs", "--follow", id).ends(t, exitOK, "hello\n")
 
 	waiting := run("submit", "--runtime", "python", "--follow", "--wait=200ms", "-")
-	ends(waiting, exitGoesOn, "")
-	until(&waiting.stderr, "the job goes on")
+	waiting.ends(t, exitGoesOn, "")
+	awaitPrinted(t, &waiting.stderr, "the job goes on")
 	both := run("submit", "--runtime", "python", "--follow", "--json", "-")
-	ends(both, exitUsage, "")
+	both.ends(t, exitUsage, "")
 }
 
 func TestShownInPieces(t *testing.T) {

@@ -32,6 +32,8 @@ job however often it comes, and is answered once that is accepted durably.`,
 // hookOptions are a hook's settings as flags.
 type hookOptions struct {
 	template, sender, body, url string
+	answer, contentType, topic  string
+	answerSeconds               int
 	from                        []string
 	scheme                      job.HookScheme
 	paused, resumed             bool
@@ -42,6 +44,10 @@ func (o *hookOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.template, "template", "", "the `TEMPLATE` to start: NAME, or NAME@3 for its third revision")
 	f.StringArrayVar(&o.from, "from", nil, "where a parameter is in the request: `NAME=/body/ref`; may be repeated")
 	f.StringVar(&o.body, "body", "", "give the job the request's body: on `stdin`, or as a file of that name")
+	f.StringVar(&o.answer, "answer", "", "what the sender is answered: `accepted`, the default, or result: what the job printed, at its end")
+	f.IntVar(&o.answerSeconds, "answer-seconds", 0, "with answer result: how many `SECONDS` the answer is held, up to 60 (default: 25, of slack 2)")
+	f.StringVar(&o.contentType, "content-type", "", "with answer result: the `TYPE` of what the job prints, such as application/json (default: text/plain)")
+	f.StringVar(&o.topic, "topic-arn", "", "with sender sns: the `ARN` of the topic whose messages start the template")
 	f.StringVar(&o.url, "hook-url", "", "with sender twilio: the hook's `URL` as it is configured there")
 	f.StringVar(&o.scheme.Signature, "signature-header", "", "with sender hmac: the `HEADER` that has the signature")
 	f.StringVar(&o.scheme.Prefix, "signature-prefix", "", "with sender hmac: `TEXT` before the signature, such as sha256=")
@@ -66,6 +72,20 @@ func (o *hookOptions) settings(cmd *cobra.Command, s job.HookSettings) (job.Hook
 	}
 	if given("body") {
 		s.Body = o.body
+	}
+	if given("answer") {
+		if s.Answer = o.answer; s.Answer != job.AnswerResult { // the rest is of that alone
+			s.AnswerSeconds, s.ContentType = 0, ""
+		}
+	}
+	if given("answer-seconds") {
+		s.AnswerSeconds = o.answerSeconds
+	}
+	if given("content-type") {
+		s.ContentType = o.contentType
+	}
+	if given("topic-arn") {
+		s.TopicARN = o.topic
 	}
 	if given("hook-url") {
 		s.URL = o.url
@@ -92,6 +112,7 @@ Senders are ` + strings.Join(job.Senders()[:7], ", ") + `,
 ` + strings.Join(job.Senders()[7:], ", ") + `. GitLab from 19.0 on, with a signing token, is
 standard-webhooks.`,
 		Example: `  glovebox hook create --template report --sender github --from ref=/body/ref
+  glovebox hook create --template greet --sender sns --topic-arn arn:aws:sns:eu-central-1:123456789012:uploads --from name=/body/Message
   glovebox hook create --template pay --sender stripe --body event.json --secret-file key.txt
   glovebox hook create --template own --sender hmac --signature-header X-Signature \
     --content '{timestamp}.{body}' --timestamp-header X-Timestamp --body stdin`,

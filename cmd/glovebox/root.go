@@ -57,8 +57,10 @@ Exit codes:
   2    wrong usage, or a job that is not valid
   3    Glovebox is away, refused the token, or failed at the job itself
   4    the job goes on: the time of --wait was up
-  130  stopped with Ctrl-C`,
+  130  stopped with Ctrl-C
+"glovebox run" has the program's own, or 125.`,
 		Example: `  glovebox dev
+  glovebox run hello.py
   glovebox submit --wait --out charts chart.py
   glovebox batch submit jobs.jsonl`,
 		Version:       build.Version,
@@ -83,6 +85,7 @@ Exit codes:
 		group   string
 		command *cobra.Command
 	}{
+		{jobGroup, a.runCommand()},
 		{jobGroup, a.submitCommand()},
 		{jobGroup, a.getCommand()},
 		{jobGroup, a.listCommand()},
@@ -96,6 +99,8 @@ Exit codes:
 		{jobGroup, a.hookCommand()},
 		{jobGroup, a.scheduleCommand()},
 		{jobGroup, a.secretCommand()},
+		{jobGroup, a.sessionCommand()},
+		{jobGroup, a.replCommand()},
 		{jobGroup, a.receiveCommand()},
 		{jobGroup, a.webhookCommand()},
 		{jobGroup, a.endpointCommand()},

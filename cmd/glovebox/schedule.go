@@ -95,8 +95,8 @@ follows time as it passes.`,
 	f.StringVar(&o.template, "template", "", "the `TEMPLATE` to start: NAME, or NAME@3 for its third revision")
 	f.StringVar(&o.cron, "cron", "", "when: `EXPRESSION` such as '30 2 * * 1-5'")
 	f.StringVar(&o.zone, "zone", "", "whose clock: `ZONE` such as Europe/Berlin (default UTC)")
-	f.StringArrayVar(&o.given, "param", nil, "a parameter: `NAME=TEXT`, or NAME:=JSON; may be repeated")
-	f.StringVar(&o.params, "params", "", "parameters as a JSON object in `FILE`; - for standard input")
+	f.StringArrayVar(&o.given, "param", nil, "a parameter: `NAME=TEXT`, or NAME:=JSON, beside those that are set; may be repeated")
+	f.StringVar(&o.params, "params", "", "parameters as a JSON object in `FILE`, in place of those that are set; - for standard input")
 	f.StringArrayVar(&o.from, "from", nil, "a parameter that each fire gives: `NAME=/fire/time`, /fire/previous or /schedule; may be repeated")
 	f.StringVar(&o.callback, "callback", "", "post results to `URL`, in place of the template's")
 	f.StringArrayVar(&o.metadata, "metadata", nil, "metadata of its jobs: `KEY=VALUE`; may be repeated")
@@ -121,9 +121,12 @@ func (a *app) scheduleSettings(cmd *cobra.Command, o scheduleOptions, s job.Sche
 			*to.field = to.value
 		}
 	}
+	if given("missed") && s.Missed != job.MissedOnce && !given("catch-up") {
+		s.CatchUpSeconds = 0 // it was for what is no longer so
+	}
 	var err error
 	if given("param") || given("params") {
-		if s.Params, err = a.templateParams(templateRunOptions{file: o.params, given: o.given}); err != nil {
+		if s.Params, err = a.templateParams(templateRunOptions{file: o.params, given: o.given}, s.Params); err != nil {
 			return s, err
 		}
 	}

@@ -40,29 +40,36 @@ type specOptions struct {
 	compileCommand, runCommand  string
 }
 
+// add adds the flags of a job.
 func (o *specOptions) add(cmd *cobra.Command) {
+	o.addProgram(cmd)
 	f := cmd.Flags()
-	f.StringVarP(&o.runtime, "runtime", "r", "", "`NAME` of the runtime; guessed from FILE's extension by default")
 	f.StringVar(&o.image, "image", "", "`NAME@sha256:DIGEST` of an image to run in instead; the command goes behind --")
-	f.StringVar(&o.runCommand, "run-command", "", "`LINE` for bash that is run in place of the runtime's own command; arguments are its \"$@\"")
-	f.StringVar(&o.compileCommand, "compile-command", "", "`LINE` for bash that is run before that, and has to succeed")
-	f.BoolVar(&o.mergeStderr, "merge-stderr", false, "what the program prints on standard error goes to its standard output, in order")
-	f.BoolVar(&o.truncateOutput, "truncate-output", false, "drop the output beyond output_kb and let the program go on, instead of stopping it")
 	f.StringArrayVar(&o.args, "arg", nil, "`ARGUMENT` of the program; can be given again")
-	f.StringArrayVar(&o.env, "env", nil, "`NAME=VALUE` for the program's environment; NAME alone takes the value from here")
-	f.StringVar(&o.stdinFile, "stdin-file", "", "`PATH` of what the program reads from its standard input; - for ours")
-	f.StringArrayVar(&o.files, "file", nil, "`[NAME=]PATH` of a file to place beside the program; a large one is uploaded first")
-	f.StringArrayVar(&o.secrets, "secret", nil, "`NAME` of a stored secret that the program has in its environment")
-	f.StringArrayVar(&o.artifacts, "artifact", nil, "`[NAME=]ID/FILE`: a file that another job left, to place beside the program")
-	f.StringArrayVar(&o.limits, "limit", nil, "`LIMIT=NUMBER` such as wall_ms=5000 or memory_mb=512")
 	f.StringVar(&o.callback, "callback", "", "`URL` where the signed result is posted")
 	f.StringArrayVar(&o.metadata, "metadata", nil, "`KEY=VALUE` that the result carries")
 	f.DurationVar(&o.retention, "retention", 0, "`DURATION` to keep the job, its result and files for after its end, such as 24h; as long as the operator allows by default")
 	f.StringVar(&o.priority, "priority", "", "high, normal or low")
 	f.StringVar(&o.key, "key", "", "idempotency `KEY`: the same job again under it is the first one, for 24 hours")
 	f.StringVar(&o.runAt, "run-at", "", "start at `TIME` at the earliest: 2026-11-20T09:00:00Z, or 90m for in so long")
-	f.BoolVar(&o.fresh, "fresh", false, "a sandbox that is started from nothing: none that waited, none that goes on from a snapshot")
 	f.StringVar(&o.deadline, "deadline", "", "cancel the job if it has not ended at `TIME`: 2026-11-20T10:00:00Z, or 2h for in so long")
+}
+
+// addProgram adds the flags that say what is run, and how.
+func (o *specOptions) addProgram(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVarP(&o.runtime, "runtime", "r", "", "`NAME` of the runtime; guessed from FILE's extension by default")
+	f.StringVar(&o.runCommand, "run-command", "", "`LINE` for bash that is run in place of the runtime's own command; arguments are its \"$@\"")
+	f.StringVar(&o.compileCommand, "compile-command", "", "`LINE` for bash that is run before that, and has to succeed")
+	f.BoolVar(&o.mergeStderr, "merge-stderr", false, "what the program prints on standard error goes to its standard output, in order")
+	f.BoolVar(&o.truncateOutput, "truncate-output", false, "drop the output beyond output_kb and let the program go on, instead of stopping it")
+	f.StringArrayVar(&o.env, "env", nil, "`NAME=VALUE` for the program's environment; NAME alone takes the value from here")
+	f.StringVar(&o.stdinFile, "stdin-file", "", "`PATH` of what the program reads from its standard input; - for ours")
+	f.StringArrayVar(&o.files, "file", nil, "`[NAME=]PATH` of a file to place beside the program; a large one is uploaded first")
+	f.StringArrayVar(&o.secrets, "secret", nil, "`NAME` of a stored secret that the program has in its environment")
+	f.StringArrayVar(&o.artifacts, "artifact", nil, "`[NAME=]ID/FILE`: a file that another job left, to place beside the program")
+	f.StringArrayVar(&o.limits, "limit", nil, "`LIMIT=NUMBER` such as wall_ms=5000 or memory_mb=512")
+	f.BoolVar(&o.fresh, "fresh", false, "a sandbox that is started from nothing: none that waited, none that goes on from a snapshot")
 }
 
 // spec reads the files and makes a job of the options. What the job may ask for is the

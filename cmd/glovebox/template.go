@@ -193,7 +193,7 @@ func (a *app) runTemplate(ctx context.Context, ref string, o templateRunOptions)
 	if err != nil {
 		return err
 	}
-	params, err := a.templateParams(o)
+	params, err := a.templateParams(o, nil)
 	if err != nil {
 		return err
 	}
@@ -222,9 +222,14 @@ func (a *app) runTemplate(ctx context.Context, ref string, o templateRunOptions)
 	return a.finish(ctx, jobs, *j.Result, finishing{out: o.out, json: o.json})
 }
 
-// templateParams are those of the file, and over them those of flags.
-func (a *app) templateParams(o templateRunOptions) (json.RawMessage, error) {
+// templateParams are those of the file, or else those before, and over them those of flags.
+func (a *app) templateParams(o templateRunOptions, before json.RawMessage) (json.RawMessage, error) {
 	params := map[string]json.RawMessage{}
+	if o.file == "" && len(before) > 0 {
+		if err := json.Unmarshal(before, &params); err != nil || params == nil {
+			return nil, fmt.Errorf("the parameters before are no JSON object: %.100s", before)
+		}
+	}
 	if o.file != "" {
 		text, err := a.read(o.file)
 		if err != nil {

@@ -12,7 +12,7 @@ set -eu -o pipefail
 here=$(dirname "$(readlink -f "$0")")
 out=$(readlink -m "$1")
 version=$(cat "$here/version")
-export CGO_ENABLED=0 GOFLAGS=
+export CGO_ENABLED=0 GOFLAGS='-trimpath -gcflags=all=-dwarf=false' # no debugging information: -w below
 host=$(go env GOHOSTARCH)
 arch=${2:-$host}
 
@@ -62,5 +62,5 @@ change pkg/sentry/platform/systrap/filters.go 's/seccomp.EqualTo(os.Getpid())/se
 printf '{"Replace": {%s}}' "$(IFS=, && echo "${replaced[*]}")" >overlay.json
 
 # Without -buildid= the directory would get into what is built.
-go run -trimpath -overlay overlay.json "${run[@]}" precompile.go
-go build -trimpath -ldflags "-buildid= -X gvisor.dev/gvisor/runsc/version.version=$version" -o "$out" gvisor.dev/gvisor/runsc
+go run -overlay overlay.json "${run[@]}" precompile.go
+go build -ldflags "-w -buildid= -X gvisor.dev/gvisor/runsc/version.version=$version" -o "$out" gvisor.dev/gvisor/runsc

@@ -70,6 +70,27 @@
 // [MaxTestStderr] bytes of each run and drops the rest. Refused can come instead of
 // the first Cleared, and End instead of a later one: then the sandbox can't be cleared.
 //
+// # Turns
+//
+// A start for a session names an interpreter, and has neither a compile step nor stdin. In the place of everything
+// from Started on, there is for each turn
+//
+//	Turn {wall_ms} StdinData… Go           ─▶ the code
+//	                                      ◀─ Started, (Stdout | Stderr)…
+//	[Kill]                                 ─▶ interrupts it
+//	                                      ◀─ Exit {cause, code, usage, lost}
+//	                                      ◀─ (ArtifactBegin ArtifactData… ArtifactEnd | Skipped)…
+//	                                      ◀─ Turned
+//
+// and in the end
+//
+//	Done                                   ─▶
+//	                                      ◀─ End
+//
+// From Exit to the next Turn every process of the sandbox is stopped: what a turn leaves running goes on with the next
+// one. A Kill that comes between two turns is of no effect. The files that a turn sends are those that have
+// changed since the turn before. Refused can come instead of the first Started.
+//
 // # Flow control
 //
 // The program's output shares the stream with the agent's own messages, so a worker

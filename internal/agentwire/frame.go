@@ -12,7 +12,7 @@ import (
 )
 
 // Version is the protocol's version; the two ends must agree on it.
-const Version = 7
+const Version = 8
 
 // MaxPayload is the most that a frame of any type may carry. frameTypes has each type's own bound,
 // MaxStart that of a Start, which takes several frames.
@@ -38,11 +38,12 @@ const (
 	TypeStdinData Type = 4
 	TypeGo        Type = 5  // the inputs are complete
 	TypeCredit    Type = 6  // four bytes: how many more bulk bytes the agent may send
-	TypeKill      Type = 7  // end the job now, and report what there is
+	TypeKill      Type = 7  // end the job now, and report what there is; in a session, interrupt the turn
 	TypePrepare   Type = 8  // [Prepare]
 	TypeResume    Type = 9  // the sandbox goes on from a snapshot: say again what was said before it
 	TypeTest      Type = 10 // [Test]
-	TypeDone      Type = 11 // no test follows
+	TypeDone      Type = 11 // no test or turn follows
+	TypeTurn      Type = 12 // [Turn]
 )
 
 // Frames from the agent.
@@ -63,6 +64,7 @@ const (
 	TypePrepared      Type = 78 // [Prepared]
 	TypeRefused       Type = 79 // [Refused]
 	TypeCleared       Type = 80 // nothing is left of the run before: a test may come
+	TypeTurned        Type = 81 // [Turned]
 )
 
 // frameTypes says which end sends a type, and how long its payload may be.
@@ -84,6 +86,7 @@ var frameTypes = map[Type]struct {
 	TypeResume:        {"resume", 0, 0, false, false},
 	TypeTest:          {"test", 1, MaxPayload, false, false},
 	TypeDone:          {"done", 0, 0, false, false},
+	TypeTurn:          {"turn", 1, 4096, false, false},
 	TypeReady:         {"ready", 1, 4096, true, false},
 	TypePrepared:      {"prepared", 1, 8192, true, false},
 	TypeCompileOutput: {"compile output", 1, MaxPayload, true, true},
@@ -98,6 +101,7 @@ var frameTypes = map[Type]struct {
 	TypeSkipped:       {"skipped", 1, 4096, true, false},
 	TypeRefused:       {"refused", 1, 4096, true, false},
 	TypeCleared:       {"cleared", 0, 0, true, false},
+	TypeTurned:        {"turned", 1, 4096, true, false},
 	TypeFault:         {"fault", 1, 8192, true, false},
 	TypeEnd:           {"end", 1, 4096, true, false},
 }

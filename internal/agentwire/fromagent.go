@@ -11,11 +11,12 @@ type FromAgent struct {
 	Prepare bool // a prepared process was asked for
 	Preload bool // it may become the program
 	Tests   bool // the program is run on tests, each of which NextTest announces
+	Session bool // it is an interpreter, which gets code in turns, each of which NextTurn announces
 
 	state        agentState
 	prepared     bool
 	cleared      bool // a test may be announced
-	test         bool // one was announced, and has not started
+	test         bool // one was announced, or a turn, and has not started
 	tested       bool // one has started
 	done         bool // none follows
 	outstanding  int64
@@ -45,7 +46,13 @@ const (
 // NextTest tells the checker that the agent is told to run the program once more. Cleared has come.
 func (a *FromAgent) NextTest() { a.test, a.stdout, a.stderr = true, 0, 0 }
 
-// Done tells the checker that the agent is told that no test follows.
+// NextTurn tells the checker that the agent is told to execute more code. The turn before it has ended.
+func (a *FromAgent) NextTurn() {
+	a.NextTest()
+	a.artifacts, a.artifactSum, a.skips, a.names = 0, 0, 0, nil
+}
+
+// Done tells the checker that the agent is told that no test or turn follows.
 func (a *FromAgent) Done() { a.done = true }
 
 // Granted tells the checker that n more bulk bytes were granted.
@@ -55,8 +62,8 @@ func (a *FromAgent) Granted(n int64) { a.outstanding += n }
 func (a *FromAgent) Over() bool { return a.state == over }
 
 // Accept checks the next frame and returns what it says: a [Ready], [Prepared], [Started],
-// [Compiled], [Refused], [Exit], [ArtifactBegin], [Skipped], [Fault] or [End], and nil for a
-// frame whose type, or payload, says all.
+// [Compiled], [Refused], [Exit], [ArtifactBegin], [Skipped], [Turned], [Fault] or [End], and nil
+// for a frame whose type, or payload, says all.
 func (a *FromAgent) Accept(f Frame) (message any, err error) {
 	if f.Type.Bulk() {
 		if a.outstanding -= f.Cost(); a.outstanding < 0 {
@@ -81,7 +88,7 @@ func (a *FromAgent) Accept(f Frame) (message any, err error) {
 		return a.acceptCompiled(f)
 	case f.Type == TypeCleared && a.Tests && a.state == wantStarted && !a.Compile && !a.cleared:
 		a.cleared = true
-	case f.Type == TypeStarted && a.state == wantStarted && !a.Compile && a.test == a.Tests:
+	case f.Type == TypeStarted && a.state == wantStarted && !a.Compile && a.test == (a.Tests || a.Session):
 		return a.acceptStarted(f)
 	case f.Type == TypeStdout && a.state == inProgram:
 		return nil, addWithin(f, &a.stdout, a.Limits.OutputKB<<10)
@@ -102,7 +109,9 @@ func (a *FromAgent) Accept(f Frame) (message any, err error) {
 		a.state = collecting
 	case f.Type == TypeSkipped && a.state == collecting:
 		return a.acceptSkipped(f)
-	case f.Type == TypeEnd && (a.state == collecting || a.state == wantEnd || a.state == wantStarted && (a.done || a.tested && !a.cleared)):
+	case f.Type == TypeTurned && a.Session && a.state == collecting:
+		return a.acceptTurned(f)
+	case f.Type == TypeEnd && (a.state == collecting && !a.Session || a.state == wantEnd || a.state == wantStarted && (a.done || a.Tests && a.tested && !a.cleared)):
 		return a.acceptEnd(f)
 	default:
 		return nil, violation("%s is out of order", f.Type)
@@ -163,7 +172,7 @@ func (a *FromAgent) acceptStarted(f Frame) (any, error) {
 		return nil, violation("started is of a process that is not prepared")
 	}
 	a.state = inProgram
-	a.cleared, a.test, a.tested = false, false, a.Tests
+	a.cleared, a.test, a.tested = false, false, a.Tests || a.Session
 	return started, nil
 }
 
@@ -205,6 +214,9 @@ func (a *FromAgent) acceptExit(f Frame) (any, error) {
 		if (r < 'A' || r > 'Z') && (r < '0' || r > '9') {
 			return nil, violation("exit with signal %q", Printable(e.Signal, 16))
 		}
+	}
+	if e.Lost && !a.Session {
+		return nil, violation("exit of a program that has lost a session's state")
 	}
 	a.state = collecting
 	if a.Tests {
@@ -259,6 +271,18 @@ func (a *FromAgent) acceptSkipped(f Frame) (any, error) {
 	skipped.Name = Printable(skipped.Name, job.MaxName)
 	skipped.Reason = Printable(skipped.Reason, 200)
 	return skipped, nil
+}
+
+func (a *FromAgent) acceptTurned(f Frame) (any, error) {
+	var turned Turned
+	if err := f.Decode(&turned); err != nil {
+		return nil, err
+	}
+	if turned.SkippedTotal < a.skips || turned.SkippedTotal > 1<<30 {
+		return nil, violation("turned counts %d skipped files", turned.SkippedTotal)
+	}
+	a.state = wantStarted
+	return turned, nil
 }
 
 func (a *FromAgent) acceptEnd(f Frame) (any, error) {

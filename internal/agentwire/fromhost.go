@@ -15,6 +15,8 @@ type FromHost struct {
 	File FileBegin
 	// Test is the one being received, or run.
 	Test Test
+	// Turn is the one being received, or executed.
+	Turn Turn
 
 	state    hostState
 	resumed  bool
@@ -35,6 +37,7 @@ const (
 	inStdin
 	running
 	inTest
+	inTurn
 	done
 )
 
@@ -71,7 +74,7 @@ func (h *FromHost) Accept(f Frame) error {
 			return violation("input file is longer than announced")
 		}
 		h.fileDone()
-	case f.Type == TypeStdinData && (h.state == betweenFiles || h.state == inStdin) && !h.Start.Tests:
+	case f.Type == TypeStdinData && (h.state == betweenFiles || h.state == inStdin) && !h.Start.Tests && !h.Start.Session:
 		h.state = inStdin
 		return h.count(int64(len(f.Payload)))
 	case f.Type == TypeGo && (h.state == betweenFiles || h.state == inStdin):
@@ -83,7 +86,13 @@ func (h *FromHost) Accept(f Frame) error {
 		return h.count(int64(len(f.Payload)))
 	case f.Type == TypeGo && h.state == inTest:
 		h.state = running
-	case f.Type == TypeDone && h.state == running && h.Start.Tests:
+	case f.Type == TypeTurn && h.state == running && h.Start.Session:
+		return h.beginTurn(f)
+	case f.Type == TypeStdinData && h.state == inTurn:
+		return h.addCode(int64(len(f.Payload)))
+	case f.Type == TypeGo && h.state == inTurn:
+		h.state = running
+	case f.Type == TypeDone && h.state == running && (h.Start.Tests || h.Start.Session):
 		h.state = done
 	case f.Type == TypeKill && h.state == running:
 	default:
@@ -126,6 +135,8 @@ func (h *FromHost) finishStart() error {
 	case l.WallMS > maxMS || l.CPUMS > maxMS || l.MemoryMB > maxMB || l.CompileWallMS > maxMS || l.CompileMemoryMB > maxMB || l.FileMB > maxMB || l.DiskMB > maxMB ||
 		l.AddressSpaceMB > maxMB || l.StackMB > maxMB || l.OutputKB > maxMB || l.ArtifactMB > maxMB || l.SourceKB > maxMB || l.Artifacts > 1<<20:
 		return violation("start has a limit beyond reason")
+	case h.Start.Session && (h.Start.Tests || h.Start.PreparedMB > 0 || len(h.Start.Compile) > 0):
+		return violation("start is for a session, and for tests, a prepared process or a compile step")
 	case h.Start.Tests && h.Start.PreparedMB > 0:
 		return violation("start is for tests and a prepared process")
 	case h.Start.PreparedMB > 0 && (h.Start.MergeStderr || l.AddressSpaceMB > 0 || l.StackMB > 0):
@@ -133,6 +144,26 @@ func (h *FromHost) finishStart() error {
 	case h.Start.PreparedMB < 0 || h.Start.PreparedMB > maxMB || h.Start.PreparedMB > 0 && len(h.Prepare.Command) == 0:
 		return violation("start is for a process that was not prepared")
 	}
+	return nil
+}
+
+func (h *FromHost) beginTurn(f Frame) error {
+	h.Turn, h.bytes, h.state = Turn{}, 0, inTurn
+	if err := f.Decode(&h.Turn); err != nil {
+		return err
+	}
+	if h.Turn.WallMS <= 0 || h.Turn.WallMS > maxMS {
+		return violation("turn with a limit of %d ms", h.Turn.WallMS)
+	}
+	return nil
+}
+
+// addCode bounds a turn's code as that of a job.
+func (h *FromHost) addCode(n int64) error {
+	if most := h.Start.Limits.SourceKB << 10; h.bytes+n > most {
+		return violation("a turn's code has more than %d bytes", most)
+	}
+	h.bytes += n
 	return nil
 }
 

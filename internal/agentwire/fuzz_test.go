@@ -107,6 +107,49 @@ func FuzzTests(f *testing.F) {
 	})
 }
 
+// FuzzTurns feeds the worker's end any bytes of a session's agent: no turn passes a limit, none comes that was not
+// announced, and none begins before the one before it has sent its files.
+func FuzzTurns(f *testing.F) {
+	f.Add(turnsSession(f))
+	f.Add(agentSession(f, true))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		a := FromAgent{Limits: filled, Session: true}
+		a.Granted(1 << 20)
+		a.NextTurn()
+		r := FromAgentReader(bytes.NewReader(stream))
+		announced, started, ended := 1, 0, 0
+		var stdout, artifacts int64
+		for {
+			frame, err := r.Next()
+			if err != nil {
+				return
+			}
+			if _, err := a.Accept(frame); err != nil {
+				return
+			}
+			switch frame.Type {
+			case TypeStarted:
+				started, stdout, artifacts = started+1, 0, 0
+			case TypeStdout:
+				stdout += int64(len(frame.Payload))
+			case TypeArtifactBegin:
+				artifacts++
+			case TypeTurned:
+				ended++
+				if announced < 3 {
+					a.NextTurn()
+					announced++
+				} else {
+					a.Done()
+				}
+			}
+			if started > announced || ended > started || started > ended+1 || stdout > filled.OutputKB<<10 || artifacts > filled.Artifacts {
+				t.Fatalf("accepted %d turns of %d, %d ends, %d bytes, %d artifacts", started, announced, ended, stdout, artifacts)
+			}
+		}
+	})
+}
+
 // FuzzFromHost feeds the agent's end any bytes.
 func FuzzFromHost(f *testing.F) {
 	f.Add(hostSession(f, false))
@@ -187,6 +230,24 @@ func testsSession(tb testing.TB) []byte {
 		)
 	}
 	if err := errors.Join(append(errs, w.Write(TypeCleared, nil), w.WriteJSON(TypeEnd, End{}))...); err != nil {
+		tb.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func turnsSession(tb testing.TB) []byte {
+	tb.Helper()
+	var b bytes.Buffer
+	w := NewWriter(&b)
+	errs := []error{w.WriteJSON(TypeReady, Ready{Protocol: Version, Kernel: "k"})}
+	for range 3 {
+		errs = append(
+			errs, w.WriteJSON(TypeStarted, Started{}), w.Write(TypeStdout, []byte("out")), w.WriteJSON(TypeExit, Exit{Cause: Exited, Lost: true}),
+			w.WriteJSON(TypeArtifactBegin, ArtifactBegin{Name: "a", Size: 1}), w.Write(TypeArtifactData, []byte("a")), w.Write(TypeArtifactEnd, nil),
+			w.WriteJSON(TypeTurned, Turned{}),
+		)
+	}
+	if err := errors.Join(append(errs, w.WriteJSON(TypeEnd, End{}))...); err != nil {
 		tb.Fatal(err)
 	}
 	return b.Bytes()

@@ -61,12 +61,25 @@ type Start struct {
 	TruncateOutput bool `json:"truncate_output,omitempty"`
 	// Tests: after Go the program waits to be run on tests, each of which follows it.
 	Tests bool `json:"tests,omitempty"`
+	// Session: the command is an interpreter that gets code in turns, and keeps its state from one to the next.
+	Session bool `json:"session,omitempty"`
 }
 
 // Test begins one run of the program. What it reads from stdin follows.
 type Test struct {
 	// Args are added to the start's command.
 	Args []string `json:"args,omitempty"`
+}
+
+// Turn begins one execution in a session. Its code follows, as stdin data does elsewhere.
+type Turn struct {
+	WallMS int64 `json:"wall_ms"`
+}
+
+// Turned is the end of a turn: nothing of the session runs until the next.
+type Turned struct {
+	// SkippedTotal counts what was not sent, as that of [End].
+	SkippedTotal int `json:"skipped_total"`
 }
 
 // Started says that the program's first instruction is about to come.
@@ -126,6 +139,8 @@ type Exit struct {
 	// StdoutTruncated and StderrTruncated: the program printed more than was sent.
 	StdoutTruncated bool `json:"stdout_truncated,omitempty"`
 	StderrTruncated bool `json:"stderr_truncated,omitempty"`
+	// Lost: what a session's interpreter knew is gone, as it ended. The next turn gets a new one, and the same files.
+	Lost bool `json:"lost,omitempty"`
 }
 
 // ArtifactBegin announces a file of which exactly Size bytes follow.

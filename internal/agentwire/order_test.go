@@ -241,6 +241,81 @@ func TestFromAgentTests(t *testing.T) {
 	}
 }
 
+// TestFromAgentTurns: "turn" and "done" stand for what the worker has said.
+func TestFromAgentTurns(t *testing.T) {
+	t.Parallel()
+	known := agentFrames(t)
+	known["lost"] = frame(t, TypeExit, Exit{Cause: Exited, ExitCode: 137, Signal: "SIGKILL", Lost: true})
+	known["turned"] = frame(t, TypeTurned, Turned{})
+	known["turned 1"] = frame(t, TypeTurned, Turned{SkippedTotal: 1})
+	for _, frames := range []string{
+		"ready,turn,started,out,err,exit,a,data,a end,turned,turn,started,lost,turned,done,end",
+		"ready,done,end",
+		"ready,refused,end",
+		"ready,turn,refused,end",
+		"ready,turn,started,out 1k,exit,turned,turn,started,out 1k,exit,turned,done,end",
+		"ready,turn,started,exit,a,data,a end,turned,turn,started,exit,a,data,a end,turned",
+		"ready,turn,started,exit,skip,turned 1,turn,started,exit,turned",
+		"ready,turn,started,fault",
+		"ready,!started",
+		"ready,!end",
+		"ready,!turned",
+		"ready,!cleared",
+		"ready,turn,!exit",
+		"ready,turn,!out",
+		"ready,turn,!turned",
+		"ready,turn,started,!started",
+		"ready,turn,started,!turned",
+		"ready,turn,started,!end",
+		"ready,turn,started,out 1k,!out",
+		"ready,turn,started,exit,!out",
+		"ready,turn,started,exit,!started",
+		"ready,turn,started,exit,!end",
+		"ready,turn,started,exit,a,data,a end,!a",
+		"ready,turn,started,exit,a,!turned",
+		"ready,turn,started,exit,skip,!turned",
+		"ready,turn,started,exit,turned,!started",
+		"ready,turn,started,exit,turned,!out",
+		"ready,turn,started,exit,turned,!a",
+		"ready,turn,started,exit,turned,!end",
+		"ready,turn,started,exit,turned,!refused",
+		"ready,turn,started,exit,turned,done,end,!ready",
+	} {
+		t.Run(frames, func(t *testing.T) {
+			t.Parallel()
+			a := FromAgent{Limits: filled, Session: true}
+			a.Granted(1 << 20)
+			for _, name := range strings.Split(frames, ",") {
+				switch name {
+				case "turn":
+					a.NextTurn()
+					continue
+				case "done":
+					a.Done()
+					continue
+				}
+				name, refused := strings.CutPrefix(name, "!")
+				f, ok := known[name]
+				if !ok {
+					t.Fatalf("no frame %q", name)
+				}
+				if _, err := a.Accept(f); refused != (err != nil) || err != nil && !errors.Is(err, ErrProtocol) {
+					t.Fatalf("%s: got %v, want refused %v", name, err, refused)
+				}
+			}
+		})
+	}
+	outside := FromAgent{Limits: filled}
+	for _, name := range []string{"ready", "started"} {
+		if _, err := outside.Accept(known[name]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := outside.Accept(known["lost"]); !errors.Is(err, ErrProtocol) {
+		t.Errorf("a program that is no session's lost its state: got %v, want ErrProtocol", err)
+	}
+}
+
 func TestFromAgentCounts(t *testing.T) {
 	t.Parallel()
 	known := agentFrames(t)
@@ -342,6 +417,10 @@ func hostFrames(t *testing.T) map[string]Frame {
 	merged.MergeStderr, small.Limits.AddressSpaceMB, shallow.Limits.StackMB, negative.Limits.StackMB = true, 1, 1, -1
 	tests, warm := start, early
 	tests.Tests, warm.Tests = true, true
+	session, graded, compiled, warmSession := start, tests, start, early
+	session.Limits.SourceKB = 1
+	session.Session, graded.Session, compiled.Session, warmSession.Session = true, true, true, true
+	compiled.Compile, compiled.Limits.CompileWallMS, compiled.Limits.CompileMemoryMB = []string{"x"}, 1, 1
 	prepare := Prepare{Protocol: Version, Command: []string{"x"}}
 	credit := binary.BigEndian.AppendUint32(nil, 1000)
 	return map[string]Frame{
@@ -351,7 +430,10 @@ func hostFrames(t *testing.T) map[string]Frame {
 		"merged": frame(t, TypeStart, merged), "small": frame(t, TypeStart, small), "shallow": frame(t, TypeStart, shallow), "negative": frame(t, TypeStart, negative),
 		"prepare nothing": frame(t, TypePrepare, Prepare{Protocol: Version}), "prepare old": frame(t, TypePrepare, Prepare{Protocol: Version + 1, Command: []string{"x"}}),
 		"tests": frame(t, TypeStart, tests), "tests of prepared": frame(t, TypeStart, warm), "test": frame(t, TypeTest, Test{Args: []string{"a"}}), "no test": frame(t, TypeTest, "{"), "done": frame(t, TypeDone, nil),
-		"a": frame(t, TypeFileBegin, FileBegin{"a", 3}), "b": frame(t, TypeFileBegin, FileBegin{"b", 0}),
+		"session": frame(t, TypeStart, session), "graded session": frame(t, TypeStart, graded), "compiled session": frame(t, TypeStart, compiled), "warm session": frame(t, TypeStart, warmSession),
+		"turn": frame(t, TypeTurn, Turn{WallMS: 1}), "endless turn": frame(t, TypeTurn, Turn{}), "no turn": frame(t, TypeTurn, "{"),
+		"1k": frame(t, TypeStdinData, strings.Repeat("a", 1<<10)),
+		"a":  frame(t, TypeFileBegin, FileBegin{"a", 3}), "b": frame(t, TypeFileBegin, FileBegin{"b", 0}),
 		"/a": frame(t, TypeFileBegin, FileBegin{"/a", 3}), "neg": frame(t, TypeFileBegin, FileBegin{"n", -1}), "tera": frame(t, TypeFileBegin, FileBegin{"t", 1 << 40}),
 		"data": frame(t, TypeFileData, "abc"), "data4": frame(t, TypeFileData, "abcd"),
 		"stdin": frame(t, TypeStdinData, "in"), "go": frame(t, TypeGo, nil), "kill": frame(t, TypeKill, nil),
@@ -374,6 +456,10 @@ func TestFromHost(t *testing.T) {
 		"tests,a,data,go,test,stdin,stdin,go,credit,test,go,done,credit", "tests,go,done", "tests,go,kill", "tests,go,test,go,kill",
 		"tests,!stdin", "tests,!test", "tests,!done", "tests,go,!go", "tests,go,!stdin", "tests,go,!a", "tests,go,!no test", "tests,go,test,!test", "tests,go,test,!done", "tests,go,test,!kill",
 		"tests,go,done,!test", "tests,go,done,!done", "start,go,!test", "start,go,!done", "prepare,tests of prepared,!go",
+		"session,a,data,go,turn,stdin,stdin,go,kill,credit,turn,go,kill,done,credit", "session,go,done", "session,go,kill",
+		"session,!stdin", "session,!turn", "session,!done", "session,go,!go", "session,go,!stdin", "session,go,!test", "session,go,!no turn", "session,go,!endless turn",
+		"session,go,turn,!turn", "session,go,turn,!done", "session,go,turn,!kill", "session,go,turn,!a", "session,go,done,!turn", "session,go,turn,1k,!stdin", "session,go,turn,1k,go,turn,1k,go",
+		"start,go,!turn", "tests,go,!turn", "graded session,!go", "compiled session,!go", "prepare,warm session,!go",
 		"start,stdin,!a", "start,go,!go", "start,go,!stdin", "start,go,!start", "start,a,!start",
 	} {
 		t.Run(frames, func(t *testing.T) {

@@ -23,6 +23,8 @@ type Runtime struct {
 	Image       string     `json:"image"`
 	ImageDigest string     `json:"image_digest"`
 	Limits      job.Limits `json:"limits"`
+	// Sessions says that the runtime has them.
+	Sessions bool `json:"sessions,omitempty"`
 	// Warm is how many sandboxes of it wait started.
 	Warm   int       `json:"warm"`
 	SeenAt time.Time `json:"seen_at"`

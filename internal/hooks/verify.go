@@ -28,7 +28,7 @@ var (
 	// ErrSignature means that the request has no signature by any of the secrets, or two.
 	ErrSignature = errors.New("the request is not signed as this hook's sender signs")
 	// ErrTime means that it was signed too long ago, or with a clock that is wrong.
-	ErrTime = errors.New("the request was signed more than 5 minutes from now")
+	ErrTime = errors.New("the request was signed too long ago, or by a clock that is ahead")
 
 	errSignature, errTime = ErrSignature, ErrTime
 )
@@ -53,6 +53,10 @@ type Delivery struct {
 	Keys []string
 	// Handshake is what to answer to a request that only asks if somebody is there; else nil.
 	Handshake *Answer
+	// Visit is a URL that the handshake wants to be visited before it is answered, Note what is listed of it.
+	Visit, Note string
+	// Body is what is signed of the body, where that isn't all of it; else nil.
+	Body map[string]any
 }
 
 // Answer is what a sender is told.
@@ -63,7 +67,7 @@ type Answer struct {
 }
 
 // Verify returns what a request is, if one of the secrets has signed it as the hook's sender signs. It
-// fails with ErrSignature or ErrTime.
+// fails with ErrSignature or ErrTime. Amazon's senders have no secret: [SNS.Verify] is theirs.
 func Verify(h job.HookSettings, r Request, secrets []string, now time.Time) (Delivery, error) {
 	if len(secrets) == 0 {
 		return Delivery{}, ErrSignature
@@ -396,7 +400,9 @@ func Values(s job.HookSettings, r Request, d Delivery, hook string, now time.Tim
 		query[name] = strings.Join(values, ",")
 	}
 	v["headers"], v["query"] = headers, query
-	if withBody {
+	if withBody && d.Body != nil {
+		v["body"] = d.Body
+	} else if withBody {
 		body, err := bodyOf(s.Sender, r)
 		if err != nil {
 			return nil, err

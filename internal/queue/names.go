@@ -34,6 +34,9 @@ func JobsWith(names []string) map[string]int {
 	return queues
 }
 
+// Sessions is the queue of the sessions of a runtime. Only workers that offer it serve it.
+func Sessions(runtime string) string { return "sessions:" + runtime }
+
 // handedOver is the queue of jobs that workers without the runtime or image of that name handed
 // over. Only those that offer it serve it.
 func handedOver(priority, name string) string { return priority + ":" + name }

@@ -11,6 +11,7 @@ import (
 // The types of tasks.
 const (
 	TypeRun     = "glovebox:run"
+	TypeSession = "glovebox:session"
 	TypeDeliver = "glovebox:deliver"
 )
 
@@ -54,6 +55,11 @@ func (t Task) ID() string { return t.id }
 // RunTask is the task for this epoch of a job, to be taken at at, or at once where that is zero.
 func RunTask(id string, epoch int, priority job.Priority, at time.Time) Task {
 	return Task{TypeRun, id + "." + strconv.Itoa(epoch), string(cmp.Or(priority, job.Normal)), Run{id, epoch}, at}
+}
+
+// SessionTask is the task by which a worker comes to hold a session.
+func SessionTask(id, runtime string) Task {
+	return Task{TypeSession, id + ".1", Sessions(runtime), Run{id, 1}, time.Time{}}
 }
 
 // HandedOver is the task in the queue of the workers that offer the runtime or image of that name.

@@ -18,7 +18,7 @@ import (
 
 // sweepGarbage deletes the objects that no record points to: those of tries that lost,
 // of jobs that were announced and never created, and of records that have expired; and
-// uploads that nobody has asked for lately. It forgets batches whose records have expired.
+// uploads that nobody has asked for lately. It forgets batches and sessions whose records have expired.
 func (w *Sweeper) sweepGarbage(ctx context.Context, tenants ...string) error {
 	var errs []error
 	end := time.Now().Add(sweepInterval)
@@ -64,13 +64,16 @@ func (w *Sweeper) deleteGarbage(ctx context.Context, list []due, until time.Time
 		some.Go(func() error {
 			batchOf, _ := job.TenantOfBatch(d.id)
 			runOf, _ := job.TenantOfRun(d.id)
+			sessionOf, _ := job.TenantOfSession(d.id)
 			switch {
 			case strings.HasPrefix(d.id, uploadPrefix):
 				errs[i] = w.sweepUpload(ctx, d.tenant, d.id, until)
 			case batchOf == d.tenant:
-				errs[i] = w.sweepBatch(ctx, d.tenant, d.id, batchKey(d.tenant, d.id))
+				errs[i] = w.sweepExpired(ctx, d.tenant, d.id, batchKey(d.tenant, d.id))
+			case sessionOf == d.tenant:
+				errs[i] = w.sweepExpired(ctx, d.tenant, d.id, sessionKey(d.tenant, d.id))
 			case runOf == d.tenant:
-				errs[i] = w.sweepBatch(ctx, d.tenant, d.id, runKey(d.tenant, d.id))
+				errs[i] = w.sweepExpired(ctx, d.tenant, d.id, runKey(d.tenant, d.id))
 			case ofTenant(d.id, d.tenant):
 				errs[i] = w.sweepObjects(ctx, d.tenant, d.id)
 			default:
@@ -113,12 +116,12 @@ func (w *Sweeper) sweepObjects(ctx context.Context, tenant, id string) error {
 	return nil
 }
 
-// sweepBatch forgets a batch or run, which has no objects, once its record has expired.
-func (w *Sweeper) sweepBatch(ctx context.Context, tenant, id, key string) error {
-	there, err := w.Records.rdb.Exists(ctx, key).Result()
+// sweepExpired forgets a batch, run or session, which has no objects, once its record has expired.
+func (w *Sweeper) sweepExpired(ctx context.Context, tenant, id, record string) error {
+	there, err := w.Records.rdb.Exists(ctx, record).Result()
 	switch {
 	case err != nil:
-		return fmt.Errorf("look for %s: %w", id, err)
+		return fmt.Errorf("look for record of %s: %w", id, err)
 	case there > 0: // Redis has another clock
 		return w.reschedule(ctx, garbageKey(tenant), id, w.Records.now().Add(expiredDelay))
 	}

@@ -1,11 +1,13 @@
 package record
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -22,7 +24,8 @@ func TestMoreGarbageThanAPage(t *testing.T) {
 	if err := w.Records.rdb.ZAdd(t.Context(), garbageKey("acme"), entries...).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.sweepGarbage(t.Context(), "acme"); err != nil {
+	errs, err := w.sweepGarbageOf(t.Context(), []string{"acme"}, time.Now().Add(gbtest.Patience)) // not an interval: a busy machine needs more
+	if err := errors.Join(append(errs, err)...); err != nil {
 		t.Fatal(err)
 	}
 	done := 0

@@ -19,6 +19,9 @@ type Job struct {
 	Image    string
 	Priority job.Priority
 	Metadata map[string]string
+	// Session that it is an execution of, or "", and Sequence its place there, 0 while it waits.
+	Session  string
+	Sequence int64
 	// Batch that it is a job of, or "".
 	Batch string
 	// Spec, or SpecRef: the S3 key of one above 64 KiB. Both are gone once it ended.
@@ -58,13 +61,13 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 		ID: id, Tenant: tenant, State: job.Status(f["state"]), Runtime: f["runtime"], Image: f["image"],
 		Priority: job.Priority(f["priority"]), SpecRef: f["spec_ref"], Callback: f["callback"],
 		Worker: f["worker"], CancelRequested: f["cancel"] != "", ResultRef: f["result_ref"],
-		Batch: f["batch"],
+		Batch: f["batch"], Session: f["session"],
 	}
 	if f["cancel"] == ErrTenantStopped.Code {
 		j.CancelReason = ErrTenantStopped
 	}
 	r := fields{of: "record " + id, f: f}
-	j.SpecBytes = r.number("bytes")
+	j.SpecBytes, j.Sequence = r.number("bytes"), r.number("sequence")
 	j.Epoch, j.Attempts = int(r.number("epoch")), int(r.number("attempts"))
 	j.Created, j.Started, j.Finished, j.OutageSince = r.at("created"), r.at("started"), r.at("finished"), r.at("outage")
 	j.Retention = time.Duration(r.number("retention")) * time.Millisecond

@@ -51,6 +51,11 @@ func idemKey(tenant, idempotencyKey string) string {
 	return script.Key(tenant, "idem:"+hashKey(idempotencyKey))
 }
 
+func sessionKey(tenant, id string) string { return script.Key(tenant, "session:"+id) }
+func sessionsKey(tenant string) string    { return script.Key(tenant, "sessions") }
+func sessionWorkKey(tenant string) string { return script.Key(tenant, "sessionwork") }
+func heldKey(tenant string) string        { return script.Key(tenant, "held") }
+
 // backlogKeys are those of all priorities.
 func backlogKeys(tenant string) []string {
 	return []string{backlogKey(tenant, job.High), backlogKey(tenant, job.Normal), backlogKey(tenant, job.Low)}
@@ -64,5 +69,6 @@ const (
 	tenantsKey    = "gb:tenants"
 	doneChannel   = "gb:done"
 	cancelChannel = "gb:cancel"
+	turnChannel   = "gb:turn:"   // then the worker's id
 	eventsChannel = "gb:events:" // then the job's id
 )

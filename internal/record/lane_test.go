@@ -221,6 +221,42 @@ func TestPutOff(t *testing.T) {
 	}
 }
 
+// A fault of ours at an endpoint that was disabled meanwhile does not have it tried before its day, unless it was the day's try.
+func TestPutOffAtDisabled(t *testing.T) {
+	t.Parallel()
+	w := newEndpointWorld(t)
+	d, err := w.take(t, w.event(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	day := w.now.Add(24 * time.Hour)
+	if err := w.rdb.HSet(t.Context(), endpointLaneKey("default", w.e.ID), "disabled", ms(w.now), "pause", ms(day)).Err(); err != nil { // by another delivery's attempt
+		t.Fatal(err)
+	}
+	if err := w.PutOff(t.Context(), d, time.Minute, w.pace); err != nil {
+		t.Fatal(err)
+	}
+	if h := w.health(t); h.NextAt == nil || !h.NextAt.Equal(day.Truncate(time.Millisecond)) {
+		t.Errorf("got %+v, want nothing tried before %s", h, day)
+	}
+	w.now = day
+	if d, err = w.take(t, w.event(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.PutOff(t.Context(), d, time.Minute, w.pace); err != nil {
+		t.Fatal(err)
+	}
+	if h := w.health(t); h.NextAt == nil || h.NextAt.Sub(day).Round(time.Second) != time.Minute {
+		t.Errorf("got %+v, want the try made again in a minute", h)
+	}
+	// Once the endpoint takes what it is sent nothing is left of the try.
+	w.now = w.now.Add(time.Minute)
+	w.attempt(t, d.ID, Delivered, 0)
+	if n, err := w.rdb.HExists(t.Context(), endpointLaneKey("default", w.e.ID), "probe").Result(); err != nil || n {
+		t.Errorf("got %t, %v: the delivery is still the day's try", n, err)
+	}
+}
+
 // A delivery that is attempted as it still waited in its lane does not leave the lane's place to itself.
 func TestAttemptedWaitsNoMore(t *testing.T) {
 	t.Parallel()

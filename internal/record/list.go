@@ -20,6 +20,8 @@ type Filter struct {
 	States []job.Status
 	// Runtime by its own name; "" for any.
 	Runtime string
+	// Session that they are executions of; "" for any, and for jobs that are none.
+	Session string
 	// Since is the earliest creation. Records have milliseconds, so what is smaller is
 	// cut off here, too: a job that was created after a moment is listed since then.
 	Since time.Time
@@ -89,15 +91,16 @@ func (s *Store) List(ctx context.Context, tenant string, f Filter) (jobs []Job, 
 		}
 	}
 	// Some may have moved on since they were found.
-	jobs = slices.DeleteFunc(jobs, func(j Job) bool { return !f.fits(j.State, j.Runtime) })
+	jobs = slices.DeleteFunc(jobs, func(j Job) bool { return !f.fits(look{j.State, j.Runtime, j.Session}) })
 	return jobs, next, nil
 }
 
-func (f Filter) fits(state job.Status, runtime string) bool {
-	return state != "" && (len(f.States) == 0 || slices.Contains(f.States, state)) && (f.Runtime == "" || f.Runtime == runtime)
+func (f Filter) fits(l look) bool {
+	return l.state != "" && (len(f.States) == 0 || slices.Contains(f.States, l.state)) && (f.Runtime == "" || f.Runtime == l.runtime) &&
+		(f.Session == "" || f.Session == l.session)
 }
 
-func (f Filter) fitsAll() bool { return len(f.States) == 0 && f.Runtime == "" }
+func (f Filter) fitsAll() bool { return len(f.States) == 0 && f.Runtime == "" && f.Session == "" }
 
 func ids(positions []Position) []string {
 	list := make([]string, len(positions))
@@ -134,7 +137,7 @@ func (s *Store) find(ctx context.Context, tenant string, f Filter) (found []Posi
 		}
 		for i, l := range looks {
 			after = Position(entries[i])
-			if !f.fits(l.state, l.runtime) { // or its record has expired
+			if !f.fits(l) { // or its record has expired
 				continue
 			}
 			found = append(found, after)
@@ -151,15 +154,15 @@ func (s *Store) find(ctx context.Context, tenant string, f Filter) (found []Posi
 
 // look is what a filter wants to know of a job.
 type look struct {
-	state   job.Status
-	runtime string
+	state            job.Status
+	runtime, session string
 }
 
 func (s *Store) glance(ctx context.Context, tenant string, entries []string) ([]look, error) {
 	pipe := s.rdb.Pipeline()
 	fields := make([]*redis.SliceCmd, len(entries))
 	for i, e := range entries {
-		fields[i] = pipe.HMGet(ctx, jobKey(tenant, Position(e).id()), "state", "runtime")
+		fields[i] = pipe.HMGet(ctx, jobKey(tenant, Position(e).id()), "state", "runtime", "session")
 	}
 	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 		return nil, err
@@ -172,14 +175,15 @@ func (s *Store) glance(ctx context.Context, tenant string, entries []string) ([]
 		}
 		state, _ := fields[i].Val()[0].(string) // nil where the record is gone
 		runtime, _ := fields[i].Val()[1].(string)
-		looks[i] = look{job.Status(state), runtime}
+		session, _ := fields[i].Val()[2].(string)
+		looks[i] = look{job.Status(state), runtime, session}
 	}
 	return looks, nil
 }
 
 // listed are the fields of a record that a list shows.
 var listed = []string{
-	"state", "epoch", "attempts", "runtime", "image", "priority", "metadata", "created", "run_at", "deadline", "started", "finished", "worker", "cancel", "callback", "retention", "batch",
+	"state", "epoch", "attempts", "runtime", "image", "priority", "metadata", "created", "run_at", "deadline", "started", "finished", "worker", "cancel", "callback", "retention", "batch", "session",
 }
 
 // readListed reads what lists show. One that is no record, or that can't be read, is the zero Job.

@@ -29,6 +29,11 @@ type Listener struct {
 func (s *Store) ListenDone(ctx context.Context) *Listener   { return s.listen(ctx, doneChannel) }
 func (s *Store) ListenCancel(ctx context.Context) *Listener { return s.listen(ctx, cancelChannel) }
 
+// ListenTurns wakes those who hold a session on this worker: an execution waits, or the session has ended.
+func (s *Store) ListenTurns(ctx context.Context, worker string) *Listener {
+	return s.listen(ctx, turnChannel+worker)
+}
+
 func (s *Store) listen(ctx context.Context, channel string) *Listener {
 	l := &Listener{
 		pubsub: s.rdb.Subscribe(ctx, channel), waiters: newWaiters(),

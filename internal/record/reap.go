@@ -23,7 +23,7 @@ const (
 	lostAfter = 12 * time.Second
 )
 
-// runningJob is a job that a worker has, as its tenant's running says.
+// runningJob is a job or session that a worker has, as its tenant's running or held says.
 type runningJob struct{ tenant, id, epoch, worker string }
 
 func (h runningJob) try() string { return h.id + " " + h.epoch }
@@ -55,23 +55,25 @@ func (w *Sweeper) reap(ctx context.Context, tenants ...string) error {
 	return errors.Join(errs...)
 }
 
-// running lists the jobs that workers have, in the order of their ids. errs are of tenants
+// running lists the jobs and sessions that workers have, in the order of their ids. errs are of tenants
 // whose jobs can't be read.
 func (w *Sweeper) running(ctx context.Context, tenants []string) (jobs []runningJob, errs []error, err error) {
 	for some := range slices.Chunk(tenants, redisconn.AtOnce) {
-		answers, err := redisconn.Ask(ctx, w.Records.rdb, some, func(pipe redis.Pipeliner, tenant string) *redis.MapStringStringCmd {
-			return pipe.HGetAll(ctx, runningKey(tenant))
-		})
-		if err != nil {
-			return nil, nil, fmt.Errorf("list running jobs: %w", err)
-		}
-		for i, a := range answers {
-			if a.Err() != nil {
-				errs = append(errs, fmt.Errorf("list running jobs of tenant %s: %w", some[i], a.Err()))
+		for _, key := range []func(tenant string) string{runningKey, heldKey} {
+			answers, err := redisconn.Ask(ctx, w.Records.rdb, some, func(pipe redis.Pipeliner, tenant string) *redis.MapStringStringCmd {
+				return pipe.HGetAll(ctx, key(tenant))
+			})
+			if err != nil {
+				return nil, nil, fmt.Errorf("list running jobs: %w", err)
 			}
-			for id, at := range a.Val() {
-				epoch, worker, _ := strings.Cut(at, " ")
-				jobs = append(jobs, runningJob{some[i], id, epoch, worker})
+			for i, a := range answers {
+				if a.Err() != nil {
+					errs = append(errs, fmt.Errorf("list running jobs of tenant %s: %w", some[i], a.Err()))
+				}
+				for id, at := range a.Val() {
+					epoch, worker, _ := strings.Cut(at, " ")
+					jobs = append(jobs, runningJob{some[i], id, epoch, worker})
+				}
 			}
 		}
 	}
@@ -117,8 +119,15 @@ func (w *Sweeper) lost(jobs []runningJob, beats map[string]fleet.Worker) (lost [
 }
 
 func (w *Sweeper) takeBack(ctx context.Context, h runningJob) error {
+	if of, ok := job.TenantOfSession(h.id); ok && of == h.tenant {
+		return w.endLostSession(ctx, h)
+	}
 	if !ofTenant(h.id, h.tenant) { // no job's place in the tenant's window
-		return w.Records.rdb.HDel(ctx, runningKey(h.tenant), h.id).Err()
+		pipe := w.Records.rdb.Pipeline()
+		pipe.HDel(ctx, runningKey(h.tenant), h.id)
+		pipe.HDel(ctx, heldKey(h.tenant), h.id)
+		_, err := pipe.Exec(ctx)
+		return err
 	}
 	id, worker := h.id, h.worker
 	epoch, err := strconv.Atoi(h.epoch)

@@ -84,7 +84,7 @@ func (s *Store) Purged(ctx context.Context, id string) error {
 	return s.forget(ctx, tenant, id, s.now().Add(secondSweepDelay))
 }
 
-// forget gives back what a job or batch without record and objects, or an upload, took of its
+// forget gives back what a job, batch or session without record and objects, or an upload, took of its
 // tenant's quotas, and takes it out of the list. again is when to look for objects once more, if ever.
 func (s *Store) forget(ctx context.Context, tenant, id string, again time.Time) error {
 	err := forgetScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "again": again, "now": s.now(), "lend_most": s.lendMost}).Err()

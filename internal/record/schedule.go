@@ -184,19 +184,31 @@ func (w *Sweeper) fireSchedules(ctx context.Context, tenants ...string) error {
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	failed := make([]error, len(list))
-	var some errgroup.Group
-	some.SetLimit(firesAtOnce)
-	for i, d := range list {
-		some.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, FireRetry)
-			defer cancel()
-			if err := w.Fire(ctx, d.tenant, d.id, now); err != nil {
-				failed[i] = fmt.Errorf("fire schedule %s of tenant %s: %w", d.id, d.tenant, err)
+	q := newFireQueue(list)
+	var places errgroup.Group
+	for range firesAtOnce {
+		places.Go(func() error {
+			var failed []error
+			for d, ok := q.take(time.Now()); ok; d, ok = q.take(time.Now()) {
+				began := time.Now()
+				if err := w.fire(ctx, d, now); err != nil {
+					failed = append(failed, err)
+				}
+				q.ended(d, time.Since(began))
 			}
+			q.fail(failed...)
 			return nil
 		})
 	}
-	_ = some.Wait() // failed has them all
-	return errors.Join(append(errs, failed...)...)
+	_ = places.Wait() // q has what failed
+	return errors.Join(append(errs, q.failed...)...)
+}
+
+func (w *Sweeper) fire(ctx context.Context, d due, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, FireRetry)
+	defer cancel()
+	if err := w.Fire(ctx, d.tenant, d.id, now); err != nil {
+		return fmt.Errorf("fire schedule %s of tenant %s: %w", d.id, d.tenant, err)
+	}
+	return nil
 }

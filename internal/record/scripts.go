@@ -29,6 +29,14 @@ var (
 	publishScript   = scripts.Load("publish")
 	watchScript     = scripts.Load("watch")
 
+	// Sessions.
+	openSessionScript   = scripts.Load("open_session")
+	claimSessionScript  = scripts.Load("claim_session")
+	turnScript          = scripts.Load("turn")
+	takeTurnScript      = scripts.Load("take_turn")
+	endSessionScript    = scripts.Load("end_session")
+	settleSessionScript = scripts.Load("settle_session")
+
 	// What is kept.
 	purgeScript       = scripts.Load("purge")
 	recheckKeptScript = scripts.Load("recheck_kept")

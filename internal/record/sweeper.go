@@ -75,11 +75,12 @@ const (
 	listPass     = "sweep list"
 	schedulePass = "fire schedules"
 	runPass      = "advance runs"
+	sessionPass  = "sweep sessions"
 )
 
 // Passes lists what Observer.PassEnded and PassFailed may be told of.
 func Passes() []string {
-	return []string{reapPass, openPass, releasePass, deadlinePass, outboxPass, garbagePass, batchPass, listPass, schedulePass, runPass}
+	return []string{reapPass, openPass, releasePass, deadlinePass, outboxPass, garbagePass, batchPass, listPass, schedulePass, sessionPass, runPass}
 }
 
 func (w *Sweeper) passes() []pass {
@@ -94,6 +95,7 @@ func (w *Sweeper) passes() []pass {
 		{listPass, listInterval, w.sweepListed, true},
 		{schedulePass, dueInterval, w.fireSchedules, true},
 		{runPass, dueInterval, w.advanceRuns, true},
+		{sessionPass, sweepInterval, w.sweepSessions, true},
 	}
 }
 

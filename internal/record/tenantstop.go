@@ -26,7 +26,7 @@ type Stopped struct {
 // stopTime bounds one call of StopTenant: what is left, the next one does.
 const stopTime = 5 * time.Second
 
-// StopTenant cancels the tenant's open batches and queued jobs, and asks the workers of its
+// StopTenant cancels the tenant's open batches and queued jobs, ends its sessions, and asks the workers of its
 // running ones to stop: as much as can be done in some seconds. Called again, it goes on; it
 // does nothing once nothing is left. It is for a tenant that is disabled: else more comes.
 func (s *Store) StopTenant(ctx context.Context, tenant string) (Stopped, error) {
@@ -47,6 +47,9 @@ func (s *Store) StopTenant(ctx context.Context, tenant string) (Stopped, error) 
 			n, err = s.stopQueued(ctx, tenant, k, end)
 			done.Jobs += n
 		}
+	}
+	if err == nil {
+		err = s.stopSessions(ctx, tenant)
 	}
 	if err == nil {
 		done.Asked, err = s.stopRunning(ctx, tenant)
@@ -93,6 +96,20 @@ func (s *Store) stopRunning(ctx context.Context, tenant string) (asked int, err 
 		asked += n
 	}
 	return asked, nil
+}
+
+func (s *Store) stopSessions(ctx context.Context, tenant string) error {
+	ids, err := s.rdb.ZRange(ctx, sessionWorkKey(tenant), 0, -1).Result()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		err := s.EndSession(ctx, id, "", job.SessionEnd{Reason: job.EndStopped, Message: ErrTenantStopped.Message})
+		if err != nil && !errors.Is(err, job.ErrNoSession) && !errors.Is(err, job.ErrSessionEnded) {
+			return err
+		}
+	}
+	return nil
 }
 
 // stopJobs cancels those of the jobs that have not ended and that nobody has canceled yet.

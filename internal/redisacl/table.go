@@ -62,6 +62,11 @@ var keys = []Key{
 	{"gb:{*}:runwork", "zset run → ms when to look at it", ReadWrite, Write, "runs in which something has ended: an end says so", "an entry until the run's end"},
 	{"gb:{*}:run:*", "hash", ReadWrite, None, "runs of pipelines", "its retention after the run's end"},
 	{"gb:{*}:runs", "zset of created ms and id; all scores 0", ReadWrite, None, "the list of runs", "an entry until the run is forgotten"},
+	{"gb:{*}:session:*", "hash", ReadWrite, ReadWrite, "sessions: a worker claims and ends them, and takes their executions", "its retention after the session's end"},
+	{"gb:{*}:turns:*", "list", ReadWrite, ReadWrite, "a session's executions that wait", "until the session's end; 16 at most"},
+	{"gb:{*}:held", "hash session → 1 and worker", ReadWrite, ReadWrite, "which worker holds which session", "an entry until the session's end"},
+	{"gb:{*}:sessionwork", "zset session → ms when to look", ReadWrite, Write, "sessions that have not ended, or whose executions have not", "an entry until then"},
+	{"gb:{*}:sessions", "zset of created ms and id; all scores 0", ReadWrite, None, "the list of sessions", "an entry until the session is forgotten"},
 	{"gb:{*}:tenant", "hash", ReadWrite, Read, "terms, and hashes of tokens: a worker reads running_at_once", "for good"},
 	{"gb:{*}:secrets", "hash name → JSON", ReadWrite, Read, "stored secrets, sealed to the workers' key", "until deleted; 64 × 45 KiB at most"},
 	{"gb:{*}:batches", "zset of created ms and id; all scores 0", ReadWrite, None, "the list of batches", "an entry until the batch is forgotten"},
@@ -114,6 +119,7 @@ var keys = []Key{
 	{"asynq:{high:*}:*", "asynq's", ReadWrite, ReadWrite, "tasks of jobs that a worker without their runtime or image handed over", "asynq's"},
 	{"asynq:{normal:*}:*", "asynq's", ReadWrite, ReadWrite, "the same", "asynq's"},
 	{"asynq:{low:*}:*", "asynq's", ReadWrite, ReadWrite, "the same", "asynq's"},
+	{"asynq:{sessions:*}:*", "asynq's", ReadWrite, ReadWrite, "tasks of sessions, a queue for each runtime", "asynq's"},
 	{"asynq:{deliveries}:t:*", "asynq's", ReadWrite, ReadWrite, "tasks of deliveries: an end adds one", "asynq's"},
 	{"asynq:{deliveries}:pending", "asynq's", ReadWrite, ReadWrite, "those to be taken", "asynq's"},
 	{"asynq:{deliveries}:*", "asynq's", ReadWrite, None, "those that are taken, or are to be taken later", "asynq's"},
@@ -145,8 +151,8 @@ const apiCommands = "script|load memory|usage persist"
 
 // channels are what each role may publish on, and subscribe to.
 var channels = map[Role]struct{ publish, subscribe string }{
-	API:    {"gb:done gb:cancel gb:events:*", "gb:done gb:events:* asynq:cancel"},
-	Worker: {"gb:done gb:cancel gb:events:* gb:wanted:*", "gb:cancel gb:wanted:* asynq:cancel"},
+	API:    {"gb:done gb:cancel gb:events:* gb:turn:*", "gb:done gb:events:* asynq:cancel"},
+	Worker: {"gb:done gb:cancel gb:events:* gb:wanted:*", "gb:cancel gb:wanted:* gb:turn:* asynq:cancel"},
 }
 
 // The role Metrics counts, without reading what is counted; it reads only who is there.

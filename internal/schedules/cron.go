@@ -6,6 +6,8 @@ package schedules
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 	_ "time/tzdata" // a container may have no zones of its own
@@ -70,6 +72,15 @@ func Parse(expression, zone string) (Cron, error) {
 	case strings.HasPrefix(fields[2], "*/") && !unrestricted(fields[4]), strings.HasPrefix(fields[4], "*/") && !unrestricted(fields[2]):
 		return refuse("restricts both days, one of them by */: crons differ in whether that means both or either", "*/ in one of the two, and * in the other")
 	}
+	for _, field := range fields {
+		switch {
+		case strings.Contains(field, "?"):
+			return refuse("has ?, which cron(8) doesn't know", "* for any day")
+		case slices.Contains(strings.Split(field, ","), ""):
+			return refuse("has a list with nothing between its commas", "a list such as 1,15,30")
+		}
+	}
+	fields[4] = sundays(fields[4])
 	minutes, err := parser.Parse(strings.Join(fields, " "))
 	if err != nil {
 		return refuse("is no cron expression: "+job.Clip(err.Error(), 120), allowed)
@@ -82,7 +93,34 @@ func Parse(expression, zone string) (Cron, error) {
 }
 
 // unrestricted reports whether a field of days leaves the other to decide.
-func unrestricted(field string) bool { return field == "*" || field == "?" }
+func unrestricted(field string) bool { return field == "*" }
+
+// sundays returns a field of week days in which Sunday is 0 where it was 7: crontab(5) takes both, the parser one.
+// What is no such field stays as it is, for the parser to refuse.
+func sundays(field string) string {
+	var list []string
+	for item := range strings.SplitSeq(field, ",") {
+		days, step, stepped := strings.Cut(item, "/")
+		from, to, ranged := strings.Cut(days, "-")
+		first, err := strconv.Atoi(from)
+		by := 1
+		if err == nil && stepped {
+			by, err = strconv.Atoi(step)
+		}
+		switch {
+		case item == "7":
+			item = "0"
+		case ranged && to == "7" && err == nil && first >= 0 && first <= 7 && by > 0:
+			var each []string
+			for day := first; day <= 7; day += by {
+				each = append(each, strconv.Itoa(day%7))
+			}
+			item = strings.Join(each, ",")
+		}
+		list = append(list, item)
+	}
+	return strings.Join(list, ",")
+}
 
 // Next is the first fire after t, or zero where none is to come within some years.
 //

@@ -2,6 +2,7 @@ package schedules
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,17 @@ func year(t *testing.T, expression, zone string) []string {
 		fires = append(fires, at.Format("2006-01-02T15:04Z"))
 	}
 	return fires
+}
+
+// TestSunday: it is 0 and 7, alone, in lists and at the end of ranges.
+func TestSunday(t *testing.T) {
+	t.Parallel()
+	for field, want := range map[string]string{"7": "0", "5-7": "5,6,0", "1,7": "1,0", "0-7": "0-6", "1-7/2": "1,3,5,0", "7-7": "0", "sun": "0", "*/2": "0,2,4,6"} {
+		got, same := year(t, "0 12 * * "+field, ""), year(t, "0 12 * * "+want, "")
+		if len(same) == 0 || !slices.Equal(got, same) {
+			t.Errorf("%s: got %d fires, want the %d of %s", field, len(got), len(same), want)
+		}
+	}
 }
 
 // TestClockChanges has cron(8)'s rules: what fires once in an hour that is skipped or comes twice, and
@@ -100,6 +112,14 @@ func TestParseRefuses(t *testing.T) {
 		{"5-1 * * * *", "", "cron", "no cron expression"},
 		{"*/0 * * * *", "", "cron", "no cron expression"},
 		{"0 0 30 2 *", "", "cron", "never comes"},
+		{"0 0 ? * 1", "", "cron", "has ?"},
+		{", * * * *", "", "cron", "between its commas"},
+		{"1,,2 * * * *", "", "cron", "between its commas"},
+		{"0 0 * * 1,", "", "cron", "between its commas"},
+		{"0 0 * * 8", "", "cron", "no cron expression"},
+		{"0 0 * * 5-8", "", "cron", "no cron expression"},
+		{"0 0 * * 7/2", "", "cron", "no cron expression"},
+		{"0 0 * * 5-7/0", "", "cron", "no cron expression"},
 		{"0 0 */2 * 1", "", "cron", "both days"},
 		{"0 0 1 * */2", "", "cron", "both days"},
 		{"@every 5m", "", "cron", "@every"},
@@ -118,7 +138,7 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("%q in %q: got %v, want %s: %s", c.cron, c.zone, err, c.field, c.message)
 		}
 	}
-	for _, good := range []string{"0 0 29 2 *", "0 0 */2 * *", "0 0 * * MON-FRI", "0 0 1 JAN ?", "@Hourly", " 5  4 * * * "} {
+	for _, good := range []string{"0 0 29 2 *", "0 0 */2 * *", "0 0 * * MON-FRI", "0 0 1 JAN *", "@Hourly", " 5  4 * * * "} {
 		if _, err := Parse(good, "Europe/Berlin"); err != nil {
 			t.Errorf("%q: %v", good, err)
 		}

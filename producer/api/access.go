@@ -82,6 +82,13 @@ var accesses = map[string]access{
 	"POST /v1/schedules/{name}/pause":       {job.ScopeManage, "schedule.pause"},
 	"POST /v1/schedules/{name}/resume":      {job.ScopeManage, "schedule.resume"},
 	"POST /v1/schedules/{name}/run":         {job.ScopeSubmit, "job.submit"},
+	"POST /v1/sessions":                     {job.ScopeSubmit, "session.start"},
+	"GET /v1/sessions":                      {job.ScopeRead, ""},
+	"GET /v1/sessions/{id}":                 {job.ScopeRead, ""},
+	"GET /v1/sessions/{id}/executions":      {job.ScopeRead, ""},
+	"DELETE /v1/sessions/{id}":              {job.ScopeSubmit, "session.end"},
+	"POST /v1/sessions/{id}/execute":        {job.ScopeSubmit, "job.submit"},
+	"POST /v1/sessions/{id}/interrupt":      {job.ScopeSubmit, "job.cancel"},
 	"GET /v1/webhook-secret":                {job.ScopeManage, ""}, // it shows them
 	"POST /v1/webhook-secret/rotate":        {job.ScopeManage, "webhook.rotate"},
 	"GET /v1/webhook-keys":                  {job.ScopeRead, ""},

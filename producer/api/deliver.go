@@ -22,8 +22,8 @@ const deliverWeight = 24
 func (a *API) deliverRoute(mux *listedMux, doc *huma.OpenAPI, d documenter) {
 	mux.HandleFunc("POST /v1/hooks/{id}", a.deliver)
 	op := d.operation("deliver-to-hook", http.MethodPost, "/v1/hooks/{id}", "Start a hook's template",
-		"For the hook's sender, whose signature is looked at in place of a token. 202 says that the job is accepted durably; the same delivery once more is answered with the same job. A sender's handshake is answered as it wants. A hook that is not there, or paused, is 404.",
-		d.answers(200, "A handshake's answer", nil), d.answers(202, "The job is accepted", d.schema(producer.HookAnswer{})), d.problems(400, 401, 404, 413, 422, 503))
+		"For the hook's sender, whose signature is looked at in place of a token. 202 says that the job is accepted durably; the same delivery once more is answered with the same job. With answer result the answer is what the job printed, or what its artifact response.json says; 500 if it failed, 504 if it timed out, 504 (wait_over) if it has not ended in time. Glovebox-Job-Id names the job. A sender's handshake is answered as it wants. A hook that is not there, or paused, is 404.",
+		d.answers(200, "A handshake's answer, or what the job printed", nil), d.answers(202, "The job is accepted", d.schema(producer.HookAccepted{})), d.problems(400, 401, 404, 413, 422, 500, 503, 504))
 	op.Parameters = []*huma.Param{{Name: "id", In: "path", Required: true, Description: "The hook's id.", Schema: text()}}
 	op.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{"*/*": {}}}
 	delete(op.Responses, "403") // there is no token
@@ -55,23 +55,44 @@ func (a *API) allowCloudEvents(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// deliver verifies a request, and answers it once its job is accepted durably.
+// deliver verifies a request, and answers it once its job is accepted durably, or has ended.
 func (a *API) deliver(w http.ResponseWriter, r *http.Request) {
+	delivered, err := a.accept(w, r)
+	switch {
+	case err != nil:
+		a.writeError(w, r, a.hookProblem(r.Context(), err))
+	case delivered.Handshake != nil:
+		note := noteOf(r.Context())
+		if note.action, note.object = "hook.confirm", r.PathValue("id"); !delivered.Subscribed {
+			*note = auditNote{} // nothing changes: nothing to write down
+		}
+		writeHandshake(w, *delivered.Handshake)
+	default:
+		note := noteOf(r.Context())
+		note.action, note.object, note.outcome = "job.submit", delivered.JobID, job.OutcomeOK
+		if delivered.Hook.Answer == job.AnswerResult {
+			a.writeResult(w, r, delivered)
+		} else {
+			writeAccepted(w, delivered)
+		}
+	}
+}
+
+// accept starts the job of a request. What that holds of the body is given back when it returns.
+func (a *API) accept(w http.ResponseWriter, r *http.Request) (direct.Delivered, error) {
 	ctx, id := r.Context(), r.PathValue("id")
+	var none direct.Delivered
 	tenant, ok := job.TenantOfHook(id)
 	if !ok {
-		a.writeError(w, r, job.ErrNoHook)
-		return
+		return none, job.ErrNoHook
 	}
 	if r.ContentLength >= job.MaxHookBody {
 		w.Header().Set("Connection", "close")
-		writeProblem(w, tooLarge(job.MaxHookBody))
-		return
+		return none, tooLarge(job.MaxHookBody)
 	}
 	knock, err := a.answering(ctx, tenant).OpenHook(ctx, id)
 	if err != nil {
-		a.writeError(w, r, a.hookProblem(ctx, err))
-		return
+		return none, err
 	}
 	held := &reservation{budget: a.bodies, tenant: tenant}
 	if r.ContentLength >= 0 && r.ContentLength <= smallBody {
@@ -81,46 +102,34 @@ func (a *API) deliver(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, job.MaxHookBody)
 	body, err := a.readHeld(ctx, sentBody{w, r, job.MaxHookBody}, held)
 	if err != nil {
-		a.writeError(w, r, err)
-		return
+		return none, err
 	}
 	work := &reservation{budget: a.work}
 	defer work.release()
 	if err := work.add(ctx, min(deliverWeight*int64(len(body)), a.work.share), workPatience); err != nil {
-		a.writeError(w, r, err)
-		return
+		return none, err
 	}
-	if err := knock.Verify(hooks.Request{Header: r.Header, RawQuery: r.URL.RawQuery, Body: body}); err != nil {
-		a.writeError(w, r, a.hookProblem(ctx, err))
-		return
+	if err := knock.Verify(ctx, hooks.Request{Header: r.Header, RawQuery: r.URL.RawQuery, Body: body}); err != nil {
+		return none, err
 	}
 	if err := a.count(w, r, caller{tenant: tenant, token: job.Token{ID: id}}); err != nil {
-		a.writeError(w, r, a.hookProblem(ctx, err))
-		return
+		return none, err
 	}
-	delivered, err := knock.Deliver(ctx)
-	if err != nil {
-		a.writeError(w, r, a.hookProblem(ctx, err))
-		return
-	}
-	a.writeDelivered(w, r, delivered)
+	return knock.Deliver(ctx)
 }
 
-func (a *API) writeDelivered(w http.ResponseWriter, r *http.Request, d direct.Delivered) {
-	note := noteOf(r.Context())
-	if h := d.Handshake; h != nil {
-		note.caller = caller{} // nothing is started: nothing to write down
-		if h.ContentType != "" {
-			w.Header().Set("Content-Type", h.ContentType)
-		}
-		w.WriteHeader(h.Status)
-		_, _ = w.Write(h.Body) // the sender may have left
-		return
+func writeHandshake(w http.ResponseWriter, h hooks.Answer) {
+	if h.ContentType != "" {
+		w.Header().Set("Content-Type", h.ContentType)
 	}
-	note.action, note.object = "job.submit", d.JobID
+	w.WriteHeader(h.Status)
+	_, _ = w.Write(h.Body) // the sender may have left
+}
+
+func writeAccepted(w http.ResponseWriter, d direct.Delivered) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusAccepted)
-	_ = marshal(w, d.HookAnswer) // the sender may have left
+	_ = marshal(w, d.HookAccepted) // the sender may have left
 }
 
 // hookProblem is what a sender is told: 401 for a request that is not its own, and "come back" where

@@ -13,6 +13,18 @@ func (a *API) Patterns() []string { return a.patterns }
 // SetBodyTime changes how long the sender of a batch may take.
 func (a *API) SetBodyTime(d time.Duration) { a.bodyTime = d }
 
+// BodiesHeld is what bodies hold now, and what is made of them.
+func (a *API) BodiesHeld() (held int64) {
+	for _, b := range []*memoryBudget{a.smallBodies, a.bodies, a.work} {
+		b.mu.Lock()
+		for _, n := range b.of {
+			held += n
+		}
+		b.mu.Unlock()
+	}
+	return held
+}
+
 // SetAnswerTime changes how long who is sent an answer may pause.
 func (a *API) SetAnswerTime(d time.Duration) { a.answerTime = d }
 

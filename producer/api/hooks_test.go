@@ -20,13 +20,16 @@ const hookSecret = "a secret of github's"
 // github is a request as GitHub sends it, signed with the secret.
 func (w *world) github(t *testing.T, path, secret, delivery, body string, headers ...string) answer {
 	t.Helper()
+	return w.do(t, "POST", path, strings.NewReader(body), append(githubHeaders(secret, delivery, body), headers...)...)
+}
+
+func githubHeaders(secret, delivery, body string) []string {
 	h := hmac.New(sha256.New, []byte(secret))
 	h.Write([]byte(body))
-	headers = append([]string{
+	return []string{
 		"Authorization: ", "Content-Type: application/json", "X-GitHub-Event: push", "X-GitHub-Delivery: " + delivery,
 		"X-Hub-Signature-256: sha256=" + hex.EncodeToString(h.Sum(nil)),
-	}, headers...)
-	return w.do(t, "POST", path, strings.NewReader(body), headers...)
+	}
 }
 
 // hook makes a template and a hook that starts it.
@@ -55,9 +58,9 @@ func jobs(t *testing.T, w *world, headers ...string) int {
 	return len(page.Jobs)
 }
 
-func started(t *testing.T, a answer) producer.HookAnswer {
+func started(t *testing.T, a answer) producer.HookAccepted {
 	t.Helper()
-	var said producer.HookAnswer
+	var said producer.HookAccepted
 	if err := json.Unmarshal(a.body, &said); err != nil || a.status != http.StatusAccepted || said.JobID == "" {
 		t.Fatalf("got %d %s, %v, want a job", a.status, a.body, err)
 	}
@@ -368,6 +371,10 @@ func TestHookSettings(t *testing.T) {
 		"scheme.content":    `{"template":"report","sender":"hmac","secret":"12345678","scheme":{"signature":"X","encoding":"hex","content":"nothing"}}`,
 		"scheme.timestamp":  `{"template":"report","sender":"hmac","secret":"12345678","scheme":{"signature":"X","encoding":"hex","content":"{body}","timestamp":"X-T"}}`,
 		"scheme.id":         `{"template":"report","sender":"hmac","secret":"12345678","scheme":{"signature":"X","encoding":"hex","content":"{id}{body}"}}`,
+		`"field":"answer"`:  `{"template":"report","sender":"github","answer":"whenever"}`,
+		"answer_seconds":    `{"template":"report","sender":"github","answer":"result","answer_seconds":61}`,
+		"content_type":      `{"template":"report","sender":"github","answer":"result","content_type":"text/html"}`,
+		"with answer":       `{"template":"report","sender":"github","content_type":"application/json"}`,
 		"from.ref":          `{"template":"report","sender":"github","from":{"ref":"/secret"}}`,
 		`"field":"body"`:    `{"template":"report","sender":"github","body":"../x"}`,
 		`"field":"url"`:     `{"template":"report","sender":"github","url":"https://x"}`,

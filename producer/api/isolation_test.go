@@ -85,6 +85,13 @@ var visits = map[string]visit{
 	"POST /v1/schedules/{name}/pause":                     {path: "/v1/schedules/owners/pause"},
 	"POST /v1/schedules/{name}/resume":                    {path: "/v1/schedules/owners/resume"},
 	"POST /v1/schedules/{name}/run":                       {path: "/v1/schedules/owners/run"},
+	"POST /v1/sessions":                                   {path: "/v1/sessions", body: `{"runtime":"python"}`, shared: true},
+	"GET /v1/sessions":                                    {path: "/v1/sessions", shared: true},
+	"GET /v1/sessions/{id}":                               {path: "/v1/sessions/<session>"},
+	"GET /v1/sessions/{id}/executions":                    {path: "/v1/sessions/<session>/executions"},
+	"DELETE /v1/sessions/{id}":                            {path: "/v1/sessions/<session>"},
+	"POST /v1/sessions/{id}/execute":                      {path: "/v1/sessions/<session>/execute", body: `{"code":"1"}`},
+	"POST /v1/sessions/{id}/interrupt":                    {path: "/v1/sessions/<session>/interrupt"},
 	"POST /v1/hooks":                                      {path: "/v1/hooks", body: `{"template":"nones","sender":"github","secret":"strangers secret"}`, shared: true},
 	"GET /v1/hooks":                                       {path: "/v1/hooks", shared: true},
 	"GET /v1/hooks/{id}":                                  {path: "/v1/hooks/<hook>"},
@@ -138,6 +145,11 @@ func TestOthersDoNotExist(t *testing.T) {
 	if err := json.Unmarshal(made.body, &hook); err != nil || made.status != http.StatusCreated || strings.Contains(string(made.body), "classified") {
 		t.Fatalf("create hook: got %d %s, %v", made.status, made.body, err)
 	}
+	var session job.Session
+	made = w.do(t, "POST", "/v1/sessions", strings.NewReader(`{"runtime":"python","metadata":{"k":"classified"}}`), "Authorization: Bearer "+owner)
+	if err := json.Unmarshal(made.body, &session); err != nil || made.status != http.StatusAccepted {
+		t.Fatalf("start session: got %d %s, %v", made.status, made.body, err)
+	}
 	submit := func(spec string) string {
 		t.Helper()
 		var r job.Record
@@ -170,7 +182,7 @@ func TestOthersDoNotExist(t *testing.T) {
 	}
 
 	ask := func(v visit, id, token string, headers []string) answer {
-		path := strings.NewReplacer("<id>", id, "<batch>", id, "<endpoint>", id, "<hook>", id, "<delivery>", id, "<token>", before.Tokens[0].ID).Replace(v.path)
+		path := strings.NewReplacer("<id>", id, "<batch>", id, "<endpoint>", id, "<hook>", id, "<session>", id, "<delivery>", id, "<token>", before.Tokens[0].ID).Replace(v.path)
 		headers = append([]string{"Authorization: Bearer " + token}, headers...)
 		if v.mediaType != "" {
 			headers = append(headers, "Content-Type: "+v.mediaType)
@@ -209,6 +221,10 @@ func TestOthersDoNotExist(t *testing.T) {
 				if strings.Contains(v.path, "<hook>") {
 					newID = job.NewHookID
 					others = map[string]string{"another's hook": hook.ID}
+				}
+				if strings.Contains(v.path, "<session>") {
+					newID = job.NewSessionID
+					others = map[string]string{"another's session": session.ID}
 				}
 				none := ask(v, newID("owner"), stranger, headers)
 				if none.status != http.StatusNotFound {
@@ -258,6 +274,9 @@ func TestOthersDoNotExist(t *testing.T) {
 	}
 	if a := w.do(t, "GET", "/v1/deliveries?batch="+completed.ID, http.NoBody, "Authorization: Bearer "+owner); !strings.Contains(string(a.body), job.EventBatchCompleted) {
 		t.Errorf("deliveries of its batch: got %d %s", a.status, a.body)
+	}
+	if a := w.do(t, "GET", "/v1/sessions/"+session.ID, http.NoBody, "Authorization: Bearer "+owner); a.status != http.StatusOK || !strings.Contains(string(a.body), `"status":"queued"`) {
+		t.Errorf("the owner's session: got %d %s, want it queued", a.status, a.body)
 	}
 	if a, err := w.Records.Get(t.Context(), running); err != nil || a.CancelRequested {
 		t.Errorf("got %+v, %v, want no request to cancel", a, err)

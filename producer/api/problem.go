@@ -62,6 +62,8 @@ var statuses = map[string]int{
 	job.CodeTooManyEndpoints: http.StatusConflict,
 	job.CodePending:          http.StatusConflict,
 	job.CodeGone:             http.StatusGone,
+	job.CodeSessionEnded:     http.StatusGone,
+	job.CodeSessionBusy:      http.StatusTooManyRequests,
 	job.CodeTooLarge:         http.StatusRequestEntityTooLarge,
 	job.CodeMediaType:        http.StatusUnsupportedMediaType,
 	job.CodeRateLimited:      http.StatusTooManyRequests,
@@ -70,6 +72,7 @@ var statuses = map[string]int{
 	job.CodeNoRuntimes:       http.StatusServiceUnavailable,
 	job.CodeNoSecretsKey:     http.StatusServiceUnavailable,
 	job.CodeWaitOver:         http.StatusServiceUnavailable,
+	job.CodeJobFailed:        http.StatusInternalServerError,
 	job.CodeUnavailable:      http.StatusServiceUnavailable,
 	job.CodeInternal:         http.StatusInternalServerError,
 }

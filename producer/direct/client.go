@@ -15,6 +15,7 @@ import (
 	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/hookkeys"
+	"github.com/glovebox-run/glovebox/internal/hooks"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
@@ -46,7 +47,8 @@ type Config struct {
 	// [producer.Webhooks] needs them, which is for the api.
 	WebhookKeys *hookkeys.Keys
 	// Guard refuses callbacks to addresses that no webhook will ever reach: the deliverer's. Defaults to
-	// none, which leaves that to each attempt.
+	// none, which leaves that to each attempt. What hooks fetch from Amazon SNS goes through it, too, or through
+	// one that lets public addresses pass.
 	Guard *webhook.Guard
 	// Log defaults to discarding.
 	Log *slog.Logger
@@ -68,6 +70,7 @@ type Client struct {
 
 	webhookKeys *hookkeys.Keys // or nil
 	guard       *webhook.Guard // or nil
+	sns         *hooks.SNS
 }
 
 var (
@@ -87,6 +90,7 @@ var (
 	_ producer.Hooks     = (*Client)(nil)
 	_ producer.Schedules = (*Client)(nil)
 	_ producer.Runs      = (*Client)(nil)
+	_ producer.Sessions  = (*Client)(nil)
 )
 
 // Open connects to Redis and the bucket. The caller closes the Client.
@@ -121,11 +125,13 @@ func New(c Config, records *record.Store, objects *artifacts.Store) (*Client, er
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	sns := hooks.NewSNS(webhook.NewHTTPClient(webhook.Config{Guard: c.Guard}), nil)
 	// The listener lives as long as the Client, not as long as a context of Open.
 	done := records.ListenDone(context.Background())
 	return &Client{
 		records: records, secrets: secrets.NewStore(records.Redis()), objects: objects, done: done, tenant: c.Tenant, links: c.Links, memory: unlimited{}, log: c.Log,
-		maximums: c.Maximums.Or(job.DefaultMaximums), quotas: c.NewTenants, close: []func() error{done.Close}, webhookKeys: c.WebhookKeys, guard: c.Guard,
+		maximums: c.Maximums.Or(job.DefaultMaximums), quotas: c.NewTenants, webhookKeys: c.WebhookKeys, guard: c.Guard, sns: sns,
+		close: []func() error{done.Close, func() error { sns.Close(); return nil }},
 	}, nil
 }
 
@@ -135,6 +141,13 @@ func (c *Client) For(tenant string) *Client {
 	other := *c
 	other.tenant, other.close = tenant, nil
 	return &other
+}
+
+// WithSNS returns a Client that asks another Amazon SNS: a test's. It needs no Close of its own.
+func (c *Client) WithSNS(sns *hooks.SNS) *Client {
+	other := c.For(c.tenant)
+	other.sns = sns
+	return other
 }
 
 // Maximums is the most that a job may ask for.

@@ -23,8 +23,12 @@ import (
 
 // Delivered is what a request to a hook comes to: a job, or the answer to a handshake.
 type Delivered struct {
-	producer.HookAnswer
+	producer.HookAccepted
 	Handshake *hooks.Answer
+	// Subscribed says that the handshake confirmed a subscription of Amazon SNS.
+	Subscribed bool
+	// Hook is what the hook was as the request came.
+	Hook job.HookSettings
 }
 
 // Knock is a request to a hook of the Client's tenant.
@@ -55,21 +59,28 @@ func (c *Client) OpenHook(ctx context.Context, id string) (*Knock, error) {
 
 // Verify finds out who sent the request. It fails with hooks.ErrSignature or hooks.ErrTime; without it
 // nothing is delivered.
-func (k *Knock) Verify(r hooks.Request) error {
+func (k *Knock) Verify(ctx context.Context, r hooks.Request) error {
 	k.now = time.Now()
-	good, err := k.client.openSecrets(k.hook, k.now)
-	if err != nil {
-		return err
-	}
-	if k.client.links != nil {
-		r.URL = k.client.links.base + "/v1/hooks/" + k.hook.ID
-	}
-	d, err := hooks.Verify(k.hook.HookSettings, r, good, k.now)
+	d, err := k.verify(ctx, r)
 	if err != nil {
 		return err
 	}
 	k.request, k.delivery, k.verified = r, d, true
 	return nil
+}
+
+func (k *Knock) verify(ctx context.Context, r hooks.Request) (hooks.Delivery, error) {
+	if k.hook.Sender == job.SenderSNS {
+		return k.client.sns.Verify(ctx, k.hook.HookSettings, r, k.now)
+	}
+	good, err := k.client.openSecrets(k.hook, k.now)
+	if err != nil {
+		return hooks.Delivery{}, err
+	}
+	if k.client.links != nil {
+		r.URL = k.client.links.base + "/v1/hooks/" + k.hook.ID
+	}
+	return hooks.Verify(k.hook.HookSettings, r, good, k.now)
 }
 
 // openSecrets returns a hook's secrets that are good now. One that was sealed to a key which the operator
@@ -106,7 +117,7 @@ func (k *Knock) Deliver(ctx context.Context) (Delivered, error) {
 		return Delivered{}, hooks.ErrSignature
 	}
 	if k.delivery.Handshake != nil {
-		return Delivered{Handshake: k.delivery.Handshake}, nil
+		return Delivered{Handshake: k.delivery.Handshake, Subscribed: k.delivery.Visit != ""}, k.shake(ctx)
 	}
 	c, names := k.client, k.delivery.Keys
 	if len(names) == 0 {
@@ -133,7 +144,28 @@ func (k *Knock) Deliver(ctx context.Context) (Delivered, error) {
 	if err != nil {
 		return Delivered{}, err
 	}
-	return Delivered{HookAnswer: producer.HookAnswer{JobID: claimed.Job, Duplicate: claimed.Done}}, nil
+	return Delivered{HookAccepted: producer.HookAccepted{JobID: claimed.Job, Duplicate: claimed.Done}, Hook: k.hook.HookSettings}, nil
+}
+
+// shake does what a handshake wants done before it is answered, and lists what has a note.
+func (k *Knock) shake(ctx context.Context) error {
+	d, c := k.delivery, k.client
+	if d.Note == "" {
+		return nil
+	}
+	note := job.HookDelivery{At: k.now.UTC().Truncate(time.Millisecond), Outcome: job.DeliveryHandshake, Delivery: d.ID, Reason: d.Note}
+	var err error
+	if d.Visit != "" {
+		err = c.sns.Visit(ctx, d.Visit)
+	}
+	if err != nil {
+		note.Outcome, note.Reason = job.DeliveryRefused, "the subscription could not be confirmed: Amazon did not answer, or refused"
+		err = fmt.Errorf("%w: %w", &job.Error{Code: job.CodeUnavailable, Message: "the subscription could not be confirmed"}, err)
+	}
+	if noteErr := c.records.SettleDelivery(context.WithoutCancel(ctx), c.tenant, k.hook.ID, note, false, nil); noteErr != nil {
+		c.log.WarnContext(ctx, "delivery to hook not noted", "hook_id", k.hook.ID, "error", noteErr)
+	}
+	return err
 }
 
 // jobOfDelivery is the id of the job that a delivery starts: always the same, so that none is made twice.

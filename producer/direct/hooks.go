@@ -57,6 +57,12 @@ func (c *Client) checkHook(ctx context.Context, s job.HookSettings) error {
 
 // addSecret gives a hook a secret, or makes one, which it returns. The one before expires after keep.
 func (c *Client) addSecret(h *record.Hook, secret string, keep time.Duration, now time.Time) (made string, err error) {
+	if h.Sender == job.SenderSNS {
+		if secret != "" {
+			return "", errSNSSecret
+		}
+		return "", nil
+	}
 	if secret == "" {
 		made = hooks.NewSecret(h.Sender)
 		secret = made
@@ -87,6 +93,9 @@ func (c *Client) addSecret(h *record.Hook, secret string, keep time.Duration, no
 	h.Secrets = kept
 	return made, nil
 }
+
+// errSNSSecret is the fault of whoever gives one to a hook of Amazon SNS.
+var errSNSSecret = job.Invalid{{Field: "secret", Message: "is what this sender has none of: it signs with Amazon's key", Allowed: "nothing; topic_arn says whose messages are taken"}}
 
 func (c *Client) seals() (*secrets.Keys, error) {
 	if c.webhookKeys == nil {
@@ -130,6 +139,9 @@ func (c *Client) RotateHook(ctx context.Context, id string, r producer.HookRotat
 	}
 	var made string
 	h, err := c.records.ChangeHook(ctx, c.tenant, id, func(h *record.Hook) (err error) {
+		if h.Sender == job.SenderSNS {
+			return errSNSSecret
+		}
 		now := time.Now().UTC().Truncate(time.Millisecond)
 		good := slices.DeleteFunc(slices.Clone(h.Secrets), func(s record.HookSecret) bool { return !s.Good(now) })
 		if len(good) >= job.MaxHookSecrets && keep > 0 {

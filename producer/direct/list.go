@@ -26,6 +26,11 @@ func (c *Client) List(ctx context.Context, o producer.ListOptions) (producer.Job
 			return producer.JobPage{}, err
 		}
 	}
+	return c.page(ctx, f)
+}
+
+// page is what a filter finds.
+func (c *Client) page(ctx context.Context, f record.Filter) (producer.JobPage, error) {
 	held, err := c.takeListed(ctx, f.Limit)
 	if err != nil {
 		return producer.JobPage{}, err

@@ -40,6 +40,46 @@ type Program struct {
 	// Stdin: each run has Files and what Compile made, and nothing of the runs before it. Limits hold
 	// for each run. There are no artifacts, and of stderr at most 64 KiB of each run.
 	Tests Tests
+	// Turns, if set, make Command an interpreter that executes what they give it, and keeps its state from one to the
+	// next (runtimes.Runtime.Session). There is neither a Compile step nor Stdin, and no process runs between two turns.
+	// Limits hold for each turn, but those of memory, processes and disk for the session as a whole.
+	Turns Turns
+}
+
+// Turns are a session's executions. Its methods are called in turn, from one goroutine.
+type Turns interface {
+	// Next waits for the next turn; ok is false when none will come any more. ctx ends with the sandbox, too.
+	Next(ctx context.Context) (t Turn, ok bool, err error)
+	// Ended takes what became of it. It isn't called for a turn that the sandbox did not survive: then Run returns
+	// an error, or an [Outcome] that is the turn's and whose Lost is set.
+	Ended(ctx context.Context, o TurnOutcome) error
+}
+
+// Turn is one execution of a session.
+type Turn struct {
+	// Code has no NUL, and at most limits.source_kb.
+	Code []byte
+	// Wall is how long it may take; the first has the start of its interpreter in it.
+	Wall time.Duration
+	// Interrupt ends it when it is closed, and keeps the state if the interpreter can. nil: nothing does.
+	Interrupt <-chan struct{}
+	// Sink takes what the turn makes: of files, those that have changed since the turn before.
+	Sink Sink
+}
+
+// TurnOutcome is what became of a turn; other fields are as in [Outcome].
+type TurnOutcome struct {
+	TestOutcome
+	Limit                            string
+	StdoutTruncated, StderrTruncated bool
+	Skipped                          []job.Skipped
+	SkippedTotal                     int
+	// Generation counts the interpreters of the session, from 1: that of this turn.
+	Generation int
+	// StateLost says that the interpreter ended with the turn. The next has a new one, and the same files.
+	StateLost bool
+	// Interrupted says that the turn ended by its Interrupt; its Status is Canceled.
+	Interrupted bool
 }
 
 // Tests are a program's tests. Its methods are called in turn, from one goroutine, and what the program

@@ -49,13 +49,14 @@ local function failed()
   if disabled then
     local probe = string.format('%.0f', now + probe_interval)
     call('HSET', lane, 'pause', probe)
+    call('HDEL', lane, 'probe') -- the day's try was made
     if state == 'pending' then due = probe end
   end
 end
 
 local function succeeded()
   local window = tonumber(call('HGET', lane, 'window') or 1)
-  call('HDEL', lane, 'failures', 'failed', 'failing', 'pause', 'disabled', 'reason')
+  call('HDEL', lane, 'failures', 'failed', 'failing', 'pause', 'disabled', 'reason', 'probe')
   call('HSET', lane, 'window', math.min(window * 2, most))
 end
 

@@ -1,7 +1,7 @@
--- forget gives back what a job or batch without record and objects, or an upload, took of its tenant's quotas.
+-- forget gives back what a job, batch or session without record and objects, or an upload, took of its tenant's quotas.
 -- @include memory
 -- @include lending
--- @arg id         of the job or batch, or the upload's entry
+-- @arg id         of the job, batch or session, or the upload's entry
 -- @arg again      when to look for its objects once more, ms, or ''
 -- @arg now        ms
 -- @arg lend_most  bytes that the tenant may have lent
@@ -15,10 +15,12 @@ if kept then
   charge(-(tonumber(charged) or 0))
   call('ZREM', t .. 'jobs', (created or '') .. ':' .. id)
   call('ZREM', t .. 'batches', (created or '') .. ':' .. id)
+  call('ZREM', t .. 'sessions', (created or '') .. ':' .. id)
   call('ZREM', t .. 'runs', (created or '') .. ':' .. id)
 end
 -- A worker may spoil what gives bytes back: the count ends with the last of the tenant's jobs.
-if call('HLEN', t .. 'kept') == 0 and call('ZCARD', t .. 'jobs') == 0 and call('ZCARD', t .. 'batches') == 0 and call('ZCARD', t .. 'runs') == 0 then call('DEL', recorded) end
+if call('HLEN', t .. 'kept') == 0 and call('ZCARD', t .. 'jobs') == 0 and call('ZCARD', t .. 'batches') == 0
+  and call('ZCARD', t .. 'sessions') == 0 and call('ZCARD', t .. 'runs') == 0 then call('DEL', recorded) end
 forget_keys(now)
 make_room(now, lend_most)
 if again == '' then

@@ -25,7 +25,8 @@ call('ZADD', outbox, due, id)
 local released = {}
 if endpoint ~= '' or url ~= '' then
   local lane = lane_of(endpoint, url)
-  if call('HEXISTS', lane, 'disabled') == 1 then call('HSET', lane, 'pause', due) end
+  local disabled, probe = unpack(call('HMGET', lane, 'disabled', 'probe'))
+  if disabled and probe == id then call('HSET', lane, 'pause', due) end -- others may have been under way as it was disabled
   released = leave_lane(lane, id, now, most)
 end
 released[#released + 1] = {id, attempt, again, backlog or '0', due}

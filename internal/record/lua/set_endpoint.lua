@@ -23,7 +23,7 @@ if after == '' then
 else
   call('HSET', endpoints, id, after)
   if enable == '1' then
-    call('HDEL', lane, 'failures', 'failed', 'failing', 'pause', 'disabled', 'reason')
+    call('HDEL', lane, 'failures', 'failed', 'failing', 'pause', 'disabled', 'reason', 'probe')
     -- What was released for the end of the pause is the first to be released now, for a task of its own: that of the pause is stale.
     for _, delivery in ipairs(call('ZRANGEBYSCORE', lane .. ':flight', string.format('(%.0f', now + flight_life), '+inf')) do
       call('ZREM', lane .. ':flight', delivery)

@@ -33,7 +33,7 @@ local word, lane = 'ok', (url or settings ~= '') and lane_of(endpoint, url)
 if lane and not once and not call('ZSCORE', lane .. ':flight', id) then
   local disabled, pause = unpack(call('HMGET', lane, 'disabled', 'pause'))
   if disabled and tonumber(pause or 0) <= tonumber(now) then
-    call('HSET', lane, 'pause', again) -- deliver says when the next is made; where this process dies, another is then
+    call('HSET', lane, 'pause', again, 'probe', id) -- deliver says when the next is made; where this process dies, another is then
   elseif disabled then
     word = 'disabled'
   elseif not has_room(lane, now, most) then

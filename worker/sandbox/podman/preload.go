@@ -62,7 +62,7 @@ func (p plan) preloadMB() int64 {
 
 // preloads reports whether the program can be the process that sandboxes of the plan preload.
 func (p plan) preloads(program sandbox.Program) bool {
-	if p.preload == nil || len(program.Compile) > 0 || program.Tests != nil {
+	if p.preload == nil || len(program.Compile) > 0 || program.Tests != nil || program.Turns != nil {
 		return false
 	}
 	if program.MergeStderr || program.Limits.AddressSpaceMB > 0 || program.Limits.StackMB > 0 {

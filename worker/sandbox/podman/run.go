@@ -35,8 +35,10 @@ func (p *Sandboxes) programEnded() {
 }
 
 func (p *Sandboxes) run(ctx context.Context, began time.Time, program sandbox.Program, sink sandbox.Sink) (sandbox.Outcome, error) {
-	p.programs.Add(1)
-	defer p.programEnded()
+	if program.Turns == nil { // a session is idle most of the time
+		p.programs.Add(1)
+		defer p.programEnded()
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if problem := program.Unrunnable(); problem != "" {

@@ -127,6 +127,7 @@ func (s *Session) exit(e event) error {
 	s.Outcome.ExitCode, s.Outcome.Signal, s.Outcome.Usage = exit.ExitCode, exit.Signal, exit.Usage
 	s.Outcome.StdoutTruncated, s.Outcome.StderrTruncated = exit.StdoutTruncated, exit.StderrTruncated
 	s.Outcome.Limit = limitOf[exit.Cause]
+	s.stateLost = exit.Lost
 	switch exit.Cause {
 	case agentwire.Wall, agentwire.CPU:
 		return s.timedOut()
@@ -138,6 +139,10 @@ func (s *Session) exit(e event) error {
 		s.Outcome.Status = job.Failed
 		return s.addStderr(fmt.Sprintf("glovebox: far more processes than limits.processes (%d)\n", s.task.Program.Limits.Processes))
 	case agentwire.Killed:
+		if s.task.Program.Turns != nil {
+			s.Outcome.Status, s.interrupted = job.Canceled, true
+			return nil
+		}
 		return errors.New("the agent ended the program although nobody asked it to")
 	case agentwire.Exited:
 		s.Outcome.Status = job.Succeeded

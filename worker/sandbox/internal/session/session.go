@@ -52,6 +52,9 @@ type Session struct {
 	ready    bool                    // the agent waits for a program
 	begun    bool                    // see Begun
 
+	generation    int       // of a session's interpreter
+	stateLost     bool      // it ended with the turn
+	interrupted   bool      // the turn was
 	testBegan     time.Time // when the last test did; zero: none has
 	compileOutput strings.Builder
 	lastStderr    byte          // the last byte that the program wrote to stderr
@@ -170,6 +173,9 @@ func (s *Session) Serve(ctx context.Context, task Task, startTimeout time.Durati
 			return err
 		}
 	}
+	if p.Turns != nil {
+		return s.runTurns(ctx, startTimeout)
+	}
 	if p.Tests != nil {
 		return s.runTests(ctx, limit, startTimeout)
 	}
@@ -189,7 +195,7 @@ func (s *Session) accept(task Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.check.Limits, s.check.Compile, s.check.Preload = task.Program.Limits, len(task.Program.Compile) > 0, task.Preloaded
-	s.check.Tests = task.Program.Tests != nil
+	s.check.Tests, s.check.Session = task.Program.Tests != nil, task.Program.Turns != nil
 }
 
 // whyUnsent is why the program could not be sent. An agent that stops reading says why, unless
@@ -242,7 +248,7 @@ func (s *Session) unexpected(e event) error {
 func (s *Session) OutOfMemory(heldBytes int64) sandbox.Outcome {
 	s.outOfMemory()
 	s.Outcome.Usage.MemoryPeakBytes = heldBytes
-	if s.task.Program.Tests != nil {
+	if s.task.Program.Tests != nil || s.task.Program.Turns != nil {
 		s.Outcome.Lost = true
 		if !s.testBegan.IsZero() {
 			s.Outcome.Usage.WallMS = time.Since(s.testBegan).Milliseconds()

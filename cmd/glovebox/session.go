@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+func (a *app) sessionCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "session",
+		Short: "Execute code that goes on from the code before",
+		Long: `Execute code that goes on from the code before: a session is an interpreter, in a sandbox of
+its own, that keeps its state. It holds its memory until it ends: by "session end", at the
+end of its --ttl, or when it has executed nothing for its --idle time.`,
+		Example: `  id=$(glovebox session start python)
+  glovebox session exec $id 'x = 41'
+  glovebox session exec $id 'print(x + 1)'
+  glovebox session end $id`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.sessionStartCommand(), a.sessionExecCommand(), a.sessionListCommand(), a.sessionShowCommand(), a.sessionEndCommand())
+	return cmd
+}
+
+func (a *app) sessionStartCommand() *cobra.Command {
+	var o sessionOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "start RUNTIME",
+		Short: "Start a session",
+		Long: `Start a session of python or node, and print its id. It can be given code at once, which
+waits until a worker holds the session.`,
+		Example: `  glovebox session start python
+  glovebox session start node --ttl 30m --limit memory_mb=512`,
+		Args: one("RUNTIME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.runtime = args[0]
+			s, err := o.settings()
+			if err != nil {
+				return err
+			}
+			return a.withJobs(func(sessions *producer.Client) error {
+				x, err := sessions.StartSession(cmd.Context(), s)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return a.printJSON(x)
+				}
+				fmt.Fprintln(a.stdout, plain(x.ID))
+				return nil
+			})
+		},
+	}
+	o.add(cmd.Flags(), 0)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the session as JSON")
+	return cmd
+}
+
+func (a *app) sessionExecCommand() *cobra.Command {
+	var out string
+	var wall time.Duration
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "exec ID CODE",
+		Short: "Execute code in a session",
+		Long: `Execute code in a session, and print what it prints; - reads it from standard input. It waits
+for what the session was given before. Ctrl-C interrupts it, and the session's state stays.`,
+		Example: `  glovebox session exec default-s-abc… 'print(x)'
+  glovebox session exec --out . default-s-abc… - < plot.py`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e := job.SessionExecution{Code: args[1], WallMS: wall.Milliseconds()}
+			if e.Code == "-" {
+				b, err := io.ReadAll(io.LimitReader(a.stdin, maxSessionCode+1))
+				if err != nil {
+					return fmt.Errorf("read standard input: %w", err)
+				}
+				if len(b) > maxSessionCode {
+					return usagef("standard input has more than %d bytes, the most that one execution takes", maxSessionCode)
+				}
+				e.Code = string(b)
+			}
+			return a.withJobs(func(sessions *producer.Client) error {
+				return a.executeInSession(cmd.Context(), sessions, args[0], e, finishing{out: out, json: asJSON})
+			})
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "download the files that it has changed to `DIR`")
+	cmd.Flags().DurationVar(&wall, "wall", 0, "how long it may take: `TIME` such as 5s (default and most: the session's wall_ms)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
+	return cmd
+}
+
+// maxSessionCode is beyond what the API takes, which says so better.
+const maxSessionCode = 1 << 20
+
+// executeInSession waits for the execution, and interrupts it when the user doesn't want to.
+func (a *app) executeInSession(ctx context.Context, sessions *producer.Client, id string, e job.SessionExecution, f finishing) error {
+	j, err := sessions.ExecuteInSession(ctx, id, e)
+	if err != nil {
+		return err
+	}
+	ended, err := sessions.Wait(ctx, j.ID)
+	if err != nil && ctx.Err() != nil {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), interruptTime)
+		defer cancel()
+		if _, err := sessions.Cancel(stopping, j.ID); err != nil && !errors.Is(err, job.ErrEnded) {
+			return err
+		}
+		fmt.Fprintln(a.stderr, "interrupted")
+		return silent(exitInterrupted)
+	}
+	if err != nil {
+		return err
+	}
+	if s := ended.Result.Session; s != nil && s.State == job.StateLost && !f.json {
+		fmt.Fprintln(a.stderr, "the session's state is lost with this execution")
+	}
+	return a.finish(ctx, sessions, *ended.Result, f)
+}
+
+// interruptTime is how long the API may take to be told of an interrupt.
+const interruptTime = 5 * time.Second
+
+func (a *app) sessionListCommand() *cobra.Command {
+	var o producer.SessionListOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the sessions",
+		Long:    `List the sessions, newest first, also those that have ended lately.`,
+		Example: `  glovebox session list`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withJobs(func(sessions *producer.Client) error {
+				page, err := sessions.ListSessions(cmd.Context(), o)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return a.printJSON(page)
+				}
+				return a.showSessions(page)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&o.Cursor, "cursor", "", "go on where a page ended: `CURSOR`")
+	cmd.Flags().IntVar(&o.Limit, "limit", 0, "list `N` sessions at most")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (a *app) showSessions(page producer.SessionPage) error {
+	w := a.table()
+	fmt.Fprintln(w, "SESSION\tSTATUS\tRUNTIME\tEXECUTIONS\tCREATED")
+	for _, x := range page.Sessions {
+		status := string(x.Status)
+		if x.End != nil {
+			status += ": " + x.End.Reason
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", plain(x.ID), plain(status), plain(x.Runtime), x.Executions, x.CreatedAt.Local().Format(time.DateTime))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if page.Next != "" {
+		fmt.Fprintf(a.stderr, "there may be more: add --cursor %s\n", plain(page.Next))
+	}
+	return nil
+}
+
+func (a *app) sessionShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "show ID",
+		Short:   "Print a session",
+		Long:    `Print a session as JSON: its status, its limits, and why it ended.`,
+		Example: `  glovebox session show default-s-abc…`,
+		Args:    one("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withJobs(func(sessions *producer.Client) error {
+				x, err := sessions.Session(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return a.printJSON(x)
+			})
+		},
+	}
+}
+
+func (a *app) sessionEndCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "end ID…",
+		Short:   "End sessions",
+		Long:    `End sessions. What they execute, and what waits for that, ends as canceled.`,
+		Example: `  glovebox session end default-s-abc…`,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withJobs(func(sessions *producer.Client) error {
+				var errs []error
+				for _, id := range args {
+					if _, err := sessions.EndSession(cmd.Context(), id); err != nil {
+						errs = append(errs, fmt.Errorf("%s: %w", plain(id), err))
+					}
+				}
+				return errors.Join(errs...)
+			})
+		},
+	}
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// sessionOptions are the flags of a new session.
+type sessionOptions struct {
+	runtime               string
+	limits, env, metadata []string
+	ttl, idle             time.Duration
+}
+
+// add declares the flags. An idle time of 0 leaves the default to the API.
+func (o *sessionOptions) add(f *pflag.FlagSet, idle time.Duration) {
+	usual := ""
+	if idle == 0 {
+		usual = " (default 10m)"
+	}
+	f.DurationVar(&o.ttl, "ttl", 0, "end it after `TIME` such as 30m (default 1h, 90m at most)")
+	f.DurationVar(&o.idle, "idle", idle, "end it when it has executed nothing for `TIME`"+usual)
+	f.StringArrayVar(&o.limits, "limit", nil, "`LIMIT=NUMBER` such as wall_ms=5000 or memory_mb=512; may be repeated")
+	f.StringArrayVar(&o.env, "env", nil, "`NAME=VALUE` for its environment; may be repeated")
+	f.StringArrayVar(&o.metadata, "metadata", nil, "`KEY=VALUE`; may be repeated")
+}
+
+// changed reports whether anything was asked of a new session.
+func (o *sessionOptions) changed(f *pflag.FlagSet) bool {
+	for _, name := range []string{"ttl", "idle", "limit", "env", "metadata"} {
+		if f.Changed(name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *sessionOptions) settings() (job.SessionSettings, error) {
+	s := job.SessionSettings{Runtime: o.runtime}
+	var errs [3]error
+	s.Limits, errs[0] = parseLimits("--limit", o.limits, job.Limits{})
+	s.Env, errs[1] = pairs("--env", o.env)
+	s.Metadata, errs[2] = pairs("--metadata", o.metadata)
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+		field *int64
+	}{{"ttl", o.ttl, &s.TTLSeconds}, {"idle", o.idle, &s.IdleSeconds}} {
+		if d.value%time.Second != 0 || d.value < 0 {
+			return s, usagef("--%s %s: want whole seconds", d.flag, d.value)
+		}
+		*d.field = int64(d.value / time.Second)
+	}
+	return s, errors.Join(errs[:]...)
+}

@@ -1,0 +1,140 @@
+package e2e
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// executedIn is the result of code in a session.
+func (g *glovebox) executedIn(session, code string) job.Result {
+	g.tb.Helper()
+	return g.wait(g.executeIn(session, code))
+}
+
+func (g *glovebox) executeIn(session, code string) string {
+	g.tb.Helper()
+	j, err := g.client.ExecuteInSession(g.tb.Context(), session, job.SessionExecution{Code: code})
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	return j.ID
+}
+
+// sessionEnds waits for the session's end, and for the reason.
+func (g *glovebox) sessionEnds(id, reason string) {
+	g.tb.Helper()
+	var x job.Session
+	gbtest.Eventually(g.tb, "the session has ended", func() bool {
+		var err error
+		x, err = g.client.Session(g.tb.Context(), id)
+		return err == nil && x.Status == job.SessionEnded
+	})
+	if x.End == nil || x.End.Reason != reason {
+		g.tb.Errorf("got %+v, want that it ended as %s", x, reason)
+	}
+}
+
+// TestSession: over HTTP, with api and worker as they are installed.
+func TestSession(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{})
+	ctx := t.Context()
+	for runtime, lines := range map[string][3]string{
+		"python": {"x = 41", "print(x + 1)", "while True: pass"},
+		"node":   {"let x = 41", "console.log(x + 1)", "while (true) {}"},
+	} {
+		x, err := g.client.StartSession(ctx, job.SessionSettings{Runtime: runtime, Limits: job.Limits{MemoryMB: 128, WallMS: 60_000}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.executedIn(x.ID, lines[0])
+		if r := g.executedIn(x.ID, lines[1]); r.Stdout != "42\n" || r.Session == nil || r.Session.Sequence != 2 || r.Session.State != job.StateKept {
+			t.Errorf("%s: got %+v", runtime, r)
+		}
+		endless := g.executeIn(x.ID, lines[2])
+		gbtest.Eventually(t, "it runs", func() bool {
+			now, err := g.client.Session(ctx, x.ID)
+			return err == nil && now.Execution == endless
+		})
+		if _, err := g.client.InterruptSession(ctx, x.ID); err != nil {
+			t.Fatal(err)
+		}
+		if r := g.wait(endless); r.Status != job.Canceled {
+			t.Errorf("%s: got %+v, want it interrupted", runtime, r)
+		}
+		if r := g.executedIn(x.ID, lines[1]); r.Stdout != "42\n" {
+			t.Errorf("%s: got %+v, want its state kept", runtime, r)
+		}
+		if ended, err := g.client.EndSession(ctx, x.ID); err != nil || ended.Status != job.SessionEnded {
+			t.Errorf("%s: got %+v, %v", runtime, ended, err)
+		}
+	}
+	gbtest.Eventually(t, "no container is left", func() bool { return len(g.containers()) == 0 })
+}
+
+// TestSessionCommand: the same from a shell.
+func TestSessionCommand(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{})
+	run := func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), binary(t, "glovebox"), append([]string{"session"}, args...)...)
+		cmd.Env = append(os.Environ(), "GLOVEBOX_URL="+g.url, "GLOVEBOX_TOKEN="+g.token)
+		cmd.Stderr, cmd.Stdin = t.Output(), strings.NewReader("print(x + 1)")
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("glovebox session %v: %v, %s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	id := run("start", "python", "--limit", "wall_ms=60000", "--ttl", "10m", "--metadata", "k=v")
+	run("exec", id, "x = 41")
+	if got := run("exec", id, "-"); got != "42" {
+		t.Errorf("got %q, want 42", got)
+	}
+	if got := run("list"); !strings.Contains(got, id) || !strings.Contains(got, "ready") {
+		t.Errorf("got %s, want the session", got)
+	}
+	run("end", id)
+	if got := run("show", id); !strings.Contains(got, job.EndDeleted) {
+		t.Errorf("got %s, want that it was deleted", got)
+	}
+}
+
+// TestKillWorkerWithSession: what the worker held is lost, and each loss is told; nothing is run again.
+func TestKillWorkerWithSession(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{})
+	x, err := g.client.StartSession(t.Context(), job.SessionSettings{Runtime: "python", Limits: job.Limits{WallMS: 60_000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := g.executedIn(x.ID, "x = 1; print(x)")
+	runs, waits := g.executeIn(x.ID, "import time; time.sleep(50)"), g.executeIn(x.ID, "print(x)")
+	gbtest.Eventually(t, "it runs", func() bool {
+		now, err := g.client.Session(t.Context(), x.ID)
+		return err == nil && now.Execution == runs
+	})
+	g.worker.Kill()
+	g.startWorker()
+	g.sessionEnds(x.ID, job.EndWorkerLost)
+	if r := g.wait(runs); r.Status != job.InternalError || r.Error == nil || r.Error.Code != job.CodeSessionLost {
+		t.Errorf("got %+v, want session_lost", r)
+	}
+	if r := g.wait(waits); r.Status != job.Canceled || r.Error == nil || r.Error.Code != job.CodeSessionEnded {
+		t.Errorf("got %+v, want session_ended", r)
+	}
+	if r := g.wait(before.ID); r.Stdout != "1\n" || r.Worker != before.Worker {
+		t.Errorf("got %+v, want what it was", r)
+	}
+	if _, err := g.client.ExecuteInSession(t.Context(), x.ID, job.SessionExecution{Code: "1"}); !errors.Is(err, job.ErrSessionEnded) {
+		t.Errorf("got %v, want ErrSessionEnded", err)
+	}
+	gbtest.Eventually(t, "no container is left", func() bool { return len(g.containers()) == 0 })
+}

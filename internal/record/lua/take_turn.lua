@@ -1,0 +1,35 @@
+-- take_turn gives a session's worker the next execution. What it took before, if anything, has ended. Should the answer
+-- get lost, it asks again and gets the same.
+-- @include session
+-- @arg id          of the session
+-- @arg worker      id of the worker
+-- @arg now         ms
+-- @arg done        the execution that the worker took last, or ''
+-- @arg generation  of the interpreter, 0 before the first
+-- @answer turn, id, record  that execution runs now: its fields and values
+-- @answer none              nobody waits
+-- @answer missing           there is no such session
+-- @answer ended             it has ended, or is another worker's
+
+local state, held_by, current = unpack(call('HMGET', session_key(id), 'state', 'worker', 'turn'))
+if not state then return {'missing'} end
+if state == 'ended' or held_by ~= worker then return {'ended'} end
+if state == 'queued' then call('HSET', session_key(id), 'state', 'ready', 'ready', now, 'active', now) end
+if current and current ~= done and call('HGET', job(current), 'state') == 'running' then
+  return {'turn', current, call('HGETALL', job(current))}
+end
+if current then
+  call('HDEL', session_key(id), 'turn')
+  call('HSET', session_key(id), 'state', 'ready', 'active', now, 'generation', generation)
+end
+while true do
+  local next = call('LRANGE', turns_key(id), 0, 0)[1]
+  if not next then return {'none'} end
+  call('LTRIM', turns_key(id), 1, -1)
+  if call('HGET', job(next), 'state') == 'queued' then -- not canceled meanwhile
+    local sequence = call('HINCRBY', session_key(id), 'executions', 1)
+    call('HSET', job(next), 'state', 'running', 'worker', worker, 'started', now, 'attempts', 1, 'sequence', sequence)
+    call('HSET', session_key(id), 'state', 'busy', 'turn', next, 'active', now)
+    return {'turn', next, call('HGETALL', job(next))}
+  end
+end

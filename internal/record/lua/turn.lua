@@ -1,0 +1,28 @@
+-- turn creates an execution of a session: a job that waits for the session's other executions, and for nothing else.
+-- @include session
+-- @arg session          id of the session
+-- @arg id               of the execution
+-- @arg now              ms
+-- @number most_waiting  how many executions may wait
+-- @number size          bytes that its record takes
+-- @number most_recorded quota bytes_recorded
+-- @rest first_field     more fields and values of the record
+-- @answer ok              it is there
+-- @answer missing         there is no such session
+-- @answer ended           it has ended
+-- @answer busy            as many wait as may
+-- @answer bytes_recorded  the quota is full
+
+local state, held_by = unpack(call('HMGET', session_key(session), 'state', 'worker'))
+if not state then return 'missing' end
+if call('EXISTS', job(id)) == 1 then return 'ok' end
+if state == 'ended' then return 'ended' end
+if call('LLEN', turns_key(session)) >= most_waiting then return 'busy' end
+if in_redis(forget_keys(now)) + size > most_recorded then return 'bytes_recorded' end
+call('HSET', job(id), 'state', 'queued', 'epoch', 1, 'attempts', 0, 'created', now, 'bytes', 0, 'charge', size, 'priority', 'normal',
+  'session', session, unpack(ARGV, first_field))
+charge(size)
+call('ZADD', t .. 'jobs', 0, now .. ':' .. id)
+call('RPUSH', turns_key(session), id)
+if held_by then call('PUBLISH', 'gb:turn:' .. held_by, session) end
+return 'ok'

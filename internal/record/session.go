@@ -1,0 +1,183 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/internal/queue"
+	"github.com/glovebox-run/glovebox/internal/redisconn"
+	"github.com/glovebox-run/glovebox/internal/script"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// Session is a session's record.
+type Session struct {
+	ID, Tenant string
+	State      job.SessionStatus
+	// Settings have the runtime by its own name, and every limit.
+	Settings job.SessionSettings
+	Worker   string // "" until one holds it
+	// Generation is the interpreter's, 0 before the first execution.
+	Generation int
+	Executions int64
+	// Execution is the one that runs, or "".
+	Execution               string
+	Created, Expires        time.Time
+	Ready, Active, Finished time.Time // zero until then
+	EndReason, EndedBecause string
+}
+
+// OpenSession writes the record of a session, and gives it a task. The runtime is to be one's own name. It fails with a
+// *job.Error beyond the tenant's quotas.
+func (s *Store) OpenSession(ctx context.Context, tenant string, settings job.SessionSettings) (Session, error) {
+	terms, err := s.terms(ctx, tenant)
+	if err != nil {
+		return Session{}, fmt.Errorf("open session: %w", err)
+	}
+	settings = settings.Filled()
+	b, err := job.Marshal(settings)
+	if err != nil {
+		return Session{}, fmt.Errorf("encode session: %w", err)
+	}
+	if err := s.noteTenant(ctx, tenant); err != nil {
+		return Session{}, fmt.Errorf("open session: %w", err)
+	}
+	id, now := job.NewSessionID(tenant), s.now()
+	most, mostRecorded := mostSessions(terms), s.mostRecorded(terms)
+	word, err := openSessionScript.Run(ctx, s.rdb, tenant, script.Args{
+		"id": id, "now": now, "due": now.Add(sweepDelay), "most_sessions": most,
+		"size": sessionCost + textCost(len(b)), "most_recorded": mostRecorded,
+	}, "settings", b, "runtime", settings.Runtime, "expires", ms(now.Add(time.Duration(settings.TTLSeconds)*time.Second)),
+		"retention", s.Retention(terms).Milliseconds()).Text()
+	switch {
+	case err != nil:
+		return Session{}, fmt.Errorf("open session: %w", err)
+	case word == "sessions":
+		return Session{}, &job.Error{Code: job.CodeQuotaExceeded, Message: fmt.Sprintf("the tenant's quota sessions (%d) has no room for another session until one has ended", most)}
+	case word == "bytes_recorded":
+		return Session{}, overRecorded(mostRecorded)
+	}
+	if err := s.Queue.Enqueue(ctx, queue.SessionTask(id, settings.Runtime)); err != nil {
+		s.log.Warn("session accepted, its task is left to the sweeper", "session_id", id, "error", err)
+	}
+	return s.GetSession(ctx, id)
+}
+
+// mostSessions is the quota sessions of a tenant with these terms.
+func mostSessions(t job.Terms) int64 {
+	if t.Quotas.Sessions > 0 {
+		return t.Quotas.Sessions
+	}
+	return job.DefaultSessions
+}
+
+// GetSession returns the record of a session, or job.ErrNoSession.
+func (s *Store) GetSession(ctx context.Context, id string) (Session, error) {
+	tenant, ok := job.TenantOfSession(id)
+	if !ok {
+		return Session{}, job.ErrNoSession
+	}
+	f, err := s.rdb.HGetAll(ctx, sessionKey(tenant, id)).Result()
+	switch {
+	case err != nil:
+		return Session{}, fmt.Errorf("read session: %w", err)
+	case len(f) == 0:
+		return Session{}, job.ErrNoSession
+	}
+	return parseSession(tenant, id, f)
+}
+
+// ClaimSession makes worker the one that holds the session. It fails with job.ErrNoSession, job.ErrSessionEnded or ErrTaken.
+func (s *Store) ClaimSession(ctx context.Context, id, worker string) (Session, error) {
+	tenant, ok := job.TenantOfSession(id)
+	if !ok {
+		return Session{}, job.ErrNoSession
+	}
+	answer, err := claimSessionScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "worker": worker}).Slice()
+	if err != nil {
+		return Session{}, fmt.Errorf("claim session: %w", err)
+	}
+	switch answer[0] {
+	case "ok":
+		return parseSession(tenant, id, hash(answer[1]))
+	case "missing":
+		return Session{}, job.ErrNoSession
+	case "ended":
+		return Session{}, job.ErrSessionEnded
+	case "taken":
+		return Session{}, ErrTaken
+	}
+	return Session{}, fmt.Errorf("claim session: the script answered %v", answer[0])
+}
+
+// ParseSessionPosition reads a Position of this tenant's list of sessions.
+func ParseSessionPosition(tenant, s string) (Position, bool) {
+	millis, id, ok := strings.Cut(s, ":")
+	of, isID := job.TenantOfSession(id)
+	digits := strings.Trim(millis, "0123456789") == ""
+	return Position(s), ok && isID && of == tenant && digits && len(millis) == millisDigits
+}
+
+// ListSessions returns sessions of a tenant, newest first, and where the next page goes on: "" at the end.
+func (s *Store) ListSessions(ctx context.Context, tenant string, after Position, limit int) (list []Session, next Position, err error) {
+	if !job.ValidTenant(tenant) {
+		return nil, "", nil
+	}
+	most := "+"
+	if after != "" {
+		most = "(" + string(after)
+	}
+	entries, err := s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: sessionsKey(tenant), ByLex: true, Rev: true, Start: most, Stop: "-", Count: int64(limit)}).Result()
+	if err != nil {
+		return nil, "", fmt.Errorf("list sessions: %w", err)
+	}
+	answers, err := redisconn.Ask(ctx, s.rdb, entries, func(pipe redis.Pipeliner, e string) *redis.MapStringStringCmd {
+		return pipe.HGetAll(ctx, sessionKey(tenant, Position(e).id()))
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("list sessions: %w", err)
+	}
+	for i, a := range answers {
+		if len(a.Val()) == 0 {
+			continue // it has expired
+		}
+		one, err := parseSession(tenant, Position(entries[i]).id(), a.Val())
+		if err != nil {
+			s.unreadable.PassOver("a session", err)
+			continue
+		}
+		list = append(list, one)
+	}
+	if len(entries) == limit {
+		next = Position(entries[limit-1])
+	}
+	return list, next, nil
+}
+
+func parseSession(tenant, id string, f map[string]string) (Session, error) {
+	x := Session{
+		ID: id, Tenant: tenant, State: job.SessionStatus(f["state"]), Worker: f["worker"], Execution: f["turn"],
+		EndReason: f["reason"], EndedBecause: f["message"],
+	}
+	r := fields{of: "session " + id, f: f}
+	x.Generation, x.Executions = int(r.number("generation")), r.number("executions")
+	x.Created, x.Expires, x.Ready, x.Active, x.Finished = r.at("created"), r.at("expires"), r.at("ready"), r.at("active"), r.at("finished")
+	r.fail("settings", json.Unmarshal([]byte(f["settings"]), &x.Settings))
+	return x, r.err
+}
+
+// hash is what HGETALL answered in a script.
+func hash(answer any) map[string]string {
+	pairs, _ := answer.([]any)
+	fields := make(map[string]string, len(pairs)/2)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		name, _ := pairs[i].(string)
+		fields[name], _ = pairs[i+1].(string)
+	}
+	return fields
+}

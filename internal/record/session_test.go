@@ -1,0 +1,377 @@
+package record
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/queue"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+var pythonSession = job.SessionSettings{Runtime: "python", Limits: job.Limits{WallMS: 1000}}
+
+// openSession opens a session of the tenant.
+func (s *Store) openSession(t *testing.T, tenant string) Session {
+	t.Helper()
+	x, err := s.OpenSession(t.Context(), tenant, pythonSession)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func (s *Store) mustSession(t *testing.T, id string) Session {
+	t.Helper()
+	x, err := s.GetSession(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func (s *Store) mustClaim(t *testing.T, id string) {
+	t.Helper()
+	if _, err := s.ClaimSession(t.Context(), id, "w1"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// execute adds an execution to the session.
+func (s *Store) execute(t *testing.T, session, code string) (id string) {
+	t.Helper()
+	tenant, _ := job.TenantOfSession(session)
+	id = job.NewID(tenant)
+	if err := s.AddTurn(t.Context(), session, id, pythonSession.Spec(job.SessionExecution{Code: code})); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// take is TakeTurn, which is to give this execution.
+func (s *Store) take(t *testing.T, session, done, want string) Job {
+	t.Helper()
+	j, err := s.TakeTurn(t.Context(), session, "w1", done, 1)
+	if err != nil || j.ID != want {
+		t.Fatalf("got execution %q, %v, want %s", j.ID, err, want)
+	}
+	return j
+}
+
+// outcome is how an execution ended: its status, and the code of its error.
+func (s *Store) outcome(t *testing.T, id string) string {
+	t.Helper()
+	j, err := s.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range []string{job.CodeSessionLost, job.CodeSessionEnded} {
+		if strings.Contains(string(j.Result), code) {
+			return string(j.State) + " " + code
+		}
+	}
+	return string(j.State)
+}
+
+// TestSession: executions take turns in their order, each once, whatever answers get lost; the api and the worker are
+// the users of Redis that they are.
+func TestSession(t *testing.T) {
+	t.Parallel()
+	r := openRoles(t)
+	ctx := t.Context()
+	x := r.api.openSession(t, "acme")
+	if x.State != job.SessionQueued || x.Settings.IdleSeconds != job.DefaultIdleSeconds || x.Expires.Sub(x.Created) != time.Hour {
+		t.Errorf("got %+v", x)
+	}
+	if got := tasks(t, r.api, queue.Sessions("python")); !slices.Equal(got, []string{x.ID + ".1"}) {
+		t.Errorf("got tasks %v, want the session's", got)
+	}
+	first := r.api.execute(t, x.ID, "1") // before anybody holds the session
+	listener := r.worker.ListenTurns(ctx, "w1")
+	defer listener.Close()
+	woken, stop := listener.Wait(x.ID)
+	defer stop()
+	r.worker.mustClaim(t, x.ID)
+	r.worker.mustClaim(t, x.ID) // the answer got lost
+	if _, err := r.worker.ClaimSession(ctx, x.ID, "w2"); !errors.Is(err, ErrTaken) {
+		t.Errorf("another worker claims: got %v, want ErrTaken", err)
+	}
+	if _, err := r.worker.TakeTurn(ctx, x.ID, "w2", "", 0); !errors.Is(err, job.ErrSessionEnded) {
+		t.Errorf("another worker takes: got %v, want ErrSessionEnded", err)
+	}
+	for range 2 { // the answer got lost
+		if j := r.worker.take(t, x.ID, "", first); j.State != job.Running || j.Attempts != 1 || j.Sequence != 1 || j.Session != x.ID || j.Spec.Source != "1" {
+			t.Errorf("got %+v", j)
+		}
+	}
+	canceled, second := r.api.execute(t, x.ID, "0"), r.api.execute(t, x.ID, "2")
+	gbtest.Eventually(t, "the worker is woken", func() bool {
+		select {
+		case <-woken:
+			return true
+		default:
+			return false
+		}
+	})
+	if status, err := r.api.Cancel(ctx, canceled, []byte(`{}`)); err != nil || status != job.Canceled {
+		t.Errorf("cancel one that waits: got %s, %v", status, err)
+	}
+	if got := r.api.mustSession(t, x.ID); got.State != job.SessionBusy || got.Execution != first || got.Executions != 1 {
+		t.Errorf("got %+v, want it busy with %s", got, first)
+	}
+	r.worker.endTurn1(t, first)
+	j := r.worker.take(t, x.ID, first, second)
+	if j.Sequence != 2 {
+		t.Errorf("got sequence %d, want 2", j.Sequence)
+	}
+	r.worker.endTurn1(t, second)
+	if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", second, 3); !errors.Is(err, ErrNoTurn) {
+		t.Errorf("nobody waits: got %v, want ErrNoTurn", err)
+	}
+	if got := r.api.mustSession(t, x.ID); got.State != job.SessionReady || got.Execution != "" || got.Executions != 2 || got.Generation != 3 {
+		t.Errorf("got %+v, want it ready", got)
+	}
+	if n := r.api.rdb.HLen(ctx, runningKey("acme")).Val() + r.api.rdb.ZCard(ctx, openKey("acme")).Val(); n != 0 {
+		t.Errorf("executions have %d places in the tenant's window, want none", n)
+	}
+}
+
+// endTurn1 ends an execution as its worker does.
+func (s *Store) endTurn1(t *testing.T, id string) {
+	t.Helper()
+	j, err := s.Get(t.Context(), id)
+	if err == nil {
+		err = s.End(t.Context(), j, Ending{Status: job.Succeeded, Result: []byte(`{}`)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSessionEnds: what runs and what waits ends with its session, nothing of it begins any more, and it is forgotten.
+func TestSessionEnds(t *testing.T) {
+	t.Parallel()
+	r := openRoles(t)
+	ctx := t.Context()
+	for name, tc := range map[string]struct {
+		by     *Store
+		worker string
+		reason string
+		runs   string
+	}{
+		"deleted": {r.api, "", job.EndDeleted, "canceled session_ended"},
+		"lost":    {r.worker, "w1", job.EndMemory, "internal_error session_lost"},
+	} {
+		x := r.api.openSession(t, "acme")
+		r.worker.mustClaim(t, x.ID)
+		runs, waits := r.api.execute(t, x.ID, "1"), r.api.execute(t, x.ID, "2")
+		r.worker.take(t, x.ID, "", runs)
+		if err := tc.by.EndSession(ctx, x.ID, "w2", job.SessionEnd{Reason: tc.reason}); !errors.Is(err, ErrStale) {
+			t.Errorf("%s: another worker ends it: got %v, want ErrStale", name, err)
+		}
+		if err := tc.by.EndSession(ctx, x.ID, tc.worker, job.SessionEnd{Reason: tc.reason, Message: "so"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.api.outcome(t, runs); got != tc.runs {
+			t.Errorf("%s: what ran is %s, want %s", name, got, tc.runs)
+		}
+		if got := r.api.outcome(t, waits); got != "canceled session_ended" {
+			t.Errorf("%s: what waited is %s, want canceled session_ended", name, got)
+		}
+		if got := r.api.mustSession(t, x.ID); got.State != job.SessionEnded || got.EndReason != tc.reason || got.Finished.IsZero() {
+			t.Errorf("%s: got %+v", name, got)
+		}
+		if err := r.api.AddTurn(ctx, x.ID, job.NewID("acme"), pythonSession.Spec(job.SessionExecution{Code: "1"})); !errors.Is(err, job.ErrSessionEnded) || !strings.Contains(err.Error(), tc.reason) {
+			t.Errorf("%s: execute: got %v, want the reason", name, err)
+		}
+		if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", runs, 1); !errors.Is(err, job.ErrSessionEnded) {
+			t.Errorf("%s: take: got %v, want ErrSessionEnded", name, err)
+		}
+		if err := tc.by.EndSession(ctx, x.ID, tc.worker, job.SessionEnd{Reason: job.EndTTL}); !errors.Is(err, job.ErrSessionEnded) {
+			t.Errorf("%s: end again: got %v, want ErrSessionEnded", name, err)
+		}
+	}
+	if n := r.api.rdb.ZCard(ctx, sessionWorkKey("acme")).Val() + r.api.rdb.HLen(ctx, heldKey("acme")).Val(); n != 0 {
+		t.Errorf("%d entries of ended sessions are left", n)
+	}
+	// Their records, and those of their executions, expire.
+	keys, err := r.admin.Keys(ctx, "gb:{acme}:session:*").Result()
+	if err != nil || len(keys) != 2 {
+		t.Fatalf("got %v, %v, want 2 sessions", keys, err)
+	}
+	w, _ := sweepingOver(r.api)
+	for _, pattern := range []string{"gb:{acme}:session:*", "gb:{acme}:job:*"} {
+		for _, key := range r.admin.Keys(ctx, pattern).Val() {
+			if life := r.admin.PTTL(ctx, key).Val(); life <= 0 {
+				t.Errorf("%s lives %v, want for a while", key, life)
+			}
+			r.admin.Del(ctx, key)
+		}
+	}
+	w.forward(8 * 24 * time.Hour)
+	w.pass(ctx, garbagePass, w.sweepGarbage)
+	for _, key := range []string{sessionsKey("acme"), jobsKey("acme"), recordedKey("acme")} {
+		if r.admin.Exists(ctx, key).Val() != 0 {
+			t.Errorf("%s is still there", key)
+		}
+	}
+}
+
+// TestSessionOfLostWorker: the session and its executions end once no beat names it; one that is named stays.
+func TestSessionOfLostWorker(t *testing.T) {
+	t.Parallel()
+	r := openRoles(t)
+	ctx := t.Context()
+	w, _ := sweepingOver(r.api)
+	lost, kept := r.api.openSession(t, "acme"), r.api.openSession(t, "other")
+	for _, x := range []Session{lost, kept} {
+		r.worker.mustClaim(t, x.ID)
+	}
+	runs, waits := r.api.execute(t, lost.ID, "1"), r.api.execute(t, lost.ID, "2")
+	r.worker.take(t, lost.ID, "", runs)
+	if err := r.admin.Set(ctx, "gb:worker:w1", `{"id":"w1","jobs":["`+kept.ID+`"]}`, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	reap := func() {
+		if err := w.reap(ctx, "acme", "other"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reap()
+	if got := r.api.mustSession(t, lost.ID); got.State != job.SessionBusy {
+		t.Fatalf("got %s, want it busy until its worker is lost", got.State)
+	}
+	w.forward(lostAfter)
+	reap()
+	if got := r.api.mustSession(t, lost.ID); got.State != job.SessionEnded || got.EndReason != job.EndWorkerLost {
+		t.Errorf("the lost one: got %+v", got)
+	}
+	if got := r.api.outcome(t, runs); got != "internal_error session_lost" {
+		t.Errorf("what ran is %s", got)
+	}
+	if got := r.api.outcome(t, waits); got != "canceled session_ended" {
+		t.Errorf("what waited is %s", got)
+	}
+	if got := r.api.mustSession(t, kept.ID); got.State == job.SessionEnded {
+		t.Errorf("the one that is named has ended: %+v", got)
+	}
+	if n := r.api.rdb.HLen(ctx, heldKey("acme")).Val(); n != 0 {
+		t.Errorf("%d sessions are held, want none", n)
+	}
+}
+
+// TestSweepSessions: a session whose task is lost gets another, what is past its time ends, and so do executions that a
+// process which died had not ended with their session.
+func TestSweepSessions(t *testing.T) {
+	t.Parallel()
+	r := openRoles(t)
+	ctx := t.Context()
+	w, _ := sweepingOver(r.api)
+	queued, held, ended := r.api.openSession(t, "acme"), r.api.openSession(t, "acme"), r.api.openSession(t, "acme")
+	r.worker.mustClaim(t, held.ID)
+	waits := r.api.execute(t, ended.ID, "1")
+	r.admin.HSet(ctx, sessionKey("acme", ended.ID), "state", "ended", "reason", job.EndDeleted)
+	r.admin.ZAdd(ctx, sessionWorkKey("acme"), redis.Z{Member: "rubbish"})
+	for _, key := range r.admin.Keys(ctx, "asynq:{sessions:*").Val() {
+		r.admin.Del(ctx, key)
+	}
+	sweep := func(d time.Duration) {
+		w.forward(d)
+		if err := w.sweepSessions(ctx, "acme"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep(sweepDelay)
+	if got := tasks(t, r.api, queue.Sessions("python")); !slices.Equal(got, []string{queued.ID + ".1"}) {
+		t.Errorf("got tasks %v, want that of %s alone", got, queued.ID)
+	}
+	if got := r.api.outcome(t, waits); got != "canceled session_ended" {
+		t.Errorf("what waited is %s", got)
+	}
+	sweep(time.Hour + time.Second)
+	if got := r.api.mustSession(t, queued.ID); got.EndReason != job.EndFailed {
+		t.Errorf("the one that nobody took: got %+v, want it failed", got)
+	}
+	if got := r.api.mustSession(t, held.ID); got.State == job.SessionEnded {
+		t.Errorf("got %+v, want it left to its worker", got)
+	}
+	sweep(time.Hour + expiredGrace + time.Second)
+	if got := r.api.mustSession(t, held.ID); got.EndReason != job.EndTTL {
+		t.Errorf("got %+v, want it ended", got)
+	}
+	sweep(time.Hour + time.Minute + recheckDelay)
+	if n := r.api.rdb.ZCard(ctx, sessionWorkKey("acme")).Val(); n != 0 {
+		t.Errorf("%d entries are left, want none", n)
+	}
+}
+
+// TestSessionQuotas: a tenant has so many sessions, and a session so many executions that wait; another tenant's don't count.
+func TestSessionQuotas(t *testing.T) {
+	t.Parallel()
+	r := openRoles(t)
+	ctx := t.Context()
+	if _, err := r.api.CreateTenant(ctx, "acme", job.Terms{Quotas: job.Quotas{Sessions: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	x := r.api.openSession(t, "acme")
+	if _, err := r.api.OpenSession(ctx, "acme", pythonSession); job.CodeOf(err) != job.CodeQuotaExceeded {
+		t.Errorf("a second session: got %v, want quota_exceeded", err)
+	}
+	for range job.DefaultSessions {
+		r.api.openSession(t, "other")
+	}
+	if _, err := r.api.OpenSession(ctx, "other", pythonSession); job.CodeOf(err) != job.CodeQuotaExceeded {
+		t.Errorf("one more than the default: got %v, want quota_exceeded", err)
+	}
+	for range job.MaxWaitingTurns {
+		r.api.execute(t, x.ID, "1")
+	}
+	spec := pythonSession.Spec(job.SessionExecution{Code: "1"})
+	if err := r.api.AddTurn(ctx, x.ID, job.NewID("acme"), spec); !errors.Is(err, job.ErrSessionBusy) {
+		t.Errorf("one more execution than may wait: got %v, want ErrSessionBusy", err)
+	}
+	if err := r.api.AddTurn(ctx, x.ID, job.NewID("other"), spec); !errors.Is(err, job.ErrNoSession) {
+		t.Errorf("another tenant's execution: got %v, want ErrNoSession", err)
+	}
+	if err := r.api.EndSession(ctx, x.ID, "", job.SessionEnd{Reason: job.EndDeleted}); err != nil {
+		t.Fatal(err)
+	}
+	r.api.openSession(t, "acme")
+	list, next, err := r.api.ListSessions(ctx, "acme", "", 1)
+	if err != nil || len(list) != 1 || next == "" {
+		t.Fatalf("got %v, %q, %v, want one and more", list, next, err)
+	}
+	rest, next, err := r.api.ListSessions(ctx, "acme", next, 2)
+	if err != nil || len(rest) != 1 || next != "" || rest[0].ID == list[0].ID {
+		t.Errorf("got %v, %q, %v, want the other one", rest, next, err)
+	}
+}
+
+// TestSessionsOfStoppedTenant: an operator who stops a tenant ends its sessions.
+func TestSessionsOfStoppedTenant(t *testing.T) {
+	t.Parallel()
+	r := openRoles(t)
+	ctx := t.Context()
+	if _, err := r.api.CreateTenant(ctx, "acme", job.Terms{Disabled: true}); err != nil {
+		t.Fatal(err)
+	}
+	x, other := r.api.openSession(t, "acme"), r.api.openSession(t, "other")
+	waits := r.api.execute(t, x.ID, "1")
+	if _, err := r.api.StopTenant(ctx, "acme"); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.api.mustSession(t, x.ID); got.EndReason != job.EndStopped {
+		t.Errorf("got %+v", got)
+	}
+	if got := r.api.outcome(t, waits); got != "canceled session_ended" {
+		t.Errorf("what waited is %s", got)
+	}
+	if got := r.api.mustSession(t, other.ID); got.State == job.SessionEnded {
+		t.Error("another tenant's session has ended")
+	}
+}

@@ -1,0 +1,146 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/queue"
+	"github.com/glovebox-run/glovebox/internal/script"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// EndSession ends a session, for the worker that holds it or, with worker "", for anybody, and its executions with it: what
+// runs, as canceled where somebody wanted the end, else as internal_error with code session_lost, and what waits as canceled. It
+// fails with job.ErrNoSession, job.ErrSessionEnded or ErrStale.
+func (s *Store) EndSession(ctx context.Context, id, worker string, end job.SessionEnd) error {
+	tenant, ok := job.TenantOfSession(id)
+	if !ok {
+		return job.ErrNoSession
+	}
+	word, err := endSessionScript.Run(ctx, s.rdb, tenant, script.Args{
+		"id": id, "now": s.now(), "worker": worker, "reason": end.Reason, "message": end.Message,
+	}).Text()
+	if err != nil {
+		return fmt.Errorf("end session: %w", err)
+	}
+	switch word {
+	case "ok":
+		if err := s.settleSession(ctx, id); err != nil {
+			s.log.Warn("session ended, its executions are left to the sweeper", "session_id", id, "error", err)
+		}
+		return nil
+	case "missing":
+		return job.ErrNoSession
+	case "ended":
+		return job.ErrSessionEnded
+	case "stale":
+		return ErrStale
+	}
+	return fmt.Errorf("end session: the script answered %q", word)
+}
+
+// settleSession ends the executions of a session that has ended.
+func (s *Store) settleSession(ctx context.Context, id string) error {
+	x, err := s.GetSession(ctx, id)
+	if err != nil {
+		return err
+	}
+	for range 2 { // once to end them, and once more to find that all have
+		left, err := settleSessionScript.Run(ctx, s.rdb, x.Tenant, script.Args{"id": id, "now": s.now(), "default_retention": s.retention}).StringSlice()
+		if err != nil {
+			return fmt.Errorf("settle session: %w", err)
+		}
+		for _, turn := range left {
+			if err := s.endTurn(ctx, x, turn); err != nil {
+				return err
+			}
+		}
+		if len(left) == 0 {
+			break
+		}
+	}
+	return nil
+}
+
+// endTurn ends an execution of a session that has ended.
+func (s *Store) endTurn(ctx context.Context, x Session, id string) error {
+	if !ofTenant(id, x.Tenant) {
+		return fmt.Errorf("end executions of session %s: %.100q is no job of its tenant", x.ID, id)
+	}
+	status, problem := job.Canceled, &job.Error{Code: job.CodeSessionEnded, Message: fmt.Sprintf("its session ended (%s): %s", x.EndReason, x.EndedBecause)}
+	if id == x.Execution && !wanted(x.EndReason) {
+		status, problem.Code = job.InternalError, job.CodeSessionLost
+	}
+	err := s.EndUnrun(ctx, id, 1, status, problem) // an execution is tried once
+	if errors.Is(err, job.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// wanted reports whether a session ends for this reason by somebody's will, be it said beforehand.
+func wanted(reason string) bool {
+	return slices.Contains([]string{job.EndDeleted, job.EndTTL, job.EndIdle, job.EndStopped}, reason)
+}
+
+// endLostSession ends a session whose worker is lost. Nothing of it runs again.
+func (w *Sweeper) endLostSession(ctx context.Context, h runningJob) error {
+	err := w.Records.EndSession(ctx, h.id, h.worker, job.SessionEnd{Reason: job.EndWorkerLost, Message: "the worker that held it was lost, and its state and files with it"})
+	if errors.Is(err, job.ErrNoSession) || errors.Is(err, job.ErrSessionEnded) || errors.Is(err, ErrStale) {
+		return w.Records.rdb.HDel(ctx, heldKey(h.tenant), h.id).Err() // it names a worker that it isn't held by
+	}
+	if err == nil {
+		w.Log.Warn("session of a lost worker ended", "session_id", h.id, "worker", h.worker)
+		w.Records.observer.TakenBack()
+	}
+	return err
+}
+
+// expiredGrace is how long after its time a session is left to its worker to end.
+const expiredGrace = 30 * time.Second
+
+// sweepSessions makes sure that each session that no worker holds has a task, and ends what should have ended by now.
+func (w *Sweeper) sweepSessions(ctx context.Context, tenants ...string) error {
+	list, errs, err := w.claim(ctx, tenants, claims{set: "sessionwork", until: w.Records.now().Add(recheckDelay), record: "session:", fields: []string{"state"}})
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	tasks, queues := []queue.Task{}, map[string]bool{}
+	for _, d := range list {
+		if of, ok := job.TenantOfSession(d.id); !ok || of != d.tenant {
+			errs = append(errs, w.Records.rdb.ZRem(ctx, sessionWorkKey(d.tenant), d.id).Err())
+			continue
+		}
+		x, err := w.Records.GetSession(ctx, d.id)
+		switch late := w.Records.now().Sub(x.Expires); {
+		case err != nil:
+			errs = append(errs, err)
+		case x.State == job.SessionEnded:
+			errs = append(errs, w.Records.settleSession(ctx, x.ID))
+		case x.Worker == "" && late > 0:
+			errs = append(errs, w.endExpired(ctx, x, job.SessionEnd{Reason: job.EndFailed, Message: "no worker had room for it in its ttl_seconds"}))
+		case late > expiredGrace:
+			errs = append(errs, w.endExpired(ctx, x, job.SessionEnd{Reason: job.EndTTL, Message: "its ttl_seconds are over"}))
+		case x.Worker == "":
+			tasks = append(tasks, queue.SessionTask(x.ID, x.Settings.Runtime))
+			queues[queue.Sessions(x.Settings.Runtime)] = true
+		}
+	}
+	if len(tasks) == 0 {
+		return errors.Join(errs...)
+	}
+	orphans, err := w.Records.Queue.Orphans(ctx, slices.Sorted(maps.Keys(queues)))
+	return errors.Join(append(errs, err, w.Records.Queue.Rescue(ctx, tasks, orphans))...)
+}
+
+func (w *Sweeper) endExpired(ctx context.Context, x Session, end job.SessionEnd) error {
+	err := w.Records.EndSession(ctx, x.ID, "", end)
+	if errors.Is(err, job.ErrSessionEnded) {
+		return nil
+	}
+	return err
+}

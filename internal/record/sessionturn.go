@@ -1,0 +1,110 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/glovebox-run/glovebox/internal/script"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// AddTurn creates an execution of a session: a job of that id, which is of the session's tenant. Its spec is in the record,
+// so it has MaxInline bytes at most. It fails with job.ErrNoSession, job.ErrSessionEnded, job.ErrSessionBusy, or a *job.Error
+// beyond the tenant's quotas.
+func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec) error {
+	tenant, ok := job.TenantOfSession(session)
+	if of, isJob := job.TenantOf(id); !ok || !isJob || of != tenant {
+		return fmt.Errorf("execute %q: %w", id, job.ErrNoSession)
+	}
+	terms, err := s.terms(ctx, tenant)
+	if err != nil {
+		return fmt.Errorf("execute: %w", err)
+	}
+	if err := s.checkStored(ctx, tenant, terms.Quotas); err != nil {
+		return err
+	}
+	text, err := job.Marshal(spec)
+	if err != nil {
+		return fmt.Errorf("encode spec: %w", err)
+	}
+	if len(text) > MaxInline {
+		return job.Invalid{{Field: "code", Value: fmt.Sprintf("%d bytes as JSON with what else is sent", len(text)), Message: "is too large", Allowed: fmt.Sprintf("up to %d bytes", MaxInline)}}
+	}
+	metadata, err := job.Marshal(spec.Metadata)
+	if err != nil {
+		return fmt.Errorf("encode metadata: %w", err)
+	}
+	fields := []any{
+		"version", spec.Needs(), "runtime", spec.Runtime, "metadata", metadata, "retention", s.retentionOf(spec, terms).Milliseconds(), "spec", text,
+	}
+	if spec.Callback != nil {
+		fields = append(fields, "callback", spec.Callback.URL)
+	}
+	mostRecorded := s.mostRecorded(terms)
+	word, err := turnScript.Run(ctx, s.rdb, tenant, script.Args{
+		"session": session, "id": id, "now": s.now(), "most_waiting": job.MaxWaitingTurns,
+		"size": jobMemory(spec, text, metadata), "most_recorded": mostRecorded,
+	}, fields...).Text()
+	if err != nil {
+		return fmt.Errorf("execute: %w", err)
+	}
+	switch word {
+	case "ok":
+		s.observer.Accepted(spec.Runtime, job.Normal)
+		return nil
+	case "missing":
+		return job.ErrNoSession
+	case "ended":
+		return s.sessionEnded(ctx, session)
+	case "busy":
+		return job.ErrSessionBusy
+	case "bytes_recorded":
+		return overRecorded(mostRecorded)
+	}
+	return fmt.Errorf("execute: the script answered %q", word)
+}
+
+// sessionEnded is job.ErrSessionEnded with the reason.
+func (s *Store) sessionEnded(ctx context.Context, id string) error {
+	x, err := s.GetSession(ctx, id)
+	if err != nil {
+		return err
+	}
+	return &job.Error{Code: job.CodeSessionEnded, Message: fmt.Sprintf("the session has ended (%s): %s; start another", x.EndReason, x.EndedBecause)}
+}
+
+// ErrNoTurn means that no execution of a session waits.
+var ErrNoTurn = errors.New("no execution waits")
+
+// TakeTurn gives the worker that holds the session its next execution, which runs from now on. done is the one that it took
+// before and that has ended, or "", and generation its interpreter's. It fails with ErrNoTurn, and with job.ErrNoSession or
+// job.ErrSessionEnded where the worker holds the session no longer.
+func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, generation int) (Job, error) {
+	tenant, ok := job.TenantOfSession(id)
+	if !ok {
+		return Job{}, job.ErrNoSession
+	}
+	answer, err := takeTurnScript.Run(ctx, s.rdb, tenant, script.Args{
+		"id": id, "worker": worker, "now": s.now(), "done": done, "generation": generation,
+	}).Slice()
+	if err != nil {
+		return Job{}, fmt.Errorf("take execution: %w", err)
+	}
+	switch answer[0] {
+	case "turn":
+		taken, _ := answer[1].(string)
+		j, err := parseJob(tenant, taken, hash(answer[2]))
+		if err == nil {
+			s.observer.Started(j)
+		}
+		return j, err
+	case "none":
+		return Job{}, ErrNoTurn
+	case "missing":
+		return Job{}, job.ErrNoSession
+	case "ended":
+		return Job{}, job.ErrSessionEnded
+	}
+	return Job{}, fmt.Errorf("take execution: the script answered %v", answer[0])
+}

@@ -1,0 +1,153 @@
+package job
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Bounds of sessions.
+const (
+	// DefaultSessions is the quota sessions of tenants whose terms name none.
+	DefaultSessions = 16
+	// MaxWaitingTurns is how many executions of a session may wait for their turn.
+	MaxWaitingTurns = 16
+	// DefaultTTLSeconds is how long a session lives, unless it says otherwise, and MaxTTLSeconds the most.
+	DefaultTTLSeconds = 3600
+	MaxTTLSeconds     = 90 * 60 // a sandbox's clock in Podman has two hours
+	// DefaultIdleSeconds is for how long a session may execute nothing.
+	DefaultIdleSeconds = 600
+)
+
+// SessionStatus is where a session stands.
+type SessionStatus string
+
+// Every status of a session. Ended is final.
+const (
+	SessionQueued SessionStatus = "queued" // no worker has room for it yet, or its sandbox starts
+	SessionReady  SessionStatus = "ready"  // nothing runs
+	SessionBusy   SessionStatus = "busy"   // an execution runs
+	SessionEnded  SessionStatus = "ended"
+)
+
+// Why a session ended.
+const (
+	EndDeleted    = "deleted"
+	EndTTL        = "ttl"
+	EndIdle       = "idle"
+	EndMemory     = "out_of_memory" // its sandbox is gone for it
+	EndWorkerLost = "worker_lost"
+	EndDrained    = "drained"        // its worker shut down
+	EndStopped    = "tenant_stopped" // by the operator
+	EndFailed     = "failed"         // it never started, or its sandbox was lost
+)
+
+// SessionSettings are what is asked for: an interpreter, and what it may use.
+type SessionSettings struct {
+	Runtime string `json:"runtime" doc:"Name or alias of a runtime that has sessions: python, node." example:"python"`
+	// Limits hold for each execution, but those of memory, processes and disk for the session as a whole.
+	Limits      Limits            `json:"limits,omitempty" doc:"An absent field has the runtime's default. Each execution has wall_ms, cpu_ms and output_kb anew; memory, processes and disk are the whole session's."`
+	Env         map[string]string `json:"env,omitempty" doc:"Environment variables added to the runtime's own."`
+	TTLSeconds  int64             `json:"ttl_seconds,omitempty" minimum:"0" doc:"How long the session lives, from when it is asked for: up to 5400, 3600 by default."`
+	IdleSeconds int64             `json:"idle_seconds,omitempty" minimum:"0" doc:"It ends when it has executed nothing for so long: up to ttl_seconds, 600 by default."`
+	Metadata    map[string]string `json:"metadata,omitempty" doc:"Carried through, unread."`
+}
+
+// SessionExecution is code for a session to execute.
+type SessionExecution struct {
+	Code     string            `json:"code" doc:"Goes on from what the session has executed before." example:"x = 1; print(x)"`
+	WallMS   int64             `json:"wall_ms,omitempty" minimum:"0" doc:"How long it may take; the session's wall_ms is the default and the most."`
+	Callback *Callback         `json:"callback,omitempty" doc:"Where the signed result is posted."`
+	Metadata map[string]string `json:"metadata,omitempty" doc:"Carried through to the result, unread."`
+}
+
+// Session is a session as it is now.
+type Session struct {
+	ID      string        `json:"id" example:"default-s-mfrggzdfmztwq2lknnwg23tpoa"`
+	Status  SessionStatus `json:"status" enum:"queued,ready,busy,ended"`
+	Runtime string        `json:"runtime" example:"python"`
+	Limits  Limits        `json:"limits"`
+	// Generation counts its interpreters: one more after each that was lost.
+	Generation  int               `json:"generation" doc:"Counts its interpreters, 0 before the first execution: a state that was lost is one more."`
+	Executions  int64             `json:"executions" doc:"How many have begun."`
+	Execution   string            `json:"execution_id,omitempty" doc:"The one that runs; it is a job."`
+	TTLSeconds  int64             `json:"ttl_seconds"`
+	IdleSeconds int64             `json:"idle_seconds"`
+	CreatedAt   time.Time         `json:"created_at"`
+	ReadyAt     *time.Time        `json:"ready_at,omitempty"`
+	ActiveAt    *time.Time        `json:"last_active_at,omitempty" doc:"When the last execution began or ended."`
+	ExpiresAt   time.Time         `json:"expires_at"`
+	EndedAt     *time.Time        `json:"ended_at,omitempty"`
+	End         *SessionEnd       `json:"end,omitempty" doc:"Why it ended."`
+	Metadata    map[string]string `json:"metadata,omitempty"`
+}
+
+// SessionEnd is why a session ended.
+type SessionEnd struct {
+	Reason  string `json:"reason" enum:"deleted,ttl,idle,out_of_memory,worker_lost,drained,tenant_stopped,failed"`
+	Message string `json:"message"`
+}
+
+// ExecutionState is where an execution stands in its session.
+type ExecutionState struct {
+	ID         string `json:"id" doc:"The session's."`
+	Sequence   int64  `json:"sequence" doc:"1 for its first execution."`
+	Generation int    `json:"generation" doc:"Which of its interpreters executed it."`
+	State      string `json:"state" enum:"kept,lost" doc:"lost: the interpreter, or the session, ended with this execution. The files stay while the session lives."`
+}
+
+// What became of a session's state with an execution.
+const (
+	StateKept = "kept"
+	StateLost = "lost"
+)
+
+// Filled returns the settings with the defaults where they say nothing.
+func (s SessionSettings) Filled() SessionSettings {
+	if s.TTLSeconds == 0 {
+		s.TTLSeconds = DefaultTTLSeconds
+	}
+	if s.IdleSeconds == 0 {
+		s.IdleSeconds = min(DefaultIdleSeconds, s.TTLSeconds)
+	}
+	return s
+}
+
+// Check returns what is wrong with the settings as [Invalid], or nil. What a job has, too, is checked as a job's: see Spec.
+func (s SessionSettings) Check() error {
+	var errs Invalid
+	if s.TTLSeconds < 0 || s.TTLSeconds > MaxTTLSeconds {
+		errs = append(errs, FieldError{"ttl_seconds", s.TTLSeconds, "is out of range", fmt.Sprintf("1 to %d", MaxTTLSeconds)})
+	} else if most := s.Filled().TTLSeconds; s.IdleSeconds < 0 || s.IdleSeconds > most {
+		errs = append(errs, FieldError{"idle_seconds", s.IdleSeconds, "is out of range", fmt.Sprintf("1 to %d, the ttl_seconds", most)})
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs
+}
+
+// Spec returns a job with the session's settings that executes code.
+func (s SessionSettings) Spec(e SessionExecution) Spec {
+	limits := s.Limits
+	if e.WallMS != 0 {
+		limits.WallMS = e.WallMS
+	}
+	return Spec{Runtime: s.Runtime, Source: e.Code, Limits: limits, Env: s.Env, Callback: e.Callback, Metadata: e.Metadata}
+}
+
+// Check returns what is wrong with the execution in a session whose executions may take most ms, as [Invalid], or nil.
+// What a job has, too, is checked as a job's.
+func (e SessionExecution) Check(most int64) error {
+	var errs Invalid
+	if e.Code == "" || strings.ContainsRune(e.Code, 0) {
+		errs = append(errs, FieldError{"code", clip(e.Code), "is empty or has a NUL", "code of the session's language"})
+	}
+	if e.WallMS < 0 || most > 0 && e.WallMS > most {
+		errs = append(errs, FieldError{"wall_ms", e.WallMS, "is out of range", fmt.Sprintf("1 to %d, the session's", most)})
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs
+}

@@ -1,0 +1,156 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+type sessionInput struct {
+	ID string `path:"id" doc:"The session's id."`
+}
+
+type executeInSessionInput struct {
+	ID     string `path:"id" doc:"The session's id."`
+	Prefer string `header:"Prefer" doc:"wait=SECONDS holds the answer until the execution has ended or the time is up (RFC 7240)." example:"wait=30"`
+}
+
+// sessionsInput has text only, as listInput.
+type sessionsInput struct {
+	Limit  string `query:"limit" doc:"How many sessions to answer at most, 1 to 200; 50 by default."`
+	Cursor string `query:"cursor" doc:"The next_cursor of the page before."`
+}
+
+type executionsInput struct {
+	ID     string `path:"id" doc:"The session's id."`
+	Limit  string `query:"limit" doc:"How many executions to answer at most, 1 to 200; 50 by default."`
+	Cursor string `query:"cursor" doc:"The next_cursor of the page before."`
+}
+
+type sessionOutput struct {
+	Location string `header:"Location" doc:"The session's own URL."`
+	Body     job.Session
+}
+
+type sessionsOutput struct{ Body producer.SessionPage }
+
+// sessionRoutes are interpreters that keep their state.
+func (a *API) sessionRoutes(h huma.API, d documenter) {
+	start := d.operation("start-session", http.MethodPost, "/v1/sessions", "Start a session",
+		"A session is an interpreter in a sandbox of its own that keeps its state from one execution to the next. It can be given code at once: that waits until a worker holds the session. It holds its memory until it ends: when it is deleted, at the end of ttl_seconds, or when it has executed nothing for idle_seconds.",
+		d.answers(202, "The session is accepted", d.schema(job.Session{})), d.problems(400, 401, 413, 415, 422, 503))
+	start.DefaultStatus = http.StatusAccepted
+	start.MaxBodyBytes = recordBody
+	start.RequestBody = jsonBody()
+	huma.Register(h, start, a.startSession)
+	start.RequestBody.Content["application/json"].Schema = d.schema(job.SessionSettings{})
+
+	huma.Register(h, d.operation("list-sessions", http.MethodGet, "/v1/sessions", "List sessions",
+		"The tenant's sessions, newest first, also those that have ended and are still kept.", d.problems(401, 422, 503)), a.listSessions)
+	huma.Register(h, d.operation("get-session", http.MethodGet, "/v1/sessions/{id}", "Get a session",
+		"Where a session stands. One that has ended says why, and never comes back.", d.problems(401, 404, 503)), a.getSession)
+	huma.Register(h, d.operation("end-session", http.MethodDelete, "/v1/sessions/{id}", "End a session",
+		"Ends a session; what it executes, and what waits for that, ends as canceled. One that has ended stays as it is.", d.problems(401, 404, 503)), a.endSession)
+	huma.Register(h, d.operation("interrupt-session", http.MethodPost, "/v1/sessions/{id}/interrupt", "Interrupt a session",
+		"Interrupts what the session executes, as DELETE of that job does; its state stays if its interpreter can be interrupted within 2 seconds. Nothing happens to a session that executes nothing.",
+		d.problems(401, 404, 503)), a.interruptSession)
+	huma.Register(h, d.operation("list-executions", http.MethodGet, "/v1/sessions/{id}/executions", "List a session's executions",
+		"Records of what the session was given to execute, newest first, as GET /v1/jobs lists jobs: there can be fewer than limit, or none, on a page that is not the last.", d.problems(401, 404, 422, 503)), a.listExecutions)
+	execute := d.operation("execute-in-session", http.MethodPost, "/v1/sessions/{id}/execute", "Execute code in a session",
+		"The execution is a job: GET, DELETE and events of /v1/jobs/{id} are for it, too. Executions take turns in the order in which they came; up to 16 wait. Its files are those that it has changed. "+
+			"Its result's session says whether the state is kept or lost. An execution is tried once: where its worker is lost, it ends as internal_error with the code session_lost.",
+		d.answers(200, "The execution has ended: its result", d.result), d.answers(202, "The execution is accepted", d.record),
+		d.problems(400, 401, 404, 410, 413, 415, 422, 503))
+	execute.DefaultStatus = http.StatusAccepted
+	execute.MaxBodyBytes = recordBody
+	execute.RequestBody = jsonBody()
+	huma.Register(h, execute, a.executeInSession)
+	execute.RequestBody.Content["application/json"].Schema = d.schema(job.SessionExecution{})
+}
+
+func (a *API) startSession(ctx context.Context, _ *struct{}) (*sessionOutput, error) {
+	settings, done, err := readBody[job.SessionSettings](ctx, a)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	defer done()
+	return a.session(ctx, func(c producer.Sessions) (job.Session, error) { return c.StartSession(ctx, settings) })
+}
+
+func (a *API) getSession(ctx context.Context, in *sessionInput) (*sessionOutput, error) {
+	return a.session(ctx, func(c producer.Sessions) (job.Session, error) { return c.Session(ctx, in.ID) })
+}
+
+func (a *API) endSession(ctx context.Context, in *sessionInput) (*sessionOutput, error) {
+	return a.session(ctx, func(c producer.Sessions) (job.Session, error) { return c.EndSession(ctx, in.ID) })
+}
+
+func (a *API) interruptSession(ctx context.Context, in *sessionInput) (*sessionOutput, error) {
+	return a.session(ctx, func(c producer.Sessions) (job.Session, error) { return c.InterruptSession(ctx, in.ID) })
+}
+
+// session answers what do makes of a session.
+func (a *API) session(ctx context.Context, do func(producer.Sessions) (job.Session, error)) (*sessionOutput, error) {
+	x, err := do(a.tenantClient(ctx))
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return &sessionOutput{Location: "/v1/sessions/" + x.ID, Body: x}, nil
+}
+
+func (a *API) listSessions(ctx context.Context, in *sessionsInput) (*sessionsOutput, error) {
+	o, err := sessionPage(in.Limit, in.Cursor)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	page, err := a.tenantClient(ctx).ListSessions(ctx, o)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return &sessionsOutput{page}, nil
+}
+
+func (a *API) listExecutions(ctx context.Context, in *executionsInput) (*listOutput, error) {
+	o, err := sessionPage(in.Limit, in.Cursor)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	page, err := a.tenantClient(ctx).ListExecutions(ctx, in.ID, o)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return &listOutput{page}, nil
+}
+
+// sessionPage reads which page is asked for. It fails with job.Invalid.
+func sessionPage(limit, cursor string) (producer.SessionListOptions, error) {
+	o := producer.SessionListOptions{Cursor: cursor}
+	if limit == "" {
+		return o, nil
+	}
+	var err error
+	if o.Limit, err = strconv.Atoi(limit); err != nil || o.Limit == 0 {
+		return o, job.Invalid{{Field: "limit", Value: clip(limit), Message: "is no number of entries", Allowed: "1 to " + strconv.Itoa(producer.MaxPage)}}
+	}
+	return o, nil
+}
+
+func (a *API) executeInSession(ctx context.Context, in *executeInSessionInput) (*jobOutput, error) {
+	execution, done, err := readBody[job.SessionExecution](ctx, a)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	defer done()
+	client := a.tenantClient(ctx)
+	j, err := client.ExecuteInSession(ctx, in.ID, execution)
+	done() // a wait holds nothing of the body
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return a.submitted(ctx, client, j, in.Prefer), nil
+}

@@ -1,0 +1,113 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// TestSessions: a session is started, given code, interrupted and ended, and what it can't be is refused. A worker's part
+// is made by hand.
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	ctx := t.Context()
+	expect := func(method, path, body string, status int, into any) {
+		t.Helper()
+		a := w.do(t, method, path, strings.NewReader(body))
+		if a.status != status {
+			t.Fatalf("%s %s: got %d %s, want %d", method, path, a.status, a.body, status)
+		}
+		if into != nil {
+			if err := json.Unmarshal(a.body, into); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	refused := func(path, body string, status int, field string) {
+		t.Helper()
+		var p producer.Problem
+		expect("POST", path, body, status, &p)
+		if field != "" && (len(p.Errors) != 1 || p.Errors[0].Field != field) {
+			t.Errorf("POST %s %s: got %+v, want an error of %s", path, body, p, field)
+		}
+	}
+	for body, field := range map[string]string{
+		`{"runtime":"cobol"}`:                                    "runtime",
+		`{"runtime":"bash"}`:                                     "runtime", // it has no sessions
+		`{"runtime":"python","ttl_seconds":5401}`:                "ttl_seconds",
+		`{"runtime":"python","ttl_seconds":9,"idle_seconds":10}`: "idle_seconds",
+		`{"runtime":"python","limits":{"memory_mb":1000000}}`:    "limits.memory_mb",
+		`{"runtime":"python","metadata":{"":"x"}}`:               "metadata",
+	} {
+		refused("/v1/sessions", body, http.StatusUnprocessableEntity, field)
+	}
+	var x job.Session
+	expect("POST", "/v1/sessions", `{"runtime":"python3","limits":{"wall_ms":2000},"ttl_seconds":60,"metadata":{"k":"v"}}`, http.StatusAccepted, &x)
+	if x.Status != job.SessionQueued || x.Runtime != "python" || x.Limits.WallMS != 2000 || x.Limits.MemoryMB == 0 || x.TTLSeconds != 60 || x.IdleSeconds != 60 || x.Metadata["k"] != "v" {
+		t.Errorf("got %+v", x)
+	}
+	path := "/v1/sessions/" + x.ID
+	for body, field := range map[string]string{
+		`{}`:                                  "code",
+		`{"code":"a\u0000b"}`:                 "code",
+		`{"code":"1","wall_ms":2001}`:         "wall_ms",
+		`{"code":"1","callback":{"url":"x"}}`: "callback.url",
+	} {
+		refused(path+"/execute", body, http.StatusUnprocessableEntity, field)
+	}
+	var first, second job.Record
+	expect("POST", path+"/execute", `{"code":"x = 1","wall_ms":1000}`, http.StatusAccepted, &first)
+	expect("POST", path+"/execute", `{"code":"print(x)"}`, http.StatusAccepted, &second)
+	if _, err := w.Worker.ClaimSession(ctx, x.ID, "w1"); err != nil {
+		t.Fatal(err)
+	}
+	j, err := w.Worker.TakeTurn(ctx, x.ID, "w1", "", 0)
+	if err != nil || j.ID != first.ID || j.Spec.Source != "x = 1" || j.Spec.Limits.WallMS != 1000 || j.Spec.Env != nil {
+		t.Fatalf("got %+v, %v", j, err)
+	}
+	expect("POST", path+"/interrupt", "", http.StatusOK, &x)
+	if x.Status != job.SessionBusy || x.Execution != first.ID {
+		t.Errorf("got %+v", x)
+	}
+	if j, err := w.Records.Get(ctx, first.ID); err != nil || !j.CancelRequested {
+		t.Errorf("got %+v, %v, want that it is to be interrupted", j, err)
+	}
+	var page producer.SessionPage
+	expect("GET", "/v1/sessions?limit=1", "", http.StatusOK, &page)
+	if len(page.Sessions) != 1 || page.Sessions[0].ID != x.ID {
+		t.Errorf("got %+v", page)
+	}
+	expect("GET", "/v1/sessions?cursor=x", "", http.StatusUnprocessableEntity, nil)
+	for range 2 { // one that has ended stays as it is
+		x = job.Session{ID: x.ID}
+		expect("DELETE", path, "", http.StatusOK, &x)
+		if x.Status != job.SessionEnded || x.End == nil || x.End.Reason != job.EndDeleted || x.EndedAt == nil || x.Execution != "" {
+			t.Errorf("got %+v", x)
+		}
+	}
+	w.submit(t, `{"runtime":"python","source":"1"}`) // none of the session's
+	var executions producer.JobPage
+	expect("GET", path+"/executions?limit=1", "", http.StatusOK, &executions)
+	if len(executions.Jobs) != 1 || executions.Next == "" {
+		t.Errorf("got %+v", executions)
+	}
+	var older producer.JobPage
+	expect("GET", path+"/executions?cursor="+executions.Next, "", http.StatusOK, &older)
+	if len(older.Jobs) != 1 || executions.Jobs[0].ID+older.Jobs[0].ID != second.ID+first.ID && executions.Jobs[0].ID+older.Jobs[0].ID != first.ID+second.ID {
+		t.Errorf("got %+v, then %+v, want one on each page", executions, older) // both may be of one millisecond
+	}
+	expect("GET", path+"/executions?limit=x", "", http.StatusUnprocessableEntity, nil)
+	var result job.Result
+	expect("GET", "/v1/jobs/"+second.ID, "", http.StatusOK, &result)
+	if result.Status != job.Canceled || result.Error == nil || result.Error.Code != job.CodeSessionEnded {
+		t.Errorf("got %+v", result)
+	}
+	refused(path+"/execute", `{"code":"1"}`, http.StatusGone, "")
+	expect("POST", path+"/interrupt", "", http.StatusOK, nil)
+}

@@ -1,0 +1,200 @@
+package direct
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// StartSession is [producer.Sessions.StartSession].
+func (c *Client) StartSession(ctx context.Context, s job.SessionSettings) (job.Session, error) {
+	if err := s.Check(); err != nil {
+		return job.Session{}, err
+	}
+	v, err := c.validator(ctx)
+	if err != nil {
+		return job.Session{}, err
+	}
+	spec := s.Spec(job.SessionExecution{Code: "0"}) // a session is bounded as a job is
+	spec.Metadata = s.Metadata
+	checked, limits, err := v.check(ctx, spec)
+	if err != nil {
+		return job.Session{}, err
+	}
+	var with []string
+	for _, r := range v.runtimes {
+		if r.Sessions && allowsRuntime(v.terms, r) {
+			with = append(with, r.Name)
+		}
+	}
+	if !slices.Contains(with, checked.Runtime) {
+		return job.Session{}, job.Invalid{{Field: "runtime", Value: s.Runtime, Message: "has no sessions", Allowed: strings.Join(with, ", ")}}
+	}
+	s.Runtime, s.Limits = checked.Runtime, limits.WithoutCompile()
+	x, err := c.records.OpenSession(ctx, c.tenant, s)
+	if err != nil {
+		return job.Session{}, err
+	}
+	return wireSession(x), nil
+}
+
+// Session is [producer.Sessions.Session].
+func (c *Client) Session(ctx context.Context, id string) (job.Session, error) {
+	x, err := c.session(ctx, id)
+	if err != nil {
+		return job.Session{}, err
+	}
+	return wireSession(x), nil
+}
+
+// session is the record of a session of this tenant; others' are answered for as if they did not exist.
+func (c *Client) session(ctx context.Context, id string) (record.Session, error) {
+	if tenant, ok := job.TenantOfSession(id); !ok || tenant != c.tenant {
+		return record.Session{}, job.ErrNoSession
+	}
+	return c.records.GetSession(ctx, id)
+}
+
+// ListSessions is [producer.Sessions.ListSessions].
+func (c *Client) ListSessions(ctx context.Context, o producer.SessionListOptions) (producer.SessionPage, error) {
+	page := producer.SessionPage{Sessions: []job.Session{}}
+	if o.Limit == 0 {
+		o.Limit = producer.DefaultPage
+	}
+	if o.Limit < 1 || o.Limit > producer.MaxPage {
+		return page, job.Invalid{{Field: "limit", Value: o.Limit, Message: "is out of range", Allowed: "1 to " + strconv.Itoa(producer.MaxPage)}}
+	}
+	var after record.Position
+	if o.Cursor != "" {
+		var ok bool
+		if after, ok = record.ParseSessionPosition(c.tenant, o.Cursor); !ok {
+			return page, job.Invalid{{Field: "cursor", Value: fmt.Sprintf("%.100s", o.Cursor), Message: "is no cursor of this list", Allowed: "the next_cursor of the page before"}}
+		}
+	}
+	list, next, err := c.records.ListSessions(ctx, c.tenant, after, o.Limit)
+	if err != nil {
+		return page, err
+	}
+	for _, x := range list {
+		page.Sessions = append(page.Sessions, wireSession(x))
+	}
+	page.Next = string(next)
+	return page, nil
+}
+
+// ListExecutions is [producer.Sessions.ListExecutions].
+func (c *Client) ListExecutions(ctx context.Context, session string, o producer.SessionListOptions) (producer.JobPage, error) {
+	x, err := c.session(ctx, session)
+	if err != nil {
+		return producer.JobPage{}, err
+	}
+	f, err := c.filter(producer.ListOptions{Limit: o.Limit, Cursor: o.Cursor})
+	if err != nil {
+		return producer.JobPage{}, err
+	}
+	f.Session, f.Since = session, x.Created
+	return c.page(ctx, f)
+}
+
+// ExecuteInSession is [producer.Sessions.ExecuteInSession].
+func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.SessionExecution) (producer.Job, error) {
+	x, err := c.session(ctx, session)
+	if err != nil {
+		return producer.Job{}, err
+	}
+	if err := e.Check(x.Settings.Limits.WallMS); err != nil {
+		return producer.Job{}, err
+	}
+	v, err := c.validator(ctx)
+	if err != nil {
+		return producer.Job{}, err
+	}
+	// The session's own limits and environment were checked as it began.
+	asked := job.Spec{Runtime: x.Settings.Runtime, Source: e.Code, Limits: job.Limits{SourceKB: x.Settings.Limits.SourceKB}, Callback: e.Callback, Metadata: e.Metadata}
+	if _, _, err := v.check(ctx, asked); err != nil {
+		return producer.Job{}, namedCode(err)
+	}
+	spec := x.Settings.Spec(e)
+	spec.Env = nil // the session's worker has it
+	id := job.NewID(c.tenant)
+	if err := c.records.AddTurn(ctx, session, id, spec); err != nil {
+		if job.CodeOf(err) != "" || errors.As(err, new(job.Invalid)) {
+			return producer.Job{}, err
+		}
+		looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second) // only the answer may have got lost
+		defer cancel()
+		if _, getErr := c.records.Get(looking, id); getErr != nil {
+			return producer.Job{}, err
+		}
+	}
+	return producer.Job{Record: accepted(id, spec)}, nil
+}
+
+// namedCode calls code what a job calls source.
+func namedCode(err error) error {
+	var invalid job.Invalid
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	for i := range invalid {
+		if invalid[i].Field == "source" {
+			invalid[i].Field = "code"
+		}
+	}
+	return invalid
+}
+
+// InterruptSession is [producer.Sessions.InterruptSession].
+func (c *Client) InterruptSession(ctx context.Context, id string) (job.Session, error) {
+	x, err := c.session(ctx, id)
+	if err != nil {
+		return job.Session{}, err
+	}
+	if x.State == job.SessionBusy && x.Execution != "" {
+		if _, err := c.Cancel(ctx, x.Execution); err != nil && !errors.Is(err, job.ErrEnded) && !errors.Is(err, job.ErrNotFound) {
+			return job.Session{}, err
+		}
+	}
+	return wireSession(x), nil
+}
+
+// EndSession is [producer.Sessions.EndSession].
+func (c *Client) EndSession(ctx context.Context, id string) (job.Session, error) {
+	if _, err := c.session(ctx, id); err != nil {
+		return job.Session{}, err
+	}
+	err := c.records.EndSession(ctx, id, "", job.SessionEnd{Reason: job.EndDeleted, Message: "it was deleted"})
+	if err != nil && !errors.Is(err, job.ErrSessionEnded) {
+		return job.Session{}, err
+	}
+	return c.Session(ctx, id)
+}
+
+// wireSession is what is shown of a session.
+func wireSession(x record.Session) job.Session {
+	s := job.Session{
+		ID: x.ID, Status: x.State, Runtime: x.Settings.Runtime, Limits: x.Settings.Limits, Generation: x.Generation, Executions: x.Executions,
+		Execution: x.Execution, TTLSeconds: x.Settings.TTLSeconds, IdleSeconds: x.Settings.IdleSeconds,
+		CreatedAt: x.Created, ExpiresAt: x.Expires, Metadata: x.Settings.Metadata,
+	}
+	for _, at := range []struct {
+		from time.Time
+		to   **time.Time
+	}{{x.Ready, &s.ReadyAt}, {x.Active, &s.ActiveAt}, {x.Finished, &s.EndedAt}} {
+		if !at.from.IsZero() {
+			*at.to = &at.from
+		}
+	}
+	if x.State == job.SessionEnded {
+		s.Execution, s.End = "", &job.SessionEnd{Reason: x.EndReason, Message: x.EndedBecause}
+	}
+	return s
+}

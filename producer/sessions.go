@@ -1,0 +1,122 @@
+package producer
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// Sessions are interpreters that keep their state from one execution to the next. Safe for concurrent use.
+type Sessions interface {
+	// StartSession asks for a session. It can be given executions at once: they wait until a worker holds it. It fails with
+	// job.Invalid, job.ErrNoRuntimes, or a *job.Error beyond the tenant's quotas.
+	StartSession(ctx context.Context, s job.SessionSettings) (job.Session, error)
+	// Session returns a session, or job.ErrNoSession.
+	Session(ctx context.Context, id string) (job.Session, error)
+	// ListSessions lists the tenant's sessions, newest first, also those that have ended lately.
+	ListSessions(ctx context.Context, o SessionListOptions) (SessionPage, error)
+	// ListExecutions lists a session's executions, newest first, as Lister does jobs.
+	ListExecutions(ctx context.Context, session string, o SessionListOptions) (JobPage, error)
+	// ExecuteInSession has a session execute code once it has executed what came before. The execution is a job: Wait, Get and
+	// Cancel are for it, too; Cancel interrupts one that runs. It fails with job.Invalid, job.ErrNoSession, job.ErrSessionEnded
+	// or job.ErrSessionBusy.
+	ExecuteInSession(ctx context.Context, session string, e job.SessionExecution) (Job, error)
+	// InterruptSession interrupts what a session executes, if it executes anything.
+	InterruptSession(ctx context.Context, id string) (job.Session, error)
+	// EndSession ends a session, and what it executes. One that has ended stays as it is.
+	EndSession(ctx context.Context, id string) (job.Session, error)
+}
+
+var _ Sessions = (*Client)(nil)
+
+// SessionListOptions say which page of the list; the zero value is the first.
+type SessionListOptions struct {
+	Cursor string // next_cursor of the page before
+	Limit  int    // 1 to [MaxPage]; 0 means [DefaultPage]
+}
+
+// SessionPage is the answer of GET /v1/sessions.
+type SessionPage struct {
+	Sessions []job.Session `json:"sessions" nullable:"false" doc:"Newest first."`
+	Next     string        `json:"next_cursor,omitempty" doc:"Where the next page begins; absent on the last."`
+}
+
+const sessionsPath = "/v1/sessions"
+
+// StartSession is [Sessions.StartSession].
+func (c *Client) StartSession(ctx context.Context, s job.SessionSettings) (x job.Session, err error) {
+	err = c.send(ctx, http.MethodPost, sessionsPath, s, &x)
+	return x, err
+}
+
+// Session is [Sessions.Session].
+func (c *Client) Session(ctx context.Context, id string) (x job.Session, err error) {
+	path, err := sessionPath(id)
+	if err == nil {
+		err = c.json(ctx, http.MethodGet, path, 0, nil, &x)
+	}
+	return x, err
+}
+
+// ListSessions is [Sessions.ListSessions].
+func (c *Client) ListSessions(ctx context.Context, o SessionListOptions) (page SessionPage, err error) {
+	err = c.json(ctx, http.MethodGet, sessionsPath+o.query(), 0, nil, &page)
+	return page, err
+}
+
+// ListExecutions is [Sessions.ListExecutions].
+func (c *Client) ListExecutions(ctx context.Context, session string, o SessionListOptions) (page JobPage, err error) {
+	path, err := sessionPath(session)
+	if err == nil {
+		err = c.json(ctx, http.MethodGet, path+"/executions"+o.query(), 0, nil, &page)
+	}
+	return page, err
+}
+
+func (o SessionListOptions) query() string {
+	q := url.Values{}
+	if o.Cursor != "" {
+		q.Set("cursor", o.Cursor)
+	}
+	if o.Limit != 0 {
+		q.Set("limit", strconv.Itoa(o.Limit))
+	}
+	return "?" + q.Encode()
+}
+
+// ExecuteInSession is [Sessions.ExecuteInSession].
+func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.SessionExecution) (j Job, err error) {
+	path, err := sessionPath(session)
+	if err == nil {
+		err = c.send(ctx, http.MethodPost, path+"/execute", e, &j)
+	}
+	return j, err
+}
+
+// InterruptSession is [Sessions.InterruptSession].
+func (c *Client) InterruptSession(ctx context.Context, id string) (x job.Session, err error) {
+	path, err := sessionPath(id)
+	if err == nil {
+		err = c.json(ctx, http.MethodPost, path+"/interrupt", 0, nil, &x)
+	}
+	return x, err
+}
+
+// EndSession is [Sessions.EndSession].
+func (c *Client) EndSession(ctx context.Context, id string) (x job.Session, err error) {
+	path, err := sessionPath(id)
+	if err == nil {
+		err = c.json(ctx, http.MethodDelete, path, 0, nil, &x)
+	}
+	return x, err
+}
+
+func sessionPath(id string) (string, error) {
+	if _, ok := job.TenantOfSession(id); !ok {
+		return "", job.ErrNoSession // "..", say, would mean another URL
+	}
+	return sessionsPath + "/" + id, nil
+}

@@ -1,0 +1,35 @@
+package runtimes
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// sessionPrefix is what the names of the files begin with that a session's command may have in it.
+const sessionPrefix = "session."
+
+// sessionCommand replaces "{session.py}" and the like in the command by what that file of the folder holds: so the image
+// has nothing of it.
+func sessionCommand(fsys fs.FS, folder string, command []string) ([]string, error) {
+	command = slices.Clone(command)
+	for i, word := range command {
+		name, isFile := strings.CutPrefix(word, "{")
+		name, closed := strings.CutSuffix(name, "}")
+		if !isFile || !closed || !strings.HasPrefix(name, sessionPrefix) {
+			continue
+		}
+		text, err := fs.ReadFile(fsys, path.Join(folder, name))
+		if err != nil {
+			return nil, fmt.Errorf("session: %w", err)
+		}
+		command[i] = string(text)
+	}
+	if len(command) > 0 && command[0] == "" {
+		return nil, errors.New("session: the program's name is empty")
+	}
+	return command, nil
+}

@@ -1,0 +1,152 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// runTurns has the agent execute what comes, until nothing will. Between two turns it waits as long as the context allows, or
+// the sandbox lasts.
+func (s *Session) runTurns(ctx context.Context, sendTimeout time.Duration) error {
+	turns := s.task.Program.Turns
+	s.begun = true // Next gives each turn once
+	s.generation = 1
+	for {
+		t, ok, err := s.nextTurn(ctx, turns)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return s.endTests(ctx)
+		}
+		outcome, err := s.turn(ctx, t, sendTimeout)
+		if err != nil || s.Outcome.Lost {
+			return err
+		}
+		if err := turns.Ended(ctx, outcome); err != nil {
+			return err
+		}
+		if outcome.StateLost {
+			s.generation++
+		}
+	}
+}
+
+// nextTurn waits for a turn. A sandbox that ends meanwhile ends the wait: nobody would notice else.
+func (s *Session) nextTurn(ctx context.Context, turns sandbox.Turns) (sandbox.Turn, bool, error) {
+	waiting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-s.gone:
+			cancel(ErrNoEnd)
+		case <-waiting.Done():
+		}
+	}()
+	t, ok, err := turns.Next(waiting)
+	if cause := context.Cause(waiting); err != nil && ctx.Err() == nil && cause != nil {
+		err = cause
+	}
+	cancel(nil)
+	<-watched
+	switch {
+	case err != nil:
+		return sandbox.Turn{}, false, fmt.Errorf("wait for a turn: %w", err)
+	case ok && bytes.IndexByte(t.Code, 0) >= 0:
+		return sandbox.Turn{}, false, errors.New("a turn's code has a NUL")
+	}
+	return t, ok, nil
+}
+
+// turn has one piece of code executed, and passes on what it makes. If the sandbox is lost with it, the session's
+// Outcome is the turn's.
+func (s *Session) turn(ctx context.Context, t sandbox.Turn, sendTimeout time.Duration) (sandbox.TurnOutcome, error) {
+	s.setTest("")
+	s.lastStderr, s.testBegan, s.collectWait = 0, time.Now(), 0
+	s.Outcome.Skipped, s.Outcome.SkippedTotal, s.interrupted = nil, 0, false
+	s.task.Sink = t.Sink
+	if err := s.sendTurn(t, sendTimeout); err != nil {
+		return sandbox.TurnOutcome{}, s.whyUnsent(ctx, err)
+	}
+	limit := t.Wall + grace
+	if err := s.awaitTest(ctx, limit); err != nil {
+		return sandbox.TurnOutcome{}, err
+	}
+	ended := make(chan struct{})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		select {
+		case <-t.Interrupt:
+			_ = s.out.Write(agentwire.TypeKill, nil) // if the stream has broken, the reader knows why
+		case <-ended:
+		}
+	}()
+	overdue, err := s.run(ctx, limit)
+	close(ended)
+	<-stopped
+	if overdue {
+		s.Outcome.Lost = true
+	}
+	if err != nil || overdue {
+		return sandbox.TurnOutcome{}, err
+	}
+	if err := s.collectTurn(ctx); err != nil {
+		return sandbox.TurnOutcome{}, err
+	}
+	o := s.Outcome
+	return sandbox.TurnOutcome{
+		TestOutcome: o.Test(), Limit: o.Limit, StdoutTruncated: o.StdoutTruncated, StderrTruncated: o.StderrTruncated,
+		Skipped: o.Skipped, SkippedTotal: o.SkippedTotal,
+		Generation: s.generation, StateLost: s.stateLost, Interrupted: s.interrupted,
+	}, nil
+}
+
+// sendTurn tells the agent the next turn, and closes the stream on one that takes it too slowly.
+func (s *Session) sendTurn(t sandbox.Turn, timeout time.Duration) error {
+	s.mu.Lock()
+	s.check.NextTurn()
+	s.mu.Unlock()
+	overdue := time.AfterFunc(timeout, s.Abort)
+	defer overdue.Stop()
+	if err := s.out.WriteJSON(agentwire.TypeTurn, agentwire.Turn{WallMS: t.Wall.Milliseconds()}); err != nil {
+		return err
+	}
+	if err := s.out.WriteChunks(agentwire.TypeStdinData, t.Code); err != nil {
+		return err
+	}
+	return s.out.Write(agentwire.TypeGo, nil)
+}
+
+// collectTurn passes on the files that the turn has changed.
+func (s *Session) collectTurn(ctx context.Context) error {
+	for {
+		e, err := s.next(ctx)
+		if err != nil {
+			return fmt.Errorf("wait for a turn's artifacts: %w", err)
+		}
+		switch message := e.message.(type) {
+		case agentwire.ArtifactBegin:
+			err = s.artifact(ctx, message)
+		case agentwire.Skipped:
+			s.Outcome.Skipped = append(s.Outcome.Skipped, job.Skipped{Name: message.Name, Reason: message.Reason})
+		case agentwire.Turned:
+			s.Outcome.SkippedTotal = message.SkippedTotal
+			return nil
+		default:
+			err = s.unexpected(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

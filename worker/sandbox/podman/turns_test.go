@@ -1,0 +1,462 @@
+package podman_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/runtimes"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// step is one turn of a session.
+type step struct {
+	code string
+	wall time.Duration // defaults to a minute
+	// interruptAt is what the turn prints before it is interrupted; "": it isn't.
+	interruptAt string
+}
+
+// turned is what became of a step.
+type turned struct {
+	sandbox.TurnOutcome
+	*turnSink
+}
+
+// turnSink keeps what a turn makes, and interrupts it when it has printed what it is to print first.
+type turnSink struct {
+	kept
+	interruptAt string
+	interrupt   chan struct{}
+	count       int64 // bytes of stdout
+}
+
+func (k *turnSink) Stdout(p []byte) error {
+	if k.count += int64(len(p)); k.count > 1<<20 {
+		return nil
+	}
+	k.stdout.Write(p)
+	if k.interruptAt != "" && bytes.Contains(k.stdout.Bytes(), []byte(k.interruptAt)) {
+		k.interruptAt = ""
+		close(k.interrupt)
+	}
+	return nil
+}
+
+// steps are a session's turns.
+type steps struct {
+	todo    []step
+	current *turnSink
+	done    []turned
+}
+
+func (s *steps) Next(context.Context) (sandbox.Turn, bool, error) {
+	if len(s.done) == len(s.todo) {
+		return sandbox.Turn{}, false, nil
+	}
+	t := s.todo[len(s.done)]
+	if t.wall == 0 {
+		t.wall = time.Minute
+	}
+	s.current = &turnSink{kept: kept{keepBytes: true}, interruptAt: t.interruptAt, interrupt: make(chan struct{})}
+	return sandbox.Turn{Code: []byte(t.code), Wall: t.wall, Interrupt: s.current.interrupt, Sink: s.current}, true, nil
+}
+
+func (s *steps) Ended(_ context.Context, o sandbox.TurnOutcome) error {
+	s.done = append(s.done, turned{o, s.current})
+	return nil
+}
+
+// sessionOf is a session of the runtime with the default limits.
+func sessionOf(tb testing.TB, name string) sandbox.Program {
+	tb.Helper()
+	set, err := runtimes.Embedded()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r, ok := set.Lookup(name)
+	if !ok || r.Session == nil {
+		tb.Fatalf("there is no runtime %s that has sessions", name)
+	}
+	return sandbox.Program{
+		JobID: "test", Epoch: 1, Image: r.Image(), Command: r.Session, Env: r.Env, Limits: job.Limits{}.Filled(r.Limits),
+	}
+}
+
+// turns has the steps executed in one session.
+func turns(tb testing.TB, p sandbox.Program, todo ...step) []turned {
+	tb.Helper()
+	s := &steps{todo: todo}
+	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Minute)
+	defer cancel()
+	p.Turns = s
+	var outside kept
+	o, err := open(tb).Run(ctx, p, &outside)
+	if err != nil || o.Lost {
+		tb.Fatalf("lost %v, %v, after %d turns; %s", o.Lost, err, len(s.done), outside.stderr.String())
+	}
+	if len(s.done) != len(todo) {
+		tb.Fatalf("%d turns have ended, want %d", len(s.done), len(todo))
+	}
+	return s.done
+}
+
+// want is what a step comes to.
+type want struct {
+	stdout string
+	status job.Status
+	code   int
+	stderr string // a part of it
+	lost   bool
+}
+
+func check(tb testing.TB, got []turned, wanted ...want) {
+	tb.Helper()
+	for i, w := range wanted {
+		g := got[i]
+		if w.status == "" {
+			w.status = job.Succeeded
+		}
+		if g.stdout.String() != w.stdout || g.Status != w.status || g.ExitCode != w.code || g.StateLost != w.lost || !strings.Contains(g.stderr.String(), w.stderr) {
+			tb.Errorf("turn %d: %s, exit code %d, lost %v, stdout %q, stderr %q; want %+v", i+1, g.Status, g.ExitCode, g.StateLost, g.stdout.String(), g.stderr.String(), w)
+		}
+	}
+}
+
+// TestTurns: what one turn leaves the next one has, in each runtime with sessions.
+func TestTurns(t *testing.T) {
+	for runtime, c := range map[string]struct {
+		todo []step
+		want []want
+	}{
+		"python": {
+			[]step{
+				{code: "import os\nx = 20\ndef f(): return x + 1"},
+				{code: "print('first')\nf() * 2"},
+				{code: "x = None\nx"},
+				{code: "def g():\n    raise ValueError('no')\ng()"},
+				{code: "1 +"},
+				{code: "input()"},
+				{code: "import sys; sys.exit(3)"},
+				{code: "open('a.txt', 'w').write('one'); os.makedirs('d'); os.chdir('d')"},
+				{code: "os.getcwd()"},
+				{code: "open('/work/b.txt', 'w').write('two'); len(open('/work/a.txt').read())"},
+				{code: ""},
+				{code: "print('begun', flush=True)\nwhile True: pass", interruptAt: "begun"},
+				{code: "f.__name__"},
+				{code: "import subprocess\nprint('begun', flush=True)\nsubprocess.run(['sleep', '1000'])", interruptAt: "begun"},
+				{code: "os.getpid() > 1"},
+			},
+			[]want{
+				{},
+				{stdout: "first\n42\n"},
+				{},
+				{status: job.Failed, code: 1, stderr: "in g\n    raise ValueError('no')\n"},
+				{status: job.Failed, code: 1, stderr: "SyntaxError"},
+				{status: job.Failed, code: 1, stderr: "EOFError"},
+				{status: job.Failed, code: 3},
+				{},
+				{stdout: "'/work/d'\n"},
+				{stdout: "3\n"},
+				{},
+				{stdout: "begun\n", status: job.Canceled, code: 130, stderr: "KeyboardInterrupt"},
+				{stdout: "'f'\n"},
+				{stdout: "begun\n", status: job.Canceled, code: 130},
+				{stdout: "True\n"},
+			},
+		},
+		"node": {
+			[]step{
+				{code: "const x = 20; function f() { return x + 1 }"},
+				{code: "console.log('first'); f() * 2"},
+				{code: "const x = 3"},
+				{code: "await new Promise((r) => setTimeout(r, 10)); x"},
+				{code: "({a: [1, 'b']})"},
+				{code: "function g() { throw new TypeError('no') }\ng()"},
+				{code: "1 +"},
+				{code: "require('fs').writeFileSync('a.txt', 'one')"},
+				{code: "console.log('begun'); while (true);", interruptAt: "begun"},
+				{code: "x"},
+				{code: "await null; console.log('begun'); await new Promise(() => setTimeout(() => {}, 1e6))", interruptAt: "begun"},
+				{code: "x + 1"},
+				{code: "let n = 0; const every = setInterval(() => n++, 1)"},
+				{code: "await new Promise((r) => setTimeout(r, 100)); clearInterval(every); n > 1"},
+				{code: "await import('fs')"},
+				{code: "setTimeout(() => { throw new Error('later') }, 1); await new Promise((r) => setTimeout(r, 100)); 'goes on'"},
+			},
+			[]want{
+				{},
+				{stdout: "first\n42\n"},
+				{},
+				{stdout: "3\n"},
+				{stdout: "{ a: [ 1, 'b' ] }\n"},
+				{status: job.Failed, code: 1, stderr: "TypeError: no"},
+				{status: job.Failed, code: 1, stderr: "SyntaxError"},
+				{},
+				{stdout: "begun\n", status: job.Canceled, code: 130},
+				{stdout: "3\n"},
+				{stdout: "begun\n", status: job.Canceled, code: 130},
+				{stdout: "4\n"},
+				{},
+				{stdout: "true\n"},
+				{status: job.Failed, code: 1, stderr: "ERR_VM_DYNAMIC_IMPORT_CALLBACK_MISSING"},
+				{stdout: "'goes on'\n", stderr: "later"},
+			},
+		},
+	} {
+		t.Run(runtime, func(t *testing.T) {
+			got := turns(t, sessionOf(t, runtime), c.todo...)
+			check(t, got, c.want...)
+			for i, g := range got {
+				if g.Generation != 1 || g.Interrupted != (c.todo[i].interruptAt != "") {
+					t.Errorf("turn %d: generation %d, interrupted %v", i+1, g.Generation, g.Interrupted)
+				}
+				names := ""
+				for _, name := range []string{"a.txt", "b.txt"} {
+					if strings.Contains(c.todo[i].code, name+"', 'w'") || strings.Contains(c.todo[i].code, "writeFileSync('"+name) {
+						names = name
+					}
+				}
+				if g.names() != names {
+					t.Errorf("turn %d sent the files %q, want %q", i+1, g.names(), names)
+				}
+			}
+		})
+	}
+}
+
+// findToken finds what the interpreter is to say when the turn has ended.
+const findToken = `
+import sys
+frame = sys._getframe()
+while 'token' not in frame.f_locals: frame = frame.f_back
+token = frame.f_locals['token']
+`
+
+// TestTurnsHostile: what a session does to its interpreter, its control socket or its limits costs its own state, which
+// is told, and never the files or a turn without an end.
+func TestTurnsHostile(t *testing.T) {
+	for name, c := range map[string]struct {
+		todo []step
+		want []want
+	}{
+		"killed": {
+			[]step{{code: "x = 1; open('a', 'w').write('kept')"}, {code: "import os; os.kill(os.getpid(), 9)"}, {code: "print(open('a').read(), 'x' in globals())"}},
+			[]want{{stdout: "4\n"}, {status: job.Failed, code: 137, lost: true}, {stdout: "kept False\n"}},
+		},
+		"kills all": {
+			[]step{{code: "import os; os.system('kill -9 -1')"}, {code: "1"}},
+			[]want{{status: job.Failed, code: 137, lost: true}, {stdout: "1\n"}},
+		},
+		"exits": {
+			[]step{{code: "import os; os._exit(7)"}, {code: "1"}},
+			[]want{{status: job.Failed, code: 7, lost: true}, {stdout: "1\n"}},
+		},
+		"closes all": {
+			[]step{{code: "import os; os.closerange(0, 100)"}, {code: "1"}},
+			[]want{{status: job.Failed, code: 120, lost: true}, {stdout: "1\n"}},
+		},
+		"closes all and goes on": {
+			[]step{{code: "import os; os.closerange(0, 100)\nwhile True: pass", wall: 3 * time.Second}, {code: "1"}},
+			[]want{{status: job.TimedOut, code: 124, lost: true, stderr: "Execution timed out"}, {stdout: "1\n"}},
+		},
+		"time": {
+			[]step{{code: "x = 1"}, {code: "while True: pass", wall: time.Second}, {code: "x"}},
+			[]want{{}, {status: job.TimedOut, code: 124, stderr: "KeyboardInterrupt"}, {stdout: "1\n"}},
+		},
+		"deaf": {
+			[]step{{code: "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\nwhile True: pass", wall: time.Second}, {code: "1"}},
+			[]want{{status: job.TimedOut, code: 124, lost: true}, {stdout: "1\n"}},
+		},
+		"stopped": {
+			[]step{{code: "import os; os.kill(os.getpid(), 19)", wall: time.Second}, {code: "1"}},
+			[]want{{status: job.TimedOut, code: 124, lost: true}, {stdout: "1\n"}},
+		},
+		"memory": {
+			[]step{{code: "x = 1"}, {code: "y = []\nwhile True: y.append(bytearray(1 << 20))"}, {code: "'x' in globals()"}},
+			[]want{{}, {status: job.OutOfMemory, code: 137, lost: true}, {stdout: "False\n"}},
+		},
+		"forged words": {
+			[]step{
+				{code: "import os\nfor word in (b'9\\0', b'x 9\\0', b'a' * 1000, b'\\0', b' 0\\0'): os.write(5, word)\nNone"},
+				{code: "1"},
+				{code: findToken + "os.write(5, token + b' 999\\0' + token + b' -1\\0' + token + b' 9\\0')\nimport time; time.sleep(0.5); print('late')"},
+				{code: "2"},
+				{code: "3"},
+			},
+			[]want{{}, {stdout: "1\n"}, {status: job.Failed, code: 9}, {stdout: "late\n2\n"}, {stdout: "3\n"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := turns(t, sessionOf(t, "python"), c.todo...)
+			check(t, got, c.want...)
+			generation := 1
+			for i, g := range got {
+				if g.Generation != generation {
+					t.Errorf("turn %d is of generation %d, want %d", i+1, g.Generation, generation)
+				}
+				if g.StateLost {
+					generation++
+				}
+			}
+		})
+	}
+}
+
+// TestTurnsOutput: a turn that prints without end is ended, and the next one gets nothing of it.
+func TestTurnsOutput(t *testing.T) {
+	got := turns(t, sessionOf(t, "python"), step{code: "x = 1"}, step{code: "while True: print('a' * 100000)"}, step{code: "x"})
+	if g := got[1]; g.Status != job.OutputLimitExceeded || g.count > sessionOf(t, "python").Limits.OutputKB<<10 || g.StateLost {
+		t.Errorf("a turn that prints without end: %s with %d bytes, lost %v", g.Status, g.count, g.StateLost)
+	}
+	check(t, got[2:], want{stdout: "1\n"})
+}
+
+// TestTurnsStandStill: what a turn leaves running stands still until the next one.
+func TestTurnsStandStill(t *testing.T) {
+	p := sessionOf(t, "python")
+	s := &paused{between: time.Second, steps: steps{todo: []step{
+		{code: `import os, subprocess, time
+beats = """
+import time
+with open('/tmp/beats', 'w', buffering=1) as f:
+    while True: print(time.time(), file=f)
+"""
+child = subprocess.Popen(['python3', '-c', beats], start_new_session=True)
+while not os.path.exists('/tmp/beats') or os.path.getsize('/tmp/beats') < 100: pass`},
+		{code: `size = os.path.getsize('/tmp/beats')
+while os.path.getsize('/tmp/beats') == size: pass
+at = [float(line) for line in open('/tmp/beats').read().split('\n')[:-1]]
+max(b - a for a, b in zip(at, at[1:])) >= 0.9`},
+		{code: "child.kill(); child.wait()"},
+	}}}
+	p.Turns = s
+	o, err := open(t).Run(t.Context(), p, &kept{})
+	if err != nil || o.Lost {
+		t.Fatal(err)
+	}
+	check(t, s.done, want{}, want{stdout: "True\n"}, want{stdout: "-9\n"})
+}
+
+// TestTurnsRevived: processes that let each other go on cost a turn its state, at most, and never its end.
+func TestTurnsRevived(t *testing.T) {
+	got := turns(t, sessionOf(t, "python"), step{code: `import os, signal
+for _ in range(4):
+    if os.fork() == 0:
+        os.setsid()
+        while True:
+            try: os.kill(-1, signal.SIGCONT)
+            except OSError: pass`}, step{code: "1"}, step{code: "2"})
+	for i, stdout := range []string{"", "1\n", "2\n"} {
+		if g := got[i]; g.Status != job.Succeeded || g.stdout.String() != stdout {
+			t.Errorf("turn %d: %s, stdout %q, stderr %q; want %q", i+1, g.Status, g.stdout.String(), g.stderr.String(), stdout)
+		}
+	}
+	t.Logf("state lost: %v %v %v", got[0].StateLost, got[1].StateLost, got[2].StateLost)
+}
+
+// TestTurnsCommand: an interpreter that can't be started is each turn's failure.
+func TestTurnsCommand(t *testing.T) {
+	p := sessionOf(t, "python")
+	p.Command = []string{"nosuchcommand"}
+	missing := want{status: job.Failed, code: 127, lost: true, stderr: "nosuchcommand: command not found"}
+	check(t, turns(t, p, step{code: "1"}, step{code: "1"}), missing, missing)
+}
+
+// TestTurnsSandboxKilled: a session whose sandbox ends while it waits for a turn is told at once.
+func TestTurnsSandboxKilled(t *testing.T) {
+	const name = "turns-killed"
+	worker := warm(t, name, 0)
+	p := sessionOf(t, "python")
+	s := &paused{steps: steps{todo: []step{{code: "1"}}}, wait: func(waiting context.Context) error {
+		for _, id := range containersOf(t, name) { //nolint:contextcheck // the test's own
+			if _, err := podmanCLI("kill", id); err != nil { //nolint:contextcheck // the test's own
+				t.Error(err)
+			}
+		}
+		<-waiting.Done()
+		return waiting.Err()
+	}}
+	p.Turns = s
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	if o, err := worker.Run(ctx, p, &kept{}); err == nil && !o.Lost || ctx.Err() != nil {
+		t.Errorf("got %+v, %v, want that the sandbox was lost", o.Status, err)
+	}
+}
+
+// TestTurnsFiles: the first turn has the files that the session brings, which are sent only when they change.
+func TestTurnsFiles(t *testing.T) {
+	p := sessionOf(t, "python")
+	p.Files = []sandbox.File{{Name: "in.txt", Content: []byte("in")}, {Name: "dir/other.txt", Content: []byte("other")}}
+	got := turns(t, p, step{code: "import os, shutil; print(open('in.txt').read())"}, step{code: "os.link('in.txt', 'also'); os.remove('also'); print('more', file=open('in.txt', 'a')); os.symlink('in.txt', 'link')"},
+		step{code: "n = open('dir/other.txt', 'w').write('new')"}, step{code: "shutil.rmtree('dir'); os.remove('in.txt'); os.remove('link')"})
+	check(t, got, want{stdout: "in\n"}, want{}, want{}, want{})
+	for i, names := range []string{"", "in.txt", "dir/other.txt", ""} {
+		if got[i].names() != names {
+			t.Errorf("turn %d sent %q, want %q", i+1, got[i].names(), names)
+		}
+	}
+	if s := got[1].Skipped; len(s) != 1 || s[0].Name != "link" || got[1].SkippedTotal != 1 {
+		t.Errorf("skipped %+v, %d in all, want the link", s, got[1].SkippedTotal)
+	}
+}
+
+// BenchmarkTurns is what a turn costs beside its code.
+func BenchmarkTurns(b *testing.B) {
+	for _, runtime := range []string{"python", "node"} {
+		b.Run(runtime, func(b *testing.B) {
+			p := sessionOf(b, runtime)
+			s := &paused{begin: b.ResetTimer}
+			for range b.N + 1 {
+				s.todo = append(s.todo, step{code: "1 + 1"})
+			}
+			p.Turns = s
+			if o, err := open(b).Run(b.Context(), p, &kept{}); err != nil || o.Lost {
+				b.Fatal(err)
+			}
+		})
+	}
+}
+
+// paused is steps of a session that is lost, or ended, by what Next says.
+type paused struct {
+	steps
+	wait func(ctx context.Context) error
+	// between is how long the second turn is waited for; begin is called before it.
+	between time.Duration
+	begin   func()
+}
+
+func (p *paused) Next(ctx context.Context) (sandbox.Turn, bool, error) {
+	if len(p.done) == len(p.todo) && p.wait != nil {
+		return sandbox.Turn{}, false, p.wait(ctx)
+	}
+	if len(p.done) == 1 {
+		<-time.After(p.between)
+		if p.begin != nil {
+			p.begin()
+		}
+	}
+	return p.steps.Next(ctx)
+}
+
+// TestTurnsEnd: a session that waits for a turn ends with its context, at once.
+func TestTurnsEnd(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := errors.New("the session was ended")
+	p := sessionOf(t, "python")
+	s := &paused{steps: steps{todo: []step{{code: "1"}}}, wait: func(waiting context.Context) error {
+		cancel(ended)
+		<-waiting.Done()
+		return context.Cause(waiting)
+	}}
+	p.Turns = s
+	if _, err := open(t).Run(ctx, p, &kept{}); !errors.Is(err, ended) {
+		t.Errorf("got %v, want %v", err, ended)
+	}
+}

@@ -1,0 +1,188 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"runtime/debug"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/await"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/runtimes"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+const (
+	// lookInterval is how often a session without an execution looks for one: a message can be lost.
+	lookInterval = time.Second
+	// sessionSlack is how much longer than its TTL a session's sandbox may live, to end what runs and to store it.
+	sessionSlack = 25 * time.Second
+)
+
+// heldSession is a session that this worker holds: it gives the sandbox one execution after the other.
+type heldSession struct {
+	worker  *Worker
+	life    context.Context //nolint:containedctx // that of the worker
+	record  record.Session
+	runtime job.Runtime
+	wake    <-chan struct{}
+	log     *slog.Logger
+
+	limits     job.Limits
+	turn       *turn           // that runs; nil between two
+	done       string          // the execution that was taken last
+	generation int             // of the interpreter
+	end        *job.SessionEnd // why no other turn comes; nil as long as one may
+	elsewhere  bool            // the record has ended already
+}
+
+// holdSession has a sandbox execute what comes for the session, until it ends.
+func (w *Worker) holdSession(life context.Context, x record.Session, r runtimes.Runtime) {
+	h := &heldSession{worker: w, life: life, record: x, limits: sessionLimits(x, r), log: w.Log.With("session_id", x.ID)}
+	var forget func()
+	h.wake, forget = w.turns.Wait(x.ID)
+	defer forget()
+	h.log.Info("session begins", "runtime", r.Name)
+	outcome, err := h.run(life, r)
+	h.ended(outcome, err) //nolint:contextcheck // it has the worker's life
+}
+
+// run is the sandbox from its start to its end.
+func (h *heldSession) run(life context.Context, r runtimes.Runtime) (_ sandbox.Outcome, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("run session: panic: %v\n%s", v, debug.Stack())
+		}
+	}()
+	ctx, cancel := context.WithDeadline(life, h.record.Expires.Add(sessionSlack))
+	defer cancel()
+	imageCtx, cancelImage := context.WithTimeout(ctx, h.worker.ImageTimeout)
+	defer cancelImage()
+	digest, err := h.worker.Sandboxes.Image(imageCtx, r.Image())
+	if err != nil {
+		return sandbox.Outcome{}, err
+	}
+	h.runtime = job.Runtime{Name: r.Name, Version: r.Version, Image: r.Image(), ImageDigest: digest}
+	env := map[string]string{}
+	maps.Copy(env, r.Env)
+	maps.Copy(env, h.record.Settings.Env)
+	return h.worker.Sandboxes.Run(ctx, sandbox.Program{
+		JobID: h.record.ID, Epoch: 1, Image: r.Image(), Command: r.Session, Env: env, Limits: h.limits, Turns: h,
+	}, noSink{})
+}
+
+// Next waits for an execution, or for the session's end.
+func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
+	w, x := h.worker, h.record
+	idleTime := time.Duration(x.Settings.IdleSeconds) * time.Second
+	idle, ttl, look := time.NewTimer(idleTime), time.NewTimer(time.Until(x.Expires)), time.NewTicker(lookInterval)
+	defer idle.Stop()
+	defer ttl.Stop()
+	defer look.Stop()
+	var warn await.Rarely
+	for {
+		select { // before another execution begins
+		case <-w.draining:
+			return h.noMore(job.EndDrained, "its worker shut down")
+		case <-ttl.C:
+			return h.noMore(job.EndTTL, "its ttl_seconds are over")
+		default:
+		}
+		j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, h.done, h.generation)
+		switch {
+		case err == nil:
+			t, err := h.begin(ctx, j)
+			return t, err == nil, err
+		case errors.Is(err, job.ErrSessionEnded), errors.Is(err, job.ErrNoSession):
+			h.elsewhere = true
+			return h.noMore("", "")
+		case !errors.Is(err, record.ErrNoTurn) && ctx.Err() == nil:
+			if warn.Now() {
+				h.log.Warn("executions could not be looked for, trying again", "error", err)
+			}
+			idle.Reset(idleTime) // nobody could ask for anything
+		}
+		select {
+		case <-ctx.Done():
+			return sandbox.Turn{}, false, context.Cause(ctx)
+		case <-h.wake:
+		case <-look.C:
+		case <-w.draining:
+		case <-idle.C:
+			return h.noMore(job.EndIdle, "it has executed nothing for its idle_seconds")
+		case <-ttl.C:
+			return h.noMore(job.EndTTL, "its ttl_seconds are over")
+		}
+	}
+}
+
+func (h *heldSession) noMore(reason, message string) (sandbox.Turn, bool, error) {
+	h.end = &job.SessionEnd{Reason: reason, Message: message}
+	return sandbox.Turn{}, false, nil
+}
+
+// Ended stores what became of an execution, and ends its record.
+func (h *heldSession) Ended(ctx context.Context, o sandbox.TurnOutcome) error {
+	state := job.StateKept
+	h.generation = o.Generation
+	if o.StateLost {
+		state = job.StateLost
+		h.generation++ // the next one's
+	}
+	return h.turn.finish(ctx, sandbox.Outcome{
+		Status: o.Status, ExitCode: o.ExitCode, Signal: o.Signal, Usage: o.Usage, Limit: o.Limit,
+		StdoutTruncated: o.StdoutTruncated, StderrTruncated: o.StderrTruncated, Skipped: o.Skipped, SkippedTotal: o.SkippedTotal,
+		ImageDigest: h.runtime.ImageDigest,
+	}, o.Generation, state)
+}
+
+// ended ends the session's record, once its sandbox is gone.
+func (h *heldSession) ended(outcome sandbox.Outcome, err error) {
+	end := h.end
+	switch {
+	case err != nil && errors.Is(err, errDrained):
+		end = &job.SessionEnd{Reason: job.EndDrained, Message: "its worker shut down"}
+	case err == nil && outcome.Lost && outcome.Status == job.OutOfMemory:
+		end = &job.SessionEnd{Reason: job.EndMemory, Message: "it held more than its memory_mb, and its sandbox was ended for it"}
+	case end == nil && errors.Is(err, context.DeadlineExceeded):
+		end = &job.SessionEnd{Reason: job.EndTTL, Message: "its ttl_seconds are over"}
+	case end == nil || err != nil:
+		end = &job.SessionEnd{Reason: job.EndFailed, Message: "its sandbox could not be started, or was lost"}
+	}
+	ctx := context.WithoutCancel(h.life)
+	if h.turn != nil && err == nil && outcome.Lost { // the outcome is the execution's
+		err = h.turn.finish(ctx, outcome, max(h.generation, 1), job.StateLost)
+	}
+	if h.turn != nil {
+		h.turn.close()
+		h.worker.discard(ctx, h.turn.job)
+	}
+	h.log.Info("session ends", "reason", end.Reason, "error", err)
+	if h.elsewhere {
+		return
+	}
+	err = h.worker.persist(h.life, h.record.ID, func(ctx context.Context) error {
+		err := h.worker.Records.EndSession(ctx, h.record.ID, h.worker.ID, *end)
+		if errors.Is(err, job.ErrSessionEnded) || errors.Is(err, job.ErrNoSession) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		h.log.Error("session could not be ended, the reaper will", "error", err)
+	}
+}
+
+// noSink is for what a sandbox says outside of executions.
+type noSink struct{}
+
+func (noSink) Stdout([]byte) error { return nil }
+func (noSink) Stderr([]byte) error { return nil }
+func (noSink) Artifact(context.Context, string, int64, io.Reader) error {
+	return nil
+}

@@ -1,0 +1,197 @@
+package worker_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker"
+)
+
+// sessionWorker has memory for two sessions, and for jobs.
+func sessionWorker(c *worker.Config) { c.MemoryMB = 4096 }
+
+func (g *glovebox) openSession(settings job.SessionSettings) string {
+	g.t.Helper()
+	x, err := g.records.OpenSession(g.t.Context(), "default", settings)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return x.ID
+}
+
+func (g *glovebox) execute(session, code string) string {
+	g.t.Helper()
+	id := job.NewID("default")
+	spec := job.SessionSettings{Runtime: "python"}.Spec(job.SessionExecution{Code: code})
+	if err := g.records.AddTurn(g.t.Context(), session, id, spec); err != nil {
+		g.t.Fatal(err)
+	}
+	return id
+}
+
+// session waits until the session is in that state.
+func (g *glovebox) session(id string, want job.SessionStatus) (x record.Session) {
+	g.t.Helper()
+	gbtest.Eventually(g.t, "session is "+string(want), func() bool {
+		var err error
+		x, err = g.records.GetSession(g.t.Context(), id)
+		return err == nil && x.State == want
+	})
+	return x
+}
+
+// TestSessionKeepsState: what one execution leaves, the next finds; each is a job of its own, with its output and its files.
+func TestSessionKeepsState(t *testing.T) {
+	t.Parallel()
+	g := start(t, sessionWorker)
+	for runtime, steps := range map[string][]struct{ code, stdout string }{
+		"python": {
+			{"x = 20", ""},
+			{"open('a.txt', 'w').write('kept'); x += 1; print(x)", "21\n"},
+			{"print(open('a.txt').read(), x * 2)", "kept 42\n"},
+		},
+		"node": {
+			{"const y = 20", ""},
+			{"require('fs').writeFileSync('a.txt', 'kept'); console.log(y + 1)", "21\n"},
+			{"console.log(require('fs').readFileSync('a.txt', 'utf8'), y)", "kept 20\n"},
+		},
+	} {
+		id := g.openSession(job.SessionSettings{Runtime: runtime, Limits: job.Limits{WallMS: 60_000}})
+		var executions []string
+		for _, s := range steps { // all at once: they take turns
+			executions = append(executions, g.execute(id, s.code))
+		}
+		for i, s := range steps {
+			r := g.result(executions[i])
+			if r.Status != job.Succeeded || r.Stdout != s.stdout || r.Session == nil {
+				t.Fatalf("%s %q: got %+v", runtime, s.code, r)
+			}
+			if want := (job.ExecutionState{ID: id, Sequence: int64(i + 1), Generation: 1, State: job.StateKept}); *r.Session != want {
+				t.Errorf("%s %q: got %+v, want %+v", runtime, s.code, *r.Session, want)
+			}
+			files := 0
+			if i == 1 {
+				files = 1
+			}
+			if len(r.Artifacts) != files || r.Attestation != nil || r.Runtime.Name != runtime || r.Runtime.ImageDigest == "" {
+				t.Errorf("%s %q: got %+v, want %d files that it changed", runtime, s.code, r, files)
+			}
+		}
+		if x := g.session(id, job.SessionReady); x.Executions != 3 || x.Generation != 1 {
+			t.Errorf("%s: got %+v", runtime, x)
+		}
+		if err := g.records.EndSession(t.Context(), id, "", job.SessionEnd{Reason: job.EndDeleted}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gbtest.Eventually(t, "the sandboxes are gone", func() bool { return strings.Count(g.log.String(), `msg="session ends"`) == 2 })
+}
+
+// TestSessionInterrupt: an execution that is canceled ends and its state stays; one that ends its interpreter says so, and
+// the next has another and the same files; what passes its time is interrupted.
+func TestSessionInterrupt(t *testing.T) {
+	t.Parallel()
+	g := start(t, sessionWorker)
+	ctx := t.Context()
+	id := g.openSession(job.SessionSettings{Runtime: "python", Limits: job.Limits{WallMS: 60_000}})
+	g.result(g.execute(id, "x = 1; open('f', 'w').write('here')"))
+	endless, waits := g.execute(id, "print('begun', flush=True)\nwhile True: pass"), g.execute(id, "print(x)")
+	g.state(endless, job.Running)
+	if status, err := g.records.Cancel(ctx, endless, nil); err != nil || status != job.Running {
+		t.Fatalf("got %s, %v", status, err)
+	}
+	if r := g.result(endless); r.Status != job.Canceled || r.Session.State != job.StateKept {
+		t.Errorf("got %+v, want it canceled and its state kept", r)
+	}
+	if r := g.result(waits); r.Stdout != "1\n" {
+		t.Errorf("got %+v, want 1", r)
+	}
+	if r := g.result(g.execute(id, "import os; os._exit(3)")); r.Status != job.Failed || r.Session.State != job.StateLost || r.Session.Generation != 1 {
+		t.Errorf("got %+v, want it failed and its state lost", r)
+	}
+	if r := g.result(g.execute(id, "print('x' in globals(), open('f').read())")); r.Stdout != "False here\n" || r.Session.Generation != 2 || r.Session.State != job.StateKept {
+		t.Errorf("got %+v, want a new interpreter and the file", r)
+	}
+	brief := job.NewID("default")
+	spec := job.SessionSettings{Runtime: "python"}.Spec(job.SessionExecution{Code: "import time; time.sleep(1000)", WallMS: 1000})
+	if err := g.records.AddTurn(ctx, id, brief, spec); err != nil {
+		t.Fatal(err)
+	}
+	if r := g.result(brief); r.Status != job.TimedOut || r.Session.State != job.StateKept {
+		t.Errorf("got %+v, want it timed out and its state kept", r)
+	}
+}
+
+// TestSessionEnds: idle, at the end of its time, deleted, out of memory, and with its worker; what ran and waited is told.
+func TestSessionEnds(t *testing.T) {
+	t.Parallel()
+	g := start(t, func(c *worker.Config) { c.MemoryMB = 8192 })
+	ctx := t.Context()
+	limits := job.Limits{WallMS: 60_000}
+	idle := g.openSession(job.SessionSettings{Runtime: "python", IdleSeconds: 1, Limits: limits})
+	if x := g.session(idle, job.SessionEnded); x.EndReason != job.EndIdle {
+		t.Errorf("got %+v, want it idle", x)
+	}
+	deleted := g.openSession(job.SessionSettings{Runtime: "python", Limits: limits})
+	runs, waits := g.execute(deleted, "while True: pass"), g.execute(deleted, "1")
+	g.state(runs, job.Running)
+	if err := g.records.EndSession(ctx, deleted, "", job.SessionEnd{Reason: job.EndDeleted, Message: "gone"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, execution := range []string{runs, waits} {
+		if r := g.result(execution); r.Status != job.Canceled || r.Error == nil || r.Error.Code != job.CodeSessionEnded {
+			t.Errorf("got %+v, want it canceled, session_ended", r)
+		}
+	}
+	ttl := g.openSession(job.SessionSettings{Runtime: "python", TTLSeconds: 20, Limits: limits})
+	runs = g.execute(ttl, "import time\nwhile True: time.sleep(1)")
+	if r := g.result(runs); r.Status != job.Canceled {
+		t.Errorf("got %+v, want it canceled as the time of its session is over", r)
+	}
+	if x := g.session(ttl, job.SessionEnded); x.EndReason != job.EndTTL {
+		t.Errorf("got %+v, want ttl", x)
+	}
+	drained := g.openSession(job.SessionSettings{Runtime: "python", Limits: limits})
+	g.result(g.execute(drained, "x = 1"))
+	waiting := g.execute(drained, "import time; time.sleep(1); print(x)")
+	g.state(waiting, job.Running)
+	if err := g.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if r := g.result(waiting); r.Status != job.Succeeded || r.Stdout != "1\n" {
+		t.Errorf("got %+v, want it ended within the grace", r)
+	}
+	if x := g.session(drained, job.SessionEnded); x.EndReason != job.EndDrained {
+		t.Errorf("got %+v, want drained", x)
+	}
+	if err := g.records.AddTurn(ctx, drained, job.NewID("default"), job.SessionSettings{Runtime: "python"}.Spec(job.SessionExecution{Code: "1"})); !errors.Is(err, job.ErrSessionEnded) {
+		t.Errorf("got %v, want ErrSessionEnded", err)
+	}
+}
+
+// TestSessionsBesideJobs: sessions hold half of a worker's memory at most, and jobs go on beside them.
+func TestSessionsBesideJobs(t *testing.T) {
+	t.Parallel()
+	g := start(t, func(c *worker.Config) { c.MemoryMB, c.Concurrency = 1024, 1 })
+	held := g.openSession(job.SessionSettings{Runtime: "python", Limits: job.Limits{MemoryMB: 300}})
+	g.session(held, job.SessionReady)
+	next := g.openSession(job.SessionSettings{Runtime: "python", Limits: job.Limits{MemoryMB: 300}})
+	if r := g.result(g.submit(job.Spec{Runtime: "python", Source: "print(1)", Limits: job.Limits{MemoryMB: 300}})); r.Stdout != "1\n" {
+		t.Errorf("got %+v", r)
+	}
+	if x := g.session(next, job.SessionQueued); x.Worker != "" {
+		t.Errorf("got %+v, want that nobody holds it", x)
+	}
+	if err := g.records.EndSession(t.Context(), held, "", job.SessionEnd{Reason: job.EndDeleted}); err != nil {
+		t.Fatal(err)
+	}
+	g.session(next, job.SessionReady)
+	if b, err := json.Marshal(g.session(next, job.SessionReady).Settings.Limits); err != nil || !strings.Contains(string(b), "300") {
+		t.Errorf("got %s, %v", b, err)
+	}
+}

@@ -1,0 +1,168 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/hibiken/asynq"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/glovebox-run/glovebox/internal/fleet"
+	"github.com/glovebox-run/glovebox/internal/queue"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/runtimes"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// maxSessions is how many sessions a worker holds at once; its memory decides before.
+const maxSessions = 64
+
+// sessionConsumer takes sessions from the queues of the runtimes that have them, while it is started.
+type sessionConsumer struct {
+	consumer
+	memory *semaphore.Weighted // of the worker's budget, what sessions may hold
+	most   int64
+	turns  chan struct{} // one for each execution at once
+
+	mu     sync.Mutex
+	queues map[string]int
+	wanted bool // to be started, as soon as there is a queue
+}
+
+func (w *Worker) newSessionConsumer(life context.Context) *sessionConsumer {
+	slots := make(chan struct{}, maxSessions)
+	// Half of the budget, so that there is always room for jobs.
+	c := &sessionConsumer{most: max(w.MemoryMB/2, 1), turns: make(chan struct{}, w.Concurrency)}
+	c.memory = semaphore.NewWeighted(c.most)
+	c.server = func() *queue.Server {
+		return w.Records.Queue.Server(queue.ServerConfig(maxSessions, c.queues, w.Poll, w.Log), slots)
+	}
+	c.handle = func(_ context.Context, t *asynq.Task) error { return w.handleSession(life, t, func() { <-slots }) }
+	return c
+}
+
+// start takes sessions from now on, if any runtime has them.
+func (c *sessionConsumer) start() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.wanted = true; len(c.queues) == 0 {
+		return nil
+	}
+	return c.consumer.start()
+}
+
+func (c *sessionConsumer) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wanted = false
+	c.consumer.stop()
+}
+
+// serve takes sessions from these queues, once it is started.
+func (c *sessionConsumer) serve(queues map[string]int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if maps.Equal(queues, c.queues) {
+		return nil
+	}
+	c.consumer.stop()
+	c.queues = queues
+	if !c.wanted || len(queues) == 0 {
+		return nil
+	}
+	return c.consumer.start()
+}
+
+// sessionQueues are those of the runtimes that this worker offers and that have sessions.
+func (w *Worker) sessionQueues(offered []fleet.Runtime) map[string]int {
+	queues := map[string]int{}
+	for _, r := range offered {
+		if r.Sessions {
+			queues[queue.Sessions(r.Name)] = 1
+		}
+	}
+	return queues
+}
+
+var errNoRoom = errors.New("this worker has no memory for another session")
+
+// handleSession is what asynq calls: it has this worker hold a session. It returns an error when the task should come back.
+func (w *Worker) handleSession(life context.Context, t *asynq.Task, giveSlot func()) (err error) {
+	held := false
+	defer func() {
+		if !held {
+			giveSlot()
+		}
+	}()
+	var run queue.Run
+	if err := json.Unmarshal(t.Payload(), &run); err != nil {
+		w.Log.Error("task dropped: not a session", "error", err)
+		return nil
+	}
+	x, err := w.Records.GetSession(life, run.ID)
+	switch {
+	case errors.Is(err, job.ErrNoSession), err == nil && (x.State == job.SessionEnded || x.Worker != "" && x.Worker != w.ID):
+		return nil
+	case err != nil:
+		return err
+	}
+	runtime, ok := w.Runtimes.Lookup(x.Settings.Runtime)
+	if !ok || len(runtime.Session) == 0 {
+		return fmt.Errorf("this worker has no sessions of runtime %q", x.Settings.Runtime)
+	}
+	release, ok := w.reserveSession(sessionLimits(x, runtime))
+	if !ok {
+		return errNoRoom
+	}
+	defer func() {
+		if !held {
+			release()
+		}
+	}()
+	if err := w.beginRun(run); errors.Is(err, errRunning) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	x, err = w.Records.ClaimSession(life, run.ID, w.ID)
+	if err != nil {
+		w.endRun(run)
+		if errors.Is(err, job.ErrNoSession) || errors.Is(err, job.ErrSessionEnded) || errors.Is(err, record.ErrTaken) {
+			return nil
+		}
+		return err
+	}
+	held = true
+	go func() { // not asynq's: its handlers are for what ends soon
+		defer giveSlot()
+		defer w.endRun(run)
+		defer release()
+		w.holdSession(life, x, runtime)
+	}()
+	return nil
+}
+
+// sessionLimits are those of the session's sandbox.
+func sessionLimits(x record.Session, runtime runtimes.Runtime) job.Limits {
+	return x.Settings.Limits.Filled(runtime.Limits).WithoutCompile()
+}
+
+// reserveSession takes memory for a session's life, if it is free.
+func (w *Worker) reserveSession(l job.Limits) (release func(), ok bool) {
+	mb := min(l.SandboxMB()+sandbox.CostMB(l), w.MemoryMB)
+	share := min(mb, w.sessions.most) // one above it is alone
+	if !w.sessions.memory.TryAcquire(share) {
+		return nil, false
+	}
+	releaseMemory, ok := w.tryAcquire(mb)
+	if !ok {
+		w.sessions.memory.Release(share)
+		return nil, false
+	}
+	return func() { releaseMemory(); w.sessions.memory.Release(share) }, true
+}

@@ -1,0 +1,99 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// turn is an execution of a session, while it runs.
+type turn struct {
+	session *heldSession
+	job     record.Job
+	keys    artifacts.Keys
+	out     *output
+	events  *eventPublisher
+	began   time.Time
+	close   func() // ends all that watches it, and gives its slot back
+}
+
+// begin makes ready what an execution needs besides the sandbox, and waits for its slot.
+func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, error) {
+	w := h.worker
+	keys, err := artifacts.JobKeys(j.Tenant, j.ID)
+	if err == nil && j.Spec == nil {
+		err = fmt.Errorf("execution %s has no spec", j.ID)
+	}
+	if err != nil {
+		return sandbox.Turn{}, err
+	}
+	select {
+	case w.sessions.turns <- struct{}{}:
+	case <-ctx.Done():
+		return sandbox.Turn{}, context.Cause(ctx)
+	}
+	events := w.eventPublisher(j)
+	wake, forget := w.cancels.Wait(j.ID)
+	if _, err := w.recheckJob(ctx, j); errors.Is(err, errCanceled) || errors.Is(err, errLost) {
+		j.CancelRequested = true // since it was taken, and before anybody listened
+	}
+	watching, stopWatching := w.watch(h.life, j, wake, events)
+	interrupted := make(chan struct{})
+	interrupt := sync.OnceFunc(func() { close(interrupted) })
+	stopInterrupt := context.AfterFunc(watching, interrupt) //nolint:contextcheck // it outlives ctx, as the worker's life does
+	ttl := time.AfterFunc(time.Until(h.record.Expires), interrupt)
+	out := newOutput(w, keys, j.Epoch, events, nil)
+	h.turn = &turn{session: h, job: j, keys: keys, out: out, events: events, began: time.Now()}
+	h.turn.close = sync.OnceFunc(func() {
+		ttl.Stop()
+		stopInterrupt()
+		stopWatching()
+		forget()
+		events.finish()
+		if err := out.close(); err != nil {
+			h.log.Warn("output of an execution could not be removed", "job_id", j.ID, "error", err)
+		}
+		<-w.sessions.turns
+	})
+	wall := wallTime(h.limits)
+	if own := wallTime(j.Spec.Limits); own > 0 {
+		wall = min(wall, own)
+	}
+	return sandbox.Turn{Code: []byte(j.Spec.Source), Wall: wall, Interrupt: interrupted, Sink: out}, nil
+}
+
+// finish stores what became of the execution, and ends its record. With an error its session ends, and the execution with it.
+func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, state string) error {
+	h, w := t.session, t.session.worker
+	storing, cancel := context.WithTimeout(ctx, w.UploadTimeout)
+	defer cancel()
+	if err := t.out.end(); err != nil {
+		return err
+	}
+	result := w.result(t.job, h.runtime, o, t.out)
+	result.Timing.StartupMS = max(t.began.Sub(t.job.Started).Milliseconds(), 0)
+	result.Session = &job.ExecutionState{ID: h.record.ID, Sequence: t.job.Sequence, Generation: generation, State: state}
+	if err := t.out.storeStreams(storing, &result); err != nil {
+		return err
+	}
+	ending, err := w.storeResult(storing, t.job, t.keys, result, t.out)
+	if err != nil {
+		return err
+	}
+	t.events.finish()                        // the result comes after the output
+	err = w.endRecord(h.life, t.job, ending) //nolint:contextcheck // what is stored is ended, also after ctx
+	t.close()
+	h.turn, h.done = nil, t.job.ID
+	w.afterEnd(context.WithoutCancel(ctx), t.job, ending.Status, err)
+	if err != nil && !lost(err) {
+		return err
+	}
+	return nil
+}
