@@ -316,6 +316,8 @@ func about(d record.Delivery) slog.Attr {
 	switch {
 	case d.BatchID != "":
 		return slog.String("batch_id", d.BatchID)
+	case d.RunID != "":
+		return slog.String("run_id", d.RunID)
 	case d.JobID == "":
 		return slog.String("endpoint_id", d.EndpointID)
 	}

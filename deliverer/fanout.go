@@ -33,11 +33,15 @@ func (d *Deliverer) fanOut(ctx context.Context, event record.Delivery) error {
 	return d.Records.FanOut(ctx, event, to)
 }
 
-// subject is what filters look at: of the job or batch that an event is about.
+// subject is what filters look at: of the job, batch or run that an event is about.
 func (d *Deliverer) subject(ctx context.Context, event record.Delivery) (status string, metadata map[string]string, err error) {
 	if event.BatchID != "" {
 		b, err := d.Records.GetBatch(ctx, event.BatchID)
 		return string(b.State), b.Metadata, err
+	}
+	if event.RunID != "" {
+		r, err := d.Records.GetRun(ctx, event.RunID)
+		return string(r.State), nil, err
 	}
 	j, err := d.Records.Get(ctx, event.JobID)
 	return string(j.State), j.Metadata, err

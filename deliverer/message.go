@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -20,7 +21,7 @@ import (
 type message[T any] struct {
 	Type      string    `json:"type"`
 	Timestamp time.Time `json:"timestamp"`
-	// ResultURL is where the API has the job, for its tenant's token: some of its tests' texts are cut.
+	// ResultURL is where the API has the job or run, for its tenant's token: something of it is left out here.
 	ResultURL string `json:"result_url,omitempty"`
 	Data      T      `json:"data"`
 }
@@ -42,6 +43,14 @@ func (d *Deliverer) message(ctx context.Context, delivery record.Delivery) (meth
 			return "", nil, err
 		}
 		body, err = d.fitBatch(message[job.Batch]{Type: delivery.Event, Timestamp: delivery.Created, Data: b})
+		return http.MethodPost, body, err
+	}
+	if delivery.RunID != "" {
+		r, err := d.Client.For(delivery.Tenant).GetRun(ctx, delivery.RunID)
+		if err != nil {
+			return "", nil, err
+		}
+		body, err = d.fitRun(message[job.Run]{Type: delivery.Event, Timestamp: delivery.Created, Data: r})
 		return http.MethodPost, body, err
 	}
 	result, expires, err := d.Client.Result(ctx, delivery.JobID)
@@ -67,6 +76,26 @@ func (d *Deliverer) fitBatch(m message[job.Batch]) ([]byte, error) {
 		}
 		m.Data.Errors = m.Data.Errors[:len(m.Data.Errors)/2]
 	}
+}
+
+// fitRun leaves out what the API has in any case until the message is small enough: first the jobs of each step, then
+// the parameters and outputs.
+func (d *Deliverer) fitRun(m message[job.Run]) ([]byte, error) {
+	b, err := encode(m)
+	if err != nil || len(b) <= d.BodyBytes {
+		return b, err
+	}
+	m.ResultURL = d.Links.RunURL(m.Data.ID)
+	m.Data.Steps = maps.Clone(m.Data.Steps)
+	for name, step := range m.Data.Steps {
+		step.Jobs = nil
+		m.Data.Steps[name] = step
+	}
+	if b, err = encode(m); err != nil || len(b) <= d.BodyBytes {
+		return b, err
+	}
+	m.Data.Params, m.Data.Outputs = nil, nil
+	return encode(m)
 }
 
 // fit cuts outputs, and the texts of tests, until the message is small enough, and gives a URL to what it

@@ -21,23 +21,25 @@ const (
 const EventEndpointTest = "endpoint.test"
 
 // EndpointEvents are the events that an endpoint can want.
-func EndpointEvents() []string { return []string{EventCompleted, EventBatchCompleted} }
+func EndpointEvents() []string {
+	return []string{EventCompleted, EventBatchCompleted, EventPipelineCompleted}
+}
 
 // EndpointSettings are what a tenant says of an endpoint.
 type EndpointSettings struct {
 	URL         string   `json:"url" doc:"Where events are posted: an http or https URL, for which the same holds as for a job's callback." example:"https://hooks.example.com/glovebox"`
 	Description string   `json:"description,omitempty" doc:"Words of your own, up to 512 bytes."`
-	Events      []string `json:"events,omitempty" doc:"Events that are posted: job.completed, batch.completed. All of these by default." example:"[\"job.completed\"]"`
+	Events      []string `json:"events,omitempty" doc:"Events that are posted: job.completed, batch.completed, pipeline.completed. All of these by default." example:"[\"job.completed\"]"`
 	// Filter narrows these down. Nil lets all through.
 	Filter *EndpointFilter `json:"filter,omitempty" doc:"Posts only what this matches; all by default."`
 	// Disabled endpoints are sent nothing.
 	Disabled bool `json:"disabled,omitempty" doc:"Whether nothing is posted. What happens meanwhile can be delivered later: POST /v1/endpoints/{id}/recover."`
 }
 
-// EndpointFilter matches jobs and batches.
+// EndpointFilter matches jobs, batches and runs.
 type EndpointFilter struct {
-	// Statuses are final ones, of jobs or of batches. Empty matches all.
-	Statuses []string `json:"statuses,omitempty" doc:"Final statuses of jobs (failed, timed_out…) or of batches (completed, canceled); all by default." example:"[\"failed\",\"timed_out\"]"`
+	// Statuses are final ones, of jobs, batches or runs. Empty matches all.
+	Statuses []string `json:"statuses,omitempty" doc:"Final statuses of jobs (failed, timed_out…), batches (completed, canceled) or runs of pipelines (succeeded, failed, canceled); all by default." example:"[\"failed\",\"timed_out\"]"`
 	// Metadata are pairs that all have to be in the metadata of the job or batch.
 	Metadata map[string]string `json:"metadata,omitempty" doc:"Pairs that all have to be in the metadata of the job, or of the batch." example:"{\"project\":\"atlas\"}"`
 }
@@ -93,9 +95,10 @@ const (
 // DeliveryAttempt is an attempt at a delivery, as it was noted down.
 type DeliveryAttempt struct {
 	DeliveryID string `json:"delivery_id,omitempty"`
-	// JobID or BatchID is what the message is about, if anything.
+	// JobID, BatchID or RunID is what the message is about, if anything.
 	JobID   string    `json:"job_id,omitempty"`
 	BatchID string    `json:"batch_id,omitempty"`
+	RunID   string    `json:"run_id,omitempty"`
 	Event   string    `json:"event,omitempty" example:"job.completed"`
 	Number  int       `json:"number" doc:"Of the attempt, from 1."`
 	At      time.Time `json:"at"`

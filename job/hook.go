@@ -114,6 +114,7 @@ type HookDelivery struct {
 	Outcome  string `json:"outcome" enum:"started,duplicate,refused,handshake" doc:"started a job; was a duplicate of a delivery before; was refused, for the reason that is given; or began or ended a subscription."`
 	Delivery string `json:"delivery,omitempty" doc:"What its sender calls it."`
 	Job      string `json:"job_id,omitempty" doc:"The job that it started, or that the one before did."`
+	Run      string `json:"run_id,omitempty" doc:"Of a template that is a pipeline: the run instead."`
 	Reason   string `json:"reason,omitempty"`
 }
 

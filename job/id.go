@@ -128,6 +128,9 @@ func NewRunID(tenant string) string {
 	return tenant + "-" + runMark + strings.TrimPrefix(NewID(tenant), tenant+"-")
 }
 
+// RunID is the id of a run for 16 bytes that name it: always the same.
+func RunID(tenant string, name []byte) string { return tenant + "-" + runMark + EncodeID(name) }
+
 // TenantOfRun returns the tenant of a run, and false for what is no run's id.
 func TenantOfRun(id string) (tenant string, ok bool) {
 	tenant, rest, _ := strings.Cut(id, "-")

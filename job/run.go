@@ -2,29 +2,61 @@ package job
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
 // PipelineRequest starts a pipeline.
 type PipelineRequest struct {
-	Pipeline Pipeline        `json:"pipeline" doc:"What to run."`
+	Pipeline Pipeline `json:"pipeline,omitzero" doc:"What to run."`
+	// Template is what is run instead of Pipeline.
+	Template string          `json:"template,omitempty" doc:"Instead of pipeline: a stored template that is one, its newest revision, or with name@3 the third." example:"report"`
 	Params   json.RawMessage `json:"params,omitempty" doc:"The parameters, an object, up to 64 KiB. One that is left out has the schema's default."`
 	// IdempotencyKey names the run as that of a Spec names a job.
 	IdempotencyKey string `json:"idempotency_key,omitempty" doc:"Up to 255 printable ASCII characters. For 24 hours, the same pipeline with the same parameters under the same key is answered with the first one's run." example:"push-1234"`
+}
+
+// Check returns what is wrong with the request as [Invalid], or nil. The pipeline is not looked at.
+func (r PipelineRequest) Check() error {
+	var errs Invalid
+	if problem := checkKey(r.IdempotencyKey); problem != "" {
+		errs = append(errs, FieldError{"idempotency_key", clip(r.IdempotencyKey), problem, fmt.Sprintf("up to %d printable ASCII characters", MaxKeyBytes)})
+	}
+	switch steps := len(r.Pipeline.Steps); {
+	case r.Template == "" && steps == 0:
+		errs = append(errs, FieldError{"pipeline", nil, "is missing, as is template", "a pipeline with steps, or the name of a template"})
+	case r.Template != "" && steps > 0:
+		errs = append(errs, FieldError{"template", clip(r.Template), "is given beside pipeline", "one of the two"})
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs
 }
 
 // Run is a run of a pipeline.
 type Run struct {
 	ID         string             `json:"id" example:"default-r-abcdefghijklmnopqrstuvwxyz"`
 	Pipeline   string             `json:"pipeline,omitempty" doc:"The pipeline's name." example:"report"`
+	Template   string             `json:"template,omitempty" doc:"The template that it came from, name@revision." example:"report@3"`
 	Status     Status             `json:"status" enum:"running,succeeded,failed,canceled"`
 	Reason     string             `json:"reason,omitempty" enum:"canceled,deadline_exceeded" doc:"Why it was canceled."`
 	Params     json.RawMessage    `json:"params,omitempty" doc:"What it was started with, defaults filled in."`
 	Steps      map[string]RunStep `json:"steps" doc:"Its steps by name."`
-	Outputs    json.RawMessage    `json:"outputs,omitempty" doc:"What its outputs point at, as far as it is there; once it has ended."`
+	Outputs    json.RawMessage    `json:"outputs,omitempty" doc:"What its outputs point at, as far as it is there; once it has ended. An artifact has a url, which needs no token until the run is forgotten."`
 	CreatedAt  time.Time          `json:"created_at"`
 	Deadline   time.Time          `json:"deadline" doc:"What has not ended then is canceled."`
 	FinishedAt *time.Time         `json:"finished_at,omitempty"`
+}
+
+// RunSummary is what a list says of a run.
+type RunSummary struct {
+	ID         string     `json:"id" example:"default-r-abcdefghijklmnopqrstuvwxyz"`
+	Pipeline   string     `json:"pipeline,omitempty" doc:"The pipeline's name." example:"report"`
+	Template   string     `json:"template,omitempty" doc:"The template that it came from, name@revision."`
+	Status     Status     `json:"status" enum:"running,succeeded,failed,canceled"`
+	CreatedAt  time.Time  `json:"created_at"`
+	FinishedAt *time.Time `json:"finished_at,omitempty"`
 }
 
 // RunStep is where a step of a run stands.

@@ -49,6 +49,7 @@ type Schedule struct {
 	ScheduleSettings
 	NextAt    *time.Time `json:"next_at,omitempty" doc:"The next time for which it fires; absent while it is paused, and once it is over."`
 	LastJob   string     `json:"last_job_id,omitempty" doc:"The job that it started last."`
+	LastRun   string     `json:"last_run_id,omitempty" doc:"Of a template that is a pipeline: the run instead."`
 	WaitingAt *time.Time `json:"waiting_at,omitempty" doc:"The time of a fire that waits for the last job to end."`
 	CreatedAt time.Time  `json:"created_at"`
 }
@@ -80,6 +81,7 @@ type Fire struct {
 	// Outcome is one of the constants below.
 	Outcome string `json:"outcome" enum:"started,skipped,queued,missed,refused" doc:"started a job; was skipped, as the last job had not ended; waits for that; was missed; or was refused, for the reason that is given."`
 	Job     string `json:"job_id,omitempty"`
+	Run     string `json:"run_id,omitempty" doc:"Of a template that is a pipeline: the run instead."`
 	Late    bool   `json:"late,omitempty" doc:"It was missed, and made up for."`
 	Manual  bool   `json:"manual,omitempty" doc:"Somebody asked for it."`
 	Count   int    `json:"count,omitempty" doc:"How many were missed, from time on; 1000 stands for more, too."`

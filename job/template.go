@@ -33,12 +33,27 @@ type Template struct {
 	// Params is the JSON Schema of the parameters (draft 2020-12), of an object. Without it there are none.
 	Params json.RawMessage `json:"params,omitempty" doc:"The JSON Schema of the parameters (draft 2020-12): an object's, without $ref, up to 16 KiB. A parameter that is left out has the schema's default. Absent: the template has no parameters."`
 	// Spec is the job. Values in it may point at parameters.
-	Spec      TemplateSpec `json:"spec" doc:"The job, as POST /v1/jobs takes it. In args, env, stdin, files[].content and metadata a value may be {\"from\": \"/params/NAME\"}, which points at a parameter (RFC 6901)."`
-	CreatedAt time.Time    `json:"created_at" doc:"When this revision was stored."`
+	Spec TemplateSpec `json:"spec,omitzero" doc:"The job, as POST /v1/jobs takes it. In args, env, stdin, files[].content and metadata a value may be {\"from\": \"/params/NAME\"}, which points at a parameter (RFC 6901)."`
+	// Pipeline is what it starts instead of a job.
+	Pipeline  *Pipeline `json:"pipeline,omitempty" doc:"Instead of spec: a pipeline, whose parameters are params. POST /v1/runs, a hook or a schedule starts it."`
+	CreatedAt time.Time `json:"created_at" doc:"When this revision was stored."`
 }
 
 // Ref is name@revision, which names this revision and no later one.
 func (t Template) Ref() string { return t.Name + "@" + strconv.FormatInt(t.Revision, 10) }
+
+// ErrIsPipeline is answered where a job was to be made of a template that is a pipeline.
+var ErrIsPipeline error = Invalid{{Field: "template", Message: "is a pipeline, of which no job can be made", Allowed: "a template with a spec; POST /v1/runs starts a pipeline"}}
+
+// Steps returns the pipeline of a template that is one, with its parameters and a name.
+func (t Template) Steps() Pipeline {
+	p := *t.Pipeline
+	p.Params = t.Params
+	if p.Name == "" {
+		p.Name = t.Name
+	}
+	return p
+}
 
 // TemplateSpec is a [Spec] whose args, env, stdin, files and metadata may point at values. What a
 // pointer finds becomes one argument, variable, file or text, and is never read as anything else: it

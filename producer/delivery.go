@@ -16,9 +16,10 @@ type Delivery struct {
 	MessageID string `json:"message_id" doc:"The message's webhook-id, the same at every attempt, and at all endpoints."`
 	// EndpointID is the endpoint that it goes to, "" for a callback.
 	EndpointID string `json:"endpoint_id,omitempty" doc:"The endpoint that it goes to; absent for a callback."`
-	// JobID or BatchID is what the message is about.
+	// JobID, BatchID or RunID is what the message is about.
 	JobID   string `json:"job_id,omitempty"`
 	BatchID string `json:"batch_id,omitempty"`
+	RunID   string `json:"run_id,omitempty"`
 	Event   string `json:"event" example:"job.completed"`
 	URL     string `json:"url"`
 	State   string `json:"state" enum:"pending,delivered,failed,gone" doc:"failed: it was given up, after the last attempt of the schedule, say; gone: the endpoint answered 410."`
@@ -48,6 +49,14 @@ func (c *Client) BatchDeliveries(ctx context.Context, id string) ([]Delivery, er
 		return nil, job.ErrNotFound
 	}
 	return c.deliveries(ctx, url.Values{"batch": {id}})
+}
+
+// RunDeliveries lists the webhook messages of a run of a pipeline itself, as Deliveries does of a job.
+func (c *Client) RunDeliveries(ctx context.Context, id string) ([]Delivery, error) {
+	if _, ok := job.TenantOfRun(id); !ok {
+		return nil, job.ErrNotFound
+	}
+	return c.deliveries(ctx, url.Values{"run": {id}})
 }
 
 func (c *Client) deliveries(ctx context.Context, of url.Values) ([]Delivery, error) {

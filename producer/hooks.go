@@ -64,7 +64,8 @@ type HookDeliveryList struct {
 
 // HookAccepted is what a sender is told whose request started a job, or did before.
 type HookAccepted struct {
-	JobID     string `json:"job_id"`
+	JobID     string `json:"job_id,omitempty"`
+	RunID     string `json:"run_id,omitempty" doc:"Of a template that is a pipeline: the run instead."`
 	Duplicate bool   `json:"duplicate,omitempty" doc:"The request came before: this is the job of then."`
 }
 

@@ -98,9 +98,14 @@ func (c *Client) submit(ctx context.Context, spec job.Spec, wait int) (Job, erro
 
 // post asks for a job until it is known if there is one, where that is keyed: asking twice makes one.
 func (c *Client) post(ctx context.Context, path string, wait int, b []byte, keyed bool) (Job, error) {
+	return posted[Job](ctx, c, path, wait, b, keyed)
+}
+
+// posted is post, for whatever is made.
+func posted[T any](ctx context.Context, c *Client, path string, wait int, b []byte, keyed bool) (T, error) {
 	var failing time.Time
 	for {
-		var j Job
+		var j T
 		err := c.json(ctx, http.MethodPost, path, wait, b, &j)
 		if !keyed || !broke(err) {
 			return j, err

@@ -14,6 +14,9 @@ func FilePath(id, path string) string { return JobPath(id) + "/" + escapePath(pa
 // BatchPath is where the API has a batch.
 func BatchPath(id string) string { return "/v1/batches/" + url.PathEscape(id) }
 
+// RunPath is where the API has a run of a pipeline.
+func RunPath(id string) string { return runsPath + "/" + url.PathEscape(id) }
+
 // JobPath is where the API has a job.
 func JobPath(id string) string { return "/v1/jobs/" + url.PathEscape(id) }
 

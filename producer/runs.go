@@ -2,6 +2,11 @@ package producer
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
 
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -10,8 +15,8 @@ import (
 type Runs interface {
 	// StartRun starts a pipeline. It fails with job.Invalid, which has all faults, or job.ErrConflict.
 	StartRun(ctx context.Context, r job.PipelineRequest) (job.Run, error)
-	// Run returns a run, or job.ErrNotFound.
-	Run(ctx context.Context, id string) (job.Run, error)
+	// GetRun returns a run, or job.ErrNotFound.
+	GetRun(ctx context.Context, id string) (job.Run, error)
 	// WaitRun returns a run once it has ended.
 	WaitRun(ctx context.Context, id string) (job.Run, error)
 	// CancelRun begins to end a run: no job of it is made any more, and those that have not ended are
@@ -19,6 +24,83 @@ type Runs interface {
 	CancelRun(ctx context.Context, id string) (job.Run, error)
 	// GraphRun draws a run as mermaid, dot or text.
 	GraphRun(ctx context.Context, id, format string) (string, error)
-	// ListRuns lists the ids of the 100 newest runs, the newest first.
-	ListRuns(ctx context.Context) ([]string, error)
+	// ListRuns lists the 100 newest runs, the newest first.
+	ListRuns(ctx context.Context) ([]job.RunSummary, error)
+	// RunDeliveries lists the webhook messages of a run itself: none before it has ended, or where nobody is to
+	// be told.
+	RunDeliveries(ctx context.Context, id string) ([]Delivery, error)
+}
+
+var _ Runs = (*Client)(nil)
+
+// RunList is the answer of GET /v1/runs.
+type RunList struct {
+	Runs []job.RunSummary `json:"runs" nullable:"false" doc:"The newest first, 100 at most."`
+}
+
+const (
+	runsPath = "/v1/runs"
+	// maxGraph is more than a graph of 64 steps takes.
+	maxGraph = 1 << 20
+)
+
+// StartRun is [Runs.StartRun]. With an idempotency key it bears with an API that is away, or breaks off,
+// for up to 30 s.
+func (c *Client) StartRun(ctx context.Context, r job.PipelineRequest) (job.Run, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return job.Run{}, fmt.Errorf("encode pipeline: %w", err)
+	}
+	return posted[job.Run](ctx, c, runsPath, 0, b, r.IdempotencyKey != "")
+}
+
+// GetRun is [Runs.GetRun].
+func (c *Client) GetRun(ctx context.Context, id string) (job.Run, error) {
+	return c.run(ctx, http.MethodGet, id, 0)
+}
+
+// WaitRun is [Runs.WaitRun]. It bears with an API that is away for up to 30 s.
+func (c *Client) WaitRun(ctx context.Context, id string) (job.Run, error) {
+	return await(ctx, func(ctx context.Context) (job.Run, bool, error) {
+		r, err := c.run(ctx, http.MethodGet, id, waitSeconds)
+		return r, r.Status.Final(), err
+	})
+}
+
+// CancelRun is [Runs.CancelRun].
+func (c *Client) CancelRun(ctx context.Context, id string) (job.Run, error) {
+	return c.run(ctx, http.MethodDelete, id, 0)
+}
+
+func (c *Client) run(ctx context.Context, method, id string, wait int) (job.Run, error) {
+	var r job.Run
+	if _, ok := job.TenantOfRun(id); !ok {
+		return r, job.ErrNotFound // "..", say, would mean another URL
+	}
+	err := c.json(ctx, method, RunPath(id), wait, nil, &r)
+	return r, err
+}
+
+// GraphRun is [Runs.GraphRun].
+func (c *Client) GraphRun(ctx context.Context, id, format string) (string, error) {
+	if _, ok := job.TenantOfRun(id); !ok {
+		return "", job.ErrNotFound
+	}
+	res, err := c.do(ctx, http.MethodGet, RunPath(id)+"/graph?format="+url.QueryEscape(format), 0, nil)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxGraph))
+	if err != nil {
+		return "", fmt.Errorf("read graph: %w", err)
+	}
+	return string(text), nil
+}
+
+// ListRuns is [Runs.ListRuns].
+func (c *Client) ListRuns(ctx context.Context) ([]job.RunSummary, error) {
+	var list RunList
+	err := c.json(ctx, http.MethodGet, runsPath, 0, nil, &list)
+	return list.Runs, err
 }

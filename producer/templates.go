@@ -35,7 +35,9 @@ var _ Templates = (*Client)(nil)
 // TemplateRequest is the body of PUT /v1/templates/{name}.
 type TemplateRequest struct {
 	Params json.RawMessage  `json:"params,omitempty" doc:"The JSON Schema of the parameters (draft 2020-12): an object's, without $ref, up to 16 KiB. Absent: the template has no parameters."`
-	Spec   job.TemplateSpec `json:"spec" doc:"The job, as POST /v1/jobs takes it. In args, env, stdin, files[].content and metadata a value may be {\"from\": \"/params/NAME\"}, which points at a parameter (RFC 6901)."`
+	Spec   job.TemplateSpec `json:"spec,omitzero" doc:"The job, as POST /v1/jobs takes it. In args, env, stdin, files[].content and metadata a value may be {\"from\": \"/params/NAME\"}, which points at a parameter (RFC 6901)."`
+	// Pipeline is what it starts instead of a job.
+	Pipeline *job.Pipeline `json:"pipeline,omitempty" doc:"Instead of spec: a pipeline, whose parameters are params. POST /v1/runs, a hook or a schedule starts it."`
 }
 
 // RunRequest is the body of POST /v1/templates/{name}/run.

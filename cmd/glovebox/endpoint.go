@@ -42,7 +42,7 @@ type endpointFlags struct {
 
 func (f *endpointFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.description, "description", "", "`TEXT` of your own")
-	cmd.Flags().StringArrayVar(&f.events, "event", nil, "post this `EVENT`, job.completed or batch.completed; again for both, which is the default")
+	cmd.Flags().StringArrayVar(&f.events, "event", nil, "post this `EVENT`, job.completed, batch.completed or pipeline.completed; again for more (default all)")
 	cmd.Flags().StringArrayVar(&f.statuses, "status", nil, "post only what ended in this `STATUS`, such as failed; again for more")
 	cmd.Flags().StringArrayVar(&f.metadata, "metadata", nil, "post only what has this `KEY=VALUE` in its metadata; again for more, which all have to be there")
 }

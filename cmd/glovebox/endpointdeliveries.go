@@ -101,7 +101,7 @@ delivery, what was answered, and how the answer began.`,
 					return a.printJSON(page)
 				}
 				for _, attempt := range page.Attempts {
-					fmt.Fprintf(a.stdout, "%s  %s%s  %s\n", plain(attempt.DeliveryID), plain(attempt.JobID), plain(attempt.BatchID), attemptLine(attempt))
+					fmt.Fprintf(a.stdout, "%s  %s  %s\n", plain(attempt.DeliveryID), plain(attempt.JobID+attempt.BatchID+attempt.RunID), attemptLine(attempt))
 				}
 				return nil
 			})

@@ -167,6 +167,10 @@ func (r *receiver) print(event webhook.Event, body []byte) {
 		r.printBatch(event)
 		return
 	}
+	if event.Type == job.EventPipelineCompleted {
+		r.printRun(event)
+		return
+	}
 	var result job.Result
 	if err := json.Unmarshal(event.Data, &result); err != nil || result.ID == "" {
 		return // an event about something else than a job
@@ -191,6 +195,14 @@ func (r *receiver) printBatch(event webhook.Event) {
 	if b.ResultsURL != "" {
 		fmt.Fprintf(r.stdout, "  results: %s\n", plain(b.ResultsURL))
 	}
+}
+
+func (r *receiver) printRun(event webhook.Event) {
+	var run job.Run
+	if err := json.Unmarshal(event.Data, &run); err != nil || run.ID == "" {
+		return
+	}
+	showRun(r.stdout, run)
 }
 
 // keep remembers the first error of printing, to end with it.

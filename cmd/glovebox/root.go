@@ -96,6 +96,7 @@ Exit codes:
 		{jobGroup, a.cancelCommand()},
 		{jobGroup, a.removeCommand()},
 		{jobGroup, a.templateCommand()},
+		{jobGroup, a.pipelineCommand()},
 		{jobGroup, a.hookCommand()},
 		{jobGroup, a.scheduleCommand()},
 		{jobGroup, a.secretCommand()},

@@ -56,10 +56,11 @@ func Parse(p job.Pipeline) (*Definition, error) {
 	c.cycle()
 	for _, name := range slices.Sorted(maps.Keys(p.Outputs)) {
 		field := "outputs." + job.Clip(name, 64)
+		if !job.ValidTemplateName(name) {
+			c.add(field, nil, "is no output's name", "1 to 64 lower-case letters, digits, - and _")
+		}
 		if from := p.Outputs[name].From; from != "" {
 			c.pointer(field+".from", from, slices.Sorted(maps.Keys(p.Steps)), false)
-		} else if !job.ValidTemplateName(name) {
-			c.add(field, nil, "is no output's name", "1 to 64 lower-case letters, digits, - and _")
 		}
 	}
 	if c.invalid != nil {

@@ -87,6 +87,12 @@ func (c Context) itemRoot(v Verdict, index int) map[string]any {
 	return root
 }
 
+// IsArtifacts reports whether a pointer leads to artifacts, which are described by us and not by a job.
+func IsArtifacts(pointer string) bool {
+	parts := strings.Split(pointer, "/")
+	return len(parts) > 3 && parts[1] == "needs" && parts[3] == "artifacts"
+}
+
 // Reads reports whether a step has any use for what the jobs of one that it needs have left.
 func (d *Definition) Reads(name, need string) bool {
 	step := d.Steps[name]

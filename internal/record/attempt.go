@@ -190,7 +190,7 @@ func logEntry(d Delivery, o Outcome, now time.Time) (string, error) {
 		o.Began = now
 	}
 	a := job.DeliveryAttempt{
-		JobID: d.JobID, BatchID: d.BatchID, Event: d.Event, Number: d.Attempt, At: o.Began.UTC().Truncate(time.Millisecond), MS: o.Took.Milliseconds(),
+		JobID: d.JobID, BatchID: d.BatchID, RunID: d.RunID, Event: d.Event, Number: d.Attempt, At: o.Began.UTC().Truncate(time.Millisecond), MS: o.Took.Milliseconds(),
 		Status: o.Status, Error: o.Problem, Response: o.Response, State: string(o.State),
 	}
 	if o.State == Pending {

@@ -175,7 +175,7 @@ func (s *Store) SettleDelivery(ctx context.Context, tenant, hook string, d job.H
 	if err != nil {
 		return fmt.Errorf("encode delivery: %w", err)
 	}
-	err = settleDeliveryScript.Run(ctx, s.rdb, tenant, script.Args{"hook": hook, "id": d.Job, "started": started, "delivery": b}, hookKeys(hook, names)...).Err()
+	err = settleDeliveryScript.Run(ctx, s.rdb, tenant, script.Args{"hook": hook, "id": d.Job + d.Run, "started": started, "delivery": b}, hookKeys(hook, names)...).Err()
 	if err != nil {
 		return fmt.Errorf("note delivery: %w", err)
 	}

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -42,6 +43,8 @@ type Run struct {
 	ID, Tenant string
 	// State is job.Running until it has ended.
 	State job.Status
+	// Name is the pipeline's, Template what it came from as name@revision; or "".
+	Name, Template string
 	// Pipeline is its definition as JSON, and Params what it was started with, its defaults filled in.
 	Pipeline, Params []byte
 	// Verdicts say what was decided about steps, as JSON.
@@ -75,11 +78,16 @@ func (r Run) Expires() time.Time { return r.Finished.Add(r.Retention) }
 
 // NewRun is a run to begin.
 type NewRun struct {
+	// ID is [job.NewRunID]'s by default. One that is there already is found, whatever it runs.
+	ID string
+	// Name is the pipeline's, Template what it came from as name@revision; or "".
+	Name, Template   string
 	Pipeline, Params []byte
 	Callback         string
 	Deadline         time.Time
-	// Key is an idempotency key, or "".
-	Key string
+	// Key is an idempotency key, or "", and Asked what it stands for.
+	Key   string
+	Asked []byte
 }
 
 // OpenRun begins a run, or finds the one that its key began. It fails with job.ErrConflict where that has
@@ -92,20 +100,16 @@ func (s *Store) OpenRun(ctx context.Context, tenant string, n NewRun) (Run, erro
 	if err := s.noteTenant(ctx, tenant); err != nil {
 		return Run{}, fmt.Errorf("begin run: %w", err)
 	}
-	id, delivery := job.NewRunID(tenant), ""
+	id, delivery := cmp.Or(n.ID, job.NewRunID(tenant)), ""
 	if n.Callback != "" {
 		delivery = DeliveryID(id, job.EventPipelineCompleted, n.Callback)
 	}
-	asked := sha256.New()
-	for _, part := range [][]byte{n.Pipeline, n.Params, []byte(n.Callback)} {
-		sum := sha256.Sum256(part)
-		asked.Write(sum[:])
-	}
+	asked := sha256.Sum256(n.Asked)
 	size := runCost + textCost(len(n.Pipeline)) + textCost(len(n.Params)) + 2*textCost(len(n.Callback))
 	most := s.mostRecorded(terms)
 	held, err := openRunScript.Run(ctx, s.rdb, tenant, script.Args{
-		"id": id, "now": s.now(), "key": hashKey(n.Key), "options": hex.EncodeToString(asked.Sum(nil)[:16]), "size": size, "most_recorded": most,
-	}, "pipeline", n.Pipeline, "params", n.Params, "callback", n.Callback, "delivery", delivery, "message", MessageID(id, job.EventPipelineCompleted),
+		"id": id, "now": s.now(), "key": hashKey(n.Key), "options": hex.EncodeToString(asked[:16]), "size": size, "most_recorded": most,
+	}, "pipeline", n.Pipeline, "params", n.Params, "name", n.Name, "template", n.Template, "callback", n.Callback, "delivery", delivery, "message", MessageID(id, job.EventPipelineCompleted),
 		"deadline", ms(n.Deadline), "retention", s.Retention(terms).Milliseconds()).Text()
 	if err != nil {
 		return Run{}, fmt.Errorf("begin run: %w", err)
@@ -143,7 +147,7 @@ func (s *Store) GetRun(ctx context.Context, id string) (Run, error) {
 
 func parseRun(tenant, id string, f, items map[string]string) (Run, error) {
 	run := Run{
-		ID: id, Tenant: tenant, State: job.Status(f["state"]), Pipeline: []byte(f["pipeline"]), Params: []byte(f["params"]), Cancel: f["cancel"],
+		ID: id, Tenant: tenant, State: job.Status(f["state"]), Name: f["name"], Template: f["template"], Pipeline: []byte(f["pipeline"]), Params: []byte(f["params"]), Cancel: f["cancel"],
 		Callback: f["callback"], Outputs: []byte(f["outputs"]), Verdicts: map[string][]byte{}, Items: map[string]map[int]RunItem{}, rev: items["rev"],
 	}
 	r := fields{of: "run " + id, f: f}
@@ -305,14 +309,41 @@ func (s *Store) RunJobStates(ctx context.Context, r Run, ids []string) ([]job.St
 	return states, nil
 }
 
-// ListRuns returns the ids of a tenant's newest runs, the newest first.
-func (s *Store) ListRuns(ctx context.Context, tenant string, most int64) ([]string, error) {
+// runHead is what a list reads of a run.
+var runHead = []string{"state", "name", "template", "created", "finished", "deadline", "retention", "cancel"}
+
+// ListRuns returns a tenant's newest runs, the newest first, without their definitions and items.
+func (s *Store) ListRuns(ctx context.Context, tenant string, most int64) ([]Run, error) {
 	entries, err := s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: runsKey(tenant), ByLex: true, Rev: true, Start: "+", Stop: "-", Count: most}).Result()
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
+	pipe := s.rdb.Pipeline()
+	heads := make([]*redis.SliceCmd, len(entries))
 	for i, e := range entries {
-		entries[i] = Position(e).id()
+		heads[i] = pipe.HMGet(ctx, runKey(tenant, Position(e).id()), runHead...)
 	}
-	return entries, nil
+	if len(entries) > 0 {
+		if _, err := pipe.Exec(ctx); err != nil {
+			return nil, fmt.Errorf("list runs: %w", err)
+		}
+	}
+	var list []Run
+	for i, e := range entries {
+		f := map[string]string{}
+		for k, v := range heads[i].Val() {
+			if text, ok := v.(string); ok {
+				f[runHead[k]] = text
+			}
+		}
+		if f["state"] == "" {
+			continue // it has expired, and is forgotten soon
+		}
+		run, err := parseRun(tenant, Position(e).id(), f, nil)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, run)
+	}
+	return list, nil
 }

@@ -242,13 +242,17 @@ func TestRunKey(t *testing.T) {
 	if again, err := s.OpenRun(t.Context(), "default", n); err != nil || again.ID != first.ID {
 		t.Errorf("got %s, %v, want %s", again.ID, err, first.ID)
 	}
-	n.Params = []byte(`{"x":1}`)
+	n.Asked = []byte(`{"x":1}`)
 	if _, err := s.OpenRun(t.Context(), "default", n); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("other parameters: got %v, want job.ErrConflict", err)
 	}
-	ids, err := s.ListRuns(t.Context(), "default", 10)
-	if err != nil || !slices.Equal(ids, []string{first.ID}) {
-		t.Errorf("got %q, %v, want one run", ids, err)
+	n.ID = first.ID
+	if again, err := s.OpenRun(t.Context(), "default", n); err != nil || again.ID != first.ID {
+		t.Errorf("one that has its id: got %s, %v, want %s", again.ID, err, first.ID)
+	}
+	list, err := s.ListRuns(t.Context(), "default", 10)
+	if err != nil || len(list) != 1 || list[0].ID != first.ID || list[0].State != job.Running || list[0].Created.IsZero() {
+		t.Errorf("got %+v, %v, want one run", list, err)
 	}
 }
 
@@ -281,6 +285,6 @@ func TestRunMemory(t *testing.T) {
 		t.Errorf("got %s bytes recorded of nothing", n)
 	}
 	if ids, err := s.ListRuns(t.Context(), "default", 10); err != nil || len(ids) != 0 {
-		t.Errorf("got %q, %v, want no run", ids, err)
+		t.Errorf("got %d, %v, want no run", len(ids), err)
 	}
 }

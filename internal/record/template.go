@@ -21,8 +21,9 @@ func templateKey(tenant, name string) string { return script.Key(tenant, "templa
 
 // storedTemplate is a revision in its template's hash.
 type storedTemplate struct {
-	Params json.RawMessage  `json:"params,omitempty"`
-	Spec   job.TemplateSpec `json:"spec"`
+	Params   json.RawMessage  `json:"params,omitempty"`
+	Spec     job.TemplateSpec `json:"spec"`
+	Pipeline *job.Pipeline    `json:"pipeline,omitempty"`
 }
 
 // TemplateHead is what a list says of a template: its newest revision.
@@ -35,7 +36,7 @@ type TemplateHead struct {
 // SetTemplate stores a template as its next revision, or finds that it is what the newest one is: then
 // that is returned. It fails with job.ErrTooManyTemplates, or with job.Invalid for one that is too large.
 func (s *Store) SetTemplate(ctx context.Context, tenant string, t job.Template) (job.Template, error) {
-	b, err := job.Marshal(storedTemplate{t.Params, t.Spec})
+	b, err := job.Marshal(storedTemplate{t.Params, t.Spec, t.Pipeline})
 	if err != nil {
 		return t, fmt.Errorf("encode template: %w", err)
 	}
@@ -97,7 +98,7 @@ func (s *Store) Template(ctx context.Context, tenant, name string, revision int6
 	if err != nil {
 		return t, fmt.Errorf("read template %s: %w", t.Ref(), err)
 	}
-	t.Params, t.Spec, t.CreatedAt = in.Params, in.Spec, time.UnixMilli(created).UTC()
+	t.Params, t.Spec, t.Pipeline, t.CreatedAt = in.Params, in.Spec, in.Pipeline, time.UnixMilli(created).UTC()
 	return t, nil
 }
 

@@ -74,6 +74,11 @@ var accesses = map[string]access{
 	"GET /v1/hooks/{id}/deliveries":         {job.ScopeRead, ""},
 	"POST /v1/hooks/{id}":                   {nobodys, ""}, // its signature says who posts
 	"OPTIONS /v1/hooks/{id}":                {nobodys, ""},
+	"POST /v1/runs":                         {job.ScopeSubmit, "run.start"},
+	"GET /v1/runs":                          {job.ScopeRead, ""},
+	"GET /v1/runs/{id}":                     {job.ScopeRead, ""},
+	"GET /v1/runs/{id}/graph":               {job.ScopeRead, ""},
+	"DELETE /v1/runs/{id}":                  {job.ScopeSubmit, "run.cancel"},
 	"GET /v1/schedules":                     {job.ScopeRead, ""},
 	"GET /v1/schedules/{name}":              {job.ScopeRead, ""},
 	"GET /v1/schedules/{name}/fires":        {job.ScopeRead, ""},

@@ -70,7 +70,10 @@ func (a *API) deliver(w http.ResponseWriter, r *http.Request) {
 	default:
 		note := noteOf(r.Context())
 		note.action, note.object, note.outcome = "job.submit", delivered.JobID, job.OutcomeOK
-		if delivered.Hook.Answer == job.AnswerResult {
+		if delivered.RunID != "" {
+			note.action, note.object = "run.start", delivered.RunID
+		}
+		if delivered.Hook.Answer == job.AnswerResult && delivered.JobID != "" {
 			a.writeResult(w, r, delivered)
 		} else {
 			writeAccepted(w, delivered)

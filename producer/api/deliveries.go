@@ -10,6 +10,7 @@ import (
 type deliveriesInput struct {
 	Job   string `query:"job" doc:"The job whose webhook messages to list."`
 	Batch string `query:"batch" doc:"The batch whose own webhook messages to list, instead of a job's."`
+	Run   string `query:"run" doc:"The run of a pipeline whose own webhook messages to list, instead of a job's."`
 }
 
 type deliveriesOutput struct {
@@ -19,12 +20,15 @@ type deliveriesOutput struct {
 }
 
 func (a *API) deliveries(ctx context.Context, in *deliveriesInput) (*deliveriesOutput, error) {
-	if (in.Job == "") == (in.Batch == "") {
-		return nil, a.problem(ctx, job.Invalid{{Field: "job", Message: "or batch is wanted, and not both", Allowed: "the id of a job, or of a batch"}})
-	}
-	of, id := a.tenantClient(ctx).Deliveries, in.Job
-	if in.Batch != "" {
-		of, id = a.tenantClient(ctx).BatchDeliveries, in.Batch
+	client := a.tenantClient(ctx)
+	of, id := client.Deliveries, in.Job
+	switch {
+	case in.Job+in.Run == "" && in.Batch != "":
+		of, id = client.BatchDeliveries, in.Batch
+	case in.Job+in.Batch == "" && in.Run != "":
+		of, id = client.RunDeliveries, in.Run
+	case in.Job == "" || in.Batch+in.Run != "":
+		return nil, a.problem(ctx, job.Invalid{{Field: "job", Message: "or batch or run is wanted, and one of them only", Allowed: "the id of a job, of a batch, or of a run"}})
 	}
 	list, err := of(ctx, id)
 	if err != nil {

@@ -119,7 +119,7 @@ func TestAdvanceKilled(t *testing.T) {
 					deaths++
 				}
 			}
-			if run, err = w.Client.Run(t.Context(), run.ID); err != nil {
+			if run, err = w.Client.GetRun(t.Context(), run.ID); err != nil {
 				t.Fatal(err)
 			}
 			if run.Status != job.Running {
@@ -183,7 +183,7 @@ func TestAdvanceCanceled(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		run, err = w.Client.Run(t.Context(), run.ID)
+		run, err = w.Client.GetRun(t.Context(), run.ID)
 		if err != nil || run.Status != job.Canceled || run.Reason != reason || run.Steps["fetch"].Status != "canceled" || run.FinishedAt == nil {
 			t.Errorf("%s: got %+v, %v", reason, run, err)
 		}
@@ -215,7 +215,7 @@ func TestAdvanceRefused(t *testing.T) {
 		}
 		worked(t, w, records, run.ID, func(string, int, int) job.Status { return job.Succeeded })
 	}
-	run, err = w.Client.Run(t.Context(), run.ID)
+	run, err = w.Client.GetRun(t.Context(), run.ID)
 	if err != nil || run.Status != job.Failed {
 		t.Fatalf("got %+v, %v, want it failed", run, err)
 	}
@@ -243,7 +243,7 @@ func TestAdvanceLost(t *testing.T) {
 	if err := w.Client.Advance(t.Context(), run.ID, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if run, err = w.Client.Run(t.Context(), run.ID); err != nil || run.Status != job.Failed {
+	if run, err = w.Client.GetRun(t.Context(), run.ID); err != nil || run.Status != job.Failed {
 		t.Errorf("got %+v, %v, want it failed", run, err)
 	}
 }
@@ -268,7 +268,7 @@ func TestStartRunRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.Run(t.Context(), run.ID); !errors.Is(err, job.ErrNotFound) {
+	if _, err := other.GetRun(t.Context(), run.ID); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("another tenant's run: got %v, want job.ErrNotFound", err)
 	}
 	if _, err := other.CancelRun(t.Context(), run.ID); !errors.Is(err, job.ErrNotFound) {

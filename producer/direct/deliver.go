@@ -39,6 +39,9 @@ type Knock struct {
 	delivery hooks.Delivery
 	verified bool
 	now      time.Time
+
+	template    job.Template
+	templateErr error // why there is none; a delivery that was heard before doesn't need it
 }
 
 // OpenHook finds the hook that a request is for, before its body is read: a stranger who makes up ids holds
@@ -123,18 +126,22 @@ func (k *Knock) Deliver(ctx context.Context) (Delivered, error) {
 	if len(names) == 0 {
 		names = []string{"once:" + rand.Text()} // nothing names it
 	}
-	claimed, err := c.records.ClaimDelivery(ctx, c.tenant, k.hook.ID, jobOfDelivery(c.tenant, k.hook.ID, names[0]), names)
+	k.template, k.templateErr = c.Template(ctx, k.hook.Template)
+	claimed, err := c.records.ClaimDelivery(ctx, c.tenant, k.hook.ID, k.startedBy(names[0]), names)
 	if err != nil {
 		return Delivered{}, err
 	}
-	note := job.HookDelivery{At: k.now.UTC().Truncate(time.Millisecond), Outcome: job.DeliveryStarted, Delivery: job.Clip(k.delivery.ID, 255), Job: claimed.Job}
+	note := job.HookDelivery{At: k.now.UTC().Truncate(time.Millisecond), Outcome: job.DeliveryStarted, Delivery: job.Clip(k.delivery.ID, 255)}
+	if note.Job = claimed.Job; isRun(claimed.Job) {
+		note.Job, note.Run = "", claimed.Job
+	}
 	if !claimed.Done {
 		err = k.start(ctx, claimed)
 	} else {
 		note.Outcome = job.DeliveryDuplicate
 	}
 	if err != nil {
-		note.Outcome, note.Job, note.Reason = job.DeliveryRefused, "", job.Clip(reason(err), 500)
+		note.Outcome, note.Job, note.Run, note.Reason = job.DeliveryRefused, "", "", job.Clip(reason(err), 500)
 	}
 	// The job is there, or not: a note that fails must not hide which. Without it, the same delivery
 	// finds the same job by its id, as long as that is kept.
@@ -144,7 +151,7 @@ func (k *Knock) Deliver(ctx context.Context) (Delivered, error) {
 	if err != nil {
 		return Delivered{}, err
 	}
-	return Delivered{HookAccepted: producer.HookAccepted{JobID: claimed.Job, Duplicate: claimed.Done}, Hook: k.hook.HookSettings}, nil
+	return Delivered{HookAccepted: producer.HookAccepted{JobID: note.Job, RunID: note.Run, Duplicate: claimed.Done}, Hook: k.hook.HookSettings}, nil
 }
 
 // shake does what a handshake wants done before it is answered, and lists what has a note.
@@ -168,11 +175,19 @@ func (k *Knock) shake(ctx context.Context) error {
 	return err
 }
 
-// jobOfDelivery is the id of the job that a delivery starts: always the same, so that none is made twice.
+// startedBy is the id of the job or run that a delivery starts: always the same, so that none is made twice.
 // It can't be guessed, as the hook's can't.
-func jobOfDelivery(tenant, hook, name string) string {
-	sum := sha256.Sum256([]byte(hook + "\n" + name))
-	return tenant + "-" + job.EncodeID(sum[:16])
+func (k *Knock) startedBy(name string) string {
+	sum := sha256.Sum256([]byte(k.hook.ID + "\n" + name))
+	if k.template.Pipeline != nil {
+		return job.RunID(k.client.tenant, sum[:16])
+	}
+	return k.client.tenant + "-" + job.EncodeID(sum[:16])
+}
+
+func isRun(id string) bool {
+	_, ok := job.TenantOfRun(id)
+	return ok
 }
 
 // reason is what the hook's owner is told of why a request was refused.
@@ -186,12 +201,15 @@ func reason(err error) string {
 // start creates the job, if nobody has.
 func (k *Knock) start(ctx context.Context, claimed record.Claimed) error {
 	c := k.client
+	if isRun(claimed.Job) {
+		return k.startRun(ctx, claimed.Job)
+	}
 	if claimed.Seen {
 		if _, err := c.records.Get(ctx, claimed.Job); !errors.Is(err, job.ErrNotFound) {
 			return err
 		}
 	}
-	spec, err := k.spec(ctx)
+	spec, err := k.spec()
 	if err != nil {
 		return err
 	}
@@ -202,9 +220,38 @@ func (k *Knock) start(ctx context.Context, claimed record.Claimed) error {
 	return err
 }
 
+// startRun begins the run, if nobody has.
+func (k *Knock) startRun(ctx context.Context, id string) error {
+	if _, err := k.client.records.GetRun(ctx, id); !errors.Is(err, job.ErrNotFound) {
+		return err
+	}
+	if k.templateErr != nil {
+		return k.templateErr
+	}
+	if k.template.Pipeline == nil {
+		return job.Invalid{{Field: "template", Value: k.hook.Template, Message: "is no pipeline any more, as it was when this delivery first came", Allowed: "a new delivery"}}
+	}
+	if err := checkPipelineHook(k.hook.HookSettings); err != nil {
+		return err // the template has changed since the hook was set
+	}
+	found, err := k.params()
+	if err != nil {
+		return err
+	}
+	params, err := job.Marshal(found)
+	if err != nil {
+		return err
+	}
+	_, err = k.client.openRun(ctx, record.NewRun{ID: id, Template: k.template.Ref()}, k.template.Steps(), params)
+	return err
+}
+
 // spec fills in the template from the request.
-func (k *Knock) spec(ctx context.Context) (job.Spec, error) {
-	t, err := k.client.Template(ctx, k.hook.Template)
+func (k *Knock) spec() (job.Spec, error) {
+	t, err := k.template, k.templateErr
+	if err == nil && t.Pipeline != nil {
+		err = job.ErrIsPipeline
+	}
 	if err != nil {
 		return job.Spec{}, err
 	}

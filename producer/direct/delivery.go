@@ -32,6 +32,19 @@ func (c *Client) BatchDeliveries(ctx context.Context, id string) ([]producer.Del
 	return c.deliveriesOf(ctx, id, job.EventBatchCompleted, b.Callback)
 }
 
+// RunDeliveries lists the webhook messages of a run itself: none before it has ended, or where nobody is
+// to be told.
+func (c *Client) RunDeliveries(ctx context.Context, id string) ([]producer.Delivery, error) {
+	if !c.ownsRun(id) {
+		return nil, job.ErrNotFound
+	}
+	r, err := c.records.GetRun(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return c.deliveriesOf(ctx, id, job.EventPipelineCompleted, r.Callback)
+}
+
 func (c *Client) deliveriesOf(ctx context.Context, id, event, callback string) ([]producer.Delivery, error) {
 	list := []producer.Delivery{}
 	ids, err := c.records.DeliveriesOf(ctx, c.tenant, id, event, callback)
@@ -61,7 +74,7 @@ func (c *Client) GetDelivery(ctx context.Context, id string) (producer.Delivery,
 		return producer.Delivery{}, job.ErrNoDelivery // it is to become some
 	}
 	wire := producer.Delivery{
-		ID: d.ID, MessageID: d.MessageID(), EndpointID: d.EndpointID, JobID: d.JobID, BatchID: d.BatchID, Event: d.Event, URL: d.URL,
+		ID: d.ID, MessageID: d.MessageID(), EndpointID: d.EndpointID, JobID: d.JobID, BatchID: d.BatchID, RunID: d.RunID, Event: d.Event, URL: d.URL,
 		State: string(d.State), Attempt: d.Attempt, CreatedAt: d.Created, LastStatus: d.LastStatus, LastError: d.LastError, Attempts: d.Log,
 	}
 	if d.State == record.Pending {

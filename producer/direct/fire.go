@@ -58,7 +58,7 @@ func (c *Client) fireStep(ctx context.Context, sc record.Schedule, now time.Time
 			return false, err // it is tried again, as often as it takes
 		}
 		if fire.Outcome == job.FireStarted {
-			sc.LastJob, sc.LastFire = fire.Job, sc.Firing.Time
+			sc.LastJob, sc.LastFire = fire.Job+fire.Run, sc.Firing.Time
 		}
 		sc.Firing = nil
 		return true, store(sc, fire)
@@ -101,9 +101,9 @@ func (c *Client) fireStep(ctx context.Context, sc record.Schedule, now time.Time
 			note(job.Fire{Time: w.Time, Late: w.Late, Outcome: job.FireSkipped, Reason: "a later fire came as it waited"})
 		}
 		sc.Waiting = &firing
-		note(job.Fire{Time: firing.Time, Late: firing.Late, Outcome: job.FireQueued, Reason: "job " + sc.LastJob + " has not ended"})
+		note(job.Fire{Time: firing.Time, Late: firing.Late, Outcome: job.FireQueued, Reason: sc.LastJob + " has not ended"})
 	default:
-		note(job.Fire{Time: firing.Time, Late: firing.Late, Outcome: job.FireSkipped, Reason: "job " + sc.LastJob + " has not ended"})
+		note(job.Fire{Time: firing.Time, Late: firing.Late, Outcome: job.FireSkipped, Reason: sc.LastJob + " has not ended"})
 	}
 	if err := store(sc, fires...); err != nil {
 		return false, err
@@ -128,16 +128,30 @@ func (c *Client) lastJobLives(ctx context.Context, sc record.Schedule) (bool, er
 	if sc.LastJob == "" {
 		return false, nil
 	}
-	j, err := c.records.Get(ctx, sc.LastJob)
+	var state job.Status
+	var err error
+	if isRun(sc.LastJob) {
+		var r record.Run
+		r, err = c.records.GetRun(ctx, sc.LastJob)
+		state = r.State
+	} else {
+		var j record.Job
+		j, err = c.records.Get(ctx, sc.LastJob)
+		state = j.State
+	}
 	if errors.Is(err, job.ErrNotFound) {
 		return false, nil
 	}
-	return err == nil && !j.State.Final(), err
+	return err == nil && !state.Final(), err
 }
 
 // cancelLast asks for the end of a schedule's last job, and reports whether it lives on for now.
 func (c *Client) cancelLast(ctx context.Context, sc record.Schedule) (lives bool, err error) {
-	if _, err := c.Cancel(ctx, sc.LastJob); err != nil && !errors.Is(err, job.ErrEnded) && !errors.Is(err, job.ErrNotFound) {
+	end := func() error { _, err := c.Cancel(ctx, sc.LastJob); return err }
+	if isRun(sc.LastJob) {
+		end = func() error { return c.records.CancelRun(ctx, sc.LastJob, record.RunCanceled) }
+	}
+	if err := end(); err != nil && !errors.Is(err, job.ErrEnded) && !errors.Is(err, job.ErrNotFound) {
 		return true, err
 	}
 	return c.lastJobLives(ctx, sc)
@@ -146,22 +160,35 @@ func (c *Client) cancelLast(ctx context.Context, sc record.Schedule) (lives bool
 // startFire creates the job of a fire, unless somebody has, and returns what became of it. An error means
 // that nobody knows yet.
 func (c *Client) startFire(ctx context.Context, sc record.Schedule, now time.Time) (job.Fire, error) {
-	id := jobOfFire(c.tenant, sc.Seed, sc.Firing.Time)
-	fire := job.Fire{Time: sc.Firing.Time, At: toMS(now), Outcome: job.FireStarted, Job: id, Late: sc.Firing.Late}
-	err := c.createFired(ctx, sc, id)
+	fire := job.Fire{Time: sc.Firing.Time, At: toMS(now), Outcome: job.FireStarted, Late: sc.Firing.Late}
+	t, err := c.Template(ctx, sc.Template)
+	run := runOfFire(c.tenant, sc.Seed, sc.Firing.Time)
+	switch {
+	case err != nil && !errors.Is(err, job.ErrNoTemplate):
+	case t.Pipeline != nil:
+		fire.Run = run
+		err = c.startFired(ctx, sc, t, run)
+	default: // or it is deleted, be it after the fire had started something
+		if _, err := c.records.GetRun(ctx, run); err == nil {
+			fire.Run = run
+			return fire, nil
+		}
+		fire.Job = jobOfFire(c.tenant, sc.Seed, sc.Firing.Time)
+		err = c.createFired(ctx, sc, t, fire.Job)
+	}
 	switch job.CodeOf(err) {
 	case job.CodeUnavailable, job.CodeInternal, job.CodeTimeout:
 		return fire, err
 	case "":
 		return fire, err // be it none
 	}
-	fire.Outcome, fire.Job, fire.Reason = job.FireRefused, "", job.Clip(err.Error(), 500)
+	fire.Outcome, fire.Job, fire.Run, fire.Reason = job.FireRefused, "", "", job.Clip(err.Error(), 500)
 	return fire, nil
 }
 
 // createFired creates a fire's job. Its id is the same whoever creates it, and an idempotency key knows it
 // for a day even if it has ended and is purged meanwhile.
-func (c *Client) createFired(ctx context.Context, sc record.Schedule, id string) error {
+func (c *Client) createFired(ctx context.Context, sc record.Schedule, t job.Template, id string) error {
 	n := record.NewJob{ID: id, Key: "schedule:" + id, RequestHash: record.HashRequest([]byte(id))}
 	var gone *job.GoneError
 	switch _, err := c.records.FindByKey(ctx, c.tenant, n.Key, n.RequestHash); {
@@ -170,7 +197,10 @@ func (c *Client) createFired(ctx context.Context, sc record.Schedule, id string)
 	case !errors.Is(err, job.ErrNotFound):
 		return err
 	}
-	spec, err := c.fireSpec(ctx, sc, sc.Firing.Time)
+	if t.CreatedAt.IsZero() {
+		return job.ErrNoTemplate
+	}
+	spec, err := fireSpec(sc, t, sc.Firing.Time)
 	if err != nil {
 		return err
 	}
@@ -181,8 +211,36 @@ func (c *Client) createFired(ctx context.Context, sc record.Schedule, id string)
 	return err
 }
 
+// startFired begins a fire's run, as createFired does a job.
+func (c *Client) startFired(ctx context.Context, sc record.Schedule, t job.Template, id string) error {
+	params, err := fireParams(sc, t, sc.Firing.Time)
+	if err != nil {
+		return err
+	}
+	text, err := job.Marshal(params)
+	if err != nil {
+		return err
+	}
+	var gone *job.GoneError
+	_, err = c.openRun(ctx, record.NewRun{ID: id, Template: t.Ref(), Key: "schedule:" + id, Asked: []byte(id)}, t.Steps(), text)
+	if errors.As(err, &gone) {
+		return nil // it was started, has ended and is kept no longer
+	}
+	return err
+}
+
+// runOfFire is the id of the run that a fire starts, as jobOfFire is.
+func runOfFire(tenant, seed string, at time.Time) string {
+	return job.RunID(tenant, firedID(seed, at))
+}
+
+// firedID is what follows of a fire: always the same.
+func firedID(seed string, at time.Time) []byte {
+	sum := sha256.Sum256([]byte("fire\n" + seed + "\n" + strconv.FormatInt(at.Unix(), 10)))
+	return sum[:16]
+}
+
 // jobOfFire is the id of the job that a fire starts: always the same, so that none is made twice.
 func jobOfFire(tenant, seed string, at time.Time) string {
-	sum := sha256.Sum256([]byte("fire\n" + seed + "\n" + strconv.FormatInt(at.Unix(), 10)))
-	return tenant + "-" + job.EncodeID(sum[:16])
+	return tenant + "-" + job.EncodeID(firedID(seed, at))
 }

@@ -48,11 +48,29 @@ func (c *Client) checkHook(ctx context.Context, s job.HookSettings) error {
 	if err != nil {
 		return err
 	}
+	if t.Pipeline != nil {
+		return checkPipelineHook(s)
+	}
 	spec := t.Spec.Spec
 	for _, f := range t.Spec.Files {
 		spec.Files = append(spec.Files, job.File{Name: f.Name})
 	}
 	return checkBody(s.Body, t.Spec.Stdin != job.Value{} || spec.StdinBase64 != "", spec)
+}
+
+// checkPipelineHook refuses what is for a job only.
+func checkPipelineHook(s job.HookSettings) error {
+	var invalid job.Invalid
+	if s.Body != "" {
+		invalid = append(invalid, job.FieldError{Field: "body", Value: s.Body, Message: "is for a template that is a job, and this one is a pipeline", Allowed: "nothing; from gives the pipeline parameters"})
+	}
+	if s.Answer == job.AnswerResult {
+		invalid = append(invalid, job.FieldError{Field: "answer", Value: s.Answer, Message: "is for a template that is a job, and this one is a pipeline", Allowed: "nothing; pipeline.completed tells of its end"})
+	}
+	if invalid != nil {
+		return invalid
+	}
+	return nil
 }
 
 // addSecret gives a hook a secret, or makes one, which it returns. The one before expires after keep.

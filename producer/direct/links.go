@@ -66,6 +66,9 @@ func (l *Links) URL(id, path string, expires time.Time) (string, error) {
 // JobURL leads to a job, for who has a token of its tenant.
 func (l *Links) JobURL(id string) string { return l.base + producer.JobPath(id) }
 
+// RunURL leads to a run of a pipeline, for who has a token of its tenant.
+func (l *Links) RunURL(id string) string { return l.base + producer.RunPath(id) }
+
 // BatchURL leads to the results of a batch, until then.
 func (l *Links) BatchURL(id string, expires time.Time) (string, error) {
 	tenant, ok := job.TenantOfBatch(id)

@@ -1,16 +1,21 @@
 package direct
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/jsonvalue"
 	"github.com/glovebox-run/glovebox/internal/pipelines"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 // listedRuns is how many runs a list has.
@@ -18,34 +23,58 @@ const listedRuns = 100
 
 // StartRun is [producer.Runs.StartRun].
 func (c *Client) StartRun(ctx context.Context, r job.PipelineRequest) (job.Run, error) {
-	d, err := c.checkPipeline(ctx, r.Pipeline)
+	if err := r.Check(); err != nil {
+		return job.Run{}, err
+	}
+	asked, err := job.Marshal(r)
+	if err != nil {
+		return job.Run{}, job.Invalid{{Field: "params", Message: "is not JSON", Allowed: "a JSON object"}}
+	}
+	n, p := record.NewRun{Key: r.IdempotencyKey, Asked: asked}, r.Pipeline
+	if r.Template != "" {
+		t, err := c.Template(ctx, r.Template)
+		if err != nil {
+			return job.Run{}, err
+		}
+		if t.Pipeline == nil {
+			return job.Run{}, job.Invalid{{Field: "template", Value: r.Template, Message: "is a job and no pipeline", Allowed: "a template with a pipeline; POST /v1/templates/NAME/run makes a job"}}
+		}
+		n.Template, p = t.Ref(), t.Steps()
+	}
+	run, err := c.openRun(ctx, n, p, r.Params)
 	if err != nil {
 		return job.Run{}, err
 	}
-	params, err := d.Params(r.Params)
+	return c.wireRun(run)
+}
+
+// openRun begins a run of the pipeline, which it checks. A name that n has stays.
+func (c *Client) openRun(ctx context.Context, n record.NewRun, p job.Pipeline, params json.RawMessage) (record.Run, error) {
+	held := &reservation{Memory: c.memory}
+	if err := held.Take(ctx, filledWeight*job.MaxPipelineBytes); err != nil {
+		return record.Run{}, err
+	}
+	defer held.keep(0)
+	d, err := c.checkPipeline(ctx, p)
 	if err != nil {
-		return job.Run{}, err
+		return record.Run{}, err
 	}
-	n := record.NewRun{Key: r.IdempotencyKey}
-	if n.Params, err = job.Marshal(params); err != nil {
-		return job.Run{}, err
-	}
-	if n.Pipeline, err = job.Marshal(r.Pipeline); err != nil {
-		return job.Run{}, err
-	}
-	if r.Pipeline.Callback != nil {
-		n.Callback = r.Pipeline.Callback.URL
-	}
-	seconds := r.Pipeline.DeadlineSeconds
-	if seconds == 0 {
-		seconds = job.DefaultRunSeconds
-	}
-	n.Deadline = toMS(time.Now().Add(time.Duration(seconds) * time.Second))
-	run, err := c.records.OpenRun(ctx, c.tenant, n)
+	filled, err := d.Params(params)
 	if err != nil {
-		return job.Run{}, err
+		return record.Run{}, err
 	}
-	return wireRun(run)
+	if n.Params, err = job.Marshal(filled); err != nil {
+		return record.Run{}, err
+	}
+	if n.Pipeline, err = job.Marshal(p); err != nil {
+		return record.Run{}, err
+	}
+	if p.Callback != nil {
+		n.Callback = p.Callback.URL
+	}
+	n.Name = p.Name
+	n.Deadline = toMS(time.Now().Add(time.Duration(cmp.Or(p.DeadlineSeconds, job.DefaultRunSeconds)) * time.Second))
+	return c.records.OpenRun(ctx, c.tenant, n)
 }
 
 // checkPipeline refuses a pipeline with all its faults, those among them that a submit of a step's job would find.
@@ -64,7 +93,11 @@ func (c *Client) checkPipeline(ctx context.Context, p job.Pipeline) (*pipelines.
 		if sample, ok := d.Samples[name]; ok {
 			_, _, err = v.check(ctx, sample)
 		} else {
-			_, err = c.Template(ctx, p.Steps[name].Template)
+			var t job.Template
+			t, err = c.Template(ctx, p.Steps[name].Template)
+			if t.Pipeline != nil {
+				err = job.ErrIsPipeline
+			}
 			if errors.Is(err, job.ErrNoTemplate) {
 				err = job.Invalid{{Field: "template", Value: p.Steps[name].Template, Message: "is not a template that this tenant has stored", Allowed: "a template's name, or name@revision"}}
 			}
@@ -91,8 +124,8 @@ func (c *Client) checkPipeline(ctx context.Context, p job.Pipeline) (*pipelines.
 	return d, nil
 }
 
-// Run is [producer.Runs.Run].
-func (c *Client) Run(ctx context.Context, id string) (job.Run, error) {
+// GetRun is [producer.Runs.GetRun].
+func (c *Client) GetRun(ctx context.Context, id string) (job.Run, error) {
 	if !c.ownsRun(id) {
 		return job.Run{}, job.ErrNotFound
 	}
@@ -100,7 +133,7 @@ func (c *Client) Run(ctx context.Context, id string) (job.Run, error) {
 	if err != nil {
 		return job.Run{}, err
 	}
-	return wireRun(r)
+	return c.wireRun(r)
 }
 
 // WaitRun is [producer.Runs.WaitRun]. It is woken by Redis and bears with outages of up to 30 s.
@@ -109,7 +142,7 @@ func (c *Client) WaitRun(ctx context.Context, id string) (job.Run, error) {
 		return job.Run{}, job.ErrNotFound
 	}
 	return await(ctx, c.done, id, func(ctx context.Context) (job.Run, bool, error) {
-		r, err := c.Run(ctx, id)
+		r, err := c.GetRun(ctx, id)
 		return r, err == nil && r.Status.Final(), err
 	})
 }
@@ -122,7 +155,7 @@ func (c *Client) CancelRun(ctx context.Context, id string) (job.Run, error) {
 	if err := c.records.CancelRun(ctx, id, record.RunCanceled); err != nil {
 		return job.Run{}, err
 	}
-	return c.Run(ctx, id)
+	return c.GetRun(ctx, id)
 }
 
 // GraphRun is [producer.Runs.GraphRun].
@@ -145,8 +178,16 @@ func (c *Client) GraphRun(ctx context.Context, id, format string) (string, error
 }
 
 // ListRuns is [producer.Runs.ListRuns].
-func (c *Client) ListRuns(ctx context.Context) ([]string, error) {
-	return c.records.ListRuns(ctx, c.tenant, listedRuns)
+func (c *Client) ListRuns(ctx context.Context) ([]job.RunSummary, error) {
+	runs, err := c.records.ListRuns(ctx, c.tenant, listedRuns)
+	list := make([]job.RunSummary, len(runs))
+	for i, r := range runs {
+		list[i] = job.RunSummary{ID: r.ID, Pipeline: r.Name, Template: r.Template, Status: r.State, CreatedAt: r.Created}
+		if !r.Finished.IsZero() {
+			list[i].FinishedAt = &r.Finished
+		}
+	}
+	return list, err
 }
 
 // ownsRun reports whether id is a run of this tenant, as far as its name tells.
@@ -156,17 +197,20 @@ func (c *Client) ownsRun(id string) bool {
 }
 
 // wireRun is a run as its tenant sees it.
-func wireRun(r record.Run) (job.Run, error) {
+func (c *Client) wireRun(r record.Run) (job.Run, error) {
 	l, err := readRun(r)
 	if err != nil {
 		return job.Run{}, err
 	}
 	w := job.Run{
-		ID: r.ID, Pipeline: l.pipeline.Name, Status: r.State, Reason: r.Cancel, Params: r.Params, Steps: map[string]job.RunStep{},
+		ID: r.ID, Pipeline: l.pipeline.Name, Template: r.Template, Status: r.State, Reason: r.Cancel, Params: r.Params, Steps: map[string]job.RunStep{},
 		CreatedAt: r.Created, Deadline: r.Deadline, Outputs: json.RawMessage(r.Outputs),
 	}
 	if !r.Finished.IsZero() {
 		w.FinishedAt = &r.Finished
+		if w.Outputs, err = c.linkOutputs(l); err != nil {
+			return job.Run{}, err
+		}
 	}
 	for name, step := range l.pipeline.Steps {
 		need := l.state.Need(l.pipeline, name)
@@ -185,4 +229,59 @@ func wireRun(r record.Run) (job.Run, error) {
 		w.Steps[name] = s
 	}
 	return w, nil
+}
+
+// linkOutputs gives a URL to each artifact that the outputs point at. What a job has written of its own is left as
+// it is, whatever it looks like.
+func (c *Client) linkOutputs(l *liveRun) (json.RawMessage, error) {
+	if c.links == nil || len(l.Outputs) == 0 {
+		return l.Outputs, nil
+	}
+	outputs := map[string]json.RawMessage{}
+	if err := json.Unmarshal(l.Outputs, &outputs); err != nil {
+		return nil, fmt.Errorf("read outputs of run %s: %w", l.ID, err)
+	}
+	for name, value := range l.pipeline.Outputs {
+		if !pipelines.IsArtifacts(value.From) || outputs[name] == nil {
+			continue
+		}
+		found, err := jsonvalue.Decode(outputs[name])
+		if err != nil {
+			return nil, fmt.Errorf("read outputs of run %s: %w", l.ID, err)
+		}
+		if err := c.link(found, l.Expires()); err != nil {
+			return nil, err
+		}
+		if outputs[name], err = job.Marshal(found); err != nil {
+			return nil, err
+		}
+	}
+	return job.Marshal(outputs)
+}
+
+// link adds a URL to each artifact in what a pointer to artifacts has found: one, or lists and objects of them.
+func (c *Client) link(found any, expires time.Time) error {
+	switch v := found.(type) {
+	case []any:
+		for _, one := range v {
+			if err := c.link(one, expires); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		ref, isArtifact := v["artifact"].(string)
+		if !isArtifact {
+			return c.link(slices.Collect(maps.Values(v)), expires) // by name
+		}
+		id, name, _ := strings.Cut(ref, "/")
+		if !c.owns(id) {
+			return fmt.Errorf("link to %.100q: no artifact of this tenant", ref)
+		}
+		url, err := c.links.URL(id, producer.ArtifactPath(name), expires)
+		if err != nil {
+			return err
+		}
+		v["url"] = url
+	}
+	return nil
 }

@@ -99,32 +99,40 @@ func (c *Client) checkSchedule(ctx context.Context, name string, s job.ScheduleS
 	if _, err := schedules.New(s, ""); err != nil {
 		return err
 	}
-	spec, err := c.fireSpec(ctx, record.Schedule{Name: name, ScheduleSettings: s}, now)
+	t, err := c.Template(ctx, s.Template)
 	if errors.Is(err, job.ErrNoTemplate) {
 		return job.Invalid{{Field: "template", Value: s.Template, Message: "is not a template that this tenant has stored", Allowed: "a template's name, or name@revision"}}
 	} else if err != nil {
+		return err
+	}
+	sc := record.Schedule{Name: name, ScheduleSettings: s}
+	if t.Pipeline != nil {
+		_, err = fireParams(sc, t, now)
+		return err
+	}
+	spec, err := fireSpec(sc, t, now)
+	if err != nil {
 		return err
 	}
 	_, err = c.LimitsOf(ctx, spec)
 	return err
 }
 
-// fireSpec is the job of a fire for that time.
-func (c *Client) fireSpec(ctx context.Context, sc record.Schedule, fire time.Time) (job.Spec, error) {
-	t, err := c.Template(ctx, sc.Template)
-	if err != nil {
-		return job.Spec{}, err
+// fireParams are the parameters of a fire for that time. They fail with job.Invalid where the template refuses them.
+func fireParams(sc record.Schedule, t job.Template, fire time.Time) (map[string]any, error) {
+	if t.Pipeline != nil && (sc.Callback != nil || len(sc.Metadata) > 0) {
+		return nil, job.Invalid{{Field: "callback", Message: "or metadata is for a template that is a job, and this one is a pipeline", Allowed: "none; the pipeline has a callback of its own"}}
 	}
 	schema, err := templates.Parse(t.Params)
 	if err != nil {
-		return job.Spec{}, err
+		return nil, err
 	}
 	params := map[string]any{}
 	if len(sc.Params) > 0 && string(sc.Params) != "null" {
 		decoded, err := jsonvalue.Decode(sc.Params)
 		object, ok := decoded.(map[string]any)
 		if err != nil || !ok {
-			return job.Spec{}, job.Invalid{{Field: "params", Message: "is no JSON object", Allowed: "a JSON object"}}
+			return nil, job.Invalid{{Field: "params", Message: "is no JSON object", Allowed: "a JSON object"}}
 		}
 		params = object
 	}
@@ -136,7 +144,16 @@ func (c *Client) fireSpec(ctx context.Context, sc record.Schedule, fire time.Tim
 	for name, pointer := range sc.From {
 		params[name] = values[pointer]
 	}
-	if err := schema.Check(params); err != nil {
+	return params, schema.Check(params)
+}
+
+// fireSpec is the job of a fire for that time.
+func fireSpec(sc record.Schedule, t job.Template, fire time.Time) (job.Spec, error) {
+	if t.Pipeline != nil {
+		return job.Spec{}, job.ErrIsPipeline
+	}
+	params, err := fireParams(sc, t, fire)
+	if err != nil {
 		return job.Spec{}, err
 	}
 	spec, err := templates.Fill(t, params)
@@ -149,7 +166,7 @@ func (c *Client) fireSpec(ctx context.Context, sc record.Schedule, fire time.Tim
 	for key, value := range sc.Metadata {
 		spec.Metadata[key] = value
 	}
-	spec.Metadata[job.ScheduleKey], spec.Metadata[job.FireKey] = sc.Name, values["/fire/time"]
+	spec.Metadata[job.ScheduleKey], spec.Metadata[job.FireKey] = sc.Name, fire.UTC().Format(time.RFC3339)
 	return spec, nil
 }
 
@@ -201,7 +218,11 @@ func (c *Client) RunSchedule(ctx context.Context, name string) (producer.Job, er
 		return producer.Job{}, err
 	}
 	now := time.Now()
-	spec, err := c.fireSpec(ctx, sc, now)
+	t, err := c.Template(ctx, sc.Template)
+	if err != nil {
+		return producer.Job{}, err
+	}
+	spec, err := fireSpec(sc, t, now)
 	if err != nil {
 		return producer.Job{}, err
 	}
@@ -227,7 +248,10 @@ func (c *Client) ScheduleFires(ctx context.Context, name string) ([]job.Fire, er
 func toMS(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
 func wireSchedule(sc record.Schedule) job.Schedule {
-	w := job.Schedule{Name: sc.Name, ScheduleSettings: sc.ScheduleSettings, LastJob: sc.LastJob, CreatedAt: sc.Created}
+	w := job.Schedule{Name: sc.Name, ScheduleSettings: sc.ScheduleSettings, CreatedAt: sc.Created}
+	if w.LastJob = sc.LastJob; isRun(sc.LastJob) {
+		w.LastJob, w.LastRun = "", sc.LastJob
+	}
 	if !sc.Next.IsZero() {
 		next := sc.Next.UTC()
 		w.NextAt = &next

@@ -15,7 +15,7 @@ import (
 
 // SetTemplate is [producer.Templates.SetTemplate].
 func (c *Client) SetTemplate(ctx context.Context, name string, r producer.TemplateRequest) (job.Template, error) {
-	t := job.Template{Name: name, Params: r.Params, Spec: r.Spec}
+	t := job.Template{Name: name, Params: r.Params, Spec: r.Spec, Pipeline: r.Pipeline}
 	if err := job.CheckTemplateName(name); err != nil {
 		return t, err
 	}
@@ -33,6 +33,12 @@ func (c *Client) SetTemplate(ctx context.Context, name string, r producer.Templa
 		}
 		t.Params = compact.Bytes()
 	}
+	if t.Pipeline != nil {
+		if err := c.checkSteps(ctx, t); err != nil {
+			return t, err
+		}
+		return c.records.SetTemplate(ctx, c.tenant, t)
+	}
 	sample, err := templates.Check(t.Spec, schema)
 	if err != nil {
 		return t, err
@@ -41,6 +47,28 @@ func (c *Client) SetTemplate(ctx context.Context, name string, r producer.Templa
 		return t, inSpec(err)
 	}
 	return c.records.SetTemplate(ctx, c.tenant, t)
+}
+
+// checkSteps refuses a template whose pipeline no run could be started of.
+func (c *Client) checkSteps(ctx context.Context, t job.Template) error {
+	var invalid job.Invalid
+	if spec, err := job.Marshal(t.Spec); err != nil || string(spec) != "{}" {
+		invalid = append(invalid, job.FieldError{Field: "spec", Message: "is given beside pipeline", Allowed: "one of the two"})
+	}
+	if t.Pipeline.Params != nil {
+		invalid = append(invalid, job.FieldError{Field: "pipeline.params", Message: "is given inside of a template", Allowed: "params beside pipeline"})
+	}
+	if invalid != nil {
+		return invalid
+	}
+	_, err := c.checkPipeline(ctx, t.Steps())
+	if errors.As(err, &invalid) {
+		for i := range invalid {
+			invalid[i].Field = "pipeline." + invalid[i].Field
+		}
+		return invalid
+	}
+	return err
 }
 
 // inSpec says of wrong fields of a job that they are in a spec.
@@ -103,6 +131,9 @@ func (c *Client) RunTemplate(ctx context.Context, ref string, r producer.RunRequ
 	t, err := c.Template(ctx, ref)
 	if err != nil {
 		return producer.Job{}, err
+	}
+	if t.Pipeline != nil {
+		return producer.Job{}, job.ErrIsPipeline
 	}
 	schema, err := templates.Parse(t.Params)
 	if err != nil {

@@ -1,5 +1,5 @@
 -- fan_out makes of an event a delivery to each endpoint that wants it, and forgets the event. What they take of Redis counts
--- until the job or batch is forgotten.
+-- until the job, batch or run is forgotten.
 -- @include memory
 -- @include delivery
 -- @const endpoint_delivery_cost  what a delivery to an endpoint takes, bytes
@@ -9,17 +9,18 @@
 -- @answer made  what add_delivery answered, with a comma between
 
 local event = t .. 'delivery:' .. id
-local state, job, batch, name, created, expires = unpack(call('HMGET', event, 'state', 'job', 'batch', 'event', 'created', 'expires'))
+local state, job, batch, run, name, created, expires = unpack(call('HMGET', event, 'state', 'job', 'batch', 'run', 'event', 'created', 'expires'))
+local kind = job and 'job' or batch and 'batch' or 'run'
+local subject = job or batch or run or ''
 if state ~= 'pending' then return '' end
 local made, bytes = {}, 0
 for i = first, #ARGV, 2 do
   if call('EXISTS', t .. 'delivery:' .. ARGV[i]) == 0 then
-    made[#made + 1] = add_delivery(ARGV[i], now, 'endpoint', ARGV[i + 1], 'event', name, job and 'job' or 'batch', job or batch or '', 'created', created or now)
+    made[#made + 1] = add_delivery(ARGV[i], now, 'endpoint', ARGV[i + 1], 'event', name, kind, subject, 'created', created or now)
     if expires then call('HSET', t .. 'delivery:' .. ARGV[i], 'expires', expires) end
     bytes = bytes + endpoint_delivery_cost
   end
 end
-local subject = job or batch or ''
 local stored, kept_since, charged = string.match(call('HGET', t .. 'kept', subject) or '', '^(%d+) (%d+) (%d+)$')
 if charged and bytes > 0 then
   call('HSET', t .. 'kept', subject, stored .. ' ' .. kept_since .. ' ' .. string.format('%.0f', charged + bytes))

@@ -14,6 +14,7 @@
 -- @answer conflict        the key's run has another pipeline or parameters
 -- @answer bytes_recorded  the quota is full
 
+if call('EXISTS', run_key(id)) == 1 then return id end
 local idem = t .. 'runidem:' .. key
 if key ~= '' then
   local held = call('GET', idem)

@@ -1,0 +1,142 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+type startRunInput struct {
+	Prefer         string `header:"Prefer" doc:"wait=SECONDS holds the answer until the run has ended or the time is up (RFC 7240)." example:"wait=30"`
+	IdempotencyKey string `header:"Idempotency-Key" doc:"The same as idempotency_key in the body."`
+}
+
+type runInput struct {
+	ID string `path:"id" doc:"The run's id."`
+}
+
+type getRunInput struct {
+	ID     string `path:"id" doc:"The run's id."`
+	Prefer string `header:"Prefer" doc:"wait=SECONDS holds the answer until the run has ended or the time is up (RFC 7240)." example:"wait=30"`
+}
+
+type graphInput struct {
+	ID     string `path:"id" doc:"The run's id."`
+	Format string `query:"format" default:"mermaid" doc:"mermaid, dot or text."`
+}
+
+type runOutput struct {
+	Status            int
+	PreferenceApplied string `header:"Preference-Applied"`
+	Body              job.Run
+}
+
+type runsOutput struct{ Body producer.RunList }
+
+type graphOutput struct {
+	ContentType string `header:"Content-Type"`
+	Body        []byte
+}
+
+// runRoutes run pipelines.
+func (a *API) runRoutes(h huma.API, d documenter) {
+	run := d.schema(job.Run{})
+	start := d.operation("start-run", http.MethodPost, "/v1/runs", "Run a pipeline",
+		"A pipeline is up to 64 steps that need each other, each a job or one for each item of a list: given here, or stored as a template. All faults of it are answered at once, before anything is made of it. "+
+			"pipeline.completed is posted once, when every step has ended.",
+		d.answers(200, "The run has ended", run), d.answers(202, "The run is accepted", run), d.problems(400, 401, 404, 409, 410, 413, 415, 422, 503))
+	start.MaxBodyBytes = recordBody
+	start.RequestBody = jsonBody()
+	huma.Register(h, start, a.startRun)
+	start.RequestBody.Content["application/json"].Schema = d.schema(job.PipelineRequest{})
+
+	huma.Register(h, d.operation("list-runs", http.MethodGet, "/v1/runs", "List runs",
+		"The tenant's 100 newest runs, the newest first.", d.problems(401, 503)), a.listRuns)
+	huma.Register(h, d.operation("get-run", http.MethodGet, "/v1/runs/{id}", "Get a run",
+		"Answers where each step of the run stands, and why. With Prefer: wait=30 the answer is held until the run has ended or 30 seconds have passed; then it is 202.",
+		d.answers(200, "The run", run), d.answers(202, "The time is up and the run has not ended", run), d.problems(401, 404, 503)), a.getRun)
+	huma.Register(h, d.operation("cancel-run", http.MethodDelete, "/v1/runs/{id}", "Cancel a run",
+		"No job of it is made any more, and those that have not ended are canceled. Then it ends.",
+		d.answers(202, "The run ends", run), d.problems(401, 404, 409, 503)), a.cancelRun)
+	graph := d.operation("draw-run", http.MethodGet, "/v1/runs/{id}/graph", "Draw a run",
+		"The run's steps, and where each stands, as a flowchart of Mermaid, a digraph of Graphviz, or text.", d.problems(401, 404, 422, 503))
+	graph.Responses["200"] = &huma.Response{Description: "The graph", Content: map[string]*huma.MediaType{"text/plain": {Schema: text()}}}
+	huma.Register(h, graph, a.drawRun)
+}
+
+func (a *API) startRun(ctx context.Context, in *startRunInput) (*runOutput, error) {
+	r, done, err := readBody[job.PipelineRequest](ctx, a)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	defer done()
+	if r.IdempotencyKey, err = idempotencyKey(r.IdempotencyKey, in.IdempotencyKey); err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	run, err := a.tenantClient(ctx).StartRun(ctx, r)
+	done() // a wait holds nothing of the body
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	out := &runOutput{Status: http.StatusAccepted, Body: run}
+	if preferredWait(in.Prefer, a.maxWait) > 0 {
+		// The run is accepted: that it can't be waited for must not hide its id.
+		if waited, err := a.waitRun(ctx, run.ID, in.Prefer); err == nil {
+			return waited, nil
+		}
+	}
+	return out, nil
+}
+
+func (a *API) getRun(ctx context.Context, in *getRunInput) (*runOutput, error) {
+	out, err := a.waitRun(ctx, in.ID, in.Prefer)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return out, nil
+}
+
+// waitRun answers a run, which it waits for as the client prefers.
+func (a *API) waitRun(ctx context.Context, id, prefer string) (out *runOutput, err error) {
+	client := a.tenantClient(ctx)
+	out = &runOutput{Status: http.StatusOK}
+	d := preferredWait(prefer, a.maxWait)
+	if d == 0 {
+		out.Body, err = client.GetRun(ctx, id)
+		return out, err
+	}
+	out.PreferenceApplied = fmt.Sprintf("wait=%d", int(d.Seconds()))
+	if out.Body, err = held(ctx, a, id, d, client.WaitRun, client.GetRun); err == nil && !out.Body.Status.Final() {
+		out.Status = http.StatusAccepted
+	}
+	return out, err
+}
+
+func (a *API) listRuns(ctx context.Context, _ *struct{}) (*runsOutput, error) {
+	list, err := a.tenantClient(ctx).ListRuns(ctx)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return &runsOutput{producer.RunList{Runs: list}}, nil
+}
+
+func (a *API) cancelRun(ctx context.Context, in *runInput) (*runOutput, error) {
+	run, err := a.tenantClient(ctx).CancelRun(ctx, in.ID)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return &runOutput{Status: http.StatusAccepted, Body: run}, nil
+}
+
+func (a *API) drawRun(ctx context.Context, in *graphInput) (*graphOutput, error) {
+	graph, err := a.tenantClient(ctx).GraphRun(ctx, in.ID, in.Format)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return &graphOutput{"text/plain; charset=utf-8", []byte(graph)}, nil
+}
