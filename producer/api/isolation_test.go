@@ -85,6 +85,11 @@ var visits = map[string]visit{
 	"POST /v1/schedules/{name}/pause":                     {path: "/v1/schedules/owners/pause"},
 	"POST /v1/schedules/{name}/resume":                    {path: "/v1/schedules/owners/resume"},
 	"POST /v1/schedules/{name}/run":                       {path: "/v1/schedules/owners/run"},
+	"POST /v1/runs":                                       {path: "/v1/runs", body: `{"pipeline":{"steps":{"a":{"runtime":"python","source":"1"}}}}`, shared: true},
+	"GET /v1/runs":                                        {path: "/v1/runs", shared: true},
+	"GET /v1/runs/{id}":                                   {path: "/v1/runs/<run>", headers: []string{"Prefer: wait=1"}},
+	"GET /v1/runs/{id}/graph":                             {path: "/v1/runs/<run>/graph"},
+	"DELETE /v1/runs/{id}":                                {path: "/v1/runs/<run>"},
 	"POST /v1/sessions":                                   {path: "/v1/sessions", body: `{"runtime":"python"}`, shared: true},
 	"GET /v1/sessions":                                    {path: "/v1/sessions", shared: true},
 	"GET /v1/sessions/{id}":                               {path: "/v1/sessions/<session>"},
@@ -150,6 +155,11 @@ func TestOthersDoNotExist(t *testing.T) {
 	if err := json.Unmarshal(made.body, &session); err != nil || made.status != http.StatusAccepted {
 		t.Fatalf("start session: got %d %s, %v", made.status, made.body, err)
 	}
+	var run job.Run
+	made = w.do(t, "POST", "/v1/runs", strings.NewReader(`{"pipeline":{"steps":{"classified":{"runtime":"python","source":"'the-code'"}}}}`), "Authorization: Bearer "+owner)
+	if err := json.Unmarshal(made.body, &run); err != nil || made.status != http.StatusAccepted {
+		t.Fatalf("start run: got %d %s, %v", made.status, made.body, err)
+	}
 	submit := func(spec string) string {
 		t.Helper()
 		var r job.Record
@@ -182,7 +192,7 @@ func TestOthersDoNotExist(t *testing.T) {
 	}
 
 	ask := func(v visit, id, token string, headers []string) answer {
-		path := strings.NewReplacer("<id>", id, "<batch>", id, "<endpoint>", id, "<hook>", id, "<session>", id, "<delivery>", id, "<token>", before.Tokens[0].ID).Replace(v.path)
+		path := strings.NewReplacer("<id>", id, "<batch>", id, "<endpoint>", id, "<hook>", id, "<session>", id, "<run>", id, "<delivery>", id, "<token>", before.Tokens[0].ID).Replace(v.path)
 		headers = append([]string{"Authorization: Bearer " + token}, headers...)
 		if v.mediaType != "" {
 			headers = append(headers, "Content-Type: "+v.mediaType)
@@ -225,6 +235,10 @@ func TestOthersDoNotExist(t *testing.T) {
 				if strings.Contains(v.path, "<session>") {
 					newID = job.NewSessionID
 					others = map[string]string{"another's session": session.ID}
+				}
+				if strings.Contains(v.path, "<run>") {
+					newID = job.NewRunID
+					others = map[string]string{"another's run": run.ID}
 				}
 				none := ask(v, newID("owner"), stranger, headers)
 				if none.status != http.StatusNotFound {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/templates"
@@ -52,7 +53,7 @@ func (c *Client) SetTemplate(ctx context.Context, name string, r producer.Templa
 // checkSteps refuses a template whose pipeline no run could be started of.
 func (c *Client) checkSteps(ctx context.Context, t job.Template) error {
 	var invalid job.Invalid
-	if spec, err := job.Marshal(t.Spec); err != nil || string(spec) != "{}" {
+	if !reflect.ValueOf(t.Spec).IsZero() {
 		invalid = append(invalid, job.FieldError{Field: "spec", Message: "is given beside pipeline", Allowed: "one of the two"})
 	}
 	if t.Pipeline.Params != nil {
