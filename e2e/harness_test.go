@@ -353,9 +353,10 @@ func (g *glovebox) nothingLeft(results ...job.Result) {
 type receiver struct {
 	url string
 
-	mu    sync.Mutex
-	fails int
-	got   []message
+	mu      sync.Mutex
+	secrets []webhook.Verifier
+	fails   int
+	got     []message
 	calls int
 	came  chan struct{}
 }
@@ -364,18 +365,22 @@ type message struct {
 	ID     string
 	Result job.Result // of a job, or
 	Batch  job.Batch
+	Run    job.Run
 	At     time.Time
 }
 
 func newReceiver(tb testing.TB, secret webhook.Secret, fails int) *receiver {
 	tb.Helper()
-	r := &receiver{fails: fails, came: make(chan struct{}, 1000)}
+	r := &receiver{secrets: []webhook.Verifier{secret}, fails: fails, came: make(chan struct{}, 1000)}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(io.LimitReader(req.Body, 1<<20))
 		if err != nil {
 			tb.Errorf("receive: %v", err)
 		}
-		if err := webhook.Verify(req.Header, body, []webhook.Verifier{secret}, 5*time.Minute, time.Now()); err != nil {
+		r.mu.Lock()
+		secrets := r.secrets
+		r.mu.Unlock()
+		if err := webhook.Verify(req.Header, body, secrets, 5*time.Minute, time.Now()); err != nil {
 			tb.Errorf("a message came that does not verify: %v", err)
 		}
 		var event struct {
@@ -389,8 +394,10 @@ func newReceiver(tb testing.TB, secret webhook.Secret, fails int) *receiver {
 			err = json.Unmarshal(event.Data, &m.Result)
 		case err == nil && event.Type == job.EventBatchCompleted:
 			err = json.Unmarshal(event.Data, &m.Batch)
+		case err == nil && event.Type == job.EventPipelineCompleted:
+			err = json.Unmarshal(event.Data, &m.Run)
 		case err == nil:
-			err = errors.New("it is neither of a job nor of a batch")
+			err = errors.New("it is neither of a job nor of a batch nor of a run")
 		}
 		if err != nil {
 			tb.Errorf("a message came that can't be read: %v: %s", err, body)
@@ -410,6 +417,18 @@ func newReceiver(tb testing.TB, secret webhook.Secret, fails int) *receiver {
 	tb.Cleanup(server.Close)
 	r.url = server.URL + "/hook"
 	return r
+}
+
+// trust has the receiver take messages that are signed with an endpoint's secret, too.
+func (r *receiver) trust(tb testing.TB, secret string) {
+	tb.Helper()
+	s, err := webhook.ParseSecret(secret)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.secrets = append(r.secrets, s)
 }
 
 // messages waits for n calls, and returns all that came.
