@@ -33,8 +33,9 @@ type Need struct {
 type Ended struct {
 	ID        string
 	Artifacts []job.Artifact
-	// Outputs is what its OutputsFile says, or empty.
+	// Outputs is what its OutputsFile says, or empty. Fault is what is wrong with that file, or "".
 	Outputs map[string]any
+	Fault   string
 }
 
 // Need counts what became of a step. The caller adds its jobs.
@@ -66,10 +67,18 @@ func (d *Definition) Decide(name string, s State, c Context, begun int) Verdict 
 				return Verdict{Word: Skip, Why: fmt.Sprintf("%s, which it needs, is %s", need, s.Status(d.Pipeline, need))}
 			}
 		}
-	} else if holds, err := d.whens[name].holds(c); err != nil {
-		return Verdict{Word: Fail, Why: "when: " + err.Error()}
-	} else if !holds {
-		return Verdict{Word: Skip, Why: "when is false: " + job.Clip(step.When, 200)}
+	}
+	for _, need := range step.Needs {
+		if fault := c.Needs[need].fault(); fault != "" && d.readsOutputs(name, need) {
+			return Verdict{Word: Fail, Why: need + ": " + fault}
+		}
+	}
+	if step.When != "" {
+		if holds, err := d.whens[name].holds(c); err != nil {
+			return Verdict{Word: Fail, Why: "when: " + err.Error()}
+		} else if !holds {
+			return Verdict{Word: Skip, Why: "when is false: " + job.Clip(step.When, 200)}
+		}
 	}
 	if step.Each == nil {
 		return counted(Verdict{Word: Begin, Count: 1}, begun)
@@ -187,6 +196,16 @@ func (n Need) values() any {
 		list[i] = named
 	}
 	return n.oneOrAll(list)
+}
+
+// fault says what is wrong with the outputs of one of its jobs.
+func (n Need) fault() string {
+	for i, j := range n.Jobs {
+		if j.Fault != "" {
+			return fmt.Sprintf("%s (job %d of %d)", j.Fault, i+1, len(n.Jobs))
+		}
+	}
+	return ""
 }
 
 func (n Need) oneOrAll(list []any) any {

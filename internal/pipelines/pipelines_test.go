@@ -186,6 +186,15 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
+	for step, word := range map[string]string{`"when":"needs.b.outputs.x == 1"`: pipelines.Fail, `"when":"needs.b.count == 1"`: pipelines.Begin, `"when":"true","stdin":{"from":"/needs/b/outputs/x"}`: pipelines.Fail} {
+		d := parse(t, `{"steps":{"b":{"runtime":"python","source":"x"},"a":{"needs":["b"],`+step+`}}}`)
+		need := failed.Need(d.Pipeline, "b")
+		need.Count, need.Jobs = 1, []pipelines.Ended{{Fault: "outputs.json is no JSON object"}}
+		v := d.Decide("a", failed, pipelines.Context{Needs: map[string]pipelines.Need{"b": need}}, 0)
+		if v.Word != word || word == pipelines.Fail && v.Why != "b: outputs.json is no JSON object (job 1 of 1)" {
+			t.Errorf("%s: got %+v, want %s", step, v, word)
+		}
+	}
 	d := parse(t, `{"steps":{"a":{}}}`)
 	if v := d.Decide("a", pipelines.State{}, pipelines.Context{}, job.MaxRunJobs); v.Word != pipelines.Fail {
 		t.Errorf("got %+v, want a failure: the run has too many jobs", v)

@@ -108,6 +108,16 @@ func (d *Definition) Reads(name, need string) bool {
 	return err != nil || strings.Contains(string(text), "/needs/"+need+"/")
 }
 
+// readsOutputs reports whether a step reads what the jobs of one that it needs have written into OutputsFile.
+func (d *Definition) readsOutputs(name, need string) bool {
+	step := d.Steps[name]
+	if strings.Contains(step.When, need+".outputs") {
+		return true
+	}
+	text, err := job.Marshal(step)
+	return err != nil || strings.Contains(string(text), "/needs/"+need+"/outputs")
+}
+
 // OutputsRead reports whether the run's outputs point at what the jobs of a step have left.
 func (d *Definition) OutputsRead(name string) bool {
 	for _, v := range d.Pipeline.Outputs {

@@ -251,6 +251,7 @@ func (s *Store) EndRun(ctx context.Context, r Run, status job.Status, outputs []
 const (
 	RunCanceled = "canceled"
 	RunOverdue  = "deadline_exceeded"
+	RunStopped  = "tenant_stopped" // by the operator
 )
 
 // CancelRun begins to cancel a run: no job of it is made any more. It fails with job.ErrNotFound or job.ErrEnded.

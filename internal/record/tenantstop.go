@@ -26,7 +26,7 @@ type Stopped struct {
 // stopTime bounds one call of StopTenant: what is left, the next one does.
 const stopTime = 5 * time.Second
 
-// StopTenant cancels the tenant's open batches and queued jobs, ends its sessions, and asks the workers of its
+// StopTenant cancels the tenant's open batches, runs and queued jobs, ends its sessions, and asks the workers of its
 // running ones to stop: as much as can be done in some seconds. Called again, it goes on; it
 // does nothing once nothing is left. It is for a tenant that is disabled: else more comes.
 func (s *Store) StopTenant(ctx context.Context, tenant string) (Stopped, error) {
@@ -39,6 +39,9 @@ func (s *Store) StopTenant(ctx context.Context, tenant string) (Stopped, error) 
 	if err == nil {
 		// A walk over all that the tenant ever had: it may not take the time that its jobs need.
 		done.Batches, err = s.stopBatches(ctx, tenant, end.Add(-stopTime/2))
+	}
+	if err == nil {
+		err = s.stopRuns(ctx, tenant)
 	}
 	// What a job's end releases comes out of the backlog: that goes first.
 	for _, k := range append(append([]string{laterKey(tenant)}, backlogKeys(tenant)...), openKey(tenant)) {
@@ -64,6 +67,23 @@ func (s *Store) StopTenant(ctx context.Context, tenant string) (Stopped, error) 
 	}
 	done.Queued, done.Running = queued(), running.Val()
 	return done, nil
+}
+
+// stopRuns cancels the runs of pipelines that have not ended: no job of them is made any more.
+func (s *Store) stopRuns(ctx context.Context, tenant string) error {
+	ids, err := s.rdb.ZRange(ctx, runWorkKey(tenant), 0, -1).Result()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if of, ok := job.TenantOfRun(id); !ok || of != tenant {
+			continue // a worker may have written it
+		}
+		if err := s.CancelRun(ctx, id, RunStopped); err != nil && !errors.Is(err, job.ErrEnded) && !errors.Is(err, job.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 // stopQueued cancels the jobs of one index, the last ones first.

@@ -36,9 +36,14 @@ func TestStopTenant(t *testing.T) {
 	}
 	s.rdb.ZAdd(ctx, openKey("default"), redis.Z{Score: 1, Member: job.NewID("default")}) // an entry whose record is gone
 
+	run := s.newRun(t)
+
 	done, err := s.StopTenant(ctx, "default")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if got := s.mustRun(t, run.ID); got.Cancel != RunStopped {
+		t.Errorf("got %+v, want the run stopped", got)
 	}
 	if want := (Stopped{Batches: 2, Jobs: len(queued) + 1, Asked: 1, Queued: 1, Running: 1}); done != want {
 		t.Errorf("got %+v, want %+v", done, want)

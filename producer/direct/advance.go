@@ -311,7 +311,12 @@ func (c *Client) left(ctx context.Context, l *liveRun, name string, index int) (
 		return e, fmt.Errorf("read result of job %s: %w", e.ID, err)
 	}
 	e.Artifacts = result.Artifacts
-	if !slices.ContainsFunc(e.Artifacts, func(a job.Artifact) bool { return a.Name == job.OutputsFile && a.Size <= job.MaxOutputsBytes }) {
+	at := slices.IndexFunc(e.Artifacts, func(a job.Artifact) bool { return a.Name == job.OutputsFile })
+	if at < 0 {
+		return e, nil
+	}
+	if size := e.Artifacts[at].Size; size > job.MaxOutputsBytes {
+		e.Fault = fmt.Sprintf("%s has %d bytes, and up to %d are read", job.OutputsFile, size, job.MaxOutputsBytes)
 		return e, nil
 	}
 	f, err := c.Locate(ctx, e.ID, producer.ArtifactPath(job.OutputsFile))
@@ -327,7 +332,8 @@ func (c *Client) left(ctx context.Context, l *liveRun, name string, index int) (
 	if err != nil {
 		return e, err
 	}
-	// What is no JSON object has nothing to point at: a pointer into it says that it is missing.
-	e.Outputs, _ = pipelines.ParseOutputs(text)
+	if e.Outputs, err = pipelines.ParseOutputs(text); err != nil {
+		e.Fault = err.Error()
+	}
 	return e, nil
 }
