@@ -19,14 +19,14 @@ import (
 	"github.com/glovebox-run/glovebox/producer"
 )
 
-// push is a push to GitHub with so many commits, of which each changes three files.
-func push(tb testing.TB, commits int) []byte {
+// push is a push to GitHub with so many commits, of which each changes three files. Its name makes it another than others.
+func push(tb testing.TB, name string, commits int) []byte {
 	tb.Helper()
 	type m map[string]any
 	var list []m
 	for i := range commits {
 		list = append(list, m{
-			"id": fmt.Sprint(i), "message": "it's a $(test)", "author": m{"name": []string{"Ada", "Linus", "Grace"}[i%3]},
+			"id": fmt.Sprint(name, i), "message": "it's a $(test)", "author": m{"name": []string{"Ada", "Linus", "Grace"}[i%3]},
 			"added": []string{"a"}, "modified": []string{"b", "c"}, "removed": []string{},
 		})
 	}
@@ -127,7 +127,7 @@ func TestPushToChart(t *testing.T) {
 	t.Parallel()
 	g := start(t, options{})
 	hook := g.pushHook()
-	said := g.pushed(hook, "one", push(t, 20))
+	said := g.pushed(hook, "one", push(t, "one", 20))
 	if said.RunID == "" {
 		t.Fatalf("got %+v, want a run", said)
 	}
@@ -136,7 +136,7 @@ func TestPushToChart(t *testing.T) {
 		t.Fatalf("got %+v, want run %s", m[0].Run, said.RunID)
 	}
 	g.checkPush(m[0].Run, 20)
-	if again := g.pushed(hook, "one", push(t, 20)); again.RunID != said.RunID || !again.Duplicate {
+	if again := g.pushed(hook, "one", push(t, "one", 20)); again.RunID != said.RunID || !again.Duplicate {
 		t.Errorf("got %+v, want the run of the first", again)
 	}
 	if graph := g.command("pipeline", "graph", said.RunID); !strings.Contains(graph, "count   succeeded 20/20  needs branch") {

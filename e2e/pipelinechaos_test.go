@@ -50,7 +50,7 @@ func TestPipelineChaos(t *testing.T) {
 	}()
 	runs := map[string]bool{}
 	for i := range n {
-		said := g.pushed(hook, fmt.Sprint("push ", i), push(t, commits))
+		said := g.pushed(hook, fmt.Sprint("push ", i), push(t, fmt.Sprint(i), commits))
 		if runs[said.RunID] || said.RunID == "" {
 			t.Errorf("got %+v, want another run", said)
 		}

@@ -66,7 +66,7 @@ func (l *Links) URL(id, path string, expires time.Time) (string, error) {
 // JobURL leads to a job, for who has a token of its tenant.
 func (l *Links) JobURL(id string) string { return l.base + producer.JobPath(id) }
 
-// RunURL leads to a run of a pipeline, for who has a token of its tenant.
+// RunURL leads to a run of a pipeline, for a token of its tenant.
 func (l *Links) RunURL(id string) string { return l.base + producer.RunPath(id) }
 
 // BatchURL leads to the results of a batch, until then.
