@@ -357,8 +357,8 @@ type receiver struct {
 	secrets []webhook.Verifier
 	fails   int
 	got     []message
-	calls int
-	came  chan struct{}
+	calls   int
+	came    chan struct{}
 }
 
 type message struct {

@@ -18,7 +18,7 @@ import (
 )
 
 // worked ends each job of a run that is queued, as a worker would.
-func worked(t *testing.T, w *producertest.Env, records *record.Store, id string, becomes func(step string, index, try int) job.Status) {
+func worked(t *testing.T, records *record.Store, id string, becomes func(step string, index, try int) job.Status) {
 	t.Helper()
 	r, err := records.GetRun(t.Context(), id)
 	if err != nil {
@@ -126,7 +126,7 @@ func TestAdvanceKilled(t *testing.T) {
 				break
 			}
 			if r.IntN(2) == 0 {
-				worked(t, w, records, run.ID, becomes)
+				worked(t, records, run.ID, becomes)
 			}
 		}
 		got := map[string]string{}
@@ -213,7 +213,7 @@ func TestAdvanceRefused(t *testing.T) {
 		if err := w.Client.Advance(t.Context(), run.ID, time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		worked(t, w, records, run.ID, func(string, int, int) job.Status { return job.Succeeded })
+		worked(t, records, run.ID, func(string, int, int) job.Status { return job.Succeeded })
 	}
 	run, err = w.Client.GetRun(t.Context(), run.ID)
 	if err != nil || run.Status != job.Failed {
