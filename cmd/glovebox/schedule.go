@@ -178,6 +178,8 @@ func nextFire(s job.Schedule) string {
 	switch {
 	case s.Paused:
 		return "paused"
+	case s.LastError != "" && s.RetryAt == nil && s.NextAt == nil:
+		return "failed"
 	case s.NextAt == nil:
 		return "over"
 	}

@@ -67,9 +67,9 @@ func (c *Client) storeSchedule(ctx context.Context, sc record.Schedule, s job.Sc
 	before := sc.ScheduleSettings
 	same := before.Cron == s.Cron && before.Zone == s.Zone && before.JitterSeconds == s.JitterSeconds && before.Paused == s.Paused &&
 		before.StartsAt.Equal(s.StartsAt) && before.EndsAt.Equal(s.EndsAt)
-	sc.ScheduleSettings = s
+	sc.ScheduleSettings, sc.Fault = s, nil
 	table, err := schedules.New(s, sc.Seed)
-	if err != nil {
+	if err != nil && !s.Paused { // what was taken once and can't be read any more may rest
 		return job.Schedule{}, err
 	}
 	var fires []job.Fire
@@ -231,6 +231,13 @@ func wireSchedule(sc record.Schedule) job.Schedule {
 	if !sc.Next.IsZero() {
 		next := sc.Next.UTC()
 		w.NextAt = &next
+	}
+	if f := sc.Fault; f != nil {
+		w.LastError = f.Error
+		if !f.RetryAt.IsZero() {
+			again := f.RetryAt.UTC()
+			w.RetryAt = &again
+		}
 	}
 	if sc.Waiting != nil {
 		waiting := sc.Waiting.Time.UTC()
