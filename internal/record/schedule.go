@@ -211,7 +211,7 @@ func (w *Sweeper) fireSchedules(ctx context.Context, tenants ...string) error {
 	for range firesAtOnce {
 		places.Go(func() error {
 			var failed []error
-			for d, ok := q.take(time.Now()); ok; d, ok = q.take(time.Now()) {
+			for d, ok := q.take(time.Now); ok; d, ok = q.take(time.Now) {
 				began := time.Now()
 				if err := w.fire(ctx, d, now); err != nil {
 					failed = append(failed, err)
