@@ -18,7 +18,21 @@ const (
 	stepsAtOnce = 20
 	// waitingInterval is how often it is looked whether the job has ended that a fire waits for.
 	waitingInterval = 2 * time.Second
+	// fireMemory is what fires of all tenants take at once: of two of the largest jobs, or of any number of
+	// small ones.
+	fireMemory = 2 * mostFilled
 )
+
+// Firer returns [Client.Fire] for all tenants. What it takes of memory is bounded, however many schedules
+// are due.
+func (c *Client) Firer() func(ctx context.Context, tenant, name string, now time.Time) error {
+	memory := newBounded(fireMemory)
+	return func(ctx context.Context, tenant, name string, now time.Time) error {
+		held := &reservation{Memory: memory}
+		defer held.keep(0)
+		return c.ForAnswer(tenant, held).Fire(ctx, name, now)
+	}
+}
 
 // Fire does what is to be done about a schedule of the Client's tenant at that time. Any number of
 // processes may call it at once, and each may die at any step: a fire starts one job. Each step stores the
