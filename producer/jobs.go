@@ -98,11 +98,22 @@ func (c *Client) submit(ctx context.Context, spec job.Spec, wait int) (Job, erro
 
 // post asks for a job until it is known if there is one, where that is keyed: asking twice makes one.
 func (c *Client) post(ctx context.Context, path string, wait int, b []byte, keyed bool) (Job, error) {
+	once := func() (j Job, err error) {
+		err = c.json(ctx, http.MethodPost, path, wait, b, &j)
+		return j, err
+	}
+	if !keyed {
+		return once()
+	}
+	return insist(ctx, once)
+}
+
+// insist asks for a keyed job for up to 30 s, until it is known if there is one.
+func insist(ctx context.Context, ask func() (Job, error)) (Job, error) {
 	var failing time.Time
 	for {
-		var j Job
-		err := c.json(ctx, http.MethodPost, path, wait, b, &j)
-		if !keyed || !broke(err) {
+		j, err := ask()
+		if !broke(err) {
 			return j, err
 		}
 		if failing.IsZero() {

@@ -195,7 +195,13 @@ func (c *Client) ResumeSchedule(ctx context.Context, name string) (job.Schedule,
 }
 
 // RunSchedule is [producer.Schedules.RunSchedule].
-func (c *Client) RunSchedule(ctx context.Context, name string) (producer.Job, error) {
+func (c *Client) RunSchedule(ctx context.Context, name, key string) (producer.Job, error) {
+	n := record.NewJob{ID: job.NewID(c.tenant), Key: key}
+	if key != "" { // what is compared is the schedule's name: one that has changed since is no conflict
+		if j, err := c.replay(ctx, &n, []byte("schedule "+name)); !errors.Is(err, job.ErrNotFound) {
+			return j, err
+		}
+	}
 	sc, err := c.records.Schedule(ctx, c.tenant, name)
 	if err != nil {
 		return producer.Job{}, err
@@ -205,8 +211,9 @@ func (c *Client) RunSchedule(ctx context.Context, name string) (producer.Job, er
 	if err != nil {
 		return producer.Job{}, err
 	}
-	j, err := c.acceptFilled(ctx, record.NewJob{ID: job.NewID(c.tenant)}, spec)
-	if err != nil {
+	spec.IdempotencyKey = key
+	j, err := c.acceptFilled(ctx, n, spec)
+	if err != nil || j.ID != n.ID { // or another request has made it just now, and notes it
 		return j, err
 	}
 	fire := job.Fire{Time: toMS(now), At: toMS(now), Outcome: job.FireStarted, Job: j.ID, Manual: true}
