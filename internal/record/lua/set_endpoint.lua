@@ -23,11 +23,19 @@ if after == '' then
 else
   call('HSET', endpoints, id, after)
   if enable == '1' then
-    call('HDEL', lane, 'failures', 'failed', 'failing', 'pause', 'disabled', 'reason', 'probe')
-    -- What was released for the end of the pause is the first to be released now, for a task of its own: that of the pause is stale.
-    for _, delivery in ipairs(call('ZRANGEBYSCORE', lane .. ':flight', string.format('(%.0f', now + flight_life), '+inf')) do
+    local held = call('HGET', lane, 'held') or ''
+    call('HDEL', lane, 'failures', 'failed', 'failing', 'pause', 'disabled', 'reason', 'probe', 'held')
+    -- What was put off to the end of the pause is the first to be released now, for a task of its own: that of the pause is stale.
+    -- How long it may wait begins anew: until now it waited for this.
+    local function go(delivery)
       call('ZREM', lane .. ':flight', delivery)
+      if call('HGET', t .. 'delivery:' .. delivery, 'state') ~= 'pending' then return end
+      call('HSET', t .. 'delivery:' .. delivery, 'asked', now)
       line_up_delivery(lane, delivery, 0, again)
+    end
+    for _, delivery in ipairs(call('ZRANGEBYSCORE', lane .. ':flight', string.format('(%.0f', now + flight_life), '+inf')) do go(delivery) end
+    for delivery in string.gmatch(held, '%S+') do
+      if not call('ZSCORE', lane .. ':flight', delivery) then go(delivery) end
     end
     released = release_lane(lane, now, most)
   end
