@@ -8,7 +8,6 @@
 -- @arg enable  1: forget that deliveries to it have failed, and take those that wait for that to be over
 -- @number now  ms
 -- @arg again    when the sweeper looks for a delivery that waits, ms
--- @number most  how many attempts may be made at once at it
 -- @answer ok, released  it is done; id, attempt, waits, backlog and when of each delivery that is released
 -- @answer full   the tenant has as many as it may
 -- @answer stale  it has changed meanwhile
@@ -37,7 +36,7 @@ else
     for delivery in string.gmatch(held, '%S+') do
       if not call('ZSCORE', lane .. ':flight', delivery) then go(delivery) end
     end
-    released = release_lane(lane, now, most)
+    released = release_lane(lane, now)
   end
 end
 call('DEL', wants)
