@@ -19,6 +19,8 @@ const (
 	MaxRetryDelaySeconds = 3600
 	// MaxOutputsBytes bounds OutputsFile, and what all values of a fan-out have together, as JSON.
 	MaxOutputsBytes = 64 << 10
+	// MaxStepOutputsBytes bounds the OutputsFiles of all jobs of a step together.
+	MaxStepOutputsBytes = 1 << 20
 	// DefaultRunSeconds is the deadline of a pipeline that has none, MaxRunSeconds the latest one.
 	DefaultRunSeconds = 3600
 	MaxRunSeconds     = 24 * 3600

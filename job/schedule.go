@@ -51,6 +51,8 @@ type Schedule struct {
 	LastJob   string     `json:"last_job_id,omitempty" doc:"The job that it started last."`
 	LastRun   string     `json:"last_run_id,omitempty" doc:"Of a template that is a pipeline: the run instead."`
 	WaitingAt *time.Time `json:"waiting_at,omitempty" doc:"The time of a fire that waits for the last job to end."`
+	LastError string     `json:"last_error,omitempty" doc:"Why its fire could not be decided or started when that was tried last. Absent once one was."`
+	RetryAt   *time.Time `json:"retry_at,omitempty" doc:"When that is tried again; absent if it was given up, which the list of fires says."`
 	CreatedAt time.Time  `json:"created_at"`
 }
 
@@ -79,7 +81,7 @@ type Fire struct {
 	Time time.Time `json:"time"`
 	At   time.Time `json:"at" doc:"When it was decided."`
 	// Outcome is one of the constants below.
-	Outcome string `json:"outcome" enum:"started,skipped,queued,missed,refused" doc:"started a job; was skipped, as the last job had not ended; waits for that; was missed; or was refused, for the reason that is given."`
+	Outcome string `json:"outcome" enum:"started,skipped,queued,missed,refused,failed" doc:"started a job; was skipped, as the last job had not ended; waits for that; was missed; was refused, for the reason that is given; or failed: it was tried for a quarter of an hour, and given up for that reason."`
 	Job     string `json:"job_id,omitempty"`
 	Run     string `json:"run_id,omitempty" doc:"Of a template that is a pipeline: the run instead."`
 	Late    bool   `json:"late,omitempty" doc:"It was missed, and made up for."`
@@ -95,6 +97,7 @@ const (
 	FireQueued  = "queued"
 	FireMissed  = "missed"
 	FireRefused = "refused"
+	FireFailed  = "failed"
 )
 
 // CatchUp is how late a missed fire may be made up; 0 for not at all.

@@ -128,19 +128,36 @@ func (c *Client) Keys(ctx context.Context) ([]attest.Key, error) {
 }
 
 func (c *Client) json(ctx context.Context, method, path string, wait int, body []byte, into any) error {
-	res, err := c.do(ctx, method, path, wait, body)
+	req, err := c.request(ctx, method, path, wait, body)
+	if err != nil {
+		return err
+	}
+	return c.askJSON(req, into)
+}
+
+// askJSON is ask, and reads the answer.
+func (c *Client) askJSON(req *http.Request, into any) error {
+	res, err := c.ask(req)
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(into); err != nil {
-		return fmt.Errorf("read answer of %s %s: %w", method, c.base+path, err)
+		return fmt.Errorf("read answer of %s %s: %w", req.Method, req.URL.Redacted(), err)
 	}
 	return nil
 }
 
 // do returns a successful answer, whose body the caller closes.
 func (c *Client) do(ctx context.Context, method, path string, wait int, body []byte) (*http.Response, error) {
+	req, err := c.request(ctx, method, path, wait, body)
+	if err != nil {
+		return nil, err
+	}
+	return c.ask(req)
+}
+
+func (c *Client) request(ctx context.Context, method, path string, wait int, body []byte) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("ask the API: %w", err)
@@ -151,7 +168,7 @@ func (c *Client) do(ctx context.Context, method, path string, wait int, body []b
 	if wait > 0 {
 		req.Header.Set("Prefer", "wait="+strconv.Itoa(wait))
 	}
-	return c.ask(req)
+	return req, nil
 }
 
 // ask adds who asks, and returns a successful answer, whose body the caller closes.

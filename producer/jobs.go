@@ -98,16 +98,22 @@ func (c *Client) submit(ctx context.Context, spec job.Spec, wait int) (Job, erro
 
 // post asks for a job until it is known if there is one, where that is keyed: asking twice makes one.
 func (c *Client) post(ctx context.Context, path string, wait int, b []byte, keyed bool) (Job, error) {
-	return posted[Job](ctx, c, path, wait, b, keyed)
+	once := func() (j Job, err error) {
+		err = c.json(ctx, http.MethodPost, path, wait, b, &j)
+		return j, err
+	}
+	if !keyed {
+		return once()
+	}
+	return insist(ctx, once)
 }
 
-// posted is post, for whatever is made.
-func posted[T any](ctx context.Context, c *Client, path string, wait int, b []byte, keyed bool) (T, error) {
+// insist asks for what is keyed for up to 30 s, until it is known if it is there.
+func insist[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	var failing time.Time
 	for {
-		var j T
-		err := c.json(ctx, http.MethodPost, path, wait, b, &j)
-		if !keyed || !broke(err) {
+		j, err := ask()
+		if !broke(err) {
 			return j, err
 		}
 		if failing.IsZero() {

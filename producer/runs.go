@@ -51,7 +51,14 @@ func (c *Client) StartRun(ctx context.Context, r job.PipelineRequest) (job.Run, 
 	if err != nil {
 		return job.Run{}, fmt.Errorf("encode pipeline: %w", err)
 	}
-	return posted[job.Run](ctx, c, runsPath, 0, b, r.IdempotencyKey != "")
+	once := func() (run job.Run, err error) {
+		err = c.json(ctx, http.MethodPost, runsPath, 0, b, &run)
+		return run, err
+	}
+	if r.IdempotencyKey == "" {
+		return once()
+	}
+	return insist(ctx, once)
 }
 
 // GetRun is [Runs.GetRun].

@@ -2,6 +2,7 @@ package producer
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -23,8 +24,9 @@ type Schedules interface {
 	// ResumeSchedule has it fire again, from now on.
 	ResumeSchedule(ctx context.Context, name string) (job.Schedule, error)
 	// RunSchedule makes a job of the schedule now, whatever its times and its last job are, as
-	// RunTemplate does.
-	RunSchedule(ctx context.Context, name string) (Job, error)
+	// RunTemplate does. key may be "": else the same run under the same key, within 24 hours, is answered
+	// with the first one's job.
+	RunSchedule(ctx context.Context, name, key string) (Job, error)
 	// ScheduleFires lists what became of the last 100 fires, the newest first.
 	ScheduleFires(ctx context.Context, name string) ([]job.Fire, error)
 }
@@ -102,13 +104,25 @@ func (c *Client) switchSchedule(ctx context.Context, name, verb string) (job.Sch
 	return sc, err
 }
 
-// RunSchedule is [Schedules.RunSchedule].
-func (c *Client) RunSchedule(ctx context.Context, name string) (Job, error) {
+// RunSchedule is [Schedules.RunSchedule]. With a key it bears with an API that is away, or an answer that gets
+// lost, for up to 30 s.
+func (c *Client) RunSchedule(ctx context.Context, name, key string) (Job, error) {
 	path, err := schedulePath(name)
 	if err != nil {
 		return Job{}, err
 	}
-	return c.post(ctx, path+"/run", 0, nil, false)
+	if key == "" {
+		return c.post(ctx, path+"/run", 0, nil, false)
+	}
+	return insist(ctx, func() (j Job, err error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path+"/run", http.NoBody)
+		if err != nil {
+			return j, fmt.Errorf("ask the API: %w", err)
+		}
+		req.Header.Set("Idempotency-Key", key)
+		err = c.askJSON(req, &j)
+		return j, err
+	})
 }
 
 // ScheduleFires is [Schedules.ScheduleFires].

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
@@ -17,7 +16,6 @@ import (
 	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/version"
-	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer/api"
 	"github.com/glovebox-run/glovebox/producer/direct"
 )
@@ -190,14 +188,7 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 		return err
 	}
 	defer sender.Close()
-	sweeper := &record.Sweeper{Records: records, Log: log, DeleteObjects: objects.SweepJob, DeleteUpload: objects.SweepUpload}
-	sweeper.Fire = func(ctx context.Context, tenant, name string, now time.Time) error {
-		return client.For(tenant).Fire(ctx, name, now)
-	}
-	sweeper.Advance = func(ctx context.Context, id string, now time.Time) error {
-		tenant, _ := job.TenantOfRun(id)
-		return client.For(tenant).Advance(ctx, id, now)
-	}
+	sweeper := &record.Sweeper{Records: records, Log: log, DeleteObjects: objects.SweepJob, DeleteUpload: objects.SweepUpload, Fire: client.Firer(), Advance: client.Advancer()}
 
 	log.Info("api serves", "addr", listener.Addr().String(), "url", c.PublicURL)
 	group, ctx := errgroup.WithContext(ctx)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,6 +26,8 @@ type apiProcess struct {
 	*gbtest.Process
 	url    string
 	client *producer.Client
+	argv   []string
+	env    []string
 }
 
 // adminToken is the operator's.
@@ -33,30 +36,55 @@ const adminToken = "76543210fedcba9876543210"
 // startAPIProcess starts one that ends with the test, with more of its environment.
 func startAPIProcess(tb testing.TB, more ...string) *apiProcess {
 	tb.Helper()
+	return startAPIBinary(tb, buildGlovebox(tb), more...)
+}
+
+// buildGlovebox builds the command as make build does, and returns its path.
+func buildGlovebox(tb testing.TB, flags ...string) string {
+	tb.Helper()
 	bin := tb.TempDir() + "/glovebox"
-	build := exec.CommandContext(tb.Context(), "go", "build", "-trimpath", "-o", bin, ".") // as make build does it
+	build := exec.CommandContext(tb.Context(), "go", slices.Concat([]string{"build", "-trimpath", "-o", bin}, flags, []string{"."})...)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		tb.Fatalf("build: %v\n%s", err, out)
 	}
-	addr := gbtest.Addr(tb)
-	p := &apiProcess{Env: producertest.New(tb, ""), url: "http://" + addr}
+	return bin
+}
+
+func startAPIBinary(tb testing.TB, bin string, more ...string) *apiProcess {
+	tb.Helper()
+	p := &apiProcess{Env: producertest.New(tb, ""), argv: []string{bin, "api"}}
 	p.Runtimes(tb)
 	key := make([]byte, 32)
 	rand.Read(key)
-	env := []string{
+	p.env = []string{
 		"GLOVEBOX_REDIS_URL=" + p.Redis.API(), "GLOVEBOX_S3_ENDPOINT=" + p.S3.Endpoint, "GLOVEBOX_S3_REGION=" + p.S3.Region,
 		"GLOVEBOX_S3_BUCKET=" + p.S3Spec.Bucket, "GLOVEBOX_S3_ACCESS_KEY=" + p.S3.AccessKey, "GLOVEBOX_S3_SECRET_KEY=" + p.S3.SecretKey,
-		"GLOVEBOX_API_ADDR=" + addr, "GLOVEBOX_PUBLIC_URL=" + p.url, "GLOVEBOX_TOKEN=0123456789abcdef01234567", "GLOVEBOX_ADMIN_TOKEN=" + adminToken,
+		"GLOVEBOX_TOKEN=0123456789abcdef01234567", "GLOVEBOX_ADMIN_TOKEN=" + adminToken,
 		"GLOVEBOX_WEBHOOK_KEY=" + hookkeys.New(), "GLOVEBOX_CAPABILITY_KEY=" + base64.StdEncoding.EncodeToString(key),
 	}
-	p.Process = gbtest.Start(tb, []string{bin, "api"}, append(env, more...), p.ready)
+	p.start(tb, more...)
+	return p
+}
+
+// another starts one more beside it, on the same stores.
+func (p *apiProcess) another(tb testing.TB, more ...string) *apiProcess {
+	tb.Helper()
+	other := &apiProcess{Env: p.Env, argv: p.argv, env: p.env}
+	other.start(tb, more...)
+	return other
+}
+
+func (p *apiProcess) start(tb testing.TB, more ...string) {
+	tb.Helper()
+	addr := gbtest.Addr(tb)
+	p.url = "http://" + addr
+	p.Process = gbtest.Start(tb, p.argv, slices.Concat(p.env, []string{"GLOVEBOX_API_ADDR=" + addr, "GLOVEBOX_PUBLIC_URL=" + p.url}, more), p.ready)
 	var err error
 	if p.client, err = producer.New(p.url, "0123456789abcdef01234567"); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { p.client.Close() })
-	return p
 }
 
 func (p *apiProcess) ready() bool {

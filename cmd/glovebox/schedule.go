@@ -178,6 +178,8 @@ func nextFire(s job.Schedule) string {
 	switch {
 	case s.Paused:
 		return "paused"
+	case s.LastError != "" && s.RetryAt == nil && s.NextAt == nil:
+		return "failed"
 	case s.NextAt == nil:
 		return "over"
 	}
@@ -281,6 +283,7 @@ func fireDetail(f job.Fire) string {
 
 func (a *app) scheduleRunCommand() *cobra.Command {
 	var asJSON bool
+	var key string
 	cmd := &cobra.Command{
 		Use:   "run NAME",
 		Short: "Run a schedule now",
@@ -290,7 +293,7 @@ its id. Its times, and what it does about its last job, stay as they are.`,
 		Args:    one("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withJobs(func(schedules *producer.Client) error {
-				j, err := schedules.RunSchedule(cmd.Context(), args[0])
+				j, err := schedules.RunSchedule(cmd.Context(), args[0], key)
 				if err != nil {
 					return err
 				}
@@ -302,6 +305,7 @@ its id. Its times, and what it does about its last job, stay as they are.`,
 			})
 		},
 	}
+	cmd.Flags().StringVar(&key, "idempotency-key", "", "`KEY` of the run: the same again, within 24 hours, is the same job")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the job as JSON")
 	return cmd
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,5 +44,31 @@ func TestScheduleSet(t *testing.T) {
 		if string(s.Params) != c.params || s.CatchUpSeconds != c.catchUp {
 			t.Errorf("%s: got %s, catch up %d; want %s, %d", c.args, s.Params, s.CatchUpSeconds, c.params, c.catchUp)
 		}
+	}
+}
+
+// TestScheduleRunKey: a run that is asked for twice under one key is one job, over HTTP, too.
+func TestScheduleRunKey(t *testing.T) {
+	t.Parallel()
+	w := newPlayed(t)
+	var r producer.TemplateRequest
+	r.Spec.Spec = job.Spec{Runtime: "python", Source: "1"}
+	if _, err := w.Client.SetTemplate(t.Context(), "report", r); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Client.SetSchedule(t.Context(), "nightly", job.ScheduleSettings{Template: "report", Cron: "@daily"}); err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, key := range []string{"a", "a", "b", "", ""} {
+		cmd := w.run(t.Context(), "", "schedule", "run", "nightly", "--idempotency-key", key)
+		if code := <-cmd.code; code != exitOK {
+			t.Fatalf("exit code %d, %s", code, cmd.stderr.String())
+		}
+		ids = append(ids, cmd.stdout.String())
+	}
+	slices.Sort(ids)
+	if got := len(slices.Compact(ids)); got != 4 {
+		t.Errorf("got %d jobs, want 4: %q", got, ids)
 	}
 }

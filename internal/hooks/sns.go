@@ -61,9 +61,16 @@ func (s *SNS) Verify(ctx context.Context, h job.HookSettings, r Request, now tim
 	if path, ok := strings.CutPrefix(m.certURL, "https://"+host); !ok || !snsCertificate.MatchString(path) {
 		return Delivery{}, ErrSignature
 	}
-	key, err := s.key(ctx, m.certURL, now)
-	if err != nil {
-		return Delivery{}, err
+	key := s.known(m.certURL, now)
+	if key == nil {
+		if r.Permit != nil {
+			if err := r.Permit(); err != nil {
+				return Delivery{}, err
+			}
+		}
+		if key, err = s.fetch(ctx, m.certURL, now); err != nil {
+			return Delivery{}, err
+		}
 	}
 	if rsa.VerifyPKCS1v15(key, m.hash, m.digest, m.signature) != nil {
 		return Delivery{}, ErrSignature

@@ -253,3 +253,64 @@ func FuzzSNS(f *testing.F) {
 func nobody(context.Context, string, string) (net.Conn, error) {
 	return nil, errors.New("there is no network")
 }
+
+// TestSNSKeysAreBounded: keys are remembered for a day, and so many at most: the oldest goes.
+func TestSNSKeysAreBounded(t *testing.T) {
+	t.Parallel()
+	amazon := snstest.New(t)
+	sns, now := amazon.SNS(), time.Now()
+	path := func(i int) string { return fmt.Sprintf("%s/SimpleNotificationService-%d.pem", snstest.Host, i) }
+	certificate := amazon.Get(strings.TrimPrefix(snstest.CertURL, "https://"))
+	verify := func(i int, now time.Time) error {
+		m := snstest.Notification("n", now)
+		m["SigningCertURL"] = "https://" + path(i)
+		_, err := sns.Verify(t.Context(), snsSettings, hooks.Request{Body: m.Sign(t, amazon.Key, "2")}, now)
+		return err
+	}
+	fetched := func(i int) int {
+		return len(slices.DeleteFunc(amazon.Asked(), func(at string) bool { return at != path(i) }))
+	}
+	const most = 64
+	for i := range most + 1 {
+		amazon.Set(path(i), certificate)
+		for range 2 {
+			if err := verify(i, now); err != nil {
+				t.Fatalf("certificate %d: %v", i, err)
+			}
+		}
+		if n := fetched(i); n != 1 {
+			t.Fatalf("certificate %d was fetched %d times", i, n)
+		}
+	}
+	for i, want := range map[int]int{0: 2, most: 1} { // the oldest was forgotten, the newest was not
+		if err := verify(i, now); err != nil || fetched(i) != want {
+			t.Errorf("certificate %d was fetched %d times, %v, want %d", i, fetched(i), err, want)
+		}
+	}
+	for life, want := range map[time.Duration]int{23 * time.Hour: 1, 25 * time.Hour: 2} {
+		sns = amazon.SNS()
+		before := fetched(1)
+		if err := errors.Join(verify(1, now), verify(1, now.Add(life))); err != nil || fetched(1)-before != want {
+			t.Errorf("%s later: fetched %d times, %v, want %d", life, fetched(1)-before, err, want)
+		}
+	}
+}
+
+// TestSNSPermit: nothing is fetched for a request before it may be, and a key that is known needs no fetch.
+func TestSNSPermit(t *testing.T) {
+	t.Parallel()
+	amazon := snstest.New(t)
+	sns, now := amazon.SNS(), time.Now()
+	refused, asked := errors.New("no more requests this minute"), 0
+	body := snstest.Notification("n", now).Sign(t, amazon.Key, "2")
+	verify := func(answer error) error {
+		_, err := sns.Verify(t.Context(), snsSettings, hooks.Request{Body: body, Permit: func() error { asked++; return answer }}, now)
+		return err
+	}
+	if err := verify(refused); !errors.Is(err, refused) || len(amazon.Asked()) != 0 {
+		t.Errorf("got %v, and Amazon was asked for %q, want nothing", err, amazon.Asked())
+	}
+	if err := errors.Join(verify(nil), verify(refused)); err != nil || asked != 2 {
+		t.Errorf("got %v, asked %d times, want the second by the key that is known", err, asked)
+	}
+}

@@ -74,12 +74,9 @@ func (s *SNS) Visit(ctx context.Context, raw string) error {
 	return nil
 }
 
-// key returns the key of the certificate at a URL of Amazon's. It fails with ErrSignature for one that is not
+// fetch returns the key of the certificate at a URL of Amazon's. It fails with ErrSignature for one that is not
 // Amazon's, and otherwise where it can't be had now.
-func (s *SNS) key(ctx context.Context, raw string, now time.Time) (*rsa.PublicKey, error) {
-	if key := s.known(raw, now); key != nil {
-		return key, nil
-	}
+func (s *SNS) fetch(ctx context.Context, raw string, now time.Time) (*rsa.PublicKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, snsTimeout)
 	defer cancel()
 	select {

@@ -40,6 +40,9 @@ type Request struct {
 	Body     []byte // as it came
 	// URL is the hook's, without a query, which Twilio signs.
 	URL string
+	// Permit is asked before anything is fetched to verify the request, and its error is that of the
+	// verification. Defaults to a yes.
+	Permit func() error
 }
 
 // Delivery is a request whose sender is known.

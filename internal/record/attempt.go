@@ -209,7 +209,7 @@ func (s *Store) Redeliver(ctx context.Context, tenant string, ids []string) ([]R
 		rest[i] = id
 	}
 	now := s.now()
-	answer, err := redeliverScript.Run(ctx, s.rdb, tenant, script.Args{"now": now, "again": now.Add(waitCheck), "most": MostAtOnce}, rest...).Slice()
+	answer, err := redeliverScript.Run(ctx, s.rdb, tenant, script.Args{"now": now, "again": now.Add(waitCheck)}, rest...).Slice()
 	if err != nil {
 		return nil, fmt.Errorf("deliver once more: %w", err)
 	}

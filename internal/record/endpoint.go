@@ -153,7 +153,7 @@ func (s *Store) setEndpoint(ctx context.Context, tenant string, e job.Endpoint, 
 func (s *Store) runSetEndpoint(ctx context.Context, tenant, id, before, after string, enable bool) error {
 	now := s.now()
 	answer, err := setEndpointScript.Run(ctx, s.rdb, tenant, script.Args{
-		"id": id, "before": before, "after": after, "enable": enable, "now": now, "again": now.Add(waitCheck), "most": MostAtOnce,
+		"id": id, "before": before, "after": after, "enable": enable, "now": now, "again": now.Add(waitCheck),
 	}).Slice()
 	switch {
 	case err != nil:

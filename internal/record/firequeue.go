@@ -1,6 +1,7 @@
 package record
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -8,20 +9,27 @@ import (
 // slowFire is how long a fire takes whose tenant's others no longer have to be waited for.
 const slowFire = time.Second
 
+// tenantFires is how many schedules of a tenant are looked at at once, also where no other has any: they go
+// through what all tenants share.
+const tenantFires = 2
+
 // fireQueue has the schedules of one pass, a tenant after the other, so that many of one tenant hold up its
 // own. Safe for concurrent use.
 type fireQueue struct {
 	began time.Time
 
 	mu      sync.Mutex
-	tenants []string // with schedules that wait, in the order of their turns
+	ready   *sync.Cond     // one has ended: there may be another to take
+	flight  map[string]int // by tenant
+	tenants []string       // with schedules that wait, in the order of their turns
 	waiting map[string][]due
 	slow    map[string]bool // a fire of theirs took long
 	failed  []error
 }
 
 func newFireQueue(list []due) *fireQueue {
-	q := &fireQueue{began: time.Now(), waiting: map[string][]due{}, slow: map[string]bool{}}
+	q := &fireQueue{began: time.Now(), flight: map[string]int{}, waiting: map[string][]due{}, slow: map[string]bool{}}
+	q.ready = sync.NewCond(&q.mu)
 	for _, d := range list {
 		if q.waiting[d.tenant] == nil {
 			q.tenants = append(q.tenants, d.tenant)
@@ -31,30 +39,44 @@ func newFireQueue(list []due) *fireQueue {
 	return q
 }
 
-// take returns the next schedule to look at. Once they have been put off for as long as a pass may take, those
-// of tenants whose fires take long are left for the next pass, which finds what has come due of others.
-func (q *fireQueue) take(now time.Time) (d due, ok bool) {
+// take returns the next schedule to look at, and waits while all that are left are of tenants with as many
+// in flight as may be. Once they have been put off for as long as a pass may take, those of tenants whose
+// fires take long are left for the next pass, which finds what has come due of others.
+func (q *fireQueue) take(now func() time.Time) (d due, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.tenants) > 0 {
-		tenant := q.tenants[0]
-		q.tenants = q.tenants[1:]
-		if q.slow[tenant] && now.Sub(q.began) >= FireRetry {
-			continue
+	for {
+		late := now().Sub(q.began) >= FireRetry
+		q.tenants = slices.DeleteFunc(q.tenants, func(tenant string) bool { return late && q.slow[tenant] })
+		if len(q.tenants) == 0 {
+			return due{}, false
 		}
-		list := q.waiting[tenant]
-		if q.waiting[tenant] = list[1:]; len(list) > 1 {
-			q.tenants = append(q.tenants, tenant)
+		if i := slices.IndexFunc(q.tenants, func(tenant string) bool { return q.flight[tenant] < tenantFires }); i >= 0 {
+			return q.takeOf(i), true
 		}
-		return list[0], true
+		q.ready.Wait()
 	}
-	return due{}, false
 }
 
+// takeOf takes the next schedule of the ith tenant, whose turn comes again after the others'.
+func (q *fireQueue) takeOf(i int) due {
+	tenant := q.tenants[i]
+	list := q.waiting[tenant]
+	q.tenants = slices.Delete(q.tenants, i, i+1)
+	if q.waiting[tenant] = list[1:]; len(list) > 1 {
+		q.tenants = append(q.tenants, tenant)
+	}
+	q.flight[tenant]++
+	return list[0]
+}
+
+// ended gives back the place of one that was taken.
 func (q *fireQueue) ended(d due, took time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.flight[d.tenant]--
 	q.slow[d.tenant] = q.slow[d.tenant] || took >= slowFire
+	q.ready.Broadcast()
 }
 
 func (q *fireQueue) fail(errs ...error) {

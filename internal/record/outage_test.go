@@ -1,119 +1,106 @@
 package record
 
 import (
-	"context"
-	"log/slog"
-	"sync/atomic"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
-
-	"github.com/glovebox-run/glovebox/internal/gbtest"
-	"github.com/glovebox-run/glovebox/internal/queue"
-	"github.com/glovebox-run/glovebox/job"
 )
 
-// TestIdleWhileRedisIsAway: asynq asks again without a pause when a question failed.
-func TestIdleWhileRedisIsAway(t *testing.T) {
+// What waited over a day's outage, ten thousand messages of it, is all delivered within the hour after it, each
+// once, if the endpoint takes a second for each.
+func TestTenThousandAfterADay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a minute: each message has a job that ended")
+	}
 	t.Parallel()
-	server := gbtest.Redis(t)
-	s, err := Open(t.Context(), Config{URL: server.URL()})
+	const n, early = 10_000, 50
+	w := newEndpointWorld(t)
+	back := w.now.Add(24 * time.Hour)
+	before := w.usedMemory(t)
+	for range early { // they are looked at each hour
+		w.event(t)
+	}
+	tries := 0
+	for w.now.Before(back) {
+		for _, d := range w.takeDue(t) {
+			tries++
+			w.settle(t, d, Pending)
+		}
+		w.now = w.now.Add(time.Minute)
+	}
+	for range n - early { // the last of the day
+		w.event(t)
+	}
+	waiting := w.usedMemory(t) - before
+	delivered := map[string]int{}
+	for len(delivered) < n && w.now.Sub(back) < 2*time.Hour {
+		taken := w.takeDue(t)
+		w.now = w.now.Add(time.Second)
+		for _, d := range taken {
+			delivered[d.MessageID()]++
+			w.settle(t, d, Delivered)
+		}
+	}
+	if took := w.now.Sub(back); len(delivered) != n || took > time.Hour {
+		t.Errorf("%d of %d are delivered %s after the outage", len(delivered), n, took)
+	}
+	for id, times := range delivered {
+		if times != 1 {
+			t.Errorf("%s was delivered %d times", id, times)
+		}
+	}
+	if left := w.rdb.ZCard(t.Context(), outboxKey("default")).Val(); left != 0 {
+		t.Errorf("%d are due still", left)
+	}
+	t.Logf("%d attempts in the day; all %d delivered %s after it; Redis held %.1f MiB for them as they waited, %d bytes each with job and result",
+		tries, n, w.now.Sub(back), float64(waiting)/(1<<20), waiting/n)
+}
+
+// takeDue begins the attempts that are due, as far as there is room.
+func (w *endpointWorld) takeDue(t *testing.T) (taken []Delivery) {
+	t.Helper()
+	ids, err := w.rdb.ZRangeArgs(t.Context(), redis.ZRangeArgs{Key: outboxKey("default"), ByScore: true, Start: "-inf", Stop: ms(w.now)}).Result()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
-	var questions atomic.Int64
-	s.rdb.AddHook(counting{&questions})
-	srv := s.Queue.Server(queue.ServerConfig(4, queue.Jobs(), 25*time.Millisecond, slog.New(slog.DiscardHandler)), nil)
-	if err := srv.Start(asynq.HandlerFunc(func(context.Context, *asynq.Task) error { return nil })); err != nil {
+	for _, id := range ids {
+		d, err := w.take(t, id)
+		if errors.Is(err, ErrNotDue) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken = append(taken, d)
+	}
+	return taken
+}
+
+// settle notes an attempt that has ended now.
+func (w *endpointWorld) settle(t *testing.T, d Delivery, state DeliveryState) {
+	t.Helper()
+	o := Outcome{State: state, Status: 200, Began: w.now.Add(-time.Second), Took: time.Second}
+	if state != Delivered {
+		o.Status, o.Problem, o.Next = 500, "no", w.now.Add(5*time.Minute)
+	}
+	if err := w.Attempted(t.Context(), d, o, w.pace); err != nil {
 		t.Fatal(err)
 	}
-	defer srv.Shutdown()
-	server.Kill()
-	defer time.Sleep(1200 * time.Millisecond) // go-redis looks once a second whether it is back
-	defer server.Restart()
-	time.Sleep(2 * time.Second)
-	began := questions.Load()
-	time.Sleep(2 * time.Second)
-	if n := questions.Load() - began; n > 60 { // ten a second for each of three queues
-		t.Errorf("it asked %d times in 2 s", n)
-	}
 }
 
-// counting counts the calls that don't get an answer.
-type counting struct{ n *atomic.Int64 }
-
-func (counting) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (c counting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		c.n.Add(1)
-		return next(ctx, cmd)
-	}
-}
-
-func (counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-// TestReaperWaitsForWrites: while Redis answers reads and refuses writes, as one that is full does,
-// no worker can write its beats, and no job is taken from it for that: not when writes work again either.
-func TestReaperWaitsForWrites(t *testing.T) {
-	t.Parallel()
-	server := gbtest.Redis(t)
-	s, err := Open(t.Context(), Config{URL: server.URL()})
+func (w *endpointWorld) usedMemory(t *testing.T) (n int64) {
+	t.Helper()
+	info, err := w.rdb.Info(t.Context(), "memory").Result()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
-	w, _ := sweepingOver(s)
-	ctx, clock := t.Context(), time.Now()
-	s.now = func() time.Time { return clock }
-	id := job.NewID("default")
-	if err := s.Create(ctx, id, job.Spec{Runtime: "python"}, ""); err != nil {
+	_, rest, _ := strings.Cut(info, "used_memory:")
+	if _, err := fmt.Sscan(rest, &n); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Start(ctx, id, 1, "w1"); err != nil {
-		t.Fatal(err)
-	}
-	options, err := redis.ParseURL(server.Admin())
-	if err != nil {
-		t.Fatal(err)
-	}
-	admin := redis.NewClient(options)
-	t.Cleanup(func() { admin.Close() })
-	full := func(most string) {
-		t.Helper()
-		if err := admin.ConfigSet(ctx, "maxmemory", most).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	full("1")
-	for range 10 { // the beats of w1 have expired by now
-		clock = clock.Add(reapInterval)
-		if err := w.reap(ctx, "default"); err == nil {
-			t.Error("the reaper goes on though nothing can be written")
-		}
-	}
-	full("0")
-	for range 5 { // w1 has not beaten yet, but may
-		clock = clock.Add(reapInterval)
-		if err := w.reap(ctx, "default"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if j, err := s.Get(ctx, id); err != nil || j.State != job.Running || j.Epoch != 1 {
-		t.Fatalf("got %s in epoch %d, %v: it was taken from a worker that could write nothing", j.State, j.Epoch, err)
-	}
-	for range 3 {
-		clock = clock.Add(reapInterval)
-		if err := w.reap(ctx, "default"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if j, err := s.Get(ctx, id); err != nil || j.State != job.Queued {
-		t.Errorf("got %s, %v: a worker that says nothing though it could keeps its job", j.State, err)
-	}
+	return n
 }

@@ -46,7 +46,7 @@ func (s *Store) Purge(ctx context.Context, id string) error {
 	for _, did := range deliveries {
 		rest = append(rest, did)
 	}
-	answer, err := purgeScript.Run(ctx, s.rdb, j.Tenant, script.Args{"id": id, "now": s.now(), "most": MostAtOnce}, rest...).Slice()
+	answer, err := purgeScript.Run(ctx, s.rdb, j.Tenant, script.Args{"id": id, "now": s.now()}, rest...).Slice()
 	switch {
 	case err != nil:
 		return fmt.Errorf("purge job: %w", err)

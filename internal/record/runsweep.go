@@ -12,7 +12,7 @@ import (
 )
 
 // runsAtOnce is how many runs are looked at at once.
-const runsAtOnce = 8
+const runsAtOnce = 4
 
 // advanceRuns looks at each run in which something has ended, and at those that stand still. One is put
 // off as it is claimed: should this process die, or Advance fail, another looks after RunRetry.

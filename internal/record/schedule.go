@@ -43,6 +43,8 @@ type Schedule struct {
 	// LastJob is the job that it started last, for LastFire.
 	LastJob  string    `json:"last_job,omitempty"`
 	LastFire time.Time `json:"last_fire,omitzero"`
+	// Fault is why its fire could not be decided or started when that was tried last.
+	Fault *FireFault `json:"fault,omitempty"`
 
 	stored string // what Redis has
 }
@@ -51,6 +53,26 @@ type Schedule struct {
 type Firing struct {
 	Time time.Time `json:"time"`
 	Late bool      `json:"late,omitempty"`
+}
+
+// DecideAt is the time at which it is asked what is due.
+func (sc Schedule) DecideAt(now time.Time) time.Time {
+	if f := sc.Fault; f != nil && !f.RetryAt.IsZero() {
+		return f.Since
+	}
+	return now
+}
+
+// FireFault is what a fire met that is none of its tenant's doing.
+type FireFault struct {
+	Error string `json:"error"`
+	// Since is when it was met first: a fire that was due then is not missed for it.
+	Since time.Time `json:"since"`
+	// Met is how often, and Tries how often while Redis and the bucket were well.
+	Met   int `json:"met"`
+	Tries int `json:"tries"`
+	// RetryAt is when it is tried again; zero once it was given up.
+	RetryAt time.Time `json:"retry_at,omitzero"`
 }
 
 // ErrScheduleStale means that a schedule has changed since it was read.
@@ -189,7 +211,7 @@ func (w *Sweeper) fireSchedules(ctx context.Context, tenants ...string) error {
 	for range firesAtOnce {
 		places.Go(func() error {
 			var failed []error
-			for d, ok := q.take(time.Now()); ok; d, ok = q.take(time.Now()) {
+			for d, ok := q.take(time.Now); ok; d, ok = q.take(time.Now) {
 				began := time.Now()
 				if err := w.fire(ctx, d, now); err != nil {
 					failed = append(failed, err)

@@ -134,6 +134,7 @@ var scripts = script.New(luaFiles, map[string]any{
 	"max_templates":          job.MaxTemplates,
 	"max_template_revisions": job.MaxTemplateRevisions,
 	"max_templates_bytes":    job.MaxTemplatesBytes,
+	"max_last_revisions":     maxLastRevisions,
 })
 
 // runEach runs a script for each of these tenants, in one round trip and one to load it.

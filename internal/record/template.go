@@ -16,6 +16,9 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
+// maxLastRevisions is of how many deleted templates it is known how many revisions there were.
+const maxLastRevisions = 10 * job.MaxTemplates
+
 func templatesKey(tenant string) string      { return script.Key(tenant, "templates") }
 func templateKey(tenant, name string) string { return script.Key(tenant, "template:"+name) }
 

@@ -105,3 +105,59 @@ func TestRevisionsOfATemplateGoOn(t *testing.T) {
 		}
 	}
 }
+
+// A template that is deleted and stored again goes on counting: what names a revision never finds another program.
+func TestRevisionsGoOn(t *testing.T) {
+	t.Parallel()
+	s, server := open(t)
+	ctx := t.Context()
+	options, err := redis.ParseURL(server.Admin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdb := redis.NewClient(options)
+	t.Cleanup(func() { rdb.Close() })
+	const most = 10 * job.MaxTemplates // names that are known after they were deleted
+	set := func(name, source string, want int64) {
+		t.Helper()
+		stored, err := s.SetTemplate(ctx, "acme", job.Template{Name: name, Spec: job.TemplateSpec{Spec: job.Spec{Runtime: "python", Source: source}}})
+		if err != nil || stored.Revision != want {
+			t.Fatalf("%s: got revision %d, %v, want %d", name, stored.Revision, err, want)
+		}
+	}
+	remove := func(name string) {
+		t.Helper()
+		if err := s.DeleteTemplate(ctx, "acme", name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("a", "1", 1)
+	set("a", "2", 2)
+	remove("a")
+	set("a", "other", 3)
+	for _, revision := range []int64{1, 2} {
+		if _, err := s.Template(ctx, "acme", "a", revision); !errors.Is(err, job.ErrNoTemplate) {
+			t.Errorf("revision %d: got %v, want it gone", revision, err)
+		}
+	}
+	if _, err := s.Template(ctx, "acme", "a", 0); err != nil {
+		t.Error(err)
+	}
+	remove("a")
+	if err := s.DeleteTemplate(ctx, "acme", "a"); !errors.Is(err, job.ErrNoTemplate) {
+		t.Errorf("got %v, want ErrNoTemplate", err)
+	}
+	set("b", "1", 1)
+	// However many names a tenant goes through, what is known of them is bounded, and still no number comes twice.
+	for i := range most + 2 {
+		name := fmt.Sprint("t", i)
+		if _, err := s.SetTemplate(ctx, "acme", job.Template{Name: name, Spec: job.TemplateSpec{Spec: job.Spec{Runtime: "python", Source: "1"}}}); err != nil {
+			t.Fatal(err)
+		}
+		remove(name)
+	}
+	if n, err := rdb.HLen(ctx, "gb:{acme}:revisions").Result(); err != nil || n > most {
+		t.Errorf("got %d, %v, want %d at most", n, err, most)
+	}
+	set("a", "once more", 4)
+}

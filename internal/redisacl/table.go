@@ -79,6 +79,7 @@ var keys = []Key{
 	{"gb:{*}:failed:*", "zset delivery → ms when it failed", ReadWrite, None, "deliveries to an endpoint that failed", "the operator's retention after the last; 10,000 entries at most"},
 	{"gb:{*}:templates", "hash name → newest revision, bytes of all, ms", ReadWrite, None, "the list of templates", "until deleted; 100 at most"},
 	{"gb:{*}:template:*", "hash revision → ms and JSON", ReadWrite, None, "templates", "until deleted; the newest 50 revisions, 8 MiB of all templates at most"},
+	{"gb:{*}:revisions", "hash name → newest revision, or * → highest of those forgotten", ReadWrite, None, "deleted templates: a revision is never another program", "until the template is stored again; 1000 at most"},
 	{"gb:{*}:hooks", "hash id → JSON", ReadWrite, None, "hooks, their secrets sealed to a key of the api's", "until deleted; 100 at most"},
 	{"gb:{*}:hooklog:*", "stream", ReadWrite, None, "what became of deliveries to a hook", "about 1,000 entries of 300 B; until the hook is deleted"},
 	{"gb:{*}:hookseen:*", "string", ReadWrite, None, "deliveries to hooks, each under its id or digest: the job that it started", "7 days"},

@@ -112,10 +112,18 @@ func (a *API) accept(w http.ResponseWriter, r *http.Request) (direct.Delivered, 
 	if err := work.add(ctx, min(deliverWeight*int64(len(body)), a.work.share), workPatience); err != nil {
 		return none, err
 	}
-	if err := knock.Verify(ctx, hooks.Request{Header: r.Header, RawQuery: r.URL.RawQuery, Body: body}); err != nil {
+	counted := false
+	count := func() error { // once: before anything is fetched for the request, or else once its sender is known
+		if counted {
+			return nil
+		}
+		counted = true
+		return a.count(w, r, caller{tenant: tenant, token: job.Token{ID: id}})
+	}
+	if err := knock.Verify(ctx, hooks.Request{Header: r.Header, RawQuery: r.URL.RawQuery, Body: body, Permit: count}); err != nil {
 		return none, err
 	}
-	if err := a.count(w, r, caller{tenant: tenant, token: job.Token{ID: id}}); err != nil {
+	if err := count(); err != nil {
 		return none, err
 	}
 	return knock.Deliver(ctx)

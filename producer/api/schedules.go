@@ -17,6 +17,8 @@ type scheduleInput struct {
 type runScheduleInput struct {
 	Name   string `path:"name" doc:"The schedule's name."`
 	Prefer string `header:"Prefer" doc:"wait=SECONDS holds the answer until the job has ended or the time is up (RFC 7240)." example:"wait=30"`
+	// There is no body that could say it, too.
+	IdempotencyKey string `header:"Idempotency-Key" doc:"Up to 255 printable ASCII characters. For 24 hours, a run of the same schedule under the same key is answered with the first one's job." example:"report-of-today"`
 }
 
 type scheduleOutput struct{ Body job.Schedule }
@@ -52,7 +54,7 @@ func (a *API) scheduleRoutes(h huma.API, d documenter) {
 	run := d.operation("run-schedule", http.MethodPost, "/v1/schedules/{name}/run", "Run a schedule now",
 		"Makes a job of the schedule's template and parameters, as POST /v1/jobs does, also while it is paused. Its times, and what it does about its last job, stay as they are.",
 		d.answers(200, "The job has ended: its result", d.result), d.answers(202, "The job is accepted", d.record),
-		d.problems(400, 401, 404, 422, 503))
+		d.problems(400, 401, 404, 409, 422, 503))
 	run.DefaultStatus = http.StatusAccepted
 	huma.Register(h, run, a.runSchedule)
 }
@@ -112,7 +114,7 @@ func (a *API) scheduleFires(ctx context.Context, in *scheduleInput) (*firesOutpu
 
 func (a *API) runSchedule(ctx context.Context, in *runScheduleInput) (*jobOutput, error) {
 	client := a.tenantClient(ctx)
-	j, err := client.RunSchedule(ctx, in.Name)
+	j, err := client.RunSchedule(ctx, in.Name, in.IdempotencyKey)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}

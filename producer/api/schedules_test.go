@@ -61,6 +61,29 @@ func TestSchedules(t *testing.T) {
 	if len(fires.Fires) != 1 || !fires.Fires[0].Manual || fires.Fires[0].Job != run.ID {
 		t.Errorf("got fires %+v", fires)
 	}
+	keyed := func(name, key string, status int) (r job.Record) {
+		t.Helper()
+		a := w.do(t, "POST", "/v1/schedules/"+name+"/run", strings.NewReader(""), "Idempotency-Key: "+key)
+		if a.status != status {
+			t.Fatalf("run under a key: got %d %s, want %d", a.status, a.body, status)
+		}
+		_ = json.Unmarshal(a.body, &r) // or it is a problem
+		return r
+	}
+	expect("PUT", "/v1/schedules/weekly", good, http.StatusOK, nil)
+	first := keyed("nightly", "k1", http.StatusAccepted)
+	if again := keyed("nightly", "k1", http.StatusAccepted); again.ID != first.ID {
+		t.Errorf("the same run under its key: got %s, want %s", again.ID, first.ID)
+	}
+	if other := keyed("nightly", "k2", http.StatusAccepted); other.ID == first.ID {
+		t.Error("another key is the same run")
+	}
+	keyed("weekly", "k1", http.StatusConflict)
+	keyed("nightly", "\u00e9", http.StatusUnprocessableEntity)
+	expect("GET", "/v1/schedules/nightly/fires", "", http.StatusOK, &fires)
+	if len(fires.Fires) != 3 {
+		t.Errorf("got fires %+v, want each run once", fires)
+	}
 	for _, c := range []struct{ body, field string }{
 		{`{"template":"none","cron":"@daily"}`, "template"},
 		{`{"template":"Bad name","cron":"@daily"}`, "template"},

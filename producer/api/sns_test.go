@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -110,5 +111,39 @@ func TestSNSHook(t *testing.T) {
 	}
 	if got := strings.Count(log, `"action":"hook.confirm"`); got != 1 {
 		t.Errorf("the audit log has %d confirmed subscriptions, want 1", got)
+	}
+}
+
+// TestSNSFetchesCount: whoever knows a hook's id and topic makes Glovebox fetch no more certificates than the
+// tenant has requests a minute, with messages that nobody signed.
+func TestSNSFetchesCount(t *testing.T) {
+	t.Parallel()
+	w, amazon := newSNSWorld(t)
+	const quota = 8
+	token, _ := w.tenant(t, "acme", job.Terms{Quotas: job.Quotas{RequestsPerMinute: quota}})
+	const template = `{"spec":{"runtime":"python","source":"1"}}`
+	if a := w.do(t, "PUT", "/v1/templates/work", strings.NewReader(template), as(token)); a.status != http.StatusOK {
+		t.Fatalf("set template: got %d %s", a.status, a.body)
+	}
+	a := w.do(t, "POST", "/v1/hooks", strings.NewReader(`{"template":"work","sender":"sns","topic_arn":"`+snstest.Topic+`"}`), as(token))
+	var hook producer.NewHook
+	if err := json.Unmarshal(a.body, &hook); err != nil || a.status != http.StatusCreated {
+		t.Fatalf("create hook: got %d %s, %v", a.status, a.body, err)
+	}
+	refused := 0
+	for i := range 5 * quota {
+		m := snstest.Notification(fmt.Sprint("n-", i), time.Now())
+		m["SigningCertURL"] = fmt.Sprintf("https://%s/SimpleNotificationService-%d.pem", snstest.Host, i)
+		body := m.Sign(t, amazon.Key, "2")
+		switch a := w.do(t, "POST", hook.Path, strings.NewReader(string(body)), "Authorization: "); a.status {
+		case http.StatusUnauthorized: // there is no such certificate
+		case http.StatusTooManyRequests:
+			refused++
+		default:
+			t.Fatalf("got %d %s", a.status, a.body)
+		}
+	}
+	if n := len(amazon.Asked()); n > 2*quota || refused == 0 {
+		t.Errorf("%d certificates were asked for, and %d messages refused, want %d at most a minute", n, refused, quota)
 	}
 }

@@ -50,6 +50,14 @@ func readRun(r record.Run) (*liveRun, error) {
 	return l, nil
 }
 
+// Advancer returns [Client.Advance] for all tenants.
+func (c *Client) Advancer() func(ctx context.Context, id string, now time.Time) error {
+	return func(ctx context.Context, id string, now time.Time) error {
+		tenant, _ := job.TenantOfRun(id)
+		return c.For(tenant).Advance(ctx, id, now)
+	}
+}
+
 // Advance does what is to be done in a run of the Client's tenant at that time. Any number of processes may
 // call it at once, and each may die at any step: what is decided first about a step stays, a job's id comes
 // from its step, index and try, and only somebody who has seen every end settles or ends the run.
@@ -287,10 +295,14 @@ func (c *Client) need(ctx context.Context, l *liveRun, name string, read bool) (
 	if !read {
 		return need, nil
 	}
+	outputs := int64(0) // bytes of all jobs
 	for i := range need.Count {
-		ended, err := c.left(ctx, l, name, i)
+		ended, size, err := c.left(ctx, l, name, i)
 		if err != nil {
 			return need, err
+		}
+		if outputs += size; outputs > job.MaxStepOutputsBytes && ended.Fault == "" {
+			ended.Outputs, ended.Fault = nil, fmt.Sprintf("the jobs' %s have more than %d bytes together", job.OutputsFile, job.MaxStepOutputsBytes)
 		}
 		need.Jobs = append(need.Jobs, ended)
 	}
@@ -298,42 +310,42 @@ func (c *Client) need(ctx context.Context, l *liveRun, name string, read bool) (
 	return need, nil
 }
 
-// left is what a job of a run has left: nothing, if it never was or is gone. Where the bucket is away that is
+// left is what a job of a run has left, and the size of its outputs: nothing, if it never was or is gone. Where the bucket is away that is
 // not known, and an error.
-func (c *Client) left(ctx context.Context, l *liveRun, name string, index int) (pipelines.Ended, error) {
+func (c *Client) left(ctx context.Context, l *liveRun, name string, index int) (e pipelines.Ended, size int64, err error) {
 	item := l.state.Steps[name].Items[index]
-	e := pipelines.Ended{ID: job.StepJobID(l.ID, name, index, item.Try)}
+	e = pipelines.Ended{ID: job.StepJobID(l.ID, name, index, item.Try)}
 	result, err := c.ended(ctx, e.ID)
 	if errors.Is(err, job.ErrNotFound) {
-		return e, nil
+		return e, 0, nil
 	}
 	if err != nil {
-		return e, fmt.Errorf("read result of job %s: %w", e.ID, err)
+		return e, 0, fmt.Errorf("read result of job %s: %w", e.ID, err)
 	}
 	e.Artifacts = result.Artifacts
 	at := slices.IndexFunc(e.Artifacts, func(a job.Artifact) bool { return a.Name == job.OutputsFile })
 	if at < 0 {
-		return e, nil
+		return e, 0, nil
 	}
-	if size := e.Artifacts[at].Size; size > job.MaxOutputsBytes {
+	if size = e.Artifacts[at].Size; size > job.MaxOutputsBytes {
 		e.Fault = fmt.Sprintf("%s has %d bytes, and up to %d are read", job.OutputsFile, size, job.MaxOutputsBytes)
-		return e, nil
+		return e, 0, nil
 	}
 	f, err := c.Locate(ctx, e.ID, producer.ArtifactPath(job.OutputsFile))
 	if err != nil {
-		return e, err
+		return e, 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 	defer cancel()
 	text, err := c.objects.GetBytes(ctx, f.Key, job.MaxOutputsBytes)
 	if errors.Is(err, artifacts.ErrNotFound) {
-		return e, nil
+		return e, 0, nil
 	}
 	if err != nil {
-		return e, err
+		return e, 0, err
 	}
 	if e.Outputs, err = pipelines.ParseOutputs(text); err != nil {
 		e.Fault = err.Error()
 	}
-	return e, nil
+	return e, int64(len(text)), nil
 }

@@ -18,7 +18,21 @@ const (
 	stepsAtOnce = 20
 	// waitingInterval is how often it is looked whether the job has ended that a fire waits for.
 	waitingInterval = 2 * time.Second
+	// fireMemory is what fires of all tenants take at once: of two of the largest jobs, or of any number of
+	// small ones.
+	fireMemory = 2 * mostFilled
 )
+
+// Firer returns [Client.Fire] for all tenants. What it takes of memory is bounded, however many schedules
+// are due.
+func (c *Client) Firer() func(ctx context.Context, tenant, name string, now time.Time) error {
+	memory := newBounded(fireMemory)
+	return func(ctx context.Context, tenant, name string, now time.Time) error {
+		held := &reservation{Memory: memory}
+		defer held.keep(0)
+		return c.ForAnswer(tenant, held).Fire(ctx, name, now)
+	}
+}
 
 // Fire does what is to be done about a schedule of the Client's tenant at that time. Any number of
 // processes may call it at once, and each may die at any step: a fire starts one job. Each step stores the
@@ -33,6 +47,9 @@ func (c *Client) Fire(ctx context.Context, name string, now time.Time) error {
 			return err
 		}
 		more, err := c.fireStep(ctx, sc, now)
+		if err != nil && !errors.Is(err, record.ErrScheduleStale) {
+			err = errors.Join(err, c.noteFault(ctx, sc, now, err))
+		}
 		if errors.Is(err, record.ErrScheduleStale) {
 			return nil // whoever changed it goes on, or has said when to look again
 		}
@@ -47,15 +64,17 @@ func (c *Client) Fire(ctx context.Context, name string, now time.Time) error {
 func (c *Client) fireStep(ctx context.Context, sc record.Schedule, now time.Time) (more bool, err error) {
 	table, err := schedules.New(sc.ScheduleSettings, sc.Seed)
 	if err != nil {
-		return false, err
+		return false, undecided{"its times can't be read", err}
 	}
+	at := sc.DecideAt(now)
+	sc.Fault = nil // should this step be made
 	store := func(sc record.Schedule, fires ...job.Fire) error {
 		return c.records.SetSchedule(ctx, c.tenant, sc, lookAt(sc, table, now), fires...)
 	}
 	if sc.Firing != nil {
 		fire, err := c.startFire(ctx, sc, now)
 		if err != nil {
-			return false, err // it is tried again, as often as it takes
+			return false, undecided{"its job can't be created", err}
 		}
 		if fire.Outcome == job.FireStarted {
 			sc.LastJob, sc.LastFire = fire.Job+fire.Run, sc.Firing.Time
@@ -63,24 +82,20 @@ func (c *Client) fireStep(ctx context.Context, sc record.Schedule, now time.Time
 		sc.Firing = nil
 		return true, store(sc, fire)
 	}
-	lives, err := c.lastJobLives(ctx, sc)
-	if err != nil {
-		return false, err
+	if sc.Paused { // then none waits
+		return false, store(sc)
 	}
-	if sc.Waiting != nil && lives && sc.Overlap == job.OverlapCancel {
-		if lives, err = c.cancelLast(ctx, sc); err != nil {
-			return false, err
+	due := table.Due(sc.Next, at)
+	blocked := false
+	if sc.Waiting != nil || !due.Fire.IsZero() {
+		if blocked, err = c.lastJobBlocks(ctx, sc); err != nil {
+			return false, undecided{"its last job, " + sc.LastJob + ", can't be read", err}
 		}
 	}
-	blocked := lives && sc.Overlap != job.OverlapAllow
 	if sc.Waiting != nil && !blocked {
 		sc.Firing, sc.Waiting = sc.Waiting, nil
 		return true, store(sc)
 	}
-	if sc.Paused {
-		return false, store(sc)
-	}
-	due := table.Due(sc.Next, now)
 	sc.Next = due.Next
 	var fires []job.Fire
 	note := func(fire job.Fire) {
@@ -122,6 +137,19 @@ func lookAt(sc record.Schedule, table schedules.Timetable, now time.Time) time.T
 		return now.Add(waitingInterval)
 	}
 	return at
+}
+
+// lastJobBlocks reports whether a fire can't start as the last job has not ended. That is asked to end if the
+// fire which waits wants it.
+func (c *Client) lastJobBlocks(ctx context.Context, sc record.Schedule) (bool, error) {
+	if sc.Overlap == job.OverlapAllow {
+		return false, nil
+	}
+	lives, err := c.lastJobLives(ctx, sc)
+	if err == nil && lives && sc.Waiting != nil && sc.Overlap == job.OverlapCancel {
+		return c.cancelLast(ctx, sc)
+	}
+	return lives, err
 }
 
 func (c *Client) lastJobLives(ctx context.Context, sc record.Schedule) (bool, error) {
@@ -169,9 +197,11 @@ func (c *Client) startFire(ctx context.Context, sc record.Schedule, now time.Tim
 		fire.Run = run
 		err = c.startFired(ctx, sc, t, run)
 	default: // or it is deleted, be it after the fire had started something
-		if _, err := c.records.GetRun(ctx, run); err == nil {
-			fire.Run = run
-			return fire, nil
+		if err != nil {
+			if _, err := c.records.GetRun(ctx, run); err == nil {
+				fire.Run = run
+				return fire, nil
+			}
 		}
 		fire.Job = jobOfFire(c.tenant, sc.Seed, sc.Firing.Time)
 		err = c.createFired(ctx, sc, t, fire.Job)

@@ -3,6 +3,7 @@ package direct_test
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -379,5 +380,103 @@ func TestFireRefused(t *testing.T) {
 	}
 	if _, err := w.Records.Get(ctx, f[0].Job); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("got %v, want the job to stay purged", err)
+	}
+}
+
+// TestFireFault: a fire that can't be decided is told in the schedule, tried less and less often, and given up
+// with an entry; the next one starts.
+func TestFireFault(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	template(t, w.Client)
+	ctx := t.Context()
+	start := time.Date(2027, 1, 1, 0, 0, 30, 0, time.UTC)
+	if _, err := w.Client.SetScheduleAt(ctx, "s", job.ScheduleSettings{Template: "work", Cron: "0 * * * *"}, start); err != nil {
+		t.Fatal(err)
+	}
+	now := start.Add(time.Hour)
+	fire := func() (job.Schedule, []job.Fire, error) {
+		err := w.Client.Fire(ctx, "s", now)
+		sc, readErr := w.Client.Schedule(ctx, "s")
+		fires, listErr := w.Client.ScheduleFires(ctx, "s")
+		if readErr != nil || listErr != nil {
+			t.Fatal(readErr, listErr)
+		}
+		return sc, fires, err
+	}
+	sc, fires, err := fire()
+	if err != nil || len(fires) != 1 || fires[0].Outcome != job.FireStarted {
+		t.Fatalf("got %+v, %v", fires, err)
+	}
+	spoiled := "gb:{default}:job:" + sc.LastJob
+	if err := errors.Join(w.Raw.Del(ctx, spoiled).Err(), w.Raw.Set(ctx, spoiled, "spoiled", 0).Err()); err != nil {
+		t.Fatal(err)
+	}
+
+	now = now.Add(time.Hour)
+	met := now
+	for tries := 1; ; tries++ {
+		if sc, fires, err = fire(); err == nil {
+			t.Fatal("the operator does not hear of it")
+		}
+		if sc.RetryAt == nil {
+			break
+		}
+		if tries == 20 {
+			t.Fatal("it is tried for ever")
+		}
+		if len(fires) != 1 || !strings.Contains(sc.LastError, sc.LastJob) || !sc.RetryAt.After(now) {
+			t.Fatalf("try %d: got %+v, last error %q, again at %v", tries, fires, sc.LastError, sc.RetryAt)
+		}
+		if at, _ := nextDue(t, w); !at.Equal(*sc.RetryAt) {
+			t.Errorf("it is looked at again at %s, and says %s", at, sc.RetryAt)
+		}
+		now = *sc.RetryAt
+	}
+	if took := now.Sub(met); took < 5*time.Minute || took > 30*time.Minute {
+		t.Errorf("it was given up after %s", took)
+	}
+	if f := fires[0]; len(fires) != 2 || f.Outcome != job.FireFailed || !f.Time.Equal(met.Truncate(time.Hour)) || !strings.Contains(f.Reason, "can't be read") {
+		t.Errorf("got %+v, want the fire to be given up", fires)
+	}
+	if sc.LastError == "" || sc.RetryAt != nil || sc.NextAt == nil {
+		t.Errorf("got %+v, want the error to stay until a fire is decided", sc)
+	}
+	now = met.Add(time.Hour)
+	if sc, fires, err = fire(); err != nil || fires[0].Outcome != job.FireStarted || sc.LastError != "" {
+		t.Errorf("got %+v, last error %q, %v: want the next fire to start", fires, sc.LastError, err)
+	}
+
+	// An expression that was taken once and is refused now.
+	stored, err := w.Records.Schedule(ctx, "default", "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored.Cron = "0 * ? * *"
+	if err := w.Records.SetSchedule(ctx, "default", stored, stored.Next); err != nil {
+		t.Fatal(err)
+	}
+	now = met.Add(2 * time.Hour)
+	for range 20 {
+		if sc, fires, err = fire(); sc.RetryAt == nil {
+			break
+		}
+		if !strings.Contains(sc.LastError, "cron(8)") {
+			t.Errorf("got last error %q", sc.LastError)
+		}
+		now = *sc.RetryAt
+	}
+	if err == nil || fires[0].Outcome != job.FireFailed || sc.NextAt != nil || sc.LastError == "" {
+		t.Errorf("got %+v, %+v, %v: want it to be given up", sc, fires[0], err)
+	}
+	if at := w.Raw.ZScore(ctx, "gb:{default}:clock", "s").Val(); !math.IsInf(at, 1) {
+		t.Errorf("it is looked at again at %f", at)
+	}
+	if _, err := w.Client.PauseSchedule(ctx, "s"); err != nil {
+		t.Errorf("it can't be paused: %v", err)
+	}
+	if _, err := w.Client.ResumeSchedule(ctx, "s"); job.CodeOf(err) != job.CodeInvalid {
+		t.Errorf("got %v, want what is wrong with it", err)
 	}
 }

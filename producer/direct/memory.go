@@ -2,6 +2,9 @@ package direct
 
 import (
 	"context"
+	"fmt"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -60,13 +63,40 @@ func (r *reservation) Take(ctx context.Context, bytes int64) error {
 	return err
 }
 
+// Give is [Memory.Give].
+func (r *reservation) Give(bytes int64) {
+	r.Memory.Give(bytes)
+	r.taken -= bytes
+}
+
 // keep gives back all but so much.
 func (r *reservation) keep(bytes int64) {
 	if r.taken > bytes {
 		r.Give(r.taken - bytes)
-		r.taken = bytes
 	}
 }
+
+// bounded is so much memory, which is waited for.
+type bounded struct {
+	most int64
+	free *semaphore.Weighted
+}
+
+func newBounded(bytes int64) bounded { return bounded{bytes, semaphore.NewWeighted(bytes)} }
+
+// Take is [Memory.Take].
+func (b bounded) Take(ctx context.Context, bytes int64) error {
+	if bytes > b.most {
+		return fmt.Errorf("take %d bytes of memory: there are %d", bytes, b.most)
+	}
+	if err := b.free.Acquire(ctx, bytes); err != nil {
+		return fmt.Errorf("wait for %d bytes of memory: %w", bytes, err)
+	}
+	return nil
+}
+
+// Give is [Memory.Give].
+func (b bounded) Give(bytes int64) { b.free.Release(bytes) }
 
 // takeListed takes memory for a list of so many, before it is read. What keeps less is given
 // back once it was.

@@ -67,9 +67,9 @@ func (c *Client) storeSchedule(ctx context.Context, sc record.Schedule, s job.Sc
 	before := sc.ScheduleSettings
 	same := before.Cron == s.Cron && before.Zone == s.Zone && before.JitterSeconds == s.JitterSeconds && before.Paused == s.Paused &&
 		before.StartsAt.Equal(s.StartsAt) && before.EndsAt.Equal(s.EndsAt)
-	sc.ScheduleSettings = s
+	sc.ScheduleSettings, sc.Fault = s, nil
 	table, err := schedules.New(s, sc.Seed)
-	if err != nil {
+	if err != nil && !s.Paused { // what was taken once and can't be read any more may rest
 		return job.Schedule{}, err
 	}
 	var fires []job.Fire
@@ -212,7 +212,13 @@ func (c *Client) ResumeSchedule(ctx context.Context, name string) (job.Schedule,
 }
 
 // RunSchedule is [producer.Schedules.RunSchedule].
-func (c *Client) RunSchedule(ctx context.Context, name string) (producer.Job, error) {
+func (c *Client) RunSchedule(ctx context.Context, name, key string) (producer.Job, error) {
+	n := record.NewJob{ID: job.NewID(c.tenant), Key: key}
+	if key != "" { // what is compared is the schedule's name: one that has changed since is no conflict
+		if j, err := c.replay(ctx, &n, []byte("schedule "+name)); !errors.Is(err, job.ErrNotFound) {
+			return j, err
+		}
+	}
 	sc, err := c.records.Schedule(ctx, c.tenant, name)
 	if err != nil {
 		return producer.Job{}, err
@@ -226,8 +232,9 @@ func (c *Client) RunSchedule(ctx context.Context, name string) (producer.Job, er
 	if err != nil {
 		return producer.Job{}, err
 	}
-	j, err := c.acceptFilled(ctx, record.NewJob{ID: job.NewID(c.tenant)}, spec)
-	if err != nil {
+	spec.IdempotencyKey = key
+	j, err := c.acceptFilled(ctx, n, spec)
+	if err != nil || j.ID != n.ID { // or another request has made it just now, and notes it
 		return j, err
 	}
 	fire := job.Fire{Time: toMS(now), At: toMS(now), Outcome: job.FireStarted, Job: j.ID, Manual: true}
@@ -255,6 +262,13 @@ func wireSchedule(sc record.Schedule) job.Schedule {
 	if !sc.Next.IsZero() {
 		next := sc.Next.UTC()
 		w.NextAt = &next
+	}
+	if f := sc.Fault; f != nil {
+		w.LastError = f.Error
+		if !f.RetryAt.IsZero() {
+			again := f.RetryAt.UTC()
+			w.RetryAt = &again
+		}
 	}
 	if sc.Waiting != nil {
 		waiting := sc.Waiting.Time.UTC()

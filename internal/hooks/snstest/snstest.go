@@ -110,6 +110,13 @@ func (a *Amazon) Set(path string, content []byte) {
 	a.files[path] = content
 }
 
+// Get is what is at a host and path.
+func (a *Amazon) Get(path string) []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.files[path]
+}
+
 // Asked lists the hosts and paths that were asked for.
 func (a *Amazon) Asked() []string {
 	a.mu.Lock()
@@ -142,7 +149,7 @@ func (a *Amazon) issue(tb testing.TB, by authority, change func(*x509.Certificat
 	}
 	c := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "sns.amazonaws.com"}, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(48 * time.Hour),
 	}
 	change(c)
 	if by.cert == nil {

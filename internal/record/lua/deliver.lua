@@ -50,13 +50,17 @@ local function failed()
     local probe = string.format('%.0f', now + probe_interval)
     call('HSET', lane, 'pause', probe)
     call('HDEL', lane, 'probe') -- the day's try was made
-    if state == 'pending' then due = probe end
+    if state == 'pending' then
+      due = probe
+      local held = call('HGET', lane, 'held') -- until then: set_endpoint has them go at once. As many as were in flight, at most
+      call('HSET', lane, 'held', held and held .. ' ' .. id or id)
+    end
   end
 end
 
 local function succeeded()
   local window = tonumber(call('HGET', lane, 'window') or 1)
-  call('HDEL', lane, 'failures', 'failed', 'failing', 'pause', 'disabled', 'reason', 'probe')
+  call('HDEL', lane, 'failures', 'failed', 'failing', 'pause', 'disabled', 'reason', 'probe', 'held')
   call('HSET', lane, 'window', math.min(window * 2, most))
 end
 

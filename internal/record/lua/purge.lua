@@ -6,7 +6,6 @@
 -- @include run
 -- @arg id        of the job
 -- @arg now       ms
--- @number most   how many attempts may be made at once at one endpoint
 -- @rest first    ids of deliveries that it may have
 -- @answer ok, released  it is gone; id, attempt, waits, backlog and when of each delivery that has the place of one that is gone
 -- @answer missing       there is no such job
@@ -26,7 +25,7 @@ for i = first, #ARGV do
   local endpoint, url = unpack(call('HMGET', key, 'endpoint', 'url'))
   call('DEL', key)
   if endpoint or url then -- it keeps no place in its lane
-    for _, r in ipairs(leave_lane(lane_of(endpoint, url), ARGV[i], now, most)) do released[#released + 1] = r end
+    for _, r in ipairs(leave_lane(lane_of(endpoint, url), ARGV[i], now)) do released[#released + 1] = r end
   end
   call('ZREM', t .. 'outbox', ARGV[i])
 end

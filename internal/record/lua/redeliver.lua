@@ -3,7 +3,6 @@
 -- @include lane
 -- @arg now      ms
 -- @arg again    when the sweeper looks for a delivery that waits, ms
--- @number most  how many attempts may be made at once at one endpoint
 -- @rest first  ids of deliveries
 -- @answer counts, released  of each delivery ok, missing, flying (an attempt is being made) or waits (it is due already); id, attempt, waits, backlog and when of each that is released
 
@@ -39,6 +38,6 @@ for i = first, #ARGV do
   words[#words + 1] = word
 end
 for lane in pairs(lanes) do
-  for _, r in ipairs(release_lane(lane, now, most)) do released[#released + 1] = r end
+  for _, r in ipairs(release_lane(lane, now)) do released[#released + 1] = r end
 end
 return {words, released}

@@ -8,7 +8,6 @@
 -- @arg enable  1: forget that deliveries to it have failed, and take those that wait for that to be over
 -- @number now  ms
 -- @arg again    when the sweeper looks for a delivery that waits, ms
--- @number most  how many attempts may be made at once at it
 -- @answer ok, released  it is done; id, attempt, waits, backlog and when of each delivery that is released
 -- @answer full   the tenant has as many as it may
 -- @answer stale  it has changed meanwhile
@@ -23,13 +22,21 @@ if after == '' then
 else
   call('HSET', endpoints, id, after)
   if enable == '1' then
-    call('HDEL', lane, 'failures', 'failed', 'failing', 'pause', 'disabled', 'reason', 'probe')
-    -- What was released for the end of the pause is the first to be released now, for a task of its own: that of the pause is stale.
-    for _, delivery in ipairs(call('ZRANGEBYSCORE', lane .. ':flight', string.format('(%.0f', now + flight_life), '+inf')) do
+    local held = call('HGET', lane, 'held') or ''
+    call('HDEL', lane, 'failures', 'failed', 'failing', 'pause', 'disabled', 'reason', 'probe', 'held')
+    -- What was put off to the end of the pause is the first to be released now, for a task of its own: that of the pause is stale.
+    -- How long it may wait begins anew: until now it waited for this.
+    local function go(delivery)
       call('ZREM', lane .. ':flight', delivery)
+      if call('HGET', t .. 'delivery:' .. delivery, 'state') ~= 'pending' then return end
+      call('HSET', t .. 'delivery:' .. delivery, 'asked', now)
       line_up_delivery(lane, delivery, 0, again)
     end
-    released = release_lane(lane, now, most)
+    for _, delivery in ipairs(call('ZRANGEBYSCORE', lane .. ':flight', string.format('(%.0f', now + flight_life), '+inf')) do go(delivery) end
+    for delivery in string.gmatch(held, '%S+') do
+      if not call('ZSCORE', lane .. ':flight', delivery) then go(delivery) end
+    end
+    released = release_lane(lane, now)
   end
 end
 call('DEL', wants)

@@ -1,5 +1,5 @@
 -- set_template stores a revision of a tenant's template, unless it is what the newest one is. The oldest revisions of the
--- template go, beyond so many.
+-- template go, beyond so many. One that was deleted goes on counting, so that no revision is ever another program.
 -- @const max_templates           how many templates a tenant may have
 -- @const max_template_revisions  how many revisions of a template are kept
 -- @const max_templates_bytes     bytes of all templates of a tenant, all revisions included
@@ -9,11 +9,13 @@
 -- @answer revision  the number of the newest revision, and when it was stored, ms
 -- @answer full      the tenant has as many as it may
 
-local all, key = t .. 'templates', t .. 'template:' .. name
+local all, key, last = t .. 'templates', t .. 'template:' .. name, t .. 'revisions'
 local newest = tonumber(string.match(call('HGET', all, name) or '0', '^%d+'))
+local known = newest > 0
+if not known then newest = tonumber(call('HGET', last, name) or call('HGET', last, '*') or 0) end
 local at, before = string.match(call('HGET', key, newest) or '', '^(%d+) (.*)$')
 if before == template then return {newest, at} end
-if newest == 0 and call('HLEN', all) >= max_templates then return {'full'} end
+if not known and call('HLEN', all) >= max_templates then return {'full'} end
 local oldest = newest + 1 - max_template_revisions
 local stored = now .. ' ' .. template
 local bytes = #stored
@@ -26,6 +28,7 @@ for other, line in string.gmatch(table.concat(call('HGETALL', all), '\n') .. '\n
   end
 end
 if others + bytes > max_templates_bytes then return {'full'} end
+call('HDEL', last, name)
 call('HDEL', key, oldest)
 call('HSET', key, newest + 1, stored)
 call('HSET', all, name, newest + 1 .. ' ' .. bytes .. ' ' .. now)

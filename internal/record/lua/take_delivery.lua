@@ -30,10 +30,14 @@ end
 if state ~= 'pending' or held_attempt ~= attempt or (held_waits or '0') ~= waits then return {'stale'} end
 local settings = endpoint and call('HGET', t .. 'endpoints', endpoint) or ''
 local word, lane = 'ok', (url or settings ~= '') and lane_of(endpoint, url)
-if lane and not once and not call('ZSCORE', lane .. ':flight', id) then
+if lane and not once then
   local disabled, pause = unpack(call('HMGET', lane, 'disabled', 'pause'))
-  if disabled and tonumber(pause or 0) <= tonumber(now) then
+  pause = tonumber(pause or 0)
+  if disabled and (pause <= tonumber(now) or pause <= tonumber(due or 0)) then -- what was put off for the pause is the try, whatever this process's clock says
     call('HSET', lane, 'pause', again, 'probe', id) -- deliver says when the next is made; where this process dies, another is then
+    call('HDEL', lane, 'held')
+  elseif call('ZSCORE', lane .. ':flight', id) then
+    word = 'ok'
   elseif disabled then
     word = 'disabled'
   elseif not has_room(lane, now, most) then

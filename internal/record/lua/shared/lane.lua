@@ -38,11 +38,11 @@ local function line_up_delivery(lane, id, due, again)
 end
 
 -- release_lane takes those that wait longest out of the line, as many as may be in flight. In a pause that is one, if none is in
--- flight, for when the pause is over. It answers id, attempt, waits, backlog and when of each: each wants a task.
+-- flight, for when the pause is over. Without most the window alone bounds them, which the deliverer's most does. It answers id, attempt, waits, backlog and when of each: each wants a task.
 local function release_lane(lane, now, most)
   local window, pause = unpack(call('HMGET', lane, 'window', 'pause'))
   local flying = in_flight(lane, now)
-  local room, at = math.min(tonumber(window or 1), most) - flying, now
+  local room, at = math.min(tonumber(window or 1), most or math.huge) - flying, now
   if tonumber(pause or 0) > tonumber(now) then
     room, at = flying == 0 and 1 or 0, pause
   end
