@@ -41,7 +41,9 @@ type Result struct {
 	ArtifactsSkipped      []Skipped `json:"artifacts_skipped,omitempty"`
 	ArtifactsSkippedTotal int       `json:"artifacts_skipped_total,omitempty"`
 	Compile               *Compile  `json:"compile,omitempty"`
-	Runtime               Runtime   `json:"runtime"`
+	// Cost is what the job cost by the operator's prices; nil where there are none, or nothing ran to an end.
+	Cost    *Cost   `json:"cost,omitempty" doc:"By the operator's prices; absent where there are none, and where nothing ran to an end."`
+	Runtime Runtime `json:"runtime"`
 	// LimitsEnforced is "hard" where a cgroup bounds the sandbox, "soft" where the
 	// worker watches it.
 	LimitsEnforced string `json:"limits_enforced,omitempty"`

@@ -36,6 +36,8 @@ type Tenants interface {
 	// RevokeToken makes a token worthless, everywhere within a second. It fails with
 	// job.ErrNoTenant or job.ErrNoToken.
 	RevokeToken(ctx context.Context, tenant, id string) error
+	// TenantUsage is [Metering.Usage] of a tenant. It fails with job.ErrNoTenant, too.
+	TenantUsage(ctx context.Context, tenant, from, to string) (job.UsageReport, error)
 	// TenantWebhooks is the tenant's [Webhooks]. It, or what it is asked for, fails with
 	// job.ErrNoTenant.
 	TenantWebhooks(ctx context.Context, tenant string) (Webhooks, error)

@@ -67,7 +67,7 @@ locals {
   # Of the settings that are no secret and that the module doesn't make, those that a pool or
   # the API may be given. A Go test holds them against what the programs read.
   worker_settings = [
-    "GLOVEBOX_CACHE_MB", "GLOVEBOX_CONCURRENCY", "GLOVEBOX_IMAGES", "GLOVEBOX_MEMORY_MB", "GLOVEBOX_POLL_MS", "GLOVEBOX_PRELOAD",
+    "GLOVEBOX_CACHE_MB", "GLOVEBOX_CONCURRENCY", "GLOVEBOX_IMAGES", "GLOVEBOX_MEMORY_MB", "GLOVEBOX_POLL_MS", "GLOVEBOX_PRELOAD", "GLOVEBOX_PRICES",
     "GLOVEBOX_RESULT_SECONDS", "GLOVEBOX_SNAPSHOTS", "GLOVEBOX_WARM",
   ]
   api_settings = [

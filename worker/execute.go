@@ -147,13 +147,16 @@ func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) 
 	if grader != nil {
 		grader.fill(&result)
 	}
+	metered := w.meter(&result, program.Limits.MemoryMB)
 	if err := out.storeStreams(ctx, &result); err != nil {
 		return record.Ending{}, err
 	}
 	if err := w.attest(&result, spec, input, program.Limits, out); err != nil {
 		return record.Ending{}, err
 	}
-	return w.storeResult(ctx, j, keys, result, out)
+	ending, err := w.storeResult(ctx, j, keys, result, out)
+	ending.Metered = metered
+	return ending, err
 }
 
 // storeResult writes result.json, and returns the record's end.

@@ -80,6 +80,7 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 	result := w.result(t.job, h.runtime, o, t.out)
 	result.Timing.StartupMS = max(t.began.Sub(t.job.Started).Milliseconds(), 0)
 	result.Session = &job.ExecutionState{ID: h.record.ID, Sequence: t.job.Sequence, Generation: generation, State: state}
+	metered := w.meter(&result, h.limits.MemoryMB)
 	if err := t.out.storeStreams(storing, &result); err != nil {
 		return err
 	}
@@ -87,6 +88,7 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 	if err != nil {
 		return err
 	}
+	ending.Metered = metered
 	t.events.finish()                        // the result comes after the output
 	err = w.endRecord(h.life, t.job, ending) //nolint:contextcheck // what is stored is ended, also after ctx
 	t.close()

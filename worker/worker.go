@@ -21,6 +21,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/secrets"
+	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker/internal/testcache"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -65,6 +66,8 @@ type Config struct {
 	Runtimes  runtimes.Set
 	// Images are those that jobs may bring, each pinned by its digest. Defaults to none.
 	Images []string
+	// Prices are what jobs cost. Defaults to nil: then results say nothing of it.
+	Prices *job.Prices
 	// Signer attests results. Defaults to nil: then they carry no attestation.
 	Signer *attest.Signer
 	// Secrets open the secrets that jobs name. Defaults to nil: then such jobs fail.

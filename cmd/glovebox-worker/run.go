@@ -56,6 +56,8 @@ everything by its environment (secrets may be in files: NAME_FILE=path), except 
                            told of one (default: 1000)
   GLOVEBOX_GRACE_SECONDS   how long jobs may go on after SIGTERM  (default: 30)
   GLOVEBOX_IMAGES          images that jobs may bring: name@sha256:… …  (default: none)
+  GLOVEBOX_PRICES          what jobs cost, in billionths of your currency, the same as the
+                           api's                         (default: results have no cost)
   GLOVEBOX_SIGNING_KEY     signs results: openssl rand -base64 32  (default: unsigned)
   GLOVEBOX_SECRETS_KEY     opens the secrets that tenants store: openssl rand -base64 32, the
                            same for every worker; several are good, the first one is what

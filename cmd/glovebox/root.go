@@ -103,6 +103,7 @@ Exit codes:
 		{jobGroup, a.sessionCommand()},
 		{jobGroup, a.replCommand()},
 		{jobGroup, a.receiveCommand()},
+		{jobGroup, a.usageCommand()},
 		{jobGroup, a.webhookCommand()},
 		{jobGroup, a.endpointCommand()},
 		{jobGroup, a.verifyCommand()},

@@ -57,6 +57,8 @@ type Worker struct {
 	// RequireCgroups keeps the worker from starting where the host's kernel doesn't bound
 	// its sandboxes.
 	RequireCgroups bool
+	// Prices are what jobs cost; nil for nothing.
+	Prices *job.Prices
 	// Log is "text" or "json".
 	Log string
 	// Warnings are about settings that work, and could be safer.
@@ -83,6 +85,7 @@ func ReadWorker(getenv Getenv) (Worker, error) {
 		Grace:        r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 30, 1, 86_400),
 		Images:       r.images("GLOVEBOX_IMAGES"),
 		MetricsAddr:  r.String("GLOVEBOX_METRICS_ADDR", ""),
+		Prices:       r.prices("GLOVEBOX_PRICES"),
 		Signer:       r.signer("GLOVEBOX_SIGNING_KEY"),
 		Secrets:      r.secretsKeys("GLOVEBOX_SECRETS_KEY"),
 		Log:          r.Choice("GLOVEBOX_LOG", "text", "json"),

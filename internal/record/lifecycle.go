@@ -119,6 +119,14 @@ type Ending struct {
 	Stored int64
 	// Dirty asks the sweeper to look for objects that no record points to.
 	Dirty bool
+	// Metered is what counts for its tenant's usage, if it ran.
+	Metered *Metered
+}
+
+// Metered is what a job used.
+type Metered struct {
+	CPUMS, MiBMS int64
+	Nano         int64 // its cost
 }
 
 // MaxInline is how large a spec or result may be to live in the record itself.
@@ -172,6 +180,11 @@ func (s *Store) finishArgs(ctx context.Context, j Job, e Ending, more script.Arg
 		"delivery":          DeliveryID(j.ID, job.EventCompleted, j.Callback), "event": job.EventCompleted, "message": MessageID(j.ID, job.EventCompleted),
 		"window": s.windowOrNone(ctx, j.Tenant), "due": now.Add(sweepDelay), "lend_most": s.lendMost,
 	}
+	m := Metered{}
+	if e.Metered != nil {
+		m = *e.Metered
+	}
+	a["ran"], a["cpu_ms"], a["mib_ms"], a["nano"] = e.Metered != nil, m.CPUMS, m.MiBMS, m.Nano
 	maps.Copy(a, more)
 	return a
 }

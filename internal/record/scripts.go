@@ -123,6 +123,7 @@ var scripts = script.New(luaFiles, map[string]any{
 	"rate_window":            RateWindow.Microseconds(),
 	"unoffered_patience":     unofferedPatience,
 	"unwatched_life":         unwatchedLife,
+	"usage_life":             job.UsageLife,
 	"upload_cost":            uploadCost,
 	"most_names":             mostNames,
 	"name_life":              nameLife,

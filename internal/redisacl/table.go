@@ -49,6 +49,7 @@ var keys = []Key{
 	{"gb:{*}:", "none", ReadWrite, ReadWrite, "no key: scripts get it, and make the others from it", "never there"},
 	{"gb:{*}:result:*", "string", ReadWrite, ReadWrite, "results: a worker writes them, and reads them for inputs", "an hour after the end, or less: see lent"},
 	{"gb:{*}:events:*", "stream", ReadWrite, ReadWrite, "what a watched job prints", "until a minute after the end, or less: see lent; 1.3 MiB at most"},
+	{"gb:{*}:usage:*", "hash of counts; the name has the day, counted from 1970 in UTC", ReadWrite, ReadWrite, "what jobs used that ended on a day: an end counts up", "400 days"},
 	{"gb:{*}:stored", "string", ReadWrite, ReadWrite, "bytes that are stored: an end counts up", "a number, while it isn't 0"},
 	{"gb:{*}:lent", "zset name → ms when it expires", ReadWrite, ReadWrite, "results and events that are there for a while: who writes one takes back others", "128 MiB of results and events in all"},
 	{"gb:{*}:lent:*", "hash name → bytes, and their sum as a string", ReadWrite, ReadWrite, "what they take", "as lent"},

@@ -74,6 +74,7 @@ var accesses = map[string]access{
 	"GET /v1/hooks/{id}/deliveries":         {job.ScopeRead, ""},
 	"POST /v1/hooks/{id}":                   {nobodys, ""}, // its signature says who posts
 	"OPTIONS /v1/hooks/{id}":                {nobodys, ""},
+	"GET /v1/usage":                         {job.ScopeRead, ""},
 	"POST /v1/runs":                         {job.ScopeSubmit, "run.start"},
 	"GET /v1/runs":                          {job.ScopeRead, ""},
 	"GET /v1/runs/{id}":                     {job.ScopeRead, ""},
@@ -103,6 +104,7 @@ var accesses = map[string]access{
 	"POST /v1/tools/{name}":                 {anyScope, ""}, // each tool asks for its own
 	"POST /mcp":                             {anyScope, ""}, // likewise
 
+	"GET /v1/admin/tenants/{name}/usage":                  {operator, ""},
 	"GET /v1/admin/tenants/{name}/webhook-secret":         {operator, ""},
 	"POST /v1/admin/tenants/{name}/webhook-secret/rotate": {operator, "webhook.rotate"},
 	"POST /v1/admin/tenants":                              {operator, "tenant.create"},

@@ -86,7 +86,11 @@ func (a *API) execute(ctx context.Context, in *executeInput) (*executeOutput, er
 		return nil, huma.ErrorWithHeaders(notRun(result), location)
 	}
 	out := &executeOutput{Location: location.Get("Location"), Body: execution(result)}
-	if a.prices != nil && limitsErr == nil {
+	switch {
+	case result.Cost != nil:
+		cost := float64(result.Cost.Nano) / nano
+		out.Body.Cost = &cost
+	case a.prices != nil && limitsErr == nil: // its worker has no prices
 		out.Body.Cost = cost(*a.prices, result, limits)
 	}
 	return out, nil

@@ -103,6 +103,7 @@ func (a *API) routes(mux *listedMux, version string) error {
 	a.hookRoutes(mux, h, d)
 	a.scheduleRoutes(h, d)
 	a.runRoutes(h, d)
+	a.usageRoutes(h, d)
 	a.sessionRoutes(h, d)
 	a.webhookRoutes(h, d)
 	a.endpointRoutes(h, d)

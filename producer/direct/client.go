@@ -90,6 +90,7 @@ var (
 	_ producer.Hooks     = (*Client)(nil)
 	_ producer.Schedules = (*Client)(nil)
 	_ producer.Runs      = (*Client)(nil)
+	_ producer.Metering  = (*Client)(nil)
 	_ producer.Sessions  = (*Client)(nil)
 )
 

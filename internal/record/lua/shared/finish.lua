@@ -7,6 +7,7 @@
 -- @include run
 -- @const expired_delay   how long after a record expires its objects and counts go, ms
 -- @const event_life      how long events outlive their job if somebody watches it, ms
+-- @const usage_life      how long the usage of a day is kept, ms
 -- @const unwatched_life  how long events outlive their job if nobody watches it, ms
 -- @arg id           of the job
 -- @arg now          ms
@@ -20,6 +21,10 @@
 -- @arg delivery     id of the delivery to the job's callback, made only if it has one
 -- @arg message      id of the event, for endpoints that want it
 -- @arg event        what the delivery tells
+-- @arg ran          1: it ran, and what follows is counted
+-- @arg cpu_ms       CPU time, ms
+-- @arg mib_ms       memory that was reserved, MiB ms
+-- @arg nano         what that cost, billionths
 -- @arg window       how many jobs of the tenant may be released or running
 -- @arg due          when the sweeper looks for the task of the job that is released here, ms
 -- @arg lend_most    bytes that the tenant may have lent
@@ -50,10 +55,22 @@ local function keep()
   count(t .. 'stored', stored)
 end
 
+-- meter counts what the job used for its tenant's day, in UTC. The numbers stay texts, as Lua's lose digits. A worker may
+-- spoil what is counted up: no end fails for that.
+local function meter()
+  local day = t .. 'usage:' .. string.format('%d', math.floor(tonumber(now) / 86400000))
+  local jobs = redis.pcall('HINCRBY', day, 'jobs', 1)
+  for name, n in pairs({cpu_ms = cpu_ms, mib_ms = mib_ms, nano = nano}) do
+    if n ~= '0' then redis.pcall('HINCRBY', day, name, n) end
+  end
+  if jobs == 1 or type(jobs) ~= 'number' then redis.pcall('PEXPIRE', day, usage_life) end
+end
+
 local function finish()
   if state == 'queued' then unqueue(id) end
   call('HSET', job(id), 'state', status, 'finished', now, 'result_ref', result_ref)
   keep()
+  if ran == '1' then meter() end
   call('HDEL', job(id), 'spec', 'spec_ref')
   call('HDEL', running, id)
   call('ZREM', t .. 'deadline', id)

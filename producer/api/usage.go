@@ -1,0 +1,47 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+type usageInput struct {
+	From string `query:"from" doc:"The first day, in UTC; that of to's month by default." example:"2026-11-01"`
+	To   string `query:"to" doc:"The last day; today by default. 366 days at most." example:"2026-11-30"`
+}
+
+type tenantUsageInput struct {
+	Name string `path:"name" doc:"The tenant's name."`
+	usageInput
+}
+
+type usageOutput struct{ Body job.UsageReport }
+
+// usageRoutes say what jobs used, and what that cost.
+func (a *API) usageRoutes(h huma.API, d documenter) {
+	const says = "What jobs used that ended on these days, and what that cost by the operator's prices: exactly the sum over their results. Each job is counted once, as it ends. The usage of a day is kept for 400 days."
+	huma.Register(h, d.operation("get-usage", http.MethodGet, "/v1/usage", "Get your usage", says, d.problems(401, 422, 503)), a.usage)
+	of := d.operation("get-tenant-usage", http.MethodGet, "/v1/admin/tenants/{name}/usage", "Get a tenant's usage", says, d.problems(401, 404, 422, 503))
+	delete(of.Responses, "429") // an operator has no quota
+	huma.Register(h, of, a.tenantUsage)
+}
+
+func (a *API) usage(ctx context.Context, in *usageInput) (*usageOutput, error) {
+	u, err := a.tenantClient(ctx).Usage(ctx, in.From, in.To)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return &usageOutput{u}, nil
+}
+
+func (a *API) tenantUsage(ctx context.Context, in *tenantUsageInput) (*usageOutput, error) {
+	u, err := a.client.TenantUsage(ctx, in.Name, in.From, in.To)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return &usageOutput{u}, nil
+}
