@@ -42,7 +42,8 @@ func sample() (job.Result, Run) {
 			Name: "01", Group: "g", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2, Hidden: true, Usage: &job.Usage{WallMS: 1, CPUMS: 2, MemoryPeakBytes: 3}, Reruns: 1,
 			ExitCode: &exitCode, Signal: "SIGKILL", Stdout: "o", Stderr: "e", Difference: &job.Difference{Line: 1, Column: 2, Want: "w", Got: "g"}, Feedback: "f", JudgeMessage: "j",
 		}},
-		Groups: []job.GroupResult{{Name: "g", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2}},
+		Groups:  []job.GroupResult{{Name: "g", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2}},
+		Session: &job.ExecutionState{ID: "default-s-x", Sequence: 1, Generation: 2, State: job.StateKept}, // no execution is attested
 	}
 	input, err := InputHash(job.Spec{Source: "print(1)"})
 	if err != nil {
@@ -134,7 +135,10 @@ func TestRotation(t *testing.T) {
 
 // unattested is every field of a result that its attestation says nothing about. That
 // others signed it too is no change.
-var unattested = []string{"stdout_url", "stderr_url", "artifacts.url", "metadata", "attestation.signatures.(added)"}
+var unattested = []string{
+	"stdout_url", "stderr_url", "artifacts.url", "metadata", "attestation.signatures.(added)",
+	"session.(removed)", "session.id", "session.sequence", "session.generation", "session.state",
+}
 
 // TestEveryFieldOfAResult changes each field, found by reflection: a field that is added
 // to job.Result and forgotten here fails.

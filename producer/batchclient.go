@@ -131,7 +131,7 @@ func (c *Client) BatchResults(ctx context.Context, id string, from int) iter.Seq
 		defer cancel()
 		silent := time.AfterFunc(resultsSilence, cancel)
 		defer silent.Stop()
-		res, err := c.do(ctx, http.MethodGet, BatchPath(id)+"/"+Results+"?from="+strconv.Itoa(max(from, 0)), 0, nil)
+		res, err := c.do(ctx, http.MethodGet, BatchPath(id)+"/"+Results+"?from="+strconv.Itoa(max(from, 0)))
 		if err != nil {
 			yield(job.BatchResult{}, err)
 			return

@@ -100,7 +100,7 @@ func (c *Client) Close() error {
 
 // Ready fails unless a job submitted now would be accepted durably.
 func (c *Client) Ready(ctx context.Context) error {
-	res, err := c.do(ctx, http.MethodGet, "/readyz", 0, nil)
+	res, err := c.do(ctx, http.MethodGet, "/readyz")
 	if err != nil {
 		return err
 	}
@@ -149,8 +149,8 @@ func (c *Client) askJSON(req *http.Request, into any) error {
 }
 
 // do returns a successful answer, whose body the caller closes.
-func (c *Client) do(ctx context.Context, method, path string, wait int, body []byte) (*http.Response, error) {
-	req, err := c.request(ctx, method, path, wait, body)
+func (c *Client) do(ctx context.Context, method, path string) (*http.Response, error) {
+	req, err := c.request(ctx, method, path, 0, nil)
 	if err != nil {
 		return nil, err
 	}

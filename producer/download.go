@@ -15,7 +15,7 @@ func (c *Client) Open(ctx context.Context, id, path string) (*Download, error) {
 	if !ok && path != Stdout && path != Stderr || !isJobID(id) || job.CheckName(name) != "" {
 		return nil, job.ErrNotFound // "..", say, would mean another URL
 	}
-	res, err := c.do(ctx, http.MethodGet, FilePath(id, path), 0, nil) //nolint:bodyclose // the caller closes the Download
+	res, err := c.do(ctx, http.MethodGet, FilePath(id, path)) //nolint:bodyclose // the caller closes the Download
 	if err != nil {
 		return nil, err
 	}

@@ -149,7 +149,7 @@ func (c *Client) DeleteEndpoint(ctx context.Context, id string) error {
 	if _, ok := job.TenantOfEndpoint(id); !ok {
 		return job.ErrNoEndpoint
 	}
-	res, err := c.do(ctx, http.MethodDelete, endpointsPath+"/"+id, 0, nil)
+	res, err := c.do(ctx, http.MethodDelete, endpointsPath+"/"+id)
 	if err != nil {
 		return err
 	}

@@ -121,7 +121,7 @@ func (c *Client) DeleteHook(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	res, err := c.do(ctx, http.MethodDelete, path, 0, nil)
+	res, err := c.do(ctx, http.MethodDelete, path)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func (c *Client) Purge(ctx context.Context, id string) error {
 	if !isJobID(id) {
 		return job.ErrNotFound // "..", say, would mean another URL
 	}
-	res, err := c.do(ctx, http.MethodDelete, JobPath(id)+"?purge=true", 0, nil)
+	res, err := c.do(ctx, http.MethodDelete, JobPath(id)+"?purge=true")
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func (c *Client) GraphRun(ctx context.Context, id, format string) (string, error
 	if _, ok := job.TenantOfRun(id); !ok {
 		return "", job.ErrNotFound
 	}
-	res, err := c.do(ctx, http.MethodGet, RunPath(id)+"/graph?format="+url.QueryEscape(format), 0, nil)
+	res, err := c.do(ctx, http.MethodGet, RunPath(id)+"/graph?format="+url.QueryEscape(format))
 	if err != nil {
 		return "", err
 	}

@@ -78,7 +78,7 @@ func (c *Client) DeleteSchedule(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	res, err := c.do(ctx, http.MethodDelete, path, 0, nil)
+	res, err := c.do(ctx, http.MethodDelete, path)
 	if err != nil {
 		return err
 	}

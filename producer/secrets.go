@@ -54,7 +54,7 @@ func (c *Client) DeleteSecret(ctx context.Context, name string) error {
 	if !job.ValidSecretName(name) {
 		return job.ErrNoSecret // "..", say, would mean another URL
 	}
-	res, err := c.do(ctx, http.MethodDelete, secretPath(name), 0, nil)
+	res, err := c.do(ctx, http.MethodDelete, secretPath(name))
 	if err != nil {
 		return err
 	}

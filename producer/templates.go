@@ -95,7 +95,7 @@ func (c *Client) DeleteTemplate(ctx context.Context, name string) error {
 	if !job.ValidTemplateName(name) {
 		return job.ErrNoTemplate // "..", say, would mean another URL
 	}
-	res, err := c.do(ctx, http.MethodDelete, templatesPath+"/"+name, 0, nil)
+	res, err := c.do(ctx, http.MethodDelete, templatesPath+"/"+name)
 	if err != nil {
 		return err
 	}

@@ -151,7 +151,7 @@ func (c *Client) RevokeToken(ctx context.Context, tenant, id string) error {
 	case id == "" || id == "." || id == "..":
 		return job.ErrNoToken
 	}
-	res, err := c.do(ctx, http.MethodDelete, tenantsPath+"/"+tenant+"/tokens/"+url.PathEscape(id), 0, nil)
+	res, err := c.do(ctx, http.MethodDelete, tenantsPath+"/"+tenant+"/tokens/"+url.PathEscape(id))
 	if err != nil {
 		return err
 	}
