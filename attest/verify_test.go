@@ -44,6 +44,7 @@ func sample() (job.Result, Run) {
 		}},
 		Groups:  []job.GroupResult{{Name: "g", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2}},
 		Session: &job.ExecutionState{ID: "default-s-x", Sequence: 1, Generation: 2, State: job.StateKept}, // no execution is attested
+		Cost:    &job.Cost{Nano: 1, Amount: "0.000000001"},
 	}
 	input, err := InputHash(job.Spec{Source: "print(1)"})
 	if err != nil {
@@ -138,6 +139,7 @@ func TestRotation(t *testing.T) {
 var unattested = []string{
 	"stdout_url", "stderr_url", "artifacts.url", "metadata", "attestation.signatures.(added)",
 	"session.(removed)", "session.id", "session.sequence", "session.generation", "session.state",
+	"cost.(removed)", "cost.nano", "cost.amount",
 }
 
 // TestEveryFieldOfAResult changes each field, found by reflection: a field that is added

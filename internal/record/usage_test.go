@@ -42,7 +42,7 @@ func TestUsage(t *testing.T) {
 			return s.End(ctx, j, Ending{Status: job.Succeeded, Result: b, Metered: &Metered{CPUMS: used.CPUMS, MiBMS: 256 * used.WallMS, Nano: nano}})
 		}
 		if n%5 == 0 { // its worker is lost, and comes back with what it had
-			if err := s.Requeue(ctx, j); err != nil {
+			if _, err := s.Requeue(ctx, id, 1, "w", CostAttempt, 0); err != nil {
 				t.Fatal(err)
 			}
 			if err := end(j); !errors.Is(err, ErrStale) {
