@@ -7,7 +7,7 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// TestUsageRoutes: a tenant and the operator ask for usage, of days that there are and of tenants that there are.
+// TestUsageRoutes: a tenant and the operator ask for usage, of days and tenants that exist.
 func TestUsageRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
