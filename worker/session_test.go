@@ -92,6 +92,24 @@ func TestSessionKeepsState(t *testing.T) {
 	gbtest.Eventually(t, "the sandboxes are gone", func() bool { return strings.Count(g.log.String(), `msg="session ends"`) == 2 })
 }
 
+// TestSessionOutlivesBucket: where the bucket is away as an execution ends, that waits, and its state stays.
+func TestSessionOutlivesBucket(t *testing.T) {
+	t.Parallel()
+	g := start(t, sessionWorker)
+	id := g.openSession(job.SessionSettings{Runtime: "python", Limits: job.Limits{WallMS: 60_000}})
+	g.result(g.execute(id, "x = 41"))
+	g.s3.Kill()
+	waits := g.execute(id, "x += 1; print('x' * 100_000)") // more than a record holds
+	gbtest.Eventually(t, "the session waits for the bucket", func() bool { return strings.Contains(g.log.String(), "waiting for the bucket, to store") })
+	g.s3.Restart()
+	if r := g.result(waits); r.Status != job.Succeeded || r.StdoutURL == "" || r.Session.State != job.StateKept {
+		t.Errorf("got %+v, want it succeeded, and its state kept", r)
+	}
+	if r := g.result(g.execute(id, "print(x)")); r.Stdout != "42\n" || r.Session.Generation != 1 {
+		t.Errorf("got %+v, want 42", r)
+	}
+}
+
 // TestSessionInterrupt: an execution that is canceled ends and its state stays; one that ends its interpreter says so, and
 // the next has another and the same files; what passes its time is interrupted.
 func TestSessionInterrupt(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/await"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -81,10 +82,17 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 	result.Timing.StartupMS = max(t.began.Sub(t.job.Started).Milliseconds(), 0)
 	result.Session = &job.ExecutionState{ID: h.record.ID, Sequence: t.job.Sequence, Generation: generation, State: state}
 	metered := w.meter(&result, h.limits.MemoryMB)
-	if err := t.out.storeStreams(storing, &result); err != nil {
+	var ending record.Ending
+	files := t.out.stored
+	// A job would be tried again. A session has its state to lose, so it waits for a bucket that is away.
+	err := await.Until(storing, h.log, "the bucket, to store an execution's result", func(ctx context.Context) (err error) {
+		t.out.stored = files
+		if err := t.out.storeStreams(ctx, &result); err != nil {
+			return err
+		}
+		ending, err = w.storeResult(ctx, t.job, t.keys, result, t.out)
 		return err
-	}
-	ending, err := w.storeResult(storing, t.job, t.keys, result, t.out)
+	})
 	if err != nil {
 		return err
 	}
