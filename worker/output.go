@@ -58,6 +58,14 @@ func (o *output) Stderr(p []byte) error {
 // Artifact streams a file of the job to S3. size is what the sandbox says; it is taken only as
 // the most bytes that may come.
 func (o *output) Artifact(ctx context.Context, name string, size int64, r io.Reader) error {
+	if err := o.admit(name); err != nil {
+		return err
+	}
+	return o.put(ctx, name, size, r)
+}
+
+// admit takes note of a file that comes, once.
+func (o *output) admit(name string) error {
 	if problem := job.CheckName(name); problem != "" {
 		return fmt.Errorf("store artifact %q: its name %s", name, problem)
 	}
@@ -65,6 +73,11 @@ func (o *output) Artifact(ctx context.Context, name string, size int64, r io.Rea
 		return fmt.Errorf("store artifact %q: it came twice", name)
 	}
 	o.names[name] = true
+	return nil
+}
+
+// put stores a file that was admitted.
+func (o *output) put(ctx context.Context, name string, size int64, r io.Reader) error {
 	o.dirty = true
 	object, err := o.objects.Upload(ctx, o.keys.Artifact(o.epoch, name), &firstRead{r: r}, artifacts.Options{Limit: max(size, 1), Name: name})
 	if err != nil {

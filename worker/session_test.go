@@ -99,11 +99,23 @@ func TestSessionOutlivesBucket(t *testing.T) {
 	id := g.openSession(job.SessionSettings{Runtime: "python", Limits: job.Limits{WallMS: 60_000}})
 	g.result(g.execute(id, "x = 41"))
 	g.s3.Kill()
-	waits := g.execute(id, "x += 1; print('x' * 100_000)") // more than a record holds
-	gbtest.Eventually(t, "the session waits for the bucket", func() bool { return strings.Contains(g.log.String(), "waiting for the bucket, to store") })
-	g.s3.Restart()
-	if r := g.result(waits); r.Status != job.Succeeded || r.StdoutURL == "" || r.Session.State != job.StateKept {
-		t.Errorf("got %+v, want it succeeded, and its state kept", r)
+	for what, code := range map[string]string{
+		"result": "x += 1; print('x' * 100_000)", // more than a record holds
+		"file":   "open('large.txt', 'w').write('x' * 1_000_000)",
+	} {
+		g.s3.Kill()
+		waits := g.execute(id, code)
+		gbtest.Eventually(t, "the session waits for the bucket", func() bool {
+			return strings.Contains(g.log.String(), "waiting for the bucket, to store an execution's "+what)
+		})
+		g.s3.Restart()
+		r := g.result(waits)
+		if r.Status != job.Succeeded || r.Session.State != job.StateKept {
+			t.Errorf("%s: got %+v, want it succeeded, and its state kept", what, r)
+		}
+		if what == "file" && (len(r.Artifacts) != 1 || r.Artifacts[0].Size != 1_000_000) || what == "result" && r.StdoutURL == "" {
+			t.Errorf("%s: got %+v", what, r)
+		}
 	}
 	if r := g.result(g.execute(id, "print(x)")); r.Stdout != "42\n" || r.Session.Generation != 1 {
 		t.Errorf("got %+v, want 42", r)

@@ -67,7 +67,7 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 	if own := wallTime(j.Spec.Limits); own > 0 {
 		wall = min(wall, own)
 	}
-	return sandbox.Turn{Code: []byte(j.Spec.Source), Wall: wall, Interrupt: interrupted, Sink: out}, nil
+	return sandbox.Turn{Code: []byte(j.Spec.Source), Wall: wall, Interrupt: interrupted, Sink: turnSink{out, w.SpoolDir, w.UploadTimeout, h.log}}, nil
 }
 
 // finish stores what became of the execution, and ends its record. With an error its session ends, and the execution with it.
