@@ -165,9 +165,10 @@ func parseRun(tenant, id string, f, items map[string]string) (Run, error) {
 			continue
 		}
 		item := RunItem{Why: f[whyField+name]}
-		// A worker may have written it: what is none is a job that is waited for.
+		// A worker may have written it: what is none is a job that is waited for, and found lost. No run may stand still
+		// for ever for it.
 		if _, err := fmt.Sscanf(value, "%d %s", &item.Try, &item.Status); err != nil || item.Try < 1 {
-			r.fail(name, fmt.Errorf("%.40q is no item", value))
+			item.Try, item.Status = 1, job.Queued
 		}
 		if run.Items[step] == nil {
 			run.Items[step] = map[int]RunItem{}

@@ -43,7 +43,9 @@ func readRun(r record.Run) (*liveRun, error) {
 			return nil, fmt.Errorf("read step %s of run %s: %w", name, r.ID, err)
 		}
 		for i, item := range r.Items[name] {
-			state.Items[i] = pipelines.Item{Try: item.Try, Status: item.Status}
+			if i >= 0 && i < state.Verdict.Count { // else a worker has made it up
+				state.Items[i] = pipelines.Item{Try: item.Try, Status: item.Status}
+			}
 		}
 		l.state.Steps[name] = state
 	}

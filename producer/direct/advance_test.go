@@ -248,6 +248,45 @@ func TestAdvanceLost(t *testing.T) {
 	}
 }
 
+// TestAdvanceForged: a worker that was taken over writes what it likes about a run's jobs. The run ends all the same, and
+// no job is believed in that isn't there.
+func TestAdvanceForged(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	for name, forged := range map[string][]any{
+		"no item":            {"fetch:0", "spoiled"},
+		"items of no job":    {"fetch:7", "1 succeeded", "fetch:-1", "1 queued", "nowhere:0", "1 queued", ":", ""},
+		"a try of its own":   {"fetch:0", "900 queued"},
+		"an end of its own":  {"fetch:0", "1 " + string(job.Failed)},
+		"a status of no job": {"fetch:0", "1 nothing"},
+	} {
+		run, err := w.Client.StartRun(t.Context(), job.PipelineRequest{Pipeline: job.Pipeline{Steps: map[string]job.Step{"fetch": source(), "last": source("fetch")}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Client.Advance(t.Context(), run.ID, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		w.End(t, w.Start(t, job.StepJobID(run.ID, "fetch", 0, 1)), nil, nil)
+		if err := w.Raw.HSet(t.Context(), "gb:{default}:runitems:"+run.ID, forged...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			if err := w.Client.Advance(t.Context(), run.ID, time.Now()); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if j, err := w.Client.Get(t.Context(), job.StepJobID(run.ID, "last", 0, 1)); err == nil && j.Status == job.Queued {
+				w.End(t, w.Start(t, j.ID), nil, nil)
+			}
+		}
+		run, err = w.Client.GetRun(t.Context(), run.ID)
+		if err != nil || !run.Status.Final() || run.Steps["fetch"].Count != 1 {
+			t.Errorf("%s: got %+v, %v, want it ended", name, run, err)
+		}
+	}
+}
+
 // TestStartRunRefuses: what no submit would accept is refused before anything exists.
 func TestStartRunRefuses(t *testing.T) {
 	t.Parallel()
