@@ -76,6 +76,24 @@ func TestTools(t *testing.T) {
 			if err != nil || !r.IsError || !strings.Contains(r.Content[0].(*mcp.TextContent).Text, "exit code 3\nstderr:\nno\n") {
 				t.Errorf("got %+v, %v", r, err)
 			}
+			call := func(name, arguments string) (string, map[string]any) {
+				t.Helper()
+				r, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)})
+				if err != nil || r.IsError {
+					t.Fatalf("%s: got %+v, %v", arguments, r, err)
+				}
+				outcome, _ := r.StructuredContent.(map[string]any)
+				return r.Content[0].(*mcp.TextContent).Text, outcome
+			}
+			_, outcome := call("run_code", `{"session_id": "new", "timeout_ms": 120000, "language": "python", "code": "x = 41"}`)
+			id, _ := outcome["session_id"].(string)
+			text, outcome := call("run_code", `{"session_id": "`+id+`", "code": "x + 1"}`)
+			if !strings.Contains(text, "stdout:\n42\n") || !strings.Contains(text, "session_id: "+id) || outcome["state"] != "kept" {
+				t.Errorf("got %q, %v", text, outcome)
+			}
+			if text, _ := call("end_session", `{"session_id": "`+id+`"}`); text != "The session has ended.\n" {
+				t.Errorf("got %q", text)
+			}
 			if err := session.Close(); err != nil {
 				t.Errorf("the end: %v", err)
 			}

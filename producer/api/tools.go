@@ -196,18 +196,40 @@ type toolJobs struct {
 }
 
 func (t toolJobs) Submit(ctx context.Context, spec job.Spec) (producer.Job, error) {
-	note := noteOf(ctx)
-	note.action = "job.submit"
 	j, err := t.Client.Submit(ctx, spec)
-	if err != nil {
-		note.outcome = job.OutcomeRefused
-		if code := job.CodeOf(err); code == "" || code == job.CodeUnavailable || code == job.CodeInternal {
-			note.outcome = job.OutcomeFailed
-		}
-		return j, err
+	noteOf(ctx).tell("job.submit", j.ID, err)
+	return j, err
+}
+
+func (t toolJobs) StartSession(ctx context.Context, s job.SessionSettings) (job.Session, error) {
+	x, err := t.Client.StartSession(ctx, s)
+	noteOf(ctx).tell("session.start", x.ID, err)
+	return x, err
+}
+
+func (t toolJobs) ExecuteInSession(ctx context.Context, session string, e job.SessionExecution) (producer.Job, error) {
+	j, err := t.Client.ExecuteInSession(ctx, session, e)
+	noteOf(ctx).tell("job.submit", j.ID, err)
+	return j, err
+}
+
+func (t toolJobs) EndSession(ctx context.Context, id string) (job.Session, error) {
+	x, err := t.Client.EndSession(ctx, id)
+	noteOf(ctx).tell("session.end", id, err)
+	return x, err
+}
+
+// tell notes what a tool did, and what came of it.
+func (n *auditNote) tell(action, object string, err error) {
+	n.action = action
+	switch code := job.CodeOf(err); {
+	case err == nil:
+		n.object, n.outcome = object, job.OutcomeOK
+	case code == "" || code == job.CodeUnavailable || code == job.CodeInternal:
+		n.outcome = job.OutcomeFailed
+	default:
+		n.outcome = job.OutcomeRefused
 	}
-	note.object, note.outcome = j.ID, job.OutcomeOK
-	return j, nil
 }
 
 func (t toolJobs) Wait(ctx context.Context, id string) (producer.Job, error) {

@@ -162,6 +162,12 @@ func TestCallToolRefused(t *testing.T) {
 		"too long":             {"run_code", `{"arguments":{"code":"x","language":"python","timeout_ms":999999999}}`, http.StatusOK, "timeout_ms: is out of range", nil},
 		"negative":             {"run_code", `{"arguments":{"code":"x","language":"python","timeout_ms":-1}}`, http.StatusOK, "timeout_ms: is negative", nil},
 		"a file outside":       {"run_code", `{"arguments":{"code":"x","language":"python","files":[{"name":"../x","content":"x"}]}}`, http.StatusOK, "files[0].name", nil},
+		"no language":          {"run_code", `{"arguments":{"code":"x"}}`, http.StatusOK, "language: is missing", nil},
+		"no session":           {"run_code", `{"arguments":{"code":"x","session_id":"default-s-abcdefghijklmnopqrstuvwxyz"}}`, http.StatusOK, "there is no such session", nil},
+		"another's session":    {"end_session", `{"arguments":{"session_id":"other-s-abcdefghijklmnopqrstuvwxyz"}}`, http.StatusOK, "there is no such session", nil},
+		"no sessions":          {"run_code", `{"arguments":{"code":"x","language":"bash","session_id":"new"}}`, http.StatusOK, "language: has no sessions", nil},
+		"files in a session":   {"run_code", `{"arguments":{"code":"x","language":"python","session_id":"new","files":[{"name":"x","content":"x"}]}}`, http.StatusOK, "files: are not for a session", nil},
+		"stdin in a session":   {"run_code", `{"arguments":{"code":"x","language":"python","session_id":"new","stdin":"x"}}`, http.StatusOK, "stdin: a session has none", nil},
 		"no such job":          {"get_job", `{"arguments":{"job_id":"default-abcdefghijklmnopqrstuvwxyz"}}`, http.StatusOK, "there is no such job", nil},
 		"another's job":        {"get_job", `{"arguments":{"job_id":"other-abcdefghijklmnopqrstuvwxyz"}}`, http.StatusOK, "there is no such job", nil},
 	} {
@@ -191,7 +197,7 @@ func TestMCP(t *testing.T) {
 			w.Runtimes(t)
 			session := w.connect(t, revision)
 			list, err := session.ListTools(t.Context(), nil)
-			if err != nil || len(list.Tools) != 2 || list.Tools[1].Name != "run_code" || list.CacheScope != "private" {
+			if err != nil || len(list.Tools) != 3 || list.Tools[2].Name != "run_code" || list.CacheScope != "private" {
 				t.Fatalf("got %+v, %v", list, err)
 			}
 			w.endNext(t, map[string]string{"chart-1.png": pixel}, nil)

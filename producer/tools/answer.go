@@ -26,6 +26,8 @@ type Answer struct {
 	// IsError: the program did not succeed, or the call could not be done.
 	IsError bool   `json:"is_error"`
 	JobID   string `json:"job_id,omitempty"`
+	// SessionID is the session that executed the program; "" for none.
+	SessionID string `json:"session_id,omitempty"`
 	// Outcome is the same for programs; nil if there is no job.
 	Outcome *Outcome `json:"outcome,omitempty"`
 }
@@ -52,6 +54,8 @@ type Outcome struct {
 	Stderr    string     `json:"stderr"`
 	Artifacts []Artifact `json:"artifacts"`
 	Error     string     `json:"error,omitempty"`
+	SessionID string     `json:"session_id,omitempty"`
+	State     string     `json:"state,omitempty"` // of the session: job.StateKept or job.StateLost
 }
 
 // Artifact is a file that the program made.

@@ -32,9 +32,11 @@ func Describe(tools []Tool, format Format) ([]any, error) {
 		case Anthropic:
 			list = append(list, map[string]any{"name": t.Name, "description": t.Description, "input_schema": t.Input})
 		case MCP:
-			list = append(list, map[string]any{
-				"name": t.Name, "title": t.Title, "description": t.Description, "inputSchema": t.Input, "outputSchema": outcomeSchema,
-			})
+			tool := map[string]any{"name": t.Name, "title": t.Title, "description": t.Description, "inputSchema": t.Input}
+			if !t.textOnly {
+				tool["outputSchema"] = outcomeSchema
+			}
+			list = append(list, tool)
 		default:
 			return nil, job.Invalid{{Field: "format", Value: string(format[:min(len(format), 60)]), Message: "is not known", Allowed: "openai, anthropic, mcp"}}
 		}
@@ -65,6 +67,8 @@ var outcomeSchema = json.RawMessage(`{
 				}
 			}
 		},
-		"error": {"type": "string", "description": "What went wrong, where status and exit code don't say."}
+		"error": {"type": "string", "description": "What went wrong, where status and exit code don't say."},
+		"session_id": {"type": "string", "description": "The session that executed it, for further calls."},
+		"state": {"type": "string", "description": "kept or lost: what became of the session's variables."}
 	}
 }`)

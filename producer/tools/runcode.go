@@ -29,6 +29,7 @@ const (
 type runCodeArguments struct {
 	Code      string         `json:"code"`
 	Language  string         `json:"language"`
+	SessionID string         `json:"session_id"`
 	Stdin     string         `json:"stdin"`
 	Files     []fileArgument `json:"files"`
 	TimeoutMS int64          `json:"timeout_ms"`
@@ -49,12 +50,13 @@ func runCode(languages []string) Tool {
 	input, _ := json.Marshal(map[string]any{ // of what can be written as JSON
 		"type":                 "object",
 		"additionalProperties": false,
-		"required":             []string{"code", "language"},
+		"required":             []string{"code"},
 		"properties": map[string]any{
-			"code":       map[string]any{"type": "string", "description": "The whole program. Print what you want to see."},
+			"code":       map[string]any{"type": "string", "description": "The whole program, or in a session the next piece of it. Print what you want to see."},
 			"language":   language,
+			"session_id": map[string]any{"type": "string", "description": "\"new\" starts a session of python or node, whose variables and files stay for later calls; the session_id of an earlier answer goes on with it. Without it nothing stays."},
 			"stdin":      map[string]any{"type": "string", "description": "What the program reads from standard input."},
-			"timeout_ms": map[string]any{"type": "integer", "minimum": 1, "description": "How long it may run, in milliseconds. Default: 10000."},
+			"timeout_ms": map[string]any{"type": "integer", "minimum": 1, "description": "How long it may run, in milliseconds. Default: 10000. That of the call that starts a session is the most for all its calls."},
 			"files": map[string]any{
 				"type": "array", "description": "Files placed in the program's working directory.",
 				"items": map[string]any{
@@ -71,7 +73,7 @@ func runCode(languages []string) Tool {
 	return Tool{
 		Name: RunCode, Title: "Run code",
 		Description: "Runs a program in a sandbox of its own and answers what it printed, its exit code and the files it made. " +
-			"Each call starts anew: no variables, files or installed packages are left from an earlier call. There is no network, so nothing can be installed. " +
+			"Each call starts anew, unless it names a session: no variables, files or installed packages are left from an earlier call. There is no network, so nothing can be installed. " +
 			"Python has numpy, pandas, scipy, sympy, matplotlib and seaborn; plt.show() returns the figure as an image. " +
 			"Files that the program writes to its working directory are returned as links.",
 		Scopes: []job.Scope{job.ScopeSubmit, job.ScopeRead},
@@ -93,6 +95,12 @@ func run(ctx context.Context, c Caller, in runCodeArguments) (Answer, error) {
 	}
 	if in.TimeoutMS < 0 {
 		return Answer{}, argumentError("timeout_ms: is negative; want milliseconds, or nothing for the default")
+	}
+	if in.SessionID != "" {
+		return runInSession(ctx, c, in)
+	}
+	if in.Language == "" {
+		return Answer{}, argumentError("language: is missing; it is needed for code outside of a session that is there")
 	}
 	spec := job.Spec{
 		Runtime: in.Language, Source: in.Code, Stdin: in.Stdin, Limits: job.Limits{WallMS: in.TimeoutMS},

@@ -38,10 +38,14 @@ func Server(c ServerConfig) *mcp.Server {
 	s.AddReceivingMiddleware(refuseOthers)
 	no := false
 	for _, t := range Tools(c.Languages) {
-		s.AddTool(&mcp.Tool{
-			Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.Input, OutputSchema: outcomeSchema,
-			Annotations: &mcp.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.ReadOnly, DestructiveHint: &no, IdempotentHint: t.ReadOnly, OpenWorldHint: &no},
-		}, c.handle(t))
+		tool := &mcp.Tool{
+			Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.Input,
+			Annotations: &mcp.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.ReadOnly, DestructiveHint: &t.destructive, IdempotentHint: t.ReadOnly || t.destructive, OpenWorldHint: &no},
+		}
+		if !t.textOnly {
+			tool.OutputSchema = outcomeSchema
+		}
+		s.AddTool(tool, c.handle(t))
 	}
 	return s
 }

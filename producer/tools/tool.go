@@ -20,6 +20,7 @@ type Glovebox interface {
 	producer.Watcher
 	producer.Files
 	producer.Catalog
+	producer.Sessions
 }
 
 // MaxWait is how long a call may take by default: most programs that ask on a model's behalf give up
@@ -49,23 +50,28 @@ type Tool struct {
 	ReadOnly bool
 	// Input is the JSON Schema of its arguments.
 	Input json.RawMessage
-	call  func(ctx context.Context, c Caller, arguments []byte) (Answer, error)
+	// textOnly: its answers have no Outcome.
+	textOnly bool
+	// destructive: what it ends is gone. Done twice, it is as done once.
+	destructive bool
+	call     func(ctx context.Context, c Caller, arguments []byte) (Answer, error)
 }
 
 // The tools' names.
 const (
-	RunCode = "run_code"
-	GetJob  = "get_job"
+	RunCode    = "run_code"
+	GetJob     = "get_job"
+	EndSession = "end_session"
 )
 
 // Tools returns the tools, always in the same order. languages are the names of runtimes that
 // run_code can be given; none: any.
 func Tools(languages []string) []Tool {
-	return []Tool{runCode(languages), getJob()}
+	return []Tool{runCode(languages), getJob(), endSession()}
 }
 
 // ErrNoTool is what Find answers for a name that no tool has.
-var ErrNoTool = errors.New("there is no such tool; there are " + RunCode + " and " + GetJob)
+var ErrNoTool = errors.New("there is no such tool; there are " + RunCode + ", " + GetJob + " and " + EndSession)
 
 // Find returns the tool of that name, or ErrNoTool.
 func Find(name string) (Tool, error) {

@@ -1,0 +1,116 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// newSession is the session_id that starts a session.
+const newSession = "new"
+
+// runInSession has a session execute code, and answers what came of it.
+func runInSession(ctx context.Context, c Caller, in runCodeArguments) (Answer, error) {
+	switch {
+	case in.Stdin != "":
+		return Answer{}, argumentError("stdin: a session has none; put what is to be read into the code, or into a file that it writes")
+	case len(in.Files) > 0:
+		return Answer{}, argumentError("files: are not for a session; have the code write them")
+	case in.SessionID == newSession && in.Language == "":
+		return Answer{}, argumentError("language: is missing; a new session needs it")
+	}
+	starting, done := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
+	defer done()
+	id := in.SessionID
+	if id == newSession {
+		x, err := c.Glovebox.StartSession(starting, job.SessionSettings{
+			Runtime: in.Language, Limits: job.Limits{WallMS: in.TimeoutMS}, Metadata: map[string]string{"tool": RunCode},
+		})
+		if err != nil {
+			return Answer{}, err
+		}
+		id = x.ID
+	}
+	j, err := c.Glovebox.ExecuteInSession(starting, id, job.SessionExecution{Code: in.Code, WallMS: in.TimeoutMS, Metadata: map[string]string{"tool": RunCode}})
+	if err != nil {
+		c.dropNew(ctx, in, id)
+		return Answer{}, err
+	}
+	ended, err := c.await(ctx, j)
+	if ctx.Err() != nil { // nobody is left to read the answer, nor to know of a new session
+		cancel, done := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+		defer done()
+		_, _ = c.Glovebox.Cancel(cancel, j.ID) // it may have ended by now
+		c.dropNew(ctx, in, id)
+		return Answer{}, ctx.Err()
+	}
+	if err != nil {
+		c.report(err)
+		return inSession(unfinished(j, err), id, nil), nil
+	}
+	return inSession(c.answer(ctx, ended), id, ended.Result), nil
+}
+
+// dropNew ends a session that this call has started, and that nobody knows of.
+func (c Caller) dropNew(ctx context.Context, in runCodeArguments, id string) {
+	if in.SessionID != newSession {
+		return
+	}
+	ending, done := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+	defer done()
+	if _, err := c.Glovebox.EndSession(ending, id); err != nil {
+		c.report(err) // it ends by itself when it has been idle
+	}
+}
+
+// inSession adds the session to an answer, and what became of its state.
+func inSession(a Answer, id string, r *job.Result) Answer {
+	a.SessionID = id
+	text := "session_id: " + id + "\n"
+	if r != nil && r.Session != nil {
+		a.Outcome.State = r.Session.State
+		if r.Session.State == job.StateLost {
+			text += "The session's variables are lost with this call; its files are there as long as it lives.\n"
+		}
+	}
+	if a.Outcome != nil {
+		a.Outcome.SessionID = id
+	}
+	a.Content[0].Text += text
+	return a
+}
+
+// endSession is the tool that ends a session.
+func endSession() Tool {
+	input, _ := json.Marshal(map[string]any{ // of what can be written as JSON
+		"type":                 "object",
+		"additionalProperties": false,
+		"required":             []string{"session_id"},
+		"properties": map[string]any{
+			"session_id": map[string]any{"type": "string", "description": "The session_id that run_code answered."},
+		},
+	})
+	return Tool{
+		Name: EndSession, Title: "End a session",
+		Description: "Ends a session that run_code started, with its variables and files, and what it executes. Without it a session ends after ten minutes without a call, and after an hour in any case.",
+		Scopes:      []job.Scope{job.ScopeSubmit},
+		Input:       input, textOnly: true, destructive: true,
+		call: func(ctx context.Context, c Caller, arguments []byte) (Answer, error) {
+			var in struct {
+				SessionID string `json:"session_id"`
+			}
+			if err := decode(arguments, &in); err != nil {
+				return Answer{}, err
+			}
+			x, err := c.Glovebox.EndSession(ctx, in.SessionID)
+			if err != nil {
+				return Answer{}, err
+			}
+			return Answer{SessionID: x.ID, Content: []Content{{Type: "text", Text: "The session has ended.\n"}}}, nil
+		},
+	}
+}
+
+var _ Glovebox = (*producer.Client)(nil)
