@@ -54,7 +54,7 @@ type Tool struct {
 	textOnly bool
 	// destructive: what it ends is gone. Done twice, it is as done once.
 	destructive bool
-	call     func(ctx context.Context, c Caller, arguments []byte) (Answer, error)
+	call        func(ctx context.Context, c Caller, arguments []byte) (Answer, error)
 }
 
 // The tools' names.
