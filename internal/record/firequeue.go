@@ -13,8 +13,8 @@ const slowFire = time.Second
 // through what all tenants share.
 const tenantFires = 2
 
-// fireQueue has the schedules of one pass, a tenant after the other, so that many of one tenant hold up its
-// own. Safe for concurrent use.
+// fireQueue has the schedules of one pass, or the runs of pipelines, a tenant after the other, so that many of one
+// tenant hold up its own. Safe for concurrent use.
 type fireQueue struct {
 	began time.Time
 
@@ -37,6 +37,25 @@ func newFireQueue(list []due) *fireQueue {
 		q.waiting[d.tenant] = append(q.waiting[d.tenant], d)
 	}
 	return q
+}
+
+// run does something for each, for so many at once, and returns what failed.
+func (q *fireQueue) run(atOnce int, do func(due) error) []error {
+	var places sync.WaitGroup
+	for range atOnce {
+		places.Go(func() {
+			for d, ok := q.take(time.Now); ok; d, ok = q.take(time.Now) {
+				began := time.Now()
+				err := do(d)
+				q.ended(d, time.Since(began))
+				if err != nil {
+					q.fail(err)
+				}
+			}
+		})
+	}
+	places.Wait()
+	return q.failed
 }
 
 // take returns the next schedule to look at, and waits while all that are left are of tenants with as many
@@ -79,8 +98,8 @@ func (q *fireQueue) ended(d due, took time.Duration) {
 	q.ready.Broadcast()
 }
 
-func (q *fireQueue) fail(errs ...error) {
+func (q *fireQueue) fail(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.failed = append(q.failed, errs...)
+	q.failed = append(q.failed, err)
 }

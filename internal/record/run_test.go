@@ -1,8 +1,10 @@
 package record
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -286,5 +288,38 @@ func TestRunMemory(t *testing.T) {
 	}
 	if ids, err := s.ListRuns(t.Context(), "default", 10); err != nil || len(ids) != 0 {
 		t.Errorf("got %d, %v, want no run", len(ids), err)
+	}
+}
+
+// TestRunsTakeTurns: one tenant's runs that take long hold up no other's.
+func TestRunsTakeTurns(t *testing.T) {
+	t.Parallel()
+	s := storeOf(t, 100)
+	open := func(tenant string) string {
+		r, err := s.OpenRun(t.Context(), tenant, NewRun{Pipeline: []byte(`{}`), Params: []byte(`{}`), Deadline: time.Now().Add(time.Hour)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.ID
+	}
+	for range 10 {
+		open("many")
+	}
+	one := open("one")
+	came := make(chan struct{})
+	w := &Sweeper{Records: s, Log: slog.New(slog.DiscardHandler), Advance: func(ctx context.Context, id string, _ time.Time) error {
+		if id == one {
+			close(came)
+			return nil
+		}
+		select {
+		case <-came:
+			return nil
+		case <-ctx.Done():
+			return errors.New("another tenant's run did not get its turn")
+		}
+	}}
+	if err := w.advanceRuns(t.Context(), "many", "one"); err != nil {
+		t.Error(err)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -25,16 +23,7 @@ func (w *Sweeper) advanceRuns(ctx context.Context, tenants ...string) error {
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	failed := make([]error, len(list))
-	var some errgroup.Group
-	some.SetLimit(runsAtOnce)
-	for i, d := range list {
-		some.Go(func() error {
-			failed[i] = w.advanceRun(ctx, d, now)
-			return nil
-		})
-	}
-	_ = some.Wait() // failed has them all
+	failed := newFireQueue(list).run(runsAtOnce, func(d due) error { return w.advanceRun(ctx, d, now) })
 	return errors.Join(append(errs, failed...)...)
 }
 

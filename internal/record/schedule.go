@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
@@ -206,24 +205,8 @@ func (w *Sweeper) fireSchedules(ctx context.Context, tenants ...string) error {
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	q := newFireQueue(list)
-	var places errgroup.Group
-	for range firesAtOnce {
-		places.Go(func() error {
-			var failed []error
-			for d, ok := q.take(time.Now); ok; d, ok = q.take(time.Now) {
-				began := time.Now()
-				if err := w.fire(ctx, d, now); err != nil {
-					failed = append(failed, err)
-				}
-				q.ended(d, time.Since(began))
-			}
-			q.fail(failed...)
-			return nil
-		})
-	}
-	_ = places.Wait() // q has what failed
-	return errors.Join(append(errs, q.failed...)...)
+	failed := newFireQueue(list).run(firesAtOnce, func(d due) error { return w.fire(ctx, d, now) })
+	return errors.Join(append(errs, failed...)...)
 }
 
 func (w *Sweeper) fire(ctx context.Context, d due, now time.Time) error {
