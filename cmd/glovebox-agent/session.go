@@ -216,6 +216,9 @@ func (s *session) compile(start agentwire.Start) (ok bool, err error) {
 	if compiled.ExitCode != 0 {
 		return false, nil
 	}
+	if err := awaitFreed(); err != nil {
+		return false, err
+	}
 	if start.Tests { // there will be no artifacts
 		return true, nil
 	}

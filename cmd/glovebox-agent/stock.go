@@ -112,6 +112,27 @@ func (s stock) await() error {
 	}
 }
 
+// awaitFreed waits until the programs' cgroup counts little more than their files, once none of its processes is
+// left. What they held would otherwise count against the next one's limit.
+func awaitFreed() error {
+	for until := time.Now().Add(settleTime); ; time.Sleep(2 * time.Millisecond) {
+		var files int64
+		for _, dir := range scratch {
+			var st unix.Statfs_t
+			if err := unix.Statfs(dir, &st); err != nil {
+				return fmt.Errorf("measure the files of %s: %w", dir, err)
+			}
+			files += int64(st.Blocks-st.Bfree) * st.Bsize
+		}
+		switch now, err := programsMemory(); {
+		case err != nil:
+			return err
+		case now <= files+memorySlack || time.Now().After(until):
+			return nil
+		}
+	}
+}
+
 // beyond says what there is that was not there, or "".
 func (s stock) beyond(was stock) string {
 	if s.sockets > was.sockets {

@@ -74,6 +74,9 @@ func (s *session) runTurns(start agentwire.Start) error {
 		}
 		if exit.Lost {
 			i = nil
+			if err := awaitFreed(); err != nil {
+				return err
+			}
 		}
 		if err := s.out.WriteJSON(agentwire.TypeExit, exit); err != nil {
 			return err

@@ -159,8 +159,15 @@ func TestCompile(t *testing.T) {
 	})
 	t.Run("longer and larger than its program may be", func(t *testing.T) {
 		t.Parallel()
-		o, _ := run(t, compile("head -c 60M /dev/zero > /dev/shm/x; sleep 1; rm /dev/shm/x", limits(job.Limits{WallMS: 500, CPUMS: 300, MemoryMB: 40, CompileMemoryMB: 128})))
-		if o.Status != job.Succeeded || o.Compile == nil || o.Compile.WallMS < 1000 {
+		o, _ := run(t, compile("head -c 60M /dev/zero | tail -c 60M | wc -c; sleep 6", limits(job.Limits{WallMS: 5000, CompileWallMS: 60_000, MemoryMB: 40, CompileMemoryMB: 128})))
+		if o.Status != job.Succeeded || o.Compile == nil || o.Compile.WallMS < 6000 || o.Compile.Output != "62914560\n" {
+			t.Errorf("got %+v %+v", o, o.Compile)
+		}
+	})
+	t.Run("memory that it frees is not the program's", func(t *testing.T) {
+		t.Parallel()
+		o, _ := run(t, compile("head -c 50M /dev/zero >/dev/shm/x; head -c 50M /dev/zero >/dev/shm/y; touch made; rm /dev/shm/?", limits(job.Limits{MemoryMB: 128})))
+		if o.Status != job.Succeeded || o.Usage.MemoryPeakBytes > 50<<20 || o.Compile.Output != "" {
 			t.Errorf("got %+v %+v", o, o.Compile)
 		}
 	})
