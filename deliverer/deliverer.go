@@ -34,6 +34,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/tracing"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer/direct"
 	"github.com/glovebox-run/glovebox/webhook"
@@ -71,6 +72,8 @@ type Config struct {
 	// Grace is what attempts under way get when the Deliverer ends; what is not
 	// finished then is made again by another. Defaults to 30 s.
 	Grace time.Duration
+	// Tracer makes spans of attempts. Defaults to none.
+	Tracer *tracing.Tracer
 	// Metrics are what is counted and measured. Defaults to some that nobody reads.
 	Metrics *metrics.Deliverer
 	// Log defaults to discarding.
@@ -294,9 +297,14 @@ func (d *Deliverer) attempt(ctx context.Context, delivery record.Delivery) error
 	if err != nil {
 		return fmt.Errorf("sign message %s: %w", delivery.ID, err)
 	}
+	trace, attempted, err := d.trace(ctx, delivery)
+	if err != nil {
+		return fmt.Errorf("read trace of message %s: %w", delivery.ID, err)
+	}
 	answer, err := d.Sender.Send(ctx, webhook.Request{
-		Method: method, URL: delivery.URL, ID: delivery.MessageID(), Timestamp: start, Body: body, Signers: signers,
+		Method: method, URL: delivery.URL, ID: delivery.MessageID(), Timestamp: start, Body: body, Signers: signers, Traceparent: trace,
 	})
+	attempted(answer.Status, err)
 	var told *webhook.Error
 	if err != nil && (ctx.Err() != nil || !errors.As(err, &told)) {
 		return fmt.Errorf("send message %s: %w", delivery.ID, err) // cut off, or a fault of ours
@@ -309,6 +317,21 @@ func (d *Deliverer) attempt(ctx context.Context, delivery record.Delivery) error
 		"endpoint", endpointOf(delivery.URL), "status", answer.Status, "state", string(o.State), "error", errors.Unwrap(err),
 		"ms", o.Took.Milliseconds(), "bytes", len(body))
 	return d.note(ctx, delivery, o)
+}
+
+// trace begins the attempt's span, in the trace of what the message is about.
+func (d *Deliverer) trace(ctx context.Context, delivery record.Delivery) (traceparent string, end func(status int, err error), err error) {
+	var carried string
+	if d.Tracer != nil {
+		if carried, err = d.Records.TraceOf(ctx, delivery); err != nil {
+			return "", nil, err
+		}
+	}
+	if delivery.RunID != "" {
+		carried = tracing.OfRun(carried, delivery.RunID)
+	}
+	traceparent, end = d.Tracer.Attempt(ctx, carried, delivery.ID, delivery.Event, delivery.Attempt, delivery.Before > 0)
+	return traceparent, end, nil
 }
 
 // about names in the log what a message is about.

@@ -362,11 +362,12 @@ type receiver struct {
 }
 
 type message struct {
-	ID     string
-	Result job.Result // of a job, or
-	Batch  job.Batch
-	Run    job.Run
-	At     time.Time
+	ID          string
+	Result      job.Result // of a job, or
+	Batch       job.Batch
+	Run         job.Run
+	At          time.Time
+	Traceparent string
 }
 
 func newReceiver(tb testing.TB, secret webhook.Secret, fails int) *receiver {
@@ -387,7 +388,7 @@ func newReceiver(tb testing.TB, secret webhook.Secret, fails int) *receiver {
 			Type string
 			Data json.RawMessage
 		}
-		m := message{ID: req.Header.Get("webhook-id"), At: time.Now()}
+		m := message{ID: req.Header.Get("webhook-id"), Traceparent: req.Header.Get("Traceparent"), At: time.Now()}
 		err = json.Unmarshal(body, &event)
 		switch {
 		case err == nil && event.Type == job.EventCompleted:

@@ -102,6 +102,8 @@ type Request struct {
 	Body      []byte
 	// Signers are the secrets and keys that sign, at least one.
 	Signers []Signer
+	// Traceparent is the W3C header of that name, or "" for none. It isn't signed.
+	Traceparent string
 }
 
 // Response is what the receiver said.
@@ -130,6 +132,9 @@ func (s *Sender) Send(ctx context.Context, r Request) (Response, error) {
 	}
 	headers.Set("Content-Type", "application/json")
 	headers.Set("User-Agent", s.userAgent)
+	if r.Traceparent != "" {
+		headers.Set("Traceparent", r.Traceparent)
+	}
 
 	start := time.Now()
 	attempt, cancel := context.WithTimeout(ctx, s.timeout)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/aws/smithy-go"
 	"github.com/hibiken/asynq"
@@ -66,13 +67,18 @@ func (w *Worker) execute(life context.Context, j record.Job, wake <-chan struct{
 	defer events.finish()
 	ctx, stop := w.watch(life, j, wake, events)
 	defer stop()
-	ending, err := w.run(ctx, j, events)
+	ctx, processed := w.Tracer.Process(ctx, j.Trace, j.ID, j.Runtime, j.Attempts, j.Ready(), j.Started)
+	var ending record.Ending
+	var err error
+	defer func() { processed(string(ending.Status)) }()
+	ending, err = w.run(ctx, j, events)
 	var input *inputError
 	switch {
 	case err != nil && ctx.Err() != nil: // cancelled or drained: that is why it failed
 		w.requeueOrEnd(life, j, context.Cause(ctx))
 		return
 	case errors.As(err, &input): // nothing ran, and nothing would another time
+		ending.Status = job.Failed
 		w.endUnrun(life, j, job.Failed, input.reason)
 		return
 	case err != nil:
@@ -82,7 +88,9 @@ func (w *Worker) execute(life context.Context, j record.Job, wake <-chan struct{
 	}
 	failpoint.Hit(failpoint.ResultWritten)
 	// The result is written, so it counts even if a cancellation or a shutdown comes now.
+	written := time.Now()
 	err = w.endRecord(life, j, ending)
+	w.Tracer.Step(ctx, "end", written, time.Now())
 	failpoint.Hit(failpoint.RecordEnded)
 	w.afterEnd(context.WithoutCancel(ctx), j, ending.Status, err)
 }
@@ -128,6 +136,8 @@ func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) 
 	defer cancel()
 	var outcome sandbox.Outcome
 	var grader *grader
+	prepared := time.Now()
+	w.Tracer.Step(ctx, "prepare", j.Started, prepared)
 	if spec.Graded() {
 		grader, outcome, err = w.grade(ctx, j, spec, program)
 	} else {
@@ -136,6 +146,8 @@ func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) 
 	if err != nil {
 		return record.Ending{}, fmt.Errorf("%w: %w", errSandbox, err)
 	}
+	w.traceSandbox(ctx, prepared, outcome.Timing)
+	defer func(ended time.Time) { w.Tracer.Step(ctx, "store", ended, time.Now()) }(time.Now())
 	if err := out.end(); err != nil {
 		return record.Ending{}, err
 	}
@@ -157,6 +169,14 @@ func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) 
 	ending, err := w.storeResult(ctx, j, keys, result, out)
 	ending.Metered = metered
 	return ending, err
+}
+
+// traceSandbox makes the spans of what a sandbox did that began at that time.
+func (w *Worker) traceSandbox(ctx context.Context, began time.Time, t sandbox.Timing) {
+	w.Tracer.Step(ctx, "start sandbox", began, began.Add(t.Ready))
+	w.Tracer.Step(ctx, "send files", began.Add(t.Ready), began.Add(t.Started)) // and compile
+	w.Tracer.Step(ctx, "run", began.Add(t.Started), began.Add(t.Exited))
+	w.Tracer.Step(ctx, "collect and upload", began.Add(t.Exited), began.Add(t.Ended))
 }
 
 // storeResult writes result.json, and returns the record's end.

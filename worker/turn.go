@@ -73,6 +73,12 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 // finish stores what became of the execution, and ends its record. With an error its session ends, and the execution with it.
 func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, state string) error {
 	h, w := t.session, t.session.worker
+	var ending record.Ending
+	ctx, processed := w.Tracer.Process(ctx, t.job.Trace, t.job.ID, t.job.Runtime, t.job.Attempts, t.job.Created, t.job.Started)
+	defer func() { processed(string(ending.Status)) }()
+	ended := time.Now()
+	w.Tracer.Step(ctx, "run", t.began, ended)
+	defer func() { w.Tracer.Step(ctx, "store", ended, time.Now()) }()
 	storing, cancel := context.WithTimeout(ctx, w.UploadTimeout)
 	defer cancel()
 	if err := t.out.end(); err != nil {
@@ -82,7 +88,6 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 	result.Timing.StartupMS = max(t.began.Sub(t.job.Started).Milliseconds(), 0)
 	result.Session = &job.ExecutionState{ID: h.record.ID, Sequence: t.job.Sequence, Generation: generation, State: state}
 	metered := w.meter(&result, h.limits.MemoryMB)
-	var ending record.Ending
 	files := t.out.stored
 	// A job would be tried again. A session has its state to lose, so it waits for a bucket that is away.
 	err := await.Until(storing, h.log, "the bucket, to store an execution's result", func(ctx context.Context) (err error) {

@@ -21,6 +21,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/secrets"
+	"github.com/glovebox-run/glovebox/internal/tracing"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker/internal/testcache"
@@ -66,6 +67,8 @@ type Config struct {
 	Runtimes  runtimes.Set
 	// Images are those that jobs may bring, each pinned by its digest. Defaults to none.
 	Images []string
+	// Tracer makes spans of jobs. Defaults to none.
+	Tracer *tracing.Tracer
 	// Prices are what jobs cost. Defaults to nil: then results say nothing of it.
 	Prices *job.Prices
 	// Signer attests results. Defaults to nil: then they carry no attestation.

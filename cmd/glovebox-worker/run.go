@@ -64,6 +64,9 @@ everything by its environment (secrets may be in files: NAME_FILE=path), except 
                            the api seals with            (default: no secrets)
   GLOVEBOX_METRICS_ADDR    host:port, or fd:N, at which Prometheus finds /metrics, for
                            operators only                (default: nowhere)
+  OTEL_EXPORTER_OTLP_ENDPOINT
+                           http://host:4318 of an OpenTelemetry collector, as the api's
+                           (default: nowhere, and no traces are made)
   GLOVEBOX_INSECURE        what to accept though others on the network could read it: redis
                            (no password), s3 (http), with commas (default: nothing)
   GLOVEBOX_LOG             text or json                  (default: text)
@@ -135,13 +138,19 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	id := workerID(c.Redis.URL)
+	tracer, err := c.Tracing.Open(ctx, "glovebox-worker", id, log)
+	if err != nil {
+		return err
+	}
+	defer tracer.Close() //nolint:contextcheck // it sends the last spans after ctx has ended
 	m, err := newMetrics(ctx, c, set.Names())
 	if err != nil {
 		return err
 	}
 	defer m.close()
 	return m.serveWhile(ctx, log, func(ctx context.Context) error {
-		err := (&startup{config: c, id: workerID(c.Redis.URL), set: set, metrics: m, log: log}).run(ctx)
+		err := (&startup{config: c, id: id, set: set, metrics: m, tracer: tracer, log: log}).run(ctx)
 		if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 			return nil // it was told to end while it waited
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/await"
 	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/tracing"
 	"github.com/glovebox-run/glovebox/internal/version"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
@@ -31,6 +32,7 @@ type startup struct {
 	id      string
 	set     runtimes.Set
 	metrics *workerMetrics
+	tracer  *tracing.Tracer
 	log     *slog.Logger
 
 	records   *record.Store
@@ -66,7 +68,7 @@ func (s *startup) run(ctx context.Context) error {
 	w, err := worker.New(worker.Config{
 		ID: s.id, Version: version.Read().Version, Records: s.records, Objects: s.objects, Sandboxes: s.sandboxes, Runtimes: s.set, Images: c.Images, Prices: c.Prices, Signer: c.Signer, Secrets: c.Secrets,
 		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB - s.reserved, Poll: c.Poll, Grace: c.Grace,
-		CacheMB: c.CacheMB, CacheDir: cacheDir(), Metrics: s.metrics.worker, Log: s.log,
+		CacheMB: c.CacheMB, CacheDir: cacheDir(), Metrics: s.metrics.worker, Tracer: s.tracer, Log: s.log,
 	})
 	if err != nil {
 		return err

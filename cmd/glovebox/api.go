@@ -77,6 +77,10 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
   GLOVEBOX_GRACE_SECONDS    how long deliveries may go on after SIGTERM (default: 20)
   GLOVEBOX_METRICS_ADDR     host:port, or fd:N, at which Prometheus finds /metrics, for
                             operators only (default: nowhere)
+  OTEL_EXPORTER_OTLP_ENDPOINT
+                            http://host:4318 of an OpenTelemetry collector, which gets the
+                            traces of jobs (default: nowhere, and none are made)
+  OTEL_TRACES_SAMPLER_ARG   ratio of the traces that are begun which is sent (default: 1)
   GLOVEBOX_INSECURE         what to accept though others on the network could read it: redis (no
                             password), s3 and url (http), with commas (default: nothing)
   GLOVEBOX_LOG              text or json
@@ -132,6 +136,11 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 		return err
 	}
 	defer facades.close()
+	tracer, err := c.Tracing.Open(ctx, "glovebox-api", "", log)
+	if err != nil {
+		return err
+	}
+	defer tracer.Close() //nolint:contextcheck // it sends the last spans after ctx has ended
 	m, err := newMetrics(ctx, c)
 	if err != nil {
 		return err
@@ -165,13 +174,13 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 		return err
 	}
 	client, err := direct.New( //nolint:contextcheck // it listens until it is closed, which is after ctx has ended
-		direct.Config{Tenant: defaultTenant, NewTenants: c.NewTenants, Links: links, WebhookKeys: hooks.keys, Guard: hooks.guard, Log: log}, records, objects,
+		direct.Config{Tenant: defaultTenant, NewTenants: c.NewTenants, Links: links, WebhookKeys: hooks.keys, Guard: hooks.guard, Tracer: tracer, Log: log}, records, objects,
 	)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	settings := api.Config{Client: client, Links: links, Tokens: map[api.TokenHash]string{}, BatchBytes: c.BatchBytes, Prices: c.Prices, TrustedProxies: c.TrustedProxies, Facades: facadesNamed(c.Facades), FacadeTenant: c.FacadeTenant, Version: version.Read().Version, Observe: m.http.Observe, Log: log}
+	settings := api.Config{Client: client, Links: links, Tokens: map[api.TokenHash]string{}, BatchBytes: c.BatchBytes, Prices: c.Prices, TrustedProxies: c.TrustedProxies, Facades: facadesNamed(c.Facades), FacadeTenant: c.FacadeTenant, Version: version.Read().Version, Observe: m.http.Observe, Tracer: tracer, Log: log}
 	if c.Token != "" {
 		settings.Tokens[api.HashToken(c.Token)] = defaultTenant
 	}
@@ -183,7 +192,7 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	if err != nil {
 		return err
 	}
-	deliveries, sender, err := newDeliverer(c, hooks, records, client, links, m.deliverer, log)
+	deliveries, sender, err := newDeliverer(c, hooks, records, client, links, m.deliverer, tracer, log)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/hookkeys"
 	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/tracing"
 	"github.com/glovebox-run/glovebox/producer/direct"
 	"github.com/glovebox-run/glovebox/webhook"
 )
@@ -49,11 +50,11 @@ func readDelivery(c config.API) (delivery, error) {
 }
 
 // newDeliverer returns the deliverer. The caller closes the sender after it has run.
-func newDeliverer(c config.API, d delivery, records *record.Store, client *direct.Client, links *direct.Links, m *metrics.Deliverer, log *slog.Logger) (*deliverer.Deliverer, *webhook.Sender, error) {
+func newDeliverer(c config.API, d delivery, records *record.Store, client *direct.Client, links *direct.Links, m *metrics.Deliverer, tracer *tracing.Tracer, log *slog.Logger) (*deliverer.Deliverer, *webhook.Sender, error) {
 	sender := webhook.New(webhook.Config{Guard: d.guard})
 	run, err := deliverer.New(deliverer.Config{
 		Records: records, Client: client, Links: links, Sender: sender, Keys: d.keys,
-		Schedule: d.schedule, Interval: c.Poll, Grace: c.Grace, Metrics: m, Log: log, Translate: translator(c.Facades, client),
+		Schedule: d.schedule, Interval: c.Poll, Grace: c.Grace, Metrics: m, Tracer: tracer, Log: log, Translate: translator(c.Facades, client),
 	})
 	if err != nil {
 		sender.Close()

@@ -59,6 +59,8 @@ type Worker struct {
 	RequireCgroups bool
 	// Prices are what jobs cost; nil for nothing.
 	Prices *job.Prices
+	// Tracing is where spans go.
+	Tracing Tracing
 	// Log is "text" or "json".
 	Log string
 	// Warnings are about settings that work, and could be safer.
@@ -86,6 +88,7 @@ func ReadWorker(getenv Getenv) (Worker, error) {
 		Images:       r.images("GLOVEBOX_IMAGES"),
 		MetricsAddr:  r.String("GLOVEBOX_METRICS_ADDR", ""),
 		Prices:       r.prices("GLOVEBOX_PRICES"),
+		Tracing:      r.tracing(),
 		Signer:       r.signer("GLOVEBOX_SIGNING_KEY"),
 		Secrets:      r.secretsKeys("GLOVEBOX_SECRETS_KEY"),
 		Log:          r.Choice("GLOVEBOX_LOG", "text", "json"),
@@ -121,6 +124,8 @@ type API struct {
 	WebhookSchedule string
 	// NewTenants are the quotas of tenants that are created, where their terms name none.
 	NewTenants job.Quotas
+	// Tracing is where spans go.
+	Tracing Tracing
 	// Prices are what answers say that code cost; nil for nothing.
 	Prices *job.Prices
 	// TrustedProxies are the addresses of proxies whose X-Forwarded-For is believed.
@@ -160,6 +165,7 @@ func ReadAPI(getenv Getenv) (API, error) {
 		WebhookSchedule: r.String("GLOVEBOX_WEBHOOK_SCHEDULE", ""),
 		NewTenants:      r.quotas("GLOVEBOX_TENANT_QUOTAS", DefaultQuotas),
 		Prices:          r.prices("GLOVEBOX_PRICES"),
+		Tracing:         r.tracing(),
 		TrustedProxies:  r.networks("GLOVEBOX_TRUSTED_PROXIES"),
 		Facades:         r.facades("GLOVEBOX_FACADES"),
 		FacadeTenant:    r.String("GLOVEBOX_FACADE_TENANT", ""),

@@ -36,6 +36,8 @@ type NewJob struct {
 	// Step, Index and Try are for AddToRun.
 	Step string
 	Try  int
+	// Trace is where the job's trace goes on, as a traceparent, or "".
+	Trace string
 }
 
 // Created is what became of a NewJob.
@@ -185,6 +187,9 @@ func (s *Store) appendJob(list []any, tenant string, in whole, j NewJob, terms j
 	if j.Spec.Callback != nil {
 		fields = append(fields, "callback", j.Spec.Callback.URL)
 	}
+	if j.Trace != "" {
+		fields = append(fields, "trace", j.Trace)
+	}
 	inline := spec
 	if j.SpecRef != "" {
 		inline = nil
@@ -202,7 +207,7 @@ func (s *Store) appendJob(list []any, tenant string, in whole, j NewJob, terms j
 	}
 	list = append(
 		list, j.ID, len(spec), string(cmp.Or(j.Spec.Priority, job.Normal)), script.Plain(j.Spec.RunAt), script.Plain(j.Spec.Deadline),
-		j.Index, string(j.Fingerprint[:]), item, j.Try, hashKey(j.Key), j.RequestHash.String(), jobMemory(j.Spec, inline, metadata), len(fields),
+		j.Index, string(j.Fingerprint[:]), item, j.Try, hashKey(j.Key), j.RequestHash.String(), jobMemory(j.Spec, inline, metadata)+textCost(len(j.Trace)), len(fields),
 	)
 	return append(list, fields...), len(spec), nil
 }

@@ -24,6 +24,8 @@ type Job struct {
 	Sequence int64
 	// Batch that it is a job of, or "".
 	Batch string
+	// Trace is where its trace goes on, as a traceparent, or "".
+	Trace string
 	// Spec, or SpecRef: the S3 key of one above 64 KiB. Both are gone once it ended.
 	Spec    *job.Spec
 	SpecRef string
@@ -61,7 +63,7 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 		ID: id, Tenant: tenant, State: job.Status(f["state"]), Runtime: f["runtime"], Image: f["image"],
 		Priority: job.Priority(f["priority"]), SpecRef: f["spec_ref"], Callback: f["callback"],
 		Worker: f["worker"], CancelRequested: f["cancel"] != "", ResultRef: f["result_ref"],
-		Batch: f["batch"], Session: f["session"],
+		Batch: f["batch"], Session: f["session"], Trace: f["trace"],
 	}
 	if f["cancel"] == ErrTenantStopped.Code {
 		j.CancelReason = ErrTenantStopped

@@ -55,7 +55,9 @@ type Run struct {
 	Cancel   string
 	Deadline time.Time
 	// Callback is the URL that is told, or "".
-	Callback          string
+	Callback string
+	// Trace is where the trace goes on that it was begun in, as a traceparent, or "".
+	Trace             string
 	Created, Finished time.Time // the latter zero until then
 	Retention         time.Duration
 	// Outputs are JSON, once it has ended.
@@ -84,6 +86,7 @@ type NewRun struct {
 	Name, Template   string
 	Pipeline, Params []byte
 	Callback         string
+	Trace            string // where the trace goes on that it is begun in, as a traceparent, or ""
 	Deadline         time.Time
 	// Key is an idempotency key, or "", and Asked what it stands for.
 	Key   string
@@ -105,11 +108,11 @@ func (s *Store) OpenRun(ctx context.Context, tenant string, n NewRun) (Run, erro
 		delivery = DeliveryID(id, job.EventPipelineCompleted, n.Callback)
 	}
 	asked := sha256.Sum256(n.Asked)
-	size := runCost + textCost(len(n.Pipeline)) + textCost(len(n.Params)) + 2*textCost(len(n.Callback))
+	size := runCost + textCost(len(n.Pipeline)) + textCost(len(n.Params)) + 2*textCost(len(n.Callback)) + textCost(len(n.Trace))
 	most := s.mostRecorded(terms)
 	held, err := openRunScript.Run(ctx, s.rdb, tenant, script.Args{
 		"id": id, "now": s.now(), "key": hashKey(n.Key), "options": hex.EncodeToString(asked[:16]), "size": size, "most_recorded": most,
-	}, "pipeline", n.Pipeline, "params", n.Params, "name", n.Name, "template", n.Template, "callback", n.Callback, "delivery", delivery, "message", MessageID(id, job.EventPipelineCompleted),
+	}, "pipeline", n.Pipeline, "params", n.Params, "name", n.Name, "template", n.Template, "callback", n.Callback, "trace", n.Trace, "delivery", delivery, "message", MessageID(id, job.EventPipelineCompleted),
 		"deadline", ms(n.Deadline), "retention", s.Retention(terms).Milliseconds()).Text()
 	if err != nil {
 		return Run{}, fmt.Errorf("begin run: %w", err)
@@ -148,7 +151,7 @@ func (s *Store) GetRun(ctx context.Context, id string) (Run, error) {
 func parseRun(tenant, id string, f, items map[string]string) (Run, error) {
 	run := Run{
 		ID: id, Tenant: tenant, State: job.Status(f["state"]), Name: f["name"], Template: f["template"], Pipeline: []byte(f["pipeline"]), Params: []byte(f["params"]), Cancel: f["cancel"],
-		Callback: f["callback"], Outputs: []byte(f["outputs"]), Verdicts: map[string][]byte{}, Items: map[string]map[int]RunItem{}, rev: items["rev"],
+		Callback: f["callback"], Trace: f["trace"], Outputs: []byte(f["outputs"]), Verdicts: map[string][]byte{}, Items: map[string]map[int]RunItem{}, rev: items["rev"],
 	}
 	r := fields{of: "run " + id, f: f}
 	run.Created, run.Finished, run.Deadline = r.at("created"), r.at("finished"), r.at("deadline")

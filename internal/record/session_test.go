@@ -47,7 +47,7 @@ func (s *Store) execute(t *testing.T, session, code string) (id string) {
 	t.Helper()
 	tenant, _ := job.TenantOfSession(session)
 	id = job.NewID(tenant)
-	if err := s.AddTurn(t.Context(), session, id, pythonSession.Spec(job.SessionExecution{Code: code})); err != nil {
+	if err := s.AddTurn(t.Context(), session, id, pythonSession.Spec(job.SessionExecution{Code: code}), ""); err != nil {
 		t.Fatal(err)
 	}
 	return id
@@ -186,7 +186,7 @@ func TestSessionEnds(t *testing.T) {
 		if got := r.api.mustSession(t, x.ID); got.State != job.SessionEnded || got.EndReason != tc.reason || got.Finished.IsZero() {
 			t.Errorf("%s: got %+v", name, got)
 		}
-		if err := r.api.AddTurn(ctx, x.ID, job.NewID("acme"), pythonSession.Spec(job.SessionExecution{Code: "1"})); !errors.Is(err, job.ErrSessionEnded) || !strings.Contains(err.Error(), tc.reason) {
+		if err := r.api.AddTurn(ctx, x.ID, job.NewID("acme"), pythonSession.Spec(job.SessionExecution{Code: "1"}), ""); !errors.Is(err, job.ErrSessionEnded) || !strings.Contains(err.Error(), tc.reason) {
 			t.Errorf("%s: execute: got %v, want the reason", name, err)
 		}
 		if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", runs, 1); !errors.Is(err, job.ErrSessionEnded) {
@@ -332,10 +332,10 @@ func TestSessionQuotas(t *testing.T) {
 		r.api.execute(t, x.ID, "1")
 	}
 	spec := pythonSession.Spec(job.SessionExecution{Code: "1"})
-	if err := r.api.AddTurn(ctx, x.ID, job.NewID("acme"), spec); !errors.Is(err, job.ErrSessionBusy) {
+	if err := r.api.AddTurn(ctx, x.ID, job.NewID("acme"), spec, ""); !errors.Is(err, job.ErrSessionBusy) {
 		t.Errorf("one more execution than may wait: got %v, want ErrSessionBusy", err)
 	}
-	if err := r.api.AddTurn(ctx, x.ID, job.NewID("other"), spec); !errors.Is(err, job.ErrNoSession) {
+	if err := r.api.AddTurn(ctx, x.ID, job.NewID("other"), spec, ""); !errors.Is(err, job.ErrNoSession) {
 		t.Errorf("another tenant's execution: got %v, want ErrNoSession", err)
 	}
 	if err := r.api.EndSession(ctx, x.ID, "", job.SessionEnd{Reason: job.EndDeleted}); err != nil {

@@ -10,9 +10,9 @@ import (
 )
 
 // AddTurn creates an execution of a session: a job of that id, which is of the session's tenant. Its spec is in the record,
-// so it has MaxInline bytes at most. It fails with job.ErrNoSession, job.ErrSessionEnded, job.ErrSessionBusy, or a *job.Error
+// so it has MaxInline bytes at most. trace is where its trace goes on, as a traceparent, or "". It fails with job.ErrNoSession, job.ErrSessionEnded, job.ErrSessionBusy, or a *job.Error
 // beyond the tenant's quotas.
-func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec) error {
+func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, trace string) error {
 	tenant, ok := job.TenantOfSession(session)
 	if of, isJob := job.TenantOf(id); !ok || !isJob || of != tenant {
 		return fmt.Errorf("execute %q: %w", id, job.ErrNoSession)
@@ -41,10 +41,13 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec) 
 	if spec.Callback != nil {
 		fields = append(fields, "callback", spec.Callback.URL)
 	}
+	if trace != "" {
+		fields = append(fields, "trace", trace)
+	}
 	mostRecorded := s.mostRecorded(terms)
 	word, err := turnScript.Run(ctx, s.rdb, tenant, script.Args{
 		"session": session, "id": id, "now": s.now(), "most_waiting": job.MaxWaitingTurns,
-		"size": jobMemory(spec, text, metadata), "most_recorded": mostRecorded,
+		"size": jobMemory(spec, text, metadata) + textCost(len(trace)), "most_recorded": mostRecorded,
 	}, fields...).Text()
 	if err != nil {
 		return fmt.Errorf("execute: %w", err)

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/tracing"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer/direct"
 	"github.com/glovebox-run/glovebox/producer/facade"
@@ -58,6 +59,8 @@ type Config struct {
 	// Observe, if set, is told of each request that was answered: the pattern that
 	// matched it, "" if none did, the status and how long it took.
 	Observe func(route string, status int, took time.Duration)
+	// Tracer makes spans of requests that may change something. Defaults to none.
+	Tracer *tracing.Tracer
 	// Log defaults to discarding.
 	Log *slog.Logger
 }
@@ -89,6 +92,7 @@ type API struct {
 	batchLimit int64
 	bodyTime   time.Duration                                      // that the sender of a batch may take, and more as bytes come
 	observe    func(route string, status int, took time.Duration) // or nil
+	tracer     *tracing.Tracer                                    // or nil
 	log        *slog.Logger
 	handler    http.Handler
 	ready      readiness
@@ -168,6 +172,7 @@ func New(c Config) (*API, error) {
 	if a.life == 0 {
 		a.life = 5 * time.Minute
 	}
+	a.tracer = c.Tracer
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}

@@ -80,9 +80,11 @@ func (a *API) record(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		seen := &watchedWriter{ResponseWriter: w, patience: a.answerTime}
+		r, traced := a.tracer.Request(r, strings.HasPrefix(r.URL.Path, "/v1/hooks/"))
 		ctx := r.Context()
 		defer func() {
 			took := time.Since(start)
+			traced(r.Pattern, seen.status)
 			if a.observe != nil {
 				answered := took
 				if seen.Header().Get("Content-Type") == eventStream { // lasts as long as a job

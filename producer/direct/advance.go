@@ -215,11 +215,14 @@ func (c *Client) tryStep(ctx context.Context, d *pipelines.Definition, l *liveRu
 	if err := c.prepare(ctx, &n, spec); err != nil {
 		return err
 	}
+	var sent func(error)
+	n.Trace, sent = c.tracer.SendOfRun(ctx, l.ID, l.Trace, n.ID)
 	created, err := c.records.AddToRun(ctx, l.Run, []record.NewJob{n})
-	if err != nil {
-		return err
+	if err == nil {
+		err = created[0].Err
 	}
-	return created[0].Err
+	sent(err)
+	return err
 }
 
 // stepSpec is the job of a step, or of the template that it runs.
@@ -263,7 +266,11 @@ func (c *Client) endRun(ctx context.Context, d *pipelines.Definition, l *liveRun
 	if err != nil || len(outputs) > record.MaxInline {
 		outputs = []byte(`{}`) // the jobs have them
 	}
-	return c.records.EndRun(ctx, l.Run, job.Status(status), outputs)
+	if err := c.records.EndRun(ctx, l.Run, job.Status(status), outputs); err != nil {
+		return err
+	}
+	c.tracer.Run(ctx, l.Trace, l.ID, l.Name, string(status), l.Created, time.Now())
+	return nil
 }
 
 // contextOf is what a step can point at.

@@ -65,7 +65,15 @@ func (r *receiver) add(ctx context.Context, group []received) error {
 		return err
 	}
 	if len(jobs) > 0 {
-		if err := r.client.records.AddToBatch(ctx, r.batch, jobs); err != nil {
+		sent := make([]func(error), len(jobs))
+		for i := range jobs {
+			jobs[i].Trace, sent[i] = r.client.tracer.SendOfBatch(ctx, jobs[i].ID)
+		}
+		err := r.client.records.AddToBatch(ctx, r.batch, jobs)
+		for _, end := range sent {
+			end(err)
+		}
+		if err != nil {
 			return err
 		}
 	}

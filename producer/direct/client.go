@@ -18,6 +18,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/hooks"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/secrets"
+	"github.com/glovebox-run/glovebox/internal/tracing"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/webhook"
@@ -50,6 +51,8 @@ type Config struct {
 	// none, which leaves that to each attempt. What hooks fetch from Amazon SNS goes through it, too, or through
 	// one that lets public addresses pass.
 	Guard *webhook.Guard
+	// Tracer makes spans of what is created. Defaults to none.
+	Tracer *tracing.Tracer
 	// Log defaults to discarding.
 	Log *slog.Logger
 }
@@ -68,8 +71,9 @@ type Client struct {
 	log      *slog.Logger
 	close    []func() error
 
-	webhookKeys *hookkeys.Keys // or nil
-	guard       *webhook.Guard // or nil
+	tracer      *tracing.Tracer // or nil
+	webhookKeys *hookkeys.Keys  // or nil
+	guard       *webhook.Guard  // or nil
 	sns         *hooks.SNS
 }
 
@@ -130,7 +134,7 @@ func New(c Config, records *record.Store, objects *artifacts.Store) (*Client, er
 	// The listener lives as long as the Client, not as long as a context of Open.
 	done := records.ListenDone(context.Background())
 	return &Client{
-		records: records, secrets: secrets.NewStore(records.Redis()), objects: objects, done: done, tenant: c.Tenant, links: c.Links, memory: unlimited{}, log: c.Log,
+		records: records, secrets: secrets.NewStore(records.Redis()), objects: objects, done: done, tenant: c.Tenant, links: c.Links, memory: unlimited{}, tracer: c.Tracer, log: c.Log,
 		maximums: c.Maximums.Or(job.DefaultMaximums), quotas: c.NewTenants, webhookKeys: c.WebhookKeys, guard: c.Guard, sns: sns,
 		close: []func() error{done.Close, func() error { sns.Close(); return nil }},
 	}, nil

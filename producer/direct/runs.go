@@ -14,6 +14,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/jsonvalue"
 	"github.com/glovebox-run/glovebox/internal/pipelines"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/tracing"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -72,7 +73,7 @@ func (c *Client) openRun(ctx context.Context, n record.NewRun, p job.Pipeline, p
 	if p.Callback != nil {
 		n.Callback = p.Callback.URL
 	}
-	n.Name = p.Name
+	n.Name, n.Trace = p.Name, tracing.Carried(ctx)
 	n.Deadline = toMS(time.Now().Add(time.Duration(cmp.Or(p.DeadlineSeconds, job.DefaultRunSeconds)) * time.Second))
 	return c.records.OpenRun(ctx, c.tenant, n)
 }

@@ -125,7 +125,10 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 	spec := x.Settings.Spec(e)
 	spec.Env = nil // the session's worker has it
 	id := job.NewID(c.tenant)
-	if err := c.records.AddTurn(ctx, session, id, spec); err != nil {
+	trace, sent := c.tracer.Send(ctx, id)
+	err = c.records.AddTurn(ctx, session, id, spec, trace)
+	sent(err)
+	if err != nil {
 		if job.CodeOf(err) != "" || errors.As(err, new(job.Invalid)) {
 			return producer.Job{}, err
 		}

@@ -114,7 +114,10 @@ func (c *Client) putLargeSpec(ctx context.Context, id string, b []byte) (key str
 
 // create writes the record. Where Redis did not say that it has, it is looked for: only
 // the answer may have got lost.
-func (c *Client) create(ctx context.Context, n record.NewJob) (record.Created, error) {
+func (c *Client) create(ctx context.Context, n record.NewJob) (_ record.Created, err error) {
+	var sent func(error)
+	n.Trace, sent = c.tracer.Send(ctx, n.ID)
+	defer func() { sent(err) }()
 	created, err := c.records.CreateOne(ctx, c.tenant, n)
 	if err == nil {
 		return created, created.Err
