@@ -1,13 +1,13 @@
 package e2e
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
@@ -111,7 +111,7 @@ func TestTraces(t *testing.T) {
 	}
 
 	hook := g.pushHook()
-	const commits = 20
+	commits := number(t, "GLOVEBOX_DRAW_COMMITS", 20)
 	said := g.pushed(hook, "one", push(t, "one", commits))
 	var run job.Run
 	gbtest.Eventually(t, "the run ends", func() bool {
@@ -162,26 +162,64 @@ func checkTimes(t *testing.T, spans []gbtest.Span) {
 	}
 }
 
-// draw writes the trace's spans as text into the file that GLOVEBOX_DRAW_TRACE names, for docs/operations.md.
+// draw makes docs/trace.svg: a row for the run, for each of its jobs and for its delivery. GLOVEBOX_DRAW_TRACE names the file.
 func draw(t *testing.T, spans []gbtest.Span) {
 	t.Helper()
 	name := os.Getenv("GLOVEBOX_DRAW_TRACE")
 	if name == "" {
 		return
 	}
-	slices.SortFunc(spans, func(a, b gbtest.Span) int { return cmp.Or(a.Begin.Compare(b.Begin), b.End.Compare(a.End)) })
+	slices.SortFunc(spans, func(a, b gbtest.Span) int { return a.Begin.Compare(b.Begin) })
+	const left, wide, high = 190, 760, 22
+	began := spans[0].Begin
+	last := slices.MaxFunc(spans, func(a, b gbtest.Span) int { return a.End.Compare(b.End) }).End
+	rows := map[string]int{} // of a job's spans by the id of what they are below
+	row := 0
 	var text strings.Builder
-	var below func(parent string, depth int)
-	below = func(parent string, depth int) {
-		for _, s := range spans {
-			if s.Parent == parent {
-				fmt.Fprintf(&text, "%7d ms %7d ms  %s%s %s\n", s.Begin.Sub(spans[0].Begin).Milliseconds(), s.End.Sub(s.Begin).Milliseconds(), strings.Repeat("  ", depth), s.Name, s.Attributes["messaging.message.id"])
-				below(s.ID, depth+1)
-			}
+	bar := func(s gbtest.Span, row int, colour string) {
+		at := func(when time.Time) float64 {
+			return left + float64(when.Sub(began))/float64(last.Sub(began))*(wide-left-10)
+		}
+		fmt.Fprintf(&text, "<rect x='%.1f' y='%d' width='%.1f' height='14' fill='%s'><title>%s, %d ms</title></rect>\n",
+			at(s.Begin), row*high+4, max(at(s.End)-at(s.Begin), 1.5), colour, s.Name, s.End.Sub(s.Begin).Milliseconds())
+	}
+	label := func(s string) {
+		row++
+		fmt.Fprintf(&text, "<text x='6' y='%d'>%s</text>\n", row*high+15, s)
+	}
+	colours := map[string]string{
+		"wait": "#c9c9c9", "start sandbox": "#e8a33d", "send files": "#e8a33d", "run": "#3b7dd8", "collect and upload": "#5aa469", "store": "#5aa469", "end": "#5aa469",
+	}
+	jobs := 0
+	for _, s := range spans {
+		switch {
+		case s.Name == "send jobs":
+			jobs++
+			label(fmt.Sprintf("job %d", jobs))
+			rows[s.ID] = row
+		case s.Name == "pipeline" || strings.HasPrefix(s.Name, "POST"):
+			label(s.Name)
+			bar(s, row, "#7a5ea8")
 		}
 	}
-	below("", 0)
-	if err := os.WriteFile(name, []byte(text.String()), 0o600); err != nil {
+	for _, s := range spans {
+		if s.Name == "process jobs" {
+			rows[s.ID] = rows[s.Parent]
+		}
+	}
+	for _, s := range spans {
+		if colours[s.Name] != "" {
+			bar(s, rows[s.Parent], colours[s.Name])
+		}
+	}
+	legend := left
+	for _, name := range []string{"wait", "start sandbox", "run", "store"} {
+		fmt.Fprintf(&text, "<rect x='%d' y='6' width='10' height='10' fill='%s'/><text x='%d' y='15'>%s</text>\n", legend, colours[name], legend+14, name)
+		legend += 120
+	}
+	svg := fmt.Sprintf("<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 %d %d' font-family='sans-serif' font-size='12'>\n<rect width='100%%' height='100%%' fill='white'/>\n<text x='6' y='15'>%d ms in all</text>\n%s</svg>\n",
+		wide, (row+1)*high+4, last.Sub(began).Milliseconds(), text.String())
+	if err := os.WriteFile(name, []byte(svg), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -88,7 +88,7 @@ func Open(ctx context.Context, s Settings) (*Tracer, error) {
 	provider := sdk.NewTracerProvider(
 		sdk.WithBatcher(exporter, sdk.WithMaxQueueSize(queuedSpans)), sdk.WithResource(about), sdk.WithIDGenerator(ids{}), sdk.WithRawSpanLimits(limits),
 		// A parent of our own was decided about. A caller's flag counts no more than that of nobody, or anybody
-		// could have us send all that there is.
+		// could have us send everything.
 		sdk.WithSampler(sdk.ParentBased(ratio(s.Ratio), sdk.WithRemoteParentSampled(ratio(s.Ratio)))),
 	)
 	return &Tracer{provider: provider, tracer: provider.Tracer("github.com/glovebox-run/glovebox"), log: s.Log}, nil
