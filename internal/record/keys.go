@@ -68,6 +68,7 @@ const (
 	shareKey      = "gb:share"
 	tenantsKey    = "gb:tenants"
 	doneChannel   = "gb:done"
+	runChannel    = "gb:run"
 	cancelChannel = "gb:cancel"
 	turnChannel   = "gb:turn:"   // then the worker's id
 	eventsChannel = "gb:events:" // then the job's id

@@ -212,7 +212,7 @@ func (s *Store) RefuseItem(ctx context.Context, r Run, step string, index, try i
 }
 
 func (s *Store) noteRun(ctx context.Context, r Run, field string, value []byte, item string, try int) error {
-	err := noteRunScript.Run(ctx, s.rdb, r.Tenant, script.Args{"id": r.ID, "now": s.now(), "field": field, "value": value, "item": item, "try": try}).Err()
+	err := noteRunScript.Run(ctx, s.rdb, r.Tenant, script.Args{"id": r.ID, "field": field, "value": value, "item": item, "try": try}).Err()
 	if err != nil {
 		return fmt.Errorf("note %s of run: %w", field, err)
 	}
@@ -264,7 +264,7 @@ func (s *Store) CancelRun(ctx context.Context, id, reason string) error {
 	if !ok {
 		return job.ErrNotFound
 	}
-	answer, err := cancelRunScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "now": s.now(), "reason": reason}).Text()
+	answer, err := cancelRunScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "reason": reason}).Text()
 	switch {
 	case err != nil:
 		return fmt.Errorf("cancel run: %w", err)

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -76,6 +78,48 @@ func (s *Store) dueRuns(t *testing.T) []string {
 		ids = append(ids, d.id)
 	}
 	return ids
+}
+
+// TestFollowRuns: what follows in a run is seen as soon as something has ended, and no pass of the sweeper is waited for.
+func TestFollowRuns(t *testing.T) {
+	t.Parallel()
+	s := storeOf(t, 100)
+	looked := make(chan string, 1000)
+	w := &Sweeper{Records: s, Log: slog.New(slog.DiscardHandler), Advance: func(_ context.Context, id string, _ time.Time) error {
+		looked <- id
+		return nil
+	}}
+	ctx, stop := context.WithCancel(t.Context())
+	var following sync.WaitGroup
+	following.Go(func() { w.followRuns(ctx) })
+	defer following.Wait()
+	defer stop()
+	r := s.newRun(t)
+	gbtest.Eventually(t, "it listens", func() bool {
+		if err := s.rdb.Publish(ctx, runChannel, r.ID).Err(); err != nil {
+			t.Fatal(err)
+		}
+		return len(looked) > 0
+	})
+	<-looked
+	a := stepJob(r, "a", 0, 1)
+	if err := s.addStep(t, r, a); err != nil {
+		t.Fatal(err)
+	}
+	for _, forged := range []string{"", "x", "default-r-", r.ID + "x", strings.Repeat("a", 1<<20)} {
+		if err := s.rdb.Publish(ctx, runChannel, forged).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.endStep(t, a.ID, job.Succeeded)
+	select {
+	case id := <-looked:
+		if id != r.ID {
+			t.Errorf("got %q looked at, want %s", id, r.ID)
+		}
+	case <-time.After(gbtest.AtOnce):
+		t.Error("nobody looked at the run whose job has ended")
+	}
 }
 
 // TestRunNotesEnds: the step that ends a job notes that in its run, and has somebody look at it.

@@ -4,13 +4,55 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// runsAtOnce is how many runs are looked at at once.
-const runsAtOnce = 4
+const (
+	// runsAtOnce is how many runs are looked at at once.
+	runsAtOnce = 4
+	// followPause is the least time between two looks at what has just ended: all that ends meanwhile is one look.
+	followPause = 50 * time.Millisecond
+	// mostFollowed is how many tenants one such look is for. The pass finds the others.
+	mostFollowed = 256
+)
+
+// followRuns looks at runs as soon as something has ended in them. What it misses, the pass finds.
+func (w *Sweeper) followRuns(ctx context.Context) {
+	if w.Advance == nil {
+		return
+	}
+	ended := w.Records.rdb.Subscribe(ctx, runChannel)
+	defer ended.Close()
+	ids := ended.Channel(redis.WithChannelHealthCheckInterval(redisconn.HealthCheck))
+	for {
+		tenants := map[string]bool{}
+		for waiting := time.After(followPause); waiting != nil || len(tenants) == 0; {
+			select {
+			case <-ctx.Done():
+				return
+			case m, open := <-ids:
+				if !open {
+					return
+				}
+				if tenant, ok := job.TenantOfRun(m.Payload); ok && len(tenants) < mostFollowed { // a worker may have sent it
+					tenants[tenant] = true
+				}
+			case <-waiting:
+				waiting = nil
+			}
+		}
+		if err := w.advanceRuns(ctx, slices.Sorted(maps.Keys(tenants))...); err != nil && ctx.Err() == nil {
+			w.Log.Warn("sweeper: runs could not be looked at, they are again", "error", err)
+		}
+	}
+}
 
 // advanceRuns looks at each run in which something has ended, and at those that stand still. One is put
 // off as it is claimed: should this process die, or Advance fail, another looks after RunRetry.

@@ -117,6 +117,7 @@ func (w *Sweeper) Run(ctx context.Context) {
 			}
 		})
 	}
+	loops.Go(func() { w.followRuns(ctx) })
 	loops.Wait()
 }
 

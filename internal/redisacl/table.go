@@ -153,8 +153,8 @@ const apiCommands = "script|load memory|usage persist"
 
 // channels are what each role may publish on, and subscribe to.
 var channels = map[Role]struct{ publish, subscribe string }{
-	API:    {"gb:done gb:cancel gb:events:* gb:turn:*", "gb:done gb:events:* asynq:cancel"},
-	Worker: {"gb:done gb:cancel gb:events:* gb:wanted:*", "gb:cancel gb:wanted:* gb:turn:* asynq:cancel"},
+	API:    {"gb:done gb:run gb:cancel gb:events:* gb:turn:*", "gb:done gb:run gb:events:* asynq:cancel"},
+	Worker: {"gb:done gb:run gb:cancel gb:events:* gb:wanted:*", "gb:cancel gb:wanted:* gb:turn:* asynq:cancel"},
 }
 
 // The role Metrics counts, without reading what is counted; it reads only who is there.

@@ -1,7 +1,6 @@
 -- cancel_run begins to cancel a run: no job of it is made any more. Its jobs that have not ended are canceled as it is advanced.
 -- @include run
 -- @arg id      of the run
--- @arg now     ms
 -- @arg reason  canceled, or deadline_exceeded
 -- @answer ok       it ends once its jobs have
 -- @answer ended    it has ended before
@@ -14,5 +13,5 @@ if call('HSETNX', run_key(id), 'cancel', reason) == 1 then
   call('HSET', run_items(id), 'over', 1)
   call('HINCRBY', run_items(id), 'rev', 1)
 end
-call('ZADD', runwork, now, id)
+look_at(id)
 return 'ok'

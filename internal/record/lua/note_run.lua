@@ -2,7 +2,6 @@
 -- @include memory
 -- @include run
 -- @arg id       of the run
--- @arg now      ms
 -- @arg field    of the run's record: "step:" and the step's name, or "why:" and the item
 -- @arg value    JSON, or why
 -- @arg item     whose job could not be made: step and index, with : between; or ''
@@ -16,7 +15,7 @@ if item ~= '' then
   if held >= tonumber(try) then return 'ok' end
   call('HSET', run_items(id), item, try .. ' refused')
   call('HINCRBY', run_items(id), 'rev', 1)
-  call('ZADD', runwork, now, id)
+  look_at(id)
 end
 if call('HSETNX', run_key(id), field, value) == 1 then
   local bytes = text_cost(#field + #value)

@@ -27,6 +27,6 @@ if key ~= '' then remember(idem, id, now, key_life) end
 call('HSET', run_key(id), 'state', 'running', 'created', now, 'options', options, 'charge', size, unpack(ARGV, first_field))
 call('HSET', run_items(id), 'rev', 1)
 charge(size)
-call('ZADD', runwork, now, id)
+look_at(id)
 call('ZADD', t .. 'runs', 0, now .. ':' .. id)
 return id

@@ -84,7 +84,7 @@ local function finish()
   local life = tonumber(watched or 0) > tonumber(now) and event_life or unwatched_life
   if call('PEXPIRE', t .. 'events:' .. id, life) == 1 then call('ZADD', lent, 'XX', now + life, 'events:' .. id) end
   call('PUBLISH', 'gb:done', id)
-  if run then note_end(run, item, try, status, now) end
+  if run then note_end(run, item, try, status) end
   local told = batch and count_ended(batch, status, now) or ''
   made[2] = told
   return {'ok', release(window, now, due, 1), made}
