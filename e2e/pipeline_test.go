@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -152,5 +153,54 @@ func TestPushToChart(t *testing.T) {
 	}
 	if b, err := os.ReadFile(dir + "/chart/chart.png"); err != nil || !bytes.HasPrefix(b, []byte("\x89PNG")) {
 		t.Errorf("got %d bytes, %v", len(b), err)
+	}
+}
+
+// TestRerun: a step's template is mended, and the run goes on from there: what came before runs no second time.
+func TestRerun(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{})
+	middle := func(source string) {
+		t.Helper()
+		if _, err := g.client.SetTemplate(t.Context(), "middle", producer.TemplateRequest{Spec: job.TemplateSpec{Spec: job.Spec{Runtime: "bash", Source: source}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	middle("exit 3")
+	file := filepath.Join(t.TempDir(), "three.yaml")
+	if err := os.WriteFile(file, []byte(`
+steps:
+  first: {runtime: bash, source: 'echo from the first > text; echo "{\"n\": 7}" > outputs.json'}
+  second: {needs: [first], template: middle}
+  third:
+    needs: [first, second]
+    runtime: bash
+    files: [{name: text, from: /needs/first/artifacts/text}]
+    args: [{from: /needs/first/outputs/n}]
+    source: 'cat text > last; echo "$1" >> last'
+outputs:
+  last: {from: /needs/third/artifacts/last}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := exec.CommandContext(t.Context(), binary(t, "glovebox"), "pipeline", "run", file, "--wait", "--json")
+	run.Env = append(os.Environ(), "GLOVEBOX_URL="+g.url, "GLOVEBOX_TOKEN="+g.token)
+	text, err := run.Output() // it exits with 1, as the run has failed
+	var first job.Run
+	if jsonErr := json.Unmarshal(text, &first); jsonErr != nil || err == nil || first.Status != job.Failed || first.Steps["first"].Status != "succeeded" {
+		t.Fatalf("got %s, %v", text, err)
+	}
+	middle("echo mended")
+	dir := t.TempDir()
+	shown := g.command("pipeline", "rerun", first.ID, "--wait", "--out", dir)
+	if !strings.Contains(shown, "first  succeeded, kept") || !strings.Contains(shown, "third  succeeded") || !strings.Contains(shown, "again after "+first.ID) {
+		t.Errorf("got %s", shown)
+	}
+	if b, err := os.ReadFile(dir + "/last/last"); err != nil || string(b) != "from the first\n7\n" {
+		t.Errorf("got %q, %v", b, err)
+	}
+	page, err := g.client.List(t.Context(), producer.ListOptions{})
+	if err != nil || len(page.Jobs) != 4 {
+		t.Errorf("got %d jobs, %v, want the first step's, the second's twice and the third's", len(page.Jobs), err)
 	}
 }

@@ -72,6 +72,7 @@ const (
 var (
 	ErrNotFound       = &Error{CodeNotFound, "there is no such job, batch or file, or no longer"}
 	ErrEnded          = &Error{CodeEnded, "the job or batch has ended already"}
+	ErrRunNotEnded    = &Error{CodeNotEnded, "the run has not ended: cancel it, or wait for its end, and run it again then"}
 	ErrNotEnded       = &Error{CodeNotEnded, "the job has not ended: cancel it, and purge it once it has"}
 	ErrNoRuntimes     = &Error{CodeNoRuntimes, "no worker has published a runtime yet: start one"}
 	ErrConflict       = &Error{CodeConflict, "the idempotency key was given within the last 24 hours, and with something else than this"}

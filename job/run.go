@@ -34,9 +34,24 @@ func (r PipelineRequest) Check() error {
 	return errs
 }
 
+// RerunRequest repeats a run.
+type RerunRequest struct {
+	From           string `json:"from,omitempty" doc:"A step that is run again beside those that did not succeed, with all that follow." example:"chart"`
+	IdempotencyKey string `json:"idempotency_key,omitempty" doc:"Names the new run as that of a pipeline does."`
+}
+
+// Check returns what is wrong with the request as [Invalid], or nil. The step is not looked at.
+func (r RerunRequest) Check() error {
+	if problem := checkKey(r.IdempotencyKey); problem != "" {
+		return Invalid{{"idempotency_key", clip(r.IdempotencyKey), problem, fmt.Sprintf("up to %d printable ASCII characters", MaxKeyBytes)}}
+	}
+	return nil
+}
+
 // Run is a run of a pipeline.
 type Run struct {
 	ID         string             `json:"id" example:"default-r-abcdefghijklmnopqrstuvwxyz"`
+	RerunOf    string             `json:"rerun_of,omitempty" doc:"The run that this one repeats."`
 	Pipeline   string             `json:"pipeline,omitempty" doc:"The pipeline's name." example:"report"`
 	Template   string             `json:"template,omitempty" doc:"The template that it came from, name@revision." example:"report@3"`
 	Status     Status             `json:"status" enum:"running,succeeded,failed,canceled"`
@@ -64,6 +79,7 @@ type RunStep struct {
 	Status    string   `json:"status" enum:"waiting,running,succeeded,failed,skipped,canceled"`
 	Why       string   `json:"why,omitempty" doc:"Why it was skipped, or nothing of it could be begun."`
 	Needs     []string `json:"needs,omitempty"`
+	KeptFrom  string   `json:"kept_from,omitempty" doc:"The run whose jobs these are, where a rerun has taken the step over."`
 	Count     int      `json:"count" doc:"How many jobs it has, without those that were run again."`
 	Succeeded int      `json:"succeeded"`
 	Failed    int      `json:"failed"`

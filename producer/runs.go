@@ -15,6 +15,9 @@ import (
 type Runs interface {
 	// StartRun starts a pipeline. It fails with job.Invalid, which has all faults, or job.ErrConflict.
 	StartRun(ctx context.Context, r job.PipelineRequest) (job.Run, error)
+	// RerunRun repeats a run that has ended, with the same pipeline and parameters: steps that have succeeded are
+	// taken over. It fails with job.ErrNotFound, job.ErrRunNotEnded, or job.Invalid.
+	RerunRun(ctx context.Context, id string, r job.RerunRequest) (job.Run, error)
 	// GetRun returns a run, or job.ErrNotFound.
 	GetRun(ctx context.Context, id string) (job.Run, error)
 	// WaitRun returns a run once it has ended.
@@ -51,14 +54,31 @@ func (c *Client) StartRun(ctx context.Context, r job.PipelineRequest) (job.Run, 
 	if err != nil {
 		return job.Run{}, fmt.Errorf("encode pipeline: %w", err)
 	}
+	return c.startOnce(ctx, runsPath, b, r.IdempotencyKey)
+}
+
+// startOnce starts a run by a request that is repeated where it has an idempotency key.
+func (c *Client) startOnce(ctx context.Context, path string, body []byte, key string) (job.Run, error) {
 	once := func() (run job.Run, err error) {
-		err = c.json(ctx, http.MethodPost, runsPath, 0, b, &run)
+		err = c.json(ctx, http.MethodPost, path, 0, body, &run)
 		return run, err
 	}
-	if r.IdempotencyKey == "" {
+	if key == "" {
 		return once()
 	}
 	return insist(ctx, once)
+}
+
+// RerunRun is [Runs.RerunRun]. With an idempotency key it bears with an API that is away, or breaks off, for up to 30 s.
+func (c *Client) RerunRun(ctx context.Context, id string, r job.RerunRequest) (job.Run, error) {
+	if _, ok := job.TenantOfRun(id); !ok {
+		return job.Run{}, job.ErrNotFound
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		return job.Run{}, fmt.Errorf("encode rerun: %w", err)
+	}
+	return c.startOnce(ctx, RunPath(id)+"/rerun", b, r.IdempotencyKey)
 }
 
 // GetRun is [Runs.GetRun].

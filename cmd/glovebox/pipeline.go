@@ -29,7 +29,7 @@ left. docs/pipelines.md shows one.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.pipelineRunCommand(), a.pipelineListCommand(), a.pipelineShowCommand(), a.pipelineGraphCommand(), a.pipelineCancelCommand(), a.pipelineSetCommand())
+	cmd.AddCommand(a.pipelineRunCommand(), a.pipelineRerunCommand(), a.pipelineListCommand(), a.pipelineShowCommand(), a.pipelineGraphCommand(), a.pipelineCancelCommand(), a.pipelineSetCommand())
 	return cmd
 }
 
@@ -56,6 +56,9 @@ func (a *app) readPipeline(path string) (job.Pipeline, error) {
 // showRun says how a run stands, its steps, and what its outputs point at.
 func showRun(w io.Writer, run job.Run) {
 	head := plain(run.ID) + "  " + plain(string(run.Status))
+	if run.RerunOf != "" {
+		head += "  again after " + plain(run.RerunOf)
+	}
 	if run.Reason != "" {
 		head += " (" + plain(run.Reason) + ")"
 	}

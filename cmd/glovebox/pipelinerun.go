@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/glovebox-run/glovebox/internal/pipelines"
 	"github.com/glovebox-run/glovebox/job"
@@ -49,28 +50,60 @@ code is 0 only for a run that succeeded; Ctrl-C leaves it running.`,
 			if r.Params, err = a.templateParams(o.templateRunOptions, nil); err != nil {
 				return err
 			}
-			return a.runPipeline(cmd.Context(), r, o.templateRunOptions)
+			return a.runPipeline(cmd.Context(), o.templateRunOptions, func(runs *producer.Client) (job.Run, error) {
+				return runs.StartRun(cmd.Context(), r)
+			})
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.template, "template", "", "run the stored template `NAME`, or NAME@3, instead of a file")
 	f.StringArrayVar(&o.given, "param", nil, "a parameter, `NAME=TEXT` or NAME:=JSON; may be repeated")
 	f.StringVar(&o.file, "params", "", "take parameters from `FILE`, a JSON object; - for standard input")
+	addRunFlags(f, &o.templateRunOptions)
+	return cmd
+}
+
+// addRunFlags adds the flags of what starts a run.
+func addRunFlags(f *pflag.FlagSet, o *templateRunOptions) {
 	f.StringVar(&o.key, "idempotency-key", "", "`KEY` of the run: the same again, within 24 hours, is the same run")
 	f.StringVar(&o.wait, "wait", "", "wait for the end of the run, for at most `DURATION` (--wait=30s) if given")
 	f.Lookup("wait").NoOptDefVal = untilEnd
 	f.StringVar(&o.out, "out", "", "download the files that the run's outputs point at to `DIR`; waits")
 	f.BoolVar(&o.json, "json", false, "print the run as JSON")
+}
+
+func (a *app) pipelineRerunCommand() *cobra.Command {
+	var o templateRunOptions
+	var r job.RerunRequest
+	cmd := &cobra.Command{
+		Use:   "rerun ID",
+		Short: "Run a run again from where it failed",
+		Long: `Run a run again that has ended, with the same pipeline and parameters, as a new run: steps that
+have succeeded are taken over with what their jobs have left, those that did not run again, and
+so does all that follows. --from STEP runs that step again, too.`,
+		Example: `  glovebox pipeline rerun default-r-abc… --wait
+  glovebox pipeline rerun default-r-abc… --from chart --wait --out charts`,
+		Args: one("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.IdempotencyKey = o.key
+			return a.runPipeline(cmd.Context(), o, func(runs *producer.Client) (job.Run, error) {
+				return runs.RerunRun(cmd.Context(), args[0], r)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&r.From, "from", "", "`STEP` to run again though it has succeeded")
+	addRunFlags(cmd.Flags(), &o)
 	return cmd
 }
 
-func (a *app) runPipeline(ctx context.Context, r job.PipelineRequest, o templateRunOptions) error {
+// runPipeline starts a run, and waits for it if that is asked for.
+func (a *app) runPipeline(ctx context.Context, o templateRunOptions, start func(*producer.Client) (job.Run, error)) error {
 	most, err := waitTime(o.wait, o.out != "")
 	if err != nil {
 		return err
 	}
 	return a.withJobs(func(runs *producer.Client) error {
-		run, err := runs.StartRun(ctx, r)
+		run, err := start(runs)
 		if err != nil {
 			return err
 		}
@@ -148,6 +181,9 @@ func stepLine(name string, s job.RunStep) string {
 	}
 	if s.Failed > 0 && s.Count > 1 {
 		line += fmt.Sprintf(", %d failed", s.Failed)
+	}
+	if s.KeptFrom != "" {
+		line += ", kept"
 	}
 	if s.Why != "" {
 		line += "  (" + plain(s.Why) + ")"

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -228,6 +230,45 @@ func TestGraph(t *testing.T) {
 			if !strings.Contains(text, line) {
 				t.Errorf("%s: got\n%s\nwant a line %q", format, text, line)
 			}
+		}
+	}
+}
+
+// TestKept: what a repetition takes over is what has succeeded or was not to run, and follows from nothing that runs again.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	p := decode(t, `{"steps":{
+		"a":{"runtime":"python","source":"x"},
+		"b":{"needs":["a"],"runtime":"python","source":"x"},
+		"c":{"needs":["b"],"when":"false","runtime":"python","source":"x"},
+		"d":{"needs":["b","c"],"runtime":"python","source":"x"},
+		"e":{"runtime":"python","source":"x"}}}`)
+	begun := func(status job.Status) pipelines.StepState {
+		return pipelines.StepState{Verdict: pipelines.Verdict{Word: pipelines.Begin, Count: 1}, Items: map[int]pipelines.Item{0: {Try: 1, Status: status}}}
+	}
+	skipped := pipelines.StepState{Verdict: pipelines.Verdict{Word: pipelines.Skip}}
+	for _, c := range []struct {
+		from, b, kept, fault string
+		cancel               bool
+	}{
+		{b: "failed", kept: "a e"},
+		{b: "timed_out", kept: "a e"},
+		{b: "failed", from: "e", kept: "a"},
+		{b: "succeeded", from: "b", kept: "a e"},
+		{b: "succeeded", from: "d", kept: "a b c e"},
+		{b: "succeeded", from: "a", kept: "e"},
+		{b: "canceled", kept: "a e", cancel: true},
+		{b: "succeeded", fault: "is missing, and every step has succeeded or was not to run"},
+		{b: "failed", from: "x", fault: "is no step of the run's pipeline"},
+	} {
+		s := pipelines.State{Cancel: c.cancel, Steps: map[string]pipelines.StepState{"a": begun(job.Succeeded), "b": begun(job.Status(c.b)), "c": skipped, "d": skipped, "e": begun(job.Succeeded)}}
+		kept, err := pipelines.Kept(p, s, c.from)
+		var faults job.Invalid
+		if errors.As(err, &faults) != (c.fault != "") || c.fault != "" && faults[0].Message != c.fault {
+			t.Errorf("%+v: got %v", c, err)
+		}
+		if got := strings.Join(slices.Sorted(maps.Keys(kept)), " "); got != c.kept {
+			t.Errorf("%+v: got %q kept", c, got)
 		}
 	}
 }

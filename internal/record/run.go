@@ -51,6 +51,10 @@ type Run struct {
 	Verdicts map[string][]byte
 	// Items are its jobs by step and index; of an index that has several tries the last.
 	Items map[string]map[int]RunItem
+	// RerunOf is the run that this one repeats, or "", and Kept are the steps that it takes over, by name. Their verdicts and
+	// items are among those of the run.
+	RerunOf string
+	Kept    map[string]KeptStep
 	// Cancel is why it ends early, "" if it doesn't.
 	Cancel   string
 	Deadline time.Time
@@ -66,6 +70,13 @@ type Run struct {
 	rev string // of Items and Cancel
 }
 
+// KeptStep is a step that a run takes over from an earlier one.
+type KeptStep struct {
+	// Run whose jobs these are: not always the one that is repeated, which may have taken them over, too.
+	Run   string          `json:"run"`
+	Items map[int]RunItem `json:"items"`
+}
+
 // RunItem is what is known of a job of a run.
 type RunItem struct {
 	Try int
@@ -73,6 +84,11 @@ type RunItem struct {
 	Status job.Status
 	// Why is why it could not be made, if it is Refused.
 	Why string
+}
+
+// JobID is that of a job of the run, or of the run that it has taken the step over from.
+func (r Run) JobID(step string, index, try int) string {
+	return job.StepJobID(cmp.Or(r.Kept[step].Run, r.ID), step, index, try)
 }
 
 // Expires is when a run that has ended is kept no longer.
@@ -91,6 +107,32 @@ type NewRun struct {
 	// Key is an idempotency key, or "", and Asked what it stands for.
 	Key   string
 	Asked []byte
+	// RerunOf is the run that it repeats, or "", Kept are the steps that it takes over from that, by name, and Verdicts what
+	// was decided about them.
+	RerunOf  string
+	Kept     map[string]KeptStep
+	Verdicts map[string][]byte
+}
+
+// fields are those of the record, each name before its value, and how many bytes they take.
+func (n NewRun) fields() (list []any, size int, err error) {
+	for name, value := range map[string]string{
+		"pipeline": string(n.Pipeline), "params": string(n.Params), "name": n.Name, "template": n.Template, "callback": n.Callback, "trace": n.Trace, "rerun_of": n.RerunOf,
+	} {
+		list, size = append(list, name, value), size+textCost(len(value))
+	}
+	if n.RerunOf == "" {
+		return list, size, nil
+	}
+	kept, err := json.Marshal(n.Kept)
+	if err != nil {
+		return nil, 0, fmt.Errorf("encode steps that are kept: %w", err)
+	}
+	list, size = append(list, "kept", kept), size+textCost(len(kept))
+	for step, verdict := range n.Verdicts {
+		list, size = append(list, stepField+step, verdict), size+textCost(len(stepField+step)+len(verdict))
+	}
+	return list, size, nil
 }
 
 // OpenRun begins a run, or finds the one that its key began. It fails with job.ErrConflict where that has
@@ -108,12 +150,15 @@ func (s *Store) OpenRun(ctx context.Context, tenant string, n NewRun) (Run, erro
 		delivery = DeliveryID(id, job.EventPipelineCompleted, n.Callback)
 	}
 	asked := sha256.Sum256(n.Asked)
-	size := runCost + textCost(len(n.Pipeline)) + textCost(len(n.Params)) + 2*textCost(len(n.Callback)) + textCost(len(n.Trace))
+	fields, size, err := n.fields()
+	if err != nil {
+		return Run{}, fmt.Errorf("begin run: %w", err)
+	}
 	most := s.mostRecorded(terms)
 	held, err := openRunScript.Run(ctx, s.rdb, tenant, script.Args{
-		"id": id, "now": s.now(), "key": hashKey(n.Key), "options": hex.EncodeToString(asked[:16]), "size": size, "most_recorded": most,
-	}, "pipeline", n.Pipeline, "params", n.Params, "name", n.Name, "template", n.Template, "callback", n.Callback, "trace", n.Trace, "delivery", delivery, "message", MessageID(id, job.EventPipelineCompleted),
-		"deadline", ms(n.Deadline), "retention", s.Retention(terms).Milliseconds()).Text()
+		"id": id, "now": s.now(), "key": hashKey(n.Key), "options": hex.EncodeToString(asked[:16]), "size": runCost + size + textCost(len(n.Callback)), "most_recorded": most,
+	}, append(fields, "delivery", delivery, "message", MessageID(id, job.EventPipelineCompleted),
+		"deadline", ms(n.Deadline), "retention", s.Retention(terms).Milliseconds())...).Text()
 	if err != nil {
 		return Run{}, fmt.Errorf("begin run: %w", err)
 	}
@@ -161,10 +206,16 @@ func parseRun(tenant, id string, f, items map[string]string) (Run, error) {
 			run.Verdicts[step] = []byte(value)
 		}
 	}
+	if run.RerunOf = f["rerun_of"]; f["kept"] != "" {
+		r.fail("kept", json.Unmarshal([]byte(f["kept"]), &run.Kept))
+	}
+	for step, kept := range run.Kept {
+		run.Items[step] = kept.Items
+	}
 	for name, value := range items {
 		step, number, ok := strings.Cut(name, ":")
 		index, err := strconv.Atoi(number)
-		if !ok || err != nil {
+		if _, kept := run.Kept[step]; !ok || err != nil || kept {
 			continue
 		}
 		item := RunItem{Why: f[whyField+name]}

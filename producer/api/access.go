@@ -76,6 +76,7 @@ var accesses = map[string]access{
 	"OPTIONS /v1/hooks/{id}":                {nobodys, ""},
 	"GET /v1/usage":                         {job.ScopeRead, ""},
 	"POST /v1/runs":                         {job.ScopeSubmit, "run.start"},
+	"POST /v1/runs/{id}/rerun":              {job.ScopeSubmit, "run.start"},
 	"GET /v1/runs":                          {job.ScopeRead, ""},
 	"GET /v1/runs/{id}":                     {job.ScopeRead, ""},
 	"GET /v1/runs/{id}/graph":               {job.ScopeRead, ""},

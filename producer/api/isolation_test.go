@@ -88,6 +88,7 @@ var visits = map[string]visit{
 	"GET /v1/usage":                                       {path: "/v1/usage", shared: true},
 	"GET /v1/admin/tenants/{name}/usage":                  {path: "/v1/admin/tenants/owner/usage", admin: true},
 	"POST /v1/runs":                                       {path: "/v1/runs", body: `{"pipeline":{"steps":{"a":{"runtime":"python","source":"1"}}}}`, shared: true},
+	"POST /v1/runs/{id}/rerun":                            {path: "/v1/runs/<run>/rerun", body: `{}`},
 	"GET /v1/runs":                                        {path: "/v1/runs", shared: true},
 	"GET /v1/runs/{id}":                                   {path: "/v1/runs/<run>", headers: []string{"Prefer: wait=1"}},
 	"GET /v1/runs/{id}/graph":                             {path: "/v1/runs/<run>/graph"},

@@ -16,6 +16,11 @@ type startRunInput struct {
 	IdempotencyKey string `header:"Idempotency-Key" doc:"The same as idempotency_key in the body."`
 }
 
+type rerunInput struct {
+	ID string `path:"id" doc:"The run's id."`
+	startRunInput
+}
+
 type runInput struct {
 	ID string `path:"id" doc:"The run's id."`
 }
@@ -55,6 +60,13 @@ func (a *API) runRoutes(h huma.API, d documenter) {
 	huma.Register(h, start, a.startRun)
 	start.RequestBody.Content["application/json"].Schema = d.schema(job.PipelineRequest{})
 
+	rerun := d.operation("rerun-run", http.MethodPost, "/v1/runs/{id}/rerun", "Run a run again",
+		"Repeats a run that has ended, with the same pipeline and parameters, as a new run. Steps that have succeeded, or were not to run, are taken over with what their jobs have left; those that did not succeed run again, with all that follow, and so does the step in from.",
+		d.answers(200, "The run has ended", run), d.answers(202, "The run is accepted", run), d.problems(400, 401, 404, 409, 410, 413, 415, 422, 503))
+	rerun.MaxBodyBytes = recordBody
+	rerun.RequestBody = jsonBody()
+	huma.Register(h, rerun, a.rerunRun)
+	rerun.RequestBody.Content["application/json"].Schema = d.schema(job.RerunRequest{})
 	huma.Register(h, d.operation("list-runs", http.MethodGet, "/v1/runs", "List runs",
 		"The tenant's 100 newest runs, the newest first.", d.problems(401, 503)), a.listRuns)
 	huma.Register(h, d.operation("get-run", http.MethodGet, "/v1/runs/{id}", "Get a run",
@@ -80,13 +92,31 @@ func (a *API) startRun(ctx context.Context, in *startRunInput) (*runOutput, erro
 	}
 	run, err := a.tenantClient(ctx).StartRun(ctx, r)
 	done() // a wait holds nothing of the body
+	return a.started(ctx, run, err, in.Prefer)
+}
+
+func (a *API) rerunRun(ctx context.Context, in *rerunInput) (*runOutput, error) {
+	r, done, err := readBody[job.RerunRequest](ctx, a)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	defer done()
+	if r.IdempotencyKey, err = idempotencyKey(r.IdempotencyKey, in.IdempotencyKey); err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	run, err := a.tenantClient(ctx).RerunRun(ctx, in.ID, r)
+	return a.started(ctx, run, err, in.Prefer)
+}
+
+// started answers a run that has begun, which it waits for as the client prefers.
+func (a *API) started(ctx context.Context, run job.Run, err error, prefer string) (*runOutput, error) {
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
 	out := &runOutput{Status: http.StatusAccepted, Body: run}
-	if preferredWait(in.Prefer, a.maxWait) > 0 {
+	if preferredWait(prefer, a.maxWait) > 0 {
 		// The run is accepted: that it can't be waited for must not hide its id.
-		if waited, err := a.waitRun(ctx, run.ID, in.Prefer); err == nil {
+		if waited, err := a.waitRun(ctx, run.ID, prefer); err == nil {
 			return waited, nil
 		}
 	}

@@ -117,7 +117,7 @@ func (c *Client) advance(ctx context.Context, r record.Run, now time.Time) (more
 			done, refused, err = c.createStep(ctx, d, l, a, now)
 			waits, more = waits || !done, more || refused
 		case pipelines.Stop:
-			stop = append(stop, job.StepJobID(r.ID, a.Step, a.Index, a.Try))
+			stop = append(stop, r.JobID(a.Step, a.Index, a.Try))
 		}
 		if err != nil {
 			return false, err
@@ -142,7 +142,7 @@ func (c *Client) findLost(ctx context.Context, l *liveRun) error {
 	for name, state := range l.state.Steps {
 		for i, item := range state.Items {
 			if !item.Status.Final() {
-				ids = append(ids, job.StepJobID(l.ID, name, i, item.Try))
+				ids = append(ids, l.JobID(name, i, item.Try))
 				found = append(found, func(status job.Status) {
 					item.Status = status
 					state.Items[i] = item
@@ -211,7 +211,7 @@ func (c *Client) tryStep(ctx context.Context, d *pipelines.Definition, l *liveRu
 	if retry := d.Steps[a.Step].Retry; retry != nil && a.Try > 1 && retry.DelaySeconds > 0 {
 		spec.RunAt = toMS(now.Add(time.Duration(retry.DelaySeconds) * time.Second))
 	}
-	n := record.NewJob{ID: job.StepJobID(l.ID, a.Step, a.Index, a.Try), Step: a.Step, Index: a.Index, Try: a.Try}
+	n := record.NewJob{ID: l.JobID(a.Step, a.Index, a.Try), Step: a.Step, Index: a.Index, Try: a.Try}
 	if err := c.prepare(ctx, &n, spec); err != nil {
 		return err
 	}
@@ -323,7 +323,7 @@ func (c *Client) need(ctx context.Context, l *liveRun, name string, read bool) (
 // not known, and an error.
 func (c *Client) left(ctx context.Context, l *liveRun, name string, index int) (e pipelines.Ended, size int64, err error) {
 	item := l.state.Steps[name].Items[index]
-	e = pipelines.Ended{ID: job.StepJobID(l.ID, name, index, item.Try)}
+	e = pipelines.Ended{ID: l.JobID(name, index, item.Try)}
 	result, err := c.ended(ctx, e.ID)
 	if errors.Is(err, job.ErrNotFound) {
 		return e, 0, nil

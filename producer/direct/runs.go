@@ -204,7 +204,7 @@ func (c *Client) wireRun(r record.Run) (job.Run, error) {
 		return job.Run{}, err
 	}
 	w := job.Run{
-		ID: r.ID, Pipeline: l.pipeline.Name, Template: r.Template, Status: r.State, Reason: r.Cancel, Params: r.Params, Steps: map[string]job.RunStep{},
+		ID: r.ID, RerunOf: r.RerunOf, Pipeline: l.pipeline.Name, Template: r.Template, Status: r.State, Reason: r.Cancel, Params: r.Params, Steps: map[string]job.RunStep{},
 		CreatedAt: r.Created, Deadline: r.Deadline, Outputs: json.RawMessage(r.Outputs),
 	}
 	if !r.Finished.IsZero() {
@@ -217,13 +217,13 @@ func (c *Client) wireRun(r record.Run) (job.Run, error) {
 		need := l.state.Need(l.pipeline, name)
 		s := job.RunStep{
 			Status: string(need.Status), Why: l.state.Steps[name].Verdict.Why, Needs: step.Needs,
-			Count: need.Count, Succeeded: need.Succeeded, Failed: need.Failed,
+			Count: need.Count, Succeeded: need.Succeeded, Failed: need.Failed, KeptFrom: r.Kept[name].Run,
 		}
 		for _, i := range slices.Sorted(maps.Keys(r.Items[name])) {
 			item := r.Items[name][i]
 			j := job.RunJob{Index: i, Try: item.Try, Status: string(item.Status), Why: item.Why}
 			if item.Status != record.Refused {
-				j.ID = job.StepJobID(r.ID, name, i, item.Try)
+				j.ID = r.JobID(name, i, item.Try)
 			}
 			s.Jobs = append(s.Jobs, j)
 		}

@@ -1,0 +1,137 @@
+package direct_test
+
+import (
+	"errors"
+
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer/producertest"
+)
+
+// worksOff advances a run to its end, and ends its jobs on the way.
+func worksOff(t *testing.T, w *producertest.Env, records *record.Store, id string, becomes func(step string, index, try int) job.Status) job.Run {
+	t.Helper()
+	for range 100 {
+		if err := w.Client.Advance(t.Context(), id, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		run, err := w.Client.GetRun(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if run.Status.Final() {
+			return run
+		}
+		worked(t, records, id, becomes)
+	}
+	t.Fatal("the run doesn't end")
+	return job.Run{}
+}
+
+// TestRerun: what has succeeded is taken over, through repetitions of repetitions, and the rest runs again.
+func TestRerun(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	records, err := record.Open(t.Context(), record.Config{URL: w.Redis.API()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { records.Close() })
+	fails := func(failing string) func(string, int, int) job.Status {
+		return func(step string, _, _ int) job.Status {
+			if step == failing {
+				return job.Failed
+			}
+			return job.Succeeded
+		}
+	}
+	again := func(id string, r job.RerunRequest) job.Run {
+		t.Helper()
+		run, err := w.Client.RerunRun(t.Context(), id, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run
+	}
+	invalid := func(id, from, message string) {
+		t.Helper()
+		var faults job.Invalid
+		if _, err := w.Client.RerunRun(t.Context(), id, job.RerunRequest{From: from}); !errors.As(err, &faults) || faults[0].Field != "from" || faults[0].Message != message {
+			t.Errorf("rerun from %q: got %v, want %q", from, err, message)
+		}
+	}
+	first, err := w.Client.StartRun(t.Context(), job.PipelineRequest{Pipeline: five(), Params: list(20)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Client.RerunRun(t.Context(), first.ID, job.RerunRequest{}); !errors.Is(err, job.ErrRunNotEnded) {
+		t.Errorf("rerun of one that runs: got %v", err)
+	}
+	first = worksOff(t, w, records, first.ID, fails("chart"))
+	second := again(first.ID, job.RerunRequest{IdempotencyKey: "k"})
+	if same := again(first.ID, job.RerunRequest{IdempotencyKey: "k"}); same.ID != second.ID {
+		t.Errorf("got run %s and %s under one key", second.ID, same.ID)
+	}
+	if _, err := w.Client.RerunRun(t.Context(), first.ID, job.RerunRequest{From: "parse", IdempotencyKey: "k"}); !errors.Is(err, job.ErrConflict) {
+		t.Errorf("another rerun under the key: got %v", err)
+	}
+	second = worksOff(t, w, records, second.ID, fails(""))
+	third := worksOff(t, w, records, again(second.ID, job.RerunRequest{From: "mail"}).ID, fails(""))
+	for _, c := range []struct {
+		run  job.Run
+		want map[string]string
+	}{
+		{second, map[string]string{"fetch": first.ID, "parse": first.ID, "alarm": first.ID, "chart": "", "mail": ""}},
+		{third, map[string]string{"fetch": first.ID, "parse": first.ID, "alarm": first.ID, "chart": second.ID, "mail": ""}},
+	} {
+		got := map[string]string{}
+		for name, step := range c.run.Steps {
+			got[name] = step.KeptFrom
+			for _, j := range step.Jobs {
+				if of := step.KeptFrom; of == "" && j.ID != job.StepJobID(c.run.ID, name, j.Index, 1) || of != "" && j.ID != job.StepJobID(of, name, j.Index, 1) {
+					t.Errorf("%s[%d] has job %s", name, j.Index, j.ID)
+				}
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" || c.run.Status != job.Succeeded || string(c.run.Outputs) != `{"count":20}` {
+			t.Errorf("run %s of %s is %s with outputs %s: %s", c.run.ID, c.run.RerunOf, c.run.Status, c.run.Outputs, diff)
+		}
+	}
+	invalid(third.ID, "", "is missing, and every step has succeeded or was not to run")
+	invalid(third.ID, "chrat", "is no step of the run's pipeline")
+	if err := w.Client.Purge(t.Context(), second.Steps["chart"].Jobs[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	invalid(third.ID, "mail", "needs step chart, whose jobs are no longer kept")
+	anew := worksOff(t, w, records, again(third.ID, job.RerunRequest{From: "chart"}).ID, fails(""))
+	if anew.Status != job.Succeeded {
+		t.Errorf("got %+v", anew)
+	}
+	if _, err := w.Client.RerunRun(t.Context(), "other"+first.ID[len("default"):], job.RerunRequest{}); !errors.Is(err, job.ErrNotFound) {
+		t.Errorf("another tenant's run: got %v", err)
+	}
+
+	// A worker that was taken over writes what it likes about jobs, and changes nothing of a step that is kept.
+	forged := again(anew.ID, job.RerunRequest{From: "mail"})
+	items, err := w.Raw.Keys(t.Context(), "gb:{default}:runitems:"+forged.ID).Result()
+	if err != nil || len(items) != 1 {
+		t.Fatal(items, err)
+	}
+	for _, step := range slices.Sorted(maps.Keys(forged.Steps)) {
+		if err := w.Raw.HSet(t.Context(), items[0], step+":0", "7 failed").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run, err := w.Client.GetRun(t.Context(), forged.ID)
+	if err != nil || run.Steps["fetch"].Status != "succeeded" || run.Steps["parse"].Succeeded != 20 {
+		t.Errorf("got %+v, %v", run.Steps, err)
+	}
+}
