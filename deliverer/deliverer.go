@@ -341,6 +341,8 @@ func about(d record.Delivery) slog.Attr {
 		return slog.String("batch_id", d.BatchID)
 	case d.RunID != "":
 		return slog.String("run_id", d.RunID)
+	case d.Budget != "":
+		return slog.String("budget", d.Budget)
 	case d.JobID == "":
 		return slog.String("endpoint_id", d.EndpointID)
 	}

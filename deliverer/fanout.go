@@ -35,6 +35,9 @@ func (d *Deliverer) fanOut(ctx context.Context, event record.Delivery) error {
 
 // subject is what filters look at: of the job, batch or run that an event is about.
 func (d *Deliverer) subject(ctx context.Context, event record.Delivery) (status string, metadata map[string]string, err error) {
+	if event.Budget != "" {
+		return "", nil, nil
+	}
 	if event.BatchID != "" {
 		b, err := d.Records.GetBatch(ctx, event.BatchID)
 		return string(b.State), b.Metadata, err

@@ -37,6 +37,10 @@ func (d *Deliverer) message(ctx context.Context, delivery record.Delivery) (meth
 		body, err = encode(message[endpointTest]{Type: delivery.Event, Timestamp: delivery.Created, Data: endpointTest{delivery.EndpointID}})
 		return http.MethodPost, body, err
 	}
+	if budget, ok := record.ParseBudget(delivery.Tenant, delivery.Budget); ok {
+		body, err = encode(message[job.BudgetState]{Type: delivery.Event, Timestamp: delivery.Created, Data: budget})
+		return http.MethodPost, body, err
+	}
 	if delivery.BatchID != "" {
 		b, err := d.Client.Batch(ctx, delivery.BatchID)
 		if err != nil {

@@ -16,6 +16,7 @@ const (
 	CodeNotEnded         = "not_ended"            // purge a job that is queued or running
 	CodeRateLimited      = "rate_limited"         // more requests than the tenant's quota
 	CodeQuotaExceeded    = "quota_exceeded"       // more jobs or bytes than the tenant's quotas
+	CodeBudgetExceeded   = "budget_exceeded"      // what the tenant's jobs may cost in a month is spent
 	CodeConflict         = "idempotency_conflict" // the key is another request's
 	CodeGone             = "gone"                 // what the key began is no longer kept
 	CodeTooManyWatchers  = "too_many_watchers"    // the tenant watches as many jobs as it may

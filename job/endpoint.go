@@ -22,14 +22,14 @@ const EventEndpointTest = "endpoint.test"
 
 // EndpointEvents are the events that an endpoint can want.
 func EndpointEvents() []string {
-	return []string{EventCompleted, EventBatchCompleted, EventPipelineCompleted}
+	return []string{EventCompleted, EventBatchCompleted, EventPipelineCompleted, EventBudgetWarning, EventBudgetExceeded}
 }
 
 // EndpointSettings are what a tenant says of an endpoint.
 type EndpointSettings struct {
 	URL         string   `json:"url" doc:"Where events are posted: an http or https URL, for which the same holds as for a job's callback." example:"https://hooks.example.com/glovebox"`
 	Description string   `json:"description,omitempty" doc:"Words of your own, up to 512 bytes."`
-	Events      []string `json:"events,omitempty" doc:"Events that are posted: job.completed, batch.completed, pipeline.completed. All of these by default." example:"[\"job.completed\"]"`
+	Events      []string `json:"events,omitempty" doc:"Events that are posted: job.completed, batch.completed, pipeline.completed, budget.warning, budget.exceeded. All of these by default." example:"[\"job.completed\"]"`
 	// Filter narrows these down. Nil lets all through.
 	Filter *EndpointFilter `json:"filter,omitempty" doc:"Posts only what this matches; all by default."`
 	// Disabled endpoints are sent nothing.

@@ -41,6 +41,8 @@ type Terms struct {
 	// Disabled refuses every request of the tenant. What it had queued still runs.
 	Disabled bool   `json:"disabled,omitempty" doc:"Refuse every request of the tenant; what it had queued still runs."`
 	Quotas   Quotas `json:"quotas,omitzero"`
+	// Budget is what its jobs may cost in a month.
+	Budget Budget `json:"budget,omitzero" doc:"What its jobs may cost in a calendar month of UTC."`
 	// RetentionSeconds is how long jobs are kept after their end, unless they ask for
 	// less; 0, or more than the operator's retention, means that one.
 	RetentionSeconds int64 `json:"retention_seconds,omitempty" doc:"How long jobs, results and files are kept after a job's end, seconds, unless the job asks for less; 0, or more than the operator's own retention, means that one." minimum:"0"`
@@ -126,6 +128,7 @@ func (t Terms) Check() error {
 			add("terms.quotas."+q.name, q.value, "is out of range", fmt.Sprintf("0 (no quota) to %d", q.most))
 		}
 	}
+	t.Budget.check(add)
 	if r := t.RetentionSeconds; r < 0 || r > MaxRetentionSeconds {
 		add("terms.retention_seconds", r, "is out of range", fmt.Sprintf("0 (the operator's) to %d", MaxRetentionSeconds))
 	}

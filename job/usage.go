@@ -50,6 +50,8 @@ type UsageReport struct {
 	To    string      `json:"to" doc:"The last day." example:"2026-11-30"`
 	Days  []DayUsage  `json:"days" nullable:"false" doc:"Those on which a job ended, the oldest first."`
 	Total UsageCounts `json:"total"`
+	// Budget is that of this month; nil where there is none.
+	Budget *BudgetState `json:"budget,omitempty" doc:"This month's budget, if there is one, whatever days were asked for."`
 }
 
 // UsageRange reads two days, such as 2026-11-01, of which the second is the last: of neither the current month until

@@ -162,6 +162,9 @@ func (a *app) showTenant(t job.Tenant, asJSON bool) error {
 	fmt.Fprintf(w, "queued\t%d of %s jobs, %s of %s\n", t.Usage.JobsQueued, quota(q.JobsQueued, fmt.Sprint(q.JobsQueued)),
 		bytesOf(t.Usage.BytesQueued), quota(q.BytesQueued, bytesOf(q.BytesQueued)))
 	fmt.Fprintf(w, "stored\t%s of %s, kept for %s\n", bytesOf(t.Usage.BytesStored), quota(q.BytesStored, bytesOf(q.BytesStored)), retention(t.Terms))
+	if b := t.Terms.Budget; b.Nano > 0 {
+		fmt.Fprintf(w, "budget\t%s a month, warned of at %s\n", job.NewCost(b.Nano).Amount, job.NewCost(b.WarnAt()).Amount)
+	}
 	fmt.Fprintf(w, "recorded\t%s of %s\n", bytesOf(t.Usage.BytesRecorded), ownQuota(q.BytesRecorded))
 	fmt.Fprintf(w, "maximums\t%s\n", maximums(t.Terms.Maximums))
 	restricted := len(t.Terms.Runtimes)+len(t.Terms.Images) > 0

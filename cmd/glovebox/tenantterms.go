@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,8 @@ type termsOptions struct {
 	requests, jobs, bytes int64
 	running               int64
 	stored, recorded      int64
+	budget                string
+	warn                  int64
 	retention             int64
 	maximums              []string
 	runtimes, images      []string
@@ -29,6 +32,8 @@ func (o *termsOptions) add(cmd *cobra.Command) {
 	f.Int64Var(&o.stored, "bytes-stored", 0, "`BYTES` of files, outputs and results that are kept; 0 for any number")
 	f.Int64Var(&o.recorded, "bytes-recorded", 0, "`BYTES` of Redis that records of jobs and batches take as long as they are kept; 0 for as many as the operator lets any tenant have")
 	f.Int64Var(&o.retention, "retention-seconds", 0, "how many `SECONDS` jobs are kept after their end, unless they ask for less; 0 for as long as the operator keeps them")
+	f.StringVar(&o.budget, "budget", "", "what jobs may cost in a calendar month of UTC, an `AMOUNT` of your currency such as 25.50; 0 for any")
+	f.Int64Var(&o.warn, "budget-warn", 0, "`PERCENT` of the budget of which budget.warning tells; 0 for 80")
 	f.Int64Var(&o.running, "running-at-once", 0, "jobs that run at the same time, others wait; 0 for any `NUMBER`")
 	f.StringArrayVar(&o.maximums, "maximum", nil, "the most that a job may ask for: `LIMIT=NUMBER` such as memory_mb=512; 0 for the operator's")
 	f.StringSliceVar(&o.runtimes, "allow-runtimes", nil, "`NAMES` of the only runtimes that jobs may use, with commas; empty, and no allowed images, for all")
@@ -70,8 +75,29 @@ func (o *termsOptions) apply(cmd *cobra.Command, t job.Terms) (job.Terms, error)
 		t.CallbackHosts = o.hosts
 	}
 	var err error
+	if changed("budget") {
+		if t.Budget.Nano, err = parseAmount("--budget", o.budget); err != nil {
+			return t, err
+		}
+	}
+	if changed("budget-warn") {
+		t.Budget.WarnPercent = o.warn
+	}
 	t.Maximums, err = parseLimits("--maximum", o.maximums, t.Maximums)
 	return t, err
+}
+
+// parseAmount reads an amount of currency, in billionths.
+func parseAmount(flag, text string) (int64, error) {
+	amount, ok := new(big.Rat).SetString(text)
+	if !ok || len(text) > 32 || strings.ContainsAny(text, "eEpPxX/_") {
+		return 0, usagef("%s %q: want an amount such as 25.50", flag, text)
+	}
+	nano := amount.Mul(amount, big.NewRat(1e9, 1))
+	if !nano.IsInt() || !nano.Num().IsInt64() {
+		return 0, usagef("%s %q: want at most nine digits behind the point, and less than nine thousand million", flag, text)
+	}
+	return nano.Num().Int64(), nil
 }
 
 // maximums are those that narrow the operator's, by name.

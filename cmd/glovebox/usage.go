@@ -15,6 +15,7 @@ import (
 type usageOptions struct {
 	from, to, tenant string
 	asJSON, asCSV    bool
+	asEvents         bool
 }
 
 func (a *app) usageCommand() *cobra.Command {
@@ -31,8 +32,8 @@ GLOVEBOX_ADMIN_TOKEN.`,
   glovebox usage --tenant acme --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.asJSON && o.asCSV {
-				return usagef("--json and --csv: want one of them")
+			if o.asJSON && o.asCSV || o.asEvents && (o.asJSON || o.asCSV) {
+				return usagef("--json, --csv and --cloudevents: want one of them")
 			}
 			ask := func(c *producer.Client) error { return a.showUsage(cmd.Context(), c, o) }
 			if o.tenant != "" {
@@ -46,6 +47,7 @@ GLOVEBOX_ADMIN_TOKEN.`,
 	f.StringVar(&o.to, "to", "", "last `DAY` (default today)")
 	f.StringVar(&o.tenant, "tenant", "", "of the tenant `NAME`, as the operator")
 	f.BoolVar(&o.asJSON, "json", false, "print JSON")
+	f.BoolVar(&o.asEvents, "cloudevents", false, "print a batch of CloudEvents, one for each day that is over, with ids that stay")
 	f.BoolVar(&o.asCSV, "csv", false, "print CSV: day, jobs, cpu_ms, memory_mib_ms, cost_nano, cost")
 	return cmd
 }
@@ -53,6 +55,9 @@ GLOVEBOX_ADMIN_TOKEN.`,
 func (a *app) showUsage(ctx context.Context, c *producer.Client, o usageOptions) error {
 	var u job.UsageReport
 	var err error
+	if o.asEvents {
+		return a.printUsageEvents(ctx, c, o)
+	}
 	if o.tenant != "" {
 		u, err = c.TenantUsage(ctx, o.tenant, o.from, o.to)
 	} else {
@@ -75,7 +80,24 @@ func (a *app) showUsage(ctx context.Context, c *producer.Client, o usageOptions)
 		line(d.Day, d.UsageCounts)
 	}
 	line("total", u.Total)
-	return w.Flush()
+	if err := w.Flush(); err != nil || u.Budget == nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "\n%s of the budget of %s for %s are spent\n", plain(u.Budget.Spent.Amount), plain(u.Budget.Budget.Amount), plain(u.Budget.Month))
+	return nil
+}
+
+func (a *app) printUsageEvents(ctx context.Context, c *producer.Client, o usageOptions) (err error) {
+	var events []job.UsageEvent
+	if o.tenant != "" {
+		events, err = c.TenantUsageEvents(ctx, o.tenant, o.from, o.to)
+	} else {
+		events, err = c.UsageEvents(ctx, o.from, o.to)
+	}
+	if err != nil {
+		return err
+	}
+	return a.printJSON(events)
 }
 
 func (a *app) printUsageCSV(u job.UsageReport) error {

@@ -96,7 +96,7 @@ func (s *Store) createMany(ctx context.Context, tenant string, in whole, jobs []
 		return nil, fmt.Errorf("create jobs: %w", err)
 	}
 	quotas := terms.Quotas
-	if err := s.checkStored(ctx, tenant, quotas); err != nil {
+	if err := errors.Join(s.checkStored(ctx, tenant, quotas), s.checkBudget(ctx, tenant, terms)); err != nil {
 		return refuseAll(jobs, err)
 	}
 	window, err := s.window(ctx, tenant)

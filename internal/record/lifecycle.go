@@ -184,6 +184,17 @@ func (s *Store) finishArgs(ctx context.Context, j Job, e Ending, more script.Arg
 	if e.Metered != nil {
 		m = *e.Metered
 	}
+	month, budget := job.MonthOf(now), job.Budget{}
+	if m.Nano > 0 {
+		terms, err := s.terms(ctx, j.Tenant)
+		if err != nil { // what it cost counts in any case; the next end tells
+			s.log.Warn("a budget could not be read", "tenant", j.Tenant, "error", err)
+		}
+		budget = terms.Budget
+	}
+	of := budgetSubject(j.Tenant, month, budget)
+	a["month"], a["budget"], a["warn_at"], a["budget_of"] = month, budget.Nano, budget.WarnAt(), of
+	a["warning"], a["exceeded"] = MessageID(of, job.EventBudgetWarning), MessageID(of, job.EventBudgetExceeded)
 	a["ran"], a["cpu_ms"], a["mib_ms"], a["nano"] = e.Metered != nil, m.CPUMS, m.MiBMS, m.Nano
 	maps.Copy(a, more)
 	return a

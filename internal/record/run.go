@@ -142,6 +142,10 @@ func (s *Store) OpenRun(ctx context.Context, tenant string, n NewRun) (Run, erro
 	if err != nil {
 		return Run{}, fmt.Errorf("begin run: %w", err)
 	}
+	overBudget := s.checkBudget(ctx, tenant, terms)
+	if overBudget != nil && job.CodeOf(overBudget) != job.CodeBudgetExceeded {
+		return Run{}, fmt.Errorf("begin run: %w", overBudget)
+	}
 	if err := s.noteTenant(ctx, tenant); err != nil {
 		return Run{}, fmt.Errorf("begin run: %w", err)
 	}
@@ -156,7 +160,7 @@ func (s *Store) OpenRun(ctx context.Context, tenant string, n NewRun) (Run, erro
 	}
 	most := s.mostRecorded(terms)
 	held, err := openRunScript.Run(ctx, s.rdb, tenant, script.Args{
-		"id": id, "now": s.now(), "key": hashKey(n.Key), "options": hex.EncodeToString(asked[:16]), "size": runCost + size + textCost(len(n.Callback)), "most_recorded": most,
+		"id": id, "now": s.now(), "key": hashKey(n.Key), "options": hex.EncodeToString(asked[:16]), "size": runCost + size + textCost(len(n.Callback)), "most_recorded": most, "over_budget": overBudget != nil,
 	}, append(fields, "delivery", delivery, "message", MessageID(id, job.EventPipelineCompleted),
 		"deadline", ms(n.Deadline), "retention", s.Retention(terms).Milliseconds())...).Text()
 	if err != nil {
@@ -170,6 +174,8 @@ func (s *Store) OpenRun(ctx context.Context, tenant string, n NewRun) (Run, erro
 		return Run{}, job.ErrConflict
 	case held == "bytes_recorded":
 		return Run{}, overRecorded(most)
+	case held == "over_budget":
+		return Run{}, overBudget
 	}
 	return s.GetRun(ctx, held)
 }

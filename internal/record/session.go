@@ -39,6 +39,9 @@ func (s *Store) OpenSession(ctx context.Context, tenant string, settings job.Ses
 	if err != nil {
 		return Session{}, fmt.Errorf("open session: %w", err)
 	}
+	if err := s.checkBudget(ctx, tenant, terms); err != nil {
+		return Session{}, err
+	}
 	settings = settings.Filled()
 	b, err := job.Marshal(settings)
 	if err != nil {

@@ -21,7 +21,7 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 	if err != nil {
 		return fmt.Errorf("execute: %w", err)
 	}
-	if err := s.checkStored(ctx, tenant, terms.Quotas); err != nil {
+	if err := errors.Join(s.checkStored(ctx, tenant, terms.Quotas), s.checkBudget(ctx, tenant, terms)); err != nil {
 		return err
 	}
 	text, err := job.Marshal(spec)

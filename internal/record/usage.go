@@ -49,7 +49,9 @@ func (s *Store) Usage(ctx context.Context, tenant string, first, last time.Time)
 		u.Total.Jobs += d.Jobs
 	}
 	u.Total = total.counts(u.Total.Jobs)
-	return u, nil
+	var err error
+	u.Budget, err = s.budgetState(ctx, tenant)
+	return u, err
 }
 
 func (m Metered) counts(jobs int64) job.UsageCounts {

@@ -75,6 +75,7 @@ var accesses = map[string]access{
 	"POST /v1/hooks/{id}":                   {nobodys, ""}, // its signature says who posts
 	"OPTIONS /v1/hooks/{id}":                {nobodys, ""},
 	"GET /v1/usage":                         {job.ScopeRead, ""},
+	"GET /v1/usage/events":                  {job.ScopeRead, ""},
 	"POST /v1/runs":                         {job.ScopeSubmit, "run.start"},
 	"POST /v1/runs/{id}/rerun":              {job.ScopeSubmit, "run.start"},
 	"GET /v1/runs":                          {job.ScopeRead, ""},
@@ -106,6 +107,7 @@ var accesses = map[string]access{
 	"POST /mcp":                             {anyScope, ""}, // likewise
 
 	"GET /v1/admin/tenants/{name}/usage":                  {operator, ""},
+	"GET /v1/admin/tenants/{name}/usage/events":           {operator, ""},
 	"GET /v1/admin/tenants/{name}/webhook-secret":         {operator, ""},
 	"POST /v1/admin/tenants/{name}/webhook-secret/rotate": {operator, "webhook.rotate"},
 	"POST /v1/admin/tenants":                              {operator, "tenant.create"},

@@ -86,6 +86,8 @@ var visits = map[string]visit{
 	"POST /v1/schedules/{name}/resume":                    {path: "/v1/schedules/owners/resume"},
 	"POST /v1/schedules/{name}/run":                       {path: "/v1/schedules/owners/run"},
 	"GET /v1/usage":                                       {path: "/v1/usage", shared: true},
+	"GET /v1/usage/events":                                {path: "/v1/usage/events", shared: true},
+	"GET /v1/admin/tenants/{name}/usage/events":           {path: "/v1/admin/tenants/owner/usage/events", admin: true},
 	"GET /v1/admin/tenants/{name}/usage":                  {path: "/v1/admin/tenants/owner/usage", admin: true},
 	"POST /v1/runs":                                       {path: "/v1/runs", body: `{"pipeline":{"steps":{"a":{"runtime":"python","source":"1"}}}}`, shared: true},
 	"POST /v1/runs/{id}/rerun":                            {path: "/v1/runs/<run>/rerun", body: `{}`},

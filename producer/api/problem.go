@@ -68,6 +68,7 @@ var statuses = map[string]int{
 	job.CodeMediaType:        http.StatusUnsupportedMediaType,
 	job.CodeRateLimited:      http.StatusTooManyRequests,
 	job.CodeQuotaExceeded:    http.StatusTooManyRequests,
+	job.CodeBudgetExceeded:   http.StatusPaymentRequired,
 	job.CodeTooManyWatchers:  http.StatusTooManyRequests,
 	job.CodeNoRuntimes:       http.StatusServiceUnavailable,
 	job.CodeNoSecretsKey:     http.StatusServiceUnavailable,

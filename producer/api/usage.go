@@ -28,6 +28,32 @@ func (a *API) usageRoutes(h huma.API, d documenter) {
 	of := d.operation("get-tenant-usage", http.MethodGet, "/v1/admin/tenants/{name}/usage", "Get a tenant's usage", says, d.problems(401, 404, 422, 503))
 	delete(of.Responses, "429") // an operator has no quota
 	huma.Register(h, of, a.tenantUsage)
+
+	const batch = " As a batch of CloudEvents, one a day with an id that stays, without today: who meters can fetch days twice and counts them once."
+	for _, e := range []struct {
+		id, path, summary string
+		statuses          []int
+	}{
+		{"get-usage-events", "/v1/usage/events", "Get your usage as CloudEvents", []int{401, 422, 503}},
+		{"get-tenant-usage-events", "/v1/admin/tenants/{name}/usage/events", "Get a tenant's usage as CloudEvents", []int{401, 404, 422, 503}},
+	} {
+		op := d.operation(e.id, http.MethodGet, e.path, e.summary, says+batch, d.problems(e.statuses...))
+		op.Responses["200"] = &huma.Response{Description: "The days", Content: map[string]*huma.MediaType{eventBatch: {Schema: d.schema([]job.UsageEvent{})}}}
+		if e.path == "/v1/usage/events" {
+			huma.Register(h, op, a.usageEvents)
+			continue
+		}
+		delete(op.Responses, "429")
+		huma.Register(h, op, a.tenantUsageEvents)
+	}
+}
+
+// eventBatch is the media type of several CloudEvents.
+const eventBatch = "application/cloudevents-batch+json"
+
+type usageEventsOutput struct {
+	ContentType string `header:"Content-Type"`
+	Body        []byte
 }
 
 func (a *API) usage(ctx context.Context, in *usageInput) (*usageOutput, error) {
@@ -36,6 +62,30 @@ func (a *API) usage(ctx context.Context, in *usageInput) (*usageOutput, error) {
 		return nil, a.problem(ctx, err)
 	}
 	return &usageOutput{u}, nil
+}
+
+func (a *API) usageEvents(ctx context.Context, in *usageInput) (*usageEventsOutput, error) {
+	events, err := a.tenantClient(ctx).UsageEvents(ctx, in.From, in.To)
+	return a.eventsOf(ctx, events, err)
+}
+
+func (a *API) tenantUsageEvents(ctx context.Context, in *tenantUsageInput) (*usageEventsOutput, error) {
+	if _, err := a.client.TenantUsage(ctx, in.Name, in.From, in.To); err != nil { // it is there
+		return nil, a.problem(ctx, err)
+	}
+	events, err := a.client.For(in.Name).UsageEvents(ctx, in.From, in.To)
+	return a.eventsOf(ctx, events, err)
+}
+
+func (a *API) eventsOf(ctx context.Context, events []job.UsageEvent, err error) (*usageEventsOutput, error) {
+	var b []byte
+	if err == nil {
+		b, err = job.Marshal(events)
+	}
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return &usageEventsOutput{eventBatch, b}, nil
 }
 
 func (a *API) tenantUsage(ctx context.Context, in *tenantUsageInput) (*usageOutput, error) {

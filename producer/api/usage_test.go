@@ -18,8 +18,13 @@ func TestUsageRoutes(t *testing.T) {
 	if u.From != "2026-11-01" || u.To != "2026-11-30" || u.Days == nil || len(u.Days) != 0 || u.Total.Cost.Amount != "0.000000000" {
 		t.Errorf("got %+v", u)
 	}
+	var events []job.UsageEvent
+	w.expecting(t, "GET", "/v1/usage/events?from=2026-11-01&to=2026-11-30", "", http.StatusOK, &events, "Authorization: Bearer "+token)
+	if events == nil || len(events) != 0 {
+		t.Errorf("got %+v", events)
+	}
 	w.expecting(t, "GET", "/v1/usage?from=november", "", http.StatusUnprocessableEntity, nil, "Authorization: Bearer "+token)
-	for path, status := range map[string]int{"/v1/admin/tenants/acme/usage": http.StatusOK, "/v1/admin/tenants/nobody/usage": http.StatusNotFound} {
+	for path, status := range map[string]int{"/v1/admin/tenants/acme/usage": http.StatusOK, "/v1/admin/tenants/nobody/usage": http.StatusNotFound, "/v1/admin/tenants/acme/usage/events": http.StatusOK, "/v1/admin/tenants/nobody/usage/events": http.StatusNotFound} {
 		w.expecting(t, "GET", path, "", status, nil, "Authorization: Bearer "+adminToken)
 	}
 }

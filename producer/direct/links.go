@@ -69,6 +69,9 @@ func (l *Links) JobURL(id string) string { return l.base + producer.JobPath(id) 
 // RunURL leads to a run of a pipeline, for a token of its tenant.
 func (l *Links) RunURL(id string) string { return l.base + producer.RunPath(id) }
 
+// UsageURL is where tenants ask what their jobs used.
+func (l *Links) UsageURL() string { return l.base + "/v1/usage" }
+
 // BatchURL leads to the results of a batch, until then.
 func (l *Links) BatchURL(id string, expires time.Time) (string, error) {
 	tenant, ok := job.TenantOfBatch(id)

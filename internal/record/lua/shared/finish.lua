@@ -25,6 +25,12 @@
 -- @arg cpu_ms       CPU time, ms
 -- @arg mib_ms       memory that was reserved, MiB ms
 -- @arg nano         what that cost, billionths
+-- @arg month        of UTC, such as 2026-11, in which what it cost is counted
+-- @number budget    what the tenant's jobs may cost in it, billionths; 0: any
+-- @number warn_at   what they have cost when budget.warning is told of
+-- @arg budget_of    the tenant, the month and the budget, with blanks between
+-- @arg warning      id of the event budget.warning of that budget
+-- @arg exceeded     id of the event budget.exceeded
 -- @arg window       how many jobs of the tenant may be released or running
 -- @arg due          when the sweeper looks for the task of the job that is released here, ms
 -- @arg lend_most    bytes that the tenant may have lent
@@ -66,11 +72,31 @@ local function meter()
   if jobs == 1 or type(jobs) ~= 'number' then redis.pcall('PEXPIRE', day, usage_life) end
 end
 
+-- spend counts what the job cost for its tenant's month, and tells once of a budget that is nearly spent, and once of one that is. It
+-- answers what tell answers.
+local function spend()
+  if nano == '0' then return '' end
+  local key, made = t .. 'usage:' .. month, {}
+  local spent = redis.pcall('HINCRBY', key, 'nano', nano)
+  if type(spent) ~= 'number' then return '' end -- a worker has spoiled it
+  if spent == tonumber(nano) then redis.pcall('PEXPIRE', key, usage_life) end
+  for _, e in ipairs({{'budget.warning', warn_at, warning}, {'budget.exceeded', budget, exceeded}}) do
+    if budget > 0 and spent >= e[2] and redis.pcall('HSETNX', key, e[3], now) == 1 then
+      made[#made + 1] = tell(e[1], nil, nil, e[3], now, 'budget', budget_of .. ' ' .. string.format('%.0f', spent), 'expires', string.format('%.0f', now + retention))
+    end
+  end
+  return table.concat(made, ',')
+end
+
 local function finish()
   if state == 'queued' then unqueue(id) end
   call('HSET', job(id), 'state', status, 'finished', now, 'result_ref', result_ref)
   keep()
-  if ran == '1' then meter() end
+  local warned = ''
+  if ran == '1' then
+    meter()
+    warned = spend()
+  end
   call('HDEL', job(id), 'spec', 'spec_ref')
   call('HDEL', running, id)
   call('ZREM', t .. 'deadline', id)
@@ -86,6 +112,6 @@ local function finish()
   call('PUBLISH', 'gb:done', id)
   if run then note_end(run, item, try, status) end
   local told = batch and count_ended(batch, status, now) or ''
-  made[2] = told
+  made[2], made[3] = told, warned
   return {'ok', release(window, now, due, 1), made}
 end
