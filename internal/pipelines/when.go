@@ -50,7 +50,7 @@ func parseWhen(text string, needs []string) (when, error) {
 	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return when{}, fmt.Errorf("is of type %s", t)
 	}
-	program, err := env.Program(ast, cel.CostLimit(maxWhenCost))
+	program, err := env.Program(ast, cel.CostLimit(maxWhenCost), cel.CostTracking(deepCost{}))
 	if err != nil {
 		return when{}, errors.New("is no expression: " + oneLine(err))
 	}
