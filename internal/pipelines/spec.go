@@ -96,7 +96,7 @@ func IsArtifacts(pointer string) bool {
 // Reads reports whether a step has any use for what the jobs of one that it needs have left.
 func (d *Definition) Reads(name, need string) bool {
 	step := d.Steps[name]
-	if step.Each != nil && step.Each.Artifacts == need || strings.Contains(step.When, need+".outputs") {
+	if step.Each != nil && step.Each.Artifacts == need || d.whens[name].outputs[need] {
 		return true
 	}
 	for _, f := range step.Files {
@@ -104,18 +104,20 @@ func (d *Definition) Reads(name, need string) bool {
 			return true
 		}
 	}
-	text, err := job.Marshal(step) // each pointer is in it
-	return err != nil || strings.Contains(string(text), "/needs/"+need+"/")
+	return pointsTo(step, "/needs/"+need+"/")
 }
 
 // readsOutputs reports whether a step reads what the jobs of one that it needs have written into OutputsFile.
 func (d *Definition) readsOutputs(name, need string) bool {
 	step := d.Steps[name]
-	if strings.Contains(step.When, need+".outputs") {
-		return true
-	}
-	text, err := job.Marshal(step)
-	return err != nil || strings.Contains(string(text), "/needs/"+need+"/outputs")
+	return d.whens[name].outputs[need] || pointsTo(step, "/needs/"+need+"/outputs")
+}
+
+// pointsTo reports whether a pointer of the step begins so.
+func pointsTo(step job.Step, pointer string) bool {
+	step.Source, step.When = "", "" // no pointers are in there
+	text, err := job.Marshal(step)  // each is in the rest
+	return err != nil || strings.Contains(string(text), pointer)
 }
 
 // OutputsRead reports whether the run's outputs point at what the jobs of a step have left.

@@ -21,6 +21,8 @@ const (
 // when is an expression of a step.
 type when struct {
 	program cel.Program
+	// outputs are the needs whose outputs it reads.
+	outputs map[string]bool
 }
 
 // parseWhen reads the expression of a step that has these needs. What it says of another step is refused
@@ -54,7 +56,13 @@ func parseWhen(text string, needs []string) (when, error) {
 	if err != nil {
 		return when{}, errors.New("is no expression: " + oneLine(err))
 	}
-	return when{program}, nil
+	w := when{program, map[string]bool{}}
+	for _, r := range ast.NativeRep().ReferenceMap() {
+		if parts := strings.Split(r.Name, "."); len(parts) == 3 && parts[0] == "needs" && parts[2] == "outputs" {
+			w.outputs[parts[1]] = true
+		}
+	}
+	return w, nil
 }
 
 // oneLine is the first line of what CEL says: the others show the text once more.

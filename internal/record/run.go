@@ -190,7 +190,15 @@ func (s *Store) GetRun(ctx context.Context, id string) (Run, error) {
 	pipe := s.rdb.Pipeline()
 	items := pipe.HGetAll(ctx, runItemsKey(tenant, id))
 	run := pipe.HGetAll(ctx, runKey(tenant, id))
-	if _, err := pipe.Exec(ctx); err != nil {
+	_, err := pipe.Exec(ctx)
+	if items.Err() != nil && redis.HasErrorPrefix(items.Err(), "WRONGTYPE") {
+		// A worker has made another type of it. Without it the run's jobs are looked for.
+		if err := s.rdb.Del(ctx, runItemsKey(tenant, id)).Err(); err != nil {
+			return Run{}, fmt.Errorf("read run: %w", err)
+		}
+		err = run.Err()
+	}
+	if err != nil {
 		return Run{}, fmt.Errorf("read run: %w", err)
 	}
 	if len(run.Val()) == 0 {
@@ -269,9 +277,17 @@ func (s *Store) RefuseItem(ctx context.Context, r Run, step string, index, try i
 }
 
 func (s *Store) noteRun(ctx context.Context, r Run, field string, value []byte, item string, try int) error {
-	err := noteRunScript.Run(ctx, s.rdb, r.Tenant, script.Args{"id": r.ID, "field": field, "value": value, "item": item, "try": try}).Err()
+	terms, err := s.terms(ctx, r.Tenant)
 	if err != nil {
 		return fmt.Errorf("note %s of run: %w", field, err)
+	}
+	most := s.mostRecorded(terms)
+	word, err := noteRunScript.Run(ctx, s.rdb, r.Tenant, script.Args{"id": r.ID, "field": field, "value": value, "item": item, "try": try, "most_recorded": most}).Text()
+	if err != nil {
+		return fmt.Errorf("note %s of run: %w", field, err)
+	}
+	if word == "bytes_recorded" {
+		return overRecorded(most)
 	}
 	return nil
 }
@@ -366,6 +382,9 @@ func (s *Store) RunJobStates(ctx context.Context, r Run, ids []string) ([]job.St
 		return nil, fmt.Errorf("read jobs of run: %w", err)
 	}
 	for i, a := range all {
+		if err := a.Err(); err != nil && !errors.Is(err, redis.Nil) { // what can't be read is not gone
+			return nil, fmt.Errorf("read job %s of run: %w", ids[i], err)
+		}
 		states[i] = job.Status(a.Val())
 	}
 	return states, nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
@@ -272,6 +273,98 @@ func TestRunCanceled(t *testing.T) {
 	}
 	if r = s.mustRun(t, r.ID); r.Cancel != RunOverdue || r.Items["a"][0].Status != job.Canceled {
 		t.Errorf("got %q, %+v", r.Cancel, r.Items)
+	}
+}
+
+// TestRunSeesNewJobs: whoever has read a run before a job of it was made doesn't end it.
+func TestRunSeesNewJobs(t *testing.T) {
+	t.Parallel()
+	s := storeOf(t, 100)
+	r := s.newRun(t)
+	if err := s.addStep(t, r, stepJob(r, "a", 0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{"settle": s.SettleRun(t.Context(), r), "end": s.EndRun(t.Context(), r, job.Failed, nil)} {
+		if !errors.Is(err, ErrRunStale) {
+			t.Errorf("%s what was read before: got %v, want ErrRunStale", name, err)
+		}
+	}
+}
+
+// TestRunForged: a worker that was taken over may write items and when a run is looked at. Jobs end in any case, none is made again
+// that is there, and each run comes to its end.
+func TestRunForged(t *testing.T) {
+	t.Parallel()
+	s := storeOf(t, 100)
+	ctx := t.Context()
+	for name, forge := range map[string]func(r Run, items string) error{
+		"rev is text":      func(_ Run, items string) error { return s.rdb.HSet(ctx, items, "rev", "x").Err() },
+		"rev is infinite":  func(_ Run, items string) error { return s.rdb.HSet(ctx, items, "rev", "inf").Err() },
+		"rev is large":     func(_ Run, items string) error { return s.rdb.HSet(ctx, items, "rev", "9007199254740993").Err() },
+		"rev is gone":      func(_ Run, items string) error { return s.rdb.HDel(ctx, items, "rev").Err() },
+		"items are gone":   func(_ Run, items string) error { return s.rdb.Del(ctx, items).Err() },
+		"items are a list": func(_ Run, items string) error { s.rdb.Del(ctx, items); return s.rdb.RPush(ctx, items, 1).Err() },
+		"put off for good": func(r Run, _ string) error {
+			return s.rdb.ZAdd(ctx, runWorkKey("default"), redis.Z{Score: 9e15, Member: r.ID}).Err()
+		},
+		"never looked at":   func(r Run, _ string) error { return s.rdb.ZRem(ctx, runWorkKey("default"), r.ID).Err() },
+		"the job has ended": func(_ Run, items string) error { return s.rdb.HSet(ctx, items, "a:0", "1 failed").Err() },
+	} {
+		r := s.newRun(t)
+		j := stepJob(r, "a", 0, 1)
+		if err := s.addStep(t, r, j); err != nil {
+			t.Fatal(name, err)
+		}
+		if err := forge(r, runItemsKey("default", r.ID)); err != nil {
+			t.Fatal(name, err)
+		}
+		s.endStep(t, j.ID, job.Succeeded)
+		w := &Sweeper{Records: s}
+		if err := w.findRuns(ctx, "default"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if due := s.dueRuns(t); !slices.Contains(due, r.ID) {
+			t.Errorf("%s: got %q due, want the run", name, due)
+		}
+		s.mustRun(t, r.ID)
+		if err := s.RefuseItem(ctx, r, "b", 0, 1, "why"); err != nil {
+			t.Errorf("%s: refuse: %v", name, err)
+		}
+		if err := s.CancelRun(ctx, r.ID, RunCanceled); err != nil {
+			t.Errorf("%s: cancel: %v", name, err)
+		}
+		if err := s.EndRun(ctx, s.mustRun(t, r.ID), job.Canceled, nil); err != nil {
+			t.Errorf("%s: end: %v", name, err)
+		}
+		if r = s.mustRun(t, r.ID); r.State != job.Canceled {
+			t.Errorf("%s: got %s", name, r.State)
+		}
+	}
+
+	r := s.newRun(t)
+	first, second := stepJob(r, "a", 0, 1), stepJob(r, "a", 0, 2)
+	if err := s.addStep(t, r, first); err != nil {
+		t.Fatal(err)
+	}
+	s.endStep(t, first.ID, job.Failed)
+	if err := s.addStep(t, r, second); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Start(ctx, second.ID, 1, "w"); err != nil {
+		t.Fatal(err)
+	}
+	before := s.recorded(t)
+	err := s.rdb.HSet(ctx, runItemsKey("default", r.ID), "a:0", "1 failed").Err()
+	if err == nil {
+		err = s.addStep(t, r, second)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := s.Get(ctx, second.ID)
+	after := s.recorded(t)
+	if now := s.mustRun(t, r.ID).Items["a"][0]; err != nil || j.State != job.Running || now != (RunItem{Try: 2, Status: job.Queued}) || before != after {
+		t.Errorf("made again: got %s, item %+v, %d bytes recorded after %d, %v", j.State, now, after, before, err)
 	}
 }
 

@@ -19,6 +19,8 @@ const (
 	runsAtOnce = 4
 	// followPause is the least time between two looks at what has just ended: all that ends meanwhile is one look.
 	followPause = 50 * time.Millisecond
+	// foundRuns is how many of a tenant's newest runs are looked for that nobody would look at.
+	foundRuns = 1000
 	// mostFollowed is how many tenants one such look is for. The pass finds the others.
 	mostFollowed = 256
 )
@@ -81,6 +83,48 @@ func (w *Sweeper) advanceRun(ctx context.Context, d due, now time.Time) error {
 	}
 	if err != nil {
 		return fmt.Errorf("advance run %s: %w", d.id, err)
+	}
+	return nil
+}
+
+// findRuns has runs looked at that live and would not be: a worker, which notes ends in the same set, may have taken one out, or
+// put it off for good.
+func (w *Sweeper) findRuns(ctx context.Context, tenants ...string) error {
+	var errs []error
+	for some := range slices.Chunk(tenants, redisconn.AtOnce) {
+		lists, err := redisconn.Ask(ctx, w.Records.rdb, some, func(pipe redis.Pipeliner, tenant string) *redis.StringSliceCmd {
+			return pipe.ZRangeArgs(ctx, redis.ZRangeArgs{Key: runsKey(tenant), ByLex: true, Rev: true, Start: "+", Stop: "-", Count: foundRuns})
+		})
+		if err != nil {
+			return errors.Join(append(errs, fmt.Errorf("look for runs: %w", err))...)
+		}
+		for i, tenant := range some {
+			if len(lists[i].Val()) > 0 || lists[i].Err() != nil {
+				errs = append(errs, w.findRunsOf(ctx, tenant, lists[i].Val()))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (w *Sweeper) findRunsOf(ctx context.Context, tenant string, list []string) error {
+	pipe := w.Records.rdb.Pipeline()
+	states, scores := make([]*redis.StringCmd, len(list)), make([]*redis.FloatCmd, len(list))
+	for i, entry := range list {
+		id := Position(entry).id()
+		states[i], scores[i] = pipe.HGet(ctx, runKey(tenant, id), "state"), pipe.ZScore(ctx, runWorkKey(tenant), id)
+	}
+	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
+		return fmt.Errorf("look for runs of %s: %w", tenant, err)
+	}
+	latest := float64(ms(w.Records.now().Add(2 * standstill)))
+	for i, entry := range list {
+		lives := states[i].Val() == string(job.Running)
+		if put := scores[i].Val(); lives && (scores[i].Err() != nil || put > latest) {
+			if err := w.Records.rdb.ZAdd(ctx, runWorkKey(tenant), redis.Z{Member: Position(entry).id()}).Err(); err != nil {
+				return fmt.Errorf("look at a run of %s again: %w", tenant, err)
+			}
+		}
 	}
 	return nil
 }

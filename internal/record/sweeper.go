@@ -75,12 +75,13 @@ const (
 	listPass     = "sweep list"
 	schedulePass = "fire schedules"
 	runPass      = "advance runs"
+	findRunsPass = "find runs"
 	sessionPass  = "sweep sessions"
 )
 
 // Passes lists what Observer.PassEnded and PassFailed may be told of.
 func Passes() []string {
-	return []string{reapPass, openPass, releasePass, deadlinePass, outboxPass, garbagePass, batchPass, listPass, schedulePass, sessionPass, runPass}
+	return []string{reapPass, openPass, releasePass, deadlinePass, outboxPass, garbagePass, batchPass, listPass, schedulePass, sessionPass, runPass, findRunsPass}
 }
 
 func (w *Sweeper) passes() []pass {
@@ -95,6 +96,7 @@ func (w *Sweeper) passes() []pass {
 		{listPass, listInterval, w.sweepListed, true},
 		{schedulePass, dueInterval, w.fireSchedules, true},
 		{runPass, dueInterval, w.advanceRuns, true},
+		{findRunsPass, listInterval, w.findRuns, true},
 		{sessionPass, sweepInterval, w.sweepSessions, true},
 	}
 }

@@ -110,8 +110,11 @@ func (c *Client) advance(ctx context.Context, r record.Run, now time.Time) (more
 		case pipelines.End:
 			return false, c.endRun(ctx, d, l, a.Status)
 		case pipelines.Decide:
+			if err = c.decide(ctx, d, l, a.Step); job.CodeOf(err) == job.CodeQuotaExceeded {
+				waits, err = true, nil
+				break
+			}
 			more = true
-			err = c.decide(ctx, d, l, a.Step)
 		case pipelines.Create:
 			var done, refused bool
 			done, refused, err = c.createStep(ctx, d, l, a, now)

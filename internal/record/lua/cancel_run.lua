@@ -11,7 +11,7 @@ if not state then return 'missing' end
 if state ~= 'running' then return 'ended' end
 if call('HSETNX', run_key(id), 'cancel', reason) == 1 then
   call('HSET', run_items(id), 'over', 1)
-  call('HINCRBY', run_items(id), 'rev', 1)
+  items_changed(id)
 end
 look_at(id)
 return 'ok'

@@ -29,7 +29,7 @@ local prints, in_batch = batch ~= '' and fingerprints(batch, first, last), 0
 local opened = call('ZCARD', open)
 local left, backlogged = room(window, opened), is_backlogged()
 if most_open > 0 then left = math.min(left, most_open - opened) end
-local in_run = 0
+local in_run, noted_in_run = 0, false
 local jobs, bytes_queued = 0, 0
 if most_jobs > 0 or most_bytes > 0 then
   jobs = waiting(opened)
@@ -69,6 +69,11 @@ local function create(id, bytes, priority, run_at, deadline, index, fingerprint,
   elseif run ~= '' then
     local word = of_run(item, try)
     if word then return word end
+    if call('EXISTS', job(id)) == 1 then -- a worker has forgotten it in the run
+      call('HSET', run_items(run), item, try .. ' queued')
+      noted_in_run = true
+      return 'there'
+    end
   elseif call('EXISTS', job(id)) == 1 then
     return 'exists'
   end
@@ -114,6 +119,7 @@ charge(charged)
 if #listed > 0 then call('ZADD', t .. 'jobs', unpack(listed)) end
 line_up(lined, in_line)
 if bytes_added > 0 then count(queued, bytes_added) end
+if in_run > 0 or noted_in_run then items_changed(run) end -- nobody ends a run who hasn't seen them
 if in_run > 0 then
   call('HINCRBY', run_key(run), 'charge', in_run * run_item_cost)
   charge(in_run * run_item_cost)

@@ -23,7 +23,7 @@ if state ~= 'running' then
   call('ZREM', runwork, id)
   return 'ended'
 end
-if call('HGET', run_items(id), 'rev') ~= rev then return 'stale' end
+if items_rev(id) ~= rev then return 'stale' end
 local bytes = text_cost(#outputs)
 charge(bytes)
 call('HSET', run_key(id), 'state', status, 'finished', now, 'outputs', outputs)

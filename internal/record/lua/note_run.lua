@@ -6,19 +6,22 @@
 -- @arg value    JSON, or why
 -- @arg item     whose job could not be made: step and index, with : between; or ''
 -- @arg try      of that
+-- @number most_recorded  quota bytes_recorded
 -- @answer ok       it is noted, or was before
 -- @answer missing  there is no such run, or it has ended
+-- @answer bytes_recorded  the quota has no room for what was decided
 
 if call('HGET', run_key(id), 'state') ~= 'running' then return 'missing' end
+local bytes = text_cost(#field + #value)
+if item == '' and call('HEXISTS', run_key(id), field) == 0 and in_redis() + bytes > most_recorded then return 'bytes_recorded' end
 if item ~= '' then
   local held = tonumber(string.match(call('HGET', run_items(id), item) or '', '^%d+') or 0)
   if held >= tonumber(try) then return 'ok' end
   call('HSET', run_items(id), item, try .. ' refused')
-  call('HINCRBY', run_items(id), 'rev', 1)
+  items_changed(id)
   look_at(id)
 end
 if call('HSETNX', run_key(id), field, value) == 1 then
-  local bytes = text_cost(#field + #value)
   call('HINCRBY', run_key(id), 'charge', bytes)
   charge(bytes)
 end

@@ -6,6 +6,6 @@
 -- @answer ok     it is looked at again then, or as something ends
 -- @answer stale  something has ended meanwhile
 
-if call('HGET', run_items(id), 'rev') ~= rev then return 'stale' end
+if items_rev(id) ~= rev then return 'stale' end
 call('ZADD', runwork, 'XX', again, id)
 return 'ok'

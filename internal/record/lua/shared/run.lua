@@ -10,11 +10,27 @@ local function look_at(id)
   call('PUBLISH', 'gb:run', id)
 end
 
+-- items_changed has those think again who have read a run's items. A worker may have written anything there: no step of a run fails for it.
+local function items_changed(run)
+  local rev = tonumber(call('HGET', run_items(run), 'rev') or 0)
+  if not rev or rev ~= rev or rev < 0 or rev >= 2^53 then rev = 0 end
+  call('HSET', run_items(run), 'rev', string.format('%.0f', rev + 1))
+end
+
+-- items_rev is what items_changed changes, '' where a worker has removed it.
+local function items_rev(run) return call('HGET', run_items(run), 'rev') or '' end
+
 -- note_end notes that a job of a run has ended, and that somebody has to see what follows. It does so only for the newest try.
 local function note_end(run, item, try, status)
-  local held, before = string.match(call('HGET', run_items(run), item) or '', '^(%d+) (%S+)$')
+  local noted = redis.pcall('HGET', run_items(run), item)
+  if type(noted) == 'table' then -- a worker has made another type of it: jobs that are missing there are looked for
+    call('DEL', run_items(run))
+    items_changed(run)
+    return look_at(run)
+  end
+  local held, before = string.match(noted or '', '^(%d+) (%S+)$')
   if held ~= try or before ~= 'queued' then return end
   call('HSET', run_items(run), item, try .. ' ' .. status)
-  call('HINCRBY', run_items(run), 'rev', 1)
+  items_changed(run)
   look_at(run)
 end
