@@ -8,7 +8,9 @@ import (
 const (
 	MaxPipelineBytes = 256 << 10 // of its definition, as JSON
 	MaxSteps         = 64
-	MaxStepName      = 32
+	// MaxPointers is how many outputs a pipeline has, and how many parameters a step gives a template.
+	MaxPointers = 64
+	MaxStepName = 32
 	// MaxEach is how many jobs one step may fan out to, and MaxRunJobs how many items all steps of a run may have.
 	MaxEach    = 256
 	MaxRunJobs = 1000

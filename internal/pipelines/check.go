@@ -54,6 +54,7 @@ func Parse(p job.Pipeline) (*Definition, error) {
 		c.step(name, p.Steps[name])
 	}
 	c.cycle()
+	c.few("outputs", len(p.Outputs))
 	for _, name := range slices.Sorted(maps.Keys(p.Outputs)) {
 		field := "outputs." + job.Clip(name, 64)
 		if !job.ValidTemplateName(name) {
@@ -85,6 +86,13 @@ func (c *checker) add(field string, value any, message, allowed string) {
 func (c *checker) between(field string, value, least, most int64) {
 	if value < least || value > most {
 		c.add(field, value, "is out of range", fmt.Sprintf("%d to %d", least, most))
+	}
+}
+
+// few: each of these may point at a MiB.
+func (c *checker) few(field string, n int) {
+	if n > job.MaxPointers {
+		c.add(field, n, "are too many", fmt.Sprintf("up to %d", job.MaxPointers))
 	}
 }
 
@@ -179,6 +187,7 @@ func (c *checker) job(at, name string, s job.Step) {
 		if _, _, err := job.ParseTemplateRef(s.Template); err != nil {
 			c.add(at+".template", job.Clip(s.Template, 64), "is no template's name", "a template's name, or name@revision")
 		}
+		c.few(at+".from", len(s.From))
 		for _, param := range slices.Sorted(maps.Keys(s.From)) {
 			if v := s.From[param]; v.From != "" {
 				c.pointer(at+".from."+job.Clip(param, 64), v.From, s.Needs, each)

@@ -272,3 +272,53 @@ func TestKept(t *testing.T) {
 		}
 	}
 }
+
+// TestReads: what of its needs a step reads is what its expression and its pointers say, however they are written, and nothing that its
+// program's text happens to have.
+func TestReads(t *testing.T) {
+	t.Parallel()
+	d := parse(t, `{"steps":{
+		"a":{"runtime":"python","source":"x"},
+		"ba":{"runtime":"python","source":"x"},
+		"spaced":{"needs":["a","ba"],"when":"has(needs.ba .outputs. files)","runtime":"python","source":"x"},
+		"lines":{"needs":["a","ba"],"when":"needs.ba\n  .outputs.n > 1","runtime":"python","source":"x"},
+		"text":{"needs":["a","ba"],"when":"params.x == 'needs.a.outputs'","runtime":"python","source":"open('/needs/a/outputs/n')"},
+		"points":{"needs":["a","ba"],"runtime":"python","source":"x","args":[{"from":"/needs/a/outputs/n"}]}},
+		"params":{"type":"object","properties":{"x":{"type":"string"}}}}`)
+	for step, want := range map[string]string{"spaced": "ba", "lines": "ba", "text": "", "points": "a"} {
+		got := ""
+		for _, need := range []string{"a", "ba"} {
+			if d.Reads(step, need) {
+				got += need
+			}
+		}
+		if got != want {
+			t.Errorf("%s: reads %q, want %q", step, got, want)
+		}
+	}
+}
+
+// TestPointersBounded: what pointers find together is bounded, as each may find the same MiB.
+func TestPointersBounded(t *testing.T) {
+	t.Parallel()
+	d := parse(t, `{"params":{"type":"object","properties":{"x":{"type":"string"}}},"steps":{"a":{"template":"t","from":{"p":{"from":"/params/x"},"q":{"from":"/params/x"}}}},"outputs":{"p":{"from":"/params/x"},"q":{"from":"/params/x"}}}`)
+	known := pipelines.Context{Params: map[string]any{"x": strings.Repeat("x", 40<<10)}}
+	if got := d.Outputs(known, 64<<10); string(got) != "{}" {
+		t.Errorf("got outputs of %d bytes", len(got))
+	}
+	if got := d.Outputs(known, 128<<10); len(got) < 80<<10 {
+		t.Errorf("got outputs of %d bytes, want both", len(got))
+	}
+	var faults job.Invalid
+	if _, err := d.TemplateParams("a", pipelines.Verdict{}, 0, known); !errors.As(err, &faults) || faults[0].Message != "point at too much" {
+		t.Errorf("got %v", err)
+	}
+	many := decode(t, `{"steps":{"a":{"runtime":"python","source":"x"}}}`)
+	many.Outputs = map[string]job.Value{}
+	for i := range job.MaxPointers + 1 {
+		many.Outputs[fmt.Sprint("o", i)] = job.Value{Text: "x"}
+	}
+	if _, err := pipelines.Parse(many); !errors.As(err, &faults) || faults[0].Field != "outputs" {
+		t.Errorf("got %v", err)
+	}
+}

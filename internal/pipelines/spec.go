@@ -1,6 +1,7 @@
 package pipelines
 
 import (
+	"encoding/json"
 	"fmt"
 	"path"
 	"strconv"
@@ -50,7 +51,7 @@ func (d *Definition) Spec(name string, v Verdict, index int, c Context) (job.Spe
 
 // TemplateParams are the parameters of a step that runs a template.
 func (d *Definition) TemplateParams(name string, v Verdict, index int, c Context) (map[string]any, error) {
-	params, root := map[string]any{}, c.itemRoot(v, index)
+	params, root, size := map[string]any{}, c.itemRoot(v, index), 0
 	for param, value := range d.Steps[name].From {
 		if value.From == "" {
 			params[param] = value.Text
@@ -60,22 +61,37 @@ func (d *Definition) TemplateParams(name string, v Verdict, index int, c Context
 		if !ok {
 			return nil, job.Invalid{{Field: "steps." + name + ".from." + job.Clip(param, 64), Value: value.From, Message: "is missing", Allowed: "what a step before has left"}}
 		}
+		text, err := job.Marshal(found)
+		if size += len(text); err != nil || size > job.MaxParamsBytes {
+			return nil, job.Invalid{{Field: "steps." + name + ".from", Value: fmt.Sprintf("%d bytes and more", size), Message: "point at too much", Allowed: fmt.Sprintf("up to %d bytes as JSON, together", job.MaxParamsBytes)}}
+		}
 		params[param] = found
 	}
 	return params, nil
 }
 
-// Outputs are what the run answers with, as far as it is there.
-func (d *Definition) Outputs(c Context) map[string]any {
-	outputs, root := map[string]any{}, c.root()
+// Outputs are what the run answers with, as far as it is there, as JSON of at most so many bytes: beyond that none of it.
+func (d *Definition) Outputs(c Context, most int) []byte {
+	outputs, root, size := map[string]json.RawMessage{}, c.root(), 0
 	for name, value := range d.Pipeline.Outputs {
-		if value.From == "" {
-			outputs[name] = value.Text
-		} else if found, ok := jsonvalue.Find(root, value.From); ok {
-			outputs[name] = found
+		var found any = value.Text
+		if value.From != "" {
+			var ok bool
+			if found, ok = jsonvalue.Find(root, value.From); !ok {
+				continue
+			}
 		}
+		text, err := job.Marshal(found)
+		if size += len(text); err != nil || size > most {
+			return []byte(`{}`)
+		}
+		outputs[name] = text
 	}
-	return outputs
+	text, err := job.Marshal(outputs)
+	if err != nil || len(text) > most {
+		return []byte(`{}`)
+	}
+	return text
 }
 
 // itemRoot is root for a job of a fan-out.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/jsonvalue"
 	"github.com/glovebox-run/glovebox/internal/pipelines"
@@ -16,6 +18,9 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
+
+// leftAtOnce is how many jobs' results are read at once.
+const leftAtOnce = 16
 
 // liveRun is a run that is being looked at.
 type liveRun struct {
@@ -92,7 +97,7 @@ func (c *Client) advance(ctx context.Context, r record.Run, now time.Time) (more
 	if err != nil {
 		return false, err
 	}
-	d, err := pipelines.Parse(l.pipeline)
+	d, err := c.definitions.Parse(r.Pipeline, l.pipeline)
 	if err != nil {
 		return false, err
 	}
@@ -265,10 +270,7 @@ func (c *Client) endRun(ctx context.Context, d *pipelines.Definition, l *liveRun
 	if known.Params, err = paramsOf(l); err != nil {
 		return err
 	}
-	outputs, err := job.Marshal(d.Outputs(known))
-	if err != nil || len(outputs) > record.MaxInline {
-		outputs = []byte(`{}`) // the jobs have them
-	}
+	outputs := d.Outputs(known, record.MaxInline) // what is more, the jobs have
 	if err := c.records.EndRun(ctx, l.Run, job.Status(status), outputs); err != nil {
 		return err
 	}
@@ -308,15 +310,24 @@ func (c *Client) need(ctx context.Context, l *liveRun, name string, read bool) (
 		return need, nil
 	}
 	outputs := int64(0) // bytes of all jobs
-	for i := range need.Count {
-		ended, size, err := c.left(ctx, l, name, i)
-		if err != nil {
+	for first := 0; first < need.Count; first += leftAtOnce {
+		ended, sizes := make([]pipelines.Ended, min(leftAtOnce, need.Count-first)), [leftAtOnce]int64{}
+		reads, reading := errgroup.WithContext(ctx)
+		for i := range ended {
+			reads.Go(func() (err error) {
+				ended[i], sizes[i], err = c.left(reading, l, name, first+i)
+				return err
+			})
+		}
+		if err := reads.Wait(); err != nil {
 			return need, err
 		}
-		if outputs += size; outputs > job.MaxStepOutputsBytes && ended.Fault == "" {
-			ended.Outputs, ended.Fault = nil, fmt.Sprintf("the jobs' %s have more than %d bytes together", job.OutputsFile, job.MaxStepOutputsBytes)
+		for i, e := range ended {
+			if outputs += sizes[i]; outputs > job.MaxStepOutputsBytes && e.Fault == "" {
+				e.Outputs, e.Fault = nil, fmt.Sprintf("the jobs' %s have more than %d bytes together", job.OutputsFile, job.MaxStepOutputsBytes)
+			}
+			need.Jobs = append(need.Jobs, e)
 		}
-		need.Jobs = append(need.Jobs, ended)
 	}
 	l.needs[name] = need
 	return need, nil

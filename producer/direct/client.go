@@ -16,6 +16,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/hookkeys"
 	"github.com/glovebox-run/glovebox/internal/hooks"
+	"github.com/glovebox-run/glovebox/internal/pipelines"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/internal/tracing"
@@ -72,8 +73,9 @@ type Client struct {
 	close    []func() error
 
 	tracer      *tracing.Tracer // or nil
-	webhookKeys *hookkeys.Keys  // or nil
-	guard       *webhook.Guard  // or nil
+	definitions *pipelines.Cache
+	webhookKeys *hookkeys.Keys // or nil
+	guard       *webhook.Guard // or nil
 	sns         *hooks.SNS
 }
 
@@ -134,7 +136,7 @@ func New(c Config, records *record.Store, objects *artifacts.Store) (*Client, er
 	// The listener lives as long as the Client, not as long as a context of Open.
 	done := records.ListenDone(context.Background())
 	return &Client{
-		records: records, secrets: secrets.NewStore(records.Redis()), objects: objects, done: done, tenant: c.Tenant, links: c.Links, memory: unlimited{}, tracer: c.Tracer, log: c.Log,
+		records: records, secrets: secrets.NewStore(records.Redis()), objects: objects, done: done, tenant: c.Tenant, links: c.Links, memory: unlimited{}, tracer: c.Tracer, definitions: &pipelines.Cache{}, log: c.Log,
 		maximums: c.Maximums.Or(job.DefaultMaximums), quotas: c.NewTenants, webhookKeys: c.WebhookKeys, guard: c.Guard, sns: sns,
 		close: []func() error{done.Close, func() error { sns.Close(); return nil }},
 	}, nil
