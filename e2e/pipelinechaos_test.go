@@ -12,8 +12,8 @@ import (
 	"github.com/glovebox-run/glovebox/producer"
 )
 
-// TestPipelineChaos kills api, worker, Redis and Podman's service while pipelines run that pushes have started. Each run
-// ends as it would have without that, with one message, and no step is lost or made twice.
+// TestPipelineChaos kills api, worker and Redis while pipelines run that pushes have started. Each run ends as
+// it would have without that, with one message, and no step is lost or made twice.
 //
 // GLOVEBOX_CHAOS_PIPELINES is how many run (3).
 func TestPipelineChaos(t *testing.T) {
