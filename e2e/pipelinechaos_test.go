@@ -12,8 +12,8 @@ import (
 	"github.com/glovebox-run/glovebox/producer"
 )
 
-// TestPipelineChaos kills api, worker and Redis while pipelines run that pushes have started. Each run ends as
-// it would have without that, with one message, and no step is lost or made twice.
+// TestPipelineChaos kills api, worker, Redis and Podman's service while pipelines run that pushes have started. Each run
+// ends as it would have without that, with one message, and no step is lost or made twice.
 //
 // GLOVEBOX_CHAOS_PIPELINES is how many run (3).
 func TestPipelineChaos(t *testing.T) {
@@ -32,7 +32,7 @@ func TestPipelineChaos(t *testing.T) {
 				return
 			case <-time.After(time.Duration(1+r.IntN(3)) * time.Second): // anywhere within a step
 			}
-			switch kills % 4 {
+			switch kills % 5 {
 			case 0, 2:
 				g.api.Kill()
 				g.api.Restart()
@@ -42,8 +42,11 @@ func TestPipelineChaos(t *testing.T) {
 			case 3:
 				g.redis.Kill()
 				g.redis.Restart()
+			case 4:
+				g.podman.Kill()
+				g.podman.Restart()
 			}
-			if kills++; kills == 4*n { // no more: each kill of a worker costs its jobs half a minute
+			if kills++; kills == 5*n { // no more: each kill of a worker costs its jobs half a minute
 				return
 			}
 		}

@@ -4,21 +4,32 @@ import (
 	"context"
 	crand "crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 
-	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 )
 
 // header is the name of W3C Trace Context's header. Its tracestate is others' business, and neither read nor sent.
 const header = "traceparent"
 
-// parse reads a traceparent. What is none is invalid, however long it is.
+// parse reads a traceparent (W3C Trace Context, 3.2). What is none is invalid.
 func parse(traceparent string) trace.SpanContext {
-	if len(traceparent) < 55 || len(traceparent) > 512 { // the length of version 00; later ones may be longer
+	const length = 55 // of version 00; later ones may have more behind another dash
+	if len(traceparent) < length || len(traceparent) > length && (traceparent[length] != '-' || traceparent[:2] == "00") || traceparent[:2] == "ff" {
 		return trace.SpanContext{}
 	}
-	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{header: traceparent})
-	return trace.SpanContextFromContext(ctx)
+	if traceparent[2] != '-' || traceparent[35] != '-' || traceparent[52] != '-' {
+		return trace.SpanContext{}
+	}
+	traceID, err1 := trace.TraceIDFromHex(traceparent[3:35])
+	spanID, err2 := trace.SpanIDFromHex(traceparent[36:52])
+	flags, err3 := hex.DecodeString(traceparent[53:length])
+	_, err4 := hex.DecodeString(traceparent[:2])
+	if errors.Join(err1, err2, err3, err4) != nil {
+		return trace.SpanContext{}
+	}
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID, SpanID: spanID, TraceFlags: trace.TraceFlags(flags[0]) & trace.FlagsSampled, Remote: true})
 }
 
 // format is a sampled span as a traceparent of 55 bytes, or "".
@@ -26,9 +37,7 @@ func format(c trace.SpanContext) string {
 	if !c.IsValid() || !c.IsSampled() {
 		return ""
 	}
-	carrier := propagation.MapCarrier{}
-	propagation.TraceContext{}.Inject(trace.ContextWithSpanContext(context.Background(), c), carrier)
-	return carrier[header]
+	return "00-" + c.TraceID().String() + "-" + c.SpanID().String() + "-01"
 }
 
 // Carried is where the trace goes on that ctx is in, for a record to keep: "" outside of a sampled trace.

@@ -31,7 +31,7 @@ func open(t *testing.T, url string, ratio float64, log *slog.Logger) *tracing.Tr
 }
 
 func post(traceparent string) *http.Request {
-	r := httptest.NewRequest(http.MethodPost, "/v1/jobs?token=secret", http.NoBody)
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/v1/jobs?token=secret", http.NoBody)
 	r.Header.Set("Traceparent", traceparent)
 	r.Header.Set("Tracestate", "vendor=secret")
 	return r
@@ -165,7 +165,7 @@ func TestOff(t *testing.T) {
 	r := post(caller)
 	now := time.Now()
 	if n := testing.AllocsPerRun(100, func() {
-		r, answered := off.Request(r, false)
+		_, answered := off.Request(r, false)
 		trace, sent := off.Send(ctx, "acme-1")
 		_, sentOfBatch := off.SendOfBatch(ctx, "acme-1")
 		_, sentOfRun := off.SendOfRun(ctx, "acme-r-1", caller, "acme-1")
@@ -179,7 +179,7 @@ func TestOff(t *testing.T) {
 		processed("succeeded")
 		delivered(200, nil)
 		answered("POST /v1/jobs", 201)
-		if trace != "" || out != "" || tracing.Carried(r.Context()) != "" {
+		if trace != "" || out != "" || tracing.Carried(ctx) != "" {
 			t.Error("got a trace")
 		}
 	}); n != 0 {
@@ -227,7 +227,7 @@ func FuzzTraceparent(f *testing.F) {
 	}
 	f.Cleanup(tracer.Close)
 	f.Fuzz(func(t *testing.T, s string) {
-		r := httptest.NewRequest(http.MethodPost, "/v1/jobs", http.NoBody)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/jobs", http.NoBody)
 		r.Header["Traceparent"] = []string{s}
 		r, _ = tracer.Request(r, false)
 		carried, _ := tracer.Send(r.Context(), "acme-1")

@@ -2,7 +2,6 @@ package direct_test
 
 import (
 	"errors"
-
 	"maps"
 	"slices"
 	"testing"
