@@ -1,6 +1,9 @@
 package e2e
 
 import (
+	"crypto/rand"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -9,10 +12,14 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// TestUsage: results of real sandboxes have a cost, and the usage is their sum.
+// TestUsage: results of real sandboxes have a cost, the usage is their sum, and a budget that it passes refuses jobs.
 func TestUsage(t *testing.T) {
 	t.Parallel()
-	g := start(t, options{workerEnv: []string{"GLOVEBOX_PRICES=run=200,cpu_second=14000,gib_second=4500"}})
+	admin := rand.Text()
+	g := start(t, options{
+		apiEnv:    []string{"GLOVEBOX_ADMIN_TOKEN=" + admin},
+		workerEnv: []string{"GLOVEBOX_PRICES=run=200,cpu_second=14000,gib_second=4500"},
+	})
 	prices := job.Prices{Run: 200, CPUSecond: 14_000, GiBSecond: 4_500}
 	var want job.UsageCounts
 	nano := int64(0)
@@ -47,7 +54,31 @@ func TestUsage(t *testing.T) {
 	if csv := g.command("usage", "--csv"); !strings.Contains(csv, want.Cost.Amount) && len(got.Days) == 1 {
 		t.Errorf("got %s, want %s", csv, want.Cost.Amount)
 	}
-	if said := g.command("usage"); !strings.Contains(said, "total") {
+	if said := g.command("usage"); !strings.Contains(said, "total") || strings.Contains(said, "budget") {
+		t.Errorf("got %s", said)
+	}
+	operator := func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), binary(t, "glovebox"), append([]string{"tenant"}, args...)...)
+		cmd.Env = append(os.Environ(), "GLOVEBOX_URL="+g.url, "GLOVEBOX_ADMIN_TOKEN="+admin)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	operator("create", "default", "--budget", "0.0000005", "--budget-warn", "50")
+	if said := operator("show", "default"); !strings.Contains(said, "0.000000500 a month, warned of at 0.000000250") {
+		t.Errorf("got %s", said)
+	}
+	gbtest.Eventually(t, "jobs are refused", func() bool {
+		_, err = g.client.Submit(t.Context(), job.Spec{Runtime: "bash", Source: "echo"})
+		return job.CodeOf(err) == job.CodeBudgetExceeded
+	})
+	if said := g.command("usage"); !strings.Contains(said, "of the budget of 0.000000500 for "+job.MonthOf(time.Now())+" are spent") {
+		t.Errorf("got %s", said)
+	}
+	if said := g.command("usage", "--cloudevents"); strings.TrimSpace(said) != "[]" && !strings.Contains(said, `"specversion": "1.0"`) { // today isn't over
 		t.Errorf("got %s", said)
 	}
 }

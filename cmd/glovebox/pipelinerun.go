@@ -79,7 +79,7 @@ func (a *app) pipelineRerunCommand() *cobra.Command {
 		Use:   "rerun ID",
 		Short: "Run a run again from where it failed",
 		Long: `Run a run again that has ended, with the same pipeline and parameters, as a new run: steps that
-have succeeded are taken over with what their jobs have left, those that did not run again, and
+have succeeded are taken over with what their jobs have left; the others run again, and
 so does all that follows. --from STEP runs that step again, too.`,
 		Example: `  glovebox pipeline rerun default-r-abc… --wait
   glovebox pipeline rerun default-r-abc… --from chart --wait --out charts`,
