@@ -34,6 +34,8 @@ const (
 var (
 	// ErrRunStale means that something has ended in a run since it was read.
 	ErrRunStale = errors.New("the run has changed meanwhile")
+	// ErrRunFull means that a run's record has no room for a verdict: its list is too large, or those of the steps before.
+	ErrRunFull = errors.New("the run's record is full")
 	// ErrRunLives is answered to a purge of a job that later steps of its run may read.
 	ErrRunLives = &job.Error{Code: job.CodeNotEnded, Message: "the job is a step of a run that has not ended: cancel the run, and purge the job once that has ended"}
 )
@@ -261,7 +263,50 @@ func (s *Store) AddToRun(ctx context.Context, r Run, jobs []NewJob) ([]Created, 
 	return created, err
 }
 
-// DecideStep notes what was decided about a step, unless somebody has. verdict is encoded as JSON.
+// RunExists returns job.ErrNotFound for a run that isn't there.
+func (s *Store) RunExists(ctx context.Context, id string) error {
+	tenant, ok := job.TenantOfRun(id)
+	if !ok {
+		return job.ErrNotFound
+	}
+	n, err := s.rdb.Exists(ctx, runKey(tenant, id)).Result()
+	if err != nil {
+		return fmt.Errorf("look for run: %w", err)
+	}
+	if n == 0 {
+		return job.ErrNotFound
+	}
+	return nil
+}
+
+// RunSize is what a run takes that is read, bytes. It fails with job.ErrNotFound. Items that no pipeline has are a worker's, and go:
+// the run's jobs are looked for then.
+func (s *Store) RunSize(ctx context.Context, id string) (int64, error) {
+	tenant, ok := job.TenantOfRun(id)
+	if !ok {
+		return 0, job.ErrNotFound
+	}
+	pipe := s.rdb.Pipeline()
+	charge, items := pipe.HGet(ctx, runKey(tenant, id), "charge"), pipe.HLen(ctx, runItemsKey(tenant, id))
+	_, err := pipe.Exec(ctx)
+	if errors.Is(charge.Err(), redis.Nil) {
+		return 0, job.ErrNotFound
+	}
+	if n, itemsErr := items.Result(); redis.HasErrorPrefix(itemsErr, "WRONGTYPE") || n > job.MaxSteps*job.MaxEach+mostMarks {
+		return runCost, s.rdb.Del(ctx, runItemsKey(tenant, id)).Err()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("measure run: %w", err)
+	}
+	size, err := charge.Int64()
+	return size, err
+}
+
+// mostMarks is more than the marks among the items of a run: rev and over.
+const mostMarks = 16
+
+// DecideStep notes what was decided about a step, unless somebody has. verdict is encoded as JSON. It fails with ErrRunFull where the
+// record has no room for it; a verdict of less than a KiB always has.
 func (s *Store) DecideStep(ctx context.Context, r Run, step string, verdict any) error {
 	b, err := json.Marshal(verdict)
 	if err != nil {
@@ -286,8 +331,11 @@ func (s *Store) noteRun(ctx context.Context, r Run, field string, value []byte, 
 	if err != nil {
 		return fmt.Errorf("note %s of run: %w", field, err)
 	}
-	if word == "bytes_recorded" {
+	switch word {
+	case "bytes_recorded":
 		return overRecorded(most)
+	case "run_full":
+		return ErrRunFull
 	}
 	return nil
 }

@@ -120,6 +120,8 @@ var scripts = script.New(luaFiles, map[string]any{
 	"page":                   page,
 	"probe_interval":         probeInterval,
 	"run_item_cost":          runItemCost,
+	"run_most":               4 << 20,
+	"small_verdict":          1 << 10,
 	"rate_window":            RateWindow.Microseconds(),
 	"unoffered_patience":     unofferedPatience,
 	"unwatched_life":         unwatchedLife,

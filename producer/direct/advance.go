@@ -70,7 +70,7 @@ func (c *Client) Advancer() func(ctx context.Context, id string, now time.Time) 
 // from its step, index and try, and only somebody who has seen every end settles or ends the run.
 func (c *Client) Advance(ctx context.Context, id string, now time.Time) error {
 	for range stepsAtOnce {
-		r, err := c.records.GetRun(ctx, id)
+		r, err := c.takeRun(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -175,7 +175,12 @@ func (c *Client) decide(ctx context.Context, d *pipelines.Definition, l *liveRun
 		return err
 	}
 	verdict := d.Decide(name, l.state, known, l.state.Begun())
-	if err := c.records.DecideStep(ctx, l.Run, name, verdict); err != nil {
+	err = c.records.DecideStep(ctx, l.Run, name, verdict)
+	if errors.Is(err, record.ErrRunFull) {
+		verdict = pipelines.Verdict{Word: pipelines.Fail, Why: "what the run's steps have one job for each of is too large: up to 4 MiB together"}
+		err = c.records.DecideStep(ctx, l.Run, name, verdict)
+	}
+	if err != nil {
 		return err
 	}
 	l.state.Steps[name] = pipelines.StepState{Verdict: verdict, Items: map[int]pipelines.Item{}}

@@ -198,7 +198,7 @@ func (c *Client) startFire(ctx context.Context, sc record.Schedule, now time.Tim
 		err = c.startFired(ctx, sc, t, run)
 	default: // or it is deleted, be it after the fire had started something
 		if err != nil {
-			if _, err := c.records.GetRun(ctx, run); err == nil {
+			if err := c.records.RunExists(ctx, run); err == nil {
 				fire.Run = run
 				return fire, nil
 			}

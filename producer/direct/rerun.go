@@ -19,7 +19,7 @@ func (c *Client) RerunRun(ctx context.Context, id string, r job.RerunRequest) (j
 	if err := r.Check(); err != nil {
 		return job.Run{}, err
 	}
-	before, err := c.records.GetRun(ctx, id)
+	before, err := c.takeRun(ctx, id)
 	if err != nil {
 		return job.Run{}, err
 	}

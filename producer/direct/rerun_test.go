@@ -1,7 +1,9 @@
 package direct_test
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -132,5 +134,45 @@ func TestRerun(t *testing.T) {
 	run, err := w.Client.GetRun(t.Context(), forged.ID)
 	if err != nil || run.Steps["fetch"].Status != "succeeded" || run.Steps["parse"].Succeeded != 20 {
 		t.Errorf("got %+v, %v", run.Steps, err)
+	}
+}
+
+// TestRunBounded: what a run's steps have one job for each of is bounded over all steps, and a step beyond that fails and says so.
+func TestRunBounded(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	records, err := record.Open(t.Context(), record.Config{URL: w.Redis.API()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { records.Close() })
+	one := source()
+	one.Each = &job.Each{From: "/params/list"}
+	p := job.Pipeline{Params: []byte(`{"type":"object","properties":{"list":{"type":"array","items":{"type":"string"}}}}`), Steps: map[string]job.Step{}}
+	for i := range job.MaxSteps {
+		p.Steps[fmt.Sprintf("s%02d", i)] = one
+	}
+	large := bytes.Repeat([]byte("x"), 60<<10)
+	run, err := w.Client.StartRun(t.Context(), job.PipelineRequest{Pipeline: p, Params: fmt.Appendf(nil, `{"list":[%q]}`, large)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run = worksOff(t, w, records, run.ID, func(string, int, int) job.Status { return job.Succeeded })
+	failed := 0
+	for name, step := range run.Steps {
+		if step.Status == "failed" {
+			failed++
+			if step.Why != "what the run's steps have one job for each of is too large: up to 4 MiB together" {
+				t.Errorf("%s: got %q", name, step.Why)
+			}
+		}
+	}
+	if failed == 0 || failed > job.MaxSteps/4 {
+		t.Errorf("got %d steps failed of %d that take 60 KiB each", failed, job.MaxSteps)
+	}
+	size, err := records.RunSize(t.Context(), run.ID)
+	if err != nil || size > 5<<20 {
+		t.Errorf("the run takes %d bytes, %v", size, err)
 	}
 }

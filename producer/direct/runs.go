@@ -130,11 +130,26 @@ func (c *Client) GetRun(ctx context.Context, id string) (job.Run, error) {
 	if !c.ownsRun(id) {
 		return job.Run{}, job.ErrNotFound
 	}
-	r, err := c.records.GetRun(ctx, id)
+	r, err := c.takeRun(ctx, id)
 	if err != nil {
 		return job.Run{}, err
 	}
 	return c.wireRun(r)
+}
+
+// runWeight is how many times its size a run takes: its verdicts and parameters decoded, and encoded to be sent.
+const runWeight = 8
+
+// takeRun reads a run, once there is memory for it, which the answer holds.
+func (c *Client) takeRun(ctx context.Context, id string) (record.Run, error) {
+	size, err := c.records.RunSize(ctx, id)
+	if err != nil {
+		return record.Run{}, err
+	}
+	if err := c.memory.Take(ctx, runWeight*size); err != nil {
+		return record.Run{}, err
+	}
+	return c.records.GetRun(ctx, id)
 }
 
 // WaitRun is [producer.Runs.WaitRun]. It is woken by Redis and bears with outages of up to 30 s.
@@ -167,7 +182,7 @@ func (c *Client) GraphRun(ctx context.Context, id, format string) (string, error
 	if !c.ownsRun(id) {
 		return "", job.ErrNotFound
 	}
-	r, err := c.records.GetRun(ctx, id)
+	r, err := c.takeRun(ctx, id)
 	if err != nil {
 		return "", err
 	}
