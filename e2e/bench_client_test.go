@@ -29,12 +29,17 @@ func newWaitingClient(tb testing.TB, url, token string) *waitingClient {
 }
 
 // run submits a job and waits for its result.
-func (c *waitingClient) run(ctx context.Context, spec job.Spec) (r job.Result, err error) {
-	body, err := json.Marshal(spec)
+func (c *waitingClient) run(ctx context.Context, spec job.Spec) (job.Result, error) {
+	return c.await(ctx, "/v1/jobs", spec)
+}
+
+// await has something run, and waits for its result.
+func (c *waitingClient) await(ctx context.Context, path string, what any) (r job.Result, err error) {
+	body, err := json.Marshal(what)
 	if err != nil {
 		return r, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+"/v1/jobs", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+path, bytes.NewReader(body))
 	if err != nil {
 		return r, err
 	}
