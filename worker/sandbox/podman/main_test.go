@@ -62,14 +62,18 @@ func openAs(tb testing.TB, worker string) *podman.Sandboxes {
 	return p
 }
 
-// program is a Python program with the default limits.
+// ample are the defaults of this suite's programs: no limit of time ends what a busy machine
+// makes slow.
+var ample = job.Limits{WallMS: 60_000}
+
+// program is a Python program with the default limits, but ample time.
 func program(source string, options ...func(*sandbox.Program)) sandbox.Program {
 	p := sandbox.Program{
 		JobID: "test", Epoch: 1,
 		Command: []string{"python3", "main.py"},
 		Env:     map[string]string{"PYTHONDONTWRITEBYTECODE": "1"},
 		Files:   []sandbox.File{{Name: "main.py", Content: []byte(source)}},
-		Limits:  job.Limits{}.Filled(job.Limits{}),
+		Limits:  job.Limits{}.Filled(ample),
 	}
 	for _, o := range options {
 		o(&p)
@@ -77,7 +81,7 @@ func program(source string, options ...func(*sandbox.Program)) sandbox.Program {
 	return p
 }
 
-// bash is a shell program with the default limits.
+// bash is a shell program with the limits of [program].
 func bash(source string, options ...func(*sandbox.Program)) sandbox.Program {
 	return program("", append([]func(*sandbox.Program){func(p *sandbox.Program) {
 		p.Command = []string{"bash", "main.sh"}
@@ -87,7 +91,7 @@ func bash(source string, options ...func(*sandbox.Program)) sandbox.Program {
 
 // limits changes a program's limits.
 func limits(l job.Limits) func(*sandbox.Program) {
-	return func(p *sandbox.Program) { p.Limits = l.Filled(job.Limits{}) }
+	return func(p *sandbox.Program) { p.Limits = l.Filled(ample) }
 }
 
 // kept is a sink that keeps everything.

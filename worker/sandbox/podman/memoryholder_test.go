@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -62,7 +63,7 @@ except BlockingIOError:
 		sink := &kept{}
 		began := time.Now()
 		o, err := p.Run(t.Context(), program(c.source, asJobOf(pythonRuntime(t)), limits(c.limits)), sink)
-		if err != nil || o.Status != job.Succeeded || !o.Preloaded || sink.stdout.String() != c.stdout || time.Since(began) > 5*time.Second {
+		if err != nil || o.Status != job.Succeeded || !o.Preloaded || sink.stdout.String() != c.stdout || time.Since(began) > gbtest.AtOnce {
 			t.Errorf("%s: got %+v, %v, %q %q after %v, want %q", name, o, err, sink.stdout.String(), sink.stderr.String(), time.Since(began), c.stdout)
 		}
 	}

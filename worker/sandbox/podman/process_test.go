@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -74,7 +75,7 @@ os._exit(0)
 	t.Run("fork bomb", func(t *testing.T) {
 		t.Parallel()
 		o, k := run(t, program("import os\nwhile True:\n  try: os.fork()\n  except OSError: pass", limits(job.Limits{WallMS: 1500, MemoryMB: 512})))
-		if o.Status != job.TimedOut || o.Usage.WallMS > 4000 {
+		if o.Status != job.TimedOut || o.Usage.WallMS > gbtest.AtOnce.Milliseconds() {
 			t.Errorf("got %+v %q", o, k.stderr.String())
 		}
 	})
