@@ -58,9 +58,9 @@ type BudgetState struct {
 // MonthOf is the month of UTC as budgets name it.
 func MonthOf(at time.Time) string { return at.UTC().Format("2006-01") }
 
-// ErrBudget is answered to a tenant whose budget is spent.
-func ErrBudget(b Budget, now time.Time) *Error {
+// ErrBudget is answered to a tenant that has spent so many billionths, and so its budget.
+func ErrBudget(b Budget, spent int64, now time.Time) *Error {
 	now = now.UTC()
 	next := time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC)
-	return &Error{CodeBudgetExceeded, fmt.Sprintf("the tenant's budget of %s for %s is spent: jobs are accepted again from %s (UTC) on, or when the operator raises it", NewCost(b.Nano).Amount, MonthOf(now), next.Format(time.DateOnly))}
+	return &Error{CodeBudgetExceeded, fmt.Sprintf("the tenant's budget of %s for %s is spent (%s so far): jobs are accepted again from %s (UTC) on, or when the operator raises it", NewCost(b.Nano).Amount, MonthOf(now), NewCost(spent).Amount, next.Format(time.DateOnly))}
 }

@@ -36,7 +36,7 @@ func (s *Store) checkBudget(ctx context.Context, tenant string, terms job.Terms)
 		return err
 	}
 	if spent >= terms.Budget.Nano {
-		return job.ErrBudget(terms.Budget, now)
+		return job.ErrBudget(terms.Budget, spent, now)
 	}
 	return nil
 }

@@ -50,12 +50,7 @@ func TestBudget(t *testing.T) {
 		id := job.NewID("default")
 		return id, s.Create(t.Context(), id, job.Spec{Runtime: "python", Source: "1"}, "")
 	}
-	end := func(nano int64) {
-		id, err := submit()
-		if err != nil {
-			t.Error(err)
-			return
-		}
+	finish := func(id string, nano int64) {
 		j, err := s.Start(t.Context(), id, 1, "w")
 		if err == nil {
 			err = s.End(t.Context(), j, Ending{Status: job.Succeeded, Result: []byte(`{}`), Metered: &Metered{Nano: nano}})
@@ -63,6 +58,14 @@ func TestBudget(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+	}
+	end := func(nano int64) {
+		id, err := submit()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		finish(id, nano)
 	}
 	var ends sync.WaitGroup
 	for range 6 { // each makes it cross, if none has
@@ -87,17 +90,11 @@ func TestBudget(t *testing.T) {
 	} {
 		var said *job.Error
 		if err := try(); !errors.As(err, &said) || said.Code != job.CodeBudgetExceeded ||
-			said.Message != "the tenant's budget of 0.000100000 for 2026-11 is spent: jobs are accepted again from 2026-12-01 (UTC) on, or when the operator raises it" {
+			said.Message != "the tenant's budget of 0.000100000 for 2026-11 is spent (0.000105000 so far): jobs are accepted again from 2026-12-01 (UTC) on, or when the operator raises it" {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	j, err := s.Start(t.Context(), late, 1, "w")
-	if err == nil {
-		err = s.End(t.Context(), j, Ending{Status: job.Succeeded, Result: []byte(`{}`), Metered: &Metered{Nano: 7_000}})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	finish(late, 7_000)
 	want := []string{"budget.exceeded 0.000105000 of 0.000100000 in 2026-11", "budget.warning 0.000050000 of 0.000100000 in 2026-11"}
 	if got := s.budgetEvents(t); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -125,6 +122,21 @@ func TestBudget(t *testing.T) {
 	}
 	if u, err = s.Usage(t.Context(), "default", at, at); err != nil || u.Budget.Month != "2026-12" || u.Budget.Spent.Nano != 150_000 {
 		t.Errorf("got %+v, %v", u.Budget, err)
+	}
+	accepted := make([]string, 6)
+	for i := range accepted {
+		if accepted[i], err = submit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range accepted {
+		ends.Go(func() { finish(id, 40_000) })
+	}
+	ends.Wait()
+	want = append(want, "budget.exceeded 0.000230000 of 0.000200000 in 2026-12", "budget.warning 0.000190000 of 0.000200000 in 2026-12")
+	slices.Sort(want)
+	if got := s.budgetEvents(t); !slices.Equal(got, want) {
+		t.Errorf("six at once: got %q, want %q", got, want)
 	}
 }
 
