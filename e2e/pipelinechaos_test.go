@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -22,13 +23,15 @@ func TestPipelineChaos(t *testing.T) {
 	const commits = 5
 	g := start(t, options{apiEnv: []string{"GLOVEBOX_WEBHOOK_SCHEDULE=0s,1s,1s,2s,2s,4s,4s,8s,8s,8s,8s,8s"}})
 	hook := g.pushHook()
-	over, killed := make(chan struct{}), make(chan int)
+	killing, stop := context.WithCancel(t.Context())
+	defer stop()
+	kills, killed := 0, make(chan struct{})
 	go func() {
-		kills, r := 0, rand.New(rand.NewPCG(1, 2))
-		defer func() { killed <- kills }()
-		for {
+		defer close(killed)
+		r := rand.New(rand.NewPCG(1, 2))
+		for ; kills < 5*n; kills++ { // no more: each kill of a worker costs its jobs half a minute
 			select {
-			case <-over:
+			case <-killing.Done():
 				return
 			case <-time.After(time.Duration(1+r.IntN(3)) * time.Second): // anywhere within a step
 			}
@@ -46,9 +49,6 @@ func TestPipelineChaos(t *testing.T) {
 				g.podman.Kill()
 				g.podman.Restart()
 			}
-			if kills++; kills == 5*n { // no more: each kill of a worker costs its jobs half a minute
-				return
-			}
 		}
 	}()
 	runs := map[string]bool{}
@@ -60,7 +60,7 @@ func TestPipelineChaos(t *testing.T) {
 		runs[said.RunID] = true
 	}
 	told := map[string][]string{}
-	gbtest.Eventually(t, "all runs are told of", func() bool {
+	allTold := func() bool {
 		g.hook.mu.Lock()
 		defer g.hook.mu.Unlock()
 		clear(told)
@@ -70,9 +70,20 @@ func TestPipelineChaos(t *testing.T) {
 			}
 		}
 		return len(told) == n
-	})
-	close(over)
-	t.Logf("%d kills while %d pipelines ran", <-killed, n)
+	}
+	look := time.Tick(100 * time.Millisecond)
+	for waiting := true; waiting; { // the time of kills is not that of the test's patience
+		select {
+		case <-killed:
+			waiting = false
+		case <-look:
+			if allTold() {
+				stop()
+			}
+		}
+	}
+	gbtest.Eventually(t, "all runs are told of", allTold)
+	t.Logf("%d kills while %d pipelines ran", kills, n)
 	want := map[string]int{"branch": 1, "count": commits, "table": 1, "chart": 1, "warn": 0}
 	made := 0
 	for id := range runs {

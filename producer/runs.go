@@ -27,8 +27,9 @@ type Runs interface {
 	CancelRun(ctx context.Context, id string) (job.Run, error)
 	// GraphRun draws a run as mermaid, dot or text.
 	GraphRun(ctx context.Context, id, format string) (string, error)
-	// ListRuns lists the 100 newest runs, the newest first.
-	ListRuns(ctx context.Context) ([]job.RunSummary, error)
+	// ListRuns lists runs, the newest first, a hundred at most. cursor is the Next of the page before, or "". It fails
+	// with job.Invalid.
+	ListRuns(ctx context.Context, cursor string) (RunPage, error)
 	// RunDeliveries lists the webhook messages of a run itself: none before it has ended, or where nobody is to
 	// be told.
 	RunDeliveries(ctx context.Context, id string) ([]Delivery, error)
@@ -36,9 +37,11 @@ type Runs interface {
 
 var _ Runs = (*Client)(nil)
 
-// RunList is the answer of GET /v1/runs.
-type RunList struct {
+// RunPage is a part of the list of a tenant's runs.
+type RunPage struct {
 	Runs []job.RunSummary `json:"runs" nullable:"false" doc:"The newest first, 100 at most."`
+	// Next is what to ask the next page with; "" at the end of the list.
+	Next string `json:"next_cursor,omitempty" doc:"The cursor of the next page; absent at the end of the list."`
 }
 
 const (
@@ -126,8 +129,12 @@ func (c *Client) GraphRun(ctx context.Context, id, format string) (string, error
 }
 
 // ListRuns is [Runs.ListRuns].
-func (c *Client) ListRuns(ctx context.Context) ([]job.RunSummary, error) {
-	var list RunList
-	err := c.json(ctx, http.MethodGet, runsPath, 0, nil, &list)
-	return list.Runs, err
+func (c *Client) ListRuns(ctx context.Context, cursor string) (RunPage, error) {
+	path := runsPath
+	if cursor != "" {
+		path += "?cursor=" + url.QueryEscape(cursor)
+	}
+	var page RunPage
+	err := c.json(ctx, http.MethodGet, path, 0, nil, &page)
+	return page, err
 }

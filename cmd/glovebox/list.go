@@ -103,10 +103,16 @@ func (a *app) showList(page producer.JobPage) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if page.Next != "" {
-		fmt.Fprintf(a.stderr, "there may be more: add --cursor %s\n", plain(page.Next))
+	return a.sayMore(page.Next)
+}
+
+// sayMore says how a list goes on that has another page.
+func (a *app) sayMore(next string) error {
+	if next == "" {
+		return nil
 	}
-	return nil
+	_, err := fmt.Fprintf(a.stderr, "there may be more: add --cursor %s\n", plain(next))
+	return err
 }
 
 // stateNow is the job's status, and for one that is to run later when.

@@ -81,30 +81,32 @@ func showRun(w io.Writer, run job.Run) {
 
 func (a *app) pipelineListCommand() *cobra.Command {
 	var asJSON bool
+	var cursor string
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the runs",
-		Long:    `List the 100 newest runs of pipelines, the newest first.`,
+		Long:    `List runs of pipelines, the newest first, as long as they are kept. Where there are more than a hundred, the last line says how to go on.`,
 		Example: `  glovebox pipeline list`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withJobs(func(runs *producer.Client) error {
-				list, err := runs.ListRuns(cmd.Context())
+				page, err := runs.ListRuns(cmd.Context(), cursor)
 				if err != nil {
 					return err
 				}
 				if asJSON {
-					return a.printJSON(producer.RunList{Runs: list})
+					return a.printJSON(page)
 				}
 				w := a.table()
 				fmt.Fprintln(w, "RUN\tSTATUS\tPIPELINE\tCREATED")
-				for _, r := range list {
+				for _, r := range page.Runs {
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", plain(r.ID), plain(string(r.Status)), plain(r.Pipeline), r.CreatedAt.Local().Format(time.DateTime))
 				}
-				return w.Flush()
+				return errors.Join(w.Flush(), a.sayMore(page.Next))
 			})
 		},
 	}
+	cmd.Flags().StringVar(&cursor, "cursor", "", "go on where another list ended, at its `CURSOR`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

@@ -47,9 +47,16 @@ func position(created time.Time, id string) Position {
 }
 
 // ParsePosition reads a Position of this tenant's list.
-func ParsePosition(tenant, s string) (Position, bool) {
+func ParsePosition(tenant, s string) (Position, bool) { return parsePosition(tenant, s, job.TenantOf) }
+
+// ParseRunPosition reads a Position of this tenant's list of runs.
+func ParseRunPosition(tenant, s string) (Position, bool) {
+	return parsePosition(tenant, s, job.TenantOfRun)
+}
+
+func parsePosition(tenant, s string, tenantOf func(id string) (string, bool)) (Position, bool) {
 	millis, id, ok := strings.Cut(s, ":")
-	of, isID := job.TenantOf(id)
+	of, isID := tenantOf(id)
 	digits := strings.Trim(millis, "0123456789") == ""
 	return Position(s), ok && isID && of == tenant && digits && len(millis) == millisDigits
 }

@@ -441,11 +441,19 @@ func (s *Store) RunJobStates(ctx context.Context, r Run, ids []string) ([]job.St
 // runHead is what a list reads of a run.
 var runHead = []string{"state", "name", "template", "created", "finished", "deadline", "retention", "cancel"}
 
-// ListRuns returns a tenant's newest runs, the newest first, without their definitions and items.
-func (s *Store) ListRuns(ctx context.Context, tenant string, most int64) ([]Run, error) {
-	entries, err := s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: runsKey(tenant), ByLex: true, Rev: true, Start: "+", Stop: "-", Count: most}).Result()
+// ListRuns returns a tenant's runs, the newest first, without their definitions and items, and where the next page goes
+// on: "" at the end. after is where the page before ended, or "". A page can hold fewer than most and not be the last.
+func (s *Store) ListRuns(ctx context.Context, tenant string, after Position, most int) (list []Run, next Position, err error) {
+	from := "+"
+	if after != "" {
+		from = "(" + string(after)
+	}
+	entries, err := s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: runsKey(tenant), ByLex: true, Rev: true, Start: from, Stop: "-", Count: int64(most)}).Result()
 	if err != nil {
-		return nil, fmt.Errorf("list runs: %w", err)
+		return nil, "", fmt.Errorf("list runs: %w", err)
+	}
+	if len(entries) == most {
+		next = Position(entries[most-1])
 	}
 	pipe := s.rdb.Pipeline()
 	heads := make([]*redis.SliceCmd, len(entries))
@@ -454,10 +462,9 @@ func (s *Store) ListRuns(ctx context.Context, tenant string, most int64) ([]Run,
 	}
 	if len(entries) > 0 {
 		if _, err := pipe.Exec(ctx); err != nil {
-			return nil, fmt.Errorf("list runs: %w", err)
+			return nil, "", fmt.Errorf("list runs: %w", err)
 		}
 	}
-	var list []Run
 	for i, e := range entries {
 		f := map[string]string{}
 		for k, v := range heads[i].Val() {
@@ -470,9 +477,9 @@ func (s *Store) ListRuns(ctx context.Context, tenant string, most int64) ([]Run,
 		}
 		run, err := parseRun(tenant, Position(e).id(), f, nil)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		list = append(list, run)
 	}
-	return list, nil
+	return list, next, nil
 }

@@ -389,9 +389,51 @@ func TestRunKey(t *testing.T) {
 	if again, err := s.OpenRun(t.Context(), "default", n); err != nil || again.ID != first.ID {
 		t.Errorf("one that has its id: got %s, %v, want %s", again.ID, err, first.ID)
 	}
-	list, err := s.ListRuns(t.Context(), "default", 10)
-	if err != nil || len(list) != 1 || list[0].ID != first.ID || list[0].State != job.Running || list[0].Created.IsZero() {
+	list, next, err := s.ListRuns(t.Context(), "default", "", 10)
+	if err != nil || next != "" || len(list) != 1 || list[0].ID != first.ID || list[0].State != job.Running || list[0].Created.IsZero() {
 		t.Errorf("got %+v, %v, want one run", list, err)
+	}
+}
+
+// TestRunPages: pages of the list have every run once, the newest first, though runs come and expire between two.
+func TestRunPages(t *testing.T) {
+	t.Parallel()
+	s := storeOf(t, 100)
+	at := time.Now()
+	s.now = func() time.Time { at = at.Add(time.Millisecond); return at }
+	var ids []string
+	for range 7 {
+		ids = append(ids, s.newRun(t).ID)
+	}
+	slices.Reverse(ids)
+	var got []string
+	var after Position
+	for i := range 4 {
+		page, next, err := s.ListRuns(t.Context(), "default", after, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range page {
+			got = append(got, r.ID)
+		}
+		if again, ok := ParseRunPosition("default", string(next)); ok != (i < 3) || ok && again != next {
+			t.Errorf("page %d goes on at %q", i, next)
+		}
+		if i == 0 {
+			s.newRun(t)                                                                     // which belongs to no later page
+			if err := s.rdb.Del(t.Context(), runKey("default", ids[3])).Err(); err != nil { // it expires
+				t.Fatal(err)
+			}
+		}
+		after = next
+	}
+	if want := slices.Delete(slices.Clone(ids), 3, 4); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	for _, p := range []string{"", "+", "1700000000000:" + job.NewID("default"), "1700000000000:" + job.NewRunID("other")} {
+		if _, ok := ParseRunPosition("default", p); ok {
+			t.Errorf("%q is taken for a position", p)
+		}
 	}
 }
 
@@ -423,7 +465,7 @@ func TestRunMemory(t *testing.T) {
 	if n := s.rdb.Get(t.Context(), recordedKey("default")).Val(); n != "" && n != "0" {
 		t.Errorf("got %s bytes recorded of nothing", n)
 	}
-	if ids, err := s.ListRuns(t.Context(), "default", 10); err != nil || len(ids) != 0 {
+	if ids, _, err := s.ListRuns(t.Context(), "default", "", 10); err != nil || len(ids) != 0 {
 		t.Errorf("got %d, %v, want no run", len(ids), err)
 	}
 }

@@ -41,7 +41,11 @@ type runOutput struct {
 	Body              job.Run
 }
 
-type runsOutput struct{ Body producer.RunList }
+type runsInput struct {
+	Cursor string `query:"cursor" doc:"The next_cursor of the page before."`
+}
+
+type runsOutput struct{ Body producer.RunPage }
 
 type graphOutput struct {
 	ContentType string `header:"Content-Type"`
@@ -68,7 +72,7 @@ func (a *API) runRoutes(h huma.API, d documenter) {
 	huma.Register(h, rerun, a.rerunRun)
 	rerun.RequestBody.Content["application/json"].Schema = d.schema(job.RerunRequest{})
 	huma.Register(h, d.operation("list-runs", http.MethodGet, "/v1/runs", "List runs",
-		"The tenant's 100 newest runs, the newest first.", d.problems(401, 503)), a.listRuns)
+		"Runs of the tenant, newest first, a hundred a page, as long as they are kept. While the answer has next_cursor there may be more.", d.problems(401, 422, 503)), a.listRuns)
 	huma.Register(h, d.operation("get-run", http.MethodGet, "/v1/runs/{id}", "Get a run",
 		"Answers where each step of the run stands, and why. With Prefer: wait=30 the answer is held until the run has ended or 30 seconds have passed; then it is 202.",
 		d.answers(200, "The run", run), d.answers(202, "The time is up and the run has not ended", run), d.problems(401, 404, 503)), a.getRun)
@@ -147,12 +151,12 @@ func (a *API) waitRun(ctx context.Context, id, prefer string) (out *runOutput, e
 	return out, err
 }
 
-func (a *API) listRuns(ctx context.Context, _ *struct{}) (*runsOutput, error) {
-	list, err := a.tenantClient(ctx).ListRuns(ctx)
+func (a *API) listRuns(ctx context.Context, in *runsInput) (*runsOutput, error) {
+	page, err := a.tenantClient(ctx).ListRuns(ctx, in.Cursor)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
-	return &runsOutput{producer.RunList{Runs: list}}, nil
+	return &runsOutput{page}, nil
 }
 
 func (a *API) cancelRun(ctx context.Context, in *runInput) (*runOutput, error) {

@@ -64,6 +64,7 @@ func TestRuns(t *testing.T) {
 		}
 	}
 	w.expecting(t, "POST", "/v1/runs", `{"template":"nowhere"}`, http.StatusNotFound, nil)
+	w.expecting(t, "GET", "/v1/runs?cursor=x", "", http.StatusUnprocessableEntity, nil)
 
 	var run, again job.Run
 	start := `{"pipeline":` + twoSteps + `,"params":{"ref":"main"}}`
@@ -129,7 +130,7 @@ func TestRuns(t *testing.T) {
 	if again.Status != job.Canceled || again.Reason != "canceled" {
 		t.Errorf("got %+v, want it canceled", again)
 	}
-	var list producer.RunList
+	var list producer.RunPage
 	w.expecting(t, "GET", "/v1/runs", "", http.StatusOK, &list)
 	if len(list.Runs) != 2 || list.Runs[0].ID != again.ID || list.Runs[1].Status != job.Succeeded || list.Runs[1].FinishedAt == nil {
 		t.Errorf("got %+v", list)

@@ -299,8 +299,8 @@ func TestStartRunRefuses(t *testing.T) {
 	if !errors.As(err, &invalid) || len(invalid) != 2 || invalid[0].Field != "steps.a.runtime" || invalid[1].Field != "steps.b.template" {
 		t.Errorf("got %v, want both faults", err)
 	}
-	if ids, err := w.Client.ListRuns(t.Context()); err != nil || len(ids) != 0 {
-		t.Errorf("got %q, %v, want no run", ids, err)
+	if page, err := w.Client.ListRuns(t.Context(), ""); err != nil || len(page.Runs) != 0 {
+		t.Errorf("got %+v, %v, want no run", page, err)
 	}
 	other := w.Client.For("other")
 	run, err := w.Client.StartRun(t.Context(), job.PipelineRequest{Pipeline: job.Pipeline{Steps: map[string]job.Step{"a": source()}}})

@@ -46,10 +46,29 @@ func (c *Client) page(ctx context.Context, f record.Filter) (producer.JobPage, e
 		needed += listed(j.Metadata)
 	}
 	held.keep(needed)
-	if next != "" {
-		page.Next = base64.RawURLEncoding.EncodeToString([]byte(next))
-	}
+	page.Next = writeCursor(next)
 	return page, nil
+}
+
+// writeCursor is a place in a list as callers see it; "" for its end.
+func writeCursor(next record.Position) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(next))
+}
+
+// readCursor reads what writeCursor wrote, and what a caller made up. "" is the list's beginning.
+func readCursor(cursor string, parse func(string) (record.Position, bool)) (record.Position, bool) {
+	if cursor == "" {
+		return "", true
+	}
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil {
+		return "", false
+	}
+	return parse(string(b))
+}
+
+func wrongCursor(cursor string) job.FieldError {
+	return job.FieldError{Field: "cursor", Value: job.Clip(cursor, 120), Message: "is not a cursor of this list", Allowed: "the next_cursor of the page before"}
 }
 
 // filter checks the options. It fails with job.Invalid.
@@ -73,13 +92,9 @@ func (c *Client) filter(o producer.ListOptions) (record.Filter, error) {
 	if f.Limit < 1 || f.Limit > producer.MaxPage {
 		wrong("limit", o.Limit, "is out of range", fmt.Sprintf("1 to %d", producer.MaxPage))
 	}
-	if o.Cursor != "" {
-		b, err := base64.RawURLEncoding.DecodeString(o.Cursor)
-		position, ok := record.ParsePosition(c.tenant, string(b))
-		if err != nil || !ok {
-			wrong("cursor", o.Cursor, "is not a cursor of this list", "the next_cursor of the page before")
-		}
-		f.After = position
+	var ok bool
+	if f.After, ok = readCursor(o.Cursor, func(s string) (record.Position, bool) { return record.ParsePosition(c.tenant, s) }); !ok {
+		invalid = append(invalid, wrongCursor(o.Cursor))
 	}
 	if invalid != nil {
 		return f, invalid

@@ -19,7 +19,7 @@ import (
 	"github.com/glovebox-run/glovebox/producer"
 )
 
-// listedRuns is how many runs a list has.
+// listedRuns is how many runs a page of the list has.
 const listedRuns = 100
 
 // StartRun is [producer.Runs.StartRun].
@@ -194,16 +194,20 @@ func (c *Client) GraphRun(ctx context.Context, id, format string) (string, error
 }
 
 // ListRuns is [producer.Runs.ListRuns].
-func (c *Client) ListRuns(ctx context.Context) ([]job.RunSummary, error) {
-	runs, err := c.records.ListRuns(ctx, c.tenant, listedRuns)
-	list := make([]job.RunSummary, len(runs))
+func (c *Client) ListRuns(ctx context.Context, cursor string) (producer.RunPage, error) {
+	after, ok := readCursor(cursor, func(s string) (record.Position, bool) { return record.ParseRunPosition(c.tenant, s) })
+	if !ok {
+		return producer.RunPage{}, job.Invalid{wrongCursor(cursor)}
+	}
+	runs, next, err := c.records.ListRuns(ctx, c.tenant, after, listedRuns)
+	page := producer.RunPage{Runs: make([]job.RunSummary, len(runs)), Next: writeCursor(next)}
 	for i, r := range runs {
-		list[i] = job.RunSummary{ID: r.ID, Pipeline: r.Name, Template: r.Template, Status: r.State, CreatedAt: r.Created}
+		page.Runs[i] = job.RunSummary{ID: r.ID, Pipeline: r.Name, Template: r.Template, Status: r.State, CreatedAt: r.Created}
 		if !r.Finished.IsZero() {
-			list[i].FinishedAt = &r.Finished
+			page.Runs[i].FinishedAt = &r.Finished
 		}
 	}
-	return list, err
+	return page, err
 }
 
 // ownsRun reports whether id is a run of this tenant, as far as its name tells.
