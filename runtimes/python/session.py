@@ -1,19 +1,51 @@
 # Executes what it is given on descriptor 5, and answers with an exit code (runtimes/README.md, "Sessions"). Names stay from one piece to the next, and the value of a last expression is printed.
 def glovebox_session():
-    import ast, linecache, os, signal, sys, traceback
+    import __future__, ast, linecache, os, signal, sys, traceback
 
     control = 5
+    awaits_something = 0x80  # inspect.CO_COROUTINE, without inspect's milliseconds
     os.set_inheritable(control, False)
+    process = os.getpid()
     names = sys.modules["__main__"].__dict__
     waiting = b""
+    awaits = None  # runs pieces that await something
+    futures = sum({getattr(__future__, name).compiler_flag for name in __future__.all_feature_names})
+    flags = 0  # of the pieces' own imports from __future__, which hold for the pieces after
+
+    def compiled(source, file, mode, other=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT):
+        try:
+            return compile(source, file, mode, flags | other, dont_inherit=True)
+        except SyntaxError as e:
+            if e.text is None and e.filename == file:  # the compiler looks for the line in a file
+                e.text = linecache.getline(file, e.lineno or 0) or None
+            raise
 
     def execute(text, file):
-        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-        tree = ast.parse(text, file)
+        nonlocal awaits, flags
+        linecache.cache[file] = (len(text), None, [line + "\n" for line in text.split("\n")], file)
+        tree = compiled(text, file, "exec", ast.PyCF_ONLY_AST)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, file, "exec"), names)
+        codes = [compiled(tree, file, "exec")]
+        flags |= codes[0].co_flags & futures
         if last is not None:
-            sys.displayhook(eval(compile(ast.Expression(last.value), file, "eval"), names))
+            codes.append(compiled(ast.Expression(last.value), file, "eval"))
+        if any(code.co_flags & awaits_something for code in codes):
+            import asyncio
+
+            awaits = awaits or asyncio.Runner()
+            value = awaits.run(awaited(codes))
+        else:
+            for code in codes:
+                value = eval(code, names)
+        if last is not None:
+            sys.displayhook(value)
+
+    async def awaited(codes):
+        for code in codes:
+            value = eval(code, names)
+            if code.co_flags & awaits_something:
+                value = await value
+        return value
 
     def attempt(text, file):
         try:
@@ -35,6 +67,20 @@ def glovebox_session():
             traceback.print_exception(type(e), e.with_traceback(frames if not isinstance(e, SyntaxError) else None), None if isinstance(e, SyntaxError) else frames)
             return 130 if isinstance(e, KeyboardInterrupt) else 1
 
+    def settle(text, file):
+        try:
+            code = attempt(text, file)
+        except BaseException as e:  # an error can't be printed: stderr is closed, its __str__ raises, another interrupt came
+            code = 130 if isinstance(e, KeyboardInterrupt) else 1
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                if stream is not None and not getattr(stream, "closed", False):
+                    stream.flush()
+            except BaseException:
+                code = code or 1
+        return code
+
     count = 0
     while True:
         while b"\0" not in waiting:
@@ -45,12 +91,9 @@ def glovebox_session():
         piece, _, waiting = waiting.partition(b"\0")
         token, _, text = piece.partition(b"\n")
         count += 1
-        code = attempt(text.decode("utf-8", "replace"), f"<execution {count}>")
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except Exception:
-                code = code or 1
+        code = settle(text.decode("utf-8", "replace"), f"<execution {count}>")
+        if os.getpid() != process:  # the piece has forked: its child ends where a program would
+            os._exit(code)
         os.write(control, b"%s %d\0" % (token, code))
 
 
