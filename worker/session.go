@@ -37,6 +37,7 @@ type heldSession struct {
 	turn       *turn           // that runs; nil between two
 	done       string          // the execution that was taken last
 	generation int             // of the interpreter
+	slot       bool            // it has one, for an execution
 	end        *job.SessionEnd // why no other turn comes; nil as long as one may
 	elsewhere  bool            // the record has ended already
 }
@@ -47,6 +48,7 @@ func (w *Worker) holdSession(life context.Context, x record.Session, r runtimes.
 	var forget func()
 	h.wake, forget = w.turns.Wait(x.ID)
 	defer forget()
+	defer w.sessions.turns.enter(x.Tenant)()
 	h.log.Info("session begins", "runtime", r.Name)
 	outcome, err := h.run(life, r)
 	h.ended(outcome, err) //nolint:contextcheck // it has the worker's life
@@ -84,6 +86,9 @@ func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 	defer idle.Stop()
 	defer ttl.Stop()
 	defer look.Stop()
+	var given <-chan struct{} // a slot; nil while none is waited for
+	stopWaiting := func() {}
+	defer func() { stopWaiting() }()
 	var warn await.Rarely
 	for {
 		select { // before another execution begins
@@ -93,15 +98,23 @@ func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 			return h.noMore(job.EndTTL, "its ttl_seconds are over")
 		default:
 		}
-		j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, h.done, h.generation)
+		h.slot = h.slot || given == nil && w.sessions.turns.try(x.Tenant)
+		j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, h.done, h.generation, h.slot)
 		switch {
 		case err == nil:
 			t, err := h.begin(ctx, j)
 			return t, err == nil, err
+		case errors.Is(err, record.ErrNoSlot):
+			if given == nil {
+				given, stopWaiting = w.sessions.turns.wait(x.Tenant)
+			}
+			idle.Reset(idleTime)
 		case errors.Is(err, job.ErrSessionEnded), errors.Is(err, job.ErrNoSession):
 			h.elsewhere = true
 			return h.noMore("", "")
-		case !errors.Is(err, record.ErrNoTurn) && ctx.Err() == nil:
+		case errors.Is(err, record.ErrNoTurn):
+			h.giveSlot()
+		case ctx.Err() == nil:
 			if warn.Now() {
 				h.log.Warn("executions could not be looked for, trying again", "error", err)
 			}
@@ -110,6 +123,9 @@ func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 		select {
 		case <-ctx.Done():
 			return sandbox.Turn{}, false, context.Cause(ctx)
+		case <-given:
+			given, stopWaiting = nil, func() {}
+			h.slot = true
 		case <-h.wake:
 		case <-look.C:
 		case <-w.draining:
@@ -118,6 +134,14 @@ func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 		case <-ttl.C:
 			return h.noMore(job.EndTTL, "its ttl_seconds are over")
 		}
+	}
+}
+
+// giveSlot gives back the session's slot, if it has one.
+func (h *heldSession) giveSlot() {
+	if h.slot {
+		h.slot = false
+		h.worker.sessions.turns.give(h.record.Tenant)
 	}
 }
 
@@ -162,6 +186,7 @@ func (h *heldSession) ended(outcome sandbox.Outcome, err error) {
 		h.turn.close()
 		h.worker.discard(ctx, h.turn.job)
 	}
+	h.giveSlot()
 	h.log.Info("session ends", "reason", end.Reason, "error", err)
 	if h.elsewhere {
 		return

@@ -225,3 +225,38 @@ func TestSessionsBesideJobs(t *testing.T) {
 		t.Errorf("got %s, %v", b, err)
 	}
 }
+
+// TestSessionWaitsForSlot: an execution that waits for a slot is queued: it is canceled at once, its session can be ended, and a
+// tenant's own long executions don't hold up another's.
+func TestSessionWaitsForSlot(t *testing.T) {
+	t.Parallel()
+	g := start(t, func(c *worker.Config) { c.MemoryMB, c.Concurrency = 8192, 1 })
+	ctx := t.Context()
+	limits := job.Limits{WallMS: 300_000}
+	first, second := g.openSession(job.SessionSettings{Runtime: "python", Limits: limits}), g.openSession(job.SessionSettings{Runtime: "python", Limits: limits})
+	g.session(second, job.SessionReady)
+	endless := g.execute(first, "while True: pass")
+	g.state(endless, job.Running)
+	canceled, waits := g.execute(second, "1"), g.execute(second, "2")
+	if status, err := g.records.Cancel(ctx, canceled, nil); err != nil || status != job.Canceled {
+		t.Errorf("cancel: got %s, %v, want it canceled at once", status, err)
+	}
+	if j, err := g.records.Get(ctx, waits); err != nil || j.State != job.Queued {
+		t.Errorf("got %s, %v, want it queued", j.State, err)
+	}
+	if err := g.records.EndSession(ctx, second, "", job.SessionEnd{Reason: job.EndDeleted}); err != nil {
+		t.Fatal(err)
+	}
+	if r := g.result(waits); r.Status != job.Canceled || r.Error == nil || r.Error.Code != job.CodeSessionEnded {
+		t.Errorf("got %+v, want it canceled, session_ended", r)
+	}
+	third := g.openSession(job.SessionSettings{Runtime: "python", Limits: limits})
+	late := g.execute(third, "3")
+	g.session(third, job.SessionReady)
+	if _, err := g.records.Cancel(ctx, endless, nil); err != nil {
+		t.Fatal(err)
+	}
+	if r := g.result(late); r.Status != job.Succeeded || r.Stdout != "3\n" {
+		t.Errorf("got %+v, want it executed once there is a slot", r)
+	}
+}

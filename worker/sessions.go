@@ -27,7 +27,7 @@ type sessionConsumer struct {
 	consumer
 	memory *semaphore.Weighted // of the worker's budget, what sessions may hold
 	most   int64
-	turns  chan struct{} // one for each execution at once
+	turns  *turnSlots
 
 	mu     sync.Mutex
 	queues map[string]int
@@ -37,7 +37,7 @@ type sessionConsumer struct {
 func (w *Worker) newSessionConsumer(life context.Context) *sessionConsumer {
 	slots := make(chan struct{}, maxSessions)
 	// Half of the budget, so that there is always room for jobs.
-	c := &sessionConsumer{most: max(w.MemoryMB/2, 1), turns: make(chan struct{}, w.Concurrency)}
+	c := &sessionConsumer{most: max(w.MemoryMB/2, 1), turns: newTurnSlots(w.Concurrency)}
 	c.memory = semaphore.NewWeighted(c.most)
 	c.server = func() *queue.Server {
 		return w.Records.Queue.Server(queue.ServerConfig(maxSessions, c.queues, w.Poll, w.Log), slots)

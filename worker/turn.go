@@ -22,10 +22,10 @@ type turn struct {
 	out     *output
 	events  *eventPublisher
 	began   time.Time
-	close   func() // ends all that watches it, and gives its slot back
+	close   func() // ends all that watches it, and gives its slot back, should it have that yet
 }
 
-// begin makes ready what an execution needs besides the sandbox, and waits for its slot.
+// begin makes ready what an execution that has a slot needs besides the sandbox.
 func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, error) {
 	w := h.worker
 	keys, err := artifacts.JobKeys(j.Tenant, j.ID)
@@ -34,11 +34,6 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 	}
 	if err != nil {
 		return sandbox.Turn{}, err
-	}
-	select {
-	case w.sessions.turns <- struct{}{}:
-	case <-ctx.Done():
-		return sandbox.Turn{}, context.Cause(ctx)
 	}
 	events := w.eventPublisher(j)
 	wake, forget := w.cancels.Wait(j.ID)
@@ -61,7 +56,7 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 		if err := out.close(); err != nil {
 			h.log.Warn("output of an execution could not be removed", "job_id", j.ID, "error", err)
 		}
-		<-w.sessions.turns
+		h.giveSlot()
 	})
 	wall := wallTime(h.limits)
 	if own := wallTime(j.Spec.Limits); own > 0 {
@@ -77,6 +72,7 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 	ctx, processed := w.Tracer.Process(ctx, t.job.Trace, t.job.ID, t.job.Runtime, t.job.Attempts, t.job.Created, t.job.Started)
 	defer func() { processed(string(ending.Status)) }()
 	ended := time.Now()
+	h.giveSlot() // what follows is the bucket's time
 	w.Tracer.Step(ctx, "run", t.began, ended)
 	defer func() { w.Tracer.Step(ctx, "store", ended, time.Now()) }()
 	storing, cancel := context.WithTimeout(ctx, w.UploadTimeout)

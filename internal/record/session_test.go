@@ -11,6 +11,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/queue"
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -56,7 +57,7 @@ func (s *Store) execute(t *testing.T, session, code string) (id string) {
 // take is TakeTurn, which is to give this execution.
 func (s *Store) take(t *testing.T, session, done, want string) Job {
 	t.Helper()
-	j, err := s.TakeTurn(t.Context(), session, "w1", done, 1)
+	j, err := s.TakeTurn(t.Context(), session, "w1", done, 1, true)
 	if err != nil || j.ID != want {
 		t.Fatalf("got execution %q, %v, want %s", j.ID, err, want)
 	}
@@ -101,7 +102,7 @@ func TestSession(t *testing.T) {
 	if _, err := r.worker.ClaimSession(ctx, x.ID, "w2"); !errors.Is(err, ErrTaken) {
 		t.Errorf("another worker claims: got %v, want ErrTaken", err)
 	}
-	if _, err := r.worker.TakeTurn(ctx, x.ID, "w2", "", 0); !errors.Is(err, job.ErrSessionEnded) {
+	if _, err := r.worker.TakeTurn(ctx, x.ID, "w2", "", 0, true); !errors.Is(err, job.ErrSessionEnded) {
 		t.Errorf("another worker takes: got %v, want ErrSessionEnded", err)
 	}
 	for range 2 { // the answer got lost
@@ -124,13 +125,24 @@ func TestSession(t *testing.T) {
 	if got := r.api.mustSession(t, x.ID); got.State != job.SessionBusy || got.Execution != first || got.Executions != 1 {
 		t.Errorf("got %+v, want it busy with %s", got, first)
 	}
+	if j, err := r.worker.TakeTurn(ctx, x.ID, "w1", "", 1, false); err != nil || j.ID != first {
+		t.Errorf("what it has taken, without a slot: got %s, %v, want %s", j.ID, err, first)
+	}
 	r.worker.endTurn1(t, first)
+	for range 2 {
+		if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", first, 1, false); !errors.Is(err, ErrNoSlot) {
+			t.Errorf("without a slot: got %v, want ErrNoSlot", err)
+		}
+	}
+	if got, err := r.api.Get(ctx, second); err != nil || got.State != job.Queued {
+		t.Errorf("without a slot: got %s, %v, want it queued", got.State, err)
+	}
 	j := r.worker.take(t, x.ID, first, second)
 	if j.Sequence != 2 {
 		t.Errorf("got sequence %d, want 2", j.Sequence)
 	}
 	r.worker.endTurn1(t, second)
-	if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", second, 3); !errors.Is(err, ErrNoTurn) {
+	if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", second, 3, true); !errors.Is(err, ErrNoTurn) {
 		t.Errorf("nobody waits: got %v, want ErrNoTurn", err)
 	}
 	if got := r.api.mustSession(t, x.ID); got.State != job.SessionReady || got.Execution != "" || got.Executions != 2 || got.Generation != 3 {
@@ -189,7 +201,7 @@ func TestSessionEnds(t *testing.T) {
 		if err := r.api.AddTurn(ctx, x.ID, job.NewID("acme"), pythonSession.Spec(job.SessionExecution{Code: "1"}), ""); !errors.Is(err, job.ErrSessionEnded) || !strings.Contains(err.Error(), tc.reason) {
 			t.Errorf("%s: execute: got %v, want the reason", name, err)
 		}
-		if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", runs, 1); !errors.Is(err, job.ErrSessionEnded) {
+		if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", runs, 1, true); !errors.Is(err, job.ErrSessionEnded) {
 			t.Errorf("%s: take: got %v, want ErrSessionEnded", name, err)
 		}
 		if err := tc.by.EndSession(ctx, x.ID, tc.worker, job.SessionEnd{Reason: job.EndTTL}); !errors.Is(err, job.ErrSessionEnded) {
@@ -328,12 +340,23 @@ func TestSessionQuotas(t *testing.T) {
 	if _, err := r.api.OpenSession(ctx, "other", pythonSession); job.CodeOf(err) != job.CodeQuotaExceeded {
 		t.Errorf("one more than the default: got %v, want quota_exceeded", err)
 	}
+	var waiting []string
 	for range job.MaxWaitingTurns {
-		r.api.execute(t, x.ID, "1")
+		waiting = append(waiting, r.api.execute(t, x.ID, "1"))
 	}
 	spec := pythonSession.Spec(job.SessionExecution{Code: "1"})
 	if err := r.api.AddTurn(ctx, x.ID, job.NewID("acme"), spec, ""); !errors.Is(err, job.ErrSessionBusy) {
 		t.Errorf("one more execution than may wait: got %v, want ErrSessionBusy", err)
+	}
+	if status, err := r.api.Cancel(ctx, waiting[3], nil); err != nil || status != job.Canceled {
+		t.Errorf("got %s, %v, want it canceled", status, err)
+	}
+	waiting = append(slices.Delete(waiting, 3, 4), r.api.execute(t, x.ID, "another in its place"))
+	if err := r.api.AddTurn(ctx, x.ID, job.NewID("acme"), spec, ""); !errors.Is(err, job.ErrSessionBusy) {
+		t.Errorf("one more once one was canceled: got %v, want ErrSessionBusy", err)
+	}
+	if got := r.api.rdb.LRange(ctx, script.Key("acme", "turns:"+x.ID), 0, -1).Val(); !slices.Equal(got, waiting) {
+		t.Errorf("got %v, want %v", got, waiting)
 	}
 	if err := r.api.AddTurn(ctx, x.ID, job.NewID("other"), spec, ""); !errors.Is(err, job.ErrNoSession) {
 		t.Errorf("another tenant's execution: got %v, want ErrNoSession", err)

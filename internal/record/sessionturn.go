@@ -80,16 +80,19 @@ func (s *Store) sessionEnded(ctx context.Context, id string) error {
 // ErrNoTurn means that no execution of a session waits.
 var ErrNoTurn = errors.New("no execution waits")
 
+// ErrNoSlot means that an execution of a session waits for a slot.
+var ErrNoSlot = errors.New("an execution waits for a slot")
+
 // TakeTurn gives the worker that holds the session its next execution, which runs from now on. done is the one that it took
-// before and that has ended, or "", and generation its interpreter's. It fails with ErrNoTurn, and with job.ErrNoSession or
-// job.ErrSessionEnded where the worker holds the session no longer.
-func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, generation int) (Job, error) {
+// before and that has ended, or "", and generation its interpreter's. Without a slot it gives again what the worker has taken, and no other. It fails with ErrNoTurn, ErrNoSlot,
+// and with job.ErrNoSession or job.ErrSessionEnded where the worker holds the session no longer.
+func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, generation int, slot bool) (Job, error) {
 	tenant, ok := job.TenantOfSession(id)
 	if !ok {
 		return Job{}, job.ErrNoSession
 	}
 	answer, err := takeTurnScript.Run(ctx, s.rdb, tenant, script.Args{
-		"id": id, "worker": worker, "now": s.now(), "done": done, "generation": generation,
+		"id": id, "worker": worker, "now": s.now(), "done": done, "generation": generation, "slot": slot,
 	}).Slice()
 	if err != nil {
 		return Job{}, fmt.Errorf("take execution: %w", err)
@@ -104,6 +107,8 @@ func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, generatio
 		return j, err
 	case "none":
 		return Job{}, ErrNoTurn
+	case "waits":
+		return Job{}, ErrNoSlot
 	case "missing":
 		return Job{}, job.ErrNoSession
 	case "ended":

@@ -6,7 +6,9 @@
 -- @arg now         ms
 -- @arg done        the execution that the worker took last, or ''
 -- @arg generation  of the interpreter, 0 before the first
+-- @arg slot        1: the worker has a slot for an execution that it has not taken
 -- @answer turn, id, record  that execution runs now: its fields and values
+-- @answer waits             one waits, for a slot
 -- @answer none              nobody waits
 -- @answer missing           there is no such session
 -- @answer ended             it has ended, or is another worker's
@@ -25,8 +27,10 @@ end
 while true do
   local next = call('LRANGE', turns_key(id), 0, 0)[1]
   if not next then return {'none'} end
+  local waits = call('HGET', job(next), 'state') == 'queued' -- and not canceled meanwhile
+  if waits and slot == '' then return {'waits'} end
   call('LTRIM', turns_key(id), 1, -1)
-  if call('HGET', job(next), 'state') == 'queued' then -- not canceled meanwhile
+  if waits then
     local sequence = call('HINCRBY', session_key(id), 'executions', 1)
     call('HSET', job(next), 'state', 'running', 'worker', worker, 'started', now, 'attempts', 1, 'sequence', sequence)
     call('HSET', session_key(id), 'state', 'busy', 'turn', next, 'active', now)

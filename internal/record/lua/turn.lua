@@ -17,7 +17,12 @@ local state, held_by = unpack(call('HMGET', session_key(session), 'state', 'work
 if not state then return 'missing' end
 if call('EXISTS', job(id)) == 1 then return 'ok' end
 if state == 'ended' then return 'ended' end
-if call('LLEN', turns_key(session)) >= most_waiting then return 'busy' end
+if call('LLEN', turns_key(session)) >= most_waiting then
+  for _, waiting in ipairs(call('LRANGE', turns_key(session), 0, -1)) do -- those that are canceled don't
+    if call('HGET', job(waiting), 'state') ~= 'queued' then call('LREM', turns_key(session), 1, waiting) end
+  end
+  if call('LLEN', turns_key(session)) >= most_waiting then return 'busy' end
+end
 if in_redis(forget_keys(now)) + size > most_recorded then return 'bytes_recorded' end
 call('HSET', job(id), 'state', 'queued', 'epoch', 1, 'attempts', 0, 'created', now, 'bytes', 0, 'charge', size, 'priority', 'normal',
   'session', session, unpack(ARGV, first_field))
