@@ -91,7 +91,7 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 		if err := t.out.storeStreams(ctx, &result); err != nil {
 			return err
 		}
-		ending, err = w.storeResult(ctx, t.job, t.keys, result, t.out)
+		ending, err = t.storeResult(ctx, result)
 		return err
 	})
 	if err != nil {
@@ -107,4 +107,19 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 		return err
 	}
 	return nil
+}
+
+// inRecord is how large a result may be that the record alone has, bytes: a request to the bucket takes longer than most executions.
+const inRecord = 2 << 10
+
+// storeResult stores a result that is small, of an execution that has left no object, in the record alone.
+func (t *turn) storeResult(ctx context.Context, result job.Result) (record.Ending, error) {
+	b, err := job.Marshal(result)
+	if err != nil {
+		return record.Ending{}, fmt.Errorf("encode result: %w", err)
+	}
+	if t.out.stored == 0 && !t.out.dirty && len(b) <= inRecord {
+		return record.Ending{Status: result.Status, Result: b}, nil
+	}
+	return t.session.worker.storeResult(ctx, t.job, t.keys, result, t.out)
 }

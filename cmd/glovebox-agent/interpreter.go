@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -191,44 +190,4 @@ func (t *turnOutput) end() (truncated [2]bool, err error) {
 	default:
 	}
 	return [2]bool{t.streams[0].truncated, t.streams[1].truncated}, err
-}
-
-// stopAll stops every process but this one, and reports whether none runs any more. A process may start another, or let one go on, while
-// the signal goes round, so all of them have to be seen stopped twice.
-func stopAll() bool {
-	const most = 200
-	for seen, n := 0, 0; n < most; n++ {
-		_ = syscall.Kill(-1, syscall.SIGSTOP) // ESRCH: there is none
-		if !allStopped() {
-			seen = 0
-			time.Sleep(time.Millisecond)
-			continue
-		}
-		if seen++; seen == 2 {
-			return true
-		}
-	}
-	return false
-}
-
-// allStopped reports whether each thread of every other process is stopped, or dead.
-func allStopped() bool {
-	threads, err := filepath.Glob("/proc/[0-9]*/task/[0-9]*/stat")
-	if err != nil {
-		return false
-	}
-	for _, path := range threads {
-		if strings.HasPrefix(path, "/proc/1/") {
-			continue
-		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			continue // it is gone
-		}
-		_, rest, _ := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
-		if rest == "" || !strings.Contains("TtZX", rest[:1]) {
-			return false
-		}
-	}
-	return true
 }
