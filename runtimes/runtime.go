@@ -52,6 +52,8 @@ type Runtime struct {
 	// Session, if there is one, starts an interpreter that executes code piece by piece and keeps its state: README.md
 	// says how.
 	Session []string
+	// SessionCode is what Session has the program execute; nil: it isn't in a file.
+	SessionCode []byte
 
 	image   string
 	imageOf string // the runtime whose image it has, "" for its own

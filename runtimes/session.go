@@ -12,9 +12,9 @@ import (
 // sessionPrefix is what the names of the files begin with that a session's command may have in it.
 const sessionPrefix = "session."
 
-// sessionCommand replaces "{session.py}" and the like in the command by what that file of the folder holds: so the image
+// sessionCommand replaces "{session.py}" and the like in the command by what that file of the folder holds, the code: so the image
 // has nothing of it.
-func sessionCommand(fsys fs.FS, folder string, command []string) ([]string, error) {
+func sessionCommand(fsys fs.FS, folder string, command []string) (_ []string, code []byte, err error) {
 	command = slices.Clone(command)
 	for i, word := range command {
 		name, isFile := strings.CutPrefix(word, "{")
@@ -22,14 +22,13 @@ func sessionCommand(fsys fs.FS, folder string, command []string) ([]string, erro
 		if !isFile || !closed || !strings.HasPrefix(name, sessionPrefix) {
 			continue
 		}
-		text, err := fs.ReadFile(fsys, path.Join(folder, name))
-		if err != nil {
-			return nil, fmt.Errorf("session: %w", err)
+		if code, err = fs.ReadFile(fsys, path.Join(folder, name)); err != nil {
+			return nil, nil, fmt.Errorf("session: %w", err)
 		}
-		command[i] = string(text)
+		command[i] = string(code)
 	}
 	if len(command) > 0 && command[0] == "" {
-		return nil, errors.New("session: the program's name is empty")
+		return nil, nil, errors.New("session: the program's name is empty")
 	}
-	return command, nil
+	return command, code, nil
 }

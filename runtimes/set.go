@@ -107,7 +107,7 @@ func load(fsys fs.FS, folder, baseDigest string) (Runtime, error) {
 	if err != nil {
 		return Runtime{}, err
 	}
-	if r.Session, err = sessionCommand(fsys, folder, r.Session); err != nil {
+	if r.Session, r.SessionCode, err = sessionCommand(fsys, folder, r.Session); err != nil {
 		return Runtime{}, err
 	}
 	r.image = fmt.Sprintf("localhost/glovebox/%s:%s-%s", r.Name, r.Version, digest)

@@ -73,9 +73,11 @@ func (h *heldSession) run(life context.Context, r runtimes.Runtime) (_ sandbox.O
 	env := map[string]string{}
 	maps.Copy(env, r.Env)
 	maps.Copy(env, h.record.Settings.Env)
-	return h.worker.Sandboxes.Run(ctx, sandbox.Program{
-		JobID: h.record.ID, Epoch: 1, Image: r.Image(), Command: r.Session, Env: env, Limits: h.limits, Turns: h,
-	}, noSink{})
+	p := sandbox.Program{JobID: h.record.ID, Epoch: 1, Image: r.Image(), Command: r.Session, Env: env, Limits: h.limits, Turns: h}
+	if r.Preload != nil && r.SessionCode != nil {
+		p.Interpreter = &sandbox.File{Name: r.File, Content: r.SessionCode}
+	}
+	return h.worker.Sandboxes.Run(ctx, p, noSink{})
 }
 
 // Next waits for an execution, or for the session's end.

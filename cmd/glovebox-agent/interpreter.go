@@ -31,6 +31,8 @@ type interpreter struct {
 	main    chan mainExit
 	used    chan usage
 	failure *execFailure
+	// extraMemory is what it may hold beside limits.memory_mb, bytes: what it held when it became the session's.
+	extraMemory int64
 	// told is closed when nothing is told or heard any more in this turn.
 	told chan struct{}
 }
@@ -40,17 +42,12 @@ const maxAnswer = 64
 
 // startInterpreter starts it. Its CPU time is that of all its turns, so only the agent's own watch bounds it.
 func startInterpreter(start agentwire.Start, g group) (*interpreter, error) {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	ours, theirs, err := newControl()
 	if err != nil {
-		return nil, fmt.Errorf("make control socket: %w", err)
+		return nil, err
 	}
-	if err := unix.SetNonblock(ends[0], true); err != nil { // so that it can be closed while it is read
-		return nil, fmt.Errorf("set up control socket: %w", err)
-	}
-	i := &interpreter{group: g, control: os.NewFile(uintptr(ends[0]), "control"), main: make(chan mainExit, 1), used: make(chan usage, 1)}
-	i.answers = bufio.NewReaderSize(i.control, maxAnswer)
-	theirs := os.NewFile(uintptr(ends[1]), "control")
 	defer theirs.Close()
+	i := newInterpreter(g, ours)
 	limits := start.Limits
 	limits.CPUMS = unboundedCPUMS
 	r := run{argv: start.Command, env: start.Env, limits: limits, control: theirs, limitControl: true, stderr: &output{}, mergeStderr: start.MergeStderr}
@@ -67,6 +64,34 @@ func startInterpreter(start agentwire.Start, g group) (*interpreter, error) {
 	}
 	go reap(i.pid, nil, i.main, i.used)
 	return i, nil
+}
+
+// newControl makes an interpreter's control socket.
+func newControl() (ours, theirs *os.File, err error) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make control socket: %w", err)
+	}
+	if err := unix.SetNonblock(ends[0], true); err != nil { // so that it can be closed while it is read
+		return nil, nil, fmt.Errorf("set up control socket: %w", err)
+	}
+	return os.NewFile(uintptr(ends[0]), "control"), os.NewFile(uintptr(ends[1]), "control"), nil
+}
+
+func newInterpreter(g group, control *os.File) *interpreter {
+	return &interpreter{group: g, control: control, answers: bufio.NewReaderSize(control, maxAnswer), main: make(chan mainExit, 1), used: make(chan usage, 1)}
+}
+
+// preparedInterpreter is the process that was prepared and has become the session's. Its memory is kept by nobody else from here on: nothing waits
+// for the end of a session.
+func preparedInterpreter(p *process, start agentwire.Start) *interpreter {
+	i := newInterpreter(p.group, p.sessionControl)
+	i.pid, i.pipes, i.extraMemory = p.pid, p.pipes, p.preloadAllowance(start)
+	go reap(i.pid, nil, i.main, i.used)
+	if p.holder != nil {
+		p.holder.kill()
+	}
+	return i
 }
 
 // unboundedCPUMS is what one process of a session may use in all its turns.

@@ -200,7 +200,8 @@ func (p *prepared) mismatch(ready bool, start agentwire.Start, in *inputs) error
 		return errors.New("it is not ready")
 	case start.PreparedMB == 0 || len(start.Compile) > 0 || in.problem != "":
 		return errors.New("it is not for this program")
-	case len(start.Command) < len(p.command) || !slices.Equal(start.Command[:len(p.command)], p.command):
+	}
+	if command := becoming(start); len(command) < len(p.command) || !slices.Equal(command[:len(p.command)], p.command) {
 		return errors.New("the program has another command")
 	}
 	for _, stream := range []*os.File{p.pipes.stdout, p.pipes.stderr} {
@@ -212,9 +213,17 @@ func (p *prepared) mismatch(ready bool, start agentwire.Start, in *inputs) error
 	return p.preloaded.err
 }
 
+// becoming is the command of a prepared process that becomes the program, or a session's interpreter.
+func becoming(start agentwire.Start) []string {
+	if start.Session {
+		return start.Become
+	}
+	return start.Command
+}
+
 // handOver tells the process its program, and waits for its answer.
 func (p *prepared) handOver(start agentwire.Start, in *inputs) error {
-	told := handover{Args: start.Command[len(p.command):], Env: map[string]string{}, Limits: map[string]uint64{}}
+	told := handover{Args: becoming(start)[len(p.command):], Env: map[string]string{}, Limits: map[string]uint64{}}
 	for _, pair := range environ(start.Env) { // what execve would let through
 		name, value, _ := strings.Cut(pair, "=")
 		told.Env[name] = value
@@ -224,7 +233,16 @@ func (p *prepared) handOver(start agentwire.Start, in *inputs) error {
 			return errors.New("execve would refuse it")
 		}
 	}
-	for _, l := range limitsOf(start.Limits) {
+	limits, stdin := start.Limits, in.stdin
+	if start.Session { // its control socket is what it reads from
+		limits.CPUMS = unboundedCPUMS
+		var err error
+		if p.sessionControl, stdin, err = newControl(); err != nil {
+			return err
+		}
+		defer stdin.Close()
+	}
+	for _, l := range limitsOf(limits) {
 		told.Limits[l.name] = l.value.Max
 	}
 	told.Limits["CPU"] += uint64(math.Ceil(p.preloaded.cpu.Seconds()))
@@ -236,8 +254,8 @@ func (p *prepared) handOver(start agentwire.Start, in *inputs) error {
 		return errors.New("the program's command is too long")
 	}
 	var rights []byte
-	if in.stdin != nil {
-		rights = unix.UnixRights(int(in.stdin.Fd()))
+	if stdin != nil {
+		rights = unix.UnixRights(int(stdin.Fd()))
 	}
 	patience := unix.NsecToTimeval(handoverTimeout.Nanoseconds())
 	if err := unix.SetsockoptTimeval(p.control, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &patience); err != nil {
@@ -260,6 +278,9 @@ func (p *prepared) discard() {
 	used := make(chan usage, 1)
 	go reap(0, nil, nil, used)
 	killUntilGone(used, usage{}, nil)
+	if p.sessionControl != nil {
+		p.sessionControl.Close()
+	}
 	if p.pipes.stdout != nil {
 		p.pipes.closeOurSide()
 		p.group.close()

@@ -51,6 +51,8 @@ type process struct {
 	preloaded groupUsage
 	// holder shares its memory; nil: there is none.
 	holder *memoryHolder
+	// sessionControl is the control socket of one that was prepared and is a session's interpreter.
+	sessionControl *os.File
 }
 
 // ending is how a run ended.

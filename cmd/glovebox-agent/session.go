@@ -69,7 +69,7 @@ func (s *session) run() error {
 		return s.refuse(s.inputs.problem)
 	}
 	if start.Session {
-		return s.runTurns(start)
+		return s.runTurns(start, process)
 	}
 	var sockets int
 	if start.Tests {

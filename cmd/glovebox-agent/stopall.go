@@ -69,6 +69,9 @@ func numbersIn(dir string) (names []string, err error) {
 	var entries [4096]byte
 	for {
 		n, err := unix.Getdents(fd, entries[:])
+		if gone(err) { // a process that nobody has waited for yet
+			return nil, nil
+		}
 		if err != nil || n == 0 {
 			return names, err
 		}

@@ -47,8 +47,8 @@ func (s *session) queueTurn() error {
 
 // runTurns has code executed as it comes, by an interpreter that keeps its state. When it ends, the next turn gets a
 // new one. Between two turns no process of the session runs, so no file changes while it is read, and all
-// that is printed belongs to the turn that sends it.
-func (s *session) runTurns(start agentwire.Start) error {
+// that is printed belongs to the turn that sends it. process, if there is one, was prepared and is the first interpreter already.
+func (s *session) runTurns(start agentwire.Start, process *process) error {
 	if err := wipeAs(jobID, "/tmp", "/dev/shm"); err != nil { // what a prepared process has left
 		return err
 	}
@@ -59,8 +59,15 @@ func (s *session) runTurns(start agentwire.Start) error {
 	defer g.close()
 	files := s.inputs.sums
 	var i *interpreter
+	if process != nil {
+		i = preparedInterpreter(process, start)
+	} else if len(start.Become) > 0 { // the code of a prepared one
+		if err := wipeAs(jobID, workDir); err != nil {
+			return err
+		}
+	}
 	for t := range s.turns {
-		if err := s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{}); err != nil {
+		if err := s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{Preloaded: i != nil && i.extraMemory > 0}); err != nil {
 			return err
 		}
 		if i == nil {
@@ -96,7 +103,7 @@ func (s *session) runTurns(start agentwire.Start) error {
 
 // execute has the interpreter execute the code, and returns when nothing of the session runs any more.
 func (s *session) execute(i *interpreter, start agentwire.Start, t turn) (agentwire.Exit, error) {
-	memoryLimit := start.Limits.MemoryMB << 20
+	memoryLimit := start.Limits.MemoryMB<<20 + i.extraMemory
 	var before groupUsage
 	if before.sample(i.group); before.err != nil {
 		return agentwire.Exit{}, before.err

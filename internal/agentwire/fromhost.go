@@ -135,8 +135,10 @@ func (h *FromHost) finishStart() error {
 	case l.WallMS > maxMS || l.CPUMS > maxMS || l.MemoryMB > maxMB || l.CompileWallMS > maxMS || l.CompileMemoryMB > maxMB || l.FileMB > maxMB || l.DiskMB > maxMB ||
 		l.AddressSpaceMB > maxMB || l.StackMB > maxMB || l.OutputKB > maxMB || l.ArtifactMB > maxMB || l.SourceKB > maxMB || l.Artifacts > 1<<20:
 		return violation("start has a limit beyond reason")
-	case h.Start.Session && (h.Start.Tests || h.Start.PreparedMB > 0 || len(h.Start.Compile) > 0):
-		return violation("start is for a session, and for tests, a prepared process or a compile step")
+	case h.Start.Session && (h.Start.Tests || len(h.Start.Compile) > 0):
+		return violation("start is for a session, and for tests or a compile step")
+	case (h.Start.Session && h.Start.PreparedMB > 0) != (len(h.Start.Become) > 0):
+		return violation("start is for a session and a prepared process, and doesn't say what that becomes; or the other way round")
 	case h.Start.Tests && h.Start.PreparedMB > 0:
 		return violation("start is for tests and a prepared process")
 	case h.Start.PreparedMB > 0 && (h.Start.MergeStderr || l.AddressSpaceMB > 0 || l.StackMB > 0):

@@ -63,6 +63,8 @@ type Start struct {
 	Tests bool `json:"tests,omitempty"`
 	// Session: the command is an interpreter that gets code in turns, and keeps its state from one to the next.
 	Session bool `json:"session,omitempty"`
+	// Become is the command, in place of Command, of a prepared process that becomes a session's interpreter. Its code is in the files that follow.
+	Become []string `json:"become,omitempty"`
 }
 
 // Test begins one run of the program. What it reads from stdin follows.

@@ -421,6 +421,8 @@ func hostFrames(t *testing.T) map[string]Frame {
 	session.Limits.SourceKB = 1
 	session.Session, graded.Session, compiled.Session, warmSession.Session = true, true, true, true
 	compiled.Compile, compiled.Limits.CompileWallMS, compiled.Limits.CompileMemoryMB = []string{"x"}, 1, 1
+	becoming, coldBecoming, programBecoming := warmSession, session, early
+	becoming.Become, coldBecoming.Become, programBecoming.Become = []string{"x"}, []string{"x"}, []string{"x"}
 	prepare := Prepare{Protocol: Version, Command: []string{"x"}}
 	credit := binary.BigEndian.AppendUint32(nil, 1000)
 	return map[string]Frame{
@@ -431,6 +433,7 @@ func hostFrames(t *testing.T) map[string]Frame {
 		"prepare nothing": frame(t, TypePrepare, Prepare{Protocol: Version}), "prepare old": frame(t, TypePrepare, Prepare{Protocol: Version + 1, Command: []string{"x"}}),
 		"tests": frame(t, TypeStart, tests), "tests of prepared": frame(t, TypeStart, warm), "test": frame(t, TypeTest, Test{Args: []string{"a"}}), "no test": frame(t, TypeTest, "{"), "done": frame(t, TypeDone, nil),
 		"session": frame(t, TypeStart, session), "graded session": frame(t, TypeStart, graded), "compiled session": frame(t, TypeStart, compiled), "warm session": frame(t, TypeStart, warmSession),
+		"becoming session": frame(t, TypeStart, becoming), "cold becoming session": frame(t, TypeStart, coldBecoming), "becoming program": frame(t, TypeStart, programBecoming),
 		"turn": frame(t, TypeTurn, Turn{WallMS: 1}), "endless turn": frame(t, TypeTurn, Turn{}), "no turn": frame(t, TypeTurn, "{"),
 		"1k": frame(t, TypeStdinData, strings.Repeat("a", 1<<10)),
 		"a":  frame(t, TypeFileBegin, FileBegin{"a", 3}), "b": frame(t, TypeFileBegin, FileBegin{"b", 0}),
@@ -460,6 +463,7 @@ func TestFromHost(t *testing.T) {
 		"session,!stdin", "session,!turn", "session,!done", "session,go,!go", "session,go,!stdin", "session,go,!test", "session,go,!no turn", "session,go,!endless turn",
 		"session,go,turn,!turn", "session,go,turn,!done", "session,go,turn,!kill", "session,go,turn,!a", "session,go,done,!turn", "session,go,turn,1k,!stdin", "session,go,turn,1k,go,turn,1k,go",
 		"start,go,!turn", "tests,go,!turn", "graded session,!go", "compiled session,!go", "prepare,warm session,!go",
+		"prepare,becoming session,a,data,go,turn,stdin,go,done", "becoming session,!go", "cold becoming session,!go", "prepare,cold becoming session,!go", "prepare,becoming program,!go",
 		"start,stdin,!a", "start,go,!go", "start,go,!stdin", "start,go,!start", "start,a,!start",
 	} {
 		t.Run(frames, func(t *testing.T) {

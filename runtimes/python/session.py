@@ -1,12 +1,22 @@
 # Executes what it is given on descriptor 5, and answers with an exit code (runtimes/README.md, "Sessions"). Names stay from one piece to the next, and the value of a last expression is printed.
 def glovebox_session():
-    import __future__, ast, linecache, os, signal, sys, traceback
+    import __future__, ast, fcntl, linecache, os, signal, stat, sys, traceback
 
+    names = sys.modules["__main__"].__dict__
     control = 5
+    if stat.S_ISSOCK(os.fstat(0).st_mode):  # a process that was prepared: the socket is its standard input, and this a file
+        control = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
+        empty = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(empty, 0)
+        os.close(empty)
+        os.unlink(names["__file__"])
+        sys.path[0] = ""
+    for name in ("__file__", "__cached__", "glovebox_session"):
+        names.pop(name, None)
+    sys.argv[:] = [""]
     awaits_something = 0x80  # inspect.CO_COROUTINE, without inspect's milliseconds
     os.set_inheritable(control, False)
     process = os.getpid()
-    names = sys.modules["__main__"].__dict__
     waiting = b""
     awaits = None  # runs pieces that await something
     futures = sum({getattr(__future__, name).compiler_flag for name in __future__.all_feature_names})
@@ -62,7 +72,7 @@ def glovebox_session():
             return 1
         except BaseException as e:
             frames = e.__traceback__
-            while frames and frames.tb_frame.f_code.co_filename == "<string>":  # this file's
+            while frames and frames.tb_frame.f_code in own:
                 frames = frames.tb_next
             traceback.print_exception(type(e), e.with_traceback(frames if not isinstance(e, SyntaxError) else None), None if isinstance(e, SyntaxError) else frames)
             return 130 if isinstance(e, KeyboardInterrupt) else 1
@@ -81,6 +91,7 @@ def glovebox_session():
                 code = code or 1
         return code
 
+    own = {f.__code__ for f in (execute, awaited, compiled, attempt)}
     count = 0
     while True:
         while b"\0" not in waiting:

@@ -44,6 +44,9 @@ type Program struct {
 	// next (runtimes.Runtime.Session). There is neither a Compile step nor Stdin, and no process runs between two turns.
 	// Limits hold for each turn, but those of memory, processes and disk for the session as a whole.
 	Turns Turns
+	// Interpreter, with Turns, is what a preloaded process becomes that would run a file of that name. nil: none does, and Command is
+	// started.
+	Interpreter *File
 }
 
 // Turns are a session's executions. Its methods are called in turn, from one goroutine.

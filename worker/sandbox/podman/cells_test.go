@@ -7,9 +7,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
 )
 
 //go:embed testdata/cells.txt
@@ -25,9 +28,12 @@ type written struct {
 // lastWords are programs of whose stderr nothing is compared: Python's own words as it gives up are not a session's.
 var lastWords = []string{"an error after stderr is closed", "exit of an object that can't be printed"}
 
-// TestCells: programs come to the same cell by cell in a session as at once in a job: values, output and its order, errors, files.
+// TestCells: programs come to the same cell by cell in a session as at once in a job: values, output and its order, errors, files. So they do in
+// a session whose interpreter was prepared.
 func TestCells(t *testing.T) {
 	t.Parallel()
+	prepared := preloaded(t, fromSnapshots+"cells", 2)
+	var alone sync.Mutex // with what is prepared
 	_, cells, _ := strings.Cut(cells, "\n== ")
 	for one := range strings.SplitSeq(cells, "\n== ") {
 		name, source, _ := strings.Cut(one, "\n")
@@ -36,26 +42,45 @@ func TestCells(t *testing.T) {
 			todo, whole, begins := readCells(source)
 			o, k := run(t, program(whole, asJobOf(pythonRuntime(t))))
 			job := written{k.stdout.String(), asCells(k.stderr.String(), begins), o.ExitCode, strings.Fields(k.names())}
-			session := written{Names: []string{}}
-			for _, turn := range turns(t, sessionOf(t, "python"), todo...) {
-				if turn.StateLost {
-					t.Errorf("the state is lost: %+v", turn)
+			for _, how := range []string{"a", "a prepared"} {
+				sandboxes := map[string]*podman.Sandboxes{"a": open(t), "a prepared": prepared}[how]
+				if sandboxes == prepared {
+					alone.Lock()
+					defer alone.Unlock()
+					awaitPreloaded(t, prepared)
 				}
-				session.Stdout += turn.stdout.String()
-				session.Stderr += turn.stderr.String()
-				session.ExitCode = turn.ExitCode
-				session.Names = append(session.Names, strings.Fields(turn.names())...)
-			}
-			slices.Sort(session.Names)
-			session.Names = slices.Compact(session.Names)
-			if slices.Contains(lastWords, name) {
-				job.Stderr, session.Stderr = "", ""
-			}
-			if diff := cmp.Diff(job, session); diff != "" {
-				t.Errorf("a job (-) and a session (+) differ:\n%s", diff)
+				done, o := turnsIn(t, sandboxes, sessionOf(t, "python"), todo...)
+				if o.Preloaded != (sandboxes == prepared) {
+					t.Errorf("%s session: preloaded is %v", how, o.Preloaded)
+				}
+				session := inTurns(t, done)
+				if slices.Contains(lastWords, name) {
+					job.Stderr, session.Stderr = "", ""
+				}
+				if diff := cmp.Diff(job, session); diff != "" {
+					t.Errorf("a job (-) and %s session (+) differ:\n%s", how, diff)
+				}
 			}
 		})
 	}
+}
+
+// inTurns is what the turns of a session came to.
+func inTurns(t *testing.T, done []turned) written {
+	t.Helper()
+	all := written{Names: []string{}}
+	for _, turn := range done {
+		if turn.StateLost {
+			t.Errorf("the state is lost: %+v", turn)
+		}
+		all.Stdout += turn.stdout.String()
+		all.Stderr += turn.stderr.String()
+		all.ExitCode = turn.ExitCode
+		all.Names = append(all.Names, strings.Fields(turn.names())...)
+	}
+	slices.Sort(all.Names)
+	all.Names = slices.Compact(all.Names)
+	return all
 }
 
 // readCells returns a program as turns of a session, as the source of a job, and the lines that its cells begin after there.

@@ -263,6 +263,9 @@ func (p *Sandboxes) use(ctx context.Context, w *instance, program sandbox.Progra
 	if w.preload != preloadNone { // the sandbox may hold that, whatever becomes of the preload
 		task.PreloadMB = w.plan.preloadMB()
 	}
+	if task.Preloaded && program.Turns != nil {
+		task.Become = w.plan.preload.Command
+	}
 	memory := p.watchMemory(ctx, w, program.Limits, task.PreloadMB)
 	defer memory.stop()
 	err = s.Serve(ctx, task, p.config.StartTimeout)

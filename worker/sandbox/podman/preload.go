@@ -62,11 +62,14 @@ func (p plan) preloadMB() int64 {
 
 // preloads reports whether the program can be the process that sandboxes of the plan preload.
 func (p plan) preloads(program sandbox.Program) bool {
-	if p.preload == nil || len(program.Compile) > 0 || program.Tests != nil || program.Turns != nil {
+	if p.preload == nil || len(program.Compile) > 0 || program.Tests != nil {
 		return false
 	}
 	if program.MergeStderr || program.Limits.AddressSpaceMB > 0 || program.Limits.StackMB > 0 {
 		return false // a process can be given these only before it starts
+	}
+	if program.Turns != nil {
+		return program.Interpreter != nil && slices.Contains(p.preload.Command, program.Interpreter.Name)
 	}
 	n := len(p.preload.Command)
 	return len(program.Command) >= n && slices.Equal(program.Command[:n], p.preload.Command)
@@ -79,6 +82,9 @@ const maxWordsIn = 64 << 10
 func (p plan) pays(program sandbox.Program) bool {
 	if !p.preloads(program) {
 		return false
+	}
+	if program.Turns != nil {
+		return true // what it will import nobody knows yet
 	}
 	mentions := func(word string) bool {
 		return slices.ContainsFunc(program.Files, func(f sandbox.File) bool {

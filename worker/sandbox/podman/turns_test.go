@@ -11,6 +11,7 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
+	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
 )
 
 // step is one turn of a session.
@@ -84,25 +85,32 @@ func sessionOf(tb testing.TB, name string) sandbox.Program {
 	}
 	return sandbox.Program{
 		JobID: "test", Epoch: 1, Image: r.Image(), Command: r.Session, Env: r.Env, Limits: job.Limits{}.Filled(r.Limits),
+		Interpreter: &sandbox.File{Name: r.File, Content: r.SessionCode},
 	}
 }
 
-// turns has the steps executed in one session.
+// turns has the steps executed in one session, in a sandbox of its own.
 func turns(tb testing.TB, p sandbox.Program, todo ...step) []turned {
+	tb.Helper()
+	done, _ := turnsIn(tb, open(tb), p, todo...)
+	return done
+}
+
+func turnsIn(tb testing.TB, sandboxes *podman.Sandboxes, p sandbox.Program, todo ...step) ([]turned, sandbox.Outcome) {
 	tb.Helper()
 	s := &steps{todo: todo}
 	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Minute)
 	defer cancel()
 	p.Turns = s
 	var outside kept
-	o, err := open(tb).Run(ctx, p, &outside)
+	o, err := sandboxes.Run(ctx, p, &outside)
 	if err != nil || o.Lost {
 		tb.Fatalf("lost %v, %v, after %d turns; %s", o.Lost, err, len(s.done), outside.stderr.String())
 	}
 	if len(s.done) != len(todo) {
 		tb.Fatalf("%d turns have ended, want %d", len(s.done), len(todo))
 	}
-	return s.done
+	return s.done, o
 }
 
 // want is what a step comes to.
@@ -157,6 +165,8 @@ func TestTurns(t *testing.T) {
 				{code: "async with asyncio.timeout(9): print(await late(5))"},
 				{code: "pid = os.fork()\nif pid: os.waitpid(pid, 0)\nelse: print('child')"},
 				{code: "pid > 0"},
+				{code: "unwaited = os.fork()\nif unwaited == 0: os._exit(0)"},
+				{code: "os.waitpid(unwaited, 0)[0] == unwaited"},
 			},
 			[]want{
 				{},
@@ -180,6 +190,8 @@ func TestTurns(t *testing.T) {
 				{stdout: "begun\n", status: job.Canceled, code: 130, stderr: "KeyboardInterrupt"},
 				{stdout: "5\n"},
 				{stdout: "child\n"},
+				{stdout: "True\n"},
+				{},
 				{stdout: "True\n"},
 			},
 		},
@@ -472,5 +484,39 @@ func TestTurnsEnd(t *testing.T) {
 	p.Turns = s
 	if _, err := open(t).Run(ctx, p, &kept{}); !errors.Is(err, ended) {
 		t.Errorf("got %v, want %v", err, ended)
+	}
+}
+
+// TestTurnsPrepared: a process that was prepared becomes the interpreter, with what it has imported and nothing else that code could
+// tell it by. When that is lost, the next is started as any other.
+func TestTurnsPrepared(t *testing.T) {
+	t.Parallel()
+	p := preloaded(t, "turns-prepared", 1)
+	awaitPreloaded(t, p)
+	got, o := turnsIn(t, p, sessionOf(t, "python"),
+		step{code: "import os, sys\n'pandas' in sys.modules, sys.argv, sys.path[0], os.listdir('/work'), os.listdir('/tmp'), '__file__' in globals()"},
+		step{code: "sys.stdin.read(), input.__name__, os.path.realpath('/proc/self/fd/0')"},
+		step{code: "import subprocess\nsubprocess.run(['sh', '-c', 'ls /proc/$$/fd | wc -l; cat'], capture_output=True, text=True).stdout"},
+		step{code: "def f(): raise ValueError('no')\nf()"},
+		step{code: "print('begun', flush=True)\nwhile True: pass", interruptAt: "begun"},
+		step{code: "import resource\nresource.getrlimit(resource.RLIMIT_NPROC)[0] < 1000, resource.getrlimit(resource.RLIMIT_CPU)[0] > 100000"},
+		step{code: "y = []\nwhile True: y.append(bytearray(1 << 20))"},
+		step{code: "import sys, os\n'pandas' in sys.modules, sys.argv, sys.path[0], os.listdir('/work'), 'y' in globals()"},
+	)
+	check(t, got,
+		want{stdout: "(True, [''], '', [], [], False)\n"},
+		want{stdout: "('', 'input', '/dev/null')\n"},
+		want{stdout: "'3\\n'\n"},
+		want{status: job.Failed, code: 1, stderr: "<execution 4>\", line 2, in <module>\n    f()"},
+		want{stdout: "begun\n", status: job.Canceled, code: 130, stderr: "KeyboardInterrupt"},
+		want{stdout: "(True, True)\n"},
+		want{status: job.OutOfMemory, code: 137, lost: true},
+		want{stdout: "(False, [''], '', [], False)\n"},
+	)
+	if !o.Preloaded || got[6].Usage.MemoryPeakBytes < sessionOf(t, "python").Limits.MemoryMB<<20 {
+		t.Errorf("got %+v, and a peak of %d", o, got[6].Usage.MemoryPeakBytes)
+	}
+	if text := got[3].stderr.String(); strings.Contains(text, "main.py") {
+		t.Errorf("got %s", text)
 	}
 }

@@ -58,7 +58,7 @@ func (s *Session) awaitStart(ctx context.Context, limit time.Duration) (refused 
 	s.begun = true
 	switch message := e.message.(type) {
 	case agentwire.Started:
-		s.Outcome.Preloaded = message.Preloaded
+		s.Outcome.Preloaded = s.Outcome.Preloaded || message.Preloaded // a session begins with it
 		s.Outcome.Startup = e.at.Sub(s.began)
 		s.Outcome.Timing.Started = s.Outcome.Startup
 		return false, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/agentwire"
@@ -36,12 +37,16 @@ func (s *Session) send(ctx context.Context, pause, resume func()) error {
 		MergeStderr: p.MergeStderr, TruncateOutput: p.TruncateOutput,
 	}
 	if s.task.Preloaded {
-		start.PreparedMB = s.task.PreloadMB
+		start.PreparedMB, start.Become = s.task.PreloadMB, s.task.Become
 	}
 	if err := s.out.WriteStart(start); err != nil {
 		return err
 	}
-	for _, f := range p.Files {
+	files := p.Files
+	if len(start.Become) > 0 {
+		files = append(slices.Clone(files), *p.Interpreter)
+	}
+	for _, f := range files {
 		if f.Open != nil {
 			if err := s.sendFile(ctx, f, pause, resume); err != nil {
 				return err

@@ -72,6 +72,8 @@ type Task struct {
 	PreloadMB int64
 	// Preloaded lets the program be the process that was preloaded.
 	Preloaded bool
+	// Become is that process's command, for a program with Turns.
+	Become []string
 }
 
 // New returns a session that reads the sandbox's pipes until Close. Times in its outcome count

@@ -209,7 +209,7 @@ func TestRogueAgent(t *testing.T) {
 			r.send(agentwire.TypeReady, agentwire.Ready{Protocol: agentwire.Version, Kernel: "Linux version 6.1.0 #1 -gvisor"})
 		}, err: sandbox.ErrUnavailable},
 		{name: "another protocol", act: func(r *rogue) {
-			r.send(agentwire.TypeReady, agentwire.Ready{Protocol: 9, Kernel: "Linux version 4.19.0-gvisor"})
+			r.send(agentwire.TypeReady, agentwire.Ready{Protocol: agentwire.Version + 1, Kernel: "Linux version 4.19.0-gvisor"})
 		}, err: agentwire.ErrProtocol},
 		{name: "gone before the end", act: func(r *rogue) { r.exited(); r.conn.Close() }, err: ErrNoEnd},
 		{name: "gone inside a frame", act: func(r *rogue) { r.started(); r.raw(r.conn, "\x46\x00"); r.conn.Close() }, err: ErrNoEnd},
