@@ -115,7 +115,12 @@ func (w *Worker) handleSession(life context.Context, t *asynq.Task, giveSlot fun
 	if !ok || len(runtime.Session) == 0 {
 		return fmt.Errorf("this worker has no sessions of runtime %q", x.Settings.Runtime)
 	}
-	release, ok := w.reserveSession(sessionLimits(x, runtime))
+	limits := sessionLimits(x, runtime)
+	mb := limits.SandboxMB() + sandbox.CostMB(limits)
+	if runtime.Preload != nil {
+		mb += runtime.Preload.MemoryMB // which the interpreter may hold besides, for as long as it lives
+	}
+	release, ok := w.reserveSession(mb)
 	if !ok {
 		return errNoRoom
 	}
@@ -152,9 +157,9 @@ func sessionLimits(x record.Session, runtime runtimes.Runtime) job.Limits {
 	return x.Settings.Limits.Filled(runtime.Limits).WithoutCompile()
 }
 
-// reserveSession takes memory for a session's life, if it is free.
-func (w *Worker) reserveSession(l job.Limits) (release func(), ok bool) {
-	mb := min(l.SandboxMB()+sandbox.CostMB(l), w.MemoryMB)
+// reserveSession takes so many MiB for a session's life, if they are free.
+func (w *Worker) reserveSession(mb int64) (release func(), ok bool) {
+	mb = min(mb, w.MemoryMB)
 	share := min(mb, w.sessions.most) // one above it is alone
 	if !w.sessions.memory.TryAcquire(share) {
 		return nil, false
