@@ -330,6 +330,14 @@ func checkString(s string, most int) string {
 }
 
 // checkKey says what is wrong with an idempotency key, or "".
+func keyFault(key string) Invalid {
+	problem := checkKey(key)
+	if problem == "" {
+		return nil
+	}
+	return Invalid{{"idempotency_key", clip(key), problem, fmt.Sprintf("up to %d printable ASCII characters", MaxKeyBytes)}}
+}
+
 func checkKey(s string) string {
 	if len(s) > MaxKeyBytes {
 		return "is too long"

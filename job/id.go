@@ -149,6 +149,13 @@ func StepJobID(run, step string, index, try int) string {
 	return tenant + "-" + EncodeID(sum[:16])
 }
 
+// ExecutionID is the id of the execution of a session that an idempotency key names. It can't be guessed, as the session's can't.
+func ExecutionID(session, key string) string {
+	tenant, _ := TenantOfSession(session)
+	sum := sha256.Sum256(fmt.Appendf(nil, "execution\n%s\n%s", session, key))
+	return tenant + "-" + EncodeID(sum[:16])
+}
+
 // TenantOfToken returns the tenant that a token names, and false for what has not the form
 // of a tenant's token. Whether it is one, only Glovebox knows.
 func TenantOfToken(token string) (tenant string, ok bool) {

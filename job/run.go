@@ -2,7 +2,6 @@ package job
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 )
 
@@ -19,9 +18,7 @@ type PipelineRequest struct {
 // Check returns what is wrong with the request as [Invalid], or nil. The pipeline is not looked at.
 func (r PipelineRequest) Check() error {
 	var errs Invalid
-	if problem := checkKey(r.IdempotencyKey); problem != "" {
-		errs = append(errs, FieldError{"idempotency_key", clip(r.IdempotencyKey), problem, fmt.Sprintf("up to %d printable ASCII characters", MaxKeyBytes)})
-	}
+	errs = append(errs, keyFault(r.IdempotencyKey)...)
 	switch steps := len(r.Pipeline.Steps); {
 	case r.Template == "" && steps == 0:
 		errs = append(errs, FieldError{"pipeline", nil, "is missing, as is template", "a pipeline with steps, or the name of a template"})
@@ -42,8 +39,8 @@ type RerunRequest struct {
 
 // Check returns what is wrong with the request as [Invalid], or nil. The step is not looked at.
 func (r RerunRequest) Check() error {
-	if problem := checkKey(r.IdempotencyKey); problem != "" {
-		return Invalid{{"idempotency_key", clip(r.IdempotencyKey), problem, fmt.Sprintf("up to %d printable ASCII characters", MaxKeyBytes)}}
+	if errs := keyFault(r.IdempotencyKey); errs != nil {
+		return errs
 	}
 	return nil
 }

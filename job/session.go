@@ -51,6 +51,8 @@ type SessionSettings struct {
 	TTLSeconds  int64             `json:"ttl_seconds,omitempty" minimum:"0" doc:"How long the session lives, from when it is asked for: up to 5400, 3600 by default."`
 	IdleSeconds int64             `json:"idle_seconds,omitempty" minimum:"0" doc:"It ends when it has executed nothing for so long: up to ttl_seconds, 600 by default."`
 	Metadata    map[string]string `json:"metadata,omitempty" doc:"Carried through, unread."`
+	// IdempotencyKey names the session as that of a Spec names a job.
+	IdempotencyKey string `json:"idempotency_key,omitempty" doc:"Up to 255 printable ASCII characters. For 24 hours, the same request under the same key is answered with the first one's session."`
 }
 
 // SessionExecution is code for a session to execute.
@@ -59,6 +61,8 @@ type SessionExecution struct {
 	WallMS   int64             `json:"wall_ms,omitempty" minimum:"0" doc:"How long it may take; the session's wall_ms is the default and the most."`
 	Callback *Callback         `json:"callback,omitempty" doc:"Where the signed result is posted."`
 	Metadata map[string]string `json:"metadata,omitempty" doc:"Carried through to the result, unread."`
+	// IdempotencyKey names the execution in its session.
+	IdempotencyKey string `json:"idempotency_key,omitempty" doc:"Up to 255 printable ASCII characters. While its record is kept, the same request under the same key in the same session is answered with the first one's execution, and nothing is executed twice."`
 }
 
 // Session is a session as it is now.
@@ -121,6 +125,7 @@ func (s SessionSettings) Check() error {
 	} else if most := s.Filled().TTLSeconds; s.IdleSeconds < 0 || s.IdleSeconds > most {
 		errs = append(errs, FieldError{"idle_seconds", s.IdleSeconds, "is out of range", fmt.Sprintf("1 to %d, the ttl_seconds", most)})
 	}
+	errs = append(errs, keyFault(s.IdempotencyKey)...)
 	if len(errs) == 0 {
 		return nil
 	}
@@ -133,7 +138,7 @@ func (s SessionSettings) Spec(e SessionExecution) Spec {
 	if e.WallMS != 0 {
 		limits.WallMS = e.WallMS
 	}
-	return Spec{Runtime: s.Runtime, Source: e.Code, Limits: limits, Env: s.Env, Callback: e.Callback, Metadata: e.Metadata}
+	return Spec{Runtime: s.Runtime, Source: e.Code, Limits: limits, Env: s.Env, Callback: e.Callback, Metadata: e.Metadata, IdempotencyKey: e.IdempotencyKey}
 }
 
 // Check returns what is wrong with the execution in a session whose executions may take most ms, as [Invalid], or nil.
@@ -146,6 +151,7 @@ func (e SessionExecution) Check(most int64) error {
 	if e.WallMS < 0 || most > 0 && e.WallMS > most {
 		errs = append(errs, FieldError{"wall_ms", e.WallMS, "is out of range", fmt.Sprintf("1 to %d, the session's", most)})
 	}
+	errs = append(errs, keyFault(e.IdempotencyKey)...)
 	if len(errs) == 0 {
 		return nil
 	}

@@ -62,14 +62,10 @@ func (c *Client) StartRun(ctx context.Context, r job.PipelineRequest) (job.Run, 
 
 // startOnce starts a run by a request that is repeated where it has an idempotency key.
 func (c *Client) startOnce(ctx context.Context, path string, body []byte, key string) (job.Run, error) {
-	once := func() (run job.Run, err error) {
+	return keyed(ctx, key, func() (run job.Run, err error) {
 		err = c.json(ctx, http.MethodPost, path, 0, body, &run)
 		return run, err
-	}
-	if key == "" {
-		return once()
-	}
-	return insist(ctx, once)
+	})
 }
 
 // RerunRun is [Runs.RerunRun]. With an idempotency key it bears with an API that is away, or breaks off, for up to 30 s.

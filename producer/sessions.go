@@ -11,7 +11,7 @@ import (
 
 // Sessions are interpreters that keep their state from one execution to the next. Safe for concurrent use.
 type Sessions interface {
-	// StartSession asks for a session. It can be given executions at once: they wait until a worker holds it. It fails with
+	// StartSession asks for a session. With an idempotency key the Client of this package bears with an API that is away, or breaks off, for up to 30 s. It can be given executions at once: they wait until a worker holds it. It fails with
 	// job.Invalid, job.ErrNoRuntimes, or a *job.Error beyond the tenant's quotas.
 	StartSession(ctx context.Context, s job.SessionSettings) (job.Session, error)
 	// Session returns a session, or job.ErrNoSession.
@@ -20,7 +20,7 @@ type Sessions interface {
 	ListSessions(ctx context.Context, o SessionListOptions) (SessionPage, error)
 	// ListExecutions lists a session's executions, newest first, as Lister does jobs.
 	ListExecutions(ctx context.Context, session string, o SessionListOptions) (JobPage, error)
-	// ExecuteInSession has a session execute code once it has executed what came before. The execution is a job: Wait, Get and
+	// ExecuteInSession has a session execute code once it has executed what came before; with an idempotency key once, however often it is asked for. The execution is a job: Wait, Get and
 	// Cancel are for it, too; Cancel interrupts one that runs. It fails with job.Invalid, job.ErrNoSession, job.ErrSessionEnded
 	// or job.ErrSessionBusy.
 	ExecuteInSession(ctx context.Context, session string, e job.SessionExecution) (Job, error)
@@ -47,9 +47,19 @@ type SessionPage struct {
 const sessionsPath = "/v1/sessions"
 
 // StartSession is [Sessions.StartSession].
-func (c *Client) StartSession(ctx context.Context, s job.SessionSettings) (x job.Session, err error) {
-	err = c.send(ctx, http.MethodPost, sessionsPath, s, &x)
-	return x, err
+func (c *Client) StartSession(ctx context.Context, s job.SessionSettings) (job.Session, error) {
+	return keyed(ctx, s.IdempotencyKey, func() (x job.Session, err error) {
+		err = c.send(ctx, http.MethodPost, sessionsPath, s, &x)
+		return x, err
+	})
+}
+
+// keyed asks once, or where there is an idempotency key until there is an answer.
+func keyed[T any](ctx context.Context, key string, ask func() (T, error)) (T, error) {
+	if key == "" {
+		return ask()
+	}
+	return insist(ctx, ask)
 }
 
 // Session is [Sessions.Session].
@@ -90,10 +100,13 @@ func (o SessionListOptions) query() string {
 // ExecuteInSession is [Sessions.ExecuteInSession].
 func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.SessionExecution) (j Job, err error) {
 	path, err := sessionPath(session)
-	if err == nil {
-		err = c.send(ctx, http.MethodPost, path+"/execute", e, &j)
+	if err != nil {
+		return j, err
 	}
-	return j, err
+	return keyed(ctx, e.IdempotencyKey, func() (j Job, err error) {
+		err = c.send(ctx, http.MethodPost, path+"/execute", e, &j)
+		return j, err
+	})
 }
 
 // InterruptSession is [Sessions.InterruptSession].

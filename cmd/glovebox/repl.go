@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -187,7 +188,7 @@ func unfinished(line string) bool {
 
 // execute shows what the code does. A first Ctrl-C interrupts it; a second one doesn't wait for that.
 func (r *repl) execute(ctx context.Context, code string, interrupts <-chan os.Signal) error {
-	j, err := r.sessions.ExecuteInSession(ctx, r.id, job.SessionExecution{Code: code})
+	j, err := r.sessions.ExecuteInSession(ctx, r.id, job.SessionExecution{Code: code, IdempotencyKey: rand.Text()})
 	if invalid := new(job.Invalid); errors.As(err, invalid) {
 		fmt.Fprintf(r.app.stderr, "glovebox: %v\n", err)
 		return nil

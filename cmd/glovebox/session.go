@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -62,12 +64,13 @@ waits until a worker holds the session.`,
 		},
 	}
 	o.add(cmd.Flags(), 0)
+	cmd.Flags().StringVar(&o.key, "idempotency-key", "", "`KEY` of the session: the same again, within 24 hours, is the same session")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the session as JSON")
 	return cmd
 }
 
 func (a *app) sessionExecCommand() *cobra.Command {
-	var out string
+	var out, key string
 	var wall time.Duration
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -79,7 +82,7 @@ for what the session was given before. Ctrl-C interrupts it, and the session's s
   glovebox session exec --out . default-s-abc… - < plot.py`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e := job.SessionExecution{Code: args[1], WallMS: wall.Milliseconds()}
+			e := job.SessionExecution{Code: args[1], WallMS: wall.Milliseconds(), IdempotencyKey: key}
 			if e.Code == "-" {
 				b, err := io.ReadAll(io.LimitReader(a.stdin, maxSessionCode+1))
 				if err != nil {
@@ -96,6 +99,7 @@ for what the session was given before. Ctrl-C interrupts it, and the session's s
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "download the files that it has changed to `DIR`")
+	cmd.Flags().StringVar(&key, "idempotency-key", "", "`KEY` of the execution: the same again in the session is executed once")
 	cmd.Flags().DurationVar(&wall, "wall", 0, "how long it may take: `TIME` such as 5s (default and most: the session's wall_ms)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 	return cmd
@@ -106,6 +110,7 @@ const maxSessionCode = 1 << 20
 
 // executeInSession waits for the execution, and interrupts it when the user doesn't want to.
 func (a *app) executeInSession(ctx context.Context, sessions *producer.Client, id string, e job.SessionExecution, f finishing) error {
+	e.IdempotencyKey = cmp.Or(e.IdempotencyKey, rand.Text()) // so that the request can be repeated
 	j, err := sessions.ExecuteInSession(ctx, id, e)
 	if err != nil {
 		return err

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"crypto/rand"
 	"errors"
 	"time"
 
@@ -14,6 +16,7 @@ type sessionOptions struct {
 	runtime               string
 	limits, env, metadata []string
 	ttl, idle             time.Duration
+	key                   string
 }
 
 // add declares the flags. An idle time of 0 leaves the default to the API.
@@ -40,7 +43,7 @@ func (o *sessionOptions) changed(f *pflag.FlagSet) bool {
 }
 
 func (o *sessionOptions) settings() (job.SessionSettings, error) {
-	s := job.SessionSettings{Runtime: o.runtime}
+	s := job.SessionSettings{Runtime: o.runtime, IdempotencyKey: cmp.Or(o.key, rand.Text())} // so that a request can be repeated
 	var errs [3]error
 	s.Limits, errs[0] = parseLimits("--limit", o.limits, job.Limits{})
 	s.Env, errs[1] = pairs("--env", o.env)

@@ -2,6 +2,8 @@ package record
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -32,16 +34,19 @@ type Session struct {
 	EndReason, EndedBecause string
 }
 
-// OpenSession writes the record of a session, and gives it a task. The runtime is to be one's own name. It fails with a
-// *job.Error beyond the tenant's quotas.
+// OpenSession writes the record of a session, and gives it a task; or finds the one that its idempotency key began. The runtime is to be one's own name. It fails with a
+// *job.Error beyond the tenant's quotas, with job.ErrConflict where the key's session has other settings, and with a *job.GoneError where it is no longer kept.
 func (s *Store) OpenSession(ctx context.Context, tenant string, settings job.SessionSettings) (Session, error) {
 	terms, err := s.terms(ctx, tenant)
 	if err != nil {
 		return Session{}, fmt.Errorf("open session: %w", err)
 	}
-	if err := s.checkBudget(ctx, tenant, terms); err != nil {
-		return Session{}, err
+	overBudget := s.checkBudget(ctx, tenant, terms)
+	if overBudget != nil && job.CodeOf(overBudget) != job.CodeBudgetExceeded {
+		return Session{}, fmt.Errorf("open session: %w", overBudget)
 	}
+	key := hashKey(settings.IdempotencyKey)
+	settings.IdempotencyKey = ""
 	settings = settings.Filled()
 	b, err := job.Marshal(settings)
 	if err != nil {
@@ -52,18 +57,29 @@ func (s *Store) OpenSession(ctx context.Context, tenant string, settings job.Ses
 	}
 	id, now := job.NewSessionID(tenant), s.now()
 	most, mostRecorded := mostSessions(terms), s.mostRecorded(terms)
+	options := sha256.Sum256(b)
 	word, err := openSessionScript.Run(ctx, s.rdb, tenant, script.Args{
-		"id": id, "now": now, "due": now.Add(sweepDelay), "most_sessions": most,
+		"id": id, "now": now, "due": now.Add(sweepDelay), "key": key, "options": hex.EncodeToString(options[:16]), "over_budget": overBudget != nil, "most_sessions": most,
 		"size": sessionCost + textCost(len(b)), "most_recorded": mostRecorded,
 	}, "settings", b, "runtime", settings.Runtime, "expires", ms(now.Add(time.Duration(settings.TTLSeconds)*time.Second)),
 		"retention", s.Retention(terms).Milliseconds()).Text()
+	gone, isGone := strings.CutPrefix(word, "gone ")
 	switch {
 	case err != nil:
 		return Session{}, fmt.Errorf("open session: %w", err)
+	case isGone:
+		return Session{}, &job.GoneError{ID: gone}
+	case word == "conflict":
+		return Session{}, job.ErrConflict
+	case word == "over_budget":
+		return Session{}, overBudget
 	case word == "sessions":
 		return Session{}, &job.Error{Code: job.CodeQuotaExceeded, Message: fmt.Sprintf("the tenant's quota sessions (%d) has no room for another session until one has ended", most)}
 	case word == "bytes_recorded":
 		return Session{}, overRecorded(mostRecorded)
+	}
+	if word != id {
+		return s.GetSession(ctx, word)
 	}
 	if err := s.Queue.Enqueue(ctx, queue.SessionTask(id, settings.Runtime)); err != nil {
 		s.log.Warn("session accepted, its task is left to the sweeper", "session_id", id, "error", err)

@@ -398,3 +398,68 @@ func TestSessionsOfStoppedTenant(t *testing.T) {
 		t.Error("another tenant's session has ended")
 	}
 }
+
+// TestSessionKeys: a key begins one session, and in it one execution, however often the same is asked for; something else under it is refused.
+func TestSessionKeys(t *testing.T) {
+	t.Parallel()
+	r, ctx := openRoles(t), t.Context()
+	settings := pythonSession
+	settings.IdempotencyKey = "one ü" // whatever it has, Redis gets a hash
+	x, err := r.api.OpenSession(ctx, "acme", settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := r.api.OpenSession(ctx, "acme", settings)
+	if err != nil || again.ID != x.ID || again.Settings.IdempotencyKey != "" {
+		t.Errorf("the same again: got %+v, %v, want %s", again, err, x.ID)
+	}
+	if got := tasks(t, r.api, queue.Sessions("python")); !slices.Equal(got, []string{x.ID + ".1"}) {
+		t.Errorf("got tasks %v, want one", got)
+	}
+	if other, err := r.api.OpenSession(ctx, "other", settings); err != nil || other.ID == x.ID {
+		t.Errorf("another tenant's: got %s, %v", other.ID, err)
+	}
+	longer := settings
+	longer.TTLSeconds = 4000
+	if _, err := r.api.OpenSession(ctx, "acme", longer); !errors.Is(err, job.ErrConflict) {
+		t.Errorf("other settings: got %v, want ErrConflict", err)
+	}
+
+	add := func(key, code string) (string, error) {
+		id := job.ExecutionID(x.ID, key)
+		return id, r.api.AddTurn(ctx, x.ID, id, pythonSession.Spec(job.SessionExecution{Code: code, IdempotencyKey: key}), "")
+	}
+	first, err := add("a", "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := add("a", "1"); !errors.Is(err, ErrExists) {
+		t.Errorf("the same execution: got %v, want ErrExists", err)
+	}
+	if _, err := add("a", "2"); !errors.Is(err, job.ErrConflict) {
+		t.Errorf("other code: got %v, want ErrConflict", err)
+	}
+	second, err := add("b", "1")
+	if err != nil || second == first {
+		t.Errorf("another key: got %s, %v", second, err)
+	}
+	if n := r.api.rdb.LLen(ctx, script.Key("acme", "turns:"+x.ID)).Val(); n != 2 {
+		t.Errorf("%d executions wait, want 2", n)
+	}
+	if err := r.api.EndSession(ctx, x.ID, "", job.SessionEnd{Reason: job.EndDeleted}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := add("a", "1"); !errors.Is(err, ErrExists) {
+		t.Errorf("the same execution of a session that has ended: got %v, want ErrExists", err)
+	}
+	if again, err := r.api.OpenSession(ctx, "acme", settings); err != nil || again.ID != x.ID || again.State != job.SessionEnded {
+		t.Errorf("the same session once it has ended: got %+v, %v", again, err)
+	}
+	if err := r.api.rdb.Del(ctx, script.Key("acme", "session:"+x.ID)).Err(); err != nil { // it expires
+		t.Fatal(err)
+	}
+	var gone *job.GoneError
+	if _, err := r.api.OpenSession(ctx, "acme", settings); !errors.As(err, &gone) || gone.ID != x.ID {
+		t.Errorf("the same session once it is forgotten: got %v, want GoneError", err)
+	}
+}

@@ -2,6 +2,8 @@ package record
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -11,7 +13,8 @@ import (
 
 // AddTurn creates an execution of a session: a job of that id, which is of the session's tenant. Its spec is in the record,
 // so it has MaxInline bytes at most. trace is where its trace goes on, as a traceparent, or "". It fails with job.ErrNoSession, job.ErrSessionEnded, job.ErrSessionBusy, or a *job.Error
-// beyond the tenant's quotas.
+// beyond the tenant's quotas. With an idempotency key the id is that of the key: then it fails with ErrExists where it is there already, and with job.ErrConflict where
+// that has another spec.
 func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, trace string) error {
 	tenant, ok := job.TenantOfSession(session)
 	if of, isJob := job.TenantOf(id); !ok || !isJob || of != tenant {
@@ -22,6 +25,11 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 		return fmt.Errorf("execute: %w", err)
 	}
 	if err := errors.Join(s.checkStored(ctx, tenant, terms.Quotas), s.checkBudget(ctx, tenant, terms)); err != nil {
+		if spec.IdempotencyKey != "" {
+			if _, getErr := s.Get(ctx, id); getErr == nil {
+				return ErrExists
+			}
+		}
 		return err
 	}
 	text, err := job.Marshal(spec)
@@ -44,10 +52,15 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 	if trace != "" {
 		fields = append(fields, "trace", trace)
 	}
+	options := ""
+	if spec.IdempotencyKey != "" {
+		sum := sha256.Sum256(text)
+		options = hex.EncodeToString(sum[:16])
+	}
 	mostRecorded := s.mostRecorded(terms)
 	word, err := turnScript.Run(ctx, s.rdb, tenant, script.Args{
-		"session": session, "id": id, "now": s.now(), "most_waiting": job.MaxWaitingTurns,
-		"size": jobMemory(spec, text, metadata) + textCost(len(trace)), "most_recorded": mostRecorded,
+		"session": session, "id": id, "now": s.now(), "options": options, "most_waiting": job.MaxWaitingTurns,
+		"size": jobMemory(spec, text, metadata) + textCost(len(trace)+len(options)), "most_recorded": mostRecorded,
 	}, fields...).Text()
 	if err != nil {
 		return fmt.Errorf("execute: %w", err)
@@ -56,6 +69,10 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 	case "ok":
 		s.observer.Accepted(spec.Runtime, job.Normal)
 		return nil
+	case "exists":
+		return ErrExists
+	case "conflict":
+		return job.ErrConflict
 	case "missing":
 		return job.ErrNoSession
 	case "ended":

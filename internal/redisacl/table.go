@@ -92,6 +92,7 @@ var keys = []Key{
 	{"gb:{*}:names:of", "hash name → content", ReadWrite, None, "which upload each of them stands for", "as the name"},
 	{"gb:{*}:idem:*", "string", ReadWrite, None, "idempotency keys of jobs", "24 hours"},
 	{"gb:{*}:runidem:*", "string", ReadWrite, None, "idempotency keys of runs", "24 hours"},
+	{"gb:{*}:sessionidem:*", "string", ReadWrite, None, "idempotency keys of sessions", "24 hours"},
 	{"gb:{*}:batchidem:*", "string", ReadWrite, None, "idempotency keys of batches", "24 hours"},
 
 	// Of everybody.

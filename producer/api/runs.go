@@ -17,8 +17,9 @@ type startRunInput struct {
 }
 
 type rerunInput struct {
-	ID string `path:"id" doc:"The run's id."`
-	startRunInput
+	ID             string `path:"id" doc:"The run's id."`
+	Prefer         string `header:"Prefer" doc:"wait=SECONDS holds the answer until the run has ended or the time is up (RFC 7240)." example:"wait=30"`
+	IdempotencyKey string `header:"Idempotency-Key" doc:"The same as idempotency_key in the body."`
 }
 
 type runInput struct {

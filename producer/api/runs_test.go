@@ -121,6 +121,13 @@ func TestRuns(t *testing.T) {
 		}
 	}
 	w.expecting(t, "GET", path+"/graph?format=svg", "", http.StatusUnprocessableEntity, nil)
+	var repeated, same job.Run
+	w.expecting(t, "POST", path+"/rerun", `{"from":"last"}`, http.StatusAccepted, &repeated, "Idempotency-Key: again-1")
+	w.expecting(t, "POST", path+"/rerun", `{"from":"last"}`, http.StatusAccepted, &same, "Idempotency-Key: again-1")
+	if repeated.ID != same.ID || repeated.RerunOf != run.ID {
+		t.Errorf("got %s and %s, reruns of %s, want one under the key", repeated.ID, same.ID, repeated.RerunOf)
+	}
+	w.expecting(t, "POST", path+"/rerun", `{"from":"last","idempotency_key":"again-2"}`, http.StatusUnprocessableEntity, nil, "Idempotency-Key: again-1")
 
 	w.expecting(t, "POST", "/v1/runs", start, http.StatusAccepted, &again)
 	w.advance(t, again.ID)
@@ -132,7 +139,7 @@ func TestRuns(t *testing.T) {
 	}
 	var list producer.RunPage
 	w.expecting(t, "GET", "/v1/runs", "", http.StatusOK, &list)
-	if len(list.Runs) != 2 || list.Runs[0].ID != again.ID || list.Runs[1].Status != job.Succeeded || list.Runs[1].FinishedAt == nil {
+	if len(list.Runs) != 3 || list.Runs[0].ID != again.ID || list.Runs[1].ID != repeated.ID || list.Runs[2].Status != job.Succeeded || list.Runs[2].FinishedAt == nil {
 		t.Errorf("got %+v", list)
 	}
 }

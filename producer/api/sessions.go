@@ -18,6 +18,12 @@ type sessionInput struct {
 type executeInSessionInput struct {
 	ID     string `path:"id" doc:"The session's id."`
 	Prefer string `header:"Prefer" doc:"wait=SECONDS holds the answer until the execution has ended or the time is up (RFC 7240)." example:"wait=30"`
+	// Huma doesn't see fields of a struct that is embedded here, as its type is not exported.
+	IdempotencyKey string `header:"Idempotency-Key" doc:"The same as idempotency_key in the body."`
+}
+
+type startSessionInput struct {
+	IdempotencyKey string `header:"Idempotency-Key" doc:"The same as idempotency_key in the body."`
 }
 
 // sessionsInput has text only, as listInput.
@@ -43,7 +49,7 @@ type sessionsOutput struct{ Body producer.SessionPage }
 func (a *API) sessionRoutes(h huma.API, d documenter) {
 	start := d.operation("start-session", http.MethodPost, "/v1/sessions", "Start a session",
 		"A session is an interpreter in a sandbox of its own that keeps its state from one execution to the next. It can be given code at once: that waits until a worker holds the session. It holds its memory until it ends: when it is deleted, at the end of ttl_seconds, or when it has executed nothing for idle_seconds.",
-		d.answers(202, "The session is accepted", d.schema(job.Session{})), d.problems(400, 401, 413, 415, 422, 503))
+		d.answers(202, "The session is accepted", d.schema(job.Session{})), d.problems(400, 401, 409, 410, 413, 415, 422, 503))
 	start.DefaultStatus = http.StatusAccepted
 	start.MaxBodyBytes = recordBody
 	start.RequestBody = jsonBody()
@@ -65,7 +71,7 @@ func (a *API) sessionRoutes(h huma.API, d documenter) {
 		"The execution is a job: GET, DELETE and events of /v1/jobs/{id} are for it, too. Executions take turns in the order in which they came; up to 16 wait. Its files are those that it has changed. "+
 			"Its result's session says whether the state is kept or lost. An execution is tried once: where its worker is lost, it ends as internal_error with the code session_lost.",
 		d.answers(200, "The execution has ended: its result", d.result), d.answers(202, "The execution is accepted", d.record),
-		d.problems(400, 401, 404, 410, 413, 415, 422, 503))
+		d.problems(400, 401, 404, 409, 410, 413, 415, 422, 503))
 	execute.DefaultStatus = http.StatusAccepted
 	execute.MaxBodyBytes = recordBody
 	execute.RequestBody = jsonBody()
@@ -73,12 +79,15 @@ func (a *API) sessionRoutes(h huma.API, d documenter) {
 	execute.RequestBody.Content["application/json"].Schema = d.schema(job.SessionExecution{})
 }
 
-func (a *API) startSession(ctx context.Context, _ *struct{}) (*sessionOutput, error) {
+func (a *API) startSession(ctx context.Context, in *startSessionInput) (*sessionOutput, error) {
 	settings, done, err := readBody[job.SessionSettings](ctx, a)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
 	defer done()
+	if settings.IdempotencyKey, err = idempotencyKey(settings.IdempotencyKey, in.IdempotencyKey); err != nil {
+		return nil, a.problem(ctx, err)
+	}
 	return a.session(ctx, func(c producer.Sessions) (job.Session, error) { return c.StartSession(ctx, settings) })
 }
 
@@ -146,6 +155,9 @@ func (a *API) executeInSession(ctx context.Context, in *executeInSessionInput) (
 		return nil, a.problem(ctx, err)
 	}
 	defer done()
+	if execution.IdempotencyKey, err = idempotencyKey(execution.IdempotencyKey, in.IdempotencyKey); err != nil {
+		return nil, a.problem(ctx, err)
+	}
 	client := a.tenantClient(ctx)
 	j, err := client.ExecuteInSession(ctx, in.ID, execution)
 	done() // a wait holds nothing of the body

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -44,6 +45,7 @@ func TestSessions(t *testing.T) {
 		`{"runtime":"python","ttl_seconds":9,"idle_seconds":10}`: "idle_seconds",
 		`{"runtime":"python","limits":{"memory_mb":1000000}}`:    "limits.memory_mb",
 		`{"runtime":"python","metadata":{"":"x"}}`:               "metadata",
+		`{"runtime":"python","idempotency_key":"ü"}`:             "idempotency_key",
 	} {
 		refused("/v1/sessions", body, http.StatusUnprocessableEntity, field)
 	}
@@ -58,6 +60,7 @@ func TestSessions(t *testing.T) {
 		`{"code":"a\u0000b"}`:                 "code",
 		`{"code":"1","wall_ms":2001}`:         "wall_ms",
 		`{"code":"1","callback":{"url":"x"}}`: "callback.url",
+		`{"code":"1","idempotency_key":"ü"}`:  "idempotency_key",
 	} {
 		refused(path+"/execute", body, http.StatusUnprocessableEntity, field)
 	}
@@ -110,4 +113,44 @@ func TestSessions(t *testing.T) {
 	}
 	refused(path+"/execute", `{"code":"1"}`, http.StatusGone, "")
 	expect("POST", path+"/interrupt", "", http.StatusOK, nil)
+}
+
+// TestSessionKeys: a session and an execution that are asked for again under their key are answered with the first ones, by header and by body, also
+// once the budget is spent.
+func TestSessionKeys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	w.tenant(t, "default", job.Terms{Budget: job.Budget{Nano: 1_000}})
+	var x, again job.Session
+	w.expecting(t, "POST", "/v1/sessions", `{"runtime":"python"}`, http.StatusAccepted, &x, "Idempotency-Key: s1")
+	w.expecting(t, "POST", "/v1/sessions", `{"runtime":"python","idempotency_key":"s1"}`, http.StatusAccepted, &again)
+	if again.ID != x.ID {
+		t.Errorf("got %s, want %s", again.ID, x.ID)
+	}
+	w.expecting(t, "POST", "/v1/sessions", `{"runtime":"python","ttl_seconds":9}`, http.StatusConflict, nil, "Idempotency-Key: s1")
+	w.expecting(t, "POST", "/v1/sessions", `{"runtime":"python","idempotency_key":"s2"}`, http.StatusUnprocessableEntity, nil, "Idempotency-Key: s1")
+	path := "/v1/sessions/" + x.ID + "/execute"
+	var first, same job.Record
+	w.expecting(t, "POST", path, `{"code":"x = 1"}`, http.StatusAccepted, &first, "Idempotency-Key: e1")
+	w.expecting(t, "POST", path, `{"code":"x = 2"}`, http.StatusConflict, nil, "Idempotency-Key: e1")
+	if _, err := w.Worker.ClaimSession(t.Context(), x.ID, "w1"); err != nil {
+		t.Fatal(err)
+	}
+	j, err := w.Worker.TakeTurn(t.Context(), x.ID, "w1", "", 0, true)
+	if err != nil || j.ID != first.ID {
+		t.Fatalf("got %+v, %v", j, err)
+	}
+	if err := w.Worker.End(t.Context(), j, record.Ending{Status: job.Succeeded, Result: []byte(`{"id":"` + j.ID + `","status":"succeeded"}`), Metered: &record.Metered{Nano: 2_000}}); err != nil {
+		t.Fatal(err)
+	}
+	w.expecting(t, "POST", path, `{"code":"x = 1","idempotency_key":"e1"}`, http.StatusOK, &same)
+	if same.ID != first.ID || same.Status != job.Succeeded {
+		t.Errorf("got %+v, want the first one, which has ended", same)
+	}
+	w.expecting(t, "POST", path, `{"code":"x = 1"}`, http.StatusPaymentRequired, nil)
+	w.expecting(t, "POST", "/v1/sessions", `{"runtime":"python"}`, http.StatusAccepted, &again, "Idempotency-Key: s1")
+	if again.ID != x.ID {
+		t.Errorf("got %s, want %s", again.ID, x.ID)
+	}
 }

@@ -16,7 +16,8 @@ type usageInput struct {
 
 type tenantUsageInput struct {
 	Name string `path:"name" doc:"The tenant's name."`
-	usageInput
+	From string `query:"from" doc:"The first day, in UTC; that of to's month by default." example:"2026-11-01"`
+	To   string `query:"to" doc:"The last day; today by default. 366 days at most." example:"2026-11-30"`
 }
 
 type usageOutput struct{ Body job.UsageReport }

@@ -26,5 +26,12 @@ func TestUsageRoutes(t *testing.T) {
 	w.expecting(t, "GET", "/v1/usage?from=november", "", http.StatusUnprocessableEntity, nil, "Authorization: Bearer "+token)
 	for path, status := range map[string]int{"/v1/admin/tenants/acme/usage": http.StatusOK, "/v1/admin/tenants/nobody/usage": http.StatusNotFound, "/v1/admin/tenants/acme/usage/events": http.StatusOK, "/v1/admin/tenants/nobody/usage/events": http.StatusNotFound} {
 		w.expecting(t, "GET", path, "", status, nil, "Authorization: Bearer "+adminToken)
+		if status == http.StatusOK {
+			w.expecting(t, "GET", path+"?from=november", "", http.StatusUnprocessableEntity, nil, "Authorization: Bearer "+adminToken)
+		}
+	}
+	w.expecting(t, "GET", "/v1/admin/tenants/acme/usage?from=2026-10-01&to=2026-10-31", "", http.StatusOK, &u, "Authorization: Bearer "+adminToken)
+	if u.From != "2026-10-01" || u.To != "2026-10-31" {
+		t.Errorf("got %+v, want the days that were asked for", u)
 	}
 }

@@ -125,9 +125,15 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 	spec := x.Settings.Spec(e)
 	spec.Env = nil // the session's worker has it
 	id := job.NewID(c.tenant)
+	if e.IdempotencyKey != "" {
+		id = job.ExecutionID(session, e.IdempotencyKey)
+	}
 	trace, sent := c.tracer.Send(ctx, id)
 	err = c.records.AddTurn(ctx, session, id, spec, trace)
 	sent(err)
+	if errors.Is(err, record.ErrExists) {
+		return c.Get(ctx, id)
+	}
 	if err != nil {
 		if job.CodeOf(err) != "" || errors.As(err, new(job.Invalid)) {
 			return producer.Job{}, err
