@@ -38,7 +38,7 @@ func TestBudgetTerms(t *testing.T) {
 func TestUsageEvents(t *testing.T) {
 	t.Parallel()
 	u := UsageReport{Days: []DayUsage{{Day: "2026-11-21", UsageCounts: UsageCounts{Jobs: 3, Cost: NewCost(7)}}, {Day: "2026-11-22"}, {Day: "2026-11-23"}}}
-	got := u.Events("https://gb.example.com/v1/usage", "acme", time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC))
+	got := u.Events("https://gb.example.com/v1/usage", "acme", time.Date(2026, 11, 23, 0, 15, 0, 0, time.UTC))
 	if len(got) != 2 || got[0].ID != "acme/2026-11-21" || got[1].ID != "acme/2026-11-22" || got[0].Data.Jobs != 3 || got[0].Subject != "acme" || got[1].Time.Format(time.RFC3339) != "2026-11-23T00:00:00Z" {
 		t.Errorf("got %+v", got)
 	}

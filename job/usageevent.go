@@ -16,12 +16,15 @@ type UsageEvent struct {
 	Data            DayUsage  `json:"data"`
 }
 
-// Events are the days of the report that are over, as what no longer changes can be taken once.
+// usageSettles is how long after its end a day can still change: the clock of a worker that ends a job may be behind by less than that.
+const usageSettles = 15 * time.Minute
+
+// Events are the days of the report that have been over for a quarter of an hour, as what no longer changes can be taken once.
 func (u UsageReport) Events(source, tenant string, now time.Time) []UsageEvent {
 	events := []UsageEvent{}
 	for _, d := range u.Days {
 		day, err := time.Parse(time.DateOnly, d.Day)
-		if end := day.AddDate(0, 0, 1); err == nil && !end.After(now) {
+		if end := day.AddDate(0, 0, 1); err == nil && !end.Add(usageSettles).After(now) {
 			events = append(events, UsageEvent{
 				SpecVersion: "1.0", ID: tenant + "/" + d.Day, Source: source, Type: "glovebox.usage.day", Subject: tenant, Time: end,
 				DataContentType: "application/json", Data: d,

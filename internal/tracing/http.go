@@ -14,7 +14,8 @@ import (
 // ends it, whose route is a pattern of http.ServeMux. One that only reads gets none: polls would be most of what is sent. The caller's span is the parent; where
 // linked, it is only linked to, as what a sender of webhooks sends belongs to no trace of ours.
 //
-// The span has the route and the status: no path, query, header or address, which hold tokens or name people.
+// The span has the route and the status: no path, query, header or address, which hold tokens or name people. What a stranger can send
+// without end, that answers 401, 404 or 429, has no span: it would crowd out those of jobs.
 func (t *Tracer) Request(r *http.Request, linked bool) (*http.Request, func(route string, status int)) {
 	if t == nil || r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
 		return r, func(string, int) {}
@@ -28,6 +29,10 @@ func (t *Tracer) Request(r *http.Request, linked bool) (*http.Request, func(rout
 	}
 	ctx, span := t.tracer.Start(ctx, r.Method, options...)
 	return r.WithContext(ctx), func(route string, status int) {
+		switch status {
+		case http.StatusUnauthorized, http.StatusNotFound, http.StatusTooManyRequests:
+			return // a span that isn't ended isn't sent
+		}
 		if route != "" {
 			span.SetName(route)
 		}

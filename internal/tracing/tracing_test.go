@@ -47,6 +47,10 @@ func TestJob(t *testing.T) {
 	carried, sent := tracer.Send(r.Context(), "acme-1")
 	sent(nil)
 	answered("POST /v1/jobs", http.StatusCreated)
+	for _, status := range []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusTooManyRequests} {
+		_, refused := tracer.Request(post(""), false)
+		refused("POST /v1/refused", status)
+	}
 	if len(carried) != 55 || !strings.HasPrefix(carried, "00-0af7651916cd43dd8448eb211c80319c-") || !strings.HasSuffix(carried, "-01") {
 		t.Fatalf("carried %q", carried)
 	}
@@ -63,6 +67,9 @@ func TestJob(t *testing.T) {
 	spans := map[string]gbtest.Span{}
 	for _, s := range c.Spans() {
 		name := s.Name
+		if strings.Contains(name, "refused") {
+			t.Errorf("got a span of a request that was refused: %+v", s)
+		}
 		if len(s.Links) > 0 {
 			name += " again"
 		}

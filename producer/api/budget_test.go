@@ -78,7 +78,7 @@ func TestUsageEventsOfDays(t *testing.T) {
 	w := newWorld(t)
 	w.Runtimes(t)
 	today := time.Now().UTC().Truncate(24 * time.Hour)
-	for days, nano := range map[int]int{-1: 1, 1: 20, 3: 300} { // as the script that ends a job counts them
+	for days, nano := range map[int]int{-1: 1, 2: 20, 3: 300} { // as the script that ends a job counts them
 		key := fmt.Sprintf("gb:{default}:usage:%d", today.AddDate(0, 0, -days).Unix()/86400)
 		if err := w.Raw.HSet(t.Context(), key, "jobs", days+2, "cpu_ms", 2, "mib_ms", 3, "nano", nano).Err(); err != nil {
 			t.Fatal(err)
@@ -89,12 +89,12 @@ func TestUsageEventsOfDays(t *testing.T) {
 	if len(events) != 2 {
 		t.Fatalf("got %+v, want the two days that are over", events)
 	}
-	for i, days := range []int{3, 1} {
+	for i, days := range []int{3, 2} {
 		e, day := events[i], today.AddDate(0, 0, -days)
 		want := job.UsageEvent{
 			SpecVersion: "1.0", ID: "default/" + day.Format(time.DateOnly), Source: e.Source, Type: "glovebox.usage.day", Subject: "default",
 			Time: day.AddDate(0, 0, 1), DataContentType: "application/json",
-			Data: job.DayUsage{Day: day.Format(time.DateOnly), UsageCounts: job.UsageCounts{Jobs: int64(days + 2), CPUMS: 2, MemoryMiBMS: 3, Cost: job.NewCost(map[int]int64{3: 300, 1: 20}[days])}},
+			Data: job.DayUsage{Day: day.Format(time.DateOnly), UsageCounts: job.UsageCounts{Jobs: int64(days + 2), CPUMS: 2, MemoryMiBMS: 3, Cost: job.NewCost(map[int]int64{3: 300, 2: 20}[days])}},
 		}
 		if e != want || !strings.HasSuffix(e.Source, "/v1/usage") {
 			t.Errorf("got %+v, want %+v", e, want)

@@ -30,7 +30,7 @@ func (a *API) usageRoutes(h huma.API, d documenter) {
 	delete(of.Responses, "429") // an operator has no quota
 	huma.Register(h, of, a.tenantUsage)
 
-	const batch = " As a batch of CloudEvents, one a day with an id that stays, without today: who meters can fetch days twice and counts them once."
+	const batch = " As a batch of CloudEvents, one a day with an id that stays, without today, and yesterday until a quarter past midnight UTC: who meters can fetch days twice and counts them once."
 	for _, e := range []struct {
 		id, path, summary string
 		statuses          []int
