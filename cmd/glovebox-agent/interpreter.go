@@ -19,7 +19,7 @@ import (
 )
 
 // interpreter is a session's process that executes code, turn by turn. It gets each piece on its control socket, a line
-// with a token before it and a NUL behind it, and answers with the token, a space, an exit code in decimal digits and a NUL. What it says
+// with a token before it and a NUL behind it, and answers with a NUL, the token, a space, an exit code in decimal digits and a NUL. What it says
 // there is the program's word, as what it prints: code of the session can find the token and say it, too. That ends the turn
 // early, and no other: each has a token of its own.
 type interpreter struct {

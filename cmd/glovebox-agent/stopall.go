@@ -11,7 +11,7 @@ import (
 )
 
 // stopPatience is how long stopAll tries.
-const stopPatience = time.Second
+const stopPatience = 3 * time.Second
 
 // stopAll stops every process but this one, and reports whether none runs any more. A process may start another, or let one go on, while
 // the signal goes round, so all of them have to be seen stopped twice.

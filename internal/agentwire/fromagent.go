@@ -281,7 +281,7 @@ func (a *FromAgent) acceptTurned(f Frame) (any, error) {
 	if turned.SkippedTotal < a.skips || turned.SkippedTotal > 1<<30 {
 		return nil, violation("turned counts %d skipped files", turned.SkippedTotal)
 	}
-	a.state = wantStarted
+	a.state, a.skips = wantStarted, 0 // End counts none of them
 	return turned, nil
 }
 

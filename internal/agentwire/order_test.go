@@ -256,6 +256,7 @@ func TestFromAgentTurns(t *testing.T) {
 		"ready,turn,started,out 1k,exit,turned,turn,started,out 1k,exit,turned,done,end",
 		"ready,turn,started,exit,a,data,a end,turned,turn,started,exit,a,data,a end,turned",
 		"ready,turn,started,exit,skip,turned 1,turn,started,exit,turned",
+		"ready,turn,started,exit,skip,turned 1,done,end",
 		"ready,turn,started,fault",
 		"ready,!started",
 		"ready,!end",

@@ -17,6 +17,8 @@
   hidden('__gloveboxRun', () => { pending = post('Runtime.evaluate', { expression, replMode: true, awaitPromise: true }); });
   let interrupted = () => {};
   const interruption = () => Object.assign(new Error('interrupted'), { code: 'ERR_SCRIPT_EXECUTION_INTERRUPTED' });
+  // Processes that code started stand still between two pieces. Where their parent ends then, the kernel sends this one a SIGHUP, too.
+  process.on('SIGHUP', () => {});
   process.on('SIGINT', () => interrupted(interruption()));
   const complain = (e) => process.stderr.write(`Uncaught ${util.inspect(e)}\n`);
   process.on('unhandledRejection', complain);
@@ -72,7 +74,7 @@
       const piece = waiting.toString('utf8', 0, end);
       const line = piece.indexOf('\n');
       waiting = waiting.subarray(end + 1);
-      busy = busy.then(() => execute(piece.slice(line + 1))).then((code) => control.write(`${piece.slice(0, line)} ${code}\0`));
+      busy = busy.then(() => execute(piece.slice(line + 1))).then((code) => control.write(`\0${piece.slice(0, line)} ${code}\0`));
     }
   });
   control.on('end', () => process.exit());

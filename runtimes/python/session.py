@@ -91,6 +91,9 @@ def glovebox_session():
                 code = code or 1
         return code
 
+    # The piece's processes stand still between two pieces. Where their parent ends then, the kernel sends this one a SIGHUP, too. It is ignored with a function, which
+    # programs that the piece starts don't inherit.
+    signal.signal(signal.SIGHUP, lambda *_: None)
     own = {f.__code__ for f in (execute, awaited, compiled, attempt)}
     count = 0
     while True:
@@ -105,7 +108,7 @@ def glovebox_session():
         code = settle(text.decode("utf-8", "replace"), f"<execution {count}>")
         if os.getpid() != process:  # the piece has forked: its child ends where a program would
             os._exit(code)
-        os.write(control, b"%s %d\0" % (token, code))
+        os.write(control, b"\0%s %d\0" % (token, code))  # a NUL before: the piece may have written there
 
 
 glovebox_session()

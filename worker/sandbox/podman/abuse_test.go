@@ -25,6 +25,10 @@ type abuse struct {
 	stdout  string       // exactly, behind "on", unless it is endless
 	endless bool
 	names   string // of the artifacts
+	// inSession is stdout in a session, where that differs.
+	inSession string
+	// fills says that its files hold its memory, from then on.
+	fills bool
 }
 
 // attack is a Python program with call's names that prints "on" first.
@@ -47,16 +51,17 @@ while True:
 `, short), might: timedOut},
 		{name: "memory bomb of one process", program: attack("x = bytearray(1 << 40)", small), might: outOfMemory},
 		{name: "memory bomb of many processes", program: attack("for i in range(30):\n  if os.fork() == 0: break\nx = bytearray(20 << 20); time.sleep(60)", small), might: outOfMemory},
-		{name: "memory bomb in tmpfs", program: attack("f = os.open('/dev/shm/x', os.O_CREAT | os.O_WRONLY)\ng = os.open('/tmp/x', os.O_CREAT | os.O_WRONLY)\nwhile True:\n  for h in (f, g):\n    try: os.write(h, bytes(1 << 20))\n    except OSError: pass", small), might: outOfMemory},
+		{name: "memory bomb in tmpfs", program: attack("f = os.open('/dev/shm/x', os.O_CREAT | os.O_WRONLY)\ng = os.open('/tmp/x', os.O_CREAT | os.O_WRONLY)\nwhile True:\n  for h in (f, g):\n    try: os.write(h, bytes(1 << 20))\n    except OSError: pass", small), might: outOfMemory, fills: true},
 		{name: "memory bomb in shared memory", program: attack("keep = []\nwhile True: keep.append(mmap.mmap(-1, 4 << 20)); keep[-1].write(b'x' * (4 << 20))", small), might: outOfMemory},
 		{name: "a full disk", program: attack("for path in ('/work/x', '/tmp/x'):\n  f = os.open(path, os.O_CREAT | os.O_WRONLY)\n  try:\n    while True: os.write(f, bytes(1 << 16))\n  except OSError as e: print(path, errno.errorcode[e.errno], flush=True)\n  os.unlink(path)",
 			job.Limits{DiskMB: 8, FileMB: 16}), stdout: "/work/x ENOSPC\n/tmp/x ENOSPC\n"},
-		{name: "files without end", program: attack("n = 0\nwhile True: os.mknod(f'/tmp/{n}'); n += 1", job.Limits{MemoryMB: 32, WallMS: 3000}), might: []job.Status{job.TimedOut, job.OutOfMemory}},
+		{name: "files without end", program: attack("n = 0\nwhile True: os.mknod(f'/tmp/{n}'); n += 1", job.Limits{MemoryMB: 32, WallMS: 3000}), might: []job.Status{job.TimedOut, job.OutOfMemory}, fills: true},
 		{name: "flood of both streams", program: bash("echo on; yes & yes >&2", limits(job.Limits{OutputKB: 512})), might: []job.Status{job.OutputLimitExceeded}, endless: true},
 		{name: "endless sleep", program: bash("echo on; trap '' TERM INT HUP XCPU; while :; do sleep 1; done", limits(short)), might: timedOut},
 		{name: "signals to the agent", program: attack("print({call('kill', 1, s) for s in range(1, 65)} | {call('tgkill', 1, 1, 9)})", job.Limits{}), stdout: "{'EPERM'}\n"},
 		{name: "tracing the agent", program: attack("print([call('ptrace', r, 1, 0, 0) for r in (16, 0x4206)], attempt(os.open, '/proc/1/mem', os.O_RDWR))", job.Limits{}), stdout: "['EPERM', 'EPERM'] EACCES\n"},
-		{name: "the agent's descriptors", program: attack("print([attempt(os.open, f'/proc/1/fd/{n}', os.O_WRONLY) for n in range(3)], {attempt(os.write, n, b'G\\0\\0\\0\\2{}') for n in range(3, 1024)})", job.Limits{OpenFiles: 1024}), stdout: "['EACCES', 'EACCES', 'EACCES'] {'EBADF'}\n"},
+		{name: "the agent's descriptors", program: attack("print([attempt(os.open, f'/proc/1/fd/{n}', os.O_WRONLY) for n in range(3)], sorted({attempt(os.write, n, b'G\\0\\0\\0\\2{}') for n in range(3, 1024)}))", job.Limits{OpenFiles: 1024}), stdout: "['EACCES', 'EACCES', 'EACCES'] ['EBADF']\n",
+			inSession: "['EACCES', 'EACCES', 'EACCES'] ['EBADF', 'ok']\n"}, // the socket on which it says how code ended
 		{name: "forged frames", program: attack("os.write(1, bytes.fromhex('"+hex.EncodeToString([]byte(forged))+"'))", job.Limits{}), stdout: forged},
 		{name: "another job's files, memory and sockets", program: attack(`
 print([p for p in os.listdir("/proc") if p.isdigit() and int(p) not in (1, os.getpid())], [p for p in ("/work/secret", "/tmp/secret", "/dev/shm/secret") if os.path.exists(p)])
@@ -216,6 +221,42 @@ type suspects struct {
 // attack makes one, with a job beside it.
 func (s *suspects) attack(t *testing.T, i int, a abuse) {
 	t.Helper()
+	mine := &onSink{}
+	var o sandbox.Outcome
+	s.beside(t, i, func(ctx context.Context, jobID string, on func()) {
+		a.program.Image, a.program.JobID, mine.on = suite.image, jobID, on
+		var err error
+		if o, err = s.podman.Run(ctx, a.program, mine); err != nil {
+			t.Errorf("%v\n%s", err, mine.stderr.String())
+		}
+		if mine.on != nil {
+			t.Errorf("the attack never began: %+v\n%s", o, mine.stderr.String())
+			on()
+		}
+	})
+	a.check(t, o.Status, a.stdout, &mine.kept)
+}
+
+// check looks at what became of the attack.
+func (a abuse) check(t *testing.T, status job.Status, want string, k *kept) {
+	t.Helper()
+	if len(a.might) == 0 {
+		a.might = []job.Status{job.Succeeded}
+	}
+	stdout := strings.TrimPrefix(k.stdout.String(), "on\n")
+	if !slices.Contains(a.might, status) || !a.endless && stdout != want {
+		t.Errorf("got %s\n%.500q\nstderr %.1000s\nwant %v\n%.500q", status, stdout, k.stderr.String(), a.might, want)
+	}
+	for _, kept := range k.artifacts {
+		if a.names == "" && status == job.Succeeded || kept.name != "y" && kept.name != "a/x" && kept.name != "b/x" && a.names != "" {
+			t.Errorf("artifact %s", kept.name)
+		}
+	}
+}
+
+// beside runs a job while the attack of that number is made, which is to call on once it has begun.
+func (s *suspects) beside(t *testing.T, i int, attack func(ctx context.Context, jobID string, on func())) {
+	t.Helper()
 	jobs := [2]string{fmt.Sprintf("neighbour-%d", i), fmt.Sprintf("abuse-%d", i)}
 	beside := program(neighbour, limits(job.Limits{OutputKB: 2048, WallMS: 120_000}))
 	beside.Image, beside.JobID = suite.image, jobs[0]
@@ -234,9 +275,10 @@ func (s *suspects) attack(t *testing.T, i int, a abuse) {
 	case <-over:
 		t.Fatalf("the neighbour: %+v, %v\n%s", first, firstErr, sink.stderr.String())
 	}
-	a.program.Image, a.program.JobID = suite.image, jobs[1]
-	mine := &onSink{on: func() {
+	attack(ctx, jobs[1], func() {
+		defer close(sink.open) // both run now
 		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.traces = append(s.traces, traceOf(t, jobs[0], s.filter(jobs[0])), traceOf(t, jobs[1], s.filter(jobs[1])))
 		if len(s.traces) == 2 { // what is looked for is there, and can be seen
 			for _, kind := range []string{"podman ps", "process", "mount", "file", "link"} {
@@ -245,32 +287,10 @@ func (s *suspects) attack(t *testing.T, i int, a abuse) {
 				}
 			}
 		}
-		s.mu.Unlock()
-		close(sink.open) // both run now
-	}}
-	o, err := s.podman.Run(ctx, a.program, mine)
-	if err != nil {
-		t.Errorf("%v\n%s", err, mine.stderr.String())
-	}
-	if mine.on != nil {
-		t.Errorf("the attack never began: %+v\n%s", o, mine.stderr.String())
-		close(sink.open)
-	}
+	})
 	<-over
 	if firstErr != nil || first.Status != job.Succeeded || !strings.HasSuffix(sink.stdout.String(), ".499999500000\n") || !slices.Equal([]string{"secret"}, strings.Fields(sink.names())) {
 		t.Errorf("the neighbour: %+v, %v, artifacts %s\n%.100s\n%s", first, firstErr, sink.names(), strings.TrimLeft(sink.stdout.String(), "."), sink.stderr.String())
-	}
-	if len(a.might) == 0 {
-		a.might = []job.Status{job.Succeeded}
-	}
-	stdout := strings.TrimPrefix(mine.stdout.String(), "on\n")
-	if !slices.Contains(a.might, o.Status) || !a.endless && stdout != a.stdout {
-		t.Errorf("got %+v\n%.500q\nstderr %.1000s\nwant %v\n%.500q", o, stdout, mine.stderr.String(), a.might, a.stdout)
-	}
-	for _, kept := range mine.artifacts {
-		if a.names == "" && o.Status == job.Succeeded || kept.name != "y" && kept.name != "a/x" && kept.name != "b/x" && a.names != "" {
-			t.Errorf("artifact %s", kept.name)
-		}
 	}
 }
 

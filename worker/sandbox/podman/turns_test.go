@@ -20,6 +20,7 @@ type step struct {
 	wall time.Duration // defaults to a minute
 	// interruptAt is what the turn prints before it is interrupted; "": it isn't.
 	interruptAt string
+	on          func() // called when it prints
 }
 
 // turned is what became of a step.
@@ -33,10 +34,15 @@ type turnSink struct {
 	kept
 	interruptAt string
 	interrupt   chan struct{}
+	on          func()
 	count       int64 // bytes of stdout
 }
 
 func (k *turnSink) Stdout(p []byte) error {
+	if k.on != nil {
+		k.on()
+		k.on = nil
+	}
 	if k.count += int64(len(p)); k.count > 1<<20 {
 		return nil
 	}
@@ -63,7 +69,7 @@ func (s *steps) Next(context.Context) (sandbox.Turn, bool, error) {
 	if t.wall == 0 {
 		t.wall = time.Minute
 	}
-	s.current = &turnSink{kept: kept{keepBytes: true}, interruptAt: t.interruptAt, interrupt: make(chan struct{})}
+	s.current = &turnSink{kept: kept{keepBytes: true}, interruptAt: t.interruptAt, on: t.on, interrupt: make(chan struct{})}
 	return sandbox.Turn{Code: []byte(t.code), Wall: t.wall, Interrupt: s.current.interrupt, Sink: s.current}, true, nil
 }
 
