@@ -1,7 +1,7 @@
 # Everything that is done to this tree by hand or by machine. `make` alone lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-tests build runtimes demo check vulns fmt terraform-test test test-host test-record test-podman simulate-record test-runtimes measure-runtimes test-vm chaos soak soak-grading submissions any-specs python-suite bench fuzz release release-check release-key clean FORCE
+.PHONY: help setup setup-demo setup-tests build runtimes demo check vulns fmt terraform-test test test-host test-record test-podman simulate-record test-runtimes measure-runtimes test-vm chaos soak soak-sessions soak-grading submissions any-specs python-suite bench fuzz release release-check release-key clean FORCE
 SHELL := /bin/bash
 
 # Where infra/setup.sh puts a Go, on machines whose own is too old.
@@ -168,6 +168,10 @@ chaos: setup-tests build ## CHAOS_JOBS jobs while everything is killed, CHAOS_KI
 
 soak: setup-tests build ## SOAK_JOBS hostile jobs in a row on one worker, whose figures must stay flat
 	$(call timed,soak,export GLOVEBOX_SOAK_JOBS=$(SOAK_JOBS); $(e2e) -run 'TestSoak$$' ./e2e/)
+
+SOAK_SESSIONS ?= 1000
+soak-sessions: setup-tests build ## SOAK_SESSIONS sessions opened and ended in a row on one worker, of which nothing may be left
+	$(call timed,soak of sessions,export GLOVEBOX_SOAK_SESSIONS=$(SOAK_SESSIONS); $(e2e) -run 'TestSessionSoak$$' ./e2e/)
 
 SOAK_GRADINGS ?= 1000
 SOAK_MB ?= 200

@@ -25,31 +25,11 @@ func TestPipelineChaos(t *testing.T) {
 	hook := g.pushHook()
 	killing, stop := context.WithCancel(t.Context())
 	defer stop()
-	kills, killed := 0, make(chan struct{})
+	kills := 0
+	killed := make(chan struct{})
 	go func() {
 		defer close(killed)
-		r := rand.New(rand.NewPCG(1, 2))
-		for ; kills < 5*n; kills++ { // no more: each kill of a worker costs its jobs half a minute
-			select {
-			case <-killing.Done():
-				return
-			case <-time.After(time.Duration(1+r.IntN(3)) * time.Second): // anywhere within a step
-			}
-			switch kills % 5 {
-			case 0, 2:
-				g.api.Kill()
-				g.api.Restart()
-			case 1:
-				g.worker.Kill()
-				g.worker.Restart()
-			case 3:
-				g.redis.Kill()
-				g.redis.Restart()
-			case 4:
-				g.podman.Kill()
-				g.podman.Restart()
-			}
-		}
+		kills = killInTurn(killing, 5*n, g.api, g.worker, g.api, g.redis, g.podman)
 	}()
 	runs := map[string]bool{}
 	for i := range n {
@@ -112,6 +92,29 @@ func TestPipelineChaos(t *testing.T) {
 	if jobs != made {
 		t.Errorf("there are %d jobs, and the runs have made %d", jobs, made)
 	}
+}
+
+// killer is what can be killed, and comes back.
+type killer interface {
+	Kill()
+	Restart()
+}
+
+// killInTurn kills one after the other, anywhere within a step, until the context ends or it has made so many kills, and returns how many it has made. More
+// would only cost time: each kill of a worker costs its jobs half a minute.
+func killInTurn(ctx context.Context, most int, victims ...killer) (kills int) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for ; kills < most; kills++ {
+		select {
+		case <-ctx.Done():
+			return kills
+		case <-time.After(time.Duration(1+r.IntN(3)) * time.Second):
+		}
+		victim := victims[kills%len(victims)]
+		victim.Kill()
+		victim.Restart()
+	}
+	return kills
 }
 
 // awaited is what get answers once it can.

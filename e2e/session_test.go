@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"strings"
@@ -105,36 +104,4 @@ func TestSessionCommand(t *testing.T) {
 	if got := run("show", id); !strings.Contains(got, job.EndDeleted) {
 		t.Errorf("got %s, want that it was deleted", got)
 	}
-}
-
-// TestKillWorkerWithSession: what the worker held is lost, and each loss is told; nothing is run again.
-func TestKillWorkerWithSession(t *testing.T) {
-	t.Parallel()
-	g := start(t, options{})
-	x, err := g.client.StartSession(t.Context(), job.SessionSettings{Runtime: "python", Limits: job.Limits{WallMS: 60_000}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := g.executedIn(x.ID, "x = 1; print(x)")
-	runs, waits := g.executeIn(x.ID, "import time; time.sleep(50)"), g.executeIn(x.ID, "print(x)")
-	gbtest.Eventually(t, "it runs", func() bool {
-		now, err := g.client.Session(t.Context(), x.ID)
-		return err == nil && now.Execution == runs
-	})
-	g.worker.Kill()
-	g.startWorker()
-	g.sessionEnds(x.ID, job.EndWorkerLost)
-	if r := g.wait(runs); r.Status != job.InternalError || r.Error == nil || r.Error.Code != job.CodeSessionLost {
-		t.Errorf("got %+v, want session_lost", r)
-	}
-	if r := g.wait(waits); r.Status != job.Canceled || r.Error == nil || r.Error.Code != job.CodeSessionEnded {
-		t.Errorf("got %+v, want session_ended", r)
-	}
-	if r := g.wait(before.ID); r.Stdout != "1\n" || r.Worker != before.Worker {
-		t.Errorf("got %+v, want what it was", r)
-	}
-	if _, err := g.client.ExecuteInSession(t.Context(), x.ID, job.SessionExecution{Code: "1"}); !errors.Is(err, job.ErrSessionEnded) {
-		t.Errorf("got %v, want ErrSessionEnded", err)
-	}
-	gbtest.Eventually(t, "no container is left", func() bool { return len(g.containers()) == 0 })
 }

@@ -18,8 +18,10 @@ import (
 )
 
 const (
-	// lookInterval is how often a session without an execution looks for one: a message can be lost.
-	lookInterval = time.Second
+	// lookInterval is how often a session without an execution looks for one: a message can be lost, though whoever subscribes anew looks at once.
+	lookInterval = 10 * time.Second
+	// askAgain is how soon it does where Redis did not answer.
+	askAgain = time.Second
 	// sessionSlack is how much longer than its TTL a session's sandbox may live, to end what runs and to store it.
 	sessionSlack = 25 * time.Second
 )
@@ -84,13 +86,14 @@ func (h *heldSession) run(life context.Context, r runtimes.Runtime) (_ sandbox.O
 func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 	w, x := h.worker, h.record
 	idleTime := time.Duration(x.Settings.IdleSeconds) * time.Second
-	idle, ttl, look := time.NewTimer(idleTime), time.NewTimer(time.Until(x.Expires)), time.NewTicker(lookInterval)
+	idle, ttl, look := time.NewTimer(idleTime), time.NewTimer(time.Until(x.Expires)), time.NewTimer(lookInterval)
 	defer idle.Stop()
 	defer ttl.Stop()
 	defer look.Stop()
 	var given <-chan struct{} // a slot; nil while none is waited for
 	stopWaiting := func() {}
 	defer func() { stopWaiting() }()
+	idleOver := false
 	var warn await.Rarely
 	for {
 		select { // before another execution begins
@@ -100,6 +103,7 @@ func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 			return h.noMore(job.EndTTL, "its ttl_seconds are over")
 		default:
 		}
+		look.Reset(lookInterval)
 		h.slot = h.slot || given == nil && w.sessions.turns.try(x.Tenant)
 		j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, h.done, h.generation, h.slot)
 		switch {
@@ -110,17 +114,23 @@ func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 			if given == nil {
 				given, stopWaiting = w.sessions.turns.wait(x.Tenant)
 			}
+			idleOver = false
 			idle.Reset(idleTime)
 		case errors.Is(err, job.ErrSessionEnded), errors.Is(err, job.ErrNoSession):
 			h.elsewhere = true
 			return h.noMore("", "")
 		case errors.Is(err, record.ErrNoTurn):
 			h.giveSlot()
+			if idleOver {
+				return h.noMore(job.EndIdle, "it has executed nothing for its idle_seconds")
+			}
 		case ctx.Err() == nil:
 			if warn.Now() {
 				h.log.Warn("executions could not be looked for, trying again", "error", err)
 			}
-			idle.Reset(idleTime) // nobody could ask for anything
+			idleOver = false // nobody could ask for anything
+			idle.Reset(idleTime)
+			look.Reset(askAgain)
 		}
 		select {
 		case <-ctx.Done():
@@ -132,7 +142,7 @@ func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 		case <-look.C:
 		case <-w.draining:
 		case <-idle.C:
-			return h.noMore(job.EndIdle, "it has executed nothing for its idle_seconds")
+			idleOver = true // unless one waits, of which no message came
 		case <-ttl.C:
 			return h.noMore(job.EndTTL, "its ttl_seconds are over")
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/await"
+	"github.com/glovebox-run/glovebox/internal/failpoint"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -27,6 +28,7 @@ type turn struct {
 
 // begin makes ready what an execution that has a slot needs besides the sandbox.
 func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, error) {
+	failpoint.Hit(failpoint.BeforeStart)
 	w := h.worker
 	keys, err := artifacts.JobKeys(j.Tenant, j.ID)
 	if err == nil && j.Spec == nil {
@@ -98,8 +100,10 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 		return err
 	}
 	ending.Metered = metered
+	failpoint.Hit(failpoint.ResultWritten)
 	t.events.finish()                        // the result comes after the output
 	err = w.endRecord(h.life, t.job, ending) //nolint:contextcheck // what is stored is ended, also after ctx
+	failpoint.Hit(failpoint.RecordEnded)
 	t.close()
 	h.turn, h.done = nil, t.job.ID
 	w.afterEnd(context.WithoutCancel(ctx), t.job, ending.Status, err)

@@ -10,10 +10,10 @@ package failpoint
 
 // The named steps of a job.
 const (
-	BeforeStart   = "before-start"   // the worker has the task, the record is still queued
+	BeforeStart   = "before-start"   // the worker has the task, the record is still queued; an execution of a session has just been taken
 	Running       = "running"        // the program has printed something
 	Uploading     = "uploading"      // an artifact is on its way to S3
-	ResultWritten = "result-written" // result.json is in S3, the record still runs
+	ResultWritten = "result-written" // the result is stored, the record still runs
 	RecordEnded   = "record-ended"   // the record has ended, its task is not done
 	DeliverySent  = "delivery-sent"  // the endpoint has answered, nobody has noted it
 	RecordCreated = "record-created" // the api wrote the record, its client has no answer

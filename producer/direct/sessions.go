@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/failpoint"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -144,6 +145,7 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 			return producer.Job{}, err
 		}
 	}
+	failpoint.Hit(failpoint.RecordCreated)
 	return producer.Job{Record: accepted(id, spec)}, nil
 }
 

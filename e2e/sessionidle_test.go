@@ -1,0 +1,163 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/runtimes"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// TestIdleSessions: sessions that execute nothing take no CPU time, and no more memory than is reserved for them. How quick jobs are
+// beside them is only logged.
+//
+// GLOVEBOX_IDLE_SESSIONS is how many there are (3), GLOVEBOX_IDLE_SECONDS for how long they are watched (5).
+func TestIdleSessions(t *testing.T) {
+	t.Parallel()
+	const admin = "operator-0123456789abcdef"
+	n := number(t, "GLOVEBOX_IDLE_SESSIONS", 3)
+	window := time.Duration(number(t, "GLOVEBOX_IDLE_SECONDS", 5)) * time.Second
+	g := start(t, options{apiEnv: []string{"GLOVEBOX_ADMIN_TOKEN=" + admin}, workerEnv: []string{"GLOVEBOX_MEMORY_MB=" + strconv.Itoa(2048+n*2048)}})
+	operator, err := producer.New(g.url, admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer operator.Close()
+	if _, err := operator.CreateTenant(t.Context(), "default", job.Terms{Quotas: job.Quotas{Sessions: int64(n)}}); err != nil {
+		t.Fatal(err)
+	}
+	jobsAlone := g.hellos()
+	alone := g.cpuTime(0, window)
+	for range n {
+		x, err := g.client.StartSession(t.Context(), job.SessionSettings{Runtime: "python"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.executedIn(x.ID, "x = 1")
+	}
+	beside := g.cpuTime(n, window)
+	pss := g.sandboxMemory()
+	t.Logf("%d sessions over %s: %s of CPU time without them, %s with; %d MiB of memory; a job took %s without, %s with",
+		n, window, alone, beside, pss>>20, jobsAlone, g.hellos())
+	// Once in a while something collects garbage, which is not the sessions'.
+	if most := alone + window/100 + 100*time.Millisecond; beside > most {
+		t.Errorf("idle sessions took %s of CPU time in %s, and the same processes without them %s", beside, window, alone)
+	}
+	set, err := runtimes.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	python, _ := set.Lookup("python")
+	limits := job.Limits{}.Filled(python.Limits)
+	if reserved := int64(n) * (limits.SandboxMB() + sandbox.CostMB(limits) + python.Preload.MemoryMB) << 20; pss > reserved {
+		t.Errorf("%d sessions hold %d MiB, and %d are reserved", n, pss>>20, reserved>>20)
+	}
+}
+
+// hellos is how long the middle one of some small jobs takes.
+func (g *glovebox) hellos() time.Duration {
+	g.tb.Helper()
+	var took times
+	for range 9 {
+		began := time.Now()
+		g.wait(g.submit(job.Spec{Runtime: "bash", Source: "echo hello"}))
+		took = append(took, time.Since(began))
+	}
+	return took.percentile(50)
+}
+
+// cpuTime is what api, worker, Podman's service and so many sandboxes use in a while, once all others are gone.
+func (g *glovebox) cpuTime(sandboxes int, window time.Duration) time.Duration {
+	g.tb.Helper()
+	gbtest.Eventually(g.tb, "jobs' sandboxes are gone", func() bool { return len(g.ours()) == sandboxes })
+	before := g.cpu()
+	time.Sleep(window)
+	return g.cpu() - before
+}
+
+// cpu is what the processes of this installation that live have used since they began.
+func (g *glovebox) cpu() (sum time.Duration) {
+	g.tb.Helper()
+	const tick = 10 * time.Millisecond // sysconf(_SC_CLK_TCK) is 100 on Linux
+	for _, pid := range g.processes() {
+		stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+		if err != nil {
+			continue // it has ended
+		}
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		if fields := strings.Fields(rest); len(fields) > 12 {
+			sum += time.Duration(g.parse(fields[11])+g.parse(fields[12])) * tick
+		}
+	}
+	return sum
+}
+
+// processes are those of api, worker, Podman's service and of all sandboxes, with what they have started.
+func (g *glovebox) processes() []string {
+	g.tb.Helper()
+	ours := map[string]bool{}
+	for _, p := range []*gbtest.Process{g.api, g.worker, g.podman.Process} {
+		ours[strconv.Itoa(p.PID())] = true
+	}
+	containers := g.alive()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	parents := map[string]string{}
+	for _, path := range stats {
+		pid := filepath.Base(filepath.Dir(path))
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		if fields := strings.Fields(rest); len(fields) > 1 {
+			parents[pid] = fields[1]
+		}
+		command, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline")) //nolint:errcheck // it has ended, or is another user's
+		for _, c := range containers {
+			ours[pid] = ours[pid] || strings.Contains(string(command), c.ID)
+		}
+	}
+	var list []string
+	for pid := range parents {
+		for ancestor := pid; ancestor != ""; ancestor = parents[ancestor] {
+			if ours[ancestor] {
+				list = append(list, pid)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// sandboxMemory is what the processes of all sandboxes hold, pages that several share in parts, bytes.
+func (g *glovebox) sandboxMemory() (sum int64) {
+	g.tb.Helper()
+	for _, pid := range g.processes() {
+		if pid == fmt.Sprint(g.api.PID()) || pid == fmt.Sprint(g.worker.PID()) || pid == fmt.Sprint(g.podman.PID()) {
+			continue
+		}
+		f, err := os.Open(filepath.Join("/proc", pid, "smaps_rollup"))
+		if err != nil {
+			continue // it has ended
+		}
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			if kb, ok := strings.CutPrefix(lines.Text(), "Pss:"); ok {
+				sum += g.parse(strings.TrimSuffix(strings.TrimSpace(kb), " kB")) << 10
+			}
+		}
+		f.Close()
+	}
+	return sum
+}

@@ -1,0 +1,147 @@
+package e2e
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/internal/failpoint"
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// counts adds to what its session holds, prints it and leaves a file.
+const counts = "x = globals().get('x', 0) + 1; print(x, flush=True); n = open('x.txt', 'w').write(str(x) * 100_000)"
+
+// TestKillAtExecution kills Redis or Podman's service at each step of an execution: it ends as it would have, and its session keeps its state. A
+// worker that is killed there takes both with it, which is told, and nothing is executed twice.
+func TestKillAtExecution(t *testing.T) {
+	t.Parallel()
+	for _, step := range workerSteps {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			for _, victim := range []string{"redis", "podman"} {
+				t.Run(victim, func(t *testing.T) {
+					t.Parallel()
+					g := start(t, options{noWorker: true})
+					g.startWorker(g.failpoint("pause", step))
+					x := g.startSession()
+					id := g.executeFor(x.ID, counts)
+					g.reached(step)
+					p := map[string]killer{"redis": g.redis, "podman": g.podman}[victim]
+					p.Kill()
+					p.Restart()
+					g.goOn(step)
+					if r := g.wait(id); r.Status != job.Succeeded || r.Stdout != "1\n" || len(r.Artifacts) != 1 || r.Session.State != job.StateKept {
+						t.Errorf("got %+v", r)
+					}
+					if r := g.executedIn(x.ID, "print(x)"); r.Stdout != "1\n" || r.Session.Generation != 1 {
+						t.Errorf("got %+v, want 1", r)
+					}
+					g.toldOnce(id)
+				})
+			}
+			t.Run("worker", func(t *testing.T) {
+				t.Parallel()
+				g := start(t, options{noWorker: true})
+				doomed := g.startWorker(g.failpoint("kill", step))
+				x := g.startSession()
+				id := g.executeFor(x.ID, counts)
+				waits := g.executeIn(x.ID, counts)
+				diesByItself(t, doomed)
+				g.startWorker()
+				g.sessionEnds(x.ID, job.EndWorkerLost)
+				r := g.wait(id)
+				switch {
+				case step == failpoint.RecordEnded:
+					if r.Status != job.Succeeded || r.Stdout != "1\n" {
+						t.Errorf("got %+v, want what it had come to", r)
+					}
+				case r.Status != job.InternalError || r.Error == nil || r.Error.Code != job.CodeSessionLost:
+					t.Errorf("got %+v, want session_lost", r)
+				}
+				if r := g.wait(waits); r.Status != job.Canceled || r.Error == nil || r.Error.Code != job.CodeSessionEnded {
+					t.Errorf("got %+v, want session_ended", r)
+				}
+				if _, err := g.client.ExecuteInSession(t.Context(), x.ID, job.SessionExecution{Code: "1"}); !errors.Is(err, job.ErrSessionEnded) {
+					t.Errorf("got %v, want ErrSessionEnded", err)
+				}
+				g.toldOnce(id)
+				gbtest.Eventually(t, "no container is left", func() bool { return len(g.containers()) == 0 })
+			})
+		})
+	}
+}
+
+// TestKillAPIAtExecution: an api that dies as it has accepted an execution, or delivered its result. Whoever asks again with the same key is
+// answered with the same one.
+func TestKillAPIAtExecution(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{failpoint.RecordCreated, failpoint.DeliverySent} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			g := start(t, options{})
+			x := g.startSession()
+			g.api.Kill()
+			doomed := g.startAPI(g.failpoint("kill", step))
+			accepted := make(chan string, 1)
+			go func() {
+				j, err := g.client.ExecuteInSession(t.Context(), x.ID, job.SessionExecution{Code: counts, IdempotencyKey: "once", Callback: &job.Callback{URL: g.hook.url}})
+				if err != nil { // the client bears with an api that is away
+					t.Errorf("execute: %v", err)
+				}
+				accepted <- j.ID
+			}()
+			diesByItself(t, doomed)
+			g.startAPI()
+			id := <-accepted
+			if r := g.wait(id); r.Status != job.Succeeded || r.Stdout != "1\n" {
+				t.Errorf("got %+v", r)
+			}
+			if r := g.executedIn(x.ID, "print(x)"); r.Stdout != "1\n" {
+				t.Errorf("got %+v, want that it was executed once", r)
+			}
+			g.toldOnce(id)
+		})
+	}
+}
+
+// startSession begins a session of Python.
+func (g *glovebox) startSession() job.Session {
+	g.tb.Helper()
+	x, err := g.client.StartSession(g.tb.Context(), job.SessionSettings{Runtime: "python", Limits: job.Limits{WallMS: 60_000}})
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	return x
+}
+
+// executeFor executes code whose result is posted.
+func (g *glovebox) executeFor(session, code string) string {
+	g.tb.Helper()
+	j, err := g.client.ExecuteInSession(g.tb.Context(), session, job.SessionExecution{Code: code, Callback: &job.Callback{URL: g.hook.url}})
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	return j.ID
+}
+
+// toldOnce waits until the receiver has the result of the execution: under one id, and the one that the api shows.
+func (g *glovebox) toldOnce(id string) {
+	g.tb.Helper()
+	r := g.wait(id)
+	gbtest.Eventually(g.tb, "the result is posted", func() bool { return len(g.toldOf(id)) > 0 })
+	told := g.toldOf(id)
+	for _, m := range told {
+		if m.ID != told[0].ID || m.Result.Status != r.Status || m.Result.Stdout != r.Stdout {
+			g.tb.Errorf("got message %s with %s %q, want only %s with %s %q", m.ID, m.Result.Status, m.Result.Stdout, told[0].ID, r.Status, r.Stdout)
+		}
+	}
+}
+
+// toldOf are the messages about a job.
+func (g *glovebox) toldOf(id string) []message {
+	g.hook.mu.Lock()
+	defer g.hook.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(g.hook.got), func(m message) bool { return m.Result.ID != id })
+}
