@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -15,7 +16,7 @@ import (
 // linked, it is only linked to, as what a sender of webhooks sends belongs to no trace of ours.
 //
 // The span has the route and the status: no path, query, header or address, which hold tokens or name people. What a stranger can send
-// without end, that answers 401, 404 or 429, has no span: it would crowd out those of jobs.
+// without end, that answers 401, 404 or 429, has no span: it would crowd out those of jobs. One that had begun to send a job has its span, which is that of the job's parent.
 func (t *Tracer) Request(r *http.Request, linked bool) (*http.Request, func(route string, status int)) {
 	if t == nil || r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
 		return r, func(string, int) {}
@@ -27,10 +28,11 @@ func (t *Tracer) Request(r *http.Request, linked bool) (*http.Request, func(rout
 	} else if caller.IsValid() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, caller)
 	}
-	ctx, span := t.tracer.Start(ctx, r.Method, options...)
+	sends := new(atomic.Bool)
+	ctx, span := t.tracer.Start(context.WithValue(ctx, sendsKey{}, sends), r.Method, options...)
 	return r.WithContext(ctx), func(route string, status int) {
-		switch status {
-		case http.StatusUnauthorized, http.StatusNotFound, http.StatusTooManyRequests:
+		refused := status == http.StatusUnauthorized || status == http.StatusNotFound || status == http.StatusTooManyRequests
+		if refused && !sends.Load() {
 			return // a span that isn't ended isn't sent
 		}
 		if route != "" {
@@ -44,6 +46,9 @@ func (t *Tracer) Request(r *http.Request, linked bool) (*http.Request, func(rout
 		span.End()
 	}
 }
+
+// sendsKey is where a request's context has an *atomic.Bool: whether the request has begun to send a job.
+type sendsKey struct{}
 
 // Attempt begins the CLIENT span of an attempt to deliver what is about the job, batch or run that carries traceparent,
 // and returns the traceparent to send to the receiver, "" for none, and what ends it. Where again, somebody has asked

@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -44,6 +45,9 @@ func (t *Tracer) SendOfRun(ctx context.Context, run, runTrace, id string) (trace
 }
 
 func (t *Tracer) send(ctx context.Context, id string, options ...trace.SpanStartOption) (traceparent string, end func(error)) {
+	if sends, ok := ctx.Value(sendsKey{}).(*atomic.Bool); ok {
+		sends.Store(true)
+	}
 	ctx, span := t.tracer.Start(ctx, "send jobs", append(options, trace.WithSpanKind(trace.SpanKindProducer), jobAttributes(id, "send"))...)
 	return Carried(ctx), func(err error) { finish(span, err) }
 }

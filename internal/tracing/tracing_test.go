@@ -103,6 +103,24 @@ func TestJob(t *testing.T) {
 	}
 }
 
+// TestRefusedJob: a job that is refused with a status of strangers has a span, and so has its request.
+func TestRefusedJob(t *testing.T) {
+	c := gbtest.NewCollector(t)
+	tracer := open(t, c.URL, 1, slog.New(slog.DiscardHandler))
+	r, answered := tracer.Request(post(""), false)
+	_, sent := tracer.Send(r.Context(), "acme-1")
+	sent(errors.New("quota"))
+	answered("POST /v1/jobs", http.StatusTooManyRequests)
+	tracer.Close()
+	spans := map[string]gbtest.Span{}
+	for _, s := range c.Spans() {
+		spans[s.Name] = s
+	}
+	if job, request := spans["send jobs"], spans["POST /v1/jobs"]; len(spans) != 2 || job.Parent != request.ID || request.Attributes["http.response.status_code"] != "int_value:429" {
+		t.Errorf("got %+v, want the request's span and the job's below it", spans)
+	}
+}
+
 // TestLinks: a batch's jobs, and what hooks are sent, are traces of their own.
 func TestLinks(t *testing.T) {
 	c := gbtest.NewCollector(t)
