@@ -3,11 +3,13 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -24,6 +26,9 @@ func TestSessionChaos(t *testing.T) {
 		statuses:   map[string]int{}, ends: map[string]int{},
 	}
 	n := number(t, "GLOVEBOX_CHAOS_SESSIONS", 3)
+	// An api finds a worker lost that it has not heard of for half a minute: one of them lives for as long.
+	beside := gbtest.Addr(t)
+	gbtest.Start(t, []string{binary(t, "glovebox"), "api"}, c.g.apiEnv(beside), func() bool { return status(t, "http://"+beside+"/readyz") == http.StatusOK })
 	kills, killed := 0, make(chan struct{})
 	go func() {
 		defer close(killed)

@@ -2,9 +2,12 @@ package e2e
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -75,19 +78,30 @@ func (g *glovebox) hellos() time.Duration {
 	return took.percentile(50)
 }
 
-// cpuTime is what api, worker, Podman's service and so many sandboxes use in a while, once all others are gone.
-func (g *glovebox) cpuTime(sandboxes int, window time.Duration) time.Duration {
+// cpuTime is what api, worker, Podman's service and so many sandboxes use in a while, once all others are gone. It logs which use most.
+func (g *glovebox) cpuTime(sandboxes int, window time.Duration) (sum time.Duration) {
 	g.tb.Helper()
 	gbtest.Eventually(g.tb, "jobs' sandboxes are gone", func() bool { return len(g.ours()) == sandboxes })
 	before := g.cpu()
 	time.Sleep(window)
-	return g.cpu() - before
+	used := g.cpu()
+	for pid := range used {
+		used[pid] -= before[pid]
+		sum += used[pid]
+	}
+	most := slices.SortedFunc(maps.Keys(used), func(a, b string) int { return cmp.Compare(used[b], used[a]) })
+	for _, pid := range most[:min(5, len(most))] {
+		command, _ := os.ReadFile(filepath.Join("/proc", pid, "cmdline")) //nolint:errcheck // it has ended
+		g.tb.Logf("%s of %.80q", used[pid], command)
+	}
+	return sum
 }
 
-// cpu is what the processes of this installation that live have used since they began.
-func (g *glovebox) cpu() (sum time.Duration) {
+// cpu is what each process of this installation has used since it began.
+func (g *glovebox) cpu() map[string]time.Duration {
 	g.tb.Helper()
 	const tick = 10 * time.Millisecond // sysconf(_SC_CLK_TCK) is 100 on Linux
+	used := map[string]time.Duration{}
 	for _, pid := range g.processes() {
 		stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 		if err != nil {
@@ -95,10 +109,10 @@ func (g *glovebox) cpu() (sum time.Duration) {
 		}
 		_, rest, _ := strings.Cut(string(stat), ") ")
 		if fields := strings.Fields(rest); len(fields) > 12 {
-			sum += time.Duration(g.parse(fields[11])+g.parse(fields[12])) * tick
+			used[pid] = time.Duration(g.parse(fields[11])+g.parse(fields[12])) * tick
 		}
 	}
-	return sum
+	return used
 }
 
 // processes are those of api, worker, Podman's service and of all sandboxes, with what they have started.

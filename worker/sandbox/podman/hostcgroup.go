@@ -181,9 +181,9 @@ const (
 // watch ends the sandbox when its memory comes to memory.max, after calling over with how much
 // that is; it returns then, or when ctx ends. The kernel would end the sandbox, too, but takes
 // back the pages of its programs first, again and again, as long as one of them is read: for
-// seconds on a fast disk, for minutes on a slow one.
-func (c *hostCgroup) watch(ctx context.Context, over func(held int64)) {
-	for sleep(ctx, cgroupPoll) {
+// seconds on a fast disk, for minutes on a slow one. wait waits between two looks.
+func (c *hostCgroup) watch(ctx context.Context, wait func(context.Context, time.Duration) bool, over func(held int64)) {
+	for wait(ctx, cgroupPoll) {
 		most, err := c.read("memory.max")
 		if err != nil {
 			return // it is removed

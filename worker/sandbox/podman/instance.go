@@ -268,6 +268,9 @@ func (p *Sandboxes) use(ctx context.Context, w *instance, program sandbox.Progra
 	}
 	memory := p.watchMemory(ctx, w, program.Limits, task.PreloadMB)
 	defer memory.stop()
+	if program.Turns != nil {
+		task.Program.Turns = watchedTurns{program.Turns, memory}
+	}
 	err = s.Serve(ctx, task, p.config.StartTimeout)
 	if err == nil && !s.Outcome.Lost {
 		return s.Outcome, nil

@@ -6,12 +6,15 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
 const (
 	// memoryDelay is how long a program runs before it is watched: most are over by then.
 	memoryDelay = 100 * time.Millisecond
 	memoryPoll  = 20 * time.Millisecond
+	// idlePoll is how often a session is looked at that waits for code: all of it stands still then, unless its agent was taken over.
+	idlePoll = time.Second
 	// memorySlack is what a sandbox may hold beside its job: gVisor's own heap, the
 	// agent, and the image's files that gVisor caches.
 	memorySlack = 160 << 20
@@ -21,6 +24,9 @@ const (
 type memoryWatch struct {
 	killedBytes atomic.Int64 // what the sandbox held when it was killed for it; else 0
 	stop        context.CancelFunc
+
+	idle  atomic.Bool
+	woken chan struct{} // it is no longer idle
 }
 
 // watchMemory watches the sandbox until ctx ends or the watch is stopped, and kills it when it
@@ -28,7 +34,7 @@ type memoryWatch struct {
 // nothing inside. The agent, which does, is exact and comes first. So this is for an agent that
 // was taken over, and for memory that gVisor holds on a job's behalf without charging it.
 func (p *Sandboxes) watchMemory(ctx context.Context, w *instance, l job.Limits, extraMB int64) *memoryWatch {
-	m := &memoryWatch{}
+	m := &memoryWatch{woken: make(chan struct{}, 1)}
 	ctx, m.stop = context.WithCancel(ctx)
 	over := func(held int64) {
 		m.killedBytes.Store(held)
@@ -41,24 +47,58 @@ func (p *Sandboxes) watchMemory(ctx context.Context, w *instance, l job.Limits, 
 		limit := (l.SandboxMB()+extraMB)<<20 + memorySlack
 		switch {
 		case w.cgroup != nil:
-			w.cgroup.watch(ctx, over)
+			w.cgroup.watch(ctx, m.wait, over)
 		case ready != nil:
 			defer ready.close()
-			ready.watch(ctx, limit, over)
+			ready.watch(ctx, m.wait, limit, over)
 		case sleep(ctx, memoryDelay):
 			if process := p.service.findProcess(ctx, w.id); process != nil {
 				defer process.close()
-				process.watch(ctx, limit, over)
+				process.watch(ctx, m.wait, limit, over)
 			}
 		}
 	})
 	return m
 }
 
+// wait waits until the sandbox is to be looked at, d later, or seldom while it is idle; false when ctx has ended.
+func (m *memoryWatch) wait(ctx context.Context, d time.Duration) bool {
+	if m.idle.Load() {
+		d = max(d, idlePoll)
+	}
+	select {
+	case <-time.After(d):
+		return true
+	case <-m.woken:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// watchedTurns are a session's turns, between which its sandbox is idle.
+type watchedTurns struct {
+	sandbox.Turns
+	memory *memoryWatch
+}
+
+// Next is [sandbox.Turns.Next].
+func (t watchedTurns) Next(ctx context.Context) (sandbox.Turn, bool, error) {
+	t.memory.idle.Store(true)
+	defer func() {
+		t.memory.idle.Store(false)
+		select {
+		case t.memory.woken <- struct{}{}:
+		default:
+		}
+	}()
+	return t.Turns.Next(ctx)
+}
+
 // watch kills the process when it holds more than limit, after calling over with how much that
-// is; it returns then, or when ctx ends.
-func (p *process) watch(ctx context.Context, limit int64, over func(held int64)) {
-	for sleep(ctx, memoryPoll) {
+// is; it returns then, or when ctx ends. wait waits between two looks.
+func (p *process) watch(ctx context.Context, wait func(context.Context, time.Duration) bool, limit int64, over func(held int64)) {
+	for wait(ctx, memoryPoll) {
 		held, err := p.memory()
 		if err != nil {
 			return // the process has ended
