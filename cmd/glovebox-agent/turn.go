@@ -122,6 +122,21 @@ func (s *session) execute(i *interpreter, start agentwire.Start, t turn) (agentw
 		exit.Lost = true
 	}
 	over := watched.finish()
+	late := func() { // what was told, or is seen, as the code ended
+		select {
+		case cause := <-stop:
+			if exit.Cause == agentwire.Exited {
+				exit.Cause = cause
+			}
+		default:
+		}
+	}
+	if late(); exit.Cause == agentwire.Exited && over.memory > memoryLimit {
+		exit.Cause = agentwire.Memory
+	}
+	if exit.Cause == agentwire.Memory || exit.Cause == agentwire.Processes { // it holds that still
+		exit.Lost, exit.ExitCode, exit.Signal = true, 128+int(syscall.SIGKILL), "SIGKILL"
+	}
 	if exit.Lost {
 		i.kill(memoryLimit)
 	}
@@ -132,13 +147,7 @@ func (s *session) execute(i *interpreter, start agentwire.Start, t turn) (agentw
 	i.finish(exit.Lost)
 	exit.StdoutTruncated, exit.StderrTruncated = truncated[0], truncated[1]
 	exit.Usage.CPUMS, exit.Usage.MemoryPeakBytes = (over.cpu - before.cpu).Milliseconds(), over.memory
-	select { // its last output may have gone over the limit
-	case cause := <-stop:
-		if exit.Cause == agentwire.Exited {
-			exit.Cause = cause
-		}
-	default:
-	}
+	late() // its last output may have gone over the limit
 	if exit.Cause == agentwire.Wall || exit.Cause == agentwire.CPU {
 		exit.ExitCode, exit.Signal = job.TimedOutExitCode, ""
 	}

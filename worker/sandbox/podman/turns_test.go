@@ -339,6 +339,19 @@ func TestTurnsHostile(t *testing.T) {
 	}
 }
 
+// TestTurnsMemoryAtOnce: what code takes in too short a time for it to be noticed meanwhile is noticed as it ends, and is not the next one's fault.
+func TestTurnsMemoryAtOnce(t *testing.T) {
+	p := sessionOf(t, "python")
+	p.Limits.MemoryMB = 64
+	var todo []step
+	var wanted []want
+	for range 5 {
+		todo = append(todo, step{code: "y = b'x' * (60 << 20)"}, step{code: "1"})
+		wanted = append(wanted, want{status: job.OutOfMemory, code: 137, lost: true}, want{stdout: "1\n"})
+	}
+	check(t, turns(t, p, todo...), wanted...)
+}
+
 // TestTurnsOutput: a turn that prints without end is ended, and the next one gets nothing of it.
 func TestTurnsOutput(t *testing.T) {
 	got := turns(t, sessionOf(t, "python"), step{code: "x = 1"}, step{code: "while True: print('a' * 100000)"}, step{code: "x"})
