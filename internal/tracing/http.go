@@ -16,7 +16,7 @@ import (
 // linked, it is only linked to, as what a sender of webhooks sends belongs to no trace of ours.
 //
 // The span has the route and the status: no path, query, header or address, which hold tokens or name people. What a stranger can send
-// without end, that answers 401, 404 or 429, has no span: it would crowd out those of jobs. One that had begun to send a job has its span, which is that of the job's parent.
+// without end, that answers 401, 404 or 429 or has no route, has no span: it would crowd out those of jobs. One that had begun to send a job has its span, which is that of the job's parent.
 func (t *Tracer) Request(r *http.Request, linked bool) (*http.Request, func(route string, status int)) {
 	if t == nil || r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
 		return r, func(string, int) {}
@@ -29,17 +29,15 @@ func (t *Tracer) Request(r *http.Request, linked bool) (*http.Request, func(rout
 		ctx = trace.ContextWithRemoteSpanContext(ctx, caller)
 	}
 	sends := new(atomic.Bool)
-	ctx, span := t.tracer.Start(context.WithValue(ctx, sendsKey{}, sends), r.Method, options...)
+	ctx, span := t.tracer.Start(context.WithValue(ctx, sendsKey{}, sends), "request", options...)
 	return r.WithContext(ctx), func(route string, status int) {
-		refused := status == http.StatusUnauthorized || status == http.StatusNotFound || status == http.StatusTooManyRequests
+		refused := route == "" || status == http.StatusUnauthorized || status == http.StatusNotFound || status == http.StatusTooManyRequests
 		if refused && !sends.Load() {
 			return // a span that isn't ended isn't sent
 		}
-		if route != "" {
-			span.SetName(route)
-		}
-		_, path, _ := strings.Cut(route, " ")
-		span.SetAttributes(attribute.String("http.request.method", r.Method), attribute.String("http.route", path), attribute.Int("http.response.status_code", status))
+		method, path, _ := strings.Cut(route, " ") // no words of the caller's
+		span.SetName(route)
+		span.SetAttributes(attribute.String("http.request.method", method), attribute.String("http.route", path), attribute.Int("http.response.status_code", status))
 		if status >= http.StatusInternalServerError {
 			span.SetStatus(codes.Error, "")
 		}

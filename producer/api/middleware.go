@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"path"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -80,7 +81,7 @@ func (a *API) record(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		seen := &watchedWriter{ResponseWriter: w, patience: a.answerTime}
-		r, traced := a.tracer.Request(r, strings.HasPrefix(r.URL.Path, "/v1/hooks/"))
+		r, traced := a.tracer.Request(r, r.Method == http.MethodPost && path.Dir(r.URL.Path) == "/v1/hooks")
 		ctx := r.Context()
 		defer func() {
 			took := time.Since(start)
