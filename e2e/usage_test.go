@@ -17,7 +17,7 @@ func TestUsage(t *testing.T) {
 	t.Parallel()
 	admin := rand.Text()
 	g := start(t, options{
-		apiEnv:    []string{"GLOVEBOX_ADMIN_TOKEN=" + admin},
+		apiEnv:    []string{"GLOVEBOX_ADMIN_TOKEN=" + admin, "GLOVEBOX_PRICES=run=200,cpu_second=14000,gib_second=4500"},
 		workerEnv: []string{"GLOVEBOX_PRICES=run=200,cpu_second=14000,gib_second=4500"},
 	})
 	prices := job.Prices{Run: 200, CPUSecond: 14_000, GiBSecond: 4_500}
@@ -42,6 +42,33 @@ func TestUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	add(g.executedIn(x.ID, "sum(range(10**6))"), 192)
+	endless := g.submit(job.Spec{Runtime: "bash", Source: "echo on; sleep 1000", Limits: limits, Stream: true})
+	for e, err := range g.client.Watch(t.Context(), endless, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(e.Data), "on") {
+			break
+		}
+	}
+	if _, err := g.client.Cancel(t.Context(), endless); err != nil {
+		t.Fatal(err)
+	}
+	deleted := g.executeIn(x.ID, "while True: pass")
+	gbtest.Eventually(t, "it runs", func() bool {
+		now, err := g.client.Session(t.Context(), x.ID)
+		return err == nil && now.Execution == deleted
+	})
+	if _, err := g.client.EndSession(t.Context(), x.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{endless, deleted} {
+		r := g.wait(id)
+		if r.Status != job.Canceled || r.Usage.WallMS == 0 {
+			t.Errorf("got %s, %+v, want it canceled, and for how long it ran", r.Status, r.Usage)
+		}
+		add(r, 192)
+	}
 	want.Cost = job.NewCost(nano)
 	var got job.UsageReport
 	gbtest.Eventually(t, "the usage is read", func() bool {

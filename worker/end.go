@@ -89,14 +89,14 @@ func (w *Worker) afterEnd(ctx context.Context, j record.Job, status job.Status, 
 // if that was asked or its deadline has passed. It goes back to the queue at no cost when the
 // worker is shutting down or can run no job at all. Otherwise it costs one of its attempts. What
 // the job stored is deleted last: it may take long, and nobody has to wait for it.
-func (w *Worker) requeueOrEnd(life context.Context, j record.Job, cause error) {
+func (w *Worker) requeueOrEnd(life context.Context, j record.Job, cause error, used spent) {
 	switch {
 	case errors.Is(cause, errLost):
 		w.Log.Info("job was taken from this worker", "job_id", j.ID, "epoch", j.Epoch)
 	case errors.Is(cause, errCanceled):
-		w.endUnrun(life, j, job.Canceled, nil)
+		w.endUnrun(life, j, job.Canceled, nil, used)
 	case errors.Is(cause, errDeadline):
-		w.endUnrun(life, j, job.Canceled, record.ErrDeadline)
+		w.endUnrun(life, j, job.Canceled, record.ErrDeadline, used)
 	default:
 		w.requeue(life, j, cause)
 	}
@@ -126,9 +126,9 @@ func (w *Worker) requeue(life context.Context, j record.Job, cause error) {
 	switch answer {
 	case record.RequeueOK, record.RequeueStale:
 	case record.RequeueCanceled:
-		w.endUnrun(life, j, job.Canceled, nil)
+		w.endUnrun(life, j, job.Canceled, nil, spent{})
 	case record.RequeueExhausted:
-		w.endUnrun(life, j, job.InternalError, &job.Error{Code: job.CodeUnavailable, Message: publicMessage(cause)})
+		w.endUnrun(life, j, job.InternalError, &job.Error{Code: job.CodeUnavailable, Message: publicMessage(cause)}, spent{})
 	}
 }
 
@@ -158,16 +158,28 @@ func (w *Worker) cost(life context.Context, j record.Job, cause error) (record.C
 	return record.CostOutage, min(max(time.Since(j.OutageSince), minOutageDelay), maxOutageDelay)
 }
 
-// endUnrun ends a job that did not run to its end: only the record holds its result.
-func (w *Worker) endUnrun(life context.Context, j record.Job, status job.Status, problem *job.Error) {
+// spent is what a job has used that has no result: for how long it ran before it was canceled.
+type spent struct {
+	usage    job.Usage
+	memoryMB int64
+}
+
+// endUnrun ends a job that did not run to its end: only the record holds its result. What it has used until then counts.
+func (w *Worker) endUnrun(life context.Context, j record.Job, status job.Status, problem *job.Error, used spent) {
 	if status == job.Canceled && problem == nil {
 		if now, err := w.Records.Get(context.WithoutCancel(life), j.ID); err == nil {
 			problem = now.CancelReason // said after the job was started
 		}
 	}
-	b, err := job.Marshal(j.Failure(status, problem, time.Now()))
+	result := j.Failure(status, problem, time.Now())
+	var metered *record.Metered
+	if used.usage.WallMS > 0 {
+		result.Usage = used.usage
+		metered = w.Records.Meter(&result, used.memoryMB)
+	}
+	b, err := job.Marshal(result)
 	if err == nil {
-		err = w.endRecord(life, j, record.Ending{Status: status, Result: b, Dirty: true})
+		err = w.endRecord(life, j, record.Ending{Status: status, Result: b, Dirty: true, Metered: metered})
 	}
 	switch {
 	case err == nil:

@@ -69,21 +69,20 @@ func (w *Worker) execute(life context.Context, j record.Job, wake <-chan struct{
 	defer stop()
 	ctx, processed := w.Tracer.Process(ctx, j.Trace, j.ID, j.Runtime, j.Attempts, j.Ready(), j.Started)
 	var ending record.Ending
-	var err error
 	defer func() { processed(string(ending.Status)) }()
-	ending, err = w.run(ctx, j, events)
+	ending, used, err := w.run(ctx, j, events)
 	var input *inputError
 	switch {
 	case err != nil && ctx.Err() != nil: // cancelled or drained: that is why it failed
-		w.requeueOrEnd(life, j, context.Cause(ctx))
+		w.requeueOrEnd(life, j, context.Cause(ctx), used)
 		return
 	case errors.As(err, &input): // nothing ran, and nothing would another time
 		ending.Status = job.Failed
-		w.endUnrun(life, j, job.Failed, input.reason)
+		w.endUnrun(life, j, job.Failed, input.reason, used)
 		return
 	case err != nil:
 		w.Metrics.Failed(reason(err))
-		w.requeueOrEnd(life, j, err)
+		w.requeueOrEnd(life, j, err, used)
 		return
 	}
 	failpoint.Hit(failpoint.ResultWritten)
@@ -97,7 +96,7 @@ func (w *Worker) execute(life context.Context, j record.Job, wake <-chan struct{
 
 // run runs the job in a sandbox and stores everything that it made. A panic counts as an
 // error: otherwise asynq would call again and again, and no attempt would be spent.
-func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) (_ record.Ending, err error) {
+func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) (_ record.Ending, used spent, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("run job: panic: %v\n%s", v, debug.Stack())
@@ -105,11 +104,11 @@ func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) 
 	}()
 	keys, err := artifacts.JobKeys(j.Tenant, j.ID)
 	if err != nil {
-		return record.Ending{}, err
+		return record.Ending{}, used, err
 	}
 	spec, release, err := w.admit(ctx, j, keys)
 	if err != nil {
-		return record.Ending{}, err
+		return record.Ending{}, used, err
 	}
 	defer release()
 	if spec.Stream {
@@ -118,11 +117,11 @@ func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) 
 	input := attest.NewInput(spec)
 	program, runtime, err := w.program(ctx, j, spec, input)
 	if err != nil {
-		return record.Ending{}, err
+		return record.Ending{}, used, err
 	}
 	env, mask, err := w.secrets(ctx, j, spec.Secrets)
 	if err != nil {
-		return record.Ending{}, err
+		return record.Ending{}, used, err
 	}
 	program = program.With(env)
 	out := newOutput(w, keys, j.Epoch, events, mask)
@@ -143,13 +142,14 @@ func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) 
 	} else {
 		outcome, err = w.Sandboxes.Run(ctx, program, out)
 	}
+	used = spent{outcome.Usage, program.Limits.MemoryMB}
 	if err != nil {
-		return record.Ending{}, fmt.Errorf("%w: %w", errSandbox, err)
+		return record.Ending{}, used, fmt.Errorf("%w: %w", errSandbox, err)
 	}
 	w.traceSandbox(ctx, prepared, outcome.Timing)
 	defer func(ended time.Time) { w.Tracer.Step(ctx, "store", ended, time.Now()) }(time.Now())
 	if err := out.end(); err != nil {
-		return record.Ending{}, err
+		return record.Ending{}, used, err
 	}
 	if outcome.Compile != nil {
 		outcome.Compile.Output = mask.Text(outcome.Compile.Output)
@@ -159,16 +159,16 @@ func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) 
 	if grader != nil {
 		grader.fill(&result)
 	}
-	metered := w.meter(&result, program.Limits.MemoryMB)
+	metered := w.Records.Meter(&result, program.Limits.MemoryMB)
 	if err := out.storeStreams(ctx, &result); err != nil {
-		return record.Ending{}, err
+		return record.Ending{}, used, err
 	}
 	if err := w.attest(&result, spec, input, program.Limits, out); err != nil {
-		return record.Ending{}, err
+		return record.Ending{}, used, err
 	}
 	ending, err := w.storeResult(ctx, j, keys, result, out)
 	ending.Metered = metered
-	return ending, err
+	return ending, used, err
 }
 
 // traceSandbox makes the spans of what a sandbox did that began at that time.

@@ -24,17 +24,6 @@ func (w *Worker) result(j record.Job, runtime job.Runtime, o sandbox.Outcome, ou
 	return r
 }
 
-// meter prices the result of a job that ran in so much memory, and returns what counts for its tenant.
-func (w *Worker) meter(r *job.Result, memoryMB int64) *record.Metered {
-	m := &record.Metered{CPUMS: max(r.Usage.CPUMS, 0), MiBMS: max(memoryMB*r.Usage.WallMS, 0)}
-	if w.Prices != nil {
-		m.Nano = w.Prices.Cost(r.Usage, memoryMB)
-		cost := job.NewCost(m.Nano)
-		r.Cost = &cost
-	}
-	return m
-}
-
 // attest signs the result, if this worker has a key. It comes last: a change of the result after
 // it would make the signature wrong. If the sandbox refused the program before it was given files
 // from the bucket, nobody knows what they hold, and there is no attestation.

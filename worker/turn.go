@@ -85,7 +85,7 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 	result := w.result(t.job, h.runtime, o, t.out)
 	result.Timing.StartupMS = max(t.began.Sub(t.job.Started).Milliseconds(), 0)
 	result.Session = &job.ExecutionState{ID: h.record.ID, Sequence: t.job.Sequence, Generation: generation, State: state}
-	metered := w.meter(&result, h.limits.MemoryMB)
+	metered := w.Records.Meter(&result, h.limits.MemoryMB)
 	files := t.out.stored
 	// A job would be tried again. A session has its state to lose, so it waits for a bucket that is away.
 	err := await.Until(storing, h.log, "the bucket, to store an execution's result", func(ctx context.Context) (err error) {

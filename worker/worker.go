@@ -22,7 +22,6 @@ import (
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/internal/tracing"
-	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker/internal/testcache"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -69,8 +68,6 @@ type Config struct {
 	Images []string
 	// Tracer makes spans of jobs. Defaults to none.
 	Tracer *tracing.Tracer
-	// Prices are what jobs cost. Defaults to nil: then results say nothing of it.
-	Prices *job.Prices
 	// Signer attests results. Defaults to nil: then they carry no attestation.
 	Signer *attest.Signer
 	// Secrets open the secrets that jobs name. Defaults to nil: then such jobs fail.

@@ -66,7 +66,7 @@ func (s *startup) run(ctx context.Context) error {
 		s.sandboxes.KeepWarm(ctx, s.warm)
 	}
 	w, err := worker.New(worker.Config{
-		ID: s.id, Version: version.Read().Version, Records: s.records, Objects: s.objects, Sandboxes: s.sandboxes, Runtimes: s.set, Images: c.Images, Prices: c.Prices, Signer: c.Signer, Secrets: c.Secrets,
+		ID: s.id, Version: version.Read().Version, Records: s.records, Objects: s.objects, Sandboxes: s.sandboxes, Runtimes: s.set, Images: c.Images, Signer: c.Signer, Secrets: c.Secrets,
 		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB - s.reserved, Poll: c.Poll, Grace: c.Grace,
 		CacheMB: c.CacheMB, CacheDir: cacheDir(), Metrics: s.metrics.worker, Tracer: s.tracer, Log: s.log,
 	})
@@ -96,7 +96,7 @@ func (s *startup) close() {
 
 func (s *startup) reachRedis(ctx context.Context) (err error) {
 	c := s.config.Redis
-	c.Log, c.Observer = s.log, s.metrics.records
+	c.Log, c.Observer, c.Prices = s.log, s.metrics.records, s.config.Prices
 	if s.records, err = record.Open(ctx, c); err != nil {
 		return err
 	}

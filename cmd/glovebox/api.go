@@ -59,9 +59,8 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
                             bytes_queued=268435456,bytes_stored=10737418240)
   GLOVEBOX_RECORDS_MB       how much of Redis the records of a tenant may take whose terms
                             don't say, in MiB (default: 1024)
-  GLOVEBOX_PRICES           what POST /v1/code-sandbox/execute says that code cost, in
-                            billionths of your currency: run=200,cpu_second=14000,
-                            gib_second=4500 (default: none, it says nothing)
+  GLOVEBOX_PRICES           what jobs cost, the same as workers have, in billionths of your
+                            currency: run=200,cpu_second=14000,gib_second=4500 (default: none)
   GLOVEBOX_TRUSTED_PROXIES  addresses or networks of the proxies in front of the api, with
                             commas: the client is the one that they name in
                             X-Forwarded-For. Without it, the client is always the peer
@@ -152,7 +151,7 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 		return err
 	}
 	defer objects.Close()
-	c.Redis.Log, c.Redis.Observer = log, m.records
+	c.Redis.Log, c.Redis.Observer, c.Redis.Prices = log, m.records, c.Prices
 	records, err := awaitRecords(ctx, listener, c.Redis, log)
 	if err != nil && ctx.Err() != nil {
 		return nil // it was told to end as it waited

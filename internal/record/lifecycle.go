@@ -129,6 +129,17 @@ type Metered struct {
 	Nano         int64 // its cost
 }
 
+// Meter prices the result of a job that ran in so much memory, and returns what counts for its tenant.
+func (s *Store) Meter(r *job.Result, memoryMB int64) *Metered {
+	m := &Metered{CPUMS: max(r.Usage.CPUMS, 0), MiBMS: max(memoryMB*r.Usage.WallMS, 0)}
+	if s.prices != nil {
+		m.Nano = s.prices.Cost(r.Usage, memoryMB)
+		cost := job.NewCost(m.Nano)
+		r.Cost = &cost
+	}
+	return m
+}
+
 // MaxInline is how large a spec or result may be to live in the record itself.
 const MaxInline = 64 << 10
 

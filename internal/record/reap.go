@@ -157,6 +157,11 @@ func (w *Sweeper) takeBack(ctx context.Context, h runningJob) error {
 // EndUnrun ends a job that no worker brought to an end: as canceled, or as
 // internal_error with the reason. Nothing of it stays in S3.
 func (s *Store) EndUnrun(ctx context.Context, id string, epoch int, status job.Status, problem *job.Error) error {
+	return s.endUnrun(ctx, id, epoch, status, problem, 0)
+}
+
+// endUnrun is EndUnrun. If the job runs, in memoryMB MiB where that is not 0, what it has used until now counts.
+func (s *Store) endUnrun(ctx context.Context, id string, epoch int, status job.Status, problem *job.Error, memoryMB int64) error {
 	j, err := s.Get(ctx, id)
 	if err != nil {
 		return err
@@ -164,12 +169,18 @@ func (s *Store) EndUnrun(ctx context.Context, id string, epoch int, status job.S
 	if status == job.Canceled && problem == nil {
 		problem = j.CancelReason
 	}
-	b, err := job.Marshal(j.Failure(status, problem, s.now()))
+	result := j.Failure(status, problem, s.now())
+	var metered *Metered
+	if memoryMB > 0 && j.State == job.Running && !j.Started.IsZero() {
+		result.Usage.WallMS = max(s.now().Sub(j.Started).Milliseconds(), 1)
+		metered = s.Meter(&result, memoryMB)
+	}
+	b, err := job.Marshal(result)
 	if err != nil {
 		return err
 	}
 	j.Epoch = epoch
-	err = s.End(ctx, j, Ending{Status: status, Result: b, Dirty: true})
+	err = s.End(ctx, j, Ending{Status: status, Result: b, Dirty: true, Metered: metered})
 	if errors.Is(err, job.ErrEnded) || errors.Is(err, ErrStale) {
 		return nil // somebody else was quicker
 	}

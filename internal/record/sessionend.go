@@ -71,11 +71,15 @@ func (s *Store) endTurn(ctx context.Context, x Session, id string) error {
 	if !ofTenant(id, x.Tenant) {
 		return fmt.Errorf("end executions of session %s: %.100q is no job of its tenant", x.ID, id)
 	}
+	memoryMB := int64(0)
 	status, problem := job.Canceled, &job.Error{Code: job.CodeSessionEnded, Message: fmt.Sprintf("its session ended (%s): %s", x.EndReason, x.EndedBecause)}
 	if id == x.Execution && !wanted(x.EndReason) {
 		status, problem.Code = job.InternalError, job.CodeSessionLost
 	}
-	err := s.EndUnrun(ctx, id, 1, status, problem) // an execution is tried once
+	if id == x.Execution && wanted(x.EndReason) { // else it was lost by us
+		memoryMB = x.Settings.Limits.MemoryMB
+	}
+	err := s.endUnrun(ctx, id, 1, status, problem, memoryMB) // an execution is tried once
 	if errors.Is(err, job.ErrNotFound) {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/redisconn"
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // What a transition answers when it can't be made.
@@ -38,6 +39,8 @@ type Config struct {
 	// MaxAttempts is how often a job may lose its worker before it ends as
 	// internal_error. Defaults to 3.
 	MaxAttempts int
+	// Prices are what jobs cost. Defaults to nil: then nothing.
+	Prices *job.Prices
 	// Observer is told of what the Store did. Defaults to nobody.
 	Observer Observer
 	// Log defaults to discarding.
@@ -57,6 +60,7 @@ type Store struct {
 	recordBytes int64
 	lendMost    int64
 	maxAttempts int
+	prices      *job.Prices
 	observer    Observer
 	log         *slog.Logger
 	now         func() time.Time
@@ -79,7 +83,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	s := &Store{
 		rdb:       rdb,
-		retention: c.Retention, resultLife: c.ResultLife, lendMost: lendMost, recordBytes: c.RecordBytes, maxAttempts: c.MaxAttempts, observer: c.Observer, log: c.Log, now: time.Now,
+		retention: c.Retention, resultLife: c.ResultLife, lendMost: lendMost, recordBytes: c.RecordBytes, maxAttempts: c.MaxAttempts, prices: c.Prices, observer: c.Observer, log: c.Log, now: time.Now,
 		audit: auditBuffer{closed: make(chan struct{})},
 		group: groupCommit{waiting: map[string][]*waitingJob{}},
 	}

@@ -291,5 +291,5 @@ func (p *Sandboxes) use(ctx context.Context, w *instance, program sandbox.Progra
 	if held > 0 && errors.Is(err, session.ErrNoEnd) {
 		return s.OutOfMemory(held), nil
 	}
-	return sandbox.Outcome{}, fmt.Errorf("run program: %w", err)
+	return sandbox.Outcome{Usage: s.Used()}, fmt.Errorf("run program: %w", err)
 }

@@ -12,14 +12,14 @@ import (
 //
 // What the program does wrong is in the outcome; an error means that Glovebox has failed,
 // or that the sink has, and the program may be run again. When ctx ends, the sandbox is
-// destroyed at once, whatever a call of the sink is waiting for, and the error is
-// context.Cause(ctx). No container is left in either case, at the latest when Close
+// destroyed at once, whatever a call of the sink is waiting for, the error is
+// context.Cause(ctx), and the outcome's Usage says for how long the program ran. No container is left in either case, at the latest when Close
 // returns.
 func (p *Sandboxes) Run(ctx context.Context, program sandbox.Program, sink sandbox.Sink) (sandbox.Outcome, error) {
 	began := time.Now()
 	outcome, err := p.run(ctx, began, program, sink)
 	if err != nil && ctx.Err() != nil {
-		return sandbox.Outcome{}, context.Cause(ctx)
+		return sandbox.Outcome{Usage: outcome.Usage}, context.Cause(ctx)
 	}
 	return outcome, err
 }

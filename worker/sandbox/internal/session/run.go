@@ -153,6 +153,18 @@ func (s *Session) exit(e event) error {
 	return nil
 }
 
+// Used is what the program has used: of one that was ended no more than for how long it ran.
+func (s *Session) Used() job.Usage {
+	t := s.Outcome.Timing
+	switch {
+	case t.Exited > 0 && s.task.Program.Tests == nil:
+		return s.Outcome.Usage
+	case t.Started > 0:
+		return job.Usage{WallMS: (time.Since(s.began) - t.Started).Milliseconds()}
+	}
+	return job.Usage{}
+}
+
 // limitOf names the limit that a program ended by.
 var limitOf = map[agentwire.Cause]string{
 	agentwire.Wall: "wall_ms", agentwire.CPU: "cpu_ms", agentwire.Memory: "memory_mb", agentwire.Output: "output_kb",
