@@ -36,6 +36,8 @@ type Ended struct {
 	// Outputs is what its OutputsFile says, or empty. Fault is what is wrong with that file, or "".
 	Outputs map[string]any
 	Fault   string
+	// Gone says that it has succeeded, and is no longer kept: nobody knows what it left.
+	Gone bool
 }
 
 // Need counts what became of a step. The caller adds its jobs.
@@ -68,6 +70,9 @@ func (d *Definition) Decide(name string, s State, c Context, begun int) Verdict 
 			}
 		}
 	}
+	if why := d.Gone(name, c); why != "" {
+		return Verdict{Word: Fail, Why: why}
+	}
 	for _, need := range step.Needs {
 		if fault := c.Needs[need].fault(); fault != "" && d.readsOutputs(name, need) {
 			return Verdict{Word: Fail, Why: need + ": " + fault}
@@ -88,6 +93,18 @@ func (d *Definition) Decide(name string, s State, c Context, begun int) Verdict 
 		return Verdict{Word: Fail, Why: "each: " + err.Error()}
 	}
 	return counted(Verdict{Word: Begin, Count: len(items), Items: items}, begun)
+}
+
+// Gone says which job is gone that a step is to read something of, or is "": the jobs of a run are kept as long as it lives, but not those that it has
+// taken over from an earlier one.
+func (d *Definition) Gone(name string, c Context) string {
+	for _, need := range d.Steps[name].Needs {
+		i := slices.IndexFunc(c.Needs[need].Jobs, func(j Ended) bool { return j.Gone })
+		if i >= 0 && d.Reads(name, need) {
+			return fmt.Sprintf("%s: what its job %d of %d left is no longer kept: rerun from %s", need, i+1, len(c.Needs[need].Jobs), need)
+		}
+	}
+	return ""
 }
 
 func counted(v Verdict, begun int) Verdict {

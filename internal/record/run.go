@@ -155,14 +155,13 @@ func (s *Store) OpenRun(ctx context.Context, tenant string, n NewRun) (Run, erro
 	if n.Callback != "" {
 		delivery = DeliveryID(id, job.EventPipelineCompleted, n.Callback)
 	}
-	asked := sha256.Sum256(n.Asked)
 	fields, size, err := n.fields()
 	if err != nil {
 		return Run{}, fmt.Errorf("begin run: %w", err)
 	}
 	most := s.mostRecorded(terms)
 	held, err := openRunScript.Run(ctx, s.rdb, tenant, script.Args{
-		"id": id, "now": s.now(), "key": hashKey(n.Key), "options": hex.EncodeToString(asked[:16]), "size": runCost + size + textCost(len(n.Callback)), "most_recorded": most, "over_budget": overBudget != nil,
+		"id": id, "now": s.now(), "key": hashKey(n.Key), "options": hashAsked(n.Asked), "size": runCost + size + textCost(len(n.Callback)), "most_recorded": most, "over_budget": overBudget != nil,
 	}, append(fields, "delivery", delivery, "message", MessageID(id, job.EventPipelineCompleted),
 		"deadline", ms(n.Deadline), "retention", s.Retention(terms).Milliseconds())...).Text()
 	if err != nil {
@@ -180,6 +179,36 @@ func (s *Store) OpenRun(ctx context.Context, tenant string, n NewRun) (Run, erro
 		return Run{}, overBudget
 	}
 	return s.GetRun(ctx, held)
+}
+
+// FindRunByKey returns the id of the run that an idempotency key began, which stands for asked. It fails with job.ErrNotFound where there is none, and else as OpenRun does.
+func (s *Store) FindRunByKey(ctx context.Context, tenant, key string, asked []byte) (id string, err error) {
+	id, err = s.rdb.Get(ctx, runKeyKey(tenant, key)).Result()
+	if errors.Is(err, redis.Nil) {
+		return "", job.ErrNotFound
+	}
+	if err != nil {
+		return "", fmt.Errorf("find run by its key: %w", err)
+	}
+	options, err := s.rdb.HGet(ctx, runKey(tenant, id), "options").Result()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return "", &job.GoneError{ID: id}
+	case err != nil:
+		return "", fmt.Errorf("find run by its key: %w", err)
+	case options != hashAsked(asked):
+		return "", job.ErrConflict
+	}
+	return id, nil
+}
+
+// runKeyKey is where an idempotency key says which run it began.
+func runKeyKey(tenant, key string) string { return script.Key(tenant, "runidem:"+hashKey(key)) }
+
+// hashAsked is what a record has of what was asked for under an idempotency key.
+func hashAsked(asked []byte) string {
+	sum := sha256.Sum256(asked)
+	return hex.EncodeToString(sum[:16])
 }
 
 // GetRun returns a run, or job.ErrNotFound.

@@ -2,8 +2,6 @@ package record
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -57,9 +55,8 @@ func (s *Store) OpenSession(ctx context.Context, tenant string, settings job.Ses
 	}
 	id, now := job.NewSessionID(tenant), s.now()
 	most, mostRecorded := mostSessions(terms), s.mostRecorded(terms)
-	options := sha256.Sum256(b)
 	word, err := openSessionScript.Run(ctx, s.rdb, tenant, script.Args{
-		"id": id, "now": now, "due": now.Add(sweepDelay), "key": key, "options": hex.EncodeToString(options[:16]), "over_budget": overBudget != nil, "most_sessions": most,
+		"id": id, "now": now, "due": now.Add(sweepDelay), "key": key, "options": hashAsked(b), "over_budget": overBudget != nil, "most_sessions": most,
 		"size": sessionCost + textCost(len(b)), "most_recorded": mostRecorded,
 	}, "settings", b, "runtime", settings.Runtime, "expires", ms(now.Add(time.Duration(settings.TTLSeconds)*time.Second)),
 		"retention", s.Retention(terms).Milliseconds()).Text()

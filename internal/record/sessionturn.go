@@ -2,8 +2,6 @@ package record
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -54,8 +52,7 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 	}
 	options := ""
 	if spec.IdempotencyKey != "" {
-		sum := sha256.Sum256(text)
-		options = hex.EncodeToString(sum[:16])
+		options = hashAsked(text)
 	}
 	mostRecorded := s.mostRecorded(terms)
 	word, err := turnScript.Run(ctx, s.rdb, tenant, script.Args{

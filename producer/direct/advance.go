@@ -210,6 +210,9 @@ func (c *Client) tryStep(ctx context.Context, d *pipelines.Definition, l *liveRu
 	if err != nil {
 		return err
 	}
+	if why := d.Gone(a.Step, known); why != "" { // since it was decided
+		return &job.Error{Code: job.CodeInputGone, Message: why}
+	}
 	spec, err := c.stepSpec(ctx, d, l, a, known)
 	if err != nil {
 		return err
@@ -275,12 +278,9 @@ func (c *Client) endRun(ctx context.Context, d *pipelines.Definition, l *liveRun
 	if known.Params, err = paramsOf(l); err != nil {
 		return err
 	}
-	outputs := d.Outputs(known, record.MaxInline) // what is more, the jobs have
-	if err := c.records.EndRun(ctx, l.Run, job.Status(status), outputs); err != nil {
-		return err
-	}
-	c.tracer.Run(ctx, l.Trace, l.ID, l.Name, string(status), l.Created, time.Now())
-	return nil
+	outputs := d.Outputs(known, record.MaxInline)                                   // what is more, the jobs have
+	c.tracer.Run(ctx, l.Trace, l.ID, l.Name, string(status), l.Created, time.Now()) // before, as this process may die: its jobs' spans are below it, and it always has the same id
+	return c.records.EndRun(ctx, l.Run, job.Status(status), outputs)
 }
 
 // contextOf is what a step can point at.
@@ -345,6 +345,7 @@ func (c *Client) left(ctx context.Context, l *liveRun, name string, index int) (
 	e = pipelines.Ended{ID: l.JobID(name, index, item.Try)}
 	result, err := c.ended(ctx, e.ID)
 	if errors.Is(err, job.ErrNotFound) {
+		e.Gone = item.Status == job.Succeeded
 		return e, 0, nil
 	}
 	if err != nil {
@@ -367,6 +368,7 @@ func (c *Client) left(ctx context.Context, l *liveRun, name string, index int) (
 	defer cancel()
 	text, err := c.objects.GetBytes(ctx, f.Key, job.MaxOutputsBytes)
 	if errors.Is(err, artifacts.ErrNotFound) {
+		e.Gone = item.Status == job.Succeeded
 		return e, 0, nil
 	}
 	if err != nil {

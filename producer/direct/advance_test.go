@@ -35,7 +35,7 @@ func worked(t *testing.T, records *record.Store, id string, becomes func(step st
 				continue
 			}
 			if err == nil {
-				err = records.End(t.Context(), j, record.Ending{Status: becomes(step, i, item.Try), Result: []byte(`{"status":"succeeded","artifacts":[]}`)})
+				err = records.End(t.Context(), j, record.Ending{Status: becomes(step, i, item.Try), Result: []byte(`{"status":"succeeded","artifacts":[{"name":"a.csv","size":1,"sha256":"x"}]}`)})
 			}
 			if err != nil {
 				t.Fatalf("end job of %s[%d]: %v", step, i, err)

@@ -19,6 +19,10 @@ func (c *Client) RerunRun(ctx context.Context, id string, r job.RerunRequest) (j
 	if err := r.Check(); err != nil {
 		return job.Run{}, err
 	}
+	asked := []byte("rerun " + id + " " + r.From)
+	if run, known, err := c.runOfKey(ctx, r.IdempotencyKey, asked); known {
+		return run, err
+	}
 	before, err := c.takeRun(ctx, id)
 	if err != nil {
 		return job.Run{}, err
@@ -30,7 +34,7 @@ func (c *Client) RerunRun(ctx context.Context, id string, r job.RerunRequest) (j
 	if err != nil {
 		return job.Run{}, err
 	}
-	n := record.NewRun{Template: before.Template, Key: r.IdempotencyKey, Asked: []byte("rerun " + id + " " + r.From), RerunOf: id}
+	n := record.NewRun{Template: before.Template, Key: r.IdempotencyKey, Asked: asked, RerunOf: id}
 	if n.Kept, n.Verdicts, err = c.keptSteps(ctx, l, r.From); err != nil {
 		return job.Run{}, err
 	}

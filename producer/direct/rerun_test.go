@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,6 +135,59 @@ func TestRerun(t *testing.T) {
 	run, err := w.Client.GetRun(t.Context(), forged.ID)
 	if err != nil || run.Steps["fetch"].Status != "succeeded" || run.Steps["parse"].Succeeded != 20 {
 		t.Errorf("got %+v, %v", run.Steps, err)
+	}
+}
+
+// TestRerunGone: what a rerun has taken over and is no longer kept fails the steps that read it, and says so. The rerun's key names it still.
+func TestRerunGone(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	records, err := record.Open(t.Context(), record.Config{URL: w.Redis.API()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { records.Close() })
+	parse, chart, mail := source(), source("parse"), source("parse", "chart")
+	parse.Each, mail.Each = &job.Each{From: "/params/list"}, &job.Each{Artifacts: "parse", Match: "*.csv"}
+	first, err := w.Client.StartRun(t.Context(), job.PipelineRequest{Params: list(4), Pipeline: job.Pipeline{
+		Params: []byte(`{"type":"object","properties":{"list":{"type":"array","items":{"type":"integer"}}}}`),
+		Steps:  map[string]job.Step{"parse": parse, "chart": chart, "mail": mail},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failing := "chart"
+	becomes := func(step string, _, _ int) job.Status {
+		if step == failing {
+			return job.Failed
+		}
+		return job.Succeeded
+	}
+	worksOff(t, w, records, first.ID, becomes)
+	failing = ""
+	for _, purged := range []bool{false, true} {
+		asked := job.RerunRequest{IdempotencyKey: fmt.Sprint(purged)}
+		second, err := w.Client.RerunRun(t.Context(), first.ID, asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if purged {
+			if err := w.Client.Purge(t.Context(), second.Steps["parse"].Jobs[2].ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		second = worksOff(t, w, records, second.ID, becomes)
+		if mail := second.Steps["mail"]; purged && (mail.Status != "failed" || !strings.Contains(mail.Why, "job 3 of 4 left is no longer kept: rerun from parse")) || !purged && mail.Count != 4 {
+			t.Errorf("purged %v: got %s, %+v", purged, second.Status, mail)
+		}
+		if again, err := w.Client.RerunRun(t.Context(), first.ID, asked); err != nil || again.ID != second.ID {
+			t.Errorf("purged %v: the same key again: got %s, %v, want %s", purged, again.ID, err, second.ID)
+		}
+		asked.From = "parse"
+		if _, err := w.Client.RerunRun(t.Context(), first.ID, asked); !errors.Is(err, job.ErrConflict) {
+			t.Errorf("purged %v: the same key for something else: got %v, want ErrConflict", purged, err)
+		}
 	}
 }
 

@@ -31,6 +31,9 @@ func (c *Client) StartRun(ctx context.Context, r job.PipelineRequest) (job.Run, 
 	if err != nil {
 		return job.Run{}, job.Invalid{{Field: "params", Message: "is not JSON", Allowed: "a JSON object"}}
 	}
+	if run, known, err := c.runOfKey(ctx, r.IdempotencyKey, asked); known {
+		return run, err
+	}
 	n, p := record.NewRun{Key: r.IdempotencyKey, Asked: asked}, r.Pipeline
 	if r.Template != "" {
 		t, err := c.Template(ctx, r.Template)
@@ -47,6 +50,21 @@ func (c *Client) StartRun(ctx context.Context, r job.PipelineRequest) (job.Run, 
 		return job.Run{}, err
 	}
 	return c.wireRun(run)
+}
+
+// runOfKey is the run that an idempotency key began, before anything is checked: what was accepted then may not be any more. known is false where there is none.
+func (c *Client) runOfKey(ctx context.Context, key string, asked []byte) (run job.Run, known bool, err error) {
+	if key == "" {
+		return job.Run{}, false, nil
+	}
+	id, err := c.records.FindRunByKey(ctx, c.tenant, key, asked)
+	if errors.Is(err, job.ErrNotFound) {
+		return job.Run{}, false, nil
+	}
+	if err == nil {
+		run, err = c.GetRun(ctx, id)
+	}
+	return run, true, err
 }
 
 // openRun begins a run of the pipeline, which it checks. A name that n has stays.
