@@ -41,11 +41,15 @@ func (s *Store) checkBudget(ctx context.Context, tenant string, terms job.Terms)
 	return nil
 }
 
-// spent is what a tenant's jobs cost that ended in the month so far, billionths.
+// spent is what a tenant's jobs cost that ended in the month so far, billionths: 0 where a worker has spoiled that, which stops nobody's jobs.
 func (s *Store) spent(ctx context.Context, tenant string, now time.Time) (int64, error) {
-	spent, err := s.rdb.HGet(ctx, monthKey(tenant, now), "nano").Int64()
-	if err != nil && !errors.Is(err, redis.Nil) {
+	text, err := s.rdb.HGet(ctx, monthKey(tenant, now), "nano").Result()
+	if err != nil && !errors.Is(err, redis.Nil) && !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return 0, fmt.Errorf("read what is spent: %w", err)
+	}
+	spent, err := strconv.ParseInt(text, 10, 64)
+	if err != nil && text != "" {
+		s.unreadable.PassOver("what a month cost", err)
 	}
 	return spent, nil
 }

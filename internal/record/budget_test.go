@@ -140,6 +140,52 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// TestBudgetLowered: a budget that is spent as it is set is told of at once, though no job ends any more. What a worker has spoiled of the counts stops no job.
+func TestBudgetLowered(t *testing.T) {
+	t.Parallel()
+	s := storeOf(t, 100)
+	tenant, err := s.CreateTenant(t.Context(), "default", job.Terms{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.CreateEndpoint(t.Context(), "default", job.EndpointSettings{URL: "https://example.com/e"}.Filled()); err != nil {
+		t.Fatal(err)
+	}
+	now := s.now()
+	if err := s.rdb.HSet(t.Context(), monthKey("default", now), "nano", 90).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		nano int64
+		want int // events, since the first
+	}{{200, 0}, {100, 1}, {80, 3}, {80, 3}} {
+		if tenant, err = s.SetTerms(t.Context(), "default", tenant.Revision, job.Terms{Budget: job.Budget{Nano: c.nano}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.budgetEvents(t); len(got) != c.want {
+			t.Errorf("%d: a budget of %d: got %q, want %d events", i, c.nano, got, c.want)
+		}
+	}
+	for _, spoil := range []func() error{
+		func() error { return s.rdb.HSet(t.Context(), monthKey("default", now), "nano", "x").Err() },
+		func() error { return s.rdb.Set(t.Context(), monthKey("default", now), "x", 0).Err() },
+		func() error { return s.rdb.Set(t.Context(), usageKey("default", now), "x", 0).Err() },
+	} {
+		if err := spoil(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Create(t.Context(), job.NewID("default"), job.Spec{Runtime: "python", Source: "1"}, ""); err != nil {
+			t.Errorf("submit: %v", err)
+		}
+		if u, err := s.Usage(t.Context(), "default", now, now); err != nil || u.Budget == nil || u.Budget.Spent.Nano != 0 {
+			t.Errorf("usage: got %+v, %v", u, err)
+		}
+		if tenant, err = s.SetTerms(t.Context(), "default", tenant.Revision, tenant.Terms); err != nil {
+			t.Errorf("set terms: %v", err)
+		}
+	}
+}
+
 // TestParseBudget: a worker that was taken over may write what an event is about, and speaks for no other tenant by that.
 func TestParseBudget(t *testing.T) {
 	t.Parallel()

@@ -52,15 +52,21 @@ func (s *Store) SetTerms(ctx context.Context, name string, revision int64, terms
 	if err != nil {
 		return TenantRecord{}, fmt.Errorf("encode terms: %w", err)
 	}
-	answer, err := setTermsScript.Run(ctx, s.rdb, name, script.Args{"revision": revision, "terms": b}).Text()
+	now, budget := s.now(), terms.Budget
+	of := budgetSubject(name, job.MonthOf(now), budget)
+	answer, err := setTermsScript.Run(ctx, s.rdb, name, script.Args{
+		"revision": revision, "terms": b, "now": now, "month": job.MonthOf(now), "budget": budget.Nano, "warn_at": budget.WarnAt(), "budget_of": of,
+		"warning": MessageID(of, job.EventBudgetWarning), "exceeded": MessageID(of, job.EventBudgetExceeded), "retention": s.retention,
+	}).StringSlice()
 	switch {
 	case err != nil:
 		return TenantRecord{}, fmt.Errorf("set terms of tenant: %w", err)
-	case answer == "missing":
+	case answer[0] == "missing":
 		return TenantRecord{}, job.ErrNoTenant
-	case answer == "stale":
+	case answer[0] == "stale":
 		return TenantRecord{}, job.ErrRevision
 	}
+	s.enqueueFirstDelivery(ctx, name, answer[1])
 	s.tenants.forget(name)
 	return s.ReadTenant(ctx, name)
 }

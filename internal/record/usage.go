@@ -29,20 +29,24 @@ func (s *Store) Usage(ctx context.Context, tenant string, first, last time.Time)
 	for at := first; !at.After(last); at = at.Add(day) {
 		answers = append(answers, pipe.HGetAll(ctx, usageKey(tenant, at)))
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if _, err := pipe.Exec(ctx); err != nil && !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return u, fmt.Errorf("read usage: %w", err)
 	}
 	var total Metered
 	for i, a := range answers {
-		f := a.Val()
+		f, err := a.Result()
+		if err != nil && !redis.HasErrorPrefix(err, "WRONGTYPE") {
+			return u, fmt.Errorf("read usage: %w", err)
+		}
 		if len(f) == 0 {
 			continue
 		}
 		r := fields{of: "usage of " + tenant, f: f}
 		m := Metered{r.number("cpu_ms"), r.number("mib_ms"), r.number("nano")}
 		d := job.DayUsage{Day: first.Add(time.Duration(i) * day).Format(time.DateOnly), UsageCounts: m.counts(r.number("jobs"))}
-		if r.err != nil {
-			return u, r.err
+		if r.err != nil { // a worker has spoiled it
+			s.unreadable.PassOver("a day's usage", r.err)
+			continue
 		}
 		u.Days = append(u.Days, d)
 		total = Metered{total.CPUMS + m.CPUMS, total.MiBMS + m.MiBMS, total.Nano + m.Nano}

@@ -5,6 +5,7 @@
 -- @include lending
 -- @include batch
 -- @include run
+-- @include budget
 -- @const expired_delay   how long after a record expires its objects and counts go, ms
 -- @const event_life      how long events outlive their job if somebody watches it, ms
 -- @const usage_life      how long the usage of a day is kept, ms
@@ -72,20 +73,14 @@ local function meter()
   if jobs == 1 or type(jobs) ~= 'number' then redis.pcall('PEXPIRE', day, usage_life) end
 end
 
--- spend counts what the job cost for its tenant's month, and tells once of a budget that is nearly spent, and once of one that is. It
--- answers what tell answers.
+-- spend counts what the job cost for its tenant's month, and tells of what that makes of a budget. It answers what tell answers.
 local function spend()
   if nano == '0' then return '' end
-  local key, made = t .. 'usage:' .. month, {}
+  local key = t .. 'usage:' .. month
   local spent = redis.pcall('HINCRBY', key, 'nano', nano)
   if type(spent) ~= 'number' then return '' end -- a worker has spoiled it
   if spent == tonumber(nano) then redis.pcall('PEXPIRE', key, usage_life) end
-  for _, e in ipairs({{'budget.warning', warn_at, warning}, {'budget.exceeded', budget, exceeded}}) do
-    if budget > 0 and spent >= e[2] and redis.pcall('HSETNX', key, e[3], now) == 1 then
-      made[#made + 1] = tell(e[1], nil, nil, e[3], now, 'budget', budget_of .. ' ' .. string.format('%.0f', spent), 'expires', string.format('%.0f', now + retention))
-    end
-  end
-  return table.concat(made, ',')
+  return tell_budget(key, spent, budget, warn_at, budget_of, warning, exceeded, now, now + default_retention)
 end
 
 local function finish()
