@@ -72,6 +72,7 @@ type sessionChaos struct {
 
 // session makes the executions of a session. Should that be lost, it goes on in another.
 func (c *sessionChaos) session(t *testing.T, i int) {
+	t.Helper()
 	for made, tries := 0, 0; made < c.executions; tries++ {
 		x := awaited(t, "a session begins", func() (job.Session, error) {
 			return c.g.client.StartSession(t.Context(), job.SessionSettings{
@@ -89,6 +90,7 @@ func (c *sessionChaos) session(t *testing.T, i int) {
 
 // execute makes one execution, after which its session holds so many, and reports whether that lives on.
 func (c *sessionChaos) execute(t *testing.T, session string, number, held int) bool {
+	t.Helper()
 	refused := false
 	j := awaited(t, "an execution is accepted", func() (producer.Job, error) {
 		accepted, err := c.g.client.ExecuteInSession(t.Context(), session, job.SessionExecution{
@@ -129,6 +131,7 @@ func (c *sessionChaos) execute(t *testing.T, session string, number, held int) b
 
 // result waits for it, for as long as kills may hold it up.
 func (c *sessionChaos) result(t *testing.T, id string) job.Result {
+	t.Helper()
 	return awaited(t, "an execution has ended", func() (job.Result, error) {
 		waiting, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -142,6 +145,7 @@ func (c *sessionChaos) result(t *testing.T, id string) job.Result {
 
 // end ends a session that lives, and looks at why it has ended.
 func (c *sessionChaos) end(t *testing.T, id string, lost bool) {
+	t.Helper()
 	if !lost {
 		awaited(t, "the session is ended", func() (job.Session, error) { return c.g.client.EndSession(t.Context(), id) })
 	}

@@ -91,7 +91,7 @@ func (g *glovebox) cpuTime(sandboxes int, window time.Duration) (sum time.Durati
 	}
 	most := slices.SortedFunc(maps.Keys(used), func(a, b string) int { return cmp.Compare(used[b], used[a]) })
 	for _, pid := range most[:min(5, len(most))] {
-		command, _ := os.ReadFile(filepath.Join("/proc", pid, "cmdline")) //nolint:errcheck // it has ended
+		command, _ := os.ReadFile(filepath.Join("/proc", pid, "cmdline")) // it may have ended
 		g.tb.Logf("%s of %.80q", used[pid], command)
 	}
 	return sum
@@ -138,7 +138,7 @@ func (g *glovebox) processes() []string {
 		if fields := strings.Fields(rest); len(fields) > 1 {
 			parents[pid] = fields[1]
 		}
-		command, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline")) //nolint:errcheck // it has ended, or is another user's
+		command, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline")) // it may have ended, or be another user's
 		for _, c := range containers {
 			ours[pid] = ours[pid] || strings.Contains(string(command), c.ID)
 		}

@@ -20,9 +20,19 @@ func TestStrangersHaveNoSpans(t *testing.T) {
 	}
 	w := newWorldWith(t, func(c *apiConfig) { c.Tracer = tracer })
 	for _, r := range [][2]string{
-		{"POST", "/healthz"}, {"ALICE-" + strings.Repeat("A", 20_000), "/v1/jobs"}, {"FOO", "/nowhere"}, {"POST", "/v1/jobs"}, {"POST", "//v1/../x"},
-		{"POST", "/mcp"}, {"POST", "/v1/hooks/x"}, {"PUT", "/v1/hooks/x"}, {"POST", "/v1/keys"}, {"POST", "/docs"}, {"POST", "/v1/batches"},
-		{"DELETE", "/v1/artifacts/x"}, {"POST", "/v1/tools"},
+		{"POST", "/healthz"},
+		{"ALICE-" + strings.Repeat("A", 20_000), "/v1/jobs"},
+		{"FOO", "/nowhere"},
+		{"POST", "/v1/jobs"},
+		{"POST", "//v1/../x"},
+		{"POST", "/mcp"},
+		{"POST", "/v1/hooks/x"},
+		{"PUT", "/v1/hooks/x"},
+		{"POST", "/v1/keys"},
+		{"POST", "/docs"},
+		{"POST", "/v1/batches"},
+		{"DELETE", "/v1/artifacts/x"},
+		{"POST", "/v1/tools"},
 	} {
 		if a, err := w.try(t.Context(), r[0], r[1], http.NoBody, "Authorization: "); err != nil || a.status < http.StatusBadRequest {
 			t.Errorf("%.20s %s: got %d, %v", r[0], r[1], a.status, err)

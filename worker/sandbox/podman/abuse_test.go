@@ -60,8 +60,10 @@ while True:
 		{name: "endless sleep", program: bash("echo on; trap '' TERM INT HUP XCPU; while :; do sleep 1; done", limits(short)), might: timedOut},
 		{name: "signals to the agent", program: attack("print({call('kill', 1, s) for s in range(1, 65)} | {call('tgkill', 1, 1, 9)})", job.Limits{}), stdout: "{'EPERM'}\n"},
 		{name: "tracing the agent", program: attack("print([call('ptrace', r, 1, 0, 0) for r in (16, 0x4206)], attempt(os.open, '/proc/1/mem', os.O_RDWR))", job.Limits{}), stdout: "['EPERM', 'EPERM'] EACCES\n"},
-		{name: "the agent's descriptors", program: attack("print([attempt(os.open, f'/proc/1/fd/{n}', os.O_WRONLY) for n in range(3)], sorted({attempt(os.write, n, b'G\\0\\0\\0\\2{}') for n in range(3, 1024)}))", job.Limits{OpenFiles: 1024}), stdout: "['EACCES', 'EACCES', 'EACCES'] ['EBADF']\n",
-			inSession: "['EACCES', 'EACCES', 'EACCES'] ['EBADF', 'ok']\n"}, // the socket on which it says how code ended
+		{
+			name: "the agent's descriptors", program: attack("print([attempt(os.open, f'/proc/1/fd/{n}', os.O_WRONLY) for n in range(3)], sorted({attempt(os.write, n, b'G\\0\\0\\0\\2{}') for n in range(3, 1024)}))", job.Limits{OpenFiles: 1024}), stdout: "['EACCES', 'EACCES', 'EACCES'] ['EBADF']\n",
+			inSession: "['EACCES', 'EACCES', 'EACCES'] ['EBADF', 'ok']\n",
+		}, // the socket on which it says how code ended
 		{name: "forged frames", program: attack("os.write(1, bytes.fromhex('"+hex.EncodeToString([]byte(forged))+"'))", job.Limits{}), stdout: forged},
 		{name: "another job's files, memory and sockets", program: attack(`
 print([p for p in os.listdir("/proc") if p.isdigit() and int(p) not in (1, os.getpid())], [p for p in ("/work/secret", "/tmp/secret", "/dev/shm/secret") if os.path.exists(p)])
