@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -96,6 +98,15 @@ func TestSessionCommand(t *testing.T) {
 	run("exec", id, "x = 41")
 	if got := run("exec", id, "-"); got != "42" {
 		t.Errorf("got %q, want 42", got)
+	}
+	small, large := filepath.Join(t.TempDir(), "small.txt"), filepath.Join(t.TempDir(), "large.txt")
+	for path, n := range map[string]int{small: 10, large: 1_000_000} {
+		if err := os.WriteFile(path, bytes.Repeat([]byte("x"), n), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := run("exec", "--file", small, "--file", "in/l.txt="+large, id, "import os; print(os.path.getsize('small.txt') + os.path.getsize('in/l.txt'))"); got != "1000010" {
+		t.Errorf("got %q, want the files' sizes", got)
 	}
 	if got := run("list"); !strings.Contains(got, id) || !strings.Contains(got, "ready") {
 		t.Errorf("got %s, want the session", got)

@@ -57,7 +57,9 @@ type SessionSettings struct {
 
 // SessionExecution is code for a session to execute.
 type SessionExecution struct {
-	Code     string            `json:"code" doc:"Goes on from what the session has executed before." example:"x = 1; print(x)"`
+	Code string `json:"code,omitempty" doc:"Goes on from what the session has executed before. It may be left out where there are files." example:"x = 1; print(x)"`
+	// Files are put there before the code is executed, in the place of what has their names.
+	Files    []File            `json:"files,omitempty" doc:"Files placed in the session's directory before the code is executed, in the place of those of their names: text, bytes, an upload, or an artifact of a job. They are no artifacts of the execution unless the code changes them."`
 	WallMS   int64             `json:"wall_ms,omitempty" minimum:"0" doc:"How long it may take; the session's wall_ms is the default and the most."`
 	Callback *Callback         `json:"callback,omitempty" doc:"Where the signed result is posted."`
 	Metadata map[string]string `json:"metadata,omitempty" doc:"Carried through to the result, unread."`
@@ -138,14 +140,14 @@ func (s SessionSettings) Spec(e SessionExecution) Spec {
 	if e.WallMS != 0 {
 		limits.WallMS = e.WallMS
 	}
-	return Spec{Runtime: s.Runtime, Source: e.Code, Limits: limits, Env: s.Env, Callback: e.Callback, Metadata: e.Metadata, IdempotencyKey: e.IdempotencyKey}
+	return Spec{Runtime: s.Runtime, Source: e.Code, Files: e.Files, Limits: limits, Env: s.Env, Callback: e.Callback, Metadata: e.Metadata, IdempotencyKey: e.IdempotencyKey}
 }
 
 // Check returns what is wrong with the execution in a session whose executions may take most ms, as [Invalid], or nil.
 // What a job has, too, is checked as a job's.
 func (e SessionExecution) Check(most int64) error {
 	var errs Invalid
-	if e.Code == "" || strings.ContainsRune(e.Code, 0) {
+	if e.Code == "" && len(e.Files) == 0 || strings.ContainsRune(e.Code, 0) {
 		errs = append(errs, FieldError{"code", clip(e.Code), "is empty or has a NUL", "code of the session's language"})
 	}
 	if e.WallMS < 0 || most > 0 && e.WallMS > most {

@@ -109,6 +109,9 @@ func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 		switch {
 		case err == nil:
 			t, err := h.begin(ctx, j)
+			if h.refused(err) {
+				continue
+			}
 			return t, err == nil, err
 		case errors.Is(err, record.ErrNoSlot):
 			if given == nil {
@@ -147,6 +150,22 @@ func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 			return h.noMore(job.EndTTL, "its ttl_seconds are over")
 		}
 	}
+}
+
+// refused ends an execution whose files can't be had, or that was canceled meanwhile: nothing of it is executed. Any other error is the session's.
+func (h *heldSession) refused(err error) bool {
+	status, reason := job.Canceled, (*job.Error)(nil)
+	var input *inputError
+	switch {
+	case errors.As(err, &input):
+		status, reason = job.Failed, input.reason
+	case !errors.Is(err, errCanceled) && !errors.Is(err, errLost):
+		return false
+	}
+	h.turn.close()
+	h.worker.endUnrun(h.life, h.turn.job, status, reason, spent{})
+	h.done, h.turn = h.turn.job.ID, nil
+	return true
 }
 
 // giveSlot gives back the session's slot, if it has one.

@@ -122,6 +122,58 @@ func TestSessionOutlivesBucket(t *testing.T) {
 	}
 }
 
+// TestSessionFiles: an execution is given files, of the request, of an upload and of another job. One of a file that is gone fails, nothing of it is executed, and the
+// state stays. It waits for a bucket that is away.
+func TestSessionFiles(t *testing.T) {
+	t.Parallel()
+	g := start(t, sessionWorker)
+	ctx := t.Context()
+	made := g.submit(job.Spec{Runtime: "bash", Source: "seq 100000 > numbers.txt"})
+	numbers := g.result(made).Artifacts[0]
+	id := g.openSession(job.SessionSettings{Runtime: "python", Limits: job.Limits{WallMS: 60_000}})
+	execute := func(code string, files ...job.File) string {
+		t.Helper()
+		execution := job.NewID("default")
+		if err := g.records.AddTurn(ctx, id, execution, job.SessionSettings{Runtime: "python"}.Spec(job.SessionExecution{Code: code, Files: files}), ""); err != nil {
+			t.Fatal(err)
+		}
+		return execution
+	}
+	artifact := job.File{Name: "in/numbers.txt", Artifact: made + "/numbers.txt", Size: numbers.Size, SHA256: numbers.SHA256}
+	if r := g.result(execute("x = sum(map(int, open('in/numbers.txt'))); print(x, open('note').read())", artifact, job.File{Name: "note", Content: "hello"})); r.Status != job.Succeeded || r.Stdout != "5000050000 hello\n" || len(r.Artifacts) > 0 {
+		t.Errorf("got %+v", r)
+	}
+	changed := artifact
+	changed.SHA256 = strings.Repeat("0", 64)
+	for code, f := range map[string]job.File{job.CodeInputChanged: changed, job.CodeInputGone: {Name: "y", Artifact: job.NewID("default") + "/y", Size: 1, SHA256: numbers.SHA256}} {
+		if r := g.result(execute("print('never')", f)); r.Status != job.Failed || r.Error == nil || r.Error.Code != code || r.Stdout != "" {
+			t.Errorf("got %+v, want %s", r, code)
+		}
+	}
+	g.s3.Kill()
+	waits := execute("print(x)", artifact)
+	gbtest.Eventually(t, "the session waits for the bucket", func() bool {
+		return strings.Contains(g.log.String(), "waiting for the bucket, to read an execution's file")
+	})
+	g.s3.Restart()
+	if r := g.result(waits); r.Status != job.Succeeded || r.Stdout != "5000050000\n" || r.Session.Generation != 1 {
+		t.Errorf("got %+v, want the state kept", r)
+	}
+	g.s3.Kill()
+	endless := execute("print('never')", artifact)
+	g.state(endless, job.Running)
+	if _, err := g.records.Cancel(ctx, endless, nil); err != nil {
+		t.Fatal(err)
+	}
+	if r := g.result(endless); r.Status != job.Canceled {
+		t.Errorf("got %+v, want it canceled as it waited", r)
+	}
+	if r := g.result(g.execute(id, "print(x)")); r.Stdout != "5000050000\n" {
+		t.Errorf("got %+v", r)
+	}
+	g.s3.Restart()
+}
+
 // TestSessionInterrupt: an execution that is canceled ends and its state stays; one that ends its interpreter says so, and
 // the next has another and the same files; what passes its time is interrupted.
 func TestSessionInterrupt(t *testing.T) {

@@ -23,7 +23,8 @@ type turn struct {
 	out     *output
 	events  *eventPublisher
 	began   time.Time
-	close   func() // ends all that watches it, and gives its slot back, should it have that yet
+	files   []*capture // that it is given
+	close   func()     // ends all that watches it, and gives its slot back, should it have that yet
 }
 
 // begin makes ready what an execution that has a slot needs besides the sandbox.
@@ -55,16 +56,24 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 		stopWatching()
 		forget()
 		events.finish()
-		if err := out.close(); err != nil {
+		err := out.close()
+		for _, f := range h.turn.files {
+			err = errors.Join(err, f.close())
+		}
+		if err != nil {
 			h.log.Warn("output of an execution could not be removed", "job_id", j.ID, "error", err)
 		}
 		h.giveSlot()
 	})
+	files, err := h.turn.inputs(watching) //nolint:contextcheck // it ends where the execution is canceled
+	if err != nil {
+		return sandbox.Turn{}, err
+	}
 	wall := wallTime(h.limits)
 	if own := wallTime(j.Spec.Limits); own > 0 {
 		wall = min(wall, own)
 	}
-	return sandbox.Turn{Code: []byte(j.Spec.Source), Wall: wall, Interrupt: interrupted, Sink: turnSink{out, w.SpoolDir, w.UploadTimeout, h.log}}, nil
+	return sandbox.Turn{Files: files, Code: []byte(j.Spec.Source), Wall: wall, Interrupt: interrupted, Sink: turnSink{out, w.SpoolDir, w.UploadTimeout, h.log}}, nil
 }
 
 // finish stores what became of the execution, and ends its record. With an error its session ends, and the execution with it.

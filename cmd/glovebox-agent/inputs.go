@@ -28,6 +28,8 @@ type inputs struct {
 	stdin *os.File
 	// unsealed is stdin as it comes.
 	unsealed stdin
+	// replace: a file that is there already gives way. Code of the job may have put links into the path: who writes there has no more rights than it had.
+	replace bool
 	// problem, if set, says why the job can't have its inputs, which is its own fault: it is
 	// refused then.
 	problem string
@@ -53,6 +55,11 @@ func (in *inputs) begin(b agentwire.FileBegin) error {
 	if err := os.MkdirAll(filepath.Join(in.root, path.Dir(b.Name)), 0o755); err != nil {
 		return in.failed(err)
 	}
+	if in.replace {
+		if err := syscall.Unlink(filepath.Join(in.root, b.Name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return in.failed(err)
+		}
+	}
 	f, err := os.OpenFile(filepath.Join(in.root, b.Name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return in.failed(err)
@@ -68,7 +75,7 @@ func (in *inputs) data(p []byte) error {
 	}
 	in.hash.Write(p)
 	if _, err := in.file.Write(p); err != nil {
-		return in.failed(err)
+		return errors.Join(in.failed(err), in.empty())
 	}
 	return in.closeWhenDone()
 }
@@ -86,12 +93,19 @@ func (in *inputs) closeWhenDone() error {
 	return nil
 }
 
+// empty leaves nothing of a file that there is no room for.
+func (in *inputs) empty() error {
+	in.sums[in.name] = sum{sha256: sha256.Sum256(nil)}
+	return errors.Join(in.file.Truncate(0), in.file.Close())
+}
+
 // failed turns an error that the job's own limits cause into a problem of the job.
 func (in *inputs) failed(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
 		in.problem = "glovebox: the input files do not fit into the job's directory (limits.disk_mb)"
-	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EEXIST), errors.Is(err, syscall.EISDIR):
+	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EEXIST), errors.Is(err, syscall.EISDIR),
+		in.replace: // code of the session may have made anything of its directory
 		in.problem = fmt.Sprintf("glovebox: an input file can't be made: %v", err)
 	default:
 		return fmt.Errorf("write input file: %w", err)

@@ -77,7 +77,11 @@ func (s *session) handleNext() (left bool, err error) {
 	case agentwire.TypeTest:
 		s.coming = coming{test: &test{args: s.check.Test.Args}}
 	case agentwire.TypeTurn:
-		s.coming = coming{turn: &turn{wall: time.Duration(s.check.Turn.WallMS) * time.Millisecond}}
+		s.coming = coming{turn: newTurn(time.Duration(s.check.Turn.WallMS) * time.Millisecond)}
+	case agentwire.TypeFileBegin:
+		return false, s.beginFile(s.coming.turn)
+	case agentwire.TypeFileData:
+		return false, s.coming.turn.files.data(f.Payload)
 	case agentwire.TypeStdinData:
 		if s.coming.turn != nil {
 			return false, s.coming.turn.code.write(f.Payload)

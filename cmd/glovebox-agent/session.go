@@ -29,6 +29,7 @@ type session struct {
 	// way is to end.
 	turns     chan turn
 	interrupt chan struct{}
+	clean     chan struct{} // closed when files of turns can be put where they are to be
 	coming    coming
 }
 
@@ -45,7 +46,7 @@ func newSession(in io.Reader, out io.Writer) *session {
 		credit: agentwire.NewCredit(),
 		killed: make(chan struct{}),
 		tests:  make(chan test, 1),
-		turns:  make(chan turn, 1), interrupt: make(chan struct{}, 1),
+		turns:  make(chan turn, 1), interrupt: make(chan struct{}, 1), clean: make(chan struct{}),
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"syscall"
 	"time"
@@ -16,7 +17,21 @@ type turn struct {
 	code stdin
 	// sealed is the code; nil: there is none.
 	sealed *os.File
+	files  *inputs
 	wall   time.Duration
+}
+
+// newTurn is one of whose files and code nothing has come.
+func newTurn(wall time.Duration) *turn {
+	files := newInputs(workDir)
+	files.replace = true
+	return &turn{wall: wall, files: files}
+}
+
+// beginFile begins a file of the turn that comes. Nothing of the session runs, and what a prepared process has left is gone.
+func (s *session) beginFile(t *turn) error {
+	<-s.clean
+	return asJob(func() error { return t.files.begin(s.check.File) })
 }
 
 const (
@@ -66,9 +81,17 @@ func (s *session) runTurns(start agentwire.Start, process *process) error {
 			return err
 		}
 	}
+	close(s.clean)
 	for t := range s.turns {
 		if err := s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{Preloaded: i != nil && i.extraMemory > 0}); err != nil {
 			return err
+		}
+		maps.Copy(files, t.files.sums)
+		if t.files.problem != "" { // nothing is executed
+			if err := s.refuseTurn(start, t); err != nil {
+				return err
+			}
+			continue
 		}
 		if i == nil {
 			if i, err = startInterpreter(start, g); err != nil {
@@ -99,6 +122,20 @@ func (s *session) runTurns(start agentwire.Start, process *process) error {
 	}
 	killAll()
 	return s.out.WriteJSON(agentwire.TypeEnd, agentwire.End{})
+}
+
+// refuseTurn is a turn whose files can't be put where they are to be.
+func (s *session) refuseTurn(start agentwire.Start, t turn) error {
+	if t.sealed != nil {
+		t.sealed.Close()
+	}
+	if err := s.stream(agentwire.TypeStderr, start).add([]byte(t.files.problem + "\n")); err != nil {
+		return err
+	}
+	if err := s.out.WriteJSON(agentwire.TypeExit, agentwire.Exit{Cause: agentwire.Exited, ExitCode: 1}); err != nil {
+		return err
+	}
+	return s.out.WriteJSON(agentwire.TypeTurned, agentwire.Turned{})
 }
 
 // execute has the interpreter execute the code, and returns when nothing of the session runs any more.

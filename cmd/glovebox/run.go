@@ -78,7 +78,7 @@ func (a *app) cannotRun(err error) error {
 }
 
 func (a *app) runHere(ctx context.Context, o runOptions) error {
-	large := o.takeLarge()
+	large := o.takeLarge(uploadAbove)
 	spec, err := a.spec(o.specOptions)
 	if err != nil {
 		return err

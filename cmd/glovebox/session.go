@@ -73,13 +73,15 @@ func (a *app) sessionExecCommand() *cobra.Command {
 	var out, key string
 	var wall time.Duration
 	var asJSON bool
+	var o specOptions // its files
 	cmd := &cobra.Command{
 		Use:   "exec ID CODE",
 		Short: "Execute code in a session",
 		Long: `Execute code in a session, and print what it prints; - reads it from standard input. It waits
 for what the session was given before. Ctrl-C interrupts it, and the session's state stays.`,
 		Example: `  glovebox session exec default-s-abc… 'print(x)'
-  glovebox session exec --out . default-s-abc… - < plot.py`,
+  glovebox session exec --out . default-s-abc… - < plot.py
+  glovebox session exec --file data.csv default-s-abc… 'df = pandas.read_csv("data.csv")'`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e := job.SessionExecution{Code: args[1], WallMS: wall.Milliseconds(), IdempotencyKey: key}
@@ -93,11 +95,22 @@ for what the session was given before. Ctrl-C interrupts it, and the session's s
 				}
 				e.Code = string(b)
 			}
+			large := o.takeLarge(uploadForSession)
+			files, err := a.filesOf(nil, o.files)
+			if err != nil {
+				return err
+			}
 			return a.withJobs(func(sessions *producer.Client) error {
+				uploaded, err := a.upload(cmd.Context(), sessions, large)
+				if err != nil {
+					return err
+				}
+				e.Files = append(files, uploaded...)
 				return a.executeInSession(cmd.Context(), sessions, args[0], e, finishing{out: out, json: asJSON})
 			})
 		},
 	}
+	cmd.Flags().StringArrayVar(&o.files, "file", nil, "`[NAME=]PATH` of a file to place in the session's directory before; a large one is uploaded first")
 	cmd.Flags().StringVar(&out, "out", "", "download the files that it has changed to `DIR`")
 	cmd.Flags().StringVar(&key, "idempotency-key", "", "`KEY` of the execution: the same again in the session is executed once")
 	cmd.Flags().DurationVar(&wall, "wall", 0, "how long it may take: `TIME` such as 5s (default and most: the session's wall_ms)")

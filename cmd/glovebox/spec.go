@@ -107,13 +107,8 @@ func (a *app) spec(o specOptions) (job.Spec, error) {
 			spec.StdinBase64 = base64.StdEncoding.EncodeToString(stdin)
 		}
 	}
-	for _, f := range o.files {
-		name, path := namedFile(f)
-		content, err := a.read(path)
-		if err != nil {
-			return spec, err
-		}
-		spec.Files = append(spec.Files, file(name, content))
+	if spec.Files, err = a.filesOf(spec.Files, o.files); err != nil {
+		return spec, err
 	}
 	for _, ref := range o.artifacts {
 		name, artifact, named := strings.Cut(ref, "=")
@@ -286,4 +281,17 @@ func limitNames() []string {
 		names[i], _, _ = strings.Cut(t.Field(i).Tag.Get("json"), ",")
 	}
 	return names
+}
+
+// filesOf adds the files that are given as [NAME=]PATH.
+func (a *app) filesOf(files []job.File, given []string) ([]job.File, error) {
+	for _, f := range given {
+		name, path := namedFile(f)
+		content, err := a.read(path)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file(name, content))
+	}
+	return files, nil
 }

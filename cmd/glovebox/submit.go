@@ -107,7 +107,7 @@ func (a *app) submit(ctx context.Context, o submitOptions) error {
 	if o.follow && o.json {
 		return usagef("--follow prints what the job prints, --json its result: one of the two")
 	}
-	large := o.takeLarge()
+	large := o.takeLarge(uploadAbove)
 	spec, err := a.spec(o.specOptions)
 	if err != nil {
 		return err

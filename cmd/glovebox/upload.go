@@ -15,12 +15,15 @@ import (
 // are bounded by limits.source_kb there.
 const uploadAbove = 128 << 10
 
-// takeLarge takes the files out of the options that are too large to go with the job.
-func (o *specOptions) takeLarge() (large []string) {
+// uploadForSession is so for an execution of a session, which has 64 KiB in all.
+const uploadForSession = 4 << 10
+
+// takeLarge takes the files out of the options that have more than so many bytes: too many to go with the job.
+func (o *specOptions) takeLarge(above int64) (large []string) {
 	var small []string
 	for _, f := range o.files {
 		_, path := namedFile(f)
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > uploadAbove {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > above {
 			large = append(large, f)
 		} else {
 			small = append(small, f) // and what is wrong with it is said where it is read

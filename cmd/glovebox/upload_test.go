@@ -25,7 +25,7 @@ func TestUploadLargeFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := specOptions{files: []string{small, "in/a.csv=" + large, "/dev/zero", dir, filepath.Join(dir, "none")}}
-	taken := o.takeLarge()
+	taken := o.takeLarge(uploadAbove)
 	if !slices.Equal(taken, []string{"in/a.csv=" + large}) || len(o.files) != 4 || o.files[0] != small {
 		t.Fatalf("got %v to upload, %v to send", taken, o.files)
 	}

@@ -19,6 +19,7 @@ type FromHost struct {
 	Turn Turn
 
 	state    hostState
+	code     int64 // bytes of the turn's, so far
 	resumed  bool
 	start    []byte
 	fileLeft int64
@@ -66,7 +67,7 @@ func (h *FromHost) Accept(f Frame) error {
 		}
 		h.start = append(h.start, f.Payload...)
 		h.state = inStart
-	case f.Type == TypeFileBegin && h.state == betweenFiles:
+	case f.Type == TypeFileBegin && (h.state == betweenFiles || h.state == inTurn && h.code == 0):
 		return h.beginFile(f)
 	case f.Type == TypeFileData && h.state == inFile:
 		h.fileLeft -= int64(len(f.Payload))
@@ -150,7 +151,7 @@ func (h *FromHost) finishStart() error {
 }
 
 func (h *FromHost) beginTurn(f Frame) error {
-	h.Turn, h.bytes, h.state = Turn{}, 0, inTurn
+	h.Turn, h.bytes, h.code, h.files, h.names, h.state = Turn{}, 0, 0, 0, nil, inTurn
 	if err := f.Decode(&h.Turn); err != nil {
 		return err
 	}
@@ -162,10 +163,10 @@ func (h *FromHost) beginTurn(f Frame) error {
 
 // addCode bounds a turn's code as that of a job.
 func (h *FromHost) addCode(n int64) error {
-	if most := h.Start.Limits.SourceKB << 10; h.bytes+n > most {
+	if most := h.Start.Limits.SourceKB << 10; h.code+n > most {
 		return violation("a turn's code has more than %d bytes", most)
 	}
-	h.bytes += n
+	h.code += n
 	return nil
 }
 
@@ -202,7 +203,9 @@ func (h *FromHost) beginFile(f Frame) error {
 }
 
 func (h *FromHost) fileDone() {
-	if h.fileLeft == 0 {
+	if h.fileLeft == 0 && h.Turn.WallMS > 0 {
+		h.state = inTurn
+	} else if h.fileLeft == 0 {
 		h.state = betweenFiles
 	}
 }

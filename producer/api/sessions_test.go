@@ -61,6 +61,9 @@ func TestSessions(t *testing.T) {
 		`{"code":"1","wall_ms":2001}`:         "wall_ms",
 		`{"code":"1","callback":{"url":"x"}}`: "callback.url",
 		`{"code":"1","idempotency_key":"ü"}`:  "idempotency_key",
+		`{"files":[{"name":"../x"}]}`:         "files[0].name",
+		`{"code":"1","files":[{"name":"x","content_base64":"?"}]}`:              "files[0].content_base64",
+		`{"code":"1","files":[{"name":"x","artifact":"default-nobody/a.csv"}]}`: "files[0].artifact",
 	} {
 		refused(path+"/execute", body, http.StatusUnprocessableEntity, field)
 	}

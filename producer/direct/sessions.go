@@ -1,6 +1,7 @@
 package direct
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,10 +120,17 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 		return producer.Job{}, err
 	}
 	// The session's own limits and environment were checked as it began.
-	asked := job.Spec{Runtime: x.Settings.Runtime, Source: e.Code, Limits: job.Limits{SourceKB: x.Settings.Limits.SourceKB}, Callback: e.Callback, Metadata: e.Metadata}
-	if _, _, err := v.check(ctx, asked); err != nil {
+	asked := job.Spec{
+		Runtime: x.Settings.Runtime, Source: cmp.Or(e.Code, "\n"), Files: e.Files, Entrypoint: noFile, Limits: job.Limits{SourceKB: x.Settings.Limits.SourceKB},
+		Callback: e.Callback, Metadata: e.Metadata,
+	}
+	if asked, _, err = v.check(ctx, asked); err == nil {
+		asked, err = c.pinInputs(ctx, asked, x.Settings.Limits)
+	}
+	if err != nil {
 		return producer.Job{}, namedCode(err)
 	}
+	e.Files = asked.Files
 	spec := x.Settings.Spec(e)
 	spec.Env = nil // the session's worker has it
 	id := job.NewID(c.tenant)
@@ -148,6 +156,9 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 	failpoint.Hit(failpoint.RecordCreated)
 	return producer.Job{Record: accepted(id, spec)}, nil
 }
+
+// noFile is where a job would have the code of an execution, which is in no file.
+const noFile = ".glovebox/code"
 
 // namedCode calls code what a job calls source.
 func namedCode(err error) error {

@@ -58,7 +58,7 @@ func runCode(languages []string) Tool {
 			"stdin":      map[string]any{"type": "string", "description": "What the program reads from standard input."},
 			"timeout_ms": map[string]any{"type": "integer", "minimum": 1, "description": "How long it may run, in milliseconds. Default: 10000. That of the call that starts a session is the most for all its calls."},
 			"files": map[string]any{
-				"type": "array", "description": "Files placed in the program's working directory.",
+				"type": "array", "description": "Files placed in the program's working directory, in a session in the place of those of their names.",
 				"items": map[string]any{
 					"type": "object", "additionalProperties": false, "required": []string{"name"},
 					"properties": map[string]any{
@@ -106,9 +106,7 @@ func run(ctx context.Context, c Caller, in runCodeArguments) (Answer, error) {
 		Runtime: in.Language, Source: in.Code, Stdin: in.Stdin, Limits: job.Limits{WallMS: in.TimeoutMS},
 		Metadata: map[string]string{"tool": RunCode}, Stream: c.Progress != nil,
 	}
-	for _, f := range in.Files {
-		spec.Files = append(spec.Files, job.File{Name: f.Name, Content: f.Content, ContentBase64: f.ContentBase64})
-	}
+	spec.Files = in.files()
 	submitting, done := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	j, err := c.Glovebox.Submit(submitting, spec)
 	done()
@@ -178,4 +176,12 @@ func lastLine(text string) string {
 	text = strings.TrimSpace(text)
 	line := strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 	return strings.ToValidUTF8(line[:min(len(line), maxProgress)], "")
+}
+
+// files are what the program is given beside the code.
+func (in runCodeArguments) files() (files []job.File) {
+	for _, f := range in.Files {
+		files = append(files, job.File{Name: f.Name, Content: f.Content, ContentBase64: f.ContentBase64})
+	}
+	return files
 }

@@ -16,8 +16,6 @@ func runInSession(ctx context.Context, c Caller, in runCodeArguments) (Answer, e
 	switch {
 	case in.Stdin != "":
 		return Answer{}, argumentError("stdin: a session has none; put what is to be read into the code, or into a file that it writes")
-	case len(in.Files) > 0:
-		return Answer{}, argumentError("files: are not for a session; have the code write them")
 	case in.SessionID == newSession && in.Language == "":
 		return Answer{}, argumentError("language: is missing; a new session needs it")
 	}
@@ -33,7 +31,7 @@ func runInSession(ctx context.Context, c Caller, in runCodeArguments) (Answer, e
 		}
 		id = x.ID
 	}
-	j, err := c.Glovebox.ExecuteInSession(starting, id, job.SessionExecution{Code: in.Code, WallMS: in.TimeoutMS, Metadata: map[string]string{"tool": RunCode}})
+	j, err := c.Glovebox.ExecuteInSession(starting, id, job.SessionExecution{Code: in.Code, Files: in.files(), WallMS: in.TimeoutMS, Metadata: map[string]string{"tool": RunCode}})
 	if err != nil {
 		c.dropNew(ctx, in, id)
 		return Answer{}, err

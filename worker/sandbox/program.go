@@ -60,6 +60,8 @@ type Turns interface {
 
 // Turn is one execution of a session.
 type Turn struct {
+	// Files are put there before Code is executed, in the place of what has their names.
+	Files []File
 	// Code has no NUL, and at most limits.source_kb.
 	Code []byte
 	// Wall is how long it may take; the first has the start of its interpreter in it.

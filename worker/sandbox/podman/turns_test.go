@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -17,8 +18,9 @@ import (
 
 // step is one turn of a session.
 type step struct {
-	code string
-	wall time.Duration // defaults to a minute
+	code  string
+	files []sandbox.File
+	wall  time.Duration // defaults to a minute
 	// interruptAt is what the turn prints before it is interrupted; "": it isn't.
 	interruptAt string
 	on          func() // called when it prints
@@ -71,7 +73,7 @@ func (s *steps) Next(context.Context) (sandbox.Turn, bool, error) {
 		t.wall = time.Minute
 	}
 	s.current = &turnSink{kept: kept{keepBytes: true}, interruptAt: t.interruptAt, on: t.on, interrupt: make(chan struct{})}
-	return sandbox.Turn{Code: []byte(t.code), Wall: t.wall, Interrupt: s.current.interrupt, Sink: s.current}, true, nil
+	return sandbox.Turn{Files: t.files, Code: []byte(t.code), Wall: t.wall, Interrupt: s.current.interrupt, Sink: s.current}, true, nil
 }
 
 func (s *steps) Ended(_ context.Context, o sandbox.TurnOutcome) error {
@@ -451,6 +453,71 @@ func TestTurnsFiles(t *testing.T) {
 		t.Errorf("skipped %+v, %d in all, want the link", s, got[1].SkippedTotal)
 	}
 }
+
+// TestTurnsGiven: a turn's files are there before its code, in the place of what has their names, and are sent only when the code
+// changes them. What can't be made is said, and the code is not executed. Links lead nowhere that the code could not write itself.
+func TestTurnsGiven(t *testing.T) {
+	given := func(name, content string) []sandbox.File {
+		return []sandbox.File{{Name: name, Content: []byte(content)}}
+	}
+	large := []sandbox.File{{Name: "large", Size: 40 << 20, Open: func(context.Context) (io.ReadCloser, error) {
+		return io.NopCloser(io.LimitReader(zeros{}, 40<<20)), nil
+	}}}
+	p := sessionOf(t, "python")
+	p.Limits.DiskMB, p.Limits.FileMB = 32, 64
+	todo := []step{
+		{files: given("d/in.txt", "one"), code: "import os; print(open('d/in.txt').read())"},
+		{files: given("d/in.txt", "two"), code: "x = open('d/in.txt').read(); print(x)"},
+		{files: given("d/in.txt", "three")},
+		{files: given("e.txt", ""), code: "print(open('d/in.txt').read(), x, os.path.getsize('e.txt'), file=open('e.txt', 'w'))"},
+		{files: large, code: "print('never')"},
+		{code: "os.path.getsize('large'), os.remove('large')"},
+		{files: given("d", "x"), code: "print('never')"},
+		{files: given("e.txt/x", "x"), code: "print('never')"},
+		{code: "os.symlink('/proc/1', 'agent'); os.symlink('/etc', 'etc'); os.symlink('/tmp/out', 'out'); os.mkfifo('pipe'); os.symlink('round', 'round')"},
+		{files: given("agent/environ", "x"), code: "print('never')"},
+		{files: given("etc/passwd", "x"), code: "print('never')"},
+		{files: given("round/x", "x"), code: "print('never')"},
+		{files: given("out", "mine"), code: "print(open('out').read(), os.path.islink('out'), os.path.exists('/tmp/out'))"},
+		{files: given("pipe", "mine"), code: "print(open('pipe').read())"},
+		{files: append(given("f1", "1"), given("f2", "2")...), code: "os.mkdir('locked', 0o500)"},
+		{files: given("locked/f3", "x"), code: "print('never')"},
+		{code: "print(open('f1').read(), open('f2').read(), x)"},
+	}
+	refused := want{status: job.Failed, code: 1, stderr: "glovebox: "}
+	got := turns(t, p, todo...)
+	check(t, got,
+		want{stdout: "one\n"}, want{stdout: "two\n"}, want{}, want{},
+		want{status: job.Failed, code: 1, stderr: "limits.disk_mb"}, want{stdout: "(0, None)\n"}, refused, refused,
+		want{}, refused, refused, refused, want{stdout: "mine False False\n"}, want{stdout: "mine\n"},
+		want{}, refused, want{stdout: "1 2 two\n"},
+	)
+	for i, g := range got {
+		names := ""
+		if i == 3 {
+			names = "e.txt"
+		}
+		if g.names() != names {
+			t.Errorf("turn %d sent %q, want %q", i+1, g.names(), names)
+		}
+	}
+	if got[3].artifacts[0].bytes != "three two 0\n" {
+		t.Errorf("got %q", got[3].artifacts[0].bytes)
+	}
+	node := turns(t, sessionOf(t, "node"), step{files: given("a.txt", "one")}, step{files: given("a.txt", "two"), code: "require('fs').readFileSync('a.txt', 'utf8')"})
+	check(t, node, want{}, want{stdout: "'two'\n"})
+	prepared := preloaded(t, "turns-given", 1)
+	awaitPreloaded(t, prepared)
+	first, o := turnsIn(t, prepared, sessionOf(t, "python"), step{files: given("a.txt", "one"), code: "import os; print(open('a.txt').read(), os.listdir())"})
+	if check(t, first, want{stdout: "one ['a.txt']\n"}); !o.Preloaded {
+		t.Error("the session was not prepared")
+	}
+}
+
+// zeros are bytes without end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // BenchmarkTurns is what a turn costs beside its code, in a session that has done nothing for a moment: the median.
 func BenchmarkTurns(b *testing.B) {

@@ -46,6 +46,16 @@ func (s *Session) send(ctx context.Context, pause, resume func()) error {
 	if len(start.Become) > 0 {
 		files = append(slices.Clone(files), *p.Interpreter)
 	}
+	if err := s.sendFiles(ctx, files, pause, resume); err != nil {
+		return err
+	}
+	if err := s.out.WriteChunks(agentwire.TypeStdinData, p.Stdin); err != nil {
+		return err
+	}
+	return s.out.Write(agentwire.TypeGo, nil)
+}
+
+func (s *Session) sendFiles(ctx context.Context, files []sandbox.File, pause, resume func()) error {
 	for _, f := range files {
 		if f.Open != nil {
 			if err := s.sendFile(ctx, f, pause, resume); err != nil {
@@ -60,10 +70,7 @@ func (s *Session) send(ctx context.Context, pause, resume func()) error {
 			return err
 		}
 	}
-	if err := s.out.WriteChunks(agentwire.TypeStdinData, p.Stdin); err != nil {
-		return err
-	}
-	return s.out.Write(agentwire.TypeGo, nil)
+	return nil
 }
 
 // inputError is why an input could not be read.

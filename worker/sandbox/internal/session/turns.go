@@ -74,7 +74,7 @@ func (s *Session) turn(ctx context.Context, t sandbox.Turn, sendTimeout time.Dur
 	s.lastStderr, s.testBegan, s.collectWait = 0, time.Now(), 0
 	s.Outcome.Skipped, s.Outcome.SkippedTotal, s.interrupted = nil, 0, false
 	s.task.Sink = t.Sink
-	if err := s.sendTurn(t, sendTimeout); err != nil {
+	if err := s.sendTurn(ctx, t, sendTimeout); err != nil {
 		return sandbox.TurnOutcome{}, s.whyUnsent(ctx, err)
 	}
 	limit := t.Wall + grace
@@ -112,13 +112,16 @@ func (s *Session) turn(ctx context.Context, t sandbox.Turn, sendTimeout time.Dur
 }
 
 // sendTurn tells the agent the next turn, and closes the stream on one that takes it too slowly.
-func (s *Session) sendTurn(t sandbox.Turn, timeout time.Duration) error {
+func (s *Session) sendTurn(ctx context.Context, t sandbox.Turn, timeout time.Duration) error {
 	s.mu.Lock()
 	s.check.NextTurn()
 	s.mu.Unlock()
 	overdue := time.AfterFunc(timeout, s.Abort)
 	defer overdue.Stop()
 	if err := s.out.WriteJSON(agentwire.TypeTurn, agentwire.Turn{WallMS: t.Wall.Milliseconds()}); err != nil {
+		return err
+	}
+	if err := s.sendFiles(ctx, t.Files, func() { overdue.Stop() }, func() { overdue.Reset(timeout) }); err != nil {
 		return err
 	}
 	if err := s.out.WriteChunks(agentwire.TypeStdinData, t.Code); err != nil {

@@ -1,0 +1,58 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/glovebox-run/glovebox/internal/await"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// inputs are the files that the execution is given. Those of the bucket are kept by the worker until it is executed: a session has its
+// state to lose, so it waits for a bucket that is away. An error that is an inputError is the execution's.
+func (t *turn) inputs(ctx context.Context) (files []sandbox.File, err error) {
+	w := t.session.worker
+	ctx, cancel := context.WithTimeout(ctx, w.UploadTimeout)
+	defer cancel()
+	for _, f := range t.job.Spec.Files {
+		var file sandbox.File
+		err := await.Until(ctx, t.session.log, "the bucket, to read an execution's file", func(ctx context.Context) (err error) {
+			file, err = t.input(ctx, f)
+			if input := new(inputError); errors.As(err, &input) {
+				return errors.Join(await.ErrSettings, err) // no waiting helps
+			}
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read input %q: %w", f.Name, err)
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// input is one of them.
+func (t *turn) input(ctx context.Context, f job.File) (sandbox.File, error) {
+	file, err := t.session.worker.input(ctx, t.job, f)
+	if err != nil || !f.Kept() {
+		return file, err
+	}
+	r, err := file.Open(ctx)
+	if err != nil {
+		return file, err
+	}
+	defer r.Close()
+	kept := &capture{dir: t.session.worker.SpoolDir}
+	t.files = append(t.files, kept)
+	if _, err := io.Copy(captured{kept}, r); err != nil {
+		return file, err
+	}
+	file.Open = func(context.Context) (io.ReadCloser, error) {
+		r, err := kept.all()
+		return io.NopCloser(r), err
+	}
+	return file, nil
+}
