@@ -17,7 +17,7 @@ import (
 // TestSessionChaos kills api, worker, Redis and Podman's service while sessions execute. Each execution that was accepted ends once, with one
 // message: as it would have, or with the reason why it was lost. None is executed twice, and a session that is lost says so.
 //
-// GLOVEBOX_CHAOS_SESSIONS is how many there are at least (3), of which each brings two kills, GLOVEBOX_CHAOS_EXECUTIONS how many executions each is to make (4).
+// GLOVEBOX_CHAOS_SESSIONS is how many there are at least (3); each adds two kills. GLOVEBOX_CHAOS_EXECUTIONS is how many executions each makes (4).
 func TestSessionChaos(t *testing.T) {
 	t.Parallel()
 	c := sessionChaos{

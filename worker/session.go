@@ -145,7 +145,7 @@ func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 		case <-look.C:
 		case <-w.draining:
 		case <-idle.C:
-			idleOver = true // unless one waits, of which no message came
+			idleOver = true // but an execution may wait whose message was lost
 		case <-ttl.C:
 			return h.noMore(job.EndTTL, "its ttl_seconds are over")
 		}

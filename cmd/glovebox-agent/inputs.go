@@ -28,7 +28,7 @@ type inputs struct {
 	stdin *os.File
 	// unsealed is stdin as it comes.
 	unsealed stdin
-	// replace: a file that is there already gives way. Code of the job may have put links into the path: who writes there has no more rights than it had.
+	// replace removes a file of the same name before. Code of the job may have put links into the path: the agent writes with that code's rights.
 	replace bool
 	// problem, if set, says why the job can't have its inputs, which is its own fault: it is
 	// refused then.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -52,4 +53,34 @@ func (s *Store) FindByKey(ctx context.Context, tenant, key string, request Reque
 		return "", &job.GoneError{ID: id}
 	}
 	return id, nil
+}
+
+// FindRunByKey returns the id of the run that an idempotency key began, which stands for asked. It fails with job.ErrNotFound where there is none, and else as OpenRun does.
+func (s *Store) FindRunByKey(ctx context.Context, tenant, key string, asked []byte) (id string, err error) {
+	id, err = s.rdb.Get(ctx, runKeyKey(tenant, key)).Result()
+	if errors.Is(err, redis.Nil) {
+		return "", job.ErrNotFound
+	}
+	if err != nil {
+		return "", fmt.Errorf("find run by its key: %w", err)
+	}
+	options, err := s.rdb.HGet(ctx, runKey(tenant, id), "options").Result()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return "", &job.GoneError{ID: id}
+	case err != nil:
+		return "", fmt.Errorf("find run by its key: %w", err)
+	case options != hashAsked(asked):
+		return "", job.ErrConflict
+	}
+	return id, nil
+}
+
+// runKeyKey is where an idempotency key says which run it began.
+func runKeyKey(tenant, key string) string { return script.Key(tenant, "runidem:"+hashKey(key)) }
+
+// hashAsked is what a record has of what was asked for under an idempotency key.
+func hashAsked(asked []byte) string {
+	sum := sha256.Sum256(asked)
+	return hex.EncodeToString(sum[:16])
 }
