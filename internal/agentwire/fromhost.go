@@ -203,9 +203,11 @@ func (h *FromHost) beginFile(f Frame) error {
 }
 
 func (h *FromHost) fileDone() {
-	if h.fileLeft == 0 && h.Turn.WallMS > 0 {
+	switch {
+	case h.fileLeft > 0:
+	case h.Turn.WallMS > 0: // the file is a turn's
 		h.state = inTurn
-	} else if h.fileLeft == 0 {
+	default:
 		h.state = betweenFiles
 	}
 }

@@ -195,7 +195,7 @@ func (s *Store) finishArgs(ctx context.Context, j Job, e Ending, more script.Arg
 	if e.Metered != nil {
 		m = *e.Metered
 	}
-	budget := job.Budget{}
+	month, budget := job.MonthOf(now), job.Budget{}
 	if m.Nano > 0 {
 		terms, err := s.terms(ctx, j.Tenant)
 		if err != nil { // what it cost counts in any case; the next end tells
@@ -203,7 +203,6 @@ func (s *Store) finishArgs(ctx context.Context, j Job, e Ending, more script.Arg
 		}
 		budget = terms.Budget
 	}
-	month := job.MonthOf(now)
 	of := budgetSubject(j.Tenant, month, budget)
 	a["month"], a["budget"], a["warn_at"], a["budget_of"] = month, budget.Nano, budget.WarnAt(), of
 	a["warning"], a["exceeded"] = MessageID(of, job.EventBudgetWarning), MessageID(of, job.EventBudgetExceeded)

@@ -278,8 +278,9 @@ func (c *Client) endRun(ctx context.Context, d *pipelines.Definition, l *liveRun
 	if known.Params, err = paramsOf(l); err != nil {
 		return err
 	}
-	outputs := d.Outputs(known, record.MaxInline)                                   // what is more, the jobs have
-	c.tracer.Run(ctx, l.Trace, l.ID, l.Name, string(status), l.Created, time.Now()) // before, as this process may die: its jobs' spans are below it, and it always has the same id
+	outputs := d.Outputs(known, record.MaxInline) // what is more, the jobs have
+	// The span comes first: this process may die between the two, and the spans of the run's jobs are below it. Sent twice it has the same id.
+	c.tracer.Run(ctx, l.Trace, l.ID, l.Name, string(status), l.Created, time.Now())
 	return c.records.EndRun(ctx, l.Run, job.Status(status), outputs)
 }
 

@@ -91,11 +91,6 @@ func TestAdvanceKilled(t *testing.T) {
 		}
 		return job.Succeeded
 	}
-	records, err := record.Open(t.Context(), record.Config{URL: w.Redis.API()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { records.Close() })
 	firers := []*firer{newFirer(t, w), newFirer(t, w)}
 	deaths := 0
 	for n := range 12 {
@@ -126,7 +121,7 @@ func TestAdvanceKilled(t *testing.T) {
 				break
 			}
 			if r.IntN(2) == 0 {
-				worked(t, records, run.ID, becomes)
+				worked(t, w.Records, run.ID, becomes)
 			}
 		}
 		got := map[string]string{}
@@ -204,16 +199,11 @@ func TestAdvanceRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	records, err := record.Open(t.Context(), record.Config{URL: w.Redis.API()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { records.Close() })
 	for range 3 {
 		if err := w.Client.Advance(t.Context(), run.ID, time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		worked(t, records, run.ID, func(string, int, int) job.Status { return job.Succeeded })
+		worked(t, w.Records, run.ID, func(string, int, int) job.Status { return job.Succeeded })
 	}
 	run, err = w.Client.GetRun(t.Context(), run.ID)
 	if err != nil || run.Status != job.Failed {

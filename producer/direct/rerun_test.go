@@ -12,13 +12,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer/producertest"
 )
 
 // worksOff advances a run to its end, and ends its jobs on the way.
-func worksOff(t *testing.T, w *producertest.Env, records *record.Store, id string, becomes func(step string, index, try int) job.Status) job.Run {
+func worksOff(t *testing.T, w *producertest.Env, id string, becomes func(step string, index, try int) job.Status) job.Run {
 	t.Helper()
 	for range 100 {
 		if err := w.Client.Advance(t.Context(), id, time.Now()); err != nil {
@@ -31,7 +30,7 @@ func worksOff(t *testing.T, w *producertest.Env, records *record.Store, id strin
 		if run.Status.Final() {
 			return run
 		}
-		worked(t, records, id, becomes)
+		worked(t, w.Records, id, becomes)
 	}
 	t.Fatal("the run doesn't end")
 	return job.Run{}
@@ -42,11 +41,6 @@ func TestRerun(t *testing.T) {
 	t.Parallel()
 	w := producertest.New(t, "")
 	w.Runtimes(t)
-	records, err := record.Open(t.Context(), record.Config{URL: w.Redis.API()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { records.Close() })
 	fails := func(failing string) func(string, int, int) job.Status {
 		return func(step string, _, _ int) job.Status {
 			if step == failing {
@@ -77,7 +71,7 @@ func TestRerun(t *testing.T) {
 	if _, err := w.Client.RerunRun(t.Context(), first.ID, job.RerunRequest{}); !errors.Is(err, job.ErrRunNotEnded) {
 		t.Errorf("rerun of one that runs: got %v", err)
 	}
-	first = worksOff(t, w, records, first.ID, fails("chart"))
+	first = worksOff(t, w, first.ID, fails("chart"))
 	second := again(first.ID, job.RerunRequest{IdempotencyKey: "k"})
 	if same := again(first.ID, job.RerunRequest{IdempotencyKey: "k"}); same.ID != second.ID {
 		t.Errorf("got run %s and %s under one key", second.ID, same.ID)
@@ -85,8 +79,8 @@ func TestRerun(t *testing.T) {
 	if _, err := w.Client.RerunRun(t.Context(), first.ID, job.RerunRequest{From: "parse", IdempotencyKey: "k"}); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("another rerun under the key: got %v", err)
 	}
-	second = worksOff(t, w, records, second.ID, fails(""))
-	third := worksOff(t, w, records, again(second.ID, job.RerunRequest{From: "mail"}).ID, fails(""))
+	second = worksOff(t, w, second.ID, fails(""))
+	third := worksOff(t, w, again(second.ID, job.RerunRequest{From: "mail"}).ID, fails(""))
 	for _, c := range []struct {
 		run  job.Run
 		want map[string]string
@@ -113,7 +107,7 @@ func TestRerun(t *testing.T) {
 		t.Fatal(err)
 	}
 	invalid(third.ID, "mail", "needs step chart, whose jobs are no longer kept")
-	anew := worksOff(t, w, records, again(third.ID, job.RerunRequest{From: "chart"}).ID, fails(""))
+	anew := worksOff(t, w, again(third.ID, job.RerunRequest{From: "chart"}).ID, fails(""))
 	if anew.Status != job.Succeeded {
 		t.Errorf("got %+v", anew)
 	}
@@ -143,11 +137,6 @@ func TestRerunGone(t *testing.T) {
 	t.Parallel()
 	w := producertest.New(t, "")
 	w.Runtimes(t)
-	records, err := record.Open(t.Context(), record.Config{URL: w.Redis.API()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { records.Close() })
 	parse, chart, mail := source(), source("parse"), source("parse", "chart")
 	parse.Each, mail.Each = &job.Each{From: "/params/list"}, &job.Each{Artifacts: "parse", Match: "*.csv"}
 	first, err := w.Client.StartRun(t.Context(), job.PipelineRequest{Params: list(4), Pipeline: job.Pipeline{
@@ -164,7 +153,7 @@ func TestRerunGone(t *testing.T) {
 		}
 		return job.Succeeded
 	}
-	worksOff(t, w, records, first.ID, becomes)
+	worksOff(t, w, first.ID, becomes)
 	failing = ""
 	for _, purged := range []bool{false, true} {
 		asked := job.RerunRequest{IdempotencyKey: fmt.Sprint(purged)}
@@ -177,7 +166,7 @@ func TestRerunGone(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		second = worksOff(t, w, records, second.ID, becomes)
+		second = worksOff(t, w, second.ID, becomes)
 		if mail := second.Steps["mail"]; purged && (mail.Status != "failed" || !strings.Contains(mail.Why, "job 3 of 4 left is no longer kept: rerun from parse")) || !purged && mail.Count != 4 {
 			t.Errorf("purged %v: got %s, %+v", purged, second.Status, mail)
 		}
@@ -196,11 +185,6 @@ func TestRunBounded(t *testing.T) {
 	t.Parallel()
 	w := producertest.New(t, "")
 	w.Runtimes(t)
-	records, err := record.Open(t.Context(), record.Config{URL: w.Redis.API()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { records.Close() })
 	one := source()
 	one.Each = &job.Each{From: "/params/list"}
 	p := job.Pipeline{Params: []byte(`{"type":"object","properties":{"list":{"type":"array","items":{"type":"string"}}}}`), Steps: map[string]job.Step{}}
@@ -212,7 +196,7 @@ func TestRunBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run = worksOff(t, w, records, run.ID, func(string, int, int) job.Status { return job.Succeeded })
+	run = worksOff(t, w, run.ID, func(string, int, int) job.Status { return job.Succeeded })
 	failed := 0
 	for name, step := range run.Steps {
 		if step.Status == "failed" {
@@ -225,7 +209,7 @@ func TestRunBounded(t *testing.T) {
 	if failed == 0 || failed > job.MaxSteps/4 {
 		t.Errorf("got %d steps failed of %d that take 60 KiB each", failed, job.MaxSteps)
 	}
-	size, err := records.RunSize(t.Context(), run.ID)
+	size, err := w.Records.RunSize(t.Context(), run.ID)
 	if err != nil || size > 5<<20 {
 		t.Errorf("the run takes %d bytes, %v", size, err)
 	}

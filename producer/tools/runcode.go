@@ -104,9 +104,8 @@ func run(ctx context.Context, c Caller, in runCodeArguments) (Answer, error) {
 	}
 	spec := job.Spec{
 		Runtime: in.Language, Source: in.Code, Stdin: in.Stdin, Limits: job.Limits{WallMS: in.TimeoutMS},
-		Metadata: map[string]string{"tool": RunCode}, Stream: c.Progress != nil,
+		Files: in.files(), Metadata: map[string]string{"tool": RunCode}, Stream: c.Progress != nil,
 	}
-	spec.Files = in.files()
 	submitting, done := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	j, err := c.Glovebox.Submit(submitting, spec)
 	done()

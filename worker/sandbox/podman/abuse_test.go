@@ -177,12 +177,18 @@ print(sum(range(1_000_000)))
 // worker ends as if it were alone, and nothing is left of either.
 func TestAbuse(t *testing.T) {
 	t.Parallel()
-	s := suspects{podman: open(t), filter: func(jobID string) string { return "label=run.glovebox.job=" + jobID }}
+	attackAll(t, (*suspects).attack)
+}
+
+// attackAll makes each attack in a fresh sandbox, and looks for what is left of all of them.
+func attackAll(t *testing.T, attack func(*suspects, *testing.T, int, abuse)) {
+	t.Helper()
+	s := &suspects{podman: open(t), filter: func(jobID string) string { return "label=run.glovebox.job=" + jobID }}
 	t.Cleanup(func() { nothingLeft(t, s.traces) }) // after the last of them
 	for i, a := range abuses(t) {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
-			s.attack(t, i, a)
+			attack(s, t, i, a)
 		})
 	}
 }

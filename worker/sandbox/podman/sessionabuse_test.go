@@ -13,14 +13,7 @@ import (
 // over for the memory that its files hold. A job beside it ends as if it were alone, and nothing is left of either.
 func TestAbuseInSession(t *testing.T) {
 	t.Parallel()
-	s := suspects{podman: open(t), filter: func(jobID string) string { return "label=run.glovebox.job=" + jobID }}
-	t.Cleanup(func() { nothingLeft(t, s.traces) }) // after the last of them
-	for i, a := range abuses(t) {
-		t.Run(a.name, func(t *testing.T) {
-			t.Parallel()
-			s.attackInSession(t, i, a)
-		})
-	}
+	attackAll(t, (*suspects).attackInSession)
 }
 
 // attackInSession makes an attack in a session, with a job beside it.
