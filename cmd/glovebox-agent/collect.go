@@ -27,6 +27,9 @@ type collector struct {
 	sent    int64
 	bytes   int64
 	skipped int
+	// read is how much of given files was read to see whether they have changed: at most what the directory can hold, as files with
+	// holes can be read for hours.
+	read int64
 }
 
 // run collects, and sends End.
@@ -55,7 +58,8 @@ func (c *collector) file(e entry) error {
 	if e.problem != "" {
 		return c.skip(e.name, e.problem)
 	}
-	if given, ok := c.inputs[e.name]; ok && given.size == e.size {
+	if given, ok := c.inputs[e.name]; ok && given.size == e.size && c.read+e.size <= c.limits.DiskMB<<20 {
+		c.read += e.size
 		now, err := sumOf(c.root, e)
 		if err == nil && now == given {
 			c.note(e.name, now)

@@ -95,6 +95,9 @@ func (in *inputs) closeWhenDone() error {
 
 // empty leaves nothing of a file that there is no room for.
 func (in *inputs) empty() error {
+	if in.replace {
+		in.problem += "; " + in.name + " is empty now"
+	}
 	in.sums[in.name] = sum{sha256: sha256.Sum256(nil)}
 	return errors.Join(in.file.Truncate(0), in.file.Close())
 }

@@ -33,6 +33,10 @@ type interpreter struct {
 	failure *execFailure
 	// extraMemory is what it may hold beside limits.memory_mb, bytes: what it held when it became the session's.
 	extraMemory int64
+	// cpu is what the session had used when its last turn ended. stirred says that it ran after that, and stirredFor what it used.
+	cpu        time.Duration
+	stirred    bool
+	stirredFor time.Duration
 	// told is closed when nothing is told or heard any more in this turn.
 	told chan struct{}
 }

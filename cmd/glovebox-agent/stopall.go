@@ -13,31 +13,53 @@ import (
 // stopPatience is how long stopAll tries.
 const stopPatience = 3 * time.Second
 
+// maxStuck is how often stopAll sees the same processes wait for a stopped one, before it lets that one go on.
+const maxStuck = 5
+
 // stopAll stops every process but this one, and reports whether none runs any more. A process may start another, or let one go on, while
-// the signal goes round, so all of them have to be seen stopped twice.
+// the signal goes round, so all of them have to be seen stopped twice. One that is stopped between vfork and exec keeps its parent waiting, which
+// can't be stopped then: it is let go on for a moment, to get to its exec.
 func stopAll() bool {
-	pause := 100 * time.Microsecond
-	for seen, until := 0, time.Now().Add(stopPatience); time.Now().Before(until); {
+	pause, moment := 100*time.Microsecond, time.Millisecond
+	for seen, stuck, until := 0, 0, time.Now().Add(stopPatience); time.Now().Before(until); {
 		_ = syscall.Kill(-1, syscall.SIGSTOP) // ESRCH: there is none
-		if !allStopped() {
-			seen = 0
-			time.Sleep(pause)
-			pause = min(2*pause, time.Millisecond)
+		switch look() {
+		case stopped:
+			if seen++; seen == 2 {
+				return true
+			}
 			continue
+		case waiting:
+			if stuck++; stuck >= maxStuck {
+				stuck = 0
+				_ = syscall.Kill(-1, syscall.SIGCONT)
+				time.Sleep(moment)
+				moment *= 2
+			}
+		case running:
+			stuck = 0
 		}
-		if seen++; seen == 2 {
-			return true
-		}
+		seen = 0
+		time.Sleep(pause)
+		pause = min(2*pause, time.Millisecond)
 	}
 	return false
 }
 
-// allStopped reports whether each thread of every other process is stopped, or dead. Each execution ends with it, so it asks the kernel
-// for as little as it can.
-func allStopped() bool {
+// motion is what the processes of a session do.
+type motion int
+
+const (
+	stopped motion = iota // each thread is stopped, or dead
+	waiting               // some wait in the kernel for one that is
+	running
+)
+
+// look looks at every process but this one. Each execution ends with it, so it asks the kernel for as little as it can.
+func look() (most motion) {
 	processes, err := numbersIn("/proc")
 	if err != nil {
-		return false
+		return running
 	}
 	for _, pid := range processes {
 		if pid == "1" { // this one
@@ -45,15 +67,15 @@ func allStopped() bool {
 		}
 		threads, err := numbersIn("/proc/" + pid + "/task")
 		if err != nil {
-			return false
+			return running
 		}
 		for _, tid := range threads {
-			if !isStopped("/proc/" + pid + "/task/" + tid + "/stat") {
-				return false
+			if most = max(most, motionOf("/proc/"+pid+"/task/"+tid+"/stat")); most == running {
+				return running
 			}
 		}
 	}
-	return true
+	return most
 }
 
 // numbersIn returns the entries of a directory that are numbers; none where it is gone.
@@ -87,20 +109,28 @@ func numbersIn(dir string) (names []string, err error) {
 	}
 }
 
-// isStopped reports whether the thread of that stat file does not run, or is gone.
-func isStopped(path string) bool {
-	fd, err := open(path, 0)
-	if err != nil {
-		return gone(err)
-	}
-	defer unix.Close(fd)
+// motionOf returns what the thread of that stat file does. One that is gone is dead.
+func motionOf(path string) motion {
 	var stat [512]byte
-	n, err := unix.Read(fd, stat[:])
-	if err != nil {
-		return gone(err)
+	fd, err := open(path, 0)
+	n := 0
+	if err == nil {
+		defer unix.Close(fd)
+		n, err = unix.Read(fd, stat[:])
 	}
-	state := stat[bytes.LastIndexByte(stat[:n], ')')+1 : n] // behind the name, which may have anything in it
-	return len(state) > 1 && bytes.IndexByte([]byte("TtZX"), state[1]) >= 0
+	if gone(err) {
+		return stopped
+	}
+	state := stat[bytes.LastIndexByte(stat[:max(n, 0)], ')')+1 : max(n, 0)] // behind the name, which may have anything in it
+	switch {
+	case err != nil || len(state) < 2:
+		return running
+	case bytes.IndexByte([]byte("TtZX"), state[1]) >= 0:
+		return stopped
+	case state[1] == 'D':
+		return waiting
+	}
+	return running
 }
 
 func open(path string, flags int) (int, error) {

@@ -82,13 +82,25 @@ func (s *session) runTurns(start agentwire.Start, process *process) error {
 		}
 	}
 	close(s.clean)
-	for t := range s.turns {
+	for {
+		t, ok, err := s.nextTurn(i, start)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
 		if err := s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{Preloaded: i != nil && i.extraMemory > 0}); err != nil {
 			return err
 		}
 		maps.Copy(files, t.files.sums)
-		if t.files.problem != "" { // nothing is executed
-			if err := s.refuseTurn(start, t); err != nil {
+		problem, refused := t.files.problem, agentwire.Exit{Cause: agentwire.Exited, ExitCode: 1}
+		if i != nil && i.stirred {
+			problem, refused.Lost, refused.Usage.CPUMS = stirred, true, i.stirredFor.Milliseconds()
+			i = nil
+		}
+		if problem != "" {
+			if err := s.refuseTurn(start, t, problem, refused); err != nil {
 				return err
 			}
 			continue
@@ -124,15 +136,15 @@ func (s *session) runTurns(start agentwire.Start, process *process) error {
 	return s.out.WriteJSON(agentwire.TypeEnd, agentwire.End{})
 }
 
-// refuseTurn is a turn whose files can't be put where they are to be.
-func (s *session) refuseTurn(start agentwire.Start, t turn) error {
+// refuseTurn is a turn whose code is not executed.
+func (s *session) refuseTurn(start agentwire.Start, t turn, problem string, exit agentwire.Exit) error {
 	if t.sealed != nil {
 		t.sealed.Close()
 	}
-	if err := s.stream(agentwire.TypeStderr, start).add([]byte(t.files.problem + "\n")); err != nil {
+	if err := s.stream(agentwire.TypeStderr, start).add([]byte(problem + "\n")); err != nil {
 		return err
 	}
-	if err := s.out.WriteJSON(agentwire.TypeExit, agentwire.Exit{Cause: agentwire.Exited, ExitCode: 1}); err != nil {
+	if err := s.out.WriteJSON(agentwire.TypeExit, exit); err != nil {
 		return err
 	}
 	return s.out.WriteJSON(agentwire.TypeTurned, agentwire.Turned{})
@@ -159,6 +171,7 @@ func (s *session) execute(i *interpreter, start agentwire.Start, t turn) (agentw
 		exit.Lost = true
 	}
 	over := watched.finish()
+	i.cpu = over.cpu
 	late := func() { // what was told, or is seen, as the code ended
 		select {
 		case cause := <-stop:
@@ -171,7 +184,7 @@ func (s *session) execute(i *interpreter, start agentwire.Start, t turn) (agentw
 	if late(); exit.Cause == agentwire.Exited && over.memory > memoryLimit {
 		exit.Cause = agentwire.Memory
 	}
-	if exit.Cause == agentwire.Memory || exit.Cause == agentwire.Processes { // it holds that still
+	if exit.Cause == agentwire.Memory || exit.Cause == agentwire.Processes || over.memory > memoryLimit { // it holds that still
 		exit.Lost, exit.ExitCode, exit.Signal = true, 128+int(syscall.SIGKILL), "SIGKILL"
 	}
 	if exit.Lost {

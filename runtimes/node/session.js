@@ -3,6 +3,8 @@
   const { Session } = require('inspector');
   const vm = require('vm');
   const util = require('util');
+  const { promiseHooks } = require('v8');
+  const { Promise, Set, setImmediate } = globalThis; // code may change the names
   const control = new (require('net').Socket)({ fd: 5, readable: true, writable: true });
   const debug = new Session();
   debug.connect();
@@ -14,44 +16,70 @@
   let pending;
   const hidden = (name, value) => Object.defineProperty(globalThis, name, { value });
   hidden('__gloveboxHold', (value) => { held = value; });
-  hidden('__gloveboxRun', () => { pending = post('Runtime.evaluate', { expression, replMode: true, awaitPromise: true }); });
+  // The first promise that a piece makes is its own, which the debugger waits for. It is kept until it is settled: where one is collected before, the
+  // debugger answers in the midst of that, which aborts the process.
+  const unsettled = new Set();
+  hidden('__gloveboxRun', () => {
+    let own;
+    let answered;
+    pending = new Promise((resolve, reject) => {
+      answered = (e, answer) => { unsettled.delete(own); if (e) reject(e); else resolve(answer); };
+    });
+    const endHook = promiseHooks.onInit((promise) => { own ??= promise; });
+    try {
+      debug.post('Runtime.evaluate', { expression, replMode: true }, answered);
+    } finally {
+      endHook();
+      unsettled.add(own);
+    }
+  });
   let interrupted = () => {};
   const interruption = () => Object.assign(new Error('interrupted'), { code: 'ERR_SCRIPT_EXECUTION_INTERRUPTED' });
   // Processes that code started stand still between two pieces. Where their parent ends then, the kernel sends this one a SIGHUP, too.
   process.on('SIGHUP', () => {});
   process.on('SIGINT', () => interrupted(interruption()));
-  const complain = (e) => process.stderr.write(`Uncaught ${util.inspect(e)}\n`);
+  // What is printed is written at once, not as the loop comes to it: nothing runs behind a piece's end.
+  for (const stream of [process.stdout, process.stderr]) stream._handle?.setBlocking?.(true);
+  const complain = (e) => {
+    let text = 'an error that can\'t be described';
+    try { text = util.inspect(e); } catch {}
+    try { process.stderr.write(`Uncaught ${text}\n`); } catch {}
+  };
   process.on('unhandledRejection', complain);
   process.on('uncaughtException', complain);
 
+  // In an object, as a promise of a value that has a method "then" would call it.
   async function valueOf(remote) {
     if (!remote.objectId) {
-      if (remote.unserializableValue) return vm.runInThisContext(`(${remote.unserializableValue})`);
-      return remote.value;
+      if (remote.unserializableValue) return { value: vm.runInThisContext(`(${remote.unserializableValue})`) };
+      return { value: remote.value };
     }
     await post('Runtime.callFunctionOn', { objectId: remote.objectId, functionDeclaration: 'function () { __gloveboxHold(this); }' });
     await post('Runtime.releaseObject', { objectId: remote.objectId });
-    return held;
+    return { value: held };
   }
+
+  const turnOfLoop = () => new Promise((resolve) => { setImmediate(resolve); });
 
   async function execute(text) {
     expression = text;
     // An interrupt of the code before can come late, but not behind the events that are there now.
-    for (let i = 0; i < 2; i++) await new Promise((resolve) => setImmediate(resolve));
+    for (let i = 0; i < 2; i++) await turnOfLoop();
     const stopped = new Promise((_, reject) => { interrupted = reject; });
     stopped.catch(() => {});
     try {
       vm.runInThisContext('__gloveboxRun()', { breakOnSigint: true });
       const { result, exceptionDetails } = await Promise.race([pending, stopped]);
       if (exceptionDetails) {
-        const e = exceptionDetails.exception ? await valueOf(exceptionDetails.exception) : exceptionDetails.text;
+        const e = exceptionDetails.exception ? (await valueOf(exceptionDetails.exception)).value : exceptionDetails.text;
         if (e instanceof Error && e.stack) {
           e.stack = e.stack.split('\n').filter((line) => !/^\s+at .*(node:|\[eval\])/.test(line)).join('\n');
         }
         complain(e);
         return 1;
       }
-      const value = await valueOf(result);
+      let { value } = await valueOf(result);
+      if (util.types.isPromise(value)) value = await Promise.race([value, stopped]);
       if (value !== undefined) console.log(util.inspect(value));
       return 0;
     } catch (e) {
@@ -74,7 +102,11 @@
       const piece = waiting.toString('utf8', 0, end);
       const line = piece.indexOf('\n');
       waiting = waiting.subarray(end + 1);
-      busy = busy.then(() => execute(piece.slice(line + 1))).then((code) => control.write(`\0${piece.slice(0, line)} ${code}\0`));
+      busy = busy.then(() => execute(piece.slice(line + 1))).catch(() => 1)
+        .then(async (code) => {
+          await turnOfLoop(); // a promise that was rejected and has no handler is told of by then
+          control.write(`\0${piece.slice(0, line)} ${code}\0`);
+        });
     }
   });
   control.on('end', () => process.exit());

@@ -83,9 +83,10 @@ def glovebox_session():
         except BaseException as e:  # an error can't be printed: stderr is closed, its __str__ raises, another interrupt came
             code = 130 if isinstance(e, KeyboardInterrupt) else 1
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        for stream in (sys.stdout, sys.stderr):
+        for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
             try:
-                if stream is not None and not getattr(stream, "closed", False):
+                stream = getattr(sys, name, None)
+                if hasattr(stream, "flush") and not getattr(stream, "closed", False):
                     stream.flush()
             except BaseException:
                 code = code or 1

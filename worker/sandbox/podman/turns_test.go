@@ -176,6 +176,10 @@ func TestTurns(t *testing.T) {
 				{code: "pid > 0"},
 				{code: "unwaited = os.fork()\nif unwaited == 0: os._exit(0)"},
 				{code: "os.waitpid(unwaited, 0)[0] == unwaited"},
+				{code: "class Mute:\n    def write(self, text): pass\nsys.stdout = Mute()\nprint('unheard')"},
+				{code: "print('heard', file=sys.__stdout__); sys.stdout = sys.__stdout__; 6"},
+				{code: "del sys.stdout"},
+				{code: "sys.stdout = sys.__stdout__; 7"},
 			},
 			[]want{
 				{},
@@ -202,6 +206,10 @@ func TestTurns(t *testing.T) {
 				{stdout: "True\n"},
 				{},
 				{stdout: "True\n"},
+				{},
+				{stdout: "heard\n6\n"},
+				{},
+				{stdout: "7\n"},
 			},
 		},
 		"node": {
@@ -217,11 +225,21 @@ func TestTurns(t *testing.T) {
 				{code: "console.log('begun'); while (true);", interruptAt: "begun"},
 				{code: "x"},
 				{code: "await null; console.log('begun'); await new Promise(() => setTimeout(() => {}, 1e6))", interruptAt: "begun"},
+				{code: "require('v8').setFlagsFromString('--expose-gc'); for (let i = 0; i < 9; i++) { await null; vm.runInNewContext('gc')() }"},
 				{code: "x + 1"},
 				{code: "let n = 0; const every = setInterval(() => n++, 1)"},
 				{code: "await new Promise((r) => setTimeout(r, 100)); clearInterval(every); n > 1"},
 				{code: "await import('fs')"},
 				{code: "setTimeout(() => { throw new Error('later') }, 1); await new Promise((r) => setTimeout(r, 100)); 'goes on'"},
+				{code: "console.log('x'.repeat(300000)); console.error('y'.repeat(300000))"},
+				{code: "Promise.reject(new Error('boom')); 1"},
+				{code: "2"},
+				{code: "({ then() { console.log('called') } })"},
+				{code: "Promise.resolve(3)"},
+				{code: "await null; console.log('begun'); new Promise(() => setTimeout(() => {}, 1e6))", interruptAt: "begun"},
+				{code: "throw { [Symbol.for('nodejs.util.inspect.custom')]() { throw { [Symbol.for('nodejs.util.inspect.custom')]() { throw 1 } } } }"},
+				{code: "Promise = setImmediate = undefined; 4"},
+				{code: "5"},
 			},
 			[]want{
 				{},
@@ -235,11 +253,21 @@ func TestTurns(t *testing.T) {
 				{stdout: "begun\n", status: job.Canceled, code: 130},
 				{stdout: "3\n"},
 				{stdout: "begun\n", status: job.Canceled, code: 130},
+				{},
 				{stdout: "4\n"},
 				{},
 				{stdout: "true\n"},
 				{status: job.Failed, code: 1, stderr: "ERR_VM_DYNAMIC_IMPORT_CALLBACK_MISSING"},
 				{stdout: "'goes on'\n", stderr: "later"},
+				{stdout: strings.Repeat("x", 300000) + "\n", stderr: strings.Repeat("y", 300000)},
+				{stdout: "1\n", stderr: "boom"},
+				{stdout: "2\n"},
+				{stdout: "{ then: [Function: then] }\n"},
+				{stdout: "3\n"},
+				{stdout: "begun\n", status: job.Canceled, code: 130},
+				{status: job.Failed, code: 1, stderr: "Uncaught an error that can't be described"},
+				{stdout: "4\n"},
+				{stdout: "5\n"},
 			},
 		},
 	} {
@@ -352,6 +380,8 @@ func TestTurnsMemoryAtOnce(t *testing.T) {
 		todo = append(todo, step{code: "y = b'x' * (60 << 20)"}, step{code: "1"})
 		wanted = append(wanted, want{status: job.OutOfMemory, code: 137, lost: true}, want{stdout: "1\n"})
 	}
+	todo = append(todo, step{code: "try:\n    while True: pass\nexcept KeyboardInterrupt: y = b'x' * (60 << 20)", wall: time.Second}, step{code: "1"})
+	wanted = append(wanted, want{status: job.TimedOut, code: 124, lost: true}, want{stdout: "1\n"})
 	check(t, turns(t, p, todo...), wanted...)
 }
 
@@ -388,6 +418,72 @@ max(b - a for a, b in zip(at, at[1:])) >= 0.9`},
 		t.Fatal(err)
 	}
 	check(t, s.done, want{}, want{stdout: "True\n"}, want{stdout: "-9\n"})
+}
+
+// TestTurnsStarting: programs that are being started as a turn ends do not cost it its state. A child that is stopped between vfork and exec keeps
+// its parent from stopping.
+func TestTurnsStarting(t *testing.T) {
+	todo := []step{{code: `import subprocess, threading, time
+def start():
+    while True: subprocess.run(['true'])
+for _ in range(2): threading.Thread(target=start, daemon=True).start()`}}
+	wanted := []want{{}}
+	for range 60 {
+		todo, wanted = append(todo, step{code: "time.sleep(0.01); 1"}), append(wanted, want{stdout: "1\n"})
+	}
+	check(t, turns(t, sessionOf(t, "python"), todo...), wanted...)
+}
+
+// TestTurnsStirred: a process that has a timer or a file send it the signal to go on is ended soon after the turn, with the session's state,
+// and the next turn is told.
+func TestTurnsStirred(t *testing.T) {
+	t.Parallel()
+	const libc = "import ctypes, fcntl, os, signal, struct\nlibc = ctypes.CDLL(None, use_errno=True)\nhalf = struct.pack('qqqq', 0, 500_000_000, 0, 500_000_000)\n"
+	for name, arm := range map[string]string{
+		"timer": `timer = ctypes.c_void_p()
+assert libc.timer_create(1, struct.pack('qii40x', 0, signal.SIGCONT, 0), ctypes.byref(timer)) == 0
+assert libc.timer_settime(timer, 0, half, None) == 0`,
+		"file": `fd = libc.timerfd_create(1, 0)
+assert libc.timerfd_settime(fd, 0, half, None) == 0
+fcntl.fcntl(fd, fcntl.F_SETOWN, os.getpid())
+fcntl.fcntl(fd, fcntl.F_SETSIG, int(signal.SIGCONT))
+fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_ASYNC)`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := sessionOf(t, "python")
+			s := &paused{between: 12 * time.Second, steps: steps{todo: []step{
+				{code: libc + "if os.fork() == 0:\n    " + strings.ReplaceAll(arm, "\n", "\n    ") + "\n    open('/tmp/armed', 'w')\n    while True: pass\nwhile not os.path.exists('/tmp/armed'): pass"},
+				{code: "print('never')"},
+				{code: "'libc' in globals()"},
+			}}}
+			p.Turns = s
+			if o, err := open(t).Run(t.Context(), p, &kept{}); err != nil || o.Lost {
+				t.Fatal(err)
+			}
+			check(t, s.done, want{}, want{status: job.Failed, code: 1, lost: true, stderr: "ran between two executions"}, want{stdout: "False\n"})
+			// It could have had 11 s; it has what it took until it was looked at.
+			if used := s.done[1].Usage.CPUMS; used == 0 || used > 8000 {
+				t.Errorf("it used %d ms of CPU time between two turns", used)
+			}
+		})
+	}
+}
+
+// TestTurnsHoles: files are compared with those of the turn before by what they hold, up to limits.disk_mb of them. What is beyond it is sent again: a file with
+// holes can be read for hours.
+func TestTurnsHoles(t *testing.T) {
+	p := sessionOf(t, "python")
+	p.Limits.DiskMB, p.Limits.ArtifactMB, p.Limits.FileMB = 8, 8, 8
+	hole := func(name string) step {
+		return step{code: "with open('" + name + "', 'wb') as f: n = f.truncate(6 << 20)"}
+	}
+	got := turns(t, p, hole("a"), hole("b"), step{})
+	for i, names := range []string{"a", "b", "b"} {
+		if got[i].names() != names {
+			t.Errorf("turn %d sent %q, want %q", i+1, got[i].names(), names)
+		}
+	}
 }
 
 // TestTurnsRevived: processes that let each other go on cost a turn its state, at most, and never its end.
@@ -468,7 +564,7 @@ func TestTurnsGiven(t *testing.T) {
 	todo := []step{
 		{files: given("d/in.txt", "one"), code: "import os; print(open('d/in.txt').read())"},
 		{files: given("d/in.txt", "two"), code: "x = open('d/in.txt').read(); print(x)"},
-		{files: given("d/in.txt", "three")},
+		{files: append(given("d/in.txt", "three"), given("large", "old")...)},
 		{files: given("e.txt", ""), code: "print(open('d/in.txt').read(), x, os.path.getsize('e.txt'), file=open('e.txt', 'w'))"},
 		{files: large, code: "print('never')"},
 		{code: "os.path.getsize('large'), os.remove('large')"},
@@ -488,7 +584,7 @@ func TestTurnsGiven(t *testing.T) {
 	got := turns(t, p, todo...)
 	check(t, got,
 		want{stdout: "one\n"}, want{stdout: "two\n"}, want{}, want{},
-		want{status: job.Failed, code: 1, stderr: "limits.disk_mb"}, want{stdout: "(0, None)\n"}, refused, refused,
+		want{status: job.Failed, code: 1, stderr: "limits.disk_mb); large is empty now"}, want{stdout: "(0, None)\n"}, refused, refused,
 		want{}, refused, refused, refused, want{stdout: "mine False False\n"}, want{stdout: "mine\n"},
 		want{}, refused, want{stdout: "1 2 two\n"},
 	)

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+)
+
+// lookEvery is how often a session that waits for a turn is looked at.
+const lookEvery = time.Second
+
+// stirred is why a turn is refused whose session did not rest before it.
+const stirred = "glovebox: code of the session ran between two executions: its state is gone, and this code was not executed"
+
+// nextTurn waits for a turn. Nothing of the session may run meanwhile: it would have a processor without limits that nobody counts. gVisor
+// lets a stopped process go on when a timer or a file of its own sends it SIGCONT. If any has run, all are ended.
+func (s *session) nextTurn(i *interpreter, start agentwire.Start) (t turn, ok bool, err error) {
+	var tick <-chan time.Time
+	if i != nil && i.told != nil { // before its first turn it has nothing of the session's
+		ticker := time.NewTicker(lookEvery)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	for {
+		select {
+		case t, ok = <-s.turns:
+			if tick != nil && !i.rests() {
+				err = i.endStirred(start)
+			}
+			return t, ok, err
+		case <-tick:
+			if i.rests() && look() == stopped {
+				continue
+			}
+			if err := i.endStirred(start); err != nil {
+				return t, false, err
+			}
+			tick = nil
+		}
+	}
+}
+
+// rests reports whether the session has used no CPU time since its last turn. If that can't be told, it has.
+func (i *interpreter) rests() bool {
+	used, err := i.group.cpu()
+	return err == nil && used <= i.cpu
+}
+
+// endStirred ends all that runs of the session.
+func (i *interpreter) endStirred(start agentwire.Start) error {
+	i.stirred = true
+	i.kill(start.Limits.MemoryMB << 20)
+	i.finish(true)
+	if used, err := i.group.cpu(); err == nil {
+		i.stirredFor = used - i.cpu
+	}
+	return awaitFreed()
+}
