@@ -6,8 +6,12 @@ import (
 	"github.com/glovebox-run/glovebox/internal/agentwire"
 )
 
-// lookEvery is how often a session that waits for a turn is looked at.
-const lookEvery = time.Second
+// A session that waits for a turn is looked at after firstLook, and after twice as long each time, up to lastLook: twenty that were looked at every
+// second took 1 % of a processor for it.
+const (
+	firstLook = time.Second
+	lastLook  = 16 * time.Second
+)
 
 // stirred is why a turn is refused whose session did not rest before it.
 const stirred = "glovebox: code of the session ran between two executions: its state is gone, and this code was not executed"
@@ -15,27 +19,31 @@ const stirred = "glovebox: code of the session ran between two executions: its s
 // nextTurn waits for a turn. Nothing of the session may run meanwhile: it would have a processor without limits that nobody counts. gVisor
 // lets a stopped process go on when a timer or a file of its own sends it SIGCONT. If any has run, all are ended.
 func (s *session) nextTurn(i *interpreter, start agentwire.Start) (t turn, ok bool, err error) {
-	var tick <-chan time.Time
-	if i != nil && i.told != nil { // before its first turn it has nothing of the session's
-		ticker := time.NewTicker(lookEvery)
-		defer ticker.Stop()
-		tick = ticker.C
+	if i == nil || i.told == nil { // nothing of the session's was executed yet, or its end was seen
+		t, ok = <-s.turns
+		return t, ok, nil
 	}
+	wait := firstLook
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
 	for {
 		select {
 		case t, ok = <-s.turns:
-			if tick != nil && !i.rests() {
+			if !i.rests() {
 				err = i.endStirred(start)
 			}
 			return t, ok, err
-		case <-tick:
+		case <-timer.C:
 			if i.rests() && look() == stopped {
+				wait = min(2*wait, lastLook)
+				timer.Reset(wait)
 				continue
 			}
 			if err := i.endStirred(start); err != nil {
 				return t, false, err
 			}
-			tick = nil
+			t, ok = <-s.turns
+			return t, ok, nil
 		}
 	}
 }
