@@ -25,11 +25,13 @@ const (
 	gradedInputDomain   = "glovebox/graded-input/v1"
 	streamsInputDomain  = "glovebox/streams-input/v1"
 	commandsInputDomain = "glovebox/commands-input/v1"
+	sessionInputDomain  = "glovebox/session-input/v1"
 	outputDomain        = "glovebox/output/v1"
 	gradedOutputDomain  = "glovebox/graded-output/v1"
 	environmentDomain   = "glovebox/environment/v1"
 	snapshotDomain      = "glovebox/snapshot-environment/v1"
 	subjectDomain       = "glovebox/result/v1"
+	executionDomain     = "glovebox/execution-result/v1"
 )
 
 // fields is a SHA-256 over fields, each behind its length: eight bytes, big-endian.
@@ -109,13 +111,25 @@ type Input struct {
 }
 
 // NewInput returns the Input of a job, into which its files go.
-func NewInput(spec job.Spec) *Input {
+func NewInput(spec job.Spec) *Input { return newInput(fields{sha256.New()}, spec) }
+
+// NewExecutionInput returns the Input of a session's execution, into which its files go. The session, its number there and its interpreter's, and previous,
+// the subject's digest of the execution before it, come before all else: so it stands for all that the session has executed. previous is "" for the first.
+func NewExecutionInput(spec job.Spec, at job.ExecutionState, previous string) *Input {
+	f := newFields(sessionInputDomain)
+	f.text(at.ID)
+	f.number(at.Sequence)
+	f.number(int64(at.Generation))
+	f.text(previous)
+	return newInput(f, spec)
+}
+
+func newInput(f fields, spec job.Spec) *Input {
 	image := spec.Image != "" || len(spec.Command) > 0
 	domain := inputDomain
 	if image {
 		domain = imageInputDomain
 	}
-	f := fields{sha256.New()}
 	if spec.Graded() || spec.Checker != nil || len(spec.Groups) > 0 {
 		f.text(gradedInputDomain)
 		f.grading(spec)
@@ -300,6 +314,10 @@ func limitNumbers(l job.Limits) (map[string]json.Number, error) {
 // subjectDigest is the digest that a statement is about.
 func subjectDigest(p Predicate) string {
 	f := newFields(subjectDomain)
+	if p.Session != nil {
+		f = newFields(executionDomain)
+		f.json(p.Session)
+	}
 	f.text(p.Runtime.ImageDigest, p.InputHash, p.OutputHash)
 	f.optional(p.ExitCode)
 	f.text(p.EnvironmentHash)

@@ -56,10 +56,21 @@ type Predicate struct {
 	LimitsEnforced string     `json:"limits_enforced,omitempty"`
 	Attempt        int        `json:"attempt"`
 	Worker         string     `json:"worker,omitempty"`
+	Session        *Execution `json:"session,omitempty"`
 
 	InputHash       string `json:"input_hash"`
 	OutputHash      string `json:"output_hash"`
 	EnvironmentHash string `json:"environment_hash"`
+}
+
+// Execution attests where an execution stands in its session.
+type Execution struct {
+	ID         string `json:"id"` // the session's
+	Sequence   int64  `json:"sequence"`
+	Generation int    `json:"generation"`
+	State      string `json:"state"`
+	// Previous is the digest of the subject of the execution before it that was executed; "" where there was none.
+	Previous string `json:"previous"`
 }
 
 // Stream attests an output stream.
@@ -125,6 +136,8 @@ type Run struct {
 	Limits job.Limits
 	// Stdout and Stderr are the whole streams; TextSHA256 and Truncated are not read.
 	Stdout, Stderr Stream
+	// Previous is that of [Execution]; "" for any other job.
+	Previous string
 }
 
 // describe returns what is attested of a result, without hashes.
@@ -136,6 +149,10 @@ func describe(r job.Result, run Run) (Predicate, error) {
 		ArtifactsSkipped: r.ArtifactsSkipped, ArtifactsSkippedTotal: r.ArtifactsSkippedTotal,
 		Limits: run.Limits, LimitsEnforced: r.LimitsEnforced, Attempt: r.Attempt, Worker: r.Worker,
 		InputHash: run.InputHash,
+	}
+	if r.Session != nil {
+		x := r.Session
+		p.Session = &Execution{ID: x.ID, Sequence: x.Sequence, Generation: x.Generation, State: x.State, Previous: run.Previous}
 	}
 	p.Stdout.Truncated, p.Stderr.Truncated = r.StdoutTruncated, r.StderrTruncated
 	p.Stdout.TextSHA256, p.Stderr.TextSHA256 = hashText(r.Stdout), hashText(r.Stderr)

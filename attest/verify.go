@@ -42,7 +42,11 @@ func Verify(r job.Result, keys []Key) (Verified, error) {
 		return Verified{}, fmt.Errorf("%w: it has %d subjects, want one", ErrMalformed, len(s.Subject))
 	}
 	p := s.Predicate
-	now, err := describe(r, Run{InputHash: p.InputHash, Limits: p.Limits, Stdout: p.Stdout, Stderr: p.Stderr})
+	ran := Run{InputHash: p.InputHash, Limits: p.Limits, Stdout: p.Stdout, Stderr: p.Stderr}
+	if p.Session != nil {
+		ran.Previous = p.Session.Previous
+	}
+	now, err := describe(r, ran)
 	if err != nil {
 		return Verified{}, err
 	}

@@ -43,7 +43,7 @@ func sample() (job.Result, Run) {
 			ExitCode: &exitCode, Signal: "SIGKILL", Stdout: "o", Stderr: "e", Difference: &job.Difference{Line: 1, Column: 2, Want: "w", Got: "g"}, Feedback: "f", JudgeMessage: "j",
 		}},
 		Groups:  []job.GroupResult{{Name: "g", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2}},
-		Session: &job.ExecutionState{ID: "default-s-x", Sequence: 1, Generation: 2, State: job.StateKept}, // no execution is attested
+		Session: &job.ExecutionState{ID: "default-s-x", Sequence: 1, Generation: 2, State: job.StateKept},
 		Cost:    &job.Cost{Nano: 1, Amount: "0.000000001"},
 	}
 	input, err := InputHash(job.Spec{Source: "print(1)"})
@@ -56,6 +56,7 @@ func sample() (job.Result, Run) {
 	return r, Run{
 		InputHash: input, Limits: limits,
 		Stdout: Stream{Size: 100_000, SHA256: hashText("all of stdout")}, Stderr: Stream{Size: 4, SHA256: hashText("err\n")},
+		Previous: hashText("previous"),
 	}
 }
 
@@ -138,7 +139,6 @@ func TestRotation(t *testing.T) {
 // others signed it too is no change.
 var unattested = []string{
 	"stdout_url", "stderr_url", "artifacts.url", "metadata", "attestation.signatures.(added)",
-	"session.(removed)", "session.id", "session.sequence", "session.generation", "session.state",
 	"cost.(removed)", "cost.nano", "cost.amount",
 }
 
@@ -302,13 +302,13 @@ func TestNotVerified(t *testing.T) {
 	})
 }
 
-// TestGolden guards the encoding: what was signed once verifies for ever. It has no snapshot, as no
-// result had one then.
+// TestGolden guards the encoding: what was signed once verifies for ever. It has no snapshot and no session, as no
+// result that was attested had one then.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	s := rfc8032(t)
 	r, run := sample()
-	r.Runtime.Snapshot = ""
+	r.Runtime.Snapshot, r.Session = "", nil
 	var err error
 	if r.Attestation, err = s.Attest(r, run); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -82,18 +83,19 @@ func TestSession(t *testing.T) {
 // TestSessionCommand: the same from a shell.
 func TestSessionCommand(t *testing.T) {
 	t.Parallel()
-	g := start(t, options{})
-	run := func(args ...string) string {
+	g := start(t, options{workerEnv: []string{"GLOVEBOX_SIGNING_KEY=" + attest.NewSeed()}})
+	glovebox := func(args ...string) string {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), binary(t, "glovebox"), append([]string{"session"}, args...)...)
+		cmd := exec.CommandContext(t.Context(), binary(t, "glovebox"), args...)
 		cmd.Env = append(os.Environ(), "GLOVEBOX_URL="+g.url, "GLOVEBOX_TOKEN="+g.token)
 		cmd.Stderr, cmd.Stdin = t.Output(), strings.NewReader("print(x + 1)")
 		out, err := cmd.Output()
 		if err != nil {
-			t.Fatalf("glovebox session %v: %v, %s", args, err, out)
+			t.Fatalf("glovebox %v: %v, %s", args, err, out)
 		}
 		return strings.TrimSpace(string(out))
 	}
+	run := func(args ...string) string { return glovebox(append([]string{"session"}, args...)...) }
 	id := run("start", "python", "--limit", "wall_ms=60000", "--ttl", "10m", "--metadata", "k=v")
 	run("exec", id, "x = 41")
 	if got := run("exec", id, "-"); got != "42" {
@@ -110,6 +112,13 @@ func TestSessionCommand(t *testing.T) {
 	}
 	if got := run("list"); !strings.Contains(got, id) || !strings.Contains(got, "ready") {
 		t.Errorf("got %s, want the session", got)
+	}
+	transcript := filepath.Join(t.TempDir(), "transcript.jsonl")
+	if err := os.WriteFile(transcript, []byte(run("transcript", id)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := glovebox("verify", "--session", transcript); !strings.HasPrefix(got, "verified  session "+id+"\n  1  ") || !strings.Contains(got, "\n  3  ") || !strings.Contains(got, "\n  head ") {
+		t.Errorf("got %s, want three executions", got)
 	}
 	run("end", id)
 	if got := run("show", id); !strings.Contains(got, job.EndDeleted) {

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"strings"
 	"testing"
 
@@ -10,6 +11,57 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker"
 )
+
+// TestSessionAttested: each execution of a session is attested with the one before it, whatever became of that; one that was canceled before it began
+// has no part in that.
+func TestSessionAttested(t *testing.T) {
+	t.Parallel()
+	signer, err := attest.NewSigner(attest.NewSeed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := start(t, func(c *worker.Config) { sessionWorker(c); c.Signer = signer })
+	id := g.openSession(job.SessionSettings{Runtime: "python", Limits: job.Limits{WallMS: 60_000}})
+	files := job.SessionExecution{Code: "print(open('b').read())", WallMS: 30_000, Files: []job.File{
+		{Name: "b", Content: "text"}, {Name: "a", Artifact: job.NewID("default") + "/gone", Size: 1, SHA256: strings.Repeat("0", 64)},
+	}}
+	var results []job.Result
+	for _, e := range []job.SessionExecution{
+		{Code: "x = 1; open('f', 'w').write('here')"}, {Code: "import os; os._exit(3)"}, files, {Code: "print('x' in globals())"}, {Code: "print(open('b').read())", Files: files.Files[:1]},
+	} {
+		execution := job.NewID("default")
+		if err := g.records.AddTurn(t.Context(), id, execution, job.SessionSettings{Runtime: "python"}.Spec(e), ""); err != nil {
+			t.Fatal(err)
+		}
+		results = append(results, g.result(execution))
+	}
+	got, err := attest.VerifySession(results, []attest.Key{signer.Key()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Executions) != 4 || len(got.Unattested) != 1 || got.Unattested[0] != results[2].ID || got.Session != id {
+		t.Errorf("got %+v", got)
+	}
+	last := got.Executions[3].Statement.Predicate
+	at := job.ExecutionState{ID: id, Sequence: 5, Generation: 2}
+	input := attest.NewExecutionInput(job.Spec{Source: "print(open('b').read())", Files: files.Files[:1]}, at, got.Executions[2].Statement.Subject[0].Digest.SHA256)
+	if err := input.Begin("b", 4); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := input.Write([]byte("text")); err != nil {
+		t.Fatal(err)
+	}
+	if sum, err := input.Sum(); err != nil || sum != last.InputHash {
+		t.Errorf("input: got %s, want %s (%v)", last.InputHash, sum, err)
+	}
+	if last.Runtime.ImageDigest == "" || last.Runtime.OCIRuntime == "" || last.LimitsEnforced == "" || last.Limits.WallMS != 60_000 || results[1].Session.State != job.StateLost {
+		t.Errorf("got %+v", last)
+	}
+	results[3].Stdout = "True\n"
+	if _, err := attest.VerifySession(results, []attest.Key{signer.Key()}); !errors.Is(err, attest.ErrChanged) {
+		t.Errorf("got %v, want %v", err, attest.ErrChanged)
+	}
+}
 
 // TestAttestation runs jobs that end in different ways: the result of each verifies
 // with the key that the worker published, and says which input it is of.

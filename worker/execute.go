@@ -163,7 +163,7 @@ func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) 
 	if err := out.storeStreams(ctx, &result); err != nil {
 		return record.Ending{}, used, err
 	}
-	if err := w.attest(&result, spec, input, program.Limits, out); err != nil {
+	if err := w.attest(&result, spec, input, program.Limits, out, ""); err != nil {
 		return record.Ending{}, used, err
 	}
 	ending, err := w.storeResult(ctx, j, keys, result, out)

@@ -27,7 +27,8 @@ func (w *Worker) result(j record.Job, runtime job.Runtime, o sandbox.Outcome, ou
 // attest signs the result, if this worker has a key. It comes last: a change of the result after
 // it would make the signature wrong. If the sandbox refused the program before it was given files
 // from the bucket, nobody knows what they hold, and there is no attestation.
-func (w *Worker) attest(r *job.Result, spec job.Spec, input *attest.Input, limits job.Limits, out *output) error {
+// previous is the digest of the execution before it, of its session; "" for any other job.
+func (w *Worker) attest(r *job.Result, spec job.Spec, input *attest.Input, limits job.Limits, out *output, previous string) error {
 	if w.Signer == nil {
 		return nil
 	}
@@ -42,7 +43,7 @@ func (w *Worker) attest(r *job.Result, spec job.Spec, input *attest.Input, limit
 		return err
 	}
 	r.Attestation, err = w.Signer.Attest(*r, attest.Run{
-		InputHash: sum, Limits: limits, Stdout: out.stdout.attestation(), Stderr: out.stderr.attestation(),
+		InputHash: sum, Limits: limits, Stdout: out.stdout.attestation(), Stderr: out.stderr.attestation(), Previous: previous,
 	})
 	return err
 }

@@ -39,6 +39,7 @@ type heldSession struct {
 	turn       *turn           // that runs; nil between two
 	done       string          // the execution that was taken last
 	generation int             // of the interpreter
+	head       string          // the digest of the last execution that is attested
 	slot       bool            // it has one, for an execution
 	end        *job.SessionEnd // why no other turn comes; nil as long as one may
 	elsewhere  bool            // the record has ended already
@@ -192,7 +193,7 @@ func (h *heldSession) Ended(ctx context.Context, o sandbox.TurnOutcome) error {
 	return h.turn.finish(ctx, sandbox.Outcome{
 		Status: o.Status, ExitCode: o.ExitCode, Signal: o.Signal, Usage: o.Usage, Limit: o.Limit,
 		StdoutTruncated: o.StdoutTruncated, StderrTruncated: o.StderrTruncated, Skipped: o.Skipped, SkippedTotal: o.SkippedTotal,
-		ImageDigest: h.runtime.ImageDigest,
+		ImageDigest: h.runtime.ImageDigest, OCIRuntime: o.OCIRuntime, LimitsEnforced: o.LimitsEnforced, Snapshot: o.Snapshot,
 	}, o.Generation, state)
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/await"
 	"github.com/glovebox-run/glovebox/internal/failpoint"
 	"github.com/glovebox-run/glovebox/internal/record"
@@ -24,7 +25,9 @@ type turn struct {
 	events  *eventPublisher
 	began   time.Time
 	files   []*capture // that it is given
-	close   func()     // ends all that watches it, and gives its slot back, should it have that yet
+	limits  job.Limits
+	input   *attest.Input
+	close   func() // ends all that watches it, and gives its slot back, should it have that yet
 }
 
 // begin makes ready what an execution that has a slot needs besides the sandbox.
@@ -49,7 +52,12 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 	stopInterrupt := context.AfterFunc(watching, interrupt) //nolint:contextcheck // it outlives ctx, as the worker's life does
 	ttl := time.AfterFunc(time.Until(h.record.Expires), interrupt)
 	out := newOutput(w, keys, j.Epoch, events, nil)
-	h.turn = &turn{session: h, job: j, keys: keys, out: out, events: events, began: time.Now()}
+	limits := h.limits
+	if own := j.Spec.Limits.WallMS; own > 0 {
+		limits.WallMS = min(limits.WallMS, own)
+	}
+	at := job.ExecutionState{ID: h.record.ID, Sequence: j.Sequence, Generation: max(h.generation, 1)}
+	h.turn = &turn{session: h, job: j, keys: keys, out: out, events: events, began: time.Now(), limits: limits, input: attest.NewExecutionInput(*j.Spec, at, h.head)}
 	h.turn.close = sync.OnceFunc(func() {
 		ttl.Stop()
 		stopInterrupt()
@@ -69,11 +77,7 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 	if err != nil {
 		return sandbox.Turn{}, err
 	}
-	wall := wallTime(h.limits)
-	if own := wallTime(j.Spec.Limits); own > 0 {
-		wall = min(wall, own)
-	}
-	return sandbox.Turn{Files: files, Code: []byte(j.Spec.Source), Wall: wall, Interrupt: interrupted, Sink: turnSink{out, w.SpoolDir, w.UploadTimeout, h.log}}, nil
+	return sandbox.Turn{Files: files, Code: []byte(j.Spec.Source), Wall: wallTime(limits), Interrupt: interrupted, Sink: turnSink{out, w.SpoolDir, w.UploadTimeout, h.log}}, nil
 }
 
 // finish stores what became of the execution, and ends its record. With an error its session ends, and the execution with it.
@@ -102,6 +106,9 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 		if err := t.out.storeStreams(ctx, &result); err != nil {
 			return err
 		}
+		if err := w.attest(&result, *t.job.Spec, t.input, t.limits, t.out, h.head); err != nil {
+			return errors.Join(await.ErrSettings, err) // no waiting helps
+		}
 		ending, err = t.storeResult(ctx, result)
 		return err
 	})
@@ -115,6 +122,13 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 	failpoint.Hit(failpoint.RecordEnded)
 	t.close()
 	h.turn, h.done = nil, t.job.ID
+	if result.Attestation != nil {
+		head, err := attest.Head(result.Attestation)
+		if err != nil {
+			return err
+		}
+		h.head = head
+	}
 	w.afterEnd(context.WithoutCancel(ctx), t.job, ending.Status, err)
 	if err != nil && !lost(err) {
 		return err
@@ -122,8 +136,9 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 	return nil
 }
 
-// inRecord is how large a result may be that the record alone has, bytes: a request to the bucket takes longer than most executions.
-const inRecord = 2 << 10
+// inRecord is how large a result may be that the record alone has, bytes: a request to the bucket takes longer than most executions. Half of it
+// is the attestation.
+const inRecord = 6 << 10
 
 // storeResult stores a result that is small, of an execution that has left no object, in the record alone.
 func (t *turn) storeResult(ctx context.Context, result job.Result) (record.Ending, error) {

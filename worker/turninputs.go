@@ -17,10 +17,10 @@ func (t *turn) inputs(ctx context.Context) (files []sandbox.File, err error) {
 	w := t.session.worker
 	ctx, cancel := context.WithTimeout(ctx, w.UploadTimeout)
 	defer cancel()
-	for _, f := range t.job.Spec.Files {
+	for _, f := range t.input.Files() {
 		var file sandbox.File
 		err := await.Until(ctx, t.session.log, "the bucket, to read an execution's file", func(ctx context.Context) (err error) {
-			file, err = t.input(ctx, f)
+			file, err = t.file(ctx, f)
 			if input := new(inputError); errors.As(err, &input) {
 				return errors.Join(await.ErrSettings, err) // no waiting helps
 			}
@@ -29,13 +29,30 @@ func (t *turn) inputs(ctx context.Context) (files []sandbox.File, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("read input %q: %w", f.Name, err)
 		}
+		if err := t.hash(ctx, file); err != nil {
+			return nil, fmt.Errorf("hash input %q: %w", f.Name, err)
+		}
 		files = append(files, file)
 	}
 	return files, nil
 }
 
-// input is one of them.
-func (t *turn) input(ctx context.Context, f job.File) (sandbox.File, error) {
+// hash adds the file to what is attested.
+func (t *turn) hash(ctx context.Context, file sandbox.File) error {
+	if err := t.input.Begin(file.Name, file.Size); err != nil {
+		return err
+	}
+	r, err := file.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	_, err = io.Copy(t.input, r)
+	return err
+}
+
+// file is one of them.
+func (t *turn) file(ctx context.Context, f job.File) (sandbox.File, error) {
 	file, err := t.session.worker.input(ctx, t.job, f)
 	if err != nil || !f.Kept() {
 		return file, err

@@ -18,7 +18,7 @@ const maxKeysFile = 1 << 20
 
 type verifyOptions struct {
 	keys, id, release string
-	json              bool
+	session, json     bool
 }
 
 func (a *app) verifyCommand() *cobra.Command {
@@ -37,6 +37,11 @@ answer is worth as much as the way to the API.
 What is attested is all of the result but URLs and metadata. To be sure that a result is
 of the job that you mean, give --id.
 
+With --session, each FILE is a result of an execution of one session, or has several, one
+behind the other. Each names the one before it, so none can be left out, changed or put
+elsewhere, but the last: compare the head that is printed, or how many the session counts.
+Executions that were canceled before they began have no attestation and are listed.
+
 With --release, each FILE is a file of a release of Glovebox: a package, an archive. What
 signs releases are other keys than those of workers, so --keys has to name a file with
 these: docs/release.md of Glovebox says where they come from.
@@ -49,10 +54,14 @@ Exit codes:
   curl -s $GLOVEBOX_URL/v1/keys -H "Authorization: Bearer $GLOVEBOX_TOKEN" > keys.json
   glovebox verify --keys keys.json result.json
   glovebox verify --json result.json | jq .predicate.limits
+  glovebox session transcript ID > transcript.jsonl && glovebox verify --session transcript.jsonl
   glovebox verify --release glovebox_0.1.0.intoto.jsonl --keys release-keys.json *.deb`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.release != "" && len(args) > 0 {
 				return a.verifyRelease(args, o)
+			}
+			if o.session && len(args) > 0 {
+				return a.verifySession(cmd.Context(), args, o)
 			}
 			if err := one("FILE")(cmd, args); err != nil {
 				return err
@@ -62,6 +71,7 @@ Exit codes:
 	}
 	cmd.Flags().StringVar(&o.keys, "keys", "", "`FILE` of the keys to trust, as GET /v1/keys answers it")
 	cmd.Flags().StringVar(&o.id, "id", "", "`ID` of the job that the result has to be of")
+	cmd.Flags().BoolVar(&o.session, "session", false, "verify that the results are all that one session executed")
 	cmd.Flags().StringVar(&o.release, "release", "", "`FILE` of the provenance of a release that each FILE has to be of")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the verified statement as JSON")
 	return cmd

@@ -85,6 +85,8 @@ type TurnOutcome struct {
 	StateLost bool
 	// Interrupted says that the turn ended by its Interrupt; its Status is Canceled.
 	Interrupted bool
+
+	LimitsEnforced, OCIRuntime, Snapshot string
 }
 
 // Tests are a program's tests. Its methods are called in turn, from one goroutine, and what the program

@@ -108,6 +108,7 @@ func (s *Session) turn(ctx context.Context, t sandbox.Turn, sendTimeout time.Dur
 		TestOutcome: o.Test(), Limit: o.Limit, StdoutTruncated: o.StdoutTruncated, StderrTruncated: o.StderrTruncated,
 		Skipped: o.Skipped, SkippedTotal: o.SkippedTotal,
 		Generation: s.generation, StateLost: s.stateLost, Interrupted: s.interrupted,
+		LimitsEnforced: o.LimitsEnforced, OCIRuntime: o.OCIRuntime, Snapshot: o.Snapshot,
 	}, nil
 }
 

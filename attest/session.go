@@ -1,0 +1,83 @@
+package attest
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// ErrBroken means that executions are not all that their session executed, up to the last of them, in that order.
+var ErrBroken = errors.New("the session's executions do not follow each other")
+
+// Transcript is what a session executed, as far as it was given.
+type Transcript struct {
+	Session string
+	// Executions are in the order in which they were executed.
+	Executions []Verified
+	// Unattested are the ids of executions that nothing is attested of: each was refused or canceled before it began, or its session
+	// was lost with it.
+	Unattested []string
+	// Head is the digest of the last one's subject: it stands for all of them.
+	Head string
+}
+
+// VerifySession checks each execution's attestation, as [Verify] does, and that none is missing between the first and the last that are attested: each names the one
+// before it. They can come in any order. Executions after the last can't be missed by anybody; compare the Head, or how many the session counts. It fails with the errors of Verify, or
+// with one that wraps ErrBroken.
+func VerifySession(results []job.Result, keys []Key) (Transcript, error) {
+	var t Transcript
+	for _, r := range results {
+		if r.Attestation == nil {
+			t.Unattested = append(t.Unattested, r.ID)
+			continue
+		}
+		v, err := Verify(r, keys)
+		if err != nil {
+			return Transcript{}, fmt.Errorf("execution %.80q: %w", r.ID, err)
+		}
+		if v.Statement.Predicate.Session == nil {
+			return Transcript{}, fmt.Errorf("%w: %.80q is a job of its own", ErrBroken, r.ID)
+		}
+		t.Executions = append(t.Executions, v)
+	}
+	if len(t.Executions) == 0 {
+		return Transcript{}, fmt.Errorf("%w: none of %d executions is attested", ErrUnsigned, len(results))
+	}
+	slices.SortFunc(t.Executions, func(a, b Verified) int {
+		return cmp.Compare(a.Statement.Predicate.Session.Sequence, b.Statement.Predicate.Session.Sequence)
+	})
+	t.Session = t.Executions[0].Statement.Predicate.Session.ID
+	for _, v := range t.Executions {
+		switch at := v.Statement.Predicate.Session; {
+		case at.ID != t.Session:
+			return Transcript{}, fmt.Errorf("%w: %.80q is of session %.80q, others are of %.80q", ErrBroken, v.Statement.Predicate.ID, at.ID, t.Session)
+		case at.Previous != t.Head:
+			return Transcript{}, fmt.Errorf("%w: %.80q, number %d, comes after another than the one before it here: one is missing, or there twice", ErrBroken, v.Statement.Predicate.ID, at.Sequence)
+		}
+		t.Head = v.Statement.Subject[0].Digest.SHA256
+	}
+	return t, nil
+}
+
+// Head returns the digest of the subject of what a signer has just attested. It verifies nothing.
+func Head(a *job.Attestation) (string, error) {
+	payload, err := base64.StdEncoding.DecodeString(a.Payload)
+	if err != nil {
+		return "", fmt.Errorf("read attestation: %w", err)
+	}
+	var s struct {
+		Subject []Subject `json:"subject"`
+	}
+	if err := json.Unmarshal(payload, &s); err != nil {
+		return "", fmt.Errorf("read attestation: %w", err)
+	}
+	if len(s.Subject) != 1 {
+		return "", fmt.Errorf("read attestation: %d subjects", len(s.Subject))
+	}
+	return s.Subject[0].Digest.SHA256, nil
+}

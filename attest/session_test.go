@@ -1,0 +1,114 @@
+package attest
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// transcript is what a session executed; its second was canceled before it began.
+func transcript(tb testing.TB, s *Signer, session string) []job.Result {
+	tb.Helper()
+	var all []job.Result
+	head := ""
+	for n := range 5 {
+		r := job.Result{ID: session + "-" + strconv.Itoa(n), Status: job.Succeeded, Stdout: strconv.Itoa(n)}
+		if n == 1 {
+			r.Status = job.Canceled
+			all = append(all, r)
+			continue
+		}
+		at := job.ExecutionState{ID: session, Sequence: int64(n + 1), Generation: 1, State: job.StateKept}
+		r.Session = &at
+		input, err := NewExecutionInput(job.Spec{Source: "print(1)"}, at, head).Sum()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if r.Attestation, err = s.Attest(r, Run{InputHash: input, Previous: head}); err != nil {
+			tb.Fatal(err)
+		}
+		if head, err = Head(r.Attestation); err != nil {
+			tb.Fatal(err)
+		}
+		all = append(all, copied(tb, r))
+	}
+	return all
+}
+
+// TestVerifySession: a transcript verifies as a whole or not at all. Which execution comes next depends on all before it.
+func TestVerifySession(t *testing.T) {
+	t.Parallel()
+	s := newSigner(t)
+	keys := []Key{s.Key()}
+	other := transcript(t, s, "other")
+	alone := job.Result{ID: "alone", Status: job.Succeeded}
+	var err error
+	if alone.Attestation, err = s.Attest(alone, Run{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func([]job.Result) []job.Result
+		want   error
+	}{
+		"whole":                                 {func(r []job.Result) []job.Result { return r }, nil},
+		"newest first":                          {func(r []job.Result) []job.Result { slices.Reverse(r); return r }, nil},
+		"up to the third":                       {func(r []job.Result) []job.Result { return r[:3] }, nil},
+		"without the one that was not executed": {func(r []job.Result) []job.Result { return slices.Delete(r, 1, 2) }, nil},
+		"without the first":                     {func(r []job.Result) []job.Result { return r[1:] }, ErrBroken},
+		"without one":                           {func(r []job.Result) []job.Result { return slices.Delete(r, 2, 3) }, ErrBroken},
+		"one without its attestation":           {func(r []job.Result) []job.Result { r[2].Attestation = nil; return r }, ErrBroken},
+		"one twice":                             {func(r []job.Result) []job.Result { return append(r, r[4]) }, ErrBroken},
+		"one of another session":                {func(r []job.Result) []job.Result { r[2] = other[2]; return r }, ErrBroken},
+		"a job":                                 {func(r []job.Result) []job.Result { return append(r, alone) }, ErrBroken},
+		"a changed byte":                        {func(r []job.Result) []job.Result { r[2].Stdout = "3"; return r }, ErrChanged},
+		"a changed number":                      {func(r []job.Result) []job.Result { r[2].Session.Sequence = 4; return r }, ErrChanged},
+		"none attested":                         {func(r []job.Result) []job.Result { return r[1:2] }, ErrUnsigned},
+		"nothing":                               {func([]job.Result) []job.Result { return nil }, ErrUnsigned},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			given := c.change(transcript(t, s, "default-s-x"))
+			got, err := VerifySession(given, keys)
+			if !errors.Is(err, c.want) {
+				t.Fatalf("got %v, want %v", err, c.want)
+			}
+			if err == nil && (got.Session != "default-s-x" || len(got.Executions)+len(got.Unattested) != len(given) || got.Head != got.Executions[len(got.Executions)-1].Statement.Subject[0].Digest.SHA256) {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+	if _, err := VerifySession(transcript(t, s, "default-s-x"), []Key{newSigner(t).Key()}); !errors.Is(err, ErrUnknownKey) {
+		t.Errorf("got %v, want %v", err, ErrUnknownKey)
+	}
+	if _, err := Head(&job.Attestation{Payload: "e30="}); err == nil {
+		t.Error("a statement of nothing has a head")
+	}
+}
+
+// TestExecutionInput: the input of an execution is of the session, the place in it, the execution before it and what is executed.
+func TestExecutionInput(t *testing.T) {
+	t.Parallel()
+	at := job.ExecutionState{ID: "s", Sequence: 2, Generation: 1}
+	seen := map[string]string{}
+	for name, in := range map[string]*Input{
+		"it":                 NewExecutionInput(job.Spec{Source: "x"}, at, "a"),
+		"a job":              NewInput(job.Spec{Source: "x"}),
+		"other code":         NewExecutionInput(job.Spec{Source: "y"}, at, "a"),
+		"another before it":  NewExecutionInput(job.Spec{Source: "x"}, at, "b"),
+		"another session":    NewExecutionInput(job.Spec{Source: "x"}, job.ExecutionState{ID: "r", Sequence: 2, Generation: 1}, "a"),
+		"another number":     NewExecutionInput(job.Spec{Source: "x"}, job.ExecutionState{ID: "s", Sequence: 3, Generation: 1}, "a"),
+		"another generation": NewExecutionInput(job.Spec{Source: "x"}, job.ExecutionState{ID: "s", Sequence: 2, Generation: 2}, "a"),
+	} {
+		sum, err := in.Sum()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[sum] != "" {
+			t.Errorf("%s and %s have the same hash", name, seen[sum])
+		}
+		seen[sum] = name
+	}
+}
