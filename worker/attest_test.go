@@ -21,7 +21,8 @@ func TestSessionAttested(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := start(t, func(c *worker.Config) { sessionWorker(c); c.Signer = signer })
-	id := g.openSession(job.SessionSettings{Runtime: "python", Limits: job.Limits{WallMS: 60_000}})
+	settings := job.SessionSettings{Runtime: "python", Limits: job.Limits{WallMS: 60_000}, Env: map[string]string{"K": "v"}}
+	id := g.openSession(settings)
 	files := job.SessionExecution{Code: "print(open('b').read())", WallMS: 30_000, Files: []job.File{
 		{Name: "b", Content: "text"}, {Name: "a", Artifact: job.NewID("default") + "/gone", Size: 1, SHA256: strings.Repeat("0", 64)},
 	}}
@@ -44,7 +45,7 @@ func TestSessionAttested(t *testing.T) {
 	}
 	last := got.Executions[3].Statement.Predicate
 	at := job.ExecutionState{ID: id, Sequence: 5, Generation: 2}
-	input := attest.NewExecutionInput(job.Spec{Source: "print(open('b').read())", Files: files.Files[:1]}, at, got.Executions[2].Statement.Subject[0].Digest.SHA256)
+	input := attest.NewExecutionInput(settings.Spec(job.SessionExecution{Code: "print(open('b').read())", Files: files.Files[:1]}), at, got.Executions[2].Statement.Subject[0].Digest.SHA256)
 	if err := input.Begin("b", 4); err != nil {
 		t.Fatal(err)
 	}

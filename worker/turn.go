@@ -57,7 +57,9 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 		limits.WallMS = min(limits.WallMS, own)
 	}
 	at := job.ExecutionState{ID: h.record.ID, Sequence: j.Sequence, Generation: max(h.generation, 1)}
-	h.turn = &turn{session: h, job: j, keys: keys, out: out, events: events, began: time.Now(), limits: limits, input: attest.NewExecutionInput(*j.Spec, at, h.head)}
+	given := *j.Spec
+	given.Env = h.record.Settings.Env
+	h.turn = &turn{session: h, job: j, keys: keys, out: out, events: events, began: time.Now(), limits: limits, input: attest.NewExecutionInput(given, at, h.head)}
 	h.turn.close = sync.OnceFunc(func() {
 		ttl.Stop()
 		stopInterrupt()
