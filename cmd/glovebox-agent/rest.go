@@ -13,6 +13,9 @@ const (
 	lastLook  = 16 * time.Second
 )
 
+// restSlack is CPU time that is nobody's doing: gVisor counts in ticks of 10 ms, and what ended with a turn may get its last one after it.
+const restSlack = 50 * time.Millisecond
+
 // stirred is why a turn is refused whose session did not rest before it.
 const stirred = "glovebox: code of the session ran between two executions: its state is gone, and this code was not executed"
 
@@ -48,10 +51,10 @@ func (s *session) nextTurn(i *interpreter, start agentwire.Start) (t turn, ok bo
 	}
 }
 
-// rests reports whether the session has used no CPU time since its last turn. If that can't be told, it has.
+// rests reports whether the session has used next to no CPU time since its last turn. If that can't be told, it has.
 func (i *interpreter) rests() bool {
 	used, err := i.group.cpu()
-	return err == nil && used <= i.cpu
+	return err == nil && used <= i.cpu+restSlack
 }
 
 // endStirred ends all that runs of the session.
