@@ -2,7 +2,6 @@ package attest
 
 import (
 	"cmp"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,7 +65,7 @@ func VerifySession(results []job.Result, keys []Key) (Transcript, error) {
 
 // Head returns the digest of the subject of what a signer has just attested. It verifies nothing.
 func Head(a *job.Attestation) (string, error) {
-	payload, err := base64.StdEncoding.DecodeString(a.Payload)
+	payload, err := decode(a.Payload)
 	if err != nil {
 		return "", fmt.Errorf("read attestation: %w", err)
 	}

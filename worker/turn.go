@@ -124,22 +124,19 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 	failpoint.Hit(failpoint.RecordEnded)
 	t.close()
 	h.turn, h.done = nil, t.job.ID
-	if result.Attestation != nil {
-		head, err := attest.Head(result.Attestation)
-		if err != nil {
-			return err
-		}
-		h.head = head
-	}
 	w.afterEnd(context.WithoutCancel(ctx), t.job, ending.Status, err)
 	if err != nil && !lost(err) {
+		return err
+	}
+	if result.Attestation != nil {
+		h.head, err = attest.Head(result.Attestation)
 		return err
 	}
 	return nil
 }
 
-// inRecord is how large a result may be that the record alone has, bytes: a request to the bucket takes longer than most executions. Half of it
-// is the attestation.
+// inRecord is how large a result may be that the record alone has, bytes: a request to the bucket takes longer than most executions. An
+// attestation has some 3 KiB of it.
 const inRecord = 6 << 10
 
 // storeResult stores a result that is small, of an execution that has left no object, in the record alone.

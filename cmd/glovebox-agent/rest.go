@@ -32,7 +32,7 @@ func (s *session) nextTurn(i *interpreter, start agentwire.Start) (t turn, ok bo
 	for {
 		select {
 		case t, ok = <-s.turns:
-			if !i.rests() {
+			if !i.stirred && !i.rests() {
 				err = i.endStirred(start)
 			}
 			return t, ok, err
@@ -42,11 +42,9 @@ func (s *session) nextTurn(i *interpreter, start agentwire.Start) (t turn, ok bo
 				timer.Reset(wait)
 				continue
 			}
-			if err := i.endStirred(start); err != nil {
+			if err := i.endStirred(start); err != nil { // no further look, as the timer is not set again
 				return t, false, err
 			}
-			t, ok = <-s.turns
-			return t, ok, nil
 		}
 	}
 }

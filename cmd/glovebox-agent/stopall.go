@@ -118,12 +118,15 @@ func motionOf(path string) motion {
 		defer unix.Close(fd)
 		n, err = unix.Read(fd, stat[:])
 	}
-	if gone(err) {
-		return stopped
-	}
-	state := stat[bytes.LastIndexByte(stat[:max(n, 0)], ')')+1 : max(n, 0)] // behind the name, which may have anything in it
 	switch {
-	case err != nil || len(state) < 2:
+	case gone(err):
+		return stopped
+	case err != nil:
+		return running
+	}
+	state := stat[bytes.LastIndexByte(stat[:n], ')')+1 : n] // behind the name, which may have anything in it
+	switch {
+	case len(state) < 2:
 		return running
 	case bytes.IndexByte([]byte("TtZX"), state[1]) >= 0:
 		return stopped
