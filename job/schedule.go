@@ -67,7 +67,7 @@ type ScheduleSettings struct {
 	Cron           string            `json:"cron" doc:"Minute, hour, day of month, month and day of week, as cron has them; or @hourly, @daily, @weekly, @monthly, @yearly." example:"30 2 * * 1-5"`
 	Zone           string            `json:"zone,omitempty" doc:"An IANA zone. Absent: UTC. Where its clock changes, a fixed time that is skipped fires as the clock jumps, one that comes twice the first time; with * as minute or hour a schedule follows time as it passes." example:"Europe/Berlin"`
 	Overlap        string            `json:"overlap,omitempty" enum:"skip,allow,cancel,queue" doc:"While the job of its last fire has not ended: skip this fire (the default); allow another job beside it; cancel it, and start once it has ended; or queue: start once it has ended. One fire waits at most: with cancel the latest, with queue the first."`
-	Missed         string            `json:"missed,omitempty" enum:"skip,once" doc:"Fires more than a minute late, as no api ran: skip them (the default), or fire once for the latest."`
+	Missed         string            `json:"missed,omitempty" enum:"skip,once" doc:"Fires more than a minute late, as no api ran or Redis was away: skip them (the default), or fire once for the latest."`
 	CatchUpSeconds int64             `json:"catch_up_seconds,omitempty" minimum:"0" doc:"With missed once: how late that may be, 60 to 604800, 86400 by default."`
 	JitterSeconds  int64             `json:"jitter_seconds,omitempty" minimum:"0" doc:"Each fire is up to so many seconds later, always as many for the same time: 0 to 3600."`
 	StartsAt       time.Time         `json:"starts_at,omitzero" doc:"It does not fire before."`
@@ -135,6 +135,11 @@ func (s ScheduleSettings) Check() error {
 	}
 	if s.JitterSeconds < 0 || s.JitterSeconds > MaxJitterSeconds {
 		add("jitter_seconds", s.JitterSeconds, "is out of range", fmt.Sprintf("0 to %d", MaxJitterSeconds))
+	}
+	for field, at := range map[string]time.Time{"starts_at": s.StartsAt, "ends_at": s.EndsAt} {
+		if year := at.UTC().Year(); !at.IsZero() && (year < 1970 || year >= 9000) { // JSON has times until 9999, and the next fire is later
+			add(field, at.Format(time.RFC3339), "is out of range", "a time from 1970 to 8999")
+		}
 	}
 	if !s.EndsAt.IsZero() && !s.EndsAt.After(s.StartsAt) {
 		add("ends_at", s.EndsAt, "is not after starts_at", "a later time")

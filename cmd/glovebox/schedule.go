@@ -101,7 +101,7 @@ follows time as it passes.`,
 	f.StringVar(&o.callback, "callback", "", "post results to `URL`, in place of the template's")
 	f.StringArrayVar(&o.metadata, "metadata", nil, "metadata of its jobs: `KEY=VALUE`; may be repeated")
 	f.StringVar(&o.overlap, "overlap", "", "while its last job has not ended: `skip` (the default), allow, cancel or queue")
-	f.StringVar(&o.missed, "missed", "", "fires more than a minute late, as no api ran: `skip` (the default) or once, for the latest")
+	f.StringVar(&o.missed, "missed", "", "fires more than a minute late, as no api ran or Redis was away: `skip` (the default) or once, for the latest")
 	f.DurationVar(&o.catchUp, "catch-up", 0, "with --missed once: how late that may be, `TIME` such as 6h (default 24h)")
 	f.DurationVar(&o.jitter, "jitter", 0, "fire up to so much later: `TIME` such as 5m, 1h at most")
 	f.StringVar(&o.starts, "starts-at", "", "not before `TIME` such as 2027-01-31T12:00:00Z")
@@ -225,8 +225,8 @@ func (a *app) scheduleShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Print a schedule and its last fires",
-		Long: `Print a schedule as JSON, and a table of its last fires, the newest first: which job each
-started, or why it did not. With --json both are one object.`,
+		Long: `Print a schedule as JSON, and a table of its last fires, the newest first: which job or
+run each started, or why it did not. With --json both are one object.`,
 		Example: `  glovebox schedule show nightly`,
 		Args:    one("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -249,7 +249,7 @@ started, or why it did not. With --json both are one object.`,
 					return err
 				}
 				w := a.table()
-				fmt.Fprintln(w, "TIME\tOUTCOME\tJOB OR REASON")
+				fmt.Fprintln(w, "TIME\tOUTCOME\tJOB, RUN OR REASON")
 				for _, f := range fires {
 					fmt.Fprintf(w, "%s\t%s\t%s\n", f.Time.Local().Format(time.DateTime), plain(f.Outcome), plain(fireDetail(f)))
 				}
@@ -264,7 +264,7 @@ started, or why it did not. With --json both are one object.`,
 // fireDetail says more of a fire than its outcome.
 func fireDetail(f job.Fire) string {
 	var words []string
-	for _, word := range []string{f.Job, f.Reason} {
+	for _, word := range []string{f.Job, f.Run, f.Reason} {
 		if word != "" {
 			words = append(words, word)
 		}
@@ -288,7 +288,8 @@ func (a *app) scheduleRunCommand() *cobra.Command {
 		Use:   "run NAME",
 		Short: "Run a schedule now",
 		Long: `Make a job of a schedule's template and parameters now, also while it is paused, and print
-its id. Its times, and what it does about its last job, stay as they are.`,
+its id. Its times, and what it does about its last job, stay as they are. Of a template that is
+a pipeline no job can be made: "glovebox pipeline run" begins a run of it.`,
 		Example: `  glovebox schedule run nightly`,
 		Args:    one("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -226,8 +226,11 @@ func (a *app) runTemplate(ctx context.Context, ref string, o templateRunOptions)
 func (a *app) templateParams(o templateRunOptions, before json.RawMessage) (json.RawMessage, error) {
 	params := map[string]json.RawMessage{}
 	if o.file == "" && len(before) > 0 {
-		if err := json.Unmarshal(before, &params); err != nil || params == nil {
+		if err := json.Unmarshal(before, &params); err != nil {
 			return nil, fmt.Errorf("the parameters before are no JSON object: %.100s", before)
+		}
+		if params == nil { // null is none
+			params = map[string]json.RawMessage{}
 		}
 	}
 	if o.file != "" {

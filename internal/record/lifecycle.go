@@ -29,6 +29,15 @@ func (s *Store) Get(ctx context.Context, id string) (Job, error) {
 	return read.job()
 }
 
+// StateOf is how a job stands, or job.ErrNotFound. Nothing else of it is read.
+func (s *Store) StateOf(ctx context.Context, id string) (job.Status, error) {
+	tenant, ok := job.TenantOf(id)
+	if !ok {
+		return "", job.ErrNotFound
+	}
+	return s.stateAt(ctx, jobKey(tenant, id))
+}
+
 // jobRead is a record that is being read.
 type jobRead struct {
 	tenant, id string

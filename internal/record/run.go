@@ -260,20 +260,24 @@ func (s *Store) AddToRun(ctx context.Context, r Run, jobs []NewJob) ([]Created, 
 	return created, err
 }
 
-// RunExists returns job.ErrNotFound for a run that isn't there.
-func (s *Store) RunExists(ctx context.Context, id string) error {
+// StateOfRun is how a run stands, or job.ErrNotFound. Nothing else of it is read.
+func (s *Store) StateOfRun(ctx context.Context, id string) (job.Status, error) {
 	tenant, ok := job.TenantOfRun(id)
 	if !ok {
-		return job.ErrNotFound
+		return "", job.ErrNotFound
 	}
-	n, err := s.rdb.Exists(ctx, runKey(tenant, id)).Result()
+	return s.stateAt(ctx, runKey(tenant, id))
+}
+
+func (s *Store) stateAt(ctx context.Context, key string) (job.Status, error) {
+	state, err := s.rdb.HGet(ctx, key, "state").Result()
+	if errors.Is(err, redis.Nil) {
+		return "", job.ErrNotFound
+	}
 	if err != nil {
-		return fmt.Errorf("look for run: %w", err)
+		return "", fmt.Errorf("read state: %w", err)
 	}
-	if n == 0 {
-		return job.ErrNotFound
-	}
-	return nil
+	return job.Status(state), nil
 }
 
 // RunSize is what a run takes that is read, bytes. It fails with job.ErrNotFound. Items that no pipeline has are a worker's, and go:

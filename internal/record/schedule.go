@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -194,25 +195,51 @@ func (s *Store) Fires(ctx context.Context, tenant, name string, most int64) ([]j
 	return list, nil
 }
 
+// Firer does what is to be done about schedules. Each method may be called by any number of processes at once.
+type Firer interface {
+	// Decide says what becomes of a schedule's fires that are due at that time, and reports whether Start is to follow.
+	Decide(ctx context.Context, tenant, name string, now time.Time) (start bool, err error)
+	// Start starts what was decided.
+	Start(ctx context.Context, tenant, name string, now time.Time) error
+}
+
 // fireSchedules looks at each schedule whose time has come. It is put off as it is claimed: should this
 // process die, or Fire fail, another looks after FireRetry.
+//
+// All are decided before the first is started, as of the time they were claimed: Redis alone decides, and a start may wait
+// for a bucket. So a fire that others hold up is no missed one.
 func (w *Sweeper) fireSchedules(ctx context.Context, tenants ...string) error {
 	if w.Fire == nil {
 		return nil
 	}
-	now := w.Records.now() // a fire that others here hold up is no missed one
+	now := w.Records.now()
 	list, errs, err := w.claim(ctx, tenants, claims{set: "clock", until: now.Add(FireRetry)})
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	failed := newFireQueue(list).run(firesAtOnce, func(d due) error { return w.fire(ctx, d, now) })
-	return errors.Join(append(errs, failed...)...)
+	var mu sync.Mutex
+	var decided []due
+	undecided := newFireQueue(list).run(firesAtOnce, func(d due) error {
+		return w.fire(ctx, d, func(ctx context.Context) error {
+			start, err := w.Fire.Decide(ctx, d.tenant, d.id, now)
+			if start {
+				mu.Lock()
+				defer mu.Unlock()
+				decided = append(decided, d)
+			}
+			return err
+		})
+	})
+	failed := newFireQueue(decided).run(firesAtOnce, func(d due) error {
+		return w.fire(ctx, d, func(ctx context.Context) error { return w.Fire.Start(ctx, d.tenant, d.id, now) })
+	})
+	return errors.Join(slices.Concat(errs, undecided, failed)...)
 }
 
-func (w *Sweeper) fire(ctx context.Context, d due, now time.Time) error {
+func (w *Sweeper) fire(ctx context.Context, d due, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, FireRetry)
 	defer cancel()
-	if err := w.Fire(ctx, d.tenant, d.id, now); err != nil {
+	if err := do(ctx); err != nil {
 		return fmt.Errorf("fire schedule %s of tenant %s: %w", d.id, d.tenant, err)
 	}
 	return nil

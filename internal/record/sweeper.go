@@ -41,8 +41,8 @@ type Sweeper struct {
 	DeleteObjects func(ctx context.Context, tenant, id string, keep int) error
 	// DeleteUpload deletes an upload of the tenant, if it is there.
 	DeleteUpload func(ctx context.Context, tenant, sha256 string) error
-	// Fire looks at a schedule whose time has come. Defaults to leaving schedules alone.
-	Fire func(ctx context.Context, tenant, name string, now time.Time) error
+	// Fire looks at schedules whose time has come. Defaults to leaving schedules alone.
+	Fire Firer
 	// Advance looks at a run of a pipeline in which something has ended. Defaults to leaving runs alone.
 	Advance func(ctx context.Context, id string, now time.Time) error
 	Log     *slog.Logger

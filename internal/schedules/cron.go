@@ -52,7 +52,7 @@ func Parse(expression, zone string) (Cron, error) {
 		zone = "UTC"
 	}
 	location, err := time.LoadLocation(zone)
-	if err != nil || zone == "Local" {
+	if err != nil || unportable(zone) {
 		return Cron{}, job.Invalid{{Field: "zone", Value: job.Clip(zone, 64), Message: "is not known", Allowed: "an IANA zone such as Europe/Berlin, or UTC"}}
 	}
 	text := expression
@@ -69,6 +69,8 @@ func Parse(expression, zone string) (Cron, error) {
 		return refuse("has @every, which begins anew with each process", "five fields, such as */15 * * * *")
 	case len(fields) != 5:
 		return refuse("does not have five fields", allowed)
+	case anyAmong(fields[2]) || anyAmong(fields[4]):
+		return refuse("has * in a list of days: crons differ in whether that means any day, or lets the other field decide", "* alone, or a list of days")
 	case strings.HasPrefix(fields[2], "*/") && !unrestricted(fields[4]), strings.HasPrefix(fields[4], "*/") && !unrestricted(fields[2]):
 		return refuse("restricts both days, one of them by */: crons differ in whether that means both or either", "*/ in one of the two, and * in the other")
 	}
@@ -91,6 +93,15 @@ func Parse(expression, zone string) (Cron, error) {
 	}
 	return c, nil
 }
+
+// unportable reports whether a zone is none of IANA's: what its name means may differ from one host to the next, as that of
+// the host's own zone does, or follows another clock than UTC's.
+func unportable(zone string) bool {
+	return slices.Contains([]string{"Local", "localtime", "posixrules", "Factory"}, zone) || strings.HasPrefix(zone, "right/") || strings.HasPrefix(zone, "posix/")
+}
+
+// anyAmong reports whether a field is a list with * in it.
+func anyAmong(field string) bool { return strings.Contains(field, ",") && strings.Contains(field, "*") }
 
 // unrestricted reports whether a field of days leaves the other to decide.
 func unrestricted(field string) bool { return field == "*" }

@@ -42,7 +42,7 @@ func (a *API) scheduleRoutes(h huma.API, d documenter) {
 	huma.Register(h, d.operation("get-schedule", http.MethodGet, "/v1/schedules/{name}", "Get a schedule",
 		"A schedule's settings, and when it fires next.", d.problems(401, 404, 503)), a.getSchedule)
 	remove := d.operation("delete-schedule", http.MethodDelete, "/v1/schedules/{name}", "Delete a schedule",
-		"Deletes a schedule. Jobs that it started go on.", d.problems(401, 404, 503))
+		"Deletes a schedule. Jobs that it started go on, and a job that is being created for it at that moment, which takes 15 seconds at most, may still start.", d.problems(401, 404, 503))
 	remove.DefaultStatus = http.StatusNoContent
 	huma.Register(h, remove, a.deleteSchedule)
 	huma.Register(h, d.operation("pause-schedule", http.MethodPost, "/v1/schedules/{name}/pause", "Pause a schedule",
@@ -52,7 +52,7 @@ func (a *API) scheduleRoutes(h huma.API, d documenter) {
 	huma.Register(h, d.operation("list-fires", http.MethodGet, "/v1/schedules/{name}/fires", "List a schedule's fires",
 		"What became of the last 100 fires, the newest first: which job each started, or why it did not.", d.problems(401, 404, 503)), a.scheduleFires)
 	run := d.operation("run-schedule", http.MethodPost, "/v1/schedules/{name}/run", "Run a schedule now",
-		"Makes a job of the schedule's template and parameters, as POST /v1/jobs does, also while it is paused. Its times, and what it does about its last job, stay as they are.",
+		"Makes a job of the schedule's template and parameters, as POST /v1/jobs does, also while it is paused. Its times, and what it does about its last job, stay as they are. Of a template that is a pipeline POST /v1/runs begins a run.",
 		d.answers(200, "The job has ended: its result", d.result), d.answers(202, "The job is accepted", d.record),
 		d.problems(400, 401, 404, 409, 422, 503))
 	run.DefaultStatus = http.StatusAccepted

@@ -13,18 +13,7 @@ import (
 
 // Cancel is [producer.Jobs.Cancel].
 func (c *Client) Cancel(ctx context.Context, id string) (producer.Job, error) {
-	if !c.owns(id) {
-		return producer.Job{}, job.ErrNotFound
-	}
-	r, err := c.records.Get(ctx, id)
-	if err != nil {
-		return producer.Job{}, err
-	}
-	result, err := job.Marshal(canceledResult(r, time.Now()))
-	if err != nil {
-		return producer.Job{}, fmt.Errorf("encode result: %w", err)
-	}
-	if _, err := c.records.Cancel(ctx, id, result); err != nil && !errors.Is(err, job.ErrEnded) {
+	if err := c.askForEnd(ctx, id); err != nil && !errors.Is(err, job.ErrEnded) {
 		return producer.Job{}, err
 	}
 	j, err := c.Get(ctx, id)
@@ -32,6 +21,24 @@ func (c *Client) Cancel(ctx context.Context, id string) (producer.Job, error) {
 		return producer.Job{}, job.ErrEnded
 	}
 	return j, err
+}
+
+// askForEnd ends a job that waits, and asks for the end of one that runs. It reads nothing of the bucket. It fails with
+// job.ErrNotFound or job.ErrEnded.
+func (c *Client) askForEnd(ctx context.Context, id string) error {
+	if !c.owns(id) {
+		return job.ErrNotFound
+	}
+	r, err := c.records.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	result, err := job.Marshal(canceledResult(r, time.Now()))
+	if err != nil {
+		return fmt.Errorf("encode result: %w", err)
+	}
+	_, err = c.records.Cancel(ctx, id, result)
+	return err
 }
 
 // canceledResult is the result of a job that no worker had.

@@ -222,7 +222,7 @@ func (k *Knock) start(ctx context.Context, claimed record.Claimed) error {
 
 // startRun begins the run, if nobody has.
 func (k *Knock) startRun(ctx context.Context, id string) error {
-	if err := k.client.records.RunExists(ctx, id); !errors.Is(err, job.ErrNotFound) {
+	if _, err := k.client.records.StateOfRun(ctx, id); !errors.Is(err, job.ErrNotFound) {
 		return err
 	}
 	if k.templateErr != nil {

@@ -23,41 +23,69 @@ const (
 	fireMemory = 2 * mostFilled
 )
 
-// Firer returns [Client.Fire] for all tenants. What it takes of memory is bounded, however many schedules
-// are due.
-func (c *Client) Firer() func(ctx context.Context, tenant, name string, now time.Time) error {
-	memory := newBounded(fireMemory)
-	return func(ctx context.Context, tenant, name string, now time.Time) error {
-		held := &reservation{Memory: memory}
-		defer held.keep(0)
-		return c.ForAnswer(tenant, held).Fire(ctx, name, now)
-	}
+// Firer is [Client.DecideFire] and [Client.Fire] for all tenants. What it takes of memory is bounded, however
+// many schedules are due.
+type Firer struct {
+	client *Client
+	memory bounded
+}
+
+// Firer returns one for all tenants.
+func (c *Client) Firer() *Firer { return &Firer{c, newBounded(fireMemory)} }
+
+// Decide is [Client.DecideFire].
+func (f *Firer) Decide(ctx context.Context, tenant, name string, now time.Time) (start bool, err error) {
+	held := &reservation{Memory: f.memory}
+	defer held.keep(0)
+	return f.client.ForAnswer(tenant, held).DecideFire(ctx, name, now)
+}
+
+// Start is [Client.Fire].
+func (f *Firer) Start(ctx context.Context, tenant, name string, now time.Time) error {
+	held := &reservation{Memory: f.memory}
+	defer held.keep(0)
+	return f.client.ForAnswer(tenant, held).Fire(ctx, name, now)
 }
 
 // Fire does what is to be done about a schedule of the Client's tenant at that time. Any number of
 // processes may call it at once, and each may die at any step: a fire starts one job. Each step stores the
 // schedule only if it is still what the step began with, and a job's id comes from the fire's time.
 func (c *Client) Fire(ctx context.Context, name string, now time.Time) error {
+	_, err := c.fire(ctx, name, now, func(record.Schedule) bool { return false })
+	return err
+}
+
+// DecideFire does what Fire does until there is a job to start, and reports whether there is. It waits for no
+// bucket: so many schedules that are due at one time can be decided before the first job is started.
+func (c *Client) DecideFire(ctx context.Context, name string, now time.Time) (start bool, err error) {
+	return c.fire(ctx, name, now, func(sc record.Schedule) bool { return sc.Firing != nil })
+}
+
+// fire makes the steps of a schedule until enough, and reports whether it came to that.
+func (c *Client) fire(ctx context.Context, name string, now time.Time, enough func(record.Schedule) bool) (bool, error) {
 	for range stepsAtOnce {
 		sc, err := c.records.Schedule(ctx, c.tenant, name)
 		if errors.Is(err, job.ErrNoSchedule) {
-			return nil
+			return false, nil
 		}
 		if err != nil {
-			return err
+			return false, err
+		}
+		if enough(sc) {
+			return true, nil
 		}
 		more, err := c.fireStep(ctx, sc, now)
 		if err != nil && !errors.Is(err, record.ErrScheduleStale) {
 			err = errors.Join(err, c.noteFault(ctx, sc, now, err))
 		}
 		if errors.Is(err, record.ErrScheduleStale) {
-			return nil // whoever changed it goes on, or has said when to look again
+			return false, nil // whoever changed it goes on, or has said when to look again
 		}
 		if err != nil || !more {
-			return err
+			return false, err
 		}
 	}
-	return nil // the entry was put off: it is looked at again
+	return false, nil // the entry was put off: it is looked at again
 }
 
 // fireStep makes one step of a schedule, and reports whether there may be another.
@@ -156,26 +184,20 @@ func (c *Client) lastJobLives(ctx context.Context, sc record.Schedule) (bool, er
 	if sc.LastJob == "" {
 		return false, nil
 	}
-	var state job.Status
-	var err error
+	state := c.records.StateOf
 	if isRun(sc.LastJob) {
-		var r record.Run
-		r, err = c.records.GetRun(ctx, sc.LastJob)
-		state = r.State
-	} else {
-		var j record.Job
-		j, err = c.records.Get(ctx, sc.LastJob)
-		state = j.State
+		state = c.records.StateOfRun
 	}
+	at, err := state(ctx, sc.LastJob)
 	if errors.Is(err, job.ErrNotFound) {
 		return false, nil
 	}
-	return err == nil && !state.Final(), err
+	return err == nil && !at.Final(), err
 }
 
 // cancelLast asks for the end of a schedule's last job, and reports whether it lives on for now.
 func (c *Client) cancelLast(ctx context.Context, sc record.Schedule) (lives bool, err error) {
-	end := func() error { _, err := c.Cancel(ctx, sc.LastJob); return err }
+	end := func() error { return c.askForEnd(ctx, sc.LastJob) }
 	if isRun(sc.LastJob) {
 		end = func() error { return c.records.CancelRun(ctx, sc.LastJob, record.RunCanceled) }
 	}
@@ -189,22 +211,14 @@ func (c *Client) cancelLast(ctx context.Context, sc record.Schedule) (lives bool
 // that nobody knows yet.
 func (c *Client) startFire(ctx context.Context, sc record.Schedule, now time.Time) (job.Fire, error) {
 	fire := job.Fire{Time: sc.Firing.Time, At: toMS(now), Outcome: job.FireStarted, Late: sc.Firing.Late}
-	t, err := c.Template(ctx, sc.Template)
-	run := runOfFire(c.tenant, sc.Seed, sc.Firing.Time)
-	switch {
-	case err != nil && !errors.Is(err, job.ErrNoTemplate):
-	case t.Pipeline != nil:
-		fire.Run = run
-		err = c.startFired(ctx, sc, t, run)
-	default: // or it is deleted, be it after the fire had started something
-		if err != nil {
-			if err := c.records.RunExists(ctx, run); err == nil {
-				fire.Run = run
-				return fire, nil
-			}
-		}
-		fire.Job = jobOfFire(c.tenant, sc.Seed, sc.Firing.Time)
-		err = c.createFired(ctx, sc, t, fire.Job)
+	id, err := c.fired(ctx, sc)
+	if errors.Is(err, job.ErrNotFound) {
+		id, err = c.startFired(ctx, sc)
+	}
+	if isRun(id) {
+		fire.Run = id
+	} else {
+		fire.Job = id
 	}
 	switch job.CodeOf(err) {
 	case job.CodeUnavailable, job.CodeInternal, job.CodeTimeout:
@@ -216,33 +230,55 @@ func (c *Client) startFire(ctx context.Context, sc record.Schedule, now time.Tim
 	return fire, nil
 }
 
-// createFired creates a fire's job. Its id is the same whoever creates it, and an idempotency key knows it
-// for a day even if it has ended and is purged meanwhile.
-func (c *Client) createFired(ctx context.Context, sc record.Schedule, t job.Template, id string) error {
-	n := record.NewJob{ID: id, Key: "schedule:" + id, RequestHash: record.HashRequest([]byte(id))}
+// fired is the job or the run that a fire has started before, or job.ErrNotFound. An idempotency key knows it for a day,
+// even if it has ended and is purged meanwhile. Nothing is asked of the template: it may have changed since, also from
+// a job to a pipeline.
+func (c *Client) fired(ctx context.Context, sc record.Schedule) (id string, err error) {
+	run := runOfFire(c.tenant, sc.Seed, sc.Firing.Time)
+	_, err = c.records.FindRunByKey(ctx, c.tenant, keyOfFire(run), []byte(run))
 	var gone *job.GoneError
-	switch _, err := c.records.FindByKey(ctx, c.tenant, n.Key, n.RequestHash); {
-	case errors.As(err, &gone):
-		return nil // it was started, has ended and is purged
-	case !errors.Is(err, job.ErrNotFound):
-		return err
+	if err == nil || errors.As(err, &gone) {
+		return run, nil
+	} else if !errors.Is(err, job.ErrNotFound) {
+		return "", err
 	}
-	if t.CreatedAt.IsZero() {
-		return job.ErrNoTemplate
+	id = jobOfFire(c.tenant, sc.Seed, sc.Firing.Time)
+	if _, err = c.records.FindByKey(ctx, c.tenant, keyOfFire(id), record.HashRequest([]byte(id))); errors.As(err, &gone) {
+		err = nil
 	}
+	return id, err
+}
+
+// startFired creates the job of a fire, or begins its run. The ids are the same whoever does.
+func (c *Client) startFired(ctx context.Context, sc record.Schedule) (id string, err error) {
+	t, err := c.Template(ctx, sc.Template)
+	if err != nil {
+		return "", err
+	}
+	if t.Pipeline != nil {
+		id = runOfFire(c.tenant, sc.Seed, sc.Firing.Time)
+		err = c.beginFired(ctx, sc, t, id)
+	} else {
+		id = jobOfFire(c.tenant, sc.Seed, sc.Firing.Time)
+		err = c.createFired(ctx, sc, t, id)
+	}
+	var gone *job.GoneError
+	if errors.Is(err, record.ErrExists) || errors.As(err, &gone) { // another process was quicker
+		err = nil
+	}
+	return id, err
+}
+
+func (c *Client) createFired(ctx context.Context, sc record.Schedule, t job.Template, id string) error {
 	spec, err := fireSpec(sc, t, sc.Firing.Time)
 	if err != nil {
 		return err
 	}
-	_, err = c.acceptFilled(ctx, n, spec)
-	if errors.Is(err, record.ErrExists) || errors.As(err, &gone) {
-		return nil
-	}
+	_, err = c.acceptFilled(ctx, record.NewJob{ID: id, Key: keyOfFire(id), RequestHash: record.HashRequest([]byte(id))}, spec)
 	return err
 }
 
-// startFired begins a fire's run, as createFired does a job.
-func (c *Client) startFired(ctx context.Context, sc record.Schedule, t job.Template, id string) error {
+func (c *Client) beginFired(ctx context.Context, sc record.Schedule, t job.Template, id string) error {
 	params, err := fireParams(sc, t, sc.Firing.Time)
 	if err != nil {
 		return err
@@ -251,13 +287,12 @@ func (c *Client) startFired(ctx context.Context, sc record.Schedule, t job.Templ
 	if err != nil {
 		return err
 	}
-	var gone *job.GoneError
-	_, err = c.openRun(ctx, record.NewRun{ID: id, Template: t.Ref(), Key: "schedule:" + id, Asked: []byte(id)}, t.Steps(), text)
-	if errors.As(err, &gone) {
-		return nil // it was started, has ended and is kept no longer
-	}
+	_, err = c.openRun(ctx, record.NewRun{ID: id, Template: t.Ref(), Key: keyOfFire(id), Asked: []byte(id)}, t.Steps(), text)
 	return err
 }
+
+// keyOfFire is the idempotency key of what a fire starts.
+func keyOfFire(id string) string { return "schedule:" + id }
 
 // runOfFire is the id of the run that a fire starts, as jobOfFire is.
 func runOfFire(tenant, seed string, at time.Time) string {

@@ -16,8 +16,10 @@ const (
 	fireTries = 8
 	// mostFireDelay bounds the time between two tries, which doubles from record.FireRetry on.
 	mostFireDelay = 4 * time.Minute
-	// faultTimeout bounds what it takes to note a fault, when the time of the fire is over.
+	// faultTimeout bounds what it takes to note a fault, when the time of the fire is over; askTimeout, before that, to ask
+	// Redis and the bucket whether they are well: one that hangs is not.
 	faultTimeout = 5 * time.Second
+	askTimeout   = 2 * time.Second
 )
 
 // undecided means that nobody knows yet what becomes of a fire. what is for the tenant; the cause may name
@@ -33,8 +35,7 @@ func (e undecided) Unwrap() error { return e.cause }
 // noteFault tells a schedule's owner of a fire that could not be decided or started, and puts it off. A fire
 // that was tried often enough is given up.
 func (c *Client) noteFault(ctx context.Context, sc record.Schedule, now time.Time, err error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), faultTimeout)
-	defer cancel()
+	ctx = context.WithoutCancel(ctx)
 	fault := record.FireFault{Error: "internal error", Since: sc.DecideAt(now)}
 	if u := (undecided{}); errors.As(err, &u) {
 		fault.Error = u.what
@@ -46,9 +47,14 @@ func (c *Client) noteFault(ctx context.Context, sc record.Schedule, now time.Tim
 		fault.Met, fault.Tries = before.Met, before.Tries
 	}
 	fault.Met++
-	if c.Ready(ctx) == nil {
+	asked, cancel := context.WithTimeout(ctx, askTimeout)
+	well := c.Ready(asked) == nil
+	cancel()
+	if well {
 		fault.Tries++
 	}
+	ctx, cancel = context.WithTimeout(ctx, faultTimeout)
+	defer cancel()
 	if fault.Tries >= fireTries {
 		return c.giveUpFire(ctx, sc, now, fault)
 	}

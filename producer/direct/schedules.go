@@ -67,7 +67,10 @@ func (c *Client) storeSchedule(ctx context.Context, sc record.Schedule, s job.Sc
 	before := sc.ScheduleSettings
 	same := before.Cron == s.Cron && before.Zone == s.Zone && before.JitterSeconds == s.JitterSeconds && before.Paused == s.Paused &&
 		before.StartsAt.Equal(s.StartsAt) && before.EndsAt.Equal(s.EndsAt)
-	sc.ScheduleSettings, sc.Fault = s, nil
+	sc.ScheduleSettings = s
+	if f := sc.Fault; !same || f != nil && f.RetryAt.IsZero() {
+		sc.Fault = nil
+	} // else a fire is due that could not be decided yet: it is tried again now, and is not missed for that
 	table, err := schedules.New(s, sc.Seed)
 	if err != nil && !s.Paused { // what was taken once and can't be read any more may rest
 		return job.Schedule{}, err
@@ -79,7 +82,7 @@ func (c *Client) storeSchedule(ctx context.Context, sc record.Schedule, s job.Sc
 			fires = append(fires, job.Fire{Time: sc.Waiting.Time, At: toMS(now), Outcome: job.FireSkipped, Late: sc.Waiting.Late, Reason: "the schedule was paused as it waited"})
 			sc.Waiting = nil
 		}
-	case !same:
+	case !same, sc.Next.IsZero(): // or it was given up, as its times could not be read
 		sc.Next = table.After(now)
 	}
 	if err := c.records.SetSchedule(ctx, c.tenant, sc, lookAt(sc, table, now), fires...); err != nil {
