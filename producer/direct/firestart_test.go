@@ -71,6 +71,7 @@ func TestFireHung(t *testing.T) {
 	minutely(t, w, "large", "")
 
 	release := proxy.Hold()
+	defer release()
 	now := fireAt
 	for try := range 2 {
 		fireCtx, cancel := context.WithTimeout(ctx, time.Second)
