@@ -186,8 +186,7 @@ func startAndDie(t *testing.T, w *producertest.Env) bool {
 }
 
 // TestFireLastRun: of the last run no more is read than how it stands, whatever a worker has put into it.
-func TestFireLastRun(t *testing.T) {
-	t.Parallel()
+func TestFireLastRun(t *testing.T) { // not parallel: what the process allocates is measured
 	w := producertest.New(t, "")
 	w.Runtimes(t)
 	ctx := t.Context()
