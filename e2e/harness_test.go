@@ -70,6 +70,7 @@ func start(tb testing.TB, o options) *glovebox {
 		tb: tb, redis: gbtest.Redis(tb), s3: gbtest.S3(tb), podman: gbtest.Podman(tb),
 		token: rand.Text(), instance: strings.ToLower(rand.Text()), dir: tb.TempDir(), began: time.Now(),
 	}
+	g.podman.RemoveAfter(tb, g.instance)
 	g.webhookKey = hookkeys.New()
 	keys, err := hookkeys.Parse(g.webhookKey)
 	if err != nil {

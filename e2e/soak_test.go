@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -193,28 +196,26 @@ func (g *glovebox) parse(s string) int64 {
 	return n
 }
 
-// podmanDisk is what Podman keeps besides images and what containers that live use: its
+// podmanDisk is what Podman keeps besides images and what containers that live use, other tests' too: its
 // store without layers' contents, and its runtime directory.
 func (g *glovebox) podmanDisk() (size, files int64) {
 	g.tb.Helper()
-	living := map[string]bool{}
-	for _, c := range g.inPodman("") { // other tests' too
-		living[c.ID] = true
-	}
 	store := filepath.Join(home(g.tb), ".local/share/glovebox/storage")
+	living := g.living(store)
+	sizes := map[string]int64{}
 	for _, root := range []string{store, os.Getenv("XDG_RUNTIME_DIR")} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return nil //nolint:nilerr // others' files: gone by now, or closed to us
 			}
-			if living[d.Name()] {
+			if gbtest.InStore(path) {
 				return fs.SkipDir
 			}
-			files++
+			sizes[path] = 0
 			if info, err := d.Info(); err == nil && d.Type().IsRegular() {
-				size += info.Size()
+				sizes[path] = info.Size()
 			}
-			if filepath.Dir(path) == filepath.Join(store, "overlay") {
+			if filepath.Dir(path) == filepath.Join(store, "overlay") && d.Name() != "l" {
 				return fs.SkipDir // a layer: counted, not looked into
 			}
 			return nil
@@ -223,5 +224,41 @@ func (g *glovebox) podmanDisk() (size, files int64) {
 			g.tb.Fatal(err)
 		}
 	}
+	maps.Copy(living, g.living(store)) // those that were made meanwhile
+	for path, bytes := range sizes {
+		if !slices.ContainsFunc(words.FindAllString(path, -1), func(word string) bool { return living[word] }) {
+			size, files = size+bytes, files+1
+		}
+	}
 	return size, files
+}
+
+// words are what names of files in Podman's store are made of: ids, and the short names of layers.
+var words = regexp.MustCompile(`[0-9a-f]{64}|[0-9A-Z]{26}`)
+
+// living has the ids of the containers that Podman knows, of their layers, and the layers' short names.
+func (g *glovebox) living(store string) map[string]bool {
+	g.tb.Helper()
+	ids := map[string]bool{}
+	for _, c := range g.inPodman("") {
+		ids[c.ID] = true
+	}
+	b, err := os.ReadFile(filepath.Join(store, "overlay-containers/containers.json"))
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	var stored []struct{ ID, Layer string }
+	if err := json.Unmarshal(b, &stored); err != nil {
+		g.tb.Fatal(err)
+	}
+	for _, c := range stored {
+		if !ids[c.ID] {
+			continue
+		}
+		ids[c.Layer] = true
+		if link, err := os.ReadFile(filepath.Join(store, "overlay", c.Layer, "link")); err == nil {
+			ids[string(link)] = true // where it can't be read, the layer has gone
+		}
+	}
+	return ids
 }

@@ -87,6 +87,7 @@ func (g *glovebox) work(change func(*worker.Config)) {
 	t, ctx := g.t, g.t.Context()
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &g.log), nil))
 	id := job.NewID("w")
+	g.podman.RemoveAfter(t, id)
 	own, err := record.Open(ctx, record.Config{URL: g.redis.Worker()})
 	if err != nil {
 		t.Fatal(err)

@@ -47,6 +47,7 @@ func newHost(t *testing.T) *host {
 		"GLOVEBOX_S3_ACCESS_KEY": h.s3.AccessKey, "GLOVEBOX_S3_SECRET_KEY": h.s3.SecretKey, "GLOVEBOX_PODMAN_SOCKET": h.podman.Socket,
 		"GLOVEBOX_AGENT": agent, "GLOVEBOX_INSTANCE": job.NewID("i"), "GLOVEBOX_CONCURRENCY": "1", "GLOVEBOX_WARM": "0",
 	}
+	h.podman.RemoveAfter(t, h.env["GLOVEBOX_INSTANCE"])
 	return h
 }
 

@@ -70,6 +70,19 @@ func Podman(tb testing.TB) *PodmanService {
 	return &PodmanService{Process: p, Socket: socket}
 }
 
+// RemoveAfter removes the containers of an installation when the test ends. A worker that is killed, as
+// Start's are, leaves its own, and each makes every later Podman's lists longer.
+func (p *PodmanService) RemoveAfter(tb testing.TB, instance string) {
+	tb.Helper()
+	tb.Cleanup(func() {
+		cmd := exec.CommandContext(context.Background(), "podman", "rm", "--force", "--time", "0", "--filter", "label=run.glovebox.instance="+instance)
+		cmd.Env = append(os.Environ(), PodmanEnv()...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			tb.Errorf("remove the test's containers: %v\n%s", err, out)
+		}
+	})
+}
+
 // PodmanNamespace sees to the process that keeps the user's namespaces. Without it a
 // service makes them itself, in a child: who kills the service then misses the child, and
 // who reads the service's mounts reads the host's.

@@ -132,10 +132,10 @@ func withOwnLocks(containers []byte) []byte {
 	return bytes.Replace(containers, []byte("\n[engine]\n"), []byte("\n[engine]\nlock_type = \"file\"\n"), 1)
 }
 
-// InStore reports whether a command line is that of a sandbox in somebody's store of their own:
-// the shared one knows nothing of it.
-func InStore(command string) bool {
-	return strings.Contains(command, "/glovebox/"+storePrefix) || strings.Contains(command, os.Getenv("XDG_RUNTIME_DIR")+"/"+storePrefix)
+// InStore reports whether a path is of somebody's store of their own, or a command line that of a
+// sandbox there: the shared one knows nothing of it.
+func InStore(path string) bool {
+	return strings.Contains(path, "/glovebox/"+storePrefix) || strings.Contains(path, os.Getenv("XDG_RUNTIME_DIR")+"/"+storePrefix)
 }
 
 // Remove removes the store, and all that is in it.
