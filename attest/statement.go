@@ -57,6 +57,8 @@ type Predicate struct {
 	Attempt        int        `json:"attempt"`
 	Worker         string     `json:"worker,omitempty"`
 	Session        *Execution `json:"session,omitempty"`
+	// Approval says who let the job run, where a rule held it.
+	Approval *job.Approval `json:"approval,omitempty"`
 
 	InputHash       string `json:"input_hash"`
 	OutputHash      string `json:"output_hash"`
@@ -148,7 +150,7 @@ func describe(r job.Result, run Run) (Predicate, error) {
 		Usage: r.Usage, Timing: r.Timing, Runtime: r.Runtime, Artifacts: make([]Artifact, len(r.Artifacts)),
 		ArtifactsSkipped: r.ArtifactsSkipped, ArtifactsSkippedTotal: r.ArtifactsSkippedTotal,
 		Limits: run.Limits, LimitsEnforced: r.LimitsEnforced, Attempt: r.Attempt, Worker: r.Worker,
-		InputHash: run.InputHash,
+		InputHash: run.InputHash, Approval: r.Approval,
 	}
 	if r.Session != nil {
 		x := r.Session

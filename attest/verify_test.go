@@ -42,9 +42,10 @@ func sample() (job.Result, Run) {
 			Name: "01", Group: "g", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2, Hidden: true, Usage: &job.Usage{WallMS: 1, CPUMS: 2, MemoryPeakBytes: 3}, Reruns: 1,
 			ExitCode: &exitCode, Signal: "SIGKILL", Stdout: "o", Stderr: "e", Difference: &job.Difference{Line: 1, Column: 2, Want: "w", Got: "g"}, Feedback: "f", JudgeMessage: "j",
 		}},
-		Groups:  []job.GroupResult{{Name: "g", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2}},
-		Session: &job.ExecutionState{ID: "default-s-x", Sequence: 1, Generation: 2, State: job.StateKept},
-		Cost:    &job.Cost{Nano: 1, Amount: "0.000000001"},
+		Groups:   []job.GroupResult{{Name: "g", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2}},
+		Session:  &job.ExecutionState{ID: "default-s-x", Sequence: 1, Generation: 2, State: job.StateKept},
+		Cost:     &job.Cost{Nano: 1, Amount: "0.000000001"},
+		Approval: &job.Approval{Rule: "careful", By: "reviewer (abc)", At: created, Note: "n", InputHash: hashText("approved")},
 	}
 	input, err := InputHash(job.Spec{Source: "print(1)"})
 	if err != nil {
@@ -302,13 +303,13 @@ func TestNotVerified(t *testing.T) {
 	})
 }
 
-// TestGolden guards the encoding: what was signed once verifies for ever. It has no snapshot and no session, as no
-// result that was attested had one then.
+// TestGolden guards the encoding: what was signed once verifies for ever. It has no snapshot, no session and no
+// approval, as no result that was attested had one then.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	s := rfc8032(t)
 	r, run := sample()
-	r.Runtime.Snapshot, r.Session = "", nil
+	r.Runtime.Snapshot, r.Session, r.Approval = "", nil, nil
 	var err error
 	if r.Attestation, err = s.Attest(r, run); err != nil {
 		t.Fatal(err)

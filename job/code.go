@@ -41,6 +41,9 @@ const (
 	CodeTooManySchedules = "too_many_schedules"
 	CodeSessionEnded     = "session_ended" // also of an execution that waited, or ran, as its session ended
 	CodeSessionBusy      = "session_busy"  // as many executions wait as may
+	CodeDenied           = "denied_by_policy"
+	CodeNotHeld          = "not_held"    // a decision about a job that waits for none
+	CodeOtherInput       = "other_input" // a decision that names another input than the job's
 	CodeTooLarge         = "too_large"
 	CodeMediaType        = "unsupported_media_type"
 	CodeMethodNotAllowed = "method_not_allowed"
@@ -56,6 +59,8 @@ const (
 const (
 	CodeCanceled         = "canceled"          // before a worker took it
 	CodeDeadlineExceeded = "deadline_exceeded" // the job had not ended by its deadline
+	CodeRejected         = "rejected"          // by whoever decided
+	CodeApprovalExpired  = "approval_expired"  // nobody decided in time
 	CodeTenantStopped    = "tenant_stopped"    // the operator stopped all jobs of its tenant
 	CodeWorkerLost       = "worker_lost"       // as often as a job may lose its worker
 	CodeImageUnavailable = "image_unavailable"
@@ -102,5 +107,8 @@ var (
 	ErrNoSession        = &Error{CodeNotFound, "there is no such session, or no longer"}
 	ErrSessionEnded     = &Error{CodeSessionEnded, "the session has ended: start another"}
 	ErrSessionBusy      = &Error{CodeSessionBusy, fmt.Sprintf("%d executions of the session wait already, the most there can be", MaxWaitingTurns)}
+	ErrNotHeld          = &Error{CodeNotHeld, "the job waits for no decision, or no longer"}
+	ErrOtherInput       = &Error{CodeOtherInput, "what was decided about is not what the job would run: look at it again"}
+	ErrOwnApproval      = &Error{CodeForbidden, "the job was submitted with this token: somebody with another one has to decide"}
 	ErrTooManySchedules = &Error{CodeTooManySchedules, fmt.Sprintf("a tenant has %d schedules at most: delete one", MaxSchedules)}
 )

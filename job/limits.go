@@ -166,3 +166,12 @@ func (l *Limits) fields() []limitField {
 		{"artifact_mb", &l.ArtifactMB},
 	}
 }
+
+// ByName returns all limits by their names in JSON, 0 for what is not set: int64, and float64 for cpus.
+func (l Limits) ByName() map[string]any {
+	values := map[string]any{"cpus": l.CPUs}
+	for _, f := range l.fields() {
+		values[f.name] = *f.value
+	}
+	return values
+}

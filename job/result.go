@@ -61,6 +61,8 @@ type Result struct {
 	Attestation *Attestation `json:"attestation,omitempty"`
 	// Session is what an execution of a session has besides; nil for any other job.
 	Session *ExecutionState `json:"session,omitempty"`
+	// Approval says who let the job run, where a rule held it; nil for any other.
+	Approval *Approval `json:"approval,omitempty" doc:"Who let the job run, where a rule held it."`
 	// Attempt counts the tries at this job: 1, or more when a worker was lost.
 	Attempt int `json:"attempt"`
 	// Worker is the worker that ran the job.

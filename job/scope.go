@@ -17,7 +17,7 @@ const (
 	// ScopeRead is to see jobs, what they print, their files, and what is delivered. A job
 	// that names another's artifact as a file needs it, too.
 	ScopeRead Scope = "read"
-	// ScopeApprove is to decide what waits for a decision. Nothing does yet.
+	// ScopeApprove is to see and decide what a rule holds, except for what was submitted with the same token.
 	ScopeApprove Scope = "approve"
 	// ScopeManage is to change what is not a job: secrets and webhooks' secrets; to have
 	// messages sent again; and to purge.

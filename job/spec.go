@@ -193,4 +193,6 @@ type Record struct {
 	Timing   Timing            `json:"timing"`
 	Attempt  int               `json:"attempt"`
 	Metadata map[string]string `json:"metadata,omitempty"`
+	// Hold says why the job is [Held]; nil of any other.
+	Hold *Hold `json:"hold,omitempty" doc:"Of a job that is held: why, and until when."`
 }

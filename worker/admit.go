@@ -28,6 +28,9 @@ const (
 // each hold one and wait for the other would wait for ever.
 func (w *Worker) admit(ctx context.Context, j record.Job, keys artifacts.Keys) (_ job.Spec, release func(), err error) {
 	if j.Spec != nil {
+		if err := approved(j, []byte(j.SpecText)); err != nil {
+			return job.Spec{}, nil, err
+		}
 		release, err = w.acquire(ctx, w.sandboxMB(*j.Spec))
 		return *j.Spec, release, err
 	}
@@ -36,7 +39,7 @@ func (w *Worker) admit(ctx context.Context, j record.Job, keys artifacts.Keys) (
 	if err != nil {
 		return job.Spec{}, nil, err
 	}
-	spec, err := w.readSpec(ctx, keys)
+	spec, err := w.readSpec(ctx, j, keys)
 	if err != nil {
 		releaseSpec()
 		return job.Spec{}, nil, err
@@ -49,7 +52,7 @@ func (w *Worker) admit(ctx context.Context, j record.Job, keys artifacts.Keys) (
 	if release, err = w.acquire(ctx, specMB+sandboxMB); err != nil {
 		return job.Spec{}, nil, err
 	}
-	if spec, err = w.readSpec(ctx, keys); err != nil {
+	if spec, err = w.readSpec(ctx, j, keys); err != nil {
 		release()
 		return job.Spec{}, nil, err
 	}
@@ -91,14 +94,25 @@ func (w *Worker) reserved(mb int64) (release func()) {
 }
 
 // readSpec reads what the job's owner submitted from S3.
-func (w *Worker) readSpec(ctx context.Context, keys artifacts.Keys) (job.Spec, error) {
+func (w *Worker) readSpec(ctx context.Context, j record.Job, keys artifacts.Keys) (job.Spec, error) {
 	b, err := w.Objects.GetBytes(ctx, keys.Spec(), maxSpecBytes)
 	if err != nil {
 		return job.Spec{}, fmt.Errorf("read spec: %w", err)
+	}
+	if err := approved(j, b); err != nil {
+		return job.Spec{}, err
 	}
 	var spec job.Spec
 	if err := json.Unmarshal(b, &spec); err != nil {
 		return job.Spec{}, fmt.Errorf("read spec: %w", err)
 	}
 	return spec, nil
+}
+
+// approved fails where somebody let the job run with another spec than this: what was approved is what runs.
+func approved(j record.Job, spec []byte) error {
+	if err := j.CheckApproved(spec); err != nil {
+		return &inputError{&job.Error{Code: job.CodeInputChanged, Message: "the job is not the one that was approved"}}
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/glovebox-run/glovebox/attest"
+	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker"
 )
@@ -31,7 +32,7 @@ func TestSessionAttested(t *testing.T) {
 		{Code: "x = 1; open('f', 'w').write('here')"}, {Code: "import os; os._exit(3)"}, files, {Code: "print('x' in globals())"}, {Code: "print(open('b').read())", Files: files.Files[:1]},
 	} {
 		execution := job.NewID("default")
-		if err := g.records.AddTurn(t.Context(), id, execution, job.SessionSettings{Runtime: "python"}.Spec(e), ""); err != nil {
+		if err := g.records.AddTurn(t.Context(), id, execution, job.SessionSettings{Runtime: "python"}.Spec(e), record.NewTurn{}); err != nil {
 			t.Fatal(err)
 		}
 		results = append(results, g.result(execution))

@@ -123,6 +123,10 @@ func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 		case errors.Is(err, job.ErrSessionEnded), errors.Is(err, job.ErrNoSession):
 			h.elsewhere = true
 			return h.noMore("", "")
+		case errors.Is(err, record.ErrTurnHeld): // whoever decides may take longer than its idle_seconds
+			h.giveSlot()
+			idleOver = false
+			idle.Reset(idleTime)
 		case errors.Is(err, record.ErrNoTurn):
 			h.giveSlot()
 			if idleOver {

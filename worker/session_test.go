@@ -28,7 +28,7 @@ func (g *glovebox) execute(session, code string) string {
 	g.t.Helper()
 	id := job.NewID("default")
 	spec := job.SessionSettings{Runtime: "python"}.Spec(job.SessionExecution{Code: code})
-	if err := g.records.AddTurn(g.t.Context(), session, id, spec, ""); err != nil {
+	if err := g.records.AddTurn(g.t.Context(), session, id, spec, record.NewTurn{}); err != nil {
 		g.t.Fatal(err)
 	}
 	return id
@@ -134,7 +134,7 @@ func TestSessionFiles(t *testing.T) {
 	execute := func(code string, files ...job.File) string {
 		t.Helper()
 		execution := job.NewID("default")
-		if err := g.records.AddTurn(ctx, id, execution, job.SessionSettings{Runtime: "python"}.Spec(job.SessionExecution{Code: code, Files: files}), ""); err != nil {
+		if err := g.records.AddTurn(ctx, id, execution, job.SessionSettings{Runtime: "python"}.Spec(job.SessionExecution{Code: code, Files: files}), record.NewTurn{}); err != nil {
 			t.Fatal(err)
 		}
 		return execution
@@ -201,7 +201,7 @@ func TestSessionInterrupt(t *testing.T) {
 	}
 	brief := job.NewID("default")
 	spec := job.SessionSettings{Runtime: "python"}.Spec(job.SessionExecution{Code: "import time; time.sleep(1000)", WallMS: 1000})
-	if err := g.records.AddTurn(ctx, id, brief, spec, ""); err != nil {
+	if err := g.records.AddTurn(ctx, id, brief, spec, record.NewTurn{}); err != nil {
 		t.Fatal(err)
 	}
 	if r := g.result(brief); r.Status != job.TimedOut || r.Session.State != job.StateKept {
@@ -251,7 +251,7 @@ func TestSessionEnds(t *testing.T) {
 	if x := g.session(drained, job.SessionEnded); x.EndReason != job.EndDrained {
 		t.Errorf("got %+v, want drained", x)
 	}
-	if err := g.records.AddTurn(ctx, drained, job.NewID("default"), job.SessionSettings{Runtime: "python"}.Spec(job.SessionExecution{Code: "1"}), ""); !errors.Is(err, job.ErrSessionEnded) {
+	if err := g.records.AddTurn(ctx, drained, job.NewID("default"), job.SessionSettings{Runtime: "python"}.Spec(job.SessionExecution{Code: "1"}), record.NewTurn{}); !errors.Is(err, job.ErrSessionEnded) {
 		t.Errorf("got %v, want ErrSessionEnded", err)
 	}
 }

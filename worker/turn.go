@@ -75,6 +75,9 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 		}
 		h.giveSlot()
 	})
+	if err := approved(j, []byte(j.SpecText)); err != nil {
+		return sandbox.Turn{}, err
+	}
 	files, err := h.turn.inputs(watching) //nolint:contextcheck // it ends where the execution is canceled
 	if err != nil {
 		return sandbox.Turn{}, err

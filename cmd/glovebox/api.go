@@ -61,6 +61,8 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
                             don't say, in MiB (default: 1024)
   GLOVEBOX_PRICES           what jobs cost, the same as workers have, in billionths of your
                             currency: run=200,cpu_second=14000,gib_second=4500 (default: none)
+  GLOVEBOX_POLICY           a file of rules that refuse jobs, or hold them until somebody approves
+                            them ("glovebox policy --help"; default: none)
   GLOVEBOX_TRUSTED_PROXIES  addresses or networks of the proxies in front of the api, with
                             commas: the client is the one that they name in
                             X-Forwarded-For. Without it, the client is always the peer
@@ -172,13 +174,14 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	if err != nil {
 		return err
 	}
-	client, err := direct.New( //nolint:contextcheck // it listens until it is closed, which is after ctx has ended
+	opened, err := direct.New( //nolint:contextcheck // it listens until it is closed, which is after ctx has ended
 		direct.Config{Tenant: defaultTenant, NewTenants: c.NewTenants, Links: links, WebhookKeys: hooks.keys, Guard: hooks.guard, Tracer: tracer, Log: log}, records, objects,
 	)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, client.Close()) }()
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	client := opened.WithPolicy(c.Policy)
 	settings := api.Config{Client: client, Links: links, Tokens: map[api.TokenHash]string{}, BatchBytes: c.BatchBytes, Prices: c.Prices, TrustedProxies: c.TrustedProxies, Facades: facadesNamed(c.Facades), FacadeTenant: c.FacadeTenant, Version: version.Read().Version, Observe: m.http.Observe, Tracer: tracer, Log: log}
 	if c.Token != "" {
 		settings.Tokens[api.HashToken(c.Token)] = defaultTenant

@@ -87,11 +87,13 @@ func (a *app) classifySaid(err error) *failure {
 		return &failure{exitGlovebox, err, "the token comes from " + a.token + ", ./.glovebox/env or ~/.config/glovebox/env"}
 	case job.CodeRateLimited, job.CodeQuotaExceeded:
 		return &failure{exitFailed, err, "try again later; the operator sets the quotas of a tenant"}
+	case job.CodeDenied:
+		return &failure{exitFailed, err, "a rule of the operator's or of the tenant's refuses it, however often it is submitted"}
 	case job.CodeBudgetExceeded:
 		return &failure{exitFailed, err, "\"glovebox usage\" shows what is spent; the operator sets the budget"}
 	case job.CodeNotFound, job.CodeEnded, job.CodeNotEnded, job.CodeGone, job.CodeNoTenant, job.CodeTenantExists, job.CodeRevision, job.CodeNotDisabled,
 		job.CodeNoToken, job.CodeTooManyTokens, job.CodeNoSecret, job.CodeTooManySecrets, job.CodeNoTemplate, job.CodeTooManyTemplates,
-		job.CodeNoHook, job.CodeTooManyHooks, job.CodeRotating:
+		job.CodeNoHook, job.CodeTooManyHooks, job.CodeRotating, job.CodeNotHeld, job.CodeOtherInput:
 		return &failure{exitFailed, err, ""}
 	}
 	return &failure{exitGlovebox, err, ""}

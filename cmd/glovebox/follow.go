@@ -74,6 +74,9 @@ func (f *followed) show(e producer.Event) error {
 		if e.Status == job.Running {
 			f.running()
 		}
+		if e.Status == job.Held {
+			_, err = fmt.Fprintf(f.remarks, "glovebox: a rule holds the job until somebody approves it: glovebox approvals show %s\n", f.id)
+		}
 		if e.Status == job.Queued && f.begun {
 			f.begun = false
 			_, err = fmt.Fprintln(f.remarks, "glovebox: the job's worker was lost; it runs again, from the beginning")

@@ -54,7 +54,7 @@ operator's own.`,
   glovebox tenant create school --jobs-queued 5000 --running-at-once 20 --maximum wall_ms=10000 --allow-runtimes python,node`,
 		Args: one("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			terms, err := o.apply(cmd, job.Terms{})
+			terms, err := o.apply(cmd, a.read, job.Terms{})
 			if err != nil {
 				return err
 			}
@@ -171,6 +171,9 @@ func (a *app) showTenant(t job.Tenant, asJSON bool) error {
 	fmt.Fprintf(w, "runtimes\t%s\n", listed(t.Terms.Runtimes, restricted))
 	fmt.Fprintf(w, "images\t%s\n", listed(t.Terms.Images, restricted))
 	fmt.Fprintf(w, "callback hosts\t%s\n", listed(t.Terms.CallbackHosts, len(t.Terms.CallbackHosts) > 0))
+	for _, r := range t.Terms.Policy {
+		fmt.Fprintf(w, "rule\t%s: %s\t%s\n", plain(r.Name), plain(r.Then), plain(r.When))
+	}
 	printTokens(w, t.Tokens)
 	return w.Flush()
 }
@@ -213,7 +216,7 @@ and an empty list lift a bound. What was accepted before is run and delivered al
 		Args: one("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withTenants(func(tenants *producer.Client) error {
-				t, err := changeTerms(cmd.Context(), tenants, args[0], func(t job.Terms) (job.Terms, error) { return o.apply(cmd, t) })
+				t, err := changeTerms(cmd.Context(), tenants, args[0], func(t job.Terms) (job.Terms, error) { return o.apply(cmd, a.read, t) })
 				if err != nil {
 					return err
 				}

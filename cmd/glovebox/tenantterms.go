@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/glovebox-run/glovebox/internal/policy"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -22,6 +23,7 @@ type termsOptions struct {
 	maximums              []string
 	runtimes, images      []string
 	hosts                 []string
+	policy                string
 }
 
 func (o *termsOptions) add(cmd *cobra.Command) {
@@ -38,11 +40,12 @@ func (o *termsOptions) add(cmd *cobra.Command) {
 	f.StringArrayVar(&o.maximums, "maximum", nil, "the most that a job may ask for: `LIMIT=NUMBER` such as memory_mb=512; 0 for the operator's")
 	f.StringSliceVar(&o.runtimes, "allow-runtimes", nil, "`NAMES` of the only runtimes that jobs may use, with commas; empty, and no allowed images, for all")
 	f.StringSliceVar(&o.images, "allow-images", nil, "`NAMES` of the only images that jobs may bring, with or without @sha256:…; empty, and no allowed runtimes, for all")
+	f.StringVar(&o.policy, "policy", "", "rules that refuse or hold its jobs, after the operator's: a `FILE` as \"glovebox policy test\" takes it, - for standard input; empty for none")
 	f.StringSliceVar(&o.hosts, "allow-callback-hosts", nil, "the only `HOSTS` that callbacks may lead to, with commas: hooks.example.com,*.example.org; empty for all")
 }
 
 // apply changes in terms what the command line names.
-func (o *termsOptions) apply(cmd *cobra.Command, t job.Terms) (job.Terms, error) {
+func (o *termsOptions) apply(cmd *cobra.Command, read func(path string) ([]byte, error), t job.Terms) (job.Terms, error) {
 	changed := cmd.Flags().Changed
 	if changed("requests-per-minute") {
 		t.Quotas.RequestsPerMinute = o.requests
@@ -75,6 +78,11 @@ func (o *termsOptions) apply(cmd *cobra.Command, t job.Terms) (job.Terms, error)
 		t.CallbackHosts = o.hosts
 	}
 	var err error
+	if changed("policy") {
+		if t.Policy, err = o.readPolicy(read); err != nil {
+			return t, err
+		}
+	}
 	if changed("budget") {
 		if t.Budget.Nano, err = parseAmount("--budget", o.budget); err != nil {
 			return t, err
@@ -85,6 +93,25 @@ func (o *termsOptions) apply(cmd *cobra.Command, t job.Terms) (job.Terms, error)
 	}
 	t.Maximums, err = parseLimits("--maximum", o.maximums, t.Maximums)
 	return t, err
+}
+
+// readPolicy reads the rules that --policy names; "" is none.
+func (o *termsOptions) readPolicy(read func(path string) ([]byte, error)) ([]job.Rule, error) {
+	if o.policy == "" {
+		return nil, nil
+	}
+	text, err := read(o.policy)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := policy.Rules(text)
+	if err == nil {
+		_, err = policy.Parse("policy", rules)
+	}
+	if err != nil {
+		return nil, usagef("--policy %s: %s", o.policy, err)
+	}
+	return rules, nil
 }
 
 // parseAmount reads an amount of currency, in billionths.

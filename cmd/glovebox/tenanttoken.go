@@ -39,7 +39,7 @@ and nobody can read it again.
 A token without --scope may do everything that its tenant may. The scopes:
   submit   make jobs, batches and uploads, with the answer to one's own request, and cancel
   read     see jobs, what they print and their files
-  approve  decide what waits for a decision (nothing does yet)
+  approve  see and decide what a rule holds, unless the same token submitted it
   manage   set secrets, have messages sent again, purge jobs`,
 		Example: `  glovebox tenant token add acme --label ci --scope submit,read --expires 2160h
   glovebox tenant token add acme --label dashboard --scope read --expires 2027-01-01`,

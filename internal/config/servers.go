@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"net/netip"
+	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/attest"
+	"github.com/glovebox-run/glovebox/internal/policy"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
@@ -128,6 +130,8 @@ type API struct {
 	Tracing Tracing
 	// Prices are what answers say that code cost; nil for nothing.
 	Prices *job.Prices
+	// Policy are the operator's rules.
+	Policy policy.Policy
 	// TrustedProxies are the addresses of proxies whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
 	// Facades are the names of those that are on.
@@ -165,6 +169,7 @@ func ReadAPI(getenv Getenv) (API, error) {
 		WebhookSchedule: r.String("GLOVEBOX_WEBHOOK_SCHEDULE", ""),
 		NewTenants:      r.quotas("GLOVEBOX_TENANT_QUOTAS", DefaultQuotas),
 		Prices:          r.prices("GLOVEBOX_PRICES"),
+		Policy:          r.policy("GLOVEBOX_POLICY"),
 		Tracing:         r.tracing(),
 		TrustedProxies:  r.networks("GLOVEBOX_TRUSTED_PROXIES"),
 		Facades:         r.facades("GLOVEBOX_FACADES"),
@@ -262,6 +267,24 @@ func (r *Reader) prices(name string) *job.Prices {
 		r.Fault(name, "can't be read: %v", err)
 	}
 	return &p
+}
+
+// policy reads the rules in the file that a setting names. Where they can't be read nothing starts: it would let all through.
+func (r *Reader) policy(name string) policy.Policy {
+	path := r.String(name, "")
+	if path == "" {
+		return policy.Policy{}
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		r.Fault(name, "can't be read: %v", err)
+		return policy.Policy{}
+	}
+	p, err := policy.ParseFile(b)
+	if err != nil {
+		r.Fault(name, "%s: %v", path, err)
+	}
+	return p
 }
 
 // minToken keeps anyone from choosing a token that can be guessed.

@@ -119,6 +119,7 @@ func TestRecords(t *testing.T) {
 		`glovebox_jobs_accepted_total{priority="normal",runtime="image"} 1`,
 		`glovebox_jobs_queued 2`,
 		`glovebox_jobs_scheduled 0`,
+		`glovebox_jobs_held 0`,
 		`glovebox_jobs_waiting{tenants="over_window"} 0`,
 		`glovebox_jobs_waiting{tenants="within_window"} 2`,
 		`glovebox_backlog_oldest_seconds 0`,

@@ -22,7 +22,7 @@ const (
 type Queues struct {
 	depth                                    func(context.Context) (record.Depth, error)
 	up, queued, running, deliveries, garbage *prometheus.Desc
-	scheduled, waiting                       *prometheus.Desc
+	scheduled, held, waiting                 *prometheus.Desc
 	backlog, overTenants, backlogOldest      *prometheus.Desc
 	tasks, oldest                            *prometheus.Desc
 
@@ -42,6 +42,7 @@ func NewQueues(r prometheus.Registerer, depth func(context.Context) (record.Dept
 		up:            desc("glovebox_redis_up", "1 if Redis answered what there is to do, 0 if it didn't: then the metrics that come from it are absent."),
 		queued:        desc("glovebox_jobs_queued", "Jobs that wait for a worker, of all tenants."),
 		scheduled:     desc("glovebox_jobs_scheduled", "Jobs that may not run yet; they are not among the queued."),
+		held:          desc("glovebox_jobs_held", "Jobs that a rule holds until somebody decides; they are not among the queued."),
 		waiting:       desc("glovebox_jobs_waiting", "Jobs that wait for a worker, by their tenant: over_window are those of tenants that have a backlog, within_window all others.", "tenants"),
 		backlog:       desc("glovebox_backlog_jobs", "Jobs that are not released to the queue, because their tenant has its share of it."),
 		overTenants:   desc("glovebox_backlog_tenants", "Tenants that have a backlog."),
@@ -59,7 +60,7 @@ func NewQueues(r prometheus.Registerer, depth func(context.Context) (record.Dept
 // Describe is of prometheus.Collector.
 func (m *Queues) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		m.up, m.queued, m.scheduled, m.waiting, m.backlog, m.overTenants, m.backlogOldest, m.running, m.deliveries, m.garbage, m.tasks, m.oldest,
+		m.up, m.queued, m.scheduled, m.held, m.waiting, m.backlog, m.overTenants, m.backlogOldest, m.running, m.deliveries, m.garbage, m.tasks, m.oldest,
 	} {
 		to <- d
 	}
@@ -78,6 +79,7 @@ func (m *Queues) Collect(to chan<- prometheus.Metric) {
 	gauge(m.up, 1)
 	gauge(m.queued, float64(d.Queued))
 	gauge(m.scheduled, float64(d.Scheduled))
+	gauge(m.held, float64(d.Held))
 	gauge(m.waiting, float64(d.OverWindow), "over_window")
 	gauge(m.waiting, float64(d.Queued-d.OverWindow), "within_window")
 	gauge(m.backlog, float64(d.Backlog))

@@ -333,7 +333,7 @@ func TestReleasedWithoutATask(t *testing.T) {
 	}
 	// As if the worker had died just after the script that ends the job.
 	ending := Ending{Status: job.Succeeded, Result: []byte("{}")}
-	if err := endScript.Run(t.Context(), s.rdb, "default", s.finishArgs(t.Context(), first, ending, script.Args{"epoch": 1, "worker": "w"})).Err(); err != nil {
+	if err := endScript.Run(t.Context(), s.rdb, "default", s.finishArgs(t.Context(), first, ending, script.Args{"epoch": 1, "worker": "w", "from": ""})).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.opened(t, "default"); len(got) != 2 || len(tasks(t, s, "normal")) != 0 {

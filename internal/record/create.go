@@ -38,6 +38,8 @@ type NewJob struct {
 	Try  int
 	// Trace is where the job's trace goes on, as a traceparent, or "".
 	Trace string
+	// Hold has the job wait for a decision; nil for none.
+	Hold *Held
 }
 
 // Created is what became of a NewJob.
@@ -200,6 +202,11 @@ func (s *Store) appendJob(list []any, tenant string, in whole, j NewJob, terms j
 	if in.batch != "" {
 		fields = append(fields, "batch", in.batch, "index", j.Index)
 	}
+	held, until, heldSize, err := heldFields(j.Hold)
+	if err != nil {
+		return nil, 0, err
+	}
+	fields = append(fields, held...)
 	item := ""
 	if in.run != "" {
 		item = itemName(j.Step, j.Index)
@@ -207,7 +214,7 @@ func (s *Store) appendJob(list []any, tenant string, in whole, j NewJob, terms j
 	}
 	list = append(
 		list, j.ID, len(spec), string(cmp.Or(j.Spec.Priority, job.Normal)), script.Plain(j.Spec.RunAt), script.Plain(j.Spec.Deadline),
-		j.Index, string(j.Fingerprint[:]), item, j.Try, hashKey(j.Key), j.RequestHash.String(), jobMemory(j.Spec, inline, metadata)+textCost(len(j.Trace)), len(fields),
+		j.Index, string(j.Fingerprint[:]), item, j.Try, until, hashKey(j.Key), j.RequestHash.String(), jobMemory(j.Spec, inline, metadata)+textCost(len(j.Trace))+heldSize, len(fields),
 	)
 	return append(list, fields...), len(spec), nil
 }

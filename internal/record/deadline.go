@@ -36,7 +36,7 @@ func (w *Sweeper) endOverdue(ctx context.Context, tenant string) error {
 		switch {
 		case errors.Is(err, job.ErrNotFound), err == nil && j.State.Final():
 			return w.Records.rdb.ZRem(ctx, key, id).Err()
-		case err != nil || j.State != job.Queued:
+		case err != nil || j.State != job.Queued && j.State != job.Held:
 			return err
 		}
 		return w.Records.EndUnrun(ctx, id, j.Epoch, job.Canceled, ErrDeadline)

@@ -19,6 +19,8 @@ type Depth struct {
 	Queued, Running, Deliveries, Garbage int64
 	// Scheduled jobs may not run yet. They are not among the Queued.
 	Scheduled int64
+	// Held jobs wait for a decision. They are not among the Queued.
+	Held int64
 	// OverWindow are the Queued of tenants that have a backlog, and OverTenants how many of
 	// these there are. Backlog of them are not released.
 	OverWindow, OverTenants, Backlog int64
@@ -45,15 +47,15 @@ func (s *Store) Depth(ctx context.Context) (Depth, error) {
 
 func (s *Store) addDepth(ctx context.Context, d *Depth, tenants []string) error {
 	type answer struct {
-		open, later, running, deliveries, garbage *redis.IntCmd
-		backlogs                                  []*redis.IntCmd
-		firsts                                    []*redis.StringSliceCmd
+		open, later, held, running, deliveries, garbage *redis.IntCmd
+		backlogs                                        []*redis.IntCmd
+		firsts                                          []*redis.StringSliceCmd
 	}
 	pipe := s.rdb.Pipeline()
 	answers := make([]answer, len(tenants))
 	for i, t := range tenants {
 		a := answer{
-			open: pipe.ZCard(ctx, openKey(t)), later: pipe.ZCard(ctx, laterKey(t)), running: pipe.HLen(ctx, runningKey(t)),
+			open: pipe.ZCard(ctx, openKey(t)), later: pipe.ZCard(ctx, laterKey(t)), held: pipe.ZCard(ctx, approvalsKey(t)), running: pipe.HLen(ctx, runningKey(t)),
 			deliveries: pipe.ZCard(ctx, outboxKey(t)), garbage: pipe.ZCard(ctx, garbageKey(t)),
 		}
 		for _, k := range backlogKeys(t) {
@@ -73,6 +75,7 @@ func (s *Store) addDepth(ctx context.Context, d *Depth, tenants []string) error 
 		}
 		d.Queued += a.open.Val() + backlog
 		d.Scheduled += a.later.Val()
+		d.Held += a.held.Val()
 		d.Running += a.running.Val()
 		d.Deliveries += a.deliveries.Val()
 		d.Garbage += a.garbage.Val()

@@ -29,6 +29,12 @@ type Job struct {
 	// Spec, or SpecRef: the S3 key of one above 64 KiB. Both are gone once it ended.
 	Spec    *job.Spec
 	SpecRef string
+	// SpecText is Spec as the record has it.
+	SpecText string
+	// Hold is why the job is held, nil where it isn't, and Approval who let it run, where it was.
+	Hold     *Held
+	Approval *job.Approval
+	holdText string
 	// SpecBytes is how large the spec is as JSON.
 	SpecBytes int64
 	// Callback is the URL that is told, or "".
@@ -63,7 +69,7 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 		ID: id, Tenant: tenant, State: job.Status(f["state"]), Runtime: f["runtime"], Image: f["image"],
 		Priority: job.Priority(f["priority"]), SpecRef: f["spec_ref"], Callback: f["callback"],
 		Worker: f["worker"], CancelRequested: f["cancel"] != "", ResultRef: f["result_ref"],
-		Batch: f["batch"], Session: f["session"], Trace: f["trace"],
+		Batch: f["batch"], Session: f["session"], Trace: f["trace"], SpecText: f["spec"],
 	}
 	if f["cancel"] == ErrTenantStopped.Code {
 		j.CancelReason = ErrTenantStopped
@@ -83,6 +89,7 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 			r.fail(name, json.Unmarshal([]byte(f[name]), into))
 		}
 	}
+	r.fail("hold", j.readDecision(f))
 	return j, r.err
 }
 
@@ -92,7 +99,7 @@ func (j Job) Failure(status job.Status, problem *job.Error, finished time.Time) 
 	finished = finished.UTC().Truncate(time.Millisecond) // as the record has it
 	r := job.Result{
 		ID: j.ID, Status: status, Error: problem, Artifacts: []job.Artifact{}, Timing: j.Timing(),
-		Runtime: job.Runtime{Name: j.Runtime, Image: j.Image}, Attempt: j.Attempts, Worker: j.Worker,
+		Runtime: job.Runtime{Name: j.Runtime, Image: j.Image}, Attempt: j.Attempts, Worker: j.Worker, Approval: j.Approval,
 	}
 	r.Timing.FinishedAt = &finished
 	return r

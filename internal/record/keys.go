@@ -42,6 +42,7 @@ func backlogKey(tenant string, p job.Priority) string {
 	return script.Key(tenant, "backlog:"+string(p))
 }
 
+func approvalsKey(tenant string) string   { return script.Key(tenant, "approvals") }
 func laterKey(tenant string) string       { return script.Key(tenant, "later") }
 func schedulesKey(tenant string) string   { return script.Key(tenant, "schedules") }
 func firesKey(tenant, name string) string { return script.Key(tenant, "fires:"+name) }

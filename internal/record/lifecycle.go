@@ -120,6 +120,8 @@ func refused(word string) error {
 // Ending is how a job ends.
 type Ending struct {
 	Status job.Status
+	// From is the state that the job is to be in; "" for any.
+	From job.Status
 	// Result as JSON, at most MaxInline bytes, else nil: then ResultRef must be set.
 	Result []byte
 	// ResultRef is the S3 key of result.json, or "" when none was written.
@@ -156,7 +158,7 @@ const MaxInline = 64 << 10
 // waiters' wake-up are one step. It fails with job.ErrNotFound, ErrStale or job.ErrEnded;
 // then another result is the job's, or will be.
 func (s *Store) End(ctx context.Context, j Job, e Ending) error {
-	answer, err := endScript.Run(ctx, s.rdb, j.Tenant, s.finishArgs(ctx, j, e, script.Args{"epoch": j.Epoch, "worker": j.Worker})).Slice()
+	answer, err := endScript.Run(ctx, s.rdb, j.Tenant, s.finishArgs(ctx, j, e, script.Args{"epoch": j.Epoch, "worker": j.Worker, "from": string(e.From)})).Slice()
 	if err != nil {
 		return fmt.Errorf("end job: %w", err)
 	}

@@ -56,11 +56,10 @@ func (s *Store) CheckRoom(ctx context.Context, tenant string, bytes int64) error
 	return nil
 }
 
-// countQueued asks for the number of a tenant's queued jobs, released, in the
-// backlog or for later. The number
-// is there once the pipeline was executed.
+// countQueued asks for the number of a tenant's queued jobs: released, in the backlog, for later, or held. The number is there
+// once the pipeline was executed.
 func countQueued(ctx context.Context, pipe redis.Pipeliner, tenant string) func() int64 {
-	counts := []*redis.IntCmd{pipe.ZCard(ctx, openKey(tenant)), pipe.ZCard(ctx, laterKey(tenant))}
+	counts := []*redis.IntCmd{pipe.ZCard(ctx, openKey(tenant)), pipe.ZCard(ctx, laterKey(tenant)), pipe.ZCard(ctx, approvalsKey(tenant))}
 	for _, k := range backlogKeys(tenant) {
 		counts = append(counts, pipe.ZCard(ctx, k))
 	}

@@ -26,6 +26,7 @@ var (
 	unofferedScript = scripts.Load("unoffered")
 	releaseScript   = scripts.Load("release")
 	claimScript     = scripts.Load("claim")
+	approveScript   = scripts.Load("approve")
 	publishScript   = scripts.Load("publish")
 	watchScript     = scripts.Load("watch")
 

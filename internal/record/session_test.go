@@ -48,7 +48,7 @@ func (s *Store) execute(t *testing.T, session, code string) (id string) {
 	t.Helper()
 	tenant, _ := job.TenantOfSession(session)
 	id = job.NewID(tenant)
-	if err := s.AddTurn(t.Context(), session, id, pythonSession.Spec(job.SessionExecution{Code: code}), ""); err != nil {
+	if err := s.AddTurn(t.Context(), session, id, pythonSession.Spec(job.SessionExecution{Code: code}), NewTurn{}); err != nil {
 		t.Fatal(err)
 	}
 	return id
@@ -198,7 +198,7 @@ func TestSessionEnds(t *testing.T) {
 		if got := r.api.mustSession(t, x.ID); got.State != job.SessionEnded || got.EndReason != tc.reason || got.Finished.IsZero() {
 			t.Errorf("%s: got %+v", name, got)
 		}
-		if err := r.api.AddTurn(ctx, x.ID, job.NewID("acme"), pythonSession.Spec(job.SessionExecution{Code: "1"}), ""); !errors.Is(err, job.ErrSessionEnded) || !strings.Contains(err.Error(), tc.reason) {
+		if err := r.api.AddTurn(ctx, x.ID, job.NewID("acme"), pythonSession.Spec(job.SessionExecution{Code: "1"}), NewTurn{}); !errors.Is(err, job.ErrSessionEnded) || !strings.Contains(err.Error(), tc.reason) {
 			t.Errorf("%s: execute: got %v, want the reason", name, err)
 		}
 		if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", runs, 1, true); !errors.Is(err, job.ErrSessionEnded) {
@@ -345,20 +345,20 @@ func TestSessionQuotas(t *testing.T) {
 		waiting = append(waiting, r.api.execute(t, x.ID, "1"))
 	}
 	spec := pythonSession.Spec(job.SessionExecution{Code: "1"})
-	if err := r.api.AddTurn(ctx, x.ID, job.NewID("acme"), spec, ""); !errors.Is(err, job.ErrSessionBusy) {
+	if err := r.api.AddTurn(ctx, x.ID, job.NewID("acme"), spec, NewTurn{}); !errors.Is(err, job.ErrSessionBusy) {
 		t.Errorf("one more execution than may wait: got %v, want ErrSessionBusy", err)
 	}
 	if status, err := r.api.Cancel(ctx, waiting[3], nil); err != nil || status != job.Canceled {
 		t.Errorf("got %s, %v, want it canceled", status, err)
 	}
 	waiting = append(slices.Delete(waiting, 3, 4), r.api.execute(t, x.ID, "another in its place"))
-	if err := r.api.AddTurn(ctx, x.ID, job.NewID("acme"), spec, ""); !errors.Is(err, job.ErrSessionBusy) {
+	if err := r.api.AddTurn(ctx, x.ID, job.NewID("acme"), spec, NewTurn{}); !errors.Is(err, job.ErrSessionBusy) {
 		t.Errorf("one more once one was canceled: got %v, want ErrSessionBusy", err)
 	}
 	if got := r.api.rdb.LRange(ctx, script.Key("acme", "turns:"+x.ID), 0, -1).Val(); !slices.Equal(got, waiting) {
 		t.Errorf("got %v, want %v", got, waiting)
 	}
-	if err := r.api.AddTurn(ctx, x.ID, job.NewID("other"), spec, ""); !errors.Is(err, job.ErrNoSession) {
+	if err := r.api.AddTurn(ctx, x.ID, job.NewID("other"), spec, NewTurn{}); !errors.Is(err, job.ErrNoSession) {
 		t.Errorf("another tenant's execution: got %v, want ErrNoSession", err)
 	}
 	if err := r.api.EndSession(ctx, x.ID, "", job.SessionEnd{Reason: job.EndDeleted}); err != nil {
@@ -427,7 +427,7 @@ func TestSessionKeys(t *testing.T) {
 
 	add := func(key, code string) (string, error) {
 		id := job.ExecutionID(x.ID, key)
-		return id, r.api.AddTurn(ctx, x.ID, id, pythonSession.Spec(job.SessionExecution{Code: code, IdempotencyKey: key}), "")
+		return id, r.api.AddTurn(ctx, x.ID, id, pythonSession.Spec(job.SessionExecution{Code: code, IdempotencyKey: key}), NewTurn{})
 	}
 	first, err := add("a", "1")
 	if err != nil {

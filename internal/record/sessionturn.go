@@ -9,11 +9,19 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
+// NewTurn is what an execution has besides its spec.
+type NewTurn struct {
+	// Trace is where its trace goes on, as a traceparent, or "".
+	Trace string
+	// Hold has it wait for a decision, and those after it; nil for none.
+	Hold *Held
+}
+
 // AddTurn creates an execution of a session: a job of that id, which is of the session's tenant. Its spec is in the record,
-// so it has MaxInline bytes at most. trace is where its trace goes on, as a traceparent, or "". It fails with job.ErrNoSession, job.ErrSessionEnded, job.ErrSessionBusy, or a *job.Error
+// so it has MaxInline bytes at most. It fails with job.ErrNoSession, job.ErrSessionEnded, job.ErrSessionBusy, or a *job.Error
 // beyond the tenant's quotas. With an idempotency key the id is that of the key: then it fails with ErrExists where it is there already, and with job.ErrConflict where
 // that has another spec.
-func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, trace string) error {
+func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, n NewTurn) error {
 	tenant, ok := job.TenantOfSession(session)
 	if of, isJob := job.TenantOf(id); !ok || !isJob || of != tenant {
 		return fmt.Errorf("execute %q: %w", id, job.ErrNoSession)
@@ -47,9 +55,14 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 	if spec.Callback != nil {
 		fields = append(fields, "callback", spec.Callback.URL)
 	}
-	if trace != "" {
-		fields = append(fields, "trace", trace)
+	if n.Trace != "" {
+		fields = append(fields, "trace", n.Trace)
 	}
+	held, until, heldSize, err := heldFields(n.Hold)
+	if err != nil {
+		return err
+	}
+	fields = append(fields, held...)
 	options := ""
 	if spec.IdempotencyKey != "" {
 		options = hashAsked(text)
@@ -57,7 +70,7 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 	mostRecorded := s.mostRecorded(terms)
 	word, err := turnScript.Run(ctx, s.rdb, tenant, script.Args{
 		"session": session, "id": id, "now": s.now(), "options": options, "most_waiting": job.MaxWaitingTurns,
-		"size": jobMemory(spec, text, metadata) + textCost(len(trace)+len(options)), "most_recorded": mostRecorded,
+		"hold": until, "size": jobMemory(spec, text, metadata) + textCost(len(n.Trace)+len(options)) + heldSize, "most_recorded": mostRecorded,
 	}, fields...).Text()
 	if err != nil {
 		return fmt.Errorf("execute: %w", err)
@@ -94,11 +107,14 @@ func (s *Store) sessionEnded(ctx context.Context, id string) error {
 // ErrNoTurn means that no execution of a session waits.
 var ErrNoTurn = errors.New("no execution waits")
 
+// ErrTurnHeld means that the next execution of a session waits for a decision.
+var ErrTurnHeld = errors.New("the next execution is held")
+
 // ErrNoSlot means that an execution of a session waits for a slot.
 var ErrNoSlot = errors.New("an execution waits for a slot")
 
 // TakeTurn gives the worker that holds the session its next execution, which runs from now on. done is the one that it took
-// before and that has ended, or "", and generation its interpreter's. Without a slot it gives again what the worker has taken, and no other. It fails with ErrNoTurn, ErrNoSlot,
+// before and that has ended, or "", and generation its interpreter's. Without a slot it gives again what the worker has taken, and no other. It fails with ErrNoTurn, ErrTurnHeld, ErrNoSlot,
 // and with job.ErrNoSession or job.ErrSessionEnded where the worker holds the session no longer.
 func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, generation int, slot bool) (Job, error) {
 	tenant, ok := job.TenantOfSession(id)
@@ -123,6 +139,8 @@ func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, generatio
 		return Job{}, ErrNoTurn
 	case "waits":
 		return Job{}, ErrNoSlot
+	case "held":
+		return Job{}, ErrTurnHeld
 	case "missing":
 		return Job{}, job.ErrNoSession
 	case "ended":

@@ -117,7 +117,7 @@ func (w *world) look() {
 // lookAtJobs: a job is where its state says, counters equal what is there, and an end stays.
 func (w *world) lookAtJobs(d dump) {
 	places := map[string][]string{}
-	for _, set := range []string{"open", "later", "backlog:high", "backlog:normal", "backlog:low"} {
+	for _, set := range []string{"open", "later", "approvals", "backlog:high", "backlog:normal", "backlog:low"} {
 		for id := range d.sets[set] {
 			places[id] = append(places[id], set)
 		}
@@ -127,15 +127,18 @@ func (w *world) lookAtJobs(d dump) {
 		e := w.ledger.entry(id)
 		e.callback = e.callback || f["callback"] != ""
 		switch state := job.Status(f["state"]); {
-		case state == job.Queued:
+		case state == job.Queued, state == job.Held:
 			queued++
 			n, err := strconv.ParseInt(f["bytes"], 10, 64)
 			if err != nil {
 				w.fail("job %s: bytes: %w", id, err)
 			}
 			bytes += n
-			if len(places[id]) != 1 {
-				w.fail("queued job %s is in %q, want one place", id, places[id])
+			if len(places[id]) != 1 || (places[id][0] == "approvals") != (state == job.Held) {
+				w.fail("%s job %s is in %q, want one place, approvals where it is held", state, id, places[id])
+			}
+			if (f["hold"] != "") != (state == job.Held) {
+				w.fail("%s job %s has the hold %q", state, id, f["hold"])
 			}
 		case len(places[id]) > 0:
 			w.fail("job %s is %s and still in %q", id, state, places[id])
@@ -221,7 +224,7 @@ func (w *world) lookAtDeliveries(d dump) {
 		if want := DeliveryID(of, event, f["url"]); did != want {
 			w.fail("delivery of %s is %s, want %s", of, did, want)
 		}
-		if state == string(job.Queued) || state == string(job.Running) || state == string(job.BatchReceiving) {
+		if state == string(job.Held) || state == string(job.Queued) || state == string(job.Running) || state == string(job.BatchReceiving) {
 			w.fail("%s is %s and has a delivery", of, state)
 		}
 		_, out := d.sets["outbox"][did]
@@ -278,7 +281,7 @@ func (w *world) lookAtBatches(d dump) {
 
 // Names of keys that hold entries of jobs, and go with the last of them.
 var simIndexes = []string{
-	"jobs", "kept", "stored", "queued", "line", "backlog:high", "backlog:normal", "backlog:low", "later", "deadline", "open", "running", "outbox",
+	"jobs", "kept", "stored", "queued", "line", "backlog:high", "backlog:normal", "backlog:low", "later", "approvals", "deadline", "open", "running", "outbox",
 	"garbage", "batches", "batchwork", "recorded", "lasting", "lent", "lent:bytes", "lent:sum",
 }
 
@@ -311,7 +314,7 @@ func number(text string) int64 {
 func (w *world) settleFault() string {
 	for _, tenant := range simTenants {
 		d := w.dump(tenant)
-		for _, index := range []string{"open", "later", "backlog:high", "backlog:normal", "backlog:low", "outbox", "batchwork"} {
+		for _, index := range []string{"open", "later", "approvals", "backlog:high", "backlog:normal", "backlog:low", "outbox", "batchwork"} {
 			if n := len(d.sets[index]); n > 0 {
 				return fmt.Sprintf("%d entries in %s of %s", n, index, tenant)
 			}

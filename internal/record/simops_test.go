@@ -23,6 +23,7 @@ var clientOps = []op{
 	{"submit", 10, submitOp},
 	{"cancel", 4, cancelOp},
 	{"purge", 3, purgeOp},
+	{"decide", 4, decideOp},
 	{"send batch", 4, batchOp},
 	{"cancel batch", 1, cancelBatchOp},
 }
@@ -110,6 +111,9 @@ func submitOp(ctx context.Context, l *lane) {
 			j.Key = fmt.Sprintf("key %d", w.rng.IntN(4))
 			j.RequestHash = HashRequest([]byte(j.Key))
 		}
+		if w.chance(4) {
+			j.Hold = w.newHold(l.p.store.now())
+		}
 		jobs = append(jobs, j)
 	}
 	l.again(1+w.rng.IntN(3), func() error {
@@ -138,6 +142,31 @@ func cancelOp(ctx context.Context, l *lane) {
 		status, err := l.p.store.Cancel(ctx, id, []byte(`{"status":"canceled","by":"`+l.p.name+`"}`))
 		if err == nil && status == job.Canceled {
 			w.ended(id, "cancel by "+l.p.name)
+		}
+		return err
+	})
+}
+
+// newHold has a job wait for a decision, for longer or shorter than anybody takes for it.
+func (w *world) newHold(now time.Time) *Held {
+	return &Held{Hold: job.Hold{Rule: "rule", ExpiresAt: now.Add(time.Duration(1+w.rng.IntN(120)) * time.Second)}}
+}
+
+// decideOp approves a job that is held, or rejects it.
+func decideOp(ctx context.Context, l *lane) {
+	w := l.p.w
+	held, err := l.p.store.HeldJobs(ctx, pick(w.rng, simTenants), 10)
+	if err != nil || len(held) == 0 {
+		return
+	}
+	j, approves := pick(w.rng, held), w.chance(2)
+	l.again(1+w.rng.IntN(2), func() error {
+		if approves {
+			return l.p.store.Approve(ctx, j, job.Approval{Rule: "rule", By: l.p.name})
+		}
+		err := l.p.store.Refuse(ctx, j, &job.Error{Code: job.CodeRejected, Message: "rejected by " + l.p.name})
+		if err == nil {
+			w.ended(j.ID, "refused by "+l.p.name)
 		}
 		return err
 	})
@@ -201,7 +230,11 @@ func batchOp(ctx context.Context, l *lane) {
 				}
 				continue
 			}
-			jobs = append(jobs, NewJob{ID: job.ItemID(b.ID, i), Spec: spec, JSON: text, Index: i, Fingerprint: fingerprint})
+			j := NewJob{ID: job.ItemID(b.ID, i), Spec: spec, JSON: text, Index: i, Fingerprint: fingerprint}
+			if w.chance(8) {
+				j.Hold = w.newHold(l.p.store.now())
+			}
+			jobs = append(jobs, j)
 			if w.chance(3) {
 				if err := l.addToBatch(ctx, b.ID, jobs); err != nil {
 					return err

@@ -77,11 +77,12 @@ const (
 	runPass      = "advance runs"
 	findRunsPass = "find runs"
 	sessionPass  = "sweep sessions"
+	approvalPass = "sweep approvals"
 )
 
 // Passes lists what Observer.PassEnded and PassFailed may be told of.
 func Passes() []string {
-	return []string{reapPass, openPass, releasePass, deadlinePass, outboxPass, garbagePass, batchPass, listPass, schedulePass, sessionPass, runPass, findRunsPass}
+	return []string{reapPass, openPass, releasePass, deadlinePass, outboxPass, garbagePass, batchPass, listPass, schedulePass, sessionPass, approvalPass, runPass, findRunsPass}
 }
 
 func (w *Sweeper) passes() []pass {
@@ -89,6 +90,7 @@ func (w *Sweeper) passes() []pass {
 		{reapPass, reapInterval, w.reap, false}, // it goes by what this process sees
 		{releasePass, dueInterval, w.release, true},
 		{deadlinePass, dueInterval, w.sweepDeadlines, true},
+		{approvalPass, dueInterval, w.sweepApprovals, true},
 		{openPass, sweepInterval, w.sweepOpen, true},
 		{outboxPass, sweepInterval, w.sweepOutbox, true},
 		{garbagePass, sweepInterval, w.sweepGarbage, true},

@@ -44,7 +44,7 @@ func (s *Store) StopTenant(ctx context.Context, tenant string) (Stopped, error) 
 		err = s.stopRuns(ctx, tenant)
 	}
 	// What a job's end releases comes out of the backlog: that goes first.
-	for _, k := range append(append([]string{laterKey(tenant)}, backlogKeys(tenant)...), openKey(tenant)) {
+	for _, k := range append(append([]string{approvalsKey(tenant), laterKey(tenant)}, backlogKeys(tenant)...), openKey(tenant)) {
 		if err == nil {
 			var n int
 			n, err = s.stopQueued(ctx, tenant, k, end)

@@ -97,6 +97,10 @@ var accesses = map[string]access{
 	"DELETE /v1/sessions/{id}":              {job.ScopeSubmit, "session.end"},
 	"POST /v1/sessions/{id}/execute":        {job.ScopeSubmit, "job.submit"},
 	"POST /v1/sessions/{id}/interrupt":      {job.ScopeSubmit, "job.cancel"},
+	"GET /v1/approvals":                     {job.ScopeApprove, ""},
+	"GET /v1/approvals/{id}":                {job.ScopeApprove, ""},
+	"POST /v1/approvals/{id}/approve":       {job.ScopeApprove, "job.approve"},
+	"POST /v1/approvals/{id}/reject":        {job.ScopeApprove, "job.reject"},
 	"GET /v1/webhook-secret":                {job.ScopeManage, ""}, // it shows them
 	"POST /v1/webhook-secret/rotate":        {job.ScopeManage, "webhook.rotate"},
 	"GET /v1/webhook-keys":                  {job.ScopeRead, ""},

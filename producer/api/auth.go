@@ -54,7 +54,7 @@ func (a *API) tenantClient(ctx context.Context) *direct.Client {
 func (a *API) answering(ctx context.Context, tenant string) *direct.Client {
 	answer := &requestOf(ctx).answer
 	answer.tenant = tenant
-	return a.client.ForAnswer(tenant, answer)
+	return a.client.ForAnswer(tenant, answer).As(noteOf(ctx).caller.token)
 }
 
 // authenticate is middleware of every operation.

@@ -75,7 +75,7 @@ func (a *API) receive(w http.ResponseWriter, r *http.Request, c caller) (job.Bat
 		return job.Batch{}, err
 	}
 	goesOn := func(ctx context.Context) error { return a.goesOn(ctx, r, c) }
-	return a.client.For(c.tenant).ReceiveBatch(r.Context(), producer.BatchOptions{BatchOptions: options}, goesOn, batchItems(stream, body, c))
+	return a.client.For(c.tenant).As(c.token).ReceiveBatch(r.Context(), producer.BatchOptions{BatchOptions: options}, goesOn, batchItems(stream, body, c))
 }
 
 func openStream(contentType string, body io.Reader, most int64) (*jobstream.Reader, error) {

@@ -102,6 +102,7 @@ func (a *API) routes(mux *listedMux, version string) error {
 	a.templateRoutes(h, d)
 	a.hookRoutes(mux, h, d)
 	a.scheduleRoutes(h, d)
+	a.approvalRoutes(h, d)
 	a.runRoutes(h, d)
 	a.usageRoutes(h, d)
 	a.sessionRoutes(h, d)

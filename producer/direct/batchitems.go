@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/glovebox-run/glovebox/internal/policy"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -33,7 +34,7 @@ func (r *receiver) add(ctx context.Context, group []received) error {
 	var faults []job.ItemError
 	var prints []record.Fingerprint
 	for _, item := range group {
-		spec, err := item.spec, error(nil)
+		spec, verdict, err := item.spec, policy.Verdict{}, error(nil)
 		if item.invalid == nil && spec.IdempotencyKey != "" {
 			item.invalid = job.Invalid{{Field: "idempotency_key", Message: "is not for a job of a batch", Allowed: "a key of the batch"}}
 		}
@@ -42,10 +43,16 @@ func (r *receiver) add(ctx context.Context, group []received) error {
 			if spec, limits, err = v.check(ctx, item.spec); err == nil {
 				spec, err = r.client.pinInputs(ctx, spec, limits)
 			}
+			if err == nil {
+				verdict, err = r.client.judge(v.terms, policy.Subject{Kind: policy.KindBatch, Spec: spec, Limits: limits})
+			}
 		}
 		var invalid job.Invalid
 		if errors.As(err, &invalid) {
 			item.invalid = invalid
+		} else if job.CodeOf(err) == job.CodeDenied {
+			faults, prints = append(faults, job.ItemError{Index: item.index, Code: job.CodeDenied, Message: job.Clip(err.Error(), maxFaultText)}), append(prints, item.fingerprint)
+			continue
 		} else if err != nil {
 			return err
 		}
@@ -57,8 +64,9 @@ func (r *receiver) add(ctx context.Context, group []received) error {
 		if err != nil {
 			return fmt.Errorf("encode spec: %w", err)
 		}
+		id := job.ItemID(r.batch, item.index)
 		jobs = append(jobs, record.NewJob{
-			ID: job.ItemID(r.batch, item.index), Spec: spec, JSON: b, Index: item.index, Fingerprint: item.fingerprint,
+			ID: id, Spec: spec, JSON: b, Index: item.index, Fingerprint: item.fingerprint, Hold: r.client.held(verdict, id, b),
 		})
 	}
 	if err := r.putLarge(ctx, jobs); err != nil {

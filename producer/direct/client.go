@@ -17,6 +17,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/hookkeys"
 	"github.com/glovebox-run/glovebox/internal/hooks"
 	"github.com/glovebox-run/glovebox/internal/pipelines"
+	"github.com/glovebox-run/glovebox/internal/policy"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/internal/tracing"
@@ -72,6 +73,9 @@ type Client struct {
 	log      *slog.Logger
 	close    []func() error
 
+	token       job.Token       // whose holder asks; none has no id
+	policy      policy.Policy   // the operator's
+	policies    *policies       // of tenants
 	tracer      *tracing.Tracer // or nil
 	definitions *pipelines.Cache
 	webhookKeys *hookkeys.Keys // or nil
@@ -98,6 +102,7 @@ var (
 	_ producer.Runs      = (*Client)(nil)
 	_ producer.Metering  = (*Client)(nil)
 	_ producer.Sessions  = (*Client)(nil)
+	_ producer.Approvals = (*Client)(nil)
 )
 
 // Open connects to Redis and the bucket. The caller closes the Client.
@@ -137,7 +142,7 @@ func New(c Config, records *record.Store, objects *artifacts.Store) (*Client, er
 	done := records.ListenDone(context.Background())
 	return &Client{
 		records: records, secrets: secrets.NewStore(records.Redis()), objects: objects, done: done, tenant: c.Tenant, links: c.Links, memory: unlimited{}, tracer: c.Tracer, definitions: &pipelines.Cache{}, log: c.Log,
-		maximums: c.Maximums.Or(job.DefaultMaximums), quotas: c.NewTenants, webhookKeys: c.WebhookKeys, guard: c.Guard, sns: sns,
+		maximums: c.Maximums.Or(job.DefaultMaximums), quotas: c.NewTenants, webhookKeys: c.WebhookKeys, guard: c.Guard, sns: sns, policies: &policies{},
 		close: []func() error{done.Close, func() error { sns.Close(); return nil }},
 	}, nil
 }
@@ -148,6 +153,13 @@ func (c *Client) For(tenant string) *Client {
 	other := *c
 	other.tenant, other.close = tenant, nil
 	return &other
+}
+
+// WithPolicy returns a Client of an operator with these rules. It needs no Close of its own.
+func (c *Client) WithPolicy(p policy.Policy) *Client {
+	other := c.For(c.tenant)
+	other.policy = p
+	return other
 }
 
 // WithSNS returns a Client that asks another Amazon SNS: a test's. It needs no Close of its own.

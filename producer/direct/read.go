@@ -121,10 +121,15 @@ func (c *Client) Result(ctx context.Context, id string) (result job.Result, expi
 }
 
 func wireRecord(r record.Job) job.Record {
-	return job.Record{
+	w := job.Record{
 		ID: r.ID, Status: r.State, Runtime: job.Runtime{Name: r.Runtime, Image: r.Image}, Priority: r.Priority,
 		Timing: r.Timing(), Attempt: r.Attempts, Metadata: r.Metadata,
 	}
+	if r.State == job.Held && r.Hold != nil {
+		hold := r.Hold.Hold
+		w.Hold = &hold
+	}
+	return w
 }
 
 // Wait is [producer.Jobs.Wait]. It is woken by Redis and bears with outages of up to 30 s.

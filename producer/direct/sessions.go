@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/failpoint"
+	"github.com/glovebox-run/glovebox/internal/policy"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -41,6 +42,10 @@ func (c *Client) StartSession(ctx context.Context, s job.SessionSettings) (job.S
 		return job.Session{}, job.Invalid{{Field: "runtime", Value: s.Runtime, Message: "has no sessions", Allowed: strings.Join(with, ", ")}}
 	}
 	s.Runtime, s.Limits = checked.Runtime, limits.WithoutCompile()
+	// Nothing is executed yet: what rules hold is each execution.
+	if _, err := c.judge(v.terms, policy.Subject{Kind: policy.KindSession, Spec: startOf(checked), Limits: s.Limits}); err != nil {
+		return job.Session{}, err
+	}
 	x, err := c.records.OpenSession(ctx, c.tenant, s)
 	if err != nil {
 		return job.Session{}, err
@@ -133,12 +138,23 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 	e.Files = asked.Files
 	spec := x.Settings.Spec(e)
 	spec.Env = nil // the session's worker has it
+	judged := spec
+	judged.Env, judged.Source = x.Settings.Env, e.Code
+	verdict, err := c.judge(v.terms, policy.Subject{Kind: policy.KindExecution, Spec: judged, Limits: x.Settings.Limits, Session: session})
+	if err != nil {
+		return producer.Job{}, err
+	}
+	text, err := job.Marshal(spec)
+	if err != nil {
+		return producer.Job{}, fmt.Errorf("encode spec: %w", err)
+	}
 	id := job.NewID(c.tenant)
 	if e.IdempotencyKey != "" {
 		id = job.ExecutionID(session, e.IdempotencyKey)
 	}
 	trace, sent := c.tracer.Send(ctx, id)
-	err = c.records.AddTurn(ctx, session, id, spec, trace)
+	held := c.held(verdict, id, text)
+	err = c.records.AddTurn(ctx, session, id, spec, record.NewTurn{Trace: trace, Hold: held})
 	sent(err)
 	if errors.Is(err, record.ErrExists) {
 		return c.Get(ctx, id)
@@ -154,7 +170,13 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 		}
 	}
 	failpoint.Hit(failpoint.RecordCreated)
-	return producer.Job{Record: accepted(id, spec)}, nil
+	return producer.Job{Record: accepted(id, spec, held)}, nil
+}
+
+// startOf is the start of a session as rules see it: nothing is executed yet.
+func startOf(spec job.Spec) job.Spec {
+	spec.Source = ""
+	return spec
 }
 
 // noFile is where a job would have the code of an execution, which is in no file.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/failpoint"
+	"github.com/glovebox-run/glovebox/internal/policy"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -43,10 +44,10 @@ func (c *Client) accept(ctx context.Context, n record.NewJob, spec job.Spec) (pr
 		return c.keyed(ctx, created.ID)
 	}
 	failpoint.Hit(failpoint.RecordCreated)
-	return producer.Job{Record: accepted(n.ID, n.Spec)}, nil
+	return producer.Job{Record: accepted(n.ID, n.Spec, n.Hold)}, nil
 }
 
-// prepare checks the spec of a new job, and notes in n what is to be created.
+// prepare checks the spec of a new job, and notes in n what is to be created. It fails with job.CodeDenied where a rule denies it.
 func (c *Client) prepare(ctx context.Context, n *record.NewJob, spec job.Spec) error {
 	v, err := c.validator(ctx)
 	if err != nil {
@@ -62,6 +63,15 @@ func (c *Client) prepare(ctx context.Context, n *record.NewJob, spec job.Spec) e
 	if n.JSON, err = job.Marshal(n.Spec); err != nil {
 		return fmt.Errorf("encode spec: %w", err)
 	}
+	kind := policy.KindJob
+	if n.Step != "" {
+		kind = policy.KindPipeline
+	}
+	verdict, err := c.judge(v.terms, policy.Subject{Kind: kind, Spec: n.Spec, Limits: limits})
+	if err != nil {
+		return err
+	}
+	n.Hold = c.held(verdict, n.ID, n.JSON)
 	if n.SpecRef, err = c.putLargeSpec(ctx, n.ID, n.JSON); err != nil {
 		return fmt.Errorf("submit job: %w", err)
 	}
@@ -134,7 +144,7 @@ func (c *Client) create(ctx context.Context, n record.NewJob) (_ record.Created,
 
 // accepted is the record of a job that was just created, without reading it back: a
 // read that failed would hide that the job is accepted.
-func accepted(id string, spec job.Spec) job.Record {
+func accepted(id string, spec job.Spec, held *record.Held) job.Record {
 	times := record.Job{Created: toMS(time.Now()), RunAt: toMS(spec.RunAt), Deadline: toMS(spec.Deadline)}
 	r := job.Record{
 		ID: id, Status: job.Queued, Runtime: job.Runtime{Name: spec.Runtime, Image: spec.Image}, Priority: spec.Priority,
@@ -142,6 +152,9 @@ func accepted(id string, spec job.Spec) job.Record {
 	}
 	if r.Priority == "" {
 		r.Priority = job.Normal
+	}
+	if held != nil {
+		r.Status, r.Hold = job.Held, &held.Hold
 	}
 	return r
 }

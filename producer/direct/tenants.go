@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/policy"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -29,7 +30,7 @@ func (c *Client) CreateTenant(ctx context.Context, name string, terms job.Terms)
 			Field: "name", Value: fmt.Sprintf("%.64s", name), Message: "is no name of a tenant", Allowed: "1 to 32 lower-case letters and digits",
 		}}
 	}
-	if err := terms.Check(); err != nil {
+	if err := checkTerms(terms); err != nil {
 		return job.Tenant{}, err
 	}
 	terms.Quotas = terms.Quotas.Or(c.quotas)
@@ -55,7 +56,7 @@ func (c *Client) GetTenant(ctx context.Context, name string) (job.Tenant, error)
 
 // SetTerms is [producer.Tenants.SetTerms].
 func (c *Client) SetTerms(ctx context.Context, name string, revision int64, terms job.Terms) (job.Tenant, error) {
-	if err := terms.Check(); err != nil {
+	if err := checkTerms(terms); err != nil {
 		return job.Tenant{}, err
 	}
 	t, err := c.records.SetTerms(ctx, name, revision, terms)
@@ -90,4 +91,13 @@ func (c *Client) AddToken(ctx context.Context, tenant string, t producer.TokenRe
 // RevokeToken is [producer.Tenants.RevokeToken].
 func (c *Client) RevokeToken(ctx context.Context, tenant, id string) error {
 	return c.records.RevokeToken(ctx, tenant, id)
+}
+
+// checkTerms returns what is wrong with terms as job.Invalid, or nil. Rules are read here, as nothing gets past one that can't be.
+func checkTerms(t job.Terms) error {
+	if err := t.Check(); err != nil {
+		return err
+	}
+	_, err := policy.Parse("terms.policy", t.Policy)
+	return err
 }

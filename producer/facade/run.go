@@ -42,9 +42,11 @@ func (c *Call) Run(ctx context.Context, w http.ResponseWriter, spec job.Spec, pa
 		asked := time.Now()
 		_ = control.SetWriteDeadline(asked.Add(step + answerTime)) // else the connection is gone
 		j, err := c.Host.Wait(ctx, id, step)
-		begun = begun || err == nil && j.Status != job.Queued
+		begun = begun || err == nil && j.Status == job.Running
 		switch {
 		case err != nil:
+		case j.Status == job.Held: // whoever decides may take a day
+			err = &job.Error{Code: job.CodeDenied, Message: "a rule holds the job until somebody approves it, and clients of this kind don't wait: " + j.Hold.Rule}
 		case j.Ended():
 			return *j.Result, nil
 		case !begun && time.Since(since) >= patience:

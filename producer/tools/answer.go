@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -141,6 +142,9 @@ func describe(r *job.Result, o *Outcome) string {
 // unfinished says that a job goes on. why, if any, is what kept its end from being known.
 func unfinished(j producer.Job, why error) Answer {
 	text := fmt.Sprintf("The program has not ended yet (status %s). Call get_job with job_id %q and wait_seconds to get its result.\n", j.Status, j.ID)
+	if j.Status == job.Held && j.Hold != nil {
+		text = fmt.Sprintf("The program waits for a person: the rule %s holds it until somebody approves it, until %s at the latest. %s\nDo not submit it again. Call get_job with job_id %q later to see what became of it.\n", j.Hold.Rule, j.Hold.ExpiresAt.Format(time.RFC3339), j.Hold.Message, j.ID)
+	}
 	if why != nil {
 		what, _ := said(why)
 		text = fmt.Sprintf("The program was accepted, but its end could not be awaited: %s.\n", what) + text

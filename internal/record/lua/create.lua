@@ -19,7 +19,7 @@
 -- @number most_bytes     quota bytes_queued, 0: any
 -- @number most_recorded  quota bytes_recorded
 -- @rest first_job        of each job: id, bytes of its spec, priority, run_at or '', deadline or '' (ms), index and fingerprint (a
---   batch's), step and index with : between or '' and try (a run's), hash of its idempotency key or '', what was asked for under the key, bytes that its record takes, n, n fields and values
+--   batch's), step and index with : between or '' and try (a run's), until when it is held or '' (ms), hash of its idempotency key or '', what was asked for under the key, bytes that its record takes, n, n fields and values
 -- @answer words, released  a word for each job, and which are released (id, epoch, priority). The words: ok, exists, jobs_queued,
 --   bytes_queued, bytes_recorded; of a key "again ID", "gone ID", conflict; of a batch there, conflict, sealed, missing; of a run there, over
 
@@ -57,7 +57,7 @@ local function of_run(item, try)
   return over and 'over' or nil
 end
 
-local function create(id, bytes, priority, run_at, deadline, index, fingerprint, item, try, key, asked, size, from, to)
+local function create(id, bytes, priority, run_at, deadline, index, fingerprint, item, try, hold, key, asked, size, from, to)
   if key ~= '' then
     local word = named(key, asked)
     if word then return word end
@@ -82,7 +82,7 @@ local function create(id, bytes, priority, run_at, deadline, index, fingerprint,
   local takes = size + (key ~= '' and key_cost or 0) + (batch ~= '' and item_cost or 0) + (run ~= '' and run_item_cost or 0)
   if recorded_before + recorded_more + takes > most_recorded then return 'bytes_recorded' end
   jobs, bytes_added, recorded_more, charged = jobs + 1, bytes_added + bytes, recorded_more + takes, charged + size
-  call('HSET', job(id), 'state', 'queued', 'epoch', 1, 'attempts', 0, 'created', now, 'bytes', bytes, 'charge', size, 'priority', priority, unpack(ARGV, from, to))
+  call('HSET', job(id), 'state', hold == '' and 'queued' or 'held', 'epoch', 1, 'attempts', 0, 'created', now, 'bytes', bytes, 'charge', size, 'priority', priority, unpack(ARGV, from, to))
   listed[#listed + 1] = 0
   listed[#listed + 1] = now .. ':' .. id
   if key ~= '' then remember(idem(key), id .. ' ' .. asked, now, key_life) end
@@ -95,7 +95,9 @@ local function create(id, bytes, priority, run_at, deadline, index, fingerprint,
     in_run = in_run + 1
   end
   if deadline ~= '' then call('ZADD', t .. 'deadline', deadline, id) end
-  if run_at ~= '' and tonumber(run_at) > tonumber(now) then
+  if hold ~= '' then
+    call('ZADD', approvals, hold, id)
+  elseif run_at ~= '' and tonumber(run_at) > tonumber(now) then
     call('ZADD', later, run_at, id)
   elseif left > 0 and not backlogged then
     left = left - 1
@@ -110,10 +112,10 @@ end
 
 local i = first_job
 while ARGV[i] do
-  local id, bytes, priority, run_at, deadline, index, fingerprint, item, try, key, asked, size, n = unpack(ARGV, i, i + 12)
-  local fields = i + 13
+  local id, bytes, priority, run_at, deadline, index, fingerprint, item, try, hold, key, asked, size, n = unpack(ARGV, i, i + 13)
+  local fields = i + 14
   i = fields + n
-  words[#words + 1] = create(id, tonumber(bytes), priority, run_at, deadline, tonumber(index), fingerprint, item, try, key, asked, tonumber(size), fields, i - 1)
+  words[#words + 1] = create(id, tonumber(bytes), priority, run_at, deadline, tonumber(index), fingerprint, item, try, hold, key, asked, tonumber(size), fields, i - 1)
 end
 charge(charged)
 if #listed > 0 then call('ZADD', t .. 'jobs', unpack(listed)) end

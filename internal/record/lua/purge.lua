@@ -14,7 +14,7 @@
 
 local state, created, run = unpack(call('HMGET', t .. 'job:' .. id, 'state', 'created', 'run'))
 if not state then return {'missing'} end
-if state == 'queued' or state == 'running' then return {'kept'} end
+if state == 'held' or state == 'queued' or state == 'running' then return {'kept'} end
 if run and call('HGET', run_key(run), 'state') == 'running' then return {'run'} end
 call('DEL', t .. 'job:' .. id, t .. 'result:' .. id, t .. 'events:' .. id)
 take_back('result:' .. id)

@@ -12,7 +12,7 @@ local ids, left = call('LRANGE', turns_key(id), 0, -1), {}
 if current then table.insert(ids, 1, current) end
 for _, turn in ipairs(ids) do
   local state = call('HGET', job(turn), 'state')
-  if state == 'queued' or state == 'running' then left[#left + 1] = turn end
+  if state == 'held' or state == 'queued' or state == 'running' then left[#left + 1] = turn end
 end
 if #left > 0 or call('ZREM', sessionwork, id) == 0 then return left end
 retention = tonumber(retention) or default_retention

@@ -10,7 +10,7 @@
 -- @answer ok, record  it is the worker's; fields and values of the record
 -- @answer missing     there is no such job
 -- @answer ended       the job has ended
--- @answer stale       it is in another epoch
+-- @answer stale       it is in another epoch, or held
 -- @answer taken       another worker runs this epoch
 -- @answer newer       the spec has a newer version
 -- @answer not offered, name, priority  the worker doesn't offer the runtime or image of that name
@@ -27,6 +27,7 @@ local function offered()
 end
 
 if not state then return {'missing'} end
+if state == 'held' then return {'stale'} end -- no task of it is there yet
 if state ~= 'queued' and state ~= 'running' then return {'ended'} end
 if held_epoch ~= epoch then return {'stale'} end
 local again = state == 'running'

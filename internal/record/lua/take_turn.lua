@@ -9,6 +9,7 @@
 -- @arg slot        1: the worker has a slot for an execution that it has not taken
 -- @answer turn, id, record  that execution runs now: its fields and values
 -- @answer waits             one waits, for a slot
+-- @answer held              one waits for approval
 -- @answer none              nobody waits
 -- @answer missing           there is no such session
 -- @answer ended             it has ended, or is another worker's
@@ -27,7 +28,9 @@ end
 while true do
   local next = call('LRANGE', turns_key(id), 0, 0)[1]
   if not next then return {'none'} end
-  local waits = call('HGET', job(next), 'state') == 'queued' -- and not canceled meanwhile
+  local next_state = call('HGET', job(next), 'state')
+  if next_state == 'held' then return {'held'} end
+  local waits = next_state == 'queued' -- and not canceled meanwhile
   if waits and slot == '' then return {'waits'} end
   call('LTRIM', turns_key(id), 1, -1)
   if waits then

@@ -5,6 +5,7 @@
 -- @arg now              ms
 -- @arg options          hash of what was asked for under an idempotency key, or '': no other has the id
 -- @number most_waiting  how many executions may wait
+-- @arg hold             until when it is held, ms, or ''
 -- @number size          bytes that its record takes
 -- @number most_recorded quota bytes_recorded
 -- @rest first_field     more fields and values of the record
@@ -25,15 +26,17 @@ end
 if state == 'ended' then return 'ended' end
 if call('LLEN', turns_key(session)) >= most_waiting then
   for _, waiting in ipairs(call('LRANGE', turns_key(session), 0, -1)) do -- those that are canceled don't
-    if call('HGET', job(waiting), 'state') ~= 'queued' then call('LREM', turns_key(session), 1, waiting) end
+    local waits = call('HGET', job(waiting), 'state')
+    if waits ~= 'queued' and waits ~= 'held' then call('LREM', turns_key(session), 1, waiting) end
   end
   if call('LLEN', turns_key(session)) >= most_waiting then return 'busy' end
 end
 if in_redis(forget_keys(now)) + size > most_recorded then return 'bytes_recorded' end
-call('HSET', job(id), 'state', 'queued', 'epoch', 1, 'attempts', 0, 'created', now, 'bytes', 0, 'charge', size, 'priority', 'normal',
+call('HSET', job(id), 'state', hold == '' and 'queued' or 'held', 'epoch', 1, 'attempts', 0, 'created', now, 'bytes', 0, 'charge', size, 'priority', 'normal',
   'session', session, unpack(ARGV, first_field))
 if options ~= '' then call('HSET', job(id), 'options', options) end
 charge(size)
+if hold ~= '' then call('ZADD', t .. 'approvals', hold, id) end
 call('ZADD', t .. 'jobs', 0, now .. ':' .. id)
 call('RPUSH', turns_key(session), id)
 if held_by then call('PUBLISH', 'gb:turn:' .. held_by, session) end

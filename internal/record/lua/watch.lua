@@ -6,7 +6,7 @@
 
 local state, epoch, attempts = unpack(call('HMGET', t .. 'job:' .. id, 'state', 'epoch', 'attempts'))
 if not state then return {} end
-if state == 'queued' or state == 'running' then
+if state == 'held' or state == 'queued' or state == 'running' then
   call('HSET', t .. 'job:' .. id, 'watched', watched)
   local last = state == 'running' and stream_end(t .. 'events:' .. id)
   local publishes = last and last.epoch == epoch and last.seq > 0

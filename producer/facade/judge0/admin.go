@@ -159,7 +159,7 @@ func workers(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		fail(w, r, c, err)
 		return
 	}
-	open, err := submissions(ctx, c, job.Queued, job.Running)
+	open, err := submissions(ctx, c, job.Held, job.Queued, job.Running)
 	if err != nil {
 		fail(w, r, c, err)
 		return
@@ -195,7 +195,7 @@ type countOf struct {
 // roughly is the status of a job whose result is not read: wrong answers count as accepted, and what ended
 // a program is not told apart.
 var roughly = map[job.Status]int{
-	job.Queued: inQueue, job.Running: processing, job.Succeeded: accepted, job.Failed: runtimeNZEC, job.TimedOut: timeLimit, job.OutOfMemory: runtimeOther,
+	job.Held: inQueue, job.Queued: inQueue, job.Running: processing, job.Succeeded: accepted, job.Failed: runtimeNZEC, job.TimedOut: timeLimit, job.OutOfMemory: runtimeOther,
 	job.OutputLimitExceeded: runtimeSIGXFSZ, job.CompileFailed: compilationError, job.Canceled: internalError, job.InternalError: internalError,
 }
 

@@ -29,7 +29,7 @@ type outcome struct {
 // waiting is the outcome of a submission that has not ended.
 func waiting(j producer.Job, begun bool) outcome {
 	o := outcome{status: inQueue, created: j.Timing.CreatedAt}
-	if begun || j.Status != job.Queued {
+	if begun || j.Status == job.Running {
 		o.status = processing
 	}
 	return o

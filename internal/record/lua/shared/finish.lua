@@ -43,7 +43,7 @@ local state, held_epoch, held_by, callback, spec_ref, retention, created, batch,
 -- A worker may spoil a record. What follows the first write must not fail for it.
 retention, created = tonumber(retention) or default_retention, created or now
 if not state then return {'missing'} end
-if state ~= 'queued' and state ~= 'running' then return {'ended'} end
+if state ~= 'held' and state ~= 'queued' and state ~= 'running' then return {'ended'} end
 
 -- keep stores the result, and counts what is kept of the job until it is forgotten.
 local function keep()
@@ -85,6 +85,7 @@ end
 
 local function finish()
   if state == 'queued' then unqueue(id) end
+  if state == 'held' then unhold(id) end
   call('HSET', job(id), 'state', status, 'finished', now, 'result_ref', result_ref)
   keep()
   local warned = ''

@@ -1,7 +1,8 @@
--- Where a tenant's jobs wait: the backlog, for later, released (open), running (docs/adr/0007-backlog.md).
+-- Where a tenant's jobs wait: for approval, for later, the backlog, released (open), running (docs/adr/0007-backlog.md).
 -- @include bytes
 
 local open, running, queued, line, later = t .. 'open', t .. 'running', t .. 'queued', t .. 'line', t .. 'later'
+local approvals = t .. 'approvals'
 local function job(id) return t .. 'job:' .. id end
 local function backlog(priority) return t .. 'backlog:' .. priority end
 
@@ -10,9 +11,9 @@ local function room(window, opened) return tonumber(window) - opened - call('HLE
 
 local function is_backlogged() return call('EXISTS', backlog('high'), backlog('normal'), backlog('low')) > 0 end
 
--- waiting is how many jobs are queued: opened of them are released, the others are in the backlog or for later.
+-- waiting is how many jobs are queued: opened of them are released, the others are in the backlog, for later, or for approval.
 local function waiting(opened)
-  return opened + call('ZCARD', later) + call('ZCARD', backlog('high')) + call('ZCARD', backlog('normal')) + call('ZCARD', backlog('low'))
+  return opened + call('ZCARD', approvals) + call('ZCARD', later) + call('ZCARD', backlog('high')) + call('ZCARD', backlog('normal')) + call('ZCARD', backlog('low'))
 end
 
 -- line_up puts n jobs at the end of their backlogs. jobs has a list for each priority: place, id, …, with places from 1 to n.
@@ -37,6 +38,12 @@ local function unqueue(id)
   local bytes, priority = unpack(call('HMGET', job(id), 'bytes', 'priority'))
   if call('ZREM', open, id) + call('ZREM', backlog(priority or 'normal'), id) == 0 then call('ZREM', later, id) end
   count(queued, -(tonumber(bytes or 0) or 0))
+end
+
+-- unhold takes a job that is no longer held out of where it waits, and its bytes out of its tenant's.
+local function unhold(id)
+  call('ZREM', approvals, id)
+  count(queued, -(tonumber(call('HGET', job(id), 'bytes') or 0) or 0))
 end
 
 -- Of ten jobs that are released six are high, three normal, one low; a priority without any gives its turn away.

@@ -1,8 +1,10 @@
-package pipelines
+package expression
 
 import (
 	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
 )
 
 // deepCost counts all that a comparison walks. CEL itself counts the items of a list or map, and nothing within these, so that one
@@ -24,31 +26,22 @@ func (deepCost) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 
 }
 
 // values is how many values there are in v, v itself among them; each ten bytes of text are one.
-func values(v any) uint64 {
+func values(v ref.Val) uint64 {
 	n := uint64(1)
 	switch v := v.(type) {
-	case []any:
-		for _, item := range v {
-			n += values(item)
-		}
-	case map[string]any:
-		for key, item := range v {
-			n += uint64(len(key))/10 + values(item)
-		}
-	case []ref.Val:
-		for _, item := range v {
-			n += values(item)
-		}
-	case map[ref.Val]ref.Val:
-		for key, item := range v {
-			n += values(key) + values(item)
-		}
-	case string:
+	case types.String:
 		n += uint64(len(v)) / 10
-	case []byte:
+	case types.Bytes:
 		n += uint64(len(v)) / 10
-	case ref.Val:
-		return values(v.Value())
+	case traits.Mapper:
+		for i := v.Iterator(); i.HasNext() == types.True; {
+			key := i.Next()
+			n += values(key) + values(v.Get(key))
+		}
+	case traits.Lister:
+		for i := v.Iterator(); i.HasNext() == types.True; {
+			n += values(i.Next())
+		}
 	}
 	return n
 }
