@@ -19,11 +19,11 @@ func deny(name, when string) job.Rule { return job.Rule{Name: name, When: when, 
 
 func hold(name, when string) job.Rule { return job.Rule{Name: name, When: when, Then: job.RuleHold} }
 
-func mustParse(t testing.TB, list ...job.Rule) Policy {
-	t.Helper()
+func mustParse(tb testing.TB, list ...job.Rule) Policy {
+	tb.Helper()
 	p, err := Parse("policy", list)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return p
 }

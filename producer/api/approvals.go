@@ -30,14 +30,18 @@ func (a *API) approvalRoutes(h huma.API, d documenter) {
 		id, path, summary, description string
 		do                             func(context.Context, producer.Approvals, string, job.Decision) (job.Record, error)
 	}{
-		{"approve-job", "/v1/approvals/{id}/approve", "Approve a job", "Lets a job run that a rule holds. The decision names the input_hash that was shown; where the job is another one, nothing is approved (409, other_input). Not with the token that submitted the job.",
+		{
+			"approve-job", "/v1/approvals/{id}/approve", "Approve a job", "Lets a job run that a rule holds. The decision names the input_hash that was shown; where the job is another one, nothing is approved (409, other_input). Not with the token that submitted the job.",
 			func(ctx context.Context, c producer.Approvals, id string, d job.Decision) (job.Record, error) {
 				return c.Approve(ctx, id, d)
-			}},
-		{"reject-job", "/v1/approvals/{id}/reject", "Reject a job", "Ends a job that a rule holds as canceled, with error.code rejected. What holds for approving holds for this.",
+			},
+		},
+		{
+			"reject-job", "/v1/approvals/{id}/reject", "Reject a job", "Ends a job that a rule holds as canceled, with error.code rejected. What holds for approving holds for this.",
 			func(ctx context.Context, c producer.Approvals, id string, d job.Decision) (job.Record, error) {
 				return c.Reject(ctx, id, d)
-			}},
+			},
+		},
 	} {
 		op := d.operation(o.id, http.MethodPost, o.path, o.summary, o.description, d.answers(200, "The job", d.record), d.problems(400, 401, 403, 404, 409, 413, 415, 422, 503))
 		op.MaxBodyBytes = recordBody
