@@ -133,6 +133,8 @@ type Runtime struct {
 	Image       string `json:"image,omitempty"`
 	ImageDigest string `json:"image_digest,omitempty"`
 	OCIRuntime  string `json:"oci_runtime,omitempty"`
+	// Isolation is what kept the program from the host, where that was not gVisor: [Process]; "" for gVisor.
+	Isolation Isolation `json:"isolation,omitempty" doc:"What kept the program from the host, where that was not gVisor: process. Absent for gVisor."`
 	// Snapshot is the SHA-256, in hexadecimal, of the snapshot from which the sandbox went on; "" if it
 	// started with its first process.
 	Snapshot string `json:"snapshot,omitempty"`

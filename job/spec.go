@@ -12,8 +12,8 @@ import (
 //
 // Version 2 has files that are kept elsewhere ([File.Kept]), and a deadline; version 3 has Fresh,
 // version 4 Tests, version 5 limits of the compile step, Limits.AddressSpaceMB, Limits.StackMB,
-// Commands, StdinBase64, MergeStderr and TruncateOutput, version 6 checkers that are programs.
-const SpecVersion = 6
+// Commands, StdinBase64, MergeStderr and TruncateOutput, version 6 checkers that are programs, version 7 Isolation.
+const SpecVersion = 7
 
 // Spec is what a producer submits: code, what it reads, what it may use, and where
 // to post the result.
@@ -87,6 +87,9 @@ type Spec struct {
 	// Fresh asks for a sandbox in which nothing was started before the job came: none that waited,
 	// and none that goes on from a snapshot. It takes longer to start.
 	Fresh bool `json:"fresh,omitempty" doc:"Start a sandbox for this job alone, from nothing: none that waited started, and none that goes on from a snapshot. It takes longer; docs/security.md says what it is for."`
+	// Isolation is the least that the submitter accepts: less than gVisor has to be allowed by the operator, and such a job may still
+	// run in gVisor. Defaults to [GVisor]. What it ran in is in Runtime.Isolation of its result.
+	Isolation Isolation `json:"isolation,omitempty" doc:"The least isolation that you accept: gvisor (the default), or process where the operator allows it, for code that you trust. A job never runs in less than it says; runtime.isolation of its result says what it ran in." example:"gvisor"`
 	// Tests grade the program: it is compiled once, run on each of them in one sandbox, and judged
 	// outside of that. Limits hold for each test. Up to [MaxTests]. Exclusive with Stdin, Image,
 	// Secrets and Stream; no artifacts are kept.
@@ -100,6 +103,9 @@ type Spec struct {
 // Needs is the version that a worker has to know to run the job.
 func (s Spec) Needs() int {
 	l := s.Limits
+	if s.Isolation.Or() != GVisor {
+		return 7
+	}
 	if s.CheckerProgram() != nil {
 		return 6
 	}

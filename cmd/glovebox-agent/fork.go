@@ -17,7 +17,7 @@ import (
 type child struct {
 	streams  [3]uintptr // that become 0, 1 and 2
 	control  uintptr    // that becomes controlFD, or noControl
-	groups   [len(controllers)]uintptr
+	groups   []uintptr
 	dir      *byte
 	id       uintptr // uid and gid
 	umask    uintptr
@@ -27,6 +27,10 @@ type child struct {
 	none     unix.CapUserHeader
 	nothing  [2]unix.CapUserData
 	filter   *unix.SockFprog
+	// hostFilter is a second one, and keepGroups says that the kernel lets nobody drop groups: both where
+	// the kernel is the host's.
+	hostFilter *unix.SockFprog
+	keepGroups bool
 	// unblocked is the empty set of signals.
 	unblocked uint64
 	paths     []*byte
@@ -143,8 +147,10 @@ func (c *child) fork() (pid uintptr, errno syscall.Errno) {
 		goto failed
 	}
 	c.at = stepGroups
-	if _, _, e = syscall.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); e != 0 {
-		goto failed
+	if !c.keepGroups {
+		if _, _, e = syscall.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); e != 0 {
+			goto failed
+		}
 	}
 	c.at = stepGID
 	if _, _, e = syscall.RawSyscall(unix.SYS_SETRESGID, c.id, c.id, c.id); e != 0 {
@@ -165,6 +171,11 @@ func (c *child) fork() (pid uintptr, errno syscall.Errno) {
 	c.at = stepFilter
 	if _, _, e = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(c.filter)), 0, 0, 0); e != 0 {
 		goto failed
+	}
+	if c.hostFilter != nil {
+		if _, _, e = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(c.hostFilter)), 0, 0, 0); e != 0 {
+			goto failed
+		}
 	}
 	// The exec gives every signal its default again.
 	c.at = stepSignals

@@ -23,6 +23,8 @@ type group struct {
 	procs [len(controllers)]uintptr
 	// counts are the three that are read many times a second, open for the agent's life.
 	counts [len(controllers)]int
+	// host counts instead where the kernel is the host's; nil: it is gVisor.
+	host *hostGroup
 }
 
 const (
@@ -53,6 +55,11 @@ func (g group) dir(controller string) string {
 // newGroup makes the cgroup. It fails closed: without it, no run.
 func newGroup(name string) (group, error) {
 	g := group{name: "glovebox-" + name}
+	if hostKernel {
+		var err error
+		g.host, err = newHostGroup()
+		return g, err
+	}
 	for i, c := range controllers {
 		err := os.Mkdir(g.dir(c), 0o755)
 		if err != nil && (i != memory && name != testsGroup || !errors.Is(err, os.ErrExist)) { // it may be of the run before
@@ -71,16 +78,29 @@ func newGroup(name string) (group, error) {
 }
 
 // memory returns what the group uses now, bytes.
-func (g group) memory() (int64, error) { return g.count(memory) }
+func (g group) memory() (int64, error) {
+	if g.host != nil {
+		return g.host.memory()
+	}
+	return g.count(memory)
+}
 
 // cpu returns the CPU time that the group has used so far.
 func (g group) cpu() (time.Duration, error) {
+	if g.host != nil {
+		return g.host.cpu()
+	}
 	n, err := g.count(cpuacct)
 	return time.Duration(n), err
 }
 
 // processes returns how many processes and threads the group has now.
-func (g group) processes() (int64, error) { return g.count(pids) }
+func (g group) processes() (int64, error) {
+	if g.host != nil {
+		return g.host.processes()
+	}
+	return g.count(pids)
+}
 
 // count reads one of the group's counts, by a call that Go's scheduler isn't told of: the call
 // takes no time, and in a sandbox the scheduler's work for it costs more.
@@ -99,6 +119,9 @@ func (g group) count(controller int) (int64, error) {
 
 // close closes the files. The cgroup itself ends with the sandbox.
 func (g group) close() {
+	if g.host != nil {
+		return
+	}
 	for i := range controllers {
 		syscall.Close(int(g.procs[i]))
 		syscall.Close(g.counts[i])

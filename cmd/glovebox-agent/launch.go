@@ -70,7 +70,7 @@ func (r *run) child(g group, p pipes) (*child, error) {
 	c := &child{
 		streams: [3]uintptr{p.stdin.Fd(), p.jobOut.Fd(), p.jobErr.Fd()},
 		control: noControl,
-		groups:  g.procs,
+		groups:  g.procs[:],
 		dir:     &[]byte(workDir + "\x00")[0],
 		id:      jobID,
 		umask:   0o022,
@@ -92,6 +92,10 @@ func (r *run) child(g group, p pipes) (*child, error) {
 	}
 	if c.filter, err = filter(r.noIPC); err != nil {
 		return nil, err
+	}
+	if hostKernel {
+		c.groups, c.keepGroups, c.hostFilter = nil, true, hostFilter()
+		boundByHost(c.limits)
 	}
 	if c.paths, err = syscall.SlicePtrFromStrings(candidates(r.argv[0], r.env["PATH"])); err != nil {
 		return nil, err

@@ -5,10 +5,13 @@
 // --version.
 //
 // It is the only trusted code inside, and the only one with capabilities (SETUID,
-// SETGID, SETPCAP, KILL). It takes nothing from its environment or its arguments,
-// accepts no code unless its kernel is gVisor, and gives a job no descriptor but its
+// SETGID, SETPCAP, KILL). It takes nothing from its environment, and nothing from its arguments
+// in gVisor, accepts no code unless its kernel is gVisor, and gives a job no descriptor but its
 // three standard streams. It is not a boundary: gVisor is, and the worker treats every
 // frame from here as hostile all the same.
+//
+// A worker whose operator wants no gVisor starts the agent by itself, in namespaces, and tells it so by
+// its arguments: hostkernel.go, and docs/adr/0042-isolation.md.
 //
 // Start at session.run. fork.go is what happens between the agent and the program, and
 // collect.go reads what the job left with the job's own rights.
@@ -40,7 +43,11 @@ func main() {
 	}
 	s := newSession(os.Stdin, os.Stdout)
 	code := 0
-	if err := s.run(); err != nil {
+	err := takeArguments(os.Args[1:])
+	if err == nil {
+		err = s.run()
+	}
+	if err != nil {
 		s.fault(err)
 		code = 70
 	}
@@ -55,10 +62,16 @@ func checkSandbox() (kernel string, err error) {
 		return "", fmt.Errorf("read kernel version: %w", err)
 	}
 	kernel = strings.TrimSpace(string(b))
-	if !isGVisor(kernel) {
+	user := 0
+	switch {
+	case hostKernel && isGVisor(kernel):
+		return "", errors.New("refuse to run: the worker wants no gVisor, and this is one")
+	case hostKernel:
+		user = jobID
+	case !isGVisor(kernel):
 		return "", fmt.Errorf("refuse to run: the kernel is not gVisor but %q", agentwire.Printable(kernel, 128))
 	}
-	if os.Getpid() != 1 || os.Getuid() != 0 {
+	if os.Getpid() != 1 || os.Getuid() != user {
 		return "", fmt.Errorf("refuse to run as pid %d, uid %d", os.Getpid(), os.Getuid())
 	}
 	// The collector follows no link: everything that the job leaves would be lost.

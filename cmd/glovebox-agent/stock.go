@@ -84,6 +84,9 @@ func takeStock() (stock, error) {
 
 // programsMemory is what the cgroup counts that all programs have, one after another; 0 before the first.
 func programsMemory() (int64, error) {
+	if hostKernel { // it gives back at once what a process had
+		return 0, nil
+	}
 	b, err := os.ReadFile(filepath.Join(group{}.dir("memory"), countFiles[memory]))
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil

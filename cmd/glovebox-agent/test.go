@@ -59,6 +59,9 @@ func (s *session) runTests(start agentwire.Start, sockets int) error {
 		return err
 	}
 	id := uintptr(firstTestID)
+	if hostKernel { // there is one user
+		id = jobID
+	}
 	if err := program.layOut(id); isFull(err) {
 		return s.refuse("glovebox: the program's files do not fit twice into the job's directory (limits.disk_mb)")
 	} else if err != nil {
@@ -75,25 +78,29 @@ func (s *session) runTests(start agentwire.Start, sockets int) error {
 		if err := s.runTest(start, t, id); err != nil {
 			return fmt.Errorf("run on a test: %w", err)
 		}
-		if err := program.renew(id, clean); err != nil {
+		next := id + 1
+		if hostKernel {
+			next = id
+		}
+		if err := program.renew(id, next, clean); err != nil {
 			// The sandbox is of no use any more; the tests that were run keep what they came to.
 			fmt.Fprintln(os.Stderr, "glovebox-agent:", err)
 			break
 		}
-		id++
+		id = next
 	}
 	return s.out.WriteJSON(agentwire.TypeEnd, agentwire.End{})
 }
 
 // renew makes all as it was before the run of that user, for the next user.
-func (p keptProgram) renew(id uintptr, clean stock) error {
+func (p keptProgram) renew(id, next uintptr, clean stock) error {
 	if err := wipeAs(id, scratch...); err != nil {
 		return err
 	}
 	if err := clean.await(); err != nil {
 		return err
 	}
-	return p.layOut(id + 1)
+	return p.layOut(next)
 }
 
 func (s *session) runTest(start agentwire.Start, t test, id uintptr) error {

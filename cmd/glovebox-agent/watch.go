@@ -45,6 +45,9 @@ func cpuLimit(l job.Limits) time.Duration { return time.Duration(l.CPUMS) * time
 // watchGroup sends on stop, once, when the group is over a limit.
 func watchGroup(g group, limits watchLimits, stop chan<- agentwire.Cause) *groupWatch {
 	w := &groupWatch{stop: make(chan struct{}), done: make(chan groupUsage, 1)}
+	if g.host != nil {
+		g.host.preciseAbove = limits.memory
+	}
 	go func() {
 		var most groupUsage
 		tick := time.NewTicker(pollInterval)

@@ -33,6 +33,8 @@ type Program struct {
 	TruncateOutput bool
 	// Limits must be filled (job.Limits.Filled).
 	Limits job.Limits
+	// Isolation is the least that the program may be run in: a sandbox that gives less must refuse it. "" is gVisor.
+	Isolation job.Isolation
 	// Fresh asks for a sandbox that is started for the program, from nothing: neither a warm one nor
 	// one that goes on from a snapshot.
 	Fresh bool
@@ -165,6 +167,8 @@ type Outcome struct {
 	// LimitsEnforced is "hard" or "soft".
 	LimitsEnforced string
 	OCIRuntime     string
+	// Isolation is what the sandbox was; "" is gVisor.
+	Isolation job.Isolation
 	// ImageDigest is that of the image that was run, in the host's store: "sha256:…".
 	ImageDigest string
 	// Snapshot is the SHA-256, in hexadecimal, of the snapshot from which the sandbox went on;

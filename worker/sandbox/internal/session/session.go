@@ -36,6 +36,9 @@ type Session struct {
 	Outcome sandbox.Outcome
 	// Cgroup bounds the sandbox; nil where the host delegates no cgroups.
 	Cgroup Cgroup
+	// Kernel is what an agent has to report that runs on the host's own kernel because its worker started it so. "" means gVisor's, which is
+	// what any other agent has to report.
+	Kernel string
 
 	task   Task
 	stream *stream
@@ -229,7 +232,10 @@ func (s *Session) AwaitReady(ctx context.Context, timeout time.Duration) error {
 	}
 	s.Outcome.Timing.Ready = e.at.Sub(s.began)
 	s.Outcome.Kernel = ready.Kernel
-	if f := strings.Fields(ready.Kernel); len(f) < 3 || !strings.HasSuffix(f[2], "-gvisor") {
+	if s.Kernel != "" && ready.Kernel != s.Kernel {
+		return fmt.Errorf("%w: the sandbox's kernel is %.100q, not this host's", sandbox.ErrUnavailable, ready.Kernel)
+	}
+	if f := strings.Fields(ready.Kernel); s.Kernel == "" && (len(f) < 3 || !strings.HasSuffix(f[2], "-gvisor")) {
 		return errNotGVisor
 	}
 	s.ready = true
