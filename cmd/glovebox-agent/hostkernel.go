@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -40,6 +41,10 @@ func takeArguments(args []string) error {
 		return fmt.Errorf("refuse to run: %w", err)
 	}
 	hostKernel = true
+	// What the worker was started with, and does not know of, is nothing for a program.
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("keep descriptors from programs: %w", err)
+	}
 	if err := enterRoot(diskMB, shmMB); err != nil {
 		return fmt.Errorf("make a root for programs: %w", err)
 	}
