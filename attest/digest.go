@@ -32,6 +32,7 @@ const (
 	snapshotDomain      = "glovebox/snapshot-environment/v1"
 	subjectDomain       = "glovebox/result/v1"
 	executionDomain     = "glovebox/execution-result/v1"
+	isolationDomain     = "glovebox/isolation-environment/v1"
 )
 
 // fields is a SHA-256 over fields, each behind its length: eight bytes, big-endian.
@@ -278,10 +279,14 @@ func outputHash(p Predicate) string {
 // environmentHash is the hash of what the job ran in, but the image, which has a field
 // of its own in the subject.
 func environmentHash(p Predicate) (string, error) {
-	f := newFields(environmentDomain)
+	f := fields{sha256.New()}
+	if p.Runtime.Isolation != "" {
+		f.text(isolationDomain, string(p.Runtime.Isolation))
+	}
 	if p.Runtime.Snapshot != "" {
-		f = newFields(snapshotDomain)
-		f.text(p.Runtime.Snapshot)
+		f.text(snapshotDomain, p.Runtime.Snapshot)
+	} else {
+		f.text(environmentDomain)
 	}
 	f.text(p.Runtime.Name, p.Runtime.Version, p.Runtime.Image, p.Runtime.OCIRuntime, p.LimitsEnforced)
 	limits, err := limitNumbers(p.Limits)

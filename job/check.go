@@ -59,6 +59,9 @@ func (s Spec) Check(runtimes, images []string, maximum Limits) error {
 	if !slices.Contains([]Priority{"", High, Normal, Low}, s.Priority) {
 		add("priority", clip(string(s.Priority)), "is not known", "high, normal, low")
 	}
+	if !s.Isolation.Suffices(s.Isolation) {
+		add("isolation", clip(string(s.Isolation)), "is not known", JoinIsolations(Isolations()))
+	}
 	if s.RetentionSeconds < 0 || s.RetentionSeconds > MaxRetentionSeconds {
 		add("retention_seconds", s.RetentionSeconds, "is out of range", fmt.Sprintf("0 (the tenant's) to %d", MaxRetentionSeconds))
 	}

@@ -26,7 +26,9 @@ type Runtime struct {
 	ImageDigest string   `json:"image_digest" doc:"Digest of that image."`
 	// Limits are the defaults of jobs on this runtime.
 	Limits job.Limits `json:"limits" doc:"Defaults of jobs on this runtime."`
-	Warm   int        `json:"warm" doc:"Sandboxes that wait started."`
+	// Isolation is what its jobs are isolated by, where that is less than gVisor.
+	Isolation job.Isolation `json:"isolation,omitempty" doc:"What its jobs are isolated by, where that is less than gVisor: only jobs that accept it (isolation) run there."`
+	Warm      int           `json:"warm" doc:"Sandboxes that wait started."`
 }
 
 // Image is an image that jobs can bring, instead of a runtime.

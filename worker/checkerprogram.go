@@ -36,9 +36,9 @@ var checkerScript string
 // checkerFiles are where the script lays what a checker reads.
 var checkerFiles = []string{"/tmp/.glovebox/input", "/tmp/.glovebox/answer", "/tmp/.glovebox/feedback/"}
 
-// newCheckerProgram returns the checker of a job whose checker is a program. An error that is an
+// newCheckerProgram returns the checker of a job whose checker is a program, isolated as the job is. An error that is an
 // inputError is the job's.
-func (w *Worker) newCheckerProgram(ctx context.Context, j record.Job, checker job.Checker) (*checkerProgram, error) {
+func (w *Worker) newCheckerProgram(ctx context.Context, j record.Job, checker job.Checker, least job.Isolation) (*checkerProgram, error) {
 	spec := checker.Program.Spec()
 	runtime, ok := w.Runtimes.Lookup(spec.Runtime)
 	if !ok {
@@ -61,7 +61,7 @@ func (w *Worker) newCheckerProgram(ctx context.Context, j record.Job, checker jo
 	argv = append(append(argv, checkerFiles...), checker.Args...)
 	c := &checkerProgram{worker: w, program: sandbox.Program{
 		JobID: j.ID, Epoch: j.Epoch, Image: runtime.Image(), Compile: compile, Command: argv,
-		Env: runtime.Env, Files: files, Limits: checkerLimits(spec, runtime),
+		Env: runtime.Env, Files: files, Limits: checkerLimits(spec, runtime), Isolation: least,
 	}}
 	c.begin = func() *checkerSandbox { return c.start(ctx) }
 	return c, nil

@@ -111,6 +111,9 @@ func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) 
 		return record.Ending{}, used, err
 	}
 	defer release()
+	if !w.Isolation.Suffices(spec.Isolation) { // no worker is offered such a job: this is for records that say something else than their spec
+		return record.Ending{}, used, fmt.Errorf("the job accepts no less than %s, and this worker isolates by %s", spec.Isolation.Or(), w.Isolation)
+	}
 	if spec.Stream {
 		events.start(&w.publishers)
 	}
@@ -246,7 +249,7 @@ func (w *Worker) program(ctx context.Context, j record.Job, spec job.Spec, input
 	return sandbox.Program{
 		JobID: j.ID, Epoch: j.Epoch, Image: runtime.Image(), Compile: compile, Command: command,
 		Env: env, Files: files, Stdin: stdin, MergeStderr: spec.MergeStderr, TruncateOutput: spec.TruncateOutput,
-		Limits: limitsOf(spec, runtime), Fresh: spec.Fresh,
+		Limits: limitsOf(spec, runtime), Isolation: spec.Isolation, Fresh: spec.Fresh,
 	}, job.Runtime{Name: runtime.Name, Version: runtime.Version, Image: runtime.Image()}, nil
 }
 

@@ -139,7 +139,7 @@ func newGrader(ctx context.Context, w *Worker, j record.Job, spec job.Spec, limi
 	}
 	g.output = &capture{dir: w.SpoolDir}
 	if spec.CheckerProgram() != nil {
-		g.program, err = w.newCheckerProgram(ctx, j, *spec.Checker)
+		g.program, err = w.newCheckerProgram(ctx, j, *spec.Checker, spec.Isolation)
 	} else {
 		g.checker, err = grading.NewChecker(checkerOf(spec))
 	}

@@ -33,10 +33,12 @@ func (w *Worker) builtRuntimes(ctx context.Context) (list []fleet.Runtime, names
 		case err != nil:
 			return nil, nil, err
 		}
-		names = append(append(names, r.Name), r.Aliases...)
+		for _, name := range append([]string{r.Name}, r.Aliases...) {
+			names = append(names, fleet.OfferName(name, w.Isolation))
+		}
 		list = append(list, fleet.Runtime{
 			Name: r.Name, Version: r.Version, Aliases: r.Aliases, File: r.File,
-			Image: r.Image(), ImageDigest: digest, Limits: r.Limits, Sessions: len(r.Session) > 0, Warm: w.Sandboxes.WarmOf(r.Image()),
+			Image: r.Image(), ImageDigest: digest, Limits: r.Limits, Isolation: w.published(), Sessions: w.hasSessions(r), Warm: w.Sandboxes.WarmOf(r.Image()),
 		})
 	}
 	if !slices.Equal(unbuilt, w.unbuilt) {
@@ -46,6 +48,14 @@ func (w *Worker) builtRuntimes(ctx context.Context) (list []fleet.Runtime, names
 		}
 	}
 	return list, names, nil
+}
+
+// published is the worker's isolation as others read it.
+func (w *Worker) published() job.Isolation {
+	if w.Isolation == job.GVisor {
+		return ""
+	}
+	return w.Isolation
 }
 
 // images returns those that jobs may bring to this worker: its operator allows them, they
@@ -102,7 +112,7 @@ func (w *Worker) imageProgram(ctx context.Context, j record.Job, spec job.Spec, 
 	return sandbox.Program{
 		JobID: j.ID, Epoch: j.Epoch, Image: spec.Image, Command: spec.Command,
 		Env: spec.Env, Files: files, Stdin: stdin, MergeStderr: spec.MergeStderr, TruncateOutput: spec.TruncateOutput,
-		Limits: limitsOf(spec, runtimes.Runtime{}), Fresh: spec.Fresh,
+		Limits: limitsOf(spec, runtimes.Runtime{}), Isolation: spec.Isolation, Fresh: spec.Fresh,
 	}, job.Runtime{Image: spec.Image}, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/agentwire"
 	"github.com/glovebox-run/glovebox/internal/await"
 	"github.com/glovebox-run/glovebox/internal/fleet"
+	"github.com/glovebox-run/glovebox/job"
 )
 
 const (
@@ -89,6 +90,9 @@ func (w *Worker) publish(ctx context.Context) error {
 	images, err := w.images(ctx)
 	if err != nil {
 		return err
+	}
+	if len(list) == 0 && w.Isolation != job.GVisor {
+		return fmt.Errorf("%w: this host has no runtime's command where a sandbox of isolation %s sees it", await.ErrSettings, w.Isolation)
 	}
 	if len(list) == 0 && len(images) == 0 {
 		return fmt.Errorf("%w: no runtime has an image: build them with `glovebox runtimes build`", await.ErrSettings)

@@ -69,7 +69,8 @@ func (w *Worker) probeSandbox(ctx context.Context) error {
 	for _, image := range append(w.Runtimes.Images(), w.Images...) {
 		_, err = w.Sandboxes.Run(ctx, sandbox.Program{
 			JobID: ProbeID, Epoch: 1, Image: image, Command: []string{"true"}, Limits: job.Limits{WallMS: 10_000}.Filled(job.Limits{}),
-			Fresh: true, // a warm one would not show that Podman can start any
+			Isolation: w.Isolation,
+			Fresh:     true, // a warm one would not show that Podman can start any
 		}, discardSink{})
 		if !errors.Is(err, sandbox.ErrNoImage) && !errors.Is(err, sandbox.ErrImageRefused) {
 			return err

@@ -19,7 +19,7 @@ func (w *Worker) result(j record.Job, runtime job.Runtime, o sandbox.Outcome, ou
 	r.Limit, r.StdoutTruncated, r.StderrTruncated = o.Limit, o.StdoutTruncated, o.StderrTruncated
 	r.Stdout, r.Stderr = out.stdout.text(), out.stderr.text()
 	r.Artifacts, r.ArtifactsSkipped, r.ArtifactsSkippedTotal = out.artifacts, o.Skipped, o.SkippedTotal
-	runtime.OCIRuntime, runtime.ImageDigest, runtime.Snapshot = o.OCIRuntime, o.ImageDigest, o.Snapshot
+	runtime.OCIRuntime, runtime.ImageDigest, runtime.Snapshot, runtime.Isolation = o.OCIRuntime, o.ImageDigest, o.Snapshot, o.Isolation
 	r.Runtime, r.LimitsEnforced, r.Worker = runtime, o.LimitsEnforced, w.ID
 	return r
 }

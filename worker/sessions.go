@@ -89,6 +89,11 @@ func (w *Worker) sessionQueues(offered []fleet.Runtime) map[string]int {
 	return queues
 }
 
+// hasSessions reports whether this worker holds sessions of the runtime: only in gVisor, as no session accepts less.
+func (w *Worker) hasSessions(r runtimes.Runtime) bool {
+	return w.Isolation == job.GVisor && len(r.Session) > 0
+}
+
 var errNoRoom = errors.New("this worker has no memory for another session")
 
 // handleSession is what asynq calls: it has this worker hold a session. It returns an error when the task should come back.
@@ -112,7 +117,7 @@ func (w *Worker) handleSession(life context.Context, t *asynq.Task, giveSlot fun
 		return err
 	}
 	runtime, ok := w.Runtimes.Lookup(x.Settings.Runtime)
-	if !ok || len(runtime.Session) == 0 {
+	if !ok || !w.hasSessions(runtime) {
 		return fmt.Errorf("this worker has no sessions of runtime %q", x.Settings.Runtime)
 	}
 	limits := sessionLimits(x, runtime)

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/internal/tracing"
+	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker/internal/testcache"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -64,6 +66,8 @@ type Config struct {
 	Objects   Objects
 	Sandboxes Sandboxes
 	Runtimes  runtimes.Set
+	// Isolation is what Sandboxes isolate by. A job that accepts no less than more never runs here. Defaults to gVisor.
+	Isolation job.Isolation
 	// Images are those that jobs may bring, each pinned by its digest. Defaults to none.
 	Images []string
 	// Tracer makes spans of jobs. Defaults to none.
@@ -144,6 +148,9 @@ var (
 func New(c Config) (*Worker, error) {
 	if c.ID == "" || c.Records == nil || c.Objects == nil || c.Sandboxes == nil || c.Log == nil {
 		return nil, errors.New("new worker: ID, Records, Objects, Sandboxes and Log are needed")
+	}
+	if c.Isolation = c.Isolation.Or(); c.Isolation != job.GVisor && len(c.Images) > 0 {
+		return nil, fmt.Errorf("new worker: a worker that isolates by %s runs no images", c.Isolation)
 	}
 	if c.Concurrency <= 0 {
 		c.Concurrency = 2

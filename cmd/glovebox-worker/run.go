@@ -21,7 +21,8 @@ import (
 	"github.com/glovebox-run/glovebox/runtimes"
 )
 
-const help = `glovebox-worker takes jobs from the queue and runs each in a gVisor sandbox of its own.
+const help = `glovebox-worker takes jobs from the queue and runs each in a sandbox of its own, which is
+gVisor's unless its operator says otherwise.
 
 Run it as the user whose rootless Podman it uses, never as root. It is told
 everything by its environment (secrets may be in files: NAME_FILE=path), except for
@@ -35,6 +36,9 @@ everything by its environment (secrets may be in files: NAME_FILE=path), except 
   GLOVEBOX_S3_REGION       such as eu-central-1
   GLOVEBOX_S3_BUCKET       private bucket for what jobs make
   GLOVEBOX_S3_ACCESS_KEY   and GLOVEBOX_S3_SECRET_KEY; empty for the instance's role
+  GLOVEBOX_ISOLATION       gvisor, or process: namespaces on the host's kernel, for code that is
+                           trusted, without Podman; only jobs that accept it run there, and
+                           the api has to allow it         (default: gvisor)
   GLOVEBOX_PODMAN_SOCKET   unix socket of the rootless Podman service
   GLOVEBOX_AGENT           path of the static glovebox-agent binary
   GLOVEBOX_INSTANCE        a word that names this installation on this host
@@ -103,7 +107,7 @@ func run(ctx context.Context, args []string, getenv config.Getenv, stdout, stder
 		fmt.Fprintf(stderr, "glovebox-worker knows no argument %q; see glovebox-worker --help\n", args[len(args)-1])
 		return 2
 	case os.Getuid() == 0:
-		fmt.Fprintln(stderr, "glovebox-worker must not run as root: run it as the user of the rootless Podman service")
+		fmt.Fprintln(stderr, "glovebox-worker must not run as root: run it as the user of the rootless Podman service, or with GLOVEBOX_ISOLATION=process as any other user")
 		return 2
 	}
 	c, err := config.ReadWorker(getenv)

@@ -21,6 +21,7 @@ import (
 	"github.com/glovebox-run/glovebox/worker"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
+	"github.com/glovebox-run/glovebox/worker/sandbox/process"
 )
 
 // bucketTimeout is how long the bucket may take to answer.
@@ -37,9 +38,24 @@ type startup struct {
 
 	records   *record.Store
 	objects   *artifacts.Store
-	sandboxes *podman.Sandboxes
+	sandboxes worker.Sandboxes
+	podman    *podman.Sandboxes // nil where programs are isolated by less than gVisor
 	warm      podman.Warm
 	reserved  int64
+}
+
+// need is something that a worker waits for.
+type need struct {
+	what string
+	get  func(context.Context) error
+}
+
+// sandboxNeeds are those for sandboxes. There is no way from one isolation to another.
+func (s *startup) sandboxNeeds() []need {
+	if s.config.Isolation == job.GVisor {
+		return []need{{"Podman", s.reachPodman}, {"a sandbox", s.selfTest}, {"Podman", s.planWarm}}
+	}
+	return []need{{"a sandbox", s.openProcesses}}
 }
 
 // run waits for what the worker needs, one after the other, and runs it.
@@ -47,26 +63,17 @@ func (s *startup) run(ctx context.Context) error {
 	c := s.config
 	defer s.close()               //nolint:contextcheck // ctx has ended by then
 	s.metrics.worker.Paused(true) // until it takes jobs
-	for _, need := range []struct {
-		what string
-		get  func(context.Context) error
-	}{
-		{"Redis", s.reachRedis},
-		{"the bucket", s.reachBucket},
-		{"Podman", s.reachPodman},
-		{"a sandbox", s.selfTest},
-		{"Podman", s.planWarm},
-	} {
+	for _, need := range append([]need{{"Redis", s.reachRedis}, {"the bucket", s.reachBucket}}, s.sandboxNeeds()...) {
 		if err := await.Until(ctx, s.log, need.what, need.get); err != nil {
 			return err
 		}
 	}
 	s.metrics.worker.Paused(false)
-	if c.Warm > 0 {
-		s.sandboxes.KeepWarm(ctx, s.warm)
+	if c.Warm > 0 && s.podman != nil {
+		s.podman.KeepWarm(ctx, s.warm)
 	}
 	w, err := worker.New(worker.Config{
-		ID: s.id, Version: version.Read().Version, Records: s.records, Objects: s.objects, Sandboxes: s.sandboxes, Runtimes: s.set, Images: c.Images, Signer: c.Signer, Secrets: c.Secrets,
+		ID: s.id, Version: version.Read().Version, Records: s.records, Objects: s.objects, Sandboxes: s.sandboxes, Isolation: c.Isolation, Runtimes: s.set, Images: c.Images, Signer: c.Signer, Secrets: c.Secrets,
 		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB - s.reserved, Poll: c.Poll, Grace: c.Grace,
 		CacheMB: c.CacheMB, CacheDir: cacheDir(), Metrics: s.metrics.worker, Tracer: s.tracer, Log: s.log,
 	})
@@ -83,8 +90,8 @@ func cacheDir() string {
 }
 
 func (s *startup) close() {
-	if s.sandboxes != nil {
-		s.sandboxes.Close()
+	if s.podman != nil {
+		s.podman.Close()
 	}
 	if s.objects != nil {
 		s.objects.Close()
@@ -119,10 +126,22 @@ func (s *startup) reachBucket(ctx context.Context) (err error) {
 
 func (s *startup) reachPodman(ctx context.Context) (err error) {
 	dir, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":") // systemd.exec(5): /tmp is the worker's own there
-	s.sandboxes, err = podman.Open(ctx, podman.Config{
+	s.podman, err = podman.Open(ctx, podman.Config{
 		Socket: s.config.PodmanSocket, Agent: s.config.Agent, Instance: s.config.Instance, Worker: s.id, Log: s.log, Dir: dir,
 	})
+	s.sandboxes = s.podman
 	return err
+}
+
+// openProcesses opens sandboxes of the isolation process, and finds out which runtimes this host has for them.
+func (s *startup) openProcesses(ctx context.Context) error {
+	sandboxes, err := process.Open(ctx, process.Config{Agent: s.config.Agent, Log: s.log})
+	if err != nil {
+		return err
+	}
+	s.log.Warn("PROGRAMS RUN ON THIS HOST'S KERNEL, isolated by processes: for code that is trusted. Only jobs that accept it come here; limits are soft", "isolation", job.Process)
+	s.sandboxes, s.set = sandboxes, sandboxes.Runtimes(ctx, s.set)
+	return nil
 }
 
 // selfTest runs a sandbox of the first image that is in Podman's store.
@@ -141,7 +160,7 @@ func (s *startup) selfTest(ctx context.Context) error {
 	if image == "" {
 		return fmt.Errorf("%w: no runtime's image, and none of GLOVEBOX_IMAGES, is in Podman's store, so no job could run: build them with `glovebox runtimes build`", await.ErrSettings)
 	}
-	found, err := s.sandboxes.SelfTest(ctx, image)
+	found, err := s.podman.SelfTest(ctx, image)
 	switch {
 	case err != nil:
 		return err

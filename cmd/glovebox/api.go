@@ -59,6 +59,9 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
                             bytes_queued=268435456,bytes_stored=10737418240)
   GLOVEBOX_RECORDS_MB       how much of Redis the records of a tenant may take whose terms
                             don't say, in MiB (default: 1024)
+  GLOVEBOX_ISOLATION_ALLOWED
+                            process: jobs may say that they accept less isolation than gVisor, and
+                            run on workers with GLOVEBOX_ISOLATION=process (default: none may)
   GLOVEBOX_PRICES           what jobs cost, the same as workers have, in billionths of your
                             currency: run=200,cpu_second=14000,gib_second=4500 (default: none)
   GLOVEBOX_POLICY           a file of rules that refuse jobs, or hold them until somebody approves
@@ -175,7 +178,7 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 		return err
 	}
 	opened, err := direct.New( //nolint:contextcheck // it listens until it is closed, which is after ctx has ended
-		direct.Config{Tenant: defaultTenant, NewTenants: c.NewTenants, Links: links, WebhookKeys: hooks.keys, Guard: hooks.guard, Tracer: tracer, Log: log}, records, objects,
+		direct.Config{Tenant: defaultTenant, Isolations: c.Isolations, NewTenants: c.NewTenants, Links: links, WebhookKeys: hooks.keys, Guard: hooks.guard, Tracer: tracer, Log: log}, records, objects,
 	)
 	if err != nil {
 		return err

@@ -36,6 +36,7 @@ type specOptions struct {
 	key, runAt, deadline        string
 	retention                   time.Duration
 	fresh                       bool
+	isolation                   string
 	mergeStderr, truncateOutput bool
 	compileCommand, runCommand  string
 }
@@ -69,7 +70,27 @@ func (o *specOptions) addProgram(cmd *cobra.Command) {
 	f.StringArrayVar(&o.secrets, "secret", nil, "`NAME` of a stored secret that the program has in its environment")
 	f.StringArrayVar(&o.artifacts, "artifact", nil, "`[NAME=]ID/FILE`: a file that another job left, to place beside the program")
 	f.StringArrayVar(&o.limits, "limit", nil, "`LIMIT=NUMBER` such as wall_ms=5000 or memory_mb=512")
+	f.StringVar(&o.isolation, "isolation", "", "the least that you accept: gvisor, or process where the operator allows it, for code that you trust")
 	f.BoolVar(&o.fresh, "fresh", false, "a sandbox that is started from nothing: none that waited, none that goes on from a snapshot")
+}
+
+// isolation is the least that a job accepts: what the command line says, or else what the env file of a dev says that has nothing more.
+func (a *app) isolation(said string) (job.Isolation, error) {
+	if said == "" {
+		c, err := a.settings()
+		if err != nil {
+			return "", err
+		}
+		said = c.Isolation
+	}
+	i, err := job.ParseIsolation(said)
+	if err != nil {
+		return "", usagef("--isolation: %v", err)
+	}
+	if i == job.GVisor {
+		i = "" // as any job that says nothing
+	}
+	return i, nil
 }
 
 // spec reads the files and makes a job of the options. What the job may ask for is the
@@ -80,13 +101,16 @@ func (a *app) spec(o specOptions) (job.Spec, error) {
 		Args: o.args, Priority: job.Priority(o.priority), IdempotencyKey: o.key, Fresh: o.fresh,
 		MergeStderr: o.mergeStderr, TruncateOutput: o.truncateOutput,
 	}
+	var err error
+	if spec.Isolation, err = a.isolation(o.isolation); err != nil {
+		return spec, err
+	}
 	if o.source == "-" && o.stdinFile == "-" {
 		return spec, usagef("the program and its input can't both come from standard input")
 	}
 	if o.runCommand != "" || o.compileCommand != "" {
 		spec.Commands = &job.Commands{Compile: o.compileCommand, Run: o.runCommand}
 	}
-	var err error
 	if o.image == "" {
 		source, err := a.read(o.source)
 		if err != nil {

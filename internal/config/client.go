@@ -18,6 +18,8 @@ type Client struct {
 	WebhookSecret string
 	// PodmanUser runs Podman where we are root.
 	PodmanUser string
+	// Isolation is the least that jobs accept which say nothing: of the file that the URL is from.
+	Isolation string
 	// From names where the URL was found: "--url", "GLOVEBOX_URL", or a file's path.
 	From string
 }
@@ -76,6 +78,9 @@ func (c *Client) fill(path string, file File) error {
 	}
 	if c.AdminToken == "" && c.URL == url {
 		c.AdminToken = r.Secret("GLOVEBOX_ADMIN_TOKEN")
+	}
+	if c.From == path {
+		c.Isolation = r.String("GLOVEBOX_ISOLATION", "")
 	}
 	if c.WebhookSecret == "" {
 		c.WebhookSecret = r.Secret("GLOVEBOX_WEBHOOK_SECRET")

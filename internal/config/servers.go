@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,9 @@ import (
 type Worker struct {
 	Redis record.Config
 	S3    artifacts.Config
-	// PodmanSocket is the path of the rootless Podman service's socket.
+	// Isolation is what programs are isolated by. Defaults to gVisor.
+	Isolation job.Isolation
+	// PodmanSocket is the path of the rootless Podman service's socket; only gVisor needs it, and Instance.
 	PodmanSocket string
 	// Agent is the path of the static glovebox-agent, which sandboxes mount.
 	Agent string
@@ -74,28 +77,38 @@ func ReadWorker(getenv Getenv) (Worker, error) {
 	r := NewReader(getenv)
 	concurrency := r.Int("GLOVEBOX_CONCURRENCY", runtime.NumCPU(), 1, 4096)
 	w := Worker{
-		Redis:        r.Redis(),
-		S3:           r.S3(),
-		PodmanSocket: strings.TrimPrefix(r.Required("GLOVEBOX_PODMAN_SOCKET", "the path of the Podman service's socket"), "unix://"),
-		Agent:        r.Required("GLOVEBOX_AGENT", "the path of the glovebox-agent binary"),
-		Instance:     r.Required("GLOVEBOX_INSTANCE", "a word of letters and digits that names this installation"),
-		Concurrency:  concurrency,
-		Warm:         r.Int("GLOVEBOX_WARM", concurrency, 0, 4096),
-		Preload:      r.Bool("GLOVEBOX_PRELOAD", true),
-		Snapshots:    r.Bool("GLOVEBOX_SNAPSHOTS", false),
-		MemoryMB:     int64(r.Int("GLOVEBOX_MEMORY_MB", machineMB()*3/4, 64, 1<<30)),
-		CacheMB:      int64(r.Int("GLOVEBOX_CACHE_MB", 1024, 0, 1<<30)),
-		Poll:         r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 1000, 1, 10_000),
-		Grace:        r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 30, 1, 86_400),
-		Images:       r.images("GLOVEBOX_IMAGES"),
-		MetricsAddr:  r.String("GLOVEBOX_METRICS_ADDR", ""),
-		Prices:       r.prices("GLOVEBOX_PRICES"),
-		Tracing:      r.tracing(),
-		Signer:       r.signer("GLOVEBOX_SIGNING_KEY"),
-		Secrets:      r.secretsKeys("GLOVEBOX_SECRETS_KEY"),
-		Log:          r.Choice("GLOVEBOX_LOG", "text", "json"),
+		Redis:       r.Redis(),
+		S3:          r.S3(),
+		Isolation:   r.isolation("GLOVEBOX_ISOLATION"),
+		Agent:       r.Required("GLOVEBOX_AGENT", "the path of the glovebox-agent binary"),
+		Concurrency: concurrency,
+		Warm:        r.Int("GLOVEBOX_WARM", concurrency, 0, 4096),
+		Preload:     r.Bool("GLOVEBOX_PRELOAD", true),
+		Snapshots:   r.Bool("GLOVEBOX_SNAPSHOTS", false),
+		MemoryMB:    int64(r.Int("GLOVEBOX_MEMORY_MB", machineMB()*3/4, 64, 1<<30)),
+		CacheMB:     int64(r.Int("GLOVEBOX_CACHE_MB", 1024, 0, 1<<30)),
+		Poll:        r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 1000, 1, 10_000),
+		Grace:       r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 30, 1, 86_400),
+		Images:      r.images("GLOVEBOX_IMAGES"),
+		MetricsAddr: r.String("GLOVEBOX_METRICS_ADDR", ""),
+		Prices:      r.prices("GLOVEBOX_PRICES"),
+		Tracing:     r.tracing(),
+		Signer:      r.signer("GLOVEBOX_SIGNING_KEY"),
+		Secrets:     r.secretsKeys("GLOVEBOX_SECRETS_KEY"),
+		Log:         r.Choice("GLOVEBOX_LOG", "text", "json"),
 
 		RequireCgroups: r.Bool("GLOVEBOX_REQUIRE_CGROUPS", false),
+	}
+	if w.Isolation == job.GVisor {
+		w.PodmanSocket = strings.TrimPrefix(r.Required("GLOVEBOX_PODMAN_SOCKET", "the path of the Podman service's socket"), "unix://")
+		w.Instance = r.Required("GLOVEBOX_INSTANCE", "a word of letters and digits that names this installation")
+	} else {
+		if len(w.Images) > 0 {
+			r.Fault("GLOVEBOX_IMAGES", "is set: want none with GLOVEBOX_ISOLATION=%s, which has no images", w.Isolation)
+		}
+		if w.RequireCgroups {
+			r.Fault("GLOVEBOX_REQUIRE_CGROUPS", "is true: limits are soft with GLOVEBOX_ISOLATION=%s", w.Isolation)
+		}
 	}
 	w.Warnings = r.insecure(w.Redis.URL, w.S3, "")
 	return w, r.Err()
@@ -124,6 +137,8 @@ type API struct {
 	// WebhookSchedule are the delays of the attempts, as "0s,5s,5m"; empty for the
 	// default of Standard Webhooks.
 	WebhookSchedule string
+	// Isolations may be accepted by jobs at the least, beside gVisor.
+	Isolations []job.Isolation
 	// NewTenants are the quotas of tenants that are created, where their terms name none.
 	NewTenants job.Quotas
 	// Tracing is where spans go.
@@ -167,6 +182,7 @@ func ReadAPI(getenv Getenv) (API, error) {
 		CapabilityKeys:  r.tokenKeys("GLOVEBOX_CAPABILITY_KEY"),
 		WebhookAllow:    strings.FieldsFunc(r.getenv("GLOVEBOX_WEBHOOK_ALLOW"), func(c rune) bool { return c == ',' || c == ' ' }),
 		WebhookSchedule: r.String("GLOVEBOX_WEBHOOK_SCHEDULE", ""),
+		Isolations:      r.isolations("GLOVEBOX_ISOLATION_ALLOWED"),
 		NewTenants:      r.quotas("GLOVEBOX_TENANT_QUOTAS", DefaultQuotas),
 		Prices:          r.prices("GLOVEBOX_PRICES"),
 		Policy:          r.policy("GLOVEBOX_POLICY"),
@@ -254,6 +270,32 @@ func (r *Reader) quotas(name, otherwise string) job.Quotas {
 		r.Fault(name, "can't be read: %v", err)
 	}
 	return q
+}
+
+// isolation reads one, gVisor where nothing is said.
+func (r *Reader) isolation(name string) job.Isolation {
+	i, err := job.ParseIsolation(r.getenv(name))
+	if err != nil {
+		r.Fault(name, "can't be read: %v", err)
+		return job.GVisor
+	}
+	return i
+}
+
+// isolations reads those that may be less than gVisor, with commas or spaces between.
+func (r *Reader) isolations(name string) []job.Isolation {
+	var list []job.Isolation
+	for _, word := range strings.FieldsFunc(r.getenv(name), func(c rune) bool { return c == ',' || c == ' ' }) {
+		i, err := job.ParseIsolation(word)
+		if err != nil {
+			r.Fault(name, "can't be read: %v", err)
+			continue
+		}
+		if i != job.GVisor && !slices.Contains(list, i) {
+			list = append(list, i)
+		}
+	}
+	return list
 }
 
 // prices reads what a job costs, nil where nothing is said.

@@ -11,11 +11,29 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/internal/redisconn"
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // wantedChannel, then a name: workers that offer it listen there, so that whoever
 // publishes hears from Redis how many of them live.
 const wantedChannel = "gb:wanted:"
+
+// OfferName is what a worker offers that runs a runtime, or an image, in that isolation: the name, and for less than gVisor the isolation
+// behind it. So what is not asked for by that name never gets there, and no alias or image ends like it.
+func OfferName(name string, i job.Isolation) string {
+	if i.Or() == job.GVisor {
+		return name
+	}
+	return name + "@" + string(i)
+}
+
+// OffersFor are the names under which a job can be had that wants the offer of that name: its own first, then what isolates more.
+func OffersFor(offer string) []string {
+	if name, less := strings.CutSuffix(offer, "@"+string(job.Process)); less {
+		return []string{offer, name}
+	}
+	return []string{offer}
+}
 
 // Wanted tells the workers that offer a runtime or image of that name that jobs wait for it. It
 // reports whether there are any.

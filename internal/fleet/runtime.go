@@ -23,6 +23,8 @@ type Runtime struct {
 	Image       string     `json:"image"`
 	ImageDigest string     `json:"image_digest"`
 	Limits      job.Limits `json:"limits"`
+	// Isolation is what its jobs are isolated by, where that is less than gVisor; "" is gVisor.
+	Isolation job.Isolation `json:"isolation,omitempty"`
 	// Sessions says that the runtime has them.
 	Sessions bool `json:"sessions,omitempty"`
 	// Warm is how many sandboxes of it wait started.
@@ -39,7 +41,7 @@ func (f *Fleet) PublishRuntimes(ctx context.Context, runtimes []Runtime) error {
 		if err != nil {
 			return err
 		}
-		fields = append(fields, r.Name, b)
+		fields = append(fields, OfferName(r.Name, r.Isolation), b)
 	}
 	if len(fields) == 0 {
 		return nil
@@ -53,7 +55,7 @@ func (f *Fleet) PublishRuntimes(ctx context.Context, runtimes []Runtime) error {
 	return nil
 }
 
-// Runtimes lists what workers published, by name.
+// Runtimes lists what workers published, by name, and one that is there in several isolations once for each.
 func (f *Fleet) Runtimes(ctx context.Context) ([]Runtime, error) {
 	all, err := f.published(ctx, runtimesKey)
 	if err != nil {
@@ -62,7 +64,7 @@ func (f *Fleet) Runtimes(ctx context.Context) ([]Runtime, error) {
 	list := make([]Runtime, 0, len(all))
 	for name, b := range all {
 		var r Runtime
-		if err := json.Unmarshal([]byte(b), &r); err != nil || r.Name != name {
+		if err := json.Unmarshal([]byte(b), &r); err != nil || OfferName(r.Name, r.Isolation) != name {
 			f.unreadable.PassOver(runtimesKey, fmt.Errorf("runtime %.100q is called %.100q: %w", name, r.Name, err))
 			continue
 		}
@@ -70,7 +72,9 @@ func (f *Fleet) Runtimes(ctx context.Context) ([]Runtime, error) {
 			list = append(list, r)
 		}
 	}
-	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
+	sort.Slice(list, func(i, j int) bool {
+		return OfferName(list[i].Name, list[i].Isolation) < OfferName(list[j].Name, list[j].Isolation)
+	})
 	return list, nil
 }
 

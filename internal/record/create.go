@@ -180,6 +180,9 @@ func (s *Store) appendJob(list []any, tenant string, in whole, j NewJob, terms j
 	if j.Spec.Image != "" {
 		fields = append(fields, "image", j.Spec.Image)
 	}
+	if least := j.Spec.Isolation.Or(); least != job.GVisor {
+		fields = append(fields, "isolation", string(least))
+	}
 	if !j.Spec.RunAt.IsZero() {
 		fields = append(fields, "run_at", ms(j.Spec.RunAt))
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
@@ -13,7 +14,8 @@ import (
 // NotOfferedError is what Start fails with for a job whose runtime or image the worker
 // doesn't offer. Nothing was written: HandOver says where the job goes.
 type NotOfferedError struct {
-	// Name of the runtime, as the job has it, or of the image.
+	// Name of the runtime, as the job has it, or of the image; with the isolation that the job accepts at the least, as fleet.OfferName
+	// has it.
 	Name     string
 	Priority job.Priority
 }
@@ -37,12 +39,14 @@ const (
 // tenant's window, until it is looked for one again: after 5 s at first, at last every 5
 // minutes, and after a day it ends as internal_error. It reports whether a worker was told.
 func (s *Store) HandOver(ctx context.Context, run queue.Run, e *NotOfferedError) (told bool, err error) {
-	told, err = s.Fleet.Wanted(ctx, e.Name)
-	if err != nil {
-		return false, fmt.Errorf("hand job over: %w", err)
-	}
-	if told {
-		return true, s.Queue.Enqueue(ctx, queue.RunTask(run.ID, run.Epoch, e.Priority, time.Time{}).HandedOver(e.Name))
+	for _, name := range fleet.OffersFor(e.Name) {
+		told, err = s.Fleet.Wanted(ctx, name)
+		if err != nil {
+			return false, fmt.Errorf("hand job over: %w", err)
+		}
+		if told {
+			return true, s.Queue.Enqueue(ctx, queue.RunTask(run.ID, run.Epoch, e.Priority, time.Time{}).HandedOver(name))
+		}
 	}
 	return false, s.unoffered(ctx, run, e)
 }

@@ -40,6 +40,8 @@ type Config struct {
 	// Maximums of what a job may ask for. A field that is 0 has the one of
 	// job.DefaultMaximums.
 	Maximums job.Limits
+	// Isolations are those that jobs may accept at the least, beside gVisor. Defaults to none.
+	Isolations []job.Isolation
 	// NewTenants are the quotas of tenants that are created: of those that their terms leave
 	// at 0. Defaults to none.
 	NewTenants job.Quotas
@@ -67,11 +69,13 @@ type Client struct {
 	done     *record.Listener
 	tenant   string
 	maximums job.Limits
-	quotas   job.Quotas
-	links    *Links
-	memory   Memory // for what is read
-	log      *slog.Logger
-	close    []func() error
+	// isolations may be accepted at the least; gVisor is one of them.
+	isolations []job.Isolation
+	quotas     job.Quotas
+	links      *Links
+	memory     Memory // for what is read
+	log        *slog.Logger
+	close      []func() error
 
 	token       job.Token       // whose holder asks; none has no id
 	policy      policy.Policy   // the operator's
@@ -142,7 +146,7 @@ func New(c Config, records *record.Store, objects *artifacts.Store) (*Client, er
 	done := records.ListenDone(context.Background())
 	return &Client{
 		records: records, secrets: secrets.NewStore(records.Redis()), objects: objects, done: done, tenant: c.Tenant, links: c.Links, memory: unlimited{}, tracer: c.Tracer, definitions: &pipelines.Cache{}, log: c.Log,
-		maximums: c.Maximums.Or(job.DefaultMaximums), quotas: c.NewTenants, webhookKeys: c.WebhookKeys, guard: c.Guard, sns: sns, policies: &policies{},
+		maximums: c.Maximums.Or(job.DefaultMaximums), isolations: append([]job.Isolation{job.GVisor}, c.Isolations...), quotas: c.NewTenants, webhookKeys: c.WebhookKeys, guard: c.Guard, sns: sns, policies: &policies{},
 		close: []func() error{done.Close, func() error { sns.Close(); return nil }},
 	}, nil
 }
@@ -215,13 +219,13 @@ func (c *Client) Runtimes(ctx context.Context) ([]producer.Runtime, error) {
 	for i, r := range published {
 		list[i] = producer.Runtime{
 			Name: r.Name, Version: r.Version, Aliases: r.Aliases, Image: r.Image,
-			ImageDigest: r.ImageDigest, Limits: r.Limits, Warm: r.Warm,
+			ImageDigest: r.ImageDigest, Limits: r.Limits, Warm: r.Warm, Isolation: r.Isolation,
 		}
 		if list[i].Aliases == nil {
 			list[i].Aliases = []string{}
 		}
 	}
-	slices.SortFunc(list, func(a, b producer.Runtime) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(list, func(a, b producer.Runtime) int { return strings.Compare(a.Name, b.Name) })
 	return list, nil
 }
 

@@ -26,17 +26,20 @@ func (c *Client) StartSession(ctx context.Context, s job.SessionSettings) (job.S
 	if err != nil {
 		return job.Session{}, err
 	}
+	var with []string
+	for _, r := range v.runtimes {
+		if r.Sessions && v.offers(r, job.GVisor) {
+			with = append(with, r.Name)
+		}
+	}
+	if len(with) == 0 && len(v.runtimes) > 0 { // of workers that isolate by less, or not all up to date
+		return job.Session{}, job.Invalid{{Field: "runtime", Value: s.Runtime, Message: "has no sessions: no worker that isolates by gvisor has them", Allowed: "none"}}
+	}
 	spec := s.Spec(job.SessionExecution{Code: "0"}) // a session is bounded as a job is
 	spec.Metadata = s.Metadata
 	checked, limits, err := v.check(ctx, spec)
 	if err != nil {
 		return job.Session{}, err
-	}
-	var with []string
-	for _, r := range v.runtimes {
-		if r.Sessions && allowsRuntime(v.terms, r) {
-			with = append(with, r.Name)
-		}
 	}
 	if !slices.Contains(with, checked.Runtime) {
 		return job.Session{}, job.Invalid{{Field: "runtime", Value: s.Runtime, Message: "has no sessions", Allowed: strings.Join(with, ", ")}}

@@ -19,7 +19,7 @@ type validator struct {
 	retention  time.Duration
 	maximums   job.Limits
 	runtimes   []fleet.Runtime
-	names      []string // of runtimes, with aliases
+	names      map[job.Isolation][]string // of runtimes, with aliases, by what a job accepts at the least
 	images     []string
 	imagesRead bool
 	// secrets are the names of the tenant's, nil until a job names one.
@@ -79,17 +79,14 @@ func (v *validator) check(ctx context.Context, spec job.Spec) (checked job.Spec,
 		return spec, none, job.ErrNoRuntimes
 	}
 	allowed := slices.DeleteFunc(slices.Clone(images), func(image string) bool { return !v.terms.AllowsImage(image) })
-	if v.names == nil {
-		for _, of := range v.runtimes {
-			if allowsRuntime(v.terms, of) {
-				v.names = append(append(v.names, of.Name), of.Aliases...)
-			}
-		}
+	if err := v.checkIsolation(spec); err != nil {
+		return spec, none, err
 	}
+	names := v.namesFor(spec.Isolation)
 	var defaults job.Limits
 	file := spec.Entrypoint
 	for _, of := range v.runtimes {
-		if (of.Name == spec.Runtime || slices.Contains(of.Aliases, spec.Runtime)) && allowsRuntime(v.terms, of) {
+		if (of.Name == spec.Runtime || slices.Contains(of.Aliases, spec.Runtime)) && v.offers(of, spec.Isolation) {
 			defaults = of.Limits
 			file = cmp.Or(file, of.File)
 			spec.Runtime, spec.Limits = of.Name, spec.Limits.Within(of.Limits, v.maximums)
@@ -98,8 +95,8 @@ func (v *validator) check(ctx context.Context, spec job.Spec) (checked job.Spec,
 	if spec.Image != "" {
 		spec.Limits = spec.Limits.Within(none, v.maximums)
 	}
-	spec.Checker = v.checker(spec.Checker)
-	if err := spec.Check(v.names, allowed, v.maximums); err != nil {
+	spec.Checker = v.checker(spec.Checker, spec.Isolation)
+	if err := spec.Check(names, allowed, v.maximums); err != nil {
 		return spec, none, err
 	}
 	if err := spec.CheckSource(file); err != nil {
@@ -125,15 +122,59 @@ func (v *validator) check(ctx context.Context, spec job.Spec) (checked job.Spec,
 	return spec, spec.Limits.Filled(defaults), nil
 }
 
+// offers reports whether a runtime is there for a job of the tenant that accepts that isolation at the least.
+func (v *validator) offers(of fleet.Runtime, least job.Isolation) bool {
+	return of.Isolation.Suffices(least) && allowsRuntime(v.terms, of)
+}
+
+// namesFor are the names and aliases of the runtimes that are there for such a job.
+func (v *validator) namesFor(least job.Isolation) []string {
+	least = least.Or()
+	if _, known := v.names[least]; !known {
+		if v.names == nil {
+			v.names = map[job.Isolation][]string{}
+		}
+		v.names[least] = nil
+		for _, of := range v.runtimes {
+			if v.offers(of, least) && !slices.Contains(v.names[least], of.Name) {
+				v.names[least] = append(append(v.names[least], of.Name), of.Aliases...)
+			}
+		}
+	}
+	return v.names[least]
+}
+
+// checkIsolation refuses less than the operator allows, and says what would do where no worker isolates as much as the job wants.
+func (v *validator) checkIsolation(spec job.Spec) error {
+	least, allowed := spec.Isolation.Or(), v.client.isolations
+	if !slices.Contains(allowed, least) {
+		return job.Invalid{{
+			Field: "isolation", Value: fmt.Sprintf("%.100s", least), Message: "is not allowed by the operator of this Glovebox", Allowed: job.JoinIsolations(allowed),
+		}}
+	}
+	if slices.Contains(v.namesFor(least), spec.Runtime) {
+		return nil
+	}
+	for _, less := range allowed {
+		if slices.Contains(v.namesFor(less), spec.Runtime) {
+			return job.Invalid{{
+				Field: "isolation", Value: string(least), Message: fmt.Sprintf("is what no worker gives that has the runtime %s", spec.Runtime),
+				Allowed: fmt.Sprintf("%s, for code that you trust", less),
+			}}
+		}
+	}
+	return nil
+}
+
 // checker returns a checker whose program, if it has one, names its runtime by its own name, and what it
 // may use at most.
-func (v *validator) checker(c *job.Checker) *job.Checker {
+func (v *validator) checker(c *job.Checker, least job.Isolation) *job.Checker {
 	if c == nil || c.Program == nil {
 		return c
 	}
 	checker, program := *c, *c.Program
 	for _, of := range v.runtimes {
-		if (of.Name == program.Runtime || slices.Contains(of.Aliases, program.Runtime)) && allowsRuntime(v.terms, of) {
+		if (of.Name == program.Runtime || slices.Contains(of.Aliases, program.Runtime)) && v.offers(of, least) {
 			program.Runtime, program.Limits = of.Name, program.Limits.Within(of.Limits, v.maximums)
 		}
 	}

@@ -6,22 +6,23 @@
 -- @arg worker         id of the worker
 -- @arg now            ms
 -- @number version     newest spec version that the worker knows
--- @rest first_offered names of the runtimes and images that the worker offers; without any it offers all
+-- @rest first_offered names of the runtimes and images that the worker offers, those in less than gVisor as name@isolation; without any it offers all
 -- @answer ok, record  it is the worker's; fields and values of the record
 -- @answer missing     there is no such job
 -- @answer ended       the job has ended
 -- @answer stale       it is in another epoch, or held
 -- @answer taken       another worker runs this epoch
 -- @answer newer       the spec has a newer version
--- @answer not offered, name, priority  the worker doesn't offer the runtime or image of that name
+-- @answer not offered, name, priority  the worker doesn't offer the runtime or image of that name, in the isolation that the job accepts at the least
 
-local state, held_epoch, needs, held_by, image, runtime, priority = unpack(call('HMGET', job(id),
-  'state', 'epoch', 'version', 'worker', 'image', 'runtime', 'priority'))
+local state, held_epoch, needs, held_by, image, runtime, priority, isolation = unpack(call('HMGET', job(id),
+  'state', 'epoch', 'version', 'worker', 'image', 'runtime', 'priority', 'isolation'))
 local name = image or runtime
+local least = isolation and name and name .. '@' .. isolation
 
 local function offered()
   for i = first_offered, #ARGV do
-    if ARGV[i] == name then return true end
+    if ARGV[i] == name or ARGV[i] == least then return true end
   end
   return not ARGV[first_offered]
 end
@@ -33,7 +34,7 @@ if held_epoch ~= epoch then return {'stale'} end
 local again = state == 'running'
 if again and held_by ~= worker then return {'taken'} end
 if tonumber(needs) > version then return {'newer'} end
-if not again and not offered() then return {'not offered', name, priority or 'normal'} end
+if not again and not offered() then return {'not offered', least or name, priority or 'normal'} end
 call('HSET', job(id), 'state', 'running', 'worker', worker, 'started', now)
 if not again then
   call('HINCRBY', job(id), 'attempts', 1)
