@@ -135,6 +135,9 @@ func (s *startup) reachPodman(ctx context.Context) (err error) {
 
 // openProcesses opens sandboxes of the isolation process, and finds out which runtimes this host has for them.
 func (s *startup) openProcesses(ctx context.Context) error {
+	if s.config.RequireCgroups {
+		return fmt.Errorf("%w: limits are soft where programs are isolated by %s, and %s forbids that", await.ErrSettings, job.Process, requireCgroups)
+	}
 	sandboxes, err := process.Open(ctx, process.Config{Agent: s.config.Agent, Log: s.log})
 	if err != nil {
 		return err

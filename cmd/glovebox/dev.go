@@ -11,6 +11,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/cmd/glovebox/internal/dev"
 	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // devSettings are variables of dev's own environment that it hands to the api and the
@@ -24,7 +25,7 @@ var devSettings = []string{
 }
 
 type devOptions struct {
-	data, api, podmanUser string
+	data, api, podmanUser, isolation string
 }
 
 func (a *app) devCommand() *cobra.Command {
@@ -42,6 +43,11 @@ job and result. DIR/env, which only you can read, tells the other commands where
 Glovebox is.
 
 As root, Podman and the worker run as an ordinary user, who can't read the directory.
+--isolation process needs neither Podman nor images, and starts in seconds: programs run
+on this machine's own kernel, in namespaces, with the languages that it has. That is for
+code that you trust. Without it, everything runs in gVisor; there is no way from one to
+the other by itself.
+
 Webhooks may be on loopback addresses here; other private addresses are refused.
 
 Ctrl-C ends everything in order: jobs that run get three seconds, or what
@@ -49,6 +55,7 @@ GLOVEBOX_GRACE_SECONDS says, then they go back to the queue. A second Ctrl-C kil
 once; nothing that was accepted is lost.`,
 		Example: `  glovebox dev
   glovebox dev --data /var/lib/glovebox-dev --api 127.0.0.1:0
+  glovebox dev --isolation process
   GLOVEBOX_CONCURRENCY=4 glovebox dev`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -56,9 +63,13 @@ once; nothing that was accepted is lost.`,
 			if err != nil {
 				return fmt.Errorf("find this program: %w", err)
 			}
+			isolation, err := job.ParseIsolation(o.isolation)
+			if err != nil {
+				return usagef("--isolation: %v", err)
+			}
 			env := config.NewReader(a.getenv)
 			c := dev.Config{
-				Dir: o.data, Addr: o.api, PodmanUser: o.podmanUser, RuntimeDir: a.getenv("XDG_RUNTIME_DIR"),
+				Dir: o.data, Addr: o.api, Isolation: isolation, PodmanUser: o.podmanUser, RuntimeDir: a.getenv("XDG_RUNTIME_DIR"),
 				Bin: filepath.Dir(self), Command: os.Args[0], Out: a.stdout,
 				Grace: env.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 3, 1, 3600),
 			}
@@ -71,7 +82,7 @@ once; nothing that was accepted is lost.`,
 				}
 			}
 			err = dev.Run(cmd.Context(), c)
-			if errors.Is(err, dev.ErrSetup) {
+			if errors.Is(err, dev.ErrSetup) || errors.Is(err, dev.ErrBareSetup) {
 				return &failure{code: exitFailed, err: err}
 			}
 			return err
@@ -80,6 +91,7 @@ once; nothing that was accepted is lost.`,
 	cmd.Flags().StringVar(&o.data, "data", defaultData, "`DIR` for everything that lasts")
 	cmd.Flags().StringVar(&o.api, "api", config.DefaultAPIAddr, "`ADDRESS` of the API; port 0 takes a free one")
 	setTwin(cmd, "api", "GLOVEBOX_API_ADDR")
+	cmd.Flags().StringVar(&o.isolation, "isolation", "", "gvisor, or process for code that you trust, without Podman")
 	cmd.Flags().StringVar(&o.podmanUser, "podman-user", defaultPodmanUser, "`USER` who runs Podman and the worker, where we are root")
 	return cmd
 }

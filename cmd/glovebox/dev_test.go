@@ -36,8 +36,16 @@ type devTest struct {
 func newDevTest(t *testing.T) *devTest {
 	t.Helper()
 	requireDev(t)
-	// Built as make build does it, so that what it compiled is used: dev looks for the worker and the agent beside itself.
-	bin := t.TempDir()
+	d := &devTest{t: t, bin: buildAll(t), data: filepath.Join(t.TempDir(), "data")}
+	t.Cleanup(d.removeSandboxes)
+	return d
+}
+
+// buildAll builds what dev needs as make build does it, so that what that compiled is used: dev looks for the worker and the agent beside
+// itself.
+func buildAll(t *testing.T) (bin string) {
+	t.Helper()
+	bin = t.TempDir()
 	for _, name := range []string{"glovebox", "glovebox-worker", "glovebox-agent"} {
 		build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", "remote containers_image_openpgp exclude_graphdriver_btrfs", "-o", bin+"/", "../"+name)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -45,9 +53,7 @@ func newDevTest(t *testing.T) *devTest {
 			t.Fatalf("build %s: %v\n%s", name, err, out)
 		}
 	}
-	d := &devTest{t: t, bin: bin, data: filepath.Join(t.TempDir(), "data")}
-	t.Cleanup(d.removeSandboxes)
-	return d
+	return bin
 }
 
 // removeSandboxes removes what workers left that were killed: with the data directory
@@ -87,6 +93,11 @@ func (d *devTest) start() {
 	} else {
 		d.dev = gbtest.Start(d.t, []string{d.bin + "/glovebox", "dev", "--api", "127.0.0.1:0"}, d.env(), nil)
 	}
+	d.untilReady(ready)
+}
+
+func (d *devTest) untilReady(ready func() bool) {
+	d.t.Helper()
 	d.until("dev is ready", func() bool {
 		if !d.dev.Alive() {
 			d.t.Fatalf("dev ended; it printed:\n%s", d.dev.Output())

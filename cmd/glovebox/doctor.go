@@ -19,12 +19,13 @@ import (
 
 func (a *app) doctorCommand() *cobra.Command {
 	var asJSON bool
+	var isolation string
 	var facade doctor.Facade
 	cmd := &cobra.Command{
 		Use:   "doctor [--facade NAME URL]",
 		Short: "Look for what keeps Glovebox from working, or from working safely",
 		Long: `Look at this machine for what keeps Glovebox from working, or from working safely, and
-say what to do about it. Each line is "ok", "warning" or "problem"; exit code 1 says
+say what to do about it, and what programs are isolated by. Each line is "ok", "warning" or "problem"; exit code 1 says
 that there is a problem. It changes nothing, and starts and removes one sandbox.
 
 Redis and S3 are looked at where GLOVEBOX_REDIS_URL and the GLOVEBOX_S3_… variables are
@@ -44,7 +45,7 @@ own, so GLOVEBOX_TOKEN is not sent.`,
 			case facade.Name == "" && len(args) > 0:
 				return usagef("%s is for --facade", args[0])
 			case facade.Name == "":
-				return a.examine(cmd.Context(), asJSON)
+				return a.examine(cmd.Context(), isolation, asJSON)
 			case len(args) == 0:
 				return usagef("--facade %s: the server's URL is missing", facade.Name)
 			}
@@ -53,15 +54,19 @@ own, so GLOVEBOX_TOKEN is not sent.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().StringVar(&isolation, "isolation", "", "what programs are to be isolated by here: gvisor, or process; by default what the dev here isolates by")
 	cmd.Flags().StringVar(&facade.Name, "facade", "", "look at a server that speaks another's contract: `jobe`, judge0 or piston")
 	cmd.Flags().StringVar(&facade.Token, "token", "", "`token` for that server; other users of this machine see what is given here")
 	setTwin(cmd, "token", "GLOVEBOX_FACADE_TOKEN")
 	return cmd
 }
 
-func (a *app) examine(ctx context.Context, asJSON bool) error {
+func (a *app) examine(ctx context.Context, isolation string, asJSON bool) error {
 	c, err := a.doctorConfig()
 	if err != nil {
+		return err
+	}
+	if c.Isolation, err = a.isolation(isolation); err != nil {
 		return err
 	}
 	return a.tell(doctor.Run(ctx, c), asJSON)

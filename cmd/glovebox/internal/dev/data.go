@@ -20,6 +20,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/internal/hookkeys"
 	"github.com/glovebox-run/glovebox/internal/secrets"
+	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
 
@@ -198,7 +199,7 @@ func newSecretsKey() string { return secrets.NewKey() }
 
 // writeEnv writes where the command line finds this Glovebox, and what verifies the
 // webhooks of its tenant.
-func (d *data) writeEnv(url, podmanUser string, hooks []producer.WebhookSecret) error {
+func (d *data) writeEnv(url, podmanUser string, isolation job.Isolation, hooks []producer.WebhookSecret) error {
 	words := make([]string, len(hooks))
 	for i, h := range hooks {
 		words[i] = h.Secret
@@ -206,6 +207,9 @@ func (d *data) writeEnv(url, podmanUser string, hooks []producer.WebhookSecret) 
 	env := config.File{
 		"GLOVEBOX_URL": url, "GLOVEBOX_TOKEN": d.secrets[apiToken], "GLOVEBOX_ADMIN_TOKEN": d.secrets[adminToken],
 		"GLOVEBOX_WEBHOOK_SECRET": strings.Join(words, " "), "GLOVEBOX_PODMAN_USER": podmanUser,
+	}
+	if isolation.Or() != job.GVisor { // what is submitted from here accepts it
+		env["GLOVEBOX_ISOLATION"] = string(isolation)
 	}
 	return env.Write(d.path("env"), "Written by glovebox dev: where the command line finds it, and with which secrets.")
 }

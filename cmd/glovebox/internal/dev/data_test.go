@@ -27,7 +27,7 @@ func TestData(t *testing.T) {
 	if _, err := openData(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "in use by another glovebox dev") {
 		t.Errorf("twice: got %v, want that it is in use", err)
 	}
-	if err := first.writeEnv("http://127.0.0.1:1", "glovebox", nil); err != nil {
+	if err := first.writeEnv("http://127.0.0.1:1", "glovebox", "", nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"secrets", "env", "lock"} {

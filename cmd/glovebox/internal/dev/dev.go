@@ -19,7 +19,11 @@ import (
 
 	"github.com/glovebox-run/glovebox/cmd/glovebox/internal/supervise"
 	"github.com/glovebox-run/glovebox/internal/fleet"
+	"github.com/glovebox-run/glovebox/job"
 )
+
+// defaultUser is whom infra/setup.sh adds.
+const defaultUser = "glovebox"
 
 // startTimeout is how long the programs may take to get ready.
 const startTimeout = 60 * time.Second
@@ -30,6 +34,8 @@ type Config struct {
 	Dir string
 	// Addr is where the API listens, host:port. Port 0 takes a free one.
 	Addr string
+	// Isolation is what programs are isolated by. Defaults to gVisor; with job.Process there is no Podman.
+	Isolation job.Isolation
 	// PodmanUser runs Podman and the worker where we are root. Defaults to "glovebox".
 	PodmanUser string
 	// RuntimeDir is our XDG_RUNTIME_DIR, for where we are not root. Defaults to
@@ -75,7 +81,7 @@ type stack struct {
 // worker drains, then Podman, S3 and Redis go. What was accepted is kept.
 func Run(ctx context.Context, c Config) (err error) {
 	if c.PodmanUser == "" {
-		c.PodmanUser = "glovebox"
+		c.PodmanUser = defaultUser
 	}
 	if c.Grace == 0 {
 		c.Grace = 3 * time.Second
@@ -99,7 +105,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := s.data.writeEnv(s.localURL, s.user.name, hooks); err != nil {
+	if err := s.data.writeEnv(s.localURL, s.user.name, s.Isolation, hooks); err != nil {
 		return err
 	}
 	if err := s.welcome(ctx); err != nil && ctx.Err() == nil {
@@ -112,10 +118,10 @@ func Run(ctx context.Context, c Config) (err error) {
 
 // prepare does all that can fail before a program is started.
 func (s *stack) prepare(ctx context.Context) (err error) {
-	if s.tools, err = findTools(s.Bin); err != nil {
+	if s.tools, err = findTools(s.Bin, s.withPodman()); err != nil {
 		return err
 	}
-	if s.user, err = findUser(s.PodmanUser, s.RuntimeDir); err != nil {
+	if s.user, err = s.findUser(); err != nil {
 		return err
 	}
 	if s.data, err = openData(ctx, s.Dir); err != nil {
@@ -144,6 +150,9 @@ func (s *stack) prepare(ctx context.Context) (err error) {
 	}
 	return nil
 }
+
+// withPodman reports whether programs are run in gVisor.
+func (s *stack) withPodman() bool { return s.Isolation.Or() == job.GVisor }
 
 // listen opens the API's socket, so that a port that is taken is found out at once and
 // nobody can take it while the api starts again.
@@ -214,7 +223,9 @@ func (s *stack) start(ctx context.Context) error {
 	stores, storesCtx := errgroup.WithContext(ctx)
 	stores.Go(func() error { return s.run(storesCtx, redis, "unix socket in "+s.socketDir) })
 	stores.Go(func() error { return s.run(storesCtx, s.s3(), "http://"+s.s3Addr+", bucket "+bucket) })
-	stores.Go(func() error { return s.run(storesCtx, s.podman(), "rootless, as "+s.user.name) })
+	if s.withPodman() {
+		stores.Go(func() error { return s.run(storesCtx, s.podman(), "rootless, as "+s.user.name) })
+	}
 	if err := stores.Wait(); err != nil {
 		return err
 	}
@@ -322,6 +333,9 @@ func (s *stack) welcome(ctx context.Context) error {
 		return err
 	}
 	s.say("\nGlovebox is ready at %s, with %s.\n\n%s\n", s.url, languages(list), s.hints())
+	if !s.withPodman() {
+		s.say("PROGRAMS ARE ISOLATED BY PROCESSES ONLY, on this machine's own kernel: run code here that you trust.\nJobs have to accept that (\"isolation\": \"process\"); those of this command line do, as %s says.\n", s.data.path("env"))
+	}
 	if s.exposed {
 		s.say("The API may be reached from other machines, without TLS; files can be downloaded on this one only.\n")
 	}
@@ -336,9 +350,12 @@ func (s *stack) hints() string {
 	if here, err := filepath.Abs(".glovebox"); err != nil || here != s.data.dir {
 		set = "  export GLOVEBOX_DATA=" + s.data.dir + "\n"
 	}
+	chart := "  echo 'import pylab; pylab.plot([3, 1, 4]); pylab.show()' | " + s.Command + " submit -r python --out charts -\n"
+	if !s.withPodman() { // the host's Python may have no pylab
+		chart = ""
+	}
 	return "In another terminal, in this directory:\n\n" + set +
-		"  echo 'print(6 * 7)' | " + s.Command + " submit --runtime python --wait -\n" +
-		"  echo 'import pylab; pylab.plot([3, 1, 4]); pylab.show()' | " + s.Command + " submit -r python --out charts -\n" +
+		"  echo 'print(6 * 7)' | " + s.Command + " submit --runtime python --wait -\n" + chart +
 		"  " + s.Command + " help\n"
 }
 

@@ -130,6 +130,9 @@ func (s *stack) api() supervise.Command {
 		"GLOVEBOX_CAPABILITY_KEY="+s.data.secrets[capabilityKey],
 		"GLOVEBOX_WEBHOOK_ALLOW=127.0.0.0/8:*,[::1]:*", "GLOVEBOX_FACADES="+strings.Join(config.Facades(), ","), s.graceSetting(),
 	)
+	if !s.withPodman() {
+		env = append(env, "GLOVEBOX_ISOLATION_ALLOWED="+string(s.Isolation))
+	}
 	if s.exposed { // the user asked for that, and is told
 		env = append(env, "GLOVEBOX_INSECURE=url")
 	}
@@ -144,12 +147,18 @@ func (s *stack) api() supervise.Command {
 func (s *stack) worker() supervise.Command {
 	env := append(s.user.environment(), s.shared()...)
 	env = append(
-		env, "GLOVEBOX_REDIS_URL="+s.redisURL(redisacl.Worker), "GLOVEBOX_METRICS_ADDR=fd:3", "GLOVEBOX_PODMAN_SOCKET="+s.podmanSocket(), "GLOVEBOX_AGENT="+s.programs.agent,
+		env, "GLOVEBOX_REDIS_URL="+s.redisURL(redisacl.Worker), "GLOVEBOX_METRICS_ADDR=fd:3", "GLOVEBOX_AGENT="+s.programs.agent,
 		"GLOVEBOX_INSTANCE="+s.data.secrets[instance], "GLOVEBOX_SIGNING_KEY="+s.data.secrets[signingKey],
 		"GLOVEBOX_SECRETS_KEY="+s.data.secrets[secretsKey], s.graceSetting(),
 	)
+	env = append(env, s.Extra...)
+	if s.withPodman() {
+		env = append(env, "GLOVEBOX_PODMAN_SOCKET="+s.podmanSocket())
+	} else {
+		env = append(env, "GLOVEBOX_ISOLATION="+string(s.Isolation))
+	}
 	return supervise.Command{
-		Name: "worker", Argv: []string{s.programs.worker}, Env: append(env, s.Extra...), User: s.user.credential,
+		Name: "worker", Argv: []string{s.programs.worker}, Env: env, User: s.user.credential,
 		Files: []*os.File{s.metrics["worker"].file},
 		Grace: s.Grace + 10*time.Second,
 		Ready: func(ctx context.Context) error { _, err := s.published(ctx); return err },

@@ -21,7 +21,7 @@ type tools struct {
 
 // findTools looks for all programs and says at once everything that is missing. bin is
 // where the worker and the agent lie, beside this program.
-func findTools(bin string) (tools, error) {
+func findTools(bin string, withPodman bool) (tools, error) {
 	var errs []error
 	look := func(name string) string {
 		path, err := exec.LookPath(name)
@@ -32,17 +32,26 @@ func findTools(bin string) (tools, error) {
 	}
 	file := func(dir, name, remedy string) string {
 		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		if !regular(path) {
 			errs = append(errs, fmt.Errorf("%s is missing%s", path, remedy))
 		}
 		return path
 	}
 	t := tools{
-		redis: look("redis-server"), podman: look("podman"),
-		versitygw: file(ToolsDir, "versitygw", ""),
-		worker:    file(bin, "glovebox-worker", ": make build puts it beside glovebox"),
-		agent:     file(bin, "glovebox-agent", ": make build puts it beside glovebox"),
+		redis:  look("redis-server"),
+		worker: file(bin, "glovebox-worker", ": make build puts it beside glovebox"),
+		agent:  file(bin, "glovebox-agent", ": make build puts it beside glovebox"),
 	}
+	if !withPodman {
+		if t.versitygw = filepath.Join(ToolsDir, "versitygw"); !regular(t.versitygw) { // infra/setup.sh did not run here
+			t.versitygw = look("versitygw")
+		}
+		if len(errs) > 0 {
+			return t, fmt.Errorf("%w\n%w", errors.Join(errs...), ErrBareSetup)
+		}
+		return t, nil
+	}
+	t.podman, t.versitygw = look("podman"), file(ToolsDir, "versitygw", "")
 	for _, name := range []string{"runsc", "glovebox-runtime", "podman/containers.conf", "podman/storage.conf"} {
 		file(ToolsDir, name, "")
 	}
@@ -51,6 +60,14 @@ func findTools(bin string) (tools, error) {
 	}
 	return t, nil
 }
+
+func regular(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// ErrBareSetup means that this machine lacks one of the few things that dev needs without Podman.
+var ErrBareSetup = errors.New(`install it: "apt-get install redis-server", "go install github.com/versity/versitygw/cmd/versitygw@v1.8.0" with ~/go/bin in PATH, "make build"; infra/setup.sh does all of that`)
 
 // ErrSetup means that this machine lacks what infra/setup.sh installs.
 var ErrSetup = errors.New(`run infra/setup.sh (make setup) and "make build"; "glovebox doctor" looks further`)

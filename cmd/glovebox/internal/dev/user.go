@@ -20,6 +20,30 @@ type podmanUser struct {
 	runtimeDir string
 }
 
+// anybody is who runs the worker where we are root, programs are isolated by processes, and infra/setup.sh has added nobody for it.
+const anybody = "nobody"
+
+// findUser returns who runs the worker, and Podman if there is one.
+func (s *stack) findUser() (podmanUser, error) {
+	if s.withPodman() {
+		return findUser(s.PodmanUser, s.RuntimeDir)
+	}
+	name := s.PodmanUser
+	if _, err := user.Lookup(name); err != nil && name == defaultUser {
+		name = anybody
+	}
+	dir := s.RuntimeDir
+	if self := os.Geteuid(); self != 0 && unix.Access(dir, unix.W_OK) != nil {
+		if dir = fmt.Sprintf("/run/user/%d", self); unix.Access(dir, unix.W_OK) != nil { // nobody has logged in: a container's user
+			dir = filepath.Join(os.TempDir(), fmt.Sprintf("glovebox-%d", self))
+			if err := makeDir(dir, 0o700, self, os.Getegid()); err != nil {
+				return podmanUser{}, err
+			}
+		}
+	}
+	return findUser(name, dir)
+}
+
 // findUser returns the user of that name where we are root, and ourselves elsewhere.
 func findUser(name, xdgRuntimeDir string) (podmanUser, error) {
 	self := os.Geteuid()

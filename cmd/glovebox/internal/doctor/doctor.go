@@ -11,6 +11,7 @@ import (
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/toolsdir"
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // Level says how bad a finding is.
@@ -34,6 +35,8 @@ type Finding struct {
 
 // Config says what to look at.
 type Config struct {
+	// Isolation is what programs on this machine are to be isolated by. Defaults to gVisor.
+	Isolation job.Isolation
 	// ToolsDir is where what no package of the distribution has lies.
 	ToolsDir string
 	// Podman is the command that runs Podman as Glovebox's service does.
@@ -83,12 +86,18 @@ func (r *report) setup() string {
 // Run checks everything and returns what it found, in a fixed order.
 func Run(ctx context.Context, c Config) []Finding {
 	r := &report{Config: c}
-	r.kernel()
-	r.namespaces()
-	r.subordinateIDs()
-	r.tools(ctx)
-	if r.podman(ctx) {
-		r.sandbox(ctx)
+	r.isolation()
+	if r.Isolation.Or() == job.GVisor {
+		r.kernel(kernelFloor, "can't mount overlays for ordinary users")
+		r.namespaces()
+		r.subordinateIDs()
+		r.tools(ctx)
+		if r.podman(ctx) {
+			r.sandbox(ctx)
+		}
+	} else {
+		r.kernel(processFloor, "does not count the processes of each sandbox for itself")
+		r.processNamespaces()
 	}
 	r.redis(ctx)
 	r.s3(ctx)

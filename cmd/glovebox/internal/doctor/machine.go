@@ -25,15 +25,15 @@ const (
 	idsNeeded = 65536
 )
 
-func (r *report) kernel() {
+func (r *report) kernel(floor, lacks string) {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
 		r.problem("kernel", err.Error(), "")
 		return
 	}
 	release := unix.ByteSliceToString(u.Release[:])
-	if Older(release, kernelFloor) {
-		r.problem("kernel", release+" can't mount overlays for ordinary users", "a kernel of "+kernelFloor+" or later")
+	if Older(release, floor) {
+		r.problem("kernel", release+" "+lacks, "a kernel of "+floor+" or later")
 		return
 	}
 	r.ok("kernel", release)

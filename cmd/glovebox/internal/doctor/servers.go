@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -172,7 +173,8 @@ func (r *report) api(ctx context.Context) {
 		for i, l := range list {
 			names[i] = l.Name
 		}
-		r.ok("api", r.URL+" offers "+strings.Join(names, ", "))
+		r.ok("api", r.URL+" offers "+strings.Join(slices.Compact(names), ", "))
+		r.offered(list)
 		r.attestation(ctx, client)
 	}
 }
