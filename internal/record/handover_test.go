@@ -61,6 +61,60 @@ func TestStartRefusesWhatIsNotOffered(t *testing.T) {
 	}
 }
 
+// TestStartRefusesLess: a job is started by a worker that offers as much isolation as it accepts at the least, and by no other.
+func TestStartRefusesLess(t *testing.T) {
+	t.Parallel()
+	s := store(t)
+	for _, c := range []struct {
+		least   job.Isolation
+		offered string
+		refused string // the name that is wanted
+	}{
+		{"", "python@process", "python"},
+		{job.GVisor, "python@process", "python"},
+		{"", "python", ""},
+		{job.Process, "python@process", ""},
+		{job.Process, "python", ""},
+		{job.Process, "node@process", "python@process"},
+	} {
+		id := newJob(t, s, job.Spec{Runtime: "python", Source: "1", Isolation: c.least})
+		_, err := s.Start(t.Context(), id, 1, "w", c.offered)
+		var refused *NotOfferedError
+		if got := errors.As(err, &refused); got != (c.refused != "") || got && refused.Name != c.refused || !got && err != nil {
+			t.Errorf("a job that accepts %q, on a worker with %s: got %v, want %q", c.least, c.offered, err, c.refused)
+		}
+	}
+}
+
+// TestHandOverOfLess: a job that accepts less goes to workers that give that, or else to those that give more; one that doesn't, never.
+func TestHandOverOfLess(t *testing.T) {
+	t.Parallel()
+	s := store(t)
+	for _, c := range []struct{ wants, there string }{{"python@process", "python@process"}, {"python@process", "python"}, {"python", "python@process"}} {
+		wanted := make(chan string, 10)
+		offer := s.Fleet.Offer(t.Context(), func(name string) { wanted <- name })
+		if err := offer.Set(t.Context(), []string{c.there}); err != nil {
+			t.Fatal(err)
+		}
+		const channel = "gb:wanted:"
+		gbtest.Eventually(t, "a subscription", func() bool { return s.rdb.PubSubNumSub(t.Context(), channel+c.there).Val()[channel+c.there] == 1 })
+		id := inHand(t, s, job.Spec{Runtime: "python", Source: "1"})
+		told, err := s.HandOver(t.Context(), queue.Run{ID: id, Epoch: 1}, &NotOfferedError{c.wants, job.Normal})
+		if want := c.wants != "python"; err != nil || told != want {
+			t.Errorf("%s where there is %s: told %v, %v", c.wants, c.there, told, err)
+		}
+		if told {
+			if name := <-wanted; name != c.there {
+				t.Errorf("%s is wanted of those that have %s", name, c.there)
+			}
+		}
+		if err := offer.Close(); err != nil {
+			t.Fatal(err)
+		}
+		gbtest.Eventually(t, "its end", func() bool { return s.rdb.PubSubNumSub(t.Context(), channel+c.there).Val()[channel+c.there] == 0 })
+	}
+}
+
 // TestHandOver: a job goes to a worker that offers what it needs, at once, and only to them.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
