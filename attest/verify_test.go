@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// sample is a result in which no field is empty, and the run that it came from.
+// sample is a result in which no field is empty but its isolation, and the run that it came from.
 func sample() (job.Result, Run) {
 	created := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 	started, finished := created.Add(time.Second), created.Add(2*time.Second+345*time.Nanosecond)
@@ -64,7 +64,14 @@ func sample() (job.Result, Run) {
 // attested returns the sample with its attestation, as a reader of its JSON has it.
 func attested(tb testing.TB, s *Signer) job.Result {
 	tb.Helper()
+	return attestedIn(tb, s, "")
+}
+
+// attestedIn is attested of a program that was isolated in that way: the golden sample was in gVisor, of which a result says nothing.
+func attestedIn(tb testing.TB, s *Signer, i job.Isolation) job.Result {
+	tb.Helper()
 	r, run := sample()
+	r.Runtime.Isolation = i
 	var err error
 	if r.Attestation, err = s.Attest(r, run); err != nil {
 		tb.Fatal(err)
@@ -150,7 +157,7 @@ func TestEveryFieldOfAResult(t *testing.T) {
 	s := newSigner(t)
 	n := 0
 	for path, change := range changes(reflect.TypeFor[job.Result]()) {
-		r := attested(t, s)
+		r := attestedIn(t, s, job.Process)
 		change(t, reflect.ValueOf(&r).Elem())
 		_, err := Verify(r, []Key{s.Key()})
 		switch {
@@ -176,7 +183,7 @@ func TestEveryFieldOfAStatement(t *testing.T) {
 	t.Parallel()
 	s := newSigner(t)
 	for path, change := range changes(reflect.TypeFor[Statement]()) {
-		r := attested(t, s)
+		r := attestedIn(t, s, job.Process)
 		var statement Statement
 		payload, err := decode(r.Attestation.Payload)
 		if err == nil {

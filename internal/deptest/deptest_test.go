@@ -31,6 +31,7 @@ func TestDependencies(t *testing.T) {
 		{pkg: "artifacts", forbid: append([]string{module + "/worker", module + "/producer"}, podman...)},
 		{pkg: "worker", forbid: append([]string{module + "/producer"}, podman...)},
 		{pkg: "worker/sandbox", only: []string{module + "/job"}},
+		{pkg: "worker/sandbox/process", forbid: append([]string{module + "/producer"}, podman...)},
 		{pkg: "worker/sandbox/internal/session", only: []string{module + "/internal/agentwire", module + "/job", module + "/worker/sandbox"}},
 		{pkg: "internal/grading", only: []string{module + "/job"}},
 		{pkg: "internal/grading/kattis", only: []string{module + "/job", module + "/internal/grading", "gopkg.in/yaml.v3"}},
