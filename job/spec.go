@@ -89,7 +89,7 @@ type Spec struct {
 	Fresh bool `json:"fresh,omitempty" doc:"Start a sandbox for this job alone, from nothing: none that waited started, and none that goes on from a snapshot. It takes longer; docs/security.md says what it is for."`
 	// Isolation is the least that the submitter accepts: less than gVisor has to be allowed by the operator, and such a job may still
 	// run in gVisor. Defaults to [GVisor]. What it ran in is in Runtime.Isolation of its result.
-	Isolation Isolation `json:"isolation,omitempty" doc:"The least isolation that you accept: gvisor (the default), or process where the operator allows it, for code that you trust. A job never runs in less than it says; runtime.isolation of its result says what it ran in." example:"gvisor"`
+	Isolation Isolation `json:"isolation,omitempty" enum:"gvisor,process" doc:"The least isolation that you accept: gvisor (the default), or process where the operator allows it, for code that you trust. A job never runs in less than it says; runtime.isolation of its result says what it ran in." example:"gvisor"`
 	// Tests grade the program: it is compiled once, run on each of them in one sandbox, and judged
 	// outside of that. Limits hold for each test. Up to [MaxTests]. Exclusive with Stdin, Image,
 	// Secrets and Stream; no artifacts are kept.
