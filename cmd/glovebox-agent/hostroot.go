@@ -48,7 +48,7 @@ func enterRoot(diskMB, shmMB int64) error {
 	if err := tmpfs(newRoot, 1, "755"); err != nil {
 		return err
 	}
-	for _, step := range []func() error{bindTrees, makeSettings, makeDevices, mountProc} {
+	for _, step := range []func() error{bindTrees, makeSettings, makeVar, makeDevices, mountProc} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func enterRoot(diskMB, shmMB int64) error {
 	if err := os.Chdir("/"); err != nil {
 		return err
 	}
-	if err := attributes("/", readOnly|noDevice); err != nil {
+	if err := attributes("/", readOnly|noDevice, 0); err != nil { // what is mounted below it is as it is to be
 		return err
 	}
 	if err := unix.Sethostname([]byte("glovebox")); err != nil {
@@ -142,6 +142,15 @@ func makeSettings() error {
 	return nil
 }
 
+// makeVar makes /var, where some programs look for a place for temporary files.
+func makeVar() error {
+	dir := filepath.Join(newRoot, "var")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	return os.Symlink("/tmp", filepath.Join(dir, "tmp"))
+}
+
 // makeDevices makes /dev.
 func makeDevices() error {
 	dev := filepath.Join(newRoot, "dev")
@@ -158,14 +167,11 @@ func makeDevices() error {
 			return err
 		}
 	}
-	return os.MkdirAll(filepath.Join(newRoot, "var"), 0o755)
+	return nil
 }
 
 // mountProc mounts the processes of this sandbox. The kernel allows that only while the host's own /proc is there, whole.
 func mountProc() error {
-	if err := os.Symlink("/tmp", filepath.Join(newRoot, "var/tmp")); err != nil {
-		return err
-	}
 	dir := filepath.Join(newRoot, "proc")
 	if err := os.Mkdir(dir, 0o555); err != nil {
 		return err
@@ -193,15 +199,11 @@ func bind(from, to string, with uint64) error {
 	if err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("show %s: %w", from, err)
 	}
-	return attributes(to, with)
+	return attributes(to, with, unix.AT_RECURSIVE)
 }
 
-// attributes sets some of a mount's attributes, and of all mounts below it where it shows a part of the host.
-func attributes(path string, set uint64) error {
-	flags := uint(unix.AT_RECURSIVE)
-	if path == "/" { // below it are the directories that programs write to
-		flags = 0
-	}
+// attributes sets some of a mount's attributes; with AT_RECURSIVE, of all mounts below it, too.
+func attributes(path string, set uint64, flags uint) error {
 	if err := unix.MountSetattr(unix.AT_FDCWD, path, flags, &unix.MountAttr{Attr_set: set}); err != nil {
 		return fmt.Errorf("make %s read-only (Linux 5.12 can): %w", strings.TrimPrefix(path, newRoot), err)
 	}
