@@ -15,6 +15,8 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/internal/toolsdir"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/runtimes"
 )
 
@@ -90,7 +92,7 @@ func (a *app) listRuntimes(ctx context.Context, asJSON bool) error {
 	for _, r := range list {
 		l := r.Limits.Filled(r.Limits)
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d MiB\t%s\n", r.Name, r.Version, strings.Join(r.Aliases, ", "),
-			milliseconds(l.WallMS), l.MemoryMB, strings.TrimPrefix(r.Image, "localhost/glovebox/"))
+			milliseconds(l.WallMS), l.MemoryMB, where(r))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -249,4 +251,12 @@ func (a *app) printJSON(v any) error {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
+}
+
+// where is the image that a runtime's jobs run in, or what they are isolated by where there is none.
+func where(r producer.Runtime) string {
+	if r.Isolation.Or() != job.GVisor {
+		return "(none: isolation " + string(r.Isolation) + ")"
+	}
+	return strings.TrimPrefix(r.Image, "localhost/glovebox/")
 }
