@@ -160,37 +160,3 @@ func (c *Client) EndpointAttempts(ctx context.Context, id string, o producer.Att
 	list, next, err := c.records.EndpointAttempts(ctx, c.tenant, id, o.Cursor, o.Limit)
 	return producer.AttemptPage{Attempts: list, Next: next}, err
 }
-
-// recoverPage is how many deliveries are asked for again in one step.
-const recoverPage = 200
-
-// RecoverEndpoint is [producer.Endpoints.RecoverEndpoint].
-func (c *Client) RecoverEndpoint(ctx context.Context, id string, since time.Time) (int, error) {
-	if _, err := c.records.Endpoint(ctx, c.tenant, id); err != nil {
-		return 0, err
-	}
-	n := 0
-	for until := time.Now(); n < producer.MaxRecover; {
-		ids, err := c.records.FailedDeliveries(ctx, c.tenant, id, since, until, recoverPage)
-		if err != nil || len(ids) == 0 {
-			return n, err
-		}
-		words, err := c.records.Redeliver(ctx, c.tenant, ids)
-		if err != nil {
-			return n, err
-		}
-		var gone []string
-		for i, word := range words {
-			switch word {
-			case record.RedeliverOK:
-				n++
-			case record.RedeliverMissing, record.RedeliverFlying, record.RedeliverWaits:
-				gone = append(gone, ids[i]) // it is no longer kept, or no longer failed
-			}
-		}
-		if err := c.records.ForgetFailed(ctx, c.tenant, id, gone); err != nil {
-			return n, err
-		}
-	}
-	return n, nil
-}
