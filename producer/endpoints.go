@@ -63,6 +63,7 @@ type EndpointChange struct {
 	URL         *string             `json:"url,omitempty"`
 	Description *string             `json:"description,omitempty"`
 	Events      *[]string           `json:"events,omitempty" doc:"In the place of those that it has; none for all."`
+	Headers     *map[string]string  `json:"headers,omitempty" doc:"In the place of all that it has; {} for none. Where the URL leads to another host they have to be given anew."`
 	Filter      *job.EndpointFilter `json:"filter,omitempty" doc:"In the place of the one that it has; {} for none."`
 	Disabled    *bool               `json:"disabled,omitempty" doc:"false also enables an endpoint that was disabled for its failures."`
 }
@@ -77,6 +78,9 @@ func (c EndpointChange) Apply(s *job.EndpointSettings) {
 	}
 	if c.Events != nil {
 		s.Events = *c.Events
+	}
+	if c.Headers != nil {
+		s.Headers = *c.Headers
 	}
 	if c.Filter != nil {
 		s.Filter = c.Filter

@@ -33,6 +33,8 @@ type Delivery struct {
 	EndpointID string
 	// Disabled is whether its tenant has the endpoint disabled.
 	Disabled bool
+	// Headers are the endpoint's own, which each message has.
+	Headers SealedHeaders
 	// JobID, BatchID, RunID or Budget (see [ParseBudget]) is what the message is about, if anything.
 	JobID, BatchID, RunID, Budget string
 	State                         DeliveryState
@@ -144,9 +146,9 @@ func (s *Store) parseDelivery(tenant, did string, f map[string]string, settings 
 		d.URL = ""
 	}
 	if settings != "" {
-		var e job.EndpointSettings
+		var e EndpointSettings
 		r.fail("endpoint", json.Unmarshal([]byte(settings), &e))
-		d.URL, d.Disabled = e.URL, e.Disabled
+		d.URL, d.Disabled, d.Headers = e.URL, e.Disabled, e.Sealed
 	}
 	var err error
 	if d.Signing, err = parseSigning(tenant, of, signing); err != nil {
