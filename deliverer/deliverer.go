@@ -366,6 +366,8 @@ func about(d record.Delivery) slog.Attr {
 		return slog.String("run_id", d.RunID)
 	case d.Budget != "":
 		return slog.String("budget", d.Budget)
+	case d.News != "":
+		return slog.String("about", d.News)
 	case d.JobID == "":
 		return slog.String("endpoint_id", d.EndpointID)
 	}
