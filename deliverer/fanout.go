@@ -45,7 +45,7 @@ func (d *Deliverer) subject(ctx context.Context, event record.Delivery) (status 
 	}
 	if event.RunID != "" {
 		r, err := d.Records.GetRun(ctx, event.RunID)
-		return string(r.State), nil, err
+		return string(r.State), r.Metadata, err
 	}
 	j, err := d.Records.Get(ctx, event.JobID)
 	return string(j.State), j.Metadata, err

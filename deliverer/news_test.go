@@ -11,6 +11,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 // news are the data of the messages of one type, in the order in which they came.
@@ -130,6 +131,50 @@ func TestEndpointNews(t *testing.T) {
 	for _, forged := range []string{"endpoint other-e-abcdefghijklmnopqrstuvwxyz gone 1", "session other-s-abcdefghijklmnopqrstuvwxyz", "schedule ../x 1-1", "x", "endpoint " + bad.ID + " well 1"} {
 		if n, ok := record.ParseNews("default", forged); ok {
 			t.Errorf("%s: got %+v, want it passed over", forged, n)
+		}
+	}
+}
+
+// TestRunMetadata: a filter by metadata matches runs of pipelines, as they end and later.
+func TestRunMetadata(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.run(t)
+	in, later := newInbox(t, nil), newInbox(t, nil)
+	atlas := &job.EndpointFilter{Metadata: map[string]string{"project": "atlas"}}
+	b.endpoint(t, job.EndpointSettings{URL: in.URL, Filter: atlas})
+	began := time.Now()
+	var ids []string
+	for _, project := range []string{"atlas", "other"} {
+		var r job.PipelineRequest
+		if err := json.Unmarshal([]byte(`{"pipeline":{"steps":{"a":{"runtime":"python","source":"1"}}},"metadata":{"project":"`+project+`"}}`), &r); err != nil {
+			t.Fatal(err)
+		}
+		started, err := b.Client.StartRun(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, err := b.Records.GetRun(t.Context(), started.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Records.EndRun(t.Context(), run, job.Canceled, []byte(`{}`)); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, run.ID)
+	}
+	gbtest.Eventually(t, "one is told of", func() bool { return len(in.got()) >= 1 })
+	gbtest.Eventually(t, "nothing is due", func() bool { return b.Raw.ZCard(t.Context(), "gb:{default}:outbox").Val() == 0 })
+	e := b.endpoint(t, job.EndpointSettings{URL: later.URL, Filter: atlas})
+	made, err := b.Client.RecoverEndpoint(t.Context(), e.ID, producer.RecoverRequest{Since: began.Add(-time.Second), Which: producer.RecoverAll})
+	if err != nil || made.Deliveries != 1 {
+		t.Errorf("got %+v, %v, want the one run", made, err)
+	}
+	gbtest.Eventually(t, "the new endpoint is told of it", func() bool { return len(later.got()) == 1 })
+	for _, inbox := range []*inbox{in, later} {
+		got := news[job.Run](t, inbox, job.EventPipelineCompleted)
+		if len(got) != 1 || got[0].ID != ids[0] || got[0].Metadata["project"] != "atlas" {
+			t.Errorf("got %+v, want the end of %s", got, ids[0])
 		}
 	}
 }

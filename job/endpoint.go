@@ -45,8 +45,8 @@ type EndpointSettings struct {
 type EndpointFilter struct {
 	// Statuses are final ones, of jobs, batches or runs. Empty matches all.
 	Statuses []string `json:"statuses,omitempty" doc:"Final statuses of jobs (failed, timed_out…), batches (completed, canceled) or runs of pipelines (succeeded, failed, canceled); all by default." example:"[\"failed\",\"timed_out\"]"`
-	// Metadata are pairs that all have to be in the metadata of the job or batch.
-	Metadata map[string]string `json:"metadata,omitempty" doc:"Pairs that all have to be in the metadata of the job, or of the batch." example:"{\"project\":\"atlas\"}"`
+	// Metadata are pairs that all have to be in the metadata of the job, batch or run.
+	Metadata map[string]string `json:"metadata,omitempty" doc:"Pairs that all have to be in the metadata of the job, of the batch, or of the run." example:"{\"project\":\"atlas\"}"`
 }
 
 // Matches reports whether a job or batch of that final status and metadata is to be told of.

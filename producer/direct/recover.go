@@ -171,7 +171,7 @@ func (c *Client) pastRuns(ctx context.Context, since time.Time, after record.Pos
 			return list, "", err
 		}
 		if !run.Finished.IsZero() {
-			list = append(list, ended{record.Past{Event: job.EventPipelineCompleted, RunID: run.ID, Ended: run.Finished}, string(run.State), nil})
+			list = append(list, ended{record.Past{Event: job.EventPipelineCompleted, RunID: run.ID, Ended: run.Finished}, string(run.State), run.Metadata})
 		}
 	}
 	return list, next, err
