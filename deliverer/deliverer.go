@@ -34,6 +34,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/internal/tracing"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer/direct"
@@ -85,6 +86,7 @@ type Deliverer struct {
 	Config
 	limiter *tenantLimiter
 	pace    record.Pace
+	seals   *secrets.Keys
 
 	// Attempts under way, which Run waits for: asynq would not.
 	mu       sync.Mutex
@@ -124,7 +126,11 @@ func New(c Config) (*Deliverer, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Deliverer{Config: c, limiter: newTenantLimiter(c.Concurrency), pace: PaceOf(c.Schedule, c.PerEndpoint)}, nil
+	seals, err := c.Keys.Seals()
+	if err != nil {
+		return nil, fmt.Errorf("open deliverer: %w", err)
+	}
+	return &Deliverer{Config: c, limiter: newTenantLimiter(c.Concurrency), pace: PaceOf(c.Schedule, c.PerEndpoint), seals: seals}, nil
 }
 
 // Run makes deliveries until ctx ends, then waits for the attempts under way, for
@@ -297,12 +303,17 @@ func (d *Deliverer) attempt(ctx context.Context, delivery record.Delivery) error
 	if err != nil {
 		return fmt.Errorf("sign message %s: %w", delivery.ID, err)
 	}
+	headers, err := d.headers(delivery)
+	if err != nil {
+		d.Log.With(about(delivery)).ErrorContext(ctx, "headers of endpoint can't be opened", "delivery_id", delivery.ID, "endpoint_id", delivery.EndpointID, "error", err)
+		return d.note(ctx, delivery, record.Outcome{State: record.Exhausted, Problem: "the endpoint's headers were sealed with a key that is no longer there: give them anew, then recover", Told: true})
+	}
 	trace, attempted, err := d.trace(ctx, delivery)
 	if err != nil {
 		return fmt.Errorf("read trace of message %s: %w", delivery.ID, err)
 	}
 	answer, err := d.Sender.Send(ctx, webhook.Request{
-		Method: method, URL: delivery.URL, ID: delivery.MessageID(), Timestamp: start, Body: body, Signers: signers, Traceparent: trace,
+		Method: method, URL: delivery.URL, ID: delivery.MessageID(), Timestamp: start, Body: body, Signers: signers, Traceparent: trace, Headers: headers,
 	})
 	attempted(answer.Status, err)
 	var told *webhook.Error
@@ -317,6 +328,18 @@ func (d *Deliverer) attempt(ctx context.Context, delivery record.Delivery) error
 		"endpoint", endpointOf(delivery.URL), "status", answer.Status, "state", string(o.State), "error", errors.Unwrap(err),
 		"ms", o.Took.Milliseconds(), "bytes", len(body))
 	return d.note(ctx, delivery, o)
+}
+
+// headers are those that the delivery's endpoint has of its own.
+func (d *Deliverer) headers(delivery record.Delivery) (headers map[string]string, err error) {
+	if delivery.Headers.IsZero() {
+		return nil, nil
+	}
+	text, err := d.seals.Open(delivery.Tenant, delivery.EndpointID, secrets.Sealed{Key: delivery.Headers.Key, Data: delivery.Headers.Data})
+	if err == nil {
+		err = json.Unmarshal(text, &headers)
+	}
+	return headers, err
 }
 
 // trace begins the attempt's span, in the trace of what the message is about.
@@ -343,6 +366,8 @@ func about(d record.Delivery) slog.Attr {
 		return slog.String("run_id", d.RunID)
 	case d.Budget != "":
 		return slog.String("budget", d.Budget)
+	case d.News != "":
+		return slog.String("about", d.News)
 	case d.JobID == "":
 		return slog.String("endpoint_id", d.EndpointID)
 	}

@@ -24,9 +24,10 @@ func (d *Deliverer) fanOut(ctx context.Context, event record.Delivery) error {
 	if err != nil {
 		return fmt.Errorf("tell of %s: %w", event.Subject(), err)
 	}
+	about, _ := record.ParseNews(event.Tenant, event.News) // an endpoint is not told of itself
 	var to []string
 	for _, e := range endpoints {
-		if slices.Contains(e.Events, event.Event) && e.Filter.Matches(status, metadata) {
+		if e.ID != about.EndpointID && slices.Contains(e.Events, event.Event) && e.Filter.Matches(status, metadata) {
 			to = append(to, e.ID)
 		}
 	}
@@ -35,7 +36,7 @@ func (d *Deliverer) fanOut(ctx context.Context, event record.Delivery) error {
 
 // subject is what filters look at: of the job, batch or run that an event is about.
 func (d *Deliverer) subject(ctx context.Context, event record.Delivery) (status string, metadata map[string]string, err error) {
-	if event.Budget != "" {
+	if event.Budget != "" || event.News != "" {
 		return "", nil, nil
 	}
 	if event.BatchID != "" {
@@ -44,7 +45,7 @@ func (d *Deliverer) subject(ctx context.Context, event record.Delivery) (status 
 	}
 	if event.RunID != "" {
 		r, err := d.Records.GetRun(ctx, event.RunID)
-		return string(r.State), nil, err
+		return string(r.State), r.Metadata, err
 	}
 	j, err := d.Records.Get(ctx, event.JobID)
 	return string(j.State), j.Metadata, err

@@ -128,7 +128,7 @@ func TestBurstToOneEndpoint(t *testing.T) {
 	b.run(t)
 	b.deliveredTo(t, jobID, e.ID, record.Delivered)
 	began := time.Now()
-	if got, err := b.Client.RecoverEndpoint(t.Context(), e.ID, time.Now().Add(-time.Hour)); err != nil || got != n {
+	if got, err := b.recovered(t, e.ID, time.Now().Add(-time.Hour)); err != nil || got != n {
 		t.Fatalf("got %d, %v, want %d deliveries made again", got, err, n)
 	}
 	gbtest.Eventually(t, "all are delivered", func() bool { return len(in.got()) >= n+1 })

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -41,6 +42,10 @@ func (d *Deliverer) message(ctx context.Context, delivery record.Delivery) (meth
 		body, err = encode(message[job.BudgetState]{Type: delivery.Event, Timestamp: delivery.Created, Data: budget})
 		return http.MethodPost, body, err
 	}
+	if delivery.News != "" {
+		body, err = d.news(ctx, delivery)
+		return http.MethodPost, body, err
+	}
 	if delivery.BatchID != "" {
 		b, err := d.Client.Batch(ctx, delivery.BatchID)
 		if err != nil {
@@ -68,6 +73,39 @@ func (d *Deliverer) message(ctx context.Context, delivery record.Delivery) (meth
 	}
 	body, err = d.fit(message[job.Result]{Type: delivery.Event, Timestamp: delivery.Created, Data: result}, expires)
 	return http.MethodPost, body, err
+}
+
+// news is the body of a message that is about no job, batch, run or budget.
+func (d *Deliverer) news(ctx context.Context, delivery record.Delivery) ([]byte, error) {
+	n, _ := record.ParseNews(delivery.Tenant, delivery.News)
+	var data any
+	switch {
+	case n.SessionID != "":
+		x, err := d.Client.For(delivery.Tenant).Session(ctx, n.SessionID)
+		if errors.Is(err, job.ErrNoSession) {
+			err = job.ErrNotFound
+		}
+		if err != nil {
+			return nil, err
+		}
+		data = x
+	case n.Schedule != "":
+		fire, err := d.Records.Fire(ctx, delivery.Tenant, n.Schedule, n.Entry)
+		if err != nil {
+			return nil, err
+		}
+		data = job.ScheduleSkipped{Schedule: n.Schedule, Fire: fire}
+	default:
+		e, err := d.Records.Endpoint(ctx, delivery.Tenant, n.EndpointID)
+		if errors.Is(err, job.ErrNoEndpoint) {
+			err = job.ErrNotFound
+		}
+		if err != nil {
+			return nil, err
+		}
+		data = job.EndpointNews{EndpointID: e.ID, URL: e.URL, Reason: record.ReasonOf(n.Reason)}
+	}
+	return encode(message[any]{Type: delivery.Event, Timestamp: delivery.Created, Data: data})
 }
 
 // fitBatch leaves out errors of rejected jobs until the message is small enough: the

@@ -252,6 +252,7 @@ func (c *chaos) count(left []string) {
 			c.problem("delivery %s of job %s is %s (%v), the receiver knows %q", did, id, d.State, err, c.ids[id])
 		}
 	}
+	c.compareCost(jobs)
 	for _, s := range slices.Concat(c.apis, c.workers) {
 		for _, word := range []string{"panic:", "fatal error:", "DATA RACE"} {
 			if s.Printed(word) {
@@ -268,6 +269,28 @@ func (c *chaos) count(left []string) {
 	for _, p := range c.problems {
 		c.tb.Error(p)
 	}
+}
+
+// compareCost holds what the tenant's usage has against the sum over all results: each job that has a cost is counted once, to the
+// billionth, whoever died as it ended.
+func (c *chaos) compareCost(jobs map[string]record.Job) {
+	count, nano := int64(0), int64(0)
+	for id, j := range jobs {
+		r, err := c.result(j)
+		if err != nil {
+			c.problem("result of job %s: %v", id, err)
+			continue
+		}
+		if r.Cost != nil {
+			count, nano = count+1, nano+r.Cost.Nano
+		}
+	}
+	today := time.Now().UTC().Truncate(24 * time.Hour)
+	u, err := c.records.Usage(c.tb.Context(), "default", today.AddDate(0, 0, -1), today)
+	if err != nil || u.Total.Cost.Nano != nano || u.Total.Jobs != count || nano == 0 {
+		c.problem("usage is %+v, %v; the results have %d jobs with a cost of %d", u.Total, err, count, nano)
+	}
+	c.tb.Logf("%d results have a cost, of %s together, and so has the usage", count, job.NewCost(nano).Amount)
 }
 
 var failedLine = regexp.MustCompile(`msg="job failed on an internal error" job_id=(\S+)`)

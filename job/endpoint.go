@@ -22,14 +22,19 @@ const EventEndpointTest = "endpoint.test"
 
 // EndpointEvents are the events that an endpoint can want.
 func EndpointEvents() []string {
-	return []string{EventCompleted, EventBatchCompleted, EventPipelineCompleted, EventBudgetWarning, EventBudgetExceeded}
+	return []string{
+		EventCompleted, EventBatchCompleted, EventPipelineCompleted, EventSessionEnded, EventScheduleSkipped,
+		EventBudgetWarning, EventBudgetExceeded, EventEndpointDisabled, EventEndpointEnabled,
+	}
 }
 
 // EndpointSettings are what a tenant says of an endpoint.
 type EndpointSettings struct {
 	URL         string   `json:"url" doc:"Where events are posted: an http or https URL, for which the same holds as for a job's callback." example:"https://hooks.example.com/glovebox"`
 	Description string   `json:"description,omitempty" doc:"Words of your own, up to 512 bytes."`
-	Events      []string `json:"events,omitempty" doc:"Events that are posted: job.completed, batch.completed, pipeline.completed, budget.warning, budget.exceeded. All of these by default." example:"[\"job.completed\"]"`
+	Events      []string `json:"events,omitempty" doc:"Events that are posted: job.completed, batch.completed, pipeline.completed, session.ended, schedule.skipped, budget.warning, budget.exceeded, endpoint.disabled, endpoint.enabled. All of these by default." example:"[\"job.completed\"]"`
+	// Headers of one's own are written only: an [Endpoint] tells their names.
+	Headers map[string]string `json:"headers,omitempty" doc:"Headers of your own that each message has, such as Authorization: up to 16, of 4 KiB together. Their values are stored sealed, and never told; header_names has the names. Not Host, User-Agent, Content-*, Webhook-*, Traceparent, Tracestate, nor those of a connection." example:"{\"Authorization\": \"Bearer …\"}"`
 	// Filter narrows these down. Nil lets all through.
 	Filter *EndpointFilter `json:"filter,omitempty" doc:"Posts only what this matches; all by default."`
 	// Disabled endpoints are sent nothing.
@@ -40,8 +45,8 @@ type EndpointSettings struct {
 type EndpointFilter struct {
 	// Statuses are final ones, of jobs, batches or runs. Empty matches all.
 	Statuses []string `json:"statuses,omitempty" doc:"Final statuses of jobs (failed, timed_out…), batches (completed, canceled) or runs of pipelines (succeeded, failed, canceled); all by default." example:"[\"failed\",\"timed_out\"]"`
-	// Metadata are pairs that all have to be in the metadata of the job or batch.
-	Metadata map[string]string `json:"metadata,omitempty" doc:"Pairs that all have to be in the metadata of the job, or of the batch." example:"{\"project\":\"atlas\"}"`
+	// Metadata are pairs that all have to be in the metadata of the job, batch or run.
+	Metadata map[string]string `json:"metadata,omitempty" doc:"Pairs that all have to be in the metadata of the job, of the batch, or of the run." example:"{\"project\":\"atlas\"}"`
 }
 
 // Matches reports whether a job or batch of that final status and metadata is to be told of.
@@ -64,6 +69,9 @@ func (f *EndpointFilter) Matches(status string, metadata map[string]string) bool
 type Endpoint struct {
 	ID string `json:"id" example:"default-e-cltgoj5ht3pt52fyruvlgdcnle"`
 	EndpointSettings
+	// HeaderNames are those of the headers that messages to it have besides.
+	HeaderNames []string `json:"header_names,omitempty" doc:"Headers of your own that messages have. Their values are not told." example:"[\"Authorization\"]"`
+
 	CreatedAt time.Time      `json:"created_at"`
 	UpdatedAt time.Time      `json:"updated_at"`
 	Health    EndpointHealth `json:"health"`
@@ -138,6 +146,7 @@ func (s EndpointSettings) Check() error {
 		add("description", clip(s.Description), problem, fmt.Sprintf("up to %d bytes of UTF-8 without NUL", MaxEndpointDescription))
 	}
 	checkChoices(add, "events", s.Events, EndpointEvents())
+	checkEndpointHeaders(add, s.Headers)
 	if s.Filter != nil {
 		checkChoices(add, "filter.statuses", s.Filter.Statuses, endpointStatuses())
 		checkMetadata(func(field string, value any, message, allowed string) {

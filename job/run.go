@@ -11,6 +11,8 @@ type PipelineRequest struct {
 	// Template is what is run instead of Pipeline.
 	Template string          `json:"template,omitempty" doc:"Instead of pipeline: a stored template that is one, its newest revision, or with name@3 the third." example:"report"`
 	Params   json.RawMessage `json:"params,omitempty" doc:"The parameters, an object, up to 64 KiB. One that is left out has the schema's default."`
+	// Metadata is the run's own; its jobs have that of their steps.
+	Metadata map[string]string `json:"metadata,omitempty" doc:"Words of your own about the run, as a job's: filters of endpoints match them. Its jobs have that of their steps." example:"{\"project\":\"atlas\"}"`
 	// IdempotencyKey names the run as that of a Spec names a job.
 	IdempotencyKey string `json:"idempotency_key,omitempty" doc:"Up to 255 printable ASCII characters. For 24 hours, the same pipeline with the same parameters under the same key is answered with the first one's run." example:"push-1234"`
 }
@@ -19,6 +21,9 @@ type PipelineRequest struct {
 func (r PipelineRequest) Check() error {
 	var errs Invalid
 	errs = append(errs, keyFault(r.IdempotencyKey)...)
+	checkMetadata(func(field string, value any, message, allowed string) {
+		errs = append(errs, FieldError{field, value, message, allowed})
+	}, r.Metadata)
 	switch steps := len(r.Pipeline.Steps); {
 	case r.Template == "" && steps == 0:
 		errs = append(errs, FieldError{"pipeline", nil, "is missing, as is template", "a pipeline with steps, or the name of a template"})
@@ -54,6 +59,7 @@ type Run struct {
 	Status     Status             `json:"status" enum:"running,succeeded,failed,canceled"`
 	Reason     string             `json:"reason,omitempty" enum:"canceled,deadline_exceeded,tenant_stopped" doc:"Why it was canceled."`
 	Params     json.RawMessage    `json:"params,omitempty" doc:"What it was started with, defaults filled in."`
+	Metadata   map[string]string  `json:"metadata,omitempty" doc:"As it was given; of a run that a hook or a schedule began also which, and the delivery or the time."`
 	Steps      map[string]RunStep `json:"steps" doc:"Its steps by name."`
 	Outputs    json.RawMessage    `json:"outputs,omitempty" doc:"What its outputs point at, as far as it is there; once it has ended. An artifact has a url, which needs no token until the run is forgotten."`
 	CreatedAt  time.Time          `json:"created_at"`
@@ -63,12 +69,13 @@ type Run struct {
 
 // RunSummary is what a list says of a run.
 type RunSummary struct {
-	ID         string     `json:"id" example:"default-r-abcdefghijklmnopqrstuvwxyz"`
-	Pipeline   string     `json:"pipeline,omitempty" doc:"The pipeline's name." example:"report"`
-	Template   string     `json:"template,omitempty" doc:"The template that it came from, name@revision."`
-	Status     Status     `json:"status" enum:"running,succeeded,failed,canceled"`
-	CreatedAt  time.Time  `json:"created_at"`
-	FinishedAt *time.Time `json:"finished_at,omitempty"`
+	ID         string            `json:"id" example:"default-r-abcdefghijklmnopqrstuvwxyz"`
+	Pipeline   string            `json:"pipeline,omitempty" doc:"The pipeline's name." example:"report"`
+	Template   string            `json:"template,omitempty" doc:"The template that it came from, name@revision."`
+	Status     Status            `json:"status" enum:"running,succeeded,failed,canceled"`
+	Metadata   map[string]string `json:"metadata,omitempty"`
+	CreatedAt  time.Time         `json:"created_at"`
+	FinishedAt *time.Time        `json:"finished_at,omitempty"`
 }
 
 // RunStep is where a step of a run stands.

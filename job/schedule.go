@@ -100,6 +100,11 @@ const (
 	FireFailed  = "failed"
 )
 
+// Skipped reports whether nothing was started for it, and nothing waits to be.
+func (f Fire) Skipped() bool {
+	return slices.Contains([]string{FireSkipped, FireMissed, FireRefused, FireFailed}, f.Outcome)
+}
+
 // CatchUp is how late a missed fire may be made up; 0 for not at all.
 func (s ScheduleSettings) CatchUp() time.Duration {
 	switch {

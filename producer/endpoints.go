@@ -32,9 +32,9 @@ type Endpoints interface {
 	TestEndpoint(ctx context.Context, id string) (Delivery, error)
 	// EndpointAttempts lists attempts at deliveries to it, the newest first.
 	EndpointAttempts(ctx context.Context, id string, o AttemptOptions) (AttemptPage, error)
-	// RecoverEndpoint has deliveries to it that have failed made once more, under their
-	// message ids, and returns how many these are. It may be called again until it returns 0.
-	RecoverEndpoint(ctx context.Context, id string, since time.Time) (int, error)
+	// RecoverEndpoint has deliveries to it that have failed made once more, under their message ids, or all that has
+	// ended delivered that it was not told of. There may be more to be made: see [Recovered].
+	RecoverEndpoint(ctx context.Context, id string, r RecoverRequest) (Recovered, error)
 	// GetDelivery returns a delivery, or job.ErrNoDelivery.
 	GetDelivery(ctx context.Context, id string) (Delivery, error)
 	// Redeliver has a delivery made once more, under its message id, or now if it is to be tried
@@ -52,11 +52,18 @@ const (
 	MaxRecover = 10_000
 )
 
+// What a [RecoverRequest] asks for.
+const (
+	RecoverFailed = "failed"
+	RecoverAll    = "all"
+)
+
 // EndpointChange is what PATCH /v1/endpoints/{id} takes: what is nil stays as it is.
 type EndpointChange struct {
 	URL         *string             `json:"url,omitempty"`
 	Description *string             `json:"description,omitempty"`
 	Events      *[]string           `json:"events,omitempty" doc:"In the place of those that it has; none for all."`
+	Headers     *map[string]string  `json:"headers,omitempty" doc:"In the place of all that it has; {} for none. Where the URL leads to another host they have to be given anew."`
 	Filter      *job.EndpointFilter `json:"filter,omitempty" doc:"In the place of the one that it has; {} for none."`
 	Disabled    *bool               `json:"disabled,omitempty" doc:"false also enables an endpoint that was disabled for its failures."`
 }
@@ -71,6 +78,9 @@ func (c EndpointChange) Apply(s *job.EndpointSettings) {
 	}
 	if c.Events != nil {
 		s.Events = *c.Events
+	}
+	if c.Headers != nil {
+		s.Headers = *c.Headers
 	}
 	if c.Filter != nil {
 		s.Filter = c.Filter
@@ -108,12 +118,39 @@ type AttemptPage struct {
 
 // RecoverRequest is what POST /v1/endpoints/{id}/recover takes.
 type RecoverRequest struct {
-	Since time.Time `json:"since" doc:"Deliveries that failed at this time or later." example:"2026-11-20T09:00:00Z"`
+	Since time.Time `json:"since" doc:"failed: deliveries that failed at this time or later. all: of jobs, batches and runs that were created then or later." example:"2026-11-20T09:00:00Z"`
+	Until time.Time `json:"until,omitzero" doc:"And before this time; now by default." example:"2026-11-21T09:00:00Z"`
+	Which string    `json:"which,omitempty" enum:"failed,all" doc:"failed, the default: deliveries that failed. all: whatever has ended that the endpoint's events and filter match, so that a new endpoint is told of the past; what it has been told of is left out."`
+	// Cursor is the Next of the answer before.
+	Cursor string `json:"cursor,omitempty" doc:"With all: next_cursor of the answer before, with which the request is repeated."`
+}
+
+// Check returns what is wrong with the request as job.Invalid, or nil. The cursor is not looked at.
+func (r RecoverRequest) Check() error {
+	var errs job.Invalid
+	switch {
+	case r.Since.IsZero():
+		errs = append(errs, job.FieldError{Field: "since", Message: "is missing", Allowed: "a time, RFC 3339: 2026-11-20T09:00:00Z"})
+	case !r.Until.IsZero() && !r.Until.After(r.Since):
+		errs = append(errs, job.FieldError{Field: "until", Value: r.Until, Message: "is not after since", Allowed: "a later time, RFC 3339"})
+	}
+	if r.Which != "" && r.Which != RecoverFailed && r.Which != RecoverAll {
+		errs = append(errs, job.FieldError{Field: "which", Value: job.Clip(r.Which, 64), Message: "is not known", Allowed: RecoverFailed + ", " + RecoverAll})
+	}
+	if r.Cursor != "" && r.Which != RecoverAll {
+		errs = append(errs, job.FieldError{Field: "cursor", Value: job.Clip(r.Cursor, 64), Message: "is for which: all", Allowed: "nothing"})
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs
 }
 
 // Recovered is what it answers.
 type Recovered struct {
-	Deliveries int `json:"deliveries" doc:"How many deliveries are made once more: 10,000 at most, so ask again until it is 0."`
+	Deliveries int `json:"deliveries" doc:"How many deliveries are made: 10,000 at most. Of those that failed, ask again until it is 0."`
+	// Next is what to go on with; "" where nothing is left, and where only what failed was asked for.
+	Next string `json:"next_cursor,omitempty" doc:"With all: ask again with this as cursor; absent where nothing is left."`
 }
 
 // CreateEndpoint is [Endpoints.CreateEndpoint].
@@ -193,10 +230,10 @@ func (c *Client) EndpointAttempts(ctx context.Context, id string, o AttemptOptio
 }
 
 // RecoverEndpoint is [Endpoints.RecoverEndpoint].
-func (c *Client) RecoverEndpoint(ctx context.Context, id string, since time.Time) (int, error) {
-	var r Recovered
-	err := c.ofEndpoint(ctx, http.MethodPost, id, "/recover", RecoverRequest{since}, &r)
-	return r.Deliveries, err
+func (c *Client) RecoverEndpoint(ctx context.Context, id string, r RecoverRequest) (Recovered, error) {
+	var made Recovered
+	err := c.ofEndpoint(ctx, http.MethodPost, id, "/recover", r, &made)
+	return made, err
 }
 
 // GetDelivery is [Endpoints.GetDelivery].

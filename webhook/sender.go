@@ -104,6 +104,8 @@ type Request struct {
 	Signers []Signer
 	// Traceparent is the W3C header of that name, or "" for none. It isn't signed.
 	Traceparent string
+	// Headers are further ones, which aren't signed. Those of the sender's own come first.
+	Headers map[string]string
 }
 
 // Response is what the receiver said.
@@ -129,6 +131,11 @@ func (s *Sender) Send(ctx context.Context, r Request) (Response, error) {
 	headers, err := Sign(r.Signers, r.ID, r.Timestamp, r.Body)
 	if err != nil {
 		return Response{}, err
+	}
+	for name, value := range r.Headers {
+		if headers.Get(name) == "" {
+			headers.Set(name, value)
+		}
 	}
 	headers.Set("Content-Type", "application/json")
 	headers.Set("User-Agent", s.userAgent)

@@ -36,13 +36,15 @@ which nothing could be delivered for five days is disabled, and tried once a day
 // endpointFlags are the settings of an endpoint as flags.
 type endpointFlags struct {
 	url, description string
+	headers          string
 	events, statuses []string
 	metadata         []string
 }
 
 func (f *endpointFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.description, "description", "", "`TEXT` of your own")
-	cmd.Flags().StringArrayVar(&f.events, "event", nil, "post this `EVENT`, job.completed, batch.completed or pipeline.completed; again for more (default all)")
+	cmd.Flags().StringArrayVar(&f.events, "event", nil, "post this `EVENT`, such as job.completed; again for more (default all)")
+	cmd.Flags().StringVar(&f.headers, "headers-file", "", "headers of your own that each message has, from `FILE` of lines NAME: VALUE; - for standard input, an empty one for none")
 	cmd.Flags().StringArrayVar(&f.statuses, "status", nil, "post only what ended in this `STATUS`, such as failed; again for more")
 	cmd.Flags().StringArrayVar(&f.metadata, "metadata", nil, "post only what has this `KEY=VALUE` in its metadata; again for more, which all have to be there")
 }
@@ -63,6 +65,27 @@ func (f *endpointFlags) filter() (*job.EndpointFilter, error) {
 	return filter, nil
 }
 
+// endpointHeaders reads lines NAME: VALUE.
+func (a *app) endpointHeaders(file string) (map[string]string, error) {
+	b, err := a.read(file)
+	if err != nil {
+		return nil, err
+	}
+	headers := map[string]string{}
+	for n, line := range strings.Split(string(b), "\n") {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(line, ":")
+		name = strings.TrimSpace(name)
+		if _, twice := headers[name]; !ok || name == "" || twice {
+			return nil, usagef("--headers-file %s: line %d: want NAME: VALUE, each name once", plain(file), n+1) // the line may be a secret
+		}
+		headers[name] = strings.TrimSpace(value)
+	}
+	return headers, nil
+}
+
 func (a *app) endpointCreateCommand() *cobra.Command {
 	var f endpointFlags
 	var asJSON bool
@@ -80,8 +103,14 @@ library for Standard Webhooks.`,
 			if err != nil {
 				return err
 			}
+			var headers map[string]string
+			if f.headers != "" {
+				if headers, err = a.endpointHeaders(f.headers); err != nil {
+					return err
+				}
+			}
 			return a.withJobs(func(api *producer.Client) error {
-				e, err := api.CreateEndpoint(cmd.Context(), job.EndpointSettings{URL: args[0], Description: f.description, Events: f.events, Filter: filter})
+				e, err := api.CreateEndpoint(cmd.Context(), job.EndpointSettings{URL: args[0], Description: f.description, Events: f.events, Headers: headers, Filter: filter})
 				if err != nil {
 					return err
 				}
@@ -154,8 +183,9 @@ func (a *app) endpointChangeCommand() *cobra.Command {
 		Use:   "change ID",
 		Short: "Change an endpoint",
 		Long: `Change an endpoint. What no flag names stays as it is. --status and --metadata take the
-place of the whole filter; --all removes it. What happens while an endpoint is disabled can
-be delivered later, with "glovebox endpoint recover".`,
+place of the whole filter; --all removes it. --headers-file takes the place of all headers of
+your own, and has to come with a --target on another host if there are any. What happens while
+an endpoint is disabled can be delivered later, with "glovebox endpoint recover".`,
 		Example: `  glovebox endpoint change default-e-cltgoj5ht3pt52fyruvlgdcnle --target https://hooks.example.com/new
   glovebox endpoint change default-e-cltgoj5ht3pt52fyruvlgdcnle --enable`,
 		Args: one("ID"),
@@ -181,6 +211,13 @@ be delivered later, with "glovebox endpoint recover".`,
 			}
 			if len(f.events) > 0 {
 				change.Events = &f.events
+			}
+			if f.headers != "" {
+				headers, err := a.endpointHeaders(f.headers)
+				if err != nil {
+					return err
+				}
+				change.Headers = &headers
 			}
 			if disable || enable {
 				change.Disabled = &disable

@@ -114,32 +114,44 @@ delivery, what was answered, and how the answer began.`,
 
 func (a *app) endpointRecoverCommand() *cobra.Command {
 	var since time.Duration
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "recover ID",
-		Short: "Deliver once more what failed",
+		Short: "Deliver once more what failed, or the past",
 		Long: `Deliver once more all messages to an endpoint that failed within the last hours, or
 whatever --since says, under the ids that they had. It is possible as long as their jobs
-are kept.`,
-		Example: `  glovebox endpoint recover default-e-cltgoj5ht3pt52fyruvlgdcnle --since 72h`,
-		Args:    one("ID"),
+are kept.
+
+With --all the endpoint is told of all jobs, batches and runs that were created since then
+and have ended, as far as its events and filter match and it was not told of them: so a new
+endpoint gets the past.`,
+		Example: `  glovebox endpoint recover default-e-cltgoj5ht3pt52fyruvlgdcnle --since 72h
+  glovebox endpoint recover default-e-cltgoj5ht3pt52fyruvlgdcnle --since 168h --all`,
+		Args: one("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if since <= 0 {
 				return usagef("--since %s: want a time such as 72h", since)
 			}
-			from := time.Now().Add(-since)
+			r := producer.RecoverRequest{Since: time.Now().Add(-since), Which: producer.RecoverFailed}
+			if all {
+				r.Which = producer.RecoverAll
+			}
 			return a.withJobs(func(api *producer.Client) error {
-				all := 0
+				n := 0
 				for {
-					n, err := api.RecoverEndpoint(cmd.Context(), args[0], from)
-					if all += n; err != nil || n < producer.MaxRecover {
-						fmt.Fprintf(a.stdout, "%d deliveries are made once more\n", all)
+					made, err := api.RecoverEndpoint(cmd.Context(), args[0], r)
+					n += made.Deliveries
+					r.Cursor = made.Next
+					if err != nil || made.Next == "" && (all || made.Deliveries < producer.MaxRecover) {
+						fmt.Fprintf(a.stdout, "%d deliveries are made\n", n)
 						return err
 					}
 				}
 			})
 		},
 	}
-	cmd.Flags().DurationVar(&since, "since", 24*time.Hour, "how long ago they failed at most: `TIME` such as 72h")
+	cmd.Flags().DurationVar(&since, "since", 24*time.Hour, "how long ago they failed at most, or with --all were created: `TIME` such as 72h")
+	cmd.Flags().BoolVar(&all, "all", false, "tell of all that has ended, not only of what failed")
 	return cmd
 }
 

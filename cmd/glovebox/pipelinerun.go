@@ -21,6 +21,7 @@ import (
 type pipelineRunOptions struct {
 	templateRunOptions
 	template string
+	metadata []string
 }
 
 func (a *app) pipelineRunCommand() *cobra.Command {
@@ -47,6 +48,9 @@ code is 0 only for a run that succeeded; Ctrl-C leaves it running.`,
 					return err
 				}
 			}
+			if r.Metadata, err = pairs("--metadata", o.metadata); err != nil {
+				return err
+			}
 			if r.Params, err = a.templateParams(o.templateRunOptions, nil); err != nil {
 				return err
 			}
@@ -59,6 +63,7 @@ code is 0 only for a run that succeeded; Ctrl-C leaves it running.`,
 	f.StringVar(&o.template, "template", "", "run the stored template `NAME`, or NAME@3, instead of a file")
 	f.StringArrayVar(&o.given, "param", nil, "a parameter, `NAME=TEXT` or NAME:=JSON; may be repeated")
 	f.StringVar(&o.file, "params", "", "take parameters from `FILE`, a JSON object; - for standard input")
+	f.StringArrayVar(&o.metadata, "metadata", nil, "metadata of the run: `KEY=VALUE`; may be repeated")
 	addRunFlags(f, &o.templateRunOptions)
 	return cmd
 }

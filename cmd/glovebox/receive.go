@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -19,9 +20,10 @@ import (
 )
 
 type receiveOptions struct {
-	addr  string
-	count int
-	json  bool
+	addr    string
+	forward string
+	count   int
+	json    bool
 }
 
 func (a *app) receiveCommand() *cobra.Command {
@@ -36,15 +38,21 @@ rotation, have spaces between. It is never a flag: it comes from the environment
 file that GLOVEBOX_WEBHOOK_SECRET_FILE names), or from the env file that dev writes.
 
 A message that was verified is answered with 204, a rejected one with 401, so that the
-sender tries it again.`,
+sender tries it again.
+
+With --forward each message that was verified is posted on to a program of yours, as it
+came, with all its headers. What that answers is printed, and is the sender's answer: so
+its retries are real. While nothing answers there that is 502.`,
 		Example: `  glovebox receive --addr 127.0.0.1:9000
   glovebox submit --callback http://127.0.0.1:9000/ hello.py    # in another terminal
+  glovebox receive --addr 127.0.0.1:9000 --forward http://127.0.0.1:3000/webhooks
   glovebox receive --count 1 --json | jq .event.data.status`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.receive(cmd.Context(), o) },
 	}
 	cmd.Flags().StringVar(&o.addr, "addr", "127.0.0.1:0", "`ADDRESS` to listen on; port 0 takes a free one")
-	cmd.Flags().IntVar(&o.count, "count", 0, "end after `N` verified messages; 0 for never")
+	cmd.Flags().StringVar(&o.forward, "forward", "", "post verified messages on to `URL`, and answer what it answers")
+	cmd.Flags().IntVar(&o.count, "count", 0, "end after `N` verified messages, with --forward that were taken (2xx); 0 for never")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object a message")
 	setTwin(cmd, "addr", "GLOVEBOX_RECEIVE_ADDR")
 	return cmd
@@ -54,6 +62,11 @@ func (a *app) receive(ctx context.Context, o receiveOptions) error {
 	verifiers, err := a.verifiers()
 	if err != nil {
 		return err
+	}
+	if o.forward != "" {
+		if u, err := url.Parse(o.forward); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return usagef("--forward %s: want an http or https URL", plain(o.forward))
+		}
 	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", o.addr)
@@ -128,6 +141,10 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err == nil {
 		err = json.Unmarshal(body, &event)
 	}
+	answer := forwarded{status: http.StatusNoContent}
+	if err == nil && r.options.forward != "" {
+		answer = forward(req, r.options.forward, body)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
@@ -135,9 +152,12 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, err.Error(), http.StatusUnauthorized)
 		return
 	}
-	r.print(event, body)
-	w.WriteHeader(http.StatusNoContent)
+	r.print(event, body, answer)
+	answer.write(w)
 	r.seen[event.ID] = true
+	if !answer.taken() {
+		return
+	}
 	if r.verified++; r.verified == r.options.count {
 		r.enough()
 	}
@@ -151,11 +171,13 @@ func (r *receiver) rejected(req *http.Request, why error) {
 	fmt.Fprintf(r.stdout, "REJECTED: %s (from %s)\n", plain(why.Error()), req.RemoteAddr)
 }
 
-func (r *receiver) print(event webhook.Event, body []byte) {
+func (r *receiver) print(event webhook.Event, body []byte, answer forwarded) {
 	if r.options.json {
-		r.keep(json.NewEncoder(r.stdout).Encode(map[string]any{
-			"verified": true, "id": event.ID, "again": r.seen[event.ID], "event": json.RawMessage(body),
-		}))
+		line := map[string]any{"verified": true, "id": event.ID, "again": r.seen[event.ID], "event": json.RawMessage(body)}
+		if r.options.forward != "" {
+			line["forwarded"] = answer.told()
+		}
+		r.keep(json.NewEncoder(r.stdout).Encode(line))
 		return
 	}
 	again := ""
@@ -163,6 +185,9 @@ func (r *receiver) print(event webhook.Event, body []byte) {
 		again = " (again: the same message was received before)"
 	}
 	fmt.Fprintf(r.stdout, "verified  %s  %s%s\n", plain(event.Type), plain(event.ID), again)
+	if r.options.forward != "" {
+		fmt.Fprintf(r.stdout, "  forwarded: %s\n", answer)
+	}
 	if event.Type == job.EventBatchCompleted {
 		r.printBatch(event)
 		return

@@ -32,12 +32,14 @@ func TestScripts(t *testing.T) {
 		Dir:                "testdata/script",
 		RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
-			l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
-			if err != nil {
-				return err
+			for _, name := range []string{"ADDR", "PROGRAM"} {
+				l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
+				if err != nil {
+					return err
+				}
+				defer l.Close()
+				env.Setenv(name, l.Addr().String()) // free a moment ago
 			}
-			defer l.Close()
-			env.Setenv("ADDR", l.Addr().String()) // free a moment ago
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("SECRET", webhook.NewSecret().Reveal())
 			env.Setenv("OTHER_SECRET", webhook.NewSecret().Reveal())

@@ -100,7 +100,7 @@ func (k *Keys) Signers(of string, s record.Signing, now time.Time) ([]webhook.Si
 	return list, err
 }
 
-// Seals seal what hooks' senders sign with, so that Redis alone tells nobody, workers included: the
+// Seals seal what hooks' senders sign with, and headers of endpoints, so that Redis alone tells nobody, workers included: the
 // first one seals, each opens what it has sealed.
 func (k *Keys) Seals() (*secrets.Keys, error) {
 	words := make([]string, len(k.keys))

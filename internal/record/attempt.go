@@ -138,6 +138,7 @@ func (s *Store) Attempted(ctx context.Context, d Delivery, o Outcome, p Pace) er
 	answer, err := deliverScript.Run(ctx, s.rdb, d.Tenant, script.Args{
 		"id": d.ID, "attempt": d.Attempt, "now": s.now(), "state": string(o.State), "due": o.Next, "status": o.Status, "problem": o.Problem, "retention": s.retention,
 		"began": o.Began, "entry": entry, "endpoint": d.EndpointID, "url": url, "most": p.Most,
+		"disabled_event": newsOfAttempt(d, job.EventEndpointDisabled), "enabled_event": newsOfAttempt(d, job.EventEndpointEnabled),
 	}, pauses...).Slice()
 	if err != nil {
 		return fmt.Errorf("record attempt at delivery: %w", err)
@@ -146,6 +147,8 @@ func (s *Store) Attempted(ctx context.Context, d Delivery, o Outcome, p Pace) er
 		return nil
 	}
 	s.enqueueDeliveries(ctx, d.Tenant, answer[2])
+	told, _ := answer[3].(string)
+	s.enqueueFirstDelivery(ctx, d.Tenant, told)
 	if answer[0] != "ok" {
 		return nil
 	}

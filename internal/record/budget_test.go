@@ -43,7 +43,7 @@ func TestBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.CreateEndpoint(t.Context(), "default", job.EndpointSettings{URL: "https://example.com/e"}.Filled()); err != nil {
+	if _, err := s.CreateEndpoint(t.Context(), job.NewEndpointID("default"), EndpointSettings{EndpointSettings: job.EndpointSettings{URL: "https://example.com/e"}.Filled()}); err != nil {
 		t.Fatal(err)
 	}
 	submit := func() (string, error) {
@@ -148,7 +148,7 @@ func TestBudgetLowered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.CreateEndpoint(t.Context(), "default", job.EndpointSettings{URL: "https://example.com/e"}.Filled()); err != nil {
+	if _, err := s.CreateEndpoint(t.Context(), job.NewEndpointID("default"), EndpointSettings{EndpointSettings: job.EndpointSettings{URL: "https://example.com/e"}.Filled()}); err != nil {
 		t.Fatal(err)
 	}
 	now := s.now()

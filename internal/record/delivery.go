@@ -33,9 +33,11 @@ type Delivery struct {
 	EndpointID string
 	// Disabled is whether its tenant has the endpoint disabled.
 	Disabled bool
-	// JobID, BatchID, RunID or Budget (see [ParseBudget]) is what the message is about, if anything.
-	JobID, BatchID, RunID, Budget string
-	State                         DeliveryState
+	// Headers are the endpoint's own, which each message has.
+	Headers SealedHeaders
+	// JobID, BatchID, RunID, Budget (see [ParseBudget]) or News (see [ParseNews]) is what the message is about, if anything.
+	JobID, BatchID, RunID, Budget, News string
+	State                               DeliveryState
 	// Attempt is the number of the attempt that is due, from 1; once final, of the last.
 	Attempt int
 	// Before is how many attempts were made before somebody asked for it again: the schedule
@@ -77,8 +79,8 @@ const (
 // ErrNoDelivery is answered for a delivery that does not exist, or no longer.
 var ErrNoDelivery = job.ErrNoDelivery
 
-// Subject is the job, batch, run or budget that the message is about, "" for a test.
-func (d Delivery) Subject() string { return d.JobID + d.BatchID + d.RunID + d.Budget }
+// Subject is the job, batch, run, budget or news that the message is about, "" for a test.
+func (d Delivery) Subject() string { return d.JobID + d.BatchID + d.RunID + d.Budget + d.News }
 
 // MessageID is the message's webhook-id, the same at all endpoints.
 func (d Delivery) MessageID() string {
@@ -126,16 +128,17 @@ func (s *Store) GetDelivery(ctx context.Context, tenant, did string) (Delivery, 
 func (s *Store) parseDelivery(tenant, did string, f map[string]string, settings string, signing map[string]string, undone int64) (Delivery, error) {
 	r := fields{of: "delivery " + did, f: f}
 	d := Delivery{
-		ID: did, Tenant: tenant, JobID: f["job"], BatchID: f["batch"], RunID: f["run"], Budget: f["budget"], URL: f["url"], Event: f["event"], State: DeliveryState(f["state"]),
+		ID: did, Tenant: tenant, JobID: f["job"], BatchID: f["batch"], RunID: f["run"], Budget: f["budget"], News: f["news"], URL: f["url"], Event: f["event"], State: DeliveryState(f["state"]),
 		Attempt: int(r.number("attempt")), Before: int(r.number("base")), Waits: int(r.number("waits")), Once: f["once"] == "1",
 		Due: r.at("due"), Sent: r.at("sent"), Faulty: r.at("faulty"), Created: r.at("created"),
 		LastStatus: int(r.number("status")), LastError: f["error"], Undone: undone, Backlog: f["backlog"] == "1", EndpointID: f["endpoint"],
 	}
 	runOf, isRun := job.TenantOfRun(d.RunID)
 	_, isBudget := ParseBudget(tenant, d.Budget)
-	if of, ok := job.TenantOfBatch(d.BatchID); ok && of != tenant || isRun && runOf != tenant || d.JobID != "" && !ofTenant(d.JobID, tenant) || d.Budget != "" && !isBudget {
+	_, isNews := ParseNews(tenant, d.News)
+	if of, ok := job.TenantOfBatch(d.BatchID); ok && of != tenant || isRun && runOf != tenant || d.JobID != "" && !ofTenant(d.JobID, tenant) || d.Budget != "" && !isBudget || d.News != "" && !isNews {
 		// A worker may have written it: it is not to be told, and signed, in this tenant's name.
-		s.unreadable.PassOver("a delivery", fmt.Errorf("delivery %.100q of tenant %s is of a job, batch or run of another's", did, tenant))
+		s.unreadable.PassOver("a delivery", fmt.Errorf("delivery %.100q of tenant %s is about nothing of its", did, tenant))
 		return Delivery{}, ErrNoDelivery
 	}
 	of := ""
@@ -144,9 +147,9 @@ func (s *Store) parseDelivery(tenant, did string, f map[string]string, settings 
 		d.URL = ""
 	}
 	if settings != "" {
-		var e job.EndpointSettings
+		var e EndpointSettings
 		r.fail("endpoint", json.Unmarshal([]byte(settings), &e))
-		d.URL, d.Disabled = e.URL, e.Disabled
+		d.URL, d.Disabled, d.Headers = e.URL, e.Disabled, e.Sealed
 	}
 	var err error
 	if d.Signing, err = parseSigning(tenant, of, signing); err != nil {

@@ -24,9 +24,25 @@ const (
 	testLife = 24 * time.Hour
 )
 
+// EndpointSettings are those of an endpoint, with its headers sealed.
+type EndpointSettings struct {
+	job.EndpointSettings
+	Sealed SealedHeaders `json:"sealed,omitzero"`
+}
+
+// SealedHeaders are the headers of an endpoint: the names, and all of it as JSON, sealed to a key of the api's.
+type SealedHeaders struct {
+	Names []string `json:"names"`
+	Key   string   `json:"key"` // id of what it is sealed to
+	Data  []byte   `json:"data"`
+}
+
+// IsZero reports whether there are none.
+func (h SealedHeaders) IsZero() bool { return len(h.Names) == 0 }
+
 // endpointRecord is an endpoint as Redis has it. Its health is what its lane says.
 type endpointRecord struct {
-	job.EndpointSettings
+	EndpointSettings
 	Created time.Time `json:"created_at"`
 	Updated time.Time `json:"updated_at"`
 }
@@ -42,11 +58,11 @@ func (s *Store) Endpoints(ctx context.Context, tenant string) ([]job.Endpoint, e
 	}
 	var list []job.Endpoint
 	for id, text := range f {
-		e, err := parseEndpoint(id, text)
+		r, err := parseEndpoint(id, text)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, e)
+		list = append(list, r.endpoint(id))
 	}
 	slices.SortFunc(list, func(a, b job.Endpoint) int {
 		if c := a.CreatedAt.Compare(b.CreatedAt); c != 0 {
@@ -59,66 +75,70 @@ func (s *Store) Endpoints(ctx context.Context, tenant string) ([]job.Endpoint, e
 
 // Endpoint returns an endpoint, or job.ErrNoEndpoint.
 func (s *Store) Endpoint(ctx context.Context, tenant, id string) (job.Endpoint, error) {
-	e, _, err := s.readEndpoint(ctx, tenant, id)
-	return e, err
+	r, _, err := s.readEndpoint(ctx, tenant, id)
+	return r.endpoint(id), err
 }
 
 // readEndpoint returns an endpoint also as Redis has it.
-func (s *Store) readEndpoint(ctx context.Context, tenant, id string) (e job.Endpoint, text string, err error) {
+func (s *Store) readEndpoint(ctx context.Context, tenant, id string) (r endpointRecord, text string, err error) {
 	if of, ok := job.TenantOfEndpoint(id); !ok || of != tenant {
-		return e, "", job.ErrNoEndpoint
+		return r, "", job.ErrNoEndpoint
 	}
 	text, err = s.rdb.HGet(ctx, endpointsKey(tenant), id).Result()
 	switch {
 	case errors.Is(err, redis.Nil):
-		return e, "", job.ErrNoEndpoint
+		return r, "", job.ErrNoEndpoint
 	case err != nil:
-		return e, "", fmt.Errorf("read endpoint: %w", err)
+		return r, "", fmt.Errorf("read endpoint: %w", err)
 	}
-	e, err = parseEndpoint(id, text)
-	return e, text, err
+	r, err = parseEndpoint(id, text)
+	return r, text, err
 }
 
-func parseEndpoint(id, text string) (job.Endpoint, error) {
-	var r endpointRecord
+func parseEndpoint(id, text string) (r endpointRecord, err error) {
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return job.Endpoint{}, fmt.Errorf("read endpoint %s: %w", id, err)
+		return r, fmt.Errorf("read endpoint %s: %w", id, err)
 	}
-	return job.Endpoint{ID: id, EndpointSettings: r.EndpointSettings, CreatedAt: r.Created, UpdatedAt: r.Updated}, nil
+	return r, nil
 }
 
-// CreateEndpoint makes an endpoint. It fails with job.ErrTooManyEndpoints. The caller has checked
+func (r endpointRecord) endpoint(id string) job.Endpoint {
+	return job.Endpoint{ID: id, EndpointSettings: r.EndpointSettings.EndpointSettings, HeaderNames: r.Sealed.Names, CreatedAt: r.Created, UpdatedAt: r.Updated}
+}
+
+// CreateEndpoint makes an endpoint, of an id of [job.NewEndpointID]. It fails with job.ErrTooManyEndpoints. The caller has checked
 // the settings.
-func (s *Store) CreateEndpoint(ctx context.Context, tenant string, settings job.EndpointSettings) (job.Endpoint, error) {
-	if !job.ValidTenant(tenant) {
+func (s *Store) CreateEndpoint(ctx context.Context, id string, settings EndpointSettings) (job.Endpoint, error) {
+	tenant, ok := job.TenantOfEndpoint(id)
+	if !ok {
 		return job.Endpoint{}, job.ErrNoTenant
 	}
 	now := s.now().UTC().Truncate(time.Millisecond)
-	e := job.Endpoint{ID: job.NewEndpointID(tenant), EndpointSettings: settings, CreatedAt: now, UpdatedAt: now}
+	r := endpointRecord{settings, now, now}
 	if err := s.noteTenant(ctx, tenant); err != nil {
-		return e, fmt.Errorf("create endpoint: %w", err)
+		return job.Endpoint{}, fmt.Errorf("create endpoint: %w", err)
 	}
-	if err := s.setEndpoint(ctx, tenant, e, "", false); err != nil {
+	if err := s.setEndpoint(ctx, tenant, id, r, "", false); err != nil {
 		return job.Endpoint{}, err
 	}
-	return e, nil
+	return r.endpoint(id), nil
 }
 
 // ChangeEndpoint makes an endpoint what change makes of its settings. It fails with
 // job.ErrNoEndpoint, or as change does. One that leads elsewhere now, or is enabled, is no
 // longer held to have failed.
-func (s *Store) ChangeEndpoint(ctx context.Context, tenant, id string, enable bool, change func(*job.EndpointSettings) error) error {
+func (s *Store) ChangeEndpoint(ctx context.Context, tenant, id string, enable bool, change func(*EndpointSettings) error) error {
 	for {
-		e, before, err := s.readEndpoint(ctx, tenant, id)
+		r, before, err := s.readEndpoint(ctx, tenant, id)
 		if err != nil {
 			return err
 		}
-		url := e.URL
-		if err := change(&e.EndpointSettings); err != nil {
+		url := r.URL
+		if err := change(&r.EndpointSettings); err != nil {
 			return err
 		}
-		e.UpdatedAt = s.now().UTC().Truncate(time.Millisecond)
-		err = s.setEndpoint(ctx, tenant, e, before, enable || e.URL != url)
+		r.Updated = s.now().UTC().Truncate(time.Millisecond)
+		err = s.setEndpoint(ctx, tenant, id, r, before, enable || r.URL != url)
 		if !errors.Is(err, errStaleEndpoint) {
 			return err
 		}
@@ -142,12 +162,13 @@ func (s *Store) DeleteEndpoint(ctx context.Context, tenant, id string) error {
 
 var errStaleEndpoint = errors.New("the endpoint has changed meanwhile")
 
-func (s *Store) setEndpoint(ctx context.Context, tenant string, e job.Endpoint, before string, enable bool) error {
-	after, err := job.Marshal(endpointRecord{e.EndpointSettings, e.CreatedAt, e.UpdatedAt})
+func (s *Store) setEndpoint(ctx context.Context, tenant, id string, r endpointRecord, before string, enable bool) error {
+	r.Headers = nil // they are sealed
+	after, err := job.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("encode endpoint: %w", err)
 	}
-	return s.runSetEndpoint(ctx, tenant, e.ID, before, string(after), enable)
+	return s.runSetEndpoint(ctx, tenant, id, before, string(after), enable)
 }
 
 func (s *Store) runSetEndpoint(ctx context.Context, tenant, id, before, after string, enable bool) error {

@@ -25,7 +25,7 @@ func newEndpointWorld(t *testing.T) *endpointWorld {
 	w.Store.now = func() time.Time { return w.now }
 	w.pace = Pace{Most: 16, Pauses: []time.Duration{0, 0, 5 * time.Second, 5 * time.Minute, 10 * time.Minute}, Patience: 80 * time.Hour}
 	var err error
-	if w.e, err = w.CreateEndpoint(t.Context(), "default", job.EndpointSettings{URL: "https://example.com/", Events: job.EndpointEvents()}); err != nil {
+	if w.e, err = w.CreateEndpoint(t.Context(), job.NewEndpointID("default"), EndpointSettings{EndpointSettings: job.EndpointSettings{URL: "https://example.com/", Events: job.EndpointEvents()}}); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -298,7 +298,7 @@ func TestDisabledAfterDays(t *testing.T) {
 	if h := w.health(t); h.State != job.EndpointDisabled || h.Reason != "it answered 410" {
 		t.Errorf("got %+v after 410, want it disabled", h)
 	}
-	err = w.ChangeEndpoint(t.Context(), "default", w.e.ID, true, func(*job.EndpointSettings) error { return nil })
+	err = w.ChangeEndpoint(t.Context(), "default", w.e.ID, true, func(*EndpointSettings) error { return nil })
 	if err != nil || w.health(t).State != job.EndpointOK {
 		t.Errorf("got %+v, %v, want it enabled", w.health(t), err)
 	}
@@ -315,7 +315,7 @@ func TestDisabledAfterDays(t *testing.T) {
 		t.Fatalf("got %v, want it to wait", err)
 	}
 	w.note(t, flying, Gone, 0)
-	if err := w.ChangeEndpoint(t.Context(), "default", w.e.ID, true, func(*job.EndpointSettings) error { return nil }); err != nil {
+	if err := w.ChangeEndpoint(t.Context(), "default", w.e.ID, true, func(*EndpointSettings) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if d, err := w.GetDelivery(t.Context(), "default", waits); err != nil || d.Due.After(w.now) {
@@ -367,7 +367,7 @@ func TestMaxEndpoints(t *testing.T) {
 	t.Parallel()
 	w := newEndpointWorld(t)
 	for i := 1; ; i++ {
-		_, err := w.CreateEndpoint(t.Context(), "default", job.EndpointSettings{URL: "https://example.com/", Events: job.EndpointEvents()})
+		_, err := w.CreateEndpoint(t.Context(), job.NewEndpointID("default"), EndpointSettings{EndpointSettings: job.EndpointSettings{URL: "https://example.com/", Events: job.EndpointEvents()}})
 		if i < job.MaxEndpoints && err == nil {
 			continue
 		}

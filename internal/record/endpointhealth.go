@@ -53,14 +53,23 @@ func parseHealth(id string, f map[string]string, now time.Time) (job.EndpointHea
 		h.NextAt = pause
 	}
 	switch {
-	case h.DisabledAt != nil && f["reason"] == "gone":
-		h.State, h.Reason = job.EndpointDisabled, "it answered 410"
 	case h.DisabledAt != nil:
-		h.State, h.Reason = job.EndpointDisabled, "nothing could be delivered to it for days"
+		h.State, h.Reason = job.EndpointDisabled, ReasonOf(f["reason"])
 	case h.FailingSince != nil:
 		h.State = job.EndpointFailing
 	}
 	return h, r.err
+}
+
+// ReasonOf says in words why an endpoint was disabled, "" where it was not.
+func ReasonOf(word string) string {
+	switch word {
+	case "gone":
+		return "it answered 410"
+	case "delivered":
+		return ""
+	}
+	return "nothing could be delivered to it for days"
 }
 
 // EndpointAttempts lists attempts at deliveries to an endpoint, the newest first: at most limit,

@@ -126,7 +126,7 @@ func TestEnableReleasesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newEndpointWorld(t)
 	waits := w.paused(t)
-	if err := w.ChangeEndpoint(t.Context(), "default", w.e.ID, true, func(*job.EndpointSettings) error { return nil }); err != nil {
+	if err := w.ChangeEndpoint(t.Context(), "default", w.e.ID, true, func(*EndpointSettings) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if !w.hasTask(t, waits, time.Now()) {

@@ -93,7 +93,7 @@ func TestEnableSendsTheProbe(t *testing.T) {
 	t.Parallel()
 	w := newEndpointWorld(t)
 	probe := w.disabled(t)
-	if err := w.ChangeEndpoint(t.Context(), "default", w.e.ID, true, func(*job.EndpointSettings) error { return nil }); err != nil {
+	if err := w.ChangeEndpoint(t.Context(), "default", w.e.ID, true, func(*EndpointSettings) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if !w.hasTask(t, probe, time.Now()) {

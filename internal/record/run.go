@@ -47,6 +47,7 @@ type Run struct {
 	Name, Template string
 	// Pipeline is its definition as JSON, and Params what it was started with, its defaults filled in.
 	Pipeline, Params []byte
+	Metadata         map[string]string
 	// Verdicts say what was decided about steps, as JSON.
 	Verdicts map[string][]byte
 	// Items are its jobs by step and index; of an index that has several tries the last.
@@ -101,6 +102,7 @@ type NewRun struct {
 	// Name is the pipeline's, Template what it came from as name@revision; or "".
 	Name, Template   string
 	Pipeline, Params []byte
+	Metadata         map[string]string
 	Callback         string
 	Trace            string // where the trace goes on that it is begun in, as a traceparent, or ""
 	Deadline         time.Time
@@ -116,8 +118,16 @@ type NewRun struct {
 
 // fields are those of the record, each name before its value, and how many bytes they take.
 func (n NewRun) fields() (list []any, size int, err error) {
+	metadata := ""
+	if len(n.Metadata) > 0 {
+		text, err := job.Marshal(n.Metadata)
+		if err != nil {
+			return nil, 0, fmt.Errorf("encode metadata: %w", err)
+		}
+		metadata = string(text)
+	}
 	for name, value := range map[string]string{
-		"pipeline": string(n.Pipeline), "params": string(n.Params), "name": n.Name, "template": n.Template, "callback": n.Callback, "trace": n.Trace, "rerun_of": n.RerunOf,
+		"metadata": metadata, "pipeline": string(n.Pipeline), "params": string(n.Params), "name": n.Name, "template": n.Template, "callback": n.Callback, "trace": n.Trace, "rerun_of": n.RerunOf,
 	} {
 		list, size = append(list, name, value), size+textCost(len(value))
 	}
@@ -212,6 +222,9 @@ func parseRun(tenant, id string, f, items map[string]string) (Run, error) {
 		Callback: f["callback"], Trace: f["trace"], Outputs: []byte(f["outputs"]), Verdicts: map[string][]byte{}, Items: map[string]map[int]RunItem{}, rev: items["rev"],
 	}
 	r := fields{of: "run " + id, f: f}
+	if f["metadata"] != "" {
+		r.fail("metadata", json.Unmarshal([]byte(f["metadata"]), &run.Metadata))
+	}
 	run.Created, run.Finished, run.Deadline = r.at("created"), r.at("finished"), r.at("deadline")
 	run.Retention = time.Duration(r.number("retention")) * time.Millisecond
 	for name, value := range f {
@@ -440,7 +453,7 @@ func (s *Store) RunJobStates(ctx context.Context, r Run, ids []string) ([]job.St
 }
 
 // runHead is what a list reads of a run.
-var runHead = []string{"state", "name", "template", "created", "finished", "deadline", "retention", "cancel"}
+var runHead = []string{"state", "name", "template", "created", "finished", "deadline", "retention", "cancel", "metadata"}
 
 // ListRuns returns a tenant's runs, the newest first, without their definitions and items, and where the next page goes
 // on: "" at the end. after is where the page before ended, or "". A page can hold fewer than most and not be the last.

@@ -291,6 +291,35 @@ func TestRunSeesNewJobs(t *testing.T) {
 	}
 }
 
+// TestOldRunFound: a run that a worker has taken out of what is looked at is found however many newer ones its tenant has.
+func TestOldRunFound(t *testing.T) {
+	t.Parallel()
+	s := storeOf(t, 100)
+	r := s.newRun(t)
+	if err := s.rdb.ZRem(t.Context(), runWorkKey("default"), r.ID).Err(); err != nil {
+		t.Fatal(err)
+	}
+	pipe := s.rdb.Pipeline()
+	for n := range 2 * foundRuns { // as of runs that have ended, and are no longer kept
+		pipe.ZAdd(t.Context(), runsKey("default"), redis.Z{Member: string(position(r.Created.Add(time.Duration(n)*time.Millisecond), job.NewRunID("default")))})
+	}
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w := &Sweeper{Records: s}
+	for range 4 { // the fourth begins at the newest again
+		if err := w.findRuns(t.Context(), "default"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if due := s.dueRuns(t); !slices.Contains(due, r.ID) {
+		t.Errorf("got %q due, want the run", due)
+	}
+	if len(w.foundTo) != 1 {
+		t.Errorf("got %v, want the next pass to go on behind the newest", w.foundTo)
+	}
+}
+
 // TestRunForged: a worker that was taken over may write items and when a run is looked at. Jobs end in any case, none is made again
 // that is there, and each run comes to its end.
 func TestRunForged(t *testing.T) {

@@ -19,8 +19,10 @@ const (
 	runsAtOnce = 4
 	// followPause is the least time between two looks at what has just ended: all that ends meanwhile is one look.
 	followPause = 50 * time.Millisecond
-	// foundRuns is how many of a tenant's newest runs are looked for that nobody would look at.
+	// foundRuns is how many runs of a tenant one pass looks through for those that nobody would look at. The next goes on there.
 	foundRuns = 1000
+	// foundAge is how old a run may be that lives: its deadline is a day after it began at the latest, and some pass is late.
+	foundAge = 3 * 24 * time.Hour
 	// mostFollowed is how many tenants one such look is for. The pass finds the others.
 	mostFollowed = 256
 )
@@ -88,12 +90,16 @@ func (w *Sweeper) advanceRun(ctx context.Context, d due, now time.Time) error {
 }
 
 // findRuns has runs looked at that live and would not be: a worker, which notes ends in the same set, may have taken one out, or
-// put it off for good.
+// put it off for good. A tenant's list is gone through from the newest run on, in as many passes as that takes.
 func (w *Sweeper) findRuns(ctx context.Context, tenants ...string) error {
 	var errs []error
+	if w.foundTo == nil {
+		w.foundTo = map[string]Position{}
+	}
+	oldest := "[" + string(PositionAt(w.Records.now().Add(-foundAge)))
 	for some := range slices.Chunk(tenants, redisconn.AtOnce) {
 		lists, err := redisconn.Ask(ctx, w.Records.rdb, some, func(pipe redis.Pipeliner, tenant string) *redis.StringSliceCmd {
-			return pipe.ZRangeArgs(ctx, redis.ZRangeArgs{Key: runsKey(tenant), ByLex: true, Rev: true, Start: "+", Stop: "-", Count: foundRuns})
+			return pipe.ZRangeArgs(ctx, redis.ZRangeArgs{Key: runsKey(tenant), ByLex: true, Rev: true, Start: w.foundFrom(tenant), Stop: oldest, Count: foundRuns})
 		})
 		if err != nil {
 			return errors.Join(append(errs, fmt.Errorf("look for runs: %w", err))...)
@@ -102,9 +108,22 @@ func (w *Sweeper) findRuns(ctx context.Context, tenants ...string) error {
 			if len(lists[i].Val()) > 0 || lists[i].Err() != nil {
 				errs = append(errs, w.findRunsOf(ctx, tenant, lists[i].Val()))
 			}
+			if n := len(lists[i].Val()); n < foundRuns {
+				delete(w.foundTo, tenant)
+			} else {
+				w.foundTo[tenant] = Position(lists[i].Val()[n-1])
+			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// foundFrom is where a pass begins in a tenant's list.
+func (w *Sweeper) foundFrom(tenant string) string {
+	if to := w.foundTo[tenant]; to != "" {
+		return "(" + string(to)
+	}
+	return "+"
 }
 
 func (w *Sweeper) findRunsOf(ctx context.Context, tenant string, list []string) error {

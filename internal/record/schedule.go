@@ -91,7 +91,11 @@ func (s *Store) SetSchedule(ctx context.Context, tenant string, sc Schedule, due
 		if err != nil {
 			return fmt.Errorf("encode fire: %w", err)
 		}
-		list = append(list, fire)
+		event := ""
+		if f.Skipped() {
+			event = MessageID("schedule "+tenant+" "+sc.Seed+" "+string(fire), job.EventScheduleSkipped)
+		}
+		list = append(list, fire, event)
 	}
 	if sc.stored == "" { // a tenant without any job has to be found, too
 		if err := s.noteTenant(ctx, tenant); err != nil {
@@ -102,15 +106,19 @@ func (s *Store) SetSchedule(ctx context.Context, tenant string, sc Schedule, due
 	if !due.IsZero() {
 		at = due
 	}
-	answer, err := setScheduleScript.Run(ctx, s.rdb, tenant, script.Args{"name": sc.Name, "before": sc.stored, "schedule": b, "due": at}, list...).Text()
+	now := s.now()
+	answer, err := setScheduleScript.Run(ctx, s.rdb, tenant, script.Args{
+		"name": sc.Name, "before": sc.stored, "schedule": b, "due": at, "now": now, "expires": now.Add(s.retention),
+	}, list...).StringSlice()
 	switch {
 	case err != nil:
 		return fmt.Errorf("store schedule: %w", err)
-	case answer == "full":
+	case answer[0] == "full":
 		return job.ErrTooManySchedules
-	case answer != "ok":
+	case answer[0] != "ok":
 		return ErrScheduleStale
 	}
+	s.enqueueFirstDelivery(ctx, tenant, answer[1])
 	return nil
 }
 
@@ -193,6 +201,22 @@ func (s *Store) Fires(ctx context.Context, tenant, name string, most int64) ([]j
 		}
 	}
 	return list, nil
+}
+
+// Fire returns what became of one fire, or job.ErrNotFound. entry is its place in the list.
+func (s *Store) Fire(ctx context.Context, tenant, name, entry string) (f job.Fire, err error) {
+	entries, err := s.rdb.XRangeN(ctx, firesKey(tenant, name), entry, entry, 1).Result()
+	switch {
+	case err != nil:
+		return f, fmt.Errorf("read fire: %w", err)
+	case len(entries) == 0:
+		return f, job.ErrNotFound
+	}
+	text, _ := entries[0].Values["fire"].(string)
+	if err := json.Unmarshal([]byte(text), &f); err != nil {
+		return f, fmt.Errorf("read fire %s of schedule %s: %w", entry, name, err)
+	}
+	return f, nil
 }
 
 // Firer does what is to be done about schedules. Each method may be called by any number of processes at once.

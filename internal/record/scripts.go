@@ -59,6 +59,7 @@ var (
 	putOffScript       = scripts.Load("put_off")
 	redeliverScript    = scripts.Load("redeliver")
 	fanOutScript       = scripts.Load("fan_out")
+	backfillScript     = scripts.Load("backfill")
 	setEndpointScript  = scripts.Load("set_endpoint")
 	testEndpointScript = scripts.Load("test_endpoint")
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/queue"
@@ -23,12 +24,15 @@ func (s *Store) EndSession(ctx context.Context, id, worker string, end job.Sessi
 	}
 	word, err := endSessionScript.Run(ctx, s.rdb, tenant, script.Args{
 		"id": id, "now": s.now(), "worker": worker, "reason": end.Reason, "message": end.Message,
+		"event": MessageID("session "+id, job.EventSessionEnded), "default_retention": s.retention,
 	}).Text()
 	if err != nil {
 		return fmt.Errorf("end session: %w", err)
 	}
+	word, made, _ := strings.Cut(word, " ")
 	switch word {
 	case "ok":
+		s.enqueueFirstDelivery(ctx, tenant, made)
 		if err := s.settleSession(ctx, id); err != nil {
 			s.log.Warn("session ended, its executions are left to the sweeper", "session_id", id, "error", err)
 		}

@@ -51,6 +51,8 @@ type Sweeper struct {
 
 	// reap's own: "<id> <epoch>" → since when no beat names it.
 	unnamed map[string]time.Time
+	// findRuns' own: how far it has come in the list of each tenant that has more runs than one look is for.
+	foundTo map[string]Position
 }
 
 // pass is a step for all tenants that is made again and again.

@@ -84,9 +84,9 @@ func (a *API) endpointRoutes(h huma.API, d documenter) {
 
 	huma.Register(h, d.operation("list-endpoint-attempts", http.MethodGet, path+"/{id}/attempts", "List attempts at an endpoint",
 		"The last 500 attempts at deliveries to the endpoint, the newest first: what was answered, how long it took, and how the answer began.", d.problems(401, 404, 422, 503)), a.endpointAttempts)
-	recoverOp := withBody(d.operation("recover-endpoint", http.MethodPost, path+"/{id}/recover", "Deliver once more what failed",
-		"Has deliveries to the endpoint that failed since a time made once more, under their message ids, as long as the results are kept: 10,000 at most, so ask again until none is left.",
-		d.problems(400, 401, 404, 413, 415, 422, 503)))
+	recoverOp := withBody(d.operation("recover-endpoint", http.MethodPost, path+"/{id}/recover", "Deliver once more what failed, or the past",
+		"Has deliveries to the endpoint that failed since a time made once more, under their message ids, as long as the results are kept: 10,000 at most, so ask again until none is left. With which: all, of all that has ended since then and that the endpoint was not told of, as of a new one; ask again with next_cursor until there is none. A refusal (429, bytes_recorded) comes behind what was made.",
+		d.problems(400, 401, 404, 413, 415, 422, 429, 503)))
 	huma.Register(h, recoverOp, a.recoverEndpoint)
 	recoverOp.RequestBody.Content["application/json"].Schema = d.schema(producer.RecoverRequest{})
 
@@ -200,14 +200,11 @@ func (a *API) recoverEndpoint(ctx context.Context, in *endpointInput) (*recovere
 		return nil, a.problem(ctx, err)
 	}
 	defer done()
-	if request.Since.IsZero() {
-		return nil, a.problem(ctx, job.Invalid{{Field: "since", Message: "is missing", Allowed: "a time, RFC 3339: 2026-11-20T09:00:00Z"}})
-	}
-	n, err := a.tenantClient(ctx).RecoverEndpoint(ctx, in.ID, request.Since)
+	made, err := a.tenantClient(ctx).RecoverEndpoint(ctx, in.ID, request)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
-	return &recoveredOutput{producer.Recovered{Deliveries: n}}, nil
+	return &recoveredOutput{made}, nil
 }
 
 func (a *API) delivery(ctx context.Context, in *deliveryInput) (*deliveryOutput, error) {

@@ -170,9 +170,18 @@ func TestStoredPipeline(t *testing.T) {
 		t.Fatalf("got %+v", template)
 	}
 	var run job.Run
-	w.expecting(t, "POST", "/v1/runs", `{"template":"report","params":{"ref":"main"}}`, http.StatusAccepted, &run)
-	if run.Template != "report@1" || run.Pipeline != "report" {
+	w.expecting(t, "POST", "/v1/runs", `{"template":"report","params":{"ref":"main"},"metadata":{"project":"atlas"}}`, http.StatusAccepted, &run)
+	if run.Template != "report@1" || run.Pipeline != "report" || run.Metadata["project"] != "atlas" {
 		t.Errorf("got %+v", run)
+	}
+	var runs producer.RunPage
+	w.expecting(t, "GET", "/v1/runs", "", http.StatusOK, &runs)
+	if len(runs.Runs) != 1 || runs.Runs[0].Metadata["project"] != "atlas" {
+		t.Errorf("got %+v", runs)
+	}
+	w.expecting(t, "POST", "/v1/runs", `{"template":"report","params":{"ref":"main"},"metadata":{"":"x"}}`, http.StatusUnprocessableEntity, &p)
+	if len(p.Errors) != 1 || p.Errors[0].Field != "metadata" {
+		t.Errorf("got %+v", p.Errors)
 	}
 	w.expecting(t, "POST", "/v1/templates/report/run", `{"params":{"ref":"main"}}`, http.StatusUnprocessableEntity, nil)
 	w.expecting(t, "POST", "/v1/runs", `{"pipeline":{"steps":{"a":{"template":"report","from":{"ref":"x"}}}}}`, http.StatusUnprocessableEntity, nil)
@@ -198,7 +207,7 @@ func TestStoredPipeline(t *testing.T) {
 		t.Errorf("got %+v and %+v, want one run", first, same)
 	}
 	w.expecting(t, "GET", "/v1/runs/"+first.RunID, "", http.StatusOK, &run)
-	if run.Template != "report@1" || !strings.Contains(string(run.Params), `"main"`) {
+	if run.Template != "report@1" || !strings.Contains(string(run.Params), `"main"`) || run.Metadata[job.HookKey] != hook.ID || run.Metadata[job.DeliveryKey] != "one" {
 		t.Errorf("got %+v with %s", run, run.Params)
 	}
 	if a := w.github(t, "/v1/hooks/"+hook.ID, hookSecret, "two", `{"ref":"too long"}`); a.status != http.StatusUnprocessableEntity {
@@ -210,15 +219,15 @@ func TestStoredPipeline(t *testing.T) {
 		t.Errorf("got %+v", told)
 	}
 
-	w.expecting(t, "PUT", "/v1/schedules/nightly", `{"template":"report","cron":"* * * * *","params":{"ref":"x"},"metadata":{"k":"v"}}`, http.StatusUnprocessableEntity, nil)
-	w.expecting(t, "PUT", "/v1/schedules/nightly", `{"template":"report","cron":"* * * * *","params":{"ref":"x"}}`, http.StatusOK, nil)
+	w.expecting(t, "PUT", "/v1/schedules/nightly", `{"template":"report","cron":"* * * * *","params":{"ref":"x"},"callback":{"url":"https://example.com/"}}`, http.StatusUnprocessableEntity, nil)
+	w.expecting(t, "PUT", "/v1/schedules/nightly", `{"template":"report","cron":"* * * * *","params":{"ref":"x"},"metadata":{"k":"v"}}`, http.StatusOK, nil)
 	if err := w.Client.Fire(t.Context(), "nightly", time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	var sc job.Schedule
 	w.expecting(t, "GET", "/v1/schedules/nightly", "", http.StatusOK, &sc)
 	w.expecting(t, "GET", "/v1/runs/"+sc.LastRun, "", http.StatusOK, &run)
-	if sc.LastJob != "" || run.Status != job.Running {
+	if sc.LastJob != "" || run.Status != job.Running || run.Metadata["k"] != "v" || run.Metadata[job.ScheduleKey] != "nightly" || run.Metadata[job.FireKey] == "" {
 		t.Errorf("got %+v and %+v", sc, run)
 	}
 	if err := w.Client.Fire(t.Context(), "nightly", time.Now().Add(2*time.Minute)); err != nil {

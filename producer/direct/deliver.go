@@ -242,7 +242,7 @@ func (k *Knock) startRun(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	_, err = k.client.openRun(ctx, record.NewRun{ID: id, Template: k.template.Ref()}, k.template.Steps(), params)
+	_, err = k.client.openRun(ctx, record.NewRun{ID: id, Template: k.template.Ref(), Metadata: k.metadata(map[string]string{})}, k.template.Steps(), params)
 	return err
 }
 
@@ -270,11 +270,17 @@ func (k *Knock) spec() (job.Spec, error) {
 	if err != nil {
 		return spec, err
 	}
-	spec.Metadata[job.HookKey] = k.hook.ID
-	if id := k.delivery.ID; id != "" {
-		spec.Metadata[job.DeliveryKey] = job.Clip(strings.ToValidUTF8(id, "?"), 255)
-	}
+	spec.Metadata = k.metadata(spec.Metadata)
 	return spec, k.addBody(&spec)
+}
+
+// metadata says beside what is given which hook it was, and what its sender calls the delivery.
+func (k *Knock) metadata(given map[string]string) map[string]string {
+	given[job.HookKey] = k.hook.ID
+	if id := k.delivery.ID; id != "" {
+		given[job.DeliveryKey] = job.Clip(strings.ToValidUTF8(id, "?"), 255)
+	}
+	return given
 }
 
 // params are what the hook's pointers find.

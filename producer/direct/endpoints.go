@@ -25,7 +25,13 @@ func (c *Client) CreateEndpoint(ctx context.Context, s job.EndpointSettings) (pr
 	if err := c.checkEndpoint(s, terms); err != nil {
 		return producer.NewEndpoint{}, err
 	}
-	e, err := c.records.CreateEndpoint(ctx, c.tenant, s.Filled())
+	id := job.NewEndpointID(c.tenant)
+	sealed, err := c.sealHeaders(id, s.Headers)
+	if err != nil {
+		return producer.NewEndpoint{}, err
+	}
+	s.Headers = nil
+	e, err := c.records.CreateEndpoint(ctx, id, record.EndpointSettings{EndpointSettings: s.Filled(), Sealed: sealed})
 	if err != nil {
 		return producer.NewEndpoint{}, err
 	}
@@ -98,11 +104,21 @@ func (c *Client) ChangeEndpoint(ctx context.Context, id string, change producer.
 	if err != nil {
 		return job.Endpoint{}, err
 	}
-	err = c.records.ChangeEndpoint(ctx, c.tenant, id, change.Disabled != nil && !*change.Disabled, func(s *job.EndpointSettings) error {
-		change.Apply(s)
-		err := c.checkEndpoint(*s, terms)
-		*s = s.Filled()
-		return err
+	err = c.records.ChangeEndpoint(ctx, c.tenant, id, change.Disabled != nil && !*change.Disabled, func(s *record.EndpointSettings) error {
+		before := s.URL
+		change.Apply(&s.EndpointSettings)
+		if err := c.checkEndpoint(s.EndpointSettings, terms); err != nil {
+			return err
+		}
+		s.EndpointSettings = s.Filled()
+		switch {
+		case change.Headers != nil:
+			s.Sealed, err = c.sealHeaders(id, *change.Headers)
+			return err
+		case !s.Sealed.IsZero() && !sameOrigin(before, s.URL): // they are for one host, and whoever changes the URL is not to learn them
+			return job.Invalid{{Field: "headers", Message: "are kept for another host than that of the new URL", Allowed: "headers given anew with the URL, or {}"}}
+		}
+		return nil
 	})
 	if err != nil {
 		return job.Endpoint{}, err
@@ -159,38 +175,4 @@ func (c *Client) EndpointAttempts(ctx context.Context, id string, o producer.Att
 	}
 	list, next, err := c.records.EndpointAttempts(ctx, c.tenant, id, o.Cursor, o.Limit)
 	return producer.AttemptPage{Attempts: list, Next: next}, err
-}
-
-// recoverPage is how many deliveries are asked for again in one step.
-const recoverPage = 200
-
-// RecoverEndpoint is [producer.Endpoints.RecoverEndpoint].
-func (c *Client) RecoverEndpoint(ctx context.Context, id string, since time.Time) (int, error) {
-	if _, err := c.records.Endpoint(ctx, c.tenant, id); err != nil {
-		return 0, err
-	}
-	n := 0
-	for until := time.Now(); n < producer.MaxRecover; {
-		ids, err := c.records.FailedDeliveries(ctx, c.tenant, id, since, until, recoverPage)
-		if err != nil || len(ids) == 0 {
-			return n, err
-		}
-		words, err := c.records.Redeliver(ctx, c.tenant, ids)
-		if err != nil {
-			return n, err
-		}
-		var gone []string
-		for i, word := range words {
-			switch word {
-			case record.RedeliverOK:
-				n++
-			case record.RedeliverMissing, record.RedeliverFlying, record.RedeliverWaits:
-				gone = append(gone, ids[i]) // it is no longer kept, or no longer failed
-			}
-		}
-		if err := c.records.ForgetFailed(ctx, c.tenant, id, gone); err != nil {
-			return n, err
-		}
-	}
-	return n, nil
 }

@@ -287,7 +287,7 @@ func (c *Client) beginFired(ctx context.Context, sc record.Schedule, t job.Templ
 	if err != nil {
 		return err
 	}
-	_, err = c.openRun(ctx, record.NewRun{ID: id, Template: t.Ref(), Key: keyOfFire(id), Asked: []byte(id)}, t.Steps(), text)
+	_, err = c.openRun(ctx, record.NewRun{ID: id, Template: t.Ref(), Metadata: fireMetadata(nil, sc, sc.Firing.Time), Key: keyOfFire(id), Asked: []byte(id)}, t.Steps(), text)
 	return err
 }
 

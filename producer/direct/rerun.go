@@ -34,7 +34,7 @@ func (c *Client) RerunRun(ctx context.Context, id string, r job.RerunRequest) (j
 	if err != nil {
 		return job.Run{}, err
 	}
-	n := record.NewRun{Template: before.Template, Key: r.IdempotencyKey, Asked: asked, RerunOf: id}
+	n := record.NewRun{Template: before.Template, Metadata: before.Metadata, Key: r.IdempotencyKey, Asked: asked, RerunOf: id}
 	if n.Kept, n.Verdicts, err = c.keptSteps(ctx, l, r.From); err != nil {
 		return job.Run{}, err
 	}

@@ -34,7 +34,7 @@ func (c *Client) StartRun(ctx context.Context, r job.PipelineRequest) (job.Run, 
 	if run, known, err := c.runOfKey(ctx, r.IdempotencyKey, asked); known {
 		return run, err
 	}
-	n, p := record.NewRun{Key: r.IdempotencyKey, Asked: asked}, r.Pipeline
+	n, p := record.NewRun{Key: r.IdempotencyKey, Asked: asked, Metadata: r.Metadata}, r.Pipeline
 	if r.Template != "" {
 		t, err := c.Template(ctx, r.Template)
 		if err != nil {
@@ -220,7 +220,7 @@ func (c *Client) ListRuns(ctx context.Context, cursor string) (producer.RunPage,
 	runs, next, err := c.records.ListRuns(ctx, c.tenant, after, listedRuns)
 	page := producer.RunPage{Runs: make([]job.RunSummary, len(runs)), Next: writeCursor(next)}
 	for i, r := range runs {
-		page.Runs[i] = job.RunSummary{ID: r.ID, Pipeline: r.Name, Template: r.Template, Status: r.State, CreatedAt: r.Created}
+		page.Runs[i] = job.RunSummary{ID: r.ID, Pipeline: r.Name, Template: r.Template, Status: r.State, Metadata: r.Metadata, CreatedAt: r.Created}
 		if !r.Finished.IsZero() {
 			page.Runs[i].FinishedAt = &r.Finished
 		}
@@ -241,7 +241,7 @@ func (c *Client) wireRun(r record.Run) (job.Run, error) {
 		return job.Run{}, err
 	}
 	w := job.Run{
-		ID: r.ID, RerunOf: r.RerunOf, Pipeline: l.pipeline.Name, Template: r.Template, Status: r.State, Reason: r.Cancel, Params: r.Params, Steps: map[string]job.RunStep{},
+		ID: r.ID, RerunOf: r.RerunOf, Pipeline: l.pipeline.Name, Template: r.Template, Status: r.State, Reason: r.Cancel, Params: r.Params, Metadata: r.Metadata, Steps: map[string]job.RunStep{},
 		CreatedAt: r.Created, Deadline: r.Deadline, Outputs: json.RawMessage(r.Outputs),
 	}
 	if !r.Finished.IsZero() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/jsonvalue"
@@ -123,8 +124,8 @@ func (c *Client) checkSchedule(ctx context.Context, name string, s job.ScheduleS
 
 // fireParams are the parameters of a fire for that time. They fail with job.Invalid where the template refuses them.
 func fireParams(sc record.Schedule, t job.Template, fire time.Time) (map[string]any, error) {
-	if t.Pipeline != nil && (sc.Callback != nil || len(sc.Metadata) > 0) {
-		return nil, job.Invalid{{Field: "callback", Message: "or metadata is for a template that is a job, and this one is a pipeline", Allowed: "none; the pipeline has a callback of its own"}}
+	if t.Pipeline != nil && sc.Callback != nil {
+		return nil, job.Invalid{{Field: "callback", Message: "is for a template that is a job, and this one is a pipeline", Allowed: "none; the pipeline has a callback of its own"}}
 	}
 	schema, err := templates.Parse(t.Params)
 	if err != nil {
@@ -166,11 +167,17 @@ func fireSpec(sc record.Schedule, t job.Template, fire time.Time) (job.Spec, err
 	if sc.Callback != nil {
 		spec.Callback = sc.Callback
 	}
-	for key, value := range sc.Metadata {
-		spec.Metadata[key] = value
-	}
-	spec.Metadata[job.ScheduleKey], spec.Metadata[job.FireKey] = sc.Name, fire.UTC().Format(time.RFC3339)
+	spec.Metadata = fireMetadata(spec.Metadata, sc, fire)
 	return spec, nil
+}
+
+// fireMetadata is the metadata of what a fire starts: the template's, over it the schedule's, and which fire it was.
+func fireMetadata(template map[string]string, sc record.Schedule, fire time.Time) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, template)
+	maps.Copy(all, sc.Metadata)
+	all[job.ScheduleKey], all[job.FireKey] = sc.Name, fire.UTC().Format(time.RFC3339)
+	return all
 }
 
 // Schedule is [producer.Schedules.Schedule].

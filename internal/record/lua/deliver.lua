@@ -1,5 +1,6 @@
 -- deliver records what an attempt at a delivery came to, and how its endpoint does, and releases what waits for that.
 -- @include lane
+-- @include delivery
 -- @const probe_interval     how often an endpoint that is disabled is tried, ms
 -- @const disable_after      how long nothing has to succeed for an endpoint to be disabled, ms
 -- @const failing_gap        how long there may be no attempt in that time, ms
@@ -18,16 +19,23 @@
 -- @arg entry      what is told of the attempt, as JSON, or ''
 -- @arg endpoint   that it went to, or ''
 -- @arg url        of a callback
+-- @arg disabled_event  id of the event that the endpoint is disabled by this
+-- @arg enabled_event   id of the event that it is enabled by this
 -- @number most    how many attempts may be made at once at one endpoint
 -- @rest first_pause  how long none begins after that many failures in a row, ms
--- @answer ok, due, released  it is recorded; when the next attempt is due; id, attempt, waits, backlog and when of each delivery that is released
--- @answer missing, '', released  there is no such delivery
+-- @answer ok, due, released, deliveries  it is recorded; when the next attempt is due; id, attempt, waits, backlog and when of each delivery that is released; what tell answered
+-- @answer missing, '', released, ''  there is no such delivery
 -- @answer stale    the attempt was recorded before
 
 local delivery, lane = t .. 'delivery:' .. id, lane_of(endpoint, url)
 local held_state, held_attempt, expires = unpack(call('HMGET', delivery, 'state', 'attempt', 'expires'))
 if held_state and (held_state ~= 'pending' or held_attempt ~= attempt) then return {'stale'} end
 local known = endpoint == '' or call('HEXISTS', t .. 'endpoints', endpoint) == 1
+local told = ''
+
+local function news(event, message, reason)
+  told = tell(event, nil, nil, message, now, 'news', 'endpoint ' .. endpoint .. ' ' .. reason .. ' ' .. now, 'expires', string.format('%.0f', now + retention))
+end
 
 -- failed notes a failure: the window closes, and a pause begins that is longer the more failed in a row. Attempts that were made
 -- side by side count as one, and so does a message that fails alone among others.
@@ -45,6 +53,7 @@ local function failed()
   if not disabled and (state == 'gone' or now - since >= disable_after) then
     call('HSET', lane, 'disabled', now, 'reason', state == 'gone' and 'gone' or 'failing')
     disabled = now
+    news('endpoint.disabled', disabled_event, state == 'gone' and 'gone' or 'failing')
   end
   if disabled then
     local probe = string.format('%.0f', now + probe_interval)
@@ -59,7 +68,9 @@ local function failed()
 end
 
 local function succeeded()
-  local window = tonumber(call('HGET', lane, 'window') or 1)
+  local window, disabled = unpack(call('HMGET', lane, 'window', 'disabled'))
+  window = tonumber(window or 1)
+  if disabled then news('endpoint.enabled', enabled_event, 'delivered') end
   call('HDEL', lane, 'failures', 'failed', 'failing', 'pause', 'disabled', 'reason', 'probe', 'held')
   call('HSET', lane, 'window', math.min(window * 2, most))
 end
@@ -75,7 +86,7 @@ end
 local released = known and release_lane(lane, now, most) or {}
 if not held_state then
   call('ZREM', outbox, id)
-  return {'missing', '', released}
+  return {'missing', '', released, told}
 end
 
 call('HSET', delivery, 'state', state, 'sent', now, 'status', status, 'error', problem)
@@ -101,4 +112,4 @@ else
   call('ZREM', outbox, id)
   if expires then call('PEXPIREAT', delivery, expires) else call('PEXPIRE', delivery, retention) end
 end
-return {'ok', due, released}
+return {'ok', due, released, told}

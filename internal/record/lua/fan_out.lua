@@ -9,9 +9,9 @@
 -- @answer made  what add_delivery answered, with a comma between
 
 local event = t .. 'delivery:' .. id
-local state, job, batch, run, budget, name, created, expires = unpack(call('HMGET', event, 'state', 'job', 'batch', 'run', 'budget', 'event', 'created', 'expires'))
-local kind = job and 'job' or batch and 'batch' or budget and 'budget' or 'run'
-local subject = job or batch or budget or run or ''
+local state, job, batch, run, budget, news, name, created, expires = unpack(call('HMGET', event, 'state', 'job', 'batch', 'run', 'budget', 'news', 'event', 'created', 'expires'))
+local kind = job and 'job' or batch and 'batch' or budget and 'budget' or news and 'news' or 'run'
+local subject = job or batch or budget or news or run or ''
 if state ~= 'pending' then return '' end
 local made, bytes = {}, 0
 for i = first, #ARGV, 2 do

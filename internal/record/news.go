@@ -1,0 +1,40 @@
+package record
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// News is what an event is about that is no job, batch, run or budget: one of a schedule's fires, a session that has ended, or an
+// endpoint. A delivery's record only points to it, as a worker can write those: what is told is read from where workers can't write,
+// or, of a session, from its record.
+type News struct {
+	// Schedule is its name, and Entry the fire's place in its list.
+	Schedule, Entry string
+	SessionID       string
+	// EndpointID is the endpoint, and Reason what was the matter: gone, failing or delivered.
+	EndpointID, Reason string
+}
+
+// ParseNews reads what the scripts have written, and reports whether it is of that tenant.
+func ParseNews(tenant, text string) (n News, ok bool) {
+	f := strings.Split(text, " ")
+	switch {
+	case len(f) == 3 && f[0] == "schedule":
+		return News{Schedule: f[1], Entry: f[2]}, job.CheckScheduleName(f[1]) == nil && job.ValidEventID(f[2])
+	case len(f) == 2 && f[0] == "session":
+		of, ok := job.TenantOfSession(f[1])
+		return News{SessionID: f[1]}, ok && of == tenant
+	case len(f) == 4 && f[0] == "endpoint":
+		of, ok := job.TenantOfEndpoint(f[1])
+		return News{EndpointID: f[1], Reason: f[2]}, ok && of == tenant && (f[2] == "gone" || f[2] == "failing" || f[2] == "delivered")
+	}
+	return n, false
+}
+
+// newsOfAttempt is the id of an event that an attempt at a delivery brings about.
+func newsOfAttempt(d Delivery, event string) string {
+	return MessageID("attempt "+d.ID+" "+strconv.Itoa(d.Attempt), event)
+}
