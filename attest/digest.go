@@ -109,6 +109,9 @@ type Input struct {
 	files  []job.File // by name
 	begun  int
 	left   int64 // of the file that was begun last
+	// digest is of that file's content, and counts in its place where digests is set.
+	digest  hash.Hash
+	digests bool
 }
 
 // NewInput returns the Input of a job, into which its files go.
@@ -116,13 +119,37 @@ func NewInput(spec job.Spec) *Input { return newInput(fields{sha256.New()}, spec
 
 // NewExecutionInput returns the Input of a session's execution, into which its files go. The session, its number there and its interpreter's, and previous,
 // the subject's digest of the execution before it, come before all else: so it stands for all that the session has executed. previous is "" for the first. The spec is that of [job.SessionSettings.Spec].
+// Files count by their SHA-256: so who has no more of them can compute it, too.
 func NewExecutionInput(spec job.Spec, at job.ExecutionState, previous string) *Input {
 	f := newFields(sessionInputDomain)
 	f.text(at.ID)
 	f.number(at.Sequence)
 	f.number(int64(at.Generation))
 	f.text(previous)
-	return newInput(f, spec)
+	in := newInput(f, spec)
+	in.digests = true
+	return in
+}
+
+// ExecutionInputHash is the hash of what an execution was given, there in its session: see [NewExecutionInput]. A file that is kept
+// elsewhere counts by the SHA-256 that it names. It fails for files whose base64 is none.
+func ExecutionInputHash(given job.ExecutionInput, at job.ExecutionState, previous string) (string, error) {
+	in := NewExecutionInput(given.Spec(), at, previous)
+	for _, file := range in.files {
+		size, sum := file.Size, file.SHA256
+		if !file.Kept() {
+			content, err := file.Bytes()
+			if err != nil {
+				return "", fmt.Errorf("hash input %.40q: %w", file.Name, err)
+			}
+			size, sum = int64(len(content)), hashText(string(content))
+		}
+		in.begun++
+		in.fields.text(file.Name)
+		in.fields.number(size)
+		in.fields.text(sum)
+	}
+	return in.Sum()
 }
 
 func newInput(f fields, spec job.Spec) *Input {
@@ -224,7 +251,13 @@ func (in *Input) Begin(name string, size int64) error {
 	}
 	in.begun, in.left = in.begun+1, size
 	in.fields.text(name)
-	in.fields.length(size)
+	if !in.digests {
+		in.fields.length(size)
+		return nil
+	}
+	in.fields.number(size)
+	in.digest = sha256.New()
+	in.counted()
 	return nil
 }
 
@@ -233,8 +266,24 @@ func (in *Input) Write(p []byte) (int, error) {
 	if int64(len(p)) > in.left {
 		return 0, errors.New("hash input: more content than announced")
 	}
+	if len(p) == 0 {
+		return 0, nil // the file may be complete
+	}
 	in.left -= int64(len(p))
-	return in.fields.sum.Write(p)
+	if !in.digests {
+		return in.fields.sum.Write(p)
+	}
+	n, err := in.digest.Write(p)
+	in.counted()
+	return n, err
+}
+
+// counted adds the digest of a file that is complete.
+func (in *Input) counted() {
+	if in.left == 0 && in.digest != nil {
+		in.fields.text(hex.EncodeToString(in.digest.Sum(nil)))
+		in.digest = nil
+	}
 }
 
 // Complete reports whether all of each file was written.

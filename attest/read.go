@@ -21,41 +21,56 @@ const MaxResult = 16 << 20
 // the same to every other reader. It refuses what parsers disagree about: a name that
 // appears more than once, or in capitals, which Go would take for ours; half of a surrogate pair.
 func ParseResult(b []byte) (job.Result, error) {
+	e, err := ParseExecuted(b)
+	return e.Result, err
+}
+
+// ParseExecuted reads a line of a session's transcript, or a result, as [ParseResult] does.
+func ParseExecuted(b []byte) (job.Executed, error) {
+	var e job.Executed
+	b, err := strictly(b)
+	if err != nil {
+		return e, err
+	}
+	if err := json.Unmarshal(b, &e); err != nil {
+		return job.Executed{}, fmt.Errorf("read result: %w", err)
+	}
+	if e.ID == "" || !e.Status.Final() {
+		return job.Executed{}, errors.New("read result: it is no result of a job: id or a final status is missing")
+	}
+	return e, nil
+}
+
+// strictly returns the result, of which every parser reads the same.
+func strictly(b []byte) ([]byte, error) {
 	switch {
 	case len(b) > MaxResult:
-		return job.Result{}, fmt.Errorf("read result: larger than %d MiB", MaxResult>>20)
+		return nil, fmt.Errorf("read result: larger than %d MiB", MaxResult>>20)
 	case !utf8.Valid(b) || halfPair(b):
-		return job.Result{}, errors.New("read result: it is not Unicode")
+		return nil, errors.New("read result: it is not Unicode")
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
 	if err := unambiguous(d, "", 0); err != nil {
-		return job.Result{}, fmt.Errorf("read result: %w", err)
+		return nil, fmt.Errorf("read result: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return job.Result{}, errors.New("read result: something comes after it")
+		return nil, errors.New("read result: something comes after it")
 	}
 	var message struct {
 		ID   json.RawMessage `json:"id"`
 		Data json.RawMessage `json:"data"`
 	}
 	if err := json.Unmarshal(b, &message); err != nil {
-		return job.Result{}, fmt.Errorf("read result: %w", err)
+		return nil, fmt.Errorf("read result: %w", err)
 	}
 	if message.ID != nil && message.Data != nil {
-		return job.Result{}, errors.New("read result: it has id and data: a result or a message is wanted")
+		return nil, errors.New("read result: it has id and data: a result or a message is wanted")
 	}
 	if message.Data != nil {
 		b = message.Data
 	}
-	var r job.Result
-	if err := json.Unmarshal(b, &r); err != nil {
-		return job.Result{}, fmt.Errorf("read result: %w", err)
-	}
-	if r.ID == "" || !r.Status.Final() {
-		return job.Result{}, errors.New("read result: it is no result of a job: id or a final status is missing")
-	}
-	return r, nil
+	return b, nil
 }
 
 // maxDepth is beyond what a result nests.
@@ -83,7 +98,7 @@ func unambiguous(d *json.Decoder, name string, depth int) error {
 				return err
 			}
 			inner, _ = t.(string) // a name is nothing else
-			if name != "metadata" && !ours(inner) {
+			if name != "metadata" && name != "env" && !ours(inner) {
 				return fmt.Errorf("%.60q is no name that Glovebox writes", inner)
 			}
 			if seen[inner] {

@@ -21,31 +21,38 @@ type Transcript struct {
 	// Unattested are the ids of executions that nothing is attested of: each was refused or canceled before it began, or its session
 	// was lost with it.
 	Unattested []string
+	// Unchecked are the ids of executions that are attested, and of which the transcript doesn't have what they were given.
+	Unchecked []string
 	// Head is the digest of the last one's subject: it stands for all of them.
 	Head string
 }
 
-// VerifySession checks each execution's attestation, as [Verify] does, and that none is missing between the first and the last that are attested: each names the one
+// VerifySession checks each execution's attestation, as [Verify] does, that its input is what it was given, and that none is missing between the first and the last that are attested: each names the one
 // before it. They can come in any order. Executions after the last can't be missed by anybody; compare the Head, or how many the session counts. It fails with the errors of Verify, or
 // with one that wraps ErrBroken.
-func VerifySession(results []job.Result, keys []Key) (Transcript, error) {
+func VerifySession(executions []job.Executed, keys []Key) (Transcript, error) {
 	var t Transcript
-	for _, r := range results {
+	for _, r := range executions {
 		if r.Attestation == nil {
 			t.Unattested = append(t.Unattested, r.ID)
 			continue
 		}
-		v, err := Verify(r, keys)
+		v, err := Verify(r.Result, keys)
 		if err != nil {
 			return Transcript{}, fmt.Errorf("execution %.80q: %w", r.ID, err)
 		}
 		if v.Statement.Predicate.Session == nil {
 			return Transcript{}, fmt.Errorf("%w: %.80q is a job of its own", ErrBroken, r.ID)
 		}
+		if r.Input == nil {
+			t.Unchecked = append(t.Unchecked, r.ID)
+		} else if err := checkInput(*r.Input, v.Statement.Predicate); err != nil {
+			return Transcript{}, fmt.Errorf("execution %.80q: %w", r.ID, err)
+		}
 		t.Executions = append(t.Executions, v)
 	}
 	if len(t.Executions) == 0 {
-		return Transcript{}, fmt.Errorf("%w: none of %d executions is attested", ErrUnsigned, len(results))
+		return Transcript{}, fmt.Errorf("%w: none of %d executions is attested", ErrUnsigned, len(executions))
 	}
 	slices.SortFunc(t.Executions, func(a, b Verified) int {
 		return cmp.Compare(a.Statement.Predicate.Session.Sequence, b.Statement.Predicate.Session.Sequence)
@@ -61,6 +68,19 @@ func VerifySession(results []job.Result, keys []Key) (Transcript, error) {
 		t.Head = v.Statement.Subject[0].Digest.SHA256
 	}
 	return t, nil
+}
+
+// checkInput fails unless the attested input is that.
+func checkInput(in job.ExecutionInput, p Predicate) error {
+	at := job.ExecutionState{ID: p.Session.ID, Sequence: p.Session.Sequence, Generation: p.Session.Generation}
+	sum, err := ExecutionInputHash(in, at, p.Session.Previous)
+	if err != nil {
+		return fmt.Errorf("%w: input: %w", ErrChanged, err)
+	}
+	if sum != p.InputHash {
+		return fmt.Errorf("%w: input", ErrChanged)
+	}
+	return nil
 }
 
 // Head returns the digest of the subject of what a signer has just attested. It verifies nothing.

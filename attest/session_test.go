@@ -10,20 +10,32 @@ import (
 )
 
 // transcript is what a session executed; its second was canceled before it began.
-func transcript(tb testing.TB, s *Signer, session string) []job.Result {
+func transcript(tb testing.TB, s *Signer, session string) []job.Executed {
 	tb.Helper()
-	var all []job.Result
+	var all []job.Executed
 	head := ""
 	for n := range 5 {
 		r := job.Result{ID: session + "-" + strconv.Itoa(n), Status: job.Succeeded, Stdout: strconv.Itoa(n)}
 		if n == 1 {
 			r.Status = job.Canceled
-			all = append(all, r)
+			all = append(all, job.Executed{Result: r})
 			continue
 		}
 		at := job.ExecutionState{ID: session, Sequence: int64(n + 1), Generation: 1, State: job.StateKept}
 		r.Session = &at
-		input, err := NewExecutionInput(job.Spec{Source: "print(1)"}, at, head).Sum()
+		given := job.ExecutionInput{Code: "print(1)", Env: map[string]string{"A": "b"}, Files: []job.File{
+			{Name: "b.txt", Content: "content"}, {Name: "empty"}, {Name: "a.txt", Upload: hashText("kept"), SHA256: hashText("kept"), Size: 4},
+		}}
+		in := NewExecutionInput(given.Spec(), at, head)
+		for _, f := range []struct{ name, content string }{{"a.txt", "kept"}, {"b.txt", "content"}, {"empty", ""}} { // as a worker does
+			if err := in.Begin(f.name, int64(len(f.content))); err != nil {
+				tb.Fatal(err)
+			}
+			if _, err := in.Write([]byte(f.content)); err != nil {
+				tb.Fatal(err)
+			}
+		}
+		input, err := in.Sum()
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -33,7 +45,7 @@ func transcript(tb testing.TB, s *Signer, session string) []job.Result {
 		if head, err = Head(r.Attestation); err != nil {
 			tb.Fatal(err)
 		}
-		all = append(all, copied(tb, r))
+		all = append(all, job.Executed{Result: copied(tb, r), Input: &given})
 	}
 	return all
 }
@@ -50,23 +62,30 @@ func TestVerifySession(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		change func([]job.Result) []job.Result
+		change func([]job.Executed) []job.Executed
 		want   error
 	}{
-		"whole":                                 {func(r []job.Result) []job.Result { return r }, nil},
-		"newest first":                          {func(r []job.Result) []job.Result { slices.Reverse(r); return r }, nil},
-		"up to the third":                       {func(r []job.Result) []job.Result { return r[:3] }, nil},
-		"without the one that was not executed": {func(r []job.Result) []job.Result { return slices.Delete(r, 1, 2) }, nil},
-		"without the first":                     {func(r []job.Result) []job.Result { return r[1:] }, ErrBroken},
-		"without one":                           {func(r []job.Result) []job.Result { return slices.Delete(r, 2, 3) }, ErrBroken},
-		"one without its attestation":           {func(r []job.Result) []job.Result { r[2].Attestation = nil; return r }, ErrBroken},
-		"one twice":                             {func(r []job.Result) []job.Result { return append(r, r[4]) }, ErrBroken},
-		"one of another session":                {func(r []job.Result) []job.Result { r[2] = other[2]; return r }, ErrBroken},
-		"a job":                                 {func(r []job.Result) []job.Result { return append(r, alone) }, ErrBroken},
-		"a changed byte":                        {func(r []job.Result) []job.Result { r[2].Stdout = "3"; return r }, ErrChanged},
-		"a changed number":                      {func(r []job.Result) []job.Result { r[2].Session.Sequence = 4; return r }, ErrChanged},
-		"none attested":                         {func(r []job.Result) []job.Result { return r[1:2] }, ErrUnsigned},
-		"nothing":                               {func([]job.Result) []job.Result { return nil }, ErrUnsigned},
+		"whole":                                 {func(r []job.Executed) []job.Executed { return r }, nil},
+		"newest first":                          {func(r []job.Executed) []job.Executed { slices.Reverse(r); return r }, nil},
+		"up to the third":                       {func(r []job.Executed) []job.Executed { return r[:3] }, nil},
+		"without the one that was not executed": {func(r []job.Executed) []job.Executed { return slices.Delete(r, 1, 2) }, nil},
+		"without the first":                     {func(r []job.Executed) []job.Executed { return r[1:] }, ErrBroken},
+		"without one":                           {func(r []job.Executed) []job.Executed { return slices.Delete(r, 2, 3) }, ErrBroken},
+		"one without its attestation":           {func(r []job.Executed) []job.Executed { r[2].Attestation = nil; return r }, ErrBroken},
+		"one twice":                             {func(r []job.Executed) []job.Executed { return append(r, r[4]) }, ErrBroken},
+		"one of another session":                {func(r []job.Executed) []job.Executed { r[2] = other[2]; return r }, ErrBroken},
+		"a job":                                 {func(r []job.Executed) []job.Executed { return append(r, job.Executed{Result: alone}) }, ErrBroken},
+		"a changed byte":                        {func(r []job.Executed) []job.Executed { r[2].Stdout = "3"; return r }, ErrChanged},
+		"a changed number":                      {func(r []job.Executed) []job.Executed { r[2].Session.Sequence = 4; return r }, ErrChanged},
+		"a changed byte of code":                {func(r []job.Executed) []job.Executed { r[2].Input.Code = "print(2)"; return r }, ErrChanged},
+		"a changed byte of a file":              {func(r []job.Executed) []job.Executed { r[2].Input.Files[0].Content = "Content"; return r }, ErrChanged},
+		"a file that is no base64":              {func(r []job.Executed) []job.Executed { r[2].Input.Files[0].ContentBase64 = "?"; return r }, ErrChanged},
+		"another file":                          {func(r []job.Executed) []job.Executed { r[2].Input.Files[2].SHA256 = hashText("other"); return r }, ErrChanged},
+		"one file less":                         {func(r []job.Executed) []job.Executed { r[2].Input.Files = r[2].Input.Files[1:]; return r }, ErrChanged},
+		"another environment":                   {func(r []job.Executed) []job.Executed { r[2].Input.Env = nil; return r }, ErrChanged},
+		"code of another":                       {func(r []job.Executed) []job.Executed { r[2].Input = &job.ExecutionInput{Code: "1"}; return r }, ErrChanged},
+		"none attested":                         {func(r []job.Executed) []job.Executed { return r[1:2] }, ErrUnsigned},
+		"nothing":                               {func([]job.Executed) []job.Executed { return nil }, ErrUnsigned},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -79,6 +98,11 @@ func TestVerifySession(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 		})
+	}
+	bare := transcript(t, s, "default-s-x")
+	bare[3].Input = nil
+	if got, err := VerifySession(bare, keys); err != nil || len(got.Unchecked) != 1 || got.Unchecked[0] != bare[3].ID {
+		t.Errorf("got %+v, %v, want that one is unchecked", got.Unchecked, err)
 	}
 	if _, err := VerifySession(transcript(t, s, "default-s-x"), []Key{newSigner(t).Key()}); !errors.Is(err, ErrUnknownKey) {
 		t.Errorf("got %v, want %v", err, ErrUnknownKey)

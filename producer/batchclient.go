@@ -122,18 +122,23 @@ func (c *Client) batch(ctx context.Context, method, id string, wait int) (job.Ba
 
 // BatchResults is [Batches.BatchResults].
 func (c *Client) BatchResults(ctx context.Context, id string, from int) iter.Seq2[job.BatchResult, error] {
-	return func(yield func(job.BatchResult, error) bool) {
-		if _, ok := job.TenantOfBatch(id); !ok {
-			yield(job.BatchResult{}, job.ErrNotFound)
-			return
-		}
+	if _, ok := job.TenantOfBatch(id); !ok {
+		return func(yield func(job.BatchResult, error) bool) { yield(job.BatchResult{}, job.ErrNotFound) }
+	}
+	return readLines[job.BatchResult](ctx, c, BatchPath(id)+"/"+Results+"?from="+strconv.Itoa(max(from, 0)), "results of batch "+id)
+}
+
+// readLines yields the lines of an answer.
+func readLines[T any](ctx context.Context, c *Client, path, what string) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		silent := time.AfterFunc(resultsSilence, cancel)
 		defer silent.Stop()
-		res, err := c.do(ctx, http.MethodGet, BatchPath(id)+"/"+Results+"?from="+strconv.Itoa(max(from, 0)))
+		res, err := c.do(ctx, http.MethodGet, path)
 		if err != nil {
-			yield(job.BatchResult{}, err)
+			yield(none, err)
 			return
 		}
 		defer res.Body.Close()
@@ -147,14 +152,14 @@ func (c *Client) BatchResults(ctx context.Context, id string, from int) iter.Seq
 			if !more && err == nil {
 				return
 			}
-			var r job.BatchResult
+			var v T
 			if err == nil {
-				err = json.Unmarshal(lines.Bytes(), &r)
+				err = json.Unmarshal(lines.Bytes(), &v)
 			}
 			if err != nil {
-				err = fmt.Errorf("read results of batch %s: %w", id, err)
+				err = fmt.Errorf("read %s: %w", what, err)
 			}
-			if !yield(r, err) || err != nil {
+			if !yield(v, err) || err != nil {
 				return
 			}
 		}

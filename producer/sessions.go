@@ -2,6 +2,7 @@ package producer
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -20,6 +21,9 @@ type Sessions interface {
 	ListSessions(ctx context.Context, o SessionListOptions) (SessionPage, error)
 	// ListExecutions lists a session's executions, newest first, as Lister does jobs.
 	ListExecutions(ctx context.Context, session string, o SessionListOptions) (JobPage, error)
+	// Transcript yields what a session has executed, in its order: what each execution was given and what came of it. What has not ended is not in it, and what was
+	// never begun comes last. It yields one error at most, as the last.
+	Transcript(ctx context.Context, session string) iter.Seq2[job.Executed, error]
 	// ExecuteInSession has a session execute code once it has executed what came before; with an idempotency key once, however often it is asked for. The execution is a job: Wait, Get and
 	// Cancel are for it, too; Cancel interrupts one that runs. It fails with job.Invalid, job.ErrNoSession, job.ErrSessionEnded
 	// or job.ErrSessionBusy.
@@ -84,6 +88,15 @@ func (c *Client) ListExecutions(ctx context.Context, session string, o SessionLi
 		err = c.json(ctx, http.MethodGet, path+"/executions"+o.query(), 0, nil, &page)
 	}
 	return page, err
+}
+
+// Transcript is [Sessions.Transcript].
+func (c *Client) Transcript(ctx context.Context, session string) iter.Seq2[job.Executed, error] {
+	path, err := sessionPath(session)
+	if err != nil {
+		return func(yield func(job.Executed, error) bool) { yield(job.Executed{}, err) }
+	}
+	return readLines[job.Executed](ctx, c, path+"/transcript", "transcript of session "+session)
 }
 
 func (o SessionListOptions) query() string {

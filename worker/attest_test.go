@@ -27,7 +27,7 @@ func TestSessionAttested(t *testing.T) {
 	files := job.SessionExecution{Code: "print(open('b').read())", WallMS: 30_000, Files: []job.File{
 		{Name: "b", Content: "text"}, {Name: "a", Artifact: job.NewID("default") + "/gone", Size: 1, SHA256: strings.Repeat("0", 64)},
 	}}
-	var results []job.Result
+	var results []job.Executed
 	for _, e := range []job.SessionExecution{
 		{Code: "x = 1; open('f', 'w').write('here')"}, {Code: "import os; os._exit(3)"}, files, {Code: "print('x' in globals())"}, {Code: "print(open('b').read())", Files: files.Files[:1]},
 	} {
@@ -35,7 +35,8 @@ func TestSessionAttested(t *testing.T) {
 		if err := g.records.AddTurn(t.Context(), id, execution, job.SessionSettings{Runtime: "python"}.Spec(e), record.NewTurn{}); err != nil {
 			t.Fatal(err)
 		}
-		results = append(results, g.result(execution))
+		given := job.ExecutionInput{Code: e.Code, Files: e.Files, Env: settings.Env}
+		results = append(results, job.Executed{Result: g.result(execution), Input: &given})
 	}
 	got, err := attest.VerifySession(results, []attest.Key{signer.Key()})
 	if err != nil {

@@ -114,7 +114,12 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 		if err := w.attest(&result, *t.job.Spec, t.input, t.limits, t.out, h.head); err != nil {
 			return errors.Join(await.ErrSettings, err) // no waiting helps
 		}
+		input, err := t.storeInput(ctx)
+		if err != nil {
+			return err
+		}
 		ending, err = t.storeResult(ctx, result)
+		ending.InputRef = input
 		return err
 	})
 	if err != nil {
@@ -138,9 +143,26 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 	return nil
 }
 
-// inRecord is how large a result may be that the record alone has, bytes: a request to the bucket takes longer than most executions. An
+// inRecord is how large a result may be that the record alone has, and what the execution was given, bytes each: a request to the bucket takes longer than most executions. An
 // attestation has some 3 KiB of it.
 const inRecord = 6 << 10
+
+// storeInput stores what the execution was given, where that is large. Else the record keeps it.
+func (t *turn) storeInput(ctx context.Context) (ref string, err error) {
+	b, err := job.Marshal(*t.job.Spec)
+	if err != nil {
+		return "", fmt.Errorf("encode spec: %w", err)
+	}
+	if len(b) <= inRecord {
+		return "", nil
+	}
+	ref = t.keys.Input(int64(t.job.Epoch))
+	if _, err := t.session.worker.Objects.PutBytes(ctx, ref, "application/json", b); err != nil {
+		return "", err
+	}
+	t.out.stored += int64(len(b))
+	return ref, nil
+}
 
 // storeResult stores a result that is small, of an execution that has left no object, in the record alone.
 func (t *turn) storeResult(ctx context.Context, result job.Result) (record.Ending, error) {

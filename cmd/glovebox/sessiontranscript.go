@@ -2,26 +2,25 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/notebook"
 )
 
 func (a *app) sessionTranscriptCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "transcript ID",
-		Short: "Print the results of all that a session has executed",
-		Long: `Print the results of what a session has executed, oldest first, each as a line of JSON.
-Executions that have not ended, or are no longer kept, are not in it. "glovebox verify
---session" says whether it is whole.`,
+		Short: "Print all that a session has executed, and what came of it",
+		Long: `Print what a session has executed, in its order: a line of JSON for each execution, with its
+result and, as input, the code and files that it was given. Executions that have not ended, or
+are no longer kept, are not in it. "glovebox verify --session" says whether it is whole.`,
 		Example: `  glovebox session transcript default-s-abc… > transcript.jsonl
   glovebox verify --session transcript.jsonl
-  glovebox session transcript default-s-abc… | jq -r .stdout`,
+  glovebox session transcript default-s-abc… | jq -r .input.code`,
 		Args: one("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withJobs(func(sessions *producer.Client) error { return a.transcript(cmd.Context(), sessions, args[0]) })
@@ -29,37 +28,35 @@ Executions that have not ended, or are no longer kept, are not in it. "glovebox 
 	}
 }
 
-func (a *app) transcript(ctx context.Context, sessions *producer.Client, id string) error {
-	var ids []string
-	for o := (producer.SessionListOptions{Limit: producer.MaxPage}); ; {
-		page, err := sessions.ListExecutions(ctx, id, o)
+func (a *app) transcript(ctx context.Context, sessions producer.Sessions, id string) error {
+	for e, err := range sessions.Transcript(ctx, id) {
 		if err != nil {
 			return err
 		}
-		for _, j := range page.Jobs {
-			if j.Status.Final() {
-				ids = append(ids, j.ID)
-			}
-		}
-		if o.Cursor = page.Next; o.Cursor == "" {
-			break
-		}
-	}
-	for _, id := range slices.Backward(ids) {
-		j, err := sessions.Get(ctx, id)
-		if errors.Is(err, job.ErrNotFound) || err == nil && j.Result == nil { // purged meanwhile
-			continue
-		}
+		line, err := job.Marshal(e)
 		if err != nil {
-			return err
-		}
-		line, err := job.Marshal(j.Result)
-		if err != nil {
-			return fmt.Errorf("encode result: %w", err)
+			return fmt.Errorf("encode execution: %w", err)
 		}
 		if _, err := fmt.Fprintf(a.stdout, "%s\n", line); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (a *app) sessionNotebookCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "notebook ID",
+		Short: "Print a session as a Jupyter notebook",
+		Long: `Print what a session has executed as a Jupyter notebook: a cell for each execution, with what
+it printed, how it failed, and charts of up to 256 KiB. Executions that have not ended, or are
+no longer kept, are not in it.`,
+		Example: `  glovebox session notebook default-s-abc… > session.ipynb`,
+		Args:    one("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withJobs(func(sessions *producer.Client) error {
+				return notebook.Write(cmd.Context(), a.stdout, sessions, args[0])
+			})
+		},
+	}
 }

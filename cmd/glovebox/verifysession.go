@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/job"
@@ -15,28 +16,28 @@ import (
 // maxTranscript is beyond what a session's results have, bytes.
 const maxTranscript = 256 << 20
 
-// verifySession verifies the results in the files as those of one session.
+// verifySession verifies the executions in the files as those of one session.
 func (a *app) verifySession(ctx context.Context, files []string, o verifyOptions) error {
 	if o.id != "" || o.json {
 		return usagef("--session goes with neither --id nor --json")
 	}
-	var results []job.Result
+	var all []job.Executed
 	for _, file := range files {
 		b, err := a.readFile(file, maxTranscript)
 		if err != nil {
 			return err
 		}
-		more, err := resultsOf(b)
+		more, err := executionsOf(b)
 		if err != nil {
 			return &failure{exitUsage, fmt.Errorf("%s: %w", file, err), `FILE is what "glovebox session transcript" prints, or results as "glovebox get --json" does`}
 		}
-		results = append(results, more...)
+		all = append(all, more...)
 	}
 	keys, err := a.trustedKeys(ctx, o.keys)
 	if err != nil {
 		return err
 	}
-	t, err := attest.VerifySession(results, keys)
+	t, err := attest.VerifySession(all, keys)
 	if err != nil {
 		fmt.Fprintln(a.stdout, "REJECTED")
 		return &failure{code: exitFailed, err: err}
@@ -44,7 +45,11 @@ func (a *app) verifySession(ctx context.Context, files []string, o verifyOptions
 	fmt.Fprintf(a.stdout, "verified  session %s\n", plain(t.Session))
 	for _, v := range t.Executions {
 		p := v.Statement.Predicate
-		fmt.Fprintf(a.stdout, "  %d  %s  %s, state %s\n", p.Session.Sequence, plain(p.ID), p.Status, plain(p.Session.State))
+		unchecked := ""
+		if slices.Contains(t.Unchecked, p.ID) {
+			unchecked = ", its code is not here"
+		}
+		fmt.Fprintf(a.stdout, "  %d  %s  %s, state %s%s\n", p.Session.Sequence, plain(p.ID), p.Status, plain(p.Session.State), unchecked)
 	}
 	for _, id := range t.Unattested {
 		fmt.Fprintf(a.stdout, "  -  %s  not attested: refused or canceled before it began, or lost with its session\n", plain(id))
@@ -53,20 +58,20 @@ func (a *app) verifySession(ctx context.Context, files []string, o verifyOptions
 	return nil
 }
 
-// resultsOf reads one result after the other.
-func resultsOf(b []byte) (results []job.Result, err error) {
+// executionsOf reads one execution after the other.
+func executionsOf(b []byte) (all []job.Executed, err error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	for {
 		var raw json.RawMessage
 		if err := d.Decode(&raw); errors.Is(err, io.EOF) {
-			return results, nil
+			return all, nil
 		} else if err != nil {
-			return nil, fmt.Errorf("read result %d: %w", len(results)+1, err)
+			return nil, fmt.Errorf("read result %d: %w", len(all)+1, err)
 		}
-		r, err := attest.ParseResult(raw)
+		r, err := attest.ParseExecuted(raw)
 		if err != nil {
-			return nil, fmt.Errorf("result %d: %w", len(results)+1, err)
+			return nil, fmt.Errorf("result %d: %w", len(all)+1, err)
 		}
-		results = append(results, r)
+		all = append(all, r)
 	}
 }

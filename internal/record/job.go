@@ -26,9 +26,11 @@ type Job struct {
 	Batch string
 	// Trace is where its trace goes on, as a traceparent, or "".
 	Trace string
-	// Spec, or SpecRef: the S3 key of one above 64 KiB. Both are gone once it ended.
-	Spec    *job.Spec
-	SpecRef string
+	// Spec, or SpecRef: the S3 key of one above 64 KiB. Both are gone once it ended; what a session has executed stays, here or
+	// in the bucket under InputRef.
+	Spec     *job.Spec
+	SpecRef  string
+	InputRef string
 	// SpecText is Spec as the record has it.
 	SpecText string
 	// Hold is why the job is held, nil where it isn't, and Approval who let it run, where it was.
@@ -68,7 +70,7 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 	j := Job{
 		ID: id, Tenant: tenant, State: job.Status(f["state"]), Runtime: f["runtime"], Image: f["image"],
 		Priority: job.Priority(f["priority"]), SpecRef: f["spec_ref"], Callback: f["callback"],
-		Worker: f["worker"], CancelRequested: f["cancel"] != "", ResultRef: f["result_ref"],
+		Worker: f["worker"], CancelRequested: f["cancel"] != "", ResultRef: f["result_ref"], InputRef: f["input_ref"],
 		Batch: f["batch"], Session: f["session"], Trace: f["trace"], SpecText: f["spec"],
 	}
 	if f["cancel"] == ErrTenantStopped.Code {

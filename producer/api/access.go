@@ -94,6 +94,8 @@ var accesses = map[string]access{
 	"GET /v1/sessions":                      {job.ScopeRead, ""},
 	"GET /v1/sessions/{id}":                 {job.ScopeRead, ""},
 	"GET /v1/sessions/{id}/executions":      {job.ScopeRead, ""},
+	"GET /v1/sessions/{id}/transcript":      {job.ScopeRead, ""},
+	"GET /v1/sessions/{id}/notebook":        {job.ScopeRead, ""},
 	"DELETE /v1/sessions/{id}":              {job.ScopeSubmit, "session.end"},
 	"POST /v1/sessions/{id}/execute":        {job.ScopeSubmit, "job.submit"},
 	"POST /v1/sessions/{id}/interrupt":      {job.ScopeSubmit, "job.cancel"},

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -388,46 +387,8 @@ func (a *API) batchResults(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	control := http.NewResponseController(w)
-	lines := json.NewEncoder(w)
-	lines.SetEscapeHTML(false)
-	begun, looked := false, time.Now()
-	for result, err := range a.answering(ctx, c.tenant).BatchResults(ctx, id, from) {
-		switch {
-		case err != nil && !begun:
-			a.writeError(w, r, err)
-			return
-		case err != nil:
-			a.log.WarnContext(ctx, "results of a batch were cut off", "batch_id", id, "request_id", requestID(r.Context()), "error", err) //nolint:contextcheck // the id alone is read
-			panic(http.ErrAbortHandler)
-		}
-		if !begun {
-			begin(w)
-			begun = true
-		}
-		if time.Since(looked) >= a.look {
-			if err := a.goesOn(ctx, r, c); err != nil {
-				a.log.InfoContext(ctx, "results of a batch were cut off", "batch_id", id, "request_id", requestID(ctx), "error", err)
-				panic(http.ErrAbortHandler)
-			}
-			looked = time.Now()
-		}
-		if err := control.SetWriteDeadline(time.Now().Add(answerTime)); err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		if err := lines.Encode(result); err != nil {
-			return // the client has left
-		}
-	}
-	if !begun {
-		begin(w)
-	}
-}
-
-func begin(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", producer.LinesMediaType)
-	w.Header().Set("Referrer-Policy", "no-referrer")
-	w.WriteHeader(http.StatusOK)
+	out := &lasting{ctx: ctx, api: a, w: w, r: r, caller: c, what: "results of a batch", mediaType: producer.LinesMediaType, looked: time.Now()}
+	sendAll(out, a.answering(ctx, c.tenant).BatchResults(ctx, id, from))
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

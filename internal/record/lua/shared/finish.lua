@@ -16,6 +16,7 @@
 -- @number default_retention  how long a job is kept whose record doesn't say, ms
 -- @arg result       as JSON, or '' for one that is in the bucket alone
 -- @arg result_ref   the S3 key of result.json, or ''
+-- @arg input_ref    the S3 key of what an execution of a session was given, or '': the record keeps that
 -- @arg result_life  how long Redis keeps a result that the bucket also has, ms
 -- @arg stored       bytes of the job's objects
 -- @arg dirty        1: there may be objects that no record points to
@@ -38,8 +39,9 @@
 -- @answer missing   there is no such job
 -- @answer ended     it has ended before
 
-local state, held_epoch, held_by, callback, spec_ref, retention, created, batch, charged, watched, run, item, try = unpack(call('HMGET', job(id),
-  'state', 'epoch', 'worker', 'callback', 'spec_ref', 'retention', 'created', 'batch', 'charge', 'watched', 'run', 'item', 'try'))
+local state, held_epoch, held_by, callback, spec_ref, retention, created, batch, charged, watched, run, item, try, sequence = unpack(call('HMGET', job(id),
+  'state', 'epoch', 'worker', 'callback', 'spec_ref', 'retention', 'created', 'batch', 'charge', 'watched', 'run', 'item', 'try', 'sequence'))
+local spec_stays = sequence and input_ref == '' -- what a session has executed is kept with what came of it
 -- A worker may spoil a record. What follows the first write must not fail for it.
 retention, created = tonumber(retention) or default_retention, created or now
 if not state then return {'missing'} end
@@ -48,7 +50,7 @@ if state ~= 'held' and state ~= 'queued' and state ~= 'running' then return {'en
 -- keep stores the result, and counts what is kept of the job until it is forgotten.
 local function keep()
   charged = tonumber(charged or 0)
-  local left = math.max(charged - text_cost(call('HSTRLEN', job(id), 'spec')), 0)
+  local left = spec_stays and charged or math.max(charged - text_cost(call('HSTRLEN', job(id), 'spec')), 0)
   if result_ref == '' then
     call('HSET', job(id), 'result', result)
     left = left + text_cost(#result)
@@ -93,7 +95,8 @@ local function finish()
     meter()
     warned = spend()
   end
-  call('HDEL', job(id), 'spec', 'spec_ref')
+  if not spec_stays then call('HDEL', job(id), 'spec', 'spec_ref') end
+  if input_ref ~= '' then call('HSET', job(id), 'input_ref', input_ref) end
   call('HDEL', running, id)
   call('ZREM', t .. 'deadline', id)
   local made = {tell(event, callback, delivery, message, now, 'job', id, 'expires', string.format('%.0f', now + retention))}

@@ -1,0 +1,22 @@
+package job
+
+// ExecutionInput is what an execution of a session was given.
+type ExecutionInput struct {
+	Code string `json:"code,omitempty"`
+	// Files hold their content, or say which upload or artifact it is, and its SHA-256.
+	Files []File `json:"files,omitempty" doc:"With their content, or with the upload or artifact that has it, and its SHA-256."`
+	// Env is the session's.
+	Env    map[string]string `json:"env,omitempty" doc:"The session's environment variables."`
+	WallMS int64             `json:"wall_ms,omitempty" doc:"How long it might take."`
+}
+
+// Spec returns the job that the execution's input hash is of.
+func (in ExecutionInput) Spec() Spec { return Spec{Source: in.Code, Files: in.Files, Env: in.Env} }
+
+// Executed is an execution of a session that has ended: its result, and what it was given.
+type Executed struct {
+	Result
+
+	// Input is nil for one that was never begun.
+	Input *ExecutionInput `json:"input,omitempty" doc:"What it was given; absent where it was never begun."`
+}
