@@ -9,16 +9,19 @@ import (
 
 // deepCost counts all that a comparison walks. CEL itself counts the items of a list or map, and nothing within these, so that one
 // unit could be 64 KiB of parameters.
-type deepCost struct{}
+type deepCost struct{ matcher *matcher }
 
 // CallCost is [cel.CostTracking]'s estimator; nil leaves a call to CEL.
-func (deepCost) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
+func (d deepCost) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
+	var cost uint64
 	switch function {
+	case "matches":
+		cost = d.matcher.cost(args[0], args[1])
+		return &cost
 	case operators.Equals, operators.NotEquals, operators.In:
 	default:
 		return nil
 	}
-	var cost uint64
 	for _, arg := range args {
 		cost += values(arg)
 	}

@@ -4,6 +4,7 @@ package expression
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"cel.dev/cel-go/cel"
@@ -25,7 +26,8 @@ type Condition struct {
 // Parse reads a condition over these variables. What it may calculate is bounded by cost, in CEL's units, of which some
 // milliseconds have 100,000.
 func Parse(text string, cost uint64, variables ...cel.EnvOption) (Condition, error) {
-	env, err := cel.NewEnv(append([]cel.EnvOption{cel.ParserRecursionLimit(maxDepth)}, variables...)...)
+	m := &matcher{most: cost}
+	env, err := cel.NewCustomEnv(slices.Concat(m.library(), []cel.EnvOption{cel.ParserRecursionLimit(maxDepth)}, variables)...)
 	if err != nil {
 		return Condition{}, fmt.Errorf("make CEL's environment: %w", err)
 	}
@@ -36,7 +38,7 @@ func Parse(text string, cost uint64, variables ...cel.EnvOption) (Condition, err
 	if t := read.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return Condition{}, fmt.Errorf("is of type %s", t)
 	}
-	program, err := env.Program(read, cel.CostLimit(cost), cel.CostTracking(deepCost{}))
+	program, err := env.Program(read, cel.CostLimit(cost), cel.CostTracking(deepCost{m}))
 	if err != nil {
 		return Condition{}, errors.New("is no expression: " + oneLine(err))
 	}
@@ -58,15 +60,18 @@ func oneLine(err error) string {
 	return job.Clip(strings.TrimPrefix(first, "ERROR: <input>:"), 200)
 }
 
-// Holds evaluates the condition.
-func (c Condition) Holds(known map[string]any) (bool, error) {
-	v, _, err := c.program.Eval(known)
+// Holds evaluates the condition, and says what that cost.
+func (c Condition) Holds(known map[string]any) (holds bool, cost uint64, err error) {
+	v, details, err := c.program.Eval(known)
+	if details != nil && details.ActualCost() != nil {
+		cost = *details.ActualCost()
+	}
 	if err != nil {
-		return false, errors.New(oneLine(err))
+		return false, cost, errors.New(oneLine(err))
 	}
 	b, ok := v.Value().(bool)
 	if !ok {
-		return false, fmt.Errorf("it is no bool but of type %s", v.Type().TypeName())
+		return false, cost, fmt.Errorf("it is no bool but of type %s", v.Type().TypeName())
 	}
-	return b, nil
+	return b, cost, nil
 }

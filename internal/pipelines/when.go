@@ -55,7 +55,8 @@ func (w when) holds(c Context) (bool, error) {
 		known[at+".status"], known[at+".count"] = string(need.Status), need.Count
 		known[at+".succeeded"], known[at+".failed"], known[at+".outputs"] = need.Succeeded, need.Failed, plain(need.outputs())
 	}
-	return w.condition.Holds(known)
+	holds, _, err := w.condition.Holds(known)
+	return holds, err
 }
 
 // plain is v with numbers as CEL knows them: whole ones that fit are ints, others doubles.

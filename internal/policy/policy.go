@@ -1,17 +1,20 @@
 package policy
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 
+	yamlv3 "gopkg.in/yaml.v3"
 	"sigs.k8s.io/yaml"
 
 	"github.com/glovebox-run/glovebox/internal/expression"
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// maxCost bounds what a rule may calculate about one job, in CEL's units: to look for a word in 1 MiB of source takes some 100,000. A
-// rule that would take more refuses the job.
+// maxCost bounds what all rules together may calculate about one job, in CEL's units: to look for a word in 1 MiB of source takes some
+// 100,000. Where they would take more, the job is refused.
 const maxCost = 5_000_000
 
 // maxFile bounds an operator's file of rules: [job.MaxRules] of the largest, and comments.
@@ -49,12 +52,26 @@ func Rules(b []byte) ([]job.Rule, error) {
 		return nil, fmt.Errorf("the file has %d bytes, and up to %d are read", len(b), maxFile)
 	}
 	var file struct {
-		Policy []job.Rule `json:"policy"`
+		Policy *[]job.Rule `json:"policy"`
 	}
 	if err := yaml.UnmarshalStrict(b, &file); err != nil {
 		return nil, fmt.Errorf("no list of rules under policy: %w", err)
 	}
-	return file.Policy, nil
+	if file.Policy == nil { // an empty file is a mistake more often than a wish
+		return nil, errors.New("no list of rules under policy: policy: [] is none")
+	}
+	d := yamlv3.NewDecoder(bytes.NewReader(b))
+	for documents := 0; ; documents++ {
+		var next any
+		switch err := d.Decode(&next); {
+		case errors.Is(err, io.EOF):
+			return *file.Policy, nil
+		case err != nil:
+			return nil, fmt.Errorf("no YAML: %w", err)
+		case documents > 0:
+			return nil, errors.New("there is more than one document: rules behind the first --- would be read by nobody")
+		}
+	}
 }
 
 // ParseFile is [Parse] of the rules of a file.
@@ -93,12 +110,19 @@ func (v Verdict) Held() bool { return v.Fault == nil && v.Rule.Then == job.RuleH
 // Decide finds the first rule that matches, of the operator's and then of the tenant's.
 func Decide(s Subject, policies ...Policy) Verdict {
 	var known map[string]any
+	var spent uint64
 	for _, p := range policies {
 		for _, r := range p.rules {
+			if s.Kind == KindSession && r.Then == job.RuleHold {
+				continue // nothing is executed yet: each execution is judged
+			}
 			if known == nil {
 				known = s.known()
 			}
-			matches, err := r.condition.Holds(known)
+			matches, cost, err := r.condition.Holds(known)
+			if spent += cost; err == nil && spent > maxCost {
+				err = errors.New("the rules calculate for too long about this job")
+			}
 			if err != nil {
 				return Verdict{Rule: r.Rule, Fault: errors.New(job.Clip(err.Error(), 200))}
 			}

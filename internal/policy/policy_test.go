@@ -3,6 +3,7 @@ package policy
 import (
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -64,6 +65,10 @@ func TestDecide(t *testing.T) {
 		{`checker.contains('exit')`, func(s *Subject) {
 			s.Spec.Checker = &job.Checker{Program: &job.CheckerProgram{Runtime: "python", Source: "exit(42)"}}
 		}},
+		{`checker_runtime == 'bash' && checker_limits.memory_mb > 512`, func(s *Subject) {
+			s.Spec.Checker = &job.Checker{Program: &job.CheckerProgram{Runtime: "bash", Limits: job.Limits{MemoryMB: 2048}}}
+		}},
+		{`isolation != 'gvisor'`, func(s *Subject) { s.Spec.Isolation = job.Process }},
 		{`tests > 0`, func(s *Subject) { s.Spec.Tests = make([]job.Test, 1) }},
 		{`'LD_PRELOAD' in env`, func(s *Subject) { s.Spec.Env = map[string]string{"LD_PRELOAD": "x"} }},
 		{`env.exists(k, env[k].contains('secret'))`, func(s *Subject) { s.Spec.Env = map[string]string{"K": "a secret"} }},
@@ -154,6 +159,8 @@ func TestRuleThatNeverEnds(t *testing.T) {
 		`files.all(a, files.all(b, args == args && env == env && files in [files]))`,
 		`files.map(a, files.map(b, files.map(c, a.content + b.content + c.content))).size() > 0`,
 		`files.all(a, files.all(b, source.matches('(a+)+$') && source.matches('(a|aa)+$')))`,
+		`source.matches('[A-Za-z0-9+/]{1000}')`,
+		`files.all(f, source.matches('(' + f.content + '){3}b') || true)`,
 		`files.exists(a, files.exists(b, files.exists(c, (source + source + source).contains('b'))))`,
 	} {
 		start := time.Now()
@@ -208,6 +215,52 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestRulesOfAFile: a file without a list of rules is a mistake, and so are rules that nobody would read.
+func TestRulesOfAFile(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "no list of rules", "# nothing": "no list of rules", "policy:": "no list of rules", "{}": "no list of rules", "null": "no list of rules", "policy: 3": "no list of rules",
+		"polcy: []": "no list of rules", "policy: []\n---\npolicy: [{name: a, when: 'true', then: deny}]": "more than one document",
+	} {
+		if _, err := ParseFile([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %s", text, err, want)
+		}
+	}
+	for _, text := range []string{"policy: []", "---\npolicy: []\n", `{"policy": []}`} {
+		if p, err := ParseFile([]byte(text)); err != nil || !p.Empty() {
+			t.Errorf("%q: got %v, %v, want no rules", text, p, err)
+		}
+	}
+}
+
+// TestRulesTogether: what all rules calculate about a job is bounded, not what each does.
+func TestRulesTogether(t *testing.T) {
+	t.Parallel()
+	var all []job.Rule
+	for i := range job.MaxRules {
+		all = append(all, deny(fmt.Sprintf("r%d", i), "source.matches('[a-y]{20}z')"))
+	}
+	p := mustParse(t, all...)
+	large := Subject{Kind: KindJob, Spec: job.Spec{Source: strings.Repeat("aaaaa ", 1<<18)}}
+	if v := Decide(large, mustParse(t, all[0])); v.Fault != nil {
+		t.Errorf("one rule: got %+v", v)
+	}
+	if v := Decide(large, p, p); v.Fault == nil || !strings.Contains(v.Fault.Error(), "too long") {
+		t.Errorf("all rules: got %+v, want it refused", v)
+	}
+}
+
+// TestStartOfASession is judged by what denies, also behind what would hold an execution.
+func TestStartOfASession(t *testing.T) {
+	t.Parallel()
+	p := mustParse(t, hold("look", "true"), deny("no", "token == 'agent'"))
+	for token, want := range map[string]string{"agent": "no", "": ""} {
+		if v := Decide(Subject{Kind: KindSession, Token: token}, p); v.Rule.Name != want || v.Held() {
+			t.Errorf("%q: got %+v, want %q", token, v, want)
+		}
+	}
+}
+
 // TestDocumentedVariables: docs/policy.md has each variable, and its rules can be read.
 func TestDocumentedVariables(t *testing.T) {
 	t.Parallel()
@@ -216,7 +269,7 @@ func TestDocumentedVariables(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range Variables() {
-		if !strings.Contains(string(page), "| `"+name+"` |") {
+		if !strings.Contains(string(page), "`"+name+"`") {
 			t.Errorf("docs/policy.md has no line for the variable %s", name)
 		}
 	}

@@ -57,12 +57,15 @@ var variables = []variable{
 	{"compile", cel.StringType, func(s Subject) any { return commands(s.Spec.Commands).Compile }},
 	{"run", cel.StringType, func(s Subject) any { return commands(s.Spec.Commands).Run }},
 	{"checker", cel.StringType, func(s Subject) any { return program(s.Spec.CheckerProgram()) }},
+	{"checker_runtime", cel.StringType, func(s Subject) any { return checkerOf(s.Spec).Runtime }},
+	{"checker_limits", cel.MapType(cel.StringType, cel.DynType), func(s Subject) any { return checkerOf(s.Spec).Limits.ByName() }},
 	{"tests", cel.IntType, func(s Subject) any { return len(s.Spec.Tests) }},
 	{"env", table, func(s Subject) any { return entries(s.Spec.Env) }},
 	{"secrets", texts, func(s Subject) any { return list(s.Spec.Secrets) }},
 	{"metadata", table, func(s Subject) any { return entries(s.Spec.Metadata) }},
 	{"limits", cel.MapType(cel.StringType, cel.DynType), func(s Subject) any { return s.Limits.ByName() }},
 	{"priority", cel.StringType, func(s Subject) any { return string(cmp.Or(s.Spec.Priority, job.Normal)) }},
+	{"isolation", cel.StringType, func(s Subject) any { return string(s.Spec.Isolation.Or()) }},
 	{"callback_host", cel.StringType, func(s Subject) any { return host(s.Spec.Callback) }},
 	{"fresh", cel.BoolType, func(s Subject) any { return s.Spec.Fresh }},
 }
@@ -114,9 +117,9 @@ func describe(files []job.File) []map[string]any {
 	return all
 }
 
-// code is the source and all files as one text: a program can be in any of them.
+// code is the source, all files and the text of a checker program as one text: a program can be in any of them.
 func code(spec job.Spec) string {
-	all := []string{spec.Source}
+	all := []string{spec.Source, program(spec.CheckerProgram())}
 	for _, f := range describe(spec.Files) {
 		all = append(all, f["content"].(string))
 	}
@@ -145,6 +148,17 @@ func program(p *job.CheckerProgram) string {
 	}
 	c := commands(p.Commands)
 	return strings.Join(append(all, c.Compile, c.Run), "\n")
+}
+
+// checkerOf is a job's checker program, with the limits that it will have; the zero value if it has none.
+func checkerOf(spec job.Spec) job.CheckerProgram {
+	p := spec.CheckerProgram()
+	if p == nil {
+		return job.CheckerProgram{}
+	}
+	of := *p
+	of.Limits = of.Limits.Or(job.DefaultLimits)
+	return of
 }
 
 func commands(c *job.Commands) job.Commands {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
@@ -91,7 +92,7 @@ func (s *Store) Refuse(ctx context.Context, j Job, reason *job.Error) error {
 	return err
 }
 
-// HeldJobs returns a tenant's jobs that wait for a decision, with their specs where the records have them; first those that wait for the shortest time yet.
+// HeldJobs returns a tenant's jobs that wait for a decision, as lists have them: first those that wait for the shortest time yet.
 func (s *Store) HeldJobs(ctx context.Context, tenant string, most int) ([]Job, error) {
 	if !job.ValidTenant(tenant) {
 		return nil, nil
@@ -100,21 +101,9 @@ func (s *Store) HeldJobs(ctx context.Context, tenant string, most int) ([]Job, e
 	if err != nil {
 		return nil, fmt.Errorf("list held jobs: %w", err)
 	}
-	var held []Job
-	for _, id := range ids {
-		if !ofTenant(id, tenant) {
-			continue
-		}
-		j, err := s.Get(ctx, id)
-		switch {
-		case errors.Is(err, job.ErrNotFound), err == nil && j.State != job.Held:
-		case err != nil:
-			return nil, err
-		default:
-			held = append(held, j)
-		}
-	}
-	return held, nil
+	ids = slices.DeleteFunc(ids, func(id string) bool { return !ofTenant(id, tenant) })
+	held, err := s.readListed(ctx, tenant, ids)
+	return slices.DeleteFunc(held, func(j Job) bool { return j.State != job.Held || j.Hold == nil }), err
 }
 
 // ErrApprovalExpired is why a job ended that nobody decided about in time.
@@ -154,18 +143,18 @@ func (w *Sweeper) endUndecided(ctx context.Context, tenant string) error {
 	})
 }
 
-// readDecision reads what the record says of a decision about the job: one that is waited for, and one that was taken.
-func (j *Job) readDecision(f map[string]string) error {
+// readDecision reads what the record says of a decision about the job: one that is waited for, and one that was taken. A worker may have
+// spoiled either: then nobody can approve the job, and no worker runs it as approved, but it still ends.
+func (j *Job) readDecision(f map[string]string) {
 	if text := f["hold"]; text != "" {
 		j.holdText = text
-		if err := json.Unmarshal([]byte(text), &j.Hold); err != nil {
-			return err
+		if json.Unmarshal([]byte(text), &j.Hold) != nil {
+			j.Hold = nil
 		}
 	}
-	if text := f["approval"]; text != "" {
-		return json.Unmarshal([]byte(text), &j.Approval)
+	if text := f["approval"]; text != "" && (json.Unmarshal([]byte(text), &j.Approval) != nil || j.Approval == nil) {
+		j.Approval = &job.Approval{}
 	}
-	return nil
 }
 
 // CheckApproved fails with job.ErrOtherInput where somebody approved the job with another spec than this.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -238,4 +239,91 @@ func TestHeldExecution(t *testing.T) {
 			t.Errorf("got %s, %s, want it canceled", j.State, j.Result)
 		}
 	})
+}
+
+// TestSpoiledHold: whatever a worker writes into what a decision reads, an approved job is queued, and others' approvals are listed.
+func TestSpoiledHold(t *testing.T) {
+	t.Parallel()
+	s := storeOf(t, 4)
+	w, _ := sweepingOver(s)
+	ctx := t.Context()
+	key := func(name, id string) string { return script.Key("default", name+":"+id) }
+	for name, spoil := range map[string]func(id string) error{
+		"events": func(id string) error { return s.rdb.Set(ctx, key("events", id), "x", 0).Err() },
+		"charge": func(id string) error { return s.rdb.HSet(ctx, key("job", id), "charge", "x").Err() },
+		"run_at": func(id string) error { return s.rdb.HSet(ctx, key("job", id), "run_at", "").Err() },
+	} {
+		j := s.heldJob(t, job.Spec{Source: "echo", Priority: job.Low})
+		if err := spoil(j.ID); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Approve(ctx, j, approvalOf(j)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := s.opened(t, "default"); !slices.Contains(got, j.ID) {
+			t.Errorf("%s: released are %v, want the job", name, got)
+		}
+	}
+	good, bad := s.heldJob(t, job.Spec{Source: "echo"}), s.heldJob(t, job.Spec{Source: "echo"})
+	if err := s.rdb.HSet(ctx, key("job", bad.ID), "hold", "{").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if held, err := s.HeldJobs(ctx, "default", 10); err != nil || len(held) != 1 || held[0].ID != good.ID {
+		t.Errorf("got %v, %v, want the other one", held, err)
+	}
+	w.forward(time.Hour + time.Second)
+	w.pass(ctx, approvalPass, w.sweepApprovals)
+	for _, id := range []string{good.ID, bad.ID} {
+		if j := s.mustGet(t, id); j.State != job.Canceled {
+			t.Errorf("got %s, want it canceled: nobody decided", j.State)
+		}
+	}
+}
+
+// TestApprovedTooLate: who decides after the time is over decides nothing, however late the sweeper comes.
+func TestApprovedTooLate(t *testing.T) {
+	t.Parallel()
+	s := storeOf(t, 4)
+	j := s.heldJob(t, job.Spec{Source: "echo"})
+	s.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	if err := s.Approve(t.Context(), j, approvalOf(j)); !errors.Is(err, job.ErrNotHeld) {
+		t.Errorf("got %v, want ErrNotHeld", err)
+	}
+}
+
+// TestHeldExecutionEnds: what waits behind it is told, and the worker of a session that ends can end it, too.
+func TestHeldExecutionEnds(t *testing.T) {
+	t.Parallel()
+	r := openRoles(t)
+	ctx := t.Context()
+	x := r.api.openSession(t, "acme")
+	r.worker.mustClaim(t, x.ID)
+	held := func() Job {
+		t.Helper()
+		id := job.NewID("acme")
+		if err := r.api.AddTurn(ctx, x.ID, id, pythonSession.Spec(job.SessionExecution{Code: "held"}), NewTurn{Hold: &Held{Hold: job.Hold{Rule: "rule", ExpiresAt: time.Now().Add(time.Hour)}}}); err != nil {
+			t.Fatal(err)
+		}
+		return r.api.mustGet(t, id)
+	}
+	first := held()
+	listener := r.worker.ListenTurns(ctx, "w1")
+	defer listener.Close()
+	woken, stop := listener.Wait(x.ID)
+	defer stop()
+	if err := r.api.Refuse(ctx, first, &job.Error{Code: job.CodeRejected}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-woken:
+	case <-time.After(gbtest.Patience):
+		t.Error("nobody told the session's worker")
+	}
+	second := held()
+	if err := r.worker.EndSession(ctx, x.ID, "w1", job.SessionEnd{Reason: job.EndTTL}); err != nil {
+		t.Fatal(err)
+	}
+	if j := r.api.mustGet(t, second.ID); j.State != job.Canceled {
+		t.Errorf("got %s, want it canceled with its session", j.State)
+	}
 }

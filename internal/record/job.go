@@ -91,7 +91,7 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 			r.fail(name, json.Unmarshal([]byte(f[name]), into))
 		}
 	}
-	r.fail("hold", j.readDecision(f))
+	j.readDecision(f)
 	return j, r.err
 }
 
@@ -131,10 +131,14 @@ func (j Job) Queued() time.Duration { return max(j.Started.Sub(j.Ready()), 0) }
 
 // Ready is when the job could run at the earliest.
 func (j Job) Ready() time.Time {
-	if j.RunAt.After(j.Created) {
-		return j.RunAt
+	ready := j.Created
+	if j.RunAt.After(ready) {
+		ready = j.RunAt
 	}
-	return j.Created
+	if j.Approval != nil && j.Approval.At.After(ready) {
+		ready = j.Approval.At
+	}
+	return ready
 }
 
 // Watched reports whether somebody watches the job.

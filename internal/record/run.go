@@ -62,7 +62,9 @@ type Run struct {
 	// Callback is the URL that is told, or "".
 	Callback string
 	// Trace is where the trace goes on that it was begun in, as a traceparent, or "".
-	Trace             string
+	Trace string
+	// By is the token that began it, with no scope missing: what it may read was looked at then. It has no id where nobody's did.
+	By                job.Token
 	Created, Finished time.Time // the latter zero until then
 	Retention         time.Duration
 	// Outputs are JSON, once it has ended.
@@ -104,7 +106,8 @@ type NewRun struct {
 	Pipeline, Params []byte
 	Metadata         map[string]string
 	Callback         string
-	Trace            string // where the trace goes on that it is begun in, as a traceparent, or ""
+	Trace            string    // where the trace goes on that it is begun in, as a traceparent, or ""
+	By               job.Token // that began it: its id and label, or neither
 	Deadline         time.Time
 	// Key is an idempotency key, or "", and Asked what it stands for.
 	Key   string
@@ -127,7 +130,7 @@ func (n NewRun) fields() (list []any, size int, err error) {
 		metadata = string(text)
 	}
 	for name, value := range map[string]string{
-		"metadata": metadata, "pipeline": string(n.Pipeline), "params": string(n.Params), "name": n.Name, "template": n.Template, "callback": n.Callback, "trace": n.Trace, "rerun_of": n.RerunOf,
+		"metadata": metadata, "pipeline": string(n.Pipeline), "params": string(n.Params), "name": n.Name, "template": n.Template, "callback": n.Callback, "trace": n.Trace, "by": n.By.ID, "by_label": n.By.Label, "rerun_of": n.RerunOf,
 	} {
 		list, size = append(list, name, value), size+textCost(len(value))
 	}
@@ -219,7 +222,7 @@ func (s *Store) GetRun(ctx context.Context, id string) (Run, error) {
 func parseRun(tenant, id string, f, items map[string]string) (Run, error) {
 	run := Run{
 		ID: id, Tenant: tenant, State: job.Status(f["state"]), Name: f["name"], Template: f["template"], Pipeline: []byte(f["pipeline"]), Params: []byte(f["params"]), Cancel: f["cancel"],
-		Callback: f["callback"], Trace: f["trace"], Outputs: []byte(f["outputs"]), Verdicts: map[string][]byte{}, Items: map[string]map[int]RunItem{}, rev: items["rev"],
+		Callback: f["callback"], Trace: f["trace"], By: job.Token{ID: f["by"], Label: f["by_label"], Scopes: job.Scopes()}, Outputs: []byte(f["outputs"]), Verdicts: map[string][]byte{}, Items: map[string]map[int]RunItem{}, rev: items["rev"],
 	}
 	r := fields{of: "run " + id, f: f}
 	if f["metadata"] != "" {

@@ -43,7 +43,7 @@ var keys = []Key{
 	{"gb:{*}:lasting", "zset key → ms when its time is over", ReadWrite, Read, "idempotency keys and deliveries to hooks that last, which a quota counts", "as long as the last of them"},
 	{"gb:{*}:outbox", "zset delivery → ms when it is due", ReadWrite, Write, "deliveries to make: an end adds one", "an entry as long as the delivery is pending"},
 	{"gb:{*}:later", "zset id → run_at, ms", ReadWrite, Write, "jobs whose run_at is to come: a start takes one out", "an entry until the time has come"},
-	{"gb:{*}:approvals", "zset id → ms when it is given up", ReadWrite, None, "jobs that wait for approval", "an entry as long as the job is held"},
+	{"gb:{*}:approvals", "zset id → ms when it is given up", ReadWrite, Write, "jobs that wait for approval: the end of a session takes its own out", "an entry as long as the job is held"},
 	{"gb:{*}:running", "hash id → epoch and worker", ReadWrite, ReadWrite, "which worker runs which job", "an entry as long as the job runs"},
 	{"gb:{*}:jobs", "zset of created ms, 13 digits, and id; all scores 0", ReadWrite, None, "the list of jobs", "an entry until the job is forgotten"},
 	{"gb:{*}:line", "hash", ReadWrite, ReadWrite, "the last place in the backlogs, and which priority's turn it is", "for good"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/policy"
+	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/direct"
@@ -134,11 +135,12 @@ func TestApprove(t *testing.T) {
 func TestApprovedInputChanged(t *testing.T) {
 	t.Parallel()
 	r := newRuled(t)
+	const changed = `{"spec_version":1,"runtime":"python","source":"another()"}`
 	large := strings.Repeat("#", 100<<10)
 	small, kept := r.held(t, r.agent, "careful()"), r.held(t, r.agent, "careful()"+large)
 	swap := func(id string) {
 		t.Helper()
-		text := []byte(`{"spec_version":1,"runtime":"python","source":"another()"}`)
+		text := []byte(changed)
 		if id == small.ID {
 			if err := r.Raw.HSet(t.Context(), "gb:{acme}:job:"+id, "spec", text).Err(); err != nil {
 				t.Fatal(err)
@@ -162,6 +164,12 @@ func TestApprovedInputChanged(t *testing.T) {
 		}
 		for _, hash := range []string{j.Hold.InputHash, p.Hold.InputHash} {
 			r.refused(t, r.decide(t, r.reviewer, j.ID, "approve", hash, ""), http.StatusConflict, job.CodeOtherInput)
+		}
+		r.refused(t, r.decide(t, r.reviewer, j.ID, "reject", strings.Repeat("0", 64), ""), http.StatusConflict, job.CodeOtherInput)
+	}
+	for id, hash := range map[string]string{small.ID: small.Hold.InputHash, kept.ID: record.HashInput(kept.ID, []byte(changed))} { // as it was, and as it is
+		if a := r.decide(t, r.reviewer, id, "reject", hash, ""); a.status != http.StatusOK {
+			t.Errorf("reject: got %d %s", a.status, a.body)
 		}
 	}
 	later := r.held(t, r.agent, "careful(3)")
@@ -232,16 +240,39 @@ func TestRulesOfAllWays(t *testing.T) {
 		t.Errorf("got %+v", run.Steps["a"])
 	}
 
+	// A step is its run's, and that is whose token began it.
+	r.expecting(t, "POST", "/v1/runs", `{"pipeline":{"steps":{"b":{"runtime":"python","source":"careful"}}}}`, http.StatusAccepted, &run, as(r.reviewer))
+	if err := r.acme.Advance(t.Context(), run.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for _, by := range []struct {
+		token  string
+		status int
+	}{{r.reviewer, http.StatusForbidden}, {r.other, http.StatusOK}} {
+		var list producer.ApprovalList
+		r.expecting(t, "GET", "/v1/approvals", "", http.StatusOK, &list, as(r.other))
+		for _, p := range list.Approvals {
+			if p.Metadata[job.RunKey] != run.ID {
+				continue
+			}
+			if a := r.decide(t, by.token, p.ID, "approve", p.Hold.InputHash, ""); a.status != by.status {
+				t.Errorf("approve a step: got %d %s, want %d", a.status, a.body, by.status)
+			}
+		}
+	}
+	// Who waits with the connection open is refused at once.
+	r.expecting(t, "POST", "/v1/code-sandbox/execute", `{"language":"python","code":"careful"}`, http.StatusForbidden, nil, as(r.agent))
+
 	// Sessions: their start, and each execution.
 	r.expecting(t, "POST", "/v1/sessions", `{"runtime":"python"}`, http.StatusForbidden, nil, as(r.agent))
 	var x job.Session
-	r.expecting(t, "POST", "/v1/sessions", `{"runtime":"python"}`, http.StatusAccepted, &x, as(r.full(t)))
+	r.expecting(t, "POST", "/v1/sessions", `{"runtime":"python","env":{"K":"v"}}`, http.StatusAccepted, &x, as(r.full(t)))
 	r.expecting(t, "POST", "/v1/sessions/"+x.ID+"/execute", `{"code":"forbidden"}`, http.StatusForbidden, nil, as(r.agent))
 	var e job.Record
 	r.expecting(t, "POST", "/v1/sessions/"+x.ID+"/execute", `{"code":"careful"}`, http.StatusAccepted, &e, as(r.agent))
 	p = job.Pending{}
 	r.expecting(t, "GET", "/v1/approvals/"+e.ID, "", http.StatusOK, &p, as(r.reviewer))
-	if e.Status != job.Held || p.Session != x.ID || p.Spec.Source != "careful" {
+	if e.Status != job.Held || p.Session != x.ID || p.Spec.Source != "careful" || p.Spec.Env["K"] != "v" {
 		t.Errorf("got %+v, %+v", e, p)
 	}
 

@@ -66,7 +66,7 @@ func (a *API) execute(ctx context.Context, in *executeInput) (*executeOutput, er
 		return nil, a.executeProblem(ctx, limitsErr)
 	default: // Submit says so, too, unless the key has a job already
 	}
-	j, err := client.Submit(ctx, spec)
+	j, err := client.WithoutHolds().Submit(ctx, spec)
 	done() // a wait holds nothing of the body
 	if err != nil {
 		return nil, a.executeProblem(ctx, err)

@@ -74,7 +74,7 @@ func (c *Client) Advance(ctx context.Context, id string, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		more, err := c.advance(ctx, r, now)
+		more, err := c.As(r.By).advance(ctx, r, now)
 		if errors.Is(err, record.ErrRunStale) {
 			continue
 		}

@@ -30,13 +30,24 @@ func (c *Client) Approvals(ctx context.Context) ([]job.Pending, error) {
 
 // Approval is [producer.Approvals.Approval].
 func (c *Client) Approval(ctx context.Context, id string) (job.Pending, error) {
-	j, text, err := c.heldJob(ctx, id)
+	j, err := c.heldJob(ctx, id)
+	if err != nil {
+		return job.Pending{}, err
+	}
+	text, err := c.heldSpec(ctx, j)
 	if err != nil {
 		return job.Pending{}, err
 	}
 	p := job.Pending{Record: wireRecord(j), Session: j.Session, Spec: &job.Spec{}}
 	if err := json.Unmarshal(text, p.Spec); err != nil {
 		return job.Pending{}, fmt.Errorf("read spec of job %s: %w", id, err)
+	}
+	if j.Session != "" { // whose environment its executions have, which stays as it is
+		x, err := c.records.GetSession(ctx, j.Session)
+		if err != nil {
+			return job.Pending{}, err
+		}
+		p.Spec.Env = x.Settings.Env
 	}
 	// What is decided about is what is shown here.
 	p.Hold.InputHash = record.HashInput(id, text)
@@ -45,9 +56,16 @@ func (c *Client) Approval(ctx context.Context, id string) (job.Pending, error) {
 
 // Approve is [producer.Approvals.Approve].
 func (c *Client) Approve(ctx context.Context, id string, d job.Decision) (job.Record, error) {
-	j, err := c.decidedAbout(ctx, id, d)
+	j, err := c.undecided(ctx, id, d)
 	if err != nil {
 		return job.Record{}, err
+	}
+	text, err := c.heldSpec(ctx, j)
+	if err != nil {
+		return job.Record{}, err
+	}
+	if now := record.HashInput(id, text); d.InputHash != now || j.Hold.InputHash != now {
+		return job.Record{}, job.ErrOtherInput
 	}
 	err = c.records.Approve(ctx, j, job.Approval{Rule: j.Hold.Rule, By: c.who(), At: toMS(time.Now()), Note: d.Note, InputHash: d.InputHash})
 	if err != nil {
@@ -60,9 +78,18 @@ func (c *Client) Approve(ctx context.Context, id string, d job.Decision) (job.Re
 
 // Reject is [producer.Approvals.Reject].
 func (c *Client) Reject(ctx context.Context, id string, d job.Decision) (job.Record, error) {
-	j, err := c.decidedAbout(ctx, id, d)
+	j, err := c.undecided(ctx, id, d)
 	if err != nil {
 		return job.Record{}, err
+	}
+	if d.InputHash != j.Hold.InputHash { // a job that was changed meanwhile can be rejected as it was, and as it is
+		text, err := c.heldSpec(ctx, j)
+		if err != nil {
+			return job.Record{}, err
+		}
+		if d.InputHash != record.HashInput(id, text) {
+			return job.Record{}, job.ErrOtherInput
+		}
 	}
 	message := "rejected by " + c.who()
 	if d.Note != "" {
@@ -76,47 +103,42 @@ func (c *Client) Reject(ctx context.Context, id string, d job.Decision) (job.Rec
 	return r, nil
 }
 
-// decidedAbout is the job that a decision is about, if its caller may decide, and it is still what the caller was shown.
-func (c *Client) decidedAbout(ctx context.Context, id string, d job.Decision) (record.Job, error) {
+// undecided is the job that a decision is about, if its caller may decide.
+func (c *Client) undecided(ctx context.Context, id string, d job.Decision) (record.Job, error) {
 	if err := d.Check(); err != nil {
 		return record.Job{}, err
 	}
-	j, text, err := c.heldJob(ctx, id)
-	if err != nil {
-		return record.Job{}, err
+	j, err := c.heldJob(ctx, id)
+	if err == nil && j.Hold.By != "" && j.Hold.By == c.token.ID {
+		err = job.ErrOwnApproval
 	}
-	if j.Hold.By != "" && j.Hold.By == c.token.ID {
-		return record.Job{}, job.ErrOwnApproval
-	}
-	if now := record.HashInput(id, text); d.InputHash != now || j.Hold.InputHash != now {
-		return record.Job{}, job.ErrOtherInput
-	}
-	return j, nil
+	return j, err
 }
 
-// heldJob reads a job that waits for a decision, with its spec as it is stored.
-func (c *Client) heldJob(ctx context.Context, id string) (record.Job, []byte, error) {
+// heldJob reads a job that waits for a decision.
+func (c *Client) heldJob(ctx context.Context, id string) (record.Job, error) {
 	if !c.owns(id) {
-		return record.Job{}, nil, job.ErrNotFound
+		return record.Job{}, job.ErrNotFound
 	}
 	j, err := c.records.Get(ctx, id)
-	if err != nil {
-		return record.Job{}, nil, err
+	if err == nil && (j.State != job.Held || j.Hold == nil) {
+		err = job.ErrNotHeld
 	}
-	if j.State != job.Held || j.Hold == nil {
-		return record.Job{}, nil, job.ErrNotHeld
-	}
+	return j, err
+}
+
+// heldSpec reads the spec of a job as it is stored.
+func (c *Client) heldSpec(ctx context.Context, j record.Job) ([]byte, error) {
 	if j.SpecRef == "" {
-		return j, []byte(j.SpecText), nil
+		return []byte(j.SpecText), nil
 	}
 	keys, err := artifacts.JobKeys(j.Tenant, j.ID)
 	if err != nil {
-		return record.Job{}, nil, err
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 	defer cancel()
-	text, err := c.objects.GetHeld(ctx, keys.Spec(), maxSpec, func(size int64) error { return c.memory.Take(ctx, answerWeight*size) })
-	return j, text, err
+	return c.objects.GetHeld(ctx, keys.Spec(), maxSpec, func(size int64) error { return c.memory.Take(ctx, answerWeight*size) })
 }
 
 // who is how an approval names the caller.

@@ -77,14 +77,16 @@ type Client struct {
 	log        *slog.Logger
 	close      []func() error
 
-	token       job.Token       // whose holder asks; none has no id
-	policy      policy.Policy   // the operator's
-	policies    *policies       // of tenants
-	tracer      *tracing.Tracer // or nil
-	definitions *pipelines.Cache
-	webhookKeys *hookkeys.Keys // or nil
-	guard       *webhook.Guard // or nil
-	sns         *hooks.SNS
+	token    job.Token     // whose holder asks; none has no id
+	policy   policy.Policy // the operator's
+	policies *policies     // of tenants
+	// withoutHolds: see WithoutHolds.
+	withoutHolds bool
+	tracer       *tracing.Tracer // or nil
+	definitions  *pipelines.Cache
+	webhookKeys  *hookkeys.Keys // or nil
+	guard        *webhook.Guard // or nil
+	sns          *hooks.SNS
 }
 
 var (

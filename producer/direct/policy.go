@@ -2,6 +2,7 @@ package direct
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -64,7 +65,17 @@ func (c *Client) judge(terms job.Terms, s policy.Subject) (policy.Verdict, error
 	}
 	s.Tenant, s.Token = c.tenant, cmp.Or(c.token.Label, c.token.ID)
 	v := policy.Decide(s, c.policy, own)
+	if v.Held() && c.withoutHolds {
+		return v, &job.Error{Code: job.CodeDenied, Message: fmt.Sprintf("the rule %s holds it until somebody approves it, and nobody can wait for that here: submit it as a job (POST /v1/jobs)", v.Rule.Name)}
+	}
 	return v, v.Denied()
+}
+
+// WithoutHolds returns a Client for somebody who waits for the result with a connection open: what a rule would hold is refused.
+func (c *Client) WithoutHolds() *Client {
+	other := c.For(c.tenant)
+	other.withoutHolds = true
+	return other
 }
 
 // held is why the job of that id waits for a decision, or nil where it doesn't.

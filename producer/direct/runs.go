@@ -69,6 +69,7 @@ func (c *Client) runOfKey(ctx context.Context, key string, asked []byte) (run jo
 
 // openRun begins a run of the pipeline, which it checks. A name that n has stays.
 func (c *Client) openRun(ctx context.Context, n record.NewRun, p job.Pipeline, params json.RawMessage) (record.Run, error) {
+	n.By = c.token
 	held := &reservation{Memory: c.memory}
 	if err := held.Take(ctx, filledWeight*job.MaxPipelineBytes); err != nil {
 		return record.Run{}, err

