@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -427,11 +428,12 @@ func (s *Store) RunJobStates(ctx context.Context, r Run, ids []string) ([]job.St
 	for i, id := range ids {
 		all[i] = pipe.HGet(ctx, jobKey(r.Tenant, id), "state")
 	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 		return nil, fmt.Errorf("read jobs of run: %w", err)
 	}
 	for i, a := range all {
-		if err := a.Err(); err != nil && !errors.Is(err, redis.Nil) { // what can't be read is not gone
+		// What can't be read is not gone, unless a worker has made another type of it.
+		if err := a.Err(); err != nil && !errors.Is(err, redis.Nil) && !redis.HasErrorPrefix(err, "WRONGTYPE") {
 			return nil, fmt.Errorf("read job %s of run: %w", ids[i], err)
 		}
 		states[i] = job.Status(a.Val())

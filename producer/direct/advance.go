@@ -22,6 +22,9 @@ import (
 // leftAtOnce is how many jobs' results are read at once.
 const leftAtOnce = 16
 
+// canceledReads is how long a run that is canceled waits for what its outputs point at. It is less than a look may take.
+const canceledReads = 5 * time.Second
+
 // liveRun is a run that is being looked at.
 type liveRun struct {
 	record.Run
@@ -69,6 +72,7 @@ func (c *Client) Advancer() func(ctx context.Context, id string, now time.Time) 
 // call it at once, and each may die at any step: what is decided first about a step stays, a job's id comes
 // from its step, index and try, and only somebody who has seen every end settles or ends the run.
 func (c *Client) Advance(ctx context.Context, id string, now time.Time) error {
+	var failed error
 	for range stepsAtOnce {
 		r, err := c.takeRun(ctx, id)
 		if err != nil {
@@ -78,14 +82,15 @@ func (c *Client) Advance(ctx context.Context, id string, now time.Time) error {
 		if errors.Is(err, record.ErrRunStale) {
 			continue
 		}
-		if err != nil || !more {
-			return err
+		if failed = err; !more {
+			break
 		}
 	}
-	return nil // it was put off: it is looked at again
+	return failed // it was put off: it is looked at again
 }
 
-// advance does what follows from a run as it was read, and reports whether there may be more.
+// advance does what follows from a run as it was read, and reports whether there may be more. One step that can't go on, as
+// what it reads is away, holds up none that can.
 func (c *Client) advance(ctx context.Context, r record.Run, now time.Time) (more bool, err error) {
 	if r.State != job.Running { // its entry is left: this takes it out
 		return false, c.records.EndRun(ctx, r, r.State, nil)
@@ -110,6 +115,7 @@ func (c *Client) advance(ctx context.Context, r record.Run, now time.Time) (more
 	}
 	var stop []string
 	var waits bool
+	var failed []error
 	for _, a := range actions {
 		switch a.Do {
 		case pipelines.End:
@@ -119,7 +125,7 @@ func (c *Client) advance(ctx context.Context, r record.Run, now time.Time) (more
 				waits, err = true, nil
 				break
 			}
-			more = true
+			more = more || err == nil
 		case pipelines.Create:
 			var done, refused bool
 			done, refused, err = c.createStep(ctx, d, l, a, now)
@@ -128,16 +134,16 @@ func (c *Client) advance(ctx context.Context, r record.Run, now time.Time) (more
 			stop = append(stop, r.JobID(a.Step, a.Index, a.Try))
 		}
 		if err != nil {
-			return false, err
+			failed = append(failed, err)
 		}
 	}
 	if len(stop) > 0 {
 		if err := c.records.CancelRunJobs(ctx, r, stop); err != nil {
-			return false, err
+			failed = append(failed, err)
 		}
 	}
-	if more || waits {
-		return more, nil // what waits is looked at again after record.RunRetry
+	if more || waits || failed != nil {
+		return more, errors.Join(failed...) // what waits is looked at again after record.RunRetry
 	}
 	return false, c.records.SettleRun(ctx, r)
 }
@@ -267,10 +273,18 @@ func (c *Client) stepSpec(ctx context.Context, d *pipelines.Definition, l *liveR
 
 func (c *Client) endRun(ctx context.Context, d *pipelines.Definition, l *liveRun, status pipelines.StepStatus) error {
 	known := pipelines.Context{Needs: map[string]pipelines.Need{}}
+	reading := ctx
+	if l.Cancel != "" { // it ends with what can be read: a bucket that is away doesn't hold it up
+		var cancel context.CancelFunc
+		reading, cancel = context.WithTimeout(ctx, canceledReads)
+		defer cancel()
+	}
 	for name := range l.pipeline.Steps {
-		need, err := c.need(ctx, l, name, d.OutputsRead(name))
-		if err != nil {
+		need, err := c.need(reading, l, name, d.OutputsRead(name))
+		if err != nil && l.Cancel == "" {
 			return err
+		} else if err != nil {
+			need = l.state.Need(l.pipeline, name)
 		}
 		known.Needs[name] = need
 	}
@@ -339,17 +353,20 @@ func (c *Client) need(ctx context.Context, l *liveRun, name string, read bool) (
 	return need, nil
 }
 
-// left is what a job of a run has left, and the size of its outputs: nothing, if it never was or is gone. Where the bucket is away that is
-// not known, and an error.
+// left is what a job of a run has left, and the size of its outputs: nothing, if it never was, is gone or can't be read. Only where Redis or
+// the bucket is away that is not known yet, and an error.
 func (c *Client) left(ctx context.Context, l *liveRun, name string, index int) (e pipelines.Ended, size int64, err error) {
 	item := l.state.Steps[name].Items[index]
 	e = pipelines.Ended{ID: l.JobID(name, index, item.Try)}
-	result, err := c.ended(ctx, e.ID)
-	if errors.Is(err, job.ErrNotFound) {
+	r, result, err := c.ended(ctx, e.ID)
+	switch {
+	case errors.Is(err, job.ErrNotFound), errors.Is(err, artifacts.ErrNotFound):
 		e.Gone = item.Status == job.Succeeded
 		return e, 0, nil
-	}
-	if err != nil {
+	case unreadable(err):
+		e.Gone, e.Fault = true, job.Clip(err.Error(), 200)
+		return e, 0, nil
+	case err != nil:
 		return e, 0, fmt.Errorf("read result of job %s: %w", e.ID, err)
 	}
 	e.Artifacts = result.Artifacts
@@ -361,18 +378,21 @@ func (c *Client) left(ctx context.Context, l *liveRun, name string, index int) (
 		e.Fault = fmt.Sprintf("%s has %d bytes, and up to %d are read", job.OutputsFile, size, job.MaxOutputsBytes)
 		return e, 0, nil
 	}
-	f, err := c.Locate(ctx, e.ID, producer.ArtifactPath(job.OutputsFile))
+	f, err := locate(r, result, producer.ArtifactPath(job.OutputsFile))
 	if err != nil {
 		return e, 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 	defer cancel()
 	text, err := c.objects.GetBytes(ctx, f.Key, job.MaxOutputsBytes)
-	if errors.Is(err, artifacts.ErrNotFound) {
+	switch {
+	case errors.Is(err, artifacts.ErrNotFound):
 		e.Gone = item.Status == job.Succeeded
 		return e, 0, nil
-	}
-	if err != nil {
+	case errors.Is(err, artifacts.ErrTooLarge):
+		e.Fault = job.OutputsFile + " is larger than the result says"
+		return e, 0, nil
+	case err != nil:
 		return e, 0, err
 	}
 	if e.Outputs, err = pipelines.ParseOutputs(text); err != nil {

@@ -1,0 +1,152 @@
+package direct_test
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer/direct"
+	"github.com/glovebox-run/glovebox/producer/producertest"
+)
+
+// endAs ends a step's job as a worker would that leaves this.
+func endAs(t *testing.T, w *producertest.Env, run, step string, e record.Ending) {
+	t.Helper()
+	if err := w.Records.End(t.Context(), w.Start(t, job.StepJobID(run, step, 0, 1)), e); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readers are two steps of which each reads what a step before has left, and one that reads nothing.
+func readers() job.Pipeline {
+	outputs, artifacts := source("fetch"), source("fetch")
+	outputs.Args = []job.Value{{From: "/needs/fetch/outputs/x"}}
+	artifacts.Each = &job.Each{Artifacts: "fetch"}
+	return job.Pipeline{
+		Steps:   map[string]job.Step{"fetch": source(), "other": source(), "artifacts": artifacts, "outputs": outputs, "plain": source("other")},
+		Outputs: map[string]job.Value{"x": {From: "/needs/fetch/outputs/x"}, "n": {From: "/needs/other/succeeded"}},
+	}
+}
+
+// TestAdvanceUnreadable: a result that can't be read, whatever a worker has left in its place, fails the steps that read it and no other,
+// and the run ends.
+func TestAdvanceUnreadable(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	for name, spoil := range map[string]func(run, id string){
+		"no JSON": func(run, _ string) {
+			endAs(t, w, run, "fetch", record.Ending{Status: job.Succeeded, Result: []byte(`{`)})
+		},
+		"another's object": func(run, _ string) {
+			endAs(t, w, run, "fetch", record.Ending{Status: job.Succeeded, ResultRef: "tenants/other/jobs/x/1/result.json"})
+		},
+		"no object": func(run, id string) {
+			endAs(t, w, run, "fetch", record.Ending{Status: job.Succeeded, ResultRef: "tenants/default/jobs/" + id + "/1/result.json"})
+		},
+		"a spoiled record": func(run, id string) {
+			endAs(t, w, run, "fetch", record.Ending{Status: job.Succeeded, Result: []byte(`{}`)})
+			w.Raw.HSet(t.Context(), "gb:{default}:job:"+id, "metadata", "{")
+		},
+		"a record of another type": func(run, id string) {
+			endAs(t, w, run, "fetch", record.Ending{Status: job.Succeeded, Result: []byte(`{}`)})
+			w.Raw.Set(t.Context(), "gb:{default}:job:"+id, "x", 0)
+		},
+	} {
+		run, err := w.Client.StartRun(t.Context(), job.PipelineRequest{Pipeline: readers()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		advance := func() {
+			t.Helper()
+			if err := w.Client.Advance(t.Context(), run.ID, time.Now()); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		advance()
+		spoil(run.ID, job.StepJobID(run.ID, "fetch", 0, 1))
+		endAs(t, w, run.ID, "other", record.Ending{Status: job.Succeeded, Result: []byte(`{}`)})
+		advance()
+		endAs(t, w, run.ID, "plain", record.Ending{Status: job.Succeeded, Result: []byte(`{}`)})
+		advance()
+		if run, err = w.Client.GetRun(t.Context(), run.ID); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for step, s := range run.Steps {
+			got[step] = s.Status
+			if s.Status == "failed" && s.Why == "" {
+				t.Errorf("%s: step %s doesn't say why it failed", name, step)
+			}
+		}
+		want := map[string]string{"fetch": "succeeded", "other": "succeeded", "plain": "succeeded", "artifacts": "failed", "outputs": "failed"}
+		if diff := cmp.Diff(want, got); diff != "" || run.Status != job.Failed || string(run.Outputs) != `{"n":1}` {
+			t.Errorf("%s: the run is %s with outputs %s: %s", name, run.Status, run.Outputs, diff)
+		}
+	}
+}
+
+// withoutBucket is a client whose bucket is away.
+func withoutBucket(t *testing.T, w *producertest.Env) *direct.Client {
+	t.Helper()
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	spec := w.S3Spec
+	spec.Endpoint = gone.URL
+	objects, err := artifacts.Open(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(objects.Close)
+	client, err := direct.New(direct.Config{Links: w.Links, WebhookKeys: w.WebhookKeys}, w.Records, objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// TestAdvanceBucketAway: while the bucket is away what reads from it waits, and holds up no other step. A run that is canceled meanwhile ends.
+func TestAdvanceBucketAway(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	run, err := w.Client.StartRun(t.Context(), job.PipelineRequest{Pipeline: readers()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Client.Advance(t.Context(), run.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	id := job.StepJobID(run.ID, "fetch", 0, 1)
+	result, err := json.Marshal(job.Result{ID: id, Status: job.Succeeded, Artifacts: []job.Artifact{{Name: job.OutputsFile, Size: 2}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	endAs(t, w, run.ID, "fetch", record.Ending{Status: job.Succeeded, Result: result})
+	endAs(t, w, run.ID, "other", record.Ending{Status: job.Succeeded, Result: []byte(`{}`)})
+	away := withoutBucket(t, w)
+	if err := away.Advance(t.Context(), run.ID, time.Now()); err == nil {
+		t.Error("got no error without a bucket")
+	}
+	if _, err := w.Client.Get(t.Context(), job.StepJobID(run.ID, "plain", 0, 1)); err != nil {
+		t.Errorf("the step that reads nothing: %v", err)
+	}
+	if run, err = w.Client.CancelRun(t.Context(), run.ID); err != nil || run.Steps["outputs"].Status == "failed" {
+		t.Errorf("got %+v, %v, want the step that reads outputs to wait", run, err)
+	}
+	for range 2 {
+		if err := away.Advance(t.Context(), run.ID, time.Now()); err != nil {
+			t.Errorf("once it is canceled: %v", err)
+		}
+	}
+	if run, err = w.Client.GetRun(t.Context(), run.ID); err != nil || run.Status != job.Canceled || string(run.Outputs) != `{"n":1}` {
+		t.Errorf("got %s with outputs %s, %v, want it canceled", run.Status, run.Outputs, err)
+	}
+}
