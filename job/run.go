@@ -52,7 +52,8 @@ type Run struct {
 	Pipeline   string             `json:"pipeline,omitempty" doc:"The pipeline's name." example:"report"`
 	Template   string             `json:"template,omitempty" doc:"The template that it came from, name@revision." example:"report@3"`
 	Status     Status             `json:"status" enum:"running,succeeded,failed,canceled"`
-	Reason     string             `json:"reason,omitempty" enum:"canceled,deadline_exceeded,tenant_stopped" doc:"Why it was canceled."`
+	Reason     string             `json:"reason,omitempty" enum:"canceled,deadline_exceeded,tenant_stopped,pipeline_refused" doc:"Why it was canceled; pipeline_refused: it failed, as a newer version no longer takes its pipeline."`
+	Note       string             `json:"note,omitempty" doc:"What else there is to say of its end: what was wrong with the pipeline, or which outputs had no room."`
 	Params     json.RawMessage    `json:"params,omitempty" doc:"What it was started with, defaults filled in."`
 	Steps      map[string]RunStep `json:"steps" doc:"Its steps by name."`
 	Outputs    json.RawMessage    `json:"outputs,omitempty" doc:"What its outputs point at, as far as it is there; once it has ended. An artifact has a url, which needs no token until the run is forgotten."`

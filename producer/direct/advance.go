@@ -93,7 +93,7 @@ func (c *Client) Advance(ctx context.Context, id string, now time.Time) error {
 // what it reads is away, holds up none that can.
 func (c *Client) advance(ctx context.Context, r record.Run, now time.Time) (more bool, err error) {
 	if r.State != job.Running { // its entry is left: this takes it out
-		return false, c.records.EndRun(ctx, r, r.State, nil)
+		return false, c.records.EndRun(ctx, r, record.RunEnd{Status: r.State})
 	}
 	if r.Cancel == "" && !now.Before(r.Deadline) {
 		return true, c.records.CancelRun(ctx, r.ID, record.RunOverdue)
@@ -102,9 +102,9 @@ func (c *Client) advance(ctx context.Context, r record.Run, now time.Time) (more
 	if err != nil {
 		return false, err
 	}
-	d, err := c.definitions.Parse(r.Pipeline, l.pipeline)
-	if err != nil {
-		return false, err
+	d, refused := c.definitions.Parse(r.Pipeline, l.pipeline)
+	if refused != nil && r.Cancel == "" { // an older version has begun it: nothing more of it can be, and its jobs are stopped
+		return true, c.records.CancelRun(ctx, r.ID, record.RunRefused)
 	}
 	actions := pipelines.Next(l.pipeline, l.state)
 	if len(actions) == 0 || r.Cancel != "" {
@@ -119,6 +119,9 @@ func (c *Client) advance(ctx context.Context, r record.Run, now time.Time) (more
 	for _, a := range actions {
 		switch a.Do {
 		case pipelines.End:
+			if refused != nil {
+				return false, c.endRefused(ctx, l, a.Status, refused)
+			}
 			return false, c.endRun(ctx, d, l, a.Status)
 		case pipelines.Decide:
 			if err = c.decide(ctx, d, l, a.Step); job.CodeOf(err) == job.CodeQuotaExceeded {
@@ -293,9 +296,22 @@ func (c *Client) endRun(ctx context.Context, d *pipelines.Definition, l *liveRun
 		return err
 	}
 	outputs := d.Outputs(known, record.MaxInline) // what is more, the jobs have
+	return c.noteEnd(ctx, l, record.RunEnd{Status: job.Status(status), Outputs: outputs})
+}
+
+// endRefused ends a run whose pipeline this version doesn't take: as failed, unless it is canceled for something else. Its outputs
+// are of no definition that is known here.
+func (c *Client) endRefused(ctx context.Context, l *liveRun, status pipelines.StepStatus, refused error) error {
+	if l.Cancel == record.RunRefused {
+		status = pipelines.Failed
+	}
+	return c.noteEnd(ctx, l, record.RunEnd{Status: job.Status(status), Outputs: []byte(`{}`), Note: "this version of Glovebox refuses the pipeline: " + refused.Error()})
+}
+
+func (c *Client) noteEnd(ctx context.Context, l *liveRun, e record.RunEnd) error {
 	// The span comes first: this process may die between the two, and the spans of the run's jobs are below it. Sent twice it has the same id.
-	c.tracer.Run(ctx, l.Trace, l.ID, l.Name, string(status), l.Created, time.Now())
-	return c.records.EndRun(ctx, l.Run, job.Status(status), outputs)
+	c.tracer.Run(ctx, l.Trace, l.ID, l.Name, string(e.Status), l.Created, time.Now())
+	return c.records.EndRun(ctx, l.Run, e)
 }
 
 // contextOf is what a step can point at.

@@ -3,6 +3,7 @@ package direct_test
 import (
 	"encoding/json"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -148,5 +149,49 @@ func TestAdvanceBucketAway(t *testing.T) {
 	}
 	if run, err = w.Client.GetRun(t.Context(), run.ID); err != nil || run.Status != job.Canceled || string(run.Outputs) != `{"n":1}` {
 		t.Errorf("got %s with outputs %s, %v, want it canceled", run.Status, run.Outputs, err)
+	}
+}
+
+// TestAdvanceRefusedPipeline: a run whose stored pipeline this version no longer takes stops its jobs and fails, and says why; one that was canceled
+// is canceled.
+func TestAdvanceRefusedPipeline(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	for _, reason := range []string{record.RunRefused, record.RunCanceled} {
+		run, err := w.Client.StartRun(t.Context(), job.PipelineRequest{Pipeline: job.Pipeline{Steps: map[string]job.Step{"fetch": source(), "last": source("fetch")}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Client.Advance(t.Context(), run.ID, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		last := source("fetch")
+		last.When = "word_of_an_older_version()"
+		old, err := job.Marshal(job.Pipeline{Steps: map[string]job.Step{"fetch": source(), "last": last}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Raw.HSet(t.Context(), "gb:{default}:run:"+run.ID, "pipeline", old).Err(); err != nil {
+			t.Fatal(err)
+		}
+		want := job.Failed
+		if reason == record.RunCanceled {
+			want = job.Canceled
+			if _, err := w.Client.CancelRun(t.Context(), run.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 3 {
+			if err := w.Client.Advance(t.Context(), run.ID, time.Now()); err != nil {
+				t.Errorf("%s: %v", reason, err)
+			}
+		}
+		if run, err = w.Client.GetRun(t.Context(), run.ID); err != nil || run.Status != want || run.Reason != reason || !strings.Contains(run.Note, "word_of_an_older_version") {
+			t.Errorf("%s: got %s for %q with %q, %v, want %s", reason, run.Status, run.Reason, run.Note, err, want)
+		}
+		if j, err := w.Client.Get(t.Context(), job.StepJobID(run.ID, "fetch", 0, 1)); err != nil || j.Status != job.Canceled {
+			t.Errorf("%s: its job is %s, %v", reason, j.Status, err)
+		}
 	}
 }

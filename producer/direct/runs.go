@@ -241,7 +241,7 @@ func (c *Client) wireRun(r record.Run) (job.Run, error) {
 		return job.Run{}, err
 	}
 	w := job.Run{
-		ID: r.ID, RerunOf: r.RerunOf, Pipeline: l.pipeline.Name, Template: r.Template, Status: r.State, Reason: r.Cancel, Params: r.Params, Steps: map[string]job.RunStep{},
+		ID: r.ID, RerunOf: r.RerunOf, Pipeline: l.pipeline.Name, Template: r.Template, Status: r.State, Reason: r.Cancel, Note: r.Note, Params: r.Params, Steps: map[string]job.RunStep{},
 		CreatedAt: r.Created, Deadline: r.Deadline, Outputs: json.RawMessage(r.Outputs),
 	}
 	if !r.Finished.IsZero() {
