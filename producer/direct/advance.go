@@ -186,7 +186,7 @@ func (c *Client) decide(ctx context.Context, d *pipelines.Definition, l *liveRun
 	verdict := d.Decide(name, l.state, known, l.state.Begun())
 	err = c.records.DecideStep(ctx, l.Run, name, verdict)
 	if errors.Is(err, record.ErrRunFull) {
-		verdict = pipelines.Verdict{Word: pipelines.Fail, Why: "what the run's steps have one job for each of is too large: up to 4 MiB together"}
+		verdict = pipelines.Verdict{Word: pipelines.Fail, Why: "what the run's steps have one job for each of is too large: up to 2 MiB together"}
 		err = c.records.DecideStep(ctx, l.Run, name, verdict)
 	}
 	if err != nil {

@@ -167,7 +167,11 @@ func (c *Client) takeRun(ctx context.Context, id string) (record.Run, error) {
 	if err := c.memory.Take(ctx, runWeight*size); err != nil {
 		return record.Run{}, err
 	}
-	return c.records.GetRun(ctx, id)
+	r, err := c.records.GetRun(ctx, id)
+	if err != nil {
+		c.memory.Give(runWeight * size)
+	}
+	return r, err
 }
 
 // WaitRun is [producer.Runs.WaitRun]. It is woken by Redis and bears with outages of up to 30 s.
@@ -176,8 +180,12 @@ func (c *Client) WaitRun(ctx context.Context, id string) (job.Run, error) {
 		return job.Run{}, job.ErrNotFound
 	}
 	return await(ctx, c.done, id, func(ctx context.Context) (job.Run, bool, error) {
+		state, err := c.records.StateOfRun(ctx, id)
+		if err != nil || !state.Final() { // what it has in it takes memory once, when it is answered
+			return job.Run{}, false, err
+		}
 		r, err := c.GetRun(ctx, id)
-		return r, err == nil && r.Status.Final(), err
+		return r, err == nil, err
 	})
 }
 
