@@ -341,6 +341,24 @@ func TestRunForged(t *testing.T) {
 		}
 	}
 
+	// An index of another type is made anew with every run that lives, also where nothing ends.
+	alone := s.newRun(t)
+	if err := s.rdb.Set(ctx, runWorkKey("default"), "x", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&Sweeper{Records: s}).findRuns(ctx, "default"); err != nil {
+		t.Error(err)
+	}
+	if due := s.dueRuns(t); !slices.Contains(due, alone.ID) {
+		t.Errorf("got %q due, want the run", due)
+	}
+	if err := s.CancelRun(ctx, alone.ID, RunCanceled); err != nil {
+		t.Error(err)
+	}
+	if err := s.EndRun(ctx, s.mustRun(t, alone.ID), RunEnd{Status: job.Canceled}); err != nil {
+		t.Error(err)
+	}
+
 	r := s.newRun(t)
 	first, second := stepJob(r, "a", 0, 1), stepJob(r, "a", 0, 2)
 	if err := s.addStep(t, r, first); err != nil {
