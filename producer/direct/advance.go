@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -60,21 +61,43 @@ func readRun(r record.Run) (*liveRun, error) {
 	return l, nil
 }
 
-// Advancer returns [Client.Advance] for all tenants.
-func (c *Client) Advancer() func(ctx context.Context, id string, now time.Time) error {
-	return func(ctx context.Context, id string, now time.Time) error {
-		tenant, _ := job.TenantOfRun(id)
-		return c.For(tenant).Advance(ctx, id, now)
-	}
+// Advancer is [Client.Advance] for all tenants. What it takes of memory is bounded, however many runs are looked at. A look that has
+// its run waits for results, so the two have each their own, and one that has a result waits for nothing.
+type Advancer struct {
+	client        *Client
+	runs, results bounded
+}
+
+// advanceMemory is what runs of all tenants take at once, and as much again the results that they read: of two of the largest runs, and
+// of four of the largest results.
+const advanceMemory = 64 << 20
+
+// Advancer returns one for all tenants.
+func (c *Client) Advancer() *Advancer {
+	return &Advancer{c, newBounded(advanceMemory), newBounded(advanceMemory)}
+}
+
+// Advance is [Client.Advance].
+func (a *Advancer) Advance(ctx context.Context, id string, now time.Time) error {
+	tenant, _ := job.TenantOfRun(id)
+	return a.client.ForAnswer(tenant, a.results).advanceWithin(ctx, a.runs, id, now)
 }
 
 // Advance does what is to be done in a run of the Client's tenant at that time. Any number of processes may
 // call it at once, and each may die at any step: what is decided first about a step stays, a job's id comes
 // from its step, index and try, and only somebody who has seen every end settles or ends the run.
 func (c *Client) Advance(ctx context.Context, id string, now time.Time) error {
+	return c.advanceWithin(ctx, c.memory, id, now)
+}
+
+// advanceWithin is Advance that takes memory for the run from somewhere else.
+func (c *Client) advanceWithin(ctx context.Context, memory Memory, id string, now time.Time) error {
+	held := &reservation{Memory: memory}
+	defer func() { held.keep(0) }()
 	var failed error
 	for range stepsAtOnce {
-		r, err := c.takeRun(ctx, id)
+		held.keep(0)
+		r, err := c.takeRun(ctx, held, id)
 		if err != nil {
 			return err
 		}
@@ -200,6 +223,11 @@ func (c *Client) decide(ctx context.Context, d *pipelines.Definition, l *liveRun
 // it; one for which there is no room waits.
 func (c *Client) createStep(ctx context.Context, d *pipelines.Definition, l *liveRun, a pipelines.Action, now time.Time) (done, refused bool, err error) {
 	err = c.tryStep(ctx, d, l, a, now)
+	if errors.Is(err, errDisabled) || errors.Is(err, job.ErrEnded) {
+		// A tenant that is disabled may be enabled again, and its deadline bounds how long that is waited for. A run that was canceled meanwhile is
+		// looked at again at once, and one whose items only say so, which a worker may have written, is not looked at without end.
+		return false, false, nil
+	}
 	switch job.CodeOf(err) {
 	case job.CodeUnavailable, job.CodeInternal, job.CodeTimeout:
 		return false, false, err
@@ -207,9 +235,6 @@ func (c *Client) createStep(ctx context.Context, d *pipelines.Definition, l *liv
 		return false, false, nil
 	case "":
 		return err == nil, false, err
-	}
-	if errors.Is(err, job.ErrEnded) {
-		return true, true, nil // the run was canceled meanwhile: it is read again
 	}
 	return true, true, c.records.RefuseItem(ctx, l.Run, a.Step, a.Index, a.Try, err.Error())
 }
@@ -292,11 +317,15 @@ func (c *Client) endRun(ctx context.Context, d *pipelines.Definition, l *liveRun
 		known.Needs[name] = need
 	}
 	var err error
-	if known.Params, err = paramsOf(l); err != nil {
+	if known.Params, err = paramsOf(l); err != nil && l.Cancel == "" {
 		return err
 	}
-	outputs := d.Outputs(known, record.MaxInline) // what is more, the jobs have
-	return c.noteEnd(ctx, l, record.RunEnd{Status: job.Status(status), Outputs: outputs})
+	end := record.RunEnd{Status: job.Status(status)}
+	var left []string
+	if end.Outputs, left = d.Outputs(known, record.MaxInline); left != nil { // the jobs have them
+		end.Note = fmt.Sprintf("outputs that had no room in the %d bytes of all: %s", record.MaxInline, strings.Join(left, ", "))
+	}
+	return c.noteEnd(ctx, l, end)
 }
 
 // endRefused ends a run whose pipeline this version doesn't take: as failed, unless it is canceled for something else. Its outputs

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer/direct"
@@ -193,5 +194,193 @@ func TestAdvanceRefusedPipeline(t *testing.T) {
 		if j, err := w.Client.Get(t.Context(), job.StepJobID(run.ID, "fetch", 0, 1)); err != nil || j.Status != job.Canceled {
 			t.Errorf("%s: its job is %s, %v", reason, j.Status, err)
 		}
+	}
+}
+
+// TestAdvanceDisabled: a tenant that is disabled has its runs wait, and they go on once it is enabled.
+func TestAdvanceDisabled(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	if _, err := w.Client.CreateTenant(t.Context(), "acme", job.Terms{}); err != nil {
+		t.Fatal(err)
+	}
+	c := w.Client.For("acme")
+	run, err := c.StartRun(t.Context(), job.PipelineRequest{Pipeline: job.Pipeline{Steps: map[string]job.Step{"fetch": source()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	disable := func(disabled bool) {
+		t.Helper()
+		tenant, err := w.Client.GetTenant(t.Context(), "acme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		tenant.Terms.Disabled = disabled
+		if _, err := w.Client.SetTerms(t.Context(), "acme", tenant.Revision, tenant.Terms); err != nil {
+			t.Fatal(err)
+		}
+		gbtest.Eventually(t, "the tenant's terms are known", func() bool { return (c.Enabled(t.Context()) != nil) == disabled })
+	}
+	disable(true)
+	if err := c.Advance(t.Context(), run.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if run, err = c.GetRun(t.Context(), run.ID); err != nil || run.Status != job.Running || len(run.Steps["fetch"].Jobs) != 0 {
+		t.Fatalf("got %+v, %v, want it to wait", run, err)
+	}
+	disable(false)
+	if err := c.Advance(t.Context(), run.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if run, err = c.GetRun(t.Context(), run.ID); err != nil || len(run.Steps["fetch"].Jobs) != 1 || run.Steps["fetch"].Jobs[0].Status != "queued" {
+		t.Errorf("got %+v, %v, want its job", run, err)
+	}
+}
+
+// TestRunOver: a worker that says that a run is over has it wait, until its deadline, and not be looked at without end.
+func TestRunOver(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	run, err := w.Client.StartRun(t.Context(), job.PipelineRequest{Pipeline: job.Pipeline{Steps: map[string]job.Step{"fetch": source()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Raw.HSet(t.Context(), "gb:{default}:runitems:"+run.ID, "over", 1).Err(); err != nil {
+		t.Fatal(err)
+	}
+	m := &counted{}
+	if err := w.Client.ForAnswer("default", m).Advance(t.Context(), run.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if m.takes > 3 {
+		t.Errorf("it was read %d times", m.takes)
+	}
+}
+
+// TestRerunForged: an item of no job is none of the run's, and in the way of no rerun.
+func TestRerunForged(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	run, err := w.Client.StartRun(t.Context(), job.PipelineRequest{Pipeline: job.Pipeline{Steps: map[string]job.Step{"fetch": source(), "last": source("fetch")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []string{"fetch", "last"} {
+		if err := w.Client.Advance(t.Context(), run.ID, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		status := map[string]job.Status{"fetch": job.Succeeded, "last": job.Failed}[step]
+		endAs(t, w, run.ID, step, record.Ending{Status: status, Result: []byte(`{}`)})
+	}
+	if err := w.Client.Advance(t.Context(), run.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Raw.HSet(t.Context(), "gb:{default}:runitems:"+run.ID, "fetch:7", "1 succeeded").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if run, err = w.Client.GetRun(t.Context(), run.ID); err != nil || len(run.Steps["fetch"].Jobs) != 1 {
+		t.Errorf("got %+v, %v, want one job", run.Steps["fetch"], err)
+	}
+	again, err := w.Client.RerunRun(t.Context(), run.ID, job.RerunRequest{})
+	if err != nil || again.Steps["fetch"].KeptFrom != run.ID || len(again.Steps["fetch"].Jobs) != 1 {
+		t.Errorf("got %+v, %v, want the step taken over", again.Steps["fetch"], err)
+	}
+}
+
+// TestRunWorkSpoiled: a worker that makes another type of the index of a tenant's runs stops none of them.
+func TestRunWorkSpoiled(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	request := job.PipelineRequest{Pipeline: job.Pipeline{Steps: map[string]job.Step{"fetch": source()}}}
+	run, err := w.Client.StartRun(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Client.Advance(t.Context(), run.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	j := w.Start(t, job.StepJobID(run.ID, "fetch", 0, 1))
+	spoil := func() {
+		t.Helper()
+		if err := w.Worker.Redis().Set(t.Context(), "gb:{default}:runwork", "x", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	looked := func(id string) {
+		t.Helper()
+		if score, err := w.Raw.ZScore(t.Context(), "gb:{default}:runwork", id).Result(); err != nil || score != 0 {
+			t.Errorf("got %v, %v, want the run to be looked at", score, err)
+		}
+	}
+	spoil()
+	w.End(t, j, nil, nil)
+	looked(run.ID)
+	spoil()
+	if _, err := w.Client.CancelRun(t.Context(), run.ID); err != nil {
+		t.Fatal(err)
+	}
+	looked(run.ID)
+	spoil()
+	other, err := w.Client.StartRun(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	looked(other.ID)
+}
+
+// TestRunOutputs: what has no room among a run's outputs is left out, by name, and is told of.
+func TestRunOutputs(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	run, err := w.Client.StartRun(t.Context(), job.PipelineRequest{Params: []byte(`{"big":"` + strings.Repeat("x", 60000) + `"}`), Pipeline: job.Pipeline{
+		Params: []byte(`{"type":"object","properties":{"big":{"type":"string"}}}`), Steps: map[string]job.Step{"fetch": source()},
+		Outputs: map[string]job.Value{"one": {From: "/params/big"}, "two": {From: "/params/big"}, "z": {From: "/needs/fetch/succeeded"}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Client.Advance(t.Context(), run.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	endAs(t, w, run.ID, "fetch", record.Ending{Status: job.Succeeded, Result: []byte(`{}`)})
+	if err := w.Client.Advance(t.Context(), run.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	run, err = w.Client.GetRun(t.Context(), run.ID)
+	if err != nil || !strings.HasSuffix(string(run.Outputs), `","z":1}`) || len(run.Outputs) < 60000 || run.Note != "outputs that had no room in the 65536 bytes of all: two" {
+		t.Errorf("got outputs of %d bytes, %q, %v, want two of three", len(run.Outputs), run.Note, err)
+	}
+}
+
+// TestAdvanceMemory: what is read of results, and of the run, is given back.
+func TestAdvanceMemory(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	run, err := w.Client.StartRun(t.Context(), job.PipelineRequest{Pipeline: readers()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &counted{}
+	c := w.Client.ForAnswer("default", m)
+	if err := c.Advance(t.Context(), run.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	w.End(t, w.Start(t, job.StepJobID(run.ID, "fetch", 0, 1)), map[string]string{job.OutputsFile: `{"x":"1"}`}, func(r *job.Result) { r.Stdout = strings.Repeat("x", 40<<10) })
+	w.End(t, w.Start(t, job.StepJobID(run.ID, "other", 0, 1)), nil, nil)
+	m.most = 0
+	if err := c.Advance(t.Context(), run.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if held, most := m.now(); held != 0 || most < 80<<10 || most > 400<<10 {
+		t.Errorf("got %d bytes held, and up to %d", held, most)
+	}
+	if err := w.Client.Advancer().Advance(t.Context(), run.ID, time.Now()); err != nil {
+		t.Error(err)
 	}
 }

@@ -122,7 +122,7 @@ func pin(f *job.File, size int64, sha256 string) job.Invalid {
 }
 
 // ended is a job of this tenant that has ended, and its result, its URLs still relative, or
-// job.ErrNotFound.
+// job.ErrNotFound. It gives back what it takes of memory: its callers read many, and keep what is known of artifacts.
 func (c *Client) ended(ctx context.Context, id string) (r record.Job, result job.Result, err error) {
 	if !c.owns(id) {
 		return r, result, job.ErrNotFound
@@ -133,6 +133,8 @@ func (c *Client) ended(ctx context.Context, id string) (r record.Job, result job
 	if !r.State.Final() {
 		return r, result, job.ErrNotFound
 	}
-	result, err = c.result(ctx, r)
+	held := &reservation{Memory: c.memory}
+	defer held.keep(0)
+	result, err = c.ForAnswer(c.tenant, held).result(ctx, r)
 	return r, result, err
 }

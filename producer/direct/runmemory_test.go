@@ -15,6 +15,7 @@ import (
 type counted struct {
 	mu         sync.Mutex
 	held, most int64
+	takes      int
 }
 
 func (m *counted) Take(_ context.Context, bytes int64) error {
@@ -22,10 +23,15 @@ func (m *counted) Take(_ context.Context, bytes int64) error {
 	defer m.mu.Unlock()
 	m.held += bytes
 	m.most = max(m.most, m.held)
+	m.takes++
 	return nil
 }
 
-func (m *counted) Give(bytes int64) { _ = m.Take(context.Background(), -bytes) }
+func (m *counted) Give(bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.held -= bytes
+}
 
 func (m *counted) now() (held, most int64) {
 	m.mu.Lock()

@@ -148,7 +148,7 @@ func (c *Client) GetRun(ctx context.Context, id string) (job.Run, error) {
 	if !c.ownsRun(id) {
 		return job.Run{}, job.ErrNotFound
 	}
-	r, err := c.takeRun(ctx, id)
+	r, err := c.takeRun(ctx, c.memory, id)
 	if err != nil {
 		return job.Run{}, err
 	}
@@ -158,18 +158,18 @@ func (c *Client) GetRun(ctx context.Context, id string) (job.Run, error) {
 // runWeight is how many times its size a run takes: its verdicts and parameters decoded, and encoded to be sent.
 const runWeight = 8
 
-// takeRun reads a run, once there is memory for it, which the answer holds.
-func (c *Client) takeRun(ctx context.Context, id string) (record.Run, error) {
+// takeRun reads a run, once there is memory for it, which the caller gives back.
+func (c *Client) takeRun(ctx context.Context, memory Memory, id string) (record.Run, error) {
 	size, err := c.records.RunSize(ctx, id)
 	if err != nil {
 		return record.Run{}, err
 	}
-	if err := c.memory.Take(ctx, runWeight*size); err != nil {
+	if err := memory.Take(ctx, runWeight*size); err != nil {
 		return record.Run{}, err
 	}
 	r, err := c.records.GetRun(ctx, id)
 	if err != nil {
-		c.memory.Give(runWeight * size)
+		memory.Give(runWeight * size)
 	}
 	return r, err
 }
@@ -208,7 +208,7 @@ func (c *Client) GraphRun(ctx context.Context, id, format string) (string, error
 	if !c.ownsRun(id) {
 		return "", job.ErrNotFound
 	}
-	r, err := c.takeRun(ctx, id)
+	r, err := c.takeRun(ctx, c.memory, id)
 	if err != nil {
 		return "", err
 	}
@@ -264,7 +264,7 @@ func (c *Client) wireRun(r record.Run) (job.Run, error) {
 			Status: string(need.Status), Why: l.state.Steps[name].Verdict.Why, Needs: step.Needs,
 			Count: need.Count, Succeeded: need.Succeeded, Failed: need.Failed, KeptFrom: r.Kept[name].Run,
 		}
-		for _, i := range slices.Sorted(maps.Keys(r.Items[name])) {
+		for _, i := range slices.Sorted(maps.Keys(l.state.Steps[name].Items)) { // else a worker has made it up
 			item := r.Items[name][i]
 			j := job.RunJob{Index: i, Try: item.Try, Status: string(item.Status), Why: item.Why}
 			if item.Status != record.Refused {
