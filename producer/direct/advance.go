@@ -136,6 +136,9 @@ func (c *Client) advance(ctx context.Context, r record.Run, now time.Time) (more
 		}
 		actions = pipelines.Next(l.pipeline, l.state)
 	}
+	if refused == nil {
+		readersLast(d, actions)
+	}
 	var stop []string
 	var waits bool
 	var failed []error
@@ -172,6 +175,17 @@ func (c *Client) advance(ctx context.Context, r record.Run, now time.Time) (more
 		return more, errors.Join(failed...) // what waits is looked at again after record.RunRetry
 	}
 	return false, c.records.SettleRun(ctx, r)
+}
+
+// readersLast has what reads nothing that other steps have left done first: a bucket that is away takes all the time of a look.
+func readersLast(d *pipelines.Definition, actions []pipelines.Action) {
+	reads := func(a pipelines.Action) int {
+		if slices.ContainsFunc(d.Steps[a.Step].Needs, func(need string) bool { return d.Reads(a.Step, need) }) {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(actions, func(a, b pipelines.Action) int { return reads(a) - reads(b) })
 }
 
 // findLost takes jobs that are waited for, and have no record, for ended: a worker that was taken over may have

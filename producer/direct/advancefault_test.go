@@ -1,6 +1,7 @@
 package direct_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http/httptest"
 	"strings"
@@ -134,12 +135,15 @@ func TestAdvanceBucketAway(t *testing.T) {
 	endAs(t, w, run.ID, "fetch", record.Ending{Status: job.Succeeded, Result: result})
 	endAs(t, w, run.ID, "other", record.Ending{Status: job.Succeeded, Result: []byte(`{}`)})
 	away := withoutBucket(t, w)
-	if err := away.Advance(t.Context(), run.ID, time.Now()); err == nil {
-		t.Error("got no error without a bucket")
-	}
-	if _, err := w.Client.Get(t.Context(), job.StepJobID(run.ID, "plain", 0, 1)); err != nil {
-		t.Errorf("the step that reads nothing: %v", err)
-	}
+	gbtest.Eventually(t, "the step that reads nothing has a job", func() bool {
+		looking, over := context.WithTimeout(t.Context(), record.RunRetry/3) // which a bucket that hangs takes the whole of
+		defer over()
+		if err := away.Advance(looking, run.ID, time.Now()); err == nil {
+			t.Error("got no error without a bucket")
+		}
+		_, err := w.Client.Get(t.Context(), job.StepJobID(run.ID, "plain", 0, 1))
+		return err == nil
+	})
 	if run, err = w.Client.CancelRun(t.Context(), run.ID); err != nil || run.Steps["outputs"].Status == "failed" {
 		t.Errorf("got %+v, %v, want the step that reads outputs to wait", run, err)
 	}
