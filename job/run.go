@@ -57,7 +57,8 @@ type Run struct {
 	Pipeline   string             `json:"pipeline,omitempty" doc:"The pipeline's name." example:"report"`
 	Template   string             `json:"template,omitempty" doc:"The template that it came from, name@revision." example:"report@3"`
 	Status     Status             `json:"status" enum:"running,succeeded,failed,canceled"`
-	Reason     string             `json:"reason,omitempty" enum:"canceled,deadline_exceeded,tenant_stopped" doc:"Why it was canceled."`
+	Reason     string             `json:"reason,omitempty" enum:"canceled,deadline_exceeded,tenant_stopped,pipeline_refused" doc:"Why it was canceled; pipeline_refused: it failed, as a newer version no longer takes its pipeline."`
+	Note       string             `json:"note,omitempty" doc:"What else there is to say of its end: what was wrong with the pipeline, or which outputs had no room."`
 	Params     json.RawMessage    `json:"params,omitempty" doc:"What it was started with, defaults filled in."`
 	Metadata   map[string]string  `json:"metadata,omitempty" doc:"As it was given; of a run that a hook or a schedule began also which, and the delivery or the time."`
 	Steps      map[string]RunStep `json:"steps" doc:"Its steps by name."`

@@ -202,7 +202,7 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 		return err
 	}
 	defer sender.Close()
-	sweeper := &record.Sweeper{Records: records, Log: log, DeleteObjects: objects.SweepJob, DeleteUpload: objects.SweepUpload, Fire: client.Firer(), Advance: client.Advancer()}
+	sweeper := &record.Sweeper{Records: records, Log: log, DeleteObjects: objects.SweepJob, DeleteUpload: objects.SweepUpload, Fire: client.Firer(), Advance: client.Advancer().Advance}
 
 	log.Info("api serves", "addr", listener.Addr().String(), "url", c.PublicURL)
 	group, ctx := errgroup.WithContext(ctx)

@@ -62,6 +62,9 @@ func showRun(w io.Writer, run job.Run) {
 	if run.Reason != "" {
 		head += " (" + plain(run.Reason) + ")"
 	}
+	if run.Note != "" {
+		head += ": " + plain(run.Note)
+	}
 	if run.FinishedAt != nil {
 		head += fmt.Sprintf("  %.1f s", run.FinishedAt.Sub(run.CreatedAt).Seconds())
 	}

@@ -205,31 +205,40 @@ func (a *app) downloadOutputs(ctx context.Context, files producer.Files, run job
 			return fmt.Errorf("read outputs of run %s: %w", plain(run.ID), err)
 		}
 	}
+	jobs := map[string]bool{}
+	for _, step := range run.Steps {
+		for _, j := range step.Jobs {
+			jobs[j.ID] = j.ID != ""
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(outputs)) {
 		if !job.ValidTemplateName(name) {
 			continue // it would be a path
 		}
-		if err := a.downloadOutput(ctx, files, outputs[name], filepath.Join(dir, name)); err != nil {
+		if err := a.downloadOutput(ctx, files, jobs, outputs[name], filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *app) downloadOutput(ctx context.Context, files producer.Files, output any, dir string) error {
+// downloadOutput writes the artifacts in an output. What a job wrote into its outputs may look like one: the api has given a URL to
+// each artifact, and it is of a job of the run.
+func (a *app) downloadOutput(ctx context.Context, files producer.Files, jobs map[string]bool, output any, dir string) error {
 	switch v := output.(type) {
 	case []any:
 		for i, one := range v {
-			if err := a.downloadOutput(ctx, files, one, filepath.Join(dir, strconv.Itoa(i))); err != nil {
+			if err := a.downloadOutput(ctx, files, jobs, one, filepath.Join(dir, strconv.Itoa(i))); err != nil {
 				return err
 			}
 		}
 	case map[string]any:
 		ref, isArtifact := v["artifact"].(string)
 		id, name, whole := strings.Cut(ref, "/")
-		if !isArtifact || !whole {
+		_, linked := v["url"].(string)
+		if !isArtifact || !whole || !linked || !jobs[id] {
 			for _, key := range slices.Sorted(maps.Keys(v)) {
-				if err := a.downloadOutput(ctx, files, v[key], dir); err != nil {
+				if err := a.downloadOutput(ctx, files, jobs, v[key], dir); err != nil {
 					return err
 				}
 			}

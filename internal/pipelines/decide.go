@@ -36,7 +36,7 @@ type Ended struct {
 	// Outputs is what its OutputsFile says, or empty. Fault is what is wrong with that file, or "".
 	Outputs map[string]any
 	Fault   string
-	// Gone says that it has succeeded, and is no longer kept: nobody knows what it left.
+	// Gone says that nobody knows what it left: it has succeeded, and is no longer kept; or its result can't be read, which is Fault.
 	Gone bool
 }
 
@@ -95,14 +95,18 @@ func (d *Definition) Decide(name string, s State, c Context, begun int) Verdict 
 	return counted(Verdict{Word: Begin, Count: len(items), Items: items}, begun)
 }
 
-// Gone says which job is gone that a step is to read something of, or is "": the jobs of a run are kept as long as it lives, but not those that it has
+// Gone says which job is gone, or can't be read, that a step is to read something of, or is "": the jobs of a run are kept as long as it lives, but not those that it has
 // taken over from an earlier one.
 func (d *Definition) Gone(name string, c Context) string {
 	for _, need := range d.Steps[name].Needs {
 		i := slices.IndexFunc(c.Needs[need].Jobs, func(j Ended) bool { return j.Gone })
-		if i >= 0 && d.Reads(name, need) {
-			return fmt.Sprintf("%s: what its job %d of %d left is no longer kept: rerun from %s", need, i+1, len(c.Needs[need].Jobs), need)
+		if i < 0 || !d.Reads(name, need) {
+			continue
 		}
+		if fault := c.Needs[need].Jobs[i].Fault; fault != "" {
+			return fmt.Sprintf("%s: %s (job %d of %d)", need, fault, i+1, len(c.Needs[need].Jobs))
+		}
+		return fmt.Sprintf("%s: what its job %d of %d left is no longer kept: rerun from %s", need, i+1, len(c.Needs[need].Jobs), need)
 	}
 	return ""
 }

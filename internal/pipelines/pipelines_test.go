@@ -303,11 +303,18 @@ func TestPointersBounded(t *testing.T) {
 	t.Parallel()
 	d := parse(t, `{"params":{"type":"object","properties":{"x":{"type":"string"}}},"steps":{"a":{"template":"t","from":{"p":{"from":"/params/x"},"q":{"from":"/params/x"}}}},"outputs":{"p":{"from":"/params/x"},"q":{"from":"/params/x"}}}`)
 	known := pipelines.Context{Params: map[string]any{"x": strings.Repeat("x", 40<<10)}}
-	if got := d.Outputs(known, 64<<10); string(got) != "{}" {
-		t.Errorf("got outputs of %d bytes", len(got))
+	one := `{"p":"` + strings.Repeat("x", 40<<10) + `"}`
+	if got, left := d.Outputs(known, 64<<10); string(got) != one || !slices.Equal(left, []string{"q"}) {
+		t.Errorf("got outputs of %d bytes, and %q left out, want the first alone", len(got), left)
 	}
-	if got := d.Outputs(known, 128<<10); len(got) < 80<<10 {
-		t.Errorf("got outputs of %d bytes, want both", len(got))
+	if got, left := d.Outputs(known, 128<<10); len(got) < 80<<10 || left != nil {
+		t.Errorf("got outputs of %d bytes, and %q left out, want both", len(got), left)
+	}
+	if got, left := d.Outputs(known, len(one)); len(got) > len(one) || len(left) == 0 {
+		t.Errorf("got outputs of %d bytes, want at most %d", len(got), len(one))
+	}
+	if got, left := d.Outputs(known, 100); string(got) != "{}" || len(left) != 2 {
+		t.Errorf("got outputs %s, and %q left out, want none", got, left)
 	}
 	var faults job.Invalid
 	if _, err := d.TemplateParams("a", pipelines.Verdict{}, 0, known); !errors.As(err, &faults) || faults[0].Message != "point at too much" {

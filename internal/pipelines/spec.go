@@ -3,7 +3,9 @@ package pipelines
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -70,28 +72,33 @@ func (d *Definition) TemplateParams(name string, v Verdict, index int, c Context
 	return params, nil
 }
 
-// Outputs are what the run answers with, as far as it is there, as JSON of at most so many bytes: beyond that none of it.
-func (d *Definition) Outputs(c Context, most int) []byte {
-	outputs, root, size := map[string]json.RawMessage{}, c.root(), 0
-	for name, value := range d.Pipeline.Outputs {
-		var found any = value.Text
+// Outputs are what the run answers with, as far as it is there, as JSON of at most so many bytes. Those that have no room, by
+// name, are left out.
+func (d *Definition) Outputs(c Context, most int) (outputs []byte, left []string) {
+	found, root, size := map[string]json.RawMessage{}, c.root(), len("{}")
+	for _, name := range slices.Sorted(maps.Keys(d.Pipeline.Outputs)) {
+		value := d.Pipeline.Outputs[name]
+		var one any = value.Text
 		if value.From != "" {
 			var ok bool
-			if found, ok = jsonvalue.Find(root, value.From); !ok {
+			if one, ok = jsonvalue.Find(root, value.From); !ok {
 				continue
 			}
 		}
-		text, err := job.Marshal(found)
-		if size += len(text); err != nil || size > most {
-			return []byte(`{}`)
+		text, err := job.Marshal(one)
+		key, keyErr := job.Marshal(name)
+		takes := len(key) + len(":") + len(text) + len(",")
+		if err != nil || keyErr != nil || size+takes > most {
+			left = append(left, name)
+			continue
 		}
-		outputs[name] = text
+		found[name], size = text, size+takes
 	}
-	text, err := job.Marshal(outputs)
+	text, err := job.Marshal(found)
 	if err != nil || len(text) > most {
-		return []byte(`{}`)
+		return []byte(`{}`), slices.Sorted(maps.Keys(d.Pipeline.Outputs))
 	}
-	return text
+	return text, left
 }
 
 // itemRoot is root for a job of a fan-out.

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -13,9 +14,12 @@ type fields struct {
 	err error
 }
 
+// ErrUnreadable means that a record is not what Glovebox writes: to read it again changes nothing.
+var ErrUnreadable = errors.New("the record is unreadable")
+
 func (r *fields) fail(name string, err error) {
 	if err != nil && r.err == nil {
-		r.err = fmt.Errorf("read field %s of %s: %w", name, r.of, err)
+		r.err = fmt.Errorf("read field %s of %s: %w: %w", name, r.of, ErrUnreadable, err)
 	}
 }
 

@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// slowFire is how long a fire takes whose tenant's others no longer have to be waited for.
-const slowFire = time.Second
-
 // tenantFires is how many schedules of a tenant are looked at at once, also where no other has any: they go
 // through what all tenants share.
 const tenantFires = 2
@@ -23,12 +20,12 @@ type fireQueue struct {
 	flight  map[string]int // by tenant
 	tenants []string       // with schedules that wait, in the order of their turns
 	waiting map[string][]due
-	slow    map[string]bool // a fire of theirs took long
+	served  map[string]bool // one of theirs was taken
 	failed  []error
 }
 
 func newFireQueue(list []due) *fireQueue {
-	q := &fireQueue{began: time.Now(), flight: map[string]int{}, waiting: map[string][]due{}, slow: map[string]bool{}}
+	q := &fireQueue{began: time.Now(), flight: map[string]int{}, waiting: map[string][]due{}, served: map[string]bool{}}
 	q.ready = sync.NewCond(&q.mu)
 	for _, d := range list {
 		if q.waiting[d.tenant] == nil {
@@ -45,9 +42,8 @@ func (q *fireQueue) run(atOnce int, do func(due) error) []error {
 	for range atOnce {
 		places.Go(func() {
 			for d, ok := q.take(time.Now); ok; d, ok = q.take(time.Now) {
-				began := time.Now()
 				err := do(d)
-				q.ended(d, time.Since(began))
+				q.ended(d)
 				if err != nil {
 					q.fail(err)
 				}
@@ -59,14 +55,14 @@ func (q *fireQueue) run(atOnce int, do func(due) error) []error {
 }
 
 // take returns the next schedule to look at, and waits while all that are left are of tenants with as many
-// in flight as may be. Once they have been put off for as long as a pass may take, those of tenants whose
-// fires take long are left for the next pass, which finds what has come due of others.
+// in flight as may be. Once they have been put off for as long as a pass may take, those of tenants that have had a turn
+// are left for the next pass, which finds what has come due of others: however many a tenant has, and however long each takes.
 func (q *fireQueue) take(now func() time.Time) (d due, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
 		late := now().Sub(q.began) >= FireRetry
-		q.tenants = slices.DeleteFunc(q.tenants, func(tenant string) bool { return late && q.slow[tenant] })
+		q.tenants = slices.DeleteFunc(q.tenants, func(tenant string) bool { return late && q.served[tenant] })
 		if len(q.tenants) == 0 {
 			return due{}, false
 		}
@@ -86,15 +82,15 @@ func (q *fireQueue) takeOf(i int) due {
 		q.tenants = append(q.tenants, tenant)
 	}
 	q.flight[tenant]++
+	q.served[tenant] = true
 	return list[0]
 }
 
 // ended gives back the place of one that was taken.
-func (q *fireQueue) ended(d due, took time.Duration) {
+func (q *fireQueue) ended(d due) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.flight[d.tenant]--
-	q.slow[d.tenant] = q.slow[d.tenant] || took >= slowFire
 	q.ready.Broadcast()
 }
 

@@ -24,6 +24,9 @@ func (s *Store) Get(ctx context.Context, id string) (Job, error) {
 	pipe := s.rdb.Pipeline()
 	read := s.readJob(ctx, pipe, tenant, id)
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		if redis.HasErrorPrefix(err, "WRONGTYPE") { // a worker has made another type of it
+			err = fmt.Errorf("%w: %w", ErrUnreadable, err)
+		}
 		return Job{}, fmt.Errorf("read job: %w", err)
 	}
 	return read.job()

@@ -25,10 +25,13 @@ const (
 	itemCost             = 16 // a job's fingerprint in its batch
 	runCost              = 2048
 	runItemCost          = 128 // what is known of a job in its run
-	faultCost            = 128
-	uploadCost           = 512
-	keyCost              = 768
-	deliveryCost         = 1024 // what a pending delivery takes besides: its outbox entry and task
+	// runMost bounds what is decided about a run's steps, with what was noted before. It is read as a whole, at several times its size, out of the memory
+	// that answers share: what is noted later comes on top, which is items, and why jobs were refused.
+	runMost      = 2 << 20
+	faultCost    = 128
+	uploadCost   = 512
+	keyCost      = 768
+	deliveryCost = 1024 // what a pending delivery takes besides: its outbox entry and task
 )
 
 // DefaultRecordBytes is the quota bytes_recorded of tenants whose terms name none.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -67,8 +68,9 @@ type Run struct {
 	By                job.Token
 	Created, Finished time.Time // the latter zero until then
 	Retention         time.Duration
-	// Outputs are JSON, once it has ended.
+	// Outputs are JSON, once it has ended, and Note is what else there is to say of its end, or "".
 	Outputs []byte
+	Note    string
 
 	rev string // of Items and Cancel
 }
@@ -222,7 +224,7 @@ func (s *Store) GetRun(ctx context.Context, id string) (Run, error) {
 func parseRun(tenant, id string, f, items map[string]string) (Run, error) {
 	run := Run{
 		ID: id, Tenant: tenant, State: job.Status(f["state"]), Name: f["name"], Template: f["template"], Pipeline: []byte(f["pipeline"]), Params: []byte(f["params"]), Cancel: f["cancel"],
-		Callback: f["callback"], Trace: f["trace"], By: job.Token{ID: f["by"], Label: f["by_label"], Scopes: job.Scopes()}, Outputs: []byte(f["outputs"]), Verdicts: map[string][]byte{}, Items: map[string]map[int]RunItem{}, rev: items["rev"],
+		Callback: f["callback"], Trace: f["trace"], By: job.Token{ID: f["by"], Label: f["by_label"], Scopes: job.Scopes()}, Outputs: []byte(f["outputs"]), Note: f["note"], Verdicts: map[string][]byte{}, Items: map[string]map[int]RunItem{}, rev: items["rev"],
 	}
 	r := fields{of: "run " + id, f: f}
 	if f["metadata"] != "" {
@@ -374,10 +376,18 @@ func (s *Store) SettleRun(ctx context.Context, r Run) error {
 	return nil
 }
 
+// RunEnd is how a run ends.
+type RunEnd struct {
+	Status job.Status
+	// Outputs are JSON, and Note is what else there is to say, or "".
+	Outputs []byte
+	Note    string
+}
+
 // EndRun ends the run as it was read. It fails with ErrRunStale where that has changed; one that has ended
 // is left as it is.
-func (s *Store) EndRun(ctx context.Context, r Run, status job.Status, outputs []byte) error {
-	answer, err := endRunScript.Run(ctx, s.rdb, r.Tenant, script.Args{"id": r.ID, "now": s.now(), "rev": r.rev, "status": string(status), "outputs": outputs}).Text()
+func (s *Store) EndRun(ctx context.Context, r Run, e RunEnd) error {
+	answer, err := endRunScript.Run(ctx, s.rdb, r.Tenant, script.Args{"id": r.ID, "now": s.now(), "rev": r.rev, "status": string(e.Status), "outputs": e.Outputs, "note": job.Clip(e.Note, maxRunNote)}).Text()
 	if err != nil {
 		return fmt.Errorf("end run: %w", err)
 	}
@@ -393,8 +403,12 @@ func (s *Store) EndRun(ctx context.Context, r Run, status job.Status, outputs []
 const (
 	RunCanceled = "canceled"
 	RunOverdue  = "deadline_exceeded"
-	RunStopped  = "tenant_stopped" // by the operator
+	RunStopped  = "tenant_stopped"   // by the operator
+	RunRefused  = "pipeline_refused" // by this version, which is a newer one than began it
 )
+
+// maxRunNote bounds what is said of a run's end, bytes.
+const maxRunNote = 500
 
 // CancelRun begins to cancel a run: no job of it is made any more. It fails with job.ErrNotFound or job.ErrEnded.
 func (s *Store) CancelRun(ctx context.Context, id, reason string) error {
@@ -443,11 +457,12 @@ func (s *Store) RunJobStates(ctx context.Context, r Run, ids []string) ([]job.St
 	for i, id := range ids {
 		all[i] = pipe.HGet(ctx, jobKey(r.Tenant, id), "state")
 	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 		return nil, fmt.Errorf("read jobs of run: %w", err)
 	}
 	for i, a := range all {
-		if err := a.Err(); err != nil && !errors.Is(err, redis.Nil) { // what can't be read is not gone
+		// What can't be read is not gone, unless a worker has made another type of it.
+		if err := a.Err(); err != nil && !errors.Is(err, redis.Nil) && !redis.HasErrorPrefix(err, "WRONGTYPE") {
 			return nil, fmt.Errorf("read job %s of run: %w", ids[i], err)
 		}
 		states[i] = job.Status(a.Val())

@@ -145,7 +145,7 @@ func TestRunNotesEnds(t *testing.T) {
 	if due := s.dueRuns(t); !slices.Equal(due, []string{r.ID}) {
 		t.Fatalf("got %q due, want the run in which a job has ended", due)
 	}
-	for name, err := range map[string]error{"settle": s.SettleRun(t.Context(), r), "end": s.EndRun(t.Context(), r, job.Succeeded, []byte(`{}`))} {
+	for name, err := range map[string]error{"settle": s.SettleRun(t.Context(), r), "end": s.EndRun(t.Context(), r, RunEnd{Status: job.Succeeded, Outputs: []byte(`{}`)})} {
 		if !errors.Is(err, ErrRunStale) {
 			t.Errorf("%s what was read before: got %v, want ErrRunStale", name, err)
 		}
@@ -220,7 +220,7 @@ func TestRunEndsOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if err := s.EndRun(t.Context(), r, job.Succeeded, []byte(`{}`)); err != nil {
+			if err := s.EndRun(t.Context(), r, RunEnd{Status: job.Succeeded, Outputs: []byte(`{}`)}); err != nil {
 				t.Errorf("end: %v", err)
 			}
 		})
@@ -264,7 +264,7 @@ func TestRunCanceled(t *testing.T) {
 	if err := s.addStep(t, r, stepJob(r, "b", 0, 1)); !errors.Is(err, job.ErrEnded) {
 		t.Errorf("got %v, want job.ErrEnded", err)
 	}
-	if err := s.EndRun(t.Context(), r, job.Succeeded, nil); !errors.Is(err, ErrRunStale) {
+	if err := s.EndRun(t.Context(), r, RunEnd{Status: job.Succeeded}); !errors.Is(err, ErrRunStale) {
 		t.Errorf("end as it was before: got %v, want ErrRunStale", err)
 	}
 	r = s.mustRun(t, r.ID)
@@ -284,7 +284,7 @@ func TestRunSeesNewJobs(t *testing.T) {
 	if err := s.addStep(t, r, stepJob(r, "a", 0, 1)); err != nil {
 		t.Fatal(err)
 	}
-	for name, err := range map[string]error{"settle": s.SettleRun(t.Context(), r), "end": s.EndRun(t.Context(), r, job.Failed, nil)} {
+	for name, err := range map[string]error{"settle": s.SettleRun(t.Context(), r), "end": s.EndRun(t.Context(), r, RunEnd{Status: job.Failed})} {
 		if !errors.Is(err, ErrRunStale) {
 			t.Errorf("%s what was read before: got %v, want ErrRunStale", name, err)
 		}
@@ -362,12 +362,30 @@ func TestRunForged(t *testing.T) {
 		if err := s.CancelRun(ctx, r.ID, RunCanceled); err != nil {
 			t.Errorf("%s: cancel: %v", name, err)
 		}
-		if err := s.EndRun(ctx, s.mustRun(t, r.ID), job.Canceled, nil); err != nil {
+		if err := s.EndRun(ctx, s.mustRun(t, r.ID), RunEnd{Status: job.Canceled}); err != nil {
 			t.Errorf("%s: end: %v", name, err)
 		}
 		if r = s.mustRun(t, r.ID); r.State != job.Canceled {
 			t.Errorf("%s: got %s", name, r.State)
 		}
+	}
+
+	// An index of another type is made anew with every run that lives, also where nothing ends.
+	alone := s.newRun(t)
+	if err := s.rdb.Set(ctx, runWorkKey("default"), "x", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&Sweeper{Records: s}).findRuns(ctx, "default"); err != nil {
+		t.Error(err)
+	}
+	if due := s.dueRuns(t); !slices.Contains(due, alone.ID) {
+		t.Errorf("got %q due, want the run", due)
+	}
+	if err := s.CancelRun(ctx, alone.ID, RunCanceled); err != nil {
+		t.Error(err)
+	}
+	if err := s.EndRun(ctx, s.mustRun(t, alone.ID), RunEnd{Status: job.Canceled}); err != nil {
+		t.Error(err)
 	}
 
 	r := s.newRun(t)
@@ -479,7 +497,7 @@ func TestRunMemory(t *testing.T) {
 	if err := s.DecideStep(t.Context(), r, "a", "x"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.EndRun(t.Context(), s.mustRun(t, r.ID), job.Failed, []byte(`{"a":1}`)); err != nil {
+	if err := s.EndRun(t.Context(), s.mustRun(t, r.ID), RunEnd{Status: job.Failed, Outputs: []byte(`{"a":1}`)}); err != nil {
 		t.Fatal(err)
 	}
 	if n := s.rdb.Get(t.Context(), recordedKey("default")).Val(); n == "" || n == "0" {

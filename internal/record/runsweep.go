@@ -140,7 +140,14 @@ func (w *Sweeper) findRunsOf(ctx context.Context, tenant string, list []string) 
 	for i, entry := range list {
 		lives := states[i].Val() == string(job.Running)
 		if put := scores[i].Val(); lives && (scores[i].Err() != nil || put > latest) {
-			if err := w.Records.rdb.ZAdd(ctx, runWorkKey(tenant), redis.Z{Member: Position(entry).id()}).Err(); err != nil {
+			put := func() error {
+				return w.Records.rdb.ZAdd(ctx, runWorkKey(tenant), redis.Z{Member: Position(entry).id()}).Err()
+			}
+			err := put()
+			if redis.HasErrorPrefix(err, "WRONGTYPE") { // a worker has made another type of it
+				err = errors.Join(w.Records.rdb.Del(ctx, runWorkKey(tenant)).Err(), put())
+			}
+			if err != nil {
 				return fmt.Errorf("look at a run of %s again: %w", tenant, err)
 			}
 		}

@@ -122,7 +122,7 @@ var scripts = script.New(luaFiles, map[string]any{
 	"page":                   page,
 	"probe_interval":         probeInterval,
 	"run_item_cost":          runItemCost,
-	"run_most":               4 << 20,
+	"run_most":               runMost,
 	"small_verdict":          1 << 10,
 	"rate_window":            RateWindow.Microseconds(),
 	"unoffered_patience":     unofferedPatience,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -41,7 +42,7 @@ func (s *Store) StopTenant(ctx context.Context, tenant string) (Stopped, error) 
 		done.Batches, err = s.stopBatches(ctx, tenant, end.Add(-stopTime/2))
 	}
 	if err == nil {
-		err = s.stopRuns(ctx, tenant)
+		err = s.stopRuns(ctx, tenant, end.Add(-stopTime/4))
 	}
 	// What a job's end releases comes out of the backlog: that goes first.
 	for _, k := range append(append([]string{approvalsKey(tenant), laterKey(tenant)}, backlogKeys(tenant)...), openKey(tenant)) {
@@ -69,17 +70,41 @@ func (s *Store) StopTenant(ctx context.Context, tenant string) (Stopped, error) 
 	return done, nil
 }
 
-// stopRuns cancels the runs of pipelines that have not ended: no job of them is made any more.
-func (s *Store) stopRuns(ctx context.Context, tenant string) error {
+// stopRuns cancels the runs of pipelines that have not ended, a group in two round trips: no job of them is made any more.
+func (s *Store) stopRuns(ctx context.Context, tenant string, end time.Time) error {
 	ids, err := s.rdb.ZRange(ctx, runWorkKey(tenant), 0, -1).Result()
 	if err != nil {
 		return err
 	}
-	for _, id := range ids {
-		if of, ok := job.TenantOfRun(id); !ok || of != tenant {
-			continue // a worker may have written it
+	ids = slices.DeleteFunc(ids, func(id string) bool { // a worker may have written it
+		of, ok := job.TenantOfRun(id)
+		return !ok || of != tenant
+	})
+	if err := cancelRunScript.Load(ctx, s.rdb); err != nil {
+		return err
+	}
+	for group := range slices.Chunk(ids, cancelGroup) {
+		if !time.Now().Before(end) {
+			return nil // the next call goes on
 		}
-		if err := s.CancelRun(ctx, id, RunStopped); err != nil && !errors.Is(err, job.ErrEnded) && !errors.Is(err, job.ErrNotFound) {
+		reads, canceled := s.rdb.Pipeline(), make([]*redis.BoolCmd, len(group))
+		for i, id := range group {
+			canceled[i] = reads.HExists(ctx, runKey(tenant, id), "cancel")
+		}
+		if _, err := reads.Exec(ctx); err != nil {
+			return err
+		}
+		cancels, n := s.rdb.Pipeline(), 0
+		for i, id := range group {
+			if !canceled[i].Val() {
+				cancelRunScript.Pipe(ctx, cancels, tenant, script.Args{"id": id, "reason": RunStopped})
+				n++
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		if _, err := cancels.Exec(ctx); err != nil {
 			return err
 		}
 	}

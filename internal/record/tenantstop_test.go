@@ -86,3 +86,38 @@ func TestStopTenant(t *testing.T) {
 		t.Errorf("the running job, once it ended: got %s %s, %v", j.State, j.Result, err)
 	}
 }
+
+// TestStopTenantRuns: many runs of a tenant are stopped a group at a time, and a call whose time is up leaves the rest to the next.
+func TestStopTenantRuns(t *testing.T) {
+	t.Parallel()
+	s := storeOf(t, 1)
+	ctx := t.Context()
+	var runs []Run
+	for range cancelGroup + 1 {
+		runs = append(runs, s.newRun(t))
+	}
+	if err := s.CancelRun(ctx, runs[0].ID, RunCanceled); err != nil {
+		t.Fatal(err)
+	}
+	s.rdb.ZAdd(ctx, runWorkKey("default"), redis.Z{Member: job.NewRunID("other")}, redis.Z{Member: job.NewRunID("default")}) // of another, and gone
+	if err := s.stopRuns(ctx, "default", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range runs[1:] {
+		if got := s.mustRun(t, r.ID).Cancel; got != "" {
+			t.Fatalf("got a run stopped for %q when the time was up", got)
+		}
+	}
+	if err := s.stopRuns(ctx, "default", time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range runs {
+		want := RunStopped
+		if i == 0 {
+			want = RunCanceled
+		}
+		if got := s.mustRun(t, r.ID).Cancel; got != want {
+			t.Errorf("run %d: got it canceled for %q, want %q", i, got, want)
+		}
+	}
+}

@@ -153,6 +153,9 @@ func (a *API) hookProblem(ctx context.Context, err error) error {
 	if errors.As(err, &said) && said.Code == job.CodeQuotaExceeded {
 		return retryLater(newProblem(job.CodeUnavailable, said.Message))
 	}
+	if errors.As(err, &said) && said.Code == job.CodeBudgetExceeded { // how much that is, is not a sender's business
+		return retryLater(newProblem(job.CodeUnavailable, "the tenant's budget is spent for now"))
+	}
 	if errors.As(err, &said) && said.Code == job.CodeNoTemplate {
 		return newProblem(job.CodeInvalid, "the hook's template is not there any more")
 	}

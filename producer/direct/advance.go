@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,6 +22,9 @@ import (
 
 // leftAtOnce is how many jobs' results are read at once.
 const leftAtOnce = 16
+
+// canceledReads is how long a run that is canceled waits for what its outputs point at. It is less than a look may take.
+const canceledReads = 5 * time.Second
 
 // liveRun is a run that is being looked at.
 type liveRun struct {
@@ -57,20 +61,43 @@ func readRun(r record.Run) (*liveRun, error) {
 	return l, nil
 }
 
-// Advancer returns [Client.Advance] for all tenants.
-func (c *Client) Advancer() func(ctx context.Context, id string, now time.Time) error {
-	return func(ctx context.Context, id string, now time.Time) error {
-		tenant, _ := job.TenantOfRun(id)
-		return c.For(tenant).Advance(ctx, id, now)
-	}
+// Advancer is [Client.Advance] for all tenants. What it takes of memory is bounded, however many runs are looked at. A look that has
+// its run waits for results, so the two have each their own, and one that has a result waits for nothing.
+type Advancer struct {
+	client        *Client
+	runs, results bounded
+}
+
+// advanceMemory is what runs of all tenants take at once, and as much again the results that they read: of two of the largest runs, and
+// of four of the largest results.
+const advanceMemory = 64 << 20
+
+// Advancer returns one for all tenants.
+func (c *Client) Advancer() *Advancer {
+	return &Advancer{c, newBounded(advanceMemory), newBounded(advanceMemory)}
+}
+
+// Advance is [Client.Advance].
+func (a *Advancer) Advance(ctx context.Context, id string, now time.Time) error {
+	tenant, _ := job.TenantOfRun(id)
+	return a.client.ForAnswer(tenant, a.results).advanceWithin(ctx, a.runs, id, now)
 }
 
 // Advance does what is to be done in a run of the Client's tenant at that time. Any number of processes may
 // call it at once, and each may die at any step: what is decided first about a step stays, a job's id comes
 // from its step, index and try, and only somebody who has seen every end settles or ends the run.
 func (c *Client) Advance(ctx context.Context, id string, now time.Time) error {
+	return c.advanceWithin(ctx, c.memory, id, now)
+}
+
+// advanceWithin is Advance that takes memory for the run from somewhere else.
+func (c *Client) advanceWithin(ctx context.Context, memory Memory, id string, now time.Time) error {
+	held := &reservation{Memory: memory}
+	defer func() { held.keep(0) }()
+	var failed error
 	for range stepsAtOnce {
-		r, err := c.takeRun(ctx, id)
+		held.keep(0)
+		r, err := c.takeRun(ctx, held, id)
 		if err != nil {
 			return err
 		}
@@ -78,17 +105,18 @@ func (c *Client) Advance(ctx context.Context, id string, now time.Time) error {
 		if errors.Is(err, record.ErrRunStale) {
 			continue
 		}
-		if err != nil || !more {
-			return err
+		if failed = err; !more {
+			break
 		}
 	}
-	return nil // it was put off: it is looked at again
+	return failed // it was put off: it is looked at again
 }
 
-// advance does what follows from a run as it was read, and reports whether there may be more.
+// advance does what follows from a run as it was read, and reports whether there may be more. One step that can't go on, as
+// what it reads is away, holds up none that can.
 func (c *Client) advance(ctx context.Context, r record.Run, now time.Time) (more bool, err error) {
 	if r.State != job.Running { // its entry is left: this takes it out
-		return false, c.records.EndRun(ctx, r, r.State, nil)
+		return false, c.records.EndRun(ctx, r, record.RunEnd{Status: r.State})
 	}
 	if r.Cancel == "" && !now.Before(r.Deadline) {
 		return true, c.records.CancelRun(ctx, r.ID, record.RunOverdue)
@@ -97,9 +125,9 @@ func (c *Client) advance(ctx context.Context, r record.Run, now time.Time) (more
 	if err != nil {
 		return false, err
 	}
-	d, err := c.definitions.Parse(r.Pipeline, l.pipeline)
-	if err != nil {
-		return false, err
+	d, refused := c.definitions.Parse(r.Pipeline, l.pipeline)
+	if refused != nil && r.Cancel == "" { // an older version has begun it: nothing more of it can be, and its jobs are stopped
+		return true, c.records.CancelRun(ctx, r.ID, record.RunRefused)
 	}
 	actions := pipelines.Next(l.pipeline, l.state)
 	if len(actions) == 0 || r.Cancel != "" {
@@ -108,18 +136,25 @@ func (c *Client) advance(ctx context.Context, r record.Run, now time.Time) (more
 		}
 		actions = pipelines.Next(l.pipeline, l.state)
 	}
+	if refused == nil {
+		readersLast(d, actions)
+	}
 	var stop []string
 	var waits bool
+	var failed []error
 	for _, a := range actions {
 		switch a.Do {
 		case pipelines.End:
+			if refused != nil {
+				return false, c.endRefused(ctx, l, a.Status, refused)
+			}
 			return false, c.endRun(ctx, d, l, a.Status)
 		case pipelines.Decide:
 			if err = c.decide(ctx, d, l, a.Step); job.CodeOf(err) == job.CodeQuotaExceeded {
 				waits, err = true, nil
 				break
 			}
-			more = true
+			more = more || err == nil
 		case pipelines.Create:
 			var done, refused bool
 			done, refused, err = c.createStep(ctx, d, l, a, now)
@@ -128,18 +163,29 @@ func (c *Client) advance(ctx context.Context, r record.Run, now time.Time) (more
 			stop = append(stop, r.JobID(a.Step, a.Index, a.Try))
 		}
 		if err != nil {
-			return false, err
+			failed = append(failed, err)
 		}
 	}
 	if len(stop) > 0 {
 		if err := c.records.CancelRunJobs(ctx, r, stop); err != nil {
-			return false, err
+			failed = append(failed, err)
 		}
 	}
-	if more || waits {
-		return more, nil // what waits is looked at again after record.RunRetry
+	if more || waits || failed != nil {
+		return more, errors.Join(failed...) // what waits is looked at again after record.RunRetry
 	}
 	return false, c.records.SettleRun(ctx, r)
+}
+
+// readersLast has what reads nothing that other steps have left done first: a bucket that is away takes all the time of a look.
+func readersLast(d *pipelines.Definition, actions []pipelines.Action) {
+	reads := func(a pipelines.Action) int {
+		if slices.ContainsFunc(d.Steps[a.Step].Needs, func(need string) bool { return d.Reads(a.Step, need) }) {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(actions, func(a, b pipelines.Action) int { return reads(a) - reads(b) })
 }
 
 // findLost takes jobs that are waited for, and have no record, for ended: a worker that was taken over may have
@@ -177,7 +223,7 @@ func (c *Client) decide(ctx context.Context, d *pipelines.Definition, l *liveRun
 	verdict := d.Decide(name, l.state, known, l.state.Begun())
 	err = c.records.DecideStep(ctx, l.Run, name, verdict)
 	if errors.Is(err, record.ErrRunFull) {
-		verdict = pipelines.Verdict{Word: pipelines.Fail, Why: "what the run's steps have one job for each of is too large: up to 4 MiB together"}
+		verdict = pipelines.Verdict{Word: pipelines.Fail, Why: "what the run's steps have one job for each of is too large: up to 2 MiB together"}
 		err = c.records.DecideStep(ctx, l.Run, name, verdict)
 	}
 	if err != nil {
@@ -191,6 +237,11 @@ func (c *Client) decide(ctx context.Context, d *pipelines.Definition, l *liveRun
 // it; one for which there is no room waits.
 func (c *Client) createStep(ctx context.Context, d *pipelines.Definition, l *liveRun, a pipelines.Action, now time.Time) (done, refused bool, err error) {
 	err = c.tryStep(ctx, d, l, a, now)
+	if errors.Is(err, errDisabled) || errors.Is(err, job.ErrEnded) {
+		// A tenant that is disabled may be enabled again, and its deadline bounds how long that is waited for. A run that was canceled meanwhile is
+		// looked at again at once, and one whose items only say so, which a worker may have written, is not looked at without end.
+		return false, false, nil
+	}
 	switch job.CodeOf(err) {
 	case job.CodeUnavailable, job.CodeInternal, job.CodeTimeout:
 		return false, false, err
@@ -198,9 +249,6 @@ func (c *Client) createStep(ctx context.Context, d *pipelines.Definition, l *liv
 		return false, false, nil
 	case "":
 		return err == nil, false, err
-	}
-	if errors.Is(err, job.ErrEnded) {
-		return true, true, nil // the run was canceled meanwhile: it is read again
 	}
 	return true, true, c.records.RefuseItem(ctx, l.Run, a.Step, a.Index, a.Try, err.Error())
 }
@@ -267,21 +315,46 @@ func (c *Client) stepSpec(ctx context.Context, d *pipelines.Definition, l *liveR
 
 func (c *Client) endRun(ctx context.Context, d *pipelines.Definition, l *liveRun, status pipelines.StepStatus) error {
 	known := pipelines.Context{Needs: map[string]pipelines.Need{}}
+	reading := ctx
+	if l.Cancel != "" { // it ends with what can be read: a bucket that is away doesn't hold it up
+		var cancel context.CancelFunc
+		reading, cancel = context.WithTimeout(ctx, canceledReads)
+		defer cancel()
+	}
 	for name := range l.pipeline.Steps {
-		need, err := c.need(ctx, l, name, d.OutputsRead(name))
-		if err != nil {
+		need, err := c.need(reading, l, name, d.OutputsRead(name))
+		if err != nil && l.Cancel == "" {
 			return err
+		} else if err != nil {
+			need = l.state.Need(l.pipeline, name)
 		}
 		known.Needs[name] = need
 	}
 	var err error
-	if known.Params, err = paramsOf(l); err != nil {
+	if known.Params, err = paramsOf(l); err != nil && l.Cancel == "" {
 		return err
 	}
-	outputs := d.Outputs(known, record.MaxInline) // what is more, the jobs have
+	end := record.RunEnd{Status: job.Status(status)}
+	var left []string
+	if end.Outputs, left = d.Outputs(known, record.MaxInline); left != nil { // the jobs have them
+		end.Note = fmt.Sprintf("outputs that had no room in the %d bytes of all: %s", record.MaxInline, strings.Join(left, ", "))
+	}
+	return c.noteEnd(ctx, l, end)
+}
+
+// endRefused ends a run whose pipeline this version doesn't take: as failed, unless it is canceled for something else. Its outputs
+// are of no definition that is known here.
+func (c *Client) endRefused(ctx context.Context, l *liveRun, status pipelines.StepStatus, refused error) error {
+	if l.Cancel == record.RunRefused {
+		status = pipelines.Failed
+	}
+	return c.noteEnd(ctx, l, record.RunEnd{Status: job.Status(status), Outputs: []byte(`{}`), Note: "this version of Glovebox refuses the pipeline: " + refused.Error()})
+}
+
+func (c *Client) noteEnd(ctx context.Context, l *liveRun, e record.RunEnd) error {
 	// The span comes first: this process may die between the two, and the spans of the run's jobs are below it. Sent twice it has the same id.
-	c.tracer.Run(ctx, l.Trace, l.ID, l.Name, string(status), l.Created, time.Now())
-	return c.records.EndRun(ctx, l.Run, job.Status(status), outputs)
+	c.tracer.Run(ctx, l.Trace, l.ID, l.Name, string(e.Status), l.Created, time.Now())
+	return c.records.EndRun(ctx, l.Run, e)
 }
 
 // contextOf is what a step can point at.
@@ -339,17 +412,20 @@ func (c *Client) need(ctx context.Context, l *liveRun, name string, read bool) (
 	return need, nil
 }
 
-// left is what a job of a run has left, and the size of its outputs: nothing, if it never was or is gone. Where the bucket is away that is
-// not known, and an error.
+// left is what a job of a run has left, and the size of its outputs: nothing, if it never was, is gone or can't be read. Only where Redis or
+// the bucket is away that is not known yet, and an error.
 func (c *Client) left(ctx context.Context, l *liveRun, name string, index int) (e pipelines.Ended, size int64, err error) {
 	item := l.state.Steps[name].Items[index]
 	e = pipelines.Ended{ID: l.JobID(name, index, item.Try)}
-	result, err := c.ended(ctx, e.ID)
-	if errors.Is(err, job.ErrNotFound) {
+	r, result, err := c.ended(ctx, e.ID)
+	switch {
+	case errors.Is(err, job.ErrNotFound), errors.Is(err, artifacts.ErrNotFound):
 		e.Gone = item.Status == job.Succeeded
 		return e, 0, nil
-	}
-	if err != nil {
+	case unreadable(err):
+		e.Gone, e.Fault = true, job.Clip(err.Error(), 200)
+		return e, 0, nil
+	case err != nil:
 		return e, 0, fmt.Errorf("read result of job %s: %w", e.ID, err)
 	}
 	e.Artifacts = result.Artifacts
@@ -361,18 +437,21 @@ func (c *Client) left(ctx context.Context, l *liveRun, name string, index int) (
 		e.Fault = fmt.Sprintf("%s has %d bytes, and up to %d are read", job.OutputsFile, size, job.MaxOutputsBytes)
 		return e, 0, nil
 	}
-	f, err := c.Locate(ctx, e.ID, producer.ArtifactPath(job.OutputsFile))
+	f, err := locate(r, result, producer.ArtifactPath(job.OutputsFile))
 	if err != nil {
 		return e, 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 	defer cancel()
 	text, err := c.objects.GetBytes(ctx, f.Key, job.MaxOutputsBytes)
-	if errors.Is(err, artifacts.ErrNotFound) {
+	switch {
+	case errors.Is(err, artifacts.ErrNotFound):
 		e.Gone = item.Status == job.Succeeded
 		return e, 0, nil
-	}
-	if err != nil {
+	case errors.Is(err, artifacts.ErrTooLarge):
+		e.Fault = job.OutputsFile + " is larger than the result says"
+		return e, 0, nil
+	case err != nil:
 		return e, 0, err
 	}
 	if e.Outputs, err = pipelines.ParseOutputs(text); err != nil {

@@ -72,8 +72,8 @@ func (c *Client) pinInputs(ctx context.Context, spec job.Spec, limits job.Limits
 func (c *Client) pinArtifact(ctx context.Context, f *job.File, known map[string][]job.Artifact) (job.Invalid, error) {
 	id, name, _ := strings.Cut(f.Artifact, "/")
 	if _, ok := known[id]; !ok {
-		result, err := c.ended(ctx, id)
-		if err != nil && !errors.Is(err, job.ErrNotFound) {
+		_, result, err := c.ended(ctx, id)
+		if err != nil && !errors.Is(err, job.ErrNotFound) && !unreadable(err) {
 			return nil, err
 		}
 		known[id] = result.Artifacts
@@ -121,18 +121,20 @@ func pin(f *job.File, size int64, sha256 string) job.Invalid {
 	return invalid
 }
 
-// ended is the result of a job of this tenant that has ended, its URLs still relative, or
-// job.ErrNotFound.
-func (c *Client) ended(ctx context.Context, id string) (job.Result, error) {
+// ended is a job of this tenant that has ended, and its result, its URLs still relative, or
+// job.ErrNotFound. It gives back what it takes of memory: its callers read many, and keep what is known of artifacts.
+func (c *Client) ended(ctx context.Context, id string) (r record.Job, result job.Result, err error) {
 	if !c.owns(id) {
-		return job.Result{}, job.ErrNotFound
+		return r, result, job.ErrNotFound
 	}
-	r, err := c.records.Get(ctx, id)
-	if err != nil {
-		return job.Result{}, err
+	if r, err = c.records.Get(ctx, id); err != nil {
+		return r, result, err
 	}
 	if !r.State.Final() {
-		return job.Result{}, job.ErrNotFound
+		return r, result, job.ErrNotFound
 	}
-	return c.result(ctx, r)
+	held := &reservation{Memory: c.memory}
+	defer held.keep(0)
+	result, err = c.ForAnswer(c.tenant, held).result(ctx, r)
+	return r, result, err
 }

@@ -29,6 +29,15 @@ const (
 	bucketTimeout = 30 * time.Second
 )
 
+// errNoResult means that what a record has for a result is none.
+var errNoResult = errors.New("the result is unreadable")
+
+// unreadable reports whether a result is not to be had, or its record is spoiled: to ask again changes nothing, as it
+// may while Redis or the bucket is away.
+func unreadable(err error) bool {
+	return errors.Is(err, errNoResult) || errors.Is(err, record.ErrUnreadable) || errors.Is(err, artifacts.ErrNotFound) || errors.Is(err, artifacts.ErrTooLarge)
+}
+
 // Get is [producer.Jobs.Get].
 func (c *Client) Get(ctx context.Context, id string) (producer.Job, error) {
 	if !c.owns(id) {
@@ -75,14 +84,14 @@ func (c *Client) result(ctx context.Context, r record.Job) (job.Result, error) {
 			return job.Result{}, err
 		}
 	case r.ResultRef == "":
-		return job.Result{}, errors.New("the record has none")
+		return job.Result{}, fmt.Errorf("%w: the record has none", errNoResult)
 	default:
 		keys, err := artifacts.JobKeys(r.Tenant, r.ID)
 		if err != nil {
 			return job.Result{}, err
 		}
 		if !strings.HasPrefix(r.ResultRef, keys.Prefix()) { // a worker wrote it, and may read less of the bucket than the api
-			return job.Result{}, errors.New("the record names an object that is not the job's")
+			return job.Result{}, fmt.Errorf("%w: the record names an object that is not the job's", errNoResult)
 		}
 		ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 		defer cancel()
@@ -92,7 +101,7 @@ func (c *Client) result(ctx context.Context, r record.Job) (job.Result, error) {
 	}
 	var result job.Result
 	if err := json.Unmarshal(b, &result); err != nil {
-		return job.Result{}, fmt.Errorf("decode: %w", err)
+		return job.Result{}, fmt.Errorf("%w: decode: %w", errNoResult, err)
 	}
 	if result.Metadata == nil {
 		result.Metadata = r.Metadata

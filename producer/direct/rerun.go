@@ -23,7 +23,7 @@ func (c *Client) RerunRun(ctx context.Context, id string, r job.RerunRequest) (j
 	if run, known, err := c.runOfKey(ctx, r.IdempotencyKey, asked); known {
 		return run, err
 	}
-	before, err := c.takeRun(ctx, id)
+	before, err := c.takeRun(ctx, c.memory, id)
 	if err != nil {
 		return job.Run{}, err
 	}
@@ -58,7 +58,8 @@ func (c *Client) keptSteps(ctx context.Context, l *liveRun, from string) (kept m
 		if origin := l.Kept[name].Run; origin != "" {
 			step.Run = origin
 		}
-		for i, item := range l.Items[name] {
+		for i := range l.state.Steps[name].Items { // else a worker has made it up
+			item := l.Items[name][i]
 			step.Items[i] = item
 			ids, of = append(ids, l.JobID(name, i, item.Try)), append(of, name)
 		}

@@ -201,16 +201,16 @@ func TestRunBounded(t *testing.T) {
 	for name, step := range run.Steps {
 		if step.Status == "failed" {
 			failed++
-			if step.Why != "what the run's steps have one job for each of is too large: up to 4 MiB together" {
+			if step.Why != "what the run's steps have one job for each of is too large: up to 2 MiB together" {
 				t.Errorf("%s: got %q", name, step.Why)
 			}
 		}
 	}
-	if failed == 0 || failed > job.MaxSteps/4 {
+	if failed == 0 || failed > job.MaxSteps*2/3 {
 		t.Errorf("got %d steps failed of %d that take 60 KiB each", failed, job.MaxSteps)
 	}
 	size, err := w.Records.RunSize(t.Context(), run.ID)
-	if err != nil || size > 5<<20 {
+	if err != nil || size > 3<<20 {
 		t.Errorf("the run takes %d bytes, %v", size, err)
 	}
 }

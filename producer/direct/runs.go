@@ -149,7 +149,7 @@ func (c *Client) GetRun(ctx context.Context, id string) (job.Run, error) {
 	if !c.ownsRun(id) {
 		return job.Run{}, job.ErrNotFound
 	}
-	r, err := c.takeRun(ctx, id)
+	r, err := c.takeRun(ctx, c.memory, id)
 	if err != nil {
 		return job.Run{}, err
 	}
@@ -159,16 +159,20 @@ func (c *Client) GetRun(ctx context.Context, id string) (job.Run, error) {
 // runWeight is how many times its size a run takes: its verdicts and parameters decoded, and encoded to be sent.
 const runWeight = 8
 
-// takeRun reads a run, once there is memory for it, which the answer holds.
-func (c *Client) takeRun(ctx context.Context, id string) (record.Run, error) {
+// takeRun reads a run, once there is memory for it, which the caller gives back.
+func (c *Client) takeRun(ctx context.Context, memory Memory, id string) (record.Run, error) {
 	size, err := c.records.RunSize(ctx, id)
 	if err != nil {
 		return record.Run{}, err
 	}
-	if err := c.memory.Take(ctx, runWeight*size); err != nil {
+	if err := memory.Take(ctx, runWeight*size); err != nil {
 		return record.Run{}, err
 	}
-	return c.records.GetRun(ctx, id)
+	r, err := c.records.GetRun(ctx, id)
+	if err != nil {
+		memory.Give(runWeight * size)
+	}
+	return r, err
 }
 
 // WaitRun is [producer.Runs.WaitRun]. It is woken by Redis and bears with outages of up to 30 s.
@@ -177,8 +181,12 @@ func (c *Client) WaitRun(ctx context.Context, id string) (job.Run, error) {
 		return job.Run{}, job.ErrNotFound
 	}
 	return await(ctx, c.done, id, func(ctx context.Context) (job.Run, bool, error) {
+		state, err := c.records.StateOfRun(ctx, id)
+		if err != nil || !state.Final() { // what it has in it takes memory once, when it is answered
+			return job.Run{}, false, err
+		}
 		r, err := c.GetRun(ctx, id)
-		return r, err == nil && r.Status.Final(), err
+		return r, err == nil, err
 	})
 }
 
@@ -201,7 +209,7 @@ func (c *Client) GraphRun(ctx context.Context, id, format string) (string, error
 	if !c.ownsRun(id) {
 		return "", job.ErrNotFound
 	}
-	r, err := c.takeRun(ctx, id)
+	r, err := c.takeRun(ctx, c.memory, id)
 	if err != nil {
 		return "", err
 	}
@@ -242,7 +250,7 @@ func (c *Client) wireRun(r record.Run) (job.Run, error) {
 		return job.Run{}, err
 	}
 	w := job.Run{
-		ID: r.ID, RerunOf: r.RerunOf, Pipeline: l.pipeline.Name, Template: r.Template, Status: r.State, Reason: r.Cancel, Params: r.Params, Metadata: r.Metadata, Steps: map[string]job.RunStep{},
+		ID: r.ID, RerunOf: r.RerunOf, Pipeline: l.pipeline.Name, Template: r.Template, Status: r.State, Reason: r.Cancel, Note: r.Note, Params: r.Params, Metadata: r.Metadata, Steps: map[string]job.RunStep{},
 		CreatedAt: r.Created, Deadline: r.Deadline, Outputs: json.RawMessage(r.Outputs),
 	}
 	if !r.Finished.IsZero() {
@@ -257,7 +265,7 @@ func (c *Client) wireRun(r record.Run) (job.Run, error) {
 			Status: string(need.Status), Why: l.state.Steps[name].Verdict.Why, Needs: step.Needs,
 			Count: need.Count, Succeeded: need.Succeeded, Failed: need.Failed, KeptFrom: r.Kept[name].Run,
 		}
-		for _, i := range slices.Sorted(maps.Keys(r.Items[name])) {
+		for _, i := range slices.Sorted(maps.Keys(l.state.Steps[name].Items)) { // else a worker has made it up
 			item := r.Items[name][i]
 			j := job.RunJob{Index: i, Try: item.Try, Status: string(item.Status), Why: item.Why}
 			if item.Status != record.Refused {

@@ -1,7 +1,7 @@
 -- cancel_run begins to cancel a run: no job of it is made any more. Its jobs that have not ended are canceled as it is advanced.
 -- @include run
 -- @arg id      of the run
--- @arg reason  canceled, or deadline_exceeded
+-- @arg reason  canceled, deadline_exceeded, tenant_stopped or pipeline_refused
 -- @answer ok       it ends once its jobs have
 -- @answer ended    it has ended before
 -- @answer missing  there is no such run

@@ -92,7 +92,8 @@ local function create(id, bytes, priority, run_at, deadline, index, fingerprint,
   end
   if run ~= '' then
     call('HSET', run_items(run), item, try .. ' queued')
-    in_run = in_run + 1
+    noted_in_run = true
+    if try == '1' then in_run = in_run + 1 end -- one item has all its tries
   end
   if deadline ~= '' then call('ZADD', t .. 'deadline', deadline, id) end
   if hold ~= '' then

@@ -8,6 +8,7 @@
 -- @arg rev      of its items, as the caller has read them
 -- @arg status   succeeded, failed or canceled
 -- @arg outputs  JSON
+-- @arg note     what else is to be said of its end, or ''
 -- @answer ok DELIVERY  it has ended; what tell answered
 -- @answer stale        something has changed meanwhile
 -- @answer ended        it has ended before
@@ -24,9 +25,9 @@ if state ~= 'running' then
   return 'ended'
 end
 if items_rev(id) ~= rev then return 'stale' end
-local bytes = text_cost(#outputs)
+local bytes = text_cost(#outputs + #note)
 charge(bytes)
-call('HSET', run_key(id), 'state', status, 'finished', now, 'outputs', outputs)
+call('HSET', run_key(id), 'state', status, 'finished', now, 'outputs', outputs, 'note', note)
 call('HSET', run_items(id), 'over', 1)
 call('ZREM', runwork, id)
 local made = tell('pipeline.completed', callback, delivery, message, now, 'run', id)

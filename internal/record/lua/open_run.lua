@@ -26,10 +26,10 @@ if key ~= '' then
 end
 if over_budget == '1' then return 'over_budget' end
 if in_redis(forget_keys(now)) + size + (key ~= '' and key_cost or 0) > most_recorded then return 'bytes_recorded' end
+look_at(id) -- first, as a worker may have spoiled it: a record that nobody looks at would be there for ever
+call('ZADD', t .. 'runs', 0, now .. ':' .. id)
 if key ~= '' then remember(idem, id, now, key_life) end
 call('HSET', run_key(id), 'state', 'running', 'created', now, 'options', options, 'charge', size, unpack(ARGV, first_field))
 call('HSET', run_items(id), 'rev', 1)
 charge(size)
-look_at(id)
-call('ZADD', t .. 'runs', 0, now .. ':' .. id)
 return id

@@ -6,7 +6,11 @@ local function run_items(id) return t .. 'runitems:' .. id end
 
 -- look_at has a run looked at, at once if anybody listens. Its score is no time: clocks of two hosts differ.
 local function look_at(id)
-  call('ZADD', runwork, 0, id)
+  local put = redis.pcall('ZADD', runwork, 0, id)
+  if type(put) == 'table' then
+    if string.find(put.err or '', 'WRONGTYPE', 1, true) then call('DEL', runwork) end -- a worker has made another type of it: the sweeper finds the other runs
+    call('ZADD', runwork, 0, id)
+  end
   call('PUBLISH', 'gb:run', id)
 end
 
