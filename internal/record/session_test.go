@@ -463,3 +463,36 @@ func TestSessionKeys(t *testing.T) {
 		t.Errorf("the same session once it is forgotten: got %v, want GoneError", err)
 	}
 }
+
+// TestSessionEndsWhatRuns: the worker is told of an execution that ends with its session, once its record says so.
+func TestSessionEndsWhatRuns(t *testing.T) {
+	t.Parallel()
+	r := openRoles(t)
+	ctx := t.Context()
+	for _, end := range []struct{ worker, reason string }{{"", job.EndDeleted}, {"w1", job.EndWorkerLost}} {
+		x := r.api.openSession(t, "acme")
+		r.worker.mustClaim(t, x.ID)
+		id := r.api.execute(t, x.ID, "while True: pass")
+		r.worker.take(t, x.ID, "", id)
+		cancels := r.worker.ListenCancel(ctx)
+		defer cancels.Close()
+		woken, stop := cancels.Wait(id)
+		defer stop()
+		select { // at once, as it subscribes
+		case <-woken:
+		case <-time.After(gbtest.Patience):
+			t.Fatal("the worker does not listen")
+		}
+		if err := r.api.EndSession(ctx, x.ID, end.worker, job.SessionEnd{Reason: end.reason}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-woken:
+		case <-time.After(gbtest.AtOnce):
+			t.Errorf("%s: the worker was not told", end.reason)
+		}
+		if j, err := r.worker.Get(ctx, id); err != nil || !j.State.Final() {
+			t.Errorf("%s: got %s, %v, as the worker is told", end.reason, j.State, err)
+		}
+	}
+}
