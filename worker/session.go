@@ -119,6 +119,8 @@ func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 		case err == nil:
 			t, err := h.begin(ctx, j)
 			if h.refused(err) {
+				idleOver = false // somebody has asked for something
+				idle.Reset(idleTime)
 				continue
 			}
 			return t, err == nil, err

@@ -177,3 +177,18 @@ func TestExecutionKeyOutlivesItsInput(t *testing.T) {
 		t.Errorf("got %s, want %s", again.ID, first.ID)
 	}
 }
+
+// TestSessionBusy: who has sent as many executions as may wait is told when to come back.
+func TestSessionBusy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	var x job.Session
+	w.expecting(t, "POST", "/v1/sessions", `{"runtime":"python"}`, http.StatusAccepted, &x)
+	for range job.MaxWaitingTurns {
+		w.expecting(t, "POST", "/v1/sessions/"+x.ID+"/execute", `{"code":"1"}`, http.StatusAccepted, nil)
+	}
+	if a := w.do(t, "POST", "/v1/sessions/"+x.ID+"/execute", strings.NewReader(`{"code":"1"}`)); a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" {
+		t.Errorf("got %d %v %s, want 429 with Retry-After", a.status, a.header, a.body)
+	}
+}
