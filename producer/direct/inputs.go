@@ -110,7 +110,7 @@ func (c *Client) mayReadFor(ctx context.Context, t job.Template) error {
 		}
 	}
 	if invalid := c.mayRead(files); invalid != nil {
-		invalid[0].Field = "template" // that of who asks
+		invalid[0].Field = "template" // the caller has named that
 		return invalid
 	}
 	return nil
