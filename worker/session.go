@@ -57,6 +57,9 @@ func (w *Worker) holdSession(life context.Context, x record.Session, r runtimes.
 	h.ended(outcome, err) //nolint:contextcheck // it has the worker's life
 }
 
+// errTTL ends what a session waits for at the end of its time. Any other deadline that passes is an outage, which nobody pays.
+var errTTL = errors.New("the session's ttl_seconds are over")
+
 // run is the sandbox from its start to its end.
 func (h *heldSession) run(life context.Context, r runtimes.Runtime) (_ sandbox.Outcome, err error) {
 	defer func() {
@@ -64,8 +67,13 @@ func (h *heldSession) run(life context.Context, r runtimes.Runtime) (_ sandbox.O
 			err = fmt.Errorf("run session: panic: %v\n%s", v, debug.Stack())
 		}
 	}()
-	ctx, cancel := context.WithDeadline(life, h.record.Expires.Add(sessionSlack))
+	ctx, cancel := context.WithDeadlineCause(life, h.record.Expires.Add(sessionSlack), errTTL)
 	defer cancel()
+	defer func() {
+		if err != nil && errors.Is(context.Cause(ctx), errTTL) {
+			err = errors.Join(errTTL, err)
+		}
+	}()
 	imageCtx, cancelImage := context.WithTimeout(ctx, h.worker.ImageTimeout)
 	defer cancelImage()
 	digest, err := h.worker.Sandboxes.Image(imageCtx, r.Image())
@@ -111,6 +119,8 @@ func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 		case err == nil:
 			t, err := h.begin(ctx, j)
 			if h.refused(err) {
+				idleOver = false // somebody has asked for something
+				idle.Reset(idleTime)
 				continue
 			}
 			return t, err == nil, err
@@ -209,10 +219,10 @@ func (h *heldSession) ended(outcome sandbox.Outcome, err error) {
 		end = &job.SessionEnd{Reason: job.EndDrained, Message: "its worker shut down"}
 	case err == nil && outcome.Lost && outcome.Status == job.OutOfMemory:
 		end = &job.SessionEnd{Reason: job.EndMemory, Message: "it held more than its memory_mb, and its sandbox was ended for it"}
-	case end == nil && errors.Is(err, context.DeadlineExceeded):
+	case end == nil && errors.Is(err, errTTL):
 		end = &job.SessionEnd{Reason: job.EndTTL, Message: "its ttl_seconds are over"}
 	case end == nil || err != nil:
-		end = &job.SessionEnd{Reason: job.EndFailed, Message: "its sandbox could not be started, or was lost"}
+		end = &job.SessionEnd{Reason: job.EndFailed, Message: "its sandbox could not be started, or was lost, or the bucket was away for too long"}
 	}
 	ctx := context.WithoutCancel(h.life)
 	if h.turn != nil && err == nil && outcome.Lost { // the outcome is the execution's

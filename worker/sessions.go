@@ -94,8 +94,6 @@ func (w *Worker) hasSessions(r runtimes.Runtime) bool {
 	return w.Isolation == job.GVisor && len(r.Session) > 0
 }
 
-var errNoRoom = errors.New("this worker has no memory for another session")
-
 // handleSession is what asynq calls: it has this worker hold a session. It returns an error when the task should come back.
 func (w *Worker) handleSession(life context.Context, t *asynq.Task, giveSlot func()) (err error) {
 	held := false
@@ -125,9 +123,12 @@ func (w *Worker) handleSession(life context.Context, t *asynq.Task, giveSlot fun
 	if runtime.Preload != nil {
 		mb += runtime.Preload.MemoryMB // which the interpreter may hold besides, for as long as it lives
 	}
-	release, ok := w.reserveSession(mb)
-	if !ok {
-		return errNoRoom
+	if mb > w.sessions.most {
+		return w.tooLarge(life, x, mb)
+	}
+	release, err := w.waitForRoom(life, x, mb)
+	if err != nil {
+		return err
 	}
 	defer func() {
 		if !held {
@@ -160,19 +161,4 @@ func (w *Worker) handleSession(life context.Context, t *asynq.Task, giveSlot fun
 // sessionLimits are those of the session's sandbox.
 func sessionLimits(x record.Session, runtime runtimes.Runtime) job.Limits {
 	return x.Settings.Limits.Filled(runtime.Limits).WithoutCompile()
-}
-
-// reserveSession takes so many MiB for a session's life, if they are free.
-func (w *Worker) reserveSession(mb int64) (release func(), ok bool) {
-	mb = min(mb, w.MemoryMB)
-	share := min(mb, w.sessions.most) // one above it is alone
-	if !w.sessions.memory.TryAcquire(share) {
-		return nil, false
-	}
-	releaseMemory, ok := w.tryAcquire(mb)
-	if !ok {
-		w.sessions.memory.Release(share)
-		return nil, false
-	}
-	return func() { releaseMemory(); w.sessions.memory.Release(share) }, true
 }

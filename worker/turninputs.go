@@ -66,10 +66,10 @@ func (t *turn) file(ctx context.Context, f job.File) (sandbox.File, error) {
 	}
 	defer r.Close()
 	kept := &capture{dir: t.session.worker.SpoolDir}
-	t.files = append(t.files, kept)
 	if _, err := io.Copy(captured{kept}, r); err != nil {
-		return file, err
+		return file, errors.Join(err, kept.close()) // it is read anew
 	}
+	t.files = append(t.files, kept)
 	file.Open = func(context.Context) (io.ReadCloser, error) {
 		r, err := kept.all()
 		return io.NopCloser(r), err

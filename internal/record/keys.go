@@ -53,6 +53,7 @@ func idemKey(tenant, idempotencyKey string) string {
 }
 
 func sessionKey(tenant, id string) string { return script.Key(tenant, "session:"+id) }
+func turnsKey(tenant, id string) string   { return script.Key(tenant, "turns:"+id) }
 func sessionsKey(tenant string) string    { return script.Key(tenant, "sessions") }
 func sessionWorkKey(tenant string) string { return script.Key(tenant, "sessionwork") }
 func heldKey(tenant string) string        { return script.Key(tenant, "held") }

@@ -167,6 +167,18 @@ func TestMemoryIsCounted(t *testing.T) {
 		"uploads": func(t *testing.T, s *Store, i int) {
 			_ = s.HoldUpload(t.Context(), Upload{Tenant: "default", SHA256: fmt.Sprintf("%064d", i), Size: 1}, false)
 		},
+		"sessions that have ended": func(t *testing.T, s *Store, _ int) {
+			x, err := s.OpenSession(t.Context(), "default", job.SessionSettings{Runtime: "python", Limits: job.DefaultLimits})
+			if err == nil {
+				_, err = s.ClaimSession(t.Context(), x.ID, "w1")
+			}
+			if err == nil {
+				err = s.EndSession(t.Context(), x.ID, "w1", job.SessionEnd{Reason: job.EndIdle, Message: "it has executed nothing for its idle_seconds"})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
 		"batch of rejected":  func(t *testing.T, s *Store, i int) { s.rejected(t, fmt.Sprint(i), 1+i%job.MaxBatchErrors, long) },
 		"batches of one job": func(t *testing.T, s *Store, _ int) { s.newBatch(t, 1) },
 		"batch": func(t *testing.T, s *Store, i int) {

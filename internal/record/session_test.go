@@ -463,3 +463,74 @@ func TestSessionKeys(t *testing.T) {
 		t.Errorf("the same session once it is forgotten: got %v, want GoneError", err)
 	}
 }
+
+// TestSessionEndsWhatRuns: the worker is told of an execution that ends with its session, once its record says so.
+func TestSessionEndsWhatRuns(t *testing.T) {
+	t.Parallel()
+	r := openRoles(t)
+	ctx := t.Context()
+	for _, end := range []struct{ worker, reason string }{{"", job.EndDeleted}, {"w1", job.EndWorkerLost}} {
+		x := r.api.openSession(t, "acme")
+		r.worker.mustClaim(t, x.ID)
+		id := r.api.execute(t, x.ID, "while True: pass")
+		r.worker.take(t, x.ID, "", id)
+		cancels := r.worker.ListenCancel(ctx)
+		defer cancels.Close()
+		woken, stop := cancels.Wait(id)
+		defer stop()
+		select { // at once, as it subscribes
+		case <-woken:
+		case <-time.After(gbtest.Patience):
+			t.Fatal("the worker does not listen")
+		}
+		if err := r.api.EndSession(ctx, x.ID, end.worker, job.SessionEnd{Reason: end.reason}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-woken:
+		case <-time.After(gbtest.AtOnce):
+			t.Errorf("%s: the worker was not told", end.reason)
+		}
+		if j, err := r.worker.Get(ctx, id); err != nil || !j.State.Final() {
+			t.Errorf("%s: got %s, %v, as the worker is told", end.reason, j.State, err)
+		}
+	}
+}
+
+// TestSessionUnreadable: a session whose record can't be read is ended by the sweeper, with its executions, and so is one whose list has what
+// is no job of its tenant.
+func TestSessionUnreadable(t *testing.T) {
+	t.Parallel()
+	s, ctx := openStore(t, Config{}), t.Context()
+	w := &Sweeper{Records: s, Log: s.log}
+	x, y := s.openSession(t, "default"), s.openSession(t, "default")
+	s.mustClaim(t, x.ID)
+	runs, waits := s.execute(t, x.ID, "1"), s.execute(t, x.ID, "2")
+	s.take(t, x.ID, "", runs)
+	foreign := job.NewID("other")
+	for _, err := range []error{
+		s.rdb.HSet(ctx, sessionKey("default", x.ID), "settings", "{").Err(),
+		s.rdb.RPush(ctx, turnsKey("default", y.ID), foreign).Err(),
+		s.rdb.HSet(ctx, sessionKey("default", y.ID), "turn", foreign).Err(),
+		s.rdb.HSet(ctx, jobKey("default", foreign), "state", "running").Err(),
+		s.EndSession(ctx, y.ID, "", job.SessionEnd{Reason: job.EndDeleted}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{x.ID, y.ID} {
+		if err := s.rdb.ZAdd(ctx, sessionWorkKey("default"), redis.Z{Score: 1, Member: id}).Err(); id == x.ID && err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = w.sweepSessions(ctx, "default") // it says what can't be read
+	for id, want := range map[string]string{runs: "internal_error " + job.CodeSessionLost, waits: "canceled " + job.CodeSessionEnded} {
+		if got := s.outcome(t, id); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if n := s.rdb.ZCard(ctx, sessionWorkKey("default")).Val(); n != 0 {
+		t.Errorf("%d sessions count against the quota still", n)
+	}
+}

@@ -47,10 +47,10 @@ func (s *Store) EndSession(ctx context.Context, id, worker string, end job.Sessi
 	return fmt.Errorf("end session: the script answered %q", word)
 }
 
-// settleSession ends the executions of a session that has ended.
+// settleSession ends the executions of a session that has ended, also of one whose record can't be read.
 func (s *Store) settleSession(ctx context.Context, id string) error {
 	x, err := s.GetSession(ctx, id)
-	if err != nil {
+	if err != nil && x.ID == "" {
 		return err
 	}
 	for range 2 { // once to end them, and once more to find that all have
@@ -72,8 +72,13 @@ func (s *Store) settleSession(ctx context.Context, id string) error {
 
 // endTurn ends an execution of a session that has ended.
 func (s *Store) endTurn(ctx context.Context, x Session, id string) error {
-	if !ofTenant(id, x.Tenant) {
-		return fmt.Errorf("end executions of session %s: %.100q is no job of its tenant", x.ID, id)
+	if !ofTenant(id, x.Tenant) { // nobody of ours wrote that
+		s.log.Error("what is no job of the tenant is dropped from a session's executions", "session_id", x.ID, "execution", fmt.Sprintf("%.100q", id))
+		err := s.rdb.LRem(ctx, turnsKey(x.Tenant, x.ID), 0, id).Err()
+		if id == x.Execution {
+			err = errors.Join(err, s.rdb.HDel(ctx, sessionKey(x.Tenant, x.ID), "turn").Err())
+		}
+		return err
 	}
 	memoryMB := int64(0)
 	status, problem := job.Canceled, &job.Error{Code: job.CodeSessionEnded, Message: fmt.Sprintf("its session ended (%s): %s", x.EndReason, x.EndedBecause)}
@@ -125,8 +130,10 @@ func (w *Sweeper) sweepSessions(ctx context.Context, tenants ...string) error {
 		}
 		x, err := w.Records.GetSession(ctx, d.id)
 		switch late := w.Records.now().Sub(x.Expires); {
-		case err != nil:
+		case err != nil && x.ID == "":
 			errs = append(errs, err)
+		case err != nil && x.State != job.SessionEnded:
+			errs = append(errs, err, w.endExpired(ctx, x, job.SessionEnd{Reason: job.EndFailed, Message: "its record can't be read"}))
 		case x.State == job.SessionEnded:
 			errs = append(errs, w.Records.settleSession(ctx, x.ID))
 		case x.Worker == "" && late > 0:

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -15,6 +17,8 @@ type NewTurn struct {
 	Trace string
 	// Hold has it wait for a decision, and those after it; nil for none.
 	Hold *Held
+	// Asked is what an idempotency key stands for: what was sent. Nil for the spec.
+	Asked []byte
 }
 
 // AddTurn creates an execution of a session: a job of that id, which is of the session's tenant. Its spec is in the record,
@@ -31,11 +35,6 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 		return fmt.Errorf("execute: %w", err)
 	}
 	if err := errors.Join(s.checkStored(ctx, tenant, terms.Quotas), s.checkBudget(ctx, tenant, terms)); err != nil {
-		if spec.IdempotencyKey != "" {
-			if _, getErr := s.Get(ctx, id); getErr == nil {
-				return ErrExists
-			}
-		}
 		return err
 	}
 	text, err := job.Marshal(spec)
@@ -65,7 +64,9 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 	fields = append(fields, held...)
 	options := ""
 	if spec.IdempotencyKey != "" {
-		options = hashAsked(text)
+		if options = hashAsked(text); n.Asked != nil {
+			options = hashAsked(n.Asked)
+		}
 	}
 	mostRecorded := s.mostRecorded(terms)
 	word, err := turnScript.Run(ctx, s.rdb, tenant, script.Args{
@@ -93,6 +94,25 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 		return overRecorded(mostRecorded)
 	}
 	return fmt.Errorf("execute: the script answered %q", word)
+}
+
+// FindTurn looks for the execution of that id, which an idempotency key began. It fails with job.ErrNotFound where there is none, and with
+// job.ErrConflict where something else was asked for.
+func (s *Store) FindTurn(ctx context.Context, id string, asked []byte) error {
+	tenant, ok := job.TenantOf(id)
+	if !ok {
+		return job.ErrNotFound
+	}
+	options, err := s.rdb.HGet(ctx, jobKey(tenant, id), "options").Result()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return job.ErrNotFound
+	case err != nil:
+		return fmt.Errorf("look for execution: %w", err)
+	case options != hashAsked(asked):
+		return job.ErrConflict
+	}
+	return nil
 }
 
 // sessionEnded is job.ErrSessionEnded with the reason.

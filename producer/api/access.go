@@ -173,16 +173,3 @@ func (c caller) may(scope job.Scope) error {
 		"Www-Authenticate": {fmt.Sprintf(`Bearer realm="glovebox", error="insufficient_scope", scope=%q`, string(scope))},
 	})
 }
-
-// mayUse fails when a job reads what another one made, which its token can't.
-func (c caller) mayUse(spec job.Spec) job.Invalid {
-	for i, f := range spec.Files {
-		if f.Artifact != "" && !c.token.May(job.ScopeRead) {
-			return job.Invalid{{
-				Field: fmt.Sprintf("files[%d].artifact", i), Value: clip(f.Artifact), Message: "needs a token with the scope read",
-				Allowed: "files that come with the job, or uploads; this token's scopes: " + strings.TrimSpace(job.JoinScopes(c.token.Scopes)),
-			}}
-		}
-	}
-	return nil
-}

@@ -28,8 +28,23 @@ type auditNote struct {
 	action, object string
 	// outcome is what became of it, where the answer's status doesn't say it.
 	outcome string
+	// told is what a tool has done by its call so far. The last of it is in action, object and outcome, too.
+	told []toldAction
 	// refused is a request that was not admitted.
 	refused bool
+}
+
+// toldAction is one of the things that a tool did.
+type toldAction struct{ action, object, outcome string }
+
+// before are the entries of what a tool did before what e says.
+func (n *auditNote) before(e job.AuditEntry) (entries []job.AuditEntry) {
+	for _, t := range n.told[:max(len(n.told)-1, 0)] {
+		one := e
+		one.Action, one.Object, one.Outcome = t.action, t.object, t.outcome
+		entries = append(entries, one)
+	}
+	return entries
 }
 
 const (

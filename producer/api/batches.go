@@ -74,7 +74,7 @@ func (a *API) receive(w http.ResponseWriter, r *http.Request, c caller) (job.Bat
 		return job.Batch{}, err
 	}
 	goesOn := func(ctx context.Context) error { return a.goesOn(ctx, r, c) }
-	return a.client.For(c.tenant).As(c.token).ReceiveBatch(r.Context(), producer.BatchOptions{BatchOptions: options}, goesOn, batchItems(stream, body, c))
+	return a.client.For(c.tenant).As(c.token).ReceiveBatch(r.Context(), producer.BatchOptions{BatchOptions: options}, goesOn, batchItems(stream, body))
 }
 
 func openStream(contentType string, body io.Reader, most int64) (*jobstream.Reader, error) {
@@ -103,7 +103,7 @@ func batchOptions(head []byte, key string) (o job.BatchOptions, err error) {
 
 // batchItems decodes jobs one by one. One that is JSON of another shape than a job's is
 // an item with faults.
-func batchItems(stream *jobstream.Reader, body *heldBody, c caller) iter.Seq2[direct.BatchItem, error] {
+func batchItems(stream *jobstream.Reader, body *heldBody) iter.Seq2[direct.BatchItem, error] {
 	return func(yield func(direct.BatchItem, error) bool) {
 		for {
 			raw, err := stream.Next()
@@ -116,9 +116,6 @@ func batchItems(stream *jobstream.Reader, body *heldBody, c caller) iter.Seq2[di
 			}
 			if err == nil {
 				item.Spec, item.Invalid, err = decodeItem(raw.JSON)
-				if item.Invalid == nil {
-					item.Invalid = c.mayUse(item.Spec)
-				}
 			}
 			if !yield(item, err) || err != nil {
 				return

@@ -43,9 +43,6 @@ func (a *API) submit(ctx context.Context, in *submitInput) (*jobOutput, error) {
 	if spec.IdempotencyKey, err = idempotencyKey(spec.IdempotencyKey, in.IdempotencyKey); err != nil {
 		return nil, a.problem(ctx, err)
 	}
-	if invalid := callerOf(ctx).mayUse(spec); invalid != nil {
-		return nil, a.problem(ctx, invalid)
-	}
 	client := a.tenantClient(ctx)
 	j, err := client.Submit(ctx, spec)
 	done() // a wait holds nothing of the body

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,9 +101,11 @@ func (a *API) record(next http.Handler) http.Handler {
 				a.log.LogAttrs(ctx, slog.LevelInfo, "request", attrs...)
 				return
 			}
-			a.log.LogAttrs(ctx, slog.LevelInfo, "audit", append(attrs, slog.String("tenant", e.Tenant), slog.String("token_id", e.TokenID),
-				slog.String("action", e.Action), slog.String("object", e.Object), slog.String("address", e.Address), slog.String("outcome", e.Outcome))...)
-			a.client.NoteAudit(e)
+			for _, e := range append(noteOf(ctx).before(e), e) {
+				a.log.LogAttrs(ctx, slog.LevelInfo, "audit", append(slices.Clip(attrs), slog.String("tenant", e.Tenant), slog.String("token_id", e.TokenID),
+					slog.String("action", e.Action), slog.String("object", e.Object), slog.String("address", e.Address), slog.String("outcome", e.Outcome))...)
+				a.client.NoteAudit(e)
+			}
 		}()
 		next.ServeHTTP(seen, r)
 	})

@@ -110,7 +110,7 @@ func (a *API) problem(ctx context.Context, err error) error {
 	case errors.As(err, &said):
 		switch said.Code {
 		case job.CodeUnavailable, job.CodeInternal: // what failed is not for the client
-		case job.CodeNoRuntimes, job.CodeQuotaExceeded, job.CodeTooManyWatchers:
+		case job.CodeNoRuntimes, job.CodeQuotaExceeded, job.CodeTooManyWatchers, job.CodeSessionBusy:
 			return retryLater(newProblem(said.Code, said.Message))
 		case job.CodeConflict:
 			return newProblem(said.Code, err.Error()) // with the job of a batch

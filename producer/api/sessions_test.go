@@ -151,9 +151,44 @@ func TestSessionKeys(t *testing.T) {
 	if same.ID != first.ID || same.Status != job.Succeeded {
 		t.Errorf("got %+v, want the first one, which has ended", same)
 	}
+	w.expecting(t, "POST", path, `{"code":"x = 2","idempotency_key":"e1"}`, http.StatusConflict, nil)
 	w.expecting(t, "POST", path, `{"code":"x = 1"}`, http.StatusPaymentRequired, nil)
 	w.expecting(t, "POST", "/v1/sessions", `{"runtime":"python"}`, http.StatusAccepted, &again, "Idempotency-Key: s1")
 	if again.ID != x.ID {
 		t.Errorf("got %s, want %s", again.ID, x.ID)
+	}
+}
+
+// TestExecutionKeyOutlivesItsInput: an execution that was accepted is found by its key, also once what it was given is gone.
+func TestExecutionKeyOutlivesItsInput(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	var made, first, again job.Record
+	w.expecting(t, "POST", "/v1/jobs", `{"runtime":"python","source":"1"}`, http.StatusAccepted, &made)
+	w.End(t, w.Start(t, made.ID), map[string]string{"a.csv": "1"}, nil)
+	var x job.Session
+	w.expecting(t, "POST", "/v1/sessions", `{"runtime":"python"}`, http.StatusAccepted, &x)
+	path, body := "/v1/sessions/"+x.ID+"/execute", `{"code":"1","idempotency_key":"k","files":[{"name":"x","artifact":"`+made.ID+`/a.csv"}]}`
+	w.expecting(t, "POST", path, body, http.StatusAccepted, &first)
+	w.expecting(t, "DELETE", "/v1/jobs/"+made.ID+"?purge=true", ``, http.StatusNoContent, nil)
+	w.expecting(t, "POST", path, body, http.StatusAccepted, &again)
+	if again.ID != first.ID {
+		t.Errorf("got %s, want %s", again.ID, first.ID)
+	}
+}
+
+// TestSessionBusy: who has sent as many executions as may wait is told when to come back.
+func TestSessionBusy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	var x job.Session
+	w.expecting(t, "POST", "/v1/sessions", `{"runtime":"python"}`, http.StatusAccepted, &x)
+	for range job.MaxWaitingTurns {
+		w.expecting(t, "POST", "/v1/sessions/"+x.ID+"/execute", `{"code":"1"}`, http.StatusAccepted, nil)
+	}
+	if a := w.do(t, "POST", "/v1/sessions/"+x.ID+"/execute", strings.NewReader(`{"code":"1"}`)); a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" {
+		t.Errorf("got %d %v %s, want 429 with Retry-After", a.status, a.header, a.body)
 	}
 }

@@ -221,7 +221,8 @@ func (t toolJobs) EndSession(ctx context.Context, id string) (job.Session, error
 
 // tell notes what a tool did, and what came of it.
 func (n *auditNote) tell(action, object string, err error) {
-	n.action = action
+	n.action, n.object = action, ""
+	defer func() { n.told = append(n.told, toldAction{n.action, n.object, n.outcome}) }()
 	switch code := job.CodeOf(err); {
 	case err == nil:
 		n.object, n.outcome = object, job.OutcomeOK

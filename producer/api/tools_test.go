@@ -387,6 +387,35 @@ func TestToolsAudit(t *testing.T) {
 	}
 }
 
+// TestToolsAuditSession: a call that starts a session, executes in it and ends it has done three things, and each is in the audit log.
+func TestToolsAuditSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() {
+		_, err := w.try(ctx, http.MethodPost, "/v1/tools/run_code", strings.NewReader(`{"arguments":{"language":"python","code":"1","session_id":"new"}}`), "Content-Type: application/json")
+		left <- err
+	}()
+	id := w.queued(t)
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	gbtest.Eventually(t, "the log has the request", func() bool { return strings.Contains(w.log.String(), "/v1/tools/") })
+	var audited, objects []string
+	for line := range strings.Lines(w.log.String()) {
+		var entry struct{ Msg, Action, Object, Outcome string }
+		if json.Unmarshal([]byte(line), &entry) == nil && entry.Msg == "audit" {
+			audited, objects = append(audited, entry.Action+" "+entry.Outcome), append(objects, entry.Object)
+		}
+	}
+	if want := []string{"session.start ok", "job.submit ok", "session.end ok"}; !slices.Equal(audited, want) || objects[1] != id || objects[0] == "" || objects[0] != objects[2] {
+		t.Errorf("got %q of %q, want %q", audited, objects, want)
+	}
+}
+
 // TestOddImages: what a program says is an image goes to a model as one only if it is; the link is there
 // in any case.
 func TestOddImages(t *testing.T) {

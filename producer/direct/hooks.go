@@ -48,6 +48,9 @@ func (c *Client) checkHook(ctx context.Context, s job.HookSettings) error {
 	if err != nil {
 		return err
 	}
+	if err := c.mayReadFor(ctx, t); err != nil {
+		return err
+	}
 	if t.Pipeline != nil {
 		return checkPipelineHook(s)
 	}

@@ -67,6 +67,55 @@ func (c *Client) pinInputs(ctx context.Context, spec job.Spec, limits job.Limits
 	return spec, nil
 }
 
+// mayRead fails where one of the files is what another job made, which a token without the scope read can't have. Each job, execution and step
+// comes by it. A Client without a token goes on with what somebody set up who could.
+func (c *Client) mayRead(files []job.File) job.Invalid {
+	if c.token.ID == "" || c.token.May(job.ScopeRead) {
+		return nil
+	}
+	i := slices.IndexFunc(files, func(f job.File) bool { return f.Artifact != "" })
+	if i < 0 {
+		return nil
+	}
+	return job.Invalid{{
+		Field: fmt.Sprintf("files[%d].artifact", i), Value: fmt.Sprintf("%.120s", files[i].Artifact), Message: "needs a token with the scope read",
+		Allowed: "files that come with the job, or uploads; this token's scopes: " + strings.TrimSpace(job.JoinScopes(c.token.Scopes)),
+	}}
+}
+
+// mayReadFor is mayRead for a template's job, or for each step of its pipeline: what starts by itself reads what whoever sets that up may.
+func (c *Client) mayReadFor(ctx context.Context, t job.Template) error {
+	if c.token.ID == "" || c.token.May(job.ScopeRead) {
+		return nil
+	}
+	files := make([]job.File, len(t.Spec.Files))
+	for i, f := range t.Spec.Files {
+		files[i] = f.File
+	}
+	if t.Pipeline != nil {
+		for _, step := range t.Pipeline.Steps {
+			for _, f := range step.Files {
+				files = append(files, f.File)
+			}
+			of, err := c.Template(ctx, step.Template)
+			if step.Template == "" || errors.Is(err, job.ErrNoTemplate) {
+				continue
+			}
+			if err == nil && of.Pipeline == nil {
+				err = c.mayReadFor(ctx, of)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if invalid := c.mayRead(files); invalid != nil {
+		invalid[0].Field = "template" // the caller has named that
+		return invalid
+	}
+	return nil
+}
+
 // pinArtifact notes what the artifact is that f names. Others' jobs are answered for
 // as if they did not exist.
 func (c *Client) pinArtifact(ctx context.Context, f *job.File, known map[string][]job.Artifact) (job.Invalid, error) {

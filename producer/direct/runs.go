@@ -118,6 +118,9 @@ func (c *Client) checkPipeline(ctx context.Context, p job.Pipeline) (*pipelines.
 			if t.Pipeline != nil {
 				err = job.ErrIsPipeline
 			}
+			if err == nil {
+				err = c.mayReadFor(ctx, t)
+			}
 			if errors.Is(err, job.ErrNoTemplate) {
 				err = job.Invalid{{Field: "template", Value: p.Steps[name].Template, Message: "is not a template that this tenant has stored", Allowed: "a template's name, or name@revision"}}
 			}

@@ -109,6 +109,9 @@ func (c *Client) checkSchedule(ctx context.Context, name string, s job.ScheduleS
 	} else if err != nil {
 		return err
 	}
+	if err := c.mayReadFor(ctx, t); err != nil {
+		return err
+	}
 	sc := record.Schedule{Name: name, ScheduleSettings: s}
 	if t.Pipeline != nil {
 		_, err = fireParams(sc, t, now)

@@ -120,6 +120,19 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 	if err != nil {
 		return producer.Job{}, err
 	}
+	id, n := job.NewID(c.tenant), record.NewTurn{}
+	if e.IdempotencyKey != "" {
+		// Before anything is checked: what was accepted then may not be any more.
+		id = job.ExecutionID(session, e.IdempotencyKey)
+		if n.Asked, err = job.Marshal(e); err != nil {
+			return producer.Job{}, fmt.Errorf("encode execution: %w", err)
+		}
+		if err := c.records.FindTurn(ctx, id, n.Asked); err == nil {
+			return c.Get(ctx, id)
+		} else if !errors.Is(err, job.ErrNotFound) {
+			return producer.Job{}, err
+		}
+	}
 	if err := e.Check(x.Settings.Limits.WallMS); err != nil {
 		return producer.Job{}, err
 	}
@@ -151,13 +164,10 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 	if err != nil {
 		return producer.Job{}, fmt.Errorf("encode spec: %w", err)
 	}
-	id := job.NewID(c.tenant)
-	if e.IdempotencyKey != "" {
-		id = job.ExecutionID(session, e.IdempotencyKey)
-	}
 	trace, sent := c.tracer.Send(ctx, id)
 	held := c.held(verdict, id, text)
-	err = c.records.AddTurn(ctx, session, id, spec, record.NewTurn{Trace: trace, Hold: held})
+	n.Trace, n.Hold = trace, held
+	err = c.records.AddTurn(ctx, session, id, spec, n)
 	sent(err)
 	if errors.Is(err, record.ErrExists) {
 		return c.Get(ctx, id)

@@ -102,6 +102,9 @@ func (v *validator) check(ctx context.Context, spec job.Spec) (checked job.Spec,
 	if err := spec.CheckSource(file); err != nil {
 		return spec, none, err
 	}
+	if invalid := v.client.mayRead(spec.Files); invalid != nil {
+		return spec, none, invalid
+	}
 	if program := spec.CheckerProgram(); program != nil {
 		if err := program.Spec().CheckSource(v.fileOf(*program)); err != nil {
 			return spec, none, err

@@ -165,7 +165,7 @@ func failed(err error) Answer {
 const maxFaults = 32
 
 // argumentNames are what a model calls the fields of a spec.
-var argumentNames = map[string]string{"runtime": "language", "source": "code", "limits.wall_ms": "timeout_ms"}
+var argumentNames = map[string]string{"runtime": "language", "source": "code", "limits.wall_ms": "timeout_ms", "wall_ms": "timeout_ms"}
 
 // said is an error in words for a model: what the tenant may know of it, and how to mend it. It is
 // not known where that is nothing.

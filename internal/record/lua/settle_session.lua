@@ -14,6 +14,7 @@ for _, turn in ipairs(ids) do
   local state = call('HGET', job(turn), 'state')
   if state == 'held' or state == 'queued' or state == 'running' then left[#left + 1] = turn end
 end
+if current and left[1] ~= current then call('PUBLISH', 'gb:cancel', current) end -- should a worker run it still, it stops
 if #left > 0 or call('ZREM', sessionwork, id) == 0 then return left end
 retention = tonumber(retention) or default_retention
 call('DEL', turns_key(id))

@@ -1,0 +1,67 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// TestArtifactsNeedRead walks every route by which files come: a token without the scope read gives nothing of what another job made to a
+// job, an execution, a step, or what starts by itself.
+func TestArtifactsNeedRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	w.tenant(t, "acme", job.Terms{})
+	all := as(w.token(t, producer.TokenRequest{}).Secret)
+	submits := as(w.token(t, producer.TokenRequest{Scopes: []job.Scope{job.ScopeSubmit}}).Secret)
+	manages := as(w.token(t, producer.TokenRequest{Scopes: []job.Scope{job.ScopeManage, job.ScopeSubmit}}).Secret)
+	var made job.Record
+	w.expecting(t, "POST", "/v1/jobs", `{"runtime":"python","source":"1"}`, http.StatusAccepted, &made, all)
+	w.End(t, w.Start(t, made.ID), map[string]string{"a.csv": "secret"}, nil)
+	var x job.Session
+	w.expecting(t, "POST", "/v1/sessions", `{"runtime":"python"}`, http.StatusAccepted, &x, all)
+	uses := `"runtime":"python","source":"1","files":[{"name":"x","artifact":"` + made.ID + `/a.csv"}]`
+	w.expecting(t, "PUT", "/v1/templates/job", `{"spec":{`+uses+`}}`, http.StatusOK, nil, all)
+	w.expecting(t, "PUT", "/v1/templates/line", `{"pipeline":{"steps":{"a":{`+uses+`}}}}`, http.StatusOK, nil, all)
+	w.expecting(t, "PUT", "/v1/templates/nested", `{"pipeline":{"steps":{"a":{"template":"job"}}}}`, http.StatusOK, nil, all)
+	var run job.Run
+	w.expecting(t, "POST", "/v1/runs", `{"template":"line"}`, http.StatusAccepted, &run, all)
+	w.expecting(t, "DELETE", "/v1/runs/"+run.ID, ``, http.StatusAccepted, nil, all)
+	w.advance(t, run.ID)
+	w.expecting(t, "PUT", "/v1/schedules/job", `{"template":"job","cron":"0 0 1 1 *"}`, http.StatusOK, nil, all)
+	hook := `,"sender":"github","secret":"` + hookSecret + `"}`
+	for _, r := range []struct{ method, path, body, token string }{
+		{"POST", "/v1/jobs", `{` + uses + `}`, submits},
+		{"POST", "/v1/sessions/" + x.ID + "/execute", `{"code":"1",` + uses[strings.Index(uses, `"files"`):] + `}`, submits},
+		{"POST", "/v1/templates/job/run", `{}`, submits},
+		{"POST", "/v1/schedules/job/run", ``, submits},
+		{"POST", "/v1/runs", `{"pipeline":{"steps":{"a":{` + uses + `}}}}`, submits},
+		{"POST", "/v1/runs", `{"pipeline":{"steps":{"a":{"template":"job"}}}}`, submits},
+		{"POST", "/v1/runs", `{"template":"line"}`, submits},
+		{"POST", "/v1/runs", `{"template":"nested"}`, submits},
+		{"POST", "/v1/runs/" + run.ID + "/rerun", `{}`, submits},
+		{"PUT", "/v1/templates/mine", `{"spec":{` + uses + `}}`, manages},
+		{"PUT", "/v1/templates/mine", `{"pipeline":{"steps":{"a":{` + uses + `}}}}`, manages},
+		{"PUT", "/v1/schedules/mine", `{"template":"job","cron":"0 0 1 1 *"}`, manages},
+		{"PUT", "/v1/schedules/mine", `{"template":"nested","cron":"0 0 1 1 *"}`, manages},
+		{"POST", "/v1/hooks", `{"template":"job"` + hook, manages},
+		{"POST", "/v1/hooks", `{"template":"line"` + hook, manages},
+		{"POST", "/v1/hooks", `{"template":"nested"` + hook, manages},
+	} {
+		a := w.do(t, r.method, r.path, strings.NewReader(r.body), r.token)
+		if a.status != http.StatusUnprocessableEntity || !strings.Contains(string(a.body), "needs a token with the scope read") {
+			t.Errorf("%s %s %s: got %d %s, want 422", r.method, r.path, r.body, a.status, a.body)
+		}
+		if a := w.do(t, r.method, r.path, strings.NewReader(r.body), all); a.status >= 300 {
+			t.Errorf("%s %s %s, with the scope read: got %d %s", r.method, r.path, r.body, a.status, a.body)
+		}
+	}
+	if _, b, _ := w.batch(t, "application/x-ndjson", fmt.Sprintf("{%s}\n", uses), submits); b.Rejected != 1 || !strings.Contains(b.Errors[0].Message, "the scope read") {
+		t.Errorf("a batch: got %+v", b)
+	}
+}

@@ -1,0 +1,112 @@
+package worker
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/glovebox-run/glovebox/internal/fleet"
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// room is what a session got that asked for memory.
+type room struct {
+	release func()
+	err     error
+}
+
+// asks has somebody wait for memory, and returns once they stand in line.
+func asks(t *testing.T, of *semaphore.Weighted, ask func() (func(), error)) <-chan room {
+	t.Helper()
+	got := make(chan room, 1)
+	go func() { release, err := ask(); got <- room{release, err} }()
+	gbtest.Eventually(t, "it waits in line", func() bool {
+		if !of.TryAcquire(1) {
+			return true
+		}
+		of.Release(1)
+		return false
+	})
+	return got
+}
+
+// TestSessionsInLine: a session gets its memory in its turn, also where jobs wait for theirs, and what needs less does not pass it.
+func TestSessionsInLine(t *testing.T) {
+	t.Parallel()
+	w := sessionWorker(t, 4096)
+	w.withRecords(t)
+	x := record.Session{ID: job.NewSessionID("default"), Created: time.Now().Add(-time.Hour)}
+	ctx := t.Context()
+	session := func(mb int64) func() (func(), error) {
+		return func() (func(), error) { return w.reserveSession(ctx, mb) }
+	}
+	first, err := w.acquire(ctx, 2700)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting := asks(t, w.memory, func() (func(), error) { return w.acquire(ctx, 1500) })
+	small := make(chan room, 1)
+	go func() { release, err := session(400)(); small <- room{release, err} }()
+	first()
+	for _, got := range []room{<-waiting, <-small} {
+		if got.err != nil {
+			t.Fatalf("behind a job that waited: %v", got.err)
+		}
+		defer got.release()
+	}
+	large := asks(t, w.sessions.memory, session(1800))
+	if _, ok := w.tryReserveSession(100); ok {
+		t.Error("a small session passes a large one that waits")
+	}
+	w.sessions.memory.Release(400)
+	got := <-large
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	got.release()
+	_ = w.sessions.memory.Acquire(ctx, 400) // which the small one has
+	if p := roomPatience(time.Since(x.Created)); p != mostPatience || roomPatience(0) != leastPatience {
+		t.Errorf("got a patience of %v", p)
+	}
+	close(w.draining)
+	all, _ := w.tryReserveSession(1600)
+	defer all()
+	if _, err := w.waitForRoom(ctx, x, 1600); !errors.Is(err, errNoRoom) {
+		t.Errorf("as the worker drains: got %v, want errNoRoom", err)
+	}
+}
+
+// TestSessionTooLarge: a session has no more than what a worker gives to sessions. Where no worker gives so much, it ends, and says why.
+func TestSessionTooLarge(t *testing.T) {
+	t.Parallel()
+	w := sessionWorker(t, 1024)
+	w.withRecords(t)
+	ctx := t.Context()
+	settings := job.SessionSettings{Runtime: "python", Limits: job.Limits{MemoryMB: 900, WallMS: 1000}}
+	x, err := w.Records.OpenSession(ctx, "default", settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, beat := range []fleet.Worker{{ID: "w2", Concurrency: 1}, {ID: "w2", Concurrency: 1, SessionMB: 948}} { // of an older version; large enough
+		if err := w.Records.Fleet.Beat(ctx, beat); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.tooLarge(ctx, x, 948); !errors.Is(err, errNoRoom) {
+			t.Errorf("beside a worker that has room: got %v", err)
+		}
+	}
+	if err := w.Records.Fleet.Beat(ctx, fleet.Worker{ID: "w2", Concurrency: 1, SessionMB: 947}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.tooLarge(ctx, x, 948); err != nil {
+		t.Fatal(err)
+	}
+	if x, err = w.Records.GetSession(ctx, x.ID); err != nil || x.EndReason != job.EndFailed || !strings.Contains(x.EndedBecause, "needs 948 MiB") {
+		t.Errorf("got %q %q, %v", x.EndReason, x.EndedBecause, err)
+	}
+}
