@@ -158,7 +158,7 @@ func TestRunMetadata(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Records.EndRun(t.Context(), run, job.Canceled, []byte(`{}`)); err != nil {
+		if err := b.Records.EndRun(t.Context(), run, record.RunEnd{Status: job.Canceled, Outputs: []byte(`{}`)}); err != nil {
 			t.Fatal(err)
 		}
 		ids = append(ids, run.ID)

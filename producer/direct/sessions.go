@@ -164,9 +164,9 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 	if err != nil {
 		return producer.Job{}, fmt.Errorf("encode spec: %w", err)
 	}
-	trace, sent := c.tracer.Send(ctx, id)
-	held := c.held(verdict, id, text)
-	n.Trace, n.Hold = trace, held
+	n.Hold = c.held(verdict, id, text)
+	var sent func(error)
+	n.Trace, sent = c.tracer.Send(ctx, id)
 	err = c.records.AddTurn(ctx, session, id, spec, n)
 	sent(err)
 	if errors.Is(err, record.ErrExists) {
@@ -183,7 +183,7 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 		}
 	}
 	failpoint.Hit(failpoint.RecordCreated)
-	return producer.Job{Record: accepted(id, spec, held)}, nil
+	return producer.Job{Record: accepted(id, spec, n.Hold)}, nil
 }
 
 // startOf is the start of a session as rules see it: nothing is executed yet.
