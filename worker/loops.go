@@ -61,7 +61,7 @@ func (w *Worker) beat(ctx context.Context) error {
 		jobs = append(jobs, run.ID)
 	}
 	w.mu.Unlock()
-	beat := fleet.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: processStart, Concurrency: w.Concurrency, SessionMB: w.sessions.most, Jobs: jobs}
+	beat := fleet.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: processStart, Concurrency: w.Concurrency, Jobs: jobs}
 	if why := w.paused(); why != nil {
 		beat.Paused = agentwire.Printable(why.Error(), maxPauseReason)
 	}

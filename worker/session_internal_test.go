@@ -24,6 +24,7 @@ import (
 
 // sessionWorker is what of a worker holds sessions, without sandboxes. It has so many MiB.
 func sessionWorker(t *testing.T, mb int64) *Worker {
+	t.Helper()
 	w := &Worker{
 		Config:   Config{ID: "w1", MemoryMB: mb, UploadTimeout: gbtest.Patience, SpoolDir: t.TempDir(), Log: slog.New(slog.DiscardHandler), Metrics: metrics.NewWorker(prometheus.NewRegistry(), nil)},
 		memory:   semaphore.NewWeighted(mb),

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -56,45 +55,28 @@ func (w *Worker) waitForRoom(life context.Context, x record.Session, mb int64) (
 
 // reserveSession waits for so many MiB of what sessions may hold, and of the worker's budget.
 func (w *Worker) reserveSession(ctx context.Context, mb int64) (release func(), err error) {
-	if err := w.sessions.memory.Acquire(ctx, mb); err != nil {
+	share := min(mb, w.sessions.most) // one above it is alone
+	if err := w.sessions.memory.Acquire(ctx, share); err != nil {
 		return nil, errNoRoom
 	}
 	releaseMemory, err := w.acquire(ctx, mb)
 	if err != nil {
-		w.sessions.memory.Release(mb)
+		w.sessions.memory.Release(share)
 		return nil, errNoRoom
 	}
-	return func() { releaseMemory(); w.sessions.memory.Release(mb) }, nil
+	return func() { releaseMemory(); w.sessions.memory.Release(share) }, nil
 }
 
 // tryReserveSession is reserveSession of what is free.
 func (w *Worker) tryReserveSession(mb int64) (release func(), ok bool) {
-	if !w.sessions.memory.TryAcquire(mb) {
+	share := min(mb, w.sessions.most)
+	if !w.sessions.memory.TryAcquire(share) {
 		return nil, false
 	}
 	releaseMemory, ok := w.tryAcquire(mb)
 	if !ok {
-		w.sessions.memory.Release(mb)
+		w.sessions.memory.Release(share)
 		return nil, false
 	}
-	return func() { releaseMemory(); w.sessions.memory.Release(mb) }, true
-}
-
-// tooLarge is for a session of so many MiB, more than this worker gives to all sessions: another worker has it, or it ends.
-func (w *Worker) tooLarge(life context.Context, x record.Session, mb int64) error {
-	most, err := w.Records.Fleet.MostSessionMB(life)
-	if err != nil {
-		return err
-	}
-	if most = max(most, w.sessions.most); most >= mb {
-		return errNoRoom
-	}
-	err = w.Records.EndSession(life, x.ID, "", job.SessionEnd{
-		Reason:  job.EndFailed,
-		Message: fmt.Sprintf("its sandbox needs %d MiB with what it takes besides memory_mb, and no worker has more than %d for sessions", mb, most),
-	})
-	if errors.Is(err, job.ErrSessionEnded) || errors.Is(err, job.ErrNoSession) {
-		return nil
-	}
-	return err
+	return func() { releaseMemory(); w.sessions.memory.Release(share) }, true
 }

@@ -2,13 +2,11 @@ package worker
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
@@ -78,35 +76,5 @@ func TestSessionsInLine(t *testing.T) {
 	defer all()
 	if _, err := w.waitForRoom(ctx, x, 1600); !errors.Is(err, errNoRoom) {
 		t.Errorf("as the worker drains: got %v, want errNoRoom", err)
-	}
-}
-
-// TestSessionTooLarge: a session has no more than what a worker gives to sessions. Where no worker gives so much, it ends, and says why.
-func TestSessionTooLarge(t *testing.T) {
-	t.Parallel()
-	w := sessionWorker(t, 1024)
-	w.withRecords(t)
-	ctx := t.Context()
-	settings := job.SessionSettings{Runtime: "python", Limits: job.Limits{MemoryMB: 900, WallMS: 1000}}
-	x, err := w.Records.OpenSession(ctx, "default", settings)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, beat := range []fleet.Worker{{ID: "w2", Concurrency: 1}, {ID: "w2", Concurrency: 1, SessionMB: 948}} { // of an older version; large enough
-		if err := w.Records.Fleet.Beat(ctx, beat); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.tooLarge(ctx, x, 948); !errors.Is(err, errNoRoom) {
-			t.Errorf("beside a worker that has room: got %v", err)
-		}
-	}
-	if err := w.Records.Fleet.Beat(ctx, fleet.Worker{ID: "w2", Concurrency: 1, SessionMB: 947}); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.tooLarge(ctx, x, 948); err != nil {
-		t.Fatal(err)
-	}
-	if x, err = w.Records.GetSession(ctx, x.ID); err != nil || x.EndReason != job.EndFailed || !strings.Contains(x.EndedBecause, "needs 948 MiB") {
-		t.Errorf("got %q %q, %v", x.EndReason, x.EndedBecause, err)
 	}
 }

@@ -123,9 +123,7 @@ func (w *Worker) handleSession(life context.Context, t *asynq.Task, giveSlot fun
 	if runtime.Preload != nil {
 		mb += runtime.Preload.MemoryMB // which the interpreter may hold besides, for as long as it lives
 	}
-	if mb > w.sessions.most {
-		return w.tooLarge(life, x, mb)
-	}
+	mb = min(mb, w.MemoryMB)
 	release, err := w.waitForRoom(life, x, mb)
 	if err != nil {
 		return err

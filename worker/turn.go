@@ -83,7 +83,7 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 		return sandbox.Turn{}, err
 	}
 	if watching.Err() != nil { // without files to read nothing else has looked
-		return sandbox.Turn{}, context.Cause(watching)
+		return sandbox.Turn{}, context.Cause(watching) //nolint:contextcheck // as above
 	}
 	return sandbox.Turn{Files: files, Code: []byte(j.Spec.Source), Wall: wallTime(limits), Interrupt: interrupted, Sink: turnSink{out, w.SpoolDir, w.UploadTimeout, h.log}}, nil
 }

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -29,8 +27,6 @@ type Worker struct {
 	Started time.Time `json:"started"`
 	// Concurrency is how many jobs it runs at once.
 	Concurrency int `json:"concurrency"`
-	// SessionMB is how much memory it gives to sessions, MiB; 0 of a worker of a version that doesn't say.
-	SessionMB int64 `json:"session_mb,omitempty"`
 	// Jobs are the ids that it runs; the reaper takes back what it does not name.
 	Jobs []string `json:"jobs"`
 	// Paused is why it takes no jobs, "" when it does.
@@ -106,23 +102,4 @@ func (f *Fleet) Workers(ctx context.Context, ids []string) (workers map[string]W
 		}
 	}
 	return workers, errs, nil
-}
-
-// MostSessionMB is the most memory that a worker which takes jobs gives to sessions, MiB: math.MaxInt64 where one doesn't say.
-func (f *Fleet) MostSessionMB(ctx context.Context) (most int64, err error) {
-	said, err := f.published(ctx, slotsKey)
-	if err != nil {
-		return 0, fmt.Errorf("read workers: %w", err)
-	}
-	workers, _, err := f.Workers(ctx, slices.Collect(maps.Keys(said)))
-	if err != nil {
-		return 0, err
-	}
-	for _, w := range workers {
-		if w.ID != "" && w.SessionMB == 0 {
-			return math.MaxInt64, nil
-		}
-		most = max(most, w.SessionMB)
-	}
-	return most, nil
 }

@@ -88,9 +88,9 @@ func (c *Client) mayReadFor(ctx context.Context, t job.Template) error {
 	if c.token.ID == "" || c.token.May(job.ScopeRead) {
 		return nil
 	}
-	files := make([]job.File, len(t.Spec.Files))
-	for i, f := range t.Spec.Files {
-		files[i] = f.File
+	var files []job.File
+	for _, f := range t.Spec.Files {
+		files = append(files, f.File)
 	}
 	if t.Pipeline != nil {
 		for _, step := range t.Pipeline.Steps {
