@@ -388,7 +388,7 @@ func TestJudge0Refuses(t *testing.T) {
 		t.Errorf("100 MiB: got %d %.300s, want 413", status, text)
 	}
 
-	// Who asks.
+	// Whoever asks: a token of none, of another tenant.
 	for name, headers := range map[string][]string{
 		"none":        nil,
 		"wrong":       {"X-Auth-Token", "gb_default_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},

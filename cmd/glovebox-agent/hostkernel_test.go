@@ -13,8 +13,13 @@ func TestRefusesArguments(t *testing.T) {
 	t.Parallel()
 	whole := []string{processArgument, "--disk-mb=1", "--shm-mb=1"}
 	for _, args := range [][]string{
-		whole, whole[:1], whole[:2], append(slices.Clone(whole), "x"), {"--isolation=none", "--disk-mb=1", "--shm-mb=1"}, {processArgument, "--disk-mb=0", "--shm-mb=1"},
-		{processArgument, "--disk-mb=-1", "--shm-mb=1"}, {processArgument, "--disk-mb=1,mode=777", "--shm-mb=1"}, {processArgument, "--shm-mb=1", "--disk-mb=1"}, {"x"},
+		whole, whole[:1], whole[:2], append(slices.Clone(whole), "x"),
+		{"--isolation=none", "--disk-mb=1", "--shm-mb=1"},
+		{processArgument, "--disk-mb=0", "--shm-mb=1"},
+		{processArgument, "--disk-mb=-1", "--shm-mb=1"},
+		{processArgument, "--disk-mb=1,mode=777", "--shm-mb=1"},
+		{processArgument, "--shm-mb=1", "--disk-mb=1"},
+		{"x"},
 	} {
 		if err := takeArguments(args); err == nil || !strings.Contains(err.Error(), "refuse to run") {
 			t.Errorf("%q: got %v, want a refusal", args, err)

@@ -298,15 +298,15 @@ func TestHeldExecutionEnds(t *testing.T) {
 	ctx := t.Context()
 	x := r.api.openSession(t, "acme")
 	r.worker.mustClaim(t, x.ID)
-	held := func() Job {
+	held := func() (id string) {
 		t.Helper()
-		id := job.NewID("acme")
+		id = job.NewID("acme")
 		if err := r.api.AddTurn(ctx, x.ID, id, pythonSession.Spec(job.SessionExecution{Code: "held"}), NewTurn{Hold: &Held{Hold: job.Hold{Rule: "rule", ExpiresAt: time.Now().Add(time.Hour)}}}); err != nil {
 			t.Fatal(err)
 		}
-		return r.api.mustGet(t, id)
+		return id
 	}
-	first := held()
+	first := r.api.mustGet(t, held())
 	listener := r.worker.ListenTurns(ctx, "w1")
 	defer listener.Close()
 	woken, stop := listener.Wait(x.ID)
@@ -323,7 +323,7 @@ func TestHeldExecutionEnds(t *testing.T) {
 	if err := r.worker.EndSession(ctx, x.ID, "w1", job.SessionEnd{Reason: job.EndTTL}); err != nil {
 		t.Fatal(err)
 	}
-	if j := r.api.mustGet(t, second.ID); j.State != job.Canceled {
+	if j := r.api.mustGet(t, second); j.State != job.Canceled {
 		t.Errorf("got %s, want it canceled with its session", j.State)
 	}
 }

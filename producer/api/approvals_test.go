@@ -260,7 +260,7 @@ func TestRulesOfAllWays(t *testing.T) {
 			}
 		}
 	}
-	// Who waits with the connection open is refused at once.
+	// A client that waits with the connection open is refused at once.
 	r.expecting(t, "POST", "/v1/code-sandbox/execute", `{"language":"python","code":"careful"}`, http.StatusForbidden, nil, as(r.agent))
 
 	// Sessions: their start, and each execution.
