@@ -72,6 +72,9 @@ var notOfModule = map[string]string{
 	"GLOVEBOX_AGENT":              "the unit's",
 	"GLOVEBOX_INSTANCE":           "the unit's",
 	"GLOVEBOX_REQUIRE_CGROUPS":    "the unit's: hosts of the module have them",
+	"GLOVEBOX_ISOLATION":          "its workers have gVisor",
+	"GLOVEBOX_ISOLATION_ALLOWED":  "its workers have gVisor",
+	"GLOVEBOX_POLICY":             "a file, which the module brings to no host: a tenant's rules are in its terms",
 }
 
 // TestTerraformSettings: the module gives each program settings that it has, and all of them that

@@ -67,7 +67,12 @@ func TestSpec(t *testing.T) {
 			s.Runtime, s.Args = "py", []string{"-x"}
 		}},
 	} {
-		a := &app{stdin: strings.NewReader(c.stdin), getenv: func(name string) string { return "of " + name }}
+		a := &app{stdin: strings.NewReader(c.stdin), getenv: func(name string) string {
+			if strings.HasPrefix(name, "GLOVEBOX_") || name == "HOME" {
+				return "" // no settings
+			}
+			return "of " + name
+		}}
 		got, err := a.spec(c.o)
 		want := base
 		c.want(&want)

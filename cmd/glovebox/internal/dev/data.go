@@ -89,7 +89,8 @@ func ours(dir string) error {
 
 func (d *data) path(name ...string) string { return filepath.Join(append([]string{d.dir}, name...)...) }
 
-func (d *data) close() error { return d.lock.Close() }
+// close says that nobody has the directory any more: a program that somebody is just starting may have the lock for a moment longer.
+func (d *data) close() error { return errors.Join(d.lock.Truncate(0), d.lock.Close()) }
 
 // takeLock makes this process the only dev of the directory. The lock belongs to the
 // open file: it is free again when we and every server that inherited it are gone.

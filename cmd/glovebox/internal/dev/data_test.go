@@ -36,9 +36,14 @@ func TestData(t *testing.T) {
 		}
 	}
 	secrets := maps.Clone(first.secrets)
+	copied, err := unix.Dup(int(first.lock.Fd())) // as a program has it between fork and exec
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := first.close(); err != nil {
 		t.Fatal(err)
 	}
+	time.AfterFunc(100*time.Millisecond, func() { unix.Close(copied) })
 	again, err := openData(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
