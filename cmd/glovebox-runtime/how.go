@@ -66,7 +66,10 @@ func (h how) handOver(sandbox *os.File) error {
 	if h.worker < 0 {
 		return nil
 	}
-	if err := syscall.Sendmsg(h.worker, []byte{0}, syscall.UnixRights(int(sandbox.Fd())), nil, 0); err != nil {
+	err := uninterrupted(func() error {
+		return syscall.Sendmsg(h.worker, []byte{0}, syscall.UnixRights(int(sandbox.Fd())), nil, 0)
+	})
+	if err != nil {
 		return fmt.Errorf("give the sandbox's control socket to the worker: %w", err)
 	}
 	return nil

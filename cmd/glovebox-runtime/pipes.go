@@ -65,7 +65,9 @@ func askWorker(path string, question byte, id, detail string) (socket int, err e
 	}
 	message := append([]byte{question}, id...)
 	message = binary.BigEndian.AppendUint16(message, uint16(len(detail))) //nolint:gosec // it has some hundred bytes
-	if _, err := syscall.Write(s, append(message, detail...)); err != nil {
+	message = append(message, detail...)
+	err = uninterrupted(func() error { _, err := syscall.Write(s, message); return err })
+	if err != nil {
 		return -1, errors.Join(err, syscall.Close(s))
 	}
 	return s, nil
@@ -77,7 +79,11 @@ var errNoAnswer = errors.New("it gave none: it waits for no sandbox of this cont
 // receiveAnswer receives a byte, and either no files or three.
 func receiveAnswer(socket int) (answer byte, files []int, err error) {
 	b, rights := make([]byte, 1), make([]byte, syscall.CmsgSpace(3*4))
-	n, r, _, _, err := syscall.Recvmsg(socket, b, rights, syscall.MSG_CMSG_CLOEXEC)
+	var n, r int
+	err = uninterrupted(func() error {
+		n, r, _, _, err = syscall.Recvmsg(socket, b, rights, syscall.MSG_CMSG_CLOEXEC)
+		return err
+	})
 	if err != nil {
 		return 0, nil, err
 	}

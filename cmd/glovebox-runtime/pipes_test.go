@@ -4,9 +4,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestAsk: three pipes, or an error that says why there are none.
@@ -43,6 +47,38 @@ func TestAsk(t *testing.T) {
 				t.Errorf("got %d pipes", len(fds))
 			}
 		})
+	}
+}
+
+// TestAskInterrupted: signals, which Go's scheduler sends to threads, keep nobody from an answer.
+func TestAskInterrupted(t *testing.T) {
+	t.Parallel()
+	thread, signaled := make(chan int, 1), make(chan struct{})
+	path, heard := fakeWorker(t, func(c *net.UnixConn) {
+		<-signaled
+		give(t, c, 0, 3)
+	})
+	go func() {
+		defer close(signaled)
+		tid := <-thread
+		for range 50 {
+			if err := unix.Tgkill(syscall.Getpid(), tid, syscall.SIGURG); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Millisecond) // so that it waits again
+		}
+	}()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	thread <- syscall.Gettid()
+	fds, err := requestPipes(path, strings.Repeat("a", 64))
+	if heard(); err != nil || len(fds) != 3 {
+		t.Errorf("got %d pipes, %v", len(fds), err)
+	}
+	for _, fd := range fds {
+		if err := syscall.Close(fd); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -88,7 +88,8 @@ func connect(path string, timeout int64) (socket int, err error) {
 	// A socket's path may be too long for connect(2).
 	file, openErr := syscall.Open(path, pathOnly|syscall.O_CLOEXEC, 0)
 	if err = errors.Join(err, openErr); openErr == nil {
-		err = errors.Join(err, syscall.Connect(fd, &syscall.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d", file)}), syscall.Close(file))
+		to := &syscall.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d", file)}
+		err = errors.Join(err, uninterrupted(func() error { return syscall.Connect(fd, to) }), syscall.Close(file))
 	}
 	if err != nil {
 		return -1, errors.Join(fmt.Errorf("connect to %s: %w", path, err), syscall.Close(fd))
@@ -102,7 +103,8 @@ func call(sandbox *os.File, message string, files ...int) error {
 	if len(files) > 0 {
 		rights = syscall.UnixRights(files...)
 	}
-	if err := syscall.Sendmsg(int(sandbox.Fd()), []byte(message), rights, nil, 0); err != nil {
+	err := uninterrupted(func() error { return syscall.Sendmsg(int(sandbox.Fd()), []byte(message), rights, nil, 0) })
+	if err != nil {
 		return fmt.Errorf("call sandbox: %w", err)
 	}
 	var answer struct {
