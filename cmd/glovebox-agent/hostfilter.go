@@ -29,8 +29,8 @@ func hostFilter() *unix.SockFprog {
 		ifLeast = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
 		answer  = unix.BPF_RET | unix.BPF_K
 
-		atNumber, atFirst = 0, 16 // in struct seccomp_data; both architectures are little-endian
-		x32               = 0x40000000
+		atNumber, atFirst, atSecond, atThird = 0, 16, 24, 32 // in struct seccomp_data; both architectures are little-endian
+		x32                                  = 0x40000000
 	)
 	refuse := func(e syscall.Errno) unix.SockFilter {
 		return unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(e)}
@@ -49,6 +49,32 @@ func hostFilter() *unix.SockFprog {
 			unix.SockFilter{Code: ifEqual, K: 1, Jf: 1}, refuse(syscall.EPERM), allow,
 		)
 	}
+	// Limits, priorities and processors of other processes: the agent's would hold its watch up, and outlast a test. Some programs set
+	// those of their threads, and do without.
+	for call, at := range map[uint32]uint32{
+		unix.SYS_PRLIMIT64: atFirst, unix.SYS_SCHED_SETAFFINITY: atFirst, unix.SYS_SCHED_SETSCHEDULER: atFirst, unix.SYS_SCHED_SETPARAM: atFirst,
+		unix.SYS_SCHED_SETATTR: atFirst, unix.SYS_SETPRIORITY: atSecond, unix.SYS_IOPRIO_SET: atSecond,
+	} {
+		program = append(
+			program, unix.SockFilter{Code: ifEqual, K: call, Jf: 4}, unix.SockFilter{Code: load, K: at},
+			unix.SockFilter{Code: ifEqual, K: 0, Jt: 1}, refuse(syscall.EPERM), unix.SockFilter{Code: load, K: atNumber},
+		)
+	}
+	// With another RLIMIT_CORE than ours the host's handler of crashes would be given the program.
+	program = append(
+		program, unix.SockFilter{Code: ifEqual, K: unix.SYS_PRLIMIT64, Jf: 8}, unix.SockFilter{Code: load, K: atSecond},
+		unix.SockFilter{Code: ifEqual, K: unix.RLIMIT_CORE, Jf: 5}, unix.SockFilter{Code: load, K: atThird}, unix.SockFilter{Code: ifEqual, K: 0, Jf: 1},
+		unix.SockFilter{Code: load, K: atThird + 4}, unix.SockFilter{Code: ifEqual, K: 0, Jt: 1}, refuse(syscall.EPERM),
+		unix.SockFilter{Code: load, K: atNumber},
+	)
+	program = append(
+		program, unix.SockFilter{Code: ifEqual, K: unix.SYS_SETRLIMIT, Jf: 4}, unix.SockFilter{Code: load, K: atFirst},
+		unix.SockFilter{Code: ifEqual, K: unix.RLIMIT_CORE, Jf: 1}, refuse(syscall.EPERM), unix.SockFilter{Code: load, K: atNumber},
+	)
+	program = append(
+		program, unix.SockFilter{Code: ifEqual, K: unix.SYS_SOCKETPAIR, Jf: 4}, unix.SockFilter{Code: load, K: atFirst},
+		unix.SockFilter{Code: ifEqual, K: unix.AF_UNIX, Jt: 1}, refuse(syscall.EAFNOSUPPORT), unix.SockFilter{Code: load, K: atNumber},
+	)
 	families := []unix.SockFilter{{Code: load, K: atFirst}}
 	for _, family := range hostFamilies {
 		families = append(families, unix.SockFilter{Code: ifEqual, K: family, Jf: 1}, allow)

@@ -2,10 +2,9 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -84,6 +83,9 @@ func (h *hostGroup) memory() (int64, error) {
 	return precise + max(preciseShared, files), err
 }
 
+// inodeBytes is what a file takes of the kernel's memory besides its content, some.
+const inodeBytes = 1 << 10
+
 // scratchBytes is what the files of the run take.
 func scratchBytes() (sum int64, err error) {
 	for _, dir := range scratch {
@@ -91,7 +93,7 @@ func scratchBytes() (sum int64, err error) {
 		if err := unix.Statfs(dir, &st); err != nil {
 			return 0, fmt.Errorf("measure the files of %s: %w", dir, err)
 		}
-		sum += int64(st.Blocks-st.Bfree) * st.Bsize
+		sum += int64(st.Blocks-st.Bfree)*st.Bsize + int64(st.Files-st.Ffree)*inodeBytes
 	}
 	return sum, nil
 }
@@ -100,7 +102,7 @@ func scratchBytes() (sum int64, err error) {
 func sumOfFields(file, first, second string) (a, b int64, err error) {
 	err = eachProcess(func(dir string) error {
 		n, m, err := fieldsOf(dir+"/"+file, first, second)
-		if errors.Is(err, os.ErrPermission) { // a program can keep others from reading some, but not this
+		if err != nil { // a program can keep others from reading some, or have no main thread any more
 			n, m, err = fieldsOf(dir+"/status", "RssAnon:", "RssShmem:")
 		}
 		a, b = a+n, b+m
@@ -111,7 +113,25 @@ func sumOfFields(file, first, second string) (a, b int64, err error) {
 
 func fieldsOf(path, first, second string) (a, b int64, err error) {
 	text, err := readAll(path)
-	return kilobytes(text, first), kilobytes(text, second), err
+	if dir, ok := strings.CutSuffix(path, "/status"); ok && err == nil && !bytes.Contains(text, []byte("\n"+first)) {
+		text = statusOfThread(dir, first)
+	}
+	// What is swapped out, and tables of pages, are memory, too.
+	return kilobytes(text, first) + kilobytes(text, "VmSwap:") + kilobytes(text, "VmPTE:") + kilobytes(text, "SwapPss:"), kilobytes(text, second), err
+}
+
+// statusOfThread is the status of a thread whose process has no main thread any more: that one has no memory, and the others have it all.
+func statusOfThread(dir, field string) []byte {
+	threads, err := numbersIn(dir + "/task")
+	if err != nil {
+		return nil // it is gone
+	}
+	for _, thread := range threads {
+		if text, err := readAll(dir + "/task/" + thread + "/status"); err == nil && bytes.Contains(text, []byte("\n"+field)) {
+			return text
+		}
+	}
+	return nil
 }
 
 func kilobytes(text []byte, field string) int64 {

@@ -139,6 +139,9 @@ func boundByHost(limits []limit) {
 		if err := syscall.Getrlimit(int(l.resource), &most); err == nil {
 			l.value.Max = min(l.value.Max, most.Max)
 		}
+		if l.name == "CORE" { // too little for a core file; with 0 the kernel would still start the host's handler of crashes (core(5))
+			l.value.Max = min(1, most.Max)
+		}
 		l.value.Cur = l.value.Max
 	}
 }

@@ -85,7 +85,7 @@ func tmpfs(dir string, sizeMB int64, mode string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("size=%dm,mode=%s", sizeMB, mode)); err != nil {
+	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("size=%dm,nr_inodes=%d,mode=%s", sizeMB, max(20_000, 64*sizeMB), mode)); err != nil {
 		return fmt.Errorf("mount %s: %w", dir, err)
 	}
 	return nil

@@ -211,6 +211,17 @@ call("x32", 0x40000000 | 39)
 call("ptrace", 101, 16, 1, 0, 0)
 call("kill 1", 62, 1, 9)
 call("process_vm_readv", 310, 1, 0, 0, 0, 0, 0)
+limit = (ctypes.c_uint64 * 2)(0, 0)
+call("prlimit of 1", 302, 1, 7, 0, limit)
+call("prlimit of core", 302, 0, 4, limit, 0)
+call("setrlimit of core", 160, 4, limit)
+call("prlimit reads", 302, 0, 4, 0, limit)
+print("core", list(limit))
+call("setpriority of 1", 141, 0, 1, 10)
+call("setpriority", 141, 0, 0, 1)
+call("affinity of 1", 203, 1, 8, limit)
+call("socketpair tipc", 53, 30, 1, 0, limit)
+call("socketpair unix", 53, 1, 1, 0, limit)
 for name in "environ", "mem", "maps", "fd", "root", "cwd", "exe", "task/1/mem":
     try: (os.listdir if name in ("fd", "root", "cwd") else open)("/proc/1/" + name); print("sees", name)
     except OSError: pass
@@ -229,6 +240,16 @@ x32 -1 Function not implemented
 ptrace -1 Operation not permitted
 kill 1 -1 Operation not permitted
 process_vm_readv 0 Success
+prlimit of 1 -1 Operation not permitted
+prlimit of core -1 Operation not permitted
+setrlimit of core -1 Operation not permitted
+prlimit reads 0 Success
+core [1, 1]
+setpriority of 1 -1 Operation not permitted
+setpriority 0 Success
+affinity of 1 -1 Operation not permitted
+socketpair tipc -1 Address family not supported by protocol
+socketpair unix 0 Success
 setuid Invalid argument
 `, zero)
 	if got != want {

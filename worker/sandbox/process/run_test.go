@@ -55,10 +55,18 @@ func TestPrograms(t *testing.T) {
 			bash("cat main >/dev/null; mkdir d; echo x >a; echo y >d/b; ln -s a link; echo z >/tmp/elsewhere"),
 			want{status: job.Succeeded, artifacts: map[string]string{"a": "x\n", "d/b": "y\n"}},
 		},
-		"wall time":   {bounded(bash("sleep 60"), job.Limits{WallMS: 300}), want{status: job.TimedOut, exitCode: 124, limit: "wall_ms", stderr: "Execution timed out\n"}},
-		"CPU time":    {bounded(python("while True: pass"), job.Limits{WallMS: 60_000, CPUMS: 300}), want{status: job.TimedOut, exitCode: 124, limit: "cpu_ms"}},
-		"their CPU":   {bounded(bash("for i in 1 2 3; do python3 -c 'import time\nwhile time.process_time() < 0.4: pass'; done; sleep 50"), job.Limits{WallMS: 60_000, CPUMS: 700}), want{status: job.TimedOut, exitCode: 124, limit: "cpu_ms"}},
-		"memory":      {bounded(python("x = []\nwhile True: x.append(bytearray(1 << 20))"), job.Limits{MemoryMB: 64}), want{status: job.OutOfMemory, exitCode: 137, signal: "SIGKILL", limit: "memory_mb"}},
+		"wall time": {bounded(bash("sleep 60"), job.Limits{WallMS: 300}), want{status: job.TimedOut, exitCode: 124, limit: "wall_ms", stderr: "Execution timed out\n"}},
+		"CPU time":  {bounded(python("while True: pass"), job.Limits{WallMS: 60_000, CPUMS: 300}), want{status: job.TimedOut, exitCode: 124, limit: "cpu_ms"}},
+		"their CPU": {bounded(bash("for i in 1 2 3; do python3 -c 'import time\nwhile time.process_time() < 0.4: pass'; done; sleep 50"), job.Limits{WallMS: 60_000, CPUMS: 700}), want{status: job.TimedOut, exitCode: 124, limit: "cpu_ms"}},
+		"memory":    {bounded(python("x = []\nwhile True: x.append(bytearray(1 << 20))"), job.Limits{MemoryMB: 64}), want{status: job.OutOfMemory, exitCode: 137, signal: "SIGKILL", limit: "memory_mb"}},
+		"memory without a main thread": {bounded(python(`
+import ctypes, threading
+def hold():
+    x = []
+    while True: x.append(bytearray(1 << 20))
+threading.Thread(target=hold).start()
+ctypes.CDLL(None).syscall(60, 0)
+`), job.Limits{MemoryMB: 64, WallMS: 30_000}), want{status: job.OutOfMemory, exitCode: 137, signal: "SIGKILL", limit: "memory_mb"}},
 		"files count": {bounded(bash("head -c 90M /dev/zero >/tmp/x; sleep 50"), job.Limits{MemoryMB: 64, DiskMB: 200, FileMB: 200}), want{status: job.OutOfMemory, exitCode: 137, signal: "SIGKILL", limit: "memory_mb"}},
 		"shared once": {
 			bounded(python("import os, time\nx = b'x' * (40 << 20)\nfor i in range(4):\n  if not os.fork(): time.sleep(1); os._exit(0)\nfor i in range(4): os.wait()\nprint('all')"), job.Limits{MemoryMB: 80}),
