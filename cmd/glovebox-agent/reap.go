@@ -37,6 +37,9 @@ func reap(mainPID int, holder *memoryHolder, main chan<- mainExit, used chan<- u
 			used <- sum
 			return
 		}
+		if !status.Exited() && !status.Signaled() { // a program that asked to be traced by its parent stands still: its time will be over
+			continue
+		}
 		sum.cpu += time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
 		sum.maxRSS = max(sum.maxRSS, ru.Maxrss<<10)
 		if pid == mainPID {

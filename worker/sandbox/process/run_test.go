@@ -55,10 +55,11 @@ func TestPrograms(t *testing.T) {
 			bash("cat main >/dev/null; mkdir d; echo x >a; echo y >d/b; ln -s a link; echo z >/tmp/elsewhere"),
 			want{status: job.Succeeded, artifacts: map[string]string{"a": "x\n", "d/b": "y\n"}},
 		},
-		"wall time": {bounded(bash("sleep 60"), job.Limits{WallMS: 300}), want{status: job.TimedOut, exitCode: 124, limit: "wall_ms", stderr: "Execution timed out\n"}},
-		"CPU time":  {bounded(python("while True: pass"), job.Limits{WallMS: 60_000, CPUMS: 300}), want{status: job.TimedOut, exitCode: 124, limit: "cpu_ms"}},
-		"their CPU": {bounded(bash("for i in 1 2 3; do python3 -c 'import time\nwhile time.process_time() < 0.4: pass'; done; sleep 50"), job.Limits{WallMS: 60_000, CPUMS: 700}), want{status: job.TimedOut, exitCode: 124, limit: "cpu_ms"}},
-		"memory":    {bounded(python("x = []\nwhile True: x.append(bytearray(1 << 20))"), job.Limits{MemoryMB: 64}), want{status: job.OutOfMemory, exitCode: 137, signal: "SIGKILL", limit: "memory_mb"}},
+		"wall time":            {bounded(bash("sleep 60"), job.Limits{WallMS: 300}), want{status: job.TimedOut, exitCode: 124, limit: "wall_ms", stderr: "Execution timed out\n"}},
+		"CPU time":             {bounded(python("while True: pass"), job.Limits{WallMS: 60_000, CPUMS: 300}), want{status: job.TimedOut, exitCode: 124, limit: "cpu_ms"}},
+		"their CPU":            {bounded(bash("for i in 1 2 3; do python3 -c 'import time\nwhile time.process_time() < 0.4: pass'; done; sleep 50"), job.Limits{WallMS: 60_000, CPUMS: 700}), want{status: job.TimedOut, exitCode: 124, limit: "cpu_ms"}},
+		"memory":               {bounded(python("x = []\nwhile True: x.append(bytearray(1 << 20))"), job.Limits{MemoryMB: 64}), want{status: job.OutOfMemory, exitCode: 137, signal: "SIGKILL", limit: "memory_mb"}},
+		"traced by its parent": {bounded(python("import ctypes, os, signal\nctypes.CDLL(None).ptrace(0, 0, 0, 0)\nos.kill(os.getpid(), signal.SIGTRAP)"), job.Limits{WallMS: 2000}), want{status: job.TimedOut, exitCode: 124, limit: "wall_ms"}},
 		"memory without a main thread": {bounded(python(`
 import ctypes, threading
 def hold():
