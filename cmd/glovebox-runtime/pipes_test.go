@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // TestAsk: three pipes, or an error that says why there are none.
@@ -62,8 +60,8 @@ func TestAskInterrupted(t *testing.T) {
 		defer close(signaled)
 		tid := <-thread
 		for range 50 {
-			if err := unix.Tgkill(syscall.Getpid(), tid, syscall.SIGURG); err != nil {
-				t.Error(err)
+			if _, _, e := syscall.RawSyscall(syscall.SYS_TGKILL, uintptr(syscall.Getpid()), uintptr(tid), uintptr(syscall.SIGURG)); e != 0 {
+				t.Error(e)
 			}
 			time.Sleep(time.Millisecond) // so that it waits again
 		}
