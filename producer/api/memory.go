@@ -85,8 +85,10 @@ func (b *memoryBudget) try(tenant string, n int64, mine *turn) (freed <-chan str
 	case n > b.free, b.even && n > b.free-n:
 		err = errMemoryFull
 	default:
-		b.free -= n
-		b.of[tenant] += n
+		if n > 0 { // else nobody would give it back, and the entry stayed
+			b.free -= n
+			b.of[tenant] += n
+		}
 		return nil, nil //nolint:nilnil // there is nothing to wait for
 	}
 	if !slices.Contains(line, mine) {

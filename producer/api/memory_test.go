@@ -54,6 +54,20 @@ func TestMemoryBudget(t *testing.T) {
 	}
 }
 
+// TestNothingTaken: an empty body leaves nothing of its tenant in the budget.
+func TestNothingTaken(t *testing.T) {
+	t.Parallel()
+	r := newMemoryBudget(1000, 600)
+	h := &reservation{budget: r, tenant: "a"}
+	if err := h.add(t.Context(), 0, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	h.release()
+	if r.free != 1000 || len(r.of) != 0 {
+		t.Errorf("got %d bytes free, held %v; want all free", r.free, r.of)
+	}
+}
+
 func TestMemoryIsFull(t *testing.T) {
 	t.Parallel()
 	r := newMemoryBudget(1000, 600)
