@@ -41,7 +41,7 @@ func ParseExecuted(b []byte) (job.Executed, error) {
 	return e, nil
 }
 
-// strictly returns the result, of which every parser reads the same.
+// strictly returns the result as every parser reads it.
 func strictly(b []byte) ([]byte, error) {
 	switch {
 	case len(b) > MaxResult:

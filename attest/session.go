@@ -21,7 +21,7 @@ type Transcript struct {
 	// Unattested are the ids of executions that nothing is attested of: each was refused or canceled before it began, or its session
 	// was lost with it.
 	Unattested []string
-	// Unchecked are the ids of executions that are attested, and of which the transcript doesn't have what they were given.
+	// Unchecked are the ids of attested executions whose code and files the transcript lacks.
 	Unchecked []string
 	// Head is the digest of the last one's subject: it stands for all of them.
 	Head string

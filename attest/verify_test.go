@@ -67,7 +67,7 @@ func attested(tb testing.TB, s *Signer) job.Result {
 	return attestedIn(tb, s, "")
 }
 
-// attestedIn is attested of a program that was isolated in that way: the golden sample was in gVisor, of which a result says nothing.
+// attestedIn is attested, of a program with that isolation. The golden sample ran in gVisor, and its result names no isolation.
 func attestedIn(tb testing.TB, s *Signer, i job.Isolation) job.Result {
 	tb.Helper()
 	r, run := sample()

@@ -11,8 +11,8 @@ import (
 	"github.com/glovebox-run/glovebox/producer"
 )
 
-// TestEndpointHeaders: messages have an endpoint's own headers, which nobody is told, Redis least of all, and which don't follow it
-// to another host.
+// TestEndpointHeaders: messages have the headers of their endpoint. Nobody is told them, Redis has them sealed, and they are never
+// sent to another host.
 func TestEndpointHeaders(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -20,8 +20,8 @@ var hostRefused = []uint32{
 // hostFamilies are those of sockets. Others are not all bounded by a network namespace: vsock leads to the host of a virtual machine.
 var hostFamilies = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
-// hostFilter is a second filter where the kernel is the host's. The first one, which refuses other architectures, holds, too. No program can
-// send a signal to its agent by that one's pid: both have one user.
+// hostFilter is the second filter of a program on the host's kernel; the first one refuses other architectures. Program and agent have
+// one user, so it is this filter that keeps the program from signals to pid 1 and from that one's limits.
 func hostFilter() *unix.SockFprog {
 	const (
 		load    = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS

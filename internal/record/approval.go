@@ -119,23 +119,9 @@ func (w *Sweeper) sweepApprovals(ctx context.Context, tenants ...string) error {
 }
 
 func (w *Sweeper) endUndecided(ctx context.Context, tenant string) error {
-	key := approvalsKey(tenant)
-	ids, err := w.due(ctx, key)
-	if err != nil {
-		return err
-	}
-	return w.each(ctx, key, ids, dueInterval, func(id string) error {
-		if !ofTenant(id, tenant) {
-			return w.Records.rdb.ZRem(ctx, key, id).Err()
-		}
-		j, err := w.Records.Get(ctx, id)
-		switch {
-		case errors.Is(err, job.ErrNotFound), err == nil && j.State != job.Held:
-			return w.Records.rdb.ZRem(ctx, key, id).Err()
-		case err != nil:
-			return err
-		}
-		err = w.Records.Refuse(ctx, j, ErrApprovalExpired)
+	notHeld := func(s job.Status) bool { return s != job.Held }
+	return w.eachDueJob(ctx, tenant, approvalsKey(tenant), notHeld, func(j Job) error {
+		err := w.Records.Refuse(ctx, j, ErrApprovalExpired)
 		if errors.Is(err, job.ErrNotHeld) || errors.Is(err, job.ErrNotFound) {
 			return nil // somebody else was quicker
 		}
@@ -146,6 +132,9 @@ func (w *Sweeper) endUndecided(ctx context.Context, tenant string) error {
 // readDecision reads what the record says of a decision about the job: one that is waited for, and one that was taken. A worker may have
 // spoiled either: then nobody can approve the job, and no worker runs it as approved, but it still ends.
 func (j *Job) readDecision(f map[string]string) {
+	if f["hold"] != "" || f["approval"] != "" {
+		j.SpecText = f["spec"]
+	}
 	if text := f["hold"]; text != "" {
 		j.holdText = text
 		if json.Unmarshal([]byte(text), &j.Hold) != nil {

@@ -23,7 +23,17 @@ func (w *Sweeper) sweepDeadlines(ctx context.Context, tenants ...string) error {
 }
 
 func (w *Sweeper) endOverdue(ctx context.Context, tenant string) error {
-	key := deadlineKey(tenant)
+	return w.eachDueJob(ctx, tenant, deadlineKey(tenant), job.Status.Final, func(j Job) error {
+		if j.State != job.Queued && j.State != job.Held {
+			return nil
+		}
+		return w.Records.EndUnrun(ctx, j.ID, j.Epoch, job.Canceled, ErrDeadline)
+	})
+}
+
+// eachDueJob calls end with each job that is due in an index of a tenant's. Entries without a job, or with one that is over for the
+// index, are taken out.
+func (w *Sweeper) eachDueJob(ctx context.Context, tenant, key string, over func(job.Status) bool, end func(Job) error) error {
 	ids, err := w.due(ctx, key)
 	if err != nil {
 		return err
@@ -34,12 +44,12 @@ func (w *Sweeper) endOverdue(ctx context.Context, tenant string) error {
 		}
 		j, err := w.Records.Get(ctx, id)
 		switch {
-		case errors.Is(err, job.ErrNotFound), err == nil && j.State.Final():
+		case errors.Is(err, job.ErrNotFound), err == nil && over(j.State):
 			return w.Records.rdb.ZRem(ctx, key, id).Err()
-		case err != nil || j.State != job.Queued && j.State != job.Held:
+		case err != nil:
 			return err
 		}
-		return w.Records.EndUnrun(ctx, id, j.Epoch, job.Canceled, ErrDeadline)
+		return end(j)
 	})
 }
 

@@ -31,7 +31,7 @@ type Job struct {
 	Spec     *job.Spec
 	SpecRef  string
 	InputRef string
-	// SpecText is Spec as the record has it.
+	// SpecText is Spec as the record has it, of a job that is held or was; "" for any other.
 	SpecText string
 	// Hold is why the job is held, nil where it isn't, and Approval who let it run, where it was.
 	Hold     *Held
@@ -71,7 +71,7 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 		ID: id, Tenant: tenant, State: job.Status(f["state"]), Runtime: f["runtime"], Image: f["image"],
 		Priority: job.Priority(f["priority"]), SpecRef: f["spec_ref"], Callback: f["callback"],
 		Worker: f["worker"], CancelRequested: f["cancel"] != "", ResultRef: f["result_ref"], InputRef: f["input_ref"],
-		Batch: f["batch"], Session: f["session"], Trace: f["trace"], SpecText: f["spec"],
+		Batch: f["batch"], Session: f["session"], Trace: f["trace"],
 	}
 	if f["cancel"] == ErrTenantStopped.Code {
 		j.CancelReason = ErrTenantStopped

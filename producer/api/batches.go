@@ -369,14 +369,12 @@ func (a *API) batchResults(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
-	release, err := a.readings.acquire(c.tenant)
+	out, done, err := a.lasts(w, r, c, "results of a batch", producer.LinesMediaType)
 	if err != nil {
 		a.writeError(w, r, err)
 		return
 	}
-	defer release()
-	ctx, cancel := context.WithTimeout(r.Context(), resultsTime)
-	defer cancel()
+	defer done()
 	from := 0
 	if text := r.URL.Query().Get("from"); text != "" {
 		if from, err = strconv.Atoi(text); err != nil || from < 0 {
@@ -384,8 +382,7 @@ func (a *API) batchResults(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	out := &lasting{ctx: ctx, api: a, w: w, r: r, caller: c, what: "results of a batch", mediaType: producer.LinesMediaType, looked: time.Now()}
-	sendAll(out, a.answering(ctx, c.tenant).BatchResults(ctx, id, from))
+	sendAll(out, a.answering(out.ctx, c.tenant).BatchResults(out.ctx, id, from)) //nolint:contextcheck // it is of the request
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

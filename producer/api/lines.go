@@ -37,6 +37,17 @@ type lasting struct {
 	looked    time.Time // when the token was looked up
 }
 
+// lasts begins an answer that may take long, of which the tenant has a few at once. The caller calls done once it is sent.
+func (a *API) lasts(w http.ResponseWriter, r *http.Request, c caller, what, mediaType string) (out *lasting, done func(), err error) {
+	release, err := a.readings.acquire(c.tenant)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), resultsTime)
+	out = &lasting{ctx: ctx, api: a, w: w, r: r, caller: c, what: what, mediaType: mediaType, looked: time.Now()}
+	return out, func() { cancel(); release() }, nil
+}
+
 // begin sends the answer's head, once.
 func (l *lasting) begin() {
 	if l.begun {

@@ -1,9 +1,7 @@
 package api
 
 import (
-	"context"
 	"net/http"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -46,15 +44,12 @@ func (a *API) history(what, mediaType string, send func(*direct.Client, *lasting
 			a.refuse(w, r, err)
 			return
 		}
-		release, err := a.readings.acquire(c.tenant)
+		out, done, err := a.lasts(w, r, c, "a session's "+what, mediaType)
 		if err != nil {
 			a.writeError(w, r, err)
 			return
 		}
-		defer release()
-		ctx, cancel := context.WithTimeout(r.Context(), resultsTime)
-		defer cancel()
-		out := &lasting{ctx: ctx, api: a, w: w, r: r, caller: c, what: "a session's " + what, mediaType: mediaType, looked: time.Now()}
-		send(a.answering(ctx, c.tenant), out, r.PathValue("id"))
+		defer done()
+		send(a.answering(out.ctx, c.tenant), out, r.PathValue("id")) //nolint:contextcheck // it is of the request
 	}
 }

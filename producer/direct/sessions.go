@@ -160,11 +160,13 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 	if err != nil {
 		return producer.Job{}, err
 	}
-	text, err := job.Marshal(spec)
-	if err != nil {
-		return producer.Job{}, fmt.Errorf("encode spec: %w", err)
+	if verdict.Held() {
+		text, err := job.Marshal(spec)
+		if err != nil {
+			return producer.Job{}, fmt.Errorf("encode spec: %w", err)
+		}
+		n.Hold = c.held(verdict, id, text)
 	}
-	n.Hold = c.held(verdict, id, text)
 	var sent func(error)
 	n.Trace, sent = c.tracer.Send(ctx, id)
 	err = c.records.AddTurn(ctx, session, id, spec, n)
