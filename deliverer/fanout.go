@@ -19,7 +19,7 @@ func (d *Deliverer) fanOut(ctx context.Context, event record.Delivery) error {
 	}
 	status, metadata, err := d.subject(ctx, event)
 	if errors.Is(err, job.ErrNotFound) { // purged: nobody is told
-		return d.Records.FanOut(ctx, event, nil)
+		return d.Records.FanOut(ctx, event, nil, d.pace)
 	}
 	if err != nil {
 		return fmt.Errorf("tell of %s: %w", event.Subject(), err)
@@ -31,7 +31,7 @@ func (d *Deliverer) fanOut(ctx context.Context, event record.Delivery) error {
 			to = append(to, e.ID)
 		}
 	}
-	return d.Records.FanOut(ctx, event, to)
+	return d.Records.FanOut(ctx, event, to, d.pace)
 }
 
 // subject is what filters look at: of the job, batch or run that an event is about.

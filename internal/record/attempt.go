@@ -236,17 +236,21 @@ const (
 	RedeliverMissing Redelivered = "missing" // there is no such delivery, or its endpoint is deleted
 )
 
-// FanOut makes of an event a delivery to each of these endpoints. The event is gone then.
-func (s *Store) FanOut(ctx context.Context, event Delivery, endpoints []string) error {
+// FanOut makes of an event a delivery to each of these endpoints. The event is gone then. A delivery whose
+// endpoint has no room waits, as in [Store.TakeDelivery].
+func (s *Store) FanOut(ctx context.Context, event Delivery, endpoints []string, p Pace) error {
 	rest := make([]any, 0, 2*len(endpoints))
 	for _, id := range endpoints {
 		rest = append(rest, DeliveryID(event.Subject(), event.Event, id), id)
 	}
-	made, err := fanOutScript.Run(ctx, s.rdb, event.Tenant, script.Args{"id": event.ID, "now": s.now()}, rest...).Text()
+	now := s.now()
+	answer, err := fanOutScript.Run(ctx, s.rdb, event.Tenant, script.Args{"id": event.ID, "now": now, "most": p.Most, "again": now.Add(waitCheck)}, rest...).Slice()
 	if err != nil {
 		return fmt.Errorf("make deliveries of event: %w", err)
 	}
+	made, _ := answer[0].(string)
 	s.enqueueFirstDelivery(ctx, event.Tenant, made)
+	s.enqueueDeliveries(ctx, event.Tenant, answer[1])
 	return nil
 }
 

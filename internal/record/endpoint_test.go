@@ -39,7 +39,7 @@ func (w *endpointWorld) event(t *testing.T) string {
 	if err != nil || !event.IsEvent() {
 		t.Fatalf("got %+v, %v, want an event", event, err)
 	}
-	if err := w.FanOut(t.Context(), event, []string{w.e.ID}); err != nil {
+	if err := w.FanOut(t.Context(), event, []string{w.e.ID}, w.pace); err != nil {
 		t.Fatal(err)
 	}
 	return DeliveryID(j.ID, job.EventCompleted, w.e.ID)
@@ -51,6 +51,9 @@ func (w *endpointWorld) take(t *testing.T, did string) (Delivery, error) {
 	d, err := w.GetDelivery(t.Context(), "default", did)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if d.Due.After(w.now) { // its task is for then
+		return d, ErrNotDue
 	}
 	return w.TakeDelivery(t.Context(), "default", did, queue.Turn{Attempt: d.Attempt, Waits: d.Waits}, w.pace)
 }

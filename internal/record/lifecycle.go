@@ -243,11 +243,13 @@ func (s *Store) afterEnd(ctx context.Context, j Job, status job.Status, answer [
 // enqueueFirstDelivery takes what a script says of the deliveries that it made, if it made
 // some: of each its id, and whether it is one of the backlog.
 func (s *Store) enqueueFirstDelivery(ctx context.Context, tenant, made string) {
+	var tasks []queue.Task
 	for _, one := range strings.FieldsFunc(made, func(r rune) bool { return r == ',' }) {
 		did, of, _ := strings.Cut(one, " ")
-		if err := s.Queue.Enqueue(ctx, queue.DeliverTask(tenant, did, queue.Turn{Attempt: 1}, of == "backlog", time.Time{})); err != nil {
-			s.log.Warn("delivery made, its task is left to the sweeper", "delivery_id", did, "error", err)
-		}
+		tasks = append(tasks, queue.DeliverTask(tenant, did, queue.Turn{Attempt: 1}, of == "backlog", time.Time{}))
+	}
+	if err := s.Queue.EnqueueAll(ctx, tasks); err != nil {
+		s.log.Warn("deliveries made, their tasks are left to the sweeper", "tenant", tenant, "deliveries", made, "error", err)
 	}
 }
 
