@@ -274,3 +274,23 @@ func TestAttemptedWaitsNoMore(t *testing.T) {
 		t.Errorf("got %d that wait, %v, want none", n, err)
 	}
 }
+
+// What comes for an endpoint that has no room waits there from the start, without a task.
+func TestEventWaitsWithoutTask(t *testing.T) {
+	t.Parallel()
+	w := newEndpointWorld(t)
+	first := w.paused(t) // the one that is tried after the pause
+	next := w.event(t)
+	if w.hasTask(t, next, time.Now().Add(100*time.Hour)) {
+		t.Error("a delivery that waits has a task")
+	}
+	if got := w.health(t).Waiting; got != 1 {
+		t.Errorf("%d wait, want 1", got)
+	}
+	w.now = w.now.Add(5 * time.Minute)
+	w.attempt(t, first, Delivered, 0)
+	if !w.hasTask(t, next, time.Now()) {
+		t.Error("what waits has no task when there is room")
+	}
+	w.attempt(t, next, Delivered, 0)
+}
