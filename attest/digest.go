@@ -119,7 +119,7 @@ func NewInput(spec job.Spec) *Input { return newInput(fields{sha256.New()}, spec
 
 // NewExecutionInput returns the Input of a session's execution, into which its files go. The session, its number there and its interpreter's, and previous,
 // the subject's digest of the execution before it, come before all else: so it stands for all that the session has executed. previous is "" for the first. The spec is that of [job.SessionSettings.Spec].
-// Files count by their SHA-256: a reader that has no more of them can compute it, too.
+// Of a file its SHA-256 is hashed: a reader that has the digest alone computes the same.
 func NewExecutionInput(spec job.Spec, at job.ExecutionState, previous string) *Input {
 	f := newFields(sessionInputDomain)
 	f.text(at.ID)

@@ -21,7 +21,7 @@ var hostRefused = []uint32{
 var hostFamilies = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
 // hostFilter is the second filter of a program on the host's kernel; the first one refuses other architectures. Program and agent have
-// one user, so it is this filter that keeps the program from signals to pid 1 and from that one's limits.
+// one user, so it is this filter that refuses signals to the agent, pid 1, and changes of its limits.
 func hostFilter() *unix.SockFprog {
 	const (
 		load    = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS

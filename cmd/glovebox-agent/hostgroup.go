@@ -116,7 +116,7 @@ func fieldsOf(path, first, second string) (a, b int64, err error) {
 	if dir, ok := strings.CutSuffix(path, "/status"); ok && err == nil && !bytes.Contains(text, []byte("\n"+first)) {
 		text = statusOfThread(dir, first)
 	}
-	// Swapped pages and page tables are memory, too.
+	// A process occupies swapped pages and page tables besides its resident pages.
 	return kilobytes(text, first) + kilobytes(text, "VmSwap:") + kilobytes(text, "VmPTE:") + kilobytes(text, "SwapPss:"), kilobytes(text, second), err
 }
 

@@ -150,6 +150,7 @@ func TestPausesGrow(t *testing.T) {
 		}
 		if pause > 0 {
 			waits := w.event(t)
+			w.waits(t, waits, w.now.Add(pause))
 			d, err := w.GetDelivery(t.Context(), "default", waits)
 			if err != nil || !d.Due.Equal(w.now.Add(pause).UTC()) {
 				t.Errorf("got %s, %v: want the only one that waits due after the pause, %s", d.Due, err, w.now.Add(pause))

@@ -23,11 +23,13 @@ func (w *endpointWorld) hasTask(t *testing.T, did string, by time.Time) bool {
 	inspector := asynq.NewInspectorFromRedisClient(w.rdb)
 	var tasks []*asynq.TaskInfo
 	for _, list := range []func(string, ...asynq.ListOption) ([]*asynq.TaskInfo, error){inspector.ListPendingTasks, inspector.ListScheduledTasks} {
-		some, err := list(queue.Delivery)
-		if err != nil {
-			t.Fatal(err)
+		for of := range queue.Deliveries() {
+			some, err := list(of, asynq.PageSize(1000))
+			if err != nil && !errors.Is(err, asynq.ErrQueueNotFound) {
+				t.Fatal(err)
+			}
+			tasks = append(tasks, some...)
 		}
-		tasks = append(tasks, some...)
 	}
 	for _, task := range tasks {
 		var of queue.Deliver
@@ -112,10 +114,24 @@ func (w *endpointWorld) paused(t *testing.T) (waits string) {
 		w.attempt(t, w.event(t), Exhausted, 0)
 	}
 	waits = w.event(t)
-	if next := w.health(t).NextAt; next == nil || w.hasTask(t, waits, time.Now()) || !w.hasTask(t, waits, next.Add(time.Second)) { // asynq counts seconds
-		t.Fatalf("got %v: want a task for the end of the pause", next)
+	next := w.health(t).NextAt
+	if next == nil {
+		t.Fatal("the endpoint is not paused")
 	}
+	w.waits(t, waits, *next)
 	return waits
+}
+
+// waits fails unless the delivery of a new event waits for the end of a pause: the task that it would have had without that is
+// refused, and the one that it has is for then.
+func (w *endpointWorld) waits(t *testing.T, did string, end time.Time) {
+	t.Helper()
+	if _, err := w.TakeDelivery(t.Context(), "default", did, queue.Turn{Attempt: 1}, w.pace); !errors.Is(err, ErrNotDue) {
+		t.Fatalf("got %v within a pause, want it to wait", err)
+	}
+	if w.hasTask(t, did, w.now) || !w.hasTask(t, did, end.Add(time.Second)) { // asynq counts seconds
+		t.Fatalf("want a task for the end of the pause, %s", end)
+	}
 }
 
 // An endpoint that is enabled is sent at once what waited for it.

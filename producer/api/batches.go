@@ -369,20 +369,16 @@ func (a *API) batchResults(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
-	out, done, err := a.lasts(w, r, c, "results of a batch", producer.LinesMediaType)
-	if err != nil {
-		a.writeError(w, r, err)
-		return
-	}
-	defer done()
-	from := 0
-	if text := r.URL.Query().Get("from"); text != "" {
-		if from, err = strconv.Atoi(text); err != nil || from < 0 {
-			a.writeError(w, r, job.Invalid{{Field: "from", Value: clip(text), Message: "is no index", Allowed: fmt.Sprintf("0 to %d", job.MaxBatch)}})
-			return
+	a.answerLasting(w, r, c, "results of a batch", producer.LinesMediaType, func(ctx context.Context, out *lasting) {
+		from := 0
+		if text := r.URL.Query().Get("from"); text != "" {
+			if from, err = strconv.Atoi(text); err != nil || from < 0 {
+				a.writeError(w, r, job.Invalid{{Field: "from", Value: clip(text), Message: "is no index", Allowed: fmt.Sprintf("0 to %d", job.MaxBatch)}})
+				return
+			}
 		}
-	}
-	sendAll(out, a.answering(out.ctx, c.tenant).BatchResults(out.ctx, id, from)) //nolint:contextcheck // it is of the request
+		sendAll(out, a.answering(ctx, c.tenant).BatchResults(ctx, id, from))
+	})
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

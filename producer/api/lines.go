@@ -37,15 +37,17 @@ type lasting struct {
 	looked    time.Time // when the token was looked up
 }
 
-// lasts begins an answer that may take long, of which the tenant has a few at once. The caller calls done once it is sent.
-func (a *API) lasts(w http.ResponseWriter, r *http.Request, c caller, what, mediaType string) (out *lasting, done func(), err error) {
+// answerLasting has send write an answer that may take up to resultsTime. A tenant has few such answers at once: where it has them, this one is refused.
+func (a *API) answerLasting(w http.ResponseWriter, r *http.Request, c caller, what, mediaType string, send func(context.Context, *lasting)) {
 	release, err := a.readings.acquire(c.tenant)
 	if err != nil {
-		return nil, nil, err
+		a.writeError(w, r, err)
+		return
 	}
+	defer release()
 	ctx, cancel := context.WithTimeout(r.Context(), resultsTime)
-	out = &lasting{ctx: ctx, api: a, w: w, r: r, caller: c, what: what, mediaType: mediaType, looked: time.Now()}
-	return out, func() { cancel(); release() }, nil
+	defer cancel()
+	send(ctx, &lasting{ctx: ctx, api: a, w: w, r: r, caller: c, what: what, mediaType: mediaType, looked: time.Now()})
 }
 
 // begin sends the answer's head, once.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -44,12 +45,8 @@ func (a *API) history(what, mediaType string, send func(*direct.Client, *lasting
 			a.refuse(w, r, err)
 			return
 		}
-		out, done, err := a.lasts(w, r, c, "a session's "+what, mediaType)
-		if err != nil {
-			a.writeError(w, r, err)
-			return
-		}
-		defer done()
-		send(a.answering(out.ctx, c.tenant), out, r.PathValue("id")) //nolint:contextcheck // it is of the request
+		a.answerLasting(w, r, c, "a session's "+what, mediaType, func(ctx context.Context, out *lasting) {
+			send(a.answering(ctx, c.tenant), out, r.PathValue("id"))
+		})
 	}
 }

@@ -20,7 +20,8 @@ if state ~= 'pending' then return {'', {}} end
 local made, released, bytes = {}, {}, 0
 for i = first, #ARGV, 2 do
   if call('EXISTS', t .. 'delivery:' .. ARGV[i]) == 0 then
-    local task, lane = add_delivery(ARGV[i], now, 'endpoint', ARGV[i + 1], 'event', name, kind, subject, 'created', created or now), lane_of(ARGV[i + 1])
+    local task = add_delivery(ARGV[i], now, 'endpoint', ARGV[i + 1], 'event', name, kind, subject, 'created', created or now)
+    local lane = lane_of(ARGV[i + 1])
     if call('HEXISTS', lane, 'disabled') == 1 or has_room(lane, now, most) then
       made[#made + 1] = task
     else
