@@ -99,17 +99,23 @@ func Tool(name string) (string, error) {
 	return path, nil
 }
 
-// Addr returns a loopback address that was free a moment ago. Its port is below those
-// that the kernel hands to outgoing connections, one of which could take it meanwhile.
+// Addr returns a loopback address that nobody listens on, and that no other test on this machine is given until this one ends. Its
+// port is below those that the kernel hands to outgoing connections.
 func Addr(tb testing.TB) string {
 	tb.Helper()
 	for range 100 {
 		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000)) //nolint:gosec // not a secret
-		l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", addr)
+		// Abstract sockets are the machine's, as its ports are, and end with their process.
+		reserved, err := new(net.ListenConfig).Listen(tb.Context(), "unix", "@glovebox-test-"+addr)
 		if err != nil {
 			continue
 		}
-		l.Close()
+		tb.Cleanup(func() { reserved.Close() })
+		// A listener of our own would prove it, too, but a process that another test begins meanwhile has a copy of it until its exec.
+		if c, err := dial("tcp", addr); err == nil {
+			c.Close()
+			continue
+		}
 		return addr
 	}
 	tb.Fatal("no free port on 127.0.0.1")
