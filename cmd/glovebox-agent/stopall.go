@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -18,7 +20,7 @@ const maxStuck = 5
 
 // stopAll stops every process but this one, and reports whether none runs any more. A process may start another, or let one go on, while
 // the signal goes round, so all of them have to be seen stopped twice. One that is stopped between vfork and exec keeps its parent waiting, which
-// can't be stopped then: it is let go on for a moment, to get to its exec.
+// can't be stopped then: it is let go on for a moment, to get to its exec. Its parent stops as it wakes, and starts nothing else.
 func stopAll() bool {
 	pause, moment := 100*time.Microsecond, time.Millisecond
 	for seen, stuck, until := 0, 0, time.Now().Add(stopPatience); time.Now().Before(until); {
@@ -32,7 +34,7 @@ func stopAll() bool {
 		case waiting:
 			if stuck++; stuck >= maxStuck {
 				stuck = 0
-				_ = syscall.Kill(-1, syscall.SIGCONT)
+				goOn()
 				time.Sleep(moment)
 				moment *= 2
 			}
@@ -78,6 +80,30 @@ func look() (most motion) {
 	return most
 }
 
+// goOn lets the children of those that wait go on; all processes, where there are none.
+func goOn() {
+	processes, _ := numbersIn("/proc") // look has just read it
+	waits, parents := map[string]bool{}, map[string]string{}
+	for _, pid := range processes {
+		if pid == "1" {
+			continue
+		}
+		_, parents[pid] = stat("/proc/" + pid + "/stat")
+		threads, _ := numbersIn("/proc/" + pid + "/task")
+		waits[pid] = slices.ContainsFunc(threads, func(tid string) bool { return motionOf("/proc/"+pid+"/task/"+tid+"/stat") == waiting })
+	}
+	alone := true
+	for pid, parent := range parents {
+		if n, err := strconv.Atoi(pid); err == nil && waits[parent] {
+			_ = syscall.Kill(n, syscall.SIGCONT) // it may have ended
+			alone = false
+		}
+	}
+	if alone {
+		_ = syscall.Kill(-1, syscall.SIGCONT)
+	}
+}
+
 // numbersIn returns the entries of a directory that are numbers; none where it is gone.
 func numbersIn(dir string) (names []string, err error) {
 	fd, err := open(dir, unix.O_DIRECTORY)
@@ -111,29 +137,39 @@ func numbersIn(dir string) (names []string, err error) {
 
 // motionOf returns what the thread of that stat file does. One that is gone is dead.
 func motionOf(path string) motion {
-	var stat [512]byte
+	m, _ := stat(path)
+	return m
+}
+
+// stat returns what the thread of that stat file does, and the process that started its own.
+func stat(path string) (m motion, parent string) {
+	var text [512]byte
 	fd, err := open(path, 0)
 	n := 0
 	if err == nil {
 		defer unix.Close(fd)
-		n, err = unix.Read(fd, stat[:])
+		n, err = unix.Read(fd, text[:])
 	}
 	switch {
 	case gone(err):
-		return stopped
+		return stopped, ""
 	case err != nil:
-		return running
+		return running, ""
 	}
-	state := stat[bytes.LastIndexByte(stat[:n], ')')+1 : n] // behind the name, which may have anything in it
-	switch {
-	case len(state) < 2:
-		return running
-	case bytes.IndexByte([]byte("TtZX"), state[1]) >= 0:
-		return stopped
-	case state[1] == 'D':
-		return waiting
+	f := text[bytes.LastIndexByte(text[:n], ')')+1 : n] // behind the name, which may have anything in it
+	if len(f) < 4 {
+		return running, ""
 	}
-	return running
+	id, _, _ := bytes.Cut(f[3:], []byte(" "))
+	switch state := f[1]; {
+	case bytes.IndexByte([]byte("TtZX"), state) >= 0:
+		m = stopped
+	case state == 'D':
+		m = waiting
+	default:
+		m = running
+	}
+	return m, string(id)
 }
 
 func open(path string, flags int) (int, error) {

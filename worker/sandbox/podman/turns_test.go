@@ -421,12 +421,12 @@ max(b - a for a, b in zip(at, at[1:])) >= 0.9`},
 }
 
 // TestTurnsStarting: programs that are being started as a turn ends do not cost it its state. A child that is stopped between vfork and exec keeps
-// its parent from stopping.
+// its parent from stopping. The more threads start one, the more often they have started another when they are let go on together.
 func TestTurnsStarting(t *testing.T) {
 	todo := []step{{code: `import subprocess, threading, time
 def start():
     while True: subprocess.run(['true'])
-for _ in range(2): threading.Thread(target=start, daemon=True).start()`}}
+for _ in range(6): threading.Thread(target=start, daemon=True).start()`}}
 	wanted := []want{{}}
 	for range 60 {
 		todo, wanted = append(todo, step{code: "time.sleep(0.01); 1"}), append(wanted, want{stdout: "1\n"})
