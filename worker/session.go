@@ -31,6 +31,8 @@ type heldSession struct {
 	worker  *Worker
 	life    context.Context //nolint:containedctx // that of the worker
 	record  record.Session
+	began   time.Time
+	asked   bool // its sandbox has, for an execution
 	runtime job.Runtime
 	wake    <-chan struct{}
 	log     *slog.Logger
@@ -47,7 +49,7 @@ type heldSession struct {
 
 // holdSession has a sandbox execute what comes for the session, until it ends.
 func (w *Worker) holdSession(life context.Context, x record.Session, r runtimes.Runtime) {
-	h := &heldSession{worker: w, life: life, record: x, limits: sessionLimits(x, r), log: w.Log.With("session_id", x.ID)}
+	h := &heldSession{worker: w, life: life, record: x, began: time.Now(), limits: sessionLimits(x, r), log: w.Log.With("session_id", x.ID)}
 	var forget func()
 	h.wake, forget = w.turns.Wait(x.ID)
 	defer forget()
@@ -114,6 +116,7 @@ func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 		}
 		look.Reset(lookInterval)
 		h.slot = h.slot || given == nil && w.sessions.turns.try(x.Tenant)
+		h.asked = true
 		j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, h.done, h.generation, h.slot)
 		switch {
 		case err == nil:
@@ -233,6 +236,10 @@ func (h *heldSession) ended(outcome sandbox.Outcome, err error) {
 		h.worker.discard(ctx, h.turn.job)
 	}
 	h.giveSlot()
+	if !h.asked && h.givenBack(end) {
+		h.log.Warn("session given back before it began", "reason", end.Reason, "error", err)
+		return
+	}
 	h.log.Info("session ends", "reason", end.Reason, "error", err)
 	if h.elsewhere {
 		return
@@ -247,6 +254,20 @@ func (h *heldSession) ended(outcome sandbox.Outcome, err error) {
 	if err != nil {
 		h.log.Error("session could not be ended, the reaper will", "error", err)
 	}
+}
+
+// givenBack reports whether another worker can have the session, which has not begun: this one can run nothing, or shuts down.
+func (h *heldSession) givenBack(end *job.SessionEnd) bool {
+	w := h.worker
+	if end.Reason != job.EndDrained && (end.Reason != job.EndFailed || w.outage(h.life, h.began) == nil) {
+		return false
+	}
+	given := false
+	err := w.persist(h.life, h.record.ID, func(ctx context.Context) (err error) {
+		given, err = w.Records.GiveBackSession(ctx, h.record, w.ID)
+		return err
+	})
+	return err == nil && given
 }
 
 // noSink is for what a sandbox says outside of executions.

@@ -1,15 +1,18 @@
 package worker_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
 // sessionWorker has memory for two sessions, and for jobs.
@@ -310,5 +313,39 @@ func TestSessionWaitsForSlot(t *testing.T) {
 	}
 	if r := g.result(late); r.Status != job.Succeeded || r.Stdout != "3\n" {
 		t.Errorf("got %+v, want it executed once there is a slot", r)
+	}
+}
+
+// broken is a Podman that answers, and makes no sandbox as long as it is so.
+type broken struct {
+	worker.Sandboxes
+	so *atomic.Bool
+}
+
+func (b broken) Run(ctx context.Context, p sandbox.Program, s sandbox.Sink) (sandbox.Outcome, error) {
+	if b.so.Load() {
+		return sandbox.Outcome{}, errors.New("no sandbox can be made")
+	}
+	return b.Sandboxes.Run(ctx, p, s)
+}
+
+// TestSessionGivenBack: a session that comes to a worker which can make no sandbox is not lost by that: the worker that can has it, with what waits for it.
+func TestSessionGivenBack(t *testing.T) {
+	t.Parallel()
+	so := new(atomic.Bool)
+	g := start(t, func(c *worker.Config) {
+		sessionWorker(c)
+		c.Sandboxes = broken{c.Sandboxes, so}
+	})
+	so.Store(true)
+	id := g.openSession(job.SessionSettings{Runtime: "python", Limits: job.Limits{WallMS: 60_000}})
+	waits := g.execute(id, "print(6 * 7)")
+	g.says("session given back before it began")
+	if x := g.session(id, job.SessionQueued); x.Worker != "" {
+		t.Errorf("got %+v, want that nobody holds it", x)
+	}
+	able := g.another(sessionWorker)
+	if r := able.result(waits); r.Stdout != "42\n" || r.Worker != able.id || r.Session.Generation != 1 {
+		t.Errorf("got %+v, want it executed by %s", r, able.id)
 	}
 }

@@ -131,6 +131,22 @@ func (s *Store) ClaimSession(ctx context.Context, id, worker string) (Session, e
 	return Session{}, fmt.Errorf("claim session: the script answered %v", answer[0])
 }
 
+// GiveBackSession takes a session from its worker, whose sandbox for it could not be started, so that another worker can have it. false says that it
+// can't be had: it has begun, has ended, or is no longer that worker's.
+func (s *Store) GiveBackSession(ctx context.Context, x Session, worker string) (bool, error) {
+	word, err := giveBackScript.Run(ctx, s.rdb, x.Tenant, script.Args{"id": x.ID, "worker": worker, "due": s.now().Add(sweepDelay)}).Text()
+	if err != nil {
+		return false, fmt.Errorf("give session back: %w", err)
+	}
+	if word != "ok" {
+		return false, nil
+	}
+	if err := s.Queue.Enqueue(ctx, queue.SessionTask(x.ID, x.Settings.Runtime)); err != nil {
+		s.log.Warn("session given back, its task is left to the sweeper", "session_id", x.ID, "error", err)
+	}
+	return true, nil
+}
+
 // ParseSessionPosition reads a Position of this tenant's list of sessions.
 func ParseSessionPosition(tenant, s string) (Position, bool) {
 	millis, id, ok := strings.Cut(s, ":")
