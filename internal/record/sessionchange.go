@@ -37,21 +37,21 @@ func (s *Store) ChangeSession(ctx context.Context, id string, change job.Session
 	if err != nil {
 		return Session{}, fmt.Errorf("change session: %w", err)
 	}
-	args := script.Args{
-		"id": id, "now": s.now(), "ttl": "", "most_ttl": job.MaxTTLSeconds * time.Second, "idle": "", "metadata": "", "most_recorded": s.mostRecorded(terms),
-	}
+	ttl, idle, metadata := "", "", []byte{}
 	if change.TTLSeconds != nil {
-		args["ttl"] = *change.TTLSeconds * 1000
+		ttl = strconv.FormatInt(*change.TTLSeconds*1000, 10)
 	}
 	if change.IdleSeconds != nil {
-		args["idle"] = *change.IdleSeconds
+		idle = strconv.FormatInt(*change.IdleSeconds, 10)
 	}
 	if change.Metadata != nil {
-		if args["metadata"], err = job.Marshal(*change.Metadata); err != nil {
+		if metadata, err = job.Marshal(*change.Metadata); err != nil {
 			return Session{}, fmt.Errorf("encode metadata: %w", err)
 		}
 	}
-	word, err := changeSessionScript.Run(ctx, s.rdb, tenant, args).Text()
+	word, err := changeSessionScript.Run(ctx, s.rdb, tenant, script.Args{
+		"id": id, "now": s.now(), "ttl": ttl, "most_ttl": job.MaxTTLSeconds * time.Second, "idle": idle, "metadata": metadata, "most_recorded": s.mostRecorded(terms),
+	}).Text()
 	if err != nil {
 		return Session{}, fmt.Errorf("change session: %w", err)
 	}
