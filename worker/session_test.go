@@ -5,6 +5,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
@@ -310,5 +313,77 @@ func TestSessionWaitsForSlot(t *testing.T) {
 	}
 	if r := g.result(late); r.Status != job.Succeeded || r.Stdout != "3\n" {
 		t.Errorf("got %+v, want it executed once there is a slot", r)
+	}
+}
+
+// TestSessionExtended: a session that is given more time goes on past what it had, while it executes and between two executions; also where nobody was told, and the
+// message of a shorter time that was lost is made up for by the next look.
+func TestSessionExtended(t *testing.T) {
+	t.Parallel()
+	g := start(t, sessionWorker)
+	ctx := t.Context()
+	id := g.openSession(job.SessionSettings{Runtime: "python", Limits: job.Limits{WallMS: 60_000}})
+	g.result(g.execute(id, "x = 41"))
+	change := func(ttl, idle int64) record.Session {
+		t.Helper()
+		x, err := g.records.ChangeSession(ctx, id, job.SessionChange{TTLSeconds: &ttl, IdleSeconds: &idle})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	// passed waits until it would have ended, and its worker has had a moment to do so.
+	passed := func(x record.Session) {
+		t.Helper()
+		gbtest.Eventually(t, "what it had is over", func() bool { return time.Since(x.Expires) > time.Second })
+	}
+	goesOn := func(when string) {
+		t.Helper()
+		if r := g.result(g.execute(id, "print(x + 1)")); r.Status != job.Succeeded || r.Stdout != "42\n" || r.Session.Generation != 1 {
+			t.Errorf("%s: got %+v, want its state kept", when, r)
+		}
+	}
+	lose := func(expires time.Time, idle int64) { // the message of it
+		t.Helper()
+		o, err := redis.ParseURL(g.redis.Admin())
+		if err != nil {
+			t.Fatal(err)
+		}
+		admin := redis.NewClient(o)
+		defer admin.Close()
+		if err := admin.HSet(ctx, "gb:{default}:session:"+id, "expires", expires.UnixMilli(), "idle", idle).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	waits := g.execute(id, "import time\nwhile True: time.sleep(0.1)")
+	g.state(waits, job.Running)
+	was := change(4, 4)
+	change(600, 600)
+	passed(was)
+	if j, err := g.records.Get(ctx, waits); err != nil || j.State != job.Running {
+		t.Errorf("got %s %s, %v, want that it goes on past the time that its session had", j.State, j.Result, err)
+	}
+	if _, err := g.records.Cancel(ctx, waits, nil); err != nil {
+		t.Fatal(err)
+	}
+	g.result(waits)
+	goesOn("extended while it executed")
+
+	was = change(4, 4)
+	change(600, 600)
+	passed(was)
+	goesOn("extended between executions")
+
+	was = change(4, 4)
+	lose(time.Now().Add(10*time.Minute), 600)
+	passed(was)
+	goesOn("extended, and nobody was told")
+
+	change(600, 600)
+	begun := time.Now()
+	lose(begun, 600)
+	if x := g.session(id, job.SessionEnded); x.EndReason != job.EndTTL || x.Finished.Sub(begun) > time.Minute {
+		t.Errorf("got %+v, want it ended by the next look", x)
 	}
 }

@@ -28,7 +28,7 @@ local lives = math.ceil((expires - created) / 1000)
 if idle ~= '' and tonumber(idle) > lives then return 'idle ' .. lives end
 local more = metadata ~= '' and text_cost(#metadata) - text_cost(#(metadata_was or '')) or 0
 if more > 0 and in_redis(forget_keys(now)) + more > most_recorded then return 'bytes_recorded' end
-call('HSET', session_key(id), 'expires', string.format('%.0f', expires), 'idle', math.min(idle ~= '' and idle or idle_was, lives))
+call('HSET', session_key(id), 'expires', string.format('%.0f', expires), 'idle', math.min(idle ~= '' and idle or idle_of(id, idle_was), lives))
 if metadata ~= '' then
   call('HSET', session_key(id), 'metadata', metadata)
   call('HINCRBY', session_key(id), 'charge', more)

@@ -12,10 +12,11 @@
 local state, held_by, over, expires, idle = unpack(call('HMGET', session_key(id), 'state', 'worker', 'over', 'expires', 'idle'))
 if not state then return {'missing'} end
 if state == 'ended' or held_by ~= worker then return {'ended'} end
+idle = idle_of(id, idle)
 if not over and now >= tonumber(expires) then over = 'ttl' end
 if not over and idle_for >= idle * 1000 and call('LLEN', turns_key(id)) == 0 then over = 'idle' end
 if over then
   call('HSET', session_key(id), 'over', over)
   return {'over', over}
 end
-return {'lives', expires, idle}
+return {'lives', expires, tostring(idle)}
