@@ -358,7 +358,7 @@ func TestSessionExtended(t *testing.T) {
 
 	waits := g.execute(id, "import time\nwhile True: time.sleep(0.1)")
 	g.state(waits, job.Running)
-	was := change(4, 4)
+	was := change(8, 8)
 	change(600, 600)
 	passed(was)
 	if j, err := g.records.Get(ctx, waits); err != nil || j.State != job.Running {
@@ -370,12 +370,12 @@ func TestSessionExtended(t *testing.T) {
 	g.result(waits)
 	goesOn("extended while it executed")
 
-	was = change(4, 4)
+	was = change(8, 8)
 	change(600, 600)
 	passed(was)
 	goesOn("extended between executions")
 
-	was = change(4, 4)
+	was = change(8, 8)
 	lose(time.Now().Add(10*time.Minute), 600)
 	passed(was)
 	goesOn("extended, and nobody was told")

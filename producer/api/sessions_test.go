@@ -237,7 +237,7 @@ func TestSessionChange(t *testing.T) {
 	w.expecting(t, "DELETE", path, "", http.StatusOK, nil)
 	p = producer.Problem{}
 	w.expecting(t, "PATCH", path, `{"ttl_seconds":60}`, http.StatusGone, &p)
-	if p.Code != job.CodeSessionEnded {
+	if p.Code() != job.CodeSessionEnded {
 		t.Errorf("got %+v, want session_ended", p)
 	}
 }
