@@ -206,9 +206,10 @@ func TestSessionChange(t *testing.T) {
 		t.Errorf("got %+v", changed)
 	}
 	w.expecting(t, "PATCH", path, `{"metadata":{}}`, http.StatusOK, &changed)
-	w.expecting(t, "GET", path, "", http.StatusOK, &x)
-	if len(x.Metadata) != 0 || x.IdleSeconds != 3000 {
-		t.Errorf("got %+v, want no metadata and the rest as it was", x)
+	var read job.Session
+	w.expecting(t, "GET", path, "", http.StatusOK, &read)
+	if len(read.Metadata) != 0 || read.IdleSeconds != 3000 || !read.ExpiresAt.Equal(changed.ExpiresAt) {
+		t.Errorf("got %+v, want no metadata and the rest as it was", read)
 	}
 	for body, field := range map[string]string{
 		`{"ttl_seconds":5401}`:       "ttl_seconds",
