@@ -316,74 +316,60 @@ func TestSessionWaitsForSlot(t *testing.T) {
 	}
 }
 
-// TestSessionExtended: a session that is given more time goes on past what it had, while it executes and between two executions; also where nobody was told, and the
-// message of a shorter time that was lost is made up for by the next look.
+// TestSessionExtended: a session that is given more time goes on past what its worker took it with, while it executes and between two executions, also where nobody
+// was told; and the message of a shorter time that was lost is made up for by the next look.
 func TestSessionExtended(t *testing.T) {
 	t.Parallel()
-	g := start(t, sessionWorker)
+	g := start(t, func(c *worker.Config) { c.MemoryMB = 8192 })
 	ctx := t.Context()
-	id := g.openSession(job.SessionSettings{Runtime: "python", Limits: job.Limits{WallMS: 60_000}})
-	g.result(g.execute(id, "x = 41"))
-	change := func(ttl, idle int64) record.Session {
-		t.Helper()
-		x, err := g.records.ChangeSession(ctx, id, job.SessionChange{TTLSeconds: &ttl, IdleSeconds: &idle})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return x
-	}
-	// passed waits until it would have ended, and its worker has had a moment to do so.
-	passed := func(x record.Session) {
-		t.Helper()
-		gbtest.Eventually(t, "what it had is over", func() bool { return time.Since(x.Expires) > time.Second })
-	}
-	goesOn := func(when string) {
-		t.Helper()
-		if r := g.result(g.execute(id, "print(x + 1)")); r.Status != job.Succeeded || r.Stdout != "42\n" || r.Session.Generation != 1 {
-			t.Errorf("%s: got %+v, want its state kept", when, r)
-		}
-	}
-	lose := func(expires time.Time, idle int64) { // the message of it
-		t.Helper()
-		o, err := redis.ParseURL(g.redis.Admin())
-		if err != nil {
-			t.Fatal(err)
-		}
-		admin := redis.NewClient(o)
-		defer admin.Close()
-		if err := admin.HSet(ctx, "gb:{default}:session:"+id, "expires", expires.UnixMilli(), "idle", idle).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	waits := g.execute(id, "import time\nwhile True: time.sleep(0.1)")
-	g.state(waits, job.Running)
-	was := change(8, 8)
-	change(600, 600)
-	passed(was)
-	if j, err := g.records.Get(ctx, waits); err != nil || j.State != job.Running {
-		t.Errorf("got %s %s, %v, want that it goes on past the time that its session had", j.State, j.Result, err)
-	}
-	if _, err := g.records.Cancel(ctx, waits, nil); err != nil {
+	o, err := redis.ParseURL(g.redis.Admin())
+	if err != nil {
 		t.Fatal(err)
 	}
-	g.result(waits)
-	goesOn("extended while it executed")
-
-	was = change(8, 8)
-	change(600, 600)
-	passed(was)
-	goesOn("extended between executions")
-
-	was = change(8, 8)
-	lose(time.Now().Add(10*time.Minute), 600)
-	passed(was)
-	goesOn("extended, and nobody was told")
-
-	change(600, 600)
+	admin := redis.NewClient(o)
+	defer admin.Close()
+	untold := func(id string, expires time.Time) { // a change whose message is lost
+		t.Helper()
+		if err := admin.HSet(ctx, "gb:{default}:session:"+id, "expires", expires.UnixMilli(), "idle", 600).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := func(id string) {
+		t.Helper()
+		more := int64(600)
+		if _, err := g.records.ChangeSession(ctx, id, job.SessionChange{TTLSeconds: &more, IdleSeconds: &more}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	brief := job.SessionSettings{Runtime: "python", TTLSeconds: 30, IdleSeconds: 30, Limits: job.Limits{WallMS: 300_000}}
+	executes, waits, lost := g.openSession(brief), g.openSession(brief), g.openSession(brief)
+	for _, id := range []string{executes, waits, lost} {
+		g.result(g.execute(id, "x = 41"))
+	}
+	endless := g.execute(executes, "import time\nwhile True: time.sleep(0.1)")
+	g.state(endless, job.Running)
+	told(executes)
+	told(waits)
+	untold(lost, time.Now().Add(10*time.Minute))
+	over := time.Now().Add(31 * time.Second)
+	gbtest.Eventually(t, "the time that they had is over", func() bool { return time.Now().After(over) })
+	if j, err := g.records.Get(ctx, endless); err != nil || j.State != job.Running {
+		t.Errorf("got %s %s, %v, want that it goes on past the time that its session had", j.State, j.Result, err)
+	}
+	if _, err := g.records.Cancel(ctx, endless, nil); err != nil {
+		t.Fatal(err)
+	}
+	if r := g.result(endless); r.Status != job.Canceled || r.Session.State != job.StateKept {
+		t.Errorf("got %+v, want its state kept", r)
+	}
+	for what, id := range map[string]string{"while it executed": executes, "between executions": waits, "and nobody was told": lost} {
+		if r := g.result(g.execute(id, "print(x + 1)")); r.Status != job.Succeeded || r.Stdout != "42\n" || r.Session.Generation != 1 {
+			t.Errorf("extended %s: got %+v, want its state kept", what, r)
+		}
+	}
 	begun := time.Now()
-	lose(begun, 600)
-	if x := g.session(id, job.SessionEnded); x.EndReason != job.EndTTL || x.Finished.Sub(begun) > time.Minute {
+	untold(lost, begun)
+	if x := g.session(lost, job.SessionEnded); x.EndReason != job.EndTTL || x.Finished.Sub(begun) > time.Minute {
 		t.Errorf("got %+v, want it ended by the next look", x)
 	}
 }
