@@ -36,6 +36,8 @@ var (
 	giveBackScript      = scripts.Load("give_back_session")
 	turnScript          = scripts.Load("turn")
 	takeTurnScript      = scripts.Load("take_turn")
+	changeSessionScript = scripts.Load("change_session")
+	sessionTimeScript   = scripts.Load("session_time")
 	endSessionScript    = scripts.Load("end_session")
 	settleSessionScript = scripts.Load("settle_session")
 
