@@ -64,10 +64,13 @@ func TestChangeSession(t *testing.T) {
 	case <-time.After(gbtest.AtOnce):
 		t.Error("the worker was not told")
 	}
-	for _, metadata := range []map[string]string{{"a": strings.Repeat("long", 100)}, {"b": "c"}, {}} {
+	for _, metadata := range []map[string]string{{"a": strings.Repeat("long", 100)}, {}, {"b": strings.Repeat("c", 200)}} {
 		if got := r.api.change(t, x.ID, job.SessionChange{Metadata: &metadata}); !maps.Equal(got.Settings.Metadata, metadata) || !got.Expires.Equal(queued.Expires) || got.Settings.IdleSeconds != 4600 {
 			t.Errorf("got %+v, want metadata %v, and the rest as it was", got, metadata)
 		}
+	}
+	if counted, charge := r.admin.Get(ctx, recordedKey("acme")).Val(), r.admin.HGet(ctx, sessionKey("acme", x.ID), "charge").Val(); counted != charge || charge == "" {
+		t.Errorf("the tenant has %s bytes recorded, of which its one session is charged %s", counted, charge)
 	}
 	if got := r.api.change(t, x.ID, job.SessionChange{}); got.Settings.IdleSeconds != 4600 || !got.Expires.Equal(queued.Expires) {
 		t.Errorf("a change of nothing: got %+v", got)
@@ -75,7 +78,7 @@ func TestChangeSession(t *testing.T) {
 	if got := r.api.mustSession(t, x.ID); got.Settings.IdleSeconds != 4600 || got.Settings.Runtime != "python" || got.Settings.Limits != pythonSession.Limits {
 		t.Errorf("got %+v", got)
 	}
-	// What its metadata was charged is given back with its record.
+	// What it was charged is given back with its record.
 	if err := r.api.EndSession(ctx, x.ID, "", job.SessionEnd{Reason: job.EndDeleted}); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +87,7 @@ func TestChangeSession(t *testing.T) {
 	w.forward(8 * 24 * time.Hour)
 	w.pass(ctx, garbagePass, w.sweepGarbage)
 	if n := r.admin.Exists(ctx, recordedKey("acme")).Val(); n != 0 {
-		t.Errorf("the tenant still has %v recorded, want nothing", r.admin.HGetAll(ctx, recordedKey("acme")).Val())
+		t.Errorf("the tenant still has %v recorded, want nothing", r.admin.Get(ctx, recordedKey("acme")).Val())
 	}
 }
 
