@@ -72,7 +72,7 @@ func soon(d time.Duration) time.Duration {
 func (h *heldSession) readClock(ctx context.Context, idleFor time.Duration, warn *await.Rarely) *job.SessionEnd {
 	now, err := h.worker.Records.SessionTime(ctx, h.record.ID, h.worker.ID, idleFor)
 	switch {
-	case errors.Is(err, job.ErrSessionEnded), errors.Is(err, job.ErrNoSession): // who takes its executions sees that, too
+	case errors.Is(err, job.ErrSessionEnded), errors.Is(err, job.ErrNoSession): // the next look for an execution says so, too
 	case err != nil && h.clock.left() < -lookInterval:
 		now.Over = job.EndTTL
 	case err != nil:
@@ -104,7 +104,7 @@ func (h *heldSession) watchClock(interrupt func()) (stop func()) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-h.wake: // whoever looks for the next execution does so without
+			case <-h.wake: // the next execution is looked for without it
 			case <-look.C:
 			case <-over.C:
 			}

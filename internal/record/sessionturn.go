@@ -122,7 +122,7 @@ func (s *Store) sessionEnded(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if x.State != job.SessionEnded { // its worker sees to it
+	if x.State != job.SessionEnded { // its worker makes sure of it
 		x.EndReason, x.EndedBecause = cmp.Or(x.Over, job.EndTTL), "its time is over"
 	}
 	return &job.Error{Code: job.CodeSessionEnded, Message: fmt.Sprintf("the session has ended (%s): %s; start another", x.EndReason, x.EndedBecause)}
