@@ -1,0 +1,166 @@
+package infra
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// fresh is a machine on which infra/install.sh finds the pack that it lies in.
+func fresh(t *testing.T) *machine {
+	t.Helper()
+	m := newMachine(t)
+	for _, name := range []string{"chgrp", "caddy", "ss"} {
+		m.stub(name, "")
+	}
+	m.stub("curl", "")
+	m.write("etc/os-release", "ID=debian\nVERSION_ID=12\n")
+	// This machine's own, where there is one, is not the new machine's.
+	m.makeDir("upper/etc/glovebox")
+	if err := unix.Setxattr(m.upper("etc/glovebox"), "user.overlay.opaque", []byte("y"), 0); err != nil {
+		t.Fatal(err)
+	}
+	m.write("etc/caddy/Caddyfile", "# the package's\n")
+	m.pack("packed")
+	m.write("tree/pack/bin/glovebox", `#!/bin/bash
+case $1 in
+redis-acl)
+    mkdir -p "$2"
+    for user in glovebox-api glovebox-worker default; do echo "password-of-$user" >"$2/$user"; done
+    echo user default on ;;
+runtimes) printf 'NAME\nbash\n' ;;
+esac`)
+	return m
+}
+
+func install(args string) []string {
+	return []string{"bash", "-c", "cp -r infra pack/ && exec pack/infra/" + args}
+}
+
+// TestInstall: one machine gets everything, with secrets that are made on it once and are in no output and no argument.
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	m := fresh(t)
+	out := m.run(install("aws/single-host.sh glovebox.example.com jobs eu-central-1")...)
+	asked := m.asked()
+	for _, unit := range []string{"glovebox-redis", "glovebox-worker", "glovebox-api", "caddy"} {
+		if !regexp.MustCompile(`(?m)^systemctl (?:re)?(?:start|load-or-restart) ` + unit + `\.service$`).MatchString(asked) {
+			t.Errorf("want %s started, asked was\n%s", unit, asked)
+		}
+	}
+	api, worker, operator := m.read("etc/glovebox/api.env"), m.read("etc/glovebox/worker.env"), m.read("etc/glovebox/operator.env")
+	for settings, lines := range map[string][]string{
+		api:                                     {"GLOVEBOX_REDIS_URL=redis://glovebox-api:password-of-glovebox-api@127.0.0.1:6390/0\n", "GLOVEBOX_PUBLIC_URL=https://glovebox.example.com\n", "GLOVEBOX_API_ADDR=127.0.0.1:8437\n", "GLOVEBOX_TRUSTED_PROXIES=127.0.0.1\n"},
+		worker:                                  {"GLOVEBOX_REDIS_URL=redis://glovebox-worker:password-of-glovebox-worker@127.0.0.1:6390/0\n", "GLOVEBOX_S3_BUCKET=jobs\n"},
+		operator:                                {"GLOVEBOX_REDIS_URL=redis://default:password-of-default@127.0.0.1:6390/0\n"},
+		m.read("etc/glovebox/redis-users.acl"):  {"user default on\n"},
+		m.read("etc/glovebox/redis.conf"):       {"bind 127.0.0.1\n", "appendonly yes\n", "appendfsync always\n", "maxmemory-policy noeviction\n"},
+		m.read("etc/caddy/Caddyfile"):           {"glovebox.example.com {\n", "reverse_proxy 127.0.0.1:8437 {\n"},
+		m.read("usr/local/bin/glovebox-worker"): {"packed"},
+	} {
+		for _, line := range lines {
+			if !strings.Contains(settings, line) {
+				t.Errorf("want %q in\n%s", line, settings)
+			}
+		}
+	}
+	for _, secret := range regexp.MustCompile(`(?m)(?:TOKEN|KEY|password-of-\w+)=(\S{20,})$`).FindAllStringSubmatch(api+worker, -1) {
+		if strings.Contains(out+asked, secret[1]) {
+			t.Errorf("a secret is in the output, or an argument")
+		}
+	}
+	for _, want := range []string{`ADMIN_TOKEN=[0-9a-f]{64}\n`, `\bGLOVEBOX_TOKEN=[0-9a-f]{64}\n`, `WEBHOOK_KEY=\S{44}\n`, `CAPABILITY_KEY=\S{44}\n`} {
+		if !regexp.MustCompile(want).MatchString(api) {
+			t.Errorf("want %s in\n%s", want, api)
+		}
+	}
+	for name, mode := range map[string]os.FileMode{"api.env": 0o600, "worker.env": 0o600, "operator.env": 0o600, "secrets/token": 0o600, "secrets": 0o700} {
+		if info, err := os.Stat(m.upper("etc/glovebox/" + name)); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s: got mode %v, %v, want %v", name, info, err, mode)
+		}
+	}
+
+	m.run(install("install.sh --domain glovebox.example.com --bucket jobs --region eu-central-1")...)
+	if m.read("etc/glovebox/api.env") != api || m.read("etc/glovebox/worker.env") != worker || m.read("etc/glovebox/operator.env") != operator {
+		t.Error("run again, it changed settings")
+	}
+	if strings.Contains(m.asked(), "restart") {
+		t.Errorf("run again, it restarted something:\n%s", m.asked())
+	}
+}
+
+// TestInstallRefuses: what can't be is said before anything is changed.
+func TestInstallRefuses(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]struct {
+		args    string
+		prepare func(m *machine)
+	}{
+		"listens on port 8437":      {"", func(m *machine) { m.stub("ss", "echo LISTEN") }},
+		"Debian 12 and 13":          {"", func(m *machine) { m.write("etc/os-release", "ID=debian\nVERSION_ID=11\n") }},
+		"as root":                   {"", func(m *machine) { m.stub("id", "echo 1000") }},
+		"doesn't run systemd":       {"", func(m *machine) { os.RemoveAll(m.dir + "/run/systemd") }},
+		"--domain is":               {"--domain 'a b'", nil},
+		"--tls is":                  {"--domain a.example --tls none", nil},
+		"--bucket and --region":     {"--bucket jobs", nil},
+		"--purge is for":            {"--purge", nil},
+		"less than 1800 MiB":        {"", func(m *machine) { m.stub("awk", "echo 1000") }},
+		"/var has less than 8000 M": {"", func(m *machine) { m.stub("df", "echo Avail; echo 100") }},
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			m := fresh(t)
+			if c.prepare != nil {
+				c.prepare(m)
+			}
+			out, err := m.try(install("install.sh " + c.args)...)
+			if err == nil || !strings.Contains(out, want) {
+				t.Errorf("got %v, want it refused with %q:\n%s", err, want, out)
+			}
+			if strings.Contains(m.asked(), "apt-get") || strings.Contains(m.asked(), "systemctl") || m.read("etc/glovebox/redis.conf") != "" {
+				t.Errorf("it changed something: asked was\n%s", m.asked())
+			}
+		})
+	}
+}
+
+// TestInstallAgrees: what the script, the units and the command line say of each other is so.
+func TestInstallAgrees(t *testing.T) {
+	t.Parallel()
+	text := func(path string) string {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	script := text("install.sh")
+	for path, want := range map[string]string{
+		"systemd/glovebox-redis.service": "/etc/glovebox/redis.conf", "systemd/glovebox-s3.service": "--port 127.0.0.1:8440",
+		"../cmd/glovebox/backup.go": `"/etc/glovebox/operator.env"`,
+	} {
+		if !strings.Contains(text(path), want) {
+			t.Errorf("%s has no %s", path, want)
+		}
+	}
+	for _, want := range []string{"readonly etc=/etc/glovebox", "$etc/redis.conf", "127.0.0.1:8440", "$etc/operator.env"} {
+		if !strings.Contains(script, want) {
+			t.Errorf("install.sh has no %s", want)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), "./install.sh", "--help").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, option := range regexp.MustCompile(`(?m)^    (--[a-z-]+(?: \| --[a-z-]+)*)\)`).FindAllStringSubmatch(script, -1) {
+		for _, name := range strings.Split(option[1], " | ") {
+			if name != "--help" && name != "--no-tls" && !strings.Contains(string(out), name) {
+				t.Errorf("--help says nothing of %s", name)
+			}
+		}
+	}
+}
