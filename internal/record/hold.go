@@ -33,7 +33,7 @@ type Hold struct {
 	done  sync.WaitGroup
 }
 
-// renewHold keeps the key, or gives it back, of who has it.
+// renewHold keeps the key, or deletes it, where it has the holder's token.
 var renewHold = redis.NewScript(`
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 if ARGV[2] == '0' then return redis.call('DEL', KEYS[1]) end
