@@ -3,7 +3,7 @@
 # its own, and TLS by Caddy where a domain is named. Idempotent; run again with a newer archive it
 # upgrades: the worker drains, and jobs that are queued wait.
 #
-#   infra/install.sh                          on loopback: nothing is open to the network
+#   infra/install.sh                          on loopback: nothing is open to the network, or stays so
 #   infra/install.sh --domain NAME            at https://NAME, with a certificate of Let's Encrypt
 #   infra/install.sh --domain NAME --tls internal      with one of Caddy's own authority
 #   infra/install.sh … --bucket NAME --region REGION   objects in AWS's S3, by the instance's role
@@ -144,17 +144,48 @@ bucket_settings() {
 # keep FILE makes the settings of standard input, unless they are there: they are the operator's then.
 keep() { if [ -e "$1" ]; then cat >/dev/null; else put "$1" 600; fi; }
 
+# Where clients find the api, and a bucket that is on this machine: these settings follow --domain.
+reached_at() {
+    echo "GLOVEBOX_PUBLIC_URL=$url"
+    [ -z "$domain" ] || echo GLOVEBOX_TRUSTED_PROXIES=127.0.0.1
+    [ -z "$domain" ] || [ -n "$bucket" ] || echo "GLOVEBOX_S3_PUBLIC_ENDPOINT=$url"
+}
+
+# follow_domain gives an api that is there the settings of this run's --domain. What an operator
+# wrote is left where no run has named a domain.
+follow_domain() {
+    changed=
+    [ -n "$domain" ] || [ -e $etc/Caddyfile ] || return 0
+    { sed -E '/^GLOVEBOX_(PUBLIC_URL|TRUSTED_PROXIES|S3_PUBLIC_ENDPOINT)=/d' $etc/api.env && reached_at; } | put $etc/api.env 600
+    [ -z "$changed" ] || systemctl try-restart glovebox-api.service
+}
+
 write_settings() {
     { redis_url glovebox-worker && bucket_settings && echo "GLOVEBOX_SIGNING_KEY=$(secret signing -base64)" && echo "GLOVEBOX_SECRETS_KEY=$(secret secrets -base64)"; } | keep $etc/worker.env
     {
         redis_url glovebox-api
         bucket_settings
-        printf 'GLOVEBOX_API_ADDR=127.0.0.1:8437\nGLOVEBOX_PUBLIC_URL=%s\n' "$url"
-        [ -z "$domain" ] || echo GLOVEBOX_TRUSTED_PROXIES=127.0.0.1
+        echo GLOVEBOX_API_ADDR=127.0.0.1:8437
         printf 'GLOVEBOX_TOKEN=%s\nGLOVEBOX_ADMIN_TOKEN=%s\n' "$(secret token)" "$(secret admin-token)"
         printf 'GLOVEBOX_WEBHOOK_KEY=%s\nGLOVEBOX_CAPABILITY_KEY=%s\n' "$(secret webhook -base64)" "$(secret capability -base64)"
+        reached_at
     } | keep $etc/api.env
     { redis_url default && bucket_settings; } | keep $etc/operator.env
+}
+
+# What the api signed goes to the S3 server, to tenants' objects alone; no browser runs what it gets there.
+signed_objects() {
+    cat <<EOF
+	@signed {
+		path /glovebox/tenants/*
+		query X-Amz-Signature=*
+	}
+	header @signed {
+		Content-Security-Policy sandbox
+		X-Content-Type-Options nosniff
+	}
+	reverse_proxy @signed ${s3#http://}
+EOF
 }
 
 # Streams of events go through as they come. Settings that Caddy can't read replace none.
@@ -164,6 +195,7 @@ install_caddy() {
     put $etc/Caddyfile 644 <<EOF
 $domain {
 	$([ "$tls" = acme ] || echo "tls internal")
+$([ -n "$bucket" ] || signed_objects)
 	reverse_proxy 127.0.0.1:8437 {
 		flush_interval -1
 	}
@@ -173,6 +205,21 @@ EOF
     cmp -s $etc/Caddyfile /etc/caddy/Caddyfile || install -m 644 $etc/Caddyfile /etc/caddy/Caddyfile
     systemctl --quiet enable caddy.service
     if [ -n "$changed" ]; then systemctl reload-or-restart caddy.service; else systemctl start caddy.service; fi
+}
+
+# remove_caddy gives Caddy the settings back that it had before, unless it has other ones now.
+remove_caddy() {
+    [ -e $etc/Caddyfile ] || return 0
+    if ! cmp -s $etc/Caddyfile /etc/caddy/Caddyfile; then
+        say "to do" "/etc/caddy/Caddyfile isn't what install.sh wrote: take out of it what is Glovebox's"
+    elif [ -e $etc/Caddyfile.before ]; then
+        cp $etc/Caddyfile.before /etc/caddy/Caddyfile
+        systemctl reload-or-restart caddy.service || say "to do" "caddy doesn't take its old settings: journalctl -u caddy says why"
+    else
+        rm /etc/caddy/Caddyfile
+        systemctl --quiet --now disable caddy.service
+    fi
+    rm -f $etc/Caddyfile $etc/Caddyfile.before
 }
 
 await_ready() {
@@ -198,7 +245,8 @@ install_all() {
     [ -n "$bucket" ] || step "S3 server" install_s3
     step "settings" write_settings
     step "api and worker" infra/worker-host.sh "${from[@]}" --api
-    [ -z "$domain" ] || step "TLS for $domain" install_caddy
+    follow_domain
+    if [ -n "$domain" ]; then step "TLS for $domain" install_caddy; else remove_caddy; fi
     step "ready" await_ready
     cat <<EOF
 
@@ -219,11 +267,7 @@ uninstall() {
         rm -f "/etc/systemd/system/$unit"
     done
     systemctl daemon-reload
-    if [ -e $etc/Caddyfile ] && cmp -s $etc/Caddyfile /etc/caddy/Caddyfile; then
-        if [ -e $etc/Caddyfile.before ]; then mv -f $etc/Caddyfile.before /etc/caddy/Caddyfile; else rm /etc/caddy/Caddyfile; fi
-        systemctl reload-or-restart caddy.service || say "to do" "caddy doesn't take its old settings: journalctl -u caddy says why"
-        rm $etc/Caddyfile
-    fi
+    remove_caddy
     if id glovebox >/dev/null 2>&1; then
         [ ! -x $lib/podman.sh ] || $lib/podman.sh system migrate >/dev/null 2>&1 || say "to do" "podman system migrate failed: processes of the user glovebox may be left"
         # shellcheck source=infra/sandbox-owner.sh
@@ -252,7 +296,6 @@ while [ $# -gt 0 ]; do
         declare "${1#--}=$2"
         shift
         ;;
-    --no-tls) domain='' ;;
     --uninstall) uninstall=yes ;;
     --purge) purge=yes ;;
     --help | -h) usage; exit 0 ;;

@@ -84,12 +84,51 @@ func TestInstall(t *testing.T) {
 		}
 	}
 
+	if caddy := m.read("etc/caddy/Caddyfile"); strings.Contains(caddy, "8440") || strings.Contains(api, "PUBLIC_ENDPOINT") {
+		t.Errorf("clients go to AWS for objects, not here:\n%s\n%s", caddy, api)
+	}
 	m.run(install("install.sh --domain glovebox.example.com --bucket jobs --region eu-central-1")...)
 	if m.read("etc/glovebox/api.env") != api || m.read("etc/glovebox/worker.env") != worker || m.read("etc/glovebox/operator.env") != operator {
 		t.Error("run again, it changed settings")
 	}
 	if strings.Contains(m.asked(), "restart") {
 		t.Errorf("run again, it restarted something:\n%s", m.asked())
+	}
+}
+
+// TestInstallDomain: the api's settings and Caddy's follow --domain, and what an operator wrote stays where there is none.
+func TestInstallDomain(t *testing.T) {
+	t.Parallel()
+	m := fresh(t)
+	m.write("tree/pack/lib/versitygw", "server")
+	if err := os.Chmod(m.dir+"/tree/pack/lib/versitygw", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m.run(install("install.sh")...)
+	alone := m.read("etc/glovebox/api.env")
+	m.write("upper/etc/glovebox/api.env", alone+"GLOVEBOX_TRUSTED_PROXIES=10.0.0.1\n")
+	m.run(install("install.sh")...)
+	if got := m.read("etc/glovebox/api.env"); got != alone+"GLOVEBOX_TRUSTED_PROXIES=10.0.0.1\n" {
+		t.Errorf("without --domain it changed what the operator wrote:\n%s", got)
+	}
+	for range 2 {
+		m.run(install("install.sh --domain a.example")...)
+		api, caddy := m.read("etc/glovebox/api.env"), m.read("etc/caddy/Caddyfile")
+		if want := "GLOVEBOX_PUBLIC_URL=https://a.example\nGLOVEBOX_TRUSTED_PROXIES=127.0.0.1\nGLOVEBOX_S3_PUBLIC_ENDPOINT=https://a.example\n"; !strings.HasSuffix(api, want) || strings.Count(api, "PUBLIC_URL") != 1 || strings.Contains(api, "10.0.0.1") {
+			t.Errorf("want %q at the end of\n%s", want, api)
+		}
+		for _, want := range []string{"a.example {\n", "path /glovebox/tenants/*\n", "query X-Amz-Signature=*\n", "reverse_proxy @signed 127.0.0.1:8440\n"} {
+			if !strings.Contains(caddy, want) {
+				t.Errorf("want %q in\n%s", want, caddy)
+			}
+		}
+	}
+	m.run(install("install.sh")...)
+	if api, caddy := m.read("etc/glovebox/api.env"), m.read("etc/caddy/Caddyfile"); api != alone || caddy != "# the package's\n" || m.read("etc/glovebox/Caddyfile") != "" {
+		t.Errorf("without --domain again: got\n%s\n%s\nwant\n%s", api, caddy, alone)
+	}
+	if n := strings.Count(m.asked(), "systemctl try-restart glovebox-api.service"); n != 2 {
+		t.Errorf("the api got other settings twice, and was restarted %d times", n)
 	}
 }
 
@@ -158,7 +197,7 @@ func TestInstallAgrees(t *testing.T) {
 	}
 	for _, option := range regexp.MustCompile(`(?m)^    (--[a-z-]+(?: \| --[a-z-]+)*)\)`).FindAllStringSubmatch(script, -1) {
 		for _, name := range strings.Split(option[1], " | ") {
-			if name != "--help" && name != "--no-tls" && !strings.Contains(string(out), name) {
+			if name != "--help" && !strings.Contains(string(out), name) {
 				t.Errorf("--help says nothing of %s", name)
 			}
 		}
