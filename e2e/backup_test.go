@@ -180,7 +180,7 @@ func (o operator) refusesDamaged(file, dir string) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			o.t.Fatal(err)
 		}
-		o.t.Log(name + ": " + o.says(1, []string{regexp.QuoteMeta(path) + `: .*damaged`}, "restore", "--check", path))
+		o.t.Log(name + ": " + o.says(1, []string{regexp.QuoteMeta(path) + `: this is not a whole and unchanged backup`}, "restore", "--check", path))
 	}
 }
 

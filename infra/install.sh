@@ -252,7 +252,7 @@ install_all() {
 
   Glovebox is at $url. The tenant "default" has the token in $etc/secrets/token. Try, as root:
 
-    GLOVEBOX_URL=$api GLOVEBOX_TOKEN_FILE=$etc/secrets/token glovebox doctor
+    (set -a; . $etc/worker.env; GLOVEBOX_URL=$api GLOVEBOX_TOKEN_FILE=$etc/secrets/token glovebox doctor)
     curl -s $api/v1/code-sandbox/execute -H "Authorization: Bearer \$(cat $etc/secrets/token)" -H 'Content-Type: application/json' -d '{"language": "bash", "code": "echo hello"}'
     glovebox backup /var/backups/glovebox-\$(date +%F).tar      # keep a copy of $etc elsewhere, too
 EOF

@@ -87,7 +87,7 @@ func (a *app) openKept(ctx context.Context, settings string) (*kept, error) {
 	}
 	client, err := redisconn.Open(ctx, records.URL)
 	if err != nil {
-		return nil, err
+		return nil, &failure{exitGlovebox, err, "GLOVEBOX_REDIS_URL says which Redis, and as whom"}
 	}
 	objects, err := artifacts.Open(ctx, bucket)
 	if err == nil {
@@ -97,7 +97,7 @@ func (a *app) openKept(ctx context.Context, settings string) (*kept, error) {
 	}
 	if err != nil {
 		client.Close()
-		return nil, err
+		return nil, &failure{exitGlovebox, err, "the GLOVEBOX_S3_… variables say which bucket"}
 	}
 	return &kept{options, client, objects}, nil
 }
@@ -122,7 +122,7 @@ func (a *app) backup(ctx context.Context, path, settings string) (err error) {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return err
+		return &failure{exitFailed, err, "there is no backup: mend that, and make it anew"}
 	}
 	if err := os.Link(f.Name(), path); err != nil { // which replaces nothing
 		return fmt.Errorf("name backup: %w", err)

@@ -23,7 +23,7 @@ check "ready with what was restored" within 300 ready
 within 600 ended again "$(cat /root/running)"
 equal "the job that ran as the backup was made" "$(result again status) $(result again stdout)" "succeeded ran"
 mkdir -p "$out/files"
-glovebox download --dir "$out/files" "$(cat /root/ended)" >"$out/download.txt" 2>&1 || fail "download: $(cat "$out/download.txt")"
+glovebox get --out "$out/files" "$(cat /root/ended)" >"$out/download.txt" 2>&1 || fail "download: $(cat "$out/download.txt")"
 equal "the artifact of a job that had ended" "$(find "$out/files" -name numbers.txt -exec wc -l {} + | awk '{ print $1 }')" 1000
 glovebox get "$(cat /root/queued)" >"$out/later.txt" 2>&1
 check "a job that came after the backup is unknown" grep -qi 'not found\|no such\|no job' "$out/later.txt"
@@ -49,7 +49,7 @@ pack/infra/install.sh --uninstall --purge || fail "install.sh --uninstall --purg
 equal "users that are left" "$(getent passwd | cut -d: -f1 | grep glovebox | xargs)" ""
 equal "groups that are left" "$(getent group | cut -d: -f1 | grep glovebox | xargs)" ""
 equal "units that are left" "$(systemctl list-units --all --no-legend 'glovebox*' | xargs)$(systemctl list-unit-files --no-legend 'glovebox*' | xargs)" ""
-equal "files that are left" "$(find / -xdev \( -path /proc -o -path /mnt -o -path /sys \) -prune -o -iname '*glovebox*' -print | xargs)" ""
+equal "files that are left" "$(find / -xdev \( -path /proc -o -path /mnt -o -path /sys \) -prune -o -iname '*glovebox*' -print)" ""
 equal "files of no user" "$(find / -xdev -path /mnt -prune -o \( -nouser -o -nogroup \) -print | head -n 5 | xargs)" ""
 equal "processes that are left" "$(pgrep -a 'glovebox|runsc|versitygw|conmon' | xargs)" ""
 equal "what listens still" "$(ss -Hltn | grep -E ':(8437|8440|6390)\b')" ""
