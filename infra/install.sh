@@ -79,7 +79,8 @@ install_packages() {
     apt_get -y --no-install-recommends install "${missing[@]}"
 }
 
-# put FILE MODE makes the file of standard input, and sets changed where it is another.
+# put FILE MODE makes the file of standard input, and sets changed where it is another: in a pipe,
+# which is a shell of its own, nobody would see that.
 put() {
     local new
     new=$(mktemp "$1.XXXXXX")
@@ -94,9 +95,11 @@ put() {
 # A user for each role; what is accepted is on the disk before the answer. It is Glovebox's own
 # instance, on loopback: the distribution's is left as it is.
 install_redis() {
+    local users
     changed=
     id glovebox-redis >/dev/null 2>&1 || useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin glovebox-redis
-    "$programs/glovebox" redis-acl $etc/redis-passwords | put $etc/redis-users.acl 640
+    users=$("$programs/glovebox" redis-acl $etc/redis-passwords)
+    put $etc/redis-users.acl 640 <<<"$users"
     chgrp glovebox-redis $etc/redis-users.acl
     put $etc/redis.conf 644 <<EOF
 bind 127.0.0.1
@@ -123,7 +126,9 @@ install_s3() {
     [ -x "$from" ] || fail "there is no lib/versitygw here: name a --bucket, or take a release or a pack that has it"
     [ "$from" = $lib/versitygw ] || cmp -s "$from" $lib/versitygw || { install -m 755 "$from" $lib/versitygw.new && mv -f $lib/versitygw.new $lib/versitygw && changed=yes; }
     install -d -m 700 -o glovebox-s3 -g glovebox-s3 $data $data/glovebox
-    printf 'ROOT_ACCESS_KEY=%s\nROOT_SECRET_KEY=%s\n' "$(secret s3-access)" "$(secret s3-secret)" | put $etc/s3.env 600
+    local keys
+    keys=$(printf 'ROOT_ACCESS_KEY=%s\nROOT_SECRET_KEY=%s\n' "$(secret s3-access)" "$(secret s3-secret)")
+    put $etc/s3.env 600 <<<"$keys"
     put /etc/systemd/system/glovebox-s3.service 644 <infra/systemd/glovebox-s3.service
     systemctl daemon-reload
     systemctl --quiet enable glovebox-s3.service
@@ -156,7 +161,9 @@ reached_at() {
 follow_domain() {
     changed=
     [ -n "$domain" ] || [ -e $etc/Caddyfile ] || return 0
-    { sed -E '/^GLOVEBOX_(PUBLIC_URL|TRUSTED_PROXIES|S3_PUBLIC_ENDPOINT)=/d' $etc/api.env && reached_at; } | put $etc/api.env 600
+    local settings
+    settings=$(sed -E '/^GLOVEBOX_(PUBLIC_URL|TRUSTED_PROXIES|S3_PUBLIC_ENDPOINT)=/d' $etc/api.env && reached_at)
+    put $etc/api.env 600 <<<"$settings"
     [ -z "$changed" ] || systemctl try-restart glovebox-api.service
 }
 

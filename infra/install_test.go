@@ -131,8 +131,13 @@ func TestInstallDomain(t *testing.T) {
 			}
 		}
 	}
+	// Users that are other ones with a newer release are Redis' once it starts anew.
+	m.write("tree/pack/bin/glovebox", strings.ReplaceAll(m.read("tree/pack/bin/glovebox"), "user default on", "user default on +@all"))
 	m.run(install("install.sh")...)
 	restarts(1)
+	if want := "systemctl restart glovebox-redis.service"; !strings.Contains(m.asked(), want) || !strings.Contains(m.read("etc/glovebox/redis-users.acl"), "+@all") {
+		t.Errorf("other users: want %s, asked was\n%s", want, m.asked())
+	}
 	if api, caddy := m.read("etc/glovebox/api.env"), m.read("etc/caddy/Caddyfile"); api != alone || caddy != "# the package's\n" || m.read("etc/glovebox/Caddyfile") != "" {
 		t.Errorf("without --domain again: got\n%s\n%s\nwant\n%s", api, caddy, alone)
 	}

@@ -97,8 +97,8 @@ func TestSnapshot(t *testing.T) {
 		if want := source.Dump(t.Context(), k.Name).Val(); want != string(k.Dump) {
 			t.Errorf("%.80q: got %s, want %s", k.Name, hex.EncodeToString(k.Dump[:min(len(k.Dump), 60)]), hex.EncodeToString([]byte(want)[:min(len(want), 60)]))
 		}
-		left := source.ExpireTime(t.Context(), k.Name).Val()
-		if k.Expires.IsZero() != (left < 0) || !k.Expires.IsZero() && k.Expires.Unix() != int64(left.Seconds()) {
+		left := source.PExpireTime(t.Context(), k.Name).Val()
+		if k.Expires.IsZero() != (left < 0) || !k.Expires.IsZero() && k.Expires.UnixMilli() != left.Milliseconds() {
 			t.Errorf("%s: got expiry %s, want %s", k.Name, k.Expires, left)
 		}
 	}
