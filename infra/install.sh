@@ -263,6 +263,8 @@ install_all() {
     curl -s $api/v1/code-sandbox/execute -H "Authorization: Bearer \$(cat $etc/secrets/token)" -H 'Content-Type: application/json' -d '{"language": "bash", "code": "echo hello"}'
     glovebox backup /var/backups/glovebox-\$(date +%F).tar      # keep a copy of $etc elsewhere, too
 EOF
+    [ -n "$domain$bucket" ] || echo "
+  Files are sent to and fetched from $s3, which clients elsewhere don't reach: --domain NAME opens both."
 }
 
 # ---- uninstall ----------------------------------------------------------------
