@@ -190,9 +190,9 @@ func TestBackupNeeds(t *testing.T) {
 	g := start(t, options{noWorker: true})
 	o := g.operator(t)
 	file := filepath.Join(t.TempDir(), "gb.tar")
-	o.says(1, []string{`no such file`}, "restore", "--check", file)
+	o.says(2, []string{`no such file or directory\n$`}, "restore", "--check", file)
 	o.says(2, []string{`FILE`}, "backup")
-	o.says(1, []string{`no-such-dir`}, "backup", filepath.Join(t.TempDir(), "no-such-dir", "gb.tar"))
+	o.says(1, []string{`no-such-dir.*no such file or directory\n$`}, "backup", filepath.Join(t.TempDir(), "no-such-dir", "gb.tar"))
 	lacking := operator{t, []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "GLOVEBOX_REDIS_URL=" + g.redis.Admin()}}
 	lacking.says(2, []string{`GLOVEBOX_S3_`, `--settings`}, "backup", file)
 	g.redis.MayRefuse = true

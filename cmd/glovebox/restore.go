@@ -51,7 +51,7 @@ It wants a Redis of the version that the backup is from, or a newer one.`,
 func (a *app) restore(ctx context.Context, path, settings, sum string, replace, check bool) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return err
+		return &failure{code: exitUsage, err: err}
 	}
 	defer f.Close()
 	db := 0

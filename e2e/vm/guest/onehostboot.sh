@@ -35,11 +35,18 @@ cat "$out/domain.txt"
 root_ca=/var/lib/caddy/.local/share/caddy/pki/authorities/local/root.crt
 tls() { curl -fsS --cacert $root_ca https://worker-host/readyz; }
 check "https://worker-host answers" within 60 tls
-head -c 300000 /dev/urandom >/root/upload
-SSL_CERT_FILE=$root_ca GLOVEBOX_URL=https://worker-host glovebox upload /root/upload >"$out/upload.txt" 2>&1
-equal "an upload by TLS, at a presigned URL" "exit $?" "exit 0"
-cat "$out/upload.txt"
-equal "what of S3 TLS shows without a signature" "$(curl -sS -o /dev/null -w '%{http_code}' --cacert $root_ca https://worker-host/glovebox/)" 404
+head -c 8000000 /dev/urandom >/root/upload
+from_elsewhere() { SSL_CERT_FILE=$root_ca GLOVEBOX_URL=https://worker-host "$@"; }
+from_elsewhere submit --limit wall_ms=240000 --limit disk_mb=100 --limit file_mb=20 --limit artifact_mb=20 --file /root/upload <<<'cat upload >copy' >/root/uploaded 2>"$out/upload.txt" || fail "submit with a large file by TLS: $(cat "$out/upload.txt")"
+within 600 ended uploaded "$(cat /root/uploaded)"
+equal "a job with a large file" "$(result uploaded status)" succeeded
+from_elsewhere glovebox get --out "$out/files" "$(cat /root/uploaded)" >"$out/get.txt" 2>&1 || fail "get by TLS: $(cat "$out/get.txt")"
+check "the file came back through TLS as it was sent" cmp /root/upload "$out/files/copy"
+location=$(curl -sS -o /dev/null -w '%{redirect_url}' --cacert $root_ca -H "Authorization: Bearer $(cat $GLOVEBOX_TOKEN_FILE)" "https://worker-host/v1/jobs/$(cat /root/uploaded)/artifacts/copy")
+equal "where files are" "${location%%/tenants/*}" https://worker-host/glovebox
+code() { curl -sS -o /dev/null -w '%{http_code}' --cacert $root_ca "$@"; }
+equal "S3 with its signature, with another, without one, and the list of all" "$(code "$location") $(code "${location/X-Amz-Signature=/X-Amz-Signature=0}") $(code "${location%%\?*}") $(code https://worker-host/glovebox/)" "200 403 404 404"
+check "no browser runs what it gets there" bash -c "curl -sS -o /dev/null -D - --cacert $root_ca '$location' | grep -qi '^content-security-policy: sandbox'"
 install_it >"$out/nodomain.txt" || fail "install.sh without --domain: exit $?"
 equal "without --domain Caddy has its own settings again" "$(sha256sum </etc/caddy/Caddyfile)" "$caddyfile"
 check "without --domain nothing answers at https://worker-host" bash -c "! curl -fsS --cacert $root_ca https://worker-host/readyz"
