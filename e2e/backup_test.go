@@ -197,7 +197,7 @@ func TestBackupNeeds(t *testing.T) {
 	lacking.says(2, []string{`GLOVEBOX_S3_`, `--settings`}, "backup", file)
 	g.redis.MayRefuse = true
 	api := operator{t, append(slices.Clone(o.env), "GLOVEBOX_REDIS_URL="+g.redis.API())}
-	out := api.says(1, []string{`(?i)user`}, "backup", file)
+	out := api.says(1, []string{`NOPERM`, `has to be of Redis' user "default"`}, "backup", file)
 	if strings.Contains(out, g.redis.Password) {
 		t.Error("a password is in what it says")
 	}

@@ -273,16 +273,17 @@ uninstall() {
     local user units=(glovebox-api.service glovebox-worker.service glovebox-podman.socket glovebox-podman.service glovebox-s3.service glovebox-redis.service)
     for unit in "${units[@]}"; do
         [ ! -e "/etc/systemd/system/$unit" ] || systemctl --quiet --now disable "$unit"
-        rm -f "/etc/systemd/system/$unit"
     done
-    systemctl daemon-reload
     remove_caddy
     if id glovebox >/dev/null 2>&1; then
-        [ ! -x $lib/podman.sh ] || $lib/podman.sh system migrate >/dev/null 2>&1 || say "to do" "podman system migrate failed: processes of the user glovebox may be left"
+        # The units, which are there still, say where this Podman lives.
+        [ ! -x $lib/podman.sh ] || GLOVEBOX_PODMAN_USER=glovebox $lib/podman.sh system migrate >/dev/null || say "to do" "podman system migrate failed: processes of the user glovebox may be left"
         # shellcheck source=infra/sandbox-owner.sh
         . infra/sandbox-owner.sh
         allow_helpers glovebox
     fi
+    for unit in "${units[@]}"; do rm -f "/etc/systemd/system/$unit"; done
+    systemctl daemon-reload
     rm -rf $lib /usr/local/bin/glovebox /usr/local/bin/glovebox-worker /etc/ssh/sshd_config.d/glovebox.conf /run/glovebox-podman /run/glovebox-restart-pending
     if [ -z "$purge" ]; then
         say "kept" "$etc, /var/lib/glovebox, /var/lib/glovebox-redis, $data and the users; --purge deletes them"

@@ -122,7 +122,11 @@ func (a *app) backup(ctx context.Context, path, settings string) (err error) {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return &failure{exitFailed, err, "there is no backup: mend that, and make it anew"}
+		hint := "there is no backup: mend that, and make it anew"
+		if redis.HasErrorPrefix(err, "NOPERM") {
+			hint = "GLOVEBOX_REDIS_URL has to be of Redis' user \"default\": no other may take a snapshot"
+		}
+		return &failure{exitFailed, err, hint}
 	}
 	if err := os.Link(f.Name(), path); err != nil { // which replaces nothing
 		return fmt.Errorf("name backup: %w", err)

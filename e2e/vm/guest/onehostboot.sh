@@ -52,7 +52,8 @@ equal "without --domain Caddy has its own settings again" "$(sha256sum </etc/cad
 check "without --domain nothing answers at https://worker-host" bash -c "! curl -fsS --cacert $root_ca https://worker-host/readyz"
 check "ready, still" within 120 ready
 
-pack/infra/install.sh --uninstall --purge || fail "install.sh --uninstall --purge: exit $?"
+gone=$(pack/infra/install.sh --uninstall --purge 2>&1) || fail "install.sh --uninstall --purge: exit $?"
+equal "what --uninstall --purge says" "$gone" "  gone      all of Glovebox; packages of the distribution stay"
 equal "users that are left" "$(getent passwd | cut -d: -f1 | grep glovebox | xargs)" ""
 equal "groups that are left" "$(getent group | cut -d: -f1 | grep glovebox | xargs)" ""
 equal "units that are left" "$(systemctl list-units --all --no-legend 'glovebox*' | xargs)$(systemctl list-unit-files --no-legend 'glovebox*' | xargs)" ""
