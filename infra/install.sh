@@ -270,14 +270,14 @@ EOF
 # ---- uninstall ----------------------------------------------------------------
 
 uninstall() {
-    local user units=(glovebox-api.service glovebox-worker.service glovebox-podman.socket glovebox-podman.service glovebox-s3.service glovebox-redis.service)
+    local user said units=(glovebox-api.service glovebox-worker.service glovebox-podman.socket glovebox-podman.service glovebox-s3.service glovebox-redis.service)
     for unit in "${units[@]}"; do
         [ ! -e "/etc/systemd/system/$unit" ] || systemctl --quiet --now disable "$unit"
     done
     remove_caddy
     if id glovebox >/dev/null 2>&1; then
         # The units, which are there still, say where this Podman lives.
-        [ ! -x $lib/podman.sh ] || GLOVEBOX_PODMAN_USER=glovebox $lib/podman.sh system migrate >/dev/null || say "to do" "podman system migrate failed: processes of the user glovebox may be left"
+        [ ! -x $lib/podman.sh ] || said=$(GLOVEBOX_PODMAN_USER=glovebox $lib/podman.sh system migrate 2>&1) || say "to do" "processes of the user glovebox may be left: podman system migrate: $said"
         # shellcheck source=infra/sandbox-owner.sh
         . infra/sandbox-owner.sh
         allow_helpers glovebox
