@@ -54,16 +54,14 @@ func (a *app) restore(ctx context.Context, path, settings, sum string, replace, 
 		return &failure{code: exitUsage, err: err}
 	}
 	defer f.Close()
-	db := 0
 	var k *kept
 	if !check {
 		if k, err = a.openKept(ctx, settings); err != nil {
 			return err
 		}
 		defer k.close()
-		db = k.options.DB
 	}
-	report, err := backup.Verify(f, db)
+	report, err := backup.Verify(f)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -77,12 +75,14 @@ func (a *app) restore(ctx context.Context, path, settings, sum string, replace, 
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read %s again: %w", path, err)
 	}
-	done, err := backup.Restore(ctx, f, report.SHA256, backup.Target{Redis: k.redis, DB: db, Objects: k.objects, Replace: replace})
+	done, err := backup.Restore(ctx, f, report.SHA256, backup.Target{Redis: k.redis, Objects: k.objects, Replace: replace})
 	switch {
 	case errors.Is(err, backup.ErrRunning):
 		return &failure{exitFailed, err, "stop them first: systemctl stop glovebox-api glovebox-worker"}
 	case errors.Is(err, backup.ErrNotEmpty):
 		return &failure{exitFailed, err, "--replace deletes them, and puts the backup in their place"}
+	case errors.Is(err, backup.ErrOlder):
+		return &failure{exitFailed, err, "nothing was deleted: restore into a Redis of version " + report.Head.Redis + " or newer"}
 	case err != nil:
 		return &failure{exitFailed, fmt.Errorf("restore %s: %w", path, err), "nothing is whole now: mend that, then restore again with --replace, before you start an api"}
 	}

@@ -43,6 +43,8 @@ type Head struct {
 	Version string    `json:"glovebox_version"`
 	// Redis is the version of the server that the records were in.
 	Redis string `json:"redis_version"`
+	// DB is the number of the database that they were in.
+	DB int `json:"db"`
 }
 
 type end struct {
@@ -121,7 +123,7 @@ func (h *hashing) Read(p []byte) (int, error) {
 
 // visitor is what is done with the parts of an archive, in their order. What it doesn't read is passed over.
 type visitor struct {
-	redis  func(r io.Reader) error
+	redis  func(h Head, r io.Reader) error
 	object func(c artifacts.Copy, r io.Reader) error
 }
 
@@ -146,7 +148,7 @@ func read(r io.Reader, v visitor) (Head, int, string, error) {
 				err = fmt.Errorf("it is of format %d, and this version of Glovebox reads %d", head.Format, format)
 			}
 		case part == 1 && entry.Name == redisName:
-			err = v.redis(in)
+			err = v.redis(head, in)
 		case part > 1 && entry.Name == endName:
 			var e end
 			sum := hex.EncodeToString(h.hash.Sum(nil)) // before anything more is read

@@ -118,7 +118,7 @@ func TestBackup(t *testing.T) {
 	if from.redis.Exists(t.Context(), "gb:backup").Val() != 0 {
 		t.Error("deletions are still held")
 	}
-	got, err := Verify(bytes.NewReader(file), 0)
+	got, err := Verify(bytes.NewReader(file))
 	if err != nil || got != report || got.Records.Jobs < 50 || got.Objects < got.Records.Jobs {
 		t.Fatalf("got %+v, %v, want %+v", got, err, report)
 	}
@@ -152,17 +152,127 @@ func TestBackup(t *testing.T) {
 // TestRunning: nothing is put under a process that works with what is there.
 func TestRunning(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	file, report := p.save(t)
+	from, p := newPlace(t), newPlace(t)
+	from.end(t, 1)
+	file, report := from.save(t)
 	o := *p.options
 	o.Username = "glovebox-worker"
-	worker := redis.NewClient(&o)
-	defer worker.Close()
+	worker, shared := redis.NewClient(&o), redis.NewClient(p.options)
+	defer shared.Close()
 	if err := worker.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Restore(t.Context(), bytes.NewReader(file), report.SHA256, p.target(true)); !errors.Is(err, ErrRunning) {
-		t.Errorf("got %v", err)
+	refused := func(want error) {
+		t.Helper()
+		if _, err := Restore(t.Context(), bytes.NewReader(file), report.SHA256, p.target(true)); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+	refused(ErrRunning)
+	worker.Close()
+	// Where all have one user, what it does tells a service.
+	messages := shared.Subscribe(t.Context(), "x")
+	defer messages.Close()
+	if _, err := messages.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	refused(ErrRunning)
+}
+
+// TestOtherDB: a backup of one database is checked as it is, and comes into another, whole. One without
+// records replaces none.
+func TestOtherDB(t *testing.T) {
+	t.Parallel()
+	from, to := newPlace(t), newPlace(t)
+	from.use(t, 3)
+	from.end(t, 1)
+	file, _ := from.save(t)
+	to.end(t, 2)
+	report, err := Verify(bytes.NewReader(file))
+	if err != nil || report.Records.Jobs != 1 || report.Head.DB != 3 {
+		t.Fatalf("got %+v, %v, want one job, of database 3", report, err)
+	}
+	if _, err := Restore(t.Context(), bytes.NewReader(file), report.SHA256, to.target(true)); err != nil {
+		t.Fatal(err)
+	}
+	if jobs := to.agree(t); jobs != 1 || to.redis.Exists(t.Context(), "gb:{acme}:job:"+id(1)).Val() != 1 {
+		t.Errorf("got %d jobs, want that of the backup", jobs)
+	}
+	from.use(t, 4)
+	file, _ = from.save(t)
+	if report, err := Verify(bytes.NewReader(file)); !errors.Is(err, ErrEmpty) {
+		t.Errorf("a backup without records: got %+v, %v", report, err)
+	}
+}
+
+// TestOlderRedis: what Redis doesn't take replaces nothing.
+func TestOlderRedis(t *testing.T) {
+	t.Parallel()
+	to := newPlace(t)
+	to.end(t, 1)
+	var file bytes.Buffer
+	// Of a version that no Redis has.
+	archive(t, &file, "REDIS0080\xfe\x00\x00\x04gb:k\x01v\xff\x00\x00\x00\x00\x00\x00\x00\x00")
+	report, err := Verify(bytes.NewReader(file.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(t.Context(), bytes.NewReader(file.Bytes()), report.SHA256, to.target(true)); !errors.Is(err, ErrOlder) {
+		t.Errorf("got %v, want %v", err, ErrOlder)
+	}
+	if jobs := to.agree(t); jobs != 1 {
+		t.Errorf("got %d jobs, want the one that was there", jobs)
+	}
+}
+
+// TestStrangers: what others put beside Glovebox's objects is not in a backup, and doesn't spoil it.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.end(t, 1)
+	for _, key := range []string{"tenants/readme.txt", "tenants/acme/notes/x", "tenants/acme/empty/"} {
+		var content []byte
+		if !strings.HasSuffix(key, "/") {
+			content = []byte("x")
+		}
+		if _, err := p.objects.PutBytes(t.Context(), key, "text/plain", content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, report := p.save(t)
+	if report.Objects != 1 || report.Skipped != 3 {
+		t.Errorf("got %+v, want one object, and 3 skipped", report)
+	}
+	if got, err := Verify(bytes.NewReader(file)); err != nil || got.Objects != 1 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// use makes db the database that the place has its records in.
+func (p *place) use(t *testing.T, db int) {
+	t.Helper()
+	o := *p.options
+	o.DB = db
+	p.options, p.redis = &o, redis.NewClient(&o)
+	client := p.redis
+	t.Cleanup(func() { client.Close() })
+}
+
+// archive writes a backup of that snapshot.
+func archive(tb testing.TB, file io.Writer, snapshot string) {
+	tb.Helper()
+	w, err := newWriter(file, Head{Format: format})
+	if err == nil {
+		err = w.begin(redisName, int64(len(snapshot)), nil)
+	}
+	if err == nil {
+		_, err = io.WriteString(w.tar, snapshot)
+	}
+	if err == nil {
+		_, err = w.close()
+	}
+	if err != nil {
+		tb.Fatal(err)
 	}
 }
 
@@ -176,14 +286,14 @@ func TestDamaged(t *testing.T) {
 	file, _ := p.save(t)
 	whole := len(file) - 2*blockSize // behind it is the end of every tar archive
 	for size := 0; size < whole-blockSize; size += 97 {
-		if _, err := Verify(bytes.NewReader(file[:size]), 0); err == nil {
+		if _, err := Verify(bytes.NewReader(file[:size])); err == nil {
 			t.Errorf("%d bytes of %d: got no error", size, len(file))
 		}
 	}
 	for at := 0; at < whole-2*blockSize; at += 53 {
 		damaged := bytes.Clone(file)
 		damaged[at] ^= 0x20
-		if _, err := Verify(bytes.NewReader(damaged), 0); err == nil {
+		if _, err := Verify(bytes.NewReader(damaged)); err == nil {
 			t.Errorf("byte %d of %d changed: got no error", at, len(file))
 		}
 	}
@@ -192,7 +302,7 @@ func TestDamaged(t *testing.T) {
 // TestOwner: an object is put nowhere but where Glovebox has objects.
 func TestOwner(t *testing.T) {
 	t.Parallel()
-	for _, key := range []string{"", "glovebox-private", "tenants/acme", "tenants/acme/jobs", "tenants/acme/jobs/../x", "tenants/../jobs/x/1", "tenants/acme/inputs/xyz", "tenants/acme/other/x", "tenants/acme/jobs/" + strings.Repeat("x", 2000)} {
+	for _, key := range []string{"", "glovebox-private", "tenants/acme", "tenants/acme/jobs", "tenants/acme/jobs/../x", "tenants/../jobs/x/1", "tenants/acme/inputs/xyz", "tenants/acme/other/x", "tenants/acme/", "tenants/acme/jobs/" + id(1), "tenants/acme/jobs/" + id(1) + "/", "tenants/acme/jobs/" + id(1) + "/1/", "tenants/acme/jobs/" + strings.Repeat("x", 2000)} {
 		if _, _, err := owner(key); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%.60q: got %v", key, err)
 		}
@@ -201,25 +311,12 @@ func TestOwner(t *testing.T) {
 
 func FuzzVerify(f *testing.F) {
 	var file bytes.Buffer
-	w, err := newWriter(&file, Head{Format: format})
-	snapshot := []byte("REDIS0011\xfe\x00\x00\x01k\x01v\xff\x00\x00\x00\x00\x00\x00\x00\x00")
-	if err == nil {
-		err = w.begin(redisName, int64(len(snapshot)), nil)
-	}
-	if err != nil {
-		f.Fatal(err)
-	}
-	if _, err := w.tar.Write(snapshot); err != nil {
-		f.Fatal(err)
-	}
-	if _, err := w.close(); err != nil {
-		f.Fatal(err)
-	}
-	if _, err := Verify(bytes.NewReader(file.Bytes()), 0); err != nil {
+	archive(f, &file, "REDIS0011\xfe\x00\x00\x04gb:k\x01v\xff\x00\x00\x00\x00\x00\x00\x00\x00")
+	if _, err := Verify(bytes.NewReader(file.Bytes())); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(file.Bytes())
 	f.Fuzz(func(_ *testing.T, b []byte) {
-		_, _ = Verify(io.LimitReader(bytes.NewReader(b), 1<<20), 0) // it ends, and doesn't panic
+		_, _ = Verify(io.LimitReader(bytes.NewReader(b), 1<<20)) // it ends, and doesn't panic
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,9 @@ const (
 	batchBytes = 8 << 20
 	// uploadEntry is what entries of garbage begin with that are uploads.
 	uploadEntry = "upload:"
+	// tryKey is where a restore tries whether Redis takes a value of the backup. It lapses by itself.
+	tryKey = "gb:backup:try"
+	tryTTL = time.Minute
 )
 
 // What keeps a restore from beginning.
@@ -29,12 +33,15 @@ var (
 	ErrNotEmpty = errors.New("there are records in this Redis")
 	// ErrRunning means that an api or worker is connected.
 	ErrRunning = errors.New("an api or worker is connected to this Redis")
+	// ErrEmpty means that a backup has no records, so a restore would only delete.
+	ErrEmpty = errors.New("this backup has no records")
+	// ErrOlder means that Redis doesn't take the backup's values. Nothing was deleted.
+	ErrOlder = errors.New("this Redis doesn't take what the backup has")
 )
 
 // Target is where a backup is restored to.
 type Target struct {
 	Redis   *redis.Client
-	DB      int
 	Objects *artifacts.Store
 	// Replace deletes the records that are there, and objects that no record names.
 	Replace bool
@@ -48,27 +55,32 @@ type Restored struct {
 	Deleted int
 }
 
-// Verify reads a backup to its end and says what it has. It fails with [ErrDamaged].
-func Verify(r io.Reader, db int) (Report, error) {
+// Verify reads a backup to its end and says what it has. It fails with [ErrDamaged] or [ErrEmpty].
+func Verify(r io.Reader) (Report, error) {
 	var report Report
 	var err error
 	v := visitor{
-		redis:  func(r io.Reader) error { return eachKey(r, db, func(rdb.Key) error { return nil }, &report.Records) },
+		redis: func(h Head, r io.Reader) error {
+			return eachKey(r, h.DB, func(rdb.Key) error { return nil }, &report.Records)
+		},
 		object: func(c artifacts.Copy, _ io.Reader) error { _, _, err := owner(c.Key); return err },
 	}
 	report.Head, report.Objects, report.SHA256, err = read(r, v)
+	if err == nil && report.Records.Keys == 0 {
+		err = ErrEmpty
+	}
 	return report, err
 }
 
 // Restore puts a backup in place. It was verified: file is read from its begin once more, and has to be the one
-// of that SHA-256. What fails half-way has to be done again, with Replace.
+// of that SHA-256. The records come into the database of t, whichever they were in. What fails half-way has to be done again, with Replace.
 func Restore(ctx context.Context, file io.Reader, sum string, t Target) (done Restored, err error) {
 	if err := t.mayBegin(ctx); err != nil {
 		return done, err
 	}
 	var n Count
 	_, _, got, err := read(file, visitor{
-		redis: func(r io.Reader) error { return t.putRecords(ctx, r, &n) },
+		redis: func(h Head, r io.Reader) error { return t.putRecords(ctx, r, h.DB, &n) },
 		object: func(c artifacts.Copy, r io.Reader) error {
 			known, err := t.known(ctx, c.Key)
 			if err != nil || !known {
@@ -96,27 +108,74 @@ func (t Target) mayBegin(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("ask Redis who is connected: %w", err)
 	}
-	if strings.Contains(list, "user=glovebox-api ") || strings.Contains(list, "user=glovebox-worker") {
+	if slices.ContainsFunc(strings.Split(list, "\n"), isService) {
 		return ErrRunning
 	}
-	for _, pattern := range []string{"gb:*", "asynq:*"} {
-		keys := t.Redis.Scan(ctx, 0, pattern, 1000).Iterator()
-		for keys.Next(ctx) {
-			if !t.Replace {
-				return ErrNotEmpty
+	if t.Replace {
+		return nil
+	}
+	return t.eachPage(ctx, func([]string) error { return ErrNotEmpty })
+}
+
+// serviceCommands are what apis and workers wait for work with, and take it by. A person who looks
+// around sends others.
+var serviceCommands = []string{"blpop", "brpop", "subscribe", "psubscribe", "evalsha"}
+
+// isService reports whether a line of CLIENT LIST is an api or a worker: by the name of its user, or,
+// where all have one user, by what it asked for last.
+func isService(line string) bool {
+	for field := range strings.FieldsSeq(line) {
+		name, value, _ := strings.Cut(field, "=")
+		switch name {
+		case "user":
+			if value == "glovebox-api" || strings.HasPrefix(value, "glovebox-worker") {
+				return true
 			}
-			if err := t.Redis.Unlink(ctx, keys.Val()).Err(); err != nil {
-				return fmt.Errorf("delete what is there: %w", err)
+		case "cmd":
+			if slices.Contains(serviceCommands, value) {
+				return true
 			}
 		}
-		if err := keys.Err(); err != nil {
-			return fmt.Errorf("look for what is there: %w", err)
+	}
+	return false
+}
+
+// eachPage does something with the keys of Glovebox that are there, many at a time.
+func (t Target) eachPage(ctx context.Context, do func(keys []string) error) error {
+	for _, pattern := range []string{"gb:*", "asynq:*"} {
+		for cursor := uint64(0); ; {
+			keys, next, err := t.Redis.Scan(ctx, cursor, pattern, 1000).Result()
+			if err != nil {
+				return fmt.Errorf("look for what is there: %w", err)
+			}
+			if len(keys) > 0 {
+				if err := do(keys); err != nil {
+					return err
+				}
+			}
+			if cursor = next; cursor == 0 {
+				break
+			}
 		}
 	}
 	return nil
 }
 
-func (t Target) putRecords(ctx context.Context, r io.Reader, n *Count) error {
+// clear deletes the records that are there, once Redis has taken a value of the backup: an older one
+// takes none.
+func (t Target) clear(ctx context.Context, dump []byte) error {
+	if err := t.Redis.RestoreReplace(ctx, tryKey, tryTTL, string(dump)).Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrOlder, err)
+	}
+	err := t.eachPage(ctx, func(keys []string) error { return t.Redis.Unlink(ctx, keys...).Err() })
+	if err != nil {
+		return fmt.Errorf("delete what is there: %w", err)
+	}
+	return nil
+}
+
+func (t Target) putRecords(ctx context.Context, r io.Reader, db int, n *Count) error {
+	cleared := false
 	pipe := t.Redis.Pipeline()
 	bytes := 0
 	send := func() error {
@@ -127,7 +186,13 @@ func (t Target) putRecords(ctx context.Context, r io.Reader, n *Count) error {
 		}
 		return nil
 	}
-	err := eachKey(r, t.DB, func(k rdb.Key) error {
+	err := eachKey(r, db, func(k rdb.Key) error {
+		if !cleared { // the first value shows what Redis takes: all are of one version
+			if err := t.clear(ctx, k.Dump); err != nil {
+				return err
+			}
+			cleared = true
+		}
 		args := []any{"RESTORE", k.Name, 0, string(k.Dump)}
 		if !k.Expires.IsZero() {
 			if !k.Expires.After(time.Now()) {
@@ -158,8 +223,8 @@ func owner(key string) (tenant, entry string, err error) {
 	}
 	switch kind {
 	case "jobs":
-		id, _, _ := strings.Cut(rest, "/")
-		if _, err := artifacts.JobKeys(tenant, id); err == nil {
+		id, name, _ := strings.Cut(rest, "/")
+		if _, err := artifacts.JobKeys(tenant, id); err == nil && name != "" && !strings.HasSuffix(name, "/") { // no folder's marker
 			return tenant, id, nil
 		}
 	case "inputs":

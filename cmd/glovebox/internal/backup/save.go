@@ -22,6 +22,8 @@ type Report struct {
 	Head    Head
 	Records Count
 	Objects int
+	// Skipped are objects below tenants/ that are not Glovebox's, so they are not in it.
+	Skipped int
 	// SHA256 by which the backup is known.
 	SHA256 string
 }
@@ -43,7 +45,7 @@ func Save(ctx context.Context, o *redis.Options, client *redis.Client, objects *
 	if err != nil {
 		return r, fmt.Errorf("ask Redis for its version: %w", err)
 	}
-	r.Head = Head{Format: format, MadeAt: time.Now().UTC(), Version: version, Redis: server["Server"]["redis_version"]}
+	r.Head = Head{Format: format, MadeAt: time.Now().UTC(), Version: version, Redis: server["Server"]["redis_version"], DB: o.DB}
 	out, err := newWriter(w, r.Head)
 	if err != nil {
 		return r, err
@@ -52,6 +54,10 @@ func Save(ctx context.Context, o *redis.Options, client *redis.Client, objects *
 		return r, err
 	}
 	for key, err := range objects.List(ctx, prefix) {
+		if _, _, strange := owner(key); err == nil && strange != nil {
+			r.Skipped++
+			continue
+		}
 		if err == nil {
 			err = saveObject(ctx, objects, key, out)
 		}
