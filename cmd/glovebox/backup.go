@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/cmd/glovebox/internal/backup"
@@ -116,7 +117,12 @@ func (a *app) backup(ctx context.Context, path, settings string) (err error) {
 	if err != nil {
 		return fmt.Errorf("write backup: %w", err)
 	}
-	defer os.Remove(f.Name())
+	whole := false
+	defer func() {
+		if !whole {
+			os.Remove(f.Name())
+		}
+	}()
 	report, err := backup.Save(ctx, k.options, k.redis, k.objects, f, version.Read().Version)
 	if err == nil {
 		err = f.Sync()
@@ -128,12 +134,41 @@ func (a *app) backup(ctx context.Context, path, settings string) (err error) {
 		}
 		return &failure{exitFailed, err, hint}
 	}
-	if err := os.Link(f.Name(), path); err != nil { // which replaces nothing
-		return fmt.Errorf("name backup: %w", err)
+	whole = true
+	if err := nameAnew(f.Name(), path, os.Link, renameAnew, renameAbsent); err != nil {
+		return &failure{exitFailed, fmt.Errorf("name backup: %w", err), "the backup is whole, as " + f.Name() + ": give it a name"}
 	}
+	os.Remove(f.Name()) // which a link leaves
 	a.tellBackup(report)
+	if report.Skipped > 0 {
+		fmt.Fprintf(a.stderr, "%d objects in the bucket below tenants/ are not Glovebox's, and not in it.\n", report.Skipped)
+	}
 	fmt.Fprintf(a.stderr, "%s has secrets and mode 0600. Not in it: the keys in /etc/glovebox; without them sealed secrets stay closed.\n", path)
 	return nil
+}
+
+// nameAnew gives a file its name in the first way that the file system knows. Each replaces nothing:
+// where the name is taken, it is os.ErrExist.
+func nameAnew(from, to string, ways ...func(from, to string) error) (err error) {
+	for _, way := range ways {
+		if err = way(from, to); err == nil || errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	return err
+}
+
+// renameAnew is for vfat and CIFS, which have no links.
+func renameAnew(from, to string) error {
+	return unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
+}
+
+// renameAbsent looks first: what appears between the two is replaced. It is for what has neither.
+func renameAbsent(from, to string) error {
+	if _, err := os.Lstat(to); !errors.Is(err, os.ErrNotExist) {
+		return errors.Join(os.ErrExist, err)
+	}
+	return os.Rename(from, to)
 }
 
 func (a *app) tellBackup(r backup.Report) {
