@@ -15,6 +15,7 @@
 set -eu -o pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 readonly etc=/etc/glovebox lib=/usr/local/lib/glovebox data=/var/lib/glovebox-s3
+readonly units=/etc/systemd/system caddyfile=/etc/caddy/Caddyfile
 readonly api=http://127.0.0.1:8437 s3=http://127.0.0.1:8440
 readonly need_mb=1800 need_disk_mb=8000
 
@@ -43,27 +44,60 @@ check_machine() {
     esac
     [ ! -e /usr/lib/systemd/system/glovebox-podman.service ] ||
         fail "the package glovebox-worker is installed: purge it first, or fill in its settings (docs/release.md)"
+    local file
+    for file in worker.env api.env; do
+        [ -e $etc/operator.env ] || ! grep -qsE '^GLOVEBOX_REDIS_URL(_FILE)?=.' $etc/$file ||
+            fail "$etc/$file has a Redis already, and install.sh didn't write it: this host is one of several. Move the file away to make it all of Glovebox"
+    done
     [ "$(awk '$1 == "MemTotal:" { print int($2 / 1024) }' /proc/meminfo)" -ge $need_mb ] || fail "this machine has less than $need_mb MiB of memory"
     [ -e $etc/operator.env ] || [ "$(df --output=avail -m /var | tail -n 1)" -ge $need_disk_mb ] || fail "/var has less than $need_disk_mb MiB free"
-    # Not where it runs already: then the ports are its own.
-    [ -e $etc/operator.env ] || check_ports
+    check_ports
+    [ -z "$domain" ] || [ ! -e $etc/Caddyfile ] || [ ! -e $caddyfile ] || cmp -s $etc/Caddyfile $caddyfile ||
+        fail "$caddyfile isn't what install.sh wrote: put what you added into files below /etc/caddy/sites, which it imports, then: cp $etc/Caddyfile $caddyfile"
 }
 
+# Where a part of Glovebox is installed, its port is its own.
 check_ports() {
-    local port ports=(8437 8440)
-    [ -z "$domain" ] || ports+=(80 443)
+    local port listens ports=()
+    [ -e $units/glovebox-api.service ] || ports+=(8437)
+    [ -n "$bucket" ] || [ -e $units/glovebox-s3.service ] || ports+=(8440)
+    [ -e $units/glovebox-redis.service ] || ports+=(6390)
+    [ -z "$domain" ] || [ -e $etc/Caddyfile ] || ports+=(80 443)
     for port in "${ports[@]}"; do
-        [ -z "$(ss -Hltn "sport = :$port")" ] || fail "something listens on port $port already: ss -ltnp 'sport = :$port' says what"
+        listens=$(ss -Hltnp "sport = :$port")
+        [ -z "$listens" ] || { [ "$port" = 80 ] && welcome_page; } || fail "something listens on port $port already: ss -ltnp 'sport = :$port' says what"
     done
+}
+
+# welcome_page reports whether all that listens is Caddy with the settings that came with its package.
+welcome_page() {
+    local sum
+    ! grep -qv '(("caddy",' <<<"$listens" || return 1
+    sum=$(md5sum <$caddyfile) && dpkg-query -W -f '${Conffiles}\n' caddy 2>/dev/null | grep "^ $caddyfile ${sum%% *}" >/dev/null
+}
+
+# settle_bucket takes from an earlier run which bucket objects are in: records name what is there, so
+# it stays.
+settle_bucket() {
+    [ -e $etc/operator.env ] || return 0
+    local was='' was_region=''
+    if ! grep -qxF "GLOVEBOX_S3_ENDPOINT=$s3" $etc/operator.env; then
+        was=$(sed -n 's/^GLOVEBOX_S3_BUCKET=//p' $etc/operator.env)
+        was_region=$(sed -n 's/^GLOVEBOX_S3_REGION=//p' $etc/operator.env)
+    fi
+    [ -z "$bucket" ] || [ "$bucket,$region" = "$was,$was_region" ] ||
+        fail "--bucket $bucket --region $region: objects are in ${was:-the S3 server of this machine}${was:+, $was_region} already, where records name them (docs/operations.md)"
+    bucket=$was region=$was_region
 }
 
 # ---- install ------------------------------------------------------------------
 
-# The random secret of NAME, made once.
+# secret NAME prints the random secret of that name, made once. Like all that can fail, it is called in
+# a statement of its own: in the argument of another command a failure ends nothing.
 secret() {
     local file=$etc/secrets/$1
     [ -s "$file" ] || (umask 077 && openssl rand "${2:--hex}" 32 >"$file.new" && mv "$file.new" "$file")
-    cat "$file"
+    [ -s "$file" ] && cat "$file"
 }
 
 install_packages() {
@@ -77,6 +111,8 @@ install_packages() {
     apt_get() { env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" >/dev/null; }
     apt_get update
     apt_get -y --no-install-recommends install "${missing[@]}"
+    # The package starts a Redis of its own: where it is new, nobody wants that one.
+    [[ " ${missing[*]} " != *' redis-server '* ]] || systemctl --quiet --now disable redis-server.service
 }
 
 # put FILE MODE makes the file of standard input, and sets changed where it is another: in a pipe,
@@ -93,7 +129,7 @@ put() {
 }
 
 # A user for each role; what is accepted is on the disk before the answer. It is Glovebox's own
-# instance, on loopback: the distribution's is left as it is.
+# instance, on loopback: a distribution's that was there is left as it is.
 install_redis() {
     local users
     changed=
@@ -111,7 +147,7 @@ appendfsync always
 maxmemory-policy noeviction
 save ""
 EOF
-    put /etc/systemd/system/glovebox-redis.service 644 <infra/systemd/glovebox-redis.service
+    put $units/glovebox-redis.service 644 <infra/systemd/glovebox-redis.service
     systemctl daemon-reload
     systemctl --quiet enable glovebox-redis.service
     if [ -n "$changed" ]; then systemctl restart glovebox-redis.service; else systemctl start glovebox-redis.service; fi
@@ -126,28 +162,34 @@ install_s3() {
     [ -x "$from" ] || fail "there is no lib/versitygw here: name a --bucket, or take a release or a pack that has it"
     [ "$from" = $lib/versitygw ] || cmp -s "$from" $lib/versitygw || { install -m 755 "$from" $lib/versitygw.new && mv -f $lib/versitygw.new $lib/versitygw && changed=yes; }
     install -d -m 700 -o glovebox-s3 -g glovebox-s3 $data $data/glovebox
-    local keys
-    keys=$(printf 'ROOT_ACCESS_KEY=%s\nROOT_SECRET_KEY=%s\n' "$(secret s3-access)" "$(secret s3-secret)")
-    put $etc/s3.env 600 <<<"$keys"
-    put /etc/systemd/system/glovebox-s3.service 644 <infra/systemd/glovebox-s3.service
+    local access secret
+    access=$(secret s3-access)
+    secret=$(secret s3-secret)
+    put $etc/s3.env 600 <<<"ROOT_ACCESS_KEY=$access
+ROOT_SECRET_KEY=$secret"
+    put $units/glovebox-s3.service 644 <infra/systemd/glovebox-s3.service
     systemctl daemon-reload
     systemctl --quiet enable glovebox-s3.service
     if [ -n "$changed" ]; then systemctl restart glovebox-s3.service; else systemctl start glovebox-s3.service; fi
 }
 
-redis_url() { echo "GLOVEBOX_REDIS_URL=redis://$1:$(cat "$etc/redis-passwords/$1")@127.0.0.1:6390/0"; }
+redis_url() {
+    local password
+    password=$(cat "$etc/redis-passwords/$1") && [ -n "$password" ] && echo "GLOVEBOX_REDIS_URL=redis://$1:$password@127.0.0.1:6390/0"
+}
 
 bucket_settings() {
     if [ -n "$bucket" ]; then
         printf 'GLOVEBOX_S3_REGION=%s\nGLOVEBOX_S3_BUCKET=%s\n' "$region" "$bucket"
     else
         printf 'GLOVEBOX_S3_ENDPOINT=%s\nGLOVEBOX_S3_REGION=us-east-1\nGLOVEBOX_S3_BUCKET=glovebox\n' $s3
-        printf 'GLOVEBOX_S3_ACCESS_KEY=%s\nGLOVEBOX_S3_SECRET_KEY=%s\n' "$(secret s3-access)" "$(secret s3-secret)"
+        local access secret
+        access=$(secret s3-access) && secret=$(secret s3-secret) && printf 'GLOVEBOX_S3_ACCESS_KEY=%s\nGLOVEBOX_S3_SECRET_KEY=%s\n' "$access" "$secret"
     fi
 }
 
 # keep FILE makes the settings of standard input, unless they are there: they are the operator's then.
-keep() { if [ -e "$1" ]; then cat >/dev/null; else put "$1" 600; fi; }
+keep() { [ -e "$1" ] || put "$1" 600; }
 
 # Where clients find the api, and a bucket that is on this machine: these settings follow --domain.
 reached_at() {
@@ -167,17 +209,34 @@ follow_domain() {
     [ -z "$changed" ] || systemctl try-restart glovebox-api.service
 }
 
+# Nothing is written until all of it is known: what is there is kept for good. operator.env comes first:
+# it says that the other two are install.sh's.
 write_settings() {
-    { redis_url glovebox-worker && bucket_settings && echo "GLOVEBOX_SIGNING_KEY=$(secret signing -base64)" && echo "GLOVEBOX_SECRETS_KEY=$(secret secrets -base64)"; } | keep $etc/worker.env
-    {
-        redis_url glovebox-api
-        bucket_settings
-        echo GLOVEBOX_API_ADDR=127.0.0.1:8437
-        printf 'GLOVEBOX_TOKEN=%s\nGLOVEBOX_ADMIN_TOKEN=%s\n' "$(secret token)" "$(secret admin-token)"
-        printf 'GLOVEBOX_WEBHOOK_KEY=%s\nGLOVEBOX_CAPABILITY_KEY=%s\n' "$(secret webhook -base64)" "$(secret capability -base64)"
-        reached_at
-    } | keep $etc/api.env
-    { redis_url default && bucket_settings; } | keep $etc/operator.env
+    local objects operator worker api_url token admin signing secrets webhook capability
+    objects=$(bucket_settings)
+    operator=$(redis_url default)
+    worker=$(redis_url glovebox-worker)
+    api_url=$(redis_url glovebox-api)
+    token=$(secret token)
+    admin=$(secret admin-token)
+    signing=$(secret signing -base64)
+    secrets=$(secret secrets -base64)
+    webhook=$(secret webhook -base64)
+    capability=$(secret capability -base64)
+    keep $etc/operator.env <<<"$operator
+$objects"
+    keep $etc/worker.env <<<"$worker
+$objects
+GLOVEBOX_SIGNING_KEY=$signing
+GLOVEBOX_SECRETS_KEY=$secrets"
+    keep $etc/api.env <<<"$api_url
+$objects
+GLOVEBOX_API_ADDR=127.0.0.1:8437
+GLOVEBOX_TOKEN=$token
+GLOVEBOX_ADMIN_TOKEN=$admin
+GLOVEBOX_WEBHOOK_KEY=$webhook
+GLOVEBOX_CAPABILITY_KEY=$capability
+$(reached_at)"
 }
 
 # What the api signed goes to the S3 server, to tenants' objects alone; no browser runs what it gets there.
@@ -195,11 +254,11 @@ signed_objects() {
 EOF
 }
 
-# Streams of events go through as they come. Settings that Caddy can't read replace none.
+# Streams of events go through as they come. Settings that Caddy can't read replace none. It is told
+# each time: a run that ended before that left it with the old ones.
 install_caddy() {
-    changed=
-    { [ ! -e $etc/Caddyfile ] && [ -s /etc/caddy/Caddyfile ] && cp /etc/caddy/Caddyfile $etc/Caddyfile.before; } || true
-    put $etc/Caddyfile 644 <<EOF
+    local new=$etc/Caddyfile.new
+    cat >$new <<EOF
 $domain {
 	$([ "$tls" = acme ] || echo "tls internal")
 $([ -n "$bucket" ] || signed_objects)
@@ -207,26 +266,31 @@ $([ -n "$bucket" ] || signed_objects)
 		flush_interval -1
 	}
 }
+# For sites of your own: what is in this file is install.sh's.
+import /etc/caddy/sites/*
 EOF
-    caddy validate --adapter caddyfile --config $etc/Caddyfile >/dev/null 2>&1 || fail "caddy validate --adapter caddyfile --config $etc/Caddyfile says what is wrong"
-    cmp -s $etc/Caddyfile /etc/caddy/Caddyfile || install -m 644 $etc/Caddyfile /etc/caddy/Caddyfile
+    caddy validate --adapter caddyfile --config $new >/dev/null 2>&1 || fail "caddy validate --adapter caddyfile --config $new says what is wrong"
+    [ -e $etc/Caddyfile ] || [ ! -s $caddyfile ] || cmp -s $new $caddyfile || cp $caddyfile $etc/Caddyfile.before
+    put $caddyfile 644 <$new
+    put $etc/Caddyfile 644 <$new
+    rm $new
     systemctl --quiet enable caddy.service
-    if [ -n "$changed" ]; then systemctl reload-or-restart caddy.service; else systemctl start caddy.service; fi
+    systemctl reload-or-restart caddy.service
 }
 
 # remove_caddy gives Caddy the settings back that it had before, unless it has other ones now.
 remove_caddy() {
     [ -e $etc/Caddyfile ] || return 0
-    if ! cmp -s $etc/Caddyfile /etc/caddy/Caddyfile; then
-        say "to do" "/etc/caddy/Caddyfile isn't what install.sh wrote: take out of it what is Glovebox's"
+    if ! cmp -s $etc/Caddyfile $caddyfile; then
+        say "to do" "$caddyfile isn't what install.sh wrote: take out of it what is Glovebox's"
     elif [ -e $etc/Caddyfile.before ]; then
-        cp $etc/Caddyfile.before /etc/caddy/Caddyfile
+        cp $etc/Caddyfile.before $caddyfile
         systemctl reload-or-restart caddy.service || say "to do" "caddy doesn't take its old settings: journalctl -u caddy says why"
     else
-        rm /etc/caddy/Caddyfile
+        rm -f $caddyfile
         systemctl --quiet --now disable caddy.service
     fi
-    rm -f $etc/Caddyfile $etc/Caddyfile.before
+    rm -f $etc/Caddyfile $etc/Caddyfile.before $etc/Caddyfile.new
 }
 
 await_ready() {
@@ -238,6 +302,7 @@ await_ready() {
 }
 
 install_all() {
+    settle_bucket
     check_machine
     programs=bin
     install -d -m 755 $etc
@@ -269,10 +334,17 @@ EOF
 
 # ---- uninstall ----------------------------------------------------------------
 
+# check_installed keeps a purge from what packages or worker-host.sh alone installed.
+check_installed() {
+    [ ! -e /usr/lib/systemd/system/glovebox-podman.service ] || fail "the package glovebox-worker is installed: apt-get purge takes it away"
+    [ -e $etc/redis.conf ] || [ -e $etc/operator.env ] || fail "install.sh didn't install this machine: infra/README.md says how to take away what worker-host.sh did"
+}
+
 uninstall() {
-    local user said units=(glovebox-api.service glovebox-worker.service glovebox-podman.socket glovebox-podman.service glovebox-s3.service glovebox-redis.service)
-    for unit in "${units[@]}"; do
-        [ ! -e "/etc/systemd/system/$unit" ] || systemctl --quiet --now disable "$unit"
+    check_installed
+    local unit user said names=(glovebox-api.service glovebox-worker.service glovebox-podman.socket glovebox-podman.service glovebox-s3.service glovebox-redis.service)
+    for unit in "${names[@]}"; do
+        [ ! -e "$units/$unit" ] || systemctl --quiet --now disable "$unit"
     done
     remove_caddy
     if id glovebox >/dev/null 2>&1; then
@@ -282,7 +354,7 @@ uninstall() {
         . infra/sandbox-owner.sh
         allow_helpers glovebox
     fi
-    for unit in "${units[@]}"; do rm -f "/etc/systemd/system/$unit"; done
+    for unit in "${names[@]}"; do rm -f "$units/$unit"; done
     systemctl daemon-reload
     rm -rf $lib /usr/local/bin/glovebox /usr/local/bin/glovebox-worker /etc/ssh/sshd_config.d/glovebox.conf /run/glovebox-podman /run/glovebox-restart-pending
     if [ -z "$purge" ]; then

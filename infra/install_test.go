@@ -1,6 +1,8 @@
 package infra
 
 import (
+	"crypto/md5" //nolint:gosec // dpkg's own sums
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -95,8 +97,16 @@ func TestInstall(t *testing.T) {
 	if m.read("etc/glovebox/api.env") != api || m.read("etc/glovebox/worker.env") != worker || m.read("etc/glovebox/operator.env") != operator {
 		t.Error("run again, it changed settings")
 	}
-	if strings.Contains(m.asked(), "restart") {
+	if strings.Contains(strings.ReplaceAll(m.asked(), "systemctl reload-or-restart caddy.service", ""), "restart") {
 		t.Errorf("run again, it restarted something:\n%s", m.asked())
+	}
+	// Where objects are stays: without a bucket it is that of before, and no other.
+	m.run(install("install.sh --domain glovebox.example.com")...)
+	if caddy := m.read("etc/caddy/Caddyfile"); strings.Contains(caddy, "8440") || strings.Contains(m.asked(), "glovebox-s3") || m.read("etc/glovebox/api.env") != api {
+		t.Errorf("run again without --bucket: got\n%s\n%s", caddy, m.asked())
+	}
+	if out, err := m.try(install("install.sh --domain glovebox.example.com --bucket other --region eu-central-1")...); err == nil || !strings.Contains(out, "objects are in jobs, eu-central-1 already") {
+		t.Errorf("another bucket: got %v:\n%s", err, out)
 	}
 }
 
@@ -151,6 +161,7 @@ func TestInstallRefuses(t *testing.T) {
 		prepare func(m *machine)
 	}{
 		"listens on port 8437":      {"", func(m *machine) { m.stub("ss", "echo LISTEN") }},
+		"one of several":            {"", func(m *machine) { m.write("etc/glovebox/worker.env", "GLOVEBOX_REDIS_URL=redis://elsewhere\n") }},
 		"Debian 12 and 13":          {"", func(m *machine) { m.write("etc/os-release", "ID=debian\nVERSION_ID=11\n") }},
 		"as root":                   {"", func(m *machine) { m.stub("id", "echo 1000") }},
 		"doesn't run systemd":       {"", func(m *machine) { os.RemoveAll(m.dir + "/run/systemd") }},
@@ -175,6 +186,126 @@ func TestInstallRefuses(t *testing.T) {
 				t.Errorf("it changed something: asked was\n%s", m.asked())
 			}
 		})
+	}
+}
+
+// TestInstallHalf: a run that fails leaves no settings that the next one would keep.
+func TestInstallHalf(t *testing.T) {
+	t.Parallel()
+	m := fresh(t)
+	m.write("tree/pack/lib/versitygw", "server")
+	m.stub("openssl", `case $* in *-base64*) exit 1 ;; esac; exec /usr/bin/openssl "$@"`)
+	if out, err := m.try(install("install.sh")...); err == nil {
+		t.Errorf("without a secret it went on:\n%s", out)
+	}
+	for _, name := range []string{"api.env", "worker.env", "operator.env"} {
+		if got := m.read("etc/glovebox/" + name); got != "" {
+			t.Errorf("%s: got\n%s", name, got)
+		}
+	}
+	m.stub("openssl", `exec /usr/bin/openssl "$@"`)
+	m.run(install("install.sh")...)
+	for _, want := range []string{"api.env:GLOVEBOX_WEBHOOK_KEY=", "worker.env:GLOVEBOX_SIGNING_KEY=", "operator.env:GLOVEBOX_S3_SECRET_KEY="} {
+		name, setting, _ := strings.Cut(want, ":")
+		if !regexp.MustCompile(setting + `\S{44,64}\n`).MatchString(m.read("etc/glovebox/" + name)) {
+			t.Errorf("want %s in %s", setting, name)
+		}
+	}
+}
+
+// TestInstallPorts: a port is free, or of the part of Glovebox that is installed already.
+func TestInstallPorts(t *testing.T) {
+	t.Parallel()
+	m := fresh(t)
+	m.write("tree/pack/lib/versitygw", "server")
+	listens := func(process string, ports ...string) {
+		m.stub("ss", "case $* in *:"+strings.Join(ports, "|*:")+`) echo 'LISTEN 0 1 *:1 *:* users:(("`+process+`",pid=1,fd=3))' ;; esac`)
+	}
+	refused := func(args, want string) {
+		t.Helper()
+		if out, err := m.try(install("install.sh " + args)...); err == nil || !strings.Contains(out, want) {
+			t.Errorf("%s: got %v, want %q in\n%s", args, err, want, out)
+		}
+	}
+	for _, port := range []string{"8437", "8440", "6390"} {
+		listens("other", port)
+		refused("", "listens on port "+port)
+	}
+	m.stub("ss", "")
+	m.run(install("install.sh")...)
+	listens("nginx", "80", "8437", "8440", "6390")
+	refused("--domain a.example", "listens on port 80 ")
+	listens("caddy", "80")
+	refused("--domain a.example", "listens on port 80 ") // with settings of the owner's
+	if got := m.read("etc/caddy/Caddyfile"); got != "# the package's\n" {
+		t.Errorf("it changed Caddy's settings: got\n%s", got)
+	}
+	m.stub("dpkg-query", fmt.Sprintf("case $3 in *Conffiles*) echo ' /etc/caddy/Caddyfile %x' ;; *) echo installed ;; esac", md5.Sum([]byte("# the package's\n")))) //nolint:gosec // dpkg's own sums
+	m.run(install("install.sh --domain a.example")...)
+	listens("caddy", "80", "443")
+	m.run(install("install.sh --domain a.example")...)
+	m.write("etc/caddy/Caddyfile", m.read("etc/caddy/Caddyfile")+"b.example\n")
+	refused("--domain a.example", "/etc/caddy/sites")
+	if got := m.read("etc/caddy/Caddyfile"); !strings.HasSuffix(got, "b.example\n") {
+		t.Errorf("what the owner added is gone:\n%s", got)
+	}
+}
+
+// TestInstallCaddy: settings that Caddy refuses replace none, and what it wasn't told it is told later.
+func TestInstallCaddy(t *testing.T) {
+	t.Parallel()
+	m := fresh(t)
+	m.write("tree/pack/lib/versitygw", "server")
+	m.stub("caddy", "exit 1")
+	if out, err := m.try(install("install.sh --domain a.example")...); err == nil || !strings.Contains(out, "says what is wrong") {
+		t.Errorf("got %v:\n%s", err, out)
+	}
+	if m.read("etc/caddy/Caddyfile") != "# the package's\n" || m.read("etc/glovebox/Caddyfile")+m.read("etc/glovebox/Caddyfile.before") != "" {
+		t.Error("settings that Caddy refuses are in place")
+	}
+	m.stub("caddy", "")
+	m.stub("systemctl", "case $* in *caddy*) exit 1 ;; esac")
+	if out, err := m.try(install("install.sh --domain a.example")...); err == nil {
+		t.Errorf("Caddy didn't start, and it went on:\n%s", out)
+	}
+	m.stub("systemctl", "")
+	m.run(install("install.sh --domain a.example")...)
+	if !strings.Contains(m.asked(), "systemctl reload-or-restart caddy.service") {
+		t.Errorf("Caddy wasn't told: asked was\n%s", m.asked())
+	}
+	if m.read("etc/glovebox/Caddyfile.before") != "# the package's\n" {
+		t.Error("Caddy's settings of before are lost")
+	}
+}
+
+// TestInstallRedisPackage: a Redis that comes with the package runs only where it was there before.
+func TestInstallRedisPackage(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[string]bool{"installed": false, "": true} {
+		m := fresh(t)
+		m.write("tree/pack/lib/versitygw", "server")
+		m.stub("dpkg-query", "case $* in *redis-server) echo "+status+" ;; *) echo installed ;; esac")
+		m.run(install("install.sh")...)
+		if got := strings.Contains(m.asked(), "--now disable redis-server.service"); got != want {
+			t.Errorf("%q before: got disabled %v, want %v", status, got, want)
+		}
+	}
+}
+
+// TestUninstallRefuses: what install.sh didn't install it doesn't take away.
+func TestUninstallRefuses(t *testing.T) {
+	t.Parallel()
+	m := fresh(t)
+	m.stub("userdel", "")
+	m.write("etc/glovebox/worker.env", "GLOVEBOX_REDIS_URL=redis://elsewhere\n")
+	m.write("etc/systemd/system/glovebox-worker.service", "worker-host.sh's")
+	for _, args := range []string{"--uninstall --purge", "--uninstall"} {
+		if out, err := m.try(install("install.sh " + args)...); err == nil || !strings.Contains(out, "install.sh didn't install this machine") {
+			t.Errorf("%s: got %v:\n%s", args, err, out)
+		}
+	}
+	if m.read("etc/glovebox/worker.env") == "" || m.read("etc/systemd/system/glovebox-worker.service") == "" || strings.Contains(m.asked(), "userdel") {
+		t.Errorf("it took something away: asked was\n%s", m.asked())
 	}
 }
 
