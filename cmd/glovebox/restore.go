@@ -23,7 +23,8 @@ func (a *app) restoreCommand() *cobra.Command {
 refused, and nothing is touched. A backup is as powerful as the operator, so restore only your own:
 --sha256 refuses every other.
 
-Stop api and workers first: with one connected, it refuses. It refuses a Redis that has
+Stop api and workers first: with one connected, it refuses; also with a client that waits for
+work or takes it, under whatever name. It refuses a Redis that has
 records, too, unless --replace says that they go; then objects that no record names go as well.
 
 Then start the api and workers. Jobs that were queued run, those that ran are taken back as
@@ -31,7 +32,9 @@ from a lost worker, and sessions that were open end so. Messages that were not d
 then go out, under the same ids as those that went out after it. What was revoked since, a
 token say, is good again: revoke it anew.
 
-It wants a Redis of the version that the backup is from, or a newer one.`,
+It wants a Redis of the version that the backup is from, or a newer one: an older one is refused
+before anything is deleted. The records come into the database that GLOVEBOX_REDIS_URL names,
+whichever they were in. A backup without records is refused.`,
 		Example: `  glovebox restore --check /var/backups/glovebox-2026-11-25.tar
   sudo systemctl stop glovebox-api glovebox-worker
   sudo glovebox restore --replace /var/backups/glovebox-2026-11-25.tar
