@@ -23,9 +23,9 @@ func (a *app) restoreCommand() *cobra.Command {
 refused, and nothing is touched. A backup is as powerful as the operator, so restore only your own:
 --sha256 refuses every other.
 
-Stop api and workers first: with one connected, it refuses; also with a client that waits for
-work or takes it, under whatever name. It refuses a Redis that has
-records, too, unless --replace says that they go; then objects that no record names go as well.
+Stop api and workers first: with one connected, it refuses; also with a client of another user's
+that waits for work or takes it. It refuses a Redis that has records, too, unless --replace says
+that they go; then objects that no record names go as well.
 
 Then start the api and workers. Jobs that were queued run, those that ran are taken back as
 from a lost worker, and sessions that were open end so. Messages that were not delivered by
