@@ -309,6 +309,24 @@ func TestUninstallRefuses(t *testing.T) {
 	}
 }
 
+// TestUninstall: what runs is stopped and gone, Caddy has its settings of before, and data stay.
+func TestUninstall(t *testing.T) {
+	t.Parallel()
+	m := fresh(t)
+	m.write("tree/pack/lib/versitygw", "server")
+	m.run(install("install.sh --domain a.example")...)
+	out := m.run(install("install.sh --uninstall")...)
+	for _, name := range []string{"redis", "s3", "api", "worker", "podman"} {
+		unit := "glovebox-" + name + ".service"
+		if !strings.Contains(m.asked(), "systemctl --quiet --now disable "+unit+"\n") || m.read("etc/systemd/system/"+unit) != "" {
+			t.Errorf("%s is left, asked was\n%s", unit, m.asked())
+		}
+	}
+	if !strings.Contains(out, "kept") || m.read("etc/glovebox/operator.env") == "" || m.read("etc/caddy/Caddyfile") != "# the package's\n" {
+		t.Errorf("want settings kept, and Caddy's of before: it said\n%s", out)
+	}
+}
+
 // TestInstallAgrees: what the script, the units and the command line say of each other is so.
 func TestInstallAgrees(t *testing.T) {
 	t.Parallel()
