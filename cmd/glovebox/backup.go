@@ -140,6 +140,9 @@ func (a *app) backup(ctx context.Context, path, settings string) (err error) {
 	}
 	os.Remove(f.Name()) // which a link leaves
 	a.tellBackup(report)
+	if report.Records.Keys == 0 {
+		fmt.Fprintf(a.stderr, "It has no records, so restore refuses it: database %d of that Redis has none.\n", report.Head.DB)
+	}
 	if report.Skipped > 0 {
 		fmt.Fprintf(a.stderr, "%d objects in the bucket below tenants/ are not Glovebox's, and not in it.\n", report.Skipped)
 	}
