@@ -237,7 +237,7 @@ func (s *session) await(i *interpreter, t turn, word <-chan int, stop <-chan age
 			cause = agentwire.Killed
 		}
 		urgent := cause != agentwire.Wall && cause != agentwire.Output && cause != agentwire.Killed
-		if exit.Cause == agentwire.Exited || urgent {
+		if exit.Cause == agentwire.Exited { // what comes after is told by Lost
 			exit.Cause = cause
 		}
 		if urgent || cause == agentwire.Wall && interrupts == maxInterrupts {
