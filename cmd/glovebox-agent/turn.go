@@ -164,7 +164,8 @@ func (s *session) execute(i *interpreter, start agentwire.Start, t turn) (agentw
 		memory: memoryLimit, cpu: before.cpu + cpuLimit(start.Limits), processes: maxProcesses(start.Limits.Processes),
 	}, stop)
 	i.resume()
-	word := i.tell(t.sealed)
+	shown := &shown{send: func(p []byte) error { return s.sendBulk(agentwire.TypeShown, p) }}
+	word := i.tell(t.sealed, shown)
 	exit := s.await(i, t, word, stop)
 	exit.Usage.WallMS = time.Since(began).Milliseconds()
 	if !exit.Lost && !stopAll() { // it can't be kept from running
@@ -195,7 +196,7 @@ func (s *session) execute(i *interpreter, start agentwire.Start, t turn) (agentw
 		return agentwire.Exit{}, err
 	}
 	i.finish(exit.Lost)
-	exit.StdoutTruncated, exit.StderrTruncated = truncated[0], truncated[1]
+	exit.StdoutTruncated, exit.StderrTruncated, exit.ShownLeftOut = truncated[0], truncated[1], shown.leftOut
 	exit.Usage.CPUMS, exit.Usage.MemoryPeakBytes = (over.cpu - before.cpu).Milliseconds(), over.memory
 	late() // its last output may have gone over the limit
 	if exit.Cause == agentwire.Wall || exit.Cause == agentwire.CPU {

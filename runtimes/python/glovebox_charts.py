@@ -15,6 +15,9 @@ import sys
 # Made when the image was built; matplotlib would search for fonts in every job.
 _FONTS = "/usr/local/lib/glovebox/matplotlib"
 
+# Called with the name of each file that a figure is written to, and the figure: a session says so.
+written = None
+
 # Asked for here, and not at matplotlib's import: the program may have gone elsewhere then.
 try:
     _HOME = os.getcwd()
@@ -96,12 +99,15 @@ def _save_figures(agg):
         nonlocal number
         while True:
             number += 1
+            name = f"chart-{number}.png"
             try:
-                with open(os.path.join(_HOME, f"chart-{number}.png"), "xb") as file:
+                with open(os.path.join(_HOME, name), "xb") as file:
                     print_figure(figure.canvas, file, format="png")
-                return
             except FileExistsError:
                 continue
+            if written:
+                written(name, figure)
+            return
 
     class Manager(FigureManagerBase):
         def show(self):
