@@ -28,6 +28,7 @@ const (
 	sessionInputDomain  = "glovebox/session-input/v1"
 	outputDomain        = "glovebox/output/v1"
 	gradedOutputDomain  = "glovebox/graded-output/v1"
+	shownOutputDomain   = "glovebox/shown-output/v1"
 	environmentDomain   = "glovebox/environment/v1"
 	snapshotDomain      = "glovebox/snapshot-environment/v1"
 	subjectDomain       = "glovebox/result/v1"
@@ -299,10 +300,16 @@ func (in *Input) Sum() (string, error) {
 
 // outputHash is the hash of what came out.
 func outputHash(p Predicate) string {
-	f := newFields(outputDomain)
+	f := fields{sha256.New()}
+	if p.Shown != nil {
+		f.text(shownOutputDomain)
+		f.json(p.Shown)
+	}
 	if p.Grading != nil {
-		f = newFields(gradedOutputDomain)
+		f.text(gradedOutputDomain)
 		f.json(p.Grading)
+	} else {
+		f.text(outputDomain)
 	}
 	f.text(string(p.Status), p.Signal)
 	for _, s := range []Stream{p.Stdout, p.Stderr} {

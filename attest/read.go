@@ -98,7 +98,9 @@ func unambiguous(d *json.Decoder, name string, depth int) error {
 				return err
 			}
 			inner, _ = t.(string) // a name is nothing else
-			if name != "metadata" && name != "env" && !ours(inner) {
+			// A media type, by which a result of an execution is named, has a slash: it can be taken for no name of ours.
+			mediaType := name == "data" && job.ValidMediaType(inner)
+			if name != "metadata" && name != "env" && !mediaType && !ours(inner) {
 				return fmt.Errorf("%.60q is no name that Glovebox writes", inner)
 			}
 			if seen[inner] {

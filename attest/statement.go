@@ -44,6 +44,7 @@ type Predicate struct {
 	Stderr   Stream      `json:"stderr"`
 	Compile  *Compile    `json:"compile,omitempty"`
 	Grading  *Grading    `json:"grading,omitempty"`
+	Shown    *Shown      `json:"shown,omitempty"`
 	Usage    job.Usage   `json:"usage"`
 	Timing   job.Timing  `json:"timing"`
 	Runtime  job.Runtime `json:"runtime"`
@@ -101,6 +102,30 @@ type Grading struct {
 	// TestsSHA256 and GroupsSHA256 are of the result's tests and groups, as JSON without white space.
 	TestsSHA256  string `json:"tests_sha256"`
 	GroupsSHA256 string `json:"groups_sha256"`
+}
+
+// Shown attests what an execution of a session showed, and the error that ended it.
+type Shown struct {
+	// ResultsSHA256 and ExceptionSHA256 are of the result's results and exception, as JSON without white space.
+	ResultsSHA256   string `json:"results_sha256"`
+	ExceptionSHA256 string `json:"exception_sha256"`
+	LeftOut         int    `json:"left_out,omitempty"`
+}
+
+// describeShown is nil for a job that showed nothing.
+func describeShown(r job.Result) (*Shown, error) {
+	if len(r.Results) == 0 && r.ResultsLeftOut == 0 && r.Exception == nil {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	results, err := job.Marshal(r.Results)
+	if err != nil {
+		return nil, fmt.Errorf("encode results: %w", err)
+	}
+	exception, err := job.Marshal(r.Exception)
+	if err != nil {
+		return nil, fmt.Errorf("encode exception: %w", err)
+	}
+	return &Shown{ResultsSHA256: hashText(string(results)), ExceptionSHA256: hashText(string(exception)), LeftOut: r.ResultsLeftOut}, nil
 }
 
 // describeGrading is nil for a job that was not graded.
@@ -165,7 +190,10 @@ func describe(r job.Result, run Run) (Predicate, error) {
 		p.Artifacts[i] = Artifact{Name: a.Name, Size: a.Size, MediaType: a.MediaType, SHA256: a.SHA256, Kind: a.Kind}
 	}
 	var err error
-	p.Grading, err = describeGrading(r)
+	if p.Grading, err = describeGrading(r); err != nil {
+		return p, err
+	}
+	p.Shown, err = describeShown(r)
 	return p, err
 }
 

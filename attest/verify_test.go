@@ -42,8 +42,13 @@ func sample() (job.Result, Run) {
 			Name: "01", Group: "g", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2, Hidden: true, Usage: &job.Usage{WallMS: 1, CPUMS: 2, MemoryPeakBytes: 3}, Reruns: 1,
 			ExitCode: &exitCode, Signal: "SIGKILL", Stdout: "o", Stderr: "e", Difference: &job.Difference{Line: 1, Column: 2, Want: "w", Got: "g"}, Feedback: "f", JudgeMessage: "j",
 		}},
-		Groups:   []job.GroupResult{{Name: "g", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2}},
-		Session:  &job.ExecutionState{ID: "default-s-x", Sequence: 1, Generation: 2, State: job.StateKept},
+		Groups:  []job.GroupResult{{Name: "g", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2}},
+		Session: &job.ExecutionState{ID: "default-s-x", Sequence: 1, Generation: 2, State: job.StateKept},
+		Results: []job.Shown{
+			{Kind: job.ShownValue, Data: map[string]job.Rendering{"text/plain": {Text: "2"}}, Note: "n"},
+			{Kind: job.ShownDisplay, Data: map[string]job.Rendering{"image/png": {Artifact: "chart-1.png"}}, Note: "n"},
+		},
+		ResultsLeftOut: 1, Exception: &job.Exception{Name: "E", Value: "v", Traceback: "t"},
 		Cost:     &job.Cost{Nano: 1, Amount: "0.000000001"},
 		Approval: &job.Approval{Rule: "careful", By: "reviewer (abc)", At: created, Note: "n", InputHash: hashText("approved")},
 	}
@@ -310,13 +315,14 @@ func TestNotVerified(t *testing.T) {
 	})
 }
 
-// TestGolden guards the encoding: what was signed once verifies for ever. It has no snapshot, no session and no
+// TestGolden guards the encoding: what was signed once verifies for ever. It has no snapshot, no session, no results and no
 // approval, as no result that was attested had one then.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	s := rfc8032(t)
 	r, run := sample()
 	r.Runtime.Snapshot, r.Session, r.Approval = "", nil, nil
+	r.Results, r.ResultsLeftOut, r.Exception = nil, 0, nil
 	var err error
 	if r.Attestation, err = s.Attest(r, run); err != nil {
 		t.Fatal(err)

@@ -59,6 +59,11 @@ type Result struct {
 	// Attestation is the worker's signed statement about this result, where it has a
 	// signing key: package attest and "glovebox verify" check it.
 	Attestation *Attestation `json:"attestation,omitempty"`
+	// Results are what an execution of a session showed, in its order, at most [MaxShown]; ResultsLeftOut counts the others. Both, and
+	// Exception, the error that ended the execution, are the program's word.
+	Results        []Shown    `json:"results,omitempty" doc:"Of a session's execution: the value of its last expression and what it displayed, in the order in which they came, at most 64 and 256 KiB of text."`
+	ResultsLeftOut int        `json:"results_left_out,omitempty" doc:"How many results more there were."`
+	Exception      *Exception `json:"exception,omitempty" doc:"Of a session's execution: the error that ended its code."`
 	// Session is what an execution of a session has besides; nil for any other job.
 	Session *ExecutionState `json:"session,omitempty"`
 	// Approval says who let the job run, where a rule held it; nil for any other.

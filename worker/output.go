@@ -22,6 +22,7 @@ type output struct {
 	stdout, stderr capture
 	events         *eventPublisher
 
+	shown     []byte // lines in which an interpreter says what it shows; the sandbox has bounded them
 	artifacts []job.Artifact
 	names     map[string]bool
 	// stored is how many bytes of these, and of streams, are in S3.
@@ -53,6 +54,12 @@ func (o *output) Stderr(p []byte) error {
 	err := o.stderr.write(p)
 	o.events.notify()
 	return err
+}
+
+// Shown keeps what an interpreter shows, as it says it.
+func (o *output) Shown(p []byte) error {
+	o.shown = append(o.shown, p...)
+	return nil
 }
 
 // Artifact streams a file of the job to S3. size is what the sandbox says; it is taken only as

@@ -213,7 +213,7 @@ func (h *heldSession) Ended(ctx context.Context, o sandbox.TurnOutcome) error {
 	}
 	return h.turn.finish(ctx, sandbox.Outcome{
 		Status: o.Status, ExitCode: o.ExitCode, Signal: o.Signal, Usage: o.Usage, Limit: o.Limit,
-		StdoutTruncated: o.StdoutTruncated, StderrTruncated: o.StderrTruncated, Skipped: o.Skipped, SkippedTotal: o.SkippedTotal,
+		StdoutTruncated: o.StdoutTruncated, StderrTruncated: o.StderrTruncated, ShownLeftOut: o.ShownLeftOut, Skipped: o.Skipped, SkippedTotal: o.SkippedTotal,
 		ImageDigest: h.runtime.ImageDigest, OCIRuntime: o.OCIRuntime, LimitsEnforced: o.LimitsEnforced, Snapshot: o.Snapshot,
 	}, o.Generation, state)
 }

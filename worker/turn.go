@@ -104,6 +104,11 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 		return err
 	}
 	result := w.result(t.job, h.runtime, o, t.out)
+	kept := map[string]bool{}
+	for _, a := range t.out.artifacts {
+		kept[a.Name] = true
+	}
+	result.Results, result.ResultsLeftOut, result.Exception = readShown(t.out.shown, kept, o.ShownLeftOut)
 	result.Timing.StartupMS = max(t.began.Sub(t.job.Started).Milliseconds(), 0)
 	result.Session = &job.ExecutionState{ID: h.record.ID, Sequence: t.job.Sequence, Generation: generation, State: state}
 	metered := w.Records.Meter(&result, h.limits.MemoryMB)

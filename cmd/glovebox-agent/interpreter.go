@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -19,7 +20,8 @@ import (
 )
 
 // interpreter is a session's process that executes code, turn by turn. It gets each piece on its control socket, a line
-// with a token before it and a NUL behind it, and answers with a NUL, the token, a space, an exit code in decimal digits and a NUL. What it says
+// with a token before it and a NUL behind it, and answers with a NUL, the token, a space, an exit code in decimal digits and a NUL. Before that it
+// says what the code shows: a NUL, the token, a space, a JSON object and a NUL each. What it says
 // there is the program's word, as what it prints: code of the session can find the token and say it, too. That ends the turn
 // early, and no other: each has a token of its own.
 type interpreter struct {
@@ -40,9 +42,6 @@ type interpreter struct {
 	// told is closed when nothing is told or heard any more in this turn.
 	told chan struct{}
 }
-
-// maxAnswer is more than a token and an exit code have.
-const maxAnswer = 64
 
 // startInterpreter starts it. Its CPU time is that of all its turns, so only the agent's own watch bounds it.
 func startInterpreter(start agentwire.Start, g group) (*interpreter, error) {
@@ -86,7 +85,7 @@ func newControl() (ours, theirs *os.File, err error) {
 }
 
 func newInterpreter(g group, control *os.File) *interpreter {
-	return &interpreter{group: g, control: control, answers: bufio.NewReaderSize(control, maxAnswer), main: make(chan mainExit, 1), used: make(chan usage, 1)}
+	return &interpreter{group: g, control: control, answers: bufio.NewReader(control), main: make(chan mainExit, 1), used: make(chan usage, 1)}
 }
 
 // preparedInterpreter is the process that was prepared and has become the session's. Its memory is kept by nobody else from here on: nothing waits
@@ -105,26 +104,39 @@ func preparedInterpreter(p *process, start agentwire.Start) (_ *interpreter, err
 // unboundedCPUMS is what one process of a session may use in all its turns.
 const unboundedCPUMS = 7 * 24 * 3600 * 1000
 
-// tell gives the interpreter a turn's code, and returns what its answer comes from, closed without one if the
-// interpreter has no control socket any more. What its socket holds is there when it returns, so that an interpreter that goes on then has not to wait for it.
-func (i *interpreter) tell(code []byte) <-chan int {
-	answer := make(chan int, 1)
+// telling is a turn's code that an interpreter was given, as far as its socket holds it.
+type telling struct {
+	token string
+	rest  []byte
+	err   error
+}
+
+// tell gives the interpreter a turn's code. What its socket holds is there before it goes on, so that it has not to wait for it.
+func (i *interpreter) tell(code []byte) telling {
 	_ = i.control.SetDeadline(time.Time{})
-	token := rand.Text()
-	told := make(chan struct{})
-	i.told = told
-	text := slices.Concat([]byte(token+"\n"), code, []byte{0})
-	n, failed := writeNow(i.control, text)
+	t := telling{token: rand.Text()}
+	text := slices.Concat([]byte(t.token+"\n"), code, []byte{0})
+	n, err := writeNow(i.control, text)
+	t.rest, t.err = text[n:], err
+	return t
+}
+
+// hear tells what is left of the code, and returns what the answer comes from, closed without one if the
+// interpreter has no control socket any more. What it shows before is shown's.
+func (i *interpreter) hear(t telling, shown *shown) <-chan int {
+	answer := make(chan int, 1)
+	over := make(chan struct{})
+	i.told = over
 	go func() {
-		defer close(told)
+		defer close(over)
 		defer close(answer)
-		if failed != nil {
+		if t.err != nil {
 			return
 		}
-		if _, err := i.control.Write(text[n:]); err != nil {
+		if _, err := i.control.Write(t.rest); err != nil {
 			return
 		}
-		if exitCode, err := i.readAnswer(token); err == nil {
+		if exitCode, err := i.readAnswer(t.token, shown); err == nil {
 			answer <- exitCode
 		}
 	}()
@@ -144,23 +156,43 @@ func writeNow(f *os.File, p []byte) (n int, err error) {
 	return max(n, 0), errors.Join(controlErr, err)
 }
 
-// readAnswer returns the exit code that comes with the token, and drops whatever else is said.
-func (i *interpreter) readAnswer(token string) (int, error) {
-	for whole := true; ; {
-		word, err := i.answers.ReadSlice(0)
-		if errors.Is(err, bufio.ErrBufferFull) {
-			whole = false
-			continue
-		}
+// readAnswer returns the exit code that comes with the token. What comes with it before is shown, and whatever else is said is dropped.
+func (i *interpreter) readAnswer(token string, shown *shown) (int, error) {
+	for {
+		word, err := i.nextWord(token + " ")
 		if err != nil {
 			return 0, err
 		}
-		if digits, ok := strings.CutPrefix(string(word[:len(word)-1]), token+" "); ok && whole {
-			if code, err := strconv.ParseUint(digits, 10, 8); err == nil {
-				return int(code), nil
-			}
+		said, ours := bytes.CutPrefix(word, []byte(token+" "))
+		if !ours {
+			continue
 		}
-		whole = true
+		if code, err := strconv.ParseUint(string(said), 10, 8); err == nil {
+			return int(code), nil
+		}
+		if err := shown.add(said); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// nextWord returns what comes up to a NUL, and nothing of what doesn't begin so. Of a word that is longer than any that is shown, the end is left out.
+func (i *interpreter) nextWord(begin string) (word []byte, err error) {
+	for {
+		piece, err := i.answers.ReadSlice(0)
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return nil, err
+		}
+		ended := err == nil
+		if ended {
+			piece = piece[:len(piece)-1]
+		}
+		if len(word) > 0 || strings.HasPrefix(string(piece[:min(len(piece), len(begin))]), begin) {
+			word = append(word, piece[:min(len(piece), maxWord-len(word))]...)
+		}
+		if ended {
+			return word, nil
+		}
 	}
 }
 

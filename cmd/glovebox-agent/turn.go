@@ -156,11 +156,13 @@ func (s *session) execute(i *interpreter, start agentwire.Start, t turn) (agentw
 	memoryLimit := start.Limits.MemoryMB<<20 + i.extraMemory
 	before := i.cpu
 	began := time.Now()
-	word := i.tell(t.code)
+	told := i.tell(t.code)
 	i.resume()
 	if err := s.started(i); err != nil { // while the code runs already
 		return agentwire.Exit{}, err
 	}
+	shown := &shown{send: func(p []byte) error { return s.sendBulk(agentwire.TypeShown, p) }}
+	word := i.hear(told, shown)
 	stop := make(chan agentwire.Cause, 4) // more than there are senders: no sender waits
 	output := i.pump(s.stream(agentwire.TypeStdout, start), s.stream(agentwire.TypeStderr, start), stop)
 	watched := watchGroup(i.group, watchLimits{
@@ -196,7 +198,7 @@ func (s *session) execute(i *interpreter, start agentwire.Start, t turn) (agentw
 		return agentwire.Exit{}, err
 	}
 	i.finish(exit.Lost)
-	exit.StdoutTruncated, exit.StderrTruncated = truncated[0], truncated[1]
+	exit.StdoutTruncated, exit.StderrTruncated, exit.ShownLeftOut = truncated[0], truncated[1], shown.leftOut
 	exit.Usage.CPUMS, exit.Usage.MemoryPeakBytes = (over.cpu - before).Milliseconds(), over.memory
 	late() // its last output may have gone over the limit
 	if exit.Cause == agentwire.Wall || exit.Cause == agentwire.CPU {

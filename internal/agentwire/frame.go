@@ -12,7 +12,7 @@ import (
 )
 
 // Version is the protocol's version; the two ends must agree on it.
-const Version = 10
+const Version = 11
 
 // MaxPayload is the most that a frame of any type may carry. frameTypes has each type's own bound,
 // MaxStart that of a Start, which takes several frames.
@@ -65,6 +65,7 @@ const (
 	TypeRefused       Type = 79 // [Refused]
 	TypeCleared       Type = 80 // nothing is left of the run before: a test may come
 	TypeTurned        Type = 81 // [Turned]
+	TypeShown         Type = 82 // a piece of what an interpreter shows in a turn: lines of JSON, in its own words
 )
 
 // frameTypes says which end sends a type, and how long its payload may be.
@@ -102,6 +103,7 @@ var frameTypes = map[Type]struct {
 	TypeRefused:       {"refused", 1, 4096, true, false},
 	TypeCleared:       {"cleared", 0, 0, true, false},
 	TypeTurned:        {"turned", 1, 4096, true, false},
+	TypeShown:         {"shown", 1, MaxPayload, true, true},
 	TypeFault:         {"fault", 1, 8192, true, false},
 	TypeEnd:           {"end", 1, 4096, true, false},
 }

@@ -22,6 +22,7 @@ type FromAgent struct {
 	outstanding  int64
 	stdout       int64
 	stderr       int64
+	shown        int64
 	compiled     int64
 	artifacts    int64
 	artifactSum  int64
@@ -49,7 +50,7 @@ func (a *FromAgent) NextTest() { a.test, a.stdout, a.stderr = true, 0, 0 }
 // NextTurn tells the checker that the agent is told to execute more code. The turn before it has ended.
 func (a *FromAgent) NextTurn() {
 	a.NextTest()
-	a.artifacts, a.artifactSum, a.skips, a.names = 0, 0, 0, nil
+	a.artifacts, a.artifactSum, a.skips, a.names, a.shown = 0, 0, 0, nil, 0
 }
 
 // Done tells the checker that the agent is told that no test or turn follows.
@@ -94,6 +95,8 @@ func (a *FromAgent) Accept(f Frame) (message any, err error) {
 		return nil, addWithin(f, &a.stdout, a.Limits.OutputKB<<10)
 	case f.Type == TypeStderr && a.state == inProgram:
 		return nil, addWithin(f, &a.stderr, a.maxStderr())
+	case f.Type == TypeShown && a.Session && a.state == inProgram:
+		return nil, addWithin(f, &a.shown, MaxShown)
 	case f.Type == TypeExit && a.state == inProgram:
 		return a.acceptExit(f)
 	case f.Type == TypeArtifactBegin && a.state == collecting:
@@ -217,6 +220,9 @@ func (a *FromAgent) acceptExit(f Frame) (any, error) {
 	}
 	if e.Lost && !a.Session {
 		return nil, violation("exit of a program that has lost a session's state")
+	}
+	if e.ShownLeftOut < 0 || e.ShownLeftOut > 1<<30 || e.ShownLeftOut > 0 && !a.Session {
+		return nil, violation("exit counts %d results that were left out", e.ShownLeftOut)
 	}
 	a.state = collecting
 	if a.Tests {

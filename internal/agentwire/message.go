@@ -18,6 +18,10 @@ const maxGrant = 1 << 30
 // MaxCompileOutput is how much of a compile step's output is kept.
 const MaxCompileOutput = 64 << 10
 
+// MaxShown is how many bytes an interpreter may show in one turn: the texts of [job.InlineShownTotal], which JSON can make larger, and what is
+// around them. The rest is dropped.
+const MaxShown = 512 << 10
+
 // MaxTestStderr is how much a program may say on stderr in one test; the rest is dropped.
 const MaxTestStderr = 64 << 10
 
@@ -143,6 +147,8 @@ type Exit struct {
 	StderrTruncated bool `json:"stderr_truncated,omitempty"`
 	// Lost: what a session's interpreter knew is gone, as it ended. The next turn gets a new one, and the same files.
 	Lost bool `json:"lost,omitempty"`
+	// ShownLeftOut: so much more was shown in the turn than was sent.
+	ShownLeftOut int `json:"shown_left_out,omitempty"`
 }
 
 // ArtifactBegin announces a file of which exactly Size bytes follow.

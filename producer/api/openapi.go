@@ -149,6 +149,7 @@ func (a *API) document(mux *listedMux, doc *huma.OpenAPI, schemas huma.Registry)
 		"SessionSettings": true, "SessionChange": true, "SessionExecution": true,
 	}
 	schemas.Map()["Value"] = valueSchema()
+	schemas.Map()["Rendering"] = renderingSchema()
 	for name, s := range schemas.Map() {
 		if !requests[name] {
 			s.AdditionalProperties = nil // answers grow by addition
@@ -206,6 +207,12 @@ func marshal(w io.Writer, v any) error {
 // operation is registered: else huma would read the body itself.
 func jsonBody() *huma.RequestBody {
 	return &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {}}}
+}
+
+// renderingSchema is that of a [job.Rendering].
+func renderingSchema() *huma.Schema {
+	named := &huma.Schema{Type: huma.TypeObject, Required: []string{"artifact"}, Properties: map[string]*huma.Schema{"artifact": text()}}
+	return &huma.Schema{OneOf: []*huma.Schema{text(), named}}
 }
 
 func text() *huma.Schema { return &huma.Schema{Type: huma.TypeString} }

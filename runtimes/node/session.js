@@ -1,8 +1,11 @@
 // Executes what it is given on descriptor 5, and answers with an exit code (runtimes/README.md, "Sessions"). Names stay from one piece to the next, and the value of a last expression is printed.
+// It is a result besides, as is what display() is called with.
 (() => {
   const { Session } = require('inspector');
   const vm = require('vm');
   const util = require('util');
+  const fs = require('fs');
+  const path = require('path');
   const { promiseHooks } = require('v8');
   const { Promise, Set, setImmediate } = globalThis; // code may change the names
   const control = new (require('net').Socket)({ fd: 5, readable: true, writable: true });
@@ -40,13 +43,160 @@
   process.on('SIGINT', () => interrupted(interruption()));
   // What is printed is written at once, not as the loop comes to it: nothing runs behind a piece's end.
   for (const stream of [process.stdout, process.stderr]) stream._handle?.setBlocking?.(true);
-  const complain = (e) => {
+
+  // The bounds of job.MaxShown and those beside it, and that of a file. All lengths are those of JSON in UTF-8, which is never shorter than its text.
+  const mostResults = 64;
+  const mostInline = 64 << 10;
+  const mostInlineTotal = 256 << 10;
+  const mostWritten = 8 << 20;
+  const mostTypes = 16;
+  const quiet = process.env.GLOVEBOX_RESULTS === 'only'; // values and errors are results, and not printed
+  const home = process.cwd();
+  const { stringify } = JSON;
+  let token = '';
+  let results = 0;
+  let leftOut = 0;
+  let room = 0; // bytes that there may still be
+  let files = 0; // that were written so far
+  let exception;
+  const tell = (word) => control.write(`\0${token} ${word}\0`);
+
+  const endings = {
+    'text/html': 'html', 'text/markdown': 'md', 'image/svg+xml': 'svg', 'image/png': 'png', 'image/jpeg': 'jpg', 'image/gif': 'gif', 'image/webp': 'webp',
+    'application/pdf': 'pdf', 'application/json': 'json',
+  };
+
+  // Returns the JSON of what is shown in one media type; undefined of what is left out.
+  function rendering(type, content, most, notes) {
+    let bytes = content;
+    if (typeof content === 'string') {
+      if (content.length <= most) {
+        const json = stringify(content);
+        if (Buffer.byteLength(json) <= most) return json;
+      }
+      if (type === 'text/plain') {
+        const beginning = content.slice(0, most >> 2);
+        notes.push(`text/plain: the first ${beginning.length} of ${content.length} characters`);
+        return rendering('text/plain', beginning, 6 * most, []);
+      }
+      if (content.length > mostWritten) {
+        notes.push(`${type}: it is longer than ${mostWritten} characters`);
+        return undefined;
+      }
+      bytes = Buffer.from(content);
+    }
+    if (!ArrayBuffer.isView(bytes)) {
+      notes.push(`${type}: it is neither text nor bytes`);
+      return undefined;
+    }
+    if (bytes.byteLength > mostWritten) {
+      notes.push(`${type}: it is longer than ${mostWritten} bytes`);
+      return undefined;
+    }
+    for (;;) {
+      const name = `result-${++files}.${endings[type] ?? 'bin'}`;
+      try {
+        fs.writeFileSync(path.join(home, name), bytes, { flag: 'wx' });
+        return stringify({ artifact: name });
+      } catch (e) {
+        if (e.code === 'EEXIST') continue;
+        notes.push(`${type}: its file can't be written: ${e.code}`);
+        return undefined;
+      }
+    }
+  }
+
+  // Tells of what is shown: an object of texts and bytes by media type.
+  function show(kind, shown, notes) {
+    if (results === mostResults) {
+      leftOut++;
+      return;
+    }
+    results++;
+    const parts = [];
+    for (const type of Object.keys(shown).slice(0, mostTypes)) {
+      const key = `${stringify(type)}:`;
+      const told = rendering(type, shown[type], Math.max(Math.min(mostInline, room - key.length - 1), 0), notes);
+      if (told === undefined) continue;
+      parts.push(key + told);
+      room -= Buffer.byteLength(told) + key.length + 1;
+    }
+    const note = notes.length ? `,"note":${stringify(notes.join('; ').slice(0, 500))}` : '';
+    tell(`{"kind":"${kind}","data":{${parts}}${note}}`);
+  }
+
+  // Returns what a value is besides its text: JSON, of objects and arrays that have no class of their own. An object that is large, or has anything that
+  // JSON has no word for, has none.
+  const isPlain = (value) => {
+    if (value === null || typeof value !== 'object' || util.types.isProxy(value)) return false;
+    if (Array.isArray(value)) return true;
+    const prototype = Object.getPrototypeOf(value);
+    return prototype === Object.prototype || prototype === null;
+  };
+  let asked;
+  hidden('__gloveboxJSON', () => {
+    let left = 10000;
+    return stringify(asked, (_, value) => {
+      if (--left < 0) throw new RangeError();
+      if (typeof value === 'object' && value !== null && !isPlain(value)) throw new TypeError();
+      if (['function', 'symbol', 'undefined'].includes(typeof value)) throw new TypeError();
+      return value;
+    });
+  });
+  function shownOf(value, text) {
+    const shown = { 'text/plain': text };
+    if (!isPlain(value)) return shown;
+    asked = value;
+    try {
+      const json = vm.runInThisContext('__gloveboxJSON()', { breakOnSigint: true });
+      if (json.length <= mostInline >> 1) shown['application/json'] = json;
+    } catch (e) {
+      if (e && e.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED') throw e;
+    } finally {
+      asked = undefined;
+    }
+    return shown;
+  }
+
+  // Shows values: each is a result, and is printed. With {raw: true} the first is an object of texts and bytes by media type.
+  Object.defineProperty(globalThis, 'display', {
+    configurable: true,
+    writable: true,
+    value(...values) {
+      if (values.length === 2 && values[1] && values[1].raw === true) {
+        show('display', { ...values[0] }, []);
+        return;
+      }
+      for (const value of values) {
+        const text = util.inspect(value);
+        if (!quiet) console.log(text);
+        show('display', results === mostResults ? {} : shownOf(value, text), []);
+      }
+    },
+  });
+
+  const complain = (e, ends) => {
     let text = 'an error that can\'t be described';
     try { text = util.inspect(e); } catch {}
-    try { process.stderr.write(`Uncaught ${text}\n`); } catch {}
+    text = `Uncaught ${text}\n`;
+    if (ends) exception = { name: 'Error', value: '', traceback: text };
+    try {
+      if (ends) exception.value = e instanceof Error ? `${e.message}` : text.slice(9, -1);
+      if (ends) exception.name = e instanceof Error ? `${e.name}` : typeof e;
+    } catch {}
+    try { if (!quiet || !ends) process.stderr.write(text); } catch {}
   };
-  process.on('unhandledRejection', complain);
-  process.on('uncaughtException', complain);
+  const tellEnd = () => {
+    const words = [`"left_out":${leftOut}`];
+    if (exception) {
+      let { traceback } = exception;
+      if (traceback.length > 10000) traceback = `${traceback.slice(0, 7000)}\n…\n${traceback.slice(-3000)}`;
+      words.push(`"exception":${stringify({ name: exception.name.slice(0, 100), value: exception.value.slice(0, 2000), traceback })}`);
+    }
+    tell(`{${words}}`);
+  };
+  process.on('unhandledRejection', (e) => complain(e, false));
+  process.on('uncaughtException', (e) => complain(e, false));
 
   // In an object, as a promise of a value that has a method "then" would call it.
   async function valueOf(remote) {
@@ -75,19 +225,24 @@
         if (e instanceof Error && e.stack) {
           e.stack = e.stack.split('\n').filter((line) => !/^\s+at .*(node:|\[eval\])/.test(line)).join('\n');
         }
-        complain(e);
+        complain(e, true);
         return 1;
       }
       let { value } = await valueOf(result);
       if (util.types.isPromise(value)) value = await Promise.race([value, stopped]);
-      if (value !== undefined) console.log(util.inspect(value));
+      if (value !== undefined) {
+        const described = util.inspect(value);
+        if (!quiet) console.log(described);
+        show('value', shownOf(value, described), []);
+      }
       return 0;
     } catch (e) {
       if (e && e.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED') {
-        process.stderr.write('Interrupted\n');
+        exception = { name: 'Interrupted', value: '', traceback: 'Interrupted\n' };
+        if (!quiet) process.stderr.write('Interrupted\n');
         return 130;
       }
-      complain(e);
+      complain(e, true);
       return 1;
     } finally {
       interrupted = () => {};
@@ -102,10 +257,16 @@
       const piece = waiting.toString('utf8', 0, end);
       const line = piece.indexOf('\n');
       waiting = waiting.subarray(end + 1);
-      busy = busy.then(() => execute(piece.slice(line + 1))).catch(() => 1)
+      busy = busy
+        .then(() => {
+          token = piece.slice(0, line);
+          [results, leftOut, room, exception] = [0, 0, mostInlineTotal, undefined];
+          return execute(piece.slice(line + 1));
+        }).catch(() => 1)
         .then(async (code) => {
           await turnOfLoop(); // a promise that was rejected and has no handler is told of by then
-          control.write(`\0${piece.slice(0, line)} ${code}\0`);
+          if (exception || leftOut) tellEnd();
+          tell(code);
         });
     }
   });

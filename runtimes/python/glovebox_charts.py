@@ -15,11 +15,30 @@ import sys
 # Made when the image was built; matplotlib would search for fonts in every job.
 _FONTS = "/usr/local/lib/glovebox/matplotlib"
 
+# Called with the name of each file that a figure was written to, and the figure: a session says so.
+written = None
+
+# Set where matplotlib has its backend. save writes a figure to a new file and returns the file's name. close_figures closes all, and shows those
+# before that nobody has seen.
+save = None
+close_figures = None
+
 # Asked for here, and not at matplotlib's import: the program may have gone elsewhere then.
 try:
-    _HOME = os.getcwd()
+    HOME = os.getcwd()
 except OSError:
-    _HOME = "."  # it was removed: the program has to find another
+    HOME = "."  # it was removed: the program has to find another
+
+
+_BOXES = "matplotlib.axes._axes"
+
+
+def in_session(tell):
+    """Has each figure told of from here on: tell is called as written."""
+    global written
+    written = tell
+    if _BOXES in sys.modules:  # the process was prepared
+        _note_boxes(sys.modules[_BOXES])
 
 
 class _Finder:
@@ -29,6 +48,7 @@ class _Finder:
         self._hooks = {
             "matplotlib": (_offer_fonts, None),
             "matplotlib.backends.backend_agg": (None, _save_figures),
+            _BOXES: (None, _note_boxes),
         }
 
     def find_spec(self, name, path=None, target=None):
@@ -83,6 +103,19 @@ def _offer_fonts():
         pass  # then matplotlib makes its own
 
 
+def _note_boxes(module):
+    """Keeps what box plots are made of, which the lines that are drawn don't say. Only a session asks for it."""
+    if not written:
+        return
+    draw = module.Axes.bxp
+
+    def bxp(self, bxpstats, *args, **kwargs):
+        self._glovebox_boxes = bxpstats
+        return draw(self, bxpstats, *args, **kwargs)
+
+    module.Axes.bxp = bxp
+
+
 def _save_figures(agg):
     """Gives figures of the Agg backend a window whose opening is a file."""
     import atexit
@@ -90,22 +123,36 @@ def _save_figures(agg):
     from matplotlib._pylab_helpers import Gcf
     from matplotlib.backend_bases import FigureManagerBase
 
+    global save, close_figures
     number = 0
 
     def save(figure):
         nonlocal number
         while True:
             number += 1
+            name = f"chart-{number}.png"
+            path = os.path.join(HOME, name)
             try:
-                with open(os.path.join(_HOME, f"chart-{number}.png"), "xb") as file:
-                    print_figure(figure.canvas, file, format="png")
-                return
+                file = open(path, "xb")
             except FileExistsError:
                 continue
+            try:
+                with file:
+                    print_figure(figure.canvas, file, format="png")
+            except BaseException:
+                os.unlink(path)
+                raise
+            figure._glovebox_saved = figure._glovebox_told = True
+            return name
+
+    def save_and_tell(figure):
+        name = save(figure)
+        if written:
+            written(name, figure)
 
     class Manager(FigureManagerBase):
         def show(self):
-            save(self.canvas.figure)
+            save_and_tell(self.canvas.figure)
             Gcf.destroy(self)
 
         @classmethod
@@ -115,9 +162,9 @@ def _save_figures(agg):
 
     print_figure = agg.FigureCanvasAgg.print_figure
 
-    def print_figure_and_remember(self, *args, **kwargs):
-        result = print_figure(self, *args, **kwargs)
-        self.figure._glovebox_saved = True
+    def print_figure_and_remember(self, filename, *args, **kwargs):
+        result = print_figure(self, filename, *args, **kwargs)
+        self.figure._glovebox_saved = filename
         return result
 
     agg.FigureCanvasAgg.print_figure = print_figure_and_remember
@@ -129,12 +176,35 @@ def _save_figures(agg):
             if not getattr(manager.canvas.figure, "_glovebox_saved", False):
                 save(manager.canvas.figure)
 
+    def close_figures(show):
+        try:
+            for manager in Gcf.get_all_fig_managers():
+                figure = manager.canvas.figure
+                if not show or not isinstance(manager, Manager) or getattr(figure, "_glovebox_told", False):
+                    continue
+                saved = getattr(figure, "_glovebox_saved", None)
+                if not saved:
+                    save_and_tell(figure)
+                elif name := _name_of(saved):
+                    written(name, figure)
+        finally:
+            Gcf.destroy_all()
+
     def leave_to_parent():
         for manager in Gcf.get_all_fig_managers():
-            manager.canvas.figure._glovebox_saved = True
+            manager.canvas.figure._glovebox_saved = manager.canvas.figure._glovebox_told = True
 
     atexit.register(save_what_is_open)
     os.register_at_fork(after_in_child=leave_to_parent)
+
+
+def _name_of(saved):
+    """The name, below the first directory, of an image that the program has saved there itself; None of any other."""
+    try:
+        name = os.path.relpath(os.path.realpath(saved), HOME)
+    except (TypeError, ValueError, OSError):
+        return None  # not to a file
+    return name if name.endswith((".png", ".svg", ".jpg", ".pdf")) and not name.startswith("..") else None
 
 
 sys.meta_path.insert(0, _Finder())

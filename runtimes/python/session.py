@@ -1,6 +1,7 @@
 # Executes what it is given on descriptor 5, and answers with an exit code (runtimes/README.md, "Sessions"). Names stay from one piece to the next, and the value of a last expression is printed.
+# It is a result besides, as is what display() is called with, and each figure.
 def glovebox_session():
-    import __future__, ast, fcntl, linecache, os, signal, stat, sys, traceback
+    import __future__, _json, _thread, ast, builtins, fcntl, linecache, os, signal, stat, sys, traceback
 
     names = sys.modules["__main__"].__dict__
     control = 5
@@ -21,6 +22,107 @@ def glovebox_session():
     awaits = None  # runs pieces that await something
     futures = sum({getattr(__future__, name).compiler_flag for name in __future__.all_feature_names})
     flags = 0  # of the pieces' own imports from __future__, which hold for the pieces after
+
+    # The bounds of job.MaxShown and those beside it. All lengths are those of JSON, which is never shorter than its text.
+    most_results, most_inline, most_inline_total = 64, 64 << 10, 256 << 10
+    quiet = os.environ.get("GLOVEBOX_RESULTS") == "only"  # values and tracebacks are results, and not printed
+    write_value = sys.__displayhook__
+    telling = _thread.RLock()
+    token, results, left_out, room = b"", 0, 0, 0  # of the piece; room is how many bytes there may still be
+
+    def quote(text):
+        return _json.encode_basestring(str.__str__(text)).encode("utf-8", "replace")
+
+    def tell(word):
+        rest = b"\0%s %s\0" % (token, word)  # a NUL before: the piece may have written there
+        while rest:
+            rest = rest[os.write(control, rest):]
+
+    def show(kind, value, text, file=None):
+        """Tells of a value by media type. text is its repr, and file that which the figure was written to."""
+        nonlocal results, left_out, room
+        if os.getpid() != process:  # a child: nobody waits for it
+            return
+        with telling:
+            if results == most_results:
+                left_out += 1
+                return
+            results += 1
+        notes = []
+        if type(value).__module__ == "builtins" and len(text) < 4096:
+            data = b'{"text/plain":%s}' % quote(text)
+        else:
+            try:
+                import glovebox_results
+
+                data = glovebox_results.data(value, text, file, room, most_inline, notes)
+            except Exception as e:
+                data = b'{"text/plain":%s}' % quote(text[:4096])
+                notes.append(type(e).__name__)
+        with telling:
+            if len(data) > room:
+                data, notes = b"{}", ["there are too many results"]
+            room -= len(data)
+            note = b',"note":%s' % quote("; ".join(notes)[:500]) if notes else b""
+            tell(b'{"kind":"%s","data":%s%s}' % (kind, data, note))
+
+    def show_value(value):
+        """Is sys.displayhook."""
+        if value is None:
+            return
+        builtins._ = None
+        text = repr(value)
+        if not quiet:
+            write_value(Written(text))
+        builtins._ = value
+        show(b"value", value, text)
+
+    class Written:
+        def __init__(self, text):
+            self.text = text
+
+        def __repr__(self):
+            return self.text
+
+    def display(*values, raw=False, **_):
+        """Shows values: each is a result, and is printed. With raw=True they are dicts of a text or bytes by media type."""
+        for value in values:
+            if raw:
+                text = str(value.get("text/plain", ""))
+            else:
+                try:
+                    text = repr(value)
+                except Exception as e:
+                    text = f"<{type(value).__name__}: its __repr__ raises {type(e).__name__}>"
+            if text and not quiet:
+                print(text)
+            show(b"display", Raw(value) if raw else value, text)
+
+    class Raw:
+        def __init__(self, data):
+            self.data = data
+
+        def _repr_mimebundle_(self):
+            return self.data
+
+    def close_figures(unseen):
+        close = getattr(sys.modules.get("glovebox_charts"), "close_figures", None)
+        if close:
+            close(unseen)
+
+    def tell_end():
+        words = [b'"left_out":%d' % left_out]
+        if error:
+            name, value, text = error
+            if len(text) > 12000:
+                text = text[:3000] + "\n…\n" + text[-9000:]
+            words.append(b'"exception":{"name":%s,"value":%s,"traceback":%s}' % (quote(name[:100]), quote(value[:2000]), quote(text)))
+        tell(b"{%s}" % b",".join(words))
+
+    builtins.display = display
+    sys.displayhook = show_value
+    if "glovebox_charts" in sys.modules:
+        sys.modules["glovebox_charts"].in_session(lambda name, figure: show(b"display", figure, "", name))
 
     def compiled(source, file, mode, other=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT):
         try:
@@ -58,10 +160,18 @@ def glovebox_session():
         return value
 
     def attempt(text, file):
+        nonlocal error
         try:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             try:
-                execute(text, file)
+                unseen = True
+                try:
+                    execute(text, file)
+                except KeyboardInterrupt:
+                    unseen = False
+                    raise
+                finally:
+                    close_figures(unseen)
             finally:
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
             return 0
@@ -72,16 +182,26 @@ def glovebox_session():
             return 1
         except BaseException as e:
             frames = e.__traceback__
-            while frames and frames.tb_frame.f_code in own:
+            while frames and (frames.tb_frame.f_code in own or frames.tb_frame.f_code.co_filename.endswith("/glovebox_charts.py")):
                 frames = frames.tb_next
-            traceback.print_exception(type(e), e.with_traceback(frames if not isinstance(e, SyntaxError) else None), None if isinstance(e, SyntaxError) else frames)
+            error = (type(e).__name__, "", "")
+            if isinstance(e, SyntaxError):
+                frames = None
+            told = traceback.TracebackException(type(e), e.with_traceback(frames), frames, compact=True)
+            lines = "".join(told.format())
+            error = (type(e).__name__, str(getattr(told, "_str", "")), lines)
+            if not quiet:
+                print(lines, end="", file=sys.stderr)
             return 130 if isinstance(e, KeyboardInterrupt) else 1
 
     def settle(text, file):
+        nonlocal error
+        error = None
         try:
             code = attempt(text, file)
         except BaseException as e:  # an error can't be printed: stderr is closed, its __str__ raises, another interrupt came
             code = 130 if isinstance(e, KeyboardInterrupt) else 1
+            error = error or (type(e).__name__, "", "")
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
             try:
@@ -95,8 +215,8 @@ def glovebox_session():
     # The piece's processes stand still between two pieces. Where their parent ends then, the kernel sends this one a SIGHUP, too. It is ignored with a function, which
     # programs that the piece starts don't inherit.
     signal.signal(signal.SIGHUP, lambda *_: None)
-    own = {f.__code__ for f in (execute, awaited, compiled, attempt)}
-    count = 0
+    own = {f.__code__ for f in (execute, awaited, compiled, attempt, show_value, close_figures)}
+    count, error = 0, None
     while True:
         while b"\0" not in waiting:
             more = os.read(control, 65536)
@@ -106,10 +226,13 @@ def glovebox_session():
         piece, _, waiting = waiting.partition(b"\0")
         token, _, text = piece.partition(b"\n")
         count += 1
+        results, left_out, room = 0, 0, most_inline_total
         code = settle(text.decode("utf-8", "replace"), f"<execution {count}>")
         if os.getpid() != process:  # the piece has forked: its child ends where a program would
             os._exit(code)
-        os.write(control, b"\0%s %d\0" % (token, code))  # a NUL before: the piece may have written there
+        if error or left_out:
+            tell_end()
+        tell(b"%d" % code)
 
 
 glovebox_session()

@@ -79,8 +79,10 @@ type TurnOutcome struct {
 	TestOutcome
 	Limit                            string
 	StdoutTruncated, StderrTruncated bool
-	Skipped                          []job.Skipped
-	SkippedTotal                     int
+	// ShownLeftOut counts what was shown and not given to the sink.
+	ShownLeftOut int
+	Skipped      []job.Skipped
+	SkippedTotal int
 	// Generation counts the interpreters of the session, from 1: that of this turn.
 	Generation int
 	// StateLost says that the interpreter ended with the turn. The next has a new one, and the same files.
@@ -133,6 +135,14 @@ type File struct {
 	Size int64
 }
 
+// ShownSink is a [Sink] of a turn that takes what the interpreter shows, too.
+type ShownSink interface {
+	Sink
+	// Shown takes a piece of the lines in which it says that, as the interpreter wrote them. It must not keep p. All pieces together are bounded
+	// (agentwire.MaxShown).
+	Shown(p []byte) error
+}
+
 // Sink takes what a program makes, in order, from one goroutine. A method that blocks
 // holds the program back, not the worker. An error ends the run, which returns it.
 type Sink interface {
@@ -156,7 +166,9 @@ type Outcome struct {
 	Limit string
 	// StdoutTruncated and StderrTruncated say that the program printed more than the sink was given.
 	StdoutTruncated, StderrTruncated bool
-	Usage                            job.Usage
+	// ShownLeftOut counts what was shown in a turn and not given to the sink.
+	ShownLeftOut int
+	Usage        job.Usage
 	// Startup is from the call of Run to the program's first instruction.
 	Startup time.Duration
 	Compile *job.Compile

@@ -39,6 +39,7 @@ type turnSink struct {
 	interrupt   chan struct{}
 	on          func()
 	count       int64 // bytes of stdout
+	shown       bytes.Buffer
 }
 
 func (k *turnSink) Stdout(p []byte) error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/agentwire"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
 // grace is how much longer than its limits a program may take before the worker stops relying
@@ -109,6 +110,10 @@ func (s *Session) run(ctx context.Context, limit time.Duration) (overdue bool, e
 		case agentwire.TypeStderr:
 			s.lastStderr = e.Payload[len(e.Payload)-1]
 			err = s.task.Sink.Stderr(e.Payload)
+		case agentwire.TypeShown:
+			if sink, ok := s.task.Sink.(sandbox.ShownSink); ok {
+				err = sink.Shown(e.Payload)
+			}
 		case agentwire.TypeExit:
 			return false, s.exit(e)
 		default:
@@ -127,7 +132,7 @@ func (s *Session) exit(e event) error {
 	s.Outcome.ExitCode, s.Outcome.Signal, s.Outcome.Usage = exit.ExitCode, exit.Signal, exit.Usage
 	s.Outcome.StdoutTruncated, s.Outcome.StderrTruncated = exit.StdoutTruncated, exit.StderrTruncated
 	s.Outcome.Limit = limitOf[exit.Cause]
-	s.stateLost = exit.Lost
+	s.stateLost, s.Outcome.ShownLeftOut = exit.Lost, exit.ShownLeftOut
 	switch exit.Cause {
 	case agentwire.Wall, agentwire.CPU:
 		return s.timedOut()

@@ -72,7 +72,7 @@ func (s *Session) nextTurn(ctx context.Context, turns sandbox.Turns) (sandbox.Tu
 func (s *Session) turn(ctx context.Context, t sandbox.Turn, sendTimeout time.Duration) (sandbox.TurnOutcome, error) {
 	s.setTest("")
 	s.lastStderr, s.testBegan, s.collectWait = 0, time.Now(), 0
-	s.Outcome.Skipped, s.Outcome.SkippedTotal, s.interrupted = nil, 0, false
+	s.Outcome.Skipped, s.Outcome.SkippedTotal, s.Outcome.ShownLeftOut, s.interrupted = nil, 0, 0, false
 	s.task.Sink = t.Sink
 	if err := s.sendTurn(ctx, t, sendTimeout); err != nil {
 		return sandbox.TurnOutcome{}, s.whyUnsent(ctx, err)
@@ -106,7 +106,7 @@ func (s *Session) turn(ctx context.Context, t sandbox.Turn, sendTimeout time.Dur
 	o := s.Outcome
 	return sandbox.TurnOutcome{
 		TestOutcome: o.Test(), Limit: o.Limit, StdoutTruncated: o.StdoutTruncated, StderrTruncated: o.StderrTruncated,
-		Skipped: o.Skipped, SkippedTotal: o.SkippedTotal,
+		ShownLeftOut: o.ShownLeftOut, Skipped: o.Skipped, SkippedTotal: o.SkippedTotal,
 		Generation: s.generation, StateLost: s.stateLost, Interrupted: s.interrupted,
 		LimitsEnforced: o.LimitsEnforced, OCIRuntime: o.OCIRuntime, Snapshot: o.Snapshot,
 	}, nil
