@@ -41,17 +41,21 @@ const (
 	CodeTooManySchedules = "too_many_schedules"
 	CodeSessionEnded     = "session_ended" // also of an execution that waited, or ran, as its session ended
 	CodeSessionBusy      = "session_busy"  // as many executions wait as may
-	CodeDenied           = "denied_by_policy"
-	CodeNotHeld          = "not_held"    // a decision about a job that waits for none
-	CodeOtherInput       = "other_input" // a decision that names another input than the job's
-	CodeTooLarge         = "too_large"
-	CodeMediaType        = "unsupported_media_type"
-	CodeMethodNotAllowed = "method_not_allowed"
-	CodeTimeout          = "timeout"
-	CodeWaitOver         = "wait_over"  // a job that was waited for has not ended: a [*WaitOverError]
-	CodeJobFailed        = "job_failed" // the job of a hook that answers with its result
-	CodeUnavailable      = "unavailable"
-	CodeInternal         = "internal"
+	CodeNoContext        = "no_context"    // also of an execution that waited as its context was deleted
+	CodeTooManyContexts  = "too_many_contexts"
+	// CodeGenerationChanged is that of a [*GenerationError], also of an execution that waited as its context was restarted.
+	CodeGenerationChanged = "generation_changed"
+	CodeDenied            = "denied_by_policy"
+	CodeNotHeld           = "not_held"    // a decision about a job that waits for none
+	CodeOtherInput        = "other_input" // a decision that names another input than the job's
+	CodeTooLarge          = "too_large"
+	CodeMediaType         = "unsupported_media_type"
+	CodeMethodNotAllowed  = "method_not_allowed"
+	CodeTimeout           = "timeout"
+	CodeWaitOver          = "wait_over"  // a job that was waited for has not ended: a [*WaitOverError]
+	CodeJobFailed         = "job_failed" // the job of a hook that answers with its result
+	CodeUnavailable       = "unavailable"
+	CodeInternal          = "internal"
 )
 
 // Codes of the Error in the result of a job that no run brought to its end. CodeUnavailable

@@ -19,13 +19,23 @@ type turn struct {
 	sealed *os.File
 	files  *inputs
 	wall   time.Duration
+	// context is whose interpreter executes it: one of that generation, which is started by that command, there, if it is not there yet.
+	context    string
+	generation int
+	language   string
+	directory  string
+	// contexts are the others, and their generations.
+	contexts map[string]int
 }
 
 // newTurn is one of whose files and code nothing has come.
-func newTurn(wall time.Duration) *turn {
+func newTurn(t agentwire.Turn) *turn {
 	files := newInputs(workDir)
 	files.replace = true
-	return &turn{wall: wall, files: files}
+	return &turn{
+		wall: time.Duration(t.WallMS) * time.Millisecond, files: files,
+		context: t.Name(), generation: t.Generation, language: t.Language, directory: t.Directory, contexts: t.Contexts,
+	}
 }
 
 // beginFile begins a file of the turn that comes. Nothing of the session runs, and what a prepared process has left is gone.
@@ -48,9 +58,11 @@ func (s *session) queueTurn() error {
 	if s.coming.turn.sealed, err = s.coming.turn.code.seal(); err != nil {
 		return err
 	}
-	select {
-	case <-s.interrupt: // it was for a turn that had ended
-	default:
+	for _, late := range []chan struct{}{s.interrupt, s.restart} { // it was for a turn that had ended
+		select {
+		case <-late:
+		default:
+		}
 	}
 	select {
 	case s.turns <- *s.coming.turn:
@@ -60,44 +72,40 @@ func (s *session) queueTurn() error {
 	}
 }
 
-// runTurns has code executed as it comes, by an interpreter that keeps its state. When it ends, the next turn gets a
+// runTurns has code executed as it comes, by interpreters that keep their state. When one ends, the next turn of its context gets a
 // new one. Between two turns no process of the session runs, so no file changes while it is read, and all
 // that is printed belongs to the turn that sends it. process, if there is one, was prepared and is the first interpreter already.
 func (s *session) runTurns(start agentwire.Start, process *process) error {
 	if err := wipeAs(jobID, "/tmp", "/dev/shm"); err != nil { // what a prepared process has left
 		return err
 	}
-	g, err := newGroup("program")
+	c, err := newContexts(start, process)
 	if err != nil {
 		return err
 	}
-	defer g.close()
+	defer c.group.close()
 	files := s.inputs.sums
-	var i *interpreter
-	if process != nil {
-		i = preparedInterpreter(process, start)
-	} else if len(start.Become) > 0 { // the code of a prepared one
+	if process == nil && len(start.Become) > 0 { // the code of a prepared one
 		if err := wipeAs(jobID, workDir); err != nil {
 			return err
 		}
 	}
 	close(s.clean)
 	for {
-		t, ok, err := s.nextTurn(i, start)
+		t, ok, err := s.nextTurn(c)
 		if err != nil {
 			return err
 		}
 		if !ok {
 			break
 		}
-		if err := s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{Preloaded: i != nil && i.extraMemory > 0}); err != nil {
+		if err := s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{Preloaded: c.preloaded(t.context)}); err != nil {
 			return err
 		}
 		maps.Copy(files, t.files.sums)
-		problem, refused := t.files.problem, agentwire.Exit{Cause: agentwire.Exited, ExitCode: 1}
-		if i != nil && i.stirred {
-			problem, refused.Lost, refused.Usage.CPUMS = stirred, true, i.stirredFor.Milliseconds()
-			i = nil
+		i, problem, refused, err := s.interpreterOf(c, t)
+		if err != nil {
+			return err
 		}
 		if problem != "" {
 			if err := s.refuseTurn(start, t, problem, refused); err != nil {
@@ -105,17 +113,11 @@ func (s *session) runTurns(start agentwire.Start, process *process) error {
 			}
 			continue
 		}
-		if i == nil {
-			if i, err = startInterpreter(start, g); err != nil {
-				return fmt.Errorf("start interpreter: %w", err)
-			}
-		}
-		exit, err := s.execute(i, start, t)
+		exit, err := s.execute(c, i, t)
 		if err != nil {
 			return fmt.Errorf("execute code: %w", err)
 		}
-		if exit.Lost {
-			i = nil
+		if len(c.all) == 0 {
 			if err := awaitFreed(); err != nil {
 				return err
 			}
@@ -123,17 +125,41 @@ func (s *session) runTurns(start agentwire.Start, process *process) error {
 		if err := s.out.WriteJSON(agentwire.TypeExit, exit); err != nil {
 			return err
 		}
-		c := collector{root: workDir, limits: start.Limits, inputs: files, send: s, sums: map[string]sum{}}
-		if err := asJob(c.collect); err != nil {
+		k := collector{root: workDir, limits: start.Limits, inputs: files, send: s, sums: map[string]sum{}}
+		if err := asJob(k.collect); err != nil {
 			return err
 		}
-		files = c.sums
-		if err := s.out.WriteJSON(agentwire.TypeTurned, agentwire.Turned{SkippedTotal: c.skipped}); err != nil {
+		files = k.sums
+		if err := s.out.WriteJSON(agentwire.TypeTurned, agentwire.Turned{SkippedTotal: k.skipped}); err != nil {
 			return err
 		}
 	}
 	killAll()
 	return s.out.WriteJSON(agentwire.TypeEnd, agentwire.End{})
+}
+
+// contextGone is why a turn is refused whose context was lost as others were ended.
+const contextGone = "glovebox: the context's state was lost as another context was ended, and this code was not executed"
+
+// interpreterOf returns the one that executes the turn. problem, if set, says why none does, and refused how the turn ends then.
+func (s *session) interpreterOf(c *contexts, t turn) (i *interpreter, problem string, refused agentwire.Exit, err error) {
+	refused = agentwire.Exit{Cause: agentwire.Exited, ExitCode: 1}
+	same := c.keep(t)
+	switch {
+	case c.stirred:
+		problem, refused.Lost, refused.Usage.CPUMS = stirred, true, c.stirredFor.Milliseconds()
+		c.stirred = false
+	case !same:
+		problem, refused.Lost = contextGone, true
+	case t.files.problem != "":
+		problem = t.files.problem
+	default:
+		i, problem, err = c.open(t)
+	}
+	if problem != "" {
+		refused.LostContexts = c.takeLost(t.context)
+	}
+	return i, problem, refused, err
 }
 
 // refuseTurn is a turn whose code is not executed.
@@ -151,28 +177,29 @@ func (s *session) refuseTurn(start agentwire.Start, t turn, problem string, exit
 }
 
 // execute has the interpreter execute the code, and returns when nothing of the session runs any more.
-func (s *session) execute(i *interpreter, start agentwire.Start, t turn) (agentwire.Exit, error) {
-	memoryLimit := start.Limits.MemoryMB<<20 + i.extraMemory
+func (s *session) execute(c *contexts, i *interpreter, t turn) (agentwire.Exit, error) {
+	memoryLimit := c.memoryLimit()
 	var before groupUsage
-	if before.sample(i.group); before.err != nil {
+	if before.sample(c.group); before.err != nil {
 		return agentwire.Exit{}, before.err
 	}
 	stop := make(chan agentwire.Cause, 4) // more than there are senders: no sender waits
-	output := i.pump(s.stream(agentwire.TypeStdout, start), s.stream(agentwire.TypeStderr, start), stop)
+	output := c.pump(s.stream(agentwire.TypeStdout, c.start), s.stream(agentwire.TypeStderr, c.start), stop)
+	present := maps.Clone(c.all)
 	began := time.Now()
-	watched := watchGroup(i.group, watchLimits{
-		memory: memoryLimit, cpu: before.cpu + cpuLimit(start.Limits), processes: maxProcesses(start.Limits.Processes),
+	watched := watchGroup(c.group, watchLimits{
+		memory: memoryLimit, cpu: before.cpu + cpuLimit(c.start.Limits), processes: maxProcesses(c.start.Limits.Processes),
 	}, stop)
-	i.resume()
+	resume()
 	shown := &shown{send: func(p []byte) error { return s.sendBulk(agentwire.TypeShown, p) }}
 	word := i.tell(t.sealed, shown)
 	exit := s.await(i, t, word, stop)
 	exit.Usage.WallMS = time.Since(began).Milliseconds()
-	if !exit.Lost && !stopAll() { // it can't be kept from running
+	if !exit.Lost && !stopAll() { // they can't be kept from running
+		c.endAll()
 		exit.Lost = true
 	}
 	over := watched.finish()
-	i.cpu = over.cpu
 	late := func() { // what was told, or is seen, as the code ended
 		select {
 		case cause := <-stop:
@@ -189,13 +216,26 @@ func (s *session) execute(i *interpreter, start agentwire.Start, t turn) (agentw
 		exit.Lost, exit.ExitCode, exit.Signal = true, 128+int(syscall.SIGKILL), "SIGKILL"
 	}
 	if exit.Lost {
-		i.kill(memoryLimit)
+		if c.all[t.context] == i {
+			c.end(t.context)
+		}
+		if exit.Cause == agentwire.Processes { // others may have started them
+			c.endAll()
+		}
+		if !c.freed() { // it is others that hold it
+			c.endAll()
+			c.freed()
+		}
 	}
-	truncated, err := output.end()
+	c.endDead(t.context)
+	truncated, err := output.end(i.failure)
 	if err = errors.Join(err, over.err); err != nil {
 		return agentwire.Exit{}, err
 	}
-	i.finish(exit.Lost)
+	c.finish(present)
+	exit.Lost = exit.Lost || c.lost[t.context]
+	exit.LostContexts = c.takeLost(t.context)
+	c.began, c.cpu = true, over.cpu
 	exit.StdoutTruncated, exit.StderrTruncated, exit.ShownLeftOut = truncated[0], truncated[1], shown.leftOut
 	exit.Usage.CPUMS, exit.Usage.MemoryPeakBytes = (over.cpu - before.cpu).Milliseconds(), over.memory
 	late() // its last output may have gone over the limit
@@ -235,6 +275,10 @@ func (s *session) await(i *interpreter, t turn, word <-chan int, stop <-chan age
 		case cause = <-stop:
 		case <-s.interrupt:
 			cause = agentwire.Killed
+		case <-s.restart:
+			exit.Cause = agentwire.Killed
+			exit.Lost, exit.ExitCode, exit.Signal = true, 128+int(syscall.SIGKILL), "SIGKILL"
+			return exit
 		}
 		urgent := cause != agentwire.Wall && cause != agentwire.Output && cause != agentwire.Killed
 		if exit.Cause == agentwire.Exited || urgent {
