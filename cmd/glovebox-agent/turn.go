@@ -228,6 +228,12 @@ func (s *session) execute(c *contexts, i *interpreter, t turn) (agentwire.Exit, 
 		}
 	}
 	c.endDead(t.context)
+	c.began, c.cpu = true, over.cpu
+	if exit.Lost || len(c.lost) > 0 { // what was ended ran until it was
+		if used, err := c.group.cpu(); err == nil {
+			c.cpu = used
+		}
+	}
 	truncated, err := output.end(i.failure)
 	if err = errors.Join(err, over.err); err != nil {
 		return agentwire.Exit{}, err
@@ -235,7 +241,6 @@ func (s *session) execute(c *contexts, i *interpreter, t turn) (agentwire.Exit, 
 	c.finish(present)
 	exit.Lost = exit.Lost || c.lost[t.context]
 	exit.LostContexts = c.takeLost(t.context)
-	c.began, c.cpu = true, over.cpu
 	exit.StdoutTruncated, exit.StderrTruncated, exit.ShownLeftOut = truncated[0], truncated[1], shown.leftOut
 	exit.Usage.CPUMS, exit.Usage.MemoryPeakBytes = (over.cpu - before.cpu).Milliseconds(), over.memory
 	late() // its last output may have gone over the limit

@@ -3,7 +3,6 @@ package podman_test
 import (
 	"maps"
 	"testing"
-	"time"
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -148,9 +147,9 @@ func TestContextsHostile(t *testing.T) {
 			[]want{{}, {}, {status: job.OutOfMemory, code: 137, lost: true}, {stdout: "200\n"}},
 		},
 		"starts without end": {
-			[]step{at("main", step{code: "x = 1"}), at("a", step{code: "import subprocess\nwhile True:\n    try: subprocess.Popen(['setsid', 'sh', '-c', 'while :; do sleep 0.001 & done'], stderr=subprocess.DEVNULL)\n    except OSError: pass", wall: 2 * time.Second}), after(map[string]int{job.MainContext: 1, "a": 2}, "main", step{code: "x"}),
+			[]step{at("main", step{code: "x = 1"}), at("a", step{code: "import subprocess\nfor n in range(10**9):\n    if n == 10: print('begun', flush=True)\n    try: subprocess.Popen(['setsid', 'sh', '-c', 'while :; do sleep 0.001 & done'], stderr=subprocess.DEVNULL)\n    except OSError: pass", restartAt: "begun"}), after(map[string]int{job.MainContext: 1, "a": 2}, "main", step{code: "x"}),
 				after(map[string]int{job.MainContext: 1, "a": 2}, "a", step{code: "2"})},
-			[]want{{}, {status: job.TimedOut, code: 124, lost: true}, {stdout: "1\n"}, {stdout: "2\n"}},
+			[]want{{}, {stdout: "begun\n", status: job.Canceled, code: 137, lost: true}, {stdout: "1\n"}, {stdout: "2\n"}},
 		},
 		"a directory that is a link": {
 			[]step{at("main", step{code: "import os; os.symlink('/root', 'd'); os.symlink('/tmp', 'e')"}),
