@@ -110,6 +110,8 @@ var (
 	ErrNoSchedule       = &Error{CodeNoSchedule, "there is no such schedule, or no longer"}
 	ErrNoSession        = &Error{CodeNotFound, "there is no such session, or no longer"}
 	ErrSessionEnded     = &Error{CodeSessionEnded, "the session has ended: start another"}
+	ErrNoContext        = &Error{CodeNoContext, "the session has no such context, or no longer"}
+	ErrTooManyContexts  = &Error{CodeTooManyContexts, fmt.Sprintf("a session has %d contexts at most: delete one", MaxContexts)}
 	ErrSessionBusy      = &Error{CodeSessionBusy, fmt.Sprintf("%d executions of the session wait already, the most there can be", MaxWaitingTurns)}
 	ErrNotHeld          = &Error{CodeNotHeld, "the job waits for no decision, or no longer"}
 	ErrOtherInput       = &Error{CodeOtherInput, "what was decided about is not what the job would run: look at it again"}
