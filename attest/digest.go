@@ -26,6 +26,7 @@ const (
 	streamsInputDomain  = "glovebox/streams-input/v1"
 	commandsInputDomain = "glovebox/commands-input/v1"
 	sessionInputDomain  = "glovebox/session-input/v1"
+	contextInputDomain  = "glovebox/context-input/v1"
 	outputDomain        = "glovebox/output/v1"
 	gradedOutputDomain  = "glovebox/graded-output/v1"
 	shownOutputDomain   = "glovebox/shown-output/v1"
@@ -119,10 +120,14 @@ type Input struct {
 func NewInput(spec job.Spec) *Input { return newInput(fields{sha256.New()}, spec) }
 
 // NewExecutionInput returns the Input of a session's execution, into which its files go. The session, its number there and its interpreter's, and previous,
-// the subject's digest of the execution before it, come before all else: so it stands for all that the session has executed. previous is "" for the first. The spec is that of [job.SessionSettings.Spec].
+// the subject's digest of the execution before it, come before all else, and before these the context and its language, unless it is the main one: so it stands for all that the session has executed. previous is "" for the first. The spec is that of [job.SessionSettings.Spec].
 // Of a file its SHA-256 is hashed: a reader that has the digest alone computes the same.
 func NewExecutionInput(spec job.Spec, at job.ExecutionState, previous string) *Input {
 	f := newFields(sessionInputDomain)
+	if at.Context != "" {
+		f = newFields(contextInputDomain)
+		f.text(at.Context, at.Language)
+	}
 	f.text(at.ID)
 	f.number(at.Sequence)
 	f.number(int64(at.Generation))

@@ -72,7 +72,7 @@ func VerifySession(executions []job.Executed, keys []Key) (Transcript, error) {
 
 // checkInput fails unless the attested input is that.
 func checkInput(in job.ExecutionInput, p Predicate) error {
-	at := job.ExecutionState{ID: p.Session.ID, Sequence: p.Session.Sequence, Generation: p.Session.Generation}
+	at := job.ExecutionState{ID: p.Session.ID, Sequence: p.Session.Sequence, Context: p.Session.Context, Language: p.Session.Language, Generation: p.Session.Generation}
 	sum, err := ExecutionInputHash(in, at, p.Session.Previous)
 	if err != nil {
 		return fmt.Errorf("%w: input: %w", ErrChanged, err)

@@ -70,8 +70,13 @@ type Predicate struct {
 type Execution struct {
 	ID         string `json:"id"` // the session's
 	Sequence   int64  `json:"sequence"`
-	Generation int    `json:"generation"`
+	Generation int    `json:"generation"` // of the context's interpreter
 	State      string `json:"state"`
+	// Context and Language say whose interpreter executed it; "" is the main one.
+	Context  string `json:"context,omitempty"`
+	Language string `json:"language,omitempty"`
+	// LostContexts are others whose state was lost with it.
+	LostContexts []string `json:"lost_contexts,omitempty"`
 	// Previous is the digest of the subject of the execution before it that was executed; "" where there was none.
 	Previous string `json:"previous"`
 }
@@ -179,7 +184,7 @@ func describe(r job.Result, run Run) (Predicate, error) {
 	}
 	if r.Session != nil {
 		x := r.Session
-		p.Session = &Execution{ID: x.ID, Sequence: x.Sequence, Generation: x.Generation, State: x.State, Previous: run.Previous}
+		p.Session = &Execution{ID: x.ID, Sequence: x.Sequence, Context: x.Context, Language: x.Language, LostContexts: x.LostContexts, Generation: x.Generation, State: x.State, Previous: run.Previous}
 	}
 	p.Stdout.Truncated, p.Stderr.Truncated = r.StdoutTruncated, r.StderrTruncated
 	p.Stdout.TextSHA256, p.Stderr.TextSHA256 = hashText(r.Stdout), hashText(r.Stderr)

@@ -41,17 +41,21 @@ const (
 	CodeTooManySchedules = "too_many_schedules"
 	CodeSessionEnded     = "session_ended" // also of an execution that waited, or ran, as its session ended
 	CodeSessionBusy      = "session_busy"  // as many executions wait as may
-	CodeDenied           = "denied_by_policy"
-	CodeNotHeld          = "not_held"    // a decision about a job that waits for none
-	CodeOtherInput       = "other_input" // a decision that names another input than the job's
-	CodeTooLarge         = "too_large"
-	CodeMediaType        = "unsupported_media_type"
-	CodeMethodNotAllowed = "method_not_allowed"
-	CodeTimeout          = "timeout"
-	CodeWaitOver         = "wait_over"  // a job that was waited for has not ended: a [*WaitOverError]
-	CodeJobFailed        = "job_failed" // the job of a hook that answers with its result
-	CodeUnavailable      = "unavailable"
-	CodeInternal         = "internal"
+	CodeNoContext        = "no_context"    // also of an execution that waited as its context was deleted
+	CodeTooManyContexts  = "too_many_contexts"
+	// CodeGenerationChanged is that of a [*GenerationError], also of an execution that waited as its context was restarted.
+	CodeGenerationChanged = "generation_changed"
+	CodeDenied            = "denied_by_policy"
+	CodeNotHeld           = "not_held"    // a decision about a job that waits for none
+	CodeOtherInput        = "other_input" // a decision that names another input than the job's
+	CodeTooLarge          = "too_large"
+	CodeMediaType         = "unsupported_media_type"
+	CodeMethodNotAllowed  = "method_not_allowed"
+	CodeTimeout           = "timeout"
+	CodeWaitOver          = "wait_over"  // a job that was waited for has not ended: a [*WaitOverError]
+	CodeJobFailed         = "job_failed" // the job of a hook that answers with its result
+	CodeUnavailable       = "unavailable"
+	CodeInternal          = "internal"
 )
 
 // Codes of the Error in the result of a job that no run brought to its end. CodeUnavailable
@@ -106,6 +110,8 @@ var (
 	ErrNoSchedule       = &Error{CodeNoSchedule, "there is no such schedule, or no longer"}
 	ErrNoSession        = &Error{CodeNotFound, "there is no such session, or no longer"}
 	ErrSessionEnded     = &Error{CodeSessionEnded, "the session has ended: start another"}
+	ErrNoContext        = &Error{CodeNoContext, "the session has no such context, or no longer"}
+	ErrTooManyContexts  = &Error{CodeTooManyContexts, fmt.Sprintf("a session has %d contexts at most: delete one", MaxContexts)}
 	ErrSessionBusy      = &Error{CodeSessionBusy, fmt.Sprintf("%d executions of the session wait already, the most there can be", MaxWaitingTurns)}
 	ErrNotHeld          = &Error{CodeNotHeld, "the job waits for no decision, or no longer"}
 	ErrOtherInput       = &Error{CodeOtherInput, "what was decided about is not what the job would run: look at it again"}

@@ -119,6 +119,9 @@ type Pending struct {
 
 	// Spec is what will run; nil in a list. Values of secrets are not in it.
 	Spec *Spec `json:"spec,omitempty" doc:"What will run, once it is approved. Absent in a list."`
+	// Context and Language are where in its session an execution will run; "" is main, and the runtime's own.
+	Context  string `json:"context,omitempty" doc:"Whose interpreter of the session will execute it; absent for main."`
+	Language string `json:"language,omitempty" doc:"That context's; absent for main."`
 	// Session that it is an execution of, or "".
 	Session string `json:"session,omitempty" doc:"The session that it is an execution of, if it is one: what that executed before can change what this does."`
 }

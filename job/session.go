@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -88,6 +89,11 @@ func (c SessionChange) Check() error {
 // SessionExecution is code for a session to execute.
 type SessionExecution struct {
 	Code string `json:"code,omitempty" doc:"Goes on from what the session has executed before. It may be left out where there are files." example:"x = 1; print(x)"`
+	// Context is whose interpreter executes it, and Language what that is to speak.
+	Context  string `json:"context,omitempty" doc:"Whose interpreter executes it: main, the session's first one, by default. A context that the session hasn't is made. Up to 8, each with a state of its own, share the session's files." example:"main"`
+	Language string `json:"language,omitempty" doc:"The language of a context that is not there yet, one of the runtime's: its own by default. Of one that is there it has to be the same." example:"javascript"`
+	// ExpectGeneration is the generation that the context's interpreter has to have.
+	ExpectGeneration int `json:"expect_generation,omitempty" minimum:"0" doc:"Refuses it (409, generation_changed) where the context's interpreter has another generation: its state was lost, or it was restarted. An execution that waited is canceled with that code. 1 for a context's first."`
 	// Files are put there before the code is executed, in the place of what has their names.
 	Files    []File            `json:"files,omitempty" doc:"Files placed in the session's directory before the code is executed, in the place of those of their names: text, bytes, an upload, or an artifact of a job. They are no artifacts of the execution unless the code changes them."`
 	WallMS   int64             `json:"wall_ms,omitempty" minimum:"0" doc:"How long it may take; the session's wall_ms is the default and the most."`
@@ -103,8 +109,8 @@ type Session struct {
 	Status  SessionStatus `json:"status" enum:"queued,ready,busy,ended"`
 	Runtime string        `json:"runtime" example:"python"`
 	Limits  Limits        `json:"limits"`
-	// Generation counts its interpreters: one more after each that was lost.
-	Generation  int               `json:"generation" doc:"Counts its interpreters, 0 before the first execution: a state that was lost is one more."`
+	// Generation counts its main interpreters: one more after each that was lost or restarted.
+	Generation  int               `json:"generation" doc:"Counts the interpreters of its main context, 0 before the first execution: one that was lost or restarted is one more."`
 	Executions  int64             `json:"executions" doc:"How many have begun."`
 	Execution   string            `json:"execution_id,omitempty" doc:"The one that runs; it is a job."`
 	TTLSeconds  int64             `json:"ttl_seconds" doc:"From created_at to expires_at."`
@@ -128,8 +134,12 @@ type SessionEnd struct {
 type ExecutionState struct {
 	ID         string `json:"id" doc:"The session's."`
 	Sequence   int64  `json:"sequence" doc:"1 for its first execution."`
-	Generation int    `json:"generation" doc:"Which of its interpreters executed it."`
+	Context    string `json:"context,omitempty" doc:"Whose interpreter executed it; absent for main."`
+	Language   string `json:"language,omitempty" doc:"That context's; absent for main."`
+	Generation int    `json:"generation" doc:"Which of the context's interpreters executed it."`
 	State      string `json:"state" enum:"kept,lost" doc:"lost: the interpreter, or the session, ended with this execution. The files stay while the session lives."`
+	// LostContexts are others whose interpreters ended with it.
+	LostContexts []string `json:"lost_contexts,omitempty" doc:"Other contexts whose state was lost with this execution: their interpreters ended while it ran, or were ended with it."`
 }
 
 // What became of a session's state with an execution.
@@ -182,6 +192,12 @@ func (e SessionExecution) Check(most int64) error {
 	}
 	if e.WallMS < 0 || most > 0 && e.WallMS > most {
 		errs = append(errs, FieldError{"wall_ms", e.WallMS, "is out of range", fmt.Sprintf("1 to %d, the session's", most)})
+	}
+	if e.Context != "" && !ValidContext(e.Context) {
+		errs = append(errs, FieldError{"context", clip(e.Context), "is no name of a context", contextNames})
+	}
+	if e.ExpectGeneration < 0 || e.ExpectGeneration > math.MaxInt32 {
+		errs = append(errs, FieldError{"expect_generation", e.ExpectGeneration, "is out of range", "1 and up, 0 for any"})
 	}
 	errs = append(errs, keyFault(e.IdempotencyKey)...)
 	if len(errs) == 0 {

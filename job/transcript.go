@@ -3,6 +3,9 @@ package job
 // ExecutionInput is what an execution of a session was given.
 type ExecutionInput struct {
 	Code string `json:"code,omitempty"`
+	// Context and Language say whose interpreter executed it; "" is main, which has the runtime's own.
+	Context  string `json:"context,omitempty" doc:"Whose interpreter executed it; absent for main."`
+	Language string `json:"language,omitempty" doc:"That context's; absent for main."`
 	// Files hold their content, or say which upload or artifact it is, and its SHA-256.
 	Files []File `json:"files,omitempty" doc:"With their content, or with the upload or artifact that has it, and its SHA-256."`
 	// Env is the session's.

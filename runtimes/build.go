@@ -148,13 +148,20 @@ func (s Set) choose(options BuildOptions) ([]Runtime, error) {
 		asked = append(asked, r)
 	}
 	var chosen []Runtime
+	add := func(r Runtime) {
+		if !slices.ContainsFunc(chosen, func(c Runtime) bool { return c.Name == r.Name }) {
+			chosen = append(chosen, r)
+		}
+	}
 	for _, r := range asked {
 		if r.imageOf != "" {
 			r, _ = s.Lookup(r.imageOf)
 		}
-		if !slices.ContainsFunc(chosen, func(c Runtime) bool { return c.Name == r.Name }) {
-			chosen = append(chosen, r)
+		for _, name := range r.below() { // first
+			below, _ := s.Lookup(name)
+			add(below)
 		}
+		add(r)
 	}
 	return chosen, nil
 }
@@ -176,7 +183,16 @@ func (s Set) Built(ctx context.Context, podman []string) (map[string]bool, error
 	return built, nil
 }
 
-// build makes the image of one runtime, on the base.
+// imageBelow is the image on which that of the runtime is built.
+func (s Set) imageBelow(r Runtime) string {
+	if r.on == "" {
+		return s.base
+	}
+	below, _ := s.Lookup(r.on)
+	return below.Image()
+}
+
+// build makes the image of one runtime, on the base or on that of another.
 func (b *builder) build(ctx context.Context, r Runtime) error {
 	folder := filepath.Join(b.dir, r.Name)
 	if err := b.unpack(r.Name, folder); err != nil {
@@ -190,10 +206,14 @@ func (b *builder) build(ctx context.Context, r Runtime) error {
 		"build", "--quiet", "--pull=never", "--layers=false",
 		// Needs no OCI runtime, so that builds too can do without crun.
 		"--isolation=chroot",
-		"--build-arg", "BASE=" + b.set.base,
+		"--build-arg", "BASE=" + b.set.imageBelow(r),
 		// There while the image is built, and not in it.
 		"--volume", inputs + ":/run/build:ro",
 		"--tag", r.Image(),
+	}
+	for _, name := range r.with {
+		other, _ := b.set.Lookup(name)
+		args = append(args, "--build-arg", "WITH_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))+"="+other.Image())
 	}
 	if registry := os.Getenv("npm_config_registry"); registry != "" {
 		args = append(args, "--build-arg", "npm_config_registry="+registry)

@@ -2,6 +2,7 @@ package runtimes
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,11 +53,17 @@ type Runtime struct {
 	// Session, if there is one, starts an interpreter that executes code piece by piece and keeps its state: README.md
 	// says how.
 	Session []string
+	// Language is what Session speaks. Contexts are the commands of further interpreters that a session can have, by their languages.
+	Language string
+	Contexts map[string][]string
 	// SessionCode is what Session has the program execute; nil: it isn't in a file.
 	SessionCode []byte
 
 	image   string
 	imageOf string // the runtime whose image it has, "" for its own
+	// on is the runtime on whose image its own is built, "" for the base, and with are those whose images it takes files of.
+	on   string
+	with []string
 }
 
 // Preload says that the runtime's command for its own file, without arguments, can be
@@ -84,6 +91,28 @@ type definition struct {
 	Limits         map[string]any    `yaml:"limits"`
 	Preload        *Preload          `yaml:"preload"`
 	Session        []string          `yaml:"session"`
+	// Language is its own by default: the runtime's name.
+	Language string              `yaml:"language"`
+	Contexts map[string][]string `yaml:"contexts"`
+	// On is a runtime on whose image this one's is built, and With are more whose images it takes files of.
+	On   string   `yaml:"on"`
+	With []string `yaml:"with"`
+}
+
+// below are the runtimes whose images its own is built from.
+func (r Runtime) below() []string {
+	if r.on == "" {
+		return r.with
+	}
+	return append([]string{r.on}, r.with...)
+}
+
+// Languages are those of which a session can have interpreters, its own first.
+func (r Runtime) Languages() []string {
+	if len(r.Session) == 0 {
+		return nil
+	}
+	return append([]string{r.Language}, slices.Sorted(maps.Keys(r.Contexts))...)
 }
 
 // Image returns the name of the runtime's image, which changes with everything that
@@ -125,9 +154,11 @@ func fill(command []string, file string) []string {
 const maxPreloadMB = 1024
 
 var (
-	nameForm    = regexp.MustCompile(`^[a-z][a-z0-9+.#_-]{0,31}$`)
-	folderForm  = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
-	versionForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._]{0,31}$`)
+	nameForm   = regexp.MustCompile(`^[a-z][a-z0-9+.#_-]{0,31}$`)
+	folderForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+	// languageForm is that of the languages of contexts.
+	languageForm = regexp.MustCompile(`^[a-z][a-z0-9+#-]{0,31}$`)
+	versionForm  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._]{0,31}$`)
 )
 
 // parse reads runtime.yaml of the folder of the given name.
@@ -153,7 +184,16 @@ func parse(folder string, text []byte) (Runtime, error) {
 	return Runtime{
 		Name: d.Name, Version: d.Version, VersionCommand: d.VersionCommand, Aliases: d.Aliases, Core: d.Core, File: d.File,
 		Compile: d.Compile, Run: d.Run, Env: env, Limits: limits, Preload: d.Preload, Session: d.Session, imageOf: d.Image,
+		Language: d.language(), Contexts: d.Contexts, on: d.On, with: d.With,
 	}, nil
+}
+
+// language is the session's own; "" where there is none.
+func (d definition) language() string {
+	if len(d.Session) == 0 {
+		return ""
+	}
+	return cmp.Or(d.Language, d.Name)
 }
 
 // limits reads the limits by way of JSON, so that their names are those of the API.
@@ -203,6 +243,20 @@ func (d definition) check(folder string) error {
 	}
 	if len(d.Run) > 0 && d.Run[0] == "" || len(d.Compile) > 0 && d.Compile[0] == "" {
 		add("run, compile: the program's name is empty")
+	}
+	if (len(d.Contexts) > 0 || d.Language != "") && len(d.Session) == 0 {
+		add("contexts, language: a runtime without a session has none")
+	}
+	for _, language := range append(slices.Sorted(maps.Keys(d.Contexts)), cmp.Or(d.Language, "x")) {
+		if !languageForm.MatchString(language) {
+			add("contexts, language: %q must be lower-case letters, digits, +, # and -", language)
+		}
+	}
+	if _, own := d.Contexts[d.language()]; own {
+		add("contexts: %s is the session's own language", d.language())
+	}
+	if d.Image != "" && (d.On != "" || len(d.With) > 0) {
+		add("image: on and with are for an image of its own")
 	}
 	if d.Preload != nil && len(d.Compile) > 0 {
 		add("preload: a runtime with a compile step has nothing to run before it")

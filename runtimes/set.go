@@ -91,6 +91,18 @@ func (s Set) shareImages() error {
 		}
 		s.runtimes[i].image = owner.image
 	}
+	return s.checkBelow()
+}
+
+// checkBelow makes sure that what images are built from is the base's alone, so that no order of building is needed but one.
+func (s Set) checkBelow() error {
+	for _, r := range s.runtimes {
+		for _, name := range r.below() {
+			if other, ok := s.Lookup(name); !ok || other.Name != name || other.imageOf != "" || len(other.below()) > 0 {
+				return fmt.Errorf("read %s/%s: on, with: %q is no runtime whose own image is built on the base", r.Name, definitionFile, name)
+			}
+		}
+	}
 	return nil
 }
 
@@ -103,12 +115,28 @@ func load(fsys fs.FS, folder, baseDigest string) (Runtime, error) {
 	if err != nil {
 		return Runtime{}, err
 	}
-	digest, err := digestFolder(fsys, folder, baseDigest)
+	below := baseDigest
+	for _, name := range r.below() {
+		digest, err := digestFolder(fsys, name, baseDigest)
+		if err != nil {
+			return Runtime{}, fmt.Errorf("on, with: %w", err)
+		}
+		below += digest
+	}
+	digest, err := digestFolder(fsys, folder, below)
 	if err != nil {
 		return Runtime{}, err
 	}
 	if r.Session, r.SessionCode, err = sessionCommand(fsys, folder, r.Session); err != nil {
 		return Runtime{}, err
+	}
+	for language, command := range r.Contexts {
+		if r.Contexts[language], _, err = sessionCommand(fsys, folder, command); err != nil {
+			return Runtime{}, err
+		}
+		if len(command) == 0 {
+			return Runtime{}, fmt.Errorf("contexts: %s has no command", language)
+		}
 	}
 	r.image = fmt.Sprintf("localhost/glovebox/%s:%s-%s", r.Name, r.Version, digest)
 	return r, nil

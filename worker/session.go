@@ -38,19 +38,20 @@ type heldSession struct {
 	log     *slog.Logger
 	clock   clock
 
-	limits     job.Limits
-	turn       *turn           // that runs; nil between two
-	done       string          // the execution that was taken last
-	generation int             // of the interpreter
-	head       string          // the digest of the last execution that is attested
-	slot       bool            // it has one, for an execution
-	end        *job.SessionEnd // why no other turn comes; nil as long as one may
-	elsewhere  bool            // the record has ended already
+	limits    job.Limits
+	languages []string        // of its contexts, that of main first
+	turn      *turn           // that runs; nil between two
+	done      string          // the execution that was taken last
+	lost      map[string]int  // contexts whose interpreters ended with it, and their generations
+	head      string          // the digest of the last execution that is attested
+	slot      bool            // it has one, for an execution
+	end       *job.SessionEnd // why no other turn comes; nil as long as one may
+	elsewhere bool            // the record has ended already
 }
 
 // holdSession has a sandbox execute what comes for the session, until it ends.
 func (w *Worker) holdSession(life context.Context, x record.Session, r runtimes.Runtime) {
-	h := &heldSession{worker: w, life: life, record: x, began: time.Now(), limits: sessionLimits(x, r), clock: newClock(x), log: w.Log.With("session_id", x.ID)}
+	h := &heldSession{worker: w, life: life, record: x, began: time.Now(), limits: sessionLimits(x, r), languages: r.Languages(), clock: newClock(x), log: w.Log.With("session_id", x.ID)}
 	var forget func()
 	h.wake, forget = w.turns.Wait(x.ID)
 	defer forget()
@@ -91,7 +92,7 @@ func (h *heldSession) run(life context.Context, r runtimes.Runtime) (_ sandbox.O
 	env := map[string]string{}
 	maps.Copy(env, r.Env)
 	maps.Copy(env, h.record.Settings.Env)
-	p := sandbox.Program{JobID: h.record.ID, Epoch: 1, Image: r.Image(), Command: r.Session, Env: env, Limits: h.limits, Turns: h}
+	p := sandbox.Program{JobID: h.record.ID, Epoch: 1, Image: r.Image(), Command: r.Session, Languages: r.Contexts, Env: env, Limits: h.limits, Turns: h}
 	if r.Preload != nil && r.SessionCode != nil {
 		p.Interpreter = &sandbox.File{Name: r.File, Content: r.SessionCode}
 	}
@@ -118,13 +119,16 @@ func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 		}
 		look.Reset(lookInterval)
 		if h.clock.expired() { // nothing begins any more, unless it was given more time
-			if end := h.readClock(ctx, 0, &warn); end != nil {
+			if _, end := h.readClock(ctx, "", 0, &warn); end != nil {
 				return h.noMore(end.Reason, end.Message)
 			}
 		}
 		h.slot = h.slot || given == nil && w.sessions.turns.try(x.Tenant)
 		h.asked = true
-		j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, h.done, h.generation, h.slot)
+		j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, h.done, h.lost, h.slot)
+		if err == nil || errors.Is(err, record.ErrNoTurn) || errors.Is(err, record.ErrNoSlot) || errors.Is(err, record.ErrTurnHeld) {
+			h.lost = nil // the record knows
+		}
 		switch {
 		case err == nil:
 			t, err := h.begin(ctx, j)
@@ -154,7 +158,7 @@ func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 			look.Reset(askAgain)
 		}
 		if woken { // by what may be a change of the session
-			if end := h.readClock(ctx, time.Since(idleSince), &warn); end != nil {
+			if _, end := h.readClock(ctx, "", time.Since(idleSince), &warn); end != nil {
 				return h.noMore(end.Reason, end.Message)
 			}
 		}
@@ -174,11 +178,14 @@ func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 	}
 }
 
-// refused ends an execution whose files can't be had, or that was canceled meanwhile: nothing of it is executed. Any other error is the session's.
+// refused ends an execution whose files can't be had, whose context is another by now, or that was canceled meanwhile: nothing of it is executed. Any other error is the session's.
 func (h *heldSession) refused(err error) bool {
 	status, reason := job.Canceled, (*job.Error)(nil)
 	var input *inputError
+	var elsewhere *placeError
 	switch {
+	case errors.As(err, &elsewhere):
+		reason = elsewhere.reason
 	case errors.As(err, &input):
 		status, reason = job.Failed, input.reason
 	case !errors.Is(err, errCanceled) && !errors.Is(err, errLost):
@@ -206,16 +213,15 @@ func (h *heldSession) noMore(reason, message string) (sandbox.Turn, bool, error)
 // Ended stores what became of an execution, and ends its record.
 func (h *heldSession) Ended(ctx context.Context, o sandbox.TurnOutcome) error {
 	state := job.StateKept
-	h.generation = o.Generation
 	if o.StateLost {
 		state = job.StateLost
-		h.generation++ // the next one's
 	}
+	h.lost = h.turn.lostWith(o)
 	return h.turn.finish(ctx, sandbox.Outcome{
 		Status: o.Status, ExitCode: o.ExitCode, Signal: o.Signal, Usage: o.Usage, Limit: o.Limit,
 		StdoutTruncated: o.StdoutTruncated, StderrTruncated: o.StderrTruncated, ShownLeftOut: o.ShownLeftOut, Skipped: o.Skipped, SkippedTotal: o.SkippedTotal,
 		ImageDigest: h.runtime.ImageDigest, OCIRuntime: o.OCIRuntime, LimitsEnforced: o.LimitsEnforced, Snapshot: o.Snapshot,
-	}, o.Generation, state)
+	}, state, o.LostContexts)
 }
 
 // ended ends the session's record, once its sandbox is gone.
@@ -233,7 +239,7 @@ func (h *heldSession) ended(outcome sandbox.Outcome, err error) {
 	}
 	ctx := context.WithoutCancel(h.life)
 	if h.turn != nil && err == nil && outcome.Lost { // the outcome is the execution's
-		err = h.turn.finish(ctx, outcome, max(h.generation, 1), job.StateLost)
+		err = h.turn.finish(ctx, outcome, job.StateLost, nil)
 	}
 	if h.turn != nil {
 		h.turn.close()

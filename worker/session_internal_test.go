@@ -62,7 +62,7 @@ func (w *Worker) taken(t *testing.T) (*heldSession, record.Job) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, "", 1, true)
+	j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, "", nil, true)
 	if err != nil {
 		t.Fatal(err)
 	}

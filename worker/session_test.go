@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -77,7 +78,7 @@ func TestSessionKeepsState(t *testing.T) {
 			if r.Status != job.Succeeded || r.Stdout != s.stdout || r.Session == nil {
 				t.Fatalf("%s %q: got %+v", runtime, s.code, r)
 			}
-			if want := (job.ExecutionState{ID: id, Sequence: int64(i + 1), Generation: 1, State: job.StateKept}); *r.Session != want {
+			if want := (job.ExecutionState{ID: id, Sequence: int64(i + 1), Generation: 1, State: job.StateKept}); !reflect.DeepEqual(*r.Session, want) {
 				t.Errorf("%s %q: got %+v, want %+v", runtime, s.code, *r.Session, want)
 			}
 			files := 0

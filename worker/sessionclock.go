@@ -9,6 +9,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/await"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
 // clock is for how long a session lives, as far as its worker knows: its record says more, so that is read before the session ends.
@@ -67,10 +68,11 @@ func soon(d time.Duration) time.Duration {
 	return d
 }
 
-// readClock reads for how long the session lives that has executed nothing for so long, and returns why it ends, if it does. Where its record can't be read, what is known holds, for
+// readClock reads for how long the session lives that has executed nothing for so long, and returns why it ends, if it does, and a context's generation: -1 where that is not known. Where its record can't be read, what is known holds, for
 // so long that a change that nobody was told of would have been seen.
-func (h *heldSession) readClock(ctx context.Context, idleFor time.Duration, warn *await.Rarely) *job.SessionEnd {
-	now, err := h.worker.Records.SessionTime(ctx, h.record.ID, h.worker.ID, idleFor)
+func (h *heldSession) readClock(ctx context.Context, of string, idleFor time.Duration, warn *await.Rarely) (generation int, end *job.SessionEnd) {
+	now, err := h.worker.Records.SessionTime(ctx, h.record.ID, h.worker.ID, of, idleFor)
+	generation = -1
 	switch {
 	case errors.Is(err, job.ErrSessionEnded), errors.Is(err, job.ErrNoSession): // the next look for an execution says so, too
 	case err != nil && h.clock.left() < -lookInterval:
@@ -81,18 +83,19 @@ func (h *heldSession) readClock(ctx context.Context, idleFor time.Duration, warn
 		}
 	case now.Over == "":
 		h.clock.set(now)
+		generation = now.Generation
 	}
 	switch now.Over {
 	case job.EndTTL:
-		return &job.SessionEnd{Reason: job.EndTTL, Message: "its ttl_seconds are over"}
+		return generation, &job.SessionEnd{Reason: job.EndTTL, Message: "its ttl_seconds are over"}
 	case job.EndIdle:
-		return &job.SessionEnd{Reason: job.EndIdle, Message: "it has executed nothing for its idle_seconds"}
+		return generation, &job.SessionEnd{Reason: job.EndIdle, Message: "it has executed nothing for its idle_seconds"}
 	}
-	return nil
+	return generation, nil
 }
 
-// watchClock interrupts an execution at the end of its session's time, until stop is called.
-func (h *heldSession) watchClock(interrupt func()) (stop func()) {
+// watchClock interrupts an execution at the end of its session's time, and restarts its context where that is to have another interpreter, until stop is called.
+func (h *heldSession) watchClock(in sandbox.Context, interrupt, restart func()) (stop func()) {
 	ctx, cancel := context.WithCancel(h.life)
 	var watching sync.WaitGroup
 	watching.Go(func() {
@@ -108,9 +111,13 @@ func (h *heldSession) watchClock(interrupt func()) (stop func()) {
 			case <-look.C:
 			case <-over.C:
 			}
-			if end := h.readClock(ctx, 0, &warn); end != nil {
+			generation, end := h.readClock(ctx, in.Name, 0, &warn)
+			if end != nil {
 				interrupt()
 				return
+			}
+			if generation >= 0 && generation != in.Generation {
+				restart()
 			}
 			look.Reset(lookInterval)
 			over.Reset(soon(h.clock.left()))

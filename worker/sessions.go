@@ -94,6 +94,14 @@ func (w *Worker) hasSessions(r runtimes.Runtime) bool {
 	return w.Isolation == job.GVisor && len(r.Session) > 0
 }
 
+// languages are those that contexts of the runtime's sessions can have.
+func (w *Worker) languages(r runtimes.Runtime) []string {
+	if !w.hasSessions(r) {
+		return nil
+	}
+	return r.Languages()
+}
+
 // handleSession is what asynq calls: it has this worker hold a session. It returns an error when the task should come back.
 func (w *Worker) handleSession(life context.Context, t *asynq.Task, giveSlot func()) (err error) {
 	held := false

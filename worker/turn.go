@@ -26,6 +26,9 @@ type turn struct {
 	began   time.Time
 	files   []*capture // that it is given
 	limits  job.Limits
+	at      job.ExecutionState // where it is
+	in      sandbox.Context
+	beside  map[string]int
 	input   *attest.Input
 	close   func() // ends all that watches it, and gives its slot back, should it have that yet
 }
@@ -50,16 +53,18 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 	interrupted := make(chan struct{})
 	interrupt := sync.OnceFunc(func() { close(interrupted) })
 	stopInterrupt := context.AfterFunc(watching, interrupt) //nolint:contextcheck // it outlives ctx, as the worker's life does
-	stopClock := h.watchClock(interrupt)                    //nolint:contextcheck // as above
+	restarted := make(chan struct{})
+	in, beside, misplaced := h.place(j)
+	stopClock := h.watchClock(in, interrupt, sync.OnceFunc(func() { close(restarted) })) //nolint:contextcheck // as above
 	out := newOutput(w, keys, j.Epoch, events, nil)
 	limits := h.limits
 	if own := j.Spec.Limits.WallMS; own > 0 {
 		limits.WallMS = min(limits.WallMS, own)
 	}
-	at := job.ExecutionState{ID: h.record.ID, Sequence: j.Sequence, Generation: max(h.generation, 1)}
+	at := job.ExecutionState{ID: h.record.ID, Sequence: j.Sequence, Context: j.Place.Context, Language: j.Place.Language, Generation: in.Generation}
 	given := *j.Spec
 	given.Env = h.record.Settings.Env
-	h.turn = &turn{session: h, job: j, keys: keys, out: out, events: events, began: time.Now(), limits: limits, input: attest.NewExecutionInput(given, at, h.head)}
+	h.turn = &turn{session: h, job: j, keys: keys, out: out, events: events, began: time.Now(), limits: limits, at: at, in: in, beside: beside, input: attest.NewExecutionInput(given, at, h.head)}
 	h.turn.close = sync.OnceFunc(func() {
 		stopClock()
 		stopInterrupt()
@@ -75,6 +80,9 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 		}
 		h.giveSlot()
 	})
+	if misplaced != nil {
+		return sandbox.Turn{}, misplaced
+	}
 	if err := approved(j, []byte(j.SpecText)); err != nil {
 		return sandbox.Turn{}, err
 	}
@@ -85,11 +93,14 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 	if watching.Err() != nil { // without files to read nothing else has looked
 		return sandbox.Turn{}, context.Cause(watching) //nolint:contextcheck // as above
 	}
-	return sandbox.Turn{Files: files, Code: []byte(j.Spec.Source), Wall: wallTime(limits), Interrupt: interrupted, Sink: turnSink{out, w.SpoolDir, w.UploadTimeout, h.log}}, nil
+	return sandbox.Turn{
+		Files: files, Code: []byte(j.Spec.Source), Wall: wallTime(limits), Interrupt: interrupted, Restart: restarted, Context: in, Contexts: beside,
+		Sink: turnSink{out, w.SpoolDir, w.UploadTimeout, h.log},
+	}, nil
 }
 
 // finish stores what became of the execution, and ends its record. With an error its session ends, and the execution with it.
-func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, state string) error {
+func (t *turn) finish(ctx context.Context, o sandbox.Outcome, state string, lostContexts []string) error {
 	h, w := t.session, t.session.worker
 	var ending record.Ending
 	ctx, processed := w.Tracer.Process(ctx, t.job.Trace, t.job.ID, t.job.Runtime, t.job.Attempts, t.job.Created, t.job.Started)
@@ -110,7 +121,9 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 	}
 	result.Results, result.ResultsLeftOut, result.Exception = readShown(t.out.shown, kept, o.ShownLeftOut)
 	result.Timing.StartupMS = max(t.began.Sub(t.job.Started).Milliseconds(), 0)
-	result.Session = &job.ExecutionState{ID: h.record.ID, Sequence: t.job.Sequence, Generation: generation, State: state}
+	at := t.at
+	at.State, at.LostContexts = state, lostContexts
+	result.Session = &at
 	metered := w.Records.Meter(&result, h.limits.MemoryMB)
 	files := t.out.stored
 	// A job would be tried again. A session has its state to lose, so it waits for a bucket that is away.
@@ -133,7 +146,7 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 	if err != nil {
 		return err
 	}
-	ending.Metered, ending.Generation = metered, h.generation
+	ending.Metered, ending.Rested = metered, state == job.StateKept && len(lostContexts) == 0
 	failpoint.Hit(failpoint.ResultWritten)
 	t.events.finish()                        // the result comes after the output
 	err = w.endRecord(h.life, t.job, ending) //nolint:contextcheck // what is stored is ended, also after ctx
@@ -157,9 +170,9 @@ const inRecord = 6 << 10
 
 // storeInput stores what the execution was given, where that is large. Else the record keeps it.
 func (t *turn) storeInput(ctx context.Context) (ref string, err error) {
-	b, err := job.Marshal(*t.job.Spec)
+	b, err := record.MarshalExecution(*t.job.Spec, t.job.Place)
 	if err != nil {
-		return "", fmt.Errorf("encode spec: %w", err)
+		return "", err
 	}
 	if len(b) <= inRecord {
 		return "", nil

@@ -19,57 +19,54 @@ import (
 	"github.com/glovebox-run/glovebox/internal/agentwire"
 )
 
-// interpreter is a session's process that executes code, turn by turn. It gets each piece on its control socket, a line
+// interpreter is a process of a session that executes code, turn by turn. It gets each piece on its control socket, a line
 // with a token before it and a NUL behind it, and answers with a NUL, the token, a space, an exit code in decimal digits and a NUL. Before that it
 // says what the code shows: a NUL, the token, a space, a JSON object and a NUL each. What it says
 // there is the program's word, as what it prints: code of the session can find the token and say it, too. That ends the turn
 // early, and no other: each has a token of its own.
 type interpreter struct {
 	pid     int
-	group   group
 	pipes   pipes
 	control *os.File
 	answers *bufio.Reader // of control
 	main    chan mainExit
-	used    chan usage
 	failure *execFailure
+	// generation is its number in its context, and mark the cgroup by which its processes are known; "": all that have none.
+	generation int
+	mark       string
 	// extraMemory is what it may hold beside limits.memory_mb, bytes: what it held when it became the session's.
 	extraMemory int64
-	// cpu is what the session had used when its last turn ended, or when it got this interpreter. stirred says that it ran after that, and stirredFor what it used.
-	cpu        time.Duration
-	stirred    bool
-	stirredFor time.Duration
-	// told is closed when nothing is told or heard any more in this turn.
+	// told is closed when nothing is told or heard any more in its last turn.
 	told chan struct{}
 }
 
-// startInterpreter starts it. Its CPU time is that of all its turns, so only the agent's own watch bounds it.
-func startInterpreter(start agentwire.Start, g group) (*interpreter, error) {
+// launch starts an interpreter. Its CPU time is that of all its turns, so only the agent's own watch bounds it.
+func (c *contexts) launch(command []string, dir, mark string) (*interpreter, error) {
 	ours, theirs, err := newControl()
 	if err != nil {
 		return nil, err
 	}
 	defer theirs.Close()
-	i := newInterpreter(g, ours)
-	limits := start.Limits
+	i := newInterpreter(ours)
+	i.mark = mark
+	limits := c.start.Limits
 	limits.CPUMS = unboundedCPUMS
-	r := run{argv: start.Command, env: start.Env, limits: limits, control: theirs, limitControl: true, stderr: &output{}, mergeStderr: start.MergeStderr}
+	r := run{
+		argv: command, env: c.start.Env, limits: limits, control: theirs, limitControl: true, stderr: &output{}, mergeStderr: c.start.MergeStderr,
+		dir: dir, mark: mark,
+	}
 	if i.pipes, err = r.openPipes(); err != nil {
 		return nil, err
 	}
-	i.pid, i.failure, err = r.start(g, i.pipes)
-	i.pipes.closeJobSide()
-	if err != nil {
-		return nil, err
-	}
-	if i.pid == 0 { // refused before there was a process
+	defer i.pipes.closeJobSide()
+	err = c.reaper.start(i.main, func() (pid int, err error) {
+		i.pid, i.failure, err = r.start(c.group, i.pipes)
+		return i.pid, err
+	})
+	if err == nil && i.pid == 0 { // refused before there was a process
 		i.main <- mainExit{}
 	}
-	if i.cpu, err = g.cpu(); err != nil {
-		return nil, err
-	}
-	go reap(i.pid, nil, i.main, i.used)
-	return i, nil
+	return i, err
 }
 
 // newControl makes an interpreter's control socket.
@@ -84,21 +81,21 @@ func newControl() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(ends[0]), "control"), os.NewFile(uintptr(ends[1]), "control"), nil
 }
 
-func newInterpreter(g group, control *os.File) *interpreter {
-	return &interpreter{group: g, control: control, answers: bufio.NewReader(control), main: make(chan mainExit, 1), used: make(chan usage, 1)}
+func newInterpreter(control *os.File) *interpreter {
+	told := make(chan struct{})
+	close(told)
+	return &interpreter{control: control, answers: bufio.NewReader(control), main: make(chan mainExit, 1), told: told}
 }
 
 // preparedInterpreter is the process that was prepared and has become the session's. Its memory is kept by nobody else from here on: nothing waits
 // for the end of a session.
-func preparedInterpreter(p *process, start agentwire.Start) (_ *interpreter, err error) {
-	i := newInterpreter(p.group, p.sessionControl)
-	i.pid, i.pipes, i.extraMemory = p.pid, p.pipes, p.preloadAllowance(start)
-	i.cpu, err = i.group.cpu()
-	go reap(i.pid, nil, i.main, i.used)
+func preparedInterpreter(p *process, start agentwire.Start) *interpreter {
+	i := newInterpreter(p.sessionControl)
+	i.pid, i.pipes, i.extraMemory, i.generation = p.pid, p.pipes, p.preloadAllowance(start), anyGeneration
 	if p.holder != nil {
 		p.holder.kill()
 	}
-	return i, err
+	return i
 }
 
 // unboundedCPUMS is what one process of a session may use in all its turns.
@@ -199,20 +196,17 @@ func (i *interpreter) nextWord(begin string) (word []byte, err error) {
 // interrupt sends SIGINT to the interpreter and to what it has started in its process group.
 func (i *interpreter) interrupt() { _ = syscall.Kill(-i.pid, syscall.SIGINT) }
 
-// resume lets everything that stopAll has stopped go on.
-func (i *interpreter) resume() { _ = syscall.Kill(-1, syscall.SIGCONT) }
-
-// kill ends everything of the session, and waits until the kernel has its memory back, which takes a moment. What
-// files hold stays.
-func (i *interpreter) kill(memoryLimit int64) {
-	killUntilGone(i.used, usage{}, nil)
-	for range 100 {
-		if held, err := i.group.memory(); err != nil || held <= memoryLimit/2 {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
+// dead reports whether the interpreter has ended, also where nobody has waited for it yet.
+func (i *interpreter) dead() bool {
+	if len(i.main) > 0 {
+		return true
 	}
+	state, _, err := readStat(fmt.Sprintf("/proc/%d/stat", i.pid))
+	return gone(err) || err == nil && (state == 'Z' || state == 'X')
 }
+
+// resume lets everything that stopAll has stopped go on.
+func resume() { _ = syscall.Kill(-1, syscall.SIGCONT) }
 
 // finish ends what waits for the interpreter's answer. If the interpreter is gone, nothing is left of it.
 func (i *interpreter) finish(gone bool) {
@@ -226,41 +220,46 @@ func (i *interpreter) finish(gone bool) {
 
 // turnOutput sends what a turn prints.
 type turnOutput struct {
-	i       *interpreter
+	pipes   []*os.File
 	streams [2]*output
 	pumps   sync.WaitGroup
 	errs    chan error
 }
 
-// pump begins to send what the session prints.
-func (i *interpreter) pump(stdout, stderr *output, stop chan<- agentwire.Cause) *turnOutput {
-	t := &turnOutput{i: i, streams: [2]*output{stdout, stderr}, errs: make(chan error, 4)}
+// pump begins to send what the session prints: whoever of it does, it belongs to the turn.
+func (c *contexts) pump(stdout, stderr *output, stop chan<- agentwire.Cause) *turnOutput {
+	t := &turnOutput{streams: [2]*output{stdout, stderr}, errs: make(chan error, 4*len(c.all))}
 	exceeded := sync.OnceFunc(func() { stop <- agentwire.Output })
-	for n, f := range []*os.File{i.pipes.stdout, i.pipes.stderr} {
-		if f == nil {
-			continue
-		}
-		if err := f.SetReadDeadline(time.Time{}); err != nil {
-			t.errs <- err
-		}
-		t.pumps.Go(func() {
-			if err := t.streams[n].pump(f, exceeded); err != nil {
+	for _, i := range c.all {
+		for n, f := range []*os.File{i.pipes.stdout, i.pipes.stderr} {
+			if f == nil {
+				continue
+			}
+			if err := f.SetReadDeadline(time.Time{}); err != nil {
 				t.errs <- err
 			}
-		})
+			t.pipes = append(t.pipes, f)
+			t.pumps.Go(func() {
+				if err := t.streams[n].pump(f, exceeded); err != nil {
+					t.errs <- err
+				}
+			})
+		}
 	}
 	return t
 }
 
-// end sends what is left in the pipes, now that nothing runs that could write to them, and says of which stream there
-// was too much.
-func (t *turnOutput) end() (truncated [2]bool, err error) {
-	err = errors.Join(noWriters(t.i.pipes.stdout), noWriters(t.i.pipes.stderr))
+// end sends what is left in the pipes, now that nothing runs that could write to them, and why the turn's interpreter could not be started, if so. It says of
+// which stream there was too much.
+func (t *turnOutput) end(failure *execFailure) (truncated [2]bool, err error) {
+	for _, f := range t.pipes {
+		err = errors.Join(err, noWriters(f))
+	}
 	if err == nil {
 		t.pumps.Wait()
 	}
-	if f := t.i.failure; f != nil && err == nil {
-		err = t.streams[1].add([]byte(f.message + "\n"))
+	if failure != nil && err == nil {
+		err = t.streams[1].add([]byte(failure.message + "\n"))
 	}
 	select {
 	case pumpErr := <-t.errs:

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,6 +31,14 @@ func (r *run) start(g group, p pipes) (pid int, _ *execFailure, err error) {
 	if err != nil {
 		refusal, err := r.execFailed(err)
 		return 0, refusal, err
+	}
+	if r.mark != "" {
+		procs, err := os.OpenFile(r.mark+"/cgroup.procs", os.O_WRONLY, 0)
+		if err != nil {
+			return 0, nil, fmt.Errorf("open cgroup: %w", err)
+		}
+		defer procs.Close()
+		c.groups = append(slices.Clone(c.groups), procs.Fd())
 	}
 	syscall.ForkLock.Lock()
 	id, errno := c.fork()
@@ -71,7 +81,7 @@ func (r *run) child(g group, p pipes) (*child, error) {
 		streams: [3]uintptr{p.stdin.Fd(), p.jobOut.Fd(), p.jobErr.Fd()},
 		control: noControl,
 		groups:  g.procs[:],
-		dir:     &[]byte(workDir + "\x00")[0],
+		dir:     &[]byte(cmp.Or(r.dir, workDir) + "\x00")[0],
 		id:      jobID,
 		umask:   0o022,
 		zero:    &[]byte("0")[0],

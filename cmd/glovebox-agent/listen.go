@@ -74,10 +74,15 @@ func (s *session) handleNext() (left bool, err error) {
 			s.listener.killed = true
 			close(s.killed)
 		}
+	case agentwire.TypeRestart:
+		select {
+		case s.restart <- struct{}{}:
+		default:
+		}
 	case agentwire.TypeTest:
 		s.coming = coming{test: &test{args: s.check.Test.Args}}
 	case agentwire.TypeTurn:
-		s.coming = coming{turn: newTurn(time.Duration(s.check.Turn.WallMS) * time.Millisecond)}
+		s.coming = coming{turn: newTurn(s.check.Turn)}
 	case agentwire.TypeFileBegin:
 		return false, s.beginFile(s.coming.turn)
 	case agentwire.TypeFileData:

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 )
 
 // output sends one stream of the job, up to a limit.
 type output struct {
+	mu   sync.Mutex // of what follows: contexts of a session print to one stream
 	most int64
 	sent int64
 	// truncate drops what is beyond most, instead of ending the job.
@@ -22,6 +24,12 @@ type output struct {
 
 // add sends p as far as the limit allows.
 func (o *output) add(p []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.addLocked(p)
+}
+
+func (o *output) addLocked(p []byte) error {
 	p = p[:min(int64(len(p)), o.most-o.sent)]
 	o.sent += int64(len(p))
 	return o.send(p)
@@ -34,13 +42,7 @@ func (o *output) pump(r *os.File, exceeded func()) error {
 	read := r.Read
 	for {
 		n, err := read(buf)
-		if o.sent+int64(n) > o.most {
-			o.truncated = true
-			if !o.truncate {
-				exceeded()
-			}
-		}
-		if sendErr := o.add(buf[:n]); sendErr != nil {
+		if sendErr := o.printed(buf[:n], exceeded); sendErr != nil {
 			return sendErr
 		}
 		switch {
@@ -52,6 +54,19 @@ func (o *output) pump(r *os.File, exceeded func()) error {
 			return fmt.Errorf("read output: %w", err)
 		}
 	}
+}
+
+// printed is add for what the job has printed.
+func (o *output) printed(p []byte, exceeded func()) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.sent+int64(len(p)) > o.most {
+		o.truncated = true
+		if !o.truncate {
+			exceeded()
+		}
+	}
+	return o.addLocked(p)
 }
 
 // noWriters tells the pump of r that no process is left that could write, even if r never ends:

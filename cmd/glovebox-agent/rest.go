@@ -1,9 +1,8 @@
 package main
 
 import (
+	"maps"
 	"time"
-
-	"github.com/glovebox-run/glovebox/internal/agentwire"
 )
 
 // A session that waits for a turn is looked at after firstLook, and after twice as long each time, up to lastLook: twenty that were looked at every
@@ -21,8 +20,8 @@ const stirred = "glovebox: code of the session ran between two executions: its s
 
 // nextTurn waits for a turn. Nothing of the session may run meanwhile: it would have a processor without limits that nobody counts. gVisor
 // lets a stopped process go on when a timer or a file of its own sends it SIGCONT. If any has run, all are ended.
-func (s *session) nextTurn(i *interpreter, start agentwire.Start) (t turn, ok bool, err error) {
-	if i == nil || i.told == nil { // nothing of the session's was executed yet, or its end was seen
+func (s *session) nextTurn(c *contexts) (t turn, ok bool, err error) {
+	if len(c.all) == 0 || !c.began { // nothing of the session's was executed yet, or its end was seen
 		t, ok = <-s.turns
 		return t, ok, nil
 	}
@@ -32,36 +31,38 @@ func (s *session) nextTurn(i *interpreter, start agentwire.Start) (t turn, ok bo
 	for {
 		select {
 		case t, ok = <-s.turns:
-			if !i.stirred && !i.rests() {
-				err = i.endStirred(start)
+			if !c.stirred && !c.rest() {
+				err = c.endStirred()
 			}
 			return t, ok, err
 		case <-timer.C:
-			if i.rests() && standsStill() {
+			if c.rest() && standsStill() {
 				wait = min(2*wait, lastLook)
 				timer.Reset(wait)
 				continue
 			}
-			if err := i.endStirred(start); err != nil { // no further look, as the timer is not set again
+			if err := c.endStirred(); err != nil { // no further look, as the timer is not set again
 				return t, false, err
 			}
 		}
 	}
 }
 
-// rests reports whether the session has used next to no CPU time since its last turn. If that can't be told, it has.
-func (i *interpreter) rests() bool {
-	used, err := i.group.cpu()
-	return err == nil && used <= i.cpu+restSlack
+// rest reports whether the session has used next to no CPU time since its last turn. If that can't be told, it has.
+func (c *contexts) rest() bool {
+	used, err := c.group.cpu()
+	return err == nil && used <= c.cpu+restSlack
 }
 
 // endStirred ends all that runs of the session.
-func (i *interpreter) endStirred(start agentwire.Start) error {
-	i.stirred = true
-	i.kill(start.Limits.MemoryMB << 20)
-	i.finish(true)
-	if used, err := i.group.cpu(); err == nil {
-		i.stirredFor = used - i.cpu
+func (c *contexts) endStirred() error {
+	c.stirred = true
+	present := maps.Clone(c.all)
+	c.endAll()
+	c.finish(present)
+	c.freed()
+	if used, err := c.group.cpu(); err == nil {
+		c.stirredFor, c.cpu = used-c.cpu, used
 	}
 	return awaitFreed()
 }

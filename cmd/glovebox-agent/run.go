@@ -40,6 +40,8 @@ type run struct {
 	// limitControl, of one that has them.
 	control      *os.File
 	limitControl bool
+	// dir is where it is started; "" is the job's directory. mark is one more cgroup that it joins, by its directory; "" is none.
+	dir, mark string
 }
 
 // process is a program's first process, with the ends of its streams.

@@ -30,8 +30,10 @@ type session struct {
 	// way is to end.
 	turns     chan turn
 	interrupt chan struct{}
-	clean     chan struct{} // closed when files of turns can be put where they are to be
-	coming    coming
+	// restart says that the interpreter that executes it is to be ended.
+	restart chan struct{}
+	clean   chan struct{} // closed when files of turns can be put where they are to be
+	coming  coming
 }
 
 // coming is the test or the turn that is being received.
@@ -47,7 +49,7 @@ func newSession(in io.Reader, out io.Writer) *session {
 		credit: agentwire.NewCredit(),
 		killed: make(chan struct{}),
 		tests:  make(chan test, 1),
-		turns:  make(chan turn, 1), interrupt: make(chan struct{}, 1), clean: make(chan struct{}),
+		turns:  make(chan turn, 1), interrupt: make(chan struct{}, 1), restart: make(chan struct{}, 1), clean: make(chan struct{}),
 	}
 }
 

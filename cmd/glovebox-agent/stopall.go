@@ -59,8 +59,14 @@ const (
 	running
 )
 
+// nobody is no process.
+const nobody = -1
+
 // hasStopped reports whether each thread of a child has stopped, and it has not gone on since.
 func hasStopped(pid int) bool {
+	if pid == nobody {
+		return false
+	}
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, pid, &info, unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT, nil)
 	return err == nil && info.Signo == int32(unix.SIGCHLD)
@@ -157,27 +163,34 @@ func motionOf(path string) motion {
 	return m
 }
 
-// stat returns what the thread of that stat file does, and the process that started its own.
-func stat(path string) (m motion, parent string) {
+// readStat returns the state of the thread of that stat file, and the process that started its own.
+func readStat(path string) (state byte, parent string, err error) {
 	var text [512]byte
 	fd, err := open(path, 0)
-	n := 0
-	if err == nil {
-		defer unix.Close(fd)
-		n, err = unix.Read(fd, text[:])
+	if err != nil {
+		return 0, "", err
 	}
+	defer unix.Close(fd)
+	n, err := unix.Read(fd, text[:])
+	if err != nil {
+		return 0, "", err
+	}
+	f := text[bytes.LastIndexByte(text[:n], ')')+1 : n] // behind the name, which may have anything in it
+	if len(f) < 4 {
+		return 0, "", errors.New("it is no stat file")
+	}
+	id, _, _ := bytes.Cut(f[3:], []byte(" "))
+	return f[1], string(id), nil
+}
+
+// stat returns what the thread of that stat file does, and the process that started its own.
+func stat(path string) (m motion, parent string) {
+	state, parent, err := readStat(path)
 	switch {
 	case gone(err):
 		return stopped, ""
 	case err != nil:
 		return running, ""
-	}
-	f := text[bytes.LastIndexByte(text[:n], ')')+1 : n] // behind the name, which may have anything in it
-	if len(f) < 4 {
-		return running, ""
-	}
-	id, _, _ := bytes.Cut(f[3:], []byte(" "))
-	switch state := f[1]; {
 	case bytes.IndexByte([]byte("TtZX"), state) >= 0:
 		m = stopped
 	case state == 'D':
@@ -185,7 +198,7 @@ func stat(path string) (m motion, parent string) {
 	default:
 		m = running
 	}
-	return m, string(id)
+	return m, parent
 }
 
 func open(path string, flags int) (int, error) {

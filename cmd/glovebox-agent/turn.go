@@ -16,13 +16,23 @@ type turn struct {
 	code  []byte // at most limits.source_kb
 	files *inputs
 	wall  time.Duration
+	// context is whose interpreter executes it: one of that generation, which is started by that command, there, if it is not there yet.
+	context    string
+	generation int
+	language   string
+	directory  string
+	// contexts are the others, and their generations.
+	contexts map[string]int
 }
 
 // newTurn is one of whose files and code nothing has come.
-func newTurn(wall time.Duration) *turn {
+func newTurn(t agentwire.Turn) *turn {
 	files := newInputs(workDir)
 	files.replace = true
-	return &turn{wall: wall, files: files}
+	return &turn{
+		wall: time.Duration(t.WallMS) * time.Millisecond, files: files,
+		context: t.Name(), generation: t.Generation, language: t.Language, directory: t.Directory, contexts: t.Contexts,
+	}
 }
 
 // beginFile begins a file of the turn that comes. Nothing of the session runs, and what a prepared process has left is gone.
@@ -41,9 +51,11 @@ const (
 
 // queueTurn hands over the turn that has come.
 func (s *session) queueTurn() error {
-	select {
-	case <-s.interrupt: // it was for a turn that had ended
-	default:
+	for _, late := range []chan struct{}{s.interrupt, s.restart} { // it was for a turn that had ended
+		select {
+		case <-late:
+		default:
+		}
 	}
 	select {
 	case s.turns <- *s.coming.turn:
@@ -53,32 +65,27 @@ func (s *session) queueTurn() error {
 	}
 }
 
-// runTurns has code executed as it comes, by an interpreter that keeps its state. When it ends, the next turn gets a
+// runTurns has code executed as it comes, by interpreters that keep their state. When one ends, the next turn of its context gets a
 // new one. Between two turns no process of the session runs, so no file changes while it is read, and all
 // that is printed belongs to the turn that sends it. process, if there is one, was prepared and is the first interpreter already.
 func (s *session) runTurns(start agentwire.Start, process *process) error {
 	if err := wipeAs(jobID, "/tmp", "/dev/shm"); err != nil { // what a prepared process has left
 		return err
 	}
-	g, err := newGroup("program")
+	c, err := newContexts(start, process)
 	if err != nil {
 		return err
 	}
-	defer g.close()
+	defer c.group.close()
 	files := s.inputs.sums
-	var i *interpreter
-	if process != nil {
-		if i, err = preparedInterpreter(process, start); err != nil {
-			return err
-		}
-	} else if len(start.Become) > 0 { // the code of a prepared one
+	if process == nil && len(start.Become) > 0 { // the code of a prepared one
 		if err := wipeAs(jobID, workDir); err != nil {
 			return err
 		}
 	}
 	close(s.clean)
 	for {
-		t, ok, err := s.nextTurn(i, start)
+		t, ok, err := s.nextTurn(c)
 		if err != nil {
 			return err
 		}
@@ -86,28 +93,21 @@ func (s *session) runTurns(start agentwire.Start, process *process) error {
 			break
 		}
 		maps.Copy(files, t.files.sums)
-		problem, refused := t.files.problem, agentwire.Exit{Cause: agentwire.Exited, ExitCode: 1}
-		if i != nil && i.stirred {
-			problem, refused.Lost, refused.Usage.CPUMS = stirred, true, i.stirredFor.Milliseconds()
-			i = nil
+		i, problem, refused, err := s.interpreterOf(c, t)
+		if err != nil {
+			return err
 		}
 		if problem != "" {
-			if err := s.refuseTurn(start, i, problem, refused); err != nil {
+			if err := s.refuseTurn(c, t, problem, refused); err != nil {
 				return err
 			}
 			continue
 		}
-		if i == nil {
-			if i, err = startInterpreter(start, g); err != nil {
-				return fmt.Errorf("start interpreter: %w", err)
-			}
-		}
-		exit, err := s.execute(i, start, t)
+		exit, err := s.execute(c, i, t)
 		if err != nil {
 			return fmt.Errorf("execute code: %w", err)
 		}
-		if exit.Lost {
-			i = nil
+		if len(c.all) == 0 {
 			if err := awaitFreed(); err != nil {
 				return err
 			}
@@ -116,12 +116,12 @@ func (s *session) runTurns(start agentwire.Start, process *process) error {
 		if err := s.out.WriteJSON(agentwire.TypeExit, exit); err != nil {
 			return err
 		}
-		c := collector{root: workDir, limits: start.Limits, inputs: files, send: s, sums: map[string]sum{}}
-		if err := asJob(c.collect); err != nil {
+		k := collector{root: workDir, limits: start.Limits, inputs: files, send: s, sums: map[string]sum{}}
+		if err := asJob(k.collect); err != nil {
 			return err
 		}
-		files = c.sums
-		if err := s.out.WriteJSON(agentwire.TypeTurned, agentwire.Turned{SkippedTotal: c.skipped}); err != nil {
+		files = k.sums
+		if err := s.out.WriteJSON(agentwire.TypeTurned, agentwire.Turned{SkippedTotal: k.skipped}); err != nil {
 			return err
 		}
 		if err := s.out.Release(); err != nil {
@@ -132,12 +132,36 @@ func (s *session) runTurns(start agentwire.Start, process *process) error {
 	return s.out.WriteJSON(agentwire.TypeEnd, agentwire.End{})
 }
 
+// contextGone is why a turn is refused whose context was lost as others were ended.
+const contextGone = "glovebox: the context's state was lost as another context was ended, and this code was not executed"
+
+// interpreterOf returns the one that executes the turn. problem, if set, says why none does, and refused how the turn ends then.
+func (s *session) interpreterOf(c *contexts, t turn) (i *interpreter, problem string, refused agentwire.Exit, err error) {
+	refused = agentwire.Exit{Cause: agentwire.Exited, ExitCode: 1}
+	same := c.keep(t)
+	switch {
+	case c.stirred:
+		problem, refused.Lost, refused.Usage.CPUMS = stirred, true, c.stirredFor.Milliseconds()
+		c.stirred = false
+	case !same:
+		problem, refused.Lost = contextGone, true
+	case t.files.problem != "":
+		problem = t.files.problem
+	default:
+		i, problem, err = c.open(t)
+	}
+	if problem != "" {
+		refused.LostContexts = c.takeLost(t.context)
+	}
+	return i, problem, refused, err
+}
+
 // refuseTurn is a turn whose code is not executed.
-func (s *session) refuseTurn(start agentwire.Start, i *interpreter, problem string, exit agentwire.Exit) error {
-	if err := s.started(i); err != nil {
+func (s *session) refuseTurn(c *contexts, t turn, problem string, exit agentwire.Exit) error {
+	if err := s.started(c.preloaded(t.context)); err != nil {
 		return err
 	}
-	if err := s.stream(agentwire.TypeStderr, start).add([]byte(problem + "\n")); err != nil {
+	if err := s.stream(agentwire.TypeStderr, c.start).add([]byte(problem + "\n")); err != nil {
 		return err
 	}
 	if err := s.out.WriteJSON(agentwire.TypeExit, exit); err != nil {
@@ -147,34 +171,34 @@ func (s *session) refuseTurn(start agentwire.Start, i *interpreter, problem stri
 }
 
 // started says that a turn has begun.
-func (s *session) started(i *interpreter) error {
-	return s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{Preloaded: i != nil && i.extraMemory > 0})
+func (s *session) started(preloaded bool) error {
+	return s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{Preloaded: preloaded})
 }
 
 // execute has the interpreter execute the code, and returns when nothing of the session runs any more.
-func (s *session) execute(i *interpreter, start agentwire.Start, t turn) (agentwire.Exit, error) {
-	memoryLimit := start.Limits.MemoryMB<<20 + i.extraMemory
-	before := i.cpu
+func (s *session) execute(c *contexts, i *interpreter, t turn) (agentwire.Exit, error) {
+	memoryLimit := c.memoryLimit()
+	before, present := c.cpu, maps.Clone(c.all)
 	began := time.Now()
 	told := i.tell(t.code)
-	i.resume()
-	if err := s.started(i); err != nil { // while the code runs already
+	resume()
+	if err := s.started(c.preloaded(t.context)); err != nil { // while the code runs already
 		return agentwire.Exit{}, err
 	}
 	shown := &shown{send: func(p []byte) error { return s.sendBulk(agentwire.TypeShown, p) }}
 	word := i.hear(told, shown)
 	stop := make(chan agentwire.Cause, 4) // more than there are senders: no sender waits
-	output := i.pump(s.stream(agentwire.TypeStdout, start), s.stream(agentwire.TypeStderr, start), stop)
-	watched := watchGroup(i.group, watchLimits{
-		memory: memoryLimit, cpu: before + cpuLimit(start.Limits), processes: maxProcesses(start.Limits.Processes),
+	output := c.pump(s.stream(agentwire.TypeStdout, c.start), s.stream(agentwire.TypeStderr, c.start), stop)
+	watched := watchGroup(c.group, watchLimits{
+		memory: memoryLimit, cpu: before + cpuLimit(c.start.Limits), processes: maxProcesses(c.start.Limits.Processes),
 	}, stop)
 	exit := s.await(i, t, word, stop)
 	exit.Usage.WallMS = time.Since(began).Milliseconds()
-	if !exit.Lost && !stopAll(i.pid) { // it can't be kept from running
+	if !exit.Lost && !stopAll(i.pid) { // they can't be kept from running
+		c.endAll()
 		exit.Lost = true
 	}
 	over := watched.finish()
-	i.cpu = over.cpu
 	late := func() { // what was told, or is seen, as the code ended
 		select {
 		case cause := <-stop:
@@ -191,13 +215,31 @@ func (s *session) execute(i *interpreter, start agentwire.Start, t turn) (agentw
 		exit.Lost, exit.ExitCode, exit.Signal = true, 128+int(syscall.SIGKILL), "SIGKILL"
 	}
 	if exit.Lost {
-		i.kill(memoryLimit)
+		if c.all[t.context] == i {
+			c.end(t.context)
+		}
+		if exit.Cause == agentwire.Processes { // others may have started them
+			c.endAll()
+		}
+		if !c.freed() { // it is others that hold it
+			c.endAll()
+			c.freed()
+		}
 	}
-	truncated, err := output.end()
+	c.endDead(t.context)
+	c.began, c.cpu = true, over.cpu
+	if exit.Lost || len(c.lost) > 0 { // what was ended ran until it was
+		if used, err := c.group.cpu(); err == nil {
+			c.cpu = used
+		}
+	}
+	truncated, err := output.end(i.failure)
 	if err = errors.Join(err, over.err); err != nil {
 		return agentwire.Exit{}, err
 	}
-	i.finish(exit.Lost)
+	c.finish(present)
+	exit.Lost = exit.Lost || c.lost[t.context]
+	exit.LostContexts = c.takeLost(t.context)
 	exit.StdoutTruncated, exit.StderrTruncated, exit.ShownLeftOut = truncated[0], truncated[1], shown.leftOut
 	exit.Usage.CPUMS, exit.Usage.MemoryPeakBytes = (over.cpu - before).Milliseconds(), over.memory
 	late() // its last output may have gone over the limit
@@ -237,6 +279,10 @@ func (s *session) await(i *interpreter, t turn, word <-chan int, stop <-chan age
 		case cause = <-stop:
 		case <-s.interrupt:
 			cause = agentwire.Killed
+		case <-s.restart:
+			exit.Cause = agentwire.Killed
+			exit.Lost, exit.ExitCode, exit.Signal = true, 128+int(syscall.SIGKILL), "SIGKILL"
+			return exit
 		}
 		urgent := cause != agentwire.Wall && cause != agentwire.Output && cause != agentwire.Killed
 		if exit.Cause == agentwire.Exited { // what comes after is told by Lost

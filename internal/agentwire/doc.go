@@ -75,9 +75,10 @@
 // A start for a session names an interpreter, and has neither a compile step nor stdin. In the place of everything
 // from Started on, there is for each turn
 //
-//	Turn {wall_ms} StdinData… Go           ─▶ the code
+//	Turn {wall_ms, context, generation}    ─▶
+//	(FileBegin FileData…)… StdinData… Go   ─▶ files, and the code
 //	                                      ◀─ Started, (Stdout | Stderr)…
-//	[Kill]                                 ─▶ interrupts it
+//	[Kill] [Restart]                       ─▶ interrupts it, or ends its interpreter
 //	                                      ◀─ Exit {cause, code, usage, lost}
 //	                                      ◀─ (ArtifactBegin ArtifactData… ArtifactEnd | Skipped)…
 //	                                      ◀─ Turned
@@ -88,8 +89,12 @@
 //	                                      ◀─ End
 //
 // From Exit to the next Turn every process of the sandbox is stopped: what a turn leaves running goes on with the next
-// one. A Kill that comes between two turns is of no effect. The files that a turn sends are those that have
+// one. A Kill or Restart that comes between two turns is of no effect. The files that a turn sends are those that have
 // changed since the turn before. Refused can come instead of the first Started.
+//
+// A session has an interpreter for each of its contexts. A turn names its own context, the generation of the interpreter that is to execute it, and
+// the other contexts. The agent ends each interpreter that is not one of these, and starts the turn's own if it has none. Exit says whether
+// that was lost, and which others were.
 //
 // # Flow control
 //

@@ -12,7 +12,7 @@ import (
 )
 
 // Version is the protocol's version; the two ends must agree on it.
-const Version = 11
+const Version = 12
 
 // MaxPayload is the most that a frame of any type may carry. frameTypes has each type's own bound,
 // MaxStart that of a Start, which takes several frames.
@@ -44,6 +44,7 @@ const (
 	TypeTest      Type = 10 // [Test]
 	TypeDone      Type = 11 // no test or turn follows
 	TypeTurn      Type = 12 // [Turn]
+	TypeRestart   Type = 13 // end the interpreter that executes the turn, and what it has started
 )
 
 // Frames from the agent.
@@ -88,6 +89,7 @@ var frameTypes = map[Type]struct {
 	TypeTest:          {"test", 1, MaxPayload, false, false},
 	TypeDone:          {"done", 0, 0, false, false},
 	TypeTurn:          {"turn", 1, 4096, false, false},
+	TypeRestart:       {"restart", 0, 0, false, false},
 	TypeReady:         {"ready", 1, 4096, true, false},
 	TypePrepared:      {"prepared", 1, 8192, true, false},
 	TypeCompileOutput: {"compile output", 1, MaxPayload, true, true},

@@ -1,6 +1,10 @@
 package agentwire
 
-import "github.com/glovebox-run/glovebox/job"
+import (
+	"slices"
+
+	"github.com/glovebox-run/glovebox/job"
+)
 
 // FromAgent checks the order, the totals and the contents of what an agent sends
 // against what was asked of it. The worker passes each frame to [FromAgent.Accept],
@@ -29,6 +33,7 @@ type FromAgent struct {
 	artifactLeft int64
 	skips        int
 	names        map[string]bool
+	contexts     map[string]int // beside that of the turn
 }
 
 type agentState int
@@ -47,9 +52,10 @@ const (
 // NextTest tells the checker that the agent is told to run the program once more. Cleared has come.
 func (a *FromAgent) NextTest() { a.test, a.stdout, a.stderr = true, 0, 0 }
 
-// NextTurn tells the checker that the agent is told to execute more code. The turn before it has ended.
-func (a *FromAgent) NextTurn() {
+// NextTurn tells the checker that the agent is told to execute more code, beside these contexts. The turn before it has ended.
+func (a *FromAgent) NextTurn(contexts map[string]int) {
 	a.NextTest()
+	a.contexts = contexts
 	a.artifacts, a.artifactSum, a.skips, a.names, a.shown = 0, 0, 0, nil, 0
 }
 
@@ -220,6 +226,11 @@ func (a *FromAgent) acceptExit(f Frame) (any, error) {
 	}
 	if e.Lost && !a.Session {
 		return nil, violation("exit of a program that has lost a session's state")
+	}
+	for i, name := range e.LostContexts {
+		if _, known := a.contexts[name]; !known || slices.Contains(e.LostContexts[:i], name) {
+			return nil, violation("exit of a turn that has lost the context %q", Printable(name, 40))
+		}
 	}
 	if e.ShownLeftOut < 0 || e.ShownLeftOut > 1<<30 || e.ShownLeftOut > 0 && !a.Session {
 		return nil, violation("exit counts %d results that were left out", e.ShownLeftOut)

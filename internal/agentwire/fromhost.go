@@ -96,6 +96,7 @@ func (h *FromHost) Accept(f Frame) error {
 	case f.Type == TypeDone && h.state == running && (h.Start.Tests || h.Start.Session):
 		h.state = done
 	case f.Type == TypeKill && h.state == running:
+	case f.Type == TypeRestart && h.state == running && h.Start.Session:
 	default:
 		return violation("%s is out of order", f.Type)
 	}
@@ -136,6 +137,10 @@ func (h *FromHost) finishStart() error {
 	case l.WallMS > maxMS || l.CPUMS > maxMS || l.MemoryMB > maxMB || l.CompileWallMS > maxMS || l.CompileMemoryMB > maxMB || l.FileMB > maxMB || l.DiskMB > maxMB ||
 		l.AddressSpaceMB > maxMB || l.StackMB > maxMB || l.OutputKB > maxMB || l.ArtifactMB > maxMB || l.SourceKB > maxMB || l.Artifacts > 1<<20:
 		return violation("start has a limit beyond reason")
+	case !h.Start.Session && len(h.Start.Languages) > 0:
+		return violation("start has languages, and is for no session")
+	case hasEmptyCommand(h.Start.Languages):
+		return violation("start has a language without a command")
 	case h.Start.Session && (h.Start.Tests || len(h.Start.Compile) > 0):
 		return violation("start is for a session, and for tests or a compile step")
 	case (h.Start.Session && h.Start.PreparedMB > 0) != (len(h.Start.Become) > 0):
@@ -150,15 +155,21 @@ func (h *FromHost) finishStart() error {
 	return nil
 }
 
+func hasEmptyCommand(languages map[string][]string) bool {
+	for name, command := range languages {
+		if name == "" || len(command) == 0 || command[0] == "" {
+			return true
+		}
+	}
+	return false
+}
+
 func (h *FromHost) beginTurn(f Frame) error {
 	h.Turn, h.bytes, h.code, h.files, h.names, h.state = Turn{}, 0, 0, 0, nil, inTurn
 	if err := f.Decode(&h.Turn); err != nil {
 		return err
 	}
-	if h.Turn.WallMS <= 0 || h.Turn.WallMS > maxMS {
-		return violation("turn with a limit of %d ms", h.Turn.WallMS)
-	}
-	return nil
+	return h.Turn.check(h.Start.Languages)
 }
 
 // addCode bounds a turn's code as that of a job.

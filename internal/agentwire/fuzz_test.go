@@ -115,7 +115,7 @@ func FuzzTurns(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		a := FromAgent{Limits: filled, Session: true}
 		a.Granted(1 << 20)
-		a.NextTurn()
+		a.NextTurn(nil)
 		r := FromAgentReader(bytes.NewReader(stream))
 		announced, started, ended := 1, 0, 0
 		var stdout, artifacts int64
@@ -137,7 +137,7 @@ func FuzzTurns(f *testing.F) {
 			case TypeTurned:
 				ended++
 				if announced < 3 {
-					a.NextTurn()
+					a.NextTurn(nil)
 					announced++
 				} else {
 					a.Done()

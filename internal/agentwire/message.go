@@ -2,6 +2,7 @@ package agentwire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -69,6 +70,8 @@ type Start struct {
 	Session bool `json:"session,omitempty"`
 	// Become is the command, in place of Command, of a prepared process that becomes a session's interpreter. Its code is in the files that follow.
 	Become []string `json:"become,omitempty"`
+	// Languages are the commands of a session's other interpreters, by the names by which turns ask for them.
+	Languages map[string][]string `json:"languages,omitempty"`
 }
 
 // Test begins one run of the program. What it reads from stdin follows.
@@ -80,7 +83,44 @@ type Test struct {
 // Turn begins one execution in a session. Its code follows, as stdin data does elsewhere.
 type Turn struct {
 	WallMS int64 `json:"wall_ms"`
+	// Context is the one whose interpreter executes it; "" is [job.MainContext].
+	Context string `json:"context,omitempty"`
+	// Generation is its interpreter's. Where the agent has one of another generation, that is ended, and a new one executes the turn.
+	Generation int `json:"generation,omitempty"`
+	// Language names the command of an interpreter that is started for the turn; "" is that of the start.
+	Language string `json:"language,omitempty"`
+	// Directory is where such an interpreter works, below the job's directory; "" is that itself. It is made if it is not there.
+	Directory string `json:"directory,omitempty"`
+	// Contexts are the session's other contexts, and the generations of their interpreters. Whatever other interpreters there are, they are ended before the
+	// turn.
+	Contexts map[string]int `json:"contexts,omitempty"`
 }
+
+func (t Turn) check(languages map[string][]string) error {
+	switch {
+	case t.WallMS <= 0 || t.WallMS > maxMS:
+		return violation("turn with a limit of %d ms", t.WallMS)
+	case t.Context != "" && !job.ValidContext(t.Context):
+		return violation("turn in the context %q", Printable(t.Context, 40))
+	case t.Generation < 0:
+		return violation("turn of generation %d", t.Generation)
+	case t.Language != "" && languages[t.Language] == nil:
+		return violation("turn in the language %q, which the start has not", Printable(t.Language, 40))
+	case t.Directory != "" && job.CheckName(t.Directory) != "":
+		return violation("turn in the directory %q", Printable(t.Directory, 80))
+	case len(t.Contexts) >= job.MaxContexts:
+		return violation("turn beside %d contexts", len(t.Contexts))
+	}
+	for name := range t.Contexts {
+		if !job.ValidContext(name) || name == t.Name() {
+			return violation("turn beside the context %q", Printable(name, 40))
+		}
+	}
+	return nil
+}
+
+// Name is the turn's context's.
+func (t Turn) Name() string { return cmp.Or(t.Context, job.MainContext) }
 
 // Turned is the end of a turn: nothing of the session runs until the next.
 type Turned struct {
@@ -147,6 +187,8 @@ type Exit struct {
 	StderrTruncated bool `json:"stderr_truncated,omitempty"`
 	// Lost: what a session's interpreter knew is gone, as it ended. The next turn gets a new one, and the same files.
 	Lost bool `json:"lost,omitempty"`
+	// LostContexts are the session's other contexts whose interpreters ended, too.
+	LostContexts []string `json:"lost_contexts,omitempty"`
 	// ShownLeftOut: so much more was shown in the turn than was sent.
 	ShownLeftOut int `json:"shown_left_out,omitempty"`
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -245,6 +247,8 @@ func TestFromAgentTests(t *testing.T) {
 func TestFromAgentTurns(t *testing.T) {
 	t.Parallel()
 	known := agentFrames(t)
+	known["lost a"] = frame(t, TypeExit, Exit{Cause: Exited, LostContexts: []string{"a"}})
+	known["lost a twice"] = frame(t, TypeExit, Exit{Cause: Exited, LostContexts: []string{"a", "a"}})
 	known["lost"] = frame(t, TypeExit, Exit{Cause: Exited, ExitCode: 137, Signal: "SIGKILL", Lost: true})
 	known["turned"] = frame(t, TypeTurned, Turned{})
 	known["turned 1"] = frame(t, TypeTurned, Turned{SkippedTotal: 1})
@@ -281,6 +285,8 @@ func TestFromAgentTurns(t *testing.T) {
 		"ready,turn,started,exit,turned,!end",
 		"ready,turn,started,exit,turned,!refused",
 		"ready,turn,started,exit,turned,done,end,!ready",
+		"ready,turn beside a,started,lost a,turned,turn,started,!lost a",
+		"ready,turn beside a,started,!lost a twice",
 	} {
 		t.Run(frames, func(t *testing.T) {
 			t.Parallel()
@@ -288,8 +294,8 @@ func TestFromAgentTurns(t *testing.T) {
 			a.Granted(1 << 20)
 			for _, name := range strings.Split(frames, ",") {
 				switch name {
-				case "turn":
-					a.NextTurn()
+				case "turn", "turn beside a":
+					a.NextTurn(map[string]map[string]int{"turn beside a": {"a": 1}}[name])
 					continue
 				case "done":
 					a.Done()
@@ -376,7 +382,7 @@ func TestFromAgentMessages(t *testing.T) {
 		{"a", nil}, // it comes twice
 		{"fault", Fault{Message: "no\uFFFDwork"}},
 	} {
-		if got, _ := a.Accept(known[step.frame]); got != step.want {
+		if got, _ := a.Accept(known[step.frame]); !reflect.DeepEqual(got, step.want) {
 			t.Errorf("%s: got %+v, want %+v", step.frame, got, step.want)
 		}
 	}
@@ -424,6 +430,13 @@ func hostFrames(t *testing.T) map[string]Frame {
 	compiled.Compile, compiled.Limits.CompileWallMS, compiled.Limits.CompileMemoryMB = []string{"x"}, 1, 1
 	becoming, coldBecoming, programBecoming := warmSession, session, early
 	becoming.Become, coldBecoming.Become, programBecoming.Become = []string{"x"}, []string{"x"}, []string{"x"}
+	languages, nameless, wordless, tongues := session, session, session, start
+	languages.Languages, nameless.Languages = map[string][]string{"sh": {"x"}}, map[string][]string{"": {"x"}}
+	wordless.Languages, tongues.Languages = map[string][]string{"sh": {}}, languages.Languages
+	many := map[string]int{}
+	for n := range job.MaxContexts {
+		many[fmt.Sprint(n)] = 1
+	}
 	prepare := Prepare{Protocol: Version, Command: []string{"x"}}
 	credit := binary.BigEndian.AppendUint32(nil, 1000)
 	return map[string]Frame{
@@ -436,8 +449,18 @@ func hostFrames(t *testing.T) map[string]Frame {
 		"session": frame(t, TypeStart, session), "graded session": frame(t, TypeStart, graded), "compiled session": frame(t, TypeStart, compiled), "warm session": frame(t, TypeStart, warmSession),
 		"becoming session": frame(t, TypeStart, becoming), "cold becoming session": frame(t, TypeStart, coldBecoming), "becoming program": frame(t, TypeStart, programBecoming),
 		"turn": frame(t, TypeTurn, Turn{WallMS: 1}), "endless turn": frame(t, TypeTurn, Turn{}), "no turn": frame(t, TypeTurn, "{"),
-		"1k": frame(t, TypeStdinData, strings.Repeat("a", 1<<10)),
-		"a":  frame(t, TypeFileBegin, FileBegin{"a", 3}), "b": frame(t, TypeFileBegin, FileBegin{"b", 0}),
+		"languages": frame(t, TypeStart, languages), "nameless language": frame(t, TypeStart, nameless), "wordless language": frame(t, TypeStart, wordless),
+		"languages of a program": frame(t, TypeStart, tongues), "restart": frame(t, TypeRestart, nil),
+		"turn there":         frame(t, TypeTurn, Turn{WallMS: 1, Context: "a", Generation: 2, Language: "sh", Directory: "d/e", Contexts: map[string]int{"main": 0}}),
+		"turn in /":          frame(t, TypeTurn, Turn{WallMS: 1, Context: "a", Directory: "/"}),
+		"turn in A":          frame(t, TypeTurn, Turn{WallMS: 1, Context: "A"}),
+		"turn in js":         frame(t, TypeTurn, Turn{WallMS: 1, Language: "js"}),
+		"turn before all":    frame(t, TypeTurn, Turn{WallMS: 1, Generation: -1}),
+		"turn beside itself": frame(t, TypeTurn, Turn{WallMS: 1, Contexts: map[string]int{"main": 1}}),
+		"turn beside A":      frame(t, TypeTurn, Turn{WallMS: 1, Contexts: map[string]int{"A": 1}}),
+		"turn beside many":   frame(t, TypeTurn, Turn{WallMS: 1, Contexts: many}),
+		"1k":                 frame(t, TypeStdinData, strings.Repeat("a", 1<<10)),
+		"a":                  frame(t, TypeFileBegin, FileBegin{"a", 3}), "b": frame(t, TypeFileBegin, FileBegin{"b", 0}),
 		"/a": frame(t, TypeFileBegin, FileBegin{"/a", 3}), "neg": frame(t, TypeFileBegin, FileBegin{"n", -1}), "tera": frame(t, TypeFileBegin, FileBegin{"t", 1 << 40}),
 		"data": frame(t, TypeFileData, "abc"), "data4": frame(t, TypeFileData, "abcd"),
 		"stdin": frame(t, TypeStdinData, "in"), "go": frame(t, TypeGo, nil), "kill": frame(t, TypeKill, nil),
@@ -465,6 +488,9 @@ func TestFromHost(t *testing.T) {
 		"session,go,turn,!turn", "session,go,turn,!done", "session,go,turn,!kill", "session,go,done,!turn", "session,go,turn,1k,!stdin", "session,go,turn,1k,go,turn,1k,go",
 		"session,a,data,go,turn,a,data,b,stdin,go,kill,turn,a,data,go,turn,1k,go,done", "session,go,turn,a,!stdin", "session,go,turn,a,!go", "session,go,turn,a,!a", "session,go,turn,a,!data4",
 		"session,go,turn,a,data,!a", "session,go,turn,a,data,!data", "session,go,turn,stdin,!a", "session,go,turn,stdin,go,!a", "session,go,turn,!/a", "session,go,turn,!tera",
+		"languages,go,turn there,stdin,go,restart,kill,restart,turn,go,done", "session,go,restart", "session,!restart", "start,go,!restart", "tests,go,!restart", "session,go,turn,!restart", "session,go,done,!restart",
+		"nameless language,!go", "wordless language,!go", "languages of a program,!go", "session,go,!turn there", "languages,go,!turn in /", "languages,go,!turn in A", "languages,go,!turn in js",
+		"session,go,!turn before all", "session,go,!turn beside itself", "session,go,!turn beside A", "session,go,!turn beside many",
 		"start,go,!turn", "tests,go,!turn", "graded session,!go", "compiled session,!go", "prepare,warm session,!go",
 		"prepare,becoming session,a,data,go,turn,stdin,go,done", "becoming session,!go", "cold becoming session,!go", "prepare,cold becoming session,!go", "prepare,becoming program,!go",
 		"start,stdin,!a", "start,go,!go", "start,go,!stdin", "start,go,!start", "start,a,!start",

@@ -27,6 +27,8 @@ type Runtime struct {
 	Isolation job.Isolation `json:"isolation,omitempty"`
 	// Sessions says that the runtime has them.
 	Sessions bool `json:"sessions,omitempty"`
+	// Languages are those that contexts of its sessions can have, its own first.
+	Languages []string `json:"languages,omitempty"`
 	// Warm is how many sandboxes of it wait started.
 	Warm   int       `json:"warm"`
 	SeenAt time.Time `json:"seen_at"`

@@ -22,6 +22,12 @@ type Job struct {
 	// Session that it is an execution of, or "", and Sequence its place there, 0 while it waits.
 	Session  string
 	Sequence int64
+	// Place is where in the session, and Expect the generation that the interpreter there has to have, 0 for any.
+	Place  Place
+	Expect int
+	// Generation is that of the interpreter that is to execute it, 0 where its context is no more, and Contexts are all of the session. Only TakeTurn says so.
+	Generation int
+	Contexts   []job.SessionContext
 	// Batch that it is a job of, or "".
 	Batch string
 	// Trace is where its trace goes on, as a traceparent, or "".
@@ -77,6 +83,7 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 		j.CancelReason = ErrTenantStopped
 	}
 	r := fields{of: "record " + id, f: f}
+	j.Expect = int(r.number("expect"))
 	j.SpecBytes, j.Sequence = r.number("bytes"), r.number("sequence")
 	j.Epoch, j.Attempts = int(r.number("epoch")), int(r.number("attempts"))
 	j.Created, j.Started, j.Finished, j.OutageSince = r.at("created"), r.at("started"), r.at("finished"), r.at("outage")
@@ -90,6 +97,9 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 		if f[name] != "" {
 			r.fail(name, json.Unmarshal([]byte(f[name]), into))
 		}
+	}
+	if f["context"] != "" {
+		r.fail("spec", json.Unmarshal([]byte(f["spec"]), &j.Place))
 	}
 	j.readDecision(f)
 	return j, r.err

@@ -22,6 +22,7 @@ const (
 	attemptCost          = 512 // what is told of an attempt: half of what it may take, as few fail five times, in many words
 	batchCost            = 1536
 	sessionCost          = 2560
+	contextCost          = 1536
 	itemCost             = 16 // a job's fingerprint in its batch
 	runCost              = 2048
 	runItemCost          = 128 // what is known of a job in its run

@@ -31,15 +31,18 @@ var (
 	watchScript     = scripts.Load("watch")
 
 	// Sessions.
-	openSessionScript   = scripts.Load("open_session")
-	claimSessionScript  = scripts.Load("claim_session")
-	giveBackScript      = scripts.Load("give_back_session")
-	turnScript          = scripts.Load("turn")
-	takeTurnScript      = scripts.Load("take_turn")
-	changeSessionScript = scripts.Load("change_session")
-	sessionTimeScript   = scripts.Load("session_time")
-	endSessionScript    = scripts.Load("end_session")
-	settleSessionScript = scripts.Load("settle_session")
+	openSessionScript    = scripts.Load("open_session")
+	claimSessionScript   = scripts.Load("claim_session")
+	giveBackScript       = scripts.Load("give_back_session")
+	turnScript           = scripts.Load("turn")
+	takeTurnScript       = scripts.Load("take_turn")
+	changeSessionScript  = scripts.Load("change_session")
+	sessionTimeScript    = scripts.Load("session_time")
+	endSessionScript     = scripts.Load("end_session")
+	settleSessionScript  = scripts.Load("settle_session")
+	makeContextScript    = scripts.Load("make_context")
+	forgetContextScript  = scripts.Load("forget_context")
+	restartContextScript = scripts.Load("restart_context")
 
 	// What is kept.
 	purgeScript       = scripts.Load("purge")
@@ -96,6 +99,7 @@ var (
 
 // scripts are those of lua/. The numbers are constants here.
 var scripts = script.New(luaFiles, map[string]any{
+	"context_cost":           contextCost,
 	"delivery_cost":          deliveryCost,
 	"deliveries_in_line":     deliveriesInLine,
 	"delivery_log":           deliveryLog,
@@ -117,6 +121,7 @@ var scripts = script.New(luaFiles, map[string]any{
 	"lane_life":              laneLife,
 	"lend_cost":              lendCost,
 	"max_batch_errors":       job.MaxBatchErrors,
+	"max_contexts":           job.MaxContexts,
 	"max_endpoints":          job.MaxEndpoints,
 	"max_event_bytes":        maxEventBytes,
 	"max_tokens":             job.MaxTokens,

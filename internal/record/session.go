@@ -22,8 +22,10 @@ type Session struct {
 	// Settings have the runtime by its own name, and every limit.
 	Settings job.SessionSettings
 	Worker   string // "" until one holds it
-	// Generation is the interpreter's, 0 before the first execution.
+	// Generation is the main interpreter's, 0 before the first execution.
 	Generation int
+	// Contexts are all, main first. That has no language here: it is the runtime's own.
+	Contexts []job.SessionContext
 	Executions int64
 	// Execution is the one that runs, or "".
 	Execution               string
@@ -203,6 +205,7 @@ func parseSession(tenant, id string, f map[string]string) (Session, error) {
 	x.Created, x.Expires, x.Ready, x.Active, x.Finished = r.at("created"), r.at("expires"), r.at("ready"), r.at("active"), r.at("finished")
 	r.fail("settings", json.Unmarshal([]byte(f["settings"]), &x.Settings))
 	x.readChanges(&r)
+	x.readContexts(&r)
 	return x, r.err
 }
 

@@ -58,7 +58,7 @@ func (s *Store) execute(t *testing.T, session, code string) (id string) {
 // take is TakeTurn, which is to give this execution.
 func (s *Store) take(t *testing.T, session, done, want string) Job {
 	t.Helper()
-	j, err := s.TakeTurn(t.Context(), session, "w1", done, 1, true)
+	j, err := s.TakeTurn(t.Context(), session, "w1", done, nil, true)
 	if err != nil || j.ID != want {
 		t.Fatalf("got execution %q, %v, want %s", j.ID, err, want)
 	}
@@ -103,7 +103,7 @@ func TestSession(t *testing.T) {
 	if _, err := r.worker.ClaimSession(ctx, x.ID, "w2"); !errors.Is(err, ErrTaken) {
 		t.Errorf("another worker claims: got %v, want ErrTaken", err)
 	}
-	if _, err := r.worker.TakeTurn(ctx, x.ID, "w2", "", 0, true); !errors.Is(err, job.ErrSessionEnded) {
+	if _, err := r.worker.TakeTurn(ctx, x.ID, "w2", "", nil, true); !errors.Is(err, job.ErrSessionEnded) {
 		t.Errorf("another worker takes: got %v, want ErrSessionEnded", err)
 	}
 	for range 2 { // the answer got lost
@@ -126,12 +126,12 @@ func TestSession(t *testing.T) {
 	if got := r.api.mustSession(t, x.ID); got.State != job.SessionBusy || got.Execution != first || got.Executions != 1 {
 		t.Errorf("got %+v, want it busy with %s", got, first)
 	}
-	if j, err := r.worker.TakeTurn(ctx, x.ID, "w1", "", 1, false); err != nil || j.ID != first {
+	if j, err := r.worker.TakeTurn(ctx, x.ID, "w1", "", nil, false); err != nil || j.ID != first {
 		t.Errorf("what it has taken, without a slot: got %s, %v, want %s", j.ID, err, first)
 	}
 	r.worker.endTurn1(t, first)
 	for range 2 {
-		if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", first, 1, false); !errors.Is(err, ErrNoSlot) {
+		if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", first, nil, false); !errors.Is(err, ErrNoSlot) {
 			t.Errorf("without a slot: got %v, want ErrNoSlot", err)
 		}
 	}
@@ -143,22 +143,22 @@ func TestSession(t *testing.T) {
 		t.Errorf("got sequence %d, want 2", j.Sequence)
 	}
 	r.worker.endTurn1(t, second)
-	if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", second, 3, true); !errors.Is(err, ErrNoTurn) {
+	if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", second, map[string]int{job.MainContext: 1}, true); !errors.Is(err, ErrNoTurn) {
 		t.Errorf("nobody waits: got %v, want ErrNoTurn", err)
 	}
-	if got := r.api.mustSession(t, x.ID); got.State != job.SessionReady || got.Execution != "" || got.Executions != 2 || got.Generation != 3 {
+	if got := r.api.mustSession(t, x.ID); got.State != job.SessionReady || got.Execution != "" || got.Executions != 2 || got.Generation != 2 {
 		t.Errorf("got %+v, want it ready", got)
 	}
 	third := r.api.execute(t, x.ID, "3")
 	j = r.worker.take(t, x.ID, second, third)
-	if err := r.worker.End(ctx, j, Ending{Status: job.Succeeded, Result: []byte(`{}`), Generation: 4}); err != nil {
+	if err := r.worker.End(ctx, j, Ending{Status: job.Succeeded, Result: []byte(`{}`), Rested: true}); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.api.mustSession(t, x.ID); got.State != job.SessionReady || got.Execution != "" || got.Executions != 3 || got.Generation != 4 {
+	if got := r.api.mustSession(t, x.ID); got.State != job.SessionReady || got.Execution != "" || got.Executions != 3 {
 		t.Errorf("got %+v, want it ready as soon as its execution has ended", got)
 	}
 	before := r.api.rdb.HGetAll(ctx, sessionKey("acme", x.ID)).Val()
-	if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", third, 4, true); !errors.Is(err, ErrNoTurn) {
+	if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", third, nil, true); !errors.Is(err, ErrNoTurn) {
 		t.Errorf("nobody waits: got %v, want ErrNoTurn", err)
 	}
 	if d := cmp.Diff(before, r.api.rdb.HGetAll(ctx, sessionKey("acme", x.ID)).Val()); d != "" {
@@ -217,7 +217,7 @@ func TestSessionEnds(t *testing.T) {
 		if err := r.api.AddTurn(ctx, x.ID, job.NewID("acme"), pythonSession.Spec(job.SessionExecution{Code: "1"}), NewTurn{}); !errors.Is(err, job.ErrSessionEnded) || !strings.Contains(err.Error(), tc.reason) {
 			t.Errorf("%s: execute: got %v, want the reason", name, err)
 		}
-		if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", runs, 1, true); !errors.Is(err, job.ErrSessionEnded) {
+		if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", runs, nil, true); !errors.Is(err, job.ErrSessionEnded) {
 			t.Errorf("%s: take: got %v, want ErrSessionEnded", name, err)
 		}
 		if err := tc.by.EndSession(ctx, x.ID, tc.worker, job.SessionEnd{Reason: job.EndTTL}); !errors.Is(err, job.ErrSessionEnded) {
@@ -584,7 +584,7 @@ func TestGiveBackSession(t *testing.T) {
 	if _, err := r.worker.ClaimSession(ctx, x.ID, "w2"); err != nil {
 		t.Fatal(err)
 	}
-	if j, err := r.worker.TakeTurn(ctx, x.ID, "w2", "", 0, true); err != nil || j.ID != waits {
+	if j, err := r.worker.TakeTurn(ctx, x.ID, "w2", "", nil, true); err != nil || j.ID != waits {
 		t.Fatalf("got %+v, %v, want %s", j, err, waits)
 	}
 	giveBack("w2", false) // it has begun

@@ -81,16 +81,18 @@ type SessionTime struct {
 	Idle    time.Duration // for how long it may execute nothing
 	// Over is why it ends, job.EndTTL or job.EndIdle, or "": nothing can give it more time, nor anything to execute, since it was said.
 	Over string
+	// Generation is that of the interpreter that executes what comes next in the context that was asked for; 0 where it is no more, or none was.
+	Generation int
 }
 
 // SessionTime tells the worker that holds the session, which has executed nothing for so long, until when it lives. It fails with job.ErrNoSession or job.ErrSessionEnded where the worker holds
-// it no longer.
-func (s *Store) SessionTime(ctx context.Context, id, worker string, idleFor time.Duration) (SessionTime, error) {
+// it no longer. Of a context, it says the generation.
+func (s *Store) SessionTime(ctx context.Context, id, worker, of string, idleFor time.Duration) (SessionTime, error) {
 	tenant, ok := job.TenantOfSession(id)
 	if !ok {
 		return SessionTime{}, job.ErrNoSession
 	}
-	answer, err := sessionTimeScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "worker": worker, "now": s.now(), "idle_for": idleFor}).StringSlice()
+	answer, err := sessionTimeScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "worker": worker, "now": s.now(), "idle_for": idleFor, "context": of}).StringSlice()
 	if err != nil {
 		return SessionTime{}, fmt.Errorf("read session's time: %w", err)
 	}
@@ -110,5 +112,9 @@ func (s *Store) SessionTime(ctx context.Context, id, worker string, idleFor time
 	if err != nil {
 		return SessionTime{}, fmt.Errorf("read session's time: %w: %w", ErrUnreadable, err)
 	}
-	return SessionTime{Expires: time.UnixMilli(expires).UTC(), Idle: time.Duration(idle) * time.Second}, nil
+	generation, err := strconv.Atoi(answer[3])
+	if err != nil {
+		return SessionTime{}, fmt.Errorf("read session's time: %w: %w", ErrUnreadable, err)
+	}
+	return SessionTime{Expires: time.UnixMilli(expires).UTC(), Idle: time.Duration(idle) * time.Second, Generation: generation}, nil
 }

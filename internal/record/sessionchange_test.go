@@ -44,10 +44,10 @@ func TestChangeSession(t *testing.T) {
 	woken, stop := listener.Wait(x.ID)
 	defer stop()
 	r.worker.mustClaim(t, x.ID)
-	if got, err := r.worker.SessionTime(ctx, x.ID, "w1", 0); err != nil || got != (SessionTime{Expires: queued.Expires, Idle: job.DefaultIdleSeconds * time.Second}) {
+	if got, err := r.worker.SessionTime(ctx, x.ID, "w1", "", 0); err != nil || got != (SessionTime{Expires: queued.Expires, Idle: job.DefaultIdleSeconds * time.Second}) {
 		t.Errorf("its worker reads %+v, %v", got, err)
 	}
-	if _, err := r.worker.SessionTime(ctx, x.ID, "w2", time.Hour); !errors.Is(err, job.ErrSessionEnded) {
+	if _, err := r.worker.SessionTime(ctx, x.ID, "w2", "", time.Hour); !errors.Is(err, job.ErrSessionEnded) {
 		t.Errorf("another worker: got %v, want ErrSessionEnded", err)
 	}
 	select { // at once, as it subscribes
@@ -143,18 +143,18 @@ func TestChangeSessionRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	waits := r.api.execute(t, idle.ID, "1")
-	if got, err := r.worker.SessionTime(ctx, idle.ID, "w1", time.Hour); err != nil || got.Over != "" {
+	if got, err := r.worker.SessionTime(ctx, idle.ID, "w1", "", time.Hour); err != nil || got.Over != "" {
 		t.Errorf("where an execution waits: got %+v, %v, want it not idle", got, err)
 	}
 	r.worker.take(t, idle.ID, "", waits)
 	r.worker.endTurn1(t, waits)
 	for range 2 { // the answer got lost
-		if got, err := r.worker.SessionTime(ctx, idle.ID, "w1", job.DefaultIdleSeconds*time.Second); err != nil || got.Over != job.EndIdle {
+		if got, err := r.worker.SessionTime(ctx, idle.ID, "w1", "", job.DefaultIdleSeconds*time.Second); err != nil || got.Over != job.EndIdle {
 			t.Errorf("got %+v, %v, want it over as it was idle", got, err)
 		}
 	}
 	r.worker.at(ttl.Expires)
-	if got, err := r.worker.SessionTime(ctx, ttl.ID, "w1", 0); err != nil || got.Over != job.EndTTL {
+	if got, err := r.worker.SessionTime(ctx, ttl.ID, "w1", "", 0); err != nil || got.Over != job.EndTTL {
 		t.Errorf("got %+v, %v, want it over as its time is", got, err)
 	}
 	for x, reason := range map[*Session]string{&ended: job.EndDeleted, &idle: job.EndIdle, &ttl: job.EndTTL, &late: job.EndTTL} {
@@ -181,7 +181,7 @@ func TestChangeSessionRefused(t *testing.T) {
 		if _, err := r.api.ChangeSession(ctx, id, more); !errors.Is(err, job.ErrNoSession) {
 			t.Errorf("%q: got %v, want ErrNoSession", id, err)
 		}
-		if _, err := r.worker.SessionTime(ctx, id, "w1", time.Hour); !errors.Is(err, job.ErrNoSession) {
+		if _, err := r.worker.SessionTime(ctx, id, "w1", "", time.Hour); !errors.Is(err, job.ErrNoSession) {
 			t.Errorf("%q: its time: got %v, want ErrNoSession", id, err)
 		}
 	}
@@ -239,7 +239,7 @@ func TestChangeSessionOrEnd(t *testing.T) {
 	ctx := t.Context()
 	sweeper := r.open(t, r.server.API())
 	over := func(x Session, idle time.Duration) (bool, error) {
-		got, err := r.worker.SessionTime(ctx, x.ID, "w1", idle)
+		got, err := r.worker.SessionTime(ctx, x.ID, "w1", "", idle)
 		return got.Over != "", err
 	}
 	const rounds, racers = 12, 12
@@ -384,10 +384,10 @@ func TestSessionFromBefore(t *testing.T) {
 		sessions = append(sessions, r.api.mustSession(t, x.ID))
 	}
 	read, over, longer, shorter := sessions[0], sessions[1], sessions[2], sessions[3]
-	if got, err := r.worker.SessionTime(ctx, read.ID, "w1", 299*time.Second); err != nil || got != (SessionTime{Expires: read.Expires, Idle: 300 * time.Second}) || read.Settings.IdleSeconds != 300 {
+	if got, err := r.worker.SessionTime(ctx, read.ID, "w1", "", 299*time.Second); err != nil || got != (SessionTime{Expires: read.Expires, Idle: 300 * time.Second}) || read.Settings.IdleSeconds != 300 {
 		t.Errorf("got %+v, %v, want an idle time of 300 s", got, err)
 	}
-	if got, err := r.worker.SessionTime(ctx, over.ID, "w1", 300*time.Second); err != nil || got.Over != job.EndIdle {
+	if got, err := r.worker.SessionTime(ctx, over.ID, "w1", "", 300*time.Second); err != nil || got.Over != job.EndIdle {
 		t.Errorf("got %+v, %v, want it over", got, err)
 	}
 	if got := r.api.change(t, longer.ID, job.SessionChange{TTLSeconds: new(int64(5000))}); got.Settings.IdleSeconds != 300 {

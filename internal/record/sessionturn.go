@@ -5,6 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -14,6 +18,10 @@ import (
 
 // NewTurn is what an execution has besides its spec.
 type NewTurn struct {
+	// Place is where it is executed. A context that is not there is made; a language has to be said for any but the main one.
+	Place Place
+	// Expect is the generation that its interpreter has to have; 0 for any.
+	Expect int
 	// Trace is where its trace goes on, as a traceparent, or "".
 	Trace string
 	// Hold has it wait for a decision, and those after it; nil for none.
@@ -38,9 +46,9 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 	if err := errors.Join(s.checkStored(ctx, tenant, terms.Quotas), s.checkBudget(ctx, tenant, terms)); err != nil {
 		return err
 	}
-	text, err := job.Marshal(spec)
+	text, err := MarshalExecution(spec, n.Place)
 	if err != nil {
-		return fmt.Errorf("encode spec: %w", err)
+		return err
 	}
 	if len(text) > MaxInline {
 		return job.Invalid{{Field: "code", Value: fmt.Sprintf("%d bytes as JSON with what else is sent", len(text)), Message: "is too large", Allowed: fmt.Sprintf("up to %d bytes", MaxInline)}}
@@ -58,6 +66,14 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 	if n.Trace != "" {
 		fields = append(fields, "trace", n.Trace)
 	}
+	expect := ""
+	if n.Expect > 0 {
+		expect = strconv.Itoa(n.Expect)
+		fields = append(fields, "expect", expect)
+	}
+	if n.Place.Context != "" {
+		fields = append(fields, "context", n.Place.Context)
+	}
 	held, until, heldSize, err := heldFields(n.Hold)
 	if err != nil {
 		return err
@@ -72,11 +88,13 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 	mostRecorded := s.mostRecorded(terms)
 	word, err := turnScript.Run(ctx, s.rdb, tenant, script.Args{
 		"session": session, "id": id, "now": s.now(), "options": options, "most_waiting": job.MaxWaitingTurns,
+		"context": cmp.Or(n.Place.Context, job.MainContext), "language": n.Place.Language, "expect": expect,
 		"hold": until, "size": jobMemory(spec, text, metadata) + textCost(len(n.Trace)+len(options)) + heldSize, "most_recorded": mostRecorded,
 	}, fields...).Text()
 	if err != nil {
 		return fmt.Errorf("execute: %w", err)
 	}
+	word, is, _ := strings.Cut(word, " ")
 	switch word {
 	case "ok":
 		s.observer.Accepted(spec.Runtime, job.Normal)
@@ -85,16 +103,18 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 		return ErrExists
 	case "conflict":
 		return job.ErrConflict
-	case "missing":
-		return job.ErrNoSession
-	case "ended":
-		return s.sessionEnded(ctx, session)
 	case "busy":
 		return job.ErrSessionBusy
 	case "bytes_recorded":
 		return overRecorded(mostRecorded)
+	case "generation":
+		generation, err := strconv.Atoi(is)
+		if err != nil {
+			return fmt.Errorf("execute: the script answered %q", is)
+		}
+		return &job.GenerationError{Context: cmp.Or(n.Place.Context, job.MainContext), Asked: n.Expect, Generation: generation}
 	}
-	return fmt.Errorf("execute: the script answered %q", word)
+	return s.contextRefused(ctx, session, n.Place.Context, job.ContextSettings{Language: n.Place.Language}, strings.TrimSpace(word+" "+is))
 }
 
 // FindTurn looks for the execution of that id, which an idempotency key began. It fails with job.ErrNotFound where there is none, and with
@@ -138,15 +158,19 @@ var ErrTurnHeld = errors.New("the next execution is held")
 var ErrNoSlot = errors.New("an execution waits for a slot")
 
 // TakeTurn gives the worker that holds the session its next execution, which runs from now on. done is the one that it took
-// before and that has ended, or "", and generation its interpreter's. Without a slot it gives again what the worker has taken, and no other. It fails with ErrNoTurn, ErrTurnHeld, ErrNoSlot,
+// before and that has ended, or "", and lost are the contexts whose interpreters ended with that, and their generations. Without a slot it gives again what the worker has taken, and no other. It fails with ErrNoTurn, ErrTurnHeld, ErrNoSlot,
 // and with job.ErrNoSession or job.ErrSessionEnded where the worker holds the session no longer.
-func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, generation int, slot bool) (Job, error) {
+func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, lost map[string]int, slot bool) (Job, error) {
 	tenant, ok := job.TenantOfSession(id)
 	if !ok {
 		return Job{}, job.ErrNoSession
 	}
+	var ended strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(lost)) {
+		fmt.Fprintf(&ended, "%s:%d ", name, lost[name])
+	}
 	answer, err := takeTurnScript.Run(ctx, s.rdb, tenant, script.Args{
-		"id": id, "worker": worker, "now": s.now(), "done": done, "generation": generation, "slot": slot,
+		"id": id, "worker": worker, "now": s.now(), "done": done, "lost": ended.String(), "slot": slot,
 	}).Slice()
 	if err != nil {
 		return Job{}, fmt.Errorf("take execution: %w", err)
@@ -155,6 +179,7 @@ func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, generatio
 	case "turn":
 		taken, _ := answer[1].(string)
 		j, err := parseJob(tenant, taken, hash(answer[2]))
+		err = errors.Join(err, j.readTaken(answer[3], answer[4]))
 		if err == nil {
 			s.observer.Started(j)
 		}

@@ -46,6 +46,8 @@ type Program struct {
 	// next (runtimes.Runtime.Session). There is neither a Compile step nor Stdin, and no process runs between two turns.
 	// Limits hold for each turn, but those of memory, processes and disk for the session as a whole.
 	Turns Turns
+	// Languages, with Turns, are the commands of further interpreters, by the names by which turns ask for them.
+	Languages map[string][]string
 	// Interpreter, with Turns, is what a preloaded process becomes that would run a file of that name. nil: none does, and Command is
 	// started.
 	Interpreter *File
@@ -70,8 +72,24 @@ type Turn struct {
 	Wall time.Duration
 	// Interrupt ends it when it is closed, and keeps the state if the interpreter can. nil: nothing does.
 	Interrupt <-chan struct{}
+	// Restart ends it when it is closed, and its interpreter with it. nil: nothing does.
+	Restart <-chan struct{}
+	// Context is the one whose interpreter executes it, and Contexts are the session's others, each with the generation of its interpreter. Interpreters of
+	// any other context or generation are ended before it, and its own is started where there is none. The zero Context is job.MainContext.
+	Context  Context
+	Contexts map[string]int
 	// Sink takes what the turn makes: of files, those that have changed since the turn before.
 	Sink Sink
+}
+
+// Context is one of a session's interpreters.
+type Context struct {
+	Name       string
+	Generation int
+	// Language is one of [Program.Languages], "" for the program's Command.
+	Language string
+	// Directory is where it is started, below /work; "" for that itself.
+	Directory string
 }
 
 // TurnOutcome is what became of a turn; other fields are as in [Outcome].
@@ -83,11 +101,11 @@ type TurnOutcome struct {
 	ShownLeftOut int
 	Skipped      []job.Skipped
 	SkippedTotal int
-	// Generation counts the interpreters of the session, from 1: that of this turn.
-	Generation int
-	// StateLost says that the interpreter ended with the turn. The next has a new one, and the same files.
+	// StateLost says that the interpreter ended with the turn. The next of its context has a new one, and the same files.
 	StateLost bool
-	// Interrupted says that the turn ended by its Interrupt; its Status is Canceled.
+	// LostContexts are the session's other contexts whose interpreters ended, too.
+	LostContexts []string
+	// Interrupted says that the turn ended by its Interrupt or Restart; its Status is Canceled.
 	Interrupted bool
 
 	LimitsEnforced, OCIRuntime, Snapshot string

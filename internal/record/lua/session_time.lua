@@ -4,7 +4,8 @@
 -- @arg worker        id of the worker
 -- @number now        ms
 -- @number idle_for   how long it has executed nothing, ms
--- @answer lives, expires, idle  until when, ms, and how long it may be idle, seconds
+-- @arg context       of which the generation is asked, or ''
+-- @answer lives, expires, idle, generation  until when, ms, how long it may be idle, seconds, and the context's generation, 0 where there is none
 -- @answer over, reason          ttl or idle
 -- @answer missing    there is no such session
 -- @answer ended      it has ended, or is another worker's
@@ -19,4 +20,4 @@ if over then
   call('HSET', session_key(id), 'over', over)
   return {'over', over}
 end
-return {'lives', expires, tostring(idle)}
+return {'lives', expires, tostring(idle), tostring(context ~= '' and generation_of(id, context) or 0)}

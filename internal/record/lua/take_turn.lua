@@ -5,25 +5,47 @@
 -- @arg worker      id of the worker
 -- @arg now         ms
 -- @arg done        the execution that the worker took last, or ''
--- @arg generation  of the interpreter, 0 before the first
+-- @arg lost        contexts whose interpreters ended with that: NAME:GENERATION and a space each
 -- @arg slot        1: the worker has a slot for an execution that it has not taken
--- @answer turn, id, record  that execution runs now: its fields and values
+-- @answer turn, id, record, generation, contexts  that execution runs now: its fields and values, the generation of the interpreter that executes it, 0 where its context is
+--                           no more, and name, generation, language and directory of each context
 -- @answer waits             one waits, for a slot
 -- @answer held              one waits for approval
 -- @answer none              nobody waits
 -- @answer missing           there is no such session
 -- @answer ended             it has ended, or is another worker's
 
+-- answer gives the execution with what it needs of the session. A restart since it was taken holds for it, too.
+local function answer(turn)
+  local context, first = unpack(call('HMGET', job(turn), 'context', 'context_first'))
+  local contexts, own = {}, 0
+  local names = context_names(call('HGET', session_key(id), 'contexts'))
+  table.insert(names, 1, 'main')
+  for _, name in ipairs(names) do
+    local generation, begun, born = generation_of(id, name)
+    local language, directory = unpack(call('HMGET', session_key(id), context_field(name, 'language'), context_field(name, 'directory')))
+    if name == (context or 'main') and (not first or tonumber(first) == born) then
+      if not begun then call('HSET', session_key(id), context_field(name, 'generation'), generation) end
+      own = generation
+    end
+    for _, word in ipairs({name, tostring(generation), language or '', directory or ''}) do contexts[#contexts + 1] = word end
+  end
+  return {'turn', turn, call('HGETALL', job(turn)), tostring(own), contexts}
+end
+
 local state, held_by, current = unpack(call('HMGET', session_key(id), 'state', 'worker', 'turn'))
 if not state then return {'missing'} end
 if state == 'ended' or held_by ~= worker then return {'ended'} end
 if state == 'queued' then call('HSET', session_key(id), 'state', 'ready', 'ready', now, 'active', now) end
 if current and current ~= done and call('HGET', job(current), 'state') == 'running' then
-  return {'turn', current, call('HGETALL', job(current))}
+  return answer(current)
 end
 if current then
   call('HDEL', session_key(id), 'turn')
-  call('HSET', session_key(id), 'state', 'ready', 'active', now, 'generation', generation)
+  call('HSET', session_key(id), 'state', 'ready', 'active', now)
+  for name, generation in string.gmatch(lost, '(%S+):(%d+)') do -- unless it was restarted meanwhile
+    if call('HGET', session_key(id), context_field(name, 'generation')) == generation then call('HINCRBY', session_key(id), context_field(name, 'generation'), 1) end
+  end
 end
 while true do
   local next = call('LRANGE', turns_key(id), 0, 0)[1]
@@ -37,6 +59,8 @@ while true do
     local sequence = call('HINCRBY', session_key(id), 'executions', 1)
     call('HSET', job(next), 'state', 'running', 'worker', worker, 'started', now, 'attempts', 1, 'sequence', sequence)
     call('HSET', session_key(id), 'state', 'busy', 'turn', next, 'active', now)
-    return {'turn', next, call('HGETALL', job(next))}
+    local turn = answer(next)
+    if turn[4] ~= '0' then call('HINCRBY', session_key(id), context_field(call('HGET', job(next), 'context') or 'main', 'executions'), 1) end
+    return turn
   end
 end

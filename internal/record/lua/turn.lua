@@ -1,11 +1,14 @@
 -- turn creates an execution of a session: a job that waits for the session's other executions, and for nothing else.
--- @include session
+-- @include context
 -- @arg session          id of the session
 -- @arg id               of the execution
 -- @arg now              ms
 -- @arg options          hash of what was asked for under an idempotency key, or '': no other has the id
 -- @number most_waiting  how many executions may wait
 -- @arg hold             until when it is held, ms, or ''
+-- @arg context          whose interpreter is to execute it; it is made where it is not there
+-- @arg language         of that context
+-- @arg expect           generation that its interpreter has to have, or ''
 -- @number size          bytes that its record takes
 -- @number most_recorded quota bytes_recorded
 -- @rest first_field     more fields and values of the record
@@ -15,6 +18,9 @@
 -- @answer missing         there is no such session
 -- @answer ended           it has ended, or is about to
 -- @answer busy            as many wait as may
+-- @answer generation N    the context's interpreter is another than expected, that one
+-- @answer language L      the context has another language, that one
+-- @answer contexts        there are as many contexts as there may be
 -- @answer bytes_recorded  the quota is full
 
 local state, held_by, over = unpack(call('HMGET', session_key(session), 'state', 'worker', 'over'))
@@ -24,6 +30,10 @@ if call('EXISTS', job(id)) == 1 then
   return call('HGET', job(id), 'options') == options and 'exists' or 'conflict'
 end
 if state == 'ended' or over then return 'ended' end
+local generation, _, first = generation_of(session, context)
+if expect ~= '' and tonumber(expect) ~= (generation or first_generation(session)) then return 'generation ' .. (generation or first_generation(session)) end
+local spoken = generation and context ~= 'main' and call('HGET', session_key(session), context_field(context, 'language'))
+if spoken and spoken ~= language then return 'language ' .. spoken end
 if call('LLEN', turns_key(session)) >= most_waiting then
   for _, waiting in ipairs(call('LRANGE', turns_key(session), 0, -1)) do -- those that are canceled don't
     local waits = call('HGET', job(waiting), 'state')
@@ -31,9 +41,16 @@ if call('LLEN', turns_key(session)) >= most_waiting then
   end
   if call('LLEN', turns_key(session)) >= most_waiting then return 'busy' end
 end
+local why = not generation and no_room(session, now, size, most_recorded)
+if why then return why end
 if in_redis(forget_keys(now)) + size > most_recorded then return 'bytes_recorded' end
+if not generation then
+  first = first_generation(session)
+  make_context(session, now, context, language, '')
+end
 call('HSET', job(id), 'state', hold == '' and 'queued' or 'held', 'epoch', 1, 'attempts', 0, 'created', now, 'bytes', 0, 'charge', size, 'priority', 'normal',
   'session', session, unpack(ARGV, first_field))
+if context ~= 'main' then call('HSET', job(id), 'context_first', first) end
 if options ~= '' then call('HSET', job(id), 'options', options) end
 charge(size)
 if hold ~= '' then call('ZADD', t .. 'approvals', hold, id) end

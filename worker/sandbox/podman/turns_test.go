@@ -23,7 +23,11 @@ type step struct {
 	wall  time.Duration // defaults to a minute
 	// interruptAt is what the turn prints before it is interrupted; "": it isn't.
 	interruptAt string
-	on          func() // called when it prints
+	// restartAt is what it prints before its interpreter is ended; "": it isn't.
+	restartAt string
+	on        func() // called when it prints
+	in        sandbox.Context
+	beside    map[string]int
 }
 
 // turned is what became of a step.
@@ -37,6 +41,8 @@ type turnSink struct {
 	kept
 	interruptAt string
 	interrupt   chan struct{}
+	restartAt   string
+	restart     chan struct{}
 	on          func()
 	count       int64 // bytes of stdout
 	shown       bytes.Buffer
@@ -54,6 +60,10 @@ func (k *turnSink) Stdout(p []byte) error {
 	if k.interruptAt != "" && bytes.Contains(k.stdout.Bytes(), []byte(k.interruptAt)) {
 		k.interruptAt = ""
 		close(k.interrupt)
+	}
+	if k.restartAt != "" && bytes.Contains(k.stdout.Bytes(), []byte(k.restartAt)) {
+		k.restartAt = ""
+		close(k.restart)
 	}
 	return nil
 }
@@ -73,8 +83,10 @@ func (s *steps) Next(context.Context) (sandbox.Turn, bool, error) {
 	if t.wall == 0 {
 		t.wall = time.Minute
 	}
-	s.current = &turnSink{kept: kept{keepBytes: true}, interruptAt: t.interruptAt, on: t.on, interrupt: make(chan struct{})}
-	return sandbox.Turn{Files: t.files, Code: []byte(t.code), Wall: t.wall, Interrupt: s.current.interrupt, Sink: s.current}, true, nil
+	s.current = &turnSink{kept: kept{keepBytes: true}, interruptAt: t.interruptAt, restartAt: t.restartAt, on: t.on, interrupt: make(chan struct{}), restart: make(chan struct{})}
+	return sandbox.Turn{
+		Files: t.files, Code: []byte(t.code), Wall: t.wall, Interrupt: s.current.interrupt, Restart: s.current.restart, Context: t.in, Contexts: t.beside, Sink: s.current,
+	}, true, nil
 }
 
 func (s *steps) Ended(_ context.Context, o sandbox.TurnOutcome) error {
@@ -130,6 +142,8 @@ type want struct {
 	code   int
 	stderr string // a part of it
 	lost   bool
+	// others are the other contexts that were lost, each with a space before it.
+	others string
 }
 
 func check(tb testing.TB, got []turned, wanted ...want) {
@@ -138,6 +152,13 @@ func check(tb testing.TB, got []turned, wanted ...want) {
 		g := got[i]
 		if w.status == "" {
 			w.status = job.Succeeded
+		}
+		others := ""
+		for _, name := range g.LostContexts {
+			others += " " + name
+		}
+		if others != w.others {
+			tb.Errorf("turn %d: lost the contexts %q, want %q", i+1, others, w.others)
 		}
 		if g.stdout.String() != w.stdout || g.Status != w.status || g.ExitCode != w.code || g.StateLost != w.lost || !strings.Contains(g.stderr.String(), w.stderr) {
 			tb.Errorf("turn %d: %s, exit code %d, lost %v, stdout %q, stderr %q; want %+v", i+1, g.Status, g.ExitCode, g.StateLost, g.stdout.String(), g.stderr.String(), w)
@@ -276,8 +297,8 @@ func TestTurns(t *testing.T) {
 			got := turns(t, sessionOf(t, runtime), c.todo...)
 			check(t, got, c.want...)
 			for i, g := range got {
-				if g.Generation != 1 || g.Interrupted != (c.todo[i].interruptAt != "") {
-					t.Errorf("turn %d: generation %d, interrupted %v", i+1, g.Generation, g.Interrupted)
+				if g.Interrupted != (c.todo[i].interruptAt != "") {
+					t.Errorf("turn %d: interrupted %v", i+1, g.Interrupted)
 				}
 				names := ""
 				for _, name := range []string{"a.txt", "b.txt"} {
@@ -356,17 +377,7 @@ func TestTurnsHostile(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := turns(t, sessionOf(t, "python"), c.todo...)
-			check(t, got, c.want...)
-			generation := 1
-			for i, g := range got {
-				if g.Generation != generation {
-					t.Errorf("turn %d is of generation %d, want %d", i+1, g.Generation, generation)
-				}
-				if g.StateLost {
-					generation++
-				}
-			}
+			check(t, turns(t, sessionOf(t, "python"), c.todo...), c.want...)
 		})
 	}
 }

@@ -17,7 +17,7 @@
 -- @arg result       as JSON, or '' for one that is in the bucket alone
 -- @arg result_ref   the S3 key of result.json, or ''
 -- @arg input_ref    the S3 key of what an execution of a session was given, or '': the record keeps that
--- @arg generation   of the interpreter that executes what its session is given next; 0 where no session waits for that
+-- @arg rested       1: it was an execution, and its session is ready for the next, with all its state
 -- @arg result_life  how long Redis keeps a result that the bucket also has, ms
 -- @arg stored       bytes of the job's objects
 -- @arg dirty        1: there may be objects that no record points to
@@ -92,7 +92,7 @@ local function rest()
   local x = redis.pcall('HMGET', key, 'state', 'turn')
   if x[1] == 'busy' and x[2] == id then
     call('HDEL', key, 'turn')
-    call('HSET', key, 'state', 'ready', 'active', now, 'generation', generation)
+    call('HSET', key, 'state', 'ready', 'active', now)
   end
 end
 
@@ -103,7 +103,7 @@ local function finish()
     local x = redis.pcall('HMGET', t .. 'session:' .. session, 'worker', 'state')
     if x[1] and x[2] ~= 'ended' then redis.pcall('PUBLISH', 'gb:turn:' .. x[1], session) end
   end
-  if session and generation ~= '0' then rest() end
+  if session and rested == '1' then rest() end
   call('HSET', job(id), 'state', status, 'finished', now, 'result_ref', result_ref)
   keep()
   local warned = ''

@@ -10,3 +10,29 @@ local function turns_key(id) return t .. 'turns:' .. id end
 local function idle_of(id, idle)
   return idle or cjson.decode(call('HGET', session_key(id), 'settings')).idle_seconds
 end
+
+-- context_field is the field of a session's record that has that of one of its contexts. The session's generation is that of main.
+local function context_field(name, field)
+  if name == 'main' and field == 'generation' then return field end
+  return 'context:' .. name .. ':' .. field
+end
+
+-- context_names are those of a session's contexts but main, given what its field says.
+local function context_names(text)
+  local names = {}
+  for name in string.gmatch(text or '', '%S+') do names[#names + 1] = name end
+  return names
+end
+
+-- generation_of is the generation of the interpreter that executes what comes next in a context; nil where there is no such context. begun says that
+-- something was executed in it, and first is its first generation.
+local function generation_of(id, name)
+  local generation, first = unpack(call('HMGET', session_key(id), context_field(name, 'generation'), context_field(name, 'first')))
+  if name ~= 'main' and not first then return nil end
+  first = tonumber(first or 1)
+  generation = tonumber(generation or 0)
+  return math.max(generation, first), generation > 0, first
+end
+
+-- first_generation is that of a context that is not there yet: beyond those of all that were, so that none comes again.
+local function first_generation(id) return (call('HGET', session_key(id), 'forgotten') or 0) + 1 end

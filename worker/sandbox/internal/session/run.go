@@ -132,7 +132,7 @@ func (s *Session) exit(e event) error {
 	s.Outcome.ExitCode, s.Outcome.Signal, s.Outcome.Usage = exit.ExitCode, exit.Signal, exit.Usage
 	s.Outcome.StdoutTruncated, s.Outcome.StderrTruncated = exit.StdoutTruncated, exit.StderrTruncated
 	s.Outcome.Limit = limitOf[exit.Cause]
-	s.stateLost, s.Outcome.ShownLeftOut = exit.Lost, exit.ShownLeftOut
+	s.stateLost, s.lostContexts, s.Outcome.ShownLeftOut = exit.Lost, exit.LostContexts, exit.ShownLeftOut
 	switch exit.Cause {
 	case agentwire.Wall, agentwire.CPU:
 		return s.timedOut()

@@ -55,8 +55,8 @@ type Session struct {
 	ready    bool                    // the agent waits for a program
 	begun    bool                    // see Begun
 
-	generation    int       // of a session's interpreter
-	stateLost     bool      // it ended with the turn
+	stateLost     bool      // the interpreter ended with the turn
+	lostContexts  []string  // those of others
 	interrupted   bool      // the turn was
 	testBegan     time.Time // when the last test did; zero: none has
 	compileOutput strings.Builder

@@ -17,7 +17,6 @@ import (
 func (s *Session) runTurns(ctx context.Context, sendTimeout time.Duration) error {
 	turns := s.task.Program.Turns
 	s.begun = true // Next gives each turn once
-	s.generation = 1
 	for {
 		t, ok, err := s.nextTurn(ctx, turns)
 		if err != nil {
@@ -32,9 +31,6 @@ func (s *Session) runTurns(ctx context.Context, sendTimeout time.Duration) error
 		}
 		if err := turns.Ended(ctx, outcome); err != nil {
 			return err
-		}
-		if outcome.StateLost {
-			s.generation++
 		}
 	}
 }
@@ -85,10 +81,16 @@ func (s *Session) turn(ctx context.Context, t sandbox.Turn, sendTimeout time.Dur
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		select {
-		case <-t.Interrupt:
-			_ = s.out.Write(agentwire.TypeKill, nil) // if the stream has broken, the reader knows why
-		case <-ended:
+		interrupt, restart := t.Interrupt, t.Restart
+		for {
+			select { // if the stream has broken, the reader knows why
+			case <-interrupt:
+				_, interrupt = s.out.Write(agentwire.TypeKill, nil), nil
+			case <-restart:
+				_, restart = s.out.Write(agentwire.TypeRestart, nil), nil
+			case <-ended:
+				return
+			}
 		}
 	}()
 	overdue, err := s.run(ctx, limit)
@@ -107,7 +109,7 @@ func (s *Session) turn(ctx context.Context, t sandbox.Turn, sendTimeout time.Dur
 	return sandbox.TurnOutcome{
 		TestOutcome: o.Test(), Limit: o.Limit, StdoutTruncated: o.StdoutTruncated, StderrTruncated: o.StderrTruncated,
 		ShownLeftOut: o.ShownLeftOut, Skipped: o.Skipped, SkippedTotal: o.SkippedTotal,
-		Generation: s.generation, StateLost: s.stateLost, Interrupted: s.interrupted,
+		StateLost: s.stateLost, LostContexts: s.lostContexts, Interrupted: s.interrupted,
 		LimitsEnforced: o.LimitsEnforced, OCIRuntime: o.OCIRuntime, Snapshot: o.Snapshot,
 	}, nil
 }
@@ -115,12 +117,15 @@ func (s *Session) turn(ctx context.Context, t sandbox.Turn, sendTimeout time.Dur
 // sendTurn tells the agent the next turn, and closes the stream on one that takes it too slowly.
 func (s *Session) sendTurn(ctx context.Context, t sandbox.Turn, timeout time.Duration) error {
 	s.mu.Lock()
-	s.check.NextTurn()
+	s.check.NextTurn(t.Contexts)
 	s.mu.Unlock()
 	overdue := time.AfterFunc(timeout, s.Abort)
 	defer overdue.Stop()
+	told := agentwire.Turn{
+		WallMS: t.Wall.Milliseconds(), Context: t.Context.Name, Generation: t.Context.Generation, Language: t.Context.Language, Directory: t.Context.Directory, Contexts: t.Contexts,
+	}
 	s.out.Hold()
-	if err := s.out.WriteJSON(agentwire.TypeTurn, agentwire.Turn{WallMS: t.Wall.Milliseconds()}); err != nil {
+	if err := s.out.WriteJSON(agentwire.TypeTurn, told); err != nil {
 		return err
 	}
 	if err := s.sendFiles(ctx, t.Files, func() { overdue.Stop() }, func() { overdue.Reset(timeout) }); err != nil {
