@@ -109,6 +109,7 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 		kept[a.Name] = true
 	}
 	result.Results, result.ResultsLeftOut, result.Exception = readShown(t.out.shown, kept, o.ShownLeftOut)
+	t.events.addShown(result.Results)
 	result.Timing.StartupMS = max(t.began.Sub(t.job.Started).Milliseconds(), 0)
 	result.Session = &job.ExecutionState{ID: h.record.ID, Sequence: t.job.Sequence, Generation: generation, State: state}
 	metered := w.Records.Meter(&result, h.limits.MemoryMB)
