@@ -2,21 +2,12 @@ package notebook
 
 import (
 	"context"
-	"encoding/base64"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
-)
-
-const (
-	// maxChart is how large a chart may be that is in the notebook, bytes, and maxCharts all charts of a cell.
-	maxChart  = 256 << 10
-	maxCharts = 1 << 20
 )
 
 // cell is a code cell, or one of Markdown: then it has neither outputs nor a count.

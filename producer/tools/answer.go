@@ -61,8 +61,8 @@ type Outcome struct {
 	Value     string `json:"value,omitempty"`
 	Exception string `json:"exception,omitempty"`
 
-	SessionID string     `json:"session_id,omitempty"`
-	State     string     `json:"state,omitempty"` // of the session: job.StateKept or job.StateLost
+	SessionID string `json:"session_id,omitempty"`
+	State     string `json:"state,omitempty"` // of the session: job.StateKept or job.StateLost
 }
 
 // Artifact is a file that the program made.

@@ -54,7 +54,7 @@ func (k *turnSink) read() (results int, exception string, leftOut int) {
 		if s.Exception != nil {
 			exception = s.Exception.Name
 		}
-		leftOut += s.LeftOut
+		leftOut += max(s.LeftOut, 0)
 	}
 	return results, exception, leftOut
 }

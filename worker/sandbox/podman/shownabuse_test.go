@@ -24,12 +24,12 @@ func TestShownHostile(t *testing.T) {
 		code    string
 		want    bounds
 	}{
-		"a million displays":        {code: "for i in range(10**6): display(None) if i > 70 else display(i)", want: bounds{results: job.MaxShown, left: 900_000}},
-		"a million of node":         {runtime: "node", code: "console.log = () => {}; for (let i = 0; i < 1e5; i++) display(i)", want: bounds{results: job.MaxShown, left: 90_000}},
+		"a million displays":        {code: "for i in range(10**6): display({}, raw=True)", want: bounds{results: job.MaxShown, left: 900_000}},
+		"a million of node":         {runtime: "node", code: "for (let i = 0; i < 1e5; i++) display({}, {raw: true})", want: bounds{results: job.MaxShown, left: 90_000}},
 		"a text of 100 MB":          {code: "class A:\n    def __repr__(self): return 'a'\n    def _repr_html_(self): return 'x' * (100 << 20)\n    def _repr_png_(self): return bytes(100 << 20)\nA()", want: bounds{results: 1}},
 		"a text of 1 GB":            {code: "class A:\n    def __repr__(self): return 'x' * (1 << 30)\ndisplay(A())", want: bounds{results: 0, status: job.OutOfMemory, lost: true}},
 		"a text of node":            {runtime: "node", code: "display({'text/html': 'x'.repeat(100 << 20), 'text/plain': '\\0'.repeat(1 << 20)}, {raw: true})", want: bounds{results: 1}},
-		"texts that JSON swells":    {code: "for i in range(40): display({'text/plain': '\\x01' * 60000, 'text/html': '\"' * 60000}, raw=True)", want: bounds{results: 40}},
+		"texts that JSON swells":    {code: "for i in range(40): display({'text/x': '\\x01' * 60000, 'text/html': '\"' * 60000}, raw=True)", want: bounds{results: 40}},
 		"all media types":           {code: "display({f'a/b{i}': 'x' * 1000 for i in range(100000)}, raw=True)", want: bounds{results: 1}},
 		"media types that are none": {code: "display({'': 'x', 'a b/c': 'x', 'text/html; charset=x': 'y', 'a/' + 'b' * 200: 'z', '\\0/x\\n': 'q', 3: 'n'}, raw=True)", want: bounds{results: 1}},
 		"many figures": {
@@ -44,7 +44,7 @@ func TestShownHostile(t *testing.T) {
 		"an error that never ends": {
 			code: "class E(Exception):\n    def __str__(self): return 'x' * (50 << 20)\nE.__name__ = 'n' * 100000\nraise E()", want: bounds{status: job.OutputLimitExceeded, name: strings.Repeat("n", 100)},
 		},
-		"an error that is no word": {code: "import sys\nclass M(type):\n    __name__ = property(lambda self: 3)\nclass E(Exception, metaclass=M): pass\nraise E()", want: bounds{results: -1, status: job.Failed}},
+		"an error whose name is none": {code: "import sys\nclass M(type):\n    __name__ = property(lambda self: 3)\nclass E(Exception, metaclass=M): pass\nraise E()", want: bounds{results: -1, status: job.Failed}},
 		"a representation that shows itself": {
 			code: "class A:\n    def __repr__(self): return 'a'\n    def _repr_html_(self): display(self)\ndisplay(A())", want: bounds{results: -1},
 		},
@@ -70,10 +70,10 @@ func TestShownHostile(t *testing.T) {
 		"a word without end": {
 			code: findToken + "import os\nos.write(5, b'\\0' + token + b' {\"kind\":')\nfor i in range(64): os.write(5, b'x' * (1 << 20))\ndisplay(2)", want: bounds{results: -1, left: 0},
 		},
-		"display is replaced": {code: "import builtins, sys\nbuiltins.display = sys.displayhook = lambda *a: 1 / 0\n2", want: bounds{results: 0, status: job.Failed, name: "ZeroDivisionError"}},
+		"display is replaced": {code: "import builtins, sys\nbuiltins.display = lambda *a: 1 / 0\n2", want: bounds{results: 1}},
 		"no module is left":   {code: "import sys\nsys.modules.clear()\ndisplay({'text/html': 'x'}, raw=True)", want: bounds{results: -1}},
 		"files that are taken": {
-			code: "import os\nos.mkdir('result-1.png')\nos.symlink('/dev/full', 'result-2.png')\nos.chmod('.', 0o500)\ndisplay({'image/png': b'x'}, raw=True)\nos.chmod('.', 0o700)", want: bounds{results: 1},
+			code: "import os\nos.mkdir('result-1.png')\nos.symlink('/dev/full', 'result-2.png')\ndisplay({'image/png': b'x'}, raw=True)", want: bounds{results: 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
