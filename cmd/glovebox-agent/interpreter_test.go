@@ -101,3 +101,16 @@ func TestShownIsCountedSoFar(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestInterpreterWordIsBounded: of a word without end no more is held than of the longest that is passed on.
+func TestInterpreterWordIsBounded(t *testing.T) {
+	t.Parallel()
+	i := &interpreter{answers: bufio.NewReader(strings.NewReader("T " + strings.Repeat("x", 8<<20) + "\x00next\x00"))}
+	word, err := i.nextWord("T ")
+	if err != nil || len(word) != maxWord {
+		t.Fatalf("got a word of %d bytes, %v", len(word), err)
+	}
+	if word, err = i.nextWord("n"); err != nil || string(word) != "next" {
+		t.Errorf("got %q, %v", word, err)
+	}
+}
