@@ -480,6 +480,57 @@ func TestBodyIsBounded(t *testing.T) {
 	}
 }
 
+// TestResultsAreBounded: of what an execution showed a message has what it has room for, and says where all of it is.
+func TestResultsAreBounded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		results int
+		text    int // bytes of each text
+		most    int // bytes of the body
+		want    func(r job.Result) bool
+	}{
+		"all of it": {2, 1 << 10, 64 << 10, func(r job.Result) bool {
+			return len(r.Results) == 2 && len(r.Results[0].Data) == 3 && len(r.Exception.Traceback) == 32<<10
+		}},
+		"half a text": {2, 40 << 10, 100 << 10, func(r job.Result) bool {
+			_, html := r.Results[1].Data["text/html"]
+			return len(r.Results) == 2 && !html && len(r.Results[0].Data["text/plain"].Text) > 1<<10 && r.Results[1].Data["image/png"].Artifact != ""
+		}},
+		"none": {job.MaxShown, 2 << 10, 32 << 10, func(r job.Result) bool {
+			return len(r.Results) == 0 && r.ResultsLeftOut == job.MaxShown+3 && r.Exception.Name == "E"
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.config.BodyBytes = c.most
+			b.run(t)
+			rec := b.receiver(t, nil)
+			text := job.Rendering{Text: strings.Repeat("é", c.text/2)}
+			_, id := b.end(t, rec.URL, func(r *job.Result) {
+				for range c.results {
+					r.Results = append(r.Results, job.Shown{Kind: job.ShownDisplay, Data: map[string]job.Rendering{
+						"text/plain": text, "text/html": text, "image/png": {Artifact: "a.png"},
+					}})
+				}
+				r.ResultsLeftOut, r.Exception = 3, &job.Exception{Name: "E", Value: "v", Traceback: strings.Repeat("t", 32<<10)}
+			})
+			b.settled(t, id, record.Delivered)
+			body := rec.same(t, id, 1)
+			var event struct {
+				ResultURL string `json:"result_url"`
+				Data      job.Result
+			}
+			if err := json.Unmarshal(body, &event); err != nil {
+				t.Fatal(err)
+			}
+			if len(body) > c.most || !c.want(event.Data) || (event.ResultURL == "") != (name == "all of it") {
+				t.Errorf("got %d bytes with %q and %+.600v", len(body), event.ResultURL, event.Data)
+			}
+		})
+	}
+}
+
 // TestTestsAreBounded: a graded job's message is cut too, and says where its result is whole.
 func TestTestsAreBounded(t *testing.T) {
 	t.Parallel()

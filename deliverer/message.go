@@ -140,7 +140,7 @@ func (d *Deliverer) fitRun(m message[job.Run]) ([]byte, error) {
 	return encode(m)
 }
 
-// fit cuts outputs, and the texts of tests, until the message is small enough, and gives a URL to what it
+// fit cuts outputs, and the texts of tests and results, until the message is small enough, and gives a URL to what it
 // cuts. Names of artifacts and tests and metadata are not cut: they are bounded, to less than a receiver of
 // ours takes.
 func (d *Deliverer) fit(m message[job.Result], expires time.Time) ([]byte, error) {
@@ -176,7 +176,42 @@ func (d *Deliverer) fit(m message[job.Result], expires time.Time) ([]byte, error
 		if m.Data.Tests = tests; less {
 			m.ResultURL = d.Links.JobURL(m.Data.ID)
 		}
+		if less := cutShown(&m.Data, whole, most/2); less {
+			m.ResultURL = d.Links.JobURL(m.Data.ID)
+		}
 	}
+}
+
+// leastShown is how many bytes of a result's texts are worth sending. Where there is no room for them, there is none for results.
+const leastShown = 1 << 10
+
+// cutShown sets what is told of an execution's results: texts of at most so many bytes each. Of those that are longer, plain text is cut and
+// anything else left out, as half of it is nothing. It reports whether that is less than the whole.
+func cutShown(r *job.Result, whole job.Result, most int) (less bool) {
+	if e := whole.Exception; e != nil {
+		short := job.Exception{Name: e.Name, Value: cut(e.Value, most), Traceback: cut(e.Traceback, most)}
+		less = short != *e
+		r.Exception = &short
+	}
+	if most < leastShown {
+		r.Results, r.ResultsLeftOut = nil, whole.ResultsLeftOut+len(whole.Results)
+		return less || len(whole.Results) > 0
+	}
+	r.Results = slices.Clone(whole.Results)
+	for i, x := range r.Results {
+		r.Results[i].Data = map[string]job.Rendering{}
+		for name, d := range x.Data {
+			if len(d.Text) > most {
+				less = true
+				if name != "text/plain" {
+					continue
+				}
+				d.Text = cut(d.Text, most)
+			}
+			r.Results[i].Data[name] = d
+		}
+	}
+	return less
 }
 
 // cutTests returns tests with at most so many bytes of each of their texts, and whether that is less.

@@ -8,9 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 // executedIn is the result of code in a session.
@@ -78,6 +81,44 @@ func TestSession(t *testing.T) {
 		}
 	}
 	gbtest.Eventually(t, "no container is left", func() bool { return len(g.containers()) == 0 })
+}
+
+// TestSessionResults: what an execution shows is told as it ends, is in its result and what that attests, and its files are artifacts.
+func TestSessionResults(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{workerEnv: []string{"GLOVEBOX_SIGNING_KEY=" + attest.NewSeed()}})
+	ctx := t.Context()
+	x, err := g.client.StartSession(ctx, job.SessionSettings{Runtime: "python", Limits: job.Limits{MemoryMB: 256, WallMS: 60_000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const code = "import matplotlib.pyplot as plt\nplt.bar(['a'], [1])\nplt.show()\ndisplay({'text/html': '<b>'}, raw=True)\n6 * 7"
+	var shown []job.Shown
+	var r job.Result
+	for e, err := range g.client.Watch(ctx, g.executeIn(x.ID, code), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e.Type { //nolint:exhaustive // the others are not of results
+		case producer.EventDisplay:
+			shown = append(shown, e.Shown)
+		case producer.EventResult:
+			r = *e.Job.Result
+		}
+	}
+	if diff := cmp.Diff(r.Results, shown); diff != "" || len(shown) != 3 || r.Stdout != "42\n" {
+		t.Fatalf("the events tell other results than the result (%s): %+v", diff, r)
+	}
+	if chart := shown[0].Data["image/png"].Artifact; len(r.Artifacts) != 1 || r.Artifacts[0].Name != chart || shown[1].Data["text/html"].Text != "<b>" || shown[2].Kind != job.ShownValue {
+		t.Errorf("got %+v", r)
+	}
+	if r := g.executedIn(x.ID, "1 / 0"); r.Exception == nil || r.Exception.Name != "ZeroDivisionError" || r.Exception.Traceback != r.Stderr || r.Attestation == nil {
+		t.Errorf("got %+v", r)
+	}
+	many := g.executedIn(x.ID, "for i in range(100): display({'text/html': 'x' * 60000}, raw=True)")
+	if many.Status != job.Succeeded || len(many.Results) != job.MaxShown || many.ResultsLeftOut != 100-job.MaxShown {
+		t.Errorf("got %d results, %d left out", len(many.Results), many.ResultsLeftOut)
+	}
 }
 
 // TestSessionCommand: the same from a shell.

@@ -48,6 +48,7 @@ func TestSessionReplay(t *testing.T) {
 		37: {Code: "_ = open('now.txt', 'w').write(str(time.time_ns()))"},
 		42: {Code: "os._exit(3)"}, // the state is lost in each
 		43: {Code: "n = 43; print('n' in globals(), 'time' in globals())"},
+		44: {Code: "import time; n += 1; display({'text/html': str(time.time_ns())}, raw=True)"},
 		50: {Code: "import time; print(time.time_ns())"},
 	}
 	for i := 1; i <= 50; i++ {
@@ -71,7 +72,7 @@ func TestSessionReplay(t *testing.T) {
 	if code != 1 || len(lines) != 51 {
 		t.Fatalf("got exit code %d and %s", code, out)
 	}
-	differing := map[int]string{30: "differs: stdout, stderr", 37: "differs: artifacts", 50: "differs: stdout"}
+	differing := map[int]string{30: "differs: stdout, stderr", 37: "differs: artifacts", 44: "differs: results", 50: "differs: stdout"}
 	for i := 1; i <= 50; i++ {
 		want := differing[i]
 		if want == "" {
@@ -116,6 +117,8 @@ func (g *glovebox) verifyTranscript(session string) {
 		"code":        strings.Replace(whole, `n += 1; print(n)`, `n += 1; print(m)`, 1),
 		"large code":  strings.Replace(whole, `long long`, `long_long`, 1),
 		"a file":      strings.Replace(whole, `line\nline`, `line\nLine`, 1),
+		"a result":    strings.Replace(whole, `"text/plain":"3"`, `"text/plain":"4"`, 1),
+		"an error":    strings.Replace(whole, `"value":"division by zero"`, `"value":"division by one"`, 1),
 		"environment": strings.Replace(whole, `"WORD":"seed"`, `"WORD":"seeD"`, 1),
 		"output":      strings.Replace(whole, `"stdout":"1\n"`, `"stdout":"2\n"`, 1),
 	} {

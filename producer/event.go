@@ -25,6 +25,8 @@ type Event struct {
 	Offset int64
 	// Artifact is in an EventArtifact. It has no URL yet: the result has.
 	Artifact job.Artifact
+	// Shown is in an EventDisplay.
+	Shown job.Shown
 	// Job has ended, with its Result, in an EventResult.
 	Job Job
 }
@@ -40,6 +42,8 @@ const (
 	EventStdout   EventType = "stdout"
 	EventStderr   EventType = "stderr"
 	EventArtifact EventType = "artifact"
+	// EventDisplay is a result of a session's execution. It comes when the execution has ended, and after its artifacts.
+	EventDisplay EventType = "display"
 	// EventGap says that events were dropped before the next one: there were too many for
 	// what is kept, or Redis was away. The result has all output.
 	EventGap EventType = "gap"
@@ -93,6 +97,8 @@ func (e Event) MarshalData() ([]byte, error) {
 		v = o
 	case EventArtifact:
 		v = e.Artifact
+	case EventDisplay:
+		v = e.Shown
 	case EventGap:
 		v = GapEvent{}
 	case EventResult:
@@ -128,6 +134,8 @@ func (e *Event) unmarshalData(data []byte) error {
 		}
 	case EventArtifact:
 		err = json.Unmarshal(data, &e.Artifact)
+	case EventDisplay:
+		err = json.Unmarshal(data, &e.Shown)
 	case EventResult:
 		if err = json.Unmarshal(data, &e.Job); err == nil && !e.Job.Ended() {
 			err = fmt.Errorf("job %s has not ended", e.Job.ID)

@@ -102,7 +102,7 @@ func FuzzSSE(f *testing.F) {
 		for _, e := range whole { // whatever the data, it is decoded or refused
 			_, data, _ := strings.Cut(e, "|")
 			name, data, _ := strings.Cut(data, "|")
-			for _, kind := range []EventType{EventType(name), EventStatus, EventStdout, EventArtifact, EventGap, EventResult} {
+			for _, kind := range []EventType{EventType(name), EventStatus, EventStdout, EventArtifact, EventDisplay, EventGap, EventResult} {
 				_ = (&Event{Type: kind}).unmarshalData([]byte(data))
 			}
 		}

@@ -70,6 +70,8 @@ func short(e producer.Event) string {
 		return fmt.Sprintf("%s %d %q", s, e.Offset, e.Data)
 	case producer.EventArtifact:
 		return s + " " + e.Artifact.Name + e.Artifact.URL
+	case producer.EventDisplay:
+		return fmt.Sprintf("%s %s %s", s, e.Shown.Kind, e.Shown.Data["text/html"].Text)
 	case producer.EventResult:
 		return s + " " + string(e.Job.Result.Status)
 	case producer.EventGap:
@@ -137,11 +139,12 @@ func (s suite) watch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	publish(t, s.w, running, 4, stdout(11, strings.Repeat("x", 32<<10)), record.Event{Type: record.EventArtifact, Data: artifact}, record.Event{Type: record.EventEnd})
+	publish(t, s.w, running, 4, stdout(11, strings.Repeat("x", 32<<10)), record.Event{Type: record.EventArtifact, Data: artifact},
+		record.Event{Type: record.EventDisplay, Data: []byte(`{"kind":"display","data":{"text/html":"<b>","image/png":{"artifact":"plot.png"}}}`)}, record.Event{Type: record.EventEnd})
 	if e, _ := w.next(); len(e.Data) != 32<<10 || e.Offset != 11 {
 		t.Errorf("got %d bytes at %d", len(e.Data), e.Offset)
 	}
-	w.expect("artifact plot.png")
+	w.expect("artifact plot.png", "display display <b>")
 	s.w.End(t, running, nil, nil)
 	w.expect("status succeeded 1")
 	e, _ := w.next()

@@ -47,11 +47,13 @@ type eventPublisher struct {
 	mu             sync.Mutex
 	stdout, stderr *capture // nil until there is a program
 	artifacts      []job.Artifact
+	shown          []job.Shown
 
 	// What only the goroutine knows.
 	next          int // Seq of the next event
 	offsets       map[record.EventType]int64
 	sentArtifacts int            // artifacts published
+	sentShown     int            // and results
 	pending       []record.Event // published, or not: no answer yet
 	more          bool           // there was more than the last batch held
 	endSent       bool           // EventEnd is published
@@ -102,6 +104,14 @@ func (l *eventPublisher) addArtifact(a job.Artifact) {
 	a.URL = ""
 	l.mu.Lock()
 	l.artifacts = append(l.artifacts, a)
+	l.mu.Unlock()
+	l.notify()
+}
+
+// addShown publishes what an execution showed. Its artifacts are there by then.
+func (l *eventPublisher) addShown(results []job.Shown) {
+	l.mu.Lock()
+	l.shown = append(l.shown, results...)
 	l.mu.Unlock()
 	l.notify()
 }
@@ -194,7 +204,7 @@ func (l *eventPublisher) nextBatch() ([]record.Event, error) {
 	default:
 	}
 	l.mu.Lock()
-	stdout, stderr, artifacts := l.stdout, l.stderr, l.artifacts[l.sentArtifacts:]
+	stdout, stderr, artifacts, shown := l.stdout, l.stderr, l.artifacts[l.sentArtifacts:], l.shown[l.sentShown:]
 	l.mu.Unlock()
 	var events []record.Event
 	add := func(t record.EventType, offset int64, data []byte) {
@@ -231,6 +241,13 @@ func (l *eventPublisher) nextBatch() ([]record.Event, error) {
 		}
 		artifacts = artifacts[1:]
 		l.sentArtifacts++
+	}
+	for len(events) < maxBatchEvents && len(shown) > 0 {
+		if err := addJSON(add, record.EventDisplay, shown[0]); err != nil {
+			return nil, err
+		}
+		shown = shown[1:]
+		l.sentShown++
 	}
 	if ended && len(events) < maxBatchEvents {
 		add(record.EventEnd, 0, nil)

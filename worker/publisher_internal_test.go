@@ -108,9 +108,10 @@ func TestPublisher(t *testing.T) {
 		rest = rest[n:]
 	}
 	l.addArtifact(job.Artifact{Name: "a", URL: "artifacts/a"})
+	l.addShown([]job.Shown{{Kind: job.ShownValue, Data: map[string]job.Rendering{"text/plain": {Text: "2"}}}})
 	l.finish()
 	types := p.types()
-	if n := len(types); types[0] != "status" || types[n-2] != "artifact" || types[n-1] != "end" {
+	if n := len(types); types[0] != "status" || types[n-3] != "artifact" || types[n-2] != "display" || types[n-1] != "end" {
 		t.Errorf("got %q", types)
 	}
 	if !bytes.Equal(p.out[record.EventStdout].Bytes(), text) || int64(p.out[record.EventStderr].Len()) != o.stderr.size {
@@ -120,8 +121,11 @@ func TestPublisher(t *testing.T) {
 	if err := json.Unmarshal(p.events[0].Data, &status); err != nil || status != (record.StatusChange{Status: job.Running, Attempt: 1}) {
 		t.Errorf("got %s, %v", p.events[0].Data, err)
 	}
-	if strings.Contains(string(p.events[len(p.events)-2].Data), "url") {
-		t.Errorf("got %s, want no URL: there is none yet", p.events[len(p.events)-2].Data)
+	if strings.Contains(string(p.events[len(p.events)-3].Data), "url") {
+		t.Errorf("got %s, want no URL: there is none yet", p.events[len(p.events)-3].Data)
+	}
+	if got := string(p.events[len(p.events)-2].Data); got != `{"kind":"value","data":{"text/plain":"2"}}` {
+		t.Errorf("got %s", got)
 	}
 }
 

@@ -41,3 +41,35 @@ func TestReadShown(t *testing.T) {
 		t.Errorf("got %d results with %d bytes, %d left out", len(got), held, left)
 	}
 }
+
+// FuzzReadShown: whatever an interpreter says, its results keep to the bounds, and have nothing that is no artifact of theirs.
+func FuzzReadShown(f *testing.F) {
+	f.Add([]byte(`{"kind":"value","data":{"text/plain":"2","image/png":{"artifact":"a.png"}},"note":"n"}`+"\n"), 0)
+	f.Add([]byte(`{"exception":{"name":"E","value":"v","traceback":"t"},"left_out":3}`+"\n"+`{"left_out":-1}`+"\n"), 1)
+	f.Add([]byte(`{"kind":"value","data":{"image/png":{"artifact":"../b"},"":"x","a/b;c":"x"}}`+"\n"+`{"kind":"display","data":null}`+"\n{}\nx"), 2)
+	kept := map[string]bool{"a.png": true}
+	f.Fuzz(func(t *testing.T, text []byte, leftOut int) {
+		leftOut = min(max(leftOut, 0), 1<<20)
+		results, left, exception := readShown(text, kept, leftOut)
+		if len(results) > job.MaxShown || left < leftOut {
+			t.Fatalf("%d results, %d left out", len(results), left)
+		}
+		total := 0
+		for _, r := range results {
+			if r.Kind != job.ShownValue && r.Kind != job.ShownDisplay || len(r.Data) > job.MaxMediaTypes || len(r.Note) > job.MaxShownNote {
+				t.Fatalf("got %+v", r)
+			}
+			for name, d := range r.Data {
+				if total += len(d.Text); !job.ValidMediaType(name) || len(d.Text) > job.InlineShown || d.Artifact != "" && !kept[d.Artifact] {
+					t.Fatalf("got %q: %+v", name, d)
+				}
+			}
+		}
+		if total > job.InlineShownTotal {
+			t.Fatalf("%d bytes in all", total)
+		}
+		if e := exception; e != nil && (len(e.Name) > job.MaxExceptionName || len(e.Value) > job.MaxExceptionValue || len(e.Traceback) > job.MaxTraceback) {
+			t.Fatalf("got %+v", e)
+		}
+	})
+}

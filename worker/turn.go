@@ -120,6 +120,7 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, state string, lost
 		kept[a.Name] = true
 	}
 	result.Results, result.ResultsLeftOut, result.Exception = readShown(t.out.shown, kept, o.ShownLeftOut)
+	t.events.addShown(result.Results)
 	result.Timing.StartupMS = max(t.began.Sub(t.job.Started).Milliseconds(), 0)
 	at := t.at
 	at.State, at.LostContexts = state, lostContexts

@@ -118,20 +118,26 @@ func FuzzTurns(f *testing.F) {
 		a.NextTurn(nil)
 		r := FromAgentReader(bytes.NewReader(stream))
 		announced, started, ended := 1, 0, 0
-		var stdout, artifacts int64
+		var stdout, shown, artifacts int64
 		for {
 			frame, err := r.Next()
 			if err != nil {
 				return
 			}
-			if _, err := a.Accept(frame); err != nil {
+			message, err := a.Accept(frame)
+			if err != nil {
 				return
+			}
+			if exit, ok := message.(Exit); ok && (exit.ShownLeftOut < 0 || exit.ShownLeftOut > 1<<30) {
+				t.Fatalf("accepted %d results that were left out", exit.ShownLeftOut)
 			}
 			switch frame.Type {
 			case TypeStarted:
-				started, stdout, artifacts = started+1, 0, 0
+				started, stdout, shown, artifacts = started+1, 0, 0, 0
 			case TypeStdout:
 				stdout += int64(len(frame.Payload))
+			case TypeShown:
+				shown += int64(len(frame.Payload))
 			case TypeArtifactBegin:
 				artifacts++
 			case TypeTurned:
@@ -143,8 +149,8 @@ func FuzzTurns(f *testing.F) {
 					a.Done()
 				}
 			}
-			if started > announced || ended > started || started > ended+1 || stdout > filled.OutputKB<<10 || artifacts > filled.Artifacts {
-				t.Fatalf("accepted %d turns of %d, %d ends, %d bytes, %d artifacts", started, announced, ended, stdout, artifacts)
+			if started > announced || ended > started || started > ended+1 || stdout > filled.OutputKB<<10 || shown > MaxShown || artifacts > filled.Artifacts {
+				t.Fatalf("accepted %d turns of %d, %d ends, %d bytes, %d shown, %d artifacts", started, announced, ended, stdout, shown, artifacts)
 			}
 		}
 	})
@@ -242,7 +248,8 @@ func turnsSession(tb testing.TB) []byte {
 	errs := []error{w.WriteJSON(TypeReady, Ready{Protocol: Version, Kernel: "k"})}
 	for range 3 {
 		errs = append(
-			errs, w.WriteJSON(TypeStarted, Started{}), w.Write(TypeStdout, []byte("out")), w.WriteJSON(TypeExit, Exit{Cause: Exited, Lost: true}),
+			errs, w.WriteJSON(TypeStarted, Started{}), w.Write(TypeStdout, []byte("out")), w.Write(TypeShown, []byte("{}\n")),
+			w.WriteJSON(TypeExit, Exit{Cause: Exited, Lost: true, ShownLeftOut: 1}),
 			w.WriteJSON(TypeArtifactBegin, ArtifactBegin{Name: "a", Size: 1}), w.Write(TypeArtifactData, []byte("a")), w.Write(TypeArtifactEnd, nil),
 			w.WriteJSON(TypeTurned, Turned{}),
 		)

@@ -47,6 +47,8 @@ func agentFrames(t *testing.T) map[string]Frame {
 		"slow":       frame(t, TypePrepared, Prepared{CPUMS: -1}),
 		"out":        frame(t, TypeStdout, "out"),
 		"err":        frame(t, TypeStderr, "err"),
+		"shown":      frame(t, TypeShown, "{}\n"),
+		"exit shown": frame(t, TypeExit, Exit{Cause: Exited, ShownLeftOut: 1}),
 		"out 1k":     frame(t, TypeStdout, strings.Repeat("x", 1024)),
 		"exit":       frame(t, TypeExit, Exit{Cause: Exited}),
 		"exit 256":   frame(t, TypeExit, Exit{Cause: Exited, ExitCode: 256}),
@@ -135,6 +137,8 @@ func TestFromAgent(t *testing.T) {
 		{frames: "ready,started,!skip"},
 		{frames: "ready,started,exit,!exit"},
 		{frames: "ready,started,exit,!out"},
+		{frames: "ready,started,!shown"},
+		{frames: "ready,started,!exit shown"},
 		{frames: "ready,started,!exit 256"},
 		{frames: "ready,started,!exit why"},
 		{frames: "ready,started,!exit sig"},
@@ -252,7 +256,19 @@ func TestFromAgentTurns(t *testing.T) {
 	known["lost"] = frame(t, TypeExit, Exit{Cause: Exited, ExitCode: 137, Signal: "SIGKILL", Lost: true})
 	known["turned"] = frame(t, TypeTurned, Turned{})
 	known["turned 1"] = frame(t, TypeTurned, Turned{SkippedTotal: 1})
+	known["left out"] = frame(t, TypeExit, Exit{Cause: Exited, ShownLeftOut: 3})
+	known["left out -1"] = frame(t, TypeExit, Exit{Cause: Exited, ShownLeftOut: -1})
+	known["left out much"] = frame(t, TypeExit, Exit{Cause: Exited, ShownLeftOut: 1<<30 + 1})
+	known["shown 64k"] = frame(t, TypeShown, strings.Repeat("x", MaxPayload))
+	const most = "shown 64k,shown 64k,shown 64k,shown 64k,shown 64k,shown 64k,shown 64k,shown 64k"
 	for _, frames := range []string{
+		"ready,turn,started,shown,out,shown,left out,turned,done,end",
+		"ready,turn,started," + most + ",exit,turned,turn,started," + most + ",!shown",
+		"ready,turn,!shown",
+		"ready,turn,started,exit,!shown",
+		"ready,turn,started,exit,turned,!shown",
+		"ready,turn,started,!left out -1",
+		"ready,turn,started,!left out much",
 		"ready,turn,started,out,err,exit,a,data,a end,turned,turn,started,lost,turned,done,end",
 		"ready,done,end",
 		"ready,refused,end",
@@ -291,7 +307,7 @@ func TestFromAgentTurns(t *testing.T) {
 		t.Run(frames, func(t *testing.T) {
 			t.Parallel()
 			a := FromAgent{Limits: filled, Session: true}
-			a.Granted(1 << 20)
+			a.Granted(2 << 20)
 			for _, name := range strings.Split(frames, ",") {
 				switch name {
 				case "turn", "turn beside a":

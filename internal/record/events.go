@@ -35,6 +35,7 @@ const (
 	EventStdout   EventType = "stdout"   // bytes that the program wrote
 	EventStderr   EventType = "stderr"   //
 	EventArtifact EventType = "artifact" // a job.Artifact as JSON, without URL
+	EventDisplay  EventType = "display"  // a job.Shown as JSON
 	EventEnd      EventType = "end"      // nothing: the epoch has no more events
 )
 

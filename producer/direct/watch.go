@@ -223,6 +223,12 @@ func (w *watcher) take(e record.Event) error {
 			return fmt.Errorf("read event %s of job %s: %w", e.ID, w.id, err)
 		}
 		w.tell(told)
+	case record.EventDisplay:
+		told := producer.Event{ID: e.ID, Type: producer.EventDisplay}
+		if err := json.Unmarshal(e.Data, &told.Shown); err != nil {
+			return fmt.Errorf("read event %s of job %s: %w", e.ID, w.id, err)
+		}
+		w.tell(told)
 	case record.EventEnd:
 	}
 	return nil

@@ -2,21 +2,12 @@ package notebook
 
 import (
 	"context"
-	"encoding/base64"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
-)
-
-const (
-	// maxChart is how large a chart may be that is in the notebook, bytes, and maxCharts all charts of a cell.
-	maxChart  = 256 << 10
-	maxCharts = 1 << 20
 )
 
 // cell is a code cell, or one of Markdown: then it has neither outputs nor a count.
@@ -76,9 +67,16 @@ type failure struct {
 }
 
 type display struct {
-	Type     string            `json:"output_type"` // display_data
-	Data     map[string]string `json:"data"`
-	Metadata struct{}          `json:"metadata"`
+	Type     string         `json:"output_type"` // display_data
+	Data     map[string]any `json:"data"`
+	Metadata struct{}       `json:"metadata"`
+}
+
+// value is a display that is the value of a cell.
+type value struct {
+	display
+
+	Count *int64 `json:"execution_count"`
 }
 
 // cellsOf are those of an execution: what it was given, if it was given files, and its code. What was never begun has none.
@@ -109,9 +107,13 @@ func cellsOf(ctx context.Context, from producer.Files, e job.Executed) ([]cell, 
 		}
 	}
 	code.Metadata.Artifacts = e.Artifacts
-	code.Outputs = append(code.Outputs, printed(e.Result)...)
-	charts, err := chartsOf(ctx, from, e.Result)
-	code.Outputs = append(code.Outputs, charts...)
+	streams, problem := printed(e.Result)
+	code.Outputs = append(code.Outputs, streams...)
+	shown, err := shownOf(ctx, from, e.Result, code.Count)
+	code.Outputs = append(code.Outputs, shown...)
+	if problem != nil {
+		code.Outputs = append(code.Outputs, *problem)
+	}
 	return append(cells, code), err
 }
 
@@ -130,25 +132,36 @@ func quoted(name string) string {
 // traceback is what Python prints before one.
 const traceback = "Traceback (most recent call last):\n"
 
-// printed is what an execution printed, and how it failed.
-func printed(r job.Result) (outputs []any) {
+// printed is what an execution printed, and how it failed; nil if it has not.
+func printed(r job.Result) (streams []any, problem *failure) {
 	failed := r.Status != job.Succeeded
-	problem := failure{Type: "error", Name: string(r.Status), Value: because(r), Traceback: []string{}}
-	stderr := r.Stderr
-	if i := strings.LastIndex(stderr, traceback); failed && r.Status == job.Failed && i >= 0 && (i == 0 || stderr[i-1] == '\n') {
-		lines := strings.Split(strings.TrimRight(stderr[i:], "\n"), "\n")
-		problem.Name, problem.Value, _ = strings.Cut(lines[len(lines)-1], ": ")
-		problem.Traceback, stderr = lines, stderr[:i]
+	said := failure{Type: "error", Name: string(r.Status), Value: because(r), Traceback: []string{}}
+	stdout, stderr := r.Stdout, r.Stderr
+	for _, x := range r.Results {
+		if x.Kind == job.ShownValue { // what is printed of it is there as a value
+			stdout = strings.TrimSuffix(stdout, x.Data[plain].Text+"\n")
+		}
 	}
-	for _, s := range []stream{{"stream", "stdout", r.Stdout}, {"stream", "stderr", stderr}} {
+	if e := r.Exception; e != nil && failed {
+		said.Traceback = strings.Split(strings.TrimRight(e.Traceback, "\n"), "\n")
+		stderr = strings.TrimSuffix(stderr, e.Traceback)
+		if r.Status == job.Failed {
+			said.Name, said.Value = e.Name, e.Value
+		}
+	} else if i := strings.LastIndex(stderr, traceback); failed && r.Status == job.Failed && i >= 0 && (i == 0 || stderr[i-1] == '\n') {
+		lines := strings.Split(strings.TrimRight(stderr[i:], "\n"), "\n")
+		said.Name, said.Value, _ = strings.Cut(lines[len(lines)-1], ": ")
+		said.Traceback, stderr = lines, stderr[:i]
+	}
+	for _, s := range []stream{{"stream", "stdout", stdout}, {"stream", "stderr", stderr}} {
 		if s.Text != "" {
-			outputs = append(outputs, s)
+			streams = append(streams, s)
 		}
 	}
 	if failed {
-		outputs = append(outputs, problem)
+		problem = &said
 	}
-	return outputs
+	return streams, problem
 }
 
 // because says in words how an execution failed.
@@ -162,35 +175,4 @@ func because(r job.Result) string {
 		return fmt.Sprintf("exit code %d", *r.ExitCode)
 	}
 	return ""
-}
-
-// chartsOf are the charts that an execution drew and that are small. One that is gone is left out.
-func chartsOf(ctx context.Context, from producer.Files, r job.Result) (outputs []any, err error) {
-	left := int64(maxCharts)
-	for _, a := range r.Artifacts {
-		if a.Kind != job.KindChart || a.MediaType != "image/png" || a.Size > min(maxChart, left) {
-			continue
-		}
-		left -= a.Size
-		png, err := chart(ctx, from, r.ID, a)
-		if errors.Is(err, job.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read chart %q of execution %s: %w", a.Name, r.ID, err)
-		}
-		outputs = append(outputs, display{Type: "display_data", Data: map[string]string{
-			"image/png": base64.StdEncoding.EncodeToString(png), "text/plain": a.Name,
-		}})
-	}
-	return outputs, nil
-}
-
-func chart(ctx context.Context, from producer.Files, id string, a job.Artifact) ([]byte, error) {
-	d, err := from.Open(ctx, id, producer.ArtifactPath(a.Name))
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	return io.ReadAll(io.LimitReader(d, maxChart))
 }

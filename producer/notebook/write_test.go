@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -74,6 +75,17 @@ func TestWrite(t *testing.T) {
 		executed(7, "plot()", job.Result{Status: job.Succeeded, Artifacts: []job.Artifact{
 			chart("a.png", 3), chart("large.png", 1<<20), chart("gone.png", 3), {Name: "b.csv", Kind: job.KindFile, MediaType: "text/csv", Size: 1},
 		}}),
+		executed(10, "df", job.Result{
+			Status: job.Failed, ExitCode: &one, Stdout: "printed\ntable\n", Stderr: "warned\nTraceback (most recent call last):\nE: v\n",
+			Artifacts: []job.Artifact{chart("chart-1.png", 3), chart("large.png", 1<<20), {Name: "result-1.html", MediaType: "text/html", Kind: job.KindFile, Size: 3}},
+			Results: []job.Shown{
+				{Kind: job.ShownDisplay, Data: map[string]job.Rendering{"image/png": {Artifact: "chart-1.png"}, "application/vnd.glovebox.chart+json": {Text: `{"type":"bar"}`}}},
+				{Kind: job.ShownDisplay, Data: map[string]job.Rendering{"image/png": {Artifact: "large.png"}}},
+				{Kind: job.ShownDisplay, Data: map[string]job.Rendering{"application/json": {Text: `no JSON`}}},
+				{Kind: job.ShownValue, Data: map[string]job.Rendering{"text/plain": {Text: "table"}, "text/html": {Artifact: "result-1.html"}, "application/json": {Text: `[1]`}}},
+			},
+			Exception: &job.Exception{Name: "E", Value: "v", Traceback: "Traceback (most recent call last):\nE: v\n"},
+		}),
 		{Result: job.Result{ID: "default-8", Status: job.Failed, Error: &job.Error{Code: "input_gone", Message: "it is gone"}}, Input: &job.ExecutionInput{Code: "1"}},
 		{Result: job.Result{ID: "default-9", Status: job.Canceled}}, // never begun
 	}
@@ -91,7 +103,7 @@ func TestWrite(t *testing.T) {
 		}
 		kinds = append(kinds, kind)
 	}
-	want := []string{"x1 stream", "f2", "x3 stream error", "x4 error", "x5 stream error", "x6 error", "x7 display_data", "xdefault-8 error"}
+	want := []string{"x1 stream", "f2", "x3 stream error", "x4 error", "x5 stream error", "x6 error", "x7 display_data", "x10 stream stream display_data execute_result error", "xdefault-8 error"}
 	if !slices.Equal(kinds, want) {
 		t.Errorf("got %q, want %q", kinds, want)
 	}
@@ -101,6 +113,19 @@ func TestWrite(t *testing.T) {
 	failure := cells[2]["outputs"].([]any)[1].(map[string]any)
 	if failure["ename"] != "ZeroDivisionError" || failure["evalue"] != "division by zero" || len(failure["traceback"].([]any)) != 3 {
 		t.Errorf("got %v", failure)
+	}
+	shown := cells[7]["outputs"].([]any)
+	if got := []any{shown[0].(map[string]any)["text"], shown[1].(map[string]any)["text"]}; !slices.Equal(got, []any{"printed\n", "warned\n"}) {
+		t.Errorf("got %q, want what is no value and no traceback", got)
+	}
+	data := shown[2].(map[string]any)["data"].(map[string]any)
+	if data["image/png"] != "cG5n" || !reflect.DeepEqual(data["application/vnd.glovebox.chart+json"], map[string]any{"type": "bar"}) {
+		t.Errorf("got %v", data)
+	}
+	result := shown[3].(map[string]any)
+	data = result["data"].(map[string]any)
+	if result["execution_count"] != 10.0 || data["text/plain"] != "table" || data["text/html"] != "png" || !reflect.DeepEqual(data["application/json"], []any{1.0}) {
+		t.Errorf("got %v", result)
 	}
 	var empty bytes.Buffer
 	if err := notebook.Write(t.Context(), &empty, source{}, "s"); err != nil {
@@ -174,10 +199,14 @@ func checkOutput(t *testing.T, out map[string]any) {
 				t.Errorf("got a line %v", line)
 			}
 		}
-	case "display_data":
-		has(t, "display", out, map[string]string{"output_type": "string", "data": "object", "metadata": "object"})
-		for _, v := range out["data"].(map[string]any) {
-			if _, ok := v.(string); !ok {
+	case "display_data", "execute_result":
+		fields := map[string]string{"output_type": "string", "data": "object", "metadata": "object"}
+		if out["output_type"] == "execute_result" {
+			fields["execution_count"] = "number or null"
+		}
+		has(t, "display", out, fields)
+		for name, v := range out["data"].(map[string]any) {
+			if _, ok := v.(string); !ok && !strings.HasSuffix(name, "json") {
 				t.Errorf("got data %v", v)
 			}
 		}

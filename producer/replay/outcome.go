@@ -17,6 +17,7 @@ type outcome struct {
 	status, exitCode, state string
 	stdout, stderr          string
 	artifacts               map[string]string // name → SHA-256
+	results, exception      string            // digests
 }
 
 func outcomeOf(ctx context.Context, files producer.Files, r job.Result) (*outcome, error) {
@@ -26,6 +27,16 @@ func outcomeOf(ctx context.Context, files producer.Files, r job.Result) (*outcom
 	}
 	if r.Session != nil {
 		o.state = r.Session.State
+	}
+	for _, s := range []struct {
+		to *string
+		of any
+	}{{&o.results, []any{r.Results, r.ResultsLeftOut}}, {&o.exception, r.Exception}} {
+		b, err := job.Marshal(s.of)
+		if err != nil {
+			return nil, fmt.Errorf("encode results of execution %s: %w", r.ID, err)
+		}
+		*s.to = fmt.Sprintf("%x", sha256.Sum256(b))
 	}
 	for _, a := range r.Artifacts {
 		o.artifacts[a.Name] = a.SHA256
@@ -69,6 +80,8 @@ func (o outcome) differs(is outcome) (parts []string) {
 		{"exit_code", o.exitCode == is.exitCode},
 		{"stdout", o.stdout == is.stdout},
 		{"stderr", o.stderr == is.stderr},
+		{"results", o.results == is.results},
+		{"exception", o.exception == is.exception},
 		{"artifacts", maps.Equal(o.artifacts, is.artifacts)},
 		{"state", o.state == is.state},
 	} {

@@ -18,6 +18,8 @@ const (
 	// maxStdout, maxStderr and maxCompile bound what is told of a stream, in bytes: its beginning
 	// and its end, where tracebacks are.
 	maxStdout, maxStderr, maxCompile = 12_000, 6_000, 2_000
+	// maxValue bounds a value, and an exception without its traceback.
+	maxValue = 2_000
 )
 
 // Answer is what a tool answers.
@@ -55,8 +57,12 @@ type Outcome struct {
 	Stderr    string     `json:"stderr"`
 	Artifacts []Artifact `json:"artifacts"`
 	Error     string     `json:"error,omitempty"`
-	SessionID string     `json:"session_id,omitempty"`
-	State     string     `json:"state,omitempty"` // of the session: job.StateKept or job.StateLost
+	// Value is that of the last expression as text, in a session. Exception is the name of what ended the program there, and what it says.
+	Value     string `json:"value,omitempty"`
+	Exception string `json:"exception,omitempty"`
+
+	SessionID string `json:"session_id,omitempty"`
+	State     string `json:"state,omitempty"` // of the session: job.StateKept or job.StateLost
 }
 
 // Artifact is a file that the program made.
@@ -79,6 +85,14 @@ func (c Caller) answer(ctx context.Context, j producer.Job) Answer {
 	}
 	if r.Error != nil {
 		o.Error = r.Error.Message
+	}
+	for _, x := range r.Results {
+		if x.Kind == job.ShownValue {
+			o.Value = cut(x.Data["text/plain"].Text, maxValue)
+		}
+	}
+	if e := r.Exception; e != nil {
+		o.Exception = cut(strings.TrimSuffix(e.Name+": "+e.Value, ": "), maxValue)
 	}
 	a := Answer{JobID: r.ID, IsError: r.Status != job.Succeeded, Outcome: o}
 	images := 0
@@ -119,7 +133,13 @@ func describe(r *job.Result, o *Outcome) string {
 	if r.StdoutURL != "" {
 		section("all of stdout", r.StdoutURL)
 	}
+	if !strings.HasSuffix(strings.TrimRight(r.Stdout, "\n"), o.Value) { // it was not printed
+		section("value", o.Value)
+	}
 	section("stderr", o.Stderr)
+	if e := r.Exception; e != nil && !strings.Contains(r.Stderr, e.Traceback) {
+		section("traceback", cut(e.Traceback, maxStderr))
+	}
 	if r.StderrURL != "" {
 		section("all of stderr", r.StderrURL)
 	}

@@ -41,7 +41,7 @@ def glovebox_session():
     def show(kind, value, text, file=None):
         """Tells of a value by media type. text is its repr, and file that which the figure was written to."""
         nonlocal results, left_out, room
-        if os.getpid() != process:  # a child: nobody waits for it
+        if is_child:  # nobody waits for it
             return
         with telling:
             if results == most_results:
@@ -110,15 +110,28 @@ def glovebox_session():
         if close:
             close(unseen)
 
+    def name_of(e):
+        try:
+            return str.__str__(type(e).__name__)
+        except BaseException:  # its class has a class of its own
+            return "Exception"
+
     def tell_end():
         words = [b'"left_out":%d' % left_out]
         if error:
-            name, value, text = error
+            name, value, text = (str.__str__(one) for one in error)
             if len(text) > 12000:
                 text = text[:3000] + "\n…\n" + text[-9000:]
             words.append(b'"exception":{"name":%s,"value":%s,"traceback":%s}' % (quote(name[:100]), quote(value[:2000]), quote(text)))
         tell(b"{%s}" % b",".join(words))
 
+    is_child = False
+
+    def leave_to_parent():
+        nonlocal is_child
+        is_child = True
+
+    os.register_at_fork(after_in_child=leave_to_parent)
     builtins.display = display
     sys.displayhook = show_value
     if "glovebox_charts" in sys.modules:
@@ -184,12 +197,12 @@ def glovebox_session():
             frames = e.__traceback__
             while frames and (frames.tb_frame.f_code in own or frames.tb_frame.f_code.co_filename.endswith("/glovebox_charts.py")):
                 frames = frames.tb_next
-            error = (type(e).__name__, "", "")
+            error = (name_of(e), "", "")
             if isinstance(e, SyntaxError):
                 frames = None
             told = traceback.TracebackException(type(e), e.with_traceback(frames), frames, compact=True)
             lines = "".join(told.format())
-            error = (type(e).__name__, str(getattr(told, "_str", "")), lines)
+            error = (error[0], getattr(told, "_str", ""), lines)
             if not quiet:
                 print(lines, end="", file=sys.stderr)
             return 130 if isinstance(e, KeyboardInterrupt) else 1
@@ -201,7 +214,7 @@ def glovebox_session():
             code = attempt(text, file)
         except BaseException as e:  # an error can't be printed: stderr is closed, its __str__ raises, another interrupt came
             code = 130 if isinstance(e, KeyboardInterrupt) else 1
-            error = error or (type(e).__name__, "", "")
+            error = error or (name_of(e), "", "")
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
             try:
