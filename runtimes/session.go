@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// sessionPrefix is what the names of the files begin with that a session's command may have in it.
+// sessionPrefix is what the names of the files begin with that a session's command may have in it. They may be in another runtime's folder.
 const sessionPrefix = "session."
 
-// sessionCommand replaces "{session.py}" and the like in the command by what that file of the folder holds, the code: so the image
-// has nothing of it.
+// sessionCommand replaces "{session.py}", "{../node/session.js}" and the like in the command by what that file holds, the code: so the image
+// has nothing of it. Paths begin in the runtime's folder.
 func sessionCommand(fsys fs.FS, folder string, command []string) (_ []string, code []byte, err error) {
 	command = slices.Clone(command)
 	for i, word := range command {
 		name, isFile := strings.CutPrefix(word, "{")
 		name, closed := strings.CutSuffix(name, "}")
-		if !isFile || !closed || !strings.HasPrefix(name, sessionPrefix) {
+		if !isFile || !closed || !strings.HasPrefix(path.Base(name), sessionPrefix) {
 			continue
 		}
 		if code, err = fs.ReadFile(fsys, path.Join(folder, name)); err != nil {

@@ -51,14 +51,14 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 	interrupt := sync.OnceFunc(func() { close(interrupted) })
 	stopInterrupt := context.AfterFunc(watching, interrupt) //nolint:contextcheck // it outlives ctx, as the worker's life does
 	stopClock := h.watchClock(interrupt)                    //nolint:contextcheck // as above
-	out := newOutput(w, keys, j.Epoch, events, nil)
+	out := newOutput(w, keys, j.Epoch, events, h.mask)
 	limits := h.limits
 	if own := j.Spec.Limits.WallMS; own > 0 {
 		limits.WallMS = min(limits.WallMS, own)
 	}
 	at := job.ExecutionState{ID: h.record.ID, Sequence: j.Sequence, Generation: max(h.generation, 1)}
 	given := *j.Spec
-	given.Env = h.record.Settings.Env
+	given.Env, given.Secrets = h.record.Settings.Env, h.record.Settings.Secrets
 	h.turn = &turn{session: h, job: j, keys: keys, out: out, events: events, began: time.Now(), limits: limits, input: attest.NewExecutionInput(given, at, h.head)}
 	h.turn.close = sync.OnceFunc(func() {
 		stopClock()

@@ -12,13 +12,14 @@ if [[ $BASH_EXECUTION_STRING ]]; then
   exec /bin/bash --norc --noprofile /dev/stdin "$BASH_EXECUTION_STRING" 58<&0 <<<"$__glovebox_script"
 fi
 
+builtin trap '' INT # what comes late
 __glovebox_self=$1
 __glovebox_ends='{ __glovebox_code=$? __glovebox_set=$-; builtin set +aefnuvx; } 2>/dev/null; builtin eval "$__glovebox_end"'
-__glovebox_code='' __glovebox_set='' __glovebox_traps='' __glovebox_at_exit=''
+__glovebox_code='' __glovebox_set='' __glovebox_traps='' __glovebox_at_exit='' __glovebox_traps_exit=''
 
-builtin read -r -d '' __glovebox_begin <<'TEXT'
+builtin read -r -N 100000 __glovebox_begin <<'TEXT'
   if [[ $2 ]]; then
-    IFS='' builtin read -r -d '' __glovebox_piece <&57
+    builtin read -r -N 1000000000 __glovebox_piece <&57
     builtin eval "$__glovebox_piece" 57<&- >/dev/null 2>&1
   else
     builtin set --
@@ -31,7 +32,7 @@ builtin read -r -d '' __glovebox_begin <<'TEXT'
 TEXT
 
 # Answers for the piece before, and makes ready the next.
-builtin read -r -d '' __glovebox_next <<'TEXT'
+builtin read -r -N 100000 __glovebox_next <<'TEXT'
   if [[ $__glovebox_code ]]; then
     builtin printf '\0%s %d\0' "$__glovebox_token" "$__glovebox_code" >&59 || builtin kill -9 "$$"
   fi
@@ -43,10 +44,11 @@ builtin read -r -d '' __glovebox_next <<'TEXT'
   if [[ -e /dev/fd/0 ]]; then exec 55<&0; else exec 55</dev/null; fi
   if [[ -e /dev/fd/1 ]]; then exec 56>&1; else exec 56>/dev/null; fi
   if [[ -e /dev/fd/2 ]]; then exec 57>&2; else exec 57>/dev/null; fi
-  IFS='' builtin read -r -d '' -n 1000000000 -t 1000000 -u 59 __glovebox_piece || builtin kill -9 "$$"
+  IFS='' builtin read -r -d '' -t 1000000 -u 59 __glovebox_piece || builtin kill -9 "$$"
   __glovebox_token=${__glovebox_piece%%$'\n'*} __glovebox_piece=${__glovebox_piece#*$'\n'} __glovebox_code=0
   if [[ $__glovebox_piece == *trap*EXIT* ]] && ! builtin declare -F trap >/dev/null; then
-    builtin eval "$__glovebox_own_trap"
+    builtin eval "$__glovebox_trap"
+    __glovebox_traps_exit=1
   fi
   builtin trap 'builtin exit 130' INT
   if [[ $__glovebox_traps || $__glovebox_set == *[xv]* ]]; then # not before, or they would show what is done here
@@ -57,8 +59,28 @@ builtin read -r -d '' __glovebox_next <<'TEXT'
   fi
 TEXT
 
+# What sets the trap EXIT in a piece that may need it before it has ended. The shell's own stays.
+builtin read -r -N 100000 __glovebox_trap <<'TEXT'
+  trap() {
+    if [[ $BASHPID != "$$" || $# -lt 2 || $1 == -[lp]* ]]; then
+      builtin trap "$@"
+      return
+    fi
+    [[ $1 != -- ]] || shift
+    builtin local -a __glovebox_names
+    builtin local __glovebox_name
+    for __glovebox_name in "${@:2}"; do
+      case ${__glovebox_name^^} in
+      EXIT | SIGEXIT | 0) __glovebox_at_exit=${1#-} ;;
+      *) __glovebox_names+=("$__glovebox_name") ;;
+      esac
+    done
+    ((${#__glovebox_names[@]} == 0)) || builtin trap -- "$1" "${__glovebox_names[@]}"
+  }
+TEXT
+
 # Nothing that a piece has set disturbs what is done between two.
-builtin read -r -d '' __glovebox_keep <<'TEXT'
+builtin read -r -N 100000 __glovebox_keep <<'TEXT'
   builtin declare -g +x __glovebox_code __glovebox_set
   __glovebox_set=${__glovebox_set//[!aefuvx]/}
   if ((${#FUNCNAME[@]} == 0)); then # else those of the function
@@ -69,11 +91,12 @@ builtin read -r -d '' __glovebox_keep <<'TEXT'
   fi
   builtin trap '' INT
   builtin trap - DEBUG ERR RETURN
-  [[ $(builtin declare -f trap) != "$__glovebox_own_trap" ]] || builtin unset -f trap
+  [[ ! $__glovebox_traps_exit ]] || builtin unset -f trap
+  __glovebox_traps_exit=''
 TEXT
 
 # Comes after a piece.
-builtin read -r -d '' __glovebox_done <<'TEXT'
+builtin read -r -N 100000 __glovebox_done <<'TEXT'
   builtin eval "$__glovebox_keep"
   if [[ $__glovebox_traps == "trap -- '$__glovebox_ends' EXIT"* ]]; then
     __glovebox_traps=${__glovebox_traps#"trap -- '$__glovebox_ends' EXIT"}
@@ -89,7 +112,7 @@ builtin read -r -d '' __glovebox_done <<'TEXT'
 TEXT
 
 # What the shell does as it ends: in any function, and with any redirection.
-builtin read -r -d '' __glovebox_end <<'TEXT'
+builtin read -r -N 100000 __glovebox_end <<'TEXT'
   builtin eval "$__glovebox_keep"
   if [[ -S /dev/fd/${__glovebox_saved[0]} ]]; then
     # A copy of a descriptor that programs don't inherit is no such one itself only as 0 to 2.
@@ -112,53 +135,38 @@ builtin read -r -d '' __glovebox_end <<'TEXT'
   exec -c -a bash /bin/bash --norc --noprofile /dev/stdin "$__glovebox_self" again 58<&0 57<<<"$__glovebox_piece" <<<"$__glovebox_script"
 TEXT
 
-# What sets the trap EXIT in a piece that may need it before it has ended. The shell's own stays.
-trap() {
-  if [[ $BASHPID != "$$" || $# -lt 2 || $1 == -[lp]* ]]; then
-    builtin trap "$@"
-    return
-  fi
-  [[ $1 != -- ]] || shift
-  builtin local -a __glovebox_names
-  builtin local __glovebox_name
-  for __glovebox_name in "${@:2}"; do
-    case ${__glovebox_name^^} in
-    EXIT | SIGEXIT | 0) __glovebox_at_exit=${1#-} ;;
-    *) __glovebox_names+=("$__glovebox_name") ;;
-    esac
-  done
-  ((${#__glovebox_names[@]} == 0)) || builtin trap -- "$1" "${__glovebox_names[@]}"
-}
-__glovebox_own_trap=$(declare -f trap)
-unset -f trap
-
 __glovebox_status() { builtin return "$1"; }
 
 # Uncovers the global variables that functions have local ones of the same name for. An attribute that only global ones are given tells them
 # apart, and unset takes away the variable of a function that is further out.
 __glovebox_leave_functions() {
-  builtin local __glovebox_name __glovebox_names __glovebox_depth __glovebox_are
-  builtin mapfile -t __glovebox_names < <(builtin compgen -v)
-  for __glovebox_name in "${__glovebox_names[@]}"; do
-    [[ $__glovebox_name == __glovebox_* || $__glovebox_name == FUNCNAME ]] || builtin declare -gt "$__glovebox_name"
-  done
-  for ((__glovebox_depth = 1; __glovebox_depth < ${#FUNCNAME[@]}; __glovebox_depth++)); do
-    while builtin read -r _ __glovebox_are __glovebox_name; do
-      __glovebox_name=${__glovebox_name%%=*}
-      [[ $__glovebox_are == -*[tn]* || $__glovebox_name == __glovebox_* || $__glovebox_name == FUNCNAME ]] || builtin unset -v "$__glovebox_name"
-    done < <(builtin declare -p)
+  builtin local __glovebox_names __glovebox_name __glovebox_are __glovebox_depth
+  for ((__glovebox_depth = 0; __glovebox_depth < ${#FUNCNAME[@]}; __glovebox_depth++)); do
+    # A line "declare -ATTRIBUTES NAME=VALUE" each. What is long and the interpreter's own is left out.
+    __glovebox_names=$(builtin unset -v "${!__glovebox_@}"; builtin declare -p)
+    while [[ $__glovebox_names ]]; do
+      __glovebox_name=${__glovebox_names%%$'\n'*}
+      __glovebox_names=${__glovebox_names:${#__glovebox_name}+1}
+      __glovebox_are=${__glovebox_name#* } __glovebox_name=${__glovebox_are#* }
+      __glovebox_are=${__glovebox_are%% *} __glovebox_name=${__glovebox_name%%=*}
+      case $__glovebox_depth:$__glovebox_name:$__glovebox_are in
+      *:FUNCNAME:* | *:__glovebox_*:* | *:-*[tn]*) ;;
+      0:*) builtin declare -gt "$__glovebox_name" ;;
+      *) builtin unset -v "$__glovebox_name" ;;
+      esac
+    done
   done
 }
 
-# Writes what another bash has to execute to have the state of this one.
+# Writes what another bash has to execute to have the state of this one. It is called in a subshell.
 __glovebox_state() {
-  builtin local __glovebox_name __glovebox_names
+  builtin declare -p IFS
+  IFS=$' \n'
   builtin printf 'builtin set -- %s\n' "${__glovebox_args[*]@Q}"
-  builtin mapfile -t __glovebox_names < <(builtin compgen -v)
-  for __glovebox_name in "${__glovebox_names[@]}"; do
+  for __glovebox_name in $(builtin compgen -v); do
     case $__glovebox_name in
     BASHOPTS | BASHPID | BASH_ALIASES | BASH_ARG[CV] | BASH_CMDS | BASH_COMMAND | BASH_EXECUTION_STRING | BASH_LINENO | BASH_SOURCE | BASH_SUBSHELL | BASH_VERSINFO) ;;
-    COMP_WORDBREAKS | DIRSTACK | EPOCH* | EUID | FUNCNAME | GROUPS | HISTCMD | LINENO | PIPESTATUS | PPID | RANDOM | SHELLOPTS | SRANDOM | UID | _) ;;
+    COMP_WORDBREAKS | DIRSTACK | EPOCH* | EUID | FUNCNAME | GROUPS | HISTCMD | IFS | LINENO | PIPESTATUS | PPID | RANDOM | SHELLOPTS | SRANDOM | UID | _) ;;
     __glovebox_at_exit | __glovebox_code | __glovebox_set | __glovebox_token | __glovebox_traps) builtin declare -p "$__glovebox_name" ;;
     __glovebox_*) ;;
     *)
