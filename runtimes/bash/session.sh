@@ -23,9 +23,9 @@ builtin read -r -N 100000 __glovebox_begin <<'TEXT'
     builtin eval "$__glovebox_piece" 57<&- >/dev/null 2>&1
   else
     builtin set --
-    exec 59<&5 5<&-
+    exec 59<&5-
   fi
-  exec <&58 58<&-
+  exec <&58-
   builtin trap "$__glovebox_ends" EXIT
   # The piece's processes stand still between two pieces. Where their parent ends then, the kernel sends this one a SIGHUP, too.
   builtin trap : HUP
@@ -34,7 +34,8 @@ TEXT
 # Answers for the piece before, and makes ready the next.
 builtin read -r -N 100000 __glovebox_next <<'TEXT'
   if [[ $__glovebox_code ]]; then
-    builtin printf '\0%s %d\0' "$__glovebox_token" "$__glovebox_code" >&59 || builtin kill -9 "$$"
+    # -1: the piece has kept its end from being seen.
+    ((__glovebox_code >= 0)) && builtin printf '\0%s %d\0' "$__glovebox_token" "$__glovebox_code" >&59 || builtin kill -9 "$$"
   fi
   __glovebox_args=("$@")
   __glovebox_saved=()
@@ -45,7 +46,7 @@ builtin read -r -N 100000 __glovebox_next <<'TEXT'
   if [[ -e /dev/fd/1 ]]; then exec 56>&1; else exec 56>/dev/null; fi
   if [[ -e /dev/fd/2 ]]; then exec 57>&2; else exec 57>/dev/null; fi
   IFS='' builtin read -r -d '' -t 1000000 -u 59 __glovebox_piece || builtin kill -9 "$$"
-  __glovebox_token=${__glovebox_piece%%$'\n'*} __glovebox_piece=${__glovebox_piece#*$'\n'} __glovebox_code=0
+  __glovebox_token=${__glovebox_piece%%$'\n'*} __glovebox_piece=${__glovebox_piece#*$'\n'} __glovebox_code=-1
   if [[ $__glovebox_piece == *trap*EXIT* ]] && ! builtin declare -F trap >/dev/null; then
     builtin eval "$__glovebox_trap"
     __glovebox_traps_exit=1
