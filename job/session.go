@@ -45,10 +45,12 @@ const (
 
 // SessionSettings are what is asked for: an interpreter, and what it may use.
 type SessionSettings struct {
-	Runtime string `json:"runtime" doc:"Name or alias of a runtime that has sessions: python, node." example:"python"`
+	Runtime string `json:"runtime" doc:"Name or alias of a runtime that has sessions, such as python, node, typescript or bash." example:"python"`
 	// Limits hold for each execution, but those of memory, processes and disk for the session as a whole.
-	Limits      Limits            `json:"limits,omitempty" doc:"An absent field has the runtime's default. Each execution has wall_ms, cpu_ms and output_kb anew; memory, processes and disk are the whole session's."`
-	Env         map[string]string `json:"env,omitempty" doc:"Environment variables added to the runtime's own."`
+	Limits Limits            `json:"limits,omitempty" doc:"An absent field has the runtime's default. Each execution has wall_ms, cpu_ms and output_kb anew; memory, processes and disk are the whole session's."`
+	Env    map[string]string `json:"env,omitempty" doc:"Environment variables added to the runtime's own."`
+	// Secrets are names, as a job's.
+	Secrets     []string          `json:"secrets,omitempty" doc:"Names of secrets that the tenant has stored: each is an environment variable of that name in all executions, as its value was when the session began, and *** in what these print." example:"[\"API_TOKEN\"]"`
 	TTLSeconds  int64             `json:"ttl_seconds,omitempty" minimum:"0" doc:"How long the session lives, from when it is asked for: up to 5400, 3600 by default."`
 	IdleSeconds int64             `json:"idle_seconds,omitempty" minimum:"0" doc:"It ends when it has executed nothing for so long: up to ttl_seconds, 600 by default."`
 	Metadata    map[string]string `json:"metadata,omitempty" doc:"Carried through, unread."`
@@ -112,6 +114,7 @@ type Session struct {
 	// Generation counts its main interpreters: one more after each that was lost or restarted.
 	Generation  int               `json:"generation" doc:"Counts the interpreters of its main context, 0 before the first execution: one that was lost or restarted is one more."`
 	Executions  int64             `json:"executions" doc:"How many have begun."`
+	Secrets     []string          `json:"secrets,omitempty" doc:"Names of the secrets that it has: never what they are."`
 	Execution   string            `json:"execution_id,omitempty" doc:"The one that runs; it is a job."`
 	TTLSeconds  int64             `json:"ttl_seconds" doc:"From created_at to expires_at."`
 	IdleSeconds int64             `json:"idle_seconds"`
@@ -180,7 +183,7 @@ func (s SessionSettings) Spec(e SessionExecution) Spec {
 	if e.WallMS != 0 {
 		limits.WallMS = e.WallMS
 	}
-	return Spec{Runtime: s.Runtime, Source: e.Code, Files: e.Files, Limits: limits, Env: s.Env, Callback: e.Callback, Metadata: e.Metadata, IdempotencyKey: e.IdempotencyKey}
+	return Spec{Runtime: s.Runtime, Source: e.Code, Files: e.Files, Limits: limits, Env: s.Env, Secrets: s.Secrets, Callback: e.Callback, Metadata: e.Metadata, IdempotencyKey: e.IdempotencyKey}
 }
 
 // Check returns what is wrong with the execution in a session whose executions may take most ms, as [Invalid], or nil.

@@ -9,12 +9,16 @@ type ExecutionInput struct {
 	// Files hold their content, or say which upload or artifact it is, and its SHA-256.
 	Files []File `json:"files,omitempty" doc:"With their content, or with the upload or artifact that has it, and its SHA-256."`
 	// Env is the session's.
-	Env    map[string]string `json:"env,omitempty" doc:"The session's environment variables."`
-	WallMS int64             `json:"wall_ms,omitempty" doc:"How long it might take."`
+	Env map[string]string `json:"env,omitempty" doc:"The session's environment variables."`
+	// Secrets are names.
+	Secrets []string `json:"secrets,omitempty" doc:"Names of the session's secrets."`
+	WallMS  int64    `json:"wall_ms,omitempty" doc:"How long it might take."`
 }
 
 // Spec returns the job that the execution's input hash is of.
-func (in ExecutionInput) Spec() Spec { return Spec{Source: in.Code, Files: in.Files, Env: in.Env} }
+func (in ExecutionInput) Spec() Spec {
+	return Spec{Source: in.Code, Files: in.Files, Env: in.Env, Secrets: in.Secrets}
+}
 
 // Executed is an execution of a session that has ended: its result, and what it was given.
 type Executed struct {

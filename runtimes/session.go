@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// sessionPrefix is what the names of the files begin with that a session's command may have in it.
+// sessionPrefix is what the names of the files begin with that a session's command may have in it. They may be in another runtime's folder.
 const sessionPrefix = "session."
 
 // sessionCommand replaces "{session.py}" and the like in the command by what that file of the folder holds, or "{python/session.py}" by what that of another

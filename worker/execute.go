@@ -122,7 +122,7 @@ func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) 
 	if err != nil {
 		return record.Ending{}, used, err
 	}
-	env, mask, err := w.secrets(ctx, j, spec.Secrets)
+	env, mask, err := w.secrets(ctx, j.Tenant, spec.Secrets)
 	if err != nil {
 		return record.Ending{}, used, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/await"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -38,6 +39,7 @@ type heldSession struct {
 	log     *slog.Logger
 	clock   clock
 
+	mask      *secrets.Mask // of what executions print; nil without secrets
 	limits    job.Limits
 	languages []string        // of its contexts, that of main first
 	turn      *turn           // that runs; nil between two
@@ -92,11 +94,15 @@ func (h *heldSession) run(life context.Context, r runtimes.Runtime) (_ sandbox.O
 	env := map[string]string{}
 	maps.Copy(env, r.Env)
 	maps.Copy(env, h.record.Settings.Env)
+	secretEnv, err := h.openSecrets(ctx)
+	if err != nil {
+		return sandbox.Outcome{}, err
+	}
 	p := sandbox.Program{JobID: h.record.ID, Epoch: 1, Image: r.Image(), Command: r.Session, Languages: r.Contexts, Env: env, Limits: h.limits, Turns: h}
 	if r.Preload != nil && r.SessionCode != nil {
 		p.Interpreter = &sandbox.File{Name: r.File, Content: r.SessionCode}
 	}
-	return h.worker.Sandboxes.Run(ctx, p, noSink{})
+	return h.worker.Sandboxes.Run(ctx, p.With(secretEnv), noSink{})
 }
 
 // Next waits for an execution, or for the session's end.
@@ -227,7 +233,10 @@ func (h *heldSession) Ended(ctx context.Context, o sandbox.TurnOutcome) error {
 // ended ends the session's record, once its sandbox is gone.
 func (h *heldSession) ended(outcome sandbox.Outcome, err error) {
 	end := h.end
+	var unopened *secretsError
 	switch {
+	case errors.As(err, &unopened):
+		end = &job.SessionEnd{Reason: job.EndFailed, Message: unopened.message}
 	case err != nil && errors.Is(err, errDrained):
 		end = &job.SessionEnd{Reason: job.EndDrained, Message: "its worker shut down"}
 	case err == nil && outcome.Lost && outcome.Status == job.OutOfMemory:
@@ -246,7 +255,7 @@ func (h *heldSession) ended(outcome sandbox.Outcome, err error) {
 		h.worker.discard(ctx, h.turn.job)
 	}
 	h.giveSlot()
-	if !h.asked && h.givenBack(end) {
+	if !h.asked && unopened == nil && h.givenBack(end) {
 		h.log.Warn("session given back before it began", "reason", end.Reason, "error", err)
 		return
 	}

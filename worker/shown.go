@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -21,8 +22,8 @@ type shownLine struct {
 }
 
 // readShown reads what an interpreter showed. It is the program's word: what is not as it has to be, or too much, is left out and counted. kept are the
-// names of the artifacts that there are, and leftOut what did not get here.
-func readShown(text []byte, kept map[string]bool, leftOut int) (results []job.Shown, left int, exception *job.Exception) {
+// names of the artifacts that there are, leftOut is what did not get here, and mask hides the session's secrets.
+func readShown(text []byte, kept map[string]bool, leftOut int, mask *secrets.Mask) (results []job.Shown, left int, exception *job.Exception) {
 	left = leftOut
 	room := job.InlineShownTotal
 	for line := range bytes.Lines(text) {
@@ -31,6 +32,7 @@ func readShown(text []byte, kept map[string]bool, leftOut int) (results []job.Sh
 			left++
 			continue
 		}
+		said.mask(mask)
 		if e := said.Exception; e != nil {
 			exception = &job.Exception{
 				Name: head(e.Name, job.MaxExceptionName), Value: head(e.Value, job.MaxExceptionValue), Traceback: head(e.Traceback, job.MaxTraceback),
@@ -47,6 +49,21 @@ func readShown(text []byte, kept map[string]bool, leftOut int) (results []job.Sh
 		results = append(results, checkShown(said.Shown, kept, &room))
 	}
 	return results, left, exception
+}
+
+// mask hides secrets in all that is text.
+func (l *shownLine) mask(m *secrets.Mask) {
+	if m == nil {
+		return
+	}
+	l.Note = m.Text(l.Note)
+	for name, d := range l.Data {
+		d.Text = m.Text(d.Text)
+		l.Data[name] = d
+	}
+	if e := l.Exception; e != nil {
+		e.Name, e.Value, e.Traceback = m.Text(e.Name), m.Text(e.Value), m.Text(e.Traceback)
+	}
 }
 
 // checkShown returns the result with what it may have. room is how many bytes of text there may still be.

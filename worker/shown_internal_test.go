@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -18,7 +21,7 @@ func TestReadShown(t *testing.T) {
 		`{"kind":"other","data":{}}`, `not JSON`, `{"kind":"value","data":{"text/plain":1}}`,
 		`{"exception":{"name":"E","value":"v","traceback":"t"},"left_out":3}`, `{"kind":"value","data`,
 	}, "\n")
-	got, left, exception := readShown([]byte(text), map[string]bool{"chart-1.png": true}, 4)
+	got, left, exception := readShown([]byte(text), map[string]bool{"chart-1.png": true}, 4, nil)
 	if len(got) != 2 || left != 4+3+1+3 || exception == nil || *exception != (job.Exception{Name: "E", Value: "v", Traceback: "t"}) {
 		t.Fatalf("got %+v, %d left out, %+v", got, left, exception)
 	}
@@ -32,7 +35,7 @@ func TestReadShown(t *testing.T) {
 	for range job.MaxShown + 2 {
 		fmt.Fprintf(&many, `{"kind":"display","data":{"text/plain":"%s"}}`+"\n", long)
 	}
-	got, left, _ = readShown([]byte(many.String()), nil, 0)
+	got, left, _ = readShown([]byte(many.String()), nil, 0, nil)
 	held := 0
 	for _, r := range got {
 		held += len(r.Data["text/plain"].Text)
@@ -50,7 +53,7 @@ func FuzzReadShown(f *testing.F) {
 	kept := map[string]bool{"a.png": true}
 	f.Fuzz(func(t *testing.T, text []byte, leftOut int) {
 		leftOut = min(max(leftOut, 0), 1<<20)
-		results, left, exception := readShown(text, kept, leftOut)
+		results, left, exception := readShown(text, kept, leftOut, nil)
 		if len(results) > job.MaxShown || left < leftOut {
 			t.Fatalf("%d results, %d left out", len(results), left)
 		}
@@ -72,4 +75,20 @@ func FuzzReadShown(f *testing.F) {
 			t.Fatalf("got %+v", e)
 		}
 	})
+}
+
+// TestShownSecrets: what a session shows of its secrets is masked, as what it prints.
+func TestShownSecrets(t *testing.T) {
+	t.Parallel()
+	text := `{"kind":"value","data":{"text/plain":"is s3cret\u002dvalue","text/html":"<b>s3cret-value</b>"},"note":"s3cret-value"}
+{"exception":{"name":"s3cret-value","value":"a s3cret-value","traceback":"s3cret-value\n"}}
+`
+	got, left, exception := readShown([]byte(text), nil, 0, secrets.NewMask([][]byte{[]byte("s3cret-value")}))
+	want := []job.Shown{{Kind: job.ShownValue, Data: map[string]job.Rendering{"text/plain": {Text: "is ***"}, "text/html": {Text: "<b>***</b>"}}, Note: "***"}}
+	if d := cmp.Diff(want, got); d != "" || left != 0 {
+		t.Errorf("left out %d (-want +got):\n%s", left, d)
+	}
+	if d := cmp.Diff(&job.Exception{Name: "***", Value: "a ***", Traceback: "***\n"}, exception); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
 }

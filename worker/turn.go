@@ -56,14 +56,14 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 	restarted := make(chan struct{})
 	in, beside, misplaced := h.place(j)
 	stopClock := h.watchClock(in, interrupt, sync.OnceFunc(func() { close(restarted) })) //nolint:contextcheck // as above
-	out := newOutput(w, keys, j.Epoch, events, nil)
+	out := newOutput(w, keys, j.Epoch, events, h.mask)
 	limits := h.limits
 	if own := j.Spec.Limits.WallMS; own > 0 {
 		limits.WallMS = min(limits.WallMS, own)
 	}
 	at := job.ExecutionState{ID: h.record.ID, Sequence: j.Sequence, Context: j.Place.Context, Language: j.Place.Language, Generation: in.Generation}
 	given := *j.Spec
-	given.Env = h.record.Settings.Env
+	given.Env, given.Secrets = h.record.Settings.Env, h.record.Settings.Secrets
 	h.turn = &turn{session: h, job: j, keys: keys, out: out, events: events, began: time.Now(), limits: limits, at: at, in: in, beside: beside, input: attest.NewExecutionInput(given, at, h.head)}
 	h.turn.close = sync.OnceFunc(func() {
 		stopClock()
@@ -119,7 +119,7 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, state string, lost
 	for _, a := range t.out.artifacts {
 		kept[a.Name] = true
 	}
-	result.Results, result.ResultsLeftOut, result.Exception = readShown(t.out.shown, kept, o.ShownLeftOut)
+	result.Results, result.ResultsLeftOut, result.Exception = readShown(t.out.shown, kept, o.ShownLeftOut, h.mask)
 	t.events.addShown(result.Results)
 	result.Timing.StartupMS = max(t.began.Sub(t.job.Started).Milliseconds(), 0)
 	at := t.at

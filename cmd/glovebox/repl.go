@@ -27,7 +27,8 @@ func (a *app) replCommand() *cobra.Command {
 		Long: `Type code for a session in a sandbox: names stay from one line to the next, and files lie in
 the session's /work. A line that is not finished, as "def f():" or what was pasted, goes on
 until an empty line. Ctrl-C interrupts the code and keeps the state; Ctrl-D or exit ends the
-session, but one that --session names. RUNTIME is python unless it is said, or node.
+session, but one that --session names. RUNTIME is python unless it is said: node,
+typescript, bash.
 
 Pictures that the code saves appear in terminals that can show them: kitty, Ghostty, WezTerm
 and iTerm2. The session ends by itself after --idle without an execution.`,
@@ -42,7 +43,7 @@ and iTerm2. The session ends by itself after --idle without an execution.`,
 				o.runtime = args[0]
 			}
 			if r.id != "" && (len(args) > 0 || o.changed(cmd.Flags())) {
-				return usagef("--session %s goes on with a session that is there: RUNTIME, --ttl, --idle, --limit, --env and --metadata are for a new one", r.id)
+				return usagef("--session %s goes on with a session that is there: RUNTIME, --ttl, --idle, --limit, --env, --secret and --metadata are for a new one", r.id)
 			}
 			if o.ttl > 0 && !cmd.Flags().Changed("idle") {
 				o.idle = min(o.idle, o.ttl)

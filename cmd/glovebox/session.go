@@ -39,10 +39,11 @@ func (a *app) sessionStartCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start RUNTIME",
 		Short: "Start a session",
-		Long: `Start a session of python or node, and print its id. It can be given code at once, which
-waits until a worker holds the session.`,
+		Long: `Start a session of python, node, typescript or bash, and print its id. It can be given code at
+once, which waits until a worker holds the session.`,
 		Example: `  glovebox session start python
-  glovebox session start node --ttl 30m --limit memory_mb=512`,
+  glovebox session start node --ttl 30m --limit memory_mb=512
+  glovebox session start bash --secret API_TOKEN`,
 		Args: one("RUNTIME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.runtime = args[0]

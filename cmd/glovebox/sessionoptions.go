@@ -13,10 +13,10 @@ import (
 
 // sessionOptions are the flags of a new session.
 type sessionOptions struct {
-	runtime               string
-	limits, env, metadata []string
-	ttl, idle             time.Duration
-	key                   string
+	runtime                        string
+	limits, env, secrets, metadata []string
+	ttl, idle                      time.Duration
+	key                            string
 }
 
 // add declares the flags. An idle time of 0 leaves the default to the API.
@@ -29,12 +29,13 @@ func (o *sessionOptions) add(f *pflag.FlagSet, idle time.Duration) {
 	f.DurationVar(&o.idle, "idle", idle, "end it when it has executed nothing for `TIME`"+usual)
 	f.StringArrayVar(&o.limits, "limit", nil, "`LIMIT=NUMBER` such as wall_ms=5000 or memory_mb=512; may be repeated")
 	f.StringArrayVar(&o.env, "env", nil, "`NAME=VALUE` for its environment; may be repeated")
+	f.StringArrayVar(&o.secrets, "secret", nil, "`NAME` of a stored secret for its environment; may be repeated")
 	f.StringArrayVar(&o.metadata, "metadata", nil, "`KEY=VALUE`; may be repeated")
 }
 
 // changed reports whether anything was asked of a new session.
 func (o *sessionOptions) changed(f *pflag.FlagSet) bool {
-	for _, name := range []string{"ttl", "idle", "limit", "env", "metadata"} {
+	for _, name := range []string{"ttl", "idle", "limit", "env", "secret", "metadata"} {
 		if f.Changed(name) {
 			return true
 		}
@@ -43,7 +44,7 @@ func (o *sessionOptions) changed(f *pflag.FlagSet) bool {
 }
 
 func (o *sessionOptions) settings() (job.SessionSettings, error) {
-	s := job.SessionSettings{Runtime: o.runtime, IdempotencyKey: cmp.Or(o.key, rand.Text())} // so that a request can be repeated
+	s := job.SessionSettings{Runtime: o.runtime, Secrets: o.secrets, IdempotencyKey: cmp.Or(o.key, rand.Text())} // so that a request can be repeated
 	var errs [5]error
 	s.Limits, errs[0] = parseLimits("--limit", o.limits, job.Limits{})
 	s.Env, errs[1] = pairs("--env", o.env)

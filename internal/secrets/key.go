@@ -23,6 +23,9 @@ var (
 	aead = hpke.AES256GCM()
 )
 
+// ErrUnreadable is what was not sealed for that tenant and name, or is damaged.
+var ErrUnreadable = errors.New("it can't be read")
+
 // ErrNoKey is what was sealed with a key that isn't there.
 var ErrNoKey = errors.New("it is sealed with another key")
 
@@ -106,7 +109,7 @@ func ParseKeys(s string) (*Keys, error) {
 // Public is the key to seal with.
 func (k *Keys) Public() PublicKey { return k.first }
 
-// Open returns what was sealed for that tenant and name. It fails with ErrNoKey.
+// Open returns what was sealed for that tenant and name. It fails with ErrNoKey or ErrUnreadable.
 func (k *Keys) Open(tenant, name string, s Sealed) ([]byte, error) {
 	private, ok := k.byID[s.Key]
 	if !ok {
@@ -114,7 +117,7 @@ func (k *Keys) Open(tenant, name string, s Sealed) ([]byte, error) {
 	}
 	value, err := hpke.Open(private, kdf, aead, info(tenant, name), s.Data)
 	if err != nil {
-		return nil, fmt.Errorf("open secret %s: %w", name, err)
+		return nil, fmt.Errorf("open secret %s: %w: %w", name, ErrUnreadable, err)
 	}
 	return value, nil
 }

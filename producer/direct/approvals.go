@@ -47,7 +47,7 @@ func (c *Client) Approval(ctx context.Context, id string) (job.Pending, error) {
 		if err != nil {
 			return job.Pending{}, err
 		}
-		p.Spec.Env = x.Settings.Env
+		p.Spec.Env, p.Spec.Secrets = x.Settings.Env, x.Settings.Secrets
 	}
 	// What is decided about is what is shown here.
 	p.Hold.InputHash = record.HashInput(id, text)

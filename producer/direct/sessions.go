@@ -153,9 +153,9 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 	}
 	e.Files = asked.Files
 	spec := x.Settings.Spec(e)
-	spec.Env = nil // the session's worker has it
+	spec.Env, spec.Secrets = nil, nil // the session's worker has them
 	judged := spec
-	judged.Env, judged.Source = x.Settings.Env, e.Code
+	judged.Env, judged.Secrets, judged.Source = x.Settings.Env, x.Settings.Secrets, e.Code
 	verdict, err := c.judge(v.terms, policy.Subject{Kind: policy.KindExecution, Spec: judged, Limits: x.Settings.Limits, Session: session})
 	if err != nil {
 		return producer.Job{}, err
@@ -256,7 +256,7 @@ func (c *Client) EndSession(ctx context.Context, id string) (job.Session, error)
 func wireSession(x record.Session) job.Session {
 	s := job.Session{
 		ID: x.ID, Status: x.State, Runtime: x.Settings.Runtime, Limits: x.Settings.Limits, Generation: x.Generation, Executions: x.Executions,
-		Execution: x.Execution, TTLSeconds: x.Settings.TTLSeconds, IdleSeconds: x.Settings.IdleSeconds,
+		Secrets: x.Settings.Secrets, Execution: x.Execution, TTLSeconds: x.Settings.TTLSeconds, IdleSeconds: x.Settings.IdleSeconds,
 		CreatedAt: x.Created, ExpiresAt: x.Expires, Metadata: x.Settings.Metadata,
 	}
 	for _, at := range []struct {

@@ -106,7 +106,7 @@ func (c *Client) execution(ctx context.Context, x record.Session, id string) (jo
 		}
 	}
 	if spec != nil {
-		e.Input = &job.ExecutionInput{Code: spec.Source, Files: spec.Files, Env: x.Settings.Env, WallMS: spec.Limits.WallMS}
+		e.Input = &job.ExecutionInput{Code: spec.Source, Files: spec.Files, Env: x.Settings.Env, Secrets: x.Settings.Secrets, WallMS: spec.Limits.WallMS}
 	}
 	return e, nil
 }

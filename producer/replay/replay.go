@@ -107,7 +107,7 @@ func read(ctx context.Context, c Client, id string, upTo int64) (settings job.Se
 				return settings, nil, fmt.Errorf("read execution %s: %w", e.ID, err)
 			}
 		}
-		settings.Env = e.Input.Env
+		settings.Env, settings.Secrets = e.Input.Env, e.Input.Secrets
 		all = append(all, r)
 	}
 	if upTo > int64(len(all)) {

@@ -7,7 +7,9 @@
   const fs = require('fs');
   const path = require('path');
   const { promiseHooks } = require('v8');
-  const { Promise, Set, setImmediate } = globalThis; // code may change the names
+  const { stripTypeScriptTypes } = require('module');
+  const isTypeScript = process.execArgv.includes('--experimental-transform-types');
+  const { Promise, Set, SyntaxError, setImmediate } = globalThis; // code may change the names
   const control = new (require('net').Socket)({ fd: 5, readable: true, writable: true });
   const debug = new Session();
   debug.connect();
@@ -209,15 +211,31 @@
     return { value: held };
   }
 
+  // Types are taken out, and nothing moves; enumerations and the like are more than types, and are transformed.
+  function asJavaScript(text) {
+    if (!isTypeScript) return text;
+    try {
+      try {
+        return stripTypeScriptTypes(text);
+      } catch (e) {
+        if (e.code !== 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX') throw e;
+        return stripTypeScriptTypes(text, { mode: 'transform' });
+      }
+    } catch (e) {
+      if (e instanceof SyntaxError) e.stack = e.stack.replace(/\n +at [^]*/, '').replace(/^:/, 'line ');
+      throw e;
+    }
+  }
+
   const turnOfLoop = () => new Promise((resolve) => { setImmediate(resolve); });
 
   async function execute(text) {
-    expression = text;
     // An interrupt of the code before can come late, but not behind the events that are there now.
     for (let i = 0; i < 2; i++) await turnOfLoop();
     const stopped = new Promise((_, reject) => { interrupted = reject; });
     stopped.catch(() => {});
     try {
+      expression = asJavaScript(text);
       vm.runInThisContext('__gloveboxRun()', { breakOnSigint: true });
       const { result, exceptionDetails } = await Promise.race([pending, stopped]);
       if (exceptionDetails) {

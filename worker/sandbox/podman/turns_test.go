@@ -2,6 +2,7 @@ package podman_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -629,12 +630,12 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // BenchmarkTurns is what a turn costs beside its code, in a session that has done nothing for a moment: the median.
 func BenchmarkTurns(b *testing.B) {
-	for _, runtime := range []string{"python", "node"} {
+	for _, runtime := range []string{"python", "node", "typescript", "bash"} {
 		b.Run(runtime, func(b *testing.B) {
 			p := sessionOf(b, runtime)
 			s := &timed{}
 			for range b.N + 1 {
-				s.todo = append(s.todo, step{code: "1 + 1"})
+				s.todo = append(s.todo, step{code: cmp.Or(map[string]string{"bash": "echo 2"}[runtime], "1 + 1")})
 			}
 			p.Turns = s
 			if o, err := open(b).Run(b.Context(), p, &kept{}); err != nil || o.Lost {
