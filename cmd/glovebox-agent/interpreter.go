@@ -130,8 +130,10 @@ func (i *interpreter) hear(t telling, shown *shown) <-chan int {
 		if t.err != nil {
 			return
 		}
-		if _, err := i.control.Write(t.rest); err != nil {
-			return
+		if len(t.rest) > 0 { // the interpreter may be gone after its answer
+			if _, err := i.control.Write(t.rest); err != nil {
+				return
+			}
 		}
 		if exitCode, err := i.readAnswer(t.token, shown); err == nil {
 			answer <- exitCode
