@@ -121,8 +121,10 @@ func (i *interpreter) tell(code []byte) <-chan int {
 		if failed != nil {
 			return
 		}
-		if _, err := i.control.Write(text[n:]); err != nil {
-			return
+		if n < len(text) { // the interpreter may be gone after its answer
+			if _, err := i.control.Write(text[n:]); err != nil {
+				return
+			}
 		}
 		if exitCode, err := i.readAnswer(token); err == nil {
 			answer <- exitCode
