@@ -176,7 +176,7 @@ func TestNotebook(t *testing.T) {
 	if out := book.Cells[1].Outputs; len(out) != 3 || out[0].Text != "out\n" || out[1].Text != "warned\n" || out[2].Ename != "ZeroDivisionError" || out[2].Evalue != "division by zero" {
 		t.Errorf("got %+v", out)
 	}
-	if out := book.Cells[2].Outputs; len(out) != 4 || out[3].Type != "display_data" || out[3].Data["image/png"] != "iVBORw0KGgo=" {
+	if out := book.Cells[2].Outputs; len(out) != 4 || out[2].Type != "display_data" || out[2].Data["image/png"] != "iVBORw0KGgo=" || out[3].Ename != "ZeroDivisionError" {
 		t.Errorf("got %+v", out)
 	}
 	client, err := producer.New(w.srv.URL, token)

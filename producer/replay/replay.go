@@ -33,7 +33,7 @@ type Step struct {
 	// Was and Is are the executions: the recorded one, and the new one, "" where it was not executed again.
 	Was string `json:"was"`
 	Is  string `json:"is,omitempty"`
-	// Same reports whether they came to the same. Else Differs names the parts that differ: status, exit_code, stdout, stderr, artifacts, state.
+	// Same reports whether they came to the same. Else Differs names the parts that differ: status, exit_code, stdout, stderr, results, exception, artifacts, state.
 	Same    bool     `json:"same"`
 	Differs []string `json:"differs,omitempty"`
 	// Skipped is why it was not executed again, or "".

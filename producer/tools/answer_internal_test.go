@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 func TestCut(t *testing.T) {
@@ -17,6 +20,24 @@ func TestCut(t *testing.T) {
 	} {
 		if got := cut(c.text, 10); got != c.want {
 			t.Errorf("%q: got %q, want %q", c.text, got, c.want)
+		}
+	}
+}
+
+// TestDescribeShown: what an execution showed is told once, printed or not.
+func TestDescribeShown(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ stdout, stderr, want string }{
+		"printed":     {"first\n42\n", "Traceback\nE: no\n", "status: failed\nstdout:\nfirst\n42\nstderr:\nTraceback\nE: no\njob_id: x\n"},
+		"not printed": {"first\n", "", "status: failed\nstdout:\nfirst\nvalue:\n42\ntraceback:\nTraceback\nE: no\njob_id: x\n"},
+	} {
+		r := &job.Result{
+			ID: "x", Status: job.Failed, Stdout: c.stdout, Stderr: c.stderr, Exception: &job.Exception{Name: "E", Value: "no", Traceback: "Traceback\nE: no\n"},
+			Results: []job.Shown{{Kind: job.ShownDisplay, Data: map[string]job.Rendering{"text/plain": {Text: "7"}}}, {Kind: job.ShownValue, Data: map[string]job.Rendering{"text/plain": {Text: "42"}}}},
+		}
+		a := Caller{}.answer(t.Context(), producer.Job{Record: job.Record{ID: "x", Status: job.Failed}, Result: r})
+		if a.Content[0].Text != c.want || a.Outcome.Value != "42" || a.Outcome.Exception != "E: no" {
+			t.Errorf("%s: got %q and %+v", name, a.Content[0].Text, a.Outcome)
 		}
 	}
 }

@@ -68,6 +68,8 @@ var outcomeSchema = json.RawMessage(`{
 			}
 		},
 		"error": {"type": "string", "description": "What went wrong, where status and exit code don't say."},
+		"value": {"type": "string", "description": "In a session, the value of the last expression, as text."},
+		"exception": {"type": "string", "description": "In a session, the name of the error that ended the code, and what it says."},
 		"session_id": {"type": "string", "description": "The session that executed it, for further calls."},
 		"state": {"type": "string", "description": "kept or lost: what became of the session's variables."}
 	}

@@ -33,8 +33,14 @@ def glovebox_session():
     def quote(text):
         return _json.encode_basestring(str.__str__(text)).encode("utf-8", "replace")
 
-    def tell(word):
-        rest = b"\0%s %s\0" % (token, word)  # a NUL before: the piece may have written there
+    held = b""  # is told with the next word: one write for a value and the answer
+
+    def tell(word, hold=False):
+        nonlocal held
+        rest, held = b"%s\0%s %s\0" % (held, token, word), b""  # a NUL before: the piece may have written there
+        if hold:
+            held = rest
+            return
         while rest:
             rest = rest[os.write(control, rest):]
 
@@ -64,7 +70,7 @@ def glovebox_session():
                 data, notes = b"{}", ["there are too many results"]
             room -= len(data)
             note = b',"note":%s' % quote("; ".join(notes)[:500]) if notes else b""
-            tell(b'{"kind":"%s","data":%s%s}' % (kind, data, note))
+            tell(b'{"kind":"%s","data":%s%s}' % (kind, data, note), hold=kind == b"value")
 
     def show_value(value):
         """Is sys.displayhook."""

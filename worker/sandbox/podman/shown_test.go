@@ -22,8 +22,8 @@ type said struct {
 
 func (k *turnSink) Shown(p []byte) error { k.shown.Write(p); return nil }
 
-// said returns what the turn showed: its results, its exception, and how many the interpreter left out.
-func (k *turnSink) said(tb testing.TB) (results []job.Shown, exception *job.Exception, leftOut int) {
+// said returns what the turn showed: its results and its exception.
+func (k *turnSink) said(tb testing.TB) (results []job.Shown, exception *job.Exception) {
 	tb.Helper()
 	for line := range bytes.Lines(k.shown.Bytes()) {
 		var s said
@@ -36,9 +36,8 @@ func (k *turnSink) said(tb testing.TB) (results []job.Shown, exception *job.Exce
 		if s.Exception != nil {
 			exception = s.Exception
 		}
-		leftOut += s.LeftOut
 	}
-	return results, exception, leftOut
+	return results, exception
 }
 
 // read counts the turn's results. What isn't as it has to be counts as nothing.
@@ -80,7 +79,7 @@ func checkShown(t *testing.T, p sandbox.Program, pieces []shows) {
 	}
 	for i, got := range turns(t, p, todo...) {
 		want := pieces[i]
-		results, exception, _ := got.said(t)
+		results, exception := got.said(t)
 		if diff := cmp.Diff(want.results, results); diff != "" {
 			t.Errorf("%s\nshows (-want +got):\n%s", want.code, diff)
 		}
@@ -183,8 +182,8 @@ func TestShownOnly(t *testing.T) {
 		p.Env = map[string]string{"GLOVEBOX_RESULTS": "only"}
 		got := turns(t, p, todo...)
 		check(t, got, want{stdout: "p\n"}, want{status: job.Failed, code: 1})
-		results, _, _ := got[0].said(t)
-		_, exception, _ := got[1].said(t)
+		results, _ := got[0].said(t)
+		_, exception := got[1].said(t)
 		if len(results) != 2 || results[0].Data["text/plain"].Text != "3" || results[1].Kind != job.ShownValue || exception == nil || exception.Value != "no" {
 			t.Errorf("%s: got %+v and %+v", name, results, exception)
 		}
@@ -201,8 +200,8 @@ func TestShownPrepared(t *testing.T) {
 	awaitPreloaded(t, p)
 	got, o := turnsIn(t, p, sessionOf(t, "python"),
 		step{code: "import matplotlib.pyplot as plt\nplt.boxplot([[1, 2, 3, 9]]);"}, step{code: "raise ValueError('no')"}, step{code: "1 + 1"})
-	results, _, _ := got[0].said(t)
-	_, exception, _ := got[1].said(t)
+	results, _ := got[0].said(t)
+	_, exception := got[1].said(t)
 	if len(results) != 2 || results[1].Data["image/png"].Artifact != "chart-1.png" || exception == nil || exception.Name != "ValueError" || !o.Preloaded {
 		t.Fatalf("got %+v, %+v, %+v", results, exception, o)
 	}
@@ -218,7 +217,7 @@ func TestShownTable(t *testing.T) {
 	got := turns(t, sessionOf(t, "python"),
 		step{code: "import pandas as pd\npd.DataFrame({'a': [1, float('inf')], 'b': ['x', None], 't': pd.to_datetime(['2020-01-02', None])})"},
 		step{code: "pd.DataFrame({'a': range(10001)})"})
-	results, _, _ := got[0].said(t)
+	results, _ := got[0].said(t)
 	data := results[0].Data
 	if !strings.HasPrefix(data["text/html"].Text, "<div>") || data["text/plain"].Text+"\n" != got[0].stdout.String() {
 		t.Errorf("got %+v", data)
@@ -226,7 +225,7 @@ func TestShownTable(t *testing.T) {
 	if table := data["application/vnd.glovebox.table+json"].Text; table != `{"a":[1.0,null],"b":["x",null],"t":["2020-01-02T00:00:00",null]}` {
 		t.Errorf("got %s", table)
 	}
-	results, _, _ = got[1].said(t)
+	results, _ = got[1].said(t)
 	if len(results) != 1 || len(results[0].Data) != 2 || results[0].Note != "application/vnd.glovebox.table+json: it has more than 10000 cells" {
 		t.Errorf("got %+v", results)
 	}
@@ -239,11 +238,11 @@ func TestShownInterrupted(t *testing.T) {
 		step{code: "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nprint('begun', flush=True)\nwhile True: pass", interruptAt: "begun"},
 		step{code: "plt.get_fignums()"}, step{code: "plt.plot([1, 2]); 1 / 0"})
 	check(t, got, want{stdout: "begun\n", status: job.Canceled, code: 130, stderr: "KeyboardInterrupt"}, want{stdout: "[]\n"}, want{status: job.Failed, code: 1, stderr: "ZeroDivisionError"})
-	results, exception, _ := got[0].said(t)
+	results, exception := got[0].said(t)
 	if len(results) != 0 || exception == nil || exception.Name != "KeyboardInterrupt" {
 		t.Errorf("got %+v and %+v", results, exception)
 	}
-	if results, _, _ = got[2].said(t); len(results) != 1 || got[2].names() != "chart-1.png" {
+	if results, _ = got[2].said(t); len(results) != 1 || got[2].names() != "chart-1.png" {
 		t.Errorf("after an error got %+v, and %q", results, got[2].names())
 	}
 }

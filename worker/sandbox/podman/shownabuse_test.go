@@ -104,7 +104,7 @@ func TestShownHostile(t *testing.T) {
 				t.Errorf("got exception %.200q", exception)
 			}
 			check(t, got[2:], want{stdout: "2\n"})
-			if results, _, _ := got[2].said(t); len(results) != 1 || results[0].Data["text/plain"].Text != "2" {
+			if results, _ := got[2].said(t); len(results) != 1 || results[0].Data["text/plain"].Text != "2" {
 				t.Errorf("the next shows %+v", results)
 			}
 		})
