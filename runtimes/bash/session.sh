@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Executes what it is given on descriptor 5, and answers with an exit code (runtimes/README.md, "Sessions"). The shell's state stays from one piece to the next.
 #
 # A piece is eval'ed at the top of a script, as the lines of a job are. Where it ends the shell, by exit, set -e or an interrupt, the shell writes
@@ -118,7 +119,9 @@ builtin read -r -N 100000 __glovebox_end <<'TEXT'
   if [[ -S /dev/fd/${__glovebox_saved[0]} ]]; then
     # A copy of a descriptor that programs don't inherit is no such one itself only as 0 to 2.
     exec <&"${__glovebox_saved[0]}" 59<&0 <&"${__glovebox_saved[1]}" >&"${__glovebox_saved[2]}" 2>&"${__glovebox_saved[3]}"
-  elif ! [[ -S /dev/fd/59 ]]; then
+  elif [[ -S /dev/fd/59 ]]; then
+    exec <&55 >&56 2>&57
+  else
     builtin kill -9 "$$"
   fi
   if [[ $__glovebox_at_exit ]]; then
@@ -163,6 +166,7 @@ __glovebox_leave_functions() {
 __glovebox_state() {
   builtin declare -p IFS
   IFS=$' \n'
+  # shellcheck disable=SC2154 # it is set
   builtin printf 'builtin set -- %s\n' "${__glovebox_args[*]@Q}"
   for __glovebox_name in $(builtin compgen -v); do
     case $__glovebox_name in
