@@ -46,7 +46,13 @@ builtin read -r -N 100000 __glovebox_next <<'TEXT'
   if [[ -e /dev/fd/0 ]]; then exec 55<&0; else exec 55</dev/null; fi
   if [[ -e /dev/fd/1 ]]; then exec 56>&1; else exec 56>/dev/null; fi
   if [[ -e /dev/fd/2 ]]; then exec 57>&2; else exec 57>/dev/null; fi
-  IFS='' builtin read -r -d '' -t 1000000 -u 59 __glovebox_piece || builtin kill -9 "$$"
+  # Bash reads byte by byte, each with a call of the kernel. What is long is read by a program.
+  IFS='' TMOUT='' builtin read -r -d '' -n 256 -u 59 __glovebox_piece || builtin kill -9 "$$"
+  if ((${#__glovebox_piece} == 256)); then
+    { __glovebox_rest=$(/usr/bin/head -z -n 1 <&59 && builtin printf x); } 2>/dev/null # as it warns of the NUL
+    [[ $__glovebox_rest == *x ]] || builtin kill -9 "$$"
+    __glovebox_piece+=${__glovebox_rest%x} __glovebox_rest=''
+  fi
   __glovebox_token=${__glovebox_piece%%$'\n'*} __glovebox_piece=${__glovebox_piece#*$'\n'} __glovebox_code=-1
   if [[ $__glovebox_piece == *trap*EXIT* ]] && ! builtin declare -F trap >/dev/null; then
     builtin eval "$__glovebox_trap"

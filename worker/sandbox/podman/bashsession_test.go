@@ -189,3 +189,13 @@ func TestBashHostile(t *testing.T) {
 		})
 	}
 }
+
+// TestBashLong: a piece that is long is executed as a whole, and at once.
+func TestBashLong(t *testing.T) {
+	t.Parallel()
+	var scenes []scene
+	for _, n := range []int{200, 225, 228, 229, 230, 300, 64 << 10, 900_000} { // a token has 26 characters, and 256 are read one by one
+		scenes = append(scenes, scene{step{code: "#" + strings.Repeat("ä", n/2) + strings.Repeat("x", n%2) + "\nprintf '%s\\n' 'a  b'\n\n", wall: 8 * time.Second}, want{stdout: "a  b\n"}})
+	}
+	play(t, "bash", append(scenes, scene{step{code: "#" + strings.Repeat("x", 1000) + "\nexit 3"}, want{status: job.Failed, code: 3}}, scene{step{code: "echo on"}, want{stdout: "on\n"}})...)
+}
