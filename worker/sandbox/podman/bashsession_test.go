@@ -138,7 +138,7 @@ func TestBashState(t *testing.T) {
 		scene{step{code: "kill $!; wait $!; echo $?"}, want{stdout: "143\n"}},
 		scene{step{code: "set -x; echo traced"}, want{stdout: "traced\n", stderr: "++ echo traced\n"}},
 		scene{step{code: "echo traced; set +x"}, want{stdout: "traced\n", stderr: "++ echo traced\n++ set +x\n"}},
-		scene{step{code: "sh -c 'for i in $(seq 3 255); do ! readlink /proc/$$/fd/$i; done' | grep -v '^/proc'; env | grep glovebox"}, failed(1, "", "")},
+		scene{step{code: "sh -c 'i=3; while [ $i -lt 64 ]; do readlink /proc/$$/fd/$i; i=$((i + 1)); done'; env | grep glovebox"}, failed(1, "", "")},
 	)
 	for i, g := range got {
 		if g.Generation != 1 {
