@@ -53,6 +53,8 @@ func TestSession(t *testing.T) {
 	for runtime, lines := range map[string][3]string{
 		"python": {"x = 41", "print(x + 1)", "while True: pass"},
 		"node":   {"let x = 41", "console.log(x + 1)", "while (true) {}"},
+		"ts":     {"let x: number = 41", "console.log(x + 1 as number)", "while (true) {}"},
+		"sh":     {"x=41", "echo $((x + 1))", "while :; do :; done"},
 	} {
 		x, err := g.client.StartSession(ctx, job.SessionSettings{Runtime: runtime, Limits: job.Limits{MemoryMB: 128, WallMS: 60_000}})
 		if err != nil {

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Executes what it is given on descriptor 5, and answers with an exit code (runtimes/README.md, "Sessions"). The shell's state stays from one piece to the next.
 #
 # A piece is eval'ed at the top of a script, as the lines of a job are. Where it ends the shell, by exit, set -e or an interrupt, the shell writes
@@ -45,7 +46,13 @@ builtin read -r -N 100000 __glovebox_next <<'TEXT'
   if [[ -e /dev/fd/0 ]]; then exec 55<&0; else exec 55</dev/null; fi
   if [[ -e /dev/fd/1 ]]; then exec 56>&1; else exec 56>/dev/null; fi
   if [[ -e /dev/fd/2 ]]; then exec 57>&2; else exec 57>/dev/null; fi
-  IFS='' builtin read -r -d '' -t 1000000 -u 59 __glovebox_piece || builtin kill -9 "$$"
+  # Bash reads byte by byte, each with a call of the kernel. What is long is read by a program.
+  IFS='' TMOUT='' builtin read -r -d '' -n 256 -u 59 __glovebox_piece || builtin kill -9 "$$"
+  if ((${#__glovebox_piece} == 256)); then
+    { __glovebox_rest=$(/usr/bin/head -z -n 1 <&59 && builtin printf x); } 2>/dev/null # as it warns of the NUL
+    [[ $__glovebox_rest == *x ]] || builtin kill -9 "$$"
+    __glovebox_piece+=${__glovebox_rest%x} __glovebox_rest=''
+  fi
   __glovebox_token=${__glovebox_piece%%$'\n'*} __glovebox_piece=${__glovebox_piece#*$'\n'} __glovebox_code=-1
   if [[ $__glovebox_piece == *trap*EXIT* ]] && ! builtin declare -F trap >/dev/null; then
     builtin eval "$__glovebox_trap"
@@ -118,7 +125,9 @@ builtin read -r -N 100000 __glovebox_end <<'TEXT'
   if [[ -S /dev/fd/${__glovebox_saved[0]} ]]; then
     # A copy of a descriptor that programs don't inherit is no such one itself only as 0 to 2.
     exec <&"${__glovebox_saved[0]}" 59<&0 <&"${__glovebox_saved[1]}" >&"${__glovebox_saved[2]}" 2>&"${__glovebox_saved[3]}"
-  elif ! [[ -S /dev/fd/59 ]]; then
+  elif [[ -S /dev/fd/59 ]]; then
+    exec <&55 >&56 2>&57
+  else
     builtin kill -9 "$$"
   fi
   if [[ $__glovebox_at_exit ]]; then
@@ -163,6 +172,7 @@ __glovebox_leave_functions() {
 __glovebox_state() {
   builtin declare -p IFS
   IFS=$' \n'
+  # shellcheck disable=SC2154 # it is set
   builtin printf 'builtin set -- %s\n' "${__glovebox_args[*]@Q}"
   for __glovebox_name in $(builtin compgen -v); do
     case $__glovebox_name in
