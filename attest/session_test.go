@@ -124,6 +124,8 @@ func TestExecutionInput(t *testing.T) {
 		"another before it":  NewExecutionInput(job.Spec{Source: "x"}, at, "b"),
 		"another session":    NewExecutionInput(job.Spec{Source: "x"}, job.ExecutionState{ID: "r", Sequence: 2, Generation: 1}, "a"),
 		"another number":     NewExecutionInput(job.Spec{Source: "x"}, job.ExecutionState{ID: "s", Sequence: 3, Generation: 1}, "a"),
+		"another context":    NewExecutionInput(job.Spec{Source: "x"}, job.ExecutionState{ID: "s", Sequence: 2, Context: "a", Generation: 1}, "a"),
+		"another language":   NewExecutionInput(job.Spec{Source: "x"}, job.ExecutionState{ID: "s", Sequence: 2, Context: "a", Language: "sh", Generation: 1}, "a"),
 		"another generation": NewExecutionInput(job.Spec{Source: "x"}, job.ExecutionState{ID: "s", Sequence: 2, Generation: 2}, "a"),
 	} {
 		sum, err := in.Sum()

@@ -43,7 +43,7 @@ func sample() (job.Result, Run) {
 			ExitCode: &exitCode, Signal: "SIGKILL", Stdout: "o", Stderr: "e", Difference: &job.Difference{Line: 1, Column: 2, Want: "w", Got: "g"}, Feedback: "f", JudgeMessage: "j",
 		}},
 		Groups:  []job.GroupResult{{Name: "g", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2}},
-		Session: &job.ExecutionState{ID: "default-s-x", Sequence: 1, Generation: 2, State: job.StateKept},
+		Session: &job.ExecutionState{ID: "default-s-x", Sequence: 1, Context: "a", Language: "javascript", Generation: 2, State: job.StateKept, LostContexts: []string{"b"}},
 		Results: []job.Shown{
 			{Kind: job.ShownValue, Data: map[string]job.Rendering{"text/plain": {Text: "2"}}, Note: "n"},
 			{Kind: job.ShownDisplay, Data: map[string]job.Rendering{"image/png": {Artifact: "chart-1.png"}}, Note: "n"},

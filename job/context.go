@@ -46,6 +46,19 @@ func (s ContextSettings) Check() error {
 	return nil
 }
 
+// Restart says which of a session's interpreters is to be another.
+type Restart struct {
+	Context string `json:"context,omitempty" doc:"Whose interpreter; main by default." example:"main"`
+}
+
+// Check returns what is wrong with it, as [Invalid], or nil.
+func (r Restart) Check() error {
+	if r.Context == "" {
+		return nil
+	}
+	return CheckContext("context", r.Context)
+}
+
 // SessionContext is one of a session's interpreters.
 type SessionContext struct {
 	Name      string `json:"name" example:"main"`

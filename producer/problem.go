@@ -12,13 +12,15 @@ import (
 
 // Problem is the body of every answer of the API that is not a success (RFC 9457).
 type Problem struct {
-	Type   string      `json:"type" doc:"urn:glovebox:problem: and a stable code to decide by." example:"urn:glovebox:problem:invalid"`
-	Title  string      `json:"title" doc:"The HTTP status in words." example:"Unprocessable Entity"`
-	Status int         `json:"status" doc:"The HTTP status." example:"422"`
-	Detail string      `json:"detail" doc:"What went wrong this time."`
-	Errors job.Invalid `json:"errors,omitempty" doc:"Each field that is wrong, what it held and what is allowed."`
-	ID     string      `json:"id,omitempty" doc:"The job or batch that an idempotency key began and that is no longer kept, of a 410; the job, where it was accepted and the answer is a problem all the same."`
-	Batch  *job.Batch  `json:"batch,omitempty" doc:"What became of a batch that was not received to its end."`
+	Type       string      `json:"type" doc:"urn:glovebox:problem: and a stable code to decide by." example:"urn:glovebox:problem:invalid"`
+	Title      string      `json:"title" doc:"The HTTP status in words." example:"Unprocessable Entity"`
+	Status     int         `json:"status" doc:"The HTTP status." example:"422"`
+	Detail     string      `json:"detail" doc:"What went wrong this time."`
+	Errors     job.Invalid `json:"errors,omitempty" doc:"Each field that is wrong, what it held and what is allowed."`
+	ID         string      `json:"id,omitempty" doc:"The job or batch that an idempotency key began and that is no longer kept, of a 410; the job, where it was accepted and the answer is a problem all the same."`
+	Context    string      `json:"context,omitempty" doc:"The context that has another generation than was expected, of a 409 generation_changed."`
+	Generation int         `json:"generation,omitempty" doc:"That generation."`
+	Batch      *job.Batch  `json:"batch,omitempty" doc:"What became of a batch that was not received to its end."`
 }
 
 const (
@@ -56,6 +58,8 @@ func (p *Problem) cause() error {
 		return p.Errors
 	case code == job.CodeGone:
 		return &job.GoneError{ID: p.ID}
+	case code == job.CodeGenerationChanged:
+		return &job.GenerationError{Context: p.Context, Generation: p.Generation}
 	case code == job.CodeWaitOver:
 		return &job.WaitOverError{ID: p.ID}
 	default:

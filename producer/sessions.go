@@ -31,6 +31,17 @@ type Sessions interface {
 	// ChangeSession changes how long a session lives, how long it may be idle, or its metadata. It fails with job.Invalid, for more than a session can live, say, with
 	// job.ErrNoSession or with job.ErrSessionEnded.
 	ChangeSession(ctx context.Context, id string, change job.SessionChange) (job.Session, error)
+	// RestartSession gives a context of a session a new interpreter; "" is the main one. What it executes ends as canceled, with its state; files stay. It fails with job.ErrNoSession,
+	// job.ErrNoContext or job.ErrSessionEnded.
+	RestartSession(ctx context.Context, id, name string) (job.Session, error)
+	// SessionContexts lists a session's contexts, the main one first.
+	SessionContexts(ctx context.Context, id string) ([]job.SessionContext, error)
+	// MakeContext makes a context of a session, which the first execution that names it would make, too. One that is there already has to be the same. It fails with job.Invalid,
+	// job.ErrNoSession, job.ErrTooManyContexts or job.ErrSessionEnded.
+	MakeContext(ctx context.Context, id, name string, s job.ContextSettings) (job.SessionContext, error)
+	// DeleteContext ends a context's interpreter and forgets it; what it executes, and what waits for that, ends as canceled. The main one can't be deleted. It fails as
+	// RestartSession does.
+	DeleteContext(ctx context.Context, id, name string) error
 	// InterruptSession interrupts what a session executes, if it executes anything.
 	InterruptSession(ctx context.Context, id string) (job.Session, error)
 	// EndSession ends a session, and what it executes. One that has ended stays as it is.
@@ -141,6 +152,61 @@ func (c *Client) InterruptSession(ctx context.Context, id string) (x job.Session
 		err = c.json(ctx, http.MethodPost, path+"/interrupt", 0, nil, &x)
 	}
 	return x, err
+}
+
+// RestartSession is [Sessions.RestartSession].
+func (c *Client) RestartSession(ctx context.Context, id, name string) (x job.Session, err error) {
+	path, err := sessionPath(id)
+	if err == nil {
+		err = c.send(ctx, http.MethodPost, path+"/restart", job.Restart{Context: name}, &x)
+	}
+	return x, err
+}
+
+// ContextList is the answer of GET /v1/sessions/{id}/contexts.
+type ContextList struct {
+	Contexts []job.SessionContext `json:"contexts" nullable:"false" doc:"The main one first, then in the order in which they were made."`
+}
+
+// SessionContexts is [Sessions.SessionContexts].
+func (c *Client) SessionContexts(ctx context.Context, id string) ([]job.SessionContext, error) {
+	path, err := sessionPath(id)
+	if err != nil {
+		return nil, err
+	}
+	var list ContextList
+	err = c.json(ctx, http.MethodGet, path+"/contexts", 0, nil, &list)
+	return list.Contexts, err
+}
+
+// MakeContext is [Sessions.MakeContext].
+func (c *Client) MakeContext(ctx context.Context, id, name string, s job.ContextSettings) (x job.SessionContext, err error) {
+	path, err := contextPath(id, name)
+	if err == nil {
+		err = c.send(ctx, http.MethodPut, path, s, &x)
+	}
+	return x, err
+}
+
+// DeleteContext is [Sessions.DeleteContext].
+func (c *Client) DeleteContext(ctx context.Context, id, name string) error {
+	path, err := contextPath(id, name)
+	if err != nil {
+		return err
+	}
+	res, err := c.do(ctx, http.MethodDelete, path)
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
+}
+
+func contextPath(id, name string) (string, error) {
+	path, err := sessionPath(id)
+	if err == nil {
+		err = job.CheckContext("context", name)
+	}
+	return path + "/contexts/" + name, err
 }
 
 // EndSession is [Sessions.EndSession].

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,7 +30,7 @@ end of its --ttl, or when it has executed nothing for its --idle time.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.sessionStartCommand(), a.sessionExecCommand(), a.sessionListCommand(), a.sessionShowCommand(), a.sessionExtendCommand(), a.sessionTranscriptCommand(), a.sessionNotebookCommand(), a.sessionReplayCommand(), a.sessionEndCommand())
+	cmd.AddCommand(a.sessionStartCommand(), a.sessionExecCommand(), a.sessionRestartCommand(), a.sessionContextsCommand(), a.sessionListCommand(), a.sessionShowCommand(), a.sessionExtendCommand(), a.sessionTranscriptCommand(), a.sessionNotebookCommand(), a.sessionReplayCommand(), a.sessionEndCommand())
 	return cmd
 }
 
@@ -71,7 +72,7 @@ once, which waits until a worker holds the session.`,
 }
 
 func (a *app) sessionExecCommand() *cobra.Command {
-	var out, key string
+	var out, key, name, language string
 	var wall time.Duration
 	var asJSON bool
 	var o specOptions // its files
@@ -82,10 +83,11 @@ func (a *app) sessionExecCommand() *cobra.Command {
 for what the session was given before. Ctrl-C interrupts it, and the session's state stays.`,
 		Example: `  glovebox session exec default-s-abc… 'print(x)'
   glovebox session exec --out . default-s-abc… - < plot.py
+  glovebox session exec --context js --language javascript default-s-abc… '1 + 1'
   glovebox session exec --file data.csv default-s-abc… 'df = pandas.read_csv("data.csv")'`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e := job.SessionExecution{Code: args[1], WallMS: wall.Milliseconds(), IdempotencyKey: key}
+			e := job.SessionExecution{Code: args[1], WallMS: wall.Milliseconds(), Context: name, Language: language, IdempotencyKey: key}
 			if e.Code == "-" {
 				b, err := io.ReadAll(io.LimitReader(a.stdin, maxSessionCode+1))
 				if err != nil {
@@ -112,6 +114,8 @@ for what the session was given before. Ctrl-C interrupts it, and the session's s
 		},
 	}
 	cmd.Flags().StringArrayVar(&o.files, "file", nil, "`[NAME=]PATH` of a file to place in the session's directory before; a large one is uploaded first")
+	cmd.Flags().StringVar(&name, "context", "", "have the interpreter of the context `NAME` execute it, which is made if it is not there (default main)")
+	cmd.Flags().StringVar(&language, "language", "", "`LANGUAGE` of a context that is made (default: the runtime's own)")
 	cmd.Flags().StringVar(&out, "out", "", "download the files that it has changed to `DIR`")
 	cmd.Flags().StringVar(&key, "idempotency-key", "", "`KEY` of the execution: the same again in the session is executed once")
 	cmd.Flags().DurationVar(&wall, "wall", 0, "how long it may take: `TIME` such as 5s (default and most: the session's wall_ms)")
@@ -144,6 +148,9 @@ func (a *app) executeInSession(ctx context.Context, sessions *producer.Client, i
 	}
 	if s := ended.Result.Session; s != nil && s.State == job.StateLost && !f.json {
 		fmt.Fprintln(a.stderr, "the session's state is lost with this execution")
+	}
+	if s := ended.Result.Session; s != nil && len(s.LostContexts) > 0 && !f.json {
+		fmt.Fprintf(a.stderr, "the state of other contexts is lost with this execution: %s\n", plain(strings.Join(s.LostContexts, ", ")))
 	}
 	return a.finish(ctx, sessions, *ended.Result, f)
 }

@@ -62,6 +62,7 @@ func TestDecide(t *testing.T) {
 		{`files.exists(f, f.from != 'inline')`, func(s *Subject) { s.Spec.Files = []job.File{{Name: "a", Artifact: "acme-x/b"}} }},
 		{`stdin.contains('\n')`, func(s *Subject) { s.Spec.StdinBase64 = base64.StdEncoding.EncodeToString([]byte("a\nb")) }},
 		{`compile != '' || run.contains('curl')`, func(s *Subject) { s.Spec.Commands = &job.Commands{Run: "curl x"} }},
+		{`context != '' && language == 'javascript'`, func(s *Subject) { s.Context, s.Language = "js", "javascript" }},
 		{`checker.contains('exit')`, func(s *Subject) {
 			s.Spec.Checker = &job.Checker{Program: &job.CheckerProgram{Runtime: "python", Source: "exit(42)"}}
 		}},

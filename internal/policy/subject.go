@@ -30,6 +30,8 @@ type Subject struct {
 	Limits job.Limits
 	// Session that it is an execution of, or "".
 	Session string
+	// Context of the session that executes it, and its language; "" is the main one, which has the runtime's own.
+	Context, Language string
 }
 
 // variable is what a rule may name, and what it is of a subject.
@@ -45,6 +47,8 @@ var variables = []variable{
 	{"tenant", cel.StringType, func(s Subject) any { return s.Tenant }},
 	{"token", cel.StringType, func(s Subject) any { return s.Token }},
 	{"session", cel.StringType, func(s Subject) any { return s.Session }},
+	{"context", cel.StringType, func(s Subject) any { return s.Context }},
+	{"language", cel.StringType, func(s Subject) any { return s.Language }},
 	{"runtime", cel.StringType, func(s Subject) any { return s.Spec.Runtime }},
 	{"image", cel.StringType, func(s Subject) any { return s.Spec.Image }},
 	{"command", texts, func(s Subject) any { return list(s.Spec.Command) }},

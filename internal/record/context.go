@@ -137,22 +137,26 @@ func (s *Store) contextRefused(ctx context.Context, id, name string, settings jo
 
 // ForgetContext forgets a context of a session, and has its interpreter ended. It fails with job.ErrNoSession, job.ErrNoContext, or where the session has ended.
 func (s *Store) ForgetContext(ctx context.Context, id, name string) error {
-	return s.changeContext(ctx, forgetContextScript, id, name)
-}
-
-// RestartContext has what is executed next in a context executed by a new interpreter, and what is executed there now ended with the old one. It fails as ForgetContext does.
-func (s *Store) RestartContext(ctx context.Context, id, name string) error {
-	return s.changeContext(ctx, restartContextScript, id, name)
-}
-
-func (s *Store) changeContext(ctx context.Context, with *script.Script, id, name string) error {
 	tenant, ok := job.TenantOfSession(id)
 	if !ok {
 		return job.ErrNoSession
 	}
-	word, err := with.Run(ctx, s.rdb, tenant, script.Args{"id": id, "name": name}).Text()
+	word, err := forgetContextScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "name": name}).Text()
 	if err != nil {
-		return fmt.Errorf("change context: %w", err)
+		return fmt.Errorf("forget context: %w", err)
+	}
+	return s.contextRefused(ctx, id, name, job.ContextSettings{}, word)
+}
+
+// RestartContext has what is executed next in a context executed by a new interpreter, and what is executed there now ended with the old one. It fails as ForgetContext does.
+func (s *Store) RestartContext(ctx context.Context, id, name string) error {
+	tenant, ok := job.TenantOfSession(id)
+	if !ok {
+		return job.ErrNoSession
+	}
+	word, err := restartContextScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "name": name}).Text()
+	if err != nil {
+		return fmt.Errorf("restart context: %w", err)
 	}
 	return s.contextRefused(ctx, id, name, job.ContextSettings{}, word)
 }

@@ -75,6 +75,19 @@ func readBody[T any](ctx context.Context, a *API) (v T, done func(), err error) 
 	return v, done, err
 }
 
+// readOptional is readBody for one that may be left out.
+func readOptional[T any](ctx context.Context, a *API) (v T, done func(), err error) {
+	sent, _ := ctx.Value(sentBodyKey{}).(sentBody)
+	text, done, err := a.bodyText(ctx, sent, callerOf(ctx).tenant)
+	if err != nil || len(text) == 0 {
+		return v, done, err
+	}
+	if v, err = decode[T](sent.r.Header.Get("Content-Type"), text); err != nil {
+		done()
+	}
+	return v, done, err
+}
+
 // bodyText reads a body of the tenant's. The memory that it takes, also while it is decoded, is held until
 // done, which may be called more than once.
 func (a *API) bodyText(ctx context.Context, sent sentBody, tenant string) (text []byte, done func(), err error) {

@@ -32,53 +32,56 @@ func malformed(detail string) problem {
 
 // statuses are the HTTP status of each code.
 var statuses = map[string]int{
-	job.CodeInvalid:          http.StatusUnprocessableEntity,
-	job.CodeUnauthorized:     http.StatusUnauthorized,
-	job.CodeForbidden:        http.StatusForbidden,
-	job.CodeMissingScope:     http.StatusForbidden,
-	job.CodeNotFound:         http.StatusNotFound,
-	job.CodeNoRoute:          http.StatusNotFound,
-	job.CodeNoTenant:         http.StatusNotFound,
-	job.CodeNoToken:          http.StatusNotFound,
-	job.CodeNoSecret:         http.StatusNotFound,
-	job.CodeNoTemplate:       http.StatusNotFound,
-	job.CodeNoHook:           http.StatusNotFound,
-	job.CodeNoSchedule:       http.StatusNotFound,
-	job.CodeMethodNotAllowed: http.StatusMethodNotAllowed,
-	job.CodeTimeout:          http.StatusRequestTimeout,
-	job.CodeEnded:            http.StatusConflict,
-	job.CodeNotEnded:         http.StatusConflict,
-	job.CodeDenied:           http.StatusForbidden,
-	job.CodeNotHeld:          http.StatusConflict,
-	job.CodeOtherInput:       http.StatusConflict,
-	job.CodeConflict:         http.StatusConflict,
-	job.CodeTenantExists:     http.StatusConflict,
-	job.CodeRevision:         http.StatusConflict,
-	job.CodeNotDisabled:      http.StatusConflict,
-	job.CodeTooManyTokens:    http.StatusConflict,
-	job.CodeTooManySecrets:   http.StatusConflict,
-	job.CodeTooManyTemplates: http.StatusConflict,
-	job.CodeTooManyHooks:     http.StatusConflict,
-	job.CodeTooManySchedules: http.StatusConflict,
-	job.CodeRotating:         http.StatusConflict,
-	job.CodeNoEndpoint:       http.StatusNotFound,
-	job.CodeTooManyEndpoints: http.StatusConflict,
-	job.CodePending:          http.StatusConflict,
-	job.CodeGone:             http.StatusGone,
-	job.CodeSessionEnded:     http.StatusGone,
-	job.CodeSessionBusy:      http.StatusTooManyRequests,
-	job.CodeTooLarge:         http.StatusRequestEntityTooLarge,
-	job.CodeMediaType:        http.StatusUnsupportedMediaType,
-	job.CodeRateLimited:      http.StatusTooManyRequests,
-	job.CodeQuotaExceeded:    http.StatusTooManyRequests,
-	job.CodeBudgetExceeded:   http.StatusPaymentRequired,
-	job.CodeTooManyWatchers:  http.StatusTooManyRequests,
-	job.CodeNoRuntimes:       http.StatusServiceUnavailable,
-	job.CodeNoSecretsKey:     http.StatusServiceUnavailable,
-	job.CodeWaitOver:         http.StatusServiceUnavailable,
-	job.CodeJobFailed:        http.StatusInternalServerError,
-	job.CodeUnavailable:      http.StatusServiceUnavailable,
-	job.CodeInternal:         http.StatusInternalServerError,
+	job.CodeInvalid:           http.StatusUnprocessableEntity,
+	job.CodeUnauthorized:      http.StatusUnauthorized,
+	job.CodeForbidden:         http.StatusForbidden,
+	job.CodeMissingScope:      http.StatusForbidden,
+	job.CodeNotFound:          http.StatusNotFound,
+	job.CodeNoRoute:           http.StatusNotFound,
+	job.CodeNoTenant:          http.StatusNotFound,
+	job.CodeNoToken:           http.StatusNotFound,
+	job.CodeNoSecret:          http.StatusNotFound,
+	job.CodeNoTemplate:        http.StatusNotFound,
+	job.CodeNoHook:            http.StatusNotFound,
+	job.CodeNoSchedule:        http.StatusNotFound,
+	job.CodeMethodNotAllowed:  http.StatusMethodNotAllowed,
+	job.CodeTimeout:           http.StatusRequestTimeout,
+	job.CodeEnded:             http.StatusConflict,
+	job.CodeNotEnded:          http.StatusConflict,
+	job.CodeDenied:            http.StatusForbidden,
+	job.CodeNotHeld:           http.StatusConflict,
+	job.CodeOtherInput:        http.StatusConflict,
+	job.CodeConflict:          http.StatusConflict,
+	job.CodeTenantExists:      http.StatusConflict,
+	job.CodeRevision:          http.StatusConflict,
+	job.CodeNotDisabled:       http.StatusConflict,
+	job.CodeTooManyTokens:     http.StatusConflict,
+	job.CodeTooManySecrets:    http.StatusConflict,
+	job.CodeTooManyTemplates:  http.StatusConflict,
+	job.CodeTooManyHooks:      http.StatusConflict,
+	job.CodeTooManySchedules:  http.StatusConflict,
+	job.CodeRotating:          http.StatusConflict,
+	job.CodeNoEndpoint:        http.StatusNotFound,
+	job.CodeTooManyEndpoints:  http.StatusConflict,
+	job.CodePending:           http.StatusConflict,
+	job.CodeGone:              http.StatusGone,
+	job.CodeSessionEnded:      http.StatusGone,
+	job.CodeSessionBusy:       http.StatusTooManyRequests,
+	job.CodeNoContext:         http.StatusNotFound,
+	job.CodeTooManyContexts:   http.StatusConflict,
+	job.CodeGenerationChanged: http.StatusConflict,
+	job.CodeTooLarge:          http.StatusRequestEntityTooLarge,
+	job.CodeMediaType:         http.StatusUnsupportedMediaType,
+	job.CodeRateLimited:       http.StatusTooManyRequests,
+	job.CodeQuotaExceeded:     http.StatusTooManyRequests,
+	job.CodeBudgetExceeded:    http.StatusPaymentRequired,
+	job.CodeTooManyWatchers:   http.StatusTooManyRequests,
+	job.CodeNoRuntimes:        http.StatusServiceUnavailable,
+	job.CodeNoSecretsKey:      http.StatusServiceUnavailable,
+	job.CodeWaitOver:          http.StatusServiceUnavailable,
+	job.CodeJobFailed:         http.StatusInternalServerError,
+	job.CodeUnavailable:       http.StatusServiceUnavailable,
+	job.CodeInternal:          http.StatusInternalServerError,
 }
 
 // problem says what err means to the client. What it doesn't foresee is Redis or the
@@ -90,6 +93,7 @@ func (a *API) problem(ctx context.Context, err error) error {
 	var told huma.HeadersError
 	var gone *job.GoneError
 	var over *job.WaitOverError
+	var changed *job.GenerationError
 	switch {
 	case errors.As(err, &told):
 		return err
@@ -102,6 +106,10 @@ func (a *API) problem(ctx context.Context, err error) error {
 	case errors.As(err, &gone):
 		p = newProblem(job.CodeGone, err.Error())
 		p.ID = gone.ID
+		return p
+	case errors.As(err, &changed):
+		p = newProblem(job.CodeGenerationChanged, err.Error())
+		p.Generation, p.Context = changed.Generation, changed.Context
 		return p
 	case errors.As(err, &over):
 		p = newProblem(job.CodeWaitOver, err.Error())

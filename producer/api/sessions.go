@@ -43,6 +43,16 @@ type sessionOutput struct {
 	Body     job.Session
 }
 
+type contextInput struct {
+	ID   string `path:"id" doc:"The session's id."`
+	Name string `path:"name" doc:"The context's name: up to 32 lower-case letters, digits, _ and -."`
+}
+
+type (
+	contextOutput  struct{ Body job.SessionContext }
+	contextsOutput struct{ Body producer.ContextList }
+)
+
 type sessionsOutput struct{ Body producer.SessionPage }
 
 // sessionRoutes are interpreters that keep their state.
@@ -72,6 +82,29 @@ func (a *API) sessionRoutes(h huma.API, d documenter) {
 	huma.Register(h, d.operation("interrupt-session", http.MethodPost, "/v1/sessions/{id}/interrupt", "Interrupt a session",
 		"Interrupts what the session executes, as DELETE of that job does; its state stays if its interpreter can be interrupted within 2 seconds. Nothing happens to a session that executes nothing.",
 		d.problems(401, 404, 503)), a.interruptSession)
+	restart := d.operation("restart-session", http.MethodPost, "/v1/sessions/{id}/restart", "Restart a session's interpreter",
+		"The next execution of the context has a new interpreter, and the same files. What it executes ends as canceled, its state lost; what waits is executed by the new one. An interpreter that executes nothing is ended before the session executes anything more, its memory held until then. "+
+			"The context's generation is one more, unless nothing was executed in it yet.",
+		d.problems(400, 401, 404, 410, 413, 415, 422, 503))
+	restart.MaxBodyBytes = smallBody
+	restart.RequestBody = jsonBody()
+	huma.Register(h, restart, a.restartSession)
+	restart.RequestBody.Content["application/json"].Schema = d.schema(job.Restart{})
+	restart.RequestBody.Required = false
+	huma.Register(h, d.operation("list-contexts", http.MethodGet, "/v1/sessions/{id}/contexts", "List a session's contexts",
+		"Each has an interpreter, and a state, of its own; they share the sandbox, its limits and its files, and take turns.", d.problems(401, 404, 503)), a.listContexts)
+	create := d.operation("make-context", http.MethodPut, "/v1/sessions/{id}/contexts/{name}", "Make a context",
+		"Makes a context of a session before its first execution, which would make it, too. Where it is there already, it has to have the same language and directory.",
+		d.problems(400, 401, 404, 409, 410, 413, 415, 422, 503))
+	create.MaxBodyBytes = smallBody
+	create.RequestBody = jsonBody()
+	huma.Register(h, create, a.makeContext)
+	create.RequestBody.Content["application/json"].Schema = d.schema(job.ContextSettings{})
+	create.RequestBody.Required = false
+	remove := d.operation("delete-context", http.MethodDelete, "/v1/sessions/{id}/contexts/{name}", "Delete a context",
+		"Ends a context's interpreter, as a restart does, and forgets it. What waits for it is canceled. One that is made again under the name has nothing of it, and a generation beyond.", d.problems(401, 404, 410, 422, 503))
+	remove.DefaultStatus = http.StatusNoContent
+	huma.Register(h, remove, a.deleteContext)
 	huma.Register(h, d.operation("list-executions", http.MethodGet, "/v1/sessions/{id}/executions", "List a session's executions",
 		"Records of what the session was given to execute, newest first, as GET /v1/jobs lists jobs: there can be fewer than limit, or none, on a page that is not the last.", d.problems(401, 404, 422, 503)), a.listExecutions)
 	execute := d.operation("execute-in-session", http.MethodPost, "/v1/sessions/{id}/execute", "Execute code in a session",
@@ -117,6 +150,43 @@ func (a *API) endSession(ctx context.Context, in *sessionInput) (*sessionOutput,
 
 func (a *API) interruptSession(ctx context.Context, in *sessionInput) (*sessionOutput, error) {
 	return a.session(ctx, func(c producer.Sessions) (job.Session, error) { return c.InterruptSession(ctx, in.ID) })
+}
+
+func (a *API) restartSession(ctx context.Context, in *sessionInput) (*sessionOutput, error) {
+	restart, done, err := readOptional[job.Restart](ctx, a)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	defer done()
+	return a.session(ctx, func(c producer.Sessions) (job.Session, error) { return c.RestartSession(ctx, in.ID, restart.Context) })
+}
+
+func (a *API) listContexts(ctx context.Context, in *sessionInput) (*contextsOutput, error) {
+	list, err := a.tenantClient(ctx).SessionContexts(ctx, in.ID)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return &contextsOutput{producer.ContextList{Contexts: list}}, nil
+}
+
+func (a *API) makeContext(ctx context.Context, in *contextInput) (*contextOutput, error) {
+	settings, done, err := readOptional[job.ContextSettings](ctx, a)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	defer done()
+	made, err := a.tenantClient(ctx).MakeContext(ctx, in.ID, in.Name, settings)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return &contextOutput{made}, nil
+}
+
+func (a *API) deleteContext(ctx context.Context, in *contextInput) (*struct{}, error) {
+	if err := a.tenantClient(ctx).DeleteContext(ctx, in.ID, in.Name); err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return nil, nil
 }
 
 // session answers what do makes of a session.

@@ -38,7 +38,7 @@ func (c *Client) Approval(ctx context.Context, id string) (job.Pending, error) {
 	if err != nil {
 		return job.Pending{}, err
 	}
-	p := job.Pending{Record: wireRecord(j), Session: j.Session, Spec: &job.Spec{}}
+	p := job.Pending{Record: wireRecord(j), Context: j.Place.Context, Language: j.Place.Language, Session: j.Session, Spec: &job.Spec{}}
 	if err := json.Unmarshal(text, p.Spec); err != nil {
 		return job.Pending{}, fmt.Errorf("read spec of job %s: %w", id, err)
 	}

@@ -154,16 +154,20 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 	e.Files = asked.Files
 	spec := x.Settings.Spec(e)
 	spec.Env, spec.Secrets = nil, nil // the session's worker has them
+	if n.Place, err = v.placeOf(x, e.Context, e.Language); err != nil {
+		return producer.Job{}, err
+	}
+	n.Expect = e.ExpectGeneration
 	judged := spec
 	judged.Env, judged.Secrets, judged.Source = x.Settings.Env, x.Settings.Secrets, e.Code
-	verdict, err := c.judge(v.terms, policy.Subject{Kind: policy.KindExecution, Spec: judged, Limits: x.Settings.Limits, Session: session})
+	verdict, err := c.judge(v.terms, policy.Subject{Kind: policy.KindExecution, Spec: judged, Limits: x.Settings.Limits, Session: session, Context: n.Place.Context, Language: n.Place.Language})
 	if err != nil {
 		return producer.Job{}, err
 	}
 	if verdict.Held() {
-		text, err := job.Marshal(spec)
+		text, err := record.MarshalExecution(spec, n.Place)
 		if err != nil {
-			return producer.Job{}, fmt.Errorf("encode spec: %w", err)
+			return producer.Job{}, err
 		}
 		n.Hold = c.held(verdict, id, text)
 	}

@@ -3,7 +3,6 @@ package direct
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -99,37 +98,35 @@ func (c *Client) execution(ctx context.Context, x record.Session, id string) (jo
 		return job.Executed{}, err
 	}
 	e := job.Executed{Result: *j.Result}
-	spec := r.Spec
+	spec, at := r.Spec, r.Place
 	if r.InputRef != "" {
-		if spec, err = c.storedInput(ctx, r); err != nil {
+		if spec, at, err = c.storedInput(ctx, r); err != nil {
 			return job.Executed{}, fmt.Errorf("read input of execution %s: %w", id, err)
 		}
 	}
 	if spec != nil {
-		e.Input = &job.ExecutionInput{Code: spec.Source, Files: spec.Files, Env: x.Settings.Env, Secrets: x.Settings.Secrets, WallMS: spec.Limits.WallMS}
+		e.Input = &job.ExecutionInput{
+			Code: spec.Source, Context: at.Context, Language: at.Language, Files: spec.Files, Env: x.Settings.Env, Secrets: x.Settings.Secrets, WallMS: spec.Limits.WallMS,
+		}
 	}
 	return e, nil
 }
 
 // storedInput is what the execution was given, where the bucket has it.
-func (c *Client) storedInput(ctx context.Context, r record.Job) (*job.Spec, error) {
+func (c *Client) storedInput(ctx context.Context, r record.Job) (*job.Spec, record.Place, error) {
 	keys, err := artifacts.JobKeys(r.Tenant, r.ID)
 	if err != nil {
-		return nil, err
+		return nil, record.Place{}, err
 	}
 	if !strings.HasPrefix(r.InputRef, keys.Prefix()) { // as of a result
-		return nil, errors.New("the record names an object that is not the execution's")
+		return nil, record.Place{}, errors.New("the record names an object that is not the execution's")
 	}
 	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 	defer cancel()
 	take := func(size int64) error { return c.memory.Take(ctx, answerWeight*size) }
 	b, err := c.objects.GetHeld(ctx, r.InputRef, record.MaxInline, take)
 	if err != nil {
-		return nil, err
+		return nil, record.Place{}, err
 	}
-	spec := new(job.Spec)
-	if err := json.Unmarshal(b, spec); err != nil {
-		return nil, fmt.Errorf("decode: %w", err)
-	}
-	return spec, nil
+	return record.UnmarshalExecution(b)
 }

@@ -49,6 +49,8 @@ type made struct {
 	Job       string         `json:"job"`
 	Status    job.Status     `json:"status,omitempty"`
 	State     string         `json:"state,omitempty"`
+	Context   string         `json:"context,omitempty"`
+	Language  string         `json:"language,omitempty"`
 	Artifacts []job.Artifact `json:"artifacts,omitempty"`
 	Files     []job.File     `json:"files,omitempty"`
 }
@@ -86,7 +88,7 @@ func cellsOf(ctx context.Context, from producer.Files, e job.Executed) ([]cell, 
 	}
 	var cells []cell
 	number := e.ID
-	code := cell{Source: e.Input.Code, Metadata: made{Job: e.ID, Status: e.Status}, Outputs: []any{}}
+	code := cell{Source: e.Input.Code, Metadata: made{Job: e.ID, Status: e.Status, Context: e.Input.Context, Language: e.Input.Language}, Outputs: []any{}}
 	if at := e.Session; at != nil {
 		code.Count, code.Metadata.State = &at.Sequence, at.State
 		number = strconv.FormatInt(at.Sequence, 10)

@@ -105,7 +105,7 @@ func New(tb testing.TB, base string) *Env {
 func (w *Env) Runtimes(tb testing.TB) {
 	tb.Helper()
 	err := w.Worker.Fleet.PublishRuntimes(tb.Context(), []fleet.Runtime{
-		{Name: "python", Version: "3.13", Aliases: []string{"python3"}, File: "main.py", Image: "glovebox/python", ImageDigest: "sha256:00", Limits: job.DefaultLimits, Sessions: true},
+		{Name: "python", Version: "3.13", Aliases: []string{"python3"}, File: "main.py", Image: "glovebox/python", ImageDigest: "sha256:00", Limits: job.DefaultLimits, Sessions: true, Languages: []string{"python", "javascript"}},
 		{Name: "bash", Version: "5.2", File: "main.sh", Image: "glovebox/bash", ImageDigest: "sha256:01", Limits: job.DefaultLimits},
 	})
 	if err != nil {

@@ -46,6 +46,8 @@ type recorded struct {
 	sequence int64
 	input    job.ExecutionInput
 	outcome  *outcome // nil: none is known, as it was lost
+	// anew says that the context's interpreter was restarted before it.
+	anew bool
 }
 
 // ErrIncomplete means that executions are no longer kept on which later ones go on.
@@ -88,6 +90,7 @@ func read(ctx context.Context, c Client, id string, upTo int64) (settings job.Se
 		Runtime: was.Runtime, Limits: was.Limits, TTLSeconds: was.TTLSeconds, IdleSeconds: was.IdleSeconds, Metadata: was.Metadata,
 		IdempotencyKey: rand.Text(), // so that the request can be repeated
 	}
+	next := map[string]int{} // the generation with which a context goes on
 	for e, err := range c.Transcript(ctx, id) {
 		if err != nil {
 			return settings, nil, fmt.Errorf("read transcript: %w", err)
@@ -102,6 +105,18 @@ func read(ctx context.Context, c Client, id string, upTo int64) (settings job.Se
 		if e.Session != nil {
 			if e.Session.Sequence != r.sequence {
 				return settings, nil, fmt.Errorf("%w: number %d is missing", ErrIncomplete, r.sequence)
+			}
+			at := e.Session
+			r.anew = next[at.Context] > 0 && at.Generation > next[at.Context]
+			next[at.Context] = at.Generation
+			if at.State == job.StateLost {
+				next[at.Context]++
+			}
+			for _, name := range at.LostContexts {
+				if name == job.MainContext {
+					name = ""
+				}
+				next[name]++
 			}
 			if r.outcome, err = outcomeOf(ctx, c, e.Result); err != nil {
 				return settings, nil, fmt.Errorf("read execution %s: %w", e.ID, err)
@@ -123,7 +138,14 @@ func again(ctx context.Context, c Client, session string, r recorded) (Step, err
 		step.Skipped = "it came to no end of its own: it was refused, or lost with its session"
 		return step, nil
 	}
-	j, err := c.ExecuteInSession(ctx, session, job.SessionExecution{Code: r.input.Code, Files: r.input.Files, WallMS: r.input.WallMS, IdempotencyKey: rand.Text()})
+	if r.anew {
+		if _, err := c.RestartSession(ctx, session, r.input.Context); err != nil {
+			return step, fmt.Errorf("restart as before it: %w", err)
+		}
+	}
+	j, err := c.ExecuteInSession(ctx, session, job.SessionExecution{
+		Code: r.input.Code, Context: r.input.Context, Language: r.input.Language, Files: r.input.Files, WallMS: r.input.WallMS, IdempotencyKey: rand.Text(),
+	})
 	if err != nil {
 		return step, err
 	}
