@@ -74,6 +74,8 @@ func (s *session) handleNext() (left bool, err error) {
 			s.listener.killed = true
 			close(s.killed)
 		}
+	case agentwire.TypeResume:
+		return false, s.sayReady()
 	case agentwire.TypeTest:
 		s.coming = coming{test: &test{args: s.check.Test.Args}}
 	case agentwire.TypeTurn:

@@ -9,19 +9,18 @@ import (
 	"syscall"
 )
 
-// The worker's answers to askStart.
+// The bits of a worker's answer to askStart; none: the sandbox is started plainly.
 const (
-	startPlainly = 0
-	// startFromSnapshot comes with a snapshot's three files.
+	// startFromSnapshot comes with files: the three of a snapshot, or the one of a paused sandbox.
 	startFromSnapshot = 1
-	// startForSnapshot: the worker wants the sandbox's control socket once it is started, to
-	// make a snapshot of it.
-	startForSnapshot = 2
+	// startForControl: the worker wants the sandbox's control socket once it is started, to
+	// make a snapshot of it or to pause it.
+	startForControl = 2
 )
 
 // how is how a worker wants a sandbox to be started.
 type how struct {
-	snapshot []int // files; nil: the sandbox starts with its first process
+	snapshot []int // files that it goes on from; nil: the sandbox starts with its first process
 	worker   int   // the socket of a worker that waits for the sandbox's control socket; -1: none does
 }
 
@@ -41,19 +40,17 @@ func askHow(runsc string, s sandboxState, id string) (how, error) {
 		return h, fmt.Errorf("ask the worker at %s how to start container %s: %w", path, id, err)
 	}
 	answer, files, err := receiveAnswer(socket)
-	if err == nil && answer == startForSnapshot {
-		h.worker = socket
-		return h, nil
-	}
-	_ = syscall.Close(socket)
-	if err == nil && (answer == startFromSnapshot) != (len(files) == 3) {
+	h.snapshot, h.worker = files, socket
+	if from := answer&startFromSnapshot != 0; err == nil && (answer > startFromSnapshot|startForControl || from != (len(files) == 1 || len(files) == 3) || !from && len(files) > 0) {
 		err = fmt.Errorf("its answer %d has %d files", answer, len(files))
 	}
 	if err != nil {
-		return h, fmt.Errorf("ask the worker at %s how to start container %s: %w", path, id, err)
+		h.close()
+		return how{worker: -1}, fmt.Errorf("ask the worker at %s how to start container %s: %w", path, id, err)
 	}
-	if answer == startFromSnapshot {
-		h.snapshot = files
+	if answer&startForControl == 0 {
+		h.worker = -1
+		_ = syscall.Close(socket)
 	}
 	return h, nil
 }

@@ -91,6 +91,9 @@
 // one. A Kill that comes between two turns is of no effect. The files that a turn sends are those that have
 // changed since the turn before. Refused can come instead of the first Started.
 //
+// Between two turns the worker may send Resume, which the agent answers with Ready. So the worker knows that the agent has
+// read all that was sent before, which is when a session can be paused; and once more, to the agent's new end, that it goes on.
+//
 // # Flow control
 //
 // The program's output shares the stream with the agent's own messages, so a worker

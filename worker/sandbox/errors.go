@@ -9,4 +9,6 @@ var (
 	ErrNoImage = errors.New("image is not there")
 	// ErrImageRefused is wrapped when an image is in the store and must not be run.
 	ErrImageRefused = errors.New("image is refused")
+	// ErrStateLost is wrapped when a session that was paused can't go on.
+	ErrStateLost = errors.New("the paused session could not go on")
 )

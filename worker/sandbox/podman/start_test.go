@@ -47,7 +47,7 @@ func TestSayHow(t *testing.T) {
 		word   int // -1: no answer
 		err    error
 	}{
-		{name: "as usual", madeOf: "any", word: startPlainly},
+		{name: "as usual", madeOf: "any", word: 0},
 		{name: "from a snapshot", start: startMode{from: testSnapshot(t)}.special(), madeOf: "these files", word: startFromSnapshot},
 		{name: "made of other files", start: startMode{from: testSnapshot(t)}.special(), madeOf: "those files", word: -1, err: errOtherFiles},
 		{name: "from one that was dropped", start: startMode{from: ended}.special(), madeOf: "these files", word: -1, err: errDropped},
@@ -75,7 +75,7 @@ func TestSayHow(t *testing.T) {
 		}
 		again := dial(t, d)
 		ask(t, again, askStart, id, tt.madeOf)
-		if word, _ := answer(t, again); word != startPlainly {
+		if word, _ := answer(t, again); word != 0 {
 			t.Errorf("%s: asked once more it answers %d", tt.name, word)
 		}
 	}
@@ -111,7 +111,7 @@ func TestAwaitControl(t *testing.T) {
 		d.expect(id, start)
 		c := dial(t, d)
 		ask(t, c, askStart, id, "these files")
-		if word, _ := answer(t, c); word != startForSnapshot {
+		if word, _ := answer(t, c); word != startForControl {
 			t.Fatalf("%s: got %d", name, word)
 		}
 		r, w, err := os.Pipe()
