@@ -28,10 +28,9 @@ const settleTime = 200 * time.Millisecond
 // The SDK's transfer manager is not used: it notices a failed part only after reading
 // the next one, whatever that takes, holds buffers per upload without a common bound,
 // and logs to the global logger.
-func (s *Store) multipart(ctx context.Context, cancel context.CancelCauseFunc, o Object, name string, begin []byte, rest *source) error {
+func (s *Store) multipart(ctx context.Context, cancel context.CancelCauseFunc, o Copy, begin []byte, rest *source) error {
 	created, err := s.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
-		Bucket: &s.config.Bucket, Key: &o.Key, ContentType: &o.MediaType,
-		ContentDisposition: aws.String(disposition(name, o.MediaType)),
+		Bucket: &s.config.Bucket, Key: &o.Key, ContentType: said(o.MediaType), ContentDisposition: said(o.Disposition),
 	})
 	if err != nil {
 		return fmt.Errorf("begin multipart upload: %w", err)

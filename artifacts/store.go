@@ -129,19 +129,30 @@ func (s *Store) PutBytes(ctx context.Context, key, mediaType string, data []byte
 func (s *Store) putBytes(ctx context.Context, key, mediaType string, data []byte, options ...func(*s3.Options)) (Object, error) {
 	sum := sha256.Sum256(data)
 	o := Object{Key: key, Size: int64(len(data)), SHA256: hex.EncodeToString(sum[:]), MediaType: mediaType, Kind: Kind(mediaType)}
-	return o, s.put(ctx, o, key, data, options...)
+	return o, s.put(ctx, Copy{o, disposition(key, o.MediaType)}, data, options...)
 }
 
-func (s *Store) put(ctx context.Context, o Object, name string, data []byte, options ...func(*s3.Options)) error {
-	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
+func (s *Store) put(ctx context.Context, o Copy, data []byte, options ...func(*s3.Options)) error {
+	in := &s3.PutObjectInput{
 		Bucket: &s.config.Bucket, Key: &o.Key, Body: bytes.NewReader(data), ContentLength: &o.Size,
-		ContentType: &o.MediaType, ContentDisposition: aws.String(disposition(name, o.MediaType)),
-		Metadata: map[string]string{hashMetadata: o.SHA256},
-	}, options...)
+		ContentType: said(o.MediaType), ContentDisposition: said(o.Disposition),
+	}
+	if o.SHA256 != "" { // none was noted where clients put an upload, or it came in parts
+		in.Metadata = map[string]string{hashMetadata: o.SHA256}
+	}
+	_, err := s.client.PutObject(ctx, in, options...)
 	if err != nil {
 		return fmt.Errorf("put object %q: %w", o.Key, err)
 	}
 	return nil
+}
+
+// said is nil for what is not said.
+func said(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
 }
 
 // Get opens an object, or fails with [ErrNotFound]. The caller closes the body.

@@ -59,12 +59,12 @@ func (s *Store) Upload(ctx context.Context, key string, r io.Reader, o Options) 
 
 	if err != nil { // the end: it is small
 		object.Size, object.SHA256 = src.n, src.sum()
-		if err := s.put(ctx, object, o.Name, begin); err != nil {
+		if err := s.put(ctx, Copy{object, disposition(o.Name, object.MediaType)}, begin); err != nil {
 			return Object{}, fmt.Errorf("upload: %w", err)
 		}
 		return object, nil
 	}
-	if err := s.multipart(ctx, cancel, object, o.Name, begin, src); err != nil {
+	if err := s.multipart(ctx, cancel, Copy{object, disposition(o.Name, object.MediaType)}, begin, src); err != nil {
 		return Object{}, fmt.Errorf("upload %q: %w", key, err)
 	}
 	object.Size, object.SHA256 = src.n, src.sum()

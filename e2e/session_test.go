@@ -110,6 +110,10 @@ func TestSessionCommand(t *testing.T) {
 	if got := run("exec", "--file", small, "--file", "in/l.txt="+large, id, "import os; print(os.path.getsize('small.txt') + os.path.getsize('in/l.txt'))"); got != "1000010" {
 		t.Errorf("got %q, want the files' sizes", got)
 	}
+	run("extend", id, "--ttl", "80m", "--idle", "75m")
+	if got := run("show", id); !strings.Contains(got, `"idle_seconds": 4500`) {
+		t.Errorf("got %s, want it extended", got)
+	}
 	if got := run("list"); !strings.Contains(got, id) || !strings.Contains(got, "ready") {
 		t.Errorf("got %s, want the session", got)
 	}

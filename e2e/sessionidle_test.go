@@ -78,8 +78,8 @@ func (g *glovebox) hellos() time.Duration {
 	return took.percentile(50)
 }
 
-// cpuTime is what api, worker and so many sandboxes use in a while, once all others are gone. It logs which use most. Podman's service is logged only: its answer to
-// the worker's ping, every 10 s, takes some 150 ms beside 3 containers, 200 ms beside 20, and 30 ms beside none.
+// cpuTime is what api, worker and so many sandboxes use in a while, once all others are gone. It logs which use most. Podman's service is logged only: every 10 s
+// the worker has it list its containers, to find those of dead workers.
 func (g *glovebox) cpuTime(sandboxes int, window time.Duration) (sum time.Duration) {
 	g.tb.Helper()
 	gbtest.Eventually(g.tb, "jobs' sandboxes are gone", func() bool { return len(g.ours()) == sandboxes })

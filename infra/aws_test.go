@@ -8,12 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -158,59 +155,6 @@ func TestBootRefuses(t *testing.T) {
 				t.Errorf("want the launch abandoned, asked was\n%s", asked)
 			}
 		})
-	}
-}
-
-// TestSingleHost: one machine gets everything, with secrets that are made on it once.
-func TestSingleHost(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	m.stub("chgrp", "")
-	m.write("etc/redis/redis.conf", "# the package's\n")
-	// This machine's own /etc/redis, where there is one, is closed to the test's root.
-	if err := unix.Setxattr(m.upper("etc/redis"), "user.overlay.opaque", []byte("y"), 0); err != nil {
-		t.Fatal(err)
-	}
-	m.write("etc/caddy/Caddyfile", "# the package's\n")
-	m.pack("packed")
-	m.write("tree/pack/bin/glovebox", `#!/bin/bash
-mkdir -p "$2"
-for user in glovebox-api glovebox-worker; do echo "password-of-$user" >"$2/$user"; done
-echo user default on`)
-	install := []string{"bash", "-c", "cp -r infra pack/ && exec pack/infra/aws/single-host.sh glovebox.example.com jobs eu-central-1"}
-	m.run(install...)
-	for _, unit := range []string{"redis-server", "glovebox-worker", "glovebox-api", "caddy"} {
-		if !regexp.MustCompile(`(?m)^systemctl (?:re)?start ` + unit + `\.service$`).MatchString(m.asked()) {
-			t.Errorf("want %s started, asked was\n%s", unit, m.asked())
-		}
-	}
-	api, worker := m.read("etc/glovebox/api.env"), m.read("etc/glovebox/worker.env")
-	for settings, lines := range map[string][]string{
-		api:                                     {"GLOVEBOX_REDIS_URL='redis://glovebox-api:password-of-glovebox-api@127.0.0.1:6379/0'\n", "GLOVEBOX_PUBLIC_URL='https://glovebox.example.com'\n"},
-		worker:                                  {"GLOVEBOX_REDIS_URL='redis://glovebox-worker:password-of-glovebox-worker@127.0.0.1:6379/0'\n", "GLOVEBOX_S3_BUCKET='jobs'\n"},
-		m.read("etc/redis/users.acl"):           {"user default on\n"},
-		m.read("etc/redis/glovebox.conf"):       {"aclfile /etc/redis/users.acl\n", "appendonly yes\n", "maxmemory-policy noeviction\n"},
-		m.read("etc/redis/redis.conf"):          {"include /etc/redis/glovebox.conf\n"},
-		m.read("etc/caddy/Caddyfile"):           {"glovebox.example.com {\n", "reverse_proxy 127.0.0.1:8437 {\n"},
-		m.read("usr/local/bin/glovebox-worker"): {"packed"},
-	} {
-		for _, line := range lines {
-			if !strings.Contains(settings, line) {
-				t.Errorf("want %q in\n%s", line, settings)
-			}
-		}
-	}
-	for _, secret := range []string{`ADMIN_TOKEN='[0-9a-f]{64}'`, `WEBHOOK_KEY='[^']{44}'`, `CAPABILITY_KEY='[^']{44}'`} {
-		if !regexp.MustCompile(secret).MatchString(api) {
-			t.Errorf("want %s in\n%s", secret, api)
-		}
-	}
-	if info, err := os.Stat(m.upper("etc/glovebox/api.env")); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("got mode %v, %v, want 0600", info, err)
-	}
-	m.run(install...)
-	if m.read("etc/glovebox/api.env") != api || m.read("etc/glovebox/worker.env") != worker || strings.Count(m.read("etc/redis/redis.conf"), "glovebox.conf") != 1 {
-		t.Error("run again, it changed settings")
 	}
 }
 

@@ -44,6 +44,8 @@ pack() {
     mkdir -p "$dir/bin" "$dir/lib" "$dir/images"
     install -m 755 bin/glovebox bin/glovebox-worker "$dir/bin/"
     install -m 755 "$GLOVEBOX_LIB/runsc" bin/glovebox-runtime bin/glovebox-agent "$dir/lib/"
+    # For infra/install.sh, where a host has everything.
+    [ ! -x "$GLOVEBOX_LIB/versitygw" ] || install -m 755 "$GLOVEBOX_LIB/versitygw" "$dir/lib/"
     rm -rf "$dir/infra"
     cp -r infra "$dir/infra"
     # The name of a file is the runtime's and its image's id, by which a host knows what it has.

@@ -55,6 +55,36 @@ type SessionSettings struct {
 	IdempotencyKey string `json:"idempotency_key,omitempty" doc:"Up to 255 printable ASCII characters. For 24 hours, the same request under the same key is answered with the first one's session."`
 }
 
+// SessionChange is what of a session can change; what is nil stays as it is.
+type SessionChange struct {
+	TTLSeconds  *int64             `json:"ttl_seconds,omitempty" minimum:"1" doc:"How much longer the session lives, from now. It can live 5400 seconds in all, from when it was asked for: what is more is refused with the most there is."`
+	IdleSeconds *int64             `json:"idle_seconds,omitempty" minimum:"1" doc:"It ends when it has executed nothing for so long: up to what it lives in all."`
+	Metadata    *map[string]string `json:"metadata,omitempty" doc:"In the place of all that it has; {} for none."`
+}
+
+// Check returns what is wrong with the change of any session as [Invalid], or nil.
+func (c SessionChange) Check() error {
+	var errs Invalid
+	add := func(field string, value any, message, allowed string) {
+		errs = append(errs, FieldError{field, value, message, allowed})
+	}
+	for _, f := range []struct {
+		name  string
+		value *int64
+	}{{"ttl_seconds", c.TTLSeconds}, {"idle_seconds", c.IdleSeconds}} {
+		if f.value != nil && (*f.value < 1 || *f.value > MaxTTLSeconds) {
+			add(f.name, *f.value, "is out of range", fmt.Sprintf("1 to %d", MaxTTLSeconds))
+		}
+	}
+	if c.Metadata != nil {
+		checkMetadata(add, *c.Metadata)
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs
+}
+
 // SessionExecution is code for a session to execute.
 type SessionExecution struct {
 	Code string `json:"code,omitempty" doc:"Goes on from what the session has executed before. It may be left out where there are files." example:"x = 1; print(x)"`
@@ -77,7 +107,7 @@ type Session struct {
 	Generation  int               `json:"generation" doc:"Counts its interpreters, 0 before the first execution: a state that was lost is one more."`
 	Executions  int64             `json:"executions" doc:"How many have begun."`
 	Execution   string            `json:"execution_id,omitempty" doc:"The one that runs; it is a job."`
-	TTLSeconds  int64             `json:"ttl_seconds"`
+	TTLSeconds  int64             `json:"ttl_seconds" doc:"From created_at to expires_at."`
 	IdleSeconds int64             `json:"idle_seconds"`
 	CreatedAt   time.Time         `json:"created_at"`
 	ReadyAt     *time.Time        `json:"ready_at,omitempty"`

@@ -28,6 +28,9 @@ type Sessions interface {
 	// Cancel are for it, too; Cancel interrupts one that runs. It fails with job.Invalid, job.ErrNoSession, job.ErrSessionEnded
 	// or job.ErrSessionBusy.
 	ExecuteInSession(ctx context.Context, session string, e job.SessionExecution) (Job, error)
+	// ChangeSession changes how long a session lives, how long it may be idle, or its metadata. It fails with job.Invalid, for more than a session can live, say, with
+	// job.ErrNoSession or with job.ErrSessionEnded.
+	ChangeSession(ctx context.Context, id string, change job.SessionChange) (job.Session, error)
 	// InterruptSession interrupts what a session executes, if it executes anything.
 	InterruptSession(ctx context.Context, id string) (job.Session, error)
 	// EndSession ends a session, and what it executes. One that has ended stays as it is.
@@ -120,6 +123,15 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 		err = c.send(ctx, http.MethodPost, path+"/execute", e, &j)
 		return j, err
 	})
+}
+
+// ChangeSession is [Sessions.ChangeSession].
+func (c *Client) ChangeSession(ctx context.Context, id string, change job.SessionChange) (x job.Session, err error) {
+	path, err := sessionPath(id)
+	if err == nil {
+		err = c.send(ctx, http.MethodPatch, path, change, &x)
+	}
+	return x, err
 }
 
 // InterruptSession is [Sessions.InterruptSession].

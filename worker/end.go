@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/glovebox-run/glovebox/artifacts"
@@ -65,9 +66,11 @@ func (w *Worker) endRecord(life context.Context, j record.Job, e record.Ending) 
 	})
 }
 
-// lost reports whether err says that the job is another worker's, or has another end.
+// lost reports whether err says that the job or session is another worker's, or has another end.
 func lost(err error) bool {
-	return errors.Is(err, record.ErrStale) || errors.Is(err, job.ErrEnded) || errors.Is(err, job.ErrNotFound)
+	return slices.ContainsFunc(
+		[]error{record.ErrStale, job.ErrEnded, job.ErrNotFound, record.ErrTaken, job.ErrSessionEnded, job.ErrNoSession},
+		func(final error) bool { return errors.Is(err, final) })
 }
 
 // afterEnd logs what endRecord came to, and deletes what this try stored if it is certain that

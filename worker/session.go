@@ -31,9 +31,12 @@ type heldSession struct {
 	worker  *Worker
 	life    context.Context //nolint:containedctx // that of the worker
 	record  record.Session
+	began   time.Time
+	asked   bool // its sandbox has, for an execution
 	runtime job.Runtime
 	wake    <-chan struct{}
 	log     *slog.Logger
+	clock   clock
 
 	limits     job.Limits
 	turn       *turn           // that runs; nil between two
@@ -47,7 +50,7 @@ type heldSession struct {
 
 // holdSession has a sandbox execute what comes for the session, until it ends.
 func (w *Worker) holdSession(life context.Context, x record.Session, r runtimes.Runtime) {
-	h := &heldSession{worker: w, life: life, record: x, limits: sessionLimits(x, r), log: w.Log.With("session_id", x.ID)}
+	h := &heldSession{worker: w, life: life, record: x, began: time.Now(), limits: sessionLimits(x, r), clock: newClock(x), log: w.Log.With("session_id", x.ID)}
 	var forget func()
 	h.wake, forget = w.turns.Wait(x.ID)
 	defer forget()
@@ -67,8 +70,12 @@ func (h *heldSession) run(life context.Context, r runtimes.Runtime) (_ sandbox.O
 			err = fmt.Errorf("run session: panic: %v\n%s", v, debug.Stack())
 		}
 	}()
-	ctx, cancel := context.WithDeadlineCause(life, h.record.Expires.Add(sessionSlack), errTTL)
-	defer cancel()
+	// What Podman's clock is set by, as the session can be given more time.
+	longest, cancelLongest := context.WithDeadlineCause(life, h.record.Created.Add(job.MaxTTLSeconds*time.Second+sessionSlack), errTTL)
+	defer cancelLongest()
+	ctx, cancel := context.WithCancelCause(longest)
+	defer cancel(nil)
+	defer h.clock.endAfter(sessionSlack, func() { cancel(errTTL) })()
 	defer func() {
 		if err != nil && errors.Is(context.Cause(ctx), errTTL) {
 			err = errors.Join(errTTL, err)
@@ -94,33 +101,35 @@ func (h *heldSession) run(life context.Context, r runtimes.Runtime) (_ sandbox.O
 // Next waits for an execution, or for the session's end.
 func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 	w, x := h.worker, h.record
-	idleTime := time.Duration(x.Settings.IdleSeconds) * time.Second
-	idle, ttl, look := time.NewTimer(idleTime), time.NewTimer(time.Until(x.Expires)), time.NewTimer(lookInterval)
-	defer idle.Stop()
-	defer ttl.Stop()
+	idleSince := time.Now()
+	due, look := time.NewTimer(h.clock.due(idleSince)), time.NewTimer(lookInterval)
+	defer due.Stop()
 	defer look.Stop()
 	var given <-chan struct{} // a slot; nil while none is waited for
 	stopWaiting := func() {}
 	defer func() { stopWaiting() }()
-	idleOver := false
+	woken := false
 	var warn await.Rarely
 	for {
 		select { // before another execution begins
 		case <-w.draining:
 			return h.noMore(job.EndDrained, "its worker shut down")
-		case <-ttl.C:
-			return h.noMore(job.EndTTL, "its ttl_seconds are over")
 		default:
 		}
 		look.Reset(lookInterval)
+		if h.clock.expired() { // nothing begins any more, unless it was given more time
+			if end := h.readClock(ctx, 0, &warn); end != nil {
+				return h.noMore(end.Reason, end.Message)
+			}
+		}
 		h.slot = h.slot || given == nil && w.sessions.turns.try(x.Tenant)
+		h.asked = true
 		j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, h.done, h.generation, h.slot)
 		switch {
 		case err == nil:
 			t, err := h.begin(ctx, j)
 			if h.refused(err) {
-				idleOver = false // somebody has asked for something
-				idle.Reset(idleTime)
+				idleSince = time.Now() // somebody has asked for something
 				continue
 			}
 			return t, err == nil, err
@@ -128,41 +137,39 @@ func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 			if given == nil {
 				given, stopWaiting = w.sessions.turns.wait(x.Tenant)
 			}
-			idleOver = false
-			idle.Reset(idleTime)
+			idleSince = time.Now()
 		case errors.Is(err, job.ErrSessionEnded), errors.Is(err, job.ErrNoSession):
 			h.elsewhere = true
 			return h.noMore("", "")
 		case errors.Is(err, record.ErrTurnHeld): // whoever decides may take longer than its idle_seconds
 			h.giveSlot()
-			idleOver = false
-			idle.Reset(idleTime)
+			idleSince = time.Now()
 		case errors.Is(err, record.ErrNoTurn):
 			h.giveSlot()
-			if idleOver {
-				return h.noMore(job.EndIdle, "it has executed nothing for its idle_seconds")
-			}
 		case ctx.Err() == nil:
 			if warn.Now() {
 				h.log.Warn("executions could not be looked for, trying again", "error", err)
 			}
-			idleOver = false // nobody could ask for anything
-			idle.Reset(idleTime)
+			idleSince = time.Now() // nobody could ask for anything
 			look.Reset(askAgain)
 		}
+		if woken { // by what may be a change of the session
+			if end := h.readClock(ctx, time.Since(idleSince), &warn); end != nil {
+				return h.noMore(end.Reason, end.Message)
+			}
+		}
+		due.Reset(h.clock.due(idleSince))
+		woken = true
 		select {
 		case <-ctx.Done():
 			return sandbox.Turn{}, false, context.Cause(ctx)
 		case <-given:
 			given, stopWaiting = nil, func() {}
-			h.slot = true
+			h.slot, woken = true, false
 		case <-h.wake:
 		case <-look.C:
 		case <-w.draining:
-		case <-idle.C:
-			idleOver = true // but an execution may wait whose message was lost
-		case <-ttl.C:
-			return h.noMore(job.EndTTL, "its ttl_seconds are over")
+		case <-due.C: // but an execution may wait whose message was lost, or it was given more time
 		}
 	}
 }
@@ -233,6 +240,10 @@ func (h *heldSession) ended(outcome sandbox.Outcome, err error) {
 		h.worker.discard(ctx, h.turn.job)
 	}
 	h.giveSlot()
+	if !h.asked && h.givenBack(end) {
+		h.log.Warn("session given back before it began", "reason", end.Reason, "error", err)
+		return
+	}
 	h.log.Info("session ends", "reason", end.Reason, "error", err)
 	if h.elsewhere {
 		return
@@ -247,6 +258,20 @@ func (h *heldSession) ended(outcome sandbox.Outcome, err error) {
 	if err != nil {
 		h.log.Error("session could not be ended, the reaper will", "error", err)
 	}
+}
+
+// givenBack reports whether another worker can have the session, which has not begun: this one can run nothing, or shuts down.
+func (h *heldSession) givenBack(end *job.SessionEnd) bool {
+	w := h.worker
+	if end.Reason != job.EndDrained && (end.Reason != job.EndFailed || w.outage(h.life, h.began) == nil) {
+		return false
+	}
+	given := false
+	err := w.persist(h.life, h.record.ID, func(ctx context.Context) (err error) {
+		given, err = w.Records.GiveBackSession(ctx, h.record, w.ID)
+		return err
+	})
+	return err == nil && given
 }
 
 // noSink is for what a sandbox says outside of executions.

@@ -138,10 +138,17 @@ func (w *Worker) handleSession(life context.Context, t *asynq.Task, giveSlot fun
 	} else if err != nil {
 		return err
 	}
-	x, err = w.Records.ClaimSession(life, run.ID, w.ID)
-	if err != nil {
+	// Whether the claim came to pass is not known where its answer got lost, and the beats name the session as long as it is asked again.
+	var unreadable error
+	err = w.persist(life, run.ID, func(ctx context.Context) (err error) {
+		if x, err = w.Records.ClaimSession(ctx, run.ID, w.ID); x.ID != "" {
+			unreadable, err = err, nil
+		}
+		return err
+	})
+	if err = errors.Join(err, unreadable); err != nil {
 		w.endRun(run)
-		if errors.Is(err, job.ErrNoSession) || errors.Is(err, job.ErrSessionEnded) || errors.Is(err, record.ErrTaken) {
+		if lost(err) {
 			return nil
 		}
 		return err

@@ -50,7 +50,7 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 	interrupted := make(chan struct{})
 	interrupt := sync.OnceFunc(func() { close(interrupted) })
 	stopInterrupt := context.AfterFunc(watching, interrupt) //nolint:contextcheck // it outlives ctx, as the worker's life does
-	ttl := time.AfterFunc(time.Until(h.record.Expires), interrupt)
+	stopClock := h.watchClock(interrupt)                    //nolint:contextcheck // as above
 	out := newOutput(w, keys, j.Epoch, events, nil)
 	limits := h.limits
 	if own := j.Spec.Limits.WallMS; own > 0 {
@@ -61,7 +61,7 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 	given.Env = h.record.Settings.Env
 	h.turn = &turn{session: h, job: j, keys: keys, out: out, events: events, began: time.Now(), limits: limits, input: attest.NewExecutionInput(given, at, h.head)}
 	h.turn.close = sync.OnceFunc(func() {
-		ttl.Stop()
+		stopClock()
 		stopInterrupt()
 		stopWatching()
 		forget()

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
 	"strings"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -62,7 +64,7 @@ func (a *app) report(ctx context.Context, err error) int {
 // classify gives every error that has none a code and a hint.
 func (a *app) classify(err error) *failure {
 	var f *failure
-	var network net.Error
+	var network net.Error // which an error of the file system's looks like
 	switch {
 	case errors.As(err, &f):
 		return f
@@ -70,6 +72,8 @@ func (a *app) classify(err error) *failure {
 		return &failure{exitUsage, err, `"glovebox help" lists the commands, "glovebox help COMMAND" explains one`}
 	case job.CodeOf(err) != "":
 		return a.classifySaid(err)
+	case errors.As(err, new(*fs.PathError)), errors.As(err, new(*os.LinkError)):
+		return &failure{exitFailed, err, ""}
 	case errors.As(err, &network):
 		return &failure{exitGlovebox, err, `is Glovebox running there? "glovebox dev" starts it on this machine`}
 	}

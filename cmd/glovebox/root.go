@@ -116,6 +116,8 @@ Exit codes:
 		{serverGroup, a.policyCommand()},
 		{serverGroup, a.redisACLCommand()},
 		{serverGroup, a.auditCommand()},
+		{serverGroup, a.backupCommand()},
+		{serverGroup, a.restoreCommand()},
 		{machineGroup, a.runtimesCommand()},
 		{machineGroup, a.doctorCommand()},
 		{machineGroup, a.versionCommand()},

@@ -29,7 +29,7 @@ end of its --ttl, or when it has executed nothing for its --idle time.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.sessionStartCommand(), a.sessionExecCommand(), a.sessionListCommand(), a.sessionShowCommand(), a.sessionTranscriptCommand(), a.sessionNotebookCommand(), a.sessionReplayCommand(), a.sessionEndCommand())
+	cmd.AddCommand(a.sessionStartCommand(), a.sessionExecCommand(), a.sessionListCommand(), a.sessionShowCommand(), a.sessionExtendCommand(), a.sessionTranscriptCommand(), a.sessionNotebookCommand(), a.sessionReplayCommand(), a.sessionEndCommand())
 	return cmd
 }
 

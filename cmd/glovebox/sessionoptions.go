@@ -44,19 +44,19 @@ func (o *sessionOptions) changed(f *pflag.FlagSet) bool {
 
 func (o *sessionOptions) settings() (job.SessionSettings, error) {
 	s := job.SessionSettings{Runtime: o.runtime, IdempotencyKey: cmp.Or(o.key, rand.Text())} // so that a request can be repeated
-	var errs [3]error
+	var errs [5]error
 	s.Limits, errs[0] = parseLimits("--limit", o.limits, job.Limits{})
 	s.Env, errs[1] = pairs("--env", o.env)
 	s.Metadata, errs[2] = pairs("--metadata", o.metadata)
-	for _, d := range []struct {
-		flag  string
-		value time.Duration
-		field *int64
-	}{{"ttl", o.ttl, &s.TTLSeconds}, {"idle", o.idle, &s.IdleSeconds}} {
-		if d.value%time.Second != 0 || d.value < 0 {
-			return s, usagef("--%s %s: want whole seconds", d.flag, d.value)
-		}
-		*d.field = int64(d.value / time.Second)
-	}
+	s.TTLSeconds, errs[3] = wholeSeconds("--ttl", o.ttl)
+	s.IdleSeconds, errs[4] = wholeSeconds("--idle", o.idle)
 	return s, errors.Join(errs[:]...)
+}
+
+// wholeSeconds are those of the flag's value.
+func wholeSeconds(flag string, d time.Duration) (int64, error) {
+	if d%time.Second != 0 || d < 0 {
+		return 0, usagef("%s %s: want whole seconds", flag, d)
+	}
+	return int64(d / time.Second), nil
 }

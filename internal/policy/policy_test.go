@@ -170,7 +170,8 @@ func TestRuleThatNeverEnds(t *testing.T) {
 		if v.Fault == nil || v.Held() {
 			t.Errorf("%s: got %+v, want it refused", when, v)
 		}
-		if took > gbtest.AtOnce {
+		// A second at most by itself, and 45 s with the race detector on a busy machine; without a bound some of these take hours.
+		if took > gbtest.Patience {
 			t.Errorf("%s: took %s", when, took)
 		}
 	}

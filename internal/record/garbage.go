@@ -97,6 +97,9 @@ func (w *Sweeper) sweepObjects(ctx context.Context, tenant, id string) error {
 		// Its end sets a time of its own. It may have just done so, hence not a removal.
 		return w.reschedule(ctx, garbageKey(tenant), id, w.Records.now().Add(announceDelay))
 	}
+	if held, err := w.Records.Held(ctx); err != nil || held {
+		return err // it is claimed, so it is due again in a while
+	}
 	keep := 0
 	if j.ResultRef != "" {
 		keep = j.Epoch

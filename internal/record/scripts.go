@@ -33,8 +33,11 @@ var (
 	// Sessions.
 	openSessionScript   = scripts.Load("open_session")
 	claimSessionScript  = scripts.Load("claim_session")
+	giveBackScript      = scripts.Load("give_back_session")
 	turnScript          = scripts.Load("turn")
 	takeTurnScript      = scripts.Load("take_turn")
+	changeSessionScript = scripts.Load("change_session")
+	sessionTimeScript   = scripts.Load("session_time")
 	endSessionScript    = scripts.Load("end_session")
 	settleSessionScript = scripts.Load("settle_session")
 

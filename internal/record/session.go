@@ -30,6 +30,8 @@ type Session struct {
 	Created, Expires        time.Time
 	Ready, Active, Finished time.Time // zero until then
 	EndReason, EndedBecause string
+	// Over is the reason that a session ends for as soon as its worker has seen to it, or "".
+	Over string
 }
 
 // OpenSession writes the record of a session, and gives it a task; or finds the one that its idempotency key began. The runtime is to be one's own name. It fails with a
@@ -58,7 +60,7 @@ func (s *Store) OpenSession(ctx context.Context, tenant string, settings job.Ses
 	word, err := openSessionScript.Run(ctx, s.rdb, tenant, script.Args{
 		"id": id, "now": now, "due": now.Add(sweepDelay), "key": key, "options": hashAsked(b), "over_budget": overBudget != nil, "most_sessions": most,
 		"size": sessionCost + textCost(len(b)), "most_recorded": mostRecorded,
-	}, "settings", b, "runtime", settings.Runtime, "expires", ms(now.Add(time.Duration(settings.TTLSeconds)*time.Second)),
+	}, "settings", b, "runtime", settings.Runtime, "expires", ms(now.Add(time.Duration(settings.TTLSeconds)*time.Second)), "idle", settings.IdleSeconds,
 		"retention", s.Retention(terms).Milliseconds()).Text()
 	gone, isGone := strings.CutPrefix(word, "gone ")
 	switch {
@@ -131,6 +133,22 @@ func (s *Store) ClaimSession(ctx context.Context, id, worker string) (Session, e
 	return Session{}, fmt.Errorf("claim session: the script answered %v", answer[0])
 }
 
+// GiveBackSession takes a session from its worker, whose sandbox for it could not be started, so that another worker can have it. false says that it
+// can't be had: it has begun, has ended, or is no longer that worker's.
+func (s *Store) GiveBackSession(ctx context.Context, x Session, worker string) (bool, error) {
+	word, err := giveBackScript.Run(ctx, s.rdb, x.Tenant, script.Args{"id": x.ID, "worker": worker, "due": s.now().Add(sweepDelay)}).Text()
+	if err != nil {
+		return false, fmt.Errorf("give session back: %w", err)
+	}
+	if word != "ok" {
+		return false, nil
+	}
+	if err := s.Queue.Enqueue(ctx, queue.SessionTask(x.ID, x.Settings.Runtime)); err != nil {
+		s.log.Warn("session given back, its task is left to the sweeper", "session_id", x.ID, "error", err)
+	}
+	return true, nil
+}
+
 // ParseSessionPosition reads a Position of this tenant's list of sessions.
 func ParseSessionPosition(tenant, s string) (Position, bool) {
 	millis, id, ok := strings.Cut(s, ":")
@@ -178,12 +196,13 @@ func (s *Store) ListSessions(ctx context.Context, tenant string, after Position,
 func parseSession(tenant, id string, f map[string]string) (Session, error) {
 	x := Session{
 		ID: id, Tenant: tenant, State: job.SessionStatus(f["state"]), Worker: f["worker"], Execution: f["turn"],
-		EndReason: f["reason"], EndedBecause: f["message"],
+		EndReason: f["reason"], EndedBecause: f["message"], Over: f["over"],
 	}
 	r := fields{of: "session " + id, f: f}
 	x.Generation, x.Executions = int(r.number("generation")), r.number("executions")
 	x.Created, x.Expires, x.Ready, x.Active, x.Finished = r.at("created"), r.at("expires"), r.at("ready"), r.at("active"), r.at("finished")
 	r.fail("settings", json.Unmarshal([]byte(f["settings"]), &x.Settings))
+	x.readChanges(&r)
 	return x, r.err
 }
 

@@ -534,3 +534,49 @@ func TestSessionUnreadable(t *testing.T) {
 		t.Errorf("%d sessions count against the quota still", n)
 	}
 }
+
+// TestGiveBackSession: a session whose sandbox its worker could not start is another's to hold, with what waits for it; one that has begun stays.
+func TestGiveBackSession(t *testing.T) {
+	t.Parallel()
+	r := openRoles(t)
+	ctx := t.Context()
+	x := r.api.openSession(t, "acme")
+	waits := r.api.execute(t, x.ID, "1")
+	giveBack := func(worker string, want bool) {
+		t.Helper()
+		if got, err := r.worker.GiveBackSession(ctx, x, worker); err != nil || got != want {
+			t.Fatalf("given back by %s: got %v, %v, want %v", worker, got, err, want)
+		}
+	}
+	giveBack("w1", false) // nobody holds it
+	r.worker.mustClaim(t, x.ID)
+	for _, key := range r.admin.Keys(ctx, "asynq:{sessions:*").Val() {
+		r.admin.Del(ctx, key)
+	}
+	giveBack("w2", false)
+	giveBack("w1", true)
+	giveBack("w1", false)
+	if got := r.api.mustSession(t, x.ID); got.State != job.SessionQueued || got.Worker != "" {
+		t.Errorf("got %+v, want it queued, and nobody's", got)
+	}
+	if n := r.admin.HLen(ctx, heldKey("acme")).Val(); n != 0 {
+		t.Errorf("%d sessions are held, want none", n)
+	}
+	if got := tasks(t, r.api, queue.Sessions("python")); !slices.Equal(got, []string{x.ID + ".1"}) {
+		t.Errorf("got tasks %v, want the session's", got)
+	}
+	if _, err := r.worker.ClaimSession(ctx, x.ID, "w2"); err != nil {
+		t.Fatal(err)
+	}
+	if j, err := r.worker.TakeTurn(ctx, x.ID, "w2", "", 0, true); err != nil || j.ID != waits {
+		t.Fatalf("got %+v, %v, want %s", j, err, waits)
+	}
+	giveBack("w2", false) // it has begun
+	if err := r.api.EndSession(ctx, x.ID, "", job.SessionEnd{Reason: job.EndDeleted}); err != nil {
+		t.Fatal(err)
+	}
+	giveBack("w2", false)
+	if got := r.api.mustSession(t, x.ID); got.State != job.SessionEnded {
+		t.Errorf("got %+v, want it ended", got)
+	}
+}

@@ -18,12 +18,20 @@ import (
 // runs, as canceled where somebody wanted the end, else as internal_error with code session_lost, and what waits as canceled. It
 // fails with job.ErrNoSession, job.ErrSessionEnded or ErrStale.
 func (s *Store) EndSession(ctx context.Context, id, worker string, end job.SessionEnd) error {
+	return s.endSession(ctx, id, worker, end, false)
+}
+
+// errLivesOn means that a session was given more time.
+var errLivesOn = errors.New("the session lives on")
+
+// endSession is EndSession; of a session that has to be over it fails with errLivesOn where it isn't.
+func (s *Store) endSession(ctx context.Context, id, worker string, end job.SessionEnd, expired bool) error {
 	tenant, ok := job.TenantOfSession(id)
 	if !ok {
 		return job.ErrNoSession
 	}
 	word, err := endSessionScript.Run(ctx, s.rdb, tenant, script.Args{
-		"id": id, "now": s.now(), "worker": worker, "reason": end.Reason, "message": end.Message,
+		"id": id, "now": s.now(), "worker": worker, "reason": end.Reason, "message": end.Message, "expired": expired,
 		"event": MessageID("session "+id, job.EventSessionEnded), "default_retention": s.retention,
 	}).Text()
 	if err != nil {
@@ -43,6 +51,8 @@ func (s *Store) EndSession(ctx context.Context, id, worker string, end job.Sessi
 		return job.ErrSessionEnded
 	case "stale":
 		return ErrStale
+	case "later":
+		return errLivesOn
 	}
 	return fmt.Errorf("end session: the script answered %q", word)
 }
@@ -133,13 +143,13 @@ func (w *Sweeper) sweepSessions(ctx context.Context, tenants ...string) error {
 		case err != nil && x.ID == "":
 			errs = append(errs, err)
 		case err != nil && x.State != job.SessionEnded:
-			errs = append(errs, err, w.endExpired(ctx, x, job.SessionEnd{Reason: job.EndFailed, Message: "its record can't be read"}))
+			errs = append(errs, err, w.endOver(ctx, x, job.SessionEnd{Reason: job.EndFailed, Message: "its record can't be read"}, false))
 		case x.State == job.SessionEnded:
 			errs = append(errs, w.Records.settleSession(ctx, x.ID))
 		case x.Worker == "" && late > 0:
-			errs = append(errs, w.endExpired(ctx, x, job.SessionEnd{Reason: job.EndFailed, Message: "no worker had room for it in its ttl_seconds"}))
+			errs = append(errs, w.endOver(ctx, x, job.SessionEnd{Reason: job.EndFailed, Message: "no worker had room for it in its ttl_seconds"}, true))
 		case late > expiredGrace:
-			errs = append(errs, w.endExpired(ctx, x, job.SessionEnd{Reason: job.EndTTL, Message: "its ttl_seconds are over"}))
+			errs = append(errs, w.endOver(ctx, x, job.SessionEnd{Reason: job.EndTTL, Message: "its ttl_seconds are over"}, true))
 		case x.Worker == "":
 			tasks = append(tasks, queue.SessionTask(x.ID, x.Settings.Runtime))
 			queues[queue.Sessions(x.Settings.Runtime)] = true
@@ -152,9 +162,10 @@ func (w *Sweeper) sweepSessions(ctx context.Context, tenants ...string) error {
 	return errors.Join(append(errs, err, w.Records.Queue.Rescue(ctx, tasks, orphans))...)
 }
 
-func (w *Sweeper) endExpired(ctx context.Context, x Session, end job.SessionEnd) error {
-	err := w.Records.EndSession(ctx, x.ID, "", end)
-	if errors.Is(err, job.ErrSessionEnded) {
+// endOver ends a session; with expired, unless it was given more time since it was read.
+func (w *Sweeper) endOver(ctx context.Context, x Session, end job.SessionEnd, expired bool) error {
+	err := w.Records.endSession(ctx, x.ID, "", end, expired)
+	if errors.Is(err, job.ErrSessionEnded) || errors.Is(err, errLivesOn) {
 		return nil
 	}
 	return err

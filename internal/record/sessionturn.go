@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,6 +121,9 @@ func (s *Store) sessionEnded(ctx context.Context, id string) error {
 	x, err := s.GetSession(ctx, id)
 	if err != nil {
 		return err
+	}
+	if x.State != job.SessionEnded { // its worker makes sure of it
+		x.EndReason, x.EndedBecause = cmp.Or(x.Over, job.EndTTL), "its time is over"
 	}
 	return &job.Error{Code: job.CodeSessionEnded, Message: fmt.Sprintf("the session has ended (%s): %s; start another", x.EndReason, x.EndedBecause)}
 }

@@ -81,6 +81,9 @@ func (s *Store) HoldUpload(ctx context.Context, u Upload, known bool) error {
 
 // sweepUpload deletes an upload whose time is over, and which this process may delete until then.
 func (w *Sweeper) sweepUpload(ctx context.Context, tenant, entry string, until time.Time) error {
+	if held, err := w.Records.Held(ctx); err != nil || held { // before it is claimed, which refuses those who want it
+		return err
+	}
 	answer, err := claimUploadScript.Run(ctx, w.Records.rdb, tenant, script.Args{"upload": entry, "again": until}).Text()
 	if err != nil {
 		return fmt.Errorf("claim %s: %w", entry, err)

@@ -106,6 +106,7 @@ var keys = []Key{
 	{"gb:slots", "hash worker → jobs at once", ReadWrite, ReadWrite, "how many jobs each worker runs at once", "an entry as long as the worker lives"},
 	{"gb:slots:total", "string", ReadWrite, ReadWrite, "their sum, which whoever misses it counts", "2 s"},
 	{"gb:share", "string", ReadWrite, Read, "how many jobs each tenant with a backlog may have in the queue: the sweeper counts", "a minute"},
+	{"gb:backup", "string", Read, None, "a backup is being made, so nothing in the bucket is deleted that a record named: glovebox backup writes it, as the operator", "a minute, unless it is kept"},
 	{"gb:pass:*", "string", ReadWrite, None, "which api makes a pass of the sweeper for all", "0.9 of the pass's interval"},
 	{"gb:runtimes", "hash name → JSON", Read, ReadWrite, "what workers offer", "not shown once unseen for 7 days"},
 	{"gb:images", "hash image → ms when seen", Read, ReadWrite, "images that workers offer", "an entry until unseen for 7 days"},

@@ -101,6 +101,7 @@ var visits = map[string]visit{
 	"GET /v1/sessions/{id}/executions":                    {path: "/v1/sessions/<session>/executions"},
 	"GET /v1/sessions/{id}/transcript":                    {path: "/v1/sessions/<session>/transcript"},
 	"GET /v1/sessions/{id}/notebook":                      {path: "/v1/sessions/<session>/notebook"},
+	"PATCH /v1/sessions/{id}":                             {path: "/v1/sessions/<session>", body: `{"ttl_seconds":60}`},
 	"DELETE /v1/sessions/{id}":                            {path: "/v1/sessions/<session>"},
 	"POST /v1/sessions/{id}/execute":                      {path: "/v1/sessions/<session>/execute", body: `{"code":"1"}`},
 	"POST /v1/sessions/{id}/interrupt":                    {path: "/v1/sessions/<session>/interrupt"},

@@ -60,6 +60,13 @@ func (a *API) sessionRoutes(h huma.API, d documenter) {
 		"The tenant's sessions, newest first, also those that have ended and are still kept.", d.problems(401, 422, 503)), a.listSessions)
 	huma.Register(h, d.operation("get-session", http.MethodGet, "/v1/sessions/{id}", "Get a session",
 		"Where a session stands. One that has ended says why, and never comes back.", d.problems(401, 404, 503)), a.getSession)
+	change := d.operation("change-session", http.MethodPatch, "/v1/sessions/{id}", "Change a session",
+		"Changes how long a session lives, how long it may be idle, and its metadata. What the body doesn't name stays as it is. A session lives 5400 seconds in all at most, as its sandbox does not outlive that: what is beyond is refused and says the most.",
+		d.problems(400, 401, 404, 410, 413, 415, 422, 503))
+	change.MaxBodyBytes = smallBody
+	change.RequestBody = jsonBody()
+	huma.Register(h, change, a.changeSession)
+	change.RequestBody.Content["application/json"].Schema = d.schema(job.SessionChange{})
 	huma.Register(h, d.operation("end-session", http.MethodDelete, "/v1/sessions/{id}", "End a session",
 		"Ends a session; what it executes, and what waits for that, ends as canceled. One that has ended stays as it is.", d.problems(401, 404, 503)), a.endSession)
 	huma.Register(h, d.operation("interrupt-session", http.MethodPost, "/v1/sessions/{id}/interrupt", "Interrupt a session",
@@ -93,6 +100,15 @@ func (a *API) startSession(ctx context.Context, in *startSessionInput) (*session
 
 func (a *API) getSession(ctx context.Context, in *sessionInput) (*sessionOutput, error) {
 	return a.session(ctx, func(c producer.Sessions) (job.Session, error) { return c.Session(ctx, in.ID) })
+}
+
+func (a *API) changeSession(ctx context.Context, in *sessionInput) (*sessionOutput, error) {
+	change, done, err := readBody[job.SessionChange](ctx, a)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	defer done()
+	return a.session(ctx, func(c producer.Sessions) (job.Session, error) { return c.ChangeSession(ctx, in.ID, change) })
 }
 
 func (a *API) endSession(ctx context.Context, in *sessionInput) (*sessionOutput, error) {

@@ -192,3 +192,53 @@ func TestSessionBusy(t *testing.T) {
 		t.Errorf("got %d %v %s, want 429 with Retry-After", a.status, a.header, a.body)
 	}
 }
+
+// TestSessionChange: a session is given more time within what it can live, what is wrong is named, and one that has ended is gone.
+func TestSessionChange(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	var x, changed job.Session
+	w.expecting(t, "POST", "/v1/sessions", `{"runtime":"python","ttl_seconds":60,"metadata":{"k":"v"}}`, http.StatusAccepted, &x)
+	path := "/v1/sessions/" + x.ID
+	w.expecting(t, "PATCH", path, `{"ttl_seconds":4000,"idle_seconds":3000}`, http.StatusOK, &changed)
+	if lives := changed.ExpiresAt.Sub(x.CreatedAt).Seconds(); changed.ID != x.ID || lives < 4000 || changed.TTLSeconds < int64(lives) || changed.IdleSeconds != 3000 || changed.Metadata["k"] != "v" {
+		t.Errorf("got %+v", changed)
+	}
+	w.expecting(t, "PATCH", path, `{"metadata":{}}`, http.StatusOK, &changed)
+	var read job.Session
+	w.expecting(t, "GET", path, "", http.StatusOK, &read)
+	if len(read.Metadata) != 0 || read.IdleSeconds != 3000 || !read.ExpiresAt.Equal(changed.ExpiresAt) {
+		t.Errorf("got %+v, want no metadata and the rest as it was", read)
+	}
+	for body, field := range map[string]string{
+		`{"ttl_seconds":5401}`:       "ttl_seconds",
+		`{"ttl_seconds":0}`:          "ttl_seconds",
+		`{"ttl_seconds":-1}`:         "ttl_seconds",
+		`{"idle_seconds":0}`:         "idle_seconds",
+		`{"idle_seconds":5000}`:      "idle_seconds", // longer than it lives
+		`{"metadata":{"":"x"}}`:      "metadata",
+		`{"runtime":"node"}`:         "runtime", // that stays
+		`{"ttl_seconds":"an hour"}`:  "ttl_seconds",
+		`{"ttl_seconds":1e300}`:      "ttl_seconds",
+		`{"idle_seconds":60.5}`:      "idle_seconds",
+		`{"limits":{"wall_ms":100}}`: "limits",
+	} {
+		var p producer.Problem
+		w.expecting(t, "PATCH", path, body, http.StatusUnprocessableEntity, &p)
+		if len(p.Errors) != 1 || p.Errors[0].Field != field {
+			t.Errorf("%s: got %+v, want an error of %s", body, p, field)
+		}
+	}
+	var p producer.Problem
+	w.expecting(t, "PATCH", path, `{"ttl_seconds":5400}`, http.StatusUnprocessableEntity, &p) // some of its 90 minutes are over
+	if len(p.Errors) != 1 || !strings.Contains(p.Errors[0].Message, "5400 from its begin") {
+		t.Errorf("got %+v, want the most that it can live", p)
+	}
+	w.expecting(t, "DELETE", path, "", http.StatusOK, nil)
+	p = producer.Problem{}
+	w.expecting(t, "PATCH", path, `{"ttl_seconds":60}`, http.StatusGone, &p)
+	if p.Code() != job.CodeSessionEnded {
+		t.Errorf("got %+v, want session_ended", p)
+	}
+}

@@ -132,6 +132,39 @@ func TestPurgeOverAnOutageOfTheBucket(t *testing.T) {
 	}
 }
 
+// A backup holds what a job that is purged meanwhile has in the bucket: it goes after the backup.
+func TestPurgeUnderAHold(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	if _, err := w.Client.CreateTenant(t.Context(), "default", job.Terms{}); err != nil {
+		t.Fatal(err)
+	}
+	id := ended(t, w, job.Spec{})
+	before := w.Kept(t, "tenants/default/jobs/"+id+"/")
+	hold, _, err := record.TakeHold(t.Context(), w.Raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Client.Purge(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Client.Get(t.Context(), id); !errors.Is(err, job.ErrNotFound) {
+		t.Errorf("got %v, want ErrNotFound", err)
+	}
+	if diff := cmp.Diff(before, w.Kept(t, "tenants/default/jobs/"+id+"/")); len(before) == 0 || diff != "" {
+		t.Errorf("what is held has changed: %s", diff)
+	}
+	if err := hold.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	sweep(t, w)
+	gbtest.Eventually(t, "the bytes are given back", func() bool { due(t, w, id); return stored(t, w) == 0 })
+	if left := w.Kept(t, "tenants/default/jobs/"+id+"/"); len(left) > 0 {
+		t.Errorf("objects are left: %v", left)
+	}
+}
+
 // A result that has left Redis is answered from the bucket, and is the same.
 func TestResultFromTheBucket(t *testing.T) {
 	t.Parallel()

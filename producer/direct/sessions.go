@@ -225,6 +225,21 @@ func (c *Client) InterruptSession(ctx context.Context, id string) (job.Session, 
 	return wireSession(x), nil
 }
 
+// ChangeSession is [producer.Sessions.ChangeSession].
+func (c *Client) ChangeSession(ctx context.Context, id string, change job.SessionChange) (job.Session, error) {
+	if _, err := c.session(ctx, id); err != nil {
+		return job.Session{}, err
+	}
+	if err := change.Check(); err != nil {
+		return job.Session{}, err
+	}
+	x, err := c.records.ChangeSession(ctx, id, change)
+	if err != nil {
+		return job.Session{}, err
+	}
+	return wireSession(x), nil
+}
+
 // EndSession is [producer.Sessions.EndSession].
 func (c *Client) EndSession(ctx context.Context, id string) (job.Session, error) {
 	if _, err := c.session(ctx, id); err != nil {

@@ -7,7 +7,10 @@ mkdir -p out
 # shellcheck source=e2e/vm/guest/lib.sh
 . guest/lib.sh
 parts=$(cat only)
-[ "$parts" = install ] || parts="install ${parts:-limits users restart selftest gotests}"
+case $parts in
+install | onehost | onehostboot) ;;
+*) parts="install ${parts:-limits users restart selftest gotests}" ;;
+esac
 for name in $parts; do
     part "$name"
     # shellcheck source=/dev/null # each is checked by itself

@@ -7,17 +7,20 @@
 -- @arg worker   who may end it: the worker that holds it, or '' for anybody
 -- @arg reason   why
 -- @arg message  in words
+-- @arg expired  1: only where its time is over
 -- @arg event    id of the event that tells of it
 -- @number default_retention  how long a session is kept whose record doesn't say, ms
 -- @answer ok DELIVERY  it has ended; what tell answered
 -- @answer ended    it had ended before
 -- @answer missing  there is no such session
+-- @answer later    it lives on
 -- @answer stale    it is another worker's
 
-local state, held_by, retention = unpack(call('HMGET', session_key(id), 'state', 'worker', 'retention'))
+local state, held_by, retention, expires = unpack(call('HMGET', session_key(id), 'state', 'worker', 'retention', 'expires'))
 if not state then return 'missing' end
 if state == 'ended' then return 'ended' end
 if worker ~= '' and held_by ~= worker then return 'stale' end
+if expired == '1' and tonumber(now) <= tonumber(expires) then return 'later' end
 call('HSET', session_key(id), 'state', 'ended', 'finished', now, 'reason', reason, 'message', message)
 call('HDEL', held, id)
 call('ZADD', sessionwork, now, id)

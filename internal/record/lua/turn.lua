@@ -13,17 +13,17 @@
 -- @answer exists          it was there: its key has named it before
 -- @answer conflict        it was there, and something else was asked for
 -- @answer missing         there is no such session
--- @answer ended           it has ended
+-- @answer ended           it has ended, or is about to
 -- @answer busy            as many wait as may
 -- @answer bytes_recorded  the quota is full
 
-local state, held_by = unpack(call('HMGET', session_key(session), 'state', 'worker'))
+local state, held_by, over = unpack(call('HMGET', session_key(session), 'state', 'worker', 'over'))
 if not state then return 'missing' end
 if call('EXISTS', job(id)) == 1 then
   if options == '' then return 'ok' end
   return call('HGET', job(id), 'options') == options and 'exists' or 'conflict'
 end
-if state == 'ended' then return 'ended' end
+if state == 'ended' or over then return 'ended' end
 if call('LLEN', turns_key(session)) >= most_waiting then
   for _, waiting in ipairs(call('LRANGE', turns_key(session), 0, -1)) do -- those that are canceled don't
     local waits = call('HGET', job(waiting), 'state')

@@ -63,8 +63,8 @@ func (p *Sandboxes) watchMemory(ctx context.Context, w *instance, l job.Limits, 
 
 // wait waits until the sandbox is to be looked at, d later, or seldom while it is idle; false when ctx has ended.
 func (m *memoryWatch) wait(ctx context.Context, d time.Duration) bool {
-	if m.idle.Load() {
-		d = max(d, idlePoll)
+	if m.idle.Load() { // all that are idle are looked at together: it is waking up that costs
+		d = time.Until(time.Now().Truncate(idlePoll).Add(idlePoll))
 	}
 	select {
 	case <-time.After(d):

@@ -180,7 +180,7 @@ func (l *pool) tidy(ids map[string]string) {
 	targets := l.targets()
 	for _, images := range l.images {
 		images.idle = slices.DeleteFunc(images.idle, func(w *instance) bool {
-			useless := w.session.Ended() || w.snapshot != nil && time.Since(w.snapshot.made) > maxSnapshotAge || time.Since(w.made) > w.plan.backstop/2 || replaced(w.container)
+			useless := w.session.Ended() || w.snapshot != nil && time.Since(w.snapshot.made) > maxSnapshotAge || time.Since(w.made) > w.plan.backstop/5 || replaced(w.container)
 			if useless {
 				out = append(out, w)
 			}
