@@ -58,10 +58,19 @@ func askHow(runsc string, s sandboxState, id string) (how, error) {
 // special reports whether runsc itself can't start the sandbox as the worker wants it.
 func (h how) special() bool { return h.snapshot != nil || h.worker >= 0 }
 
-// handOver gives the sandbox's control socket to a worker that waits for it.
-func (h how) handOver(sandbox *os.File) error {
+// handOver gives the sandbox's control socket to a worker that waits for it. A sandbox that has restored a kernel ends all connections
+// of before, this program's with them, so the worker gets one that is made anew.
+func (h how) handOver(sandbox *os.File, path string) error {
 	if h.worker < 0 {
 		return nil
+	}
+	if h.snapshot != nil {
+		socket, err := connect(path, 0)
+		if err != nil {
+			return err
+		}
+		sandbox = os.NewFile(uintptr(socket), path)
+		defer sandbox.Close()
 	}
 	err := uninterrupted(func() error {
 		return syscall.Sendmsg(h.worker, []byte{0}, syscall.UnixRights(int(sandbox.Fd())), nil, 0)

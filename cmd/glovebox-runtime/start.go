@@ -73,7 +73,7 @@ func start(runsc string, argv []string, id string) (sent bool, err error) {
 	if err := markRunning(stateFile(argv, id)); err != nil {
 		return true, err
 	}
-	return true, how.handOver(sandbox)
+	return true, how.handOver(sandbox, s.Sandbox.Socket)
 }
 
 // connect opens a unix socket, of which each step may take so many seconds, 0 for any time. (Package net

@@ -12,7 +12,7 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
 )
 
-// pausedSteps are a session's turns, with a pause before the second.
+// pausedSteps are a session's turns, with a pause before each but the first.
 type pausedSteps struct {
 	steps
 	tb      testing.TB
@@ -22,7 +22,7 @@ type pausedSteps struct {
 }
 
 func (s *pausedSteps) Next(ctx context.Context) (sandbox.Turn, bool, error) {
-	if n := len(s.done); n == 1 && !s.pausing {
+	if len(s.done) > 0 && !s.pausing {
 		s.pausing = true
 		return sandbox.Turn{Pause: true}, true, nil
 	}
@@ -112,8 +112,8 @@ began, real = time.monotonic(), time.time()`},
 				t.Fatalf("lost %v, %v, after %d turns", o.Lost, err, len(s.done))
 			}
 			check(t, s.done, c.want...)
-			if s.pauses != 1 || s.resumes != 1 {
-				t.Errorf("%d pauses and %d resumes, want one each", s.pauses, s.resumes)
+			if n := len(c.todo); s.pauses != n || s.resumes != n-1 {
+				t.Errorf("%d pauses and %d resumes, want %d and %d", s.pauses, s.resumes, n, n-1)
 			}
 		})
 	}
