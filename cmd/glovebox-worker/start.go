@@ -75,12 +75,20 @@ func (s *startup) run(ctx context.Context) error {
 	w, err := worker.New(worker.Config{
 		ID: s.id, Version: version.Read().Version, Records: s.records, Objects: s.objects, Sandboxes: s.sandboxes, Isolation: c.Isolation, Runtimes: s.set, Images: c.Images, Signer: c.Signer, Secrets: c.Secrets,
 		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB - s.reserved, Poll: c.Poll, Grace: c.Grace,
-		CacheMB: c.CacheMB, CacheDir: cacheDir(), Metrics: s.metrics.worker, Tracer: s.tracer, Log: s.log,
+		CacheMB: c.CacheMB, CacheDir: cacheDir(), PauseAfter: s.pauseAfter(), Metrics: s.metrics.worker, Tracer: s.tracer, Log: s.log,
 	})
 	if err != nil {
 		return err
 	}
 	return w.Run(ctx)
+}
+
+// pauseAfter is when sessions are paused, 0 where there is no disk for them.
+func (s *startup) pauseAfter() time.Duration {
+	if s.config.PauseMB == 0 {
+		return 0
+	}
+	return s.config.PauseAfter
 }
 
 // cacheDir is a directory on a disk: /tmp may be memory.
@@ -128,6 +136,7 @@ func (s *startup) reachPodman(ctx context.Context) (err error) {
 	dir, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":") // systemd.exec(5): /tmp is the worker's own there
 	s.podman, err = podman.Open(ctx, podman.Config{
 		Socket: s.config.PodmanSocket, Agent: s.config.Agent, Instance: s.config.Instance, Worker: s.id, Log: s.log, Dir: dir,
+		PauseDir: cacheDir(), PauseBytes: s.config.PauseMB << 20,
 	})
 	s.sandboxes = s.podman
 	return err

@@ -47,6 +47,10 @@ type Worker struct {
 	MemoryMB int64
 	// CacheMB is how much of the disk inputs and answers of graded jobs may take. Defaults to 1024.
 	CacheMB int64
+	// PauseMB is how much of the disk paused sessions may take. Defaults to 0: none is paused.
+	PauseMB int64
+	// PauseAfter is how long a session executes nothing before it is paused. Defaults to 60 s.
+	PauseAfter time.Duration
 	// Poll is how often an idle worker looks for a task, in case it was not told of one. Defaults to 1 s.
 	Poll time.Duration
 	// Grace is how long running jobs may take to end after SIGTERM. Defaults to 30 s.
@@ -87,6 +91,8 @@ func ReadWorker(getenv Getenv) (Worker, error) {
 		Snapshots:   r.Bool("GLOVEBOX_SNAPSHOTS", false),
 		MemoryMB:    int64(r.Int("GLOVEBOX_MEMORY_MB", machineMB()*3/4, 64, 1<<30)),
 		CacheMB:     int64(r.Int("GLOVEBOX_CACHE_MB", 1024, 0, 1<<30)),
+		PauseMB:     int64(r.Int("GLOVEBOX_SESSION_PAUSE_MB", 0, 0, 1<<30)),
+		PauseAfter:  r.Count("GLOVEBOX_SESSION_PAUSE_AFTER_SECONDS", time.Second, 60, 1, 5400),
 		Poll:        r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 1000, 1, 10_000),
 		Grace:       r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 30, 1, 86_400),
 		Images:      r.images("GLOVEBOX_IMAGES"),

@@ -57,7 +57,7 @@ func (s *Store) execute(t *testing.T, session, code string) (id string) {
 // take is TakeTurn, which is to give this execution.
 func (s *Store) take(t *testing.T, session, done, want string) Job {
 	t.Helper()
-	j, err := s.TakeTurn(t.Context(), session, "w1", done, 1, true)
+	j, err := s.TakeTurn(t.Context(), session, "w1", done, 1, Rest{Slot: true})
 	if err != nil || j.ID != want {
 		t.Fatalf("got execution %q, %v, want %s", j.ID, err, want)
 	}
@@ -102,7 +102,7 @@ func TestSession(t *testing.T) {
 	if _, err := r.worker.ClaimSession(ctx, x.ID, "w2"); !errors.Is(err, ErrTaken) {
 		t.Errorf("another worker claims: got %v, want ErrTaken", err)
 	}
-	if _, err := r.worker.TakeTurn(ctx, x.ID, "w2", "", 0, true); !errors.Is(err, job.ErrSessionEnded) {
+	if _, err := r.worker.TakeTurn(ctx, x.ID, "w2", "", 0, Rest{Slot: true}); !errors.Is(err, job.ErrSessionEnded) {
 		t.Errorf("another worker takes: got %v, want ErrSessionEnded", err)
 	}
 	for range 2 { // the answer got lost
@@ -125,12 +125,12 @@ func TestSession(t *testing.T) {
 	if got := r.api.mustSession(t, x.ID); got.State != job.SessionBusy || got.Execution != first || got.Executions != 1 {
 		t.Errorf("got %+v, want it busy with %s", got, first)
 	}
-	if j, err := r.worker.TakeTurn(ctx, x.ID, "w1", "", 1, false); err != nil || j.ID != first {
+	if j, err := r.worker.TakeTurn(ctx, x.ID, "w1", "", 1, Rest{}); err != nil || j.ID != first {
 		t.Errorf("what it has taken, without a slot: got %s, %v, want %s", j.ID, err, first)
 	}
 	r.worker.endTurn1(t, first)
 	for range 2 {
-		if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", first, 1, false); !errors.Is(err, ErrNoSlot) {
+		if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", first, 1, Rest{}); !errors.Is(err, ErrNoSlot) {
 			t.Errorf("without a slot: got %v, want ErrNoSlot", err)
 		}
 	}
@@ -142,7 +142,7 @@ func TestSession(t *testing.T) {
 		t.Errorf("got sequence %d, want 2", j.Sequence)
 	}
 	r.worker.endTurn1(t, second)
-	if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", second, 3, true); !errors.Is(err, ErrNoTurn) {
+	if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", second, 3, Rest{Slot: true}); !errors.Is(err, ErrNoTurn) {
 		t.Errorf("nobody waits: got %v, want ErrNoTurn", err)
 	}
 	if got := r.api.mustSession(t, x.ID); got.State != job.SessionReady || got.Execution != "" || got.Executions != 2 || got.Generation != 3 {
@@ -201,7 +201,7 @@ func TestSessionEnds(t *testing.T) {
 		if err := r.api.AddTurn(ctx, x.ID, job.NewID("acme"), pythonSession.Spec(job.SessionExecution{Code: "1"}), NewTurn{}); !errors.Is(err, job.ErrSessionEnded) || !strings.Contains(err.Error(), tc.reason) {
 			t.Errorf("%s: execute: got %v, want the reason", name, err)
 		}
-		if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", runs, 1, true); !errors.Is(err, job.ErrSessionEnded) {
+		if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", runs, 1, Rest{Slot: true}); !errors.Is(err, job.ErrSessionEnded) {
 			t.Errorf("%s: take: got %v, want ErrSessionEnded", name, err)
 		}
 		if err := tc.by.EndSession(ctx, x.ID, tc.worker, job.SessionEnd{Reason: job.EndTTL}); !errors.Is(err, job.ErrSessionEnded) {
@@ -568,7 +568,7 @@ func TestGiveBackSession(t *testing.T) {
 	if _, err := r.worker.ClaimSession(ctx, x.ID, "w2"); err != nil {
 		t.Fatal(err)
 	}
-	if j, err := r.worker.TakeTurn(ctx, x.ID, "w2", "", 0, true); err != nil || j.ID != waits {
+	if j, err := r.worker.TakeTurn(ctx, x.ID, "w2", "", 0, Rest{Slot: true}); err != nil || j.ID != waits {
 		t.Fatalf("got %+v, %v, want %s", j, err, waits)
 	}
 	giveBack("w2", false) // it has begun

@@ -29,6 +29,8 @@ type paused struct {
 const (
 	// pauseTimeout is how long gVisor may take to write a sandbox: 2 GiB onto a busy disk.
 	pauseTimeout = 2 * time.Minute
+	// maxResumeWait is the longest wait before a paused session is tried to go on once more; the first is 1 s, and each is twice the one before.
+	maxResumeWait = 16 * time.Second
 	// freeInterval is how often memory is freed that a sandbox has read.
 	freeInterval = 10 * time.Millisecond
 )
@@ -125,6 +127,20 @@ func awaitAnswer(control net.Conn) error {
 		return fmt.Errorf("the sandbox could not: %s", agentwire.Printable(strings.TrimSpace(answer.Err), 500))
 	}
 	return nil
+}
+
+// resumeOrRetry resumes, again and again for half a minute where it is not the file's fault: the state is as it was until a sandbox goes on with it.
+func (p *Sandboxes) resumeOrRetry(ctx context.Context, from *paused, before *session.Session) (*instance, error) {
+	for wait := time.Second; ; wait *= 2 {
+		w, err := p.resume(ctx, from, before)
+		if err == nil || errors.Is(err, errSpoilt) || errors.Is(err, errOtherFiles) || wait > maxResumeWait {
+			return w, err
+		}
+		p.config.Log.Warn("a paused session could not go on, trying again", "again_in", wait, "error", err)
+		if !sleep(ctx, wait) {
+			return nil, err
+		}
+	}
 }
 
 // resume starts a sandbox that goes on where the paused one was, as the session before.
@@ -238,8 +254,11 @@ func (p *Sandboxes) awaitTurn(ctx context.Context, before *instance, task sessio
 		return nil, nil, nil
 	}
 	began := time.Now()
-	w, err := p.resume(ctx, from, before.session)
-	if err != nil {
+	w, err := p.resumeOrRetry(ctx, from, before.session)
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return nil, nil, fmt.Errorf("resume session: %w", context.Cause(ctx))
+	case err != nil:
 		return nil, nil, fmt.Errorf("%w: %w", sandbox.ErrStateLost, err)
 	}
 	if listener, ok := turns.(sandbox.Pauses); ok {
