@@ -54,8 +54,8 @@ func TestSessionPaused(t *testing.T) {
 		if want := fmt.Sprintf("%d\n", 41+i); res.Status != job.Succeeded || res.Stdout != want || res.Session.Generation != 1 || res.Session.State != job.StateKept {
 			t.Fatalf("got %+v, want %s", res, want)
 		}
-		if res.Usage.WallMS > 200 || res.Timing.StartupMS == 0 {
-			t.Errorf("got %+v %+v, want that the time of the resume is its startup's", res.Usage, res.Timing)
+		if res.Timing.StartupMS < 50 {
+			t.Errorf("got %+v, want that the time of the resume is its startup's", res.Timing)
 		}
 	}
 	g.session(id, job.SessionPaused)
@@ -233,8 +233,8 @@ func TestSessionPauseRaces(t *testing.T) {
 					if _, err := g.records.Cancel(t.Context(), never, nil); err != nil {
 						t.Error(err)
 					}
-					if res := g.result(never); res.Status != job.Canceled {
-						t.Errorf("got %+v, want it canceled", res)
+					if j := g.state(never); j.State != job.Canceled {
+						t.Errorf("got %+v, want it canceled", j)
 					}
 				}
 				res := g.result(g.execute(id, add))
@@ -248,6 +248,9 @@ func TestSessionPauseRaces(t *testing.T) {
 		})
 	}
 	sessions.Wait()
+	if t.Failed() {
+		return
+	}
 	gbtest.Eventually(t, "all sandboxes are gone", func() bool { return strings.Count(g.log.String(), `msg="session ends"`) == 6 })
 	eventually(t, r, `glovebox_worker_memory_reserved_bytes 0`, `glovebox_paused_sessions 0`, `glovebox_paused_sessions_bytes 0`, `glovebox_session_pauses_total{result="stayed"} 0`)
 	t.Logf("%d pauses", strings.Count(g.log.String(), `msg="session paused`))
