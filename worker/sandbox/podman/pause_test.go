@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,5 +117,73 @@ began, real = time.monotonic(), time.time()`},
 				t.Errorf("%d pauses and %d resumes, want %d and %d", s.pauses, s.resumes, n, n-1)
 			}
 		})
+	}
+}
+
+// longPause is a session that is paused for a while.
+type longPause struct {
+	pausedSteps
+	length time.Duration
+}
+
+func (s *longPause) Next(ctx context.Context) (sandbox.Turn, bool, error) {
+	if s.pausing {
+		time.Sleep(s.length)
+	}
+	return s.pausedSteps.Next(ctx)
+}
+
+// TestPauseClocks: the program's clocks tell the time that has passed, as they do where a session waits in memory; its CPU time stands still, and what it draws is new.
+func TestPauseClocks(t *testing.T) {
+	p := withPauses(t, "pause-clocks", 4<<30)
+	const code = `import time, os, random
+clocks = ['REALTIME', 'MONOTONIC', 'MONOTONIC_RAW', 'PROCESS_CPUTIME_ID']
+now = [time.clock_gettime(getattr(time, 'CLOCK_' + c)) for c in clocks]
+passed = [b - a for a, b in zip(globals().get('was', now), now)]
+was = now; drawn = globals().get('drawn', []) + [os.urandom(8), random.random()]`
+	s := &longPause{pausedSteps{steps: steps{todo: []step{{code: code}, {code: code}, {code: "[x > 2 for x in passed], max(passed) - min(passed[:3]) < 60, len(set(drawn))"}}}, tb: t}, 2 * time.Second}
+	program := sessionOf(t, "python")
+	program.Turns = s
+	began := time.Now()
+	var outside kept
+	if o, err := p.Run(t.Context(), program, &outside); err != nil || o.Lost {
+		t.Fatalf("lost %v, %v, after %d turns", o.Lost, err, len(s.done))
+	}
+	t.Logf("%v in all", time.Since(began))
+	check(t, s.done, want{}, want{}, want{stdout: "([True, True, True, False], True, 4)\n"})
+}
+
+// refusing is a session that may not be paused, as it takes too much of the disk.
+type refusing struct {
+	pausedSteps
+	why []error
+}
+
+func (s *refusing) Stayed(why error) { s.why = append(s.why, why) }
+
+// TestPauseTooLarge: a session that takes more of the disk than there is stays in memory, as it was, and takes nothing of the disk.
+func TestPauseTooLarge(t *testing.T) {
+	const disk = 24 << 20
+	p := withPauses(t, "pause-large", disk)
+	program := sessionOf(t, "python")
+	s := &refusing{pausedSteps: pausedSteps{steps: steps{todo: []step{
+		{code: "import os; x = os.urandom(40 << 20); n = hash(x)"}, {code: "hash(x) == n"}, {code: "import threading; threading.Thread(target=print, args=('on',)).start()"}, {code: "del x"}, {code: "n == n"},
+	}}, tb: t}}
+	program.Turns = s
+	var outside kept
+	if o, err := p.Run(t.Context(), program, &outside); err != nil || o.Lost {
+		t.Fatalf("lost %v, %v, after %d turns", o.Lost, err, len(s.done))
+	}
+	check(t, s.done, want{}, want{stdout: "True\n"}, want{stdout: "on\n"}, want{}, want{stdout: "True\n"})
+	for _, why := range s.why {
+		if !strings.Contains(why.Error(), "all of the disk") {
+			t.Errorf("no pause: %v", why)
+		}
+	}
+	if len(s.why) != 3 || s.pauses != 2 || s.resumes != 1 {
+		t.Errorf("%d refused, %d pauses, %d resumes, want 3, 2 and 1", len(s.why), s.pauses, s.resumes)
+	}
+	if left := p.PauseBytesLeft(); left != disk {
+		t.Errorf("%d bytes of the disk are left, want %d", left, disk)
 	}
 }
