@@ -194,6 +194,24 @@ func TestSessionPauseSpoilt(t *testing.T) {
 	eventually(t, r, `glovebox_worker_memory_reserved_bytes 0`, `glovebox_paused_sessions 0`, `glovebox_paused_sessions_bytes 0`)
 }
 
+// TestSessionPauseOutage: a paused session waits for a Podman that is away.
+func TestSessionPauseOutage(t *testing.T) {
+	t.Parallel()
+	g, r := pausing(t, 1<<30, time.Millisecond, 8192)
+	id := g.openSession(job.SessionSettings{Runtime: "python", Limits: longLimits})
+	g.result(g.execute(id, "x = 41"))
+	g.session(id, job.SessionPaused)
+	g.podman.Kill()
+	waits := g.execute(id, "print(x + 1)")
+	g.says("a paused session could not go on, trying again")
+	g.podman.Restart()
+	if res := g.result(waits); res.Stdout != "42\n" || res.Session.Generation != 1 {
+		t.Errorf("got %+v", res)
+	}
+	g.end(id)
+	eventually(t, r, `glovebox_worker_memory_reserved_bytes 0`, `glovebox_paused_sessions 0`, `glovebox_paused_sessions_bytes 0`)
+}
+
 // TestSessionPauseNoDisk: what doesn't fit on the disk stays in memory, and goes on.
 func TestSessionPauseNoDisk(t *testing.T) {
 	t.Parallel()

@@ -156,6 +156,10 @@ func (p *Sandboxes) resume(ctx context.Context, from *paused, before *session.Se
 	if _, err := r.memory.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("rewind: %w", err)
 	}
+	// The sandbox gets a descriptor by which it could write. What it can't do is take more of this process's memory.
+	if _, err := unix.FcntlInt(r.memory.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_GROW|unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL); err != nil {
+		return nil, fmt.Errorf("seal what a sandbox goes on from: %w", err)
+	}
 	freeing, stop := context.WithCancel(ctx)
 	freed := make(chan error, 1)
 	go func() { freed <- r.free(freeing) }()
