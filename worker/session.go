@@ -181,7 +181,7 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 			}
 		}
 		if pausing && (errors.Is(err, record.ErrNoTurn) || errors.Is(err, record.ErrTurnHeld)) {
-			return pauseTurn()
+			return h.pauseTurn()
 		}
 		due.Reset(h.clock.due(idleSince))
 		woken = true

@@ -2,9 +2,11 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
@@ -18,10 +20,12 @@ type pause struct {
 	bytes     int64      // of the disk
 	notBefore time.Time  // it could not be paused
 	wait      time.Duration
+	unwatch   func() // ends the watch for executions that come as it is being paused
 }
 
 // Paused is [sandbox.Pauses].
 func (h *heldSession) Paused(bytes int64, took time.Duration) {
+	h.pause.unwatch()
 	h.giveMemory()
 	h.pause.spell.end()
 	h.pause = pause{on: true, bytes: bytes}
@@ -31,10 +35,17 @@ func (h *heldSession) Paused(bytes int64, took time.Duration) {
 
 // Stayed is [sandbox.Pauses].
 func (h *heldSession) Stayed(why error) {
+	h.pause.unwatch()
 	h.pause.spell.end()
+	interrupted := errors.Is(why, sandbox.ErrWanted)
+	h.worker.Metrics.SessionStayed(interrupted)
+	if interrupted {
+		h.pause = pause{wait: h.pause.wait}
+		h.log.Debug("session is executed in the place of being paused")
+		return
+	}
 	wait := max(2*h.pause.wait, pauseAgain)
 	h.pause = pause{wait: wait, notBefore: time.Now().Add(wait)}
-	h.worker.Metrics.SessionStayed()
 	h.log.Warn("session could not be paused, it stays in memory", "again_in", wait, "error", why)
 }
 
@@ -83,5 +94,25 @@ func (h *heldSession) waitForMemory(ctx context.Context) (given <-chan func(), s
 	}
 }
 
-// pauseTurn has the session paused.
-func pauseTurn() (sandbox.Turn, bool, error) { return sandbox.Turn{Pause: true}, true, nil }
+// pauseTurn has the session paused, unless an execution comes meanwhile: to write a large one takes seconds.
+func (h *heldSession) pauseTurn() (sandbox.Turn, bool, error) {
+	interrupt := make(chan struct{})
+	ctx, cancel := context.WithCancel(h.life)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-h.wake:
+			}
+			_, err := h.worker.Records.TakeTurn(ctx, h.record.ID, h.worker.ID, h.done, h.generation, record.Rest{})
+			if !errors.Is(err, record.ErrNoTurn) && !errors.Is(err, record.ErrTurnHeld) {
+				close(interrupt)
+				return
+			}
+		}
+	})
+	h.pause.unwatch = func() { cancel(); watching.Wait() }
+	return sandbox.Turn{Pause: true, Interrupt: interrupt}, true, nil
+}

@@ -68,7 +68,7 @@ func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
 			Name: "glovebox_test_cache_reads_total", Help: "Inputs and answers of graded jobs: on the worker's disk (hit), fetched from the bucket (miss), read from it without being kept (uncached); damaged counts files that were fetched once more.",
 		}, []string{"result"}),
 		pauses: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "glovebox_session_pauses_total", Help: "Idle sessions that were to be paused: on the worker's disk (paused), back in memory (resumed), not to be paused and so still in memory (stayed), ended while paused, for whatever reason (ended).",
+			Name: "glovebox_session_pauses_total", Help: "Idle sessions that were to be paused: on the worker's disk (paused), back in memory (resumed), not paused as an execution came (interrupted), not to be paused and so still in memory (stayed), ended while paused, for whatever reason (ended).",
 		}, []string{"result"}),
 		pauseTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "glovebox_session_pause_seconds", Help: "How long it took to pause a session, or to resume it.", Buckets: runBuckets,
@@ -88,7 +88,7 @@ func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
 	for _, result := range []string{"hit", "miss", "damaged", "uncached"} {
 		m.testReads.WithLabelValues(result)
 	}
-	for _, result := range []string{"paused", "resumed", "stayed", "ended"} {
+	for _, result := range []string{"paused", "resumed", "interrupted", "stayed", "ended"} {
 		m.pauses.WithLabelValues(result)
 	}
 	m.lacked.WithLabelValues("worker")
@@ -171,8 +171,14 @@ func (m *Worker) SessionPaused(took time.Duration, bytes int64) {
 	m.pauseTime.WithLabelValues("pause").Observe(took.Seconds())
 }
 
-// SessionStayed counts a session that could not be paused.
-func (m *Worker) SessionStayed() { m.pauses.WithLabelValues("stayed").Inc() }
+// SessionStayed counts a session that was not paused: it could not be, or was interrupted as an execution came.
+func (m *Worker) SessionStayed(interrupted bool) {
+	result := "stayed"
+	if interrupted {
+		result = "interrupted"
+	}
+	m.pauses.WithLabelValues(result).Inc()
+}
 
 // SessionResumed counts a paused session that goes on.
 func (m *Worker) SessionResumed(took time.Duration, bytes int64) {

@@ -86,7 +86,11 @@ func (p *Sandboxes) goOnFrom(ctx context.Context, began time.Time, plan plan, fr
 // startAs makes a sandbox and starts it in the given way.
 func (p *Sandboxes) startAs(ctx context.Context, began time.Time, plan plan, mode startMode) (_ *instance, err error) {
 	// Podman answers in time, or the program is better tried elsewhere.
-	startCtx, started := context.WithTimeout(ctx, p.config.StartTimeout)
+	timeout := p.config.StartTimeout
+	if mode.resumes != nil {
+		timeout = max(timeout, pauseTimeout) // its memory is read before it is started
+	}
+	startCtx, started := context.WithTimeout(ctx, timeout)
 	defer started()
 	defer func() {
 		if err != nil && startCtx.Err() != nil && ctx.Err() == nil {
@@ -301,8 +305,9 @@ func (p *Sandboxes) stay(ctx context.Context, w *instance, task session.Task, se
 	if program.Turns != nil {
 		task.Program.Turns = watchedTurns{program.Turns, memory}
 	}
-	for err = serve(task); errors.Is(err, session.ErrPause); err = s.GoOnTurns(ctx, task, nil, p.config.StartTimeout) {
-		if paused = p.tryPause(ctx, w, program.Turns); paused != nil {
+	var pause *session.Pause
+	for err = serve(task); errors.As(err, &pause); err = s.GoOnTurns(ctx, task, nil, p.config.StartTimeout) {
+		if paused = p.tryPause(ctx, w, program.Turns, pause.Interrupt); paused != nil {
 			return s.Outcome, paused, nil
 		}
 	}

@@ -40,7 +40,7 @@ func (p *Sandboxes) pausable() bool { return p.config.PauseBytes > 0 }
 
 // pause writes the sandbox to the disk. The sandbox goes on whatever comes of it, and the caller ends it. It has executed nothing since: all of
 // a session stands still between two turns.
-func (p *Sandboxes) pause(ctx context.Context, w *instance) (_ *paused, err error) {
+func (p *Sandboxes) pause(ctx context.Context, w *instance, interrupt <-chan struct{}) (_ *paused, err error) {
 	if err := w.heed(); err != nil {
 		return nil, err
 	}
@@ -64,14 +64,15 @@ func (p *Sandboxes) pause(ctx context.Context, w *instance) (_ *paused, err erro
 		return nil, fmt.Errorf("use the sandbox's control socket: %w", err)
 	}
 	defer control.Close()
-	if err := checkpointInto(ctx, control, state); err != nil {
+	if err := checkpointInto(ctx, control, state, interrupt); err != nil {
 		return nil, err
 	}
 	return &paused{plan: w.plan, image: w.image, madeOf: w.madeOf, state: state}, nil
 }
 
 // checkpointInto has a sandbox write all that it is, and go on. What it writes comes through a pipe, so that it has no descriptor of the file.
-func checkpointInto(ctx context.Context, control net.Conn, state *sealedFile) error {
+// Where it is interrupted, it writes no more.
+func checkpointInto(ctx context.Context, control net.Conn, state *sealedFile, interrupt <-chan struct{}) error {
 	const message = `{"method":"containerManager.Checkpoint","arg":{"metadata":{"compression":"none"},"app_mf_exclude_committed_zero_pages":true,"Resume":true}}`
 	ours, theirs, err := os.Pipe()
 	if err != nil {
@@ -90,13 +91,29 @@ func checkpointInto(ctx context.Context, control net.Conn, state *sealedFile) er
 	if err != nil {
 		return err
 	}
-	filled := state.fill(ours)
+	filled := fillUnless(state, ours, interrupt)
 	ours.Close() // where the file has no room, the sandbox learns it by that
 	said := awaitAnswer(control)
 	if filled != nil && !errors.Is(said, errNoAnswer) {
 		return filled
 	}
 	return errors.Join(said, filled)
+}
+
+// fillUnless fills the file with what comes, until it is interrupted.
+func fillUnless(state *sealedFile, from *os.File, interrupt <-chan struct{}) error {
+	filled := make(chan error, 1)
+	go func() { filled <- state.fill(from) }()
+	select {
+	case err := <-filled:
+		return err
+	case <-interrupt:
+		from.Close()
+	}
+	if err := <-filled; err != nil {
+		return fmt.Errorf("%w: %w", sandbox.ErrWanted, err)
+	}
+	return nil // it was complete
 }
 
 // sendWith sends a sandbox a call, with a file.
@@ -228,10 +245,10 @@ func (r *resumed) free(ctx context.Context) error {
 }
 
 // tryPause pauses the session, and tells it so. Where it can't be done the session goes on.
-func (p *Sandboxes) tryPause(ctx context.Context, w *instance, turns sandbox.Turns) *paused {
+func (p *Sandboxes) tryPause(ctx context.Context, w *instance, turns sandbox.Turns, interrupt <-chan struct{}) *paused {
 	listener, _ := turns.(sandbox.Pauses)
 	began := time.Now()
-	state, err := p.pause(ctx, w)
+	state, err := p.pause(ctx, w, interrupt)
 	if err != nil {
 		if listener != nil {
 			listener.Stayed(err)

@@ -2,6 +2,7 @@ package podman_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"strings"
@@ -185,5 +186,44 @@ func TestPauseTooLarge(t *testing.T) {
 	}
 	if left := p.PauseBytesLeft(); left != disk {
 		t.Errorf("%d bytes of the disk are left, want %d", left, disk)
+	}
+}
+
+// wanted is a session that is wanted as soon as it is to be paused.
+type wanted struct{ refusing }
+
+func (s *wanted) Next(ctx context.Context) (sandbox.Turn, bool, error) {
+	t, ok, err := s.refusing.Next(ctx)
+	if t.Pause {
+		now := make(chan struct{})
+		close(now)
+		t.Interrupt = now
+	}
+	return t, ok, err
+}
+
+// TestPauseInterrupted: a session that is wanted while it is written to the disk goes on in its sandbox.
+func TestPauseInterrupted(t *testing.T) {
+	p := withPauses(t, "pause-interrupted", 1<<30)
+	program := sessionOf(t, "python")
+	s := &wanted{refusing{pausedSteps: pausedSteps{steps: steps{todo: []step{
+		{code: "import os; x = os.urandom(40 << 20); x += x; n = hash(x)"}, {code: "hash(x) == n"}, {code: "hash(x) == n"},
+	}}, tb: t}}}
+	program.Turns = s
+	var outside kept
+	if o, err := p.Run(t.Context(), program, &outside); err != nil || o.Lost {
+		t.Fatalf("lost %v, %v, after %d turns", o.Lost, err, len(s.done))
+	}
+	check(t, s.done, want{}, want{stdout: "True\n"}, want{stdout: "True\n"})
+	for _, why := range s.why {
+		if !errors.Is(why, sandbox.ErrWanted) {
+			t.Errorf("no pause: %v", why)
+		}
+	}
+	if len(s.why) != 3 || s.pauses != 0 {
+		t.Errorf("%d interrupted, %d pauses, want 3 and 0", len(s.why), s.pauses)
+	}
+	if left := p.PauseBytesLeft(); left != 1<<30 {
+		t.Errorf("%d bytes of the disk are left", left)
 	}
 }

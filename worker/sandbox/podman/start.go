@@ -119,7 +119,11 @@ func (s *pipeServer) sayHow(c *net.UnixConn, id, madeOf string) error {
 
 // answer tells the OCI runtime how to start the sandbox. Without an answer it starts nothing.
 func (s *specialStart) answer(c *net.UnixConn, madeOf string) error {
-	if err := c.SetDeadline(time.Now().Add(controlTimeout)); err != nil {
+	timeout := controlTimeout
+	if s.resumes != nil {
+		timeout = pauseTimeout
+	}
+	if err := c.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return err
 	}
 	var how byte

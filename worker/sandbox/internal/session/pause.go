@@ -2,15 +2,19 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/agentwire"
 )
 
-// ErrPause is what Serve of a session fails with whose Turns ask for a pause. All of it stands still, and GoOnTurns goes on with it.
-var ErrPause = errors.New("the session is to be paused")
+// Pause is what Serve of a session fails with whose Turns ask for a pause. All of it stands still, and GoOnTurns goes on with it.
+type Pause struct {
+	// Interrupt is closed where the session is wanted after all.
+	Interrupt <-chan struct{}
+}
+
+func (*Pause) Error() string { return "the session is to be paused" }
 
 // Ask makes sure, between two turns, that the agent is there and has read all that it was sent. The stream is closed on one that
 // doesn't answer in time.
