@@ -241,7 +241,7 @@ func TestSessionPauseRaces(t *testing.T) {
 			id := g.openSession(job.SessionSettings{Runtime: []string{"python", "node"}[n%2], Limits: longLimits})
 			add := []string{"x = globals().get('x', 0) + 1; print(x)", "globalThis.x = (globalThis.x ?? 0) + 1; console.log(globalThis.x)"}[n%2]
 			for i := range 8 {
-				time.Sleep(time.Duration(random.IntN(400)) * time.Millisecond) // to meet each step of a pause
+				time.Sleep(time.Duration(random.IntN(900)) * time.Millisecond) // to meet each step of a pause
 				more := int64(600 + i)
 				if _, err := g.records.ChangeSession(t.Context(), id, job.SessionChange{TTLSeconds: &more}); err != nil {
 					t.Error(err)

@@ -91,8 +91,6 @@ func ReadWorker(getenv Getenv) (Worker, error) {
 		Snapshots:   r.Bool("GLOVEBOX_SNAPSHOTS", false),
 		MemoryMB:    int64(r.Int("GLOVEBOX_MEMORY_MB", machineMB()*3/4, 64, 1<<30)),
 		CacheMB:     int64(r.Int("GLOVEBOX_CACHE_MB", 1024, 0, 1<<30)),
-		PauseMB:     int64(r.Int("GLOVEBOX_SESSION_PAUSE_MB", 0, 0, 1<<30)),
-		PauseAfter:  r.Count("GLOVEBOX_SESSION_PAUSE_AFTER_SECONDS", time.Second, 60, 1, 5400),
 		Poll:        r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 1000, 1, 10_000),
 		Grace:       r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 30, 1, 86_400),
 		Images:      r.images("GLOVEBOX_IMAGES"),
@@ -105,6 +103,7 @@ func ReadWorker(getenv Getenv) (Worker, error) {
 
 		RequireCgroups: r.Bool("GLOVEBOX_REQUIRE_CGROUPS", false),
 	}
+	w.PauseMB, w.PauseAfter = r.Pause()
 	if w.Isolation == job.GVisor {
 		w.PodmanSocket = strings.TrimPrefix(r.Required("GLOVEBOX_PODMAN_SOCKET", "the path of the Podman service's socket"), "unix://")
 		w.Instance = r.Required("GLOVEBOX_INSTANCE", "a word of letters and digits that names this installation")
@@ -118,6 +117,11 @@ func ReadWorker(getenv Getenv) (Worker, error) {
 	}
 	w.Warnings = r.insecure(w.Redis.URL, w.S3, "")
 	return w, r.Err()
+}
+
+// Pause is how much of a worker's disk paused sessions may take, MiB, and how long a session executes nothing before it is paused.
+func (r *Reader) Pause() (mb int64, after time.Duration) {
+	return int64(r.Int("GLOVEBOX_SESSION_PAUSE_MB", 0, 0, 1<<30)), r.Count("GLOVEBOX_SESSION_PAUSE_AFTER_SECONDS", time.Second, 60, 1, 5400)
 }
 
 // API is what glovebox api is told.
