@@ -116,3 +116,31 @@ func TestPauseLimits(t *testing.T) {
 		}
 	}
 }
+
+// TestPauseStirred: a session whose processes let themselves go on is paused like any other. It runs no more than it would have, and is found out.
+func TestPauseStirred(t *testing.T) {
+	p := withPauses(t, "pause-stirred", 4<<30)
+	program := sessionOf(t, "python")
+	s := &longPause{pausedSteps{steps: steps{todo: []step{
+		{code: `import ctypes, os, signal, struct
+libc = ctypes.CDLL(None, use_errno=True)
+if os.fork() == 0:
+    timer = ctypes.c_void_p()
+    assert libc.timer_create(1, struct.pack('qii40x', 0, signal.SIGCONT, 0), ctypes.byref(timer)) == 0
+    assert libc.timer_settime(timer, 0, struct.pack('qqqq', 0, 50_000_000, 0, 50_000_000), None) == 0
+    open('/tmp/armed', 'w')
+    while True: pass
+while not os.path.exists('/tmp/armed'): pass`},
+		{code: "print('never')"},
+		{code: "'libc' in globals()"},
+	}}, tb: t}, 2 * time.Second}
+	program.Turns = s
+	var outside kept
+	if o, err := p.Run(t.Context(), program, &outside); err != nil || o.Lost {
+		t.Fatalf("lost %v, %v, after %d turns", o.Lost, err, len(s.done))
+	}
+	check(t, s.done, want{}, want{status: job.Failed, code: 1, lost: true, stderr: "ran between two executions"}, want{stdout: "False\n"})
+	if used := s.done[1].Usage.CPUMS; used > 2000 {
+		t.Errorf("it used %d ms of CPU time around a pause", used)
+	}
+}
