@@ -181,7 +181,7 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 			}
 		}
 		if pausing && (errors.Is(err, record.ErrNoTurn) || errors.Is(err, record.ErrTurnHeld)) {
-			return h.pauseTurn()
+			return h.pauseTurn() //nolint:contextcheck // it has the worker's life
 		}
 		due.Reset(h.clock.due(idleSince))
 		woken = true

@@ -97,7 +97,7 @@ func (p *Sandboxes) startAs(ctx context.Context, began time.Time, plan plan, mod
 			err = errors.Join(errSlowStart, err)
 		}
 	}()
-	image := image{}
+	var image image
 	if mode.resumes != nil {
 		image = mode.resumes.image // whatever its name means by now
 	} else if image, err = p.service.image(startCtx, plan.image); err != nil {

@@ -26,7 +26,8 @@ def check(): return sum(t.is_alive() for t in ts)`, "40"},
 		"files": {`import os
 for i in range(3000): open('/tmp/%d' % i, 'w').write(str(i))
 def check(): return len([n for n in os.listdir('/tmp') if n.isdigit()]), open('/tmp/777').read()`, "(3000, '777')"},
-		"descriptors": {`import os, mmap, select
+		"descriptors": {
+			`import os, mmap, select
 p = [os.pipe() for _ in range(40)]
 for r, w in p: os.write(w, b'x' * 60000)
 m = mmap.mmap(-1, 64 << 20); m[5000:5003] = b'abc'
@@ -36,7 +37,8 @@ d = os.open('gone', os.O_RDWR | os.O_CREAT); os.write(d, b'deleted'); os.unlink(
 os.mkfifo('/tmp/fifo'); ff = os.open('/tmp/fifo', os.O_RDWR); os.write(ff, b'fifo')
 root = os.open('/', os.O_RDONLY); os.chdir('/tmp'); maps = os.open('/proc/self/maps', os.O_RDONLY); u = os.open('/dev/urandom', os.O_RDONLY)
 def check(): return len(e.poll(0)), m[5000:5003], os.pread(f, 3, 1 << 24), os.pread(d, 9, 0), os.read(p[0][0], 3), os.getcwd(), 'tmp' in os.listdir(root), len(os.read(u, 4)), len(os.read(maps, 9))`,
-			"(40, b'abc', b'far', b'deleted', b'xxx', '/tmp', True, 4, 9)"},
+			"(40, b'abc', b'far', b'deleted', b'xxx', '/tmp', True, 4, 9)",
+		},
 		"processes": {`import subprocess
 ps = [subprocess.Popen(['python3', '-c', 'import os, time\nos.setsid()\nwhile True: time.sleep(0.001)']) for _ in range(8)]
 z = subprocess.Popen(['true'])

@@ -25,15 +25,18 @@ func (s *Session) GoOnTurns(ctx context.Context, task Task, first *sandbox.Turn,
 	s.task = task
 	turns := task.Program.Turns
 	for {
-		t, ok, err := sandbox.Turn{}, true, error(nil)
-		if first != nil {
-			t, first = *first, nil
-		} else if t, ok, err = s.nextTurn(ctx, turns); err != nil {
-			return err
+		if first == nil {
+			t, ok, err := s.nextTurn(ctx, turns)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				return s.endTests(ctx)
+			}
+			first = &t
 		}
-		if !ok {
-			return s.endTests(ctx)
-		}
+		t := *first
+		first = nil
 		if t.Pause {
 			return &Pause{t.Interrupt}
 		}
