@@ -580,3 +580,43 @@ func TestGiveBackSession(t *testing.T) {
 		t.Errorf("got %+v, want it ended", got)
 	}
 }
+
+// TestSessionIsPaused: the record says so as long as its worker does, and what waits is told with it; an execution is none of a paused session.
+func TestSessionIsPaused(t *testing.T) {
+	t.Parallel()
+	r := openRoles(t)
+	ctx := t.Context()
+	x := r.api.openSession(t, "acme")
+	r.worker.mustClaim(t, x.ID)
+	take := func(done string, rest Rest, want error, state job.SessionStatus) {
+		t.Helper()
+		if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", done, 1, rest); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+		if got := r.api.mustSession(t, x.ID); got.State != state {
+			t.Errorf("got %s, want %s", got.State, state)
+		}
+	}
+	take("", Rest{Paused: true}, ErrNoTurn, job.SessionPaused) // before anything else
+	if got := r.api.mustSession(t, x.ID); got.Ready.IsZero() {
+		t.Error("it was never ready")
+	}
+	take("", Rest{}, ErrNoTurn, job.SessionReady)
+	take("", Rest{Paused: true}, ErrNoTurn, job.SessionPaused)
+	first := r.api.execute(t, x.ID, "1")
+	take("", Rest{Paused: true}, ErrNoSlot, job.SessionPaused)
+	for range 2 { // the answer got lost
+		take("", Rest{Paused: true, Slot: true}, nil, job.SessionBusy)
+	}
+	r.worker.endTurn1(t, first)
+	take(first, Rest{Paused: true}, ErrNoTurn, job.SessionPaused) // its files were gone, so nothing of it was executed
+	second := r.api.execute(t, x.ID, "2")
+	take(first, Rest{Paused: true, Slot: true}, nil, job.SessionBusy)
+	r.worker.endTurn1(t, second)
+	take(second, Rest{Slot: true}, ErrNoTurn, job.SessionReady)
+	take(second, Rest{Paused: true}, ErrNoTurn, job.SessionPaused)
+	if err := r.api.EndSession(ctx, x.ID, "", job.SessionEnd{Reason: job.EndDeleted}); err != nil {
+		t.Fatal(err)
+	}
+	take(second, Rest{Paused: true}, job.ErrSessionEnded, job.SessionEnded)
+}

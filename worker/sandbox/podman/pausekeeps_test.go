@@ -1,10 +1,13 @@
 package podman_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
 )
 
 // TestPauseKeeps: whatever the kernel keeps for a program is there after a pause, and after another.
@@ -145,4 +148,42 @@ while not os.path.exists('/tmp/armed'): pass`},
 	if used := s.done[1].Usage.CPUMS; used > 2000 {
 		t.Errorf("it used %d ms of CPU time around a pause", used)
 	}
+}
+
+// TestPausePreloaded: a session whose interpreter waited preloaded, by itself or from a snapshot, is paused like any other, before its first turn, too.
+func TestPausePreloaded(t *testing.T) {
+	t.Parallel()
+	withAndWithoutSnapshots(t, "sessions"+canPause, 1, func(t *testing.T, p *podman.Sandboxes) {
+		t.Helper()
+		awaitPreloaded(t, p)
+		program := sessionOf(t, "python")
+		s := &atOnce{pausedSteps{steps: steps{todo: []step{{code: "import sys; x = 41; 'numpy' in sys.modules"}, {code: "import numpy; x + int(numpy.ones(1)[0])"}, {code: "x"}}}, tb: t}}
+		program.Turns = s
+		o, err := p.Run(t.Context(), program, &kept{})
+		if err != nil || o.Lost || !o.Preloaded {
+			t.Fatalf("got %+v, %v, after %d turns", o, err, len(s.done))
+		}
+		check(t, s.done, want{stdout: "True\n"}, want{stdout: "42\n"}, want{stdout: "41\n"})
+		for _, d := range s.done {
+			if d.Snapshot != s.done[0].Snapshot {
+				t.Errorf("got snapshot %q, then %q", s.done[0].Snapshot, d.Snapshot)
+			}
+		}
+		if s.resumes != 3 {
+			t.Errorf("%d resumes, want 3", s.resumes)
+		}
+	})
+}
+
+// atOnce is a session that is paused before its first turn, too.
+type atOnce struct{ pausedSteps }
+
+func (s *atOnce) Next(ctx context.Context) (sandbox.Turn, bool, error) {
+	if s.pauses == 0 {
+		return sandbox.Turn{Pause: true}, true, nil
+	}
+	if len(s.done) == 0 {
+		return s.steps.Next(ctx)
+	}
+	return s.pausedSteps.Next(ctx)
 }
