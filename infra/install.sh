@@ -128,12 +128,23 @@ put() {
     fi
 }
 
+service_user() {
+    id "$1" >/dev/null 2>&1 || useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "$1"
+}
+
+# run_service starts a unit of ours, now and at each boot, and starts it anew where anything of it has changed.
+run_service() {
+    systemctl daemon-reload
+    systemctl --quiet enable "$1"
+    if [ -n "$changed" ]; then systemctl restart "$1"; else systemctl start "$1"; fi
+}
+
 # A user for each role; what is accepted is on the disk before the answer. It is Glovebox's own
 # instance, on loopback: a distribution's that was there is left as it is.
 install_redis() {
     local users
     changed=
-    id glovebox-redis >/dev/null 2>&1 || useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin glovebox-redis
+    service_user glovebox-redis
     users=$("$programs/glovebox" redis-acl $etc/redis-passwords)
     put $etc/redis-users.acl 640 <<<"$users"
     chgrp glovebox-redis $etc/redis-users.acl
@@ -148,14 +159,12 @@ maxmemory-policy noeviction
 save ""
 EOF
     put $units/glovebox-redis.service 644 <infra/systemd/glovebox-redis.service
-    systemctl daemon-reload
-    systemctl --quiet enable glovebox-redis.service
-    if [ -n "$changed" ]; then systemctl restart glovebox-redis.service; else systemctl start glovebox-redis.service; fi
+    run_service glovebox-redis.service
 }
 
 install_s3() {
     changed=
-    id glovebox-s3 >/dev/null 2>&1 || useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin glovebox-s3
+    service_user glovebox-s3
     install -d -m 755 $lib
     local from=$lib/versitygw
     [ ! -x lib/versitygw ] || from=lib/versitygw
@@ -168,9 +177,7 @@ install_s3() {
     put $etc/s3.env 600 <<<"ROOT_ACCESS_KEY=$access
 ROOT_SECRET_KEY=$secret"
     put $units/glovebox-s3.service 644 <infra/systemd/glovebox-s3.service
-    systemctl daemon-reload
-    systemctl --quiet enable glovebox-s3.service
-    if [ -n "$changed" ]; then systemctl restart glovebox-s3.service; else systemctl start glovebox-s3.service; fi
+    run_service glovebox-s3.service
 }
 
 redis_url() {

@@ -128,7 +128,7 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, generation int, st
 	if err != nil {
 		return err
 	}
-	ending.Metered = metered
+	ending.Metered, ending.Generation = metered, h.generation
 	failpoint.Hit(failpoint.ResultWritten)
 	t.events.finish()                        // the result comes after the output
 	err = w.endRecord(h.life, t.job, ending) //nolint:contextcheck // what is stored is ended, also after ctx

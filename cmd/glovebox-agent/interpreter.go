@@ -5,8 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,7 +33,7 @@ type interpreter struct {
 	failure *execFailure
 	// extraMemory is what it may hold beside limits.memory_mb, bytes: what it held when it became the session's.
 	extraMemory int64
-	// cpu is what the session had used when its last turn ended. stirred says that it ran after that, and stirredFor what it used.
+	// cpu is what the session had used when its last turn ended, or when it got this interpreter. stirred says that it ran after that, and stirredFor what it used.
 	cpu        time.Duration
 	stirred    bool
 	stirredFor time.Duration
@@ -66,6 +66,9 @@ func startInterpreter(start agentwire.Start, g group) (*interpreter, error) {
 	if i.pid == 0 { // refused before there was a process
 		i.main <- mainExit{}
 	}
+	if i.cpu, err = g.cpu(); err != nil {
+		return nil, err
+	}
 	go reap(i.pid, nil, i.main, i.used)
 	return i, nil
 }
@@ -88,43 +91,59 @@ func newInterpreter(g group, control *os.File) *interpreter {
 
 // preparedInterpreter is the process that was prepared and has become the session's. Its memory is kept by nobody else from here on: nothing waits
 // for the end of a session.
-func preparedInterpreter(p *process, start agentwire.Start) *interpreter {
+func preparedInterpreter(p *process, start agentwire.Start) (_ *interpreter, err error) {
 	i := newInterpreter(p.group, p.sessionControl)
 	i.pid, i.pipes, i.extraMemory = p.pid, p.pipes, p.preloadAllowance(start)
+	i.cpu, err = i.group.cpu()
 	go reap(i.pid, nil, i.main, i.used)
 	if p.holder != nil {
 		p.holder.kill()
 	}
-	return i
+	return i, err
 }
 
 // unboundedCPUMS is what one process of a session may use in all its turns.
 const unboundedCPUMS = 7 * 24 * 3600 * 1000
 
 // tell gives the interpreter a turn's code, and returns what its answer comes from, closed without one if the
-// interpreter has no control socket any more.
-func (i *interpreter) tell(code *os.File) <-chan int {
+// interpreter has no control socket any more. What its socket holds is there when it returns, so that an interpreter that goes on then has not to wait for it.
+func (i *interpreter) tell(code []byte) <-chan int {
 	answer := make(chan int, 1)
 	_ = i.control.SetDeadline(time.Time{})
 	token := rand.Text()
 	told := make(chan struct{})
 	i.told = told
+	text := slices.Concat([]byte(token+"\n"), code, []byte{0})
+	n, failed := writeNow(i.control, text)
 	go func() {
 		defer close(told)
 		defer close(answer)
-		var text io.Reader = strings.NewReader("")
-		if code != nil {
-			defer code.Close()
-			text = code
-		}
-		if _, err := io.Copy(i.control, io.MultiReader(strings.NewReader(token+"\n"), text, strings.NewReader("\x00"))); err != nil {
+		if failed != nil {
 			return
+		}
+		if n < len(text) { // the interpreter may be gone after its answer
+			if _, err := i.control.Write(text[n:]); err != nil {
+				return
+			}
 		}
 		if exitCode, err := i.readAnswer(token); err == nil {
 			answer <- exitCode
 		}
 	}()
 	return answer
+}
+
+// writeNow writes what can be written without waiting.
+func writeNow(f *os.File, p []byte) (n int, err error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	controlErr := raw.Control(func(fd uintptr) { n, err = syscall.Write(int(fd), p) })
+	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR) {
+		err = nil
+	}
+	return max(n, 0), errors.Join(controlErr, err)
 }
 
 // readAnswer returns the exit code that comes with the token, and drops whatever else is said.

@@ -86,7 +86,8 @@ func (s *session) handleNext() (left bool, err error) {
 		return false, s.coming.turn.files.data(f.Payload)
 	case agentwire.TypeStdinData:
 		if s.coming.turn != nil {
-			return false, s.coming.turn.code.write(f.Payload)
+			s.coming.turn.code = append(s.coming.turn.code, f.Payload...)
+			return false, nil
 		}
 		return false, s.coming.test.stdin.write(f.Payload)
 	case agentwire.TypeGo:

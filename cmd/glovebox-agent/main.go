@@ -29,8 +29,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/version"
 )
 
-// init keeps the main goroutine on the main thread, so that asJob's goroutine never gets it:
-// /proc/1 shows that thread as the agent, and it can't end.
+// init keeps the main goroutine on the main thread, and asUser's from it: /proc/1 shows that thread as the agent.
 func init() { runtime.LockOSThread() } //nolint:gochecknoinits // only here is the main goroutine on the main thread for sure
 
 func main() {
@@ -41,8 +40,14 @@ func main() {
 		}
 		return
 	}
+	code := make(chan int)
+	go func() { code <- serve() }() // goroutines that wake each other need no other thread for it, as the main one would
+	os.Exit(<-code)
+}
+
+// serve runs what the worker sends, and returns the exit code.
+func serve() (code int) {
 	s := newSession(os.Stdin, os.Stdout)
-	code := 0
 	err := takeArguments(os.Args[1:])
 	if err == nil {
 		err = s.run()
@@ -52,7 +57,7 @@ func main() {
 		code = 70
 	}
 	s.waitForWorker()
-	os.Exit(code)
+	return code
 }
 
 // checkSandbox returns the kernel's version. It fails if the agent is not PID 1 of a sandbox.

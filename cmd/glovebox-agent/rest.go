@@ -37,7 +37,7 @@ func (s *session) nextTurn(i *interpreter, start agentwire.Start) (t turn, ok bo
 			}
 			return t, ok, err
 		case <-timer.C:
-			if i.rests() && look() == stopped {
+			if i.rests() && standsStill() {
 				wait = min(2*wait, lastLook)
 				timer.Reset(wait)
 				continue

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"syscall"
 
@@ -11,24 +13,34 @@ import (
 // asJob is asUser for the user that most programs are run as.
 func asJob(f func() error) error { return asUser(jobID, f) }
 
-// asUser runs f on a thread of its own that has a job's rights to files: root without
+// asUser runs f on a thread that has a job's rights to files meanwhile: root without
 // CAP_DAC_OVERRIDE can neither write to the job's directories nor read its 0600 files,
 // and must not be able to. f must not run while code of the job does: the thread's real
-// uid is still root's. The thread is never used again.
+// uid is still root's. A new thread for each call would cost more than what most calls do.
 func asUser(id uintptr, f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		const keep = ^uintptr(0)
-		if _, _, e := syscall.RawSyscall(unix.SYS_SETRESGID, keep, id, keep); e != 0 {
-			done <- fmt.Errorf("take the job's gid: %w", e)
-			return
-		}
-		if _, _, e := syscall.RawSyscall(unix.SYS_SETRESUID, keep, id, keep); e != 0 {
-			done <- fmt.Errorf("take the job's uid: %w", e)
-			return
-		}
-		done <- f()
-	}()
-	return <-done
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := takeIDs(id); err != nil {
+		return errors.Join(err, takeIDs(ownID))
+	}
+	err := f()
+	if back := takeIDs(ownID); back != nil {
+		panic(back) // no other goroutine may get this thread
+	}
+	return err
+}
+
+// ownID is the agent's uid and gid.
+var ownID = uintptr(os.Getuid())
+
+// takeIDs sets the thread's effective user and group, and with them its rights to files.
+func takeIDs(id uintptr) error {
+	const keep = ^uintptr(0)
+	if _, _, e := syscall.RawSyscall(unix.SYS_SETRESGID, keep, id, keep); e != 0 {
+		return fmt.Errorf("set gid %d: %w", id, e)
+	}
+	if _, _, e := syscall.RawSyscall(unix.SYS_SETRESUID, keep, id, keep); e != 0 {
+		return fmt.Errorf("set uid %d: %w", id, e)
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -41,7 +42,7 @@ type coming struct {
 
 func newSession(in io.Reader, out io.Writer) *session {
 	return &session{
-		in:     agentwire.FromHostReader(in),
+		in:     agentwire.FromHostReader(bufio.NewReader(in)),
 		out:    agentwire.NewWriter(out),
 		credit: agentwire.NewCredit(),
 		killed: make(chan struct{}),

@@ -19,15 +19,17 @@ const stopPatience = 3 * time.Second
 const maxStuck = 5
 
 // stopAll stops every process but this one, and reports whether none runs any more. A process may start another, or let one go on, while
-// the signal goes round, so all of them have to be seen stopped twice. One that is stopped between vfork and exec keeps its parent waiting, which
+// the signal goes round, so all of them have to be seen stopped twice; once is enough where one that had stopped before is alone. One that is stopped between vfork and exec keeps its parent waiting, which
 // can't be stopped then: it is let go on for a moment, to get to its exec. Its parent stops as it wakes, and starts nothing else.
-func stopAll() bool {
+func stopAll(interpreter int) bool {
 	pause, moment := 100*time.Microsecond, time.Millisecond
 	for seen, stuck, until := 0, 0, time.Now().Add(stopPatience); time.Now().Before(until); {
 		_ = syscall.Kill(-1, syscall.SIGSTOP) // ESRCH: there is none
-		switch look() {
+		before := hasStopped(interpreter)
+		m, processes := look()
+		switch m {
 		case stopped:
-			if seen++; seen == 2 {
+			if seen++; seen == 2 || before && processes == 1 {
 				return true
 			}
 			continue
@@ -57,27 +59,41 @@ const (
 	running
 )
 
-// look looks at every process but this one. Each execution ends with it, so it asks the kernel for as little as it can.
-func look() (most motion) {
+// hasStopped reports whether each thread of a child has stopped, and it has not gone on since.
+func hasStopped(pid int) bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, pid, &info, unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return err == nil && info.Signo == int32(unix.SIGCHLD)
+}
+
+// look looks at every process but this one, and returns how many there are. Each execution ends with it, so it asks the kernel for as little as it can.
+func look() (most motion, n int) {
 	processes, err := numbersIn("/proc")
 	if err != nil {
-		return running
+		return running, 0
 	}
 	for _, pid := range processes {
 		if pid == "1" { // this one
 			continue
 		}
+		n++
 		threads, err := numbersIn("/proc/" + pid + "/task")
 		if err != nil {
-			return running
+			return running, n
 		}
 		for _, tid := range threads {
 			if most = max(most, motionOf("/proc/"+pid+"/task/"+tid+"/stat")); most == running {
-				return running
+				return running, n
 			}
 		}
 	}
-	return most
+	return most, n
+}
+
+// standsStill reports whether no process but this one runs.
+func standsStill() bool {
+	m, _ := look()
+	return m == stopped
 }
 
 // goOn lets the children of those that wait go on; all processes, where there are none.

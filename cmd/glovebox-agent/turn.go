@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"syscall"
 	"time"
 
@@ -14,11 +13,9 @@ import (
 
 // turn is one execution of a session.
 type turn struct {
-	code stdin
-	// sealed is the code; nil: there is none.
-	sealed *os.File
-	files  *inputs
-	wall   time.Duration
+	code  []byte // at most limits.source_kb
+	files *inputs
+	wall  time.Duration
 }
 
 // newTurn is one of whose files and code nothing has come.
@@ -44,10 +41,6 @@ const (
 
 // queueTurn hands over the turn that has come.
 func (s *session) queueTurn() error {
-	var err error
-	if s.coming.turn.sealed, err = s.coming.turn.code.seal(); err != nil {
-		return err
-	}
 	select {
 	case <-s.interrupt: // it was for a turn that had ended
 	default:
@@ -75,7 +68,9 @@ func (s *session) runTurns(start agentwire.Start, process *process) error {
 	files := s.inputs.sums
 	var i *interpreter
 	if process != nil {
-		i = preparedInterpreter(process, start)
+		if i, err = preparedInterpreter(process, start); err != nil {
+			return err
+		}
 	} else if len(start.Become) > 0 { // the code of a prepared one
 		if err := wipeAs(jobID, workDir); err != nil {
 			return err
@@ -90,9 +85,6 @@ func (s *session) runTurns(start agentwire.Start, process *process) error {
 		if !ok {
 			break
 		}
-		if err := s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{Preloaded: i != nil && i.extraMemory > 0}); err != nil {
-			return err
-		}
 		maps.Copy(files, t.files.sums)
 		problem, refused := t.files.problem, agentwire.Exit{Cause: agentwire.Exited, ExitCode: 1}
 		if i != nil && i.stirred {
@@ -100,7 +92,7 @@ func (s *session) runTurns(start agentwire.Start, process *process) error {
 			i = nil
 		}
 		if problem != "" {
-			if err := s.refuseTurn(start, t, problem, refused); err != nil {
+			if err := s.refuseTurn(start, i, problem, refused); err != nil {
 				return err
 			}
 			continue
@@ -120,6 +112,7 @@ func (s *session) runTurns(start agentwire.Start, process *process) error {
 				return err
 			}
 		}
+		s.out.Hold()
 		if err := s.out.WriteJSON(agentwire.TypeExit, exit); err != nil {
 			return err
 		}
@@ -131,15 +124,18 @@ func (s *session) runTurns(start agentwire.Start, process *process) error {
 		if err := s.out.WriteJSON(agentwire.TypeTurned, agentwire.Turned{SkippedTotal: c.skipped}); err != nil {
 			return err
 		}
+		if err := s.out.Release(); err != nil {
+			return err
+		}
 	}
 	killAll()
 	return s.out.WriteJSON(agentwire.TypeEnd, agentwire.End{})
 }
 
 // refuseTurn is a turn whose code is not executed.
-func (s *session) refuseTurn(start agentwire.Start, t turn, problem string, exit agentwire.Exit) error {
-	if t.sealed != nil {
-		t.sealed.Close()
+func (s *session) refuseTurn(start agentwire.Start, i *interpreter, problem string, exit agentwire.Exit) error {
+	if err := s.started(i); err != nil {
+		return err
 	}
 	if err := s.stream(agentwire.TypeStderr, start).add([]byte(problem + "\n")); err != nil {
 		return err
@@ -150,24 +146,29 @@ func (s *session) refuseTurn(start agentwire.Start, t turn, problem string, exit
 	return s.out.WriteJSON(agentwire.TypeTurned, agentwire.Turned{})
 }
 
+// started says that a turn has begun.
+func (s *session) started(i *interpreter) error {
+	return s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{Preloaded: i != nil && i.extraMemory > 0})
+}
+
 // execute has the interpreter execute the code, and returns when nothing of the session runs any more.
 func (s *session) execute(i *interpreter, start agentwire.Start, t turn) (agentwire.Exit, error) {
 	memoryLimit := start.Limits.MemoryMB<<20 + i.extraMemory
-	var before groupUsage
-	if before.sample(i.group); before.err != nil {
-		return agentwire.Exit{}, before.err
+	before := i.cpu
+	began := time.Now()
+	word := i.tell(t.code)
+	i.resume()
+	if err := s.started(i); err != nil { // while the code runs already
+		return agentwire.Exit{}, err
 	}
 	stop := make(chan agentwire.Cause, 4) // more than there are senders: no sender waits
 	output := i.pump(s.stream(agentwire.TypeStdout, start), s.stream(agentwire.TypeStderr, start), stop)
-	began := time.Now()
 	watched := watchGroup(i.group, watchLimits{
-		memory: memoryLimit, cpu: before.cpu + cpuLimit(start.Limits), processes: maxProcesses(start.Limits.Processes),
+		memory: memoryLimit, cpu: before + cpuLimit(start.Limits), processes: maxProcesses(start.Limits.Processes),
 	}, stop)
-	i.resume()
-	word := i.tell(t.sealed)
 	exit := s.await(i, t, word, stop)
 	exit.Usage.WallMS = time.Since(began).Milliseconds()
-	if !exit.Lost && !stopAll() { // it can't be kept from running
+	if !exit.Lost && !stopAll(i.pid) { // it can't be kept from running
 		exit.Lost = true
 	}
 	over := watched.finish()
@@ -196,7 +197,7 @@ func (s *session) execute(i *interpreter, start agentwire.Start, t turn) (agentw
 	}
 	i.finish(exit.Lost)
 	exit.StdoutTruncated, exit.StderrTruncated = truncated[0], truncated[1]
-	exit.Usage.CPUMS, exit.Usage.MemoryPeakBytes = (over.cpu - before.cpu).Milliseconds(), over.memory
+	exit.Usage.CPUMS, exit.Usage.MemoryPeakBytes = (over.cpu - before).Milliseconds(), over.memory
 	late() // its last output may have gone over the limit
 	if exit.Cause == agentwire.Wall || exit.Cause == agentwire.CPU {
 		exit.ExitCode, exit.Signal = job.TimedOutExitCode, ""
@@ -236,7 +237,7 @@ func (s *session) await(i *interpreter, t turn, word <-chan int, stop <-chan age
 			cause = agentwire.Killed
 		}
 		urgent := cause != agentwire.Wall && cause != agentwire.Output && cause != agentwire.Killed
-		if exit.Cause == agentwire.Exited || urgent {
+		if exit.Cause == agentwire.Exited { // what comes after is told by Lost
 			exit.Cause = cause
 		}
 		if urgent || cause == agentwire.Wall && interrupts == maxInterrupts {

@@ -60,8 +60,12 @@ func watchGroup(g group, limits watchLimits, stop chan<- agentwire.Cause) *group
 			case <-w.stop:
 				last = true // one more sample: short runs are over before the first
 			}
-			if most.sampleMemory(g); n%restInterval == 0 || last {
-				most.sampleRest(g)
+			switch most.sampleMemory(g); {
+			case last:
+				most.sampleCPU(g)
+			case n%restInterval == 0:
+				most.sampleCPU(g)
+				most.sampleProcesses(g)
 			}
 			if limits.holder != nil && most.memory > limits.holderLimit && !last {
 				limits.holder.kill()
@@ -90,9 +94,10 @@ func watchGroup(g group, limits watchLimits, stop chan<- agentwire.Cause) *group
 	return w
 }
 
+// sample is what a run has used at its end.
 func (s *groupUsage) sample(g group) {
 	s.sampleMemory(g)
-	s.sampleRest(g)
+	s.sampleCPU(g)
 }
 
 func (s *groupUsage) sampleMemory(g group) {
@@ -103,16 +108,20 @@ func (s *groupUsage) sampleMemory(g group) {
 	s.memory = max(s.memory, memory)
 }
 
-func (s *groupUsage) sampleRest(g group) {
+func (s *groupUsage) sampleCPU(g group) {
 	cpu, err := g.cpu()
 	if err != nil {
 		s.err = fmt.Errorf("watch cpu time: %w", err)
 	}
+	s.cpu = max(s.cpu, cpu)
+}
+
+func (s *groupUsage) sampleProcesses(g group) {
 	processes, err := g.processes()
 	if err != nil {
 		s.err = fmt.Errorf("watch processes: %w", err)
 	}
-	s.processes, s.cpu = max(s.processes, processes), max(s.cpu, cpu)
+	s.processes = max(s.processes, processes)
 }
 
 // finish stops the watch and returns the most that it saw.

@@ -181,14 +181,18 @@ func (r *Reader) Next() (Frame, error) {
 	return f, nil
 }
 
-// Writer writes frames, each in one call of the writer below. It may be used by
+// Writer writes frames, each in one call of the writer below, or those between Hold and Release. It may be used by
 // several goroutines at once.
 type Writer struct {
 	mu       sync.Mutex
 	w        io.Writer
-	buf      []byte
+	buf      []byte // empty, but for what is held
+	held     bool
 	payloads [][]byte // the parts of buf that WriteFrom has filled
 }
+
+// maxHeld is how many bytes a Writer holds before it writes them all the same.
+const maxHeld = MaxPayload
 
 // NewWriter returns a Writer on w.
 func NewWriter(w io.Writer) *Writer {
@@ -203,11 +207,43 @@ func (w *Writer) Write(t Type, payload []byte) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.buf = append(w.buf[:0], byte(t), 0, 0, 0, 0)
-	binary.BigEndian.PutUint32(w.buf[1:], uint32(len(payload)))
+	w.buf = append(w.buf, byte(t))
+	w.buf = binary.BigEndian.AppendUint32(w.buf, uint32(len(payload)))
 	w.buf = append(w.buf, payload...)
-	if _, err := w.w.Write(w.buf); err != nil {
+	if w.held && len(w.buf) < maxHeld {
+		return nil
+	}
+	if err := w.flush(); err != nil {
 		return fmt.Errorf("write frame %s: %w", t, err)
+	}
+	return nil
+}
+
+// flush writes what is in buf. Its caller has locked mu.
+func (w *Writer) flush() error {
+	_, err := w.w.Write(w.buf)
+	w.buf = w.buf[:0]
+	return err
+}
+
+// Hold keeps the frames that follow until Release, so that the other end wakes up once for all of them. It is for frames that nobody else
+// has to wait for.
+func (w *Writer) Hold() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held = true
+}
+
+// Release writes what is held, if anything, and ends Hold.
+func (w *Writer) Release() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held = false
+	if len(w.buf) == 0 {
+		return nil
+	}
+	if err := w.flush(); err != nil {
+		return fmt.Errorf("write held frames: %w", err)
 	}
 	return nil
 }
@@ -233,7 +269,7 @@ func (w *Writer) WriteChunks(t Type, p []byte) error {
 	return nil
 }
 
-// WriteFrom sends n bytes in as few frames of the type as they need, all of them in one call
+// WriteFrom sends n bytes in as few frames of the type as they need, all of them, and what is held, in one call
 // of the writer below. fill is given their payloads to fill, in order.
 func (w *Writer) WriteFrom(t Type, n int, fill func(payloads [][]byte) error) error {
 	if k := frameTypes[t]; n < 1 || k.least > 1 || k.most != MaxPayload {
@@ -242,9 +278,10 @@ func (w *Writer) WriteFrom(t Type, n int, fill func(payloads [][]byte) error) er
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	frames := (n + MaxPayload - 1) / MaxPayload
-	w.buf = slices.Grow(w.buf[:0], n+frames*headerSize)[:n+frames*headerSize]
+	held := len(w.buf)
+	w.buf = slices.Grow(w.buf, n+frames*headerSize)[:held+n+frames*headerSize]
 	w.payloads = w.payloads[:0]
-	for left := w.buf; len(left) > 0; {
+	for left := w.buf[held:]; len(left) > 0; {
 		size := min(len(left)-headerSize, MaxPayload)
 		left[0] = byte(t)
 		binary.BigEndian.PutUint32(left[1:], uint32(size))
@@ -252,9 +289,10 @@ func (w *Writer) WriteFrom(t Type, n int, fill func(payloads [][]byte) error) er
 		left = left[headerSize+size:]
 	}
 	if err := fill(w.payloads); err != nil {
+		w.buf = w.buf[:held]
 		return err
 	}
-	if _, err := w.w.Write(w.buf); err != nil {
+	if err := w.flush(); err != nil {
 		return fmt.Errorf("write frames %s: %w", t, err)
 	}
 	return nil

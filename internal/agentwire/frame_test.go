@@ -126,6 +126,54 @@ func TestWriterIsShared(t *testing.T) {
 	}
 }
 
+// TestWriterHolds: what is held is written in one call, in its order, and not held for ever.
+func TestWriterHolds(t *testing.T) {
+	t.Parallel()
+	var calls calls
+	w := NewWriter(&calls)
+	fill := func(p [][]byte) error { clear(p[0]); return nil }
+	w.Hold()
+	for _, err := range []error{w.Write(TypeExit, []byte("{}")), w.WriteJSON(TypeTurned, Turned{})} {
+		if err != nil || len(calls) != 0 {
+			t.Fatalf("got %v, %d calls, want none", err, len(calls))
+		}
+	}
+	if err := w.Release(); err != nil || len(calls) != 1 {
+		t.Fatalf("got %v, %d calls, want one", err, len(calls))
+	}
+	if err := errors.Join(w.Release(), w.Write(TypeArtifactEnd, nil)); err != nil || len(calls) != 2 {
+		t.Fatalf("after it: got %v, %d calls, want one more", err, len(calls))
+	}
+	w.Hold()
+	full := errors.New("full")
+	if err := w.Write(TypeExit, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.WriteFrom(TypeArtifactData, 1, func([][]byte) error { return full }); !errors.Is(err, full) {
+		t.Fatalf("got %v, want what the reader said", err)
+	}
+	if err := w.WriteFrom(TypeArtifactData, 1, fill); err != nil || len(calls) != 3 {
+		t.Fatalf("data: got %v, %d calls, want one more, with what was held", err, len(calls))
+	}
+	if err := w.Write(TypeStdout, make([]byte, MaxPayload)); err != nil || len(calls) != 4 {
+		t.Fatalf("much: got %v, %d calls, want one more", err, len(calls))
+	}
+	r := FromAgentReader(bytes.NewReader(slices.Concat(calls...)))
+	for _, want := range []Type{TypeExit, TypeTurned, TypeArtifactEnd, TypeExit, TypeArtifactData, TypeStdout} {
+		if f, err := r.Next(); err != nil || f.Type != want {
+			t.Errorf("got %s, %v, want %s", f.Type, err, want)
+		}
+	}
+}
+
+// calls keeps what is written, call by call.
+type calls [][]byte
+
+func (c *calls) Write(p []byte) (int, error) {
+	*c = append(*c, bytes.Clone(p))
+	return len(p), nil
+}
+
 func TestCredit(t *testing.T) {
 	t.Parallel()
 	c := NewCredit()

@@ -131,6 +131,8 @@ type Ending struct {
 	ResultRef string
 	// InputRef is the S3 key of what an execution of a session was given; "" has the record keep that.
 	InputRef string
+	// Generation is that of the interpreter that executes what its session is given next; 0 for what was not executed to its end.
+	Generation int
 	// Stored is how many bytes of objects the job keeps, result.json among them.
 	Stored int64
 	// Dirty asks the sweeper to look for objects that no record points to.
@@ -202,7 +204,7 @@ func (s *Store) finishArgs(ctx context.Context, j Job, e Ending, more script.Arg
 	now := s.now()
 	a := script.Args{
 		"id": j.ID, "now": now, "status": string(e.Status),
-		"result": e.Result, "result_ref": e.ResultRef, "input_ref": e.InputRef, "result_life": s.resultLife, "stored": e.Stored, "dirty": e.Dirty,
+		"result": e.Result, "result_ref": e.ResultRef, "input_ref": e.InputRef, "generation": e.Generation, "result_life": s.resultLife, "stored": e.Stored, "dirty": e.Dirty,
 		"default_retention": s.retention,
 		"delivery":          DeliveryID(j.ID, job.EventCompleted, j.Callback), "event": job.EventCompleted, "message": MessageID(j.ID, job.EventCompleted),
 		"window": s.windowOrNone(ctx, j.Tenant), "due": now.Add(sweepDelay), "lend_most": s.lendMost,

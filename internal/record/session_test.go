@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
@@ -147,6 +148,21 @@ func TestSession(t *testing.T) {
 	}
 	if got := r.api.mustSession(t, x.ID); got.State != job.SessionReady || got.Execution != "" || got.Executions != 2 || got.Generation != 3 {
 		t.Errorf("got %+v, want it ready", got)
+	}
+	third := r.api.execute(t, x.ID, "3")
+	j = r.worker.take(t, x.ID, second, third)
+	if err := r.worker.End(ctx, j, Ending{Status: job.Succeeded, Result: []byte(`{}`), Generation: 4}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.api.mustSession(t, x.ID); got.State != job.SessionReady || got.Execution != "" || got.Executions != 3 || got.Generation != 4 {
+		t.Errorf("got %+v, want it ready as soon as its execution has ended", got)
+	}
+	before := r.api.rdb.HGetAll(ctx, sessionKey("acme", x.ID)).Val()
+	if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", third, 4, true); !errors.Is(err, ErrNoTurn) {
+		t.Errorf("nobody waits: got %v, want ErrNoTurn", err)
+	}
+	if d := cmp.Diff(before, r.api.rdb.HGetAll(ctx, sessionKey("acme", x.ID)).Val()); d != "" {
+		t.Errorf("a look that finds nothing has written (-before +after):\n%s", d)
 	}
 	if n := r.api.rdb.HLen(ctx, runningKey("acme")).Val() + r.api.rdb.ZCard(ctx, openKey("acme")).Val(); n != 0 {
 		t.Errorf("executions have %d places in the tenant's window, want none", n)

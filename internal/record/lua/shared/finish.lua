@@ -17,6 +17,7 @@
 -- @arg result       as JSON, or '' for one that is in the bucket alone
 -- @arg result_ref   the S3 key of result.json, or ''
 -- @arg input_ref    the S3 key of what an execution of a session was given, or '': the record keeps that
+-- @arg generation   of the interpreter that executes what its session is given next; 0 where no session waits for that
 -- @arg result_life  how long Redis keeps a result that the bucket also has, ms
 -- @arg stored       bytes of the job's objects
 -- @arg dirty        1: there may be objects that no record points to
@@ -85,6 +86,16 @@ local function spend()
   return tell_budget(key, spent, budget, warn_at, budget_of, warning, exceeded, now, now + default_retention)
 end
 
+-- rest makes the session ready for its next execution.
+local function rest()
+  local key = t .. 'session:' .. session
+  local x = redis.pcall('HMGET', key, 'state', 'turn')
+  if x[1] == 'busy' and x[2] == id then
+    call('HDEL', key, 'turn')
+    call('HSET', key, 'state', 'ready', 'active', now, 'generation', generation)
+  end
+end
+
 local function finish()
   if state == 'queued' then unqueue(id) end
   if state == 'held' then unhold(id) end
@@ -92,6 +103,7 @@ local function finish()
     local x = redis.pcall('HMGET', t .. 'session:' .. session, 'worker', 'state')
     if x[1] and x[2] ~= 'ended' then redis.pcall('PUBLISH', 'gb:turn:' .. x[1], session) end
   end
+  if session and generation ~= '0' then rest() end
   call('HSET', job(id), 'state', status, 'finished', now, 'result_ref', result_ref)
   keep()
   local warned = ''

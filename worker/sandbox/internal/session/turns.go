@@ -133,6 +133,7 @@ func (s *Session) sendTurn(ctx context.Context, t sandbox.Turn, timeout time.Dur
 	s.mu.Unlock()
 	overdue := time.AfterFunc(timeout, s.Abort)
 	defer overdue.Stop()
+	s.out.Hold()
 	if err := s.out.WriteJSON(agentwire.TypeTurn, agentwire.Turn{WallMS: t.Wall.Milliseconds()}); err != nil {
 		return err
 	}
@@ -142,7 +143,10 @@ func (s *Session) sendTurn(ctx context.Context, t sandbox.Turn, timeout time.Dur
 	if err := s.out.WriteChunks(agentwire.TypeStdinData, t.Code); err != nil {
 		return err
 	}
-	return s.out.Write(agentwire.TypeGo, nil)
+	if err := s.out.Write(agentwire.TypeGo, nil); err != nil {
+		return err
+	}
+	return s.out.Release()
 }
 
 // collectTurn passes on the files that the turn has changed.
