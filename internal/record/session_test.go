@@ -158,7 +158,7 @@ func TestSession(t *testing.T) {
 		t.Errorf("got %+v, want it ready as soon as its execution has ended", got)
 	}
 	before := r.api.rdb.HGetAll(ctx, sessionKey("acme", x.ID)).Val()
-	if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", third, 4, true); !errors.Is(err, ErrNoTurn) {
+	if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", third, 4, Rest{Slot: true}); !errors.Is(err, ErrNoTurn) {
 		t.Errorf("nobody waits: got %v, want ErrNoTurn", err)
 	}
 	if d := cmp.Diff(before, r.api.rdb.HGetAll(ctx, sessionKey("acme", x.ID)).Val()); d != "" {
