@@ -609,7 +609,7 @@ func TestSessionIsPaused(t *testing.T) {
 		if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", done, 1, rest); !errors.Is(err, want) {
 			t.Errorf("got %v, want %v", err, want)
 		}
-		if got := r.api.mustSession(t, x.ID); got.State != state {
+		if got := r.api.mustSession(t, x.ID); got.State != state { //nolint:contextcheck // it has the test's
 			t.Errorf("got %s, want %s", got.State, state)
 		}
 	}
