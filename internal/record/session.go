@@ -25,7 +25,7 @@ type Session struct {
 	// Generation is the main interpreter's, 0 before the first execution.
 	Generation int
 	// Contexts are all, main first. That has no language here: it is the runtime's own.
-	Contexts []job.SessionContext
+	Contexts   []job.SessionContext
 	Executions int64
 	// Execution is the one that runs, or "".
 	Execution               string
