@@ -61,8 +61,20 @@ func Run(ctx context.Context, c Client, id string, o Options) (x job.Session, st
 	if err != nil {
 		return job.Session{}, nil, err
 	}
+	contexts, err := c.SessionContexts(ctx, id)
+	if err != nil {
+		return job.Session{}, nil, err
+	}
 	if x, err = c.StartSession(ctx, settings); err != nil {
 		return job.Session{}, nil, fmt.Errorf("start session: %w", err)
+	}
+	for _, one := range contexts { // others are made as they are first named
+		if one.Directory == "" {
+			continue
+		}
+		if _, err := c.MakeContext(ctx, x.ID, one.Name, job.ContextSettings{Language: one.Language, Directory: one.Directory}); err != nil {
+			return x, nil, fmt.Errorf("make context %s: %w", one.Name, err)
+		}
 	}
 	if o.Began != nil {
 		o.Began(x)

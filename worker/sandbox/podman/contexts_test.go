@@ -183,3 +183,50 @@ func TestContextsPrepared(t *testing.T) {
 	)
 	check(t, got, want{stdout: "False\n"}, want{stdout: "True\n"}, want{stdout: "2\n"}, want{stdout: "2\n"}, want{stdout: "(False, False)\n"}, want{stdout: "2\n"})
 }
+
+// TestRuntimeContexts: each runtime that TestCases tests has an interpreter of each of its languages, beside the others and on the same files.
+func TestRuntimeContexts(t *testing.T) {
+	t.Parallel()
+	open(t)
+	for _, r := range testedRuntimes(t) {
+		if len(r.Contexts) == 0 {
+			continue
+		}
+		t.Run(r.Name, func(t *testing.T) {
+			t.Parallel()
+			p := sessionOf(t, r.Name)
+			p.Languages = r.Contexts
+			write := map[string]string{"python": "x = 1; f = open('python', 'w'); f.close()", "javascript": "x = 1; require('fs').writeFileSync('javascript', '')", "bash": "x=1; : >bash"}
+			read := map[string]string{
+				"python": "import os; x, os.path.exists('javascript')", "javascript": "[x, require('fs').existsSync('python')].join()", "bash": "[ -e python ] && echo $x",
+			}
+			printed := map[string]string{"python": "(1, True)\n", "javascript": "'1,true'\n", "bash": "1\n"}
+			generations := map[string]int{}
+			for _, language := range r.Languages() {
+				generations[language] = 1
+			}
+			delete(generations, r.Language)
+			generations[job.MainContext] = 1
+			var todo []step
+			var wanted []want
+			for _, code := range []map[string]string{write, read} {
+				for n, language := range r.Languages() {
+					name := language
+					if n == 0 {
+						name = job.MainContext
+					}
+					s := after(generations, name, step{code: code[language]})
+					if s.in.Language = language; n == 0 {
+						s.in.Language = ""
+					}
+					w := want{}
+					if code[language] == read[language] {
+						w.stdout = printed[language]
+					}
+					todo, wanted = append(todo, s), append(wanted, w)
+				}
+			}
+			check(t, turns(t, p, todo...), wanted...)
+		})
+	}
+}
