@@ -12,6 +12,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/producer/facade"
+	"github.com/glovebox-run/glovebox/producer/facade/e2b"
 	"github.com/glovebox-run/glovebox/producer/facade/jobe"
 	judge0facade "github.com/glovebox-run/glovebox/producer/facade/judge0" // judge0 is its client here
 	"github.com/glovebox-run/glovebox/producer/facade/piston"
@@ -34,7 +35,7 @@ type helloProgram struct{ source, prints string }
 // and the runtime's own hello says hello by it. docs/moving.md has the same list.
 func TestFacadeLanguages(t *testing.T) {
 	t.Parallel()
-	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=judge0,jobe,piston"}})
+	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=judge0,jobe,piston,e2b"}})
 	published, err := g.client.Runtimes(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +48,7 @@ func TestFacadeLanguages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []speaker{g.speakJudge0(), g.speakPiston(), g.speakJobe()} {
+	for _, s := range []speaker{g.speakJudge0(), g.speakPiston(), g.speakJobe(), g.speakE2B()} {
 		t.Run(s.facade.Name, func(t *testing.T) {
 			t.Parallel()
 			listed := s.list(t)
@@ -180,13 +181,46 @@ func (g *glovebox) speakJobe() speaker {
 	return speaker{jobe.New(), list, run}
 }
 
+func (g *glovebox) speakE2B() speaker {
+	list := func(t *testing.T) (names []string) {
+		t.Helper()
+		sandbox := g.e2bSandbox(t, g.token)
+		for _, l := range e2b.New().Languages {
+			for _, name := range l.Names {
+				if said := g.askE2B(t, http.MethodPost, "/contexts", strings.NewReader(`{"language":`+quote(name)+`}`), "X-API-KEY", g.token, "E2b-Sandbox-Id", sandbox); said.status == http.StatusOK {
+					names = append(names, name)
+				}
+			}
+		}
+		return names
+	}
+	run := func(t *testing.T, name string, p helloProgram) string {
+		t.Helper()
+		sandbox := g.e2bSandbox(t, g.token)
+		defer g.askE2B(t, http.MethodDelete, "/sandboxes/"+sandbox, http.NoBody, "X-API-KEY", g.token)
+		said := g.askE2B(t, http.MethodPost, "/execute", strings.NewReader(`{"code":`+quote(p.source)+`,"language":`+quote(name)+`}`), "X-API-KEY", g.token, "E2b-Sandbox-Id", sandbox)
+		printed := ""
+		for line := range strings.Lines(said.body) {
+			var m struct{ Type, Text string }
+			if err := json.Unmarshal([]byte(line), &m); err != nil {
+				return said.body
+			}
+			if m.Type == "stdout" {
+				printed += m.Text
+			}
+		}
+		return printed
+	}
+	return speaker{e2b.New(), list, run}
+}
+
 // TestFacadeClients: clients that were written against the documentation of each server, by Python's standard library
 // alone, do what its users do.
 func TestFacadeClients(t *testing.T) {
 	t.Parallel()
 	gbtest.Require(t, "python3")
-	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=judge0,jobe,piston"}})
-	for _, name := range []string{"judge0", "jobe", "piston"} {
+	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=judge0,jobe,piston,e2b"}})
+	for _, name := range []string{"judge0", "jobe", "piston", "e2b"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client := exec.CommandContext(t.Context(), "python3", "-B", "testdata/clients/"+name+".py", g.url+"/"+name, g.token)
@@ -200,23 +234,24 @@ func TestFacadeClients(t *testing.T) {
 // TestFacadeDoctor: glovebox doctor finds that a façade does what its contract says, and says what is wrong where it doesn't.
 func TestFacadeDoctor(t *testing.T) {
 	t.Parallel()
-	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=judge0,jobe,piston"}})
+	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=judge0,jobe,piston,e2b"}})
+	programs := []string{"languages", "hello ", "compile error", "time-out"}
 	doctor := func(name, url, token string) string {
 		cmd := exec.CommandContext(t.Context(), binary(t, "glovebox"), "doctor", "--facade", name, url)
 		cmd.Env = append(os.Environ(), "GLOVEBOX_FACADE_TOKEN="+token)
 		out, err := cmd.CombinedOutput()
 		return fmt.Sprintf("%s%v", out, err)
 	}
-	for _, name := range []string{"judge0", "jobe", "piston"} {
+	for name, lines := range map[string][]string{"judge0": programs, "jobe": programs, "piston": programs, "e2b": {"languages", "hello ", "state ", "error ", "time-out"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			said := doctor(name, g.url+"/"+name+"/", g.token)
-			for _, line := range []string{"languages", "hello ", "compile error", "time-out"} {
+			for _, line := range lines {
 				if !strings.Contains(said, "ok       "+line) {
 					t.Errorf("want that all is well with %s", line)
 				}
 			}
-			if !strings.HasSuffix(said, "<nil>") || strings.Count(said, "\n") != 4 {
+			if !strings.HasSuffix(said, "<nil>") || strings.Count(said, "\n") != len(lines) {
 				t.Errorf("got\n%s", said)
 			}
 			if said := doctor(name, g.url+"/"+name, "wrong"); !strings.HasPrefix(said, "problem  languages") || !strings.HasSuffix(said, "exit status 1") {

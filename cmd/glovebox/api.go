@@ -70,7 +70,7 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
                             commas: the client is the one that they name in
                             X-Forwarded-For. Without it, the client is always the peer
   GLOVEBOX_FACADES          other servers' contracts that are served, too: judge0, piston, jobe,
-                            with commas (default: none). Each is below /NAME
+                            e2b, with commas (default: none). Each is below /NAME
   GLOVEBOX_FACADE_ADDRESSES addresses of their own for clients that can't be told a path, such as
                             judge0=0.0.0.0:2358,jobe=0.0.0.0:4000 (default: none)
   GLOVEBOX_FACADE_TENANT    the tenant that requests to façades without a token count as: for networks

@@ -33,7 +33,8 @@ set, as for the api and the worker; the API where the other commands would find 
 
 With --facade it looks at nothing but the server at URL, a façade of Glovebox's or the
 original: whether it lists languages, and what it makes of a hello, a compile error and
-an endless loop. URL is what the server's clients are told. Nothing of it is Glovebox's
+an endless loop; with e2b, which is for façades only, whether a sandbox keeps its state,
+too. URL is what the server's clients are told. Nothing of it is Glovebox's
 own, so GLOVEBOX_TOKEN is not sent.`,
 		Example: `  glovebox doctor
   glovebox doctor --facade jobe https://glovebox.example.com/jobe
@@ -55,7 +56,7 @@ own, so GLOVEBOX_TOKEN is not sent.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().StringVar(&isolation, "isolation", "", "what programs are to be isolated by here: gvisor, or process; by default what the dev here isolates by")
-	cmd.Flags().StringVar(&facade.Name, "facade", "", "look at a server that speaks another's contract: `jobe`, judge0 or piston")
+	cmd.Flags().StringVar(&facade.Name, "facade", "", "look at a server that speaks another's contract: `jobe`, judge0, piston or e2b")
 	cmd.Flags().StringVar(&facade.Token, "token", "", "`token` for that server; other users of this machine see what is given here")
 	setTwin(cmd, "token", "GLOVEBOX_FACADE_TOKEN")
 	return cmd

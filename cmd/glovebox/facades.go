@@ -13,6 +13,7 @@ import (
 	"github.com/glovebox-run/glovebox/producer/api"
 	"github.com/glovebox-run/glovebox/producer/direct"
 	"github.com/glovebox-run/glovebox/producer/facade"
+	"github.com/glovebox-run/glovebox/producer/facade/e2b"
 	"github.com/glovebox-run/glovebox/producer/facade/jobe"
 	"github.com/glovebox-run/glovebox/producer/facade/judge0"
 	"github.com/glovebox-run/glovebox/producer/facade/piston"
@@ -20,7 +21,7 @@ import (
 
 // facadesNamed returns the façades of these names.
 func facadesNamed(names []string) []facade.Facade {
-	all := map[string]func() facade.Facade{"judge0": judge0.New, "piston": piston.New, "jobe": jobe.New}
+	all := map[string]func() facade.Facade{"judge0": judge0.New, "piston": piston.New, "jobe": jobe.New, "e2b": e2b.New}
 	var on []facade.Facade
 	for _, name := range names {
 		on = append(on, all[name]())

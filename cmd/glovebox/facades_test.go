@@ -55,13 +55,13 @@ func languageTable(t *testing.T) string {
 		names[f.Name] = namesByRuntime(t, set, f)
 	}
 	var table strings.Builder
-	table.WriteString("\n| runtime | Judge0 | Piston | Jobe |\n|---|---|---|---|\n")
+	table.WriteString("\n| runtime | Judge0 | Piston | Jobe | E2B |\n|---|---|---|---|---|\n")
 	for _, r := range set.List() {
-		if len(names["judge0"][r.Name])+len(names["piston"][r.Name])+len(names["jobe"][r.Name]) == 0 {
+		if len(names["judge0"][r.Name])+len(names["piston"][r.Name])+len(names["jobe"][r.Name])+len(names["e2b"][r.Name]) == 0 {
 			continue
 		}
 		fmt.Fprintf(&table, "| `%s` |", r.Name)
-		for _, f := range []string{"judge0", "piston", "jobe"} {
+		for _, f := range []string{"judge0", "piston", "jobe", "e2b"} {
 			cell := ""
 			if list := names[f][r.Name]; len(list) > 0 {
 				cell = " `" + strings.Join(list, "`, `") + "`"

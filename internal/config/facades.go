@@ -6,7 +6,7 @@ import (
 )
 
 // Facades are the names of all façades.
-func Facades() []string { return []string{"jobe", "judge0", "piston"} }
+func Facades() []string { return []string{"e2b", "jobe", "judge0", "piston"} }
 
 // facades reads which façades are on.
 func (r *Reader) facades(name string) []string {

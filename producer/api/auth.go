@@ -187,9 +187,14 @@ func (a *API) lookUp(ctx context.Context, token string) (c caller, err error) {
 // goesOn fails when the request's token was revoked or has expired since, or its tenant is
 // disabled: what takes long asks at each step, as it would outlive all of these.
 func (a *API) goesOn(ctx context.Context, r *http.Request, c caller) error {
+	token, _ := bearer(r)
+	return a.stillGood(ctx, token, c)
+}
+
+// stillGood is goesOn for a request with that token.
+func (a *API) stillGood(ctx context.Context, token string, c caller) error {
 	var err error
 	if c.token.ID != "" { // else it has a capability
-		token, _ := bearer(r)
 		_, err = a.lookUp(ctx, token)
 	}
 	if err == nil {

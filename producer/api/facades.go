@@ -57,7 +57,7 @@ func (a *API) facadeRoute(f facade.Facade, route facade.Route) http.HandlerFunc 
 				return
 			}
 			host.caller = c
-			call.Tenant, call.Anonymous = c.tenant, c.token.ID == anonymousID
+			call.Tenant, call.Token, call.Anonymous = c.tenant, c.token.ID, c.token.ID == anonymousID
 		}
 		host.client = a.answering(r.Context(), call.Tenant)
 		call.Client = host.client

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"strings"
 	"time"
@@ -20,6 +21,8 @@ type Call struct {
 	Client *direct.Client
 	// Tenant is whose request it is; "" on a Public route.
 	Tenant string
+	// Token is the ID of the token that it came with, as the audit log has it; "" on a Public route.
+	Token string
 	// Anonymous is a request without a token, which GLOVEBOX_FACADE_TENANT let in.
 	Anonymous bool
 	// Host is the api; nil outside of a request.
@@ -42,6 +45,10 @@ type Host interface {
 	Passing() (giveBack func())
 	// Wait returns the job when it has ended, or as it is when d has passed or the api drains.
 	Wait(ctx context.Context, id string, d time.Duration) (producer.Job, error)
+	// Watch tells what happens to a job as [producer.Watcher] does, with an event of no type each time that nothing was
+	// told for so long as every. It is one of the tenant's watches, and fails like one: with a *job.Error of code
+	// too_many_watchers, of code unavailable once the api drains, and as soon as the request's token is no longer good.
+	Watch(ctx context.Context, id string, every time.Duration) iter.Seq2[producer.Event, error]
 	// MaxWait is how long an answer may be held.
 	MaxWait() time.Duration
 	// May fails unless the token is good for that, too.

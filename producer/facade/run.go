@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 // ErrNoPlace is a job that nobody had begun in time. It is canceled.
@@ -27,10 +29,31 @@ const (
 // that is ErrNoPlace; one whose client has left; and, with an error of code unavailable, one that runs
 // while the api drains.
 func (c *Call) Run(ctx context.Context, w http.ResponseWriter, spec job.Spec, patience time.Duration) (job.Result, error) {
-	id, err := c.submit(ctx, spec)
+	id, err := c.submit(ctx, func(ctx context.Context) (producer.Job, error) { return c.Client.WithoutHolds().Submit(ctx, spec) })
 	if err != nil {
 		return job.Result{}, err
 	}
+	return c.finish(ctx, w, id, patience)
+}
+
+// RunIn is Run for an execution in a session, which has its turn when it has it.
+func (c *Call) RunIn(ctx context.Context, w http.ResponseWriter, session string, e job.SessionExecution) (job.Result, error) {
+	id, err := c.Execute(ctx, session, e)
+	if err != nil {
+		return job.Result{}, err
+	}
+	return c.finish(ctx, w, id, math.MaxInt64)
+}
+
+// Execute has a session execute code, whose id it returns. Nothing is executed whose client has left meanwhile.
+func (c *Call) Execute(ctx context.Context, session string, e job.SessionExecution) (id string, err error) {
+	return c.submit(ctx, func(ctx context.Context) (producer.Job, error) {
+		return c.Client.WithoutHolds().ExecuteInSession(ctx, session, e)
+	})
+}
+
+// finish waits for a job's result as Run does.
+func (c *Call) finish(ctx context.Context, w http.ResponseWriter, id string, patience time.Duration) (job.Result, error) {
 	since, begun := time.Now(), false
 	c.Host.Note(id)
 	control := http.NewResponseController(w)
@@ -53,25 +76,25 @@ func (c *Call) Run(ctx context.Context, w http.ResponseWriter, spec job.Spec, pa
 			err = &job.Error{Code: job.CodeUnavailable, Message: "the api ends"}
 		}
 		if err != nil {
-			return job.Result{}, errors.Join(err, c.abandon(ctx, id))
+			return job.Result{}, errors.Join(err, c.Abandon(ctx, id))
 		}
 	}
 }
 
 // submit submits a job also if its client leaves meanwhile: what would be broken off may be there all the same, and is
 // known by its id only.
-func (c *Call) submit(ctx context.Context, spec job.Spec) (id string, err error) {
+func (c *Call) submit(ctx context.Context, send func(context.Context) (producer.Job, error)) (id string, err error) {
 	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer cancel()
-	submitted, err := c.Client.WithoutHolds().Submit(patient, spec)
+	submitted, err := send(patient)
 	if err == nil && ctx.Err() != nil {
-		err = errors.Join(ctx.Err(), c.abandon(ctx, submitted.ID))
+		err = errors.Join(ctx.Err(), c.Abandon(ctx, submitted.ID))
 	}
 	return submitted.ID, err
 }
 
-// abandon cancels a job whose result nobody waits for any more.
-func (c *Call) abandon(ctx context.Context, id string) error {
+// Abandon cancels a job whose result nobody waits for any more.
+func (c *Call) Abandon(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer cancel()
 	if _, err := c.Client.Cancel(ctx, id); err != nil && !errors.Is(err, job.ErrEnded) {

@@ -45,7 +45,8 @@ func testedRuntimes(tb testing.TB) []runtimes.Runtime {
 	names := strings.Fields(os.Getenv("GLOVEBOX_TEST_RUNTIMES"))
 	switch {
 	case len(names) == 0:
-		return set.Core()
+		multi, _ := set.Lookup("multi") // which make setup-tests builds
+		return append(set.Core(), multi)
 	case slices.Equal(names, []string{"all"}):
 		return set.List()
 	}

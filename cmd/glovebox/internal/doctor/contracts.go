@@ -14,6 +14,8 @@ type jobe struct{}
 
 const jobeAPI = "/index.php/restapi"
 
+func (jobe) cases() []caseOf { return programCases }
+
 func (jobe) languages(ctx context.Context, s *facadeServer) (all []string, ours map[string]string, err error) {
 	var listed [][]string
 	if err := s.ask(ctx, http.MethodGet, jobeAPI+"/languages", nil, &listed, http.StatusOK); err != nil {
@@ -55,6 +57,8 @@ type judge0 struct{}
 
 // judge0Look is how often its clients look.
 const judge0Look = 200 * time.Millisecond
+
+func (judge0) cases() []caseOf { return programCases }
 
 func (judge0) languages(ctx context.Context, s *facadeServer) (all []string, ours map[string]string, err error) {
 	var listed []struct {
@@ -112,6 +116,8 @@ func (judge0) run(ctx context.Context, s *facadeServer, language string, c caseO
 type piston struct{}
 
 const pistonAPI = "/api/v2"
+
+func (piston) cases() []caseOf { return programCases }
 
 func (piston) languages(ctx context.Context, s *facadeServer) (all []string, ours map[string]string, err error) {
 	var listed []struct{ Language, Version string }

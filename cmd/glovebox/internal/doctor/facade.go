@@ -21,11 +21,11 @@ const (
 )
 
 // ErrFacade is a contract that isn't known here.
-var ErrFacade = errors.New("is no façade: want jobe, judge0 or piston")
+var ErrFacade = errors.New("is no façade: want jobe, judge0, piston or e2b")
 
 // Facade is a server that speaks another one's contract: a façade of Glovebox's, or the original.
 type Facade struct {
-	Name       string // jobe, judge0 or piston
+	Name       string // jobe, judge0, piston or e2b
 	URL, Token string
 }
 
@@ -42,6 +42,7 @@ type outcome string
 
 const (
 	succeeds     outcome = "succeeded"
+	fails        outcome = "error"
 	doesntBuild  outcome = "compile error"
 	runsTooLong  outcome = "time limit exceeded"
 	anythingElse outcome = "something else"
@@ -53,7 +54,8 @@ const (
 	inC    = "C"
 )
 
-var facadeCases = []caseOf{
+// programCases are those of contracts that run programs.
+var programCases = []caseOf{
 	{"hello", python, "print('hello, ' + input())", 10, succeeds, "hello, doctor"},
 	{"compile error", inC, "int main(void) { return undeclared_name; }", 10, doesntBuild, "undeclared_name"},
 	{"time-out", python, "while True: pass", 1, runsTooLong, ""},
@@ -61,15 +63,17 @@ var facadeCases = []caseOf{
 
 // contract is how a server's clients speak to it.
 type contract interface {
+	// cases are what it is to do.
+	cases() []caseOf
 	// languages lists names, and by them what the cases' languages are called.
 	languages(ctx context.Context, s *facadeServer) (all []string, ours map[string]string, err error)
 	// run returns what a program came to, and what it or its compiler said.
 	run(ctx context.Context, s *facadeServer, language string, c caseOf) (outcome, string, error)
 }
 
-// RunFacade looks whether a server lists languages, and does what its contract says to three programs.
+// RunFacade looks whether a server lists languages, and does what its contract says to a few programs.
 func RunFacade(ctx context.Context, f Facade) ([]Finding, error) {
-	of, ok := map[string]contract{"jobe": jobe{}, "judge0": judge0{}, "piston": piston{}}[f.Name]
+	of, ok := map[string]contract{"jobe": jobe{}, "judge0": judge0{}, "piston": piston{}, "e2b": e2b{}}[f.Name]
 	if !ok {
 		return nil, fmt.Errorf("%.40q %w", f.Name, ErrFacade)
 	}
@@ -85,7 +89,7 @@ func RunFacade(ctx context.Context, f Facade) ([]Finding, error) {
 		return r.findings, nil
 	}
 	r.ok("languages", fmt.Sprintf("%d: %s", len(all), strings.Join(all, ", ")))
-	for _, c := range facadeCases {
+	for _, c := range of.cases() {
 		language := ours[c.language]
 		if language == "" {
 			r.warning(c.name, "not looked at: the server has no "+c.language, "")
@@ -113,8 +117,13 @@ type facadeServer struct {
 	client *http.Client
 }
 
-// ask sends JSON, unless sent is nil, and decodes the answer, which has to have one of these statuses.
+// ask sends JSON, unless sent is nil, and decodes the answer, unless to is nil. It has to have one of these statuses.
 func (s *facadeServer) ask(ctx context.Context, method, path string, sent, to any, statuses ...int) error {
+	return s.askWith(ctx, nil, method, path, sent, to, statuses...)
+}
+
+// askWith is ask with more headers.
+func (s *facadeServer) askWith(ctx context.Context, header http.Header, method, path string, sent, to any, statuses ...int) error {
 	var body io.Reader = http.NoBody
 	if sent != nil {
 		text, err := json.Marshal(sent)
@@ -130,8 +139,11 @@ func (s *facadeServer) ask(ctx context.Context, method, path string, sent, to an
 	if sent != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	for name, values := range header {
+		req.Header[name] = values
+	}
 	if s.Token != "" {
-		req.Header.Set(map[string]string{"jobe": "X-API-KEY", "judge0": "X-Auth-Token", "piston": "Authorization"}[s.Name], s.Token)
+		req.Header.Set(map[string]string{"jobe": "X-API-KEY", "judge0": "X-Auth-Token", "piston": "Authorization", "e2b": "X-API-KEY"}[s.Name], s.Token)
 	}
 	res, err := s.client.Do(req)
 	if err != nil {
@@ -144,6 +156,9 @@ func (s *facadeServer) ask(ctx context.Context, method, path string, sent, to an
 	}
 	if !slices.Contains(statuses, res.StatusCode) {
 		return fmt.Errorf("%s %s: %s %.200s", method, path, res.Status, bytes.TrimSpace(text))
+	}
+	if to == nil {
+		return nil
 	}
 	if err := json.Unmarshal(text, to); err != nil {
 		return fmt.Errorf("%s %s: not the JSON of %s: %.200s", method, path, s.Name, bytes.TrimSpace(text))

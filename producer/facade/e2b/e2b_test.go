@@ -1,0 +1,268 @@
+package e2b
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// TestRoutesAreDocumented: the page for those who move lists each route as it is registered.
+func TestRoutesAreDocumented(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/moving.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, route := range New().Routes {
+		if !strings.Contains(string(page), "`"+route.Pattern+"`") {
+			t.Errorf("docs/moving.md has no %s", route.Pattern)
+		}
+	}
+}
+
+func TestRequest(t *testing.T) {
+	t.Parallel()
+	q, err := parseRequest([]byte(`{"s":"x","n":3,"f":1.5,"m":{"a":"b"},"bad":{"a":1},"l":["a"],"null":null,"t":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		err  func() error
+		want string
+	}{
+		"string":        {func() error { _, err := q.text("s"); return err }, ""},
+		"no string":     {func() error { _, err := q.text("n"); return err }, "n is 3: want a string"},
+		"null":          {func() error { _, err := q.text("null"); return err }, ""},
+		"number":        {func() error { _, _, err := q.number("n"); return err }, ""},
+		"no number":     {func() error { _, _, err := q.number("s"); return err }, `s is "x": want a whole number of 0 or more`},
+		"a fraction":    {func() error { _, _, err := q.number("f"); return err }, "f is 1.5: want a whole number of 0 or more"},
+		"strings":       {func() error { _, err := q.texts("m"); return err }, ""},
+		"no strings":    {func() error { _, err := q.texts("bad"); return err }, "bad.a is 1: want a string"},
+		"no object":     {func() error { _, err := q.texts("l"); return err }, `l is ["a"]: want an object of strings`},
+		"list":          {func() error { _, err := q.list("l"); return err }, ""},
+		"no list":       {func() error { _, err := q.list("m"); return err }, `m is {"a":"b"}: want an array of strings`},
+		"no truth":      {func() error { _, err := q.truth("n"); return err }, "n is 3: want true or false"},
+		"nothing there": {func() error { _, _, err := q.number("none"); return err }, ""},
+	} {
+		if err := tt.err(); (err == nil) != (tt.want == "") || err != nil && err.Error() != tt.want {
+			t.Errorf("%s: got %v, want %q", name, err, tt.want)
+		}
+	}
+	for _, body := range []string{"[]", "null", "{", `{"a":1} x`, "\"s\""} {
+		if _, err := parseRequest([]byte(body)); err == nil {
+			t.Errorf("%s: it is taken", body)
+		}
+	}
+}
+
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string][2]string{ // absolute, and the session's own name
+		"a.txt":                  {"/home/user/a.txt", "a.txt"},
+		"/home/user/d/a":         {"/home/user/d/a", "d/a"},
+		"~/a":                    {"/home/user/a", "a"},
+		"/work/a":                {"/work/a", "a"},
+		"../../etc/passwd":       {"/etc/passwd", ""},
+		"d/../../root/.ssh":      {"/home/root/.ssh", ""},
+		"/home/user/../user/a":   {"/home/user/a", "a"},
+		"/home/user":             {"/home/user", ""},
+		"/home/username/a":       {"/home/username/a", ""},
+		"/home/user/back\\slash": {"/home/user/back\\slash", ""},
+		"/tmp/a":                 {"/tmp/a", ""},
+	} {
+		got, err := absolute(name)
+		own, ok := ours(got)
+		if !ok {
+			own = ""
+		}
+		if err != nil || got != want[0] || own != want[1] {
+			t.Errorf("%s: got %s, %q, %v, want %q", name, got, own, err, want)
+		}
+	}
+	for _, name := range []string{"", "a\x00b"} {
+		if _, err := absolute(name); err == nil {
+			t.Errorf("%q is taken", name)
+		}
+	}
+}
+
+func TestDedented(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]string{
+		"x = 1\nif x:\n    y":      "x = 1\nif x:\n    y",
+		"\n    if x:\n        y\n": "\nif x:\n    y\n",
+		"\tx\n\ty":                 "x\ny",
+		"    x\ny":                 "x\ny",
+		"  \n":                     "  \n",
+		"":                         "",
+	} {
+		if got := dedented(code); got != want {
+			t.Errorf("%q: got %q, want %q", code, got, want)
+		}
+	}
+}
+
+// TestOutput: what is told of a stream is the stream, however it comes, without the line that is Glovebox's own.
+func TestOutput(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, tt := range []struct {
+		stream string
+		status job.Status
+		want   string
+	}{
+		{"one\ntwo\n", job.Succeeded, "one\ntwo\n"},
+		{"Execution timed out\n", job.TimedOut, ""},
+		{"busy\nExecution timed out\n", job.TimedOut, "busy\n"},
+		{"Execution timed out\nit says\n", job.Succeeded, "Execution timed out\nit says\n"},
+		{"Execution timed out\n", job.Failed, "Execution timed out\n"},
+	} {
+		for range 20 {
+			var o output
+			var told []byte
+			for at := 0; at < len(tt.stream); {
+				n := 1 + random.IntN(len(tt.stream)-at)
+				if tail := len(tt.stream) - len(timeUp); at < tail && at+n > tail && tt.status == job.TimedOut {
+					n = tail - at // Glovebox writes its line at once
+				} else if at >= tail && tt.status == job.TimedOut {
+					n = len(tt.stream) - at
+				}
+				told = append(told, o.take(producer.Event{Data: []byte(tt.stream[at : at+n]), Offset: int64(at)})...)
+				at += n
+			}
+			told = append(told, o.last(job.Result{Status: tt.status})...)
+			if string(told) != tt.want || o.gap {
+				t.Errorf("%q, %s: got %q, want %q", tt.stream, tt.status, told, tt.want)
+			}
+		}
+	}
+	var o output
+	if told := o.take(producer.Event{Data: []byte("x"), Offset: 5}); told != nil || !o.gap {
+		t.Errorf("after a gap: got %q", told)
+	}
+}
+
+func TestResultOf(t *testing.T) {
+	t.Parallel()
+	read := func(name string) ([]byte, error) {
+		return map[string][]byte{"a.png": {0x89, 'P'}, "long.html": []byte("<b>")}[name], nil
+	}
+	text := func(s string) job.Rendering { return job.Rendering{Text: s} }
+	file := func(s string) job.Rendering { return job.Rendering{Artifact: s} }
+	for name, tt := range map[string]struct {
+		shown job.Shown
+		want  string
+	}{
+		"a value":  {job.Shown{Kind: job.ShownValue, Data: map[string]job.Rendering{"text/plain": text("42")}}, `{"is_main_result":true,"text":"42","type":"result"}`},
+		"a string": {job.Shown{Kind: job.ShownValue, Data: map[string]job.Rendering{"text/plain": text(`'it\'s'`)}}, `{"is_main_result":true,"text":"it\\'s","type":"result"}`},
+		"a figure": {job.Shown{Kind: job.ShownDisplay, Data: map[string]job.Rendering{"image/png": file("a.png"), chartType: text(`{"type":"bar"}`)}}, `{"chart":{"type":"bar"},"is_main_result":false,"png":"iVA=","type":"result"}`},
+		"a table":  {job.Shown{Kind: job.ShownValue, Data: map[string]job.Rendering{tableType: text(`{"a":[1]}`), "text/html": file("long.html")}}, `{"data":{"a":[1]},"html":"\u003cb\u003e","is_main_result":true,"type":"result"}`},
+		"no JSON":  {job.Shown{Kind: job.ShownValue, Data: map[string]job.Rendering{"application/json": text(`{"a`)}}, `{"is_main_result":true,"json":"{\"a","type":"result"}`},
+		"others":   {job.Shown{Kind: job.ShownDisplay, Data: map[string]job.Rendering{"application/x-of-theirs": text("x")}}, `{"extra":{"application/x-of-theirs":"x"},"is_main_result":false,"type":"result"}`},
+		"gone":     {job.Shown{Kind: job.ShownDisplay, Data: map[string]job.Rendering{"image/png": file("gone.png")}}, `{"is_main_result":false,"type":"result"}`},
+	} {
+		line, err := resultOf(tt.shown, read)
+		got, _ := json.Marshal(line)
+		var g, w any
+		if json.Unmarshal(got, &g) != nil || json.Unmarshal([]byte(tt.want), &w) != nil || err != nil || !cmp.Equal(g, w) {
+			t.Errorf("%s: got %s, %v, want %s", name, got, err, tt.want)
+		}
+	}
+}
+
+func TestErrorOf(t *testing.T) {
+	t.Parallel()
+	code := func(n int) *int { return &n }
+	kept, lost := &job.ExecutionState{State: job.StateKept}, &job.ExecutionState{State: job.StateLost}
+	for name, tt := range map[string]struct {
+		r        job.Result
+		language string
+		want     string
+	}{
+		"well":              {job.Result{Status: job.Succeeded, Session: kept}, "python", ""},
+		"an exception":      {job.Result{Status: job.Failed, ExitCode: code(1), Session: kept, Exception: &job.Exception{Name: "ValueError", Value: "v"}}, "python", "ValueError: v"},
+		"an exit code":      {job.Result{Status: job.Failed, ExitCode: code(3), Session: kept}, "python", "SystemExit: 3"},
+		"bash's exit code":  {job.Result{Status: job.Failed, ExitCode: code(3), Session: kept}, "bash", ""},
+		"time":              {job.Result{Status: job.TimedOut, Limit: "wall_ms", Session: kept}, "python", "TimeoutError: the execution took longer than wall_ms allows"},
+		"output":            {job.Result{Status: job.OutputLimitExceeded, Limit: "output_kb", Session: kept, Exception: &job.Exception{Name: "KeyboardInterrupt"}}, "python", "OutputLimitExceeded: the execution printed more than output_kb allows"},
+		"memory":            {job.Result{Status: job.OutOfMemory, Session: lost}, "python", "MemoryError: the sandbox used more memory than it has"},
+		"interrupted":       {job.Result{Status: job.Canceled, Session: kept}, "python", "KeyboardInterrupt: "},
+		"lost":              {job.Result{Status: job.Failed, ExitCode: code(137), Session: lost}, "bash", unexpected + ": "},
+		"its worker lost":   {job.Result{Status: job.InternalError, Error: &job.Error{Message: "gone"}}, "python", unexpected + ": gone"},
+		"its session ended": {job.Result{Status: job.Canceled, Error: &job.Error{Message: "ended"}}, "python", unexpected + ": ended"},
+	} {
+		got := ""
+		if n, v, _, failed := errorOf(tt.r, tt.language); failed {
+			got = n + ": " + v
+		}
+		if got != tt.want {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// TestBashEnv: variables hold between the two, whatever their values are, and then are as they were.
+func TestBashEnv(t *testing.T) {
+	t.Parallel()
+	set, reset := envCode("bash", map[string]string{"A": "it's $(id) `id` \"\n", "B": "new"})
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", "B=old\nexport B\n"+set+`printf '[%s]' "$A" "$B"`+"\n"+reset+`printf '[%s]' "${A-unset}" "$B"; compgen -v glovebox`)
+	if out, err := cmd.Output(); string(out) != "[it's $(id) `id` \"\n][new][unset][old]" || err == nil {
+		t.Errorf("got %q, %v", out, err)
+	}
+}
+
+// TestPythonEnv is the same for Python.
+func TestPythonEnv(t *testing.T) {
+	t.Parallel()
+	gbtest.Require(t, "python3")
+	set, reset := envCode("python", map[string]string{"A": "$(id)", "B": "new"})
+	cmd := exec.CommandContext(t.Context(), "python3", "-c", "import os\nos.environ['B'] = 'old'\nassert ("+set+") is None\nprint([os.environ['A'], os.environ['B']])\nassert ("+reset+") is None\nprint(['A' in os.environ, os.environ['B']])\nassert ("+reset+") is None")
+	out, err := cmd.CombinedOutput()
+	if want := "['$(id)', 'new']\n[False, 'old']\n"; string(out) != want || err != nil {
+		t.Errorf("got %q, %v, want %q", out, err, want)
+	}
+}
+
+// FuzzRequest: whatever a body has, a field is what it is to be or is refused, and a path leads nowhere else.
+func FuzzRequest(f *testing.F) {
+	f.Add([]byte(`{"code":"x","env_vars":{"A":"b"},"context_id":null,"timeout":1e3}`))
+	f.Add([]byte(`{"process":{"cmd":"x","args":["a",1]},"stdin":0}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		q, err := parseRequest(body)
+		if err != nil {
+			return
+		}
+		for name := range q {
+			_, _ = q.text(name)
+			if n, ok, err := q.number(name); err == nil && ok && n < 0 {
+				t.Errorf("%s is %d", name, n)
+			}
+			if env, err := q.texts(name); err == nil && checkEnv(env) == nil {
+				if set, _ := envCode("python", env); strings.ContainsAny(set, "\n\x00") {
+					t.Errorf("%q is more than a line", set)
+				}
+			}
+			if list, err := q.list(name); err == nil && len(list) > len(body) {
+				t.Error("it has grown")
+			}
+			if of, err := q.object(name); err == nil {
+				_, _ = errandOf("Move", of)
+			}
+		}
+		if name, err := absolute(string(body)); err == nil {
+			if own, ok := ours(name); ok && (job.CheckName(own) != "" || bytes.HasPrefix([]byte(own), []byte("/"))) {
+				t.Errorf("%q becomes %q", body, own)
+			}
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package e2b
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/facade"
+)
+
+// envdText does in a sandbox what envd does in E2B's: nothing but code that a session executes reaches its files.
+//
+//go:embed envd.py
+var envdText []byte
+
+// envdProgram is envdText as it is sent: an execution of more than some kilobytes would be an object in the bucket.
+var envdProgram = func() string {
+	var zipped bytes.Buffer
+	z := zlib.NewWriter(&zipped)
+	_, err := z.Write(envdText)
+	if err = errors.Join(err, z.Close()); err != nil {
+		panic(err) // nothing is written but memory
+	}
+	return fmt.Sprintf("exec(__import__('zlib').decompress(__import__('base64').b64decode(%q)))\n", base64.StdEncoding.EncodeToString(zipped.Bytes()))
+}()
+
+// refusedCode is the exit code of envdProgram when it says what is wrong.
+const refusedCode = 90
+
+// errand is what envdProgram is asked for.
+type errand map[string]any
+
+// execution is the one that does it.
+func (e errand) execution() (job.SessionExecution, error) {
+	asked, err := json.Marshal(e)
+	if err != nil {
+		return job.SessionExecution{}, fmt.Errorf("encode errand: %w", err)
+	}
+	code := fmt.Sprintf("%sglovebox_envd(%q)\n", envdProgram, base64.StdEncoding.EncodeToString(asked))
+	return job.SessionExecution{Code: code, Metadata: map[string]string{"e2b": fmt.Sprint(e["do"])}}, nil
+}
+
+// does has a sandbox do it, and returns the result where that went well. It fails with a callError for what the sandbox says is wrong.
+func (e errand) does(ctx context.Context, w http.ResponseWriter, c *facade.Call, x job.Session, files []job.File) (job.Result, error) {
+	execution, err := e.execution()
+	if err != nil {
+		return job.Result{}, err
+	}
+	inEnvd(x, &execution)
+	execution.Files = files
+	return runErrand(ctx, w, c, x, execution)
+}
+
+// runErrand executes it, and returns the result where that went well.
+func runErrand(ctx context.Context, w http.ResponseWriter, c *facade.Call, x job.Session, execution job.SessionExecution) (job.Result, error) {
+	r, err := c.RunIn(ctx, w, x.ID, execution)
+	if err != nil {
+		return r, executionFault(err)
+	}
+	return r, faultOf(ctx, c, r)
+}
+
+// faultOf is what an errand's result says is wrong.
+func faultOf(ctx context.Context, c *facade.Call, r job.Result) error {
+	switch {
+	case r.Status == job.Succeeded:
+		return nil
+	case r.Status == job.Failed && r.ExitCode != nil && *r.ExitCode == refusedCode:
+		said, err := c.Head(ctx, r, producer.Stderr, 8<<10)
+		if err != nil {
+			return err
+		}
+		var fault callError
+		if json.Unmarshal(said, &fault) == nil && statusOfCode[fault.Code] != 0 { // the program's word
+			fault.Message = job.Clip(fault.Message, 1000)
+			return fault
+		}
+	case r.Status == job.Canceled && r.Error != nil && r.Error.Code == job.CodeSessionEnded:
+		return errEnded
+	}
+	why := string(r.Status)
+	if r.Error != nil {
+		why += ": " + r.Error.Message
+	}
+	return callError{"internal", "the sandbox did not do it: " + why}
+}

@@ -1,0 +1,257 @@
+package e2b
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/facade"
+)
+
+// home is where E2B's clients think that their files are. In our sandboxes it is the session's directory.
+const home = "/home/user"
+
+// absolute is a path as it is meant.
+func absolute(name string) (string, error) {
+	if strings.ContainsRune(name, 0) || name == "" {
+		return "", facade.BadRequest("path is missing, or has a NUL")
+	}
+	if name == "~" || strings.HasPrefix(name, "~/") {
+		name = home + name[1:]
+	}
+	if !path.IsAbs(name) {
+		name = home + "/" + name
+	}
+	return path.Clean(name), nil
+}
+
+// ours is the name that a session's files have of a path below home; ok is false for any other.
+func ours(name string) (of string, ok bool) {
+	for _, dir := range []string{home, "/work"} {
+		if below, found := strings.CutPrefix(name, dir+"/"); found {
+			return below, job.CheckName(below) == ""
+		}
+	}
+	return "", false
+}
+
+// readFile answers what a file holds.
+func readFile(w http.ResponseWriter, r *http.Request, c *facade.Call) {
+	ctx := r.Context()
+	x, err := sandboxOf(ctx, r, c)
+	if err == nil {
+		err = signedURL(r)
+	}
+	name := ""
+	if err == nil {
+		name, err = absolute(r.URL.Query().Get("path"))
+	}
+	if err != nil {
+		fail(w, r, c, err)
+		return
+	}
+	result, err := errand{"do": "read", "path": name, "most": x.Limits.OutputKB << 10}.does(ctx, w, c, x, nil)
+	if err != nil {
+		failFile(w, r, c, err)
+		return
+	}
+	if err := sendStream(ctx, w, c, result, path.Base(name)); err != nil {
+		failFile(w, r, c, err)
+	}
+}
+
+// sendStream answers what an execution printed. It returns an error before anything was sent only.
+func sendStream(ctx context.Context, w http.ResponseWriter, c *facade.Call, result job.Result, name string) error {
+	f, size, err := c.Stream(ctx, result, producer.Stdout)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
+	h.Set("Content-Length", strconv.FormatInt(size, 10))
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(fileTime)) // else the connection is gone
+	_, _ = io.Copy(w, f)                                                         // the client may have left
+	return nil
+}
+
+// fileTime is what sending a file may take.
+const fileTime = 5 * time.Minute
+
+// signedURL fails for a URL that is to be good without a token.
+func signedURL(r *http.Request) error {
+	if r.URL.Query().Has("signature") {
+		return statusError{http.StatusNotImplemented, "signed URLs of files are not known here: send the sandbox's token"}
+	}
+	return nil
+}
+
+// failFile answers what went wrong with a file.
+func failFile(w http.ResponseWriter, r *http.Request, c *facade.Call, err error) {
+	var said callError
+	if !errors.As(err, &said) {
+		fail(w, r, c, err)
+		return
+	}
+	status := statusOfCode[said.Code]
+	if said.Code == "resource_exhausted" { // not that there were too many requests
+		status = http.StatusInsufficientStorage
+	}
+	writeFault(w, status, said.Message)
+}
+
+// sentFile is a file that a client writes.
+type sentFile struct {
+	name    string // absolute
+	content []byte
+}
+
+// written is what a client is told of one.
+type written struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+	Path string `json:"path"`
+}
+
+// writeFiles puts files into a sandbox.
+func writeFiles(w http.ResponseWriter, r *http.Request, c *facade.Call) {
+	ctx := r.Context()
+	x, err := sandboxOf(ctx, r, c)
+	if err == nil {
+		err = signedURL(r)
+	}
+	var sent []sentFile
+	if err == nil {
+		sent, err = readFiles(ctx, r, c)
+	}
+	var execution job.SessionExecution
+	if err == nil {
+		execution, err = putting(ctx, c, x, sent)
+	}
+	if err == nil {
+		_, err = runErrand(ctx, w, c, x, execution)
+	}
+	if err != nil {
+		failFile(w, r, c, err)
+		return
+	}
+	told := []written{}
+	for _, f := range sent {
+		told = append(told, written{path.Base(f.name), "file", f.name})
+	}
+	facade.Write(w, http.StatusOK, told)
+}
+
+// readFiles reads what is sent: a form with a file in each part, or one as it is. It fails with a facade.BadRequest.
+func readFiles(ctx context.Context, r *http.Request, c *facade.Call) ([]sentFile, error) {
+	body, err := readBody(ctx, r, c)
+	if err != nil {
+		return nil, err
+	}
+	named := r.URL.Query().Get("path")
+	mediaType, parameters, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if mediaType != "multipart/form-data" {
+		name, err := absolute(named)
+		return []sentFile{{name, body}}, err
+	}
+	if _, err := c.Host.Work(ctx, int64(len(body))); err != nil { // the parts once more
+		return nil, err
+	}
+	var sent []sentFile
+	form := multipart.NewReader(bytes.NewReader(body), parameters["boundary"])
+	for {
+		part, err := form.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, facade.BadRequest("the body is not a form of files: " + job.Clip(err.Error(), 100))
+		}
+		if part.FormName() != "file" {
+			continue
+		}
+		// The part's own name of it has no folders.
+		_, disposition, _ := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
+		name, err := absolute(disposition["filename"])
+		if named != "" {
+			name, err = absolute(named)
+		}
+		if err != nil {
+			return nil, err
+		}
+		content, err := io.ReadAll(part)
+		if err != nil {
+			return nil, facade.BadRequest("the body is not a form of files: " + job.Clip(err.Error(), 100))
+		}
+		if sent = append(sent, sentFile{name, content}); named != "" && len(sent) > 1 || len(sent) > mostFiles {
+			return nil, facade.BadRequest(fmt.Sprintf("the form has too many files: want one with a path, or up to %d", mostFiles))
+		}
+	}
+	if len(sent) == 0 {
+		return nil, facade.BadRequest("the form has no part that is called file")
+	}
+	return sent, nil
+}
+
+// mostFiles is how many files may be written at once.
+const mostFiles = 64
+
+// inlineFile is how large a file may be that goes with the execution itself, in bytes. A larger one is an upload of the tenant's.
+const inlineFile = 16 << 10
+
+// putting is the execution that writes files: below home they are the session's, and go where they belong with it. Any other
+// is put into a folder there, from which code takes it where it belongs.
+func putting(ctx context.Context, c *facade.Call, x job.Session, sent []sentFile) (job.SessionExecution, error) {
+	const folder = ".e2b"
+	var files []job.File
+	var moved [][2]string
+	for i, f := range sent {
+		name, ok := ours(f.name)
+		if !ok {
+			name = fmt.Sprintf("%s/%d", folder, i)
+			moved = append(moved, [2]string{name, f.name})
+		}
+		file, err := fileOf(ctx, c, f.content)
+		if err != nil {
+			return job.SessionExecution{}, err
+		}
+		file.Name = name
+		files = append(files, file)
+	}
+	execution := job.SessionExecution{Metadata: map[string]string{"e2b": "write"}}
+	if len(moved) > 0 {
+		var err error
+		if execution, err = (errand{"do": "place", "files": moved, "from": folder}).execution(); err != nil {
+			return execution, err
+		}
+		inEnvd(x, &execution)
+	}
+	execution.Files = files
+	return execution, nil
+}
+
+// fileOf is a file of a job without its name.
+func fileOf(ctx context.Context, c *facade.Call, content []byte) (job.File, error) {
+	switch {
+	case len(content) > inlineFile:
+		sum, err := c.Client.PutUpload(ctx, content)
+		return job.File{Upload: sum}, err
+	case utf8.Valid(content):
+		return job.File{Content: string(content)}, nil
+	}
+	return job.File{ContentBase64: base64.StdEncoding.EncodeToString(content)}, nil
+}
