@@ -234,10 +234,23 @@ func TestE2BRoutes(t *testing.T) {
 
 	// Whoever else's a sandbox is, or was: it is not there. One that has ended is told of on its own routes only.
 	for _, tt := range []struct{ method, path, mediaType, body string }{
-		{"GET", "/sandboxes/ID", "", ""}, {"DELETE", "/sandboxes/ID", "", ""}, {"POST", "/sandboxes/ID/timeout", call, `{"timeout":1}`},
-		{"POST", "/sandboxes/ID/refreshes", call, `{"duration":1}`}, {"POST", "/sandboxes/ID/connect", call, `{}`}, {"POST", "/sandboxes/ID/resume", call, `{}`}, {"GET", "/sandboxes/ID/metrics", "", ""},
-		{"GET", "/health", "", ""}, {"POST", "/execute", call, `{"code":"1"}`}, {"GET", "/contexts", "", ""}, {"POST", "/contexts", call, `{}`}, {"DELETE", "/contexts/main", "", ""}, {"POST", "/contexts/main/restart", "", ""},
-		{"GET", "/files?path=a", "", ""}, {"POST", "/files?path=a", "text/plain", "a"}, {"POST", "/filesystem.Filesystem/Stat", call, `{"path":"a"}`}, {"POST", "/process.Process/List", call, `{}`},
+		{"GET", "/sandboxes/ID", "", ""},
+		{"DELETE", "/sandboxes/ID", "", ""},
+		{"POST", "/sandboxes/ID/timeout", call, `{"timeout":1}`},
+		{"POST", "/sandboxes/ID/refreshes", call, `{"duration":1}`},
+		{"POST", "/sandboxes/ID/connect", call, `{}`},
+		{"POST", "/sandboxes/ID/resume", call, `{}`},
+		{"GET", "/sandboxes/ID/metrics", "", ""},
+		{"GET", "/health", "", ""},
+		{"POST", "/execute", call, `{"code":"1"}`},
+		{"GET", "/contexts", "", ""},
+		{"POST", "/contexts", call, `{}`},
+		{"DELETE", "/contexts/main", "", ""},
+		{"POST", "/contexts/main/restart", "", ""},
+		{"GET", "/files?path=a", "", ""},
+		{"POST", "/files?path=a", "text/plain", "a"},
+		{"POST", "/filesystem.Filesystem/Stat", call, `{"path":"a"}`},
+		{"POST", "/process.Process/List", call, `{}`},
 	} {
 		for id, status := range map[string]int{others: http.StatusNotFound, nobodys: http.StatusNotFound, "x": http.StatusNotFound, ended: http.StatusBadGateway} {
 			path := strings.Replace(tt.path, "ID", url.PathEscape(id), 1)

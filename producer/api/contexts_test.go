@@ -49,9 +49,16 @@ func TestContexts(t *testing.T) {
 		refused("POST", path+"/execute", body, http.StatusUnprocessableEntity, job.CodeInvalid, field)
 	}
 	for _, c := range []struct{ method, name, body, field string }{
-		{"PUT", "A", `{}`, "name"}, {"PUT", "js", `{"language":"python"}`, "language"}, {"PUT", "js", `{"language":"javascript"}`, "directory"},
-		{"PUT", "new", `{"language":"cobol"}`, "language"}, {"PUT", "new", `{"directory":"../x"}`, "directory"}, {"PUT", "new", `{"directory":"/x"}`, "directory"},
-		{"PUT", "main", `{"directory":"x"}`, "directory"}, {"PUT", "new", `{"image":"x"}`, "image"}, {"DELETE", "main", ``, "name"}, {"DELETE", "A", ``, "name"},
+		{"PUT", "A", `{}`, "name"},
+		{"PUT", "js", `{"language":"python"}`, "language"},
+		{"PUT", "js", `{"language":"javascript"}`, "directory"},
+		{"PUT", "new", `{"language":"cobol"}`, "language"},
+		{"PUT", "new", `{"directory":"../x"}`, "directory"},
+		{"PUT", "new", `{"directory":"/x"}`, "directory"},
+		{"PUT", "main", `{"directory":"x"}`, "directory"},
+		{"PUT", "new", `{"image":"x"}`, "image"},
+		{"DELETE", "main", ``, "name"},
+		{"DELETE", "A", ``, "name"},
 	} {
 		refused(c.method, path+"/contexts/"+c.name, c.body, http.StatusUnprocessableEntity, job.CodeInvalid, c.field)
 	}

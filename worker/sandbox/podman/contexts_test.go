@@ -124,8 +124,10 @@ func TestContextsHostile(t *testing.T) {
 		want []want
 	}{
 		"kills the others": {
-			[]step{at("main", step{code: "x = 1"}), at("b", step{code: "x = 3"}), at("a", step{code: find + "x = 2\nfor p in others: os.kill(p, 9)"}), at("a", step{code: "x"}),
-				after(map[string]int{job.MainContext: 2, "a": 1, "b": 2}, "main", step{code: "'x' in globals()"})},
+			[]step{
+				at("main", step{code: "x = 1"}), at("b", step{code: "x = 3"}), at("a", step{code: find + "x = 2\nfor p in others: os.kill(p, 9)"}), at("a", step{code: "x"}),
+				after(map[string]int{job.MainContext: 2, "a": 1, "b": 2}, "main", step{code: "'x' in globals()"}),
+			},
 			[]want{{}, {}, {others: " b main"}, {stdout: "2\n"}, {stdout: "False\n"}},
 		},
 		"kills all": {
@@ -133,8 +135,10 @@ func TestContextsHostile(t *testing.T) {
 			[]want{{}, {status: job.Failed, code: 137, lost: true, others: " main"}, {stdout: "False\n"}},
 		},
 		"kills it later": {
-			[]step{at("main", step{code: "x = 1"}), at("b", step{code: "1"}), at("a", step{code: find + "import threading, time\ndef late():\n    time.sleep(0.05)\n    for p in others: os.kill(p, 9)\nthreading.Thread(target=late).start()"}),
-				at("b", step{code: "import time; time.sleep(5)"})},
+			[]step{
+				at("main", step{code: "x = 1"}), at("b", step{code: "1"}), at("a", step{code: find + "import threading, time\ndef late():\n    time.sleep(0.05)\n    for p in others: os.kill(p, 9)\nthreading.Thread(target=late).start()"}),
+				at("b", step{code: "import time; time.sleep(5)"}),
+			},
 			[]want{{}, {stdout: "1\n"}, {}, {status: job.Failed, code: 137, lost: true, others: " main"}},
 		},
 		"memory": {
@@ -142,19 +146,25 @@ func TestContextsHostile(t *testing.T) {
 			[]want{{}, {status: job.OutOfMemory, code: 137, lost: true}, {stdout: "1\n"}},
 		},
 		"another's memory": {
-			[]step{at("main", step{code: "y = bytearray(200 << 20); y[::4096] = b'x' * len(y[::4096])"}), at("a", step{code: "x = 1"}), at("a", step{code: "y = bytearray(200 << 20); y[::4096] = b'x' * len(y[::4096])"}),
-				after(map[string]int{job.MainContext: 1, "a": 2}, "main", step{code: "len(y) >> 20"})},
+			[]step{
+				at("main", step{code: "y = bytearray(200 << 20); y[::4096] = b'x' * len(y[::4096])"}), at("a", step{code: "x = 1"}), at("a", step{code: "y = bytearray(200 << 20); y[::4096] = b'x' * len(y[::4096])"}),
+				after(map[string]int{job.MainContext: 1, "a": 2}, "main", step{code: "len(y) >> 20"}),
+			},
 			[]want{{}, {}, {status: job.OutOfMemory, code: 137, lost: true}, {stdout: "200\n"}},
 		},
 		"starts without end": {
-			[]step{at("main", step{code: "x = 1"}), at("a", step{code: "import subprocess\nfor n in range(10**9):\n    if n == 10: print('begun', flush=True)\n    try: subprocess.Popen(['setsid', 'sh', '-c', 'while :; do sleep 0.001 & done'], stderr=subprocess.DEVNULL)\n    except OSError: pass", restartAt: "begun"}), after(map[string]int{job.MainContext: 1, "a": 2}, "main", step{code: "x"}),
-				after(map[string]int{job.MainContext: 1, "a": 2}, "a", step{code: "2"})},
+			[]step{
+				at("main", step{code: "x = 1"}), at("a", step{code: "import subprocess\nfor n in range(10**9):\n    if n == 10: print('begun', flush=True)\n    try: subprocess.Popen(['setsid', 'sh', '-c', 'while :; do sleep 0.001 & done'], stderr=subprocess.DEVNULL)\n    except OSError: pass", restartAt: "begun"}), after(map[string]int{job.MainContext: 1, "a": 2}, "main", step{code: "x"}),
+				after(map[string]int{job.MainContext: 1, "a": 2}, "a", step{code: "2"}),
+			},
 			[]want{{}, {stdout: "begun\n", status: job.Canceled, code: 137, lost: true}, {stdout: "1\n"}, {stdout: "2\n"}},
 		},
 		"a directory that is a link": {
-			[]step{at("main", step{code: "import os; os.symlink('/root', 'd'); os.symlink('/tmp', 'e')"}),
+			[]step{
+				at("main", step{code: "import os; os.symlink('/root', 'd'); os.symlink('/tmp', 'e')"}),
 				func() step { s := at("a", step{code: "1"}); s.in.Directory = "d"; return s }(),
-				func() step { s := at("b", step{code: "import os; os.getcwd()"}); s.in.Directory = "e"; return s }()},
+				func() step { s := at("b", step{code: "import os; os.getcwd()"}); s.in.Directory = "e"; return s }(),
+			},
 			[]want{{}, {status: job.Failed, code: 1, stderr: "can't be made"}, {stdout: "'/tmp'\n"}},
 		},
 	} {
