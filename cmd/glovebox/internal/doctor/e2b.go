@@ -58,7 +58,7 @@ func (e2b) run(ctx context.Context, s *facadeServer, language string, c caseOf) 
 			got, said, err = s.execute(executing, header, language, piece)
 			left := executing.Err() != nil
 			cancel()
-			if err != nil && !(leaves && left) {
+			if err != nil && (!leaves || !left) {
 				return err
 			}
 		}
