@@ -22,7 +22,7 @@ type shownLine struct {
 }
 
 // readShown reads what an interpreter showed. It is the program's word: what is not as it has to be, or too much, is left out and counted. kept are the
-// names of the artifacts that there are, leftOut is what did not get here, and mask hides the session's secrets.
+// names of the artifacts that exist, leftOut is what did not get here, and mask hides the session's secrets.
 func readShown(text []byte, kept map[string]bool, leftOut int, mask *secrets.Mask) (results []job.Shown, left int, exception *job.Exception) {
 	left = leftOut
 	room := job.InlineShownTotal

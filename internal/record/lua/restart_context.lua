@@ -1,4 +1,4 @@
--- restart_context gives a context of a session another interpreter: one more generation, if it has had any. The session's worker ends the one that there is: at once if
+-- restart_context gives a context of a session another interpreter: one more generation, if it has had any. The session's worker ends its present one: at once if
 -- it executes, else before anything more is executed.
 -- @include session
 -- @arg id    of the session
