@@ -50,6 +50,7 @@ type heldSession struct {
 	memoryMB  int64          // what its sandbox may hold
 	release   func()         // gives that back; nil while the session doesn't have it
 	pause     pause
+	idleSince time.Time       // zero while something is executed
 	end       *job.SessionEnd // why no other turn comes; nil as long as one may
 	elsewhere bool            // the record has ended already
 }
@@ -116,18 +117,25 @@ func (h *heldSession) run(life context.Context, r runtimes.Runtime) (_ sandbox.O
 func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err error) {
 	w, x := h.worker, h.record
 	var chosen <-chan struct{} // to be paused; nil where it can't be
-	if !h.pause.on {
+	rest := func() {
+		if h.pause.on || h.pause.spell != nil {
+			return
+		}
 		if h.pause.spell = w.sessions.pauser.begin(h.memoryMB, h.pause.notBefore); h.pause.spell != nil {
 			chosen = h.pause.spell.chosen
 		}
 	}
+	h.pause.spell = nil
+	rest()
 	defer func() {
 		if !t.Pause {
 			h.pause.spell.end()
 		}
 	}()
-	idleSince := time.Now()
-	due, look := time.NewTimer(h.clock.due(idleSince)), time.NewTimer(lookInterval)
+	if h.idleSince.IsZero() { // else it was to be paused
+		h.idleSince = time.Now()
+	}
+	due, look := time.NewTimer(h.clock.due(h.idleSince)), time.NewTimer(lookInterval)
 	defer due.Stop()
 	defer look.Stop()
 	var given <-chan struct{} // a slot; nil while none is waited for
@@ -158,42 +166,45 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 		case err == nil:
 			t, err := h.begin(ctx, j)
 			if h.refused(err) {
-				idleSince = time.Now() // somebody has asked for something
+				h.idleSince = time.Now() // somebody has asked for something
 				continue
 			}
 			return t, err == nil, err
 		case errors.Is(err, record.ErrNoSlot):
+			h.pause.spell.end() // it is not idle
+			h.pause.spell, chosen, pausing = nil, nil, false
 			switch {
 			case h.release == nil && memory == nil: // a slot is of no use before
 				memory, stopMemory = h.waitForMemory(ctx)
 			case h.release != nil && given == nil:
 				given, stopWaiting = w.sessions.turns.wait(x.Tenant)
 			}
-			idleSince = time.Now()
+			h.idleSince = time.Now()
 		case errors.Is(err, job.ErrSessionEnded), errors.Is(err, job.ErrNoSession):
 			h.elsewhere = true
 			return h.noMore("", "")
 		case errors.Is(err, record.ErrTurnHeld): // whoever decides may take longer than its idle_seconds
 			h.giveUnused()
-			idleSince = time.Now()
+			h.idleSince = time.Now()
 		case errors.Is(err, record.ErrNoTurn):
 			h.giveUnused()
+			rest()
 		case ctx.Err() == nil:
 			if warn.Now() {
 				h.log.Warn("executions could not be looked for, trying again", "error", err)
 			}
-			idleSince = time.Now() // nobody could ask for anything
+			h.idleSince = time.Now() // nobody could ask for anything
 			look.Reset(askAgain)
 		}
 		if woken { // by what may be a change of the session
-			if _, end := h.readClock(ctx, "", time.Since(idleSince), &warn); end != nil {
+			if _, end := h.readClock(ctx, "", time.Since(h.idleSince), &warn); end != nil {
 				return h.noMore(end.Reason, end.Message)
 			}
 		}
 		if pausing && (errors.Is(err, record.ErrNoTurn) || errors.Is(err, record.ErrTurnHeld)) {
 			return h.pauseTurn() //nolint:contextcheck // it has the worker's life
 		}
-		due.Reset(h.clock.due(idleSince))
+		due.Reset(h.clock.due(h.idleSince))
 		woken = true
 		select {
 		case <-ctx.Done():
@@ -249,6 +260,7 @@ func (h *heldSession) noMore(reason, message string) (sandbox.Turn, bool, error)
 
 // Ended stores what became of an execution, and ends its record.
 func (h *heldSession) Ended(ctx context.Context, o sandbox.TurnOutcome) error {
+	h.idleSince = time.Time{}
 	state := job.StateKept
 	if o.StateLost {
 		state = job.StateLost

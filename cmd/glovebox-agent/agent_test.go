@@ -359,3 +359,16 @@ func TestFilterOfTests(t *testing.T) {
 		}
 	}
 }
+
+// TestTakeLost: of contexts that were lost only those are told that the turn knows, in the generation that was lost.
+func TestTakeLost(t *testing.T) {
+	t.Parallel()
+	c := &contexts{lost: map[string]int{"main": 1, "kept": 2, "restarted": 2, "forgotten": 1}}
+	if !c.isLost("main", 1) || c.isLost("main", 2) || c.isLost("other", 1) {
+		t.Error("main of generation 1 is lost, and no other")
+	}
+	got := c.takeLost(turn{context: "main", generation: 1, contexts: map[string]int{"kept": 2, "restarted": 3, "other": 1}})
+	if !slices.Equal(got, []string{"kept"}) || len(c.lost) > 0 {
+		t.Errorf("got %q, and %v is still to be told", got, c.lost)
+	}
+}

@@ -22,8 +22,8 @@ type contexts struct {
 	group  group // of all of them, which counts what they use
 	reaper *reaper
 	all    map[string]*interpreter
-	// lost are those whose interpreters ended otherwise than a turn wanted it, and of which the worker wasn't told yet.
-	lost map[string]bool
+	// lost are those whose interpreters ended otherwise than a turn wanted it, and of which the worker wasn't told yet, with the generations of these.
+	lost map[string]int
 	// marked counts the cgroups that were made to tell interpreters apart.
 	marked int
 	// began says that a turn was executed, and cpu what the session had used when the last ended. stirred says that it ran after that, and
@@ -36,7 +36,7 @@ type contexts struct {
 
 // newContexts has the prepared process, if there is one, as the interpreter of the main context.
 func newContexts(start agentwire.Start, process *process) (*contexts, error) {
-	c := &contexts{start: start, reaper: newReaper(), all: map[string]*interpreter{}, lost: map[string]bool{}}
+	c := &contexts{start: start, reaper: newReaper(), all: map[string]*interpreter{}, lost: map[string]int{}}
 	if process == nil {
 		var err error
 		if c.group, err = newGroup("program"); err != nil {
@@ -71,8 +71,19 @@ func (c *contexts) keep(t turn) (same bool) {
 		}
 		c.end(name)
 	}
+	if len(c.all) < len(present) { // to end a large one takes time, which is no turn's
+		if used, err := c.group.cpu(); err == nil {
+			c.cpu = used
+		}
+	}
 	c.finish(present)
-	return !c.lost[t.context]
+	return !c.isLost(t.context, t.generation)
+}
+
+// isLost reports whether the interpreter of that generation is lost, and not one that was restarted since.
+func (c *contexts) isLost(name string, generation int) bool {
+	lost, ok := c.lost[name]
+	return ok && (lost == generation || lost == anyGeneration)
 }
 
 // anyGeneration is that of an interpreter that was there before the first turn.
@@ -218,8 +229,8 @@ func (c *contexts) killOnly(i *interpreter) error {
 
 // endAll ends all interpreters, and everything that they have started.
 func (c *contexts) endAll() {
-	for name := range c.all {
-		c.lost[name] = true
+	for name, i := range c.all {
+		c.lost[name] = i.generation
 	}
 	clear(c.all)
 	killEverything()
@@ -242,7 +253,7 @@ func alone() bool {
 func (c *contexts) endDead(except string) {
 	for name, i := range maps.Clone(c.all) {
 		if name != except && c.all[name] == i && i.dead() {
-			c.lost[name] = true
+			c.lost[name] = i.generation
 			c.end(name)
 		}
 	}
@@ -273,10 +284,14 @@ func (c *contexts) freed() bool {
 	return err != nil || held <= limit
 }
 
-// takeLost returns the contexts that were lost and of which nobody was told yet, without that one, and forgets them.
-func (c *contexts) takeLost(except string) []string {
-	delete(c.lost, except)
-	names := slices.Sorted(maps.Keys(c.lost))
+// takeLost returns the other contexts of the turn that were lost and of which nobody was told yet, and forgets all: one that was forgotten or restarted
+// meanwhile has nothing to lose.
+func (c *contexts) takeLost(t turn) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(c.lost)) {
+		if generation, told := t.contexts[name]; told && name != t.context && c.isLost(name, generation) {
+			names = append(names, name)
+		}
+	}
 	clear(c.lost)
 	return names
 }

@@ -41,8 +41,8 @@ func TestHostGroup(t *testing.T) {
 	if err != nil || os.Getpid() != 1 && processes < 1 {
 		t.Errorf("got %d processes, %v", processes, err)
 	}
-	if cpu, err := g.cpu(); err != nil || cpu < 0 {
-		t.Errorf("got %s, %v", cpu, err)
+	if _, err := g.cpu(); err != nil { // how much is not known here: processes of others, which no agent has beside it, may end meanwhile
+		t.Error(err)
 	}
 	for text, want := range map[string]int64{"Name:\tx\nRssAnon:\t    12 kB\nRssShmem:\t 3 kB\n": 12 << 10, "Name:\tkernel\n": 0, "\nRssAnon:": 0, "\nRssAnon:\tx kB\n": 0} {
 		if got := kilobytes([]byte(text), "RssAnon:"); got != want {

@@ -138,11 +138,11 @@ const contextGone = "glovebox: the context's state was lost as another context w
 // interpreterOf returns the one that executes the turn. problem, if set, says why none does, and refused how the turn ends then.
 func (s *session) interpreterOf(c *contexts, t turn) (i *interpreter, problem string, refused agentwire.Exit, err error) {
 	refused = agentwire.Exit{Cause: agentwire.Exited, ExitCode: 1}
-	same := c.keep(t)
+	same, ran := c.keep(t), c.stirred
+	c.stirred = false
 	switch {
-	case c.stirred:
+	case !same && ran:
 		problem, refused.Lost, refused.Usage.CPUMS = stirred, true, c.stirredFor.Milliseconds()
-		c.stirred = false
 	case !same:
 		problem, refused.Lost = contextGone, true
 	case t.files.problem != "":
@@ -151,7 +151,7 @@ func (s *session) interpreterOf(c *contexts, t turn) (i *interpreter, problem st
 		i, problem, err = c.open(t)
 	}
 	if problem != "" {
-		refused.LostContexts = c.takeLost(t.context)
+		refused.LostContexts = c.takeLost(t)
 	}
 	return i, problem, refused, err
 }
@@ -198,6 +198,9 @@ func (s *session) execute(c *contexts, i *interpreter, t turn) (agentwire.Exit, 
 		c.endAll()
 		exit.Lost = true
 	}
+	if !exit.Lost && !hasStopped(i.pid) && i.dead() { // it ended right behind its answer
+		exit.Lost = true
+	}
 	over := watched.finish()
 	late := func() { // what was told, or is seen, as the code ended
 		select {
@@ -238,8 +241,8 @@ func (s *session) execute(c *contexts, i *interpreter, t turn) (agentwire.Exit, 
 		return agentwire.Exit{}, err
 	}
 	c.finish(present)
-	exit.Lost = exit.Lost || c.lost[t.context]
-	exit.LostContexts = c.takeLost(t.context)
+	exit.Lost = exit.Lost || c.isLost(t.context, t.generation)
+	exit.LostContexts = c.takeLost(t)
 	exit.StdoutTruncated, exit.StderrTruncated, exit.ShownLeftOut = truncated[0], truncated[1], shown.leftOut
 	exit.Usage.CPUMS, exit.Usage.MemoryPeakBytes = (over.cpu - before).Milliseconds(), over.memory
 	late() // its last output may have gone over the limit

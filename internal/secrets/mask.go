@@ -3,7 +3,9 @@ package secrets
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"slices"
+	"strings"
 )
 
 const (
@@ -58,10 +60,29 @@ func forms(value []byte) [][]byte {
 	for line := range bytes.Lines(value) {
 		all = append(all, bytes.TrimSpace(line))
 	}
+	for _, plain := range slices.Clone(all) { // as JSON and HTML have it, in which sessions show values
+		all = append(all, insideJSON(plain), []byte(inText.Replace(string(plain))), []byte(inAttribute.Replace(string(plain))))
+	}
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		all = append(all, []byte(encoding.EncodeToString(value)))
 	}
 	return slices.DeleteFunc(all, func(form []byte) bool { return len(form) < MinBytes })
+}
+
+var (
+	inText      = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+	inAttribute = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#x27;")
+)
+
+// insideJSON is a text as it is between the quotes of a string of JSON.
+func insideJSON(text []byte) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(string(text)); err != nil {
+		return nil
+	}
+	return bytes.TrimSuffix(bytes.TrimPrefix(bytes.TrimSpace(b.Bytes()), []byte{'"'}), []byte{'"'})
 }
 
 func (m *Mask) add(secret []byte) {

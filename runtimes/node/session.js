@@ -192,7 +192,10 @@
     const words = [`"left_out":${leftOut}`];
     if (exception) {
       let { traceback } = exception;
-      if (traceback.length > 10000) traceback = `${traceback.slice(0, 7000)}\n…\n${traceback.slice(-3000)}`;
+      if (traceback.length > 10000) { // whole lines, in which secrets are found
+        const [head, tail] = [traceback.slice(0, 7000), traceback.slice(-3000)];
+        traceback = `${head.slice(0, head.lastIndexOf('\n') + 1)}…${tail.slice(tail.indexOf('\n'))}`;
+      }
       words.push(`"exception":${stringify({ name: exception.name.slice(0, 100), value: exception.value.slice(0, 2000), traceback })}`);
     }
     tell(`{${words}}`);

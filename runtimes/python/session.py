@@ -127,7 +127,7 @@ def glovebox_session():
         if error:
             name, value, text = (str.__str__(one) for one in error)
             if len(text) > 12000:
-                text = text[:3000] + "\n…\n" + text[-9000:]
+                text = text[:3000].rpartition("\n")[0] + "\n…\n" + text[-9000:].partition("\n")[2]  # whole lines, in which secrets are found
             words.append(b'"exception":{"name":%s,"value":%s,"traceback":%s}' % (quote(name[:100]), quote(value[:2000]), quote(text)))
         tell(b"{%s}" % b",".join(words))
 
