@@ -181,7 +181,7 @@ func BenchmarkMask(b *testing.B) {
 // TestMaskShown: a secret is masked, too, as JSON and HTML have it, in which sessions show values.
 func TestMaskShown(t *testing.T) {
 	t.Parallel()
-	m := NewMask([][]byte{[]byte(`a"b\c<d>'&e`)})
+	m := secrets.NewMask([][]byte{[]byte(`a"b\c<d>'&e`)})
 	for _, shown := range []string{`a"b\c<d>'&e`, `a\"b\\c<d>'&e`, `a"b\c&lt;d&gt;'&amp;e`, `a&quot;b\c&lt;d&gt;&#x27;&amp;e`} {
 		if got := m.Text("x " + shown + " y"); got != "x *** y" {
 			t.Errorf("%s: got %s", shown, got)
