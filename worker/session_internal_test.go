@@ -65,7 +65,7 @@ func (w *Worker) taken(t *testing.T) (*heldSession, record.Job) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &heldSession{worker: w, life: context.WithoutCancel(ctx), record: x, asked: true, log: w.Log, limits: settings.Limits}, j
+	return &heldSession{worker: w, life: context.WithoutCancel(ctx), record: x, asked: true, log: w.Log, limits: settings.Limits, languages: []string{"python"}}, j
 }
 
 // TestSessionOutage: a deadline of ours that passes is none of the session, and its execution costs nothing.

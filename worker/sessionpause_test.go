@@ -257,7 +257,7 @@ func TestSessionPauseRaces(t *testing.T) {
 				}
 				res := g.result(g.execute(id, add))
 				if res.Status != job.Succeeded || res.Stdout != fmt.Sprintf("%d\n", i+1) || res.Session.Generation != 1 {
-					t.Errorf("session %d: got %s %q %+v, want %d", n, res.Status, res.Stdout, res.Session, i+1)
+					t.Errorf("session %d: got %s %q %+v, want %d\n%s", n, res.Status, res.Stdout, res.Session, i+1, res.Stderr)
 					return
 				}
 			}
