@@ -152,7 +152,6 @@ func writeFiles(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		for _, f := range sent {
 			told = append(told, written{path.Base(f.name), "file", f.name})
 		}
-		sent = nil
 		done() // the execution has its turn when it has it
 	}
 	if err == nil {
