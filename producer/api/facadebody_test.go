@@ -22,7 +22,7 @@ func TestE2BBodyIsGivenBack(t *testing.T) {
 	w.Runtimes(t)
 	var made struct{ SandboxID string }
 	w.expecting(t, http.MethodPost, "/e2b/sandboxes", `{"templateID":"python"}`, http.StatusCreated, &made)
-	ignored := strings.Repeat("x", int(job.DefaultMaximums.SourceKB<<11)-1<<10)
+	ignored := strings.Repeat("x", int(job.DefaultMaximums.SourceKB<<11)+1<<20-8<<10)
 	watching, leave := context.WithCancel(t.Context())
 	left := make(chan error, 1)
 	go func() {
