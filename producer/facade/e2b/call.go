@@ -88,32 +88,53 @@ func callErrorOf(r *http.Request, c *facade.Call, err error) callError {
 	return callError{codeOfStatus(status), message}
 }
 
-// readCall reads the one message that a call brings. It fails with a facade.BadRequest.
-func readCall(ctx context.Context, r *http.Request, c *facade.Call) (request, error) {
+// maxMessage is how large a call's message may be, in bytes: it has paths, or a program with its arguments and environment, of which a
+// kernel takes 2 MiB.
+const maxMessage = 4 << 20
+
+var zippedCall = zipped{maxMessage, zippedRequest.weight}
+
+// readCall reads the one message that a call brings. What it takes is held until done, which may be called more than once. It fails
+// with a facade.BadRequest.
+func readCall(ctx context.Context, r *http.Request, c *facade.Call) (q request, done func(), err error) {
 	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if mediaType != unaryType && mediaType != streamType {
-		return nil, statusError{http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Type %.60q is not known: want %s or %s", mediaType, unaryType, streamType)}
+		return nil, nil, statusError{http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Type %.60q is not known: want %s or %s", mediaType, unaryType, streamType)}
 	}
-	body, err := readBody(ctx, r, c)
+	body, bodyDone, err := readBody(ctx, r, c, zippedCall)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if mediaType == unaryType {
-		return parseRequest(body)
+	message, unzipped := body, func() {}
+	if mediaType == streamType {
+		message, unzipped, err = messageOf(ctx, r, c, body)
 	}
+	if err == nil && len(message) > maxMessage {
+		err = statusError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the message has more than %d bytes", maxMessage)}
+	}
+	if err == nil {
+		q, err = parseRequest(message)
+	}
+	if err != nil {
+		bodyDone() // what is unzipped is held until the request is answered, which it is now
+		return nil, nil, err
+	}
+	return q, func() { bodyDone(); unzipped() }, nil
+}
+
+// messageOf is the message that is the body of a stream. done gives back what it takes besides the body.
+func messageOf(ctx context.Context, r *http.Request, c *facade.Call, body []byte) (message []byte, done func(), err error) {
 	if len(body) < envelopeHead || int64(binary.BigEndian.Uint32(body[1:])) != int64(len(body)-envelopeHead) {
-		return nil, facade.BadRequest("the body is not one message of Connect's protocol")
+		return nil, nil, facade.BadRequest("the body is not one message of Connect's protocol")
 	}
-	message := body[envelopeHead:]
-	if body[0]&compressed != 0 {
-		if coding := r.Header.Get("Connect-Content-Encoding"); coding != "gzip" {
-			return nil, facade.BadRequest(fmt.Sprintf("Connect-Content-Encoding %.40q is not known: want gzip", coding))
-		}
-		if message, err = unzip(ctx, c, message); err != nil {
-			return nil, err
-		}
+	message = body[envelopeHead:]
+	if body[0]&compressed == 0 {
+		return message, func() {}, nil
 	}
-	return parseRequest(message)
+	if coding := r.Header.Get("Connect-Content-Encoding"); coding != "gzip" {
+		return nil, nil, facade.BadRequest(fmt.Sprintf("Connect-Content-Encoding %.40q is not known: want gzip", coding))
+	}
+	return unzip(ctx, c, message, zippedCall)
 }
 
 // A message on a stream has five bytes before it: flags, and its length.

@@ -37,14 +37,15 @@ func New() facade.Facade {
 		{Pattern: "POST /execute", Scope: job.ScopeSubmit, Action: "job.submit", Serve: execute},
 		{Pattern: "GET /contexts", Scope: job.ScopeRead, Serve: listContexts},
 		{Pattern: "POST /contexts", Scope: job.ScopeSubmit, Action: "session.change", Serve: createContext},
-		{Pattern: "DELETE /contexts/{id}", Scope: job.ScopeSubmit, Action: "session.change", Serve: removeContext},
-		{Pattern: "POST /contexts/{id}/restart", Scope: job.ScopeSubmit, Action: "session.change", Serve: restartContext},
+		{Pattern: "DELETE /contexts/{id}", Scope: job.ScopeSubmit, Action: "job.cancel", Serve: removeContext},
+		{Pattern: "POST /contexts/{id}/restart", Scope: job.ScopeSubmit, Action: "job.cancel", Serve: restartContext},
 
 		// Files are read by code that a session executes, so whoever reads one submits.
 		{Pattern: "GET /files", Scope: job.ScopeSubmit, Action: "job.submit", Serve: readFile},
 		{Pattern: "POST /files", Scope: job.ScopeSubmit, Action: "job.submit", Serve: writeFiles},
 		{Pattern: "POST /filesystem.Filesystem/{method}", Scope: job.ScopeSubmit, Action: "job.submit", Serve: filesystem},
 		{Pattern: "POST /process.Process/{method}", Scope: job.ScopeSubmit, Action: "job.submit", Serve: process},
+		{Pattern: "POST /process.Process/SendSignal", Scope: job.ScopeSubmit, Action: "job.cancel", Serve: signalProcess},
 	}}
 }
 

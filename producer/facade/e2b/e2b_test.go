@@ -2,8 +2,15 @@ package e2b
 
 import (
 	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/binary"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
@@ -14,6 +21,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/facade"
 )
 
 // TestRoutesAreDocumented: the page for those who move lists each route as it is registered.
@@ -155,7 +163,11 @@ func TestOutput(t *testing.T) {
 func TestResultOf(t *testing.T) {
 	t.Parallel()
 	read := func(name string) ([]byte, error) {
-		return map[string][]byte{"a.png": {0x89, 'P'}, "long.html": []byte("<b>")}[name], nil
+		content, ok := map[string][]byte{"a.png": {0x89, 'P'}, "long.html": []byte("<b>"), "a.json": []byte("{\n\"a\": 1}\n")}[name]
+		if !ok {
+			return nil, errNoRoom
+		}
+		return content, nil
 	}
 	text := func(s string) job.Rendering { return job.Rendering{Text: s} }
 	file := func(s string) job.Rendering { return job.Rendering{Artifact: s} }
@@ -169,14 +181,157 @@ func TestResultOf(t *testing.T) {
 		"a table":  {job.Shown{Kind: job.ShownValue, Data: map[string]job.Rendering{tableType: text(`{"a":[1]}`), "text/html": file("long.html")}}, `{"data":{"a":[1]},"html":"\u003cb\u003e","is_main_result":true,"type":"result"}`},
 		"no JSON":  {job.Shown{Kind: job.ShownValue, Data: map[string]job.Rendering{"application/json": text(`{"a`)}}, `{"is_main_result":true,"json":"{\"a","type":"result"}`},
 		"others":   {job.Shown{Kind: job.ShownDisplay, Data: map[string]job.Rendering{"application/x-of-theirs": text("x")}}, `{"extra":{"application/x-of-theirs":"x"},"is_main_result":false,"type":"result"}`},
+		"JSON":     {job.Shown{Kind: job.ShownDisplay, Data: map[string]job.Rendering{"application/json": file("a.json"), "application/geo+json": file("a.json")}}, `{"extra":{"application/geo+json":{"a":1}},"is_main_result":false,"json":{"a":1},"type":"result"}`},
 		"gone":     {job.Shown{Kind: job.ShownDisplay, Data: map[string]job.Rendering{"image/png": file("gone.png")}}, `{"is_main_result":false,"type":"result"}`},
 	} {
-		line, err := resultOf(tt.shown, read)
-		got, _ := json.Marshal(line)
+		line, err := resultOf(tt.shown, &room{mostShown, func(int64) error { return nil }}, read)
+		var got bytes.Buffer
+		err = errors.Join(err, line.write(&got))
 		var g, w any
-		if json.Unmarshal(got, &g) != nil || json.Unmarshal([]byte(tt.want), &w) != nil || err != nil || !cmp.Equal(g, w) {
-			t.Errorf("%s: got %s, %v, want %s", name, got, err, tt.want)
+		if json.Unmarshal(got.Bytes(), &g) != nil || json.Unmarshal([]byte(tt.want), &w) != nil || err != nil || !cmp.Equal(g, w) {
+			t.Errorf("%s: got %s, %v, want %s", name, got.String(), err, tt.want)
 		}
+	}
+}
+
+// TestResultMemory: what a result takes is taken before, whatever it holds, and what there is no room for is left out.
+func TestResultMemory(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		mediaType string
+		content   []byte
+		shown     bool
+	}{
+		"text that grows most": {"text/html", bytes.Repeat([]byte{1}, 2<<20), true},
+		"no text":              {"text/html", bytes.Repeat([]byte("\xffa"), 3<<19), true},
+		"wide characters":      {"text/plain", bytes.Repeat([]byte("\u65e5"), 2<<20), true},
+		"an image":             {"image/png", make([]byte, 6<<20), true},
+		"JSON":                 {"application/json", fmt.Appendf(nil, "[%s1]", bytes.Repeat([]byte("1,"), 3<<20)), true},
+		"others":               {"text/x-of-theirs", bytes.Repeat([]byte{'x'}, 4<<20), true},
+		"text too large":       {"text/html", bytes.Repeat([]byte{1}, 3<<20), false},
+		"an image too large":   {"image/png", make([]byte, 7<<20), false},
+	} {
+		held := int64(0)
+		m := &room{mostShown, func(n int64) error { held += n; return nil }}
+		shown := job.Shown{Data: map[string]job.Rendering{tt.mediaType: {Artifact: "a"}, "text/latex": {Text: "x"}}}
+		line, err := resultOf(shown, m, func(string) ([]byte, error) { return tt.content, m.hold(int64(len(tt.content))) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text bytes.Buffer
+		if err := line.write(&text); err != nil || !json.Valid(text.Bytes()) || bytes.ContainsRune(text.Bytes(), '\n') {
+			t.Errorf("%s: it is no line of JSON, %v", name, err)
+		}
+		if whole := int64(text.Len()) >= int64(len(tt.content)); whole != tt.shown || string(line["latex"]) != `"x"` {
+			t.Errorf("%s: got a line of %d bytes of %d", name, text.Len(), len(tt.content))
+		}
+		sent := int64(0)
+		for _, value := range line {
+			sent += int64(cap(value))
+		}
+		if sent -= int64(cap(line["type"]) + cap(line["is_main_result"])); tt.shown && held+64<<10 < sent+int64(len(tt.content)) || held > mostShown {
+			t.Errorf("%s: it took %d, and is %d of %d", name, held, sent, len(tt.content))
+		}
+	}
+}
+
+// TestEntries: a body of many entries is refused before anything is made of them, wherever they are.
+func TestEntries(t *testing.T) {
+	t.Parallel()
+	many := func(s string, n int) string { return strings.TrimSuffix(strings.Repeat(s, n), ",") }
+	for body, want := range map[string]bool{
+		`{"code":"` + many(`{[\",`, 5000) + `"}`:              true,
+		`{"env_vars":{` + many(`"a":"",`, 4000) + `}}`:        true,
+		`{` + many(`"a":1,`, 5000) + `}`:                      false,
+		`{"env_vars":{` + many(`"a":"",`, 5000) + `}}`:        false,
+		`{"process":{"args":[` + many(`"",`, 5000) + `]}}`:    false,
+		`{"a":` + many("[", 5000) + many("]", 5000) + `}`:     false,
+		`{"code":"\\","env_vars":[` + many(`1,`, 5000) + `]}`: false,
+	} {
+		if _, err := parseRequest([]byte(body)); (err == nil) != want {
+			t.Errorf("%.30s: got %v", body, err)
+		}
+	}
+}
+
+// memory is an api's: what is taken is told.
+type memory struct {
+	facade.Host
+
+	body  []byte
+	taken int64
+}
+
+func (m *memory) Body(context.Context) ([]byte, func(), error) {
+	m.taken += int64(len(m.body))
+	return m.body, func() { m.taken -= int64(len(m.body)) }, nil
+}
+
+func (m *memory) Work(_ context.Context, n int64) (func(), error) {
+	m.taken += n
+	return func() { m.taken -= n }, nil
+}
+
+// TestUnzip: what is unzipped is taken as a body that came so, is bounded, and is given back.
+func TestUnzip(t *testing.T) {
+	t.Parallel()
+	zip := func(text string) []byte {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, err := z.Write([]byte(text))
+		if err = errors.Join(err, z.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	call := func(text string) (int64, int64, error) {
+		m := &memory{body: zip(text)}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody)
+		r.Header.Set("Content-Encoding", "gzip")
+		_, done, err := readHeld(t.Context(), r, &facade.Call{Host: m})
+		taken := m.taken - int64(len(m.body))
+		if err == nil {
+			done()
+		}
+		return taken, m.taken, err
+	}
+	if taken, left, err := call(`{"code":"` + strings.Repeat("x", 8<<20-11) + `"}`); err != nil || taken != 32<<20 || left != 0 {
+		t.Errorf("got %d taken, %d left, %v", taken, left, err)
+	}
+	var said statusError
+	if _, left, err := call(`{"code":"` + strings.Repeat("x", 8<<20) + `"}`); !errors.As(err, &said) || said.status != http.StatusRequestEntityTooLarge || left != 0 {
+		t.Errorf("one too large: got %v, %d left", err, left)
+	}
+	if _, left, err := call(`[]`); err == nil || left != 0 {
+		t.Errorf("no object: got %v, %d left", err, left)
+	}
+	// A message that is compressed in a body that is not.
+	message := zip(`{"path":"a"}`)
+	m := &memory{body: append(binary.BigEndian.AppendUint32([]byte{compressed}, uint32(len(message))), message...)}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody)
+	r.Header.Set("Content-Type", streamType)
+	r.Header.Set("Connect-Content-Encoding", "gzip")
+	q, done, err := readCall(t.Context(), r, &facade.Call{Host: m})
+	if err != nil || !q.has("path") || m.taken <= int64(len(m.body)) {
+		t.Fatalf("got %v, %v, %d taken", q, err, m.taken)
+	}
+	if done(); m.taken != 0 {
+		t.Errorf("%d are left", m.taken)
+	}
+}
+
+// TestForm: the files of a form are what they are, also where one has nothing, and one that ends too early is refused.
+func TestForm(t *testing.T) {
+	t.Parallel()
+	part := func(name, content string) string {
+		return "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"" + name + "\"\r\n\r\n" + content + "\r\n"
+	}
+	sent, err := partsOf([]byte(part("a", "one")+part("b", "")+part("c", "three")+"--x--\r\n"), "x", "")
+	if err != nil || len(sent) != 3 || string(sent[0].content) != "one" || len(sent[1].content) != 0 || string(sent[2].content) != "three" {
+		t.Errorf("got %s, %v", sent, err)
+	}
+	if sent, err := partsOf([]byte(part("a", "one")+"--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"b\"\r\n\r\nx"), "x", ""); err == nil {
+		t.Errorf("without an end: got %s", sent)
 	}
 }
 
@@ -215,8 +370,8 @@ func TestErrorOf(t *testing.T) {
 func TestBashEnv(t *testing.T) {
 	t.Parallel()
 	set, reset := envCode("bash", map[string]string{"A": "it's $(id) `id` \"\n", "B": "new"})
-	cmd := exec.CommandContext(t.Context(), "bash", "-c", "B=old\nexport B\n"+set+`printf '[%s]' "$A" "$B"`+"\n"+reset+`printf '[%s]' "${A-unset}" "$B"; compgen -v glovebox`)
-	if out, err := cmd.Output(); string(out) != "[it's $(id) `id` \"\n][new][unset][old]" || err == nil {
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", "B=old\nexport B\n"+set+`printf '[%s]' "$A" "$B"`+"\n"+reset+`printf '[%s]' "${A-unset}" "$B"; `+reset+`printf '[%s]' "$B"; compgen -v glovebox`)
+	if out, err := cmd.Output(); string(out) != "[it's $(id) `id` \"\n][new][unset][old][old]" || err == nil {
 		t.Errorf("got %q, %v", out, err)
 	}
 }

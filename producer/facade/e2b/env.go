@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer/facade"
@@ -46,7 +48,31 @@ func executeWith(ctx context.Context, c *facade.Call, session string, e job.Sess
 		}
 		err = join(err, c.Abandon(ctx, id))
 	}
-	return "", join(err, c.Abandon(ctx, first))
+	return "", join(err, unset(ctx, c, session, first, reset))
+}
+
+// unsetTime is what putting the environment back may take whose client has left.
+const unsetTime = 30 * time.Second
+
+// unset takes back what sets variables: it is canceled, and unless no worker had it what was there is put back.
+func unset(ctx context.Context, c *facade.Call, session, set string, reset job.SessionExecution) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unsetTime)
+	defer cancel()
+	j, err := c.Client.Cancel(ctx, set)
+	if err == nil && j.Ended() && j.Result.Timing.StartedAt == nil {
+		return nil
+	}
+	if errors.Is(err, job.ErrEnded) { // it is done
+		err = nil
+	}
+	if _, more := c.Execute(ctx, session, reset); more != nil {
+		more = fmt.Errorf("put the environment back: %w", more)
+		if err == nil {
+			return more
+		}
+		err = join(err, more)
+	}
+	return err
 }
 
 // join is errors.Join that keeps one error as it is.
@@ -83,7 +109,7 @@ func bashEnv(env map[string]string) (set, reset string) {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		quoted := "'" + strings.ReplaceAll(env[name], "'", `'\''`) + "'"
 		fmt.Fprintf(&before, "glovebox_had_%[1]s=${%[1]s+x} glovebox_old_%[1]s=${%[1]s-}; export %[1]s=%[2]s\n", name, quoted)
-		fmt.Fprintf(&after, "if [ -n \"$glovebox_had_%[1]s\" ]; then export %[1]s=\"$glovebox_old_%[1]s\"; else unset %[1]s; fi; unset glovebox_had_%[1]s glovebox_old_%[1]s\n", name)
+		fmt.Fprintf(&after, "if [ -n \"${glovebox_had_%[1]s-}\" ]; then export %[1]s=\"$glovebox_old_%[1]s\"; elif [ -n \"${glovebox_had_%[1]s+x}\" ]; then unset %[1]s; fi; unset glovebox_had_%[1]s glovebox_old_%[1]s\n", name)
 	}
 	return before.String(), after.String()
 }

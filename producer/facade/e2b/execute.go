@@ -2,9 +2,9 @@ package e2b
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -28,12 +28,18 @@ func execute(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		fail(w, r, c, err)
 		return
 	}
-	e, in, env, err := prepareExecution(ctx, r, c, x)
+	q, done, err := readHeld(ctx, r, c)
+	if err != nil {
+		fail(w, r, c, err)
+		return
+	}
+	e, in, env, err := prepareExecution(ctx, c, x, q)
 	if err != nil {
 		fail(w, r, c, err)
 		return
 	}
 	id, err := executeWith(ctx, c, x.ID, e, in, env)
+	done() // an execution that is watched holds nothing of the body
 	if err != nil {
 		fail(w, r, c, executionFault(err))
 		return
@@ -54,11 +60,7 @@ func execute(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 }
 
 // prepareExecution reads what is to be executed, in which language, and with what environment variables besides.
-func prepareExecution(ctx context.Context, r *http.Request, c *facade.Call, x job.Session) (e job.SessionExecution, in string, env map[string]string, err error) {
-	q, err := readRequest(ctx, r, c)
-	if err != nil {
-		return e, in, nil, err
-	}
+func prepareExecution(ctx context.Context, c *facade.Call, x job.Session, q request) (e job.SessionExecution, in string, env map[string]string, err error) {
 	if e.Code, err = q.text("code"); err != nil {
 		return e, in, nil, err
 	}
@@ -171,20 +173,28 @@ func (t *telling) begin() error {
 
 // line sends a line of JSON.
 func (t *telling) line(v any) error {
+	b, err := job.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode answer: %w", err)
+	}
+	return t.answer(func(w io.Writer) error {
+		_, err := w.Write(append(b, '\n'))
+		return err
+	})
+}
+
+// answer sends a line as write writes it.
+func (t *telling) answer(write func(io.Writer) error) error {
 	if !t.begun {
 		if err := t.begin(); err != nil {
 			return err
 		}
 	}
-	b, err := job.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("encode answer: %w", err)
-	}
 	control := http.NewResponseController(t.w)
 	if err := control.SetWriteDeadline(time.Now().Add(lineTime)); err != nil {
 		return fmt.Errorf("set deadline: %w", err)
 	}
-	if _, err := t.w.Write(append(b, '\n')); err != nil {
+	if err := write(t.w); err != nil {
 		return fmt.Errorf("answer: %w", err)
 	}
 	return control.Flush()
@@ -271,12 +281,16 @@ func (t *telling) results(ctx context.Context, r job.Result) error {
 func (t *telling) result(ctx context.Context, id string, shown job.Shown) error {
 	giveBack := t.call.Host.Passing()
 	defer giveBack()
-	line, err := resultOf(shown, func(name string) ([]byte, error) { return t.artifact(ctx, id, name) })
+	m := &room{left: mostShown, take: func(bytes int64) error { return t.call.Host.Hold(ctx, bytes) }}
+	line, err := resultOf(shown, m, func(name string) ([]byte, error) { return t.artifact(ctx, id, name, m) })
 	if err != nil {
 		return err
 	}
-	return t.line(line)
+	return t.answer(func(w io.Writer) error {
+		if err := line.write(w); err != nil {
+			return err
+		}
+		_, err := io.WriteString(w, "\n")
+		return err
+	})
 }
-
-// resultLine is a line of a result: its fields by name.
-type resultLine map[string]json.RawMessage

@@ -24,8 +24,14 @@ import (
 // home is where E2B's clients think that their files are. In our sandboxes it is the session's directory.
 const home = "/home/user"
 
+// maxPath is how long a path may be, in bytes: Linux's PATH_MAX.
+const maxPath = 4096
+
 // absolute is a path as it is meant.
 func absolute(name string) (string, error) {
+	if len(name) > maxPath {
+		return "", facade.BadRequest(fmt.Sprintf("path has %d bytes: want up to %d", len(name), maxPath))
+	}
 	if strings.ContainsRune(name, 0) || name == "" {
 		return "", facade.BadRequest("path is missing, or has a NUL")
 	}
@@ -135,12 +141,18 @@ func writeFiles(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		err = signedURL(r)
 	}
 	var sent []sentFile
+	var done func()
 	if err == nil {
-		sent, err = readFiles(ctx, r, c)
+		sent, done, err = readFiles(ctx, r, c)
 	}
 	var execution job.SessionExecution
+	told := []written{}
 	if err == nil {
 		execution, err = putting(ctx, c, x, sent)
+		for _, f := range sent {
+			told = append(told, written{path.Base(f.name), "file", f.name})
+		}
+		done() // the execution has its turn when it has it
 	}
 	if err == nil {
 		_, err = runErrand(ctx, w, c, x, execution)
@@ -149,30 +161,33 @@ func writeFiles(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		failFile(w, r, c, err)
 		return
 	}
-	told := []written{}
-	for _, f := range sent {
-		told = append(told, written{path.Base(f.name), "file", f.name})
-	}
 	facade.Write(w, http.StatusOK, told)
 }
 
-// readFiles reads what is sent: a form with a file in each part, or one as it is. It fails with a facade.BadRequest.
-func readFiles(ctx context.Context, r *http.Request, c *facade.Call) ([]sentFile, error) {
-	body, err := readBody(ctx, r, c)
+// readFiles reads what is sent: a form with a file in each part, or one as it is. What it takes is held until done, or where there
+// is an error until the request is answered. It fails with a facade.BadRequest.
+func readFiles(ctx context.Context, r *http.Request, c *facade.Call) (sent []sentFile, done func(), err error) {
+	body, bodyDone, err := readBody(ctx, r, c, zippedFiles)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	named := r.URL.Query().Get("path")
 	mediaType, parameters, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if mediaType != "multipart/form-data" {
 		name, err := absolute(named)
-		return []sentFile{{name, body}}, err
+		return []sentFile{{name, body}}, bodyDone, err
 	}
-	if _, err := c.Host.Work(ctx, int64(len(body))); err != nil { // the parts once more
-		return nil, err
+	parts, err := c.Host.Work(ctx, int64(len(body))) // the parts once more
+	if err != nil {
+		return nil, nil, err
 	}
-	var sent []sentFile
-	form := multipart.NewReader(bytes.NewReader(body), parameters["boundary"])
+	sent, err = partsOf(body, parameters["boundary"], named)
+	return sent, func() { bodyDone(); parts() }, err
+}
+
+// partsOf are the files of a form. named is where the one file goes, or "".
+func partsOf(body []byte, boundary, named string) (sent []sentFile, err error) {
+	form, room := multipart.NewReader(bytes.NewReader(body), boundary), make([]byte, len(body))
 	for {
 		part, err := form.NextRawPart()
 		if errors.Is(err, io.EOF) {
@@ -193,11 +208,12 @@ func readFiles(ctx context.Context, r *http.Request, c *facade.Call) ([]sentFile
 		if err != nil {
 			return nil, err
 		}
-		content, err := io.ReadAll(part)
+		n, err := readPart(part, room)
 		if err != nil {
 			return nil, facade.BadRequest("the body is not a form of files: " + job.Clip(err.Error(), 100))
 		}
-		if sent = append(sent, sentFile{name, content}); named != "" && len(sent) > 1 || len(sent) > mostFiles {
+		sent = append(sent, sentFile{name, room[:n:n]})
+		if room = room[n:]; named != "" && len(sent) > 1 || len(sent) > mostFiles {
 			return nil, facade.BadRequest(fmt.Sprintf("the form has too many files: want one with a path, or up to %d", mostFiles))
 		}
 	}
@@ -205,6 +221,21 @@ func readFiles(ctx context.Context, r *http.Request, c *facade.Call) ([]sentFile
 		return nil, facade.BadRequest("the form has no part that is called file")
 	}
 	return sent, nil
+}
+
+// readPart reads a part into room, which has more than all parts that are left: it has what is between them, too.
+func readPart(part io.Reader, room []byte) (n int, err error) {
+	for n < len(room) {
+		read, err := part.Read(room[n:])
+		n += read
+		if errors.Is(err, io.EOF) {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, errors.New("it has no end")
 }
 
 // mostFiles is how many files may be written at once.

@@ -16,10 +16,11 @@ func filesystem(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		failCall(w, r, c, err)
 		return
 	}
-	q, err := readCall(ctx, r, c)
+	q, done, err := readCall(ctx, r, c)
 	var of errand
 	if err == nil {
 		of, err = errandOf(r.PathValue("method"), q)
+		done() // the errand has its turn when it has it
 	}
 	if err != nil {
 		failCall(w, r, c, err)

@@ -25,27 +25,25 @@ func process(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		failCall(w, r, c, err)
 		return
 	}
-	q, err := readCall(ctx, r, c)
+	q, done, err := readCall(ctx, r, c)
 	if err != nil {
 		failCall(w, r, c, err)
 		return
 	}
 	switch method := r.PathValue("method"); method {
 	case "Start":
-		startProcess(ctx, w, r, c, x, q)
+		startProcess(ctx, w, r, c, x, q, done)
 	case "Connect":
-		connectProcess(ctx, w, r, c, x, q)
+		connectProcess(ctx, w, r, c, x, q, done)
 	case "List":
 		listProcesses(w, r, c, x)
-	case "SendSignal":
-		signalProcess(w, r, c, x, q)
 	default:
 		failCall(w, r, c, callError{"unimplemented", fmt.Sprintf("%.40s of processes is not there: want Start, Connect, List or SendSignal; nothing can be written to a program that runs", method)})
 	}
 }
 
-// startProcess runs a program, and tells what it prints as it comes.
-func startProcess(ctx context.Context, w http.ResponseWriter, r *http.Request, c *facade.Call, x job.Session, q request) {
+// startProcess runs a program, and tells what it prints as it comes. done gives back what the request takes.
+func startProcess(ctx context.Context, w http.ResponseWriter, r *http.Request, c *facade.Call, x job.Session, q request, done func()) {
 	ctx, cancel := withTimeout(ctx, r)
 	defer cancel()
 	execution, pid, err := prepareProcess(x, q)
@@ -54,6 +52,7 @@ func startProcess(ctx context.Context, w http.ResponseWriter, r *http.Request, c
 		return
 	}
 	id, err := c.Execute(ctx, x.ID, execution)
+	done() // a program that runs holds nothing of the body
 	if err != nil {
 		failCall(w, r, c, executionFault(err))
 		return
@@ -65,11 +64,12 @@ func startProcess(ctx context.Context, w http.ResponseWriter, r *http.Request, c
 	}
 }
 
-// connectProcess tells what a program prints that was started before, from its beginning.
-func connectProcess(ctx context.Context, w http.ResponseWriter, r *http.Request, c *facade.Call, x job.Session, q request) {
+// connectProcess tells what a program prints that was started before, from its beginning. done gives back what the request takes.
+func connectProcess(ctx context.Context, w http.ResponseWriter, r *http.Request, c *facade.Call, x job.Session, q request, done func()) {
 	ctx, cancel := withTimeout(ctx, r)
 	defer cancel()
 	pid, err := pidOf(q)
+	done()
 	if err != nil {
 		failCall(w, r, c, err)
 		return
@@ -333,14 +333,21 @@ func listProcesses(w http.ResponseWriter, r *http.Request, c *facade.Call, x job
 }
 
 // signalProcess ends a program: no other signal can be sent.
-func signalProcess(w http.ResponseWriter, r *http.Request, c *facade.Call, x job.Session, q request) {
+func signalProcess(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	ctx := r.Context()
-	pid, err := pidOf(q)
-	if err != nil {
-		failCall(w, r, c, err)
-		return
+	x, err := sandboxOf(ctx, r, c)
+	var q request
+	if err == nil {
+		q, _, err = readCall(ctx, r, c)
 	}
-	found, err := findProcess(ctx, c, x, pid)
+	var pid int
+	if err == nil {
+		pid, err = pidOf(q)
+	}
+	var found job.Record
+	if err == nil {
+		found, err = findProcess(ctx, c, x, pid)
+	}
 	if err == nil {
 		c.Host.Note(found.ID)
 		_, err = c.Client.Cancel(ctx, found.ID)

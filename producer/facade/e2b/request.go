@@ -18,18 +18,31 @@ import (
 // request is the body of a request, a JSON object. Fields that nobody asks for are ignored.
 type request map[string]json.RawMessage
 
-// readRequest reads it; an empty body is an empty object. It fails with a facade.BadRequest.
+// readRequest reads it; an empty body is an empty object. What it takes is held until the request is answered. It fails with a
+// facade.BadRequest.
 func readRequest(ctx context.Context, r *http.Request, c *facade.Call) (request, error) {
-	body, err := readBody(ctx, r, c)
+	q, _, err := readHeld(ctx, r, c)
+	return q, err
+}
+
+// readHeld is readRequest for a request whose answer takes long: what it takes is held until done.
+func readHeld(ctx context.Context, r *http.Request, c *facade.Call) (q request, done func(), err error) {
+	body, done, err := readBody(ctx, r, c, zippedRequest)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return parseRequest(body)
+	if q, err = parseRequest(body); err != nil {
+		done()
+	}
+	return q, done, err
 }
 
 func parseRequest(body []byte) (request, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return request{}, nil
+	}
+	if entries(body) > maxEntries {
+		return nil, facade.BadRequest(fmt.Sprintf("the body has too many entries: want up to %d", maxEntries))
 	}
 	var q request
 	if err := json.Unmarshal(body, &q); err != nil || q == nil {
@@ -38,50 +51,91 @@ func parseRequest(body []byte) (request, error) {
 	return q, nil
 }
 
-// readBody reads a body, which may be compressed with gzip. What it takes is held until the request is answered.
-func readBody(ctx context.Context, r *http.Request, c *facade.Call) ([]byte, error) {
-	body, _, err := c.Host.Body(ctx)
+// maxEntries is how many entries all objects and arrays of a body may have together. An entry of two bytes becomes a hundred in a map.
+const maxEntries = 4096
+
+// entries counts them, before anything is made of them: each but the first of its object or array has a comma before it.
+func entries(body []byte) int {
+	n := 1
+	for at := 0; at < len(body); at++ {
+		switch body[at] {
+		case ',', '{', '[':
+			n++
+		case '"':
+			for at++; at < len(body) && body[at] != '"'; at++ {
+				if body[at] == '\\' {
+					at++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// readBody reads a body, which may be compressed with gzip. What it takes is held until done, which may
+// be called more than once.
+func readBody(ctx context.Context, r *http.Request, c *facade.Call, z zipped) (body []byte, done func(), err error) {
+	body, bodyDone, err := c.Host.Body(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	switch coding := strings.ToLower(r.Header.Get("Content-Encoding")); coding {
 	case "", "identity":
-		return body, nil
+		return body, bodyDone, nil
 	case "gzip":
-		return unzip(ctx, c, body)
+		text, textDone, err := unzip(ctx, c, body, z)
+		if err != nil {
+			bodyDone()
+			return nil, nil, err
+		}
+		return text, func() { bodyDone(); textDone() }, nil
 	default:
-		return nil, statusError{http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Encoding %.40q is not known: want gzip", coding)}
+		bodyDone()
+		return nil, nil, statusError{http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Encoding %.40q is not known: want gzip", coding)}
 	}
 }
 
-// unzipped is how many bytes a compressed body may have: what a whole one may have without it.
-const unzipped = 32 << 20
+// zipped is what may come compressed.
+type zipped struct {
+	most   int64 // bytes, unzipped
+	weight int64 // how many times its size it takes, unzipped
+}
+
+var (
+	// zippedRequest is far more than code has, and so little that what is made of it fits into the memory for bodies: it is there as it
+	// is, and three times while it is read and stored, as a body that is not compressed.
+	zippedRequest = zipped{8 << 20, 4}
+	// zippedFiles are as much as a whole body may have without it, and are stored as they are.
+	zippedFiles = zipped{32 << 20, 1}
+)
 
 // unzip decompresses, within the memory that bodies have: once to know how much it is, and once to have it.
-func unzip(ctx context.Context, c *facade.Call, body []byte) ([]byte, error) {
+func unzip(ctx context.Context, c *facade.Call, body []byte, z zipped) (text []byte, done func(), err error) {
 	bad := facade.BadRequest("the body is not compressed with gzip, as its Content-Encoding says")
 	reader, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
-		return nil, bad
+		return nil, nil, bad
 	}
-	size, err := io.Copy(io.Discard, io.LimitReader(reader, unzipped+1))
+	size, err := io.Copy(io.Discard, io.LimitReader(reader, z.most+1))
 	switch {
 	case err != nil:
-		return nil, bad
-	case size > unzipped:
-		return nil, statusError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", unzipped)}
+		return nil, nil, bad
+	case size > z.most:
+		return nil, nil, statusError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes, unzipped", z.most)}
 	}
-	if _, err := c.Host.Work(ctx, size); err != nil {
-		return nil, err
+	if done, err = c.Host.Work(ctx, z.weight*size); err != nil {
+		return nil, nil, err
 	}
 	if err := reader.Reset(bytes.NewReader(body)); err != nil {
-		return nil, bad
+		done()
+		return nil, nil, bad
 	}
-	text := make([]byte, size)
+	text = make([]byte, size)
 	if _, err := io.ReadFull(reader, text); err != nil {
-		return nil, bad
+		done()
+		return nil, nil, bad
 	}
-	return text, nil
+	return text, done, nil
 }
 
 // has reports whether a field says anything.
