@@ -159,6 +159,9 @@ func ParseSessionPosition(tenant, s string) (Position, bool) {
 	return Position(s), ok && isID && of == tenant && digits && len(millis) == millisDigits
 }
 
+// SessionPosition is where a list of sessions goes on after this one.
+func SessionPosition(created time.Time, id string) Position { return position(created, id) }
+
 // ListSessions returns sessions of a tenant, newest first, and where the next page goes on: "" at the end.
 func (s *Store) ListSessions(ctx context.Context, tenant string, after Position, limit int) (list []Session, next Position, err error) {
 	if !job.ValidTenant(tenant) {

@@ -7,11 +7,13 @@ import (
 	"net"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/direct"
@@ -22,8 +24,8 @@ import (
 // Config.FacadeTenant lets in.
 const anonymousID = "GLOVEBOX_FACADE_TENANT"
 
-// anonymousScopes are what they may.
-var anonymousScopes = []job.Scope{job.ScopeSubmit, job.ScopeRead}
+// guestScopes are what they may, and those with a token of a session's at most.
+var guestScopes = []job.Scope{job.ScopeSubmit, job.ScopeRead}
 
 // mount registers the routes of a façade. What they may is in a.accesses, as of all others.
 func (a *API) mount(mux *listedMux, f facade.Facade) {
@@ -51,7 +53,7 @@ func (a *API) facadeRoute(f facade.Facade, route facade.Route) http.HandlerFunc 
 		defer host.release()
 		call := &facade.Call{Host: host}
 		if route.Scope != facade.Public {
-			c, err := a.admitToFacade(w, r)
+			c, err := a.admitToFacade(w, r, f, host)
 			if err != nil {
 				f.Refuse(w, r, host.Problem(r.Context(), err))
 				return
@@ -67,12 +69,56 @@ func (a *API) facadeRoute(f facade.Facade, route facade.Route) http.HandlerFunc 
 
 // admitToFacade is admit for the places where clients of façades put their token. A request with a wrong one
 // is refused, also where those with none are let in.
-func (a *API) admitToFacade(w http.ResponseWriter, r *http.Request) (caller, error) {
+func (a *API) admitToFacade(w http.ResponseWriter, r *http.Request, f facade.Facade, host *facadeHost) (caller, error) {
 	token, ok := facade.Token(r)
+	if ok && f.Session != nil {
+		session := f.Session(r)
+		c, err := a.bySession(r.Context(), token, session)
+		if !errors.Is(err, artifacts.ErrTokenInvalid) {
+			if err != nil {
+				return caller{}, err
+			}
+			host.session = session
+			return a.admitCaller(w, r, c)
+		}
+	}
 	if ok || a.facadeTenant == "" || facade.HasToken(r) {
 		return a.admitToken(w, r, token, ok)
 	}
-	return a.admitCaller(w, r, caller{a.facadeTenant, job.Token{ID: anonymousID, Scopes: anonymousScopes}})
+	return a.admitCaller(w, r, caller{a.facadeTenant, job.Token{ID: anonymousID, Scopes: guestScopes}})
+}
+
+// bySession returns who has a token of a session's: the holder of the token that it was made for, as far as guestScopes go. It fails with
+// artifacts.ErrTokenInvalid for what is no such token, or another session's, and as lookUp once it or the token behind it is no longer good.
+func (a *API) bySession(ctx context.Context, token, session string) (caller, error) {
+	tenant, id, err := a.links.VerifySession(token, session)
+	if errors.Is(err, artifacts.ErrTokenExpired) {
+		return caller{}, direct.ErrTokenExpired
+	}
+	if err != nil {
+		return caller{}, err
+	}
+	c := caller{tenant, ownToken()}
+	if id != c.token.ID {
+		c.token, err = a.client.For(tenant).TokenByID(ctx, id)
+	} else if !a.configures(tenant) {
+		err = job.ErrNoTenant
+	}
+	if errors.Is(err, job.ErrNoTenant) {
+		return caller{}, errToken
+	}
+	c.token.Scopes = slices.DeleteFunc(slices.Clone(c.token.Scopes), func(s job.Scope) bool { return !slices.Contains(guestScopes, s) })
+	return c, err
+}
+
+// configures reports whether the settings name a token of that tenant's.
+func (a *API) configures(tenant string) bool {
+	for _, of := range a.tokens {
+		if of == tenant {
+			return true
+		}
+	}
+	return false
 }
 
 // facadeOf returns the façade that a path belongs to, or nil.
@@ -175,7 +221,9 @@ type facadeHost struct {
 	r      *http.Request
 	caller caller
 	client *direct.Client
-	held   []func() // give back what the body takes, and what is made of it
+	// session is the one whose token admitted the request, if one did.
+	session string
+	held    []func() // give back what the body takes, and what is made of it
 }
 
 // Body is [facade.Host.Body].
@@ -232,8 +280,23 @@ func (h *facadeHost) May(scope job.Scope) error {
 	return err
 }
 
+// SessionToken is [facade.Host.SessionToken].
+func (h *facadeHost) SessionToken(session string, until time.Time) (string, error) {
+	return h.api.links.SessionToken(session, h.caller.token.ID, until)
+}
+
 // Note is [facade.Host.Note].
 func (h *facadeHost) Note(object string) { noteOf(h.r.Context()).object = object }
+
+// Did is [facade.Host.Did].
+func (h *facadeHost) Did(action, object string) {
+	note := noteOf(h.r.Context())
+	if h.api.accesses[h.r.Pattern].action == "" { // it is all that there is to tell
+		note.action, note.object, note.outcome = action, object, job.OutcomeOK
+		return
+	}
+	note.told = append(note.told[:max(len(note.told)-1, 0)], toldAction{action, object, job.OutcomeOK}, toldAction{}) // the last is the route's own
+}
 
 // Problem is [facade.Host.Problem].
 func (h *facadeHost) Problem(ctx context.Context, err error) *producer.Problem {

@@ -76,7 +76,12 @@ func (h *facadeHost) watch(ctx context.Context, id string, every time.Duration, 
 func (h *facadeHost) goesOn(ctx context.Context) error {
 	c := h.caller
 	token, _ := facade.Token(h.r)
-	if c.token.ID == anonymousID {
+	if h.session != "" {
+		if _, err := h.api.bySession(ctx, token, h.session); isWrong(err) {
+			return err
+		}
+	}
+	if h.session != "" || c.token.ID == anonymousID {
 		c.token.ID = "" // there is none to look up
 	}
 	return h.api.stillGood(ctx, token, c)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/fleet"
@@ -52,6 +53,23 @@ func (c *Client) Authenticate(ctx context.Context, token string) (tenant string,
 	}
 	c.records.NoteUse(tenant, known.ID) //nolint:contextcheck // nobody waits for it
 	return tenant, known, nil
+}
+
+// TokenByID returns what is known of the tenant's token of that id. It fails with job.ErrNoTenant where there is none (any more), or with
+// ErrTokenExpired.
+func (c *Client) TokenByID(ctx context.Context, id string) (job.Token, error) {
+	t, err := c.records.Tenant(ctx, c.tenant)
+	if err != nil {
+		return job.Token{}, err
+	}
+	i := slices.IndexFunc(t.Tokens, func(known job.Token) bool { return known.ID == id })
+	switch {
+	case i < 0:
+		return job.Token{}, job.ErrNoTenant
+	case t.Tokens[i].Expired(time.Now()):
+		return job.Token{}, ErrTokenExpired
+	}
+	return t.Tokens[i], nil
 }
 
 // Knows reports whether a token names a tenant that this process has heard of.

@@ -81,6 +81,35 @@ func (l *Links) BatchURL(id string, expires time.Time) (string, error) {
 	return l.sign(producer.BatchPath(id)+"/"+producer.Results, artifacts.Capability{Tenant: tenant, Job: id, Path: producer.Results, Expires: expires})
 }
 
+const (
+	// sessionPath is what a session's token permits, where a file's has a path. No file is called so.
+	sessionPath = "session of token "
+	// sessionPrefix is how such a token begins.
+	sessionPrefix = "gbs_"
+)
+
+// SessionToken returns a token that opens a session until then, to be taken as the tenant's token of that id.
+func (l *Links) SessionToken(session, tokenID string, until time.Time) (string, error) {
+	tenant, ok := job.TenantOfSession(session)
+	if !ok || tokenID == "" || strings.Contains(tokenID, ".") {
+		return "", fmt.Errorf("make token of session %.80q for token %.80q: not such ids", session, tokenID)
+	}
+	signed, err := l.tokens.Sign(artifacts.Capability{Tenant: tenant, Job: session, Path: sessionPath + tokenID, Expires: until})
+	return sessionPrefix + tokenID + "." + signed, err
+}
+
+// VerifySession returns which token a session's token stands for. It fails with artifacts.ErrTokenInvalid, also for another
+// session's, or artifacts.ErrTokenExpired.
+func (l *Links) VerifySession(token, session string) (tenant, tokenID string, err error) {
+	rest, ok := strings.CutPrefix(token, sessionPrefix)
+	tokenID, signed, found := strings.Cut(rest, ".")
+	if !ok || !found {
+		return "", "", artifacts.ErrTokenInvalid
+	}
+	c, err := l.tokens.Verify(signed, session, sessionPath+tokenID, time.Now())
+	return c.Tenant, tokenID, err
+}
+
 func (l *Links) sign(path string, c artifacts.Capability) (string, error) {
 	token, err := l.tokens.Sign(c)
 	if err != nil {

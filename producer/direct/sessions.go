@@ -100,6 +100,9 @@ func (c *Client) ListSessions(ctx context.Context, o producer.SessionListOptions
 	return page, nil
 }
 
+// SessionCursor is where a list of sessions goes on after this one.
+func SessionCursor(x job.Session) string { return string(record.SessionPosition(x.CreatedAt, x.ID)) }
+
 // ListExecutions is [producer.Sessions.ListExecutions].
 func (c *Client) ListExecutions(ctx context.Context, session string, o producer.SessionListOptions) (producer.JobPage, error) {
 	x, err := c.session(ctx, session)

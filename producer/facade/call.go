@@ -53,8 +53,13 @@ type Host interface {
 	MaxWait() time.Duration
 	// May fails unless the token is good for that, too.
 	May(scope job.Scope) error
+	// SessionToken makes a token that is good until then for requests to this session only, and may there submit and read
+	// as far as the request's own token may, while that is good.
+	SessionToken(session string, until time.Time) (string, error)
 	// Note tells the audit log which job or file the request is about.
 	Note(object string)
+	// Did tells the audit log what the request has done besides what its route says.
+	Did(action, object string)
 	// Problem says what err means to the client, and sets the headers that belong to it, such as
 	// Retry-After. What is a fault of Glovebox is logged.
 	Problem(ctx context.Context, err error) *producer.Problem

@@ -26,6 +26,9 @@ type Facade struct {
 	Routes []Route
 	// Languages are all by which its clients ask for programs to be run, be there workers for them or not.
 	Languages []Language
+	// Session, if set, is the session that a request is to, or "": a token of that session's admits it, too ([Host.SessionToken]).
+	// All that such a request reaches has to be in that session.
+	Session func(r *http.Request) string
 	// Refuse answers a request that is not admitted, has no route or met a fault of Glovebox, as the
 	// server would. Headers such as Retry-After are set already.
 	Refuse func(w http.ResponseWriter, r *http.Request, p *producer.Problem)

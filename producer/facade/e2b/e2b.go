@@ -15,7 +15,7 @@ import (
 
 // New returns the façade.
 func New() facade.Facade {
-	return facade.Facade{Name: "e2b", Base: "/e2b", Refuse: refuse, Languages: languages(), Routes: []facade.Route{
+	return facade.Facade{Name: "e2b", Base: "/e2b", Refuse: refuse, Session: sessionOf, Languages: languages(), Routes: []facade.Route{
 		{Pattern: "POST /sandboxes", Scope: job.ScopeSubmit, Action: "session.start", Serve: createSandbox},
 		{Pattern: "POST /v2/sandboxes", Scope: job.ScopeSubmit, Action: "session.start", Serve: createSandbox},
 		{Pattern: "GET /sandboxes", Scope: job.ScopeRead, Serve: listSandboxes},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/direct"
 	"github.com/glovebox-run/glovebox/producer/facade"
 )
 
@@ -22,11 +23,23 @@ const (
 	defaultTimeout = 300
 	// envdVersion is whose contract this is: from 0.5.7 on files may be sent as they are, and 0.6.2 would have metadata of files.
 	envdVersion = "0.5.7"
+	// ownKeys is how the names in a session's metadata begin that are the façade's: its clients can't set them. Clients of the native
+	// routes can: what they say there about a session is for those who may reach it by a token of its tenant anyway.
+	ownKeys = "e2b."
 	// templateKey is where a session's metadata has the template that its client asked for.
-	templateKey = "e2b.template"
-	// mostScanned is how many sessions, the newest, are looked at for one answer.
-	mostScanned = 1000
+	templateKey = ownKeys + "template"
+	// guestKey marks a session that a client without a token started.
+	guestKey = ownKeys + "guest"
+	// mostScanned is how many sessions, the newest, are looked at for one answer, and leastScanned how many are asked for at once.
+	mostScanned  = 200
+	leastScanned = 50
 )
+
+// visible reports whether a session is there for a client. For one without a token those are that such a client started, and none with
+// secrets: those of the tenant's own users are not there.
+func visible(c *facade.Call, x job.Session) bool {
+	return !c.Anonymous || x.Metadata[guestKey] != "" && len(x.Secrets) == 0
+}
 
 // sandbox is one as the API shows it.
 type sandbox struct {
@@ -41,6 +54,7 @@ type sandbox struct {
 	DiskSizeMB         int64             `json:"diskSizeMB"`
 	EnvdVersion        string            `json:"envdVersion"`
 	Metadata           map[string]string `json:"metadata"`
+	Domain             string            `json:"domain,omitempty"`
 	EnvdAccessToken    string            `json:"envdAccessToken,omitempty"`
 	TrafficAccessToken string            `json:"trafficAccessToken,omitempty"`
 }
@@ -52,22 +66,27 @@ func shown(x job.Session) sandbox {
 		CPUCount: max(int(x.Limits.CPUs), 1), MemoryMB: x.Limits.MemoryMB, DiskSizeMB: x.Limits.DiskMB, EnvdVersion: envdVersion, Metadata: map[string]string{},
 	}
 	for k, v := range x.Metadata {
-		if k == templateKey {
+		switch {
+		case k == templateKey:
 			s.TemplateID = v
-			continue
+		case !strings.HasPrefix(k, ownKeys):
+			s.Metadata[k] = v
 		}
-		s.Metadata[k] = v
 	}
 	return s
 }
 
-// toConnect is a sandbox with what its client is to send with requests to it: SDKs send no key there, but what they are told here.
-func toConnect(r *http.Request, c *facade.Call, x job.Session) sandbox {
+// toConnect is a sandbox with what its client is to send with requests to it: SDKs send no key there, but what they are told here. They
+// take it to the domain, unless they were told another address: without one, to E2B's.
+func toConnect(r *http.Request, c *facade.Call, x job.Session) (sandbox, error) {
 	s := shown(x)
-	if token, ok := facade.Token(r); ok && !c.Anonymous {
-		s.EnvdAccessToken, s.TrafficAccessToken = token, token
+	s.Domain = r.Host
+	if c.Anonymous {
+		return s, nil
 	}
-	return s
+	token, err := c.Host.SessionToken(x.ID, x.CreatedAt.Add(job.MaxTTLSeconds*time.Second)) // it can't live longer
+	s.EnvdAccessToken, s.TrafficAccessToken = token, token
+	return s, err
 }
 
 // createSandbox starts a session. It is answered at once: what is asked of the sandbox waits until a worker holds it.
@@ -84,7 +103,12 @@ func createSandbox(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		return
 	}
 	c.Host.Note(x.ID)
-	facade.Write(w, http.StatusCreated, toConnect(r, c, x))
+	made, err := toConnect(r, c, x)
+	if err != nil {
+		fail(w, r, c, err)
+		return
+	}
+	facade.Write(w, http.StatusCreated, made)
 }
 
 // prepareSandbox reads what is asked for.
@@ -132,10 +156,13 @@ func fill(ctx context.Context, c *facade.Call, s job.SessionSettings, template s
 	s.Env = env
 	s.Metadata = map[string]string{templateKey: template}
 	for k, v := range metadata {
-		if k == templateKey {
-			return s, facade.BadRequest("metadata." + templateKey + " is not for clients")
+		if strings.HasPrefix(k, ownKeys) {
+			return s, facade.BadRequest("metadata." + job.Clip(k, 60) + " is not for clients: want a name that doesn't begin with " + ownKeys)
 		}
 		s.Metadata[k] = v
+	}
+	if c.Anonymous {
+		s.Metadata[guestKey] = "true"
 	}
 	maximums, err := c.Client.TenantMaximums(ctx)
 	if err != nil {
@@ -229,8 +256,8 @@ func inTheirWords(err error) error {
 // running is the session of that id, if it has not ended.
 func running(ctx context.Context, c *facade.Call, id string) (job.Session, error) {
 	x, err := c.Client.Session(ctx, id)
-	if errors.Is(err, job.ErrNoSession) || err == nil && x.Status == job.SessionEnded {
-		return x, statusError{http.StatusNotFound, fmt.Sprintf("sandbox %.100q not found", id)}
+	if errors.Is(err, job.ErrNoSession) || err == nil && (x.Status == job.SessionEnded || !visible(c, x)) {
+		return job.Session{}, statusError{http.StatusNotFound, fmt.Sprintf("sandbox %.100q not found", id)}
 	}
 	return x, err
 }
@@ -335,7 +362,12 @@ func connectSandbox(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 			return
 		}
 	}
-	facade.Write(w, http.StatusOK, toConnect(r, c, x))
+	found, err := toConnect(r, c, x)
+	if err != nil {
+		fail(w, r, c, err)
+		return
+	}
+	facade.Write(w, http.StatusOK, found)
 }
 
 // resumeSandbox refuses: a sandbox that is there runs.
@@ -356,7 +388,8 @@ func listMetrics(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	facade.Write(w, http.StatusOK, []struct{}{})
 }
 
-// listSandboxes lists the tenant's sessions that have not ended, newest first.
+// listSandboxes lists the tenant's sessions that have not ended, newest first. Clients without a token are told of none: which are theirs
+// nobody knows, and the ID is all that keeps one from another.
 func listSandboxes(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	query := r.URL.Query()
 	limit := producer.MaxPage
@@ -388,17 +421,24 @@ func listSandboxes(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 func listRunning(ctx context.Context, c *facade.Call, cursor string, limit int, matches func(sandbox) bool) (list []sandbox, next string, err error) {
 	list = []sandbox{}
 	for scanned := 0; ; {
-		page, err := c.Client.ListSessions(ctx, producer.SessionListOptions{Cursor: cursor, Limit: limit - len(list)})
-		if err != nil {
-			return nil, "", err
+		page, err := c.Client.ListSessions(ctx, producer.SessionListOptions{Cursor: cursor, Limit: max(limit-len(list), leastScanned)})
+		if err != nil || c.Anonymous {
+			return list, "", err
 		}
-		for _, x := range page.Sessions {
-			if s := shown(x); x.Status != job.SessionEnded && matches(s) {
-				list = append(list, s)
+		for i, x := range page.Sessions {
+			s := shown(x)
+			if x.Status == job.SessionEnded || !matches(s) {
+				continue
+			}
+			if list = append(list, s); len(list) == limit {
+				if i+1 < len(page.Sessions) {
+					page.Next = direct.SessionCursor(x)
+				}
+				return list, page.Next, nil
 			}
 		}
 		cursor = page.Next
-		if scanned += len(page.Sessions); cursor == "" || len(list) == limit || scanned >= mostScanned {
+		if scanned += len(page.Sessions); cursor == "" || scanned >= mostScanned {
 			return list, cursor, nil
 		}
 	}
