@@ -186,7 +186,7 @@ func (r *Reader) Next() (Frame, error) {
 type Writer struct {
 	mu       sync.Mutex
 	w        io.Writer
-	buf      []byte // empty, but for what is held
+	buf      []byte // nothing except what is held
 	held     bool
 	payloads [][]byte // the parts of buf that WriteFrom has filled
 }
