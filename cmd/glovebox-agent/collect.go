@@ -40,11 +40,23 @@ func (c *collector) run() error {
 	return c.send.out.WriteJSON(agentwire.TypeEnd, agentwire.End{SkippedTotal: c.skipped})
 }
 
+// quickRead is how many bytes can be read within a few milliseconds.
+const quickRead = 1 << 20
+
 // collect sends the artifacts in the order of their names, and says what it skips.
 func (c *collector) collect() error {
 	entries, err := walk(c.root)
 	if err != nil {
 		return fmt.Errorf("collect artifacts: %w", err)
+	}
+	size := int64(0)
+	for _, e := range entries {
+		size += e.size
+	}
+	if size > quickRead { // what is held is told before, as the worker's clock for the program runs until then
+		if err := c.send.out.Release(); err != nil {
+			return err
+		}
 	}
 	for _, e := range entries {
 		if err := c.file(e); err != nil {

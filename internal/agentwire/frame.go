@@ -210,7 +210,7 @@ func (w *Writer) Write(t Type, payload []byte) error {
 	w.buf = append(w.buf, byte(t))
 	w.buf = binary.BigEndian.AppendUint32(w.buf, uint32(len(payload)))
 	w.buf = append(w.buf, payload...)
-	if w.held && len(w.buf) < maxHeld {
+	if w.held && len(w.buf) < maxHeld && t != TypeFault { // nothing else may come after that
 		return nil
 	}
 	if err := w.flush(); err != nil {

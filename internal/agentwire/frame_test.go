@@ -158,8 +158,11 @@ func TestWriterHolds(t *testing.T) {
 	if err := w.Write(TypeStdout, make([]byte, MaxPayload)); err != nil || len(calls) != 4 {
 		t.Fatalf("much: got %v, %d calls, want one more", err, len(calls))
 	}
+	if err := errors.Join(w.Write(TypeExit, []byte("{}")), w.Write(TypeFault, []byte("{}"))); err != nil || len(calls) != 5 {
+		t.Fatalf("a fault: got %v, %d calls, want one more, with what was held", err, len(calls))
+	}
 	r := FromAgentReader(bytes.NewReader(slices.Concat(calls...)))
-	for _, want := range []Type{TypeExit, TypeTurned, TypeArtifactEnd, TypeExit, TypeArtifactData, TypeStdout} {
+	for _, want := range []Type{TypeExit, TypeTurned, TypeArtifactEnd, TypeExit, TypeArtifactData, TypeStdout, TypeExit, TypeFault} {
 		if f, err := r.Next(); err != nil || f.Type != want {
 			t.Errorf("got %s, %v, want %s", f.Type, err, want)
 		}
