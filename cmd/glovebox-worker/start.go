@@ -195,7 +195,7 @@ func (s *startup) planWarm(ctx context.Context) error {
 	if c.Warm == 0 {
 		return nil
 	}
-	var core, largest, all int64
+	var core, preloaded, largest, all, snapshots int64
 	for _, r := range s.set.List() {
 		there, err := s.hasImage(ctx, r.Image())
 		if err != nil {
@@ -211,14 +211,17 @@ func (s *startup) planWarm(ctx context.Context) error {
 		if r.Preload != nil && c.Preload {
 			_, command := r.Command("", nil)
 			w.Preloads[r.Image()] = podman.Preload{Command: command, Env: r.Env, MemoryMB: r.Preload.MemoryMB, Words: r.Preload.Words}
-			largest, all = max(largest, r.Preload.MemoryMB), all+r.Preload.MemoryMB
+			largest, snapshots = max(largest, r.Preload.MemoryMB), snapshots+r.Preload.MemoryMB
+			if r.Core {
+				preloaded, all = preloaded+1, all+r.Preload.MemoryMB
+			}
 		}
 	}
 	// What is preloaded has room first; of the other images there is one each as far as there is room.
-	idle, quarter := int64(len(w.Preloads))*podman.IdleMB, c.MemoryMB/4
+	idle, quarter := preloaded*podman.IdleMB, c.MemoryMB/4
 	running := int64(c.Concurrency) * largest
 	if c.Snapshots { // the snapshots, and the sandbox in which one is made or tried out
-		running += all + largest + podman.IdleMB
+		running += snapshots + largest + podman.IdleMB
 	}
 	if len(w.Preloads) > 0 && running+idle+all > quarter {
 		s.log.Warn("nothing is preloaded: a quarter of GLOVEBOX_MEMORY_MB has no room for it", "want_mb", 4*(running+idle+all))

@@ -1,6 +1,7 @@
 package podman
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,16 +35,17 @@ func TestTargets(t *testing.T) {
 	tests := []struct {
 		name     string
 		budgetMB int64
-		lua, php bool // are in demand
+		demand   []string
 		want     map[string]int
 	}{
-		{"room for all", 1000, false, false, map[string]int{"bash": 1, "php": 1, "python": 1}},
-		{"room for two", 2*IdleMB + 100, false, false, map[string]int{"bash": 1, "python": 1}},
-		{"room for the preload", IdleMB + 100, false, false, map[string]int{"python": 1}},
-		{"one of the others is in demand", 2*IdleMB + 100, false, true, map[string]int{"php": 1, "python": 1}},
-		{"others in demand, and room for the preload alone", 2*IdleMB + 99, true, true, map[string]int{"python": 1}},
-		{"demand for what has none otherwise", 1000, true, false, map[string]int{"bash": 1, "lua": 2, "php": 1, "python": 1}},
-		{"no room", IdleMB - 1, true, true, map[string]int{}},
+		{"room for all", 1000, nil, map[string]int{"bash": 1, "php": 1, "python": 1}},
+		{"room for two", 2*IdleMB + 100, nil, map[string]int{"bash": 1, "python": 1}},
+		{"room for the preload", IdleMB + 100, nil, map[string]int{"python": 1}},
+		{"one of the others is in demand", 2*IdleMB + 100, []string{"php"}, map[string]int{"php": 1, "python": 1}},
+		{"others in demand, and room for the preload alone", 2*IdleMB + 99, []string{"lua", "multi", "php"}, map[string]int{"python": 1}},
+		{"demand for what has none otherwise", 1000, []string{"lua"}, map[string]int{"bash": 1, "lua": 2, "php": 1, "python": 1}},
+		{"demand for what has none otherwise and preloads", 1000, []string{"multi"}, map[string]int{"bash": 1, "multi": 2, "php": 1, "python": 1}},
+		{"no room", IdleMB - 1, []string{"lua", "multi", "php"}, map[string]int{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -51,11 +53,12 @@ func TestTargets(t *testing.T) {
 			l := &pool{maxPerImage: 2, budget: tt.budgetMB, images: []*imagePool{
 				{plan: plan{image: "bash"}},
 				{plan: plan{image: "lua"}, onDemand: true},
+				{plan: plan{image: "multi", preload: &Preload{MemoryMB: 100}}, onDemand: true},
 				{plan: plan{image: "php"}},
 				{plan: plan{image: "python", preload: &Preload{MemoryMB: 100}}},
 			}}
 			for _, images := range l.images {
-				if images.plan.image == "lua" && tt.lua || images.plan.image == "php" && tt.php {
+				if slices.Contains(tt.demand, images.plan.image) {
 					images.lastWanted = time.Now()
 				}
 			}

@@ -65,8 +65,8 @@ func (l *pool) refillDelay() time.Duration {
 }
 
 // targets returns how many idle sandboxes each image is to have, within the budget: one each, first
-// of those with a preload, for which there was room at the start, then of those in demand; and one more
-// in turn for those in demand. The pool's lock is held.
+// of those that always have one and preload, for which there was room at the start, then of those in
+// demand; and one more in turn for those in demand. The pool's lock is held.
 func (l *pool) targets() map[*imagePool]int {
 	targets, left := map[*imagePool]int{}, l.budget
 	add := func(images *imagePool, wanted bool) {
@@ -75,11 +75,11 @@ func (l *pool) targets() map[*imagePool]int {
 			left -= images.plan.idleMB()
 		}
 	}
-	preloads := func(images *imagePool) bool { return images.plan.preload != nil }
+	first := func(images *imagePool) bool { return images.plan.preload != nil && !images.onDemand }
 	for _, wanted := range []func(*imagePool) bool{
-		preloads,
-		func(images *imagePool) bool { return !preloads(images) && images.inDemand() },
-		func(images *imagePool) bool { return !preloads(images) && !images.inDemand() && !images.onDemand },
+		first,
+		func(images *imagePool) bool { return !first(images) && images.inDemand() },
+		func(images *imagePool) bool { return !first(images) && !images.inDemand() && !images.onDemand },
 	} {
 		for _, images := range l.images {
 			add(images, wanted(images))
