@@ -28,6 +28,7 @@ const (
 	SessionQueued SessionStatus = "queued" // no worker has room for it yet, or its sandbox starts
 	SessionReady  SessionStatus = "ready"  // nothing runs
 	SessionBusy   SessionStatus = "busy"   // an execution runs
+	SessionPaused SessionStatus = "paused" // nothing runs, and it is on its worker's disk: the next execution waits until it has memory again
 	SessionEnded  SessionStatus = "ended"
 )
 
@@ -41,6 +42,7 @@ const (
 	EndDrained    = "drained"        // its worker shut down
 	EndStopped    = "tenant_stopped" // by the operator
 	EndFailed     = "failed"         // it never started, or its sandbox was lost
+	EndPause      = "pause_failed"   // it was paused, and could not go on
 )
 
 // SessionSettings are what is asked for: an interpreter, and what it may use.
@@ -108,7 +110,7 @@ type SessionExecution struct {
 // Session is a session as it is now.
 type Session struct {
 	ID      string        `json:"id" example:"default-s-mfrggzdfmztwq2lknnwg23tpoa"`
-	Status  SessionStatus `json:"status" enum:"queued,ready,busy,ended"`
+	Status  SessionStatus `json:"status" enum:"queued,ready,busy,paused,ended"`
 	Runtime string        `json:"runtime" example:"python"`
 	Limits  Limits        `json:"limits"`
 	// Generation counts its main interpreters: one more after each that was lost or restarted.
@@ -129,7 +131,7 @@ type Session struct {
 
 // SessionEnd is why a session ended.
 type SessionEnd struct {
-	Reason  string `json:"reason" enum:"deleted,ttl,idle,out_of_memory,worker_lost,drained,tenant_stopped,failed"`
+	Reason  string `json:"reason" enum:"deleted,ttl,idle,out_of_memory,worker_lost,drained,tenant_stopped,failed,pause_failed"`
 	Message string `json:"message"`
 }
 

@@ -74,7 +74,7 @@ func (w *Worker) sandboxMB(spec job.Spec) int64 {
 // acquire waits for so many MiB. A job above the whole budget runs alone.
 func (w *Worker) acquire(ctx context.Context, mb int64) (release func(), err error) {
 	mb = min(mb, w.MemoryMB)
-	if err := w.memory.Acquire(ctx, mb); err != nil {
+	if err := w.memory.acquire(ctx, mb); err != nil {
 		return nil, context.Cause(ctx)
 	}
 	return w.reserved(mb), nil
@@ -82,7 +82,7 @@ func (w *Worker) acquire(ctx context.Context, mb int64) (release func(), err err
 
 // tryAcquire takes so many MiB if they are free.
 func (w *Worker) tryAcquire(mb int64) (release func(), ok bool) {
-	if !w.memory.TryAcquire(mb) {
+	if !w.memory.tryAcquire(mb) {
 		return nil, false
 	}
 	return w.reserved(mb), true
@@ -90,7 +90,7 @@ func (w *Worker) tryAcquire(mb int64) (release func(), ok bool) {
 
 func (w *Worker) reserved(mb int64) (release func()) {
 	w.Metrics.Reserved(mb << 20)
-	return func() { w.memory.Release(mb); w.Metrics.Reserved(-mb << 20) }
+	return func() { w.memory.release(mb); w.Metrics.Reserved(-mb << 20) }
 }
 
 // readSpec reads what the job's owner submitted from S3.

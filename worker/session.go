@@ -41,19 +41,27 @@ type heldSession struct {
 
 	mask      *secrets.Mask // of what executions print; nil without secrets
 	limits    job.Limits
-	languages []string        // of its contexts, that of main first
-	turn      *turn           // that runs; nil between two
-	done      string          // the execution that was taken last
-	lost      map[string]int  // contexts whose interpreters ended with it, and their generations
-	head      string          // the digest of the last execution that is attested
-	slot      bool            // it has one, for an execution
+	languages []string       // of its contexts, that of main first
+	turn      *turn          // that runs; nil between two
+	done      string         // the execution that was taken last
+	lost      map[string]int // contexts whose interpreters ended with it, and their generations
+	head      string         // the digest of the last execution that is attested
+	slot      bool           // it has one, for an execution
+	memoryMB  int64          // what its sandbox may hold
+	release   func()         // gives that back; nil while the session doesn't have it
+	pause     pause
+	idleSince time.Time       // zero while something is executed
 	end       *job.SessionEnd // why no other turn comes; nil as long as one may
 	elsewhere bool            // the record has ended already
 }
 
-// holdSession has a sandbox execute what comes for the session, until it ends.
-func (w *Worker) holdSession(life context.Context, x record.Session, r runtimes.Runtime) {
-	h := &heldSession{worker: w, life: life, record: x, began: time.Now(), limits: sessionLimits(x, r), languages: r.Languages(), clock: newClock(x), log: w.Log.With("session_id", x.ID)}
+// holdSession has a sandbox execute what comes for the session, until it ends. The memory, MiB, is the session's, and is given back by release.
+func (w *Worker) holdSession(life context.Context, x record.Session, r runtimes.Runtime, memoryMB int64, release func()) {
+	h := &heldSession{
+		worker: w, life: life, record: x, began: time.Now(), limits: sessionLimits(x, r), languages: r.Languages(), clock: newClock(x), log: w.Log.With("session_id", x.ID),
+		memoryMB: memoryMB, release: release,
+	}
+	defer h.giveMemory()
 	var forget func()
 	h.wake, forget = w.turns.Wait(x.ID)
 	defer forget()
@@ -105,17 +113,36 @@ func (h *heldSession) run(life context.Context, r runtimes.Runtime) (_ sandbox.O
 	return h.worker.Sandboxes.Run(ctx, p.With(secretEnv), noSink{})
 }
 
-// Next waits for an execution, or for the session's end.
-func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
+// Next waits for an execution, or for the session's end, or until the session is to be paused.
+func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err error) {
 	w, x := h.worker, h.record
-	idleSince := time.Now()
-	due, look := time.NewTimer(h.clock.due(idleSince)), time.NewTimer(lookInterval)
+	var chosen <-chan struct{} // to be paused; nil where it can't be
+	rest := func() {
+		if h.pause.on || h.pause.spell != nil {
+			return
+		}
+		if h.pause.spell = w.sessions.pauser.begin(h.memoryMB, h.pause.notBefore); h.pause.spell != nil {
+			chosen = h.pause.spell.chosen
+		}
+	}
+	h.pause.spell = nil
+	rest()
+	defer func() {
+		if !t.Pause {
+			h.pause.spell.end()
+		}
+	}()
+	if h.idleSince.IsZero() { // else it was to be paused
+		h.idleSince = time.Now()
+	}
+	due, look := time.NewTimer(h.clock.due(h.idleSince)), time.NewTimer(lookInterval)
 	defer due.Stop()
 	defer look.Stop()
 	var given <-chan struct{} // a slot; nil while none is waited for
-	stopWaiting := func() {}
-	defer func() { stopWaiting() }()
-	woken := false
+	var memory <-chan func()  // that of a paused session; nil while none is waited for
+	stopWaiting, stopMemory := func() {}, func() {}
+	defer func() { stopWaiting(); stopMemory() }()
+	woken, pausing := false, false
 	var warn await.Rarely
 	for {
 		select { // before another execution begins
@@ -129,9 +156,9 @@ func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 				return h.noMore(end.Reason, end.Message)
 			}
 		}
-		h.slot = h.slot || given == nil && w.sessions.turns.try(x.Tenant)
+		h.slot = h.slot || given == nil && h.release != nil && w.sessions.turns.try(x.Tenant)
 		h.asked = true
-		j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, h.done, h.lost, h.slot)
+		j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, h.done, h.lost, record.Rest{Slot: h.slot, Paused: h.pause.on})
 		if err == nil || errors.Is(err, record.ErrNoTurn) || errors.Is(err, record.ErrNoSlot) || errors.Is(err, record.ErrTurnHeld) {
 			h.lost = nil // the record knows
 		}
@@ -139,36 +166,45 @@ func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 		case err == nil:
 			t, err := h.begin(ctx, j)
 			if h.refused(err) {
-				idleSince = time.Now() // somebody has asked for something
+				h.idleSince = time.Now() // somebody has asked for something
 				continue
 			}
 			return t, err == nil, err
 		case errors.Is(err, record.ErrNoSlot):
-			if given == nil {
+			h.pause.spell.end() // it is not idle
+			h.pause.spell, chosen, pausing = nil, nil, false
+			switch {
+			case h.release == nil && memory == nil: // a slot is of no use before
+				memory, stopMemory = h.waitForMemory(ctx)
+			case h.release != nil && given == nil:
 				given, stopWaiting = w.sessions.turns.wait(x.Tenant)
 			}
-			idleSince = time.Now()
+			h.idleSince = time.Now()
 		case errors.Is(err, job.ErrSessionEnded), errors.Is(err, job.ErrNoSession):
 			h.elsewhere = true
 			return h.noMore("", "")
 		case errors.Is(err, record.ErrTurnHeld): // whoever decides may take longer than its idle_seconds
-			h.giveSlot()
-			idleSince = time.Now()
+			h.giveUnused()
+			h.idleSince = time.Now()
 		case errors.Is(err, record.ErrNoTurn):
-			h.giveSlot()
+			h.giveUnused()
+			rest()
 		case ctx.Err() == nil:
 			if warn.Now() {
 				h.log.Warn("executions could not be looked for, trying again", "error", err)
 			}
-			idleSince = time.Now() // nobody could ask for anything
+			h.idleSince = time.Now() // nobody could ask for anything
 			look.Reset(askAgain)
 		}
 		if woken { // by what may be a change of the session
-			if _, end := h.readClock(ctx, "", time.Since(idleSince), &warn); end != nil {
+			if _, end := h.readClock(ctx, "", time.Since(h.idleSince), &warn); end != nil {
 				return h.noMore(end.Reason, end.Message)
 			}
 		}
-		due.Reset(h.clock.due(idleSince))
+		if pausing && (errors.Is(err, record.ErrNoTurn) || errors.Is(err, record.ErrTurnHeld)) {
+			return h.pauseTurn() //nolint:contextcheck // it has the worker's life
+		}
+		due.Reset(h.clock.due(h.idleSince))
 		woken = true
 		select {
 		case <-ctx.Done():
@@ -176,6 +212,12 @@ func (h *heldSession) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 		case <-given:
 			given, stopWaiting = nil, func() {}
 			h.slot, woken = true, false
+		case release := <-memory:
+			stopMemory()
+			memory, stopMemory = nil, func() {}
+			h.release, woken = release, false
+		case <-chosen:
+			chosen, pausing = nil, true // unless an execution waits by now
 		case <-h.wake:
 		case <-look.C:
 		case <-w.draining:
@@ -218,6 +260,7 @@ func (h *heldSession) noMore(reason, message string) (sandbox.Turn, bool, error)
 
 // Ended stores what became of an execution, and ends its record.
 func (h *heldSession) Ended(ctx context.Context, o sandbox.TurnOutcome) error {
+	h.idleSince = time.Time{}
 	state := job.StateKept
 	if o.StateLost {
 		state = job.StateLost
@@ -243,6 +286,8 @@ func (h *heldSession) ended(outcome sandbox.Outcome, err error) {
 		end = &job.SessionEnd{Reason: job.EndMemory, Message: "it held more than its memory_mb, and its sandbox was ended for it"}
 	case end == nil && errors.Is(err, errTTL):
 		end = &job.SessionEnd{Reason: job.EndTTL, Message: "its ttl_seconds are over"}
+	case errors.Is(err, sandbox.ErrStateLost):
+		end = &job.SessionEnd{Reason: job.EndPause, Message: "it was paused, and could not go on from its worker's disk: its state and files are lost"}
 	case end == nil || err != nil:
 		end = &job.SessionEnd{Reason: job.EndFailed, Message: "its sandbox could not be started, or was lost, or the bucket was away for too long"}
 	}
@@ -255,6 +300,9 @@ func (h *heldSession) ended(outcome sandbox.Outcome, err error) {
 		h.worker.discard(ctx, h.turn.job)
 	}
 	h.giveSlot()
+	if h.pause.on {
+		h.worker.Metrics.PausedSessionEnded(h.pause.bytes)
+	}
 	if !h.asked && unopened == nil && h.givenBack(end) {
 		h.log.Warn("session given back before it began", "reason", end.Reason, "error", err)
 		return

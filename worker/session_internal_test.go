@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
@@ -27,7 +26,7 @@ func sessionWorker(t *testing.T, mb int64) *Worker {
 	t.Helper()
 	w := &Worker{
 		Config:   Config{ID: "w1", MemoryMB: mb, UploadTimeout: gbtest.Patience, SpoolDir: t.TempDir(), Log: slog.New(slog.DiscardHandler), Metrics: metrics.NewWorker(prometheus.NewRegistry(), nil)},
-		memory:   semaphore.NewWeighted(mb),
+		memory:   newBudget(mb),
 		active:   map[queue.Run]struct{}{},
 		draining: make(chan struct{}),
 	}
@@ -62,7 +61,7 @@ func (w *Worker) taken(t *testing.T) (*heldSession, record.Job) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, "", nil, true)
+	j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, "", nil, record.Rest{Slot: true})
 	if err != nil {
 		t.Fatal(err)
 	}

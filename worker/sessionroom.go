@@ -56,27 +56,27 @@ func (w *Worker) waitForRoom(life context.Context, x record.Session, mb int64) (
 // reserveSession waits for so many MiB of what sessions may hold, and of the worker's budget.
 func (w *Worker) reserveSession(ctx context.Context, mb int64) (release func(), err error) {
 	share := min(mb, w.sessions.most) // one above it is alone
-	if err := w.sessions.memory.Acquire(ctx, share); err != nil {
+	if err := w.sessions.memory.acquire(ctx, share); err != nil {
 		return nil, errNoRoom
 	}
 	releaseMemory, err := w.acquire(ctx, mb)
 	if err != nil {
-		w.sessions.memory.Release(share)
+		w.sessions.memory.release(share)
 		return nil, errNoRoom
 	}
-	return func() { releaseMemory(); w.sessions.memory.Release(share) }, nil
+	return func() { releaseMemory(); w.sessions.memory.release(share) }, nil
 }
 
 // tryReserveSession is reserveSession of what is free.
 func (w *Worker) tryReserveSession(mb int64) (release func(), ok bool) {
 	share := min(mb, w.sessions.most)
-	if !w.sessions.memory.TryAcquire(share) {
+	if !w.sessions.memory.tryAcquire(share) {
 		return nil, false
 	}
 	releaseMemory, ok := w.tryAcquire(mb)
 	if !ok {
-		w.sessions.memory.Release(share)
+		w.sessions.memory.release(share)
 		return nil, false
 	}
-	return func() { releaseMemory(); w.sessions.memory.Release(share) }, true
+	return func() { releaseMemory(); w.sessions.memory.release(share) }, true
 }

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
@@ -19,15 +17,15 @@ type room struct {
 }
 
 // asks has somebody wait for memory, and returns once they stand in line.
-func asks(t *testing.T, of *semaphore.Weighted, ask func() (func(), error)) <-chan room {
+func asks(t *testing.T, of *budget, ask func() (func(), error)) <-chan room {
 	t.Helper()
 	got := make(chan room, 1)
 	go func() { release, err := ask(); got <- room{release, err} }()
 	gbtest.Eventually(t, "it waits in line", func() bool {
-		if !of.TryAcquire(1) {
+		if !of.tryAcquire(1) {
 			return true
 		}
-		of.Release(1)
+		of.release(1)
 		return false
 	})
 	return got
@@ -61,13 +59,13 @@ func TestSessionsInLine(t *testing.T) {
 	if _, ok := w.tryReserveSession(100); ok {
 		t.Error("a small session passes a large one that waits")
 	}
-	w.sessions.memory.Release(400)
+	w.sessions.memory.release(400)
 	got := <-large
 	if got.err != nil {
 		t.Fatal(got.err)
 	}
 	got.release()
-	_ = w.sessions.memory.Acquire(ctx, 400) // which the small one has
+	_ = w.sessions.memory.acquire(ctx, 400) // which the small one has
 	if p := roomPatience(time.Since(x.Created)); p != mostPatience || roomPatience(0) != leastPatience {
 		t.Errorf("got a patience of %v", p)
 	}

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/hibiken/asynq"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/queue"
@@ -25,9 +24,10 @@ const maxSessions = 64
 // sessionConsumer takes sessions from the queues of the runtimes that have them, while it is started.
 type sessionConsumer struct {
 	consumer
-	memory *semaphore.Weighted // of the worker's budget, what sessions may hold
+	memory *budget // of the worker's, what sessions may hold
 	most   int64
 	turns  *turnSlots
+	pauser *pauser
 
 	mu     sync.Mutex
 	queues map[string]int
@@ -38,7 +38,9 @@ func (w *Worker) newSessionConsumer(life context.Context) *sessionConsumer {
 	slots := make(chan struct{}, maxSessions)
 	// Half of the budget, so that there is always room for jobs.
 	c := &sessionConsumer{most: max(w.MemoryMB/2, 1), turns: newTurnSlots(w.Concurrency)}
-	c.memory = semaphore.NewWeighted(c.most)
+	c.memory = newBudget(c.most)
+	c.pauser = &pauser{after: w.PauseAfter, missing: func() int64 { return max(c.memory.missing(), w.memory.missing()) }}
+	c.memory.onShort, w.memory.onShort = c.pauser.memoryShort, c.pauser.memoryShort
 	c.server = func() *queue.Server {
 		return w.Records.Queue.Server(queue.ServerConfig(maxSessions, c.queues, w.Poll, w.Log), slots)
 	}
@@ -165,8 +167,7 @@ func (w *Worker) handleSession(life context.Context, t *asynq.Task, giveSlot fun
 	go func() { // not asynq's: its handlers are for what ends soon
 		defer giveSlot()
 		defer w.endRun(run)
-		defer release()
-		w.holdSession(life, x, runtime)
+		w.holdSession(life, x, runtime, mb, release)
 	}()
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/hibiken/asynq"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/attest"
@@ -102,6 +101,9 @@ type Config struct {
 	CacheMB int64
 	// CacheDir is where a directory for that is made. Defaults to os.TempDir(), which may be memory.
 	CacheDir string
+	// PauseAfter is how long a session executes nothing before it is paused; where its memory is wanted, that may be after 5 s. Sandboxes have to
+	// have room for paused sessions. Defaults to 0: none is paused.
+	PauseAfter time.Duration
 	// Metrics are counted and measured. Defaults to some that nobody reads.
 	Metrics *metrics.Worker
 	Log     *slog.Logger
@@ -110,7 +112,7 @@ type Config struct {
 // Worker runs jobs until its context ends.
 type Worker struct {
 	Config
-	memory   *semaphore.Weighted
+	memory   *budget
 	slots    chan struct{} // one for each job at once
 	cancels  *record.Listener
 	turns    *record.Listener
@@ -187,7 +189,7 @@ func New(c Config) (*Worker, error) {
 		c.Metrics.Warm(r.Name, func() int { return c.Sandboxes.WarmOf(r.Image()) }, func() int { return c.Sandboxes.PreloadedOf(r.Image()) })
 	}
 	return &Worker{
-		Config: c, memory: semaphore.NewWeighted(c.MemoryMB), slots: make(chan struct{}, c.Concurrency),
+		Config: c, memory: newBudget(c.MemoryMB), slots: make(chan struct{}, c.Concurrency),
 		draining: make(chan struct{}), active: map[queue.Run]struct{}{}, wanted: map[string]time.Time{}, absent: map[string]time.Time{}, missing: map[string]string{},
 	}, nil
 }

@@ -36,6 +36,8 @@ type glovebox struct {
 	objects   *artifacts.Store
 	podman    *gbtest.PodmanService
 	sandboxes *podman.Sandboxes
+	pauseDir  string
+	disk      int64 // bytes for paused sessions
 	log       gbtest.Buffer
 	id        string // of its worker
 	stop      func() error
@@ -49,11 +51,19 @@ func start(t *testing.T, change func(*worker.Config)) *glovebox {
 // startOn starts a worker on a Podman service of the test's own.
 func startOn(t *testing.T, podman *gbtest.PodmanService, change func(*worker.Config)) *glovebox {
 	t.Helper()
+	g := servers(t, podman)
+	g.work(change)
+	return g
+}
+
+// servers are all that a worker needs.
+func servers(t *testing.T, podman *gbtest.PodmanService) *glovebox {
+	t.Helper()
 	for _, component := range []string{"redis", "s3", "podman"} {
 		gbtest.Require(t, component)
 	}
 	var err error
-	g := &glovebox{t: t, redis: gbtest.Redis(t), s3: gbtest.S3(t), podman: podman}
+	g := &glovebox{t: t, redis: gbtest.Redis(t), s3: gbtest.S3(t), podman: podman, pauseDir: t.TempDir()}
 	ctx := t.Context()
 	if g.records, err = record.Open(ctx, record.Config{URL: g.redis.API()}); err != nil {
 		t.Fatal(err)
@@ -69,14 +79,13 @@ func startOn(t *testing.T, podman *gbtest.PodmanService, change func(*worker.Con
 	if err := g.objects.EnsureBucket(ctx); err != nil {
 		t.Fatal(err)
 	}
-	g.work(change)
 	return g
 }
 
 // another starts one more worker on the same Redis, bucket and Podman.
 func (g *glovebox) another(change func(*worker.Config)) *glovebox {
 	g.t.Helper()
-	other := &glovebox{t: g.t, redis: g.redis, s3: g.s3, records: g.records, objects: g.objects, podman: g.podman}
+	other := &glovebox{t: g.t, redis: g.redis, s3: g.s3, records: g.records, objects: g.objects, podman: g.podman, pauseDir: g.pauseDir, disk: g.disk}
 	other.work(change)
 	return other
 }
@@ -93,7 +102,7 @@ func (g *glovebox) work(change func(*worker.Config)) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { own.Close() })
-	g.sandboxes, err = podman.Open(ctx, podman.Config{Socket: g.podman.Socket, Agent: agentPath(t), Instance: id, Worker: id, Log: log})
+	g.sandboxes, err = podman.Open(ctx, podman.Config{Socket: g.podman.Socket, Agent: agentPath(t), Instance: id, Worker: id, Log: log, PauseDir: g.pauseDir, PauseBytes: g.disk})
 	if err != nil {
 		t.Fatal(err)
 	}

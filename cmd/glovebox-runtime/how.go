@@ -9,19 +9,18 @@ import (
 	"syscall"
 )
 
-// The worker's answers to askStart.
+// The bits of a worker's answer to askStart; none: the sandbox is started plainly.
 const (
-	startPlainly = 0
-	// startFromSnapshot comes with a snapshot's three files.
+	// startFromSnapshot comes with files: the three of a snapshot, or the one of a paused sandbox.
 	startFromSnapshot = 1
-	// startForSnapshot: the worker wants the sandbox's control socket once it is started, to
-	// make a snapshot of it.
-	startForSnapshot = 2
+	// startForControl: the worker wants the sandbox's control socket once it is started, to
+	// make a snapshot of it or to pause it.
+	startForControl = 2
 )
 
 // how is how a worker wants a sandbox to be started.
 type how struct {
-	snapshot []int // files; nil: the sandbox starts with its first process
+	snapshot []int // files that it goes on from; nil: the sandbox starts with its first process
 	worker   int   // the socket of a worker that waits for the sandbox's control socket; -1: none does
 }
 
@@ -41,19 +40,17 @@ func askHow(runsc string, s sandboxState, id string) (how, error) {
 		return h, fmt.Errorf("ask the worker at %s how to start container %s: %w", path, id, err)
 	}
 	answer, files, err := receiveAnswer(socket)
-	if err == nil && answer == startForSnapshot {
-		h.worker = socket
-		return h, nil
-	}
-	_ = syscall.Close(socket)
-	if err == nil && (answer == startFromSnapshot) != (len(files) == 3) {
+	h.snapshot, h.worker = files, socket
+	if from := answer&startFromSnapshot != 0; err == nil && (answer > startFromSnapshot|startForControl || from != (len(files) == 1 || len(files) == 3) || !from && len(files) > 0) {
 		err = fmt.Errorf("its answer %d has %d files", answer, len(files))
 	}
 	if err != nil {
-		return h, fmt.Errorf("ask the worker at %s how to start container %s: %w", path, id, err)
+		h.close()
+		return how{worker: -1}, fmt.Errorf("ask the worker at %s how to start container %s: %w", path, id, err)
 	}
-	if answer == startFromSnapshot {
-		h.snapshot = files
+	if answer&startForControl == 0 {
+		h.worker = -1
+		_ = syscall.Close(socket)
 	}
 	return h, nil
 }
@@ -61,10 +58,19 @@ func askHow(runsc string, s sandboxState, id string) (how, error) {
 // special reports whether runsc itself can't start the sandbox as the worker wants it.
 func (h how) special() bool { return h.snapshot != nil || h.worker >= 0 }
 
-// handOver gives the sandbox's control socket to a worker that waits for it.
-func (h how) handOver(sandbox *os.File) error {
+// handOver gives the sandbox's control socket to a worker that waits for it. A sandbox that has restored a kernel ends all connections
+// of before, this program's with them, so the worker gets one that is made anew.
+func (h how) handOver(sandbox *os.File, path string) error {
 	if h.worker < 0 {
 		return nil
+	}
+	if h.snapshot != nil {
+		socket, err := connect(path, 0)
+		if err != nil {
+			return err
+		}
+		sandbox = os.NewFile(uintptr(socket), path)
+		defer sandbox.Close()
 	}
 	err := uninterrupted(func() error {
 		return syscall.Sendmsg(h.worker, []byte{0}, syscall.UnixRights(int(sandbox.Fd())), nil, 0)

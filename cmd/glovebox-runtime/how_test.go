@@ -27,12 +27,14 @@ func TestAskHow(t *testing.T) {
 		waits    bool   // the worker waits for the control socket
 		says     string // part of the error
 	}{
-		{name: "plainly", answer: one(startPlainly)},
-		{name: "for a snapshot", answer: one(startForSnapshot), waits: true},
+		{name: "plainly", answer: one(0)},
+		{name: "for its control socket", answer: one(startForControl), waits: true},
 		{name: "from a snapshot", answer: func(c *net.UnixConn) { give(t, c, startFromSnapshot, 3) }, snapshot: true},
+		{name: "from a paused one", answer: func(c *net.UnixConn) { give(t, c, startFromSnapshot|startForControl, 1) }, snapshot: true, waits: true},
 		{name: "from a snapshot without files", answer: one(startFromSnapshot), says: "has 0 files"},
-		{name: "from two files", answer: func(c *net.UnixConn) { give(t, c, startFromSnapshot, 2) }, says: "2 of 3"},
-		{name: "plainly with files", answer: func(c *net.UnixConn) { give(t, c, startPlainly, 3) }, says: "has 3 files"},
+		{name: "from two files", answer: func(c *net.UnixConn) { give(t, c, startFromSnapshot, 2) }, says: "has 2 files"},
+		{name: "in a way that is not known", answer: one(4), says: "its answer 4"},
+		{name: "plainly with files", answer: func(c *net.UnixConn) { give(t, c, 0, 3) }, says: "has 3 files"},
 		{name: "no answer", answer: func(*net.UnixConn) {}, says: "waits for no sandbox"},
 		{name: "no root image", without: rootSource},
 		{name: "nobody's worker", without: pipesAnnotation},

@@ -54,6 +54,9 @@ func requestPipes(path, id string) ([]int, error) {
 	if err == nil && len(pipes) == 0 {
 		err = errNoAnswer
 	}
+	if err == nil && len(pipes) != 3 {
+		err = fmt.Errorf("it gave %d of 3", len(pipes))
+	}
 	return pipes, err
 }
 
@@ -76,7 +79,7 @@ func askWorker(path string, question byte, id, detail string) (socket int, err e
 // errNoAnswer is how a worker refuses.
 var errNoAnswer = errors.New("it gave none: it waits for no sandbox of this container")
 
-// receiveAnswer receives a byte, and either no files or three.
+// receiveAnswer receives a byte, and up to three files.
 func receiveAnswer(socket int) (answer byte, files []int, err error) {
 	b, rights := make([]byte, 1), make([]byte, syscall.CmsgSpace(3*4))
 	var n, r int
@@ -95,8 +98,5 @@ func receiveAnswer(socket int) (answer byte, files []int, err error) {
 		return b[0], nil, err
 	}
 	files, err = syscall.ParseUnixRights(&messages[0])
-	if err == nil && len(files) != 3 {
-		err = fmt.Errorf("it gave %d of 3", len(files))
-	}
 	return b[0], files, err
 }

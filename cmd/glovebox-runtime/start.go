@@ -20,8 +20,9 @@ const (
 		`"Addresses":[{"Address":"127.0.0.1","PrefixLen":8},{"Address":"::1","PrefixLen":128}],` +
 		`"Routes":[{"Destination":{"IP":"127.0.0.0","Mask":"/wAAAA=="}},{"Destination":{"IP":"::1","Mask":"/////////////////////w=="}}]}]}}`
 	startRoot = `{"method":"containerManager.StartRoot","arg":%q}`
-	// restoreRoot goes with three files: a snapshot's state, its list of pages, and its pages.
-	restoreRoot = `{"method":"containerManager.Restore","arg":{"HavePagesFile":true}}`
+	// restoreRoot goes with three files, a snapshot's state, its list of pages, and its pages; or
+	// with one that has all of them.
+	restoreRoot = `{"method":"containerManager.Restore","arg":{"HavePagesFile":%t}}`
 )
 
 // pathOnly is O_PATH, which the package syscall lacks.
@@ -62,7 +63,7 @@ func start(runsc string, argv []string, id string) (sent bool, err error) {
 		return how.special(), err
 	}
 	if how.snapshot != nil {
-		err = call(sandbox, restoreRoot, how.snapshot...)
+		err = call(sandbox, fmt.Sprintf(restoreRoot, len(how.snapshot) == 3), how.snapshot...)
 	} else {
 		err = call(sandbox, fmt.Sprintf(startRoot, id))
 	}
@@ -72,7 +73,7 @@ func start(runsc string, argv []string, id string) (sent bool, err error) {
 	if err := markRunning(stateFile(argv, id)); err != nil {
 		return true, err
 	}
-	return true, how.handOver(sandbox)
+	return true, how.handOver(sandbox, s.Sandbox.Socket)
 }
 
 // connect opens a unix socket, of which each step may take so many seconds, 0 for any time. (Package net

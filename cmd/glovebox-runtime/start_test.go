@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -167,5 +168,57 @@ func TestReadVersion(t *testing.T) {
 	}
 	if strings.TrimSpace(string(b)) != readVersion {
 		t.Errorf("infra/runsc/build.sh builds another runsc than %s: read Container.Start and Sandbox.StartRoot of the new one, then change readVersion", readVersion)
+	}
+}
+
+// TestHandOver: a worker gets the connection by which a sandbox was started, and another where the sandbox has restored its state: that ends those of before.
+func TestHandOver(t *testing.T) {
+	t.Parallel()
+	for name, snapshot := range map[string][]int{"started": nil, "restored": {}} {
+		path := filepath.Join(t.TempDir(), "s.sock")
+		l, err := new(net.ListenConfig).Listen(t.Context(), "unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		socket, err := connect(path, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := os.NewFile(uintptr(socket), path)
+		defer before.Close()
+		sandbox, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if snapshot != nil {
+			sandbox.Close()
+		}
+		ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := how{snapshot: snapshot, worker: ends[0]}
+		if err := h.handOver(before, path); err != nil {
+			t.Fatal(err)
+		}
+		_, files, err := receiveAnswer(ends[1])
+		if err != nil || len(files) != 1 {
+			t.Fatalf("%s: got %d files, %v", name, len(files), err)
+		}
+		if snapshot != nil {
+			if sandbox, err = l.Accept(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := syscall.Write(files[0], []byte("x")); err != nil {
+			t.Errorf("%s: the worker can't write: %v", name, err)
+		} else if n, err := sandbox.Read(make([]byte, 9)); n != 1 {
+			t.Errorf("%s: the sandbox read %d bytes, %v", name, n, err)
+		}
+		sandbox.Close()
+		for _, fd := range append(files, ends[:]...) {
+			_ = syscall.Close(fd)
+		}
 	}
 }

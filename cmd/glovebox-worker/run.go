@@ -52,6 +52,12 @@ everything by its environment (secrets may be in files: NAME_FILE=path), except 
                            MiB                           (default: ¾ of the machine)
   GLOVEBOX_CACHE_MB        disk for inputs and answers of graded jobs, which are read from
                            the bucket once then, MiB     (default: 1024; 0: none)
+  GLOVEBOX_SESSION_PAUSE_MB
+                           disk for sessions that are paused, which hold no memory then, MiB
+                           (default: 0: none is paused)
+  GLOVEBOX_SESSION_PAUSE_AFTER_SECONDS
+                           how long a session executes nothing before it is paused; where its
+                           memory is wanted that may be after 5  (default: 60)
   GLOVEBOX_RETENTION_SECONDS
                            how long jobs are kept after their end, at most; the same for
                            every api and worker          (default: 604800, 7 days)

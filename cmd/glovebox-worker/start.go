@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/await"
 	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/internal/pausedisk"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/tracing"
 	"github.com/glovebox-run/glovebox/internal/version"
@@ -60,6 +60,7 @@ func (s *startup) sandboxNeeds() []need {
 
 // run waits for what the worker needs, one after the other, and runs it.
 func (s *startup) run(ctx context.Context) error {
+	s.lookAtDisk()
 	c := s.config
 	defer s.close()               //nolint:contextcheck // ctx has ended by then
 	s.metrics.worker.Paused(true) // until it takes jobs
@@ -75,7 +76,7 @@ func (s *startup) run(ctx context.Context) error {
 	w, err := worker.New(worker.Config{
 		ID: s.id, Version: version.Read().Version, Records: s.records, Objects: s.objects, Sandboxes: s.sandboxes, Isolation: c.Isolation, Runtimes: s.set, Images: c.Images, Signer: c.Signer, Secrets: c.Secrets,
 		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB - s.reserved, Poll: c.Poll, Grace: c.Grace,
-		CacheMB: c.CacheMB, CacheDir: cacheDir(), Metrics: s.metrics.worker, Tracer: s.tracer, Log: s.log,
+		CacheMB: c.CacheMB, CacheDir: cacheDir(), PauseAfter: c.PauseAfter, Metrics: s.metrics.worker, Tracer: s.tracer, Log: s.log,
 	})
 	if err != nil {
 		return err
@@ -83,10 +84,23 @@ func (s *startup) run(ctx context.Context) error {
 	return w.Run(ctx)
 }
 
-// cacheDir is a directory on a disk: /tmp may be memory.
-func cacheDir() string {
-	dir, _, _ := strings.Cut(os.Getenv("CACHE_DIRECTORY"), ":") // systemd.exec(5)
-	return cmp.Or(dir, "/var/tmp")
+// cacheDir is a directory on a disk.
+func cacheDir() string { return pausedisk.Dir(os.Getenv("CACHE_DIRECTORY")) }
+
+// lookAtDisk makes sure that sessions can be paused, if they are to be.
+func (s *startup) lookAtDisk() {
+	if s.config.PauseMB == 0 {
+		s.config.PauseAfter = 0
+		return
+	}
+	err := errors.Join(pausedisk.Try(cacheDir()), pausedisk.Room(cacheDir(), s.config.PauseMB<<20))
+	switch {
+	case errors.Is(err, pausedisk.ErrUseless):
+		s.log.Warn("no session is paused", "error", err)
+		s.config.PauseMB, s.config.PauseAfter = 0, 0
+	case err != nil:
+		s.log.Warn("the disk has little room for paused sessions: some may stay in memory", "error", err)
+	}
 }
 
 func (s *startup) close() {
@@ -128,6 +142,7 @@ func (s *startup) reachPodman(ctx context.Context) (err error) {
 	dir, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":") // systemd.exec(5): /tmp is the worker's own there
 	s.podman, err = podman.Open(ctx, podman.Config{
 		Socket: s.config.PodmanSocket, Agent: s.config.Agent, Instance: s.config.Instance, Worker: s.id, Log: s.log, Dir: dir,
+		PauseDir: cacheDir(), PauseBytes: s.config.PauseMB << 20,
 	})
 	s.sandboxes = s.podman
 	return err

@@ -144,6 +144,7 @@ func (a *app) doctorConfig() (doctor.Config, error) {
 	if a.getenv("GLOVEBOX_S3_BUCKET") != "" {
 		c.S3 = env.S3()
 	}
+	c.PauseMB, _ = env.Pause()
 	if err := env.Err(); err != nil {
 		return c, &failure{code: exitUsage, err: err}
 	}

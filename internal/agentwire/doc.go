@@ -96,6 +96,9 @@
 // the other contexts. The agent ends each interpreter that is not one of these, and starts the turn's own if it has none. Exit says whether
 // that was lost, and which others were.
 //
+// Between two turns the worker may send Resume, which the agent answers with Ready. So the worker knows that the agent has
+// read all that was sent before, which is when a session can be paused; and once more, to the agent's new end, that it goes on.
+//
 // # Flow control
 //
 // The program's output shares the stream with the agent's own messages, so a worker

@@ -59,6 +59,20 @@ func (a *FromAgent) NextTurn(contexts map[string]int) {
 	a.artifacts, a.artifactSum, a.skips, a.names, a.shown = 0, 0, 0, nil, 0
 }
 
+// Asked tells the checker that the agent of a session is asked, between two turns, whether it is there: it is to say Ready.
+func (a *FromAgent) Asked() {
+	if a.Session && a.state == wantStarted && !a.test && !a.done {
+		a.state = wantReady
+	}
+}
+
+// GoOn makes the checker that of an agent which goes on where another was: it has said Ready, and nothing else.
+func (a *FromAgent) GoOn(before FromAgent) {
+	if a.state == wantStarted && before.state == wantStarted {
+		*a = before
+	}
+}
+
 // Done tells the checker that the agent is told that no test or turn follows.
 func (a *FromAgent) Done() { a.done = true }
 

@@ -47,6 +47,10 @@ type Worker struct {
 	MemoryMB int64
 	// CacheMB is how much of the disk inputs and answers of graded jobs may take. Defaults to 1024.
 	CacheMB int64
+	// PauseMB is how much of the disk paused sessions may take. Defaults to 0: none is paused.
+	PauseMB int64
+	// PauseAfter is how long a session executes nothing before it is paused. Defaults to 60 s.
+	PauseAfter time.Duration
 	// Poll is how often an idle worker looks for a task, in case it was not told of one. Defaults to 1 s.
 	Poll time.Duration
 	// Grace is how long running jobs may take to end after SIGTERM. Defaults to 30 s.
@@ -99,6 +103,7 @@ func ReadWorker(getenv Getenv) (Worker, error) {
 
 		RequireCgroups: r.Bool("GLOVEBOX_REQUIRE_CGROUPS", false),
 	}
+	w.PauseMB, w.PauseAfter = r.Pause()
 	if w.Isolation == job.GVisor {
 		w.PodmanSocket = strings.TrimPrefix(r.Required("GLOVEBOX_PODMAN_SOCKET", "the path of the Podman service's socket"), "unix://")
 		w.Instance = r.Required("GLOVEBOX_INSTANCE", "a word of letters and digits that names this installation")
@@ -112,6 +117,11 @@ func ReadWorker(getenv Getenv) (Worker, error) {
 	}
 	w.Warnings = r.insecure(w.Redis.URL, w.S3, "")
 	return w, r.Err()
+}
+
+// Pause is how much of a worker's disk paused sessions may take, MiB, and how long a session executes nothing before it is paused.
+func (r *Reader) Pause() (mb int64, after time.Duration) {
+	return int64(r.Int("GLOVEBOX_SESSION_PAUSE_MB", 0, 0, 1<<30)), r.Count("GLOVEBOX_SESSION_PAUSE_AFTER_SECONDS", time.Second, 60, 1, 5400)
 }
 
 // API is what glovebox api is told.

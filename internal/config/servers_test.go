@@ -62,6 +62,17 @@ func TestReadWorker(t *testing.T) {
 	if w, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_CACHE_MB": "-1"}).Get); err == nil || !strings.Contains(err.Error(), "GLOVEBOX_CACHE_MB") {
 		t.Errorf("GLOVEBOX_CACHE_MB=-1: got %d, %v", w.CacheMB, err)
 	}
+	if w.PauseMB != 0 || w.PauseAfter != time.Minute {
+		t.Errorf("sessions are paused: got %d MiB, after %s, want none", w.PauseMB, w.PauseAfter)
+	}
+	if w, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_SESSION_PAUSE_MB": "4096", "GLOVEBOX_SESSION_PAUSE_AFTER_SECONDS": "5"}).Get); err != nil || w.PauseMB != 4096 || w.PauseAfter != 5*time.Second {
+		t.Errorf("got %d MiB, after %s, %v", w.PauseMB, w.PauseAfter, err)
+	}
+	for name, value := range map[string]string{"GLOVEBOX_SESSION_PAUSE_MB": "-1", "GLOVEBOX_SESSION_PAUSE_AFTER_SECONDS": "0"} {
+		if w, err := ReadWorker(with(workerEnv(), File{name: value}).Get); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s=%s: got %+v, %v", name, value, w, err)
+		}
+	}
 	if w, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_WARM": "0"}).Get); err != nil || w.Warm != 0 {
 		t.Errorf("GLOVEBOX_WARM=0: got %d, %v", w.Warm, err)
 	}

@@ -80,6 +80,7 @@ func every(t *testing.T) (*prometheus.Registry, map[string][]string) {
 	w.Lacked(true)
 	w.TestRead("hit")
 	w.TestCache(1)
+	w.SessionPaused(time.Second, 1)
 	return r, n.labels
 }
 

@@ -19,6 +19,9 @@ type Worker struct {
 	running, slots, paused          prometheus.Gauge
 	memoryReserved, memoryAvailable prometheus.Gauge
 	testCache                       prometheus.Gauge
+	pauses                          *prometheus.CounterVec
+	pauseTime                       *prometheus.HistogramVec
+	pausedSessions, pausedBytes     prometheus.Gauge
 }
 
 // Failure is why a try at a job failed on us.
@@ -64,6 +67,14 @@ func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
 		testReads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "glovebox_test_cache_reads_total", Help: "Inputs and answers of graded jobs: on the worker's disk (hit), fetched from the bucket (miss), read from it without being kept (uncached); damaged counts files that were fetched once more.",
 		}, []string{"result"}),
+		pauses: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "glovebox_session_pauses_total", Help: "Idle sessions that were to be paused: on the worker's disk (paused), back in memory (resumed), not paused as an execution came (interrupted), not to be paused and so still in memory (stayed), ended while paused, for whatever reason (ended).",
+		}, []string{"result"}),
+		pauseTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "glovebox_session_pause_seconds", Help: "How long it took to pause a session, or to resume it.", Buckets: runBuckets,
+		}, []string{"step"}),
+		pausedSessions:  gauge("glovebox_paused_sessions", "Sessions that are paused: they hold no memory."),
+		pausedBytes:     gauge("glovebox_paused_sessions_bytes", "Disk that paused sessions take."),
 		testCache:       gauge("glovebox_test_cache_bytes", "Disk that the worker's cache of inputs and answers takes."),
 		running:         gauge("glovebox_worker_jobs", "Jobs that this worker has in hand."),
 		slots:           gauge("glovebox_worker_concurrency", "Jobs that this worker may have in hand."),
@@ -77,9 +88,12 @@ func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
 	for _, result := range []string{"hit", "miss", "damaged", "uncached"} {
 		m.testReads.WithLabelValues(result)
 	}
+	for _, result := range []string{"paused", "resumed", "interrupted", "stayed", "ended"} {
+		m.pauses.WithLabelValues(result)
+	}
 	m.lacked.WithLabelValues("worker")
 	m.lacked.WithLabelValues("nobody")
-	r.MustRegister(m.startup, m.run, m.cpu, m.artifacts, m.bytes, m.failures, m.lacked, m.testReads, m.testCache, m.running, m.slots, m.paused, m.memoryReserved, m.memoryAvailable)
+	r.MustRegister(m.startup, m.run, m.cpu, m.artifacts, m.bytes, m.failures, m.lacked, m.testReads, m.testCache, m.pauses, m.pauseTime, m.pausedSessions, m.pausedBytes, m.running, m.slots, m.paused, m.memoryReserved, m.memoryAvailable)
 	return m
 }
 
@@ -148,3 +162,35 @@ func (m *Worker) TestRead(result string) { m.testReads.WithLabelValues(result).I
 
 // TestCache says how many bytes of the disk the cache of these takes.
 func (m *Worker) TestCache(bytes int64) { m.testCache.Set(float64(bytes)) }
+
+// SessionPaused counts a session that was written to the disk, and how many bytes it has there.
+func (m *Worker) SessionPaused(took time.Duration, bytes int64) {
+	m.pauses.WithLabelValues("paused").Inc()
+	m.pausedSessions.Inc()
+	m.pausedBytes.Add(float64(bytes))
+	m.pauseTime.WithLabelValues("pause").Observe(took.Seconds())
+}
+
+// SessionStayed counts a session that was not paused: it could not be, or was interrupted as an execution came.
+func (m *Worker) SessionStayed(interrupted bool) {
+	result := "stayed"
+	if interrupted {
+		result = "interrupted"
+	}
+	m.pauses.WithLabelValues(result).Inc()
+}
+
+// SessionResumed counts a paused session that goes on.
+func (m *Worker) SessionResumed(took time.Duration, bytes int64) {
+	m.leftDisk("resumed", bytes)
+	m.pauseTime.WithLabelValues("resume").Observe(took.Seconds())
+}
+
+// PausedSessionEnded counts a session that ended while it was paused.
+func (m *Worker) PausedSessionEnded(bytes int64) { m.leftDisk("ended", bytes) }
+
+func (m *Worker) leftDisk(result string, bytes int64) {
+	m.pauses.WithLabelValues(result).Inc()
+	m.pausedSessions.Dec()
+	m.pausedBytes.Sub(float64(bytes))
+}

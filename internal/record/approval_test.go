@@ -206,7 +206,7 @@ func TestHeldExecution(t *testing.T) {
 				t.Fatal(err)
 			}
 			next := r.api.execute(t, x.ID, "next")
-			if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", "", nil, true); !errors.Is(err, ErrTurnHeld) {
+			if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", "", nil, Rest{Slot: true}); !errors.Is(err, ErrTurnHeld) {
 				t.Fatalf("got %v, want ErrTurnHeld", err)
 			}
 			j := r.api.mustGet(t, id)

@@ -55,7 +55,7 @@ func TestRestartRaces(t *testing.T) {
 		take := func(done string, lost map[string]int, want string, generation int) {
 			t.Helper()
 			for range 2 { // the answer got lost
-				j, err := r.worker.TakeTurn(ctx, x.ID, "w1", done, lost, true)
+				j, err := r.worker.TakeTurn(ctx, x.ID, "w1", done, lost, Rest{Slot: true})
 				if err != nil || j.ID != want || j.Generation != generation {
 					t.Fatalf("%s: got %s of generation %d, %v, want %s of %d", name, j.ID, j.Generation, err, want, generation)
 				}
@@ -84,7 +84,7 @@ func TestRestartRaces(t *testing.T) {
 		take(second, nil, third, 3)
 		r.worker.endTurn1(t, third)
 		for range 2 { // the answer got lost: a loss counts once
-			if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", third, map[string]int{name: 3}, true); !errors.Is(err, ErrNoTurn) {
+			if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", third, map[string]int{name: 3}, Rest{Slot: true}); !errors.Is(err, ErrNoTurn) {
 				t.Fatal(err)
 			}
 		}
@@ -127,7 +127,7 @@ func TestForgottenContext(t *testing.T) {
 	}
 	runs := r.api.mustExecuteAt(t, x.ID, "a", 0)
 	waits := r.api.mustExecuteAt(t, x.ID, "a", 0)
-	if j, err := r.worker.TakeTurn(ctx, x.ID, "w1", "", nil, true); err != nil || j.ID != runs || j.Generation != 2 {
+	if j, err := r.worker.TakeTurn(ctx, x.ID, "w1", "", nil, Rest{Slot: true}); err != nil || j.ID != runs || j.Generation != 2 {
 		t.Fatalf("got %+v, %v, want generation 2", j, err)
 	}
 	if err := r.api.ForgetContext(ctx, x.ID, "a"); err != nil {
@@ -138,11 +138,11 @@ func TestForgottenContext(t *testing.T) {
 	}
 	again := r.api.mustExecuteAt(t, x.ID, "a", 3)
 	r.worker.endTurn1(t, runs)
-	if j, err := r.worker.TakeTurn(ctx, x.ID, "w1", runs, map[string]int{"a": 2}, true); err != nil || j.ID != waits || j.Generation != 0 {
+	if j, err := r.worker.TakeTurn(ctx, x.ID, "w1", runs, map[string]int{"a": 2}, Rest{Slot: true}); err != nil || j.ID != waits || j.Generation != 0 {
 		t.Fatalf("got %+v, %v, want that its context is no more", j, err)
 	}
 	r.worker.endTurn1(t, waits)
-	if j, err := r.worker.TakeTurn(ctx, x.ID, "w1", waits, nil, true); err != nil || j.ID != again || j.Generation != 3 {
+	if j, err := r.worker.TakeTurn(ctx, x.ID, "w1", waits, nil, Rest{Slot: true}); err != nil || j.ID != again || j.Generation != 3 {
 		t.Fatalf("got %+v, %v, want generation 3", j, err)
 	}
 	if c, _ := r.api.mustSession(t, x.ID).Context("a"); c.Executions != 1 || c.Directory != "" {

@@ -58,7 +58,7 @@ func (s *Store) execute(t *testing.T, session, code string) (id string) {
 // take is TakeTurn, which is to give this execution.
 func (s *Store) take(t *testing.T, session, done, want string) Job {
 	t.Helper()
-	j, err := s.TakeTurn(t.Context(), session, "w1", done, nil, true)
+	j, err := s.TakeTurn(t.Context(), session, "w1", done, nil, Rest{Slot: true})
 	if err != nil || j.ID != want {
 		t.Fatalf("got execution %q, %v, want %s", j.ID, err, want)
 	}
@@ -103,7 +103,7 @@ func TestSession(t *testing.T) {
 	if _, err := r.worker.ClaimSession(ctx, x.ID, "w2"); !errors.Is(err, ErrTaken) {
 		t.Errorf("another worker claims: got %v, want ErrTaken", err)
 	}
-	if _, err := r.worker.TakeTurn(ctx, x.ID, "w2", "", nil, true); !errors.Is(err, job.ErrSessionEnded) {
+	if _, err := r.worker.TakeTurn(ctx, x.ID, "w2", "", nil, Rest{Slot: true}); !errors.Is(err, job.ErrSessionEnded) {
 		t.Errorf("another worker takes: got %v, want ErrSessionEnded", err)
 	}
 	for range 2 { // the answer got lost
@@ -126,12 +126,12 @@ func TestSession(t *testing.T) {
 	if got := r.api.mustSession(t, x.ID); got.State != job.SessionBusy || got.Execution != first || got.Executions != 1 {
 		t.Errorf("got %+v, want it busy with %s", got, first)
 	}
-	if j, err := r.worker.TakeTurn(ctx, x.ID, "w1", "", nil, false); err != nil || j.ID != first {
+	if j, err := r.worker.TakeTurn(ctx, x.ID, "w1", "", nil, Rest{}); err != nil || j.ID != first {
 		t.Errorf("what it has taken, without a slot: got %s, %v, want %s", j.ID, err, first)
 	}
 	r.worker.endTurn1(t, first)
 	for range 2 {
-		if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", first, nil, false); !errors.Is(err, ErrNoSlot) {
+		if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", first, nil, Rest{}); !errors.Is(err, ErrNoSlot) {
 			t.Errorf("without a slot: got %v, want ErrNoSlot", err)
 		}
 	}
@@ -143,7 +143,7 @@ func TestSession(t *testing.T) {
 		t.Errorf("got sequence %d, want 2", j.Sequence)
 	}
 	r.worker.endTurn1(t, second)
-	if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", second, map[string]int{job.MainContext: 1}, true); !errors.Is(err, ErrNoTurn) {
+	if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", second, map[string]int{job.MainContext: 1}, Rest{Slot: true}); !errors.Is(err, ErrNoTurn) {
 		t.Errorf("nobody waits: got %v, want ErrNoTurn", err)
 	}
 	if got := r.api.mustSession(t, x.ID); got.State != job.SessionReady || got.Execution != "" || got.Executions != 2 || got.Generation != 2 {
@@ -158,7 +158,7 @@ func TestSession(t *testing.T) {
 		t.Errorf("got %+v, want it ready as soon as its execution has ended", got)
 	}
 	before := r.api.rdb.HGetAll(ctx, sessionKey("acme", x.ID)).Val()
-	if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", third, nil, true); !errors.Is(err, ErrNoTurn) {
+	if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", third, nil, Rest{Slot: true}); !errors.Is(err, ErrNoTurn) {
 		t.Errorf("nobody waits: got %v, want ErrNoTurn", err)
 	}
 	if d := cmp.Diff(before, r.api.rdb.HGetAll(ctx, sessionKey("acme", x.ID)).Val()); d != "" {
@@ -217,7 +217,7 @@ func TestSessionEnds(t *testing.T) {
 		if err := r.api.AddTurn(ctx, x.ID, job.NewID("acme"), pythonSession.Spec(job.SessionExecution{Code: "1"}), NewTurn{}); !errors.Is(err, job.ErrSessionEnded) || !strings.Contains(err.Error(), tc.reason) {
 			t.Errorf("%s: execute: got %v, want the reason", name, err)
 		}
-		if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", runs, nil, true); !errors.Is(err, job.ErrSessionEnded) {
+		if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", runs, nil, Rest{Slot: true}); !errors.Is(err, job.ErrSessionEnded) {
 			t.Errorf("%s: take: got %v, want ErrSessionEnded", name, err)
 		}
 		if err := tc.by.EndSession(ctx, x.ID, tc.worker, job.SessionEnd{Reason: job.EndTTL}); !errors.Is(err, job.ErrSessionEnded) {
@@ -584,7 +584,7 @@ func TestGiveBackSession(t *testing.T) {
 	if _, err := r.worker.ClaimSession(ctx, x.ID, "w2"); err != nil {
 		t.Fatal(err)
 	}
-	if j, err := r.worker.TakeTurn(ctx, x.ID, "w2", "", nil, true); err != nil || j.ID != waits {
+	if j, err := r.worker.TakeTurn(ctx, x.ID, "w2", "", nil, Rest{Slot: true}); err != nil || j.ID != waits {
 		t.Fatalf("got %+v, %v, want %s", j, err, waits)
 	}
 	giveBack("w2", false) // it has begun
@@ -595,4 +595,44 @@ func TestGiveBackSession(t *testing.T) {
 	if got := r.api.mustSession(t, x.ID); got.State != job.SessionEnded {
 		t.Errorf("got %+v, want it ended", got)
 	}
+}
+
+// TestSessionIsPaused: the record says so as long as its worker does, and what waits is told with it; an execution is none of a paused session.
+func TestSessionIsPaused(t *testing.T) {
+	t.Parallel()
+	r := openRoles(t)
+	ctx := t.Context()
+	x := r.api.openSession(t, "acme")
+	r.worker.mustClaim(t, x.ID)
+	take := func(done string, rest Rest, want error, state job.SessionStatus) {
+		t.Helper()
+		if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", done, nil, rest); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+		if got := r.api.mustSession(t, x.ID); got.State != state { //nolint:contextcheck // it has the test's
+			t.Errorf("got %s, want %s", got.State, state)
+		}
+	}
+	take("", Rest{Paused: true}, ErrNoTurn, job.SessionPaused) // before anything else
+	if got := r.api.mustSession(t, x.ID); got.Ready.IsZero() {
+		t.Error("it was never ready")
+	}
+	take("", Rest{}, ErrNoTurn, job.SessionReady)
+	take("", Rest{Paused: true}, ErrNoTurn, job.SessionPaused)
+	first := r.api.execute(t, x.ID, "1")
+	take("", Rest{Paused: true}, ErrNoSlot, job.SessionPaused)
+	for range 2 { // the answer got lost
+		take("", Rest{Paused: true, Slot: true}, nil, job.SessionBusy)
+	}
+	r.worker.endTurn1(t, first)
+	take(first, Rest{Paused: true}, ErrNoTurn, job.SessionPaused) // its files were gone, so nothing of it was executed
+	second := r.api.execute(t, x.ID, "2")
+	take(first, Rest{Paused: true, Slot: true}, nil, job.SessionBusy)
+	r.worker.endTurn1(t, second)
+	take(second, Rest{Slot: true}, ErrNoTurn, job.SessionReady)
+	take(second, Rest{Paused: true}, ErrNoTurn, job.SessionPaused)
+	if err := r.api.EndSession(ctx, x.ID, "", job.SessionEnd{Reason: job.EndDeleted}); err != nil {
+		t.Fatal(err)
+	}
+	take(second, Rest{Paused: true}, job.ErrSessionEnded, job.SessionEnded)
 }

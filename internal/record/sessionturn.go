@@ -157,10 +157,18 @@ var ErrTurnHeld = errors.New("the next execution is held")
 // ErrNoSlot means that an execution of a session waits for a slot.
 var ErrNoSlot = errors.New("an execution waits for a slot")
 
+// Rest is how a session waits for its next execution.
+type Rest struct {
+	// Slot says that its worker has a slot for one.
+	Slot bool
+	// Paused says that it is on its worker's disk.
+	Paused bool
+}
+
 // TakeTurn gives the worker that holds the session its next execution, which runs from now on. done is the one that it took
 // before and that has ended, or "", and lost are the contexts whose interpreters ended with that, and their generations. Without a slot it gives again what the worker has taken, and no other. It fails with ErrNoTurn, ErrTurnHeld, ErrNoSlot,
 // and with job.ErrNoSession or job.ErrSessionEnded where the worker holds the session no longer.
-func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, lost map[string]int, slot bool) (Job, error) {
+func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, lost map[string]int, rest Rest) (Job, error) {
 	tenant, ok := job.TenantOfSession(id)
 	if !ok {
 		return Job{}, job.ErrNoSession
@@ -170,7 +178,7 @@ func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, lost map[
 		fmt.Fprintf(&ended, "%s:%d ", name, lost[name])
 	}
 	answer, err := takeTurnScript.Run(ctx, s.rdb, tenant, script.Args{
-		"id": id, "worker": worker, "now": s.now(), "done": done, "lost": ended.String(), "slot": slot,
+		"id": id, "worker": worker, "now": s.now(), "done": done, "lost": ended.String(), "slot": rest.Slot, "paused": rest.Paused,
 	}).Slice()
 	if err != nil {
 		return Job{}, fmt.Errorf("take execution: %w", err)

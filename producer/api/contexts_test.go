@@ -68,7 +68,7 @@ func TestContexts(t *testing.T) {
 	if _, err := w.Worker.ClaimSession(ctx, x.ID, "w1"); err != nil {
 		t.Fatal(err)
 	}
-	j, err := w.Worker.TakeTurn(ctx, x.ID, "w1", "", nil, true)
+	j, err := w.Worker.TakeTurn(ctx, x.ID, "w1", "", nil, record.Rest{Slot: true})
 	if err != nil || j.ID != first.ID || j.Generation != 1 || j.Place != (record.Place{Context: "js", Language: "javascript"}) || len(j.Contexts) != 3 || j.Contexts[1].Directory != "src/app" {
 		t.Fatalf("got %+v, %v", j, err)
 	}

@@ -73,7 +73,7 @@ func TestSessions(t *testing.T) {
 	if _, err := w.Worker.ClaimSession(ctx, x.ID, "w1"); err != nil {
 		t.Fatal(err)
 	}
-	j, err := w.Worker.TakeTurn(ctx, x.ID, "w1", "", nil, true)
+	j, err := w.Worker.TakeTurn(ctx, x.ID, "w1", "", nil, record.Rest{Slot: true})
 	if err != nil || j.ID != first.ID || j.Spec.Source != "x = 1" || j.Spec.Limits.WallMS != 1000 || j.Spec.Env != nil {
 		t.Fatalf("got %+v, %v", j, err)
 	}
@@ -140,7 +140,7 @@ func TestSessionKeys(t *testing.T) {
 	if _, err := w.Worker.ClaimSession(t.Context(), x.ID, "w1"); err != nil {
 		t.Fatal(err)
 	}
-	j, err := w.Worker.TakeTurn(t.Context(), x.ID, "w1", "", nil, true)
+	j, err := w.Worker.TakeTurn(t.Context(), x.ID, "w1", "", nil, record.Rest{Slot: true})
 	if err != nil || j.ID != first.ID {
 		t.Fatalf("got %+v, %v", j, err)
 	}

@@ -45,7 +45,7 @@ func TestSessionSecrets(t *testing.T) {
 	}
 	var added job.Record
 	w.expecting(t, "POST", "/v1/sessions/"+x.ID+"/execute", `{"code":"1"}`, http.StatusAccepted, &added)
-	j, err := w.Worker.TakeTurn(t.Context(), x.ID, "w1", "", nil, true)
+	j, err := w.Worker.TakeTurn(t.Context(), x.ID, "w1", "", nil, record.Rest{Slot: true})
 	if err != nil || j.ID != added.ID || len(j.Spec.Secrets) > 0 {
 		t.Errorf("got %+v, %v; want an execution that leaves secrets to the session", j, err)
 	}

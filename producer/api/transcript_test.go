@@ -35,7 +35,7 @@ func (w *world) executedInSession(t *testing.T, bodies ...string) (session strin
 	for i, body := range bodies {
 		var added job.Record
 		w.expecting(t, "POST", "/v1/sessions/"+x.ID+"/execute", body, http.StatusAccepted, &added)
-		j, err := w.Worker.TakeTurn(ctx, x.ID, "w1", done, nil, true)
+		j, err := w.Worker.TakeTurn(ctx, x.ID, "w1", done, nil, record.Rest{Slot: true})
 		if err != nil || j.ID != added.ID {
 			t.Fatalf("got %+v, %v", j, err)
 		}

@@ -80,6 +80,19 @@ type Turn struct {
 	Contexts map[string]int
 	// Sink takes what the turn makes: of files, those that have changed since the turn before.
 	Sink Sink
+	// Pause makes it no turn: the sandbox is to be given up until the next one, which goes on from where this one is. Interrupt ends the attempt.
+	Pause bool
+}
+
+// Pauses is what [Turns] are, besides, that ask for a pause. After one that came about, Next is called without a sandbox: what it
+// gives then has to have its memory.
+type Pauses interface {
+	// Paused is told that the sandbox is gone and its memory free. Its state takes so many bytes of the disk.
+	Paused(bytes int64, took time.Duration)
+	// Stayed is told why there is no pause: with ErrWanted, as it was interrupted. The session goes on.
+	Stayed(why error)
+	// Resumed is told that a sandbox goes on with the session.
+	Resumed(took time.Duration)
 }
 
 // Context is one of a session's interpreters.

@@ -7,6 +7,7 @@
 -- @arg done        the execution that the worker took last, or ''
 -- @arg lost        contexts whose interpreters ended with that: NAME:GENERATION and a space each
 -- @arg slot        1: the worker has a slot for an execution that it has not taken
+-- @arg paused      1: the session is on the worker's disk, and goes on with the next execution
 -- @answer turn, id, record, generation, contexts  that execution runs now: its fields and values, the generation of the interpreter that executes it, 0 where its context is
 --                           no more, and name, generation, language and directory of each context
 -- @answer waits             one waits, for a slot
@@ -36,16 +37,19 @@ end
 local state, held_by, current = unpack(call('HMGET', session_key(id), 'state', 'worker', 'turn'))
 if not state then return {'missing'} end
 if state == 'ended' or held_by ~= worker then return {'ended'} end
-if state == 'queued' then call('HSET', session_key(id), 'state', 'ready', 'ready', now, 'active', now) end
+local rests = paused == '1' and 'paused' or 'ready'
+if state == 'queued' then call('HSET', session_key(id), 'state', rests, 'ready', now, 'active', now) end
 if current and current ~= done and call('HGET', job(current), 'state') == 'running' then
   return answer(current)
 end
 if current then
   call('HDEL', session_key(id), 'turn')
-  call('HSET', session_key(id), 'state', 'ready', 'active', now)
+  call('HSET', session_key(id), 'state', rests, 'active', now)
   for name, generation in string.gmatch(lost, '(%S+):(%d+)') do -- unless it was restarted meanwhile
     if call('HGET', session_key(id), context_field(name, 'generation')) == generation then call('HINCRBY', session_key(id), context_field(name, 'generation'), 1) end
   end
+elseif state == 'ready' or state == 'paused' then
+  if state ~= rests then call('HSET', session_key(id), 'state', rests) end
 end
 while true do
   local next = call('LRANGE', turns_key(id), 0, 0)[1]

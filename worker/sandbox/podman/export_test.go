@@ -126,3 +126,10 @@ func (p *Sandboxes) StartIdle(ctx context.Context, image, how string) (end func(
 	}
 	return w.close, nil
 }
+
+// PauseBytesLeft is what paused sessions may take of the disk still.
+func (p *Sandboxes) PauseBytesLeft() int64 {
+	p.pauses.mu.Lock()
+	defer p.pauses.mu.Unlock()
+	return p.pauses.left
+}

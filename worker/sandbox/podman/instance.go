@@ -43,10 +43,11 @@ type instance struct {
 	preload preloadState
 	// snapshot is what the sandbox went on from; nil: it started with its agent.
 	snapshot *snapshot
-	// control and madeOf are those of a sandbox that becomes a snapshot: its control socket, and
-	// the files that it is made of.
+	// control and madeOf are those of a sandbox that becomes a snapshot or can be paused: its control
+	// socket, and the files that it is made of. special has them first.
 	control *os.File
 	madeOf  string
+	special *specialStart
 	// remove destroys the container, in the background and once.
 	remove  func()
 	removed atomic.Bool // remove was called
@@ -56,13 +57,13 @@ type instance struct {
 // yet that it is ready. The caller closes it.
 func (p *Sandboxes) start(ctx context.Context, began time.Time, plan plan, from *snapshot) (*instance, error) {
 	if from == nil {
-		return p.startAs(ctx, began, plan, startMode{})
+		return p.startAs(ctx, began, plan, startMode{control: p.pausable()})
 	}
 	w, why := p.goOnFrom(ctx, began, plan, from)
 	if why == nil || ctx.Err() != nil || errors.Is(why, errSlowStart) {
 		return w, why
 	}
-	w, err := p.startAs(ctx, began, plan, startMode{})
+	w, err := p.startAs(ctx, began, plan, startMode{control: p.pausable()})
 	if err == nil { // so it is not Podman that is to blame
 		p.pool.dropSnapshot(plan.image, from, why)
 	}
@@ -71,7 +72,7 @@ func (p *Sandboxes) start(ctx context.Context, began time.Time, plan plan, from 
 
 // goOnFrom makes a sandbox that goes on from a snapshot, and waits until its agent is ready.
 func (p *Sandboxes) goOnFrom(ctx context.Context, began time.Time, plan plan, from *snapshot) (*instance, error) {
-	w, err := p.startAs(ctx, began, plan, startMode{from: from})
+	w, err := p.startAs(ctx, began, plan, startMode{from: from, control: p.pausable()})
 	if err != nil {
 		return nil, err
 	}
@@ -85,15 +86,21 @@ func (p *Sandboxes) goOnFrom(ctx context.Context, began time.Time, plan plan, fr
 // startAs makes a sandbox and starts it in the given way.
 func (p *Sandboxes) startAs(ctx context.Context, began time.Time, plan plan, mode startMode) (_ *instance, err error) {
 	// Podman answers in time, or the program is better tried elsewhere.
-	startCtx, started := context.WithTimeout(ctx, p.config.StartTimeout)
+	timeout := p.config.StartTimeout
+	if mode.resumes != nil {
+		timeout = max(timeout, pauseTimeout) // its memory is read before it is started
+	}
+	startCtx, started := context.WithTimeout(ctx, timeout)
 	defer started()
 	defer func() {
 		if err != nil && startCtx.Err() != nil && ctx.Err() == nil {
 			err = errors.Join(errSlowStart, err)
 		}
 	}()
-	image, err := p.service.image(startCtx, plan.image)
-	if err != nil {
+	var image image
+	if mode.resumes != nil {
+		image = mode.resumes.image // whatever its name means by now
+	} else if image, err = p.service.image(startCtx, plan.image); err != nil {
 		return nil, err
 	}
 	if mode.from != nil && mode.from.imageID != image.id {
@@ -101,7 +108,7 @@ func (p *Sandboxes) startAs(ctx context.Context, began time.Time, plan plan, mod
 	}
 	if c, ok := p.takeIdle(plan, image); ok {
 		w, err := p.launch(ctx, startCtx, began, c, mode)
-		if err == nil || startCtx.Err() != nil || mode.from != nil {
+		if err == nil || startCtx.Err() != nil || mode.asked() {
 			return w, err
 		}
 		p.config.Log.Warn("no sandbox could be started in a used container, which is removed", "container", c.name, "error", err)
@@ -166,20 +173,28 @@ func (p *Sandboxes) launch(ctx, startCtx context.Context, began time.Time, c con
 // confirm makes sure that the sandbox was started as special says, and tells the agent of one that goes
 // on from a snapshot.
 func (p *Sandboxes) confirm(w *instance, special *specialStart) error {
-	if special == nil {
+	if w.special = special; special == nil || !special.asked() {
 		return nil
 	}
-	said, err := special.result()
-	if err != nil {
+	if err := w.heed(); err != nil || special.becomes {
 		return err
 	}
-	if special.becomes {
-		w.control, w.madeOf = said.control, said.madeOf
-		return nil
+	if special.resumes != nil {
+		return nil // whoever resumes it asks its agent
 	}
 	w.snapshot, w.preload = special.from, preloadReady
 	w.session.Outcome.Snapshot = special.from.digest
 	return w.session.Resume(p.config.StartTimeout)
+}
+
+// heed takes what the OCI runtime was told of the sandbox's start, once.
+func (w *instance) heed() error {
+	if w.special == nil || w.madeOf != "" {
+		return nil
+	}
+	said, err := w.special.result()
+	w.control, w.madeOf = said.control, said.madeOf
+	return err
 }
 
 // startContainer has Podman start the container, and makes sure that this made a sandbox. Podman
@@ -220,6 +235,8 @@ func (w *instance) release() {
 	}
 	if w.control != nil {
 		w.control.Close()
+	} else if w.special != nil {
+		_ = w.special.abandon() // of no interest any more
 	}
 }
 
@@ -243,11 +260,35 @@ func (p *Sandboxes) planOf(ctx context.Context, program sandbox.Program) plan {
 	}
 }
 
-// use runs the program in the sandbox, and destroys that: at once when ctx ends, as a sink that
+// use runs the program in the sandbox, and in others where it is a session that is paused.
+func (p *Sandboxes) use(ctx context.Context, w *instance, program sandbox.Program, sink sandbox.Sink) (sandbox.Outcome, error) {
+	task := session.Task{Program: program, Sink: sink, Preloaded: w.preload != preloadFailed && w.plan.preloads(program)}
+	if w.preload != preloadNone { // the sandbox may hold that, whatever becomes of the preload
+		task.PreloadMB = w.plan.preloadMB()
+	}
+	if task.Preloaded && program.Turns != nil {
+		task.Become = w.plan.preload.Command
+	}
+	serve := func(task session.Task) error { return w.session.Serve(ctx, task, p.config.StartTimeout) }
+	for {
+		outcome, paused, err := p.stay(ctx, w, task, serve)
+		if paused == nil {
+			return outcome, err
+		}
+		next, first, err := p.awaitTurn(ctx, w, task, paused)
+		if next == nil {
+			return outcome, err
+		}
+		w = next
+		serve = func(task session.Task) error { return w.session.GoOnTurns(ctx, task, first, p.config.StartTimeout) }
+	}
+}
+
+// stay runs the program in the sandbox, and destroys that: at once when ctx ends, as a sink that
 // blocks must not keep a sandbox alive. Once the agent has said its last word nothing of the
-// program runs, and the result is returned before the sandbox is removed.
-func (p *Sandboxes) use(ctx context.Context, w *instance, program sandbox.Program, sink sandbox.Sink) (_ sandbox.Outcome, err error) {
-	s := w.session
+// program runs, and the result is returned before the sandbox is removed. A session may be paused instead.
+func (p *Sandboxes) stay(ctx context.Context, w *instance, task session.Task, serve func(session.Task) error) (_ sandbox.Outcome, paused *paused, err error) {
+	s, program := w.session, task.Program
 	defer func() {
 		if err != nil || ctx.Err() != nil || s.Outcome.Timing.Ended == 0 {
 			w.close()
@@ -259,37 +300,35 @@ func (p *Sandboxes) use(ctx context.Context, w *instance, program sandbox.Progra
 		})
 	}()
 	defer context.AfterFunc(ctx, func() { w.remove(); s.Abort() })()
-	task := session.Task{Program: program, Sink: sink, Preloaded: w.preload != preloadFailed && w.plan.preloads(program)}
-	if w.preload != preloadNone { // the sandbox may hold that, whatever becomes of the preload
-		task.PreloadMB = w.plan.preloadMB()
-	}
-	if task.Preloaded && program.Turns != nil {
-		task.Become = w.plan.preload.Command
-	}
 	memory := p.watchMemory(ctx, w, program.Limits, task.PreloadMB)
 	defer memory.stop()
 	if program.Turns != nil {
 		task.Program.Turns = watchedTurns{program.Turns, memory}
 	}
-	err = s.Serve(ctx, task, p.config.StartTimeout)
+	var pause *session.Pause
+	for err = serve(task); errors.As(err, &pause); err = s.GoOnTurns(ctx, task, nil, p.config.StartTimeout) {
+		if paused = p.tryPause(ctx, w, program.Turns, pause.Interrupt); paused != nil {
+			return s.Outcome, paused, nil
+		}
+	}
 	if err == nil && !s.Outcome.Lost {
-		return s.Outcome, nil
+		return s.Outcome, nil, nil
 	}
 	if said := s.Stderr(); said != "" {
 		p.config.Log.Warn("agent wrote to stderr", "job_id", program.JobID, "epoch", program.Epoch, "stderr", said)
 	}
 	if err == nil {
-		return s.Outcome, nil
+		return s.Outcome, nil, nil
 	}
 	if s.Outcome.Warm && !s.Begun() {
-		return sandbox.Outcome{}, fmt.Errorf("run program: %w", err) // whatever ended the sandbox, it was not the program
+		return sandbox.Outcome{}, nil, fmt.Errorf("run program: %w", err) // whatever ended the sandbox, it was not the program
 	}
 	held := memory.killedBytes.Load()
 	if held == 0 && errors.Is(err, session.ErrNoEnd) && p.service.oomKilled(ctx, w.name, w.cgroup) {
 		held = boundsOf(program.Limits).with(task.PreloadMB).memory
 	}
 	if held > 0 && errors.Is(err, session.ErrNoEnd) {
-		return s.OutOfMemory(held), nil
+		return s.OutOfMemory(held), nil, nil
 	}
-	return sandbox.Outcome{Usage: s.Used()}, fmt.Errorf("run program: %w", err)
+	return sandbox.Outcome{Usage: s.Used()}, nil, fmt.Errorf("run program: %w", err)
 }

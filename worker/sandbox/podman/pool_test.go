@@ -33,13 +33,20 @@ func warm(tb testing.TB, worker string, most int, log ...*slog.Logger) *podman.S
 // fromSnapshots begins the names of workers whose sandboxes go on from a snapshot.
 const fromSnapshots = "snapshot-"
 
+// canPause ends the names of workers whose sessions can be paused.
+const canPause = "-paused"
+
 func keepWarm(tb testing.TB, worker string, most int, preloads map[string]podman.Preload, log ...*slog.Logger) *podman.Sandboxes {
 	tb.Helper()
 	open(tb)
 	log = append(log, slog.New(slog.NewTextHandler(os.Stderr, nil)))
-	p, err := podman.Open(tb.Context(), podman.Config{
+	config := podman.Config{
 		Socket: suite.socket, Agent: agentPath(), Instance: instance + "-" + worker, Worker: worker, Log: log[0],
-	})
+	}
+	if strings.HasSuffix(worker, canPause) {
+		config.PauseDir, config.PauseBytes = tb.TempDir(), 1<<30
+	}
+	p, err := podman.Open(tb.Context(), config)
 	if err != nil {
 		tb.Fatal(err)
 	}

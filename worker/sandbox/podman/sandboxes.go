@@ -28,6 +28,10 @@ type Config struct {
 	// Dir is where the worker has a socket that Podman's user reaches. Defaults to
 	// os.TempDir().
 	Dir string
+	// PauseDir is a directory on a disk, for sessions that are paused. Defaults to os.TempDir().
+	PauseDir string
+	// PauseBytes is what these may take of it together. Defaults to 0: none is paused.
+	PauseBytes int64
 	// Log receives what is handled here: removals that fail, agents that write to stderr.
 	// Defaults to discarding.
 	Log *slog.Logger
@@ -55,6 +59,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Dir == "" {
 		c.Dir = os.TempDir()
 	}
+	if c.PauseDir == "" {
+		c.PauseDir = os.TempDir()
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -79,6 +86,7 @@ type Sandboxes struct {
 	cgroupParent string
 	programs     atomic.Int64              // how many are being run
 	lastEnd      atomic.Pointer[time.Time] // when the last one ended; nil before
+	pauses       diskBudget
 
 	mu     sync.Mutex
 	active map[string]bool // names of containers in use here, the idle ones included
@@ -122,7 +130,7 @@ func Open(ctx context.Context, config Config) (*Sandboxes, error) {
 	}
 	p := &Sandboxes{
 		config: config, service: service, pipes: pipes, active: map[string]bool{},
-		reaper: &orphanReaper{service: service, age: forgottenAge},
+		reaper: &orphanReaper{service: service, age: forgottenAge}, pauses: diskBudget{left: config.PauseBytes},
 	}
 	p.removals, p.giveUp = context.WithCancel(context.WithoutCancel(ctx))
 	return p, nil

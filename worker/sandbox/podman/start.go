@@ -13,18 +13,22 @@ import (
 // A sandbox is usually started with its first process, the agent. It can also be started from a
 // snapshot; and one that is to become a snapshot has its worker told where it is controlled.
 
-// The answers to askStart (glovebox-runtime's how.go).
+// The bits of the answer to askStart (glovebox-runtime's how.go); none: plainly.
 const (
-	startPlainly      = 0
-	startFromSnapshot = 1 // with the snapshot's files
-	startForSnapshot  = 2 // the OCI runtime then sends the sandbox's control socket
+	startFromSnapshot = 1 // with the files of a snapshot, or of a paused sandbox
+	startForControl   = 2 // the OCI runtime then sends the sandbox's control socket
 )
 
 // startMode is how a sandbox is to be started; the zero value means in the usual way.
 type startMode struct {
 	from    *snapshot // what it goes on from
+	resumes *resumed  // the paused sandbox that goes on in it
 	becomes bool      // it becomes a snapshot
+	control bool      // it may be paused: the worker is given its control socket, if there is one to be had
 }
+
+// asked reports whether the sandbox is only good if the OCI runtime has asked how to start it.
+func (m startMode) asked() bool { return m.from != nil || m.resumes != nil || m.becomes }
 
 // specialStart is one start of a sandbox that is not started in the usual way.
 type specialStart struct {
@@ -71,7 +75,7 @@ func (s *specialStart) abandon() error {
 // startedSandbox is what the OCI runtime has told of a special start.
 type startedSandbox struct {
 	madeOf  string   // the files that the sandbox is made of, as glovebox-runtime identifies them
-	control *os.File // of a sandbox that becomes a snapshot
+	control *os.File // the sandbox's control socket, where that was wanted
 	err     error
 }
 
@@ -102,47 +106,65 @@ func (s *pipeServer) sayHow(c *net.UnixConn, id, madeOf string) error {
 	delete(s.starts, id)
 	s.mu.Unlock()
 	if !ok {
-		_, err := c.Write([]byte{startPlainly})
+		_, err := c.Write([]byte{0})
 		return err
 	}
 	said := startedSandbox{madeOf: madeOf}
-	if start.from != nil {
-		said.err = start.from.give(c, madeOf)
-	} else {
+	if said.err = start.answer(c, madeOf); said.err == nil && (start.becomes || start.control) {
 		said.control, said.err = awaitControl(c)
 	}
 	start.done <- said // there is room: the start was taken out above, so this comes once
 	return said.err
 }
 
-// give answers with the snapshot's files, opened anew: each sandbox reads them from their beginning.
-func (s *snapshot) give(c *net.UnixConn, madeOf string) error {
-	if s.madeOf != madeOf {
-		return errOtherFiles // without an answer the OCI runtime starts nothing
+// answer tells the OCI runtime how to start the sandbox. Without an answer it starts nothing.
+func (s *specialStart) answer(c *net.UnixConn, madeOf string) error {
+	timeout := controlTimeout
+	if s.resumes != nil {
+		timeout = pauseTimeout
 	}
-	files, err := s.open()
+	if err := c.SetDeadline(time.Now().Add(timeout)); err != nil {
+		return err
+	}
+	var how byte
+	if s.becomes || s.control {
+		how |= startForControl
+	}
+	files, err := s.files(madeOf)
 	if err != nil {
 		return err
 	}
-	var fds []int
-	for _, f := range files {
-		defer f.Close()
-		fds = append(fds, int(f.Fd()))
+	var rights []byte
+	if len(files) > 0 {
+		how |= startFromSnapshot
+		var fds []int
+		for _, f := range files {
+			defer f.Close()
+			fds = append(fds, int(f.Fd()))
+		}
+		rights = unix.UnixRights(fds...)
 	}
-	if _, _, err := c.WriteMsgUnix([]byte{startFromSnapshot}, unix.UnixRights(fds...), nil); err != nil {
-		return fmt.Errorf("give a snapshot to the OCI runtime: %w", err)
+	if _, _, err := c.WriteMsgUnix([]byte{how}, rights, nil); err != nil {
+		return fmt.Errorf("answer the OCI runtime: %w", err)
 	}
 	return nil
 }
 
-// awaitControl has a sandbox started in the usual way, and receives its control socket.
+// files are those that a sandbox which is made of such files goes on from, none for one that begins.
+func (s *specialStart) files(madeOf string) ([]*os.File, error) {
+	switch {
+	case s.from != nil && s.from.madeOf != madeOf, s.resumes != nil && s.resumes.madeOf != madeOf:
+		return nil, errOtherFiles
+	case s.from != nil: // opened anew: each sandbox reads them from their beginning
+		return s.from.open()
+	case s.resumes != nil:
+		return s.resumes.take()
+	}
+	return nil, nil
+}
+
+// awaitControl receives the control socket of a sandbox once it is started.
 func awaitControl(c *net.UnixConn) (*os.File, error) {
-	if err := c.SetDeadline(time.Now().Add(controlTimeout)); err != nil {
-		return nil, err
-	}
-	if _, err := c.Write([]byte{startForSnapshot}); err != nil {
-		return nil, fmt.Errorf("answer the OCI runtime: %w", err)
-	}
 	rights := make([]byte, unix.CmsgSpace(4))
 	_, n, _, _, err := c.ReadMsgUnix(make([]byte, 1), rights) // package net makes descriptors close on exec
 	if err != nil {

@@ -32,6 +32,23 @@ func testSnapshot(t *testing.T) *snapshot {
 	return s
 }
 
+// testResumed is the state of a paused sandbox, which was made of these files.
+func testResumed(t *testing.T) *resumed {
+	t.Helper()
+	f, err := memoryFile("state")
+	if err == nil {
+		_, err = f.WriteString("state")
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return &resumed{madeOf: "these files", memory: f}
+}
+
 // TestSayHow: an OCI runtime is told how to start a sandbox, once, and a snapshot goes to no sandbox of
 // other files.
 func TestSayHow(t *testing.T) {
@@ -47,9 +64,12 @@ func TestSayHow(t *testing.T) {
 		word   int // -1: no answer
 		err    error
 	}{
-		{name: "as usual", madeOf: "any", word: startPlainly},
+		{name: "as usual", madeOf: "any", word: 0},
 		{name: "from a snapshot", start: startMode{from: testSnapshot(t)}.special(), madeOf: "these files", word: startFromSnapshot},
 		{name: "made of other files", start: startMode{from: testSnapshot(t)}.special(), madeOf: "those files", word: -1, err: errOtherFiles},
+		{name: "to be paused", start: startMode{control: true}.special(), madeOf: "these files", word: startForControl, err: io.EOF},
+		{name: "from a paused one", start: startMode{resumes: testResumed(t)}.special(), madeOf: "these files", word: startFromSnapshot},
+		{name: "from a paused one that was made of other files", start: startMode{resumes: testResumed(t), control: true}.special(), madeOf: "those files", word: -1, err: errOtherFiles},
 		{name: "from one that was dropped", start: startMode{from: ended}.special(), madeOf: "these files", word: -1, err: errDropped},
 	}
 	for _, tt := range tests {
@@ -59,9 +79,16 @@ func TestSayHow(t *testing.T) {
 		c := dial(t, d)
 		ask(t, c, askStart, id, tt.madeOf)
 		word, files := answer(t, c)
-		if word != tt.word || (len(files) == 3) != (tt.word == startFromSnapshot) {
-			t.Errorf("%s: got %d and %d files, want %d", tt.name, word, len(files), tt.word)
+		wants := 0
+		if tt.word == startFromSnapshot && tt.start.resumes != nil {
+			wants = 1
+		} else if tt.word == startFromSnapshot {
+			wants = 3
 		}
+		if word != tt.word || len(files) != wants {
+			t.Errorf("%s: got %d and %d files, want %d and %d", tt.name, word, len(files), tt.word, wants)
+		}
+		c.Close()
 		for i, want := range []string{"state", "list", "pages"}[:len(files)] {
 			if got, err := io.ReadAll(files[i]); err != nil || string(got) != want {
 				t.Errorf("%s: got %q, %v, want %q", tt.name, got, err, want)
@@ -75,7 +102,7 @@ func TestSayHow(t *testing.T) {
 		}
 		again := dial(t, d)
 		ask(t, again, askStart, id, tt.madeOf)
-		if word, _ := answer(t, again); word != startPlainly {
+		if word, _ := answer(t, again); word != 0 {
 			t.Errorf("%s: asked once more it answers %d", tt.name, word)
 		}
 	}
@@ -111,7 +138,7 @@ func TestAwaitControl(t *testing.T) {
 		d.expect(id, start)
 		c := dial(t, d)
 		ask(t, c, askStart, id, "these files")
-		if word, _ := answer(t, c); word != startForSnapshot {
+		if word, _ := answer(t, c); word != startForControl {
 			t.Fatalf("%s: got %d", name, word)
 		}
 		r, w, err := os.Pipe()

@@ -54,6 +54,8 @@ type Config struct {
 	// Without them only what dev needs is looked for.
 	Redis record.Config
 	S3    artifacts.Config
+	// PauseMB is how much of the disk paused sessions may take, MiB. Defaults to 0: none is paused.
+	PauseMB int64
 	// Warnings are what internal/config says of the settings.
 	Warnings []string
 	// URL and Token are of the API, empty to leave it out.
@@ -95,6 +97,7 @@ func Run(ctx context.Context, c Config) []Finding {
 		if r.podman(ctx) {
 			r.sandbox(ctx)
 		}
+		r.pausedSessions()
 	} else {
 		r.kernel(processFloor, "does not count the processes of each sandbox for itself")
 		r.processNamespaces()

@@ -235,3 +235,15 @@ func set(ctx context.Context, url, name, value string) error {
 	defer store.Close()
 	return store.Redis().ConfigSet(ctx, name, value).Err()
 }
+
+// TestPausedSessions: it is told whether they have room, where they are to have any.
+func TestPausedSessions(t *testing.T) {
+	t.Parallel()
+	for mb, want := range map[int64]Level{0: "", 1: OK, 1 << 40: Warning} {
+		r := &report{Config: Config{PauseMB: mb}}
+		r.pausedSessions()
+		if got := len(r.findings); (got == 1) != (want != "") || got == 1 && (r.findings[0].Level != want || (want != OK) != (r.findings[0].Fix != "")) {
+			t.Errorf("%d MiB: got %+v, want %s", mb, r.findings, want)
+		}
+	}
+}

@@ -15,15 +15,29 @@ import (
 // runTurns has the agent execute what comes, until nothing will. Between two turns it waits as long as the context allows, or
 // the sandbox lasts.
 func (s *Session) runTurns(ctx context.Context, sendTimeout time.Duration) error {
-	turns := s.task.Program.Turns
 	s.begun = true // Next gives each turn once
+	return s.GoOnTurns(ctx, s.task, nil, sendTimeout)
+}
+
+// GoOnTurns is Serve of a session that goes on: with first, if there is one, then with what comes. It fails with a *Pause, too.
+func (s *Session) GoOnTurns(ctx context.Context, task Task, first *sandbox.Turn, sendTimeout time.Duration) error {
+	s.task = task
+	turns := task.Program.Turns
 	for {
-		t, ok, err := s.nextTurn(ctx, turns)
-		if err != nil {
-			return err
+		if first == nil {
+			t, ok, err := s.nextTurn(ctx, turns)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				return s.endTests(ctx)
+			}
+			first = &t
 		}
-		if !ok {
-			return s.endTests(ctx)
+		t := *first
+		first = nil
+		if t.Pause {
+			return &Pause{t.Interrupt}
 		}
 		outcome, err := s.turn(ctx, t, sendTimeout)
 		if err != nil || s.Outcome.Lost {

@@ -1,0 +1,136 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// TestPausedSessions: sessions that are paused take no memory and no CPU time, and go on; a worker that dies leaves nothing of them. It says what they take beside
+// the same sessions in memory.
+//
+// GLOVEBOX_IDLE_SESSIONS is how many there are (3), GLOVEBOX_IDLE_SECONDS for how long they are watched (5).
+func TestPausedSessions(t *testing.T) {
+	t.Parallel()
+	const admin = "operator-0123456789abcdef"
+	n := number(t, "GLOVEBOX_IDLE_SESSIONS", 3)
+	window := time.Duration(number(t, "GLOVEBOX_IDLE_SECONDS", 5)) * time.Second
+	memory := "GLOVEBOX_MEMORY_MB=" + strconv.Itoa(2048+n*2048)
+	g := start(t, options{apiEnv: []string{"GLOVEBOX_ADMIN_TOKEN=" + admin}, noWorker: true})
+	operator, err := producer.New(g.url, admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer operator.Close()
+	if _, err := operator.CreateTenant(t.Context(), "default", job.Terms{Quotas: job.Quotas{Sessions: int64(n)}}); err != nil {
+		t.Fatal(err)
+	}
+
+	g.worker = g.startWorker(memory)
+	alone := g.cpuTime(0, window)
+	ids := g.imported(n)
+	inMemory, held := g.cpuTime(n, window), g.sandboxMemory()
+	plain := g.printed(ids, 1)
+	for _, id := range ids {
+		if _, err := g.client.EndSession(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.worker.Stop()
+
+	cache := t.TempDir()
+	g.worker = g.startWorker(memory, "GLOVEBOX_SESSION_PAUSE_MB=8192", "GLOVEBOX_SESSION_PAUSE_AFTER_SECONDS=1", "CACHE_DIRECTORY="+cache)
+	ids = g.imported(n)
+	g.allPaused(ids)
+	paused := g.cpuTime(0, window)
+	onDisk := g.openBytes(cache)
+	resumed := g.printed(ids, 1)
+	t.Logf("%d sessions: %d MiB of memory, or %d MiB of the disk; over %s %s of CPU time without them, %s with them in memory, %s with them paused; an execution takes %s in memory, %s after a pause",
+		n, held>>20, onDisk>>20, window, alone, inMemory, paused, plain, resumed)
+	if most := alone + window/100 + 100*time.Millisecond; paused > most {
+		t.Errorf("paused sessions took %s of CPU time in %s, and the same processes without them %s", paused, window, alone)
+	}
+	g.allPaused(ids)
+	if memory := g.sandboxMemory(); memory > 0 {
+		t.Errorf("paused sessions hold %d MiB", memory>>20)
+	}
+	g.printed(ids, 1)
+	g.allPaused(ids)
+	if names, err := filepath.Glob(cache + "/*"); err != nil || len(names) > 1 { // that of inputs and answers
+		t.Errorf("got %v, %v, want no file with a name", names, err)
+	}
+	g.worker.Kill()
+	g.worker = g.startWorker(memory)
+	for _, id := range ids {
+		g.sessionEnds(id, job.EndWorkerLost)
+	}
+}
+
+// imported are so many sessions, each of which has imported numpy and holds something.
+func (g *glovebox) imported(n int) (ids []string) {
+	g.tb.Helper()
+	for range n {
+		x := g.startSession()
+		ids = append(ids, x.ID)
+		g.executedIn(x.ID, "import numpy; a = numpy.random.rand(1 << 18); x = 1")
+	}
+	return ids
+}
+
+// printed is how long the middle one of the sessions takes to print what it holds.
+func (g *glovebox) printed(ids []string, x int) time.Duration {
+	g.tb.Helper()
+	var took times
+	for _, id := range ids {
+		began := time.Now()
+		if r := g.executedIn(id, "print(x, len(a))"); r.Stdout != fmt.Sprintf("%d %d\n", x, 1<<18) || r.Session.Generation != 1 {
+			g.tb.Errorf("got %+v", r)
+		}
+		took = append(took, time.Since(began))
+	}
+	return took.percentile(50)
+}
+
+// allPaused waits until the sessions are.
+func (g *glovebox) allPaused(ids []string) {
+	g.tb.Helper()
+	var waiting sync.WaitGroup
+	for _, id := range ids {
+		waiting.Go(func() {
+			gbtest.Eventually(g.tb, "session is paused", func() bool {
+				x, err := g.client.Session(g.tb.Context(), id)
+				return err == nil && x.Status == job.SessionPaused
+			})
+		})
+	}
+	waiting.Wait()
+	gbtest.Eventually(g.tb, "their sandboxes are gone", func() bool { return len(g.ours()) == 0 })
+}
+
+// openBytes is what files without a name take that the worker has in the directory.
+func (g *glovebox) openBytes(dir string) (sum int64) {
+	g.tb.Helper()
+	links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", g.worker.PID()))
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	for _, link := range links {
+		to, err := os.Readlink(link)
+		if err != nil || !strings.HasPrefix(to, dir) {
+			continue
+		}
+		if info, err := os.Stat(link); err == nil && info.Mode().IsRegular() {
+			sum += info.Size()
+		}
+	}
+	return sum
+}

@@ -1,0 +1,47 @@
+// Package pausedisk looks whether a directory is good for sessions that are paused: on a disk, and with room for them. It writes nothing there that stays.
+//
+// The worker looks at its start, and `glovebox doctor` where it is told of the settings.
+package pausedisk
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrUseless is wrapped where no session can be paused there, or to no avail.
+var ErrUseless = errors.New("paused sessions can't be there")
+
+// Dir is where a worker has them, given the CACHE_DIRECTORY that systemd.exec(5) sets: on a disk, as /tmp may be memory.
+func Dir(cacheDirectory string) string {
+	dir, _, _ := strings.Cut(cacheDirectory, ":")
+	return cmp.Or(dir, "/var/tmp")
+}
+
+// Try makes a file without a name in the directory, which is gone as it returns.
+func Try(dir string) error {
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_EXCL|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return fmt.Errorf("%w: make a file without a name in %s: %w", ErrUseless, dir, err)
+	}
+	return unix.Close(fd)
+}
+
+// Room fails with ErrUseless where the directory is memory, and with another error where it has less room than so many bytes.
+func Room(dir string, bytes int64) error {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return fmt.Errorf("%w: %w", ErrUseless, &os.PathError{Op: "statfs", Path: dir, Err: err})
+	}
+	if s.Type == unix.TMPFS_MAGIC || s.Type == unix.RAMFS_MAGIC {
+		return fmt.Errorf("%w: %s is memory, which they are to give back", ErrUseless, dir)
+	}
+	if free := int64(min(s.Bavail, 1<<40)) * s.Bsize; free < bytes { //nolint:gosec // bounded
+		return fmt.Errorf("%s has %d MiB free, and paused sessions may take %d", dir, free>>20, bytes>>20)
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
+)
+
+// Pause is what Serve of a session fails with whose Turns ask for a pause. All of it stands still, and GoOnTurns goes on with it.
+type Pause struct {
+	// Interrupt is closed where the session is wanted after all.
+	Interrupt <-chan struct{}
+}
+
+func (*Pause) Error() string { return "the session is to be paused" }
+
+// Ask makes sure, between two turns, that the agent is there and has read all that it was sent. The stream is closed on one that
+// doesn't answer in time.
+func (s *Session) Ask(ctx context.Context, timeout time.Duration) error {
+	s.mu.Lock()
+	s.check.Asked()
+	s.mu.Unlock()
+	s.ready = false
+	timing := s.Outcome.Timing
+	defer func() { s.Outcome.Timing = timing }()
+	overdue := time.AfterFunc(timeout, s.Abort)
+	defer overdue.Stop()
+	if err := s.out.Write(agentwire.TypeResume, nil); err != nil {
+		return fmt.Errorf("ask the agent: %w", err)
+	}
+	return s.AwaitReady(ctx, timeout)
+}
+
+// GoOn makes a session, whose agent has said nothing yet, that of an agent which goes on where the one of another session was between two
+// turns.
+func (s *Session) GoOn(ctx context.Context, before *Session, timeout time.Duration) error {
+	if err := s.Ask(ctx, timeout); err != nil {
+		return err
+	}
+	before.mu.Lock()
+	check := before.check
+	before.mu.Unlock()
+	s.mu.Lock()
+	s.check.GoOn(check)
+	s.mu.Unlock()
+	s.task, s.began, s.Outcome = before.task, before.began, before.Outcome
+	s.begun, s.spent = true, before.spent
+	return nil
+}
+
+// BoundAgain makes the sandbox's cgroup enforce the program's limits, as Serve does for another.
+func (s *Session) BoundAgain() error { return s.Cgroup.Bound(s.task.Program.Limits, s.task.PreloadMB) }
