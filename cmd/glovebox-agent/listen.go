@@ -79,8 +79,8 @@ func (s *session) handleNext() (left bool, err error) {
 		case s.restart <- struct{}{}:
 		default:
 		}
-	case agentwire.TypeResume:
-		return false, s.sayReady()
+	case agentwire.TypePause, agentwire.TypeResume:
+		s.pauses <- f.Type // there is room: the worker waits for each answer
 	case agentwire.TypeTest:
 		s.coming = coming{test: &test{args: s.check.Test.Args}}
 	case agentwire.TypeTurn:

@@ -3,6 +3,8 @@ package main
 import (
 	"maps"
 	"time"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
 )
 
 // A session that waits for a turn is looked at after firstLook, and after twice as long each time, up to lastLook: twenty that were looked at every
@@ -21,31 +23,63 @@ const stirred = "glovebox: code of the session ran between two executions: its s
 // nextTurn waits for a turn. Nothing of the session may run meanwhile: it would have a processor without limits that nobody counts. gVisor
 // lets a stopped process go on when a timer or a file of its own sends it SIGCONT. If any has run, all are ended.
 func (s *session) nextTurn(c *contexts) (t turn, ok bool, err error) {
-	if len(c.all) == 0 || !c.began { // nothing of the session's was executed yet, or its end was seen
-		t, ok = <-s.turns
-		return t, ok, nil
-	}
 	wait := firstLook
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for {
 		select {
 		case t, ok = <-s.turns:
-			if !c.stirred && !c.rest() {
-				err = c.endStirred()
+			return t, ok, c.lookOnce()
+		case what := <-s.pauses:
+			if err := s.answerPause(c, what); err != nil {
+				return t, false, err
 			}
-			return t, ok, err
+			timer.Stop() // it is nobody's time until the session goes on
+			if what == agentwire.TypeResume {
+				wait = firstLook
+				timer.Reset(wait)
+			}
 		case <-timer.C:
+			if !c.canStir() {
+				continue // and no further look
+			}
 			if c.rest() && standsStill() {
 				wait = min(2*wait, lastLook)
 				timer.Reset(wait)
 				continue
 			}
-			if err := c.endStirred(); err != nil { // no further look, as the timer is not set again
+			if err := c.endStirred(); err != nil {
 				return t, false, err
 			}
 		}
 	}
+}
+
+// answerPause tells the worker that all that was sent before is read. A session that was paused, or should have been, has used no CPU time of its own since.
+func (s *session) answerPause(c *contexts, what agentwire.Type) error {
+	if what == agentwire.TypePause {
+		if err := c.lookOnce(); err != nil {
+			return err
+		}
+	} else if c.canStir() {
+		used, err := c.group.cpu()
+		if err != nil {
+			return err
+		}
+		c.cpu = used
+	}
+	return s.sayReady()
+}
+
+// canStir reports whether anything of the session is there that could run: something was executed, and its end wasn't seen.
+func (c *contexts) canStir() bool { return len(c.all) > 0 && c.began && !c.stirred }
+
+// lookOnce ends all that runs of the session if any has.
+func (c *contexts) lookOnce() error {
+	if !c.canStir() || c.rest() {
+		return nil
+	}
+	return c.endStirred()
 }
 
 // rest reports whether the session has used next to no CPU time since its last turn. If that can't be told, it has.

@@ -33,6 +33,8 @@ type session struct {
 	// restart says that the interpreter that executes it is to be ended.
 	restart chan struct{}
 	clean   chan struct{} // closed when files of turns can be put where they are to be
+	// pauses gets Pause and Resume between two turns.
+	pauses chan agentwire.Type
 	coming  coming
 }
 
@@ -50,6 +52,7 @@ func newSession(in io.Reader, out io.Writer) *session {
 		killed: make(chan struct{}),
 		tests:  make(chan test, 1),
 		turns:  make(chan turn, 1), interrupt: make(chan struct{}, 1), restart: make(chan struct{}, 1), clean: make(chan struct{}),
+		pauses: make(chan agentwire.Type, 1),
 	}
 }
 

@@ -96,8 +96,10 @@
 // the other contexts. The agent ends each interpreter that is not one of these, and starts the turn's own if it has none. Exit says whether
 // that was lost, and which others were.
 //
-// Between two turns the worker may send Resume, which the agent answers with Ready. So the worker knows that the agent has
-// read all that was sent before, which is when a session can be paused; and once more, to the agent's new end, that it goes on.
+// Between two turns the worker may send Pause, which the agent answers with Ready. So the worker knows that the agent has
+// read all that was sent before, which is when a session can be paused. Resume follows, which is answered likewise: to the agent's
+// new end once the session goes on, or to the same one if it could not be paused. In between, the agent holds no CPU time against the
+// session, as gVisor counts some of its own work for the processes that it writes and reads.
 //
 // # Flow control
 //

@@ -40,11 +40,12 @@ const (
 	TypeCredit    Type = 6  // four bytes: how many more bulk bytes the agent may send
 	TypeKill      Type = 7  // end the job now, and report what there is; in a session, interrupt the turn
 	TypePrepare   Type = 8  // [Prepare]
-	TypeResume    Type = 9  // the sandbox goes on from a snapshot: say again what was said before it
+	TypeResume    Type = 9  // the sandbox goes on from a snapshot: say again what was said before it; in a session, after Pause
 	TypeTest      Type = 10 // [Test]
 	TypeDone      Type = 11 // no test or turn follows
 	TypeTurn      Type = 12 // [Turn]
 	TypeRestart   Type = 13 // end the interpreter that executes the turn, and what it has started
+	TypePause     Type = 14 // the session is about to be paused
 )
 
 // Frames from the agent.
@@ -90,6 +91,7 @@ var frameTypes = map[Type]struct {
 	TypeDone:          {"done", 0, 0, false, false},
 	TypeTurn:          {"turn", 1, 4096, false, false},
 	TypeRestart:       {"restart", 0, 0, false, false},
+	TypePause:         {"pause", 0, 0, false, false},
 	TypeReady:         {"ready", 1, 4096, true, false},
 	TypePrepared:      {"prepared", 1, 8192, true, false},
 	TypeCompileOutput: {"compile output", 1, MaxPayload, true, true},

@@ -39,6 +39,7 @@ const (
 	running
 	inTest
 	inTurn
+	paused
 	done
 )
 
@@ -61,7 +62,10 @@ func (h *FromHost) Accept(f Frame) error {
 		return h.acceptPrepare(f)
 	case f.Type == TypeResume && h.state == wantStart && !h.resumed:
 		h.resumed = true
-	case f.Type == TypeResume && h.state == running && h.Start.Session: // between two turns
+	case f.Type == TypePause && h.state == running && h.Start.Session:
+		h.state = paused
+	case f.Type == TypeResume && h.state == paused:
+		h.state = running
 	case f.Type == TypeStart && (h.state == wantStart || h.state == inStart):
 		if len(h.start)+len(f.Payload) > MaxStart {
 			return violation("start is longer than %d bytes", MaxStart)

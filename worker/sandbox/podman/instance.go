@@ -305,9 +305,9 @@ func (p *Sandboxes) stay(ctx context.Context, w *instance, task session.Task, se
 	if program.Turns != nil {
 		task.Program.Turns = watchedTurns{program.Turns, memory}
 	}
-	var pause *session.Pause
+	var pause *session.PauseError
 	for err = serve(task); errors.As(err, &pause); err = s.GoOnTurns(ctx, task, nil, p.config.StartTimeout) {
-		if paused = p.tryPause(ctx, w, program.Turns, pause.Interrupt); paused != nil {
+		if paused = p.tryPause(ctx, w, program.Turns, boundsOf(program.Limits).with(task.PreloadMB).memory, pause.Interrupt); paused != nil {
 			return s.Outcome, paused, nil
 		}
 	}

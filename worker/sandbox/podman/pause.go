@@ -38,19 +38,16 @@ const (
 // pausable reports whether sessions can be paused.
 func (p *Sandboxes) pausable() bool { return p.config.PauseBytes > 0 }
 
-// pause writes the sandbox to the disk. The sandbox goes on whatever comes of it, and the caller ends it. It has executed nothing since: all of
+// pause writes the sandbox to the disk, where it may take so many bytes. The sandbox goes on whatever comes of it, and the caller ends it. It has executed nothing since: all of
 // a session stands still between two turns.
-func (p *Sandboxes) pause(ctx context.Context, w *instance, interrupt <-chan struct{}) (_ *paused, err error) {
+func (p *Sandboxes) pause(ctx context.Context, w *instance, most int64, interrupt <-chan struct{}) (_ *paused, err error) {
 	if err := w.heed(); err != nil {
 		return nil, err
 	}
 	if w.control == nil {
 		return nil, errors.New("its worker has no control of the sandbox")
 	}
-	if err := w.session.Ask(ctx, p.config.StartTimeout); err != nil {
-		return nil, err
-	}
-	state, err := newSealedFile(p.config.PauseDir, &p.pauses)
+	state, err := newSealedFile(p.config.PauseDir, &p.pauses, most)
 	if err != nil {
 		return nil, err
 	}
@@ -64,8 +61,11 @@ func (p *Sandboxes) pause(ctx context.Context, w *instance, interrupt <-chan str
 		return nil, fmt.Errorf("use the sandbox's control socket: %w", err)
 	}
 	defer control.Close()
-	if err := checkpointInto(ctx, control, state, interrupt); err != nil {
+	if err := w.session.Pause(ctx, p.config.StartTimeout); err != nil {
 		return nil, err
+	}
+	if err := checkpointInto(ctx, control, state, interrupt); err != nil {
+		return nil, errors.Join(err, w.session.Stay(ctx, p.config.StartTimeout))
 	}
 	return &paused{plan: w.plan, image: w.image, madeOf: w.madeOf, state: state}, nil
 }
@@ -244,11 +244,11 @@ func (r *resumed) free(ctx context.Context) error {
 	return nil
 }
 
-// tryPause pauses the session, and tells it so. Where it can't be done the session goes on.
-func (p *Sandboxes) tryPause(ctx context.Context, w *instance, turns sandbox.Turns, interrupt <-chan struct{}) *paused {
+// tryPause pauses the session, which may take so many bytes, and tells it so. Where it can't be done the session goes on.
+func (p *Sandboxes) tryPause(ctx context.Context, w *instance, turns sandbox.Turns, most int64, interrupt <-chan struct{}) *paused {
 	listener, _ := turns.(sandbox.Pauses)
 	began := time.Now()
-	state, err := p.pause(ctx, w, interrupt)
+	state, err := p.pause(ctx, w, most, interrupt)
 	if err != nil {
 		if listener != nil {
 			listener.Stayed(err)

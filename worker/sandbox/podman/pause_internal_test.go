@@ -118,7 +118,7 @@ func TestCheckpointInto(t *testing.T) {
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		disk := &diskBudget{left: 2 << 20}
-		state, err := newSealedFile(t.TempDir(), disk)
+		state, err := newSealedFile(t.TempDir(), disk, 1<<30)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestCheckpointInto(t *testing.T) {
 		}
 		cancel()
 	}
-	state, err := newSealedFile(t.TempDir(), &diskBudget{left: 1 << 20})
+	state, err := newSealedFile(t.TempDir(), &diskBudget{left: 1 << 20}, 1<<30)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ type sealedFile struct {
 	file *os.File
 	aead cipher.AEAD
 	disk *diskBudget
-	// bytes is what it takes of the disk.
-	bytes int64
+	// bytes is what it takes of the disk, and most how much that may be.
+	bytes, most int64
 }
 
 const (
@@ -34,8 +34,8 @@ const (
 // errSpoilt is why a sealed file is not read.
 var errSpoilt = errors.New("the file on the disk is not what was written to it")
 
-// newSealedFile makes one in the directory. What it takes is of the budget until it is closed.
-func newSealedFile(dir string, disk *diskBudget) (*sealedFile, error) {
+// newSealedFile makes one of so many bytes at most in the directory. What it takes is of the budget until it is closed.
+func newSealedFile(dir string, disk *diskBudget, most int64) (*sealedFile, error) {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // it never fails
 	block, err := aes.NewCipher(key)
@@ -50,7 +50,7 @@ func newSealedFile(dir string, disk *diskBudget) (*sealedFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a file without a name in %s: %w", dir, err)
 	}
-	return &sealedFile{file: os.NewFile(uintptr(fd), "paused session"), aead: aead, disk: disk}, nil //nolint:gosec // a descriptor
+	return &sealedFile{file: os.NewFile(uintptr(fd), "paused session"), aead: aead, disk: disk, most: most}, nil //nolint:gosec // a descriptor
 }
 
 // nonce is that of a piece.
@@ -63,7 +63,10 @@ func nonce(piece uint64, last bool) []byte {
 	return n
 }
 
-// fill writes all of r, once. It fails with errNoDisk where there is more than the budget has room for.
+// errTooLarge is why a file is not written on.
+var errTooLarge = errors.New("a sandbox writes more than it may hold in memory")
+
+// fill writes all of r, once. It fails with errTooLarge where that is more than the file may have, and with errNoDisk where the budget has no room for it.
 func (s *sealedFile) fill(r io.Reader) error {
 	piece, sealed := make([]byte, pieceSize), make([]byte, 0, pieceSize+sealSize)
 	for n := uint64(0); ; n++ {
@@ -73,6 +76,9 @@ func (s *sealedFile) fill(r io.Reader) error {
 			return fmt.Errorf("read what is to be written: %w", err)
 		}
 		sealed = s.aead.Seal(sealed[:0], nonce(n, last), piece[:got], nil)
+		if s.bytes+int64(len(sealed)) > s.most {
+			return errTooLarge
+		}
 		if !s.disk.take(int64(len(sealed))) {
 			return errNoDisk
 		}

@@ -14,7 +14,7 @@ func sealed(t *testing.T, disk *diskBudget, n int) (*sealedFile, []byte) {
 	t.Helper()
 	b := make([]byte, n)
 	_, _ = rand.Read(b)
-	s, err := newSealedFile(t.TempDir(), disk)
+	s, err := newSealedFile(t.TempDir(), disk, 1<<30)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestSealedFile(t *testing.T) {
 		t.Errorf("%d bytes of the disk are left", disk.left)
 	}
 	dir := t.TempDir()
-	s, err := newSealedFile(dir, disk)
+	s, err := newSealedFile(dir, disk, 1<<30)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +63,14 @@ func TestSealedFile(t *testing.T) {
 	if err := s.fill(bytes.NewReader(make([]byte, 9<<20))); !errors.Is(err, errNoDisk) {
 		t.Errorf("more than the disk has: got %v", err)
 	}
+	s.close()
+	if s, err = newSealedFile(dir, disk, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.fill(bytes.NewReader(make([]byte, 2<<20))); !errors.Is(err, errTooLarge) || s.bytes > 1<<20 {
+		t.Errorf("more than the file may have: got %v, with %d bytes", err, s.bytes)
+	}
+	s.close()
 }
 
 // TestSpoiltSealedFile: a file that was changed in any way is refused.

@@ -8,17 +8,26 @@ import (
 	"github.com/glovebox-run/glovebox/internal/agentwire"
 )
 
-// Pause is what Serve of a session fails with whose Turns ask for a pause. All of it stands still, and GoOnTurns goes on with it.
-type Pause struct {
+// PauseError is what Serve of a session fails with whose Turns ask for a pause. All of it stands still, and GoOnTurns goes on with it.
+type PauseError struct {
 	// Interrupt is closed where the session is wanted after all.
 	Interrupt <-chan struct{}
 }
 
-func (*Pause) Error() string { return "the session is to be paused" }
+func (*PauseError) Error() string { return "the session is to be paused" }
 
-// Ask makes sure, between two turns, that the agent is there and has read all that it was sent. The stream is closed on one that
-// doesn't answer in time.
-func (s *Session) Ask(ctx context.Context, timeout time.Duration) error {
+// Pause tells the agent, between two turns, that the session is about to be paused, and makes sure that it has read all that it was
+// sent. The stream is closed on one that doesn't answer in time.
+func (s *Session) Pause(ctx context.Context, timeout time.Duration) error {
+	return s.ask(ctx, agentwire.TypePause, timeout)
+}
+
+// Stay tells the agent that the session was not paused. It has to be called where Pause was, and no other session goes on.
+func (s *Session) Stay(ctx context.Context, timeout time.Duration) error {
+	return s.ask(ctx, agentwire.TypeResume, timeout)
+}
+
+func (s *Session) ask(ctx context.Context, what agentwire.Type, timeout time.Duration) error {
 	s.mu.Lock()
 	s.check.Asked()
 	s.mu.Unlock()
@@ -27,7 +36,7 @@ func (s *Session) Ask(ctx context.Context, timeout time.Duration) error {
 	defer func() { s.Outcome.Timing = timing }()
 	overdue := time.AfterFunc(timeout, s.Abort)
 	defer overdue.Stop()
-	if err := s.out.Write(agentwire.TypeResume, nil); err != nil {
+	if err := s.out.Write(what, nil); err != nil {
 		return fmt.Errorf("ask the agent: %w", err)
 	}
 	return s.AwaitReady(ctx, timeout)
@@ -36,7 +45,7 @@ func (s *Session) Ask(ctx context.Context, timeout time.Duration) error {
 // GoOn makes a session, whose agent has said nothing yet, that of an agent which goes on where the one of another session was between two
 // turns.
 func (s *Session) GoOn(ctx context.Context, before *Session, timeout time.Duration) error {
-	if err := s.Ask(ctx, timeout); err != nil {
+	if err := s.ask(ctx, agentwire.TypeResume, timeout); err != nil {
 		return err
 	}
 	before.mu.Lock()

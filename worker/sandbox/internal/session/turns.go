@@ -19,7 +19,7 @@ func (s *Session) runTurns(ctx context.Context, sendTimeout time.Duration) error
 	return s.GoOnTurns(ctx, s.task, nil, sendTimeout)
 }
 
-// GoOnTurns is Serve of a session that goes on: with first, if there is one, then with what comes. It fails with a *Pause, too.
+// GoOnTurns is Serve of a session that goes on: with first, if there is one, then with what comes. It fails with a *PauseError, too.
 func (s *Session) GoOnTurns(ctx context.Context, task Task, first *sandbox.Turn, sendTimeout time.Duration) error {
 	s.task = task
 	turns := task.Program.Turns
@@ -37,7 +37,7 @@ func (s *Session) GoOnTurns(ctx context.Context, task Task, first *sandbox.Turn,
 		t := *first
 		first = nil
 		if t.Pause {
-			return &Pause{t.Interrupt}
+			return &PauseError{t.Interrupt}
 		}
 		outcome, err := s.turn(ctx, t, sendTimeout)
 		if err != nil || s.Outcome.Lost {
