@@ -52,8 +52,8 @@ const (
 
 // watch returns a context that ends with errCanceled when somebody cancels the job, with
 // errDeadline at its deadline, and with errLost when the job was taken from this worker. It
-// starts events when somebody watches the job. It reads the record when wake says so.
-func (w *Worker) watch(life context.Context, j record.Job, wake <-chan struct{}, events *eventPublisher) (context.Context, context.CancelFunc) {
+// starts events when somebody watches the job. It reads the record when wake says so, and first after a while.
+func (w *Worker) watch(life context.Context, j record.Job, wake <-chan struct{}, events *eventPublisher, first time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(life)
 	forget := func() {}
 	if !j.Deadline.IsZero() {
@@ -67,7 +67,7 @@ func (w *Worker) watch(life context.Context, j record.Job, wake <-chan struct{},
 	}
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		recheck := time.NewTimer(recheckInterval)
+		recheck := time.NewTimer(first)
 		defer recheck.Stop()
 		for {
 			select {

@@ -65,7 +65,7 @@ func (w *Worker) handle(life context.Context, t *asynq.Task) error {
 func (w *Worker) execute(life context.Context, j record.Job, wake <-chan struct{}) {
 	events := w.eventPublisher(j)
 	defer events.finish()
-	ctx, stop := w.watch(life, j, wake, events)
+	ctx, stop := w.watch(life, j, wake, events, recheckInterval)
 	defer stop()
 	ctx, processed := w.Tracer.Process(ctx, j.Trace, j.ID, j.Runtime, j.Attempts, j.Ready(), j.Started)
 	var ending record.Ending

@@ -46,10 +46,7 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 	}
 	events := w.eventPublisher(j)
 	wake, forget := w.cancels.Wait(j.ID)
-	if _, err := w.recheckJob(ctx, j); errors.Is(err, errCanceled) || errors.Is(err, errLost) {
-		j.CancelRequested = true // since it was taken, and before anybody listened
-	}
-	watching, stopWatching := w.watch(h.life, j, wake, events)
+	watching, stopWatching := w.watch(h.life, j, wake, events, 0) // it may have been canceled since it was taken, and before anybody listened
 	interrupted := make(chan struct{})
 	interrupt := sync.OnceFunc(func() { close(interrupted) })
 	stopInterrupt := context.AfterFunc(watching, interrupt) //nolint:contextcheck // it outlives ctx, as the worker's life does

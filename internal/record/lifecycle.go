@@ -207,7 +207,10 @@ func (s *Store) finishArgs(ctx context.Context, j Job, e Ending, more script.Arg
 		"result": e.Result, "result_ref": e.ResultRef, "input_ref": e.InputRef, "rested": e.Rested, "result_life": s.resultLife, "stored": e.Stored, "dirty": e.Dirty,
 		"default_retention": s.retention,
 		"delivery":          DeliveryID(j.ID, job.EventCompleted, j.Callback), "event": job.EventCompleted, "message": MessageID(j.ID, job.EventCompleted),
-		"window": s.windowOrNone(ctx, j.Tenant), "due": now.Add(sweepDelay), "lend_most": s.lendMost,
+		"window": int64(0), "due": now.Add(sweepDelay), "lend_most": s.lendMost,
+	}
+	if j.Session == "" { // an execution has no place in the window, so none becomes free
+		a["window"] = s.windowOrNone(ctx, j.Tenant)
 	}
 	m := Metered{}
 	if e.Metered != nil {

@@ -9,11 +9,14 @@ A .pth file imports this module with every start of Python, so until matplotlib 
 imported it costs one look at each module's name.
 """
 
+import io
 import os
 import sys
 
 # Made when the image was built; matplotlib would search for fonts in every job.
 _FONTS = "/usr/local/lib/glovebox/matplotlib"
+# Bytes of a font that is held in memory.
+_MOST_FONT = 4 << 20
 
 # Called with the name of each file that a figure was written to, and the figure: a session says so.
 written = None
@@ -47,6 +50,7 @@ class _Finder:
     def __init__(self):
         self._hooks = {
             "matplotlib": (_offer_fonts, None),
+            "matplotlib.font_manager": (None, _read_fonts_at_once),
             "matplotlib.backends.backend_agg": (None, _save_figures),
             _BOXES: (None, _note_boxes),
         }
@@ -101,6 +105,43 @@ def _offer_fonts():
             os.symlink(os.path.join(_FONTS, name), os.path.join(directory, name))
     except OSError:
         pass  # then matplotlib makes its own
+
+
+def _read_fonts_at_once(module):
+    """Has the file of a font read once, as a whole.
+
+    FreeType reads some bytes of it for each letter that it draws, and in a sandbox these
+    reads take 20 times as long as the drawing.
+    """
+    load = getattr(module, "_get_font", None)
+    if load is None:
+        return  # another matplotlib
+    builtin = io.open
+
+    class Font(io.BytesIO):
+        """A font's file, in memory. name is where it was read from."""
+
+    def get_font(paths, *args, **kwargs):
+        if io.open is not builtin:
+            return load(paths, *args, **kwargs)  # it is the program's own
+
+        def at_once(file, *args, **kwargs):
+            opened = builtin(file, *args, **kwargs)
+            if file not in paths or args != ("rb",) or os.fstat(opened.fileno()).st_size > _MOST_FONT:
+                return opened
+            with opened:
+                font = Font(opened.read())
+            font.name = file
+            return font
+
+        io.open = at_once
+        try:
+            return load(paths, *args, **kwargs)
+        finally:
+            io.open = builtin
+
+    get_font.cache_clear, get_font.cache_info = load.cache_clear, load.cache_info
+    module._get_font = get_font
 
 
 def _note_boxes(module):
