@@ -62,13 +62,24 @@ func (s *session) answerPause(c *contexts, what agentwire.Type) error {
 			return err
 		}
 	} else if c.canStir() {
-		used, err := c.group.cpu()
-		if err != nil {
+		if err := c.goOn(); err != nil {
 			return err
 		}
-		c.cpu = used
 	}
 	return s.sayReady()
+}
+
+// goOn holds no CPU time of a pause against the session, unless any of it runs: a timer that was due during the pause sends its SIGCONT at its end.
+func (c *contexts) goOn() error {
+	used, err := c.group.cpu()
+	if err != nil {
+		return err
+	}
+	if !standsStill() {
+		return c.endStirred()
+	}
+	c.cpu = used
+	return nil
 }
 
 // canStir reports whether anything of the session is there that could run: something was executed, and its end wasn't seen.
