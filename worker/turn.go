@@ -34,7 +34,7 @@ type turn struct {
 }
 
 // begin makes ready what an execution that has a slot needs besides the sandbox.
-func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, error) {
+func (h *heldSession) begin(j record.Job) (sandbox.Turn, error) {
 	failpoint.Hit(failpoint.BeforeStart)
 	w := h.worker
 	keys, err := artifacts.JobKeys(j.Tenant, j.ID)
@@ -49,10 +49,10 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 	watching, stopWatching := w.watch(h.life, j, wake, events, 0) // it may have been canceled since it was taken, and before anybody listened
 	interrupted := make(chan struct{})
 	interrupt := sync.OnceFunc(func() { close(interrupted) })
-	stopInterrupt := context.AfterFunc(watching, interrupt) //nolint:contextcheck // it outlives ctx, as the worker's life does
+	stopInterrupt := context.AfterFunc(watching, interrupt)
 	restarted := make(chan struct{})
 	in, beside, misplaced := h.place(j)
-	stopClock := h.watchClock(in, interrupt, sync.OnceFunc(func() { close(restarted) })) //nolint:contextcheck // as above
+	stopClock := h.watchClock(in, interrupt, sync.OnceFunc(func() { close(restarted) }))
 	out := newOutput(w, keys, j.Epoch, events, h.mask)
 	limits := h.limits
 	if own := j.Spec.Limits.WallMS; own > 0 {
@@ -83,12 +83,12 @@ func (h *heldSession) begin(ctx context.Context, j record.Job) (sandbox.Turn, er
 	if err := approved(j, []byte(j.SpecText)); err != nil {
 		return sandbox.Turn{}, err
 	}
-	files, err := h.turn.inputs(watching) //nolint:contextcheck // it ends where the execution is canceled
+	files, err := h.turn.inputs(watching)
 	if err != nil {
 		return sandbox.Turn{}, err
 	}
 	if watching.Err() != nil { // without files to read nothing else has looked
-		return sandbox.Turn{}, context.Cause(watching) //nolint:contextcheck // as above
+		return sandbox.Turn{}, context.Cause(watching)
 	}
 	return sandbox.Turn{
 		Files: files, Code: []byte(j.Spec.Source), Wall: wallTime(limits), Interrupt: interrupted, Restart: restarted, Context: in, Contexts: beside,

@@ -35,7 +35,7 @@ type session struct {
 	clean   chan struct{} // closed when files of turns can be put where they are to be
 	// pauses gets Pause and Resume between two turns.
 	pauses chan agentwire.Type
-	coming  coming
+	coming coming
 }
 
 // coming is the test or the turn that is being received.
