@@ -164,7 +164,7 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 		}
 		switch {
 		case err == nil:
-			t, err := h.begin(j)
+			t, err := h.begin(j) //nolint:contextcheck // what watches it outlives ctx, as the worker does
 			if h.refused(err) {
 				h.idleSince = time.Now() // somebody has asked for something
 				continue

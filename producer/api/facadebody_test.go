@@ -52,5 +52,5 @@ func TestE2BBodyIsGivenBack(t *testing.T) {
 		return err == nil && len(page.Entries) == 2
 	})
 	leave()
-	<-left // it has only to end
+	<-left //nolint:errcheck // it has only to end
 }
