@@ -98,18 +98,25 @@ func mostSessions(t job.Terms) int64 {
 
 // GetSession returns the record of a session, or job.ErrNoSession.
 func (s *Store) GetSession(ctx context.Context, id string) (Session, error) {
+	x, _, err := s.readSession(ctx, id)
+	return x, err
+}
+
+// readSession also returns how long the settings are, bytes.
+func (s *Store) readSession(ctx context.Context, id string) (x Session, settings int, err error) {
 	tenant, ok := job.TenantOfSession(id)
 	if !ok {
-		return Session{}, job.ErrNoSession
+		return Session{}, 0, job.ErrNoSession
 	}
 	f, err := s.rdb.HGetAll(ctx, sessionKey(tenant, id)).Result()
 	switch {
 	case err != nil:
-		return Session{}, fmt.Errorf("read session: %w", err)
+		return Session{}, 0, fmt.Errorf("read session: %w", err)
 	case len(f) == 0:
-		return Session{}, job.ErrNoSession
+		return Session{}, 0, job.ErrNoSession
 	}
-	return parseSession(tenant, id, f)
+	x, err = parseSession(tenant, id, f)
+	return x, len(f["settings"]), err
 }
 
 // ClaimSession makes worker the one that holds the session. It fails with job.ErrNoSession, job.ErrSessionEnded or ErrTaken.

@@ -65,6 +65,7 @@ type Store struct {
 	log         *slog.Logger
 	now         func() time.Time
 	tenants     tenantCache
+	settings    settingsCache
 	uses        tokenUses
 	audit       auditBuffer
 	swept       sweptTenants

@@ -73,6 +73,18 @@ func (c *Client) session(ctx context.Context, id string) (record.Session, error)
 	return c.records.GetSession(ctx, id)
 }
 
+// sessionOf is what an execution in a context has to know of its session. Of the main one that is the settings alone.
+func (c *Client) sessionOf(ctx context.Context, id, name string) (x record.Session, err error) {
+	if name != "" && name != job.MainContext {
+		return c.session(ctx, id)
+	}
+	if tenant, ok := job.TenantOfSession(id); !ok || tenant != c.tenant {
+		return x, job.ErrNoSession
+	}
+	x.Settings, err = c.records.SessionSettings(ctx, id)
+	return x, err
+}
+
 // ListSessions is [producer.Sessions.ListSessions].
 func (c *Client) ListSessions(ctx context.Context, o producer.SessionListOptions) (producer.SessionPage, error) {
 	page := producer.SessionPage{Sessions: []job.Session{}}
@@ -119,7 +131,7 @@ func (c *Client) ListExecutions(ctx context.Context, session string, o producer.
 
 // ExecuteInSession is [producer.Sessions.ExecuteInSession].
 func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.SessionExecution) (producer.Job, error) {
-	x, err := c.session(ctx, session)
+	x, err := c.sessionOf(ctx, session, e.Context)
 	if err != nil {
 		return producer.Job{}, err
 	}
