@@ -40,10 +40,12 @@ func (b *budget) acquire(ctx context.Context, mb int64) error {
 
 // tryAcquire takes so much if it is free, and nobody waits.
 func (b *budget) tryAcquire(mb int64) bool {
+	b.mu.Lock() // or it would look free for a moment to one who begins to wait
+	defer b.mu.Unlock()
 	if !b.memory.TryAcquire(mb) {
 		return false
 	}
-	b.note(-mb, 0)
+	b.free -= mb
 	return true
 }
 

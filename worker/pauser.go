@@ -12,8 +12,9 @@ const (
 	leastIdle = 5 * time.Second
 	// maxPausing is how many sessions are written to the disk at once.
 	maxPausing = 2
-	// pauseAgain is how long after a session could not be paused that is tried once more. It doubles each time.
-	pauseAgain = time.Minute
+	// pauseAgain is how long after a session could not be paused that is tried once more. It doubles each time, up to maxPauseAgain: the disk may have room again.
+	pauseAgain    = time.Minute
+	maxPauseAgain = 8 * time.Minute
 )
 
 // pauser chooses which of the sessions that execute nothing are paused: those that have been idle for long enough, and while memory is missing

@@ -50,6 +50,7 @@ type heldSession struct {
 	memoryMB  int64          // what its sandbox may hold
 	release   func()         // gives that back; nil while the session doesn't have it
 	pause     pause
+	overheard bool            // what may be a change of it, while it was being paused
 	idleSince time.Time       // zero while something is executed
 	end       *job.SessionEnd // why no other turn comes; nil as long as one may
 	elsewhere bool            // the record has ended already
@@ -142,7 +143,14 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 	var memory <-chan func()  // that of a paused session; nil while none is waited for
 	stopWaiting, stopMemory := func() {}, func() {}
 	defer func() { stopWaiting(); stopMemory() }()
-	woken, pausing := false, false
+	withdraw := func() { // what was asked for an execution that is not there
+		stopWaiting()
+		stopMemory()
+		given, memory, stopWaiting, stopMemory = nil, nil, func() {}, func() {}
+		h.giveUnused()
+	}
+	woken, pausing := h.overheard, false
+	h.overheard = false
 	var warn await.Rarely
 	for {
 		select { // before another execution begins
@@ -158,7 +166,7 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 		}
 		h.slot = h.slot || given == nil && h.release != nil && w.sessions.turns.try(x.Tenant)
 		h.asked = true
-		j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, h.done, h.lost, record.Rest{Slot: h.slot, Paused: h.pause.on})
+		j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, h.done, h.lost, record.Rest{Slot: h.slot && h.release != nil, Paused: h.pause.on})
 		if err == nil || errors.Is(err, record.ErrNoTurn) || errors.Is(err, record.ErrNoSlot) || errors.Is(err, record.ErrTurnHeld) {
 			h.lost = nil // the record knows
 		}
@@ -184,10 +192,10 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 			h.elsewhere = true
 			return h.noMore("", "")
 		case errors.Is(err, record.ErrTurnHeld): // whoever decides may take longer than its idle_seconds
-			h.giveUnused()
+			withdraw()
 			h.idleSince = time.Now()
 		case errors.Is(err, record.ErrNoTurn):
-			h.giveUnused()
+			withdraw()
 			rest()
 		case ctx.Err() == nil:
 			if warn.Now() {

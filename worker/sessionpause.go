@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/record"
@@ -44,7 +45,7 @@ func (h *heldSession) Stayed(why error) {
 		h.log.Debug("session is executed in the place of being paused")
 		return
 	}
-	wait := max(2*h.pause.wait, pauseAgain)
+	wait := min(max(2*h.pause.wait, pauseAgain), maxPauseAgain)
 	h.pause = pause{wait: wait, notBefore: time.Now().Add(wait)}
 	h.log.Warn("session could not be paused, it stays in memory", "again_in", wait, "error", why)
 }
@@ -65,7 +66,7 @@ func (h *heldSession) giveMemory() {
 	}
 }
 
-// giveUnused gives back what was taken for an execution that is not there.
+// giveUnused gives back what an execution was to have that is not there.
 func (h *heldSession) giveUnused() {
 	h.giveSlot()
 	if h.pause.on {
@@ -97,6 +98,7 @@ func (h *heldSession) waitForMemory(ctx context.Context) (given <-chan func(), s
 // pauseTurn has the session paused, unless an execution comes meanwhile: to write a large one takes seconds.
 func (h *heldSession) pauseTurn() (sandbox.Turn, bool, error) {
 	interrupt := make(chan struct{})
+	var heard atomic.Bool // of what may be a change of the session
 	ctx, cancel := context.WithCancel(h.life)
 	var watching sync.WaitGroup
 	watching.Go(func() {
@@ -104,7 +106,11 @@ func (h *heldSession) pauseTurn() (sandbox.Turn, bool, error) {
 			select {
 			case <-ctx.Done():
 				return
+			case <-h.worker.draining:
+				close(interrupt)
+				return
 			case <-h.wake:
+				heard.Store(true)
 			}
 			_, err := h.worker.Records.TakeTurn(ctx, h.record.ID, h.worker.ID, h.done, h.lost, record.Rest{})
 			if !errors.Is(err, record.ErrNoTurn) && !errors.Is(err, record.ErrTurnHeld) {
@@ -113,6 +119,6 @@ func (h *heldSession) pauseTurn() (sandbox.Turn, bool, error) {
 			}
 		}
 	})
-	h.pause.unwatch = func() { cancel(); watching.Wait() }
+	h.pause.unwatch = func() { cancel(); watching.Wait(); h.overheard = heard.Load() }
 	return sandbox.Turn{Pause: true, Interrupt: interrupt}, true, nil
 }

@@ -86,7 +86,7 @@ func TestSessionPaused(t *testing.T) {
 		t.Errorf("got %+v, want ttl", x)
 	}
 	eventually(t, r, `glovebox_worker_memory_reserved_bytes 0`, `glovebox_paused_sessions 0`, `glovebox_paused_sessions_bytes 0`, `glovebox_session_pauses_total{result="ended"} 3`,
-		`glovebox_session_pauses_total{result="resumed"} [4-7]`, `glovebox_session_pauses_total{result="stayed"} 0`, `glovebox_session_pause_seconds_count{step="resume"} [4-7]`)
+		`glovebox_session_pauses_total{result="resumed"} [3-7]`, `glovebox_session_pauses_total{result="stayed"} 0`, `glovebox_session_pause_seconds_count{step="resume"} [3-7]`)
 	drained := g.openSession(job.SessionSettings{Runtime: "python", Limits: longLimits})
 	g.session(drained, job.SessionPaused)
 	if err := g.stop(); err != nil {

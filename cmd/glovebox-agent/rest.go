@@ -61,10 +61,8 @@ func (s *session) answerPause(c *contexts, what agentwire.Type) error {
 		if err := c.lookOnce(); err != nil {
 			return err
 		}
-	} else if c.canStir() {
-		if err := c.goOn(); err != nil {
-			return err
-		}
+	} else if err := c.goOn(); err != nil {
+		return err
 	}
 	return s.sayReady()
 }
@@ -75,7 +73,7 @@ func (c *contexts) goOn() error {
 	if err != nil {
 		return err
 	}
-	if !standsStill() {
+	if c.canStir() && !standsStill() {
 		return c.endStirred()
 	}
 	c.cpu = used

@@ -210,7 +210,7 @@ func (s *startup) planWarm(ctx context.Context) error {
 	if c.Warm == 0 {
 		return nil
 	}
-	var core, preloaded, largest, all, snapshots int64
+	var core, preloaded, largest, all, snapshots, onDemand int64
 	for _, r := range s.set.List() {
 		there, err := s.hasImage(ctx, r.Image())
 		if err != nil {
@@ -229,6 +229,8 @@ func (s *startup) planWarm(ctx context.Context) error {
 			largest, snapshots = max(largest, r.Preload.MemoryMB), snapshots+r.Preload.MemoryMB
 			if r.Core {
 				preloaded, all = preloaded+1, all+r.Preload.MemoryMB
+			} else {
+				onDemand = max(onDemand, podman.IdleMB+r.Preload.MemoryMB)
 			}
 		}
 	}
@@ -243,7 +245,7 @@ func (s *startup) planWarm(ctx context.Context) error {
 		clear(w.Preloads)
 		running, all = 0, 0
 	}
-	w.MemoryMB = min(quarter-running, int64(c.Warm)*(max(core, 1)*podman.IdleMB+all))
+	w.MemoryMB = min(quarter-running, int64(c.Warm)*(max(core, 1)*podman.IdleMB+all+onDemand))
 	s.warm, s.reserved = w, w.MemoryMB+running
 	return nil
 }

@@ -48,6 +48,8 @@ type instance struct {
 	control *os.File
 	madeOf  string
 	special *specialStart
+	// unpausable says why it can't be paused, once that is known.
+	unpausable error
 	// remove destroys the container, in the background and once.
 	remove  func()
 	removed atomic.Bool // remove was called

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/glovebox-run/glovebox/internal/agentwire"
+	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 	"github.com/glovebox-run/glovebox/worker/sandbox/internal/session"
 )
@@ -29,6 +30,8 @@ type paused struct {
 const (
 	// pauseTimeout is how long gVisor may take to write a sandbox: 2 GiB onto a busy disk.
 	pauseTimeout = 2 * time.Minute
+	// resumeTimeout is how long a paused session may take to go on, with all its tries: meanwhile its execution has a slot, and its memory.
+	resumeTimeout = 5 * time.Minute
 	// maxResumeWait is the longest wait before a paused session is tried to go on once more; the first is 1 s, and each is twice the one before.
 	maxResumeWait = 16 * time.Second
 	// freeInterval is how often memory is freed that a sandbox has read.
@@ -41,11 +44,14 @@ func (p *Sandboxes) pausable() bool { return p.config.PauseBytes > 0 }
 // pause writes the sandbox to the disk, where it may take so many bytes. The sandbox goes on whatever comes of it, and the caller ends it. It has executed nothing since: all of
 // a session stands still between two turns.
 func (p *Sandboxes) pause(ctx context.Context, w *instance, most int64, interrupt <-chan struct{}) (_ *paused, err error) {
-	if err := w.heed(); err != nil {
-		return nil, err
+	if w.unpausable == nil {
+		w.unpausable = w.heed()
 	}
-	if w.control == nil {
-		return nil, errors.New("its worker has no control of the sandbox")
+	if w.unpausable == nil && w.control == nil {
+		w.unpausable = errors.New("its worker has no control of the sandbox")
+	}
+	if w.unpausable != nil {
+		return nil, w.unpausable
 	}
 	state, err := newSealedFile(p.config.PauseDir, &p.pauses, most)
 	if err != nil {
@@ -61,11 +67,17 @@ func (p *Sandboxes) pause(ctx context.Context, w *instance, most int64, interrup
 		return nil, fmt.Errorf("use the sandbox's control socket: %w", err)
 	}
 	defer control.Close()
-	if err := w.session.Pause(ctx, p.config.StartTimeout); err != nil {
+	if err := w.session.Pause(ctx, pauseTimeout); err != nil {
 		return nil, err
 	}
 	if err := checkpointInto(ctx, control, state, interrupt); err != nil {
-		return nil, errors.Join(err, w.session.Stay(ctx, p.config.StartTimeout))
+		if errors.Is(err, errNoAnswer) { // an answer that comes later would be taken for that to another call
+			w.unpausable = err
+		}
+		if lost := w.session.Stay(ctx, pauseTimeout); lost != nil {
+			return nil, fmt.Errorf("the session doesn't go on: %w (%v)", lost, err) //nolint:errorlint // it is no matter what had interrupted it
+		}
+		return nil, err
 	}
 	return &paused{plan: w.plan, image: w.image, madeOf: w.madeOf, state: state}, nil
 }
@@ -80,8 +92,9 @@ func checkpointInto(ctx context.Context, control net.Conn, state *sealedFile, in
 	}
 	defer ours.Close()
 	growPipe(int(theirs.Fd()))
+	// The sandbox gets as much time once more for its answer: it may learn late that nobody reads what it writes.
 	deadline := time.Now().Add(pauseTimeout)
-	if err := errors.Join(control.SetDeadline(deadline), ours.SetReadDeadline(deadline)); err != nil {
+	if err := errors.Join(control.SetDeadline(deadline.Add(pauseTimeout)), ours.SetReadDeadline(deadline)); err != nil {
 		theirs.Close()
 		return err
 	}
@@ -146,10 +159,10 @@ func awaitAnswer(control net.Conn) error {
 	return nil
 }
 
-// resumeOrRetry resumes, again and again for half a minute where it is not the file's fault: the state is as it was until a sandbox goes on with it.
-func (p *Sandboxes) resumeOrRetry(ctx context.Context, from *paused, before *session.Session) (*instance, error) {
+// resumeOrRetry resumes, again and again where it is not the file's fault: the state is as it was until a sandbox goes on with it.
+func (p *Sandboxes) resumeOrRetry(ctx context.Context, from *paused, task session.Task, before *session.Session) (*instance, error) {
 	for wait := time.Second; ; wait *= 2 {
-		w, err := p.resume(ctx, from, before)
+		w, err := p.resume(ctx, from, task, before)
 		if err == nil || errors.Is(err, errSpoilt) || errors.Is(err, errOtherFiles) || wait > maxResumeWait {
 			return w, err
 		}
@@ -161,7 +174,7 @@ func (p *Sandboxes) resumeOrRetry(ctx context.Context, from *paused, before *ses
 }
 
 // resume starts a sandbox that goes on where the paused one was, as the session before.
-func (p *Sandboxes) resume(ctx context.Context, from *paused, before *session.Session) (_ *instance, err error) {
+func (p *Sandboxes) resume(ctx context.Context, from *paused, task session.Task, before *session.Session) (_ *instance, err error) {
 	r := &resumed{image: from.image, madeOf: from.madeOf}
 	if r.memory, err = memoryFile("paused sandbox"); err != nil {
 		return nil, err
@@ -180,7 +193,7 @@ func (p *Sandboxes) resume(ctx context.Context, from *paused, before *session.Se
 	freeing, stop := context.WithCancel(ctx)
 	freed := make(chan error, 1)
 	go func() { freed <- r.free(freeing) }()
-	w, err := p.startAs(ctx, time.Now(), from.plan, startMode{resumes: r, control: true})
+	w, err := p.startAs(ctx, time.Now(), from.plan.resuming(task.Program.Limits), startMode{resumes: r, control: true})
 	stop()
 	if err = errors.Join(err, <-freed); err == nil {
 		err = w.goOnAs(ctx, before, p.config.StartTimeout)
@@ -192,6 +205,15 @@ func (p *Sandboxes) resume(ctx context.Context, from *paused, before *session.Se
 		return nil, err
 	}
 	return w, nil
+}
+
+// resuming is the plan of a container in which a program of these limits goes on. It has to hold from the start all that the program may hold; a new one is given more only before its
+// code runs.
+func (p plan) resuming(limits job.Limits) plan {
+	if of, has := boundsOf(limits), boundsOf(p.limits); of.memory > has.memory || of.pids > has.pids {
+		p.limits, p.reusable = limits, false
+	}
+	return p
 }
 
 // goOnAs makes the sandbox that of the session before, with which its agent goes on.
@@ -267,23 +289,50 @@ func (p *Sandboxes) tryPause(ctx context.Context, w *instance, turns sandbox.Tur
 func (p *Sandboxes) awaitTurn(ctx context.Context, before *instance, task session.Task, from *paused) (*instance, *sandbox.Turn, error) {
 	defer from.state.close()
 	turns := task.Program.Turns
-	t, ok, err := turns.Next(ctx)
-	switch {
-	case err != nil:
-		return nil, nil, fmt.Errorf("wait for a turn: %w", err)
-	case !ok:
-		return nil, nil, nil
+	for {
+		t, ok, err := turns.Next(ctx)
+		switch {
+		case err != nil:
+			return nil, nil, fmt.Errorf("wait for a turn: %w", err)
+		case !ok:
+			return nil, nil, nil
+		}
+		began := time.Now()
+		resuming, stop := whileWanted(ctx, t.Interrupt)
+		w, err := p.resumeOrRetry(resuming, from, task, before.session)
+		interrupted := errors.Is(context.Cause(resuming), errInterrupted)
+		stop()
+		switch {
+		case ctx.Err() != nil && err != nil:
+			return nil, nil, fmt.Errorf("resume session: %w", context.Cause(ctx))
+		case err != nil && interrupted: // nothing of it was executed, and the session is paused as before
+			if err := turns.Ended(ctx, before.session.Unrun()); err != nil {
+				return nil, nil, err
+			}
+			continue
+		case err != nil:
+			return nil, nil, fmt.Errorf("%w: %w", sandbox.ErrStateLost, err)
+		}
+		if listener, ok := turns.(sandbox.Pauses); ok {
+			listener.Resumed(time.Since(began))
+		}
+		return w, &t, nil
 	}
-	began := time.Now()
-	w, err := p.resumeOrRetry(ctx, from, before.session)
-	switch {
-	case ctx.Err() != nil && err != nil:
-		return nil, nil, fmt.Errorf("resume session: %w", context.Cause(ctx))
-	case err != nil:
-		return nil, nil, fmt.Errorf("%w: %w", sandbox.ErrStateLost, err)
-	}
-	if listener, ok := turns.(sandbox.Pauses); ok {
-		listener.Resumed(time.Since(began))
-	}
-	return w, &t, nil
+}
+
+// errInterrupted ends a resume whose execution is wanted no more.
+var errInterrupted = errors.New("the execution was interrupted")
+
+// whileWanted returns a context for a resume: until its execution is interrupted, and for resumeTimeout at most.
+func whileWanted(ctx context.Context, interrupt <-chan struct{}) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, expire := context.WithTimeout(ctx, resumeTimeout)
+	go func() {
+		select {
+		case <-interrupt:
+			cancel(errInterrupted)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { expire(); cancel(nil) }
 }

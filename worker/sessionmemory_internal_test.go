@@ -1,0 +1,90 @@
+package worker
+
+import (
+	"context"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// TestPausedTakesNothingWithoutMemory: a paused session whose execution is canceled as it waits for a slot asks for neither slot nor memory any more, and its next execution
+// waits for both.
+func TestPausedTakesNothingWithoutMemory(t *testing.T) {
+	t.Parallel()
+	w := sessionWorker(t, 1024)
+	w.withRecords(t)
+	w.sessions.turns = newTurnSlots(1)
+	ctx, settings := t.Context(), job.SessionSettings{Runtime: "python", Limits: job.Limits{MemoryMB: 256, WallMS: 1000}}
+	x, err := w.Records.OpenSession(ctx, "default", settings)
+	if err == nil {
+		x, err = w.Records.ClaimSession(ctx, x.ID, w.ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	wake := make(chan struct{}) // received means that the look before it is over
+	h := &heldSession{
+		worker: w, life: context.WithoutCancel(ctx), record: x, log: w.Log, limits: settings.Limits, languages: []string{"python"},
+		clock: newClock(x), wake: wake, memoryMB: 512, pause: pause{on: true},
+	}
+	execute := func() string {
+		id := job.NewID("default")
+		if err := w.Records.AddTurn(ctx, x.ID, id, settings.Spec(job.SessionExecution{Code: "1"}), record.NewTurn{}); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	waiting := func() int {
+		w.sessions.turns.mu.Lock()
+		defer w.sessions.turns.mu.Unlock()
+		return len(w.sessions.turns.waiting)
+	}
+	memory := func() (free, wanted int64) {
+		w.memory.mu.Lock()
+		defer w.memory.mu.Unlock()
+		return w.memory.free, w.memory.wanted
+	}
+	if !w.sessions.turns.try("default") {
+		t.Fatal("there is no slot")
+	}
+	canceled := execute()
+	type next struct {
+		turn sandbox.Turn
+		err  error
+	}
+	got := make(chan next, 1)
+	go func() {
+		turn, _, err := h.Next(ctx)
+		got <- next{turn, err}
+	}()
+	gbtest.Eventually(t, "it has memory, and waits for a slot", func() bool { free, _ := memory(); return free == 512 && waiting() == 1 })
+	if status, err := w.Records.Cancel(ctx, canceled, nil); err != nil || status != job.Canceled {
+		t.Fatalf("got %s, %v", status, err)
+	}
+	wake <- struct{}{}
+	gbtest.Eventually(t, "it has given both back", func() bool { free, _ := memory(); return free == 1024 && waiting() == 0 })
+	if !w.memory.tryAcquire(1024) {
+		t.Fatal("the memory isn't free")
+	}
+	id := execute()
+	wake <- struct{}{}
+	gbtest.Eventually(t, "the other execution waits for memory", func() bool { _, wanted := memory(); return wanted == 512 })
+	w.sessions.turns.give("default")
+	wake <- struct{}{}
+	wake <- struct{}{}
+	if j, err := w.Records.Get(ctx, id); err != nil || j.State != job.Queued {
+		t.Errorf("without memory: got %s, %v, want it queued", j.State, err)
+	}
+	w.memory.release(1024)
+	n := <-got
+	if n.err != nil || string(n.turn.Code) != "1" || h.release == nil || !h.slot {
+		t.Errorf("got %+v, with a slot: %v", n, h.slot)
+	}
+	h.turn.close()
+	if h.giveMemory(); w.memory.missing() != 0 {
+		t.Error("memory is missing")
+	}
+}
