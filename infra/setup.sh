@@ -20,7 +20,8 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 
 runsc_version=$(cat infra/runsc/version)
 readonly runsc_version
-readonly versitygw_version=v1.8.0
+versitygw_version=$(cat infra/versitygw/version)
+readonly versitygw_version
 readonly go_version=1.26.8 # for machines whose own go is older than go.mod asks for
 # The flags of the Makefile's commands, so that the two share Go's build cache.
 export GOFLAGS='-trimpath -gcflags=all=-dwarf=false -ldflags=-w'

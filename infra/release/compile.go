@@ -59,7 +59,8 @@ func cloneCommit(ctx context.Context, tree, to string) error {
 	return quietly(exec.CommandContext(ctx, "git", "clone", "-q", tree, to))
 }
 
-// compile builds the programs for an architecture below root, and runsc.
+// compile builds the programs for an architecture below root, and the two of other projects: runsc, and the S3 server
+// that infra/install.sh starts.
 func (r *release) compile(ctx context.Context, root, arch string) ([]program, error) {
 	var programs []program
 	for _, path := range commands {
@@ -92,15 +93,71 @@ func (r *release) compile(ctx context.Context, root, arch string) ([]program, er
 	if err != nil {
 		return nil, err
 	}
+	programs = append(programs, p)
+	r.say("compile", "lib/versitygw for "+arch)
+	version, err := versionIn(r.tree, versitygwVersion)
+	if err != nil {
+		return nil, err
+	}
+	out = filepath.Join(root, "lib/versitygw")
+	if err := install(ctx, r.work, "github.com/versity/versitygw/cmd/versitygw@"+version, out, arch); err != nil {
+		return nil, err
+	}
+	if p, err = readProgram(out, "lib/versitygw"); err != nil {
+		return nil, err
+	}
 	return append(programs, p), nil
+}
+
+// The files that name the versions of the programs of other projects.
+const (
+	runscVersion     = "infra/runsc/version"
+	versitygwVersion = "infra/versitygw/version"
+)
+
+// versionIn reads such a file.
+func versionIn(tree, file string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(tree, file))
+	return strings.TrimSpace(string(b)), err
 }
 
 // build compiles a package of a tree to a static program, the same wherever the tree lies.
 func build(ctx context.Context, tree, pkg, out, arch string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-tags", podmanTags, "-ldflags=-s -w -buildid=", "-o", out, pkg)
 	cmd.Dir = tree
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS=linux", "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=")
+	cmd.Env = static(arch)
 	return quietly(cmd)
+}
+
+// static is the environment in which Go makes a static program for an architecture, whatever the caller's own says.
+func static(arch string) []string {
+	return append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS=linux", "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=")
+}
+
+// install compiles a program of another module, name@version, with the versions of others that it names itself.
+func install(ctx context.Context, work, pkg, out, arch string) error {
+	cache, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE").Output()
+	if err != nil {
+		return fmt.Errorf("find Go's cache of modules: %w", err)
+	}
+	dir, err := os.MkdirTemp(work, "install-")
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", "install", "-trimpath", "-ldflags=-s -w -buildid=", pkg)
+	cmd.Dir = work
+	// Go refuses GOBIN for another architecture than this one's.
+	cmd.Env = append(static(arch), "GOBIN=", "GOPATH="+dir, "GOMODCACHE="+strings.TrimSpace(string(cache)))
+	if err := quietly(cmd); err != nil {
+		return err
+	}
+	name, _, _ := strings.Cut(filepath.Base(pkg), "@")
+	for _, made := range []string{filepath.Join(dir, "bin", name), filepath.Join(dir, "bin", "linux_"+arch, name)} {
+		if err := os.Rename(made, out); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return fmt.Errorf("go install %s made no %s", pkg, name)
 }
 
 func readProgram(file, path string) (program, error) {

@@ -18,11 +18,15 @@ import (
 	"strings"
 )
 
-// modulesOf returns the modules that programs link, beside Glovebox itself, in order of their paths.
+// modulesOf returns the modules that programs are of or link, beside Glovebox itself, in order of their paths.
 func modulesOf(programs ...program) []debug.Module {
 	all := map[string]debug.Module{}
 	for _, p := range programs {
-		for _, m := range p.info.Deps {
+		modules := p.info.Deps
+		if p.info.Main.Sum != "" { // one that was not built in a tree of its own
+			modules = append([]*debug.Module{&p.info.Main}, modules...)
+		}
+		for _, m := range modules {
 			if m.Replace != nil {
 				m = m.Replace
 			}
@@ -117,7 +121,7 @@ func (l *licenceTexts) add(user, dir string) error {
 
 func (l *licenceTexts) join() []byte {
 	var b bytes.Buffer
-	fmt.Fprintln(&b, "What is linked into Glovebox's programs and runsc, and the licences that it comes under.")
+	fmt.Fprintln(&b, "What Glovebox's programs, runsc and versitygw are made of, and the licences that it comes under.")
 	for _, text := range l.texts {
 		fmt.Fprintf(&b, "\n%s\n\n%s\n\n%s\n", strings.Repeat("=", 80), strings.Join(l.users[text], "\n"), text)
 	}

@@ -53,7 +53,11 @@ func (r *release) sign(signer *attest.Signer) error {
 	if err != nil {
 		return err
 	}
-	runsc, err := os.ReadFile(filepath.Join(r.tree, "infra/runsc/version"))
+	runsc, err := versionIn(r.tree, runscVersion)
+	if err != nil {
+		return err
+	}
+	versitygw, err := versionIn(r.tree, versitygwVersion)
 	if err != nil {
 		return err
 	}
@@ -62,7 +66,8 @@ func (r *release) sign(signer *attest.Signer) error {
 			ExternalParameters: attest.ReleaseParameters{Repository: repository, Version: r.source.version},
 			Dependencies: []attest.ResourceMaterial{
 				{URI: "git+" + repository, Digest: map[string]string{"gitCommit": r.source.commit}},
-				{URI: packageURL("gvisor.dev/gvisor", strings.TrimSpace(string(runsc)))},
+				{URI: packageURL("gvisor.dev/gvisor", runsc)},
+				{URI: packageURL("github.com/versity/versitygw", versitygw)},
 				{URI: packageURL("toolchain", r.source.goVersion)},
 			},
 		},
