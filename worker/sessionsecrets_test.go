@@ -2,12 +2,14 @@ package worker_test
 
 import (
 	"encoding/base64"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker"
@@ -101,10 +103,17 @@ func TestSessionWithoutSecret(t *testing.T) {
 func (g *glovebox) failsWithout(name, because string) {
 	g.t.Helper()
 	id := g.openSession(job.SessionSettings{Runtime: "python", Secrets: []string{name}})
-	waits := g.execute(id, "print(1)")
+	waits := job.NewID("default")
+	err := g.records.AddTurn(g.t.Context(), id, waits, job.SessionSettings{Runtime: "python"}.Spec(job.SessionExecution{Code: "print(1)"}), record.NewTurn{})
+	if err != nil && !errors.Is(err, job.ErrSessionEnded) {
+		g.t.Fatal(err)
+	}
 	x := g.session(id, job.SessionEnded)
 	if x.EndReason != job.EndFailed || !strings.Contains(x.EndedBecause, because) {
 		g.t.Errorf("%s: got %s, %q; want failed, %q", name, x.EndReason, x.EndedBecause, because)
+	}
+	if err != nil { // it had ended before anything could wait
+		return
 	}
 	if r := g.result(waits); r.Status != job.Canceled || r.Error == nil || r.Error.Code != job.CodeSessionEnded {
 		g.t.Errorf("%s: got %+v, want what waited canceled", name, r)
