@@ -49,7 +49,7 @@ func TestBudgetRefuses(t *testing.T) {
 		{"/v1/runs", "", `{"pipeline":{"steps":{"a":{"runtime":"python","source":"1"}}}}`},
 	} {
 		var p producer.Problem
-		w.expecting(t, "POST", strings.NewReplacer("{name}", c.name, "{id}", c.name).Replace(c.path), c.body, http.StatusPaymentRequired, &p)
+		w.expecting(t, "POST", strings.NewReplacer("{name}", c.name, "{id}", c.name).Replace(c.path), c.body, http.StatusPaymentRequired, &p, "Content-Type: application/json")
 		if p.Code() != job.CodeBudgetExceeded || !strings.Contains(p.Detail, spent) || !strings.Contains(p.Detail, "is spent (0.000007000 so far)") {
 			t.Errorf("%s: got %s %q", c.path, p.Code(), p.Detail)
 		}
