@@ -47,7 +47,7 @@ const (
 
 // SessionSettings are what is asked for: an interpreter, and what it may use.
 type SessionSettings struct {
-	Runtime string `json:"runtime" doc:"Name or alias of a runtime that has sessions, such as python, node, typescript or bash." example:"python"`
+	Runtime string `json:"runtime" doc:"Name or alias of a runtime that has sessions, such as python, node, typescript, bash or multi." example:"python"`
 	// Limits hold for each execution, but those of memory, processes and disk for the session as a whole.
 	Limits Limits            `json:"limits,omitempty" doc:"An absent field has the runtime's default. Each execution has wall_ms, cpu_ms and output_kb anew; memory, processes and disk are the whole session's."`
 	Env    map[string]string `json:"env,omitempty" doc:"Environment variables added to the runtime's own."`

@@ -28,7 +28,10 @@ type Runtime struct {
 	Limits job.Limits `json:"limits" doc:"Defaults of jobs on this runtime."`
 	// Isolation is what its jobs are isolated by, where that is less than gVisor.
 	Isolation job.Isolation `json:"isolation,omitempty" doc:"What its jobs are isolated by, where that is less than gVisor: only jobs that accept it (isolation) run there."`
-	Warm      int           `json:"warm" doc:"Sandboxes that wait started."`
+	// Sessions says whether it has sessions. Languages are those that contexts of these can have, its own first; none without sessions.
+	Sessions  bool     `json:"sessions" doc:"Whether it has sessions."`
+	Languages []string `json:"languages" doc:"Languages that contexts of its sessions can have, its own first; empty without sessions." nullable:"false"`
+	Warm      int      `json:"warm" doc:"Sandboxes that wait started."`
 }
 
 // Image is an image that jobs can bring, instead of a runtime.

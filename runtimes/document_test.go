@@ -65,6 +65,19 @@ ask for them.
 `)
 	table(&b, slices.DeleteFunc(set.List(), func(r Runtime) bool { return r.Core }))
 	b.WriteString(`
+## Sessions
+
+These runtimes have [sessions](agents.md#sessions). The first language is that of the context ` + "`main`" + `; further contexts can have any of them.
+
+| runtime | languages of contexts |
+|---|---|
+`)
+	for _, r := range set.List() {
+		if languages := r.Languages(); len(languages) > 0 {
+			fmt.Fprintf(&b, "| `%s` | `%s` |\n", r.Name, strings.Join(languages, "`, `"))
+		}
+	}
+	b.WriteString(`
 ## Commands
 
 What runs, in the job's directory. ` + "`{file}`" + ` stands for the file; the job's arguments follow.

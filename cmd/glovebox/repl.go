@@ -28,7 +28,7 @@ func (a *app) replCommand() *cobra.Command {
 the session's /work. A line that is not finished, as "def f():" or what was pasted, goes on
 until an empty line. Ctrl-C interrupts the code and keeps the state; Ctrl-D or exit ends the
 session, but one that --session names. RUNTIME is python unless it is said: node,
-typescript, bash.
+typescript or bash, or multi, of which this is Python.
 
 Pictures that the code saves appear in terminals that can show them: kitty, Ghostty, WezTerm
 and iTerm2. The session ends by itself after --idle without an execution.`,

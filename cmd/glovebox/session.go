@@ -21,8 +21,9 @@ func (a *app) sessionCommand() *cobra.Command {
 		Use:   "session",
 		Short: "Execute code that goes on from the code before",
 		Long: `Execute code that goes on from the code before: a session is an interpreter, in a sandbox of
-its own, that keeps its state. It holds its memory until it ends: by "session end", at the
-end of its --ttl, or when it has executed nothing for its --idle time.`,
+its own, that keeps its state. It ends by "session end", at the end of its --ttl, or when it
+has executed nothing for its --idle time. Until then it holds its memory, unless its worker
+pauses it.`,
 		Example: `  id=$(glovebox session start python)
   glovebox session exec $id 'x = 41'
   glovebox session exec $id 'print(x + 1)'
@@ -40,8 +41,8 @@ func (a *app) sessionStartCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start RUNTIME",
 		Short: "Start a session",
-		Long: `Start a session of python, node, typescript or bash, and print its id. It can be given code at
-once, which waits until a worker holds the session.`,
+		Long: `Start a session of python, node, typescript, bash or multi (several languages side by side), and
+print its id. It can be given code at once, which waits until a worker holds the session.`,
 		Example: `  glovebox session start python
   glovebox session start node --ttl 30m --limit memory_mb=512
   glovebox session start bash --secret API_TOKEN`,

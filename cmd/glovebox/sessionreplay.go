@@ -19,8 +19,9 @@ func (a *app) sessionReplayCommand() *cobra.Command {
 		Short: "Execute again what a session has executed, in a new session",
 		Long: `Start a session like that one, execute in it the code and files that it has executed, each once
 and in their order, and say of each execution whether it came to the same: status, exit code,
-what it printed, files that it changed, and whether the state was kept. The new session stays, and goes
-on from there: after the loss of the first one, or beside it. The exit status is 1 where anything differs.
+what it printed, its results and its exception, files that it changed, and whether the state was
+kept. The new session stays, and goes on from there: after the loss of the first one, or beside it.
+The exit status is 1 where anything differs.
 
 What reads a clock, draws random numbers or prints addresses differs each time. An execution
 that was lost with its session is not executed again.`,

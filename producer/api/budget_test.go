@@ -21,6 +21,12 @@ func TestBudgetRefuses(t *testing.T) {
 	w.tenant(t, "default", job.Terms{Budget: job.Budget{Nano: 5_000}})
 	hook := w.hook(t, `"sender":"github","secret":"`+hookSecret+`"`)
 	w.expecting(t, "PUT", "/v1/schedules/minutely", `{"template":"report","cron":"* * * * *","params":{"ref":"x","event":"y"}}`, http.StatusOK, nil)
+	var x job.Session
+	w.expecting(t, "POST", "/v1/sessions", `{"runtime":"python"}`, http.StatusAccepted, &x)
+	var described struct {
+		Paths map[string]map[string]struct{ Responses map[string]any }
+	}
+	w.expecting(t, "GET", "/openapi.json", "", http.StatusOK, &described)
 	var run job.Run
 	w.expecting(t, "POST", "/v1/runs", `{"pipeline":`+twoSteps+`,"params":{"ref":"main"}}`, http.StatusAccepted, &run)
 	w.advance(t, run.ID)
@@ -32,15 +38,23 @@ func TestBudgetRefuses(t *testing.T) {
 	}
 	const spent = "the tenant's budget of 0.000005000 for "
 
-	for path, body := range map[string]string{
-		"/v1/jobs":     `{"runtime":"python","source":"1"}`,
-		"/v1/sessions": `{"runtime":"python"}`,
-		"/v1/runs":     `{"pipeline":{"steps":{"a":{"runtime":"python","source":"1"}}}}`,
+	for _, c := range []struct{ path, name, body string }{
+		{"/v1/jobs", "", `{"runtime":"python","source":"1"}`},
+		{"/v1/batches", "", `{"jobs":[{"runtime":"python","source":"1"}]}`},
+		{"/v1/code-sandbox/execute", "", `{"language":"python","code":"1"}`},
+		{"/v1/templates/{name}/run", "report", `{"params":{"ref":"x","event":"y"}}`},
+		{"/v1/schedules/{name}/run", "minutely", ``},
+		{"/v1/sessions", "", `{"runtime":"python"}`},
+		{"/v1/sessions/{id}/execute", x.ID, `{"code":"1"}`},
+		{"/v1/runs", "", `{"pipeline":{"steps":{"a":{"runtime":"python","source":"1"}}}}`},
 	} {
 		var p producer.Problem
-		w.expecting(t, "POST", path, body, http.StatusPaymentRequired, &p)
-		if p.Code() != job.CodeBudgetExceeded || !strings.HasPrefix(p.Detail, spent) || !strings.Contains(p.Detail, "is spent (0.000007000 so far)") {
-			t.Errorf("%s: got %s %q", path, p.Code(), p.Detail)
+		w.expecting(t, "POST", strings.NewReplacer("{name}", c.name, "{id}", c.name).Replace(c.path), c.body, http.StatusPaymentRequired, &p, "Content-Type: application/json")
+		if p.Code() != job.CodeBudgetExceeded || !strings.Contains(p.Detail, spent) || !strings.Contains(p.Detail, "is spent (0.000007000 so far)") {
+			t.Errorf("%s: got %s %q", c.path, p.Code(), p.Detail)
+		}
+		if described.Paths[c.path]["post"].Responses["402"] == nil {
+			t.Errorf("%s: its description has no 402", c.path)
 		}
 	}
 	if a := w.github(t, hook.Path, hookSecret, "d1", `{"ref":"main"}`); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || strings.Contains(string(a.body), "0.0000") {

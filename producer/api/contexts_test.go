@@ -5,10 +5,38 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
+
+// TestRuntimesOfSessions: a runtime that is listed says whether it has sessions, and which languages their contexts can have.
+func TestRuntimesOfSessions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	var list struct {
+		Runtimes []struct {
+			Name      string
+			Sessions  *bool
+			Languages []string
+		}
+	}
+	w.expecting(t, "GET", "/v1/runtimes", "", http.StatusOK, &list)
+	got := map[string][]string{}
+	for _, r := range list.Runtimes {
+		if r.Sessions == nil || *r.Sessions != (len(r.Languages) > 0) {
+			t.Errorf("%s: got sessions %v, languages %v", r.Name, r.Sessions, r.Languages)
+		}
+		got[r.Name] = r.Languages
+	}
+	want := map[string][]string{"python": {"python", "javascript"}, "bash": {}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
 
 // TestContexts: contexts are made, listed, restarted and deleted, and what they can't be is refused. A worker's part is made by hand.
 func TestContexts(t *testing.T) {

@@ -38,7 +38,7 @@ func (a *API) executeRoute(h huma.API, d documenter) {
 		"Runs code as a job with the limits of its runtime (10 seconds and 256 MiB, unless the runtime says otherwise) and half a processor, and holds the answer until it has ended, up to 30 seconds. "+
 			"Whatever the code did is answered with 200. Where it has not ended by then, the answer is 503 (wait_over) with the job's id: the job goes on, and GET /v1/jobs/{id}, or the same request under the same Idempotency-Key, has its result later.",
 		d.answers(200, "The code has ended", d.schema(producer.Execution{})),
-		d.problems(400, 401, 409, 410, 413, 415, 500, 503))
+		d.problems(400, 401, 402, 409, 410, 413, 415, 500, 503))
 	execute.MaxBodyBytes = recordBody // JSON may make a byte of code six
 	execute.RequestBody = jsonBody()
 	huma.Register(h, execute, a.execute)

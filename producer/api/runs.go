@@ -59,7 +59,7 @@ func (a *API) runRoutes(h huma.API, d documenter) {
 	start := d.operation("start-run", http.MethodPost, "/v1/runs", "Run a pipeline",
 		"A pipeline is up to 64 steps that need each other, each a job or one for each item of a list: given here, or stored as a template. All faults of it are answered at once, before anything is made of it. "+
 			"pipeline.completed is posted once, when every step has ended.",
-		d.answers(200, "The run has ended", run), d.answers(202, "The run is accepted", run), d.problems(400, 401, 404, 409, 410, 413, 415, 422, 503))
+		d.answers(200, "The run has ended", run), d.answers(202, "The run is accepted", run), d.problems(400, 401, 402, 404, 409, 410, 413, 415, 422, 503))
 	start.MaxBodyBytes = recordBody
 	start.RequestBody = jsonBody()
 	huma.Register(h, start, a.startRun)
@@ -67,7 +67,7 @@ func (a *API) runRoutes(h huma.API, d documenter) {
 
 	rerun := d.operation("rerun-run", http.MethodPost, "/v1/runs/{id}/rerun", "Run a run again",
 		"Repeats a run that has ended, with the same pipeline and parameters, as a new run. Steps that have succeeded, or were not to run, are taken over with what their jobs have left; those that did not succeed run again, with all that follow, and so does the step in from.",
-		d.answers(200, "The run has ended", run), d.answers(202, "The run is accepted", run), d.problems(400, 401, 404, 409, 410, 413, 415, 422, 503))
+		d.answers(200, "The run has ended", run), d.answers(202, "The run is accepted", run), d.problems(400, 401, 402, 404, 409, 410, 413, 415, 422, 503))
 	rerun.MaxBodyBytes = recordBody
 	rerun.RequestBody = jsonBody()
 	huma.Register(h, rerun, a.rerunRun)

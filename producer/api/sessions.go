@@ -58,8 +58,8 @@ type sessionsOutput struct{ Body producer.SessionPage }
 // sessionRoutes are interpreters that keep their state.
 func (a *API) sessionRoutes(h huma.API, d documenter) {
 	start := d.operation("start-session", http.MethodPost, "/v1/sessions", "Start a session",
-		"A session is an interpreter in a sandbox of its own that keeps its state from one execution to the next. It can be given code at once: that waits until a worker holds the session. It holds its memory until it ends: when it is deleted, at the end of ttl_seconds, or when it has executed nothing for idle_seconds.",
-		d.answers(202, "The session is accepted", d.schema(job.Session{})), d.problems(400, 401, 409, 410, 413, 415, 422, 503))
+		"A session is an interpreter in a sandbox of its own that keeps its state from one execution to the next. It can be given code at once: that waits until a worker holds the session. It ends when it is deleted, at the end of ttl_seconds, or when it has executed nothing for idle_seconds. Until then it holds its memory, unless its worker pauses it.",
+		d.answers(202, "The session is accepted", d.schema(job.Session{})), d.problems(400, 401, 402, 409, 410, 413, 415, 422, 503))
 	start.DefaultStatus = http.StatusAccepted
 	start.MaxBodyBytes = recordBody
 	start.RequestBody = jsonBody()
@@ -111,7 +111,7 @@ func (a *API) sessionRoutes(h huma.API, d documenter) {
 		"The execution is a job: GET, DELETE and events of /v1/jobs/{id} are for it, too. Executions take turns in the order in which they came; up to 16 wait. Its files are those that it has changed. "+
 			"Its result's session says whether the state is kept or lost. An execution is tried once: where its worker is lost, it ends as internal_error with the code session_lost.",
 		d.answers(200, "The execution has ended: its result", d.result), d.answers(202, "The execution is accepted", d.record),
-		d.problems(400, 401, 404, 409, 410, 413, 415, 422, 503))
+		d.problems(400, 401, 402, 404, 409, 410, 413, 415, 422, 503))
 	execute.DefaultStatus = http.StatusAccepted
 	execute.MaxBodyBytes = recordBody
 	execute.RequestBody = jsonBody()

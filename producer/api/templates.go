@@ -54,7 +54,7 @@ func (a *API) templateRoutes(h huma.API, d documenter) {
 	run := d.operation("run-template", http.MethodPost, "/v1/templates/{name}/run", "Run a template",
 		"Makes a job of the newest revision, or with name@3 of the third, as POST /v1/jobs does. The job's metadata says which, as "+job.TemplateKey+". Parameters are checked against the template's schema, and put where the template points at them, never into text.",
 		d.answers(200, "The job has ended: its result", d.result), d.answers(202, "The job is accepted", d.record),
-		d.problems(400, 401, 404, 409, 410, 413, 415, 422, 503))
+		d.problems(400, 401, 402, 404, 409, 410, 413, 415, 422, 503))
 	run.DefaultStatus = http.StatusAccepted
 	run.MaxBodyBytes = recordBody
 	run.RequestBody = jsonBody()

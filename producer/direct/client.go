@@ -221,10 +221,13 @@ func (c *Client) Runtimes(ctx context.Context) ([]producer.Runtime, error) {
 	for i, r := range published {
 		list[i] = producer.Runtime{
 			Name: r.Name, Version: r.Version, Aliases: r.Aliases, Image: r.Image,
-			ImageDigest: r.ImageDigest, Limits: r.Limits, Warm: r.Warm, Isolation: r.Isolation,
+			ImageDigest: r.ImageDigest, Limits: r.Limits, Warm: r.Warm, Isolation: r.Isolation, Sessions: r.Sessions, Languages: r.Languages,
 		}
 		if list[i].Aliases == nil {
 			list[i].Aliases = []string{}
+		}
+		if list[i].Languages == nil {
+			list[i].Languages = []string{}
 		}
 	}
 	slices.SortStableFunc(list, func(a, b producer.Runtime) int { return strings.Compare(a.Name, b.Name) })

@@ -54,7 +54,7 @@ func runCode(languages []string) Tool {
 		"properties": map[string]any{
 			"code":       map[string]any{"type": "string", "description": "The whole program, or in a session the next piece of it. Print what you want to see."},
 			"language":   language,
-			"session_id": map[string]any{"type": "string", "description": "\"new\" starts a session of python, node, typescript or bash, whose variables and files stay for later calls; the session_id of an earlier answer goes on with it. Without it nothing stays."},
+			"session_id": map[string]any{"type": "string", "description": "\"new\" starts a session of python, node, typescript, bash or multi (which executes Python here), whose variables and files stay for later calls; the session_id of an earlier answer goes on with it. Without it nothing stays."},
 			"stdin":      map[string]any{"type": "string", "description": "What the program reads from standard input."},
 			"timeout_ms": map[string]any{"type": "integer", "minimum": 1, "description": "How long it may run, in milliseconds. Default: 10000. That of the call that starts a session is the most for all its calls."},
 			"files": map[string]any{

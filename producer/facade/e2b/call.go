@@ -41,7 +41,7 @@ func codeOfStatus(status int) string {
 		return "not_found"
 	case http.StatusConflict:
 		return "already_exists"
-	case http.StatusTooManyRequests:
+	case http.StatusTooManyRequests, http.StatusPaymentRequired:
 		return "resource_exhausted"
 	case http.StatusBadGateway, http.StatusServiceUnavailable: // SDKs take it for a sandbox that has ended
 		return "unavailable"

@@ -366,6 +366,16 @@ func TestErrorOf(t *testing.T) {
 	}
 }
 
+// TestCodeOfStatus: what is refused for a reason is no fault of ours, which SDKs would try again, and each code has a status.
+func TestCodeOfStatus(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]string{402: "resource_exhausted", 403: "permission_denied", 409: "already_exists", 413: "invalid_argument", 415: "invalid_argument", 429: "resource_exhausted", 418: "internal"} {
+		if got := codeOfStatus(status); got != want || statusOfCode[got] == 0 {
+			t.Errorf("%d: got %q, %d, want %q", status, got, statusOfCode[got], want)
+		}
+	}
+}
+
 // TestBashEnv: variables hold between the two, whatever their values are, and then are as they were.
 func TestBashEnv(t *testing.T) {
 	t.Parallel()
