@@ -17,6 +17,9 @@ const (
 // restSlack is CPU time that is nobody's doing: gVisor counts in ticks of 10 ms, and what ended with a turn may get its last one after it.
 const restSlack = 50 * time.Millisecond
 
+// restorePatience is how long what was restored may take to stand still again.
+const restorePatience = time.Second
+
 // stirred is why a turn is refused whose session did not rest before it.
 const stirred = "glovebox: code of the session ran between two executions: its state is gone, and this code was not executed"
 
@@ -67,14 +70,16 @@ func (s *session) answerPause(c *contexts, what agentwire.Type) error {
 	return s.sayReady()
 }
 
-// goOn holds no CPU time of a pause against the session, unless any of it runs: a timer that was due during the pause sends its SIGCONT at its end.
+// goOn holds no CPU time of a pause against the session, unless any of it runs on: a timer that was due during the pause sends its SIGCONT at its end.
 func (c *contexts) goOn() error {
+	for until := time.Now().Add(restorePatience); c.canStir() && !standsStill(); time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			return c.endStirred()
+		}
+	}
 	used, err := c.group.cpu()
 	if err != nil {
 		return err
-	}
-	if c.canStir() && !standsStill() {
-		return c.endStirred()
 	}
 	c.cpu = used
 	return nil

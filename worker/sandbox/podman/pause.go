@@ -163,7 +163,7 @@ func awaitAnswer(control net.Conn) error {
 func (p *Sandboxes) resumeOrRetry(ctx context.Context, from *paused, task session.Task, before *session.Session) (*instance, error) {
 	for wait := time.Second; ; wait *= 2 {
 		w, err := p.resume(ctx, from, task, before)
-		if err == nil || errors.Is(err, errSpoilt) || errors.Is(err, errOtherFiles) || wait > maxResumeWait {
+		if err == nil || ctx.Err() != nil || errors.Is(err, errSpoilt) || errors.Is(err, errOtherFiles) || wait > maxResumeWait {
 			return w, err
 		}
 		p.config.Log.Warn("a paused session could not go on, trying again", "again_in", wait, "error", err)
