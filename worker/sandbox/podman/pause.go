@@ -289,50 +289,25 @@ func (p *Sandboxes) tryPause(ctx context.Context, w *instance, turns sandbox.Tur
 func (p *Sandboxes) awaitTurn(ctx context.Context, before *instance, task session.Task, from *paused) (*instance, *sandbox.Turn, error) {
 	defer from.state.close()
 	turns := task.Program.Turns
-	for {
-		t, ok, err := turns.Next(ctx)
-		switch {
-		case err != nil:
-			return nil, nil, fmt.Errorf("wait for a turn: %w", err)
-		case !ok:
-			return nil, nil, nil
-		}
-		began := time.Now()
-		resuming, stop := whileWanted(ctx, t.Interrupt)
-		w, err := p.resumeOrRetry(resuming, from, task, before.session)
-		interrupted := errors.Is(context.Cause(resuming), errInterrupted)
-		stop()
-		switch {
-		case ctx.Err() != nil && err != nil:
-			return nil, nil, fmt.Errorf("resume session: %w", context.Cause(ctx))
-		case err != nil && interrupted: // nothing of it was executed, and the session is paused as before
-			if err := turns.Ended(ctx, before.session.Unrun()); err != nil {
-				return nil, nil, err
-			}
-			continue
-		case err != nil:
-			return nil, nil, fmt.Errorf("%w: %w", sandbox.ErrStateLost, err)
-		}
-		if listener, ok := turns.(sandbox.Pauses); ok {
-			listener.Resumed(time.Since(began))
-		}
-		return w, &t, nil
+	t, ok, err := turns.Next(ctx)
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("wait for a turn: %w", err)
+	case !ok:
+		return nil, nil, nil
 	}
-}
-
-// errInterrupted ends a resume whose execution is wanted no more.
-var errInterrupted = errors.New("the execution was interrupted")
-
-// whileWanted returns a context for a resume: until its execution is interrupted, and for resumeTimeout at most.
-func whileWanted(ctx context.Context, interrupt <-chan struct{}) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	ctx, expire := context.WithTimeout(ctx, resumeTimeout)
-	go func() {
-		select {
-		case <-interrupt:
-			cancel(errInterrupted)
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { expire(); cancel(nil) }
+	began := time.Now()
+	resuming, stop := context.WithTimeout(ctx, resumeTimeout)
+	defer stop()
+	w, err := p.resumeOrRetry(resuming, from, task, before.session)
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return nil, nil, fmt.Errorf("resume session: %w", context.Cause(ctx))
+	case err != nil:
+		return nil, nil, fmt.Errorf("%w: %w", sandbox.ErrStateLost, err)
+	}
+	if listener, ok := turns.(sandbox.Pauses); ok {
+		listener.Resumed(time.Since(began))
+	}
+	return w, &t, nil
 }

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/agentwire"
-	"github.com/glovebox-run/glovebox/job"
-	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
 // PauseError is what Serve of a session fails with whose Turns ask for a pause. All of it stands still, and GoOnTurns goes on with it.
@@ -59,17 +57,6 @@ func (s *Session) GoOn(ctx context.Context, before *Session, timeout time.Durati
 	s.task, s.began, s.Outcome = before.task, before.began, before.Outcome
 	s.begun, s.spent = true, before.spent
 	return nil
-}
-
-// canceledExitCode is that of a program which a SIGINT ends, as a shell tells it.
-const canceledExitCode = 128 + 2
-
-// Unrun is how a turn ends that was interrupted before anything of it was executed.
-func (s *Session) Unrun() sandbox.TurnOutcome {
-	return sandbox.TurnOutcome{
-		TestOutcome: sandbox.TestOutcome{Status: job.Canceled, ExitCode: canceledExitCode}, Interrupted: true,
-		LimitsEnforced: s.Outcome.LimitsEnforced, OCIRuntime: s.Outcome.OCIRuntime, Snapshot: s.Outcome.Snapshot,
-	}
 }
 
 // BoundAgain makes the sandbox's cgroup enforce the program's limits, as Serve does for another.
