@@ -321,7 +321,7 @@ build_all() {
         beside=$!
     fi
     setup_runsc
-    setup_module versitygw $versitygw_version github.com/versity/versitygw/cmd/versitygw
+    setup_module versitygw "$versitygw_version" github.com/versity/versitygw/cmd/versitygw
     [ -z "$beside" ] || wait "$beside" || { beside= && exit 1; } # it said why
     beside=
 }
