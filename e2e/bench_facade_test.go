@@ -49,7 +49,9 @@ func BenchmarkFacade(b *testing.B) {
 			i.facade(b, h.native.Runtime, way{"/v1/jobs", func(int) error {
 				_, err := i.warm.http.run(b.Context(), h.native)
 				return err
-			}}, way{h.name, func(int) error { return i.warm.http.post(b.Context(), h.path, h.body, h.says, h.header, i.warm.http.token) }})
+			}}, way{h.name, func(int) error {
+				return i.warm.http.post(b.Context(), h.path, h.body, h.says, h.header, i.warm.http.token)
+			}})
 		})
 	}
 	session := i.session()
