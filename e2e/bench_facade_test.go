@@ -68,6 +68,7 @@ func BenchmarkFacade(b *testing.B) {
 
 // facade compares two ways of the same, in turns.
 func (b *bench) facade(of *testing.B, runtime string, native, byFacade way) {
+	of.Helper()
 	var more, took, plain times
 	for n := 0; of.Loop(); n++ {
 		d := map[string]time.Duration{}
