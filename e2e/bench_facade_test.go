@@ -46,7 +46,7 @@ func BenchmarkFacade(b *testing.B) {
 	i := &bench{t: b, scale: 1, warm: newInstallation(b)}
 	for _, h := range facadeHellos {
 		b.Run(h.name, func(b *testing.B) {
-			i.facade(b, h.native.Runtime, way{"/v1/jobs", func(int) error {
+			facadeBeside(b, i, h.native.Runtime, way{"/v1/jobs", func(int) error {
 				_, err := i.warm.http.run(b.Context(), h.native)
 				return err
 			}}, way{h.name, func(int) error {
@@ -57,7 +57,7 @@ func BenchmarkFacade(b *testing.B) {
 	session := i.session()
 	defer i.end(session)
 	b.Run("e2b", func(b *testing.B) {
-		i.facade(b, "python", way{"/v1/sessions", func(int) error {
+		facadeBeside(b, i, "python", way{"/v1/sessions", func(int) error {
 			_, err := i.warm.http.await(b.Context(), "/v1/sessions/"+session+"/execute", job.SessionExecution{Code: "6 * 7"})
 			return err
 		}}, way{"e2b", func(int) error {
@@ -66,29 +66,29 @@ func BenchmarkFacade(b *testing.B) {
 	})
 }
 
-// facade compares two ways of the same, in turns.
-func (b *bench) facade(of *testing.B, runtime string, native, byFacade way) {
-	of.Helper()
+// facadeBeside compares two ways of the same, in turns.
+func facadeBeside(b *testing.B, i *bench, runtime string, native, byFacade way) {
+	b.Helper()
 	var more, took, plain times
-	for n := 0; of.Loop(); n++ {
+	for n := 0; b.Loop(); n++ {
 		d := map[string]time.Duration{}
 		turn := []way{native, byFacade}
 		if n%2 == 1 { // what the first leaves to do is not always the same one's burden
 			slices.Reverse(turn)
 		}
 		for _, w := range turn {
-			b.refilled(runtime)
+			i.refilled(runtime)
 			took, err := w.took()
-			b.must(err)
+			i.must(err)
 			d[w.name] = took
 		}
 		more, took, plain = append(more, d[byFacade.name]-d[native.name]), append(took, d[byFacade.name]), append(plain, d[native.name])
 	}
 	ms := func(t times) float64 { return float64(t.percentile(50)) / float64(time.Millisecond) }
-	of.ReportMetric(0, "ns/op")
-	of.ReportMetric(ms(took), "facade-ms")
-	of.ReportMetric(ms(plain), "native-ms")
-	of.ReportMetric(ms(more), "more-ms")
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(ms(took), "facade-ms")
+	b.ReportMetric(ms(plain), "native-ms")
+	b.ReportMetric(ms(more), "more-ms")
 }
 
 // post sends a request to a façade, with these headers and their values, whose answer has to say that.
