@@ -56,7 +56,7 @@ func TestSign(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := verified.Predicate.BuildDefinition.Dependencies; len(d) != 3 || d[0].Digest["gitCommit"] != "545772d" || !strings.Contains(d[1].URI, "gvisor@v0.0.0-") {
+	if d := verified.Predicate.BuildDefinition.Dependencies; len(d) != 4 || d[0].Digest["gitCommit"] != "545772d" || !strings.Contains(d[1].URI, "gvisor@v0.0.0-") || !strings.Contains(d[2].URI, "versitygw@v") {
 		t.Errorf("it was built from %+v", d)
 	}
 	verify := func(path string) error {
