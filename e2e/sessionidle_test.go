@@ -26,18 +26,8 @@ import (
 // GLOVEBOX_IDLE_SESSIONS is how many there are (3), GLOVEBOX_IDLE_SECONDS for how long they are watched (5).
 func TestIdleSessions(t *testing.T) {
 	t.Parallel()
-	const admin = "operator-0123456789abcdef"
-	n := number(t, "GLOVEBOX_IDLE_SESSIONS", 3)
-	window := time.Duration(number(t, "GLOVEBOX_IDLE_SECONDS", 5)) * time.Second
-	g := start(t, options{apiEnv: []string{"GLOVEBOX_ADMIN_TOKEN=" + admin}, workerEnv: []string{"GLOVEBOX_MEMORY_MB=" + strconv.Itoa(2048+n*2048)}})
-	operator, err := producer.New(g.url, admin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer operator.Close()
-	if _, err := operator.CreateTenant(t.Context(), "default", job.Terms{Quotas: job.Quotas{Sessions: int64(n)}}); err != nil {
-		t.Fatal(err)
-	}
+	g, n, window, memory := forIdleSessions(t)
+	g.worker = g.startWorker(memory)
 	jobsAlone := g.hellos()
 	alone := g.cpuTime(0, window)
 	for range n {
@@ -64,6 +54,25 @@ func TestIdleSessions(t *testing.T) {
 	if reserved := int64(n) * (limits.SandboxMB() + sandbox.CostMB(limits) + python.Preload.MemoryMB) << 20; pss > reserved {
 		t.Errorf("%d sessions hold %d MiB, and %d are reserved", n, pss>>20, reserved>>20)
 	}
+}
+
+// forIdleSessions starts an installation without a worker, whose tenant may have as many sessions as are to be idle: n. They are watched for the window, and a worker with
+// that setting of its memory has room for them.
+func forIdleSessions(t *testing.T) (g *glovebox, n int, window time.Duration, memory string) {
+	t.Helper()
+	const admin = "operator-0123456789abcdef"
+	n = number(t, "GLOVEBOX_IDLE_SESSIONS", 3)
+	window = time.Duration(number(t, "GLOVEBOX_IDLE_SECONDS", 5)) * time.Second
+	g = start(t, options{apiEnv: []string{"GLOVEBOX_ADMIN_TOKEN=" + admin}, noWorker: true})
+	operator, err := producer.New(g.url, admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer operator.Close()
+	if _, err := operator.CreateTenant(t.Context(), "default", job.Terms{Quotas: job.Quotas{Sessions: int64(n)}}); err != nil {
+		t.Fatal(err)
+	}
+	return g, n, window, "GLOVEBOX_MEMORY_MB=" + strconv.Itoa(2048+n*2048)
 }
 
 // hellos is how long the middle one of some small jobs takes.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
-	"github.com/glovebox-run/glovebox/producer"
 )
 
 // TestPausedSessions: sessions that are paused take no memory and no CPU time, and go on; a worker that dies leaves nothing of them. It says what they take beside
@@ -21,20 +19,7 @@ import (
 // GLOVEBOX_IDLE_SESSIONS is how many there are (3), GLOVEBOX_IDLE_SECONDS for how long they are watched (5).
 func TestPausedSessions(t *testing.T) {
 	t.Parallel()
-	const admin = "operator-0123456789abcdef"
-	n := number(t, "GLOVEBOX_IDLE_SESSIONS", 3)
-	window := time.Duration(number(t, "GLOVEBOX_IDLE_SECONDS", 5)) * time.Second
-	memory := "GLOVEBOX_MEMORY_MB=" + strconv.Itoa(2048+n*2048)
-	g := start(t, options{apiEnv: []string{"GLOVEBOX_ADMIN_TOKEN=" + admin}, noWorker: true})
-	operator, err := producer.New(g.url, admin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer operator.Close()
-	if _, err := operator.CreateTenant(t.Context(), "default", job.Terms{Quotas: job.Quotas{Sessions: int64(n)}}); err != nil {
-		t.Fatal(err)
-	}
-
+	g, n, window, memory := forIdleSessions(t)
 	g.worker = g.startWorker(memory)
 	alone := g.cpuTime(0, window)
 	ids := g.imported(n)
@@ -75,7 +60,7 @@ func TestPausedSessions(t *testing.T) {
 	}
 }
 
-// imported are so many sessions, each of which has imported numpy and holds something.
+// imported starts so many sessions. Each has imported numpy and holds something.
 func (g *glovebox) imported(n int) (ids []string) {
 	g.tb.Helper()
 	for range n {

@@ -32,13 +32,12 @@ type pauser struct {
 // idleSpell is the time in which a session executes nothing.
 type idleSpell struct {
 	// chosen is closed where the session is to be paused.
-	chosen <-chan struct{}
+	chosen chan struct{}
 
 	pauser  *pauser
 	since   time.Time
 	mb      int64 // what it holds
-	choose  chan struct{}
-	due     bool // it is paused whether memory is missing or not
+	due     bool  // it is paused whether memory is missing or not
 	pausing bool
 	over    bool
 	timers  []*time.Timer
@@ -49,8 +48,7 @@ func (p *pauser) begin(mb int64, notBefore time.Time) *idleSpell {
 	if p.after == 0 {
 		return nil
 	}
-	s := &idleSpell{pauser: p, since: time.Now(), mb: mb, choose: make(chan struct{})}
-	s.chosen = s.choose
+	s := &idleSpell{pauser: p, since: time.Now(), mb: mb, chosen: make(chan struct{})}
 	wait := max(time.Until(notBefore), 0)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +93,7 @@ func (p *pauser) chooseMore() {
 		p.pausing++
 		p.freeing += s.mb
 		s.pausing = true
-		close(s.choose)
+		close(s.chosen)
 	}
 }
 

@@ -60,18 +60,18 @@ func (s *session) nextTurn(c *contexts) (t turn, ok bool, err error) {
 
 // answerPause tells the worker that all that was sent before is read. A session that was paused, or should have been, has used no CPU time of its own since.
 func (s *session) answerPause(c *contexts, what agentwire.Type) error {
-	if what == agentwire.TypePause {
-		if err := c.lookOnce(); err != nil {
-			return err
-		}
-	} else if err := c.goOn(); err != nil {
+	look := c.lookOnce
+	if what == agentwire.TypeResume {
+		look = c.lookAfterPause
+	}
+	if err := look(); err != nil {
 		return err
 	}
 	return s.sayReady()
 }
 
-// goOn holds no CPU time of a pause against the session, unless any of it runs on: a timer that was due during the pause sends its SIGCONT at its end.
-func (c *contexts) goOn() error {
+// lookAfterPause holds no CPU time of a pause against the session, unless any of it runs on: a timer that was due during the pause sends its SIGCONT at its end.
+func (c *contexts) lookAfterPause() error {
 	for until := time.Now().Add(restorePatience); c.canStir() && !standsStill(); time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
 			return c.endStirred()

@@ -243,7 +243,7 @@ func (s *startup) planWarm(ctx context.Context) error {
 	if len(w.Preloads) > 0 && running+idle+all > quarter {
 		s.log.Warn("nothing is preloaded: a quarter of GLOVEBOX_MEMORY_MB has no room for it", "want_mb", 4*(running+idle+all))
 		clear(w.Preloads)
-		running, all = 0, 0
+		running, all, onDemand = 0, 0, 0
 	}
 	w.MemoryMB = min(quarter-running, int64(c.Warm)*(max(core, 1)*podman.IdleMB+all+onDemand))
 	s.warm, s.reserved = w, w.MemoryMB+running

@@ -84,29 +84,33 @@ func (r *release) compile(ctx context.Context, root, arch string) ([]program, er
 		}
 		programs = append(programs, p)
 	}
-	r.say("compile", "lib/runsc for "+arch)
-	out := filepath.Join(root, "lib/runsc")
-	if err := quietly(exec.CommandContext(ctx, filepath.Join(r.tree, "infra/runsc/build.sh"), out, arch)); err != nil {
-		return nil, err
+	for _, other := range []struct {
+		path string
+		make func(out string) error
+	}{
+		{"lib/runsc", func(out string) error {
+			return quietly(exec.CommandContext(ctx, filepath.Join(r.tree, "infra/runsc/build.sh"), out, arch))
+		}},
+		{"lib/versitygw", func(out string) error {
+			version, err := versionIn(r.tree, versitygwVersion)
+			if err != nil {
+				return err
+			}
+			return install(ctx, r.work, "github.com/versity/versitygw/cmd/versitygw@"+version, out, arch)
+		}},
+	} {
+		r.say("compile", other.path+" for "+arch)
+		out := filepath.Join(root, other.path)
+		if err := other.make(out); err != nil {
+			return nil, err
+		}
+		p, err := readProgram(out, other.path)
+		if err != nil {
+			return nil, err
+		}
+		programs = append(programs, p)
 	}
-	p, err := readProgram(out, "lib/runsc")
-	if err != nil {
-		return nil, err
-	}
-	programs = append(programs, p)
-	r.say("compile", "lib/versitygw for "+arch)
-	version, err := versionIn(r.tree, versitygwVersion)
-	if err != nil {
-		return nil, err
-	}
-	out = filepath.Join(root, "lib/versitygw")
-	if err := install(ctx, r.work, "github.com/versity/versitygw/cmd/versitygw@"+version, out, arch); err != nil {
-		return nil, err
-	}
-	if p, err = readProgram(out, "lib/versitygw"); err != nil {
-		return nil, err
-	}
-	return append(programs, p), nil
+	return programs, nil
 }
 
 // The files that name the versions of the programs of other projects.

@@ -1,4 +1,4 @@
-// Package pausedisk looks whether a directory is good for sessions that are paused: on a disk, and with room for them. It writes nothing there that stays.
+// Package pausedisk looks whether a directory is good for sessions that are paused: on a disk, and with room for them. And it makes their files, which have no name, so nothing stays there.
 //
 // The worker looks at its start, and `glovebox doctor` where it is told of the settings.
 package pausedisk
@@ -22,13 +22,22 @@ func Dir(cacheDirectory string) string {
 	return cmp.Or(dir, "/var/tmp")
 }
 
-// Try makes a file without a name in the directory, which is gone as it returns.
-func Try(dir string) error {
+// Unnamed makes a file without a name in the directory, for this user alone: it is gone once nobody has it open. It fails with ErrUseless.
+func Unnamed(dir string) (*os.File, error) {
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_EXCL|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return fmt.Errorf("%w: make a file without a name in %s: %w", ErrUseless, dir, err)
+		return nil, fmt.Errorf("%w: make a file without a name in %s: %w", ErrUseless, dir, err)
 	}
-	return unix.Close(fd)
+	return os.NewFile(uintptr(fd), "paused session"), nil //nolint:gosec // a descriptor
+}
+
+// Try makes such a file, and closes it.
+func Try(dir string) error {
+	f, err := Unnamed(dir)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // Room fails with ErrUseless where the directory is memory, and with another error where it has less room than so many bytes.

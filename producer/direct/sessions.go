@@ -65,12 +65,20 @@ func (c *Client) Session(ctx context.Context, id string) (job.Session, error) {
 	return wireSession(x), nil
 }
 
-// session is the record of a session of this tenant; others' are answered for as if they did not exist.
+// session is the record of a session of this tenant.
 func (c *Client) session(ctx context.Context, id string) (record.Session, error) {
-	if tenant, ok := job.TenantOfSession(id); !ok || tenant != c.tenant {
-		return record.Session{}, job.ErrNoSession
+	if err := c.ownSession(id); err != nil {
+		return record.Session{}, err
 	}
 	return c.records.GetSession(ctx, id)
+}
+
+// ownSession fails with job.ErrNoSession for a session that is not this tenant's: it is answered for as if it did not exist.
+func (c *Client) ownSession(id string) error {
+	if tenant, ok := job.TenantOfSession(id); !ok || tenant != c.tenant {
+		return job.ErrNoSession
+	}
+	return nil
 }
 
 // sessionOf is what an execution in a context has to know of its session. Of the main one that is the settings alone.
@@ -78,8 +86,8 @@ func (c *Client) sessionOf(ctx context.Context, id, name string) (x record.Sessi
 	if name != "" && name != job.MainContext {
 		return c.session(ctx, id)
 	}
-	if tenant, ok := job.TenantOfSession(id); !ok || tenant != c.tenant {
-		return x, job.ErrNoSession
+	if err := c.ownSession(id); err != nil {
+		return x, err
 	}
 	x.Settings, err = c.records.SessionSettings(ctx, id)
 	return x, err

@@ -2,18 +2,15 @@ package podman
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/glovebox-run/glovebox/internal/agentwire"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 	"github.com/glovebox-run/glovebox/worker/sandbox/internal/session"
@@ -62,9 +59,9 @@ func (p *Sandboxes) pause(ctx context.Context, w *instance, most int64, interrup
 			state.close()
 		}
 	}()
-	control, err := net.FileConn(w.control)
+	control, err := w.controlConn()
 	if err != nil {
-		return nil, fmt.Errorf("use the sandbox's control socket: %w", err)
+		return nil, err
 	}
 	defer control.Close()
 	if err := w.session.Pause(ctx, pauseTimeout); err != nil {
@@ -127,36 +124,6 @@ func fillUnless(state *sealedFile, from *os.File, interrupt <-chan struct{}) err
 		return fmt.Errorf("%w: %w", sandbox.ErrWanted, err)
 	}
 	return nil // it was complete
-}
-
-// sendWith sends a sandbox a call, with a file.
-func sendWith(control net.Conn, message string, file *os.File) error {
-	socket, ok := control.(*net.UnixConn)
-	if !ok {
-		return fmt.Errorf("the sandbox's control socket is a %s", control.LocalAddr().Network())
-	}
-	if _, _, err := socket.WriteMsgUnix([]byte(message), unix.UnixRights(int(file.Fd())), nil); err != nil {
-		return fmt.Errorf("call the sandbox: %w", err)
-	}
-	return nil
-}
-
-// errNoAnswer is how a sandbox says nothing: nobody knows what it does.
-var errNoAnswer = errors.New("the sandbox doesn't answer")
-
-// awaitAnswer waits for a sandbox's answer to a call.
-func awaitAnswer(control net.Conn) error {
-	var answer struct {
-		Success bool   `json:"success"`
-		Err     string `json:"err"`
-	}
-	if err := json.NewDecoder(io.LimitReader(control, maxControlAnswer)).Decode(&answer); err != nil {
-		return fmt.Errorf("%w: %w", errNoAnswer, err)
-	}
-	if !answer.Success {
-		return fmt.Errorf("the sandbox could not: %s", agentwire.Printable(strings.TrimSpace(answer.Err), 500))
-	}
-	return nil
 }
 
 // resumeOrRetry resumes, again and again where it is not the file's fault: the state is as it was until a sandbox goes on with it.

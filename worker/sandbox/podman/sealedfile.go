@@ -10,7 +10,7 @@ import (
 	"io"
 	"os"
 
-	"golang.org/x/sys/unix"
+	"github.com/glovebox-run/glovebox/internal/pausedisk"
 )
 
 // sealedFile is a file on a disk that only this process can read or change unseen: it is in no directory, and what it
@@ -46,11 +46,11 @@ func newSealedFile(dir string, disk *diskBudget, most int64) (*sealedFile, error
 	if err != nil {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
-	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_EXCL|unix.O_CLOEXEC, 0o600)
+	file, err := pausedisk.Unnamed(dir)
 	if err != nil {
-		return nil, fmt.Errorf("make a file without a name in %s: %w", dir, err)
+		return nil, err
 	}
-	return &sealedFile{file: os.NewFile(uintptr(fd), "paused session"), aead: aead, disk: disk, most: most}, nil //nolint:gosec // a descriptor
+	return &sealedFile{file: file, aead: aead, disk: disk, most: most}, nil
 }
 
 // nonce is that of a piece.

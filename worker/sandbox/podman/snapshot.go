@@ -5,19 +5,15 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/glovebox-run/glovebox/internal/agentwire"
 )
 
 // snapshot is a sandbox as it was when nothing had run in it but what the image preloads: any number
@@ -44,8 +40,6 @@ const (
 	checkpointTimeout = time.Minute
 	// maxSnapshot is the most that a snapshot may have, bytes; a preloaded Python's has 60 MiB.
 	maxSnapshot = 2 << 30
-	// maxControlAnswer is more than a sandbox ever answers, bytes.
-	maxControlAnswer = 64 << 10
 )
 
 // seals let nobody change a file, or undo that.
@@ -62,9 +56,9 @@ func (p *Sandboxes) takeSnapshot(ctx context.Context, plan plan) (_ *snapshot, e
 		return nil, err
 	}
 	defer w.close()
-	control, err := net.FileConn(w.control)
+	control, err := w.controlConn()
 	if err != nil {
-		return nil, fmt.Errorf("use the sandbox's control socket: %w", err)
+		return nil, err
 	}
 	defer control.Close()
 	if err := w.session.AwaitReady(ctx, p.config.StartTimeout); err != nil {
@@ -106,30 +100,15 @@ func memoryFile(part string) (*os.File, error) {
 // checkpoint has a sandbox write the snapshot, and end.
 func (s *snapshot) checkpoint(ctx context.Context, control net.Conn) error {
 	const message = `{"method":"containerManager.Checkpoint","arg":{"metadata":{"compression":"none"},"have_pages_file":true}}`
-	socket, ok := control.(*net.UnixConn)
-	if !ok {
-		return fmt.Errorf("the sandbox's control socket is a %s", control.LocalAddr().Network())
-	}
-	if err := socket.SetDeadline(time.Now().Add(checkpointTimeout)); err != nil {
+	if err := control.SetDeadline(time.Now().Add(checkpointTimeout)); err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, func() { socket.Close() })()
-	var fds []int
-	for _, f := range s.files {
-		fds = append(fds, int(f.Fd()))
+	defer context.AfterFunc(ctx, func() { control.Close() })()
+	if err := sendWith(control, message, s.files[:]...); err != nil {
+		return fmt.Errorf("write a snapshot: %w", err)
 	}
-	if _, _, err := socket.WriteMsgUnix([]byte(message), unix.UnixRights(fds...), nil); err != nil {
-		return fmt.Errorf("ask the sandbox for a snapshot: %w", err)
-	}
-	var answer struct {
-		Success bool   `json:"success"`
-		Err     string `json:"err"`
-	}
-	if err := json.NewDecoder(io.LimitReader(socket, maxControlAnswer)).Decode(&answer); err != nil {
-		return fmt.Errorf("read the sandbox's answer: %w", err)
-	}
-	if !answer.Success {
-		return fmt.Errorf("the sandbox could not write a snapshot: %s", agentwire.Printable(strings.TrimSpace(answer.Err), 500))
+	if err := awaitAnswer(control); err != nil {
+		return fmt.Errorf("write a snapshot: %w", err)
 	}
 	return nil
 }
