@@ -20,6 +20,7 @@ func fresh(t *testing.T) *machine {
 		m.stub(name, "")
 	}
 	m.stub("curl", "")
+	m.stub("df", "echo Avail; echo 8000")
 	// It has no other users, and /var is not its own.
 	m.stub("install", `args=()
 while [ $# -gt 0 ]; do case $1 in -[og]) shift ;; /var/*) exit ;; *) args+=("$1") ;; esac; shift; done

@@ -485,20 +485,27 @@ func TestSessionEndsWhatRuns(t *testing.T) {
 	t.Parallel()
 	r := openRoles(t)
 	ctx := t.Context()
+	cancels := r.worker.ListenCancel(ctx)
+	defer cancels.Close()
+	// Whoever waits as it subscribes is woken by that, so the test's own wait begins once it has.
+	subscribed, stop := cancels.Wait("any")
+	defer stop()
+	gbtest.Eventually(t, "the worker listens", func() bool {
+		r.api.rdb.Publish(ctx, cancelChannel, "any")
+		select {
+		case <-subscribed:
+			return true
+		default:
+			return false
+		}
+	})
 	for _, end := range []struct{ worker, reason string }{{"", job.EndDeleted}, {"w1", job.EndWorkerLost}} {
 		x := r.api.openSession(t, "acme")
 		r.worker.mustClaim(t, x.ID)
 		id := r.api.execute(t, x.ID, "while True: pass")
 		r.worker.take(t, x.ID, "", id)
-		cancels := r.worker.ListenCancel(ctx)
-		defer cancels.Close()
 		woken, stop := cancels.Wait(id)
 		defer stop()
-		select { // at once, as it subscribes
-		case <-woken:
-		case <-time.After(gbtest.Patience):
-			t.Fatal("the worker does not listen")
-		}
 		if err := r.api.EndSession(ctx, x.ID, end.worker, job.SessionEnd{Reason: end.reason}); err != nil {
 			t.Fatal(err)
 		}
