@@ -157,7 +157,7 @@ func TestE2BRoutes(t *testing.T) {
 		{"POST", "/sandboxes", "", call, `{"templateID":"base","timeout":86400}`, 400, `timeout is 86400`},
 		{"POST", "/sandboxes", "", call, `{"templateID":"base","autoPause":true}`, 400, `can't be paused`},
 		{"POST", "/sandboxes", "", call, `{"templateID":"base","autoPause":"yes"}`, 400, `autoPause is \"yes\": want true or false`},
-		{"POST", "/sandboxes", "", call, `{"templateID":"base","allow_internet_access":true}`, 400, `no network`},
+		{"POST", "/sandboxes", "", call, `{"templateID":"base","allow_internet_access":"yes"}`, 400, `allow_internet_access is \"yes\": want true or false`},
 		{"POST", "/sandboxes", "", call, `{"templateID":"base","volumeMounts":[{"name":"v","path":"/v"}]}`, 400, `volumeMounts: Glovebox has no such thing`},
 		{"POST", "/sandboxes", "", call, `[]`, 400, `{"code":400,"message":"the body is not a JSON object"}`},
 		{"POST", "/sandboxes", "", call, strings.Repeat(" ", 40<<20), 413, `{"code":413,"message":"the body is too large`},

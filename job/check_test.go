@@ -240,6 +240,10 @@ func TestFilled(t *testing.T) {
 	if c := got.Compile(); c.WallMS != 9000 || c.CPUMS != 18_000 || c.MemoryMB != 512 || c.Processes != 64 || got.SandboxMB() != 512 {
 		t.Errorf("the compile step has %+v", c)
 	}
+	// Nor do the program's own processes and files bound it.
+	if c := (job.Limits{Processes: 1, FileMB: 1}).Filled(job.Limits{}).Compile(); c.Processes != 64 || c.FileMB != 64 {
+		t.Errorf("the compile step of a program that may do little has %+v", c)
+	}
 	wide := job.Limits{WallMS: 20_000, MemoryMB: 1024}.Filled(job.Limits{MemoryMB: 512})
 	if c := wide.Compile(); c.WallMS != 20_000 || c.MemoryMB != 1024 {
 		t.Errorf("the compile step of a job that may use more has %+v", c)

@@ -10,12 +10,12 @@ type Limits struct {
 	CompileWallMS   int64   `json:"compile_wall_ms,omitempty" minimum:"0" doc:"Wall-clock time of the compile step, milliseconds; its CPU time is bounded by compile_wall_ms × cpus. Defaults to wall_ms, or to the runtime's default of that where it is more."`
 	CompileMemoryMB int64   `json:"compile_memory_mb,omitempty" minimum:"0" doc:"Memory of the whole sandbox while it compiles, MiB. Defaults to memory_mb, or to the runtime's default of that where it is more."`
 	CPUs            float64 `json:"cpus,omitempty" minimum:"0" doc:"CPU share, where limits are hard; fractions are fine, less than 0.1 counts as 0.1."`
-	Processes       int64   `json:"processes,omitempty" minimum:"0" doc:"Processes and threads at once."`
+	Processes       int64   `json:"processes,omitempty" minimum:"0" doc:"Processes and threads at once. A compile step may have 64 at least."`
 	AddressSpaceMB  int64   `json:"address_space_mb,omitempty" minimum:"0" doc:"Address space of each process of the program (RLIMIT_AS), MiB: memory beyond it is refused, and nothing is killed. Absent: none. node, go and java reserve much more than they use, and don't start below 1024 MiB, java not below some 4096."`
 	StackMB         int64   `json:"stack_mb,omitempty" minimum:"0" doc:"Stack of each process of the program (RLIMIT_STACK), MiB; absent: 8."`
 	OpenFiles       int64   `json:"open_files,omitempty" minimum:"0" doc:"Open files of a process."`
 	OutputKB        int64   `json:"output_kb,omitempty" minimum:"0" doc:"Each of stdout and stderr, KiB; the job is stopped beyond it, unless truncate_output says otherwise."`
-	FileMB          int64   `json:"file_mb,omitempty" minimum:"0" doc:"Size of one file that is written, MiB; defaults to disk_mb."`
+	FileMB          int64   `json:"file_mb,omitempty" minimum:"0" doc:"Size of one file that the program writes, MiB; defaults to disk_mb."`
 	DiskMB          int64   `json:"disk_mb,omitempty" minimum:"0" doc:"The job's directory, MiB."`
 	SourceKB        int64   `json:"source_kb,omitempty" minimum:"0" doc:"Source, files and stdin together, KiB."`
 	Artifacts       int64   `json:"artifacts,omitempty" minimum:"0" doc:"Number of artifacts that are kept."`
@@ -76,6 +76,7 @@ func cpuMS(wallMS int64, cpus float64) int64 { return int64(float64(wallMS) * ma
 func (l Limits) Compile() Limits {
 	l.WallMS, l.CPUMS, l.MemoryMB = l.CompileWallMS, cpuMS(l.CompileWallMS, l.CPUs), l.CompileMemoryMB
 	l.AddressSpaceMB, l.StackMB = 0, 0 // the program's own
+	l.Processes, l.FileMB = max(l.Processes, DefaultLimits.Processes), l.DiskMB
 	return l
 }
 

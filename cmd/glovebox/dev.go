@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -75,6 +76,9 @@ once; nothing that was accepted is lost.`,
 			}
 			if err := env.Err(); err != nil {
 				return &failure{code: exitUsage, err: err}
+			}
+			if abroad := env.AnonymousAbroad(o.api); len(abroad) > 0 {
+				return usagef("GLOVEBOX_FACADE_TENANT lets whoever reaches a façade run code, with no token, and other machines may reach %s: want addresses of this machine alone, such as 127.0.0.1:8437", strings.Join(abroad, ", "))
 			}
 			for _, name := range devSettings {
 				if v := a.getenv(name); v != "" {

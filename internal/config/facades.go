@@ -1,6 +1,8 @@
 package config
 
 import (
+	"net"
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -48,6 +50,24 @@ func anonymousWarning(on []string, tenant string) []string {
 	}
 	return []string{"GLOVEBOX_FACADE_TENANT is set: whoever reaches " + strings.Join(on, ", ") + " runs code as the tenant " + tenant +
 		", with no token, and so does any page that is open in a browser that reaches it"}
+}
+
+// AnonymousAbroad returns those of the addresses, of the api and of façades of their own, at which other machines reach façades that serve
+// requests without a token.
+func (r *Reader) AnonymousAbroad(api string) []string {
+	if r.String("GLOVEBOX_FACADE_TENANT", "") == "" {
+		return nil
+	}
+	addresses := []string{api}
+	for _, word := range words(r.getenv("GLOVEBOX_FACADE_ADDRESSES")) {
+		_, address, _ := strings.Cut(word, "=")
+		addresses = append(addresses, address)
+	}
+	return slices.DeleteFunc(addresses, func(address string) bool {
+		host, _, _ := net.SplitHostPort(address)
+		ip, err := netip.ParseAddr(host)
+		return host == "localhost" || err == nil && ip.IsLoopback()
+	})
 }
 
 // words splits a list at commas and blanks.

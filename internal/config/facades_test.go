@@ -32,3 +32,21 @@ func TestFacades(t *testing.T) {
 		t.Errorf("two addresses: got %v", err)
 	}
 }
+
+// TestAnonymousAbroad: whoever runs code without a token is to be on this machine, in dev.
+func TestAnonymousAbroad(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ tenant, addresses, api, want string }{
+		{"", "jobe=0.0.0.0:4000", "0.0.0.0:8437", ""}, // who has no token is refused there
+		{"guests", "", "127.0.0.1:0", ""},
+		{"guests", "jobe=[::1]:4000, e2b=localhost:49999", "127.1.2.3:8437", ""},
+		{"guests", "", ":8437", ":8437"},
+		{"guests", "jobe=0.0.0.0:4000,e2b=127.0.0.1:49999", "glovebox.example.com:8437", "glovebox.example.com:8437 0.0.0.0:4000"},
+		{"guests", "jobe=fd:3", "[::]:8437", "[::]:8437 fd:3"},
+	} {
+		r := NewReader(File{"GLOVEBOX_FACADE_TENANT": tt.tenant, "GLOVEBOX_FACADE_ADDRESSES": tt.addresses}.Get)
+		if got := strings.Join(r.AnonymousAbroad(tt.api), " "); got != tt.want {
+			t.Errorf("%+v: got %s", tt, got)
+		}
+	}
+}

@@ -29,7 +29,9 @@ const steps = {
     assert.equal(await Sandbox.kill(sandbox.sandboxId), false);
     await assert.rejects(Sandbox.getInfo(sandbox.sandboxId), NotFoundError);
     await assert.rejects(sandbox.runCode("1"), TimeoutError);
-    await assert.rejects(Sandbox.create({ allowInternetAccess: true }), /no network/);
+    const online = await Sandbox.create({ allowInternetAccess: true }); // as it is by default in Python; there is no network
+    assert.equal((await online.runCode("1 + 1")).text, "2");
+    await online.kill();
     await assert.rejects(Sandbox.create("no-such-template"), /not found/);
   },
 
@@ -106,6 +108,8 @@ const steps = {
     assert.equal((await sandbox.runCode("import os\nx + ' ' + os.path.basename(os.getcwd())", { context })).text, "inside apart");
     assert.equal((await sandbox.runCode("const js = [1, 2]; js.map((n) => n * 2).join()", { language: "javascript" })).text, "2,4");
     assert.equal((await sandbox.runCode("js.length", { language: "js" })).text, "2");
+    assert.equal((await sandbox.runCode("const n: number = 20; interface Two { two: 2 }; n + ({ two: 2 } satisfies Two).two", { language: "ts" })).text, "22");
+    assert.equal((await sandbox.runCode("process.env.ONE as string", { language: "typescript", envs: { ONE: "one" } })).text, "one");
     const listed = await sandbox.listCodeContexts();
     assert.ok(listed.some((c) => c.id === context.id && c.cwd === context.cwd));
     assert.deepEqual(listed.slice(0, 2).map((c) => c.language), ["python", "javascript"]);

@@ -86,7 +86,7 @@ func join(err, more error) error {
 // envCode is what sets the variables, and what puts back what was there.
 func envCode(language string, env map[string]string) (set, reset string) {
 	switch language {
-	case "javascript":
+	case "javascript", "typescript":
 		return fmt.Sprintf(`void ((env) => { const key = Symbol.for("glovebox.env"), old = globalThis[key] ??= []; old.push(Object.fromEntries(Object.keys(env).map((k) => [k, process.env[k]]))); Object.assign(process.env, env) })(JSON.parse(Buffer.from(%q, "base64")))`, encoded(env)),
 			`void ((key) => { for (const [k, v] of Object.entries(globalThis[key]?.pop() ?? {})) v === undefined ? delete process.env[k] : process.env[k] = v })(Symbol.for("glovebox.env"))`
 	case "bash":

@@ -17,6 +17,7 @@ type interpreter struct {
 var interpreters = []interpreter{
 	{[]string{"python"}, "python"},
 	{[]string{"javascript", "js"}, "node"},
+	{[]string{"typescript", "ts"}, "typescript"},
 	{[]string{"bash"}, "bash"},
 }
 
@@ -24,7 +25,7 @@ var interpreters = []interpreter{
 func interpreterNamed(name string) (interpreter, error) {
 	i := slices.IndexFunc(interpreters, func(l interpreter) bool { return slices.Contains(l.names, strings.ToLower(name)) })
 	if i < 0 {
-		return interpreter{}, facade.BadRequest("language " + job.Clip(name, 60) + " is not supported: want python, javascript or bash")
+		return interpreter{}, facade.BadRequest("language " + job.Clip(name, 60) + " is not supported: want python, javascript, typescript or bash")
 	}
 	return interpreters[i], nil
 }

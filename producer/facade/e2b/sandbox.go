@@ -187,15 +187,12 @@ func refused(q request) error {
 	if err != nil {
 		return err
 	}
-	online, err := q.truth("allow_internet_access")
-	if err != nil {
-		return err
-	}
-	switch {
-	case pause:
+	if pause {
 		return facade.BadRequest("autoPause: Glovebox's sandboxes can't be paused; they end")
-	case online:
-		return facade.BadRequest("allow_internet_access: Glovebox's sandboxes have no network")
+	}
+	// There is no network. That isn't refused: E2B's SDK for Python asks for it with each sandbox, unless told not to.
+	if _, err := q.truth("allow_internet_access"); err != nil {
+		return err
 	}
 	for _, name := range []string{"mcp", "volumeMounts", "iam"} {
 		if q.has(name) && string(q[name]) != "[]" && string(q[name]) != "{}" {

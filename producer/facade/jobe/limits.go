@@ -25,11 +25,14 @@ func (s runSpec) limits(maximums job.Limits) job.Limits {
 	l := job.Limits{
 		CPUMS: whole(s.cpuSeconds*1000, maximums.CPUMS), WallMS: whole(2*s.cpuSeconds*1000, maximums.WallMS),
 		CompileWallMS: whole(max(2*s.cpuSeconds*1000, compileMS), maximums.WallMS),
-		MemoryMB:      whole(max(s.memoryMB, leastMemoryMB), maximums.MemoryMB), OutputKB: whole(s.streamMB*1024, maximums.OutputKB),
+		MemoryMB:      maximums.MemoryMB, OutputKB: whole(s.streamMB*1024, maximums.OutputKB),
 		Artifacts: 1, // nobody can read them
 	}
 	if space := s.addressSpaceMB(); space <= float64(maximums.MemoryMB) { // else it can't be used up
 		l.AddressSpaceMB = int64(math.Ceil(space))
+	}
+	if s.memoryMB != 0 {
+		l.MemoryMB = whole(max(s.memoryMB, leastMemoryMB), maximums.MemoryMB)
 	}
 	l.Processes = maximums.Processes
 	if s.processes > 0 { // one more for the shell

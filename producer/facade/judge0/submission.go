@@ -162,7 +162,7 @@ func (r reader) number(name string, otherwise, least, most float64, write func(f
 	case !ok:
 		r.faults.add(name, "is not a number")
 	case value < least:
-		r.faults.add(name, "must be greater than or equal to %s", write(least))
+		r.faults.add(name, "must be greater than or equal to %s", whole(least)) // without a fraction, as in Judge0
 	case value > most:
 		r.faults.add(name, "must be less than or equal to %s", write(most))
 	default:
