@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,7 +131,8 @@ func encoded(s string) string { return base64.StdEncoding.EncodeToString([]byte(
 // each field that changes what is run or answered.
 func TestJudge0(t *testing.T) {
 	t.Parallel()
-	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=judge0"}})
+	const admin = "0123456789abcdef0123456789abcdef"
+	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=judge0", "GLOVEBOX_ADMIN_TOKEN=" + admin}})
 	j := judge0{g, g.url + "/judge0", g.token}
 	const (
 		python, bash, c, cpp, executable, multi, plainText = 71, 46, 50, 54, 44, 89, 43
@@ -261,6 +263,7 @@ func TestJudge0(t *testing.T) {
 	})
 	t.Run("a batch", func(t *testing.T) {
 		t.Parallel()
+		began := time.Now()
 		status, text := j.do(t, http.MethodPost, "/submissions/batch", object{"submissions": []any{
 			object{"language_id": bash, "source_code": "echo 1"}, object{"language_id": bash}, object{"language_id": python, "source_code": "print(2)"},
 		}})
@@ -280,6 +283,21 @@ func TestJudge0(t *testing.T) {
 		if got := j.want(t, http.StatusOK, http.MethodGet, "/submissions/batch", nil, "tokens", tokens); len(got["submissions"].([]any)) != 3 {
 			t.Errorf("tokens in a header: got %v", got)
 		}
+		operator, err := producer.New(g.url, admin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer operator.Close()
+		gbtest.Eventually(t, "the audit log has both", func() bool {
+			page, err := operator.Audit(t.Context(), producer.AuditOptions{Tenant: "default", Action: "job.submit", Since: began})
+			if err != nil {
+				t.Fatal(err)
+			}
+			has := func(token any) bool {
+				return slices.ContainsFunc(page.Entries, func(e job.AuditEntry) bool { return strings.HasSuffix(e.Object, fmt.Sprint(token)) })
+			}
+			return has(made[0]["token"]) && has(made[2]["token"])
+		})
 	})
 }
 

@@ -2,6 +2,7 @@ package facade
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 
 	"github.com/glovebox-run/glovebox/producer"
@@ -11,6 +12,33 @@ import (
 type BadRequest string
 
 func (b BadRequest) Error() string { return string(b) }
+
+// CheckEntries fails for a JSON body whose objects and arrays have more than most entries together, before anything is made of them: an
+// entry of two bytes becomes a hundred in a map.
+func CheckEntries(body []byte, most int) error {
+	if entries(body) > most {
+		return BadRequest(fmt.Sprintf("the body has too many entries: want up to %d", most))
+	}
+	return nil
+}
+
+// entries counts them: each but the first of its object or array has a comma before it.
+func entries(body []byte) int {
+	n := 1
+	for at := 0; at < len(body); at++ {
+		switch body[at] {
+		case ',', '{', '[':
+			n++
+		case '"':
+			for at++; at < len(body) && body[at] != '"'; at++ {
+				if body[at] == '\\' {
+					at++
+				}
+			}
+		}
+	}
+	return n
+}
 
 // Text is a JSON string's; ok is false for anything else.
 func Text(v json.RawMessage) (s string, ok bool) {

@@ -41,8 +41,8 @@ func parseRequest(body []byte) (request, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return request{}, nil
 	}
-	if entries(body) > maxEntries {
-		return nil, facade.BadRequest(fmt.Sprintf("the body has too many entries: want up to %d", maxEntries))
+	if err := facade.CheckEntries(body, maxEntries); err != nil {
+		return nil, err
 	}
 	var q request
 	if err := json.Unmarshal(body, &q); err != nil || q == nil {
@@ -51,26 +51,8 @@ func parseRequest(body []byte) (request, error) {
 	return q, nil
 }
 
-// maxEntries is how many entries all objects and arrays of a body may have together. An entry of two bytes becomes a hundred in a map.
+// maxEntries is how many entries all objects and arrays of a body may have together.
 const maxEntries = 4096
-
-// entries counts them, before anything is made of them: each but the first of its object or array has a comma before it.
-func entries(body []byte) int {
-	n := 1
-	for at := 0; at < len(body); at++ {
-		switch body[at] {
-		case ',', '{', '[':
-			n++
-		case '"':
-			for at++; at < len(body) && body[at] != '"'; at++ {
-				if body[at] == '\\' {
-					at++
-				}
-			}
-		}
-	}
-	return n
-}
 
 // readBody reads a body, which may be compressed with gzip. What it takes is held until done, which may
 // be called more than once.

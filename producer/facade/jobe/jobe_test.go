@@ -23,6 +23,7 @@ func TestReadRunSpecRefuses(t *testing.T) {
 		{"{", "Non-JSON post data received"},
 		{"[]", "Non-JSON post data received"},
 		{"null", "Non-JSON post data received"},
+		{`{"run_spec":{"file_list":[` + strings.Repeat("1,", 5000) + `1]}}`, "the body has too many entries: want up to 4096"},
 		{"{}", "No run_spec attribute found in post data"},
 		{`{"run_spec":"x"}`, "No run_spec attribute found in post data"},
 		{`{"run_spec":{}}`, "run_spec is missing the required attribute 'sourcecode'"},

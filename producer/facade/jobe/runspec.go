@@ -34,6 +34,9 @@ type runSpec struct {
 // fileSpec is a file of the client's.
 type fileSpec struct{ id, name string }
 
+// maxEntries is how many entries all objects and arrays of a body may have together: those of its files and arguments.
+const maxEntries = 4096
+
 // maxCPUSeconds is the most CPU time that Jobe lets a run ask for.
 const maxCPUSeconds = 120
 
@@ -41,6 +44,9 @@ const maxCPUSeconds = 120
 // for in Jobe's order.
 func readRunSpec(body []byte, offered [][2]string) (runSpec, error) {
 	var s runSpec
+	if err := facade.CheckEntries(body, maxEntries); err != nil {
+		return s, err
+	}
 	var sent map[string]json.RawMessage
 	if json.Unmarshal(body, &sent) != nil || sent == nil {
 		return s, facade.BadRequest("Non-JSON post data received")

@@ -78,6 +78,9 @@ func showCreated(w http.ResponseWriter, r *http.Request, c *facade.Call, token s
 	writeJSON(w, http.StatusCreated, answer)
 }
 
+// submitted is what the audit log calls it.
+const submitted = "job.submit"
+
 // taker takes the submissions of a request.
 type taker struct {
 	c         *facade.Call
@@ -85,6 +88,7 @@ type taker struct {
 	languages catalog
 	most      bounds
 	left      int64 // jobs that it may make, of which a submission takes as many as it has runs
+	noted     string // the newest submission's job, which the audit log has as the request's
 }
 
 func newTaker(ctx context.Context, c *facade.Call, encoded bool) (*taker, error) {
@@ -96,7 +100,7 @@ func newTaker(ctx context.Context, c *facade.Call, encoded bool) (*taker, error)
 	if err != nil {
 		return nil, err
 	}
-	return &taker{c, encoded, languages, boundsOf(most), maxBatch}, nil
+	return &taker{c: c, encoded: encoded, languages: languages, most: boundsOf(most), left: maxBatch}, nil
 }
 
 // submit makes a submission the jobs that run it, and returns its token, or what is wrong with it.
@@ -130,6 +134,10 @@ func (t *taker) submit(ctx context.Context, p params) (token string, wrong fault
 		return "", nil, err
 	}
 	t.left -= s.NumberOfRuns
+	if t.noted != "" {
+		c.Host.Did(submitted, t.noted)
+	}
+	t.noted = id
 	c.Host.Note(id)
 	token, ok := job.UUIDOf(id)
 	if !ok {
@@ -159,6 +167,7 @@ func (s *submission) run(ctx context.Context, c *facade.Call, spec job.Spec) (id
 		if err != nil {
 			return "", err
 		}
+		c.Host.Did(submitted, j.ID)
 		s.Runs = append(s.Runs, j.ID)
 	}
 	if spec.Metadata, err = s.keep(ctx, c); err != nil {
@@ -231,7 +240,11 @@ func createBatch(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	defer done()
 	var batch struct {
 		Submissions []json.RawMessage `json:"submissions"`
-		Encoded     any               `json:"base64_encoded"`
+		Encoded     json.RawMessage   `json:"base64_encoded"`
+	}
+	if err := facade.CheckEntries(body, maxBodyEntries); err != nil {
+		writeJSON(w, http.StatusBadRequest, faultOf(err.Error()))
+		return
 	}
 	err = json.Unmarshal(body, &batch)
 	switch {
@@ -246,9 +259,15 @@ func createBatch(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		return
 	}
 	encoded := truth(r.URL.Query().Get("base64_encoded"))
-	if batch.Encoded != nil {
-		encoded = truth(fmt.Sprint(batch.Encoded))
+	if text, ok := scalar(batch.Encoded); ok {
+		encoded = truth(text)
 	}
+	// Many jobs take long to store, and what a body has while it is decoded all tenants have together. The tenant's own takes its place.
+	if _, err := c.Host.Work(ctx, int64(len(body))); err != nil {
+		fail(w, r, c, err)
+		return
+	}
+	done()
 	t, err := newTaker(ctx, c, encoded)
 	if err != nil {
 		fail(w, r, c, err)

@@ -9,11 +9,16 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/glovebox-run/glovebox/producer/facade"
 )
 
 // params are what a request says, by name, as text: Judge0 takes a number as a string, and a string as a
 // number. What is null, an object or a list is absent.
 type params map[string]string
+
+// maxBodyEntries is how many entries all objects and arrays of a body may have together: those of a whole batch, and some more.
+const maxBodyEntries = 16384
 
 // errBody means that a body is not what its type says.
 var errBody = errors.New("the body is no JSON object")
@@ -45,25 +50,31 @@ func queryParams(values url.Values) params {
 
 // jsonParams reads an object.
 func jsonParams(body []byte) (params, error) {
+	if err := facade.CheckEntries(body, maxBodyEntries); err != nil {
+		return nil, err
+	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(body, &object); err != nil || object == nil {
 		return nil, errBody
 	}
 	p := params{}
 	for name, raw := range object {
-		switch raw[0] {
-		case '{', '[', 'n': // null
-		case '"':
-			var s string
-			if err := json.Unmarshal(raw, &s); err != nil {
-				return nil, errBody
-			}
-			p[name] = s
-		default: // a number, true or false
-			p[name] = string(raw)
+		if text, ok := scalar(raw); ok {
+			p[name] = text
 		}
 	}
 	return p, nil
+}
+
+// scalar is the text of a string, a number, true or false; ok is false for all else.
+func scalar(raw json.RawMessage) (text string, ok bool) {
+	if len(raw) == 0 || raw[0] == '{' || raw[0] == '[' || raw[0] == 'n' { // null
+		return "", false
+	}
+	if raw[0] != '"' {
+		return string(raw), true
+	}
+	return facade.Text(raw)
 }
 
 // number returns a number, and whether the text is one.

@@ -63,9 +63,14 @@ func openArchive(archive []byte) (r *zip.Reader, size int64, err error) {
 	}
 	r, err = zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // each name is looked at by unpack
-		return nil, 0, facade.BadRequest("is no zip archive")
+		return nil, 0, errNoZip
 	}
+	left := uint64(len(archive))
 	for _, entry := range r.File {
+		if entry.CompressedSize64 > left { // entries that share their bytes would be unpacked again and again
+			return nil, 0, errNoZip
+		}
+		left -= entry.CompressedSize64
 		if entry.UncompressedSize64 > maxExtract {
 			return nil, 0, errExtract
 		}
@@ -76,7 +81,10 @@ func openArchive(archive []byte) (r *zip.Reader, size int64, err error) {
 	return r, size, nil
 }
 
-const errExtract = facade.BadRequest("holds more than 10240 kilobytes")
+const (
+	errNoZip   = facade.BadRequest("is no zip archive")
+	errExtract = facade.BadRequest("holds more than 10240 kilobytes")
+)
 
 // unpack returns the files in a zip. It takes no more memory than they say, however much they hold, and no name that
 // leads elsewhere. Links, devices and folders are left out.

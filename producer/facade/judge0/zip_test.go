@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +49,25 @@ func lying(tb testing.TB, content string, says uint32) []byte {
 	return archive
 }
 
+// overlapping is a zip that lists one file many times.
+func overlapping(tb testing.TB, times int) []byte {
+	tb.Helper()
+	content := make([]byte, 4<<10)
+	for i := range content {
+		content[i] = byte(i * i >> 3 * 31)
+	}
+	archive := zipOf(tb, entry{"a", string(content), 0})
+	at := bytes.Index(archive, entryMark)
+	end := bytes.LastIndex(archive, []byte("PK\x05\x06")) // APPNOTE.TXT 4.3.16
+	directory := bytes.Repeat(archive[at:end], times)
+	tail := slices.Clone(archive[end:])
+	for _, count := range []int{8, 10} {
+		binary.LittleEndian.PutUint16(tail[count:], uint16(times))
+	}
+	binary.LittleEndian.PutUint32(tail[12:], uint32(len(directory)))
+	return slices.Concat(archive[:at], directory, tail)
+}
+
 func unpackAll(archive []byte) ([]file, error) {
 	r, _, err := openArchive(archive)
 	if err != nil {
@@ -72,6 +92,7 @@ func TestUnpack(t *testing.T) {
 		"folders":     {zipOf(t, entry{"d/", "", fs.ModeDir}), "[]", ""},
 		"a link":      {zipOf(t, entry{"l", "/etc/passwd", fs.ModeSymlink}), "[]", ""},
 		"twice":       {zipOf(t, entry{"a", "1", 0}, entry{"a", "2", 0}), "[{a 2}]", ""},
+		"overlapping": {overlapping(t, 100), "", "is no zip archive"},
 		"up":          {zipOf(t, entry{"../a", "1", 0}), "", "has a file whose name is not a plain path below the job's directory"},
 		"up within":   {zipOf(t, entry{"d/../../a", "1", 0}), "", "has a file whose name is not a plain path below the job's directory"},
 		"absolute":    {zipOf(t, entry{"/a", "1", 0}), "", "has a file whose name is absolute"},

@@ -17,6 +17,7 @@ func TestReadRequest(t *testing.T) {
 		{"", "the body is not a JSON object"},
 		{"[]", "the body is not a JSON object"},
 		{"null", "the body is not a JSON object"},
+		{`{"files":[` + strings.Repeat("1,", 20_000) + `1]}`, "the body has too many entries: want up to 16384"},
 		{`{} {}`, "the body has more than a JSON object"},
 		{"{}", "language is required as a string"},
 		{`{"language":7,"version":"*",` + files + `}`, "language is required as a string"},

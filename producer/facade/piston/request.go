@@ -43,6 +43,9 @@ func checkMediaType(r *http.Request) bool {
 
 // readRequest decodes a request. It fails with a facade.BadRequest.
 func readRequest(body []byte) (request, error) {
+	if err := facade.CheckEntries(body, maxEntries); err != nil {
+		return request{}, err
+	}
 	var sent map[string]json.RawMessage
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	if err := decoder.Decode(&sent); err != nil || sent == nil {
@@ -72,6 +75,9 @@ func readRequest(body []byte) (request, error) {
 	r.limits, err = readLimits(sent)
 	return r, err
 }
+
+// maxEntries is how many entries all objects and arrays of a body may have together: those of its files, with three each, and some arguments.
+const maxEntries = 16384
 
 // maxFiles is as many files as Piston allows; a job may have fewer.
 const maxFiles = 2048
