@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -82,9 +83,12 @@ var handedIn = []struct {
 	{`"language_id":"python3","sourcecode":"print(42, flush=True)\nwhile True: pass","parameters":{"cputime":1}`, 13, "42\n"},
 }
 
+// overtaking is how much later a run may come than one that it starts before, on the busiest machine: half of what Jobe has it wait.
+const overtaking = 5 * time.Second
+
 // TestJobeClassroom: 60 clients send 200 runs within two seconds, far more than the machine has places for. Each gets its
-// answer, the right one, and none gets an error. Those that find no place within ten seconds are told so, as by Jobe, and
-// send the run again.
+// answer, the right one, and none gets an error; they start in the order in which they came. Those that find no place
+// within ten seconds are told so, as by Jobe, and send the run again.
 func TestJobeClassroom(t *testing.T) {
 	t.Parallel()
 	const clients, runs, within = 60, 200, 2 * time.Second
@@ -117,7 +121,20 @@ func TestJobeClassroom(t *testing.T) {
 		took = append(took, a.took)
 		overloaded += a.overloaded
 	}
-	ended, canceled := g.count(t)
+	jobs, canceled := g.count(t)
+	slices.SortFunc(jobs, func(a, b job.Record) int { return a.Timing.CreatedAt.Compare(b.Timing.CreatedAt) })
+	latest := time.Time{} // at which one so far has started
+	for i, late := 0, 0; i < len(jobs); i++ {
+		for ; jobs[i].Timing.CreatedAt.Sub(jobs[late].Timing.CreatedAt) > overtaking; late++ {
+			if jobs[late].Timing.StartedAt.After(latest) {
+				latest = *jobs[late].Timing.StartedAt
+			}
+		}
+		if jobs[i].Timing.StartedAt.Before(latest) {
+			t.Errorf("a run started before one that had come %s earlier", overtaking)
+		}
+	}
+	ended := len(jobs)
 	// A run may end while it is told of an overload and is to be canceled.
 	if ended < runs || ended+canceled != runs+overloaded {
 		t.Errorf("%d jobs have ended and %d were canceled, want one for each of %d runs and %d that were told of an overload", ended, canceled, runs, overloaded)
@@ -126,8 +143,8 @@ func TestJobeClassroom(t *testing.T) {
 		runs, clients, within, time.Since(bell).Seconds(), took.percentile(5).Seconds(), took.percentile(50).Seconds(), took.percentile(95).Seconds(), took.percentile(99).Seconds(), overloaded)
 }
 
-// count is how many jobs there are that ran to their end, and that were canceled. Any other fails the test.
-func (g *glovebox) count(t *testing.T) (ended, canceled int) {
+// count is the jobs that ran to their end, and how many were canceled. Any other job fails the test.
+func (g *glovebox) count(t *testing.T) (ended []job.Record, canceled int) {
 	t.Helper()
 	o := producer.ListOptions{Limit: 200}
 	for {
@@ -140,7 +157,7 @@ func (g *glovebox) count(t *testing.T) (ended, canceled int) {
 			case j.Status == job.Canceled:
 				canceled++
 			case j.Status.Final() && j.Status != job.InternalError:
-				ended++
+				ended = append(ended, j)
 			default:
 				t.Errorf("job %s is %s", j.ID, j.Status)
 			}
