@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -125,6 +126,32 @@ func zipped(t *testing.T, files ...string) string {
 	return base64.StdEncoding.EncodeToString(b.Bytes())
 }
 
+// unzipped is what the files of a zip in base64 hold.
+func unzipped(t *testing.T, text any) map[string]string {
+	t.Helper()
+	archive, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(fmt.Sprint(text), "\n", ""))
+	if err != nil {
+		t.Fatalf("got %v, want a zip in base64", text)
+	}
+	r, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, f := range r.File {
+		content, err := r.Open(f.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(content)
+		if err = errors.Join(err, content.Close()); err != nil {
+			t.Fatal(err)
+		}
+		files[f.Name] = string(b)
+	}
+	return files
+}
+
 func encoded(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
 // TestJudge0 runs what a client of Judge0 CE may ask for, on the real queue and sandbox: each status, and
@@ -173,6 +200,8 @@ func TestJudge0(t *testing.T) {
 			"status_id": 3.0, "stdin": encoded("\xff\x00a") + "\n", "stdout": rubyBase64(strings.Repeat("\xff\x00a", 20)), "stderr": none,
 		}},
 		"files":                  {"", object{"language_id": python, "source_code": "import sub.a; print(open('d.txt').read(), sub.a.x)", "additional_files": zipped(t, "d.txt", "data", "sub/a.py", "x = 7", "main.py", "print('replaced')")}, object{"status_id": 3.0, "stdout": "data 7\n"}},
+		"files that it leaves":   {"", object{"language_id": bash, "source_code": "mkdir d; printf one >d/f; echo out"}, object{"status_id": 3.0, "stdout": "out\n", "post_execution_filesystem": map[string]string{"d/f": "one"}}},
+		"no files":               {"", object{"language_id": bash, "source_code": "true"}, object{"post_execution_filesystem": none}},
 		"plain text":             {"", object{"language_id": plainText, "source_code": "as it is\n"}, object{"status_id": 3.0, "stdout": "as it is\n"}},
 		"executable":             {"base64_encoded=true", object{"language_id": executable, "source_code": encoded("#!/bin/bash\necho run\n")}, object{"status_id": 3.0, "stdout": encoded("run\n") + "\n"}},
 		"no executable":          {"base64_encoded=true", object{"language_id": executable, "source_code": encoded("\x7fELF\xff\xff\xff\xff\x00\x00")}, object{"status_id": 14.0}},
@@ -186,11 +215,14 @@ func TestJudge0(t *testing.T) {
 			got := j.run(t, tt.query, tt.sent)
 			delete(got, "additional_files")
 			for field, want := range tt.want {
+				if field == "post_execution_filesystem" && want != none {
+					got[field] = unzipped(t, got[field])
+				}
 				if fmt.Sprint(got[field]) != fmt.Sprint(want) {
 					t.Errorf("%s: got %.200v, want %.200v", field, got[field], want)
 				}
 			}
-			if want := 34; len(got) != want { // and additional_files: the Python SDK knows no others
+			if want := 35; len(got) != want { // and additional_files: the Python SDK knows no others
 				t.Errorf("got %d fields, want %d", len(got), want)
 			}
 			for _, field := range []string{"created_at", "finished_at"} {

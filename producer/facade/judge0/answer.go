@@ -18,7 +18,7 @@ var fieldNames = []string{
 	"enable_per_process_and_thread_time_limit", "enable_per_process_and_thread_memory_limit", "max_file_size",
 	"redirect_stderr_to_stdout", "enable_network", "number_of_runs", "additional_files", "callback_url",
 	"stdout", "stderr", "compile_output", "message", "exit_code", "exit_signal", "status_id", "status", "language",
-	"created_at", "finished_at", "token", "time", "wall_time", "memory",
+	"created_at", "finished_at", "token", "time", "wall_time", "memory", filesystem,
 }
 
 var defaultFields = []string{"token", "time", "memory", "stdout", "stderr", "compile_output", "message", "status"}
@@ -117,12 +117,19 @@ func (v view) field(name, token string, s *submission, language string, o outcom
 	case "message":
 		return v.text([]byte(o.message))
 	case "additional_files":
-		if len(s.Files) == 0 {
-			return nil, nil //nolint:nilnil // null
-		}
-		return encode64(s.Files), nil
+		return archive(s.Files), nil
+	case filesystem:
+		return archive(o.files), nil
 	}
 	return plain(name, token, s, language, o), nil
+}
+
+// archive is a zip as it is answered, in base64 whatever is asked for; null where there is none.
+func archive(b []byte) any {
+	if len(b) == 0 {
+		return nil
+	}
+	return encode64(b)
 }
 
 // plain returns a field that is no text of the submission's or the program's.

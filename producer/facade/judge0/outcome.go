@@ -22,6 +22,7 @@ type outcome struct {
 	time, wallTime                 *float64 // s
 	memory                         *int64   // kB
 	stdout, stderr, compilerOutput []byte
+	files                          []byte // a zip
 	created                        time.Time
 	finished                       *time.Time
 }
@@ -101,7 +102,12 @@ func (o *outcome) read(ctx context.Context, c *facade.Call, r job.Result, v view
 		}
 	}
 	if v.shows("stderr") {
-		o.stderr, err = c.Head(ctx, r, producer.Stderr, v.most)
+		if o.stderr, err = c.Head(ctx, r, producer.Stderr, v.most); err != nil {
+			return err
+		}
+	}
+	if v.shows(filesystem) {
+		o.files, err = readFiles(ctx, c, r)
 	}
 	return err
 }
