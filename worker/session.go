@@ -43,7 +43,7 @@ type heldSession struct {
 	limits    job.Limits
 	languages []string       // of its contexts, that of main first
 	turn      *turn          // that runs; nil between two
-	done      string         // the execution that was taken last
+	done      turnEnd        // of the execution that was taken last
 	lost      map[string]int // contexts whose interpreters ended with it, and their generations
 	head      string         // the digest of the last execution that is attested
 	slot      bool           // it has one, for an execution
@@ -166,10 +166,7 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 		}
 		h.slot = h.slot || given == nil && h.release != nil && w.sessions.turns.try(x.Tenant)
 		h.asked = true
-		j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, h.done, h.lost, record.Rest{Slot: h.slot && h.release != nil, Paused: h.pause.on})
-		if err == nil || errors.Is(err, record.ErrNoTurn) || errors.Is(err, record.ErrNoSlot) || errors.Is(err, record.ErrTurnHeld) {
-			h.lost = nil // the record knows
-		}
+		j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, h.done.job.ID, h.lost, record.Rest{Slot: h.slot && h.release != nil, Paused: h.pause.on})
 		switch {
 		case err == nil:
 			t, err := h.begin(j) //nolint:contextcheck // what watches it outlives ctx, as the worker does
@@ -178,6 +175,11 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 				continue
 			}
 			return t, err == nil, err
+		case errors.Is(err, record.ErrUnended):
+			if err := h.endAgain(); err != nil { //nolint:contextcheck // what is stored is ended, also after ctx
+				return sandbox.Turn{}, false, err
+			}
+			continue
 		case errors.Is(err, record.ErrNoSlot):
 			h.pause.spell.end() // it is not idle
 			h.pause.spell, chosen, pausing = nil, nil, false
@@ -248,9 +250,15 @@ func (h *heldSession) refused(err error) bool {
 		return false
 	}
 	h.turn.close()
-	h.worker.endUnrun(h.life, h.turn.job, status, reason, spent{})
-	h.done, h.turn = h.turn.job.ID, nil
+	ending := h.worker.endUnrun(h.life, h.turn.job, status, reason, spent{})
+	h.done, h.turn = turnEnd{h.turn.job, ending}, nil
 	return true
+}
+
+// endAgain ends the record of the execution before once more, with what came of it: a Redis that crashed has lost that. With an error the session ends.
+func (h *heldSession) endAgain() error {
+	h.log.Warn("Redis has lost the end of an execution, it is written again", "job_id", h.done.job.ID)
+	return h.worker.endRecord(h.life, h.done.job, h.done.ending)
 }
 
 // giveSlot gives back the session's slot, if it has one.
