@@ -558,6 +558,32 @@ func TestSessionUnreadable(t *testing.T) {
 	}
 }
 
+// TestSessionWithUnreadableExecutions: executions whose records can't be read end with their session, and hold up no other.
+func TestSessionWithUnreadableExecutions(t *testing.T) {
+	t.Parallel()
+	s, ctx := openStore(t, Config{}), t.Context()
+	x := s.openSession(t, "default")
+	s.mustClaim(t, x.ID)
+	runs, waits, last := s.execute(t, x.ID, "1"), s.execute(t, x.ID, "2"), s.execute(t, x.ID, "3")
+	s.take(t, x.ID, "", runs)
+	for id, field := range map[string]string{runs: "spec", waits: "metadata"} {
+		if err := s.rdb.HSet(ctx, jobKey("default", id), field, "{").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.EndSession(ctx, x.ID, "", job.SessionEnd{Reason: job.EndDeleted}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{runs, waits, last} {
+		if state, err := s.StateOf(ctx, id); err != nil || state != job.Canceled {
+			t.Errorf("got %s, %v, want it canceled", state, err)
+		}
+	}
+	if n := s.rdb.ZCard(ctx, sessionWorkKey("default")).Val(); n != 0 {
+		t.Errorf("%d sessions count against the quota still", n)
+	}
+}
+
 // TestGiveBackSession: a session whose sandbox its worker could not start is another's to hold, with what waits for it; one that has begun stays.
 func TestGiveBackSession(t *testing.T) {
 	t.Parallel()
