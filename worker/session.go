@@ -309,7 +309,7 @@ func (h *heldSession) ended(outcome sandbox.Outcome, err error) {
 	}
 	ctx := context.WithoutCancel(h.life)
 	if h.turn != nil && err == nil && outcome.Lost { // the outcome is the execution's
-		err = h.turn.finish(ctx, outcome, job.StateLost, nil)
+		err = h.turn.finish(h.life, outcome, job.StateLost, nil) // a worker that shuts down waits for no bucket
 	}
 	if h.turn != nil {
 		h.turn.close()
