@@ -118,6 +118,7 @@ func (h *heldSession) run(life context.Context, r runtimes.Runtime) (_ sandbox.O
 func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err error) {
 	w, x := h.worker, h.record
 	var chosen <-chan struct{} // to be paused; nil where it can't be
+	pausing := false
 	rest := func() {
 		if h.pause.on || h.pause.spell != nil {
 			return
@@ -125,6 +126,10 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 		if h.pause.spell = w.sessions.pauser.begin(h.memoryMB, h.pause.notBefore); h.pause.spell != nil {
 			chosen = h.pause.spell.chosen
 		}
+	}
+	busy := func() {
+		h.pause.spell.end()
+		h.pause.spell, chosen, pausing = nil, nil, false
 	}
 	h.pause.spell = nil
 	rest()
@@ -149,7 +154,7 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 		given, memory, stopWaiting, stopMemory = nil, nil, func() {}, func() {}
 		h.giveUnused()
 	}
-	woken, pausing := h.overheard, false
+	woken := h.overheard
 	h.overheard = false
 	var warn await.Rarely
 	for {
@@ -169,6 +174,7 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 		j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, h.done.job.ID, h.lost, record.Rest{Slot: h.slot && h.release != nil, Paused: h.pause.on})
 		switch {
 		case err == nil:
+			busy() // also as its files are read, which may take long
 			t, err := h.begin(j) //nolint:contextcheck // what watches it outlives ctx, as the worker does
 			if h.refused(err) {
 				h.idleSince = time.Now() // somebody has asked for something
@@ -181,8 +187,7 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 			}
 			continue
 		case errors.Is(err, record.ErrNoSlot):
-			h.pause.spell.end() // it is not idle
-			h.pause.spell, chosen, pausing = nil, nil, false
+			busy()
 			switch {
 			case h.release == nil && memory == nil: // a slot is of no use before
 				memory, stopMemory = h.waitForMemory(ctx)
@@ -195,6 +200,7 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 			return h.noMore("", "")
 		case errors.Is(err, record.ErrTurnHeld): // whoever decides may take longer than its idle_seconds
 			withdraw()
+			rest()
 			h.idleSince = time.Now()
 		case errors.Is(err, record.ErrNoTurn):
 			withdraw()
