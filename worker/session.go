@@ -174,7 +174,7 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 		j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, h.done.job.ID, h.lost, record.Rest{Slot: h.slot && h.release != nil, Paused: h.pause.on})
 		switch {
 		case err == nil:
-			busy() // also as its files are read, which may take long
+			busy() // its files are read now, which may take long
 			t, err := h.begin(j) //nolint:contextcheck // what watches it outlives ctx, as the worker does
 			if h.refused(err) {
 				h.idleSince = time.Now() // somebody has asked for something
