@@ -53,7 +53,7 @@ func (w *Worker) withRecords(t *testing.T) {
 func (w *Worker) taken(t *testing.T) (*heldSession, record.Job) {
 	t.Helper()
 	ctx, settings := t.Context(), job.SessionSettings{Runtime: "python", Limits: job.Limits{MemoryMB: 256, WallMS: 1000}}
-	x, err := w.Records.OpenSession(ctx, "default", settings)
+	x, err := w.Records.OpenSession(ctx, "default", settings, nil)
 	if err == nil {
 		x, err = w.Records.ClaimSession(ctx, x.ID, w.ID)
 	}

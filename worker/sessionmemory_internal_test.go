@@ -20,7 +20,7 @@ func TestPausedTakesNothingWithoutMemory(t *testing.T) {
 	w.withRecords(t)
 	w.sessions.turns = newTurnSlots(1)
 	ctx, settings := t.Context(), job.SessionSettings{Runtime: "python", Limits: job.Limits{MemoryMB: 256, WallMS: 1000}}
-	x, err := w.Records.OpenSession(ctx, "default", settings)
+	x, err := w.Records.OpenSession(ctx, "default", settings, nil)
 	if err == nil {
 		x, err = w.Records.ClaimSession(ctx, x.ID, w.ID)
 	}

@@ -22,7 +22,7 @@ func TestTaskOfSessionGivenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Runtimes, w.Isolation = set, job.GVisor
-	x, err := w.Records.OpenSession(ctx, "default", job.SessionSettings{Runtime: "python"})
+	x, err := w.Records.OpenSession(ctx, "default", job.SessionSettings{Runtime: "python"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
