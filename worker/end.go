@@ -167,8 +167,8 @@ type spent struct {
 	memoryMB int64
 }
 
-// endUnrun ends a job that did not run to its end: only the record holds its result. What it has used until then counts.
-func (w *Worker) endUnrun(life context.Context, j record.Job, status job.Status, problem *job.Error, used spent) {
+// endUnrun ends a job that did not run to its end, and returns how: only the record holds its result. What it has used until then counts.
+func (w *Worker) endUnrun(life context.Context, j record.Job, status job.Status, problem *job.Error, used spent) record.Ending {
 	if status == job.Canceled && problem == nil {
 		if now, err := w.Records.Get(context.WithoutCancel(life), j.ID); err == nil {
 			problem = now.CancelReason // said after the job was started
@@ -181,8 +181,9 @@ func (w *Worker) endUnrun(life context.Context, j record.Job, status job.Status,
 		metered = w.Records.Meter(&result, used.memoryMB)
 	}
 	b, err := job.Marshal(result)
+	ending := record.Ending{Status: status, Result: b, Dirty: true, Metered: metered}
 	if err == nil {
-		err = w.endRecord(life, j, record.Ending{Status: status, Result: b, Dirty: true, Metered: metered})
+		err = w.endRecord(life, j, ending)
 	}
 	switch {
 	case err == nil:
@@ -192,6 +193,7 @@ func (w *Worker) endUnrun(life context.Context, j record.Job, status job.Status,
 	default:
 		w.Log.Error("job could not be ended, the reaper will", "job_id", j.ID, "status", status, "error", err)
 	}
+	return ending
 }
 
 // discard deletes what this epoch of the job stored. What it can't delete in time, the

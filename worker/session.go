@@ -43,7 +43,7 @@ type heldSession struct {
 	limits    job.Limits
 	languages []string       // of its contexts, that of main first
 	turn      *turn          // that runs; nil between two
-	done      string         // the execution that was taken last
+	done      turnEnd        // of the execution that was taken last
 	lost      map[string]int // contexts whose interpreters ended with it, and their generations
 	head      string         // the digest of the last execution that is attested
 	slot      bool           // it has one, for an execution
@@ -118,6 +118,7 @@ func (h *heldSession) run(life context.Context, r runtimes.Runtime) (_ sandbox.O
 func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err error) {
 	w, x := h.worker, h.record
 	var chosen <-chan struct{} // to be paused; nil where it can't be
+	pausing := false
 	rest := func() {
 		if h.pause.on || h.pause.spell != nil {
 			return
@@ -125,6 +126,10 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 		if h.pause.spell = w.sessions.pauser.begin(h.memoryMB, h.pause.notBefore); h.pause.spell != nil {
 			chosen = h.pause.spell.chosen
 		}
+	}
+	busy := func() {
+		h.pause.spell.end()
+		h.pause.spell, chosen, pausing = nil, nil, false
 	}
 	h.pause.spell = nil
 	rest()
@@ -149,7 +154,7 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 		given, memory, stopWaiting, stopMemory = nil, nil, func() {}, func() {}
 		h.giveUnused()
 	}
-	woken, pausing := h.overheard, false
+	woken := h.overheard
 	h.overheard = false
 	var warn await.Rarely
 	for {
@@ -166,21 +171,23 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 		}
 		h.slot = h.slot || given == nil && h.release != nil && w.sessions.turns.try(x.Tenant)
 		h.asked = true
-		j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, h.done, h.lost, record.Rest{Slot: h.slot && h.release != nil, Paused: h.pause.on})
-		if err == nil || errors.Is(err, record.ErrNoTurn) || errors.Is(err, record.ErrNoSlot) || errors.Is(err, record.ErrTurnHeld) {
-			h.lost = nil // the record knows
-		}
+		j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, h.done.job.ID, h.lost, record.Rest{Slot: h.slot && h.release != nil, Paused: h.pause.on})
 		switch {
 		case err == nil:
+			busy() // its files are read now, which may take long
 			t, err := h.begin(j) //nolint:contextcheck // what watches it outlives ctx, as the worker does
 			if h.refused(err) {
 				h.idleSince = time.Now() // somebody has asked for something
 				continue
 			}
 			return t, err == nil, err
+		case errors.Is(err, record.ErrUnended):
+			if err := h.endAgain(); err != nil { //nolint:contextcheck // what is stored is ended, also after ctx
+				return sandbox.Turn{}, false, err
+			}
+			continue
 		case errors.Is(err, record.ErrNoSlot):
-			h.pause.spell.end() // it is not idle
-			h.pause.spell, chosen, pausing = nil, nil, false
+			busy()
 			switch {
 			case h.release == nil && memory == nil: // a slot is of no use before
 				memory, stopMemory = h.waitForMemory(ctx)
@@ -193,6 +200,7 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 			return h.noMore("", "")
 		case errors.Is(err, record.ErrTurnHeld): // whoever decides may take longer than its idle_seconds
 			withdraw()
+			rest()
 			h.idleSince = time.Now()
 		case errors.Is(err, record.ErrNoTurn):
 			withdraw()
@@ -248,9 +256,15 @@ func (h *heldSession) refused(err error) bool {
 		return false
 	}
 	h.turn.close()
-	h.worker.endUnrun(h.life, h.turn.job, status, reason, spent{})
-	h.done, h.turn = h.turn.job.ID, nil
+	ending := h.worker.endUnrun(h.life, h.turn.job, status, reason, spent{})
+	h.done, h.turn = turnEnd{h.turn.job, ending}, nil
 	return true
+}
+
+// endAgain ends the record of the execution before once more, with what came of it: a Redis that crashed has lost that. With an error the session ends.
+func (h *heldSession) endAgain() error {
+	h.log.Warn("Redis has lost the end of an execution, it is written again", "job_id", h.done.job.ID)
+	return h.worker.endRecord(h.life, h.done.job, h.done.ending)
 }
 
 // giveSlot gives back the session's slot, if it has one.
@@ -301,7 +315,7 @@ func (h *heldSession) ended(outcome sandbox.Outcome, err error) {
 	}
 	ctx := context.WithoutCancel(h.life)
 	if h.turn != nil && err == nil && outcome.Lost { // the outcome is the execution's
-		err = h.turn.finish(ctx, outcome, job.StateLost, nil)
+		err = h.turn.finish(h.life, outcome, job.StateLost, nil) // a worker that shuts down waits for no bucket
 	}
 	if h.turn != nil {
 		h.turn.close()

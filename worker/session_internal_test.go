@@ -18,6 +18,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
@@ -52,7 +53,7 @@ func (w *Worker) withRecords(t *testing.T) {
 func (w *Worker) taken(t *testing.T) (*heldSession, record.Job) {
 	t.Helper()
 	ctx, settings := t.Context(), job.SessionSettings{Runtime: "python", Limits: job.Limits{MemoryMB: 256, WallMS: 1000}}
-	x, err := w.Records.OpenSession(ctx, "default", settings)
+	x, err := w.Records.OpenSession(ctx, "default", settings, nil)
 	if err == nil {
 		x, err = w.Records.ClaimSession(ctx, x.ID, w.ID)
 	}
@@ -66,7 +67,9 @@ func (w *Worker) taken(t *testing.T) (*heldSession, record.Job) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &heldSession{worker: w, life: context.WithoutCancel(ctx), record: x, asked: true, log: w.Log, limits: settings.Limits, languages: []string{"python"}}, j
+	return &heldSession{
+		worker: w, life: context.WithoutCancel(ctx), record: x, asked: true, log: w.Log, limits: settings.Limits, languages: []string{"python"}, clock: newClock(x), release: func() {},
+	}, j
 }
 
 // TestSessionOutage: a deadline of ours that passes is none of the session, and its execution costs nothing.
@@ -115,6 +118,70 @@ func TestExecutionCanceledAsTaken(t *testing.T) {
 	case <-begun.Interrupt:
 	case <-time.After(gbtest.Patience):
 		t.Error("nobody interrupts it")
+	}
+}
+
+// execute adds an execution to the session.
+func (h *heldSession) execute(t *testing.T) (id string) {
+	t.Helper()
+	id = job.NewID("default")
+	if err := h.worker.Records.AddTurn(t.Context(), h.record.ID, id, h.record.Settings.Spec(job.SessionExecution{Code: "1"}), record.NewTurn{}); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// TestEndLostByRedis: what of an execution's end a Redis that crashed has lost is written again, before anything else of its session is executed.
+func TestEndLostByRedis(t *testing.T) {
+	t.Parallel()
+	for name, stateLost := range map[string]bool{"kept": false, "lost": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, ctx := sessionWorker(t, 1024), t.Context()
+			w.withRecords(t)
+			w.sessions.turns = newTurnSlots(1)
+			h, j := w.taken(t)
+			redis, written := w.Records.Redis(), map[string]map[string]string{}
+			for _, key := range []string{script.Key("default", "session:"+h.record.ID), script.Key("default", "job:"+j.ID)} {
+				written[key] = redis.HGetAll(ctx, key).Val()
+			}
+			if _, err := h.begin(j); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Ended(ctx, sandbox.TurnOutcome{TestOutcome: sandbox.TestOutcome{Status: job.Succeeded}, StateLost: stateLost}); err != nil {
+				t.Fatal(err)
+			}
+			want, err := w.Records.Get(ctx, j.ID)
+			if err != nil || want.State != job.Succeeded {
+				t.Fatalf("got %s, %v", want.State, err)
+			}
+			wake, stopped := make(chan struct{}), make(chan error) // received means that the look before it is over
+			h.wake = wake
+			looking, stop := context.WithCancel(ctx)
+			go func() { _, _, err := h.Next(looking); stopped <- err }()
+			wake <- struct{}{}
+			stop()
+			if err := <-stopped; !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			for key, fields := range written {
+				if err := errors.Join(redis.Del(ctx, key).Err(), redis.HSet(ctx, key, fields).Err()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			next := h.execute(t)
+			turn, ok, err := h.Next(ctx)
+			if err != nil || !ok || h.turn.job.ID != next {
+				t.Fatalf("got %v, %v, want execution %s", ok, err, next)
+			}
+			defer h.turn.close()
+			if got, err := w.Records.Get(ctx, j.ID); err != nil || got.State != want.State || string(got.Result) != string(want.Result) {
+				t.Errorf("got %s %s, %v, want %s", got.State, got.Result, err, want.Result)
+			}
+			if generation := map[bool]int{false: 1, true: 2}[stateLost]; turn.Context.Generation != generation {
+				t.Errorf("got generation %d, want %d", turn.Context.Generation, generation)
+			}
+		})
 	}
 }
 

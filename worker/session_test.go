@@ -24,7 +24,7 @@ func sessionWorker(c *worker.Config) { c.MemoryMB = 4096 }
 
 func (g *glovebox) openSession(settings job.SessionSettings) string {
 	g.t.Helper()
-	x, err := g.records.OpenSession(g.t.Context(), "default", settings)
+	x, err := g.records.OpenSession(g.t.Context(), "default", settings, nil)
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -84,6 +84,8 @@ func (h *heldSession) readClock(ctx context.Context, of string, idleFor time.Dur
 	case now.Over == "":
 		h.clock.set(now)
 		generation = now.Generation
+	default:
+		h.clock.set(record.SessionTime{Expires: time.Now()}) // nothing begins any more
 	}
 	switch now.Over {
 	case job.EndTTL:

@@ -2,7 +2,9 @@ package worker
 
 import (
 	"context"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
@@ -18,7 +20,7 @@ func TestPausedTakesNothingWithoutMemory(t *testing.T) {
 	w.withRecords(t)
 	w.sessions.turns = newTurnSlots(1)
 	ctx, settings := t.Context(), job.SessionSettings{Runtime: "python", Limits: job.Limits{MemoryMB: 256, WallMS: 1000}}
-	x, err := w.Records.OpenSession(ctx, "default", settings)
+	x, err := w.Records.OpenSession(ctx, "default", settings, nil)
 	if err == nil {
 		x, err = w.Records.ClaimSession(ctx, x.ID, w.ID)
 	}
@@ -87,4 +89,45 @@ func TestPausedTakesNothingWithoutMemory(t *testing.T) {
 	if h.giveMemory(); w.memory.missing() != 0 {
 		t.Error("memory is missing")
 	}
+}
+
+// TestNotIdleAsItReads: a session that reads the files of an execution is none to be paused, and one again once that is canceled.
+func TestNotIdleAsItReads(t *testing.T) {
+	t.Parallel()
+	w, ctx, objects := sessionWorker(t, 1024), t.Context(), &hanging{asked: make(chan struct{})}
+	w.withRecords(t)
+	w.Objects, w.sessions.turns = objects, newTurnSlots(1)
+	w.sessions.pauser.after = time.Nanosecond
+	h, j := w.taken(t)
+	h.done = turnEnd{j, w.endUnrun(h.life, j, job.Canceled, nil, spent{})}
+	sum := strings.Repeat("a", 64)
+	spec := h.record.Settings.Spec(job.SessionExecution{Code: "1", Files: []job.File{{Name: "a", Upload: sum, SHA256: sum, Size: 1}}})
+	id := job.NewID("default")
+	if err := w.Records.AddTurn(ctx, h.record.ID, id, spec, record.NewTurn{}); err != nil {
+		t.Fatal(err)
+	}
+	type next struct {
+		turn sandbox.Turn
+		err  error
+	}
+	got := make(chan next, 1)
+	go func() {
+		turn, _, err := h.Next(ctx)
+		got <- next{turn, err}
+	}()
+	<-objects.asked
+	p := w.sessions.pauser
+	p.mu.Lock()
+	if p.pausing != 0 || len(p.idle) != 0 {
+		t.Errorf("%d are being paused, and %d are idle, want none", p.pausing, len(p.idle))
+	}
+	p.mu.Unlock()
+	if _, err := w.Records.Cancel(ctx, id, nil); err != nil {
+		t.Fatal(err)
+	}
+	n := <-got
+	if n.err != nil || !n.turn.Pause {
+		t.Fatalf("got %+v, want it paused", n)
+	}
+	h.Stayed(sandbox.ErrWanted)
 }

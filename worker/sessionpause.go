@@ -112,7 +112,7 @@ func (h *heldSession) pauseTurn() (sandbox.Turn, bool, error) {
 			case <-h.wake:
 				heard.Store(true)
 			}
-			_, err := h.worker.Records.TakeTurn(ctx, h.record.ID, h.worker.ID, h.done, h.lost, record.Rest{})
+			_, err := h.worker.Records.TakeTurn(ctx, h.record.ID, h.worker.ID, h.done.job.ID, h.lost, record.Rest{})
 			if !errors.Is(err, record.ErrNoTurn) && !errors.Is(err, record.ErrTurnHeld) {
 				close(interrupt)
 				return

@@ -143,9 +143,9 @@ func (w *Worker) handleSession(life context.Context, t *asynq.Task, giveSlot fun
 			release()
 		}
 	}()
-	if err := w.beginRun(run); errors.Is(err, errRunning) {
-		return nil
-	} else if err != nil {
+	if err := w.beginRun(run); errors.Is(err, errRunning) && x.Worker == w.ID {
+		return nil // the same task was delivered twice
+	} else if err != nil { // also errRunning: this worker has given the session back, and is not done with it
 		return err
 	}
 	// Whether the claim came to pass is not known where its answer got lost, and the beats name the session as long as it is asked again.

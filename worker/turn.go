@@ -33,6 +33,12 @@ type turn struct {
 	close   func() // ends all that watches it, and gives its slot back, should it have that yet
 }
 
+// turnEnd is how an execution ended.
+type turnEnd struct {
+	job    record.Job
+	ending record.Ending
+}
+
 // begin makes ready what an execution that has a slot needs besides the sandbox.
 func (h *heldSession) begin(j record.Job) (sandbox.Turn, error) {
 	failpoint.Hit(failpoint.BeforeStart)
@@ -150,7 +156,7 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, state string, lost
 	err = w.endRecord(h.life, t.job, ending) //nolint:contextcheck // what is stored is ended, also after ctx
 	failpoint.Hit(failpoint.RecordEnded)
 	t.close()
-	h.turn, h.done = nil, t.job.ID
+	h.turn, h.done = nil, turnEnd{t.job, ending}
 	w.afterEnd(context.WithoutCancel(ctx), t.job, ending.Status, err)
 	if err != nil && !lost(err) {
 		return err

@@ -86,7 +86,7 @@ func TestBudget(t *testing.T) {
 	}
 	for name, try := range map[string]func() error{
 		"job":     func() error { _, err := submit(); return err },
-		"session": func() error { _, err := s.OpenSession(t.Context(), "default", pythonSession); return err },
+		"session": func() error { _, err := s.OpenSession(t.Context(), "default", pythonSession, nil); return err },
 	} {
 		var said *job.Error
 		if err := try(); !errors.As(err, &said) || said.Code != job.CodeBudgetExceeded ||

@@ -168,7 +168,7 @@ func TestMemoryIsCounted(t *testing.T) {
 			_ = s.HoldUpload(t.Context(), Upload{Tenant: "default", SHA256: fmt.Sprintf("%064d", i), Size: 1}, false)
 		},
 		"sessions that have ended": func(t *testing.T, s *Store, _ int) {
-			x, err := s.OpenSession(t.Context(), "default", job.SessionSettings{Runtime: "python", Limits: job.DefaultLimits})
+			x, err := s.OpenSession(t.Context(), "default", job.SessionSettings{Runtime: "python", Limits: job.DefaultLimits}, nil)
 			if err == nil {
 				_, err = s.ClaimSession(t.Context(), x.ID, "w1")
 			}

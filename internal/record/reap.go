@@ -163,7 +163,7 @@ func (s *Store) EndUnrun(ctx context.Context, id string, epoch int, status job.S
 // endUnrun is EndUnrun. If the job runs, in memoryMB MiB where that is not 0, what it has used until now counts.
 func (s *Store) endUnrun(ctx context.Context, id string, epoch int, status job.Status, problem *job.Error, memoryMB int64) error {
 	j, err := s.Get(ctx, id)
-	if err != nil {
+	if err != nil && (j.ID == "" || !errors.Is(err, ErrUnreadable)) { // of one that can't be read there is enough to end it
 		return err
 	}
 	if status == job.Canceled && problem == nil {

@@ -21,7 +21,7 @@ var pythonSession = job.SessionSettings{Runtime: "python", Limits: job.Limits{Wa
 // openSession opens a session of the tenant.
 func (s *Store) openSession(t *testing.T, tenant string) Session {
 	t.Helper()
-	x, err := s.OpenSession(t.Context(), tenant, pythonSession)
+	x, err := s.OpenSession(t.Context(), tenant, pythonSession, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,13 +347,13 @@ func TestSessionQuotas(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := r.api.openSession(t, "acme")
-	if _, err := r.api.OpenSession(ctx, "acme", pythonSession); job.CodeOf(err) != job.CodeQuotaExceeded {
+	if _, err := r.api.OpenSession(ctx, "acme", pythonSession, nil); job.CodeOf(err) != job.CodeQuotaExceeded {
 		t.Errorf("a second session: got %v, want quota_exceeded", err)
 	}
 	for range job.DefaultSessions {
 		r.api.openSession(t, "other")
 	}
-	if _, err := r.api.OpenSession(ctx, "other", pythonSession); job.CodeOf(err) != job.CodeQuotaExceeded {
+	if _, err := r.api.OpenSession(ctx, "other", pythonSession, nil); job.CodeOf(err) != job.CodeQuotaExceeded {
 		t.Errorf("one more than the default: got %v, want quota_exceeded", err)
 	}
 	var waiting []string
@@ -421,23 +421,23 @@ func TestSessionKeys(t *testing.T) {
 	r, ctx := openRoles(t), t.Context()
 	settings := pythonSession
 	settings.IdempotencyKey = "one ü" // whatever it has, Redis gets a hash
-	x, err := r.api.OpenSession(ctx, "acme", settings)
+	x, err := r.api.OpenSession(ctx, "acme", settings, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := r.api.OpenSession(ctx, "acme", settings)
+	again, err := r.api.OpenSession(ctx, "acme", settings, nil)
 	if err != nil || again.ID != x.ID || again.Settings.IdempotencyKey != "" {
 		t.Errorf("the same again: got %+v, %v, want %s", again, err, x.ID)
 	}
 	if got := tasks(t, r.api, queue.Sessions("python")); !slices.Equal(got, []string{x.ID + ".1"}) {
 		t.Errorf("got tasks %v, want one", got)
 	}
-	if other, err := r.api.OpenSession(ctx, "other", settings); err != nil || other.ID == x.ID {
+	if other, err := r.api.OpenSession(ctx, "other", settings, nil); err != nil || other.ID == x.ID {
 		t.Errorf("another tenant's: got %s, %v", other.ID, err)
 	}
 	longer := settings
 	longer.TTLSeconds = 4000
-	if _, err := r.api.OpenSession(ctx, "acme", longer); !errors.Is(err, job.ErrConflict) {
+	if _, err := r.api.OpenSession(ctx, "acme", longer, nil); !errors.Is(err, job.ErrConflict) {
 		t.Errorf("other settings: got %v, want ErrConflict", err)
 	}
 
@@ -468,14 +468,14 @@ func TestSessionKeys(t *testing.T) {
 	if _, err := add("a", "1"); !errors.Is(err, ErrExists) {
 		t.Errorf("the same execution of a session that has ended: got %v, want ErrExists", err)
 	}
-	if again, err := r.api.OpenSession(ctx, "acme", settings); err != nil || again.ID != x.ID || again.State != job.SessionEnded {
+	if again, err := r.api.OpenSession(ctx, "acme", settings, nil); err != nil || again.ID != x.ID || again.State != job.SessionEnded {
 		t.Errorf("the same session once it has ended: got %+v, %v", again, err)
 	}
 	if err := r.api.rdb.Del(ctx, script.Key("acme", "session:"+x.ID)).Err(); err != nil { // it expires
 		t.Fatal(err)
 	}
 	var gone *job.GoneError
-	if _, err := r.api.OpenSession(ctx, "acme", settings); !errors.As(err, &gone) || gone.ID != x.ID {
+	if _, err := r.api.OpenSession(ctx, "acme", settings, nil); !errors.As(err, &gone) || gone.ID != x.ID {
 		t.Errorf("the same session once it is forgotten: got %v, want GoneError", err)
 	}
 }
@@ -551,6 +551,32 @@ func TestSessionUnreadable(t *testing.T) {
 	for id, want := range map[string]string{runs: "internal_error " + job.CodeSessionLost, waits: "canceled " + job.CodeSessionEnded} {
 		if got := s.outcome(t, id); got != want {
 			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if n := s.rdb.ZCard(ctx, sessionWorkKey("default")).Val(); n != 0 {
+		t.Errorf("%d sessions count against the quota still", n)
+	}
+}
+
+// TestSessionWithUnreadableExecutions: executions whose records can't be read end with their session, and hold up no other.
+func TestSessionWithUnreadableExecutions(t *testing.T) {
+	t.Parallel()
+	s, ctx := openStore(t, Config{}), t.Context()
+	x := s.openSession(t, "default")
+	s.mustClaim(t, x.ID)
+	runs, waits, last := s.execute(t, x.ID, "1"), s.execute(t, x.ID, "2"), s.execute(t, x.ID, "3")
+	s.take(t, x.ID, "", runs)
+	for id, field := range map[string]string{runs: "spec", waits: "metadata"} {
+		if err := s.rdb.HSet(ctx, jobKey("default", id), field, "{").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.EndSession(ctx, x.ID, "", job.SessionEnd{Reason: job.EndDeleted}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{runs, waits, last} {
+		if state, err := s.StateOf(ctx, id); err != nil || state != job.Canceled {
+			t.Errorf("got %s, %v, want it canceled", state, err)
 		}
 	}
 	if n := s.rdb.ZCard(ctx, sessionWorkKey("default")).Val(); n != 0 {

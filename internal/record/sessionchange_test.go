@@ -373,7 +373,7 @@ func TestSessionFromBefore(t *testing.T) {
 	settings.IdleSeconds = 300
 	var sessions []Session
 	for range 4 {
-		x, err := r.api.OpenSession(ctx, "acme", settings)
+		x, err := r.api.OpenSession(ctx, "acme", settings, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

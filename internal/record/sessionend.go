@@ -68,13 +68,12 @@ func (s *Store) settleSession(ctx context.Context, id string) error {
 		if err != nil {
 			return fmt.Errorf("settle session: %w", err)
 		}
+		var errs []error
 		for _, turn := range left {
-			if err := s.endTurn(ctx, x, turn); err != nil {
-				return err
-			}
+			errs = append(errs, s.endTurn(ctx, x, turn))
 		}
-		if len(left) == 0 {
-			break
+		if err := errors.Join(errs...); err != nil || len(left) == 0 {
+			return err
 		}
 	}
 	return nil

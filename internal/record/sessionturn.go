@@ -154,6 +154,9 @@ var ErrNoTurn = errors.New("no execution waits")
 // ErrTurnHeld means that the next execution of a session waits for a decision.
 var ErrTurnHeld = errors.New("the next execution is held")
 
+// ErrUnended means that the record of the execution that a session's worker took last says that it runs: Redis has lost its end.
+var ErrUnended = errors.New("the execution before has no end in its record")
+
 // ErrNoSlot means that an execution of a session waits for a slot.
 var ErrNoSlot = errors.New("an execution waits for a slot")
 
@@ -166,7 +169,7 @@ type Rest struct {
 }
 
 // TakeTurn gives the worker that holds the session its next execution, which runs from now on. done is the one that it took
-// before and that has ended, or "", and lost are the contexts whose interpreters ended with that, and their generations. Without a slot it gives again what the worker has taken, and no other. It fails with ErrNoTurn, ErrTurnHeld, ErrNoSlot,
+// before and that has ended, or "", and lost are the contexts whose interpreters ended with that, and their generations. Without a slot it gives again what the worker has taken, and no other. It fails with ErrNoTurn, ErrTurnHeld, ErrNoSlot, ErrUnended,
 // and with job.ErrNoSession or job.ErrSessionEnded where the worker holds the session no longer.
 func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, lost map[string]int, rest Rest) (Job, error) {
 	tenant, ok := job.TenantOfSession(id)
@@ -194,6 +197,8 @@ func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, lost map[
 		return j, err
 	case "none":
 		return Job{}, ErrNoTurn
+	case "unended":
+		return Job{}, ErrUnended
 	case "waits":
 		return Job{}, ErrNoSlot
 	case "held":

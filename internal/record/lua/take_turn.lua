@@ -1,5 +1,5 @@
 -- take_turn gives a session's worker the next execution. What it took before, if anything, has ended. Should the answer
--- get lost, it asks again and gets the same.
+-- get lost, it asks again and gets the same. A Redis that lost its last writes may say that what has ended runs: its worker ends it again.
 -- @include session
 -- @arg id          of the session
 -- @arg worker      id of the worker
@@ -10,6 +10,7 @@
 -- @arg paused      1: the session is on the worker's disk, and goes on with the next execution
 -- @answer turn, id, record, generation, contexts  that execution runs now: its fields and values, the generation of the interpreter that executes it, 0 where its context is
 --                           no more, and name, generation, language and directory of each context
+-- @answer unended           done runs
 -- @answer waits             one waits, for a slot
 -- @answer held              one waits for approval
 -- @answer none              nobody waits
@@ -39,7 +40,8 @@ if not state then return {'missing'} end
 if state == 'ended' or held_by ~= worker then return {'ended'} end
 local rests = paused == '1' and 'paused' or 'ready'
 if state == 'queued' then call('HSET', session_key(id), 'state', rests, 'ready', now, 'active', now) end
-if current and current ~= done and call('HGET', job(current), 'state') == 'running' then
+if current and call('HGET', job(current), 'state') == 'running' then
+  if current == done then return {'unended'} end
   return answer(current)
 end
 if current then
