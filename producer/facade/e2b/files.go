@@ -266,7 +266,7 @@ func putting(ctx context.Context, c *facade.Call, x job.Session, sent []sentFile
 	execution := job.SessionExecution{Metadata: map[string]string{"e2b": "write"}}
 	if len(moved) > 0 {
 		var err error
-		if execution, err = (errand{"do": "place", "files": moved, "from": folder}).execution(); err != nil {
+		if execution, err = (errand{"do": "place", "files": moved, "from": folder}).execution(x); err != nil {
 			return execution, err
 		}
 		inEnvd(x, &execution)

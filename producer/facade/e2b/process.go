@@ -134,7 +134,7 @@ func prepareProcess(x job.Session, q request) (e job.SessionExecution, pid int, 
 	if envs == nil {
 		of["envs"] = map[string]string{}
 	}
-	if e, err = of.execution(); err != nil {
+	if e, err = of.execution(x); err != nil {
 		return e, 0, err
 	}
 	pid = 1 + rand.IntN(1<<22) //nolint:gosec // a number to find it by, which is checked against the tenant's own
