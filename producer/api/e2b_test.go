@@ -201,6 +201,45 @@ func TestE2BAccessTokens(t *testing.T) {
 	})
 }
 
+// TestE2BSubmitOnly: a token that may not read is told of what it starts itself, and not of others' programs.
+func TestE2BSubmitOnly(t *testing.T) {
+	t.Parallel()
+	w := newE2B(t)
+	secret, _ := w.limited(t, "acme", job.ScopeSubmit)
+	x := w.sandbox(t, "Authorization: Bearer "+secret)
+	for _, bearer := range []string{secret, x.EnvdAccessToken} {
+		headers := []string{"Authorization: Bearer " + bearer, "E2b-Sandbox-Id: " + x.SandboxID, "Content-Type: application/json"}
+		for method, body := range map[string]string{"List": `{}`, "Connect": `{"process":{"pid":1}}`} {
+			a := w.do(t, "POST", "/e2b/process.Process/"+method, strings.NewReader(body), headers...)
+			if a.status != http.StatusForbidden || !strings.Contains(string(a.body), "permission_denied") {
+				t.Errorf("%s: got %d %s, want 403", method, a.status, a.body)
+			}
+		}
+		if status := w.started(t, headers...); status != http.StatusOK {
+			t.Errorf("Start: got %d, want that it starts", status)
+		}
+	}
+}
+
+// started starts a program, and leaves once it is told that it starts, or does not.
+func (w *world) started(t *testing.T, headers ...string) (status int) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.srv.URL+"/e2b/process.Process/Start", strings.NewReader(`{"process":{"cmd":"true"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Set(name, value)
+	}
+	res, err := w.srv.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	return res.StatusCode
+}
+
 // TestE2BDebugSession: a token that may only read starts none; one that has ended is followed by another; each start is in the audit log.
 func TestE2BDebugSession(t *testing.T) {
 	t.Parallel()

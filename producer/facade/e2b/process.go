@@ -70,6 +70,9 @@ func connectProcess(ctx context.Context, w http.ResponseWriter, r *http.Request,
 	defer cancel()
 	pid, err := pidOf(q)
 	done()
+	if err == nil {
+		err = c.Host.May(job.ScopeRead) // another client's output, maybe
+	}
 	if err != nil {
 		failCall(w, r, c, err)
 		return
@@ -319,7 +322,11 @@ type listed struct {
 }
 
 func listProcesses(w http.ResponseWriter, r *http.Request, c *facade.Call, x job.Session) {
-	list, err := programs(r.Context(), c, x)
+	err := c.Host.May(job.ScopeRead)
+	var list []job.Record
+	if err == nil {
+		list, err = programs(r.Context(), c, x)
+	}
 	if err != nil {
 		failCall(w, r, c, err)
 		return
