@@ -376,6 +376,23 @@ func TestUnzip(t *testing.T) {
 	}
 }
 
+// deaf is a client that takes nothing.
+type deaf struct{ http.ResponseWriter }
+
+func (deaf) Write([]byte) (int, error) { return 0, errors.New("it has left") }
+
+// TestSendStream: a file that can't be sent whole ends the connection.
+func TestSendStream(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if got := recover(); got != http.ErrAbortHandler { //nolint:errorlint // it is told by itself
+			t.Errorf("got %v, want that the connection ends", got)
+		}
+	}()
+	err := sendStream(t.Context(), deaf{httptest.NewRecorder()}, &facade.Call{}, job.Result{Stdout: "text"}, "a")
+	t.Errorf("got %v for a file of which nothing was sent", err)
+}
+
 // TestForm: the files of a form are what they are, also where one has nothing, and one that ends too early is refused.
 func TestForm(t *testing.T) {
 	t.Parallel()
