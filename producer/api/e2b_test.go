@@ -201,6 +201,45 @@ func TestE2BAccessTokens(t *testing.T) {
 	})
 }
 
+// TestE2BSubmitOnly: a token that may not read is told of what it starts itself, and not of others' programs.
+func TestE2BSubmitOnly(t *testing.T) {
+	t.Parallel()
+	w := newE2B(t)
+	secret, _ := w.limited(t, "acme", job.ScopeSubmit)
+	x := w.sandbox(t, "Authorization: Bearer "+secret)
+	for _, bearer := range []string{secret, x.EnvdAccessToken} {
+		headers := []string{"Authorization: Bearer " + bearer, "E2b-Sandbox-Id: " + x.SandboxID, "Content-Type: application/json"}
+		for method, body := range map[string]string{"List": `{}`, "Connect": `{"process":{"pid":1}}`} {
+			a := w.do(t, "POST", "/e2b/process.Process/"+method, strings.NewReader(body), headers...)
+			if a.status != http.StatusForbidden || !strings.Contains(string(a.body), "permission_denied") {
+				t.Errorf("%s: got %d %s, want 403", method, a.status, a.body)
+			}
+		}
+		if status := w.started(t, headers...); status != http.StatusOK {
+			t.Errorf("Start: got %d, want that it starts", status)
+		}
+	}
+}
+
+// started starts a program, and leaves once it is told that it starts, or does not.
+func (w *world) started(t *testing.T, headers ...string) (status int) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.srv.URL+"/e2b/process.Process/Start", strings.NewReader(`{"process":{"cmd":"true"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Set(name, value)
+	}
+	res, err := w.srv.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	return res.StatusCode
+}
+
 // TestE2BDebugSession: a token that may only read starts none; one that has ended is followed by another; each start is in the audit log.
 func TestE2BDebugSession(t *testing.T) {
 	t.Parallel()
@@ -243,6 +282,64 @@ func TestE2BDebugSession(t *testing.T) {
 	})
 }
 
+// TestE2BDebugSessionIsFound: however many sessions the tenant has, and had of this kind, the one is found without looking at the others.
+func TestE2BDebugSessionIsFound(t *testing.T) {
+	t.Parallel()
+	w := newE2B(t)
+	health := func() {
+		t.Helper()
+		if a := w.do(t, "GET", "/e2b/health", nil, guest, "E2b-Sandbox-Id: debug_sandbox_id"); a.status != http.StatusOK {
+			t.Fatalf("got %d %s, want 200", a.status, a.body)
+		}
+	}
+	newest := func() (x job.Session, all int) {
+		t.Helper()
+		page, err := w.Client.ListSessions(t.Context(), producer.SessionListOptions{Limit: producer.MaxPage})
+		if err != nil || len(page.Sessions) == 0 {
+			t.Fatalf("got %+v, %v", page, err)
+		}
+		return page.Sessions[0], len(page.Sessions)
+	}
+	end := func(id string) {
+		t.Helper()
+		if _, err := w.Client.EndSession(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// One that began in the span of time before this is the one as well.
+	before := time.Now().Unix()/job.MaxTTLSeconds - 1
+	if _, err := w.Client.StartSession(t.Context(), job.SessionSettings{
+		Runtime: "python", TTLSeconds: job.MaxTTLSeconds, IdempotencyKey: fmt.Sprintf("e2b-debug GLOVEBOX_FACADE_TENANT %d 0", before),
+		Metadata: map[string]string{"e2b.debug": "GLOVEBOX_FACADE_TENANT", "e2b.guest": "true"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 40 {
+		health()
+		x, all := newest()
+		if all != n+1 || x.Status == job.SessionEnded {
+			t.Fatalf("got %d sessions, the newest %s, want one more after each that has ended", all, x.Status)
+		}
+		end(x.ID)
+	}
+	health()
+	for range 60 {
+		x, err := w.Client.StartSession(t.Context(), job.SessionSettings{Runtime: "python"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		end(x.ID)
+	}
+	gets, hashes := w.calls(t, "get"), w.calls(t, "hgetall")
+	health()
+	if gets, hashes := w.calls(t, "get")-gets, w.calls(t, "hgetall")-hashes; gets > 20 || hashes > 5 {
+		t.Errorf("it took %d GET and %d HGETALL, want a few", gets, hashes)
+	}
+	if _, all := newest(); all != 101 {
+		t.Errorf("there are %d sessions, want no other", all)
+	}
+}
+
 // TestE2BList: pages of sandboxes leave none out and repeat none, whatever is between them, and the search for one is bounded.
 func TestE2BList(t *testing.T) {
 	t.Parallel()
@@ -278,20 +375,22 @@ func TestE2BList(t *testing.T) {
 			t.Errorf("limit %s: got %v, want %v", limit, got, want)
 		}
 	}
-	calls := func() (n int64) {
-		t.Helper()
-		info, err := w.Raw.InfoMap(t.Context(), "commandstats").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = fmt.Sscanf(info["Commandstats"]["cmdstat_zrange"], "calls=%d", &n)
-		return n
-	}
-	before := calls()
+	before := w.calls(t, "zrange")
 	if a := w.do(t, "GET", "/e2b/sandboxes?limit=1&template=none", nil); string(a.body) != "[]\n" {
 		t.Errorf("got %s, want none", a.body)
 	}
-	if n := calls() - before; n > 1 {
+	if n := w.calls(t, "zrange") - before; n > 1 {
 		t.Errorf("the list was read %d times for 7 sessions, want once", n)
 	}
+}
+
+// calls is how often Redis was asked a command.
+func (w *world) calls(t *testing.T, command string) (n int64) {
+	t.Helper()
+	info, err := w.Raw.InfoMap(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = fmt.Sscanf(info["Commandstats"]["cmdstat_"+command], "calls=%d", &n)
+	return n
 }

@@ -77,6 +77,11 @@ func (c *Client) Session(ctx context.Context, id string) (job.Session, error) {
 	return wireSession(x), nil
 }
 
+// SessionOfKey returns the ID of the session that this tenant started under an idempotency key in the last 24 hours, or "". It may be no longer kept.
+func (c *Client) SessionOfKey(ctx context.Context, key string) (string, error) {
+	return c.records.SessionOfKey(ctx, c.tenant, key)
+}
+
 // session is the record of a session of this tenant.
 func (c *Client) session(ctx context.Context, id string) (record.Session, error) {
 	if err := c.ownSession(id); err != nil {

@@ -9,6 +9,7 @@ import (
 	"math"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -78,7 +79,8 @@ func (c *Call) Head(ctx context.Context, r job.Result, stream string, most int64
 		return nil, err
 	}
 	defer f.Close()
-	if stored := storedAt(r, stream) != ""; stored && c.Host != nil {
+	held := storedAt(r, stream) != "" && c.Host != nil
+	if held {
 		if err := c.Host.Hold(ctx, outputWeight*min(size, most)); err != nil {
 			return nil, err
 		}
@@ -87,14 +89,34 @@ func (c *Call) Head(ctx context.Context, r job.Result, stream string, most int64
 	if _, err := io.ReadFull(f, b); err != nil {
 		return nil, fmt.Errorf("read %s of job %s: %w", stream, r.ID, err)
 	}
+	if held {
+		if err := c.Host.Hold(ctx, escapeWeight*Escapes(b)); err != nil {
+			return nil, err
+		}
+	}
 	if stream == producer.Stderr && r.Status == job.TimedOut {
 		b = bytes.TrimSuffix(b, []byte("Execution timed out\n"))
 	}
 	return b, nil
 }
 
-// Stream opens a stream of a result, and says how long it is. The caller closes it, and has read it within
-// streamTime.
+// Escapes is how many bytes an output is longer in JSON than it is: a control character is six there, and so many at most is what a
+// façade may write for a byte that is not UTF-8.
+func Escapes(b []byte) int64 {
+	n, text := 0, utf8.Valid(b)
+	for _, c := range b {
+		switch {
+		case c == '"', c == '\\', c == '\n', c == '\r', c == '\t':
+			n++
+		case c < ' ', !text && c > '~':
+			n += 5
+		}
+	}
+	return int64(n)
+}
+
+// Stream opens a stream of a result, and says how long it is. The caller closes it. However slowly it reads, what is not its
+// doing is bounded: each read takes streamTime at most.
 func (c *Call) Stream(ctx context.Context, r job.Result, stream string) (f io.ReadCloser, size int64, err error) {
 	if storedAt(r, stream) == "" {
 		text := r.Stdout
@@ -103,20 +125,44 @@ func (c *Call) Stream(ctx context.Context, r job.Result, stream string) (f io.Re
 		}
 		return io.NopCloser(strings.NewReader(text)), int64(len(text)), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, streamTime)
-	file, err := c.Client.Open(ctx, r.ID, stream)
+	f, err = timed(ctx, func(ctx context.Context) (io.ReadCloser, error) {
+		file, err := c.Client.Open(ctx, r.ID, stream)
+		if err == nil {
+			size = file.Size
+		}
+		return file, err
+	})
 	if err != nil {
-		cancel()
 		return nil, 0, fmt.Errorf("read %s of job %s: %w", stream, r.ID, err)
 	}
-	return timedStream{file, cancel}, file.Size, nil
+	return f, size, nil
 }
 
-// timedStream is a stream whose time is over once it is closed.
+// timedStream is a stream whose reads take streamTime at most each.
 type timedStream struct {
 	io.ReadCloser
 
 	cancel context.CancelFunc
+	timer  *time.Timer // cancels while a read takes too long
+}
+
+// timed opens a stream, which may take as long as a read.
+func timed(ctx context.Context, open func(context.Context) (io.ReadCloser, error)) (io.ReadCloser, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	timer := time.AfterFunc(streamTime, cancel)
+	defer timer.Stop()
+	f, err := open(ctx)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return timedStream{f, cancel, timer}, nil
+}
+
+func (t timedStream) Read(b []byte) (int, error) {
+	t.timer.Reset(streamTime)
+	defer t.timer.Stop()
+	return t.ReadCloser.Read(b)
 }
 
 func (t timedStream) Close() error {
@@ -143,5 +189,9 @@ func CompileOutput(r job.Result) string {
 // outputWeight is how many times its size an output takes: as it is, and encoded to be sent.
 const outputWeight = 3
 
-// streamTime is how long a stream may take to be read: what a bucket that hangs would hold, others wait for.
+// escapeWeight is how many times what is escaped in an output is there: in the text of a façade that escapes it itself, in an encoder's
+// buffer, and once more while that grows.
+const escapeWeight = 3
+
+// streamTime is how long a read of a stream may take: what a bucket that hangs would hold, others wait for.
 const streamTime = time.Minute

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -118,6 +119,61 @@ func TestDedented(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", code, got, want)
 		}
 	}
+}
+
+// TestDedentedMemory: code of many short lines takes its own size once more, and not a list of its lines.
+func TestDedentedMemory(t *testing.T) {
+	code := " x" + strings.Repeat("\n", 16<<20)
+	if spent := allocated(func() { _ = dedented(code) }); spent > 24<<20 {
+		t.Errorf("code of 16 MiB took %d MiB more", spent>>20)
+	}
+}
+
+// TestCodeMemory: what becomes code in base64 takes a few times its size, whatever it holds, and nothing where it is longer than the
+// session's code may be.
+func TestCodeMemory(t *testing.T) {
+	text := strings.Repeat("<", 4<<20-64)
+	q, err := parseRequest([]byte(`{"process":{"cmd":"x","args":["` + text + `"]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for sourceKB, most := range map[int64]uint64{16 << 10: 48 << 20, 4 << 10: 28 << 20} {
+		x := job.Session{Runtime: "python", Limits: job.Limits{SourceKB: sourceKB}}
+		refused := sourceKB < 16<<10
+		spent := allocated(func() {
+			if _, _, err := prepareProcess(x, q); (err != nil) != refused {
+				t.Errorf("a program's arguments, source_kb %d: got %v", sourceKB, err)
+			}
+		})
+		if spent > most {
+			t.Errorf("a program's arguments of 4 MiB, source_kb %d, took %d MiB more", sourceKB, spent>>20)
+		}
+		spent = allocated(func() {
+			env := map[string]string{"A": text}
+			err := checkEnv(env, "python", sourceKB<<10)
+			if (err != nil) != refused {
+				t.Errorf("variables, source_kb %d: got %v", sourceKB, err)
+			}
+			if err == nil {
+				envCode("python", env)
+			}
+		})
+		if spent > most || refused && spent > 1<<20 {
+			t.Errorf("variables of 4 MiB, source_kb %d, took %d MiB more", sourceKB, spent>>20)
+		}
+	}
+	if err := checkEnv(map[string]string{"A": strings.Repeat("'", 300)}, "bash", 1<<10); err == nil {
+		t.Error("quotes that bash has four bytes for each of are taken")
+	}
+}
+
+// allocated is how many bytes f allocates, with what runs beside it.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }
 
 // TestOutput: what is told of a stream is the stream, however it comes, without the line that is Glovebox's own.
@@ -320,6 +376,23 @@ func TestUnzip(t *testing.T) {
 	}
 }
 
+// deaf is a client that takes nothing.
+type deaf struct{ http.ResponseWriter }
+
+func (deaf) Write([]byte) (int, error) { return 0, errors.New("it has left") }
+
+// TestSendStream: a file that can't be sent whole ends the connection.
+func TestSendStream(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if got := recover(); got != http.ErrAbortHandler { //nolint:errorlint // it is told by itself
+			t.Errorf("got %v, want that the connection ends", got)
+		}
+	}()
+	err := sendStream(t.Context(), deaf{httptest.NewRecorder()}, &facade.Call{}, job.Result{Stdout: "text"}, "a")
+	t.Errorf("got %v for a file of which nothing was sent", err)
+}
+
 // TestForm: the files of a form are what they are, also where one has nothing, and one that ends too early is refused.
 func TestForm(t *testing.T) {
 	t.Parallel()
@@ -412,7 +485,7 @@ func FuzzRequest(f *testing.F) {
 			if n, ok, err := q.number(name); err == nil && ok && n < 0 {
 				t.Errorf("%s is %d", name, n)
 			}
-			if env, err := q.texts(name); err == nil && checkEnv(env) == nil {
+			if env, err := q.texts(name); err == nil && checkEnv(env, "python", 1<<20) == nil {
 				if set, _ := envCode("python", env); strings.ContainsAny(set, "\n\x00") {
 					t.Errorf("%q is more than a line", set)
 				}

@@ -3,7 +3,6 @@ package e2b
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,12 +17,22 @@ import (
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,255}$`)
 
-// checkEnv fails with a facade.BadRequest for what is no environment.
-func checkEnv(env map[string]string) error {
+// checkEnv fails with a facade.BadRequest for what is no environment, or takes more than most bytes as code in the language that sets it.
+func checkEnv(env map[string]string, language string, most int64) error {
+	size := 0
 	for name, value := range env {
 		if !envName.MatchString(name) || strings.ContainsRune(value, 0) {
 			return facade.BadRequest(fmt.Sprintf("env_vars.%s is no environment variable: want a name of letters, digits and _, and a value without a NUL", job.Clip(name, 60)))
 		}
+		if size += len(name) + len(value); language == "bash" {
+			size += 3 * strings.Count(value, "'") // bashEnv makes four of one
+		}
+	}
+	if language != "bash" {
+		size = base64.StdEncoding.EncodedLen(size)
+	}
+	if int64(size) > most {
+		return facade.BadRequest(fmt.Sprintf("env_vars take %d bytes as code: want up to %d (source_kb)", size, most))
 	}
 	return nil
 }
@@ -87,17 +96,17 @@ func join(err, more error) error {
 func envCode(language string, env map[string]string) (set, reset string) {
 	switch language {
 	case "javascript", "typescript":
-		return fmt.Sprintf(`void ((env) => { const key = Symbol.for("glovebox.env"), old = globalThis[key] ??= []; old.push(Object.fromEntries(Object.keys(env).map((k) => [k, process.env[k]]))); Object.assign(process.env, env) })(JSON.parse(Buffer.from(%q, "base64")))`, encoded(env)),
+		return fmt.Sprintf(`void ((env) => { const key = Symbol.for("glovebox.env"), old = globalThis[key] ??= []; old.push(Object.fromEntries(Object.keys(env).map((k) => [k, process.env[k]]))); Object.assign(process.env, env) })(JSON.parse(Buffer.from("%s", "base64")))`, encoded(env)),
 			`void ((key) => { for (const [k, v] of Object.entries(globalThis[key]?.pop() ?? {})) v === undefined ? delete process.env[k] : process.env[k] = v })(Symbol.for("glovebox.env"))`
 	case "bash":
 		return bashEnv(env)
 	}
-	return fmt.Sprintf(`(lambda o, s, env: (s.__dict__.setdefault("glovebox_env", []).append({k: o.environ.get(k) for k in env}), o.environ.update(env), None)[2])(__import__("os"), __import__("sys"), __import__("json").loads(__import__("base64").b64decode(%q)))`, encoded(env)),
+	return fmt.Sprintf(`(lambda o, s, env: (s.__dict__.setdefault("glovebox_env", []).append({k: o.environ.get(k) for k in env}), o.environ.update(env), None)[2])(__import__("os"), __import__("sys"), __import__("json").loads(__import__("base64").b64decode("%s")))`, encoded(env)),
 		`(lambda o, s: ([o.environ.pop(k, None) if v is None else o.environ.__setitem__(k, v) for k, v in (s.__dict__.get("glovebox_env") or [{}]).pop().items()], None)[1])(__import__("os"), __import__("sys"))`
 }
 
 func encoded(env map[string]string) string {
-	text, err := json.Marshal(env)
+	text, err := job.Marshal(env)
 	if err != nil {
 		panic(err) // a map of strings always can be encoded
 	}

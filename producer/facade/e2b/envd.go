@@ -38,19 +38,23 @@ const refusedCode = 90
 // errand is what envdProgram is asked for.
 type errand map[string]any
 
-// execution is the one that does it.
-func (e errand) execution() (job.SessionExecution, error) {
-	asked, err := json.Marshal(e)
+// execution is the one that does it. It fails with a facade.BadRequest for what is longer than a session's code may be, as it will be
+// in base64.
+func (e errand) execution(x job.Session) (job.SessionExecution, error) {
+	asked, err := job.Marshal(e)
 	if err != nil {
 		return job.SessionExecution{}, fmt.Errorf("encode errand: %w", err)
 	}
-	code := fmt.Sprintf("%sglovebox_envd(%q)\n", envdProgram, base64.StdEncoding.EncodeToString(asked))
+	if size, most := int64(base64.StdEncoding.EncodedLen(len(asked))), x.Limits.SourceKB<<10; size > most {
+		return job.SessionExecution{}, facade.BadRequest(fmt.Sprintf("what is asked for takes %d bytes as code: want up to %d (source_kb)", size, most))
+	}
+	code := envdProgram + `glovebox_envd("` + base64.StdEncoding.EncodeToString(asked) + "\")\n"
 	return job.SessionExecution{Code: code, Metadata: map[string]string{"e2b": fmt.Sprint(e["do"])}}, nil
 }
 
 // does has a sandbox do it, and returns the result where that went well. It fails with a callError for what the sandbox says is wrong.
 func (e errand) does(ctx context.Context, w http.ResponseWriter, c *facade.Call, x job.Session, files []job.File) (job.Result, error) {
-	execution, err := e.execution()
+	execution, err := e.execution(x)
 	if err != nil {
 		return job.Result{}, err
 	}

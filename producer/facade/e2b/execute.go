@@ -84,10 +84,10 @@ func prepareExecution(ctx context.Context, c *facade.Call, x job.Session, q requ
 	if env, err = q.texts("env_vars"); err != nil {
 		return e, in, nil, err
 	}
-	if err := checkEnv(env); err != nil {
+	if in, err = place(ctx, c, x, &e, contextID, language); err != nil {
 		return e, in, nil, err
 	}
-	if in, err = place(ctx, c, x, &e, contextID, language); err != nil {
+	if err := checkEnv(env, in, x.Limits.SourceKB<<10); err != nil {
 		return e, in, nil, err
 	}
 	if in == "python" {

@@ -79,7 +79,7 @@ func readFile(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	}
 }
 
-// sendStream answers what an execution printed. It returns an error before anything was sent only.
+// sendStream answers what an execution printed. It returns an error before anything was sent only; later it ends the connection.
 func sendStream(ctx context.Context, w http.ResponseWriter, c *facade.Call, result job.Result, name string) error {
 	f, size, err := c.Stream(ctx, result, producer.Stdout)
 	if err != nil {
@@ -91,7 +91,9 @@ func sendStream(ctx context.Context, w http.ResponseWriter, c *facade.Call, resu
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
 	h.Set("Content-Length", strconv.FormatInt(size, 10))
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(fileTime)) // else the connection is gone
-	_, _ = io.Copy(w, f)                                                         // the client may have left
+	if _, err := io.Copy(w, f); err != nil {
+		panic(http.ErrAbortHandler) // half a file must not look like a whole one
+	}
 	return nil
 }
 
@@ -266,7 +268,7 @@ func putting(ctx context.Context, c *facade.Call, x job.Session, sent []sentFile
 	execution := job.SessionExecution{Metadata: map[string]string{"e2b": "write"}}
 	if len(moved) > 0 {
 		var err error
-		if execution, err = (errand{"do": "place", "files": moved, "from": folder}).execution(); err != nil {
+		if execution, err = (errand{"do": "place", "files": moved, "from": folder}).execution(x); err != nil {
 			return execution, err
 		}
 		inEnvd(x, &execution)

@@ -70,6 +70,9 @@ func connectProcess(ctx context.Context, w http.ResponseWriter, r *http.Request,
 	defer cancel()
 	pid, err := pidOf(q)
 	done()
+	if err == nil {
+		err = c.Host.May(job.ScopeRead) // another client's output, maybe
+	}
 	if err != nil {
 		failCall(w, r, c, err)
 		return
@@ -134,7 +137,7 @@ func prepareProcess(x job.Session, q request) (e job.SessionExecution, pid int, 
 	if envs == nil {
 		of["envs"] = map[string]string{}
 	}
-	if e, err = of.execution(); err != nil {
+	if e, err = of.execution(x); err != nil {
 		return e, 0, err
 	}
 	pid = 1 + rand.IntN(1<<22) //nolint:gosec // a number to find it by, which is checked against the tenant's own
@@ -319,7 +322,11 @@ type listed struct {
 }
 
 func listProcesses(w http.ResponseWriter, r *http.Request, c *facade.Call, x job.Session) {
-	list, err := programs(r.Context(), c, x)
+	err := c.Host.May(job.ScopeRead)
+	var list []job.Record
+	if err == nil {
+		list, err = programs(r.Context(), c, x)
+	}
 	if err != nil {
 		failCall(w, r, c, err)
 		return

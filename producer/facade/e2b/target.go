@@ -3,16 +3,16 @@ package e2b
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"regexp"
 	"slices"
-	"strconv"
+	"sort"
 	"strings"
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
-	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/facade"
 )
 
@@ -72,62 +72,75 @@ const (
 	debugID = "debug_sandbox_id"
 	// debugKey is where the metadata of the session that is it says whose it is.
 	debugKey = ownKeys + "debug"
-	// maxEnded is how many sessions in a row may have ended under the keys of the debug session before it is given up.
-	maxEnded = 16
+	// maxRaces is how often in a row a debug session may have ended that another request has started, before it is given up.
+	maxRaces = 4
 )
 
-// debugSession is the session that stands for debugID: one for each token, started when it is first asked for.
+// debugSession is the session that stands for debugID: one for each token, started when it is first asked for. It is found by the
+// idempotency key that it was started with, which counts the token's sessions of a span: what was started before the last one has ended,
+// and so has what was started in an earlier span than the last.
 func debugSession(ctx context.Context, c *facade.Call) (job.Session, error) {
-	x, last, err := findDebug(ctx, c)
+	span := time.Now().Unix() / job.MaxTTLSeconds
+	x, started, err := findDebug(ctx, c, span)
+	if err == nil && started == 0 {
+		x, _, err = findDebug(ctx, c, span-1)
+	}
 	if err != nil || x.ID != "" {
 		return x, err
 	}
 	if err := c.Host.May(job.ScopeSubmit); err != nil { // a route that reads starts it, too
 		return job.Session{}, err
 	}
-	return startDebug(ctx, c, last)
+	return startDebug(ctx, c, span, started)
 }
 
-// findDebug looks for the debug session of a token. Where none runs, it has no ID, and last is the latest that has ended.
-func findDebug(ctx context.Context, c *facade.Call) (x job.Session, last string, err error) {
-	oldest := time.Now().Add(-job.MaxTTLSeconds * time.Second) // those before have ended
-	for o := (producer.SessionListOptions{Limit: producer.MaxPage}); ; {
-		page, err := c.Client.ListSessions(ctx, o)
-		if err != nil {
-			return job.Session{}, "", err
+// findDebug looks for the debug session that a token started in a span, and counts all of them. Where none runs, it has no ID.
+func findDebug(ctx context.Context, c *facade.Call, span int64) (x job.Session, started int, err error) {
+	last := "" // of those that are there
+	isThere := func(n int) bool {
+		id := ""
+		if err == nil {
+			id, err = c.Client.SessionOfKey(ctx, debugName(c, span, n))
 		}
-		for _, x := range page.Sessions {
-			if x.Metadata[debugKey] != c.Token || !visible(c, x) {
-				continue
-			}
-			if x.Status != job.SessionEnded {
-				return x, "", nil
-			}
-			if last == "" {
-				last = x.ID
-			}
+		if id != "" {
+			last = id
 		}
-		n := len(page.Sessions)
-		if o.Cursor = page.Next; o.Cursor == "" || n > 0 && page.Sessions[n-1].CreatedAt.Before(oldest) {
-			return job.Session{}, last, nil
-		}
+		return id != ""
 	}
+	missing := 0
+	for isThere(missing) {
+		missing = 2*missing + 1
+	}
+	least := (missing + 1) / 2
+	started = least + sort.Search(missing-least, func(n int) bool { return !isThere(least + n) })
+	if err != nil || last == "" {
+		return x, started, err
+	}
+	x, err = c.Client.Session(ctx, last)
+	switch {
+	case errors.Is(err, job.ErrNoSession): // it is no longer kept
+		return job.Session{}, started, nil
+	case err == nil && (x.Status == job.SessionEnded || x.Metadata[debugKey] != c.Token || !visible(c, x)):
+		return job.Session{}, started, nil
+	}
+	return x, started, err
 }
 
-// startDebug starts a debug session after the last. Clients that ask at the same time get the same, by its key; a key under which there is one that
-// has ended leads to the next.
-func startDebug(ctx context.Context, c *facade.Call, last string) (job.Session, error) {
+// debugName is the idempotency key of a token's nth debug session of a span.
+func debugName(c *facade.Call, span int64, n int) string {
+	return fmt.Sprintf("e2b-debug %s %d %d", c.Token, span, n)
+}
+
+// startDebug starts a debug session, the nth of a span. Clients that ask at the same time get the same, by its key.
+func startDebug(ctx context.Context, c *facade.Call, span int64, n int) (job.Session, error) {
 	s, err := fill(ctx, c, job.SessionSettings{TTLSeconds: job.MaxTTLSeconds}, "", nil)
 	if err != nil {
 		return job.Session{}, err
 	}
 	delete(s.Metadata, templateKey)
 	s.Metadata[debugKey] = c.Token
-	if last == "" { // what began in an earlier span has ended, and need not be gone through
-		last = strconv.FormatInt(time.Now().Unix()/job.MaxTTLSeconds, 10)
-	}
-	for range maxEnded {
-		s.IdempotencyKey = "e2b-debug " + c.Token + " after " + last
+	for race := range maxRaces {
+		s.IdempotencyKey = debugName(c, span, n+race)
 		x, err := c.Client.StartSession(ctx, s)
 		if err != nil {
 			return job.Session{}, err
@@ -136,7 +149,6 @@ func startDebug(ctx context.Context, c *facade.Call, last string) (job.Session, 
 			c.Host.Did("session.start", x.ID)
 			return x, nil
 		}
-		last = x.ID
 	}
 	return job.Session{}, &job.Error{Code: job.CodeUnavailable, Message: "the debug session ends as soon as it starts"}
 }

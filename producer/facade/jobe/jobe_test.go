@@ -1,6 +1,8 @@
 package jobe
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,8 +12,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/facade"
+	"github.com/glovebox-run/glovebox/producer/producertest"
 )
 
 var all = [][2]string{{"c", "14"}, {"cpp", "14"}, {"java", "25"}, {"nodejs", "22"}, {"octave", "9.4"}, {"pascal", "3.2"}, {"php", "8.4"}, {"python3", "3.13"}}
@@ -192,6 +197,52 @@ func TestEscape(t *testing.T) {
 	}
 }
 
+func BenchmarkEscape(b *testing.B) {
+	binary := bytes.Repeat([]byte{0xff}, 1<<20)
+	b.SetBytes(int64(len(binary)))
+	b.ReportAllocs()
+	for b.Loop() {
+		_ = escape(binary)
+	}
+}
+
+// TestEscapeMemory: what is escaped is there once.
+func TestEscapeMemory(t *testing.T) {
+	binary := bytes.Repeat([]byte{0xff}, 1<<20)
+	if n := testing.AllocsPerRun(3, func() { _ = escape(binary) }); n > 1 {
+		t.Errorf("it took %.0f allocations, want one", n)
+	}
+}
+
+// TestFind: a file that a run has under many names is looked up once.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	if err := w.Client.KeepFile(t.Context(), "abcdefgh", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	s := runSpec{file: "prog.c", source: "main"}
+	for i := range 256 {
+		s.files = append(s.files, fileSpec{"abcdefgh", fmt.Sprintf("f%d", i)})
+	}
+	commands := func() (n int64) {
+		info, err := w.Raw.InfoMap(t.Context(), "stats").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = fmt.Sscan(info["Stats"]["total_commands_processed"], &n)
+		return n
+	}
+	before := commands()
+	files, err := s.find(t.Context(), &facade.Call{Client: w.Client})
+	if err != nil || len(files) != 257 || files[256].Name != "f255" || files[256].Upload == "" || files[256].Upload != files[1].Upload {
+		t.Fatalf("got %d files, %v, want 257", len(files), err)
+	}
+	if n := commands() - before; n > 100 {
+		t.Errorf("Redis was asked %d times for 256 names of one file", n)
+	}
+}
+
 func TestTidy(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ id, in, want string }{
@@ -254,4 +305,50 @@ func FuzzEscape(f *testing.F) {
 			t.Fatalf("%q: got %q", b, got)
 		}
 	})
+}
+
+// memory is an api's: what is held for an answer is told.
+type memory struct {
+	facade.Host
+
+	held int64
+}
+
+func (m *memory) Hold(_ context.Context, bytes int64) error {
+	m.held += bytes
+	return nil
+}
+
+// TestAnswerMemory: what an answer takes is held, also where JSON makes much of each byte.
+func TestAnswerMemory(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	accepted, err := w.Client.Submit(t.Context(), job.Spec{Runtime: "python", Source: "print(1)"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := w.Start(t, accepted.ID)
+	keys, err := artifacts.JobKeys(j.Tenant, j.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed := bytes.Repeat([]byte{0xff}, 1<<20)
+	if _, err := w.Objects.PutBytes(t.Context(), keys.Stdout(int64(j.Epoch)), "text/plain", printed); err != nil {
+		t.Fatal(err)
+	}
+	result := w.End(t, j, nil, func(r *job.Result) { r.Stdout, r.StdoutURL = "", producer.Stdout })
+	m := &memory{}
+	c := &facade.Call{Client: w.Client, Host: m}
+	said, err := answer(t.Context(), c, language{id: "c"}, result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := job.Marshal(said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if least := int64(len(printed) + 2*len(text)); m.held < least || m.held > 32<<20 {
+		t.Errorf("%d bytes are held for an answer of %d, want %d at least, and what a tenant may hold at most", m.held, len(text), least)
+	}
 }

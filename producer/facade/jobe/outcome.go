@@ -114,13 +114,24 @@ func escape(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
 	}
-	var s strings.Builder
+	size := 0
 	for _, c := range b {
-		if c >= ' ' && c <= '~' || c == '\n' || c == '\r' || c == '\t' {
+		if size++; !plain(c) {
+			size += len(`xff`)
+		}
+	}
+	const hex = "0123456789abcdef"
+	var s strings.Builder
+	s.Grow(size)
+	for _, c := range b {
+		if plain(c) {
 			s.WriteByte(c)
 		} else {
-			fmt.Fprintf(&s, `\x%02x`, c)
+			s.Write([]byte{'\\', 'x', hex[c>>4], hex[c&15]})
 		}
 	}
 	return s.String()
 }
+
+// plain reports whether a byte is as it is in what is escaped.
+func plain(c byte) bool { return c >= ' ' && c <= '~' || c == '\n' || c == '\r' || c == '\t' }

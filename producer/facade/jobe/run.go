@@ -99,13 +99,19 @@ func prepare(ctx context.Context, c *facade.Call) (runSpec, job.Spec, error) {
 func (s runSpec) find(ctx context.Context, c *facade.Call) ([]job.File, error) {
 	names := []string{s.file}
 	found := map[string]job.File{s.file: {Name: s.file, Content: s.source}}
+	kept := map[string]job.File{} // by id: each is looked up once
 	for _, f := range s.files {
-		file, err := c.Client.FindFile(ctx, f.id)
-		if errors.Is(err, job.ErrNotFound) {
-			return nil, errNoFile
-		}
-		if err != nil {
-			return nil, err
+		file, ok := kept[f.id]
+		if !ok {
+			var err error
+			file, err = c.Client.FindFile(ctx, f.id)
+			if errors.Is(err, job.ErrNotFound) {
+				return nil, errNoFile
+			}
+			if err != nil {
+				return nil, err
+			}
+			kept[f.id] = file
 		}
 		if _, again := found[f.name]; !again {
 			names = append(names, f.name)

@@ -62,6 +62,11 @@ func answer(ctx context.Context, c *facade.Call, program runtime, r job.Result) 
 	if err != nil {
 		return e, err
 	}
+	if r.StdoutURL+r.StderrURL != "" && c.Host != nil { // else the result is held itself
+		if err := c.Host.Hold(ctx, againWeight*(int64(len(stdout)+len(stderr))+facade.Escapes(stdout)+facade.Escapes(stderr))); err != nil {
+			return e, err
+		}
+	}
 	u := r.Usage
 	e.Run = stage{
 		Stdout: valid(stdout), Stderr: valid(stderr), Code: r.ExitCode,
@@ -91,6 +96,10 @@ func answer(ctx context.Context, c *facade.Call, program runtime, r job.Result) 
 	}
 	return e, nil
 }
+
+// againWeight is how many times what both streams take in JSON is there since they are answered once more as one: as text, and in an
+// encoder's buffer.
+const againWeight = 2
 
 // compileStage is what the compile step did. Its streams are one, which clients show as stderr.
 func compileStage(r job.Result) *stage {
