@@ -126,6 +126,8 @@ func (t *taker) submit(ctx context.Context, p params) (token string, wrong fault
 	switch {
 	case errors.As(err, &invalid):
 		return "", translate(invalid), nil
+	case errors.Is(err, errNotKeepable):
+		return "", faults{"base": {err.Error()}}, nil
 	case err != nil:
 		return "", nil, err
 	}
@@ -149,6 +151,9 @@ func (s *submission) run(ctx context.Context, c *facade.Call, spec job.Spec) (id
 		}
 	}()
 	if s.NumberOfRuns > 1 {
+		if err := s.foresee(ctx, c, spec); err != nil {
+			return "", err
+		}
 		if err := share(ctx, c, &spec); err != nil {
 			return "", err
 		}
@@ -164,11 +169,31 @@ func (s *submission) run(ctx context.Context, c *facade.Call, spec job.Spec) (id
 	if spec.Metadata, err = s.keep(ctx, c); err != nil {
 		return "", err
 	}
-	if s.Callback != nil {
-		spec.Callback = &job.Callback{URL: *s.Callback}
-	}
+	spec.Callback = s.callback()
 	j, err := c.Client.Submit(ctx, spec)
 	return j.ID, err
+}
+
+// foresee fails as the last of several jobs would, before the first is submitted.
+func (s *submission) foresee(ctx context.Context, c *facade.Call, spec job.Spec) error {
+	spec.Callback = s.callback()
+	if _, err := c.Client.LimitsOf(ctx, spec); err != nil {
+		return err
+	}
+	planned := *s
+	for range s.NumberOfRuns { // one more than there will be: not all ids are as short once they are compressed
+		planned.Runs = append(planned.Runs, job.NewID(c.Tenant))
+	}
+	_, err := planned.keep(ctx, c)
+	return err
+}
+
+// callback is that of the job of the token.
+func (s *submission) callback() *job.Callback {
+	if s.Callback == nil {
+		return nil
+	}
+	return &job.Callback{URL: *s.Callback}
 }
 
 // shareFrom is how large files of a spec are, in bytes, that several jobs have in common, rather than each its own.

@@ -31,7 +31,10 @@ const (
 	maxTexts = 64 << 20
 )
 
-// keep returns the metadata of a submission's job. Texts that are too large for that become an upload.
+// errNotKeepable is what is wrong with a submission that metadata has no room for, even without its texts.
+var errNotKeepable = errors.New("compiler_options, command_line_arguments and callback_url are too long together")
+
+// keep returns the metadata of a submission's job. It fails with errNotKeepable. Texts that are too large for that become an upload.
 func (s *submission) keep(ctx context.Context, c *facade.Call) (map[string]string, error) {
 	metadata := map[string]string{languageKey: strconv.Itoa(s.LanguageID)}
 	fits, err := s.inline(metadata)
@@ -48,7 +51,7 @@ func (s *submission) keep(ctx context.Context, c *facade.Call) (map[string]strin
 	rest := *s
 	rest.Texts = Texts{}
 	if fits, err = rest.inline(metadata); err == nil && !fits {
-		err = errors.New("the submission's options are too large to be kept")
+		err = errNotKeepable
 	}
 	return metadata, err
 }

@@ -1,0 +1,91 @@
+package api_test
+
+import (
+	"encoding/json"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/internal/fleet"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/facade"
+	"github.com/glovebox-run/glovebox/producer/facade/judge0"
+)
+
+// newJudge0 is an API with the façade on, for Bash, Python and C.
+func newJudge0(t *testing.T, change ...func(*apiConfig)) *world {
+	t.Helper()
+	w := newWorldWith(t, func(c *apiConfig) {
+		c.Facades = []facade.Facade{judge0.New()}
+		for _, f := range change {
+			f(c)
+		}
+	})
+	w.Runtimes(t)
+	if err := w.Worker.Fleet.PublishRuntimes(t.Context(), []fleet.Runtime{{Name: "c", Version: "14", File: "main.c", Image: "glovebox/c", ImageDigest: "sha256:02", Limits: job.DefaultLimits}}); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// submission sends one, and returns its token and its job's id.
+func (w *world) submission(t *testing.T, fields map[string]any) (token, id string) {
+	t.Helper()
+	a := w.do(t, http.MethodPost, "/judge0/submissions", strings.NewReader(marshal(t, fields)), "Content-Type: application/json")
+	var made struct{ Token string }
+	if err := json.Unmarshal(a.body, &made); err != nil || a.status != http.StatusCreated {
+		t.Fatalf("got %d %.300s, want 201", a.status, a.body)
+	}
+	id, ok := job.IDOfUUID("default", made.Token)
+	if !ok {
+		t.Fatalf("got the token %s, which is no UUID", made.Token)
+	}
+	return made.Token, id
+}
+
+func marshal(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestJudge0Faults: what is wrong with a submission of several runs is said in Judge0's form, and no job is made.
+func TestJudge0Faults(t *testing.T) {
+	t.Parallel()
+	w := newJudge0(t)
+	long := func(n int, least, most rune) string {
+		var b strings.Builder
+		for range n {
+			b.WriteRune(least + rand.N(most-least))
+		}
+		return b.String()
+	}
+	rare := func() string { return long(512, 0x10000, 0x10ffff) }
+	for name, tt := range map[string]struct {
+		fields map[string]any
+		want   string
+	}{
+		"a callback": {map[string]any{"callback_url": "x"}, `"callback_url":["is not an http or https URL`},
+		"too long together": {
+			map[string]any{"compiler_options": rare(), "command_line_arguments": rare(), "callback_url": "http://a/" + long(2039, '&', '~')},
+			`"base":["compiler_options, command_line_arguments and callback_url are too long together"]`,
+		},
+	} {
+		fields := map[string]any{"language_id": 50, "source_code": "int main(void) {}", "number_of_runs": 20}
+		maps.Copy(fields, tt.fields)
+		a := w.do(t, http.MethodPost, "/judge0/submissions", strings.NewReader(marshal(t, fields)), "Content-Type: application/json")
+		if a.status != http.StatusUnprocessableEntity || !strings.Contains(string(a.body), tt.want) {
+			t.Errorf("%s: got %d %.300s, want 422 and %s", name, a.status, a.body, tt.want)
+		}
+	}
+	page, err := w.Client.List(t.Context(), producer.ListOptions{})
+	if err != nil || len(page.Jobs) > 0 {
+		t.Errorf("got %d jobs, %v, want none", len(page.Jobs), err)
+	}
+}
