@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"math/rand/v2"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -44,6 +46,22 @@ func (w *world) submission(t *testing.T, fields map[string]any) (token, id strin
 		t.Fatalf("got the token %s, which is no UUID", made.Token)
 	}
 	return made.Token, id
+}
+
+// printed ends a job that has printed this to each of its streams, which the bucket has.
+func (w *world) printed(t *testing.T, id string, output []byte) {
+	t.Helper()
+	j := w.Start(t, id)
+	keys, err := artifacts.JobKeys(j.Tenant, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{keys.Stdout(int64(j.Epoch)), keys.Stderr(int64(j.Epoch))} {
+		if _, err := w.Objects.PutBytes(t.Context(), key, "text/plain", output); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.End(t, j, nil, func(r *job.Result) { r.StdoutURL, r.StderrURL = producer.Stdout, producer.Stderr })
 }
 
 func marshal(t *testing.T, v any) string {
@@ -87,5 +105,26 @@ func TestJudge0Faults(t *testing.T) {
 	page, err := w.Client.List(t.Context(), producer.ListOptions{})
 	if err != nil || len(page.Jobs) > 0 {
 		t.Errorf("got %d jobs, %v, want none", len(page.Jobs), err)
+	}
+}
+
+// TestJudge0LargeTexts: a submission is refused whose texts no answer has memory for; any other is answered with all of its fields.
+func TestJudge0LargeTexts(t *testing.T) {
+	t.Parallel()
+	w := newJudge0(t)
+	fields := func(size int) map[string]any {
+		return map[string]any{"language_id": 46, "source_code": "true", "expected_output": strings.Repeat("x", size)}
+	}
+	const most = (12<<20 - 1<<10) / 4 * 3
+	const want = `{"base":["source_code, stdin, expected_output and additional_files are too large together (maximum is 12288 kilobytes in base64)"]}`
+	a := w.do(t, http.MethodPost, "/judge0/submissions", strings.NewReader(marshal(t, fields(most+1<<10))), "Content-Type: application/json")
+	if a.status != http.StatusUnprocessableEntity || string(a.body) != want {
+		t.Errorf("got %d %.300s, want 422 and %s", a.status, a.body, want)
+	}
+	token, id := w.submission(t, fields(most))
+	w.printed(t, id, bytes.Repeat([]byte("y"), 1<<20))
+	a = w.do(t, http.MethodGet, "/judge0/submissions/"+token+"?fields=*", http.NoBody)
+	if a.status != http.StatusOK || len(a.body) < most+2<<20 {
+		t.Errorf("got %d and %d bytes: %.200s, want all", a.status, len(a.body), a.body)
 	}
 }

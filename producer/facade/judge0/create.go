@@ -109,8 +109,9 @@ func (t *taker) submit(ctx context.Context, p params) (token string, wrong fault
 	if s.NumberOfRuns > t.left {
 		return "", faults{"number_of_runs": {fmt.Sprintf("all runs of a batch should be less than or equal to %d", maxBatch)}}, nil
 	}
+	var bad facade.BadRequest
 	done, err := s.unpackHeld(ctx, c)
-	if bad := facade.BadRequest(""); errors.As(err, &bad) {
+	if errors.As(err, &bad) {
 		return "", faults{"additional_files": {err.Error()}}, nil
 	} else if err != nil {
 		return "", nil, err
@@ -126,8 +127,8 @@ func (t *taker) submit(ctx context.Context, p params) (token string, wrong fault
 	switch {
 	case errors.As(err, &invalid):
 		return "", translate(invalid), nil
-	case errors.Is(err, errNotKeepable):
-		return "", faults{"base": {err.Error()}}, nil
+	case errors.As(err, &bad):
+		return "", faults{"base": {bad.Error()}}, nil
 	case err != nil:
 		return "", nil, err
 	}

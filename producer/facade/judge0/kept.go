@@ -27,14 +27,18 @@ const (
 	maxPieces  = 8
 	// maxInline is how large a submission may be, in bytes, of which the metadata is to have all.
 	maxInline = 256 << 10
-	// maxTexts bounds texts that are an upload.
-	maxTexts = 64 << 20
+	// maxTexts bounds texts that are an upload, in bytes of its JSON: an answer with all fields has memory for them, and
+	// beside them for outputs as large as they may be by default.
+	maxTexts = 12 << 20
 )
 
-// errNotKeepable is what is wrong with a submission that metadata has no room for, even without its texts.
-var errNotKeepable = errors.New("compiler_options, command_line_arguments and callback_url are too long together")
+// What is wrong with a submission that can't be kept, or not be answered with all of its fields.
+var (
+	errLongOptions = facade.BadRequest("compiler_options, command_line_arguments and callback_url are too long together")
+	errLargeTexts  = facade.BadRequest(fmt.Sprintf("source_code, stdin, expected_output and additional_files are too large together (maximum is %d kilobytes in base64)", maxTexts>>10))
+)
 
-// keep returns the metadata of a submission's job. It fails with errNotKeepable. Texts that are too large for that become an upload.
+// keep returns the metadata of a submission's job. It fails with a facade.BadRequest. Texts that are too large for that become an upload.
 func (s *submission) keep(ctx context.Context, c *facade.Call) (map[string]string, error) {
 	metadata := map[string]string{languageKey: strconv.Itoa(s.LanguageID)}
 	fits, err := s.inline(metadata)
@@ -45,13 +49,16 @@ func (s *submission) keep(ctx context.Context, c *facade.Call) (map[string]strin
 	if err != nil {
 		return nil, fmt.Errorf("encode texts of submission: %w", err)
 	}
+	if len(texts) > maxTexts {
+		return nil, errLargeTexts
+	}
 	if metadata[uploadKey], err = c.Client.PutUpload(ctx, texts); err != nil {
 		return nil, err
 	}
 	rest := *s
 	rest.Texts = Texts{}
 	if fits, err = rest.inline(metadata); err == nil && !fits {
-		err = errNotKeepable
+		err = errLongOptions
 	}
 	return metadata, err
 }
