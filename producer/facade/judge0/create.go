@@ -2,6 +2,7 @@ package judge0
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -152,6 +153,7 @@ func (s *submission) run(ctx context.Context, c *facade.Call, spec job.Spec) (id
 		}
 	}()
 	if s.NumberOfRuns > 1 {
+		s.RunsOf = rand.Text()
 		if err := s.foresee(ctx, c, spec); err != nil {
 			return "", err
 		}
@@ -160,7 +162,7 @@ func (s *submission) run(ctx context.Context, c *facade.Call, spec job.Spec) (id
 		}
 	}
 	for range s.NumberOfRuns - 1 {
-		spec.Metadata = map[string]string{runKey: "1"}
+		spec.Metadata = map[string]string{runKey: s.RunsOf}
 		j, err := c.Client.Submit(ctx, spec)
 		if err != nil {
 			return "", err

@@ -21,7 +21,7 @@ const (
 	languageKey = "judge0"        // the language's id, which says that the job is a submission
 	pieceKey    = "judge0."       // the submission itself, in pieces from 0 on
 	uploadKey   = "judge0.upload" // the SHA-256 of the upload that has its texts, where they are large
-	runKey      = "judge0.run"    // one of the jobs of a submission of several runs, and not the one of its token
+	runKey      = "judge0.run"    // of a job that is one of several runs, and not the one of the token: whose
 
 	pieceBytes = job.MaxMetadataBytes
 	maxPieces  = 8

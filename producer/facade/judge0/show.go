@@ -116,7 +116,7 @@ func wait(ctx context.Context, c *facade.Call, id string, until time.Time) (prod
 }
 
 // outcome is that of all runs of a submission, the one of its token among them: of the first that is not accepted,
-// or of the last. A run that was purged doesn't count.
+// or of the last. A run that was purged doesn't count, nor what is no run of it.
 func (s *submission) outcome(ctx context.Context, c *facade.Call, main producer.Job, v view, until time.Time) (outcome, error) {
 	var runs []outcome
 	var last job.Result // the one that counts
@@ -124,7 +124,7 @@ func (s *submission) outcome(ctx context.Context, c *facade.Call, main producer.
 		j := main
 		if id != main.ID {
 			var err error
-			if j, err = wait(ctx, c, id, until); errors.Is(err, job.ErrNotFound) {
+			if j, err = wait(ctx, c, id, until); errors.Is(err, job.ErrNotFound) || err == nil && !s.hasRun(j) {
 				continue
 			} else if err != nil {
 				return outcome{}, fmt.Errorf("read run %s: %w", id, err)
@@ -144,6 +144,11 @@ func (s *submission) outcome(ctx context.Context, c *facade.Call, main producer.
 	}
 	all := average(runs)
 	return all, all.read(ctx, c, last, v)
+}
+
+// hasRun reports whether a job whose id is among its runs was made for it.
+func (s *submission) hasRun(j producer.Job) bool {
+	return s.RunsOf != "" && j.Metadata[runKey] == s.RunsOf
 }
 
 // languageName is a language's, "" if there are no workers for it any more.
