@@ -128,3 +128,44 @@ func TestJudge0LargeTexts(t *testing.T) {
 		t.Errorf("got %d and %d bytes: %.200s, want all", a.status, len(a.body), a.body)
 	}
 }
+
+// TestJudge0Many: lists and statistics know as many submissions as docs/moving.md says, however much their metadata take.
+func TestJudge0Many(t *testing.T) {
+	t.Parallel()
+	w := newJudge0(t)
+	_, id := w.submission(t, map[string]any{"language_id": 46, "source_code": "true"})
+	first, err := w.Client.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := job.Spec{Runtime: "bash", Source: "true", Metadata: first.Metadata}
+	made, err := w.Client.SubmitBatch(t.Context(), producer.BatchOptions{}, func(yield func(job.Spec, error) bool) {
+		for range 1100 {
+			if !yield(spec, nil) {
+				return
+			}
+		}
+	})
+	if err != nil || made.Rejected > 0 {
+		t.Fatalf("got %+v, %v", made, err)
+	}
+	const most = 1000
+	var statistics struct{ Submissions struct{ Total int } }
+	w.expecting(t, http.MethodGet, "/judge0/statistics", "", http.StatusOK, &statistics)
+	if statistics.Submissions.Total != most {
+		t.Errorf("statistics count %d, want %d", statistics.Submissions.Total, most)
+	}
+	var page struct {
+		Submissions []struct{ Token string }
+		Meta        map[string]any
+	}
+	w.expecting(t, http.MethodGet, "/judge0/submissions?page=10&per_page=100&fields=token", "", http.StatusOK, &page)
+	if len(page.Submissions) != 100 || page.Meta["total_count"] != float64(most) {
+		t.Errorf("the last page has %d submissions, %v", len(page.Submissions), page.Meta)
+	}
+	var workers []struct{ Size int }
+	w.expecting(t, http.MethodGet, "/judge0/workers", "", http.StatusOK, &workers)
+	if len(workers) != 1 || workers[0].Size != most {
+		t.Errorf("got the workers %v, want %d that wait", workers, most)
+	}
+}
