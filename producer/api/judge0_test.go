@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -13,6 +14,8 @@ import (
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/api"
+	"github.com/glovebox-run/glovebox/producer/direct"
 	"github.com/glovebox-run/glovebox/producer/facade"
 	"github.com/glovebox-run/glovebox/producer/facade/judge0"
 )
@@ -167,5 +170,69 @@ func TestJudge0Many(t *testing.T) {
 	w.expecting(t, http.MethodGet, "/judge0/workers", "", http.StatusOK, &workers)
 	if len(workers) != 1 || workers[0].Size != most {
 		t.Errorf("got the workers %v, want %d that wait", workers, most)
+	}
+}
+
+// TestJudge0ReadsOnce: what runs printed is read once for a request, however often that asks for their submission, and only
+// where their outcome is asked for.
+func TestJudge0ReadsOnce(t *testing.T) {
+	t.Parallel()
+	w := newJudge0(t)
+	proxy := w.S3.Proxy(t)
+	spec := w.S3Spec
+	spec.Endpoint = proxy.Endpoint
+	objects, err := artifacts.Open(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(objects.Close)
+	client, err := direct.New(direct.Config{Links: w.Links}, w.Records, objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	a, err := api.New(api.Config{Client: client, Links: w.Links, Tokens: map[api.TokenHash]string{api.HashToken(token): "default"}, Facades: []facade.Facade{judge0.New()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(a)
+	t.Cleanup(srv.Close)
+
+	const runs, asked = 3, 100
+	output := strings.Repeat("x", 100<<10)
+	made, _ := w.submission(t, map[string]any{"language_id": 46, "source_code": "true", "expected_output": output, "number_of_runs": runs})
+	page, err := w.Client.List(t.Context(), producer.ListOptions{})
+	if err != nil || len(page.Jobs) != runs {
+		t.Fatalf("got %d jobs, %v, want %d", len(page.Jobs), err, runs)
+	}
+	for _, j := range page.Jobs {
+		w.printed(t, j.ID, []byte(output))
+	}
+	reads := func() (n int) {
+		for request, count := range proxy.Counts() {
+			if strings.HasPrefix(request, "GET ") && strings.HasSuffix(request, "/stdout") {
+				n += count
+			}
+		}
+		return n
+	}
+	tokens := strings.Repeat(made+","+strings.ToUpper(made)+",", asked/2)
+	for _, tt := range []struct {
+		fields string
+		reads  int
+		want   string
+	}{
+		{"token,created_at,language", 0, `"token":"` + made + `"`},
+		{"status_id", runs, `{"status_id":3}`},
+		{"stdout,status_id", runs + 1, `{"status_id":3,"stdout":"` + output + `"}`},
+	} {
+		before := reads()
+		a := w.do(t, http.MethodGet, srv.URL+"/judge0/submissions/batch?fields="+tt.fields+"&tokens="+tokens, http.NoBody)
+		if a.status != http.StatusOK || strings.Count(string(a.body), tt.want) != asked {
+			t.Errorf("%s: got %d %.300s, want %d times %.60s", tt.fields, a.status, a.body, asked, tt.want)
+		}
+		if n := reads() - before; n != tt.reads {
+			t.Errorf("%s: outputs were read %d times, want %d", tt.fields, n, tt.reads)
+		}
 	}
 }

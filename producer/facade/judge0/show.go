@@ -48,7 +48,7 @@ func showBatch(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	if asked == "" {
 		asked = r.Header.Get("tokens")
 	}
-	tokens := strings.FieldsFunc(asked, func(r rune) bool { return r == ',' || r == ' ' })
+	tokens := strings.FieldsFunc(strings.ToLower(asked), func(r rune) bool { return r == ',' || r == ' ' })
 	switch {
 	case len(tokens) == 0:
 		writeJSON(w, http.StatusBadRequest, faultOf("there should be at least one submission in a batch"))
@@ -93,7 +93,7 @@ func (l *looker) look(ctx context.Context, token string, d time.Duration) (map[s
 		}
 	}
 	o := waiting(j, false)
-	if j.Ended() {
+	if j.Ended() && v.shows(outcomeFields...) {
 		if o, err = s.outcome(ctx, c, j, v, until); err != nil {
 			return nil, err
 		}
