@@ -139,16 +139,27 @@ func purge(ctx context.Context, c *facade.Call, id string) error {
 	}
 	if s, err := kept(j.Metadata); err == nil {
 		for _, run := range s.Runs {
-			err := c.Client.Purge(ctx, run)
-			if errors.Is(err, job.ErrNotEnded) { // its result is nobody's, and goes with its retention
-				_, err = c.Client.Cancel(ctx, run)
-			}
-			if err != nil && !errors.Is(err, job.ErrNotFound) && !errors.Is(err, job.ErrEnded) {
+			if err := s.purgeRun(ctx, c, run); err != nil {
 				return err
 			}
 		}
 	}
 	return c.Client.Purge(ctx, id)
+}
+
+// purgeRun deletes a run, unless that job is none of the submission's.
+func (s *submission) purgeRun(ctx context.Context, c *facade.Call, id string) error {
+	j, err := c.Client.Get(ctx, id)
+	if err == nil && s.hasRun(j) {
+		err = c.Client.Purge(ctx, id)
+	}
+	if errors.Is(err, job.ErrNotEnded) { // its result is nobody's, and goes with its retention
+		_, err = c.Client.Cancel(ctx, id)
+	}
+	if errors.Is(err, job.ErrNotFound) || errors.Is(err, job.ErrEnded) {
+		return nil
+	}
+	return err
 }
 
 // workers answers what there is to run submissions. What waits and what works is the tenant's own.

@@ -26,6 +26,11 @@ var defaultFields = []string{"token", "time", "memory", "stdout", "stderr", "com
 // textFields are what was sent and may be large: it is read only for who asks for it.
 var textFields = []string{"source_code", "stdin", "expected_output", "additional_files"}
 
+// outcomeFields are what became of a submission: for them all that its runs printed may have to be read.
+var outcomeFields = []string{
+	"stdout", "stderr", "compile_output", "message", "exit_code", "exit_signal", "status_id", "status", "finished_at", "time", "wall_time", "memory",
+}
+
 // view is how a submission is to be shown.
 type view struct {
 	fields  []string

@@ -2,6 +2,7 @@ package judge0
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -113,8 +114,9 @@ func (t *taker) submit(ctx context.Context, p params) (token string, wrong fault
 	if s.NumberOfRuns > t.left {
 		return "", faults{"number_of_runs": {fmt.Sprintf("all runs of a batch should be less than or equal to %d", maxBatch)}}, nil
 	}
+	var bad facade.BadRequest
 	done, err := s.unpackHeld(ctx, c)
-	if bad := facade.BadRequest(""); errors.As(err, &bad) {
+	if errors.As(err, &bad) {
 		return "", faults{"additional_files": {err.Error()}}, nil
 	} else if err != nil {
 		return "", nil, err
@@ -130,6 +132,8 @@ func (t *taker) submit(ctx context.Context, p params) (token string, wrong fault
 	switch {
 	case errors.As(err, &invalid):
 		return "", translate(invalid), nil
+	case errors.As(err, &bad):
+		return "", faults{"base": {bad.Error()}}, nil
 	case err != nil:
 		return "", nil, err
 	}
@@ -157,12 +161,16 @@ func (s *submission) run(ctx context.Context, c *facade.Call, spec job.Spec) (id
 		}
 	}()
 	if s.NumberOfRuns > 1 {
+		s.RunsOf = rand.Text()
+		if err := s.foresee(ctx, c, spec); err != nil {
+			return "", err
+		}
 		if err := share(ctx, c, &spec); err != nil {
 			return "", err
 		}
 	}
 	for range s.NumberOfRuns - 1 {
-		spec.Metadata = map[string]string{runKey: "1"}
+		spec.Metadata = map[string]string{runKey: s.RunsOf}
 		j, err := c.Client.Submit(ctx, spec)
 		if err != nil {
 			return "", err
@@ -173,11 +181,31 @@ func (s *submission) run(ctx context.Context, c *facade.Call, spec job.Spec) (id
 	if spec.Metadata, err = s.keep(ctx, c); err != nil {
 		return "", err
 	}
-	if s.Callback != nil {
-		spec.Callback = &job.Callback{URL: *s.Callback}
-	}
+	spec.Callback = s.callback()
 	j, err := c.Client.Submit(ctx, spec)
 	return j.ID, err
+}
+
+// foresee fails as the last of several jobs would, before the first is submitted.
+func (s *submission) foresee(ctx context.Context, c *facade.Call, spec job.Spec) error {
+	spec.Callback = s.callback()
+	if _, err := c.Client.LimitsOf(ctx, spec); err != nil {
+		return err
+	}
+	planned := *s
+	for range s.NumberOfRuns { // one more than there will be: not all ids are as short once they are compressed
+		planned.Runs = append(planned.Runs, job.NewID(c.Tenant))
+	}
+	_, err := planned.keep(ctx, c)
+	return err
+}
+
+// callback is that of the job of the token.
+func (s *submission) callback() *job.Callback {
+	if s.Callback == nil {
+		return nil
+	}
+	return &job.Callback{URL: *s.Callback}
 }
 
 // shareFrom is how large files of a spec are, in bytes, that several jobs have in common, rather than each its own.

@@ -21,17 +21,24 @@ const (
 	languageKey = "judge0"        // the language's id, which says that the job is a submission
 	pieceKey    = "judge0."       // the submission itself, in pieces from 0 on
 	uploadKey   = "judge0.upload" // the SHA-256 of the upload that has its texts, where they are large
-	runKey      = "judge0.run"    // one of the jobs of a submission of several runs, and not the one of its token
+	runKey      = "judge0.run"    // of a job that is one of several runs, and not the one of the token: whose
 
 	pieceBytes = job.MaxMetadataBytes
 	maxPieces  = 8
 	// maxInline is how large a submission may be, in bytes, of which the metadata is to have all.
 	maxInline = 256 << 10
-	// maxTexts bounds texts that are an upload.
-	maxTexts = 64 << 20
+	// maxTexts bounds texts that are an upload, in bytes of its JSON: an answer with all fields has memory for them, and
+	// beside them for outputs as large as they may be by default.
+	maxTexts = 12 << 20
 )
 
-// keep returns the metadata of a submission's job. Texts that are too large for that become an upload.
+// What is wrong with a submission that can't be kept, or not be answered with all of its fields.
+var (
+	errLongOptions = facade.BadRequest("compiler_options, command_line_arguments and callback_url are too long together")
+	errLargeTexts  = facade.BadRequest(fmt.Sprintf("source_code, stdin, expected_output and additional_files are too large together (maximum is %d kilobytes in base64)", maxTexts>>10))
+)
+
+// keep returns the metadata of a submission's job. It fails with a facade.BadRequest. Texts that are too large for that become an upload.
 func (s *submission) keep(ctx context.Context, c *facade.Call) (map[string]string, error) {
 	metadata := map[string]string{languageKey: strconv.Itoa(s.LanguageID)}
 	fits, err := s.inline(metadata)
@@ -42,13 +49,16 @@ func (s *submission) keep(ctx context.Context, c *facade.Call) (map[string]strin
 	if err != nil {
 		return nil, fmt.Errorf("encode texts of submission: %w", err)
 	}
+	if len(texts) > maxTexts {
+		return nil, errLargeTexts
+	}
 	if metadata[uploadKey], err = c.Client.PutUpload(ctx, texts); err != nil {
 		return nil, err
 	}
 	rest := *s
 	rest.Texts = Texts{}
 	if fits, err = rest.inline(metadata); err == nil && !fits {
-		err = errors.New("the submission's options are too large to be kept")
+		err = errLongOptions
 	}
 	return metadata, err
 }

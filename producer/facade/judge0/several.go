@@ -2,8 +2,10 @@ package judge0
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -22,26 +24,28 @@ type several struct {
 	meta    any // answered besides them, unless it is nil
 }
 
-// answer sends them one after another. Each takes memory only until it is sent, so that however much they printed, all
-// can be answered.
+// answer sends them one after another. Each is read once and takes memory only until it is sent, so that however much
+// they printed, all can be answered; one that is asked for again is kept until all are.
 func (s several) answer(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	until := time.Now().Add(s.hold)
 	l := looker{c: c, view: s.view}
 	list := listWriter{w: w}
-	for _, token := range s.tokens {
+	again := map[string][]byte{}
+	for i, token := range s.tokens {
 		giveBack := c.Host.Passing()
-		answer, err := l.look(r.Context(), token, time.Until(until))
-		switch {
-		case errors.Is(err, job.ErrNotFound) && s.nulls:
-			err = list.add(nil)
-		case errors.Is(err, job.ErrNotFound):
-			err = nil
-		case errors.Is(err, errNotText) && list.sent: // too late to say it of the whole answer
-			err = list.add(map[string]any{"token": token, "error": errNotText.Error()})
-		case err == nil:
-			err = list.add(answer)
+		text, known := again[token]
+		var err error
+		if !known {
+			text, err = s.one(r.Context(), &l, token, time.Until(until), list.sent)
+		}
+		if err == nil && text != nil {
+			err = list.add(text)
 		}
 		giveBack()
+		if err == nil && !known && slices.Contains(s.tokens[i+1:], token) {
+			again[token] = text
+			err = c.Host.Hold(r.Context(), int64(len(text)))
+		}
 		switch {
 		case err == nil:
 			continue
@@ -59,6 +63,22 @@ func (s several) answer(w http.ResponseWriter, r *http.Request, c *facade.Call) 
 	}
 }
 
+// one is a submission as the list has it, nil where that leaves it out.
+func (s several) one(ctx context.Context, l *looker, token string, d time.Duration, sent bool) ([]byte, error) {
+	answer, err := l.look(ctx, token, d)
+	switch {
+	case errors.Is(err, job.ErrNotFound) && s.nulls:
+		answer = nil
+	case errors.Is(err, job.ErrNotFound):
+		return nil, nil
+	case errors.Is(err, errNotText) && sent: // too late to say it of the whole answer
+		answer = map[string]any{"token": token, "error": errNotText.Error()}
+	case err != nil:
+		return nil, err
+	}
+	return job.Marshal(answer)
+}
+
 // listWriter writes a list of submissions. It sends nothing before there is more than it keeps, so that what goes
 // wrong until then can still be said.
 type listWriter struct {
@@ -71,17 +91,13 @@ type listWriter struct {
 // listBuffer is how much of a list is kept before it is sent, in bytes.
 const listBuffer = 256 << 10
 
-func (l *listWriter) add(submission map[string]any) error {
-	text, err := job.Marshal(submission)
-	if err != nil {
-		return err
-	}
+func (l *listWriter) add(submission []byte) error {
 	separator := ","
 	if l.n++; l.n == 1 {
 		separator = `{"submissions":[`
 	}
 	l.b.WriteString(separator)
-	l.b.Write(text)
+	l.b.Write(submission)
 	if l.b.Len() > listBuffer {
 		return l.send()
 	}

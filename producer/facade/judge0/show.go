@@ -48,7 +48,7 @@ func showBatch(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	if asked == "" {
 		asked = r.Header.Get("tokens")
 	}
-	tokens := strings.FieldsFunc(asked, func(r rune) bool { return r == ',' || r == ' ' })
+	tokens := strings.FieldsFunc(strings.ToLower(asked), func(r rune) bool { return r == ',' || r == ' ' })
 	switch {
 	case len(tokens) == 0:
 		writeJSON(w, http.StatusBadRequest, faultOf("there should be at least one submission in a batch"))
@@ -93,7 +93,7 @@ func (l *looker) look(ctx context.Context, token string, d time.Duration) (map[s
 		}
 	}
 	o := waiting(j, false)
-	if j.Ended() {
+	if j.Ended() && v.shows(outcomeFields...) {
 		if o, err = s.outcome(ctx, c, j, v, until); err != nil {
 			return nil, err
 		}
@@ -116,7 +116,7 @@ func wait(ctx context.Context, c *facade.Call, id string, until time.Time) (prod
 }
 
 // outcome is that of all runs of a submission, the one of its token among them: of the first that is not accepted,
-// or of the last. A run that was purged doesn't count.
+// or of the last. A run that was purged doesn't count, nor what is no run of it.
 func (s *submission) outcome(ctx context.Context, c *facade.Call, main producer.Job, v view, until time.Time) (outcome, error) {
 	var runs []outcome
 	var last job.Result // the one that counts
@@ -124,7 +124,7 @@ func (s *submission) outcome(ctx context.Context, c *facade.Call, main producer.
 		j := main
 		if id != main.ID {
 			var err error
-			if j, err = wait(ctx, c, id, until); errors.Is(err, job.ErrNotFound) {
+			if j, err = wait(ctx, c, id, until); errors.Is(err, job.ErrNotFound) || err == nil && !s.hasRun(j) {
 				continue
 			} else if err != nil {
 				return outcome{}, fmt.Errorf("read run %s: %w", id, err)
@@ -144,6 +144,11 @@ func (s *submission) outcome(ctx context.Context, c *facade.Call, main producer.
 	}
 	all := average(runs)
 	return all, all.read(ctx, c, last, v)
+}
+
+// hasRun reports whether a job whose id is among its runs was made for it.
+func (s *submission) hasRun(j producer.Job) bool {
+	return s.RunsOf != "" && j.Metadata[runKey] == s.RunsOf
 }
 
 // languageName is a language's, "" if there are no workers for it any more.

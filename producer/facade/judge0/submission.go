@@ -33,8 +33,10 @@ type submission struct {
 	most           bounds
 	unpacked       []file // of Files
 
-	// Runs are the ids of the jobs that run it, besides the one whose UUID is the token.
-	Runs []string `json:"runs,omitempty"`
+	// Runs are the ids of the jobs that run it, besides the one whose UUID is the token. RunsOf is a secret that these have
+	// as runKey: a native job whose metadata name others' jobs doesn't know it.
+	Runs   []string `json:"runs,omitempty"`
+	RunsOf string   `json:"runs_of,omitempty"`
 }
 
 // Texts are what a submission may have much of.

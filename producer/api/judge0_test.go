@@ -1,0 +1,238 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/fleet"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/api"
+	"github.com/glovebox-run/glovebox/producer/direct"
+	"github.com/glovebox-run/glovebox/producer/facade"
+	"github.com/glovebox-run/glovebox/producer/facade/judge0"
+)
+
+// newJudge0 is an API with the façade on, for Bash, Python and C.
+func newJudge0(t *testing.T, change ...func(*apiConfig)) *world {
+	t.Helper()
+	w := newWorldWith(t, func(c *apiConfig) {
+		c.Facades = []facade.Facade{judge0.New()}
+		for _, f := range change {
+			f(c)
+		}
+	})
+	w.Runtimes(t)
+	if err := w.Worker.Fleet.PublishRuntimes(t.Context(), []fleet.Runtime{{Name: "c", Version: "14", File: "main.c", Image: "glovebox/c", ImageDigest: "sha256:02", Limits: job.DefaultLimits}}); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// submission sends one, and returns its token and its job's id.
+func (w *world) submission(t *testing.T, fields map[string]any) (token, id string) {
+	t.Helper()
+	a := w.do(t, http.MethodPost, "/judge0/submissions", strings.NewReader(marshal(t, fields)), "Content-Type: application/json")
+	var made struct{ Token string }
+	if err := json.Unmarshal(a.body, &made); err != nil || a.status != http.StatusCreated {
+		t.Fatalf("got %d %.300s, want 201", a.status, a.body)
+	}
+	id, ok := job.IDOfUUID("default", made.Token)
+	if !ok {
+		t.Fatalf("got the token %s, which is no UUID", made.Token)
+	}
+	return made.Token, id
+}
+
+// printed ends a job that has printed this to each of its streams, which the bucket has.
+func (w *world) printed(t *testing.T, id string, output []byte) {
+	t.Helper()
+	j := w.Start(t, id)
+	keys, err := artifacts.JobKeys(j.Tenant, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{keys.Stdout(int64(j.Epoch)), keys.Stderr(int64(j.Epoch))} {
+		if _, err := w.Objects.PutBytes(t.Context(), key, "text/plain", output); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.End(t, j, nil, func(r *job.Result) { r.StdoutURL, r.StderrURL = producer.Stdout, producer.Stderr })
+}
+
+func marshal(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestJudge0Faults: what is wrong with a submission of several runs is said in Judge0's form, and no job is made.
+func TestJudge0Faults(t *testing.T) {
+	t.Parallel()
+	w := newJudge0(t)
+	long := func(n int, least, most rune) string {
+		var b strings.Builder
+		for range n {
+			b.WriteRune(least + rand.N(most-least))
+		}
+		return b.String()
+	}
+	rare := func() string { return long(512, 0x10000, 0x10ffff) }
+	for name, tt := range map[string]struct {
+		fields map[string]any
+		want   string
+	}{
+		"a callback": {map[string]any{"callback_url": "x"}, `"callback_url":["is not an http or https URL`},
+		"too long together": {
+			map[string]any{"compiler_options": rare(), "command_line_arguments": rare(), "callback_url": "http://a/" + long(2039, '&', '~')},
+			`"base":["compiler_options, command_line_arguments and callback_url are too long together"]`,
+		},
+	} {
+		fields := map[string]any{"language_id": 50, "source_code": "int main(void) {}", "number_of_runs": 20}
+		maps.Copy(fields, tt.fields)
+		a := w.do(t, http.MethodPost, "/judge0/submissions", strings.NewReader(marshal(t, fields)), "Content-Type: application/json")
+		if a.status != http.StatusUnprocessableEntity || !strings.Contains(string(a.body), tt.want) {
+			t.Errorf("%s: got %d %.300s, want 422 and %s", name, a.status, a.body, tt.want)
+		}
+	}
+	page, err := w.Client.List(t.Context(), producer.ListOptions{})
+	if err != nil || len(page.Jobs) > 0 {
+		t.Errorf("got %d jobs, %v, want none", len(page.Jobs), err)
+	}
+}
+
+// TestJudge0LargeTexts: a submission is refused whose texts no answer has memory for; any other is answered with all of its fields.
+func TestJudge0LargeTexts(t *testing.T) {
+	t.Parallel()
+	w := newJudge0(t)
+	fields := func(size int) map[string]any {
+		return map[string]any{"language_id": 46, "source_code": "true", "expected_output": strings.Repeat("x", size)}
+	}
+	const most = (12<<20 - 1<<10) / 4 * 3
+	const want = `{"base":["source_code, stdin, expected_output and additional_files are too large together (maximum is 12288 kilobytes in base64)"]}`
+	a := w.do(t, http.MethodPost, "/judge0/submissions", strings.NewReader(marshal(t, fields(most+1<<10))), "Content-Type: application/json")
+	if a.status != http.StatusUnprocessableEntity || string(a.body) != want {
+		t.Errorf("got %d %.300s, want 422 and %s", a.status, a.body, want)
+	}
+	token, id := w.submission(t, fields(most))
+	w.printed(t, id, bytes.Repeat([]byte("y"), 1<<20))
+	a = w.do(t, http.MethodGet, "/judge0/submissions/"+token+"?fields=*", http.NoBody)
+	if a.status != http.StatusOK || len(a.body) < most+2<<20 {
+		t.Errorf("got %d and %d bytes: %.200s, want all", a.status, len(a.body), a.body)
+	}
+}
+
+// TestJudge0Many: lists and statistics know as many submissions as docs/moving.md says, however much their metadata take.
+func TestJudge0Many(t *testing.T) {
+	t.Parallel()
+	w := newJudge0(t)
+	_, id := w.submission(t, map[string]any{"language_id": 46, "source_code": "true"})
+	first, err := w.Client.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := job.Spec{Runtime: "bash", Source: "true", Metadata: first.Metadata}
+	made, err := w.Client.SubmitBatch(t.Context(), producer.BatchOptions{}, func(yield func(job.Spec, error) bool) {
+		for range 1100 {
+			if !yield(spec, nil) {
+				return
+			}
+		}
+	})
+	if err != nil || made.Rejected > 0 {
+		t.Fatalf("got %+v, %v", made, err)
+	}
+	const most = 1000
+	var statistics struct{ Submissions struct{ Total int } }
+	w.expecting(t, http.MethodGet, "/judge0/statistics", "", http.StatusOK, &statistics)
+	if statistics.Submissions.Total != most {
+		t.Errorf("statistics count %d, want %d", statistics.Submissions.Total, most)
+	}
+	var page struct {
+		Submissions []struct{ Token string }
+		Meta        map[string]any
+	}
+	w.expecting(t, http.MethodGet, "/judge0/submissions?page=10&per_page=100&fields=token", "", http.StatusOK, &page)
+	if len(page.Submissions) != 100 || page.Meta["total_count"] != float64(most) {
+		t.Errorf("the last page has %d submissions, %v", len(page.Submissions), page.Meta)
+	}
+	var workers []struct{ Size int }
+	w.expecting(t, http.MethodGet, "/judge0/workers", "", http.StatusOK, &workers)
+	if len(workers) != 1 || workers[0].Size != most {
+		t.Errorf("got the workers %v, want %d that wait", workers, most)
+	}
+}
+
+// TestJudge0ReadsOnce: what runs printed is read once for a request, however often that asks for their submission, and only
+// where their outcome is asked for.
+func TestJudge0ReadsOnce(t *testing.T) {
+	t.Parallel()
+	w := newJudge0(t)
+	proxy := w.S3.Proxy(t)
+	spec := w.S3Spec
+	spec.Endpoint = proxy.Endpoint
+	objects, err := artifacts.Open(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(objects.Close)
+	client, err := direct.New(direct.Config{Links: w.Links}, w.Records, objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	a, err := api.New(api.Config{Client: client, Links: w.Links, Tokens: map[api.TokenHash]string{api.HashToken(token): "default"}, Facades: []facade.Facade{judge0.New()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(a)
+	t.Cleanup(srv.Close)
+
+	const runs, asked = 3, 100
+	output := strings.Repeat("x", 100<<10)
+	made, _ := w.submission(t, map[string]any{"language_id": 46, "source_code": "true", "expected_output": output, "number_of_runs": runs})
+	page, err := w.Client.List(t.Context(), producer.ListOptions{})
+	if err != nil || len(page.Jobs) != runs {
+		t.Fatalf("got %d jobs, %v, want %d", len(page.Jobs), err, runs)
+	}
+	for _, j := range page.Jobs {
+		w.printed(t, j.ID, []byte(output))
+	}
+	reads := func() (n int) {
+		for request, count := range proxy.Counts() {
+			if strings.HasPrefix(request, "GET ") && strings.HasSuffix(request, "/stdout") {
+				n += count
+			}
+		}
+		return n
+	}
+	tokens := strings.Repeat(made+","+strings.ToUpper(made)+",", asked/2)
+	for _, tt := range []struct {
+		fields string
+		reads  int
+		want   string
+	}{
+		{"token,created_at,language", 0, `"token":"` + made + `"`},
+		{"status_id", runs, `{"status_id":3}`},
+		{"stdout,status_id", runs + 1, `{"status_id":3,"stdout":"` + output + `"}`},
+	} {
+		before := reads()
+		a := w.do(t, http.MethodGet, srv.URL+"/judge0/submissions/batch?fields="+tt.fields+"&tokens="+tokens, http.NoBody)
+		if a.status != http.StatusOK || strings.Count(string(a.body), tt.want) != asked {
+			t.Errorf("%s: got %d %.300s, want %d times %.60s", tt.fields, a.status, a.body, asked, tt.want)
+		}
+		if n := reads() - before; n != tt.reads {
+			t.Errorf("%s: outputs were read %d times, want %d", tt.fields, n, tt.reads)
+		}
+	}
+}
