@@ -76,27 +76,6 @@ func (s *Store) FindRunByKey(ctx context.Context, tenant, key string, asked []by
 	return id, nil
 }
 
-// FindSessionByKey returns the session that an idempotency key began, which stands for asked. It fails with job.ErrNoSession where there is none, and else as OpenSession does.
-func (s *Store) FindSessionByKey(ctx context.Context, tenant, key string, asked []byte) (Session, error) {
-	id, err := s.rdb.Get(ctx, script.Key(tenant, "sessionidem:"+hashKey(key))).Result()
-	if errors.Is(err, redis.Nil) {
-		return Session{}, job.ErrNoSession
-	}
-	if err != nil {
-		return Session{}, fmt.Errorf("find session by its key: %w", err)
-	}
-	options, err := s.rdb.HGet(ctx, sessionKey(tenant, id), "options").Result()
-	switch {
-	case errors.Is(err, redis.Nil):
-		return Session{}, &job.GoneError{ID: id}
-	case err != nil:
-		return Session{}, fmt.Errorf("find session by its key: %w", err)
-	case options != hashAsked(asked):
-		return Session{}, job.ErrConflict
-	}
-	return s.GetSession(ctx, id)
-}
-
 // runKeyKey is where an idempotency key says which run it began.
 func runKeyKey(tenant, key string) string { return script.Key(tenant, "runidem:"+hashKey(key)) }
 

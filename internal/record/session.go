@@ -36,10 +36,9 @@ type Session struct {
 	Over string
 }
 
-// OpenSession writes the record of a session, and gives it a task; or finds the one that its idempotency key began, which stands for asked: nil for the settings. The runtime is
-// to be one's own name. It fails with a *job.Error beyond the tenant's quotas, with job.ErrConflict where the key's session was asked for otherwise, and with a *job.GoneError
-// where it is no longer kept.
-func (s *Store) OpenSession(ctx context.Context, tenant string, settings job.SessionSettings, asked []byte) (Session, error) {
+// OpenSession writes the record of a session, and gives it a task; or finds the one that its idempotency key began. The runtime is to be one's own name. It fails with a
+// *job.Error beyond the tenant's quotas, with job.ErrConflict where the key's session has other settings, and with a *job.GoneError where it is no longer kept.
+func (s *Store) OpenSession(ctx context.Context, tenant string, settings job.SessionSettings) (Session, error) {
 	terms, err := s.terms(ctx, tenant)
 	if err != nil {
 		return Session{}, fmt.Errorf("open session: %w", err)
@@ -55,16 +54,13 @@ func (s *Store) OpenSession(ctx context.Context, tenant string, settings job.Ses
 	if err != nil {
 		return Session{}, fmt.Errorf("encode session: %w", err)
 	}
-	if asked == nil {
-		asked = b
-	}
 	if err := s.noteTenant(ctx, tenant); err != nil {
 		return Session{}, fmt.Errorf("open session: %w", err)
 	}
 	id, now := job.NewSessionID(tenant), s.now()
 	most, mostRecorded := mostSessions(terms), s.mostRecorded(terms)
 	word, err := openSessionScript.Run(ctx, s.rdb, tenant, script.Args{
-		"id": id, "now": now, "due": now.Add(sweepDelay), "key": key, "options": hashAsked(asked), "over_budget": overBudget != nil, "most_sessions": most,
+		"id": id, "now": now, "due": now.Add(sweepDelay), "key": key, "options": hashAsked(b), "over_budget": overBudget != nil, "most_sessions": most,
 		"size": sessionCost + textCost(len(b)), "most_recorded": mostRecorded,
 	}, "settings", b, "runtime", settings.Runtime, "expires", ms(now.Add(time.Duration(settings.TTLSeconds)*time.Second)), "idle", settings.IdleSeconds,
 		"retention", s.Retention(terms).Milliseconds()).Text()

@@ -19,18 +19,6 @@ import (
 
 // StartSession is [producer.Sessions.StartSession].
 func (c *Client) StartSession(ctx context.Context, s job.SessionSettings) (job.Session, error) {
-	asked, err := job.Marshal(s)
-	if err != nil {
-		return job.Session{}, fmt.Errorf("encode session: %w", err)
-	}
-	if s.IdempotencyKey != "" {
-		// Before anything is checked: what was accepted then may not be any more.
-		if x, err := c.records.FindSessionByKey(ctx, c.tenant, s.IdempotencyKey, asked); err == nil {
-			return wireSession(x), nil
-		} else if !errors.Is(err, job.ErrNoSession) {
-			return job.Session{}, err
-		}
-	}
 	if err := s.Check(); err != nil {
 		return job.Session{}, err
 	}
@@ -61,7 +49,7 @@ func (c *Client) StartSession(ctx context.Context, s job.SessionSettings) (job.S
 	if _, err := c.judge(v.terms, policy.Subject{Kind: policy.KindSession, Spec: startOf(checked), Limits: s.Limits}); err != nil {
 		return job.Session{}, err
 	}
-	x, err := c.records.OpenSession(ctx, c.tenant, s, asked)
+	x, err := c.records.OpenSession(ctx, c.tenant, s)
 	if err != nil {
 		return job.Session{}, err
 	}
