@@ -21,14 +21,9 @@ import (
 )
 
 // newJudge0 is an API with the façade on, for Bash, Python and C.
-func newJudge0(t *testing.T, change ...func(*apiConfig)) *world {
+func newJudge0(t *testing.T) *world {
 	t.Helper()
-	w := newWorldWith(t, func(c *apiConfig) {
-		c.Facades = []facade.Facade{judge0.New()}
-		for _, f := range change {
-			f(c)
-		}
-	})
+	w := newWorldWith(t, func(c *apiConfig) { c.Facades = []facade.Facade{judge0.New()} })
 	w.Runtimes(t)
 	if err := w.Worker.Fleet.PublishRuntimes(t.Context(), []fleet.Runtime{{Name: "c", Version: "14", File: "main.c", Image: "glovebox/c", ImageDigest: "sha256:02", Limits: job.DefaultLimits}}); err != nil {
 		t.Fatal(err)

@@ -24,20 +24,29 @@ const (
 	maxPage     = 100
 )
 
-// submissions are the tenant's newest, the newest first, as they were listed: without results.
-func submissions(ctx context.Context, c *facade.Call, statuses ...job.Status) ([]job.Record, error) {
-	var found []job.Record
+// entry is what lists and statistics need of a submission.
+type entry struct {
+	id, language string
+	status       job.Status
+	created      time.Time
+}
+
+// submissions are the tenant's newest, the newest first. Of their records, which take memory, no more is kept.
+func submissions(ctx context.Context, c *facade.Call, statuses ...job.Status) ([]entry, error) {
+	var found []entry
 	options := producer.ListOptions{Limit: producer.MaxPage, Status: statuses}
 	for range maxPages {
+		giveBack := c.Host.Passing()
 		page, err := c.Client.List(ctx, options)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range page.Jobs {
-			if r.Metadata[languageKey] != "" {
-				found = append(found, r)
+			if language := r.Metadata[languageKey]; language != "" {
+				found = append(found, entry{r.ID, language, r.Status, r.Timing.CreatedAt})
 			}
 		}
+		giveBack()
 		if options.Cursor = page.Next; page.Next == "" || len(found) >= maxListed {
 			break
 		}
@@ -81,8 +90,8 @@ func list(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	}
 	first := min((page-1)*size, len(all))
 	var tokens []string
-	for _, record := range all[first:min(first+size, len(all))] {
-		token, _ := job.UUIDOf(record.ID)
+	for _, e := range all[first:min(first+size, len(all))] {
+		token, _ := job.UUIDOf(e.id)
 		tokens = append(tokens, token)
 	}
 	several{tokens: tokens, view: v, notText: errNotText.Error(), meta: meta}.answer(w, r, c)
@@ -176,8 +185,8 @@ func workers(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		return
 	}
 	var working int64
-	for _, record := range open {
-		if record.Status == job.Running {
+	for _, e := range open {
+		if e.status == job.Running {
 			working++
 		}
 	}
@@ -225,12 +234,12 @@ func statistics(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	}
 	now := time.Now().UTC()
 	byLanguage, byStatus, byDay := map[int]int{}, map[int]int{}, map[string]int{}
-	for _, record := range all {
-		if id, err := strconv.Atoi(record.Metadata[languageKey]); err == nil {
+	for _, e := range all {
+		if id, err := strconv.Atoi(e.language); err == nil {
 			byLanguage[id]++
 		}
-		byStatus[roughly[record.Status]]++
-		byDay[record.Timing.CreatedAt.UTC().Format(time.DateOnly)]++
+		byStatus[roughly[e.status]]++
+		byDay[e.created.UTC().Format(time.DateOnly)]++
 	}
 	languageCounts, statusCounts := []countOf{}, []countOf{}
 	for _, e := range languages.entries() {
