@@ -24,16 +24,16 @@ const (
 	maxPage     = 100
 )
 
-// entry is what lists and statistics need of a submission.
-type entry struct {
+// listed is what lists and statistics need of a submission.
+type listed struct {
 	id, language string
 	status       job.Status
 	created      time.Time
 }
 
 // submissions are the tenant's newest, the newest first. Of their records, which take memory, no more is kept.
-func submissions(ctx context.Context, c *facade.Call, statuses ...job.Status) ([]entry, error) {
-	var found []entry
+func submissions(ctx context.Context, c *facade.Call, statuses ...job.Status) ([]listed, error) {
+	var found []listed
 	options := producer.ListOptions{Limit: producer.MaxPage, Status: statuses}
 	for range maxPages {
 		giveBack := c.Host.Passing()
@@ -43,7 +43,7 @@ func submissions(ctx context.Context, c *facade.Call, statuses ...job.Status) ([
 		}
 		for _, r := range page.Jobs {
 			if language := r.Metadata[languageKey]; language != "" {
-				found = append(found, entry{r.ID, language, r.Status, r.Timing.CreatedAt})
+				found = append(found, listed{r.ID, language, r.Status, r.Timing.CreatedAt})
 			}
 		}
 		giveBack()
