@@ -174,7 +174,7 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 		j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, h.done.job.ID, h.lost, record.Rest{Slot: h.slot && h.release != nil, Paused: h.pause.on})
 		switch {
 		case err == nil:
-			busy() // its files are read now, which may take long
+			busy()               // its files are read now, which may take long
 			t, err := h.begin(j) //nolint:contextcheck // what watches it outlives ctx, as the worker does
 			if h.refused(err) {
 				h.idleSince = time.Now() // somebody has asked for something
@@ -182,7 +182,7 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 			}
 			return t, err == nil, err
 		case errors.Is(err, record.ErrUnended):
-			if err := h.endAgain(); err != nil { //nolint:contextcheck // what is stored is ended, also after ctx
+			if err := h.endAgain(); err != nil {
 				return sandbox.Turn{}, false, err
 			}
 			continue
