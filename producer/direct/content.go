@@ -49,12 +49,8 @@ func (c *Client) putUpload(ctx context.Context, sum string, content []byte) erro
 	return err
 }
 
-// textsWeight is how many times its size an upload takes that holds the texts of a submission: as it is, decoded, as it is shown, and in
-// an encoder's buffer, also while that grows.
-const textsWeight = 5
-
 // GetUpload returns the content of an upload of the tenant's, at most limit bytes, or job.ErrNotFound. It takes memory for
-// an answer of it.
+// that.
 func (c *Client) GetUpload(ctx context.Context, sha256 string, limit int64) ([]byte, error) {
 	key, err := artifacts.UploadKey(c.tenant, sha256)
 	if err != nil {
@@ -62,7 +58,7 @@ func (c *Client) GetUpload(ctx context.Context, sha256 string, limit int64) ([]b
 	}
 	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 	defer cancel()
-	content, err := c.objects.GetHeld(ctx, key, limit, func(size int64) error { return c.memory.Take(ctx, textsWeight*size) })
+	content, err := c.objects.GetHeld(ctx, key, limit, func(size int64) error { return c.memory.Take(ctx, answerWeight*size) })
 	if errors.Is(err, artifacts.ErrNotFound) {
 		return nil, job.ErrNotFound
 	}

@@ -66,18 +66,3 @@ func TestKeepFile(t *testing.T) {
 		t.Errorf("got %v, want quota_exceeded", err)
 	}
 }
-
-// TestUploadMemory: what is made of a submission's texts is taken with them: they are decoded, shown in base64, and encoded.
-func TestUploadMemory(t *testing.T) {
-	t.Parallel()
-	w := producertest.New(t, "")
-	content := make([]byte, 1<<20)
-	sum, err := w.Client.PutUpload(t.Context(), content)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &counted{}
-	if _, err := w.Client.ForAnswer("default", m).GetUpload(t.Context(), sum, 2<<20); err != nil || m.most < 5*int64(len(content)) {
-		t.Errorf("%d bytes were taken for %d, %v, want five times as many", m.most, len(content), err)
-	}
-}
