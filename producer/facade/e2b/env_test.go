@@ -10,6 +10,15 @@ import (
 	"github.com/glovebox-run/glovebox/producer/producertest"
 )
 
+// auditLog is what the api is told of jobs.
+type auditLog struct {
+	facade.Host
+
+	jobs []string
+}
+
+func (l *auditLog) Did(_, object string) { l.jobs = append(l.jobs, object) }
+
 // TestUnset: what sets variables is taken back where the execution itself is refused: canceled if no worker had it yet, else what was
 // there is put back, also for a client that has left.
 func TestUnset(t *testing.T) {
@@ -20,7 +29,8 @@ func TestUnset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := &facade.Call{Client: w.Client}
+	log := &auditLog{}
+	call := &facade.Call{Client: w.Client, Host: log}
 	executions := func() (queued []string) {
 		page, err := w.Client.ListExecutions(t.Context(), x.ID, producer.SessionListOptions{Limit: 10})
 		if err != nil {
@@ -38,6 +48,9 @@ func TestUnset(t *testing.T) {
 	}
 	if queued := executions(); len(queued) != 0 {
 		t.Errorf("%s are left that no worker had", queued)
+	}
+	if len(log.jobs) != 1 {
+		t.Errorf("the audit log has %v, want what set the variables", log.jobs)
 	}
 	set, err := call.Execute(t.Context(), x.ID, job.SessionExecution{Code: "set"})
 	if err != nil {
