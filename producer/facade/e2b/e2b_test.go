@@ -137,7 +137,7 @@ func TestCodeMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for sourceKB, most := range map[int64]uint64{16 << 10: 48 << 20, 4 << 10: 28 << 20} {
+	for sourceKB, most := range map[int64]uint64{16 << 10: 64 << 20, 4 << 10: 40 << 20} {
 		x := job.Session{Runtime: "python", Limits: job.Limits{SourceKB: sourceKB}}
 		refused := sourceKB < 16<<10
 		spent := allocated(func() {
