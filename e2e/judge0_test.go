@@ -326,7 +326,8 @@ func TestJudge0(t *testing.T) {
 				t.Fatal(err)
 			}
 			has := func(token any) bool {
-				return slices.ContainsFunc(page.Entries, func(e job.AuditEntry) bool { return strings.HasSuffix(e.Object, fmt.Sprint(token)) })
+				id, ok := job.IDOfUUID("default", fmt.Sprint(token))
+				return ok && slices.ContainsFunc(page.Entries, func(e job.AuditEntry) bool { return e.Object == id })
 			}
 			return has(made[0]["token"]) && has(made[2]["token"])
 		})
