@@ -34,7 +34,6 @@ func interpreterNamed(name string) (interpreter, error) {
 func dedented(code string) string {
 	indent := ""
 	for line := range strings.Lines(code) { // one at a time: a list of them takes many times what short ones do
-
 		if text := strings.TrimLeft(line, " \t"); strings.TrimSpace(text) != "" {
 			indent = line[:len(line)-len(text)]
 			break

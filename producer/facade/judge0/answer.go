@@ -28,7 +28,7 @@ var textFields = []string{"source_code", "stdin", "expected_output", "additional
 
 // outcomeFields are what became of a submission: for them all that its runs printed may have to be read.
 var outcomeFields = []string{
-	"stdout", "stderr", "compile_output", "message", "exit_code", "exit_signal", "status_id", "status", "finished_at", "time", "wall_time", "memory",
+	"stdout", "stderr", "compile_output", "message", "exit_code", "exit_signal", "status_id", "status", "finished_at", "time", "wall_time", "memory", filesystem,
 }
 
 // view is how a submission is to be shown.

@@ -40,7 +40,7 @@ type bounds struct {
 func boundsOf(l job.Limits) bounds {
 	return bounds{
 		memory: (l.SandboxMB() + sandbox.CostMB(l)) << 20,
-		pids:   4*max(l.Processes, l.Compile().Processes) + 128, // two a process, and as many processes as the agent lets pass
+		pids:   4*l.Compile().Processes + 128, // two a process, and as many processes as the agent lets pass
 		quota:  int64(max(l.CPUs, minCPUs) * cpuPeriod),
 	}
 }
