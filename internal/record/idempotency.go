@@ -57,48 +57,64 @@ func (s *Store) FindByKey(ctx context.Context, tenant, key string, request Reque
 
 // FindRunByKey returns the id of the run that an idempotency key began, which stands for asked. It fails with job.ErrNotFound where there is none, and else as OpenRun does.
 func (s *Store) FindRunByKey(ctx context.Context, tenant, key string, asked []byte) (id string, err error) {
-	id, err = s.rdb.Get(ctx, runKeyKey(tenant, key)).Result()
-	if errors.Is(err, redis.Nil) {
-		return "", job.ErrNotFound
+	id, err = s.findByKey(ctx, "run", runKeyKey(tenant, key), func(id string) string { return runKey(tenant, id) }, asked)
+	if err == nil && id == "" {
+		err = job.ErrNotFound
 	}
-	if err != nil {
-		return "", fmt.Errorf("find run by its key: %w", err)
+	return id, err
+}
+
+// FindSessionByKey returns the session that an idempotency key began, which stands for asked. It fails with job.ErrNoSession where there is none, and else as OpenSession does.
+func (s *Store) FindSessionByKey(ctx context.Context, tenant, key string, asked []byte) (Session, error) {
+	id, err := s.findByKey(ctx, "session", sessionKeyKey(tenant, key), func(id string) string { return sessionKey(tenant, id) }, asked)
+	switch {
+	case err != nil:
+		return Session{}, err
+	case id == "":
+		return Session{}, job.ErrNoSession
 	}
-	options, err := s.rdb.HGet(ctx, runKey(tenant, id), "options").Result()
+	return s.GetSession(ctx, id)
+}
+
+// SessionOfKey returns the id of the session that an idempotency key began, or "". It may be no longer kept.
+func (s *Store) SessionOfKey(ctx context.Context, tenant, key string) (string, error) {
+	return s.idOfKey(ctx, "session", sessionKeyKey(tenant, key))
+}
+
+// findByKey returns the id of what an idempotency key began, or "". It fails with job.ErrConflict where that was asked for otherwise, and with a *job.GoneError where its
+// record is no longer kept.
+func (s *Store) findByKey(ctx context.Context, what, keyKey string, recordKey func(id string) string, asked []byte) (string, error) {
+	id, err := s.idOfKey(ctx, what, keyKey)
+	if err != nil || id == "" {
+		return "", err
+	}
+	options, err := s.rdb.HGet(ctx, recordKey(id), "options").Result()
 	switch {
 	case errors.Is(err, redis.Nil):
 		return "", &job.GoneError{ID: id}
 	case err != nil:
-		return "", fmt.Errorf("find run by its key: %w", err)
+		return "", fmt.Errorf("find %s by its key: %w", what, err)
 	case options != hashAsked(asked):
 		return "", job.ErrConflict
 	}
 	return id, nil
 }
 
-// FindSessionByKey returns the session that an idempotency key began, which stands for asked. It fails with job.ErrNoSession where there is none, and else as OpenSession does.
-func (s *Store) FindSessionByKey(ctx context.Context, tenant, key string, asked []byte) (Session, error) {
-	id, err := s.rdb.Get(ctx, script.Key(tenant, "sessionidem:"+hashKey(key))).Result()
-	if errors.Is(err, redis.Nil) {
-		return Session{}, job.ErrNoSession
+func (s *Store) idOfKey(ctx context.Context, what, keyKey string) (string, error) {
+	id, err := s.rdb.Get(ctx, keyKey).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return "", fmt.Errorf("find %s by its key: %w", what, err)
 	}
-	if err != nil {
-		return Session{}, fmt.Errorf("find session by its key: %w", err)
-	}
-	options, err := s.rdb.HGet(ctx, sessionKey(tenant, id), "options").Result()
-	switch {
-	case errors.Is(err, redis.Nil):
-		return Session{}, &job.GoneError{ID: id}
-	case err != nil:
-		return Session{}, fmt.Errorf("find session by its key: %w", err)
-	case options != hashAsked(asked):
-		return Session{}, job.ErrConflict
-	}
-	return s.GetSession(ctx, id)
+	return id, nil
 }
 
 // runKeyKey is where an idempotency key says which run it began.
 func runKeyKey(tenant, key string) string { return script.Key(tenant, "runidem:"+hashKey(key)) }
+
+// sessionKeyKey is where an idempotency key says which session it began.
+func sessionKeyKey(tenant, key string) string {
+	return script.Key(tenant, "sessionidem:"+hashKey(key))
+}
 
 // hashAsked is what a record has of what was asked for under an idempotency key.
 func hashAsked(asked []byte) string {

@@ -3,7 +3,6 @@ package record
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -91,15 +90,6 @@ func (s *Store) OpenSession(ctx context.Context, tenant string, settings job.Ses
 		s.log.Warn("session accepted, its task is left to the sweeper", "session_id", id, "error", err)
 	}
 	return s.GetSession(ctx, id)
-}
-
-// SessionOfKey returns the id of the session that an idempotency key began, or "". It may be no longer kept.
-func (s *Store) SessionOfKey(ctx context.Context, tenant, key string) (string, error) {
-	id, err := s.rdb.Get(ctx, script.Key(tenant, "sessionidem:"+hashKey(key))).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return "", fmt.Errorf("find session by its key: %w", err)
-	}
-	return id, nil
 }
 
 // mostSessions is the quota sessions of a tenant with these terms.

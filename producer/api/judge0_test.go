@@ -10,12 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/api"
-	"github.com/glovebox-run/glovebox/producer/direct"
 	"github.com/glovebox-run/glovebox/producer/facade"
 	"github.com/glovebox-run/glovebox/producer/facade/judge0"
 )
@@ -44,22 +42,6 @@ func (w *world) submission(t *testing.T, fields map[string]any) (token, id strin
 		t.Fatalf("got the token %s, which is no UUID", made.Token)
 	}
 	return made.Token, id
-}
-
-// printed ends a job that has printed this to each of its streams, which the bucket has.
-func (w *world) printed(t *testing.T, id string, output []byte) {
-	t.Helper()
-	j := w.Start(t, id)
-	keys, err := artifacts.JobKeys(j.Tenant, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{keys.Stdout(int64(j.Epoch)), keys.Stderr(int64(j.Epoch))} {
-		if _, err := w.Objects.PutBytes(t.Context(), key, "text/plain", output); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.End(t, j, nil, func(r *job.Result) { r.StdoutURL, r.StderrURL = producer.Stdout, producer.Stderr })
 }
 
 func marshal(t *testing.T, v any) string {
@@ -120,7 +102,7 @@ func TestJudge0LargeTexts(t *testing.T) {
 		t.Errorf("got %d %.300s, want 422 and %s", a.status, a.body, want)
 	}
 	token, id := w.submission(t, fields(most))
-	w.printed(t, id, bytes.Repeat([]byte("y"), 1<<20))
+	w.Printed(t, id, bytes.Repeat([]byte("y"), 1<<20), producer.Stdout, producer.Stderr)
 	a = w.do(t, http.MethodGet, "/judge0/submissions/"+token+"?fields=*", http.NoBody)
 	if a.status != http.StatusOK || len(a.body) < most+2<<20 {
 		t.Errorf("got %d and %d bytes: %.200s, want all", a.status, len(a.body), a.body)
@@ -174,19 +156,7 @@ func TestJudge0ReadsOnce(t *testing.T) {
 	t.Parallel()
 	w := newJudge0(t)
 	proxy := w.S3.Proxy(t)
-	spec := w.S3Spec
-	spec.Endpoint = proxy.Endpoint
-	objects, err := artifacts.Open(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(objects.Close)
-	client, err := direct.New(direct.Config{Links: w.Links}, w.Records, objects)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { client.Close() })
-	a, err := api.New(api.Config{Client: client, Links: w.Links, Tokens: map[api.TokenHash]string{api.HashToken(token): "default"}, Facades: []facade.Facade{judge0.New()}})
+	a, err := api.New(api.Config{Client: w.ClientAt(t, proxy.Endpoint), Links: w.Links, Tokens: map[api.TokenHash]string{api.HashToken(token): "default"}, Facades: []facade.Facade{judge0.New()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +171,7 @@ func TestJudge0ReadsOnce(t *testing.T) {
 		t.Fatalf("got %d jobs, %v, want %d", len(page.Jobs), err, runs)
 	}
 	for _, j := range page.Jobs {
-		w.printed(t, j.ID, []byte(output))
+		w.Printed(t, j.ID, []byte(output), producer.Stdout, producer.Stderr)
 	}
 	reads := func() (n int) {
 		for request, count := range proxy.Counts() {

@@ -89,7 +89,7 @@ func TestCallTool(t *testing.T) {
 	w.Runtimes(t)
 	for name, body := range map[string]string{
 		"object": callHello,
-		"text":   `{"arguments":` + quoted(t, runHello) + `}`,
+		"text":   `{"arguments":` + marshal(t, runHello) + `}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.endNext(t, map[string]string{"chart-1.png": pixel}, nil)
@@ -340,15 +340,6 @@ func (w *world) call(t *testing.T, tool, body string) (answer tools.Answer) {
 		t.Fatalf("got %d %s, %v", a.status, a.body, err)
 	}
 	return answer
-}
-
-func quoted(t *testing.T, s string) string {
-	t.Helper()
-	b, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
 }
 
 // auditLine is a line of the log that tells of an action.

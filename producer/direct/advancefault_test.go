@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
@@ -100,19 +99,7 @@ func withoutBucket(t *testing.T, w *producertest.Env) *direct.Client {
 	t.Helper()
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	spec := w.S3Spec
-	spec.Endpoint = gone.URL
-	objects, err := artifacts.Open(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(objects.Close)
-	client, err := direct.New(direct.Config{Links: w.Links, WebhookKeys: w.WebhookKeys}, w.Records, objects)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { client.Close() })
-	return client
+	return w.ClientAt(t, gone.URL)
 }
 
 // TestAdvanceBucketAway: while the bucket is away what reads from it waits, and holds up no other step. A run that is canceled meanwhile ends.

@@ -8,11 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
-	"github.com/glovebox-run/glovebox/producer/direct"
 	"github.com/glovebox-run/glovebox/producer/producertest"
 )
 
@@ -51,18 +49,7 @@ func TestFireHung(t *testing.T) {
 	w.Runtimes(t)
 	ctx := t.Context()
 	proxy := w.S3.Proxy(t)
-	spec := w.S3Spec
-	spec.Endpoint = proxy.Endpoint
-	objects, err := artifacts.Open(ctx, spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(objects.Close)
-	client, err := direct.New(direct.Config{Links: w.Links}, w.Records, objects)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { client.Close() })
+	client := w.ClientAt(t, proxy.Endpoint)
 	var r producer.TemplateRequest
 	r.Spec.Spec = job.Spec{Runtime: "python", Source: "1\n#" + strings.Repeat("x", 100<<10)} // too large for a record
 	if _, err := w.Client.SetTemplate(ctx, "large", r); err != nil {

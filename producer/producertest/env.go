@@ -195,6 +195,50 @@ func (w *Env) End(tb testing.TB, j record.Job, files map[string]string, change f
 	return r
 }
 
+// Printed ends a job that waits, and that has printed this to each of the streams, which the bucket has.
+func (w *Env) Printed(tb testing.TB, id string, output []byte, streams ...string) job.Result {
+	tb.Helper()
+	j := w.Start(tb, id)
+	keys, err := artifacts.JobKeys(j.Tenant, id)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	stored := map[string]string{producer.Stdout: keys.Stdout(int64(j.Epoch)), producer.Stderr: keys.Stderr(int64(j.Epoch))}
+	for _, stream := range streams {
+		if _, err := w.Objects.PutBytes(tb.Context(), stored[stream], "text/plain", output); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return w.End(tb, j, nil, func(r *job.Result) {
+		r.Stdout = ""
+		for _, stream := range streams {
+			if stream == producer.Stdout {
+				r.StdoutURL = stream
+			} else {
+				r.StderrURL = stream
+			}
+		}
+	})
+}
+
+// ClientAt is a client of the same records whose bucket is at another endpoint: a proxy to it, or nothing.
+func (w *Env) ClientAt(tb testing.TB, endpoint string) *direct.Client {
+	tb.Helper()
+	spec := w.S3Spec
+	spec.Endpoint = endpoint
+	objects, err := artifacts.Open(tb.Context(), spec)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(objects.Close)
+	client, err := direct.New(direct.Config{Links: w.Links, WebhookKeys: w.WebhookKeys}, w.Records, objects)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { client.Close() })
+	return client
+}
+
 // Kept are the objects in the bucket whose keys start with prefix, and their sizes.
 func (w *Env) Kept(tb testing.TB, prefix string) map[string]int64 {
 	tb.Helper()

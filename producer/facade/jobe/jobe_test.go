@@ -2,7 +2,6 @@ package jobe
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -12,10 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/job"
-	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/facade"
+	"github.com/glovebox-run/glovebox/producer/facade/facadetest"
 	"github.com/glovebox-run/glovebox/producer/producertest"
 )
 
@@ -307,39 +305,11 @@ func FuzzEscape(f *testing.F) {
 	})
 }
 
-// memory is an api's: what is held for an answer is told.
-type memory struct {
-	facade.Host
-
-	held int64
-}
-
-func (m *memory) Hold(_ context.Context, bytes int64) error {
-	m.held += bytes
-	return nil
-}
-
 // TestAnswerMemory: what an answer takes is held, also where JSON makes much of each byte.
 func TestAnswerMemory(t *testing.T) {
 	t.Parallel()
-	w := producertest.New(t, "")
-	w.Runtimes(t)
-	accepted, err := w.Client.Submit(t.Context(), job.Spec{Runtime: "python", Source: "print(1)"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	j := w.Start(t, accepted.ID)
-	keys, err := artifacts.JobKeys(j.Tenant, j.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
 	printed := bytes.Repeat([]byte{0xff}, 1<<20)
-	if _, err := w.Objects.PutBytes(t.Context(), keys.Stdout(int64(j.Epoch)), "text/plain", printed); err != nil {
-		t.Fatal(err)
-	}
-	result := w.End(t, j, nil, func(r *job.Result) { r.Stdout, r.StdoutURL = "", producer.Stdout })
-	m := &memory{}
-	c := &facade.Call{Client: w.Client, Host: m}
+	c, m, result := facadetest.Printed(t, printed)
 	said, err := answer(t.Context(), c, language{id: "c"}, result)
 	if err != nil {
 		t.Fatal(err)
@@ -348,7 +318,7 @@ func TestAnswerMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if least := int64(len(printed) + 2*len(text)); m.held < least || m.held > 32<<20 {
-		t.Errorf("%d bytes are held for an answer of %d, want %d at least, and what a tenant may hold at most", m.held, len(text), least)
+	if least := int64(len(printed) + 2*len(text)); m.Held < least || m.Held > 32<<20 {
+		t.Errorf("%d bytes are held for an answer of %d, want %d at least, and what a tenant may hold at most", m.Held, len(text), least)
 	}
 }

@@ -1,0 +1,38 @@
+// Package facadetest is for the tests of façades.
+package facadetest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/facade"
+	"github.com/glovebox-run/glovebox/producer/producertest"
+)
+
+// Memory is an api's: what is held for an answer is told.
+type Memory struct {
+	facade.Host
+
+	Held int64
+}
+
+// Hold is [facade.Host.Hold].
+func (m *Memory) Hold(_ context.Context, bytes int64) error {
+	m.Held += bytes
+	return nil
+}
+
+// Printed is a call to an api with this memory, and the result of a job whose standard output the bucket has.
+func Printed(tb testing.TB, output []byte) (*facade.Call, *Memory, job.Result) {
+	tb.Helper()
+	w := producertest.New(tb, "")
+	w.Runtimes(tb)
+	accepted, err := w.Client.Submit(tb.Context(), job.Spec{Runtime: "python", Source: "print(1)"})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	m := &Memory{}
+	return &facade.Call{Client: w.Client, Host: m}, m, w.Printed(tb, accepted.ID, output, producer.Stdout)
+}
