@@ -12,6 +12,22 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
+// nextTurn is what Next has returned.
+type nextTurn struct {
+	turn sandbox.Turn
+	err  error
+}
+
+// next asks for the next execution beside the test.
+func (h *heldSession) next(ctx context.Context) <-chan nextTurn {
+	got := make(chan nextTurn, 1)
+	go func() {
+		turn, _, err := h.Next(ctx)
+		got <- nextTurn{turn, err}
+	}()
+	return got
+}
+
 // TestPausedTakesNothingWithoutMemory: a paused session whose execution is canceled as it waits for a slot asks for neither slot nor memory any more, and its next execution
 // waits for both.
 func TestPausedTakesNothingWithoutMemory(t *testing.T) {
@@ -53,15 +69,7 @@ func TestPausedTakesNothingWithoutMemory(t *testing.T) {
 		t.Fatal("there is no slot")
 	}
 	canceled := execute()
-	type next struct {
-		turn sandbox.Turn
-		err  error
-	}
-	got := make(chan next, 1)
-	go func() {
-		turn, _, err := h.Next(ctx)
-		got <- next{turn, err}
-	}()
+	got := h.next(ctx)
 	gbtest.Eventually(t, "it has memory, and waits for a slot", func() bool { free, _ := memory(); return free == 512 && waiting() == 1 })
 	if status, err := w.Records.Cancel(ctx, canceled, nil); err != nil || status != job.Canceled {
 		t.Fatalf("got %s, %v", status, err)
@@ -106,15 +114,7 @@ func TestNotIdleAsItReads(t *testing.T) {
 	if err := w.Records.AddTurn(ctx, h.record.ID, id, spec, record.NewTurn{}); err != nil {
 		t.Fatal(err)
 	}
-	type next struct {
-		turn sandbox.Turn
-		err  error
-	}
-	got := make(chan next, 1)
-	go func() {
-		turn, _, err := h.Next(ctx)
-		got <- next{turn, err}
-	}()
+	got := h.next(ctx)
 	<-objects.asked
 	p := w.sessions.pauser
 	p.mu.Lock()

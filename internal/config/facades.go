@@ -2,7 +2,6 @@ package config
 
 import (
 	"net"
-	"net/netip"
 	"slices"
 	"strings"
 )
@@ -65,8 +64,7 @@ func (r *Reader) AnonymousAbroad(api string) []string {
 	}
 	return slices.DeleteFunc(addresses, func(address string) bool {
 		host, _, _ := net.SplitHostPort(address)
-		ip, err := netip.ParseAddr(host)
-		return host == "localhost" || err == nil && ip.IsLoopback()
+		return host != "" && local(host) // without a host it is every address of this machine
 	})
 }
 

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/templates"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -101,7 +101,7 @@ func TestFillIsBounded(t *testing.T) { //nolint:paralleltest // what it allocate
 		{strings.Repeat("x", job.MaxParamsBytes+1), "params.text"},
 	} {
 		params := map[string]any{"text": c.text}
-		spent := allocated(func() {
+		spent := gbtest.Allocated(func() {
 			_, err := templates.Fill(job.Template{Name: "many", Spec: spec}, params)
 			var invalid job.Invalid
 			if !errors.As(err, &invalid) || len(invalid) > 4 || !strings.Contains(err.Error(), c.field) || !strings.Contains(err.Error(), "too large") {
@@ -117,15 +117,6 @@ func TestFillIsBounded(t *testing.T) { //nolint:paralleltest // what it allocate
 	if err != nil || len(got.Args[255]) != 1011 || len(got.Files[255].Content) != 1000 || len(got.Env["E127"]) != 1011 {
 		t.Errorf("got %v, want all filled", err)
 	}
-}
-
-// allocated is how many bytes f allocates, with what runs beside it.
-func allocated(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
 }
 
 // TestSampleHasWhatRunsAdd: a template whose runs, by a hook too, would have too many metadata is found

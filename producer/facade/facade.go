@@ -2,6 +2,7 @@ package facade
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -40,6 +41,12 @@ type Language struct {
 	// Names are what clients may call it, an id or a name, the one that it is listed by first.
 	Names []string
 }
+
+// Submitted is the Action of a route that submits a job.
+const Submitted = "job.submit"
+
+// CompileTime is what a compile step may take at least: it has nothing to do with how long its program may.
+const CompileTime = 30 * time.Second
 
 // Route is one of a façade's.
 type Route struct {

@@ -13,9 +13,6 @@ import (
 	"github.com/glovebox-run/glovebox/producer/facade"
 )
 
-// submitted is what the audit log calls an execution.
-const submitted = "job.submit"
-
 // New returns the façade.
 func New() facade.Facade {
 	return facade.Facade{Name: "e2b", Base: "/e2b", Refuse: refuse, Session: sessionOf, Languages: languages(), Routes: []facade.Route{
@@ -37,17 +34,17 @@ func New() facade.Facade {
 		{Pattern: "PUT /sandboxes/{id}/network", Scope: job.ScopeSubmit, Serve: missing("sandboxes have no network")},
 
 		{Pattern: "GET /health", Scope: job.ScopeRead, Serve: health},
-		{Pattern: "POST /execute", Scope: job.ScopeSubmit, Action: submitted, Serve: execute},
+		{Pattern: "POST /execute", Scope: job.ScopeSubmit, Action: facade.Submitted, Serve: execute},
 		{Pattern: "GET /contexts", Scope: job.ScopeRead, Serve: listContexts},
 		{Pattern: "POST /contexts", Scope: job.ScopeSubmit, Action: "session.change", Serve: createContext},
 		{Pattern: "DELETE /contexts/{id}", Scope: job.ScopeSubmit, Action: "job.cancel", Serve: removeContext},
 		{Pattern: "POST /contexts/{id}/restart", Scope: job.ScopeSubmit, Action: "job.cancel", Serve: restartContext},
 
 		// Files are read by code that a session executes, so whoever reads one submits.
-		{Pattern: "GET /files", Scope: job.ScopeSubmit, Action: submitted, Serve: readFile},
-		{Pattern: "POST /files", Scope: job.ScopeSubmit, Action: submitted, Serve: writeFiles},
-		{Pattern: "POST /filesystem.Filesystem/{method}", Scope: job.ScopeSubmit, Action: submitted, Serve: filesystem},
-		{Pattern: "POST /process.Process/{method}", Scope: job.ScopeSubmit, Action: submitted, Serve: process},
+		{Pattern: "GET /files", Scope: job.ScopeSubmit, Action: facade.Submitted, Serve: readFile},
+		{Pattern: "POST /files", Scope: job.ScopeSubmit, Action: facade.Submitted, Serve: writeFiles},
+		{Pattern: "POST /filesystem.Filesystem/{method}", Scope: job.ScopeSubmit, Action: facade.Submitted, Serve: filesystem},
+		{Pattern: "POST /process.Process/{method}", Scope: job.ScopeSubmit, Action: facade.Submitted, Serve: process},
 		{Pattern: "POST /process.Process/SendSignal", Scope: job.ScopeSubmit, Action: "job.cancel", Serve: signalProcess},
 	}}
 }

@@ -13,7 +13,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -124,7 +123,7 @@ func TestDedented(t *testing.T) {
 // TestDedentedMemory: code of many short lines takes its own size once more, and not a list of its lines.
 func TestDedentedMemory(t *testing.T) {
 	code := " x" + strings.Repeat("\n", 16<<20)
-	if spent := allocated(func() { _ = dedented(code) }); spent > 24<<20 {
+	if spent := gbtest.Allocated(func() { _ = dedented(code) }); spent > 24<<20 {
 		t.Errorf("code of 16 MiB took %d MiB more", spent>>20)
 	}
 }
@@ -140,7 +139,7 @@ func TestCodeMemory(t *testing.T) {
 	for sourceKB, most := range map[int64]uint64{16 << 10: 64 << 20, 4 << 10: 40 << 20} {
 		x := job.Session{Runtime: "python", Limits: job.Limits{SourceKB: sourceKB}}
 		refused := sourceKB < 16<<10
-		spent := allocated(func() {
+		spent := gbtest.Allocated(func() {
 			if _, _, err := prepareProcess(x, q); (err != nil) != refused {
 				t.Errorf("a program's arguments, source_kb %d: got %v", sourceKB, err)
 			}
@@ -148,7 +147,7 @@ func TestCodeMemory(t *testing.T) {
 		if spent > most {
 			t.Errorf("a program's arguments of 4 MiB, source_kb %d, took %d MiB more", sourceKB, spent>>20)
 		}
-		spent = allocated(func() {
+		spent = gbtest.Allocated(func() {
 			env := map[string]string{"A": text}
 			err := checkEnv(env, "python", sourceKB<<10)
 			if (err != nil) != refused {
@@ -165,15 +164,6 @@ func TestCodeMemory(t *testing.T) {
 	if err := checkEnv(map[string]string{"A": strings.Repeat("'", 300)}, "bash", 1<<10); err == nil {
 		t.Error("quotes that bash has four bytes for each of are taken")
 	}
-}
-
-// allocated is how many bytes f allocates, with what runs beside it.
-func allocated(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
 }
 
 // TestOutput: what is told of a stream is the stream, however it comes, without the line that is Glovebox's own.

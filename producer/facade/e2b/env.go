@@ -50,12 +50,12 @@ func executeWith(ctx context.Context, c *facade.Call, session string, e job.Sess
 	if err != nil {
 		return "", err
 	}
-	c.Host.Did(submitted, first)
+	c.Host.Did(facade.Submitted, first)
 	id, err = c.Execute(ctx, session, e)
 	if err == nil {
 		var last string
 		if last, err = c.Execute(ctx, session, reset); err == nil {
-			c.Host.Did(submitted, last)
+			c.Host.Did(facade.Submitted, last)
 			return id, nil
 		}
 		err = join(err, c.Abandon(ctx, id))

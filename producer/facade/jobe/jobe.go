@@ -15,7 +15,7 @@ func New() facade.Facade {
 	const base = "/index.php/restapi"
 	f := facade.Facade{Name: "jobe", Base: "/jobe", Refuse: refuse, Routes: []facade.Route{
 		{Pattern: "GET " + base + "/languages", Scope: facade.AnyToken, Serve: listLanguages},
-		{Pattern: "POST " + base + "/runs", Scope: job.ScopeSubmit, Action: "job.submit", Serve: run},
+		{Pattern: "POST " + base + "/runs", Scope: job.ScopeSubmit, Action: facade.Submitted, Serve: run},
 		{Pattern: "PUT " + base + "/files/{id}", Scope: job.ScopeSubmit, Action: "file.put", Serve: putFile},
 		{Pattern: "HEAD " + base + "/files/{id}", Scope: job.ScopeSubmit, Serve: headFile},
 	}}

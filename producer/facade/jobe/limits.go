@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer/facade"
 )
 
 const (
@@ -12,9 +13,6 @@ const (
 	leastMemoryMB = 512
 	// leastProcesses is what a compiler starts.
 	leastProcesses = 5
-	// compileMS is what a compile step may take at least: how long it takes has nothing to do with how long its
-	// program may.
-	compileMS = 30_000
 	// inputsMB is room for files besides those that the program writes.
 	inputsMB = 32
 )
@@ -24,7 +22,7 @@ func (s runSpec) limits(maximums job.Limits) job.Limits {
 	whole := func(n float64, most int64) int64 { return int64(math.Ceil(max(min(n, float64(most)), 1))) }
 	l := job.Limits{
 		CPUMS: whole(s.cpuSeconds*1000, maximums.CPUMS), WallMS: whole(2*s.cpuSeconds*1000, maximums.WallMS),
-		CompileWallMS: whole(max(2*s.cpuSeconds*1000, compileMS), maximums.WallMS),
+		CompileWallMS: whole(max(2*s.cpuSeconds, facade.CompileTime.Seconds())*1000, maximums.WallMS),
 		MemoryMB:      maximums.MemoryMB, OutputKB: whole(s.streamMB*1024, maximums.OutputKB),
 		Artifacts: 1, // nobody can read them
 	}

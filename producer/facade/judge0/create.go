@@ -79,9 +79,6 @@ func showCreated(w http.ResponseWriter, r *http.Request, c *facade.Call, token s
 	writeJSON(w, http.StatusCreated, answer)
 }
 
-// submitted is what the audit log calls it.
-const submitted = "job.submit"
-
 // taker takes the submissions of a request.
 type taker struct {
 	c         *facade.Call
@@ -139,7 +136,7 @@ func (t *taker) submit(ctx context.Context, p params) (token string, wrong fault
 	}
 	t.left -= s.NumberOfRuns
 	if t.noted != "" {
-		c.Host.Did(submitted, t.noted)
+		c.Host.Did(facade.Submitted, t.noted)
 	}
 	t.noted = id
 	c.Host.Note(id)
@@ -175,7 +172,7 @@ func (s *submission) run(ctx context.Context, c *facade.Call, spec job.Spec) (id
 		if err != nil {
 			return "", err
 		}
-		c.Host.Did(submitted, j.ID)
+		c.Host.Did(facade.Submitted, j.ID)
 		s.Runs = append(s.Runs, j.ID)
 	}
 	if spec.Metadata, err = s.keep(ctx, c); err != nil {

@@ -21,9 +21,9 @@ const version = "1.13.1"
 // New returns the façade.
 func New() facade.Facade {
 	return facade.Facade{Name: "judge0", Base: "/judge0", Refuse: refuse, Languages: languageNames(), Routes: []facade.Route{
-		{Pattern: "POST /submissions", Scope: job.ScopeSubmit, Action: submitted, Serve: create},
+		{Pattern: "POST /submissions", Scope: job.ScopeSubmit, Action: facade.Submitted, Serve: create},
 		{Pattern: "GET /submissions/{id}", Scope: job.ScopeRead, Serve: show},
-		{Pattern: "POST /submissions/batch", Scope: job.ScopeSubmit, Action: submitted, Serve: createBatch},
+		{Pattern: "POST /submissions/batch", Scope: job.ScopeSubmit, Action: facade.Submitted, Serve: createBatch},
 		{Pattern: "GET /submissions/batch", Scope: job.ScopeRead, Serve: showBatch},
 		{Pattern: "GET /submissions", Scope: job.ScopeRead, Serve: list},
 		{Pattern: "DELETE /submissions/{id}", Scope: job.ScopeManage, Action: "job.purge", Serve: remove},

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer/facade"
 )
 
 // spec is the job that runs a submission.
@@ -50,15 +51,12 @@ func (s *submission) spec(o offered, languages catalog) (job.Spec, error) {
 	return spec, nil
 }
 
-// compileTime is what a compile step may take at least, in seconds: it has nothing to do with how long its program may.
-const compileTime = 30.0
-
 // limits are the job's. max_file_size is that of stdout and stderr: files have the job's directory, since a
 // compiler, or an interpreter for its own use, writes larger ones than a program may print.
 func (s *submission) limits() job.Limits {
 	const second = 1000 // ms
 	return job.Limits{
-		CompileWallMS: int64(min(max(s.WallTime, compileTime), s.most.wallTime) * second),
+		CompileWallMS: int64(min(max(s.WallTime, facade.CompileTime.Seconds()), s.most.wallTime) * second),
 		WallMS:        int64(math.Round(s.WallTime * second)), CPUMS: min(max(int64(math.Round((s.CPUTime+s.ExtraTime)*second)), 1), s.most.cpuMS),
 		MemoryMB: up(s.Memory, 1<<10), Processes: s.Processes, OutputKB: max(s.FileSize, 1),
 	}

@@ -29,7 +29,7 @@ func New() facade.Facade {
 			facade.Route{Pattern: "GET " + base + "/packages", Scope: facade.AnyToken, Serve: listPackages},
 			facade.Route{Pattern: "POST " + base + "/packages", Scope: facade.AnyToken, Serve: refusePackage},
 			facade.Route{Pattern: "DELETE " + base + "/packages", Scope: facade.AnyToken, Serve: refusePackage},
-			facade.Route{Pattern: "POST " + base + "/execute", Scope: job.ScopeSubmit, Action: "job.submit", Serve: execute},
+			facade.Route{Pattern: "POST " + base + "/execute", Scope: job.ScopeSubmit, Action: facade.Submitted, Serve: execute},
 			facade.Route{Pattern: "GET " + base + "/connect", Scope: facade.AnyToken, Serve: refuseConnect},
 		)
 	}
