@@ -108,16 +108,9 @@ func TestLifecycle(t *testing.T) {
 
 	listener := s.ListenDone(t.Context())
 	defer listener.Close()
+	listener.Subscribed(t, s.Redis(), "gb:done")
 	woken, stop := listener.Wait(id)
 	defer stop()
-	for s.Redis().PubSubNumSub(t.Context(), "gb:done").Val()["gb:done"] == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	time.Sleep(20 * time.Millisecond)
-	select { // the subscription's own wake-up, which may have come before Wait
-	case <-woken:
-	default:
-	}
 	if err := s.End(t.Context(), j, record.Ending{Status: job.Succeeded, Result: []byte(`{"a":1}`), ResultRef: "k"}); err != nil {
 		t.Fatal(err)
 	}

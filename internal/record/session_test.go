@@ -487,18 +487,7 @@ func TestSessionEndsWhatRuns(t *testing.T) {
 	ctx := t.Context()
 	cancels := r.worker.ListenCancel(ctx)
 	defer cancels.Close()
-	// Whoever waits as it subscribes is woken by that, so the test's own wait begins once it has.
-	subscribed, stop := cancels.Wait("any")
-	defer stop()
-	gbtest.Eventually(t, "the worker listens", func() bool {
-		r.api.rdb.Publish(ctx, cancelChannel, "any")
-		select {
-		case <-subscribed:
-			return true
-		default:
-			return false
-		}
-	})
+	cancels.Subscribed(t, r.api.rdb, cancelChannel)
 	for _, end := range []struct{ worker, reason string }{{"", job.EndDeleted}, {"w1", job.EndWorkerLost}} {
 		x := r.api.openSession(t, "acme")
 		r.worker.mustClaim(t, x.ID)

@@ -1,7 +1,9 @@
 package api_test
 
 import (
+	"archive/zip"
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"maps"
 	"math/rand/v2"
@@ -198,6 +200,34 @@ func TestJudge0ReadsOnce(t *testing.T) {
 		}
 		if n := reads() - before; n != tt.reads {
 			t.Errorf("%s: outputs were read %d times, want %d", tt.fields, n, tt.reads)
+		}
+	}
+}
+
+// TestJudge0Filesystem: the files that a program left are answered to who asks for nothing else; null where there are none.
+func TestJudge0Filesystem(t *testing.T) {
+	t.Parallel()
+	w := newJudge0(t)
+	for _, files := range []map[string]string{{"f": "one"}, nil} {
+		token, id := w.submission(t, map[string]any{"language_id": 46, "source_code": "true"})
+		w.End(t, w.Start(t, id), files, nil)
+		a := w.do(t, http.MethodGet, "/judge0/submissions/"+token+"?fields=post_execution_filesystem", http.NoBody)
+		var answer struct {
+			Zip *string `json:"post_execution_filesystem"`
+		}
+		if err := json.Unmarshal(a.body, &answer); err != nil || a.status != http.StatusOK || (answer.Zip != nil) != (files != nil) {
+			t.Fatalf("%v: got %d %s, %v", files, a.status, a.body, err)
+		}
+		if answer.Zip == nil {
+			continue
+		}
+		archive, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(*answer.Zip, "\n", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+		if err != nil || len(r.File) != len(files) || r.File[0].Name != "f" || r.File[0].UncompressedSize64 != 3 {
+			t.Errorf("got %v, want f with 3 bytes", err)
 		}
 	}
 }

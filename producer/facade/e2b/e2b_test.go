@@ -380,7 +380,7 @@ func TestSendStream(t *testing.T) {
 		}
 	}()
 	err := sendStream(t.Context(), deaf{httptest.NewRecorder()}, &facade.Call{}, job.Result{Stdout: "text"}, "a")
-	t.Errorf("got %v for a file of which nothing was sent", err)
+	t.Errorf("got %v where nothing of the file was sent", err)
 }
 
 // TestForm: the files of a form are what they are, also where one has nothing, and one that ends too early is refused.

@@ -85,7 +85,7 @@ type taker struct {
 	encoded   bool
 	languages catalog
 	most      bounds
-	left      int64  // jobs that it may make, of which a submission takes as many as it has runs
+	left      int64  // jobs that it may still make: a submission takes one for each of its runs
 	noted     string // the newest submission's job, which the audit log has as the request's
 }
 
