@@ -204,7 +204,7 @@ func TestJudge0ReadsOnce(t *testing.T) {
 	}
 }
 
-// TestJudge0Filesystem: the files that a program left are answered to who asks for nothing else; null where there are none.
+// TestJudge0Filesystem: the files that a program left are answered also where nothing else is asked for; null where there are none.
 func TestJudge0Filesystem(t *testing.T) {
 	t.Parallel()
 	w := newJudge0(t)
