@@ -43,6 +43,10 @@ builtin read -r -N 100000 __glovebox_next <<'TEXT'
   for ((__glovebox_n = 10; ${#__glovebox_saved[@]} < 4; __glovebox_n++)); do
     [[ -e /dev/fd/$__glovebox_n ]] || __glovebox_saved+=("$__glovebox_n")
   done
+  __glovebox_pipes=''
+  for __glovebox_n in 3 4 5 6 7 8 9; do
+    [[ ! -p /dev/fd/$__glovebox_n ]] || __glovebox_pipes+=$__glovebox_n
+  done
   if [[ -e /dev/fd/0 ]]; then exec 55<&0; else exec 55</dev/null; fi
   if [[ -e /dev/fd/1 ]]; then exec 56>&1; else exec 56>/dev/null; fi
   if [[ -e /dev/fd/2 ]]; then exec 57>&2; else exec 57>/dev/null; fi
@@ -129,6 +133,12 @@ builtin read -r -N 100000 __glovebox_end <<'TEXT'
     exec <&55 >&56 2>&57
   else
     builtin kill -9 "$$"
+  fi
+  # Bash leaves the pipe of a command substitution open where an interrupt ends the shell as it reads that.
+  if ((__glovebox_code == 130)); then
+    for __glovebox_n in 3 4 5 6 7 8 9; do
+      [[ $__glovebox_pipes == *$__glovebox_n* || ! -p /dev/fd/$__glovebox_n ]] || exec {__glovebox_n}<&-
+    done
   fi
   if [[ $__glovebox_at_exit ]]; then
     (
