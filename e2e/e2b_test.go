@@ -21,7 +21,7 @@ import (
 )
 
 // TestE2BClient: E2B's SDK of npm does what its users do, as its authors published it.
-func TestE2BClient(t *testing.T) { //nolint:tparallel // its steps go one after the other: a worker has memory for so many sandboxes
+func TestE2BClient(t *testing.T) {
 	t.Parallel()
 	dir := gbtest.NPM(t, "testdata/e2b-client")
 	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=e2b"}})

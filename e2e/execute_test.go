@@ -108,7 +108,6 @@ func TestExecute(t *testing.T) {
 		"does not compile": {"c", "int main(void) { return answer; }", 1, "", "answer", false, "Compilation failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			e := g.execute(t, tt.language, tt.code)
 			t.Logf("%.300s", e.body)
 			if e.status != http.StatusOK || e.ExitCode == nil {
@@ -155,7 +154,6 @@ func TestExecute(t *testing.T) {
 		})
 	}
 	t.Run("long output", func(t *testing.T) {
-		t.Parallel()
 		e := g.execute(t, "python", "print('x' * 100_000)")
 		whole, err := g.client.Open(t.Context(), e.job(), producer.Stdout)
 		if err != nil {

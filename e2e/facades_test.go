@@ -32,7 +32,7 @@ type speaker struct {
 type helloProgram struct{ source, prints string }
 
 // TestFacadeLanguages walks every name by which a façade's clients ask for a runtime that the worker has: it is listed,
-// and the runtime's own hello says hello by it. docs/moving.md has the same list.
+// and the runtime's own hello says hello by it; in short, by the first of a runtime's names. docs/moving.md has the same list.
 func TestFacadeLanguages(t *testing.T) {
 	t.Parallel()
 	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=judge0,jobe,piston,e2b"}})
@@ -50,19 +50,17 @@ func TestFacadeLanguages(t *testing.T) {
 	}
 	for _, s := range []speaker{g.speakJudge0(), g.speakPiston(), g.speakJobe(), g.speakE2B()} {
 		t.Run(s.facade.Name, func(t *testing.T) {
-			t.Parallel()
 			listed := s.list(t)
 			for _, l := range s.facade.Languages {
-				for _, name := range l.Names {
+				for i, name := range l.Names {
 					if slices.Contains(listed, name) != there[l.Runtime] {
 						t.Errorf("%s, which is on %s: listed %t, want %t", name, l.Runtime, !there[l.Runtime], there[l.Runtime])
 					}
-					if !there[l.Runtime] {
+					if !there[l.Runtime] || testing.Short() && i > 0 {
 						continue
 					}
 					p := helloOf(t, set, l.Runtime)
 					t.Run(name, func(t *testing.T) {
-						t.Parallel()
 						if got := s.run(t, name, p); got != p.prints {
 							t.Errorf("%s, which is on %s: got %q, want %q", name, l.Runtime, got, p.prints)
 						}
@@ -222,7 +220,6 @@ func TestFacadeClients(t *testing.T) {
 	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=judge0,jobe,piston,e2b"}})
 	for _, name := range []string{"judge0", "jobe", "piston", "e2b"} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			client := exec.CommandContext(t.Context(), "python3", "-B", "testdata/clients/"+name+".py", g.url+"/"+name, g.token)
 			if out, err := client.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
@@ -244,7 +241,6 @@ func TestFacadeDoctor(t *testing.T) {
 	}
 	for name, lines := range map[string][]string{"judge0": programs, "jobe": programs, "piston": programs, "e2b": {"languages", "hello ", "state ", "error ", "time-out"}} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			said := doctor(name, g.url+"/"+name+"/", g.token)
 			for _, line := range lines {
 				if !strings.Contains(said, "ok       "+line) {

@@ -211,7 +211,6 @@ func TestJudge0(t *testing.T) {
 		"a large submission":     {"", object{"language_id": python, "source_code": "print(1) # " + randomText(60_000)}, object{"status_id": 3.0, "stdout": "1\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			got := j.run(t, tt.query, tt.sent)
 			delete(got, "additional_files")
 			for field, want := range tt.want {
@@ -239,7 +238,6 @@ func TestJudge0(t *testing.T) {
 		})
 	}
 	t.Run("not UTF-8", func(t *testing.T) {
-		t.Parallel()
 		sent := object{"language_id": bash, "source_code": `printf '\xff'`}
 		const message = "some attributes for this submission cannot be converted to UTF-8, use base64_encoded=true query parameter"
 		got := j.want(t, http.StatusCreated, http.MethodPost, "/submissions?wait=true", sent)
@@ -257,14 +255,12 @@ func TestJudge0(t *testing.T) {
 		}
 	})
 	t.Run("wait", func(t *testing.T) {
-		t.Parallel()
 		got := j.want(t, http.StatusCreated, http.MethodPost, "/submissions?wait=true", object{"language_id": bash, "source_code": "echo hi"})
 		if len(got) != 8 || got["stdout"] != "hi\n" || fmt.Sprint(got["status"]) != "map[description:Accepted id:3]" {
 			t.Errorf("got %v, want the default fields", got)
 		}
 	})
 	t.Run("a form", func(t *testing.T) {
-		t.Parallel()
 		form := url.Values{"language_id": {"46"}, "source_code": {"echo form"}}.Encode()
 		got := j.want(t, http.StatusCreated, http.MethodPost, "/submissions?wait=true&fields=stdout", form, "Content-Type", "application/x-www-form-urlencoded")
 		if got["stdout"] != "form\n" {
@@ -272,7 +268,6 @@ func TestJudge0(t *testing.T) {
 		}
 	})
 	t.Run("a callback", func(t *testing.T) {
-		t.Parallel()
 		came := make(chan string, 10)
 		receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			b, _ := io.ReadAll(r.Body)
@@ -294,7 +289,6 @@ func TestJudge0(t *testing.T) {
 		}
 	})
 	t.Run("a batch", func(t *testing.T) {
-		t.Parallel()
 		began := time.Now()
 		status, text := j.do(t, http.MethodPost, "/submissions/batch", object{"submissions": []any{
 			object{"language_id": bash, "source_code": "echo 1"}, object{"language_id": bash}, object{"language_id": python, "source_code": "print(2)"},

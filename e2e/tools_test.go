@@ -32,7 +32,6 @@ func TestTools(t *testing.T) {
 		"stdio": &mcp.CommandTransport{Command: command},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			told := make(chan string, 16)
 			client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 				ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { told <- r.Params.Message },

@@ -34,7 +34,6 @@ func TestCapture(t *testing.T) {
 	} {
 		for _, piece := range []int{1, 1000, 1 << 20} {
 			t.Run(c.name, func(t *testing.T) {
-				t.Parallel()
 				dir := t.TempDir()
 				k := capture{dir: dir}
 				for rest := []byte(c.in); len(rest) > 0; {

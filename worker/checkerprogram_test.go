@@ -162,7 +162,6 @@ func TestCheckerPrograms(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
 			r := g.result(g.submit(c.spec))
 			if got := cameTo(r); got != c.want || r.Attempt != 1 {
 				t.Errorf("got %s in attempt %d, want %s; %+v", got, r.Attempt, c.want, r.Error)
@@ -202,7 +201,6 @@ func TestCheckerUploads(t *testing.T) {
 		{"no module", "failed", job.CodeInputGone, func(s *job.Spec) { s.Checker = &job.Checker{Kind: job.CheckKattis, Program: files(gone)} }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
 			r := g.result(g.submit(with(spec, func(s *job.Spec) {
 				s.Checker = &job.Checker{Kind: job.CheckKattis, Program: files(module)}
 				c.change(s)

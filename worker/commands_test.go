@@ -50,7 +50,6 @@ func TestCommands(t *testing.T) {
 		{name: "too long a time", spec: job.Spec{Runtime: "bash", Source: "x", Commands: &job.Commands{Run: "sleep 60 & sleep 60"}, Limits: job.Limits{WallMS: 500}}, status: job.TimedOut, exit: 124, stderr: "Execution timed out"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
 			if err := c.spec.Check([]string{"python", "bash", "c"}, nil, job.DefaultMaximums); err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +77,6 @@ func TestCommandsWithTests(t *testing.T) {
 		},
 	} {
 		t.Run(runtime, func(t *testing.T) {
-			t.Parallel()
 			r := g.result(g.submit(job.Spec{
 				Runtime: runtime, Commands: &commands, Args: []string{"a"},
 				Tests: []job.Test{{Name: "1", Stdin: "x\n", Answer: "x a b", Args: []string{"b"}}, {Name: "2", Stdin: "y\n", Answer: "y a $(id)", Args: []string{"$(id)"}}},

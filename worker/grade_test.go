@@ -78,7 +78,6 @@ func TestGrade(t *testing.T) {
 	one := 1.0
 	for runtime, source := range doubles {
 		t.Run(runtime, func(t *testing.T) {
-			t.Parallel()
 			spec := job.Spec{Runtime: runtime, Source: source, Limits: job.Limits{WallMS: 4000, CPUMS: 1500, MemoryMB: 128, OutputKB: 16}}
 			for i, what := range order {
 				spec.Tests = append(spec.Tests, job.Test{
@@ -164,7 +163,6 @@ func TestGradeWhole(t *testing.T) {
 		{"a hidden upload that is gone", job.Spec{Source: "cat", Tests: []job.Test{{Name: "1", AnswerUpload: strings.Repeat("0", 64), Hidden: true}}}, "failed judge_error: judge_error", "input_gone"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
 			if c.spec.Runtime == "" {
 				c.spec.Runtime = "bash"
 			}
@@ -237,7 +235,6 @@ func TestGradeUnfit(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
 			r := g.result(g.submit(c.spec))
 			if r.Status != job.CompileFailed || r.Verdict != job.VerdictCompileFailed || r.Score == nil || *r.Score != 0 || r.Attempt != 1 {
 				t.Fatalf("got %s, %s, attempt %d, %+v", r.Status, r.Verdict, r.Attempt, r.Error)
@@ -291,7 +288,6 @@ func TestForgedVerdicts(t *testing.T) {
 		"writes feedback":          "import os\nfor d in ('/work', '/tmp', '/dev/shm', '.'):\n  for f in ('score.txt', 'result.json', 'results.json', 'nextpass.in', 'judgemessage.txt', '.glovebox-out-of-memory'):\n    open(os.path.join(d, f), 'w').write('1')",
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			r := g.result(g.submit(job.Spec{
 				Runtime: "python", Source: "import sys\nif len(sys.argv) > 1: print(input()); sys.exit(0)\n" + source,
 				Groups: []job.Group{{OnReject: "continue"}},

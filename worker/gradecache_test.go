@@ -183,7 +183,6 @@ func TestGradeWithoutRoom(t *testing.T) {
 		"no directory": {8, filepath.Join(t.TempDir(), "no", "such"), "are read from the bucket each time"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			g := start(t, func(w *worker.Config) { w.CacheMB, w.CacheDir = c.mb, c.dir })
 			spec := job.Spec{Runtime: "bash", Source: "exec cat", Limits: job.Limits{OutputKB: 4 << 10}}
 			for i, n := range []int{100, 700_000, 2_000_000, 700_000} {

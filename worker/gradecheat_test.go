@@ -105,8 +105,6 @@ var problems = []problem{
 		{"right, and fails", "bash", "read n; echo $((2 * n)); exit 1", "RTE 0: RTE RTE RTE"},
 		{"right, and aborts", "c", inC + `printf("%d\n", 2 * n); fflush(stdout); abort(); }`, "RTE 0: RTE RTE RTE"},
 		{"kills all that it may", "c", inC + `printf("%d\n", 2 * n); fflush(stdout); kill(-1, SIGKILL); return 0; }`, "AC 3: AC AC AC"},
-		{"takes all memory", "c", inC + `for (;;) { char *p = malloc(1 << 20); if (p) memset(p, 1, 1 << 20); } }`, "MLE 0: MLE MLE MLE"},
-		{"takes all memory of a large number", "python", "n = int(input())\nx = []\nwhile n > 100: x.append(bytearray(1 << 20))\nprint(2 * n)", "MLE 2: AC AC MLE"},
 		{"prints for ever", "bash", "yes 8", "OLE 0: OLE OLE OLE"},
 		{"right, and prints for ever", "python", "print(2 * int(input()))\nwhile True: print(' ' * 1000)", "OLE 0: OLE OLE OLE"},
 		{"does not compile", "c", inC, "CE 0: SC SC SC"},
@@ -178,8 +176,10 @@ puts("no"); }`, "WA 0: WA WA WA"},
 	}), []submission{
 		{"right, and its compile step had sockets", "python", "import socket; socket.socketpair(); l = socket.socket(); l.bind(('127.0.0.1', 4001)); l.listen()", "AC 3: AC AC AC"},
 	}},
-	// gVisor counts more CPU time on a busy machine (ADR 30): these do enough for that to matter.
+	// gVisor counts more CPU time on a busy machine (ADR 30): these do enough for that to matter, as memory that is touched is work.
 	{"double, in ten seconds", with(double, func(s *job.Spec) { s.Limits.WallMS, s.Limits.CPUMS = 60_000, 10_000 }), []submission{
+		{"takes all memory", "c", inC + `for (;;) { char *p = malloc(1 << 20); if (p) memset(p, 1, 1 << 20); } }`, "MLE 0: MLE MLE MLE"},
+		{"takes all memory of a large number", "python", "n = int(input())\nx = []\nwhile n > 100: x.append(bytearray(1 << 20))\nprint(2 * n)", "MLE 2: AC AC MLE"},
 		{"right, after some work", "c", inC + `for (volatile int i = 0; i < 150 * 1000 * 1000; i++) ; printf("%d\n", 2 * n); }`, "AC 3: AC AC AC"},
 		{
 			"fills its directories", "python", `

@@ -42,7 +42,6 @@ func TestStreams(t *testing.T) {
 		{name: "a limit of a compile step", spec: job.Spec{Runtime: "c", Commands: &job.Commands{Compile: "sleep 60", Run: "true"}, Limits: job.Limits{CompileWallMS: 500}}, status: job.CompileFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
 			if err := c.spec.Check([]string{"python", "bash", "c"}, nil, job.DefaultMaximums); err != nil {
 				t.Fatal(err)
 			}

@@ -288,7 +288,6 @@ func TestJobs(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
 			r := g.result(g.submit(c.spec))
 			if problem := c.want(r); problem != "" {
 				b, _ := json.MarshalIndent(r, "", "  ")

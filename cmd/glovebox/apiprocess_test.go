@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"net/http"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,18 +36,6 @@ const adminToken = "76543210fedcba9876543210"
 func startAPIProcess(tb testing.TB, more ...string) *apiProcess {
 	tb.Helper()
 	return startAPIBinary(tb, buildGlovebox(tb), more...)
-}
-
-// buildGlovebox builds the command as make build does, and returns its path.
-func buildGlovebox(tb testing.TB, flags ...string) string {
-	tb.Helper()
-	bin := tb.TempDir() + "/glovebox"
-	build := exec.CommandContext(tb.Context(), "go", slices.Concat([]string{"build", "-trimpath", "-o", bin}, flags, []string{"."})...)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		tb.Fatalf("build: %v\n%s", err, out)
-	}
-	return bin
 }
 
 func startAPIBinary(tb testing.TB, bin string, more ...string) *apiProcess {

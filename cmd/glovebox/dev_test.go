@@ -41,19 +41,10 @@ func newDevTest(t *testing.T) *devTest {
 	return d
 }
 
-// buildAll builds what dev needs as make build does it, so that what that compiled is used: dev looks for the worker and the agent beside
-// itself.
+// buildAll builds what dev needs, which looks for the worker and the agent beside itself.
 func buildAll(t *testing.T) (bin string) {
 	t.Helper()
-	bin = t.TempDir()
-	for _, name := range []string{"glovebox", "glovebox-worker", "glovebox-agent"} {
-		build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", "remote containers_image_openpgp exclude_graphdriver_btrfs", "-o", bin+"/", "../"+name)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("build %s: %v\n%s", name, err, out)
-		}
-	}
-	return bin
+	return build(t, podmanTags, "glovebox", "glovebox-worker", "glovebox-agent")
 }
 
 // removeSandboxes removes what workers left that were killed: with the data directory

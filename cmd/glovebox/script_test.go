@@ -22,12 +22,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"glovebox": main, "post": post})
+	testscript.Main(withBuilt{m}, map[string]func(){"post": post})
 }
 
 // TestScripts runs the program as a user does: testdata/script/*.txtar.
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	bin := build(t, podmanTags, "glovebox")
 	testscript.Run(t, testscript.Params{
 		Dir:                "testdata/script",
 		RequireUniqueNames: true,
@@ -41,6 +42,7 @@ func TestScripts(t *testing.T) {
 				env.Setenv(name, l.Addr().String()) // free a moment ago
 			}
 			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
 			env.Setenv("SECRET", webhook.NewSecret().Reveal())
 			env.Setenv("OTHER_SECRET", webhook.NewSecret().Reveal())
 			seed := make([]byte, 32)

@@ -217,7 +217,11 @@ func TestShownTable(t *testing.T) {
 	got := turns(t, sessionOf(t, "python"),
 		step{code: "import pandas as pd\npd.DataFrame({'a': [1, float('inf')], 'b': ['x', None], 't': pd.to_datetime(['2020-01-02', None])})"},
 		step{code: "pd.DataFrame({'a': range(10001)})"})
+	check(t, got, want{stdout: got[0].stdout.String()}, want{stdout: got[1].stdout.String()})
 	results, _ := got[0].said(t)
+	if len(results) != 1 {
+		t.Fatalf("got %+v", results)
+	}
 	data := results[0].Data
 	if !strings.HasPrefix(data["text/html"].Text, "<div>") || data["text/plain"].Text+"\n" != got[0].stdout.String() {
 		t.Errorf("got %+v", data)

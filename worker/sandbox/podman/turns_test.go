@@ -107,7 +107,7 @@ func sessionOf(tb testing.TB, name string) sandbox.Program {
 		tb.Fatalf("there is no runtime %s that has sessions", name)
 	}
 	return sandbox.Program{
-		JobID: "test", Epoch: 1, Image: r.Image(), Command: r.Session, Env: r.Env, Limits: job.Limits{}.Filled(r.Limits),
+		JobID: "test", Epoch: 1, Image: r.Image(), Command: r.Session, Env: r.Env, Limits: ample.Filled(r.Limits),
 		Interpreter: &sandbox.File{Name: r.File, Content: r.SessionCode},
 	}
 }

@@ -74,7 +74,7 @@ ctypes.CDLL(None).syscall(60, 0)
 			want{status: job.Succeeded, stdout: "all\n"},
 		},
 		"output":     {bounded(bash("yes"), job.Limits{OutputKB: 1}), want{status: job.OutputLimitExceeded, exitCode: 137, signal: "SIGKILL", limit: "output_kb", stdout: strings.Repeat("y\n", 512)}},
-		"processes":  {bounded(bash("for i in {1..200}; do sleep 30 & done"), job.Limits{Processes: 20, WallMS: 3000}), want{status: job.TimedOut, exitCode: 124, limit: "wall_ms", stderr: "fork: retry: Resource temporarily unavailable"}},
+		"processes":  {bounded(bash("for i in {1..200}; do sleep 30 & done"), job.Limits{Processes: 20, WallMS: 10_000}), want{status: job.TimedOut, exitCode: 124, limit: "wall_ms", stderr: "fork: retry: Resource temporarily unavailable"}},
 		"open files": {bounded(python("x = []\nwhile True: x.append(open('main'))"), job.Limits{OpenFiles: 32}), want{status: job.Failed, exitCode: 1, stderr: "Too many open files"}},
 		"disk":       {bounded(bash("head -c 3M /dev/zero >x"), job.Limits{DiskMB: 2}), want{status: job.Failed, exitCode: 1, stderr: "No space left on device", artifacts: map[string]string{"x": strings.Repeat("\x00", 2<<20-4096)}}},
 		"loopback":   {python("import socket\ns = socket.create_server(('127.0.0.1', 0)); socket.create_connection(s.getsockname()); print('heard')"), want{status: job.Succeeded, stdout: "heard\n"}},
