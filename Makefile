@@ -133,8 +133,9 @@ setup-tests: setup bin/glovebox # multi has what sessions with contexts and E2B'
 
 test: setup-tests build test-host test-record test-podman ## set up, then every suite against the real components, with the race detector
 
+# make check vets all.
 test-host: ## the suites that need no sandbox: Redis, S3, everything pure
-	$(call timed,test without sandboxes,go test -race -count=1 -timeout 60m $(suites) $(TESTFLAGS) $(host_packages))
+	$(call timed,test without sandboxes,go test -race -vet=off -count=1 -timeout 60m $(suites) $(TESTFLAGS) $(host_packages))
 
 # Without the race detector, which the schedules that test-host runs have: it takes five times as long.
 SCHEDULES ?= 100000
@@ -150,7 +151,7 @@ test-record: ## 2000 of simulate-record's schedules
 SHORT := -short
 test-podman: ## the suites that run sandboxes, as the user who runs Podman
 	$(call timed,test with sandboxes,$(with_test_binaries) go list -race -test -export -tags '$(PODMAN_TAGS)' $(PODMAN_PACKAGES) >/dev/null && \
-		go test -race -count=1 -timeout 60m $(SHORT) $(sandbox_suites) $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES))
+		go test -race -vet=off -count=1 -timeout 60m $(SHORT) $(sandbox_suites) $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES))
 
 test-long: setup-tests build ## the suites that run sandboxes, with what `make test` leaves out of them: attacks and preloads in their other forms
 	@$(MAKE) --no-print-directory test-podman SHORT=
