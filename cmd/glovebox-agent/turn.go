@@ -45,8 +45,8 @@ const (
 	// interruptPatience is how long code may take to end that was interrupted, each time.
 	interruptPatience = time.Second
 	// maxInterrupts is how often it is, before its interpreter is killed: a signal can come while an interpreter
-	// has no handler for it.
-	maxInterrupts = 2
+	// has no handler for it, or while Bash starts the program that it then waits for.
+	maxInterrupts = 3
 )
 
 // queueTurn hands over the turn that has come.
