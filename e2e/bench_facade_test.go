@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -40,55 +38,52 @@ var facadeHellos = []struct {
 	},
 }
 
-// BenchmarkFacade is what a façade adds: the same hello by /v1/jobs with Prefer: wait and by the façade, in turns, and the median of what the second took
-// more; and the same execution in one session by the API and by E2B's façade. It is to be 3 ms at most.
-func BenchmarkFacade(b *testing.B) {
-	i := &bench{t: b, scale: 1, warm: newInstallation(b)}
+// maxFacade is how much longer a job may take by a façade, at the median.
+const maxFacade = 3 * time.Millisecond
+
+// facades measures a hello by each façade beside the same job by /v1/jobs with Prefer: wait, in turns, and an execution by E2B's beside the same by
+// the API, in one session.
+func (b *bench) facades() {
+	b.t.Helper()
+	most, rounds := b.scaled(240*time.Second), b.times(60)
+	b.says("façades", most)
+	s := b.table.section("Façades: one request at a time", "façade", "n", "p50 of the difference, ms", "p50 ms", "p50 ms of the same by the API")
+	s.notef("A request that waits for its job's end, by the façade and by the API in turns, each first in every second turn; a difference is that of one turn.")
+	session := b.session()
+	defer b.end(session)
+	http, deadline := b.warm.http, time.Now().Add(most)
 	for _, h := range facadeHellos {
-		b.Run(h.name, func(b *testing.B) {
-			facadeBeside(b, i, h.native.Runtime, way{"/v1/jobs", func(int) error {
-				_, err := i.warm.http.run(b.Context(), h.native)
-				return err
-			}}, way{h.name, func(int) error {
-				return i.warm.http.post(b.Context(), h.path, h.body, h.says, h.header, i.warm.http.token)
-			}})
-		})
-	}
-	session := i.session()
-	defer i.end(session)
-	b.Run("e2b", func(b *testing.B) {
-		facadeBeside(b, i, "python", way{"/v1/sessions", func(int) error {
-			_, err := i.warm.http.await(b.Context(), "/v1/sessions/"+session+"/execute", job.SessionExecution{Code: "6 * 7"})
+		b.facade(s, h.name, h.native.Runtime, rounds, deadline, func() error {
+			_, err := http.run(b.t.Context(), h.native)
 			return err
-		}}, way{"e2b", func(int) error {
-			return i.warm.http.post(b.Context(), "/e2b/execute", `{"code":"6 * 7"}`, `"42"`, "X-Api-Key", i.warm.http.token, "E2b-Sandbox-Id", session)
-		}})
+		}, func() error { return http.post(b.t.Context(), h.path, h.body, h.says, h.header, http.token) })
+	}
+	b.facade(s, "e2b", "python", rounds, deadline, func() error {
+		_, err := http.await(b.t.Context(), "/v1/sessions/"+session+"/execute", job.SessionExecution{Code: "6 * 7"})
+		return err
+	}, func() error {
+		return http.post(b.t.Context(), "/e2b/execute", `{"code":"6 * 7"}`, `"42"`, "X-Api-Key", http.token, "E2b-Sandbox-Id", session)
 	})
 }
 
-// facadeBeside compares two ways of the same, in turns.
-func facadeBeside(b *testing.B, i *bench, runtime string, native, byFacade way) {
-	b.Helper()
+// facade measures one, at least once.
+func (b *bench) facade(s *section, name, runtime string, rounds int, deadline time.Time, native, byFacade func() error) {
+	b.t.Helper()
 	var more, took, plain times
-	for n := 0; b.Loop(); n++ {
-		d := map[string]time.Duration{}
-		turn := []way{native, byFacade}
-		if n%2 == 1 { // what the first leaves to do is not always the same one's burden
-			slices.Reverse(turn)
+	for n := 0; n == 0 || n < rounds && time.Now().Before(deadline); n++ {
+		var d [2]time.Duration
+		ways := [2]func() error{native, byFacade}
+		for _, i := range [2]int{n % 2, 1 - n%2} { // what the first leaves to do is not always the same one's burden
+			b.refilled(runtime)
+			began := time.Now()
+			b.must(ways[i]())
+			d[i] = time.Since(began)
 		}
-		for _, w := range turn {
-			i.refilled(runtime)
-			took, err := w.took()
-			i.must(err)
-			d[w.name] = took
-		}
-		more, took, plain = append(more, d[byFacade.name]-d[native.name]), append(took, d[byFacade.name]), append(plain, d[native.name])
+		more, took, plain = append(more, d[1]-d[0]), append(took, d[1]), append(plain, d[0])
 	}
-	ms := func(t times) float64 { return float64(t.percentile(50)) / float64(time.Millisecond) }
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(ms(took), "facade-ms")
-	b.ReportMetric(ms(plain), "native-ms")
-	b.ReportMetric(ms(more), "more-ms")
+	median := more.percentile(50)
+	s.row(name, fmt.Sprint(len(more)), milliseconds(median), milliseconds(took.percentile(50)), milliseconds(plain.percentile(50)))
+	b.table.check("what the façade of "+name+" adds to a job, p50", "≤ "+milliseconds(maxFacade)+" ms", milliseconds(median)+" ms", holds(median <= maxFacade))
 }
 
 // post sends a request to a façade, with these headers and their values, whose answer has to say that.
