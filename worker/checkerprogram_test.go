@@ -32,7 +32,7 @@ sys.exit(42)
 // judgedBy is a job that prints what it reads, or else what source says, judged by a checker's program.
 func judgedBy(runtime, checker string, tests ...job.Test) job.Spec {
 	return job.Spec{
-		Runtime: "bash", Source: "cat", Tests: tests, Groups: all, Limits: job.Limits{WallMS: 20_000, CPUMS: 1500, MemoryMB: 96, OutputKB: 4096},
+		Runtime: "bash", Source: "cat", Tests: tests, Groups: all, Limits: job.Limits{WallMS: 30_000, CPUMS: 4000, MemoryMB: 96, OutputKB: 4096},
 		Checker: &job.Checker{Kind: job.CheckKattis, Program: &job.CheckerProgram{Runtime: runtime, Source: checker, Limits: job.Limits{WallMS: 20_000, MemoryMB: 128}}},
 	}
 }

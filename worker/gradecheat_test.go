@@ -52,7 +52,7 @@ var all = []job.Group{{OnReject: "continue"}}
 // double is the problem that most submissions try to cheat in: read a number, print its double. The first
 // test is shown, the others are hidden.
 var double = job.Spec{
-	Groups: all, Limits: job.Limits{WallMS: 20_000, CPUMS: 1500, MemoryMB: 96, OutputKB: 64},
+	Groups: all, Limits: job.Limits{WallMS: 30_000, CPUMS: 4000, MemoryMB: 96, OutputKB: 64},
 	Tests: []job.Test{
 		{Name: "sample/1", Stdin: "4\n", Answer: "8\n"},
 		{Name: "secret/1", Stdin: "21\n", Answer: "42\n", Hidden: true},
@@ -99,7 +99,7 @@ var problems = []problem{
 		{"does not end, in many processes", "bash", "for i in 1 2 3 4; do while :; do :; done & done; wait", "TLE 0: TLE TLE TLE"},
 		{"right, and does not end", "python", "print(2 * int(input()), flush=True)\nwhile True: pass", "TLE 0: TLE TLE TLE"},
 		{"right, by half of its time", "c", "#include <time.h>\n" + inC + `printf("%d\n", 2 * n); fflush(stdout); while (clock() < CLOCKS_PER_SEC / 2) ; }`, "AC 3: AC AC AC"},
-		{"right, by twice its time", "c", "#include <time.h>\n" + inC + `printf("%d\n", 2 * n); fflush(stdout); while (clock() < 3 * CLOCKS_PER_SEC) ; }`, "TLE 0: TLE TLE TLE"},
+		{"right, by twice its time", "c", "#include <time.h>\n" + inC + `printf("%d\n", 2 * n); fflush(stdout); while (clock() < 8 * CLOCKS_PER_SEC) ; }`, "TLE 0: TLE TLE TLE"},
 		{"crashes", "c", inC + `*(volatile int *)0 = n; }`, "RTE 0: RTE RTE RTE"},
 		{"raises", "python", "print(2 * int(input()) // 0)", "RTE 0: RTE RTE RTE"},
 		{"right, and fails", "bash", "read n; echo $((2 * n)); exit 1", "RTE 0: RTE RTE RTE"},
