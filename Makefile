@@ -144,8 +144,8 @@ simulate = GLOVEBOX_SIMULATE=$(1) go test -v -count=1 -timeout 4h -run 'TestSimu
 simulate-record: ## SCHEDULES random schedules of everything that changes a record, on a real Redis; GLOVEBOX_SIMULATE_SEED=N: one of them
 	$(call timed,simulate the record,$(call simulate,$(SCHEDULES)))
 
-test-record: ## 2000 of simulate-record's schedules
-	$(call timed,simulate the record,$(call simulate,2000))
+test-record: ## 1000 of simulate-record's schedules
+	$(call timed,simulate the record,$(call simulate,1000))
 
 # -short leaves out what repeats a test in another form. `go list -export` compiles for all suites at once.
 SHORT := -short

@@ -275,7 +275,8 @@ print(2 * n)`, "AC 3: AC AC AC",
 
 func ptr(f float64) *float64 { return &f }
 
-// TestSubmissions: what right, wrong, slow, crashing and cheating programs come to, each time the same.
+// TestSubmissions: what right, wrong, slow, crashing and cheating programs come to, each time the same. In short, these are every second
+// of those that try to cheat.
 // GLOVEBOX_TEST_ROUNDS is how often (once, or 20 times with `make submissions`).
 func TestSubmissions(t *testing.T) {
 	t.Parallel()
@@ -288,7 +289,10 @@ func TestSubmissions(t *testing.T) {
 	for range rounds {
 		var round []given
 		for _, p := range problems {
-			for _, s := range p.submissions {
+			for i, s := range p.submissions {
+				if testing.Short() && len(p.submissions) > 20 && i%2 == 1 {
+					continue
+				}
 				spec := p.spec
 				spec.Runtime = s.runtime
 				if spec.Entrypoint == "" {
