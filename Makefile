@@ -133,9 +133,10 @@ setup-tests: setup bin/glovebox # multi has what sessions with contexts and E2B'
 
 test: setup-tests build test-host test-record test-podman ## set up, then every suite against the real components, with the race detector
 
-# make check vets all.
+# -short leaves out what repeats a test in another form, or waits for minutes: test-long has it. make check vets all.
+SHORT := -short
 test-host: ## the suites that need no sandbox: Redis, S3, everything pure
-	$(call timed,test without sandboxes,go test -race -vet=off -count=1 -timeout 60m $(suites) $(TESTFLAGS) $(host_packages))
+	$(call timed,test without sandboxes,go test -race -vet=off -count=1 -timeout 60m $(SHORT) $(suites) $(TESTFLAGS) $(host_packages))
 
 # Without the race detector, which the schedules that test-host runs have: it takes five times as long.
 SCHEDULES ?= 100000
@@ -147,14 +148,13 @@ simulate-record: ## SCHEDULES random schedules of everything that changes a reco
 test-record: ## 1000 of simulate-record's schedules
 	$(call timed,simulate the record,$(call simulate,1000))
 
-# -short leaves out what repeats a test in another form. `go list -export` compiles for all suites at once.
-SHORT := -short
+# `go list -export` compiles for all suites at once.
 test-podman: ## the suites that run sandboxes, as the user who runs Podman
 	$(call timed,test with sandboxes,$(with_test_binaries) go list -race -test -export -tags '$(PODMAN_TAGS)' $(PODMAN_PACKAGES) >/dev/null && \
 		go test -race -vet=off -count=1 -timeout 60m $(SHORT) $(sandbox_suites) $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES))
 
-test-long: setup-tests build ## the suites that run sandboxes, with what `make test` leaves out of them: attacks and preloads in their other forms
-	@$(MAKE) --no-print-directory test-podman SHORT=
+test-long: setup-tests build ## every suite with what `make test` leaves out: attacks and preloads in their other forms, what waits for minutes
+	@$(MAKE) --no-print-directory test-host test-podman SHORT=
 
 # Those of the core are in test-podman. With ONLY, an image can be removed again before the next is built.
 test-runtimes: setup runtimes ## every case of every runtime, the core or not; ONLY="rust ruby" for some

@@ -7,8 +7,10 @@ import (
 	"encoding/hex"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -65,6 +67,16 @@ func openAs(tb testing.TB, worker string) *podman.Sandboxes {
 // ample are the defaults of this suite's programs: no limit of time ends what a busy machine
 // makes slow.
 var ample = job.Limits{WallMS: 60_000}
+
+// inShort returns the names of cases; in short, each nth.
+func inShort[C any](n int, cases map[string]C) (names []string) {
+	for i, name := range slices.Sorted(maps.Keys(cases)) {
+		if !testing.Short() || i%n == 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
 
 // program is a Python program with the default limits, but ample time.
 func program(source string, options ...func(*sandbox.Program)) sandbox.Program {
