@@ -116,7 +116,7 @@ func newInstallation(tb testing.TB, env ...string) *installation {
 	i := &installation{metrics: gbtest.Addr(tb)}
 	// What is empty has its default.
 	defaults := []string{"GLOVEBOX_POLL_MS=", "GLOVEBOX_CONCURRENCY=", "GLOVEBOX_WARM=", "GLOVEBOX_METRICS_ADDR=" + i.metrics}
-	i.glovebox = start(tb, options{apiEnv: []string{"GLOVEBOX_FACADES=judge0,jobe,piston"}, workerEnv: append(defaults, env...)})
+	i.glovebox = start(tb, options{apiEnv: []string{"GLOVEBOX_FACADES=judge0,jobe,piston,e2b"}, workerEnv: append(defaults, env...)})
 	tb.Cleanup(i.worker.Stop) // a killed one would leave its sandboxes to the next
 	i.http = newWaitingClient(tb, i.url, i.token)
 	return i
