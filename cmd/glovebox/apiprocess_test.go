@@ -35,7 +35,7 @@ const adminToken = "76543210fedcba9876543210"
 // startAPIProcess starts one that ends with the test, with more of its environment.
 func startAPIProcess(tb testing.TB, more ...string) *apiProcess {
 	tb.Helper()
-	return startAPIBinary(tb, buildGlovebox(tb), more...)
+	return startAPIBinary(tb, build(tb, podmanTags, "glovebox")+"/glovebox", more...)
 }
 
 func startAPIBinary(tb testing.TB, bin string, more ...string) *apiProcess {

@@ -56,9 +56,3 @@ func build(tb testing.TB, tags string, commands ...string) (dir string) {
 
 // podmanTags are the Makefile's PODMAN_TAGS.
 const podmanTags = "remote containers_image_openpgp exclude_graphdriver_btrfs"
-
-// buildGlovebox returns the path of the command.
-func buildGlovebox(tb testing.TB) string {
-	tb.Helper()
-	return filepath.Join(build(tb, podmanTags, "glovebox"), "glovebox")
-}

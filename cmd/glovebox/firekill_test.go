@@ -19,7 +19,7 @@ func TestKilledAtFire(t *testing.T) {
 		t.Skip("it takes a minute: what a dead process claimed has to come due again")
 	}
 	t.Parallel()
-	bin, dir := filepath.Join(build(t, "failpoint", "glovebox"), "glovebox"), t.TempDir()
+	bin, dir := build(t, "failpoint", "glovebox")+"/glovebox", t.TempDir()
 	fail := func(name string) string {
 		return "GLOVEBOX_FAILPOINT=kill:" + failpoint.FireClaimed + ":" + filepath.Join(dir, name)
 	}

@@ -206,7 +206,7 @@ func TestAbuseWarm(t *testing.T) { //nolint:tparallel // its attacks go one afte
 	if _, err := p.Run(t.Context(), first, &kept{}); err != nil { // from now on there are two
 		t.Fatal(err)
 	}
-	attacks := halfIfShort(0, abuses(t))
+	attacks := inShort(0, 2, abuses(t)) // each is made in a fresh sandbox anyway
 	for i, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
 			awaitWarm(t, p, 2)
@@ -216,18 +216,6 @@ func TestAbuseWarm(t *testing.T) { //nolint:tparallel // its attacks go one afte
 	if n := claimed.count(); n < 2*len(attacks)-4 { // but those with a disk_mb of their own
 		t.Errorf("%d sandboxes were warm", n)
 	}
-}
-
-// halfIfShort is every second of the attacks, from the first or the second on: each is made in a fresh sandbox anyway.
-func halfIfShort(from int, attacks []abuse) []abuse {
-	if !testing.Short() {
-		return attacks
-	}
-	var half []abuse
-	for i := from; i < len(attacks); i += 2 {
-		half = append(half, attacks[i])
-	}
-	return half
 }
 
 // suspects are the sandboxes that attacks came from, and those beside them.

@@ -37,7 +37,7 @@ func TestPrintedAsPlain(t *testing.T) {
 		"traced":     "import sys\nseen = []\nsys.setprofile(lambda f, e, a: seen.append((e, f.f_code.co_name)))\nfor i in range(100): print(i)\nsys.setprofile(None)\nprint(seen)",
 		"deep":       "import sys\nn = 0\ndef f():\n    global n; n += 1\n    if n == 900: print('x' * 9999)\n    try: f()\n    except RecursionError: print('y'); raise SystemExit(n)\nsys.setrecursionlimit(905)\nf()",
 	}
-	for _, name := range inShort(2, sources) {
+	for _, name := range namesInShort(0, 2, sources) {
 		source := sources[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

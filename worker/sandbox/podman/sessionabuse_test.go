@@ -13,7 +13,7 @@ import (
 // over for the memory that its files hold. A job beside it ends as if it were alone, and nothing is left of either.
 func TestAbuseInSession(t *testing.T) {
 	t.Parallel()
-	attackAll(t, halfIfShort(1, abuses(t)), (*suspects).attackInSession)
+	attackAll(t, inShort(1, 2, abuses(t)), (*suspects).attackInSession)
 }
 
 // attackInSession makes an attack in a session, with a job beside it.
