@@ -35,7 +35,7 @@ func newBench(t *testing.T) *bench {
 	b := &bench{Env: producertest.New(t, "")}
 	b.Runtimes(t)
 	b.config = deliverer.Config{
-		Records: b.Records, Client: b.Client, Links: b.Links, Sender: b.sender(t, 2*time.Second), Keys: b.WebhookKeys,
+		Records: b.Records, Client: b.Client, Links: b.Links, Sender: b.sender(t, time.Minute), Keys: b.WebhookKeys,
 		Schedule: schedule(0, 10*time.Millisecond, 10*time.Millisecond), Interval: 10 * time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
@@ -412,7 +412,7 @@ func TestShutdown(t *testing.T) {
 		grace time.Duration
 		first int // messages of the first deliverer that the record knows
 	}{
-		"waits": {grace: 10 * time.Second, first: 1},
+		"waits": {grace: time.Minute, first: 1},
 		"cuts":  {grace: 50 * time.Millisecond, first: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -420,19 +420,22 @@ func TestShutdown(t *testing.T) {
 			b := newBench(t)
 			b.config.Grace = test.grace
 			stop := b.run(t)
-			arrived := make(chan struct{}, 8)
+			arrived, answer := make(chan struct{}, 8), make(chan struct{})
 			rec := b.receiver(t, func(n int, _ http.ResponseWriter, r *http.Request) {
 				arrived <- struct{}{}
 				if n > 1 {
 					return
 				}
 				select {
-				case <-time.After(time.Second):
+				case <-answer:
 				case <-r.Context().Done():
 				}
 			})
 			_, id := b.end(t, rec.URL, nil)
 			<-arrived
+			if test.first == 1 {
+				time.AfterFunc(time.Second, func() { close(answer) }) // while the deliverer ends
+			}
 			stop()
 			d, err := b.Records.GetDelivery(t.Context(), "default", id)
 			if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
 )
@@ -73,7 +74,7 @@ func TestHangingPortsOfAnotherTenant(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.config.Concurrency = 16
-	b.config.Sender, b.config.Grace = b.sender(t, time.Minute), 50*time.Millisecond
+	b.config.Sender, b.config.Grace = b.sender(t, gbtest.Patience), 50*time.Millisecond
 	b.run(t)
 	quick := b.receiver(t, nil)
 	var ports []func() int
@@ -84,7 +85,7 @@ func TestHangingPortsOfAnotherTenant(t *testing.T) {
 			b.endOf(t, "acme", "http://127.0.0.1:"+port, nil)
 		}
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(gbtest.Patience); ; time.Sleep(10 * time.Millisecond) {
 		under := 0
 		for _, n := range ports {
 			under += n()
@@ -97,8 +98,8 @@ func TestHangingPortsOfAnotherTenant(t *testing.T) {
 		}
 	}
 	for range 3 {
-		if took := b.takes(t, quick.URL); took > 2*time.Second {
-			t.Errorf("another tenant's delivery took %s, want less than 2 s", took)
+		if took := b.takes(t, quick.URL); took > gbtest.AtOnce { // behind one that hangs: gbtest.Patience
+			t.Errorf("another tenant's delivery took %s", took)
 		}
 	}
 }
@@ -108,7 +109,7 @@ func TestHangingPortsOfAnotherTenant(t *testing.T) {
 func TestManySlowHostsOfAnotherTenant(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.config.Sender, b.config.Grace = b.sender(t, time.Minute), 50*time.Millisecond
+	b.config.Sender, b.config.Grace = b.sender(t, gbtest.Patience), 50*time.Millisecond
 	b.config.Log = nil
 	quick := b.receiver(t, nil)
 	port, under := hanging(t)
@@ -120,7 +121,7 @@ func TestManySlowHostsOfAnotherTenant(t *testing.T) {
 	b.run(t)
 	first := b.takes(t, quick.URL) // all of acme's came before it
 	inspector := asynq.NewInspectorFromRedisClient(b.Records.Redis())
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(gbtest.Patience); ; time.Sleep(10 * time.Millisecond) {
 		queue, err := inspector.GetQueueInfo(queue.DeliveryBacklog)
 		if err == nil && under() == 128 && queue.Pending < 100 { // some are put off once more
 			break
@@ -137,14 +138,9 @@ func TestManySlowHostsOfAnotherTenant(t *testing.T) {
 	slices.Sort(alone)
 	slices.Sort(beside)
 	t.Logf("alone %v, behind %d %s, after %s beside them %v", alone, *flood, first, passed, beside)
-	// Of a machine that is busy with other things, a quarter of a second says nothing, and
-	// of one measurement, a second.
-	most := max(2*alone[1], 250*time.Millisecond)
-	if beside[2] > most {
-		t.Errorf("beside %d: got %s, want at most %s", *flood, beside[2], most)
-	}
-	if first > most+time.Second {
-		t.Errorf("behind %d: got %s, want at most %s", *flood, first, most+time.Second)
+	// Behind an attempt that hangs it would be gbtest.Patience.
+	if most := max(first, beside[len(beside)-1]); most > gbtest.AtOnce {
+		t.Errorf("of %d: one took %s", *flood, most)
 	}
 	if under() > 128 {
 		t.Errorf("%d attempts of one tenant are under way, want at most half of 256", under())

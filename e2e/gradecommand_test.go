@@ -60,11 +60,11 @@ func TestGradeCommand(t *testing.T) {
 	write("crash.py", "a, b = map(int, input().split())\nprint(a + b, flush=True)\nraise SystemExit(3)\n")
 	write("nonsense.c", "this is no C\n")
 	contains(glovebox(0, "grade", "--problem", "sum", "right.c"), `right.c: accepted, 2 / 2 tests`)
-	contains(glovebox(1, "grade", "--problem", "sum", "right.c", "wrong.py", "slow.py", "crash.py", "nonsense.c"),
+	contains(glovebox(1, "grade", "--problem", "sum", "--time-limit", "10s", "right.c", "wrong.py", "slow.py", "crash.py", "nonsense.c"),
 		`right.c +accepted +2 / 2 tests`, `wrong.py +wrong answer +1 / 2 tests .*secret/1`, `slow.py +timed out +0 / 2`, `crash.py +run time error +0 / 2`, `nonsense.c +compile failed`)
 
 	// Two groups of 30 and 70 points; the second has an input that is uploaded, and bytes that are no text.
-	write("scored/problem.yaml", "problem_format_version: 2025-09\ntype: scoring\nlimits: {time_limit: 2, memory: 256}\n")
+	write("scored/problem.yaml", "problem_format_version: 2025-09\ntype: scoring\nlimits: {time_limit: 10, memory: 256}\n")
 	for name, input := range map[string]string{"g1/1": "1\n", "g1/2": "12\n", "g2/1": strings.Repeat("x", 300<<10), "g2/2": "\x00\xff\n", "g2/3": "4\n"} {
 		write("scored/data/secret/"+name+".in", input)
 		write("scored/data/secret/"+name+".ans", strconv.Itoa(len(input))+"\n")

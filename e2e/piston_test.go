@@ -107,7 +107,7 @@ func TestPiston(t *testing.T) {
 		"go":                {`"language":"go","files":[{"content":"package main\nfunc main() { println(42) }"}],"compile_memory_limit":-1,"run_memory_limit":-1`, "", "42\n", fine, fine},
 		"typescript":        {`"language":"ts","files":[{"content":"const n: number = 42; console.log(n)"}]`, "42\n", "", fine, ""},
 		"an executable":     {`"language":"file","files":[{"content":"IyEvYmluL2Jhc2gKZWNobyB4ICIkMSIK","encoding":"base64"}],"args":["y z"]`, "x y z\n", "", fine, ""},
-		"time":              {`"language":"bash","files":[{"content":"echo begun; sleep 1000"}],"run_timeout":1000`, "begun\n", "", "- SIGKILL TO Time limit exceeded (wall clock)", ""},
+		"time":              {`"language":"bash","files":[{"content":"echo begun; sleep 1000"}],"run_timeout":8000`, "begun\n", "", "- SIGKILL TO Time limit exceeded (wall clock)", ""},
 		"CPU time":          {`"language":"python","files":[{"content":"while True: pass"}],"run_cpu_time":300,"run_timeout":60000`, "", "", "- SIGKILL TO Time limit exceeded", ""},
 		"memory":            {`"language":"python","files":[{"content":"x = [b'x' * (1 << 20) * 2 for _ in range(1000)]"}],"run_memory_limit":100000000`, "", "", "- SIGKILL SG Caught fatal signal 9", ""},
 		"stdout":            {`"language":"python","files":[{"content":"while True: print('x' * 1000)"}]`, "xxx", "", "- SIGKILL OL stdout length exceeded", ""},

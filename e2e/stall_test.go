@@ -46,10 +46,10 @@ func TestRedisHangs(t *testing.T) {
 			g.redis.Signal(syscall.SIGSTOP)
 			t.Cleanup(func() { g.redis.Signal(syscall.SIGCONT) })
 			g.goOn(step)
-			time.Sleep(8 * time.Second)
+			time.Sleep(5 * time.Second)
 			g.redis.Signal(syscall.SIGCONT)
 			if r := g.proveOnce(id); r.Attempt != 1 && step != failpoint.BeforeStart {
-				t.Errorf("got attempt %d: a Redis that hung for 8 s cost the job its worker", r.Attempt)
+				t.Errorf("got attempt %d: a Redis that hung for 5 s cost the job its worker", r.Attempt)
 			}
 		})
 	}

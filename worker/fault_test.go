@@ -232,7 +232,7 @@ func TestDrainWhileJobsArrive(t *testing.T) {
 	g := start(t, func(c *worker.Config) { c.Concurrency = 4; c.Grace = 100 * time.Millisecond })
 	var ids []string
 	for range 12 {
-		ids = append(ids, g.submit(job.Spec{Runtime: "bash", Source: "sleep 5"}))
+		ids = append(ids, g.submit(job.Spec{Runtime: "bash", Source: "sleep 60", Limits: job.Limits{WallMS: 100_000}}))
 	}
 	time.Sleep(30 * time.Millisecond)
 	if err := g.stop(); err != nil {
@@ -262,7 +262,7 @@ func (h hanging) Image(ctx context.Context, name string) (string, error) {
 func TestPodmanThatHangsHoldsNoJobForEver(t *testing.T) {
 	t.Parallel()
 	var hangs atomic.Bool
-	g := start(t, func(c *worker.Config) { c.Sandboxes, c.ImageTimeout = hanging{c.Sandboxes, &hangs}, 2*time.Second })
+	g := start(t, func(c *worker.Config) { c.Sandboxes, c.ImageTimeout = hanging{c.Sandboxes, &hangs}, 10*time.Second })
 	g.result(g.submit(job.Spec{Runtime: "bash", Source: "true"})) // it has published its runtimes
 	hangs.Store(true)
 	id := g.submit(job.Spec{Runtime: "bash", Source: "echo hello"})

@@ -78,7 +78,7 @@ func TestGrade(t *testing.T) {
 	one := 1.0
 	for runtime, source := range doubles {
 		t.Run(runtime, func(t *testing.T) {
-			spec := job.Spec{Runtime: runtime, Source: source, Limits: job.Limits{WallMS: 8000, CPUMS: 6000, MemoryMB: 128, OutputKB: 16}}
+			spec := job.Spec{Runtime: runtime, Source: source, Limits: job.Limits{WallMS: 15_000, CPUMS: 10_000, MemoryMB: 128, OutputKB: 16}}
 			for i, what := range order {
 				spec.Tests = append(spec.Tests, job.Test{
 					Name: fmt.Sprintf("%02d", i), Stdin: fmt.Sprintln(i, what), Answer: fmt.Sprintln(2 * i), Points: &one, Hint: "hint", Hidden: i%3 == 2,
@@ -93,7 +93,7 @@ func TestGrade(t *testing.T) {
 			}
 			for i, what := range order {
 				test := r.Tests[i]
-				if test.Verdict != want[what] || test.Usage == nil || test.Usage.MemoryPeakBytes <= 0 || (test.Reruns > 0) != (what == "sleep") {
+				if test.Verdict != want[what] || test.Usage == nil || test.Usage.MemoryPeakBytes <= 0 || what == "sleep" && test.Reruns == 0 {
 					t.Errorf("%d %s: got %+v, %+v, want %s", i, what, test, test.Usage, want[what])
 				}
 				concealed := i >= 2 // the first hidden one, and those after it

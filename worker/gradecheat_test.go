@@ -52,7 +52,7 @@ var all = []job.Group{{OnReject: "continue"}}
 // double is the problem that most submissions try to cheat in: read a number, print its double. The first
 // test is shown, the others are hidden.
 var double = job.Spec{
-	Groups: all, Limits: job.Limits{WallMS: 30_000, CPUMS: 4000, MemoryMB: 96, OutputKB: 64},
+	Groups: all, Limits: job.Limits{WallMS: 30_000, CPUMS: 10_000, MemoryMB: 96, OutputKB: 64},
 	Tests: []job.Test{
 		{Name: "sample/1", Stdin: "4\n", Answer: "8\n"},
 		{Name: "secret/1", Stdin: "21\n", Answer: "42\n", Hidden: true},

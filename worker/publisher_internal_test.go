@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -202,33 +203,35 @@ func TestPublisherWithoutRedis(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, l, o, running := eventPublisherTest(t)
-			p.fail = c.fail
-			began := time.Now()
-			l.start(running)
-			text := strings.Repeat("x", 1<<20)
-			for range 8 {
-				if err := o.Stdout([]byte(text)); err != nil {
-					t.Fatal(err)
+			synctest.Test(t, func(t *testing.T) {
+				p, l, o, running := eventPublisherTest(t)
+				p.fail = c.fail
+				began := time.Now()
+				l.start(running)
+				text := strings.Repeat("x", 1<<20)
+				for range 8 {
+					if err := o.Stdout([]byte(text)); err != nil {
+						t.Fatal(err)
+					}
 				}
-			}
-			if c.whole { // else there is nothing to wait for
-				for l.failing.Load() || len(p.types()) < 2 {
-					time.Sleep(time.Millisecond)
+				if c.whole { // else there is nothing to wait for
+					for l.failing.Load() || len(p.types()) < 2 {
+						time.Sleep(time.Millisecond)
+					}
 				}
-			}
-			finishing := time.Now()
-			l.finish()
-			if took := time.Since(finishing); took > 3*publishTimeout/2 {
-				t.Errorf("the end of the run took %s", took)
-			}
-			if took := finishing.Sub(began); !c.whole && took > publishTimeout {
-				t.Errorf("the run took %s", took)
-			}
-			running.Wait()
-			if whole := slices.Contains(p.types(), "end") && p.out[record.EventStdout].Len() == 8<<20; whole != c.whole {
-				t.Errorf("got the end %v, want %v", whole, c.whole)
-			}
+				finishing := time.Now()
+				l.finish()
+				if took := time.Since(finishing); took > 3*publishTimeout/2 {
+					t.Errorf("the end of the run took %s", took)
+				}
+				if took := finishing.Sub(began); !c.whole && took > publishTimeout {
+					t.Errorf("the run took %s", took)
+				}
+				running.Wait()
+				if whole := slices.Contains(p.types(), "end") && p.out[record.EventStdout].Len() == 8<<20; whole != c.whole {
+					t.Errorf("got the end %v, want %v", whole, c.whole)
+				}
+			})
 		})
 	}
 }

@@ -73,11 +73,15 @@ func TestSessionPaused(t *testing.T) {
 	}
 	g.session(id, job.SessionPaused)
 	g.end(id)
-	idle := g.openSession(job.SessionSettings{Runtime: "python", IdleSeconds: 5, Limits: longLimits})
-	ttl := g.openSession(job.SessionSettings{Runtime: "node", TTLSeconds: 20, IdleSeconds: 20, Limits: longLimits})
-	for _, one := range []string{idle, ttl} {
+	idle := g.openSession(job.SessionSettings{Runtime: "python", Limits: longLimits})
+	ttl := g.openSession(job.SessionSettings{Runtime: "node", Limits: longLimits})
+	soon := int64(5)
+	for one, change := range map[string]job.SessionChange{idle: {IdleSeconds: &soon}, ttl: {TTLSeconds: &soon}} {
 		g.result(g.execute(one, "1"))
 		g.session(one, job.SessionPaused)
+		if _, err := g.records.ChangeSession(ctx, one, change); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if x := g.session(idle, job.SessionEnded); x.EndReason != job.EndIdle {
 		t.Errorf("got %+v, want idle", x)

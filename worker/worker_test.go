@@ -255,7 +255,7 @@ func TestJobs(t *testing.T) {
 		},
 		{
 			"time-out",
-			job.Spec{Runtime: "bash", Source: "echo begun; sleep 60", Limits: job.Limits{WallMS: 500}},
+			job.Spec{Runtime: "bash", Source: "echo begun; sleep 60", Limits: job.Limits{WallMS: 6000}},
 			func(r job.Result) string {
 				return expect(r.Status == job.TimedOut && *r.ExitCode == 124 && r.Stdout == "begun\n" && r.Stderr == "Execution timed out\n")
 			},

@@ -207,7 +207,7 @@ func (c *contexts) killOnly(i *interpreter) error {
 		mark = markRoot
 	}
 	stopped := false
-	for until := time.Now().Add(killPatience); time.Now().Before(until); time.Sleep(time.Millisecond) {
+	for patience := patientFor(killPatience); !patience.isOver(); time.Sleep(time.Millisecond) {
 		pids, err := processesIn(mark)
 		if err != nil {
 			return err

@@ -72,8 +72,8 @@ func (s *session) answerPause(c *contexts, what agentwire.Type) error {
 
 // lookAfterPause holds no CPU time of a pause against the session, unless any of it runs on: a timer that was due during the pause sends its SIGCONT at its end.
 func (c *contexts) lookAfterPause() error {
-	for until := time.Now().Add(restorePatience); c.canStir() && !standsStill(); time.Sleep(time.Millisecond) {
-		if time.Now().After(until) {
+	for patience := patientFor(restorePatience); c.canStir() && !standsStill(); time.Sleep(time.Millisecond) {
+		if patience.isOver() {
 			return c.endStirred()
 		}
 	}

@@ -49,14 +49,14 @@ func countSockets() (int, error) {
 // awaitSockets waits until there are no more sockets than there were, and fails with errSockets if there still are.
 // What a compile step leaves would be counted as nobody's later, and all tests could talk through it.
 func awaitSockets(were int) error {
-	for until := time.Now().Add(settleTime); ; time.Sleep(pollInterval) {
+	for patience := patientFor(settleTime); ; time.Sleep(pollInterval) {
 		n, err := countSockets()
 		switch {
 		case err != nil:
 			return err
 		case n <= were:
 			return nil
-		case time.Now().After(until):
+		case patience.isOver():
 			return errSockets
 		}
 	}
@@ -100,12 +100,12 @@ func programsMemory() (int64, error) {
 // await waits until there is no more than there was. gVisor frees memory shortly after the file or the
 // process that had it; until then it would count as the next run's. Memory alone is not worth a sandbox.
 func (s stock) await() error {
-	for until := time.Now().Add(settleTime); ; time.Sleep(pollInterval) {
+	for patience := patientFor(settleTime); ; time.Sleep(pollInterval) {
 		now, err := takeStock()
 		if err != nil {
 			return err
 		}
-		left, late := now.beyond(s), time.Now().After(until)
+		left, late := now.beyond(s), patience.isOver()
 		switch {
 		case left != "" && late:
 			return fmt.Errorf("a run has left %s", left)
@@ -118,7 +118,7 @@ func (s stock) await() error {
 // awaitFreed waits until the programs' cgroup counts little more than their files, once none of its processes is
 // left. What they held would otherwise count against the next one's limit.
 func awaitFreed() error {
-	for until := time.Now().Add(settleTime); ; time.Sleep(2 * time.Millisecond) {
+	for patience := patientFor(settleTime); ; time.Sleep(2 * time.Millisecond) {
 		var files int64
 		for _, dir := range scratch {
 			var st unix.Statfs_t
@@ -130,7 +130,7 @@ func awaitFreed() error {
 		switch now, err := programsMemory(); {
 		case err != nil:
 			return err
-		case now <= files+memorySlack || time.Now().After(until):
+		case now <= files+memorySlack || patience.isOver():
 			return nil
 		}
 	}

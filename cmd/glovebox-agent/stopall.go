@@ -23,7 +23,7 @@ const maxStuck = 5
 // can't be stopped then: it is let go on for a moment, to get to its exec. Its parent stops as it wakes, and starts nothing else.
 func stopAll(interpreter int) bool {
 	pause, moment := 100*time.Microsecond, time.Millisecond
-	for seen, stuck, until := 0, 0, time.Now().Add(stopPatience); time.Now().Before(until); {
+	for seen, stuck, patience := 0, 0, patientFor(stopPatience); !patience.isOver(); {
 		_ = syscall.Kill(-1, syscall.SIGSTOP) // ESRCH: there is none
 		before := hasStopped(interpreter)
 		m, processes := look()

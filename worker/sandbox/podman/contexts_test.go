@@ -61,7 +61,7 @@ def count():
     while True: n += 1; time.sleep(0.001)
 n = 0
 threading.Thread(target=count, daemon=True).start()`}),
-		at("a", step{code: "import time; time.sleep(0.2)"}),
+		at("a", step{code: "import time; time.sleep(2)"}),
 		at("main", step{code: "n > 10"}), // it went on meanwhile
 	)
 	check(t, got,
@@ -136,8 +136,8 @@ func TestContextsHostile(t *testing.T) {
 		},
 		"kills it later": {
 			[]step{
-				at("main", step{code: "x = 1"}), at("b", step{code: "1"}), at("a", step{code: find + "import threading, time\ndef late():\n    time.sleep(0.05)\n    for p in others: os.kill(p, 9)\nthreading.Thread(target=late).start()"}),
-				at("b", step{code: "import time; time.sleep(5)"}),
+				at("main", step{code: "x = 1"}), at("b", step{code: "1"}), at("a", step{code: find + "import threading, time\ndef late():\n    time.sleep(3)\n    for p in others: os.kill(p, 9)\nthreading.Thread(target=late).start()"}),
+				at("b", step{code: "import time; time.sleep(60)"}),
 			},
 			[]want{{}, {stdout: "1\n"}, {}, {status: job.Failed, code: 137, lost: true, others: " main"}},
 		},

@@ -5,8 +5,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
@@ -27,7 +27,7 @@ func build(t *testing.T, name, file string, flags ...string) string {
 		t.Fatalf("build %s: %v: %s", name, err, out)
 	}
 	t.Cleanup(func() {
-		gone(t, name, 30*time.Second)
+		gone(t, name, gbtest.Patience)
 		if _, err := podmanCLI("rmi", "-f", tag); err != nil {
 			t.Errorf("remove image %s: %v", name, err)
 		}

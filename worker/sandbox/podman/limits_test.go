@@ -112,7 +112,7 @@ func TestUsage(t *testing.T) {
 		"one second of CPU":              {"import os, time\nwhile time.process_time() < 1: pass\n", 1, 64},
 		"one second of CPU in processes": {each + "while time.process_time() < 0.25: pass" + end, 1, 96},
 		"100 MiB":                        {"import os, time\nx = bytearray(100 << 20)\n", 100, 130},
-		"100 MiB in processes":           {each + "x = bytearray(25 << 20); time.sleep(1)" + end, 100, 150},
+		"100 MiB in processes":           {each + "x = bytearray(25 << 20); time.sleep(8)" + end, 100, 150},
 		"100 MiB in files":               {"import os, time\nfor p in ('/work/x', '/dev/shm/x'): open(p, 'wb').write(bytes(50 << 20))\n", 100, 200},
 		"wall":                           {"import os, time\ntime.sleep(1)\n", 1, 64},
 	} {

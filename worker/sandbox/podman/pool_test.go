@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
@@ -237,9 +238,7 @@ func TestWarmEnds(t *testing.T) {
 	if removed, err := p.Reap(t.Context(), func(string) bool { return true }); err != nil || removed != 0 {
 		t.Errorf("Reap took %d, %v, want it to leave what waits", removed, err)
 	}
-	if n := len(containersOf(t, "warm-ends")); n != 1 {
-		t.Errorf("%d containers, want one", n)
-	}
+	gbtest.Eventually(t, "there is one container", func() bool { return len(containersOf(t, "warm-ends")) == 1 })
 }
 
 // holding is a way to Podman that holds what is asked about one image once it is told to.

@@ -124,7 +124,7 @@ func TestCancelWhileTheSinkBlocks(t *testing.T) {
 	if took := time.Since(began); took > gbtest.AtOnce {
 		t.Errorf("Run returned after %v", took)
 	}
-	gone(t, "blocked-sink", gbtest.AtOnce)
+	gone(t, "blocked-sink", gbtest.Patience)
 }
 
 func TestCancelWhileItRuns(t *testing.T) {
@@ -150,7 +150,7 @@ func TestCancelWhileItRuns(t *testing.T) {
 	if took := time.Since(began); took > gbtest.AtOnce {
 		t.Errorf("Run returned after %v", took)
 	}
-	gone(t, "canceled", gbtest.AtOnce)
+	gone(t, "canceled", gbtest.Patience)
 }
 
 // TestCancelAnytime: whatever step a cancel meets, Run returns, and

@@ -93,7 +93,7 @@ func (c *claims) filter(jobID string) string {
 func nothingLeft(t *testing.T, traces []trace) {
 	t.Helper()
 	var left []string
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(gbtest.Patience); ; time.Sleep(200 * time.Millisecond) {
 		if left = leftOf(t, traces); len(left) == 0 || time.Now().After(deadline) {
 			break
 		}
