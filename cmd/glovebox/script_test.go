@@ -18,6 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/webhook"
 )
 
@@ -110,7 +111,7 @@ func postFile(ctx context.Context, name string) error {
 	if os.Getenv("TAMPER") != "" {
 		body[0] ^= 1
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, gbtest.Patience)
 	defer cancel()
 	for {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+os.Getenv("ADDR")+"/", bytes.NewReader(body))

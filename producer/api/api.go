@@ -91,6 +91,7 @@ type API struct {
 	bodyLimit  int64
 	batchLimit int64
 	bodyTime   time.Duration                                      // that the sender of a batch may take, and more as bytes come
+	smallTime  time.Duration                                      // that of a small body may take
 	observe    func(route string, status int, took time.Duration) // or nil
 	tracer     *tracing.Tracer                                    // or nil
 	log        *slog.Logger
@@ -147,7 +148,8 @@ func New(c Config) (*API, error) {
 		// with JSON's escapes.
 		bodyLimit: max(c.Client.Maximums().SourceKB<<10, job.MaxTestsInline)*2 + 1<<20,
 	}
-	a.bodyTime = bodyTime
+	a.bodyTime, a.smallTime = bodyTime, smallTime
+	a.failures.share = failureShare
 	a.smallBodies, a.adminBodies = newEvenMemoryBudget(smallMemory), newMemoryBudget(adminMemory, adminMemory)
 	a.bodies = newMemoryBudget(bodiesAtOnce*a.bodyLimit, bodiesAtOnce*a.bodyLimit/2)
 	a.work = newMemoryBudget(workWeight*a.bodyLimit, math.MaxInt64)

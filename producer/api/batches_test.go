@@ -196,7 +196,8 @@ func TestSlowBatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Runtimes(t)
-	w.api.SetBodyTime(300 * time.Millisecond)
+	const pause = 3 * time.Second
+	w.api.SetBodyTime(pause)
 	send := func(body string, then func(net.Conn)) (int, producer.Problem) {
 		t.Helper()
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.srv.Listener.Addr().String())
@@ -223,9 +224,9 @@ func TestSlowBatch(t *testing.T) {
 	if status != http.StatusRequestTimeout || p.Code() != job.CodeTimeout || p.Batch == nil || p.Batch.Status != job.BatchCanceled {
 		t.Errorf("one who stops: got %d %+v; log:\n%s", status, p, w.log.String())
 	}
-	// 64 KiB are worth two seconds more.
-	status, p = send(strings.Repeat(" ", 64<<10)+line, func(conn net.Conn) {
-		time.Sleep(time.Second)
+	// 512 KiB are worth 12 seconds more, as far as pauses go.
+	status, p = send(strings.Repeat(" ", 512<<10)+line, func(conn net.Conn) {
+		time.Sleep(pause + time.Second)
 		fmt.Fprint(conn, "0\r\n\r\n")
 	})
 	if status != http.StatusAccepted {

@@ -123,7 +123,7 @@ func (a *API) readHeld(ctx context.Context, sent sentBody, held *reservation) ([
 	control := http.NewResponseController(sent.w)
 	body := &patientBody{r: sent.r.Body, control: control, patience: a.bodyTime, most: 5 * a.bodyTime}
 	if held.budget != a.bodies {
-		body.patience = min(a.bodyTime, smallTime)
+		body.patience = min(a.bodyTime, a.smallTime)
 		body.most = body.patience
 	}
 	text, err := a.readGrowing(ctx, sent, body, held)

@@ -36,7 +36,7 @@ func TestPausedBodies(t *testing.T) {
 	victim, _ := w.tenant(t, "victim", job.Terms{})
 	const each = 128
 	var first net.Conn
-	began := time.Now()
+	w.api.SetSmallTime(gbtest.AtOnce) // all of them have come by then
 	for _, name := range []string{"one", "two"} {
 		attacker, _ := w.tenant(t, name, job.Terms{})
 		for range each {
@@ -55,12 +55,11 @@ func TestPausedBodies(t *testing.T) {
 	if a := w.admin(t, "PUT", "/tenants/one", `{"revision":1,"terms":{"disabled":true}}`); a.status != http.StatusOK {
 		t.Errorf("disable a tenant: got %d %s", a.status, a.body)
 	}
-	if err := first.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := first.SetReadDeadline(time.Now().Add(gbtest.Patience)); err != nil {
 		t.Fatal(err)
 	}
-	status, err := bufio.NewReader(first).ReadString('\n')
-	if took := time.Since(began); !strings.Contains(status, "408") || took > 20*time.Second {
-		t.Errorf("who pauses: got %q, %v after %s", status, err, took)
+	if status, err := bufio.NewReader(first).ReadString('\n'); !strings.Contains(status, "408") {
+		t.Errorf("who pauses: got %q, %v", status, err)
 	}
 }
 

@@ -13,6 +13,12 @@ func (a *API) Patterns() []string { return a.patterns }
 // SetBodyTime changes how long the sender of a batch may take.
 func (a *API) SetBodyTime(d time.Duration) { a.bodyTime = d }
 
+// SetSmallTime changes how long the sender of a small body may take.
+func (a *API) SetSmallTime(d time.Duration) { a.smallTime = d }
+
+// SetFailureShare changes how long an address waits for each wrong token that is beyond its burst.
+func (a *API) SetFailureShare(d time.Duration) { a.failures.share = d }
+
 // BodiesHeld is what bodies hold now, and what is made of them.
 func (a *API) BodiesHeld() (held int64) {
 	for _, b := range []*memoryBudget{a.smallBodies, a.bodies, a.work} {

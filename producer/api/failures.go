@@ -29,6 +29,8 @@ const (
 
 // failures counts, by address, requests whose token nobody has.
 type failures struct {
+	share time.Duration // failureShare
+
 	mu sync.Mutex
 	of map[netip.Prefix]*tries
 }
@@ -79,8 +81,8 @@ func (l *lookup) try(now time.Time) (decided <-chan struct{}, wait time.Duration
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t := f.triesOf(l.from, now)
-	if wait = max(t.whole.Sub(now)-(failureBurst-1)*failureShare, 0); wait == 0 {
-		t.whole = t.whole.Add(failureShare)
+	if wait = max(t.whole.Sub(now)-(failureBurst-1)*f.share, 0); wait == 0 {
+		t.whole = t.whole.Add(f.share)
 		t.open++
 		l.tries = t
 		return nil, 0
@@ -125,14 +127,14 @@ func (l lookup) wrong(now time.Time) (last bool) {
 	defer f.mu.Unlock()
 	t := l.tries
 	t.decide()
-	return t.whole.Sub(now)-time.Duration(t.open)*failureShare > (failureBurst-1)*failureShare
+	return t.whole.Sub(now)-time.Duration(t.open)*f.share > (failureBurst-1)*f.share
 }
 
 // notWrong notes that somebody has the token, or that it can't be said.
 func (l lookup) notWrong() {
 	l.failures.mu.Lock()
 	defer l.failures.mu.Unlock()
-	l.tries.whole = l.tries.whole.Add(-failureShare)
+	l.tries.whole = l.tries.whole.Add(-l.failures.share)
 	l.tries.decide()
 }
 

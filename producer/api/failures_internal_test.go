@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -11,7 +12,7 @@ import (
 // never has to wait for longer than for one.
 func TestFailuresAtOnce(t *testing.T) {
 	t.Parallel()
-	var f failures
+	f := failures{share: failureShare}
 	from := netip.MustParsePrefix("192.0.2.1/32")
 	lookups := make(chan lookup, 1000)
 	waits := make(chan time.Duration, 1000)
@@ -46,22 +47,24 @@ func TestFailuresAtOnce(t *testing.T) {
 // Good tokens that a process has not seen yet are let through, however many come at once.
 func TestGoodTokensAtOnce(t *testing.T) {
 	t.Parallel()
-	var f failures
-	from := netip.MustParsePrefix("192.0.2.1/32")
-	var all sync.WaitGroup
-	for range 400 {
-		all.Go(func() {
-			l, wait := f.enter(t.Context(), from)
-			if wait > 0 {
-				t.Errorf("a good token has to wait for %s", wait)
-				return
-			}
-			time.Sleep(time.Millisecond) // Redis
-			l.notWrong()
-		})
-	}
-	all.Wait()
-	if whole := f.of[from].whole; whole.After(time.Now()) {
-		t.Errorf("it counts as wrong for %s", time.Until(whole))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		f := failures{share: failureShare}
+		from := netip.MustParsePrefix("192.0.2.1/32")
+		var all sync.WaitGroup
+		for range 400 {
+			all.Go(func() {
+				l, wait := f.enter(t.Context(), from)
+				if wait > 0 {
+					t.Errorf("a good token has to wait for %s", wait)
+					return
+				}
+				time.Sleep(time.Millisecond) // Redis
+				l.notWrong()
+			})
+		}
+		all.Wait()
+		if whole := f.of[from].whole; whole.After(time.Now()) {
+			t.Errorf("it counts as wrong for %s", time.Until(whole))
+		}
+	})
 }

@@ -27,6 +27,7 @@ func made(i int) string { return fmt.Sprintf("gb_nobody%d_%s", i, strings.Repeat
 func TestWrongTokensAreThrottled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.api.SetFailureShare(time.Hour) // on a busy machine, too, no more than the burst is looked up
 	good, _ := w.tenant(t, "acme", job.Terms{})
 	get := func(token string, headers ...string) answer {
 		return w.do(t, "GET", "/v1/runtimes", http.NoBody, append([]string{as(token)}, headers...)...)
@@ -64,8 +65,8 @@ func TestWrongTokensAreThrottled(t *testing.T) {
 			t.Fatalf("got %d %s", a.status, a.body)
 		}
 	}
-	if refused < 20 || refused > 40 {
-		t.Errorf("%d of %d made-up tokens were looked up, want some 20", refused, tries)
+	if refused != 20 {
+		t.Errorf("%d of %d made-up tokens were looked up, want 20", refused, tries)
 	}
 	if n := reads() - before; n > 3*(refused+5) {
 		t.Errorf("Redis was asked %d times for %d tokens that were looked up", n, refused)
@@ -86,6 +87,7 @@ func TestWrongTokensAreThrottled(t *testing.T) {
 func TestWrongTokensOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.api.SetFailureShare(time.Hour)
 	var good []string
 	for i := range 30 {
 		token, _ := w.tenant(t, fmt.Sprintf("t%d", i), job.Terms{})
@@ -129,6 +131,7 @@ func TestTrustedProxy(t *testing.T) {
 	w := newWorldWith(t, func(c *apiConfig) {
 		c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8")}
 	})
+	w.api.SetFailureShare(time.Hour)
 	get := func(i int, forwarded string) int {
 		return w.do(t, "GET", "/v1/runtimes", http.NoBody, as(made(i)), "X-Forwarded-For: "+forwarded).status
 	}
@@ -162,6 +165,7 @@ func TestTrustedProxy(t *testing.T) {
 func TestWrongTokensAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.api.SetFailureShare(time.Hour)
 	fresh, _ := w.tenant(t, "acme", job.Terms{})
 	const clients = 400
 	conns := make([]net.Conn, clients)
@@ -177,11 +181,11 @@ func TestWrongTokensAtOnce(t *testing.T) {
 	for _, c := range conns {
 		got[status(t, c)]++
 	}
-	if n := got["HTTP/1.1 401 Unauthorized"]; n < 20 || n > 25 || got["HTTP/1.1 429 Too Many Requests"] != clients-n {
-		t.Errorf("got %v, want some 20 that are looked up", got)
+	if n := got["HTTP/1.1 401 Unauthorized"]; n != 20 || got["HTTP/1.1 429 Too Many Requests"] != clients-n {
+		t.Errorf("got %v, want 20 that are looked up", got)
 	}
 	a := w.do(t, "GET", "/v1/runtimes", http.NoBody, as(fresh))
-	if wait, _ := strconv.Atoi(a.header.Get("Retry-After")); a.status != http.StatusOK && (wait < 1 || wait > 3) {
+	if wait, _ := strconv.Atoi(a.header.Get("Retry-After")); a.status != http.StatusOK && (wait < 1 || wait > 3600) {
 		t.Errorf("a good token that was not seen before: got %d, Retry-After %q", a.status, a.header.Get("Retry-After"))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,7 +109,7 @@ func TestPreferWait(t *testing.T) {
 			t.Errorf("get: got %d %s, %v; want 200 with the result", a.status, a.body, err)
 		}
 	})
-	submitted := make(chan struct{})
+	submitted, start := make(chan struct{}), time.Now()
 	all.Go(func() {
 		defer close(submitted)
 		a, err := w.try(t.Context(), "POST", "/v1/jobs", strings.NewReader(`{"runtime":"bash","source":"1","metadata":{"wait":"x"}}`), "Prefer: wait=9")
@@ -116,7 +117,6 @@ func TestPreferWait(t *testing.T) {
 			t.Errorf("submit: got %d %s, %v; want 202", a.status, a.body, err)
 		}
 	})
-	start := time.Now()
 	<-submitted
 	if took := time.Since(start); took < 8500*time.Millisecond {
 		t.Errorf("submit with wait=9 was answered after %s", took)
@@ -167,6 +167,21 @@ func TestClientsLeave(t *testing.T) {
 	}
 }
 
+// counting is a listener that counts.
+type counting struct {
+	net.Listener
+
+	accepted atomic.Int32
+}
+
+func (l *counting) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		l.accepted.Add(1)
+	}
+	return c, err
+}
+
 func TestServeEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -183,7 +198,8 @@ func TestServeEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- a.Serve(ctx, l) }()
+	counted := &counting{Listener: l}
+	go func() { served <- a.Serve(ctx, counted) }()
 	jobs, err := producer.New("http://"+l.Addr().String(), token)
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +216,7 @@ func TestServeEnds(t *testing.T) {
 		}
 		waited <- a
 	}()
-	time.Sleep(200 * time.Millisecond) // let it wait; where it doesn't yet, the answer is the same
+	gbtest.Eventually(t, "it is connected", func() bool { return counted.accepted.Load() == 2 }) // where it doesn't wait yet, the answer is the same
 	start := time.Now()
 	cancel()
 	if err := <-served; err != nil || time.Since(start) > gbtest.AtOnce {
@@ -266,13 +282,11 @@ func TestHealth(t *testing.T) {
 		t.Errorf("got %d, want 200; log: %s", got, w.log)
 	}
 	w.S3.Kill()
-	time.Sleep(1100 * time.Millisecond) // an answer holds for a second
-	if got := ready(); got != 503 {
-		t.Errorf("without S3: got %d, want 503", got)
-	}
+	gbtest.Eventually(t, "it is not ready without S3", func() bool { return ready() == 503 }) // an answer holds for a second
 	w.S3.Restart()
+	gbtest.Eventually(t, "it is ready with S3", func() bool { return ready() == 200 })
 	w.Redis.Kill()
-	time.Sleep(1100 * time.Millisecond)
+	gbtest.Eventually(t, "it is not ready without Redis", func() bool { return ready() == 503 })
 	a := w.do(t, "GET", "/readyz", http.NoBody)
 	if a.status != 503 || strings.Contains(string(a.body), w.Redis.Addr) {
 		t.Errorf("without Redis: got %d %s, want 503 that says no address", a.status, a.body)
@@ -284,10 +298,7 @@ func TestHealth(t *testing.T) {
 		t.Errorf("got %d, want 200: the process answers", a.status)
 	}
 	w.Redis.Restart()
-	time.Sleep(1100 * time.Millisecond)
-	if got := ready(); got != 200 {
-		t.Errorf("got %d, want 200 again; log: %s", got, w.log)
-	}
+	gbtest.Eventually(t, "it is ready again", func() bool { return ready() == 200 })
 }
 
 func TestFiles(t *testing.T) {

@@ -61,7 +61,7 @@ func TestFireHung(t *testing.T) {
 	defer release()
 	now := fireAt
 	for try := range 2 {
-		fireCtx, cancel := context.WithTimeout(ctx, time.Second)
+		fireCtx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		err := client.Fire(fireCtx, "s", now)
 		cancel()
 		sc, readErr := w.Client.Schedule(ctx, "s")

@@ -50,7 +50,7 @@ func TestRunLeaves(t *testing.T) {
 	if err := run(t.Context()); job.CodeOf(err) != job.CodeUnavailable { // scripts are loaded
 		t.Fatalf("got %v, want that the api ends", err)
 	}
-	const paused = 2 * time.Second // what is written waits, what is read does not
+	const paused = time.Second // what is written waits, what is read does not
 	if err := operator.Do(t.Context(), "CLIENT", "PAUSE", paused.Milliseconds(), "WRITE").Err(); err != nil {
 		t.Fatal(err)
 	}
