@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"sync"
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer/facade"
@@ -82,13 +83,35 @@ func (s *submission) inline(metadata map[string]string) (fits bool, err error) {
 	return true, nil
 }
 
+// A compressor takes 800 KiB, and a decompressor 40: to make one for each submission costs more than all else of the façade.
+var (
+	compressors = sync.Pool{New: func() any {
+		w, err := flate.NewWriter(nil, flate.DefaultCompression)
+		if err != nil {
+			panic(err) // of another level
+		}
+		return w
+	}}
+	decompressors = sync.Pool{New: func() any { return flate.NewReader(nil) }}
+)
+
+// inflate reads what is compressed, up to so many bytes.
+func inflate(packed io.Reader, most int64) ([]byte, error) {
+	r, _ := decompressors.Get().(io.ReadCloser)
+	defer decompressors.Put(r)
+	if err := r.(flate.Resetter).Reset(packed, nil); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(r, most))
+}
+
 // pieces compresses a submission and cuts it so that metadata takes it.
 func pieces(b []byte) []string {
 	var packed bytes.Buffer
-	w, err := flate.NewWriter(&packed, flate.DefaultCompression)
-	if err == nil {
-		_, err = w.Write(b)
-	}
+	w, _ := compressors.Get().(*flate.Writer)
+	defer compressors.Put(w)
+	w.Reset(&packed)
+	_, err := w.Write(b)
 	if err = errors.Join(err, w.Close()); err != nil {
 		panic(err) // a buffer takes everything
 	}
@@ -114,7 +137,7 @@ func kept(metadata map[string]string) (*submission, error) {
 	for i := range maxPieces {
 		text.WriteString(metadata[pieceKey+strconv.Itoa(i)])
 	}
-	b, err := io.ReadAll(io.LimitReader(flate.NewReader(base64.NewDecoder(base64.RawStdEncoding, &text)), maxInline+1))
+	b, err := inflate(base64.NewDecoder(base64.RawStdEncoding, &text), maxInline+1)
 	if err != nil || len(b) > maxInline {
 		return nil, errNotKept
 	}
