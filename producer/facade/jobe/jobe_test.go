@@ -12,12 +12,42 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/facade"
 	"github.com/glovebox-run/glovebox/producer/facade/facadetest"
 	"github.com/glovebox-run/glovebox/producer/producertest"
 )
 
-var all = [][2]string{{"c", "14"}, {"cpp", "14"}, {"java", "25"}, {"nodejs", "22"}, {"octave", "9.4"}, {"pascal", "3.2"}, {"php", "8.4"}, {"python3", "3.13"}}
+// all are the languages, where workers have each.
+var all = offersOf(published("c", "cpp", "java", "node", "octave", "pascal", "php", "python"))
+
+func published(names ...string) (list []producer.Runtime) {
+	for _, name := range names {
+		list = append(list, producer.Runtime{Name: name, Version: "1"})
+	}
+	return list
+}
+
+// TestOffers: a language is there if its runtime is; python3 has the other languages beside it where workers do.
+func TestOffers(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		published, want []string
+	}{
+		{nil, nil},
+		{[]string{"bash", "python"}, []string{"python3 on python"}},
+		{[]string{"python", "classroom", "c"}, []string{"c on c", "python3 on classroom"}},
+		{[]string{"classroom"}, []string{"python3 on classroom"}},
+	} {
+		var got []string
+		for _, o := range offersOf(published(tt.published...)) {
+			got = append(got, o.id+" on "+o.runtime)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%v: %s", tt.published, diff)
+		}
+	}
+}
 
 func TestReadRunSpecRefuses(t *testing.T) {
 	t.Parallel()

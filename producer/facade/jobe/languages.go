@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/facade"
 )
 
@@ -16,6 +17,8 @@ import (
 type language struct {
 	id      string
 	runtime string // ours
+	// graders is the runtime in its place where workers offer that: one with the other languages, for programs that call their compilers.
+	graders string
 	file    string // the source's name, unless the client has one
 	// memoryMB is the default of memorylimit, MB of address space; 0 for languages that reserve more of it than
 	// any question allows, on which it has no effect.
@@ -68,7 +71,7 @@ var languages = []language{
 		checked: "[ ! -s /tmp/compile.err ] || { cat /tmp/compile.out; echo; cat /tmp/compile.err; exit 1; }",
 	},
 	{
-		id: "python3", runtime: "python", file: "prog.py", memoryMB: 1000, interpreterArgs: []string{"-BE"},
+		id: "python3", runtime: "python", graders: "classroom", file: "prog.py", memoryMB: 1000, interpreterArgs: []string{"-BE"},
 		compile: "PYTHONPYCACHEPREFIX=/tmp/compiled python3 -m py_compile {file}", run: "python3 {interpreterargs} {file} {runargs}",
 	},
 }
@@ -113,38 +116,54 @@ func mainClass(source string) string {
 	return class[1]
 }
 
-// offered are the languages that workers have, by id, each with its version.
-func offered(ctx context.Context, c *facade.Call) ([][2]string, error) {
+// offer is a language that workers have.
+type offer struct {
+	language
+
+	version string
+}
+
+// offered are the languages that workers have.
+func offered(ctx context.Context, c *facade.Call) ([]offer, error) {
 	published, err := c.Client.Runtimes(ctx)
 	if err != nil {
 		return nil, err
 	}
-	list := [][2]string{} // not null
+	return offersOf(published), nil
+}
+
+// offersOf are the languages of published runtimes.
+func offersOf(published []producer.Runtime) (list []offer) {
 	for _, l := range languages {
-		for _, p := range published {
-			if p.Name == l.runtime {
-				list = append(list, [2]string{l.id, p.Version})
+		for _, name := range []string{l.graders, l.runtime} {
+			if i := slices.IndexFunc(published, func(r producer.Runtime) bool { return r.Name == name }); i >= 0 {
+				l.runtime = name
+				list = append(list, offer{l, published[i].Version})
+				break
 			}
 		}
 	}
-	return list, nil
+	return list
 }
 
 // find returns a language that workers have.
-func find(list [][2]string, id string) (language, bool) {
-	id = strings.ToLower(id)
-	if !slices.ContainsFunc(list, func(l [2]string) bool { return l[0] == id }) {
+func find(list []offer, id string) (language, bool) {
+	i := slices.IndexFunc(list, func(o offer) bool { return o.id == strings.ToLower(id) })
+	if i < 0 {
 		return language{}, false
 	}
-	i := slices.IndexFunc(languages, func(l language) bool { return l.id == id })
-	return languages[i], true
+	return list[i].language, true
 }
 
 func listLanguages(w http.ResponseWriter, r *http.Request, c *facade.Call) {
-	list, err := offered(r.Context(), c)
+	offers, err := offered(r.Context(), c)
 	if err != nil {
 		refuse(w, r, c.Host.Problem(r.Context(), err))
 		return
+	}
+	list := [][2]string{} // not null
+	for _, o := range offers {
+		list = append(list, [2]string{o.id, o.version})
 	}
 	facade.Write(w, http.StatusOK, list)
 }

@@ -42,7 +42,7 @@ const maxCPUSeconds = 120
 
 // readRunSpec decodes the body of a run, for the languages offered. It fails with a facade.BadRequest. What is wrong is looked
 // for in Jobe's order.
-func readRunSpec(body []byte, offered [][2]string) (runSpec, error) {
+func readRunSpec(body []byte, offered []offer) (runSpec, error) {
 	var s runSpec
 	if err := facade.CheckEntries(body, maxEntries); err != nil {
 		return s, err

@@ -116,16 +116,26 @@ func readCatalog(ctx context.Context, c *facade.Call) (catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list catalog
+	return catalogOf(set, published), nil
+}
+
+// catalogOf are the languages of published runtimes.
+func catalogOf(set runtimes.Set, published []producer.Runtime) (list catalog) {
+	place := func(runtime string) int {
+		return slices.IndexFunc(published, func(r producer.Runtime) bool { return r.Name == runtime })
+	}
 	for _, l := range languages {
-		i := slices.IndexFunc(published, func(r producer.Runtime) bool { return r.Name == l.runtime })
+		if slices.Contains(l.ids, multiFile) && place(classroom) >= 0 {
+			l.runtime = classroom
+		}
+		i := place(l.runtime)
 		definition, ok := set.Lookup(l.runtime)
 		if i < 0 || !ok {
 			continue
 		}
 		list = append(list, offered{l, published[i].Version, published[i].Limits, definition})
 	}
-	return list, nil
+	return list
 }
 
 // find returns the language that has this id.

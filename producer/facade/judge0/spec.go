@@ -73,8 +73,13 @@ func line(text *string) string {
 	return strings.TrimSpace(forbidden.Replace(*text))
 }
 
-// multiFileRuntimes are whose image a program of several files gets, by the files that it has: there is none with
-// all compilers. The first that fits counts.
+// classroom is the runtime of programs of several files where workers offer it: it has the compilers and interpreters of the
+// others that are named here, so that a program may have files of each.
+const classroom = "classroom"
+
+var inClassroom = []string{"java", "cpp", "c", "node", "php", "python"}
+
+// multiFileRuntimes are whose image a program of several files gets otherwise, by the files that it has. The first that fits counts.
 var multiFileRuntimes = []struct{ extension, runtime string }{
 	{".java", "java"},
 	{".cpp", "cpp"},
@@ -125,6 +130,9 @@ func (s *submission) multiFile(spec *job.Spec, languages catalog) error {
 	spec.Entrypoint = run
 	for _, known := range multiFileRuntimes {
 		there := slices.ContainsFunc(languages, func(o offered) bool { return o.runtime == known.runtime })
+		if spec.Runtime == classroom && slices.Contains(inClassroom, known.runtime) {
+			continue
+		}
 		if there && slices.ContainsFunc(s.unpacked, func(f file) bool { return path.Ext(f.name) == known.extension }) {
 			spec.Runtime = known.runtime
 			break

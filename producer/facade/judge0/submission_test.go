@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/facade"
 	"github.com/glovebox-run/glovebox/runtimes"
 )
@@ -54,6 +55,42 @@ func TestCommands(t *testing.T) {
 	hostile := "a$(id)`id`;id|id&id>f<f"
 	if got := line(&hostile); got != "a(id)ididididff" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestMultiFileRuntime: a program of several files gets an image that has what its files need.
+func TestMultiFileRuntime(t *testing.T) {
+	t.Parallel()
+	set, err := runtimes.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		published, files, want string
+	}{
+		{"bash c cpp java", "run", "bash"},
+		{"bash c cpp java", "run a.c B.java", "java"},
+		{"bash c cpp java", "run a.rs", "bash"},
+		{"bash c cpp java rust classroom", "run", "classroom"},
+		{"bash c cpp java rust classroom", "run a.c B.java", "classroom"},
+		{"bash c cpp java rust classroom", "run a.rs a.c", "rust"},
+	} {
+		var published []producer.Runtime
+		for name := range strings.FieldsSeq(tt.published) {
+			published = append(published, producer.Runtime{Name: name})
+		}
+		list := catalogOf(set, published)
+		o, ok := list.find(multiFile)
+		if !ok {
+			t.Fatalf("%s: no language %d", tt.published, multiFile)
+		}
+		s := &submission{LanguageID: multiFile}
+		for name := range strings.FieldsSeq(tt.files) {
+			s.unpacked = append(s.unpacked, file{name: name})
+		}
+		if spec, err := s.spec(o, list); err != nil || spec.Runtime != tt.want {
+			t.Errorf("%s: %s: got %s, %v, want %s", tt.published, tt.files, spec.Runtime, err, tt.want)
+		}
 	}
 }
 

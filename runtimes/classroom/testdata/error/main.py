@@ -1,0 +1,2 @@
+print("before")
+raise ValueError("on purpose")
