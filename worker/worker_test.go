@@ -353,20 +353,35 @@ func TestBytesStored(t *testing.T) {
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	g := start(t, nil)
-	id := g.submit(job.Spec{Runtime: "bash", Source: "sleep 60", Limits: job.Limits{WallMS: 100_000}})
-	g.state(id, job.Running)
-	time.Sleep(300 * time.Millisecond) // somewhere in its start or run
-	began := time.Now()
-	if _, err := g.records.Cancel(t.Context(), id, nil); err != nil {
-		t.Fatal(err)
+	soon(t, func() time.Duration {
+		id := g.submit(job.Spec{Runtime: "bash", Source: "sleep 60", Limits: job.Limits{WallMS: 100_000}})
+		g.state(id, job.Running)
+		time.Sleep(300 * time.Millisecond) // somewhere in its start or run
+		began := time.Now()
+		if _, err := g.records.Cancel(t.Context(), id, nil); err != nil {
+			t.Fatal(err)
+		}
+		r := g.result(id)
+		if r.Status != job.Canceled || r.ExitCode != nil {
+			t.Errorf("got %+v", r)
+		}
+		return time.Since(began)
+	})
+}
+
+// soon fails the test if a cancel takes as long each time as if the worker was not told: it looks after 10 s. Once, the
+// machine may have stood still.
+func soon(t *testing.T, cancel func() time.Duration) {
+	t.Helper()
+	const most = 8 * time.Second
+	for try := range 3 {
+		took := cancel()
+		if took <= most {
+			return
+		}
+		t.Logf("try %d: a cancel took %s", try, took)
 	}
-	r := g.result(id)
-	if r.Status != job.Canceled || r.ExitCode != nil {
-		t.Errorf("got %+v", r)
-	}
-	if took := time.Since(began); took > 8*time.Second { // a worker that isn't told looks after 10 s
-		t.Errorf("a cancel took %s", took)
-	}
+	t.Errorf("each of three cancels took more than %s", most)
 }
 
 // A job that runs at its deadline ends as one that waits then: canceled, and with the reason.
