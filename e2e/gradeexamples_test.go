@@ -19,8 +19,8 @@ func TestGradeExamples(t *testing.T) {
 		t.Fatalf("got the examples %v, %v", examples, err)
 	}
 	for _, example := range examples {
-		if name := filepath.Base(filepath.Dir(example)); testing.Short() && (name == "climate" || name == "goldbach") {
-			continue
+		if name := filepath.Base(filepath.Dir(example)); testing.Short() && name != "roman" {
+			continue // a submission that waits does so in each of 50 tests
 		}
 		dir := filepath.Dir(example)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
