@@ -47,7 +47,7 @@ func (g *glovebox) sandboxes(ids []string) []string {
 // release lets the held jobs in these containers end.
 func (g *glovebox) release(containers []string) {
 	g.tb.Helper()
-	ctx, cancel := context.WithTimeout(g.tb.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(g.tb.Context(), gbtest.Patience)
 	defer cancel()
 	var all sync.WaitGroup
 	for _, c := range containers {
@@ -78,7 +78,7 @@ func (g *glovebox) release(containers []string) {
 func TestTermWithEightJobs(t *testing.T) {
 	t.Parallel()
 	g := start(t, options{noWorker: true})
-	first := g.startWorker("GLOVEBOX_CONCURRENCY=8", "GLOVEBOX_MEMORY_MB=8192", "GLOVEBOX_GRACE_SECONDS=40")
+	first := g.startWorker("GLOVEBOX_CONCURRENCY=8", "GLOVEBOX_MEMORY_MB=8192", "GLOVEBOX_GRACE_SECONDS=60")
 	var quick, slow []string
 	for i := range 4 {
 		quick = append(quick, g.submit(held(fmt.Sprintf("quick %d", i))))

@@ -369,7 +369,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// soon fails the test if a cancel takes as long each time as if the worker was not told: it looks after 10 s. Once, the
+// soon fails the test if a cancel takes as long each time as if the worker was not told: it looks after 10 s. Twice, the
 // machine may have stood still.
 func soon(t *testing.T, cancel func() time.Duration) {
 	t.Helper()

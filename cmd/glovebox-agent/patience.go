@@ -2,20 +2,25 @@ package main
 
 import "time"
 
-// leastLooks is how often it is looked, at least, before something is given up.
+// leastLooks is how many times a loop looks, at least, before it gives up.
 const leastLooks = 50
 
-// patience is for how long it is looked whether something has happened. A machine that stood still for that long has given
-// it no time: so it is looked so many times, too.
+// patience bounds a loop that waits for something. A machine that stands still gives it no time, so a look uses up no more
+// than its part.
 type patience struct {
-	until time.Time
-	looks int
+	left time.Duration
+	most time.Duration // that a look uses up
+	last time.Time
 }
 
-func patientFor(d time.Duration) *patience { return &patience{until: time.Now().Add(d)} }
+func patientFor(d time.Duration) *patience {
+	return &patience{left: d, most: d / leastLooks, last: time.Now()}
+}
 
-// isOver is called with each look, and reports whether it was the last one.
+// isOver counts a look, and reports whether to give up.
 func (p *patience) isOver() bool {
-	p.looks++
-	return p.looks > leastLooks && time.Now().After(p.until)
+	now := time.Now()
+	p.left -= min(now.Sub(p.last), p.most)
+	p.last = now
+	return p.left <= 0
 }

@@ -91,7 +91,7 @@ type API struct {
 	bodyLimit  int64
 	batchLimit int64
 	bodyTime   time.Duration                                      // that the sender of a batch may take, and more as bytes come
-	smallTime  time.Duration                                      // that of a small body may take
+	smallTime  time.Duration                                      // that the sender of a small body may take
 	observe    func(route string, status int, took time.Duration) // or nil
 	tracer     *tracing.Tracer                                    // or nil
 	log        *slog.Logger

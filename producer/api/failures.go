@@ -29,7 +29,7 @@ const (
 
 // failures counts, by address, requests whose token nobody has.
 type failures struct {
-	share time.Duration // failureShare
+	share time.Duration // failureShare, except in tests
 
 	mu sync.Mutex
 	of map[netip.Prefix]*tries

@@ -167,7 +167,7 @@ func TestClientsLeave(t *testing.T) {
 	}
 }
 
-// counting is a listener that counts.
+// counting is a listener that counts what it accepts.
 type counting struct {
 	net.Listener
 
@@ -216,7 +216,7 @@ func TestServeEnds(t *testing.T) {
 		}
 		waited <- a
 	}()
-	gbtest.Eventually(t, "it is connected", func() bool { return counted.accepted.Load() == 2 }) // where it doesn't wait yet, the answer is the same
+	gbtest.Eventually(t, "it is connected", func() bool { return counted.accepted.Load() >= 2 }) // where it doesn't wait yet, the answer is the same
 	start := time.Now()
 	cancel()
 	if err := <-served; err != nil || time.Since(start) > gbtest.AtOnce {

@@ -17,7 +17,7 @@ import (
 type language struct {
 	id      string
 	runtime string // ours
-	// graders is the runtime in its place where workers offer that: one with the other languages, for programs that call their compilers.
+	// graders is the runtime that is used instead where workers offer it: it has the compilers that graders call.
 	graders string
 	file    string // the source's name, unless the client has one
 	// memoryMB is the default of memorylimit, MB of address space; 0 for languages that reserve more of it than

@@ -77,7 +77,7 @@ func line(text *string) string {
 // others that are named here, so that a program may have files of each.
 const classroom = "classroom"
 
-var inClassroom = []string{"java", "cpp", "c", "node", "php", "python"}
+var inClassroom = []string{"java", "cpp", "c", "node", "php", "ruby", "perl", "python"}
 
 // multiFileRuntimes are whose image a program of several files gets otherwise, by the files that it has. The first that fits counts.
 var multiFileRuntimes = []struct{ extension, runtime string }{
@@ -130,11 +130,10 @@ func (s *submission) multiFile(spec *job.Spec, languages catalog) error {
 	spec.Entrypoint = run
 	for _, known := range multiFileRuntimes {
 		there := slices.ContainsFunc(languages, func(o offered) bool { return o.runtime == known.runtime })
-		if spec.Runtime == classroom && slices.Contains(inClassroom, known.runtime) {
-			continue
-		}
 		if there && slices.ContainsFunc(s.unpacked, func(f file) bool { return path.Ext(f.name) == known.extension }) {
-			spec.Runtime = known.runtime
+			if spec.Runtime != classroom || !slices.Contains(inClassroom, known.runtime) {
+				spec.Runtime = known.runtime
+			}
 			break
 		}
 	}

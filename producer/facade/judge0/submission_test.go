@@ -73,7 +73,8 @@ func TestMultiFileRuntime(t *testing.T) {
 		{"bash c cpp java", "run a.rs", "bash"},
 		{"bash c cpp java rust classroom", "run", "classroom"},
 		{"bash c cpp java rust classroom", "run a.c B.java", "classroom"},
-		{"bash c cpp java rust classroom", "run a.rs a.c", "rust"},
+		{"bash c cpp java rust classroom", "run a.rs", "rust"},
+		{"bash cpp lua classroom", "run main.cpp x.lua", "classroom"},
 	} {
 		var published []producer.Runtime
 		for name := range strings.FieldsSeq(tt.published) {
@@ -91,6 +92,15 @@ func TestMultiFileRuntime(t *testing.T) {
 		if spec, err := s.spec(o, list); err != nil || spec.Runtime != tt.want {
 			t.Errorf("%s: %s: got %s, %v, want %s", tt.published, tt.files, spec.Runtime, err, tt.want)
 		}
+	}
+}
+
+// TestCompileTime: a compiler has half a minute, however little time its program may have.
+func TestCompileTime(t *testing.T) {
+	t.Parallel()
+	s := &submission{WallTime: 1, CPUTime: 1, most: boundsOf(job.DefaultMaximums)}
+	if l := s.limits(); l.CompileWallMS != 30_000 || l.WallMS != 1000 {
+		t.Errorf("got %+v", l)
 	}
 }
 

@@ -130,7 +130,7 @@ func TestCancelWhileTheSinkBlocks(t *testing.T) {
 func TestCancelWhileItRuns(t *testing.T) {
 	t.Parallel()
 	sandboxes := open(t)
-	p := program("print('on', flush=True); import time; time.sleep(100)", limits(job.Limits{WallMS: 100_000}))
+	p := program("print('on', flush=True); import time; time.sleep(1000)", limits(job.Limits{WallMS: 1_000_000}))
 	p.Image = suite.image
 	p.JobID = "canceled"
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,7 +10,9 @@ programs = {
     "main.js": ("console.log('JavaScript')\n", "node main.js"),
     "main.php": ("<?php echo \"PHP\\n\";\n", "php main.php"),
     "main.sql": ("SELECT 'SQL';\n", "sqlite3 :memory: <main.sql"),
-    "main.sh": ("echo Bash\n", "bash main.sh"),
+    "main.rb": ("puts 'Ruby'\n", "ruby main.rb"),
+    "main.pl": ("print \"Perl\\n\"\n", "perl main.pl"),
+    "main.sh": ("echo '{\"a\": \"Bash\"}' | jq -r .a\n", "bash main.sh"),
 }
 for name, (source, command) in programs.items():
     with open(name, "w", encoding="utf-8") as f:
