@@ -21,7 +21,7 @@ import (
 
 // interpreter is a process of a session that executes code, turn by turn. It gets each piece on its control socket, a line
 // with a token before it and a NUL behind it, and answers with a NUL, the token, a space, an exit code in decimal digits and a NUL. Before that it
-// says what the code shows: a NUL, the token, a space, a JSON object and a NUL each. What it says
+// says what the code shows: a NUL, the token, a space, a JSON object and a NUL each; or that it ends ([endsWord]). What it says
 // there is the program's word, as what it prints: code of the session can find the token and say it, too. That ends the turn
 // early, and no other: each has a token of its own.
 type interpreter struct {
@@ -119,14 +119,14 @@ func (i *interpreter) tell(code []byte) telling {
 }
 
 // hear tells what is left of the code, and returns what the answer comes from, closed without one if the
-// interpreter has no control socket any more. What it shows before is shown's.
-func (i *interpreter) hear(t telling, shown *shown) <-chan int {
-	answer := make(chan int, 1)
+// interpreter has no control socket any more. What it shows before is shown's. ends is closed when it says that it ends.
+func (i *interpreter) hear(t telling, shown *shown) (answer <-chan int, ends <-chan struct{}) {
+	said, ending := make(chan int, 1), make(chan struct{})
 	over := make(chan struct{})
 	i.told = over
 	go func() {
 		defer close(over)
-		defer close(answer)
+		defer close(said)
 		if t.err != nil {
 			return
 		}
@@ -135,11 +135,11 @@ func (i *interpreter) hear(t telling, shown *shown) <-chan int {
 				return
 			}
 		}
-		if exitCode, err := i.readAnswer(t.token, shown); err == nil {
-			answer <- exitCode
+		if exitCode, err := i.readAnswer(t.token, shown, sync.OnceFunc(func() { close(ending) })); err == nil {
+			said <- exitCode
 		}
 	}()
-	return answer
+	return said, ending
 }
 
 // writeNow writes what can be written without waiting.
@@ -155,8 +155,12 @@ func writeNow(f *os.File, p []byte) (n int, err error) {
 	return max(n, 0), errors.Join(controlErr, err)
 }
 
-// readAnswer returns the exit code that comes with the token. What comes with it before is shown, and whatever else is said is dropped.
-func (i *interpreter) readAnswer(token string, shown *shown) (int, error) {
+// endsWord is what an interpreter says that starts anew in its own process: until its answer it must not be interrupted.
+const endsWord = "ends"
+
+// readAnswer returns the exit code that comes with the token. What comes with it before is shown, unless it says that the
+// interpreter ends, and whatever else is said is dropped.
+func (i *interpreter) readAnswer(token string, shown *shown, ends func()) (int, error) {
 	for {
 		word, err := i.nextWord(token + " ")
 		if err != nil {
@@ -168,6 +172,10 @@ func (i *interpreter) readAnswer(token string, shown *shown) (int, error) {
 		}
 		if code, err := strconv.ParseUint(string(said), 10, 8); err == nil {
 			return int(code), nil
+		}
+		if string(said) == endsWord {
+			ends()
+			continue
 		}
 		if err := shown.add(said); err != nil {
 			return 0, err

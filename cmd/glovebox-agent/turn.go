@@ -47,6 +47,8 @@ const (
 	// maxInterrupts is how often it is, before its interpreter is killed: a signal can come while an interpreter
 	// has no handler for it, or while Bash starts the program that it then waits for.
 	maxInterrupts = 3
+	// endPatience is how long an interpreter may take to start anew that says so: with the interrupts before it, less than the worker's grace.
+	endPatience = 5 * time.Second
 )
 
 // queueTurn hands over the turn that has come.
@@ -186,13 +188,13 @@ func (s *session) execute(c *contexts, i *interpreter, t turn) (agentwire.Exit, 
 		return agentwire.Exit{}, err
 	}
 	shown := &shown{send: func(p []byte) error { return s.sendBulk(agentwire.TypeShown, p) }}
-	word := i.hear(told, shown)
+	word, ends := i.hear(told, shown)
 	stop := make(chan agentwire.Cause, 4) // more than there are senders: no sender waits
 	output := c.pump(s.stream(agentwire.TypeStdout, c.start), s.stream(agentwire.TypeStderr, c.start), stop)
 	watched := watchGroup(c.group, watchLimits{
 		memory: memoryLimit, cpu: before + cpuLimit(c.start.Limits), processes: maxProcesses(c.start.Limits.Processes),
 	}, stop)
-	exit := s.await(i, t, word, stop)
+	exit := s.await(i, t, word, ends, stop)
 	exit.Usage.WallMS = time.Since(began).Milliseconds()
 	if !exit.Lost && !stopAll(i.pid) { // they can't be kept from running
 		c.endAll()
@@ -254,12 +256,12 @@ func (s *session) execute(c *contexts, i *interpreter, t turn) (agentwire.Exit, 
 
 // await waits until the interpreter says that the code has ended, or has ended itself. Code that has had its
 // time, has printed too much or is to be interrupted gets a SIGINT. If that does not help, or the limit is one that can't
-// wait, the state is lost.
-func (s *session) await(i *interpreter, t turn, word <-chan int, stop <-chan agentwire.Cause) agentwire.Exit {
+// wait, the state is lost. An interpreter that ends, to start anew, is not interrupted any more: it would die of that.
+func (s *session) await(i *interpreter, t turn, word <-chan int, ends <-chan struct{}, stop <-chan agentwire.Cause) agentwire.Exit {
 	exit := agentwire.Exit{Cause: agentwire.Exited}
 	timer := time.NewTimer(t.wall)
 	defer timer.Stop()
-	interrupts := 0
+	interrupts, ending := 0, false
 	for {
 		var cause agentwire.Cause
 		select {
@@ -269,6 +271,13 @@ func (s *session) await(i *interpreter, t turn, word <-chan int, stop <-chan age
 				return exit
 			}
 			word = nil // the interpreter can't say any more: its end will
+			continue
+		case <-ends:
+			ends, ending = nil, true
+			if interrupts > 0 {
+				interrupts = maxInterrupts
+				timer.Reset(endPatience)
+			}
 			continue
 		case ended := <-i.main:
 			exit.Lost = true
@@ -295,7 +304,17 @@ func (s *session) await(i *interpreter, t turn, word <-chan int, stop <-chan age
 			exit.Lost, exit.ExitCode, exit.Signal = true, 128+int(syscall.SIGKILL), "SIGKILL"
 			return exit
 		}
-		if interrupts == 0 || cause == agentwire.Wall {
+		select {
+		case <-ends:
+			ends, ending = nil, true
+		default:
+		}
+		switch {
+		case interrupts > 0 && cause != agentwire.Wall:
+		case ending:
+			interrupts = maxInterrupts
+			timer.Reset(endPatience)
+		default:
 			i.interrupt()
 			interrupts++
 			timer.Reset(interruptPatience)

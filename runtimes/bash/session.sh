@@ -62,7 +62,7 @@ builtin read -r -N 100000 __glovebox_next <<'TEXT'
     builtin eval "$__glovebox_trap"
     __glovebox_traps_exit=1
   fi
-  builtin trap 'builtin exit 130' INT
+  builtin trap 'builtin trap : INT; builtin exit 130' INT # a second one would end what the shell does as it ends
   if [[ $__glovebox_traps || $__glovebox_set == *[xv]* ]]; then # not before, or they would show what is done here
     __glovebox_traps+=$'\n'${__glovebox_set:+builtin set -$__glovebox_set}
     __glovebox_piece="builtin eval ${__glovebox_traps@Q}; $__glovebox_piece"
@@ -98,7 +98,8 @@ builtin read -r -N 100000 __glovebox_keep <<'TEXT'
   if ((${#FUNCNAME[@]} == 0)); then # else those of the function
     __glovebox_traps=$(builtin trap -p EXIT HUP INT DEBUG ERR RETURN)
     __glovebox_traps=${__glovebox_traps/"trap -- ':' SIGHUP"}
-    __glovebox_traps=${__glovebox_traps/"trap -- 'builtin exit 130' SIGINT"}
+    __glovebox_traps=${__glovebox_traps/"trap -- 'builtin trap : INT; builtin exit 130' SIGINT"}
+    ((__glovebox_code != 130)) || __glovebox_traps=${__glovebox_traps/"trap -- ':' SIGINT"}
     __glovebox_args=("$@")
   fi
   builtin trap '' INT
@@ -149,6 +150,8 @@ builtin read -r -N 100000 __glovebox_end <<'TEXT'
     )
     __glovebox_code=$? __glovebox_at_exit=''
   fi
+  # An interrupt would end the bash that begins, before it has read its first line.
+  builtin printf '\0%s ends\0' "$__glovebox_token" >&59
   ((${#FUNCNAME[@]} == 0)) || __glovebox_leave_functions 2>/dev/null
   __glovebox_piece=$(__glovebox_state 2>/dev/null)
   for ((__glovebox_n = 1; __glovebox_n < 65; __glovebox_n++)); do builtin trap - "$__glovebox_n"; done
