@@ -27,6 +27,9 @@ type bench struct {
 // Without that it measures as little as it can, and proves that it would.
 func TestBench(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("without its figures it shows only that it runs: make bench, make test-long")
+	}
 	b := &bench{t: t, began: time.Now(), table: &table{}}
 	path := os.Getenv("GLOVEBOX_BENCH_TABLE")
 	if path == "" {

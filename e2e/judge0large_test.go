@@ -16,6 +16,9 @@ import (
 // more than one tenant's answers may take of the api's memory together.
 func TestJudge0Large(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it prints 150 MB: make test-long")
+	}
 	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=judge0"}})
 	j := judge0{g, g.url + "/judge0", g.token}
 	const n, each = 12, 4 << 20
