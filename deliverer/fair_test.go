@@ -85,18 +85,13 @@ func TestHangingPortsOfAnotherTenant(t *testing.T) {
 			b.endOf(t, "acme", "http://127.0.0.1:"+port, nil)
 		}
 	}
-	for deadline := time.Now().Add(gbtest.Patience); ; time.Sleep(10 * time.Millisecond) {
+	gbtest.Eventually(t, "8 attempts are under way, its share alone", func() bool {
 		under := 0
 		for _, n := range ports {
 			under += n()
 		}
-		if under >= 8 { // its share alone
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d attempts are under way, want 8", under)
-		}
-	}
+		return under >= 8
+	})
 	for range 3 {
 		if took := b.takes(t, quick.URL); took > gbtest.AtOnce { // behind one that hangs: gbtest.Patience
 			t.Errorf("another tenant's delivery took %s", took)
@@ -121,15 +116,10 @@ func TestManySlowHostsOfAnotherTenant(t *testing.T) {
 	b.run(t)
 	first := b.takes(t, quick.URL) // all of acme's came before it
 	inspector := asynq.NewInspectorFromRedisClient(b.Records.Redis())
-	for deadline := time.Now().Add(gbtest.Patience); ; time.Sleep(10 * time.Millisecond) {
+	gbtest.Eventually(t, "the tenant's share of attempts is under way", func() bool {
 		queue, err := inspector.GetQueueInfo(queue.DeliveryBacklog)
-		if err == nil && under() == 128 && queue.Pending < 100 { // some are put off once more
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d attempts are under way, want the tenant's share; %+v, %v", under(), queue, err)
-		}
-	}
+		return err == nil && under() == 128 && queue.Pending < 100 // some are put off once more
+	})
 	passed := time.Since(began)
 	var beside []time.Duration
 	for range 5 {

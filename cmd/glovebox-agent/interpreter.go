@@ -119,14 +119,14 @@ func (i *interpreter) tell(code []byte) telling {
 }
 
 // hear tells what is left of the code, and returns what the answer comes from, closed without one if the
-// interpreter has no control socket any more. What it shows before is shown's. ends is closed when it says that it ends.
-func (i *interpreter) hear(t telling, shown *shown) (answer <-chan int, ends <-chan struct{}) {
-	said, ending := make(chan int, 1), make(chan struct{})
+// interpreter has no control socket any more; and what tells that it ends, where it says so. What it shows before is shown's.
+func (i *interpreter) hear(t telling, shown *shown) (<-chan int, <-chan struct{}) {
+	answer, ends := make(chan int, 1), make(chan struct{}, 1)
 	over := make(chan struct{})
 	i.told = over
 	go func() {
 		defer close(over)
-		defer close(said)
+		defer close(answer)
 		if t.err != nil {
 			return
 		}
@@ -135,11 +135,11 @@ func (i *interpreter) hear(t telling, shown *shown) (answer <-chan int, ends <-c
 				return
 			}
 		}
-		if exitCode, err := i.readAnswer(t.token, shown, sync.OnceFunc(func() { close(ending) })); err == nil {
-			said <- exitCode
+		if exitCode, err := i.readAnswer(t.token, shown, ends); err == nil {
+			answer <- exitCode
 		}
 	}()
-	return said, ending
+	return answer, ends
 }
 
 // writeNow writes what can be written without waiting.
@@ -160,7 +160,7 @@ const endsWord = "ends"
 
 // readAnswer returns the exit code that comes with the token. What comes with it before is shown, unless it says that the
 // interpreter ends, and whatever else is said is dropped.
-func (i *interpreter) readAnswer(token string, shown *shown, ends func()) (int, error) {
+func (i *interpreter) readAnswer(token string, shown *shown, ends chan<- struct{}) (int, error) {
 	for {
 		word, err := i.nextWord(token + " ")
 		if err != nil {
@@ -174,7 +174,10 @@ func (i *interpreter) readAnswer(token string, shown *shown, ends func()) (int, 
 			return int(code), nil
 		}
 		if string(said) == endsWord {
-			ends()
+			select {
+			case ends <- struct{}{}:
+			default: // once is enough
+			}
 			continue
 		}
 		if err := shown.add(said); err != nil {

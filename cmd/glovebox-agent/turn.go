@@ -261,7 +261,7 @@ func (s *session) await(i *interpreter, t turn, word <-chan int, ends <-chan str
 	exit := agentwire.Exit{Cause: agentwire.Exited}
 	timer := time.NewTimer(t.wall)
 	defer timer.Stop()
-	interrupts, ending := 0, false
+	interrupts := 0
 	for {
 		var cause agentwire.Cause
 		select {
@@ -273,7 +273,7 @@ func (s *session) await(i *interpreter, t turn, word <-chan int, ends <-chan str
 			word = nil // the interpreter can't say any more: its end will
 			continue
 		case <-ends:
-			ends, ending = nil, true
+			ends = nil
 			if interrupts > 0 {
 				interrupts = maxInterrupts
 				timer.Reset(endPatience)
@@ -304,14 +304,14 @@ func (s *session) await(i *interpreter, t turn, word <-chan int, ends <-chan str
 			exit.Lost, exit.ExitCode, exit.Signal = true, 128+int(syscall.SIGKILL), "SIGKILL"
 			return exit
 		}
-		select {
+		select { // it may have said so meanwhile
 		case <-ends:
-			ends, ending = nil, true
+			ends = nil
 		default:
 		}
 		switch {
 		case interrupts > 0 && cause != agentwire.Wall:
-		case ending:
+		case ends == nil:
 			interrupts = maxInterrupts
 			timer.Reset(endPatience)
 		default:

@@ -78,17 +78,11 @@ func TestSingleJobBesideALongQueue(t *testing.T) {
 			t.Fatal("the single job did not start at all")
 		}
 	}
-	for deadline := time.Now().Add(gbtest.Patience); ; time.Sleep(20 * time.Millisecond) {
+	gbtest.Eventually(t, "all jobs have ended", func() bool {
 		mu.Lock()
-		n := ended["long"]
-		mu.Unlock()
-		if n == long {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("of %d jobs %d have ended", long, n)
-		}
-	}
+		defer mu.Unlock()
+		return ended["long"] == long
+	})
 }
 
 // Many tenants with long queues hold up nobody either, also when they come at once: a newcomer's
@@ -157,17 +151,11 @@ func TestNewcomerBesideManyLongQueues(t *testing.T) {
 			t.Fatal("a newcomer's job did not start at all")
 		}
 	}
-	for deadline := time.Now().Add(gbtest.Patience); ; time.Sleep(20 * time.Millisecond) {
+	gbtest.Eventually(t, "all jobs have ended", func() bool {
 		mu.Lock()
-		n := ended
-		mu.Unlock()
-		if n == tenants*long+5 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("of %d jobs %d have ended", tenants*long+5, n)
-		}
-	}
+		defer mu.Unlock()
+		return ended == tenants*long+5
+	})
 }
 
 func TestFairShare(t *testing.T) {

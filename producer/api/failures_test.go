@@ -27,7 +27,7 @@ func made(i int) string { return fmt.Sprintf("gb_nobody%d_%s", i, strings.Repeat
 func TestWrongTokensAreThrottled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.api.SetFailureShare(time.Hour) // on a busy machine, too, no more than the burst is looked up
+	w.api.SetFailureShare(time.Hour) // so that only the burst is looked up, however slow the machine is
 	good, _ := w.tenant(t, "acme", job.Terms{})
 	get := func(token string, headers ...string) answer {
 		return w.do(t, "GET", "/v1/runtimes", http.NoBody, append([]string{as(token)}, headers...)...)
