@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,14 +22,15 @@ import (
 
 // interpreter is a process of a session that executes code, turn by turn. It gets each piece on its control socket, a line
 // with a token before it and a NUL behind it, and answers with a NUL, the token, a space, an exit code in decimal digits and a NUL. Before that it
-// says what the code shows: a NUL, the token, a space, a JSON object and a NUL each; or that it ends ([endsWord]). What it says
+// says what the code shows: a NUL, the token, a space, a JSON object and a NUL each; or that it masks interrupts ([maskWord]). What it says
 // there is the program's word, as what it prints: code of the session can find the token and say it, too. That ends the turn
 // early, and no other: each has a token of its own.
 type interpreter struct {
 	pid     int
 	pipes   pipes
 	control *os.File
-	answers *bufio.Reader // of control
+	ear     *ear
+	answers *bufio.Reader // of ear
 	main    chan mainExit
 	failure *execFailure
 	// generation is its number in its context, and mark the cgroup by which its processes are known; "": all that have none.
@@ -38,6 +40,8 @@ type interpreter struct {
 	extraMemory int64
 	// told is closed when nothing is told or heard any more in its last turn.
 	told chan struct{}
+	// masks says that it has masked interrupts once, and masked that it does now.
+	masks, masked atomic.Bool
 }
 
 // launch starts an interpreter. Its CPU time is that of all its turns, so only the agent's own watch bounds it.
@@ -84,7 +88,8 @@ func newControl() (ours, theirs *os.File, err error) {
 func newInterpreter(control *os.File) *interpreter {
 	told := make(chan struct{})
 	close(told)
-	return &interpreter{control: control, answers: bufio.NewReader(control), main: make(chan mainExit, 1), told: told}
+	hears := &ear{control: control}
+	return &interpreter{control: control, ear: hears, answers: bufio.NewReader(hears), main: make(chan mainExit, 1), told: told}
 }
 
 // preparedInterpreter is the process that was prepared and has become the session's. Its memory is kept by nobody else from here on: nothing waits
@@ -119,9 +124,9 @@ func (i *interpreter) tell(code []byte) telling {
 }
 
 // hear tells what is left of the code, and returns what the answer comes from, closed without one if the
-// interpreter has no control socket any more; and what tells that it ends, where it says so. What it shows before is shown's.
-func (i *interpreter) hear(t telling, shown *shown) (<-chan int, <-chan struct{}) {
-	answer, ends := make(chan int, 1), make(chan struct{}, 1)
+// interpreter has no control socket any more. What it shows before is shown's.
+func (i *interpreter) hear(t telling, shown *shown) <-chan int {
+	answer := make(chan int, 1)
 	over := make(chan struct{})
 	i.told = over
 	go func() {
@@ -135,11 +140,11 @@ func (i *interpreter) hear(t telling, shown *shown) (<-chan int, <-chan struct{}
 				return
 			}
 		}
-		if exitCode, err := i.readAnswer(t.token, shown, ends); err == nil {
+		if exitCode, err := i.readAnswer(t.token, shown); err == nil {
 			answer <- exitCode
 		}
 	}()
-	return answer, ends
+	return answer
 }
 
 // writeNow writes what can be written without waiting.
@@ -155,12 +160,16 @@ func writeNow(f *os.File, p []byte) (n int, err error) {
 	return max(n, 0), errors.Join(controlErr, err)
 }
 
-// endsWord is what an interpreter says that starts anew in its own process: until its answer it must not be interrupted.
-const endsWord = "ends"
+// An interpreter that an interrupt would end for a while, or that would miss it, says maskWord, and unmaskWord when it can be interrupted again. What it has
+// said last holds for the next turn, too.
+const (
+	maskWord   = "mask"
+	unmaskWord = "unmask"
+)
 
-// readAnswer returns the exit code that comes with the token. What comes with it before is shown, unless it says that the
-// interpreter ends, and whatever else is said is dropped.
-func (i *interpreter) readAnswer(token string, shown *shown, ends chan<- struct{}) (int, error) {
+// readAnswer returns the exit code that comes with the token. What comes with it before is shown, unless it is about interrupts, and whatever else is
+// said is dropped.
+func (i *interpreter) readAnswer(token string, shown *shown) (int, error) {
 	for {
 		word, err := i.nextWord(token + " ")
 		if err != nil {
@@ -173,15 +182,16 @@ func (i *interpreter) readAnswer(token string, shown *shown, ends chan<- struct{
 		if code, err := strconv.ParseUint(string(said), 10, 8); err == nil {
 			return int(code), nil
 		}
-		if string(said) == endsWord {
-			select {
-			case ends <- struct{}{}:
-			default: // once is enough
+		switch string(said) {
+		case maskWord:
+			i.masks.Store(true)
+			i.masked.Store(true)
+		case unmaskWord:
+			i.masked.Store(false)
+		default:
+			if err := shown.add(said); err != nil {
+				return 0, err
 			}
-			continue
-		}
-		if err := shown.add(said); err != nil {
-			return 0, err
 		}
 	}
 }
@@ -205,9 +215,6 @@ func (i *interpreter) nextWord(begin string) (word []byte, err error) {
 		}
 	}
 }
-
-// interrupt sends SIGINT to the interpreter and to what it has started in its process group.
-func (i *interpreter) interrupt() { _ = syscall.Kill(-i.pid, syscall.SIGINT) }
 
 // dead reports whether the interpreter has ended, also where nobody has waited for it yet.
 func (i *interpreter) dead() bool {

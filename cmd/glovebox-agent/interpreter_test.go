@@ -12,9 +12,9 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// spoken has an interpreter say words in one turn, in which TOKEN stands for its token, and returns what is shown, whether it said that
-// it ends, and the exit code; -1 if none came.
-func spoken(t *testing.T, words ...string) (text string, ended bool, code int, s *shown) {
+// spoken has an interpreter say words in one turn, in which TOKEN stands for its token, and returns what is shown, whether it masks
+// interrupts, and the exit code; -1 if none came.
+func spoken(t *testing.T, words ...string) (text string, masked bool, code int, s *shown) {
 	t.Helper()
 	ours, theirs, err := newControl()
 	if err != nil {
@@ -23,7 +23,7 @@ func spoken(t *testing.T, words ...string) (text string, ended bool, code int, s
 	var sent bytes.Buffer
 	s = &shown{send: func(p []byte) error { _, err := sent.Write(p); return err }}
 	i := newInterpreter(ours)
-	answer, ends := i.hear(i.tell(nil), s)
+	answer := i.hear(i.tell(nil), s)
 	token, err := bufio.NewReader(theirs).ReadString(0)
 	token, _, isLine := strings.Cut(token, "\n")
 	if err != nil || !isLine {
@@ -47,12 +47,7 @@ func spoken(t *testing.T, words ...string) (text string, ended bool, code int, s
 	if err := <-said; err != nil && code < 0 {
 		t.Fatal(err)
 	}
-	select {
-	case <-ends:
-		ended = true
-	default:
-	}
-	return sent.String(), ended, code, s
+	return sent.String(), i.masked.Load(), code, s
 }
 
 // TestInterpreterWords: what an interpreter says with its token is passed on, a line each, within the bounds; the rest is counted, or dropped where it is no
@@ -66,12 +61,13 @@ func TestInterpreterWords(t *testing.T) {
 		text    string
 		code    int
 		leftOut int
-		ends    bool
+		masked  bool
 	}{
 		"an answer":           {words: []string{"\x00TOKEN 3\x00"}, code: 3},
 		"results":             {words: []string{"\x00TOKEN {\"a\":1}\x00\x00TOKEN {}\x00", "\x00TOKEN 0\x00"}, text: "{\"a\":1}\n{}\n"},
-		"its end":             {words: []string{"\x00TOKEN ends\x00\x00TOKEN ends\x00", "\x00TOKEN 130\x00"}, code: 130, ends: true},
-		"another's end":       {words: []string{"\x00OTHER ends\x00", "\x00TOKEN 1\x00"}, code: 1},
+		"a mask":              {words: []string{"\x00TOKEN mask\x00\x00TOKEN mask\x00", "\x00TOKEN 130\x00"}, code: 130, masked: true},
+		"no mask any more":    {words: []string{"\x00TOKEN mask\x00\x00TOKEN unmask\x00", "\x00TOKEN 0\x00"}},
+		"another's mask":      {words: []string{"\x00OTHER mask\x00", "\x00TOKEN 1\x00"}, code: 1},
 		"another's":           {words: []string{"\x00OTHER {}\x00\x00OTHER 1\x00noise\x00", "\x00TOKEN 2\x00"}, code: 2},
 		"more than one line":  {words: []string{"\x00TOKEN {\n}\x00", "\x00TOKEN 0\x00"}, leftOut: 1},
 		"no exit code":        {words: []string{"\x00TOKEN 256\x00\x00TOKEN -1\x00", "\x00TOKEN 1\x00"}, text: "256\n-1\n", code: 1},
@@ -84,8 +80,8 @@ func TestInterpreterWords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text, ended, code, s := spoken(t, c.words...)
-			if text != c.text || ended != c.ends || code != c.code || s.leftOut != c.leftOut {
+			text, masked, code, s := spoken(t, c.words...)
+			if text != c.text || masked != c.masked || code != c.code || s.leftOut != c.leftOut {
 				t.Errorf("got %.100q, %d and %d left out, want %.100q, %d and %d", text, code, s.leftOut, c.text, c.code, c.leftOut)
 			}
 		})

@@ -47,8 +47,10 @@ const (
 	// maxInterrupts is how often it is, before its interpreter is killed: a signal can come while an interpreter
 	// has no handler for it, or while Bash starts the program that it then waits for.
 	maxInterrupts = 3
-	// endPatience is how long an interpreter may take to start anew that says so: with the interrupts before it, less than the worker's grace.
-	endPatience = 5 * time.Second
+	// maskPatience is how long an interpreter may mask interrupts, in all: with the interrupts, less than the worker's grace. maskPause is when it
+	// is looked at again.
+	maskPatience = 5 * time.Second
+	maskPause    = 2 * time.Millisecond
 )
 
 // queueTurn hands over the turn that has come.
@@ -188,13 +190,13 @@ func (s *session) execute(c *contexts, i *interpreter, t turn) (agentwire.Exit, 
 		return agentwire.Exit{}, err
 	}
 	shown := &shown{send: func(p []byte) error { return s.sendBulk(agentwire.TypeShown, p) }}
-	word, ends := i.hear(told, shown)
+	word := i.hear(told, shown)
 	stop := make(chan agentwire.Cause, 4) // more than there are senders: no sender waits
 	output := c.pump(s.stream(agentwire.TypeStdout, c.start), s.stream(agentwire.TypeStderr, c.start), stop)
 	watched := watchGroup(c.group, watchLimits{
 		memory: memoryLimit, cpu: before + cpuLimit(c.start.Limits), processes: maxProcesses(c.start.Limits.Processes),
 	}, stop)
-	exit := s.await(i, t, word, ends, stop)
+	exit := s.await(i, t, word, stop)
 	exit.Usage.WallMS = time.Since(began).Milliseconds()
 	if !exit.Lost && !stopAll(i.pid) { // they can't be kept from running
 		c.endAll()
@@ -255,13 +257,14 @@ func (s *session) execute(c *contexts, i *interpreter, t turn) (agentwire.Exit, 
 }
 
 // await waits until the interpreter says that the code has ended, or has ended itself. Code that has had its
-// time, has printed too much or is to be interrupted gets a SIGINT. If that does not help, or the limit is one that can't
-// wait, the state is lost. An interpreter that ends, to start anew, is not interrupted any more: it would die of that.
-func (s *session) await(i *interpreter, t turn, word <-chan int, ends <-chan struct{}, stop <-chan agentwire.Cause) agentwire.Exit {
+// time, has printed too much or is to be interrupted gets a SIGINT, as soon as its interpreter bears one. If that does not help, or the limit is one
+// that can't wait, the state is lost.
+func (s *session) await(i *interpreter, t turn, word <-chan int, stop <-chan agentwire.Cause) agentwire.Exit {
 	exit := agentwire.Exit{Cause: agentwire.Exited}
 	timer := time.NewTimer(t.wall)
 	defer timer.Stop()
 	interrupts := 0
+	var masked *patience
 	for {
 		var cause agentwire.Cause
 		select {
@@ -271,13 +274,6 @@ func (s *session) await(i *interpreter, t turn, word <-chan int, ends <-chan str
 				return exit
 			}
 			word = nil // the interpreter can't say any more: its end will
-			continue
-		case <-ends:
-			ends = nil
-			if interrupts > 0 {
-				interrupts = maxInterrupts
-				timer.Reset(endPatience)
-			}
 			continue
 		case ended := <-i.main:
 			exit.Lost = true
@@ -297,27 +293,25 @@ func (s *session) await(i *interpreter, t turn, word <-chan int, ends <-chan str
 			return exit
 		}
 		urgent := cause != agentwire.Wall && cause != agentwire.Output && cause != agentwire.Killed
-		if exit.Cause == agentwire.Exited { // what comes after is told by Lost
+		isFirst := exit.Cause == agentwire.Exited
+		if isFirst { // what comes after is told by Lost
 			exit.Cause = cause
 		}
-		if urgent || cause == agentwire.Wall && interrupts == maxInterrupts {
+		if urgent || cause == agentwire.Wall && (interrupts == maxInterrupts || masked != nil && masked.isOver()) {
 			exit.Lost, exit.ExitCode, exit.Signal = true, 128+int(syscall.SIGKILL), "SIGKILL"
 			return exit
 		}
-		select { // it may have said so meanwhile
-		case <-ends:
-			ends = nil
-		default:
-		}
 		switch {
-		case interrupts > 0 && cause != agentwire.Wall:
-		case ends == nil:
-			interrupts = maxInterrupts
-			timer.Reset(endPatience)
-		default:
-			i.interrupt()
+		case !isFirst && cause != agentwire.Wall: // the timer has the next one
+		case i.interrupt():
 			interrupts++
+			masked = nil
 			timer.Reset(interruptPatience)
+		default:
+			if masked == nil {
+				masked = patientFor(maskPatience)
+			}
+			timer.Reset(maskPause)
 		}
 	}
 }

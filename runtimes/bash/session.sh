@@ -36,7 +36,7 @@ TEXT
 builtin read -r -N 100000 __glovebox_next <<'TEXT'
   if [[ $__glovebox_code ]]; then
     # -1: the piece has kept its end from being seen.
-    ((__glovebox_code >= 0)) && builtin printf '\0%s %d\0' "$__glovebox_token" "$__glovebox_code" >&59 || builtin kill -9 "$$"
+    ((__glovebox_code >= 0)) && builtin printf '\0%s unmask\0\0%s %d\0' "$__glovebox_token" "$__glovebox_token" "$__glovebox_code" >&59 || builtin kill -9 "$$"
   fi
   __glovebox_args=("$@")
   __glovebox_saved=()
@@ -151,7 +151,7 @@ builtin read -r -N 100000 __glovebox_end <<'TEXT'
     __glovebox_code=$? __glovebox_at_exit=''
   fi
   # An interrupt would end the bash that begins, before it has read its first line.
-  builtin printf '\0%s ends\0' "$__glovebox_token" >&59
+  builtin printf '\0%s mask\0' "$__glovebox_token" >&59
   ((${#FUNCNAME[@]} == 0)) || __glovebox_leave_functions 2>/dev/null
   __glovebox_piece=$(__glovebox_state 2>/dev/null)
   for ((__glovebox_n = 1; __glovebox_n < 65; __glovebox_n++)); do builtin trap - "$__glovebox_n"; done

@@ -9,7 +9,7 @@
   const { promiseHooks } = require('v8');
   const { stripTypeScriptTypes } = require('module');
   const isTypeScript = process.execArgv.includes('--experimental-transform-types');
-  const { Promise, Set, SyntaxError, setImmediate } = globalThis; // code may change the names
+  const { Atomics, Buffer, Int32Array, Promise, Set, SharedArrayBuffer, SyntaxError, setImmediate } = globalThis; // code may change the names
   const control = new (require('net').Socket)({ fd: 5, readable: true, writable: true });
   const debug = new Session();
   debug.connect();
@@ -24,20 +24,30 @@
   // The first promise that a piece makes is its own, which the debugger waits for. It is kept until it is settled: where one is collected before, the
   // debugger answers in the midst of that, which aborts the process.
   const unsettled = new Set();
-  hidden('__gloveboxRun', () => {
+  // Where vm has let go of SIGINT and Node has not taken it again, it would end the process. So interrupts are masked but while code runs, or is waited for.
+  const unmasked = (run) => {
+    tell('unmask');
+    try {
+      return run();
+    } finally {
+      tell('mask');
+    }
+  };
+  const breakable = (text) => vm.runInThisContext(text, { breakOnSigint: true });
+  let endHook = () => {};
+  hidden('__gloveboxRun', () => unmasked(() => {
     let own;
     let answered;
     pending = new Promise((resolve, reject) => {
       answered = (e, answer) => { unsettled.delete(own); if (e) reject(e); else resolve(answer); };
     });
-    const endHook = promiseHooks.onInit((promise) => { own ??= promise; });
-    try {
-      debug.post('Runtime.evaluate', { expression, replMode: true }, answered);
-    } finally {
+    endHook = promiseHooks.onInit((promise) => {
       endHook();
+      own = promise;
       unsettled.add(own);
-    }
-  });
+    });
+    debug.post('Runtime.evaluate', { expression, replMode: true }, answered);
+  }));
   let interrupted = () => {};
   const interruption = () => Object.assign(new Error('interrupted'), { code: 'ERR_SCRIPT_EXECUTION_INTERRUPTED' });
   // Processes that code started stand still between two pieces. Where their parent ends then, the kernel sends this one a SIGHUP, too.
@@ -61,7 +71,19 @@
   let room = 0; // bytes that there may still be
   let files = 0; // that were written so far
   let exception;
-  const tell = (word) => control.write(`\0${token} ${word}\0`);
+  // At once, and not by the stream: an interrupt in the midst of its code would leave it unusable.
+  const { writeSync } = fs;
+  const never = new Int32Array(new SharedArrayBuffer(4));
+  const tell = (word) => {
+    for (let rest = Buffer.from(`\0${token} ${word}\0`); rest.length > 0;) {
+      try {
+        rest = rest.subarray(writeSync(5, rest));
+      } catch (e) {
+        if (e.code !== 'EAGAIN') throw e;
+        Atomics.wait(never, 0, 0, 1); // ms, until there is room
+      }
+    }
+  };
 
   const endings = {
     'text/html': 'html', 'text/markdown': 'md', 'image/svg+xml': 'svg', 'image/png': 'png', 'image/jpeg': 'jpg', 'image/gif': 'gif', 'image/webp': 'webp',
@@ -138,19 +160,19 @@
   let asked;
   hidden('__gloveboxJSON', () => {
     let left = 10000;
-    return stringify(asked, (_, value) => {
+    return unmasked(() => stringify(asked, (_, value) => {
       if (--left < 0) throw new RangeError();
       if (typeof value === 'object' && value !== null && !isPlain(value)) throw new TypeError();
       if (['function', 'symbol', 'undefined'].includes(typeof value)) throw new TypeError();
       return value;
-    });
+    }));
   });
   function shownOf(value, text) {
     const shown = { 'text/plain': text };
     if (!isPlain(value)) return shown;
     asked = value;
     try {
-      const json = vm.runInThisContext('__gloveboxJSON()', { breakOnSigint: true });
+      const json = breakable('__gloveboxJSON()');
       if (json.length <= mostInline >> 1) shown['application/json'] = json;
     } catch (e) {
       if (e && e.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED') throw e;
@@ -237,10 +259,22 @@
     for (let i = 0; i < 2; i++) await turnOfLoop();
     const stopped = new Promise((_, reject) => { interrupted = reject; });
     stopped.catch(() => {});
+    const settled = async (promise) => {
+      tell('unmask');
+      try {
+        return await Promise.race([promise, stopped]);
+      } finally {
+        tell('mask');
+      }
+    };
     try {
       expression = asJavaScript(text);
-      vm.runInThisContext('__gloveboxRun()', { breakOnSigint: true });
-      const { result, exceptionDetails } = await Promise.race([pending, stopped]);
+      try {
+        breakable('__gloveboxRun()');
+      } finally {
+        endHook(); // what an interrupt ends comes to no end of its own
+      }
+      const { result, exceptionDetails } = await settled(pending);
       if (exceptionDetails) {
         const e = exceptionDetails.exception ? (await valueOf(exceptionDetails.exception)).value : exceptionDetails.text;
         if (e instanceof Error && e.stack) {
@@ -250,7 +284,7 @@
         return 1;
       }
       let { value } = await valueOf(result);
-      if (util.types.isPromise(value)) value = await Promise.race([value, stopped]);
+      if (util.types.isPromise(value)) value = await settled(value);
       if (value !== undefined) {
         const described = util.inspect(value);
         if (!quiet) console.log(described);
@@ -280,7 +314,9 @@
       waiting = waiting.subarray(end + 1);
       busy = busy
         .then(() => {
+          const isFirst = !token;
           token = piece.slice(0, line);
+          if (isFirst) tell('mask');
           [results, leftOut, room, exception] = [0, 0, mostInlineTotal, undefined];
           return execute(piece.slice(line + 1));
         }).catch(() => 1)

@@ -1,0 +1,72 @@
+package podman_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
+)
+
+// interruptions are turns of which each second one is interrupted at some moment of its first milliseconds.
+type interruptions struct {
+	code  string
+	most  int
+	sinks []*turnSink
+	done  []sandbox.TurnOutcome
+}
+
+func (s *interruptions) Next(context.Context) (sandbox.Turn, bool, error) {
+	n := len(s.done)
+	if n == s.most {
+		return sandbox.Turn{}, false, nil
+	}
+	s.sinks = append(s.sinks, &turnSink{kept: kept{keepBytes: true}})
+	turn := sandbox.Turn{Code: []byte("x"), Wall: time.Minute, Sink: s.sinks[n]}
+	switch {
+	case n == 0:
+		turn.Code = []byte("x = 7")
+	case n%2 == 1:
+		at := make(chan struct{})
+		turn.Code, turn.Interrupt = []byte(s.code), at
+		time.AfterFunc(rand.N(4*time.Millisecond), func() { close(at) })
+	}
+	return turn, true, nil
+}
+
+func (s *interruptions) Ended(_ context.Context, o sandbox.TurnOutcome) error {
+	s.done = append(s.done, o)
+	return nil
+}
+
+// TestInterruptsAtAnyTime: an interrupt costs no state, also where it comes before the code has begun, or as its first part ends.
+func TestInterruptsAtAnyTime(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ runtime, code string }{
+		"node, computes": {"node", "while (true) {}"},
+		"node, waits":    {"node", "await new Promise(() => {})"},
+		"python":         {"python", "while True: pass"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &interruptions{code: c.code, most: 121}
+			p := sessionOf(t, c.runtime)
+			p.Turns = s
+			var outside kept
+			if o, err := open(t).Run(t.Context(), p, &outside); err != nil || o.Lost {
+				t.Fatalf("lost %v, %v; %s", o.Lost, err, outside.stderr.String())
+			}
+			for n, o := range s.done {
+				stdout, status := "7\n", job.Succeeded
+				if n%2 == 1 {
+					stdout, status = "", job.Canceled
+				}
+				if got := s.sinks[n].stdout.String(); o.StateLost || o.Status != status || n > 0 && got != stdout {
+					t.Errorf("turn %d: %s, exit code %d %s, lost %v, stdout %q, stderr %q", n, o.Status, o.ExitCode, o.Signal, o.StateLost, got, s.sinks[n].stderr.String())
+				}
+			}
+		})
+	}
+}
