@@ -25,7 +25,10 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	gbtest.ManyWait()
+	goleak.VerifyTestMain(m)
+}
 
 // glovebox is everything a worker needs, for real.
 type glovebox struct {
