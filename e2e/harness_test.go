@@ -27,11 +27,6 @@ import (
 	"github.com/glovebox-run/glovebox/webhook"
 )
 
-func TestMain(m *testing.M) {
-	gbtest.ManyWait()
-	m.Run()
-}
-
 const bucket = "glovebox"
 
 const patience = gbtest.Patience

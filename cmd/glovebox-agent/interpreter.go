@@ -40,8 +40,9 @@ type interpreter struct {
 	extraMemory int64
 	// told is closed when nothing is told or heard any more in its last turn.
 	told chan struct{}
-	// masks says that it has masked interrupts once, and masked that it does now.
-	masks, masked atomic.Bool
+	// masked says that it masks interrupts, and signal what interrupts it.
+	masked atomic.Bool
+	signal atomic.Int32
 }
 
 // launch starts an interpreter. Its CPU time is that of all its turns, so only the agent's own watch bounds it.
@@ -89,7 +90,9 @@ func newInterpreter(control *os.File) *interpreter {
 	told := make(chan struct{})
 	close(told)
 	hears := &ear{control: control}
-	return &interpreter{control: control, ear: hears, answers: bufio.NewReader(hears), main: make(chan mainExit, 1), told: told}
+	i := &interpreter{control: control, ear: hears, answers: bufio.NewReader(hears), main: make(chan mainExit, 1), told: told}
+	i.signal.Store(int32(syscall.SIGINT))
+	return i
 }
 
 // preparedInterpreter is the process that was prepared and has become the session's. Its memory is kept by nobody else from here on: nothing waits
@@ -160,12 +163,38 @@ func writeNow(f *os.File, p []byte) (n int, err error) {
 	return max(n, 0), errors.Join(controlErr, err)
 }
 
-// An interpreter that an interrupt would end for a while, or that would miss it, says maskWord, and unmaskWord when it can be interrupted again. What it has
-// said last holds for the next turn, too.
+// An interpreter that an interrupt would end for a while, or that would miss it, says maskWord, and unmaskWord when it can be interrupted again: behind a
+// space, by the signal of that number in the place of SIGINT. What it has said last holds for the next turn, too. One that has had no token yet can say
+// maskWord without.
 const (
 	maskWord   = "mask"
 	unmaskWord = "unmask"
 )
+
+// lastSignal is SIGRTMAX.
+const lastSignal = 64
+
+// saysMask reports whether the word is about interrupts, which then are masked or not.
+func (i *interpreter) saysMask(said string) bool {
+	word, number, isNumbered := strings.Cut(said, " ")
+	switch {
+	case said == maskWord:
+		i.masked.Store(true)
+	case word == unmaskWord:
+		signal := int(syscall.SIGINT)
+		if isNumbered {
+			var err error
+			if signal, err = strconv.Atoi(number); err != nil || signal < 1 || signal > lastSignal {
+				return false
+			}
+		}
+		i.signal.Store(int32(signal)) //nolint:gosec // it is a signal's number
+		i.masked.Store(false)
+	default:
+		return false
+	}
+	return true
+}
 
 // readAnswer returns the exit code that comes with the token. What comes with it before is shown, unless it is about interrupts, and whatever else is
 // said is dropped.
@@ -176,22 +205,20 @@ func (i *interpreter) readAnswer(token string, shown *shown) (int, error) {
 			return 0, err
 		}
 		said, ours := bytes.CutPrefix(word, []byte(token+" "))
+		if string(word) == " "+maskWord {
+			i.saysMask(maskWord)
+		}
 		if !ours {
 			continue
 		}
 		if code, err := strconv.ParseUint(string(said), 10, 8); err == nil {
 			return int(code), nil
 		}
-		switch string(said) {
-		case maskWord:
-			i.masks.Store(true)
-			i.masked.Store(true)
-		case unmaskWord:
-			i.masked.Store(false)
-		default:
-			if err := shown.add(said); err != nil {
-				return 0, err
-			}
+		if i.saysMask(string(said)) {
+			continue
+		}
+		if err := shown.add(said); err != nil {
+			return 0, err
 		}
 	}
 }
@@ -207,7 +234,7 @@ func (i *interpreter) nextWord(begin string) (word []byte, err error) {
 		if ended {
 			piece = piece[:len(piece)-1]
 		}
-		if len(word) > 0 || strings.HasPrefix(string(piece[:min(len(piece), len(begin))]), begin) {
+		if len(word) > 0 || strings.HasPrefix(string(piece[:min(len(piece), len(begin))]), begin) || string(piece) == " "+maskWord {
 			word = append(word, piece[:min(len(piece), maxWord-len(word))]...)
 		}
 		if ended {

@@ -12,32 +12,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// standPatience is how long an interpreter may take to stand still, and what it has said to be heard: no more than a look of maskPatience counts for.
-const standPatience = maskPatience / leastLooks
+// standLooks is how often an interpreter is looked at until it stands still and what it has said is heard, each standPause.
+const (
+	standLooks = 20
+	standPause = 50 * time.Microsecond
+)
 
-// interrupt sends SIGINT to the interpreter and to what it has started in its process group, and reports whether it did: one that has not read
-// its code yet, or masks interrupts, gets none. One that has masked them once can do so again at any moment. So it is stopped first, and what it has said
+// interrupt sends SIGINT to the interpreter, or the signal that it wants instead, and to what it has started in its process group, and reports whether it
+// did. One that has not begun to read its code yet, or masks interrupts, gets none. It can say that at any moment: so it is stopped first, and what it has said
 // until then is heard.
 func (i *interpreter) interrupt() bool {
 	if i.pid == 0 || i.masked.Load() || queued(i.control, unix.SIOCOUTQ) > 0 {
 		return false
 	}
-	if !i.masks.Load() {
-		_ = syscall.Kill(-i.pid, syscall.SIGINT)
-		return true
-	}
 	_ = syscall.Kill(i.pid, syscall.SIGSTOP)
 	defer syscall.Kill(i.pid, syscall.SIGCONT) //nolint:errcheck // it may have ended
-	for patience := patientFor(standPatience); !hasStopped(i.pid) || !i.ear.hasAll(); time.Sleep(50 * time.Microsecond) {
-		if patience.isOver() {
+	for looks := 0; !hasStopped(i.pid) || !i.ear.hasAll(); looks++ {
+		if looks == standLooks {
 			return false
 		}
+		time.Sleep(standPause)
 	}
 	if i.masked.Load() {
 		return false
 	}
 	// Its first thread has to take the signal, before it runs on: another one could be late.
-	_ = unix.Tgkill(i.pid, i.pid, unix.SIGINT)
+	_ = unix.Tgkill(i.pid, i.pid, syscall.Signal(i.signal.Load()))
 	processes, _ := numbersIn("/proc")
 	for _, name := range processes {
 		pid, err := strconv.Atoi(name)

@@ -34,7 +34,8 @@ func TestInterruptWaits(t *testing.T) {
 	i := newInterpreter(ours)
 	i.pid = cmd.Process.Pid
 	told := i.tell([]byte("code"))
-	answer := i.hear(told, &shown{send: func([]byte) error { return nil }})
+	shows := make(chan struct{})
+	answer := i.hear(told, &shown{send: func([]byte) error { <-shows; return nil }})
 	if i.interrupt() {
 		t.Error("one was sent that had not read its code")
 	}
@@ -53,6 +54,14 @@ func TestInterruptWaits(t *testing.T) {
 		t.Error("one was sent though they are masked")
 	}
 	say(unmaskWord)
+	gbtest.Eventually(t, "it is heard", func() bool { return !i.masked.Load() })
+	say("{}")
+	say(maskWord)
+	if i.interrupt() {
+		t.Error("one was sent though what was said is not heard yet")
+	}
+	say(unmaskWord)
+	close(shows)
 	gbtest.Eventually(t, "it was sent", i.interrupt)
 	rest, err := io.ReadAll(out)
 	if err != nil || strings.TrimSpace(string(rest)) != "interrupted" {

@@ -264,7 +264,7 @@ func (s *session) await(i *interpreter, t turn, word <-chan int, stop <-chan age
 	timer := time.NewTimer(t.wall)
 	defer timer.Stop()
 	interrupts := 0
-	var masked *patience
+	masked := patientFor(maskPatience)
 	for {
 		var cause agentwire.Cause
 		select {
@@ -297,7 +297,7 @@ func (s *session) await(i *interpreter, t turn, word <-chan int, stop <-chan age
 		if isFirst { // what comes after is told by Lost
 			exit.Cause = cause
 		}
-		if urgent || cause == agentwire.Wall && (interrupts == maxInterrupts || masked != nil && masked.isOver()) {
+		if urgent || cause == agentwire.Wall && (interrupts == maxInterrupts || masked.isOver()) {
 			exit.Lost, exit.ExitCode, exit.Signal = true, 128+int(syscall.SIGKILL), "SIGKILL"
 			return exit
 		}
@@ -305,12 +305,8 @@ func (s *session) await(i *interpreter, t turn, word <-chan int, stop <-chan age
 		case !isFirst && cause != agentwire.Wall: // the timer has the next one
 		case i.interrupt():
 			interrupts++
-			masked = nil
 			timer.Reset(interruptPatience)
 		default:
-			if masked == nil {
-				masked = patientFor(maskPatience)
-			}
 			timer.Reset(maskPause)
 		}
 	}

@@ -25,6 +25,7 @@ builtin read -r -N 100000 __glovebox_begin <<'TEXT'
   else
     builtin set --
     exec 59<&5-
+    builtin printf '\0 mask\0' >&59
   fi
   exec <&58-
   builtin trap "$__glovebox_ends" EXIT
@@ -36,7 +37,7 @@ TEXT
 builtin read -r -N 100000 __glovebox_next <<'TEXT'
   if [[ $__glovebox_code ]]; then
     # -1: the piece has kept its end from being seen.
-    ((__glovebox_code >= 0)) && builtin printf '\0%s unmask\0\0%s %d\0' "$__glovebox_token" "$__glovebox_token" "$__glovebox_code" >&59 || builtin kill -9 "$$"
+    ((__glovebox_code >= 0)) && builtin printf '\0%s mask\0\0%s %d\0' "$__glovebox_token" "$__glovebox_token" "$__glovebox_code" >&59 || builtin kill -9 "$$"
   fi
   __glovebox_args=("$@")
   __glovebox_saved=()
@@ -62,7 +63,8 @@ builtin read -r -N 100000 __glovebox_next <<'TEXT'
     builtin eval "$__glovebox_trap"
     __glovebox_traps_exit=1
   fi
-  builtin trap 'builtin trap : INT; builtin exit 130' INT # a second one would end what the shell does as it ends
+  builtin trap 'builtin trap : INT RTMAX; builtin exit 130' INT RTMAX # a second one would end what the shell does as it ends
+  builtin printf '\0%s unmask 64\0' "$__glovebox_token" >&59
   if [[ $__glovebox_traps || $__glovebox_set == *[xv]* ]]; then # not before, or they would show what is done here
     __glovebox_traps+=$'\n'${__glovebox_set:+builtin set -$__glovebox_set}
     __glovebox_piece="builtin eval ${__glovebox_traps@Q}; $__glovebox_piece"
@@ -98,11 +100,11 @@ builtin read -r -N 100000 __glovebox_keep <<'TEXT'
   if ((${#FUNCNAME[@]} == 0)); then # else those of the function
     __glovebox_traps=$(builtin trap -p EXIT HUP INT DEBUG ERR RETURN)
     __glovebox_traps=${__glovebox_traps/"trap -- ':' SIGHUP"}
-    __glovebox_traps=${__glovebox_traps/"trap -- 'builtin trap : INT; builtin exit 130' SIGINT"}
+    __glovebox_traps=${__glovebox_traps/"trap -- 'builtin trap : INT RTMAX; builtin exit 130' SIGINT"}
     ((__glovebox_code != 130)) || __glovebox_traps=${__glovebox_traps/"trap -- ':' SIGINT"}
     __glovebox_args=("$@")
   fi
-  builtin trap '' INT
+  builtin trap '' INT RTMAX
   builtin trap - DEBUG ERR RETURN
   [[ ! $__glovebox_traps_exit ]] || builtin unset -f trap
   __glovebox_traps_exit=''
@@ -143,7 +145,7 @@ builtin read -r -N 100000 __glovebox_end <<'TEXT'
   fi
   if [[ $__glovebox_at_exit ]]; then
     (
-      builtin trap - INT EXIT
+      builtin trap - INT RTMAX EXIT
       __glovebox_status "$__glovebox_code"
       builtin eval "$__glovebox_at_exit"
       builtin exit "$__glovebox_code"

@@ -24,18 +24,32 @@
   // The first promise that a piece makes is its own, which the debugger waits for. It is kept until it is settled: where one is collected before, the
   // debugger answers in the midst of that, which aborts the process.
   const unsettled = new Set();
-  // Where vm has let go of SIGINT and Node has not taken it again, it would end the process. So interrupts are masked but while code runs, or is waited for.
+  // Where vm has let go of SIGINT and Node has not taken it again, it would end the process. So interrupts are masked but while code runs, or is
+  // waited for. An interrupt ends the code without its finally: isMasked says so only where it was told.
+  let isMasked = true;
+  const setMasked = (masked) => {
+    if (masked === isMasked) return;
+    isMasked &&= masked;
+    tell(masked ? 'mask' : 'unmask');
+    isMasked = masked;
+  };
   const unmasked = (run) => {
-    tell('unmask');
+    setMasked(false);
     try {
       return run();
     } finally {
-      tell('mask');
+      setMasked(true);
     }
   };
-  const breakable = (text) => vm.runInThisContext(text, { breakOnSigint: true });
+  const breakable = (text) => {
+    try {
+      return vm.runInThisContext(text, { breakOnSigint: true });
+    } finally {
+      setMasked(true);
+    }
+  };
   let endHook = () => {};
-  hidden('__gloveboxRun', () => unmasked(() => {
+  hidden('__gloveboxRun', () => {
     let own;
     let answered;
     pending = new Promise((resolve, reject) => {
@@ -46,8 +60,8 @@
       own = promise;
       unsettled.add(own);
     });
-    debug.post('Runtime.evaluate', { expression, replMode: true }, answered);
-  }));
+    unmasked(() => debug.post('Runtime.evaluate', { expression, replMode: true }, answered));
+  });
   let interrupted = () => {};
   const interruption = () => Object.assign(new Error('interrupted'), { code: 'ERR_SCRIPT_EXECUTION_INTERRUPTED' });
   // Processes that code started stand still between two pieces. Where their parent ends then, the kernel sends this one a SIGHUP, too.
@@ -158,21 +172,22 @@
     return prototype === Object.prototype || prototype === null;
   };
   let asked;
-  hidden('__gloveboxJSON', () => {
+  const asJSON = () => {
     let left = 10000;
-    return unmasked(() => stringify(asked, (_, value) => {
+    return stringify(asked, (_, value) => {
       if (--left < 0) throw new RangeError();
       if (typeof value === 'object' && value !== null && !isPlain(value)) throw new TypeError();
       if (['function', 'symbol', 'undefined'].includes(typeof value)) throw new TypeError();
       return value;
-    }));
-  });
-  function shownOf(value, text) {
+    });
+  };
+  hidden('__gloveboxJSON', () => unmasked(asJSON));
+  function shownOf(value, text, toJSON) {
     const shown = { 'text/plain': text };
     if (!isPlain(value)) return shown;
     asked = value;
     try {
-      const json = breakable('__gloveboxJSON()');
+      const json = toJSON();
       if (json.length <= mostInline >> 1) shown['application/json'] = json;
     } catch (e) {
       if (e && e.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED') throw e;
@@ -194,10 +209,18 @@
       for (const value of values) {
         const text = util.inspect(value);
         if (!quiet) console.log(text);
-        show('display', results === mostResults ? {} : shownOf(value, text), []);
+        show('display', results === mostResults ? {} : shownOf(value, text, asJSON), []);
       }
     },
   });
+
+  // An interrupt of the streams' own code leaves them waiting for a write that has no end.
+  const mendStreams = () => {
+    for (const stream of [process.stdout, process.stderr]) {
+      Object.assign(stream._writableState, { writing: false, bufferProcessing: false, corked: 0, length: 0, needDrain: false, afterWriteTickInfo: null });
+      stream.setMaxListeners(0); // console leaves one behind each time
+    }
+  };
 
   const complain = (e, ends) => {
     let text = 'an error that can\'t be described';
@@ -260,11 +283,11 @@
     const stopped = new Promise((_, reject) => { interrupted = reject; });
     stopped.catch(() => {});
     const settled = async (promise) => {
-      tell('unmask');
+      setMasked(false);
       try {
         return await Promise.race([promise, stopped]);
       } finally {
-        tell('mask');
+        setMasked(true);
       }
     };
     try {
@@ -288,11 +311,12 @@
       if (value !== undefined) {
         const described = util.inspect(value);
         if (!quiet) console.log(described);
-        show('value', shownOf(value, described), []);
+        show('value', shownOf(value, described, () => breakable('__gloveboxJSON()')), []);
       }
       return 0;
     } catch (e) {
       if (e && e.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED') {
+        mendStreams();
         exception = { name: 'Interrupted', value: '', traceback: 'Interrupted\n' };
         if (!quiet) process.stderr.write('Interrupted\n');
         return 130;
@@ -314,9 +338,7 @@
       waiting = waiting.subarray(end + 1);
       busy = busy
         .then(() => {
-          const isFirst = !token;
           token = piece.slice(0, line);
-          if (isFirst) tell('mask');
           [results, leftOut, room, exception] = [0, 0, mostInlineTotal, undefined];
           return execute(piece.slice(line + 1));
         }).catch(() => 1)
@@ -328,4 +350,5 @@
     }
   });
   control.on('end', () => process.exit());
+  tell('mask');
 })();

@@ -178,7 +178,8 @@ func TestBashHostile(t *testing.T) {
 		"builtins replaced":   {"builtin() { :; }; echo replaced", want{stdout: "replaced\n", status: job.TimedOut, code: 124, lost: true}},
 		"restricted":          {"set -r; echo restricted", lost(137, "restricted\n")},
 		"its own names":       {"unset ${!__glovebox*}; echo unset", want{stdout: "unset\n", status: job.TimedOut, code: 124, lost: true}},
-		"deaf":                {"trap '' INT; echo deaf; while :; do :; done", want{stdout: "deaf\n", status: job.TimedOut, code: 124, lost: true}},
+		"no trap INT":         {"trap '' INT; echo kept; while :; do :; done", want{stdout: "kept\n", status: job.TimedOut, code: 124}},
+		"deaf":                {"trap '' INT RTMAX; echo deaf; while :; do :; done", want{stdout: "deaf\n", status: job.TimedOut, code: 124, lost: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
