@@ -360,7 +360,7 @@ func TestTurnsHostile(t *testing.T) {
 		},
 		"stopped": {
 			[]step{{code: "import os; os.kill(os.getpid(), 19)", wall: time.Second}, {code: "1"}},
-			[]want{{status: job.TimedOut, code: 124, lost: true}, {stdout: "1\n"}},
+			[]want{{status: job.TimedOut, code: 124, stderr: "KeyboardInterrupt"}, {stdout: "1\n"}},
 		},
 		"memory": {
 			[]step{{code: "x = 1"}, {code: "y = []\nwhile True: y.append(bytearray(1 << 20))"}, {code: "'x' in globals()"}},
