@@ -164,18 +164,19 @@ func writeNow(f *os.File, p []byte) (n int, err error) {
 }
 
 // An interpreter that an interrupt would end for a while, or that would miss it, says maskWord, and unmaskWord when it can be interrupted again: behind a
-// space, by the signal of that number in the place of SIGINT. What it has said last holds for the next turn, too. One that has had no token yet can say
-// maskWord without.
+// space, by the signal of that number in the place of SIGINT. What it has said last holds for the next turn, too. Before its first turn it has no token,
+// and says firstMask.
 const (
 	maskWord   = "mask"
 	unmaskWord = "unmask"
+	firstMask  = " " + maskWord
 )
 
 // lastSignal is SIGRTMAX.
 const lastSignal = 64
 
-// saysMask reports whether the word is about interrupts, which then are masked or not.
-func (i *interpreter) saysMask(said string) bool {
+// noteMask notes what a word says about interrupts, and reports whether it is about them.
+func (i *interpreter) noteMask(said string) bool {
 	word, number, isNumbered := strings.Cut(said, " ")
 	switch {
 	case said == maskWord:
@@ -204,17 +205,18 @@ func (i *interpreter) readAnswer(token string, shown *shown) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		said, ours := bytes.CutPrefix(word, []byte(token+" "))
-		if string(word) == " "+maskWord {
-			i.saysMask(maskWord)
+		if string(word) == firstMask {
+			i.masked.Store(true)
+			continue
 		}
+		said, ours := bytes.CutPrefix(word, []byte(token+" "))
 		if !ours {
 			continue
 		}
 		if code, err := strconv.ParseUint(string(said), 10, 8); err == nil {
 			return int(code), nil
 		}
-		if i.saysMask(string(said)) {
+		if i.noteMask(string(said)) {
 			continue
 		}
 		if err := shown.add(said); err != nil {
@@ -234,7 +236,7 @@ func (i *interpreter) nextWord(begin string) (word []byte, err error) {
 		if ended {
 			piece = piece[:len(piece)-1]
 		}
-		if len(word) > 0 || strings.HasPrefix(string(piece[:min(len(piece), len(begin))]), begin) || string(piece) == " "+maskWord {
+		if len(word) > 0 || strings.HasPrefix(string(piece[:min(len(piece), len(begin))]), begin) || string(piece) == firstMask {
 			word = append(word, piece[:min(len(piece), maxWord-len(word))]...)
 		}
 		if ended {

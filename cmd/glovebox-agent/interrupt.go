@@ -19,7 +19,7 @@ const (
 )
 
 // interrupt sends SIGINT to the interpreter, or the signal that it wants instead, and to what it has started in its process group, and reports whether it
-// did. One that has not begun to read its code yet, or masks interrupts, gets none. It can say that at any moment: so it is stopped first, and what it has said
+// did. One that has not begun to read its code yet, or masks interrupts, gets none. It can mask them at any moment: so it is stopped first, and what it has said
 // until then is heard.
 func (i *interpreter) interrupt() bool {
 	if i.pid == 0 || i.masked.Load() || queued(i.control, unix.SIOCOUTQ) > 0 {

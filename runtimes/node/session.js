@@ -29,7 +29,7 @@
   let isMasked = true;
   const setMasked = (masked) => {
     if (masked === isMasked) return;
-    isMasked &&= masked;
+    if (!masked) isMasked = false;
     tell(masked ? 'mask' : 'unmask');
     isMasked = masked;
   };

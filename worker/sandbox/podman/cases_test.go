@@ -39,7 +39,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// isCommon reports whether a case asks of a compiled language what its case hello and others' cases show.
+// isCommon reports whether a case asks of a language what its case hello and the cases of other languages show.
 func isCommon(runtime, name string) bool {
 	return slices.Contains([]string{"c", "cpp", "go", "java", "pascal", "typescript", "php", "multi"}, runtime) && slices.Contains([]string{"unicode", "error", "files"}, name)
 }
