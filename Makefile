@@ -46,6 +46,9 @@ suites := -p $(shell echo $$(($$(nproc) + 1)))
 # processor time that one after the other took, and 1.4 times as long as two.
 sandbox_suites := -p 1
 
+# $(call summed,go test ...) says at its end what failed: mawk reads a pipe by blocks, so it reads what tee kept.
+summed = { log=$$(mktemp) && $(1) 2>&1 | tee "$$log"; status=$${PIPESTATUS[0]}; awk -f infra/failures.awk "$$log"; rm -f "$$log"; exit $$status; }
+
 # No debugging information, which costs compilers a seventh of their time: `go build` by itself makes it.
 lean := -gcflags=all=-dwarf=false -ldflags=-w
 export GOFLAGS := $(filter-out $(lean),$(GOFLAGS)) $(lean)
@@ -136,7 +139,7 @@ test: setup-tests build test-host test-record test-podman ## set up, then every 
 # -short leaves out what repeats a test in another form, or waits for minutes: test-long has it. make check vets all.
 SHORT := -short
 test-host: ## the suites that need no sandbox: Redis, S3, everything pure
-	$(call timed,test without sandboxes,go test -race -vet=off -count=1 -timeout 60m $(SHORT) $(suites) $(TESTFLAGS) $(host_packages))
+	$(call timed,test without sandboxes,$(call summed,go test -race -vet=off -count=1 -timeout 60m $(SHORT) $(suites) $(TESTFLAGS) $(host_packages)))
 
 # Without the race detector, which the schedules that test-host runs have: it takes five times as long.
 SCHEDULES ?= 100000
@@ -151,7 +154,7 @@ test-record: ## 1000 of simulate-record's schedules
 # `go list -export` compiles for all suites at once.
 test-podman: ## the suites that run sandboxes, as the user who runs Podman
 	$(call timed,test with sandboxes,$(with_test_binaries) go list -race -test -export -tags '$(PODMAN_TAGS)' $(PODMAN_PACKAGES) >/dev/null && \
-		go test -race -vet=off -count=1 -timeout 60m $(SHORT) $(sandbox_suites) $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES))
+		$(call summed,go test -race -vet=off -count=1 -timeout 60m $(SHORT) $(sandbox_suites) $(as_podman_user) $(TESTFLAGS) $(PODMAN_PACKAGES)))
 
 test-long: setup-tests build ## every suite with what `make test` leaves out: attacks and preloads in their other forms, what waits for minutes
 	@$(MAKE) --no-print-directory test-host test-podman SHORT=
