@@ -70,6 +70,7 @@ func TestJobe(t *testing.T) {
 		"python3":              {"python3", "import sys; print(repr(sys.stdin.read()))", `"input":"a\nb","sourcefilename":"__tester__.python3"`, 15, `'a\nb'`, "", ""},
 		"no input":             {"python3", "import sys; print(repr(sys.stdin.read()))", "", 15, "''\n", "", ""},
 		"python3's syntax":     {"python3", "print(", "", 11, "", "", "SyntaxError"},
+		"python3's warning":    {"python3", `print("\d")`, "", 11, "", "", "SyntaxWarning: invalid escape sequence"},
 		"python3's exception":  {"python3", "print('out'); 1/0", "", 12, "out\n", "ZeroDivisionError", ""},
 		"an exit code alone":   {"python3", "import sys; print('out'); sys.exit(3)", "", 15, "out\n", "", ""},
 		"stderr alone":         {"python3", "import sys; print('err', file=sys.stderr)", "", 12, "", "err\n", ""},

@@ -72,9 +72,19 @@ var languages = []language{
 	},
 	{
 		id: "python3", runtime: "python", graders: "classroom", file: "prog.py", memoryMB: 1000, interpreterArgs: []string{"-BE"},
-		compile: "PYTHONPYCACHEPREFIX=/tmp/compiled python3 -m py_compile {file}", run: "python3 {interpreterargs} {file} {runargs}",
+		compile: checkPython, run: "python3 {interpreterargs} {file} {runargs}",
 	},
 }
+
+// checkPython says what Jobe's python3 -m py_compile says, in a quarter of the time (in a sandbox 130 ms of 490): it
+// imports nothing, unless there is an error.
+const checkPython = `python3 -SIc 'import sys
+try:
+    with open(sys.argv[1], "rb") as f: compile(f.read(), sys.argv[1], "exec")
+except Exception as e:
+    import traceback
+    said = "".join(traceback.format_exception_only(e)) if type(e) is SyntaxError else f"Sorry: {type(e).__name__}: {e}"
+    sys.stderr.write(said)' {file}`
 
 // anyMessage is what decides mostly: that there is a message is enough, be it a warning.
 const anyMessage = "[ ! -s /tmp/compile.err ] || { cat /tmp/compile.err; exit 1; }"
