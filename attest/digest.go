@@ -19,22 +19,23 @@ import (
 
 // The names that the hashes begin with, so that none can be taken for another.
 const (
-	inputDomain         = "glovebox/input/v1"
-	imageInputDomain    = "glovebox/image-input/v1"
-	secretsInputDomain  = "glovebox/secrets-input/v1"
-	gradedInputDomain   = "glovebox/graded-input/v1"
-	streamsInputDomain  = "glovebox/streams-input/v1"
-	commandsInputDomain = "glovebox/commands-input/v1"
-	sessionInputDomain  = "glovebox/session-input/v1"
-	contextInputDomain  = "glovebox/context-input/v1"
-	outputDomain        = "glovebox/output/v1"
-	gradedOutputDomain  = "glovebox/graded-output/v1"
-	shownOutputDomain   = "glovebox/shown-output/v1"
-	environmentDomain   = "glovebox/environment/v1"
-	snapshotDomain      = "glovebox/snapshot-environment/v1"
-	subjectDomain       = "glovebox/result/v1"
-	executionDomain     = "glovebox/execution-result/v1"
-	isolationDomain     = "glovebox/isolation-environment/v1"
+	inputDomain            = "glovebox/input/v1"
+	imageInputDomain       = "glovebox/image-input/v1"
+	secretsInputDomain     = "glovebox/secrets-input/v1"
+	gradedInputDomain      = "glovebox/graded-input/v1"
+	streamsInputDomain     = "glovebox/streams-input/v1"
+	interactiveInputDomain = "glovebox/interactive-input/v1"
+	commandsInputDomain    = "glovebox/commands-input/v1"
+	sessionInputDomain     = "glovebox/session-input/v1"
+	contextInputDomain     = "glovebox/context-input/v1"
+	outputDomain           = "glovebox/output/v1"
+	gradedOutputDomain     = "glovebox/graded-output/v1"
+	shownOutputDomain      = "glovebox/shown-output/v1"
+	environmentDomain      = "glovebox/environment/v1"
+	snapshotDomain         = "glovebox/snapshot-environment/v1"
+	subjectDomain          = "glovebox/result/v1"
+	executionDomain        = "glovebox/execution-result/v1"
+	isolationDomain        = "glovebox/isolation-environment/v1"
 )
 
 // fields is a SHA-256 over fields, each behind its length: eight bytes, big-endian.
@@ -177,6 +178,9 @@ func newInput(f fields, spec job.Spec) *Input {
 		f.text(streamsInputDomain)
 		f.flag(spec.MergeStderr)
 		f.flag(spec.TruncateOutput)
+	}
+	if spec.Interactive {
+		f.text(interactiveInputDomain)
 	}
 	if spec.Commands != nil {
 		f.text(commandsInputDomain, spec.Commands.Compile, spec.Commands.Run)

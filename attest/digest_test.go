@@ -162,7 +162,7 @@ func TestEveryInput(t *testing.T) {
 	spec := func() job.Spec {
 		return job.Spec{
 			SpecVersion: 1, Runtime: "r", Image: "m", Command: []string{"c"}, Source: "s", Files: []job.File{{Name: "f", Content: "c"}}, Entrypoint: "e", Args: []string{"a"},
-			Commands: &job.Commands{Compile: "c", Run: "r"}, Env: map[string]string{"E": "v"}, Secrets: []string{"S"}, Stdin: "i", StdinBase64: "aQ==", MergeStderr: true, TruncateOutput: true, Limits: job.DefaultMaximums, Callback: &job.Callback{URL: "u", Events: []string{"e"}},
+			Commands: &job.Commands{Compile: "c", Run: "r"}, Env: map[string]string{"E": "v"}, Secrets: []string{"S"}, Stdin: "i", StdinBase64: "aQ==", Interactive: true, MergeStderr: true, TruncateOutput: true, Limits: job.DefaultMaximums, Callback: &job.Callback{URL: "u", Events: []string{"e"}},
 			Metadata: map[string]string{"k": "v"}, Priority: job.High,
 			Tests: []job.Test{{Name: "t", Stdin: "i", Answer: "o"}}, Checker: &job.Checker{Kind: "exact"}, Groups: []job.Group{{Name: "g"}},
 		}
@@ -210,6 +210,7 @@ func TestFieldsDontRunTogether(t *testing.T) {
 		{Image: "a", Command: []string{"b"}},
 		{Commands: &job.Commands{Run: "ab"}},
 		{MergeStderr: true},
+		{Interactive: true},
 		{TruncateOutput: true},
 		{MergeStderr: true, TruncateOutput: true},
 		{Commands: &job.Commands{Compile: "a", Run: "b"}},

@@ -169,7 +169,7 @@ func TestPistonRoutes(t *testing.T) {
 		{"GET", "/piston/api/v2/packages", "", "", 200, `{"language":"gcc","language_version":"14.0.0","installed":true}`},
 		{"POST", "/piston/api/v2/packages", json, `{"language":"python","version":"3"}`, 403, `{"message":"Glovebox's operator installs languages`},
 		{"DELETE", "/piston/api/v2/packages", json, `{"language":"python","version":"3"}`, 403, `{"message":"Glovebox's operator installs languages`},
-		{"GET", "/piston/api/v2/connect", "", "", 501, `{"message":"Glovebox does not take input while`},
+		{"GET", "/piston/api/v2/connect", "", "", 426, `{"message":"connect is a WebSocket"}`},
 		{"OPTIONS", "/piston/api/v2/execute", "", "", 204, ""},
 		{"POST", "/piston/api/v2/execute", "", `{"language":"sh","version":"*",` + program + `}`, 200, `"code":0`},
 		{"POST", "/piston/api/v2/piston/execute", text, `{"language":"sh","version":"*",` + program + `}`, 200, `"code":0`},

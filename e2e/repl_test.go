@@ -15,7 +15,7 @@ import (
 	"github.com/glovebox-run/glovebox/producer"
 )
 
-// typist sits at a terminal of script(1)'s, in which glovebox repl runs.
+// typist sits at a terminal of script(1)'s, in which a glovebox command runs.
 type typist struct {
 	tb     testing.TB
 	cmd    *exec.Cmd
@@ -26,7 +26,7 @@ type typist struct {
 
 func (g *glovebox) atTerminal(args ...string) *typist {
 	g.tb.Helper()
-	line := fmt.Sprintf("exec %s repl %s", binary(g.tb, "glovebox"), strings.Join(args, " "))
+	line := fmt.Sprintf("exec %s %s", binary(g.tb, "glovebox"), strings.Join(args, " "))
 	t := &typist{tb: g.tb, cmd: exec.CommandContext(g.tb.Context(), "script", "-qefc", line, "/dev/null")}
 	t.cmd.Env = append(os.Environ(), "GLOVEBOX_URL="+g.url, "GLOVEBOX_TOKEN="+g.token, "TERM=xterm-kitty", "KITTY_WINDOW_ID=1", "SHELL=/bin/sh", "TMUX=")
 	t.cmd.Stdout, t.cmd.Stderr = &t.screen, &t.screen
@@ -73,7 +73,7 @@ func TestRepl(t *testing.T) {
 	t.Parallel()
 	g := start(t, options{})
 	dir := t.TempDir()
-	p := g.atTerminal("--out", dir, "--limit", "wall_ms=300000")
+	p := g.atTerminal("repl", "--out", dir, "--limit", "wall_ms=300000")
 	p.sees("session ")
 	for _, step := range []struct{ types, sees string }{
 		{"x = 41\r", "\n"},
@@ -119,7 +119,7 @@ func TestReplGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := g.atTerminal("--session", x.ID)
+	p := g.atTerminal("repl", "--session", x.ID)
 	for _, step := range []struct{ types, sees string }{
 		{"let x = [\r1, 2\r]\r\r", "\n"},
 		{"x.length\r", "2\r\n"},
@@ -137,7 +137,7 @@ func TestReplGoesOn(t *testing.T) {
 	if _, err := g.client.EndSession(context.WithoutCancel(t.Context()), x.ID); err != nil {
 		t.Fatal(err)
 	}
-	p = g.atTerminal("--session", x.ID)
+	p = g.atTerminal("repl", "--session", x.ID)
 	p.sees("has ended (deleted)")
 	if err := p.cmd.Wait(); err == nil {
 		t.Error("it went on with a session that has ended")

@@ -51,6 +51,7 @@ func (s Spec) Check(runtimes, images []string, maximum Limits) error {
 	s.checkInputs(add)
 	s.checkStrings(add)
 	s.checkSecrets(add)
+	s.checkInteractive(add)
 	errs = append(errs, s.checkTests()...)
 	errs = append(errs, s.checkCheckerProgram(runtimes, maximum)...)
 	if s.Callback != nil {

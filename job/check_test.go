@@ -57,6 +57,8 @@ func TestCheck(t *testing.T) {
 		{"stdin of bytes and tests", with(func(s *job.Spec) { s.StdinBase64, s.Tests = "AP8=", []job.Test{{Name: "1"}} }), "stdin_base64", "with tests"},
 		{"streams", with(func(s *job.Spec) { s.MergeStderr, s.TruncateOutput = true, true }), "", ""},
 		{"streams and tests", with(func(s *job.Spec) { s.MergeStderr, s.TruncateOutput, s.Tests = true, true, []job.Test{{Name: "1"}} }), "", ""},
+		{"interactive", with(func(s *job.Spec) { s.Interactive, s.Stdin = true, "a" }), "", ""},
+		{"interactive and tests", with(func(s *job.Spec) { s.Interactive, s.Tests = true, []job.Test{{Name: "1"}} }), "interactive", "with tests"},
 		{"an image and streams", withImage(func(s *job.Spec) { s.MergeStderr, s.TruncateOutput, s.StdinBase64 = true, true, "AP8=" }), "", ""},
 		{"a large address space", with(func(s *job.Spec) { s.Limits.AddressSpaceMB = 1<<20 + 1 }), "limits.address_space_mb", "1048576"},
 		{"a large stack", with(func(s *job.Spec) { s.Limits.StackMB = 129 }), "limits.stack_mb", "128"},

@@ -14,6 +14,8 @@ const (
 	CodeNoRoute          = "no_route"      // no such path in the API
 	CodeEnded            = "ended"
 	CodeNotEnded         = "not_ended"            // purge a job that is queued or running
+	CodeNotRunning       = "not_running"          // input for a job that waits
+	CodeNoInput          = "no_input"             // input for a job that takes none, or no more
 	CodeRateLimited      = "rate_limited"         // more requests than the tenant's quota
 	CodeQuotaExceeded    = "quota_exceeded"       // more jobs or bytes than the tenant's quotas
 	CodeBudgetExceeded   = "budget_exceeded"      // what the tenant's jobs may cost in a month is spent
@@ -84,6 +86,10 @@ var (
 	ErrEnded          = &Error{CodeEnded, "the job or batch has ended already"}
 	ErrRunNotEnded    = &Error{CodeNotEnded, "the run has not ended: cancel it, or wait for its end, and run it again then"}
 	ErrNotEnded       = &Error{CodeNotEnded, "the job has not ended: cancel it, and purge it once it has"}
+	ErrNotRunning     = &Error{CodeNotRunning, "the job does not run yet: send input once it does"}
+	ErrNotInteractive = &Error{CodeNoInput, "the job takes no input: submit it with interactive"}
+	ErrInputClosed    = &Error{CodeNoInput, "the job's standard input was closed by eof"}
+	ErrInputFull      = &Error{CodeNoInput, fmt.Sprintf("the job has had all the input that it may get while it runs: %d KiB, %d bytes for each input included", MaxInputTotal>>10, InputCost)}
 	ErrNoRuntimes     = &Error{CodeNoRuntimes, "no worker has published a runtime yet: start one"}
 	ErrConflict       = &Error{CodeConflict, "the idempotency key was given within the last 24 hours, and with something else than this"}
 	ErrNoTenant       = &Error{CodeNoTenant, "there is no such tenant"}

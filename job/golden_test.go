@@ -44,6 +44,9 @@ func TestGolden(t *testing.T) {
 		"spec-streams.json": job.Spec{
 			Runtime: "python", Source: "print(1)", StdinBase64: "AA==", MergeStderr: true, TruncateOutput: true, Limits: job.Limits{AddressSpaceMB: 1, StackMB: 2},
 		},
+		"spec-interactive.json": job.Spec{Runtime: "python", Source: "input()", Stdin: "a", Interactive: true},
+		"input.json":            job.Input{Data: "1\n", EOF: true, Signal: "SIGINT"},
+		"input-bytes.json":      job.Input{DataBase64: "AP8="},
 		"spec-graded.json": job.Spec{
 			Runtime: "python", Source: "print(1)", Checker: &job.Checker{Kind: "default", Args: []string{"float_tolerance", "1e-6"}},
 			Tests: []job.Test{

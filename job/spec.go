@@ -12,8 +12,8 @@ import (
 //
 // Version 2 has files that are kept elsewhere ([File.Kept]), and a deadline; version 3 has Fresh,
 // version 4 Tests, version 5 limits of the compile step, Limits.AddressSpaceMB, Limits.StackMB,
-// Commands, StdinBase64, MergeStderr and TruncateOutput, version 6 checkers that are programs, version 7 Isolation.
-const SpecVersion = 7
+// Commands, StdinBase64, MergeStderr and TruncateOutput, version 6 checkers that are programs, version 7 Isolation, version 8 Interactive.
+const SpecVersion = 8
 
 // Spec is what a producer submits: code, what it reads, what it may use, and where
 // to post the result.
@@ -53,6 +53,9 @@ type Spec struct {
 	Stdin string `json:"stdin,omitempty" doc:"What the program reads from standard input."`
 	// StdinBase64 is the same as bytes, in standard base64. Exclusive with Stdin and Tests.
 	StdinBase64 string `json:"stdin_base64,omitempty" doc:"Instead of stdin: bytes, in standard base64. Not with tests."`
+	// Interactive keeps the program's standard input open behind Stdin: what follows is sent while it runs, as an [Input]. It ends with
+	// [Input.EOF], or with the program. Not with Tests.
+	Interactive bool `json:"interactive,omitempty" doc:"Keep standard input open behind stdin, for what is sent while the program runs: POST /v1/jobs/{id}/input. Not with tests."`
 	// MergeStderr gives the program one pipe for stdout and stderr: what it prints is in Stdout, in the
 	// order in which it was printed. Stderr has what Glovebox says of the job.
 	MergeStderr bool `json:"merge_stderr,omitempty" doc:"What the program prints on stderr goes to stdout, in order; stderr then has only what Glovebox itself says."`
@@ -103,6 +106,9 @@ type Spec struct {
 // Needs is the version that a worker has to know to run the job.
 func (s Spec) Needs() int {
 	l := s.Limits
+	if s.Interactive {
+		return 8
+	}
 	if s.Isolation.Or() != GVisor {
 		return 7
 	}

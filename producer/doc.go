@@ -3,7 +3,7 @@
 //
 // [Client] talks to the API with a token. What it does is in interfaces, small enough to
 // fake: [Jobs] submits a job, waits for it and cancels it; [Batches] does so with thousands;
-// [Watcher], [Files], [Lister], [Uploader], [Purger] and [Catalog] are beside it. [Secrets]
+// [Watcher], [Files], [Lister], [Uploader], [Purger], [Interactive] and [Catalog] are beside it. [Secrets]
 // and [Webhooks] are a tenant's settings, [Tenants] is the operator's.
 //
 // Programs that run inside a deployment can use package direct instead, which talks to Redis

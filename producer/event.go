@@ -27,6 +27,8 @@ type Event struct {
 	Artifact job.Artifact
 	// Shown is in an EventDisplay.
 	Shown job.Shown
+	// Compile is in an EventCompiled, with at most 32 KiB of its output: the result has all.
+	Compile job.Compile
 	// Job has ended, with its Result, in an EventResult.
 	Job Job
 }
@@ -44,6 +46,8 @@ const (
 	EventArtifact EventType = "artifact"
 	// EventDisplay is a result of a session's execution. It comes when the execution has ended, and after its artifacts.
 	EventDisplay EventType = "display"
+	// EventCompiled says that the compile step has ended, before what the program prints. Without a compile step there is none.
+	EventCompiled EventType = "compiled"
 	// EventGap says that events were dropped before the next one: there were too many for
 	// what is kept, or Redis was away. The result has all output.
 	EventGap EventType = "gap"
@@ -99,6 +103,8 @@ func (e Event) MarshalData() ([]byte, error) {
 		v = e.Artifact
 	case EventDisplay:
 		v = e.Shown
+	case EventCompiled:
+		v = e.Compile
 	case EventGap:
 		v = GapEvent{}
 	case EventResult:
@@ -136,6 +142,8 @@ func (e *Event) unmarshalData(data []byte) error {
 		err = json.Unmarshal(data, &e.Artifact)
 	case EventDisplay:
 		err = json.Unmarshal(data, &e.Shown)
+	case EventCompiled:
+		err = json.Unmarshal(data, &e.Compile)
 	case EventResult:
 		if err = json.Unmarshal(data, &e.Job); err == nil && !e.Job.Ended() {
 			err = fmt.Errorf("job %s has not ended", e.Job.ID)

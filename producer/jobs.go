@@ -15,7 +15,7 @@ import (
 //
 // [Client] is Jobs over the API; most of what it does besides has interfaces of its own, so that a
 // program names, and a test fakes, only what it needs: [Batches], [Watcher], [Files],
-// [Lister], [Uploader], [Purger], [Catalog], [Secrets], [Templates], [Webhooks] and [Tenants].
+// [Lister], [Uploader], [Purger], [Interactive], [Catalog], [Secrets], [Templates], [Webhooks] and [Tenants].
 type Jobs interface {
 	// Submit accepts a job durably: once it returns, the job will come to a result.
 	// It fails with job.Invalid where the spec is wrong, and with a *job.Error of code

@@ -26,6 +26,8 @@ type Runtime struct {
 	ImageDigest string   `json:"image_digest" doc:"Digest of that image."`
 	// Limits are the defaults of jobs on this runtime.
 	Limits job.Limits `json:"limits" doc:"Defaults of jobs on this runtime."`
+	// Compiles says that programs are compiled before they run.
+	Compiles bool `json:"compiles" doc:"Whether programs are compiled before they run."`
 	// Isolation is what its jobs are isolated by, where that is less than gVisor.
 	Isolation job.Isolation `json:"isolation,omitempty" doc:"What its jobs are isolated by, where that is less than gVisor: only jobs that accept it (isolation) run there."`
 	// Sessions says whether it has sessions. Languages are those that contexts of these can have, its own first; none without sessions.

@@ -127,6 +127,9 @@ func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) 
 		return record.Ending{}, used, err
 	}
 	program = program.With(env)
+	if spec.Interactive {
+		program.Input = w.interactive(j)
+	}
 	out := newOutput(w, keys, j.Epoch, events, mask)
 	defer out.close()
 	defer events.finish()

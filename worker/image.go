@@ -38,7 +38,7 @@ func (w *Worker) builtRuntimes(ctx context.Context) (list []fleet.Runtime, names
 		}
 		list = append(list, fleet.Runtime{
 			Name: r.Name, Version: r.Version, Aliases: r.Aliases, File: r.File,
-			Image: r.Image(), ImageDigest: digest, Limits: r.Limits, Isolation: w.published(), Sessions: w.hasSessions(r), Languages: w.languages(r), Warm: w.Sandboxes.WarmOf(r.Image()),
+			Image: r.Image(), ImageDigest: digest, Limits: r.Limits, Compiles: len(r.Compile) > 0, Isolation: w.published(), Sessions: w.hasSessions(r), Languages: w.languages(r), Warm: w.Sandboxes.WarmOf(r.Image()),
 		})
 	}
 	if !slices.Equal(unbuilt, w.unbuilt) {

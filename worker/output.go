@@ -21,6 +21,7 @@ type output struct {
 	epoch          int64
 	stdout, stderr capture
 	events         *eventPublisher
+	mask           *secrets.Mask
 
 	shown     []byte // lines in which an interpreter says what it shows; the sandbox has bounded them
 	artifacts []job.Artifact
@@ -34,11 +35,17 @@ type output struct {
 func newOutput(w *Worker, keys artifacts.Keys, epoch int, events *eventPublisher, mask *secrets.Mask) *output {
 	o := &output{
 		objects: w.Objects, keys: keys, epoch: int64(epoch),
-		stdout: capture{dir: w.SpoolDir, mask: mask.Stream()}, stderr: capture{dir: w.SpoolDir, mask: mask.Stream()}, events: events,
+		stdout: capture{dir: w.SpoolDir, mask: mask.Stream()}, stderr: capture{dir: w.SpoolDir, mask: mask.Stream()}, events: events, mask: mask,
 		artifacts: []job.Artifact{}, names: map[string]bool{},
 	}
 	events.follow(&o.stdout, &o.stderr)
 	return o
+}
+
+// Compiled tells what the compile step came to.
+func (o *output) Compiled(c job.Compile) {
+	c.Output = o.mask.Text(c.Output)
+	o.events.setCompiled(c)
 }
 
 // Stdout keeps what the program printed. The sandbox has bounded it.

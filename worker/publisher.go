@@ -45,13 +45,15 @@ type eventPublisher struct {
 	finishOnce sync.Once
 
 	mu             sync.Mutex
-	stdout, stderr *capture // nil until there is a program
+	stdout, stderr *capture     // nil until there is a program
+	compiled       *job.Compile // nil until the compile step has ended
 	artifacts      []job.Artifact
 	shown          []job.Shown
 
 	// What only the goroutine knows.
 	next          int // Seq of the next event
 	offsets       map[record.EventType]int64
+	sentCompiled  bool
 	sentArtifacts int            // artifacts published
 	sentShown     int            // and results
 	pending       []record.Event // published, or not: no answer yet
@@ -97,6 +99,15 @@ func (l *eventPublisher) notify() {
 	case l.wake <- struct{}{}:
 	default:
 	}
+}
+
+// setCompiled publishes what the compile step came to, or the beginning of it: the result has all.
+func (l *eventPublisher) setCompiled(c job.Compile) {
+	c.Output = job.Clip(c.Output, maxEventBytes)
+	l.mu.Lock()
+	l.compiled = &c
+	l.mu.Unlock()
+	l.notify()
 }
 
 // addArtifact publishes one more artifact.
@@ -204,7 +215,7 @@ func (l *eventPublisher) nextBatch() ([]record.Event, error) {
 	default:
 	}
 	l.mu.Lock()
-	stdout, stderr, artifacts, shown := l.stdout, l.stderr, l.artifacts[l.sentArtifacts:], l.shown[l.sentShown:]
+	stdout, stderr, compiled, artifacts, shown := l.stdout, l.stderr, l.compiled, l.artifacts[l.sentArtifacts:], l.shown[l.sentShown:]
 	l.mu.Unlock()
 	var events []record.Event
 	add := func(t record.EventType, offset int64, data []byte) {
@@ -214,6 +225,12 @@ func (l *eventPublisher) nextBatch() ([]record.Event, error) {
 		if err := addJSON(add, record.EventStatus, record.StatusChange{Status: job.Running, Attempt: l.attempt}); err != nil {
 			return nil, err
 		}
+	}
+	if compiled != nil && !l.sentCompiled {
+		if err := addJSON(add, record.EventCompiled, compiled); err != nil {
+			return nil, err
+		}
+		l.sentCompiled = true
 	}
 	for len(events) < maxBatchEvents {
 		before := len(events)

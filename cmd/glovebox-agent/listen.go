@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/agentwire"
@@ -21,7 +22,7 @@ type listener struct {
 	killed   bool
 }
 
-// listen handles credit and kill frames, tests and turns from now on, unless that is done already. When the worker
+// listen handles credit and kill frames, input, tests and turns from now on, unless that is done already. When the worker
 // has gone, the agent exits: every process ends with PID 1.
 func (s *session) listen() {
 	l := &s.listener
@@ -89,7 +90,18 @@ func (s *session) handleNext() (left bool, err error) {
 		return false, s.beginFile(s.coming.turn)
 	case agentwire.TypeFileData:
 		return false, s.coming.turn.files.data(f.Payload)
+	case agentwire.TypeSignal:
+		select {
+		case s.signals <- syscall.Signal(f.Payload[0]):
+		default: // as many wait already
+		}
+	case agentwire.TypeStdinEnd:
+		s.feed.end()
 	case agentwire.TypeStdinData:
+		if s.feed != nil {
+			s.feed.add(f.Payload)
+			return false, nil
+		}
 		if s.coming.turn != nil {
 			s.coming.turn.code = append(s.coming.turn.code, f.Payload...)
 			return false, nil

@@ -28,6 +28,8 @@ type run struct {
 	mergeStderr bool
 	started     func() error
 	killed      <-chan struct{}
+	// signals are sent to each of its processes as they come; nil: none do.
+	signals <-chan syscall.Signal
 	// testID is uid and gid of a run on a test, which no other has; 0: the job's.
 	testID uintptr
 	// noIPC refuses what outlives processes and is no file.
@@ -198,19 +200,23 @@ func (r *run) wait(main <-chan mainExit, stop <-chan agentwire.Cause) (mainExit,
 	timer := time.NewTimer(time.Duration(r.limits.WallMS) * time.Millisecond)
 	defer timer.Stop()
 	cause := agentwire.Exited
-	select {
-	case ended := <-main:
-		// A stream that went over its limit in the same moment still counts.
+	for cause == agentwire.Exited {
 		select {
+		case ended := <-main:
+			// A stream that went over its limit in the same moment still counts.
+			select {
+			case cause = <-stop:
+			default:
+			}
+			return ended, cause
+		case <-timer.C:
+			cause = agentwire.Wall
 		case cause = <-stop:
-		default:
+		case <-r.killed:
+			cause = agentwire.Killed
+		case signal := <-r.signals:
+			_ = syscall.Kill(-1, signal) // ESRCH: there is none
 		}
-		return ended, cause
-	case <-timer.C:
-		cause = agentwire.Wall
-	case cause = <-stop:
-	case <-r.killed:
-		cause = agentwire.Killed
 	}
 	killAll()
 	return <-main, cause

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/agentwire"
@@ -36,6 +37,9 @@ type session struct {
 	// pauses gets Pause and Resume between two turns.
 	pauses chan agentwire.Type
 	coming coming
+	// feed is an interactive program's stdin, nil of any other; signals gets what is to be sent to its processes.
+	feed    *feed
+	signals chan syscall.Signal
 }
 
 // coming is the test or the turn that is being received.
@@ -52,7 +56,7 @@ func newSession(in io.Reader, out io.Writer) *session {
 		killed: make(chan struct{}),
 		tests:  make(chan test, 1),
 		turns:  make(chan turn, 1), interrupt: make(chan struct{}, 1), restart: make(chan struct{}, 1), clean: make(chan struct{}),
-		pauses: make(chan agentwire.Type, 1),
+		pauses: make(chan agentwire.Type, 1), signals: make(chan syscall.Signal, 64),
 	}
 }
 
@@ -68,9 +72,17 @@ func (s *session) run() error {
 	if err := asJob(s.receive); err != nil {
 		return err
 	}
+	start := s.check.Start
+	if start.Interactive {
+		var err error
+		if s.feed, err = newFeed(s.inputs.stdin); err != nil {
+			return err
+		}
+		s.inputs.stdin = s.feed.reader
+		defer s.feed.close()
+	}
 	s.listen()
 
-	start := s.check.Start
 	process, _ := s.prepared.takeOver(start, s.inputs) // preloading is best effort; ignore why it failed
 	if s.inputs.problem != "" {
 		return s.refuse(s.inputs.problem)
@@ -241,7 +253,7 @@ func (s *session) program(start agentwire.Start, process *process) error {
 		started: func() error {
 			return s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{Preloaded: process != nil})
 		},
-		process: process, extraMemory: process.preloadAllowance(start),
+		process: process, extraMemory: process.preloadAllowance(start), signals: s.signals,
 	})
 }
 

@@ -81,7 +81,7 @@ func (f *followed) show(e producer.Event) error {
 			f.begun = false
 			_, err = fmt.Fprintln(f.remarks, "glovebox: the job's worker was lost; it runs again, from the beginning")
 		}
-	case producer.EventArtifact, producer.EventDisplay, producer.EventResult:
+	case producer.EventArtifact, producer.EventCompiled, producer.EventDisplay, producer.EventResult:
 	}
 	return err
 }

@@ -218,7 +218,7 @@ func (r *repl) execute(ctx context.Context, code string, interrupts <-chan os.Si
 			stop()
 		}
 	}()
-	result, err := r.app.watchUntilStart(watching, r.sessions, j.ID)
+	result, err := r.app.watchUntilStart(watching, r.sessions, j.ID, func() {})
 	if err != nil && watching.Err() != nil {
 		return silent(exitInterrupted)
 	}

@@ -94,6 +94,7 @@ Exit codes:
 		{jobGroup, a.problemCommand()},
 		{jobGroup, a.logsCommand()},
 		{jobGroup, a.cancelCommand()},
+		{jobGroup, a.inputCommand()},
 		{jobGroup, a.removeCommand()},
 		{jobGroup, a.templateCommand()},
 		{jobGroup, a.pipelineCommand()},

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -40,6 +41,8 @@ func (a *app) runCommand() *cobra.Command {
 is piped into this command is its standard input, and its exit code is this command's.
 Ctrl-C ends it.
 
+With -i the program reads what is typed, or comes through a pipe, while it runs.
+
 What follows FILE are the program's own arguments; flags of this command come before.
 
 The exit code is 124 for a program that was stopped for its time, 137 for one that ran
@@ -51,6 +54,7 @@ submit" has what a job can have besides: a callback, a time, an image of your ow
   glovebox run --limit wall_ms=60000 train.py --epochs 3
   glovebox run --file data.csv --out charts report.py data.csv
   cat numbers.txt | glovebox run sum.js
+  glovebox run -i guess.py
   echo 'print(6 * 7)' | glovebox run --runtime python -`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -83,7 +87,10 @@ func (a *app) runHere(ctx context.Context, o runOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.stdinFile == "" && o.source != "-" {
+	if o.interactive && o.source == "-" {
+		return usagef("the program and what is typed for it can't both come from standard input")
+	}
+	if o.stdinFile == "" && o.source != "-" && !o.interactive {
 		if err := a.pipeStdin(ctx, &spec); err != nil {
 			return err
 		}
@@ -108,7 +115,11 @@ func (a *app) runHere(ctx context.Context, o runOptions) error {
 	if err != nil {
 		return err
 	}
-	result, err := a.watchUntilStart(ctx, jobs, j.ID)
+	running := func() {}
+	if o.interactive {
+		running = sync.OnceFunc(func() { go a.typeInto(ctx, jobs, j.ID) }) // it ends with this command: nothing wakes who reads a terminal
+	}
+	result, err := a.watchUntilStart(ctx, jobs, j.ID, running)
 	switch {
 	case ctx.Err() != nil:
 		return a.end(ctx, jobs, j.ID)
@@ -118,8 +129,8 @@ func (a *app) runHere(ctx context.Context, o runOptions) error {
 	return a.endsAs(ctx, jobs, result, o.out)
 }
 
-// pipeStdin gives the program what is piped into this command. A terminal is not asked: a job reads nothing
-// that is typed while it runs.
+// pipeStdin gives the program what is piped into this command. A terminal is not asked: only a program that is interactive reads
+// what is typed while it runs.
 func (a *app) pipeStdin(ctx context.Context, spec *job.Spec) error {
 	if f, ok := a.stdin.(*os.File); ok {
 		if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice != 0 {
@@ -153,12 +164,12 @@ func (a *app) pipeStdin(ctx context.Context, spec *job.Spec) error {
 }
 
 // watchUntilStart is watch, and says so of a job that waits for long.
-func (a *app) watchUntilStart(ctx context.Context, jobs *producer.Client, id string) (job.Result, error) {
+func (a *app) watchUntilStart(ctx context.Context, jobs *producer.Client, id string, running func()) (job.Result, error) {
 	waits := time.AfterFunc(silence, func() {
 		fmt.Fprintf(a.stderr, "glovebox: job %s waits for a worker; Ctrl-C cancels it\n", id)
 	})
 	defer waits.Stop()
-	return a.watch(ctx, jobs, id, func() { waits.Stop() })
+	return a.watch(ctx, jobs, id, func() { waits.Stop(); running() })
 }
 
 // end cancels a job that is not waited for any more.

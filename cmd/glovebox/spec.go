@@ -38,6 +38,7 @@ type specOptions struct {
 	fresh                       bool
 	isolation                   string
 	mergeStderr, truncateOutput bool
+	interactive                 bool
 	compileCommand, runCommand  string
 }
 
@@ -66,6 +67,7 @@ func (o *specOptions) addProgram(cmd *cobra.Command) {
 	f.BoolVar(&o.truncateOutput, "truncate-output", false, "drop the output beyond output_kb and let the program go on, instead of stopping it")
 	f.StringArrayVar(&o.env, "env", nil, "`NAME=VALUE` for the program's environment; NAME alone takes the value from here")
 	f.StringVar(&o.stdinFile, "stdin-file", "", "`PATH` of what the program reads from its standard input; - for ours")
+	f.BoolVarP(&o.interactive, "interactive", "i", false, "keep the program's standard input open for what is sent while it runs")
 	f.StringArrayVar(&o.files, "file", nil, "`[NAME=]PATH` of a file to place beside the program; a large one is uploaded first")
 	f.StringArrayVar(&o.secrets, "secret", nil, "`NAME` of a stored secret that the program has in its environment")
 	f.StringArrayVar(&o.artifacts, "artifact", nil, "`[NAME=]ID/FILE`: a file that another job left, to place beside the program")
@@ -99,7 +101,7 @@ func (a *app) spec(o specOptions) (job.Spec, error) {
 	spec := job.Spec{
 		Runtime: o.runtime, Image: o.image, Command: o.command,
 		Args: o.args, Priority: job.Priority(o.priority), IdempotencyKey: o.key, Fresh: o.fresh,
-		MergeStderr: o.mergeStderr, TruncateOutput: o.truncateOutput,
+		Interactive: o.interactive, MergeStderr: o.mergeStderr, TruncateOutput: o.truncateOutput,
 	}
 	var err error
 	if spec.Isolation, err = a.isolation(o.isolation); err != nil {

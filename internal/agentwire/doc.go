@@ -38,6 +38,9 @@
 // the snapshot was made, and what it had said went to another worker's end: it says Ready again, and
 // Prepared if a process is prepared.
 //
+// A program that is interactive may be sent more of its stdin from Started on, as StdinData, the end of it as StdinEnd, and
+// Signal, which each of its processes gets. What comes when it has ended is of no effect.
+//
 // Prepare makes the agent start a process before its program is known. Start says whether
 // the process may become the program. If it may not, isn't ready or refuses, the program is
 // started as usual; Started says which it was.

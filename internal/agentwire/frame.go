@@ -12,7 +12,7 @@ import (
 )
 
 // Version is the protocol's version; the two ends must agree on it.
-const Version = 12
+const Version = 13
 
 // MaxPayload is the most that a frame of any type may carry. frameTypes has each type's own bound,
 // MaxStart that of a Start, which takes several frames.
@@ -46,6 +46,8 @@ const (
 	TypeTurn      Type = 12 // [Turn]
 	TypeRestart   Type = 13 // end the interpreter that executes the turn, and what it has started
 	TypePause     Type = 14 // the session is about to be paused
+	TypeStdinEnd  Type = 15 // nothing follows on an interactive program's stdin
+	TypeSignal    Type = 16 // one byte: the number of a signal for each process of an interactive program
 )
 
 // Frames from the agent.
@@ -92,6 +94,8 @@ var frameTypes = map[Type]struct {
 	TypeTurn:          {"turn", 1, 4096, false, false},
 	TypeRestart:       {"restart", 0, 0, false, false},
 	TypePause:         {"pause", 0, 0, false, false},
+	TypeStdinEnd:      {"stdin end", 0, 0, false, false},
+	TypeSignal:        {"signal", 1, 1, false, false},
 	TypeReady:         {"ready", 1, 4096, true, false},
 	TypePrepared:      {"prepared", 1, 8192, true, false},
 	TypeCompileOutput: {"compile output", 1, MaxPayload, true, true},

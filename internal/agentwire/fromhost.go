@@ -19,6 +19,7 @@ type FromHost struct {
 	Turn Turn
 
 	state    hostState
+	input    int64 // of an interactive program since Go, as job.MaxInputTotal counts it
 	code     int64 // bytes of the turn's, so far
 	resumed  bool
 	start    []byte
@@ -100,6 +101,8 @@ func (h *FromHost) Accept(f Frame) error {
 		h.state = running
 	case f.Type == TypeDone && h.state == running && (h.Start.Tests || h.Start.Session):
 		h.state = done
+	case (f.Type == TypeStdinData || f.Type == TypeStdinEnd || f.Type == TypeSignal) && h.state == running && h.Start.Interactive:
+		return h.acceptInput(f)
 	case f.Type == TypeKill && h.state == running:
 	case f.Type == TypeRestart && h.state == running && h.Start.Session:
 	default:
@@ -150,6 +153,8 @@ func (h *FromHost) finishStart() error {
 		return violation("start is for a session, and for tests or a compile step")
 	case (h.Start.Session && h.Start.PreparedMB > 0) != (len(h.Start.Become) > 0):
 		return violation("start is for a session and a prepared process, and doesn't say what that becomes; or the other way round")
+	case h.Start.Interactive && (h.Start.Session || h.Start.Tests || h.Start.PreparedMB > 0):
+		return violation("start is for an interactive program, and for a session, tests or a prepared process")
 	case h.Start.Tests && h.Start.PreparedMB > 0:
 		return violation("start is for tests and a prepared process")
 	case h.Start.PreparedMB > 0 && (h.Start.MergeStderr || l.AddressSpaceMB > 0 || l.StackMB > 0):
@@ -175,6 +180,17 @@ func (h *FromHost) beginTurn(f Frame) error {
 		return err
 	}
 	return h.Turn.check(h.Start.Languages)
+}
+
+// acceptInput bounds what an interactive program is sent, and with it what the agent keeps of it.
+func (h *FromHost) acceptInput(f Frame) error {
+	if f.Type == TypeSignal && (f.Payload[0] == 0 || f.Payload[0] >= 32) {
+		return violation("signal %d", f.Payload[0])
+	}
+	if h.input += int64(len(f.Payload)) + 1; h.input > job.MaxInputTotal {
+		return violation("an interactive program is sent more than %d bytes", job.MaxInputTotal)
+	}
+	return nil
 }
 
 // addCode bounds a turn's code as that of a job.

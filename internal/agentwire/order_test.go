@@ -438,6 +438,9 @@ func hostFrames(t *testing.T) map[string]Frame {
 	early.PreparedMB = 100
 	merged, small, shallow, negative := early, early, early, start
 	merged.MergeStderr, small.Limits.AddressSpaceMB, shallow.Limits.StackMB, negative.Limits.StackMB = true, 1, 1, -1
+	talking, talkingTests, talkingSession, talkingPrepared := start, start, start, early
+	talking.Interactive, talkingTests.Interactive, talkingSession.Interactive, talkingPrepared.Interactive = true, true, true, true
+	talkingTests.Tests, talkingSession.Session = true, true
 	tests, warm := start, early
 	tests.Tests, warm.Tests = true, true
 	session, graded, compiled, warmSession := start, tests, start, early
@@ -468,6 +471,9 @@ func hostFrames(t *testing.T) map[string]Frame {
 		"languages": frame(t, TypeStart, languages), "nameless language": frame(t, TypeStart, nameless), "wordless language": frame(t, TypeStart, wordless),
 		"languages of a program": frame(t, TypeStart, tongues), "restart": frame(t, TypeRestart, nil),
 		"pause": frame(t, TypePause, nil), "resume": frame(t, TypeResume, nil),
+		"interactive": frame(t, TypeStart, talking), "interactive tests": frame(t, TypeStart, talkingTests), "interactive session": frame(t, TypeStart, talkingSession), "interactive prepared": frame(t, TypeStart, talkingPrepared),
+		"stdin end": frame(t, TypeStdinEnd, nil), "signal": frame(t, TypeSignal, "\x02"), "no signal": frame(t, TypeSignal, "\x00"), "signal 32": frame(t, TypeSignal, "\x20"),
+		"64k":                frame(t, TypeStdinData, strings.Repeat("a", 65535)),
 		"turn there":         frame(t, TypeTurn, Turn{WallMS: 1, Context: "a", Generation: 2, Language: "sh", Directory: "d/e", Contexts: map[string]int{"main": 0}}),
 		"turn in /":          frame(t, TypeTurn, Turn{WallMS: 1, Context: "a", Directory: "/"}),
 		"turn in A":          frame(t, TypeTurn, Turn{WallMS: 1, Context: "A"}),
@@ -512,6 +518,9 @@ func TestFromHost(t *testing.T) {
 		"session,!pause", "session,go,turn,!pause", "session,go,done,!pause", "start,go,!pause", "tests,go,!pause",
 		"start,go,!turn", "tests,go,!turn", "graded session,!go", "compiled session,!go", "prepare,warm session,!go",
 		"prepare,becoming session,a,data,go,turn,stdin,go,done", "becoming session,!go", "cold becoming session,!go", "prepare,cold becoming session,!go", "prepare,becoming program,!go",
+		"interactive,a,data,stdin,go,stdin,signal,credit,stdin end,stdin,kill,signal", "interactive,go,stdin end", "interactive,!stdin end", "interactive,!signal", "interactive,stdin,!signal", "interactive,go,!a",
+		"interactive,go,!no signal", "interactive,go,!signal 32", "interactive,64k,go,64k,64k,64k,64k,!signal", "interactive,go,64k,64k,64k,stdin,!64k", "start,go,!signal", "start,go,!stdin end",
+		"interactive tests,!go", "interactive session,!go", "prepare,interactive prepared,!go", "session,go,turn,!signal", "tests,go,!stdin end",
 		"start,stdin,!a", "start,go,!go", "start,go,!stdin", "start,go,!start", "start,a,!start",
 	} {
 		t.Run(frames, func(t *testing.T) {

@@ -25,6 +25,8 @@ type Runtime struct {
 	Limits      job.Limits `json:"limits"`
 	// Isolation is what its jobs are isolated by, where that is less than gVisor; "" is gVisor.
 	Isolation job.Isolation `json:"isolation,omitempty"`
+	// Compiles says that it has a compile step.
+	Compiles bool `json:"compiles,omitempty"`
 	// Sessions says that the runtime has them.
 	Sessions bool `json:"sessions,omitempty"`
 	// Languages are those that contexts of its sessions can have, its own first.

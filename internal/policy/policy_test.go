@@ -79,6 +79,7 @@ func TestDecide(t *testing.T) {
 		{`limits.wall_ms >= 60000`, func(s *Subject) { s.Limits.WallMS = 60_000 }},
 		{`priority == 'high'`, func(s *Subject) { s.Spec.Priority = job.High }},
 		{`callback_host.endsWith('.example.org')`, func(s *Subject) { s.Spec.Callback = &job.Callback{URL: "https://Hooks.Example.org:8443/x"} }},
+		{`interactive == true`, func(s *Subject) { s.Spec.Interactive = true }},
 		{`!fresh`, func(s *Subject) { s.Spec.Fresh = false }},
 	}
 	named := map[string]bool{}

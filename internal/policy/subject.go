@@ -71,6 +71,7 @@ var variables = []variable{
 	{"priority", cel.StringType, func(s Subject) any { return string(cmp.Or(s.Spec.Priority, job.Normal)) }},
 	{"isolation", cel.StringType, func(s Subject) any { return string(s.Spec.Isolation.Or()) }},
 	{"callback_host", cel.StringType, func(s Subject) any { return host(s.Spec.Callback) }},
+	{"interactive", cel.BoolType, func(s Subject) any { return s.Spec.Interactive }},
 	{"fresh", cel.BoolType, func(s Subject) any { return s.Spec.Fresh }},
 }
 

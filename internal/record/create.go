@@ -183,6 +183,9 @@ func (s *Store) appendJob(list []any, tenant string, in whole, j NewJob, terms j
 	if least := j.Spec.Isolation.Or(); least != job.GVisor {
 		fields = append(fields, "isolation", string(least))
 	}
+	if j.Spec.Interactive {
+		fields = append(fields, "interactive", 1)
+	}
 	if !j.Spec.RunAt.IsZero() {
 		fields = append(fields, "run_at", ms(j.Spec.RunAt))
 	}

@@ -36,6 +36,7 @@ const (
 	EventStderr   EventType = "stderr"   //
 	EventArtifact EventType = "artifact" // a job.Artifact as JSON, without URL
 	EventDisplay  EventType = "display"  // a job.Shown as JSON
+	EventCompiled EventType = "compiled" // a job.Compile as JSON
 	EventEnd      EventType = "end"      // nothing: the epoch has no more events
 )
 

@@ -15,6 +15,7 @@ func outboxKey(tenant string) string           { return script.Key(tenant, "outb
 func garbageKey(tenant string) string          { return script.Key(tenant, "garbage") }
 func resultKey(tenant, id string) string       { return script.Key(tenant, "result:"+id) }
 func eventsKey(tenant, id string) string       { return script.Key(tenant, "events:"+id) }
+func inputKey(tenant, id string) string        { return script.Key(tenant, "input:"+id) }
 func storedKey(tenant string) string           { return script.Key(tenant, "stored") }   // bytes
 func recordedKey(tenant string) string         { return script.Key(tenant, "recorded") } // bytes
 func lentKey(tenant string) string             { return script.Key(tenant, "lent") }

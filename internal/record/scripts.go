@@ -29,6 +29,7 @@ var (
 	approveScript   = scripts.Load("approve")
 	publishScript   = scripts.Load("publish")
 	watchScript     = scripts.Load("watch")
+	sendInputScript = scripts.Load("send_input")
 
 	// Sessions.
 	openSessionScript    = scripts.Load("open_session")
@@ -135,6 +136,9 @@ var scripts = script.New(luaFiles, map[string]any{
 	"rate_window":            RateWindow.Microseconds(),
 	"unoffered_patience":     unofferedPatience,
 	"unwatched_life":         unwatchedLife,
+	"max_input_total":        job.MaxInputTotal,
+	"input_cost":             job.InputCost,
+	"input_patience":         inputPatience,
 	"usage_life":             job.UsageLife,
 	"upload_cost":            uploadCost,
 	"most_names":             mostNames,

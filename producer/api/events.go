@@ -161,7 +161,7 @@ func (a *API) eventRoute(mux *listedMux, doc *huma.OpenAPI, d documenter) {
 	mux.HandleFunc("GET /v1/jobs/{id}/events", a.events)
 	op := d.operation("watch-job", http.MethodGet, "/v1/jobs/{id}/events", "Watch a job",
 		"Streams what happens to the job as server-sent events, up to its result, which is the last. The data of each is JSON in one line: "+
-			"status (StatusEvent; the first of each connection, and whenever it changes), stdout and stderr (OutputEvent), artifact (Artifact, without url), display (Shown: a result of a session's execution, as it ends), "+
+			"status (StatusEvent; the first of each connection, and whenever it changes), stdout and stderr (OutputEvent), compiled (Compile: the compile step has ended, if there is one), artifact (Artifact, without url), display (Shown: a result of a session's execution, as it ends), "+
 			"gap (GapEvent: events were dropped; the result has all output) and result (what GET /v1/jobs/{id} answers). More types may come. "+
 			"A client whose connection ends before the result comes back with Last-Event-ID, as browsers do by themselves, and goes on after that event. "+
 			"When the job's worker is lost, status is queued again and output begins anew, at offset 0. Comments are sent every 15 seconds.",
@@ -176,6 +176,7 @@ func (a *API) eventRoute(mux *listedMux, doc *huma.OpenAPI, d documenter) {
 		{producer.EventStderr, d.schema(producer.OutputEvent{})},
 		{producer.EventArtifact, d.schema(job.Artifact{})},
 		{producer.EventDisplay, d.schema(job.Shown{})},
+		{producer.EventCompiled, d.schema(job.Compile{})},
 		{producer.EventGap, d.schema(producer.GapEvent{})},
 		{producer.EventResult, d.result},
 	} {

@@ -42,6 +42,7 @@ var visits = map[string]visit{
 	"GET /v1/jobs":                                        {path: "/v1/jobs?limit=200", shared: true},
 	"GET /v1/jobs/{id}":                                   {path: "/v1/jobs/<id>", headers: []string{"Prefer: wait=1"}},
 	"DELETE /v1/jobs/{id}":                                {path: "/v1/jobs/<id>", also: []string{"/v1/jobs/<id>?purge=true"}},
+	"POST /v1/jobs/{id}/input":                            {path: "/v1/jobs/<id>/input", body: `{"data":"1"}`},
 	"GET /v1/jobs/{id}/stdout":                            {path: "/v1/jobs/<id>/stdout"},
 	"GET /v1/jobs/{id}/stderr":                            {path: "/v1/jobs/<id>/stderr"},
 	"GET /v1/jobs/{id}/artifacts/{name...}":               {path: "/v1/jobs/<id>/artifacts/plot.txt"},

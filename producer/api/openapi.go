@@ -95,6 +95,7 @@ func (a *API) routes(mux *listedMux, version string) error {
 	huma.Register(h, public(d.operation("ready", http.MethodGet, "/readyz", "Would a job be accepted now?",
 		"200 when a job submitted now would be accepted durably.", d.problems(503))), a.readyz)
 
+	a.inputRoute(h, d)
 	a.executeRoute(h, d)
 	a.batchRoutes(mux, h, d)
 	a.uploadRoutes(h, d)

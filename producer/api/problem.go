@@ -48,6 +48,8 @@ var statuses = map[string]int{
 	job.CodeTimeout:           http.StatusRequestTimeout,
 	job.CodeEnded:             http.StatusConflict,
 	job.CodeNotEnded:          http.StatusConflict,
+	job.CodeNotRunning:        http.StatusConflict,
+	job.CodeNoInput:           http.StatusConflict,
 	job.CodeDenied:            http.StatusForbidden,
 	job.CodeNotHeld:           http.StatusConflict,
 	job.CodeOtherInput:        http.StatusConflict,

@@ -90,25 +90,26 @@ type Client struct {
 }
 
 var (
-	_ producer.Jobs      = (*Client)(nil)
-	_ producer.Batches   = (*Client)(nil)
-	_ producer.Watcher   = (*Client)(nil)
-	_ producer.Files     = (*Client)(nil)
-	_ producer.Lister    = (*Client)(nil)
-	_ producer.Uploader  = (*Client)(nil)
-	_ producer.Purger    = (*Client)(nil)
-	_ producer.Catalog   = (*Client)(nil)
-	_ producer.Tenants   = (*Client)(nil)
-	_ producer.Webhooks  = (*Client)(nil)
-	_ producer.Endpoints = (*Client)(nil)
-	_ producer.Secrets   = (*Client)(nil)
-	_ producer.Templates = (*Client)(nil)
-	_ producer.Hooks     = (*Client)(nil)
-	_ producer.Schedules = (*Client)(nil)
-	_ producer.Runs      = (*Client)(nil)
-	_ producer.Metering  = (*Client)(nil)
-	_ producer.Sessions  = (*Client)(nil)
-	_ producer.Approvals = (*Client)(nil)
+	_ producer.Jobs        = (*Client)(nil)
+	_ producer.Batches     = (*Client)(nil)
+	_ producer.Watcher     = (*Client)(nil)
+	_ producer.Files       = (*Client)(nil)
+	_ producer.Lister      = (*Client)(nil)
+	_ producer.Uploader    = (*Client)(nil)
+	_ producer.Purger      = (*Client)(nil)
+	_ producer.Interactive = (*Client)(nil)
+	_ producer.Catalog     = (*Client)(nil)
+	_ producer.Tenants     = (*Client)(nil)
+	_ producer.Webhooks    = (*Client)(nil)
+	_ producer.Endpoints   = (*Client)(nil)
+	_ producer.Secrets     = (*Client)(nil)
+	_ producer.Templates   = (*Client)(nil)
+	_ producer.Hooks       = (*Client)(nil)
+	_ producer.Schedules   = (*Client)(nil)
+	_ producer.Runs        = (*Client)(nil)
+	_ producer.Metering    = (*Client)(nil)
+	_ producer.Sessions    = (*Client)(nil)
+	_ producer.Approvals   = (*Client)(nil)
 )
 
 // Open connects to Redis and the bucket. The caller closes the Client.
@@ -221,7 +222,7 @@ func (c *Client) Runtimes(ctx context.Context) ([]producer.Runtime, error) {
 	for i, r := range published {
 		list[i] = producer.Runtime{
 			Name: r.Name, Version: r.Version, Aliases: r.Aliases, Image: r.Image,
-			ImageDigest: r.ImageDigest, Limits: r.Limits, Warm: r.Warm, Isolation: r.Isolation, Sessions: r.Sessions, Languages: r.Languages,
+			ImageDigest: r.ImageDigest, Limits: r.Limits, Compiles: r.Compiles, Warm: r.Warm, Isolation: r.Isolation, Sessions: r.Sessions, Languages: r.Languages,
 		}
 		if list[i].Aliases == nil {
 			list[i].Aliases = []string{}

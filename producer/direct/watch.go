@@ -229,6 +229,12 @@ func (w *watcher) take(e record.Event) error {
 			return fmt.Errorf("read event %s of job %s: %w", e.ID, w.id, err)
 		}
 		w.tell(told)
+	case record.EventCompiled:
+		told := producer.Event{ID: e.ID, Type: producer.EventCompiled}
+		if err := json.Unmarshal(e.Data, &told.Compile); err != nil {
+			return fmt.Errorf("read event %s of job %s: %w", e.ID, w.id, err)
+		}
+		w.tell(told)
 	case record.EventEnd:
 	}
 	return nil

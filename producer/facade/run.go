@@ -29,11 +29,16 @@ const (
 // that is ErrNoPlace; one whose client has left; and, with an error of code unavailable, one that runs
 // while the api drains.
 func (c *Call) Run(ctx context.Context, w http.ResponseWriter, spec job.Spec, patience time.Duration) (job.Result, error) {
-	id, err := c.submit(ctx, func(ctx context.Context) (producer.Job, error) { return c.Client.WithoutHolds().Submit(ctx, spec) })
+	id, err := c.Submit(ctx, spec)
 	if err != nil {
 		return job.Result{}, err
 	}
 	return c.finish(ctx, w, id, patience)
+}
+
+// Submit submits a job for a client that waits for it, whose id it returns. Nothing runs whose client has left meanwhile.
+func (c *Call) Submit(ctx context.Context, spec job.Spec) (id string, err error) {
+	return c.submit(ctx, func(ctx context.Context) (producer.Job, error) { return c.Client.WithoutHolds().Submit(ctx, spec) })
 }
 
 // RunIn is Run for an execution in a session, which has its turn when it has it.

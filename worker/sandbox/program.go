@@ -26,6 +26,8 @@ type Program struct {
 	// Files are written to /work, where the program starts.
 	Files []File
 	Stdin []byte
+	// Input, if set, is what the program is sent while it runs: its standard input goes on behind Stdin. Neither Tests nor Turns have it.
+	Input Input
 	// MergeStderr gives the program one stream for both its outputs, its stdout. What Glovebox itself says
 	// of it still comes on stderr.
 	MergeStderr bool
@@ -51,6 +53,13 @@ type Program struct {
 	// Interpreter, with Turns, is what a preloaded process becomes that would run a file of that name. nil: none does, and Command is
 	// started.
 	Interpreter *File
+}
+
+// Input is what a program is sent while it runs. Its method is called from one goroutine, for each sandbox that is tried.
+type Input interface {
+	// Next waits for the inputs behind the first n, and returns at least one. An error means that none will come any more; ctx ends
+	// with the program.
+	Next(ctx context.Context, n int) ([]job.Input, error)
 }
 
 // Turns are a session's executions. Its methods are called in turn, from one goroutine.
@@ -172,6 +181,12 @@ type ShownSink interface {
 	// Shown takes a piece of the lines in which it says that, as the interpreter wrote them. It must not keep p. All pieces together are bounded
 	// (agentwire.MaxShown).
 	Shown(p []byte) error
+}
+
+// CompiledSink is a [Sink] that is told when the compile step has ended, before what the program makes.
+type CompiledSink interface {
+	Sink
+	Compiled(c job.Compile)
 }
 
 // Sink takes what a program makes, in order, from one goroutine. A method that blocks

@@ -108,12 +108,12 @@ func TestReadRunSpec(t *testing.T) {
 		},
 		"no limit of memory": {
 			`"language_id":"python3","sourcecode":"x","parameters":{"memorylimit":0}`, "prog.py", "prog",
-			"{ PYTHONPYCACHEPREFIX=/tmp/compiled python3 -m py_compile 'prog.py'\n}", "exec python3 -BE 'prog.py' ",
+			"{ " + strings.Replace(checkPython, "{file}", "'prog.py'", 1) + "\n}", "exec python3 -BE 'prog.py' ",
 			job.Limits{CPUMS: 5000, WallMS: 10000, CompileWallMS: 30_000, MemoryMB: 2048, OutputKB: 2048, Processes: 31, FileMB: 20, DiskMB: 64},
 		},
 		"of another type": {
 			`"language_id":"python3","sourcecode":"x","input":7,"file_list":{},"sourcefilename":[],"parameters":{"cputime":"x","memorylimit":{},"numprocs":null,"disklimit":"","streamsize":-1,"interpreterargs":"-c","runargs":[1]}`,
-			"prog.py", "prog", "{ PYTHONPYCACHEPREFIX=/tmp/compiled python3 -m py_compile 'prog.py'\n}", "exec python3 -BE 'prog.py' ",
+			"prog.py", "prog", "{ " + strings.Replace(checkPython, "{file}", "'prog.py'", 1) + "\n}", "exec python3 -BE 'prog.py' ",
 			job.Limits{CPUMS: 5000, WallMS: 10000, CompileWallMS: 30_000, MemoryMB: 512, AddressSpaceMB: 1000, OutputKB: 2048, Processes: 31, FileMB: 20, DiskMB: 64},
 		},
 		"java": {

@@ -67,34 +67,38 @@ func answer(ctx context.Context, c *facade.Call, program runtime, r job.Result) 
 			return e, err
 		}
 	}
-	u := r.Usage
-	e.Run = stage{
-		Stdout: valid(stdout), Stderr: valid(stderr), Code: r.ExitCode,
-		CPUTime: &u.CPUMS, WallTime: &u.WallMS, Memory: &u.MemoryPeakBytes,
-	}
+	e.Run = runStage(r, len(stderr) > len(stdout))
+	e.Run.Stdout, e.Run.Stderr = valid(stdout), valid(stderr)
 	e.Run.Output = e.Run.Stdout + e.Run.Stderr
+	return e, nil
+}
+
+// runStage is what a program did that was run, without what it printed. longErr: more on stderr than on stdout.
+func runStage(r job.Result, longErr bool) stage {
+	u := r.Usage
+	s := stage{Code: r.ExitCode, CPUTime: &u.CPUMS, WallTime: &u.WallMS, Memory: &u.MemoryPeakBytes}
 	switch {
 	case r.Status == job.TimedOut:
 		message := "Time limit exceeded"
 		if r.Limit != "cpu_ms" {
 			message += " (wall clock)"
 		}
-		e.Run.killed(timedOut, message)
-	case r.Status == job.OutputLimitExceeded && len(stderr) > len(stdout):
-		e.Run.killed(stderrLength, "stderr length exceeded")
+		s.killed(timedOut, message)
+	case r.Status == job.OutputLimitExceeded && longErr:
+		s.killed(stderrLength, "stderr length exceeded")
 	case r.Status == job.OutputLimitExceeded:
-		e.Run.killed(stdoutLength, "stdout length exceeded")
+		s.killed(stdoutLength, "stdout length exceeded")
 	case r.Signal != "":
-		e.Run.end(signaled, fmt.Sprintf("Caught fatal signal %d", facade.SignalNumber(r.Signal)))
-		e.Run.Code, e.Run.Signal = nil, &r.Signal
+		s.end(signaled, fmt.Sprintf("Caught fatal signal %d", facade.SignalNumber(r.Signal)))
+		s.Code, s.Signal = nil, &r.Signal
 	case r.ExitCode == nil: // nothing ran, and why not is all that there is to tell
 		if r.Error != nil {
-			e.Run.end("XX", r.Error.Message)
+			s.end("XX", r.Error.Message)
 		}
 	case *r.ExitCode != 0:
-		e.Run.end(exited, fmt.Sprintf("Exited with error status %d", *r.ExitCode))
+		s.end(exited, fmt.Sprintf("Exited with error status %d", *r.ExitCode))
 	}
-	return e, nil
+	return s
 }
 
 // againWeight is how many times what both streams take in JSON is there since they are answered once more as one: as text, and in an

@@ -76,6 +76,11 @@ func prepare(ctx context.Context, c *facade.Call) (runtime, job.Spec, error) {
 		return runtime{}, job.Spec{}, err
 	}
 	defer done()
+	return specOf(ctx, c, body)
+}
+
+// specOf makes a job of a request's text.
+func specOf(ctx context.Context, c *facade.Call, body []byte) (runtime, job.Spec, error) {
 	asked, err := readRequest(body)
 	if err != nil {
 		return runtime{}, job.Spec{}, err

@@ -1,7 +1,5 @@
 // Package piston answers clients of Piston v2: its runtimes, packages and execute. What Piston adds to
 // a program's files and commands is in [languages]; docs/moving.md says what differs.
-//
-// The WebSocket is not served: nothing can be written to a job's standard input while it runs.
 package piston
 
 import (
@@ -30,7 +28,7 @@ func New() facade.Facade {
 			facade.Route{Pattern: "POST " + base + "/packages", Scope: facade.AnyToken, Serve: refusePackage},
 			facade.Route{Pattern: "DELETE " + base + "/packages", Scope: facade.AnyToken, Serve: refusePackage},
 			facade.Route{Pattern: "POST " + base + "/execute", Scope: job.ScopeSubmit, Action: facade.Submitted, Serve: execute},
-			facade.Route{Pattern: "GET " + base + "/connect", Scope: facade.AnyToken, Serve: refuseConnect},
+			facade.Route{Pattern: "GET " + base + "/connect", Scope: job.ScopeSubmit, Serve: connect}, // Submitted, once it has
 		)
 	}
 	for _, l := range languages {
@@ -45,10 +43,6 @@ func root(w http.ResponseWriter, _ *http.Request, _ *facade.Call) {
 
 func refusePackage(w http.ResponseWriter, _ *http.Request, _ *facade.Call) {
 	writeMessage(w, http.StatusForbidden, "Glovebox's operator installs languages (glovebox runtimes build); this API can't")
-}
-
-func refuseConnect(w http.ResponseWriter, _ *http.Request, _ *facade.Call) {
-	writeMessage(w, http.StatusNotImplemented, "Glovebox does not take input while a program runs; POST execute with stdin")
 }
 
 // refuse answers what is not served as Piston would: whatever is wrong with a request is a 400.

@@ -21,6 +21,15 @@ type runtime struct {
 	Runtime  string   `json:"runtime,omitempty"`
 
 	language language
+	compiled bool // the runtime of ours has a compile step
+}
+
+// compiles reports whether there is a compile step.
+func (r runtime) compiles() bool {
+	if r.language.commands != nil {
+		return r.language.commands.Compile != ""
+	}
+	return r.compiled
 }
 
 // runtimes are those that the tenant's programs can have, by name.
@@ -35,11 +44,11 @@ func runtimes(ctx context.Context, c *facade.Call) ([]runtime, error) {
 		for _, l := range languages {
 			if l.runtime == p.Name {
 				known = true
-				list = append(list, runtime{l.name, threeNumbers(p.Version), aliases(l.aliases), l.pkg, l})
+				list = append(list, runtime{l.name, threeNumbers(p.Version), aliases(l.aliases), l.pkg, l, p.Compiles})
 			}
 		}
 		if !known {
-			list = append(list, runtime{p.Name, threeNumbers(p.Version), aliases(p.Aliases), "", language{name: p.Name, runtime: p.Name}})
+			list = append(list, runtime{p.Name, threeNumbers(p.Version), aliases(p.Aliases), "", language{name: p.Name, runtime: p.Name}, p.Compiles})
 		}
 	}
 	slices.SortFunc(list, func(a, b runtime) int { return cmp.Compare(a.Language, b.Language) })

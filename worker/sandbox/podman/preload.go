@@ -68,6 +68,9 @@ func (p plan) preloads(program sandbox.Program) bool {
 	if program.MergeStderr || program.Limits.AddressSpaceMB > 0 || program.Limits.StackMB > 0 {
 		return false // a process can be given these only before it starts
 	}
+	if program.Input != nil {
+		return false // its signals would end the process that holds its memory
+	}
 	if program.Turns != nil {
 		return program.Interpreter != nil && slices.Contains(p.preload.Command, program.Interpreter.Name)
 	}

@@ -36,6 +36,9 @@ func (s *Session) compile(ctx context.Context, limit time.Duration) (failed bool
 				ExitCode: c.ExitCode, WallMS: c.WallMS,
 				Output: strings.ToValidUTF8(s.compileOutput.String(), "\uFFFD"),
 			}
+			if sink, ok := s.task.Sink.(sandbox.CompiledSink); ok {
+				sink.Compiled(*s.Outcome.Compile)
+			}
 			if c.ExitCode == 0 {
 				return false, nil
 			}

@@ -187,6 +187,9 @@ func (s *Session) Serve(ctx context.Context, task Task, startTimeout time.Durati
 	if refused, err := s.awaitStart(ctx, limit); err != nil || refused {
 		return err
 	}
+	if p.Input != nil {
+		defer s.feed(ctx, p.Input)()
+	}
 	if overdue, err := s.run(ctx, limit); err != nil || overdue {
 		return err
 	}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+func (a *app) inputCommand() *cobra.Command {
+	var in job.Input
+	cmd := &cobra.Command{
+		Use:   "input ID [TEXT|-]",
+		Short: "Send input to a program that runs",
+		Long: `Send a program that runs more of its standard input: TEXT and the end of its line, or what
+standard input (-) holds, as it is. The job has to be submitted with --interactive.
+
+With --eof, close the program's standard input behind that. With --signal, send each of its
+processes a signal.
+
+"glovebox run -i" sends a program what is typed.`,
+		Example: `  glovebox input default-abc… 42
+  glovebox input --eof default-abc… - <numbers.txt
+  glovebox input --signal SIGINT default-abc…`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				data := []byte(args[1] + "\n")
+				if args[1] == "-" {
+					var err error
+					if data, err = a.read("-"); err != nil {
+						return err
+					}
+				}
+				in.Data, in.DataBase64 = textOrBase64(data)
+			}
+			jobs, err := a.jobs()
+			if err != nil {
+				return err
+			}
+			defer jobs.Close()
+			return jobs.SendInput(cmd.Context(), args[0], in)
+		},
+	}
+	cmd.Flags().BoolVar(&in.EOF, "eof", false, "close the program's standard input behind the text")
+	cmd.Flags().StringVar(&in.Signal, "signal", "", "`NAME` of a signal for each of its processes, such as SIGINT")
+	return cmd
+}
+
+// textOrBase64 is data as text, or as base64 where it is none.
+func textOrBase64(data []byte) (text, encoded string) {
+	if utf8.Valid(data) {
+		return string(data), ""
+	}
+	return "", base64.StdEncoding.EncodeToString(data)
+}
+
+// typeInto sends a program what comes on standard input, until its end or the program's.
+func (a *app) typeInto(ctx context.Context, jobs producer.Interactive, id string) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := a.stdin.Read(buf)
+		var in job.Input
+		in.Data, in.DataBase64 = textOrBase64(buf[:n])
+		in.EOF = err != nil
+		if err != nil && !errors.Is(err, io.EOF) {
+			fmt.Fprintf(a.stderr, "glovebox: standard input can't be read, and ends for the program: %v\n", err)
+		}
+		if n == 0 && err == nil {
+			continue
+		}
+		if sendErr := sendUntilRunning(ctx, jobs, id, in); sendErr != nil {
+			if ctx.Err() == nil && !errors.Is(sendErr, job.ErrEnded) {
+				fmt.Fprintf(a.stderr, "glovebox: the program gets no more input: %s\n", strings.TrimSpace(sendErr.Error()))
+			}
+			return
+		}
+		if in.EOF {
+			return
+		}
+	}
+}
+
+// sendUntilRunning is SendInput that bears with a job that waits: its worker was lost, and another will run it.
+func sendUntilRunning(ctx context.Context, jobs producer.Interactive, id string, in job.Input) error {
+	for {
+		err := jobs.SendInput(ctx, id, in)
+		if !errors.Is(err, job.ErrNotRunning) {
+			return err
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// pistonSocket is a connection to Piston's connect.
+type pistonSocket struct {
+	tb testing.TB
+	*websocket.Conn
+}
+
+func (g *glovebox) pistonConnect(t *testing.T) pistonSocket {
+	t.Helper()
+	c, _, err := websocket.Dial(t.Context(), strings.Replace(g.url, "http", "ws", 1)+"/piston/api/v2/connect", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + g.token}}}) //nolint:bodyclose // the library does
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.SetReadLimit(1 << 20)
+	t.Cleanup(func() { _ = c.CloseNow() })
+	return pistonSocket{t, c}
+}
+
+func (s pistonSocket) sends(text string) {
+	s.tb.Helper()
+	if err := s.Write(s.tb.Context(), websocket.MessageText, []byte(text)); err != nil {
+		s.tb.Fatal(err)
+	}
+}
+
+// hears returns what is sent up to a message that has a text, or to the end, with data of one stream that follows another as one.
+// At the end is what it was closed with.
+func (s pistonSocket) hears(until string) string {
+	s.tb.Helper()
+	ctx, cancel := context.WithTimeout(s.tb.Context(), patience)
+	defer cancel()
+	var said strings.Builder
+	stream, data := "", ""
+	flush := func() {
+		if data != "" {
+			said.WriteString(stream + " " + quote(data) + "\n")
+		}
+		stream, data = "", ""
+	}
+	for {
+		_, text, err := s.Read(ctx)
+		if err != nil {
+			flush()
+			return said.String() + websocket.CloseStatus(err).String() + "\n"
+		}
+		var m struct {
+			Type, Stage, Stream, Data, Message, Language string
+			Code                                         *int
+			Signal                                       *string
+		}
+		if err := json.Unmarshal(text, &m); err != nil {
+			s.tb.Fatalf("%s: %v", text, err)
+		}
+		if m.Type == "data" {
+			if stream != m.Stream {
+				flush()
+			}
+			stream, data = m.Stream, data+m.Data
+			if until != "" && strings.HasSuffix(data, until) {
+				flush()
+				return said.String()
+			}
+			continue
+		}
+		flush()
+		switch m.Type {
+		case "runtime":
+			said.WriteString("runtime " + m.Language)
+		case "stage":
+			said.WriteString("stage " + m.Stage)
+		case "exit":
+			said.WriteString("exit " + m.Stage + strings.TrimPrefix(string(text[strings.Index(string(text), `,"code"`):]), ""))
+		case "error":
+			said.WriteString("error " + m.Message)
+		default:
+			s.tb.Fatalf("got %s", text)
+		}
+		said.WriteString("\n")
+		if until != "" && strings.Contains(string(text), until) {
+			return said.String()
+		}
+	}
+}
+
+// TestPistonConnect: a dialog over Piston's WebSocket, each of its messages, and what is refused.
+func TestPistonConnect(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=piston"}})
+	initial := func(language, source string) string {
+		return `{"type":"init","language":"` + language + `","version":"*","run_timeout":-1,"files":[{"content":` + quote(source) + `}]}`
+	}
+	stdin := func(data string) string { return `{"type":"data","stream":"stdin","data":` + quote(data) + `}` }
+	type turn struct{ until, send string } // waits for the first, then sends the second
+	t.Run("dialogs", func(t *testing.T) {  //nolint:paralleltest // those in it are
+		for name, c := range map[string]struct {
+			turns []turn
+			want  string
+		}{
+			"a dialog": {
+				[]turn{{"", initial("python", "print('name?')\nprint('hello', input())\nimport sys; print(sys.stdin.readline())")}, {"name?\n", stdin("A")}, {"", stdin("da\n")}, {"hello Ada\n", stdin("bye\n")}},
+				"runtime python\nstage run\nstdout \"name?\\n\"\nstdout \"hello Ada\\n\"\nstdout \"bye\\n\\n\"\nexit run,\"code\":0,\"signal\":null}\nStatusCode(4999)\n",
+			},
+			"typed ahead": {
+				[]turn{{"", initial("python", "print(input() + input())")}, {"", stdin("a\nb\n")}},
+				"runtime python\nstage run\nstdout \"ab\\n\"\nexit run,\"code\":0,\"signal\":null}\nStatusCode(4999)\n",
+			},
+			"compiled": {
+				[]turn{{"", initial("c", "#include <stdio.h>\nint main(void) { int n; scanf(\"%d\", &n); printf(\"%d\\n\", 2 * n); return 7; }")}, {`"stage":"run"`, stdin("21\n")}},
+				"runtime c\nstage compile\nexit compile,\"code\":0,\"signal\":null}\nstage run\nstdout \"42\\n\"\nexit run,\"code\":7,\"signal\":null}\nStatusCode(4999)\n",
+			},
+			"a signal": {
+				[]turn{{"", initial("bash", "echo up; sleep 99")}, {"up\n", `{"type":"signal","signal":"SIGTERM"}`}},
+				"runtime bash\nstage run\nstdout \"up\\n\"\nexit run,\"code\":null,\"signal\":\"SIGTERM\"}\nStatusCode(4999)\n",
+			},
+			"both streams": {
+				[]turn{{"", initial("bash", "echo out; sleep 1; echo err >&2; exit 3")}},
+				"runtime bash\nstage run\nstdout \"out\\n\"\nstderr \"err\\n\"\nexit run,\"code\":3,\"signal\":null}\nStatusCode(4999)\n",
+			},
+			"its time is up": {
+				[]turn{{"", strings.Replace(initial("python", "input()"), `-1`, `1000`, 1)}},
+				"runtime python\nstage run\nexit run,\"code\":null,\"signal\":\"SIGKILL\"}\nStatusCode(4999)\n",
+			},
+			"the same word": {
+				[]turn{{"", initial("bash", "echo Execution timed out >&2; read")}, {"runtime", stdin("\n")}},
+				"runtime bash\nstage run\nstderr \"Execution timed out\\n\"\nexit run,\"code\":0,\"signal\":null}\nStatusCode(4999)\n",
+			},
+			"twice":               {[]turn{{"", initial("bash", "sleep 60")}, {"", initial("bash", "sleep 60")}}, "StatusCode(4000)\n"},
+			"nothing":             {nil, "StatusCode(4001)\n"},
+			"no JSON":             {[]turn{{"", "x"}}, "error the message is not a JSON object\nStatusCode(4002)\n"},
+			"no language":         {[]turn{{"", `{"type":"init"}`}}, "error language is required as a string\nStatusCode(4002)\n"},
+			"an unknown language": {[]turn{{"", initial("basic", "x")}}, "error basic-* runtime is unknown\nStatusCode(4002)\n"},
+			"data first":          {[]turn{{"", stdin("x")}}, "StatusCode(4003)\n"},
+			"a signal first":      {[]turn{{"", `{"type":"signal","signal":"SIGTERM"}`}}, "StatusCode(4003)\n"},
+			"another stream":      {[]turn{{"", initial("bash", "sleep 60")}, {"runtime", `{"type":"data","stream":"stdout","data":"x"}`}}, "StatusCode(4004)\n"},
+			"another signal":      {[]turn{{"", initial("bash", "sleep 60")}, {"runtime", `{"type":"signal","signal":"SIGNOT"}`}}, "StatusCode(4005)\n"},
+			"another type":        {[]turn{{"", initial("bash", "read; echo $REPLY")}, {"runtime", `{"type":"wave"}`}, {"", stdin("1\n")}}, "runtime bash\nstage run\nstdout \"1\\n\"\nexit run,\"code\":0,\"signal\":null}\nStatusCode(4999)\n"},
+			"too much input":      {[]turn{{"", initial("bash", "sleep 60")}, {"runtime", stdin(strings.Repeat("x", job.MaxInputTotal))}}, "error the job has had all the input that it may get while it runs: 256 KiB, 64 bytes for each input included\nStatusCode(4002)\n"},
+			"a huge message":      {[]turn{{"", stdin(strings.Repeat("x", 2<<20))}}, "StatusMessageTooBig\n"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s := g.pistonConnect(t)
+				said := ""
+				for _, turn := range c.turns {
+					if turn.until != "" {
+						said += s.hears(turn.until)
+					}
+					s.sends(turn.send)
+				}
+				said += s.hears("")
+				if !strings.Contains(c.want, "exit") { // what is wrong may come before the program runs, or after
+					said = strings.NewReplacer("stage run\n", "", "runtime bash\n", "").Replace(said)
+				}
+				if said != c.want {
+					t.Errorf("got\n%s\nwant\n%s", said, c.want)
+				}
+			})
+		}
+	})
+	t.Run("a client that leaves", func(t *testing.T) { //nolint:paralleltest // behind those whose programs run
+		s := g.pistonConnect(t)
+		s.sends(strings.Replace(initial("bash", "echo up; sleep 299"), `-1`, `300000`, 1))
+		s.hears("up\n")
+		page, err := g.client.List(t.Context(), producer.ListOptions{Status: []job.Status{job.Running}})
+		if err != nil || len(page.Jobs) != 1 {
+			t.Fatalf("got %+v, %v, want one job that runs", page, err)
+		}
+		_ = s.CloseNow()
+		if r := g.wait(page.Jobs[0].ID); r.Status != job.Canceled {
+			t.Errorf("got %+v, want it canceled", r)
+		}
+	})
+	t.Run("without a token", func(t *testing.T) { //nolint:paralleltest // it takes no time
+		_, res, err := websocket.Dial(t.Context(), strings.Replace(g.url, "http", "ws", 1)+"/piston/api/v2/connect", nil) //nolint:bodyclose // likewise
+		if err == nil || res == nil || res.StatusCode != http.StatusUnauthorized {
+			t.Errorf("got %v, %v, want 401", res, err)
+		}
+	})
+}

@@ -1,0 +1,147 @@
+package piston
+
+import (
+	"context"
+	"strings"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/facade"
+)
+
+// told is what a client was sent of its program.
+type told struct {
+	*talk
+
+	compiles bool // there is a compile step
+	began    bool
+	compiled bool // the end of the compile step was told
+	staged   bool // and the stage run
+	sent     map[string]int64
+	held     string // what stderr ends with that may be Glovebox's word, which is not Piston's
+}
+
+// timeUp is the line that Glovebox adds to stderr when time is up.
+const timeUp = "Execution timed out\n"
+
+// event sends what has happened, and reports whether that was the last.
+func (d *told) event(ctx context.Context, e producer.Event) (over bool, err error) {
+	switch e.Type {
+	case "":
+		ctx, cancel := context.WithTimeout(ctx, writeTime)
+		defer cancel()
+		return false, d.socket.Ping(ctx)
+	case producer.EventStatus:
+		if e.Status == job.Running && !d.began {
+			d.began = true
+			close(d.running)
+			return false, d.begin(ctx)
+		}
+	case producer.EventCompiled:
+		return false, d.compile(ctx, e.Compile)
+	case producer.EventStdout, producer.EventStderr:
+		return false, d.output(ctx, string(e.Type), e.Offset, string(e.Data))
+	case producer.EventResult:
+		return true, d.end(ctx, *e.Job.Result)
+	case producer.EventArtifact, producer.EventDisplay, producer.EventGap:
+	}
+	return false, nil
+}
+
+// begin tells the first stage.
+func (d *told) begin(ctx context.Context) error {
+	if d.compiles {
+		return d.write(ctx, message{Type: "stage", Stage: "compile"})
+	}
+	return d.run(ctx)
+}
+
+// run tells the last stage, once.
+func (d *told) run(ctx context.Context) error {
+	if d.staged {
+		return nil
+	}
+	d.staged = true
+	return d.write(ctx, message{Type: "stage", Stage: "run"})
+}
+
+// compile tells what the compile step came to, once: a program whose worker was lost is compiled again.
+func (d *told) compile(ctx context.Context, c job.Compile) error {
+	if d.compiled || !d.compiles {
+		return nil
+	}
+	d.compiled = true
+	r := job.Result{Status: job.Succeeded, Compile: &c}
+	if c.ExitCode != 0 {
+		r.Status = job.CompileFailed
+	}
+	s := compileStage(r)
+	if s.Stderr != "" {
+		if err := d.write(ctx, message{Type: "data", Stream: producer.Stderr, Data: s.Stderr}); err != nil {
+			return err
+		}
+	}
+	if err := d.write(ctx, message{Type: "exit", Stage: "compile", Exit: &ending{s.Code, s.Signal}}); err != nil || c.ExitCode != 0 {
+		return err
+	}
+	return d.run(ctx)
+}
+
+// output tells what the program has printed, from an offset on. What was told before, the program has printed again: its worker
+// was lost, and another one has sent it the same input.
+func (d *told) output(ctx context.Context, stream string, offset int64, text string) error {
+	if stream == producer.Stderr {
+		if offset == d.sent[stream]+int64(len(d.held)) {
+			text, offset = d.held+text, d.sent[stream]
+		}
+		d.held = ""
+		if before, ok := strings.CutSuffix(text, timeUp); ok {
+			text, d.held = before, timeUp
+		}
+	}
+	if known := d.sent[stream] - offset; known > 0 {
+		text = text[min(known, int64(len(text))):]
+		offset += known
+	}
+	if text == "" {
+		return nil
+	}
+	d.sent[stream] = offset + int64(len(text))
+	if err := d.run(ctx); err != nil {
+		return err
+	}
+	return d.write(ctx, message{Type: "data", Stream: stream, Data: valid([]byte(text))})
+}
+
+// end tells what is left to tell, and how it ended.
+func (d *told) end(ctx context.Context, r job.Result) error {
+	switch r.Status {
+	case job.Canceled:
+		return facade.BadRequest("the program was canceled")
+	case job.InternalError:
+		return facade.BadRequest("Glovebox could not run the program")
+	}
+	if r.Compile != nil {
+		if err := d.compile(ctx, *r.Compile); err != nil || r.Status == job.CompileFailed {
+			return err
+		}
+	}
+	for _, left := range []struct{ stream, text, url string }{{producer.Stdout, r.Stdout, r.StdoutURL}, {producer.Stderr, r.Stderr, r.StderrURL}} {
+		if left.url != "" { // the text is not all, or other bytes than those that were told
+			continue
+		}
+		if err := d.output(ctx, left.stream, 0, left.text); err != nil {
+			return err
+		}
+	}
+	if d.held != "" && r.Status != job.TimedOut { // the program's own word
+		if err := d.write(ctx, message{Type: "data", Stream: producer.Stderr, Data: d.held}); err != nil {
+			return err
+		}
+	}
+	if err := d.run(ctx); err != nil {
+		return err
+	}
+	s := runStage(r, false)
+	return d.write(ctx, message{Type: "exit", Stage: "run", Exit: &ending{s.Code, s.Signal}})
+}
