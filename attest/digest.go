@@ -174,13 +174,13 @@ func newInput(f fields, spec job.Spec) *Input {
 		f.number(int64(len(spec.Secrets)))
 		f.text(slices.Sorted(slices.Values(spec.Secrets))...)
 	}
+	if spec.Interactive {
+		f.text(interactiveInputDomain)
+	}
 	if spec.MergeStderr || spec.TruncateOutput {
 		f.text(streamsInputDomain)
 		f.flag(spec.MergeStderr)
 		f.flag(spec.TruncateOutput)
-	}
-	if spec.Interactive {
-		f.text(interactiveInputDomain)
 	}
 	if spec.Commands != nil {
 		f.text(commandsInputDomain, spec.Commands.Compile, spec.Commands.Run)

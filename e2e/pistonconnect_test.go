@@ -148,8 +148,7 @@ func TestPistonConnect(t *testing.T) {
 			"another stream":      {[]turn{{"", initial("bash", "sleep 60")}, {"runtime", `{"type":"data","stream":"stdout","data":"x"}`}}, "StatusCode(4004)\n"},
 			"another signal":      {[]turn{{"", initial("bash", "sleep 60")}, {"runtime", `{"type":"signal","signal":"SIGNOT"}`}}, "StatusCode(4005)\n"},
 			"another type":        {[]turn{{"", initial("bash", "read; echo $REPLY")}, {"runtime", `{"type":"wave"}`}, {"", stdin("1\n")}}, "runtime bash\nstage run\nstdout \"1\\n\"\nexit run,\"code\":0,\"signal\":null}\nStatusCode(4999)\n"},
-			"too much input":      {[]turn{{"", initial("bash", "sleep 60")}, {"runtime", stdin(strings.Repeat("x", job.MaxInputTotal))}}, "error the job has had all the input that it may get while it runs: 256 KiB, 64 bytes for each input included\nStatusCode(4002)\n"},
-			"a huge message":      {[]turn{{"", stdin(strings.Repeat("x", 2<<20))}}, "StatusMessageTooBig\n"},
+			"too much input":      {[]turn{{"", initial("bash", "sleep 60")}, {"runtime", stdin(strings.Repeat("x", 100_000))}, {"", stdin(strings.Repeat("x", 100_000))}, {"", stdin(strings.Repeat("x", 100_000))}}, "error the job has had all the input that it may get while it runs: 256 KiB as JSON, with 64 bytes more for each input\nStatusCode(4002)\n"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -182,6 +181,36 @@ func TestPistonConnect(t *testing.T) {
 		_ = s.CloseNow()
 		if r := g.wait(page.Jobs[0].ID); r.Status != job.Canceled {
 			t.Errorf("got %+v, want it canceled", r)
+		}
+	})
+	t.Run("canceled while it waits", func(t *testing.T) { //nolint:paralleltest // without a worker
+		g.worker.Stop()
+		s := g.pistonConnect(t)
+		s.sends(initial("bash", "echo up"))
+		s.hears("runtime")
+		page, err := g.client.List(t.Context(), producer.ListOptions{Status: []job.Status{job.Queued}})
+		if err != nil || len(page.Jobs) != 1 {
+			t.Fatalf("got %+v, %v, want one job that waits", page, err)
+		}
+		if _, err := g.client.Cancel(t.Context(), page.Jobs[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		if said := s.hears(""); said != "error the program was canceled\nStatusCode(4002)\n" {
+			t.Errorf("got %s", said)
+		}
+	})
+	t.Run("an api that drains", func(t *testing.T) { //nolint:paralleltest // the last
+		s := g.pistonConnect(t)
+		s.sends(initial("bash", "echo up"))
+		s.hears("runtime")
+		g.api.Stop()
+		if said := s.hears(""); !strings.HasPrefix(said, "error ") || !strings.HasSuffix(said, "\nStatusCode(4002)\n") {
+			t.Errorf("got %s", said)
+		}
+		g.startAPI("GLOVEBOX_FACADES=piston")
+		page, err := g.client.List(t.Context(), producer.ListOptions{Status: []job.Status{job.Queued}})
+		if err != nil || len(page.Jobs) != 0 {
+			t.Errorf("got %+v, %v, want its job canceled", page, err)
 		}
 	})
 	t.Run("without a token", func(t *testing.T) { //nolint:paralleltest // it takes no time

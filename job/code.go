@@ -89,7 +89,7 @@ var (
 	ErrNotRunning     = &Error{CodeNotRunning, "the job does not run yet: send input once it does"}
 	ErrNotInteractive = &Error{CodeNoInput, "the job takes no input: submit it with interactive"}
 	ErrInputClosed    = &Error{CodeNoInput, "the job's standard input was closed by eof"}
-	ErrInputFull      = &Error{CodeNoInput, fmt.Sprintf("the job has had all the input that it may get while it runs: %d KiB, %d bytes for each input included", MaxInputTotal>>10, InputCost)}
+	ErrInputFull      = &Error{CodeNoInput, fmt.Sprintf("the job has had all the input that it may get while it runs: %d KiB as JSON, with %d bytes more for each input", MaxInputTotal>>10, InputCost)}
 	ErrNoRuntimes     = &Error{CodeNoRuntimes, "no worker has published a runtime yet: start one"}
 	ErrConflict       = &Error{CodeConflict, "the idempotency key was given within the last 24 hours, and with something else than this"}
 	ErrNoTenant       = &Error{CodeNoTenant, "there is no such tenant"}

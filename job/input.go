@@ -11,10 +11,10 @@ import (
 const (
 	// MaxInputBytes bounds the data of one [Input].
 	MaxInputBytes = 64 << 10
-	// MaxInputTotal bounds what a job takes in while it runs: the data of all inputs, and [InputCost] for each. All of
+	// MaxInputTotal bounds what a job takes in while it runs: all inputs as JSON, and [InputCost] for each. All of
 	// it is kept until the job ends, for a worker that has to run it again.
 	MaxInputTotal = 256 << 10
-	// InputCost is what an input counts beside its data.
+	// InputCost is what an input counts beside its JSON.
 	InputCost = 64
 )
 
@@ -65,7 +65,7 @@ func (in Input) Check() error {
 	switch {
 	case in.Data != "" && in.DataBase64 != "":
 		add("data_base64", Clip(in.DataBase64, 100), "is there beside data", "one of the two")
-	case err != nil:
+	case err != nil, strings.ContainsAny(in.DataBase64, "\r\n"): // which Go's decoder passes over
 		add("data_base64", Clip(in.DataBase64, 100), "is not base64", "standard base64 with padding (RFC 4648)")
 	case !utf8.ValidString(in.Data):
 		add("data", nil, "is not UTF-8", "text; bytes go in data_base64")

@@ -25,6 +25,7 @@ func TestInputCheck(t *testing.T) {
 		"nothing":             {job.Input{}, "data", "is empty"},
 		"both":                {job.Input{Data: "1", DataBase64: "AP8="}, "data_base64", "one of the two"},
 		"no base64":           {job.Input{DataBase64: "AP8"}, "data_base64", "RFC 4648"},
+		"lines of base64":     {job.Input{DataBase64: "AP8=\n"}, "data_base64", "RFC 4648"},
 		"no text":             {job.Input{Data: "\xff"}, "data", "data_base64"},
 		"too much":            {job.Input{Data: strings.Repeat("x", job.MaxInputBytes+1)}, "data", "65536"},
 		"another signal":      {job.Input{Signal: "SIGRTMIN"}, "signal", "SIGINT"},

@@ -46,7 +46,7 @@ const (
 	EventArtifact EventType = "artifact"
 	// EventDisplay is a result of a session's execution. It comes when the execution has ended, and after its artifacts.
 	EventDisplay EventType = "display"
-	// EventCompiled says that the compile step has ended, before what the program prints. Without a compile step there is none.
+	// EventCompiled says that the compile step has ended, before what the program prints. Without a compile step, and with tests, there is none.
 	EventCompiled EventType = "compiled"
 	// EventGap says that events were dropped before the next one: there were too many for
 	// what is kept, or Redis was away. The result has all output.

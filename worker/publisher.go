@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -215,7 +216,7 @@ func (l *eventPublisher) nextBatch() ([]record.Event, error) {
 	default:
 	}
 	l.mu.Lock()
-	stdout, stderr, compiled, artifacts, shown := l.stdout, l.stderr, l.compiled, l.artifacts[l.sentArtifacts:], l.shown[l.sentShown:]
+	stdout, stderr, artifacts, shown := l.stdout, l.stderr, l.artifacts[l.sentArtifacts:], l.shown[l.sentShown:]
 	l.mu.Unlock()
 	var events []record.Event
 	add := func(t record.EventType, offset int64, data []byte) {
@@ -226,12 +227,7 @@ func (l *eventPublisher) nextBatch() ([]record.Event, error) {
 			return nil, err
 		}
 	}
-	if compiled != nil && !l.sentCompiled {
-		if err := addJSON(add, record.EventCompiled, compiled); err != nil {
-			return nil, err
-		}
-		l.sentCompiled = true
-	}
+	beforeOutput := len(events)
 	for len(events) < maxBatchEvents {
 		before := len(events)
 		for _, stream := range []struct {
@@ -251,6 +247,17 @@ func (l *eventPublisher) nextBatch() ([]record.Event, error) {
 		if len(events) == before {
 			break
 		}
+	}
+	l.mu.Lock()
+	compiled := l.compiled // there before any output is, so it is looked at behind that
+	l.mu.Unlock()
+	if compiled != nil && !l.sentCompiled {
+		b, err := json.Marshal(compiled)
+		if err != nil {
+			return nil, fmt.Errorf("encode compiled event: %w", err)
+		}
+		l.sentCompiled = true
+		events = slices.Insert(events, beforeOutput, record.Event{Type: record.EventCompiled, Data: b})
 	}
 	for len(events) < maxBatchEvents && len(artifacts) > 0 {
 		if err := addJSON(add, record.EventArtifact, artifacts[0]); err != nil {

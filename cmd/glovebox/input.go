@@ -24,6 +24,8 @@ func (a *app) inputCommand() *cobra.Command {
 		Long: `Send a program that runs more of its standard input: TEXT and the end of its line, or what
 standard input (-) holds, as it is. The job has to be submitted with --interactive.
 
+A job that waits is waited for.
+
 With --eof, close the program's standard input behind that. With --signal, send each of its
 processes a signal.
 
@@ -48,7 +50,9 @@ processes a signal.
 				return err
 			}
 			defer jobs.Close()
-			return jobs.SendInput(cmd.Context(), args[0], in)
+			waits := time.AfterFunc(silence, func() { fmt.Fprintf(a.stderr, "glovebox: job %s does not run yet\n", args[0]) })
+			defer waits.Stop()
+			return sendOnceItRuns(cmd.Context(), jobs, args[0], in)
 		},
 	}
 	cmd.Flags().BoolVar(&in.EOF, "eof", false, "close the program's standard input behind the text")
@@ -78,27 +82,33 @@ func (a *app) typeInto(ctx context.Context, jobs producer.Interactive, id string
 		if n == 0 && err == nil {
 			continue
 		}
-		if sendErr := sendUntilRunning(ctx, jobs, id, in); sendErr != nil {
-			if ctx.Err() == nil && !errors.Is(sendErr, job.ErrEnded) {
-				fmt.Fprintf(a.stderr, "glovebox: the program gets no more input: %s\n", strings.TrimSpace(sendErr.Error()))
-			}
-			return
+		sendErr := sendOnceItRuns(ctx, jobs, id, in)
+		if job.CodeOf(sendErr) == job.CodeNoInput && !in.EOF { // so that the program goes on without
+			sendErr = errors.Join(sendErr, jobs.SendInput(ctx, id, job.Input{EOF: true}))
 		}
-		if in.EOF {
+		if sendErr != nil && ctx.Err() == nil && !errors.Is(sendErr, job.ErrEnded) {
+			fmt.Fprintf(a.stderr, "glovebox: the program gets no more input from here (glovebox input %s sends some): %s\n", id, strings.TrimSpace(sendErr.Error()))
+		}
+		if sendErr != nil || in.EOF {
 			return
 		}
 	}
 }
 
-// sendUntilRunning is SendInput that bears with a job that waits: its worker was lost, and another will run it.
-func sendUntilRunning(ctx context.Context, jobs producer.Interactive, id string, in job.Input) error {
+// sendOnceItRuns is SendInput that bears with a job that waits for its worker, or for another one, and with a quota of requests.
+func sendOnceItRuns(ctx context.Context, jobs producer.Interactive, id string, in job.Input) error {
 	for {
 		err := jobs.SendInput(ctx, id, in)
-		if !errors.Is(err, job.ErrNotRunning) {
+		pause := 200 * time.Millisecond
+		switch {
+		case errors.Is(err, job.ErrNotRunning):
+		case job.CodeOf(err) == job.CodeRateLimited:
+			pause = time.Second
+		default:
 			return err
 		}
 		select {
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/script"
@@ -13,7 +15,10 @@ import (
 const (
 	// inputPatience is how long what a job was sent is kept, should the job never end.
 	inputPatience = 24 * time.Hour
-	// inputsAtOnce is how many inputs are read at once: 4 MiB of data at most.
+	// inputReserve is what inputs without data may take beyond job.MaxInputTotal: a program that is sent no more data can still be
+	// told so, or interrupted.
+	inputReserve = 4 << 10
+	// inputsAtOnce is how many inputs are read at once; all of a job are job.MaxInputTotal at most.
 	inputsAtOnce = 64
 )
 
@@ -33,7 +38,7 @@ func (s *Store) SendInput(ctx context.Context, id string, in job.Input) error {
 		return fmt.Errorf("send input: %w", err)
 	}
 	answer, err := sendInputScript.Run(ctx, s.rdb, tenant, script.Args{
-		"id": id, "size": len(data), "eof": in.EOF, "data": len(data) > 0 || in.EOF, "input": text,
+		"id": id, "bytes": len(data), "eof": in.EOF, "input": text,
 	}).Text()
 	if err != nil {
 		return fmt.Errorf("send input: %w", err)
@@ -57,21 +62,36 @@ func (s *Store) SendInput(ctx context.Context, id string, in job.Input) error {
 	return fmt.Errorf("send input: the script answered %q", answer)
 }
 
-// Inputs returns what the job was sent behind the first n inputs, oldest first, some of it if it is much.
-func (s *Store) Inputs(ctx context.Context, id string, n int) ([]job.Input, error) {
+// SentInput is an input, and the try at the job that it was sent to.
+type SentInput struct {
+	job.Input
+
+	Epoch int
+}
+
+// Inputs returns what the job was sent behind the first n inputs, oldest first, some of it if it is much; and how many inputs there
+// are in all, fewer than n where Redis has lost some.
+func (s *Store) Inputs(ctx context.Context, id string, n int) (list []SentInput, all int, err error) {
 	tenant, ok := job.TenantOf(id)
 	if !ok {
-		return nil, job.ErrNotFound
+		return nil, 0, job.ErrNotFound
 	}
-	texts, err := s.rdb.LRange(ctx, inputKey(tenant, id), int64(n), int64(n+inputsAtOnce-1)).Result()
-	if err != nil {
-		return nil, fmt.Errorf("read inputs: %w", err)
+	pipe := s.rdb.Pipeline()
+	length := pipe.LLen(ctx, inputKey(tenant, id))
+	texts := pipe.LRange(ctx, inputKey(tenant, id), int64(n), int64(n+inputsAtOnce-1))
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, 0, fmt.Errorf("read inputs: %w", err)
 	}
-	list := make([]job.Input, len(texts))
-	for i, text := range texts {
-		if err := json.Unmarshal([]byte(text), &list[i]); err != nil {
-			return nil, fmt.Errorf("read input %d of job %s: %w: %w", n+i, id, ErrUnreadable, err)
+	list = make([]SentInput, len(texts.Val()))
+	for i, text := range texts.Val() {
+		epoch, input, _ := strings.Cut(text, " ")
+		list[i].Epoch, err = strconv.Atoi(epoch)
+		if err == nil {
+			err = json.Unmarshal([]byte(input), &list[i].Input)
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("read input %d of job %s: %w: %w", n+i, id, ErrUnreadable, err)
 		}
 	}
-	return list, nil
+	return list, int(length.Val()), nil
 }

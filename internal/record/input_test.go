@@ -20,9 +20,13 @@ func interactive() job.Spec {
 
 func sent(t *testing.T, s *record.Store, id string, want ...job.Input) {
 	t.Helper()
-	got, err := s.Inputs(t.Context(), id, 0)
-	if err != nil {
-		t.Fatal(err)
+	list, all, err := s.Inputs(t.Context(), id, 0)
+	if err != nil || all != len(want) {
+		t.Fatalf("got %d inputs, %v, want %d", all, err, len(want))
+	}
+	got := []job.Input{}
+	for _, in := range list {
+		got = append(got, in.Input)
 	}
 	if diff := cmp.Diff(append([]job.Input{}, want...), got); diff != "" {
 		t.Error(diff)
@@ -57,8 +61,11 @@ func TestInput(t *testing.T) {
 	<-woken
 	send(id, two, nil)
 	sent(t, s, id, one, two)
-	if rest, err := s.Inputs(t.Context(), id, 1); err != nil || len(rest) != 1 || rest[0] != two {
-		t.Errorf("behind the first: got %+v, %v", rest, err)
+	if rest, all, err := s.Inputs(t.Context(), id, 1); err != nil || all != 2 || len(rest) != 1 || rest[0] != (record.SentInput{Input: two, Epoch: 1}) {
+		t.Errorf("behind the first: got %+v of %d, %v", rest, all, err)
+	}
+	if rest, all, err := s.Inputs(t.Context(), id, 5); err != nil || all != 2 || len(rest) != 0 {
+		t.Errorf("behind more than there are: got %+v of %d, %v", rest, all, err)
 	}
 
 	if answer, err := s.Requeue(t.Context(), id, 1, "w1", record.CostAttempt, 0); err != nil || answer != record.RequeueOK {
@@ -92,10 +99,20 @@ func TestInput(t *testing.T) {
 func TestInputIsBounded(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t)
-	for size, most := range map[int]int{job.MaxInputBytes: 3, 1000: job.MaxInputTotal / (1000 + job.InputCost), 0: job.MaxInputTotal / job.InputCost} {
+	for _, text := range []string{strings.Repeat("x", job.MaxInputBytes), strings.Repeat("x", 1000), strings.Repeat("\x01", 10_000), ""} {
+		size := len(text)
 		id := create(t, s, interactive())
 		start(t, s, id, 1, "w1")
-		in := job.Input{Data: strings.Repeat("x", size), Signal: "SIGCONT"}
+		in := job.Input{Data: text, Signal: "SIGCONT"}
+		asJSON, err := job.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		room := job.MaxInputTotal
+		if text == "" { // there is some more for what has no data
+			room += 4 << 10
+		}
+		most := room / (len(asJSON) + job.InputCost)
 		n := 0
 		for ; ; n++ {
 			if err := s.SendInput(t.Context(), id, in); errors.Is(err, job.ErrInputFull) {
@@ -104,12 +121,20 @@ func TestInputIsBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if len(text) > 0 {
+			for _, in := range []job.Input{{Signal: "SIGINT"}, {EOF: true}} { // there is room for these all the same
+				if err := s.SendInput(t.Context(), id, in); err != nil {
+					t.Errorf("%+v: %v", in, err)
+				}
+			}
+			most, n = most+2, n+2
+		}
 		if n != most {
 			t.Errorf("got %d inputs of %d bytes, want %d", n, size, most)
 		}
 		read := 0
 		for {
-			list, err := s.Inputs(t.Context(), id, read)
+			list, _, err := s.Inputs(t.Context(), id, read)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -138,6 +138,7 @@ var scripts = script.New(luaFiles, map[string]any{
 	"unwatched_life":         unwatchedLife,
 	"max_input_total":        job.MaxInputTotal,
 	"input_cost":             job.InputCost,
+	"input_reserve":          inputReserve,
 	"input_patience":         inputPatience,
 	"usage_life":             job.UsageLife,
 	"upload_cost":            uploadCost,

@@ -49,7 +49,7 @@ var keys = []Key{
 	{"gb:{*}:line", "hash", ReadWrite, ReadWrite, "the last place in the backlogs, and which priority's turn it is", "for good"},
 	{"gb:{*}:", "none", ReadWrite, ReadWrite, "no key: scripts get it, and make the others from it", "never there"},
 	{"gb:{*}:result:*", "string", ReadWrite, ReadWrite, "results: a worker writes them, and reads them for inputs", "an hour after the end, or less: see lent"},
-	{"gb:{*}:input:*", "list of job.Input as JSON", ReadWrite, ReadWrite, "what an interactive job was sent while it runs", "until it ends; 256 KiB at most"},
+	{"gb:{*}:input:*", "list of epoch and job.Input as JSON", ReadWrite, ReadWrite, "what an interactive job was sent while it runs", "until it ends; 256 KiB at most"},
 	{"gb:{*}:events:*", "stream", ReadWrite, ReadWrite, "what a watched job prints", "until a minute after the end, or less: see lent; 1.3 MiB at most"},
 	{"gb:{*}:usage:*", "hash of counts; the name has the day, counted from 1970 in UTC", ReadWrite, ReadWrite, "what jobs used that ended on a day: an end counts up", "400 days"},
 	{"gb:{*}:stored", "string", ReadWrite, ReadWrite, "bytes that are stored: an end counts up", "a number, while it isn't 0"},

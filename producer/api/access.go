@@ -33,7 +33,7 @@ var accesses = map[string]access{
 	"GET /v1/jobs":                             {job.ScopeRead, ""},
 	"GET /v1/jobs/{id}":                        {job.ScopeRead, ""},
 	"DELETE /v1/jobs/{id}":                     {job.ScopeSubmit, "job.cancel"}, // to purge is ScopeManage, which the handler asks for
-	"POST /v1/jobs/{id}/input":                 {job.ScopeSubmit, ""},           // what the submission that is noted asked for
+	"POST /v1/jobs/{id}/input":                 {job.ScopeSubmit, "job.input"},
 	"GET /v1/jobs/{id}/stdout":                 {job.ScopeRead, ""},
 	"GET /v1/jobs/{id}/stderr":                 {job.ScopeRead, ""},
 	"GET /v1/jobs/{id}/artifacts/{name...}":    {job.ScopeRead, ""},

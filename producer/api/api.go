@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -115,7 +116,8 @@ type API struct {
 
 	accesses     map[string]access // of all routes, façades' too
 	facades      []facade.Facade
-	facadeTenant string // of requests to them without a token; "" for none
+	facadeTenant string         // of requests to them without a token; "" for none
+	lasting      sync.WaitGroup // their requests: http.Server.Shutdown waits for no WebSocket
 
 	// draining ends when waits are no longer worth it.
 	draining context.Context //nolint:containedctx // it is a switch of the API, not a request's
@@ -244,6 +246,12 @@ func (a *API) serve(ctx context.Context, l net.Listener, handler http.Handler) e
 	err := srv.Shutdown(grace)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("end API: requests were cut off: %w", err), srv.Close())
+	}
+	over := make(chan struct{})
+	go func() { a.lasting.Wait(); close(over) }()
+	select {
+	case <-over:
+	case <-grace.Done():
 	}
 	if served := <-served; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, fmt.Errorf("serve API: %w", served))

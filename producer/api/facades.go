@@ -49,6 +49,8 @@ func (a *API) mount(mux *listedMux, f facade.Facade) {
 // facadeRoute admits a request to a façade as any other, and lets that answer it.
 func (a *API) facadeRoute(f facade.Facade, route facade.Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		a.lasting.Add(1)
+		defer a.lasting.Done()
 		host := &facadeHost{api: a, w: w, r: r}
 		defer host.release()
 		call := &facade.Call{Host: host}

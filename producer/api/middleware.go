@@ -89,7 +89,7 @@ func (a *API) record(next http.Handler) http.Handler {
 			traced(r.Pattern, seen.status)
 			if a.observe != nil {
 				answered := took
-				if seen.Header().Get("Content-Type") == eventStream { // lasts as long as a job
+				if seen.status == http.StatusSwitchingProtocols || seen.Header().Get("Content-Type") == eventStream { // lasts as long as a job
 					answered = seen.began.Sub(start)
 				}
 				a.observe(r.Pattern, seen.status, answered)

@@ -1,12 +1,12 @@
 -- send_input appends what a program is sent while it runs, and wakes its worker. All of it is kept until the job ends, for a
 -- worker that has to run it again.
 -- @const max_input_total  bytes of input that a job gets at most
--- @const input_cost       bytes that an input counts besides its data
+-- @const input_cost       bytes that an input counts besides its JSON
+-- @const input_reserve    bytes beyond that for inputs without data
 -- @const input_patience   how long inputs are kept should the job never end, ms
 -- @arg id        of the job
--- @number size   bytes of data
+-- @number bytes  of data
 -- @arg eof       1: there is no more data behind this, else ''
--- @arg data      1: it has data or is the end of that, else ''
 -- @arg input     a job.Input as JSON
 -- @answer ok       it is there
 -- @answer missing  there is no such job
@@ -17,16 +17,17 @@
 -- @answer full     it has had as much as it may
 
 local job = t .. 'job:' .. id
-local state, worker, interactive, had, closed = unpack(call('HMGET', job, 'state', 'worker', 'interactive', 'input', 'input_closed'))
+local state, epoch, worker, interactive, had, closed = unpack(call('HMGET', job, 'state', 'epoch', 'worker', 'interactive', 'input', 'input_closed'))
 if not state then return 'missing' end
 if state ~= 'held' and state ~= 'queued' and state ~= 'running' then return 'ended' end
 if not interactive then return 'none' end
-if state ~= 'running' then return 'waits' end
-if closed and data == '1' then return 'closed' end
-if (tonumber(had) or 0) + size + input_cost > max_input_total then return 'full' end
-call('HINCRBY', job, 'input', size + input_cost)
+if state ~= 'running' or not worker or not epoch then return 'waits' end
+if closed and (bytes > 0 or eof == '1') then return 'closed' end
+local size = (tonumber(had) or 0) + #input + input_cost
+if size > max_input_total + (bytes == 0 and input_reserve or 0) then return 'full' end
+call('RPUSH', t .. 'input:' .. id, epoch .. ' ' .. input) -- it fails first where a worker has spoiled it
+call('HSET', job, 'input', size)
 if eof == '1' then call('HSET', job, 'input_closed', 1) end
-call('RPUSH', t .. 'input:' .. id, input)
 call('PEXPIRE', t .. 'input:' .. id, input_patience)
-call('PUBLISH', 'gb:turn:' .. worker, id)
+redis.pcall('PUBLISH', 'gb:turn:' .. worker, id)
 return 'ok'

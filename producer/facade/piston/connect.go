@@ -29,16 +29,18 @@ const (
 )
 
 const (
-	// initTime is how long a client may take to say what is to be run. Piston gives it a second.
-	initTime = time.Second
-	// initBytes is how long a message may be: of Piston's own, 100 kB.
-	initBytes = 1 << 20
+	// initTime is how long a client may take to say what is to be run. Piston gives it a second, which is little on a busy machine.
+	initTime = 5 * time.Second
+	// initBytes is how long the first message may be, of Piston's own 100 kB, and messageBytes each of the others.
+	initBytes, messageBytes = 1 << 20, 128 << 10
 	// initWeight is how many times its size a first message takes: as it is, as it is decoded, and as a job.
 	initWeight = 4
 	// keepalive is how long nothing is sent.
 	keepalive = 15 * time.Second
 	// writeTime is what sending a message, and the answer to a ping, may take.
 	writeTime = 30 * time.Second
+	// closeTime is what closing may take: the library waits for the rest of a message for as long as it comes.
+	closeTime = 5 * time.Second
 )
 
 // connect runs a program whose output is sent while it runs, and which reads what comes meanwhile.
@@ -48,33 +50,49 @@ func connect(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		writeMessage(w, http.StatusUpgradeRequired, "connect is a WebSocket")
 		return
 	}
+	given, err := c.Host.Work(r.Context(), initWeight*initBytes) // for the first message; so many may connect at once
+	if err != nil {
+		refuseExecute(w, r, c, err)
+		return
+	}
 	// Any page may connect, as it may post to execute: its token is in a header, which browsers don't add by themselves.
 	socket, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
 		return // the client was told
 	}
-	defer socket.CloseNow() //nolint:errcheck // it is closed already, or nobody is there
 	socket.SetReadLimit(initBytes)
-	ctx, cancel := context.WithCancelCause(r.Context())
-	t := &talk{call: c, socket: socket, first: make(chan []byte, 1), running: make(chan struct{}), leave: cancel}
+	// What ends the program does not end the connection yet: the client is to hear why.
+	connected, disconnect := context.WithCancel(r.Context())
+	ctx, leave := context.WithCancelCause(connected)
+	t := &talk{call: c, socket: socket, connected: connected, given: given, first: make(chan []byte, 1), running: make(chan struct{}), leave: leave}
 	t.more.L = &t.mu
 	var reader sync.WaitGroup
 	defer reader.Wait()
-	defer cancel(nil)
-	reader.Go(func() { t.read(ctx) })
+	defer disconnect()
+	defer socket.CloseNow() //nolint:errcheck // it is closed already, or nobody is there
+	reader.Go(t.read)
 	why := t.serve(ctx)
 	if cause := context.Cause(ctx); cause != nil {
 		why = cause // what was wrong with a message, say
 	}
-	t.close(context.WithoutCancel(r.Context()), why)
+	leave(nil)
+	if errors.As(why, &left{}) {
+		return
+	}
+	control := http.NewResponseController(w)
+	_ = errors.Join(control.SetReadDeadline(time.Now().Add(closeTime)), control.SetWriteDeadline(time.Now().Add(closeTime))) // else the connection is gone
+	t.close(why) //nolint:contextcheck // what ends the program does not end the connection
 }
 
 // talk is one connection.
 type talk struct {
 	call   *facade.Call
 	socket *websocket.Conn
-	leave  context.CancelCauseFunc
-	first  chan []byte // the first message, once
+	// connected ends with the connection; leave ends what is served on it.
+	connected context.Context //nolint:containedctx // it is the connection's
+	leave     context.CancelCauseFunc
+	given     func()      // gives back what the first message takes
+	first     chan []byte // the first message, once
 
 	running chan struct{} // closed when the program runs
 
@@ -93,22 +111,25 @@ type closing struct {
 
 func (c closing) Error() string { return c.reason }
 
+// left is why nothing more is read: the client has left, or broken the protocol, of which the library has told it.
+type left struct{ error }
+
 // close says why, in Piston's ways.
-func (t *talk) close(ctx context.Context, why error) {
+func (t *talk) close(why error) {
 	var c closing
 	switch {
 	case why == nil:
 		c = closing{completed, "Job Completed"}
 	case errors.As(why, &c):
 	default:
-		_ = t.write(ctx, message{Type: "error", Message: t.words(ctx, why)}) // the client may have left
+		_ = t.write(message{Type: "error", Message: t.words(why)}) // the client may have left
 		c = closing{notifiedError, "Notified Error"}
 	}
 	_ = t.socket.Close(c.code, c.reason) // likewise
 }
 
 // words are what the client is told of an error.
-func (t *talk) words(ctx context.Context, err error) string {
+func (t *talk) words(err error) string {
 	var bad facade.BadRequest
 	var invalid job.Invalid
 	switch {
@@ -119,7 +140,7 @@ func (t *talk) words(ctx context.Context, err error) string {
 	case errors.As(err, &invalid) && len(invalid) > 0:
 		return inOurWords(invalid[0])
 	}
-	_, said := facade.Say(t.call.Host.Problem(ctx, err))
+	_, said := facade.Say(t.call.Host.Problem(t.connected, err))
 	return said
 }
 
@@ -141,7 +162,7 @@ type ending struct {
 	Signal *string `json:"signal"`
 }
 
-func (t *talk) write(ctx context.Context, m message) error {
+func (t *talk) write(m message) error {
 	var v any = m
 	if m.Exit != nil {
 		v = struct {
@@ -153,7 +174,7 @@ func (t *talk) write(ctx context.Context, m message) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	ctx, cancel := context.WithTimeout(t.connected, writeTime)
 	defer cancel()
 	return t.socket.Write(ctx, websocket.MessageText, text)
 }
@@ -174,11 +195,13 @@ func (t *talk) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	sending, stop := context.WithCancel(ctx)
 	var sender sync.WaitGroup
 	defer sender.Wait()
 	defer t.endInput()
-	sender.Go(func() { t.send(ctx, id) })
-	err = t.write(ctx, message{Type: "runtime", Language: program.Language, Version: program.Version})
+	defer stop()
+	sender.Go(func() { t.send(sending, id) })
+	err = t.write(message{Type: "runtime", Language: program.Language, Version: program.Version}) //nolint:contextcheck // likewise
 	if err == nil {
 		err = t.tell(ctx, id, program)
 	}
@@ -190,11 +213,7 @@ func (t *talk) serve(ctx context.Context) error {
 
 // submit makes a job of the first message.
 func (t *talk) submit(ctx context.Context, first []byte) (runtime, string, error) {
-	done, err := t.call.Host.Work(ctx, initWeight*int64(len(first)))
-	if err != nil {
-		return runtime{}, "", err
-	}
-	defer done()
+	defer t.given()
 	program, spec, err := specOf(ctx, t.call, first)
 	if err != nil {
 		return program, "", err
@@ -202,7 +221,7 @@ func (t *talk) submit(ctx context.Context, first []byte) (runtime, string, error
 	spec.Stdin, spec.Interactive, spec.Stream = "", true, true
 	id, err := t.call.Submit(ctx, spec)
 	if err == nil {
-		t.call.Host.Did(facade.Submitted, id)
+		t.call.Host.Note(id)
 	}
 	return program, id, err
 }
@@ -224,7 +243,7 @@ func (t *talk) tell(ctx context.Context, id string, program runtime) error {
 		if e.Type == producer.EventStatus && e.Status == job.Running {
 			waits.Stop()
 		}
-		if over, err := told.event(ctx, e); err != nil || over {
+		if over, err := told.event(e); err != nil || over { //nolint:contextcheck // likewise
 			return err
 		}
 	}

@@ -28,7 +28,7 @@ func New() facade.Facade {
 			facade.Route{Pattern: "POST " + base + "/packages", Scope: facade.AnyToken, Serve: refusePackage},
 			facade.Route{Pattern: "DELETE " + base + "/packages", Scope: facade.AnyToken, Serve: refusePackage},
 			facade.Route{Pattern: "POST " + base + "/execute", Scope: job.ScopeSubmit, Action: facade.Submitted, Serve: execute},
-			facade.Route{Pattern: "GET " + base + "/connect", Scope: job.ScopeSubmit, Serve: connect}, // Submitted, once it has
+			facade.Route{Pattern: "GET " + base + "/connect", Scope: job.ScopeSubmit, Action: facade.Submitted, Serve: connect},
 		)
 	}
 	for _, l := range languages {

@@ -25,48 +25,51 @@ type told struct {
 const timeUp = "Execution timed out\n"
 
 // event sends what has happened, and reports whether that was the last.
-func (d *told) event(ctx context.Context, e producer.Event) (over bool, err error) {
+func (d *told) event(e producer.Event) (over bool, err error) {
 	switch e.Type {
 	case "":
-		ctx, cancel := context.WithTimeout(ctx, writeTime)
+		ctx, cancel := context.WithTimeout(d.connected, writeTime)
 		defer cancel()
 		return false, d.socket.Ping(ctx)
 	case producer.EventStatus:
 		if e.Status == job.Running && !d.began {
 			d.began = true
 			close(d.running)
-			return false, d.begin(ctx)
+			return false, d.begin()
 		}
 	case producer.EventCompiled:
-		return false, d.compile(ctx, e.Compile)
+		if e.Compile.ExitCode != 0 { // the result is next, and has all that the compiler said
+			return false, nil
+		}
+		return false, d.compile(e.Compile)
 	case producer.EventStdout, producer.EventStderr:
-		return false, d.output(ctx, string(e.Type), e.Offset, string(e.Data))
+		return false, d.output(string(e.Type), e.Offset, string(e.Data))
 	case producer.EventResult:
-		return true, d.end(ctx, *e.Job.Result)
+		return true, d.end(*e.Job.Result)
 	case producer.EventArtifact, producer.EventDisplay, producer.EventGap:
 	}
 	return false, nil
 }
 
 // begin tells the first stage.
-func (d *told) begin(ctx context.Context) error {
+func (d *told) begin() error {
 	if d.compiles {
-		return d.write(ctx, message{Type: "stage", Stage: "compile"})
+		return d.write(message{Type: "stage", Stage: "compile"})
 	}
-	return d.run(ctx)
+	return d.run()
 }
 
 // run tells the last stage, once.
-func (d *told) run(ctx context.Context) error {
+func (d *told) run() error {
 	if d.staged {
 		return nil
 	}
 	d.staged = true
-	return d.write(ctx, message{Type: "stage", Stage: "run"})
+	return d.write(message{Type: "stage", Stage: "run"})
 }
 
 // compile tells what the compile step came to, once: a program whose worker was lost is compiled again.
-func (d *told) compile(ctx context.Context, c job.Compile) error {
+func (d *told) compile(c job.Compile) error {
 	if d.compiled || !d.compiles {
 		return nil
 	}
@@ -77,19 +80,19 @@ func (d *told) compile(ctx context.Context, c job.Compile) error {
 	}
 	s := compileStage(r)
 	if s.Stderr != "" {
-		if err := d.write(ctx, message{Type: "data", Stream: producer.Stderr, Data: s.Stderr}); err != nil {
+		if err := d.write(message{Type: "data", Stream: producer.Stderr, Data: s.Stderr}); err != nil {
 			return err
 		}
 	}
-	if err := d.write(ctx, message{Type: "exit", Stage: "compile", Exit: &ending{s.Code, s.Signal}}); err != nil || c.ExitCode != 0 {
+	if err := d.write(message{Type: "exit", Stage: "compile", Exit: &ending{s.Code, s.Signal}}); err != nil || c.ExitCode != 0 {
 		return err
 	}
-	return d.run(ctx)
+	return d.run()
 }
 
 // output tells what the program has printed, from an offset on. What was told before, the program has printed again: its worker
 // was lost, and another one has sent it the same input.
-func (d *told) output(ctx context.Context, stream string, offset int64, text string) error {
+func (d *told) output(stream string, offset int64, text string) error {
 	if stream == producer.Stderr {
 		if offset == d.sent[stream]+int64(len(d.held)) {
 			text, offset = d.held+text, d.sent[stream]
@@ -107,14 +110,14 @@ func (d *told) output(ctx context.Context, stream string, offset int64, text str
 		return nil
 	}
 	d.sent[stream] = offset + int64(len(text))
-	if err := d.run(ctx); err != nil {
+	if err := d.run(); err != nil {
 		return err
 	}
-	return d.write(ctx, message{Type: "data", Stream: stream, Data: valid([]byte(text))})
+	return d.write(message{Type: "data", Stream: stream, Data: valid([]byte(text))})
 }
 
 // end tells what is left to tell, and how it ended.
-func (d *told) end(ctx context.Context, r job.Result) error {
+func (d *told) end(r job.Result) error {
 	switch r.Status {
 	case job.Canceled:
 		return facade.BadRequest("the program was canceled")
@@ -122,7 +125,7 @@ func (d *told) end(ctx context.Context, r job.Result) error {
 		return facade.BadRequest("Glovebox could not run the program")
 	}
 	if r.Compile != nil {
-		if err := d.compile(ctx, *r.Compile); err != nil || r.Status == job.CompileFailed {
+		if err := d.compile(*r.Compile); err != nil || r.Status == job.CompileFailed {
 			return err
 		}
 	}
@@ -130,18 +133,18 @@ func (d *told) end(ctx context.Context, r job.Result) error {
 		if left.url != "" { // the text is not all, or other bytes than those that were told
 			continue
 		}
-		if err := d.output(ctx, left.stream, 0, left.text); err != nil {
+		if err := d.output(left.stream, 0, left.text); err != nil {
 			return err
 		}
 	}
 	if d.held != "" && r.Status != job.TimedOut { // the program's own word
-		if err := d.write(ctx, message{Type: "data", Stream: producer.Stderr, Data: d.held}); err != nil {
+		if err := d.write(message{Type: "data", Stream: producer.Stderr, Data: d.held}); err != nil {
 			return err
 		}
 	}
-	if err := d.run(ctx); err != nil {
+	if err := d.run(); err != nil {
 		return err
 	}
 	s := runStage(r, false)
-	return d.write(ctx, message{Type: "exit", Stage: "run", Exit: &ending{s.Code, s.Signal}})
+	return d.write(message{Type: "exit", Stage: "run", Exit: &ending{s.Code, s.Signal}})
 }

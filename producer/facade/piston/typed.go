@@ -13,13 +13,15 @@ import (
 )
 
 // read takes what the client sends, until it has left or is sent away.
-func (t *talk) read(ctx context.Context) {
+func (t *talk) read() {
 	first := true
 	for {
-		_, text, err := t.socket.Read(ctx)
-		if err == nil {
-			err = t.take(text, &first)
+		_, text, err := t.socket.Read(t.connected)
+		if err != nil {
+			t.leave(left{err})
+			return
 		}
+		err = t.take(text, &first)
 		if err != nil {
 			t.leave(err)
 			return
@@ -37,6 +39,7 @@ func (t *talk) take(text []byte, first *bool) error {
 	switch {
 	case is(m.Type, "init") && *first:
 		*first = false
+		t.socket.SetReadLimit(messageBytes)
 		t.first <- text
 	case is(m.Type, "init"):
 		return closing{alreadyInitialized, "Already Initialized"}

@@ -187,10 +187,13 @@ func (s *Session) Serve(ctx context.Context, task Task, startTimeout time.Durati
 	if refused, err := s.awaitStart(ctx, limit); err != nil || refused {
 		return err
 	}
+	stopFeeding := func() {}
 	if p.Input != nil {
-		defer s.feed(ctx, p.Input)()
+		stopFeeding = s.feed(ctx, p.Input)
 	}
-	if overdue, err := s.run(ctx, limit); err != nil || overdue {
+	overdue, err := s.run(ctx, limit)
+	stopFeeding() // the agent reads little while it collects
+	if err != nil || overdue {
 		return err
 	}
 	return s.collect(ctx)
