@@ -183,6 +183,19 @@ func TestPistonConnect(t *testing.T) {
 			t.Errorf("got %+v, want it canceled", r)
 		}
 	})
+	t.Run("a worker that is lost", func(t *testing.T) { //nolint:paralleltest // it is the only one
+		s := g.pistonConnect(t)
+		s.sends(strings.Replace(initial("python", echoing), `-1`, `300000`, 1))
+		s.hears("ready\n")
+		s.sends(stdin("one\n"))
+		s.hears("<one>\n")
+		g.worker.Kill()
+		g.worker = g.startWorker()
+		s.sends(stdin("two\n"))
+		if said := s.hears("<two>\n"); said != "stdout \"<two>\\n\"\n" {
+			t.Errorf("got %s", said)
+		}
+	})
 	t.Run("canceled while it waits", func(t *testing.T) { //nolint:paralleltest // without a worker
 		g.worker.Stop()
 		s := g.pistonConnect(t)

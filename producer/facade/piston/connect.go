@@ -64,7 +64,7 @@ func connect(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	// What ends the program does not end the connection yet: the client is to hear why.
 	connected, disconnect := context.WithCancel(r.Context())
 	ctx, leave := context.WithCancelCause(connected)
-	t := &talk{call: c, socket: socket, connected: connected, given: given, first: make(chan []byte, 1), running: make(chan struct{}), leave: leave}
+	t := &talk{call: c, socket: socket, connected: connected, given: given, shorten: func() { socket.SetReadLimit(messageBytes) }, first: make(chan []byte, 1), running: make(chan struct{}), leave: leave}
 	t.more.L = &t.mu
 	var reader sync.WaitGroup
 	defer reader.Wait()
@@ -92,6 +92,7 @@ type talk struct {
 	connected context.Context //nolint:containedctx // it is the connection's
 	leave     context.CancelCauseFunc
 	given     func()      // gives back what the first message takes
+	shorten   func()      // bounds the messages behind it
 	first     chan []byte // the first message, once
 
 	running chan struct{} // closed when the program runs

@@ -39,7 +39,7 @@ func (t *talk) take(text []byte, first *bool) error {
 	switch {
 	case is(m.Type, "init") && *first:
 		*first = false
-		t.socket.SetReadLimit(messageBytes)
+		t.shorten()
 		t.first <- text
 	case is(m.Type, "init"):
 		return closing{alreadyInitialized, "Already Initialized"}
