@@ -33,7 +33,15 @@ processes a signal.
 		Example: `  glovebox input default-abc… 42
   glovebox input --eof default-abc… - <numbers.txt
   glovebox input --signal SIGINT default-abc…`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return usagef("ID is missing: the job's")
+			case len(args) > 2:
+				return usagef("%d arguments are too many: ID and TEXT, in quotes where it has blanks", len(args))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
 				data := []byte(args[1] + "\n")

@@ -82,13 +82,13 @@ func (a *app) cannotRun(err error) error {
 }
 
 func (a *app) runHere(ctx context.Context, o runOptions) error {
+	if o.interactive && o.source == "-" {
+		return usagef("the program and what is typed for it can't both come from standard input")
+	}
 	large := o.takeLarge(uploadAbove)
 	spec, err := a.spec(o.specOptions)
 	if err != nil {
 		return err
-	}
-	if o.interactive && o.source == "-" {
-		return usagef("the program and what is typed for it can't both come from standard input")
 	}
 	if o.stdinFile == "" && o.source != "-" && !o.interactive {
 		if err := a.pipeStdin(ctx, &spec); err != nil {

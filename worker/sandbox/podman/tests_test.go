@@ -214,7 +214,7 @@ setsid sh -c 'trap "" TERM INT HUP; while :; do sleep 100; done' > /dev/null < /
 setsid sh -c 'while :; do echo left >> /tmp/late; echo left >> /work/late; done' > /dev/null < /dev/null &
 (sleep 30; echo late) &
 `
-	_, got := grade(t, bash(look+leave, limits(job.Limits{WallMS: 60_000})), "one", "two", "three", "four")
+	_, got := grade(t, bash(look+leave, limits(job.Limits{WallMS: 200_000})), "one", "two", "three", "four")
 	if len(got) != 4 {
 		t.Fatalf("got %d tests", len(got))
 	}
