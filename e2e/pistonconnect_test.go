@@ -192,7 +192,7 @@ func TestPistonConnect(t *testing.T) {
 		g.worker.Kill()
 		g.worker = g.startWorker()
 		s.sends(stdin("two\n"))
-		if said := s.hears("<two>\n"); said != "stdout \"<two>\\n\"\n" {
+		if said := s.hears("<two>\n"); said != "stdout "+quote("<two>\n")+"\n" {
 			t.Errorf("got %s", said)
 		}
 	})
