@@ -23,8 +23,6 @@ type dialog struct {
 
 	mu     sync.Mutex
 	stdout string
-	status job.Status
-	result *job.Result
 	err    error
 }
 
@@ -36,14 +34,8 @@ func (g *glovebox) talk(spec job.Spec) *dialog {
 	go func() {
 		for e, err := range g.client.Watch(g.tb.Context(), d.id, "") {
 			d.mu.Lock()
-			switch e.Type {
-			case producer.EventStdout:
+			if e.Type == producer.EventStdout {
 				d.stdout = d.stdout[:min(e.Offset, int64(len(d.stdout)))] + string(e.Data)
-			case producer.EventStatus:
-				d.status = e.Status
-			case producer.EventResult:
-				d.result = e.Job.Result
-			case producer.EventStderr, producer.EventArtifact, producer.EventDisplay, producer.EventCompiled, producer.EventGap:
 			}
 			d.err = err
 			d.mu.Unlock()

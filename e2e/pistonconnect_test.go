@@ -83,7 +83,7 @@ func (s pistonSocket) hears(until string) string {
 		case "stage":
 			said.WriteString("stage " + m.Stage)
 		case "exit":
-			said.WriteString("exit " + m.Stage + strings.TrimPrefix(string(text[strings.Index(string(text), `,"code"`):]), ""))
+			said.WriteString("exit " + m.Stage + string(text[strings.Index(string(text), `,"code"`):]))
 		case "error":
 			said.WriteString("error " + m.Message)
 		default:

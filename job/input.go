@@ -1,7 +1,6 @@
 package job
 
 import (
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,10 +48,7 @@ func Signals() []string {
 
 // Bytes returns the data. It fails when DataBase64 is no base64.
 func (in Input) Bytes() ([]byte, error) {
-	if in.DataBase64 == "" {
-		return []byte(in.Data), nil
-	}
-	return base64.StdEncoding.DecodeString(in.DataBase64)
+	return File{Content: in.Data, ContentBase64: in.DataBase64}.Bytes()
 }
 
 // Check returns what is wrong with the input as [Invalid], or nil.

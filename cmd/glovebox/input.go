@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -66,14 +64,6 @@ processes a signal.
 	cmd.Flags().BoolVar(&in.EOF, "eof", false, "close the program's standard input behind the text")
 	cmd.Flags().StringVar(&in.Signal, "signal", "", "`NAME` of a signal for each of its processes, such as SIGINT")
 	return cmd
-}
-
-// textOrBase64 is data as text, or as base64 where it is none.
-func textOrBase64(data []byte) (text, encoded string) {
-	if utf8.Valid(data) {
-		return string(data), ""
-	}
-	return "", base64.StdEncoding.EncodeToString(data)
 }
 
 // typeInto sends a program what comes on standard input, until its end or the program's.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -154,11 +152,7 @@ func (a *app) pipeStdin(ctx context.Context, spec *job.Spec) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case in := <-read:
-		if utf8.Valid(in.content) {
-			spec.Stdin = string(in.content)
-		} else {
-			spec.StdinBase64 = base64.StdEncoding.EncodeToString(in.content)
-		}
+		spec.Stdin, spec.StdinBase64 = textOrBase64(in.content)
 		return in.err
 	}
 }

@@ -127,11 +127,7 @@ func (a *app) spec(o specOptions) (job.Spec, error) {
 		if err != nil {
 			return spec, err
 		}
-		if utf8.Valid(stdin) {
-			spec.Stdin = string(stdin)
-		} else {
-			spec.StdinBase64 = base64.StdEncoding.EncodeToString(stdin)
-		}
+		spec.Stdin, spec.StdinBase64 = textOrBase64(stdin)
 	}
 	if spec.Files, err = a.filesOf(spec.Files, o.files); err != nil {
 		return spec, err
@@ -215,10 +211,16 @@ func setSource(spec *job.Spec, path string, content []byte) error {
 
 // file is text where it is UTF-8, and base64 otherwise.
 func file(name string, content []byte) job.File {
-	if utf8.Valid(content) {
-		return job.File{Name: name, Content: string(content)}
+	text, encoded := textOrBase64(content)
+	return job.File{Name: name, Content: text, ContentBase64: encoded}
+}
+
+// textOrBase64 is data as text, or as base64 where it is none.
+func textOrBase64(data []byte) (text, encoded string) {
+	if utf8.Valid(data) {
+		return string(data), ""
 	}
-	return job.File{Name: name, ContentBase64: base64.StdEncoding.EncodeToString(content)}
+	return "", base64.StdEncoding.EncodeToString(data)
 }
 
 // read returns what a file, or - for standard input, holds.

@@ -219,24 +219,24 @@ func (w *watcher) take(e record.Event) error {
 		w.tell(producer.Event{ID: e.ID, Type: producer.EventType(e.Type), Data: e.Data, Offset: e.Offset})
 	case record.EventArtifact:
 		told := producer.Event{ID: e.ID, Type: producer.EventArtifact}
-		if err := json.Unmarshal(e.Data, &told.Artifact); err != nil {
-			return fmt.Errorf("read event %s of job %s: %w", e.ID, w.id, err)
-		}
-		w.tell(told)
+		return w.tellData(e, &told, &told.Artifact)
 	case record.EventDisplay:
 		told := producer.Event{ID: e.ID, Type: producer.EventDisplay}
-		if err := json.Unmarshal(e.Data, &told.Shown); err != nil {
-			return fmt.Errorf("read event %s of job %s: %w", e.ID, w.id, err)
-		}
-		w.tell(told)
+		return w.tellData(e, &told, &told.Shown)
 	case record.EventCompiled:
 		told := producer.Event{ID: e.ID, Type: producer.EventCompiled}
-		if err := json.Unmarshal(e.Data, &told.Compile); err != nil {
-			return fmt.Errorf("read event %s of job %s: %w", e.ID, w.id, err)
-		}
-		w.tell(told)
+		return w.tellData(e, &told, &told.Compile)
 	case record.EventEnd:
 	}
+	return nil
+}
+
+// tellData tells an event whose data, as JSON, is read into a field of it.
+func (w *watcher) tellData(e record.Event, told *producer.Event, field any) error {
+	if err := json.Unmarshal(e.Data, field); err != nil {
+		return fmt.Errorf("read event %s of job %s: %w", e.ID, w.id, err)
+	}
+	w.tell(*told)
 	return nil
 }
 

@@ -66,6 +66,9 @@ type Host interface {
 	Problem(ctx context.Context, err error) *producer.Problem
 }
 
+// TimeUp is the line that Glovebox adds to stderr when time is up. Other servers' clients are told so otherwise.
+const TimeUp = "Execution timed out\n"
+
 // Output returns a whole stream of a result, producer.Stdout or producer.Stderr, as its bytes were,
 // without the line that Glovebox adds to stderr when time is up.
 func (c *Call) Output(ctx context.Context, r job.Result, stream string) ([]byte, error) {
@@ -95,7 +98,7 @@ func (c *Call) Head(ctx context.Context, r job.Result, stream string, most int64
 		}
 	}
 	if stream == producer.Stderr && r.Status == job.TimedOut {
-		b = bytes.TrimSuffix(b, []byte("Execution timed out\n"))
+		b = bytes.TrimSuffix(b, []byte(TimeUp))
 	}
 	return b, nil
 }

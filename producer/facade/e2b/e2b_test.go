@@ -186,7 +186,7 @@ func TestOutput(t *testing.T) {
 			var told []byte
 			for at := 0; at < len(tt.stream); {
 				n := 1 + random.IntN(len(tt.stream)-at)
-				if tail := len(tt.stream) - len(timeUp); at < tail && at+n > tail && tt.status == job.TimedOut {
+				if tail := len(tt.stream) - len(facade.TimeUp); at < tail && at+n > tail && tt.status == job.TimedOut {
 					n = tail - at // Glovebox writes its line at once
 				} else if at >= tail && tt.status == job.TimedOut {
 					n = len(tt.stream) - at

@@ -30,18 +30,15 @@ func (o *output) take(e producer.Event) []byte {
 	return o.pass(e.Data)
 }
 
-// timeUp is a line that Glovebox adds to stderr when time is up. E2B's clients are told an error instead.
-const timeUp = "Execution timed out\n"
-
-// pass is what of the stream's next bytes is to be told now. What may be timeUp is held until there is more.
+// pass is what of the stream's next bytes is to be told now. What may be facade.TimeUp is held until there is more.
 func (o *output) pass(b []byte) []byte {
 	o.told += int64(len(b))
 	if len(o.held) > 0 {
 		b = append(o.held, b...)
 		o.held = nil
 	}
-	if rest, found := bytes.CutSuffix(b, []byte(timeUp)); found {
-		b, o.held = rest, []byte(timeUp)
+	if rest, found := bytes.CutSuffix(b, []byte(facade.TimeUp)); found {
+		b, o.held = rest, []byte(facade.TimeUp)
 	}
 	return b
 }

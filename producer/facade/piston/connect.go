@@ -81,7 +81,8 @@ func connect(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	}
 	control := http.NewResponseController(w)
 	_ = errors.Join(control.SetReadDeadline(time.Now().Add(closeTime)), control.SetWriteDeadline(time.Now().Add(closeTime))) // else the connection is gone
-	t.close(why)                                                                                                             //nolint:contextcheck // what ends the program does not end the connection
+
+	t.close(why) //nolint:contextcheck // what ends the program does not end the connection
 }
 
 // talk is one connection.

@@ -21,9 +21,6 @@ type told struct {
 	held     string // what stderr ends with that may be Glovebox's word, which is not Piston's
 }
 
-// timeUp is the line that Glovebox adds to stderr when time is up.
-const timeUp = "Execution timed out\n"
-
 // event sends what has happened, and reports whether that was the last.
 func (d *told) event(e producer.Event) (over bool, err error) {
 	switch e.Type {
@@ -98,8 +95,8 @@ func (d *told) output(stream string, offset int64, text string) error {
 			text, offset = d.held+text, d.sent[stream]
 		}
 		d.held = ""
-		if before, ok := strings.CutSuffix(text, timeUp); ok {
-			text, d.held = before, timeUp
+		if before, ok := strings.CutSuffix(text, facade.TimeUp); ok {
+			text, d.held = before, facade.TimeUp
 		}
 	}
 	if known := d.sent[stream] - offset; known > 0 {
