@@ -137,12 +137,17 @@ builtin read -r -N 100000 __glovebox_end <<'TEXT'
   else
     builtin kill -9 "$$"
   fi
-  # Bash leaves the pipe of a command substitution open where an interrupt ends the shell as it reads that.
+  # Where a trap ends the shell as it reads a command substitution, bash leaves the pipe open, and SIGINT blocked: for the shell that follows, too, and
+  # for all that it starts.
   if ((__glovebox_code == 130)); then
     for __glovebox_n in 3 4 5 6 7 8 9; do
       [[ $__glovebox_pipes == *$__glovebox_n* || ! -p /dev/fd/$__glovebox_n ]] || exec {__glovebox_n}<&-
     done
   fi
+  __glovebox_unblock=(/usr/bin/env --default-signal=INT)
+  builtin trap '__glovebox_unblock=()' INT
+  builtin kill -INT "$$"
+  builtin trap '' INT
   if [[ $__glovebox_at_exit ]]; then
     (
       builtin trap - INT RTMAX EXIT
@@ -157,7 +162,7 @@ builtin read -r -N 100000 __glovebox_end <<'TEXT'
   ((${#FUNCNAME[@]} == 0)) || __glovebox_leave_functions 2>/dev/null
   __glovebox_piece=$(__glovebox_state 2>/dev/null)
   for ((__glovebox_n = 1; __glovebox_n < 65; __glovebox_n++)); do builtin trap - "$__glovebox_n"; done
-  exec -c -a bash /bin/bash --norc --noprofile /dev/stdin "$__glovebox_self" again 58<&0 57<<<"$__glovebox_piece" <<<"$__glovebox_script"
+  exec -c -a bash "${__glovebox_unblock[@]}" /bin/bash --norc --noprofile /dev/stdin "$__glovebox_self" again 58<&0 57<<<"$__glovebox_piece" <<<"$__glovebox_script"
 TEXT
 
 __glovebox_status() { builtin return "$1"; }

@@ -126,7 +126,9 @@ func TestBashState(t *testing.T) {
 		{step{code: "echo begun; sleep 1000; echo not", interruptAt: "begun"}, interrupted},
 		{step{code: "k() { local x=k; echo begun; sleep 1000 | cat; }; k; echo not", interruptAt: "begun"}, interrupted},
 		{step{code: "echo begun; y=$(sleep 1000); echo not", interruptAt: "begun"}, interrupted},
+		{step{code: "sh -c 'kill -INT $$; echo blocked'"}, failed(130, "", "")},
 		{step{code: "echo begun; sleep 1000 & wait; echo not", interruptAt: "begun"}, interrupted},
+		{step{code: "trap 'echo cleaned' EXIT; echo begun; sleep 1000", interruptAt: "begun"}, want{stdout: "begun\ncleaned\n", status: job.Canceled, code: 130}},
 		{step{code: "f; echo $x"}, want{stdout: "f 3\n3\n"}},
 		{step{code: "break; echo $x"}, want{}},
 		{step{code: "return 3; echo on"}, want{stdout: "on\n", stderr: "can only `return' from a function or sourced script"}},
@@ -139,7 +141,8 @@ func TestBashState(t *testing.T) {
 		{step{code: "echo traced; set +x"}, want{stdout: "traced\n", stderr: "++ echo traced\n++ set +x\n"}},
 	}
 	for range 6 { // in some of them bash is interrupted as it reads the pipe
-		scenes = append(scenes, scene{step{code: "echo begun; y=$(sleep 1000)", interruptAt: "begun"}, interrupted})
+		scenes = append(scenes, scene{step{code: "echo begun; y=$(sleep 1000)", interruptAt: "begun"}, interrupted},
+			scene{step{code: "sh -c 'kill -INT $$; echo blocked'"}, failed(130, "", "")})
 	}
 	got := play(t, "bash", append(scenes,
 		scene{step{code: "sh -c 'i=3; while [ $i -lt 64 ]; do readlink /proc/$$/fd/$i; i=$((i + 1)); done'; env | grep glovebox"}, failed(1, "", "")},
