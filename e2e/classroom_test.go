@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -127,6 +128,7 @@ func TestJobeClassroom(t *testing.T) {
 	}
 	jobs, canceled := g.count(t)
 	inOrder(t, jobs)
+	g.logLongest(t, jobs)
 	ended := len(jobs)
 	// A run may end while it is told of an overload and is to be canceled.
 	if ended < runs || ended+canceled != runs+overloaded {
@@ -157,6 +159,26 @@ func inOrder(t *testing.T, jobs []job.Record) {
 		if early > 0 && jobs[i].Timing.StartedAt.Before(*jobs[latest].Timing.StartedAt) {
 			t.Errorf("job %s started before %s, which had come more than %s earlier: %+v, %+v", jobs[i].ID, jobs[latest].ID, overtaking, jobs[i].Timing, jobs[latest].Timing)
 		}
+	}
+}
+
+// logLongest logs, by runtime, what the programs used that took longest, of those that ended and of those that met a limit.
+func (g *glovebox) logLongest(t *testing.T, jobs []job.Record) {
+	t.Helper()
+	longest := map[string]job.Result{}
+	for _, j := range jobs {
+		whole, err := g.client.Get(t.Context(), j.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind := fmt.Sprint(j.Runtime, " ", j.Status)
+		if was, seen := longest[kind]; !seen || whole.Result.Usage.WallMS > was.Usage.WallMS {
+			longest[kind] = *whole.Result
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(longest)) {
+		r := longest[kind]
+		t.Logf("the longest of %s: job %s, %+v", kind, r.ID, r.Usage)
 	}
 }
 
