@@ -75,6 +75,10 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
                             judge0=0.0.0.0:2358,jobe=0.0.0.0:4000 (default: none)
   GLOVEBOX_FACADE_TENANT    the tenant that requests to façades without a token count as: for networks
                             in which everybody may run code (default: none, they are refused)
+  GLOVEBOX_FACADE_WAIT_SECONDS
+                            how long a program that a façade's client waits for may wait for a place,
+                            1 to 3600, before the client is told to try again: more for whole classes
+                            that press a button at once (default: 10 for jobe, 60 for piston)
   GLOVEBOX_BATCH_MB         how large a batch may be, in MiB (default: 256)
   GLOVEBOX_POLL_MS          how often an idle deliverer looks for a delivery, in case it
                             was not told of one (default: 1000)
@@ -185,7 +189,7 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
 	client := opened.WithPolicy(c.Policy)
-	settings := api.Config{Client: client, Links: links, Tokens: map[api.TokenHash]string{}, BatchBytes: c.BatchBytes, Prices: c.Prices, TrustedProxies: c.TrustedProxies, Facades: facadesNamed(c.Facades), FacadeTenant: c.FacadeTenant, Version: version.Read().Version, Observe: m.http.Observe, Tracer: tracer, Log: log}
+	settings := api.Config{Client: client, Links: links, Tokens: map[api.TokenHash]string{}, BatchBytes: c.BatchBytes, Prices: c.Prices, TrustedProxies: c.TrustedProxies, Facades: facadesNamed(c.Facades), FacadeTenant: c.FacadeTenant, FacadeWait: c.FacadeWait, Version: version.Read().Version, Observe: m.http.Observe, Tracer: tracer, Log: log}
 	if c.Token != "" {
 		settings.Tokens[api.HashToken(c.Token)] = defaultTenant
 	}

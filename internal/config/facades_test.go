@@ -10,9 +10,10 @@ func TestFacades(t *testing.T) {
 	t.Parallel()
 	a, err := ReadAPI(with(apiEnv(), File{
 		"GLOVEBOX_FACADES": "judge0, jobe,judge0", "GLOVEBOX_FACADE_ADDRESSES": "judge0=127.0.0.1:2358", "GLOVEBOX_FACADE_TENANT": "guests",
+		"GLOVEBOX_FACADE_WAIT_SECONDS": "90",
 	}).Get)
-	if err != nil || fmt.Sprintf("%v %v %s", a.Facades, a.FacadeAddresses, a.FacadeTenant) != "[judge0 jobe] map[judge0:127.0.0.1:2358] guests" {
-		t.Errorf("got %v %v %q, %v", a.Facades, a.FacadeAddresses, a.FacadeTenant, err)
+	if err != nil || fmt.Sprintf("%v %v %s %s", a.Facades, a.FacadeAddresses, a.FacadeTenant, a.FacadeWait) != "[judge0 jobe] map[judge0:127.0.0.1:2358] guests 1m30s" {
+		t.Errorf("got %v %v %q %s, %v", a.Facades, a.FacadeAddresses, a.FacadeTenant, a.FacadeWait, err)
 	}
 	if len(a.Warnings) != 1 || !strings.Contains(a.Warnings[0], "whoever reaches judge0, jobe runs code as the tenant guests") {
 		t.Errorf("got warnings %q, want one that says who may run code", a.Warnings)
@@ -22,6 +23,7 @@ func TestFacades(t *testing.T) {
 	}
 	for name, value := range map[string]string{
 		"GLOVEBOX_FACADES": "judge1", "GLOVEBOX_FACADE_ADDRESSES": "judge0=127.0.0.1:2358", "GLOVEBOX_FACADE_TENANT": "No Tenant",
+		"GLOVEBOX_FACADE_WAIT_SECONDS": "3601",
 	} {
 		if _, err := ReadAPI(with(apiEnv(), File{name: value}).Get); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s=%s: got %v, want an error that names it", name, value, err)

@@ -165,6 +165,8 @@ type API struct {
 	FacadeAddresses map[string]string
 	// FacadeTenant is whose requests to façades are that have no token; "" refuses them.
 	FacadeTenant string
+	// FacadeWait is how long a program may wait for a place that a façade's client waits for; 0 for as long as the façade says.
+	FacadeWait time.Duration
 	// BatchBytes is how large a batch may be as it is sent. Defaults to 256 MiB.
 	BatchBytes int64
 	// Poll is how often an idle deliverer looks for a task, in case it was not told of one. Defaults to 1 s.
@@ -200,6 +202,7 @@ func ReadAPI(getenv Getenv) (API, error) {
 		TrustedProxies:  r.networks("GLOVEBOX_TRUSTED_PROXIES"),
 		Facades:         r.facades("GLOVEBOX_FACADES"),
 		FacadeTenant:    r.String("GLOVEBOX_FACADE_TENANT", ""),
+		FacadeWait:      r.Count("GLOVEBOX_FACADE_WAIT_SECONDS", time.Second, 0, 1, 3600),
 		BatchBytes:      int64(r.Int("GLOVEBOX_BATCH_MB", 256, 1, 1<<20)) << 20,
 		Poll:            r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 1000, 1, 10_000),
 		Grace:           r.Count("GLOVEBOX_GRACE_SECONDS", time.Second, 20, 0, 86_400),

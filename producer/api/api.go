@@ -52,6 +52,9 @@ type Config struct {
 	// FacadeTenant is whose requests those to façades are that have no token; they may submit jobs
 	// and read them. Defaults to nobody's: such requests are refused.
 	FacadeTenant string
+	// FacadeWait is how long a program of a client that waits may wait for a place, before its client is told that there is none.
+	// Defaults to what the façade says: 10 s for Jobe's, a minute for Piston's.
+	FacadeWait time.Duration
 	// Version of Glovebox, for the OpenAPI document. Defaults to "dev".
 	Version string
 	// TrustedProxies are the addresses of proxies that say in X-Forwarded-For whom they ask
@@ -117,6 +120,7 @@ type API struct {
 	accesses     map[string]access // of all routes, façades' too
 	facades      []facade.Facade
 	facadeTenant string         // of requests to them without a token; "" for none
+	facadeWait   time.Duration  // for a place; 0 for as long as they say
 	lasting      sync.WaitGroup // their requests: http.Server.Shutdown waits for no WebSocket
 
 	// draining ends when waits are no longer worth it.
@@ -144,7 +148,7 @@ func New(c Config) (*API, error) {
 		return nil, err
 	}
 	a := &API{
-		accesses: maps.Clone(accesses), facades: c.Facades, facadeTenant: c.FacadeTenant,
+		accesses: maps.Clone(accesses), facades: c.Facades, facadeTenant: c.FacadeTenant, facadeWait: c.FacadeWait,
 		client: c.Client, links: c.Links, tokens: c.Tokens, adminToken: c.AdminToken, proxies: c.TrustedProxies, maxWait: c.MaxWait, life: c.DownloadLife, prices: c.Prices, batchLimit: c.BatchBytes, observe: c.Observe, log: c.Log,
 		// What limits.source_kb counts may be a third longer in base64 and still longer
 		// with JSON's escapes.

@@ -53,7 +53,7 @@ func (a *API) facadeRoute(f facade.Facade, route facade.Route) http.HandlerFunc 
 		defer a.lasting.Done()
 		host := &facadeHost{api: a, w: w, r: r}
 		defer host.release()
-		call := &facade.Call{Host: host}
+		call := &facade.Call{Host: host, Wait: a.facadeWait}
 		if route.Scope != facade.Public {
 			c, err := a.admitToFacade(w, r, f, host)
 			if err != nil {

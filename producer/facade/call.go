@@ -26,6 +26,8 @@ type Call struct {
 	Token string
 	// Anonymous is a request without a token, which GLOVEBOX_FACADE_TENANT let in.
 	Anonymous bool
+	// Wait is how long a program may wait for a place, GLOVEBOX_FACADE_WAIT_SECONDS; 0 for as long as its façade says.
+	Wait time.Duration
 	// Host is the api; nil outside of a request.
 	Host Host
 }
@@ -97,10 +99,26 @@ func (c *Call) Head(ctx context.Context, r job.Result, stream string, most int64
 			return nil, err
 		}
 	}
+	if size > most {
+		return withoutHalf(b), nil
+	}
 	if stream == producer.Stderr && r.Status == job.TimedOut {
 		b = bytes.TrimSuffix(b, []byte(TimeUp))
 	}
 	return b, nil
+}
+
+// withoutHalf is a text that was cut, without the character that the cut went through.
+func withoutHalf(b []byte) []byte {
+	for n := 1; n <= min(utf8.UTFMax-1, len(b)); n++ {
+		if last := b[len(b)-n:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) {
+				return b[:len(b)-n]
+			}
+			break
+		}
+	}
+	return b
 }
 
 // Escapes is how many bytes an output is longer in JSON than it is: a control character is six there, and so many at most is what a

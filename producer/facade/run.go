@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,34 +21,28 @@ const (
 	answerTime = 30 * time.Second
 	// submitTime is what submitting a job may take whose client has left.
 	submitTime = 30 * time.Second
+	// outage is how long looks at a job may fail, each retryDelay, besides what [Host.Wait] itself bears with.
+	outage     = 10 * time.Second
+	retryDelay = 250 * time.Millisecond
 	// cancelTime is what canceling a job may take whose client has left.
 	cancelTime = 10 * time.Second
 )
 
-// Run runs a job for a client that waits for its result with the connection open, however long the job
-// may take. What nobody can read the result of is canceled: a job that has not begun within patience,
-// that is ErrNoPlace; one whose client has left; and, with an error of code unavailable, one that runs
-// while the api drains.
-func (c *Call) Run(ctx context.Context, w http.ResponseWriter, spec job.Spec, patience time.Duration) (job.Result, error) {
-	id, err := c.Submit(ctx, spec)
-	if err != nil {
-		return job.Result{}, err
-	}
-	return c.finish(ctx, w, id, patience)
-}
+// Patience is how long a program may wait for a place, where its façade says so.
+func (c *Call) Patience(own time.Duration) time.Duration { return cmp.Or(c.Wait, own) }
 
-// Submit submits a job for a client that waits for it, whose id it returns. Nothing runs whose client has left meanwhile.
+// Submit submits a job for a client that waits for it, whose id it returns; [Call.Finish] waits then. Nothing runs whose client has left meanwhile.
 func (c *Call) Submit(ctx context.Context, spec job.Spec) (id string, err error) {
 	return c.submit(ctx, func(ctx context.Context) (producer.Job, error) { return c.Client.WithoutHolds().Submit(ctx, spec) })
 }
 
-// RunIn is Run for an execution in a session, which has its turn when it has it.
+// RunIn executes code in a session, which has its turn when it has it, and waits for its result as Finish does.
 func (c *Call) RunIn(ctx context.Context, w http.ResponseWriter, session string, e job.SessionExecution) (job.Result, error) {
 	id, err := c.Execute(ctx, session, e)
 	if err != nil {
 		return job.Result{}, err
 	}
-	return c.finish(ctx, w, id, math.MaxInt64)
+	return c.Finish(ctx, w, id, math.MaxInt64)
 }
 
 // Execute has a session execute code, whose id it returns. Nothing is executed whose client has left meanwhile.
@@ -57,9 +52,13 @@ func (c *Call) Execute(ctx context.Context, session string, e job.SessionExecuti
 	})
 }
 
-// finish waits for a job's result as Run does.
-func (c *Call) finish(ctx context.Context, w http.ResponseWriter, id string, patience time.Duration) (job.Result, error) {
+// Finish waits for a job's result for a client that waits with the connection open, however long the job
+// may take. What nobody can read the result of is canceled: a job that has not begun within patience,
+// that is ErrNoPlace; one whose client has left; and, with an error of code unavailable, one that runs
+// while the api drains.
+func (c *Call) Finish(ctx context.Context, w http.ResponseWriter, id string, patience time.Duration) (job.Result, error) {
 	since, begun := time.Now(), false
+	var failing time.Time
 	c.Host.Note(id)
 	control := http.NewResponseController(w)
 	for {
@@ -70,7 +69,13 @@ func (c *Call) finish(ctx context.Context, w http.ResponseWriter, id string, pat
 		asked := time.Now()
 		_ = control.SetWriteDeadline(asked.Add(step + answerTime)) // else the connection is gone
 		j, err := c.Host.Wait(ctx, id, step)
-		begun = begun || err == nil && j.Status == job.Running
+		if err != nil && bears(ctx, err, &failing) {
+			continue
+		}
+		if err == nil {
+			failing = time.Time{}
+			begun = begun || j.Status == job.Running
+		}
 		switch {
 		case err != nil:
 		case j.Ended():
@@ -83,6 +88,22 @@ func (c *Call) finish(ctx context.Context, w http.ResponseWriter, id string, pat
 		if err != nil {
 			return job.Result{}, errors.Join(err, c.Abandon(ctx, id))
 		}
+	}
+}
+
+// bears waits before another look where one failed for a reason that may pass, for up to outage. failing is since when looks fail.
+func bears(ctx context.Context, err error, failing *time.Time) bool {
+	if failing.IsZero() {
+		*failing = time.Now()
+	}
+	if !producer.Temporary(err) || time.Since(*failing) > outage {
+		return false
+	}
+	select {
+	case <-time.After(retryDelay):
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

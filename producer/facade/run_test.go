@@ -2,6 +2,7 @@ package facade_test
 
 import (
 	"context"
+	"io"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -31,6 +32,32 @@ func (h patientHost) Wait(ctx context.Context, id string, _ time.Duration) (prod
 	return h.client.Get(ctx, id)
 }
 
+// flakyHost is an api whose first looks at a job fail.
+type flakyHost struct {
+	patientHost
+
+	fail *int
+}
+
+func (h flakyHost) Wait(ctx context.Context, id string, d time.Duration) (producer.Job, error) {
+	if *h.fail > 0 {
+		*h.fail--
+		return producer.Job{}, io.ErrUnexpectedEOF
+	}
+	return producer.Job{Record: job.Record{ID: id, Status: job.Succeeded}, Result: &job.Result{ID: id}}, nil
+}
+
+// TestRunBears: a job is not given up since a look at it failed.
+func TestRunBears(t *testing.T) {
+	t.Parallel()
+	fail := 2
+	call := facade.Call{Host: flakyHost{fail: &fail}}
+	r, err := call.Finish(t.Context(), httptest.NewRecorder(), "its id", time.Minute)
+	if err != nil || r.ID != "its id" || fail != 0 {
+		t.Errorf("got %+v, %v after looks of which %d have not failed, want the result", r, err, fail)
+	}
+}
+
 // TestRunLeaves: a client that hangs up while Redis is about to write its job leaves none that runs for nobody.
 func TestRunLeaves(t *testing.T) {
 	t.Parallel()
@@ -44,7 +71,10 @@ func TestRunLeaves(t *testing.T) {
 	defer operator.Close()
 	call := facade.Call{Client: w.Client, Host: patientHost{client: w.Client}}
 	run := func(ctx context.Context) error {
-		_, err := call.Run(ctx, httptest.NewRecorder(), job.Spec{Runtime: "python", Source: "print(1)"}, time.Minute)
+		id, err := call.Submit(ctx, job.Spec{Runtime: "python", Source: "print(1)"})
+		if err == nil {
+			_, err = call.Finish(ctx, httptest.NewRecorder(), id, time.Minute)
+		}
 		return err
 	}
 	if err := run(t.Context()); job.CodeOf(err) != job.CodeUnavailable { // scripts are loaded

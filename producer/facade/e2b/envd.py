@@ -50,13 +50,15 @@ def glovebox_envd(asked):
             sys.stdout.buffer.flush()
 
     def place():
-        for source, path in asked["files"]:
-            path = real(path)
-            if os.path.isdir(path):
-                raise Refused("invalid_argument", "path is a directory: " + shown(path))
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            shutil.move(os.path.join(work, source), path)
-        shutil.rmtree(os.path.join(work, asked["from"]), ignore_errors=True)
+        try:
+            for source, path in asked["files"]:
+                path = real(path)
+                if os.path.isdir(path):
+                    raise Refused("invalid_argument", "path is a directory: " + shown(path))
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                shutil.move(os.path.join(work, source), path)
+        finally:
+            shutil.rmtree(os.path.join(work, asked["from"]), ignore_errors=True)
 
     def listed(path, depth):
         if not os.path.isdir(path):
@@ -91,7 +93,14 @@ def glovebox_envd(asked):
         source, destination = real(source), real(destination)
         os.lstat(source)
         os.makedirs(os.path.dirname(destination), exist_ok=True)
-        os.rename(source, destination)
+        try:
+            os.rename(source, destination)
+        except OSError as e:
+            if e.errno != errno.EXDEV:
+                raise
+            if os.path.isdir(destination):
+                raise Refused("already_exists", "directory already exists: " + shown(destination))
+            shutil.move(source, destination)  # home and /tmp are file systems of their own
         return {"entry": entry(destination)}
 
     def remove(path):

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -292,13 +293,16 @@ func programs(ctx context.Context, c *facade.Call, x job.Session) ([]job.Record,
 	if err != nil {
 		return nil, err
 	}
-	var list []job.Record
-	for _, e := range page.Jobs {
-		if e.Metadata[pidKey] != "" && !e.Status.Final() {
-			list = append(list, e)
+	list := slices.Clone(page.Jobs)
+	// Behind the one that runs any number may have come and been canceled.
+	if !slices.ContainsFunc(list, func(e job.Record) bool { return e.ID == x.Execution }) && x.Execution != "" {
+		e, err := c.Client.Get(ctx, x.Execution)
+		if err != nil && !errors.Is(err, job.ErrNotFound) {
+			return nil, err
 		}
+		list = append(list, e.Record)
 	}
-	return list, nil
+	return slices.DeleteFunc(list, func(e job.Record) bool { return e.Metadata[pidKey] == "" || e.Status.Final() }), nil
 }
 
 // findProcess fails with a callError where there is none of that number.

@@ -284,15 +284,18 @@ func killSandbox(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 
 // setTimeout lets a sandbox live so many seconds from now.
 func setTimeout(w http.ResponseWriter, r *http.Request, c *facade.Call) {
-	prolong(w, r, c, "timeout", func(now, asked int64) int64 { return asked })
+	prolong(w, r, c, "timeout", func(job.Session, int64) bool { return true })
 }
 
 // refreshSandbox is setTimeout that makes no life shorter.
 func refreshSandbox(w http.ResponseWriter, r *http.Request, c *facade.Call) {
-	prolong(w, r, c, "duration", func(now, asked int64) int64 { return max(now, asked) })
+	prolong(w, r, c, "duration", func(x job.Session, asked int64) bool {
+		return time.Now().Add(time.Duration(asked) * time.Second).After(x.ExpiresAt)
+	})
 }
 
-func prolong(w http.ResponseWriter, r *http.Request, c *facade.Call, field string, choose func(now, asked int64) int64) {
+// prolong lets a sandbox live as many seconds from now as the field says, where that is wanted.
+func prolong(w http.ResponseWriter, r *http.Request, c *facade.Call, field string, wanted func(x job.Session, asked int64) bool) {
 	ctx, id := r.Context(), r.PathValue("id")
 	x, err := running(ctx, c, id)
 	if err != nil {
@@ -309,9 +312,9 @@ func prolong(w http.ResponseWriter, r *http.Request, c *facade.Call, field strin
 		err = facade.BadRequest(field + " is missing: want seconds")
 	}
 	if err == nil {
-		asked, err = lifetime(choose(int64(time.Until(x.ExpiresAt).Seconds()), asked))
+		asked, err = lifetime(asked)
 	}
-	if err == nil {
+	if err == nil && wanted(x, asked) {
 		c.Host.Note(id)
 		_, err = c.Client.ChangeSession(ctx, id, job.SessionChange{TTLSeconds: &asked, IdleSeconds: &asked})
 	}

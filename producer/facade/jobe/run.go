@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// patience is how long Jobe lets a run wait for a free place.
+	// patience is how long Jobe lets a run wait for a free place, unless the operator says otherwise.
 	patience = 10 * time.Second
 	// overloadSource is a source with which developers of clients see what an overload is like.
 	overloadSource = "!** TESTING OVERLOAD EXCEPTION **!"
@@ -23,21 +23,17 @@ var errNoFile = errors.New("One or more of the specified files is missing/unavai
 // run runs a program and answers what it came to.
 func run(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	ctx := r.Context()
-	asked, spec, err := prepare(ctx, c)
+	language, id, err := submit(ctx, c)
 	if err != nil {
 		refuseRun(w, r, c, err)
 		return
 	}
-	if asked.source == overloadSource {
-		facade.Write(w, http.StatusOK, overloaded())
-		return
-	}
-	result, err := c.Run(ctx, w, spec, patience)
+	result, err := c.Finish(ctx, w, id, c.Patience(patience))
 	if err != nil {
 		refuseRun(w, r, c, err)
 		return
 	}
-	said, err := answer(ctx, c, asked.language, result)
+	said, err := answer(ctx, c, language, result)
 	if err != nil {
 		refuseRun(w, r, c, err)
 		return
@@ -63,35 +59,39 @@ func refuseRun(w http.ResponseWriter, r *http.Request, c *facade.Call, err error
 	}
 }
 
-// prepare reads the request, and makes a job of it. What the body takes is given back then.
-func prepare(ctx context.Context, c *facade.Call) (runSpec, job.Spec, error) {
+// submit reads the request, and submits a job of it. What the body takes is given back then.
+func submit(ctx context.Context, c *facade.Call) (language, string, error) {
 	body, done, err := c.Host.Body(ctx)
 	if err != nil {
-		return runSpec{}, job.Spec{}, err
+		return language{}, "", err
 	}
 	defer done()
 	languages, err := offered(ctx, c)
 	if err != nil {
-		return runSpec{}, job.Spec{}, err
+		return language{}, "", err
 	}
 	asked, err := readRunSpec(body, languages)
 	if err != nil {
-		return asked, job.Spec{}, err
+		return language{}, "", err
 	}
 	files, err := asked.find(ctx, c)
 	if err != nil {
-		return asked, job.Spec{}, err
+		return language{}, "", err
+	}
+	if asked.source == overloadSource {
+		return language{}, "", facade.ErrNoPlace
 	}
 	maximums, err := c.Client.TenantMaximums(ctx)
 	if err != nil {
-		return asked, job.Spec{}, err
+		return language{}, "", err
 	}
 	spec := job.Spec{
 		Runtime: asked.language.runtime, Commands: asked.language.commands(asked), Files: files, Entrypoint: asked.file,
 		Stdin: asked.input, Limits: asked.limits(maximums), TruncateOutput: true,
 	}
 	facade.Fit(&spec, maximums)
-	return asked, spec, nil
+	id, err := c.Submit(ctx, spec)
+	return asked.language, id, err
 }
 
 // find returns the run's files, its source among them: a file of the client's with the source's name is there instead, and

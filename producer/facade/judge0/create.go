@@ -41,7 +41,7 @@ func create(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		query.Set(name, sent[name])
 	}
 	view, viewErr := viewOf(query)
-	wait := truth(query.Get("wait"))
+	wait := isTrue(query.Get("wait"))
 	if wait && viewErr != nil {
 		writeJSON(w, http.StatusBadRequest, faultOf(viewErr.Error()))
 		return
@@ -283,9 +283,9 @@ func createBatch(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		writeJSON(w, http.StatusBadRequest, faultOf(batchTooLarge))
 		return
 	}
-	encoded := truth(r.URL.Query().Get("base64_encoded"))
+	encoded := isTrue(r.URL.Query().Get("base64_encoded"))
 	if text, ok := scalar(batch.Encoded); ok {
-		encoded = truth(text)
+		encoded = isTrue(text)
 	}
 	// Many jobs take long to store, and what a body has while it is decoded all tenants have together. The tenant's own takes its place.
 	if _, err := c.Host.Work(ctx, int64(len(body))); err != nil {

@@ -40,10 +40,10 @@ func readFiles(ctx context.Context, c *facade.Call, r job.Result) ([]byte, error
 		if a.Size > left {
 			continue
 		}
-		left -= a.Size
-		if err := c.Host.Hold(ctx, filesystemWeight*a.Size); err != nil {
-			return nil, err
+		if c.Host.Hold(ctx, filesystemWeight*a.Size) != nil {
+			continue
 		}
+		left -= a.Size
 		err := addFile(ctx, c, w, r.ID, a)
 		if err != nil && !errors.Is(err, job.ErrNotFound) {
 			return nil, fmt.Errorf("read %s of job %s: %w", a.Name, r.ID, err)

@@ -83,6 +83,9 @@ func number(text string) (float64, bool) {
 	return f, err == nil && !math.IsNaN(f) && !math.IsInf(f, 0)
 }
 
+// isTrue reports whether a parameter of the request itself is on: Judge0 compares these with one word, where it asks Rails of a submission's.
+func isTrue(text string) bool { return text == "true" }
+
 // truth reports whether Rails takes the text for true.
 func truth(text string) bool {
 	switch text {

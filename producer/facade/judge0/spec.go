@@ -129,10 +129,14 @@ func (s *submission) multiFile(spec *job.Spec, languages catalog) error {
 	}
 	spec.Entrypoint = run
 	for _, known := range multiFileRuntimes {
-		there := slices.ContainsFunc(languages, func(o offered) bool { return o.runtime == known.runtime })
-		if there && slices.ContainsFunc(s.unpacked, func(f file) bool { return path.Ext(f.name) == known.extension }) {
+		i := slices.IndexFunc(languages, func(o offered) bool { return o.runtime == known.runtime })
+		if i >= 0 && slices.ContainsFunc(s.unpacked, func(f file) bool { return path.Ext(f.name) == known.extension }) {
 			if spec.Runtime != classroom || !slices.Contains(inClassroom, known.runtime) {
 				spec.Runtime = known.runtime
+				if !s.memoryWasAsked {
+					s.Memory = max(s.Memory, min(languages[i].limits.MemoryMB<<10, s.most.memory))
+					spec.Limits.MemoryMB = up(s.Memory, 1<<10)
+				}
 			}
 			break
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -138,7 +137,7 @@ func (t *talk) words(err error) string {
 	case errors.As(err, &bad):
 		return bad.Error()
 	case errors.Is(err, facade.ErrNoPlace):
-		return fmt.Sprintf("no place was free within %s", patience)
+		return noPlace(t.call)
 	case errors.As(err, &invalid) && len(invalid) > 0:
 		return inOurWords(invalid[0])
 	}
@@ -232,7 +231,7 @@ func (t *talk) submit(ctx context.Context, first []byte) (runtime, string, error
 func (t *talk) tell(ctx context.Context, id string, program runtime) error {
 	watching, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	waits := time.AfterFunc(patience, func() { stop(facade.ErrNoPlace) })
+	waits := time.AfterFunc(t.call.Patience(patience), func() { stop(facade.ErrNoPlace) })
 	defer waits.Stop()
 	told := &told{talk: t, compiles: program.compiles(), sent: map[string]int64{}}
 	for e, err := range t.call.Host.Watch(watching, id, keepalive) {

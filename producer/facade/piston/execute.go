@@ -16,8 +16,12 @@ import (
 	"github.com/glovebox-run/glovebox/producer/facade"
 )
 
-// patience is how long a program may wait for its turn. Piston itself has no bound.
+// patience is how long a program may wait for its turn, unless the operator says otherwise. Piston itself has no bound.
 const patience = time.Minute
+
+func noPlace(c *facade.Call) string {
+	return fmt.Sprintf("no place was free within %s", c.Patience(patience))
+}
 
 // execute runs a program and answers what it did.
 func execute(w http.ResponseWriter, r *http.Request, c *facade.Call) {
@@ -26,12 +30,12 @@ func execute(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		return
 	}
 	ctx := r.Context()
-	program, spec, err := prepare(ctx, c)
+	program, id, err := submit(ctx, c)
 	if err != nil {
 		refuseExecute(w, r, c, err)
 		return
 	}
-	result, err := c.Run(ctx, w, spec, patience)
+	result, err := c.Finish(ctx, w, id, c.Patience(patience))
 	if err != nil {
 		refuseExecute(w, r, c, err)
 		return
@@ -61,7 +65,7 @@ func refuseExecute(w http.ResponseWriter, r *http.Request, c *facade.Call, err e
 		writeMessage(w, http.StatusBadRequest, bad.Error())
 	case errors.Is(err, facade.ErrNoPlace):
 		w.Header().Set("Retry-After", "5")
-		writeMessage(w, http.StatusServiceUnavailable, fmt.Sprintf("no place was free within %s", patience))
+		writeMessage(w, http.StatusServiceUnavailable, noPlace(c))
 	case errors.As(err, &invalid) && len(invalid) > 0:
 		writeMessage(w, http.StatusBadRequest, inOurWords(invalid[0]))
 	default:
@@ -69,14 +73,19 @@ func refuseExecute(w http.ResponseWriter, r *http.Request, c *facade.Call, err e
 	}
 }
 
-// prepare reads the request, and makes a job of it. What the body takes is given back then.
-func prepare(ctx context.Context, c *facade.Call) (runtime, job.Spec, error) {
+// submit reads the request, and submits a job of it. What the body takes is given back then.
+func submit(ctx context.Context, c *facade.Call) (program runtime, id string, err error) {
 	body, done, err := c.Host.Body(ctx)
 	if err != nil {
-		return runtime{}, job.Spec{}, err
+		return program, "", err
 	}
 	defer done()
-	return specOf(ctx, c, body)
+	program, spec, err := specOf(ctx, c, body)
+	if err != nil {
+		return program, "", err
+	}
+	id, err = c.Submit(ctx, spec)
+	return program, id, err
 }
 
 // specOf makes a job of a request's text.
