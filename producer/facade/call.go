@@ -79,6 +79,21 @@ func (c *Call) Output(ctx context.Context, r job.Result, stream string) ([]byte,
 
 // Head is Output of a stream's first bytes, most of them at most.
 func (c *Call) Head(ctx context.Context, r job.Result, stream string, most int64) ([]byte, error) {
+	return c.read(ctx, r, stream, most, outputWeight, escapeWeight)
+}
+
+// HeadInBase64 is Head for who sends it in base64, of which JSON escapes nothing.
+func (c *Call) HeadInBase64(ctx context.Context, r job.Result, stream string, most int64) ([]byte, error) {
+	return c.read(ctx, r, stream, most, outputWeight, 0)
+}
+
+// Bytes is Output for who writes it with [Object.Text].
+func (c *Call) Bytes(ctx context.Context, r job.Result, stream string) ([]byte, error) {
+	return c.read(ctx, r, stream, math.MaxInt64, bytesWeight, 0)
+}
+
+// read reads a stream's first bytes. weight is how many times their size they take, and escaped what is escaped of them.
+func (c *Call) read(ctx context.Context, r job.Result, stream string, most, weight, escaped int64) ([]byte, error) {
 	f, size, err := c.Stream(ctx, r, stream)
 	if err != nil {
 		return nil, err
@@ -86,7 +101,7 @@ func (c *Call) Head(ctx context.Context, r job.Result, stream string, most int64
 	defer f.Close()
 	held := storedAt(r, stream) != "" && c.Host != nil
 	if held {
-		if err := c.Host.Hold(ctx, outputWeight*min(size, most)); err != nil {
+		if err := c.Host.Hold(ctx, weight*min(size, most)); err != nil {
 			return nil, err
 		}
 	}
@@ -94,8 +109,8 @@ func (c *Call) Head(ctx context.Context, r job.Result, stream string, most int64
 	if _, err := io.ReadFull(f, b); err != nil {
 		return nil, fmt.Errorf("read %s of job %s: %w", stream, r.ID, err)
 	}
-	if held {
-		if err := c.Host.Hold(ctx, escapeWeight*Escapes(b)); err != nil {
+	if held && escaped > 0 {
+		if err := c.Host.Hold(ctx, escaped*Escapes(b)); err != nil {
 			return nil, err
 		}
 	}
@@ -209,6 +224,9 @@ func CompileOutput(r job.Result) string {
 
 // outputWeight is how many times its size an output takes: as it is, and encoded to be sent.
 const outputWeight = 3
+
+// bytesWeight is the same for what is written piece by piece: as it is, and once more where something is added to it.
+const bytesWeight = 2
 
 // escapeWeight is how many times what is escaped in an output is there: in the text of a façade that escapes it itself, in an encoder's
 // buffer, and once more while that grows.

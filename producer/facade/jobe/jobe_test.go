@@ -2,6 +2,7 @@ package jobe
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -104,7 +105,7 @@ func TestReadRunSpec(t *testing.T) {
 		"far more than there is": {
 			`"language_id":"php","sourcecode":"x","parameters":{"memorylimit":500000,"cputime":120,"numprocs":1e300,"disklimit":-1,"streamsize":"1e9"}`, "prog.php", "prog",
 			"{ php -l 'prog.php'\n}", "exec php --no-php-ini 'prog.php' ",
-			job.Limits{CPUMS: 120_000, WallMS: 240_000, CompileWallMS: 240_000, MemoryMB: 2048, OutputKB: 64 << 10, Processes: 1024, FileMB: 1024, DiskMB: 1024},
+			job.Limits{CPUMS: 120_000, WallMS: 240_000, CompileWallMS: 240_000, MemoryMB: 2048, OutputKB: maxStreamKB, Processes: 1024, FileMB: 1024, DiskMB: 1024},
 		},
 		"no limit of memory": {
 			`"language_id":"python3","sourcecode":"x","parameters":{"memorylimit":0}`, "prog.py", "prog",
@@ -181,10 +182,16 @@ func TestAnswer(t *testing.T) {
 		"out of memory, killed":    {job.Result{Status: job.OutOfMemory, ExitCode: code(137), Signal: "SIGKILL"}, memoryLimit, ""},
 		"a signal without a name":  {job.Result{Status: job.Failed, ExitCode: code(162), Signal: "SIG34"}, runtimeError, "warning: command terminated with signal 34\n"},
 		"a signal":                 {job.Result{Status: job.Failed, ExitCode: code(143), Signal: "SIGTERM"}, runtimeError, "warning: command terminated with signal 15\n"},
+		"canceled":                 {job.Result{Status: job.Canceled}, internalError, ""},
+		"our failure":              {job.Result{Status: job.InternalError}, internalError, ""},
+		"a compiler that is slow":  {job.Result{Status: job.CompileFailed, Compile: &job.Compile{ExitCode: 124, Output: "Compilation timed out\n"}}, compileError, ""},
 		"nothing ran":              {job.Result{Status: job.Failed, Error: &job.Error{Message: "an input is gone"}}, runtimeError, "an input is gone"},
 	} {
 		o, err := answer(t.Context(), &facade.Call{}, language{id: "c"}, tt.result)
-		if err != nil || o.Outcome != tt.outcome || o.Stderr != tt.stderr {
+		if slow := strings.Contains(o.CmpInfo, "The compiler was stopped"); slow != (tt.outcome == compileError) {
+			t.Errorf("%s: got cmpinfo %q", name, o.CmpInfo)
+		}
+		if err != nil || o.Outcome != tt.outcome || string(o.Stderr) != tt.stderr {
 			t.Errorf("%s: got %+v, %v, want %d %q", name, o, err, tt.outcome, tt.stderr)
 		}
 	}
@@ -335,20 +342,24 @@ func FuzzEscape(f *testing.F) {
 	})
 }
 
-// TestAnswerMemory: what an answer takes is held, also where JSON makes much of each byte.
+// TestAnswerMemory: the longest stream that a run may print can be answered twice, whatever JSON makes of its bytes.
 func TestAnswerMemory(t *testing.T) {
 	t.Parallel()
-	printed := bytes.Repeat([]byte{0xff}, 1<<20)
-	c, m, result := facadetest.Printed(t, printed)
-	said, err := answer(t.Context(), c, language{id: "c"}, result)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := job.Marshal(said)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if least := int64(len(printed) + 2*len(text)); m.Held < least || m.Held > 32<<20 {
-		t.Errorf("%d bytes are held for an answer of %d, want %d at least, and what a tenant may hold at most", m.Held, len(text), least)
+	for _, b := range []byte{0, 0xff} {
+		printed := bytes.Repeat([]byte{b}, maxStreamKB<<10)
+		c, m, result := facadetest.Printed(t, printed)
+		said, err := answer(t.Context(), c, language{id: "c"}, result)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Held < int64(len(printed)) || m.Held > 32<<20/2 {
+			t.Errorf("%d bytes are held for %d that were printed, want these, and half of what a tenant may hold at most", m.Held, len(printed))
+		}
+		w := httptest.NewRecorder()
+		said.write(w)
+		var got struct{ Stdout string }
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.Stdout != escape(printed) {
+			t.Errorf("%d: got %d bytes, %v, %.60q", b, len(got.Stdout), err, got.Stdout)
+		}
 	}
 }

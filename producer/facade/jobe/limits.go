@@ -13,6 +13,8 @@ const (
 	leastMemoryMB = 512
 	// leastProcesses is what a compiler starts.
 	leastProcesses = 5
+	// maxStreamKB is how long a stream may be, so that both together can be answered.
+	maxStreamKB = 4 << 10
 	// inputsMB is room for files besides those that the program writes.
 	inputsMB = 32
 )
@@ -23,7 +25,7 @@ func (s runSpec) limits(maximums job.Limits) job.Limits {
 	l := job.Limits{
 		CPUMS: whole(s.cpuSeconds*1000, maximums.CPUMS), WallMS: whole(2*s.cpuSeconds*1000, maximums.WallMS),
 		CompileWallMS: whole(max(2*s.cpuSeconds, facade.CompileTime.Seconds())*1000, maximums.WallMS),
-		MemoryMB:      maximums.MemoryMB, OutputKB: whole(s.streamMB*1024, maximums.OutputKB),
+		MemoryMB:      maximums.MemoryMB, OutputKB: whole(s.streamMB*1024, min(maximums.OutputKB, maxStreamKB)),
 		Artifacts: 1, // nobody can read them
 	}
 	if space := s.addressSpaceMB(); space <= float64(maximums.MemoryMB) { // else it can't be used up

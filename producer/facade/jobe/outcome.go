@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -29,8 +30,19 @@ type outcome struct {
 	RunID   string `json:"run_id"`
 	Outcome int    `json:"outcome"`
 	CmpInfo string `json:"cmpinfo"`
-	Stdout  string `json:"stdout"`
-	Stderr  string `json:"stderr"`
+	Stdout  []byte `json:"stdout"`
+	Stderr  []byte `json:"stderr"`
+}
+
+// write answers it.
+func (o outcome) write(w http.ResponseWriter) {
+	facade.WriteObject(w, http.StatusOK, func(to *facade.Object) {
+		to.Field("run_id", o.RunID)
+		to.Field("outcome", o.Outcome)
+		to.Field("cmpinfo", o.CmpInfo)
+		to.Text("stdout", escaper(o.Stdout), o.Stdout)
+		to.Text("stderr", escaper(o.Stderr), o.Stderr)
+	})
 }
 
 // overloaded is the answer where no place was free.
@@ -50,21 +62,25 @@ func answer(ctx context.Context, c *facade.Call, l language, r job.Result) (outc
 		}
 		return o, nil
 	}
-	stdout, err := c.Output(ctx, r, producer.Stdout)
-	if err != nil {
+	var err error
+	if o.Stdout, err = c.Bytes(ctx, r, producer.Stdout); err != nil {
 		return o, err
 	}
-	stderr, err := c.Output(ctx, r, producer.Stderr)
-	if err != nil {
+	if o.Stderr, err = c.Bytes(ctx, r, producer.Stderr); err != nil {
 		return o, err
 	}
-	o.Stdout, o.Stderr = escape(stdout), escape(l.tidy(stderr))
+	if l.isTidied() && r.StderrURL != "" && c.Host != nil {
+		if err := c.Host.Hold(ctx, tidyWeight*int64(len(o.Stderr))); err != nil {
+			return o, err
+		}
+	}
+	o.Stderr = l.tidy(o.Stderr)
 	switch r.Status {
 	case job.Canceled, job.InternalError:
 		o.Outcome = internalError
 		return o, nil
 	case job.TimedOut:
-		o.Outcome, o.Stderr = timeLimit, ""
+		o.Outcome, o.Stderr = timeLimit, nil
 		return o, nil
 	case job.OutOfMemory:
 		if r.Signal == "SIGKILL" { // else its language told it, as where address space is bounded
@@ -74,18 +90,18 @@ func answer(ctx context.Context, c *facade.Call, l language, r job.Result) (outc
 	}
 	switch {
 	case r.Signal == "SIGSEGV":
-		o.Outcome, o.Stderr = runtimeError, ""
+		o.Outcome, o.Stderr = runtimeError, nil
 		return o, nil
 	case r.Signal != "":
-		o.Stderr += fmt.Sprintf("warning: command terminated with signal %d\n", facade.SignalNumber(r.Signal))
+		o.Stderr = fmt.Appendf(o.Stderr, "warning: command terminated with signal %d\n", facade.SignalNumber(r.Signal))
 	}
 	if r.Error != nil && r.ExitCode == nil { // nothing ran
-		o.Stderr += r.Error.Message
+		o.Stderr = append(o.Stderr, r.Error.Message...)
 	}
 	switch {
-	case saysTimeLimit.MatchString(o.Stderr):
+	case saysTimeLimit.Match(o.Stderr):
 		o.Outcome = timeLimit
-	case o.Stderr != "", r.Status == job.OutOfMemory:
+	case len(o.Stderr) > 0, r.Status == job.OutOfMemory:
 		o.Outcome = runtimeError
 	}
 	return o, nil
@@ -93,6 +109,12 @@ func answer(ctx context.Context, c *facade.Call, l language, r job.Result) (outc
 
 // octavesOwn are messages that mean nothing, which Octave prints as it ends.
 var octavesOwn = regexp.MustCompile(`(?:\s*error: (?:No such file or directory|ignoring octave_execution_exception[^\n]*))*\s*$`)
+
+// isTidied reports whether tidy makes another text.
+func (l language) isTidied() bool { return l.id == "java" || l.id == "octave" }
+
+// tidyWeight is how many times its size a text takes that tidy makes: two bytes become nine.
+const tidyWeight = 5
 
 // tidy takes from stderr what a language has on it without reason, as Jobe does.
 func (l language) tidy(stderr []byte) []byte {
@@ -110,10 +132,17 @@ func (l language) tidy(stderr []byte) []byte {
 }
 
 // escape is text as it is. Of other bytes, those that are not printable ASCII become \xNN each.
-func escape(b []byte) string {
+func escape(b []byte) string { return escaper(b)(b) }
+
+// escaper escapes pieces of b as escape does the whole.
+func escaper(b []byte) func(piece []byte) string {
 	if utf8.Valid(b) {
-		return string(b)
+		return func(piece []byte) string { return string(piece) }
 	}
+	return escapeBytes
+}
+
+func escapeBytes(b []byte) string {
 	size := 0
 	for _, c := range b {
 		if size++; !plain(c) {

@@ -38,7 +38,7 @@ func run(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		refuseRun(w, r, c, err)
 		return
 	}
-	facade.Write(w, http.StatusOK, said)
+	said.write(w)
 }
 
 // refuseRun says why a program was not run. What another try may run is an overload.
@@ -51,7 +51,7 @@ func refuseRun(w http.ResponseWriter, r *http.Request, c *facade.Call, err error
 	case errors.Is(err, errNoFile):
 		facade.Write(w, http.StatusNotFound, errNoFile.Error())
 	case errors.Is(err, facade.ErrNoPlace), code == job.CodeQuotaExceeded, code == job.CodeUnavailable:
-		facade.Write(w, http.StatusOK, overloaded())
+		overloaded().write(w)
 	case errors.Is(err, job.ErrNotFound): // of the result, say: to CodeRunner a 404 means that files are to be sent
 		facade.Write(w, http.StatusInternalServerError, "Server exception (the run's result is gone)")
 	default:

@@ -96,13 +96,17 @@ func (o *outcome) read(ctx context.Context, c *facade.Call, r job.Result, v view
 	if o.time == nil { // it did not run
 		return nil
 	}
+	head := c.Head
+	if v.encoded {
+		head = c.HeadInBase64
+	}
 	if v.shows("stdout") {
-		if o.stdout, err = c.Head(ctx, r, producer.Stdout, v.most); err != nil {
+		if o.stdout, err = head(ctx, r, producer.Stdout, v.most); err != nil {
 			return err
 		}
 	}
 	if v.shows("stderr") {
-		if o.stderr, err = c.Head(ctx, r, producer.Stderr, v.most); err != nil {
+		if o.stderr, err = head(ctx, r, producer.Stderr, v.most); err != nil {
 			return err
 		}
 	}

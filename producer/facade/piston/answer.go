@@ -3,6 +3,7 @@ package piston
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"syscall"
 
@@ -15,24 +16,43 @@ import (
 
 // execution is the answer of execute.
 type execution struct {
-	Language string `json:"language"`
-	Version  string `json:"version"`
-	Run      stage  `json:"run"`
-	Compile  *stage `json:"compile,omitempty"`
+	language, version string
+	run               stage
+	compile           *stage // nil for none
+}
+
+// write answers it.
+func (e execution) write(w http.ResponseWriter) {
+	facade.WriteObject(w, http.StatusOK, func(o *facade.Object) {
+		o.Field("language", e.language)
+		o.Field("version", e.version)
+		o.Object("run", e.run.write)
+		if e.compile != nil {
+			o.Object("compile", e.compile.write)
+		}
+	})
 }
 
 // stage is what a step did. What is not known is null.
 type stage struct {
-	Stdout   string  `json:"stdout"`
-	Stderr   string  `json:"stderr"`
-	Output   string  `json:"output"` // both
-	Code     *int    `json:"code"`
-	Signal   *string `json:"signal"`
-	Message  *string `json:"message"`
-	Status   *string `json:"status"`
-	CPUTime  *int64  `json:"cpu_time"`  // ms
-	WallTime *int64  `json:"wall_time"` // ms
-	Memory   *int64  `json:"memory"`    // bytes
+	stdout, stderr          []byte
+	code                    *int
+	signal, message, status *string
+	cpuTime, wallTime       *int64 // ms
+	memory                  *int64 // bytes
+}
+
+func (s stage) write(o *facade.Object) {
+	o.Text("stdout", valid, s.stdout)
+	o.Text("stderr", valid, s.stderr)
+	o.Text("output", valid, s.stdout, s.stderr)
+	o.Field("code", s.code)
+	o.Field("signal", s.signal)
+	o.Field("message", s.message)
+	o.Field("status", s.status)
+	o.Field("cpu_time", s.cpuTime)
+	o.Field("wall_time", s.wallTime)
+	o.Field("memory", s.memory)
 }
 
 // What a stage's status may be: isolate's, and of an output that is too long.
@@ -46,37 +66,31 @@ const (
 
 // answer says what a program did.
 func answer(ctx context.Context, c *facade.Call, program runtime, r job.Result) (execution, error) {
-	e := execution{Language: program.Language, Version: program.Version}
+	e := execution{language: program.Language, version: program.Version}
 	if r.Compile != nil {
-		e.Compile = compileStage(r)
+		e.compile = compileStage(r)
 	}
-	if r.Status == job.CompileFailed && e.Compile != nil {
-		e.Run = *e.Compile
+	if r.Status == job.CompileFailed && e.compile != nil {
+		e.run = *e.compile
 		return e, nil
 	}
-	stdout, err := c.Output(ctx, r, producer.Stdout)
+	stdout, err := c.Bytes(ctx, r, producer.Stdout)
 	if err != nil {
 		return e, err
 	}
-	stderr, err := c.Output(ctx, r, producer.Stderr)
+	stderr, err := c.Bytes(ctx, r, producer.Stderr)
 	if err != nil {
 		return e, err
 	}
-	if r.StdoutURL+r.StderrURL != "" && c.Host != nil { // else the result is held itself
-		if err := c.Host.Hold(ctx, againWeight*(int64(len(stdout)+len(stderr))+facade.Escapes(stdout)+facade.Escapes(stderr))); err != nil {
-			return e, err
-		}
-	}
-	e.Run = runStage(r, len(stderr) > len(stdout))
-	e.Run.Stdout, e.Run.Stderr = valid(stdout), valid(stderr)
-	e.Run.Output = e.Run.Stdout + e.Run.Stderr
+	e.run = runStage(r, len(stderr) > len(stdout))
+	e.run.stdout, e.run.stderr = stdout, stderr
 	return e, nil
 }
 
 // runStage is what a program did that was run, without what it printed. longErr: more on stderr than on stdout.
 func runStage(r job.Result, longErr bool) stage {
 	u := r.Usage
-	s := stage{Code: r.ExitCode, CPUTime: &u.CPUMS, WallTime: &u.WallMS, Memory: &u.MemoryPeakBytes}
+	s := stage{code: r.ExitCode, cpuTime: &u.CPUMS, wallTime: &u.WallMS, memory: &u.MemoryPeakBytes}
 	switch {
 	case r.Status == job.TimedOut:
 		message := "Time limit exceeded"
@@ -90,7 +104,7 @@ func runStage(r job.Result, longErr bool) stage {
 		s.killed(stdoutLength, "stdout length exceeded")
 	case r.Signal != "":
 		s.end(signaled, fmt.Sprintf("Caught fatal signal %d", facade.SignalNumber(r.Signal)))
-		s.Code, s.Signal = nil, &r.Signal
+		s.code, s.signal = nil, &r.Signal
 	case r.ExitCode == nil: // nothing ran, and why not is all that there is to tell
 		if r.Error != nil {
 			s.end("XX", r.Error.Message)
@@ -101,15 +115,11 @@ func runStage(r job.Result, longErr bool) stage {
 	return s
 }
 
-// againWeight is how many times what both streams take in JSON is there since they are answered once more as one: as text, and in an
-// encoder's buffer.
-const againWeight = 2
-
 // compileStage is what the compile step did. Its streams are one, which clients show as stderr.
 func compileStage(r job.Result) *stage {
 	output := facade.CompileOutput(r)
 	code, wall := r.Compile.ExitCode, r.Compile.WallMS
-	s := &stage{Stderr: output, Output: output, Code: &code, WallTime: &wall}
+	s := &stage{stderr: []byte(output), code: &code, wallTime: &wall}
 	switch {
 	case r.Status != job.CompileFailed:
 	case output != r.Compile.Output: // it had the line that says so
@@ -117,7 +127,7 @@ func compileStage(r job.Result) *stage {
 	case code > 128 && unix.SignalName(syscall.Signal(code-128)) != "":
 		signal := unix.SignalName(syscall.Signal(code - 128))
 		s.end(signaled, fmt.Sprintf("Caught fatal signal %d", code-128))
-		s.Code, s.Signal = nil, &signal
+		s.code, s.signal = nil, &signal
 	default:
 		s.end(exited, fmt.Sprintf("Exited with error status %d", code))
 	}
@@ -125,12 +135,12 @@ func compileStage(r job.Result) *stage {
 }
 
 // end says how a stage ended that did not end well.
-func (s *stage) end(status, message string) { s.Status, s.Message = &status, &message }
+func (s *stage) end(status, message string) { s.status, s.message = &status, &message }
 
 // killed is end for a stage that passed a limit.
 func (s *stage) killed(status, message string) {
 	signal := "SIGKILL"
-	s.Code, s.Signal = nil, &signal
+	s.code, s.signal = nil, &signal
 	s.end(status, message)
 }
 

@@ -53,7 +53,7 @@ func execute(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		refuseExecute(w, r, c, err)
 		return
 	}
-	facade.Write(w, http.StatusOK, said)
+	said.write(w)
 }
 
 // refuseExecute says why a program was not run.

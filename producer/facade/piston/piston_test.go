@@ -3,12 +3,15 @@ package piston
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer/facade"
 	"github.com/glovebox-run/glovebox/producer/facade/facadetest"
 )
 
@@ -218,20 +221,58 @@ func FuzzReadRequest(f *testing.F) {
 	})
 }
 
-// TestAnswerMemory: what an answer takes is held, also where JSON makes much of each byte.
+// TestAnswerMemory: what a program printed can be answered, whatever JSON makes of its bytes.
 func TestAnswerMemory(t *testing.T) {
 	t.Parallel()
-	printed := bytes.Repeat([]byte{1}, 1<<20)
+	printed := bytes.Repeat([]byte{1}, 4<<20)
 	c, m, result := facadetest.Printed(t, printed)
 	said, err := answer(t.Context(), c, runtime{}, result)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := job.Marshal(said)
-	if err != nil {
-		t.Fatal(err)
+	if m.Held < int64(len(printed)) || m.Held > 32<<20/2 {
+		t.Errorf("%d bytes are held for %d that were printed, want these, and half of what a tenant may hold at most", m.Held, len(printed))
 	}
-	if least := int64(len(printed) + 2*len(text)); m.Held < least || m.Held > 32<<20 {
-		t.Errorf("%d bytes are held for an answer of %d, want %d at least, and what a tenant may hold at most", m.Held, len(text), least)
+	w := httptest.NewRecorder()
+	said.write(w)
+	var got struct {
+		Run struct{ Stdout, Output string }
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.Run.Stdout != string(printed) || got.Run.Output != got.Run.Stdout {
+		t.Errorf("got %d and %d bytes, %v", len(got.Run.Stdout), len(got.Run.Output), err)
+	}
+}
+
+// TestStages: what steps came to that are hard to come by.
+func TestStages(t *testing.T) {
+	t.Parallel()
+	code := func(n int) *int { return &n }
+	compile := func(c job.Compile) job.Result { return job.Result{Status: job.CompileFailed, Compile: &c} }
+	for name, tt := range map[string]struct {
+		result job.Result
+		want   string // of the run, from code to status
+	}{
+		"out of time":          {job.Result{Status: job.TimedOut, ExitCode: code(124)}, `"code":null,"signal":"SIGKILL","message":"Time limit exceeded (wall clock)","status":"TO"`},
+		"out of CPU time":      {job.Result{Status: job.TimedOut, Limit: "cpu_ms"}, `"code":null,"signal":"SIGKILL","message":"Time limit exceeded","status":"TO"`},
+		"too long":             {job.Result{Status: job.OutputLimitExceeded, Stdout: "x"}, `"code":null,"signal":"SIGKILL","message":"stdout length exceeded","status":"OL"`},
+		"too long on stderr":   {job.Result{Status: job.OutputLimitExceeded, Stderr: "x"}, `"code":null,"signal":"SIGKILL","message":"stderr length exceeded","status":"EL"`},
+		"a signal":             {job.Result{Status: job.Failed, ExitCode: code(139), Signal: "SIGSEGV"}, `"code":null,"signal":"SIGSEGV","message":"Caught fatal signal 11","status":"SG"`},
+		"nothing ran":          {job.Result{Status: job.Failed, Error: &job.Error{Message: "an input is gone"}}, `"code":null,"signal":null,"message":"an input is gone","status":"XX"`},
+		"a slow compiler":      {compile(job.Compile{ExitCode: 124, Output: "warning\nCompilation timed out\n"}), `"code":null,"signal":"SIGKILL","message":"Time limit exceeded (wall clock)","status":"TO"`},
+		"a compiler's signal":  {compile(job.Compile{ExitCode: 137, Output: "x"}), `"code":null,"signal":"SIGKILL","message":"Caught fatal signal 9","status":"SG"`},
+		"it does not compile":  {compile(job.Compile{ExitCode: 1, Output: "x"}), `"code":1,"signal":null,"message":"Exited with error status 1","status":"RE"`},
+		"it ended well":        {job.Result{Status: job.Succeeded, ExitCode: code(0)}, `"code":0,"signal":null,"message":null,"status":null`},
+		"an exit code of ours": {job.Result{Status: job.Failed, ExitCode: code(3)}, `"code":3,"signal":null,"message":"Exited with error status 3","status":"RE"`},
+	} {
+		said, err := answer(t.Context(), &facade.Call{}, runtime{}, tt.result)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		said.write(w)
+		run, _, _ := strings.Cut(w.Body.String(), `},"compile"`)
+		if !strings.Contains(run, tt.want) || !json.Valid(w.Body.Bytes()) || strings.Contains(w.Body.String(), `"compile"`) != (tt.result.Compile != nil) {
+			t.Errorf("%s: got %s, want %s", name, w.Body, tt.want)
+		}
 	}
 }

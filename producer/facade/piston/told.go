@@ -76,12 +76,12 @@ func (d *told) compile(c job.Compile) error {
 		r.Status = job.CompileFailed
 	}
 	s := compileStage(r)
-	if s.Stderr != "" {
-		if err := d.write(message{Type: "data", Stream: producer.Stderr, Data: s.Stderr}); err != nil {
+	if len(s.stderr) > 0 {
+		if err := d.write(message{Type: "data", Stream: producer.Stderr, Data: valid(s.stderr)}); err != nil {
 			return err
 		}
 	}
-	if err := d.write(message{Type: "exit", Stage: "compile", Exit: &ending{s.Code, s.Signal}}); err != nil || c.ExitCode != 0 {
+	if err := d.write(message{Type: "exit", Stage: "compile", Exit: &ending{s.code, s.signal}}); err != nil || c.ExitCode != 0 {
 		return err
 	}
 	return d.run()
@@ -143,5 +143,5 @@ func (d *told) end(r job.Result) error {
 		return err
 	}
 	s := runStage(r, false)
-	return d.write(message{Type: "exit", Stage: "run", Exit: &ending{s.Code, s.Signal}})
+	return d.write(message{Type: "exit", Stage: "run", Exit: &ending{s.code, s.signal}})
 }
