@@ -25,7 +25,7 @@ func TestE2BClient(t *testing.T) {
 	t.Parallel()
 	dir := gbtest.NPM(t, "testdata/e2b-client")
 	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=e2b"}})
-	for _, step := range []string{"lifecycle", "code", "error", "interrupt", "shown", "environment", "contexts", "files", "commands"} {
+	for _, step := range []string{"lifecycle", "code", "streams", "error", "interrupt", "shown", "environment", "contexts", "files", "commands"} {
 		t.Run(step, func(t *testing.T) {
 			g.e2bClient(t, dir, step, "E2B_API_KEY="+g.token)
 		})

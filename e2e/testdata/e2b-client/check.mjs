@@ -145,9 +145,19 @@ const steps = {
     assert.equal((await sandbox.files.rename("a.txt", "new/c.txt")).path, "/home/user/new/c.txt");
     assert.equal(await sandbox.files.exists("a.txt"), false);
     assert.equal((await sandbox.files.getInfo("new/c.txt")).type, "file");
+    assert.equal((await sandbox.files.rename("new/c.txt", "/tmp/c.txt")).path, "/tmp/c.txt"); // another file system
+    assert.equal(await sandbox.files.read("/tmp/c.txt"), "a");
+    await assert.rejects(sandbox.files.rename("data", "/tmp/below"), /already exists/);
+    await sandbox.files.rename("/tmp/c.txt", "new/c.txt");
     await sandbox.files.remove("new");
     assert.equal(await sandbox.files.exists("new/c.txt"), false);
     await assert.rejects(sandbox.files.watchDir("data", () => {}), /is not there/);
+    // What a program prints that was left running is never taken for a file's content.
+    await sandbox.commands.run("while :; do for i in {1..200}; do :; done; echo tick; done & echo $! >pid");
+    for (const path of ["data/in.txt", "bytes.bin"]) await assert.rejects(sandbox.files.read(path), /left running/);
+    await assert.rejects(sandbox.files.list("data"), /left running/);
+    await sandbox.commands.run("kill $(cat pid)");
+    assert.equal(await sandbox.files.read("data/in.txt"), "two\nlines ü");
   },
 
   async commands(sandbox) {

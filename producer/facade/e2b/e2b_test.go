@@ -379,8 +379,21 @@ func TestSendStream(t *testing.T) {
 			t.Errorf("got %v, want that the connection ends", got)
 		}
 	}()
-	err := sendStream(t.Context(), deaf{httptest.NewRecorder()}, &facade.Call{}, job.Result{Stdout: "text"}, "a")
+	err := sendStream(t.Context(), deaf{httptest.NewRecorder()}, &facade.Call{}, job.Result{Stdout: "text", Results: []job.Shown{{Data: map[string]job.Rendering{printedType: {Text: "4"}}}}}, "a")
 	t.Errorf("got %v where nothing of the file was sent", err)
+}
+
+// TestCheckPrinted: what an errand printed counts only if nothing else printed meanwhile.
+func TestCheckPrinted(t *testing.T) {
+	t.Parallel()
+	says := func(size string) []job.Shown {
+		return []job.Shown{{Data: map[string]job.Rendering{"text/plain": {Text: "4"}}}, {Data: map[string]job.Rendering{printedType: {Text: size}}}}
+	}
+	for name, results := range map[string][]job.Shown{"nothing": nil, "less": says("3"), "more": says("5"), "no number": says("4 "), "the same": says("4")} {
+		if err := checkPrinted(job.Result{Results: results}, 4); (err == nil) != (name == "the same") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
 }
 
 // TestForm: the files of a form are what they are, also where one has nothing, and one that ends too early is refused.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -95,4 +96,18 @@ func faultOf(ctx context.Context, c *facade.Call, r job.Result) error {
 		why += ": " + r.Error.Message
 	}
 	return callError{"internal", "the sandbox did not do it: " + why}
+}
+
+// printedType is the media type of a result that says how many bytes envdProgram printed.
+const printedType = "application/x-glovebox-printed"
+
+// checkPrinted fails where an errand's output of this size is not what envdProgram printed alone: what a program prints that was left running
+// would be taken for a part of it.
+func checkPrinted(r job.Result, size int64) error {
+	for _, shown := range r.Results {
+		if told, ok := shown.Data[printedType]; ok && told.Text == strconv.FormatInt(size, 10) {
+			return nil
+		}
+	}
+	return callError{"unavailable", "a program that was left running in the sandbox printed while this was read: try again, or end it"}
 }

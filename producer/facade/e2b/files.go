@@ -79,13 +79,16 @@ func readFile(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	}
 }
 
-// sendStream answers what an execution printed. It returns an error before anything was sent only; later it ends the connection.
+// sendStream answers what an errand printed. It returns an error before anything was sent only; later it ends the connection.
 func sendStream(ctx context.Context, w http.ResponseWriter, c *facade.Call, result job.Result, name string) error {
 	f, size, err := c.Stream(ctx, result, producer.Stdout)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	if err := checkPrinted(result, size); err != nil {
+		return err
+	}
 	h := w.Header()
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))

@@ -36,6 +36,10 @@ func filesystem(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		failCall(w, r, c, err)
 		return
 	}
+	if err := checkPrinted(result, int64(len(said))); err != nil {
+		failCall(w, r, c, err)
+		return
+	}
 	w.Header().Set("Content-Type", unaryType)
 	w.WriteHeader(http.StatusOK)
 	_, _ = w.Write(said) // the client may have left
