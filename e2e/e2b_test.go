@@ -165,6 +165,7 @@ func TestE2BRoutes(t *testing.T) {
 		{"GET", "/health", mine, "", "", 200, `"OK"`},
 		{"GET", "/health", "", "", "", 400, `the header E2b-Sandbox-Id is missing`},
 		{"POST", "/execute", mine, call, `{"code":"print(6 * 7)"}`, 200, `{"type":"stdout","text":"42\n","timestamp":"`},
+		{"POST", "/execute", mine, call, `{"code":"import time; time.sleep(6)"}`, 200, `{"type":"keepalive"}`},
 		{"POST", "/execute", mine, call, `{"code":""}`, 200, `{"type":"end_of_execution"}`},
 		{"POST", "/execute", mine, call, `{"code":"6 * 7"}`, 200, `{"is_main_result":true,"text":"42","type":"result"}`},
 		{"POST", "/execute", mine, call, `{"code":"while True: print('x' * 100000)"}`, 200, `{"type":"error","name":"OutputLimitExceeded"`},

@@ -22,6 +22,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/webhook"
 )
 
 // judge0 is a client as front ends of Judge0 CE are, written by its documentation.
@@ -271,7 +272,8 @@ func TestJudge0(t *testing.T) {
 		came := make(chan string, 10)
 		receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			b, _ := io.ReadAll(r.Body)
-			came <- r.Method + " " + r.Header.Get("Content-Type") + " " + fmt.Sprint(r.Header.Get("Webhook-Signature") != "") + " " + string(b)
+			err := webhook.Verify(r.Header, b, g.hook.secrets, 5*time.Minute, time.Now())
+			came <- r.Method + " " + r.Header.Get("Content-Type") + " " + fmt.Sprint(err) + " " + string(b)
 		}))
 		defer receiver.Close()
 		for runs, tail := range map[int]string{1: "one", 2: "two"} {
@@ -280,7 +282,7 @@ func TestJudge0(t *testing.T) {
 			})["token"]
 			select {
 			case got := <-came:
-				if !strings.HasPrefix(got, "PUT application/json true {") || !strings.Contains(got, `"stdout":"`+encoded(tail+"\n")+`\n"`) || !strings.Contains(got, fmt.Sprint(token)) || !strings.Contains(got, `"description":"Accepted"`) {
+				if !strings.HasPrefix(got, "PUT application/json <nil> {") || !strings.Contains(got, `"stdout":"`+encoded(tail+"\n")+`\n"`) || !strings.Contains(got, fmt.Sprint(token)) || !strings.Contains(got, `"description":"Accepted"`) {
 					t.Errorf("got %s", got)
 				}
 			case <-time.After(patience):

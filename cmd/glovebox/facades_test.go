@@ -43,6 +43,29 @@ func TestFacadeLanguages(t *testing.T) {
 	}
 }
 
+// TestFacadeRoutes: docs/moving.md lists each route of each façade in its section, below the base path that its clients know.
+func TestFacadeRoutes(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/moving.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string]string{}
+	for _, section := range strings.Split(string(text), "\n## ")[1:] {
+		title, body, _ := strings.Cut(section, "\n")
+		name, _, _ := strings.Cut(strings.ToLower(title), " ")
+		sections[name] = body
+	}
+	for _, f := range facadesNamed(config.Facades()) {
+		for _, route := range f.Routes {
+			pattern := strings.NewReplacer("/index.php/restapi/", "", "/api/v2/piston/", "/api/v2/", "{$}", "").Replace(route.Pattern)
+			if !strings.Contains(sections[f.Name], "`"+pattern+"`") {
+				t.Errorf("the section %s of docs/moving.md has no %s", f.Name, pattern)
+			}
+		}
+	}
+}
+
 func languageTable(t *testing.T) string {
 	t.Helper()
 	set, err := runtimes.Embedded()

@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -23,20 +22,6 @@ import (
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/facade"
 )
-
-// TestRoutesAreDocumented: the page for those who move lists each route as it is registered.
-func TestRoutesAreDocumented(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("../../../docs/moving.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, route := range New().Routes {
-		if !strings.Contains(string(page), "`"+route.Pattern+"`") {
-			t.Errorf("docs/moving.md has no %s", route.Pattern)
-		}
-	}
-}
 
 func TestRequest(t *testing.T) {
 	t.Parallel()
