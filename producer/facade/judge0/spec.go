@@ -17,7 +17,7 @@ import (
 func (s *submission) spec(o offered, languages catalog) (job.Spec, error) {
 	spec := job.Spec{Runtime: o.runtime, Limits: s.limits(), MergeStderr: s.Redirect}
 	if s.stackWasAsked || o.definition.Compile != nil {
-		spec.Limits.StackMB = up(s.Stack, 1<<10)
+		spec.Limits.StackMB = in1024s(s.Stack)
 	}
 	if utf8.Valid(s.Stdin) {
 		spec.Stdin = string(s.Stdin)
@@ -32,7 +32,7 @@ func (s *submission) spec(o offered, languages catalog) (job.Spec, error) {
 		size += int64(len(f.content))
 		spec.Files = append(spec.Files, job.File{Name: f.name, ContentBase64: base64.StdEncoding.EncodeToString(f.content)})
 	}
-	spec.Limits.SourceKB = max(up(size, 1<<10), 1)
+	spec.Limits.SourceKB = max(in1024s(size), 1)
 	if s.LanguageID == multiFile {
 		return spec, s.multiFile(&spec, languages)
 	}
@@ -58,12 +58,12 @@ func (s *submission) limits() job.Limits {
 	return job.Limits{
 		CompileWallMS: int64(min(max(s.WallTime, facade.CompileTime.Seconds()), s.most.wallTime) * second),
 		WallMS:        int64(math.Round(s.WallTime * second)), CPUMS: min(max(int64(math.Round((s.CPUTime+s.ExtraTime)*second)), 1), s.most.cpuMS),
-		MemoryMB: up(s.Memory, 1<<10), Processes: s.Processes, OutputKB: max(s.FileSize, 1),
+		MemoryMB: in1024s(s.Memory), Processes: s.Processes, OutputKB: max(s.FileSize, 1),
 	}
 }
 
-// up divides, and rounds up.
-func up(n, by int64) int64 { return (n + by - 1) / by }
+// in1024s divides by 1024, and rounds up.
+func in1024s(n int64) int64 { return (n + 1023) / 1024 }
 
 // line is what a shell gets of options or arguments.
 func line(text *string) string {
@@ -135,7 +135,7 @@ func (s *submission) multiFile(spec *job.Spec, languages catalog) error {
 				spec.Runtime = known.runtime
 				if !s.memoryWasAsked {
 					s.Memory = max(s.Memory, min(languages[i].limits.MemoryMB<<10, s.most.memory))
-					spec.Limits.MemoryMB = up(s.Memory, 1<<10)
+					spec.Limits.MemoryMB = in1024s(s.Memory)
 				}
 			}
 			break
