@@ -3,6 +3,7 @@ package judge0
 import (
 	"encoding/json"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -201,4 +202,20 @@ func FuzzSubmission(f *testing.F) {
 func asInvalid(err error) job.Invalid {
 	invalid, _ := err.(job.Invalid) //nolint:errorlint // it is what Check returns
 	return invalid
+}
+
+// TestAverage: several runs are answered as the last came out, with the means of what all took.
+func TestAverage(t *testing.T) {
+	t.Parallel()
+	ran := func(status int, seconds float64, memory int64) outcome {
+		wall := 2 * seconds
+		return outcome{status: status, time: &seconds, wallTime: &wall, memory: &memory, stdout: strconv.AppendInt(nil, memory, 10)}
+	}
+	got := average([]outcome{ran(accepted, 0.1, 100), ran(accepted, 0.2, 200), ran(wrongAnswer, 0.4, 301)})
+	if got.status != wrongAnswer || string(got.stdout) != "301" || *got.time != 0.233 || *got.wallTime != 0.467 || *got.memory != 200 {
+		t.Errorf("got %d %s, %v s, %v s, %d kB", got.status, got.stdout, *got.time, *got.wallTime, *got.memory)
+	}
+	if got := average([]outcome{ran(accepted, 0.1, 100), {status: compilationError}}); got.status != compilationError || got.time != nil {
+		t.Errorf("one that did not run: got %+v", got)
+	}
 }
