@@ -2,6 +2,7 @@ package judge0
 
 import (
 	"encoding/json"
+	"net/url"
 	"reflect"
 	"strconv"
 	"strings"
@@ -217,5 +218,15 @@ func TestAverage(t *testing.T) {
 	}
 	if got := average([]outcome{ran(accepted, 0.1, 100), {status: compilationError}}); got.status != compilationError || got.time != nil {
 		t.Errorf("one that did not run: got %+v", got)
+	}
+}
+
+// TestFlags: a flag of the request is on by one word, as in Judge0, where Python's clients say "False".
+func TestFlags(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{"true": true, "": false, "false": false, "False": false, "True": false, "1": false, "yes": false} {
+		if v, err := viewOf(url.Values{"base64_encoded": {text}}); err != nil || v.encoded != want {
+			t.Errorf("%q: got %t, %v", text, v.encoded, err)
+		}
 	}
 }

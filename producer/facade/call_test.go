@@ -1,0 +1,24 @@
+package facade
+
+import "testing"
+
+// TestWithoutHalf: a cut takes a whole character away, and nothing else.
+func TestWithoutHalf(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"":              "",
+		"ab":            "ab",
+		"aé":            "aé",
+		"a\xc3":         "a",
+		"a\xf0\x9f\x9a": "a",
+		"a\xe2\x82":     "a",
+		"a\x80":         "a\x80", // it is no text
+		"\x80\x80\x80":  "\x80\x80\x80",
+		"a\xff":         "a\xff",
+		"\xc3":          "",
+	} {
+		if got := string(withoutHalf([]byte(in))); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
