@@ -77,6 +77,12 @@ func TestFacades(t *testing.T) {
 			t.Errorf("%s %s %v: got %d %q, %v, want %d %q", tt.method, tt.path, tt.headers, a.status, a.body, a.header, tt.status, tt.answer)
 		}
 	}
+	for asked, allowed := range map[string]string{"": "X-API-KEY, Origin, X-Requested-With, Content-Type, Accept", "x-of-mine, content-type": "x-of-mine, content-type"} {
+		a := w.do(t, http.MethodOptions, "/mimic/echo/a", nil, noToken, "Access-Control-Request-Headers: "+asked)
+		if got := a.header.Get("Access-Control-Allow-Headers"); !strings.Contains(got, allowed) || a.header.Get("Access-Control-Allow-Methods") != "GET, POST, OPTIONS, PUT, HEAD, DELETE" {
+			t.Errorf("a browser that asks for %q: got %v", asked, a.header)
+		}
+	}
 	if a := w.do(t, http.MethodGet, "/mimicry", nil); a.status != http.StatusNotFound || a.header.Get("Access-Control-Allow-Origin") != "" || !strings.Contains(string(a.body), "no_route") {
 		t.Errorf("a path beside it: got %d %s", a.status, a.body)
 	}
