@@ -82,12 +82,12 @@ func (c *Call) Head(ctx context.Context, r job.Result, stream string, most int64
 	return c.read(ctx, r, stream, most, outputWeight, escapeWeight)
 }
 
-// HeadInBase64 is Head for who sends it in base64, of which JSON escapes nothing.
+// HeadInBase64 is Head for callers that send it in base64, of which JSON escapes nothing.
 func (c *Call) HeadInBase64(ctx context.Context, r job.Result, stream string, most int64) ([]byte, error) {
 	return c.read(ctx, r, stream, most, outputWeight, 0)
 }
 
-// Bytes is Output for who writes it with [Object.Text].
+// Bytes is Output for callers that write it with [Object.Text].
 func (c *Call) Bytes(ctx context.Context, r job.Result, stream string) ([]byte, error) {
 	return c.read(ctx, r, stream, math.MaxInt64, bytesWeight, 0)
 }
