@@ -106,7 +106,7 @@ func TestJobeClassroom(t *testing.T) {
 // TestJobeClassroomImpatient is the same as Jobe has it: those that find no place within ten seconds are told so, and send the run again.
 func TestJobeClassroomImpatient(t *testing.T) {
 	if testing.Short() {
-		t.Skip("TestJobeOverload has an overload, and TestJobeClassroom a class")
+		t.Skip("make test-long runs this: in short, TestJobeOverload meets an overload, and TestJobeClassroom is a class")
 	}
 	t.Parallel()
 	classroom(t, 200)

@@ -377,6 +377,19 @@ func Clip(s string, most int) string {
 	return s[:cut] + "…"
 }
 
+// WholeCharacters returns b without a character of UTF-8 that is cut off at its end.
+func WholeCharacters(b []byte) []byte {
+	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
+		if last := b[len(b)-i:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) {
+				return b[:len(b)-i]
+			}
+			break
+		}
+	}
+	return b
+}
+
 func fileNames(files []File) []string {
 	names := make([]string, len(files))
 	for i, f := range files {

@@ -91,14 +91,7 @@ func (c *capture) attestation() attest.Stream {
 func (c *capture) text() string {
 	head := c.head
 	if c.spool != nil { // a character that the cut halved is left out
-		for i := 1; i < utf8.UTFMax && i <= len(head); i++ {
-			if b := head[len(head)-i]; utf8.RuneStart(b) {
-				if !utf8.FullRune(head[len(head)-i:]) {
-					head = head[:len(head)-i]
-				}
-				break
-			}
-		}
+		head = job.WholeCharacters(head)
 	}
 	return strings.ToValidUTF8(string(head), "\uFFFD")
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
@@ -288,15 +287,10 @@ func addJSON(add func(record.EventType, int64, []byte), t record.EventType, v an
 	return nil
 }
 
-// wholeCharacters returns p without an incomplete character at its end.
+// wholeCharacters returns p without an incomplete character at its end, unless that is the end of all.
 func wholeCharacters(p []byte, ended bool) []byte {
-	for i := 1; i < utf8.UTFMax && i <= len(p); i++ {
-		if last := p[len(p)-i:]; utf8.RuneStart(last[0]) {
-			if utf8.FullRune(last) || ended && len(p) < maxEventBytes {
-				return p
-			}
-			return p[:len(p)-i]
-		}
+	if ended && len(p) < maxEventBytes {
+		return p
 	}
-	return p
+	return job.WholeCharacters(p)
 }

@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -46,7 +45,7 @@ func TestFacadeQuotas(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %d %s", tt.path, a.status, a.body, tt.status, tt.want)
 		}
 		if retry := a.header.Get("Retry-After"); (retry != "") != (tt.status == 429) && tt.status != 503 {
-			t.Error(fmt.Sprint(tt.path, ": got Retry-After ", retry, " with ", a.status))
+			t.Errorf("%s: got Retry-After %q with %d", tt.path, retry, a.status)
 		}
 	}
 }

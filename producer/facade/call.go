@@ -99,23 +99,20 @@ func (c *Call) read(ctx context.Context, r job.Result, stream string, most, weig
 		return nil, err
 	}
 	defer f.Close()
-	held := storedAt(r, stream) != "" && c.Host != nil
-	if held {
-		if err := c.Host.Hold(ctx, weight*min(size, most)); err != nil {
-			return nil, err
-		}
+	if err := c.HoldFor(ctx, r, stream, weight*min(size, most)); err != nil {
+		return nil, err
 	}
 	b := make([]byte, min(size, most))
 	if _, err := io.ReadFull(f, b); err != nil {
 		return nil, fmt.Errorf("read %s of job %s: %w", stream, r.ID, err)
 	}
-	if held && escaped > 0 {
-		if err := c.Host.Hold(ctx, escaped*Escapes(b)); err != nil {
+	if escaped > 0 {
+		if err := c.HoldFor(ctx, r, stream, escaped*escapes(b)); err != nil {
 			return nil, err
 		}
 	}
 	if size > most {
-		return withoutHalf(b), nil
+		return job.WholeCharacters(b), nil
 	}
 	if stream == producer.Stderr && r.Status == job.TimedOut {
 		b = bytes.TrimSuffix(b, []byte(TimeUp))
@@ -123,22 +120,17 @@ func (c *Call) read(ctx context.Context, r job.Result, stream string, most, weig
 	return b, nil
 }
 
-// withoutHalf is a text that was cut, without the character that the cut went through.
-func withoutHalf(b []byte) []byte {
-	for n := 1; n <= min(utf8.UTFMax-1, len(b)); n++ {
-		if last := b[len(b)-n:]; utf8.RuneStart(last[0]) {
-			if !utf8.FullRune(last) {
-				return b[:len(b)-n]
-			}
-			break
-		}
+// HoldFor takes so many bytes of the memory for answers for what is made of a stream, if the bucket has that: what the result has itself is held with it.
+func (c *Call) HoldFor(ctx context.Context, r job.Result, stream string, bytes int64) error {
+	if storedAt(r, stream) == "" || c.Host == nil {
+		return nil
 	}
-	return b
+	return c.Host.Hold(ctx, bytes)
 }
 
-// Escapes is how many bytes an output is longer in JSON than it is: a control character is six there, and so many at most is what a
+// escapes is how many bytes an output is longer in JSON than it is: a control character is six there, and so many at most is what a
 // façade may write for a byte that is not UTF-8.
-func Escapes(b []byte) int64 {
+func escapes(b []byte) int64 {
 	n, text := 0, utf8.Valid(b)
 	for _, c := range b {
 		switch {

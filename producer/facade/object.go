@@ -2,8 +2,9 @@ package facade
 
 import (
 	"bufio"
+	"iter"
 	"net/http"
-	"unicode/utf8"
+	"strings"
 
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -44,13 +45,15 @@ func (o *Object) name(name string) {
 	_ = o.w.WriteByte(':')
 }
 
-// value writes what is always JSON: façades' own structs, and texts.
-func (o *Object) value(v any) {
+func (o *Object) value(v any) { _, _ = o.w.Write(marshal(v)) }
+
+// marshal is JSON of what always has some: texts and numbers.
+func marshal(v any) []byte {
 	b, err := job.Marshal(v)
 	if err != nil {
 		panic(err)
 	}
-	_, _ = o.w.Write(b)
+	return b
 }
 
 // Field writes a field whose value is small.
@@ -70,28 +73,28 @@ func (o *Object) Text(name string, valid func(piece []byte) string, texts ...[]b
 	o.name(name)
 	_ = o.w.WriteByte('"')
 	for _, text := range texts {
-		for len(text) > 0 {
-			n := piece(text)
-			b, err := job.Marshal(valid(text[:n]))
-			if err != nil {
-				panic(err) // a string is always JSON
-			}
-			_, _ = o.w.Write(b[1 : len(b)-1])
-			text = text[n:]
+		for piece := range Pieces(text, valid) {
+			_, _ = o.w.Write(piece)
 		}
 	}
 	_ = o.w.WriteByte('"')
 }
 
-// piece is how long the next piece of a text is, which cuts no character.
-func piece(text []byte) int {
-	if len(text) <= pieceBytes {
-		return len(text)
-	}
-	for n := pieceBytes; n > pieceBytes-utf8.UTFMax; n-- {
-		if utf8.RuneStart(text[n]) {
-			return n
+// Pieces are a text's, each encoded in JSON without quotes, of which a character may take six bytes. No piece cuts a character, and valid makes UTF-8 of it.
+func Pieces(text []byte, valid func(piece []byte) string) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for len(text) > 0 {
+			piece := text
+			if len(piece) > pieceBytes {
+				piece = job.WholeCharacters(piece[:pieceBytes])
+			}
+			encoded := marshal(valid(piece))
+			if text = text[len(piece):]; !yield(encoded[1 : len(encoded)-1]) {
+				return
+			}
 		}
 	}
-	return pieceBytes // it is no text
 }
+
+// Valid replaces what is not UTF-8.
+func Valid(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }

@@ -11,8 +11,6 @@ import (
 	"github.com/glovebox-run/glovebox/producer/facade"
 )
 
-func valid(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
-
 // TestObject: what is written piece by piece reads as what is written at once.
 func TestObject(t *testing.T) {
 	t.Parallel()
@@ -21,8 +19,8 @@ func TestObject(t *testing.T) {
 	facade.WriteObject(w, http.StatusCreated, func(o *facade.Object) {
 		o.Field("n", 1)
 		o.Object("run", func(o *facade.Object) {
-			o.Text("both", valid, []byte(long), []byte("end"))
-			o.Text("none", valid)
+			o.Text("both", facade.Valid, []byte(long), []byte("end"))
+			o.Text("none", facade.Valid)
 			o.Field("null", nil)
 		})
 		o.Object("empty", func(*facade.Object) {})
@@ -50,12 +48,12 @@ func FuzzObjectText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, times uint16) {
 		b = bytes.Repeat(b, min(int(times), 1<<17/(len(b)+1)))
 		w := httptest.NewRecorder()
-		facade.WriteObject(w, http.StatusOK, func(o *facade.Object) { o.Text("x", valid, b) })
+		facade.WriteObject(w, http.StatusOK, func(o *facade.Object) { o.Text("x", facade.Valid, b) })
 		var got map[string]string
 		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 			t.Fatalf("%q: %v", b, err)
 		}
-		if strings.ReplaceAll(got["x"], "\uFFFD", "") != strings.ReplaceAll(valid(b), "\uFFFD", "") {
+		if strings.ReplaceAll(got["x"], "\uFFFD", "") != strings.ReplaceAll(facade.Valid(b), "\uFFFD", "") {
 			t.Fatalf("%q: got %q", b, got["x"])
 		}
 	})

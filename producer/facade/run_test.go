@@ -54,7 +54,7 @@ func TestRunBears(t *testing.T) {
 	call := facade.Call{Host: flakyHost{fail: &fail}}
 	r, err := call.Finish(t.Context(), httptest.NewRecorder(), "its id", time.Minute)
 	if err != nil || r.ID != "its id" || fail != 0 {
-		t.Errorf("got %+v, %v after looks of which %d have not failed, want the result", r, err, fail)
+		t.Errorf("got %+v, %v, with %d of the looks that are to fail left, want the result, and none left", r, err, fail)
 	}
 }
 

@@ -66,11 +66,11 @@ func TestEscapes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := len(b) + int(Escapes(b)); got != len(text)-2 {
+		if got := len(b) + int(escapes(b)); got != len(text)-2 {
 			t.Errorf("%q: got %d, want %d", b, got, len(text)-2)
 		}
 	}
-	if got := Escapes(bytes.Repeat([]byte{0xff}, 10)); got < 4*10 { // `\\xff`
+	if got := escapes(bytes.Repeat([]byte{0xff}, 10)); got < 4*10 { // `\\xff`
 		t.Errorf("bytes: got %d more", got)
 	}
 }

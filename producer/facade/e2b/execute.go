@@ -205,7 +205,7 @@ func (t *telling) text(stream string, printed []byte) error {
 	if len(printed) == 0 {
 		return nil
 	}
-	text := valid(printed)
+	text := facade.Valid(printed)
 	return t.line(message{Type: stream, Text: &text, Timestamp: time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00")})
 }
 

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -95,7 +93,7 @@ func restOf(ctx context.Context, c *facade.Call, r job.Result, stream string, o 
 		have := buffer[:kept+n]
 		cut := len(have)
 		if !last {
-			cut = wholeCharacters(have)
+			cut = len(job.WholeCharacters(have))
 		}
 		if err := tell(o.pass(have[:cut])); err != nil || last {
 			return err
@@ -103,19 +101,3 @@ func restOf(ctx context.Context, c *facade.Call, r job.Result, stream string, o 
 		kept = copy(buffer, have[cut:])
 	}
 }
-
-// wholeCharacters is how many bytes there are before a character that is cut off at the end.
-func wholeCharacters(b []byte) int {
-	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
-		if c := b[len(b)-i]; utf8.RuneStart(c) {
-			if !utf8.FullRune(b[len(b)-i:]) {
-				return len(b) - i
-			}
-			break
-		}
-	}
-	return len(b)
-}
-
-// valid replaces what is not UTF-8.
-func valid(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }

@@ -9,13 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/facade"
 )
 
 // The media types that E2B's clients know by a name of their own.
@@ -179,36 +179,17 @@ func inBase64(content []byte, m *room) (json.RawMessage, error) {
 // to have it.
 func quoted(content []byte, m *room) (json.RawMessage, error) {
 	size := len(`""`)
-	for piece := range pieces(content) {
+	for piece := range facade.Pieces(content, facade.Valid) {
 		size += len(piece)
 	}
 	if err := m.hold(int64(size)); err != nil {
 		return nil, err
 	}
 	text := append(make([]byte, 0, size), '"')
-	for piece := range pieces(content) {
+	for piece := range facade.Pieces(content, facade.Valid) {
 		text = append(text, piece...)
 	}
 	return append(text, '"'), nil
-}
-
-// pieces are a text's, encoded without quotes.
-func pieces(content []byte) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		for len(content) > 0 {
-			n := len(content)
-			if n > chunk {
-				n = wholeCharacters(content[:chunk])
-			}
-			text, err := job.Marshal(valid(content[:n]))
-			if err != nil {
-				panic(err) // a string always can be encoded
-			}
-			if content = content[n:]; !yield(text[1 : len(text)-1]) {
-				return
-			}
-		}
-	}
 }
 
 func isBinary(mediaType string) bool {

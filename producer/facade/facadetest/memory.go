@@ -24,6 +24,14 @@ func (m *Memory) Hold(_ context.Context, bytes int64) error {
 	return nil
 }
 
+// Check fails the test unless what was printed is held, and no more than half of what a tenant may hold: there are two streams.
+func (m *Memory) Check(tb testing.TB, printed []byte) {
+	tb.Helper()
+	if m.Held < int64(len(printed)) || m.Held > 32<<20/2 {
+		tb.Errorf("%d bytes are held for %d that were printed, want these, and half of what a tenant may hold at most", m.Held, len(printed))
+	}
+}
+
 // Printed is a call to an api with this memory, and the result of a job whose standard output the bucket has.
 func Printed(tb testing.TB, output []byte) (*facade.Call, *Memory, job.Result) {
 	tb.Helper()

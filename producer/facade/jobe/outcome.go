@@ -27,11 +27,10 @@ const (
 
 // outcome is the answer to a run.
 type outcome struct {
-	RunID   string `json:"run_id"`
-	Outcome int    `json:"outcome"`
-	CmpInfo string `json:"cmpinfo"`
-	Stdout  []byte `json:"stdout"`
-	Stderr  []byte `json:"stderr"`
+	RunID          string
+	Outcome        int
+	CmpInfo        string
+	Stdout, Stderr []byte
 }
 
 // write answers it.
@@ -69,8 +68,8 @@ func answer(ctx context.Context, c *facade.Call, l language, r job.Result) (outc
 	if o.Stderr, err = c.Bytes(ctx, r, producer.Stderr); err != nil {
 		return o, err
 	}
-	if l.isTidied() && r.StderrURL != "" && c.Host != nil {
-		if err := c.Host.Hold(ctx, tidyWeight*int64(len(o.Stderr))); err != nil {
+	if l.isTidied() {
+		if err := c.HoldFor(ctx, r, producer.Stderr, tidyWeight*int64(len(o.Stderr))); err != nil {
 			return o, err
 		}
 	}

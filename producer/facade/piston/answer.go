@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -43,9 +42,9 @@ type stage struct {
 }
 
 func (s stage) write(o *facade.Object) {
-	o.Text("stdout", valid, s.stdout)
-	o.Text("stderr", valid, s.stderr)
-	o.Text("output", valid, s.stdout, s.stderr)
+	o.Text("stdout", facade.Valid, s.stdout)
+	o.Text("stderr", facade.Valid, s.stderr)
+	o.Text("output", facade.Valid, s.stdout, s.stderr)
 	o.Field("code", s.code)
 	o.Field("signal", s.signal)
 	o.Field("message", s.message)
@@ -143,6 +142,3 @@ func (s *stage) killed(status, message string) {
 	s.code, s.signal = nil, &signal
 	s.end(status, message)
 }
-
-// valid replaces what is not UTF-8, as Node does.
-func valid(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }

@@ -77,7 +77,7 @@ func (d *told) compile(c job.Compile) error {
 	}
 	s := compileStage(r)
 	if len(s.stderr) > 0 {
-		if err := d.write(message{Type: "data", Stream: producer.Stderr, Data: valid(s.stderr)}); err != nil {
+		if err := d.write(message{Type: "data", Stream: producer.Stderr, Data: facade.Valid(s.stderr)}); err != nil {
 			return err
 		}
 	}
@@ -110,7 +110,7 @@ func (d *told) output(stream string, offset int64, text string) error {
 	if err := d.run(); err != nil {
 		return err
 	}
-	return d.write(message{Type: "data", Stream: stream, Data: valid([]byte(text))})
+	return d.write(message{Type: "data", Stream: stream, Data: facade.Valid([]byte(text))})
 }
 
 // end tells what is left to tell, and how it ended.

@@ -1,9 +1,9 @@
-package facade
+package job
 
 import "testing"
 
-// TestWithoutHalf: a cut takes a whole character away, and nothing else.
-func TestWithoutHalf(t *testing.T) {
+// TestWholeCharacters: a cut takes a whole character away, and nothing else.
+func TestWholeCharacters(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"":              "",
@@ -17,7 +17,7 @@ func TestWithoutHalf(t *testing.T) {
 		"a\xff":         "a\xff",
 		"\xc3":          "",
 	} {
-		if got := string(withoutHalf([]byte(in))); got != want {
+		if got := string(WholeCharacters([]byte(in))); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}
