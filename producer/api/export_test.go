@@ -1,6 +1,9 @@
 package api
 
 import (
+	"context"
+	"net"
+	"net/http"
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -9,6 +12,11 @@ import (
 // Patterns lists the routes as they were registered, those included that the OpenAPI
 // document doesn't know.
 func (a *API) Patterns() []string { return a.patterns }
+
+// ServeWith is Serve with a handler around the API's own.
+func (a *API) ServeWith(ctx context.Context, l net.Listener, h http.Handler) error {
+	return a.serve(ctx, l, h)
+}
 
 // SetBodyTime changes how long the sender of a batch may take.
 func (a *API) SetBodyTime(d time.Duration) { a.bodyTime = d }
