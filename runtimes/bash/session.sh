@@ -15,7 +15,8 @@ fi
 
 builtin trap '' INT # what comes late
 __glovebox_self=$1
-__glovebox_ends='{ __glovebox_code=$? __glovebox_set=$-; builtin set +aefnuvx; } 2>/dev/null; builtin eval "$__glovebox_end"'
+# A process that bash has just forked runs the trap EXIT of its parent where a signal ends it at once.
+__glovebox_ends='{ __glovebox_code=$? __glovebox_set=$-; builtin set +aefnuvx; } 2>/dev/null; [[ ${BASHPID:-$$} != "$$" ]] || builtin eval "$__glovebox_end"'
 __glovebox_code='' __glovebox_set='' __glovebox_traps='' __glovebox_at_exit='' __glovebox_traps_exit=''
 
 builtin read -r -N 100000 __glovebox_begin <<'TEXT'

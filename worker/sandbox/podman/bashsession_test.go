@@ -171,17 +171,18 @@ func TestBashHostile(t *testing.T) {
 		code string
 		want
 	}{
-		"killed":              {"echo one; kill -9 $$", lost(137, "one\n")},
-		"replaced":            {"exec echo two", lost(0, "two\n")},
-		"descriptors closed":  {"for i in {3..255}; do eval \"exec $i>&-\"; done 2>/dev/null; echo closed", lost(137, "closed\n")},
-		"control socket read": {"cat <&11 & kill $!; echo on", want{stdout: "on\n"}},
-		"forged words":        {"for i in {10..20}; do printf '\\0x 0\\0%s 7\\0' \"$__glovebox_token\" >&$i; done 2>/dev/null; echo on; exit 4", want{stdout: "", status: job.Failed, code: 7}},
-		"no execution":        {"echo one; set -n; echo two", want{stdout: "one\n", status: job.TimedOut, code: 124, lost: true}},
-		"builtins replaced":   {"builtin() { :; }; echo replaced", want{stdout: "replaced\n", status: job.TimedOut, code: 124, lost: true}},
-		"restricted":          {"set -r; echo restricted", lost(137, "restricted\n")},
-		"its own names":       {"unset ${!__glovebox*}; echo unset", want{stdout: "unset\n", status: job.TimedOut, code: 124, lost: true}},
-		"no trap INT":         {"trap '' INT; echo kept; while :; do :; done", want{stdout: "kept\n", status: job.TimedOut, code: 124}},
-		"deaf":                {"trap '' INT RTMAX; echo deaf; while :; do :; done", want{stdout: "deaf\n", status: job.TimedOut, code: 124, lost: true}},
+		"killed":                        {"echo one; kill -9 $$", lost(137, "one\n")},
+		"replaced":                      {"exec echo two", lost(0, "two\n")},
+		"descriptors closed":            {"for i in {3..255}; do eval \"exec $i>&-\"; done 2>/dev/null; echo closed", lost(137, "closed\n")},
+		"control socket read":           {"cat <&11 & kill $!; echo on", want{stdout: "on\n"}},
+		"children killed as they begin": {"{ for i in {1..200}; do cat & kill $!; done; wait; } 2>/dev/null; echo on", want{stdout: "on\n"}},
+		"forged words":                  {"for i in {10..20}; do printf '\\0x 0\\0%s 7\\0' \"$__glovebox_token\" >&$i; done 2>/dev/null; echo on; exit 4", want{stdout: "", status: job.Failed, code: 7}},
+		"no execution":                  {"echo one; set -n; echo two", want{stdout: "one\n", status: job.TimedOut, code: 124, lost: true}},
+		"builtins replaced":             {"builtin() { :; }; echo replaced", want{stdout: "replaced\n", status: job.TimedOut, code: 124, lost: true}},
+		"restricted":                    {"set -r; echo restricted", lost(137, "restricted\n")},
+		"its own names":                 {"unset ${!__glovebox*}; echo unset", want{stdout: "unset\n", status: job.TimedOut, code: 124, lost: true}},
+		"no trap INT":                   {"trap '' INT; echo kept; while :; do :; done", want{stdout: "kept\n", status: job.TimedOut, code: 124}},
+		"deaf":                          {"trap '' INT RTMAX; echo deaf; while :; do :; done", want{stdout: "deaf\n", status: job.TimedOut, code: 124, lost: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
