@@ -88,6 +88,7 @@ func TestAttestation(t *testing.T) {
 		"an exit code":           {job.Spec{Runtime: "bash", Source: "exit 3"}, job.Failed, ""},
 		"a time-out":             {job.Spec{Runtime: "bash", Source: "sleep 60", Limits: job.Limits{WallMS: 1000}}, job.TimedOut, ""},
 	} {
+		c.spec = ample(c.spec) // as it is submitted
 		r := g.result(g.submit(c.spec))
 		if r.Status != c.status {
 			t.Fatalf("%s: got %+v, want status %s", name, r, c.status)

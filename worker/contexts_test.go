@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -67,7 +66,7 @@ func TestRestart(t *testing.T) {
 	busy := g.execute(id, "print('begun', flush=True)\nwhile True: pass")
 	waits, stale := g.execute(id, "print('x' in globals())"), g.executeAt(id, "main", "print('never')", 2)
 	g.session(id, job.SessionBusy)
-	gbtest.Eventually(t, "it runs", func() bool { j, err := g.records.Get(ctx, busy); return err == nil && j.State == job.Running })
+	g.begun(busy)
 	restart() // while it executes
 	if r := g.result(busy); r.Status != job.Canceled || r.Session == nil || r.Session.State != job.StateLost || r.Session.Generation != 2 || r.ExitCode == nil || *r.ExitCode != 137 {
 		t.Errorf("what ran: got %+v, %+v", r, r.Session)
@@ -131,8 +130,8 @@ func TestSessionContexts(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 	// One that is deleted while it executes ends, what waits for it never runs, and one that is made again has nothing of it.
-	busy, waits := g.executeAt(id, "a", "while True: pass", 0), g.executeAt(id, "a", "print('never')", 0)
-	gbtest.Eventually(t, "it runs", func() bool { j, err := g.records.Get(ctx, busy); return err == nil && j.State == job.Running })
+	busy, waits := g.executeAt(id, "a", "print('begun', flush=True)\nwhile True: pass", 0), g.executeAt(id, "a", "print('never')", 0)
+	g.begun(busy)
 	if err := g.records.ForgetContext(ctx, id, "a"); err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,7 @@ func TestStopsAJobThatWasTakenFromIt(t *testing.T) {
 	if answer, err := g.records.Requeue(t.Context(), job1, 1, id, record.CostAttempt, 0); err != nil || answer != record.RequeueOK {
 		t.Fatal(answer, err)
 	}
-	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(gbtest.Patience); ; time.Sleep(20 * time.Millisecond) {
 		j, err := g.records.Get(t.Context(), job1)
 		if err != nil {
 			t.Fatal(err)
@@ -164,7 +164,9 @@ func TestPanicSpendsAnAttempt(t *testing.T) {
 
 func TestRedisHangsWhileAJobRuns(t *testing.T) {
 	t.Parallel()
-	g := start(t, nil)
+	g := servers(t, gbtest.Podman(t))
+	g.redis.Hangs = true
+	g.work(nil)
 	id := g.submit(job.Spec{Runtime: "bash", Source: "sleep 1; echo survived"})
 	g.state(id, job.Running)
 	g.redis.Signal(syscall.SIGSTOP)
@@ -270,11 +272,12 @@ func TestPodmanThatHangsHoldsNoJobForEver(t *testing.T) {
 	hangs.Store(true)
 	id := g.submit(job.Spec{Runtime: "bash", Source: "echo hello"})
 	g.state(id, job.Running)
-	if j := g.state(id, job.Queued); j.Epoch != 2 {
-		t.Errorf("got %s in epoch %d", j.State, j.Epoch)
-	}
+	gbtest.Eventually(t, "the job is handed back", func() bool {
+		j, err := g.records.Get(t.Context(), id)
+		return err == nil && j.Epoch > 1
+	})
 	hangs.Store(false)
-	if r := g.result(id); r.Stdout != "hello\n" || r.Attempt != 2 {
+	if r := g.result(id); r.Stdout != "hello\n" || r.Attempt < 2 { // 3 where it was tried once more by then
 		t.Errorf("got %+v", r)
 	}
 }

@@ -38,10 +38,10 @@ func TestArtifactAsInput(t *testing.T) {
 	g := start(t, func(c *worker.Config) { c.Signer = signer })
 	from := g.result(g.submit(job.Spec{Runtime: "bash", Source: "head -c 300000 /dev/urandom > 'a b.bin'"}))
 	input := artifactOf(t, "in/b.bin", from)
-	spec := job.Spec{
+	spec := ample(job.Spec{
 		Runtime: "bash", Source: "sha256sum < in/b.bin; cat a.txt z.txt",
 		Files: []job.File{{Name: "z.txt", Content: "z\n"}, input, {Name: "a.txt", ContentBase64: base64.StdEncoding.EncodeToString([]byte("a\n"))}},
-	}
+	})
 	r := g.result(g.submit(spec))
 	if want := input.SHA256 + "  -\na\nz\n"; r.Status != job.Succeeded || r.Stdout != want || len(r.Artifacts) != 0 {
 		t.Fatalf("got %s, %q, %+v; want %q and no artifact", r.Status, r.Stdout, r.Artifacts, want)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -39,6 +40,20 @@ func (g *glovebox) execute(session, code string) string {
 		g.t.Fatal(err)
 	}
 	return id
+}
+
+// begun waits until an execution prints that it has begun. One that is canceled before is not executed, and its result says nothing of its session.
+func (g *glovebox) begun(id string) {
+	g.t.Helper()
+	gbtest.Eventually(g.t, "the execution prints that it has begun", func() bool {
+		if _, err := g.records.Watch(g.t.Context(), id); err != nil {
+			return false
+		}
+		events, err := g.records.Events(g.t.Context(), id, "", 100)
+		return err == nil && slices.ContainsFunc(events, func(e record.Event) bool {
+			return e.Type == record.EventStdout && strings.HasPrefix(string(e.Data), "begun\n")
+		})
+	})
 }
 
 // session waits until the session is in that state.
@@ -190,7 +205,7 @@ func TestSessionInterrupt(t *testing.T) {
 	id := g.openSession(job.SessionSettings{Runtime: "python", Limits: job.Limits{WallMS: 60_000}})
 	g.result(g.execute(id, "x = 1; open('f', 'w').write('here')"))
 	endless, waits := g.execute(id, "print('begun', flush=True)\nwhile True: pass"), g.execute(id, "print(x)")
-	g.state(endless, job.Running)
+	g.begun(endless)
 	if status, err := g.records.Cancel(ctx, endless, nil); err != nil || status != job.Running {
 		t.Fatalf("got %s, %v", status, err)
 	}
@@ -386,8 +401,8 @@ func TestSessionExtended(t *testing.T) {
 		return id
 	}
 	executes := begin()
-	endless := g.execute(executes, "import time\nwhile True: time.sleep(0.1)")
-	g.state(endless, job.Running)
+	endless := g.execute(executes, "import time; print('begun', flush=True)\nwhile True: time.sleep(0.1)")
+	g.begun(endless)
 	told(executes)
 	waits := begin()
 	told(waits)

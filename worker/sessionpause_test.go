@@ -68,8 +68,11 @@ func TestSessionPaused(t *testing.T) {
 	if _, err := g.records.Cancel(ctx, endless, nil); err != nil {
 		t.Fatal(err)
 	}
-	if res := g.result(endless); res.Status != job.Canceled || res.Session.State != job.StateKept {
+	if res := g.result(endless); res.Status != job.Canceled || res.Session != nil && res.Session.State != job.StateKept { // nil: it was not executed
 		t.Errorf("an execution that is canceled as its session is resumed: got %+v", res)
+	}
+	if res := g.result(g.execute(id, "print(x)")); res.Stdout != "43\n" || res.Session.Generation != 1 {
+		t.Errorf("behind one that was canceled: got %+v, want the state kept", res)
 	}
 	g.session(id, job.SessionPaused)
 	g.end(id)
@@ -90,7 +93,7 @@ func TestSessionPaused(t *testing.T) {
 		t.Errorf("got %+v, want ttl", x)
 	}
 	eventually(t, r, `glovebox_worker_memory_reserved_bytes 0`, `glovebox_paused_sessions 0`, `glovebox_paused_sessions_bytes 0`, `glovebox_session_pauses_total{result="ended"} 3`,
-		`glovebox_session_pauses_total{result="resumed"} [3-7]`, `glovebox_session_pauses_total{result="stayed"} 0`, `glovebox_session_pause_seconds_count{step="resume"} [3-7]`)
+		`glovebox_session_pauses_total{result="resumed"} [3-8]`, `glovebox_session_pauses_total{result="stayed"} 0`, `glovebox_session_pause_seconds_count{step="resume"} [3-8]`)
 	drained := g.openSession(job.SessionSettings{Runtime: "python", Limits: longLimits})
 	g.session(drained, job.SessionPaused)
 	if err := g.stop(); err != nil {

@@ -45,6 +45,7 @@ func TestStreams(t *testing.T) {
 			if err := c.spec.Check([]string{"python", "bash", "c"}, nil, job.DefaultMaximums); err != nil {
 				t.Fatal(err)
 			}
+			c.spec = ample(c.spec) // as it is submitted
 			r := g.result(g.submit(c.spec))
 			var cut []string
 			if r.StdoutTruncated {

@@ -77,9 +77,9 @@ const (
 )
 
 const (
-	// endTimeout is how long a killed process may take to end, and endPause how often that
-	// is checked.
-	endTimeout = 5 * time.Second
+	// endTimeout is how long a killed process may take to end, on a busy host, and endPause how
+	// often that is checked.
+	endTimeout = 30 * time.Second
 	endPause   = time.Millisecond
 )
 

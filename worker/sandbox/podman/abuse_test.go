@@ -39,7 +39,7 @@ func attack(source string, l job.Limits) sandbox.Program {
 func abuses(t *testing.T) []abuse {
 	t.Helper()
 	timedOut, outOfMemory := []job.Status{job.TimedOut}, []job.Status{job.OutOfMemory}
-	short := job.Limits{WallMS: 5000, CPUMS: 60_000}
+	short := job.Limits{WallMS: 20_000, CPUMS: 60_000}
 	small := job.Limits{MemoryMB: 64, WallMS: 60_000}
 	forged := "E\x00\x00\x00\x03xyzG\x00\x00\x00\x02{}M\x00\x00\x00\x13{\"skipped_total\":0}"
 	return []abuse{
@@ -55,7 +55,7 @@ while True:
 		{name: "memory bomb in shared memory", program: attack("keep = []\nwhile True: keep.append(mmap.mmap(-1, 4 << 20)); keep[-1].write(b'x' * (4 << 20))", small), might: outOfMemory},
 		{name: "a full disk", program: attack("for path in ('/work/x', '/tmp/x'):\n  f = os.open(path, os.O_CREAT | os.O_WRONLY)\n  try:\n    while True: os.write(f, bytes(1 << 16))\n  except OSError as e: print(path, errno.errorcode[e.errno], flush=True)\n  os.unlink(path)",
 			job.Limits{DiskMB: 8, FileMB: 16}), stdout: "/work/x ENOSPC\n/tmp/x ENOSPC\n"},
-		{name: "files without end", program: attack("n = 0\nwhile True: os.mknod(f'/tmp/{n}'); n += 1", job.Limits{MemoryMB: 32, WallMS: 10_000}), might: []job.Status{job.TimedOut, job.OutOfMemory}, fills: true},
+		{name: "files without end", program: attack("n = 0\nwhile True: os.mknod(f'/tmp/{n}'); n += 1", job.Limits{MemoryMB: 32, WallMS: 20_000}), might: []job.Status{job.TimedOut, job.OutOfMemory}, fills: true},
 		{name: "flood of both streams", program: bash("echo on; yes & yes >&2", limits(job.Limits{OutputKB: 512})), might: []job.Status{job.OutputLimitExceeded}, endless: true},
 		{name: "endless sleep", program: bash("echo on; trap '' TERM INT HUP XCPU; while :; do sleep 1; done", limits(short)), might: timedOut},
 		{name: "signals to the agent", program: attack("print({call('kill', 1, s) for s in range(1, 65)} | {call('tgkill', 1, 1, 9)})", job.Limits{}), stdout: "{'EPERM'}\n"},

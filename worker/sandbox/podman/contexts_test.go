@@ -58,11 +58,13 @@ func TestContexts(t *testing.T) {
 		at("main", step{code: `import threading, time
 def count():
     global n
-    while True: n += 1; time.sleep(0.001)
-n = 0
+    while True: n += ticks.write(b'.'); time.sleep(0.001)
+n, ticks = 0, open('/tmp/ticks', 'wb', 0)
 threading.Thread(target=count, daemon=True).start()`}),
-		at("a", step{code: "import time; time.sleep(2)"}),
-		at("main", step{code: "n > 10"}), // it went on meanwhile
+		at("a", step{code: `import os, time
+began = os.path.getsize('/tmp/ticks')
+while os.path.getsize('/tmp/ticks') < began + 10: time.sleep(0.01)`}), // it goes on meanwhile
+		at("main", step{code: "n >= 10"}),
 	)
 	check(t, got,
 		want{stdout: "7\n"}, want{stdout: "False of main\n"}, want{stdout: "1\n"}, want{stdout: "2\n"}, want{stdout: "('/work/d/e', False)\n"},

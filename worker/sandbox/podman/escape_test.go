@@ -175,7 +175,7 @@ while True:
     except OSError:
         time.sleep(0.1)
 `
-	compiled := program("x = bytearray(60 << 20)\nimport time; time.sleep(9)", func(p *sandbox.Program) {
+	compiled := program("x = bytearray(60 << 20)\nimport time; time.sleep(50)", func(p *sandbox.Program) {
 		p.Compile = []string{"bash", "-c", "head -c 60M /dev/zero >/dev/shm/x"}
 	}, limits(job.Limits{MemoryMB: 96}))
 	small := limits(job.Limits{MemoryMB: 64, OpenFiles: 4096, WallMS: 120_000, CPUMS: 1_200_000})

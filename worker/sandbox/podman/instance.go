@@ -110,7 +110,7 @@ func (p *Sandboxes) startAs(ctx context.Context, began time.Time, plan plan, mod
 	}
 	if c, ok := p.takeIdle(plan, image); ok {
 		w, err := p.launch(ctx, startCtx, began, c, mode)
-		if err == nil || startCtx.Err() != nil || mode.asked() {
+		if err == nil || startCtx.Err() != nil || mode.resumes != nil { // the state may have been read: whoever resumes tries again
 			return w, err
 		}
 		p.config.Log.Warn("no sandbox could be started in a used container, which is removed", "container", c.name, "error", err)

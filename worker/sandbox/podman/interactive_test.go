@@ -89,8 +89,8 @@ func TestInteractive(t *testing.T) {
 		"interrupted":               {program("import time\ntry: print('up', flush=True); time.sleep(99)\nexcept KeyboardInterrupt: print('down')"), []typedIn{signal("up", "SIGINT")}, job.Succeeded, 0, "up\ndown\n"},
 		"terminated":                {bash("echo up; sleep 99"), []typedIn{signal("up", "SIGTERM")}, job.Failed, 143, "up\n"},
 		"killed":                    {bash("trap '' INT TERM; echo up; while :; do :; done"), []typedIn{signal("up", "SIGKILL")}, job.Failed, 137, "up\n"},
-		"each process":              {bash("(trap 'echo child; exit' USR1; echo up; while :; do sleep 0.1; done) & trap : USR1; wait; wait"), []typedIn{signal("up", "SIGUSR1")}, job.Succeeded, 0, "up\nchild\n"},
-		"its own time":              {program("print('up', flush=True); input()", limits(job.Limits{WallMS: 3000})), []typedIn{data("up", "no line")}, job.TimedOut, 124, "up\n"},
+		"each process":              {bash("trap : USR1; (trap 'echo child; exit' USR1; echo up; while :; do sleep 0.1; done) & wait; wait"), []typedIn{signal("up", "SIGUSR1")}, job.Succeeded, 0, "up\nchild\n"},
+		"its own time":              {program("print('up', flush=True); input()", limits(job.Limits{WallMS: 20_000})), []typedIn{data("up", "no line")}, job.TimedOut, 124, "up\n"},
 		"compiled first": {program("", func(p *sandbox.Program) {
 			p.Compile, p.Command = []string{"cp", "/bin/cat", "/tmp/copy"}, []string{"/tmp/copy"}
 		}), []typedIn{data("", "1\n"), eof("1")}, job.Succeeded, 0, "1\n"},

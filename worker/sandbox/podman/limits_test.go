@@ -105,6 +105,8 @@ func TestUsage(t *testing.T) {
 	t.Parallel()
 	const each = "import os, time\nfor i in range(3):\n  if os.fork() == 0: break\nelse: i = 3\n"
 	const end = "\nif i < 3: os._exit(0)\nfor i in range(3): os.wait()\n"
+	// Each holds its memory until all do, and have done so for long enough to be seen.
+	const together = "if i < 3: os.write(held[1], b'.'); os.close(go[1]); os.read(go[0], 1)\nelse:\n  for n in range(3): os.read(held[0], 1)\n  time.sleep(8); os.close(go[1])"
 	for name, tt := range map[string]struct {
 		source      string
 		least, most int64 // of memory, MiB
@@ -112,7 +114,7 @@ func TestUsage(t *testing.T) {
 		"one second of CPU":              {"import os, time\nwhile time.process_time() < 1: pass\n", 1, 64},
 		"one second of CPU in processes": {each + "while time.process_time() < 0.25: pass" + end, 1, 96},
 		"100 MiB":                        {"import os, time\nx = bytearray(100 << 20)\n", 100, 130},
-		"100 MiB in processes":           {each + "x = bytearray(25 << 20); time.sleep(8)" + end, 100, 150},
+		"100 MiB in processes":           {"import os; held, go = os.pipe(), os.pipe()\n" + each + "x = bytearray(25 << 20)\n" + together + end, 100, 150},
 		"100 MiB in files":               {"import os, time\nfor p in ('/work/x', '/dev/shm/x'): open(p, 'wb').write(bytes(50 << 20))\n", 100, 200},
 		"wall":                           {"import os, time\ntime.sleep(1)\n", 1, 64},
 	} {

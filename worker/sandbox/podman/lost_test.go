@@ -129,7 +129,7 @@ func TestLostSandbox(t *testing.T) {
 		if err == nil {
 			t.Error("a sandbox that was killed gave a result")
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(gbtest.Patience):
 		t.Error("Run did not notice that its sandbox is gone")
 	}
 }
@@ -160,7 +160,7 @@ func TestFailsClosed(t *testing.T) {
 		}
 	})
 	config := podman.Config{Socket: socket, Agent: "/agent", Instance: "i", Worker: "w"}
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(gbtest.Patience)
 	for !listens(t.Context(), socket) {
 		if time.Now().After(deadline) {
 			t.Fatal("podman's service does not listen")

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
@@ -159,7 +158,7 @@ func (k *kept) names() string {
 func run(tb testing.TB, p sandbox.Program) (sandbox.Outcome, *kept) {
 	tb.Helper()
 	k := &kept{keepBytes: true}
-	ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(tb.Context(), gbtest.Patience) // longer than any program's time
 	defer cancel()
 	sandboxes := open(tb)
 	if p.Image == "" {

@@ -72,7 +72,7 @@ func TestReapsWhatPodmanForgot(t *testing.T) {
 		t.Errorf("it removed %d, want the two that are forgotten", n)
 	}
 	for name, id := range map[string]string{"forgotten": forgotten, "without conmon": alone} {
-		for deadline := time.Now().Add(time.Minute); len(processesOf(t, id)) > 0; time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(gbtest.Patience); len(processesOf(t, id)) > 0; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s: %d processes of it are left", name, len(processesOf(t, id)))
 			}

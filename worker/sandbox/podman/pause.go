@@ -110,20 +110,24 @@ func checkpointInto(ctx context.Context, control net.Conn, state *sealedFile, in
 	return errors.Join(said, filled)
 }
 
-// fillUnless fills the file with what comes, until it is interrupted.
+// fillUnless fills the file with what comes. It fails with ErrWanted where it is interrupted before it returns, even if all is written by then: a session
+// that is wanted goes on sooner in its sandbox.
 func fillUnless(state *sealedFile, from *os.File, interrupt <-chan struct{}) error {
-	filled := make(chan error, 1)
+	filled := make(chan error)
 	go func() { filled <- state.fill(from) }()
+	var err error
 	select {
-	case err := <-filled:
-		return err
+	case err = <-filled:
 	case <-interrupt:
 		from.Close()
+		<-filled // the file is the caller's again
 	}
-	if err := <-filled; err != nil {
-		return fmt.Errorf("%w: %w", sandbox.ErrWanted, err)
+	select {
+	case <-interrupt:
+		return sandbox.ErrWanted
+	default:
+		return err
 	}
-	return nil // it was complete
 }
 
 // resumeOrRetry resumes, again and again where it is not the file's fault: the state is as it was until a sandbox goes on with it.

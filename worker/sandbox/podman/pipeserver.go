@@ -57,8 +57,8 @@ func (e *sandboxEnds) close() {
 }
 
 const (
-	// requestTimeout is how long an OCI runtime may take to say for which container it asks.
-	requestTimeout = time.Second
+	// requestTimeout is how long an OCI runtime may take to say for which container it asks; glovebox-runtime gives up after as long.
+	requestTimeout = 10 * time.Second
 	// socketDirPrefix begins the name of the socket's directory, socketName is the socket's.
 	socketDirPrefix = "glovebox-worker-"
 	socketName      = "pipes.sock"

@@ -190,7 +190,7 @@ func TestWarmDies(t *testing.T) {
 	t.Parallel()
 	p := warm(t, "warm-dies", 1)
 	for range 3 {
-		deadline := time.Now().Add(time.Minute)
+		deadline := time.Now().Add(gbtest.Patience)
 		for killed := 0; killed == 0; { // one that is being removed can't be
 			if time.Now().After(deadline) {
 				t.Fatal("no sandbox could be killed")
@@ -304,15 +304,15 @@ func TestInspectionThatHangs(t *testing.T) {
 	full := job.Limits{}.Filled(job.Limits{})
 	p.KeepWarm(t.Context(), podman.Warm{Images: map[string]job.Limits{suite.image: full, other: full}, MaxMemoryMB: 1024, Most: 1, MemoryMB: 1000})
 	awaitWarm(t, p, 1)
-	for deadline := time.Now().Add(time.Minute); p.WarmOf(other) == 0; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(gbtest.Patience); p.WarmOf(other) == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("no sandbox of the other image was started within a minute")
+			t.Fatal("no sandbox of the other image is started")
 		}
 	}
 	h.holds.Store(true)
 	select {
 	case <-h.held:
-	case <-time.After(time.Minute):
+	case <-time.After(gbtest.Patience):
 		t.Fatal("the pool does not ask what the image is")
 	}
 	for range 2 {

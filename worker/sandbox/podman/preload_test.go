@@ -142,7 +142,7 @@ func TestPreloadFails(t *testing.T) {
 			t.Parallel()
 			said := &gbtest.Buffer{}
 			p := keepWarm(t, "preload-"+strings.ReplaceAll(name, " ", "-"), 1, map[string]podman.Preload{suite.image: c.preload}, slog.New(slog.NewTextHandler(said, nil)))
-			for deadline := time.Now().Add(time.Minute); !strings.Contains(said.String(), c.says); time.Sleep(10 * time.Millisecond) {
+			for deadline := time.Now().Add(gbtest.Patience); !strings.Contains(said.String(), c.says); time.Sleep(10 * time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatalf("the log never says %q: %s", c.says, said.String())
 				}

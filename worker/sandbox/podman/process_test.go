@@ -23,7 +23,7 @@ if os.fork() == 0:
         try: signal.signal(s, signal.SIG_IGN)
         except (OSError, ValueError): pass
     if os.fork() == 0:
-        time.sleep(1)
+        time.sleep(60) # the sandbox ends before, and it with that
         open('late', 'w').write('x')
         while True: print('still here', flush=True); time.sleep(1)
     os._exit(0)

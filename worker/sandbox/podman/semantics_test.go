@@ -136,7 +136,7 @@ func testPreloadedSemantics(t *testing.T, p *podman.Sandboxes) {
 		"time":                with("print('x')\nwhile True: pass", limits(job.Limits{WallMS: 1500})),
 		"warnings":            with("import warnings\nwarnings.warn('w')\ndef f():\n    warnings.warn('d', DeprecationWarning, stacklevel=2)\nf()\nf()\nprint('\\d', 1 is 1)\nopen('/dev/null')\n"),
 		"hook":                with("import sys\nsys.excepthook = lambda *a: print('mine', a[1])\n1/0"),
-		"end":                 with("import atexit, threading, time, sys\nclass D:\n    def __del__(self): print('del', sys is not None)\nd = D(); e = [D()]; e.append(e)\nfor i in range(3): atexit.register(print, 'exit', i)\nthreading.Thread(target=lambda: (time.sleep(.2), print('thread'))).start()\nthreading.Thread(target=lambda: time.sleep(99), daemon=True).start()\nf = open('left', 'w'); f.write('unflushed')\nprint('main')"),
+		"end":                 with("import atexit, threading, time, sys\nclass D:\n    def __del__(self): print('del', sys is not None)\nd = D(); e = [D()]; e.append(e)\nfor i in range(3): atexit.register(print, 'exit', i)\nsaid = threading.Event()\nthreading.Thread(target=lambda: (said.wait(), time.sleep(.2), print('thread'))).start()\nthreading.Thread(target=lambda: time.sleep(99), daemon=True).start()\nf = open('left', 'w'); f.write('unflushed')\nprint('main'); said.set()"),
 		"end without threads": with("import atexit, sys, weakref\nclass D:\n    def __del__(self): print('del')\nd = D(); e = [D()]; e.append(e)\nweakref.finalize(d, print, 'finalize')\natexit.register(lambda: sys.stdout.write('exit\\n'))\nf = open('left', 'w'); f.write('unflushed')\nsys.stdout.write('main')"),
 		"error at the end":    with("import atexit\natexit.register(lambda: 1/0)\nclass D:\n    def __del__(self): {}[1]\nd = D()"),
 		"end elsewhere":       with("import mine, sys\nmine.start()\ng = mine.g(); next(g)\nsys.exit(3)", files("mine.py", "import os, weakref\nclass D:\n    def __init__(self, n): self.n = n\n    def __del__(self): os.write(1, b'del %d\\n' % self.n)\nd = D(1); c = D(2); c.c = c\ndef g():\n    try: yield\n    finally: print('finally')\ndef start(): global r; o = D(3); r = weakref.ref(d, lambda _: print('ref')); return\n")),
@@ -210,7 +210,7 @@ func TestPreloadedDiffers(t *testing.T) {
 import sys, os, time, resource, gc
 print('numpy' in sys.modules, gc.get_freeze_count() > 0)
 print('GLOVEBOX_PRELOAD' in open('/proc/self/environ').read(), open('/proc/self/cmdline').read().split('\0')[2:-1])
-print(resource.getrlimit(resource.RLIMIT_CPU)[0] > 12, resource.getrlimit(resource.RLIMIT_NPROC)[0], len([n for n in os.listdir('/proc') if n.isdigit()]), 'GLOVEBOX_PRELOAD' in os.environ, sys.argv[1:])
+print(resource.getrlimit(resource.RLIMIT_CPU)[0] > 62, resource.getrlimit(resource.RLIMIT_NPROC)[0], len([n for n in os.listdir('/proc') if n.isdigit()]), 'GLOVEBOX_PRELOAD' in os.environ, sys.argv[1:])
 os.environ['MPLBACKEND'] = 'svg'
 import matplotlib
 print(matplotlib.rcParams['backend'].lower())
@@ -220,7 +220,7 @@ print(int(time.process_time() * 1000))
 `
 	run := func(sandboxes *podman.Sandboxes) (string, string) {
 		sink := &kept{}
-		o, err := sandboxes.Run(t.Context(), program(source, asJobOf(pythonRuntime(t)), command("python3", "main.py", "arg"), limits(job.Limits{CPUMS: 10_000})), sink)
+		o, err := sandboxes.Run(t.Context(), program(source, asJobOf(pythonRuntime(t)), command("python3", "main.py", "arg"), limits(job.Limits{CPUMS: 60_000})), sink)
 		if err != nil || o.Status != job.Succeeded {
 			t.Fatalf("got %+v, %v: %s", o, err, sink.stderr.String())
 		}

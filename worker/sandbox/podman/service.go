@@ -131,9 +131,17 @@ func (c connected) Value(key any) any {
 	return c.conn.Value(key)
 }
 
+// listTries is how often Podman is asked for all containers: one that goes meanwhile fails the whole list of older versions (Podman's
+// issue 23492).
+const listTries = 5
+
 // known returns the ids of all containers that Podman knows, whoever made them.
 func (s *service) known(ctx context.Context) (map[string]bool, error) {
-	list, err := containers.List(s.with(ctx), new(containers.ListOptions).WithAll(true).WithExternal(true))
+	all := new(containers.ListOptions).WithAll(true).WithExternal(true)
+	list, err := containers.List(s.with(ctx), all)
+	for tries := 1; err != nil && tries < listTries && ctx.Err() == nil; tries++ {
+		list, err = containers.List(s.with(ctx), all)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list containers: %w", err)
 	}

@@ -35,14 +35,14 @@ func TestStatus(t *testing.T) {
 		{name: "stdin and args", program: program("import sys; print(sys.argv[1:], sys.stdin.read())", command("python3", "main.py", "a b", ";ls", "$HOME", ""), func(p *sandbox.Program) { p.Stdin = []byte("in\x00\x10\xff") }, func(p *sandbox.Program) { p.Env["PYTHONIOENCODING"] = "utf-8:surrogateescape" }), status: job.Succeeded, stdout: "['a b', ';ls', '$HOME', ''] in\x00\x10\xff\n"},
 		{name: "binary output", program: program("import sys; sys.stdout.buffer.write(bytes(range(256)))"), status: job.Succeeded, stdout: allBytes()},
 		{name: "no stdin", program: program("import sys; print(repr(sys.stdin.read()))"), status: job.Succeeded, stdout: "''\n"},
-		{name: "wall clock", program: bash("echo a; sleep 60", limits(job.Limits{WallMS: 6000})), status: job.TimedOut, exitCode: 124, stdout: "a\n", stderr: "Execution timed out", within: time.Minute},
+		{name: "wall clock", program: bash("echo a; sleep 60", limits(job.Limits{WallMS: 20_000})), status: job.TimedOut, exitCode: 124, stdout: "a\n", stderr: "Execution timed out", within: time.Minute},
 		{name: "wall clock, signals ignored", program: bash("trap '' TERM INT HUP XCPU; while :; do sleep 0.1; done", limits(job.Limits{WallMS: 500})), status: job.TimedOut, exitCode: 124, within: gbtest.AtOnce},
 		{name: "cpu time of all processes", program: program("import os\nos.fork(); os.fork()\nwhile True: pass", limits(job.Limits{CPUMS: 600, WallMS: 20_000})), status: job.TimedOut, exitCode: 124, stderr: "Execution timed out"},
 		{name: "memory", program: program("x = bytearray(1 << 30)", limits(job.Limits{MemoryMB: 128})), status: job.OutOfMemory, exitCode: 137, signal: "SIGKILL"},
 		{name: "memory in processes", program: program("import os, time\nfor i in range(4):\n  if os.fork() == 0:\n    x = bytearray(40 << 20); time.sleep(50); os._exit(0)\ntime.sleep(50)", limits(job.Limits{MemoryMB: 128, WallMS: 60_000})), status: job.OutOfMemory, exitCode: 137, signal: "SIGKILL"},
 		{name: "memory in files", program: program("open('/tmp/x', 'wb').write(bytes(40 << 20)); open('/dev/shm/x', 'wb').write(bytes(60 << 20)); import time; time.sleep(50)", limits(job.Limits{MemoryMB: 64, WallMS: 60_000})), status: job.OutOfMemory, exitCode: 137, signal: "SIGKILL"},
 		{name: "memory in memfd", program: program("import os\nm = os.memfd_create('x')\nwhile True: os.write(m, bytes(1 << 20))", limits(job.Limits{MemoryMB: 64})), status: job.OutOfMemory, exitCode: 137, signal: "SIGKILL"},
-		{name: "memory of the kernel", program: program("import os\nn = 0\nwhile True: os.mkdir(f'/tmp/{n}'); n += 1", limits(job.Limits{MemoryMB: 32, WallMS: 60_000})), status: job.OutOfMemory, exitCode: 137, signal: "SIGKILL"},
+		{name: "memory of the kernel", program: program("import os\nn = 0\nwhile True: os.mkdir(f'/tmp/{n}'); n += 1", limits(job.Limits{MemoryMB: 32, WallMS: 300_000})), status: job.OutOfMemory, exitCode: 137, signal: "SIGKILL"},
 		{name: "memory that nobody has", program: program("x = bytearray(1 << 60)"), status: job.OutOfMemory, exitCode: 1, stderr: "MemoryError"},
 		{name: "memory that numpy can't have", program: program("import numpy\nx = numpy.zeros(10**15)"), status: job.OutOfMemory, exitCode: 1, stderr: "_ArrayMemoryError"},
 		{name: "memory that a child can't have", program: bash("python3 -c 'x = [0] * 10**15'"), status: job.OutOfMemory, exitCode: 1, stderr: "MemoryError"},
@@ -160,8 +160,8 @@ func TestCompile(t *testing.T) {
 	})
 	t.Run("longer and larger than its program may be", func(t *testing.T) {
 		t.Parallel()
-		o, _ := run(t, compile("head -c 60M /dev/zero | tail -c 60M | wc -c; sleep 6", limits(job.Limits{WallMS: 5000, CompileWallMS: 60_000, MemoryMB: 40, CompileMemoryMB: 128})))
-		if o.Status != job.Succeeded || o.Compile == nil || o.Compile.WallMS < 6000 || o.Compile.Output != "62914560\n" {
+		o, _ := run(t, compile("head -c 60M /dev/zero | tail -c 60M | wc -c; sleep 21", limits(job.Limits{WallMS: 20_000, CompileWallMS: 60_000, MemoryMB: 40, CompileMemoryMB: 128})))
+		if o.Status != job.Succeeded || o.Compile == nil || o.Compile.WallMS < 21_000 || o.Compile.Output != "62914560\n" {
 			t.Errorf("got %+v %+v", o, o.Compile)
 		}
 	})

@@ -50,7 +50,7 @@ func TestMergeStderr(t *testing.T) {
 		limit          string
 		stdout, stderr string
 	}{
-		"too long":           {bash("echo a >&2; sleep 60", limits(job.Limits{WallMS: 6000})), job.TimedOut, "wall_ms", "a\n", "Execution timed out\n"},
+		"too long":           {bash("echo a >&2; sleep 60", limits(job.Limits{WallMS: 20_000})), job.TimedOut, "wall_ms", "a\n", "Execution timed out\n"},
 		"one limit for both": {bash("head -c 3000 /dev/zero; head -c 3000 /dev/zero >&2; sleep 60", limits(job.Limits{OutputKB: 4})), job.OutputLimitExceeded, "output_kb", strings.Repeat("\x00", 4096), ""},
 		"no such program":    {program("", command("nothing")), job.Failed, "", "", "glovebox: nothing: command not found\n"},
 		"closed":             {bash("exec 3>&2 2>&-; echo a >&3; echo b >&2; echo c"), job.Succeeded, "", "a\nc\n", ""},
@@ -98,7 +98,7 @@ func TestTruncateOutput(t *testing.T) {
 	}
 	t.Run("without end", func(t *testing.T) {
 		t.Parallel()
-		o, k := run(t, bash("yes", limits(job.Limits{OutputKB: 4, WallMS: 5000}), truncateOutput))
+		o, k := run(t, bash("yes", limits(job.Limits{OutputKB: 4, WallMS: 20_000}), truncateOutput))
 		if o.Status != job.TimedOut || !strings.HasPrefix(o.Limit, "wall_ms") && o.Limit != "cpu_ms" || !o.StdoutTruncated || k.stdout.Len() != 4096 {
 			t.Errorf("got %+v, %d bytes", o, k.stdout.Len())
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
-// helloLimits are generous: a host's compilers may have to read their libraries for the first time.
-var helloLimits = job.Limits{WallMS: 15_000, CPUMS: 30_000, MemoryMB: 512, CompileWallMS: 15_000}
+// helloLimits are generous: a host's compilers may have to read their libraries for the first time, and other hellos run beside.
+var helloLimits = job.Limits{WallMS: 60_000, CPUMS: 120_000, MemoryMB: 512, CompileWallMS: 60_000}
 
 // Runtimes returns those of the set that programs can be written in here: their commands are the host's, and run the runtime's own "hello" in
 // a sandbox. Each has the host's version.

@@ -40,7 +40,7 @@ func TestRealAgent(t *testing.T) {
 	if s.Begun() {
 		t.Error("its program is taken for begun")
 	}
-	if !s.AwaitEnd() {
+	if !s.endsWithin(time.Minute) {
 		t.Error("the agent stays though its worker has gone")
 	}
 	s.Close()

@@ -110,10 +110,12 @@ func (s *stream) stderrText() string {
 
 // AwaitEnd tells the agent that its worker goes, by closing its stdin, and reports whether its
 // stream ended then. It is for after Serve.
-func (s *Session) AwaitEnd() bool {
+func (s *Session) AwaitEnd() bool { return s.endsWithin(endTimeout) }
+
+func (s *Session) endsWithin(timeout time.Duration) bool {
 	<-s.gone // the reader has read the last frame
 	pipes := s.stream.pipes
-	if pipes.Stdin.Close() != nil || pipes.Stdout.SetReadDeadline(time.Now().Add(endTimeout)) != nil {
+	if pipes.Stdin.Close() != nil || pipes.Stdout.SetReadDeadline(time.Now().Add(timeout)) != nil {
 		return false
 	}
 	n, err := io.Copy(io.Discard, io.LimitReader(s.stream, maxAfterEnd))
