@@ -70,7 +70,7 @@ func TestBackupCommand(t *testing.T) {
 	for range 2 { // as many as run at once
 		accepted = append(accepted, g.submit(held("late")))
 	}
-	g.sandboxes(accepted)
+	g.allRun(1, accepted)
 	for range 6 {
 		accepted = append(accepted, g.submit(g.chart()))
 	}
@@ -125,7 +125,8 @@ func TestBackupCommand(t *testing.T) {
 	if got := g.download(ended, "numbers.txt"); got != numbers {
 		t.Errorf("its artifact: got %d bytes, want %d", len(got), len(numbers))
 	}
-	g.release(g.runningOf(accepted[:2]))
+	g.allRun(2, accepted[:2])
+	g.release(accepted[:2])
 	results := []job.Result{before}
 	for i, id := range accepted {
 		r := g.wait(id)
@@ -148,22 +149,6 @@ func TestBackupCommand(t *testing.T) {
 		}
 		told[m.Result.ID] = m.ID
 	}
-}
-
-// runningOf waits until the jobs' second attempts have a sandbox that runs.
-func (g *glovebox) runningOf(ids []string) []string {
-	g.tb.Helper()
-	var found []string
-	gbtest.Eventually(g.tb, "second attempts run", func() bool {
-		found = found[:0]
-		for _, c := range g.alive() {
-			if slices.Contains(ids, c.Labels["run.glovebox.job"]) && c.State == "running" {
-				found = append(found, c.ID)
-			}
-		}
-		return len(found) == len(ids)
-	})
-	return found
 }
 
 // refusesDamaged: a file that is cut off, and one with a byte that was changed, are refused.

@@ -81,7 +81,7 @@ var handedIn = []struct {
 	{`"language_id":"c","sourcecode":"int main(void) { return undefined; }"`, 11, ""},
 	{`"language_id":"python3","sourcecode":"print(6 * 7)"`, 15, "42\n"},
 	{`"language_id":"nodejs","sourcecode":"console.log(6 * 7)"`, 15, "42\n"},
-	{`"language_id":"python3","sourcecode":"print(42, flush=True)\nwhile True: pass","parameters":{"cputime":3}`, 13, "42\n"},
+	{`"language_id":"python3","sourcecode":"while True: pass","parameters":{"cputime":1}`, 13, ""},
 }
 
 // overtaking is how much later a run may come than one that it starts before, on the busiest machine.
@@ -96,9 +96,9 @@ func TestJobeClassroom(t *testing.T) {
 	t.Parallel()
 	runs := 200
 	if testing.Short() {
-		runs = pupils
+		runs = pupils / 2
 	}
-	if overloaded := classroom(t, runs, "GLOVEBOX_FACADE_WAIT_SECONDS=3600"); overloaded > 0 {
+	if overloaded := classroom(t, runs, waitsLong); overloaded > 0 {
 		t.Errorf("pupils were told of an overload %d times, want never", overloaded)
 	}
 }

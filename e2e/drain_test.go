@@ -1,12 +1,8 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,58 +15,30 @@ import (
 // it is the test that decides which jobs end within a grace.
 func held(says string) job.Spec {
 	return job.Spec{
-		Runtime: "bash", Source: fmt.Sprintf("until [ -e /tmp/released ]; do sleep 0.2; done; echo %s | tee out.txt", says),
+		Runtime: "bash", Source: fmt.Sprintf("read; echo %s | tee out.txt", says), Interactive: true,
 		Limits: job.Limits{WallMS: 300_000},
 	}
 }
 
-// sandboxes waits until each of the jobs has a container, and returns these.
-func (g *glovebox) sandboxes(ids []string) []string {
+// allRun waits until each of the jobs does, at this attempt.
+func (g *glovebox) allRun(attempt int, ids []string) {
 	g.tb.Helper()
-	var found []string
-	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
-		found = found[:0]
-		for _, id := range ids {
-			for _, c := range g.inPodman("&filters=" + escape(fmt.Sprintf(`{"label":["run.glovebox.job=%s"]}`, id))) {
-				found = append(found, c.ID)
-			}
-		}
-		if len(found) == len(ids) {
-			return found
-		}
-		if time.Now().After(deadline) {
-			g.tb.Fatalf("%d of %d jobs run after 2 minutes", len(found), len(ids))
-		}
+	for _, id := range ids {
+		gbtest.Eventually(g.tb, "job "+id+" runs", func() bool {
+			j, err := g.client.Get(g.tb.Context(), id)
+			return err == nil && j.Status == job.Running && j.Attempt == attempt
+		})
 	}
 }
 
-// release lets the held jobs in these containers end.
-func (g *glovebox) release(containers []string) {
+// release lets held jobs end.
+func (g *glovebox) release(ids []string) {
 	g.tb.Helper()
-	ctx, cancel := context.WithTimeout(g.tb.Context(), gbtest.Patience)
-	defer cancel()
-	var all sync.WaitGroup
-	for _, c := range containers {
-		all.Go(func() {
-			for { // the container may still be starting
-				cmd := exec.CommandContext(ctx, "podman", "exec", "--user", "0", c, "/bin/bash", "-c", ": >/tmp/released")
-				cmd.Env = append(os.Environ(), gbtest.PodmanEnv()...)
-				out, err := cmd.CombinedOutput()
-				if err == nil {
-					return
-				}
-				if strings.Contains(string(out), "no such container") {
-					return // it was released, and gone before the exec could say so
-				}
-				if ctx.Err() != nil {
-					g.tb.Errorf("release a job: %v: %s", err, out)
-					return
-				}
-				time.Sleep(100 * time.Millisecond)
-			}
-		})
+	for _, id := range ids {
+		if err := g.client.SendInput(g.tb.Context(), id, job.Input{Data: "\n"}); err != nil {
+			g.tb.Error(err)
+		}
 	}
-	all.Wait()
 }
 
 // TestTermWithEightJobs: a worker that runs eight jobs is told to end. Those that can
@@ -78,20 +46,20 @@ func (g *glovebox) release(containers []string) {
 func TestTermWithEightJobs(t *testing.T) {
 	t.Parallel()
 	g := start(t, options{noWorker: true})
-	first := g.startWorker("GLOVEBOX_CONCURRENCY=8", "GLOVEBOX_MEMORY_MB=8192", "GLOVEBOX_GRACE_SECONDS=60")
+	first := g.startWorker("GLOVEBOX_CONCURRENCY=8", "GLOVEBOX_MEMORY_MB=8192", "GLOVEBOX_GRACE_SECONDS=30")
 	var quick, slow []string
 	for i := range 4 {
 		quick = append(quick, g.submit(held(fmt.Sprintf("quick %d", i))))
 		slow = append(slow, g.submit(held(fmt.Sprintf("slow %d", i))))
 	}
-	quickly := g.sandboxes(quick)
-	g.sandboxes(slow)
+	g.allRun(1, quick)
+	g.allRun(1, slow)
 	first.Signal(syscall.SIGTERM)
-	g.release(quickly)
+	g.release(quick)
 	select {
 	case <-first.Done():
 	case <-time.After(patience):
-		t.Fatal("the worker did not end within 2 minutes of SIGTERM")
+		t.Fatal("the worker did not end after SIGTERM")
 	}
 	if !first.Printed("glovebox-worker drained") || first.Printed("failed on an internal error") {
 		t.Error("the worker did not drain")
@@ -103,7 +71,8 @@ func TestTermWithEightJobs(t *testing.T) {
 		t.Errorf("the worker left %q", c)
 	}
 	g.startWorker("GLOVEBOX_CONCURRENCY=8", "GLOVEBOX_MEMORY_MB=8192")
-	g.release(g.sandboxes(slow))
+	g.allRun(1, slow)
+	g.release(slow)
 	var results []job.Result
 	workers := map[string]string{}
 	for kind, ids := range map[string][]string{"quick": quick, "slow": slow} {

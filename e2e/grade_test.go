@@ -34,7 +34,7 @@ int main(void) { long n, sum = 0; while (scanf("%ld", &n) == 1) sum += n; printf
 			{Name: "secret/2", Group: "secret", Stdin: "7770001 1", Answer: "7770009", Points: &points, Hidden: true, Hint: "too small"},
 		},
 		Groups:   []job.Group{{Name: "sample", AcceptScore: new(float64)}, {Name: "secret", RequirePass: []string{"sample"}}},
-		Callback: &job.Callback{URL: g.hook.url},
+		Callback: &job.Callback{URL: g.hook.url}, Limits: job.Limits{WallMS: 60_000, CPUMS: 60_000, CompileWallMS: 60_000},
 	}
 	if _, err := g.client.Submit(t.Context(), job.Spec{Runtime: "c", Source: "x", Tests: []job.Test{{Name: "1", StdinUpload: strings.Repeat("0", 64)}}}); err == nil || !strings.Contains(err.Error(), "tests[0].stdin_upload") {
 		t.Errorf("an upload that is not there: got %v", err)

@@ -59,6 +59,8 @@ type options struct {
 	// hookFails is how many requests the receiver answers 503 first.
 	hookFails int
 	noWorker  bool
+	// redisHangs leaves api and worker the time-outs that they have in production.
+	redisHangs bool
 }
 
 func start(tb testing.TB, o options) *glovebox {
@@ -70,6 +72,7 @@ func start(tb testing.TB, o options) *glovebox {
 		tb: tb, redis: gbtest.Redis(tb), s3: gbtest.S3(tb), podman: gbtest.Podman(tb),
 		token: rand.Text(), instance: strings.ToLower(rand.Text()), dir: tb.TempDir(), began: time.Now(),
 	}
+	g.redis.Hangs = o.redisHangs
 	g.podman.RemoveAfter(tb, g.instance)
 	g.webhookKey = hookkeys.New()
 	keys, err := hookkeys.Parse(g.webhookKey)
@@ -189,7 +192,7 @@ func status(tb testing.TB, url string) int {
 func (g *glovebox) chart() job.Spec {
 	return job.Spec{
 		Runtime: "bash", Source: "echo hello; for i in 1 2 3; do head -c 100000 /dev/urandom > file$i.bin; done",
-		Callback: &job.Callback{URL: g.hook.url},
+		Callback: &job.Callback{URL: g.hook.url}, Limits: job.Limits{WallMS: 60_000, CPUMS: 60_000}, // how busy the machine is must not decide
 	}
 }
 
@@ -448,6 +451,17 @@ func (r *receiver) messages(tb testing.TB, n int, within time.Duration) []messag
 		case <-r.came:
 		case <-timeout:
 			tb.Fatalf("%d messages came within %s, want %d", len(got), within, n)
+		}
+	}
+}
+
+// of waits for the first message of a job's, and returns all that came.
+func (r *receiver) of(tb testing.TB, id string) (all []message) {
+	tb.Helper()
+	for n := 1; ; n++ {
+		all = slices.DeleteFunc(r.messages(tb, n, patience), func(m message) bool { return m.Result.ID != id })
+		if len(all) > 0 {
+			return all
 		}
 	}
 }

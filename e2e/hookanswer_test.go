@@ -64,7 +64,7 @@ func TestHookAnswersResult(t *testing.T) {
 		}
 		return answer{res.StatusCode, res.Header, string(text)}
 	}
-	template := map[string]any{"spec": map[string]any{"runtime": "python", "source": adder}}
+	template := map[string]any{"spec": map[string]any{"runtime": "python", "source": adder, "limits": map[string]any{"wall_ms": 60_000, "cpu_ms": 60_000}}}
 	if got := send(http.MethodPut, "/v1/templates/adder", g.token, "", template); got.status != http.StatusOK {
 		t.Fatalf("set template: got %d %s", got.status, got.body)
 	}

@@ -33,9 +33,10 @@ func TestImages(t *testing.T) {
 
 	seed := attest.NewSeed()
 	g := start(t, options{workerEnv: []string{"GLOVEBOX_IMAGES=" + linux + " " + missing + " " + tool, "GLOVEBOX_SIGNING_KEY=" + seed}})
-	if said := g.worker.Output(); !strings.Contains(said, "allowed but not offered") || !strings.Contains(said, missing) {
-		t.Error("the worker does not say which image is missing")
-	}
+	gbtest.Eventually(t, "the worker says which image is missing", func() bool {
+		said := g.worker.Output()
+		return strings.Contains(said, "allowed but not offered") && strings.Contains(said, missing)
+	})
 	images, err := g.client.Images(t.Context())
 	if want := []producer.Image{{Image: tool}, {Image: linux}}; err != nil || !slices.Equal(images, want) {
 		t.Errorf("offered: got %v, %v, want %v", images, err, want)

@@ -97,7 +97,7 @@ func TestInteractive(t *testing.T) {
 		t.Errorf("got %v, want a refusal", err)
 	}
 
-	stopped := g.talk(job.Spec{Runtime: "bash", Source: "trap 'echo bye; exit 3' INT; echo ready; while :; do sleep 0.1; done"})
+	stopped := g.talk(job.Spec{Runtime: "bash", Source: "trap 'echo bye; exit 3' INT; echo ready; while :; do sleep 0.1; done", Limits: job.Limits{WallMS: 300_000, CPUMS: 300_000}})
 	stopped.sees("ready\n")
 	stopped.sends(job.Input{Signal: "SIGINT"})
 	if r := g.wait(stopped.id); r.Status != job.Failed || r.Stdout != "ready\nbye\n" || *r.ExitCode != 3 {

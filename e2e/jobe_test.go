@@ -1,10 +1,12 @@
 package e2e
 
 import (
+	"context"
 	"crypto/md5" //nolint:gosec // it is how CodeRunner names files
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,6 +17,9 @@ import (
 )
 
 const jobePath = "/jobe/index.php/restapi"
+
+// waitsLong is the setting of an api that tells no program of an overload.
+const waitsLong = "GLOVEBOX_FACADE_WAIT_SECONDS=3600"
 
 // jobeAnswer is an answer to a run.
 type jobeAnswer struct {
@@ -47,16 +52,32 @@ func quote(s string) string {
 	return string(b)
 }
 
-// TestJobe: what programs come to, by Jobe's rules.
-func TestJobe(t *testing.T) {
-	t.Parallel()
-	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=jobe"}})
+// jobeProgram is a run, and what it comes to.
+type jobeProgram struct {
+	language, source, more  string
+	outcome                 int
+	stdout, stderr, cmpinfo string // what is in it; "" for nothing at all
+}
+
+// spec is its run_spec, without braces. A busy machine needs long where its program's limit is not what a case is about.
+func (p jobeProgram) spec() string {
+	spec := `"language_id":` + quote(p.language) + `,"sourcecode":` + quote(p.source)
+	if !strings.Contains(p.more, `"parameters":`) {
+		spec += `,"parameters":{"cputime":30}`
+	}
+	if p.more == "" {
+		return spec
+	}
+	if !strings.Contains(p.more, `"cputime"`) {
+		p.more = strings.Replace(p.more, `"parameters":{`, `"parameters":{"cputime":30,`, 1)
+	}
+	return spec + "," + p.more
+}
+
+// jobePrograms are what programs come to, by Jobe's rules.
+func jobePrograms() map[string]jobeProgram {
 	const printf = "#include <stdio.h>\nint main(int n, char **a) {"
-	for name, tt := range map[string]struct {
-		language, source, more  string
-		outcome                 int
-		stdout, stderr, cmpinfo string // what is in it; "" for nothing at all
-	}{
+	return map[string]jobeProgram{
 		"c":                    {"c", printf + ` char s[9]; scanf("%s", s); printf("%s %d", s, n); }`, `"input":"in\n"`, 15, "in 1", "", ""},
 		"a warning":            {"C", printf + " int unused; return 0; }", "", 11, "", "", "unused"},
 		"own arguments":        {"c", printf + ` for (int i = 1; i < n; i++) puts(a[i]); puts(X); int unused; }`, `"parameters":{"compileargs":["-D","X='\"y z\"'"],"linkargs":["-lm"],"runargs":["a b","'c d'"]}`, 15, "a\nb\nc d\ny z\n", "", ""},
@@ -86,26 +107,42 @@ func TestJobe(t *testing.T) {
 		"another's time":       {"python3", "import sys; print('TimeLimit Exceeded', file=sys.stderr)", "", 13, "", "TimeLimit Exceeded", ""},
 		"memory":               {"python3", "x = b'x' * (300 << 20)", `"parameters":{"memorylimit":200}`, 12, "", "MemoryError", ""},
 		"memory of C":          {"c", printf + ` void *malloc(unsigned long); puts(malloc(300 << 20) ? "there" : "none"); }`, `"parameters":{"memorylimit":200}`, 15, "none\n", "", ""},
-		"memory of many":       {"python3", "import os, time\nfor i in range(8):\n  if os.fork() == 0: x = b'x' * (200 << 20); time.sleep(50); os._exit(0)\ntime.sleep(50)", `"parameters":{"memorylimit":600,"cputime":30}`, 17, "", "", ""},
+		"memory of many":       {"python3", "import os, time\nfor i in range(3):\n  if os.fork() == 0: x = b'x' * (250 << 20); time.sleep(200); os._exit(0)\ntime.sleep(200)", `"parameters":{"memorylimit":600,"cputime":120}`, 17, "", "", ""},
 		"large file":           {"python3", "try:\n  open('f', 'wb').write(bytes(3 << 20)); print('fits')\nexcept OSError as e: print(e.errno)", `"parameters":{"disklimit":2}`, 15, "27\n", "", ""},
 		"a long stream":        {"python3", "print('x' * (1 << 20)); print('end')", `"parameters":{"streamsize":0.5}`, 15, strings.Repeat("x", 512<<10), "", ""},
 		"processes":            {"python3", "import os\nfor i in range(60):\n  try:\n    if os.fork() == 0: os.read(0, 1); os._exit(0)\n  except BlockingIOError: print('refused'); os._exit(0)\nprint('all')", `"parameters":{"numprocs":10},"input":""`, 15, "refused\n", "", ""},
+		"default CPU time":     {"python3", "while True: pass", `"parameters":{"cputime":0}`, 13, "", "", ""},
+		"default memory":       {"python3", "x = bytearray(1100 << 20)", "", 12, "", "MemoryError", ""},
+		"C's default memory":   {"c", printf + ` void *malloc(unsigned long); puts(malloc(500UL << 20) ? "there" : "none"); }`, "", 15, "none\n", "", ""},
+		"java's memory":        {"java", `public class Hi { public static void main(String[] args) { System.out.println("there"); } }`, `"parameters":{"cputime":20,"memorylimit":10,"numprocs":5}`, 15, "there\n", "", ""},
+		"java's main class":    {"java", `class A { public static void main(String[] a) { System.out.println("A"); } } class B { public static void main(String[] a) { System.out.println("B"); } }`, `"sourcefilename":"prog.java","parameters":{"cputime":20,"main_class":"B"}`, 15, "B\n", "", ""},
+		"its environment":      {"python3", "import os; print(os.environ['MPLCONFIGDIR'] != '', os.access(os.environ['HOME'], os.W_OK), sorted(os.listdir()))", "", 15, "True True ['prog.py']\n", "", ""},
+		"numbers as text":      {"python3", "print(1)", `"parameters":{"cputime":"20","memorylimit":"much","streamsize":"1","numprocs":"9"}`, 15, "1\n", "", ""},
 		"overload":             {"python3", "!** TESTING OVERLOAD EXCEPTION **! ", "", 11, "", "", "SyntaxError"},
 		"PHP's empty map":      {"python3", "print(1)", `"parameters":[],"file_list":[],"debug":false,"jobeserver":"x"`, 15, "1\n", "", ""},
 		"a loose quote":        {"python3", "print(1)", `"parameters":{"runargs":["'"]}`, 12, "", "unexpected EOF", ""},
-	} {
+	}
+}
+
+func jobeTold() []told {
+	return linesOf(jobePrograms(), func(name string, p jobeProgram) told {
+		answered := fmt.Sprint(`"outcome":`, p.outcome)
+		for _, stream := range [][2]string{{"stdout", p.stdout}, {"stderr", p.stderr}, {"cmpinfo", p.cmpinfo}} {
+			if stream[1] != "" {
+				answered += `,"` + stream[0] + `":` + quote(stream[1])
+			}
+		}
+		return told{name, p.spec(), answered}
+	})
+}
+
+// TestJobe: what programs come to, by Jobe's rules.
+func TestJobe(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=jobe", waitsLong}})
+	for name, tt := range jobePrograms() {
 		t.Run(name, func(t *testing.T) {
-			spec := `"language_id":` + quote(tt.language) + `,"sourcecode":` + quote(tt.source)
-			// A busy machine needs long where its program's limit is not what the case is about.
-			if !strings.Contains(tt.more, `"parameters":{`) && name != "PHP's empty map" {
-				spec += `,"parameters":{"cputime":30}`
-			} else if !strings.Contains(tt.more, `"cputime"`) {
-				tt.more = strings.Replace(tt.more, `"parameters":{`, `"parameters":{"cputime":30,`, 1)
-			}
-			if tt.more != "" {
-				spec += "," + tt.more
-			}
-			a := g.jobeRun(t, g.token, spec)
+			a := g.jobeRun(t, g.token, tt.spec())
 			if a.Outcome != tt.outcome {
 				t.Errorf("got outcome %d of %s, want %d", a.Outcome, *a.RunID, tt.outcome)
 			}
@@ -122,15 +159,40 @@ func TestJobe(t *testing.T) {
 			}
 		})
 	}
+	t.Run("canceled", func(t *testing.T) {
+		canceled := make(chan error, 1)
+		go func() { canceled <- g.cancelWhatRuns(t.Context()) }()
+		if a := g.jobeRun(t, g.token, `"language_id":"python3","sourcecode":"import time; time.sleep(250)","parameters":{"cputime":120}`); a.Outcome != 20 {
+			t.Errorf("got %+v, want an internal error", a)
+		}
+		if err := <-canceled; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
-// TestJobeRoutes: every route of Jobe's, and every error that needs no program.
-func TestJobeRoutes(t *testing.T) {
-	t.Parallel()
-	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=jobe"}})
-	const runs, typed = jobePath + "/runs", "application/json"
+// cancelWhatRuns cancels the next job that runs, as an operator may.
+func (g *glovebox) cancelWhatRuns(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		page, err := g.client.List(ctx, producer.ListOptions{Status: []job.Status{job.Running}})
+		if err != nil {
+			return err
+		}
+		if len(page.Jobs) > 0 {
+			_, err := g.client.Cancel(ctx, page.Jobs[0].ID)
+			return err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// jobeRequests are one to each route, and each error that needs no program.
+func jobeRequests() (list []exchange) {
+	const runs = jobePath + "/runs"
 	spec := func(more string) string {
-		return `{"run_spec":{"language_id":"python3","sourcecode":"print(1)"` + more + `}}`
+		return `{"run_spec":{"language_id":"python3","sourcecode":"print(1)","parameters":{"cputime":30}` + more + `}}`
 	}
 	for _, tt := range []struct {
 		method, path, body string
@@ -154,12 +216,12 @@ func TestJobeRoutes(t *testing.T) {
 		{"POST", runs, spec(`,"sourcefilename":"a/b"`), 400, `"The sourcefilename for the run_spec is illegal"`},
 		{"POST", runs, spec(`,"file_list":[["abc","x"]]`), 400, `"Invalid file specifier: [\"abc\",\"x\"]"`},
 		{"POST", runs, spec(`,"file_list":[["0123456789abcdef","x"]]`), 404, `"One or more of the specified files is missing/unavailable"`},
-		{"POST", runs, spec(`,"parameters":{"runargs":["` + strings.Repeat("x", 5000) + `"]}`), 400, `"commands.run: is too long`},
+		{"POST", runs, spec(`,"parameters":{"runargs":["{5000 bytes}"]}`), 400, `"commands.run: is too long`},
 		{"POST", runs, `{"run_spec":{"language_id":"c","sourcecode":"!** TESTING OVERLOAD EXCEPTION **!"}}`, 200, `{"run_id":"0","outcome":21,"cmpinfo":"","stdout":"","stderr":""}`},
 		{"POST", runs, `{"run_spec":{"language_id":"c","sourcecode":"!** TESTING OVERLOAD EXCEPTION **!","file_list":[["abcdefgh","x"]]}}`, 404, `"One or more`},
-		{"POST", runs, spec(`,"input":"` + strings.Repeat("x", 40<<20) + `"`), 413, `"the body is too large`},
-		{"POST", runs, spec(`,"input":"` + strings.Repeat("x", 2<<20) + `"`), 200, `"outcome":15`},
-		{"POST", runs, spec(`,"input":"` + strings.Repeat("x", 17<<20) + `"`), 400, `"source: is too large`},
+		{"POST", runs, spec(`,"input":"{100 MiB}"`), 413, `"the body is too large`},
+		{"POST", runs, spec(`,"input":"{2 MiB}"`), 200, `"outcome":15`},
+		{"POST", runs, spec(`,"input":"{17 MiB}"`), 400, `"source: is too large`},
 		{"POST", runs, spec(`,"parameters":{"disklimit":-1}`), 200, `"outcome":15`},
 		{"HEAD", jobePath + "/files/abcdefgh", "", 404, ""},
 		{"HEAD", jobePath + "/files/..%2f..%2fx", "", 404, ""},
@@ -172,14 +234,20 @@ func TestJobeRoutes(t *testing.T) {
 		{"PUT", jobePath + "/files/abc", `{"file_contents":"aGk="}`, 400, `"The file id is not`},
 		{"PUT", jobePath + "/files/abcd-efgh", `{"file_contents":"aGk="}`, 400, `"The file id is not`},
 	} {
-		said := g.ask(t, g.token, tt.method, tt.path, typed, tt.body)
-		if said.status != tt.status || !strings.Contains(said.body, tt.want) || tt.want == "" && said.body != "" || said.header.Get("Access-Control-Allow-Origin") != "*" {
-			t.Errorf("%s %s %.200s: got %d %.500s, want %d %s", tt.method, tt.path, tt.body, said.status, said.body, tt.status, tt.want)
-		}
+		list = append(list, exchange{method: tt.method, path: tt.path, mediaType: "application/json", body: tt.body, status: tt.status, answer: tt.want})
 	}
+	return list
+}
+
+// TestJobeRoutes: every route of Jobe's, and every error that needs no program.
+func TestJobeRoutes(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=jobe", waitsLong}})
+	const runs, typed = jobePath + "/runs", "application/json"
+	given{}.check(t, jobeRequests(), func(e exchange) asked { return g.ask(t, g.token, e.method, e.path, e.mediaType, e.body) })
 	for token, want := range map[string]string{"": `"Missing API key"`, "wrong": `"Unknown API key"`} {
 		for _, said := range []asked{
-			g.ask(t, token, "GET", jobePath+"/languages", "", ""), g.ask(t, token, "POST", runs, typed, spec("")), g.ask(t, token, "PUT", jobePath+"/files/abcdefgh", typed, "{}"),
+			g.ask(t, token, "GET", jobePath+"/languages", "", ""), g.ask(t, token, "POST", runs, typed, "{}"), g.ask(t, token, "PUT", jobePath+"/files/abcdefgh", typed, "{}"),
 		} {
 			if said.status != http.StatusForbidden || strings.TrimSpace(said.body) != want {
 				t.Errorf("%q: got %d %s, want 403 %s", token, said.status, said.body, want)
@@ -192,7 +260,7 @@ func TestJobeRoutes(t *testing.T) {
 func TestJobeFiles(t *testing.T) {
 	t.Parallel()
 	const admin = "operator-0123456789abcdef"
-	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=jobe", "GLOVEBOX_FACADE_TENANT=guests", "GLOVEBOX_ADMIN_TOKEN=" + admin}})
+	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=jobe", "GLOVEBOX_FACADE_TENANT=guests", waitsLong, "GLOVEBOX_ADMIN_TOKEN=" + admin}})
 	operator, err := producer.New(g.url, admin)
 	if err != nil {
 		t.Fatal(err)
@@ -218,7 +286,7 @@ func TestJobeFiles(t *testing.T) {
 		}
 	}
 	run := func(token string) asked {
-		return g.ask(t, token, http.MethodPost, jobePath+"/runs", "application/json", `{"run_spec":{"language_id":"python3","sourcecode":`+
+		return g.ask(t, token, http.MethodPost, jobePath+"/runs", "application/json", `{"run_spec":{"parameters":{"cputime":30},"language_id":"python3","sourcecode":`+
 			quote("import pathlib\nprint([(p.name, p.read_bytes()) for p in sorted(pathlib.Path('.').glob('*.t*'))])")+
 			`,"file_list":[["`+id("mine")+`","a.txt"],["`+id("")+`","b.txt",true],["`+id("bytes")+`","c.t"]]}}`)
 	}

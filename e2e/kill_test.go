@@ -22,41 +22,72 @@ var workerSteps = []string{
 // message id, nothing left over.
 func (g *glovebox) proveOnce(id string) job.Result {
 	g.tb.Helper()
-	r := g.wait(id)
-	if r.Status != job.Succeeded || r.Stdout != "hello\n" || len(r.Artifacts) != 3 {
-		g.tb.Errorf("got %s, stdout %q, %d artifacts; error %v", r.Status, r.Stdout, len(r.Artifacts), r.Error)
-	}
-	for _, m := range g.hook.messages(g.tb, 1, patience) {
-		if first := g.hook.messages(g.tb, 1, 0)[0]; m.ID != first.ID || m.Result.ID != id {
-			g.tb.Errorf("message %s of job %s, want only %s of %s", m.ID, m.Result.ID, first.ID, id)
+	return g.proveEach(id)[0]
+}
+
+// proveEach is proveOnce for all jobs that there were.
+func (g *glovebox) proveEach(ids ...string) (results []job.Result) {
+	g.tb.Helper()
+	for _, id := range ids {
+		r := g.wait(id)
+		if r.Status != job.Succeeded || r.Stdout != "hello\n" || len(r.Artifacts) != 3 {
+			g.tb.Errorf("got %s, stdout %q, %d artifacts; error %v", r.Status, r.Stdout, len(r.Artifacts), r.Error)
 		}
-		if m.Result.Attempt != r.Attempt || m.Result.Worker != r.Worker {
-			g.tb.Errorf("the webhook got the result of attempt %d by %s, the api says %d by %s", m.Result.Attempt, m.Result.Worker, r.Attempt, r.Worker)
+		results = append(results, r)
+	}
+	for _, r := range results {
+		messages := g.hook.of(g.tb, r.ID)
+		for _, m := range messages {
+			if m.ID != messages[0].ID {
+				g.tb.Errorf("job %s was told of under two ids: %s, %s", r.ID, messages[0].ID, m.ID)
+			}
+			if m.Result.Attempt != r.Attempt || m.Result.Worker != r.Worker {
+				g.tb.Errorf("the webhook got the result of attempt %d by %s, the api says %d by %s", m.Result.Attempt, m.Result.Worker, r.Attempt, r.Worker)
+			}
 		}
 	}
-	g.nothingLeft(r)
-	if again := g.wait(id); again.Attempt != r.Attempt || again.Worker != r.Worker || !again.Timing.FinishedAt.Equal(*r.Timing.FinishedAt) {
-		g.tb.Errorf("the result changed: attempt %d by %s, then %d by %s", r.Attempt, r.Worker, again.Attempt, again.Worker)
+	g.nothingLeft(results...)
+	for _, r := range results {
+		if again := g.wait(r.ID); again.Attempt != r.Attempt || again.Worker != r.Worker || !again.Timing.FinishedAt.Equal(*r.Timing.FinishedAt) {
+			g.tb.Errorf("the result changed: attempt %d by %s, then %d by %s", r.Attempt, r.Worker, again.Attempt, again.Worker)
+		}
 	}
-	return r
+	return results
+}
+
+// atEachStep starts a worker for each step, with one place, that is killed or pauses at it, and gives each a job to come to it with.
+func (g *glovebox) atEachStep(action string, steps []string, env ...string) (workers []*gbtest.Process, ids []string) {
+	g.tb.Helper()
+	for _, step := range steps {
+		workers = append(workers, g.startWorker(append([]string{"GLOVEBOX_CONCURRENCY=1", g.failpoint(action, step)}, env...)...))
+	}
+	for range steps {
+		ids = append(ids, g.submit(g.chart()))
+	}
+	for i, step := range steps {
+		if action == "kill" {
+			diesByItself(g.tb, workers[i])
+		} else {
+			g.reached(step)
+		}
+	}
+	return workers, ids
+}
+
+// goOnAll lets workers that paused at these steps go on.
+func (g *glovebox) goOnAll(steps []string) {
+	g.tb.Helper()
+	for _, step := range steps {
+		g.goOn(step)
+	}
 }
 
 func TestKillWorker(t *testing.T) {
 	t.Parallel()
-	for _, step := range workerSteps {
-		t.Run(step, func(t *testing.T) {
-			t.Parallel()
-			g := start(t, options{noWorker: true})
-			doomed := g.startWorker(g.failpoint("kill", step))
-			began := time.Now()
-			id := g.submit(g.chart())
-			diesByItself(t, doomed)
-			g.startWorker()
-			r := g.wait(id)
-			t.Logf("killed at %s: result of attempt %d after %.1f s", step, r.Attempt, time.Since(began).Seconds())
-			g.proveOnce(id)
-		})
-	}
+	g := start(t, options{noWorker: true})
+	_, ids := g.atEachStep("kill", workerSteps)
+	g.startWorker()
+	g.proveEach(ids...)
 }
 
 // TestKillWorkerThatReleases: the worker dies when the end of a job has released the next
@@ -134,39 +165,33 @@ func TestKillAPI(t *testing.T) {
 		}
 		g.proveOnce(id)
 	})
-	for _, step := range workerSteps {
-		t.Run(step, func(t *testing.T) {
-			t.Parallel()
-			g := start(t, options{noWorker: true})
-			g.startWorker(g.failpoint("pause", step))
-			id := g.submit(g.chart())
-			g.reached(step)
-			g.api.Kill()
-			g.goOn(step)
-			g.api.Restart()
-			if r := g.proveOnce(id); r.Attempt != 1 {
+	t.Run("at each step of a worker", func(t *testing.T) {
+		t.Parallel()
+		g := start(t, options{noWorker: true})
+		_, ids := g.atEachStep("pause", workerSteps)
+		g.api.Kill()
+		g.goOnAll(workerSteps)
+		g.api.Restart()
+		for _, r := range g.proveEach(ids...) {
+			if r.Attempt != 1 {
 				t.Errorf("got attempt %d: the code ran again though only the api died", r.Attempt)
 			}
-		})
-	}
+		}
+	})
 }
 
 func TestRestartRedis(t *testing.T) {
 	t.Parallel()
-	for _, step := range workerSteps {
-		t.Run(step, func(t *testing.T) {
-			t.Parallel()
-			g := start(t, options{noWorker: true})
-			g.startWorker(g.failpoint("pause", step))
-			id := g.submit(g.chart())
-			g.reached(step)
-			g.redis.Kill()
-			g.goOn(step)
-			time.Sleep(500 * time.Millisecond) // the worker meets a Redis that is away
-			g.redis.Restart()
-			g.proveOnce(id)
-		})
-	}
+	t.Run("at each step of a worker", func(t *testing.T) {
+		t.Parallel()
+		g := start(t, options{noWorker: true})
+		_, ids := g.atEachStep("pause", workerSteps)
+		g.redis.Kill()
+		g.goOnAll(workerSteps)
+		time.Sleep(500 * time.Millisecond) // the workers meet a Redis that is away
+		g.redis.Restart()
+		g.proveEach(ids...)
+	})
 	t.Run(failpoint.DeliverySent, func(t *testing.T) {
 		t.Parallel()
 		g := start(t, options{noWorker: true})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -101,7 +102,7 @@ func TestPistonConnect(t *testing.T) {
 	t.Parallel()
 	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=piston"}})
 	initial := func(language, source string) string {
-		return `{"type":"init","language":"` + language + `","version":"*","run_timeout":-1,"files":[{"content":` + quote(source) + `}]}`
+		return `{"type":"init","language":"` + language + `","version":"*","run_timeout":60000,"compile_timeout":60000,"files":[{"content":` + quote(source) + `}]}`
 	}
 	stdin := func(data string) string { return `{"type":"data","stream":"stdin","data":` + quote(data) + `}` }
 	type turn struct{ until, send string } // waits for the first, then sends the second
@@ -131,7 +132,7 @@ func TestPistonConnect(t *testing.T) {
 				"runtime bash\nstage run\nstdout \"out\\n\"\nstderr \"err\\n\"\nexit run,\"code\":3,\"signal\":null}\nStatusCode(4999)\n",
 			},
 			"its time is up": {
-				[]turn{{"", strings.Replace(initial("python", "input()"), `-1`, `1000`, 1)}},
+				[]turn{{"", strings.Replace(initial("python", "input()"), `"run_timeout":60000`, `"run_timeout":1000`, 1)}},
 				"runtime python\nstage run\nexit run,\"code\":null,\"signal\":\"SIGKILL\"}\nStatusCode(4999)\n",
 			},
 			"the same word": {
@@ -172,20 +173,25 @@ func TestPistonConnect(t *testing.T) {
 	})
 	t.Run("a client that leaves", func(t *testing.T) { //nolint:paralleltest // behind those whose programs run
 		s := g.pistonConnect(t)
-		s.sends(strings.Replace(initial("bash", "echo up; sleep 299"), `-1`, `300000`, 1))
+		s.sends(strings.Replace(initial("bash", "echo up; sleep 299"), `"run_timeout":60000`, `"run_timeout":300000`, 1))
 		s.hears("up\n")
-		page, err := g.client.List(t.Context(), producer.ListOptions{Status: []job.Status{job.Running}})
-		if err != nil || len(page.Jobs) != 1 {
-			t.Fatalf("got %+v, %v, want one job that runs", page, err)
-		}
+		var alone string
+		gbtest.Eventually(t, "it alone runs", func() bool {
+			page, err := g.client.List(t.Context(), producer.ListOptions{Status: []job.Status{job.Running}})
+			if err != nil || len(page.Jobs) != 1 {
+				return false
+			}
+			alone = page.Jobs[0].ID
+			return true
+		})
 		_ = s.CloseNow()
-		if r := g.wait(page.Jobs[0].ID); r.Status != job.Canceled {
+		if r := g.wait(alone); r.Status != job.Canceled {
 			t.Errorf("got %+v, want it canceled", r)
 		}
 	})
 	t.Run("a worker that is lost", func(t *testing.T) { //nolint:paralleltest // it is the only one
 		s := g.pistonConnect(t)
-		s.sends(strings.Replace(initial("python", echoing), `-1`, `300000`, 1))
+		s.sends(strings.Replace(initial("python", echoing), `"run_timeout":60000`, `"run_timeout":300000`, 1))
 		s.hears("ready\n")
 		s.sends(stdin("one\n"))
 		s.hears("<one>\n")

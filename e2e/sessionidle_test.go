@@ -23,7 +23,7 @@ import (
 // TestIdleSessions: sessions that execute nothing take no CPU time, and no more memory than is reserved for them. How quick jobs are
 // beside them is only logged.
 //
-// GLOVEBOX_IDLE_SESSIONS is how many there are (3), GLOVEBOX_IDLE_SECONDS for how long they are watched (5).
+// GLOVEBOX_IDLE_SESSIONS is how many there are (3, or 1 in short), GLOVEBOX_IDLE_SECONDS for how long they are watched (5).
 func TestIdleSessions(t *testing.T) {
 	t.Parallel()
 	g, n, window, memory := forIdleSessions(t)
@@ -69,7 +69,11 @@ func (g *glovebox) idleTime(n int, window, alone time.Duration) (used time.Durat
 func forIdleSessions(t *testing.T) (g *glovebox, n int, window time.Duration, memory string) {
 	t.Helper()
 	const admin = "operator-0123456789abcdef"
-	n = number(t, "GLOVEBOX_IDLE_SESSIONS", 3)
+	few := 3
+	if testing.Short() {
+		few = 1
+	}
+	n = number(t, "GLOVEBOX_IDLE_SESSIONS", few)
 	window = time.Duration(number(t, "GLOVEBOX_IDLE_SECONDS", 5)) * time.Second
 	g = start(t, options{apiEnv: []string{"GLOVEBOX_ADMIN_TOKEN=" + admin}, noWorker: true})
 	operator, err := producer.New(g.url, admin)
@@ -83,9 +87,12 @@ func forIdleSessions(t *testing.T) (g *glovebox, n int, window time.Duration, me
 	return g, n, window, "GLOVEBOX_MEMORY_MB=" + strconv.Itoa(2048+n*2048)
 }
 
-// hellos is how long the middle one of some small jobs takes.
+// hellos is how long the middle one of some small jobs takes. In short nobody wants to know.
 func (g *glovebox) hellos() time.Duration {
 	g.tb.Helper()
+	if testing.Short() {
+		return 0
+	}
 	var took times
 	for range 9 {
 		began := time.Now()

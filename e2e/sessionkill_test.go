@@ -20,17 +20,22 @@ func TestKillAtExecution(t *testing.T) {
 	for _, step := range workerSteps {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
-			for _, victim := range []string{"redis", "podman"} {
-				t.Run(victim, func(t *testing.T) {
+			for name, victims := range map[string][]string{"redis": {"redis"}, "podman": {"podman"}, "redis and podman": {"redis", "podman"}} {
+				if testing.Short() && len(victims) == 1 {
+					continue
+				}
+				t.Run(name, func(t *testing.T) {
 					t.Parallel()
 					g := start(t, options{noWorker: true})
 					g.startWorker(g.failpoint("pause", step))
 					x := g.startSession()
 					id := g.executeFor(x.ID, counts)
 					g.reached(step)
-					p := map[string]killer{"redis": g.redis, "podman": g.podman}[victim]
-					p.Kill()
-					p.Restart()
+					for _, victim := range victims {
+						p := map[string]killer{"redis": g.redis, "podman": g.podman}[victim]
+						p.Kill()
+						p.Restart()
+					}
 					g.goOn(step)
 					if r := g.wait(id); r.Status != job.Succeeded || r.Stdout != "1\n" || len(r.Artifacts) != 1 || r.Session.State != job.StateKept {
 						t.Errorf("got %+v", r)
@@ -42,6 +47,9 @@ func TestKillAtExecution(t *testing.T) {
 				})
 			}
 			t.Run("worker", func(t *testing.T) {
+				if testing.Short() && step != failpoint.Running && step != failpoint.RecordEnded {
+					t.Skip("make test-long runs this: in short, at the steps that come to something else")
+				}
 				t.Parallel()
 				g := start(t, options{noWorker: true})
 				doomed := g.startWorker(g.failpoint("kill", step))

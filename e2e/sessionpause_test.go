@@ -16,7 +16,7 @@ import (
 // TestPausedSessions: sessions that are paused take no memory and no CPU time, and go on; a worker that dies leaves nothing of them. It says what they take beside
 // the same sessions in memory.
 //
-// GLOVEBOX_IDLE_SESSIONS is how many there are (3), GLOVEBOX_IDLE_SECONDS for how long they are watched (5).
+// GLOVEBOX_IDLE_SESSIONS is how many there are (3, or 1 in short), GLOVEBOX_IDLE_SECONDS for how long they are watched (5).
 func TestPausedSessions(t *testing.T) {
 	t.Parallel()
 	g, n, window, memory := forIdleSessions(t)

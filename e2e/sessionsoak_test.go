@@ -18,7 +18,7 @@ func TestSessionSoak(t *testing.T) {
 	t.Parallel()
 	const atOnce = 4
 	n := number(t, "GLOVEBOX_SOAK_SESSIONS", 2*atOnce)
-	g := start(t, options{workerEnv: []string{"GLOVEBOX_CONCURRENCY=4", "GLOVEBOX_WARM=1"}})
+	g := start(t, options{workerEnv: []string{"GLOVEBOX_CONCURRENCY=4", "GLOVEBOX_WARM=1", "GLOVEBOX_PRELOAD=0"}})
 	g.mostWarm = kinds(t)
 	var figures []soakFigures
 	step := max(n/10, atOnce)
@@ -58,7 +58,9 @@ func TestSessionSoak(t *testing.T) {
 	if c := g.ours(); len(c) > 0 {
 		t.Errorf("a worker that ended has left %v", c)
 	}
-	flat(t, figures[0], figures[len(figures)-1])
+	if len(figures) > 2 { // two tell nothing
+		flat(t, figures[0], figures[len(figures)-1])
+	}
 }
 
 // oneSession is a session's life.

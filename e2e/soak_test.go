@@ -28,7 +28,7 @@ func TestSoak(t *testing.T) {
 	t.Parallel()
 	const atOnce = 4
 	jobs := number(t, "GLOVEBOX_SOAK_JOBS", len(hostiles))
-	g := start(t, options{workerEnv: []string{"GLOVEBOX_CONCURRENCY=" + strconv.Itoa(atOnce), "GLOVEBOX_WARM=1"}})
+	g := start(t, options{workerEnv: []string{"GLOVEBOX_CONCURRENCY=" + strconv.Itoa(atOnce), "GLOVEBOX_WARM=1", "GLOVEBOX_PRELOAD=0"}})
 	g.mostWarm = kinds(t)
 	began := time.Now()
 	turns := make(chan int)
@@ -70,7 +70,9 @@ func TestSoak(t *testing.T) {
 	}) {
 		t.Errorf("uploads were not finished: %v", uploads)
 	}
-	flat(t, figures[0], figures[len(figures)-1])
+	if len(figures) > 2 { // two tell nothing
+		flat(t, figures[0], figures[len(figures)-1])
+	}
 }
 
 // flat fails the test where what must not grow has grown.

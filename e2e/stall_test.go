@@ -6,52 +6,56 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/failpoint"
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // TestStalledWorker: a worker that stands still for longer than it may is taken for
 // dead, and comes back to find its job done by another.
 func TestStalledWorker(t *testing.T) {
 	t.Parallel()
-	for _, step := range []string{failpoint.BeforeStart, failpoint.Running, failpoint.Uploading, failpoint.ResultWritten} {
-		t.Run(step, func(t *testing.T) {
-			t.Parallel()
-			g := start(t, options{noWorker: true})
-			stalled := g.startWorker(g.failpoint("pause", step))
-			id := g.submit(g.chart())
-			g.reached(step)
-			stalled.Signal(syscall.SIGSTOP)
-			g.goOn(step)
-			g.startWorker()
-			r := g.wait(id)
-			stalled.Signal(syscall.SIGCONT)
-			time.Sleep(3 * time.Second) // it goes on with what it was at
-			if again := g.proveOnce(id); again.Worker != r.Worker {
-				t.Errorf("the result was of %s, and is of %s now", r.Worker, again.Worker)
-			}
-			stalled.Stop()
-		})
+	steps := []string{failpoint.BeforeStart, failpoint.Running, failpoint.Uploading, failpoint.ResultWritten}
+	g := start(t, options{noWorker: true})
+	workers, ids := g.atEachStep("pause", steps)
+	for _, w := range workers {
+		w.Signal(syscall.SIGSTOP)
+	}
+	g.goOnAll(steps)
+	g.startWorker()
+	var by []string
+	for _, id := range ids {
+		by = append(by, g.wait(id).Worker)
+	}
+	for _, w := range workers {
+		w.Signal(syscall.SIGCONT)
+	}
+	time.Sleep(3 * time.Second) // they go on with what they were at
+	for i, r := range g.proveEach(ids...) {
+		if r.Worker != by[i] {
+			t.Errorf("the result was of %s, and is of %s now", by[i], r.Worker)
+		}
+	}
+	for _, w := range workers {
+		w.Stop()
 	}
 }
 
 // TestRedisHangs: Redis stands still at a step of a job, and answers nobody.
 func TestRedisHangs(t *testing.T) {
 	t.Parallel()
-	for _, step := range workerSteps {
-		t.Run(step, func(t *testing.T) {
-			t.Parallel()
-			g := start(t, options{noWorker: true})
-			g.startWorker(g.failpoint("pause", step))
-			id := g.submit(g.chart())
-			g.reached(step)
-			g.redis.Signal(syscall.SIGSTOP)
-			t.Cleanup(func() { g.redis.Signal(syscall.SIGCONT) })
-			g.goOn(step)
-			time.Sleep(5 * time.Second)
-			g.redis.Signal(syscall.SIGCONT)
-			if r := g.proveOnce(id); r.Attempt != 1 && step != failpoint.BeforeStart {
-				t.Errorf("got attempt %d: a Redis that hung for 5 s cost the job its worker", r.Attempt)
-			}
-		})
+	g := start(t, options{noWorker: true, redisHangs: true})
+	_, ids := g.atEachStep("pause", workerSteps)
+	g.redis.Signal(syscall.SIGSTOP)
+	t.Cleanup(func() { g.redis.Signal(syscall.SIGCONT) })
+	g.goOnAll(workerSteps)
+	time.Sleep(5 * time.Second)
+	g.redis.Signal(syscall.SIGCONT)
+	again := 0
+	for _, r := range g.proveEach(ids...) {
+		again += r.Attempt - 1
+	}
+	if again > 1 { // one had not begun, and may have been told to with an answer that was lost
+		t.Errorf("%d attempts were spent: a Redis that hung for 5 s cost jobs their workers", again)
 	}
 }
 
@@ -68,7 +72,10 @@ func TestStoreHangs(t *testing.T) {
 	doomed.Kill()
 	g.goOn(failpoint.Uploading)
 	g.startWorker()
-	time.Sleep(40 * time.Second)
+	gbtest.Eventually(t, "the job is taken back", func() bool {
+		j, err := g.client.Get(t.Context(), id)
+		return err == nil && (j.Status == job.Queued || j.Attempt == 2)
+	})
 	g.s3.Signal(syscall.SIGCONT)
 	if r := g.wait(id); r.Attempt != 2 {
 		t.Errorf("got attempt %d, want the second", r.Attempt)
@@ -79,25 +86,25 @@ func TestStoreHangs(t *testing.T) {
 // TestTermWorker: SIGTERM at each step of a job. Nothing is lost, and no attempt spent.
 func TestTermWorker(t *testing.T) {
 	t.Parallel()
-	for _, step := range workerSteps {
-		t.Run(step, func(t *testing.T) {
-			t.Parallel()
-			g := start(t, options{noWorker: true})
-			first := g.startWorker(g.failpoint("pause", step), "GLOVEBOX_GRACE_SECONDS=1")
-			id := g.submit(g.chart())
-			g.reached(step)
-			first.Signal(syscall.SIGTERM)
-			time.Sleep(1500 * time.Millisecond) // the grace is over
-			g.goOn(step)
-			select {
-			case <-first.Done():
-			case <-time.After(25 * time.Second): // its patience with the store is 30 s
-				t.Fatal("the worker did not end within 25 s of its grace")
-			}
-			g.startWorker()
-			if r := g.proveOnce(id); r.Attempt != 1 {
-				t.Errorf("got attempt %d: the drain spent one", r.Attempt)
-			}
-		})
+	g := start(t, options{noWorker: true})
+	workers, ids := g.atEachStep("pause", workerSteps, "GLOVEBOX_GRACE_SECONDS=1")
+	for _, w := range workers {
+		w.Signal(syscall.SIGTERM)
+	}
+	time.Sleep(1500 * time.Millisecond) // the grace is over
+	g.goOnAll(workerSteps)
+	late := time.After(25 * time.Second) // a worker's patience with the store is 30 s
+	for _, w := range workers {
+		select {
+		case <-w.Done():
+		case <-late:
+			t.Fatal("the workers did not end within 25 s of their grace")
+		}
+	}
+	g.startWorker()
+	for _, r := range g.proveEach(ids...) {
+		if r.Attempt != 1 {
+			t.Errorf("got attempt %d: the drain spent one", r.Attempt)
+		}
 	}
 }

@@ -29,6 +29,9 @@ func TestStoreFails(t *testing.T) {
 		{"is slow", func(p *artifactstest.Proxy) { p.SetRate(2 << 20) }, "", func(*artifactstest.Proxy) {}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if testing.Short() && (c.name == "refuses connections" || c.name == "is slow") {
+				t.Skip("make test-long runs this: in short, worker's TestStoreIsAway and TestSlowStoreAndCancel have such stores")
+			}
 			t.Parallel()
 			var proxy *artifactstest.Proxy
 			g := start(t, options{s3Endpoint: func(endpoint string) string {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -47,8 +48,16 @@ func (g *glovebox) watch(id string) *seen {
 	return s
 }
 
-// soon is when a job may run that is to be seen waiting first.
-func soon() time.Time { return time.Now().Add(time.Second) }
+// watchFromTheBegin submits a job and watches it from when it waits.
+func (g *glovebox) watchFromTheBegin(spec job.Spec) (id string, s *seen) {
+	g.tb.Helper()
+	g.worker.Stop()
+	id = g.submit(spec)
+	s = g.watch(id)
+	s.until(g.tb, func() bool { return len(s.all) > 0 })
+	g.worker.Restart()
+	return id, s
+}
 
 // until takes events until enough says so, or the last one.
 func (s *seen) until(tb testing.TB, enough func() bool) {
@@ -97,8 +106,7 @@ func TestWatch(t *testing.T) {
 	t.Parallel()
 	g := start(t, options{})
 	const source = `printf 'caf\303'; sleep 0.3; printf '\251\n'; printf 'bytes \377\n' >&2; echo data > made.txt; sleep 300`
-	id := g.submit(job.Spec{Runtime: "bash", Source: source, Limits: job.Limits{WallMS: 300_000}, RunAt: soon()})
-	first := g.watch(id)
+	id, first := g.watchFromTheBegin(job.Spec{Runtime: "bash", Source: source, Limits: job.Limits{WallMS: 300_000}})
 	whole := func(s *seen) func() bool {
 		return func() bool { return s.stdout.String() == "café\n" && s.stderr.String() == "bytes \xff\n" }
 	}
@@ -139,15 +147,14 @@ func TestWatch(t *testing.T) {
 func TestWatchWhileThingsDie(t *testing.T) {
 	t.Parallel()
 	g := start(t, options{})
-	id := g.submit(job.Spec{
-		Runtime: "bash", Source: "for i in $(seq 1 200); do echo line $i; sleep 0.05; done", Limits: job.Limits{WallMS: 120_000},
-		RunAt: soon(),
+	id, s := g.watchFromTheBegin(job.Spec{
+		Runtime: "bash", Source: "for i in {1..100}; do echo line $i; sleep 0.05; done; read; for i in {101..150}; do echo line $i; done", Limits: job.Limits{WallMS: 300_000},
+		Interactive: true,
 	})
 	var all string
-	for i := range 200 {
+	for i := range 150 {
 		all += fmt.Sprintf("line %d\n", i+1)
 	}
-	s := g.watch(id)
 	lines := func(n int) func() bool { return func() bool { return strings.Count(s.stdout.String(), "\n") >= n } }
 	s.until(t, lines(20))
 	g.api.Kill()
@@ -158,12 +165,15 @@ func TestWatchWhileThingsDie(t *testing.T) {
 	}
 	g.worker.Kill()
 	g.worker.Restart()
+	again := func() bool { return strings.Count(strings.Join(s.all, " "), "running") == 2 }
+	s.until(t, func() bool { return again() && lines(100)() })
+	if err := g.client.SendInput(t.Context(), id, job.Input{Data: "\n"}); err != nil {
+		t.Fatal(err)
+	}
 	s.until(t, func() bool { return false })
 	s.expect(t, "queued", "running", "queued", "running", "succeeded", "result")
 	if got := s.stdout.String(); got != all || got != s.result.Stdout {
 		t.Errorf("got %d bytes, want %d, and those of the result", len(got), len(all))
 	}
-	if s := status(t, g.url+"/readyz"); s != http.StatusOK {
-		t.Errorf("readyz: %d", s)
-	}
+	gbtest.Eventually(t, "the api is ready", func() bool { return status(t, g.url+"/readyz") == http.StatusOK })
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/api"
@@ -231,6 +232,15 @@ func (s suite) largeSpec(t *testing.T) {
 }
 
 func (s suite) wait(t *testing.T) {
+	const most = 10 * time.Second // unwoken, they look after 15 s
+	if took := gbtest.Best(3, most, func() time.Duration { return s.waitMany(t) }); took > most {
+		t.Errorf("waits were woken after %s, want at once", took)
+	}
+}
+
+// waitMany returns how long after a job's end those who wait for it have its result.
+func (s suite) waitMany(t *testing.T) time.Duration {
+	t.Helper()
 	j := s.submit(t)
 	const n = 5
 	ended := make(chan error, n)
@@ -253,14 +263,13 @@ func (s suite) wait(t *testing.T) {
 	start := time.Now()
 	s.w.End(t, running, nil, nil)
 	all.Wait()
-	if took := time.Since(start); took > 10*time.Second { // unwoken, they look after 15 s
-		t.Errorf("waits were woken after %s, want at once", took)
-	}
+	took := time.Since(start)
 	for range n {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	}
+	return took
 }
 
 func (s suite) waitContext(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -54,8 +55,8 @@ func (w *watching) next() (producer.Event, bool) {
 	select {
 	case e, ok := <-w.events:
 		return e, ok
-	case <-time.After(30 * time.Second):
-		w.t.Fatal("no event within 30 s")
+	case <-time.After(gbtest.Patience):
+		w.t.Fatalf("no event within %s", gbtest.Patience)
 	}
 	panic("not reached")
 }
@@ -308,7 +309,7 @@ func (s suite) watchOverRestart(t *testing.T) {
 	w.expect(`stdout 0 "a"`)
 	s.w.Redis.Kill()
 	s.w.Redis.Restart()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(gbtest.Patience); ; time.Sleep(10 * time.Millisecond) {
 		err := s.w.Worker.Publish(t.Context(), running, 3, []record.Event{stdout(1, "b"), {Type: record.EventEnd}})
 		if err == nil {
 			break

@@ -141,7 +141,7 @@ func TestEndsForWrongSettings(t *testing.T) {
 	}{
 		"no password":        {map[string]string{"GLOVEBOX_REDIS_URL": "redis://" + h.redis.Addr + "/0"}, "NOAUTH"},
 		"a wrong password":   {map[string]string{"GLOVEBOX_REDIS_URL": "redis://:wrong@" + h.redis.Addr + "/0"}, "WRONGPASS"},
-		"no such database":   {map[string]string{"GLOVEBOX_REDIS_URL": strings.TrimSuffix(h.redis.URL(), "0") + "99"}, "out of range"},
+		"no such database":   {map[string]string{"GLOVEBOX_REDIS_URL": strings.Replace(h.redis.URL(), "/0?", "/99?", 1)}, "out of range"},
 		"no URL":             {map[string]string{"GLOVEBOX_REDIS_URL": "localhost:6379"}, "parse the Redis URL"},
 		"no such bucket":     {map[string]string{"GLOVEBOX_S3_BUCKET": "another"}, "StatusCode: 404"},
 		"a wrong secret key": {map[string]string{"GLOVEBOX_S3_SECRET_KEY": "wrong"}, "StatusCode: 403"},

@@ -75,10 +75,17 @@ func Podman(tb testing.TB) *PodmanService {
 func (p *PodmanService) RemoveAfter(tb testing.TB, instance string) {
 	tb.Helper()
 	tb.Cleanup(func() {
-		cmd := exec.CommandContext(context.Background(), "podman", "rm", "--force", "--time", "0", "--filter", "label=run.glovebox.instance="+instance)
-		cmd.Env = append(os.Environ(), PodmanEnv()...)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			tb.Errorf("remove the test's containers: %v\n%s", err, out)
+		for deadline := time.Now().Add(Patience); ; time.Sleep(100 * time.Millisecond) {
+			cmd := exec.CommandContext(context.Background(), "podman", "rm", "--force", "--time", "0", "--filter", "label=run.glovebox.instance="+instance)
+			cmd.Env = append(os.Environ(), PodmanEnv()...)
+			out, err := cmd.CombinedOutput()
+			if err == nil {
+				return
+			}
+			if time.Now().After(deadline) { // until then a container may be ending, or be removed by another
+				tb.Errorf("remove the test's containers: %v\n%s", err, out)
+				return
+			}
 		}
 	})
 }

@@ -26,8 +26,9 @@ func TestRunAt(t *testing.T) {
 	if _, err := s.CreateTenant(t.Context(), "default", job.Terms{}); err != nil {
 		t.Fatal(err)
 	}
-	later := s.mustCreateSpec(t, job.Spec{RunAt: time.Now().Add(time.Hour), Priority: job.High})
-	dropped := s.mustCreateSpec(t, job.Spec{RunAt: time.Now().Add(time.Hour)})
+	hour := time.Now().Add(time.Hour)
+	later := s.mustCreateSpec(t, job.Spec{RunAt: hour, Priority: job.High})
+	dropped := s.mustCreateSpec(t, job.Spec{RunAt: hour})
 	past := s.mustCreateSpec(t, job.Spec{RunAt: time.Now().Add(-time.Hour)})
 	w.passDue(t.Context())
 	if got := s.opened(t, "default"); !slices.Equal(got, []string{past}) {
@@ -39,12 +40,12 @@ func TestRunAt(t *testing.T) {
 	if _, err := s.Cancel(t.Context(), dropped, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
-	w.forward(time.Hour - 10*time.Second)
+	w.forwardTo(hour.Add(-10 * time.Second))
 	w.passDue(t.Context())
 	if n := s.rdb.ZCard(t.Context(), laterKey("default")).Val(); n != 1 || len(tasks(t, s, "high")) != 0 {
 		t.Errorf("%d are for later, tasks are %v; want one and none", n, tasks(t, s, "high"))
 	}
-	w.forward(time.Hour + time.Second)
+	w.forwardTo(hour.Add(time.Second))
 	w.passDue(t.Context())
 	if got := tasks(t, s, "high"); !slices.Equal(got, []string{later + ".1"}) {
 		t.Errorf("got tasks %v, want %s.1", got, later)

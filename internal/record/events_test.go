@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -205,7 +206,7 @@ func TestFollow(t *testing.T) {
 	channel := "gb:events:" + id
 	subscribers := func(want int64) {
 		t.Helper()
-		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(gbtest.Patience); ; time.Sleep(time.Millisecond) {
 			n, err := s.Redis().PubSubNumSub(t.Context(), channel).Result()
 			if err == nil && n[channel] == want {
 				return
@@ -225,7 +226,7 @@ func TestFollow(t *testing.T) {
 		for seen < n {
 			select {
 			case <-woken:
-			case <-time.After(30 * time.Second):
+			case <-time.After(gbtest.Patience):
 				t.Fatalf("not woken for event %d", n)
 			}
 			_, events := stream(t, s, id, "")
@@ -240,7 +241,7 @@ func TestFollow(t *testing.T) {
 	until(2)
 	server.Kill()
 	server.Restart()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(gbtest.Patience); ; time.Sleep(10 * time.Millisecond) {
 		if err := s.Publish(t.Context(), j, 3, []record.Event{stdout(2, "3")}); err == nil {
 			break
 		} else if time.Now().After(deadline) {

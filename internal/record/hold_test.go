@@ -89,10 +89,10 @@ func TestHoldRenewed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Records.rdb.PExpire(t.Context(), backupKey, 20*time.Second).Err(); err != nil {
+	if err := w.Records.rdb.PExpire(t.Context(), backupKey, 50*time.Second).Err(); err != nil {
 		t.Fatal(err)
 	}
-	gbtest.Eventually(t, "the hold is renewed", func() bool { return w.Records.rdb.PTTL(t.Context(), backupKey).Val() > 20*time.Second })
+	gbtest.Eventually(t, "the hold is renewed", func() bool { return w.Records.rdb.PTTL(t.Context(), backupKey).Val() > 50*time.Second })
 	if err := w.Records.rdb.Del(t.Context(), backupKey).Err(); err != nil {
 		t.Fatal(err)
 	}

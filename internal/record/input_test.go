@@ -52,9 +52,9 @@ func TestInput(t *testing.T) {
 
 	heard := s.ListenTurns(t.Context(), "w1")
 	defer heard.Close()
+	heard.Subscribed(t, s.Redis(), "gb:turn:w1")
 	woken, forget := heard.Wait(id)
 	defer forget()
-	<-woken // the subscription is there
 	start(t, s, id, 1, "w1")
 	sent(t, s, id)
 	send(id, one, nil)

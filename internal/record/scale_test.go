@@ -50,9 +50,6 @@ func newPaper(t *testing.T) *paper {
 	t.Helper()
 	w, _ := sweeping(t)
 	s, ctx, past := w.Records, t.Context(), float64(ms(time.Now().Add(-time.Minute)))
-	if err := s.rdb.ConfigSet(ctx, "appendfsync", "no").Err(); err != nil { // it is not the disk that is looked at
-		t.Fatal(err)
-	}
 	p := &paper{Sweeper: w}
 	pipe := s.rdb.Pipeline()
 	flush := func() {

@@ -41,8 +41,6 @@ func TestChangeSession(t *testing.T) {
 	}
 	listener := r.worker.ListenTurns(ctx, "w1")
 	defer listener.Close()
-	woken, stop := listener.Wait(x.ID)
-	defer stop()
 	r.worker.mustClaim(t, x.ID)
 	if got, err := r.worker.SessionTime(ctx, x.ID, "w1", "", 0); err != nil || got != (SessionTime{Expires: queued.Expires, Idle: job.DefaultIdleSeconds * time.Second}) {
 		t.Errorf("its worker reads %+v, %v", got, err)
@@ -50,11 +48,9 @@ func TestChangeSession(t *testing.T) {
 	if _, err := r.worker.SessionTime(ctx, x.ID, "w2", "", time.Hour); !errors.Is(err, job.ErrSessionEnded) {
 		t.Errorf("another worker: got %v, want ErrSessionEnded", err)
 	}
-	select { // at once, as it subscribes
-	case <-woken:
-	case <-time.After(gbtest.Patience):
-		t.Fatal("the worker does not listen")
-	}
+	listener.Subscribed(t, r.api.rdb, turnChannel+"w1")
+	woken, stop := listener.Wait(x.ID)
+	defer stop()
 	idle := r.api.change(t, x.ID, job.SessionChange{IdleSeconds: new(int64(4600))})
 	if !idle.Expires.Equal(queued.Expires) || idle.Settings.IdleSeconds != 4600 {
 		t.Errorf("got %+v, want an idle time of 4600 s, and the rest as it was", idle)

@@ -501,7 +501,9 @@ func (r roles) save(t *testing.T) map[string]saved {
 	all := map[string]saved{}
 	for _, k := range r.admin.Keys(t.Context(), "*").Val() {
 		ttl := max(r.admin.PTTL(t.Context(), k).Val(), 0)
-		all[k] = saved{r.admin.Dump(t.Context(), k).Val(), r.text(t, k), ttl}
+		if dump := r.admin.Dump(t.Context(), k).Val(); dump != "" { // else it has expired meanwhile
+			all[k] = saved{dump, r.text(t, k), ttl}
+		}
 	}
 	return all
 }

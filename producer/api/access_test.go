@@ -102,17 +102,29 @@ func TestTokenExpires(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.tenant(t, "acme", job.Terms{})
-	at := time.Now().Add(5 * time.Second).Truncate(time.Millisecond) // as records have it
-	token := w.token(t, producer.TokenRequest{ExpiresAt: at})
-	get := func() answer { return w.do(t, "GET", "/v1/runtimes", http.NoBody, as(token.Secret)) }
-	good := 0
+	var at time.Time
+	var good int
 	var a answer
-	for a = get(); a.status == http.StatusOK; a = get() {
-		good++
-		if time.Now().After(at.Add(gbtest.AtOnce)) {
-			t.Fatal("it is good after it expired")
+	for life := 5 * time.Second; good == 0 && life < gbtest.Patience; life *= 4 { // it may expire before a busy machine has used it
+		at = time.Now().Add(life).Truncate(time.Millisecond) // as records have it
+		token, err := w.Client.AddToken(t.Context(), "acme", producer.TokenRequest{ExpiresAt: at})
+		if err != nil && time.Now().After(at) {
+			continue
 		}
-		time.Sleep(20 * time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		get := func() answer { return w.do(t, "GET", "/v1/runtimes", http.NoBody, as(token.Secret)) }
+		for a = get(); a.status == http.StatusOK; a = get() {
+			good++
+			if time.Now().After(at.Add(gbtest.AtOnce)) {
+				t.Fatal("it is good after it expired")
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		if time.Now().Before(at) {
+			break
+		}
 	}
 	if good == 0 || time.Now().Before(at) {
 		t.Errorf("it was good %d times, and worthless before its time", good)

@@ -20,7 +20,8 @@ func TestBudgetRefuses(t *testing.T) {
 	w.Runtimes(t)
 	w.tenant(t, "default", job.Terms{Budget: job.Budget{Nano: 5_000}})
 	hook := w.hook(t, `"sender":"github","secret":"`+hookSecret+`"`)
-	w.expecting(t, "PUT", "/v1/schedules/minutely", `{"template":"report","cron":"* * * * *","params":{"ref":"x","event":"y"}}`, http.StatusOK, nil)
+	var sc job.Schedule
+	w.expecting(t, "PUT", "/v1/schedules/minutely", `{"template":"report","cron":"* * * * *","params":{"ref":"x","event":"y"}}`, http.StatusOK, &sc)
 	var x job.Session
 	w.expecting(t, "POST", "/v1/sessions", `{"runtime":"python"}`, http.StatusAccepted, &x)
 	var described struct {
@@ -60,7 +61,7 @@ func TestBudgetRefuses(t *testing.T) {
 	if a := w.github(t, hook.Path, hookSecret, "d1", `{"ref":"main"}`); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || strings.Contains(string(a.body), "0.0000") {
 		t.Errorf("hook: got %d %s", a.status, a.body)
 	}
-	if err := w.Client.Fire(t.Context(), "minutely", time.Now().Add(time.Minute)); err != nil {
+	if err := w.Client.Fire(t.Context(), "minutely", *sc.NextAt); err != nil {
 		t.Fatal(err)
 	}
 	if fires, err := w.Client.ScheduleFires(t.Context(), "minutely"); err != nil || len(fires) != 1 || fires[0].Outcome != job.FireRefused || !strings.HasPrefix(fires[0].Reason, spent) {

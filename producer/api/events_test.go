@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer/api"
@@ -21,7 +22,8 @@ import (
 // answerTime is what answers that end may take.
 const answerTime = 4 * time.Second
 
-// configured is a world whose API and server are others. Links don't lead there.
+// configured is a world whose API and server are others, and whose watches go to a server that ends what takes longer
+// than answerTime. Links don't lead there.
 func configured(t *testing.T, change func(*api.Config)) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -35,10 +37,12 @@ func configured(t *testing.T, change func(*api.Config)) *world {
 	if w.api, err = api.New(c); err != nil {
 		t.Fatal(err)
 	}
-	w.srv = httptest.NewUnstartedServer(w.api)
-	w.srv.Config.WriteTimeout = answerTime
-	w.srv.Start()
+	w.srv = httptest.NewServer(w.api)
 	t.Cleanup(w.srv.Close)
+	w.watches = httptest.NewUnstartedServer(w.api)
+	w.watches.Config.WriteTimeout = answerTime
+	w.watches.Start()
+	t.Cleanup(w.watches.Close)
 	return w
 }
 
@@ -52,9 +56,13 @@ type opened struct {
 
 func (w *world) watch(t *testing.T, id string, headers ...string) *opened {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	srv := w.srv
+	if w.watches != nil {
+		srv = w.watches
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), gbtest.Patience)
 	t.Cleanup(cancel)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.srv.URL+"/v1/jobs/"+id+"/events", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+"/v1/jobs/"+id+"/events", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +71,7 @@ func (w *world) watch(t *testing.T, id string, headers ...string) *opened {
 		name, value, _ := strings.Cut(h, ": ")
 		req.Header.Set(name, value)
 	}
-	res, err := w.srv.Client().Do(req)
+	res, err := srv.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +211,7 @@ func TestTooManyWatchers(t *testing.T) {
 		t.Errorf("another tenant: got %d, want its own places", a.status)
 	}
 	second.leave()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(gbtest.Patience); ; time.Sleep(10 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		a, err := w.try(ctx, "GET", "/v1/jobs/"+id+"/events", http.NoBody) // nil would be 429: a watch goes on
 		cancel()

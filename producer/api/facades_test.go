@@ -86,7 +86,7 @@ func TestFacades(t *testing.T) {
 	if a := w.do(t, http.MethodGet, "/mimicry", nil); a.status != http.StatusNotFound || a.header.Get("Access-Control-Allow-Origin") != "" || !strings.Contains(string(a.body), "no_route") {
 		t.Errorf("a path beside it: got %d %s", a.status, a.body)
 	}
-	if a := w.do(t, http.MethodPost, "/mimic/echo/a", io.LimitReader(zeros{}, 200<<20)); a.status != http.StatusRequestEntityTooLarge {
+	if a := w.do(t, http.MethodPost, "/mimic/echo/a", io.NewSectionReader(zeros{}, 0, 200<<20)); a.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("a large body: got %d %s, want 413", a.status, a.body)
 	}
 	if log := w.log.String(); !strings.Contains(log, `"action":"job.submit"`) || strings.Contains(log, token) {
@@ -102,7 +102,7 @@ func TestFacades(t *testing.T) {
 // zeros never ends.
 type zeros struct{}
 
-func (zeros) Read(b []byte) (int, error) { return len(b), nil }
+func (zeros) ReadAt(b []byte, _ int64) (int, error) { return len(b), nil }
 
 // TestFacadeTenant: without a token a request is the tenant's whom the operator names, and may submit and read.
 func TestFacadeTenant(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // in time all the same, in words that name no host of ours.
 func TestRedisHangs(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHangingWorld(t)
 	w.Runtimes(t)
 	w.Redis.Signal(syscall.SIGSTOP)
 	t.Cleanup(func() { w.Redis.Signal(syscall.SIGCONT) })

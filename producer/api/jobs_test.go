@@ -128,6 +128,15 @@ func TestSubmitIsWoken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Runtimes(t)
+	const most = 10 * time.Second // unwoken, it looks after 15 s
+	if took := gbtest.Best(3, most, func() time.Duration { return w.submitAndWait(t) }); took > most {
+		t.Errorf("got the result after %s, want it at once", took)
+	}
+}
+
+// submitAndWait submits a job that a worker ends at once, and returns after how long the client has its result.
+func (w *world) submitAndWait(t *testing.T) time.Duration {
+	t.Helper()
 	go func() { // a worker that takes what comes
 		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 			ids, err := w.Raw.ZRange(t.Context(), "gb:{default}:open", 0, 0).Result()
@@ -139,10 +148,11 @@ func TestSubmitIsWoken(t *testing.T) {
 	}()
 	start := time.Now()
 	a := w.submit(t, `{"runtime":"python","source":"1"}`, "Prefer: wait=60")
-	if a.status != 200 || time.Since(start) > 10*time.Second || // unwoken, it looks after 15 s
-		!strings.Contains(string(a.body), `"succeeded"`) {
-		t.Errorf("got %d %s after %s, want 200 with the result at once", a.status, a.body, time.Since(start))
+	took := time.Since(start)
+	if a.status != 200 || !strings.Contains(string(a.body), `"succeeded"`) {
+		t.Errorf("got %d %s after %s, want 200 with the result", a.status, a.body, took)
 	}
+	return took
 }
 
 // goleak, in TestMain, sees what clients who leave would leave behind.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"io"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,7 +40,9 @@ type world struct {
 	*producertest.Env
 	api *api.API
 	srv *httptest.Server
-	log *gbtest.Buffer
+	// watches is where watches go, if it is another.
+	watches *httptest.Server
+	log     *gbtest.Buffer
 }
 
 func newWorld(t *testing.T) *world {
@@ -50,9 +54,20 @@ type apiConfig = api.Config
 
 func newWorldWith(t *testing.T, change func(*apiConfig)) *world {
 	t.Helper()
+	return newWorldOn(t, producertest.New, change)
+}
+
+// newHangingWorld is for tests that let Redis hang.
+func newHangingWorld(t *testing.T) *world {
+	t.Helper()
+	return newWorldOn(t, producertest.NewHanging, func(*apiConfig) {})
+}
+
+func newWorldOn(t *testing.T, start func(tb testing.TB, base string) *producertest.Env, change func(*apiConfig)) *world {
+	t.Helper()
 	// Links lead to the server, which starts before it has its handler.
 	srv := httptest.NewUnstartedServer(nil)
-	w := &world{Env: producertest.New(t, "http://"+srv.Listener.Addr().String()), srv: srv, log: &gbtest.Buffer{}}
+	w := &world{Env: start(t, "http://"+srv.Listener.Addr().String()), srv: srv, log: &gbtest.Buffer{}}
 	var err error
 	admin := api.HashToken(adminToken)
 	config := api.Config{
@@ -88,7 +103,39 @@ func (w *world) do(t *testing.T, method, path string, body io.Reader, headers ..
 	return a
 }
 
-func (w *world) try(ctx context.Context, method, path string, body io.Reader, headers ...string) (answer, error) {
+// largeTries is how often a large body is sent that is refused before all of it has come: the server ends the connection
+// soon after it has answered, and a client that is late finds that in place of the answer.
+const largeTries = 5
+
+// brokeOff reports that the server ended the connection.
+func brokeOff(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// try sends a request, a large one again where the connection broke off.
+func (w *world) try(ctx context.Context, method, path string, body io.Reader, headers ...string) (a answer, err error) {
+	again := func() io.Reader { return body } // a reader of its own for each request: the last one may still be read
+	tries := 1
+	switch large := body.(type) {
+	case *strings.Reader:
+		if whole := *large; whole.Len() > 1<<20 {
+			again, tries = func() io.Reader { r := whole; return &r }, largeTries
+		}
+	case *io.SectionReader:
+		if large.Size() > 1<<20 {
+			again, tries = func() io.Reader { return io.NewSectionReader(large, 0, large.Size()) }, largeTries
+		}
+	}
+	for range tries {
+		a, err = w.tryOnce(ctx, method, path, again(), headers...)
+		if !brokeOff(err) {
+			break
+		}
+	}
+	return a, err
+}
+
+func (w *world) tryOnce(ctx context.Context, method, path string, body io.Reader, headers ...string) (answer, error) {
 	url := path
 	if strings.HasPrefix(path, "/") {
 		url = w.srv.URL + path

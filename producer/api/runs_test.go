@@ -220,17 +220,18 @@ func TestStoredPipeline(t *testing.T) {
 	}
 
 	w.expecting(t, "PUT", "/v1/schedules/nightly", `{"template":"report","cron":"* * * * *","params":{"ref":"x"},"callback":{"url":"https://example.com/"}}`, http.StatusUnprocessableEntity, nil)
-	w.expecting(t, "PUT", "/v1/schedules/nightly", `{"template":"report","cron":"* * * * *","params":{"ref":"x"},"metadata":{"k":"v"}}`, http.StatusOK, nil)
-	if err := w.Client.Fire(t.Context(), "nightly", time.Now().Add(time.Minute)); err != nil {
+	var sc job.Schedule
+	w.expecting(t, "PUT", "/v1/schedules/nightly", `{"template":"report","cron":"* * * * *","params":{"ref":"x"},"metadata":{"k":"v"}}`, http.StatusOK, &sc)
+	due := *sc.NextAt
+	if err := w.Client.Fire(t.Context(), "nightly", due); err != nil {
 		t.Fatal(err)
 	}
-	var sc job.Schedule
 	w.expecting(t, "GET", "/v1/schedules/nightly", "", http.StatusOK, &sc)
 	w.expecting(t, "GET", "/v1/runs/"+sc.LastRun, "", http.StatusOK, &run)
 	if sc.LastJob != "" || run.Status != job.Running || run.Metadata["k"] != "v" || run.Metadata[job.ScheduleKey] != "nightly" || run.Metadata[job.FireKey] == "" {
 		t.Errorf("got %+v and %+v", sc, run)
 	}
-	if err := w.Client.Fire(t.Context(), "nightly", time.Now().Add(2*time.Minute)); err != nil {
+	if err := w.Client.Fire(t.Context(), "nightly", due.Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	var fires producer.FireList

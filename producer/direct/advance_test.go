@@ -82,9 +82,6 @@ func TestAdvanceKilled(t *testing.T) {
 	t.Parallel()
 	w := producertest.New(t, "")
 	w.Runtimes(t)
-	if err := w.Raw.ConfigSet(t.Context(), "appendfsync", "no").Err(); err != nil { // Redis is not what dies here
-		t.Fatal(err)
-	}
 	becomes := func(step string, index, try int) job.Status {
 		if step == "parse" && index%5 == 0 && (try < 2 || index == 15) {
 			return job.Failed

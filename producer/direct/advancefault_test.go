@@ -3,7 +3,6 @@ package direct_test
 import (
 	"context"
 	"encoding/json"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -97,9 +96,7 @@ func TestAdvanceUnreadable(t *testing.T) {
 // withoutBucket is a client whose bucket is away.
 func withoutBucket(t *testing.T, w *producertest.Env) *direct.Client {
 	t.Helper()
-	gone := httptest.NewServer(nil)
-	gone.Close()
-	return w.ClientAt(t, gone.URL)
+	return w.ClientAt(t, "http://"+gbtest.Addr(t))
 }
 
 // TestAdvanceBucketAway: while the bucket is away what reads from it waits, and holds up no other step. A run that is canceled meanwhile ends.

@@ -179,15 +179,16 @@ func TestYear(t *testing.T) {
 			return w.Minute()%30 == 0 && (w.Hour() == 1 || w.Hour() == 2) && (w.Weekday() == time.Sunday || w.Weekday() == time.Friday)
 		}, true},
 	}
-	for _, name := range []string{"America/New_York", "Australia/Lord_Howe", "Africa/Cairo"} {
+	zones := []string{"Australia/Lord_Howe", "America/New_York", "Africa/Cairo"}
+	if testing.Short() {
+		zones = zones[:1] // whose clocks change by half an hour
+	}
+	for _, name := range zones {
 		t.Run(strings.ReplaceAll(name, "/", "-"), func(t *testing.T) {
 			t.Parallel()
 			w := producertest.New(t, "")
 			w.Runtimes(t)
 			template(t, w.Client)
-			if err := w.Raw.ConfigSet(t.Context(), "appendfsync", "no").Err(); err != nil { // Redis is not what dies here
-				t.Fatal(err)
-			}
 			zone, err := time.LoadLocation(name)
 			if err != nil {
 				t.Fatal(err)

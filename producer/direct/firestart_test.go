@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -59,11 +60,23 @@ func TestFireHung(t *testing.T) {
 
 	release := proxy.Hold()
 	defer release()
+	puts := func() (n int) {
+		for request, times := range proxy.Counts() {
+			if strings.HasPrefix(request, "PUT ") {
+				n += times
+			}
+		}
+		return n
+	}
 	now := fireAt
 	for try := range 2 {
-		fireCtx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		err := client.Fire(fireCtx, "s", now)
-		cancel()
+		before := puts()
+		fireCtx, cancel := context.WithCancel(ctx)
+		fired := make(chan error, 1)
+		go func() { fired <- client.Fire(fireCtx, "s", now) }()
+		gbtest.Eventually(t, "the fire waits for the bucket", func() bool { return puts() > before })
+		cancel() // its time is over
+		err := <-fired
 		sc, readErr := w.Client.Schedule(ctx, "s")
 		if err == nil || readErr != nil {
 			t.Fatalf("got %v, %v, want the bucket to hang", err, readErr)

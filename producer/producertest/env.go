@@ -53,7 +53,20 @@ type Env struct {
 // BaseURL if it is "".
 func New(tb testing.TB, base string) *Env {
 	tb.Helper()
-	w := &Env{Redis: gbtest.Redis(tb), S3: gbtest.S3(tb)}
+	return on(tb, base, gbtest.Redis(tb))
+}
+
+// NewHanging starts an Env as New does, for tests that let its Redis hang: calls have the time-outs of production.
+func NewHanging(tb testing.TB, base string) *Env {
+	tb.Helper()
+	server := gbtest.Redis(tb)
+	server.Hangs = true
+	return on(tb, base, server)
+}
+
+func on(tb testing.TB, base string, server *gbtest.RedisServer) *Env {
+	tb.Helper()
+	w := &Env{Redis: server, S3: gbtest.S3(tb)}
 	w.S3Spec = artifacts.Config{
 		Endpoint: w.S3.Endpoint, Region: w.S3.Region, Bucket: "glovebox",
 		AccessKey: w.S3.AccessKey, SecretKey: w.S3.SecretKey, PathStyle: true,

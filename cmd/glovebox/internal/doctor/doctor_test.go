@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -91,6 +92,10 @@ func fakePodman(t *testing.T, info, images, roots, run string) []string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "podman")
 	script := "#!/bin/sh\ncase $1 in\ninfo) cat <<'X'\n" + info + "\nX\n;;\nimages) echo '" + images + "';;\nunshare) echo '" + roots + "';;\nrun) echo '" + run + "';;\nesac\n"
+	// Nothing forks meanwhile: a child of another test would hold the file open for writing until its exec, and the kernel
+	// refuse to execute it.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -200,6 +205,9 @@ func TestUnsafeServers(t *testing.T) {
 		Region: s.Region, BaseEndpoint: &s.Endpoint, UsePathStyle: true, Credentials: credentials.NewStaticCredentialsProvider(s.AccessKey, s.SecretKey, ""),
 	})
 	if _, err := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("glovebox")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := set(t.Context(), r.URL(), "appendfsync", "always"); err != nil {
 		t.Fatal(err)
 	}
 	all := look(r.Admin())

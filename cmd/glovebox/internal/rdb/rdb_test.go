@@ -150,6 +150,7 @@ func TestFetchRefused(t *testing.T) {
 func TestFetchCanceled(t *testing.T) {
 	t.Parallel()
 	server := gbtest.Redis(t)
+	server.Hangs = true
 	o := options(t, server.Admin())
 	server.Signal(syscall.SIGSTOP)
 	defer server.Signal(syscall.SIGCONT)
