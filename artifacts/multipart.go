@@ -15,7 +15,7 @@ import (
 )
 
 // abortTimeout bounds the clean-up of a failed upload. What it leaves, Sweep finds.
-const abortTimeout = 5 * time.Second
+var abortTimeout = 5 * time.Second // a variable for tests
 
 // settleTime is what a server gets to notice that requests were broken off. S3 says
 // that an upload aborted while a part is being stored may keep that part; versitygw

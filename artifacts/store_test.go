@@ -24,7 +24,10 @@ import (
 
 const part = 5 << 20
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	artifacts.SetAbortTimeout(gbtest.Patience) // what it would leave on a busy machine, tests would find
+	goleak.VerifyTestMain(m)
+}
 
 // open returns a Store over a bucket of its own in s3, or of s3's endpoint replaced.
 func open(tb testing.TB, s3 *gbtest.S3Server, change func(*artifacts.Config)) *artifacts.Store {

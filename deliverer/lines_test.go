@@ -2,7 +2,6 @@ package deliverer_test
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -68,52 +67,57 @@ func dripping(t *testing.T) *httptest.Server {
 // A live endpoint is told as fast beside five bad ones as alone.
 func TestBadEndpointsBesideALiveOne(t *testing.T) {
 	t.Parallel()
-	const n = 200
+	const timeout = 20 * time.Second
+	n := 200
+	if testing.Short() {
+		n = 60
+	}
 	b := newBench(t)
 	b.config.Schedule, b.config.Log = webhook.DefaultSchedule(), nil
-	b.config.Sender, b.config.Grace = b.sender(t, 20*time.Second), 50*time.Millisecond
+	b.config.Sender, b.config.Grace = b.sender(t, timeout), 50*time.Millisecond
 	b.run(t)
 	live := newInbox(t, nil)
 	b.endpoint(t, job.EndpointSettings{URL: live.URL})
 	b.latencies(t, 20, live) // connections are open, scripts are loaded
 	alone := b.latencies(t, n, live)
 
-	port, under := hanging(t)
-	closed, err := new(net.ListenConfig).Listen(t.Context(), "tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
+	port, _, come := hanging(t)
 	redirects := newInbox(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", live.URL)
 		w.WriteHeader(http.StatusTemporaryRedirect)
 	})
+	began := time.Now()
 	for _, url := range []string{
-		"http://127.0.0.1:" + port, "http://" + closed.Addr().String(), newInbox(t, status(http.StatusInternalServerError)).URL, redirects.URL, dripping(t).URL,
+		"http://127.0.0.1:" + port, "http://" + gbtest.Addr(t), newInbox(t, status(http.StatusInternalServerError)).URL, redirects.URL, dripping(t).URL,
 	} {
 		b.endpoint(t, job.EndpointSettings{URL: url})
 	}
 	beside := b.latencies(t, n, live)
 	t.Logf("alone: median %s, 95 %% %s; beside five bad ones: median %s, 95 %% %s", alone[n/2], alone[n*95/100], beside[n/2], beside[n*95/100])
-	// Five attempts more for each message are work: on a busy machine it takes twice as long. Behind an attempt that hangs it would take 20 s.
+	// Five attempts more for each message are work: on a busy machine it takes twice as long. Behind an attempt that hangs it would take the time-out.
 	if most := alone[n/2] + 10*time.Second; beside[n/2] > most {
 		t.Errorf("got a median of %s beside five bad endpoints, want at most %s", beside[n/2], most)
 	}
-	if under() > 1 {
-		t.Errorf("%d attempts are under way at an endpoint that never answered, want one", under())
+	// How many are under way the endpoint can't tell: it may hear late that one was given up, and the next has come.
+	got := come()
+	if most := 1 + int(time.Since(began)/timeout); got > most {
+		t.Errorf("%d attempts came to an endpoint that never answered, want one after the other: at most %d", got, most)
 	}
 }
 
-// Two thousand messages that are there at once reach one healthy endpoint without a pause.
+// Two thousand messages, or half of them, that are there at once reach one healthy endpoint without a pause.
 func TestBurstToOneEndpoint(t *testing.T) {
 	t.Parallel()
-	const n = 2000
+	n, most := 2000, 240*time.Second // in asynq's retry set, looked at every 2 s, it would be 16 every 2 s: 250 s
+	if testing.Short() {
+		n, most = n/2, most/2
+	}
 	b := newBench(t)
 	b.config.Log = nil
 	in := newInbox(t, nil)
 	e := b.endpoint(t, job.EndpointSettings{URL: in.URL})
 	jobID := b.ended(t)
-	// What an event makes, of one job under other ids: two thousand jobs would take longer to end.
+	// What an event makes, of one job under other ids: as many jobs would take longer to end.
 	key := func(rest string) string { return "gb:{default}:" + rest }
 	pipe, now := b.Raw.Pipeline(), time.Now().UnixMilli()
 	for i := range n {
@@ -134,8 +138,8 @@ func TestBurstToOneEndpoint(t *testing.T) {
 	gbtest.Eventually(t, "all are delivered", func() bool { return len(in.got()) >= n+1 })
 	took := time.Since(began)
 	gbtest.Eventually(t, "nothing is due", func() bool { return b.Raw.ZCard(t.Context(), key("outbox")).Val() == 0 })
-	t.Logf("%d messages in %s: %.0f a second", n, took, n/took.Seconds())
-	if took > 240*time.Second { // in asynq's retry set, looked at every 2 s, it would be 16 every 2 s: 250 s
+	t.Logf("%d messages in %s: %.0f a second", n, took, float64(n)/took.Seconds())
+	if took > most {
 		t.Errorf("%d messages took %s", n, took)
 	}
 	if got := len(in.got()); got != n+1 {

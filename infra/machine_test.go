@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -54,6 +55,15 @@ esac`,
 	"systemctl": "", "useradd": "", "usermod": "", "apt-get": "", "loginctl": "", "chown": "",
 }
 
+// impossible is why no machine can be made, found out by the first one.
+var (
+	possible   sync.Once
+	impossible struct {
+		out string
+		err error
+	}
+)
+
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	m := &machine{t: t, dir: t.TempDir()}
@@ -67,8 +77,9 @@ func newMachine(t *testing.T) *machine {
 	for name, script := range stubs {
 		m.stub(name, script)
 	}
-	if out, err := m.try("true"); err != nil {
-		t.Skipf("SKIPPED, NOT PROVEN: this machine lets nobody make one in a user namespace: %v: %s", err, out)
+	possible.Do(func() { impossible.out, impossible.err = m.try("true") })
+	if impossible.err != nil {
+		t.Skipf("SKIPPED, NOT PROVEN: this machine lets nobody make one in a user namespace: %v: %s", impossible.err, impossible.out)
 	}
 	return m
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/webhook"
 )
 
@@ -21,8 +22,6 @@ func TestErrorsHideTheURL(t *testing.T) {
 	hangs := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	defer hangs.Close()
 	defer close(release)
-	refuses := httptest.NewServer(nil)
-	refuses.Close()
 	cuts := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	defer cuts.Close()
 	encrypted := httptest.NewUnstartedServer(nil)
@@ -31,7 +30,7 @@ func TestErrorsHideTheURL(t *testing.T) {
 	defer encrypted.Close()
 	s := sender(t, webhook.Config{Timeout: time.Second})
 	for name, base := range map[string]string{
-		"refused": refuses.URL, "timed out": hangs.URL, "cut": cuts.URL, "unknown certificate": encrypted.URL,
+		"refused": "http://" + gbtest.Addr(t), "timed out": hangs.URL, "cut": cuts.URL, "unknown certificate": encrypted.URL,
 		"no TLS": strings.Replace(cuts.URL, "http:", "https:", 1), "blocked": "http://10.1.2.3", "no such host": "http://nobody.invalid",
 		"no URL": "http://a b", "a port": "http://a:0",
 	} {

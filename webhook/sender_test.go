@@ -260,7 +260,7 @@ func TestSendFailures(t *testing.T) {
 		"another name":       {trusting, byName, "is not one of localhost"},
 		"TLS 1.1":            {trusting, ancient.URL, "TLS 1.2"},
 		"plain HTTP on TLS":  {short, "https" + serve(t, answer("HTTP/1.1 200 OK\r\n\r\n"))[4:], "TLS 1.2"},
-		"nobody listens":     {short, "http://" + closedAddr(t), "refused the connection"},
+		"nobody listens":     {short, "http://" + gbtest.Addr(t), "refused the connection"},
 		"closes at once":     {short, serve(t, func(c net.Conn) { readRequest(c) }), "without an answer"},
 		"never answers":      {impatient, serve(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }), "did not answer in time"},
 		"endless header":     {short, serve(t, endless("HTTP/1.1 200 OK\r\nX: ", "x")), "could not be reached"},
@@ -301,10 +301,18 @@ func TestSendBoundsTheAnswer(t *testing.T) {
 			_, _ = io.Copy(io.Discard, c)
 		},
 	} {
-		start := time.Now()
-		res, err := sender(t, webhook.Config{Timeout: 8 * time.Second}).Send(t.Context(), request(t, serve(t, answer)))
-		if took := time.Since(start); err != nil || res.Status != 200 || len(res.Body) > 1024 || took > gbtest.AtOnce {
-			t.Errorf("%s: got %d, %d bytes, %v after %s, want 200", name, res.Status, len(res.Body), err, took)
+		url := serve(t, answer)
+		// The time-out is for the status, too, and passes for a body that stops: a busy machine gets it longer, the second time.
+		for _, timeout := range []time.Duration{2 * time.Second, gbtest.AtOnce} {
+			start := time.Now()
+			res, err := sender(t, webhook.Config{Timeout: timeout}).Send(t.Context(), request(t, url))
+			took := time.Since(start)
+			if err == nil && res.Status == 200 && len(res.Body) <= 1024 && took <= 2*gbtest.AtOnce {
+				break
+			}
+			if timeout == gbtest.AtOnce {
+				t.Errorf("%s: got %d, %d bytes, %v after %s, want 200", name, res.Status, len(res.Body), err, took)
+			}
 		}
 	}
 }
@@ -321,7 +329,7 @@ func serve(tb testing.TB, talk func(net.Conn)) string {
 			if err != nil {
 				return
 			}
-			_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+			_ = c.SetDeadline(time.Now().Add(gbtest.Patience))
 			talk(c)
 			c.Close()
 		}
@@ -351,13 +359,6 @@ func endless(begin, more string) func(net.Conn) {
 			_, err = io.WriteString(c, more)
 		}
 	}
-}
-
-func closedAddr(tb testing.TB) string {
-	tb.Helper()
-	l := listen(tb)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func listen(tb testing.TB) net.Listener {

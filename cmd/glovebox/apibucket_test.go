@@ -33,7 +33,7 @@ func TestAPIRefusesAPublicBucket(t *testing.T) {
 		t.Fatal(err)
 	}
 	serve := func(said *gbtest.Buffer) int {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), gbtest.Patience)
 		defer cancel()
 		a := &app{stdout: &bytes.Buffer{}, stderr: said, getenv: config.File{
 			"GLOVEBOX_REDIS_URL": redis.API(), "GLOVEBOX_S3_ENDPOINT": server.Endpoint, "GLOVEBOX_S3_REGION": server.Region, "GLOVEBOX_S3_BUCKET": "glovebox",
@@ -51,7 +51,7 @@ func TestAPIRefusesAPublicBucket(t *testing.T) {
 	var later gbtest.Buffer
 	ended := make(chan int, 1)
 	go func() { ended <- serve(&later) }()
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(later.String(), "api serves"); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(gbtest.Patience); !strings.Contains(later.String(), "api serves"); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it does not serve while the bucket is away: %s", later.String())
 		}

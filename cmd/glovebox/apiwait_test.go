@@ -34,14 +34,14 @@ func apiOf(tb testing.TB, w *producertest.Env) config.API {
 func (r *running) answers(path string, want int) {
 	r.t.Helper()
 	got := 0
-	for deadline := time.Now().Add(time.Minute); got != want; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(gbtest.Patience); got != want; time.Sleep(10 * time.Millisecond) {
 		select {
 		case err := <-r.ended:
 			r.t.Fatalf("it ended: %v", err)
 		default:
 		}
 		if time.Now().After(deadline) {
-			r.t.Fatalf("%s answers %d after a minute, want %d", path, got, want)
+			r.t.Fatalf("%s answers %d after %s, want %d", path, got, gbtest.Patience, want)
 		}
 		req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.url+path, http.NoBody)
 		if err != nil {
@@ -98,7 +98,7 @@ func TestAPIWaitsForRedis(t *testing.T) {
 			if err != nil {
 				t.Errorf("told to end: got %v", err)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(gbtest.Patience):
 			t.Error("it does not end")
 		}
 	}
@@ -121,7 +121,7 @@ func TestAPIEndsForWrongSettings(t *testing.T) {
 			if !errors.Is(err, await.ErrSettings) {
 				t.Errorf("%s: got %v", name, err)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(gbtest.Patience):
 			t.Errorf("%s: it does not end", name)
 		}
 	}

@@ -110,10 +110,14 @@ func TestBatchSubmit(t *testing.T) {
 	t.Parallel()
 	b := newBatchTest(t)
 	b.work()
+	n := 230
+	if testing.Short() {
+		n = 60
+	}
 	var lines, list []string
-	for i := range 230 {
+	for i := range n {
 		source := fmt.Sprint(i)
-		if i == 5 || i == 100 {
+		if i == 5 || i == 50 {
 			source = "fail"
 		}
 		line := fmt.Sprintf(`{"runtime":"python","source":%q}`, source)
@@ -130,12 +134,12 @@ func TestBatchSubmit(t *testing.T) {
 		if code != exitFailed {
 			t.Errorf("%s: got exit code %d, want %d; it said:\n%s", path, code, exitFailed, stderr)
 		}
-		for _, want := range []string{`succeeded +227`, `failed +2`, `rejected +1`, `in all +230`, `jobs\[5\] +failed \(exit code 3\)`, `jobs\[9\] +rejected: runtime`, `SLOWEST`} {
+		for _, want := range []string{fmt.Sprintf(`succeeded +%d`, n-3), `failed +2`, `rejected +1`, fmt.Sprintf(`in all +%d`, n), `jobs\[5\] +failed \(exit code 3\)`, `jobs\[9\] +rejected: runtime`, `SLOWEST`} {
 			if !regexp.MustCompile(want).MatchString(stdout) {
 				t.Errorf("%s: got\n%s, want %s in it", path, stdout, want)
 			}
 		}
-		b.checkResults(out, 230)
+		b.checkResults(out, n)
 	}
 }
 
@@ -232,13 +236,17 @@ func TestBatchFile(t *testing.T) {
 func TestBatchBeyondQuota(t *testing.T) {
 	t.Parallel()
 	b := newBatchTest(t)
-	if _, err := b.Records.CreateTenant(t.Context(), "default", job.Terms{Quotas: job.Quotas{JobsQueued: 100}}); err != nil {
+	quota, jobs := int64(100), 250
+	if testing.Short() {
+		quota, jobs = 50, 120
+	}
+	if _, err := b.Records.CreateTenant(t.Context(), "default", job.Terms{Quotas: job.Quotas{JobsQueued: quota}}); err != nil {
 		t.Fatal(err)
 	}
 	b.work()
-	path := b.file("jobs.jsonl", strings.Repeat(`{"runtime":"python","source":"1"}`+"\n", 250))
+	path := b.file("jobs.jsonl", strings.Repeat(`{"runtime":"python","source":"1"}`+"\n", jobs))
 	stdout, stderr, code := b.glovebox("", "batch", "submit", path)
-	if code != exitOK || !regexp.MustCompile(`succeeded +250`).MatchString(stdout) {
+	if code != exitOK || !regexp.MustCompile(fmt.Sprintf(`succeeded +%d`, jobs)).MatchString(stdout) {
 		t.Errorf("got exit code %d:\n%s\n%s", code, stdout, stderr)
 	}
 }

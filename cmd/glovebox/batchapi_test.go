@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -104,7 +105,7 @@ func (p *apiProcess) created(t *testing.T) map[string]time.Time {
 	}
 }
 
-// The largest batch there is costs the api no more memory than a few of its jobs.
+// The largest batch there is, or as large a one as would be noticed, costs the api no more memory than a few of its jobs.
 func TestMemoryOfBatch(t *testing.T) {
 	t.Parallel()
 	p := startAPIProcess(t)
@@ -113,7 +114,11 @@ func TestMemoryOfBatch(t *testing.T) {
 	}
 	before, _ := p.memory(t)
 	began := time.Now()
-	const jobs, bytes = job.MaxBatch, 20 << 10
+	const bytes = 20 << 10
+	jobs := job.MaxBatch
+	if testing.Short() {
+		jobs = 7000 // 143 MB
+	}
 	b, err := p.client.SubmitBatch(t.Context(), producer.BatchOptions{}, yields(jobs, bytes, 0, nil))
 	if err != nil || b.Jobs != jobs {
 		t.Fatalf("got %+v, %v", b, err)
@@ -121,14 +126,14 @@ func TestMemoryOfBatch(t *testing.T) {
 	_, most := p.memory(t)
 	t.Logf("%d jobs of %d KiB, %d MB in all, in %.1f s: the api had %.1f MB before and %.1f MB at most",
 		jobs, bytes>>10, jobs*bytes/1_000_000, time.Since(began).Seconds(), float64(before)/1e6, float64(most)/1e6)
-	if most > 100e6 {
-		t.Errorf("the api had %d bytes of memory, want less than 100 MB", most)
+	if most > 120e6 {
+		t.Errorf("the api had %d bytes of memory, want less than 120 MB", most)
 	}
 }
 
 func until(t *testing.T, done func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(gbtest.Patience); ; time.Sleep(10 * time.Millisecond) {
 		err := done()
 		if err == nil {
 			return

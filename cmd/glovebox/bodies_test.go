@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -34,7 +35,7 @@ func (p *apiProcess) send(tb testing.TB, token, path, mediaType string, body []b
 	cut := len(body) - 1<<10
 	s := &sender{conn: conn, rest: body[cut:]}
 	head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: glovebox\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n", path, token, mediaType, len(body))
-	if err := conn.SetDeadline(time.Now().Add(3 * time.Minute)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(gbtest.Patience)); err != nil {
 		tb.Error(err)
 	}
 	// The bodies are not copied: 40 copies took so long that the api gave up waiting for the head.
@@ -55,11 +56,15 @@ func (s *sender) finish(tb testing.TB) *http.Response {
 	return res
 }
 
-// 40 clients of one tenant send 33 MiB each, and pause before the end: jobs, then batches
-// of one job. The api keeps what it may of them, and serves others.
+// 40 clients of one tenant, or half of them, send 33 MiB each, and pause before the end: jobs, then
+// batches of one job. The api keeps what it may of them, and serves others.
 func TestMemoryOfBodies(t *testing.T) {
 	t.Parallel()
-	const clients, most = 40, 512 << 20
+	const most = 512 << 20
+	clients := 40
+	if testing.Short() {
+		clients = 20 // 680 MB
+	}
 	p := startAPIProcess(t)
 	attacker, other := p.tenant(t, "attacker"), p.tenant(t, "other")
 	client, err := producer.New(p.url, other)
@@ -116,7 +121,8 @@ func TestMemoryOfBodies(t *testing.T) {
 		if peak > most {
 			t.Errorf("%s: the api had %d bytes of memory, want at most %d", c.path, peak, most)
 		}
-		if answers[http.StatusAccepted] == 0 {
+		// A minute is how long a body may take, and those that were accepted paused while others were served.
+		if answers[http.StatusAccepted] == 0 && time.Since(began) < time.Minute {
 			t.Errorf("%s: got %v, want some accepted", c.path, answers)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -34,14 +33,8 @@ func TestScripts(t *testing.T) {
 		Dir:                "testdata/script",
 		RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
-			for _, name := range []string{"ADDR", "PROGRAM"} {
-				l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
-				if err != nil {
-					return err
-				}
-				defer l.Close()
-				env.Setenv(name, l.Addr().String()) // free a moment ago
-			}
+			env.Setenv("ADDR", gbtest.Addr(t)) // of the outer test: they stay ours while the scripts run
+			env.Setenv("PROGRAM", gbtest.Addr(t))
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
 			env.Setenv("SECRET", webhook.NewSecret().Reveal())

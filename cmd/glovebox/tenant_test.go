@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/api"
@@ -190,7 +191,7 @@ func TestTenantCommands(t *testing.T) {
 			t.Errorf("%s: got %s %s, %v", id, j.State, j.Result, err)
 		}
 	}
-	audit, deadline := "", time.Now().Add(time.Minute) // entries are written a little later
+	audit, deadline := "", time.Now().Add(gbtest.Patience) // entries are written a little later
 	for strings.Count(audit, "tenant.stop") < 2 || !strings.Contains(audit, "GLOVEBOX_ADMIN_TOKEN") {
 		if time.Now().After(deadline) {
 			t.Fatalf("audit: got\n%s", audit)

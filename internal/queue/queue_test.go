@@ -113,12 +113,14 @@ func TestIdleServer(t *testing.T) {
 	for asked() == 0 { // the scripts are loaded
 		time.Sleep(10 * time.Millisecond)
 	}
-	before, began := asked(), time.Now()
-	time.Sleep(2 * time.Second)
-	n := asked() - before
+	began, before, n := time.Now(), asked(), int64(0)
+	gbtest.Eventually(t, "it asks on, for two seconds", func() bool {
+		n = asked() - before
+		return n >= 3 && time.Since(began) >= 2*time.Second
+	})
 	passed := time.Since(began)
-	if most := 3*(int64(passed/(200*time.Millisecond))+1) + 5*(int64(passed/time.Second)+1); n < 3 || n > most { // asynq's own chores are some, too
-		t.Errorf("it ran %d scripts in %s, want three each 200 ms", n, passed)
+	if most := 3*(int64(passed/(200*time.Millisecond))+1) + 5*(int64(passed/time.Second)+1); n > most { // asynq's own chores are some, too
+		t.Errorf("it ran %d scripts in %s, want three each 200 ms at most", n, passed)
 	}
 }
 

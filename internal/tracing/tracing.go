@@ -33,11 +33,12 @@ import (
 const (
 	// queuedSpans is how many spans may wait for the collector: those of a batch of 10,000 jobs. More are dropped.
 	queuedSpans = 16_384
-	// flushTime is how long the last spans may take at the end of a process.
-	flushTime = 5 * time.Second
 	// attributeBytes is how long the value of an attribute may be.
 	attributeBytes = 256
 )
+
+// flushTime is how long the last spans may take at the end of a process.
+var flushTime = 5 * time.Second // a variable for tests
 
 // Settings say what a Tracer does.
 type Settings struct {
@@ -94,7 +95,7 @@ func Open(ctx context.Context, s Settings) (*Tracer, error) {
 	return &Tracer{provider: provider, tracer: provider.Tracer("github.com/glovebox-run/glovebox"), log: s.Log}, nil
 }
 
-// Close sends the spans that wait, for 5 s at most.
+// Close sends the spans that wait, for flushTime at most.
 func (t *Tracer) Close() {
 	if t == nil {
 		return

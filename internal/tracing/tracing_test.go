@@ -17,7 +17,10 @@ import (
 	"github.com/glovebox-run/glovebox/internal/tracing"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	tracing.SetFlushTime(gbtest.Patience) // tests look for each span
+	goleak.VerifyTestMain(m)
+}
 
 // open returns a Tracer that sends to the collector. No other test may set the environment meanwhile.
 func open(t *testing.T, url string, ratio float64, log *slog.Logger) *tracing.Tracer {

@@ -26,7 +26,7 @@ import (
 
 // lockPatience is how long a start waits for what is left of a dev that was killed:
 // its servers die with it, but not in the same instant.
-const lockPatience = 5 * time.Second
+var lockPatience = 5 * time.Second // a variable for tests
 
 // data is the data directory, locked.
 type data struct {

@@ -9,7 +9,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 )
+
+func TestMain(m *testing.M) {
+	lockPatience = gbtest.Patience // tests release locks while they are waited for
+	m.Run()
+}
 
 func TestData(t *testing.T) {
 	t.Parallel()

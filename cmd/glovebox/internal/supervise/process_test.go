@@ -23,7 +23,7 @@ type output struct{ gbtest.Buffer }
 
 func (o *output) has(t *testing.T, want string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(gbtest.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if strings.Contains(o.String(), want) {
 			return
 		}
@@ -38,13 +38,21 @@ func sh(script string, out *output) Command {
 func TestStopAsksFirst(t *testing.T) {
 	t.Parallel()
 	var out output
-	p, err := Start(sh("trap 'echo asked; exit 0' TERM; echo up; while :; do sleep 0.01; done", &out))
+	seen := filepath.Join(t.TempDir(), "seen")
+	c := sh("trap 'echo asked; while [ ! -e "+seen+" ]; do sleep 0.01; done; exit 0' TERM; echo up; while :; do sleep 0.01; done", &out)
+	c.Grace = gbtest.Patience
+	p, err := Start(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	out.has(t, "up")
-	p.Stop()
-	out.has(t, "asked")
+	stopped := make(chan struct{})
+	go func() { p.Stop(); close(stopped) }()
+	out.has(t, "asked") // before it ends: what a child printed last may be lost
+	if err := os.WriteFile(seen, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	<-stopped
 }
 
 func TestStopForces(t *testing.T) {
@@ -100,7 +108,7 @@ func TestStartsAgain(t *testing.T) {
 	if why := <-died; why == nil || !strings.Contains(why.Error(), "killed") {
 		t.Errorf("why it died: got %v, want the signal", why)
 	}
-	for deadline := time.Now().Add(time.Minute); p.PID() == 0 || p.PID() == first; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(gbtest.Patience); p.PID() == 0 || p.PID() == first; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it was not started again")
 		}
