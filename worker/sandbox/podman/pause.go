@@ -120,7 +120,7 @@ func fillUnless(state *sealedFile, from *os.File, interrupt <-chan struct{}) err
 	case err = <-filled:
 	case <-interrupt:
 		from.Close()
-		_ = <-filled // it is the interrupt that counts; the file is the caller's again
+		err = <-filled // the file is the caller's again
 	}
 	select {
 	case <-interrupt:
