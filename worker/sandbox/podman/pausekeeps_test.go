@@ -124,6 +124,7 @@ func TestPauseLimits(t *testing.T) {
 
 // TestPauseStirred: a session whose processes let themselves go on is paused like any other. It runs no more than it would have, and is found out.
 func TestPauseStirred(t *testing.T) {
+	t.Parallel() // it mostly waits
 	p := withPauses(t, "pause-stirred", 4<<30)
 	program := sessionOf(t, "python")
 	s := &longPause{pausedSteps{steps: steps{todo: []step{
