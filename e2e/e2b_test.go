@@ -139,6 +139,8 @@ func e2bRequests() (list []exchange) {
 		{"POST", "/sandboxes", "", call, `[]`, 400, `{"code":400,"message":"the body is not a JSON object"}`},
 		{"POST", "/sandboxes", "", call, "{100 MiB}", 413, `{"code":413,"message":"the body is too large`},
 
+		{"POST", "/sandboxes", "", call, `{"templateID":"base","timeout":60}`, 201, `"envdVersion":"0.5.7"`},
+		{"DELETE", "/sandboxes/{started}", "", "", "", 204, ""},
 		{"POST", "/v2/sandboxes", "", call, `{"templateID":"cobol"}`, 404, `{"code":404,"message":"template cobol not found`},
 		{"GET", "/sandboxes/{ended}", "", "", "", 404, `{"code":404,"message":"`},
 		{"DELETE", "/sandboxes/{ended}", "", "", "", 404, `{"code":404,"message":"`},
@@ -210,10 +212,12 @@ func e2bRequests() (list []exchange) {
 		{"POST", "/process.Process/SendInput", "{sandbox}", call, `{"process":{"pid":1}}`, 501, `{"code":"unimplemented"`},
 
 		{"POST", "/contexts/main/restart", "{sandbox}", "", "", 200, `null`},
+		{"POST", "/contexts", "{sandbox}", call, `{"language":"bash","cwd":"/home/user"}`, 200, `"language":"bash","cwd":"/home/user"}`},
+		{"DELETE", "/contexts/main", "{sandbox}", "", "", 200, `null`},
 		{"GET", "/nothing", "{sandbox}", "", "", 404, `{"code":404,"message":"Not Found"}`},
 		{"OPTIONS", "/execute", "", "", "", 204, ""},
 	} {
-		list = append(list, exchange(tt))
+		list = append(list, exchange{method: tt.method, path: tt.path, sandbox: tt.sandbox, mediaType: tt.mediaType, body: tt.body, status: tt.status, answer: tt.answer})
 	}
 	return list
 }
@@ -245,7 +249,7 @@ func TestE2BRoutes(t *testing.T) {
 	}
 	const nobodys = "default-s-aaaaaaaaaaaaaaaaaaaaaaaaaa"
 	const call = "application/json"
-	given{"sandbox": mine, "ended": ended, "other": others}.check(t, e2bRequests(), func(e exchange) asked {
+	given{"sandbox": mine, "ended": ended, "started": g.e2bSandbox(t, g.token), "other": others}.check(t, e2bRequests(), func(e exchange) asked {
 		headers := []string{"X-API-KEY", g.token}
 		if e.sandbox != "" {
 			headers = append(headers, "E2b-Sandbox-Id", e.sandbox, "E2b-Sandbox-Port", "49999")

@@ -28,6 +28,21 @@ type exchange struct {
 	body         string
 	status       int
 	answer       string // a part of it; "" for nothing at all, anything for whatever
+	by           asker
+}
+
+// asker is who sends an exchange, by the token.
+type asker string
+
+const (
+	ownToken   asker = ""
+	noToken    asker = "without a token"
+	wrongToken asker = "with a wrong token"
+)
+
+// tokenOf is what an asker sends.
+func (g *glovebox) tokenOf(who asker) string {
+	return map[asker]string{ownToken: g.token, noToken: "", wrongToken: "wrong"}[who]
 }
 
 const anything = "…"
@@ -74,6 +89,9 @@ func (e exchange) told() told {
 	}
 	if e.mediaType != "" && e.mediaType != "application/json" {
 		what += " as " + e.mediaType
+	}
+	if e.by != ownToken {
+		what += " " + string(e.by)
 	}
 	return told{what, e.body, strings.TrimSpace(fmt.Sprint(e.status, " ", e.answer))}
 }
@@ -141,7 +159,7 @@ func TestFacadeTables(t *testing.T) {
 		requests []exchange
 	}{
 		{judge0facade.New(), "Judge0 CE", judge0Told(t), judge0Requests(t)},
-		{piston.New(), "Piston v2", pistonTold(), pistonRequests()},
+		{piston.New(), "Piston v2", append(pistonTold(), dialogsTold()...), pistonRequests()},
 		{jobe.New(), "Jobe", jobeTold(), jobeRequests()},
 		{e2b.New(), "E2B's code interpreter", nil, e2bRequests()},
 	} {

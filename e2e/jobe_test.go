@@ -236,7 +236,10 @@ func jobeRequests() (list []exchange) {
 	} {
 		list = append(list, exchange{method: tt.method, path: tt.path, mediaType: "application/json", body: tt.body, status: tt.status, answer: tt.want})
 	}
-	return list
+	return append(list,
+		exchange{method: "GET", path: jobePath + "/languages", status: 403, answer: `"Missing API key"`, by: noToken},
+		exchange{method: "POST", path: runs, mediaType: "application/json", body: spec(""), status: 403, answer: `"Unknown API key"`, by: wrongToken},
+	)
 }
 
 // TestJobeRoutes: every route of Jobe's, and every error that needs no program.
@@ -244,7 +247,7 @@ func TestJobeRoutes(t *testing.T) {
 	t.Parallel()
 	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=jobe", waitsLong}})
 	const runs, typed = jobePath + "/runs", "application/json"
-	given{}.check(t, jobeRequests(), func(e exchange) asked { return g.ask(t, g.token, e.method, e.path, e.mediaType, e.body) })
+	given{}.check(t, jobeRequests(), func(e exchange) asked { return g.ask(t, g.tokenOf(e.by), e.method, e.path, e.mediaType, e.body) })
 	for token, want := range map[string]string{"": `"Missing API key"`, "wrong": `"Unknown API key"`} {
 		for _, said := range []asked{
 			g.ask(t, token, "GET", jobePath+"/languages", "", ""), g.ask(t, token, "POST", runs, typed, "{}"), g.ask(t, token, "PUT", jobePath+"/files/abcdefgh", typed, "{}"),

@@ -469,6 +469,11 @@ func judge0Requests(t *testing.T) (list []exchange) {
 		{"GET", "/submissions/{token}", nil, 200, `"status":{"id":3,"description":"Accepted"}`},
 		{"GET", "/submissions/batch?tokens={token},x&fields=stdout", nil, 200, `{"submissions":[{"stdout":"hi\n"},null]}`},
 		{"GET", "/submissions?per_page=1&fields=token", nil, 200, `{"submissions":[{"token":"`},
+		{"POST", "/submissions", hello, 201, `{"token":"`},
+		{"POST", "/submissions?wait=true&fields=stdout", hello, 201, `{"stdout":"hi\n"}`},
+		{"POST", "/submissions/batch", object{"submissions": []any{hello, object{}}}, 201, `"},{"language_id":["can't be blank"],`},
+		{"DELETE", "/submissions/{ended}?fields=stdout", nil, 200, `{"stdout":"aGkK\n"}`},
+		{"GET", "/submissions/{ended}", nil, 404, ""},
 		{"DELETE", "/submissions/00000000-0000-4000-8000-000000000000", nil, 404, ""},
 		{"GET", "/", nil, 200, ""},
 		{"GET", "/version", nil, 200, "1.13.1"},
@@ -493,7 +498,11 @@ func judge0Requests(t *testing.T) (list []exchange) {
 	} {
 		list = append(list, exchange{method: tt.method, path: tt.path, mediaType: "application/json", body: jsonOf(t, tt.body), status: tt.status, answer: tt.answer})
 	}
-	return list
+	return append(list,
+		exchange{method: "POST", path: "/submissions?wait=true&fields=stdout", mediaType: "application/x-www-form-urlencoded", body: "language_id=46&source_code=echo+form", status: 201, answer: `{"stdout":"form\n"}`},
+		exchange{method: "GET", path: "/languages", status: 401, by: noToken},
+		exchange{method: "POST", path: "/submissions", mediaType: "application/json", body: jsonOf(t, hello), status: 401, by: wrongToken},
+	)
 }
 
 // TestJudge0Refuses: what is wrong with a request is said as Judge0 says it, and nobody sees what is another's.
@@ -521,7 +530,10 @@ func TestJudge0Refuses(t *testing.T) {
 	hello := object{"language_id": 46, "source_code": "echo hi"}
 	token := fmt.Sprint(j.want(t, http.StatusCreated, http.MethodPost, "/submissions", hello)["token"])
 	j.await(t, token, "")
-	given{"token": token}.check(t, judge0Requests(t), func(e exchange) asked { return j.ask(t, e.method, e.path, e.body) })
+	ended := fmt.Sprint(j.want(t, http.StatusCreated, http.MethodPost, "/submissions?wait=true&fields=token", hello)["token"])
+	given{"token": token, "ended": ended}.check(t, judge0Requests(t), func(e exchange) asked {
+		return judge0{g, j.url, g.tokenOf(e.by)}.ask(t, e.method, e.path, e.body, "Content-Type", e.mediaType)
+	})
 
 	// Whoever asks: a token of none, of another tenant.
 	for name, headers := range map[string][]string{

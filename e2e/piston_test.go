@@ -233,6 +233,7 @@ func pistonRequests() (list []exchange) {
 		{"POST", "/piston/api/v2/execute", json, `{"language":"sh","version":"*"}`, 400, `{"message":"files is required as an array"}`},
 		{"POST", "/piston/api/v2/execute", json, `{"language":"sh","version":"*","files":[{"name":"a"}]}`, 400, `{"message":"files[0].content is required as a string"}`},
 		{"POST", "/piston/api/v2/execute", json, `{"language":"sh","version":"*","files":[{"content":"zz","encoding":"hex"}]}`, 400, `{"message":"files[0].content is not hex"}`},
+		{"POST", "/piston/api/v2/execute", json, `{"language":"sh","version":"*","files":[{"content":"/w=?","encoding":"base64"}]}`, 400, `{"message":"files[0].content is not base64"}`},
 		{"POST", "/piston/api/v2/execute", json, `{"language":"sh","version":"*","files":[{"content":"/w==","encoding":"base64"}]}`, 400, `{"message":"files must include at least one utf8 encoded file"}`},
 		{"POST", "/piston/api/v2/execute", json, `{"language":"sh","version":"*","stdin":7,` + program + `}`, 400, `{"message":"If specified, stdin must be a string"}`},
 		{"POST", "/piston/api/v2/execute", json, `{"language":"sh","version":"*","args":"x",` + program + `}`, 400, `{"message":"If specified, args must be an array of strings"}`},
@@ -254,14 +255,17 @@ func pistonRequests() (list []exchange) {
 	} {
 		list = append(list, exchange{method: tt.method, path: tt.path, mediaType: tt.mediaType, body: tt.body, status: tt.status, answer: tt.want})
 	}
-	return list
+	return append(list,
+		exchange{method: "GET", path: "/piston/api/v2/runtimes", status: 401, answer: `{"message":"`, by: noToken},
+		exchange{method: "POST", path: "/piston/api/v2/execute", mediaType: json, body: `{"language":"sh","version":"*",` + program + `}`, status: 401, answer: `{"message":"`, by: wrongToken},
+	)
 }
 
 // TestPistonRoutes: every route of Piston's, and every error that needs no program.
 func TestPistonRoutes(t *testing.T) {
 	t.Parallel()
 	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=piston", "GLOVEBOX_FACADE_TENANT="}})
-	given{}.check(t, pistonRequests(), func(e exchange) asked { return g.ask(t, g.token, e.method, e.path, e.mediaType, e.body) })
+	given{}.check(t, pistonRequests(), func(e exchange) asked { return g.ask(t, g.tokenOf(e.by), e.method, e.path, e.mediaType, e.body) })
 	const json = "application/json"
 	for _, token := range []string{"", "wrong"} {
 		for _, path := range []string{"/piston/api/v2/runtimes", "/piston/api/v2/packages"} {

@@ -97,60 +97,84 @@ func (s pistonSocket) hears(until string) string {
 	}
 }
 
+// pistonTurn waits for what is heard first, and then sends.
+type pistonTurn struct{ until, send string }
+
+// pistonDialog is one over Piston's WebSocket, and all that is heard, as hears tells it.
+type pistonDialog struct {
+	turns []pistonTurn
+	want  string
+}
+
+func pistonInit(language, source string) string {
+	return `{"type":"init","language":"` + language + `","version":"*","run_timeout":60000,"compile_timeout":60000,"files":[{"content":` + quote(source) + `}]}`
+}
+
+func pistonStdin(data string) string {
+	return `{"type":"data","stream":"stdin","data":` + quote(data) + `}`
+}
+
+// pistonDialogs have each message, and each code that a connection is closed with.
+func pistonDialogs() map[string]pistonDialog {
+	return map[string]pistonDialog{
+		"a dialog": {
+			[]pistonTurn{{"", pistonInit("python", "print('name?')\nprint('hello', input())\nimport sys; print(sys.stdin.readline())")}, {"name?\n", pistonStdin("A")}, {"", pistonStdin("da\n")}, {"hello Ada\n", pistonStdin("bye\n")}},
+			"runtime python\nstage run\nstdout \"name?\\n\"\nstdout \"hello Ada\\n\"\nstdout \"bye\\n\\n\"\nexit run,\"code\":0,\"signal\":null}\nStatusCode(4999)\n",
+		},
+		"typed ahead": {
+			[]pistonTurn{{"", pistonInit("python", "print(input() + input())")}, {"", pistonStdin("a\nb\n")}},
+			"runtime python\nstage run\nstdout \"ab\\n\"\nexit run,\"code\":0,\"signal\":null}\nStatusCode(4999)\n",
+		},
+		"compiled": {
+			[]pistonTurn{{"", pistonInit("c", "#include <stdio.h>\nint main(void) { int n; scanf(\"%d\", &n); printf(\"%d\\n\", 2 * n); return 7; }")}, {`"stage":"run"`, pistonStdin("21\n")}},
+			"runtime c\nstage compile\nexit compile,\"code\":0,\"signal\":null}\nstage run\nstdout \"42\\n\"\nexit run,\"code\":7,\"signal\":null}\nStatusCode(4999)\n",
+		},
+		"a signal": {
+			[]pistonTurn{{"", pistonInit("bash", "echo up; sleep 99")}, {"up\n", `{"type":"signal","signal":"SIGTERM"}`}},
+			"runtime bash\nstage run\nstdout \"up\\n\"\nexit run,\"code\":null,\"signal\":\"SIGTERM\"}\nStatusCode(4999)\n",
+		},
+		"both streams": {
+			[]pistonTurn{{"", pistonInit("bash", "echo out; sleep 1; echo err >&2; exit 3")}},
+			"runtime bash\nstage run\nstdout \"out\\n\"\nstderr \"err\\n\"\nexit run,\"code\":3,\"signal\":null}\nStatusCode(4999)\n",
+		},
+		"its time is up": {
+			[]pistonTurn{{"", strings.Replace(pistonInit("python", "input()"), `"run_timeout":60000`, `"run_timeout":1000`, 1)}},
+			"runtime python\nstage run\nexit run,\"code\":null,\"signal\":\"SIGKILL\"}\nStatusCode(4999)\n",
+		},
+		"the same word": {
+			[]pistonTurn{{"", pistonInit("bash", "echo Execution timed out >&2; read")}, {"runtime", pistonStdin("\n")}},
+			"runtime bash\nstage run\nstderr \"Execution timed out\\n\"\nexit run,\"code\":0,\"signal\":null}\nStatusCode(4999)\n",
+		},
+		"twice":               {[]pistonTurn{{"", pistonInit("bash", "sleep 60")}, {"", pistonInit("bash", "sleep 60")}}, "StatusCode(4000)\n"},
+		"nothing":             {nil, "StatusCode(4001)\n"},
+		"no JSON":             {[]pistonTurn{{"", "x"}}, "error the message is not a JSON object\nStatusCode(4002)\n"},
+		"no language":         {[]pistonTurn{{"", `{"type":"init"}`}}, "error language is required as a string\nStatusCode(4002)\n"},
+		"an unknown language": {[]pistonTurn{{"", pistonInit("basic", "x")}}, "error basic-* runtime is unknown\nStatusCode(4002)\n"},
+		"data first":          {[]pistonTurn{{"", pistonStdin("x")}}, "StatusCode(4003)\n"},
+		"a signal first":      {[]pistonTurn{{"", `{"type":"signal","signal":"SIGTERM"}`}}, "StatusCode(4003)\n"},
+		"another stream":      {[]pistonTurn{{"", pistonInit("bash", "sleep 60")}, {"runtime", `{"type":"data","stream":"stdout","data":"x"}`}}, "StatusCode(4004)\n"},
+		"another signal":      {[]pistonTurn{{"", pistonInit("bash", "sleep 60")}, {"runtime", `{"type":"signal","signal":"SIGNOT"}`}}, "StatusCode(4005)\n"},
+		"another type":        {[]pistonTurn{{"", pistonInit("bash", "read; echo $REPLY")}, {"runtime", `{"type":"wave"}`}, {"", pistonStdin("1\n")}}, "runtime bash\nstage run\nstdout \"1\\n\"\nexit run,\"code\":0,\"signal\":null}\nStatusCode(4999)\n"},
+		"too much input":      {[]pistonTurn{{"", pistonInit("bash", "sleep 60")}, {"runtime", pistonStdin(strings.Repeat("x", 100_000))}, {"", pistonStdin(strings.Repeat("x", 100_000))}, {"", pistonStdin(strings.Repeat("x", 100_000))}}, "error the job has had all the input that it may get while it runs: 256 KiB as JSON, with 64 bytes more for each input\nStatusCode(4002)\n"},
+	}
+}
+
+func dialogsTold() []told {
+	return linesOf(pistonDialogs(), func(name string, d pistonDialog) told {
+		var sent []string
+		for _, turn := range d.turns {
+			sent = append(sent, turn.send)
+		}
+		return told{"connect: " + name, strings.Join(sent, " "), strings.ReplaceAll(strings.TrimSpace(d.want), "\n", "; ")}
+	})
+}
+
 // TestPistonConnect: a dialog over Piston's WebSocket, each of its messages, and what is refused.
 func TestPistonConnect(t *testing.T) {
 	t.Parallel()
 	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=piston"}})
-	initial := func(language, source string) string {
-		return `{"type":"init","language":"` + language + `","version":"*","run_timeout":60000,"compile_timeout":60000,"files":[{"content":` + quote(source) + `}]}`
-	}
-	stdin := func(data string) string { return `{"type":"data","stream":"stdin","data":` + quote(data) + `}` }
-	type turn struct{ until, send string } // waits for the first, then sends the second
-	t.Run("dialogs", func(t *testing.T) {  //nolint:paralleltest // those in it are
-		for name, c := range map[string]struct {
-			turns []turn
-			want  string
-		}{
-			"a dialog": {
-				[]turn{{"", initial("python", "print('name?')\nprint('hello', input())\nimport sys; print(sys.stdin.readline())")}, {"name?\n", stdin("A")}, {"", stdin("da\n")}, {"hello Ada\n", stdin("bye\n")}},
-				"runtime python\nstage run\nstdout \"name?\\n\"\nstdout \"hello Ada\\n\"\nstdout \"bye\\n\\n\"\nexit run,\"code\":0,\"signal\":null}\nStatusCode(4999)\n",
-			},
-			"typed ahead": {
-				[]turn{{"", initial("python", "print(input() + input())")}, {"", stdin("a\nb\n")}},
-				"runtime python\nstage run\nstdout \"ab\\n\"\nexit run,\"code\":0,\"signal\":null}\nStatusCode(4999)\n",
-			},
-			"compiled": {
-				[]turn{{"", initial("c", "#include <stdio.h>\nint main(void) { int n; scanf(\"%d\", &n); printf(\"%d\\n\", 2 * n); return 7; }")}, {`"stage":"run"`, stdin("21\n")}},
-				"runtime c\nstage compile\nexit compile,\"code\":0,\"signal\":null}\nstage run\nstdout \"42\\n\"\nexit run,\"code\":7,\"signal\":null}\nStatusCode(4999)\n",
-			},
-			"a signal": {
-				[]turn{{"", initial("bash", "echo up; sleep 99")}, {"up\n", `{"type":"signal","signal":"SIGTERM"}`}},
-				"runtime bash\nstage run\nstdout \"up\\n\"\nexit run,\"code\":null,\"signal\":\"SIGTERM\"}\nStatusCode(4999)\n",
-			},
-			"both streams": {
-				[]turn{{"", initial("bash", "echo out; sleep 1; echo err >&2; exit 3")}},
-				"runtime bash\nstage run\nstdout \"out\\n\"\nstderr \"err\\n\"\nexit run,\"code\":3,\"signal\":null}\nStatusCode(4999)\n",
-			},
-			"its time is up": {
-				[]turn{{"", strings.Replace(initial("python", "input()"), `"run_timeout":60000`, `"run_timeout":1000`, 1)}},
-				"runtime python\nstage run\nexit run,\"code\":null,\"signal\":\"SIGKILL\"}\nStatusCode(4999)\n",
-			},
-			"the same word": {
-				[]turn{{"", initial("bash", "echo Execution timed out >&2; read")}, {"runtime", stdin("\n")}},
-				"runtime bash\nstage run\nstderr \"Execution timed out\\n\"\nexit run,\"code\":0,\"signal\":null}\nStatusCode(4999)\n",
-			},
-			"twice":               {[]turn{{"", initial("bash", "sleep 60")}, {"", initial("bash", "sleep 60")}}, "StatusCode(4000)\n"},
-			"nothing":             {nil, "StatusCode(4001)\n"},
-			"no JSON":             {[]turn{{"", "x"}}, "error the message is not a JSON object\nStatusCode(4002)\n"},
-			"no language":         {[]turn{{"", `{"type":"init"}`}}, "error language is required as a string\nStatusCode(4002)\n"},
-			"an unknown language": {[]turn{{"", initial("basic", "x")}}, "error basic-* runtime is unknown\nStatusCode(4002)\n"},
-			"data first":          {[]turn{{"", stdin("x")}}, "StatusCode(4003)\n"},
-			"a signal first":      {[]turn{{"", `{"type":"signal","signal":"SIGTERM"}`}}, "StatusCode(4003)\n"},
-			"another stream":      {[]turn{{"", initial("bash", "sleep 60")}, {"runtime", `{"type":"data","stream":"stdout","data":"x"}`}}, "StatusCode(4004)\n"},
-			"another signal":      {[]turn{{"", initial("bash", "sleep 60")}, {"runtime", `{"type":"signal","signal":"SIGNOT"}`}}, "StatusCode(4005)\n"},
-			"another type":        {[]turn{{"", initial("bash", "read; echo $REPLY")}, {"runtime", `{"type":"wave"}`}, {"", stdin("1\n")}}, "runtime bash\nstage run\nstdout \"1\\n\"\nexit run,\"code\":0,\"signal\":null}\nStatusCode(4999)\n"},
-			"too much input":      {[]turn{{"", initial("bash", "sleep 60")}, {"runtime", stdin(strings.Repeat("x", 100_000))}, {"", stdin(strings.Repeat("x", 100_000))}, {"", stdin(strings.Repeat("x", 100_000))}}, "error the job has had all the input that it may get while it runs: 256 KiB as JSON, with 64 bytes more for each input\nStatusCode(4002)\n"},
-		} {
+	t.Run("dialogs", func(t *testing.T) { //nolint:paralleltest // those in it are
+		for name, c := range pistonDialogs() {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				s := g.pistonConnect(t)
@@ -173,7 +197,7 @@ func TestPistonConnect(t *testing.T) {
 	})
 	t.Run("a client that leaves", func(t *testing.T) { //nolint:paralleltest // behind those whose programs run
 		s := g.pistonConnect(t)
-		s.sends(strings.Replace(initial("bash", "echo up; sleep 299"), `"run_timeout":60000`, `"run_timeout":300000`, 1))
+		s.sends(strings.Replace(pistonInit("bash", "echo up; sleep 299"), `"run_timeout":60000`, `"run_timeout":300000`, 1))
 		s.hears("up\n")
 		var alone string
 		gbtest.Eventually(t, "it alone runs", func() bool {
@@ -191,13 +215,13 @@ func TestPistonConnect(t *testing.T) {
 	})
 	t.Run("a worker that is lost", func(t *testing.T) { //nolint:paralleltest // it is the only one
 		s := g.pistonConnect(t)
-		s.sends(strings.Replace(initial("python", echoing), `"run_timeout":60000`, `"run_timeout":300000`, 1))
+		s.sends(strings.Replace(pistonInit("python", echoing), `"run_timeout":60000`, `"run_timeout":300000`, 1))
 		s.hears("ready\n")
-		s.sends(stdin("one\n"))
+		s.sends(pistonStdin("one\n"))
 		s.hears("<one>\n")
 		g.worker.Kill()
 		g.worker = g.startWorker()
-		s.sends(stdin("two\n"))
+		s.sends(pistonStdin("two\n"))
 		if said := s.hears("<two>\n"); said != "stdout "+quote("<two>\n")+"\n" {
 			t.Errorf("got %s", said)
 		}
@@ -205,7 +229,7 @@ func TestPistonConnect(t *testing.T) {
 	t.Run("canceled while it waits", func(t *testing.T) { //nolint:paralleltest // without a worker
 		g.worker.Stop()
 		s := g.pistonConnect(t)
-		s.sends(initial("bash", "echo up"))
+		s.sends(pistonInit("bash", "echo up"))
 		s.hears("runtime")
 		page, err := g.client.List(t.Context(), producer.ListOptions{Status: []job.Status{job.Queued}})
 		if err != nil || len(page.Jobs) != 1 {
@@ -220,7 +244,7 @@ func TestPistonConnect(t *testing.T) {
 	})
 	t.Run("an api that drains", func(t *testing.T) { //nolint:paralleltest // the last
 		s := g.pistonConnect(t)
-		s.sends(initial("bash", "echo up"))
+		s.sends(pistonInit("bash", "echo up"))
 		s.hears("runtime")
 		g.api.Stop()
 		if said := s.hears(""); !strings.HasPrefix(said, "error ") || !strings.HasSuffix(said, "\nStatusCode(4002)\n") {

@@ -173,6 +173,10 @@ func (s *submission) purgeRun(ctx context.Context, c *facade.Call, id string) er
 
 // workers answers what there is to run submissions. What waits and what works is the tenant's own.
 func workers(w http.ResponseWriter, r *http.Request, c *facade.Call) {
+	if c.Anonymous {
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
 	ctx := r.Context()
 	slots, err := c.Client.Slots(ctx)
 	if err != nil {
@@ -221,6 +225,10 @@ var roughly = map[job.Status]int{
 
 // statistics counts the tenant's newest submissions.
 func statistics(w http.ResponseWriter, r *http.Request, c *facade.Call) {
+	if c.Anonymous { // it counts what others sent, too
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
 	ctx := r.Context()
 	all, err := submissions(ctx, c)
 	if err != nil {
