@@ -622,8 +622,10 @@ func TestJudge0Routes(t *testing.T) {
 	if status, _ := anonymous.do(t, http.MethodPost, "/authorize", nil); status != http.StatusForbidden {
 		t.Errorf("authorize without a token: got %d, want 403", status)
 	}
-	if status, _ := anonymous.do(t, http.MethodGet, "/submissions", nil); status != http.StatusForbidden {
-		t.Errorf("list without a token: got %d, want 403", status)
+	for _, path := range []string{"/submissions", "/statistics", "/workers"} { // they tell of others' submissions
+		if status, _ := anonymous.do(t, http.MethodGet, path, nil); status != http.StatusForbidden {
+			t.Errorf("%s without a token: got %d, want 403", path, status)
+		}
 	}
 	if status, _ := anonymous.do(t, http.MethodGet, "/about", nil, "X-Auth-Token", "wrong"); status != http.StatusUnauthorized {
 		t.Errorf("a wrong token, where none is needed: got %d, want 401", status)
