@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -93,6 +94,9 @@ func TestBatch(t *testing.T) {
 	if len(started) != n {
 		t.Errorf("got %d results, want %d", len(started), n)
 	}
+	if last := slices.MaxFunc(started, time.Time.Compare); !singles[0].Timing.CreatedAt.Before(last) {
+		t.Error("the batch had no job left to start when the first single one came")
+	}
 	for i, s := range singles {
 		before := 0
 		for _, at := range started {
@@ -124,22 +128,28 @@ func TestBatch(t *testing.T) {
 // tenant makes a tenant, and returns the API as that tenant sees it.
 func (g *glovebox) tenant(adminToken, name string) *producer.Client {
 	g.tb.Helper()
-	admin, err := producer.New(g.url, adminToken)
-	if err != nil {
-		g.tb.Fatal(err)
-	}
-	defer admin.Close()
-	if _, err := admin.CreateTenant(g.tb.Context(), name, job.Terms{}); err != nil {
-		g.tb.Fatal(err)
-	}
-	token, err := admin.AddToken(g.tb.Context(), name, producer.TokenRequest{})
-	if err != nil {
-		g.tb.Fatal(err)
-	}
-	client, err := producer.New(g.url, token.Secret)
+	client, err := producer.New(g.url, g.tenantToken(adminToken, name, job.Terms{}))
 	if err != nil {
 		g.tb.Fatal(err)
 	}
 	g.tb.Cleanup(func() { client.Close() })
 	return client
+}
+
+// tenantToken makes a tenant with these terms, and returns a token of its.
+func (g *glovebox) tenantToken(adminToken, name string, terms job.Terms) string {
+	g.tb.Helper()
+	operator, err := producer.New(g.url, adminToken)
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	defer operator.Close()
+	if _, err := operator.CreateTenant(g.tb.Context(), name, terms); err != nil {
+		g.tb.Fatal(err)
+	}
+	made, err := operator.AddToken(g.tb.Context(), name, producer.TokenRequest{Label: "e2e"})
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	return made.Secret
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 // held is a job that goes on until release is called for it: however busy the machine is,
@@ -29,6 +30,20 @@ func (g *glovebox) allRun(attempt int, ids []string) {
 			return err == nil && j.Status == job.Running && j.Attempt == attempt
 		})
 	}
+}
+
+// theOneThatRuns waits until exactly one job runs, and returns its id.
+func (g *glovebox) theOneThatRuns() (id string) {
+	g.tb.Helper()
+	gbtest.Eventually(g.tb, "one job runs", func() bool {
+		page, err := g.client.List(g.tb.Context(), producer.ListOptions{Status: []job.Status{job.Running}})
+		if err != nil || len(page.Jobs) != 1 {
+			return false
+		}
+		id = page.Jobs[0].ID
+		return true
+	})
+	return id
 }
 
 // release lets held jobs end.

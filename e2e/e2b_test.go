@@ -227,23 +227,12 @@ func TestE2BRoutes(t *testing.T) {
 	t.Parallel()
 	admin := rand.Text()
 	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=e2b", "GLOVEBOX_ADMIN_TOKEN=" + admin, "GLOVEBOX_FACADE_TENANT="}})
-	operator, err := producer.New(g.url, admin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer operator.Close()
-	if _, err := operator.CreateTenant(t.Context(), "other", job.Terms{}); err != nil {
-		t.Fatal(err)
-	}
-	made, err := operator.AddToken(t.Context(), "other", producer.TokenRequest{Label: "e2e"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	theirs := g.tenantToken(admin, "other", job.Terms{})
 	mine := g.e2bSandbox(t, g.token)
 	if said := g.askE2B(t, http.MethodPost, "/execute", strings.NewReader(`{"code":"1"}`), "X-API-KEY", g.token, "E2b-Sandbox-Id", mine); said.status != http.StatusOK {
 		t.Fatalf("got %d %s, want 200", said.status, said.body)
 	}
-	ended, others := g.e2bSandbox(t, g.token), g.e2bSandbox(t, made.Secret) // these need no place on the worker
+	ended, others := g.e2bSandbox(t, g.token), g.e2bSandbox(t, theirs) // these need no place on the worker
 	if said := g.askE2B(t, http.MethodDelete, "/sandboxes/"+ended, http.NoBody, "X-API-KEY", g.token); said.status != http.StatusNoContent {
 		t.Fatalf("got %d %s, want 204", said.status, said.body)
 	}
@@ -300,7 +289,7 @@ func TestE2BRoutes(t *testing.T) {
 			}
 		}
 	}
-	if said := g.askE2B(t, http.MethodGet, "/sandboxes/"+others, http.NoBody, "X-API-KEY", made.Secret); said.status != http.StatusOK {
+	if said := g.askE2B(t, http.MethodGet, "/sandboxes/"+others, http.NoBody, "X-API-KEY", theirs); said.status != http.StatusOK {
 		t.Errorf("the other tenant's own: got %d %s", said.status, said.body)
 	}
 

@@ -187,15 +187,7 @@ func TestExecuteGoesOn(t *testing.T) {
 		_, err := g.try(ctx, "sh", "sleep 5; echo late", "left")
 		left <- err
 	}()
-	var id string
-	gbtest.Eventually(t, "the code runs", func() bool {
-		page, err := g.client.List(t.Context(), producer.ListOptions{Status: []job.Status{job.Running}})
-		if err != nil || len(page.Jobs) != 1 {
-			return false
-		}
-		id = page.Jobs[0].ID
-		return true
-	})
+	id := g.theOneThatRuns()
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v, want a client that left", err)

@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"net/http"
@@ -13,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer/facade"
 	"github.com/glovebox-run/glovebox/producer/facade/e2b"
 	"github.com/glovebox-run/glovebox/producer/facade/jobe"
@@ -117,7 +116,7 @@ func cell(text string) string {
 	}
 	text = longText.ReplaceAllStringFunc(text, func(s string) string { return fmt.Sprintf("%s…(%d bytes)", s[:8], len(s)) })
 	if len(text) > 600 {
-		text = fmt.Sprintf("%s…(%d bytes)", strings.ToValidUTF8(text[:300], ""), len(text))
+		text = fmt.Sprintf("%s(%d bytes)", job.Clip(text, 300), len(text))
 	}
 	text = unseen.ReplaceAllStringFunc(text, func(s string) string { return strings.Trim(strconv.QuoteToASCII(s), `"`) })
 	text = strings.ReplaceAll(text, "|", `\|`)
@@ -133,13 +132,11 @@ func jsonOf(t *testing.T, v any) string {
 	if text, ok := v.(string); ok || v == nil {
 		return text
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	b, err := job.Marshal(v)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimSpace(b.String())
+	return string(b)
 }
 
 var update = flag.Bool("update", false, "write docs/facades.md anew")

@@ -22,7 +22,7 @@ import (
 // speaker is how a façade's clients list languages and run a program.
 type speaker struct {
 	facade facade.Facade
-	// elsewhere are the runtimes that the façade's own test runs, too.
+	// elsewhere names the runtimes that the façade's own test runs programs of.
 	elsewhere []string
 	// list returns by what names they are told to ask for programs.
 	list func(t *testing.T) []string

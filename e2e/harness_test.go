@@ -482,12 +482,23 @@ func (g *glovebox) reached(name string) {
 	}
 }
 
-// goOn lets a paused process go on.
-func (g *glovebox) goOn(name string) {
+// goOn lets processes go on that paused at these fail points.
+func (g *glovebox) goOn(names ...string) {
 	g.tb.Helper()
-	if err := os.Remove(g.file(name)); err != nil {
-		g.tb.Fatal(err)
+	for _, name := range names {
+		if err := os.Remove(g.file(name)); err != nil {
+			g.tb.Fatal(err)
+		}
 	}
+}
+
+// goOnWithout kills what can come back, lets processes go on that paused, so that they meet it away, and brings it back.
+func (g *glovebox) goOnWithout(away killer, names ...string) {
+	g.tb.Helper()
+	away.Kill()
+	g.goOn(names...)
+	time.Sleep(500 * time.Millisecond)
+	away.Restart()
 }
 
 func (g *glovebox) failpoint(action, name string) string {

@@ -160,20 +160,27 @@ func TestJobe(t *testing.T) {
 		})
 	}
 	t.Run("canceled", func(t *testing.T) {
-		canceled := make(chan error, 1)
-		go func() { canceled <- g.cancelWhatRuns(t.Context()) }()
+		defer g.cancelWhatRuns()()
 		if a := g.jobeRun(t, g.token, `"language_id":"python3","sourcecode":"import time; time.sleep(250)","parameters":{"cputime":120}`); a.Outcome != 20 {
 			t.Errorf("got %+v, want an internal error", a)
-		}
-		if err := <-canceled; err != nil {
-			t.Error(err)
 		}
 	})
 }
 
-// cancelWhatRuns cancels the next job that runs, as an operator may.
-func (g *glovebox) cancelWhatRuns(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// cancelWhatRuns cancels the next job that runs, as an operator may, while the caller waits for its answer. wait is for after that.
+func (g *glovebox) cancelWhatRuns() (wait func()) {
+	canceled := make(chan error, 1)
+	go func() { canceled <- g.cancelNext() }()
+	return func() {
+		g.tb.Helper()
+		if err := <-canceled; err != nil {
+			g.tb.Error(err)
+		}
+	}
+}
+
+func (g *glovebox) cancelNext() error {
+	ctx, cancel := context.WithTimeout(g.tb.Context(), patience)
 	defer cancel()
 	for {
 		page, err := g.client.List(ctx, producer.ListOptions{Status: []job.Status{job.Running}})
@@ -264,19 +271,7 @@ func TestJobeFiles(t *testing.T) {
 	t.Parallel()
 	const admin = "operator-0123456789abcdef"
 	g := start(t, options{apiEnv: []string{"GLOVEBOX_FACADES=jobe", "GLOVEBOX_FACADE_TENANT=guests", waitsLong, "GLOVEBOX_ADMIN_TOKEN=" + admin}})
-	operator, err := producer.New(g.url, admin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer operator.Close()
-	if _, err := operator.CreateTenant(t.Context(), "other", job.Terms{}); err != nil {
-		t.Fatal(err)
-	}
-	made, err := operator.AddToken(t.Context(), "other", producer.TokenRequest{Label: "e2e"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := made.Secret
+	other := g.tenantToken(admin, "other", job.Terms{})
 	id := func(content string) string {
 		sum := md5.Sum([]byte(content)) //nolint:gosec // it is how CodeRunner names files
 		return hex.EncodeToString(sum[:])

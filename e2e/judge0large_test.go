@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/glovebox-run/glovebox/job"
-	"github.com/glovebox-run/glovebox/producer"
 )
 
 // TestJudge0Large: whatever submissions printed, all of it can be read again, a batch at once too, though it is
@@ -96,20 +95,8 @@ func TestJudge0Terms(t *testing.T) {
 	t.Parallel()
 	const admin = "operator-0123456789abcdef"
 	g := start(t, options{apiEnv: []string{"GLOVEBOX_ADMIN_TOKEN=" + admin, "GLOVEBOX_FACADES=judge0"}})
-	operator, err := producer.New(g.url, admin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer operator.Close()
 	small := job.Limits{WallMS: 5000, CPUMS: 4000, MemoryMB: 128, Processes: 32, OutputKB: 512}
-	if _, err := operator.CreateTenant(t.Context(), "small", job.Terms{Maximums: small}); err != nil {
-		t.Fatal(err)
-	}
-	made, err := operator.AddToken(t.Context(), "small", producer.TokenRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	j := judge0{g, g.url + "/judge0", made.Secret}
+	j := judge0{g, g.url + "/judge0", g.tenantToken(admin, "small", job.Terms{Maximums: small})}
 	info := j.want(t, http.StatusOK, http.MethodGet, "/config_info", nil)
 	if got := fmt.Sprint(info["max_cpu_time_limit"], info["cpu_time_limit"], info["max_wall_time_limit"], info["max_memory_limit"], info["memory_limit"], info["max_max_file_size"]); got != "4 4 5 131072 131072 512" {
 		t.Errorf("got %s", got)

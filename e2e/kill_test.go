@@ -74,14 +74,6 @@ func (g *glovebox) atEachStep(action string, steps []string, env ...string) (wor
 	return workers, ids
 }
 
-// goOnAll lets workers that paused at these steps go on.
-func (g *glovebox) goOnAll(steps []string) {
-	g.tb.Helper()
-	for _, step := range steps {
-		g.goOn(step)
-	}
-}
-
 func TestKillWorker(t *testing.T) {
 	t.Parallel()
 	g := start(t, options{noWorker: true})
@@ -170,7 +162,7 @@ func TestKillAPI(t *testing.T) {
 		g := start(t, options{noWorker: true})
 		_, ids := g.atEachStep("pause", workerSteps)
 		g.api.Kill()
-		g.goOnAll(workerSteps)
+		g.goOn(workerSteps...)
 		g.api.Restart()
 		for _, r := range g.proveEach(ids...) {
 			if r.Attempt != 1 {
@@ -186,10 +178,7 @@ func TestRestartRedis(t *testing.T) {
 		t.Parallel()
 		g := start(t, options{noWorker: true})
 		_, ids := g.atEachStep("pause", workerSteps)
-		g.redis.Kill()
-		g.goOnAll(workerSteps)
-		time.Sleep(500 * time.Millisecond) // the workers meet a Redis that is away
-		g.redis.Restart()
+		g.goOnWithout(g.redis, workerSteps...)
 		g.proveEach(ids...)
 	})
 	t.Run(failpoint.DeliverySent, func(t *testing.T) {
@@ -200,10 +189,7 @@ func TestRestartRedis(t *testing.T) {
 		g.startAPI(g.failpoint("pause", failpoint.DeliverySent))
 		id := g.submit(g.chart())
 		g.reached(failpoint.DeliverySent)
-		g.redis.Kill()
-		g.goOn(failpoint.DeliverySent)
-		time.Sleep(500 * time.Millisecond)
-		g.redis.Restart()
+		g.goOnWithout(g.redis, failpoint.DeliverySent)
 		g.proveOnce(id)
 	})
 }
@@ -214,10 +200,7 @@ func TestKillPodman(t *testing.T) {
 	g.startWorker(g.failpoint("pause", failpoint.Running))
 	id := g.submit(g.chart())
 	g.reached(failpoint.Running)
-	g.podman.Kill()
-	g.goOn(failpoint.Running)
-	time.Sleep(500 * time.Millisecond)
-	g.podman.Restart()
+	g.goOnWithout(g.podman, failpoint.Running)
 	g.proveOnce(id)
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -199,17 +198,9 @@ func TestPistonConnect(t *testing.T) {
 		s := g.pistonConnect(t)
 		s.sends(strings.Replace(pistonInit("bash", "echo up; sleep 299"), `"run_timeout":60000`, `"run_timeout":300000`, 1))
 		s.hears("up\n")
-		var alone string
-		gbtest.Eventually(t, "it alone runs", func() bool {
-			page, err := g.client.List(t.Context(), producer.ListOptions{Status: []job.Status{job.Running}})
-			if err != nil || len(page.Jobs) != 1 {
-				return false
-			}
-			alone = page.Jobs[0].ID
-			return true
-		})
+		id := g.theOneThatRuns()
 		_ = s.CloseNow()
-		if r := g.wait(alone); r.Status != job.Canceled {
+		if r := g.wait(id); r.Status != job.Canceled {
 			t.Errorf("got %+v, want it canceled", r)
 		}
 	})

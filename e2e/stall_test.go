@@ -20,7 +20,7 @@ func TestStalledWorker(t *testing.T) {
 	for _, w := range workers {
 		w.Signal(syscall.SIGSTOP)
 	}
-	g.goOnAll(steps)
+	g.goOn(steps...)
 	g.startWorker()
 	var by []string
 	for _, id := range ids {
@@ -47,7 +47,7 @@ func TestRedisHangs(t *testing.T) {
 	_, ids := g.atEachStep("pause", workerSteps)
 	g.redis.Signal(syscall.SIGSTOP)
 	t.Cleanup(func() { g.redis.Signal(syscall.SIGCONT) })
-	g.goOnAll(workerSteps)
+	g.goOn(workerSteps...)
 	time.Sleep(5 * time.Second)
 	g.redis.Signal(syscall.SIGCONT)
 	again := 0
@@ -92,7 +92,7 @@ func TestTermWorker(t *testing.T) {
 		w.Signal(syscall.SIGTERM)
 	}
 	time.Sleep(1500 * time.Millisecond) // the grace is over
-	g.goOnAll(workerSteps)
+	g.goOn(workerSteps...)
 	late := time.After(25 * time.Second) // a worker's patience with the store is 30 s
 	for _, w := range workers {
 		select {

@@ -302,7 +302,7 @@ func TestSendBoundsTheAnswer(t *testing.T) {
 		},
 	} {
 		url := serve(t, answer)
-		// The time-out is for the status, too, and passes for a body that stops: a busy machine gets it longer, the second time.
+		// A body that stops is waited for until the time-out, which holds for the status, too: the second try gives a busy machine longer.
 		for _, timeout := range []time.Duration{2 * time.Second, gbtest.AtOnce} {
 			start := time.Now()
 			res, err := sender(t, webhook.Config{Timeout: timeout}).Send(t.Context(), request(t, url))

@@ -118,8 +118,8 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// readSlowly reads a large result, which takes about that long, and returns how much it got, after what time, and the
-// client's longest pause.
+// readSlowly reads a large result within about that time. It returns how much it got, how long that took, and the client's
+// longest pause.
 func (w *world) readSlowly(t *testing.T, id string, about time.Duration) (got int, took, longest time.Duration, err error) {
 	t.Helper()
 	began := time.Now()

@@ -107,13 +107,18 @@ func (w *world) do(t *testing.T, method, path string, body io.Reader, headers ..
 // soon after it has answered, and a client that is late finds that in place of the answer.
 const largeTries = 5
 
-// brokeOff reports that the server ended the connection.
-func brokeOff(err error) bool {
-	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+// insist sends up to so many times, until the connection is not broken off.
+func insist[A any](tries int, send func() (A, error)) (a A, err error) {
+	for range tries {
+		if a, err = send(); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+			break
+		}
+	}
+	return a, err
 }
 
 // try sends a request, a large one again where the connection broke off.
-func (w *world) try(ctx context.Context, method, path string, body io.Reader, headers ...string) (a answer, err error) {
+func (w *world) try(ctx context.Context, method, path string, body io.Reader, headers ...string) (answer, error) {
 	again := func() io.Reader { return body } // a reader of its own for each request: the last one may still be read
 	tries := 1
 	switch large := body.(type) {
@@ -126,13 +131,7 @@ func (w *world) try(ctx context.Context, method, path string, body io.Reader, he
 			again, tries = func() io.Reader { return io.NewSectionReader(large, 0, large.Size()) }, largeTries
 		}
 	}
-	for range tries {
-		a, err = w.tryOnce(ctx, method, path, again(), headers...)
-		if !brokeOff(err) {
-			break
-		}
-	}
-	return a, err
+	return insist(tries, func() (answer, error) { return w.tryOnce(ctx, method, path, again(), headers...) })
 }
 
 func (w *world) tryOnce(ctx context.Context, method, path string, body io.Reader, headers ...string) (answer, error) {

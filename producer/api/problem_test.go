@@ -155,10 +155,7 @@ func TestHugeBody(t *testing.T) {
 		return w.srv.Client().Do(req)
 	}
 	for name, announce := range map[string]bool{"announced": true, "chunked": false} {
-		res, err := post(announce)
-		for try := 1; try < largeTries && brokeOff(err); try++ {
-			res, err = post(announce)
-		}
+		res, err := insist(largeTries, func() (*http.Response, error) { return post(announce) })
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

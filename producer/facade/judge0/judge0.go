@@ -25,7 +25,7 @@ func New() facade.Facade {
 		{Pattern: "GET /submissions/{id}", Scope: job.ScopeRead, Serve: show},
 		{Pattern: "POST /submissions/batch", Scope: job.ScopeSubmit, Action: facade.Submitted, Serve: createBatch},
 		{Pattern: "GET /submissions/batch", Scope: job.ScopeRead, Serve: showBatch},
-		{Pattern: "GET /submissions", Scope: job.ScopeRead, Serve: list},
+		{Pattern: "GET /submissions", Scope: job.ScopeRead, Serve: notForGuests(list)},
 		{Pattern: "DELETE /submissions/{id}", Scope: job.ScopeManage, Action: "job.purge", Serve: remove},
 		{Pattern: "GET /languages", Scope: facade.AnyToken, Serve: listLanguages},
 		{Pattern: "GET /languages/all", Scope: facade.AnyToken, Serve: listAllLanguages},
@@ -34,8 +34,8 @@ func New() facade.Facade {
 		{Pattern: "GET /about", Scope: facade.AnyToken, Serve: about},
 		{Pattern: "GET /config_info", Scope: facade.AnyToken, Serve: configInfo},
 		{Pattern: "GET /system_info", Scope: facade.AnyToken, Serve: systemInfo},
-		{Pattern: "GET /statistics", Scope: job.ScopeRead, Serve: statistics},
-		{Pattern: "GET /workers", Scope: job.ScopeRead, Serve: workers},
+		{Pattern: "GET /statistics", Scope: job.ScopeRead, Serve: notForGuests(statistics)},
+		{Pattern: "GET /workers", Scope: job.ScopeRead, Serve: notForGuests(workers)},
 		{Pattern: "GET /version", Scope: facade.AnyToken, Serve: text(version)},
 		{Pattern: "GET /isolate", Scope: facade.AnyToken, Serve: text("gVisor, as Glovebox runs it: https://gvisor.dev")},
 		{Pattern: "GET /license", Scope: facade.AnyToken, Serve: text("Glovebox is licensed under the Apache License 2.0: https://www.apache.org/licenses/LICENSE-2.0")},
@@ -85,6 +85,17 @@ func text(s string) func(http.ResponseWriter, *http.Request, *facade.Call) {
 	return func(w http.ResponseWriter, _ *http.Request, _ *facade.Call) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte(s)) // the client may have left
+	}
+}
+
+// notForGuests refuses who has no token: what is answered tells of the tenant's other submissions.
+func notForGuests(serve func(http.ResponseWriter, *http.Request, *facade.Call)) func(http.ResponseWriter, *http.Request, *facade.Call) {
+	return func(w http.ResponseWriter, r *http.Request, c *facade.Call) {
+		if c.Anonymous {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		serve(w, r, c)
 	}
 }
 
