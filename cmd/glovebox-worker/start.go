@@ -72,6 +72,7 @@ func (s *startup) run(ctx context.Context) error {
 	s.metrics.worker.Paused(false)
 	if c.Warm > 0 && s.podman != nil {
 		s.podman.KeepWarm(ctx, s.warm)
+		s.observeSnapshots()
 	}
 	w, err := worker.New(worker.Config{
 		ID: s.id, Version: version.Read().Version, Records: s.records, Objects: s.objects, Sandboxes: s.sandboxes, Isolation: c.Isolation, Runtimes: s.set, Images: c.Images, Signer: c.Signer, Secrets: c.Secrets,
@@ -200,52 +201,4 @@ func (s *startup) hasImage(ctx context.Context, image string) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// planWarm decides which sandboxes are kept started: some of every runtime that has its image. A
-// quarter of the memory is for them, and for what preloaded jobs hold.
-func (s *startup) planWarm(ctx context.Context) error {
-	c := s.config
-	w := podman.Warm{Images: map[string]job.Limits{}, OnDemand: map[string]bool{}, Preloads: map[string]podman.Preload{}, MaxMemoryMB: c.MemoryMB, Most: c.Warm, Snapshots: c.Snapshots}
-	if c.Warm == 0 {
-		return nil
-	}
-	var core, preloaded, largest, all, snapshots, onDemand int64
-	for _, r := range s.set.List() {
-		there, err := s.hasImage(ctx, r.Image())
-		if err != nil {
-			return err
-		}
-		if !there { // publish says so
-			continue
-		}
-		w.Images[r.Image()], w.OnDemand[r.Image()] = job.Limits{}.Filled(r.Limits), !r.Core
-		if r.Core {
-			core++
-		}
-		if r.Preload != nil && c.Preload {
-			_, command := r.Command("", nil)
-			w.Preloads[r.Image()] = podman.Preload{Command: command, Env: r.Env, MemoryMB: r.Preload.MemoryMB, Words: r.Preload.Words}
-			largest, snapshots = max(largest, r.Preload.MemoryMB), snapshots+r.Preload.MemoryMB
-			if r.Core {
-				preloaded, all = preloaded+1, all+r.Preload.MemoryMB
-			} else {
-				onDemand = max(onDemand, podman.IdleMB+r.Preload.MemoryMB)
-			}
-		}
-	}
-	// What is preloaded has room first; of the other images there is one each as far as there is room.
-	idle, quarter := preloaded*podman.IdleMB, c.MemoryMB/4
-	running := int64(c.Concurrency) * largest
-	if c.Snapshots { // the snapshots, and the sandbox in which one is made or tried out
-		running += snapshots + largest + podman.IdleMB
-	}
-	if len(w.Preloads) > 0 && running+idle+all > quarter {
-		s.log.Warn("nothing is preloaded: a quarter of GLOVEBOX_MEMORY_MB has no room for it", "want_mb", 4*(running+idle+all))
-		clear(w.Preloads)
-		running, all, onDemand = 0, 0, 0
-	}
-	w.MemoryMB = min(quarter-running, int64(c.Warm)*(max(core, 1)*podman.IdleMB+all+onDemand))
-	s.warm, s.reserved = w, w.MemoryMB+running
-	return nil
 }

@@ -130,6 +130,26 @@ func (m *Worker) Warm(runtime string, warm, preloaded func() int) {
 	gauge("glovebox_worker_preloaded_sandboxes", "Those of them in which the job's interpreter waits, too.", preloaded)
 }
 
+// Snapshot has each scrape ask how large the snapshot is from which a runtime's sandboxes go on, and when it
+// was made: 0 bytes where there is none. It is to be called once for each.
+func (m *Worker) Snapshot(runtime string, of func() (bytes int64, made time.Time)) {
+	labels := prometheus.Labels{"runtime": runtime}
+	m.registerer.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "glovebox_worker_snapshot_bytes", Help: "What the snapshot takes of the worker's memory; 0 where none could be made.", ConstLabels: labels,
+		}, func() float64 { bytes, _ := of(); return float64(bytes) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "glovebox_worker_snapshot_age_seconds", Help: "How long ago the snapshot was made; 0 where there is none.", ConstLabels: labels,
+		}, func() float64 {
+			bytes, made := of()
+			if bytes == 0 {
+				return 0
+			}
+			return time.Since(made).Seconds()
+		}),
+	)
+}
+
 // Ran measures a program that came to an outcome; start is how it was started: "cold",
 // "warm", "preloaded" or "restored".
 func (m *Worker) Ran(runtime, start string, startup time.Duration, u job.Usage, made []job.Artifact) {

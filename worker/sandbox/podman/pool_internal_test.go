@@ -1,12 +1,15 @@
 package podman
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
 // TestEndIsMonotonic: how long a result has the processors to itself doesn't depend on the time of
@@ -68,6 +71,146 @@ func TestTargets(t *testing.T) {
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestSnapshotDue: a snapshot is made anew when it is old and nobody needs the processors, and however busy they
+// are before nothing may go on from it any more. One whose image has changed goes at once.
+func TestSnapshotDue(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		age  time.Duration
+		busy bool
+		want bool
+	}{
+		{"new", 0, false, false},
+		{"not yet old", 54 * time.Minute, false, false},
+		{"old", 56 * time.Minute, false, true},
+		{"old, and a program has just come", 56 * time.Minute, true, false},
+		{"overdue", 91 * time.Minute, true, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			images := &imagePool{plan: plan{image: "python", preload: &Preload{}}, idle: []*instance{{}}}
+			images.snapshot = &snapshot{made: time.Now().Add(-tt.age), renewAfter: 55 * time.Minute}
+			l := &pool{sandboxes: &Sandboxes{}, snapshots: true, images: []*imagePool{images}}
+			if tt.busy {
+				l.lastClaim = time.Now()
+			}
+			if got := l.nextSnapshot() != nil; got != tt.want {
+				t.Errorf("is it made anew: %t, want %t", got, tt.want)
+			}
+		})
+	}
+	t.Run("of another image", func(t *testing.T) {
+		t.Parallel()
+		images := &imagePool{plan: plan{image: "python", preload: &Preload{}}, snapshot: &snapshot{imageID: "a", made: time.Now()}}
+		l := &pool{sandboxes: &Sandboxes{}, images: []*imagePool{images}}
+		l.tidy(map[string]string{"python": "a"})
+		if images.snapshot == nil {
+			t.Error("the snapshot is gone, want it kept while the image is the same")
+		}
+		l.tidy(map[string]string{"python": "b"})
+		if images.snapshot != nil {
+			t.Error("the snapshot is kept, want it gone with the image")
+		}
+	})
+}
+
+// TestRank: a program gets the sandbox that serves it best, and one that is cheap to replace where others
+// serve it as well.
+func TestRank(t *testing.T) {
+	t.Parallel()
+	python := plan{image: "python", preload: &Preload{Command: []string{"python3", "main.py"}, Words: []string{"numpy", "pandas"}}}
+	sandboxes := map[string]*instance{
+		"plain":      {container: container{plan: python}},
+		"preloading": {container: container{plan: python}, preload: preloadRunning},
+		"imported":   {container: container{plan: python}, preload: preloadReady},
+		"restored":   {container: container{plan: python}, preload: preloadReady, snapshot: &snapshot{}},
+		"failed":     {container: container{plan: python}, preload: preloadFailed},
+	}
+	program := func(source string, command ...string) sandbox.Program {
+		return sandbox.Program{Command: command, Files: []sandbox.File{{Name: "main.py", Content: []byte(source)}}}
+	}
+	far := strings.Repeat("#", maxWordsIn) + "import numpy"
+	tests := []struct {
+		name    string
+		program sandbox.Program
+		pays    bool
+		want    []string // the best first
+	}{
+		{"imports", program("import numpy", "python3", "main.py"), true, []string{"imported restored", "failed plain", "preloading"}},
+		{"imports, with arguments", program("import pandas as pd", "python3", "main.py", "-v"), true, []string{"imported restored", "failed plain", "preloading"}},
+		{"prints", program("print(1)", "python3", "main.py"), false, []string{"imported", "failed plain", "restored", "preloading"}},
+		{"imports far below", program(far, "python3", "main.py"), false, []string{"imported", "failed plain", "restored", "preloading"}},
+		{"of another command", program("import numpy", "python3", "-O", "main.py"), false, []string{"failed plain", "preloading", "imported restored"}},
+		{"a session", sandbox.Program{Turns: struct{ sandbox.Turns }{}, Interpreter: &sandbox.File{Name: "main.py"}}, true, []string{"imported restored", "failed plain", "preloading"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := python.pays(tt.program); got != tt.pays {
+				t.Errorf("it gains by a preloaded process: %t, want %t", got, tt.pays)
+			}
+			byRank := map[int][]string{}
+			for name, w := range sandboxes {
+				byRank[w.rank(tt.program)] = append(byRank[w.rank(tt.program)], name)
+			}
+			var got []string
+			for _, rank := range slices.Backward(slices.Sorted(maps.Keys(byRank))) {
+				slices.Sort(byRank[rank])
+				got = append(got, strings.Join(byRank[rank], " "))
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestRefillFrom: under load as many of those that wait go on from the snapshot as recent programs gained by
+// it, and all where nobody needs the processors.
+func TestRefillFrom(t *testing.T) {
+	t.Parallel()
+	s := &snapshot{}
+	tests := []struct {
+		name            string
+		quiet           bool
+		paid            string // of the recent programs, the oldest first: y or n
+		plain, restored int
+		want            bool
+	}{
+		{"quiet", true, "nnnn", 3, 0, true},
+		{"none gained", false, "nnnn", 3, 0, false},
+		{"all gained", false, "yyyyyyyyyyyyyyyyyyyy", 0, 3, true},
+		{"every second one, and half wait restored", false, "ynynynynynynynynynyn", 1, 1, false},
+		{"every second one, and none waits restored", false, "ynynynynynynynynynyn", 2, 0, true},
+		{"one has just gained", false, "nnnnnnnny", 0, 0, false},
+		{"four have", false, "nnnnnnnnyyyy", 0, 0, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			images := &imagePool{snapshot: s}
+			for _, paid := range tt.paid {
+				images.noteDemand(paid == 'y')
+			}
+			for range tt.plain {
+				images.idle = append(images.idle, &instance{})
+			}
+			for range tt.restored {
+				images.idle = append(images.idle, &instance{snapshot: s})
+			}
+			l := &pool{sandboxes: &Sandboxes{}, images: []*imagePool{images}}
+			if !tt.quiet {
+				l.lastClaim = time.Now()
+			}
+			if got := l.refillFrom(images) != nil; got != tt.want {
+				t.Errorf("the next one goes on from the snapshot: %t, want %t (share of programs that gained %.2f)", got, tt.want, images.paying)
 			}
 		})
 	}

@@ -165,7 +165,7 @@ func (l *pool) resolveImages(ctx context.Context) {
 }
 
 // tidy destroys idle sandboxes that have ended, are too many or too old, or are of an image that
-// its name no longer means, by ids; and idle containers likewise.
+// its name no longer means, by ids; and idle containers and snapshots likewise.
 func (l *pool) tidy(ids map[string]string) {
 	l.resolving = false
 	replaced := func(c container) bool {
@@ -179,6 +179,9 @@ func (l *pool) tidy(ids map[string]string) {
 	l.mu.Lock()
 	targets := l.targets()
 	for _, images := range l.images {
+		if id, known := ids[images.plan.image]; known && images.snapshot != nil && images.snapshot.imageID != id {
+			l.retire(images)
+		}
 		images.idle = slices.DeleteFunc(images.idle, func(w *instance) bool {
 			useless := w.session.Ended() || w.snapshot != nil && time.Since(w.snapshot.made) > maxSnapshotAge || time.Since(w.made) > w.plan.backstop/5 || replaced(w.container)
 			if useless {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"sync"
@@ -30,6 +31,8 @@ type snapshot struct {
 	imageID string
 	madeOf  string // glovebox-runtime's identity of runsc and of the images
 	made    time.Time
+	// renewAfter is how old it becomes before it is made anew in a quiet moment.
+	renewAfter time.Duration
 
 	mu     sync.Mutex
 	closed bool
@@ -70,7 +73,10 @@ func (p *Sandboxes) takeSnapshot(ctx context.Context, plan plan) (_ *snapshot, e
 	if failure := w.awaitPreload(ctx); failure != "" {
 		return nil, errors.New(failure)
 	}
-	s := &snapshot{imageID: w.image.id, madeOf: w.madeOf, made: time.Now()}
+	s := &snapshot{
+		imageID: w.image.id, madeOf: w.madeOf, made: time.Now(),
+		renewAfter: snapshotAge - snapshotSpread + rand.N(2*snapshotSpread), //nolint:gosec // nothing is to be kept secret by it
+	}
 	defer func() {
 		if err != nil {
 			s.close()

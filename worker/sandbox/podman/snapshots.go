@@ -9,11 +9,16 @@ import (
 )
 
 const (
-	// snapshotAge is how old a snapshot may become. What was drawn at random before it, such as
-	// the seed of Python's hashes, is the same in all sandboxes that go on from it.
+	// snapshotAge is when a snapshot is made anew, in the next quiet moment. What was drawn at random
+	// before it, such as the seed of Python's hashes, is the same in all sandboxes that go on from it.
 	snapshotAge = time.Hour
+	// snapshotOverdue is when no quiet moment is waited for any more.
+	snapshotOverdue = snapshotAge + snapshotAge/2
 	// maxSnapshotAge is when nothing goes on from it any more, though no other could be made.
 	maxSnapshotAge = 2 * snapshotAge
+	// snapshotSpread is by how much the first of these is drawn earlier or later, as workers that started
+	// together are not to make theirs anew together.
+	snapshotSpread = snapshotAge / 6
 	// maxSnapshotBackoff bounds the time between two tries to make a snapshot of an image of
 	// which none could be made: minSnapshotBackoff at first, doubled each time.
 	minSnapshotBackoff, maxSnapshotBackoff = 10 * time.Second, 10 * time.Minute
@@ -161,13 +166,19 @@ func (l *pool) nextSnapshot() *imagePool {
 		return nil
 	}
 	for _, images := range l.images {
-		due := images.plan.preload != nil && time.Now().After(images.snapshotRetry) && (len(images.idle) > 0 || !images.lastWanted.IsZero())
-		if due && (images.snapshot == nil || time.Since(images.snapshot.made) > snapshotAge) {
+		wanted := images.plan.preload != nil && time.Now().After(images.snapshotRetry) && (len(images.idle) > 0 || !images.lastWanted.IsZero())
+		if wanted && (images.snapshot == nil || images.snapshot.due(l.quietIn() == 0)) {
 			l.snapshotting = images
 			return images
 		}
 	}
 	return nil
+}
+
+// due reports whether a snapshot is to be made anew.
+func (s *snapshot) due(quiet bool) bool {
+	age := time.Since(s.made)
+	return age > snapshotOverdue || quiet && age > s.renewAfter
 }
 
 // startSnapshot makes a snapshot of an image, in the background.
