@@ -44,7 +44,7 @@ func TestChaos(t *testing.T) {
 	t.Parallel()
 	kills, jobs := number(t, "GLOVEBOX_CHAOS_KILLS", 1), number(t, "GLOVEBOX_CHAOS_JOBS", 40)
 	full := kills > 1
-	c := startChaos(t, jobs)
+	c := startChaos(t, jobs, full)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 
@@ -73,8 +73,13 @@ func TestChaos(t *testing.T) {
 	c.stopWorkers()
 }
 
-func startChaos(t *testing.T, jobs int) *chaos {
+// startChaos starts the installation. In full, sandboxes of one of its workers go on from snapshots.
+func startChaos(t *testing.T, jobs int, full bool) *chaos {
 	t.Helper()
+	preload := []string{"GLOVEBOX_PRELOAD=0", "GLOVEBOX_PRELOAD=0"}
+	if full {
+		preload[1] = "GLOVEBOX_SNAPSHOTS=always"
+	}
 	schedule := "GLOVEBOX_WEBHOOK_SCHEDULE=0s,1s,1s,2s,2s,4s,4s,8s,8s,8s,8s,8s"
 	c := &chaos{
 		glovebox: start(t, options{noWorker: true, hookFails: 5}),
@@ -88,7 +93,7 @@ func startChaos(t *testing.T, jobs int) *chaos {
 	}
 	for i := range 2 {
 		c.workers = append(c.workers, &service{name: fmt.Sprintf("worker %d", i+1), Process: gbtest.Start(t,
-			[]string{binary(t, "glovebox-worker")}, c.workerEnv("GLOVEBOX_GRACE_SECONDS=3", "GLOVEBOX_WARM=1", "GLOVEBOX_PRELOAD=0", "GLOVEBOX_PRICES=run=200,cpu_second=14000,gib_second=4500"), nil)})
+			[]string{binary(t, "glovebox-worker")}, c.workerEnv("GLOVEBOX_GRACE_SECONDS=3", "GLOVEBOX_WARM=1", preload[i], "GLOVEBOX_PRICES=run=200,cpu_second=14000,gib_second=4500"), nil)})
 		c.mostWarm += kinds(t)
 	}
 	other, err := producer.New("http://"+second, c.token)

@@ -23,12 +23,16 @@ import (
 
 // TestSoak runs hostile jobs in a row, four at once, on one worker that nobody
 // restarts. From a tenth of them on, neither the worker nor Podman may grow.
-// GLOVEBOX_SOAK_JOBS is how many (each kind once, or 2000 with `make soak`).
+// GLOVEBOX_SOAK_JOBS is how many (each kind once, or 2000 with `make soak`, where sandboxes go on from snapshots).
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	const atOnce = 4
 	jobs := number(t, "GLOVEBOX_SOAK_JOBS", len(hostiles))
-	g := start(t, options{workerEnv: []string{"GLOVEBOX_CONCURRENCY=" + strconv.Itoa(atOnce), "GLOVEBOX_WARM=1", "GLOVEBOX_PRELOAD=0"}})
+	preload := "GLOVEBOX_PRELOAD=0"
+	if jobs > len(hostiles) {
+		preload = "GLOVEBOX_SNAPSHOTS=always"
+	}
+	g := start(t, options{workerEnv: []string{"GLOVEBOX_CONCURRENCY=" + strconv.Itoa(atOnce), "GLOVEBOX_WARM=1", preload}})
 	g.mostWarm = kinds(t)
 	began := time.Now()
 	turns := make(chan int)

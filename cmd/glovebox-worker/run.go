@@ -46,8 +46,9 @@ everything by its environment (secrets may be in files: NAME_FILE=path), except 
   GLOVEBOX_WARM            started sandboxes that wait, of each runtime in demand
                            (default: GLOVEBOX_CONCURRENCY; 0: none)
   GLOVEBOX_PRELOAD         false: no interpreters wait in them  (default: true)
-  GLOVEBOX_SNAPSHOTS       true: these go on from a snapshot, in which the imports are done;
-                           for workers that draw charts above all  (default: false)
+  GLOVEBOX_SNAPSHOTS       when these go on from a snapshot, in which the imports are done:
+                           auto, where jobs leave them no quiet second to import; always;
+                           never                         (default: auto)
   GLOVEBOX_MEMORY_MB       memory of all sandboxes and of large specs as they are read,
                            MiB                           (default: ¾ of the machine)
   GLOVEBOX_CACHE_MB        disk for inputs and answers of graded jobs, which are read from

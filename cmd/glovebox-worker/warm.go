@@ -13,7 +13,7 @@ import (
 // quarter of the memory is for them, for what preloaded jobs hold, and for snapshots.
 func (s *startup) planWarm(ctx context.Context) error {
 	c := s.config
-	w := podman.Warm{Images: map[string]job.Limits{}, OnDemand: map[string]bool{}, Preloads: map[string]podman.Preload{}, MaxMemoryMB: c.MemoryMB, Most: c.Warm, Snapshots: c.Snapshots}
+	w := podman.Warm{Images: map[string]job.Limits{}, OnDemand: map[string]bool{}, Preloads: map[string]podman.Preload{}, MaxMemoryMB: c.MemoryMB, Most: c.Warm, Snapshots: c.Snapshots != "never", OnlySnapshots: c.Snapshots == "always"}
 	if c.Warm == 0 {
 		return nil
 	}

@@ -40,8 +40,9 @@ type Worker struct {
 	Warm int
 	// Preload has interpreters wait in them, where their runtime knows how. Defaults to true.
 	Preload bool
-	// Snapshots lets sandboxes in which interpreters wait go on from a snapshot. Defaults to false.
-	Snapshots bool
+	// Snapshots is when sandboxes in which interpreters wait go on from a snapshot: "auto", where there is no
+	// quiet second for them to preload by themselves, the default; "always", or "never".
+	Snapshots string
 	// MemoryMB is what the sandboxes may use together. Defaults to three quarters of
 	// the machine's memory.
 	MemoryMB int64
@@ -88,7 +89,7 @@ func ReadWorker(getenv Getenv) (Worker, error) {
 		Concurrency: concurrency,
 		Warm:        r.Int("GLOVEBOX_WARM", concurrency, 0, 4096),
 		Preload:     r.Bool("GLOVEBOX_PRELOAD", true),
-		Snapshots:   r.Bool("GLOVEBOX_SNAPSHOTS", false),
+		Snapshots:   r.Choice("GLOVEBOX_SNAPSHOTS", "auto", "always", "never"),
 		MemoryMB:    int64(r.Int("GLOVEBOX_MEMORY_MB", machineMB()*3/4, 64, 1<<30)),
 		CacheMB:     int64(r.Int("GLOVEBOX_CACHE_MB", 1024, 0, 1<<30)),
 		Poll:        r.Count("GLOVEBOX_POLL_MS", time.Millisecond, 1000, 1, 10_000),

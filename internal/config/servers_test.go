@@ -47,14 +47,14 @@ func TestReadWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.PodmanSocket != "/run/x.sock" || w.Poll != 25*time.Millisecond || w.Grace != time.Second || !w.S3.PathStyle || w.Concurrency < 1 || w.Warm != w.Concurrency || w.MemoryMB < 64 || w.CacheMB != 1024 {
+	if w.PodmanSocket != "/run/x.sock" || w.Poll != 25*time.Millisecond || w.Grace != time.Second || !w.S3.PathStyle || w.Concurrency < 1 || w.Warm != w.Concurrency || w.MemoryMB < 64 || w.CacheMB != 1024 || w.Snapshots != "auto" {
 		t.Errorf("got %+v", w)
 	}
 	if w, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_PRELOAD": "0"}).Get); err != nil || w.Preload {
 		t.Errorf("GLOVEBOX_PRELOAD=0: got %v, %v", w.Preload, err)
 	}
-	if w, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_SNAPSHOTS": "1"}).Get); err != nil || !w.Snapshots {
-		t.Errorf("GLOVEBOX_SNAPSHOTS=1: got %v, %v", w.Snapshots, err)
+	if w, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_SNAPSHOTS": "never"}).Get); err != nil || w.Snapshots != "never" {
+		t.Errorf("GLOVEBOX_SNAPSHOTS=never: got %v, %v", w.Snapshots, err)
 	}
 	if w, err := ReadWorker(with(workerEnv(), File{"GLOVEBOX_CACHE_MB": "0"}).Get); err != nil || w.CacheMB != 0 {
 		t.Errorf("GLOVEBOX_CACHE_MB=0: got %d, %v", w.CacheMB, err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
@@ -194,22 +195,35 @@ func attackAll(t *testing.T, attacks []abuse, attack func(*suspects, *testing.T,
 }
 
 // TestAbuseWarm: so it does in sandboxes that were started before it came.
-func TestAbuseWarm(t *testing.T) { //nolint:tparallel // its attacks go one after the other: each waits for two warm sandboxes
+func TestAbuseWarm(t *testing.T) {
 	t.Parallel()
+	abuseWaiting(t, 0, func(claimed *slog.Logger) *podman.Sandboxes { return warm(t, "abuse", 2, claimed) }, (*podman.Sandboxes).WarmOf)
+}
+
+// TestAbuseRestored: so it does in sandboxes that went on from a snapshot, with an interpreter that waits.
+func TestAbuseRestored(t *testing.T) {
+	t.Parallel()
+	abuseWaiting(t, 2, func(claimed *slog.Logger) *podman.Sandboxes { return preloaded(t, fromSnapshots+"abuse", 2, claimed) }, (*podman.Sandboxes).CurrentOf)
+}
+
+// abuseWaiting makes the attacks one after the other, each when two sandboxes wait as count has it. In short it
+// makes each fourth, beginning with one.
+func abuseWaiting(t *testing.T, begin int, start func(claimed *slog.Logger) *podman.Sandboxes, count func(p *podman.Sandboxes, image string) int) {
+	t.Helper()
 	var claimed claims
 	s := suspects{filter: claimed.filter}
 	t.Cleanup(func() { nothingLeft(t, s.traces) }) // after Close: containers get other sandboxes until then
-	p := warm(t, "abuse", 2, slog.New(&claimed))
+	p := start(slog.New(&claimed))
 	s.podman = p
 	first := program("")
 	first.Image = suite.image
 	if _, err := p.Run(t.Context(), first, &kept{}); err != nil { // from now on there are two
 		t.Fatal(err)
 	}
-	attacks := inShort(0, 2, abuses(t)) // each is made in a fresh sandbox anyway
+	attacks := inShort(begin, 4, abuses(t)) // each is made in a fresh sandbox anyway
 	for i, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
-			awaitWarm(t, p, 2)
+			gbtest.Eventually(t, "two sandboxes wait", func() bool { return count(p, suite.image) >= 2 })
 			s.attack(t, i, a)
 		})
 	}

@@ -43,7 +43,7 @@ func (p *Sandboxes) Spoil(image string, spoil func(files [3]*os.File) error) err
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	images := p.pool.find(image)
-	bad := &snapshot{imageID: images.snapshot.imageID, madeOf: images.snapshot.madeOf, made: time.Now()}
+	bad := &snapshot{imageID: images.snapshot.imageID, madeOf: images.snapshot.madeOf, made: time.Now(), renewAfter: snapshotAge}
 	for i, f := range images.snapshot.files {
 		var err error
 		if bad.files[i], err = memoryFile(f.Name()); err != nil {
@@ -67,7 +67,7 @@ func (p *Sandboxes) Relabel(image string) {
 	defer p.pool.mu.Unlock()
 	images := p.pool.find(image)
 	was := images.snapshot
-	images.snapshot = &snapshot{files: was.files, digest: was.digest, bytes: was.bytes, imageID: was.imageID, made: time.Now(), madeOf: was.madeOf + "x"}
+	images.snapshot = &snapshot{files: was.files, digest: was.digest, bytes: was.bytes, imageID: was.imageID, made: time.Now(), renewAfter: snapshotAge, madeOf: was.madeOf + "x"}
 }
 
 // SnapshotFiles are an image's, as a sandbox gets them.
@@ -87,7 +87,7 @@ func (p *Sandboxes) CurrentOf(image string) int {
 	}
 	n := 0
 	for _, w := range images.idle {
-		if !images.outdated(w) {
+		if w.snapshot == images.snapshot {
 			n++
 		}
 	}

@@ -27,9 +27,12 @@ type Warm struct {
 	Most int
 	// MemoryMB is what all idle sandboxes together may take.
 	MemoryMB int64
-	// Snapshots lets sandboxes of images with a preload go on from a snapshot, in which it is done.
-	// Without one, and where none can be made, each preloads by itself as it waits.
+	// Snapshots lets sandboxes of images with a preload go on from a snapshot, in which it is done: those of
+	// which there was no quiet second to preload by themselves. Where none can be made all do that.
 	Snapshots bool
+	// OnlySnapshots lets none preload by itself once there is a snapshot: that costs ten times the CPU time, and
+	// its program starts sooner.
+	OnlySnapshots bool
 }
 
 // pool keeps sandboxes started, for programs to claim.
@@ -37,10 +40,12 @@ type pool struct {
 	sandboxes   *Sandboxes
 	maxPerImage int
 	snapshots   bool
-	budget      int64 // MiB for all idle sandboxes
-	woken       chan struct{}
-	stop        context.CancelFunc
-	done        chan struct{}
+	// onlySnapshots is whether no sandbox preloads by itself where there is a snapshot.
+	onlySnapshots bool
+	budget        int64 // MiB for all idle sandboxes
+	woken         chan struct{}
+	stop          context.CancelFunc
+	done          chan struct{}
 	// resolved has the ids that the images' names mean, once Podman has answered; resolving
 	// is whether it is being asked. Both are run's own.
 	resolved  chan map[string]string
@@ -79,7 +84,7 @@ type imagePool struct {
 // ones. Call it once, after SelfTest and before the first Run.
 func (p *Sandboxes) KeepWarm(ctx context.Context, w Warm) {
 	l := &pool{
-		sandboxes: p, maxPerImage: w.Most, budget: w.MemoryMB, snapshots: w.Snapshots,
+		sandboxes: p, maxPerImage: w.Most, budget: w.MemoryMB, snapshots: w.Snapshots, onlySnapshots: w.OnlySnapshots,
 		woken: make(chan struct{}, 1), done: make(chan struct{}), resolved: make(chan map[string]string, 1),
 	}
 	for _, image := range slices.Sorted(maps.Keys(w.Images)) {
@@ -224,7 +229,7 @@ func (l *pool) run(ctx context.Context) {
 			w, wait = l.nextPreload()
 		}
 		if w != nil {
-			l.startPreload(ctx, w)
+			l.startPreload(ctx, w, false)
 			continue
 		}
 		var later <-chan time.Time

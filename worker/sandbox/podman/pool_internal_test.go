@@ -143,12 +143,12 @@ func TestRank(t *testing.T) {
 		pays    bool
 		want    []string // the best first
 	}{
-		{"imports", program("import numpy", "python3", "main.py"), true, []string{"imported restored", "failed plain", "preloading"}},
-		{"imports, with arguments", program("import pandas as pd", "python3", "main.py", "-v"), true, []string{"imported restored", "failed plain", "preloading"}},
+		{"imports", program("import numpy", "python3", "main.py"), true, []string{"imported", "restored", "failed plain", "preloading"}},
+		{"imports, with arguments", program("import pandas as pd", "python3", "main.py", "-v"), true, []string{"imported", "restored", "failed plain", "preloading"}},
 		{"prints", program("print(1)", "python3", "main.py"), false, []string{"imported", "failed plain", "restored", "preloading"}},
 		{"imports far below", program(far, "python3", "main.py"), false, []string{"imported", "failed plain", "restored", "preloading"}},
 		{"of another command", program("import numpy", "python3", "-O", "main.py"), false, []string{"failed plain", "preloading", "imported restored"}},
-		{"a session", sandbox.Program{Turns: struct{ sandbox.Turns }{}, Interpreter: &sandbox.File{Name: "main.py"}}, true, []string{"imported restored", "failed plain", "preloading"}},
+		{"a session", sandbox.Program{Turns: struct{ sandbox.Turns }{}, Interpreter: &sandbox.File{Name: "main.py"}}, true, []string{"imported", "restored", "failed plain", "preloading"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -173,24 +173,26 @@ func TestRank(t *testing.T) {
 }
 
 // TestRefillFrom: under load as many of those that wait go on from the snapshot as recent programs gained by
-// it, and all where nobody needs the processors.
+// it; and where none preloads by itself, all when nobody needs the processors.
 func TestRefillFrom(t *testing.T) {
 	t.Parallel()
 	s := &snapshot{}
 	tests := []struct {
 		name            string
-		quiet           bool
+		quiet, only     bool
 		paid            string // of the recent programs, the oldest first: y or n
 		plain, restored int
 		want            bool
 	}{
-		{"quiet", true, "nnnn", 3, 0, true},
-		{"none gained", false, "nnnn", 3, 0, false},
-		{"all gained", false, "yyyyyyyyyyyyyyyyyyyy", 0, 3, true},
-		{"every second one, and half wait restored", false, "ynynynynynynynynynyn", 1, 1, false},
-		{"every second one, and none waits restored", false, "ynynynynynynynynynyn", 2, 0, true},
-		{"one has just gained", false, "nnnnnnnny", 0, 0, false},
-		{"four have", false, "nnnnnnnnyyyy", 0, 0, true},
+		{"quiet", true, false, "nnnn", 3, 0, false},
+		{"quiet, and none preloads by itself", true, true, "nnnn", 3, 0, true},
+		{"busy, and none preloads by itself", false, true, "nnnn", 3, 0, false},
+		{"none gained", false, false, "nnnn", 3, 0, false},
+		{"all gained", false, false, "yyyyyyyyyyyyyyyyyyyy", 0, 3, true},
+		{"every second one, and half wait restored", false, false, "ynynynynynynynynynyn", 1, 1, false},
+		{"every second one, and none waits restored", false, false, "ynynynynynynynynynyn", 2, 0, true},
+		{"one has just gained", false, false, "nnnnnnnny", 0, 0, false},
+		{"four have", false, false, "nnnnnnnnyyyy", 0, 0, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -203,9 +205,9 @@ func TestRefillFrom(t *testing.T) {
 				images.idle = append(images.idle, &instance{})
 			}
 			for range tt.restored {
-				images.idle = append(images.idle, &instance{snapshot: s})
+				images.idle = append(images.idle, &instance{snapshot: s, preload: preloadReady})
 			}
-			l := &pool{sandboxes: &Sandboxes{}, images: []*imagePool{images}}
+			l := &pool{sandboxes: &Sandboxes{}, onlySnapshots: tt.only, images: []*imagePool{images}}
 			if !tt.quiet {
 				l.lastClaim = time.Now()
 			}

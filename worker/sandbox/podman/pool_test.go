@@ -31,8 +31,9 @@ func warm(tb testing.TB, worker string, most int, log ...*slog.Logger) *podman.S
 	return keepWarm(tb, worker, most, nil, log...)
 }
 
-// fromSnapshots begins the names of workers whose sandboxes go on from a snapshot.
-const fromSnapshots = "snapshot-"
+// fromSnapshots begins the names of workers whose sandboxes all go on from a snapshot, withSnapshots of those
+// whose sandboxes do as a worker's own.
+const fromSnapshots, withSnapshots = "snapshot-", "auto-"
 
 // canPause ends the names of workers whose sessions can be paused.
 const canPause = "-paused"
@@ -64,7 +65,8 @@ func keepWarm(tb testing.TB, worker string, most int, preloads map[string]podman
 		Images: map[string]job.Limits{
 			suite.image: job.Limits{}.Filled(job.Limits{}), "localhost/glovebox/none:such": job.Limits{}.Filled(job.Limits{}), // which is in nobody's way
 		},
-		Preloads: preloads, MaxMemoryMB: 1024, Most: most, MemoryMB: 1000, Snapshots: strings.HasPrefix(worker, fromSnapshots),
+		Preloads: preloads, MaxMemoryMB: 1024, Most: most, MemoryMB: 1000,
+		Snapshots: strings.HasPrefix(worker, fromSnapshots) || strings.HasPrefix(worker, withSnapshots), OnlySnapshots: strings.HasPrefix(worker, fromSnapshots),
 	})
 	awaitWarm(tb, p, 1)
 	return p

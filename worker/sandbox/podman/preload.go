@@ -102,6 +102,8 @@ func (w *instance) rank(program sandbox.Program) int {
 	switch w.preload {
 	case preloadReady:
 		switch {
+		case w.plan.pays(program) && w.snapshot == nil:
+			return 6 // its memory is mapped already
 		case w.plan.pays(program):
 			return 5
 		case w.plan.preloads(program) && w.snapshot == nil:
@@ -138,8 +140,8 @@ func (l *pool) nextPreload() (_ *instance, wait time.Duration) {
 			found, at = images, n
 		}
 	}
-	if found == nil || l.preloading != nil {
-		return nil, 0
+	if found == nil || l.preloading != nil || l.snapshotting != nil {
+		return nil, 0 // the end of either wakes run
 	}
 	if wait := l.quietIn(); wait > 0 {
 		return nil, wait
@@ -150,15 +152,17 @@ func (l *pool) nextPreload() (_ *instance, wait time.Duration) {
 	return w, 0
 }
 
-// startPreload tells the sandbox's agent to preload, and puts the sandbox back: it can be
-// claimed meanwhile.
-func (l *pool) startPreload(ctx context.Context, w *instance) {
+// startPreload has a sandbox preload that was taken out of the pool, and puts it back: it can be claimed
+// meanwhile. One that replaces another comes to the pool when it is ready, in the other's place.
+func (l *pool) startPreload(ctx context.Context, w *instance, replaces bool) {
 	if err := w.session.Prepare(w.plan.preload.request(), l.sandboxes.config.StartTimeout); err != nil {
 		w.session.Abort() // so that it is seen to have ended
 	}
 	l.mu.Lock()
 	images := l.find(w.plan.image) // it is there until run, which calls this, closes the pool
-	images.idle = append(images.idle, w)
+	if !replaces {
+		images.idle = append(images.idle, w)
+	}
 	l.mu.Unlock()
 	l.sandboxes.background.Go(func() {
 		failure := w.awaitPreload(ctx)
@@ -166,7 +170,7 @@ func (l *pool) startPreload(ctx context.Context, w *instance) {
 		defer l.mu.Unlock()
 		defer l.wake()
 		l.preloading = nil
-		if !slices.Contains(images.idle, w) {
+		if !replaces && !slices.Contains(images.idle, w) {
 			return // a program has it, or it was of no more use
 		}
 		w.preload = preloadReady
@@ -176,6 +180,13 @@ func (l *pool) startPreload(ctx context.Context, w *instance) {
 		if failure != "" && !w.session.Ended() && ctx.Err() == nil && !images.preloadFailed {
 			images.preloadFailed = true // each would say the same
 			l.sandboxes.config.Log.Warn("no program could be preloaded in a warm sandbox: programs are started there as they come", "image", w.plan.image, "error", failure)
+		}
+		switch {
+		case replaces && (failure != "" || l.images == nil): // or the pool is closed
+			images.retryAt = time.Now().Add(maxRefillBackoff)
+			l.sandboxes.background.Go(w.close)
+		case replaces:
+			l.replace(images, w)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,18 +33,17 @@ func BenchmarkIdleStart(b *testing.B) {
 	}
 }
 
+// chart draws one.
+const chart = "import matplotlib.pyplot as plt\nplt.plot([1, 2, 3]); plt.show()"
+
 // BenchmarkBackToBack is how many programs a second four callers run, one after the other each, without
 // and with snapshots.
 func BenchmarkBackToBack(b *testing.B) {
-	for what, source := range map[string]string{"hello": hello, "chart": "import matplotlib.pyplot as plt\nplt.plot([1, 2, 3]); plt.show()"} {
-		for _, worker := range []string{"bench-", fromSnapshots + "bench-"} {
+	for what, source := range map[string]string{"hello": hello, "chart": chart} {
+		for _, worker := range []string{"bench-", withSnapshots + "bench-", fromSnapshots + "bench-"} {
 			b.Run(what+"/"+worker[:len(worker)-1], func(b *testing.B) {
 				p := preloaded(b, worker+what, 2)
-				if strings.HasPrefix(worker, fromSnapshots) {
-					awaitSnapshot(b, p)
-				} else {
-					awaitPreloaded(b, p)
-				}
+				awaitPreloaded(b, p)
 				b.ResetTimer()
 				inParallel(b, 4, func() error {
 					_, err := p.Run(context.WithoutCancel(b.Context()), program(source, asJobOf(pythonRuntime(b))), &kept{})
@@ -51,6 +51,36 @@ func BenchmarkBackToBack(b *testing.B) {
 				})
 				rate(b)
 			})
+		}
+	}
+}
+
+// BenchmarkPaced is how long a program takes from its claim to its end where one comes every second or
+// every four: without snapshots, with them as a worker has them, and with nothing else. p50-ms and p90-ms.
+func BenchmarkPaced(b *testing.B) {
+	for _, what := range []string{"hello", "chart"} {
+		source := map[string]string{"hello": hello, "chart": chart}[what]
+		for _, every := range []time.Duration{time.Second, 4 * time.Second} {
+			for _, worker := range []string{"bench-", withSnapshots + "bench-", fromSnapshots + "bench-"} {
+				b.Run(fmt.Sprintf("%s/%v/%s", what, every, worker[:len(worker)-1]), func(b *testing.B) {
+					p := preloaded(b, worker+what, 2)
+					awaitPreloaded(b, p)
+					var took []time.Duration
+					next := time.NewTicker(every)
+					defer next.Stop()
+					for b.Loop() {
+						<-next.C
+						began := time.Now()
+						if _, err := p.Run(context.WithoutCancel(b.Context()), program(source, asJobOf(pythonRuntime(b))), &kept{}); err != nil {
+							b.Fatal(err)
+						}
+						took = append(took, time.Since(began))
+					}
+					slices.Sort(took)
+					b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+					b.ReportMetric(float64(took[len(took)*9/10].Microseconds())/1000, "p90-ms")
+				})
+			}
 		}
 	}
 }

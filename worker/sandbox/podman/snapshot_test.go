@@ -72,6 +72,39 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
+// TestSnapshotInBusyTimes: a worker's sandboxes go on from the snapshot while programs leave them no quiet
+// second; those that get one preload by themselves, and take the others' places.
+func TestSnapshotInBusyTimes(t *testing.T) {
+	t.Parallel()
+	open(t)
+	p := preloaded(t, withSnapshots+"busy", 1)
+	awaitOwnPreload := func() {
+		t.Helper()
+		gbtest.Eventually(t, "a sandbox that preloaded by itself waits, and none from the snapshot", func() bool {
+			_, ok := p.SnapshotOf(suite.image)
+			return ok && p.PreloadedOf(suite.image) > 0 && p.CurrentOf(suite.image) == 0
+		})
+	}
+	awaitOwnPreload()
+	s, _ := p.SnapshotOf(suite.image)
+	if o, _ := runHere(t, p, "import numpy"); o.Snapshot != "" || !o.Preloaded || !o.Warm {
+		t.Errorf("got %+v, want a program in a sandbox that preloaded by itself", o)
+	}
+	for n := 0; ; n++ { // busy: one right after the other
+		o, _ := runHere(t, p, "import numpy")
+		if o.Snapshot == s.Digest && o.Warm {
+			break
+		}
+		if n == 100 {
+			t.Fatalf("the last of %d programs got %+v, want a waiting sandbox from %s", n, o, s.Digest)
+		}
+	}
+	awaitOwnPreload()
+	if o, out := runHere(t, p, "import sys; print('numpy' in sys.modules)"); o.Snapshot != "" || !o.Preloaded || out != "True\n" {
+		t.Errorf("got %+v, %q, want a program in a sandbox that preloaded by itself", o, out)
+	}
+}
+
 // TestSnapshotIsFresh: what is drawn at random, and what tells the time, is a program's own, although
 // many go on from the same snapshot; and all else is as in a sandbox that was started.
 //

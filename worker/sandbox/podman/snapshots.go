@@ -74,24 +74,29 @@ func (i *imagePool) noteDemand(pays bool) {
 	}
 }
 
-// outdated reports whether a sandbox of the image would be better made anew.
-func (i *imagePool) outdated(w *instance) bool { return i.snapshot != nil && w.snapshot != i.snapshot }
+// outdated reports whether a sandbox that waits would be better made anew, when the processors are idle.
+func (l *pool) outdated(images *imagePool, w *instance) bool {
+	if l.onlySnapshots {
+		return images.snapshot != nil && w.snapshot != images.snapshot
+	}
+	return w.snapshot != nil
+}
 
-// refillFrom returns what the image's next sandbox is to go on from. Of those that wait as many do as of
-// the recent programs gained by it; without load, all.
+// refillFrom returns what the image's next sandbox is to go on from. As many of those that wait have a
+// preloaded process as of the recent programs gained by one. In a quiet second a plain one gets it by itself.
 func (l *pool) refillFrom(images *imagePool) *snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if images.snapshot == nil || l.quietIn() == 0 {
+	if images.snapshot == nil || l.onlySnapshots && l.quietIn() == 0 {
 		return images.snapshot
 	}
-	current := 0
+	preloaded := 0
 	for _, w := range images.idle {
-		if !images.outdated(w) {
-			current++
+		if w.preload == preloadReady {
+			preloaded++
 		}
 	}
-	if float64(current+1) > images.paying*float64(len(images.idle)+1)+0.5 {
+	if float64(preloaded+1) > images.paying*float64(len(images.idle)+1)+0.5 {
 		return nil
 	}
 	return images.snapshot
@@ -114,8 +119,11 @@ func (l *pool) quietIn() time.Duration {
 func (l *pool) nextUpgrade() (_ *imagePool, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.preloading != nil || l.snapshotting != nil {
+		return nil, 0 // its end wakes run
+	}
 	for _, images := range l.images {
-		if slices.ContainsFunc(images.idle, images.outdated) && time.Now().After(images.retryAt) {
+		if time.Now().After(images.retryAt) && slices.ContainsFunc(images.idle, func(w *instance) bool { return l.outdated(images, w) }) {
 			if wait := l.quietIn(); wait > 0 {
 				return nil, wait
 			}
@@ -125,21 +133,36 @@ func (l *pool) nextUpgrade() (_ *imagePool, wait time.Duration) {
 	return nil, 0
 }
 
-// upgrade replaces a sandbox that waits by one that goes on from the image's snapshot: the old one can be
-// claimed until the new one is there.
+// upgrade replaces a sandbox that waits by one that preloads by itself, or where none does by one that goes on
+// from the image's snapshot. The old one can be claimed until the new one is there.
 func (l *pool) upgrade(ctx context.Context, images *imagePool) {
+	var from *snapshot
 	l.mu.Lock()
-	from := images.snapshot
+	if l.onlySnapshots {
+		from = images.snapshot
+	}
 	l.mu.Unlock()
 	w, err := l.sandboxes.startIdle(ctx, images.plan, from)
+	if err == nil && from == nil {
+		l.mu.Lock()
+		w.preload, l.preloading = preloadRunning, w
+		l.mu.Unlock()
+		l.startPreload(ctx, w, true)
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
 		images.retryAt = time.Now().Add(tidyInterval)
 		return
 	}
+	l.replace(images, w)
+}
+
+// replace puts a sandbox in the place of one that is outdated. The pool's lock is held.
+func (l *pool) replace(images *imagePool, w *instance) {
 	images.idle = append(images.idle, w)
-	if n := slices.IndexFunc(images.idle, images.outdated); n >= 0 {
+	if n := slices.IndexFunc(images.idle, func(w *instance) bool { return l.outdated(images, w) }); n >= 0 {
 		old := images.idle[n]
 		images.idle = slices.Delete(images.idle, n, n+1)
 		l.sandboxes.background.Go(old.close)
@@ -147,9 +170,9 @@ func (l *pool) upgrade(ctx context.Context, images *imagePool) {
 }
 
 // awaitsSnapshot reports whether a snapshot of the image is there or is about to be made, so that none
-// of its sandboxes has to preload.
+// of its sandboxes is to preload.
 func (l *pool) awaitsSnapshot(images *imagePool) bool {
-	return l.snapshots && (images.snapshot != nil || images.snapshotBackoff == 0)
+	return l.onlySnapshots && (images.snapshot != nil || images.snapshotBackoff == 0)
 }
 
 // nextSnapshot returns the image whose snapshot is to be made now. There is one at a time, and none
