@@ -40,6 +40,8 @@ type NewJob struct {
 	Trace string
 	// Hold has the job wait for a decision; nil for none.
 	Hold *Held
+	// Watched says that somebody watches it from the start.
+	Watched bool
 }
 
 // Created is what became of a NewJob.
@@ -204,6 +206,9 @@ func (s *Store) appendJob(list []any, tenant string, in whole, j NewJob, terms j
 		fields = append(fields, "spec_ref", j.SpecRef)
 	} else {
 		fields = append(fields, "spec", spec)
+	}
+	if j.Watched {
+		fields = append(fields, "watched", ms(s.now().Add(watchLife)))
 	}
 	if in.batch != "" {
 		fields = append(fields, "batch", in.batch, "index", j.Index)

@@ -28,6 +28,8 @@ type NewTurn struct {
 	Hold *Held
 	// Asked is what an idempotency key stands for: what was sent. Nil for the spec.
 	Asked []byte
+	// Watched says that somebody watches it from the start.
+	Watched bool
 }
 
 // AddTurn creates an execution of a session: a job of that id, which is of the session's tenant. Its spec is in the record,
@@ -65,6 +67,9 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 	}
 	if n.Trace != "" {
 		fields = append(fields, "trace", n.Trace)
+	}
+	if n.Watched {
+		fields = append(fields, "watched", ms(s.now().Add(watchLife)))
 	}
 	expect := ""
 	if n.Expect > 0 {

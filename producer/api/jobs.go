@@ -35,21 +35,25 @@ type jobOutput struct {
 }
 
 func (a *API) submit(ctx context.Context, in *submitInput) (*jobOutput, error) {
-	spec, done, err := readBody[job.Spec](ctx, a)
-	if err != nil {
-		return nil, a.problem(ctx, err)
-	}
-	defer done()
-	if spec.IdempotencyKey, err = idempotencyKey(spec.IdempotencyKey, in.IdempotencyKey); err != nil {
-		return nil, a.problem(ctx, err)
-	}
 	client := a.tenantClient(ctx)
-	j, err := client.Submit(ctx, spec)
-	done() // a wait holds nothing of the body
+	j, err := a.submitSent(ctx, client, "", in.IdempotencyKey)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
 	return a.submitted(ctx, client, j, in.Prefer), nil
+}
+
+// submitSent submits the job in the request's body.
+func (a *API) submitSent(ctx context.Context, client *direct.Client, _, key string) (j producer.Job, err error) {
+	spec, done, err := readBody[job.Spec](ctx, a)
+	if err != nil {
+		return j, err
+	}
+	defer done() // what waits for the job holds nothing of the body
+	if spec.IdempotencyKey, err = idempotencyKey(spec.IdempotencyKey, key); err != nil {
+		return j, err
+	}
+	return client.Submit(ctx, spec)
 }
 
 // submitted answers that a job is accepted, or its result where the client waits for that.

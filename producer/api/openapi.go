@@ -51,12 +51,13 @@ func (a *API) routes(mux *listedMux, version string) error {
 	d.problem = d.schema(producer.Problem{})
 
 	submit := d.operation("submit-job", http.MethodPost, "/v1/jobs", "Submit a job",
-		"Accepts a job durably. With Prefer: wait=30 the answer is the result, if there is one within 30 seconds. The same job again under the same idempotency key is the first one, as it is by now.",
-		d.answers(200, "The job has ended: its result", d.result), d.answers(202, "The job is accepted", d.record),
+		"Accepts a job durably. With Prefer: wait=30 the answer is the result, if there is one within 30 seconds. The same job again under the same idempotency key is the first one, as it is by now. "+withEvents,
+		d.answersOrEvents("The job has ended: its result", d.result), d.answers(202, "The job is accepted", d.record),
 		d.problems(400, 401, 402, 409, 413, 415, 422, 503))
 	submit.DefaultStatus = http.StatusAccepted
 	submit.MaxBodyBytes = a.bodyLimit // of what readBody reads
 	submit.RequestBody = jsonBody()
+	submit.Middlewares = huma.Middlewares{a.orEvents(a.submitSent)}
 	huma.Register(h, submit, a.submit)
 	submit.RequestBody.Content["application/json"].Schema = d.spec
 
@@ -254,6 +255,17 @@ func (d documenter) answers(status int, description string, schema *huma.Schema)
 		r.Content = map[string]*huma.MediaType{"application/json": {Schema: schema}}
 	}
 	return map[string]*huma.Response{fmt.Sprint(status): r}
+}
+
+// withEvents says what Accept: text/event-stream does.
+const withEvents = "With Accept: text/event-stream the answer is the job's events up to its result, as GET /v1/jobs/{id}/events sends them, and Location says where to go on watching; a client that leaves cancels nothing. Where the accepted job can't be watched, the answer is 202."
+
+// answersOrEvents is 200 with that, or with events for a client that asks for them.
+func (d documenter) answersOrEvents(description string, schema *huma.Schema) map[string]*huma.Response {
+	r := d.answers(http.StatusOK, description, schema)
+	r["200"].Content[eventStream] = d.events()
+	r["200"].Description += "; or its events"
+	return r
 }
 
 func (d documenter) problems(statuses ...int) map[string]*huma.Response {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/direct"
 )
 
 type sessionInput struct {
@@ -109,12 +110,13 @@ func (a *API) sessionRoutes(h huma.API, d documenter) {
 		"Records of what the session was given to execute, newest first, as GET /v1/jobs lists jobs: there can be fewer than limit, or none, on a page that is not the last.", d.problems(401, 404, 422, 503)), a.listExecutions)
 	execute := d.operation("execute-in-session", http.MethodPost, "/v1/sessions/{id}/execute", "Execute code in a session",
 		"The execution is a job: GET, DELETE and events of /v1/jobs/{id} are for it, too. Executions take turns in the order in which they came; up to 16 wait. Its files are those that it has changed. "+
-			"Its result's session says whether the state is kept or lost. An execution is tried once: where its worker is lost, it ends as internal_error with the code session_lost.",
-		d.answers(200, "The execution has ended: its result", d.result), d.answers(202, "The execution is accepted", d.record),
+			"Its result's session says whether the state is kept or lost. An execution is tried once: where its worker is lost, it ends as internal_error with the code session_lost. "+withEvents,
+		d.answersOrEvents("The execution has ended: its result", d.result), d.answers(202, "The execution is accepted", d.record),
 		d.problems(400, 401, 402, 404, 409, 410, 413, 415, 422, 503))
 	execute.DefaultStatus = http.StatusAccepted
 	execute.MaxBodyBytes = recordBody
 	execute.RequestBody = jsonBody()
+	execute.Middlewares = huma.Middlewares{a.orEvents(a.executeSent)}
 	huma.Register(h, execute, a.executeInSession)
 	execute.RequestBody.Content["application/json"].Schema = d.schema(job.SessionExecution{})
 }
@@ -236,19 +238,23 @@ func sessionPage(limit, cursor string) (producer.SessionListOptions, error) {
 }
 
 func (a *API) executeInSession(ctx context.Context, in *executeInSessionInput) (*jobOutput, error) {
-	execution, done, err := readBody[job.SessionExecution](ctx, a)
-	if err != nil {
-		return nil, a.problem(ctx, err)
-	}
-	defer done()
-	if execution.IdempotencyKey, err = idempotencyKey(execution.IdempotencyKey, in.IdempotencyKey); err != nil {
-		return nil, a.problem(ctx, err)
-	}
 	client := a.tenantClient(ctx)
-	j, err := client.ExecuteInSession(ctx, in.ID, execution)
-	done() // a wait holds nothing of the body
+	j, err := a.executeSent(ctx, client, in.ID, in.IdempotencyKey)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
 	return a.submitted(ctx, client, j, in.Prefer), nil
+}
+
+// executeSent gives a session the code in the request's body.
+func (a *API) executeSent(ctx context.Context, client *direct.Client, session, key string) (j producer.Job, err error) {
+	e, done, err := readBody[job.SessionExecution](ctx, a)
+	if err != nil {
+		return j, err
+	}
+	defer done() // what waits for it holds nothing of the body
+	if e.IdempotencyKey, err = idempotencyKey(e.IdempotencyKey, key); err != nil {
+		return j, err
+	}
+	return client.ExecuteInSession(ctx, session, e)
 }

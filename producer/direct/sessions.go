@@ -160,7 +160,7 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 	if err != nil {
 		return producer.Job{}, err
 	}
-	id, n := job.NewID(c.tenant), record.NewTurn{}
+	id, n := job.NewID(c.tenant), record.NewTurn{Watched: c.watching}
 	if e.IdempotencyKey != "" {
 		// Before anything is checked: what was accepted then may not be any more.
 		id = job.ExecutionID(session, e.IdempotencyKey)
