@@ -114,8 +114,11 @@ type Session struct {
 	Runtime string        `json:"runtime" example:"python"`
 	Limits  Limits        `json:"limits"`
 	// Generation counts its main interpreters: one more after each that was lost or restarted.
-	Generation  int               `json:"generation" doc:"Counts the interpreters of its main context, 0 before the first execution: one that was lost or restarted is one more."`
-	Executions  int64             `json:"executions" doc:"How many have begun."`
+	Generation int   `json:"generation" doc:"Counts the interpreters of its main context, 0 before the first execution: one that was lost or restarted is one more."`
+	Executions int64 `json:"executions" doc:"How many have begun."`
+	// Head stands for all that it has executed and is attested.
+	Head        string            `json:"head,omitempty" doc:"The digest of the last execution that is attested, which stands for all before it: glovebox verify --session --head refuses a transcript that ends before it. Absent without a signing key."`
+	Attested    int64             `json:"attested,omitempty" doc:"How many of its executions are attested, up to head."`
 	Secrets     []string          `json:"secrets,omitempty" doc:"Names of the secrets that it has: never what they are."`
 	Execution   string            `json:"execution_id,omitempty" doc:"The one that runs; it is a job."`
 	TTLSeconds  int64             `json:"ttl_seconds" doc:"From created_at to expires_at."`

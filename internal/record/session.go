@@ -27,6 +27,9 @@ type Session struct {
 	// Contexts are all, main first. That has no language here: it is the runtime's own.
 	Contexts   []job.SessionContext
 	Executions int64
+	// Head is the digest of the last execution that is attested, and Attested how many are, as its worker says.
+	Head     string
+	Attested int64
 	// Execution is the one that runs, or "".
 	Execution               string
 	Created, Expires        time.Time
@@ -216,6 +219,10 @@ func parseSession(tenant, id string, f map[string]string) (Session, error) {
 	}
 	r := fields{of: "session " + id, f: f}
 	x.Generation, x.Executions = int(r.number("generation")), r.number("executions")
+	x.Attested = r.number("attested")
+	if head := f["head"]; job.IsSHA256(head) {
+		x.Head = head
+	}
 	x.Created, x.Expires, x.Ready, x.Active, x.Finished = r.at("created"), r.at("expires"), r.at("ready"), r.at("active"), r.at("finished")
 	r.fail("settings", json.Unmarshal([]byte(f["settings"]), &x.Settings))
 	x.readChanges(&r)

@@ -181,6 +181,47 @@ func (s *Store) endTurn1(t *testing.T, id string) {
 	}
 }
 
+// TestSessionHead: how far a session's chain goes is in its record with the end of each execution, once; that of one that is forgotten is in none.
+func TestSessionHead(t *testing.T) {
+	t.Parallel()
+	r := openRoles(t)
+	ctx := t.Context()
+	x := r.api.openSession(t, "acme")
+	r.worker.mustClaim(t, x.ID)
+	head := strings.Repeat("a", 64)
+	for n, e := range []Ending{{Head: head, Attested: 1}, {}} { // the second is not attested
+		j := r.worker.take(t, x.ID, "", r.api.execute(t, x.ID, "1"))
+		e.Status, e.Result, e.Rested = job.Succeeded, []byte(`{}`), true
+		if err := r.worker.End(ctx, j, e); err != nil {
+			t.Fatal(err)
+		}
+		e.Head, e.Attested = strings.Repeat("b", 64), 7
+		if err := r.worker.End(ctx, j, e); !errors.Is(err, job.ErrEnded) {
+			t.Errorf("got %v, want that it has ended", err)
+		}
+		if got := r.api.mustSession(t, x.ID); got.Head != head || got.Attested != 1 {
+			t.Errorf("after execution %d: got head %q of %d", n+1, got.Head, got.Attested)
+		}
+	}
+	j := r.worker.take(t, x.ID, "", r.api.execute(t, x.ID, "1"))
+	key := sessionKey("acme", x.ID)
+	if err := r.admin.HSet(ctx, key, "head", "<b>").Err(); err != nil { // a worker's word
+		t.Fatal(err)
+	}
+	if got := r.api.mustSession(t, x.ID); got.Head != "" {
+		t.Errorf("got head %q, which is none", got.Head)
+	}
+	if err := r.admin.Del(ctx, key).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.worker.End(ctx, j, Ending{Status: job.Succeeded, Result: []byte(`{}`), Head: head, Attested: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := r.admin.Exists(ctx, key).Result(); err != nil || n != 0 {
+		t.Errorf("got %d, %v, want no record", n, err)
+	}
+}
+
 // TestSessionEnds: what runs and what waits ends with its session, nothing of it begins any more, and it is forgotten.
 func TestSessionEnds(t *testing.T) {
 	t.Parallel()
