@@ -94,7 +94,7 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 	word, err := turnScript.Run(ctx, s.rdb, tenant, script.Args{
 		"session": session, "id": id, "now": s.now(), "options": options, "most_waiting": job.MaxWaitingTurns,
 		"context": cmp.Or(n.Place.Context, job.MainContext), "language": n.Place.Language, "expect": expect,
-		"hold": until, "size": jobMemory(spec, text, metadata) + textCost(len(n.Trace)+len(options)) + heldSize, "most_recorded": mostRecorded,
+		"hold": until, "held_event": MessageID(id, job.EventHeld), "size": jobMemory(spec, text, metadata) + textCost(len(n.Trace)+len(options)) + heldSize, "most_recorded": mostRecorded,
 	}, fields...).Text()
 	if err != nil {
 		return fmt.Errorf("execute: %w", err)
@@ -103,6 +103,7 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 	switch word {
 	case "ok":
 		s.observer.Accepted(spec.Runtime, job.Normal)
+		s.enqueueFirstDelivery(ctx, tenant, is)
 		return nil
 	case "exists":
 		return ErrExists
