@@ -32,6 +32,11 @@ const (
 	SessionEnded  SessionStatus = "ended"
 )
 
+// SessionStatuses returns every one.
+func SessionStatuses() []SessionStatus {
+	return []SessionStatus{SessionQueued, SessionReady, SessionBusy, SessionPaused, SessionEnded}
+}
+
 // Why a session ended.
 const (
 	EndDeleted    = "deleted"

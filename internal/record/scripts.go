@@ -46,12 +46,13 @@ var (
 	restartContextScript = scripts.Load("restart_context")
 
 	// What is kept.
-	purgeScript       = scripts.Load("purge")
-	recheckKeptScript = scripts.Load("recheck_kept")
-	forgetScript      = scripts.Load("forget")
-	holdUploadScript  = scripts.Load("hold_upload")
-	claimUploadScript = scripts.Load("claim_upload")
-	nameFileScript    = scripts.Load("name_file")
+	purgeSessionScript = scripts.Load("purge_session")
+	purgeScript        = scripts.Load("purge")
+	recheckKeptScript  = scripts.Load("recheck_kept")
+	forgetScript       = scripts.Load("forget")
+	holdUploadScript   = scripts.Load("hold_upload")
+	claimUploadScript  = scripts.Load("claim_upload")
+	nameFileScript     = scripts.Load("name_file")
 
 	// Batches.
 	openBatchScript   = scripts.Load("open_batch")

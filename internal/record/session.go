@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -176,8 +177,34 @@ func ParseSessionPosition(tenant, s string) (Position, bool) {
 // SessionPosition is where a list of sessions goes on after this one.
 func SessionPosition(created time.Time, id string) Position { return position(created, id) }
 
-// ListSessions returns sessions of a tenant, newest first, and where the next page goes on: "" at the end.
-func (s *Store) ListSessions(ctx context.Context, tenant string, after Position, limit int) (list []Session, next Position, err error) {
+// ListSessions returns sessions of a tenant, newest first, and where the next page goes on: "" at the end. With states, those that are in one of them: a page
+// looks at 500 at most then, so it can hold fewer than the limit, or none, and not be the last one.
+func (s *Store) ListSessions(ctx context.Context, tenant string, after Position, limit int, states ...job.SessionStatus) (list []Session, next Position, err error) {
+	if len(states) == 0 {
+		return s.someSessions(ctx, tenant, after, limit)
+	}
+	for looked := 0; looked < listMost; looked += listChunk {
+		some, next, err := s.someSessions(ctx, tenant, after, listChunk)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, x := range some {
+			if !slices.Contains(states, x.State) {
+				continue
+			}
+			if list = append(list, x); len(list) == limit {
+				return list, SessionPosition(x.Created, x.ID), nil
+			}
+		}
+		if after = next; after == "" {
+			break
+		}
+	}
+	return list, after, nil
+}
+
+// someSessions returns those among so many of a tenant's list that are there.
+func (s *Store) someSessions(ctx context.Context, tenant string, after Position, limit int) (list []Session, next Position, err error) {
 	if !job.ValidTenant(tenant) {
 		return nil, "", nil
 	}

@@ -100,9 +100,11 @@ func (a *API) get(ctx context.Context, in *getInput) (*jobOutput, error) {
 }
 
 func (a *API) cancel(ctx context.Context, in *cancelInput) (*jobOutput, error) {
-	switch in.Purge {
-	case "", "false":
-	case "true":
+	purge, err := purges(in.Purge)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	if purge {
 		noteOf(ctx).action = "job.purge"
 		if err := callerOf(ctx).may(job.ScopeManage); err != nil {
 			return nil, err
@@ -111,8 +113,6 @@ func (a *API) cancel(ctx context.Context, in *cancelInput) (*jobOutput, error) {
 			return nil, a.problem(ctx, err)
 		}
 		return &jobOutput{Status: http.StatusNoContent}, nil
-	default:
-		return nil, a.problem(ctx, job.Invalid{{Field: "purge", Value: clip(in.Purge), Message: "is not known", Allowed: "true or false"}})
 	}
 	j, err := a.tenantClient(ctx).Cancel(ctx, in.ID)
 	if err != nil {
@@ -128,9 +128,22 @@ func jobAnswer(j producer.Job, unfinished int, waited time.Duration) *jobOutput 
 		out.Status = http.StatusOK
 	}
 	if waited > 0 {
-		out.PreferenceApplied = fmt.Sprintf("wait=%d", int(waited.Seconds()))
+		out.PreferenceApplied = waitApplied(waited)
 	}
 	return out
+}
+
+func waitApplied(waited time.Duration) string { return fmt.Sprintf("wait=%d", int(waited.Seconds())) }
+
+// purges reads whether a DELETE is to purge. It fails with job.Invalid.
+func purges(purge string) (bool, error) {
+	switch purge {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	}
+	return false, job.Invalid{{Field: "purge", Value: clip(purge), Message: "is not known", Allowed: "true or false"}}
 }
 
 type runtimesOutput struct {

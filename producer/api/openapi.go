@@ -69,12 +69,7 @@ func (a *API) routes(mux *listedMux, version string) error {
 		"Ends a queued job at once and asks for the end of a running one. Cancelling a canceled job again changes nothing. With purge=true, deletes everything that is kept of a job that has ended, instead: its record, result and files; a webhook that is still to be delivered is not.",
 		d.answers(200, "The job is canceled: its result", d.result), d.answers(202, "The job runs and was asked to stop", d.record),
 		d.answers(204, "The job is purged", nil), d.problems(401, 404, 409, 422, 503)), a.cancel)
-	for _, p := range h.OpenAPI().Paths["/v1/jobs/{id}"].Delete.Parameters {
-		if p.Name == "purge" {
-			p.Description = "Delete everything that is kept of the job, which has to have ended, instead of cancelling it."
-			p.Schema = &huma.Schema{Type: huma.TypeBoolean, Default: false}
-		}
-	}
+	describePurge(h.OpenAPI().Paths["/v1/jobs/{id}"].Delete, "Delete everything that is kept of the job, which has to have ended, instead of cancelling it.")
 	huma.Register(h, d.operation("list-jobs", http.MethodGet, "/v1/jobs", "List jobs",
 		"Answers the records of the tenant's jobs, newest first, as long as they are kept; a job's result, and with it startup_ms, is at GET /v1/jobs/{id}. Where next_cursor is, there may be more: a page looks at a bounded number of jobs, so it can hold fewer than limit, or none, and not be the last.",
 		d.problems(401, 422, 503)), a.list)
@@ -117,6 +112,16 @@ func (a *API) routes(mux *listedMux, version string) error {
 	a.eventRoute(mux, h.OpenAPI(), d)
 	a.toolRoutes(mux, h.OpenAPI(), d)
 	return a.document(mux, h.OpenAPI(), schemas)
+}
+
+// describePurge says in the OpenAPI document what the text of purge is.
+func describePurge(op *huma.Operation, description string) {
+	for _, p := range op.Parameters {
+		if p.Name == "purge" {
+			p.Description = description
+			p.Schema = &huma.Schema{Type: huma.TypeBoolean, Default: false}
+		}
+	}
 }
 
 // fileRoutes are plain handlers: they redirect, and names hold slashes.

@@ -39,7 +39,10 @@ local state, held_by, current = unpack(call('HMGET', session_key(id), 'state', '
 if not state then return {'missing'} end
 if state == 'ended' or held_by ~= worker then return {'ended'} end
 local rests = paused == '1' and 'paused' or 'ready'
-if state == 'queued' then call('HSET', session_key(id), 'state', rests, 'ready', now, 'active', now) end
+if state == 'queued' then
+  call('HSET', session_key(id), 'state', rests, 'ready', now, 'active', now)
+  call('PUBLISH', 'gb:done', id) -- somebody may wait for that
+end
 if current and call('HGET', job(current), 'state') == 'running' then
   if current == done then return {'unended'} end
   return answer(current)
