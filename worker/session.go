@@ -199,6 +199,8 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 		case errors.Is(err, job.ErrSessionEnded), errors.Is(err, job.ErrNoSession):
 			h.elsewhere = true
 			return h.noMore("", "")
+		case errors.Is(err, record.ErrSpent):
+			return h.noMore(job.EndBudget, "its executions have used what they may")
 		case errors.Is(err, record.ErrTurnHeld): // whoever decides may take longer than its idle_seconds
 			withdraw()
 			rest()

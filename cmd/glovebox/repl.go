@@ -47,7 +47,7 @@ kept in $XDG_STATE_HOME/glovebox (~/.local/state/glovebox), unless --no-history 
 				o.runtime = args[0]
 			}
 			if r.id != "" && (len(args) > 0 || o.changed(cmd.Flags())) {
-				return usagef("--session %s goes on with a session that is there: RUNTIME, --ttl, --idle, --limit, --env, --secret and --metadata are for a new one", r.id)
+				return usagef("--session %s goes on with a session that is there: RUNTIME, --ttl, --idle, --max-executions, --max-cpu, --limit, --env, --secret and --metadata are for a new one", r.id)
 			}
 			if o.ttl > 0 && !cmd.Flags().Changed("idle") {
 				o.idle = min(o.idle, o.ttl)

@@ -44,15 +44,15 @@ var (
 	makeContextScript    = scripts.Load("make_context")
 	forgetContextScript  = scripts.Load("forget_context")
 	restartContextScript = scripts.Load("restart_context")
+	purgeSessionScript   = scripts.Load("purge_session")
 
 	// What is kept.
-	purgeSessionScript = scripts.Load("purge_session")
-	purgeScript        = scripts.Load("purge")
-	recheckKeptScript  = scripts.Load("recheck_kept")
-	forgetScript       = scripts.Load("forget")
-	holdUploadScript   = scripts.Load("hold_upload")
-	claimUploadScript  = scripts.Load("claim_upload")
-	nameFileScript     = scripts.Load("name_file")
+	purgeScript       = scripts.Load("purge")
+	recheckKeptScript = scripts.Load("recheck_kept")
+	forgetScript      = scripts.Load("forget")
+	holdUploadScript  = scripts.Load("hold_upload")
+	claimUploadScript = scripts.Load("claim_upload")
+	nameFileScript    = scripts.Load("name_file")
 
 	// Batches.
 	openBatchScript   = scripts.Load("open_batch")

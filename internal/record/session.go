@@ -28,6 +28,7 @@ type Session struct {
 	// Contexts are all, main first. That has no language here: it is the runtime's own.
 	Contexts   []job.SessionContext
 	Executions int64
+	CPUMS      int64 // of its executions that have ended
 	// Head is the digest of the last execution that is attested, and Attested how many are, as its worker says.
 	Head     string
 	Attested int64
@@ -67,11 +68,17 @@ func (s *Store) OpenSession(ctx context.Context, tenant string, settings job.Ses
 	}
 	id, now := job.NewSessionID(tenant), s.now()
 	most, mostRecorded := mostSessions(terms), s.mostRecorded(terms)
+	fields := []any{"settings", b, "runtime", settings.Runtime, "expires", ms(now.Add(time.Duration(settings.TTLSeconds) * time.Second)), "idle", settings.IdleSeconds, "retention", s.Retention(terms).Milliseconds()}
+	if b := settings.Budget; b != nil && b.Executions > 0 {
+		fields = append(fields, "budget_executions", b.Executions)
+	}
+	if b := settings.Budget; b != nil && b.CPUMS > 0 {
+		fields = append(fields, "budget_cpu_ms", b.CPUMS)
+	}
 	word, err := openSessionScript.Run(ctx, s.rdb, tenant, script.Args{
 		"id": id, "now": now, "due": now.Add(sweepDelay), "key": key, "options": hashAsked(asked), "over_budget": overBudget != nil, "most_sessions": most,
 		"size": sessionCost + textCost(len(b)), "most_recorded": mostRecorded,
-	}, "settings", b, "runtime", settings.Runtime, "expires", ms(now.Add(time.Duration(settings.TTLSeconds)*time.Second)), "idle", settings.IdleSeconds,
-		"retention", s.Retention(terms).Milliseconds()).Text()
+	}, fields...).Text()
 	gone, isGone := strings.CutPrefix(word, "gone ")
 	switch {
 	case err != nil:
@@ -246,7 +253,7 @@ func parseSession(tenant, id string, f map[string]string) (Session, error) {
 	}
 	r := fields{of: "session " + id, f: f}
 	x.Generation, x.Executions = int(r.number("generation")), r.number("executions")
-	x.Attested = r.number("attested")
+	x.CPUMS, x.Attested = r.number("cpu_ms"), r.number("attested")
 	if head := f["head"]; job.IsSHA256(head) {
 		x.Head = head
 	}

@@ -150,12 +150,18 @@ func (s *Store) sessionEnded(ctx context.Context, id string) error {
 	}
 	if x.State != job.SessionEnded { // its worker makes sure of it
 		x.EndReason, x.EndedBecause = cmp.Or(x.Over, job.EndTTL), "its time is over"
+		if x.Over == job.EndBudget {
+			x.EndedBecause = "its budget is spent"
+		}
 	}
 	return &job.Error{Code: job.CodeSessionEnded, Message: fmt.Sprintf("the session has ended (%s): %s; start another", x.EndReason, x.EndedBecause)}
 }
 
 // ErrNoTurn means that no execution of a session waits.
 var ErrNoTurn = errors.New("no execution waits")
+
+// ErrSpent means that a session's executions have used what they may: nothing of it begins any more.
+var ErrSpent = errors.New("the session's budget is spent")
 
 // ErrTurnHeld means that the next execution of a session waits for a decision.
 var ErrTurnHeld = errors.New("the next execution is held")
@@ -175,7 +181,7 @@ type Rest struct {
 }
 
 // TakeTurn gives the worker that holds the session its next execution, which runs from now on. done is the one that it took
-// before and that has ended, or "", and lost are the contexts whose interpreters ended with that, and their generations. Without a slot it gives again what the worker has taken, and no other. It fails with ErrNoTurn, ErrTurnHeld, ErrNoSlot, ErrUnended,
+// before and that has ended, or "", and lost are the contexts whose interpreters ended with that, and their generations. Without a slot it gives again what the worker has taken, and no other. It fails with ErrNoTurn, ErrTurnHeld, ErrNoSlot, ErrSpent, ErrUnended,
 // and with job.ErrNoSession or job.ErrSessionEnded where the worker holds the session no longer.
 func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, lost map[string]int, rest Rest) (Job, error) {
 	tenant, ok := job.TenantOfSession(id)
@@ -207,6 +213,8 @@ func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, lost map[
 		return Job{}, ErrUnended
 	case "waits":
 		return Job{}, ErrNoSlot
+	case "spent":
+		return Job{}, ErrSpent
 	case "held":
 		return Job{}, ErrTurnHeld
 	case "missing":

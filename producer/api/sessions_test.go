@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
@@ -47,13 +48,15 @@ func TestSessions(t *testing.T) {
 		`{"runtime":"python","ttl_seconds":9,"idle_seconds":10}`: "idle_seconds",
 		`{"runtime":"python","limits":{"memory_mb":1000000}}`:    "limits.memory_mb",
 		`{"runtime":"python","metadata":{"":"x"}}`:               "metadata",
+		`{"runtime":"python","budget":{"cpu_ms":-1}}`:            "budget.cpu_ms",
+		`{"runtime":"python","budget":{"executions":-1}}`:        "budget.executions",
 		`{"runtime":"python","idempotency_key":"ü"}`:             "idempotency_key",
 	} {
 		refused("/v1/sessions", body, http.StatusUnprocessableEntity, field)
 	}
 	var x job.Session
-	expect("POST", "/v1/sessions", `{"runtime":"python3","limits":{"wall_ms":2000},"ttl_seconds":60,"metadata":{"k":"v"}}`, http.StatusAccepted, &x)
-	if x.Status != job.SessionQueued || x.Runtime != "python" || x.Limits.WallMS != 2000 || x.Limits.MemoryMB == 0 || x.TTLSeconds != 60 || x.IdleSeconds != 60 || x.Metadata["k"] != "v" {
+	expect("POST", "/v1/sessions", `{"runtime":"python3","budget":{"executions":9},"limits":{"wall_ms":2000},"ttl_seconds":60,"metadata":{"k":"v"}}`, http.StatusAccepted, &x)
+	if x.Status != job.SessionQueued || x.Runtime != "python" || x.Limits.WallMS != 2000 || x.Limits.MemoryMB == 0 || x.TTLSeconds != 60 || x.IdleSeconds != 60 || x.Metadata["k"] != "v" || x.Budget == nil || x.Budget.Executions != 9 {
 		t.Errorf("got %+v", x)
 	}
 	path := "/v1/sessions/" + x.ID
@@ -161,7 +164,11 @@ func TestSessionWaits(t *testing.T) {
 			if err := c.then(x.ID); err != nil {
 				t.Fatal(err)
 			}
+			began := time.Now()
 			a := <-waited
+			if took := time.Since(began); took > 12*time.Second { // by itself it looks after 15 s
+				t.Errorf("it took %s, as if nobody had woken it", took)
+			}
 			var now job.Session
 			if err := json.Unmarshal(a.body, &now); err != nil || a.status != c.status || now.ID != x.ID || now.Status != c.is || a.header.Get("Preference-Applied") != "wait=30" || a.header.Get("Location") != "/v1/sessions/"+x.ID {
 				t.Errorf("got %d %v %s, %v", a.status, a.header, a.body, err)

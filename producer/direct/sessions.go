@@ -316,7 +316,7 @@ func (c *Client) EndSession(ctx context.Context, id string) (job.Session, error)
 func wireSession(x record.Session) job.Session {
 	s := job.Session{
 		ID: x.ID, Status: x.State, Runtime: x.Settings.Runtime, Limits: x.Settings.Limits, Generation: x.Generation, Executions: x.Executions,
-		Head: x.Head, Attested: x.Attested, Secrets: x.Settings.Secrets, Execution: x.Execution, TTLSeconds: x.Settings.TTLSeconds, IdleSeconds: x.Settings.IdleSeconds,
+		CPUMS: x.CPUMS, Budget: x.Settings.Budget, Head: x.Head, Attested: x.Attested, Secrets: x.Settings.Secrets, Execution: x.Execution, TTLSeconds: x.Settings.TTLSeconds, IdleSeconds: x.Settings.IdleSeconds,
 		CreatedAt: x.Created, ExpiresAt: x.Expires, Metadata: x.Settings.Metadata,
 	}
 	for _, at := range []struct {

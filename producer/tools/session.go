@@ -83,8 +83,12 @@ func inSession(a Answer, id string, r *job.Result) Answer {
 	return a
 }
 
-// maxListed is how many sessions list_sessions tells of.
-const maxListed = 20
+const (
+	// maxListed is how many sessions list_sessions tells of.
+	maxListed = 20
+	// maxPages bounds how many it looks for them: a page can have few, where many have ended.
+	maxPages = 5
+)
 
 // listSessions is the tool that finds a session again whose id is lost.
 func listSessions() Tool {
@@ -97,13 +101,19 @@ func listSessions() Tool {
 			if err := decode(arguments, &struct{}{}); err != nil {
 				return Answer{}, err
 			}
-			page, err := c.Glovebox.ListSessions(ctx, producer.SessionListOptions{
-				Status: []job.SessionStatus{job.SessionQueued, job.SessionReady, job.SessionBusy, job.SessionPaused}, Limit: producer.MaxPage,
-			})
-			if err != nil {
-				return Answer{}, err
+			var list []job.Session
+			o := producer.SessionListOptions{Status: []job.SessionStatus{job.SessionQueued, job.SessionReady, job.SessionBusy, job.SessionPaused}, Limit: producer.MaxPage}
+			for range maxPages {
+				page, err := c.Glovebox.ListSessions(ctx, o)
+				if err != nil {
+					return Answer{}, err
+				}
+				list = append(list, page.Sessions...)
+				if o.Cursor = page.Next; o.Cursor == "" {
+					break
+				}
 			}
-			return Answer{Content: []Content{{Type: "text", Text: describeSessions(page.Sessions)}}}, nil
+			return Answer{Content: []Content{{Type: "text", Text: describeSessions(list)}}}, nil
 		},
 	}
 }

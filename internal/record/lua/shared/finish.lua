@@ -104,6 +104,12 @@ local function follow()
   if redis.pcall('HEXISTS', key, 'state') == 1 then call('HSET', key, 'head', head, 'attested', attested) end
 end
 
+-- use counts what an execution used for its session's budget. A worker may spoil what is counted up.
+local function use()
+  local key = t .. 'session:' .. session
+  if redis.pcall('HEXISTS', key, 'state') == 1 then redis.pcall('HINCRBY', key, 'cpu_ms', cpu_ms) end
+end
+
 local function finish()
   if state == 'queued' then unqueue(id) end
   if state == 'held' then unhold(id) end
@@ -118,6 +124,7 @@ local function finish()
   local warned = ''
   if ran == '1' then
     meter()
+    if session then use() end
     warned = spend()
   end
   if not spec_stays then call('HDEL', job(id), 'spec', 'spec_ref') end
