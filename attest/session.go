@@ -28,7 +28,7 @@ type Transcript struct {
 }
 
 // VerifySession checks each execution's attestation, as [Verify] does, that its input is what it was given, and that none is missing between the first and the last that are attested: each names the one
-// before it. They can come in any order. Executions after the last can't be missed by anybody; compare the Head, or how many the session counts. It fails with the errors of Verify, or
+// before it. They can come in any order. That it is cut off at its end shows only by [Transcript.Reaches]. It fails with the errors of Verify, or
 // with one that wraps ErrBroken.
 func VerifySession(executions []job.Executed, keys []Key) (Transcript, error) {
 	var t Transcript
@@ -68,6 +68,19 @@ func VerifySession(executions []job.Executed, keys []Key) (Transcript, error) {
 		t.Head = v.Statement.Subject[0].Digest.SHA256
 	}
 	return t, nil
+}
+
+// Reaches fails with one that wraps ErrBroken unless the transcript goes at least to the execution with that head, or so many executions; "" and 0 are any. Where they come from is what
+// this is worth: a session's record says how far it went, and its message session.ended does.
+func (t Transcript) Reaches(head string, count int) error {
+	at := slices.IndexFunc(t.Executions, func(v Verified) bool { return v.Statement.Subject[0].Digest.SHA256 == head })
+	switch {
+	case len(t.Executions) < count:
+		return fmt.Errorf("%w: it is cut off: %d of at least %d attested executions are here", ErrBroken, len(t.Executions), count)
+	case head != "" && at < 0:
+		return fmt.Errorf("%w: it is cut off, or of another session: none of the executions has the digest %.64s", ErrBroken, head)
+	}
+	return nil
 }
 
 // checkInput fails unless the attested input is that.

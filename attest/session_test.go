@@ -112,6 +112,40 @@ func TestVerifySession(t *testing.T) {
 	}
 }
 
+// TestTranscriptReaches: what is cut off at its end is refused by whoever knows how far the session went; what went on since then is not.
+func TestTranscriptReaches(t *testing.T) {
+	t.Parallel()
+	s := newSigner(t)
+	all := transcript(t, s, "default-s-x")
+	verified := func(r []job.Executed) Transcript {
+		t.Helper()
+		v, err := VerifySession(r, []Key{s.Key()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	whole, short := verified(all), verified(all[:4])
+	for name, c := range map[string]struct {
+		of    Transcript
+		head  string
+		count int
+		want  error
+	}{
+		"whole":                    {whole, whole.Head, 4, nil},
+		"nothing is known":         {short, "", 0, nil},
+		"it went on":               {whole, short.Head, 3, nil},
+		"cut off, by the head":     {short, whole.Head, 0, ErrBroken},
+		"cut off, by the count":    {short, "", 4, ErrBroken},
+		"another session's head":   {whole, verified(transcript(t, s, "other")).Head, 0, ErrBroken},
+		"an unattested one counts": {whole, "", 5, ErrBroken},
+	} {
+		if err := c.of.Reaches(c.head, c.count); !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want %v", name, err, c.want)
+		}
+	}
+}
+
 // TestExecutionInput: the input of an execution is of the session, the place in it, the execution before it and what is executed.
 func TestExecutionInput(t *testing.T) {
 	t.Parallel()

@@ -295,6 +295,9 @@ func (d *Deliverer) attempt(ctx context.Context, delivery record.Delivery) error
 		d.Log.With(about(delivery)).WarnContext(ctx, "delivery has no result to send", "delivery_id", delivery.ID, "error", err)
 		return d.note(ctx, delivery, record.Outcome{State: record.Exhausted, Problem: "the result is gone, and was not delivered before", Told: true})
 	}
+	if errors.Is(err, job.ErrNotHeld) {
+		return d.note(ctx, delivery, record.Outcome{State: record.Exhausted, Problem: "the job is no longer held"})
+	}
 	if err != nil {
 		return fmt.Errorf("write message %s: %w", delivery.ID, err)
 	}

@@ -18,7 +18,7 @@ func (d *Deliverer) fanOut(ctx context.Context, event record.Delivery) error {
 		return fmt.Errorf("tell of %s: %w", event.Subject(), err)
 	}
 	status, metadata, err := d.subject(ctx, event)
-	if errors.Is(err, job.ErrNotFound) { // purged: nobody is told
+	if errors.Is(err, job.ErrNotFound) || errors.Is(err, job.ErrNotHeld) { // purged, or decided about: nobody is told
 		return d.Records.FanOut(ctx, event, nil, d.pace)
 	}
 	if err != nil {
@@ -36,6 +36,10 @@ func (d *Deliverer) fanOut(ctx context.Context, event record.Delivery) error {
 
 // subject is what filters look at: of the job, batch or run that an event is about.
 func (d *Deliverer) subject(ctx context.Context, event record.Delivery) (status string, metadata map[string]string, err error) {
+	if news, _ := record.ParseNews(event.Tenant, event.News); news.HeldID != "" {
+		p, err := d.Client.For(event.Tenant).Pending(ctx, news.HeldID)
+		return string(p.Status), p.Metadata, err
+	}
 	if event.Budget != "" || event.News != "" {
 		return "", nil, nil
 	}

@@ -89,6 +89,12 @@ func (d *Deliverer) news(ctx context.Context, delivery record.Delivery) ([]byte,
 			return nil, err
 		}
 		data = x
+	case n.HeldID != "":
+		p, err := d.Client.For(delivery.Tenant).Pending(ctx, n.HeldID)
+		if err != nil {
+			return nil, err
+		}
+		data = p
 	case n.Schedule != "":
 		fire, err := d.Records.Fire(ctx, delivery.Tenant, n.Schedule, n.Entry)
 		if err != nil {

@@ -3,12 +3,14 @@ package deliverer_test
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/policy"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -176,5 +178,103 @@ func TestRunMetadata(t *testing.T) {
 		if len(got) != 1 || got[0].ID != ids[0] || got[0].Metadata["project"] != "atlas" {
 			t.Errorf("got %+v, want the end of %s", got, ids[0])
 		}
+	}
+}
+
+// TestJobHeld: endpoints are told of a job and of an execution that wait for a decision, without what they run, and of none that is decided about by then.
+func TestJobHeld(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	rules, err := policy.Parse("policy", []job.Rule{{Name: "all", When: "source != ''", Then: job.RuleHold, Message: "look at it"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := b.Client.WithPolicy(rules)
+	in, matching, others := newInbox(t, nil), newInbox(t, nil), newInbox(t, nil)
+	b.endpoint(t, job.EndpointSettings{URL: in.URL, Events: []string{job.EventHeld}})
+	b.endpoint(t, job.EndpointSettings{URL: matching.URL, Filter: &job.EndpointFilter{Metadata: map[string]string{"k": "v"}}})
+	b.endpoint(t, job.EndpointSettings{URL: others.URL, Filter: &job.EndpointFilter{Statuses: []string{string(job.Failed)}}})
+	submit := func(metadata map[string]string) producer.Job {
+		t.Helper()
+		j, err := client.Submit(t.Context(), job.Spec{Runtime: "python", Source: "print('unseen')", Metadata: metadata})
+		if err != nil || j.Status != job.Held {
+			t.Fatalf("got %+v, %v, want it held", j, err)
+		}
+		return j
+	}
+	x, err := client.StartSession(t.Context(), job.SessionSettings{Runtime: "python"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decided := submit(nil)
+	if _, err := client.Reject(t.Context(), decided.ID, job.Decision{InputHash: decided.Hold.InputHash}); err != nil {
+		t.Fatal(err)
+	}
+	b.run(t)
+	held := submit(map[string]string{"k": "v"})
+	execution, err := client.ExecuteInSession(t.Context(), x.ID, job.SessionExecution{Code: "print('unseen')"})
+	if err != nil || execution.Status != job.Held {
+		t.Fatalf("got %+v, %v, want it held", execution, err)
+	}
+	gbtest.Eventually(t, "both are told of", func() bool { return len(in.got()) >= 2 && len(matching.got()) >= 1 })
+	gbtest.Eventually(t, "nothing is due", func() bool { return b.Raw.ZCard(t.Context(), "gb:{default}:outbox").Val() == 0 })
+	got := map[string]job.Pending{}
+	for _, p := range news[job.Pending](t, in, job.EventHeld) {
+		got[p.ID] = p
+	}
+	want := map[string]job.Pending{}
+	list, err := client.Approvals(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range list {
+		want[p.ID] = p
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(in.got()) != 2 || got[execution.ID].Session != x.ID || got[held.ID].Hold.Message != "look at it" {
+		t.Errorf("%d messages, want what the list has of the two: %s", len(in.got()), diff)
+	}
+	for _, m := range in.got() {
+		if strings.Contains(string(m.body), "unseen") {
+			t.Errorf("the message has the source: %s", m.body)
+		}
+	}
+	if told := news[job.Pending](t, matching, job.EventHeld); len(told) != 1 || told[0].ID != held.ID || len(others.got()) != 0 {
+		t.Errorf("got %+v and %d, want what the filters match", told, len(others.got()))
+	}
+}
+
+// TestJobHeldNoMore: what was decided about while the endpoint did not answer isn't told any more.
+func TestJobHeldNoMore(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	rules, err := policy.Parse("policy", []job.Rule{{Name: "all", When: "true", Then: job.RuleHold}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := b.Client.WithPolicy(rules)
+	decide := make(chan job.Decision, 1)
+	var id string
+	in := newInbox(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		select {
+		case d := <-decide:
+			if _, err := client.Approve(r.Context(), id, d); err != nil {
+				t.Error(err)
+			}
+		default:
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	b.endpoint(t, job.EndpointSettings{URL: in.URL, Events: []string{job.EventHeld}})
+	j, err := client.Submit(t.Context(), job.Spec{Runtime: "python", Source: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id = j.ID
+	decide <- job.Decision{InputHash: j.Hold.InputHash}
+	b.run(t)
+	gbtest.Eventually(t, "it is told of", func() bool { return len(in.got()) >= 1 })
+	gbtest.Eventually(t, "nothing is due", func() bool { return b.Raw.ZCard(t.Context(), "gb:{default}:outbox").Val() == 0 })
+	if n := len(in.got()); n != 1 {
+		t.Errorf("got %d messages, want none once it is decided about", n)
 	}
 }

@@ -28,7 +28,7 @@ func (g *glovebox) atTerminal(args ...string) *typist {
 	g.tb.Helper()
 	line := fmt.Sprintf("exec %s %s", binary(g.tb, "glovebox"), strings.Join(args, " "))
 	t := &typist{tb: g.tb, cmd: exec.CommandContext(g.tb.Context(), "script", "-qefc", line, "/dev/null")}
-	t.cmd.Env = append(os.Environ(), "GLOVEBOX_URL="+g.url, "GLOVEBOX_TOKEN="+g.token, "TERM=xterm-kitty", "KITTY_WINDOW_ID=1", "SHELL=/bin/sh", "TMUX=")
+	t.cmd.Env = append(os.Environ(), "GLOVEBOX_URL="+g.url, "GLOVEBOX_TOKEN="+g.token, "TERM=xterm-kitty", "KITTY_WINDOW_ID=1", "SHELL=/bin/sh", "TMUX=", "XDG_STATE_HOME="+g.dir+"/state")
 	t.cmd.Stdout, t.cmd.Stderr = &t.screen, &t.screen
 	keys, err := t.cmd.StdinPipe()
 	if err != nil {
@@ -108,6 +108,23 @@ func TestRepl(t *testing.T) {
 	page, err := g.client.ListSessions(t.Context(), producer.SessionListOptions{})
 	if err != nil || len(page.Sessions) != 1 || page.Sessions[0].End == nil || page.Sessions[0].End.Reason != job.EndDeleted {
 		t.Errorf("got %+v, %v, want one session that was deleted", page, err)
+	}
+	const up = "\x1b[A"
+	p = g.atTerminal("repl", "--limit", "wall_ms=300000")
+	p.sees(">>> ")
+	p.types(up + "\r") // the last line of the session before
+	p.sees("False None\r\n")
+	p.sees(">>> ")
+	p.types("print('ne' + 'w')\r")
+	p.sees("new\r\n")
+	p.sees(">>> ")
+	p.types("exit\r")
+	if err := p.cmd.Wait(); err != nil {
+		t.Errorf("got %v", err)
+	}
+	b, err := os.ReadFile(g.dir + "/state/glovebox/history-python")
+	if err != nil || !strings.Contains(string(b), "print('ne' + 'w')\nexit\n") || strings.Contains(string(b), "thrown away") {
+		t.Errorf("got %q, %v, want what was typed and sent", b, err)
 	}
 }
 

@@ -164,6 +164,26 @@ func TestSessionCommand(t *testing.T) {
 	if err := os.WriteFile(transcript, []byte(run("transcript", id)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	var x job.Session
+	if err := json.Unmarshal([]byte(run("show", id)), &x); err != nil || x.Attested != 3 {
+		t.Fatalf("got %+v, %v, want three that are attested", x, err)
+	}
+	if got := glovebox("verify", "--session", "--head", x.Head, "--count", "3", transcript); !strings.HasSuffix(got, "\n  head "+x.Head) {
+		t.Errorf("got %s, want the head and nothing that can't be seen", got)
+	}
+	lines := strings.SplitAfter(run("transcript", id), "\n")
+	cut := filepath.Join(t.TempDir(), "cut.jsonl")
+	if err := os.WriteFile(cut, []byte(strings.Join(lines[:2], "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := glovebox("verify", "--session", cut); !strings.Contains(got, "can't be seen") {
+		t.Errorf("got %s, want that it may be cut off", got)
+	}
+	refusing := exec.CommandContext(t.Context(), binary(t, "glovebox"), "verify", "--session", "--head", x.Head, cut)
+	refusing.Env = append(os.Environ(), "GLOVEBOX_URL="+g.url, "GLOVEBOX_TOKEN="+g.token)
+	if out, err := refusing.Output(); refusing.ProcessState.ExitCode() != 1 || string(out) != "REJECTED\n" {
+		t.Errorf("got %s, %v, want that what is cut off is rejected", out, err)
+	}
 	if got := glovebox("verify", "--session", transcript); !strings.HasPrefix(got, "verified  session "+id+"\n  1  ") || !strings.Contains(got, "\n  3  ") || !strings.Contains(got, "\n  head ") {
 		t.Errorf("got %s, want three executions", got)
 	}

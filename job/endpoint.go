@@ -23,7 +23,7 @@ const EventEndpointTest = "endpoint.test"
 // EndpointEvents are the events that an endpoint can want.
 func EndpointEvents() []string {
 	return []string{
-		EventCompleted, EventBatchCompleted, EventPipelineCompleted, EventSessionEnded, EventScheduleSkipped,
+		EventCompleted, EventHeld, EventBatchCompleted, EventPipelineCompleted, EventSessionEnded, EventScheduleSkipped,
 		EventBudgetWarning, EventBudgetExceeded, EventEndpointDisabled, EventEndpointEnabled,
 	}
 }
@@ -32,7 +32,7 @@ func EndpointEvents() []string {
 type EndpointSettings struct {
 	URL         string   `json:"url" doc:"Where events are posted: an http or https URL, for which the same holds as for a job's callback." example:"https://hooks.example.com/glovebox"`
 	Description string   `json:"description,omitempty" doc:"Words of your own, up to 512 bytes."`
-	Events      []string `json:"events,omitempty" doc:"Events that are posted: job.completed, batch.completed, pipeline.completed, session.ended, schedule.skipped, budget.warning, budget.exceeded, endpoint.disabled, endpoint.enabled. All of these by default." example:"[\"job.completed\"]"`
+	Events      []string `json:"events,omitempty" doc:"Events that are posted: job.completed, job.held, batch.completed, pipeline.completed, session.ended, schedule.skipped, budget.warning, budget.exceeded, endpoint.disabled, endpoint.enabled. All of these by default." example:"[\"job.completed\"]"`
 	// Headers of one's own are written only: an [Endpoint] tells their names.
 	Headers map[string]string `json:"headers,omitempty" doc:"Headers of your own that each message has, such as Authorization: up to 16, of 4 KiB together. Their values are stored sealed, and never told; header_names has the names. Not Host, User-Agent, Content-*, Webhook-*, Traceparent, Tracestate, nor those of a connection." example:"{\"Authorization\": \"Bearer …\"}"`
 	// Filter narrows these down. Nil lets all through.

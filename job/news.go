@@ -1,7 +1,9 @@
 package job
 
-// Events about what is no job, batch or run.
+// Events about what is no job, batch or run that has ended.
 const (
+	// EventHeld tells of a job that waits for a decision, with what the list of approvals has of it: a [Pending].
+	EventHeld = "job.held"
 	// EventScheduleSkipped tells of a fire that started nothing: it was skipped, missed, refused or has failed.
 	EventScheduleSkipped = "schedule.skipped"
 	// EventSessionEnded tells of the end of a session, whoever wanted it.

@@ -32,11 +32,17 @@ const (
 	SessionEnded  SessionStatus = "ended"
 )
 
+// SessionStatuses returns every one.
+func SessionStatuses() []SessionStatus {
+	return []SessionStatus{SessionQueued, SessionReady, SessionBusy, SessionPaused, SessionEnded}
+}
+
 // Why a session ended.
 const (
 	EndDeleted    = "deleted"
 	EndTTL        = "ttl"
 	EndIdle       = "idle"
+	EndBudget     = "budget"        // its executions have used what they may
 	EndMemory     = "out_of_memory" // its sandbox is gone for it
 	EndWorkerLost = "worker_lost"
 	EndDrained    = "drained"        // its worker shut down
@@ -54,6 +60,7 @@ type SessionSettings struct {
 	// Secrets are names, as a job's.
 	Secrets     []string          `json:"secrets,omitempty" doc:"Names of secrets that the tenant has stored: each is an environment variable of that name in all executions, as its value was when the session began, and *** in what these print." example:"[\"API_TOKEN\"]"`
 	TTLSeconds  int64             `json:"ttl_seconds,omitempty" minimum:"0" doc:"How long the session lives, from when it is asked for: up to 5400, 3600 by default."`
+	Budget      *SessionBudget    `json:"budget,omitempty" doc:"What all executions may use together. The session ends, with reason budget, once they have."`
 	IdleSeconds int64             `json:"idle_seconds,omitempty" minimum:"0" doc:"It ends when it has executed nothing for so long: up to ttl_seconds, 600 by default."`
 	Metadata    map[string]string `json:"metadata,omitempty" doc:"Carried through, unread."`
 	// IdempotencyKey names the session as that of a Spec names a job.
@@ -90,6 +97,12 @@ func (c SessionChange) Check() error {
 	return errs
 }
 
+// SessionBudget is what all executions of a session may use together; 0 is no bound. The execution that uses up the rest goes on to its own end.
+type SessionBudget struct {
+	CPUMS      int64 `json:"cpu_ms,omitempty" minimum:"0" doc:"CPU time, ms. The execution that uses up the rest goes on to its own end."`
+	Executions int64 `json:"executions,omitempty" minimum:"0" doc:"How many may begin."`
+}
+
 // SessionExecution is code for a session to execute.
 type SessionExecution struct {
 	Code string `json:"code,omitempty" doc:"Goes on from what the session has executed before. It may be left out where there are files." example:"x = 1; print(x)"`
@@ -114,10 +127,15 @@ type Session struct {
 	Runtime string        `json:"runtime" example:"python"`
 	Limits  Limits        `json:"limits"`
 	// Generation counts its main interpreters: one more after each that was lost or restarted.
-	Generation  int               `json:"generation" doc:"Counts the interpreters of its main context, 0 before the first execution: one that was lost or restarted is one more."`
-	Executions  int64             `json:"executions" doc:"How many have begun."`
+	Generation int   `json:"generation" doc:"Counts the interpreters of its main context, 0 before the first execution: one that was lost or restarted is one more."`
+	Executions int64 `json:"executions" doc:"How many have begun."`
+	// Head stands for all that it has executed and is attested.
+	Head        string            `json:"head,omitempty" doc:"The digest of the last execution that is attested, which stands for all before it: glovebox verify --session --head refuses a transcript that ends before it. Absent without a signing key."`
+	Attested    int64             `json:"attested,omitempty" doc:"How many of its executions are attested, up to head."`
 	Secrets     []string          `json:"secrets,omitempty" doc:"Names of the secrets that it has: never what they are."`
 	Execution   string            `json:"execution_id,omitempty" doc:"The one that runs; it is a job."`
+	CPUMS       int64             `json:"cpu_ms" doc:"CPU time of its executions that have ended, ms."`
+	Budget      *SessionBudget    `json:"budget,omitempty" doc:"What they may use together."`
 	TTLSeconds  int64             `json:"ttl_seconds" doc:"From created_at to expires_at."`
 	IdleSeconds int64             `json:"idle_seconds"`
 	CreatedAt   time.Time         `json:"created_at"`
@@ -131,7 +149,7 @@ type Session struct {
 
 // SessionEnd is why a session ended.
 type SessionEnd struct {
-	Reason  string `json:"reason" enum:"deleted,ttl,idle,out_of_memory,worker_lost,drained,tenant_stopped,failed,pause_failed"`
+	Reason  string `json:"reason" enum:"deleted,ttl,idle,budget,out_of_memory,worker_lost,drained,tenant_stopped,failed,pause_failed"`
 	Message string `json:"message"`
 }
 
@@ -171,6 +189,14 @@ func (s SessionSettings) Check() error {
 		errs = append(errs, FieldError{"ttl_seconds", s.TTLSeconds, "is out of range", fmt.Sprintf("1 to %d", MaxTTLSeconds)})
 	} else if most := s.Filled().TTLSeconds; s.IdleSeconds < 0 || s.IdleSeconds > most {
 		errs = append(errs, FieldError{"idle_seconds", s.IdleSeconds, "is out of range", fmt.Sprintf("1 to %d, the ttl_seconds", most)})
+	}
+	if b := s.Budget; b != nil {
+		if b.CPUMS < 0 {
+			errs = append(errs, FieldError{"budget.cpu_ms", b.CPUMS, "is negative", "1 and up, 0 for any"})
+		}
+		if b.Executions < 0 {
+			errs = append(errs, FieldError{"budget.executions", b.Executions, "is negative", "1 and up, 0 for any"})
+		}
 	}
 	errs = append(errs, keyFault(s.IdempotencyKey)...)
 	if len(errs) == 0 {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -17,7 +18,7 @@ type Sessions interface {
 	StartSession(ctx context.Context, s job.SessionSettings) (job.Session, error)
 	// Session returns a session, or job.ErrNoSession.
 	Session(ctx context.Context, id string) (job.Session, error)
-	// ListSessions lists the tenant's sessions, newest first, also those that have ended lately.
+	// ListSessions lists the tenant's sessions, newest first, also those that have ended lately. With a status there can be fewer than the limit, or none, on a page that is not the last.
 	ListSessions(ctx context.Context, o SessionListOptions) (SessionPage, error)
 	// ListExecutions lists a session's executions, newest first, as Lister does jobs.
 	ListExecutions(ctx context.Context, session string, o SessionListOptions) (JobPage, error)
@@ -46,14 +47,18 @@ type Sessions interface {
 	InterruptSession(ctx context.Context, id string) (job.Session, error)
 	// EndSession ends a session, and what it executes. One that has ended stays as it is.
 	EndSession(ctx context.Context, id string) (job.Session, error)
+	// PurgeSession deletes everything that is kept of a session that has ended, and of its executions, as [Purger.Purge] does of jobs. It fails with job.ErrNoSession, or with
+	// job.ErrNotEnded where the session, or one of its executions, has not ended. Done again, it goes on where it was broken off.
+	PurgeSession(ctx context.Context, id string) error
 }
 
 var _ Sessions = (*Client)(nil)
 
 // SessionListOptions say which page of the list; the zero value is the first.
 type SessionListOptions struct {
-	Cursor string // next_cursor of the page before
-	Limit  int    // 1 to [MaxPage]; 0 means [DefaultPage]
+	Status []job.SessionStatus // of ListSessions: those in any of these; empty for all
+	Cursor string              // next_cursor of the page before
+	Limit  int                 // 1 to [MaxPage]; 0 means [DefaultPage]
 }
 
 // SessionPage is the answer of GET /v1/sessions.
@@ -115,6 +120,9 @@ func (c *Client) Transcript(ctx context.Context, session string) iter.Seq2[job.E
 
 func (o SessionListOptions) query() string {
 	q := url.Values{}
+	for _, s := range o.Status {
+		q.Set("status", strings.TrimPrefix(q.Get("status")+","+string(s), ","))
+	}
 	if o.Cursor != "" {
 		q.Set("cursor", o.Cursor)
 	}
@@ -216,6 +224,19 @@ func (c *Client) EndSession(ctx context.Context, id string) (x job.Session, err 
 		err = c.json(ctx, http.MethodDelete, path, 0, nil, &x)
 	}
 	return x, err
+}
+
+// PurgeSession is [Sessions.PurgeSession].
+func (c *Client) PurgeSession(ctx context.Context, id string) error {
+	path, err := sessionPath(id)
+	if err != nil {
+		return err
+	}
+	res, err := c.do(ctx, http.MethodDelete, path+"?purge=true")
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
 }
 
 func sessionPath(id string) (string, error) {

@@ -45,6 +45,9 @@ func TestSessionAttested(t *testing.T) {
 	if len(got.Executions) != 4 || len(got.Unattested) != 1 || got.Unattested[0] != results[2].ID || got.Session != id {
 		t.Errorf("got %+v", got)
 	}
+	if x := g.session(id, job.SessionReady); x.Head != got.Head || x.Attested != 4 {
+		t.Errorf("got head %s of %d in its record, want %s of 4", x.Head, x.Attested, got.Head)
+	}
 	last := got.Executions[3].Statement.Predicate
 	at := job.ExecutionState{ID: id, Sequence: 5, Generation: 2}
 	input := attest.NewExecutionInput(settings.Spec(job.SessionExecution{Code: "print(open('b').read())", Files: files.Files[:1]}), at, got.Executions[2].Statement.Subject[0].Digest.SHA256)

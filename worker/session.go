@@ -46,6 +46,7 @@ type heldSession struct {
 	done      turnEnd        // of the execution that was taken last
 	lost      map[string]int // contexts whose interpreters ended with it, and their generations
 	head      string         // the digest of the last execution that is attested
+	attested  int64          // how many are
 	slot      bool           // it has one, for an execution
 	memoryMB  int64          // what its sandbox may hold
 	release   func()         // gives that back; nil while the session doesn't have it
@@ -198,6 +199,8 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 		case errors.Is(err, job.ErrSessionEnded), errors.Is(err, job.ErrNoSession):
 			h.elsewhere = true
 			return h.noMore("", "")
+		case errors.Is(err, record.ErrSpent):
+			return h.noMore(job.EndBudget, "its executions have used what they may")
 		case errors.Is(err, record.ErrTurnHeld): // whoever decides may take longer than its idle_seconds
 			withdraw()
 			rest()

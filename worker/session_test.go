@@ -241,6 +241,18 @@ func TestSessionEnds(t *testing.T) {
 	if x := g.session(idle, job.SessionEnded); x.EndReason != job.EndIdle {
 		t.Errorf("got %+v, want it idle", x)
 	}
+	spent := g.openSession(job.SessionSettings{Runtime: "python", Limits: limits, Budget: &job.SessionBudget{CPUMS: 200}})
+	used := g.execute(spent, "import time\nwhile time.process_time() < 0.5: pass")
+	refused := g.execute(spent, "1")
+	if r := g.result(used); r.Status != job.Succeeded {
+		t.Errorf("got %+v, want that what uses up the budget goes on", r)
+	}
+	if r := g.result(refused); r.Status != job.Canceled || r.Error == nil || r.Error.Code != job.CodeSessionEnded {
+		t.Errorf("got %+v, want it canceled, session_ended", r)
+	}
+	if x := g.session(spent, job.SessionEnded); x.EndReason != job.EndBudget || x.CPUMS < 400 || x.Executions != 1 {
+		t.Errorf("got %+v, want its budget spent", x)
+	}
 	deleted := g.openSession(job.SessionSettings{Runtime: "python", Limits: limits})
 	runs, waits := g.execute(deleted, "while True: pass"), g.execute(deleted, "1")
 	g.state(runs, job.Running)

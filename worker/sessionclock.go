@@ -90,6 +90,7 @@ func (h *heldSession) readClock(ctx context.Context, of string, idleFor time.Dur
 	switch now.Over {
 	case job.EndTTL:
 		return generation, &job.SessionEnd{Reason: job.EndTTL, Message: "its ttl_seconds are over"}
+	case job.EndBudget: // the next look for an execution says so, too
 	case job.EndIdle:
 		return generation, &job.SessionEnd{Reason: job.EndIdle, Message: "it has executed nothing for its idle_seconds"}
 	}

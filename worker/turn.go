@@ -151,6 +151,12 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, state string, lost
 		return err
 	}
 	ending.Metered, ending.Rested = metered, state == job.StateKept && len(lostContexts) == 0
+	if result.Attestation != nil {
+		if ending.Head, err = attest.Head(result.Attestation); err != nil {
+			return err
+		}
+		ending.Attested = h.attested + 1
+	}
 	failpoint.Hit(failpoint.ResultWritten)
 	t.events.finish()                        // the result comes after the output
 	err = w.endRecord(h.life, t.job, ending) //nolint:contextcheck // what is stored is ended, also after ctx
@@ -161,9 +167,8 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, state string, lost
 	if err != nil && !lost(err) {
 		return err
 	}
-	if result.Attestation != nil {
-		h.head, err = attest.Head(result.Attestation)
-		return err
+	if ending.Head != "" {
+		h.head, h.attested = ending.Head, ending.Attested
 	}
 	return nil
 }

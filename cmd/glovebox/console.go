@@ -32,6 +32,9 @@ func (a *app) openConsole() (*console, error) {
 	return &console{in: in, terminal: t, keys: k}, nil
 }
 
+// remember has the terminal bring back what h has, and keep there what is typed.
+func (c *console) remember(h *history) { c.terminal.History = h }
+
 func (c *console) ReadLine(ctx context.Context, prompt string) (line string, pasted bool, err error) {
 	before, err := term.MakeRaw(int(c.in.Fd()))
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 func (a *app) replCommand() *cobra.Command {
 	r := repl{app: a}
 	var o sessionOptions
+	var forget bool
 	cmd := &cobra.Command{
 		Use:   "repl [RUNTIME]",
 		Short: "Type code that goes on from the code before",
@@ -31,7 +32,10 @@ session, but one that --session names. RUNTIME is python unless it is said: node
 typescript or bash, or multi, of which this is Python.
 
 Pictures that the code saves appear in terminals that can show them: kitty, Ghostty, WezTerm
-and iTerm2. The session ends by itself after --idle without an execution.`,
+and iTerm2. The session ends by itself after --idle without an execution.
+
+The up arrow brings back what was typed before, also in earlier sessions of the runtime: it is
+kept in $XDG_STATE_HOME/glovebox (~/.local/state/glovebox), unless --no-history says so.`,
 		Example: `  glovebox repl
   glovebox repl node --limit memory_mb=512
   glovebox repl --out charts
@@ -43,7 +47,7 @@ and iTerm2. The session ends by itself after --idle without an execution.`,
 				o.runtime = args[0]
 			}
 			if r.id != "" && (len(args) > 0 || o.changed(cmd.Flags())) {
-				return usagef("--session %s goes on with a session that is there: RUNTIME, --ttl, --idle, --limit, --env, --secret and --metadata are for a new one", r.id)
+				return usagef("--session %s goes on with a session that is there: RUNTIME, --ttl, --idle, --max-executions, --max-cpu, --limit, --env, --secret and --metadata are for a new one", r.id)
 			}
 			if o.ttl > 0 && !cmd.Flags().Changed("idle") {
 				o.idle = min(o.idle, o.ttl)
@@ -58,12 +62,16 @@ and iTerm2. The session ends by itself after --idle without an execution.`,
 			}
 			return a.withJobs(func(sessions *producer.Client) error {
 				r.sessions, r.lines = sessions, terminal
+				if !forget {
+					r.remember = terminal.remember
+				}
 				return r.run(cmd.Context(), settings)
 			})
 		},
 	}
 	o.add(cmd.Flags(), 30*time.Minute)
 	cmd.Flags().StringVar(&r.id, "session", "", "go on with the session `ID`, and leave it at the end")
+	cmd.Flags().BoolVar(&forget, "no-history", false, "neither read nor keep what is typed")
 	cmd.Flags().StringVar(&r.out, "out", "", "download the files that the code has changed to `DIR`")
 	return cmd
 }
@@ -86,7 +94,9 @@ type repl struct {
 	sessions *producer.Client
 	lines    lines
 	id, out  string
+	runtime  string
 	prompt   string
+	remember func(*history) // nil where nothing is kept
 }
 
 func (r *repl) run(ctx context.Context, s job.SessionSettings) (err error) {
@@ -100,6 +110,7 @@ func (r *repl) run(ctx context.Context, s job.SessionSettings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, leave()) }()
+	defer r.recall()()
 	for {
 		code, err := r.read(ctx)
 		switch {
@@ -138,7 +149,7 @@ func (r *repl) enter(ctx context.Context, s job.SessionSettings) (leave func() e
 		r.prompt = ">>> "
 	}
 	kept := r.id != ""
-	r.id = x.ID
+	r.id, r.runtime = x.ID, x.Runtime
 	fmt.Fprintf(r.app.stderr, "%s in a sandbox, session %s. Ctrl-C interrupts, Ctrl-D leaves.\n", plain(x.Runtime), plain(x.ID))
 	return func() error {
 		if kept {
@@ -152,6 +163,30 @@ func (r *repl) enter(ctx context.Context, s job.SessionSettings) (leave func() e
 		}
 		return nil
 	}, nil
+}
+
+// recall brings back what was typed before. That it can't is said, and no reason not to go on.
+func (r *repl) recall() (done func()) {
+	if r.remember == nil {
+		return func() {}
+	}
+	tell := func(err error) {
+		if err != nil {
+			fmt.Fprintf(r.app.stderr, "glovebox: what is typed is not kept: %v\n", err)
+		}
+	}
+	dir, err := r.app.stateDir()
+	if err != nil {
+		tell(err)
+		return func() {}
+	}
+	h, err := openHistory(dir, r.runtime)
+	if err != nil {
+		tell(err)
+		return func() {}
+	}
+	r.remember(h)
+	return func() { tell(h.err) }
 }
 
 // read returns a whole piece of code; "" is none.

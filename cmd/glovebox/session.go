@@ -161,15 +161,19 @@ const interruptTime = 5 * time.Second
 
 func (a *app) sessionListCommand() *cobra.Command {
 	var o producer.SessionListOptions
+	var statuses []string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the sessions",
 		Long:    `List the sessions, newest first, also those that have ended lately.`,
-		Example: `  glovebox session list`,
+		Example: "  glovebox session list\n  glovebox session list --status ready,busy",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withJobs(func(sessions *producer.Client) error {
+				for _, s := range statuses {
+					o.Status = append(o.Status, job.SessionStatus(s))
+				}
 				page, err := sessions.ListSessions(cmd.Context(), o)
 				if err != nil {
 					return err
@@ -181,6 +185,7 @@ func (a *app) sessionListCommand() *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().StringSliceVar(&statuses, "status", nil, "only sessions in these: `STATUS,…` of queued, ready, busy, paused, ended")
 	cmd.Flags().StringVar(&o.Cursor, "cursor", "", "go on where a page ended: `CURSOR`")
 	cmd.Flags().IntVar(&o.Limit, "limit", 0, "list `N` sessions at most")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -226,17 +231,25 @@ func (a *app) sessionShowCommand() *cobra.Command {
 }
 
 func (a *app) sessionEndCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "end ID…",
-		Short:   "End sessions",
-		Long:    `End sessions. What they execute, and what waits for that, ends as canceled.`,
+	var purge bool
+	cmd := &cobra.Command{
+		Use:   "end ID…",
+		Short: "End sessions",
+		Long: `End sessions. What they execute, and what waits for that, ends as canceled.
+
+With --purge, everything that is kept of them and their executions is deleted besides: code,
+results and files. That needs a token with the scope manage.`,
 		Example: `  glovebox session end default-s-abc…`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withJobs(func(sessions *producer.Client) error {
 				var errs []error
 				for _, id := range args {
-					if _, err := sessions.EndSession(cmd.Context(), id); err != nil {
+					_, err := sessions.EndSession(cmd.Context(), id)
+					if err == nil && purge {
+						err = sessions.PurgeSession(cmd.Context(), id)
+					}
+					if err != nil {
 						errs = append(errs, fmt.Errorf("%s: %w", plain(id), err))
 					}
 				}
@@ -244,4 +257,6 @@ func (a *app) sessionEndCommand() *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&purge, "purge", false, "delete all that is kept of them and their executions")
+	return cmd
 }

@@ -15,7 +15,8 @@ import (
 type sessionOptions struct {
 	runtime                        string
 	limits, env, secrets, metadata []string
-	ttl, idle                      time.Duration
+	ttl, idle, cpu                 time.Duration
+	executions                     int64
 	key                            string
 }
 
@@ -27,6 +28,8 @@ func (o *sessionOptions) add(f *pflag.FlagSet, idle time.Duration) {
 	}
 	f.DurationVar(&o.ttl, "ttl", 0, "end it after `TIME` such as 30m (default 1h, 90m at most)")
 	f.DurationVar(&o.idle, "idle", idle, "end it when it has executed nothing for `TIME`"+usual)
+	f.Int64Var(&o.executions, "max-executions", 0, "end it when it has executed `N` times")
+	f.DurationVar(&o.cpu, "max-cpu", 0, "end it when its executions have used `TIME` such as 90s of CPU time")
 	f.StringArrayVar(&o.limits, "limit", nil, "`LIMIT=NUMBER` such as wall_ms=5000 or memory_mb=512; may be repeated")
 	f.StringArrayVar(&o.env, "env", nil, "`NAME=VALUE` for its environment; may be repeated")
 	f.StringArrayVar(&o.secrets, "secret", nil, "`NAME` of a stored secret for its environment; may be repeated")
@@ -35,7 +38,7 @@ func (o *sessionOptions) add(f *pflag.FlagSet, idle time.Duration) {
 
 // changed reports whether anything was asked of a new session.
 func (o *sessionOptions) changed(f *pflag.FlagSet) bool {
-	for _, name := range []string{"ttl", "idle", "limit", "env", "secret", "metadata"} {
+	for _, name := range []string{"ttl", "idle", "max-executions", "max-cpu", "limit", "env", "secret", "metadata"} {
 		if f.Changed(name) {
 			return true
 		}
@@ -51,6 +54,12 @@ func (o *sessionOptions) settings() (job.SessionSettings, error) {
 	s.Metadata, errs[2] = pairs("--metadata", o.metadata)
 	s.TTLSeconds, errs[3] = wholeSeconds("--ttl", o.ttl)
 	s.IdleSeconds, errs[4] = wholeSeconds("--idle", o.idle)
+	if o.cpu%time.Millisecond != 0 {
+		return s, usagef("--max-cpu %s: want whole milliseconds", o.cpu)
+	}
+	if o.executions != 0 || o.cpu != 0 {
+		s.Budget = &job.SessionBudget{CPUMS: o.cpu.Milliseconds(), Executions: o.executions}
+	}
 	return s, errors.Join(errs[:]...)
 }
 

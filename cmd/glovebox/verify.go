@@ -19,6 +19,9 @@ const maxKeysFile = 1 << 20
 type verifyOptions struct {
 	keys, id, release string
 	session, json     bool
+
+	head  string // of the session that is verified
+	count int
 }
 
 func (a *app) verifyCommand() *cobra.Command {
@@ -39,7 +42,8 @@ of the job that you mean, give --id.
 
 With --session, each FILE is a result of an execution of one session, or has several, one
 behind the other. Each names the one before it, so none can be left out, changed or put
-elsewhere, but the last: compare the head that is printed, or how many the session counts.
+elsewhere. That the end is cut off shows with --head or --count only: they are head and
+attested of "glovebox session show ID", or of the webhook session.ended, which is signed.
 Executions that were canceled before they began have no attestation and are listed.
 
 With --release, each FILE is a file of a release of Glovebox: a package, an archive. What
@@ -55,10 +59,14 @@ Exit codes:
   glovebox verify --keys keys.json result.json
   glovebox verify --json result.json | jq .predicate.limits
   glovebox session transcript ID > transcript.jsonl && glovebox verify --session transcript.jsonl
+  glovebox verify --session --head "$(glovebox session show ID | jq -r .head)" transcript.jsonl
   glovebox verify --release glovebox_0.1.0.intoto.jsonl --keys release-keys.json *.deb`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.release != "" && len(args) > 0 {
 				return a.verifyRelease(args, o)
+			}
+			if err := o.checkEnd(); err != nil {
+				return err
 			}
 			if o.session && len(args) > 0 {
 				return a.verifySession(cmd.Context(), args, o)
@@ -72,6 +80,8 @@ Exit codes:
 	cmd.Flags().StringVar(&o.keys, "keys", "", "`FILE` of the keys to trust, as GET /v1/keys answers it")
 	cmd.Flags().StringVar(&o.id, "id", "", "`ID` of the job that the result has to be of")
 	cmd.Flags().BoolVar(&o.session, "session", false, "verify that the results are all that one session executed")
+	cmd.Flags().StringVar(&o.head, "head", "", "with --session, the `DIGEST` of an execution that they have to reach")
+	cmd.Flags().IntVar(&o.count, "count", 0, "with --session, how many attested executions there have to be at least: `N`")
 	cmd.Flags().StringVar(&o.release, "release", "", "`FILE` of the provenance of a release that each FILE has to be of")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the verified statement as JSON")
 	return cmd

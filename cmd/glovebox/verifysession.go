@@ -16,6 +16,19 @@ import (
 // maxTranscript is beyond what a session's results have, bytes.
 const maxTranscript = 256 << 20
 
+// checkEnd fails for what can't be how far a session went.
+func (o verifyOptions) checkEnd() error {
+	switch {
+	case !o.session && (o.head != "" || o.count != 0):
+		return usagef("--head and --count go with --session")
+	case o.head != "" && !job.IsSHA256(o.head):
+		return usagef("--head %q is no digest: want 64 hexadecimal digits, as \"glovebox session show\" prints them", o.head)
+	case o.count < 0:
+		return usagef("--count %d is negative", o.count)
+	}
+	return nil
+}
+
 // verifySession verifies the executions in the files as those of one session.
 func (a *app) verifySession(ctx context.Context, files []string, o verifyOptions) error {
 	if o.id != "" || o.json {
@@ -38,6 +51,9 @@ func (a *app) verifySession(ctx context.Context, files []string, o verifyOptions
 		return err
 	}
 	t, err := attest.VerifySession(all, keys)
+	if err == nil {
+		err = t.Reaches(o.head, o.count)
+	}
 	if err != nil {
 		fmt.Fprintln(a.stdout, "REJECTED")
 		return &failure{code: exitFailed, err: err}
@@ -55,6 +71,9 @@ func (a *app) verifySession(ctx context.Context, files []string, o verifyOptions
 		fmt.Fprintf(a.stdout, "  -  %s  not attested: refused or canceled before it began, or lost with its session\n", plain(id))
 	}
 	fmt.Fprintf(a.stdout, "  head %s\n", t.Head)
+	if o.head == "" && o.count == 0 {
+		fmt.Fprintln(a.stdout, "  whether executions after these are cut off can't be seen without --head or --count")
+	}
 	return nil
 }
 

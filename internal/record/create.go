@@ -40,6 +40,8 @@ type NewJob struct {
 	Trace string
 	// Hold has the job wait for a decision; nil for none.
 	Hold *Held
+	// Watched says that somebody watches it from the start.
+	Watched bool
 }
 
 // Created is what became of a NewJob.
@@ -205,6 +207,9 @@ func (s *Store) appendJob(list []any, tenant string, in whole, j NewJob, terms j
 	} else {
 		fields = append(fields, "spec", spec)
 	}
+	if j.Watched {
+		fields = append(fields, "watched", ms(s.now().Add(watchLife)))
+	}
 	if in.batch != "" {
 		fields = append(fields, "batch", in.batch, "index", j.Index)
 	}
@@ -220,7 +225,7 @@ func (s *Store) appendJob(list []any, tenant string, in whole, j NewJob, terms j
 	}
 	list = append(
 		list, j.ID, len(spec), string(cmp.Or(j.Spec.Priority, job.Normal)), script.Plain(j.Spec.RunAt), script.Plain(j.Spec.Deadline),
-		j.Index, string(j.Fingerprint[:]), item, j.Try, until, hashKey(j.Key), j.RequestHash.String(), jobMemory(j.Spec, inline, metadata)+textCost(len(j.Trace))+heldSize, len(fields),
+		j.Index, string(j.Fingerprint[:]), item, j.Try, until, MessageID(j.ID, job.EventHeld), hashKey(j.Key), j.RequestHash.String(), jobMemory(j.Spec, inline, metadata)+textCost(len(j.Trace))+heldSize, len(fields),
 	)
 	return append(list, fields...), len(spec), nil
 }
@@ -231,16 +236,20 @@ func (s *Store) createSome(ctx context.Context, tenant string, a script.Args, li
 	if err != nil {
 		return nil, fmt.Errorf("create jobs: %w", err)
 	}
-	if len(answer) != 2 {
+	if len(answer) != 3 {
 		return nil, fmt.Errorf("create jobs: the script answered %v", answer)
 	}
 	words, ok := answer[0].([]any)
 	released, alsoOK := answer[1].([]any)
-	if !ok || !alsoOK {
+	told, allOK := answer[2].([]any)
+	if !ok || !alsoOK || !allOK {
 		return nil, fmt.Errorf("create jobs: the script answered %v", answer)
 	}
 	if err := s.enqueueReleased(ctx, released); err != nil {
 		s.log.Warn("jobs accepted, their tasks are left to the sweeper", "tenant", tenant, "error", err)
+	}
+	for _, made := range told {
+		s.enqueueFirstDelivery(ctx, tenant, fmt.Sprint(made))
 	}
 	return words, nil
 }

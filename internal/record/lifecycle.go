@@ -133,6 +133,9 @@ type Ending struct {
 	InputRef string
 	// Rested says that it was an execution whose session is ready for the next, with all its state. After any other the session's next TakeTurn says so.
 	Rested bool
+	// Head says that it was an execution that is attested: the digest that stands for all of its session up to it. Attested is how many these are.
+	Head     string
+	Attested int64
 	// Stored is how many bytes of objects the job keeps, result.json among them.
 	Stored int64
 	// Dirty asks the sweeper to look for objects that no record points to.
@@ -204,7 +207,7 @@ func (s *Store) finishArgs(ctx context.Context, j Job, e Ending, more script.Arg
 	now := s.now()
 	a := script.Args{
 		"id": j.ID, "now": now, "status": string(e.Status),
-		"result": e.Result, "result_ref": e.ResultRef, "input_ref": e.InputRef, "rested": e.Rested, "result_life": s.resultLife, "stored": e.Stored, "dirty": e.Dirty,
+		"result": e.Result, "result_ref": e.ResultRef, "input_ref": e.InputRef, "rested": e.Rested, "head": e.Head, "attested": e.Attested, "result_life": s.resultLife, "stored": e.Stored, "dirty": e.Dirty,
 		"default_retention": s.retention,
 		"delivery":          DeliveryID(j.ID, job.EventCompleted, j.Callback), "event": job.EventCompleted, "message": MessageID(j.ID, job.EventCompleted),
 		"window": int64(0), "due": now.Add(sweepDelay), "lend_most": s.lendMost,

@@ -7,13 +7,14 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// News is what an event is about that is no job, batch, run or budget: one of a schedule's fires, a session that has ended, or an
-// endpoint. A delivery's record only points to it, as a worker can write those: what is told is read from where workers can't write,
-// or, of a session, from its record.
+// News is what an event is about that is no job, batch, run or budget: one of a schedule's fires, a session that has ended, an
+// endpoint, or a job that is held, which has not ended. A delivery's record only points to it, as a worker can write those: what is told is read from where workers can't write,
+// or, of a session or a job, from its record.
 type News struct {
 	// Schedule is its name, and Entry the fire's place in its list.
 	Schedule, Entry string
 	SessionID       string
+	HeldID          string // the job
 	// EndpointID is the endpoint, and Reason what was the matter: gone, failing or delivered.
 	EndpointID, Reason string
 }
@@ -27,6 +28,8 @@ func ParseNews(tenant, text string) (n News, ok bool) {
 	case len(f) == 2 && f[0] == "session":
 		of, ok := job.TenantOfSession(f[1])
 		return News{SessionID: f[1]}, ok && of == tenant
+	case len(f) == 2 && f[0] == "held":
+		return News{HeldID: f[1]}, ofTenant(f[1], tenant)
 	case len(f) == 4 && f[0] == "endpoint":
 		of, ok := job.TenantOfEndpoint(f[1])
 		return News{EndpointID: f[1], Reason: f[2]}, ok && of == tenant && (f[2] == "gone" || f[2] == "failing" || f[2] == "delivered")

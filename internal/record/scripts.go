@@ -44,6 +44,7 @@ var (
 	makeContextScript    = scripts.Load("make_context")
 	forgetContextScript  = scripts.Load("forget_context")
 	restartContextScript = scripts.Load("restart_context")
+	purgeSessionScript   = scripts.Load("purge_session")
 
 	// What is kept.
 	purgeScript       = scripts.Load("purge")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,10 @@ type Session struct {
 	// Contexts are all, main first. That has no language here: it is the runtime's own.
 	Contexts   []job.SessionContext
 	Executions int64
+	CPUMS      int64 // of its executions that have ended
+	// Head is the digest of the last execution that is attested, and Attested how many are, as its worker says.
+	Head     string
+	Attested int64
 	// Execution is the one that runs, or "".
 	Execution               string
 	Created, Expires        time.Time
@@ -63,11 +68,17 @@ func (s *Store) OpenSession(ctx context.Context, tenant string, settings job.Ses
 	}
 	id, now := job.NewSessionID(tenant), s.now()
 	most, mostRecorded := mostSessions(terms), s.mostRecorded(terms)
+	fields := []any{"settings", b, "runtime", settings.Runtime, "expires", ms(now.Add(time.Duration(settings.TTLSeconds) * time.Second)), "idle", settings.IdleSeconds, "retention", s.Retention(terms).Milliseconds()}
+	if b := settings.Budget; b != nil && b.Executions > 0 {
+		fields = append(fields, "budget_executions", b.Executions)
+	}
+	if b := settings.Budget; b != nil && b.CPUMS > 0 {
+		fields = append(fields, "budget_cpu_ms", b.CPUMS)
+	}
 	word, err := openSessionScript.Run(ctx, s.rdb, tenant, script.Args{
 		"id": id, "now": now, "due": now.Add(sweepDelay), "key": key, "options": hashAsked(asked), "over_budget": overBudget != nil, "most_sessions": most,
 		"size": sessionCost + textCost(len(b)), "most_recorded": mostRecorded,
-	}, "settings", b, "runtime", settings.Runtime, "expires", ms(now.Add(time.Duration(settings.TTLSeconds)*time.Second)), "idle", settings.IdleSeconds,
-		"retention", s.Retention(terms).Milliseconds()).Text()
+	}, fields...).Text()
 	gone, isGone := strings.CutPrefix(word, "gone ")
 	switch {
 	case err != nil:
@@ -173,8 +184,34 @@ func ParseSessionPosition(tenant, s string) (Position, bool) {
 // SessionPosition is where a list of sessions goes on after this one.
 func SessionPosition(created time.Time, id string) Position { return position(created, id) }
 
-// ListSessions returns sessions of a tenant, newest first, and where the next page goes on: "" at the end.
-func (s *Store) ListSessions(ctx context.Context, tenant string, after Position, limit int) (list []Session, next Position, err error) {
+// ListSessions returns sessions of a tenant, newest first, and where the next page goes on: "" at the end. With states, those that are in one of them: a page
+// looks at 500 at most then, so it can hold fewer than the limit, or none, and not be the last one.
+func (s *Store) ListSessions(ctx context.Context, tenant string, after Position, limit int, states ...job.SessionStatus) (list []Session, next Position, err error) {
+	if len(states) == 0 {
+		return s.someSessions(ctx, tenant, after, limit)
+	}
+	for looked := 0; looked < listMost; looked += listChunk {
+		some, next, err := s.someSessions(ctx, tenant, after, listChunk)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, x := range some {
+			if !slices.Contains(states, x.State) {
+				continue
+			}
+			if list = append(list, x); len(list) == limit {
+				return list, SessionPosition(x.Created, x.ID), nil
+			}
+		}
+		if after = next; after == "" {
+			break
+		}
+	}
+	return list, after, nil
+}
+
+// someSessions returns those among so many of a tenant's list that are there.
+func (s *Store) someSessions(ctx context.Context, tenant string, after Position, limit int) (list []Session, next Position, err error) {
 	if !job.ValidTenant(tenant) {
 		return nil, "", nil
 	}
@@ -216,6 +253,10 @@ func parseSession(tenant, id string, f map[string]string) (Session, error) {
 	}
 	r := fields{of: "session " + id, f: f}
 	x.Generation, x.Executions = int(r.number("generation")), r.number("executions")
+	x.CPUMS, x.Attested = r.number("cpu_ms"), r.number("attested")
+	if head := f["head"]; job.IsSHA256(head) {
+		x.Head = head
+	}
 	x.Created, x.Expires, x.Ready, x.Active, x.Finished = r.at("created"), r.at("expires"), r.at("ready"), r.at("active"), r.at("finished")
 	r.fail("settings", json.Unmarshal([]byte(f["settings"]), &x.Settings))
 	x.readChanges(&r)

@@ -181,6 +181,91 @@ func (s *Store) endTurn1(t *testing.T, id string) {
 	}
 }
 
+// TestSessionBudget: a session whose executions have used what they may gives no more, and says so to whoever asks for more.
+func TestSessionBudget(t *testing.T) {
+	t.Parallel()
+	for name, budget := range map[string]job.SessionBudget{"executions": {Executions: 2}, "cpu": {CPUMS: 100}, "the first of both": {Executions: 2, CPUMS: 10_000}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := openRoles(t)
+			ctx := t.Context()
+			settings := pythonSession
+			settings.Budget = &budget
+			x, err := r.api.OpenSession(ctx, "acme", settings, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.worker.mustClaim(t, x.ID)
+			waits := []string{r.api.execute(t, x.ID, "1"), r.api.execute(t, x.ID, "2"), r.api.execute(t, x.ID, "3")}
+			for _, id := range waits[:2] {
+				j := r.worker.take(t, x.ID, "", id)
+				if err := r.worker.End(ctx, j, Ending{Status: job.Succeeded, Result: []byte(`{}`), Rested: true, Metered: &Metered{CPUMS: 50}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 2 { // the answer got lost
+				if _, err := r.worker.TakeTurn(ctx, x.ID, "w1", waits[1], nil, Rest{Slot: true}); !errors.Is(err, ErrSpent) {
+					t.Fatalf("got %v, want %v", err, ErrSpent)
+				}
+			}
+			err = r.api.AddTurn(ctx, x.ID, job.NewID("acme"), pythonSession.Spec(job.SessionExecution{Code: "4"}), NewTurn{})
+			if !errors.Is(err, job.ErrSessionEnded) || !strings.Contains(err.Error(), "(budget)") {
+				t.Errorf("got %v, want that its budget is spent", err)
+			}
+			if err := r.worker.EndSession(ctx, x.ID, "w1", job.SessionEnd{Reason: job.EndBudget}); err != nil {
+				t.Fatal(err)
+			}
+			if got := r.api.outcome(t, waits[2]); got != "canceled session_ended" {
+				t.Errorf("what waited is %s", got)
+			}
+			if got := r.api.mustSession(t, x.ID); got.CPUMS != 100 || got.Executions != 2 || got.EndReason != job.EndBudget {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+// TestSessionHead: how far a session's chain goes is in its record with the end of each execution, once; that of one that is forgotten is in none.
+func TestSessionHead(t *testing.T) {
+	t.Parallel()
+	r := openRoles(t)
+	ctx := t.Context()
+	x := r.api.openSession(t, "acme")
+	r.worker.mustClaim(t, x.ID)
+	head := strings.Repeat("a", 64)
+	for n, e := range []Ending{{Head: head, Attested: 1}, {}} { // the second is not attested
+		j := r.worker.take(t, x.ID, "", r.api.execute(t, x.ID, "1"))
+		e.Status, e.Result, e.Rested = job.Succeeded, []byte(`{}`), true
+		if err := r.worker.End(ctx, j, e); err != nil {
+			t.Fatal(err)
+		}
+		e.Head, e.Attested = strings.Repeat("b", 64), 7
+		if err := r.worker.End(ctx, j, e); !errors.Is(err, job.ErrEnded) {
+			t.Errorf("got %v, want that it has ended", err)
+		}
+		if got := r.api.mustSession(t, x.ID); got.Head != head || got.Attested != 1 {
+			t.Errorf("after execution %d: got head %q of %d", n+1, got.Head, got.Attested)
+		}
+	}
+	j := r.worker.take(t, x.ID, "", r.api.execute(t, x.ID, "1"))
+	key := sessionKey("acme", x.ID)
+	if err := r.admin.HSet(ctx, key, "head", "<b>").Err(); err != nil { // a worker's word
+		t.Fatal(err)
+	}
+	if got := r.api.mustSession(t, x.ID); got.Head != "" {
+		t.Errorf("got head %q, which is none", got.Head)
+	}
+	if err := r.admin.Del(ctx, key).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.worker.End(ctx, j, Ending{Status: job.Succeeded, Result: []byte(`{}`), Head: head, Attested: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := r.admin.Exists(ctx, key).Result(); err != nil || n != 0 {
+		t.Errorf("got %d, %v, want no record", n, err)
+	}
+}
+
 // TestSessionEnds: what runs and what waits ends with its session, nothing of it begins any more, and it is forgotten.
 func TestSessionEnds(t *testing.T) {
 	t.Parallel()

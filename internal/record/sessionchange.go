@@ -79,7 +79,7 @@ func (s *Store) ChangeSession(ctx context.Context, id string, change job.Session
 type SessionTime struct {
 	Expires time.Time
 	Idle    time.Duration // for how long it may execute nothing
-	// Over is why it ends, job.EndTTL or job.EndIdle, or "": nothing can give it more time, nor anything to execute, since it was said.
+	// Over is why it ends, job.EndTTL, job.EndIdle or job.EndBudget, or "": nothing can give it more time, nor anything to execute, since it was said.
 	Over string
 	// Generation is that of the interpreter that executes what comes next in the context that was asked for; 0 where it is no more, or none was.
 	Generation int

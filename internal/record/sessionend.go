@@ -106,7 +106,7 @@ func (s *Store) endTurn(ctx context.Context, x Session, id string) error {
 
 // wanted reports whether a session ends for this reason by somebody's will, be it said beforehand.
 func wanted(reason string) bool {
-	return slices.Contains([]string{job.EndDeleted, job.EndTTL, job.EndIdle, job.EndStopped}, reason)
+	return slices.Contains([]string{job.EndDeleted, job.EndTTL, job.EndIdle, job.EndBudget, job.EndStopped}, reason)
 }
 
 // endLostSession ends a session whose worker is lost. Nothing of it runs again.

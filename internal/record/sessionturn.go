@@ -28,6 +28,8 @@ type NewTurn struct {
 	Hold *Held
 	// Asked is what an idempotency key stands for: what was sent. Nil for the spec.
 	Asked []byte
+	// Watched says that somebody watches it from the start.
+	Watched bool
 }
 
 // AddTurn creates an execution of a session: a job of that id, which is of the session's tenant. Its spec is in the record,
@@ -66,6 +68,9 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 	if n.Trace != "" {
 		fields = append(fields, "trace", n.Trace)
 	}
+	if n.Watched {
+		fields = append(fields, "watched", ms(s.now().Add(watchLife)))
+	}
 	expect := ""
 	if n.Expect > 0 {
 		expect = strconv.Itoa(n.Expect)
@@ -89,7 +94,7 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 	word, err := turnScript.Run(ctx, s.rdb, tenant, script.Args{
 		"session": session, "id": id, "now": s.now(), "options": options, "most_waiting": job.MaxWaitingTurns,
 		"context": cmp.Or(n.Place.Context, job.MainContext), "language": n.Place.Language, "expect": expect,
-		"hold": until, "size": jobMemory(spec, text, metadata) + textCost(len(n.Trace)+len(options)) + heldSize, "most_recorded": mostRecorded,
+		"hold": until, "held_event": MessageID(id, job.EventHeld), "size": jobMemory(spec, text, metadata) + textCost(len(n.Trace)+len(options)) + heldSize, "most_recorded": mostRecorded,
 	}, fields...).Text()
 	if err != nil {
 		return fmt.Errorf("execute: %w", err)
@@ -98,6 +103,7 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 	switch word {
 	case "ok":
 		s.observer.Accepted(spec.Runtime, job.Normal)
+		s.enqueueFirstDelivery(ctx, tenant, is)
 		return nil
 	case "exists":
 		return ErrExists
@@ -144,12 +150,18 @@ func (s *Store) sessionEnded(ctx context.Context, id string) error {
 	}
 	if x.State != job.SessionEnded { // its worker makes sure of it
 		x.EndReason, x.EndedBecause = cmp.Or(x.Over, job.EndTTL), "its time is over"
+		if x.Over == job.EndBudget {
+			x.EndedBecause = "its budget is spent"
+		}
 	}
 	return &job.Error{Code: job.CodeSessionEnded, Message: fmt.Sprintf("the session has ended (%s): %s; start another", x.EndReason, x.EndedBecause)}
 }
 
 // ErrNoTurn means that no execution of a session waits.
 var ErrNoTurn = errors.New("no execution waits")
+
+// ErrSpent means that a session's executions have used what they may: nothing of it begins any more.
+var ErrSpent = errors.New("the session's budget is spent")
 
 // ErrTurnHeld means that the next execution of a session waits for a decision.
 var ErrTurnHeld = errors.New("the next execution is held")
@@ -169,7 +181,7 @@ type Rest struct {
 }
 
 // TakeTurn gives the worker that holds the session its next execution, which runs from now on. done is the one that it took
-// before and that has ended, or "", and lost are the contexts whose interpreters ended with that, and their generations. Without a slot it gives again what the worker has taken, and no other. It fails with ErrNoTurn, ErrTurnHeld, ErrNoSlot, ErrUnended,
+// before and that has ended, or "", and lost are the contexts whose interpreters ended with that, and their generations. Without a slot it gives again what the worker has taken, and no other. It fails with ErrNoTurn, ErrTurnHeld, ErrNoSlot, ErrSpent, ErrUnended,
 // and with job.ErrNoSession or job.ErrSessionEnded where the worker holds the session no longer.
 func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, lost map[string]int, rest Rest) (Job, error) {
 	tenant, ok := job.TenantOfSession(id)
@@ -201,6 +213,8 @@ func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, lost map[
 		return Job{}, ErrUnended
 	case "waits":
 		return Job{}, ErrNoSlot
+	case "spent":
+		return Job{}, ErrSpent
 	case "held":
 		return Job{}, ErrTurnHeld
 	case "missing":

@@ -98,7 +98,7 @@ var accesses = map[string]access{
 	"GET /v1/sessions/{id}/transcript":         {job.ScopeRead, ""},
 	"GET /v1/sessions/{id}/notebook":           {job.ScopeRead, ""},
 	"PATCH /v1/sessions/{id}":                  {job.ScopeSubmit, "session.change"},
-	"DELETE /v1/sessions/{id}":                 {job.ScopeSubmit, "session.end"},
+	"DELETE /v1/sessions/{id}":                 {job.ScopeSubmit, "session.end"}, // to purge is ScopeManage, which the handler asks for
 	"POST /v1/sessions/{id}/execute":           {job.ScopeSubmit, "job.submit"},
 	"POST /v1/sessions/{id}/interrupt":         {job.ScopeSubmit, "job.cancel"},
 	"POST /v1/sessions/{id}/restart":           {job.ScopeSubmit, "job.cancel"},

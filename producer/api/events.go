@@ -41,6 +41,13 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer release()
+	if err := a.watch(w, r, c, r.PathValue("id"), r.Header.Get("Last-Event-ID")); err != nil {
+		a.writeError(w, r, err)
+	}
+}
+
+// watch answers with what happens to a job after the event of that ID. It fails only where nothing is answered yet.
+func (a *API) watch(w http.ResponseWriter, r *http.Request, c caller, id, after string) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(a.draining, cancel)() //nolint:contextcheck // it ends the watch, beside ctx
@@ -51,7 +58,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	told := make(chan happening)
 	watch.Go(func() {
 		defer close(told)
-		for e, err := range a.answering(ctx, c.tenant).Watch(ctx, r.PathValue("id"), r.Header.Get("Last-Event-ID")) {
+		for e, err := range a.answering(ctx, c.tenant).Watch(ctx, id, after) {
 			select {
 			case told <- happening{e, err}:
 			case <-ctx.Done():
@@ -62,17 +69,17 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	first, more := <-told
 	switch {
 	case a.draining.Err() != nil:
-		w.Header().Set("Retry-After", "1")
-		a.writeError(w, r, newProblem(job.CodeUnavailable, "this api process is ending; another may answer"))
+		return huma.ErrorWithHeaders(newProblem(job.CodeUnavailable, "this api process is ending; another may answer"), http.Header{"Retry-After": {"1"}})
 	case !more: // the client had the last event: a browser that is told so comes back no more
 		w.WriteHeader(http.StatusNoContent)
 	case first.err != nil:
-		a.writeError(w, r, first.err)
+		return first.err
 	default:
 		if err := a.stream(ctx, w, r, c, first.event, told); err != nil && ctx.Err() == nil {
 			a.log.InfoContext(ctx, "a watch was cut off", "request_id", requestID(ctx), "error", err)
 		}
 	}
+	return nil
 }
 
 // happening is what a Watch yields.
@@ -166,6 +173,16 @@ func (a *API) eventRoute(mux *listedMux, doc *huma.OpenAPI, d documenter) {
 			"A client whose connection ends before the result comes back with Last-Event-ID, as browsers do by themselves, and goes on after that event. "+
 			"When the job's worker is lost, status is queued again and output begins anew, at offset 0. Comments are sent every 15 seconds.",
 		d.answers(204, "The client has had the result: there is nothing more", nil), d.problems(401, 404, 422, 503))
+	op.Responses["200"] = &huma.Response{Description: "Events until the job has ended", Content: map[string]*huma.MediaType{eventStream: d.events()}}
+	op.Parameters = []*huma.Param{
+		{Name: "id", In: "path", Required: true, Description: "The job's id.", Schema: text()},
+		{Name: "Last-Event-ID", In: "header", Description: "The id of the last event that was received; events after it are sent.", Schema: text()},
+	}
+	doc.AddOperation(&op)
+}
+
+// events is a stream of them.
+func (d documenter) events() *huma.MediaType {
 	var kinds []any
 	for _, kind := range []struct {
 		event producer.EventType
@@ -187,18 +204,8 @@ func (a *API) eventRoute(mux *listedMux, doc *huma.OpenAPI, d documenter) {
 			},
 		})
 	}
-	op.Responses["200"] = &huma.Response{
-		Description: "Events until the job has ended",
-		Content: map[string]*huma.MediaType{eventStream: {
-			Schema: &huma.Schema{ // as there is no better way in OpenAPI 3.1 to say what a stream consists of
-				Title: "Server-sent events", Description: "Each item is an event as the HTML standard writes it: lines of text, the data as JSON.",
-				Type: huma.TypeArray, Items: &huma.Schema{Extensions: map[string]any{"oneOf": kinds}},
-			},
-		}},
-	}
-	op.Parameters = []*huma.Param{
-		{Name: "id", In: "path", Required: true, Description: "The job's id.", Schema: text()},
-		{Name: "Last-Event-ID", In: "header", Description: "The id of the last event that was received; events after it are sent.", Schema: text()},
-	}
-	doc.AddOperation(&op)
+	return &huma.MediaType{Schema: &huma.Schema{ // as there is no better way in OpenAPI 3.1 to say what a stream consists of
+		Title: "Server-sent events", Description: "Each item is an event as the HTML standard writes it: lines of text, the data as JSON.",
+		Type: huma.TypeArray, Items: &huma.Schema{Extensions: map[string]any{"oneOf": kinds}},
+	}}
 }

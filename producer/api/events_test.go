@@ -56,13 +56,19 @@ type opened struct {
 
 func (w *world) watch(t *testing.T, id string, headers ...string) *opened {
 	t.Helper()
+	return w.open(t, http.MethodGet, "/v1/jobs/"+id+"/events", "", headers...)
+}
+
+// open sends a request that is answered with events.
+func (w *world) open(t *testing.T, method, path, body string, headers ...string) *opened {
+	t.Helper()
 	srv := w.srv
 	if w.watches != nil {
 		srv = w.watches
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), gbtest.Patience)
 	t.Cleanup(cancel)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+"/v1/jobs/"+id+"/events", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, method, srv.URL+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,21 +35,25 @@ type jobOutput struct {
 }
 
 func (a *API) submit(ctx context.Context, in *submitInput) (*jobOutput, error) {
-	spec, done, err := readBody[job.Spec](ctx, a)
-	if err != nil {
-		return nil, a.problem(ctx, err)
-	}
-	defer done()
-	if spec.IdempotencyKey, err = idempotencyKey(spec.IdempotencyKey, in.IdempotencyKey); err != nil {
-		return nil, a.problem(ctx, err)
-	}
 	client := a.tenantClient(ctx)
-	j, err := client.Submit(ctx, spec)
-	done() // a wait holds nothing of the body
+	j, err := a.submitSent(ctx, client, "", in.IdempotencyKey)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
 	return a.submitted(ctx, client, j, in.Prefer), nil
+}
+
+// submitSent submits the job in the request's body.
+func (a *API) submitSent(ctx context.Context, client *direct.Client, _, key string) (j producer.Job, err error) {
+	spec, done, err := readBody[job.Spec](ctx, a)
+	if err != nil {
+		return j, err
+	}
+	defer done() // what waits for the job holds nothing of the body
+	if spec.IdempotencyKey, err = idempotencyKey(spec.IdempotencyKey, key); err != nil {
+		return j, err
+	}
+	return client.Submit(ctx, spec)
 }
 
 // submitted answers that a job is accepted, or its result where the client waits for that.
@@ -96,9 +100,11 @@ func (a *API) get(ctx context.Context, in *getInput) (*jobOutput, error) {
 }
 
 func (a *API) cancel(ctx context.Context, in *cancelInput) (*jobOutput, error) {
-	switch in.Purge {
-	case "", "false":
-	case "true":
+	purge, err := purges(in.Purge)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	if purge {
 		noteOf(ctx).action = "job.purge"
 		if err := callerOf(ctx).may(job.ScopeManage); err != nil {
 			return nil, err
@@ -107,8 +113,6 @@ func (a *API) cancel(ctx context.Context, in *cancelInput) (*jobOutput, error) {
 			return nil, a.problem(ctx, err)
 		}
 		return &jobOutput{Status: http.StatusNoContent}, nil
-	default:
-		return nil, a.problem(ctx, job.Invalid{{Field: "purge", Value: clip(in.Purge), Message: "is not known", Allowed: "true or false"}})
 	}
 	j, err := a.tenantClient(ctx).Cancel(ctx, in.ID)
 	if err != nil {
@@ -124,9 +128,22 @@ func jobAnswer(j producer.Job, unfinished int, waited time.Duration) *jobOutput 
 		out.Status = http.StatusOK
 	}
 	if waited > 0 {
-		out.PreferenceApplied = fmt.Sprintf("wait=%d", int(waited.Seconds()))
+		out.PreferenceApplied = waitApplied(waited)
 	}
 	return out
+}
+
+func waitApplied(waited time.Duration) string { return fmt.Sprintf("wait=%d", int(waited.Seconds())) }
+
+// purges reads whether a DELETE is to purge. It fails with job.Invalid.
+func purges(purge string) (bool, error) {
+	switch purge {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	}
+	return false, job.Invalid{{Field: "purge", Value: clip(purge), Message: "is not known", Allowed: "true or false"}}
 }
 
 type runtimesOutput struct {

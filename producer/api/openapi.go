@@ -51,12 +51,13 @@ func (a *API) routes(mux *listedMux, version string) error {
 	d.problem = d.schema(producer.Problem{})
 
 	submit := d.operation("submit-job", http.MethodPost, "/v1/jobs", "Submit a job",
-		"Accepts a job durably. With Prefer: wait=30 the answer is the result, if there is one within 30 seconds. The same job again under the same idempotency key is the first one, as it is by now.",
-		d.answers(200, "The job has ended: its result", d.result), d.answers(202, "The job is accepted", d.record),
+		"Accepts a job durably. With Prefer: wait=30 the answer is the result, if there is one within 30 seconds. The same job again under the same idempotency key is the first one, as it is by now. "+withEvents,
+		d.answersOrEvents("The job has ended: its result", d.result), d.answers(202, "The job is accepted", d.record),
 		d.problems(400, 401, 402, 409, 413, 415, 422, 503))
 	submit.DefaultStatus = http.StatusAccepted
 	submit.MaxBodyBytes = a.bodyLimit // of what readBody reads
 	submit.RequestBody = jsonBody()
+	submit.Middlewares = huma.Middlewares{a.orEvents(a.submitSent)}
 	huma.Register(h, submit, a.submit)
 	submit.RequestBody.Content["application/json"].Schema = d.spec
 
@@ -68,12 +69,7 @@ func (a *API) routes(mux *listedMux, version string) error {
 		"Ends a queued job at once and asks for the end of a running one. Cancelling a canceled job again changes nothing. With purge=true, deletes everything that is kept of a job that has ended, instead: its record, result and files; a webhook that is still to be delivered is not.",
 		d.answers(200, "The job is canceled: its result", d.result), d.answers(202, "The job runs and was asked to stop", d.record),
 		d.answers(204, "The job is purged", nil), d.problems(401, 404, 409, 422, 503)), a.cancel)
-	for _, p := range h.OpenAPI().Paths["/v1/jobs/{id}"].Delete.Parameters {
-		if p.Name == "purge" {
-			p.Description = "Delete everything that is kept of the job, which has to have ended, instead of cancelling it."
-			p.Schema = &huma.Schema{Type: huma.TypeBoolean, Default: false}
-		}
-	}
+	describePurge(h.OpenAPI().Paths["/v1/jobs/{id}"].Delete, "Delete everything that is kept of the job, which has to have ended, instead of cancelling it.")
 	huma.Register(h, d.operation("list-jobs", http.MethodGet, "/v1/jobs", "List jobs",
 		"Answers the records of the tenant's jobs, newest first, as long as they are kept; a job's result, and with it startup_ms, is at GET /v1/jobs/{id}. Where next_cursor is, there may be more: a page looks at a bounded number of jobs, so it can hold fewer than limit, or none, and not be the last.",
 		d.problems(401, 422, 503)), a.list)
@@ -116,6 +112,16 @@ func (a *API) routes(mux *listedMux, version string) error {
 	a.eventRoute(mux, h.OpenAPI(), d)
 	a.toolRoutes(mux, h.OpenAPI(), d)
 	return a.document(mux, h.OpenAPI(), schemas)
+}
+
+// describePurge says in the OpenAPI document what the text of purge is.
+func describePurge(op *huma.Operation, description string) {
+	for _, p := range op.Parameters {
+		if p.Name == "purge" {
+			p.Description = description
+			p.Schema = &huma.Schema{Type: huma.TypeBoolean, Default: false}
+		}
+	}
 }
 
 // fileRoutes are plain handlers: they redirect, and names hold slashes.
@@ -254,6 +260,17 @@ func (d documenter) answers(status int, description string, schema *huma.Schema)
 		r.Content = map[string]*huma.MediaType{"application/json": {Schema: schema}}
 	}
 	return map[string]*huma.Response{fmt.Sprint(status): r}
+}
+
+// withEvents says what Accept: text/event-stream does.
+const withEvents = "With Accept: text/event-stream the answer is the job's events up to its result, as GET /v1/jobs/{id}/events sends them, and Location says where to go on watching; a client that leaves cancels nothing. Where the accepted job can't be watched, the answer is 202."
+
+// answersOrEvents is 200 with that, or with events for a client that asks for them.
+func (d documenter) answersOrEvents(description string, schema *huma.Schema) map[string]*huma.Response {
+	r := d.answers(http.StatusOK, description, schema)
+	r["200"].Content[eventStream] = d.events()
+	r["200"].Description += "; or its events"
+	return r
 }
 
 func (d documenter) problems(statuses ...int) map[string]*huma.Response {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/direct"
 )
 
 type sessionInput struct {
@@ -22,12 +24,20 @@ type executeInSessionInput struct {
 	IdempotencyKey string `header:"Idempotency-Key" doc:"The same as idempotency_key in the body."`
 }
 
+// endSessionInput has text only, as cancelInput.
+type endSessionInput struct {
+	ID    string `path:"id" doc:"The session's id."`
+	Purge string `query:"purge"`
+}
+
 type startSessionInput struct {
+	Prefer         string `header:"Prefer" doc:"wait=SECONDS holds the answer until the session is ready or the time is up (RFC 7240)." example:"wait=30"`
 	IdempotencyKey string `header:"Idempotency-Key" doc:"The same as idempotency_key in the body."`
 }
 
 // sessionsInput has text only, as listInput.
 type sessionsInput struct {
+	Status string `query:"status" doc:"Sessions in any of these, separated by commas: queued, ready, busy, paused, ended."`
 	Limit  string `query:"limit" doc:"How many sessions to answer at most, 1 to 200; 50 by default."`
 	Cursor string `query:"cursor" doc:"The next_cursor of the page before."`
 }
@@ -58,8 +68,9 @@ type sessionsOutput struct{ Body producer.SessionPage }
 // sessionRoutes are interpreters that keep their state.
 func (a *API) sessionRoutes(h huma.API, d documenter) {
 	start := d.operation("start-session", http.MethodPost, "/v1/sessions", "Start a session",
-		"A session is an interpreter in a sandbox of its own that keeps its state from one execution to the next. It can be given code at once: that waits until a worker holds the session. It ends when it is deleted, at the end of ttl_seconds, or when it has executed nothing for idle_seconds. Until then it holds its memory, unless its worker pauses it.",
-		d.answers(202, "The session is accepted", d.schema(job.Session{})), d.problems(400, 401, 402, 409, 410, 413, 415, 422, 503))
+		"A session is an interpreter in a sandbox of its own that keeps its state from one execution to the next. It can be given code at once: that waits until a worker holds the session. It ends when it is deleted, at the end of ttl_seconds, or when it has executed nothing for idle_seconds. Until then it holds its memory, unless its worker pauses it. "+
+			"With Prefer: wait=30 the answer is 201 as soon as it is ready, and 202 where it is not within 30 seconds, or has ended.",
+		d.answers(201, "The session is ready", d.schema(job.Session{})), d.answers(202, "The session is accepted", d.schema(job.Session{})), d.problems(400, 401, 402, 409, 410, 413, 415, 422, 503))
 	start.DefaultStatus = http.StatusAccepted
 	start.MaxBodyBytes = recordBody
 	start.RequestBody = jsonBody()
@@ -67,7 +78,7 @@ func (a *API) sessionRoutes(h huma.API, d documenter) {
 	start.RequestBody.Content["application/json"].Schema = d.schema(job.SessionSettings{})
 
 	huma.Register(h, d.operation("list-sessions", http.MethodGet, "/v1/sessions", "List sessions",
-		"The tenant's sessions, newest first, also those that have ended and are still kept.", d.problems(401, 422, 503)), a.listSessions)
+		"The tenant's sessions, newest first, also those that have ended and are still kept. With status there can be fewer than limit, or none, on a page that is not the last.", d.problems(401, 422, 503)), a.listSessions)
 	huma.Register(h, d.operation("get-session", http.MethodGet, "/v1/sessions/{id}", "Get a session",
 		"Where a session stands. One that has ended says why, and never comes back.", d.problems(401, 404, 503)), a.getSession)
 	change := d.operation("change-session", http.MethodPatch, "/v1/sessions/{id}", "Change a session",
@@ -77,8 +88,10 @@ func (a *API) sessionRoutes(h huma.API, d documenter) {
 	change.RequestBody = jsonBody()
 	huma.Register(h, change, a.changeSession)
 	change.RequestBody.Content["application/json"].Schema = d.schema(job.SessionChange{})
-	huma.Register(h, d.operation("end-session", http.MethodDelete, "/v1/sessions/{id}", "End a session",
-		"Ends a session; what it executes, and what waits for that, ends as canceled. One that has ended stays as it is.", d.problems(401, 404, 503)), a.endSession)
+	huma.Register(h, d.operation("end-session", http.MethodDelete, "/v1/sessions/{id}", "End or purge a session",
+		"Ends a session; what it executes, and what waits for that, ends as canceled. One that has ended stays as it is. With purge=true, deletes everything that is kept of a session that has ended, and of its executions, instead; where it breaks off, the same request goes on.",
+		d.answers(200, "The session has ended", d.schema(job.Session{})), d.answers(204, "The session is purged", nil), d.problems(401, 404, 409, 422, 503)), a.endSession)
+	describePurge(h.OpenAPI().Paths["/v1/sessions/{id}"].Delete, "Delete everything that is kept of the session, which has to have ended, instead of ending it.")
 	huma.Register(h, d.operation("interrupt-session", http.MethodPost, "/v1/sessions/{id}/interrupt", "Interrupt a session",
 		"Interrupts what the session executes, as DELETE of that job does; its state stays if its interpreter can be interrupted within 2 seconds. Nothing happens to a session that executes nothing.",
 		d.problems(401, 404, 503)), a.interruptSession)
@@ -109,17 +122,18 @@ func (a *API) sessionRoutes(h huma.API, d documenter) {
 		"Records of what the session was given to execute, newest first, as GET /v1/jobs lists jobs: there can be fewer than limit, or none, on a page that is not the last.", d.problems(401, 404, 422, 503)), a.listExecutions)
 	execute := d.operation("execute-in-session", http.MethodPost, "/v1/sessions/{id}/execute", "Execute code in a session",
 		"The execution is a job: GET, DELETE and events of /v1/jobs/{id} are for it, too. Executions take turns in the order in which they came; up to 16 wait. Its files are those that it has changed. "+
-			"Its result's session says whether the state is kept or lost. An execution is tried once: where its worker is lost, it ends as internal_error with the code session_lost.",
-		d.answers(200, "The execution has ended: its result", d.result), d.answers(202, "The execution is accepted", d.record),
+			"Its result's session says whether the state is kept or lost. An execution is tried once: where its worker is lost, it ends as internal_error with the code session_lost. "+withEvents,
+		d.answersOrEvents("The execution has ended: its result", d.result), d.answers(202, "The execution is accepted", d.record),
 		d.problems(400, 401, 402, 404, 409, 410, 413, 415, 422, 503))
 	execute.DefaultStatus = http.StatusAccepted
 	execute.MaxBodyBytes = recordBody
 	execute.RequestBody = jsonBody()
+	execute.Middlewares = huma.Middlewares{a.orEvents(a.executeSent)}
 	huma.Register(h, execute, a.executeInSession)
 	execute.RequestBody.Content["application/json"].Schema = d.schema(job.SessionExecution{})
 }
 
-func (a *API) startSession(ctx context.Context, in *startSessionInput) (*sessionOutput, error) {
+func (a *API) startSession(ctx context.Context, in *startSessionInput) (*jobOutput, error) {
 	settings, done, err := readBody[job.SessionSettings](ctx, a)
 	if err != nil {
 		return nil, a.problem(ctx, err)
@@ -128,7 +142,27 @@ func (a *API) startSession(ctx context.Context, in *startSessionInput) (*session
 	if settings.IdempotencyKey, err = idempotencyKey(settings.IdempotencyKey, in.IdempotencyKey); err != nil {
 		return nil, a.problem(ctx, err)
 	}
-	return a.session(ctx, func(c producer.Sessions) (job.Session, error) { return c.StartSession(ctx, settings) })
+	client := a.tenantClient(ctx)
+	x, err := client.StartSession(ctx, settings)
+	done() // a wait holds nothing of the body
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	out := &jobOutput{Status: http.StatusAccepted, Location: "/v1/sessions/" + x.ID}
+	if wait := preferredWait(in.Prefer, a.maxWait); wait > 0 {
+		out.PreferenceApplied = waitApplied(wait)
+		// The session is accepted: whatever goes wrong from here on must not hide that.
+		if now, err := held(ctx, a, x.ID, wait, client.WaitSession, client.Session); err == nil {
+			x = now
+		} else if ctx.Err() == nil {
+			a.log.WarnContext(ctx, "waiting for a session ended early", "session_id", x.ID, "request_id", requestID(ctx), "error", err)
+		}
+		if x.Status != job.SessionQueued && x.Status != job.SessionEnded {
+			out.Status = http.StatusCreated
+		}
+	}
+	out.Body = x
+	return out, nil
 }
 
 func (a *API) getSession(ctx context.Context, in *sessionInput) (*sessionOutput, error) {
@@ -144,8 +178,26 @@ func (a *API) changeSession(ctx context.Context, in *sessionInput) (*sessionOutp
 	return a.session(ctx, func(c producer.Sessions) (job.Session, error) { return c.ChangeSession(ctx, in.ID, change) })
 }
 
-func (a *API) endSession(ctx context.Context, in *sessionInput) (*sessionOutput, error) {
-	return a.session(ctx, func(c producer.Sessions) (job.Session, error) { return c.EndSession(ctx, in.ID) })
+func (a *API) endSession(ctx context.Context, in *endSessionInput) (*jobOutput, error) {
+	purge, err := purges(in.Purge)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	if purge {
+		noteOf(ctx).action = "session.purge"
+		if err := callerOf(ctx).may(job.ScopeManage); err != nil {
+			return nil, err
+		}
+		if err := a.tenantClient(ctx).PurgeSession(ctx, in.ID); err != nil {
+			return nil, a.problem(ctx, err)
+		}
+		return &jobOutput{Status: http.StatusNoContent}, nil
+	}
+	x, err := a.tenantClient(ctx).EndSession(ctx, in.ID)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return &jobOutput{Status: http.StatusOK, Location: "/v1/sessions/" + x.ID, Body: x}, nil
 }
 
 func (a *API) interruptSession(ctx context.Context, in *sessionInput) (*sessionOutput, error) {
@@ -203,6 +255,9 @@ func (a *API) listSessions(ctx context.Context, in *sessionsInput) (*sessionsOut
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
+	for _, s := range strings.FieldsFunc(in.Status, func(r rune) bool { return r == ',' }) {
+		o.Status = append(o.Status, job.SessionStatus(s))
+	}
 	page, err := a.tenantClient(ctx).ListSessions(ctx, o)
 	if err != nil {
 		return nil, a.problem(ctx, err)
@@ -236,19 +291,23 @@ func sessionPage(limit, cursor string) (producer.SessionListOptions, error) {
 }
 
 func (a *API) executeInSession(ctx context.Context, in *executeInSessionInput) (*jobOutput, error) {
-	execution, done, err := readBody[job.SessionExecution](ctx, a)
-	if err != nil {
-		return nil, a.problem(ctx, err)
-	}
-	defer done()
-	if execution.IdempotencyKey, err = idempotencyKey(execution.IdempotencyKey, in.IdempotencyKey); err != nil {
-		return nil, a.problem(ctx, err)
-	}
 	client := a.tenantClient(ctx)
-	j, err := client.ExecuteInSession(ctx, in.ID, execution)
-	done() // a wait holds nothing of the body
+	j, err := a.executeSent(ctx, client, in.ID, in.IdempotencyKey)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
 	return a.submitted(ctx, client, j, in.Prefer), nil
+}
+
+// executeSent gives a session the code in the request's body.
+func (a *API) executeSent(ctx context.Context, client *direct.Client, session, key string) (j producer.Job, err error) {
+	e, done, err := readBody[job.SessionExecution](ctx, a)
+	if err != nil {
+		return j, err
+	}
+	defer done() // what waits for it holds nothing of the body
+	if e.IdempotencyKey, err = idempotencyKey(e.IdempotencyKey, key); err != nil {
+		return j, err
+	}
+	return client.ExecuteInSession(ctx, session, e)
 }

@@ -2,9 +2,12 @@ package api_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
@@ -45,13 +48,15 @@ func TestSessions(t *testing.T) {
 		`{"runtime":"python","ttl_seconds":9,"idle_seconds":10}`: "idle_seconds",
 		`{"runtime":"python","limits":{"memory_mb":1000000}}`:    "limits.memory_mb",
 		`{"runtime":"python","metadata":{"":"x"}}`:               "metadata",
+		`{"runtime":"python","budget":{"cpu_ms":-1}}`:            "budget.cpu_ms",
+		`{"runtime":"python","budget":{"executions":-1}}`:        "budget.executions",
 		`{"runtime":"python","idempotency_key":"ü"}`:             "idempotency_key",
 	} {
 		refused("/v1/sessions", body, http.StatusUnprocessableEntity, field)
 	}
 	var x job.Session
-	expect("POST", "/v1/sessions", `{"runtime":"python3","limits":{"wall_ms":2000},"ttl_seconds":60,"metadata":{"k":"v"}}`, http.StatusAccepted, &x)
-	if x.Status != job.SessionQueued || x.Runtime != "python" || x.Limits.WallMS != 2000 || x.Limits.MemoryMB == 0 || x.TTLSeconds != 60 || x.IdleSeconds != 60 || x.Metadata["k"] != "v" {
+	expect("POST", "/v1/sessions", `{"runtime":"python3","budget":{"executions":9},"limits":{"wall_ms":2000},"ttl_seconds":60,"metadata":{"k":"v"}}`, http.StatusAccepted, &x)
+	if x.Status != job.SessionQueued || x.Runtime != "python" || x.Limits.WallMS != 2000 || x.Limits.MemoryMB == 0 || x.TTLSeconds != 60 || x.IdleSeconds != 60 || x.Metadata["k"] != "v" || x.Budget == nil || x.Budget.Executions != 9 {
 		t.Errorf("got %+v", x)
 	}
 	path := "/v1/sessions/" + x.ID
@@ -116,6 +121,105 @@ func TestSessions(t *testing.T) {
 	}
 	refused(path+"/execute", `{"code":"1"}`, http.StatusGone, "")
 	expect("POST", path+"/interrupt", "", http.StatusOK, nil)
+}
+
+// TestSessionWaits: who would rather wait is answered as soon as the session is ready, or can't be any more.
+func TestSessionWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	for name, c := range map[string]struct {
+		then   func(id string) error
+		status int
+		is     job.SessionStatus
+	}{
+		"ready": {func(id string) error {
+			if _, err := w.Worker.ClaimSession(t.Context(), id, "w1"); err != nil {
+				return err
+			}
+			if _, err := w.Worker.TakeTurn(t.Context(), id, "w1", "", nil, record.Rest{Slot: true}); !errors.Is(err, record.ErrNoTurn) {
+				return err
+			}
+			return nil
+		}, http.StatusCreated, job.SessionReady},
+		"ended": {func(id string) error {
+			_, err := w.Client.EndSession(t.Context(), id)
+			return err
+		}, http.StatusAccepted, job.SessionEnded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var x job.Session
+			const started = `{"runtime":"python","idempotency_key":"%s"}`
+			body := strings.Replace(started, "%s", name, 1)
+			w.expecting(t, "POST", "/v1/sessions", body, http.StatusAccepted, &x, "Prefer: wait=0")
+			waited := make(chan answer, 1)
+			go func() {
+				a, err := w.try(t.Context(), "POST", "/v1/sessions", strings.NewReader(body), "Prefer: wait=30")
+				if err != nil {
+					t.Error(err)
+				}
+				waited <- a
+			}()
+			if err := c.then(x.ID); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			a := <-waited
+			if took := time.Since(began); took > 12*time.Second { // by itself it looks after 15 s
+				t.Errorf("it took %s, as if nobody had woken it", took)
+			}
+			var now job.Session
+			if err := json.Unmarshal(a.body, &now); err != nil || a.status != c.status || now.ID != x.ID || now.Status != c.is || a.header.Get("Preference-Applied") != "wait=30" || a.header.Get("Location") != "/v1/sessions/"+x.ID {
+				t.Errorf("got %d %v %s, %v", a.status, a.header, a.body, err)
+			}
+		})
+	}
+	if a := w.do(t, "POST", "/v1/sessions", strings.NewReader(`{"runtime":"python"}`), "Prefer: wait=1"); a.status != http.StatusAccepted {
+		t.Errorf("nobody takes it: got %d %s, want 202", a.status, a.body)
+	}
+}
+
+// TestSessionsByStatus: lists have what is asked for, page by page.
+func TestSessionsByStatus(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	var ids []string
+	for range 5 {
+		var x job.Session
+		w.expecting(t, "POST", "/v1/sessions", `{"runtime":"python"}`, http.StatusAccepted, &x)
+		ids = append(ids, x.ID)
+	}
+	for _, id := range ids[1:4] {
+		w.expecting(t, "DELETE", "/v1/sessions/"+id, "", http.StatusOK, nil)
+	}
+	for status, want := range map[string][]string{"queued": {ids[0], ids[4]}, "ended,busy": ids[1:4], "ready": nil, "": ids} {
+		var got []string
+		for cursor := ""; ; {
+			var page producer.SessionPage
+			w.expecting(t, "GET", "/v1/sessions?limit=2&status="+status+"&cursor="+cursor, "", http.StatusOK, &page)
+			for _, x := range page.Sessions {
+				got = append(got, x.ID)
+			}
+			if cursor = page.Next; cursor == "" {
+				break
+			}
+		}
+		slices.Sort(got)
+		if want := slices.Sorted(slices.Values(want)); !slices.Equal(got, want) {
+			t.Errorf("status %q: got %v, want %v", status, got, want)
+		}
+	}
+	w.expecting(t, "GET", "/v1/sessions?status=gone", "", http.StatusUnprocessableEntity, nil)
+	client, err := producer.New(w.srv.URL, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := client.ListSessions(t.Context(), producer.SessionListOptions{Status: []job.SessionStatus{job.SessionQueued, job.SessionReady}})
+	if err != nil || len(page.Sessions) != 2 {
+		t.Errorf("got %+v, %v, want two", page, err)
+	}
 }
 
 // TestSessionKeys: a session and an execution that are asked for again under their key are answered with the first ones, by header and by body, also

@@ -197,7 +197,7 @@ func TestMCP(t *testing.T) {
 			w.Runtimes(t)
 			session := w.connect(t, revision)
 			list, err := session.ListTools(t.Context(), nil)
-			if err != nil || len(list.Tools) != 3 || list.Tools[2].Name != "run_code" || list.CacheScope != "private" {
+			if err != nil || len(list.Tools) != 4 || list.Tools[3].Name != "run_code" || list.CacheScope != "private" {
 				t.Fatalf("got %+v, %v", list, err)
 			}
 			w.endNext(t, map[string]string{"chart-1.png": pixel}, nil)
@@ -340,6 +340,27 @@ func (w *world) call(t *testing.T, tool, body string) (answer tools.Answer) {
 		t.Fatalf("got %d %s, %v", a.status, a.body, err)
 	}
 	return answer
+}
+
+// TestListSessionsTool: a model finds its sessions again, and no others.
+func TestListSessionsTool(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	if text := w.call(t, "list_sessions", `{"arguments":{}}`).Content[0].Text; !strings.HasPrefix(text, "There is no session.") {
+		t.Errorf("got %q", text)
+	}
+	ids := map[string]string{}
+	for name, metadata := range map[string]string{"own": `{"tool":"run_code"}`, "ended": `{"tool":"run_code"}`, "another's": `{"tool":"notebook"}`} {
+		var x job.Session
+		w.expecting(t, "POST", "/v1/sessions", `{"runtime":"python","metadata":`+metadata+`}`, http.StatusAccepted, &x)
+		ids[name] = x.ID
+	}
+	w.expecting(t, "DELETE", "/v1/sessions/"+ids["ended"], "", http.StatusOK, nil)
+	text := w.call(t, "list_sessions", `{"arguments":{}}`).Content[0].Text
+	if !strings.HasPrefix(text, "session_id "+ids["own"]+": python, queued, 0 calls, used last at 20") || strings.Count(text, "\n") != 1 {
+		t.Errorf("got %q, want %s alone", text, ids["own"])
+	}
 }
 
 // auditLine is a line of the log that tells of an action.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,55 @@ func (w *world) executedInSession(t *testing.T, bodies ...string) (session strin
 	w.expecting(t, "POST", "/v1/sessions/"+x.ID+"/execute", `{"code":"never"}`, http.StatusAccepted, &canceled)
 	w.expecting(t, "DELETE", "/v1/jobs/"+canceled.ID, "", http.StatusOK, nil)
 	return x.ID, append(ids, canceled.ID)
+}
+
+// TestPurgeSession: what is kept of a session that has ended goes with all of its executions, and of no other.
+func TestPurgeSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	session, ids := w.executedInSession(t, `{"code":"1"}`, `{"code":"draw()"}`)
+	path, other := "/v1/sessions/"+session, w.accepted(t)
+	w.expecting(t, "DELETE", path+"?purge=true", "", http.StatusConflict, nil)
+	w.expecting(t, "DELETE", path+"?purge=yes", "", http.StatusUnprocessableEntity, nil)
+	w.expecting(t, "DELETE", path, "", http.StatusOK, nil)
+	w.tenant(t, "default", job.Terms{})
+	made, err := w.Client.AddToken(t.Context(), "default", producer.TokenRequest{Scopes: []job.Scope{job.ScopeSubmit, job.ScopeRead}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.expecting(t, "DELETE", path+"?purge=true", "", http.StatusForbidden, nil, as(made.Secret))
+	client, err := producer.New(w.srv.URL, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.PurgeSession(t.Context(), session); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		w.expecting(t, "GET", "/v1/jobs/"+id, "", http.StatusNotFound, nil)
+		keys, err := artifacts.JobKeys("default", id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, _, err := w.Objects.Get(t.Context(), keys.Result(1)); err == nil {
+			r.Close()
+			t.Errorf("the result of %s is still in the bucket", id)
+		}
+	}
+	w.expecting(t, "GET", path, "", http.StatusNotFound, nil)
+	w.expecting(t, "DELETE", path+"?purge=true", "", http.StatusNotFound, nil)
+	w.expecting(t, "GET", "/v1/jobs/"+other, "", http.StatusOK, nil)
+	var page producer.SessionPage
+	w.expecting(t, "GET", "/v1/sessions", "", http.StatusOK, &page)
+	if len(page.Sessions) != 0 {
+		t.Errorf("got %+v, want no session", page)
+	}
+	lines := w.audited()
+	if !slices.ContainsFunc(lines, func(l auditLine) bool {
+		return l.Action == "session.purge" && l.Object == session && l.Outcome == job.OutcomeOK
+	}) {
+		t.Errorf("got %+v, want the purge", lines)
+	}
 }
 
 // TestTranscript: a session's transcript has, in its order, the code of each execution and what came of it, wherever these are kept; and the client reads it.

@@ -23,9 +23,22 @@ func (c *Client) Approvals(ctx context.Context) ([]job.Pending, error) {
 	}
 	list := make([]job.Pending, len(held))
 	for i, j := range held {
-		list[i] = job.Pending{Record: wireRecord(j), Session: j.Session}
+		list[i] = listedPending(j)
 	}
 	return list, nil
+}
+
+// Pending is what the list of approvals has of a job. It fails with job.ErrNotHeld for one that waits for no decision.
+func (c *Client) Pending(ctx context.Context, id string) (job.Pending, error) {
+	j, err := c.heldJob(ctx, id)
+	if err != nil {
+		return job.Pending{}, err
+	}
+	return listedPending(j), nil
+}
+
+func listedPending(j record.Job) job.Pending {
+	return job.Pending{Record: wireRecord(j), Session: j.Session}
 }
 
 // Approval is [producer.Approvals.Approval].

@@ -82,6 +82,7 @@ type Client struct {
 	policies *policies     // of tenants
 	// withoutHolds: see WithoutHolds.
 	withoutHolds bool
+	watching     bool            // see Watching
 	tracer       *tracing.Tracer // or nil
 	definitions  *pipelines.Cache
 	webhookKeys  *hookkeys.Keys // or nil

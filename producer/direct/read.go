@@ -165,7 +165,7 @@ func await[T any](ctx context.Context, done *record.Listener, id string, look fu
 		switch {
 		case ctx.Err() != nil:
 			return none, ctx.Err()
-		case err == nil && ended, errors.Is(err, job.ErrNotFound):
+		case err == nil && ended, errors.Is(err, job.ErrNotFound), errors.Is(err, job.ErrNoSession):
 			return v, err
 		case err == nil:
 			failing = time.Time{}

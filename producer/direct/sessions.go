@@ -77,6 +77,17 @@ func (c *Client) Session(ctx context.Context, id string) (job.Session, error) {
 	return wireSession(x), nil
 }
 
+// WaitSession returns a session once it is ready, or has ended. When ctx ends before that, it fails with ctx's error.
+func (c *Client) WaitSession(ctx context.Context, id string) (job.Session, error) {
+	if err := c.ownSession(id); err != nil {
+		return job.Session{}, err
+	}
+	return await(ctx, c.done, id, func(ctx context.Context) (job.Session, bool, error) {
+		x, err := c.Session(ctx, id)
+		return x, x.Status != job.SessionQueued, err
+	})
+}
+
 // SessionOfKey returns the ID of the session that this tenant started under an idempotency key in the last 24 hours, or "". It may be no longer kept.
 func (c *Client) SessionOfKey(ctx context.Context, key string) (string, error) {
 	return c.records.SessionOfKey(ctx, c.tenant, key)
@@ -126,7 +137,12 @@ func (c *Client) ListSessions(ctx context.Context, o producer.SessionListOptions
 			return page, job.Invalid{{Field: "cursor", Value: fmt.Sprintf("%.100s", o.Cursor), Message: "is no cursor of this list", Allowed: "the next_cursor of the page before"}}
 		}
 	}
-	list, next, err := c.records.ListSessions(ctx, c.tenant, after, o.Limit)
+	for _, s := range o.Status {
+		if !slices.Contains(job.SessionStatuses(), s) {
+			return page, job.Invalid{{Field: "status", Value: fmt.Sprintf("%.100s", s), Message: "is no status of a session", Allowed: "queued, ready, busy, paused, ended"}}
+		}
+	}
+	list, next, err := c.records.ListSessions(ctx, c.tenant, after, o.Limit, o.Status...)
 	if err != nil {
 		return page, err
 	}
@@ -160,7 +176,7 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 	if err != nil {
 		return producer.Job{}, err
 	}
-	id, n := job.NewID(c.tenant), record.NewTurn{}
+	id, n := job.NewID(c.tenant), record.NewTurn{Watched: c.watching}
 	if e.IdempotencyKey != "" {
 		// Before anything is checked: what was accepted then may not be any more.
 		id = job.ExecutionID(session, e.IdempotencyKey)
@@ -300,7 +316,7 @@ func (c *Client) EndSession(ctx context.Context, id string) (job.Session, error)
 func wireSession(x record.Session) job.Session {
 	s := job.Session{
 		ID: x.ID, Status: x.State, Runtime: x.Settings.Runtime, Limits: x.Settings.Limits, Generation: x.Generation, Executions: x.Executions,
-		Secrets: x.Settings.Secrets, Execution: x.Execution, TTLSeconds: x.Settings.TTLSeconds, IdleSeconds: x.Settings.IdleSeconds,
+		CPUMS: x.CPUMS, Budget: x.Settings.Budget, Head: x.Head, Attested: x.Attested, Secrets: x.Settings.Secrets, Execution: x.Execution, TTLSeconds: x.Settings.TTLSeconds, IdleSeconds: x.Settings.IdleSeconds,
 		CreatedAt: x.Created, ExpiresAt: x.Expires, Metadata: x.Settings.Metadata,
 	}
 	for _, at := range []struct {

@@ -17,7 +17,7 @@ import (
 
 // Submit is [producer.Jobs.Submit].
 func (c *Client) Submit(ctx context.Context, spec job.Spec) (producer.Job, error) {
-	n := record.NewJob{ID: job.NewID(c.tenant), Key: spec.IdempotencyKey}
+	n := record.NewJob{ID: job.NewID(c.tenant), Key: spec.IdempotencyKey, Watched: c.watching}
 	if n.Key != "" {
 		// Before anything is checked: what was accepted then may not be any more.
 		asked, err := json.Marshal(spec)

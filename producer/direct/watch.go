@@ -31,6 +31,13 @@ func (c *Client) Watch(ctx context.Context, id, after string) iter.Seq2[producer
 	}
 }
 
+// Watching returns a Client whose caller watches what it submits: nothing that a job prints is missed, however soon it ends. It needs no Close of its own.
+func (c *Client) Watching() *Client {
+	other := c.For(c.tenant)
+	other.watching = true
+	return other
+}
+
 // watcher reads one job's events for one who watches it.
 type watcher struct {
 	client *Client

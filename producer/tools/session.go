@@ -3,6 +3,9 @@ package tools
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -78,6 +81,65 @@ func inSession(a Answer, id string, r *job.Result) Answer {
 	}
 	a.Content[0].Text += text
 	return a
+}
+
+const (
+	// maxListed is how many sessions list_sessions tells of.
+	maxListed = 20
+	// maxPages bounds how many it looks for them: a page can have few, where many have ended.
+	maxPages = 5
+)
+
+// listSessions is the tool that finds a session again whose id is lost.
+func listSessions() Tool {
+	return Tool{
+		Name: ListSessions, Title: "List sessions",
+		Description: "Lists the sessions that run_code has started and that have not ended, newest first: for a session_id that is no longer known.",
+		Scopes:      []job.Scope{job.ScopeRead}, ReadOnly: true,
+		Input: json.RawMessage(`{"type": "object", "additionalProperties": false, "properties": {}}`), textOnly: true,
+		call: func(ctx context.Context, c Caller, arguments []byte) (Answer, error) {
+			if err := decode(arguments, &struct{}{}); err != nil {
+				return Answer{}, err
+			}
+			var list []job.Session
+			o := producer.SessionListOptions{Status: []job.SessionStatus{job.SessionQueued, job.SessionReady, job.SessionBusy, job.SessionPaused}, Limit: producer.MaxPage}
+			for range maxPages {
+				page, err := c.Glovebox.ListSessions(ctx, o)
+				if err != nil {
+					return Answer{}, err
+				}
+				list = append(list, page.Sessions...)
+				if o.Cursor = page.Next; o.Cursor == "" {
+					break
+				}
+			}
+			return Answer{Content: []Content{{Type: "text", Text: describeSessions(list)}}}, nil
+		},
+	}
+}
+
+// describeSessions says in words which of the sessions run_code has started.
+func describeSessions(list []job.Session) string {
+	var b strings.Builder
+	n := 0
+	for _, x := range list {
+		if x.Metadata["tool"] != RunCode { // somebody else's
+			continue
+		}
+		if n++; n > maxListed {
+			b.WriteString("There are more, older ones.\n")
+			break
+		}
+		used := x.CreatedAt
+		if x.ActiveAt != nil {
+			used = *x.ActiveAt
+		}
+		fmt.Fprintf(&b, "session_id %s: %s, %s, %d calls, used last at %s\n", x.ID, x.Runtime, x.Status, x.Executions, used.UTC().Format(time.RFC3339))
+	}
+	if n == 0 {
+		return "There is no session. run_code with session_id \"new\" starts one.\n"
+	}
+	return b.String()
 }
 
 // endSession is the tool that ends a session.

@@ -59,19 +59,20 @@ type Tool struct {
 
 // The tools' names.
 const (
-	RunCode    = "run_code"
-	GetJob     = "get_job"
-	EndSession = "end_session"
+	RunCode      = "run_code"
+	GetJob       = "get_job"
+	ListSessions = "list_sessions"
+	EndSession   = "end_session"
 )
 
 // Tools returns the tools, always in the same order. languages are the names of runtimes that
 // run_code can be given; none: any.
 func Tools(languages []string) []Tool {
-	return []Tool{runCode(languages), getJob(), endSession()}
+	return []Tool{runCode(languages), getJob(), listSessions(), endSession()}
 }
 
 // ErrNoTool is what Find answers for a name that no tool has.
-var ErrNoTool = errors.New("there is no such tool; there are " + RunCode + ", " + GetJob + " and " + EndSession)
+var ErrNoTool = errors.New("there is no such tool; there are " + RunCode + ", " + GetJob + ", " + ListSessions + " and " + EndSession)
 
 // Find returns the tool of that name, or ErrNoTool.
 func Find(name string) (Tool, error) {

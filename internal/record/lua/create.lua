@@ -3,6 +3,7 @@
 -- @include queue
 -- @include batch
 -- @include run
+-- @include delivery
 -- @const item_cost  what a job's fingerprint in its batch takes, bytes
 -- @const run_item_cost  what is known of a job in its run takes, bytes
 -- @const key_life   how long an idempotency key is kept, ms
@@ -19,8 +20,8 @@
 -- @number most_bytes     quota bytes_queued, 0: any
 -- @number most_recorded  quota bytes_recorded
 -- @rest first_job        of each job: id, bytes of its spec, priority, run_at or '', deadline or '' (ms), index and fingerprint (a
---   batch's), step and index with : between or '' and try (a run's), until when it is held or '' (ms), hash of its idempotency key or '', what was asked for under the key, bytes that its record takes, n, n fields and values
--- @answer words, released  a word for each job, and which are released (id, epoch, priority). The words: ok, exists, jobs_queued,
+--   batch's), step and index with : between or '' and try (a run's), until when it is held or '' (ms), id of the event that tells of that, hash of its idempotency key or '', what was asked for under the key, bytes that its record takes, n, n fields and values
+-- @answer words, released, told  a word for each job, which are released (id, epoch, priority), and what tell answered for those that are held. The words: ok, exists, jobs_queued,
 --   bytes_queued, bytes_recorded; of a key "again ID", "gone ID", conflict; of a batch there, conflict, sealed, missing; of a run there, over
 
 local recorded_before, recorded_more, charged = in_redis(forget_keys(now)), 0, 0
@@ -36,7 +37,7 @@ if most_jobs > 0 or most_bytes > 0 then
   if jobs == 0 then call('DEL', queued) end -- a worker may spoil the count: it ends with the last job
   bytes_queued = sum(queued)
 end
-local words, released, bytes_added = {}, {}, 0
+local words, released, told, bytes_added = {}, {}, {}, 0
 -- What sorted sets get is gathered, and written once: a job is then little more than its record.
 local listed, lined, in_line = {}, {high = {}, normal = {}, low = {}}, 0
 
@@ -57,7 +58,7 @@ local function of_run(item, try)
   return over and 'over' or nil
 end
 
-local function create(id, bytes, priority, run_at, deadline, index, fingerprint, item, try, hold, key, asked, size, from, to)
+local function create(id, bytes, priority, run_at, deadline, index, fingerprint, item, try, hold, held_event, key, asked, size, from, to)
   if key ~= '' then
     local word = named(key, asked)
     if word then return word end
@@ -98,6 +99,7 @@ local function create(id, bytes, priority, run_at, deadline, index, fingerprint,
   if deadline ~= '' then call('ZADD', t .. 'deadline', deadline, id) end
   if hold ~= '' then
     call('ZADD', approvals, hold, id)
+    told[#told + 1] = tell('job.held', nil, nil, held_event, now, 'news', 'held ' .. id, 'expires', hold)
   elseif run_at ~= '' and tonumber(run_at) > tonumber(now) then
     call('ZADD', later, run_at, id)
   elseif left > 0 and not backlogged then
@@ -113,10 +115,10 @@ end
 
 local i = first_job
 while ARGV[i] do
-  local id, bytes, priority, run_at, deadline, index, fingerprint, item, try, hold, key, asked, size, n = unpack(ARGV, i, i + 13)
-  local fields = i + 14
+  local id, bytes, priority, run_at, deadline, index, fingerprint, item, try, hold, held_event, key, asked, size, n = unpack(ARGV, i, i + 14)
+  local fields = i + 15
   i = fields + n
-  words[#words + 1] = create(id, tonumber(bytes), priority, run_at, deadline, tonumber(index), fingerprint, item, try, hold, key, asked, tonumber(size), fields, i - 1)
+  words[#words + 1] = create(id, tonumber(bytes), priority, run_at, deadline, tonumber(index), fingerprint, item, try, hold, held_event, key, asked, tonumber(size), fields, i - 1)
 end
 charge(charged)
 if #listed > 0 then call('ZADD', t .. 'jobs', unpack(listed)) end
@@ -134,4 +136,4 @@ if in_batch > 0 then
   call('ZADD', batchwork, batch_due, batch)
 end
 if left > 0 and backlogged then released = release(window, now, due, left) end -- the window has grown
-return {words, released}
+return {words, released, told}

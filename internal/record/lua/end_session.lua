@@ -23,6 +23,7 @@ if worker ~= '' and held_by ~= worker then return 'stale' end
 if expired == '1' and tonumber(now) <= tonumber(expires) then return 'later' end
 call('HSET', session_key(id), 'state', 'ended', 'finished', now, 'reason', reason, 'message', message)
 call('HDEL', held, id)
+call('PUBLISH', 'gb:done', id) -- somebody may wait until it is ready
 call('ZADD', sessionwork, now, id)
 if held_by and worker == '' then call('PUBLISH', 'gb:turn:' .. held_by, id) end
 return 'ok ' .. tell('session.ended', nil, nil, event, now, 'news', 'session ' .. id, 'expires', string.format('%.0f', now + (tonumber(retention) or default_retention)))

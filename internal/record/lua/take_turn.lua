@@ -15,6 +15,7 @@
 -- @answer held              one waits for approval
 -- @answer none              nobody waits
 -- @answer missing           there is no such session
+-- @answer spent             its executions have used what they may: nothing of it begins any more
 -- @answer ended             it has ended, or is another worker's
 
 -- answer gives the execution with what it needs of the session. A restart since it was taken holds for it, too.
@@ -39,7 +40,10 @@ local state, held_by, current = unpack(call('HMGET', session_key(id), 'state', '
 if not state then return {'missing'} end
 if state == 'ended' or held_by ~= worker then return {'ended'} end
 local rests = paused == '1' and 'paused' or 'ready'
-if state == 'queued' then call('HSET', session_key(id), 'state', rests, 'ready', now, 'active', now) end
+if state == 'queued' then
+  call('HSET', session_key(id), 'state', rests, 'ready', now, 'active', now)
+  call('PUBLISH', 'gb:done', id) -- somebody may wait for that
+end
 if current and call('HGET', job(current), 'state') == 'running' then
   if current == done then return {'unended'} end
   return answer(current)
@@ -52,6 +56,11 @@ if current then
   end
 elseif state == 'ready' or state == 'paused' then
   if state ~= rests then call('HSET', session_key(id), 'state', rests) end
+end
+local begun, cpu_ms, most, most_cpu_ms = unpack(call('HMGET', session_key(id), 'executions', 'cpu_ms', 'budget_executions', 'budget_cpu_ms'))
+if most and (tonumber(begun) or 0) >= tonumber(most) or most_cpu_ms and (tonumber(cpu_ms) or 0) >= tonumber(most_cpu_ms) then
+  call('HSET', session_key(id), 'over', 'budget')
+  return {'spent'}
 end
 while true do
   local next = call('LRANGE', turns_key(id), 0, 0)[1]

@@ -1,18 +1,20 @@
 -- turn creates an execution of a session: a job that waits for the session's other executions, and for nothing else.
 -- @include context
+-- @include delivery
 -- @arg session          id of the session
 -- @arg id               of the execution
 -- @arg now              ms
 -- @arg options          hash of what was asked for under an idempotency key, or '': no other has the id
 -- @number most_waiting  how many executions may wait
 -- @arg hold             until when it is held, ms, or ''
+-- @arg held_event       id of the event that tells of that
 -- @arg context          whose interpreter is to execute it; it is made where it is not there
 -- @arg language         of that context
 -- @arg expect           generation that its interpreter has to have, or ''
 -- @number size          bytes that its record takes
 -- @number most_recorded quota bytes_recorded
 -- @rest first_field     more fields and values of the record
--- @answer ok              it is there
+-- @answer ok DELIVERY     it is there; what tell answered where it is held
 -- @answer exists          it was there: its key has named it before
 -- @answer conflict        it was there, and something else was asked for
 -- @answer missing         there is no such session
@@ -53,8 +55,12 @@ call('HSET', job(id), 'state', hold == '' and 'queued' or 'held', 'epoch', 1, 'a
 if context ~= 'main' then call('HSET', job(id), 'context_first', first) end
 if options ~= '' then call('HSET', job(id), 'options', options) end
 charge(size)
-if hold ~= '' then call('ZADD', t .. 'approvals', hold, id) end
+local told = ''
+if hold ~= '' then
+  call('ZADD', t .. 'approvals', hold, id)
+  told = tell('job.held', nil, nil, held_event, now, 'news', 'held ' .. id, 'expires', hold)
+end
 call('ZADD', t .. 'jobs', 0, now .. ':' .. id)
 call('RPUSH', turns_key(session), id)
 if held_by then call('PUBLISH', 'gb:turn:' .. held_by, session) end
-return 'ok'
+return 'ok ' .. told

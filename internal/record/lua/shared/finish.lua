@@ -18,6 +18,8 @@
 -- @arg result_ref   the S3 key of result.json, or ''
 -- @arg input_ref    the S3 key of what an execution of a session was given, or '': the record keeps that
 -- @arg rested       1: it was an execution, and its session is ready for the next, with all its state
+-- @arg head         it was an execution that is attested: the digest that stands for all of its session up to it, or ''
+-- @number attested  how many these are
 -- @arg result_life  how long Redis keeps a result that the bucket also has, ms
 -- @arg stored       bytes of the job's objects
 -- @arg dirty        1: there may be objects that no record points to
@@ -96,6 +98,18 @@ local function rest()
   end
 end
 
+-- follow notes how far a session's chain of attested executions goes. That of one that is forgotten is nobody's to ask for.
+local function follow()
+  local key = t .. 'session:' .. session
+  if redis.pcall('HEXISTS', key, 'state') == 1 then call('HSET', key, 'head', head, 'attested', attested) end
+end
+
+-- use counts what an execution used for its session's budget. A worker may spoil what is counted up.
+local function use()
+  local key = t .. 'session:' .. session
+  if redis.pcall('HEXISTS', key, 'state') == 1 then redis.pcall('HINCRBY', key, 'cpu_ms', cpu_ms) end
+end
+
 local function finish()
   if state == 'queued' then unqueue(id) end
   if state == 'held' then unhold(id) end
@@ -104,11 +118,13 @@ local function finish()
     if x[1] and x[2] ~= 'ended' then redis.pcall('PUBLISH', 'gb:turn:' .. x[1], session) end
   end
   if session and rested == '1' then rest() end
+  if session and head ~= '' then follow() end
   call('HSET', job(id), 'state', status, 'finished', now, 'result_ref', result_ref)
   keep()
   local warned = ''
   if ran == '1' then
     meter()
+    if session then use() end
     warned = spend()
   end
   if not spec_stays then call('HDEL', job(id), 'spec', 'spec_ref') end
