@@ -284,6 +284,56 @@
     }
   }
 
+  // Code of a session is a script: it takes no import statement, and Node doesn't know whose an import() in it is. So both become calls of a function that is
+  // Node's own code. What is imported is there before the piece begins, as in a module, and all lines stay where they are. Code that the parser doesn't know
+  // stays as it is, as its error is V8's to tell.
+  hidden('__gloveboxImport', async (specifier, options, names = []) => {
+    const all = await import(specifier, options);
+    const missing = names.find((name) => !(name in all));
+    if (missing !== undefined) throw new SyntaxError(`The requested module '${specifier}' does not provide an export named '${missing}'`);
+    return all;
+  });
+  let acorn;
+  function asScript(text) {
+    if (!/\bimport\b/.test(text)) return text;
+    acorn ??= require('/node_modules/acorn');
+    const edits = []; // [from, to, new text]
+    try {
+      const { body } = acorn.parse(text, { ecmaVersion: 'latest', allowAwaitOutsideFunction: true, allowImportExportEverywhere: true });
+      const imports = body.filter((node) => node.type === 'ImportDeclaration');
+      for (const { start, end } of imports) edits.push([start, end, `;${text.slice(start, end).replace(/[^\n]/g, '')}`]);
+      const begin = body.find((node) => node.directive === undefined)?.start;
+      if (imports.length > 0) edits.unshift([begin, begin, imports.map(asAwaited).join('')]);
+      for (const start of importCalls(body)) edits.push([start, start + 'import'.length, '__gloveboxImport']);
+    } catch {
+      return text;
+    }
+    let [script, from] = ['', 0];
+    for (const [start, end, changed] of edits.sort((a, b) => a[0] - b[0])) {
+      script += text.slice(from, start) + changed;
+      from = end;
+    }
+    return script + text.slice(from);
+  }
+
+  // Returns a statement that has the same names as the import.
+  function asAwaited({ source, specifiers, attributes }) {
+    const options = attributes.length ? `{with: {${attributes.map(({ key, value }) => `${stringify(key.name ?? key.value)}: ${value.raw}`)}}}` : 'undefined';
+    const whole = specifiers.find(({ type }) => type === 'ImportNamespaceSpecifier');
+    const parts = specifiers.filter((one) => one !== whole);
+    const names = parts.map(({ imported }) => stringify(imported ? imported.name ?? imported.value : 'default'));
+    const bound = `{${parts.map(({ local }, i) => `${names[i]}: ${local.name}`)}}`;
+    const called = `await __gloveboxImport(${source.raw}, ${options}, [${names}])`;
+    return whole ? `const ${whole.local.name} = ${called}, ${bound} = ${whole.local.name}; ` : `const ${bound} = ${called}; `;
+  }
+
+  // Returns where import() begins in the tree.
+  function importCalls(tree) {
+    if (tree === null || typeof tree !== 'object') return [];
+    const within = Object.values(tree).flatMap(importCalls);
+    return tree.type === 'ImportExpression' ? [tree.start, ...within] : within;
+  }
+
   const turnOfLoop = () => new Promise((resolve) => { setImmediate(resolve); });
 
   async function execute(text) {
@@ -300,7 +350,7 @@
       }
     };
     try {
-      expression = asJavaScript(text);
+      expression = asScript(asJavaScript(text));
       try {
         breakable('__gloveboxRun()');
       } finally {

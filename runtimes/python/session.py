@@ -138,7 +138,14 @@ def glovebox_session():
         is_child = True
 
     os.register_at_fork(after_in_child=leave_to_parent)
-    builtins.display = display
+
+    def get_ipython():
+        import glovebox_magics
+
+        return glovebox_magics.shell
+
+    sys.path.append("/usr/local/lib/glovebox/notebook")
+    builtins.display, builtins.get_ipython = display, get_ipython
     sys.displayhook = show_value
     if "glovebox_charts" in sys.modules:
         sys.modules["glovebox_charts"].in_session(lambda name, figure: show(b"display", figure, "", name))
@@ -151,10 +158,22 @@ def glovebox_session():
                 e.text = linecache.getline(file, e.lineno or 0) or None
             raise
 
+    def parsed(text, file):
+        def to_tree(source):
+            return compiled(source, file, "exec", ast.PyCF_ONLY_AST)
+
+        try:
+            return to_tree(text)
+        except SyntaxError:
+            pass
+        import glovebox_cells  # of the notation of notebooks, which is no Python
+
+        return glovebox_cells.parse(text, to_tree)
+
     def execute(text, file):
         nonlocal awaits, flags
         linecache.cache[file] = (len(text), None, [line + "\n" for line in text.split("\n")], file)
-        tree = compiled(text, file, "exec", ast.PyCF_ONLY_AST)
+        tree = parsed(text, file)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         codes = [compiled(tree, file, "exec")]
         flags |= codes[0].co_flags & futures
@@ -206,6 +225,8 @@ def glovebox_session():
             error = (name_of(e), "", "")
             if isinstance(e, SyntaxError):
                 frames = None
+            if "glovebox_magics" in sys.modules:
+                sys.modules["glovebox_magics"].leave_out(frames)
             told = traceback.TracebackException(type(e), e.with_traceback(frames), frames, compact=True)
             lines = "".join(told.format())
             error = (error[0], getattr(told, "_str", ""), lines)

@@ -1,6 +1,7 @@
 package podman_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ func TestShownHostile(t *testing.T) {
 	for name, c := range map[string]struct {
 		runtime string // python by default
 		code    string
+		wall    time.Duration // of what make test leaves out
 		want    bounds
 	}{
 		"a million displays":        {code: "for i in range(10**6): display({}, raw=True)", want: bounds{results: job.MaxShown, left: 900_000}},
@@ -34,6 +36,16 @@ func TestShownHostile(t *testing.T) {
 		"media types that are none": {code: "display({'': 'x', 'a b/c': 'x', 'text/html; charset=x': 'y', 'a/' + 'b' * 200: 'z', '\\0/x\\n': 'q', 3: 'n'}, raw=True)", want: bounds{results: 1}},
 		"many figures": {
 			code: "import matplotlib\nmatplotlib.rcParams['figure.max_open_warning'] = 0\nimport matplotlib.pyplot as plt\nfor i in range(70): plt.figure(figsize=(.2, .2))", want: bounds{results: job.MaxShown, left: 6},
+		},
+		"a million figures": {
+			code: "import matplotlib.pyplot as plt\nfor i in range(10**6): plt.figure()", wall: 10 * time.Second, want: bounds{results: 0, status: job.TimedOut, name: "KeyboardInterrupt"},
+		},
+		"a million figures that are shown": {
+			code: "import matplotlib.pyplot as plt\nfor i in range(10**6):\n    plt.figure(figsize=(.1, .1))\n    plt.show()", wall: 10 * time.Second,
+			want: bounds{results: job.MaxShown, left: 1, status: job.TimedOut, name: "KeyboardInterrupt"},
+		},
+		"a million figures that are drawn": {
+			code: "import matplotlib.pyplot as plt\nfor i in range(10**6): plt.figure(figsize=(20, 20)).canvas.draw()", want: bounds{results: 0, status: job.OutOfMemory, lost: true},
 		},
 		"a representation that raises": {
 			code: "class A:\n    def __repr__(self): raise BaseException('no')\ndisplay(A())", want: bounds{results: 0, status: job.Failed, name: "BaseException"},
@@ -76,6 +88,9 @@ func TestShownHostile(t *testing.T) {
 			code: "import os\nos.mkdir('result-1.png')\nos.symlink('/dev/full', 'result-2.png')\ndisplay({'image/png': b'x'}, raw=True)", want: bounds{results: 1},
 		},
 	} {
+		if c.wall > 0 && testing.Short() {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if c.runtime == "" {
@@ -86,7 +101,7 @@ func TestShownHostile(t *testing.T) {
 			}
 			wall := time.Minute
 			if c.want.status == job.TimedOut {
-				wall = 2 * time.Second
+				wall = cmp.Or(c.wall, 2*time.Second)
 			}
 			got := turns(t, sessionOf(t, c.runtime), step{code: "1 + 1"}, step{code: c.code, wall: wall}, step{code: "1 + 1"})
 			hostile := got[1]
