@@ -2,9 +2,12 @@ package job
 
 import "fmt"
 
-// CheckKattis is the kind of a checker that is a program of one's own, which is called as an output
-// validator of the Kattis problem package format is.
-const CheckKattis = "kattis"
+// The kinds of a checker that is a program of one's own: it is called as an output validator of the Kattis
+// problem package format is, or as a checker that is written with testlib.h.
+const (
+	CheckKattis  = "kattis"
+	CheckTestlib = "testlib"
+)
 
 // CheckerProgram is a checker that somebody wrote for their problem. It is run in a sandbox of its own,
 // beside that of the submission, which never sees it.
@@ -68,11 +71,11 @@ func (s Spec) checkCheckerProgram(runtimes []string, maximum Limits) (errs []Fie
 
 // checkProgramKind checks that a checker has a program if it is one.
 func (c Checker) checkProgramKind() *FieldError {
-	switch {
-	case c.Kind == CheckKattis && c.Program == nil:
+	switch isProgram := c.Kind == CheckKattis || c.Kind == CheckTestlib; {
+	case isProgram && c.Program == nil:
 		return &FieldError{"checker.program", nil, "is missing", "the checker's program, with its runtime and source"}
-	case c.Kind != CheckKattis && c.Program != nil:
-		return &FieldError{"checker.program", nil, "is for checkers of kind kattis only", "kind kattis, or no program"}
+	case !isProgram && c.Program != nil:
+		return &FieldError{"checker.program", nil, "is for checkers of kind kattis or testlib only", "kind kattis or testlib, or no program"}
 	}
 	return nil
 }

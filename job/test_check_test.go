@@ -49,6 +49,8 @@ func TestCheckTests(t *testing.T) {
 		{"groups alone", job.Spec{Groups: []job.Group{{Name: "g"}}}, "groups"},
 		{"a checker's program", program(job.CheckerProgram{Runtime: "python", Source: "exit(42)"}, job.Test{Name: "1", CheckerArgs: []string{"a"}}), ""},
 		{"a checker's program of many files", program(job.CheckerProgram{Runtime: "python", Files: []job.File{{Name: "a.py"}, {Name: "b.py", Upload: strings.Repeat("a", 64)}}, Entrypoint: "a.py"}, tests(1)...), ""},
+		{"a checker of testlib", job.Spec{Tests: []job.Test{{Name: "1", CheckerArgs: []string{"a"}}}, Checker: &job.Checker{Kind: job.CheckTestlib, Args: []string{"--group", "1"}, Program: &job.CheckerProgram{Runtime: "python", Source: "exit(0)"}}}, ""},
+		{"a checker of testlib without a program", job.Spec{Tests: tests(1), Checker: &job.Checker{Kind: job.CheckTestlib}}, "checker.program"},
 		{"a checker's program without source", program(job.CheckerProgram{Runtime: "python"}, tests(1)...), "checker.program.source"},
 		{"a checker's runtime", program(job.CheckerProgram{Runtime: "pyhton", Source: "1"}, tests(1)...), "checker.program.runtime"},
 		{"a checker's limits", program(job.CheckerProgram{Runtime: "python", Source: "1", Limits: job.Limits{MemoryMB: 1 << 20}}, tests(1)...), "checker.program.limits.memory_mb"},
@@ -75,8 +77,14 @@ func TestCheckTests(t *testing.T) {
 			}
 		})
 	}
-	if n := (job.Spec{Tests: tests(1)}).Needs(); n != 4 {
-		t.Errorf("needs version %d, want 4", n)
+	for want, checker := range map[int]*job.Checker{
+		4: nil,
+		6: {Kind: job.CheckKattis, Program: &job.CheckerProgram{}},
+		9: {Kind: job.CheckTestlib, Program: &job.CheckerProgram{}},
+	} {
+		if n := (job.Spec{Tests: tests(1), Checker: checker}).Needs(); n != want {
+			t.Errorf("%+v: needs version %d, want %d", checker, n, want)
+		}
 	}
 	const image = "example.com/a@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	if err := (job.Spec{Image: image, Command: []string{"x"}, Tests: tests(1)}).Check(nil, []string{image}, job.DefaultMaximums); err == nil || !strings.Contains(err.Error(), "image") {

@@ -22,6 +22,7 @@ import (
 // nothing of one check is left for the next. Not safe for concurrent use.
 type checkerProgram struct {
 	worker  *Worker
+	kind    string // job.CheckKattis or job.CheckTestlib
 	program sandbox.Program
 	begin   func() *checkerSandbox // starts a sandbox, which lives for as long as the job, not as the submission's
 	sandbox *checkerSandbox        // nil: none is there
@@ -33,8 +34,11 @@ type checkerProgram struct {
 //go:embed checkerscript.sh
 var checkerScript string
 
-// checkerFiles are where the script lays what a checker reads.
-var checkerFiles = []string{"/tmp/.glovebox/input", "/tmp/.glovebox/answer", "/tmp/.glovebox/feedback/"}
+// checkerFiles are the first arguments of a checker, by its kind: where the script lays what it reads.
+var checkerFiles = map[string][]string{
+	job.CheckKattis:  {"/tmp/.glovebox/input", "/tmp/.glovebox/answer", "/tmp/.glovebox/feedback/"},
+	job.CheckTestlib: {"/tmp/.glovebox/input", "/tmp/.glovebox/output", "/tmp/.glovebox/answer"},
+}
 
 // newCheckerProgram returns the checker of a job whose checker is a program, isolated as the job is. An error that is an
 // inputError is the job's.
@@ -58,8 +62,8 @@ func (w *Worker) newCheckerProgram(ctx context.Context, j record.Job, checker jo
 		compile, command = spec.Commands.Argv(nil)
 	}
 	argv := append([]string{"/bin/bash", "-c", "--", checkerScript, "bash"}, command...)
-	argv = append(append(argv, checkerFiles...), checker.Args...)
-	c := &checkerProgram{worker: w, program: sandbox.Program{
+	argv = append(append(argv, checkerFiles[checker.Kind]...), checker.Args...)
+	c := &checkerProgram{worker: w, kind: checker.Kind, program: sandbox.Program{
 		JobID: j.ID, Epoch: j.Epoch, Image: runtime.Image(), Compile: compile, Command: argv,
 		Env: runtime.Env, Files: files, Limits: checkerLimits(spec, runtime), Isolation: least,
 	}}
@@ -166,6 +170,9 @@ func (c *checkerProgram) rule(o checkOutcome) grading.Ruling {
 	var r grading.Ruling
 	switch o.Status { //nolint:exhaustive // others don't come out of a sandbox
 	case job.Succeeded:
+		if c.kind == job.CheckTestlib {
+			return grading.RuleTestlib(o.report, o.stderr)
+		}
 		r = grading.Rule(o.report)
 	case job.TimedOut:
 		r = fault("the checker was not done in %d ms of wall time or %d ms of CPU time (checker.program.limits)", c.program.Limits.WallMS, c.program.Limits.CPUMS)

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Runs a checker of kind kattis on one test, in the checker's own sandbox. Its arguments are the checker's
-# command line. Standard input has a line with the sizes of input and answer, then the two, then the output
-# to be judged. Standard output gets what internal/grading's Rule reads.
+# Runs a checker on one test, in the checker's own sandbox. Its arguments are the checker's command line, which
+# names the files below as its kind wants them. Standard input has a line with the sizes of input and answer, then
+# the two, then the output to be judged. Standard output gets what internal/grading's Rule reads.
 umask 077
 data=/tmp/.glovebox
 mkdir "$data" "$data/feedback" && IFS=' ' read -r input answer &&

@@ -2,6 +2,7 @@ package grading
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -91,14 +92,24 @@ func parseScore(text string, most float64) (float64, bool) {
 	return score, err == nil && score >= 0 && score <= most
 }
 
-func readReport(report []byte) (code int, files map[string]string, err error) {
+// readExit reads the first line of a report.
+func readExit(report []byte) (code int, rest []byte, err error) {
 	line, rest, _ := bytes.Cut(report, []byte("\n"))
 	word, number, _ := strings.Cut(string(line), " ")
 	if code, err = strconv.Atoi(number); word != "exit" || err != nil {
-		return 0, nil, fmt.Errorf("the checker was not run: there may be no room for input, answer and output (checker.program.limits.memory_mb, disk_mb)")
+		return 0, nil, errors.New("the checker was not run: there may be no room for input, answer and output (checker.program.limits.memory_mb, disk_mb)")
+	}
+	return code, rest, nil
+}
+
+func readReport(report []byte) (code int, files map[string]string, err error) {
+	code, rest, err := readExit(report)
+	if err != nil {
+		return 0, nil, err
 	}
 	files = map[string]string{}
 	for len(rest) > 0 {
+		var line []byte
 		line, rest, _ = bytes.Cut(rest, []byte("\n"))
 		name, size, _ := strings.Cut(string(line), " ")
 		if _, again := files[name]; again || !slices.Contains(FeedbackFiles, name) { // a program wrote this, not the script
