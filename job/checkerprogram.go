@@ -24,8 +24,20 @@ type CheckerProgram struct {
 	Limits Limits `json:"limits,omitempty" doc:"What the checker may use for each test; absent fields have its runtime's defaults. Input, answer and output are in its memory_mb."`
 }
 
-// MaxCheckerBytes bounds all files of a checker's program, uploads included.
-const MaxCheckerBytes = 16 << 20
+// Bounds of checkers that are programs.
+const (
+	// MaxCheckerBytes bounds all files of a checker's program, uploads included.
+	MaxCheckerBytes = 16 << 20
+	// MaxPasses bounds [Checker.Passes].
+	MaxPasses = 100
+	// MaxPassesOfAll bounds the number of tests times the passes of each, where they have more than one. With them,
+	// and what is run twice, a job still ends within the two hours for which a sandbox may live.
+	MaxPassesOfAll = 2 * MaxTests
+	// MaxPassInput bounds what a test's further pass reads, bytes.
+	MaxPassInput = 8 << 20
+	// MaxPassState bounds what a checker's feedback directory may hold from one pass to the next, as a tar archive, bytes.
+	MaxPassState = 1 << 20
+)
 
 // Spec is the program as if it were a job of its own.
 func (p CheckerProgram) Spec() Spec {
@@ -38,6 +50,14 @@ func (s Spec) CheckerProgram() *CheckerProgram {
 		return nil
 	}
 	return s.Checker.Program
+}
+
+// Passes is how many times at most the program is run in each test.
+func (s Spec) Passes() int {
+	if s.Checker == nil {
+		return 1
+	}
+	return min(max(1, s.Checker.Passes), MaxPasses)
 }
 
 // checkCheckerProgram checks what the checker's program is, as for a job of its own.
@@ -59,14 +79,39 @@ func (s Spec) checkCheckerProgram(runtimes []string, maximum Limits) (errs []Fie
 	}
 	if s.Graded() {
 		wall, checking := s.Limits.Or(DefaultLimits).WallMS, program.Limits.Or(DefaultLimits).WallMS
-		if most := MaxTestsWall / int64(len(s.Tests)); wall <= most && wall+checking > most {
+		if most := s.mostWall(); wall <= most && wall+checking > most {
 			errs = append(errs, FieldError{
-				"checker.program.limits.wall_ms", checking, fmt.Sprintf("is too long for %d tests", len(s.Tests)),
+				"checker.program.limits.wall_ms", checking, "is too long for " + s.testsAndPasses(),
 				fmt.Sprintf("up to %d: with limits.wall_ms, all tests together have %d", max(most-wall, 0), MaxTestsWall),
 			})
 		}
 	}
 	return errs
+}
+
+// mostWall is the most that each run may have, ms.
+func (s Spec) mostWall() int64 { return MaxTestsWall / int64(len(s.Tests)*s.Passes()) }
+
+func (s Spec) testsAndPasses() string {
+	text := fmt.Sprintf("%d tests", len(s.Tests))
+	if n := s.Passes(); n > 1 {
+		text += fmt.Sprintf(" of %d passes", n)
+	}
+	return text
+}
+
+// checkPasses checks how many passes a checker may ask for.
+func (c Checker) checkPasses(tests int) *FieldError {
+	switch {
+	case c.Passes == 0:
+	case c.Kind != CheckKattis:
+		return &FieldError{"checker.passes", c.Passes, "is for checkers of kind kattis only", "kind kattis, or nothing"}
+	case c.Passes < 0 || c.Passes > MaxPasses:
+		return &FieldError{"checker.passes", c.Passes, "is out of range", fmt.Sprintf("1 to %d", MaxPasses)}
+	case c.Passes > 1 && c.Passes*tests > MaxPassesOfAll:
+		return &FieldError{"checker.passes", c.Passes, fmt.Sprintf("are too many for %d tests", tests), fmt.Sprintf("up to %d: all tests together have %d", max(1, MaxPassesOfAll/tests), MaxPassesOfAll)}
+	}
+	return nil
 }
 
 // checkProgramKind checks that a checker has a program if it is one.

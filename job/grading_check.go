@@ -33,6 +33,9 @@ func CheckGrading(tests []Test, groups []Group, checker *Checker) []FieldError {
 		if _, err := checker.Options(); err != nil {
 			errs = append(errs, *err)
 		}
+		if err := checker.checkPasses(len(tests)); err != nil {
+			errs = append(errs, *err)
+		}
 	}
 	return errs
 }
