@@ -39,7 +39,7 @@ func sample() (job.Result, Run) {
 		LimitsEnforced: "soft", Attempt: 1, Worker: "host-a", Metadata: map[string]string{"k": "v"},
 		Verdict: job.WrongAnswer, Score: &score, MaxScore: &most,
 		Tests: []job.TestResult{{
-			Name: "01", Group: "g", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2, Hidden: true, Usage: &job.Usage{WallMS: 1, CPUMS: 2, MemoryPeakBytes: 3}, Reruns: 1,
+			Name: "01", Group: "g", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2, Hidden: true, Usage: &job.Usage{WallMS: 1, CPUMS: 2, MemoryPeakBytes: 3}, Reruns: 1, Passes: 2,
 			ExitCode: &exitCode, Signal: "SIGKILL", Stdout: "o", Stderr: "e", Difference: &job.Difference{Line: 1, Column: 2, Want: "w", Got: "g"}, Feedback: "f", JudgeMessage: "j",
 		}},
 		Groups:  []job.GroupResult{{Name: "g", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2}},

@@ -10,7 +10,7 @@ import (
 )
 
 // TestGradeExamples checks the problems of docs/grading/examples as their pages say: each submission gets
-// what its folder expects. In short, these are the two that take the least.
+// what its folder expects. In short, these are two that take little.
 func TestGradeExamples(t *testing.T) {
 	t.Parallel()
 	g := start(t, options{})
@@ -19,7 +19,7 @@ func TestGradeExamples(t *testing.T) {
 		t.Fatalf("got the examples %v, %v", examples, err)
 	}
 	for _, example := range examples {
-		if name := filepath.Base(filepath.Dir(example)); testing.Short() && name != "roman" {
+		if name := filepath.Base(filepath.Dir(example)); testing.Short() && name != "roman" && name != "letters" {
 			continue // a submission that waits does so in each of 50 tests
 		}
 		dir := filepath.Dir(example)

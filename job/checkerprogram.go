@@ -2,9 +2,12 @@ package job
 
 import "fmt"
 
-// CheckKattis is the kind of a checker that is a program of one's own, which is called as an output
-// validator of the Kattis problem package format is.
-const CheckKattis = "kattis"
+// The kinds of a checker that is a program of one's own: it is called as an output validator of the Kattis
+// problem package format is, or as a checker that is written with testlib.h.
+const (
+	CheckKattis  = "kattis"
+	CheckTestlib = "testlib"
+)
 
 // CheckerProgram is a checker that somebody wrote for their problem. It is run in a sandbox of its own,
 // beside that of the submission, which never sees it.
@@ -21,8 +24,20 @@ type CheckerProgram struct {
 	Limits Limits `json:"limits,omitempty" doc:"What the checker may use for each test; absent fields have its runtime's defaults. Input, answer and output are in its memory_mb."`
 }
 
-// MaxCheckerBytes bounds all files of a checker's program, uploads included.
-const MaxCheckerBytes = 16 << 20
+// Bounds of checkers that are programs.
+const (
+	// MaxCheckerBytes bounds all files of a checker's program, uploads included.
+	MaxCheckerBytes = 16 << 20
+	// MaxPasses bounds [Checker.Passes].
+	MaxPasses = 100
+	// MaxPassesOfAll bounds the number of tests times the passes of each, where they have more than one. With them,
+	// and what is run twice, a job still ends within the two hours for which a sandbox may live.
+	MaxPassesOfAll = 2 * MaxTests
+	// MaxPassInput bounds what a test's further pass reads, bytes.
+	MaxPassInput = 8 << 20
+	// MaxPassState bounds what a checker's feedback directory may hold from one pass to the next, as a tar archive, bytes.
+	MaxPassState = 1 << 20
+)
 
 // Spec is the program as if it were a job of its own.
 func (p CheckerProgram) Spec() Spec {
@@ -35,6 +50,14 @@ func (s Spec) CheckerProgram() *CheckerProgram {
 		return nil
 	}
 	return s.Checker.Program
+}
+
+// Passes is how many times at most the program is run in each test.
+func (s Spec) Passes() int {
+	if s.Checker == nil {
+		return 1
+	}
+	return min(max(1, s.Checker.Passes), MaxPasses)
 }
 
 // checkCheckerProgram checks what the checker's program is, as for a job of its own.
@@ -56,9 +79,9 @@ func (s Spec) checkCheckerProgram(runtimes []string, maximum Limits) (errs []Fie
 	}
 	if s.Graded() {
 		wall, checking := s.Limits.Or(DefaultLimits).WallMS, program.Limits.Or(DefaultLimits).WallMS
-		if most := MaxTestsWall / int64(len(s.Tests)); wall <= most && wall+checking > most {
+		if most := s.mostWall(); wall <= most && wall+checking > most {
 			errs = append(errs, FieldError{
-				"checker.program.limits.wall_ms", checking, fmt.Sprintf("is too long for %d tests", len(s.Tests)),
+				"checker.program.limits.wall_ms", checking, "is too long for " + s.testsAndPasses(),
 				fmt.Sprintf("up to %d: with limits.wall_ms, all tests together have %d", max(most-wall, 0), MaxTestsWall),
 			})
 		}
@@ -66,13 +89,38 @@ func (s Spec) checkCheckerProgram(runtimes []string, maximum Limits) (errs []Fie
 	return errs
 }
 
+// mostWall is the most that each run may have, ms.
+func (s Spec) mostWall() int64 { return MaxTestsWall / int64(len(s.Tests)*s.Passes()) }
+
+func (s Spec) testsAndPasses() string {
+	text := fmt.Sprintf("%d tests", len(s.Tests))
+	if n := s.Passes(); n > 1 {
+		text += fmt.Sprintf(" of %d passes", n)
+	}
+	return text
+}
+
+// checkPasses checks how many passes a checker may ask for.
+func (c Checker) checkPasses(tests int) *FieldError {
+	switch {
+	case c.Passes == 0:
+	case c.Kind != CheckKattis:
+		return &FieldError{"checker.passes", c.Passes, "is for checkers of kind kattis only", "kind kattis, or nothing"}
+	case c.Passes < 0 || c.Passes > MaxPasses:
+		return &FieldError{"checker.passes", c.Passes, "is out of range", fmt.Sprintf("1 to %d", MaxPasses)}
+	case c.Passes > 1 && c.Passes*tests > MaxPassesOfAll:
+		return &FieldError{"checker.passes", c.Passes, fmt.Sprintf("are too many for %d tests", tests), fmt.Sprintf("up to %d: all tests together have %d", max(1, MaxPassesOfAll/tests), MaxPassesOfAll)}
+	}
+	return nil
+}
+
 // checkProgramKind checks that a checker has a program if it is one.
 func (c Checker) checkProgramKind() *FieldError {
-	switch {
-	case c.Kind == CheckKattis && c.Program == nil:
+	switch isProgram := c.Kind == CheckKattis || c.Kind == CheckTestlib; {
+	case isProgram && c.Program == nil:
 		return &FieldError{"checker.program", nil, "is missing", "the checker's program, with its runtime and source"}
-	case c.Kind != CheckKattis && c.Program != nil:
-		return &FieldError{"checker.program", nil, "is for checkers of kind kattis only", "kind kattis, or no program"}
+	case !isProgram && c.Program != nil:
+		return &FieldError{"checker.program", nil, "is for checkers of kind kattis or testlib only", "kind kattis or testlib, or no program"}
 	}
 	return nil
 }

@@ -33,6 +33,9 @@ func CheckGrading(tests []Test, groups []Group, checker *Checker) []FieldError {
 		if _, err := checker.Options(); err != nil {
 			errs = append(errs, *err)
 		}
+		if err := checker.checkPasses(len(tests)); err != nil {
+			errs = append(errs, *err)
+		}
 	}
 	return errs
 }
@@ -180,14 +183,14 @@ type CheckerOptions struct {
 // Options reads the checker's arguments, or says what is wrong with the checker.
 func (c Checker) Options() (CheckerOptions, *FieldError) {
 	var o CheckerOptions
-	kinds := []string{CheckDefault, CheckExact, CheckLines, CheckUnorderedLines, CheckRegex, CheckJSON, CheckKattis}
+	kinds := []string{CheckDefault, CheckExact, CheckLines, CheckUnorderedLines, CheckRegex, CheckJSON, CheckKattis, CheckTestlib}
 	if c.Kind != "" && !slices.Contains(kinds, c.Kind) {
 		return o, &FieldError{"checker.kind", clip(c.Kind), "is not known", strings.Join(kinds, ", ")}
 	}
 	if err := c.checkProgramKind(); err != nil {
 		return o, err
 	}
-	if c.Kind == CheckKattis {
+	if c.Program != nil {
 		return o, checkProgramArgs("checker.args", c.Args)
 	}
 	if len(c.Args) > 0 && c.Kind != "" && c.Kind != CheckDefault {

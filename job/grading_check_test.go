@@ -64,7 +64,11 @@ func TestCheckGrading(t *testing.T) {
 		{name: "requires the most", tests: in("a"), groups: requiring("a", 10, 1000)},
 		{name: "checker", checker: &Checker{Kind: "magic"}, want: "checker.kind: is not known (got magic)"},
 		{name: "checker without its program", checker: &Checker{Kind: "kattis"}, want: "checker.program: is missing"},
-		{name: "checker that is no program", checker: &Checker{Program: &CheckerProgram{}}, want: "checker.program: is for checkers of kind kattis only"},
+		{name: "checker that is no program", checker: &Checker{Program: &CheckerProgram{}}, want: "checker.program: is for checkers of kind kattis or testlib only"},
+		{name: "passes", checker: &Checker{Kind: "kattis", Passes: 100, Program: &CheckerProgram{}}},
+		{name: "too many passes", checker: &Checker{Kind: "kattis", Passes: 101, Program: &CheckerProgram{}}, want: "checker.passes: is out of range"},
+		{name: "passes below 0", checker: &Checker{Kind: "kattis", Passes: -1, Program: &CheckerProgram{}}, want: "checker.passes: is out of range"},
+		{name: "passes of testlib", checker: &Checker{Kind: "testlib", Passes: 2, Program: &CheckerProgram{}}, want: "checker.passes: is for checkers of kind kattis only"},
 		{name: "arguments of a program", checker: &Checker{Kind: "kattis", Args: []string{"any", "case_sensitive"}, Program: &CheckerProgram{}}},
 		{name: "arguments with NUL", checker: &Checker{Kind: "kattis", Args: []string{"\x00"}, Program: &CheckerProgram{}}, want: "checker.args[0]"},
 	}

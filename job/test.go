@@ -45,14 +45,17 @@ func testFile(what string, t Test, text, base64, upload string) File {
 // Checker says how an output is compared with an answer.
 type Checker struct {
 	// Kind is "default" (tokens, as the Kattis problem package format's default validator), "exact", "lines", "unordered_lines",
-	// "regex", "json", or "kattis" for Program. Defaults to "default".
-	Kind string `json:"kind,omitempty" enum:"default,exact,lines,unordered_lines,regex,json,kattis" doc:"How outputs are compared; defaults to default: token by token. kattis: program decides."`
+	// "regex", "json", or "kattis" or "testlib" for Program. Defaults to "default".
+	Kind string `json:"kind,omitempty" enum:"default,exact,lines,unordered_lines,regex,json,kattis,testlib" doc:"How outputs are compared; defaults to default: token by token. kattis, testlib: program decides."`
 	// Args are those of the default checker: case_sensitive, space_change_sensitive,
 	// float_absolute_tolerance E, float_relative_tolerance E, float_tolerance E. [Checker.Options]
 	// reads them. Those of a Program are its own.
-	Args []string `json:"args,omitempty" doc:"Of the default checker: case_sensitive, space_change_sensitive, float_absolute_tolerance E, float_relative_tolerance E, float_tolerance E; or of the program, after its input, answer and feedback directory."`
-	// Program decides instead, called as an output validator of the Kattis problem package format. Only with kind "kattis".
-	Program *CheckerProgram `json:"program,omitempty" doc:"With kind kattis: a program that decides, as an output validator of the Kattis problem package format does: program input answer feedback_dir/ args < output. It exits with 42 for accepted, 43 for wrong; anything else is a judge_error."`
+	Args []string `json:"args,omitempty" doc:"Of the default checker: case_sensitive, space_change_sensitive, float_absolute_tolerance E, float_relative_tolerance E, float_tolerance E; or of the program, after its files."`
+	// Program decides instead, called as Kind says. Only with kind "kattis" or "testlib".
+	Program *CheckerProgram `json:"program,omitempty" doc:"A program that decides. With kind kattis as an output validator of the Kattis problem package format does: program input answer feedback_dir/ args < output; it exits with 42 for accepted, 43 for wrong, and anything else is a judge_error. With kind testlib as a checker written with testlib.h: program input output answer args; exit codes 0 accepted, 1, 2, 4 and 8 wrong, 7 a number of points that its message on stderr begins with (points 12.5), 50 to 250 a share in 200ths, as its message says; anything else is a judge_error."`
+	// Passes is how many times at most the program is run in each test: a checker of kind "kattis" that accepts, and
+	// leaves nextpass.in in its feedback directory, has it run once more, with that as its input. Defaults to 1.
+	Passes int `json:"passes,omitempty" minimum:"1" maximum:"100" doc:"With kind kattis: how many times at most the program is run in each test. A checker that accepts and leaves nextpass.in in its feedback directory has it run once more, with that as its input; the directory's other files are there again. Limits hold for each pass. Defaults to 1." example:"2"`
 }
 
 // Group says how the tests and groups directly below a path, its children, add up. Children are in
@@ -111,11 +114,13 @@ type TestResult struct {
 	MaxScore float64 `json:"max_score"`
 	Hidden   bool    `json:"hidden,omitempty"`
 	// Usage is absent for a test that was not run. From the first hidden test on, times are cut to 10 ms
-	// and memory is rounded up to a MiB.
+	// and memory is rounded up to a MiB. Of several passes it has the most that one used.
 	Usage *Usage `json:"usage,omitempty"`
 	// Reruns counts the runs of the test before the one that counts: one that came to its end with
 	// somewhat more CPU time than it has, or was ended by the wall clock alone, is run once more.
 	Reruns int `json:"reruns,omitempty"`
+	// Passes is how many passes were run, where [Checker.Passes] allows more than one.
+	Passes int `json:"passes,omitempty"`
 	// ExitCode and Signal are as in [Result]. A hidden test and those after it have none of what
 	// follows, but for a hint or why the test was not run.
 	ExitCode *int   `json:"exit_code,omitempty"`

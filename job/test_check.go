@@ -16,7 +16,7 @@ const (
 	// MaxTestsInline bounds all inputs and answers that are in the spec itself; limits.source_kb does
 	// not count them. Larger ones are uploaded once, and named by their digest.
 	MaxTestsInline = 4 << 20
-	// MaxTestsWall bounds the number of tests times limits.wall_ms, milliseconds. With each test run
+	// MaxTestsWall bounds the number of tests, and of the passes of each, times limits.wall_ms, milliseconds. With each test run
 	// twice, which is the most, a job then ends within the two hours for which a sandbox may live.
 	MaxTestsWall = 3_000_000
 	// MaxTestArgBytes bounds the arguments of one test, together.
@@ -57,8 +57,8 @@ func (s Spec) checkTests() (errs []FieldError) {
 		return errs
 	}
 	errs = append(errs, CheckGrading(s.Tests, s.Groups, s.Checker)...)
-	if wall := s.Limits.Or(DefaultLimits).WallMS; wall > MaxTestsWall/int64(len(s.Tests)) {
-		add("limits.wall_ms", wall, fmt.Sprintf("is too long for %d tests", len(s.Tests)), fmt.Sprintf("up to %d: all tests together have %d", MaxTestsWall/len(s.Tests), MaxTestsWall))
+	if wall := s.Limits.Or(DefaultLimits).WallMS; wall > s.mostWall() {
+		add("limits.wall_ms", wall, "is too long for "+s.testsAndPasses(), fmt.Sprintf("up to %d: all tests together have %d", s.mostWall(), MaxTestsWall))
 	}
 	var inline int64
 	for i, t := range s.Tests {

@@ -3,6 +3,7 @@ package job_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -22,6 +23,7 @@ func TestCheckTests(t *testing.T) {
 	program := func(p job.CheckerProgram, tests ...job.Test) job.Spec {
 		return job.Spec{Tests: tests, Checker: &job.Checker{Kind: job.CheckKattis, Program: &p}}
 	}
+	with := func(s job.Spec, change func(*job.Spec)) job.Spec { change(&s); return s }
 	big := strings.Repeat("x", job.MaxTestsInline/2)
 	for _, c := range []struct {
 		name string
@@ -49,6 +51,13 @@ func TestCheckTests(t *testing.T) {
 		{"groups alone", job.Spec{Groups: []job.Group{{Name: "g"}}}, "groups"},
 		{"a checker's program", program(job.CheckerProgram{Runtime: "python", Source: "exit(42)"}, job.Test{Name: "1", CheckerArgs: []string{"a"}}), ""},
 		{"a checker's program of many files", program(job.CheckerProgram{Runtime: "python", Files: []job.File{{Name: "a.py"}, {Name: "b.py", Upload: strings.Repeat("a", 64)}}, Entrypoint: "a.py"}, tests(1)...), ""},
+		{"passes", with(program(job.CheckerProgram{Runtime: "python", Source: "1", Limits: job.Limits{WallMS: 750}}, tests(1000)...), func(s *job.Spec) { s.Checker.Passes, s.Limits.WallMS = 2, 750 }), ""},
+		{"passes that are too long together", with(program(job.CheckerProgram{Runtime: "python", Source: "1", Limits: job.Limits{WallMS: 1}}, tests(1000)...), func(s *job.Spec) { s.Checker.Passes, s.Limits.WallMS = 2, 1501 }), "limits.wall_ms"},
+		{"passes whose checks are", with(program(job.CheckerProgram{Runtime: "python", Source: "1", Limits: job.Limits{WallMS: 751}}, tests(1000)...), func(s *job.Spec) { s.Checker.Passes, s.Limits.WallMS = 2, 750 }), "checker.program.limits.wall_ms"},
+		{"too many passes of all", with(program(job.CheckerProgram{Runtime: "python", Source: "1", Limits: job.Limits{WallMS: 1}}, tests(1000)...), func(s *job.Spec) { s.Checker.Passes, s.Limits.WallMS = 3, 1 }), "checker.passes"},
+		{"passes without end", with(program(job.CheckerProgram{Runtime: "python", Source: "1", Limits: job.Limits{WallMS: 1}}, tests(1)...), func(s *job.Spec) { s.Checker.Passes, s.Limits.WallMS = math.MaxInt, 1 }), "checker.passes"},
+		{"a checker of testlib", job.Spec{Tests: []job.Test{{Name: "1", CheckerArgs: []string{"a"}}}, Checker: &job.Checker{Kind: job.CheckTestlib, Args: []string{"--group", "1"}, Program: &job.CheckerProgram{Runtime: "python", Source: "exit(0)"}}}, ""},
+		{"a checker of testlib without a program", job.Spec{Tests: tests(1), Checker: &job.Checker{Kind: job.CheckTestlib}}, "checker.program"},
 		{"a checker's program without source", program(job.CheckerProgram{Runtime: "python"}, tests(1)...), "checker.program.source"},
 		{"a checker's runtime", program(job.CheckerProgram{Runtime: "pyhton", Source: "1"}, tests(1)...), "checker.program.runtime"},
 		{"a checker's limits", program(job.CheckerProgram{Runtime: "python", Source: "1", Limits: job.Limits{MemoryMB: 1 << 20}}, tests(1)...), "checker.program.limits.memory_mb"},
@@ -75,8 +84,17 @@ func TestCheckTests(t *testing.T) {
 			}
 		})
 	}
-	if n := (job.Spec{Tests: tests(1)}).Needs(); n != 4 {
-		t.Errorf("needs version %d, want 4", n)
+	for want, checker := range map[int]*job.Checker{
+		4: nil,
+		6: {Kind: job.CheckKattis, Program: &job.CheckerProgram{}},
+		9: {Kind: job.CheckTestlib, Program: &job.CheckerProgram{}},
+	} {
+		if n := (job.Spec{Tests: tests(1), Checker: checker}).Needs(); n != want {
+			t.Errorf("%+v: needs version %d, want %d", checker, n, want)
+		}
+	}
+	if n := (job.Spec{Tests: tests(1), Checker: &job.Checker{Kind: job.CheckKattis, Passes: 2, Program: &job.CheckerProgram{}}}).Needs(); n != 9 {
+		t.Errorf("passes need version %d, want 9", n)
 	}
 	const image = "example.com/a@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	if err := (job.Spec{Image: image, Command: []string{"x"}, Tests: tests(1)}).Check(nil, []string{image}, job.DefaultMaximums); err == nil || !strings.Contains(err.Error(), "image") {

@@ -22,6 +22,7 @@ import (
 // nothing of one check is left for the next. Not safe for concurrent use.
 type checkerProgram struct {
 	worker  *Worker
+	kind    string // job.CheckKattis or job.CheckTestlib
 	program sandbox.Program
 	begin   func() *checkerSandbox // starts a sandbox, which lives for as long as the job, not as the submission's
 	sandbox *checkerSandbox        // nil: none is there
@@ -33,12 +34,16 @@ type checkerProgram struct {
 //go:embed checkerscript.sh
 var checkerScript string
 
-// checkerFiles are where the script lays what a checker reads.
-var checkerFiles = []string{"/tmp/.glovebox/input", "/tmp/.glovebox/answer", "/tmp/.glovebox/feedback/"}
+// checkerFiles are the first arguments of a checker, by its kind: where the script lays what it reads.
+var checkerFiles = map[string][]string{
+	job.CheckKattis:  {"/tmp/.glovebox/input", "/tmp/.glovebox/answer", "/tmp/.glovebox/feedback/"},
+	job.CheckTestlib: {"/tmp/.glovebox/input", "/tmp/.glovebox/output", "/tmp/.glovebox/answer"},
+}
 
 // newCheckerProgram returns the checker of a job whose checker is a program, isolated as the job is. An error that is an
 // inputError is the job's.
-func (w *Worker) newCheckerProgram(ctx context.Context, j record.Job, checker job.Checker, least job.Isolation) (*checkerProgram, error) {
+func (w *Worker) newCheckerProgram(ctx context.Context, j record.Job, graded job.Spec) (*checkerProgram, error) {
+	checker := *graded.Checker
 	spec := checker.Program.Spec()
 	runtime, ok := w.Runtimes.Lookup(spec.Runtime)
 	if !ok {
@@ -58,10 +63,10 @@ func (w *Worker) newCheckerProgram(ctx context.Context, j record.Job, checker jo
 		compile, command = spec.Commands.Argv(nil)
 	}
 	argv := append([]string{"/bin/bash", "-c", "--", checkerScript, "bash"}, command...)
-	argv = append(append(argv, checkerFiles...), checker.Args...)
-	c := &checkerProgram{worker: w, program: sandbox.Program{
+	argv = append(append(argv, checkerFiles[checker.Kind]...), checker.Args...)
+	c := &checkerProgram{worker: w, kind: checker.Kind, program: sandbox.Program{
 		JobID: j.ID, Epoch: j.Epoch, Image: runtime.Image(), Compile: compile, Command: argv,
-		Env: runtime.Env, Files: files, Limits: checkerLimits(spec, runtime), Isolation: least,
+		Env: runtime.Env, Files: files, Limits: checkerLimits(spec, runtime, graded.Passes()), Isolation: graded.Isolation,
 	}}
 	c.begin = func() *checkerSandbox { return c.start(ctx) }
 	return c, nil
@@ -92,9 +97,14 @@ func (w *Worker) checkerSources(ctx context.Context, tenant string, spec job.Spe
 	return files, entrypoint, nil
 }
 
+// What the script reports, KiB: a little more than its files, and than what is for a further pass.
+const (
+	reportKB     = 512
+	passReportKB = (job.MaxPassInput + job.MaxPassState) >> 10
+)
+
 // checkerLimits are those of each check. What the script reports has room, whatever the program prints.
-func checkerLimits(spec job.Spec, runtime runtimes.Runtime) job.Limits {
-	const reportKB = 512 // more than its five files
+func checkerLimits(spec job.Spec, runtime runtimes.Runtime, passes int) job.Limits {
 	disk := spec.Limits.DiskMB
 	l := limitsOf(spec, runtime)
 	if disk == 0 {
@@ -102,6 +112,9 @@ func checkerLimits(spec job.Spec, runtime runtimes.Runtime) job.Limits {
 		l.FileMB = l.DiskMB
 	}
 	l.OutputKB = reportKB
+	if passes > 1 {
+		l.OutputKB += passReportKB
+	}
 	return l
 }
 
@@ -112,8 +125,13 @@ func (w *Worker) checkerMB(spec job.Spec) int64 {
 		return 0
 	}
 	runtime, _ := w.Runtimes.Lookup(program.Runtime)
-	l := checkerLimits(program.Spec(), runtime)
-	return l.SandboxMB() + sandbox.CostMB(l) + job.MaxCheckerBytes>>20
+	l := checkerLimits(program.Spec(), runtime, spec.Passes())
+	mb := l.SandboxMB() + sandbox.CostMB(l) + job.MaxCheckerBytes>>20
+	if spec.Passes() > 1 {
+		const reports = 4 // the one that a pass goes on from, and that pass's own, which is copied as it grows and at its end
+		mb += reports * passReportKB >> 10
+	}
+	return mb
 }
 
 // checkingTime is the most that the checks of all tests can take, and 0 for a checker that is no program.
@@ -123,8 +141,8 @@ func (w *Worker) checkingTime(spec job.Spec) time.Duration {
 		return 0
 	}
 	runtime, _ := w.Runtimes.Lookup(program.Runtime)
-	l := checkerLimits(program.Spec(), runtime)
-	return time.Duration(len(spec.Tests))*(wallTime(l)+testOverhead) + overrun + (1+maxLost)*(wallTime(l)+compileTime(l)+sandboxOverhead)
+	l := checkerLimits(program.Spec(), runtime, spec.Passes())
+	return time.Duration(len(spec.Tests)*spec.Passes())*(wallTime(l)+testOverhead) + overrun + (1+maxLost)*(wallTime(l)+compileTime(l)+sandboxOverhead)
 }
 
 // content is what a checker reads, and how long it is.
@@ -133,8 +151,16 @@ type content struct {
 	size int64
 }
 
+// toCheck is a pass of a test, as its checker gets it.
+type toCheck struct {
+	input, answer, output content
+	state                 []byte // what the checker kept of the pass before
+	more                  int    // how many passes may follow
+	args                  []string
+}
+
 // check judges one output. An error is Glovebox's, or that of a reader.
-func (c *checkerProgram) check(ctx context.Context, input, answer, output content, args []string) (grading.Ruling, error) {
+func (c *checkerProgram) check(ctx context.Context, t toCheck) (grading.Ruling, error) {
 	for {
 		if c.broken.Verdict != "" {
 			return c.broken, nil
@@ -142,9 +168,9 @@ func (c *checkerProgram) check(ctx context.Context, input, answer, output conten
 		if c.sandbox == nil {
 			c.sandbox = c.begin()
 		}
-		header := fmt.Sprintf("%d %d\n", input.size, answer.size)
-		stdin := io.MultiReader(strings.NewReader(header), exactly(input), exactly(answer), output)
-		o, began, err := c.sandbox.run(ctx, sandbox.Test{Args: args, Stdin: sandbox.File{
+		header := fmt.Sprintf("%d %d %d %d %d %d\n", t.input.size, t.answer.size, len(t.state), t.more, job.MaxPassInput, job.MaxPassState)
+		stdin := io.MultiReader(strings.NewReader(header), exactly(t.input), exactly(t.answer), bytes.NewReader(t.state), t.output)
+		o, began, err := c.sandbox.run(ctx, sandbox.Test{Args: t.args, Stdin: sandbox.File{
 			Name: "what the checker reads", Size: -1, Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(stdin), nil },
 		}})
 		if err != nil {
@@ -152,7 +178,7 @@ func (c *checkerProgram) check(ctx context.Context, input, answer, output conten
 			return grading.Ruling{}, err
 		}
 		if o.end == nil {
-			return c.rule(o), nil
+			return c.rule(o, t.more), nil
 		}
 		c.close()
 		if ruling, decided := c.ended(*o.end, began); decided {
@@ -162,17 +188,20 @@ func (c *checkerProgram) check(ctx context.Context, input, answer, output conten
 }
 
 // rule is what a check came to whose sandbox goes on.
-func (c *checkerProgram) rule(o checkOutcome) grading.Ruling {
+func (c *checkerProgram) rule(o checkOutcome, more int) grading.Ruling {
 	var r grading.Ruling
 	switch o.Status { //nolint:exhaustive // others don't come out of a sandbox
 	case job.Succeeded:
-		r = grading.Rule(o.report)
+		if c.kind == job.CheckTestlib {
+			return grading.RuleTestlib(o.report, o.stderr)
+		}
+		r = grading.Rule(o.report, more)
 	case job.TimedOut:
 		r = fault("the checker was not done in %d ms of wall time or %d ms of CPU time (checker.program.limits)", c.program.Limits.WallMS, c.program.Limits.CPUMS)
 	case job.OutOfMemory:
 		r = fault("the checker ran out of memory; it has %d MiB (checker.program.limits.memory_mb)", c.program.Limits.MemoryMB)
 	default:
-		r = grading.Rule(nil)
+		r = grading.Rule(nil, more)
 	}
 	if r.Verdict == job.JudgeError {
 		r.Judge += o.stderr

@@ -1,13 +1,20 @@
 # shellcheck shell=bash
-# Runs a checker of kind kattis on one test, in the checker's own sandbox. Its arguments are the checker's
-# command line. Standard input has a line with the sizes of input and answer, then the two, then the output
-# to be judged. Standard output gets what internal/grading's Rule reads.
+# Runs a checker on one test, in the checker's own sandbox. Its arguments are the checker's command line, which
+# names the files below as its kind wants them. Standard input has a line with numbers: the sizes of input, answer and
+# state, how many passes may follow, and how much the next one's input and state may have. The three come next, then
+# the output to be judged. State is the feedback directory that the pass before left. Standard output gets what
+# internal/grading's Rule reads.
 umask 077
 data=/tmp/.glovebox
-mkdir "$data" "$data/feedback" && IFS=' ' read -r input answer &&
-	head -c "$input" >"$data/input" && head -c "$answer" >"$data/answer" && cat >"$data/output" || exit 1
+mkdir "$data" "$data/feedback" && IFS=' ' read -r input answer state more most_input most_state &&
+	head -c "$input" >"$data/input" && head -c "$answer" >"$data/answer" && head -c "$state" >"$data/state" && cat >"$data/output" || exit 1
+if [ "$state" -gt 0 ]; then
+	tar -x -C "$data/feedback" -f "$data/state" || exit 1
+fi
+rm "$data/state"
 "$@" <"$data/output" >/dev/null
-printf 'exit %d\n' "$?"
+code=$?
+printf 'exit %d\n' "$code"
 # The checker is another's program, and may leave anything there. Files are read here by the shell itself, up to a
 # bound; the C locale counts bytes.
 LC_ALL=C
@@ -15,6 +22,25 @@ cd "$data/feedback" || exit 0
 for file in judgemessage.txt teammessage.txt score.txt score_multiplier.txt nextpass.in; do
 	if [ -L "$file" ] || { [ -e "$file" ] && [ ! -f "$file" ]; }; then
 		printf '%s -\n' "$file"
+	elif [ -e "$file" ] && [ "$file" = nextpass.in ] && [ "$more" -gt 0 ] && [ "$code" = 42 ]; then
+		size=$(stat -c %s "$file")
+		if [ "$size" -gt "$most_input" ]; then
+			printf '%s +\n' "$file"
+			continue
+		fi
+		printf '%s %d\n' "$file" "$size"
+		head -c "$size" "$file"
+		# All else is for the next pass.
+		tar -c --exclude="./$file" -f - . | head -c $((most_state + 1)) >"$data/state"
+		kept=${PIPESTATUS[0]} size=$(stat -c %s "$data/state")
+		if [ "$size" -gt "$most_state" ]; then
+			printf 'state +\n'
+		elif [ "$kept" != 0 ]; then
+			printf 'state -\n'
+		else
+			printf 'state %d\n' "$size"
+			cat "$data/state"
+		fi
 	elif [ -e "$file" ]; then
 		text=
 		IFS= read -r -d '' -n 65536 text <"$file"

@@ -135,7 +135,7 @@ func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) 
 	defer events.finish()
 	most := wallTime(program.Limits) + compileTime(program.Limits)
 	if spec.Graded() {
-		most = gradingTime(len(spec.Tests), program.Limits) + w.checkingTime(spec)
+		most = gradingTime(len(spec.Tests), spec.Passes(), program.Limits) + w.checkingTime(spec)
 	}
 	ctx, cancel := context.WithTimeout(ctx, most+w.UploadTimeout)
 	defer cancel()

@@ -26,14 +26,14 @@ const (
 	sandboxOverhead = 3 * time.Minute
 )
 
-// testsTime is how long all tests may take, wipes included. Each may be run twice.
-func testsTime(tests int, l job.Limits) time.Duration {
-	return time.Duration(tests) * (2*wallTime(l) + testOverhead)
+// testsTime is how long all tests may take, wipes included. One pass of each may be run twice.
+func testsTime(tests, passes int, l job.Limits) time.Duration {
+	return time.Duration(tests) * (time.Duration(passes+1)*wallTime(l) + time.Duration(passes)*testOverhead)
 }
 
 // gradingTime is the most that a graded program can take, sandboxes that it ends included.
-func gradingTime(tests int, l job.Limits) time.Duration {
-	return testsTime(tests, l) + wallTime(l) + compileTime(l) + overrun + (1+maxLost)*(wallTime(l)+compileTime(l)+sandboxOverhead)
+func gradingTime(tests, passes int, l job.Limits) time.Duration {
+	return testsTime(tests, passes, l) + wallTime(l) + compileTime(l) + overrun + (1+maxLost)*(wallTime(l)+compileTime(l)+sandboxOverhead)
 }
 
 func wallTime(l job.Limits) time.Duration { return time.Duration(l.WallMS) * time.Millisecond }
@@ -70,7 +70,7 @@ func (g *grader) spend() {
 
 // overdue reports whether the program's tests have had their time, and gives up those that are left.
 func (g *grader) overdue() bool {
-	most := testsTime(len(g.tests), g.limits)
+	most := testsTime(len(g.tests), g.passes, g.limits)
 	if g.spent <= most {
 		return false
 	}

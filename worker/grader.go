@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ type grader struct {
 	worker    *Worker
 	job       record.Job
 	tests     []job.Test
+	passes    int // of each, at most
 	limits    job.Limits
 	judgement *grading.Judgement
 	checker   *grading.Checker
@@ -36,8 +38,11 @@ type grader struct {
 	current int  // the test that was given last
 	running bool // it has not ended
 	rerun   bool // it is to be given once more
-	given   int  // how many were given
-	ended   int  // how many of these ended, with their sandbox or in it
+	// next is what the current test's next pass begins with; nil: it is in its first.
+	next  *grading.NextPass
+	pass  int // how many passes of it have ended
+	given int // how many were given
+	ended int // how many of these ended, with their sandbox or in it
 	// concealed: a hidden test was given. What the program prints from then on may be that one's input.
 	concealed bool
 	lastLost  job.Verdict   // of the last test that ended its sandbox; "": none did
@@ -51,7 +56,7 @@ type grader struct {
 
 // wanted is the next test to be run, or -1.
 func (g *grader) wanted() int {
-	if g.rerun {
+	if g.rerun || g.next != nil {
 		return g.current
 	}
 	for i, judged := range g.judged {
@@ -72,9 +77,8 @@ func (g *grader) Next(ctx context.Context) (sandbox.Test, bool, error) {
 			return sandbox.Test{}, false, nil
 		}
 		g.current, g.rerun = i, false
-		in := g.tests[i].Input()
 		began := time.Now()
-		r, err := g.openInput(ctx, in)
+		r, err := g.openInput(ctx)
 		g.fetched += time.Since(began)
 		var gone *inputError
 		if errors.As(err, &gone) {
@@ -83,7 +87,7 @@ func (g *grader) Next(ctx context.Context) (sandbox.Test, bool, error) {
 			continue
 		}
 		if err != nil {
-			return sandbox.Test{}, false, fmt.Errorf("open %s: %w", in.Name, err)
+			return sandbox.Test{}, false, fmt.Errorf("open %s: %w", g.tests[i].Input().Name, err)
 		}
 		t, err := g.give(r)
 		return t, true, err
@@ -104,17 +108,25 @@ func (g *grader) give(in io.ReadCloser) (sandbox.Test, error) {
 	}}}, err
 }
 
-// openInput opens an input, which is closed with the next one at the latest.
-func (g *grader) openInput(ctx context.Context, f job.File) (io.ReadCloser, error) {
+// openInput opens what the current test's pass reads, which is closed with the next one at the latest.
+func (g *grader) openInput(ctx context.Context) (sizedReader, error) {
 	if g.input != nil {
 		_ = g.input.Close() // the sandbox has closed it, or has not got as far
 		g.input = nil
 	}
-	r, err := g.worker.openTestFile(ctx, g.job.Tenant, f)
+	r, err := g.readInput(ctx)
 	if err == nil {
 		g.input = r
 	}
 	return r, err
+}
+
+// readInput opens what the current test's pass reads.
+func (g *grader) readInput(ctx context.Context) (sizedReader, error) {
+	if g.next != nil {
+		return inlineReader{bytes.NewReader(g.next.Input)}, nil
+	}
+	return g.worker.openTestFile(ctx, g.job.Tenant, g.tests[g.current].Input())
 }
 
 // Ended is [sandbox.Tests.Ended].
@@ -158,11 +170,12 @@ func (g *grader) end(o *sandbox.TestOutcome) {
 	g.usage.MemoryPeakBytes = max(g.usage.MemoryPeakBytes, o.Usage.MemoryPeakBytes)
 }
 
-// judge decides on the current test: time and memory come first, then how the program exited, then how
+// judge decides on the current test's pass: time and memory come first, then how the program exited, then how
 // much it printed, and only then what. An error is Glovebox's.
 func (g *grader) judge(ctx context.Context, o sandbox.TestOutcome) error {
 	i := g.current
 	t, r := g.tests[i], &g.results[i]
+	g.countPass(r, o.Usage)
 	ruling := ruling{Ruling: grading.Ruling{Verdict: verdictOf(o.Status)}}
 	if ruling.Verdict == "" {
 		var err error
@@ -170,13 +183,16 @@ func (g *grader) judge(ctx context.Context, o sandbox.TestOutcome) error {
 			return fmt.Errorf("check the output: %w", err)
 		}
 	}
+	if ruling.Next != nil {
+		g.next = ruling.Next
+		return nil
+	}
 	score := ruling.Score
 	if ruling.Multiplier != nil {
 		part := *ruling.Multiplier * g.judgement.Most(i)
 		score = &part
 	}
 	g.setScore(i, ruling.Verdict, score)
-	r.Usage = &o.Usage
 	if g.concealed {
 		return nil
 	}
@@ -190,6 +206,20 @@ func (g *grader) judge(ctx context.Context, o sandbox.TestOutcome) error {
 	}
 	r.JudgeMessage = g.show(ruling.Judge)
 	return nil
+}
+
+// countPass notes what a pass of a test has used. Of several, the most counts: limits hold for each.
+func (g *grader) countPass(r *job.TestResult, used job.Usage) {
+	if r.Usage == nil {
+		r.Usage = &used
+	}
+	r.Usage.WallMS = max(r.Usage.WallMS, used.WallMS)
+	r.Usage.CPUMS = max(r.Usage.CPUMS, used.CPUMS)
+	r.Usage.MemoryPeakBytes = max(r.Usage.MemoryPeakBytes, used.MemoryPeakBytes)
+	g.pass++
+	if g.passes > 1 {
+		r.Passes = g.pass
+	}
 }
 
 // ruling is what a checker has decided on an output, and where that is first wrong.
@@ -232,6 +262,7 @@ func (g *grader) set(i int, verdict job.Verdict) { g.setScore(i, verdict, nil) }
 func (g *grader) setScore(i int, verdict job.Verdict, score *float64) {
 	g.judgement.Set(i, verdict, score)
 	g.judged[i] = true
+	g.next, g.pass = nil, 0
 	if verdict != job.Accepted {
 		g.results[i].Feedback = g.tests[i].Hint
 	}
@@ -265,12 +296,16 @@ func (g *grader) check(ctx context.Context, t job.Test) (ruling, error) {
 		return ruling{}, err
 	}
 	if g.program != nil {
-		input, err := g.worker.openTestFile(ctx, g.job.Tenant, t.Input())
+		input, err := g.readInput(ctx)
 		if err != nil {
 			return ruling{}, err
 		}
 		defer input.Close()
-		r, err := g.program.check(ctx, content{input, input.Size()}, content{file, file.Size()}, content{output, g.output.size}, t.CheckerArgs)
+		pass := toCheck{content{input, input.Size()}, content{file, file.Size()}, content{output, g.output.size}, nil, g.passes - g.pass, t.CheckerArgs}
+		if g.next != nil {
+			pass.state = g.next.State
+		}
+		r, err := g.program.check(ctx, pass)
 		return ruling{Ruling: r}, err
 	}
 	answer := stoppable{ctx, file}

@@ -71,14 +71,27 @@ func (s *scripted) Run(ctx context.Context, p sandbox.Program, sink sandbox.Sink
 	}
 }
 
-// accept is a sandbox of a checker's program, which accepts all that it is to judge.
+// accept is a sandbox of a checker's program, which accepts all that it is to judge, and asks for as many passes as there are.
 func (s *scripted) accept(ctx context.Context, p sandbox.Program, sink sandbox.Sink) (sandbox.Outcome, error) {
 	s.judges.Add(1)
 	for {
-		if _, _, err := p.Tests.Next(ctx); err != nil {
+		test, _, err := p.Tests.Next(ctx)
+		if err != nil {
 			return sandbox.Outcome{}, err
 		}
-		if err := errors.Join(sink.Stdout([]byte("exit 42\n")), p.Tests.Ended(ctx, sandbox.TestOutcome{Status: job.Succeeded})); err != nil {
+		stdin, err := test.Stdin.Open(ctx)
+		if err != nil {
+			return sandbox.Outcome{}, err
+		}
+		var input, answer, state, more int
+		if _, err := fmt.Fscan(stdin, &input, &answer, &state, &more); err != nil {
+			return sandbox.Outcome{}, err
+		}
+		report := "exit 42\n"
+		if more > 0 {
+			report += "nextpass.in 1\n1state 1\n2"
+		}
+		if err := errors.Join(sink.Stdout([]byte(report)), p.Tests.Ended(ctx, sandbox.TestOutcome{Status: job.Succeeded})); err != nil {
 			return sandbox.Outcome{}, err
 		}
 	}
@@ -99,10 +112,14 @@ func TestGradeLostSandboxWithChecker(t *testing.T) {
 		{"in a test", "..x.", 2, "accepted accepted out_of_memory accepted"},
 		{"before a test", ".w...", 2, "accepted accepted accepted accepted"},
 		{"after a test", ".a..", 2, "accepted accepted accepted accepted"},
+		{"in a second pass", ".. .x .. ..", 2, "accepted out_of_memory accepted accepted"},
+		{"before a second pass", ".. .w. .. ..", 2, "accepted accepted accepted accepted"},
+		{"after a first pass", ".. a. .. ..", 2, "accepted accepted accepted accepted"},
+		{"in a first pass", ".. x .. ..", 2, "accepted out_of_memory accepted accepted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := &scripted{script: c.script}
+			s := &scripted{script: strings.ReplaceAll(c.script, " ", "")}
 			w := &Worker{Config: Config{Sandboxes: s, Runtimes: set, Log: slog.New(slog.DiscardHandler), SpoolDir: t.TempDir(), ImageTimeout: time.Minute}}
 			spec := job.Spec{
 				Groups:  []job.Group{{OnReject: "continue"}},
@@ -110,6 +127,9 @@ func TestGradeLostSandboxWithChecker(t *testing.T) {
 			}
 			for i := range 4 {
 				spec.Tests = append(spec.Tests, job.Test{Name: fmt.Sprint(i), Args: []string{"a"}})
+			}
+			if strings.Contains(c.script, " ") {
+				spec.Checker.Passes = 2
 			}
 			g, o, err := w.grade(t.Context(), record.Job{Tenant: "default"}, spec, sandbox.Program{Limits: job.Limits{WallMS: 1000, CPUMS: 1000}})
 			if err != nil {
@@ -121,7 +141,7 @@ func TestGradeLostSandboxWithChecker(t *testing.T) {
 			for _, test := range r.Tests {
 				got = append(got, string(test.Verdict))
 			}
-			if strings.Join(got, " ") != c.want || s.made != c.made || s.judges.Load() != 1 {
+			if strings.Join(got, " ") != c.want || s.made != c.made || s.judges.Load() != 1 || s.script != "" {
 				t.Errorf("got %s of %d sandboxes and %d of the checker's; want %s of %d and 1; %+v", got, s.made, s.judges.Load(), c.want, c.made, r.Error)
 			}
 		})
@@ -334,7 +354,7 @@ func TestTestsTime(t *testing.T) {
 	if g.spent <= 0 || g.spent > time.Minute {
 		t.Errorf("spent %s", g.spent)
 	}
-	g.began = g.began.Add(-testsTime(3, g.limits)) // a wipe that takes so long
+	g.began = g.began.Add(-testsTime(3, 1, g.limits)) // a wipe that takes so long
 	if _, ok, err := g.Next(t.Context()); ok || err != nil {
 		t.Fatalf("got one more test, %v", err)
 	}
@@ -342,8 +362,10 @@ func TestTestsTime(t *testing.T) {
 	if got := fmt.Sprintf("%s %s %s", whole.Tests[0].Verdict, whole.Tests[1].Verdict, whole.Tests[2].Verdict); got != "accepted timed_out timed_out" || g.wanted() >= 0 {
 		t.Errorf("got %s", got)
 	}
-	if most := testsTime(job.MaxTests, job.Limits{WallMS: job.MaxTestsWall / job.MaxTests}); most > 110*time.Minute {
-		t.Errorf("tests may take %s, and a sandbox lives for two hours", most)
+	for _, n := range []struct{ tests, passes int }{{job.MaxTests, 1}, {job.MaxTests, 2}, {job.MaxPassesOfAll / job.MaxPasses, job.MaxPasses}} {
+		if most := testsTime(n.tests, n.passes, job.Limits{WallMS: int64(job.MaxTestsWall / (n.tests * n.passes))}); most > 110*time.Minute {
+			t.Errorf("%d tests of %d passes may take %s, and a sandbox lives for two hours", n.tests, n.passes, most)
+		}
 	}
 }
 

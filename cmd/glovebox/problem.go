@@ -168,6 +168,9 @@ func (a *app) describe(p *kattis.Problem) error {
 	for _, arg := range p.Checker.Args {
 		checker += " " + arg
 	}
+	if n := p.Limits.Passes; n > 1 {
+		checker += fmt.Sprintf(", up to %d passes", n)
+	}
 	w := a.table()
 	for _, row := range [][2]string{
 		{"format", p.Version},

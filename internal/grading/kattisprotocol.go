@@ -2,8 +2,8 @@ package grading
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -19,8 +19,18 @@ const (
 // MaxFeedback bounds each file of a checker's feedback, bytes; what is longer is cut.
 const MaxFeedback = 64 << 10
 
-// FeedbackFiles are the files of a checker's feedback that are looked at.
-var FeedbackFiles = []string{"judgemessage.txt", "teammessage.txt", "score.txt", "score_multiplier.txt", "nextpass.in"}
+// nextInput is the file of a checker's feedback that asks for another pass, and passState what a report has beside it: the
+// feedback directory without it, as a tar archive.
+const (
+	nextInput = "nextpass.in"
+	passState = "state"
+)
+
+// feedbackFiles are the parts of a report, and how long each may be.
+var feedbackFiles = map[string]int{
+	"judgemessage.txt": MaxFeedback, "teammessage.txt": MaxFeedback, "score.txt": MaxFeedback, "score_multiplier.txt": MaxFeedback,
+	nextInput: job.MaxPassInput, passState: job.MaxPassState,
+}
 
 // Ruling is what a checker that is a program has decided on one output.
 type Ruling struct {
@@ -31,19 +41,26 @@ type Ruling struct {
 	Judge, Team string
 	// Fault says why the verdict is judge_error, without anything that the program wrote.
 	Fault string
+	// Next is set where the checker accepts a pass and asks for another one: Verdict is that of the test only if there
+	// is none.
+	Next *NextPass
 }
 
+// NextPass is what the program reads in its next pass, and what the checker finds in its feedback directory then: a tar
+// archive that a sandbox made, and that is only for another one. Both are parts of the report.
+type NextPass struct{ Input, State []byte }
+
 // Rule reads what a checker of kind kattis leaves, as its report has it: a line "exit CODE", then for each
-// file of its feedback a line "NAME SIZE" and so many bytes, or "NAME -" for what is there and is no file. The
-// report comes from a sandbox and may be anything.
-func Rule(report []byte) Ruling {
+// file of its feedback a line "NAME SIZE" and so many bytes, "NAME -" for what is there and is no file, or "NAME +"
+// for what is too long to be passed on. The report comes from a sandbox and may be anything. more is how many passes may follow.
+func Rule(report []byte, more int) Ruling {
 	code, files, err := readReport(report)
 	if err != nil {
 		return Ruling{Verdict: job.JudgeError, Fault: err.Error()}
 	}
-	r := Ruling{Judge: files["judgemessage.txt"], Team: files["teammessage.txt"]}
+	r := Ruling{Judge: string(files["judgemessage.txt"]), Team: string(files["teammessage.txt"])}
 	fail := func(format string, args ...any) Ruling {
-		r.Verdict, r.Score, r.Multiplier, r.Fault = job.JudgeError, nil, nil, fmt.Sprintf(format, args...)
+		r.Verdict, r.Score, r.Multiplier, r.Next, r.Fault = job.JudgeError, nil, nil, nil, fmt.Sprintf(format, args...)
 		return r
 	}
 	switch code {
@@ -54,8 +71,18 @@ func Rule(report []byte) Ruling {
 	default:
 		return fail("the checker exited with %d, which is neither 42 nor 43", code)
 	}
-	if _, there := files["nextpass.in"]; there {
-		return fail("the checker asks for another pass (nextpass.in), which is not supported")
+	if input, there := files[nextInput]; there {
+		state, kept := files[passState]
+		switch {
+		case code != exitAccepted:
+			return fail("the checker asks for another pass (%s) of an output that it rejects", nextInput)
+		case more <= 0:
+			return fail("the checker asks for more passes (%s) than the problem has (checker.passes)", nextInput)
+		case !kept:
+			return fail("the checker's feedback could not be read")
+		}
+		r.Next = &NextPass{input, state}
+		return r // a score counts in the last pass
 	}
 	for _, s := range []struct {
 		file string
@@ -69,7 +96,7 @@ func Rule(report []byte) Ruling {
 		if r.Verdict != job.Accepted {
 			return fail("the checker gives a score (%s) to an output that it rejects", s.file)
 		}
-		score, ok := parseScore(text, s.most)
+		score, ok := parseScore(string(text), s.most)
 		if !ok {
 			return fail("the checker's %s is no number from 0 to %g", s.file, s.most)
 		}
@@ -91,27 +118,45 @@ func parseScore(text string, most float64) (float64, bool) {
 	return score, err == nil && score >= 0 && score <= most
 }
 
-func readReport(report []byte) (code int, files map[string]string, err error) {
+// readExit reads the first line of a report.
+func readExit(report []byte) (code int, rest []byte, err error) {
 	line, rest, _ := bytes.Cut(report, []byte("\n"))
 	word, number, _ := strings.Cut(string(line), " ")
 	if code, err = strconv.Atoi(number); word != "exit" || err != nil {
-		return 0, nil, fmt.Errorf("the checker was not run: there may be no room for input, answer and output (checker.program.limits.memory_mb, disk_mb)")
+		return 0, nil, errors.New("the checker was not run: there may be no room for input, answer and output (checker.program.limits.memory_mb, disk_mb)")
 	}
-	files = map[string]string{}
+	return code, rest, nil
+}
+
+func readReport(report []byte) (code int, files map[string][]byte, err error) {
+	code, rest, err := readExit(report)
+	if err != nil {
+		return 0, nil, err
+	}
+	files = map[string][]byte{}
 	for len(rest) > 0 {
+		var line []byte
 		line, rest, _ = bytes.Cut(rest, []byte("\n"))
 		name, size, _ := strings.Cut(string(line), " ")
-		if _, again := files[name]; again || !slices.Contains(FeedbackFiles, name) { // a program wrote this, not the script
+		most, known := feedbackFiles[name]
+		if _, again := files[name]; again || !known { // a program wrote this, not the script
 			return code, nil, fmt.Errorf("the checker's feedback could not be read")
 		}
-		if size == "-" {
+		switch {
+		case size == "-" && name == passState:
+			return code, nil, fmt.Errorf("the checker's feedback directory could not be kept for the next pass")
+		case size == "-":
 			return code, nil, fmt.Errorf("the checker left a link, or what else is no file, as %.64q in its feedback directory", name)
+		case size == "+" && name == passState:
+			return code, nil, fmt.Errorf("the checker's feedback directory has more than %d KiB, which is too much to be kept for the next pass", most>>10)
+		case size == "+":
+			return code, nil, fmt.Errorf("the checker's %.64q has more than %d KiB", name, most>>10)
 		}
 		n, err := strconv.Atoi(size)
-		if err != nil || n < 0 || n > len(rest) || n > MaxFeedback {
+		if err != nil || n < 0 || n > len(rest) || n > most {
 			return code, nil, fmt.Errorf("the checker's feedback could not be read")
 		}
-		files[name], rest = string(rest[:n]), rest[n:]
+		files[name], rest = rest[:n], rest[n:]
 	}
 	return code, files, nil
 }

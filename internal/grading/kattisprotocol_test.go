@@ -31,7 +31,8 @@ func TestRule(t *testing.T) {
 		{"a file twice", "exit 42\n" + said("score.txt", "1") + said("score.txt", "2"), fails("the checker's feedback could not be read")},
 		{"exit 0", "exit 0\n", fails("the checker exited with 0, which is neither 42 nor 43")},
 		{"exit 1, with a message", "exit 1\n" + said("judgemessage.txt", "why"), Ruling{Verdict: job.JudgeError, Judge: "why", Fault: "the checker exited with 1, which is neither 42 nor 43"}},
-		{"another pass", "exit 42\n" + said("nextpass.in", ""), fails("the checker asks for another pass (nextpass.in), which is not supported")},
+		{"another pass", "exit 42\n" + said("nextpass.in", ""), fails("the checker asks for more passes (nextpass.in) than the problem has (checker.passes)")},
+		{"another pass, of a wrong answer", "exit 43\n" + said("nextpass.in", ""), fails("the checker asks for another pass (nextpass.in) of an output that it rejects")},
 		{"score of a wrong answer", "exit 43\n" + said("score.txt", "1"), fails("the checker gives a score (score.txt) to an output that it rejects")},
 		{"two scores", "exit 42\n" + said("score.txt", "1") + said("score_multiplier.txt", "1"), fails("the checker gives score.txt and score_multiplier.txt; one of the two is wanted")},
 		{"a link", "exit 42\nscore.txt -\n", fails(`the checker left a link, or what else is no file, as "score.txt" in its feedback directory`)},
@@ -48,25 +49,62 @@ func TestRule(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if d := cmp.Diff(tt.want, Rule([]byte(tt.report))); d != "" {
+			if d := cmp.Diff(tt.want, Rule([]byte(tt.report), 0)); d != "" {
 				t.Error(d)
 			}
 		})
 	}
 	for _, none := range []string{"", "\n", "exit\n", "exit 42 \n", "Exit 42\n", "exit forty-two\n", "exit 42x"} {
-		if got := Rule([]byte(none)); got.Verdict != job.JudgeError || !strings.HasPrefix(got.Fault, "the checker was not run") {
+		if got := Rule([]byte(none), 0); got.Verdict != job.JudgeError || !strings.HasPrefix(got.Fault, "the checker was not run") {
 			t.Errorf("%q: got %+v", none, got)
 		}
 	}
 }
 
-// FuzzRule: whatever a sandbox reports, the verdict is one of three, and a score is one that counts.
+// TestRulePasses: when there is another pass, and what goes into it.
+func TestRulePasses(t *testing.T) {
+	t.Parallel()
+	fails := func(fault string) Ruling { return Ruling{Verdict: job.JudgeError, Fault: fault} }
+	next := "exit 42\n" + said("nextpass.in", "1\nexit 43\n") + said("state", "\x00tar")
+	for _, tt := range []struct {
+		name, report string
+		more         int
+		want         Ruling
+	}{
+		{"another pass", next, 1, Ruling{Verdict: job.Accepted, Next: &NextPass{[]byte("1\nexit 43\n"), []byte("\x00tar")}}},
+		{"one too many", next, 0, fails("the checker asks for more passes (nextpass.in) than the problem has (checker.passes)")},
+		{"an empty one", "exit 42\n" + said("nextpass.in", "") + said("state", ""), 1, Ruling{Verdict: job.Accepted, Next: &NextPass{[]byte{}, []byte{}}}},
+		{"none", "exit 42\n" + said("judgemessage.txt", "x"), 1, Ruling{Verdict: job.Accepted, Judge: "x"}},
+		{"after a wrong answer", "exit 43\n" + said("nextpass.in", "1"), 1, fails("the checker asks for another pass (nextpass.in) of an output that it rejects")},
+		{"after a crash", "exit 1\n" + said("nextpass.in", "1"), 1, fails("the checker exited with 1, which is neither 42 nor 43")},
+		{"a score that is not the last", "exit 42\n" + said("score.txt", "-") + said("nextpass.in", "") + said("state", ""), 1, Ruling{Verdict: job.Accepted, Next: &NextPass{[]byte{}, []byte{}}}},
+		{"a link", "exit 42\nnextpass.in -\n", 1, fails(`the checker left a link, or what else is no file, as "nextpass.in" in its feedback directory`)},
+		{"too long", "exit 42\nnextpass.in +\n", 1, fails(`the checker's "nextpass.in" has more than 8192 KiB`)},
+		{"longer than is said", "exit 42\nnextpass.in 9000000\n" + strings.Repeat("x", 9_000_000), 1, fails("the checker's feedback could not be read")},
+		{"without a state", "exit 42\n" + said("nextpass.in", "1"), 1, fails("the checker's feedback could not be read")},
+		{"too large a state", "exit 42\n" + said("nextpass.in", "1") + "state +\n", 1, fails("the checker's feedback directory has more than 1024 KiB, which is too much to be kept for the next pass")},
+		{"no state", "exit 42\n" + said("nextpass.in", "1") + "state -\n", 1, fails("the checker's feedback directory could not be kept for the next pass")},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if d := cmp.Diff(tt.want, Rule([]byte(tt.report), tt.more)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// FuzzRule: whatever a sandbox reports, the verdict is one of three, a score is one that counts, and there are no more
+// passes than may be.
 func FuzzRule(f *testing.F) {
-	f.Add([]byte("exit 42\n" + said("score.txt", "1") + said("judgemessage.txt", "x\ny")))
-	f.Add([]byte("exit 43\nteammessage.txt -\n"))
-	f.Fuzz(func(t *testing.T, report []byte) {
-		r := Rule(report)
+	f.Add([]byte("exit 42\n"+said("score.txt", "1")+said("judgemessage.txt", "x\ny")), 0)
+	f.Add([]byte("exit 43\nteammessage.txt -\n"), 0)
+	f.Add([]byte("exit 42\n"+said("nextpass.in", "1")+said("state", "tar")), 1)
+	f.Fuzz(func(t *testing.T, report []byte, more int) {
+		r := Rule(report, more)
 		switch {
+		case r.Next != nil && (r.Verdict != job.Accepted || more <= 0 || len(r.Next.Input) > job.MaxPassInput || len(r.Next.State) > job.MaxPassState):
+			t.Errorf("got another pass of %+v, where %d may follow", r, more)
 		case r.Verdict != job.Accepted && r.Verdict != job.WrongAnswer && r.Verdict != job.JudgeError:
 			t.Errorf("got %+v", r)
 		case (r.Verdict == job.JudgeError) != (r.Fault != ""):

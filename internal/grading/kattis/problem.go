@@ -51,6 +51,7 @@ type Limits struct {
 	CompilationTimeS int64
 	ValidationTimeS  int64 // wall time of a check by the package's own validator
 	ValidationMB     int64 // 0: what the runtime's programs get anyway
+	Passes           int64 // how many times at most a program is run in each test; 1 but for multi-pass problems
 	CompilationMB    int64 // 0: what the runtime's compiler gets anyway; the format's 2048 would be reserved for each submission
 }
 
@@ -99,6 +100,9 @@ func Read(files fs.FS) (*Problem, error) {
 	if err := r.validators(p, s); err != nil {
 		return nil, err
 	}
+	if key := s.keyOf(multiPass); key != "" && p.Validator == nil {
+		return nil, faultf(problemFile, key, "is multi-pass, and output_validators/ has no validator that is used")
+	}
 	data, err := r.data(p)
 	if err != nil {
 		return nil, err
@@ -109,7 +113,7 @@ func Read(files fs.FS) (*Problem, error) {
 		}
 	}
 	if p.Validator != nil {
-		p.Tests, p.Checker = data.validatedTests(), job.Checker{Kind: job.CheckKattis, Args: s.flags}
+		p.Tests, p.Checker = data.validatedTests(), job.Checker{Kind: job.CheckKattis, Args: s.flags, Passes: p.passes()}
 	} else if p.Tests, p.Checker, err = data.tests(s.flags); err != nil {
 		return nil, err
 	}
@@ -140,6 +144,17 @@ func (p *Problem) check() error {
 	}
 	return nil
 }
+
+// passes is how many times a program is run in each test; 0 for once.
+func (p *Problem) passes() int {
+	if p.Limits.Passes > 1 {
+		return int(p.Limits.Passes)
+	}
+	return 0
+}
+
+// wall is the most wall time that each run and what checks it may have together, ms.
+func (p *Problem) wall() int64 { return job.MaxTestsWall / (int64(len(p.Tests)) * p.Limits.Passes) }
 
 // Open opens the data of a test.
 func (p *Problem) Open(d Data) (fs.File, error) { return p.files.Open(d.Path) }

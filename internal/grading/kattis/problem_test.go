@@ -297,6 +297,48 @@ func TestValidator(t *testing.T) {
 	}
 }
 
+// TestPasses: what makes a problem multi-pass, and how long each pass may take.
+func TestPasses(t *testing.T) {
+	t.Parallel()
+	const newer = "problem_format_version: 2025-09\n"
+	for _, tt := range []struct {
+		name, yaml string
+		passes     int   // of the checker; 0: it is not multi-pass
+		wallMS     int64 // of a pass
+	}{
+		{"2025-09", newer + "type: multi-pass", 2, 21_000},
+		{"2025-09, with a list", newer + "type: [scoring, multi-pass]\nlimits: {validation_passes: 5}", 5, 21_000},
+		{"2023-07", "problem_format_version: 2023-07-draft\ntype: pass-fail multi-pass", 2, 21_000},
+		{"legacy", "validation: custom multi-pass\nlimits: {validation_passes: 3}", 3, 21_000},
+		{"with little time for each", newer + "type: multi-pass\nlimits: {validation_passes: 100}", 100, 15_000},
+		{"one", newer + "type: multi-pass\nlimits: {validation_passes: 1}", 0, 21_000},
+		{"none", newer + "limits: {validation_passes: 5}", 0, 21_000},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := "-- output_validator/v.py --\n"
+			p, err := Read(with("-- problem.yaml --\n"+tt.yaml+"\n"+dir, "secret/1", "secret/2"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec, err := p.Spec(Program{Runtime: "c", Files: []job.File{{Name: "a.c"}}}, Run{Time: 10 * time.Second, Validator: "c"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			version := 6
+			if tt.passes > 1 {
+				version = 9
+			}
+			if spec.Checker.Passes != tt.passes || spec.Limits.WallMS != tt.wallMS || spec.SpecVersion != version {
+				t.Errorf("got %d passes of %d ms, version %d; want %d of %d, %d", spec.Checker.Passes, spec.Limits.WallMS, spec.SpecVersion, tt.passes, tt.wallMS, version)
+			}
+			if err := spec.Check([]string{"c"}, nil, job.DefaultMaximums); err != nil && tt.passes < 100 {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // TestValidatedGroups: with a validator of its own, a group need not say how much it gives.
 func TestValidatedGroups(t *testing.T) {
 	t.Parallel()
@@ -336,7 +378,10 @@ func TestReadErrors(t *testing.T) {
 		{"type", yaml("type: race"), "problem.yaml: type: want pass-fail, scoring"},
 		{"interactive", yaml("problem_format_version: 2025-09\ntype: pass-fail interactive"), "problem.yaml: type: interactive problems are not supported yet"},
 		{"interactive, legacy", yaml("validation: custom interactive"), "problem.yaml: validation: interactive problems are not supported yet"},
-		{"multi-pass, legacy", yaml("validation: custom multi-pass"), "problem.yaml: validation: multi-pass problems are not supported yet"},
+		{"multi-pass, and no validator", yaml("problem_format_version: 2025-09\ntype: multi-pass"), "problem.yaml: type: is multi-pass, and output_validators/ has no validator that is used"},
+		{"multi-pass, legacy, and default", yaml("validation: default multi-pass") + "-- output_validators/v.py --\n", "problem.yaml: validation: is multi-pass, and output_validators/ has no validator that is used"},
+		{"multi-pass and interactive", yaml("problem_format_version: 2025-09\ntype: [multi-pass, interactive]") + "-- output_validator/v.py --\n", "problem.yaml: type: interactive problems are not supported yet"},
+		{"passes", yaml("problem_format_version: 2025-09\ntype: multi-pass\nlimits: {validation_passes: 0}") + "-- output_validator/v.py --\n", "problem.yaml: limits.validation_passes: want a number from 1 to 100 (got 0)"},
 		{"submit-answer", yaml("type: [submit-answer]"), "problem.yaml: type: submit-answer problems are not supported yet"},
 		{"custom, and no validator", yaml("validation: custom"), "problem.yaml: validation: is custom, and output_validators/ has no validator"},
 		{"two validators", yaml("validation: custom") + "-- output_validators/a/v.py --\n-- output_validators/b/v.py --\n", "output_validators: several output validators are not supported yet"},

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/glovebox-run/glovebox/job"
 )
 
 const problemFile = "problem.yaml"
@@ -39,23 +41,35 @@ func (r *reader) settings(p *Problem) (settings, error) {
 			}
 		}
 	}
-	p.Limits = Limits{Timing: timingOf(p.Version), MemoryMB: 2048, OutputMB: 8, CodeKB: 128, CompilationTimeS: 60, ValidationTimeS: 60}
+	p.Limits = Limits{Timing: timingOf(p.Version), MemoryMB: 2048, OutputMB: 8, CodeKB: 128, CompilationTimeS: 60, ValidationTimeS: 60, Passes: 2}
 	for _, f := range all {
 		if err := s.read(p, f); err != nil {
 			return s, err
 		}
 	}
 	p.Scoring = slices.Contains(s.types, "scoring")
-	for _, unable := range []string{"interactive", "multi-pass", "submit-answer"} {
-		if slices.Contains(s.types, unable) || slices.Contains(s.validation, unable) {
-			key := "type"
-			if slices.Contains(s.validation, unable) {
-				key = "validation"
-			}
+	for _, unable := range []string{"interactive", "submit-answer"} {
+		if key := s.keyOf(unable); key != "" {
 			return s, unsupported(problemFile, key, unable+" problems are")
 		}
 	}
+	if s.keyOf(multiPass) == "" {
+		p.Limits.Passes = 1
+	}
 	return s, r.timeBeside(p)
+}
+
+const multiPass = "multi-pass"
+
+// keyOf is the key that gives the problem a type; "" if it is not of it.
+func (s *settings) keyOf(typ string) string {
+	switch {
+	case slices.Contains(s.validation, typ):
+		return "validation"
+	case slices.Contains(s.types, typ):
+		return "type"
+	}
+	return ""
 }
 
 func (s *settings) read(p *Problem, f field) (err error) {
@@ -222,7 +236,9 @@ func readLimits(f field, p *Problem) error {
 			err = whole(f, &l.ValidationTimeS, mostSeconds)
 		case "validation_memory":
 			err = whole(f, &l.ValidationMB, mostMB)
-		case "validation_output", "validation_passes":
+		case "validation_passes":
+			err = whole(f, &l.Passes, job.MaxPasses)
+		case "validation_output":
 		default:
 			if p.Version == V2025 {
 				err = f.fault("there is no such limit")

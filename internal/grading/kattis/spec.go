@@ -75,7 +75,7 @@ func (p *Problem) Spec(program Program, run Run) (job.Spec, error) {
 func (p *Problem) limits(time time.Duration) job.Limits {
 	cpu := time.Milliseconds()
 	return job.Limits{
-		CPUMS: cpu, WallMS: min(2*cpu+1000, max(cpu, job.MaxTestsWall/int64(len(p.Tests)))),
+		CPUMS: cpu, WallMS: min(2*cpu+1000, max(cpu, p.wall())),
 		CompileWallMS: p.Limits.CompilationTimeS * 1000, CompileMemoryMB: p.Limits.CompilationMB,
 		MemoryMB: p.Limits.MemoryMB, OutputKB: p.Limits.OutputMB << 10,
 	}

@@ -1,0 +1,3 @@
+# Wrong in the first pass: digits are no letters.
+input()
+print(input())
