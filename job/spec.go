@@ -12,8 +12,9 @@ import (
 //
 // Version 2 has files that are kept elsewhere ([File.Kept]), and a deadline; version 3 has Fresh,
 // version 4 Tests, version 5 limits of the compile step, Limits.AddressSpaceMB, Limits.StackMB,
-// Commands, StdinBase64, MergeStderr and TruncateOutput, version 6 checkers that are programs, version 7 Isolation, version 8 Interactive.
-const SpecVersion = 8
+// Commands, StdinBase64, MergeStderr and TruncateOutput, version 6 checkers that are programs, version 7 Isolation, version 8 Interactive,
+// version 9 arguments of a test for the default checker.
+const SpecVersion = 9
 
 // Spec is what a producer submits: code, what it reads, what it may use, and where
 // to post the result.
@@ -106,6 +107,9 @@ type Spec struct {
 // Needs is the version that a worker has to know to run the job.
 func (s Spec) Needs() int {
 	l := s.Limits
+	if s.CheckerProgram() == nil && slices.ContainsFunc(s.Tests, func(t Test) bool { return len(t.CheckerArgs) > 0 }) {
+		return 9
+	}
 	if s.Interactive {
 		return 8
 	}
