@@ -257,7 +257,7 @@ func isTolerance(s string) bool {
 	if len(s) > 64 || strings.Trim(s, "+0123456789.eE-") != "" {
 		return false
 	}
-	if i := strings.IndexAny(s, "eE"); i >= 0 { // it is computed with exactly, as a fraction
+	if i := strings.IndexAny(s, "eE"); i >= 0 { // the checker computes with fractions, exactly
 		if e, err := strconv.Atoi(s[i+1:]); err != nil || e < -1000 || e > 1000 {
 			return false
 		}

@@ -169,6 +169,9 @@ func (a *app) describe(p *kattis.Problem) error {
 	for _, arg := range p.Checker.Args {
 		checker += " " + arg
 	}
+	if slices.ContainsFunc(p.Tests, func(t kattis.Test) bool { return len(t.CheckerArgs) > 0 }) {
+		checker += ", with more in some tests"
+	}
 	w := a.table()
 	for _, row := range [][2]string{
 		{"format", p.Version},
