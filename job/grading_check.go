@@ -199,8 +199,19 @@ func (c Checker) Options() (CheckerOptions, *FieldError) {
 	if len(c.Args) > MaxArgs {
 		return o, &FieldError{"checker.args", len(c.Args), "has too many entries", fmt.Sprintf("0 to %d", MaxArgs)}
 	}
-	for i := 0; i < len(c.Args); i++ {
-		at, word := fmt.Sprintf("checker.args[%d]", i), c.Args[i]
+	return o, o.read("checker.args", c.Args)
+}
+
+// For is the checker as it judges a test, whose own arguments come after the checker's.
+func (c Checker) For(t Test) Checker {
+	c.Args = slices.Concat(c.Args, t.CheckerArgs)
+	return c
+}
+
+// read reads arguments of the default checker; of those that contradict each other, the last one counts.
+func (o *CheckerOptions) read(field string, args []string) *FieldError {
+	for i := 0; i < len(args); i++ {
+		at, word := fmt.Sprintf("%s[%d]", field, i), args[i]
 		switch word {
 		case "case_sensitive":
 			o.CaseSensitive = true
@@ -210,31 +221,49 @@ func (c Checker) Options() (CheckerOptions, *FieldError) {
 			continue
 		case "float_tolerance", "float_absolute_tolerance", "float_relative_tolerance":
 		default:
-			return o, &FieldError{
+			return &FieldError{
 				at, clip(word), "is not known",
 				"case_sensitive, space_change_sensitive, float_tolerance E, float_absolute_tolerance E, float_relative_tolerance E",
 			}
 		}
-		if i++; i == len(c.Args) {
-			return o, &FieldError{at, word, "lacks its number", word + " 1e-6"}
+		if i++; i == len(args) {
+			return &FieldError{at, word, "lacks its number", word + " 1e-6"}
 		}
-		if !isTolerance(c.Args[i]) {
-			return o, &FieldError{fmt.Sprintf("checker.args[%d]", i), clip(c.Args[i]), "is not a tolerance", "a number from 0 to 1e300, such as 1e-6 or 0.001"}
+		if !isTolerance(args[i]) {
+			return &FieldError{fmt.Sprintf("%s[%d]", field, i), clip(args[i]), "is not a tolerance", "a number from 0 to 1e300, such as 1e-6 or 0.001"}
 		}
 		if word != "float_relative_tolerance" {
-			o.Absolute = c.Args[i]
+			o.Absolute = args[i]
 		}
 		if word != "float_absolute_tolerance" {
-			o.Relative = c.Args[i]
+			o.Relative = args[i]
 		}
 	}
-	return o, nil
+	return nil
+}
+
+// checkTestArgs checks the arguments that a test has for the checker.
+func (c Checker) checkTestArgs(field string, args []string) *FieldError {
+	switch {
+	case c.Program != nil:
+		return checkProgramArgs(field, args)
+	case c.Kind != "" && c.Kind != CheckDefault:
+		return &FieldError{field, clip(args[0]), "is for the default checker, or for one that is a program", "nothing beside kind " + c.Kind}
+	case len(c.Args)+len(args) > MaxArgs:
+		return &FieldError{field, len(args), "has too many entries, with those of checker.args", fmt.Sprintf("0 to %d together", MaxArgs)}
+	}
+	return new(CheckerOptions).read(field, args)
 }
 
 // isTolerance refuses what ParseFloat takes beside decimals: inf, nan, hexadecimal, underscores.
 func isTolerance(s string) bool {
 	if len(s) > 64 || strings.Trim(s, "+0123456789.eE-") != "" {
 		return false
+	}
+	if i := strings.IndexAny(s, "eE"); i >= 0 { // the checker computes with fractions, exactly
+		if e, err := strconv.Atoi(s[i+1:]); err != nil || e < -1000 || e > 1000 {
+			return false
+		}
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	return err == nil && f >= 0 && f <= 1e300 && !math.Signbit(f)

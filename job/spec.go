@@ -13,7 +13,7 @@ import (
 // Version 2 has files that are kept elsewhere ([File.Kept]), and a deadline; version 3 has Fresh,
 // version 4 Tests, version 5 limits of the compile step, Limits.AddressSpaceMB, Limits.StackMB,
 // Commands, StdinBase64, MergeStderr and TruncateOutput, version 6 checkers that are programs, version 7 Isolation, version 8 Interactive,
-// version 9 checkers of kind testlib, and further passes.
+// version 9 checkers of kind testlib, further passes, and arguments of a test for the default checker.
 const SpecVersion = 9
 
 // Spec is what a producer submits: code, what it reads, what it may use, and where
@@ -108,6 +108,9 @@ type Spec struct {
 func (s Spec) Needs() int {
 	l := s.Limits
 	if c := s.Checker; c != nil && (c.Kind == CheckTestlib || c.Passes > 1) {
+		return 9
+	}
+	if s.CheckerProgram() == nil && slices.ContainsFunc(s.Tests, func(t Test) bool { return len(t.CheckerArgs) > 0 }) {
 		return 9
 	}
 	if s.Interactive {

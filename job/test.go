@@ -19,8 +19,9 @@ type Test struct {
 	AnswerUpload string `json:"answer_upload,omitempty" doc:"The same as the SHA-256, in hex, of content that you have uploaded."`
 	// Args are the program's arguments in this test, after those of the spec.
 	Args []string `json:"args,omitempty" doc:"Further arguments of the program, after those of the spec."`
-	// CheckerArgs are arguments of the checker's program in this test, after those of the checker.
-	CheckerArgs []string `json:"checker_args,omitempty" doc:"With a checker that is a program: its further arguments in this test."`
+	// CheckerArgs are arguments of the checker in this test, after its own: of the default checker, or of one that is a
+	// program.
+	CheckerArgs []string `json:"checker_args,omitempty" doc:"Further arguments of the checker in this test, the default one or a program, after its own."`
 	// Points is what an accepted test gives. Defaults to the group's accept_score.
 	Points *float64 `json:"points,omitempty" minimum:"0" doc:"What an accepted test gives; defaults to its group's accept_score."`
 	// Hidden keeps everything of the test but its name, verdict, score and usage out of the result, and

@@ -60,6 +60,10 @@ func (s Spec) checkTests() (errs []FieldError) {
 	if wall := s.Limits.Or(DefaultLimits).WallMS; wall > s.mostWall() {
 		add("limits.wall_ms", wall, "is too long for "+s.testsAndPasses(), fmt.Sprintf("up to %d: all tests together have %d", s.mostWall(), MaxTestsWall))
 	}
+	var checker Checker
+	if s.Checker != nil {
+		checker = *s.Checker
+	}
 	var inline int64
 	for i, t := range s.Tests {
 		at := fmt.Sprintf("tests[%d]", i)
@@ -67,10 +71,11 @@ func (s Spec) checkTests() (errs []FieldError) {
 		if n := len(strings.Join(t.Args, " ")); n > MaxTestArgBytes {
 			add(at+".args", fmt.Sprintf("%d bytes", n), "are too long", fmt.Sprintf("up to %d bytes together", MaxTestArgBytes))
 		}
-		if len(t.CheckerArgs) > 0 && s.CheckerProgram() == nil {
-			add(at+".checker_args", clip(t.CheckerArgs[0]), "is for a checker that is a program", "nothing, or checker.program beside it")
+		if len(t.CheckerArgs) > 0 {
+			if err := checker.checkTestArgs(at+".checker_args", t.CheckerArgs); err != nil {
+				errs = append(errs, *err)
+			}
 		}
-		checkWords(add, at+".checker_args", t.CheckerArgs, MaxArgs)
 		if n := len(strings.Join(t.CheckerArgs, " ")); n > MaxTestArgBytes {
 			add(at+".checker_args", fmt.Sprintf("%d bytes", n), "are too long", fmt.Sprintf("up to %d bytes together", MaxTestArgBytes))
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,7 +64,14 @@ func TestCheckTests(t *testing.T) {
 		{"a checker's limits", program(job.CheckerProgram{Runtime: "python", Source: "1", Limits: job.Limits{MemoryMB: 1 << 20}}, tests(1)...), "checker.program.limits.memory_mb"},
 		{"a checker that may take too long", program(job.CheckerProgram{Runtime: "python", Source: "1"}, tests(200)...), "checker.program.limits.wall_ms"},
 		{"a checker's artifact", program(job.CheckerProgram{Runtime: "python", Files: []job.File{{Name: "a.py", Artifact: "default-abcdefghijklmnopqrstuvwxyz/a.py"}}}, tests(1)...), "checker.program.files[0].artifact"},
-		{"arguments for no program", job.Spec{Tests: []job.Test{{Name: "1", CheckerArgs: []string{"a"}}}}, "tests[0].checker_args"},
+		{"a test's arguments for the default checker", job.Spec{Tests: []job.Test{{Name: "1", CheckerArgs: []string{"float_tolerance", "1e-6"}}}, Checker: &job.Checker{Args: []string{"case_sensitive"}}}, ""},
+		{"a test's arguments that are none", job.Spec{Tests: []job.Test{{Name: "1"}, {Name: "2", CheckerArgs: []string{"case_sensitive", "a"}}}}, "tests[1].checker_args[1]"},
+		{"a test's number for the checker's argument", job.Spec{Tests: []job.Test{{Name: "1", CheckerArgs: []string{"1e-6"}}}, Checker: &job.Checker{Args: []string{"float_tolerance"}}}, "checker.args[0] tests[0].checker_args[0]"},
+		{"a test's tolerance without its number", job.Spec{Tests: []job.Test{{Name: "1", CheckerArgs: []string{"float_tolerance"}}}}, "tests[0].checker_args[0]"},
+		{"a test's arguments for another checker", job.Spec{Tests: []job.Test{{Name: "1", CheckerArgs: []string{"a"}}}, Checker: &job.Checker{Kind: "lines"}}, "tests[0].checker_args"},
+		{"as many arguments as there may be", job.Spec{Tests: []job.Test{{Name: "1", CheckerArgs: slices.Repeat([]string{"case_sensitive"}, 6)}}, Checker: &job.Checker{Args: slices.Repeat([]string{"case_sensitive"}, job.MaxArgs-6)}}, ""},
+		{"too many arguments with the checker's", job.Spec{Tests: []job.Test{{Name: "1", CheckerArgs: slices.Repeat([]string{"case_sensitive"}, 7)}}, Checker: &job.Checker{Args: slices.Repeat([]string{"case_sensitive"}, job.MaxArgs-6)}}, "tests[0].checker_args"},
+		{"a tolerance that is 0 by underflow", job.Spec{Tests: tests(1), Checker: &job.Checker{Args: []string{"float_tolerance", "1e-5000"}}}, "checker.args[1]"},
 		{"long arguments for a program", program(job.CheckerProgram{Runtime: "python", Source: "1"}, job.Test{Name: "1", CheckerArgs: []string{strings.Repeat("x", job.MaxTestArgBytes+1)}}), "tests[0].checker_args"},
 		{"another checker", job.Spec{Tests: tests(1), Checker: &job.Checker{Kind: "magic"}}, "checker.kind"},
 	} {
@@ -95,6 +103,14 @@ func TestCheckTests(t *testing.T) {
 	}
 	if n := (job.Spec{Tests: tests(1), Checker: &job.Checker{Kind: job.CheckKattis, Passes: 2, Program: &job.CheckerProgram{}}}).Needs(); n != 9 {
 		t.Errorf("passes need version %d, want 9", n)
+	}
+	own := job.Spec{Tests: []job.Test{{Name: "1", CheckerArgs: []string{"case_sensitive"}}}}
+	if n := own.Needs(); n != 9 {
+		t.Errorf("a test's arguments for the default checker: got version %d, want 9", n)
+	}
+	own.Checker = &job.Checker{Kind: job.CheckKattis, Program: &job.CheckerProgram{}}
+	if n := own.Needs(); n != 6 {
+		t.Errorf("a test's arguments for a program: got version %d, want 6", n)
 	}
 	const image = "example.com/a@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	if err := (job.Spec{Image: image, Command: []string{"x"}, Tests: tests(1)}).Check(nil, []string{image}, job.DefaultMaximums); err == nil || !strings.Contains(err.Error(), "image") {

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/fstest"
+	"time"
 
+	"github.com/glovebox-run/glovebox/internal/grading/kattis"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -216,5 +219,34 @@ func TestCheckerUploads(t *testing.T) {
 				t.Errorf("got the error %+v, want the code %q", r.Error, c.code)
 			}
 		})
+	}
+}
+
+// TestCheckerScripts: a package's validator that brings a script that builds it, and one that builds nothing. What they are made
+// of can't be executed as it comes, and what they make is a program of each check.
+func TestCheckerScripts(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil)
+	const run = "#!/bin/bash\nread -r want <\"$2\"\nread -r got\n[ \"$got $4\" = \"$want strict\" ] && exit 42\nexit 43\n"
+	for name, script := range map[string]string{
+		"build": "#!/bin/bash\nset -e\nsed 's/43/40 + 3/; s/exit \\(.*\\)$/exit $((\\1))/' src/run >run\n", "run": run,
+	} {
+		files := fstest.MapFS{"problem.yaml": {Data: []byte("validation: custom\nvalidator_flags: strict\nlimits: {memory: 96, output: 1}\n")}}
+		for test, answer := range map[string]string{"1": "a\n", "2": "b\n"} {
+			files["data/secret/"+test+".in"], files["data/secret/"+test+".ans"] = &fstest.MapFile{Data: []byte("a\n")}, &fstest.MapFile{Data: []byte(answer)}
+		}
+		files["output_validators/check/src/run"], files["output_validators/check/"+name] = &fstest.MapFile{Data: []byte(run)}, &fstest.MapFile{Data: []byte(script)}
+		problem, err := kattis.Read(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		program := kattis.Program{Runtime: "bash", Language: "bash", Files: []job.File{{Name: "main.sh", Content: "cat"}}}
+		spec, err := problem.Spec(program, kattis.Run{Time: 4 * time.Second, All: true, Validator: "bash"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := g.result(g.submit(spec)); cameTo(r) != "WA 1: AC WA" {
+			t.Errorf("%s: got %s; %+v", name, cameTo(r), r.Error)
+		}
 	}
 }

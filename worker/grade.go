@@ -131,7 +131,7 @@ func newGrader(ctx context.Context, w *Worker, j record.Job, spec job.Spec, limi
 		return nil, fmt.Errorf("grade: %w", err)
 	}
 	g := &grader{
-		worker: w, job: j, tests: spec.Tests, passes: spec.Passes(), limits: limits, judgement: judgement,
+		worker: w, job: j, tests: spec.Tests, passes: spec.Passes(), limits: limits, judgement: judgement, checker: checkerOf(spec),
 		judged: make([]bool, len(spec.Tests)), results: make([]job.TestResult, len(spec.Tests)), shown: job.ShownOutputs,
 	}
 	for i, t := range spec.Tests {
@@ -139,12 +139,9 @@ func newGrader(ctx context.Context, w *Worker, j record.Job, spec job.Spec, limi
 	}
 	g.output = &capture{dir: w.SpoolDir}
 	if spec.CheckerProgram() != nil {
-		g.program, err = w.newCheckerProgram(ctx, j, spec)
-	} else {
-		g.checker, err = grading.NewChecker(checkerOf(spec))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("grade: %w", err)
+		if g.program, err = w.newCheckerProgram(ctx, j, spec); err != nil {
+			return nil, fmt.Errorf("grade: %w", err)
+		}
 	}
 	return g, nil
 }

@@ -145,6 +145,12 @@ func TestGradeWhole(t *testing.T) {
 		{"bytes", job.Spec{Source: "cat", Checker: &job.Checker{Kind: "exact"}, Tests: []job.Test{{Name: "1", StdinBase64: "AP8K", AnswerBase64: "AP8K"}}}, "succeeded accepted 1/1: accepted", ""},
 		{"uploads", job.Spec{Source: "cat; exit", Tests: []job.Test{{Name: "1", StdinUpload: upload(long), AnswerUpload: upload(long)}}}, "succeeded accepted 1/1: accepted", ""},
 		{"arguments", job.Spec{Source: `echo "$@"`, Args: []string{"a"}, Tests: []job.Test{{Name: "1", Args: []string{"b c", "d"}, Answer: "a b c d"}, {Name: "2", Answer: "a"}}}, "succeeded accepted 2/2: accepted accepted", ""},
+		{"arguments of a test", job.Spec{Source: "echo A 1.01", Checker: &job.Checker{Args: []string{"float_tolerance", "1e-9"}}, Tests: []job.Test{
+			{Name: "1", Answer: "a 1", CheckerArgs: []string{"float_tolerance", "0.1"}, Points: &one},
+			{Name: "2", Answer: "A 1.01", CheckerArgs: []string{"case_sensitive"}, Points: &one},
+			{Name: "3", Answer: "a 1.01", CheckerArgs: []string{"case_sensitive"}, Points: &one},
+			{Name: "4", Answer: "a 1", Points: &one},
+		}}, "succeeded wrong_answer 2/4: accepted accepted wrong_answer wrong_answer", ""},
 		{"tolerance", job.Spec{Source: "echo 1.0000001", Checker: &job.Checker{Args: []string{"float_tolerance", "1e-6"}}, Tests: []job.Test{{Name: "1", Answer: "1"}}}, "succeeded accepted 1/1: accepted", ""},
 		{"no output", job.Spec{Source: "exit 0", Tests: []job.Test{cat("1", "", "", "a")}}, "succeeded wrong_answer 0/1: wrong_answer", ""},
 		{

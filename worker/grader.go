@@ -25,7 +25,7 @@ type grader struct {
 	passes    int // of each, at most
 	limits    job.Limits
 	judgement *grading.Judgement
-	checker   *grading.Checker
+	checker   job.Checker
 	program   *checkerProgram // judges in the place of checker; nil: none
 
 	judged  []bool
@@ -308,8 +308,12 @@ func (g *grader) check(ctx context.Context, t job.Test) (ruling, error) {
 		r, err := g.program.check(ctx, pass)
 		return ruling{Ruling: r}, err
 	}
+	checker, err := grading.NewChecker(g.checker.For(t))
+	if err != nil {
+		return ruling{}, err
+	}
 	answer := stoppable{ctx, file}
-	ok, difference, err := g.checker.Check(answer, stoppable{ctx, output})
+	ok, difference, err := checker.Check(answer, stoppable{ctx, output})
 	var unusable *grading.AnswerError
 	if err == nil || errors.As(err, &unusable) {
 		// The rest, up to MaxTestBytes: an answer is known to be the submitted one at its end only.

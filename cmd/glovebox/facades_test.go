@@ -15,7 +15,7 @@ import (
 	"github.com/glovebox-run/glovebox/runtimes"
 )
 
-var update = flag.Bool("update", false, "write the table of languages in docs/moving.md anew")
+var update = flag.Bool("update", false, "write the table of languages in docs/moving.md anew, and the golden files")
 
 // TestFacadeLanguages: docs/moving.md lists each name by which a façade's clients ask for a runtime. What they
 // come to is in TestFacadeLanguages of e2e, which walks the same list.

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,17 +22,32 @@ type gradeOptions struct {
 	runtime   string
 	timeLimit time.Duration
 	format    string
+	json      bool
 }
 
 func (o *gradeOptions) add(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&o.timeLimit, "time-limit", 0, "CPU time of each test, `DURATION` such as 2s; the package's, or derived, by default")
-	cmd.Flags().StringVar(&o.format, "format", formatTable, "`FORMAT` of the report: table, json or junit")
+	cmd.Flags().BoolVar(&o.json, "json", false, "the same as --format json")
 }
 
-func (o *gradeOptions) check() error {
+// ofAny are the formats of reports on any number of submissions, the default first; ofOne are those on one.
+var (
+	ofAny = []string{formatTable, formatJSON, formatJUnit}
+	ofOne = []string{formatGradescope, formatExercism}
+)
+
+// check checks the options, and settles on a format.
+func (o *gradeOptions) check(formats ...string) error {
+	if o.json {
+		if o.format != "" && o.format != formatJSON {
+			return usagef("--json beside --format %s: want one of them", o.format)
+		}
+		o.format = formatJSON
+	}
+	o.format = cmp.Or(o.format, formatTable)
 	switch {
-	case o.format != formatTable && o.format != formatJSON && o.format != formatJUnit:
-		return usagef("--format %s: want table, json or junit", o.format)
+	case !slices.Contains(formats, o.format):
+		return usagef("--format %s: want %s", o.format, strings.Join(formats, ", "))
 	case o.timeLimit < 0 || o.timeLimit%time.Millisecond != 0:
 		return usagef("--time-limit %s: want whole milliseconds, such as 500ms or 2s", o.timeLimit)
 	}
@@ -52,10 +70,14 @@ Where the problem has no time limit, it is derived from its accepted submissions
 run first; without any it is ` + defaultTimeLimit.String() + `. Limits are those of the package; those of the operator
 have to allow them.
 
+The formats gradescope and exercism are those platforms' results.json, on one SUBMISSION. Where
+Glovebox or the judge failed, nothing is printed in them: that is nobody's score.
+
 Exit codes: 0 every submission was accepted, 1 some were not, 2 the problem can't be read, or
 has what can't be judged yet, 3 Glovebox or the judge failed at some.`,
 		Example: `  glovebox grade --problem sum solution.py
   glovebox grade --problem sum --format junit submissions/*.py > report.xml
+  glovebox grade --problem sum --format gradescope solution.py > results.json
   glovebox grade --problem sum`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.problem == "" {
@@ -69,6 +91,7 @@ has what can't be judged yet, 3 Glovebox or the judge failed at some.`,
 	}
 	cmd.Flags().StringVarP(&o.problem, "problem", "p", "", "`DIR` of the problem")
 	cmd.Flags().StringVarP(&o.runtime, "runtime", "r", "", "`NAME` of the runtime; guessed from the files' names by default")
+	cmd.Flags().StringVar(&o.format, "format", "", "`FORMAT` of the report: table (the default), json, junit, gradescope or exercism")
 	o.add(cmd)
 	return cmd
 }
@@ -77,7 +100,13 @@ has what can't be judged yet, 3 Glovebox or the judge failed at some.`,
 const defaultTimeLimit = 2 * time.Second
 
 func (a *app) grade(ctx context.Context, o gradeOptions, submissions []string) error {
-	if err := o.check(); err != nil {
+	formats := ofAny
+	if len(submissions) == 1 {
+		formats = slices.Concat(ofAny, ofOne)
+	} else if slices.Contains(ofOne, o.format) {
+		return usagef("--format %s is a report on one SUBMISSION (got %d)", o.format, len(submissions))
+	}
+	if err := o.check(formats...); err != nil {
 		return err
 	}
 	problem, closer, err := openProblem(o.problem)
@@ -110,6 +139,11 @@ func (a *app) grade(ctx context.Context, o gradeOptions, submissions []string) e
 			return err
 		}
 		report := g.report(o.problem, limit, attempts)
+		if o.format == formatExercism {
+			if report.inputs, err = g.visibleInputs(); err != nil {
+				return err
+			}
+		}
 		if err := a.printReport(report, o.format); err != nil {
 			return err
 		}

@@ -57,6 +57,8 @@ func judged(spec job.Spec, r *job.Result) error {
 			v = job.TestTimedOut
 		case word == "wrong" && strings.HasPrefix(spec.Tests[i].Name, "secret"):
 			v = job.WrongAnswer
+		case word == "unjudged":
+			v = job.JudgeError
 		case word == "crash":
 			v = job.RunTimeError
 		}
@@ -265,4 +267,9 @@ func TestProblemInit(t *testing.T) {
 		t.Errorf("got exit code %d: %s", code, stderr)
 	}
 	contains(t, "what it has", stdout, `tests +2, of which 1 are hidden`, `checker +default`, `submissions +2`)
+	dir = b.problem(small(map[string]string{"problem.yaml": "validator_flags: float_tolerance 1\n", "data/secret/2.yaml": "output_validator_args: [case_sensitive]\n"}))
+	if stdout, stderr, code = b.glovebox("", "problem", "check", "--dry-run", dir); code != exitOK {
+		t.Errorf("got exit code %d: %s", code, stderr)
+	}
+	contains(t, "arguments by test", stdout, `checker +default float_tolerance 1, with more in some tests`)
 }

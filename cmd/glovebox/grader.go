@@ -127,7 +127,7 @@ func (g *grader) runtimeFor(language string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("this Glovebox has no runtime for %s; it has %s", language, strings.Join(names, ", "))
+	return "", fmt.Errorf("this Glovebox has no runtime for %s (%s); it has %s", language, strings.Join(kattis.RuntimesFor(language), " or "), strings.Join(names, ", "))
 }
 
 // judge runs the attempts side by side, as far as workers are free, and waits for their end. One that
@@ -300,6 +300,30 @@ func (g *grader) whole(t *attempt, limit time.Duration) (grading.Whole, error) {
 		}
 	}
 	return w, nil
+}
+
+// visibleInputs reads what programs are given in tests that are not hidden, the beginning of each.
+func (g *grader) visibleInputs() (map[string]string, error) {
+	inputs := map[string]string{}
+	for _, t := range g.problem.Tests {
+		if t.Hidden {
+			continue
+		}
+		f, err := g.problem.Open(t.Input)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", t.Input.Path, err)
+		}
+		b, err := io.ReadAll(io.LimitReader(f, mostExercismInput+1))
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, fmt.Errorf("read %s: %w", t.Input.Path, err)
+		}
+		text := cut(strings.ToValidUTF8(string(b), "\uFFFD"), mostExercismInput, "…")
+		if len(t.Args) > 0 {
+			text = fmt.Sprintf("arguments: %q\n%s", t.Args, text)
+		}
+		inputs[t.Name] = text
+	}
+	return inputs, nil
 }
 
 // clipped shortens a text for one line.

@@ -15,9 +15,11 @@ import (
 
 // The formats of a report.
 const (
-	formatTable = "table"
-	formatJSON  = "json"
-	formatJUnit = "junit"
+	formatTable      = "table"
+	formatJSON       = "json"
+	formatJUnit      = "junit"
+	formatGradescope = "gradescope"
+	formatExercism   = "exercism"
 )
 
 // gradeReport is what "glovebox grade" found. Its JSON is what --format json prints.
@@ -26,6 +28,8 @@ type gradeReport struct {
 	TimeLimitMS int64    `json:"time_limit_ms"`
 	MaxScore    *float64 `json:"max_score,omitempty"` // of a scoring problem
 	Submissions []graded `json:"submissions"`
+
+	inputs map[string]string // what programs read in tests that are not hidden, by the tests' names
 }
 
 // graded is one submission. A verdict that is absent means that it could not be judged: Error says why.
@@ -108,6 +112,8 @@ func (a *app) printReport(r gradeReport, format string) error {
 		return a.printJSON(r)
 	case formatJUnit:
 		return printJUnit(a.stdout, r.junit())
+	case formatGradescope, formatExercism:
+		return a.printResults(r, format)
 	}
 	if len(r.Submissions) == 1 {
 		return a.printGraded(r, r.Submissions[0])

@@ -105,6 +105,7 @@ be judged yet, 3 Glovebox or the judge failed at some.`,
 		Args: one("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.checkProblem(cmd.Context(), args[0], o) },
 	}
+	cmd.Flags().StringVar(&o.format, "format", "", "`FORMAT` of the report: table (the default), json or junit")
 	o.add(cmd)
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "read the problem, and run nothing")
 	cmd.Flags().BoolVar(&o.write, "write-time-limit", false, "keep a derived time limit in the problem's .timelimit")
@@ -112,7 +113,7 @@ be judged yet, 3 Glovebox or the judge failed at some.`,
 }
 
 func (a *app) checkProblem(ctx context.Context, dir string, o checkOptions) error {
-	if err := o.check(); err != nil {
+	if err := o.check(ofAny...); err != nil {
 		return err
 	}
 	problem, closer, err := openProblem(dir)
@@ -167,6 +168,9 @@ func (a *app) describe(p *kattis.Problem) error {
 	}
 	for _, arg := range p.Checker.Args {
 		checker += " " + arg
+	}
+	if slices.ContainsFunc(p.Tests, func(t kattis.Test) bool { return len(t.CheckerArgs) > 0 }) {
+		checker += ", with more in some tests"
 	}
 	if n := p.Limits.Passes; n > 1 {
 		checker += fmt.Sprintf(", up to %d passes", n)

@@ -1,7 +1,6 @@
 package kattis
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -212,31 +211,39 @@ func (f *folder) each(visit func(*testCase)) {
 	}
 }
 
-// tests lists the tests in their order, and the checker that all of them have. flags are those of
-// problem.yaml, which come first.
+// tests lists the tests in their order, and the default checker. Where its arguments are not the same ones in all
+// tests, each has its own. flags are those of problem.yaml, which come first.
 func (d dataset) tests(flags []string) (tests []Test, checker job.Checker, err error) {
-	var first *testCase
-	d.root.each(func(c *testCase) {
+	var cases []*testCase
+	d.root.each(func(c *testCase) { cases = append(cases, c) })
+	differ := slices.ContainsFunc(cases, func(c *testCase) bool { return !slices.Equal(c.flags, cases[0].flags) })
+	checker = job.Checker{Kind: job.CheckDefault, Args: flags}
+	if !differ && len(cases) > 0 {
+		checker.Args = slices.Concat(flags, cases[0].flags)
+	}
+	for i, c := range cases {
+		if i == 0 || !slices.Equal(c.flags, cases[i-1].flags) {
+			if err := c.checkFlags(flags); err != nil {
+				return nil, checker, err
+			}
+		}
+		if differ {
+			c.CheckerArgs = c.flags
+		}
 		tests = append(tests, c.Test)
-		if first == nil {
-			first = c
-			args := slices.Concat(flags, c.flags)
-			checker = job.Checker{Kind: job.CheckDefault, Args: args}
-			if _, fault := checker.Options(); fault != nil && err == nil {
-				where := problemFile
-				if c.given {
-					where = c.where
-				}
-				err = faultf(where, "arguments of the output validator", "%s", strings.TrimPrefix(fault.Error(), fault.Field+": "))
-			}
-		}
-		if !slices.Equal(first.flags, c.flags) && err == nil {
-			where := c.where
-			if where == "" {
-				where = first.where
-			}
-			err = unsupported(where, "arguments of the output validator", fmt.Sprintf("others for %s than for %s are", c.Name, first.Name))
-		}
-	})
-	return tests, checker, err
+	}
+	return tests, checker, nil
+}
+
+// checkFlags checks what the default checker is told in a test, those of problem.yaml first.
+func (c *testCase) checkFlags(flags []string) error {
+	_, fault := job.Checker{Kind: job.CheckDefault, Args: slices.Concat(flags, c.flags)}.Options()
+	if fault == nil {
+		return nil
+	}
+	where := problemFile
+	if c.given {
+		where = c.where
+	}
+	return faultf(where, "arguments of the output validator", "%s", strings.TrimPrefix(fault.Error(), fault.Field+": "))
 }

@@ -23,6 +23,9 @@ const (
 // namePattern is the format's for names of files and folders; others are not looked at.
 var namePattern = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,254}$`)
 
+// plainPath is for paths of such names.
+var plainPath = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9_.-]*(/[a-zA-Z0-9_][a-zA-Z0-9_.-]*)*$`)
+
 // reader reads a package, and counts what it reads.
 type reader struct {
 	fs.FS

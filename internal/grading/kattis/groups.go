@@ -53,8 +53,8 @@ func (d dataset) legacyGroups() []job.Group {
 			switch {
 			case f.path == "": // secret alone counts: of one child, every sum, average or extreme is its score
 				g.Score, g.AcceptAny = "sum", false
-			case f.path == "sample" || strings.HasPrefix(f.path, "sample/"):
-				g.Verdict, g.Score, g.AcceptScore, g.RejectScore, g.MaxScore = "always", "sum", zero(), zero(), nil
+			case f.path == "sample" || strings.HasPrefix(f.path, "sample/"): // whatever score a validator gives there
+				g.Verdict, g.Score, g.AcceptScore, g.RejectScore, g.MaxScore = "always", "sum", zero(), zero(), zero()
 			}
 		}
 		groups = append(groups, g)
@@ -75,7 +75,7 @@ func (d dataset) newGroups(validated bool) ([]job.Group, error) {
 			if c.style == styleNew {
 				return nil, faultf(c.file, c.styleKey, "is not for sample")
 			}
-			groups = append(groups, job.Group{Name: "sample", AcceptScore: zero(), RejectScore: zero(), OnReject: "continue"})
+			groups = append(groups, job.Group{Name: "sample", AcceptScore: zero(), RejectScore: zero(), MaxScore: zero(), OnReject: "continue"})
 			continue
 		}
 		hundred := 100.0

@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // language is one of the format's, by its code.
@@ -44,7 +46,12 @@ var languages = []language{
 	{"swift", []string{".swift"}, []string{"swift"}},
 	{"typescript", []string{".ts"}, []string{"typescript", "ts"}},
 	{"zig", []string{".zig"}, []string{"zig"}},
+	{Scripts, nil, []string{"classroom"}},
 }
+
+// Scripts stands for the language of a validator that brings scripts of its own to build and run it. They may
+// call python3, cc and c++.
+const Scripts = "build and run scripts"
 
 // LanguageOf returns the code of the language that most of the files are written in; "" if none is known.
 func LanguageOf(files []string) string {
@@ -73,8 +80,18 @@ func RuntimesFor(code string) []string {
 	return []string{code}
 }
 
-// compiledTogether reports whether all sources of a program are handed to a compiler together.
-func compiledTogether(code string) bool { return slices.Contains([]string{"c", "cpp"}, code) }
+// compilers are those of languages whose sources, of one program, are compiled together.
+var compilers = map[string]string{"c": "gcc", "cpp": "g++"}
+
+// together returns commands for a program of several sources that are compiled together; nil for one that
+// its runtime's own commands do for. Names of files are as the format has them: nothing in them means anything to a shell.
+func together(code string, files []string) *job.Commands {
+	sources := sourcesOf(code, files)
+	if compilers[code] == "" || len(sources) < 2 {
+		return nil
+	}
+	return &job.Commands{Compile: compilers[code] + " -O2 -o /tmp/main " + strings.Join(sources, " ") + " -lm", Run: `/tmp/main "$@"`}
+}
 
 // sourcesOf returns those of files that are written in a language, by name.
 func sourcesOf(code string, files []string) []string {

@@ -28,7 +28,7 @@ type Problem struct {
 	Languages []string
 	Limits    Limits
 	Tests     []Test
-	// Checker is that of all tests. Where the package has a Validator, that is its program.
+	// Checker is that of all tests, which may have further arguments for it. Where the package has a Validator, that is its program.
 	Checker     job.Checker
 	Validator   *Validator // nil: the default one
 	Groups      []job.Group
@@ -62,7 +62,7 @@ type Test struct {
 	Input  Data
 	Answer Data
 	Args   []string
-	// CheckerArgs are those of the package's own validator, in this test.
+	// CheckerArgs are those of the checker in this test, after its own.
 	CheckerArgs []string
 	Hint        string
 	Hidden      bool

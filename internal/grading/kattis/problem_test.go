@@ -148,7 +148,7 @@ secret/g1/1 hidden
 secret/g1/2 hidden
 secret/g2/1 hidden
 [] sum worst continue max=100
-[sample] sum always continue accept=0 reject=0
+[sample] sum always continue accept=0 reject=0 max=0
 [secret] sum first continue any
 [secret/g1] min worst break accept=30 max=30
 [secret/g2] min worst break accept=70
@@ -181,7 +181,7 @@ secret/g2/a
 secret/g2/b hidden ["--big" "a b"] hint=use long
 secret/g2/c
 [] sum  continue
-[sample]   continue accept=0 reject=0
+[sample]   continue accept=0 reject=0 max=0
 [secret] sum  continue accept=0 reject=0 max=100
 [secret/g1] pass_fail  break accept=0 reject=0 max=40 after [sample]
 [secret/g2] sum  continue accept=20 reject=0 max=60 after [sample secret/g1]
@@ -254,6 +254,8 @@ func TestValidator(t *testing.T) {
 		{"the other name", newer + "-- output_validators/v.c --\n", "output_validators c v.c [v.c]"},
 		{"sources and a folder", newer + "-- output_validator/v.c --\n-- output_validator/lib/l.c --\n", "output_validator c lib/l.c [lib/l.c v.c] gcc -O2 -o /tmp/main lib/l.c v.c -lm"},
 		{"constants", newer + "-- output_validator/v.py --\nprint({{N}})\n", "output_validator python3 v.py [v.py]"},
+		{"a build script", legacy + "-- output_validators/check/build --\n-- output_validators/check/v.py --\n", "output_validators/check build and run scripts  [build v.py] chmod +x build && ./build && chmod +x run"},
+		{"a run script", newer + "-- output_validator/run --\n-- output_validator/lib/build --\n", "output_validator build and run scripts  [lib/build run] chmod +x run"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -339,23 +341,29 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// TestValidatedGroups: with a validator of its own, a group need not say how much it gives.
+// TestValidatedGroups: with a validator of its own, a group need not say how much it gives. A score that the validator
+// gives in sample counts nowhere.
 func TestValidatedGroups(t *testing.T) {
 	t.Parallel()
-	files := with("-- problem.yaml --\nproblem_format_version: 2025-09\ntype: scoring\n-- output_validator/v.py --\n-- data/secret/test_group.yaml --\nmax_score: unbounded\n-- data/secret/a/test_group.yaml --\nscore_aggregation: sum\n", "secret/a/1", "secret/a/2")
-	p, err := Read(files)
-	if err != nil {
-		t.Fatal(err)
-	}
-	j, err := p.Judgement()
-	if err != nil {
-		t.Fatal(err)
-	}
-	twelve := 12.0
-	j.Set(0, job.Accepted, &twelve)
-	j.Set(1, job.Accepted, &twelve)
-	if got := j.Whole().Score; got != 24 {
-		t.Errorf("got %v, want 24:\n%s", got, summary(p))
+	for _, text := range []string{
+		"problem_format_version: 2025-09\ntype: scoring\n-- output_validator/v.py --\n-- data/secret/test_group.yaml --\nmax_score: unbounded\n-- data/secret/a/test_group.yaml --\nscore_aggregation: sum\n",
+		"type: scoring\nvalidation: custom score\n-- output_validators/v.py --\n-- data/testdata.yaml --\ngrader_flags: ignore_sample\n",
+	} {
+		p, err := Read(with("-- problem.yaml --\n"+text, "sample/1", "secret/a/1", "secret/a/2"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := p.Judgement()
+		if err != nil {
+			t.Fatal(err)
+		}
+		twelve := 12.0
+		for i := range p.Tests {
+			j.Set(i, job.Accepted, &twelve)
+		}
+		if got := j.Whole().Score; got != 24 {
+			t.Errorf("got %v, want 24:\n%s", got, summary(p))
+		}
 	}
 }
 
@@ -386,7 +394,6 @@ func TestReadErrors(t *testing.T) {
 		{"custom, and no validator", yaml("validation: custom"), "problem.yaml: validation: is custom, and output_validators/ has no validator"},
 		{"two validators", yaml("validation: custom") + "-- output_validators/a/v.py --\n-- output_validators/b/v.py --\n", "output_validators: several output validators are not supported yet"},
 		{"validators in two folders", yaml("validation: custom") + "-- output_validators/v.py --\n-- output_validator/v.py --\n", "output_validators: is there beside output_validator; one of the two is wanted"},
-		{"validator with a build script", yaml("validation: custom") + "-- output_validators/build --\n", "output_validators: output validators with a build or run script are not supported yet"},
 		{"validator in no language", yaml("validation: custom") + "-- output_validators/v.xyz --\n", "output_validators: is in no language that is known: v.xyz"},
 		{"static validator", smallest + "-- static_validator/v.py --\n", "static_validator: static validators are not supported yet"},
 		{"least score", yaml("type: scoring\ngrading: {objective: min}"), "problem.yaml: grading.objective: problems with the least score"},
@@ -406,7 +413,7 @@ func TestReadErrors(t *testing.T) {
 		{"key of a test", smallest + "-- data/secret/1.yaml --\nstdin: x\n", "data/secret/1.yaml: stdin: there is no such key"},
 		{"files of a test", smallest + "-- data/secret/1.files/a --\n", "data/secret/1.files: files beside a test's input are not supported yet"},
 		{"long hint", smallest + "-- data/secret/1.yaml --\nhint: " + strings.Repeat("a", job.MaxHintBytes+1), "data: tests[0].hint: is too long"},
-		{"arguments that differ", smallest + "-- data/sample/1.in --\n-- data/sample/1.ans --\n-- data/sample/testdata.yaml --\noutput_validator_flags: case_sensitive\n", "data/sample/testdata.yaml: arguments of the output validator: others for secret/1 than for sample/1 are not supported yet"},
+		{"arguments that differ", smallest + "-- data/sample/1.in --\n-- data/sample/1.ans --\n-- data/sample/testdata.yaml --\noutput_validator_flags: float_tolerance\n", "data/sample/testdata.yaml: arguments of the output validator: lacks its number"},
 		{"both formats' scores", smallest + scoring(Draft2023, "-- data/testdata.yaml --\naccept_score: 1\n-- data/secret/test_group.yaml --\nmax_score: 1\n"), "data/secret/test_group.yaml: max_score: is of format 2025-09, and accept_score in data/testdata.yaml of an older one"},
 		{"no max_score", scoring(V2025, "-- data/secret/g/1.in --\n-- data/secret/g/1.ans --\n"), "data/secret/g/test_group.yaml: max_score: is missing"},
 		{"tests and groups", smallest + scoring(V2025, "-- data/secret/g/1.in --\n-- data/secret/g/1.ans --\n"), "data/secret: has tests and folders"},
@@ -642,13 +649,90 @@ int main(void) {}
 		program Program
 		want    string
 	}{
-		{Program{Language: "c", Files: []job.File{{Name: "a.c"}}}, "the submission, with include/c, has 2 sources (a.c, driver.c)"},
+		{Program{Language: "c", Files: []job.File{{Name: "a b.c"}}}, "the name \"a b.c\": want letters"},
 		{Program{Language: "java", Files: []job.File{{Name: "a.java", Content: strings.Repeat("a", 128<<10+1)}}}, "the submission has 131073 bytes; the package allows 131072"},
 		{Program{Language: "java", Files: []job.File{{Name: "a.java"}}, Entrypoint: "b"}, "the entrypoint b is none of the files"},
 		{Program{Language: "java", Files: []job.File{{Name: "../a.java"}}}, "the name \"../a.java\" is not a plain path"},
 	} {
 		if _, err := p.Spec(tt.program, Run{Time: time.Second}); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%s: got %v, want %q", tt.program.Files[0].Name, err, tt.want)
+		}
+	}
+}
+
+// TestTogether: sources in C and C++ are compiled together, those of include/ too; headers and those in other languages
+// are not, nor are those of languages whose compiler finds them by itself.
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, include, language string
+		files                   []string
+		want                    string // the compile command; "": the runtime's own
+	}{
+		{"one source", "", "c", []string{"a.c", "a.h"}, ""},
+		{"a function and its grader", "-- include/c/grader.c --\n-- include/c/f.h --\n", "c", []string{"f.c"}, "gcc -O2 -o /tmp/main f.c grader.c -lm"},
+		{"the grader of another language", "-- include/cpp/grader.cpp --\n", "c", []string{"f.c"}, ""},
+		{"a grader over one's own", "-- include/cpp/grader.cpp --\n", "cpp", []string{"grader.cpp"}, ""},
+		{"several endings and folders", "", "cpp", []string{"b.cc", "lib/a.cpp", "c.c"}, "g++ -O2 -o /tmp/main b.cc lib/a.cpp -lm"},
+		{"Java", "-- include/java/Main.java --\n", "java", []string{"A.java"}, ""},
+		{"a name that no package has", "", "c", []string{"it's.c"}, ""},
+	} {
+		p, err := Read(pack(smallest + tt.include))
+		if err != nil {
+			t.Fatal(err)
+		}
+		program := Program{Runtime: "c", Language: tt.language}
+		for _, f := range tt.files {
+			program.Files = append(program.Files, job.File{Name: f})
+		}
+		spec, err := p.Spec(program, Run{Time: time.Second})
+		if err != nil {
+			t.Fatalf("%s: %v", tt.name, err)
+		}
+		got := ""
+		if spec.Commands != nil {
+			got = spec.Commands.Compile
+		}
+		if got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+		if err := spec.Check([]string{"c"}, nil, job.DefaultMaximums); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+// TestTestFlags: the default checker has its arguments from problem.yaml, and each test has its own after those where
+// they differ. Only then a worker has to know the newest version.
+func TestTestFlags(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, text string
+		want       string // the checker's, those of each test, and the version
+	}{
+		{"none", "", "[] 1[] 2[] 5"},
+		{"the same", "-- data/testdata.yaml --\noutput_validator_flags: case_sensitive\n", "[float_tolerance 1e-3 case_sensitive] 1[] 2[] 5"},
+		{"of a folder", "-- data/secret/b/testdata.yaml --\noutput_validator_flags: float_tolerance 1\n", "[float_tolerance 1e-3] 1[] 2[float_tolerance 1] 9"},
+		{"of a test", "-- data/testdata.yaml --\noutput_validator_flags: case_sensitive\n-- data/secret/b/2.yaml --\noutput_validator_args: []\n", "[float_tolerance 1e-3] 1[case_sensitive] 2[] 9"},
+	} {
+		flags := "-- problem.yaml --\nvalidator_flags: float_tolerance 1e-3\n"
+		if tt.name == "none" {
+			flags = ""
+		}
+		p, err := Read(with(flags+tt.text, "secret/a/1", "secret/b/2"))
+		if err != nil {
+			t.Fatalf("%s: %v", tt.name, err)
+		}
+		spec, err := p.Spec(Program{Runtime: "c", Language: "c", Files: []job.File{{Name: "a.c"}}}, Run{Time: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := fmt.Sprint(spec.Checker.Args, " 1", spec.Tests[0].CheckerArgs, " 2", spec.Tests[1].CheckerArgs, " ", spec.SpecVersion)
+		if got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
+		if err := spec.Check([]string{"c"}, nil, job.DefaultMaximums); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
 }

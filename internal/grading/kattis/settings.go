@@ -19,7 +19,7 @@ const problemFile = "problem.yaml"
 type settings struct {
 	types      []string
 	validation []string // legacy
-	flags      []string // of the default checker
+	flags      []string // of the output validator
 }
 
 // settings reads problem.yaml, and the files that DOMjudge and Kattis put beside it.

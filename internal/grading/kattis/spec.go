@@ -46,12 +46,12 @@ func (p *Problem) Judgement() (*grading.Judgement, error) {
 
 // Spec makes a job of a program. It asks for the limits that the package has.
 func (p *Problem) Spec(program Program, run Run) (job.Spec, error) {
-	files, entrypoint, err := p.assemble(program)
+	files, entrypoint, commands, err := p.assemble(program)
 	if err != nil {
 		return job.Spec{}, err
 	}
 	spec := job.Spec{
-		Runtime: program.Runtime, Files: files, Entrypoint: entrypoint,
+		Runtime: program.Runtime, Files: files, Entrypoint: entrypoint, Commands: commands,
 		Limits: p.limits(run.Time), Checker: p.checker(run), Groups: slices.Clone(p.Groups),
 	}
 	for _, t := range p.Tests {
@@ -122,25 +122,26 @@ func runAll(tests []job.Test, groups []job.Group) []job.Group {
 	return all
 }
 
-// assemble puts the package's own files over the program's, and chooses what is started.
-func (p *Problem) assemble(program Program) ([]job.File, string, error) {
+// assemble puts the package's own files over the program's, and chooses what is compiled and started. A program
+// and what is put over it may be several sources in C or C++: a function, and the grader that calls it.
+func (p *Problem) assemble(program Program) ([]job.File, string, *job.Commands, error) {
 	var size int64
 	for _, f := range program.Files {
 		b, err := f.Bytes()
 		if err != nil {
-			return nil, "", fmt.Errorf("%s: %w", f.Name, err)
+			return nil, "", nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
 		size += int64(len(b))
 	}
 	if most := p.Limits.CodeKB << 10; size > most {
-		return nil, "", fmt.Errorf("the submission has %d bytes; the package allows %d (limits.code)", size, most)
+		return nil, "", nil, fmt.Errorf("the submission has %d bytes; the package allows %d (limits.code)", size, most)
 	}
 	if program.Language != "" && !p.Allows(program.Language) {
-		return nil, "", fmt.Errorf("the submission is in %s; the package allows %s (languages)", program.Language, strings.Join(p.Languages, ", "))
+		return nil, "", nil, fmt.Errorf("the submission is in %s; the package allows %s (languages)", program.Language, strings.Join(p.Languages, ", "))
 	}
-	include, from := p.Includes[program.Language], program.Language
+	include := p.Includes[program.Language]
 	if include == nil {
-		include, from = p.Includes["default"], "default"
+		include = p.Includes["default"]
 	}
 	files := slices.Clone(program.Files)
 	for _, f := range include {
@@ -150,20 +151,21 @@ func (p *Problem) assemble(program Program) ([]job.File, string, error) {
 	names := namesOf(files)
 	for _, n := range names {
 		if problem := job.CheckName(n); problem != "" {
-			return nil, "", fmt.Errorf("the name %q %s", n, problem)
+			return nil, "", nil, fmt.Errorf("the name %q %s", n, problem)
 		}
 	}
-	if sources := sourcesOf(program.Language, names); compiledTogether(program.Language) && len(sources) > 1 {
-		return nil, "", fmt.Errorf("the submission, with include/%s, has %d sources (%s); compiling several together is not supported yet", from, len(sources), strings.Join(sources, ", "))
+	commands := together(program.Language, names)
+	if i := slices.IndexFunc(names, func(n string) bool { return commands != nil && !plainPath.MatchString(n) }); i >= 0 {
+		return nil, "", nil, fmt.Errorf("the name %q: want letters, digits, _, - and . where several sources are compiled together", names[i])
 	}
 	entrypoint := program.Entrypoint
 	switch {
 	case entrypoint != "" && !slices.Contains(names, entrypoint):
-		return nil, "", fmt.Errorf("the entrypoint %s is none of the files: %s", clip(entrypoint), clip(strings.Join(names, ", ")))
+		return nil, "", nil, fmt.Errorf("the entrypoint %s is none of the files: %s", clip(entrypoint), clip(strings.Join(names, ", ")))
 	case entrypoint == "":
 		entrypoint = entrypointOf(program.Language, names)
 	}
-	return files, path.Clean(entrypoint), nil
+	return files, path.Clean(entrypoint), commands, nil
 }
 
 // Names lists the program's files.

@@ -10,7 +10,7 @@ import (
 // Validator is a package's own output validator.
 type Validator struct {
 	Path     string // its folder or file in the package
-	Language string // its code in the format
+	Language string // its code in the format, or Scripts
 	Files    []job.File
 	// Entrypoint is what is started, unless Commands say more.
 	Entrypoint string
@@ -70,19 +70,29 @@ func (r *reader) validator(p *Problem, dir string) (*Validator, error) {
 		return nil, err
 	}
 	names := namesOf(v.Files)
-	if slices.Contains(names, "build") || slices.Contains(names, "run") {
-		return nil, unsupported(dir, "", "output validators with a build or run script are")
+	if v.Commands = scripted(names); v.Commands != nil {
+		v.Language = Scripts
+		return v, nil
 	}
 	if v.Language = LanguageOf(names); v.Language == "" {
 		return nil, faultf(dir, "", "is in no language that is known: %s", clip(strings.Join(names, ", ")))
 	}
 	v.Entrypoint = entrypointOf(v.Language, names)
-	if sources := sourcesOf(v.Language, names); compiledTogether(v.Language) && len(sources) > 1 {
-		compiler := map[string]string{"c": "gcc", "cpp": "g++"}[v.Language]
-		// Names in packages have no characters that mean anything to a shell.
-		v.Commands = &job.Commands{Compile: compiler + " -O2 -o /tmp/main " + strings.Join(sources, " ") + " -lm", Run: `/tmp/main "$@"`}
-	}
+	v.Commands = together(v.Language, names)
 	return v, nil
+}
+
+// scripted returns commands for a validator that brings scripts of its own: build makes run, unless that is there
+// already. nil: it has neither. A job's files can't be executed, so each is made so before it is needed.
+func scripted(names []string) *job.Commands {
+	c := job.Commands{Compile: "chmod +x run", Run: `./run "$@"`}
+	switch {
+	case slices.Contains(names, "build"):
+		c.Compile = "chmod +x build && ./build && chmod +x run"
+	case !slices.Contains(names, "run"):
+		return nil
+	}
+	return &c
 }
 
 // checker is the job's, with the package's own validator if it has one.
