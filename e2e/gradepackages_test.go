@@ -17,7 +17,8 @@ import (
 )
 
 // TestGradePackages judges the submissions of a package of each version of the format and each type, in testdata/packages:
-// what each comes to, its score, and each test's verdict. In short, these are some of them.
+// what each comes to, its score, and each test's verdict. In short, these are some of them. The one with
+// scripts is refused where the runtime classroom is not built; `make test-runtimes` has it.
 func TestGradePackages(t *testing.T) {
 	t.Parallel()
 	g := start(t, options{})
