@@ -51,7 +51,7 @@ type Limits struct {
 	CompilationTimeS int64
 	ValidationTimeS  int64 // wall time of a check by the package's own validator
 	ValidationMB     int64 // 0: what the runtime's programs get anyway
-	Passes           int64 // how many times at most a program is run in each test; 1 but for multi-pass problems
+	Passes           int64 // how many times at most a program is run in each test; 1 where the problem is not multi-pass
 	CompilationMB    int64 // 0: what the runtime's compiler gets anyway; the format's 2048 would be reserved for each submission
 }
 
