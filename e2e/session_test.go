@@ -124,6 +124,33 @@ func TestSessionResults(t *testing.T) {
 	}
 }
 
+// TestSessionEvents: a client that sends code and accepts events gets all that it prints as such, however soon it ends, and its result.
+func TestSessionEvents(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{})
+	x, err := g.client.StartSession(t.Context(), job.SessionSettings{Runtime: "python", Limits: job.Limits{WallMS: 60_000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 10 {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/v1/sessions/"+x.ID+"/execute", strings.NewReader(fmt.Sprintf(`{"code":"print(%d)"}`, n)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = http.Header{"Authorization": {"Bearer " + g.token}, "Accept": {"text/event-stream"}, "Content-Type": {"application/json"}}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		text := string(b)
+		if err != nil || !strings.Contains(text, fmt.Sprintf("event: stdout\ndata: {\"offset\":0,\"text\":\"%d\\n\"}\n", n)) || !strings.Contains(text, "event: result\n") || strings.Contains(text, "event: gap") {
+			t.Errorf("execution %d: got %v, %s", n, err, text)
+		}
+	}
+}
+
 // TestSessionCommand: the same from a shell.
 func TestSessionCommand(t *testing.T) {
 	t.Parallel()

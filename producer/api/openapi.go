@@ -57,7 +57,7 @@ func (a *API) routes(mux *listedMux, version string) error {
 	submit.DefaultStatus = http.StatusAccepted
 	submit.MaxBodyBytes = a.bodyLimit // of what readBody reads
 	submit.RequestBody = jsonBody()
-	submit.Middlewares = huma.Middlewares{a.orEvents(a.submitSent)}
+	submit.Middlewares = huma.Middlewares{submission{a, a.submitSent}.orEvents}
 	huma.Register(h, submit, a.submit)
 	submit.RequestBody.Content["application/json"].Schema = d.spec
 

@@ -128,7 +128,7 @@ func (a *API) sessionRoutes(h huma.API, d documenter) {
 	execute.DefaultStatus = http.StatusAccepted
 	execute.MaxBodyBytes = recordBody
 	execute.RequestBody = jsonBody()
-	execute.Middlewares = huma.Middlewares{a.orEvents(a.executeSent)}
+	execute.Middlewares = huma.Middlewares{submission{a, a.executeSent}.orEvents}
 	huma.Register(h, execute, a.executeInSession)
 	execute.RequestBody.Content["application/json"].Schema = d.schema(job.SessionExecution{})
 }

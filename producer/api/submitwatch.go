@@ -13,23 +13,26 @@ import (
 	"github.com/glovebox-run/glovebox/producer/direct"
 )
 
-// submitFunc submits what is in the request's body, to what its path names, under the key of its header.
-type submitFunc func(ctx context.Context, client *direct.Client, id, key string) (producer.Job, error)
+// submission is a route that makes a job.
+type submission struct {
+	*API
 
-// orEvents has a client that would rather have events than JSON watch what submit makes, in the same request.
-func (a *API) orEvents(submit submitFunc) func(huma.Context, func(huma.Context)) {
-	return func(ctx huma.Context, next func(huma.Context)) {
-		r, w := humago.Unwrap(ctx)
-		accept := strings.Join(r.Header.Values("Accept"), ",")
-		if negotiation.SelectQValue(accept, []string{"application/json", eventStream}) != eventStream {
-			next(ctx)
-			return
-		}
-		a.submitAndWatch(w, r.WithContext(ctx.Context()), submit)
-	}
+	// submit submits what is in the request's body, to what its path names, under the key of its header.
+	submit func(ctx context.Context, client *direct.Client, id, key string) (producer.Job, error)
 }
 
-func (a *API) submitAndWatch(w http.ResponseWriter, r *http.Request, submit submitFunc) {
+// orEvents is middleware that has a client which would rather have events than JSON watch the job in the same request.
+func (a submission) orEvents(ctx huma.Context, next func(huma.Context)) {
+	r, w := humago.Unwrap(ctx)
+	accept := strings.Join(r.Header.Values("Accept"), ",")
+	if negotiation.SelectQValue(accept, []string{"application/json", eventStream}) != eventStream {
+		next(ctx)
+		return
+	}
+	a.submitAndWatch(w, r.WithContext(ctx.Context()))
+}
+
+func (a submission) submitAndWatch(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context()
 	release, err := a.watchers.acquire(callerOf(ctx).tenant)
 	if err != nil {
@@ -37,7 +40,7 @@ func (a *API) submitAndWatch(w http.ResponseWriter, r *http.Request, submit subm
 		return
 	}
 	defer release()
-	j, err := submit(ctx, a.tenantClient(ctx).Watching(), r.PathValue("id"), r.Header.Get("Idempotency-Key"))
+	j, err := a.submit(ctx, a.tenantClient(ctx).Watching(), r.PathValue("id"), r.Header.Get("Idempotency-Key"))
 	if err != nil {
 		a.writeError(w, r, err)
 		return
