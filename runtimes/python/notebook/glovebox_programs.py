@@ -40,18 +40,22 @@ def run(args, out=None):
     if out and (sys.stderr is not sys.__stderr__ or out is not sys.stdout):
         streams["stderr"] = subprocess.STDOUT
     env = os.environ | {"PATH": f"{os.environ.get('PATH', os.defpath)}:{_BIN}"}
-    with _uninterrupted() as interrupted:
-        child = subprocess.Popen(args, stdin=subprocess.DEVNULL, env=env, process_group=0, **streams)
-    with child:
-        try:
-            if interrupted:
-                raise KeyboardInterrupt
-            for text in child.stdout or ():
-                out.write(text)
-            return child.wait()
-        except BaseException:
+    child = None
+    try:
+        with _uninterrupted() as interrupted:
+            child = subprocess.Popen(args, stdin=subprocess.DEVNULL, env=env, process_group=0, **streams)
+        if interrupted:
+            raise KeyboardInterrupt
+        for text in child.stdout or ():
+            out.write(text)
+        return child.wait()
+    except BaseException:
+        if child:
             _end(child)
-            raise
+        raise
+    finally:
+        if child and child.stdout:
+            child.stdout.close()
 
 
 @contextlib.contextmanager
