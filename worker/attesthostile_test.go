@@ -183,7 +183,7 @@ func TestSessionAttestedHostile(t *testing.T) {
 func outcomes(executions []job.Executed) string {
 	var all []string
 	for _, e := range executions {
-		all = append(all, string(e.Status)+" "+string(e.Session.State)+" "+strings.ReplaceAll(e.Stdout[:min(len(e.Stdout), 40)], "\n", "|"))
+		all = append(all, string(e.Status)+" "+e.Session.State+" "+strings.ReplaceAll(e.Stdout[:min(len(e.Stdout), 40)], "\n", "|"))
 	}
 	return strings.Join(all, ", ")
 }

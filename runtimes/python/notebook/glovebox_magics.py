@@ -1,8 +1,7 @@
 """Does what code for notebooks asks for beside Python: it is what get_ipython() returns in a session.
 
 This is no IPython: a session executes plain Python, and these are the commands of
-notebooks that make sense without a browser and a network. Programs that are started
-belong to the execution: they print to its streams and are interrupted with it.
+notebooks that make sense without a browser and a network.
 """
 
 import builtins
@@ -12,14 +11,14 @@ import os
 import re
 import resource
 import shlex
-import signal
 import subprocess
 import sys
-import threading
 import time
 
+import glovebox_programs
+
 _LIBRARY = os.path.dirname(os.__file__)
-_BIN = os.path.join(os.path.dirname(__file__), "bin")
+_OURS = os.path.dirname(__file__)
 _COMMANDS = {"ls", "cat", "cp", "mv", "rm", "mkdir", "rmdir"}  # of the shell, that are magics, too
 _WITHOUT_EFFECT = {"matplotlib", "config", "pylab", "gui", "colors", "xmode", "precision", "load_ext", "reload_ext", "autoreload"}
 _PROGRAMS = {"bash": "bash", "sh": "sh", "python": "python3", "python3": "python3", "perl": "perl"}
@@ -37,22 +36,6 @@ class UsageError(Exception):
 
 
 UsageError.__module__ = "builtins"  # it is printed without
-
-
-class Lines(list):
-    """The lines that a command printed; s and n have them as one text."""
-
-    @property
-    def l(self):  # noqa: E743 as notebooks call it
-        return list(self)
-
-    @property
-    def n(self):
-        return "\n".join(self)
-
-    @property
-    def s(self):
-        return " ".join(self)
 
 
 class Captured:
@@ -102,7 +85,7 @@ class Shell:
         """Returns the lines that a command prints to either stream."""
         out = io.StringIO()
         self._start(["bash", "-c", self._command(command)], out)
-        return Lines(out.getvalue().splitlines())
+        return glovebox_programs.Lines(out.getvalue().splitlines())
 
     def run_line_magic(self, name, line, _stack_depth=1):
         if name in _COMMANDS:
@@ -153,27 +136,7 @@ class Shell:
             yield captured
 
     def _start(self, args, out=None):
-        """Starts a program and waits for it. It prints where the code would, or both streams to out."""
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        if out is None and sys.stdout is not sys.__stdout__:
-            out = sys.stdout
-        streams = {"stdout": subprocess.PIPE, "text": True, "errors": "replace"} if out else {}
-        if out and (sys.stderr is not sys.__stderr__ or out is not sys.stdout):
-            streams["stderr"] = subprocess.STDOUT
-        env = os.environ | {"PATH": f"{os.environ.get('PATH', os.defpath)}:{_BIN}"}
-        with _uninterrupted() as interrupted:
-            child = subprocess.Popen(args, stdin=subprocess.DEVNULL, env=env, process_group=0, **streams)
-        with child:
-            try:
-                if interrupted:
-                    raise KeyboardInterrupt
-                for text in child.stdout or ():
-                    out.write(text)
-                status = child.wait()
-            except BaseException:
-                _end(child)
-                raise
+        status = glovebox_programs.run(args, out)
         self.user_ns["_exit_code"] = status
         return status
 
@@ -317,34 +280,12 @@ class Shell:
     _cell_file = _cell_writefile
 
 
-@contextlib.contextmanager
-def _uninterrupted():
-    """Keeps interrupts for later, as a list: one that came as a program starts would leave it behind."""
-    interrupted = []
-    if threading.current_thread() is not threading.main_thread():
-        yield interrupted
-        return
-    before = signal.signal(signal.SIGINT, lambda *_: interrupted.append(True))
-    try:
-        yield interrupted
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _end(child):
-    """Ends a program and what it has started in its process group: half a second after it has been told to."""
-    for number in (signal.SIGINT, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
-            os.killpg(child.pid, number)
-            child.wait(0.5)
-
-
 def leave_out(traceback):
-    """Takes the frames of this file out of a traceback, behind its first, and those of what this file calls."""
+    """Takes the frames of these files out of a traceback, behind its first, and those of what they call."""
     ours = False
     while traceback and traceback.tb_next:
         name = traceback.tb_next.tb_frame.f_code.co_filename
-        ours = name == __file__ or ours and name.startswith(_LIBRARY)
+        ours = name.startswith(_OURS) or ours and name.startswith(_LIBRARY)
         if ours:
             traceback.tb_next = traceback.tb_next.tb_next
         else:

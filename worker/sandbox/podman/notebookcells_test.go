@@ -142,6 +142,18 @@ seen > 30
 	check(t, turns(t, sessionOf(t, "python"), step{code: code, wall: 5 * time.Minute}), want{stdout: "True\n"})
 }
 
+// TestNotebookIPython: a session has the names of IPython unless there is one that is installed, and a job has none.
+func TestNotebookIPython(t *testing.T) {
+	t.Parallel()
+	installed := "open('IPython.py', 'w').write('mine = 41\\ndef get_ipython(): pass')"
+	check(t, turns(t, sessionOf(t, "python"), step{code: installed}, step{code: "import IPython\nIPython.mine + 1, IPython.get_ipython()"}, step{code: "!echo by {get_ipython().user_ns['IPython'].mine}"}),
+		want{stdout: "33\n"}, want{stdout: "(42, None)\n"}, want{stdout: "by 41\n"})
+	o, k := run(t, program("import sys\nprint('get_ipython' in dir(__builtins__), [name for name in sys.path if 'notebook' in name])\nimport IPython", asJobOf(pythonRuntime(t))))
+	if o.Status != job.Failed || k.stdout.String() != "False []\n" || !strings.Contains(k.stderr.String(), "No module named 'IPython'") {
+		t.Errorf("got %+v, %q, %q", o, k.stdout.String(), k.stderr.String())
+	}
+}
+
 // TestNotebookCommands: what a command starts belongs to its execution. It is interrupted with it, its limits hold, and the state is kept.
 func TestNotebookCommands(t *testing.T) {
 	t.Parallel()

@@ -35,7 +35,7 @@ child = subprocess.Popen(['sleep', '1000'], env={NAME: NAME}, start_new_session=
 named = subprocess.Popen(['python3', '-c', 'import time; time.sleep(1000)', NAME], start_new_session=True)
 `
 
-// looks returns what a session finds of another's name, by every way that there is.
+// looks returns what a session finds of another's name, by every way.
 const looks = `
 import ctypes, glob, os, signal, socket, subprocess
 def look(name):
