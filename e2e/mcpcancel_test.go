@@ -61,7 +61,7 @@ func TestMCPCancel(t *testing.T) {
 // mcpCalls runs a step of a client's that starts code which never ends, and looks how long that goes on.
 func (g *glovebox) mcpCalls(t *testing.T, dir, url string, c mcpClient, step string, kinds ...string) {
 	t.Helper()
-	client := exec.CommandContext(t.Context(), "node", append([]string{"check.mjs", c.name, c.revision, c.transport, step}, kinds...)...)
+	client := exec.CommandContext(t.Context(), newNode(t, dir), append([]string{"check.mjs", c.name, c.revision, c.transport, step}, kinds...)...)
 	client.Dir, client.Env = dir, g.mcpEnv(url)
 	var stderr bytes.Buffer
 	client.Stderr = &stderr
