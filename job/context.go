@@ -49,10 +49,15 @@ func (s ContextSettings) Check() error {
 // Restart says which of a session's interpreters is to be another.
 type Restart struct {
 	Context string `json:"context,omitempty" doc:"Whose interpreter; main by default." example:"main"`
+	// Execution, if set, is what alone is to be ended.
+	Execution string `json:"execution,omitempty" doc:"Only if the context executes this now: else nothing is done. The id of an execution."`
 }
 
 // Check returns what is wrong with it, as [Invalid], or nil.
 func (r Restart) Check() error {
+	if _, ok := TenantOf(r.Execution); !ok && r.Execution != "" {
+		return Invalid{{Field: "execution", Value: Clip(r.Execution, 80), Message: "is no id of an execution", Allowed: "one, as jobs have it, or nothing"}}
+	}
 	if r.Context == "" {
 		return nil
 	}

@@ -32,9 +32,9 @@ type Sessions interface {
 	// ChangeSession changes how long a session lives, how long it may be idle, or its metadata. It fails with job.Invalid, for more than a session can live, say, with
 	// job.ErrNoSession or with job.ErrSessionEnded.
 	ChangeSession(ctx context.Context, id string, change job.SessionChange) (job.Session, error)
-	// RestartSession gives a context of a session a new interpreter; "" is the main one. What it executes ends as canceled, with its state; files stay. It fails with job.ErrNoSession,
-	// job.ErrNoContext or job.ErrSessionEnded.
-	RestartSession(ctx context.Context, id, name string) (job.Session, error)
+	// RestartSession gives a context of a session a new interpreter. What it executes ends as canceled, with its state; files stay. It fails with job.Invalid,
+	// job.ErrNoSession, job.ErrNoContext or job.ErrSessionEnded.
+	RestartSession(ctx context.Context, id string, r job.Restart) (job.Session, error)
 	// SessionContexts lists a session's contexts, the main one first.
 	SessionContexts(ctx context.Context, id string) ([]job.SessionContext, error)
 	// MakeContext makes a context of a session, which the first execution that names it would make, too. One that is there already has to be the same. It fails with job.Invalid,
@@ -163,10 +163,10 @@ func (c *Client) InterruptSession(ctx context.Context, id string) (x job.Session
 }
 
 // RestartSession is [Sessions.RestartSession].
-func (c *Client) RestartSession(ctx context.Context, id, name string) (x job.Session, err error) {
+func (c *Client) RestartSession(ctx context.Context, id string, r job.Restart) (x job.Session, err error) {
 	path, err := sessionPath(id)
 	if err == nil {
-		err = c.send(ctx, http.MethodPost, path+"/restart", job.Restart{Context: name}, &x)
+		err = c.send(ctx, http.MethodPost, path+"/restart", r, &x)
 	}
 	return x, err
 }

@@ -48,7 +48,7 @@ func TestRestart(t *testing.T) {
 	id := g.openSession(job.SessionSettings{Runtime: "python", Limits: job.Limits{WallMS: 60_000}})
 	restart := func() {
 		t.Helper()
-		if err := g.records.RestartContext(ctx, id, job.MainContext); err != nil {
+		if err := g.records.RestartContext(ctx, id, job.MainContext, ""); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -24,7 +24,7 @@ the session's files stay. What it executes ends as canceled; what waits is execu
 		Args: one("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withJobs(func(sessions *producer.Client) error {
-				x, err := sessions.RestartSession(cmd.Context(), args[0], name)
+				x, err := sessions.RestartSession(cmd.Context(), args[0], job.Restart{Context: name})
 				if err != nil || !asJSON {
 					return err
 				}

@@ -135,6 +135,30 @@ func (d Document) Code() []Code {
 	return code
 }
 
+// Block is a fenced block of code as it stands in a document.
+type Block struct {
+	Line     int    // of its first line of code
+	Language string // what stands behind the fence
+	Text     string
+}
+
+// Blocks returns the document's fenced blocks.
+func (d Document) Blocks() (blocks []Block) {
+	within := false
+	for number, line := range Lines(d.Text) {
+		language, fence := strings.CutPrefix(line, "```")
+		switch {
+		case fence && !within:
+			within, blocks = true, append(blocks, Block{Line: number + 1, Language: language})
+		case fence:
+			within = false
+		case within:
+			blocks[len(blocks)-1].Text += line + "\n"
+		}
+	}
+	return blocks
+}
+
 // Lines numbers a text's lines from 1.
 func Lines(text string) func(yield func(int, string) bool) {
 	return func(yield func(int, string) bool) {

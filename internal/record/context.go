@@ -148,13 +148,14 @@ func (s *Store) ForgetContext(ctx context.Context, id, name string) error {
 	return s.contextRefused(ctx, id, name, job.ContextSettings{}, word)
 }
 
-// RestartContext has what is executed next in a context executed by a new interpreter, and what is executed there now ended with the old one. It fails as ForgetContext does.
-func (s *Store) RestartContext(ctx context.Context, id, name string) error {
+// RestartContext has what is executed next in a context executed by a new interpreter, and what is executed there now ended with the old one. With an execution it
+// does nothing unless the session executes that now. It fails as ForgetContext does.
+func (s *Store) RestartContext(ctx context.Context, id, name, execution string) error {
 	tenant, ok := job.TenantOfSession(id)
 	if !ok {
 		return job.ErrNoSession
 	}
-	word, err := restartContextScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "name": name}).Text()
+	word, err := restartContextScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "name": name, "execution": execution}).Text()
 	if err != nil {
 		return fmt.Errorf("restart context: %w", err)
 	}

@@ -48,7 +48,7 @@ func TestRestartRaces(t *testing.T) {
 		x := r.api.openSession(t, "acme")
 		restart := func() {
 			t.Helper()
-			if err := r.api.RestartContext(ctx, x.ID, name); err != nil {
+			if err := r.api.RestartContext(ctx, x.ID, name, ""); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -69,7 +69,20 @@ func TestRestartRaces(t *testing.T) {
 			t.Errorf("got %+v, %v", got, err)
 		}
 		second := r.api.mustExecuteAt(t, x.ID, name, 1)
-		restart() // while it runs: its loss is told, and is none more
+		for _, other := range []string{second, "acme-none"} { // that are not executed
+			if err := r.api.RestartContext(ctx, x.ID, name, other); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.api.RestartContext(ctx, x.ID, "b", first); err != nil { // it is executed elsewhere
+			t.Fatal(err)
+		}
+		if got := r.api.generation(t, x.ID, name); got != 1 {
+			t.Errorf("%s: got generation %d, want 1: what was to be ended did not run", name, got)
+		}
+		if err := r.api.RestartContext(ctx, x.ID, name, first); err != nil { // while it runs: its loss is told, and is none more
+			t.Fatal(err)
+		}
 		if got, err := r.worker.SessionTime(ctx, x.ID, "w1", name, 0); err != nil || got.Generation != 2 {
 			t.Errorf("got %+v, %v", got, err)
 		}
@@ -99,11 +112,11 @@ func TestRestartRaces(t *testing.T) {
 		if err := r.api.EndSession(ctx, x.ID, "", job.SessionEnd{Reason: job.EndDeleted}); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.api.RestartContext(ctx, x.ID, name); !errors.Is(err, job.ErrSessionEnded) {
+		if err := r.api.RestartContext(ctx, x.ID, name, ""); !errors.Is(err, job.ErrSessionEnded) {
 			t.Errorf("got %v, want that it has ended", err)
 		}
 	}
-	if err := r.api.RestartContext(ctx, job.NewSessionID("acme"), "main"); !errors.Is(err, job.ErrNoSession) {
+	if err := r.api.RestartContext(ctx, job.NewSessionID("acme"), "main", ""); !errors.Is(err, job.ErrNoSession) {
 		t.Errorf("got %v, want none", err)
 	}
 }

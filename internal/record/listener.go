@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 type Listener struct {
 	pubsub  *redis.PubSub
 	waiters waiters
+	calls   waiters
 	running sync.WaitGroup
 
 	followers waiters
@@ -36,7 +38,7 @@ func (s *Store) ListenTurns(ctx context.Context, worker string) *Listener {
 
 func (s *Store) listen(ctx context.Context, channel string) *Listener {
 	l := &Listener{
-		pubsub: s.rdb.Subscribe(ctx, channel), waiters: newWaiters(),
+		pubsub: s.rdb.Subscribe(ctx, channel), waiters: newWaiters(), calls: newWaiters(),
 		followers: newWaiters(), changed: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	// The channel pings, so that it notices a peer that is gone, and reconnects and
@@ -59,6 +61,8 @@ func (l *Listener) take(m any) {
 	case *redis.Message:
 		if id, ok := strings.CutPrefix(m.Channel, eventsChannel); ok {
 			l.followers.wake(id)
+		} else if call, ok := strings.CutPrefix(m.Payload, callPrefix); ok {
+			l.calls.wake(call)
 		} else {
 			l.waiters.wake(m.Payload)
 		}
@@ -128,6 +132,24 @@ func (l *Listener) Follow(id string) (woken <-chan struct{}, stop func()) {
 	woken, remove := l.followers.add(id)
 	signal(l.changed)
 	return woken, func() { remove(); signal(l.changed) }
+}
+
+// callPrefix is before the name of a cancelled call, in doneChannel: every api listens there anyway.
+const callPrefix = "call:"
+
+// CancelCall tells all apis that the client of a call has cancelled it. Nothing keeps that: one that has lost its connection to Redis
+// misses it.
+func (s *Store) CancelCall(ctx context.Context, name string) error {
+	if err := s.rdb.Publish(ctx, doneChannel, callPrefix+name).Err(); err != nil {
+		return fmt.Errorf("tell of a cancelled call: %w", err)
+	}
+	return nil
+}
+
+// Call returns a channel that gets a value when the call of that name is cancelled, and for no other reason, and a function that gives
+// it back. It is for a Listener of ListenDone.
+func (l *Listener) Call(name string) (cancelled <-chan struct{}, stop func()) {
+	return l.calls.add(name)
 }
 
 // Close ends the subscription.

@@ -112,7 +112,6 @@ type API struct {
 	readings                               *tenantLimiter // of batches' results
 	patterns                               []string       // of all routes
 	version                                string
-	mcpCalls                               mcpCalls
 	toolBodies                             *memoryBudget // calls of tools, until they are answered
 	toolCalls                              *tenantLimiter
 	crossOrigin                            *http.CrossOriginProtection // of /mcp, as its protocol wants it

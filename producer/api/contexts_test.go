@@ -91,6 +91,7 @@ func TestContexts(t *testing.T) {
 		refused(c.method, path+"/contexts/"+c.name, c.body, http.StatusUnprocessableEntity, job.CodeInvalid, c.field)
 	}
 	refused("POST", path+"/restart", `{"context":"A"}`, http.StatusUnprocessableEntity, job.CodeInvalid, "context")
+	refused("POST", path+"/restart", `{"execution":"x"}`, http.StatusUnprocessableEntity, job.CodeInvalid, "execution")
 	refused("POST", path+"/restart", `{"context":"none"}`, http.StatusNotFound, job.CodeNoContext, "")
 	refused("DELETE", path+"/contexts/none", ``, http.StatusNotFound, job.CodeNoContext, "")
 	if _, err := w.Worker.ClaimSession(ctx, x.ID, "w1"); err != nil {

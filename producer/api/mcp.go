@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -18,13 +21,11 @@ const (
 	mcpSessionHeader = "Mcp-Session-Id"
 	// maxMCPSession bounds what a client may call its session, in bytes: ours have 26.
 	maxMCPSession = 64
-	// maxRequestID bounds the id of a call that can be cancelled, in bytes of JSON.
-	maxRequestID = 256
 )
 
-// mcp answers one message of the Model Context Protocol. Nothing is kept from one to the next: only
-// what is under way is known, so that a client of a revision before 2026-07-28 can cancel it by a
-// message. Newer ones close the connection.
+// mcp answers one message of the Model Context Protocol. Nothing is kept from one to the next: a client
+// of a revision before 2026-07-28 cancels a call by a message, which may come to another api than the
+// call did, so all are told. Newer ones close the connection.
 func (a *API) mcp(w http.ResponseWriter, r *http.Request) {
 	c, err := a.admit(w, r)
 	if err != nil {
@@ -53,23 +54,25 @@ func (a *API) mcp(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	session := r.Header.Get(mcpSessionHeader)
 	known := session != "" && len(session) <= maxMCPSession
-	session = c.tenant + "/" + c.token.ID + "/" + session
 	switch {
 	case message.Method == "initialize":
 		w.Header().Set(mcpSessionHeader, rand.Text())
-	case message.Method == "notifications/cancelled" && known:
-		a.mcpCalls.cancel(session, message.Params.RequestID)
-	case message.Method == "tools/call" && known:
-		defer a.mcpCalls.add(session, message.ID, cancel)()
+	case message.Method == "notifications/cancelled" && known && len(message.Params.RequestID) > 0:
+		if err := a.client.CancelCall(ctx, c.callName(session, message.Params.RequestID)); err != nil {
+			a.writeError(w, r, err)
+			return
+		}
+	case message.Method == "tools/call" && known && len(message.ID) > 0:
+		defer a.watchCall(ctx, c.callName(session, message.ID), cancel)()
 	}
 	server := tools.Server(tools.ServerConfig{
 		Caller: a.toolCaller(ctx, c), Languages: languages, Version: a.version, May: c.may, Until: ctx,
 	})
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
 		Stateless: true,
-		// A page of another origin has no token, which is what would count; and a proxy on this machine
-		// passes on names that are not this machine's.
-		DisableLocalhostProtection: true,
+		// What comes over loopback asks for this machine, or for the API by the name that the world has for it,
+		// which a proxy on this machine passes on. Any other name was pointed here by a stranger's page.
+		DisableLocalhostProtection: a.links.IsHost(r.Host),
 		MaxRequestBodyBytes:        toolBody,
 	})
 	r = r.WithContext(ctx)
@@ -94,39 +97,22 @@ func mcpMessageOf(body []byte) (m mcpMessage) {
 	return m
 }
 
-// mcpCalls are calls under way in this process.
-type mcpCalls struct {
-	mu    sync.Mutex
-	calls map[mcpCall]context.CancelFunc
+// callName names a call to all apis: a session is its token's, and an id is JSON.
+func (c caller) callName(session string, id json.RawMessage) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s/%s", c.tenant, c.token.ID, session, id))
+	return hex.EncodeToString(sum[:])
 }
 
-// mcpCall names one: a session is its token's, and an id is JSON.
-type mcpCall struct{ session, id string }
-
-// add notes a call until done.
-func (m *mcpCalls) add(session string, id json.RawMessage, cancel context.CancelFunc) (done func()) {
-	call := mcpCall{session, string(id)}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, taken := m.calls[call]; taken || len(id) == 0 || len(id) > maxRequestID {
-		return func() {}
-	}
-	if m.calls == nil {
-		m.calls = map[mcpCall]context.CancelFunc{}
-	}
-	m.calls[call] = cancel
-	return func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		delete(m.calls, call)
-	}
-}
-
-// cancel ends a call, if it is under way.
-func (m *mcpCalls) cancel(session string, id json.RawMessage) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if cancel, ok := m.calls[mcpCall{session, string(id)}]; ok {
-		cancel()
-	}
+// watchCall cancels a call when a message says so, to whichever api it came, until stop is called.
+func (a *API) watchCall(ctx context.Context, name string, cancel context.CancelFunc) (stop func()) {
+	cancelled, forget := a.client.WatchCall(name)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-cancelled:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	return func() { cancel(); watching.Wait(); forget() }
 }

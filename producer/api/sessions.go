@@ -97,7 +97,7 @@ func (a *API) sessionRoutes(h huma.API, d documenter) {
 		d.problems(401, 404, 503)), a.interruptSession)
 	restart := d.operation("restart-session", http.MethodPost, "/v1/sessions/{id}/restart", "Restart a session's interpreter",
 		"The next execution of the context has a new interpreter, and the same files. What it executes ends as canceled, its state lost; what waits is executed by the new one. An interpreter that executes nothing is ended before the session executes anything more, its memory held until then. "+
-			"The context's generation is one more, unless nothing was executed in it yet.",
+			"The context's generation is one more, unless nothing was executed in it yet. With an execution in the body, nothing is done unless that runs.",
 		d.problems(400, 401, 404, 410, 413, 415, 422, 503))
 	restart.MaxBodyBytes = smallBody
 	restart.RequestBody = jsonBody()
@@ -210,7 +210,7 @@ func (a *API) restartSession(ctx context.Context, in *sessionInput) (*sessionOut
 		return nil, a.problem(ctx, err)
 	}
 	defer done()
-	return a.session(ctx, func(c producer.Sessions) (job.Session, error) { return c.RestartSession(ctx, in.ID, restart.Context) })
+	return a.session(ctx, func(c producer.Sessions) (job.Session, error) { return c.RestartSession(ctx, in.ID, restart) })
 }
 
 func (a *API) listContexts(ctx context.Context, in *sessionInput) (*contextsOutput, error) {

@@ -12,13 +12,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/api"
+	"github.com/glovebox-run/glovebox/producer/direct"
+	"github.com/glovebox-run/glovebox/producer/producertest"
 	"github.com/glovebox-run/glovebox/producer/tools"
 )
 
@@ -267,6 +272,19 @@ func TestMCPCancelOfOthers(t *testing.T) {
 	send(cancel, "Mcp-Session-Id: yours")
 	send(cancel)
 	send(strings.Replace(cancel, "7", "8", 1), "Mcp-Session-Id: mine")
+	told, stop := w.Client.WatchCall("marker")
+	defer stop()
+	gbtest.Eventually(t, "all of these are told", func() bool { // they come in their order
+		if err := w.Client.CancelCall(t.Context(), "marker"); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-told:
+			return true
+		case <-time.After(10 * time.Millisecond):
+			return false
+		}
+	})
 	w.End(t, w.Start(t, id), nil, nil)
 	if a := <-answered; a.status != http.StatusOK || !strings.Contains(string(a.body), "hello") {
 		t.Errorf("got %d %s", a.status, a.body)
@@ -305,6 +323,45 @@ func TestMCPRefused(t *testing.T) {
 				t.Errorf("got WWW-Authenticate %q", a.header.Get("WWW-Authenticate"))
 			}
 		})
+	}
+}
+
+// TestMCPHost: over loopback, a request asks for this machine or for the API by its own name. A stranger's page that had its name pointed here
+// gets nothing.
+func TestMCPHost(t *testing.T) {
+	t.Parallel()
+	tokens, err := artifacts.NewTokens(producertest.TokenKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	links, err := direct.NewLinks("https://Glovebox.example.com:8443/some/path", tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorldWith(t, func(c *api.Config) { c.Links = links })
+	for host, want := range map[string]int{
+		"localhost": http.StatusOK, "localhost:1": http.StatusOK, "127.0.0.1:8437": http.StatusOK, "[::1]": http.StatusOK, "[::1]:8437": http.StatusOK,
+		"glovebox.example.com": http.StatusOK, "GLOVEBOX.example.com:80": http.StatusOK,
+		"evil.example.com": http.StatusForbidden, "glovebox.example.com.evil.com": http.StatusForbidden, "evil.com:8443": http.StatusForbidden,
+		"localhost.evil.com": http.StatusForbidden, "10.0.0.1": http.StatusForbidden, "127.0.0.1.evil.com:80": http.StatusForbidden,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.srv.URL+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		for _, header := range []string{"Content-Type: application/json", "Accept: application/json, text/event-stream", "Mcp-Protocol-Version: 2025-11-25", "Authorization: Bearer " + token} {
+			name, value, _ := strings.Cut(header, ": ")
+			req.Header.Set(name, value)
+		}
+		res, err := w.srv.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("%s: got %d, want %d", host, res.StatusCode, want)
+		}
 	}
 }
 

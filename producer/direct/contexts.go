@@ -39,14 +39,14 @@ func (v validator) placeOf(x record.Session, name, language string) (record.Plac
 }
 
 // RestartSession is [producer.Sessions.RestartSession].
-func (c *Client) RestartSession(ctx context.Context, id, name string) (job.Session, error) {
+func (c *Client) RestartSession(ctx context.Context, id string, r job.Restart) (job.Session, error) {
 	if _, err := c.session(ctx, id); err != nil {
 		return job.Session{}, err
 	}
-	if err := (job.Restart{Context: name}).Check(); err != nil {
+	if err := r.Check(); err != nil {
 		return job.Session{}, err
 	}
-	if err := c.records.RestartContext(ctx, id, cmp.Or(name, job.MainContext)); err != nil {
+	if err := c.records.RestartContext(ctx, id, cmp.Or(r.Context, job.MainContext), r.Execution); err != nil {
 		return job.Session{}, err
 	}
 	return c.Session(ctx, id)

@@ -19,6 +19,7 @@ import (
 // Every reader of one result gets the same URLs: they expire with the job's record.
 type Links struct {
 	base   string
+	host   string // of base, without its port
 	tokens *artifacts.Tokens
 }
 
@@ -31,7 +32,13 @@ func NewLinks(base string, tokens *artifacts.Tokens) (*Links, error) {
 	if tokens == nil {
 		return nil, errors.New("link to artifacts: no keys to sign with")
 	}
-	return &Links{strings.TrimRight(base, "/"), tokens}, nil
+	return &Links{strings.TrimRight(base, "/"), u.Hostname(), tokens}, nil
+}
+
+// IsHost reports whether a Host header names the API as the world does. Ports don't matter: proxies change them.
+func (l *Links) IsHost(header string) bool {
+	u, err := url.Parse("http://" + header)
+	return err == nil && strings.EqualFold(u.Hostname(), l.host)
 }
 
 // Absolute returns a result whose URLs lead to the API, until its job expires.

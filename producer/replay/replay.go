@@ -151,7 +151,7 @@ func again(ctx context.Context, c Client, session string, r recorded) (Step, err
 		return step, nil
 	}
 	if r.anew {
-		if _, err := c.RestartSession(ctx, session, r.input.Context); err != nil {
+		if _, err := c.RestartSession(ctx, session, job.Restart{Context: r.input.Context}); err != nil {
 			return step, fmt.Errorf("restart as before it: %w", err)
 		}
 	}

@@ -51,7 +51,7 @@ var outcomeSchema = json.RawMessage(`{
 	"properties": {
 		"job_id": {"type": "string", "description": "Names the job to get_job."},
 		"status": {"type": "string", "description": "succeeded, failed, timed_out, out_of_memory, output_limit_exceeded, compile_failed, canceled or internal_error; queued, running or held (until a person approves it) if it has not ended."},
-		"exit_code": {"type": ["integer", "null"], "description": "The program's own."},
+		"exit_code": {"anyOf": [{"type": "integer"}, {"type": "null"}], "description": "The program's own."},
 		"stdout": {"type": "string", "description": "What it printed, its middle left out where it is long."},
 		"stderr": {"type": "string", "description": "The same of standard error."},
 		"artifacts": {

@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -41,10 +42,7 @@ func runInSession(ctx context.Context, c Caller, in runCodeArguments) (Answer, e
 	}
 	ended, err := c.await(ctx, j)
 	if ctx.Err() != nil { // nobody is left to read the answer, nor to know of a new session
-		cancel, done := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
-		defer done()
-		_, _ = c.Glovebox.Cancel(cancel, j.ID) // it may have ended by now
-		c.dropNew(ctx, in, id)
+		c.stop(ctx, j.ID, in, id)
 		return Answer{}, ctx.Err()
 	}
 	if err != nil {
@@ -52,6 +50,34 @@ func runInSession(ctx context.Context, c Caller, in runCodeArguments) (Answer, e
 		return inSession(unfinished(j, err), id, nil), nil
 	}
 	return inSession(c.answer(ctx, ended), id, ended.Result), nil
+}
+
+// stopPatience is how long an interpreter may take to end what its caller has cancelled, before it is ended with its state. A sandbox
+// interrupts it a second time after one second, and would kill it after three; whoever cancels wants an end within two.
+const stopPatience = 1200 * time.Millisecond
+
+// stop ends an execution that nobody waits for any more: with its interpreter, if that doesn't end it in time.
+func (c Caller) stop(ctx context.Context, execution string, in runCodeArguments, session string) {
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+	defer done()
+	if in.SessionID == newSession {
+		c.dropNew(ctx, in, session)
+		return
+	}
+	if _, err := c.Glovebox.Cancel(ctx, execution); errors.Is(err, job.ErrEnded) {
+		return
+	} else if err != nil {
+		c.report(err)
+		return
+	}
+	patient, over := context.WithTimeout(ctx, stopPatience)
+	defer over()
+	if _, err := c.Glovebox.Wait(patient, execution); err == nil || patient.Err() == nil { // else Redis or the api went away meanwhile, and the sandbox kills it
+		return
+	}
+	if _, err := c.Glovebox.RestartSession(ctx, session, job.Restart{Execution: execution}); err != nil {
+		c.report(err)
+	}
 }
 
 // dropNew ends a session that this call has started, and that nobody knows of.

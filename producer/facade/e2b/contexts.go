@@ -210,7 +210,7 @@ func contextFault(err error, id string) error {
 func removeContext(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	changeContext(w, r, c, func(ctx context.Context, x job.Session, id string) error {
 		if id == job.MainContext { // a session always has it
-			_, err := c.Client.RestartSession(ctx, x.ID, id)
+			_, err := c.Client.RestartSession(ctx, x.ID, job.Restart{Context: id})
 			return err
 		}
 		return c.Client.DeleteContext(ctx, x.ID, id)
@@ -219,7 +219,7 @@ func removeContext(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 
 func restartContext(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	changeContext(w, r, c, func(ctx context.Context, x job.Session, id string) error {
-		_, err := c.Client.RestartSession(ctx, x.ID, id)
+		_, err := c.Client.RestartSession(ctx, x.ID, job.Restart{Context: id})
 		return err
 	})
 }
