@@ -1,6 +1,7 @@
 package job
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ const (
 	// MaxChart bounds the JSON of a [Chart], in bytes, and MaxCharts that of all charts of a result.
 	MaxChart  = 256 << 10
 	MaxCharts = 256 << 10
+	// MaxChartObjects is how many objects a [Chart] may have as JSON, itself, its axes, series and boxes: each takes far more memory than its text.
+	MaxChartObjects = 5000
 )
 
 // Chart is what a picture of matplotlib shows, so that it can be drawn again. It is the program's word, as the picture is.
@@ -110,6 +113,9 @@ func ParseChart(b []byte) (Chart, error) {
 	if len(b) > MaxChart {
 		return c, fmt.Errorf("a chart of %d bytes: at most %d are read", len(b), MaxChart)
 	}
+	if n := bytes.Count(b, []byte("{")); n > MaxChartObjects { // some may stand in texts
+		return c, fmt.Errorf("a chart of %d objects: at most %d are read", n, MaxChartObjects)
+	}
 	if err := json.Unmarshal(b, &c); err != nil {
 		return Chart{}, fmt.Errorf("read chart: %w", err)
 	}
@@ -152,9 +158,19 @@ func (s *ChartSeries) check() error {
 		name   string
 		length int
 	}{
-		{"x", len(s.X)}, {"y", len(s.Y)}, {"base", len(s.Base)}, {"width", len(s.Width)}, {"x_low", len(s.XLow)}, {"x_high", len(s.XHigh)},
-		{"y_low", len(s.YLow)}, {"y_high", len(s.YHigh)}, {"values", len(s.Values)}, {"sizes", len(s.Sizes)}, {"labels", len(s.Labels)},
-		{"angles", len(s.Angles)}, {"edges", max(len(s.Edges)-1, 0)},
+		{"x", len(s.X)},
+		{"y", len(s.Y)},
+		{"base", len(s.Base)},
+		{"width", len(s.Width)},
+		{"x_low", len(s.XLow)},
+		{"x_high", len(s.XHigh)},
+		{"y_low", len(s.YLow)},
+		{"y_high", len(s.YHigh)},
+		{"values", len(s.Values)},
+		{"sizes", len(s.Sizes)},
+		{"labels", len(s.Labels)},
+		{"angles", len(s.Angles)},
+		{"edges", max(len(s.Edges)-1, 0)},
 	} {
 		switch {
 		case column.length == 0:

@@ -25,7 +25,8 @@ func TestParseChart(t *testing.T) {
 		`{"type":"multiple","charts":[{"type":"multiple","charts":[{}]}]}`: "read chart: charts[0] has charts: only one level is allowed",
 		`{"type":"multiple","charts":[{"type":"line","twin":0}]}`:          "read chart: charts[0].twin is 0: it has to be that of a chart before it",
 		`{"type":"x","title":"` + strings.Repeat("x", job.MaxChart) + `"}`: "at most 262144 are read",
-		`{"charts":` + strings.Repeat(`[{"charts":`, 20_000) + `1`:         "read chart: ",
+		`{"type":"line","series":[` + strings.Repeat("{},", 5000) + `{}]}`: "a chart of 5002 objects: at most 5000 are read",
+		`{"charts":` + strings.Repeat(`[{"charts":`, 4_000) + `1`:          "read chart: ",
 		`[]`: "read chart: ",
 	} {
 		_, err := job.ParseChart([]byte(text))

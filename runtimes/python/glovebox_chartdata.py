@@ -14,8 +14,10 @@ import numpy as np
 _MOST_VALUES = (20_000, 5_000, 1_000, 200)
 # Bytes of the text: job.MaxChart.
 _MOST_BYTES = 256 << 10
-_MOST_SERIES = 200
+_MOST_SERIES = 200  # of one of its axes
+_MOST_SERIES_OF_ALL = 2_000  # job.MaxChartObjects bounds them with axes and boxes
 _MOST_CHARTS = 100
+_MOST_LINES = 1_000  # that one artist draws, with gaps between them
 _MOST_TICKS = 200
 _MOST_TEXT = 200  # characters of a label
 # What goes across the axes, and marks something in a chart of another type.
@@ -43,7 +45,9 @@ def of(figure, most=_MOST_VALUES[0]):
     axes = _axes(figure)
     if not axes:
         return None
-    charts = [_chart(one) for one in axes[:_MOST_CHARTS]]
+    shown = axes[:_MOST_CHARTS]
+    most_series = min(_MOST_SERIES, _MOST_SERIES_OF_ALL // len(shown))
+    charts = [_chart(one, most_series) for one in shown]
     every = max(1, math.ceil(sum(_size(series) for chart in charts for series in chart.get("series", ())) / most))
     for chart in charts:
         if "series" in chart:
@@ -116,7 +120,7 @@ def _converted(series, every):
     return told
 
 
-def _chart(axes):
+def _chart(axes, most_series):
     chart = {"type": "empty", "title": _short(axes.get_title())}
     if axes.name == "3d":
         return chart | {"type": "unknown", "series": [{"type": "unknown", "label": "", "class": type(axes).__name__}]}
@@ -130,9 +134,9 @@ def _chart(axes):
     if chart["type"] not in ("pie", "empty"):
         chart["x"], chart["y"] = _axis(axes.xaxis), _axis(axes.yaxis)
     if series:
-        chart["series"] = series[:_MOST_SERIES]
-    if len(series) > _MOST_SERIES:
-        chart["note"] = f"the first {_MOST_SERIES} of {len(series)} series"
+        chart["series"] = series[:most_series]
+    if len(series) > most_series:
+        chart["note"] = f"the first {most_series} of {len(series)} series"
     return chart
 
 
@@ -204,7 +208,10 @@ def _drawn(axes, artist):
     elif isinstance(artist, FillBetweenPolyCollection):
         yield _area(axes, artist)
     elif isinstance(artist, LineCollection) and artist.get_transform() == axes.transData:
-        yield {"type": "line", "label": _label(artist), **_columns(axes, *_joined([path.vertices for path in artist.get_paths()]))}
+        lines = [path.vertices for path in artist.get_paths()]
+        every = math.ceil(len(lines) / _MOST_LINES)
+        told = {"type": "line", "label": _label(artist), **_columns(axes, *_joined(lines[::every]))}
+        yield told | ({"every": every, "total": len(lines)} if every > 1 else {})
     elif isinstance(artist, QuadMesh) and artist.get_array() is not None:
         yield from _mesh(artist)
     elif isinstance(artist, AxesImage) and artist.get_array() is not None and artist.get_array().ndim == 2:

@@ -1,6 +1,7 @@
 package e2b
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -60,7 +61,7 @@ type box struct {
 }
 
 // chartGrowth is how many times its own length a chart's JSON takes while it is read and written anew: a value of two bytes is 24 in
-// memory, and 32 as half of a point.
+// memory, and 32 as half of a point. An object is up to 1 KiB.
 const chartGrowth = 32
 
 // chartOf is a chart of ours in E2B's form.
@@ -68,7 +69,8 @@ func chartOf(content []byte, m *room) (json.RawMessage, error) {
 	if len(content) > job.MaxChart {
 		return nil, errNoRoom
 	}
-	if err := m.hold(int64(len(content)) * chartGrowth); err != nil {
+	objects := min(bytes.Count(content, []byte("{")), job.MaxChartObjects)
+	if err := m.hold(int64(len(content))*chartGrowth + int64(objects)<<10); err != nil {
 		return nil, err
 	}
 	c, err := job.ParseChart(content)

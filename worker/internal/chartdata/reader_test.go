@@ -3,7 +3,6 @@ package chartdata_test
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"hash/crc32"
 	"io"
 	"strings"
@@ -34,11 +33,11 @@ func svg(description string) string {
 		"</dc:description></cc:Work></rdf:RDF></metadata><defs/></svg>"
 }
 
-func read(t testing.TB, r io.Reader) (string, error) {
-	t.Helper()
+func read(tb testing.TB, r io.Reader) (string, error) {
+	tb.Helper()
 	c := chartdata.NewReader(r)
 	if _, err := io.Copy(io.Discard, c); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	_, text, err := c.Chart()
 	return string(text), err
@@ -102,14 +101,14 @@ func FuzzChart(f *testing.F) {
 		if whole != pieces || (err == nil) != (again == nil) {
 			t.Errorf("got %q, %v at once, and %q, %v in pieces of %d", whole, err, pieces, again, step)
 		}
-		if whole == "" {
+		if whole == "" || len(whole) > job.MaxChart || strings.Count(whole, "{") > job.MaxChartObjects { // numbers and escapes may be written longer
 			return
 		}
 		chart, err := job.ParseChart([]byte(whole))
-		if err != nil && len(whole) <= job.MaxChart {
-			t.Errorf("%q is no chart: %v", whole, err)
+		if err != nil {
+			t.Fatalf("%q is no chart: %v", whole, err)
 		}
-		if text, err := job.Marshal(chart); err == nil && len(whole) <= job.MaxChart && string(text) != whole || !json.Valid([]byte(whole)) {
+		if text, err := job.Marshal(chart); err != nil || string(text) != whole {
 			t.Errorf("%q is %q when it is read once more, %v", whole, text, err)
 		}
 	})

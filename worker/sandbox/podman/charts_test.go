@@ -64,11 +64,11 @@ var drawings = map[string]drawn{
 	"box": {
 		"plt.boxplot([[1, 2, 3, 9], [2, 3, 4]], tick_labels=['x', 'y'])", "box",
 		`[{"type":"box","label":"","boxes":[{"label":"x","position":1,"min":1,"first_quartile":1.75,"median":2.5,"third_quartile":4.5,"max":4.5,"outliers":[9]},` +
-			`{"label":"y","position":2,"min":2,"first_quartile":2.5,"median":3,"third_quartile":3.5,"max":4}]}]`, nil,
+			`{"label":"y","position":2,"min":2,"first_quartile":2.5,"median":3,"third_quartile":3.5,"max":4,"outliers":[]}]}]`, nil,
 	},
 	"boxh": {
 		"plt.boxplot([[1, 2, 3]], orientation='horizontal', patch_artist=True, showmeans=True)", "box",
-		`[{"type":"box","label":"","orientation":"horizontal","boxes":[{"label":"1","position":1,"min":1,"first_quartile":1.5,"median":2,"third_quartile":2.5,"max":3,"mean":2}]}]`, nil,
+		`[{"type":"box","label":"","orientation":"horizontal","boxes":[{"label":"1","position":1,"min":1,"first_quartile":1.5,"median":2,"third_quartile":2.5,"max":3,"mean":2,"outliers":[]}]}]`, nil,
 	},
 	"area": {
 		"plt.fill_between([1, 2, 3, 4, 5], [1, 4, 9, 3, 3], [0, 1, 2, 0, 1], where=[1, 1, 0, 1, 1])", "area",
@@ -90,6 +90,19 @@ var drawings = map[string]drawn{
 	"mesh":  {"plt.pcolormesh([0, 1, 2], [0, 1, 4], [[1, 2], [3, 4]])", "heatmap", `[{"type":"heatmap","label":"","x_edges":[0,1,2],"y_edges":[0,1,4],"z":[[1,2],[3,4]]}]`, nil},
 	"stem":  {"plt.stem([1, 2], [3, 4])", "stem", `[{"type":"stem","label":"","x":[1,2],"y":[3,4]}]`, nil},
 	"lines": {"plt.hlines([1, 2], 0, [5, 6])", "line", `[{"type":"line","label":"","x":[0,5,null,0,6],"y":[1,1,null,2,2]}]`, nil},
+	"many lines": {
+		"plt.hlines(range(5000), 0, 1)", "line", "",
+		func(c job.Chart) bool {
+			s := c.Series[0]
+			return s.Every == 5 && s.Total == 5000 && len(s.X) == 2999 && slices.Equal(s.X[:4], []any{0.0, 1.0, nil, 0.0}) && slices.Equal(s.Y[:4], []any{0.0, 0.0, nil, 5.0})
+		},
+	},
+	"many series": {
+		"plt.subplots(1, 20, num=plt.gcf().number); [a.plot([1]) for a in plt.gcf().axes for _ in range(101)]", "multiple", "null",
+		func(c job.Chart) bool {
+			return len(c.Charts) == 20 && len(c.Charts[19].Series) == 100 && c.Charts[0].Note == "the first 100 of 101 series"
+		},
+	},
 	"log": {
 		"plt.loglog([1, 10], [1, 100]); plt.axvline(3); plt.axhspan(2, 4)", "line",
 		`[{"type":"line","label":"","x":[1,10],"y":[1,100]},{"type":"vline","label":"","x":[3]},{"type":"hspan","label":"","y":[2,4]}]`,
@@ -152,7 +165,7 @@ func TestCharts(t *testing.T) {
 	var code strings.Builder
 	code.WriteString("import datetime, matplotlib.pyplot as plt, numpy as np, pandas as pd\n")
 	for _, name := range slices.Sorted(maps.Keys(drawings)) {
-		fmt.Fprintf(&code, "plt.figure(); %s; plt.savefig(%q); plt.close('all')\n", drawings[name].code, name+".png")
+		fmt.Fprintf(&code, "plt.figure(figsize=(3, 2)); %s; plt.savefig(%q); plt.close('all')\n", drawings[name].code, name+".png")
 	}
 	code.WriteString("plt.plot([1, 2], label='<&>'); plt.savefig('vector.svg'); plt.title('asked'); plt.show()\n" +
 		"plt.plot([3, 4]); plt.savefig('own.svg', metadata={'Description': 'mine'}); plt.savefig('in.jpg')\n")
