@@ -120,7 +120,7 @@ func (o *output) chart(data *chartdata.Reader) json.RawMessage {
 	chart, text, err := data.Chart()
 	switch {
 	case err != nil:
-		return o.brief(job.Chart{Type: "unknown"}, "its data can't be read: "+o.mask.Text(job.Clip(err.Error(), 200)))
+		return o.brief(job.Chart{Type: "unknown"}, "its data can't be read: "+o.mask.Text(err.Error()))
 	case text == nil:
 		return nil
 	}

@@ -114,6 +114,8 @@ def _converted(series, every):
             value = value.converted(math.isqrt(every - 1) + 1)  # of rows and of columns
         elif isinstance(value, _Column):
             value = value.converted(math.isqrt(every - 1) + 1 if "z" in series else every)
+        elif name == "labels":
+            value = value[::every]
         told[name] = value
     if every > 1 and max(lengths, default=0) > 1:
         told["every"], told["total"] = (math.isqrt(every - 1) + 1 if "z" in series else every), max(lengths)

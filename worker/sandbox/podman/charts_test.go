@@ -150,6 +150,13 @@ var drawings = map[string]drawn{
 			return s.Every == 101 && s.Total == 1_000_000 && len(s.X) == (s.Total+s.Every-1)/s.Every && s.Y[1] == float64(s.Every)
 		},
 	},
+	"much beside a pie": {
+		"fig, ax = plt.subplots(1, 2, num=plt.gcf().number); ax[0].plot(range(20_000)); ax[1].pie([1, 2, 3, 4], labels=['a', 'b', 'c', 'd'])", "multiple", "null",
+		func(c job.Chart) bool {
+			pie := c.Charts[1].Series[0]
+			return pie.Every == 3 && pie.Total == 4 && slices.Equal(pie.Values, []any{1.0, 4.0}) && slices.Equal(pie.Labels, []string{"a", "d"})
+		},
+	},
 	"pixels": {
 		"plt.imshow(np.arange(1_000_000).reshape(1000, 1000))", "heatmap", "",
 		func(c job.Chart) bool {
