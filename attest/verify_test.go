@@ -31,7 +31,7 @@ func sample() (job.Result, Run) {
 		Usage: job.Usage{WallMS: 1, CPUMS: 2, MemoryPeakBytes: 3}, Compile: &job.Compile{ExitCode: 4, Output: "warning", WallMS: 5},
 		Timing: job.Timing{CreatedAt: created, RunAt: &runAt, Deadline: &deadline, StartedAt: &started, FinishedAt: &finished, QueueMS: 6, StartupMS: 7},
 		Artifacts: []job.Artifact{
-			{Name: "chart-1.png", Size: 8, MediaType: "image/png", SHA256: hashText("chart"), Kind: job.KindChart, URL: "artifacts/chart-1.png"},
+			{Name: "chart-1.png", Size: 8, MediaType: "image/png", SHA256: hashText("chart"), Kind: job.KindChart, URL: "artifacts/chart-1.png", Chart: json.RawMessage(`{"type":"line","title":""}`)},
 			{Name: "data/a.csv", Size: 9, MediaType: "text/csv", SHA256: hashText("a"), Kind: job.KindFile, URL: "artifacts/data/a.csv"},
 		},
 		ArtifactsSkipped: []job.Skipped{{Name: "fifo", Reason: "is no file"}}, ArtifactsSkippedTotal: 1,
@@ -151,7 +151,7 @@ func TestRotation(t *testing.T) {
 // unattested is every field of a result that its attestation says nothing about. That
 // others signed it too is no change.
 var unattested = []string{
-	"stdout_url", "stderr_url", "artifacts.url", "metadata", "attestation.signatures.(added)",
+	"stdout_url", "stderr_url", "artifacts.url", "artifacts.chart", "metadata", "attestation.signatures.(added)",
 	"cost.(removed)", "cost.nano", "cost.amount",
 }
 
@@ -231,6 +231,8 @@ func changes(t reflect.Type) map[string]change {
 			tb.Helper()
 			v.Set(reflect.ValueOf(v.Interface().(time.Time).Add(time.Millisecond)))
 		}
+	case t == reflect.TypeFor[json.RawMessage]():
+		all[""] = func(_ testing.TB, v reflect.Value) { v.SetBytes([]byte(`{"type":"pie","title":""}`)) }
 	case t.Kind() == reflect.Struct:
 		for i := range t.NumField() {
 			add(jsonName(t.Field(i)), t.Field(i).Type, func(v reflect.Value) reflect.Value { return v.Field(i) })

@@ -482,6 +482,36 @@ func TestBodyIsBounded(t *testing.T) {
 	}
 }
 
+// TestChartsAreBounded: where a message has no room for the data of charts, these go before anything else is cut.
+func TestChartsAreBounded(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.config.BodyBytes = 32 << 10
+	b.run(t)
+	rec := b.receiver(t, nil)
+	chart := []byte(`{"type":"line","title":"T","series":[{"type":"line","label":"` + strings.Repeat("x", 32<<10) + `"}]}`)
+	_, id := b.end(t, rec.URL, func(r *job.Result) {
+		r.Stdout = strings.Repeat("o", 20<<10)
+		r.Artifacts = []job.Artifact{{Name: "a.png", Chart: chart}, {Name: "b.csv"}}
+	})
+	b.settled(t, id, record.Delivered)
+	body := rec.same(t, id, 1)
+	var event struct {
+		ResultURL string `json:"result_url"`
+		Data      job.Result
+	}
+	if err := json.Unmarshal(body, &event); err != nil {
+		t.Fatal(err)
+	}
+	r := event.Data
+	if got := string(r.Artifacts[0].Chart); got != `{"type":"line","title":"T","note":"its data are left out: the message would be too large"}` || r.Artifacts[1].Chart != nil {
+		t.Errorf("got %s and %s", got, r.Artifacts[1].Chart)
+	}
+	if event.ResultURL == "" || len(r.Stdout) != 20<<10 || len(body) > 32<<10 {
+		t.Errorf("got %d bytes with %q and %d of stdout", len(body), event.ResultURL, len(r.Stdout))
+	}
+}
+
 // TestResultsAreBounded: of what an execution showed a message has what it has room for, and says where all of it is.
 func TestResultsAreBounded(t *testing.T) {
 	t.Parallel()

@@ -146,10 +146,17 @@ func (d *Deliverer) fitRun(m message[job.Run]) ([]byte, error) {
 	return encode(m)
 }
 
-// fit cuts outputs, and the texts of tests and results, until the message is small enough, and gives a URL to what it
-// cuts. Names of artifacts and tests and metadata are not cut: they are bounded, to less than a receiver of
+// fit leaves out the data of charts, then cuts outputs, and the texts of tests and results, until the message is small enough, and gives a URL to
+// what it cuts. Names of artifacts and tests and metadata are not cut: they are bounded, to less than a receiver of
 // ours takes.
 func (d *Deliverer) fit(m message[job.Result], expires time.Time) ([]byte, error) {
+	b, err := encode(m)
+	if err != nil || len(b) <= d.BodyBytes {
+		return b, err
+	}
+	if briefCharts(&m.Data) {
+		m.ResultURL = d.Links.JobURL(m.Data.ID)
+	}
 	whole := m.Data
 	for most := job.InlineOutput; ; most /= 2 {
 		b, err := encode(m)
@@ -186,6 +193,22 @@ func (d *Deliverer) fit(m message[job.Result], expires time.Time) ([]byte, error
 			m.ResultURL = d.Links.JobURL(m.Data.ID)
 		}
 	}
+}
+
+// briefCharts leaves out the data of charts: the artifacts and the API have them. It reports whether there were any.
+func briefCharts(r *job.Result) (less bool) {
+	r.Artifacts = slices.Clone(r.Artifacts)
+	for i, a := range r.Artifacts {
+		if a.Chart == nil {
+			continue
+		}
+		chart, err := job.ParseChart(a.Chart)
+		if err != nil {
+			chart.Type = "unknown"
+		}
+		r.Artifacts[i].Chart, less = chart.Brief("its data are left out: the message would be too large"), true
+	}
+	return less
 }
 
 // leastShown is how many bytes of a result's texts are worth sending. Where there is no room for them, there is none for results.

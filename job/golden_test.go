@@ -86,7 +86,7 @@ func TestGolden(t *testing.T) {
 			Limit: "output_kb", StdoutTruncated: true, StderrTruncated: true,
 			Error: &job.Error{Code: "c", Message: "m"}, Usage: job.Usage{WallMS: 1, CPUMS: 2, MemoryPeakBytes: 3},
 			Timing:           job.Timing{CreatedAt: at, StartedAt: &at, FinishedAt: &at, QueueMS: 4, StartupMS: 5},
-			Artifacts:        []job.Artifact{{Name: "a.png", Size: 6, MediaType: "image/png", SHA256: "ab", Kind: job.KindChart, URL: "u"}},
+			Artifacts:        []job.Artifact{{Name: "a.png", Size: 6, MediaType: "image/png", SHA256: "ab", Kind: job.KindChart, URL: "u", Chart: json.RawMessage(`{"type":"empty","title":""}`)}},
 			ArtifactsSkipped: []job.Skipped{{Name: "fifo", Reason: "r"}}, ArtifactsSkippedTotal: 1,
 			Compile: &job.Compile{ExitCode: 0, Output: "o", WallMS: 7},
 			Runtime: job.Runtime{Name: "python", Version: "3.13", Image: "i", ImageDigest: "sha256:d", OCIRuntime: "runsc"}, LimitsEnforced: "soft",

@@ -1,6 +1,9 @@
 package job
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // InlineOutput is how many bytes of stdout and of stderr a result holds itself; the
 // whole of a longer stream is behind StdoutURL or StderrURL.
@@ -110,6 +113,8 @@ type Artifact struct {
 	Kind string `json:"kind"`
 	// URL downloads it, without a token, until it expires.
 	URL string `json:"url,omitempty"`
+	// Chart is what the picture shows, as JSON of a [Chart], where its file says so. It is the program's word, and is not attested: the file is.
+	Chart json.RawMessage `json:"chart,omitempty" doc:"What the picture shows, where matplotlib drew it and the file says so. It is the program's word. It is not attested, but the file is, in which it stands."`
 }
 
 // The kinds of artifact.

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/failpoint"
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/internal/chartdata"
 )
 
 // output is the sandbox's Sink: it takes what a job makes while it is made. Artifacts go to S3
@@ -28,6 +30,8 @@ type output struct {
 	names     map[string]bool
 	// stored is how many bytes of these, and of streams, are in S3.
 	stored int64
+	// charts is how many bytes of charts' data the result has.
+	charts int
 	// dirty: something was begun in S3 that the result does not name.
 	dirty bool
 }
@@ -93,7 +97,8 @@ func (o *output) admit(name string) error {
 // put stores a file that was admitted.
 func (o *output) put(ctx context.Context, name string, size int64, r io.Reader) error {
 	o.dirty = true
-	object, err := o.objects.Upload(ctx, o.keys.Artifact(o.epoch, name), &firstRead{r: r}, artifacts.Options{Limit: max(size, 1), Name: name})
+	data := chartdata.NewReader(&firstRead{r: r})
+	object, err := o.objects.Upload(ctx, o.keys.Artifact(o.epoch, name), data, artifacts.Options{Limit: max(size, 1), Name: name})
 	if err != nil {
 		return fmt.Errorf("store artifact %q: %w", name, err)
 	}
@@ -103,9 +108,37 @@ func (o *output) put(ctx context.Context, name string, size int64, r io.Reader) 
 		Name: name, Size: object.Size, MediaType: object.MediaType, SHA256: object.SHA256, Kind: object.Kind,
 		URL: "artifacts/" + name,
 	}
-	o.artifacts = append(o.artifacts, a)
 	o.events.addArtifact(a)
+	a.Chart = o.chart(data)
+	o.artifacts = append(o.artifacts, a)
 	return nil
+}
+
+// chart returns what a file says of its chart, without secrets, and without the data where the result has as much of them as it may; nil where it
+// says nothing. A program can write anything there, so what can't be read is no error of ours: the result says it.
+func (o *output) chart(data *chartdata.Reader) json.RawMessage {
+	chart, text, err := data.Chart()
+	switch {
+	case err != nil:
+		return o.brief(job.Chart{Type: "unknown"}, "its data can't be read: "+o.mask.Text(err.Error()))
+	case text == nil:
+		return nil
+	}
+	text = json.RawMessage(o.mask.Text(string(text)))
+	if !json.Valid(text) { // a secret was more than a part of a string
+		return o.brief(job.Chart{Type: chart.Type}, "its data hold a secret")
+	}
+	if o.charts+len(text) > job.MaxCharts {
+		return o.brief(chart, fmt.Sprintf("its data are left out: the charts of a result have %d bytes at most", job.MaxCharts))
+	}
+	o.charts += len(text)
+	return text
+}
+
+// brief is a chart without its data.
+func (o *output) brief(chart job.Chart, why string) json.RawMessage {
+	title, kind := o.mask.Text(chart.Title), o.mask.Text(chart.Type)
+	return job.Chart{Type: kind, Title: title}.Brief(why)
 }
 
 // end is called when the program prints no more.

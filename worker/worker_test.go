@@ -293,6 +293,7 @@ func TestJobs(t *testing.T) {
 			func(r job.Result) string {
 				return expect(r.Status == job.Succeeded && len(r.Artifacts) == 2 &&
 					r.Artifacts[0].Name == "chart-1.png" && r.Artifacts[0].Kind == job.KindChart && r.Artifacts[0].MediaType == "image/png" &&
+					strings.Contains(string(r.Artifacts[0].Chart), `"series":[{"type":"line","label":"","x":[0,1],"y":[1,2]}]`) && r.Artifacts[1].Chart == nil &&
 					r.Artifacts[1].Name == "out/x.csv" && r.Artifacts[1].Kind == job.KindFile && r.Artifacts[1].Size == 3)
 			},
 		},

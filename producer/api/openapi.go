@@ -157,6 +157,9 @@ func (a *API) document(mux *listedMux, doc *huma.OpenAPI, schemas huma.Registry)
 	}
 	schemas.Map()["Value"] = valueSchema()
 	schemas.Map()["Rendering"] = renderingSchema()
+	chart := schemas.Schema(reflect.TypeFor[job.Chart](), true, "")
+	chart.Description = schemas.Map()["Artifact"].Properties["chart"].Description
+	schemas.Map()["Artifact"].Properties["chart"] = chart
 	for name, s := range schemas.Map() {
 		if !requests[name] {
 			s.AdditionalProperties = nil // answers grow by addition

@@ -429,6 +429,9 @@ func (c *Client) left(ctx context.Context, l *liveRun, name string, index int) (
 		return e, 0, fmt.Errorf("read result of job %s: %w", e.ID, err)
 	}
 	e.Artifacts = result.Artifacts
+	for i := range e.Artifacts {
+		e.Artifacts[i].Chart = nil // up to 256 KiB, of each of thousands of jobs
+	}
 	at := slices.IndexFunc(e.Artifacts, func(a job.Artifact) bool { return a.Name == job.OutputsFile })
 	if at < 0 {
 		return e, 0, nil

@@ -16,7 +16,7 @@ import (
 
 const (
 	// maxResult bounds result.json: two streams of 64 KiB and results of 256 KiB, which JSON may make six
-	// times as long, compile output, metadata, and hundreds of artifacts.
+	// times as long, charts of 256 KiB, compile output, metadata, and hundreds of artifacts.
 	maxResult = 8 << 20
 	// outage is how long a Wait bears with a Redis or bucket that doesn't answer.
 	outage     = 30 * time.Second

@@ -3,7 +3,8 @@
 plt.show() writes every open figure to chart-1.png, chart-2.png… in the directory in
 which Python started, and closes it, as closing its window would. A figure that is
 still open when the program ends, and that it has not saved itself, is written too: by
-the process that drew it.
+the process that drew it. An image that a job writes to a file, here or itself, has the
+data that it shows in its metadata (glovebox_chartdata.py).
 
 A .pth file imports this module with every start of Python, so until matplotlib is
 imported it costs one look at each module's name.
@@ -15,8 +16,10 @@ import sys
 
 # Made when the image was built; matplotlib would search for fonts in every job.
 _FONTS = "/usr/local/lib/glovebox/matplotlib"
+# Has what matplotlib's own lacks, from Chinese to Korean.
+_MORE_LETTERS = "/usr/share/fonts/truetype/wqy/wqy-microhei.ttc"
 # Bytes of a font that is held in memory.
-_MOST_FONT = 4 << 20
+_MOST_FONT = 8 << 20
 
 # Called with the name of each file that a figure was written to, and the figure: a session says so.
 written = None
@@ -33,15 +36,10 @@ except OSError:
     HOME = "."  # it was removed: the program has to find another
 
 
-_BOXES = "matplotlib.axes._axes"
-
-
 def in_session(tell):
     """Has each figure told of from here on: tell is called as written."""
     global written
     written = tell
-    if _BOXES in sys.modules:  # the process was prepared
-        _note_boxes(sys.modules[_BOXES])
 
 
 class _Finder:
@@ -50,9 +48,10 @@ class _Finder:
     def __init__(self):
         self._hooks = {
             "matplotlib": (_offer_fonts, None),
-            "matplotlib.font_manager": (None, _read_fonts_at_once),
+            "matplotlib.font_manager": (None, _prepare_fonts),
+            "matplotlib.text": (None, _look_for_letters),
             "matplotlib.backends.backend_agg": (None, _save_figures),
-            _BOXES: (None, _note_boxes),
+            "matplotlib.axes._axes": (None, _note_what_artists_lose),
         }
 
     def find_spec(self, name, path=None, target=None):
@@ -107,6 +106,44 @@ def _offer_fonts():
         pass  # then matplotlib makes its own
 
 
+_wants_letters = False  # a text of the program has some that matplotlib's own fonts lack
+
+
+def _look_for_letters(module):
+    """Notes when a text has letters of the East: a font of 5 MB is read for these alone."""
+    from functools import wraps
+
+    set_text = module.Text.set_text
+
+    @wraps(set_text)
+    def set_text_and_look(self, s):
+        global _wants_letters
+        set_text(self, s)
+        text = self.get_text()
+        if not _wants_letters and not text.isascii() and max(text) >= "\u2e80":
+            _wants_letters = os.path.exists(_MORE_LETTERS)
+
+    module.Text.set_text = set_text_and_look
+
+
+def _prepare_fonts(module):
+    _add_letters(module)
+    _read_fonts_at_once(module)
+
+
+def _add_letters(module):
+    """Adds to each choice of fonts the one with more letters, once a text has such: seaborn and programs choose their own, which would lose one that is set."""
+    find = getattr(module.FontManager, "_find_fonts_by_props", None)
+    if find is None:
+        return  # another matplotlib
+
+    def find_with_letters(self, prop, fontext="ttf", *args, **kwargs):
+        found = find(self, prop, fontext, *args, **kwargs)
+        return [*found, _MORE_LETTERS] if _wants_letters and fontext == "ttf" and _MORE_LETTERS not in found else found
+
+    module.FontManager._find_fonts_by_props = find_with_letters
+
+
 def _read_fonts_at_once(module):
     """Has the file of a font read once, as a whole.
 
@@ -144,17 +181,41 @@ def _read_fonts_at_once(module):
     module._get_font = get_font
 
 
-def _note_boxes(module):
-    """Keeps what box plots are made of, which the lines that are drawn don't say. Only a session asks for it."""
-    if not written:
-        return
-    draw = module.Axes.bxp
+def _note_what_artists_lose(module):
+    """Keeps, with the first artist of each, what box plots, histograms and pies were made of: what is drawn doesn't say it."""
+    from functools import wraps
 
+    draw_boxes, draw_histogram, draw_pie = module.Axes.bxp, module.Axes.hist, module.Axes.pie
+
+    @wraps(draw_boxes)
     def bxp(self, bxpstats, *args, **kwargs):
-        self._glovebox_boxes = bxpstats
-        return draw(self, bxpstats, *args, **kwargs)
+        bxpstats = list(bxpstats)
+        parts = draw_boxes(self, bxpstats, *args, **kwargs)
+        if parts["medians"]:
+            parts["medians"][0]._glovebox_boxes = bxpstats, parts
+        return parts
 
-    module.Axes.bxp = bxp
+    @wraps(draw_histogram)
+    def hist(self, *args, **kwargs):
+        values, bins, drawn = draw_histogram(self, *args, **kwargs)
+        several = len(drawn) and not hasattr(drawn[0], "get_path")  # a list for each set of values
+        below = None
+        for top, one in zip(values if several else [values], drawn if several else [drawn]):
+            if hasattr(one, "datavalues"):
+                one._glovebox_bins = bins
+            elif one:
+                one[0]._glovebox_bins = top if below is None else top - below, below, bins, kwargs.get("orientation") == "horizontal"
+                below = top if kwargs.get("stacked") else None
+        return values, bins, drawn
+
+    @wraps(draw_pie)
+    def pie(self, x, *args, **kwargs):
+        drawn = draw_pie(self, x, *args, **kwargs)
+        if drawn[0]:
+            drawn[0][0]._glovebox_pie = drawn[0], kwargs["data"][x] if isinstance(x, str) else x
+        return drawn
+
+    module.Axes.bxp, module.Axes.hist, module.Axes.pie = bxp, hist, pie
 
 
 def _save_figures(agg):
@@ -178,8 +239,11 @@ def _save_figures(agg):
             except FileExistsError:
                 continue
             try:
+                options = {"format": "png"}
+                if not written:
+                    _add_data(figure, options, "png")
                 with file:
-                    print_figure(figure.canvas, file, format="png")
+                    print_figure(figure.canvas, file, **options)
             except BaseException:
                 os.unlink(path)
                 raise
@@ -204,6 +268,8 @@ def _save_figures(agg):
     print_figure = agg.FigureCanvasAgg.print_figure
 
     def print_figure_and_remember(self, filename, *args, **kwargs):
+        if not written and isinstance(filename, (str, os.PathLike)):
+            _add_data(self.figure, kwargs, kwargs.get("format") or os.path.splitext(filename)[1][1:] or "png")
         result = print_figure(self, filename, *args, **kwargs)
         self.figure._glovebox_saved = filename
         return result
@@ -237,6 +303,22 @@ def _save_figures(agg):
 
     atexit.register(save_what_is_open)
     os.register_at_fork(after_in_child=leave_to_parent)
+
+
+def _add_data(figure, options, format):
+    """Adds the figure's data to the metadata with which it will be written, where the format has a place for them. A session's results have them otherwise."""
+    name, mark = {"png": ("glovebox:chart", ""), "svg": ("Description", "glovebox:chart ")}.get(str(format).lower(), ("", ""))
+    metadata = options.get("metadata") or {}
+    if not name or name in metadata or "pnginfo" in (options.get("pil_kwargs") or {}):
+        return
+    import glovebox_chartdata
+
+    try:
+        data = glovebox_chartdata.text(figure)
+    except Exception as e:  # of a class of the program's, say
+        data = glovebox_chartdata.unknown(f"its data can't be read: {type(e).__name__}")
+    if data:
+        options["metadata"] = {**metadata, name: mark + data}
 
 
 def _name_of(saved):

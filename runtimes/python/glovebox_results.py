@@ -120,7 +120,7 @@ def _figure(figure, file, shown, notes):
     try:
         import glovebox_chartdata
 
-        chart = glovebox_chartdata.of(figure)
+        chart = glovebox_chartdata.text(figure, ascii=False)
     except Exception as e:
         notes.append(f"{CHART}: {type(e).__name__}")
         return

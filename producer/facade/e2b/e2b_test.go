@@ -208,7 +208,7 @@ func TestResultOf(t *testing.T) {
 	}{
 		"a value":  {job.Shown{Kind: job.ShownValue, Data: map[string]job.Rendering{"text/plain": text("42")}}, `{"is_main_result":true,"text":"42","type":"result"}`},
 		"a string": {job.Shown{Kind: job.ShownValue, Data: map[string]job.Rendering{"text/plain": text(`'it\'s'`)}}, `{"is_main_result":true,"text":"it\\'s","type":"result"}`},
-		"a figure": {job.Shown{Kind: job.ShownDisplay, Data: map[string]job.Rendering{"image/png": file("a.png"), chartType: text(`{"type":"bar"}`)}}, `{"chart":{"type":"bar"},"is_main_result":false,"png":"iVA=","type":"result"}`},
+		"a figure": {job.Shown{Kind: job.ShownDisplay, Data: map[string]job.Rendering{"image/png": file("a.png"), chartType: text(`{"type":"bar"}`)}}, `{"chart":{"type":"unknown","title":"","elements":[]},"is_main_result":false,"png":"iVA=","type":"result"}`},
 		"a table":  {job.Shown{Kind: job.ShownValue, Data: map[string]job.Rendering{tableType: text(`{"a":[1]}`), "text/html": file("long.html")}}, `{"data":{"a":[1]},"html":"\u003cb\u003e","is_main_result":true,"type":"result"}`},
 		"no JSON":  {job.Shown{Kind: job.ShownValue, Data: map[string]job.Rendering{"application/json": text(`{"a`)}}, `{"is_main_result":true,"json":"{\"a","type":"result"}`},
 		"others":   {job.Shown{Kind: job.ShownDisplay, Data: map[string]job.Rendering{"application/x-of-theirs": text("x")}}, `{"extra":{"application/x-of-theirs":"x"},"is_main_result":false,"type":"result"}`},
@@ -222,6 +222,33 @@ func TestResultOf(t *testing.T) {
 		if json.Unmarshal(got.Bytes(), &g) != nil || json.Unmarshal([]byte(tt.want), &w) != nil || err != nil || !cmp.Equal(g, w) {
 			t.Errorf("%s: got %s, %v, want %s", name, got.String(), err, tt.want)
 		}
+	}
+}
+
+// TestChartOf: a chart comes in the form that E2B's clients read, of the types that they know.
+func TestChartOf(t *testing.T) {
+	t.Parallel()
+	const axes = `"x":{"label":"size (m)","unit":"m","scale":"linear","ticks":[0,1],"tick_labels":["p","q"],"named":true},"y":{"label":"","scale":"log"},`
+	const planar = `"x_label":"size (m)","x_unit":"m","x_scale":"linear","x_ticks":[0,1],"x_tick_labels":["p","q"],"y_label":"","y_unit":null,"y_scale":"log","y_ticks":[],"y_tick_labels":[],`
+	for ours, want := range map[string]string{
+		`{"type":"line","title":"T",` + axes + `"series":[{"type":"hline","label":"","y":[1]},{"type":"line","label":"a","x":[1,"c"],"y":[2,null]},{"type":"step","label":"","x":[1],"y":[2]}]}`: `{"type":"line","title":"T",` + planar + `"elements":[{"label":"a","points":[[1,2],["c",null]]},{"label":"Line 2","points":[[1,2]]}]}`,
+		`{"type":"mixed","title":"",` + axes + `"series":[{"type":"line","label":"","x":[1],"y":[2]},{"type":"bar","label":"g","x":[-0.1,1.1],"y":[3,4]}]}`:                                      `{"type":"bar","title":"",` + planar + `"elements":[{"label":"p","group":"g","value":3},{"label":"q","group":"g","value":4}]}`,
+		`{"type":"bar","title":"","series":[{"type":"bar","label":"","orientation":"horizontal","x":[3],"y":["c"]}]}`:                                                                            `{"type":"bar","title":"","elements":[{"label":"c","group":"","value":3}]}`,
+		`{"type":"histogram","title":"","series":[{"type":"histogram","label":"","y":[3],"edges":[0,1]}]}`:                                                                                       `{"type":"bar","title":"","elements":[{"label":"0.5","group":"","value":3}]}`,
+		`{"type":"pie","title":"","series":[{"type":"pie","label":"","labels":["p"],"values":[7],"angles":[360],"radius":1}]}`:                                                                   `{"type":"pie","title":"","elements":[{"label":"p","angle":360,"radius":1}]}`,
+		`{"type":"box","title":"","series":[{"type":"box","label":"","boxes":[{"label":"1","position":1,"min":1,"first_quartile":2,"median":3,"third_quartile":4,"max":5}]}]}`:                   `{"type":"box_and_whisker","title":"","elements":[{"label":"1","min":1,"first_quartile":2,"median":3,"third_quartile":4,"max":5,"outliers":[]}]}`,
+		`{"type":"multiple","title":"S","charts":[{"type":"scatter","title":"","series":[{"type":"scatter","label":"","x":[1],"y":[2]}]},{"type":"heatmap","title":"h"}]}`:                       `{"type":"superchart","title":"S","elements":[{"type":"scatter","title":"","elements":[{"label":"Dataset 1","points":[[1,2]]}]},{"type":"unknown","title":"h","elements":[]}]}`,
+		`{"type":"line","series":7}`: `{"type":"unknown","title":"","elements":[]}`,
+		`no JSON`:                    `{"type":"unknown","title":"","elements":[]}`,
+	} {
+		got, err := chartOf([]byte(ours), &room{mostShown, func(int64) error { return nil }})
+		var g, w any
+		if err = errors.Join(err, json.Unmarshal(got, &g), json.Unmarshal([]byte(want), &w)); err != nil || !cmp.Equal(g, w) {
+			t.Errorf("%s: got %s, %v, want %s", ours, got, err, want)
+		}
+	}
+	if got, err := chartOf(make([]byte, job.MaxChart+1), &room{mostShown, func(int64) error { return nil }}); !errors.Is(err, errNoRoom) {
+		t.Errorf("of one that is too large got %s, %v", got, err)
 	}
 }
 

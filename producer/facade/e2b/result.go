@@ -143,7 +143,9 @@ func (l resultLine) encoded(m *room) (json.RawMessage, error) {
 // fieldOf is the value of a result in one media type: JSON as it is, images in base64, all else as text. It fails with errNoRoom.
 func fieldOf(mediaType, field string, content []byte, stored bool, m *room) (json.RawMessage, error) {
 	switch {
-	case (field == "chart" || field == "data" || strings.HasSuffix(mediaType, "json")) && json.Valid(content):
+	case field == "chart":
+		return chartOf(content, m)
+	case (field == "data" || strings.HasSuffix(mediaType, "json")) && json.Valid(content):
 		return compacted(content, m)
 	case field == "text":
 		return quoted(unquoted(content), m)

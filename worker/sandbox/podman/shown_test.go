@@ -132,14 +132,14 @@ func TestShownPython(t *testing.T) {
 			code:  "import matplotlib.pyplot as plt\nplt.bar(['a', 'b'], [1, 2], label='g')\nplt.title('T')\nplt.ylabel('size (m)');plt.show()",
 			names: "chart-1.png", results: []job.Shown{{Kind: job.ShownDisplay, Data: map[string]job.Rendering{
 				"text/plain": text("<Figure size 640x480 with 1 Axes>"), "image/png": file("chart-1.png"),
-				"application/vnd.glovebox.chart+json": text(`{"type":"bar","title":"T","x_label":"","x_unit":null,"y_label":"size (m)","y_unit":"m","elements":[{"label":"a","group":"g","value":1.0},{"label":"b","group":"g","value":2.0}]}`),
+				"application/vnd.glovebox.chart+json": text(`{"type":"bar","title":"T","x":{"label":"","scale":"categorical","range":[-0.49,1.49],"ticks":["a","b"],"tick_labels":["a","b"]},"y":{"label":"size (m)","scale":"linear","range":[0,2.1],"unit":"m","ticks":[0,0.25,0.5,0.75,1,1.25,1.5,1.75,2,2.25],"tick_labels":["0.00","0.25","0.50","0.75","1.00","1.25","1.50","1.75","2.00","2.25"]},"series":[{"type":"bar","label":"g","x":["a","b"],"y":[1,2],"width":[0.8,0.8]}]}`),
 			}}},
 		},
 		{ // it is open at the end, and saved by the program: so it is shown, and not saved once more
 			code: "fig, ax = plt.subplots()\nw = ax.pie([1, 3], labels=['p', 'q'])\nfig.savefig('own.png')", names: "own.png",
 			results: []job.Shown{{Kind: job.ShownDisplay, Data: map[string]job.Rendering{
 				"text/plain": text("<Figure size 640x480 with 1 Axes>"), "image/png": file("own.png"),
-				"application/vnd.glovebox.chart+json": text(`{"type":"pie","title":"","elements":[{"label":"p","angle":90.0,"radius":1.0},{"label":"q","angle":270.0,"radius":1.0}]}`),
+				"application/vnd.glovebox.chart+json": text(`{"type":"pie","title":"","series":[{"type":"pie","label":"","labels":["p","q"],"values":[1,3],"angles":[90,270],"radius":1}]}`),
 			}}},
 		},
 		{code: "plt.get_fignums()", stdout: "[]\n", results: value(map[string]job.Rendering{"text/plain": text("[]")})},
@@ -205,7 +205,7 @@ func TestShownPrepared(t *testing.T) {
 	if len(results) != 2 || results[1].Data["image/png"].Artifact != "chart-1.png" || exception == nil || exception.Name != "ValueError" || !o.Preloaded {
 		t.Fatalf("got %+v, %+v, %+v", results, exception, o)
 	}
-	const chart = `{"label":"1","min":1.0,"first_quartile":1.75,"median":2.5,"third_quartile":4.5,"max":4.5,"outliers":[9.0]}`
+	const chart = `{"label":"1","position":1,"min":1,"first_quartile":1.75,"median":2.5,"third_quartile":4.5,"max":4.5,"outliers":[9]}`
 	if data := results[1].Data["application/vnd.glovebox.chart+json"].Text; !strings.Contains(data, chart) {
 		t.Errorf("got %s", data)
 	}

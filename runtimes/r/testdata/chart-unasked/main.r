@@ -1,0 +1,6 @@
+plot(c(1, 4, 9, 16), main = "Größe")
+hist(c(1, 2, 2, 3))
+invisible(dev.off())
+setwd("/tmp")
+barplot(c(a = 1, b = 2))
+cat(interactive(), "drawn\n")
