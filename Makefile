@@ -1,7 +1,7 @@
 # Everything that is done to this tree by hand or by machine. `make` alone lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-tests build runtimes demo check vulns fmt terraform-test test test-host test-record test-podman test-long simulate-record test-runtimes measure-runtimes test-vm chaos soak soak-sessions soak-grading submissions any-specs python-suite bench fuzz release release-check release-key clean FORCE
+.PHONY: help setup setup-demo setup-tests build runtimes demo check vulns fmt terraform-test test test-host test-record test-podman test-long simulate-record test-runtimes measure-runtimes test-vm chaos chaos-sessions soak soak-sessions soak-grading submissions any-specs python-suite bench fuzz release release-check release-key clean FORCE
 SHELL := /bin/bash
 
 # Where infra/setup.sh puts a Go, on machines whose own is too old.
@@ -183,6 +183,11 @@ chaos: setup-tests build ## CHAOS_JOBS jobs while everything is killed, CHAOS_KI
 
 soak: setup-tests build ## SOAK_JOBS hostile jobs in a row on one worker, whose figures must stay flat
 	$(call timed,soak,export GLOVEBOX_SOAK_JOBS=$(SOAK_JOBS); $(e2e) -run 'TestSoak$$' ./e2e/)
+
+SESSIONS ?= 60
+EXECUTIONS ?= 20
+chaos-sessions: setup-tests build ## SESSIONS sessions of EXECUTIONS each while everything is killed: each loss has to be told
+	$(call timed,chaos of sessions,export GLOVEBOX_CHAOS_SESSIONS=$(SESSIONS) GLOVEBOX_CHAOS_EXECUTIONS=$(EXECUTIONS); $(e2e) -run 'TestSessionChaos$$' ./e2e/)
 
 SOAK_SESSIONS ?= 1000
 soak-sessions: setup-tests build ## SOAK_SESSIONS sessions opened and ended in a row on one worker, of which nothing may be left
