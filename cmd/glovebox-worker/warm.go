@@ -100,7 +100,7 @@ func fitWarm(w *podman.Warm, concurrency int, room int64) (dropped []string) {
 		says string
 		drop func()
 	}{
-		{"sandboxes preload by themselves, not from snapshots", func() { w.Snapshots = false }},
+		{"sandboxes preload by themselves, not from snapshots", func() { w.Snapshots, w.OnlySnapshots = false, false }},
 		{"only the core's runtimes are preloaded", func() { maps.DeleteFunc(w.Preloads, onDemand) }},
 		{"nothing is preloaded", func() { clear(w.Preloads) }},
 	} {

@@ -45,7 +45,7 @@ func TestFitWarm(t *testing.T) {
 			t.Parallel()
 			w := podman.Warm{
 				Images:   map[string]job.Limits{"bash": {}, "c": {}, "python": {}},
-				OnDemand: map[string]bool{}, Most: 2, Snapshots: true,
+				OnDemand: map[string]bool{}, Most: 2, Snapshots: true, OnlySnapshots: true,
 				Preloads: map[string]podman.Preload{"python": {MemoryMB: 160}},
 			}
 			if tt.multi {
@@ -55,7 +55,7 @@ func TestFitWarm(t *testing.T) {
 			if diff := cmp.Diff(tt.dropped, dropped); diff != "" {
 				t.Error(diff)
 			}
-			if got := slices.Sorted(maps.Keys(w.Preloads)); !slices.Equal(got, tt.preloads) || w.Snapshots != tt.snapshots {
+			if got := slices.Sorted(maps.Keys(w.Preloads)); !slices.Equal(got, tt.preloads) || w.Snapshots != tt.snapshots || w.OnlySnapshots != tt.snapshots {
 				t.Errorf("preloaded are %v, from snapshots: %t; want %v, %t", got, w.Snapshots, tt.preloads, tt.snapshots)
 			}
 			if w.MemoryMB != tt.idleMB {

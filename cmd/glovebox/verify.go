@@ -37,8 +37,9 @@ With --keys, nothing is asked of anybody. The file is what GET /v1/keys answers:
 once, by a way that you trust, and keep it. Without --keys, the API is asked, so that the
 answer is worth as much as the way to the API.
 
-What is attested is all of the result but URLs and metadata. To be sure that a result is
-of the job that you mean, give --id.
+What is attested is all of the result but URLs, metadata, cost, and charts' data, which the
+files that are attested hold, too. To be sure that a result is of the job that you mean,
+give --id.
 
 With --session, each FILE is a result of an execution of one session, or has several, one
 behind the other. Each names the one before it, so none can be left out, changed or put

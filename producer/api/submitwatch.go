@@ -45,6 +45,8 @@ func (a submission) submitAndWatch(w http.ResponseWriter, r *http.Request) {
 		a.writeError(w, r, err)
 		return
 	}
+	note := noteOf(ctx) // the client may leave before the first event
+	note.object, note.outcome = j.ID, job.OutcomeOK
 	w.Header().Set("Location", "/v1/jobs/"+j.ID)
 	if err = a.watch(w, r, callerOf(ctx), j.ID, ""); err == nil || ctx.Err() != nil {
 		return

@@ -19,6 +19,9 @@ const (
 	purgedAtOnce = 8
 )
 
+// clockSkew is by how much the clocks of two apis may differ, one of which opened a session and one took its executions.
+const clockSkew = time.Minute
+
 // PurgeSession is [producer.Sessions.PurgeSession]. The session is there until the last of its executions is gone.
 func (c *Client) PurgeSession(ctx context.Context, id string) error {
 	x, err := c.session(ctx, id)
@@ -30,7 +33,7 @@ func (c *Client) PurgeSession(ctx context.Context, id string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, sessionPurgeTime)
 	defer cancel()
-	f := record.Filter{Session: id, Since: x.Created, Limit: producer.MaxPage}
+	f := record.Filter{Session: id, Since: x.Created.Add(-clockSkew), Limit: producer.MaxPage}
 	for more := true; more; more = f.After != "" {
 		var page []record.Job
 		if page, f.After, err = c.records.List(ctx, c.tenant, f); err != nil {

@@ -58,7 +58,7 @@ const placeBytes = 128
 // executed are the executions of a session that have ended, in their order. What was never begun comes last.
 func (c *Client) executed(ctx context.Context, x record.Session, memory Memory) ([]place, error) {
 	var list []place
-	for f := (record.Filter{Session: x.ID, Since: x.Created, Limit: producer.MaxPage}); ; {
+	for f := (record.Filter{Session: x.ID, Since: x.Created.Add(-clockSkew), Limit: producer.MaxPage}); ; {
 		page, err := c.takeListed(ctx, f.Limit)
 		if err != nil {
 			return nil, err

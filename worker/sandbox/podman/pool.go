@@ -71,6 +71,8 @@ type imagePool struct {
 	// After a failed start no other is tried before retryAt; after the next one, for backoff.
 	retryAt time.Time
 	backoff time.Duration
+	// No sandbox that waits is replaced before upgradeAt.
+	upgradeAt time.Time
 	// snapshot is what the image's sandboxes go on from; nil: there is none yet. After a failure
 	// no other is tried before snapshotRetry; after the next one, for snapshotBackoff.
 	snapshot        *snapshot

@@ -183,7 +183,7 @@ func (l *pool) startPreload(ctx context.Context, w *instance, replaces bool) {
 		}
 		switch {
 		case replaces && (failure != "" || l.images == nil): // or the pool is closed
-			images.retryAt = time.Now().Add(maxRefillBackoff)
+			images.upgradeAt = time.Now().Add(maxRefillBackoff)
 			l.sandboxes.background.Go(w.close)
 		case replaces:
 			l.replace(images, w)

@@ -101,7 +101,7 @@ func (l *pool) refill(ctx context.Context, images *imagePool) {
 	defer l.mu.Unlock()
 	if err == nil {
 		images.idle, images.backoff = append(images.idle, w), 0
-		if w.snapshot != nil {
+		if w.snapshot != nil && !w.snapshot.due(true) {
 			images.snapshotBackoff = 0 // it holds what its trial promised
 		}
 		return

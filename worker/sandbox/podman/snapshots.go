@@ -123,7 +123,7 @@ func (l *pool) nextUpgrade() (_ *imagePool, wait time.Duration) {
 		return nil, 0 // its end wakes run
 	}
 	for _, images := range l.images {
-		if time.Now().After(images.retryAt) && slices.ContainsFunc(images.idle, func(w *instance) bool { return l.outdated(images, w) }) {
+		if time.Now().After(images.upgradeAt) && slices.ContainsFunc(images.idle, func(w *instance) bool { return l.outdated(images, w) }) {
 			if wait := l.quietIn(); wait > 0 {
 				return nil, wait
 			}
@@ -153,7 +153,7 @@ func (l *pool) upgrade(ctx context.Context, images *imagePool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
-		images.retryAt = time.Now().Add(tidyInterval)
+		images.upgradeAt = time.Now().Add(tidyInterval)
 		return
 	}
 	l.replace(images, w)
@@ -172,7 +172,7 @@ func (l *pool) replace(images *imagePool, w *instance) {
 // awaitsSnapshot reports whether a snapshot of the image is there or is about to be made, so that none
 // of its sandboxes is to preload.
 func (l *pool) awaitsSnapshot(images *imagePool) bool {
-	return l.onlySnapshots && (images.snapshot != nil || images.snapshotBackoff == 0)
+	return l.snapshots && l.onlySnapshots && (images.snapshot != nil || images.snapshotBackoff == 0)
 }
 
 // nextSnapshot returns the image whose snapshot is to be made now. There is one at a time, and none
@@ -185,8 +185,8 @@ func (l *pool) nextSnapshot() *imagePool {
 			l.retire(images)
 		}
 	}
-	if !l.snapshots || l.snapshotting != nil {
-		return nil
+	if !l.snapshots || l.snapshotting != nil || l.preloading != nil {
+		return nil // the end of either wakes run
 	}
 	for _, images := range l.images {
 		wanted := images.plan.preload != nil && time.Now().After(images.snapshotRetry) && (len(images.idle) > 0 || !images.lastWanted.IsZero())
