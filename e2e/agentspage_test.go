@@ -34,7 +34,7 @@ func TestAgentsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := agentsPage{start(t, options{}), t.TempDir(), newNode(t, gbtest.NPM(t, "testdata/mcp-client"))}
+	p := agentsPage{start(t, options{workerEnv: []string{"GLOVEBOX_WARM=1", "GLOVEBOX_PRELOAD=0"}}), t.TempDir(), newNode(t, gbtest.NPM(t, "testdata/mcp-client"))}
 	data := filepath.Join(p.home, ".glovebox") // as dev leaves it
 	if err := os.Mkdir(data, 0o700); err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func (p agentsPage) configured(t *testing.T, b docstest.Block) {
 func (p agentsPage) python(t *testing.T, b docstest.Block) {
 	t.Helper()
 	model := p.model(t, "/v1/chat/completions", func(r *http.Request, ask modelAsk) string {
-		if r.Header.Get("Authorization") != "Bearer sk-test" || len(ask.Tools) != 3 || ask.Tools[0].Type != "function" || ask.Tools[0].Function.Name != "run_code" {
+		if r.Header.Get("Authorization") != "Bearer sk-test" || len(ask.Tools) != 4 || ask.Tools[0].Type != "function" || ask.Tools[0].Function.Name != "run_code" {
 			t.Errorf("got %v with %+v", r.Header, ask.Tools)
 		}
 		last := ask.Messages[len(ask.Messages)-1]
@@ -173,7 +173,7 @@ func (p agentsPage) python(t *testing.T, b docstest.Block) {
 func (p agentsPage) typescript(t *testing.T, b docstest.Block) {
 	t.Helper()
 	model := p.model(t, "/v1/messages", func(r *http.Request, ask modelAsk) string {
-		if r.Header.Get("X-Api-Key") != "sk-test" || r.Header.Get("Anthropic-Version") == "" || len(ask.Tools) != 3 || ask.Tools[0].Name != "run_code" || ask.Tools[0].InputSchema == nil {
+		if r.Header.Get("X-Api-Key") != "sk-test" || r.Header.Get("Anthropic-Version") == "" || len(ask.Tools) != 4 || ask.Tools[0].Name != "run_code" || ask.Tools[0].InputSchema == nil {
 			t.Errorf("got %v with %+v", r.Header, ask.Tools)
 		}
 		last := ask.Messages[len(ask.Messages)-1]

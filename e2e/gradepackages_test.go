@@ -70,6 +70,9 @@ func TestGradePackages(t *testing.T) {
 			if err := json.Unmarshal([]byte(stdout.String()), &report); err != nil {
 				t.Fatal(err)
 			}
+			if len(report.Submissions) != len(want) {
+				t.Fatalf("got %d submissions, want %d", len(report.Submissions), len(want))
+			}
 			for i, s := range report.Submissions {
 				if got := report.line(i); got != want[i] {
 					t.Errorf("got  %s\nwant %s\n%s", got, want[i], s.Error)

@@ -115,8 +115,12 @@ func (g *glovebox) endsSoon(t *testing.T, call cancelledCall) {
 	r := g.wait(page.Jobs[0].ID)
 	took := time.Since(time.UnixMilli(call.At))
 	t.Logf("%s: over after %d ms", call.What, took.Milliseconds())
-	if r.Status != job.Canceled || took > cancelTime {
-		t.Errorf("%s: got %s after %s, want it canceled within %s", call.What, r.Status, took, cancelTime)
+	most := cancelTime
+	if testing.Short() {
+		most *= 5 // the machine may be busy, and the code would go on for a minute
+	}
+	if r.Status != job.Canceled || took > most {
+		t.Errorf("%s: got %s after %s, want it canceled within %s", call.What, r.Status, took, most)
 	}
 	state := ""
 	if r.Session != nil {

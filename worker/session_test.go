@@ -242,7 +242,7 @@ func TestSessionEnds(t *testing.T) {
 		t.Errorf("got %+v, want it idle", x)
 	}
 	spent := g.openSession(job.SessionSettings{Runtime: "python", Limits: limits, Budget: &job.SessionBudget{CPUMS: 200}})
-	used := g.execute(spent, "import time\nwhile time.process_time() < 0.5: pass")
+	used := g.execute(spent, "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass")
 	refused := g.execute(spent, "1")
 	if r := g.result(used); r.Status != job.Succeeded {
 		t.Errorf("got %+v, want that what uses up the budget goes on", r)

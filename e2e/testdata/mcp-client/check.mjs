@@ -35,12 +35,12 @@ const text = (result) => result.content.find((c) => c.type === 'text').text;
 const steps = {
   async tools() {
     const { tools } = await client.listTools();
-    assert.deepEqual(tools.map((t) => t.name), ['end_session', 'get_job', 'run_code']);
-    assert.ok(tools[2].inputSchema.properties.language.enum.includes('python'));
+    assert.deepEqual(tools.map((t) => t.name), ['end_session', 'get_job', 'list_sessions', 'run_code']);
+    assert.ok(tools[3].inputSchema.properties.language.enum.includes('python'));
 
     const lines = [];
     const chart = await run({
-      code: "import matplotlib.pyplot as plt, time\nprint('drawing', flush=True)\ntime.sleep(1)\nplt.plot([1, 4, 9])\nplt.show()\nprint(open('in.txt').read())",
+      code: "import matplotlib.pyplot as plt, time\nprint('drawing', flush=True)\ntime.sleep(5)\nplt.plot([1, 4, 9])\nplt.show()\nprint(open('in.txt').read())",
       files: [{ name: 'in.txt', content: 'was read' }],
     }, { onprogress: (p) => lines.push(p.message) });
     assert.match(text(chart), /stdout:\ndrawing\nwas read\n/);

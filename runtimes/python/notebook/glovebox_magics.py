@@ -305,7 +305,7 @@ def _cpu():
 
 def _seconds(t):
     for unit, least in (("s", 1), ("ms", 1e-3), ("µs", 1e-6)):
-        if t >= least:
+        if t >= least * 0.9995:  # what is less has at most three digits
             return f"{t / least:.3g} {unit}"
     return f"{t / 1e-9:.3g} ns"
 

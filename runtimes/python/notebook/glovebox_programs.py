@@ -74,7 +74,8 @@ def _uninterrupted():
 
 def _end(child):
     """Ends a program and what it has started in its process group: half a second after it has been told to."""
-    for number in (signal.SIGINT, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
-            os.killpg(child.pid, number)
-            child.wait(0.5)
+    with _uninterrupted():
+        for number in (signal.SIGINT, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+                os.killpg(child.pid, number)
+                child.wait(0.5)

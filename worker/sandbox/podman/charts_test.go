@@ -176,7 +176,7 @@ func TestCharts(t *testing.T) {
 	}
 	code.WriteString("plt.plot([1, 2], label='<&>'); plt.savefig('vector.svg'); plt.title('asked'); plt.show()\n" +
 		"plt.plot([3, 4]); plt.savefig('own.svg', metadata={'Description': 'mine'}); plt.savefig('in.jpg')\n")
-	o, sink := run(t, program(code.String(), limits(job.Limits{MemoryMB: 512, Artifacts: 64}), environmentOf(t)))
+	o, sink := run(t, program(code.String(), limits(job.Limits{MemoryMB: 512, Artifacts: 64, WallMS: 300_000}), environmentOf(t)))
 	if o.Status != job.Succeeded || sink.stderr.Len() > 0 {
 		t.Fatalf("got %+v, %s", o, sink.stderr.String())
 	}

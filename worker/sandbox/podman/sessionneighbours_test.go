@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -72,7 +73,7 @@ func TestSessionNeighbours(t *testing.T) {
 	name := "neighbour-" + job.NewID("a")
 	ready, looked := make(chan struct{}), make(chan struct{})
 	owner := &steps{todo: []step{
-		{code: "NAME = " + quoted(name) + leaves + looks + "\nprint('begun', flush=True)\nwhile True: time.sleep(0.01)", on: func() { close(ready) }},
+		{code: "NAME = " + quoted(name) + leaves + looks + "\nprint('begun', flush=True)\nwhile True: time.sleep(0.01)", wall: 5 * time.Minute, on: func() { close(ready) }},
 		{code: "len(met), child.poll(), named.poll(), sorted(os.listdir('/work')) == [NAME], signal.SIGTERM in signal.sigpending()"},
 		{code: "print('\\n'.join(look(NAME)))"},
 	}}
