@@ -33,7 +33,7 @@ func (s *startup) planWarm(ctx context.Context) error {
 	}
 	want := 4 * warmNeeds(w, c.Concurrency).least()
 	for _, dropped := range fitWarm(&w, c.Concurrency, c.MemoryMB/4) {
-		s.log.Warn(dropped+": a quarter of GLOVEBOX_MEMORY_MB has no room for it", "want_mb", want)
+		s.log.Warn("a quarter of GLOVEBOX_MEMORY_MB has no room for all that could wait", "so", dropped, "want_mb", want)
 	}
 	s.warm, s.reserved = w, w.MemoryMB+warmNeeds(w, c.Concurrency).running
 	return nil

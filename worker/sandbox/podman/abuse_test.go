@@ -195,13 +195,13 @@ func attackAll(t *testing.T, attacks []abuse, attack func(*suspects, *testing.T,
 }
 
 // TestAbuseWarm: so it does in sandboxes that were started before it came.
-func TestAbuseWarm(t *testing.T) {
+func TestAbuseWarm(t *testing.T) { //nolint:tparallel // its attacks go one after the other: each waits for two sandboxes
 	t.Parallel()
 	abuseWaiting(t, 0, func(claimed *slog.Logger) *podman.Sandboxes { return warm(t, "abuse", 2, claimed) }, (*podman.Sandboxes).WarmOf)
 }
 
 // TestAbuseRestored: so it does in sandboxes that went on from a snapshot, with an interpreter that waits.
-func TestAbuseRestored(t *testing.T) {
+func TestAbuseRestored(t *testing.T) { //nolint:tparallel // its attacks go one after the other: each waits for two sandboxes
 	t.Parallel()
 	abuseWaiting(t, 2, func(claimed *slog.Logger) *podman.Sandboxes { return preloaded(t, fromSnapshots+"abuse", 2, claimed) }, (*podman.Sandboxes).CurrentOf)
 }
