@@ -64,6 +64,28 @@ type box struct {
 // memory, and 32 as half of a point. An object is up to 1 KiB.
 const chartGrowth = 32
 
+const (
+	// maxBars is how many bars a chart may have: each repeats the name of its series and that of its tick.
+	maxBars = 5000
+	// maxBarName is how much of these it has, bytes.
+	maxBarName = 64
+	// maxNames is how many ticks are looked through for a bar's.
+	maxNames = 1000
+)
+
+// bars is how many a chart has, and those in it.
+func bars(c job.Chart) (n int) {
+	for _, one := range c.Charts {
+		n += bars(one)
+	}
+	for _, s := range c.Series {
+		if s.Type == "bar" || s.Type == "histogram" {
+			n += max(len(s.X), len(s.Y))
+		}
+	}
+	return n
+}
+
 // chartOf is a chart of ours in E2B's form.
 func chartOf(content []byte, m *room) (json.RawMessage, error) {
 	if len(content) > job.MaxChart {
@@ -74,7 +96,7 @@ func chartOf(content []byte, m *room) (json.RawMessage, error) {
 		return nil, err
 	}
 	c, err := job.ParseChart(content)
-	if err != nil {
+	if err != nil || bars(c) > maxBars {
 		c = job.Chart{Type: "unknown"} // it is the program's word
 	}
 	text, err := job.Marshal(translated(c))
@@ -177,7 +199,7 @@ func barsOf(c job.Chart, s job.ChartSeries, _ int) []any {
 		case i < len(places):
 			place = places[i]
 		}
-		list[i] = bar{named(axis, place), s.Label, value}
+		list[i] = bar{job.Clip(named(axis, place), maxBarName), job.Clip(s.Label, maxBarName), value}
 	}
 	return list
 }
@@ -200,7 +222,7 @@ func named(axis *job.ChartAxis, place any) string {
 	}
 	if axis != nil && axis.Named {
 		name, near := "", math.Inf(1)
-		for i, tick := range axis.Ticks {
+		for i, tick := range axis.Ticks[:min(len(axis.Ticks), maxNames)] {
 			if t, ok := tick.(float64); ok && i < len(axis.TickLabels) && math.Abs(t-at) < near {
 				name, near = axis.TickLabels[i], math.Abs(t-at)
 			}
