@@ -482,18 +482,14 @@ func TestBodyIsBounded(t *testing.T) {
 	}
 }
 
-// TestChartsAreBounded: where a message has no room for the data of charts, these go before anything else is cut.
-func TestChartsAreBounded(t *testing.T) {
-	t.Parallel()
+// toldWithin ends a job of which a message may have so many bytes, and returns what the message has.
+func toldWithin(t *testing.T, most int, result func(*job.Result)) (size int, resultURL string, told job.Result) {
+	t.Helper()
 	b := newBench(t)
-	b.config.BodyBytes = 32 << 10
+	b.config.BodyBytes = most
 	b.run(t)
 	rec := b.receiver(t, nil)
-	chart := []byte(`{"type":"line","title":"T","series":[{"type":"line","label":"` + strings.Repeat("x", 32<<10) + `"}]}`)
-	_, id := b.end(t, rec.URL, func(r *job.Result) {
-		r.Stdout = strings.Repeat("o", 20<<10)
-		r.Artifacts = []job.Artifact{{Name: "a.png", Chart: chart}, {Name: "b.csv"}}
-	})
+	_, id := b.end(t, rec.URL, result)
 	b.settled(t, id, record.Delivered)
 	body := rec.same(t, id, 1)
 	var event struct {
@@ -503,12 +499,22 @@ func TestChartsAreBounded(t *testing.T) {
 	if err := json.Unmarshal(body, &event); err != nil {
 		t.Fatal(err)
 	}
-	r := event.Data
+	return len(body), event.ResultURL, event.Data
+}
+
+// TestChartsAreBounded: where a message has no room for the data of charts, these go before anything else is cut.
+func TestChartsAreBounded(t *testing.T) {
+	t.Parallel()
+	chart := []byte(`{"type":"line","title":"T","series":[{"type":"line","label":"` + strings.Repeat("x", 32<<10) + `"}]}`)
+	size, resultURL, r := toldWithin(t, 32<<10, func(r *job.Result) {
+		r.Stdout = strings.Repeat("o", 20<<10)
+		r.Artifacts = []job.Artifact{{Name: "a.png", Chart: chart}, {Name: "b.csv"}}
+	})
 	if got := string(r.Artifacts[0].Chart); got != `{"type":"line","title":"T","note":"its data are left out: the message would be too large"}` || r.Artifacts[1].Chart != nil {
 		t.Errorf("got %s and %s", got, r.Artifacts[1].Chart)
 	}
-	if event.ResultURL == "" || len(r.Stdout) != 20<<10 || len(body) > 32<<10 {
-		t.Errorf("got %d bytes with %q and %d of stdout", len(body), event.ResultURL, len(r.Stdout))
+	if resultURL == "" || len(r.Stdout) != 20<<10 || size > 32<<10 {
+		t.Errorf("got %d bytes with %q and %d of stdout", size, resultURL, len(r.Stdout))
 	}
 }
 
@@ -534,12 +540,8 @@ func TestResultsAreBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
-			b.config.BodyBytes = c.most
-			b.run(t)
-			rec := b.receiver(t, nil)
 			text := job.Rendering{Text: strings.Repeat("é", c.text/2)}
-			_, id := b.end(t, rec.URL, func(r *job.Result) {
+			size, resultURL, told := toldWithin(t, c.most, func(r *job.Result) {
 				for range c.results {
 					r.Results = append(r.Results, job.Shown{Kind: job.ShownDisplay, Data: map[string]job.Rendering{
 						"text/plain": text, "text/html": text, "image/png": {Artifact: "a.png"},
@@ -547,17 +549,8 @@ func TestResultsAreBounded(t *testing.T) {
 				}
 				r.ResultsLeftOut, r.Exception = 3, &job.Exception{Name: "E", Value: "v", Traceback: strings.Repeat("t", 32<<10)}
 			})
-			b.settled(t, id, record.Delivered)
-			body := rec.same(t, id, 1)
-			var event struct {
-				ResultURL string `json:"result_url"`
-				Data      job.Result
-			}
-			if err := json.Unmarshal(body, &event); err != nil {
-				t.Fatal(err)
-			}
-			if len(body) > c.most || !c.want(event.Data) || (event.ResultURL == "") != (name == "all of it") {
-				t.Errorf("got %d bytes with %q and %+.600v", len(body), event.ResultURL, event.Data)
+			if size > c.most || !c.want(told) || (resultURL == "") != (name == "all of it") {
+				t.Errorf("got %d bytes with %q and %+.600v", size, resultURL, told)
 			}
 		})
 	}

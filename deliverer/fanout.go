@@ -18,7 +18,7 @@ func (d *Deliverer) fanOut(ctx context.Context, event record.Delivery) error {
 		return fmt.Errorf("tell of %s: %w", event.Subject(), err)
 	}
 	status, metadata, err := d.subject(ctx, event)
-	if errors.Is(err, job.ErrNotFound) || errors.Is(err, job.ErrNotHeld) { // purged, or decided about: nobody is told
+	if errors.Is(err, job.ErrNotFound) || errors.Is(err, job.ErrNotHeld) { // it was purged or decided about meanwhile: nobody is told
 		return d.Records.FanOut(ctx, event, nil, d.pace)
 	}
 	if err != nil {

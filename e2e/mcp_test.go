@@ -250,8 +250,8 @@ func checkMCPScenario(t *testing.T, name, file string, failed map[string]bool) {
 	t.Logf("%s: %d passed", name, passed)
 }
 
-// mcpForSuite returns the address of the server for the suite, which has no token to send and calls tools of its own: in their place
-// the program is run that does what they do. All else passes as it is, the Host header, too.
+// mcpForSuite returns the address of a proxy before the server. The suite sends no token and calls tools of its own: the proxy adds a
+// token, and has run_code do what these tools do. All else passes as it is, the Host header, too.
 func (g *glovebox) mcpForSuite(t *testing.T) string {
 	t.Helper()
 	api, err := url.Parse(g.url)

@@ -147,7 +147,7 @@ func (g *glovebox) endsSoon(t *testing.T, call cancelledCall) {
 	}
 }
 
-// twoAPIs returns the address of a proxy before two apis, one of which gets all that cancels, and nothing else.
+// twoAPIs returns the address of a proxy before two apis. The second one gets what cancels a call, and nothing else.
 func (g *glovebox) twoAPIs(t *testing.T) string {
 	t.Helper()
 	addr := gbtest.Addr(t)

@@ -95,6 +95,7 @@ func warmNeeds(w podman.Warm, concurrency int) (n needs) {
 // fitWarm takes out of a plan what there is no room for, the least useful first, and says what that is. Of
 // what is left, idle sandboxes get the room, MiB.
 func fitWarm(w *podman.Warm, concurrency int, room int64) (dropped []string) {
+	n := warmNeeds(*w, concurrency)
 	onDemand := func(image string, _ podman.Preload) bool { return w.OnDemand[image] }
 	for _, step := range []struct {
 		says string
@@ -104,16 +105,15 @@ func fitWarm(w *podman.Warm, concurrency int, room int64) (dropped []string) {
 		{"only the core's runtimes are preloaded", func() { maps.DeleteFunc(w.Preloads, onDemand) }},
 		{"nothing is preloaded", func() { clear(w.Preloads) }},
 	} {
-		if len(w.Preloads) == 0 || warmNeeds(*w, concurrency).least() <= room {
+		if len(w.Preloads) == 0 || n.least() <= room {
 			break
 		}
-		before := warmNeeds(*w, concurrency).least()
+		before := n.least()
 		step.drop()
-		if warmNeeds(*w, concurrency).least() < before {
+		if n = warmNeeds(*w, concurrency); n.least() < before {
 			dropped = append(dropped, step.says)
 		}
 	}
-	n := warmNeeds(*w, concurrency)
 	w.MemoryMB = min(room-n.running, int64(w.Most)*n.one)
 	return dropped
 }

@@ -101,7 +101,7 @@ func (h *history) Add(line string) {
 	}
 }
 
-// write appends to the file at once: others may be typed at, too, and this process may be killed.
+// write appends to the file at once: other terminals may append to it, too, and this process may be killed.
 func (h *history) write(line string) error {
 	f, err := os.OpenFile(h.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {

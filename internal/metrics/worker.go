@@ -121,33 +121,29 @@ func (m *Worker) Reserved(n int64) { m.memoryReserved.Add(float64(n)) }
 // Warm has each scrape ask how many sandboxes of a runtime of this build wait started, and
 // in how many of them its interpreter is preloaded. It is to be called once for each.
 func (m *Worker) Warm(runtime string, warm, preloaded func() int) {
-	gauge := func(name, help string, count func() int) {
-		m.registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: name, Help: help, ConstLabels: prometheus.Labels{"runtime": runtime},
-		}, func() float64 { return float64(count()) }))
-	}
-	gauge("glovebox_worker_warm_sandboxes", "Sandboxes that wait started, each for one job.", warm)
-	gauge("glovebox_worker_preloaded_sandboxes", "Those of them in which the job's interpreter waits, too.", preloaded)
+	m.gaugeOf(runtime, "glovebox_worker_warm_sandboxes", "Sandboxes that wait started, each for one job.", func() float64 { return float64(warm()) })
+	m.gaugeOf(runtime, "glovebox_worker_preloaded_sandboxes", "Those of them in which the job's interpreter waits, too.", func() float64 { return float64(preloaded()) })
+}
+
+// gaugeOf has each scrape ask for a figure of a runtime.
+func (m *Worker) gaugeOf(runtime, name, help string, value func() float64) {
+	m.registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{"runtime": runtime}}, value))
 }
 
 // Snapshot has each scrape ask how large the snapshot is from which a runtime's sandboxes go on, and when it
 // was made: 0 bytes where there is none. It is to be called once for each.
 func (m *Worker) Snapshot(runtime string, of func() (bytes int64, made time.Time)) {
-	labels := prometheus.Labels{"runtime": runtime}
-	m.registerer.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "glovebox_worker_snapshot_bytes", Help: "What the snapshot takes of the worker's memory; 0 where none could be made.", ConstLabels: labels,
-		}, func() float64 { bytes, _ := of(); return float64(bytes) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "glovebox_worker_snapshot_age_seconds", Help: "How long ago the snapshot was made; 0 where there is none.", ConstLabels: labels,
-		}, func() float64 {
-			bytes, made := of()
-			if bytes == 0 {
-				return 0
-			}
-			return time.Since(made).Seconds()
-		}),
-	)
+	m.gaugeOf(runtime, "glovebox_worker_snapshot_bytes", "What the snapshot takes of the worker's memory; 0 where none could be made.", func() float64 {
+		bytes, _ := of()
+		return float64(bytes)
+	})
+	m.gaugeOf(runtime, "glovebox_worker_snapshot_age_seconds", "How long ago the snapshot was made; 0 where there is none.", func() float64 {
+		bytes, made := of()
+		if bytes == 0 {
+			return 0
+		}
+		return time.Since(made).Seconds()
+	})
 }
 
 // Ran measures a program that came to an outcome; start is how it was started: "cold",

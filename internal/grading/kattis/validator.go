@@ -82,8 +82,8 @@ func (r *reader) validator(p *Problem, dir string) (*Validator, error) {
 	return v, nil
 }
 
-// scripted returns commands for a validator that brings scripts of its own: build makes run, unless that is there
-// already. nil: it has neither. A job's files can't be executed, so each is made so before it is needed.
+// scripted returns commands for a validator that brings a script build, run, or both: build makes run where that is not
+// there. nil: it has neither. A job's files can't be executed, so each is made so before it is needed.
 func scripted(names []string) *job.Commands {
 	c := job.Commands{Compile: "chmod +x run", Run: `./run "$@"`}
 	switch {
