@@ -83,6 +83,12 @@ const inC = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#incl
 // here has a test of its own: TestForgedVerdicts, TestAnswersStayOutside, TestTestsLeaveNothing,
 // internal/grading's tables for what checkers take, TestGradeWhole for answers that can't be used.
 var problems = []problem{
+	{"double in a second", with(double, func(s *job.Spec) { s.Limits.CPUMS = 1000 }), []submission{ // of programs that take longer wherever they run
+		{"does not end", "c", inC + `for (volatile int i = 0; ; i++) ; }`, "TLE 0: TLE TLE TLE"},
+		{"does not end, in many processes", "bash", "for i in 1 2 3 4; do while :; do :; done & done; wait", "TLE 0: TLE TLE TLE"},
+		{"right, and does not end", "python", "print(2 * int(input()), flush=True)\nwhile True: pass", "TLE 0: TLE TLE TLE"},
+		{"right, by twice its time", "c", "#include <time.h>\n" + inC + `printf("%d\n", 2 * n); fflush(stdout); while (clock() < 2 * CLOCKS_PER_SEC) ; }`, "TLE 0: TLE TLE TLE"},
+	}},
 	{"double", double, []submission{
 		{"right", "python", "print(2 * int(input()))", "AC 3: AC AC AC"},
 		{"right", "bash", "read n; echo $((2 * n))", "AC 3: AC AC AC"},
@@ -95,11 +101,7 @@ var problems = []problem{
 		{"says nothing", "bash", "exit 0", "WA 0: WA WA WA"},
 		{"says too much", "python", "n = int(input()); print(2 * n, 2 * n)", "WA 0: WA WA WA"},
 		{"adds a NUL", "python", "import os; os.write(1, b'%d\\0\\n' % (2 * int(input())))", "WA 0: WA WA WA"},
-		{"does not end", "c", inC + `for (volatile int i = 0; ; i++) ; }`, "TLE 0: TLE TLE TLE"},
-		{"does not end, in many processes", "bash", "for i in 1 2 3 4; do while :; do :; done & done; wait", "TLE 0: TLE TLE TLE"},
-		{"right, and does not end", "python", "print(2 * int(input()), flush=True)\nwhile True: pass", "TLE 0: TLE TLE TLE"},
 		{"right, by half of its time", "c", "#include <time.h>\n" + inC + `printf("%d\n", 2 * n); fflush(stdout); while (clock() < CLOCKS_PER_SEC / 2) ; }`, "AC 3: AC AC AC"},
-		{"right, by twice its time", "c", "#include <time.h>\n" + inC + `printf("%d\n", 2 * n); fflush(stdout); while (clock() < 8 * CLOCKS_PER_SEC) ; }`, "TLE 0: TLE TLE TLE"},
 		{"crashes", "c", inC + `*(volatile int *)0 = n; }`, "RTE 0: RTE RTE RTE"},
 		{"raises", "python", "print(2 * int(input()) // 0)", "RTE 0: RTE RTE RTE"},
 		{"right, and fails", "bash", "read n; echo $((2 * n)); exit 1", "RTE 0: RTE RTE RTE"},
