@@ -247,7 +247,8 @@ func (p Problem) TakeBack(sub Spec) Spec {
 	sub.Problem = ""
 	sub.Files = slices.DeleteFunc(slices.Clone(sub.Files), func(f File) bool { return include.has(f.Name) })
 	if i := slices.IndexFunc(sub.Files, func(f File) bool { return f.Name == include.SourceName }); i >= 0 && sub.Source == "" && !sub.Files[i].Kept() && sub.Files[i].ContentBase64 == "" {
-		sub.Source, sub.Files = sub.Files[i].Content, slices.Delete(sub.Files, i, i+1)
+		sub.Source = sub.Files[i].Content
+		sub.Files = slices.Delete(sub.Files, i, i+1)
 	}
 	if sub.Entrypoint == include.Entrypoint || sub.Entrypoint == include.SourceName {
 		sub.Entrypoint = ""

@@ -85,7 +85,7 @@ type Client struct {
 	watching     bool            // see Watching
 	tracer       *tracing.Tracer // or nil
 	definitions  *pipelines.Cache
-	problems     *problems // that were read
+	problems     *problems      // that were read
 	webhookKeys  *hookkeys.Keys // or nil
 	guard        *webhook.Guard // or nil
 	sns          *hooks.SNS
