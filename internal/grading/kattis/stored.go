@@ -49,14 +49,14 @@ func (p *Problem) Stored(run Run, runtimeOf func(language string) (string, error
 // include is what is put over a submission in a language.
 func (p *Problem) include(language string) job.Include {
 	files := p.Includes[language]
-	include := job.Include{Files: files, SourceName: p.sourceName(language)}
+	include := job.Include{Files: files}
 	names := namesOf(files)
 	if len(sourcesOf(language, names)) > 0 && compilers[language] != "" {
 		include.Commands = allTogether(language)
 		return include
 	}
 	if first := entrypointOf(language, names); len(sourcesOf(language, names)) > 0 && isMain(first) {
-		include.Entrypoint = first
+		include.Entrypoint, include.SourceName = first, p.sourceName(language)
 	}
 	return include
 }
@@ -86,7 +86,9 @@ func (p *Problem) sourceName(language string) string {
 }
 
 // accepts reports whether a submission of which that is expected may be accepted, and so is called as it should.
-func (e Expectation) accepts() bool { return slices.Contains(e.Whole, job.Accepted) }
+func (e Expectation) accepts() bool {
+	return slices.Contains(e.Whole, job.Accepted) || e.Whole == nil && e.Required == nil && slices.Contains(e.Permitted, job.Accepted)
+}
 
 // allTogether are commands that compile all sources of a language, whatever a submission calls its own.
 func allTogether(code string) *job.Commands {
