@@ -240,7 +240,7 @@ func (s Spec) Submission() Spec {
 	}
 }
 
-// TakeBack takes out of a [Spec.Submission] what this problem put over it: what is left is as it was sent, but for source that became a
+// TakeBack takes out of a [Spec.Submission] what this problem put over it: what is left is as it was sent, except for source that became a
 // file.
 func (p Problem) TakeBack(sub Spec) Spec {
 	include := p.IncludeFor(sub.Runtime)
