@@ -45,6 +45,9 @@ func (k Keys) EpochPrefix(epoch int64) string { return k.prefix + strconv.Format
 // Result holds the result of one try.
 func (k Keys) Result(epoch int64) string { return k.EpochPrefix(epoch) + "result.json" }
 
+// Submission holds what was submitted to be graded by a stored problem, so that another can grade it.
+func (k Keys) Submission(epoch int64) string { return k.EpochPrefix(epoch) + "submission.json" }
+
 // Input holds what an execution of a session was given, where that is too large for Redis.
 func (k Keys) Input(epoch int64) string { return k.EpochPrefix(epoch) + "input.json" }
 

@@ -16,6 +16,7 @@ func TestKeys(t *testing.T) {
 		{k.Spec(), "tenants/acme/jobs/j-1_A/spec.json"},
 		{k.EpochPrefix(12), "tenants/acme/jobs/j-1_A/12/"},
 		{k.Result(12), "tenants/acme/jobs/j-1_A/12/result.json"},
+		{k.Submission(1), "tenants/acme/jobs/j-1_A/1/submission.json"},
 		{k.Input(1), "tenants/acme/jobs/j-1_A/1/input.json"},
 		{k.Stdout(1), "tenants/acme/jobs/j-1_A/1/stdout"},
 		{k.Stderr(1), "tenants/acme/jobs/j-1_A/1/stderr"},

@@ -52,6 +52,9 @@ func (s Spec) Check(runtimes, images []string, maximum Limits) error {
 	s.checkStrings(add)
 	s.checkSecrets(add)
 	s.checkInteractive(add)
+	if s.Problem != "" && !IsSHA256(s.Problem) {
+		add("problem", clip(s.Problem), "is not a problem's digest", "64 lower-case hex digits")
+	}
 	errs = append(errs, s.checkTests()...)
 	errs = append(errs, s.checkCheckerProgram(runtimes, maximum)...)
 	if s.Callback != nil {

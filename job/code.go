@@ -37,6 +37,8 @@ const (
 	CodePending          = "pending" // a delivery that is tried anyway
 	CodeNoTemplate       = "no_template"
 	CodeTooManyTemplates = "too_many_templates"
+	CodeNoProblem        = "no_problem" // graded by a digest: [ErrNoProblem]
+	CodeTooManyProblems  = "too_many_problems"
 	CodeNoHook           = "no_hook"
 	CodeTooManyHooks     = "too_many_hooks"
 	CodeNoSchedule       = "no_schedule"
@@ -110,6 +112,8 @@ var (
 
 	ErrNoTemplate       = &Error{CodeNoTemplate, "there is no such template or revision, or no longer"}
 	ErrTooManyTemplates = &Error{CodeTooManyTemplates, fmt.Sprintf("a tenant has %d templates and %d MiB of them at most, all revisions included: delete one", MaxTemplates, MaxTemplatesBytes>>20)}
+	ErrNoProblem        = &Error{CodeNoProblem, "there is no such problem, or no longer"}
+	ErrTooManyProblems  = &Error{CodeTooManyProblems, fmt.Sprintf("a tenant has %d problems at most: delete one", MaxProblems)}
 	ErrNoHook           = &Error{CodeNoHook, "there is no such hook, or no longer"}
 	ErrTooManyHooks     = &Error{CodeTooManyHooks, fmt.Sprintf("a tenant has %d hooks at most: delete one", MaxHooks)}
 

@@ -176,3 +176,17 @@ func (l Limits) ByName() map[string]any {
 	}
 	return values
 }
+
+// without returns l with those fields at 0 that are what d has.
+func (l Limits) without(d Limits) Limits {
+	dst, src := l.fields(), d.fields()
+	for i := range dst {
+		if *dst[i].value == *src[i].value {
+			*dst[i].value = 0
+		}
+	}
+	if l.CPUs == d.CPUs {
+		l.CPUs = 0
+	}
+	return l
+}

@@ -94,6 +94,9 @@ type Spec struct {
 	// Isolation is the least that the submitter accepts: less than gVisor has to be allowed by the operator, and such a job may still
 	// run in gVisor. Defaults to [GVisor]. What it ran in is in Runtime.Isolation of its result.
 	Isolation Isolation `json:"isolation,omitempty" enum:"gvisor,process" doc:"The least isolation that you accept: gvisor (the default), or process where the operator allows it, for code that you trust. A job never runs in less than it says; runtime.isolation of its result says what it ran in." example:"gvisor"`
+	// Problem is the digest of a stored problem that grades the program: its tests, checker, groups and limits, and what it puts over the
+	// files, are taken for this job as it is submitted. The spec that is stored has both.
+	Problem string `json:"problem,omitempty" doc:"Instead of tests, checker and groups: the digest of a problem that you have stored (POST /v1/problems), which grades the program. The job is then as if all of that had been sent with it." example:"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`
 	// Tests grade the program: it is compiled once, run on each of them in one sandbox, and judged
 	// outside of that. Limits hold for each test. Up to [MaxTests]. Exclusive with Stdin, Image,
 	// Secrets and Stream; no artifacts are kept.
@@ -205,12 +208,14 @@ const (
 // Record is the state of a job that has no result yet, as GET answers it. Once the
 // job has ended, GET answers its [Result], which has all of these fields too but priority.
 type Record struct {
-	ID       string            `json:"id"`
-	Status   Status            `json:"status"`
-	Runtime  Runtime           `json:"runtime"`
-	Priority Priority          `json:"priority"`
-	Timing   Timing            `json:"timing"`
-	Attempt  int               `json:"attempt"`
+	ID       string   `json:"id"`
+	Status   Status   `json:"status"`
+	Runtime  Runtime  `json:"runtime"`
+	Priority Priority `json:"priority"`
+	Timing   Timing   `json:"timing"`
+	Attempt  int      `json:"attempt"`
+	// Problem is the digest of the stored problem that it is graded by; "" for any other job.
+	Problem  string            `json:"problem,omitempty" doc:"The digest of the stored problem that it is graded by."`
 	Metadata map[string]string `json:"metadata,omitempty"`
 	// Hold says why the job is [Held]; nil of any other.
 	Hold *Hold `json:"hold,omitempty" doc:"Of a job that is held: why, and until when."`

@@ -90,6 +90,7 @@ func TestJobs(t *testing.T) {
 			t.Run("watch nothing", s.watchNothing)
 			t.Run("secrets", s.secrets)
 			t.Run("templates", s.templates)
+			t.Run("problems", s.problems)
 			t.Run("hooks", s.hooks)
 			t.Run("wait over a restart of Redis", s.waitOverRestart)
 			t.Run("watch over a restart of Redis", s.watchOverRestart)

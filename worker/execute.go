@@ -172,6 +172,9 @@ func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) 
 	if err := w.attest(&result, spec, input, program.Limits, out, ""); err != nil {
 		return record.Ending{}, used, err
 	}
+	if err := w.storeSubmission(ctx, j, keys, spec, out); err != nil {
+		return record.Ending{}, used, err
+	}
 	ending, err := w.storeResult(ctx, j, keys, result, out)
 	ending.Metered = metered
 	return ending, used, err
@@ -183,6 +186,25 @@ func (w *Worker) traceSandbox(ctx context.Context, began time.Time, t sandbox.Ti
 	w.Tracer.Step(ctx, "send files", began.Add(t.Ready), began.Add(t.Started)) // and compile
 	w.Tracer.Step(ctx, "run", began.Add(t.Started), began.Add(t.Exited))
 	w.Tracer.Step(ctx, "collect and upload", began.Add(t.Exited), began.Add(t.Ended))
+}
+
+// storeSubmission writes what was submitted to be graded by a stored problem, beside the result: the record forgets it at the job's end.
+func (w *Worker) storeSubmission(ctx context.Context, j record.Job, keys artifacts.Keys, spec job.Spec, out *output) error {
+	if spec.Problem == "" {
+		return nil
+	}
+	b, err := job.Marshal(spec.Submission())
+	if err != nil {
+		return fmt.Errorf("encode submission: %w", err)
+	}
+	if len(b) > job.MaxSubmissionBytes {
+		return nil
+	}
+	if _, err := w.Objects.PutBytes(ctx, keys.Submission(int64(j.Epoch)), "application/json", b); err != nil {
+		return err
+	}
+	out.stored += int64(len(b))
+	return nil
 }
 
 // storeResult writes result.json, and returns the record's end.

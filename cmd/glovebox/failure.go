@@ -96,7 +96,7 @@ func (a *app) classifySaid(err error) *failure {
 	case job.CodeBudgetExceeded:
 		return &failure{exitFailed, err, "\"glovebox usage\" shows what is spent; the operator sets the budget"}
 	case job.CodeNotFound, job.CodeEnded, job.CodeNotEnded, job.CodeGone, job.CodeNoTenant, job.CodeTenantExists, job.CodeRevision, job.CodeNotDisabled,
-		job.CodeNoToken, job.CodeTooManyTokens, job.CodeNoSecret, job.CodeTooManySecrets, job.CodeNoTemplate, job.CodeTooManyTemplates,
+		job.CodeNoToken, job.CodeTooManyTokens, job.CodeNoSecret, job.CodeTooManySecrets, job.CodeNoTemplate, job.CodeTooManyTemplates, job.CodeNoProblem, job.CodeTooManyProblems,
 		job.CodeNoHook, job.CodeTooManyHooks, job.CodeRotating, job.CodeNotHeld, job.CodeOtherInput:
 		return &failure{exitFailed, err, ""}
 	}

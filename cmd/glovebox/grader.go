@@ -40,6 +40,15 @@ type attempt struct {
 }
 
 func (a *app) newGrader(ctx context.Context, jobs *producer.Client, problem *kattis.Problem, runtime string) (*grader, error) {
+	g, err := a.openGrader(ctx, jobs, problem, runtime)
+	if err == nil {
+		g.uploads, err = g.upload(ctx, inlineData, smallData)
+	}
+	return g, err
+}
+
+// openGrader is newGrader without its uploads.
+func (a *app) openGrader(ctx context.Context, jobs *producer.Client, problem *kattis.Problem, runtime string) (*grader, error) {
 	g := &grader{app: a, jobs: jobs, problem: problem, runtime: runtime}
 	var err error
 	if g.runtimes, err = jobs.Runtimes(ctx); err != nil {
@@ -53,8 +62,7 @@ func (a *app) newGrader(ctx context.Context, jobs *producer.Client, problem *kat
 			return nil, &failure{code: exitUsage, err: fmt.Errorf("%s: %w", v.Path, err)}
 		}
 	}
-	g.uploads, err = g.upload(ctx)
-	return g, err
+	return g, nil
 }
 
 // A job has up to inlineData bytes of its tests' inputs and answers in itself; where there are more,
@@ -64,17 +72,18 @@ const (
 	smallData  = 1 << 10 // of a thousand tests, 2 MiB
 )
 
-func (g *grader) upload(ctx context.Context) (map[string]string, error) {
+// upload uploads the data larger than small, unless all of it together is no more than inline.
+func (g *grader) upload(ctx context.Context, inline, small int64) (map[string]string, error) {
 	var all []kattis.Data
 	var size int64
 	for _, t := range g.problem.Tests {
 		all = append(all, t.Input, t.Answer)
 		size += t.Input.Size + t.Answer.Size
 	}
-	if size <= inlineData {
+	if size <= inline {
 		return nil, nil
 	}
-	large := slices.DeleteFunc(all, func(d kattis.Data) bool { return d.Size <= smallData })
+	large := slices.DeleteFunc(all, func(d kattis.Data) bool { return d.Size <= small })
 	bar := g.progress("uploading", len(large))
 	defer bar.end()
 	uploads := map[string]string{}

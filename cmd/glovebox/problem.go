@@ -22,11 +22,13 @@ import (
 func (a *app) problemCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "problem",
-		Short: "Write and check problems for \"glovebox grade\"",
+		Short: "Write, check and upload problems that grade submissions",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.problemInitCommand(), a.problemCheckCommand())
+	cmd.AddCommand(
+		a.problemInitCommand(), a.problemCheckCommand(), a.problemUploadCommand(), a.problemListCommand(), a.problemShowCommand(), a.problemRemoveCommand(), a.problemRegradeCommand(),
+	)
 	return cmd
 }
 

@@ -28,7 +28,7 @@ type specOptions struct {
 	source                      string // FILE or -; none beside an image
 	image                       string
 	command                     []string
-	runtime, stdinFile          string
+	runtime, stdinFile, problem string
 	args, env, limits, metadata []string
 	secrets                     []string
 	files, artifacts            []string
@@ -61,6 +61,7 @@ func (o *specOptions) add(cmd *cobra.Command) {
 func (o *specOptions) addProgram(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVarP(&o.runtime, "runtime", "r", "", "`NAME` of the runtime; guessed from FILE's extension by default")
+	f.StringVar(&o.problem, "problem", "", "`DIGEST` of a stored problem that grades the program (\"glovebox problem upload\")")
 	f.StringVar(&o.runCommand, "run-command", "", "`LINE` for bash that is run in place of the runtime's own command; arguments are its \"$@\"")
 	f.StringVar(&o.compileCommand, "compile-command", "", "`LINE` for bash that is run before that, and has to succeed")
 	f.BoolVar(&o.mergeStderr, "merge-stderr", false, "what the program prints on standard error goes to its standard output, in order")
@@ -99,7 +100,7 @@ func (a *app) isolation(said string) (job.Isolation, error) {
 // API's to say.
 func (a *app) spec(o specOptions) (job.Spec, error) {
 	spec := job.Spec{
-		Runtime: o.runtime, Image: o.image, Command: o.command,
+		Problem: o.problem, Runtime: o.runtime, Image: o.image, Command: o.command,
 		Args: o.args, Priority: job.Priority(o.priority), IdempotencyKey: o.key, Fresh: o.fresh,
 		Interactive: o.interactive, MergeStderr: o.mergeStderr, TruncateOutput: o.truncateOutput,
 	}

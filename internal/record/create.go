@@ -178,9 +178,13 @@ func (s *Store) appendJob(list []any, tenant string, in whole, j NewJob, terms j
 	if err != nil {
 		return nil, 0, fmt.Errorf("encode metadata: %w", err)
 	}
-	fields := []any{"version", j.Spec.Needs(), "runtime", j.Spec.Runtime, "metadata", metadata, "retention", (s.retentionOf(j.Spec, terms) + in.left).Milliseconds()}
+	retention := (s.retentionOf(j.Spec, terms) + in.left).Milliseconds()
+	fields := []any{"version", j.Spec.Needs(), "runtime", j.Spec.Runtime, "metadata", metadata, "retention", retention}
 	if j.Spec.Image != "" {
 		fields = append(fields, "image", j.Spec.Image)
+	}
+	if j.Spec.Problem != "" {
+		fields = append(fields, "problem", j.Spec.Problem)
 	}
 	if least := j.Spec.Isolation.Or(); least != job.GVisor {
 		fields = append(fields, "isolation", string(least))
@@ -225,7 +229,7 @@ func (s *Store) appendJob(list []any, tenant string, in whole, j NewJob, terms j
 	}
 	list = append(
 		list, j.ID, len(spec), string(cmp.Or(j.Spec.Priority, job.Normal)), script.Plain(j.Spec.RunAt), script.Plain(j.Spec.Deadline),
-		j.Index, string(j.Fingerprint[:]), item, j.Try, until, MessageID(j.ID, job.EventHeld), hashKey(j.Key), j.RequestHash.String(), jobMemory(j.Spec, inline, metadata)+textCost(len(j.Trace))+heldSize, len(fields),
+		j.Index, string(j.Fingerprint[:]), item, j.Try, until, MessageID(j.ID, job.EventHeld), hashKey(j.Key), j.RequestHash.String(), j.Spec.Problem, retention, jobMemory(j.Spec, inline, metadata)+textCost(len(j.Trace))+heldSize, len(fields),
 	)
 	return append(list, fields...), len(spec), nil
 }

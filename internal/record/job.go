@@ -28,6 +28,8 @@ type Job struct {
 	// Generation is that of the interpreter that is to execute it, 0 where its context is no more, and Contexts are all of the session. Only TakeTurn says so.
 	Generation int
 	Contexts   []job.SessionContext
+	// Problem is the digest of the stored problem that grades it, or "".
+	Problem string
 	// Batch that it is a job of, or "".
 	Batch string
 	// Trace is where its trace goes on, as a traceparent, or "".
@@ -77,7 +79,7 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 		ID: id, Tenant: tenant, State: job.Status(f["state"]), Runtime: f["runtime"], Image: f["image"],
 		Priority: job.Priority(f["priority"]), SpecRef: f["spec_ref"], Callback: f["callback"],
 		Worker: f["worker"], CancelRequested: f["cancel"] != "", ResultRef: f["result_ref"], InputRef: f["input_ref"],
-		Batch: f["batch"], Session: f["session"], Trace: f["trace"],
+		Problem: f["problem"], Batch: f["batch"], Session: f["session"], Trace: f["trace"],
 	}
 	if f["cancel"] == ErrTenantStopped.Code {
 		j.CancelReason = ErrTenantStopped
@@ -111,7 +113,7 @@ func (j Job) Failure(status job.Status, problem *job.Error, finished time.Time) 
 	finished = finished.UTC().Truncate(time.Millisecond) // as the record has it
 	r := job.Result{
 		ID: j.ID, Status: status, Error: problem, Artifacts: []job.Artifact{}, Timing: j.Timing(),
-		Runtime: job.Runtime{Name: j.Runtime, Image: j.Image}, Attempt: j.Attempts, Worker: j.Worker, Approval: j.Approval,
+		Runtime: job.Runtime{Name: j.Runtime, Image: j.Image}, Attempt: j.Attempts, Worker: j.Worker, Approval: j.Approval, Problem: j.Problem,
 	}
 	r.Timing.FinishedAt = &finished
 	return r

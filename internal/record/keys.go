@@ -26,6 +26,9 @@ func tokenUseKey(tenant string) string         { return script.Key(tenant, "toke
 func queuedKey(tenant string) string           { return script.Key(tenant, "queued") } // bytes
 func webhookKey(tenant string) string          { return script.Key(tenant, "webhook") }
 func rateKey(tenant string) string             { return script.Key(tenant, "rate") }
+func problemsKey(tenant string) string         { return script.Key(tenant, "problems") }
+func problemKey(tenant, digest string) string  { return script.Key(tenant, "problem:"+digest) }
+func gradedKey(tenant, digest string) string   { return script.Key(tenant, "graded:"+digest) }
 func batchKey(tenant, id string) string        { return script.Key(tenant, "batch:"+id) }
 func batchItemsKey(tenant, id string) string   { return script.Key(tenant, "batch:"+id+":items") }
 func batchErrorsKey(tenant, id string) string  { return script.Key(tenant, "batch:"+id+":errors") }

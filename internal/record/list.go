@@ -190,7 +190,7 @@ func (s *Store) glance(ctx context.Context, tenant string, entries []string) ([]
 
 // listed are the fields of a record that a list shows.
 var listed = []string{
-	"state", "epoch", "attempts", "runtime", "image", "priority", "metadata", "created", "run_at", "deadline", "started", "finished", "worker", "cancel", "callback", "retention", "batch", "session", "sequence", "hold", "approval",
+	"state", "epoch", "attempts", "runtime", "image", "priority", "metadata", "created", "run_at", "deadline", "started", "finished", "worker", "cancel", "callback", "retention", "problem", "batch", "session", "sequence", "hold", "approval",
 }
 
 // readListed reads what lists show. One that is no record, or that can't be read, is the zero Job.

@@ -31,6 +31,9 @@ const (
 	runMost      = 2 << 20
 	faultCost    = 128
 	uploadCost   = 512
+	problemCost  = 1024 // with its head, which has a name of up to 200 bytes
+	pinCost      = 160  // an upload that a problem has
+	gradedCost   = 256  // that a problem graded a job
 	keyCost      = 768
 	deliveryCost = 1024 // what a pending delivery takes besides: its outbox entry and task
 )
@@ -44,6 +47,9 @@ func textCost(n int) int { return n + n/4 }
 // jobMemory is what a new job counts: its spec, if the record holds it, and what of it is a field besides.
 func jobMemory(spec job.Spec, inline, metadata []byte) int {
 	n := jobCost + textCost(len(inline)) + textCost(len(metadata)) + textCost(len(spec.Image))
+	if spec.Problem != "" {
+		n += gradedCost + textCost(len(spec.Problem))
+	}
 	if spec.Callback != nil {
 		n += callbackCost + 2*textCost(len(spec.Callback.URL))
 	}

@@ -78,9 +78,11 @@ var (
 	rotateSigningScript = scripts.Load("rotate_signing")
 	takeRequestScript   = scripts.Load("take_request")
 
-	// Templates and hooks.
+	// Templates, problems and hooks.
 	setTemplateScript    = scripts.Load("set_template")
 	deleteTemplateScript = scripts.Load("delete_template")
+	setProblemScript     = scripts.Load("set_problem")
+	deleteProblemScript  = scripts.Load("delete_problem")
 	setHookScript        = scripts.Load("set_hook")
 	deleteHookScript     = scripts.Load("delete_hook")
 	claimDeliveryScript  = scripts.Load("claim_delivery")
@@ -147,6 +149,10 @@ var scripts = script.New(luaFiles, map[string]any{
 	"name_life":              nameLife,
 	"hook_memory":            job.HookMemory,
 	"max_hooks":              job.MaxHooks,
+	"max_problems":           job.MaxProblems,
+	"problem_cost":           problemCost,
+	"pin_cost":               pinCost,
+	"graded_slack":           gradedSlack,
 	"max_schedules":          job.MaxSchedules,
 	"max_fires":              maxFires,
 	"max_hook_deliveries":    maxHookDeliveries,

@@ -84,7 +84,7 @@ func (w *Sweeper) sweepUpload(ctx context.Context, tenant, entry string, until t
 	if held, err := w.Records.Held(ctx); err != nil || held { // before it is claimed, which refuses those who want it
 		return err
 	}
-	answer, err := claimUploadScript.Run(ctx, w.Records.rdb, tenant, script.Args{"upload": entry, "again": until}).Text()
+	answer, err := claimUploadScript.Run(ctx, w.Records.rdb, tenant, script.Args{"upload": entry, "again": until, "later": until.Add(uploadLife)}).Text()
 	if err != nil {
 		return fmt.Errorf("claim %s: %w", entry, err)
 	}

@@ -78,6 +78,11 @@ var visits = map[string]visit{
 	"GET /v1/templates/{name}":                            {path: "/v1/templates/owners", also: []string{"/v1/templates/owners@1"}},
 	"DELETE /v1/templates/{name}":                         {path: "/v1/templates/owners"},
 	"POST /v1/templates/{name}/run":                       {path: "/v1/templates/owners/run", body: `{}`, headers: []string{"Idempotency-Key: owners"}},
+	"POST /v1/problems":                                   {path: "/v1/problems", body: `{"tests":[{"name":"1","answer":"strangers"}]}`, shared: true},
+	"GET /v1/problems":                                    {path: "/v1/problems", shared: true},
+	"GET /v1/problems/{digest}":                           {path: "/v1/problems/<problem>"},
+	"DELETE /v1/problems/{digest}":                        {path: "/v1/problems/<problem>"},
+	"POST /v1/problems/{digest}/regrade":                  {path: "/v1/problems/<problem>/regrade", body: `{"from":"0000000000000000000000000000000000000000000000000000000000000000"}`},
 	"PUT /v1/schedules/{name}":                            {path: "/v1/schedules/strangers", body: `{"template":"nones","cron":"@daily"}`, shared: true},
 	"GET /v1/schedules":                                   {path: "/v1/schedules", shared: true},
 	"GET /v1/schedules/{name}":                            {path: "/v1/schedules/owners"},
@@ -162,6 +167,11 @@ func TestOthersDoNotExist(t *testing.T) {
 	if a := w.do(t, "PUT", "/v1/schedules/owners", strings.NewReader(`{"template":"owners","cron":"@daily"}`), "Authorization: Bearer "+owner); a.status != http.StatusOK {
 		t.Fatalf("set schedule: got %d %s", a.status, a.body)
 	}
+	var problem job.ProblemHead
+	stored := w.do(t, "POST", "/v1/problems", strings.NewReader(`{"name":"classified","tests":[{"name":"1","answer":"classified"}]}`), "Authorization: Bearer "+owner)
+	if err := json.Unmarshal(stored.body, &problem); err != nil || stored.status != http.StatusOK {
+		t.Fatalf("store problem: got %d %s, %v", stored.status, stored.body, err)
+	}
 	var hook job.Hook
 	made := w.do(t, "POST", "/v1/hooks", strings.NewReader(`{"template":"owners","sender":"github","secret":"classified secret"}`), "Authorization: Bearer "+owner)
 	if err := json.Unmarshal(made.body, &hook); err != nil || made.status != http.StatusCreated || strings.Contains(string(made.body), "classified") {
@@ -209,7 +219,7 @@ func TestOthersDoNotExist(t *testing.T) {
 	}
 
 	ask := func(v visit, id, token string, headers []string) answer {
-		path := strings.NewReplacer("<id>", id, "<batch>", id, "<endpoint>", id, "<hook>", id, "<session>", id, "<run>", id, "<delivery>", id, "<token>", before.Tokens[0].ID).Replace(v.path)
+		path := strings.NewReplacer("<id>", id, "<batch>", id, "<endpoint>", id, "<hook>", id, "<session>", id, "<run>", id, "<problem>", id, "<delivery>", id, "<token>", before.Tokens[0].ID).Replace(v.path)
 		headers = append([]string{"Authorization: Bearer " + token}, headers...)
 		if v.mediaType != "" {
 			headers = append(headers, "Content-Type: "+v.mediaType)
@@ -248,6 +258,10 @@ func TestOthersDoNotExist(t *testing.T) {
 				if strings.Contains(v.path, "<hook>") {
 					newID = job.NewHookID
 					others = map[string]string{"another's hook": hook.ID}
+				}
+				if strings.Contains(v.path, "<problem>") {
+					newID = func(of string) string { return job.ProblemDigest([]byte(of)) }
+					others = map[string]string{"another's problem": problem.Digest}
 				}
 				if strings.Contains(v.path, "<session>") {
 					newID = job.NewSessionID

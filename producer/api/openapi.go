@@ -97,6 +97,7 @@ func (a *API) routes(mux *listedMux, version string) error {
 	a.uploadRoutes(h, d)
 	a.secretRoutes(h, d)
 	a.templateRoutes(h, d)
+	a.problemRoutes(h, d)
 	a.hookRoutes(mux, h, d)
 	a.scheduleRoutes(h, d)
 	a.approvalRoutes(h, d)
@@ -199,6 +200,9 @@ func (a *API) document(mux *listedMux, doc *huma.OpenAPI, schemas huma.Registry)
 func schemaName(t reflect.Type, hint string) string {
 	if t == reflect.TypeFor[producer.Runtime]() {
 		return "PublishedRuntime"
+	}
+	if t == reflect.TypeFor[job.Problem]() { // producer.Problem is what is answered
+		return "GradingProblem"
 	}
 	name := huma.DefaultSchemaNamer(t, hint)
 	if t.PkgPath() == reflect.TypeFor[tools.Answer]().PkgPath() {

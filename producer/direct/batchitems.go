@@ -12,16 +12,55 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// putAtOnce is how many large specs of a group go to the bucket side by side.
-const putAtOnce = 4
+const (
+	// putAtOnce is how many large specs of a group go to the bucket side by side.
+	putAtOnce = 4
+	// partBytes is what the problems of jobs that are created together may take, unless one takes more.
+	partBytes = 16 << 20
+)
 
-// add creates the jobs of a group that are valid, and notes why the others are not.
+// add creates the jobs of a group that are valid, and notes why the others are not. Jobs that name problems may be much larger than
+// what was sent: so many are created at once as there is memory for.
 func (r *receiver) add(ctx context.Context, group []received) error {
 	if r.permit != nil {
 		if err := r.permit(ctx); err != nil {
 			return err
 		}
 	}
+	weights := map[string]int64{}
+	for len(group) > 0 {
+		var size int64
+		n := 0
+		for ; n < len(group); n++ {
+			digest := group[n].spec.Problem
+			weight, known := weights[digest]
+			if !known {
+				var err error
+				if weight, err = r.client.weigh(ctx, digest); err != nil {
+					return err
+				}
+				weights[digest] = weight
+			}
+			if n > 0 && size+weight > partBytes {
+				break
+			}
+			size += weight
+		}
+		if err := r.addPart(ctx, group[:n], size); err != nil {
+			return err
+		}
+		group = group[n:]
+	}
+	return nil
+}
+
+// addPart creates jobs that take so much memory with their problems.
+func (r *receiver) addPart(ctx context.Context, group []received, size int64) error {
+	making := r.client.problems.making
+	if err := making.Take(ctx, size); err != nil {
+		return err
+	}
+	defer making.Give(size)
 	group, err := r.unknown(ctx, group)
 	if err != nil || len(group) == 0 {
 		return err

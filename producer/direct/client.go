@@ -85,6 +85,7 @@ type Client struct {
 	watching     bool            // see Watching
 	tracer       *tracing.Tracer // or nil
 	definitions  *pipelines.Cache
+	problems     *problems      // that were read
 	webhookKeys  *hookkeys.Keys // or nil
 	guard        *webhook.Guard // or nil
 	sns          *hooks.SNS
@@ -105,6 +106,7 @@ var (
 	_ producer.Endpoints   = (*Client)(nil)
 	_ producer.Secrets     = (*Client)(nil)
 	_ producer.Templates   = (*Client)(nil)
+	_ producer.Problems    = (*Client)(nil)
 	_ producer.Hooks       = (*Client)(nil)
 	_ producer.Schedules   = (*Client)(nil)
 	_ producer.Runs        = (*Client)(nil)
@@ -149,7 +151,7 @@ func New(c Config, records *record.Store, objects *artifacts.Store) (*Client, er
 	// The listener lives as long as the Client, not as long as a context of Open.
 	done := records.ListenDone(context.Background())
 	return &Client{
-		records: records, secrets: secrets.NewStore(records.Redis()), objects: objects, done: done, tenant: c.Tenant, links: c.Links, memory: unlimited{}, tracer: c.Tracer, definitions: &pipelines.Cache{}, log: c.Log,
+		records: records, secrets: secrets.NewStore(records.Redis()), objects: objects, done: done, tenant: c.Tenant, links: c.Links, memory: unlimited{}, tracer: c.Tracer, definitions: &pipelines.Cache{}, problems: newProblems(), log: c.Log,
 		maximums: c.Maximums.Or(job.DefaultMaximums), isolations: append([]job.Isolation{job.GVisor}, c.Isolations...), quotas: c.NewTenants, webhookKeys: c.WebhookKeys, guard: c.Guard, sns: sns, policies: &policies{},
 		close: []func() error{done.Close, func() error { sns.Close(); return nil }},
 	}, nil

@@ -19,8 +19,11 @@ const mostInputs = 1 << 30
 // so that the job is run with these or not at all. limits are all that the job will have.
 // It fails with job.Invalid.
 func (c *Client) pinInputs(ctx context.Context, spec job.Spec, limits job.Limits) (job.Spec, error) {
-	if err := c.holdTests(ctx, spec); err != nil {
-		return spec, err
+	// What a problem has is kept with it, and for as long after it as an upload that is asked for now.
+	if spec.Problem == "" || spec.RunAt.After(time.Now()) {
+		if err := c.holdTests(ctx, spec); err != nil {
+			return spec, err
+		}
 	}
 	if !slices.ContainsFunc(spec.Files, job.File.Kept) {
 		return spec, nil

@@ -132,7 +132,7 @@ func (c *Client) Result(ctx context.Context, id string) (result job.Result, expi
 func wireRecord(r record.Job) job.Record {
 	w := job.Record{
 		ID: r.ID, Status: r.State, Runtime: job.Runtime{Name: r.Runtime, Image: r.Image}, Priority: r.Priority,
-		Timing: r.Timing(), Attempt: r.Attempts, Metadata: r.Metadata,
+		Timing: r.Timing(), Attempt: r.Attempts, Problem: r.Problem, Metadata: r.Metadata,
 	}
 	if r.State == job.Held && r.Hold != nil {
 		hold := r.Hold.Hold

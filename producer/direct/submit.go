@@ -33,6 +33,11 @@ func (c *Client) Submit(ctx context.Context, spec job.Spec) (producer.Job, error
 
 // accept checks the spec of a new job and creates it.
 func (c *Client) accept(ctx context.Context, n record.NewJob, spec job.Spec) (producer.Job, error) {
+	done, err := c.takeProblem(ctx, spec.Problem)
+	if err != nil {
+		return producer.Job{}, err
+	}
+	defer done()
 	if err := c.prepare(ctx, &n, spec); err != nil {
 		return producer.Job{}, err
 	}
@@ -148,7 +153,7 @@ func accepted(id string, spec job.Spec, held *record.Held) job.Record {
 	times := record.Job{Created: toMS(time.Now()), RunAt: toMS(spec.RunAt), Deadline: toMS(spec.Deadline)}
 	r := job.Record{
 		ID: id, Status: job.Queued, Runtime: job.Runtime{Name: spec.Runtime, Image: spec.Image}, Priority: spec.Priority,
-		Timing: times.Timing(), Metadata: spec.Metadata,
+		Timing: times.Timing(), Problem: spec.Problem, Metadata: spec.Metadata,
 	}
 	if r.Priority == "" {
 		r.Priority = job.Normal

@@ -24,6 +24,8 @@ type validator struct {
 	imagesRead bool
 	// secrets are the names of the tenant's, nil until a job names one.
 	secrets []string
+	// problems are those that jobs name, by digest.
+	problems map[string]job.Problem
 }
 
 // validator reads what a job of the tenant may be now. It is for one goroutine.
@@ -77,6 +79,9 @@ func (v *validator) check(ctx context.Context, spec job.Spec) (checked job.Spec,
 	}
 	if len(v.runtimes) == 0 && len(images) == 0 {
 		return spec, none, job.ErrNoRuntimes
+	}
+	if spec, err = v.expand(ctx, spec); err != nil {
+		return spec, none, err
 	}
 	allowed := slices.DeleteFunc(slices.Clone(images), func(image string) bool { return !v.terms.AllowsImage(image) })
 	if err := v.checkIsolation(spec); err != nil {

@@ -168,9 +168,9 @@ func (w *Env) End(tb testing.TB, j record.Job, files map[string]string, change f
 	zero := 0
 	r := job.Result{
 		ID: j.ID, Status: job.Succeeded, ExitCode: &zero, Stdout: "hello\n", Artifacts: []job.Artifact{},
-		Runtime:  job.Runtime{Name: j.Runtime},
-		Timing:   job.Timing{CreatedAt: j.Created, StartedAt: &j.Started, FinishedAt: &now},
-		Metadata: j.Metadata, Attempt: j.Attempts, Worker: "worker-1",
+		Runtime: job.Runtime{Name: j.Runtime},
+		Timing:  job.Timing{CreatedAt: j.Created, StartedAt: &j.Started, FinishedAt: &now},
+		Problem: j.Problem, Metadata: j.Metadata, Attempt: j.Attempts, Worker: "worker-1",
 	}
 	keys, err := artifacts.JobKeys(j.Tenant, j.ID)
 	if err != nil {
@@ -198,6 +198,16 @@ func (w *Env) End(tb testing.TB, j record.Job, files map[string]string, change f
 	}
 	if _, err := w.Objects.PutBytes(tb.Context(), e.ResultRef, "application/json", b); err != nil {
 		tb.Fatal(err)
+	}
+	if j.Problem != "" && j.Spec != nil {
+		submission, err := job.Marshal(j.Spec.Submission())
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if _, err := w.Objects.PutBytes(tb.Context(), keys.Submission(int64(j.Epoch)), "application/json", submission); err != nil {
+			tb.Fatal(err)
+		}
+		e.Stored += int64(len(submission))
 	}
 	if len(b) <= record.MaxInline {
 		e.Result = b

@@ -54,21 +54,29 @@ func (p *Problem) Spec(program Program, run Run) (job.Spec, error) {
 		Runtime: program.Runtime, Files: files, Entrypoint: entrypoint, Commands: commands,
 		Limits: p.limits(run.Time), Checker: p.checker(run), Groups: slices.Clone(p.Groups),
 	}
-	for _, t := range p.Tests {
-		test := job.Test{Name: t.Name, Group: t.Group, Args: t.Args, CheckerArgs: t.CheckerArgs, Hint: t.Hint, Hidden: t.Hidden}
-		if test.Stdin, test.StdinBase64, test.StdinUpload, err = p.content(t.Input, run.Uploads); err != nil {
-			return spec, err
-		}
-		if test.Answer, test.AnswerBase64, test.AnswerUpload, err = p.content(t.Answer, run.Uploads); err != nil {
-			return spec, err
-		}
-		spec.Tests = append(spec.Tests, test)
+	if spec.Tests, err = p.tests(run); err != nil {
+		return spec, err
 	}
 	if run.All {
 		spec.Groups = runAll(spec.Tests, spec.Groups)
 	}
 	spec.SpecVersion = spec.Needs()
 	return spec, nil
+}
+
+// tests are those of the package, with what they read and expect.
+func (p *Problem) tests(run Run) (tests []job.Test, err error) {
+	for _, t := range p.Tests {
+		test := job.Test{Name: t.Name, Group: t.Group, Args: t.Args, CheckerArgs: t.CheckerArgs, Hint: t.Hint, Hidden: t.Hidden}
+		if test.Stdin, test.StdinBase64, test.StdinUpload, err = p.content(t.Input, run.Uploads); err != nil {
+			return nil, err
+		}
+		if test.Answer, test.AnswerBase64, test.AnswerUpload, err = p.content(t.Answer, run.Uploads); err != nil {
+			return nil, err
+		}
+		tests = append(tests, test)
+	}
+	return tests, nil
 }
 
 // limits are for each test: the wall clock is the backstop, for a program that waits.

@@ -7,6 +7,7 @@
 -- @const item_cost  what a job's fingerprint in its batch takes, bytes
 -- @const run_item_cost  what is known of a job in its run takes, bytes
 -- @const key_life   how long an idempotency key is kept, ms
+-- @const graded_slack  how much longer than a job it is known, after its retention, that a problem graded it, ms
 -- @arg now               ms
 -- @arg due               when the sweeper looks for the tasks of jobs that are released here, ms
 -- @arg batch             whose jobs they are, or ''
@@ -20,7 +21,7 @@
 -- @number most_bytes     quota bytes_queued, 0: any
 -- @number most_recorded  quota bytes_recorded
 -- @rest first_job        of each job: id, bytes of its spec, priority, run_at or '', deadline or '' (ms), index and fingerprint (a
---   batch's), step and index with : between or '' and try (a run's), until when it is held or '' (ms), id of the event that tells of that, hash of its idempotency key or '', what was asked for under the key, bytes that its record takes, n, n fields and values
+--   batch's), step and index with : between or '' and try (a run's), until when it is held or '' (ms), id of the event that tells of that, hash of its idempotency key or '', what was asked for under the key, digest of its problem or '', its retention (ms), bytes that its record takes, n, n fields and values
 -- @answer words, released, told  a word for each job, which are released (id, epoch, priority), and what tell answered for those that are held. The words: ok, exists, jobs_queued,
 --   bytes_queued, bytes_recorded; of a key "again ID", "gone ID", conflict; of a batch there, conflict, sealed, missing; of a run there, over
 
@@ -58,7 +59,15 @@ local function of_run(item, try)
   return over and 'over' or nil
 end
 
-local function create(id, bytes, priority, run_at, deadline, index, fingerprint, item, try, hold, held_event, key, asked, size, from, to)
+-- graded notes until when it is of use to know that the problem grades the job. What is of none any more goes.
+local function graded(problem, id, until_ms)
+  local key = t .. 'graded:' .. problem
+  call('ZREMRANGEBYSCORE', key, '-inf', now)
+  call('ZADD', key, until_ms, id)
+  if call('PTTL', key) < until_ms - now then call('PEXPIREAT', key, until_ms) end
+end
+
+local function create(id, bytes, priority, run_at, deadline, index, fingerprint, item, try, hold, held_event, key, asked, problem, retention, size, from, to)
   if key ~= '' then
     local word = named(key, asked)
     if word then return word end
@@ -97,6 +106,7 @@ local function create(id, bytes, priority, run_at, deadline, index, fingerprint,
     if try == '1' then in_run = in_run + 1 end -- one item has all its tries
   end
   if deadline ~= '' then call('ZADD', t .. 'deadline', deadline, id) end
+  if problem ~= '' then graded(problem, id, math.max(now, tonumber(run_at) or 0) + retention + graded_slack) end
   if hold ~= '' then
     call('ZADD', approvals, hold, id)
     told[#told + 1] = tell('job.held', nil, nil, held_event, now, 'news', 'held ' .. id, 'expires', hold)
@@ -115,10 +125,10 @@ end
 
 local i = first_job
 while ARGV[i] do
-  local id, bytes, priority, run_at, deadline, index, fingerprint, item, try, hold, held_event, key, asked, size, n = unpack(ARGV, i, i + 14)
-  local fields = i + 15
+  local id, bytes, priority, run_at, deadline, index, fingerprint, item, try, hold, held_event, key, asked, problem, retention, size, n = unpack(ARGV, i, i + 16)
+  local fields = i + 17
   i = fields + n
-  words[#words + 1] = create(id, tonumber(bytes), priority, run_at, deadline, tonumber(index), fingerprint, item, try, hold, held_event, key, asked, tonumber(size), fields, i - 1)
+  words[#words + 1] = create(id, tonumber(bytes), priority, run_at, deadline, tonumber(index), fingerprint, item, try, hold, held_event, key, asked, problem, tonumber(retention), tonumber(size), fields, i - 1)
 end
 charge(charged)
 if #listed > 0 then call('ZADD', t .. 'jobs', unpack(listed)) end

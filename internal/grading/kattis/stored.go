@@ -1,0 +1,107 @@
+package kattis
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// Stored makes a problem of the package that is stored once, and grades whatever submission names it. runtimeOf is the runtime of a language,
+// or an error; of those that the package only allows or includes something for, the ones without a runtime are left out.
+func (p *Problem) Stored(run Run, runtimeOf func(language string) (string, error)) (job.Problem, error) {
+	stored := job.Problem{Name: p.Name, SubmissionKB: p.Limits.CodeKB, Limits: p.limits(run.Time), Checker: p.checker(run), Groups: slices.Clone(p.Groups)}
+	var err error
+	if stored.Tests, err = p.tests(run); err != nil {
+		return stored, err
+	}
+	var missing error
+	for _, language := range p.Languages {
+		runtime, err := runtimeOf(language)
+		if err != nil {
+			missing = err
+			continue
+		}
+		if !slices.Contains(stored.Runtimes, runtime) {
+			stored.Runtimes = append(stored.Runtimes, runtime)
+		}
+	}
+	if p.Languages != nil && stored.Runtimes == nil {
+		return stored, fmt.Errorf("no submission could be run: %w", missing)
+	}
+	for language := range p.Includes {
+		runtime := job.DefaultInclude
+		if language != "default" {
+			if runtime, err = runtimeOf(language); err != nil || !p.Allows(language) {
+				continue
+			}
+		}
+		if stored.Include == nil {
+			stored.Include = map[string]job.Include{}
+		}
+		stored.Include[runtime] = p.include(language)
+	}
+	return stored, nil
+}
+
+// include is what is put over a submission in a language.
+func (p *Problem) include(language string) job.Include {
+	files := p.Includes[language]
+	include := job.Include{Files: files}
+	names := namesOf(files)
+	if len(sourcesOf(language, names)) > 0 && compilers[language] != "" {
+		include.Commands = allTogether(language)
+		return include
+	}
+	if first := entrypointOf(language, names); len(sourcesOf(language, names)) > 0 && isMain(first) {
+		include.Entrypoint, include.SourceName = first, p.sourceName(language)
+	}
+	return include
+}
+
+// isMain reports whether a file is started in preference to any other of a program.
+func isMain(name string) bool {
+	return name == "__main__.py" || strings.EqualFold(strings.TrimSuffix(name, path.Ext(name)), "main")
+}
+
+// sourceName is what submissions of the package call their only file beside what is included; "" where they differ. The
+// program that is included looks for it under that name.
+func (p *Problem) sourceName(language string) string {
+	name := ""
+	for _, s := range p.Submissions {
+		if s.Language != language || !slices.ContainsFunc(s.Expect, Expectation.accepts) {
+			continue
+		}
+		own := slices.DeleteFunc(namesOf(s.Files), func(name string) bool {
+			return slices.Contains(namesOf(p.Includes[language]), name)
+		})
+		if len(own) != 1 || name != "" && own[0] != name {
+			return ""
+		}
+		name = own[0]
+	}
+	return name
+}
+
+// accepts reports whether a submission of which that is expected may be accepted, and so is called as it should.
+func (e Expectation) accepts() bool {
+	return slices.Contains(e.Whole, job.Accepted) || e.Whole == nil && e.Required == nil && slices.Contains(e.Permitted, job.Accepted)
+}
+
+// allTogether are commands that compile all sources of a language, whatever a submission calls its own.
+func allTogether(code string) *job.Commands {
+	var patterns []string
+	for _, l := range languages {
+		if l.code == code {
+			for _, suffix := range l.suffix {
+				patterns = append(patterns, "./**/*"+suffix)
+			}
+		}
+	}
+	return &job.Commands{
+		Compile: "shopt -s globstar nullglob; " + compilers[code] + " -O2 -o /tmp/main " + strings.Join(patterns, " ") + " -lm",
+		Run:     `/tmp/main "$@"`,
+	}
+}

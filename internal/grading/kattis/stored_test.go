@@ -1,0 +1,70 @@
+package kattis
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// TestStored: what a package puts over submissions is by runtime, and finds what a submission calls its own.
+func TestStored(t *testing.T) {
+	t.Parallel()
+	files := fstest.MapFS{}
+	for name, text := range map[string]string{
+		"problem.yaml":     "problem_format_version: 2025-09\nname: Double\ntype: pass-fail\nlanguages: [python3, c, cobol, cpp]\n",
+		"data/secret/1.in": "1\n", "data/secret/1.ans": "2\n",
+		"include/python3/main.py":                  "from solution import double\n",
+		"include/c/grader.c":                       "int main(void) {}\n",
+		"include/cpp/grader.h":                     "long twice(long);\n",
+		"include/default/README":                   "read me",
+		"submissions/accepted/python/solution.py":  "def double(n): return 2 * n\n",
+		"submissions/wrong_answer/python/other.py": "def double(n): return n\n",
+		"submissions/accepted/one.c":               "long twice(long n) { return 2 * n; }\n",
+		"submissions/partially_accepted/another.c": "long twice(long n) { return 2; }\n",
+	} {
+		files[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	p, err := Read(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtimeOf := func(language string) (string, error) {
+		if names := map[string]string{"python3": "python", "c": "c", "cpp": "cpp"}; names[language] != "" {
+			return names[language], nil
+		}
+		return "", errors.New("no runtime for " + language)
+	}
+	got, err := p.Stored(Run{Time: time.Second}, runtimeOf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(got.Runtimes)
+	if diff := cmp.Diff([]string{"c", "cpp", "python"}, got.Runtimes); diff != "" {
+		t.Error(diff)
+	}
+	want := map[string]job.Include{
+		"python":           {Files: []job.File{{Name: "main.py", Content: "from solution import double\n"}}, SourceName: "solution.py", Entrypoint: "main.py"},
+		"c":                {Files: []job.File{{Name: "grader.c", Content: "int main(void) {}\n"}}, Commands: &job.Commands{Compile: "shopt -s globstar nullglob; gcc -O2 -o /tmp/main ./**/*.c -lm", Run: `/tmp/main "$@"`}},
+		"cpp":              {Files: []job.File{{Name: "grader.h", Content: "long twice(long);\n"}}},
+		job.DefaultInclude: {Files: []job.File{{Name: "README", Content: "read me"}}},
+	}
+	if diff := cmp.Diff(want, got.Include); diff != "" {
+		t.Error(diff)
+	}
+	if got.Name != "Double" || got.SubmissionKB != 128 || got.Limits.CPUMS != 1000 || len(got.Tests) != 1 || got.Tests[0].Answer != "2\n" || !got.Tests[0].Hidden {
+		t.Errorf("got %+v", got)
+	}
+	if err := got.Check(); err != nil {
+		t.Error(err)
+	}
+	p.Languages = []string{"cobol"}
+	if _, err := p.Stored(Run{Time: time.Second}, runtimeOf); err == nil {
+		t.Error("a package for a language without a runtime is stored")
+	}
+}

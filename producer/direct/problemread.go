@@ -1,0 +1,148 @@
+package direct
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+const (
+	// problemWeight is how many times its size a problem takes while a job is made of it: decoded, encoded, and sent.
+	problemWeight = 4
+	// problemsAtOnce bounds what all jobs that are being made take so, in a process, and what all submissions that are read do.
+	problemsAtOnce = 64 << 20
+	// mostProblems bounds the canonical forms of problems that are kept decoded, bytes. They take some twice that.
+	mostProblems = 16 << 20
+)
+
+// problems are those that a process has read lately, decoded. What they are named by is what they are, so none is ever another; whether the
+// tenant has one still, Redis says each time.
+type problems struct {
+	making  bounded // memory of jobs that are being made
+	reading bounded // memory of submissions that are to be graded again
+
+	mu    sync.Mutex
+	known map[string]job.Problem // by tenant/digest
+	bytes int64
+}
+
+func newProblems() *problems {
+	return &problems{making: newBounded(problemsAtOnce), reading: newBounded(problemsAtOnce), known: map[string]job.Problem{}}
+}
+
+func (p *problems) get(name string) (job.Problem, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	problem, ok := p.known[name]
+	return problem, ok
+}
+
+// keep keeps a problem. Where there is no room, all others are read anew.
+func (p *problems) keep(name string, problem job.Problem, size int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.known[name]; known {
+		return
+	}
+	if p.bytes += size; p.bytes > mostProblems {
+		p.known, p.bytes = map[string]job.Problem{}, size
+	}
+	p.known[name] = problem
+}
+
+// readProblem reads a stored problem. Nobody changes what it returns.
+func (c *Client) readProblem(ctx context.Context, head job.ProblemHead) (job.Problem, error) {
+	name := c.tenant + "/" + head.Digest
+	if p, ok := c.problems.get(name); ok {
+		return p, nil
+	}
+	var p job.Problem
+	key, err := artifacts.UploadKey(c.tenant, head.Digest)
+	if err != nil {
+		return p, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
+	defer cancel()
+	text, err := c.objects.GetHeld(ctx, key, job.MaxProblemBytes, func(int64) error { return nil }) // who asks has taken it
+	if err != nil {
+		return p, fmt.Errorf("read problem %s: %w", head.Digest, err)
+	}
+	if job.ProblemDigest(text) != head.Digest {
+		return p, fmt.Errorf("read problem %s: the bucket has something else under its digest", head.Digest)
+	}
+	if err := json.Unmarshal(text, &p); err != nil {
+		return p, fmt.Errorf("read problem %s: %w", head.Digest, err)
+	}
+	c.problems.keep(name, p, head.Bytes)
+	return p, nil
+}
+
+// weigh says what a job takes of memory for the problem that it names.
+func (c *Client) weigh(ctx context.Context, digest string) (int64, error) {
+	if digest == "" {
+		return 0, nil
+	}
+	head, err := c.problemHead(ctx, digest)
+	if errors.Is(err, job.ErrNoProblem) { // the check says so
+		return 0, nil
+	}
+	return problemWeight * head.Bytes, err
+}
+
+// takeProblem takes the memory for a job that names a problem, until done.
+func (c *Client) takeProblem(ctx context.Context, digest string) (done func(), err error) {
+	size, err := c.weigh(ctx, digest)
+	if err == nil {
+		err = c.problems.making.Take(ctx, size)
+	}
+	return func() { c.problems.making.Give(size) }, err
+}
+
+// problem reads a problem of the tenant, once for all jobs that v is for. It fails with job.ErrNoProblem.
+func (v *validator) problem(ctx context.Context, digest string) (job.Problem, error) {
+	if p, ok := v.problems[digest]; ok {
+		return p, nil
+	}
+	head, err := v.client.problemHead(ctx, digest)
+	if err != nil {
+		return job.Problem{}, err
+	}
+	p, err := v.client.readProblem(ctx, head)
+	if err != nil {
+		return p, err
+	}
+	if v.problems == nil {
+		v.problems = map[string]job.Problem{}
+	}
+	v.problems[digest] = p
+	return p, nil
+}
+
+// expand puts what a problem has into a job that names one.
+func (v *validator) expand(ctx context.Context, spec job.Spec) (job.Spec, error) {
+	if spec.Problem == "" {
+		return spec, nil
+	}
+	p, err := v.problem(ctx, spec.Problem)
+	if errors.Is(err, job.ErrNoProblem) {
+		return spec, job.Invalid{{
+			Field: "problem", Value: fmt.Sprintf("%.80s", spec.Problem), Message: "names no stored problem of this tenant",
+			Allowed: "the digest of one: GET /v1/problems lists them",
+		}}
+	}
+	if err != nil {
+		return spec, err
+	}
+	for _, of := range v.runtimes {
+		if slices.Contains(of.Aliases, spec.Runtime) && v.offers(of, spec.Isolation) {
+			spec.Runtime = of.Name
+		}
+	}
+	return p.Expand(spec)
+}
