@@ -18,6 +18,7 @@ const mostSilence = 2 * time.Minute
 // rates are how many jobs come, of each tenant, and how long they run.
 type rates struct {
 	at      time.Time
+	came    time.Time // when a job came last
 	tenants map[string]*rate
 	busy    float64 // slot seconds, forgotten by halves in slowHalf
 	ended   float64 // jobs, likewise
@@ -38,12 +39,11 @@ func (r *rates) see(l Load) bool {
 	if r.tenants == nil || since > mostSilence {
 		r.tenants = map[string]*rate{}
 	}
-	forget := func(v *float64, half time.Duration) { *v *= math.Exp2(-max(since, 0).Seconds() / half.Seconds()) }
-	forget(&r.busy, slowHalf)
-	forget(&r.ended, slowHalf)
+	r.busy *= kept(since, slowHalf)
+	r.ended *= kept(since, slowHalf)
 	for _, x := range r.tenants {
-		forget(&x.quick, quickHalf)
-		forget(&x.slow, slowHalf)
+		x.quick *= kept(since, quickHalf)
+		x.slow *= kept(since, slowHalf)
 		x.seen = false
 	}
 	for _, t := range l.Tenants {
@@ -60,7 +60,11 @@ func (r *rates) see(l Load) bool {
 		outstanding := t.Queued + t.Running
 		if known {
 			came := float64(max(outstanding-x.outstanding+ended, 0)) // less than none were cancelled
-			x.quick, x.slow = x.quick+came, x.slow+came
+			if came > 0 {
+				r.came = l.At
+			}
+			x.quick += came * kept(since/2, quickHalf) // on average they came in the middle
+			x.slow += came * kept(since/2, slowHalf)
 			r.busy += float64(t.Running) * since.Seconds()
 			r.ended += float64(ended)
 		}
@@ -72,6 +76,11 @@ func (r *rates) see(l Load) bool {
 		}
 	}
 	return known
+}
+
+// kept is what is left of 1 after that time, if a half is after half.
+func kept(after, half time.Duration) float64 {
+	return math.Exp2(-max(after, 0).Seconds() / half.Seconds())
 }
 
 // perSecond is how many jobs of it come.

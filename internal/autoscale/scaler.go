@@ -103,8 +103,7 @@ func (s *Scaler) need(l Load) Decision {
 		arrivals += n
 		offered += t.most(n * service.Seconds())
 	}
-	// A stream is for workers that stay; below one job in the time of hold none is worth that.
-	if all.jobs == 0 && arrivals*p.Hold.Seconds() < 1 {
+	if all.jobs == 0 && l.At.Sub(s.rates.came) >= quickHalf { // the stream has ended: Hold says for how long its workers stay
 		offered = 0
 	}
 	late := max(l.Oldest.Seconds()/p.Clear.Seconds(), 1)

@@ -144,8 +144,8 @@ func TestHoldsAndGoesToZero(t *testing.T) {
 		if c.at.Sub(over) < 5*time.Minute && d.Wanted < 6 {
 			t.Errorf("%s after the end: got %+v, want the workers to stay", c.at.Sub(over), d)
 		}
-		if c.at.Sub(over) > 3*time.Hour {
-			t.Fatalf("three hours after the end: got %+v, want none", d)
+		if c.at.Sub(over) > 20*time.Minute {
+			t.Fatalf("20 minutes after the end: got %+v, want none", d)
 		}
 		last = d.Wanted
 	}

@@ -48,13 +48,38 @@ func countedSlots(total *redis.StringCmd, left *redis.DurationCmd) (slots int64,
 }
 
 func (f *Fleet) countSlots(ctx context.Context) (total int64, err error) {
+	slots, err := f.livingSlots(ctx)
+	for _, of := range slots {
+		total = min(total+of, mostSlots)
+	}
+	return total, err
+}
+
+// Count counts the workers that take jobs, and those that live and are paused.
+func (f *Fleet) Count(ctx context.Context) (taking, paused int, err error) {
+	slots, err := f.livingSlots(ctx)
+	for _, of := range slots {
+		if of > 0 {
+			taking++
+		} else {
+			paused++
+		}
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("count workers: %w", err)
+	}
+	return taking, paused, nil
+}
+
+// livingSlots is how many jobs each worker runs at once whose beat has not lapsed: a paused one 0.
+func (f *Fleet) livingSlots(ctx context.Context) (map[string]int64, error) {
 	said, err := f.rdb.HGetAll(ctx, slotsKey).Result()
 	if redisconn.WrongType(err) { // every worker says it again with its next beat
 		f.unreadable.PassOver(slotsKey, err)
-		return 0, f.rdb.Del(ctx, slotsKey).Err()
+		return nil, f.rdb.Del(ctx, slotsKey).Err()
 	}
 	if err != nil || len(said) == 0 {
-		return 0, err
+		return nil, err
 	}
 	pipe := f.rdb.Pipeline()
 	living := map[string]*redis.IntCmd{}
@@ -62,9 +87,10 @@ func (f *Fleet) countSlots(ctx context.Context) (total int64, err error) {
 		living[worker] = pipe.Exists(ctx, workerKey(worker))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return 0, err
+		return nil, err
 	}
 	var gone []string
+	slots := map[string]int64{}
 	for worker, n := range said {
 		if living[worker].Val() == 0 {
 			gone = append(gone, worker)
@@ -75,10 +101,10 @@ func (f *Fleet) countSlots(ctx context.Context) (total int64, err error) {
 			f.unreadable.PassOver(slotsKey, fmt.Errorf("worker %.100q has %.20q slots", worker, n))
 			continue
 		}
-		total = min(total+of, mostSlots)
+		slots[worker] = of
 	}
 	if len(gone) > 0 { // one that beats at this moment says it again with its next beat
 		err = f.rdb.HDel(ctx, slotsKey, gone...).Err()
 	}
-	return total, err
+	return slots, err
 }

@@ -41,7 +41,7 @@ func (r report) text() string {
 		fmt.Fprintf(&b, "| %s | "+format+" |\n", append([]any{name}, values...)...)
 	}
 	row("until the last job had ended", "%.0f s, %.0f jobs a second", last.Seconds(), jobs/last.Seconds())
-	row("slots in use while any job waited", "%.1f %%", 100*r.use(slots))
+	row("slots in use while tenants wanted more", "%.1f %%", 100*r.use(slots))
 	row("Jain's index over tenants", "%.3f", r.fair)
 	row("share of its entitlement: least, most", "%.2f, %.2f", least(r.shares), most(r.shares))
 	row("Redis' processor", "%.0f %% of one core on average, %.2f ms a job", 100*r.cpu/last.Seconds(), 1000*r.cpu/jobs)
@@ -68,13 +68,17 @@ func (r report) text() string {
 	return b.String()
 }
 
-// use is the share of slots in which a sandbox ran, while more jobs waited than there are slots.
+// use is the share of slots in which a sandbox ran, while tenants asked for more than all got.
 func (r report) use(slots float64) float64 {
 	sum, n := 0.0, 0.0
-	for _, s := range r.samples {
-		if s.queued > slots {
-			sum, n = sum+s.busy/slots, n+1
+	for _, w := range r.windows {
+		if !w.contended {
+			continue
 		}
+		for _, got := range w.got {
+			sum += got / (slots * 5 * r.size.mean.Seconds())
+		}
+		n++
 	}
 	return sum / max(n, 1)
 }

@@ -17,6 +17,9 @@ type size struct {
 	mean           time.Duration // that a job runs
 	spread         float64       // how many times as long the jobs of one tenant may run as those of another; 1 for all alike
 	seed           uint64
+	// fair is the least that Jain's index of the tenants' shares may be. In a small fleet most tenants come and go within
+	// the second that the share of each is counted anew.
+	fair float64
 }
 
 // span is how long the fleet is busy with all jobs.
@@ -71,7 +74,7 @@ func draw(z size) []tenant {
 		}
 		left -= t.jobs
 		if i%10 == 7 {
-			t.quota = max(z.workers*z.slots/50, 2)
+			t.quota = max(z.workers*z.slots/20, 2)
 		}
 		mean := float64(z.mean) * math.Pow(z.spread, rng.Float64()-0.5)
 		t.arrivals = arrivals(rng, t.kind, t.jobs, z.span())
