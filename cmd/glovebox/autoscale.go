@@ -107,7 +107,7 @@ func (a *app) autoscale(ctx context.Context, o autoscaleOptions) error {
 		load, err := records.Demand(ctx, o.policy.Boot)
 		switch {
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // it was told to end
+			return nil
 		case err != nil && !o.watch:
 			return &failure{code: exitGlovebox, err: err}
 		case err != nil: // what was decided last stays, for two minutes

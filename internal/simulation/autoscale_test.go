@@ -26,7 +26,7 @@ type replay struct {
 	booting []time.Duration // when they take jobs
 	waits   []time.Duration
 
-	wanted, there, outstanding line
+	wanted, there, filled line
 }
 
 // ends are the times at which running jobs end.
@@ -119,7 +119,7 @@ func TestWantedFollows(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := &replay{policy: p, rng: rng, arrive: day(rng)}
-		r.wanted.name, r.there.name, r.outstanding.name = "workers wanted", "workers there", "slots' worth of jobs, in workers"
+		r.wanted.name, r.there.name, r.filled.name = "workers wanted", "workers there", "workers that the jobs that run fill"
 		jobs, start := len(r.arrive), time.Date(2026, 11, 27, 9, 0, 0, 0, time.UTC)
 		last, grew, turns, most, slots := 0, true, 0, 0, 0.0
 		for r.now < 4*time.Hour {
@@ -139,7 +139,7 @@ func TestWantedFollows(t *testing.T) {
 			minute := r.now.Minutes()
 			r.wanted.add(minute, float64(d.Wanted))
 			r.there.add(minute, float64(r.workers))
-			r.outstanding.add(minute, float64(len(r.running)+len(r.waiting))/float64(p.Slots))
+			r.filled.add(minute, float64(len(r.running))/float64(p.Slots))
 		}
 		p50, p95, p100 := percentile(r.waits, 50), percentile(r.waits, 95), percentile(r.waits, 100)
 		t.Logf("seed %d: %d jobs waited for %s (p50), %s (p95), %s at most; up to %d workers, %.0f slot hours, %d turns", seed, jobs, p50, p95, p100, most, slots, turns)
@@ -159,7 +159,7 @@ func TestWantedFollows(t *testing.T) {
 			t.Errorf("seed %d: up to %d workers were wanted for 20 slots of stream and 600 jobs at once, want 35 at most", seed, most)
 		}
 		if dir := os.Getenv("GLOVEBOX_SIMULATE_FLEET"); dir != "" && seed == 0 {
-			text := chart{title: "Workers wanted, where arrivals come and go", x: "minutes", y: "workers"}.svg(r.wanted, r.there, r.outstanding)
+			text := chart{title: "Workers wanted, where arrivals come and go", x: "minutes", y: "workers"}.svg(r.wanted, r.there, r.filled)
 			if err := os.WriteFile(filepath.Join(dir, "autoscale.svg"), []byte(text), 0o644); err != nil { //nolint:gosec // it is for everybody
 				t.Fatal(err)
 			}

@@ -69,13 +69,13 @@ func (c chart) svg(lines ...line) string {
 	label(chartLeft, 16, "start", c.title)
 	for _, v := range marks {
 		fmt.Fprintf(&b, "<path d='M%d %.1fH%d' stroke='#ddd'/>\n", chartLeft, py(v), chartWide-chartRight)
-		label(chartLeft-6, py(v)+4, "end", fmt.Sprintf("%.4g", v))
+		label(chartLeft-6, py(v)+4, "end", fmt.Sprintf("%.10g", v))
 	}
 	for v, step := 0.0, niceStep(right/8); v <= right; v += step {
-		label(px(v), chartHigh-chartBelow+16, "middle", fmt.Sprintf("%.4g", v))
+		label(px(v), chartHigh-chartBelow+16, "middle", fmt.Sprintf("%.10g", v))
 	}
 	label((chartLeft+chartWide)/2, chartHigh-6, "middle", c.x)
-	label(chartLeft-6, chartTop-12, "end", c.y)
+	label(chartWide-chartRight, 16, "end", c.y)
 	for i, l := range lines {
 		colour, at := chartColours[i%len(chartColours)], float64(chartLeft+i*220)
 		fmt.Fprintf(&b, "<rect x='%.0f' y='26' width='10' height='10' fill='%s'/>\n", at, colour)

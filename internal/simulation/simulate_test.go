@@ -46,7 +46,7 @@ func TestFleet(t *testing.T) {
 	if dir != "" {
 		idle = f.idle(12 * time.Second) // two beats, and more
 	}
-	before, stats := f.counters(), f.commands()
+	before, stats := f.counters(f.t.Context()), f.commands()
 	watching, stop := context.WithCancel(t.Context())
 	defer stop()
 	var watch sync.WaitGroup
@@ -57,7 +57,7 @@ func TestFleet(t *testing.T) {
 	f.await()
 	stop()
 	watch.Wait()
-	after, spent := f.counters(), dearest(stats, f.commands(), z.jobs)
+	after, spent := f.counters(f.t.Context()), dearest(stats, f.commands(), z.jobs)
 	f.check()
 
 	list := windows(f.sandboxes.runs, quotasOf(tenants), 5*z.mean, runsAhead*z.mean)
@@ -98,9 +98,9 @@ func (f *fleet) await() {
 
 // idle measures what a fleet that has nothing to do costs Redis, a second.
 func (f *fleet) idle(long time.Duration) counters {
-	before, began := f.counters(), time.Now()
+	before, began := f.counters(f.t.Context()), time.Now()
 	time.Sleep(long) // it is what is measured
-	after, s := f.counters(), time.Since(began).Seconds()
+	after, s := f.counters(f.t.Context()), time.Since(began).Seconds()
 	return counters{cpu: (after.cpu - before.cpu) / s, commands: (after.commands - before.commands) / s, clients: after.clients}
 }
 

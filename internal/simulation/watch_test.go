@@ -44,7 +44,7 @@ func (f *fleet) watch(ctx context.Context, interval time.Duration) (list []sampl
 			f.t.Errorf("count what there is to do: %v", err)
 			return list
 		}
-		s := sample{at: time.Since(f.sandboxes.began), queued: float64(d.Queued), running: float64(d.Running), redis: f.counters()}
+		s := sample{at: time.Since(f.sandboxes.began), queued: float64(d.Queued), running: float64(d.Running), redis: f.counters(context.WithoutCancel(ctx))}
 		for _, q := range d.Queues {
 			if !strings.HasPrefix(q.Name, "deliveries") {
 				s.released += float64(q.Waiting)
@@ -57,8 +57,8 @@ func (f *fleet) watch(ctx context.Context, interval time.Duration) (list []sampl
 	}
 }
 
-func (f *fleet) counters() (c counters) {
-	info, err := f.admin.InfoMap(context.Background(), "cpu", "stats", "clients", "memory").Result()
+func (f *fleet) counters(ctx context.Context) (c counters) {
+	info, err := f.admin.InfoMap(ctx, "cpu", "stats", "clients", "memory").Result()
 	if err != nil {
 		f.t.Errorf("read what Redis counts: %v", err)
 		return c
@@ -85,7 +85,7 @@ type command struct {
 
 // commands lists them, the dearest first.
 func (f *fleet) commands() map[string]command {
-	info, err := f.admin.InfoMap(context.Background(), "commandstats").Result()
+	info, err := f.admin.InfoMap(f.t.Context(), "commandstats").Result()
 	if err != nil {
 		f.t.Fatal(err)
 	}
