@@ -1,7 +1,7 @@
 # Everything that is done to this tree by hand or by machine. `make` alone lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-tests build runtimes demo check vulns fmt terraform-test test test-host test-record test-podman test-long simulate-record test-runtimes measure-runtimes test-vm chaos chaos-sessions soak soak-sessions soak-grading submissions any-specs python-suite bench fuzz release release-check release-key clean FORCE
+.PHONY: help setup setup-demo setup-tests build runtimes demo check vulns fmt terraform-test test test-host test-record test-podman test-long simulate simulate-record test-runtimes measure-runtimes test-vm chaos chaos-sessions soak soak-sessions soak-grading submissions any-specs python-suite bench fuzz release release-check release-key clean FORCE
 SHELL := /bin/bash
 
 # Where infra/setup.sh puts a Go, on machines whose own is too old.
@@ -143,13 +143,19 @@ test-host: ## the suites that need no sandbox: Redis, S3, everything pure
 
 # Without the race detector, which the schedules that test-host runs have: it takes five times as long.
 SCHEDULES ?= 100000
-simulate = GLOVEBOX_SIMULATE=$(1) go test -v -count=1 -timeout 4h -run 'TestSimulate$$' ./internal/record/
+schedules = GLOVEBOX_SIMULATE=$(1) go test -v -count=1 -timeout 4h -run 'TestSimulate$$' ./internal/record/
 
 simulate-record: ## SCHEDULES random schedules of everything that changes a record, on a real Redis; GLOVEBOX_SIMULATE_SEED=N: one of them
-	$(call timed,simulate the record,$(call simulate,$(SCHEDULES)))
+	$(call timed,simulate the record,$(call schedules,$(SCHEDULES)))
 
 test-record: ## 1000 of simulate-record's schedules
-	$(call timed,simulate the record,$(call simulate,1000))
+	$(call timed,simulate the record,$(call schedules,1000))
+
+# What GLOVEBOX_SIMULATE_SEED, _JOBS, _WORKERS and _SPREAD do, is in internal/simulation.
+simulate: ## a fleet of 200 workers without their sandboxes, 100,000 jobs of 50 tenants, on a real Redis: plots and figures into docs/
+	$(call timed,simulate a fleet,dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && export GLOVEBOX_SIMULATE_FLEET="$$dir" && \
+		go test -v -count=1 -timeout 2h -run 'TestFleet$$|TestWantedFollows$$' ./internal/simulation/ && \
+		cp "$$dir/simulation.md" docs/benchmarks/ && cp "$$dir"/*.svg docs/scale/)
 
 # `go list -export` compiles for all suites at once.
 test-podman: ## the suites that run sandboxes, as the user who runs Podman

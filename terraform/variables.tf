@@ -311,8 +311,9 @@ variable "workers" {
 
 variable "wanted_workers_metric" {
   description = <<-EOT
-    CloudWatch metric that says how many workers each pool should have, by the dimension Pool. Nothing of Glovebox writes it
-    yet: without it (null) each pool stays at its min_size. Once a minute, or scaling stands still.
+    CloudWatch metric that says how many workers each pool should have, by the dimension Pool: what
+    `glovebox autoscale` prints (README.md has the loop that writes it). Without it (null) each pool stays at its min_size. Once a
+    minute, or scaling stands still.
   EOT
   type = object({
     namespace = string

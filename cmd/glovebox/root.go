@@ -113,6 +113,7 @@ Exit codes:
 		{jobGroup, a.mcpCommand()},
 		{serverGroup, a.devCommand()},
 		{serverGroup, a.apiCommand()},
+		{serverGroup, a.autoscaleCommand()},
 		{serverGroup, a.tenantCommand()},
 		{serverGroup, a.policyCommand()},
 		{serverGroup, a.redisACLCommand()},

@@ -41,11 +41,11 @@ func (f *Fleet) Beat(ctx context.Context, w Worker) error {
 	}
 	pipe := f.rdb.Pipeline()
 	pipe.Set(ctx, workerKey(w.ID), b, workerTTL)
-	if w.Paused == "" && w.Concurrency > 0 {
-		pipe.HSet(ctx, slotsKey, w.ID, w.Concurrency)
-	} else {
-		pipe.HDel(ctx, slotsKey, w.ID)
+	slots := max(w.Concurrency, 0)
+	if w.Paused != "" {
+		slots = 0
 	}
+	pipe.HSet(ctx, slotsKey, w.ID, slots)
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("beat: %w", err)
 	}

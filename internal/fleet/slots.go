@@ -3,6 +3,8 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -48,26 +50,46 @@ func countedSlots(total *redis.StringCmd, left *redis.DurationCmd) (slots int64,
 }
 
 func (f *Fleet) countSlots(ctx context.Context) (total int64, err error) {
+	slots, err := f.livingSlots(ctx)
+	for _, of := range slots {
+		total = min(total+of, mostSlots)
+	}
+	return total, err
+}
+
+// Count counts the workers that take jobs, and those that live and are paused.
+func (f *Fleet) Count(ctx context.Context) (taking, paused int, err error) {
+	slots, err := f.livingSlots(ctx)
+	for _, of := range slots {
+		if of > 0 {
+			taking++
+		} else {
+			paused++
+		}
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("count workers: %w", err)
+	}
+	return taking, paused, nil
+}
+
+// livingSlots is how many jobs each worker runs at once whose beat has not lapsed: a paused one 0.
+func (f *Fleet) livingSlots(ctx context.Context) (map[string]int64, error) {
 	said, err := f.rdb.HGetAll(ctx, slotsKey).Result()
 	if redisconn.WrongType(err) { // every worker says it again with its next beat
 		f.unreadable.PassOver(slotsKey, err)
-		return 0, f.rdb.Del(ctx, slotsKey).Err()
+		return nil, f.rdb.Del(ctx, slotsKey).Err()
 	}
 	if err != nil || len(said) == 0 {
-		return 0, err
+		return nil, err
 	}
-	pipe := f.rdb.Pipeline()
-	living := map[string]*redis.IntCmd{}
-	for worker := range said {
-		living[worker] = pipe.Exists(ctx, workerKey(worker))
+	gone, err := f.gone(ctx, slices.Collect(maps.Keys(said)))
+	if err != nil {
+		return nil, err
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return 0, err
-	}
-	var gone []string
+	slots := map[string]int64{}
 	for worker, n := range said {
-		if living[worker].Val() == 0 {
-			gone = append(gone, worker)
+		if slices.Contains(gone, worker) {
 			continue
 		}
 		of, err := strconv.ParseInt(n, 10, 64)
@@ -75,10 +97,37 @@ func (f *Fleet) countSlots(ctx context.Context) (total int64, err error) {
 			f.unreadable.PassOver(slotsKey, fmt.Errorf("worker %.100q has %.20q slots", worker, n))
 			continue
 		}
-		total = min(total+of, mostSlots)
+		slots[worker] = of
 	}
 	if len(gone) > 0 { // one that beats at this moment says it again with its next beat
 		err = f.rdb.HDel(ctx, slotsKey, gone...).Err()
 	}
-	return total, err
+	return slots, err
+}
+
+// gone lists those of the workers whose beat has lapsed. It is one command where none has: all processes ask, so
+// what each worker costs here is counted by the square of their number.
+func (f *Fleet) gone(ctx context.Context, workers []string) (gone []string, err error) {
+	keys := make([]string, len(workers))
+	for i, worker := range workers {
+		keys[i] = workerKey(worker)
+	}
+	there, err := f.rdb.Exists(ctx, keys...).Result()
+	if err != nil || there == int64(len(workers)) {
+		return nil, err
+	}
+	pipe := f.rdb.Pipeline()
+	living := make([]*redis.IntCmd, len(workers))
+	for i := range keys {
+		living[i] = pipe.Exists(ctx, keys[i])
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, err
+	}
+	for i, worker := range workers {
+		if living[i].Val() == 0 {
+			gone = append(gone, worker)
+		}
+	}
+	return gone, nil
 }

@@ -18,6 +18,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/autoscale"
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
@@ -73,6 +74,7 @@ func every(t *testing.T) (*prometheus.Registry, map[string][]string) {
 	NewQueues(n, func(context.Context) (record.Depth, error) {
 		return record.Depth{Queues: []queue.Depth{{Name: "normal"}}}, nil
 	})
+	NewAutoscale(n).Decided(autoscale.Decision{At: time.Now(), Wanted: 3})
 	w := NewWorker(n, []string{"python"})
 	w.Warm("python", func() int { return 1 }, func() int { return 1 })
 	w.Snapshot("python", func() (int64, time.Time) { return 1, time.Now() })

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/glovebox-run/glovebox/internal/autoscale"
+	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/internal/metrics"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/version"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+type autoscaleOptions struct {
+	policy        autoscale.Policy
+	watch, asJSON bool
+	interval      time.Duration
+	metricsAddr   string
+}
+
+// The interval between two looks: the shortest, and the longest, after which figures are too old.
+const (
+	leastLook = time.Second
+	mostLook  = 2 * time.Minute
+)
+
+func (a *app) autoscaleCommand() *cobra.Command {
+	var o autoscaleOptions
+	cmd := &cobra.Command{
+		Use:   "autoscale",
+		Short: "Print how many workers there should be",
+		Long: `Print how many workers there should be: enough slots for the jobs that come, and to be
+through with those that wait within --clear. A tenant counts with no more jobs than its
+quota lets run at once. With nothing to do it is --min, which may be 0.
+
+It looks twice, --interval apart, and prints one number. With --watch it goes on, and
+knows the past: the number grows at once, and falls when fewer have been enough for --hold,
+by a quarter a minute at most. While workers are paused it stays as it is. It prints a line
+for each look, and where --metrics-addr is given, Prometheus finds glovebox_workers_wanted
+there. It starts and ends no worker: whoever does, sets that number.
+
+GLOVEBOX_REDIS_URL says which Redis, as a user of the role api ("glovebox redis-acl").`,
+		Example: `  glovebox autoscale --slots 4 --max 20
+  glovebox autoscale --watch --json --slots 4 --max 20 --metrics-addr 127.0.0.1:9095`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.autoscale(cmd.Context(), o) },
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.policy.Slots, "slots", 2, "`N` jobs that one worker runs at once")
+	f.IntVar(&o.policy.Least, "min", 0, "`N` workers at least")
+	f.IntVar(&o.policy.Most, "max", 100, "`N` workers at most")
+	f.DurationVar(&o.policy.Clear, "clear", 3*time.Minute, "`TIME` within which what waits is to be done, the start of workers included")
+	f.DurationVar(&o.policy.Boot, "boot", time.Minute, "`TIME` that a worker takes to start")
+	f.DurationVar(&o.policy.Service, "service", 5*time.Second, "`TIME` that a job is taken to run, until some have ended")
+	f.DurationVar(&o.policy.Hold, "hold", 5*time.Minute, "`TIME` for which fewer have to be enough before workers go")
+	f.DurationVar(&o.interval, "interval", 15*time.Second, "`TIME` between two looks")
+	f.StringVar(&o.metricsAddr, "metrics-addr", "", "`HOST:PORT` at which Prometheus finds /metrics, with --watch")
+	f.BoolVar(&o.watch, "watch", false, "go on, and print a line for each look")
+	f.BoolVar(&o.asJSON, "json", false, "print JSON")
+	for _, name := range []string{"slots", "min", "max", "clear", "boot", "service", "hold", "interval"} {
+		setTwin(cmd, name, "GLOVEBOX_AUTOSCALE_"+strings.ToUpper(name))
+	}
+	return cmd
+}
+
+func (a *app) autoscale(ctx context.Context, o autoscaleOptions) error {
+	scaler, err := autoscale.New(o.policy)
+	switch {
+	case err != nil:
+		return usagef("--%v", err)
+	case o.interval < leastLook || o.interval > mostLook:
+		return usagef("--interval is %s: want %s to %s", o.interval, leastLook, mostLook)
+	case o.metricsAddr != "" && !o.watch:
+		return usagef("--metrics-addr: want --watch, too: nobody could read it in time")
+	}
+	r := config.NewReader(a.getenv)
+	settings := r.Redis()
+	if err := r.Err(); err != nil {
+		return &failure{code: exitUsage, err: err}
+	}
+	log := config.Logger(a.stderr, "")
+	settings.Log = log
+	records, err := record.Open(ctx, settings)
+	if err != nil {
+		return &failure{exitGlovebox, err, "GLOVEBOX_REDIS_URL says which Redis, and as whom"}
+	}
+	defer records.Close()
+	registry := metrics.NewRegistry(version.Read().Version)
+	exported := metrics.NewAutoscale(registry)
+	if o.metricsAddr != "" {
+		var listener net.Listener
+		if listener, err = config.Listen(ctx, o.metricsAddr); err != nil {
+			return usagef("--metrics-addr: %v", err)
+		}
+		serving, stop := context.WithCancel(ctx)
+		served := make(chan struct{})
+		go func() { defer close(served); metrics.Serve(serving, listener, registry, log) }()
+		defer func() { stop(); <-served }()
+	}
+	for looks := 1; ; looks++ {
+		load, err := records.Demand(ctx, o.policy.Boot)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && !o.watch:
+			return &failure{code: exitGlovebox, err: err}
+		case err != nil: // what was decided last stays, for two minutes
+			log.Warn("nothing is decided: there are no figures", "error", err)
+		default:
+			d := scaler.Next(load)
+			exported.Decided(d)
+			if o.watch || looks == 2 {
+				if err := a.printDecision(d, o.asJSON); err != nil {
+					return err
+				}
+			}
+		}
+		if !o.watch && looks == 2 {
+			return nil
+		}
+		select {
+		case <-time.After(o.interval):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// printDecision prints one line.
+func (a *app) printDecision(d autoscale.Decision, asJSON bool) error {
+	if asJSON {
+		b, err := job.Marshal(d)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(a.stdout, "%s\n", b)
+		return err
+	}
+	_, err := fmt.Fprintf(a.stdout, "%d workers wanted, %d there: %s (%d jobs wait, %d run, %.3g a second come, each runs for %s)\n",
+		d.Wanted, d.Workers, d.Why, d.Waiting, d.Running, d.ArrivalsPerSecond, (time.Duration(d.ServiceMS) * time.Millisecond))
+	return err
+}

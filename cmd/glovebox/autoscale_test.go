@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/autoscale"
+	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// TestAutoscale: the command reads what there is to do from Redis, as a user of the api's, and prints a number: none, and
+// enough workers once jobs wait, which is what Prometheus finds.
+func TestAutoscale(t *testing.T) {
+	t.Parallel()
+	server := gbtest.Redis(t)
+	records, err := record.Open(t.Context(), record.Config{URL: server.API()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer records.Close()
+	settings := config.File{"GLOVEBOX_REDIS_URL": server.API(), "GLOVEBOX_AUTOSCALE_SLOTS": "4"}
+	var out, errs bytes.Buffer
+	a := &app{stdout: &out, stderr: &errs, getenv: settings.Get}
+	if code := a.run(t.Context(), []string{"autoscale", "--interval", "1s"}); code != exitOK || !strings.HasPrefix(out.String(), "0 workers wanted, 0 there") {
+		t.Fatalf("with nothing to do: exit code %d, %s%s", code, &out, &errs)
+	}
+	if _, err := records.CreateTenant(t.Context(), "bounded", job.Terms{Quotas: job.Quotas{RunningAtOnce: 2}}); err != nil {
+		t.Fatal(err)
+	}
+	for tenant, n := range map[string]int{"bounded": 1000, "free": 600} {
+		jobs := make([]record.NewJob, n)
+		for i := range jobs {
+			jobs[i] = record.NewJob{ID: job.NewID(tenant), Spec: job.Spec{Runtime: "bash"}}
+		}
+		if _, err := records.CreateMany(t.Context(), tenant, jobs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	addr := gbtest.Addr(t)
+	watching, stop := context.WithCancel(t.Context())
+	defer stop()
+	var log gbtest.Buffer
+	lines, written := io.Pipe()
+	a = &app{stdout: written, stderr: &log, getenv: settings.Get}
+	ended := make(chan int, 1)
+	go func() {
+		ended <- a.run(watching, []string{"autoscale", "--watch", "--json", "--interval", "1s", "--service", "2s", "--metrics-addr", addr})
+	}()
+	var d autoscale.Decision
+	if err := json.NewDecoder(lines).Decode(&d); err != nil {
+		t.Fatal(err)
+	}
+	// 602 jobs of 2 s within the two minutes that remain of three are 11 slots.
+	if d.Wanted != 3 || d.Waiting != 602 || d.Why == "" {
+		t.Errorf("got %+v, want 3 workers for 602 jobs", d)
+	}
+	go io.Copy(io.Discard, lines) //nolint:errcheck // until the command ends
+	gbtest.Eventually(t, "Prometheus finds the number", func() bool {
+		text, err := get(t.Context(), "http://"+addr+"/metrics")
+		return err == nil && strings.Contains(text, "\nglovebox_workers_wanted 3\n")
+	})
+	stop()
+	select {
+	case code := <-ended:
+		if code != exitOK {
+			t.Errorf("exit code %d: %s", code, &log)
+		}
+	case <-time.After(gbtest.Patience):
+		t.Error("the command doesn't end")
+	}
+	written.Close()
+}
+
+func get(ctx context.Context, url string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return string(text), err
+}
+
+func TestAutoscaleUsage(t *testing.T) {
+	t.Parallel()
+	for args, says := range map[string]string{
+		"--slots -1":                    "--slots is -1: want 1 to 1000",
+		"--min 5 --max 3":               "--min is 5: want 0 to max, which is 3",
+		"--clear 30s":                   "--clear is 30s: want more than boot, which is 1m0s",
+		"--interval 1h":                 "--interval is 1h0m0s: want 1s to 2m0s",
+		"--metrics-addr 127.0.0.1:9095": "want --watch, too",
+		"--hold soon":                   "invalid argument \"soon\"",
+		"":                              "GLOVEBOX_REDIS_URL",
+	} {
+		var out, errs bytes.Buffer
+		a := &app{stdout: &out, stderr: &errs, getenv: config.File{}.Get}
+		if code := a.run(t.Context(), append([]string{"autoscale"}, strings.Fields(args)...)); code != exitUsage || !strings.Contains(errs.String(), says) {
+			t.Errorf("%s: exit code %d, %q, want %d and %q", fmt.Sprint(args), code, errs.String(), exitUsage, says)
+		}
+	}
+}

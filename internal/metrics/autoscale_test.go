@@ -1,0 +1,34 @@
+package metrics
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/autoscale"
+)
+
+// TestWantedIsForgotten: a number that nobody has decided anew is not there any more.
+func TestWantedIsForgotten(t *testing.T) {
+	t.Parallel()
+	r := NewRegistry("v1")
+	m := NewAutoscale(r)
+	clock := time.Now()
+	m.now = func() time.Time { return clock }
+	for _, step := range []struct {
+		what  string
+		then  func()
+		there bool
+	}{
+		{"nothing is decided", func() {}, false},
+		{"seven are wanted", func() { m.Decided(autoscale.Decision{At: clock, Wanted: 7, Needed: 3}) }, true},
+		{"two minutes later", func() { clock = clock.Add(wantedFor) }, true},
+		{"and one second", func() { clock = clock.Add(time.Second) }, false},
+	} {
+		step.then()
+		text := scrape(t, r)
+		if got := strings.Contains(text, "\nglovebox_workers_wanted 7\n") && strings.Contains(text, "\nglovebox_workers_needed 3\n"); got != step.there {
+			t.Errorf("%s: got the metrics %v, want %v, in:\n%s", step.what, got, step.there, text)
+		}
+	}
+}
