@@ -22,11 +22,11 @@ import (
 func (a *app) problemCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "problem",
-		Short: "Write and check problems for \"glovebox grade\"",
+		Short: "Write, import and check problems for \"glovebox grade\"",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.problemInitCommand(), a.problemCheckCommand())
+	cmd.AddCommand(a.problemInitCommand(), a.problemCheckCommand(), a.problemImportCommand())
 	return cmd
 }
 
