@@ -26,7 +26,7 @@ func (a *app) problemCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.problemInitCommand(), a.problemCheckCommand(), a.problemImportCommand())
+	cmd.AddCommand(a.problemInitCommand(), a.problemCheckCommand(), a.problemImportCommand(), a.problemSourcesCommand())
 	return cmd
 }
 
